@@ -1,0 +1,41 @@
+/* status.h - what went wrong, as a code for the program and one line for the person.
+ *
+ * The codes are public (tegula.h); this header adds the carrier of the detail line that every
+ * internal function which can fail takes as its last argument. One `tgi_err` travels down from
+ * the public call; the first failure fills it, later ones (from cleaning up) leave it alone. */
+#ifndef TGI_STATUS_H
+#define TGI_STATUS_H
+
+#include "tegula.h"
+
+#define TGI_ERR_TEXT 768
+
+typedef struct tgi_err {
+    tg_status code;          /* TG_OK while nothing failed */
+    char text[TGI_ERR_TEXT]; /* "what, where, expected, found, try" in one line, no newline */
+} tgi_err;
+
+#if defined(__GNUC__)
+#define TGI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define TGI_PRINTF(f, a)
+#endif
+
+/* Record `st` and its detail in `err` (NULL allowed) unless a failure is there already.
+ * Returns `st`, so callers write `return tgi_fail(err, TG_E_FORMAT, "...", ...);`.
+ * Bytes below 0x20 that came in through arguments are shown as '?': a file name or tag from a
+ * stranger cannot forge a second line. */
+tg_status tgi_fail(tgi_err *err, tg_status st, const char *fmt, ...) TGI_PRINTF(3, 4);
+
+/* Put `prefix: ` before a recorded detail ("model.onnx: "), keeping its code. */
+void tgi_err_prefix(tgi_err *err, const char *fmt, ...) TGI_PRINTF(2, 3);
+
+/* Pass a failing status up unchanged. */
+#define TGI_TRY(expr)                                                                          \
+    do {                                                                                       \
+        const tg_status tgi_try_st_ = (expr);                                                  \
+        if (tgi_try_st_ != TG_OK)                                                              \
+            return tgi_try_st_;                                                                \
+    } while (0)
+
+#endif

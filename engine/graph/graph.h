@@ -1,0 +1,124 @@
+/* graph.h - the intermediate representation: values and nodes, in execution order.
+ *
+ * A graph is built by an importer, made canonical by rewrite.c, and immutable afterwards; shapes
+ * of a particular image live in a tg_shapes beside it, so one graph serves every size.
+ *
+ * INVARIANTS after tgi_graph_finish:
+ *  1. nodes are in topological order; no node is dead; each value has one producer at most.
+ *  2. every node's op is TG_OP_LOCAL or TG_OP_WHOLE; shape arithmetic was folded away.
+ *  3. executable activations are float32 of rank 4 or 5 with N first and C second. Where the
+ *     model's own input or output has another order of axes (NHWC), `tg_port.perm` says so and
+ *     the graph inside is NC(D)HW.
+ *  4. a fused pointwise op is an entry in its host node's epi[], in order of application.
+ */
+#ifndef TGI_GRAPH_H
+#define TGI_GRAPH_H
+
+#include "kernels/op.h"
+
+#define TG_MAX_PORTS 16
+#define TG_MAX_EPI 16
+
+typedef struct tg_value {
+    char *name;
+    int producer;    /* node index, or -1 for graph inputs and constants */
+    int is_const;
+    tg_const cst;    /* is_const: data owned by the graph or view of the mapped model */
+    int declared;    /* 1: `decl` holds the shape that the file declares */
+    tg_desc decl;    /* -1 for a free dimension */
+} tg_value;
+
+/* One fused pointwise step; `value` is the other operand of a binary step (an activation), else
+ * -1. step.src is set by the planner. step.vec points into graph-owned memory. */
+typedef struct tg_epi {
+    tg_epi_step step;
+    int value;
+    const char *from; /* name of the op it came from, static: "Relu" */
+} tg_epi;
+
+typedef struct tg_node {
+    char *name;
+    const tg_op *op;
+    void *attrs; /* op->attrs_size bytes, owned */
+    int opset;
+    int n_src, n_dst;
+    int src[TG_OP_MAX_SRC]; /* value ids; -1: not given */
+    int dst[TG_OP_MAX_DST]; /* value ids; after fusion: what the last epilogue step yields */
+    int n_epi;
+    tg_epi epi[TG_MAX_EPI];
+} tg_node;
+
+/* A graph input or output as the model's file sees it. */
+typedef struct tg_port {
+    int value;
+    int file_rank;               /* rank in the model's file */
+    int64_t file_dim[TG_MAX_RANK]; /* declared; -1 where free (also a fixed one freed by proof) */
+    int perm[TG_MAX_RANK];       /* graph axis i is file axis perm[i], -1: an axis of size 1 that
+                                    the file does not have */
+    char *name;
+} tg_port;
+
+typedef struct tg_graph {
+    tg_value *values;
+    int n_values;
+    tg_node *nodes;
+    int n_nodes;
+    tg_port in[TG_MAX_PORTS], out[TG_MAX_PORTS];
+    int n_in, n_out;
+    int opset;
+    int64_t n_params;    /* elements of float constants that came from the file */
+    int spatial;         /* spatial axes: 2 (H,W) or 3 (D,H,W) */
+    int fixed_size;      /* 1: the declared spatial size could not be freed */
+    int64_t divisor[3];  /* z,y,x: the input extent must be a multiple of these (1: any) */
+    int64_t minimum[3];  /* smallest extent for which inference succeeds */
+    char *fixed_why;     /* which node holds the size, when fixed_size */
+    int n_rewrites;
+    char *rewrites[32];  /* what was rewritten, for `info -v` and the fingerprint */
+    void *arena_;        /* private: owned constant data */
+} tg_graph;
+
+/* Shapes of every value for one input size. desc[v].rank == 0: not computed (dead). */
+typedef struct tg_shapes {
+    tg_desc *desc; /* n_values */
+    int n_values;
+} tg_shapes;
+
+/* Build. */
+tg_status tgi_graph_new(tg_graph **out, tgi_err *err);
+void tgi_graph_free(tg_graph **g);
+/* Add a value; `name` copied. Returned in *id. */
+tg_status tgi_graph_add_value(tg_graph *g, const char *name, int *id, tgi_err *err);
+/* Add a constant with a copy of the data (or, with `borrow`, a view that outlives the graph). */
+tg_status tgi_graph_add_const(tg_graph *g, const char *name, const tg_desc *desc,
+                              const void *data, int borrow, int *id, tgi_err *err);
+/* Append a node with default attributes; `*out` is valid until the next append. */
+tg_status tgi_graph_add_node(tg_graph *g, const char *op, const char *name, int n_src,
+                             const int *src, int n_dst, const int *dst, tg_node **out,
+                             tgi_err *err);
+tg_status tgi_graph_add_input(tg_graph *g, int value, int file_rank, const int64_t *file_dim,
+                              tgi_err *err);
+tg_status tgi_graph_add_output(tg_graph *g, int value, tgi_err *err);
+/* Canonical forms, folding, fusion; frees or fixes the spatial size; finds divisors. After it
+ * the graph is immutable. `flags` below. */
+#define TG_GRAPH_NO_FUSE 1u     /* keep every op a node: what the reference pass runs */
+#define TG_GRAPH_NO_COMMUTE 2u  /* keep 1x1 after Resize */
+tg_status tgi_graph_finish(tg_graph *g, unsigned flags, tgi_err *err);
+
+/* Import: parse and lower the file. The mapping stays open inside the graph. */
+tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err);
+
+/* Shapes for input descs (one per graph input, graph order of axes). Reports the first conflict,
+ * naming the node. Release with tgi_shapes_free. */
+tg_status tgi_graph_infer(const tg_graph *g, const tg_desc *in, tg_shapes *out, tgi_err *err);
+void tgi_shapes_free(tg_shapes *s);
+
+/* Fill the context of one node from shapes. `src`/`dst`/`consts` are caller's scratch arrays of
+ * TG_OP_MAX_SRC / TG_OP_MAX_DST; the context points into them. For a fused node dst shapes are
+ * those of the unfused op too (all steps keep the shape). */
+void tgi_node_ctx(const tg_graph *g, const tg_shapes *s, const tg_node *n, tg_desc *src,
+                  tg_desc *dst, const tg_const **consts, tg_op_ctx *ctx);
+
+/* Text of the graph, a node a line, for -v and debugging. Returned; tgi_free. */
+char *tgi_graph_print(const tg_graph *g, const tg_shapes *s);
+
+#endif

@@ -1,0 +1,68 @@
+/* backend.h - variants: faster ways to compute an op, per instruction set.
+ *
+ * The planner walks the table in order of falling preference and takes the first variant whose
+ * `accepts` says yes; the choice is recorded and part of the numerics fingerprint. `accepts` must
+ * not look at tile extents: only at attributes, channel counts and layouts. */
+#ifndef TG_BACKEND_H
+#define TG_BACKEND_H
+
+#include "kernels/op.h"
+
+typedef enum tg_isa { TG_ISA_PORTABLE, TG_ISA_AVX2, TG_ISA_AVX512, TG_ISA_COUNT } tg_isa;
+
+/* Layout of the operands that the planner offers a variant. */
+typedef struct tg_layout_hint {
+    int lanes;                     /* channel block of the instruction set: 8 or 16 */
+    int n_src;                     /* operands (see n_seg for virtual concats) */
+    int src_cb[TG_OP_MAX_SRC];     /* 1 or lanes */
+    int src_segs[TG_OP_MAX_SRC];
+    int64_t seg_c[TG_OP_MAX_SRC][TG_MAX_SEG]; /* logical channels of each segment */
+    int dst_cb;
+    const tg_epi_step *epi;
+    int n_epi;
+} tg_layout_hint;
+
+typedef struct tg_variant {
+    const char *name; /* "conv_direct": shows in plans and in the fingerprint */
+    const char *op;   /* tg_op name */
+    int (*accepts)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
+    /* Weights in the form the kernel reads; 0: none. `pack` writes exactly that many bytes
+     * (64-byte aligned destination). */
+    size_t (*packed_bytes)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
+    void (*pack)(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst);
+    /* Scratch for a call whose dst rows are at most `width` columns, for `threads` threads. */
+    size_t (*scratch_bytes)(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+                            int threads);
+    /* NULL: the op's own need. */
+    void (*need)(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
+    /* Compute dst over call->box, epilogue included. May write stored columns right of the box
+     * only inside the view's width and only if they are recomputed before use: never columns
+     * outside the image. Must not allocate. */
+    void (*run)(const tg_call *call);
+} tg_variant;
+
+typedef struct tg_backend {
+    const char *name; /* "avx512" */
+    tg_isa isa;
+    int lanes;
+    const tg_variant *const *variants; /* NULL-terminated, preferred first */
+    /* Rows between the file and the network. See kernels/convert.h. */
+} tg_backend;
+
+/* Best instruction set of this processor not above `cap` (TG_ISA_COUNT: no cap; the environment
+ * variable TEGULA_ISA=portable|avx2|avx512 caps too). */
+tg_isa tgi_isa_detect(tg_isa cap);
+const tg_backend *tgi_backend_for(tg_isa isa); /* NULL when not compiled in */
+const char *tgi_isa_name(tg_isa isa);
+int tgi_isa_parse(const char *name, tg_isa *out); /* 1 when known */
+
+/* First variant that accepts, or NULL (then the reference runs, epilogue after it). */
+const tg_variant *tgi_variant_pick(const tg_backend *be, const char *op, const tg_op_ctx *ctx,
+                                   const tg_layout_hint *lay);
+
+/* Apply epilogue steps in place to dst over a box: what follows a reference kernel, and the
+ * definition that fused epilogues must match bit for bit on the same backend. Zeroes the unused
+ * lanes. Vectorised with the backend's own functions. */
+void tgi_epilogue_apply(const tg_backend *be, const tg_call *call);
+
+#endif

@@ -1,0 +1,27 @@
+/* op_table.c - op_list.h, expanded. */
+#include "kernels/op.h"
+
+#include <string.h>
+
+#define TG_OP(symbol) extern const tg_op tg_op_##symbol;
+#include "kernels/op_list.h"
+#undef TG_OP
+
+static const tg_op *const table[] = {
+#define TG_OP(symbol) &tg_op_##symbol,
+#include "kernels/op_list.h"
+#undef TG_OP
+    NULL};
+
+const tg_op *tgi_op_at(int i)
+{
+    return i >= 0 && i < (int)(sizeof table / sizeof table[0]) ? table[i] : NULL;
+}
+
+const tg_op *tgi_op_find(const char *name)
+{
+    for (const tg_op *const *p = table; *p; p++)
+        if (strcmp((*p)->name, name) == 0)
+            return *p;
+    return NULL;
+}

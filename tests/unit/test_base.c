@@ -1,0 +1,58 @@
+/* The floor: checked arithmetic, boxes, counted memory. */
+#include "engine/base/arith.h"
+#include "engine/base/region.h"
+#include "tests/tg_test.h"
+
+static void test_division_rounds_towards_the_named_side(void)
+{
+    CHECK_EQ(tgi_floor_div(-1, 2), -1);
+    CHECK_EQ(tgi_floor_div(-4, 2), -2);
+    CHECK_EQ(tgi_ceil_div(-1, 2), 0);
+    CHECK_EQ(tgi_ceil_div(5, 2), 3);
+    CHECK_EQ(tgi_align_up(17, 16), 32);
+}
+
+static void test_sizes_saturate_and_never_wrap(void)
+{
+    CHECK(tgi_sat_mul(SIZE_MAX / 2, 3) == SIZE_MAX);
+    CHECK(tgi_sat_add(SIZE_MAX - 1, 2) == SIZE_MAX);
+    tg_desc d = {TG_DTYPE_F32, 3, {INT64_MAX / 2, 4, 4}};
+    int64_t n;
+    CHECK(!tgi_desc_count(&d, &n));
+}
+
+static void test_window_need_is_the_closed_formula(void)
+{
+    const tg_range r = tgi_window_need((tg_range){10, 20}, 3, 2, 1, 1);
+    CHECK_EQ(r.lo, 19);
+    CHECK_EQ(r.hi, 19 * 2 - 1 + 3);
+}
+
+static void test_a_refused_allocation_is_null_once(void)
+{
+    tgi_mem_fail_at(1);
+    CHECK(tgi_malloc(TGI_TAG_MISC, 8) == NULL);
+    void *p = tgi_malloc(TGI_TAG_MISC, 8);
+    CHECK(p != NULL);
+    tgi_free(p);
+    tgi_mem_fail_at(0);
+}
+
+static void test_an_error_line_cannot_be_forged(void)
+{
+    tgi_err e = {0};
+    CHECK_EQ(tgi_fail(&e, TG_E_FORMAT, "bad tag \"%s\"", "a\nb"), TG_E_FORMAT);
+    CHECK_STR(e.text, "bad tag \"a?b\"");
+    CHECK_EQ(tgi_fail(&e, TG_E_IO, "later"), TG_E_IO);
+    CHECK_STR(e.text, "bad tag \"a?b\"");
+}
+
+int main(void)
+{
+    RUN(test_division_rounds_towards_the_named_side);
+    RUN(test_sizes_saturate_and_never_wrap);
+    RUN(test_window_need_is_the_closed_formula);
+    RUN(test_a_refused_allocation_is_null_once);
+    RUN(test_an_error_line_cannot_be_forged);
+    return TEST_END();
+}
