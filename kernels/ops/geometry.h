@@ -1,0 +1,46 @@
+/* geometry.h - window geometry with every default resolved, on axes z,y,x.
+ *
+ * 2-D operators get a z axis of extent 1 with kernel 1: one code path for both ranks.
+ * @source ONNX operator specifications Conv, ConvTranspose, MaxPool, AveragePool. */
+#ifndef TG_GEOMETRY_H
+#define TG_GEOMETRY_H
+
+#include "kernels/op.h"
+
+#define TG_Z 0
+#define TG_Y 1
+#define TG_X 2
+
+typedef struct tgi_geom {
+    int spatial;             /* 2 or 3 (1 is refused) */
+    int64_t k[3], s[3], d[3]; /* kernel, stride, dilation */
+    int64_t p0[3], p1[3];    /* padding before and after; may be negative for ConvTranspose */
+    int64_t out_pad[3];      /* ConvTranspose output_padding */
+    int64_t in[3], out[3];   /* full extents of the image, and of the result */
+    int64_t groups;
+    int64_t in_c, out_c;
+} tgi_geom;
+
+/* Conv: src[0] data, src[1] weights [M, C/group, k...]. `ctx->dst` is not read.
+ * @return TG_E_FORMAT on a conflict (both sides in the detail), TG_E_UNSUPPORTED for rank 3. */
+tg_status tgi_conv_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err);
+/* ConvTranspose: src[1] weights [C, M/group, k...]. */
+tg_status tgi_conv_transpose_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err);
+/* MaxPool, AveragePool (attrs: pool_attrs). With ceil_mode the last window starts inside the
+ * image or its leading padding. */
+tg_status tgi_pool_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err);
+
+/* Interval of spatial axis `i` (TG_Z..TG_X) of a box of rank 4 or 5; [0,1) for z of rank 4. */
+static inline tg_range tgi_box_axis(const tg_box *b, int i)
+{
+    const int at = b->rank - 3 + i;
+    return at < 2 ? (tg_range){0, 1} : b->ax[at];
+}
+/* Extent of spatial axis `i` of a value of rank 4 or 5. */
+static inline int64_t tgi_desc_axis(const tg_desc *d, int i)
+{
+    const int at = d->rank - 3 + i;
+    return at < 2 ? 1 : d->dim[at];
+}
+
+#endif
