@@ -1,0 +1,105 @@
+/* journal.h - an output that survives a crash at any moment.
+ *
+ * A run writes OUT.partial and keeps OUT.journal beside it; at the end the first is renamed to
+ * OUT and the second removed. Killed anywhere, the next run finds how many tiles are safely
+ * there and goes on behind them; the finished bytes are those of an undisturbed run. The state
+ * machine and the invariants stand at the top of journal.c.
+ *
+ * How a run uses it:
+ *
+ *     tgi_journal_open(path, overwrite, &policy, &j)   locks, looks, changes no byte
+ *     switch (tgi_journal_state(j))
+ *     FINISHED: stored job equals ours? tgi_journal_clear_finished(j), done.
+ *     RESUME:   stored job (tgi_journal_job) equals ours? tgi_journal_resume(j, layout)
+ *               else refuse with TG_E_CHANGED, or start over with tgi_journal_begin.
+ *     FRESH:    tgi_journal_begin(j, layout, job, n)
+ *     [tgi_journal_set_stats]                          once, before the first tile
+ *     for seq from tgi_journal_appended(j): tgi_journal_append(j, tile id, bytes, n)
+ *     tgi_journal_finish(j)
+ *     tgi_journal_close(&j)                            at any time; keeps what is there
+ *
+ * One thread at a time (usually the committer, commit.h). */
+#ifndef TG_JOURNAL_H
+#define TG_JOURNAL_H
+
+#include "engine/base/status.h"
+#include "io/sink.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tg_journal tg_journal;
+
+typedef enum tg_journal_state {
+    TG_JOURNAL_FRESH,   /* nothing to go on from */
+    TG_JOURNAL_RESUME,  /* a valid journal and its partial file */
+    TG_JOURNAL_FINISHED /* OUT is complete; only the journal was not removed any more */
+} tg_journal_state;
+
+/* When appended tiles are made safe: as soon as one of these is reached. 0: default
+ * (never by count, 64 MiB, 5 s). What a crash costs is what lies behind the last sync. */
+typedef struct tg_journal_policy {
+    int64_t tiles;
+    uint64_t bytes;
+    double seconds;
+} tg_journal_policy;
+
+/* Lock the output `path` and look at what is there; neither OUT nor its partial file is
+ * touched, and an existing journal is only read. @param policy NULL: defaults. TG_E_BUSY
+ * another process holds this output. TG_E_EXISTS    OUT is there, it is not the result of the
+ * journal, and `overwrite` is 0. TG_E_FORMAT    OUT.journal is not ours, or damaged beyond both
+ * slots; the detail says what to do. TG_E_IO, TG_E_NO_SPACE, TG_E_NOMEM. */
+tg_status tgi_journal_open(const char *path, int overwrite, const tg_journal_policy *policy,
+                           tg_journal **out, tgi_err *err);
+tg_journal_state tgi_journal_state(const tg_journal *j);
+
+/* The job text and the statistics stored by the interrupted run: opaque bytes, *n = 0 and a
+ * non-NULL pointer when there are none. View of the journal, until the next begin or set. */
+const void *tgi_journal_job(const tg_journal *j, size_t *n);
+const void *tgi_journal_stats(const tg_journal *j, size_t *n);
+
+/* Start from nothing: leftovers of an earlier run are discarded, the front of zeros written,
+ * the space of an uncompressed output reserved (TG_E_NO_SPACE here, not hours later; then
+ * nothing is left behind). `job` is copied; `layout` is borrowed until close. */
+tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const void *job,
+                            size_t job_bytes, tgi_err *err);
+/* Go on behind the last safe tile. Reads back the newest tiles and compares their checksums;
+ * what does not match is dropped and written again. `layout` is borrowed until close.
+ * TG_E_CHANGED  the partial file was begun with another layout. */
+tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_err *err);
+/* Only in state FINISHED: remove the leftover journal. The output stays. */
+tg_status tgi_journal_clear_finished(tg_journal *j, tgi_err *err);
+
+/* Store the statistics (durably, at once); only while no tile has been appended. */
+tg_status tgi_journal_set_stats(tg_journal *j, const void *stats, size_t n, tgi_err *err);
+
+/* Append one encoded tile, and sync when the policy says so. Tiles come in the plan's order;
+ * each tile id once. After TG_E_NO_SPACE or TG_E_IO from writing the tile itself, the tiles
+ * before it can still be made safe by tgi_journal_sync; after a failed sync the journal accepts
+ * nothing. */
+tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, size_t n,
+                             tgi_err *err);
+/* Make everything appended so far safe now. */
+tg_status tgi_journal_sync(tg_journal *j, tgi_err *err);
+/* Seconds until the policy's time limit asks for a sync; < 0 when nothing waits for one. */
+double tgi_journal_sync_due(const tg_journal *j);
+
+/* All tiles are there: fill in the offsets, make it durable, give it its name, remove the
+ * journal. Called again (by the next run) after a crash at any point in between, it completes.
+ */
+tg_status tgi_journal_finish(tg_journal *j, tgi_err *err);
+
+/* Close files and release the lock; files stay as they are, so nothing synced is lost. */
+void tgi_journal_close(tg_journal **j);
+
+int64_t tgi_journal_appended(const tg_journal *j); /* tiles written: the next sequence number */
+int64_t tgi_journal_committed(const tg_journal *j);   /* of these, safe */
+uint64_t tgi_journal_file_bytes(const tg_journal *j); /* front and tiles so far */
+/* 1 when this tile is written already (for a run that goes on with another plan). */
+int tgi_journal_has_tile(const tg_journal *j, int64_t tile_id);
+
+/* Memory that a journal of this layout holds after begin or resume (a line of the plan),
+ * without the job and statistics texts. Nothing is allocated between that and close. */
+size_t tgi_journal_bytes(const tg_sink_layout *layout);
+
+#endif
