@@ -1,0 +1,357 @@
+/* opts.c - the option table and sets of options (opts.h).
+ *
+ * Invariant: value[i] is NULL or text that row i's rule accepted. Setting replaces; the one
+ * exception is input-tensor, which collects. */
+#include "engine/opts.h"
+
+#include "engine/base/mem.h"
+#include "engine/opts_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef enum rule {
+    RULE_TEXT,
+    RULE_SWITCH,
+    RULE_INT,
+    RULE_THREADS, /* auto or RULE_INT */
+    RULE_CHOICE,
+    RULE_TENSOR,
+    RULE_RAM,
+    RULE_TILE,
+    RULE_ROI,
+    RULE_PLANES,
+    RULE_AXES,
+    RULE_NORMALIZE,
+    RULE_DTYPE,
+    RULE_COMPRESS,
+    RULE_AT
+} rule;
+
+typedef struct row_rule {
+    rule rule;
+    int64_t lo, hi;
+    const char *choices;
+    bool keep;
+} row_rule;
+
+static const tg_option table[TGI_OPT_COUNT] = {
+#define TG_OPT(id, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)       \
+    {name, alias, arg, fallback, verbs, help},
+#include "engine/opts_list.h"
+#undef TG_OPT
+};
+
+static const row_rule rules[TGI_OPT_COUNT] = {
+#define TG_OPT(id, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)       \
+    {rule, lo, hi, choices, keep},
+#include "engine/opts_list.h"
+#undef TG_OPT
+};
+
+const tg_option *tg_option_table(size_t *n)
+{
+    if (n)
+        *n = TGI_OPT_COUNT;
+    return table;
+}
+
+tgi_opt tgi_opt_find(const char *name)
+{
+    for (int i = 0; i < TGI_OPT_COUNT; i++)
+        if (strcmp(table[i].name, name) == 0 ||
+            (table[i].alias && strcmp(table[i].alias, name) == 0))
+            return (tgi_opt)i;
+    return TGI_OPT_COUNT;
+}
+
+bool tgi_opt_in_job(tgi_opt id)
+{
+    return rules[id].keep;
+}
+
+bool tgi_opt_is_switch(tgi_opt id)
+{
+    return rules[id].rule == RULE_SWITCH;
+}
+
+static void nearer(const char *name, const char *candidate, int *best, const char **found)
+{
+    if (!candidate || !candidate[1]) /* one letter is near to everything short */
+        return;
+    const int d = tgi_edit_distance(name, candidate);
+    if (d < *best) {
+        *best = d;
+        *found = candidate;
+    }
+}
+
+/* "Near" is at most a third of the letters wrong, or a beginning of the name ("norm"). */
+const char *tgi_opt_nearest(const char *name)
+{
+    const size_t n = strlen(name);
+    const char *found = NULL;
+    int best = (int)(n / 3) + 2;
+    for (int i = 0; i < TGI_OPT_COUNT; i++) {
+        nearer(name, table[i].name, &best, &found);
+        nearer(name, table[i].alias, &best, &found);
+    }
+    for (int i = 0; !found && n >= 2 && i < TGI_OPT_COUNT; i++)
+        if (strncmp(table[i].name, name, n) == 0)
+            found = table[i].name;
+    return found;
+}
+
+/* ---- a set ----------------------------------------------------------------------------------
+ */
+
+tg_status tgi_opts_new(tg_opts **out, tgi_err *err)
+{
+    tg_opts *o = tgi_calloc(TGI_TAG_MISC, 1, sizeof *o);
+    if (!o)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a set of options");
+    *out = o;
+    return TG_OK;
+}
+
+void tg_opts_free(tg_opts **o)
+{
+    if (!o || !*o)
+        return;
+    for (int i = 0; i < TGI_OPT_COUNT; i++)
+        tgi_free((*o)->value[i]);
+    for (int i = 0; i < (*o)->n_tensor; i++)
+        tgi_free((*o)->tensor[i]);
+    tgi_free((*o)->tensor);
+    tgi_free(*o);
+    *o = NULL;
+}
+
+static tg_status parse_switch(const char *text, bool *on, tgi_err *err)
+{
+    static const char words[] = "true|yes|on|1|false|no|off|0";
+    const int i = *text ? tgi_choice_index(words, text) : 0;
+    if (i < 0)
+        return tgi_fail(err, TG_E_ARG, "\"%s\": a switch is true or false", text);
+    *on = i < 4;
+    return TG_OK;
+}
+
+static tg_status check_tensor(const char *text, tgi_err *err)
+{
+    const char *eq = strchr(text, '=');
+    if (!eq || eq == text || !eq[1])
+        return tgi_fail(err, TG_E_ARG, "\"%s\": NAME=FILE is expected, such as noise=n.npy",
+                        text);
+    return TG_OK;
+}
+
+/* Parse `text` by the rule of row `id` and throw the result away. */
+static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
+{
+    const row_rule *r = &rules[id];
+    union {
+        bool on;
+        int64_t i, at[3];
+        tgi_ram_spec ram;
+        tgi_tile_spec tile;
+        tgi_roi_spec roi;
+        tgi_planes_spec planes;
+        tgi_normalize_spec norm;
+        tg_dtype dtype;
+        tgi_compress_spec comp;
+    } u;
+    switch (r->rule) {
+    case RULE_TEXT:
+        return TG_OK;
+    case RULE_SWITCH:
+        return parse_switch(text, &u.on, err);
+    case RULE_THREADS:
+        if (strcmp(text, "auto") == 0)
+            return TG_OK;
+        return tgi_int_parse(text, r->lo, r->hi, "auto or a number,", &u.i, err);
+    case RULE_INT:
+        return tgi_int_parse(text, r->lo, r->hi, "value", &u.i, err);
+    case RULE_CHOICE:
+        if (tgi_choice_index(r->choices, text) < 0)
+            return tgi_fail(err, TG_E_ARG, "\"%s\": one of %s is expected", text, r->choices);
+        return TG_OK;
+    case RULE_TENSOR:
+        return check_tensor(text, err);
+    case RULE_RAM:
+        return tgi_ram_parse(text, &u.ram, err);
+    case RULE_TILE:
+        return tgi_tile_parse(text, &u.tile, err);
+    case RULE_ROI:
+        return tgi_roi_parse(text, &u.roi, err);
+    case RULE_PLANES:
+        return tgi_planes_parse(text, &u.planes, err);
+    case RULE_AXES:
+        return tgi_axes_parse(text, err);
+    case RULE_NORMALIZE:
+        return tgi_normalize_parse(text, &u.norm, err);
+    case RULE_DTYPE:
+        return tgi_dtype_spec_parse(text, &u.dtype, err);
+    case RULE_COMPRESS:
+        return tgi_compress_parse(text, &u.comp, err);
+    case RULE_AT:
+        return tgi_at_parse(text, u.at, err);
+    }
+    return tgi_fail(err, TG_E_INTERNAL, "option %s has no rule", table[id].name);
+}
+
+static tg_status add_tensor(tg_opts *o, char *copy, tgi_err *err)
+{
+    const size_t name_len = (size_t)(strchr(copy, '=') - copy) + 1;
+    for (int i = 0; i < o->n_tensor; i++)
+        if (strncmp(o->tensor[i], copy, name_len) == 0)
+            return tgi_fail(err, TG_E_ARG, "input-tensor: \"%.*s\" was given twice",
+                            (int)name_len - 1, copy);
+    char **grown =
+        tgi_realloc_n(TGI_TAG_MISC, o->tensor, (size_t)o->n_tensor + 1, sizeof *o->tensor);
+    if (!grown)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for option input-tensor");
+    o->tensor = grown;
+    o->tensor[o->n_tensor++] = copy;
+    return TG_OK;
+}
+
+static tg_status fail_unknown(const char *name, tgi_err *err)
+{
+    const char *near = tgi_opt_nearest(name);
+    if (near)
+        return tgi_fail(err, TG_E_ARG, "there is no option \"%s\"; the nearest is \"%s\"", name,
+                        near);
+    return tgi_fail(err, TG_E_ARG, "there is no option \"%s\"; tegula --help lists them", name);
+}
+
+tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err *err)
+{
+    const tgi_opt id = tgi_opt_find(name);
+    if (id == TGI_OPT_COUNT)
+        return fail_unknown(name, err);
+    if (!value)
+        value = "";
+    if (!*value && rules[id].rule != RULE_SWITCH)
+        return tgi_fail(err, TG_E_ARG, "%s: a value is missing (%s)", table[id].name,
+                        table[id].arg);
+    tg_status st = check_value(id, value, err);
+    if (st != TG_OK) {
+        tgi_err_prefix(err, "%s", table[id].name);
+        return st;
+    }
+    char *copy = tgi_strdup(TGI_TAG_MISC, *value ? value : "true");
+    if (!copy)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for option %s", table[id].name);
+    if (rules[id].rule == RULE_TENSOR) {
+        st = add_tensor(o, copy, err);
+        if (st != TG_OK)
+            tgi_free(copy);
+        return st;
+    }
+    tgi_free(o->value[id]);
+    o->value[id] = copy;
+    return TG_OK;
+}
+
+/* ---- typed getters: the text parsed once already, so failures below are impossible
+ * ------------ */
+
+bool tgi_opts_given(const tg_opts *o, tgi_opt id)
+{
+    return id == TGI_OPT_INPUT_TENSOR ? o->n_tensor > 0 : o->value[id] != NULL;
+}
+
+const char *tgi_opts_str(const tg_opts *o, tgi_opt id)
+{
+    if (id == TGI_OPT_INPUT_TENSOR)
+        return o->n_tensor ? o->tensor[0] : NULL;
+    return o->value[id] ? o->value[id] : table[id].fallback;
+}
+
+bool tgi_opts_flag(const tg_opts *o, tgi_opt id)
+{
+    const char *text = tgi_opts_str(o, id);
+    bool on = false;
+    return text && parse_switch(text, &on, NULL) == TG_OK && on;
+}
+
+int64_t tgi_opts_int(const tg_opts *o, tgi_opt id, int64_t otherwise)
+{
+    const char *text = tgi_opts_str(o, id);
+    int64_t v = otherwise;
+    if (text && strcmp(text, "auto") != 0)
+        (void)tgi_int_parse(text, rules[id].lo, rules[id].hi, "", &v, NULL);
+    return v;
+}
+
+int tgi_opts_choice(const tg_opts *o, tgi_opt id)
+{
+    const char *text = tgi_opts_str(o, id);
+    return text && rules[id].choices ? tgi_choice_index(rules[id].choices, text) : -1;
+}
+
+int tgi_opts_n_tensors(const tg_opts *o)
+{
+    return o->n_tensor;
+}
+
+bool tgi_opts_tensor(const tg_opts *o, int i, char *name, size_t cap, const char **file)
+{
+    if (i < 0 || i >= o->n_tensor || cap == 0)
+        return false;
+    const char *eq = strchr(o->tensor[i], '=');
+    snprintf(name, cap, "%.*s", (int)(eq - o->tensor[i]), o->tensor[i]);
+    *file = eq + 1;
+    return true;
+}
+
+bool tgi_opts_ram(const tg_opts *o, tgi_ram_spec *out)
+{
+    const char *t = tgi_opts_str(o, TGI_OPT_RAM);
+    return t && tgi_ram_parse(t, out, NULL) == TG_OK;
+}
+
+void tgi_opts_tile(const tg_opts *o, tgi_tile_spec *out)
+{
+    *out = (tgi_tile_spec){.automatic = true};
+    (void)tgi_tile_parse(tgi_opts_str(o, TGI_OPT_TILE), out, NULL);
+}
+
+bool tgi_opts_roi(const tg_opts *o, tgi_roi_spec *out)
+{
+    const char *t = tgi_opts_str(o, TGI_OPT_ROI);
+    return t && tgi_roi_parse(t, out, NULL) == TG_OK;
+}
+
+void tgi_opts_planes(const tg_opts *o, tgi_planes_spec *out)
+{
+    const char *t = tgi_opts_str(o, TGI_OPT_PLANES);
+    *out = (tgi_planes_spec){0};
+    if (t)
+        (void)tgi_planes_parse(t, out, NULL);
+}
+
+bool tgi_opts_normalize(const tg_opts *o, tgi_normalize_spec *out)
+{
+    const char *t = tgi_opts_str(o, TGI_OPT_NORMALIZE);
+    return t && tgi_normalize_parse(t, out, NULL) == TG_OK;
+}
+
+bool tgi_opts_dtype(const tg_opts *o, tg_dtype *out)
+{
+    const char *t = tgi_opts_str(o, TGI_OPT_DTYPE);
+    return t && tgi_dtype_spec_parse(t, out, NULL) == TG_OK;
+}
+
+void tgi_opts_compress(const tg_opts *o, tgi_compress_spec *out)
+{
+    *out = (tgi_compress_spec){.kind = TGI_COMPRESS_NONE, .level = -1};
+    (void)tgi_compress_parse(tgi_opts_str(o, TGI_OPT_COMPRESS), out, NULL);
+}
+
+bool tgi_opts_at(const tg_opts *o, int64_t out[3])
+{
+    const char *t = tgi_opts_str(o, TGI_OPT_AT);
+    return t && tgi_at_parse(t, out, NULL) == TG_OK;
+}

@@ -1,0 +1,29 @@
+/* opts_api.c - the public face of opts.c: details go to the context the set was made from. */
+#include "engine/ctx.h"
+#include "engine/opts_internal.h"
+
+tg_status tg_opts_new(tg_ctx *ctx, tg_opts **out)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !out)
+        return tgi_fail(err, TG_E_ARG, "tg_opts_new: NULL argument");
+    TGI_TRY(tgi_opts_new(out, err));
+    (*out)->ctx = ctx;
+    return TG_OK;
+}
+
+tg_status tg_opts_set(tg_opts *o, const char *name, const char *value)
+{
+    if (!o)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(o->ctx);
+    if (!name)
+        return tgi_fail(err, TG_E_ARG, "tg_opts_set: the name is NULL");
+    return tgi_opts_set(o, name, value, err);
+}
+
+const char *tg_opts_get(const tg_opts *o, const char *name)
+{
+    const tgi_opt id = o && name ? tgi_opt_find(name) : TGI_OPT_COUNT;
+    return id == TGI_OPT_COUNT ? NULL : tgi_opts_str(o, id);
+}

@@ -1,0 +1,95 @@
+/* opts_list.h - every option of tegula, one row each: the command-line parser, --help, job-file
+ * keys and the manual page all come from here. Included with TG_OPT(...) defined; no guard.
+ *
+ *   TG_OPT(ID, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)
+ *
+ *   arg       what follows on the command line; NULL for a switch
+ *   fallback  the default as text; NULL when there is none or the engine works it out (the help
+ *             sentence then says how)
+ *   rule      how the value is checked when it is set (enum rule in opts.c)
+ *   lo, hi    range of RULE_INT
+ *   choices   "a|b|c" of RULE_CHOICE
+ *   keep      1: part of the job, written to job files; 0: how this one command behaves
+ */
+#define TG_JOB_ "plan run verify preview"
+
+TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
+       "the network, an ONNX file")
+TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
+       "the image (TIFF) or array (.npy); usually given without --input")
+TG_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TG_JOB_, RULE_TENSOR, 0, 0, NULL,
+       1, "one .npy per network input, repeatable; --input NAME=FILE says the same")
+TG_OPT(OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy", RULE_TEXT, 0, 0, NULL, 1,
+       "what to write: .tif or .npy, .png for preview, DIR/ for several network outputs")
+TG_OPT(
+    RAM, "ram", NULL, "SIZE", NULL, TG_JOB_ " copy", RULE_RAM, 0, 0, NULL, 1,
+    "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
+TG_OPT(
+    TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TG_JOB_, RULE_TILE, 0, 0, NULL, 1,
+    "largest strip computed at once, in output pixels; too large is refused with the largest "
+    "that fits")
+TG_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TG_JOB_ " copy", RULE_ROI, 0, 0, NULL, 1,
+       "only this box, half open, in pixels; y0:y1,x0:x1 and empty bounds are fine")
+TG_OPT(PLANES, "planes", NULL, "LIST", NULL, TG_JOB_ " copy", RULE_PLANES, 0, 0, NULL, 1,
+       "only these planes of a stack, numbered from 0 in file order: 0,2,5-9 or 10- (default: "
+       "all)")
+TG_OPT(
+    AXES, "axes", NULL, "ORDER", NULL, TG_JOB_ " copy info", RULE_AXES, 0, 0, NULL, 1,
+    "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
+TG_OPT(LEVEL, "level", NULL, "N", "0", TG_JOB_ " copy", RULE_INT, 0, 15, NULL, 1,
+       "resolution level of a pyramid; 0 is full size")
+TG_OPT(NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,
+       TG_JOB_, RULE_NORMALIZE, 0, 0, NULL, 1,
+       "map pixels to what the network expects, with statistics of the whole image; scale is "
+       "x*a+b, a may be 1/255 (default: the descriptor's, else none)")
+TG_OPT(STATS, "stats", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
+       "save the statistics of --normalize there, or use them when the file exists")
+TG_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
+       "what the network expects and gives (default: MODEL with .json for .onnx, when there)")
+TG_OPT(
+    DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TG_JOB_ " copy", RULE_DTYPE, 0, 0,
+    NULL, 1,
+    "element type of the output; integers are rounded half to even and clipped (default: the "
+    "descriptor's, else float32; copy: same)")
+TG_OPT(COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy",
+       RULE_COMPRESS, 0, 0, NULL, 1,
+       "compression of a TIFF output, with an optional level as in zstd:3")
+TG_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TG_JOB_, RULE_CHOICE, 0, 0,
+       "reflect|edge|zero", 1,
+       "how to fill up to a size the network accepts; the output is cropped back")
+TG_OPT(
+    SAME_SIZE, "same-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
+    "pad so that a network which shrinks its input gives the input's size (default for images)")
+TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
+       "keep the size the network gives (default for .npy)")
+TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
+       "compute with the reference kernels only: slow, the definition of the result")
+TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_JOB_ " copy", RULE_THREADS, 1, 1024, NULL, 1,
+       "compute threads (auto: the processors this process may use)")
+TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_JOB_, RULE_CHOICE, 0, 0,
+       "auto|portable|avx2|avx512", 1,
+       "instruction set; results of different sets differ in the last bits")
+TG_OPT(IO, "io", NULL, "auto|map|read", "auto", TG_JOB_ " copy", RULE_CHOICE, 0, 0,
+       "auto|map|read", 1, "read the input through a mapping or by large reads")
+TG_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 1,
+       "folder for temporary files (default: beside the output)")
+TG_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 1,
+       "centre of the crop; y,x is fine (default: the densest place)")
+TG_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
+       "write the memory in use over time as CSV")
+TG_OPT(CONFIG, "config", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 0,
+       "read options from this job file; the command line wins")
+TG_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,
+       "write every setting, resolved, as a job file for --config")
+TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
+       "also show which plans were rejected, and why")
+TG_OPT(YES, "yes", "y", NULL, NULL, "plan run preview copy", RULE_SWITCH, 0, 0, NULL, 0,
+       "overwrite an output that is finished")
+TG_OPT(JSON, "json", NULL, NULL, NULL, TG_JOB_ " copy info version", RULE_SWITCH, 0, 0, NULL, 0,
+       "results as one JSON object per line on stdout")
+TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info", RULE_SWITCH, 0, 0, NULL, 0,
+       "no progress and no closing line; warnings and errors stay")
+TG_OPT(VERBOSE, "verbose", "v", NULL, NULL, TG_JOB_ " copy info", RULE_SWITCH, 0, 0, NULL, 0,
+       "say what is being done; twice: everything")
+
+#undef TG_JOB_

@@ -1,0 +1,100 @@
+/* spec.h - the small languages inside option values: "80%", "512x512", "0:10,:,5:", "0,2,5-9".
+ *
+ * Text in, plain struct out, nothing else: no file is touched and no image is known yet. What
+ * can only be judged against an image (is the box inside?) has a `resolve` of its own. Every
+ * parser refuses trailing characters, signs, blanks and numbers beyond int64; the detail quotes
+ * the value and says what would be right. Outputs are written only on TG_OK. */
+#ifndef TGI_SPEC_H
+#define TGI_SPEC_H
+
+#include "engine/base/region.h"
+#include "engine/base/status.h"
+
+/* ---- memory budget: "1GiB" or "80%" ---- */
+typedef struct tgi_ram_spec {
+    uint64_t bytes; /* 0 when a percentage was given */
+    double percent; /* of what is free, (0,100]; 0 when bytes were given */
+} tgi_ram_spec;
+tg_status tgi_ram_parse(const char *text, tgi_ram_spec *out, tgi_err *err);
+
+/* ---- tile: "auto", "N" (NxN), "HxW", "DxHxW" ---- */
+typedef struct tgi_tile_spec {
+    bool automatic;
+    int64_t v[3]; /* z,y,x in output pixels; z is 0 when not stated; all 0 when automatic */
+} tgi_tile_spec;
+tg_status tgi_tile_parse(const char *text, tgi_tile_spec *out, tgi_err *err);
+
+/* ---- region of interest: "z0:z1,y0:y1,x0:x1" or "y0:y1,x0:x1", bounds may be empty ---- */
+#define TGI_ROI_OPEN INT64_MAX /* "to the end" */
+typedef struct tgi_roi_spec {
+    tg_range ax[3]; /* z,y,x; [0, TGI_ROI_OPEN) where not stated */
+} tgi_roi_spec;
+tg_status tgi_roi_parse(const char *text, tgi_roi_spec *out, tgi_err *err);
+/* The box inside an image of `extent` z,y,x; TG_E_ARG when it reaches beyond, naming the axis.
+ */
+tg_status tgi_roi_resolve(const tgi_roi_spec *s, const int64_t extent[3], tg_range out[3],
+                          tgi_err *err);
+
+/* ---- planes: "0,2,5-9", "10-" ---- */
+#define TGI_PLANES_MAX 64
+typedef struct tgi_planes_spec {
+    int n;                          /* 0: all planes */
+    tg_range range[TGI_PLANES_MAX]; /* ascending, apart, half open; the last hi may be open */
+} tgi_planes_spec;
+tg_status tgi_planes_parse(const char *text, tgi_planes_spec *out, tgi_err *err);
+/* Close an open end at n_planes, or (n == 0) take all; TG_E_ARG when a plane is not there. */
+tg_status tgi_planes_resolve(tgi_planes_spec *s, int64_t n_planes, int64_t *count,
+                             tgi_err *err);
+/* Number of the i-th chosen plane of a resolved spec, i in [0, count); -1 outside. */
+int64_t tgi_planes_at(const tgi_planes_spec *s, int64_t i);
+
+/* ---- normalisation ---- */
+typedef enum tgi_normalize_kind {
+    TGI_NORM_NONE,
+    TGI_NORM_SCALE,      /* x * a + b */
+    TGI_NORM_MINMAX,     /* (x - min) / (max - min) */
+    TGI_NORM_PERCENTILE, /* (x - p(a)) / (p(b) - p(a)), a < b in [0,100] */
+    TGI_NORM_ZSCORE      /* (x - mean) / standard deviation */
+} tgi_normalize_kind;
+typedef struct tgi_normalize_spec {
+    tgi_normalize_kind kind;
+    double a, b;
+} tgi_normalize_spec;
+tg_status tgi_normalize_parse(const char *text, tgi_normalize_spec *out, tgi_err *err);
+/* True when a first pass over the image is needed. */
+bool tgi_normalize_needs_stats(const tgi_normalize_spec *s);
+
+/* ---- output element type: TG_DTYPE_NONE means "same as the input" ---- */
+tg_status tgi_dtype_spec_parse(const char *text, tg_dtype *out, tgi_err *err);
+
+/* ---- compression: "zstd", "deflate:9" ---- */
+typedef enum tgi_compress_kind {
+    TGI_COMPRESS_NONE,
+    TGI_COMPRESS_DEFLATE,
+    TGI_COMPRESS_ZSTD,
+    TGI_COMPRESS_LZW
+} tgi_compress_kind;
+typedef struct tgi_compress_spec {
+    tgi_compress_kind kind;
+    int level; /* -1: the codec's default */
+} tgi_compress_spec;
+tg_status tgi_compress_parse(const char *text, tgi_compress_spec *out, tgi_err *err);
+const char *tgi_compress_name(tgi_compress_kind k);
+
+/* ---- a point: "z,y,x" or "y,x" (z = -1 when not stated) ---- */
+tg_status tgi_at_parse(const char *text, int64_t out[3], tgi_err *err);
+
+/* ---- axes: capital letters, each once, Y and X among them, at most 8 ---- */
+tg_status tgi_axes_parse(const char *text, tgi_err *err);
+
+/* ---- helpers shared by the option table ---- */
+/* A whole decimal number within [lo,hi]; `what` names it in the detail ("level"). */
+tg_status tgi_int_parse(const char *text, int64_t lo, int64_t hi, const char *what,
+                        int64_t *out, tgi_err *err);
+/* Index of `text` in "a|b|c", or -1. */
+int tgi_choice_index(const char *choices, const char *text);
+/* Number of single-character insertions, removals, replacements and swaps of neighbours between
+ * two words (those longer than 32 characters are cut). */
+int tgi_edit_distance(const char *a, const char *b);
+
+#endif
