@@ -1,0 +1,163 @@
+/* op_shared.h - what many operator files need: constants of any type, broadcasting, the loops of
+ * reference kernels and of constant folding.
+ *
+ * A reference kernel is, wherever speed allows, one function "the value at this pixel", driven by
+ * tgi_ref_each: the result cannot depend on the box because the function does not see it. */
+#ifndef TG_OP_SHARED_H
+#define TG_OP_SHARED_H
+
+#include "engine/base/arith.h"
+#include "kernels/op.h"
+#include "kernels/ops/geometry.h"
+#include "kernels/ops/op_attrs.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- Inputs ------------------------------------------------------------------------------ */
+
+/* Is input i present? Optional inputs may be missing at the end or empty in the middle. */
+static inline int tgi_given(const tg_op_ctx *ctx, int i)
+{
+    return i < ctx->n_src && (ctx->src[i].rank > 0 || ctx->src[i].dtype != TG_DTYPE_NONE);
+}
+/* The constant behind input i, or NULL. */
+static inline const tg_const *tgi_const(const tg_op_ctx *ctx, int i)
+{
+    return tgi_given(ctx, i) && ctx->const_src ? ctx->const_src[i] : NULL;
+}
+/* Constants may be views of a file at any byte offset: never dereferenced in place. */
+static inline float tgi_f32_at(const void *data, int64_t i)
+{
+    float v;
+    memcpy(&v, (const char *)data + (size_t)i * sizeof v, sizeof v);
+    return v;
+}
+/* Element i of a constant as a number; integers beyond 2^53 lose bits in the first form. */
+double tgi_num_at(const tg_const *c, int64_t i);
+int64_t tgi_int_at(const tg_const *c, int64_t i); /* floats are truncated */
+/* Store a number as the element type `t` (integers wrap as in C). */
+void tgi_num_put(tg_dtype t, void *data, int64_t i, double v);
+void tgi_int_put(tg_dtype t, void *data, int64_t i, int64_t v);
+int64_t tgi_const_count(const tg_const *c); /* elements; 1 for a scalar */
+
+/* The float32 constant of input i with exactly `count` elements (-1: any); else a failure that
+ * calls it `what`: TG_E_UNSUPPORTED when it is not constant or not float32. */
+tg_status tgi_const_f32(const tg_op_ctx *ctx, int i, const char *what, int64_t count,
+                        const void **data, tgi_err *err);
+/* A short list of integers from a constant input (scalar: one entry). */
+tg_status tgi_const_ints(const tg_op_ctx *ctx, int i, const char *what, tg_ints *out,
+                         tgi_err *err);
+/* All given inputs are constant: the node can be folded. */
+int tgi_all_const(const tg_op_ctx *ctx);
+
+/* ---- Shapes ------------------------------------------------------------------------------ */
+
+/* dst[0] = src[0]: pointwise operators. */
+tg_status tgi_infer_same(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
+/* Negative axes count from the end; TG_E_FORMAT outside [-rank, rank). */
+tg_status tgi_axis(int64_t axis, int rank, int *out, tgi_err *err);
+/* Fails unless input i is float32 of rank 4 or 5: what reference kernels read. */
+tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err);
+
+/* `need` of operators that read the whole spatial extent. */
+void tgi_need_whole(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
+/* Intersect with [0, n), but never empty: a box wholly in a border reads its nearest pixel, so
+ * that `need` stays monotone. */
+tg_range tgi_clip_nonempty(tg_range r, int64_t n);
+/* Set spatial axis i (TG_Z..TG_X) of a box; no effect for z of rank 4. */
+static inline void tgi_box_set(tg_box *b, int i, tg_range r)
+{
+    const int at = b->rank - 3 + i;
+    if (at >= 2)
+        b->ax[at] = r;
+}
+
+/* ---- Broadcasting ------------------------------------------------------------------------ */
+
+/* numpy's rule over all given inputs. `lead` (opset < 7, attribute `axis`): position of input
+ * 1's first axis in input 0; -1: aligned at the end. @source ONNX Broadcasting.md */
+tg_status tgi_infer_broadcast(const tg_op_ctx *ctx, int lead, tg_desc *dst, tgi_err *err);
+/* `need` of a broadcasting operator: an axis of extent 1 is read as a whole. */
+void tgi_need_broadcast(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
+                        tg_box *need);
+/* What input i is to a running value of shape dst, when it is constant. */
+typedef enum tgi_const_form {
+    TGI_NOT_CONST,
+    TGI_CONST_SCALAR,  /* one element */
+    TGI_CONST_CHANNEL, /* one per channel of dst, all other extents 1 */
+    TGI_CONST_OTHER
+} tgi_const_form;
+tgi_const_form tgi_const_form_of(const tg_op_ctx *ctx, int i, int lead);
+
+/* ---- Reference loops --------------------------------------------------------------------- */
+
+typedef struct tgi_px {
+    int64_t c, z, y, x;
+} tgi_px;
+
+typedef float (*tgi_px_fn)(const tg_call *call, const void *arg, const tgi_px *p);
+/* dst[dst_i] = fn over the box, for all its channels; unused lanes become zero. */
+void tgi_ref_each(const tg_call *call, int dst_i, tgi_px_fn fn, const void *arg);
+/* Zero the lanes behind the last channel over the box. */
+void tgi_zero_lanes(const tg_view *v, const tg_box *box);
+
+/* The view and the channel inside it that hold channel *c of an operand. */
+static inline const tg_view *tgi_operand_view(const tg_operand *o, int64_t *c)
+{
+    const tg_view *v = o->seg;
+    while (*c >= v->c)
+        *c -= (v++)->c;
+    return v;
+}
+static inline float tgi_src_at(const tg_call *call, int i, const tgi_px *p)
+{
+    return tgi_operand_get(&call->src[i], p->c, p->z, p->y, p->x);
+}
+/* Input i at dst's pixel p under broadcasting, constant or activation. */
+float tgi_src_broadcast(const tg_call *call, int i, int lead, const tgi_px *p);
+
+/* Unary operators: y = (float)fn((double)x). */
+typedef double (*tgi_unary_fn)(double x, const void *attrs);
+tg_status tgi_ref_unary(const tg_call *call, tgi_unary_fn fn, tgi_err *err);
+tg_status tgi_eval_unary(const tg_op_ctx *ctx, void *const *dst_data, tgi_unary_fn fn,
+                         tgi_err *err);
+
+/* Binary operators: sums, products and quotients of two floats, computed in double and rounded,
+ * are the correctly rounded float results. */
+typedef struct tgi_arith {
+    double (*f)(double a, double b);
+    /* 0: not defined for these values. NULL: not defined for integers. */
+    int (*i)(int64_t a, int64_t b, int is_unsigned, int64_t *out);
+} tgi_arith;
+/* Left fold over all inputs (two, or more for Min, Max, Sum). */
+tg_status tgi_ref_arith(const tg_call *call, const tgi_arith *op, int lead, tgi_err *err);
+tg_status tgi_eval_arith(const tg_op_ctx *ctx, void *const *dst_data, const tgi_arith *op,
+                         int lead, tgi_err *err);
+/* Epilogue step of a binary operator: `fwd` when the running value is input 0, else `rev`. A
+ * constant of several elements is per channel (the caller makes `vec`); one element goes to a.
+ * The other activation must have the full shape. */
+int tgi_step_arith(const tg_op_ctx *ctx, int chain, int lead, tg_epi_kind fwd, tg_epi_kind rev,
+                   tg_epi_step *step);
+
+/* Add, Sub, Mul, Div, Pow: opset < 7 has `broadcast` and `axis`. */
+typedef struct tgi_binary_attrs {
+    int64_t axis, broadcast;
+} tgi_binary_attrs;
+extern const tg_attr tgi_binary_rows[];
+int tgi_binary_lead(const tg_op_ctx *ctx); /* for the functions above */
+
+/* ---- Folding data movement --------------------------------------------------------------- */
+
+/* dst[i0,i1,...] = src[base + sum i_k * stride_k], elements of `size` bytes, dst dense. */
+void tgi_gather_dense(const tg_desc *dst, void *dst_data, const void *src_data, int64_t base,
+                      const int64_t *stride, size_t size);
+/* Strides in elements of a dense tensor. */
+void tgi_dense_strides(const tg_desc *d, int64_t *stride);
+
+/* eval of operators that only relabel (Reshape, Squeeze, Unsqueeze, Identity, ...). */
+tg_status tgi_eval_copy(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err);
+/* ref of operators that pass input 0 through. */
+tg_status tgi_ref_copy(const tg_call *call, tgi_err *err);
+
+#endif
