@@ -43,9 +43,10 @@ typedef enum tg_resize_coord {
     TG_COORD_ALIGN_CORNERS,
     TG_COORD_PYTORCH_HALF_PIXEL,
     TG_COORD_HALF_PIXEL_SYMMETRIC,
-    TG_COORD_TF_CROP_AND_RESIZE
+    TG_COORD_TF_CROP_AND_RESIZE,
+    TG_COORD_TF_HALF_PIXEL_FOR_NN
 } tg_resize_coord; /* choices half_pixel, asymmetric, align_corners, pytorch_half_pixel,
-                      half_pixel_symmetric, tf_crop_and_resize */
+                      half_pixel_symmetric, tf_crop_and_resize, tf_half_pixel_for_nn */
 typedef enum tg_resize_nearest {
     TG_NEAREST_ROUND_PREFER_FLOOR,
     TG_NEAREST_ROUND_PREFER_CEIL,

@@ -147,6 +147,18 @@ typedef struct tgi_binary_attrs {
 extern const tg_attr tgi_binary_rows[];
 int tgi_binary_lead(const tg_op_ctx *ctx); /* for the functions above */
 
+/* ---- Windows ----------------------------------------------------------------------------- */
+
+extern const char *const tgi_auto_pad_names[]; /* in the order of tg_auto_pad */
+
+/* MaxPool and AveragePool. */
+tg_status tgi_infer_pool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
+void tgi_need_pool(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
+double tgi_flops_pool(const tg_op_ctx *ctx);
+/* Image coordinates of the taps of pixel p's window, per axis: from lo, in steps of the
+ * dilation, below hi. */
+void tgi_pool_taps(const tgi_geom *g, const tgi_px *p, tg_range *k);
+
 /* ---- Folding data movement --------------------------------------------------------------- */
 
 /* dst[i0,i1,...] = src[base + sum i_k * stride_k], elements of `size` bytes, dst dense. */

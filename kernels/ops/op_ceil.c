@@ -1,0 +1,29 @@
+/* op_ceil.c - Ceil: smallest integer not below x.
+ * Border: none, each element by itself.
+ * @source ONNX operator Ceil, versions 6 to 13. */
+#include "kernels/ops/op_shared.h"
+
+#include <math.h>
+
+static double value(double x, const void *attrs)
+{
+    (void)attrs;
+    return ceil(x);
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    return tgi_ref_unary(call, value, err);
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    return tgi_eval_unary(ctx, dst_data, value, err);
+}
+
+const tg_op tg_op_ceil = {
+    .name = "Ceil",
+    .infer = tgi_infer_same,
+    .ref = ref,
+    .eval = eval,
+};

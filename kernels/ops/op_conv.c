@@ -1,0 +1,135 @@
+/* op_conv.c - Conv: cross-correlation of 2-D and 3-D images with constant weights [M, C/group, k].
+ *
+ *   out[m, o] = bias[m] + sum over c, k of w[m, c, k] * in[c, o * s - p + k * d]
+ *
+ * summed in float64, channels outside, taps z, y, x inside.
+ * Border: zeros outside the image. `need` therefore reaches outside; this kernel itself skips
+ * taps outside by image coordinates and never reads them.
+ * @source ONNX operator Conv, versions 1 to 22. */
+#include "kernels/ops/op_shared.h"
+#include "kernels/ops/window_rows.h"
+
+static const tg_attr rows[] = {
+    TG_WINDOW_ROWS(conv_attrs),
+    {"group", TG_ATTR_INT, offsetof(conv_attrs, group), 1, 1, 1 << 20, NULL, "channel groups"},
+    {0}};
+
+static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    tgi_geom g;
+    const void *unused;
+    TGI_TRY(tgi_want_image(ctx, 0, err));
+    TGI_TRY(tgi_conv_geometry(ctx, &g, err));
+    TGI_TRY(tgi_const_f32(ctx, 1, "weights", -1, &unused, err));
+    if (tgi_given(ctx, 2))
+        TGI_TRY(tgi_const_f32(ctx, 2, "bias", g.out_c, &unused, err));
+    dst[0] = ctx->src[0];
+    dst[0].dim[1] = g.out_c;
+    for (int i = 3 - g.spatial; i < 3; i++)
+        dst[0].dim[dst[0].rank - 3 + i] = g.out[i];
+    return TG_OK;
+}
+
+static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+{
+    tgi_geom g;
+    (void)dst_i;
+    *out = tgi_box_full(&ctx->src[src_i]);
+    if (src_i != 0 || tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
+        return;
+    for (int i = 0; i < 3; i++)
+        tgi_box_set(out, i, tgi_window_need(tgi_box_axis(dst, i), g.k[i], g.s[i], g.p0[i],
+                                            g.d[i]));
+}
+
+#define RUN_PX 64 /* pixels of a row that are summed together */
+
+/* Pixels [x0, x1) of one output row, being summed. */
+typedef struct run {
+    const tg_call *call;
+    const tgi_geom *g;
+    const void *weights;
+    int64_t m, z, y, x0, x1;
+    double acc[RUN_PX];
+} run;
+
+/* Add tap (kz,ky,kx) of input channel `c` (of this group), with weight w. */
+static void add_tap(run *r, int64_t c, const int64_t *k, double w)
+{
+    const tgi_geom *g = r->g;
+    const int64_t z = r->z * g->s[TG_Z] - g->p0[TG_Z] + k[TG_Z] * g->d[TG_Z];
+    const int64_t y = r->y * g->s[TG_Y] - g->p0[TG_Y] + k[TG_Y] * g->d[TG_Y];
+    const int64_t off = k[TG_X] * g->d[TG_X] - g->p0[TG_X], s = g->s[TG_X];
+    if (z < 0 || z >= g->in[TG_Z] || y < 0 || y >= g->in[TG_Y])
+        return;
+    /* 0 <= x * s + off < width */
+    const int64_t lo = tgi_max(r->x0, tgi_ceil_div(-off, s));
+    const int64_t hi = tgi_min(r->x1, tgi_floor_div(g->in[TG_X] - 1 - off, s) + 1);
+    const tg_view *v = tgi_operand_view(&r->call->src[0], &c);
+    const float *row = tgi_view_row(v, c / v->cb, z, y) + c % v->cb;
+    for (int64_t x = lo; x < hi; x++)
+        r->acc[x - r->x0] += w * (double)row[(x * s + off - v->x0) * v->cb];
+}
+
+static void sum_run(run *r)
+{
+    const tgi_geom *g = r->g;
+    const int64_t per_group = g->in_c / g->groups;
+    const int64_t first = r->m / (g->out_c / g->groups) * per_group;
+    int64_t at = r->m * per_group * g->k[TG_Z] * g->k[TG_Y] * g->k[TG_X];
+    for (int64_t c = 0; c < per_group; c++)
+        for (int64_t kz = 0; kz < g->k[TG_Z]; kz++)
+            for (int64_t ky = 0; ky < g->k[TG_Y]; ky++)
+                for (int64_t kx = 0; kx < g->k[TG_X]; kx++)
+                    add_tap(r, first + c, (const int64_t[3]){kz, ky, kx},
+                            (double)tgi_f32_at(r->weights, at++));
+}
+
+/* One output channel over the box. */
+static void channel(const tg_call *call, const tgi_geom *g, int64_t m)
+{
+    const tg_op_ctx *ctx = call->ctx;
+    const tg_view *v = &call->dst[0];
+    const double bias = tgi_given(ctx, 2) ? (double)tgi_f32_at(ctx->const_src[2]->data, m) : 0.0;
+    const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
+                   rx = tgi_box_axis(&call->box, TG_X);
+    run r = {.call = call, .g = g, .weights = ctx->const_src[1]->data, .m = m};
+    for (r.z = rz.lo; r.z < rz.hi; r.z++)
+        for (r.y = ry.lo; r.y < ry.hi; r.y++)
+            for (r.x0 = rx.lo; r.x0 < rx.hi; r.x0 = r.x1) {
+                r.x1 = tgi_min(r.x0 + RUN_PX, rx.hi);
+                for (int i = 0; i < RUN_PX; i++)
+                    r.acc[i] = bias;
+                sum_run(&r);
+                for (int64_t x = r.x0; x < r.x1; x++)
+                    *tgi_view_at(v, m, r.z, r.y, x) = (float)r.acc[x - r.x0];
+            }
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    tgi_geom g;
+    TGI_TRY(tgi_conv_geometry(call->ctx, &g, err));
+    for (int64_t m = 0; m < g.out_c; m++)
+        channel(call, &g, m);
+    tgi_zero_lanes(&call->dst[0], &call->box);
+    return TG_OK;
+}
+
+static double flops(const tg_op_ctx *ctx)
+{
+    tgi_geom g;
+    if (tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
+        return 1;
+    return 2.0 * (double)(g.in_c / g.groups) * (double)(g.k[0] * g.k[1] * g.k[2]);
+}
+
+const tg_op tg_op_conv = {
+    .name = "Conv",
+    .attrs = rows,
+    .attrs_size = sizeof(conv_attrs),
+    .infer = infer,
+    .need = need,
+    .ref = ref,
+    .flops = flops,
+};

@@ -1,0 +1,29 @@
+/* op_hard_swish.c - HardSwish: x * clip(x/6 + 1/2, 0, 1).
+ * Border: none, each element by itself.
+ * @source ONNX operator HardSwish, versions 14 to 22. */
+#include "kernels/ops/op_shared.h"
+
+#include <math.h>
+
+static double value(double x, const void *attrs)
+{
+    (void)attrs;
+    return x * fmax(0.0, fmin(1.0, x / 6.0 + 0.5));
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    return tgi_ref_unary(call, value, err);
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    return tgi_eval_unary(ctx, dst_data, value, err);
+}
+
+const tg_op tg_op_hard_swish = {
+    .name = "HardSwish",
+    .infer = tgi_infer_same,
+    .ref = ref,
+    .eval = eval,
+};

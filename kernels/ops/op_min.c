@@ -1,0 +1,48 @@
+/* op_min.c - Min: smallest of one or more inputs; NaN wins; numpy broadcasting.
+ * Border: none, each element by itself; an axis of extent 1 is read as a whole.
+ * @source ONNX operator Min, versions 6 to 13. */
+#include "kernels/ops/op_shared.h"
+
+#include <math.h>
+
+static double on_floats(double a, double b)
+{
+    return isnan(a) || a < b ? a : b;
+}
+
+static int on_ints(int64_t a, int64_t b, int is_unsigned, int64_t *out)
+{
+    *out = (is_unsigned ? (uint64_t)a < (uint64_t)b : a < b) ? a : b;
+    return 1;
+}
+
+static const tgi_arith arith = {on_floats, on_ints};
+
+static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    return tgi_infer_broadcast(ctx, -1, dst, err);
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    return tgi_ref_arith(call, &arith, -1, err);
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    return tgi_eval_arith(ctx, dst_data, &arith, -1, err);
+}
+
+static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+{
+    return tgi_step_arith(ctx, chain, -1, TG_EPI_MIN, TG_EPI_MIN, step);
+}
+
+const tg_op tg_op_min = {
+    .name = "Min",
+    .infer = infer,
+    .need = tgi_need_broadcast,
+    .ref = ref,
+    .eval = eval,
+    .as_step = as_step,
+};

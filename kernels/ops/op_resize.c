@@ -1,0 +1,43 @@
+/* op_resize.c - Resize: nearest, linear and cubic, by scales or sizes; spatial axes of images.
+ * Border: coordinates are clamped to the image (linear, nearest) or its edge pixels repeat
+ * (cubic), by image coordinates; tf_crop_and_resize writes extrapolation_value outside the crop.
+ * The rules are in resize_axis.c. Not done: antialias, resized channels.
+ * @source ONNX operator Resize, versions 10, 11, 13, 18, 19. */
+#include "kernels/ops/op_shared.h"
+#include "kernels/ops/resize_axis.h"
+
+static const char *const coords[] = {"half_pixel",           "asymmetric",
+                                     "align_corners",        "pytorch_half_pixel",
+                                     "half_pixel_symmetric", "tf_crop_and_resize",
+                                     "tf_half_pixel_for_nn", NULL};
+static const char *const nearests[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                       "ceil", NULL};
+static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
+
+#define AT(field) offsetof(resize_attrs, field)
+static const tg_attr rows[] = {
+    {"antialias", TG_ATTR_INT, AT(antialias), 0, 0, 1, NULL, "filter when shrinking"},
+    {"axes", TG_ATTR_INTS, AT(axes), 0, 0, 0, NULL, "axes that scales, sizes, roi speak of"},
+    {"coordinate_transformation_mode", TG_ATTR_ENUM, AT(coord), 0, 0, 6, coords, "x to source"},
+    {"cubic_coeff_a", TG_ATTR_FLOAT, AT(cubic_coeff_a), -0.75, 0, 0, NULL, "shape of cubic"},
+    {"exclude_outside", TG_ATTR_INT, AT(exclude_outside), 0, 0, 1, NULL,
+     "taps outside the image weigh nothing"},
+    {"extrapolation_value", TG_ATTR_FLOAT, AT(extrapolation_value), 0, 0, 0, NULL,
+     "outside a crop"},
+    {"keep_aspect_ratio_policy", TG_ATTR_ENUM, AT(keep_aspect_ratio_policy), 0, 0, 2, policies,
+     "how sizes bind"},
+    {"mode", TG_ATTR_ENUM, AT(mode), 0, 0, 2, tgi_resize_modes, "interpolation"},
+    {"nearest_mode", TG_ATTR_ENUM, AT(nearest), 0, 0, 3, nearests, "ties of nearest"},
+    /* Upsample-7 has scales here; as an unnamed row it gets its default "not given". */
+    {"", TG_ATTR_FLOATS, AT(scales), 0, 0, 0, NULL, "not an attribute of Resize"},
+    {0}};
+
+const tg_op tg_op_resize = {
+    .name = "Resize",
+    .attrs = rows,
+    .attrs_size = sizeof(resize_attrs),
+    .infer = tgi_resize_infer,
+    .need = tgi_resize_need_box,
+    .ref = tgi_resize_ref,
+    .flops = tgi_resize_flops,
+};

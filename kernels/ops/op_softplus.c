@@ -1,0 +1,29 @@
+/* op_softplus.c - Softplus: log(1 + exp(x)), written so that it does not overflow.
+ * Border: none, each element by itself.
+ * @source ONNX operator Softplus, versions 1 to 22. */
+#include "kernels/ops/op_shared.h"
+
+#include <math.h>
+
+static double value(double x, const void *attrs)
+{
+    (void)attrs;
+    return (x > 0 ? x : 0.0) + log1p(exp(-fabs(x)));
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    return tgi_ref_unary(call, value, err);
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    return tgi_eval_unary(ctx, dst_data, value, err);
+}
+
+const tg_op tg_op_softplus = {
+    .name = "Softplus",
+    .infer = tgi_infer_same,
+    .ref = ref,
+    .eval = eval,
+};

@@ -1,0 +1,49 @@
+/* op_sub.c - Sub: a - b; numpy broadcasting.
+ * Border: none, each element by itself; an axis of extent 1 is read as a whole.
+ * @source ONNX operator Sub, versions 7 to 14 (and `axis` of versions 1 to 6). */
+#include "kernels/ops/op_shared.h"
+
+static double on_floats(double a, double b)
+{
+    return a - b;
+}
+
+static int on_ints(int64_t a, int64_t b, int is_unsigned, int64_t *out)
+{
+    (void)is_unsigned;
+    *out = (int64_t)((uint64_t)a - (uint64_t)b);
+    return 1;
+}
+
+static const tgi_arith arith = {on_floats, on_ints};
+
+static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    return tgi_infer_broadcast(ctx, tgi_binary_lead(ctx), dst, err);
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    return tgi_ref_arith(call, &arith, tgi_binary_lead(call->ctx), err);
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    return tgi_eval_arith(ctx, dst_data, &arith, tgi_binary_lead(ctx), err);
+}
+
+static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+{
+    return tgi_step_arith(ctx, chain, tgi_binary_lead(ctx), TG_EPI_SUB, TG_EPI_RSUB, step);
+}
+
+const tg_op tg_op_sub = {
+    .name = "Sub",
+    .attrs = tgi_binary_rows,
+    .attrs_size = sizeof(tgi_binary_attrs),
+    .infer = infer,
+    .need = tgi_need_broadcast,
+    .ref = ref,
+    .eval = eval,
+    .as_step = as_step,
+};

@@ -1,0 +1,46 @@
+/* pool_shared.c - what MaxPool and AveragePool have in common. */
+#include "kernels/ops/op_shared.h"
+
+const char *const tgi_auto_pad_names[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", NULL};
+
+tg_status tgi_infer_pool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    tgi_geom g;
+    TGI_TRY(tgi_want_image(ctx, 0, err));
+    TGI_TRY(tgi_pool_geometry(ctx, &g, err));
+    dst[0] = ctx->src[0];
+    for (int i = 3 - g.spatial; i < 3; i++)
+        dst[0].dim[dst[0].rank - 3 + i] = g.out[i];
+    return TG_OK;
+}
+
+void tgi_need_pool(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need)
+{
+    tgi_geom g;
+    (void)dst_i;
+    *need = tgi_box_full(&ctx->src[src_i]);
+    if (tgi_pool_geometry(ctx, &g, NULL) != TG_OK)
+        return;
+    for (int i = 0; i < 3; i++) {
+        const tg_range r =
+            tgi_window_need(tgi_box_axis(dst, i), g.k[i], g.s[i], g.p0[i], g.d[i]);
+        tgi_box_set(need, i, tgi_clip_nonempty(r, g.in[i]));
+    }
+}
+
+void tgi_pool_taps(const tgi_geom *g, const tgi_px *p, tg_range *k)
+{
+    const int64_t o[3] = {p->z, p->y, p->x};
+    for (int i = 0; i < 3; i++) {
+        const int64_t lo = o[i] * g->s[i] - g->p0[i];
+        const int64_t skip = lo < 0 ? tgi_ceil_div(-lo, g->d[i]) : 0;
+        k[i] = (tg_range){lo + skip * g->d[i],
+                          tgi_min(lo + (g->k[i] - 1) * g->d[i] + 1, g->in[i])};
+    }
+}
+
+double tgi_flops_pool(const tg_op_ctx *ctx)
+{
+    tgi_geom g;
+    return tgi_pool_geometry(ctx, &g, NULL) == TG_OK ? (double)(g.k[0] * g.k[1] * g.k[2]) : 1.0;
+}

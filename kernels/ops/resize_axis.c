@@ -1,0 +1,352 @@
+/* resize_axis.c - which inputs an output coordinate of Resize reads, and with which weights.
+ *
+ * Coordinates are image coordinates in float64, so a tile cannot start counting anew.
+ * @source ONNX operator Resize, versions 10 to 19 (attributes coordinate_transformation_mode,
+ * nearest_mode, cubic_coeff_a), with the official test outputs where the text is open: the
+ * length in align_corners is scale * in before it is rounded down. */
+#include "kernels/ops/resize_axis.h"
+
+#include "kernels/ops/op_shared.h"
+
+#include <math.h>
+
+/* ---- Parameters -------------------------------------------------------------------------- */
+
+/* Where a list given for `axes` (or for all axes) has its entry for axis k; -1: none. */
+static int entry_of(const tg_ints *axes, int rank, int k)
+{
+    if (axes->n < 0)
+        return k;
+    for (int i = 0; i < axes->n; i++)
+        if (axes->v[i] == k || axes->v[i] + rank == k)
+            return i;
+    return -1;
+}
+
+typedef struct lists {
+    int rank, n;        /* rank of the image; entries expected in each list */
+    const tg_ints *axes;
+    tg_floats scales;   /* n <= 0: sizes decide */
+    tg_ints sizes;
+    double policy_scale; /* keep_aspect_ratio_policy: one scale for all axes; 0: none */
+} lists;
+
+static tg_status read_scales(const tg_op_ctx *ctx, int i, lists *l, tgi_err *err)
+{
+    const void *data;
+    if (!tgi_given(ctx, i) || (tgi_const(ctx, i) && tgi_const_count(tgi_const(ctx, i)) == 0))
+        return TG_OK;
+    TGI_TRY(tgi_const_f32(ctx, i, "scales", l->n, &data, err));
+    l->scales.n = l->n;
+    for (int k = 0; k < l->n; k++)
+        l->scales.v[k] = tgi_f32_at(data, k);
+    return TG_OK;
+}
+
+static tg_status read_lists(const tg_op_ctx *ctx, lists *l, tgi_err *err)
+{
+    const resize_attrs *a = ctx->attrs;
+    *l = (lists){.rank = ctx->src[0].rank, .axes = &a->axes, .scales = a->scales};
+    l->n = a->axes.n < 0 ? l->rank : a->axes.n;
+    l->sizes.n = -1;
+    if (l->scales.n < 0)
+        TGI_TRY(read_scales(ctx, ctx->opset < 11 ? 1 : 2, l, err));
+    if (l->scales.n < 0 && ctx->opset >= 11 && tgi_given(ctx, 3))
+        TGI_TRY(tgi_const_ints(ctx, 3, "sizes", &l->sizes, err));
+    if (l->scales.n != l->n && l->sizes.n != l->n)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%d scales and %d sizes (-1: none) for %d axes: exactly one list fits",
+                        l->scales.n, l->sizes.n, l->n);
+    for (int k = 0; k < l->n; k++)
+        if (l->scales.n == l->n ? !(l->scales.v[k] > 0 && l->scales.v[k] < 1e6f)
+                                : l->sizes.v[k] < 1 || l->sizes.v[k] >= (int64_t)1 << 31)
+            return tgi_fail(err, TG_E_FORMAT, "scale or size %d is out of range", k);
+    return TG_OK;
+}
+
+/* The common scale of not_larger (smallest) and not_smaller (largest). */
+static double policy_scale(const tg_op_ctx *ctx, const lists *l)
+{
+    const resize_attrs *a = ctx->attrs;
+    double best = 0;
+    if (a->keep_aspect_ratio_policy == 0 || l->scales.n == l->n)
+        return 0;
+    for (int k = 0; k < l->rank; k++) {
+        const int e = entry_of(l->axes, l->rank, k);
+        if (e < 0)
+            continue;
+        const double s = (double)l->sizes.v[e] / (double)ctx->src[0].dim[k];
+        if (best == 0 || (a->keep_aspect_ratio_policy == 1 ? s < best : s > best))
+            best = s;
+    }
+    return best;
+}
+
+/* Extents and scale of axis k. */
+static void size_axis(const lists *l, int k, int64_t in, tgi_resize_axis *ax)
+{
+    const int e = entry_of(l->axes, l->rank, k);
+    ax->in = ax->out = in;
+    ax->scale = 1;
+    if (e >= 0 && l->scales.n == l->n) {
+        ax->scale = (double)l->scales.v[e];
+        ax->out = (int64_t)floor((double)in * ax->scale);
+    } else if (e >= 0 && l->policy_scale > 0) {
+        ax->scale = l->policy_scale;
+        ax->out = (int64_t)floor((double)in * ax->scale + 0.5);
+    } else if (e >= 0) {
+        ax->out = l->sizes.v[e];
+        ax->scale = (double)ax->out / (double)in;
+    }
+    ax->length = (double)in * ax->scale;
+}
+
+static tg_status read_roi(const tg_op_ctx *ctx, const lists *l, int k, tgi_resize_axis *ax,
+                          tgi_err *err)
+{
+    const void *roi;
+    const int e = entry_of(l->axes, l->rank, k);
+    ax->roi_lo = 0;
+    ax->roi_hi = 1;
+    if (ax->coord != TG_COORD_TF_CROP_AND_RESIZE || e < 0)
+        return TG_OK;
+    TGI_TRY(tgi_const_f32(ctx, 1, "roi", 2 * l->n, &roi, err));
+    ax->roi_lo = (double)tgi_f32_at(roi, e);
+    ax->roi_hi = (double)tgi_f32_at(roi, l->n + e);
+    if (!(fabs(ax->roi_lo) < 1e6 && fabs(ax->roi_hi) < 1e6))
+        return tgi_fail(err, TG_E_FORMAT, "roi of axis %d is out of range", k);
+    return TG_OK;
+}
+
+static tgi_resize_axis rules_of(const tg_op_ctx *ctx)
+{
+    const resize_attrs *a = ctx->attrs;
+    tgi_resize_axis r = {.mode = a->mode, .coord = a->coord, .nearest = a->nearest,
+                         .exclude_outside = a->exclude_outside != 0,
+                         .cubic_a = (double)a->cubic_coeff_a};
+    if (ctx->opset < 11 || a->opset10_rules) {
+        r.coord = TG_COORD_ASYMMETRIC;
+        r.nearest = TG_NEAREST_FLOOR;
+    }
+    return r;
+}
+
+tg_status tgi_resize_axes(const tg_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *err)
+{
+    const resize_attrs *a = ctx->attrs;
+    const tgi_resize_axis rules = rules_of(ctx);
+    const int rank = ctx->src[0].rank;
+    lists l;
+    if (a->antialias)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "Resize with antialias");
+    TGI_TRY(read_lists(ctx, &l, err));
+    l.policy_scale = policy_scale(ctx, &l);
+    for (int i = 0; i < 3; i++)
+        ax[i] = (tgi_resize_axis){.in = 1, .out = 1, .scale = 1, .length = 1, .roi_hi = 1};
+    for (int k = 0; k < rank; k++) {
+        tgi_resize_axis one = rules;
+        size_axis(&l, k, ctx->src[0].dim[k], &one);
+        if (one.out < 1 || one.out >= (int64_t)1 << 40)
+            return tgi_fail(err, TG_E_FORMAT, "axis %d would have %" PRId64 " elements", k,
+                            one.out);
+        if (k < 2 && one.out != one.in)
+            return tgi_fail(err, TG_E_UNSUPPORTED, "Resize along axis %d: spatial axes only", k);
+        TGI_TRY(read_roi(ctx, &l, k, &one, err));
+        if (k >= 2)
+            ax[3 - rank + k] = one;
+    }
+    return TG_OK;
+}
+
+/* ---- Coordinates ------------------------------------------------------------------------- */
+
+/* Where output coordinate o lies in the input; *outside when the crop does not cover it. */
+static double source_of(const tgi_resize_axis *ax, int64_t o, int *outside)
+{
+    const double x = (double)o, last = (double)(ax->in - 1);
+    *outside = 0;
+    switch (ax->coord) {
+    case TG_COORD_ASYMMETRIC:
+        return x / ax->scale;
+    case TG_COORD_ALIGN_CORNERS:
+        return ax->out == 1 || ax->length <= 1 ? 0 : x * last / (ax->length - 1);
+    case TG_COORD_PYTORCH_HALF_PIXEL:
+        return ax->out == 1 ? 0 : (x + 0.5) / ax->scale - 0.5;
+    case TG_COORD_HALF_PIXEL_SYMMETRIC: {
+        const double center = (double)ax->in / 2;
+        return center * (1 - (double)ax->out / ax->length) + (x + 0.5) / ax->scale - 0.5;
+    }
+    case TG_COORD_TF_CROP_AND_RESIZE: {
+        const double span = (ax->roi_hi - ax->roi_lo) * last;
+        const double v = ax->out == 1 ? 0.5 * (ax->roi_lo + ax->roi_hi) * last
+                                      : ax->roi_lo * last + x * span / (ax->length - 1);
+        *outside = v < 0 || v > last;
+        return v;
+    }
+    case TG_COORD_TF_HALF_PIXEL_FOR_NN:
+        return (x + 0.5) / ax->scale;
+    default:
+        return (x + 0.5) / ax->scale - 0.5;
+    }
+}
+
+/* Scales arrive as float32: 3 / 0.6f is 4.9999998 in float64 and means 5. Rounding the
+ * coordinate to float32 repairs that as long as float32 resolves pixels finely. */
+static double snap(double v)
+{
+    return fabs(v) < 4194304.0 ? (double)(float)v : v;
+}
+
+static int64_t nearest_of(const tgi_resize_axis *ax, double v)
+{
+    switch (ax->nearest) {
+    case TG_NEAREST_ROUND_PREFER_CEIL:
+        return (int64_t)floor(snap(v) + 0.5);
+    case TG_NEAREST_FLOOR:
+        return (int64_t)floor(snap(v));
+    case TG_NEAREST_CEIL:
+        return (int64_t)ceil(snap(v));
+    default:
+        return (int64_t)ceil(snap(v) - 0.5);
+    }
+}
+
+/* Two neighbours; beyond the first and last pixel's centre that pixel alone. */
+static void linear_taps(const tgi_resize_axis *ax, double v, tgi_taps *t)
+{
+    const double c = v < 0 ? 0 : v > (double)(ax->in - 1) ? (double)(ax->in - 1) : v;
+    t->at[0] = (int64_t)floor(c);
+    t->at[1] = tgi_min(t->at[0] + 1, ax->in - 1);
+    t->w[1] = c - (double)t->at[0];
+    t->w[0] = 1 - t->w[1];
+    t->n = 2;
+}
+
+/* Weight of a pixel at distance d. @source R. Keys, Cubic convolution interpolation for digital
+ * image processing, 1981, equation 4 with free parameter a. */
+static double cubic_weight(double a, double d)
+{
+    d = fabs(d);
+    if (d <= 1)
+        return ((a + 2) * d - (a + 3)) * d * d + 1;
+    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+static void cubic_taps(const tgi_resize_axis *ax, double v, tgi_taps *t)
+{
+    const int64_t first = (int64_t)floor(v) - 1;
+    double sum = 0;
+    t->n = 4;
+    for (int i = 0; i < 4; i++) {
+        const int64_t at = first + i;
+        const int out = at < 0 || at >= ax->in;
+        t->at[i] = tgi_clamp(at, 0, ax->in - 1);
+        t->w[i] = out && ax->exclude_outside ? 0 : cubic_weight(ax->cubic_a, v - (double)at);
+        sum += t->w[i];
+    }
+    for (int i = 0; i < 4 && ax->exclude_outside; i++)
+        t->w[i] /= sum;
+}
+
+/* Coordinates as taps, the extrapolated ones too. */
+static void taps_at(const tgi_resize_axis *ax, double v, tgi_taps *t)
+{
+    if (ax->mode == TG_RESIZE_LINEAR) {
+        linear_taps(ax, v, t);
+    } else if (ax->mode == TG_RESIZE_CUBIC) {
+        cubic_taps(ax, v, t);
+    } else {
+        t->n = 1;
+        t->at[0] = tgi_clamp(nearest_of(ax, v), 0, ax->in - 1);
+        t->w[0] = 1;
+    }
+}
+
+void tgi_resize_taps(const tgi_resize_axis *ax, int64_t o, tgi_taps *taps)
+{
+    int outside;
+    const double v = source_of(ax, o, &outside);
+    taps_at(ax, v, taps);
+    if (outside)
+        taps->n = 0;
+}
+
+tg_range tgi_resize_need(const tgi_resize_axis *ax, tg_range r)
+{
+    int outside;
+    tgi_taps a, b;
+    taps_at(ax, source_of(ax, r.lo, &outside), &a);
+    taps_at(ax, source_of(ax, r.hi - 1, &outside), &b);
+    return (tg_range){tgi_min(a.at[0], b.at[0]), tgi_max(a.at[a.n - 1], b.at[b.n - 1]) + 1};
+}
+
+/* ---- Operator members -------------------------------------------------------------------- */
+
+const char *const tgi_resize_modes[] = {"nearest", "linear", "cubic", NULL};
+
+tg_status tgi_resize_infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    tgi_resize_axis ax[3];
+    TGI_TRY(tgi_want_image(ctx, 0, err));
+    TGI_TRY(tgi_resize_axes(ctx, ax, err));
+    dst[0] = ctx->src[0];
+    for (int k = 2; k < dst[0].rank; k++)
+        dst[0].dim[k] = ax[3 - dst[0].rank + k].out;
+    return TG_OK;
+}
+
+void tgi_resize_need_box(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
+                         tg_box *need)
+{
+    tgi_resize_axis ax[3];
+    (void)dst_i;
+    *need = tgi_box_full(&ctx->src[src_i]);
+    if (src_i != 0 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
+        return;
+    for (int i = 0; i < 3; i++)
+        tgi_box_set(need, i, tgi_resize_need(&ax[i], tgi_box_axis(dst, i)));
+}
+
+/* Pixels of one row: its rows' taps are made once, columns' taps once per pixel. */
+static void resize_row(const tg_call *call, const tgi_resize_axis *ax, int64_t z, int64_t y)
+{
+    const resize_attrs *a = call->ctx->attrs;
+    const tg_view *v = &call->dst[0];
+    const tg_range rx = tgi_box_axis(&call->box, TG_X);
+    tgi_taps tz, ty, tx;
+    tgi_resize_taps(&ax[TG_Z], z, &tz);
+    tgi_resize_taps(&ax[TG_Y], y, &ty);
+    for (int64_t x = rx.lo; x < rx.hi; x++) {
+        tgi_resize_taps(&ax[TG_X], x, &tx);
+        const int outside = !tz.n || !ty.n || !tx.n;
+        for (int64_t c = 0; c < v->c; c++) {
+            double sum = 0;
+            for (int i = 0; i < tz.n; i++)
+                for (int j = 0; j < ty.n; j++)
+                    for (int k = 0; k < tx.n; k++)
+                        sum += tz.w[i] * ty.w[j] * tx.w[k] *
+                               (double)tgi_operand_get(&call->src[0], c, tz.at[i], ty.at[j],
+                                                       tx.at[k]);
+            *tgi_view_at(v, c, z, y, x) = outside ? a->extrapolation_value : (float)sum;
+        }
+    }
+}
+
+tg_status tgi_resize_ref(const tg_call *call, tgi_err *err)
+{
+    tgi_resize_axis ax[3];
+    TGI_TRY(tgi_resize_axes(call->ctx, ax, err));
+    const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y);
+    for (int64_t z = rz.lo; z < rz.hi; z++)
+        for (int64_t y = ry.lo; y < ry.hi; y++)
+            resize_row(call, ax, z, y);
+    tgi_zero_lanes(&call->dst[0], &call->box);
+    return TG_OK;
+}
+
+double tgi_resize_flops(const tg_op_ctx *ctx)
+{
+    const resize_attrs *a = ctx->attrs;
+    const double taps = a->mode == TG_RESIZE_NEAREST ? 1 : a->mode == TG_RESIZE_LINEAR ? 2 : 4;
+    return a->mode == TG_RESIZE_NEAREST ? 1 : 2 * pow(taps, ctx->src[0].rank - 2);
+}

@@ -1,0 +1,45 @@
+/* resize_axis.h - Resize is separable: on each axis an output coordinate reads at most four input
+ * coordinates with weights that depend on nothing else. Kernels make their tables from this. */
+#ifndef TG_RESIZE_AXIS_H
+#define TG_RESIZE_AXIS_H
+
+#include "kernels/op.h"
+#include "kernels/ops/op_attrs.h"
+
+typedef struct tgi_resize_axis {
+    int mode, coord, nearest; /* tg_resize_mode, tg_resize_coord, tg_resize_nearest */
+    int exclude_outside;
+    double cubic_a;
+    int64_t in, out;
+    double scale;        /* outputs per input */
+    double length;       /* scale * in: the extent before rounding down */
+    double roi_lo, roi_hi; /* tf_crop_and_resize */
+} tgi_resize_axis;
+
+/* Inputs of one output coordinate: sorted, inside [0, in), perhaps repeated; weights sum to one.
+ * n == 0: outside the crop of tf_crop_and_resize, the value is extrapolation_value. */
+typedef struct tgi_taps {
+    int n;
+    int64_t at[4];
+    double w[4];
+} tgi_taps;
+
+/* Axes z,y,x of a Resize or Upsample node with all defaults resolved; `ctx->dst` is not read.
+ * @return TG_E_FORMAT, TG_E_UNSUPPORTED (antialias, resized channels, scales not constant). */
+tg_status tgi_resize_axes(const tg_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *err);
+
+/* Exact for any output coordinate; monotone in it (descending for a reversed crop). */
+void tgi_resize_taps(const tgi_resize_axis *ax, int64_t o, tgi_taps *taps);
+
+/* Input interval that output interval r reads: never empty. */
+tg_range tgi_resize_need(const tgi_resize_axis *ax, tg_range r);
+
+/* infer, need and ref of both operators. */
+tg_status tgi_resize_infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
+void tgi_resize_need_box(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
+                         tg_box *need);
+tg_status tgi_resize_ref(const tg_call *call, tgi_err *err);
+double tgi_resize_flops(const tg_op_ctx *ctx);
+extern const char *const tgi_resize_modes[];
+
+#endif
