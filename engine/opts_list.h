@@ -15,7 +15,7 @@
 
 TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
        "the network, an ONNX file")
-TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy info", RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
        "the image (TIFF) or array (.npy); usually given without --input")
 TG_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TG_JOB_, RULE_TENSOR, 0, 0, NULL,
        1, "one .npy per network input, repeatable; --input NAME=FILE says the same")
@@ -34,7 +34,7 @@ TG_OPT(PLANES, "planes", NULL, "LIST", NULL, TG_JOB_ " copy", RULE_PLANES, 0, 0,
        "only these planes of a stack, numbered from 0 in file order: 0,2,5-9 or 10- (default: "
        "all)")
 TG_OPT(
-    AXES, "axes", NULL, "ORDER", NULL, TG_JOB_ " copy info", RULE_AXES, 0, 0, NULL, 1,
+    AXES, "axes", NULL, "ORDER", NULL, TG_JOB_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
 TG_OPT(LEVEL, "level", NULL, "N", "0", TG_JOB_ " copy", RULE_INT, 0, 15, NULL, 1,
        "resolution level of a pyramid; 0 is full size")
@@ -65,7 +65,7 @@ TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL,
 TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
        "compute with the reference kernels only: slow, the definition of the result")
 TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_JOB_ " copy", RULE_THREADS, 1, 1024, NULL, 1,
-       "compute threads (auto: the processors this process may use)")
+       "compute threads; auto is one per processor this process may use")
 TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_JOB_, RULE_CHOICE, 0, 0,
        "auto|portable|avx2|avx512", 1,
        "instruction set; results of different sets differ in the last bits")

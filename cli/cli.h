@@ -1,0 +1,94 @@
+/* cli.h - what the files of the command share. The command knows tegula.h and nothing else of
+ * tegula: if it needs something, other programs need it too.
+ *
+ * One run of the program is one `cli`. A verb is a row in verbs.c and one function that returns
+ * a status; main.c turns that into messages and the exit code. Results go to stdout (text, or
+ * one JSON object per line with --json), everything else to stderr. */
+#ifndef TG_CLI_H
+#define TG_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <tegula.h>
+
+typedef struct cli cli;
+
+typedef struct cli_verb {
+    const char *name;
+    const char *synopsis; /* after "tegula NAME " */
+    const char *sentence; /* for --help and the manual */
+    int min_files, max_files;
+    const char *needs; /* options that must be set: "model output" */
+    tg_status (*run)(cli *c);
+} cli_verb;
+
+/* Where the progress line stands (progress.c). */
+typedef struct cli_progress {
+    char phase[24];     /* of the last report */
+    double shown_at;    /* seconds into the phase of the last text; < 0: none yet */
+    double event_at;    /* the same for --json */
+    size_t width_drawn; /* characters to overwrite on the terminal */
+    bool terminal, color;
+} cli_progress;
+
+struct cli {
+    const cli_verb *verb;
+    tg_ctx *ctx;
+    tg_opts *opts;
+    char **files; /* positional arguments; live in argv */
+    int n_files;
+    bool json, quiet, help, man;
+    int verbose;
+    cli_progress progress;
+    char detail[768]; /* of a failure of the command itself; else the context has it */
+};
+
+/* verbs.c */
+extern const cli_verb cli_verbs[];
+extern const int cli_n_verbs;
+const cli_verb *cli_verb_find(const char *name);
+
+/* parse.c: fill c->opts, files and flags from the words after the verb. */
+tg_status cli_parse(cli *c, int argc, char **argv);
+/* An option that is a switch and on. */
+bool cli_flag(const cli *c, const char *name);
+/* True when `word` is one of the blank-separated `list`. */
+bool cli_word_in(const char *list, const char *word);
+
+/* help.c */
+void cli_help_all(FILE *to);
+void cli_help_verb(FILE *to, const cli_verb *v);
+void cli_help_man(FILE *to);
+
+/* main.c: note why the command itself (not the library) fails; returns st. */
+tg_status cli_fail(cli *c, tg_status st, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int cli_exit_code(tg_status st);
+
+/* progress.c: callbacks of the context, `user` is the cli. */
+void cli_on_progress(void *user, const tg_progress *p);
+void cli_on_log(void *user, tg_log_level level, const char *line);
+void cli_progress_open(cli *c);
+void cli_progress_clear(cli *c); /* before anything else is written to stderr */
+
+/* plan_text.c */
+void cli_print_plan(cli *c, const tg_plan_info *p);
+/* {"event":"NAME", + the members of the library's object, on one line. */
+void cli_print_event(const char *event, const char *object);
+/* Write the resolved settings where --save says. */
+tg_status cli_save_job(cli *c, tg_job *job);
+
+/* The verbs. */
+tg_status cli_cmd_info(cli *c);
+tg_status cli_cmd_plan(cli *c);
+tg_status cli_cmd_run(cli *c);
+tg_status cli_cmd_preview(cli *c);
+tg_status cli_cmd_verify(cli *c);
+tg_status cli_cmd_copy(cli *c);
+tg_status cli_cmd_version(cli *c);
+tg_status cli_cmd_help(cli *c);
+
+#endif

@@ -1,0 +1,52 @@
+/* cmd_plan.c - tegula plan: what a run would need; touches no pixel. */
+#include "cli.h"
+#include "text.h"
+
+static tg_status print_json(cli *c, tg_job *job)
+{
+    char *json = NULL;
+    const tg_status st = tg_job_plan_json(job, cli_flag(c, "why"), &json);
+    if (st == TG_OK)
+        cli_print_event("plan", json);
+    tg_text_free(json);
+    return st;
+}
+
+/* The plans that lost, from the library's JSON. */
+static tg_status print_why(tg_job *job)
+{
+    char *json = NULL;
+    size_t n = 0;
+    const tg_status st = tg_job_plan_json(job, 1, &json);
+    const char *rejected = st == TG_OK ? cli_json_member(json, "rejected", &n) : NULL;
+    if (rejected) {
+        puts("rejected");
+        cli_print_json_n(stdout, rejected, n);
+    }
+    tg_text_free(json);
+    return st;
+}
+
+static tg_status show(cli *c, tg_job *job)
+{
+    tg_plan_info plan = {.size = sizeof plan};
+    tg_status st = tg_job_plan(job, &plan);
+    if (st != TG_OK)
+        return st;
+    if (c->json)
+        return print_json(c, job);
+    cli_print_plan(c, &plan);
+    return cli_flag(c, "why") ? print_why(job) : TG_OK;
+}
+
+tg_status cli_cmd_plan(cli *c)
+{
+    tg_job *job = NULL;
+    tg_status st = tg_job_open(c->ctx, c->opts, &job);
+    if (st == TG_OK)
+        st = show(c, job);
+    if (st == TG_OK)
+        st = cli_save_job(c, job);
+    tg_job_close(&job);
+    return st;
+}

@@ -1,0 +1,30 @@
+/* cmd_preview.c - tegula preview: three crops as a PNG, before an hour is spent on the image.
+ */
+#include "cli.h"
+#include "text.h"
+
+tg_status cli_cmd_preview(cli *c)
+{
+    tg_job *job = NULL;
+    const double start = cli_now();
+    const char *out = tg_opts_get(c->opts, "output");
+    tg_status st = tg_job_open(c->ctx, c->opts, &job);
+    if (st == TG_OK)
+        st = tg_job_preview(job);
+    tg_job_close(&job);
+    if (st != TG_OK)
+        return st;
+    cli_progress_clear(c);
+    char t[CLI_TEXT];
+    if (c->json) {
+        fputs("{\"event\":\"done\"", stdout);
+        cli_json_real(stdout, "seconds", cli_now() - start);
+        cli_json_text(stdout, "output", out);
+        fputs("}\n", stdout);
+    } else if (!c->quiet) {
+        cli_put_clean(stdout, out);
+        printf(": raw, result and difference in %s; open with any image viewer\n",
+               cli_seconds(cli_now() - start, t));
+    }
+    return TG_OK;
+}

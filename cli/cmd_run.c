@@ -1,0 +1,83 @@
+/* cmd_run.c - tegula run: plan, say so in a line, run or resume, and close with one line. */
+#include "cli.h"
+#include "text.h"
+
+#include <inttypes.h>
+
+static void announce(const tg_plan_info *p)
+{
+    char a[CLI_TEXT], b[CLI_TEXT], t[CLI_TEXT];
+    fprintf(stderr, "plan: peak %s of %s, %" PRId64 " strips, about %s\n",
+            cli_size(p->peak_bytes, a), cli_size(p->budget_bytes, b), p->strips,
+            cli_seconds(p->seconds_estimate, t));
+}
+
+static void close_text(const tg_run_result *r)
+{
+    char a[CLI_TEXT], b[CLI_TEXT], t[CLI_TEXT];
+    cli_put_clean(stdout, r->output);
+    printf(": done in %s, %.1f Mpx/s", cli_seconds(r->seconds, t), r->megapixels_per_second);
+    printf(", peak %s of %s", cli_size(r->measured_peak_bytes, a),
+           cli_size(r->budget_bytes, b));
+    printf(" (planned %s)", cli_size(r->predicted_peak_bytes, a));
+    if (r->tiles_resumed > 0)
+        printf(", %" PRId64 " of %" PRId64 " tiles were done before", r->tiles_resumed,
+               r->tiles_resumed + r->tiles);
+    printf("; %s\n", cli_opens_in(r->output));
+}
+
+static void close_event(const tg_run_result *r)
+{
+    fputs("{\"event\":\"done\"", stdout);
+    cli_json_uint(stdout, "predicted_peak_bytes", r->predicted_peak_bytes);
+    cli_json_uint(stdout, "measured_peak_bytes", r->measured_peak_bytes);
+    cli_json_uint(stdout, "budget_bytes", r->budget_bytes);
+    cli_json_real(stdout, "seconds", r->seconds);
+    cli_json_real(stdout, "compute_seconds", r->compute_seconds);
+    cli_json_real(stdout, "megapixels_per_second", r->megapixels_per_second);
+    cli_json_int(stdout, "tiles", r->tiles);
+    cli_json_int(stdout, "bands", r->bands);
+    cli_json_int(stdout, "tiles_resumed", r->tiles_resumed);
+    cli_json_real(stdout, "recomputed_fraction", r->recomputed_fraction);
+    cli_json_text(stdout, "output", r->output);
+    fputs("}\n", stdout);
+}
+
+static tg_status plan_first(cli *c, tg_job *job)
+{
+    tg_plan_info plan = {.size = sizeof plan};
+    tg_status st = tg_job_plan(job, &plan);
+    if (st != TG_OK)
+        return st;
+    if (!c->quiet)
+        announce(&plan);
+    char *json = NULL;
+    if (c->json && (st = tg_job_plan_json(job, 0, &json)) == TG_OK)
+        cli_print_event("plan", json);
+    tg_text_free(json);
+    return st;
+}
+
+tg_status cli_cmd_run(cli *c)
+{
+    tg_job *job = NULL;
+    tg_run_result r = {.size = sizeof r};
+    tg_status st = tg_job_open(c->ctx, c->opts, &job);
+    if (st == TG_OK)
+        st = plan_first(c, job);
+    if (st == TG_OK)
+        st = cli_save_job(c, job);
+    if (st == TG_OK)
+        st = tg_job_run(job, &r);
+    if (st == TG_OK) {
+        cli_progress_clear(c);
+        if (!r.output)
+            r.output = tg_opts_get(c->opts, "output");
+        if (c->json)
+            close_event(&r);
+        else if (!c->quiet)
+            close_text(&r);
+    }
+    tg_job_close(&job);
+    return st;
+}

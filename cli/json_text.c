@@ -1,0 +1,279 @@
+/* json_text.c - the library's JSON answers (info, plan --why) as lines for people.
+ *
+ * The command has no JSON library: it walks the text once, printing as it goes. An object
+ * becomes one "key  value" line per member, nested objects are indented, arrays of plain values
+ * are joined by commas, objects inside arrays become one line each. Keys in _bytes are shown as
+ * sizes. The walker accepts what a correct writer makes; on anything else it prints the text
+ * itself. */
+#include "text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 32, KEY_COLUMN = 22 };
+
+typedef struct cursor {
+    const char *p, *end;
+} cursor;
+
+static void blanks(cursor *c)
+{
+    while (c->p < c->end && strchr(" \t\r\n", *c->p) && *c->p)
+        c->p++;
+}
+
+static bool at(cursor *c, char ch)
+{
+    blanks(c);
+    return c->p < c->end && *c->p == ch;
+}
+
+static bool take(cursor *c, char ch)
+{
+    if (!at(c, ch))
+        return false;
+    c->p++;
+    return true;
+}
+
+/* Step over a string; *s, *n become its inside, escapes untouched. */
+static bool string(cursor *c, const char **s, size_t *n)
+{
+    if (!take(c, '"'))
+        return false;
+    *s = c->p;
+    for (; c->p < c->end && *c->p != '"'; c->p++)
+        if (*c->p == '\\' && ++c->p >= c->end)
+            return false;
+    if (c->p >= c->end)
+        return false;
+    *n = (size_t)(c->p - *s);
+    c->p++;
+    return true;
+}
+
+/* Step over any value. */
+static bool skip(cursor *c, int depth)
+{
+    const char *s;
+    size_t n;
+    if (depth > DEPTH_MAX)
+        return false;
+    if (at(c, '"'))
+        return string(c, &s, &n);
+    if (take(c, '{')) {
+        if (take(c, '}'))
+            return true;
+        do
+            if (!string(c, &s, &n) || !take(c, ':') || !skip(c, depth + 1))
+                return false;
+        while (take(c, ','));
+        return take(c, '}');
+    }
+    if (take(c, '[')) {
+        if (take(c, ']'))
+            return true;
+        do
+            if (!skip(c, depth + 1))
+                return false;
+        while (take(c, ','));
+        return take(c, ']');
+    }
+    const char *first = c->p;
+    while (c->p < c->end && (strchr("+-.", *c->p) || (*c->p >= '0' && *c->p <= '9') ||
+                             (*c->p >= 'a' && *c->p <= 'z') || *c->p == 'E'))
+        c->p++;
+    return c->p > first;
+}
+
+/* Four hex digits after \u. */
+static unsigned hex4(const char *s)
+{
+    char buf[5] = {0};
+    memcpy(buf, s, 4);
+    return (unsigned)strtoul(buf, NULL, 16);
+}
+
+static void put_code_point(FILE *to, unsigned u)
+{
+    if (u < 0x20 || u == 0x7f) {
+        fputc(' ', to);
+    } else if (u < 0x80) {
+        fputc((int)u, to);
+    } else if (u < 0x800) {
+        fputc((int)(0xc0 | u >> 6), to);
+        fputc((int)(0x80 | (u & 0x3f)), to);
+    } else if (u >= 0xd800 && u < 0xe000) {
+        fputc('?', to); /* half of a pair: rare enough to leave to --json */
+    } else {
+        fputc((int)(0xe0 | u >> 12), to);
+        fputc((int)(0x80 | (u >> 6 & 0x3f)), to);
+        fputc((int)(0x80 | (u & 0x3f)), to);
+    }
+}
+
+/* The inside of a string, unescaped, without control characters. */
+static void put_string(FILE *to, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] != '\\' || i + 1 >= n) {
+            fputc((unsigned char)s[i] < 0x20 || s[i] == 0x7f ? '?' : s[i], to);
+            continue;
+        }
+        i++;
+        if (s[i] == 'u' && n - i > 4) {
+            put_code_point(to, hex4(s + i + 1));
+            i += 4;
+        } else {
+            fputc(strchr("nrtbf", s[i]) ? ' ' : s[i], to);
+        }
+    }
+}
+
+static bool ends_in_bytes(const char *key, size_t n)
+{
+    return n > 6 && memcmp(key + n - 6, "_bytes", 6) == 0;
+}
+
+/* A string, number or word. */
+static void put_scalar(FILE *to, cursor *c, bool as_size)
+{
+    const char *s = NULL;
+    size_t n = 0;
+    if (at(c, '"')) {
+        if (string(c, &s, &n))
+            put_string(to, s, n);
+        return;
+    }
+    blanks(c);
+    s = c->p;
+    if (!skip(c, 0))
+        return;
+    const double v = strtod(s, NULL);
+    char buf[CLI_TEXT];
+    if (as_size && v >= 1.0 && v < 1.8e19)
+        fputs(cli_size((uint64_t)v, buf), to);
+    else
+        fwrite(s, 1, (size_t)(c->p - s), to);
+}
+
+/* A value on the current line: scalars, {a 1, b 2}, [1, 2]. */
+static void put_inline(FILE *to, cursor *c, bool as_size)
+{
+    const char *s;
+    size_t n;
+    bool first = true;
+    if (take(c, '[')) {
+        if (at(c, ']'))
+            fputs("none", to);
+        while (!take(c, ']') && c->p < c->end) {
+            if (!first)
+                fputs(", ", to);
+            first = false;
+            put_inline(to, c, as_size);
+            take(c, ',');
+        }
+    } else if (take(c, '{')) {
+        while (!take(c, '}') && string(c, &s, &n) && take(c, ':')) {
+            if (!first)
+                fputs(", ", to);
+            first = false;
+            put_string(to, s, n);
+            fputc(' ', to);
+            put_inline(to, c, ends_in_bytes(s, n));
+            take(c, ',');
+        }
+    } else {
+        put_scalar(to, c, as_size);
+    }
+}
+
+static void put_lines(FILE *to, cursor *c, int indent);
+
+/* The value of a member whose key is printed already; `pad` blanks before it on that line. */
+static void put_member(FILE *to, cursor *c, int indent, int pad, bool as_size)
+{
+    if (at(c, '{')) {
+        fputc('\n', to);
+        put_lines(to, c, indent + 2);
+        return;
+    }
+    cursor look = *c;
+    if (take(&look, '[') && at(&look, '{')) {
+        fputc('\n', to);
+        put_lines(to, c, indent + 2);
+        return;
+    }
+    fprintf(to, "%*s", pad > 1 ? pad : 1, "");
+    put_inline(to, c, as_size);
+    fputc('\n', to);
+}
+
+/* An object, one line per member, or an array, one line per element. */
+static void put_lines(FILE *to, cursor *c, int indent)
+{
+    const char *s;
+    size_t n;
+    if (take(c, '[')) {
+        while (!take(c, ']') && c->p < c->end) {
+            fprintf(to, "%*s", indent, "");
+            put_inline(to, c, false);
+            fputc('\n', to);
+            take(c, ',');
+        }
+    } else if (take(c, '{')) {
+        while (!take(c, '}') && string(c, &s, &n) && take(c, ':')) {
+            const int pad = KEY_COLUMN - indent - (int)n;
+            fprintf(to, "%*s", indent, "");
+            for (size_t i = 0; i < n; i++)
+                fputc(s[i] == '_' ? ' ' : s[i], to);
+            put_member(to, c, indent, pad, ends_in_bytes(s, n));
+            take(c, ',');
+        }
+    } else {
+        fprintf(to, "%*s", indent, "");
+        put_inline(to, c, false);
+        fputc('\n', to);
+    }
+}
+
+void cli_print_json_n(FILE *to, const char *json, size_t n)
+{
+    cursor all = {json, json + n};
+    cursor check = all;
+    const bool good = skip(&check, 0);
+    blanks(&check);
+    if (!good || check.p != check.end) {
+        fprintf(to, "%.*s\n", (int)(n < 4096 ? n : 4096), json);
+        return;
+    }
+    put_lines(to, &all, 2);
+}
+
+void cli_print_json(FILE *to, const char *json)
+{
+    cli_print_json_n(to, json, strlen(json));
+}
+
+const char *cli_json_member(const char *json, const char *key, size_t *n)
+{
+    cursor c = {json, json + strlen(json)};
+    const char *s;
+    size_t len;
+    if (!take(&c, '{'))
+        return NULL;
+    while (string(&c, &s, &len) && take(&c, ':')) {
+        blanks(&c);
+        const char *value = c.p;
+        if (!skip(&c, 0))
+            return NULL;
+        if (len == strlen(key) && memcmp(s, key, len) == 0) {
+            *n = (size_t)(c.p - value);
+            return value;
+        }
+        if (!take(&c, ','))
+            return NULL;
+    }
+    return NULL;
+}

@@ -1,0 +1,219 @@
+/* main.c - dispatch, signals and exit codes of the command.
+ *
+ * The first SIGINT, SIGTERM or SIGHUP asks the library to stop (tg_cancel): it finishes what is
+ * in flight, leaves a valid journal and the exit code is 128 + signal. The second one kills, as
+ * if there were no handler; the journal survives that too, only later work is lost. */
+#include "cli.h"
+#include "text.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+/* @source sysexits.h; docs/exit-codes.md has cause and cure of each. */
+int cli_exit_code(tg_status st)
+{
+    switch (st) {
+    case TG_OK:
+        return 0;
+    case TG_E_ARG:
+        return 64; /* EX_USAGE */
+    case TG_E_FORMAT:
+    case TG_E_UNSUPPORTED:
+    case TG_E_CHANGED:
+        return 65; /* EX_DATAERR */
+    case TG_E_NOT_FOUND:
+        return 66; /* EX_NOINPUT */
+    case TG_E_DEVICE:
+        return 69; /* EX_UNAVAILABLE */
+    case TG_E_INTERNAL:
+        return 70; /* EX_SOFTWARE */
+    case TG_E_NOMEM:
+    case TG_E_BUDGET:
+        return 71; /* EX_OSERR: memory */
+    case TG_E_EXISTS:
+    case TG_E_NO_SPACE:
+        return 73; /* EX_CANTCREAT */
+    case TG_E_IO:
+        return 74; /* EX_IOERR */
+    case TG_E_BUSY:
+        return 75; /* EX_TEMPFAIL */
+    case TG_E_CANCELLED:
+        return 128 + (tg_cancel_signal() ? tg_cancel_signal() : SIGINT);
+    }
+    return 70;
+}
+
+tg_status cli_fail(cli *c, tg_status st, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(c->detail, sizeof c->detail, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+static volatile sig_atomic_t asked_to_stop;
+
+static void on_signal(int sig)
+{
+    static const char note[] = "\ntegula: stopping; the same command continues later "
+                               "(once more to stop at once)\n";
+    if (asked_to_stop) {
+        signal(sig, SIG_DFL);
+        raise(sig); /* delivered when this handler returns */
+        return;
+    }
+    asked_to_stop = 1;
+    tg_cancel(sig);
+    if (write(STDERR_FILENO, note, sizeof note - 1) < 0)
+        return; /* nobody listens; stopping goes on */
+}
+
+static void catch_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act, old;
+    memset(&act, 0, sizeof act);
+    act.sa_handler = on_signal;
+    act.sa_flags = SA_RESTART;
+    sigemptyset(&act.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &act, NULL); /* nohup's choice is kept */
+}
+
+/* The failure, for people on stderr and with --json for programs on stdout. */
+static void report(cli *c, tg_status st)
+{
+    const char *detail = c->detail[0] ? c->detail : c->ctx ? tg_ctx_detail(c->ctx) : "";
+    if (!detail[0])
+        detail = tg_status_sentence(st);
+    cli_progress_clear(c);
+    fputs("tegula: ", stderr);
+    cli_put_clean(stderr, detail);
+    fputc('\n', stderr);
+    if (st == TG_E_ARG && c->verb)
+        fprintf(stderr, "tegula: see tegula %s --help\n", c->verb->name);
+    if (!c->json)
+        return;
+    fputs("{\"event\":\"error\"", stdout);
+    cli_json_text(stdout, "status", tg_status_name(st));
+    cli_json_int(stdout, "exit", cli_exit_code(st));
+    cli_json_text(stdout, "detail", detail);
+    fputs("}\n", stdout);
+}
+
+/* What parsing cannot know: are the files and options there that the verb needs? */
+static tg_status check_needs(cli *c)
+{
+    const cli_verb *v = c->verb;
+    const char *first_file = c->n_files ? c->files[0] : NULL;
+    if (c->n_files > v->max_files)
+        return cli_fail(c, TG_E_ARG, "%s takes %d file%s, \"%s\" is one too many", v->name,
+                        v->max_files, v->max_files == 1 ? "" : "s", c->files[v->max_files]);
+    if (v->max_files == 1 && first_file) {
+        const char *set = tg_opts_get(c->opts, "input");
+        const tg_status st = tg_opts_set(c->opts, "input", first_file);
+        if (st != TG_OK)
+            return st;
+        if (set)
+            return cli_fail(c, TG_E_ARG, "\"%s\": the input was given by --input already",
+                            first_file);
+    }
+    return TG_OK;
+}
+
+static tg_status check_complete(cli *c)
+{
+    const cli_verb *v = c->verb;
+    static const struct {
+        const char *name, *how;
+    } need[] = {{"model", "-m MODEL.onnx"}, {"output", "-o OUT"}};
+    const bool has_input =
+        tg_opts_get(c->opts, "input") || tg_opts_get(c->opts, "input-tensor");
+    if (v->max_files == 1 && v->min_files == 1 && !has_input)
+        return cli_fail(c, TG_E_ARG, "%s: the input file is missing", v->name);
+    if (v->max_files > 1 && c->n_files < v->min_files)
+        return cli_fail(c, TG_E_ARG, "%s: name at least one file", v->name);
+    for (size_t i = 0; i < sizeof need / sizeof need[0]; i++)
+        if (cli_word_in(v->needs, need[i].name) && !tg_opts_get(c->opts, need[i].name))
+            return cli_fail(c, TG_E_ARG, "%s: %s is missing", v->name, need[i].how);
+    return TG_OK;
+}
+
+static tg_status run_verb(cli *c, int argc, char **argv)
+{
+    tg_status st = cli_parse(c, argc, argv);
+    if (c->help && st == TG_OK) {
+        cli_help_verb(stdout, c->verb);
+        return TG_OK;
+    }
+    if (st == TG_OK)
+        st = check_needs(c);
+    const char *config = st == TG_OK ? tg_opts_get(c->opts, "config") : NULL;
+    if (config)
+        st = tg_opts_load(c->opts, config);
+    if (st == TG_OK)
+        st = check_complete(c);
+    if (st != TG_OK)
+        return st;
+    cli_progress_open(c);
+    return c->verb->run(c);
+}
+
+/* --json must shape even the errors of parsing, so it is looked for before anything else. */
+static bool wants_json(int argc, char **argv)
+{
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+static tg_status begin(cli *c, int argc, char **argv)
+{
+    const tg_ctx_opts ctx_opts = {
+        .size = sizeof ctx_opts, .user = c, .log = cli_on_log, .progress = cli_on_progress};
+    c->json = wants_json(argc, argv);
+    if (!c->verb)
+        return cli_fail(c, TG_E_ARG, "there is no verb \"%s\"; tegula --help lists them",
+                        argv[1]);
+    tg_status st = tg_ctx_open(&ctx_opts, &c->ctx);
+    if (st == TG_OK)
+        st = tg_opts_new(c->ctx, &c->opts);
+    return st == TG_OK ? run_verb(c, argc - 2, argv + 2) : st;
+}
+
+static const char *verb_word(const char *word)
+{
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return "help";
+    return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ? "version" : word;
+}
+
+int main(int argc, char **argv)
+{
+    static cli c; /* one per process; handlers and callbacks see it */
+    if (argc < 2) {
+        cli_help_all(stderr);
+        return cli_exit_code(TG_E_ARG);
+    }
+    catch_signals();
+    c.verb = cli_verb_find(verb_word(argv[1]));
+    tg_status st = begin(&c, argc, argv);
+    if (st != TG_OK)
+        report(&c, st);
+    cli_progress_clear(&c);
+    /* A result that did not reach its reader is no success: a full disk behind `> plan.json`.
+     */
+    int code = cli_exit_code(st);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
+        fputs("tegula: writing to standard output failed\n", stderr);
+        code = cli_exit_code(TG_E_IO);
+    }
+    tg_opts_free(&c.opts);
+    tg_ctx_close(&c.ctx);
+    return code;
+}

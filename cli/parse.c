@@ -1,0 +1,134 @@
+/* parse.c - words of the command line into options, from the library's table alone.
+ *
+ * Known spellings: --name VALUE, --name=VALUE, --switch, -m VALUE, -mVALUE, -qv (switches
+ * together), -- (only files follow). A value is taken as it comes, even when it begins with a
+ * dash; what it may be is the table's business (tg_opts_set), and so is naming the nearest
+ * option for a misspelt one. */
+#include "cli.h"
+
+#include <string.h>
+
+bool cli_word_in(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *p = list; p && (p = strstr(p, word)) != NULL; p += n)
+        if ((p == list || p[-1] == ' ') && (p[n] == ' ' || p[n] == 0))
+            return true;
+    return false;
+}
+
+bool cli_flag(const cli *c, const char *name)
+{
+    const char *v = tg_opts_get(c->opts, name);
+    return v && cli_word_in("true yes on 1", v);
+}
+
+/* Row whose name or alias is the first n characters of `word`; NULL when there is none. */
+static const tg_option *find(const char *word, size_t n)
+{
+    size_t rows;
+    const tg_option *t = tg_option_table(&rows);
+    for (size_t i = 0; i < rows; i++) {
+        if (strlen(t[i].name) == n && memcmp(t[i].name, word, n) == 0)
+            return &t[i];
+        if (t[i].alias && strlen(t[i].alias) == n && memcmp(t[i].alias, word, n) == 0)
+            return &t[i];
+    }
+    return NULL;
+}
+
+static tg_status unknown(cli *c, const char *word, size_t n)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), word);
+    return tg_opts_set(c->opts, name, ""); /* fails, and its detail names the nearest */
+}
+
+static tg_status set(cli *c, const tg_option *o, const char *value)
+{
+    if (!cli_word_in(o->verbs, c->verb->name))
+        return cli_fail(c, TG_E_ARG, "--%s means nothing to %s (it belongs to: %s)", o->name,
+                        c->verb->name, o->verbs);
+    const char *name = o->name;
+    if (strcmp(name, "input") == 0 && strchr(value, '='))
+        name = "input-tensor"; /* --input NAME=FILE */
+    if (strcmp(name, "verbose") == 0)
+        c->verbose++;
+    return tg_opts_set(c->opts, name, value);
+}
+
+static tg_status missing(cli *c, const tg_option *o)
+{
+    return cli_fail(c, TG_E_ARG, "--%s: a value is missing (%s)", o->name, o->arg);
+}
+
+/* --name, --name VALUE, --name=VALUE. `next` is the following word or NULL. */
+static tg_status long_option(cli *c, const char *word, const char *next, bool *took_next)
+{
+    const char *eq = strchr(word, '=');
+    const size_t n = eq ? (size_t)(eq - word) : strlen(word);
+    const tg_option *o = n > 1 ? find(word, n) : NULL;
+    if (!o)
+        return unknown(c, word, n);
+    if (eq)
+        return set(c, o, eq + 1);
+    if (!o->arg)
+        return set(c, o, "true");
+    if (!next)
+        return missing(c, o);
+    *took_next = true;
+    return set(c, o, next);
+}
+
+/* -q, -qv, -m VALUE, -mVALUE. */
+static tg_status short_options(cli *c, const char *word, const char *next, bool *took_next)
+{
+    for (const char *p = word; *p; p++) {
+        const tg_option *o = find(p, 1);
+        if (*p == 'h') {
+            c->help = true;
+            continue;
+        }
+        if (!o)
+            return cli_fail(c, TG_E_ARG, "there is no option \"-%c\"", *p < 0x21 ? '?' : *p);
+        if (o->arg && !p[1] && !next)
+            return missing(c, o);
+        if (o->arg) {
+            *took_next = !p[1];
+            return set(c, o, p[1] ? p + 1 : next);
+        }
+        const tg_status st = set(c, o, "true");
+        if (st != TG_OK)
+            return st;
+    }
+    return TG_OK;
+}
+
+tg_status cli_parse(cli *c, int argc, char **argv)
+{
+    bool only_files = false;
+    c->files = argv; /* kept words move to the front: a slot is read before it is overwritten */
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
+        bool took_next = false;
+        tg_status st = TG_OK;
+        if (only_files || word[0] != '-' || !word[1])
+            c->files[c->n_files++] = argv[i];
+        else if (strcmp(word, "--") == 0)
+            only_files = true;
+        else if (strcmp(word, "--help") == 0)
+            c->help = true;
+        else if (strcmp(word, "--man") == 0 && strcmp(c->verb->name, "help") == 0)
+            c->man = true;
+        else if (word[1] == '-')
+            st = long_option(c, word + 2, next, &took_next);
+        else
+            st = short_options(c, word + 1, next, &took_next);
+        if (st != TG_OK)
+            return st;
+        i += took_next;
+    }
+    c->json = cli_flag(c, "json");
+    c->quiet = cli_flag(c, "quiet");
+    return TG_OK;
+}

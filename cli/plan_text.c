@@ -1,0 +1,143 @@
+/* plan_text.c - a plan on paper, and the events that carry the library's own JSON. */
+#include "cli.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static void line(const char *name, uint64_t bytes, const char *note)
+{
+    char a[CLI_TEXT];
+    printf("  %-18s %11s  ", name, cli_size(bytes, a));
+    cli_put_clean(stdout, note ? note : "");
+    putchar('\n');
+}
+
+static void memory_lines(const tg_plan_info *p)
+{
+    char note[96], a[CLI_TEXT];
+    puts("memory");
+    for (size_t i = 0; i < p->n_lines; i++)
+        if (!p->lines[i].is_disk)
+            line(p->lines[i].name, p->lines[i].bytes, p->lines[i].note);
+    snprintf(note, sizeof note, "of a budget of %s (%.0f %%)", cli_size(p->budget_bytes, a),
+             p->budget_bytes ? 100.0 * (double)p->peak_bytes / (double)p->budget_bytes : 0.0);
+    line("peak", p->peak_bytes, note);
+}
+
+static void disk_lines(const tg_plan_info *p)
+{
+    char note[160], a[CLI_TEXT];
+    bool any = false;
+    for (size_t i = 0; i < p->n_lines; i++) {
+        const tg_plan_line *l = &p->lines[i];
+        if (!l->is_disk)
+            continue;
+        if (!any)
+            puts("disk");
+        any = true;
+        snprintf(note, sizeof note, "%.100s%s%s free", l->note ? l->note : "",
+                 l->note && *l->note ? "; " : "", cli_size(l->free_bytes, a));
+        line(l->name, l->bytes, note);
+    }
+}
+
+/* 2-D work is written H x W, 3-D work D x H x W. */
+static const char *extent(const int64_t v[3], char *buf, size_t cap)
+{
+    if (v[0] > 1)
+        snprintf(buf, cap, "%" PRId64 "x%" PRId64 "x%" PRId64, v[0], v[1], v[2]);
+    else
+        snprintf(buf, cap, "%" PRId64 "x%" PRId64, v[1], v[2]);
+    return buf;
+}
+
+/* The settings that were chosen or defaulted: no hidden choices. */
+static void settings(cli *c)
+{
+    size_t n;
+    const tg_option *t = tg_option_table(&n);
+    size_t at = 0;
+    puts("settings");
+    for (size_t i = 0; i < n; i++) {
+        const char *v = tg_opts_get(c->opts, t[i].name);
+        if (!v || !cli_word_in(t[i].verbs, "run") ||
+            cli_word_in("input model output log", t[i].name) ||
+            cli_word_in("json quiet verbose yes why save config input-tensor", t[i].name))
+            continue;
+        const size_t need = strlen(t[i].name) + strlen(v) + 3;
+        if (at && at + need > 78) {
+            putchar('\n');
+            at = 0;
+        }
+        if (!at)
+            at = (size_t)printf(" ");
+        printf(" %s=", t[i].name);
+        cli_put_clean(stdout, v);
+        at += need;
+    }
+    putchar('\n');
+}
+
+void cli_print_plan(cli *c, const tg_plan_info *p)
+{
+    char a[128], b[CLI_TEXT], t[CLI_TEXT];
+    memory_lines(p);
+    disk_lines(p);
+    puts("work");
+    printf("  strips             %" PRId64 " of at most %s pixels, %" PRId64 " bands in all",
+           p->strips, extent(p->tile, a, sizeof a), p->bands);
+    if (p->items > 1)
+        printf(", for each of %" PRId64 " planes or volumes", p->items);
+    printf("\n  halo               %s pixels\n", extent(p->halo, a, sizeof a));
+    printf("  recomputed         %.1f %%\n", 100.0 * p->recomputed_fraction);
+    printf("  estimate           %s, %sflop\n", cli_seconds(p->seconds_estimate, t),
+           cli_metric(p->flops, b));
+    settings(c);
+}
+
+void cli_print_event(const char *event, const char *object)
+{
+    printf("{\"event\":\"%s\"", event);
+    while (*object && *object != '{')
+        object++;
+    if (*object)
+        object++;
+    while (*object && strchr(" \t\r\n", *object))
+        object++;
+    if (*object != '}')
+        putchar(',');
+    /* One object is one line. A raw line break inside a JSON text is layout, never content. */
+    for (; *object; object++)
+        if (!strchr("\t\r\n", *object))
+            putchar(*object);
+    putchar('\n');
+    fflush(stdout);
+}
+
+tg_status cli_save_job(cli *c, tg_job *job)
+{
+    const char *path = tg_opts_get(c->opts, "save");
+    char *json = NULL;
+    if (!path)
+        return TG_OK;
+    tg_status st = tg_job_save_json(job, &json);
+    if (st != TG_OK)
+        return st;
+    const int fd = open(
+        path, O_WRONLY | O_CREAT | O_CLOEXEC | (cli_flag(c, "yes") ? O_TRUNC : O_EXCL), 0666);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!f) {
+        st = cli_fail(c, TG_E_EXISTS, "--save %s: %s%s", path, strerror(errno),
+                      errno == EEXIST ? "; -y overwrites it" : "");
+    } else {
+        const bool wrote = fputs(json, f) >= 0 && fputc('\n', f) != EOF;
+        if (fclose(f) != 0 || !wrote)
+            st = cli_fail(c, TG_E_IO, "--save %s: %s", path, strerror(errno));
+    }
+    tg_text_free(json);
+    return st;
+}

@@ -1,0 +1,45 @@
+/* text.h - numbers for people, and values for JSON. */
+#ifndef TG_CLI_TEXT_H
+#define TG_CLI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CLI_TEXT 32 /* enough for each of these */
+
+/* "412.0 MiB"; returns buf. */
+const char *cli_size(uint64_t bytes, char buf[CLI_TEXT]);
+/* "0.8 s", "42 s", "4 min 12 s", "2 h 5 min", "3 d 4 h"; returns buf. */
+const char *cli_seconds(double s, char buf[CLI_TEXT]);
+/* "1.3 G" for 1.3e9; returns buf. */
+const char *cli_metric(double v, char buf[CLI_TEXT]);
+/* How a person opens what was written at `path`. */
+const char *cli_opens_in(const char *path);
+/* Monotonic seconds. */
+double cli_now(void);
+
+/* Write text with control characters shown as '?': a file name cannot move the cursor. */
+void cli_put_clean(FILE *to, const char *s);
+
+/* JSON: a quoted string (bytes that are not UTF-8 become U+FFFD), the shortest number that
+ * reads back as the same double (null when not finite). */
+void cli_json_string(FILE *to, const char *s);
+void cli_json_number(FILE *to, double v);
+/* ,"key": then a value. */
+void cli_json_key(FILE *to, const char *key);
+void cli_json_int(FILE *to, const char *key, int64_t v);
+void cli_json_uint(FILE *to, const char *key, uint64_t v);
+void cli_json_real(FILE *to, const char *key, double v);
+void cli_json_text(FILE *to, const char *key, const char *v); /* NULL: null */
+
+/* json_text.c: print a JSON value as indented "key  value" lines; text that is not JSON is
+ * printed as it is. */
+void cli_print_json(FILE *to, const char *json);
+/* The value of a member of the top object, as a view of *n characters; NULL when not there. */
+const char *cli_json_member(const char *json, const char *key, size_t *n);
+/* As cli_print_json for a view. */
+void cli_print_json_n(FILE *to, const char *json, size_t n);
+
+#endif

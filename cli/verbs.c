@@ -1,0 +1,38 @@
+/* verbs.c - the verbs, one row each: dispatch, --help and the manual page read it. */
+#include "cli.h"
+
+#include <string.h>
+
+const cli_verb cli_verbs[] = {
+    {"info", "FILE...", "Say what an image, an array or a model is; reads headers only.", 1,
+     4096, "", cli_cmd_info},
+    {"plan", "-m MODEL INPUT [-o OUT] [options]",
+     "Say what a run would need and how it would be cut; touches no pixel.", 1, 1, "model",
+     cli_cmd_plan},
+    {"run", "-m MODEL INPUT -o OUT [options]",
+     "Run a network over an image inside the memory budget. The same command continues after a "
+     "stop or a crash.",
+     1, 1, "model output", cli_cmd_run},
+    {"preview", "-m MODEL INPUT -o OUT.png [options]",
+     "Write three crops side by side, raw, result and difference, as the full run would show "
+     "them.",
+     1, 1, "model output", cli_cmd_preview},
+    {"verify", "-m MODEL INPUT [options]",
+     "Run in tiles and as a whole and compare; use --roi on images that do not fit.", 1, 1,
+     "model", cli_cmd_verify},
+    {"copy", "INPUT -o OUT [options]",
+     "Copy an image or array through the reader and the writer, without a network.", 1, 1,
+     "output", cli_cmd_copy},
+    {"version", "", "Print the version.", 0, 0, "", cli_cmd_version},
+    {"help", "[VERB]", "Print the verbs, or one verb with its options.", 0, 1, "",
+     cli_cmd_help},
+};
+const int cli_n_verbs = (int)(sizeof cli_verbs / sizeof cli_verbs[0]);
+
+const cli_verb *cli_verb_find(const char *name)
+{
+    for (int i = 0; i < cli_n_verbs; i++)
+        if (strcmp(cli_verbs[i].name, name) == 0)
+            return &cli_verbs[i];
+    return NULL;
+}

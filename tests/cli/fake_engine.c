@@ -1,0 +1,265 @@
+/* fake_engine.c - a test double of the library behind the command: the real option table and
+ * sets of options, canned answers for everything that would read a file.
+ *
+ * What it does is chosen by the base name of the input: "TG_E_NAME.x" fails with that status
+ * when the job is opened; "slow.*" reports progress for up to ten seconds or until it is
+ * cancelled; "differs.*" makes verify find a difference; anything else succeeds. */
+#include "engine/base/mem.h"
+#include "engine/ctx.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct tg_ctx {
+    tgi_err err;
+    tg_ctx_opts opts;
+};
+
+struct tg_job {
+    tg_ctx *ctx;
+    char input[256], output[256];
+    tg_plan_line line[4];
+};
+
+static volatile int cancel_signal;
+
+tgi_err *tgi_ctx_err(tg_ctx *ctx)
+{
+    if (!ctx)
+        return NULL;
+    memset(&ctx->err, 0, sizeof ctx->err);
+    return &ctx->err;
+}
+
+tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out)
+{
+    tg_ctx *ctx = tgi_calloc(TGI_TAG_MISC, 1, sizeof *ctx);
+    if (!ctx)
+        return TG_E_NOMEM;
+    if (opts)
+        ctx->opts = *opts;
+    *out = ctx;
+    return TG_OK;
+}
+
+void tg_ctx_close(tg_ctx **ctx)
+{
+    if (ctx && *ctx) {
+        tgi_free(*ctx);
+        *ctx = NULL;
+    }
+}
+
+const char *tg_ctx_detail(const tg_ctx *ctx)
+{
+    return ctx->err.text;
+}
+
+void tg_cancel(int signal_number)
+{
+    cancel_signal = signal_number;
+}
+
+int tg_cancel_signal(void)
+{
+    return cancel_signal;
+}
+
+void tg_text_free(char *text)
+{
+    tgi_free(text);
+}
+
+/* The status named by the input, TG_OK when it names none. */
+static tg_status named_status(tg_ctx *ctx, const char *input)
+{
+#define X(name, value, sentence)                                                               \
+    if (strncmp(input, #name ".", sizeof #name) == 0)                                          \
+        return tgi_fail(tgi_ctx_err(ctx), name, "%s: canned detail\nof two lines", input);
+    TG_STATUS_LIST(X)
+#undef X
+    return TG_OK;
+}
+
+static tg_status give_text(const char *text, char **out)
+{
+    *out = tgi_strdup(TGI_TAG_MISC, text);
+    return *out ? TG_OK : TG_E_NOMEM;
+}
+
+tg_status tg_describe(tg_ctx *ctx, const char *path, char **json)
+{
+    const tg_status st = named_status(ctx, path);
+    if (st != TG_OK)
+        return st;
+    return give_text(
+        "{\n\t\"kind\": \"image\", \"shape\": [3, 480, 640], \"axes\": \"ZYX\",\n"
+        "\t\"file_bytes\": 1048576, \"description\": \"a \\\"b\\\" \\u00b5m\\n\",\n"
+        "\t\"levels\": [{\"height\": 480, \"width\": 640}, {\"height\": 240, "
+        "\"width\": 320}],\n\t\"empty\": [], \"physical\": {\"z\": 2.5, \"unit\": "
+        "\"um\"}}\n",
+        json);
+}
+
+tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out)
+{
+    const char *input = tg_opts_get(o, "input"), *output = tg_opts_get(o, "output");
+    if (!input)
+        input = tg_opts_get(o, "input-tensor");
+    const tg_status st = named_status(ctx, input);
+    if (st != TG_OK)
+        return st;
+    tg_job *job = tgi_calloc(TGI_TAG_MISC, 1, sizeof *job);
+    if (!job)
+        return TG_E_NOMEM;
+    job->ctx = ctx;
+    snprintf(job->input, sizeof job->input, "%s", input);
+    snprintf(job->output, sizeof job->output, "%s", output ? output : "");
+    *out = job;
+    return TG_OK;
+}
+
+void tg_job_close(tg_job **job)
+{
+    if (job && *job) {
+        tgi_free(*job);
+        *job = NULL;
+    }
+}
+
+tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
+{
+    const tg_plan_line line[4] = {
+        {"weights", "packed for avx2", 12 << 20, 0, 0},
+        {"arena", "42 values", 391u << 20, 0, 0},
+        {"baseline", "this process before the first band", 9 << 20, 0, 0},
+        {"output", "deflate, at most", 8ull << 30, 1, 100ull << 30},
+    };
+    memcpy(job->line, line, sizeof line);
+    if (out)
+        *out = (tg_plan_info){.size = sizeof *out,
+                              .peak_bytes = 412u << 20,
+                              .budget_bytes = 1u << 30,
+                              .arena_bytes = 391u << 20,
+                              .lower_bound_bytes = 390u << 20,
+                              .tile = {1, 4096, 1024},
+                              .halo = {0, 94, 94},
+                              .strips = 3,
+                              .bands = 192,
+                              .items = 2,
+                              .flops = 1.25e12,
+                              .recomputed_fraction = 0.0512,
+                              .seconds_estimate = 252.0,
+                              .lines = job->line,
+                              .n_lines = 4};
+    return TG_OK;
+}
+
+tg_status tg_job_plan_json(tg_job *job, int why, char **json)
+{
+    (void)job;
+    return give_text(why ? "{\"peak_bytes\":432013312,\"rejected\":[{\"tile\":[1,4096,2048],"
+                           "\"peak_bytes\":1610612736,\"why\":\"over the budget\"}]}"
+                         : "{\n\t\"peak_bytes\":\t432013312\n}",
+                     json);
+}
+
+tg_status tg_job_save_json(tg_job *job, char **json)
+{
+    (void)job;
+    return give_text("{\"model\":\"m.onnx\",\"ram\":\"1GiB\"}", json);
+}
+
+static void sleep_ms(long ms)
+{
+    const struct timespec t = {0, ms * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* Twelve reports as if each took five seconds; slow inputs really wait and can be cancelled. */
+static tg_status progress(tg_job *job, bool slow)
+{
+    const tg_ctx_opts *o = &job->ctx->opts;
+    const int n = slow ? 1000 : 12;
+    if (strncmp(job->input, "warns.", 6) == 0 && o->log) {
+        o->log(o->user, TG_LOG_WARN, "uint16 input from 90 to 4095 and no --normalize");
+        o->log(o->user, TG_LOG_INFO, "an info line");
+        o->log(o->user, TG_LOG_DEBUG, "a debug line");
+    }
+    for (int i = 1; i <= n; i++) {
+        const tg_progress p = {.phase = i == 1 ? "statistics" : "run",
+                               .fraction = (double)i / n,
+                               .seconds = slow ? i * 0.01 : i * 5.0,
+                               .eta_seconds = i < 3 ? -1.0 : (n - i) * 5.0,
+                               .memory_bytes = 405u << 20,
+                               .predicted_bytes = 412u << 20,
+                               .budget_bytes = 1u << 30,
+                               .tiles_done = i,
+                               .tiles_total = n};
+        if (o->progress)
+            o->progress(o->user, &p);
+        if (slow)
+            sleep_ms(10);
+        if (cancel_signal)
+            return tgi_fail(tgi_ctx_err(job->ctx), TG_E_CANCELLED,
+                            "stopped after %d tiles; the same command continues", i);
+    }
+    return TG_OK;
+}
+
+tg_status tg_job_run(tg_job *job, tg_run_result *out)
+{
+    while (strncmp(job->input, "stuck.", 6) == 0)
+        sleep_ms(10); /* never looks at the request: the second signal must end it */
+    const tg_status st = progress(job, strncmp(job->input, "slow.", 5) == 0);
+    if (st != TG_OK)
+        return st;
+    *out = (tg_run_result){.size = sizeof *out,
+                           .predicted_peak_bytes = 412u << 20,
+                           .measured_peak_bytes = 405u << 20,
+                           .budget_bytes = 1u << 30,
+                           .seconds = 252.25,
+                           .compute_seconds = 240.5,
+                           .megapixels_per_second = 12.5,
+                           .tiles = 10,
+                           .bands = 640,
+                           .tiles_resumed = strncmp(job->input, "resumed.", 8) == 0 ? 2 : 0,
+                           .recomputed_fraction = 0.0512,
+                           .output = job->output};
+    return TG_OK;
+}
+
+tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
+{
+    const bool differs = strncmp(job->input, "differs.", 8) == 0;
+    *out = (tg_verify_result){.size = sizeof *out,
+                              .max_abs_difference = differs ? 0.125 : 0.0,
+                              .relative_l2 = differs ? 1e-3 : 0.0,
+                              .output_min = -0.5,
+                              .output_max = 1.5,
+                              .bit_equal = !differs,
+                              .tiles = 9,
+                              .reference_max_abs = 1e-6,
+                              .reference_relative_l2 = 0.1};
+    return TG_OK;
+}
+
+tg_status tg_job_preview(tg_job *job)
+{
+    return job->output[0] ? TG_OK : TG_E_ARG;
+}
+
+tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
+{
+    return named_status(ctx, tg_opts_get(o, "input"));
+}
+
+/* Reading job files is the library's; the command only has to pass the answer on. */
+tg_status tg_opts_load(tg_opts *o, const char *path)
+{
+    (void)o;
+    return strstr(path, "none") ? TG_E_NOT_FOUND : TG_OK;
+}
