@@ -68,6 +68,8 @@ typedef struct tg_graph {
     int opset;
     int64_t n_params;    /* elements of float constants that came from the file */
     int spatial;         /* spatial axes: 2 (H,W) or 3 (D,H,W) */
+    int64_t base[3];     /* z,y,x of in[0]: an extent for which inference succeeds; the declared
+                            one where the file declares it */
     int fixed_size;      /* 1: the declared spatial size could not be freed */
     int64_t divisor[3];  /* z,y,x: the input extent must be a multiple of these (1: any) */
     int64_t minimum[3];  /* smallest extent for which inference succeeds */
@@ -77,10 +79,14 @@ typedef struct tg_graph {
     void *arena_;        /* private: owned constant data */
 } tg_graph;
 
-/* Shapes of every value for one input size. desc[v].rank == 0: not computed (dead). */
+/* Shapes of every value for one input size. desc[v].dtype == TG_DTYPE_NONE: not computed (dead).
+ * known[v].data != NULL: at this size the value is a constant (shape arithmetic); a node all of
+ * whose outputs are known is not executed (tgi_node_is_known). */
 typedef struct tg_shapes {
     tg_desc *desc; /* n_values */
     int n_values;
+    tg_const *known; /* n_values */
+    void *arena_;    /* private: data of `known` */
 } tg_shapes;
 
 /* Build. */
@@ -106,11 +112,20 @@ tg_status tgi_graph_finish(tg_graph *g, unsigned flags, tgi_err *err);
 
 /* Import: parse and lower the file. The mapping stays open inside the graph. */
 tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err);
+/* The second half: lower parsed structs. *model is taken on success (set to NULL). */
+struct tg_onnx_model;
+tg_status tgi_graph_lower_onnx(struct tg_onnx_model **model, tg_graph **out, tgi_err *err);
 
 /* Shapes for input descs (one per graph input, graph order of axes). Reports the first conflict,
  * naming the node. Release with tgi_shapes_free. */
 tg_status tgi_graph_infer(const tg_graph *g, const tg_desc *in, tg_shapes *out, tgi_err *err);
 void tgi_shapes_free(tg_shapes *s);
+/* 1: this size alone decides what the node yields; there is nothing to execute. */
+int tgi_node_is_known(const tg_shapes *s, const tg_node *n);
+
+/* Input descs (graph order, N = 1) when the first input has extents ext[] = z,y,x; further inputs
+ * keep their ratio to it. `in` holds TG_MAX_PORTS. Valid after tgi_graph_finish. */
+void tgi_graph_input_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in);
 
 /* Fill the context of one node from shapes. `src`/`dst`/`consts` are caller's scratch arrays of
  * TG_OP_MAX_SRC / TG_OP_MAX_DST; the context points into them. For a fused node dst shapes are

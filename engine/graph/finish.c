@@ -1,0 +1,102 @@
+/* finish.c - from what a file says to what can be executed: the order of the phases, and the
+ * check of the invariants in graph.h at their end. */
+#include "engine/graph/graph_priv.h"
+
+#include <string.h>
+
+/* Elements of the float constants that live nodes read. */
+static tg_status count_params(tg_graph *g, tgi_err *err)
+{
+    unsigned char *seen = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, 1);
+    if (!seen)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to count parameters");
+    g->n_params = 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_src; k++) {
+            const int v = g->nodes[i].src[k];
+            int64_t count = 0;
+            if (v < 0 || !g->values[v].is_const || seen[v]++ ||
+                !tgi_dtype_is_float(g->values[v].cst.desc.dtype))
+                continue;
+            tgi_desc_count(&g->values[v].cst.desc, &count);
+            g->n_params += count;
+        }
+    tgi_free(seen);
+    return TG_OK;
+}
+
+static tg_status check_value(const tg_graph *g, const tg_shapes *s, const tg_node *n, int v,
+                             tgi_err *err)
+{
+    char text[128];
+    const tg_desc *d = &s->desc[v];
+    if (v < 0 || g->values[v].is_const || s->known[v].data)
+        return TG_OK;
+    if (d->dtype == TG_DTYPE_F32 && d->rank == g->spatial + 2 && d->dim[0] == 1)
+        return TG_OK;
+    return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" works on %s; what is executed is "
+                    "[1,C,%sH,W] float32", n->op->name, n->name,
+                    tgi_desc_text(d, text, sizeof text), g->spatial == 3 ? "D," : "");
+}
+
+static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node *n,
+                            tgi_err *err)
+{
+    int n_act = 0;
+    if (tgi_node_is_known(s, n))
+        return TG_OK;
+    if (n->op->op_class == TG_OP_SHAPE || !n->op->ref)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" depends on pixels and cannot be "
+                        "executed here", n->op->name, n->name);
+    for (int i = 0; i < n->n_src; i++) {
+        n_act += n->src[i] >= 0 && !g->values[n->src[i]].is_const;
+        TGI_TRY(check_value(g, s, n, n->src[i], err));
+    }
+    for (int i = 0; i < n->n_dst; i++)
+        TGI_TRY(check_value(g, s, n, n->dst[i], err));
+    if (n_act == 0)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" computes a constant that is not "
+                        "folded here", n->op->name, n->name);
+    return TG_OK;
+}
+
+static tg_status check_invariants(const tg_graph *g, tgi_err *err)
+{
+    tg_shapes s;
+    TGI_TRY(tgi_infer_base(g, &s, err));
+    tg_status st = TG_OK;
+    for (int i = 0; i < g->n_nodes && st == TG_OK; i++)
+        st = check_node(g, &s, &g->nodes[i], err);
+    for (int i = 0; i < g->n_out && st == TG_OK; i++) {
+        const int v = g->out[i].value;
+        if (g->values[v].is_const || s.known[v].data || s.desc[v].dtype != TG_DTYPE_F32)
+            st = tgi_fail(err, TG_E_UNSUPPORTED, "output \"%s\" does not depend on pixels",
+                          g->out[i].name);
+    }
+    tgi_shapes_free(&s);
+    return st;
+}
+
+static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
+{
+    TGI_TRY(tgi_graph_clean(g, err));
+    TGI_TRY(count_params(g, err));
+    TGI_TRY(tgi_fold_constants(g, err));
+    TGI_TRY(tgi_graph_clean(g, err));
+    TGI_TRY(tgi_size_find_base(g, err));
+    (void)flags;
+    TGI_TRY(tgi_size_analyse(g, err));
+    return check_invariants(g, err);
+}
+
+tg_status tgi_graph_finish(tg_graph *g, unsigned flags, tgi_err *err)
+{
+    if (tgi_priv(g)->finished)
+        return tgi_fail(err, TG_E_ARG, "the graph is finished already");
+    if (g->n_in == 0 || g->n_out == 0)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "a graph without %s",
+                        g->n_in ? "outputs" : "inputs");
+    TGI_TRY(run_phases(g, flags, err));
+    tgi_priv(g)->finished = 1;
+    return TG_OK;
+}

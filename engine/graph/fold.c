@@ -1,0 +1,119 @@
+/* fold.c - nodes whose inputs are all constants become constants; and reading constants.
+ *
+ * Only ops with an `eval` are folded. Everything folded in one graph together stays below
+ * FOLD_BYTES: a file that asks to materialise a petabyte gets TG_E_BUDGET at once. */
+#include "engine/graph/graph_priv.h"
+
+#include "engine/base/arith.h"
+
+#include <string.h>
+
+#define FOLD_BYTES ((size_t)64 << 20)
+
+double tgi_const_get(const tg_const *c, int64_t i)
+{
+    switch (c->desc.dtype) {
+    case TG_DTYPE_F32:
+        return (double)((const float *)c->data)[i];
+    case TG_DTYPE_F64:
+        return ((const double *)c->data)[i];
+    case TG_DTYPE_I64:
+        return (double)((const int64_t *)c->data)[i];
+    case TG_DTYPE_I32:
+        return (double)((const int32_t *)c->data)[i];
+    case TG_DTYPE_BOOL:
+    case TG_DTYPE_U8:
+        return (double)((const uint8_t *)c->data)[i];
+    default:
+        return 0;
+    }
+}
+
+int tgi_value_scalar(const tg_graph *g, int v, float *out)
+{
+    int64_t count;
+    if (v < 0 || !g->values[v].is_const || g->values[v].cst.desc.dtype != TG_DTYPE_F32 ||
+        !tgi_desc_count(&g->values[v].cst.desc, &count) || count != 1)
+        return 0;
+    *out = *(const float *)g->values[v].cst.data;
+    return 1;
+}
+
+int tgi_value_channels(const tg_graph *g, int v, int rank, int64_t channels, float *out)
+{
+    if (v < 0 || !g->values[v].is_const || g->values[v].cst.desc.dtype != TG_DTYPE_F32)
+        return 0;
+    const tg_const *c = &g->values[v].cst;
+    const int shift = rank - c->desc.rank; /* broadcasting aligns the last axes */
+    if (shift < 0)
+        return 0;
+    int64_t along = 1;
+    for (int i = 0; i < c->desc.rank; i++) {
+        if (i + shift == 1)
+            along = c->desc.dim[i];
+        else if (c->desc.dim[i] != 1)
+            return 0;
+    }
+    if (along != 1 && along != channels)
+        return 0;
+    for (int64_t k = 0; k < channels; k++)
+        out[k] = ((const float *)c->data)[along == 1 ? 0 : k];
+    return 1;
+}
+
+static int all_const(const tg_graph *g, const tg_node *n)
+{
+    for (int i = 0; i < n->n_src; i++)
+        if (n->src[i] >= 0 && !g->values[n->src[i]].is_const)
+            return 0;
+    return n->n_epi == 0;
+}
+
+static tg_status fold_node(tg_graph *g, int i, size_t *budget, tgi_err *err)
+{
+    tg_node *n = &g->nodes[i];
+    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST] = {{0}};
+    const tg_const *consts[TG_OP_MAX_SRC];
+    void *data[TG_OP_MAX_DST];
+    for (int k = 0; k < n->n_src; k++) {
+        const tg_const *c = n->src[k] < 0 ? NULL : &g->values[n->src[k]].cst;
+        src[k] = c ? c->desc : (tg_desc){0};
+        consts[k] = c;
+    }
+    const tg_op_ctx ctx = {n->attrs, n->opset, n->n_src, n->n_dst, src, dst, consts};
+    TGI_TRY(n->op->infer(&ctx, dst, err));
+    for (int k = 0; k < n->n_dst; k++) {
+        int64_t count;
+        size_t bytes;
+        if (!tgi_desc_count(&dst[k], &count) ||
+            !tgi_mul_ok((size_t)count, tgi_dtype_size(dst[k].dtype), &bytes) || bytes > *budget)
+            return tgi_fail(err, TG_E_BUDGET, "its constant result does not fit the %zu MiB "
+                            "that folding may use", FOLD_BYTES >> 20);
+        *budget -= bytes;
+        if (!(data[k] = tgi_graph_own(g, bytes, err)))
+            return TG_E_NOMEM;
+    }
+    TGI_TRY(n->op->eval(&ctx, data, err));
+    for (int k = 0; k < n->n_dst; k++) {
+        tg_value *v = &g->values[n->dst[k]];
+        v->is_const = 1;
+        v->cst = (tg_const){dst[k], data[k]};
+    }
+    tgi_graph_drop(g, i);
+    return TG_OK;
+}
+
+tg_status tgi_fold_constants(tg_graph *g, tgi_err *err)
+{
+    size_t budget = FOLD_BYTES;
+    for (int i = 0; i < g->n_nodes; i++) {
+        const tg_node *n = &g->nodes[i];
+        if (!n->op || !n->op->eval || n->n_src == 0 || !all_const(g, n))
+            continue;
+        tgi_err local = {0};
+        const tg_status st = fold_node(g, i, &budget, &local);
+        if (st != TG_OK)
+            return tgi_fail(err, st, "%s \"%s\": %s", n->op->name, n->name, local.text);
+    }
+    return TG_OK;
+}

@@ -1,0 +1,498 @@
+/* import_onnx.c - ONNX structs to our graph.
+ *
+ * Nodes become nodes one by one, attributes go into the op's struct by its tg_attr rows. What
+ * carries no arithmetic disappears here: Constant, Identity, Dropout, casts between float types
+ * (everything computes in float32; half and double weights are converted), and If with a constant
+ * condition, whose branch is read in place. BatchNormalization is scale and shift by constants,
+ * so it arrives as Mul and Add, which a rewrite folds into the convolution before it.
+ *
+ * Names are scoped: a branch sees the names around it, and its own vanish at its end. The entries
+ * form a stack, newest first in each hash bucket, so leaving a scope is popping. */
+#include "engine/graph/graph_priv.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#define MAX_BRANCHES 8
+
+typedef struct entry {
+    const char *name;
+    int value;
+    int next; /* in the bucket */
+} entry;
+
+typedef struct lower {
+    tg_graph *g;
+    entry *e;
+    int n, cap;
+    int scope; /* first entry of the innermost scope */
+    int depth;
+    int bucket[4096];
+} lower;
+
+/* ---- Names ------------------------------------------------------------------------------- */
+
+static int slot(const char *name)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return (int)((h ^ h >> 15) % 4096);
+}
+
+static int find(const lower *l, const char *name)
+{
+    for (int i = l->bucket[slot(name)]; i >= 0; i = l->e[i].next)
+        if (strcmp(l->e[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* Let `name` mean `value` in the innermost scope. */
+static tg_status bind(lower *l, const char *name, int value, tgi_err *err)
+{
+    const int old = find(l, name);
+    if (old >= l->scope)
+        return tgi_fail(err, TG_E_FORMAT, "the name \"%s\" is given twice", name);
+    if (l->n == l->cap) {
+        const int cap = l->cap ? l->cap * 2 : 256;
+        entry *e = tgi_realloc_n(TGI_TAG_GRAPH, l->e, (size_t)cap, sizeof *e);
+        if (!e)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for %d names", cap);
+        l->e = e;
+        l->cap = cap;
+    }
+    const int b = slot(name);
+    l->e[l->n] = (entry){name, value, l->bucket[b]};
+    l->bucket[b] = l->n++;
+    return TG_OK;
+}
+
+static void leave_scope(lower *l, int n)
+{
+    while (l->n > n) {
+        const entry *e = &l->e[--l->n];
+        l->bucket[slot(e->name)] = e->next;
+    }
+}
+
+static tg_status look_up(const lower *l, const char *name, int *value, tgi_err *err)
+{
+    const int i = find(l, name);
+    if (i < 0)
+        return tgi_fail(err, TG_E_FORMAT, "value \"%s\" is used before it is produced", name);
+    *value = l->e[i].value;
+    return TG_OK;
+}
+
+/* ---- Constants --------------------------------------------------------------------------- */
+
+static float half_to_float(uint16_t h)
+{
+    const int sign = h >> 15, exp = h >> 10 & 31, frac = h & 1023;
+    const float mag = exp == 0    ? ldexpf((float)frac, -24)
+                      : exp == 31 ? (frac ? NAN : INFINITY)
+                                  : ldexpf((float)(frac + 1024), exp - 25);
+    return sign ? -mag : mag;
+}
+
+/* Half or double elements as float32. */
+static tg_status to_float(lower *l, const tg_onnx_tensor *t, const tg_desc *d, const char *name,
+                          int *id, tgi_err *err)
+{
+    const size_t size = tgi_dtype_size(t->desc.dtype), n = t->bytes / size;
+    const unsigned char *p = t->data;
+    float *f = tgi_graph_own(l->g, n * sizeof *f, err);
+    if (!f)
+        return TG_E_NOMEM;
+    for (size_t i = 0; i < n; i++, p += size) {
+        uint16_t h;
+        double x;
+        if (size == 2) {
+            memcpy(&h, p, sizeof h);
+            f[i] = half_to_float(h);
+        } else {
+            memcpy(&x, p, sizeof x);
+            f[i] = (float)x;
+        }
+    }
+    return tgi_graph_add_const(l->g, name, d, f, 1, id, err);
+}
+
+/* A constant from a tensor; its data stay in the mapped file when they are aligned there. */
+static tg_status add_tensor(lower *l, const tg_onnx_tensor *t, const char *name, int *id,
+                            tgi_err *err)
+{
+    tg_desc d = t->desc;
+    const size_t size = tgi_dtype_size(d.dtype);
+    if (tgi_dtype_is_float(d.dtype)) {
+        d.dtype = TG_DTYPE_F32;
+        if (t->desc.dtype != TG_DTYPE_F32)
+            return to_float(l, t, &d, name, id, err);
+    }
+    const int aligned = (uintptr_t)t->data % size == 0;
+    return tgi_graph_add_const(l->g, name, &d, t->data, aligned, id, err);
+}
+
+static const tg_onnx_attr *attr_named(const tg_onnx_node *n, const char *name)
+{
+    for (int i = 0; i < n->n_attr; i++)
+        if (strcmp(n->attr[i].name, name) == 0)
+            return &n->attr[i];
+    return NULL;
+}
+
+static tg_status lower_constant(lower *l, const tg_onnx_node *n, tgi_err *err)
+{
+    const tg_onnx_attr *a = n->n_attr == 1 ? &n->attr[0] : NULL;
+    int id = -1;
+    tg_desc d = {.rank = 0};
+    if (n->n_out != 1 || !a)
+        return tgi_fail(err, TG_E_FORMAT, "a Constant has one output and one attribute");
+    if (a->kind == TG_ONNX_TENSOR) {
+        TGI_TRY(add_tensor(l, a->t, n->out[0], &id, err));
+        return bind(l, n->out[0], id, err);
+    }
+    const void *data = a->kind == TG_ONNX_FLOAT    ? (const void *)&a->f
+                       : a->kind == TG_ONNX_INT    ? (const void *)&a->i
+                       : a->kind == TG_ONNX_FLOATS ? (const void *)a->floats
+                       : a->kind == TG_ONNX_INTS   ? (const void *)a->ints
+                                                   : NULL;
+    if (!data)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "Constant \"%s\" of strings or sparse data",
+                        n->name);
+    d.dtype = a->kind == TG_ONNX_FLOAT || a->kind == TG_ONNX_FLOATS ? TG_DTYPE_F32
+                                                                    : TG_DTYPE_I64;
+    if (a->kind == TG_ONNX_FLOATS || a->kind == TG_ONNX_INTS) {
+        d.rank = 1;
+        d.dim[0] = (int64_t)a->n;
+    }
+    TGI_TRY(tgi_graph_add_const(l->g, n->out[0], &d, data, 0, &id, err));
+    return bind(l, n->out[0], id, err);
+}
+
+/* ---- Attributes -------------------------------------------------------------------------- */
+
+static tg_status wrong_kind(const tg_onnx_attr *a, tgi_err *err)
+{
+    return tgi_fail(err, TG_E_FORMAT, "attribute \"%s\" has a wrong type or value", a->name);
+}
+
+static tg_status fill_list(tg_node *node, const tg_attr *row, const tg_onnx_attr *a, tgi_err *err)
+{
+    void *at = (char *)node->attrs + row->offset;
+    if (a->n > TG_ATTR_MAX_INTS)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "attribute \"%s\" lists %zu numbers, at most %d "
+                        "are done", a->name, a->n, TG_ATTR_MAX_INTS);
+    if (row->type == TG_ATTR_INTS) {
+        tg_ints *v = at;
+        v->n = (int)a->n;
+        for (size_t i = 0; i < a->n; i++)
+            v->v[i] = a->ints[i];
+    } else {
+        tg_floats *v = at;
+        v->n = (int)a->n;
+        for (size_t i = 0; i < a->n; i++)
+            v->v[i] = a->floats[i];
+    }
+    return TG_OK;
+}
+
+static tg_status fill_attr(tg_node *node, const tg_onnx_attr *a, tgi_err *err)
+{
+    const tg_attr *row = tgi_attr_row(node->op, a->name);
+    if (!row)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "attribute \"%s\" is not implemented", a->name);
+    switch (row->type) {
+    case TG_ATTR_INT:
+        return a->kind == TG_ONNX_INT && tgi_attr_set_int(node, a->name, a->i)
+                   ? TG_OK : wrong_kind(a, err);
+    case TG_ATTR_FLOAT:
+        return a->kind == TG_ONNX_FLOAT && tgi_attr_set_float(node, a->name, a->f)
+                   ? TG_OK : wrong_kind(a, err);
+    case TG_ATTR_INTS:
+        return a->kind == TG_ONNX_INTS ? fill_list(node, row, a, err) : wrong_kind(a, err);
+    case TG_ATTR_FLOATS:
+        return a->kind == TG_ONNX_FLOATS ? fill_list(node, row, a, err) : wrong_kind(a, err);
+    case TG_ATTR_ENUM:
+        if (a->kind != TG_ONNX_STRING)
+            return wrong_kind(a, err);
+        return tgi_attr_set_enum(node, a->name, a->s)
+                   ? TG_OK : tgi_fail(err, TG_E_UNSUPPORTED, "%s = \"%s\" is not implemented",
+                                      a->name, a->s);
+    case TG_ATTR_IGNORED:
+        return TG_OK;
+    }
+    return TG_OK;
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------- */
+
+static int given(const char *const *names, int n)
+{
+    while (n > 0 && !names[n - 1][0])
+        n--; /* optional ones at the end */
+    return n;
+}
+
+static int is_float(const tg_graph *g, int v)
+{
+    const tg_value *x = &g->values[v];
+    return (x->is_const ? x->cst.desc.dtype : x->decl.dtype) == TG_DTYPE_F32;
+}
+
+/* New values for a node's outputs, bound to their names. decl.dtype remembers "float" for casts. */
+static tg_status make_outputs(lower *l, const tg_onnx_node *n, int n_dst, int any_float,
+                              int *dst, tgi_err *err)
+{
+    for (int i = 0; i < n_dst; i++) {
+        TGI_TRY(tgi_graph_add_value(l->g, n->out[i], &dst[i], err));
+        l->g->values[dst[i]].decl.dtype = any_float ? TG_DTYPE_F32 : TG_DTYPE_NONE;
+        if (n->out[i][0])
+            TGI_TRY(bind(l, n->out[i], dst[i], err));
+    }
+    return TG_OK;
+}
+
+static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
+{
+    int src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST], any_float = 0;
+    const int n_src = given((const char *const *)n->in, n->n_in);
+    const int n_dst = given((const char *const *)n->out, n->n_out);
+    tg_node *node;
+    if (!tgi_op_find(n->op_type))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "the operator is not implemented in this build");
+    if (n_src > TG_OP_MAX_SRC || n_dst > TG_OP_MAX_DST || n_dst < 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "%d inputs and %d outputs; at most %d and %d are "
+                        "done", n_src, n_dst, TG_OP_MAX_SRC, TG_OP_MAX_DST);
+    for (int i = 0; i < n_src; i++) {
+        src[i] = -1;
+        if (n->in[i][0])
+            TGI_TRY(look_up(l, n->in[i], &src[i], err));
+        any_float |= src[i] >= 0 && is_float(l->g, src[i]);
+    }
+    if (strcmp(n->op_type, "Shape") == 0 || strcmp(n->op_type, "Size") == 0)
+        any_float = 0;
+    TGI_TRY(make_outputs(l, n, n_dst, any_float, dst, err));
+    TGI_TRY(tgi_graph_add_node(l->g, n->op_type, n->name, n_src, src, n_dst, dst, &node, err));
+    for (int i = 0; i < n->n_attr; i++)
+        TGI_TRY(fill_attr(node, &n->attr[i], err));
+    return TG_OK;
+}
+
+/* Output 0 is input 0. */
+static tg_status lower_alias(lower *l, const tg_onnx_node *n, tgi_err *err)
+{
+    int v = -1;
+    if (n->n_in < 1 || n->n_out < 1)
+        return tgi_fail(err, TG_E_FORMAT, "it has no input or no output");
+    TGI_TRY(look_up(l, n->in[0], &v, err));
+    return bind(l, n->out[0], v, err);
+}
+
+static tg_status lower_cast(lower *l, const tg_onnx_node *n, tgi_err *err)
+{
+    const tg_onnx_attr *to = attr_named(n, "to");
+    const int i = n->n_in == 1 ? find(l, n->in[0]) : -1;
+    const int float_to = to && to->kind == TG_ONNX_INT && (to->i == 1 || to->i == 10 || to->i == 11);
+    if (i >= 0 && float_to && is_float(l->g, l->e[i].value))
+        return lower_alias(l, n, err);
+    return lower_plain(l, n, err);
+}
+
+/* y = x * s + t with s = scale / sqrt(var + eps), t = bias - mean * s, computed in double.
+ * @source ONNX BatchNormalization, inference form. */
+static tg_status lower_norm(lower *l, const tg_onnx_node *n, tgi_err *err)
+{
+    int src[5], mid, out;
+    const tg_onnx_attr *a = attr_named(n, "epsilon"), *train = attr_named(n, "training_mode");
+    const double eps = a && a->kind == TG_ONNX_FLOAT ? (double)a->f : 1e-5;
+    const float *c[5] = {0};
+    if (n->n_in != 5 || given((const char *const *)n->out, n->n_out) != 1 || (train && train->i))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "BatchNormalization in its training form");
+    for (int i = 0; i < 5; i++) {
+        TGI_TRY(look_up(l, n->in[i], &src[i], err));
+        const tg_value *v = &l->g->values[src[i]];
+        if (i > 0 && (!v->is_const || v->cst.desc.dtype != TG_DTYPE_F32 ||
+                      v->cst.desc.rank != 1 ||
+                      v->cst.desc.dim[0] != l->g->values[src[1]].cst.desc.dim[0]))
+            return tgi_fail(err, TG_E_UNSUPPORTED, "its statistics are not constant vectors of "
+                            "one length");
+        c[i] = i ? v->cst.data : NULL;
+    }
+    const int64_t ch = l->g->values[src[1]].cst.desc.dim[0];
+    float *st = tgi_graph_own(l->g, 2 * (size_t)ch * sizeof *st, err);
+    if (!st)
+        return TG_E_NOMEM;
+    for (int64_t k = 0; k < ch; k++) {
+        const double s = (double)c[1][k] / sqrt((double)c[4][k] + eps);
+        st[k] = (float)s;
+        st[ch + k] = (float)((double)c[2][k] - (double)c[3][k] * s);
+    }
+    /* [C,1,1]: aligned with the channels of [N,C,H,W]. */
+    const tg_desc d = {.dtype = TG_DTYPE_F32, .rank = 3, .dim = {ch, 1, 1}};
+    int two[2] = {src[0], -1};
+    TGI_TRY(tgi_graph_add_const(l->g, n->in[1], &d, st, 1, &two[1], err));
+    TGI_TRY(tgi_graph_add_value(l->g, n->out[0], &mid, err));
+    TGI_TRY(tgi_graph_add_node(l->g, "Mul", n->name, 2, two, 1, &mid, NULL, err));
+    two[0] = mid;
+    TGI_TRY(tgi_graph_add_const(l->g, n->in[2], &d, st + ch, 1, &two[1], err));
+    TGI_TRY(make_outputs(l, n, 1, 1, &out, err));
+    return tgi_graph_add_node(l->g, "Add", n->name, 2, two, 1, &out, NULL, err);
+}
+
+static tg_status lower_nodes(lower *l, const tg_onnx_graph *og, tgi_err *err);
+
+static tg_status bind_inits(lower *l, const tg_onnx_graph *og, tgi_err *err)
+{
+    for (int i = 0; i < og->n_init; i++) {
+        int id = -1;
+        TGI_TRY(add_tensor(l, &og->init[i], og->init[i].name, &id, err));
+        TGI_TRY(bind(l, og->init[i].name, id, err));
+    }
+    return TG_OK;
+}
+
+/* If with a constant condition: the branch, read in its own scope. */
+static tg_status lower_if(lower *l, const tg_onnx_node *n, tgi_err *err)
+{
+    int cond = -1, result[TG_OP_MAX_DST];
+    if (n->n_in != 1 || n->n_out > TG_OP_MAX_DST)
+        return tgi_fail(err, TG_E_FORMAT, "If takes one condition");
+    TGI_TRY(look_up(l, n->in[0], &cond, err));
+    const tg_value *v = &l->g->values[cond];
+    int64_t count;
+    if (!v->is_const || !tgi_desc_count(&v->cst.desc, &count) || count != 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "If with a condition that is not a constant");
+    const tg_onnx_attr *a =
+        attr_named(n, tgi_const_get(&v->cst, 0) != 0 ? "then_branch" : "else_branch");
+    if (!a || a->kind != TG_ONNX_GRAPH || a->g->n_out != n->n_out)
+        return tgi_fail(err, TG_E_FORMAT, "If without the branch that its condition chooses");
+    if (l->depth >= MAX_BRANCHES)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "branches nest too deep");
+    const int outer = l->scope, mark = l->n;
+    l->scope = mark;
+    l->depth++;
+    TGI_TRY(bind_inits(l, a->g, err));
+    TGI_TRY(lower_nodes(l, a->g, err));
+    for (int i = 0; i < n->n_out; i++)
+        TGI_TRY(look_up(l, a->g->out[i].name, &result[i], err));
+    leave_scope(l, mark);
+    l->scope = outer;
+    l->depth--;
+    for (int i = 0; i < n->n_out; i++)
+        TGI_TRY(bind(l, n->out[i], result[i], err));
+    return TG_OK;
+}
+
+static tg_status lower_node(lower *l, const tg_onnx_node *n, tgi_err *err)
+{
+    static const struct {
+        const char *op;
+        tg_status (*fn)(lower *, const tg_onnx_node *, tgi_err *);
+    } special[] = {{"Constant", lower_constant}, {"Identity", lower_alias},
+                   {"Dropout", lower_alias},     {"Cast", lower_cast},
+                   {"If", lower_if},             {"BatchNormalization", lower_norm}};
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
+        if (strcmp(n->op_type, special[i].op) == 0)
+            return special[i].fn(l, n, err);
+    return lower_plain(l, n, err);
+}
+
+static tg_status lower_nodes(lower *l, const tg_onnx_graph *og, tgi_err *err)
+{
+    for (int i = 0; i < og->n_node; i++) {
+        const tg_onnx_node *n = &og->node[i];
+        tgi_err local = {0};
+        const tg_status st = lower_node(l, n, &local);
+        if (st != TG_OK)
+            return tgi_fail(err, st, "%s \"%s\": %s", n->op_type,
+                            n->name[0] ? n->name : n->n_out ? n->out[0] : "", local.text);
+    }
+    return TG_OK;
+}
+
+/* Graph inputs that are not initializers (IR 3 lists those too). */
+static tg_status lower_inputs(lower *l, const tg_onnx_graph *og, tgi_err *err)
+{
+    for (int i = 0; i < og->n_in; i++) {
+        const tg_onnx_port *p = &og->in[i];
+        int id = -1;
+        if (find(l, p->name) >= 0)
+            continue;
+        if (p->dtype == TG_DTYPE_NONE)
+            return tgi_fail(err, TG_E_UNSUPPORTED, "input \"%s\" is not a tensor of numbers",
+                            p->name);
+        TGI_TRY(tgi_graph_add_value(l->g, p->name, &id, err));
+        TGI_TRY(tgi_graph_add_input(l->g, id, p->rank, p->dim, err));
+        TGI_TRY(bind(l, p->name, id, err));
+    }
+    return TG_OK;
+}
+
+static tg_status lower_outputs(lower *l, const tg_onnx_graph *og, tgi_err *err)
+{
+    if (og->n_out == 0)
+        return tgi_fail(err, TG_E_FORMAT, "the model has no output");
+    for (int i = 0; i < og->n_out; i++) {
+        const tg_onnx_port *p = &og->out[i];
+        int id = -1;
+        TGI_TRY(look_up(l, p->name, &id, err));
+        TGI_TRY(tgi_graph_add_output(l->g, id, err));
+        tg_port *out = &l->g->out[l->g->n_out - 1];
+        if (strcmp(out->name, p->name) != 0) { /* an alias: the file's name is the user's */
+            tgi_free(out->name);
+            if (!(out->name = tgi_strdup(TGI_TAG_GRAPH, p->name)))
+                return tgi_fail(err, TG_E_NOMEM, "no memory for a name");
+        }
+        out->file_rank = p->rank < 0 ? 0 : p->rank;
+        for (int k = 0; k < out->file_rank; k++)
+            out->file_dim[k] = p->dim[k];
+    }
+    return TG_OK;
+}
+
+static tg_status lower_graph(lower *l, const tg_onnx_graph *og, tgi_err *err)
+{
+    TGI_TRY(bind_inits(l, og, err));
+    TGI_TRY(lower_inputs(l, og, err));
+    TGI_TRY(lower_nodes(l, og, err));
+    return lower_outputs(l, og, err);
+}
+
+tg_status tgi_graph_lower_onnx(tg_onnx_model **model, tg_graph **out, tgi_err *err)
+{
+    tg_graph *g = NULL;
+    tgi_err local = {0};
+    TGI_TRY(tgi_graph_new(&g, err));
+    lower *l = tgi_calloc(TGI_TAG_GRAPH, 1, sizeof *l);
+    tg_status st = TG_E_NOMEM;
+    if (l) {
+        l->g = g;
+        g->opset = (int)(*model)->opset;
+        memset(l->bucket, -1, sizeof l->bucket);
+        st = lower_graph(l, &(*model)->graph, &local);
+        tgi_free(l->e);
+    }
+    tgi_free(l);
+    if (st != TG_OK) {
+        tgi_graph_free(&g);
+        return tgi_fail(err, st, "%s", local.text[0] ? local.text : tg_status_sentence(st));
+    }
+    tgi_priv(g)->model = *model;
+    *model = NULL;
+    *out = g;
+    return TG_OK;
+}
+
+tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err)
+{
+    tg_onnx_model *m = NULL;
+    TGI_TRY(tgi_onnx_open(path, &m, err));
+    const tg_status st = tgi_graph_lower_onnx(&m, out, err);
+    if (st != TG_OK)
+        tgi_err_prefix(err, "%s", path);
+    tgi_onnx_close(&m);
+    return st;
+}

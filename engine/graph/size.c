@@ -1,0 +1,334 @@
+/* size.c - which image sizes a graph works for.
+ *
+ * Nothing here knows an operator: inference is asked. First a base size for which the shapes work
+ * out (the declared one where the file declares it). A declared size is freed when inference also
+ * agrees at twice and three times that size and no local operator keeps its extent while its
+ * input grows, which is what a baked-in constant looks like. Then, axis by axis, the smallest d
+ * such that multiples of d work is the divisor, and the smallest multiple that works the minimum.
+ *
+ * Batch is 1 in all of this: images are looped over outside. */
+#include "engine/graph/graph_priv.h"
+
+#include "engine/base/arith.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_DIVISOR 512
+#define PROBES 8 /* consecutive multiples that must all work */
+
+/* z, y, x to try for extents that the file leaves open; y and x differ so that a mixed-up axis
+ * shows. All but the last few are multiples of what pooling networks ask for. */
+static const int64_t bases[][3] = {{64, 512, 768}, {32, 256, 384}, {64, 480, 720}, {16, 224, 224},
+                                   {16, 128, 192}, {8, 96, 64},    {8, 64, 64},    {16, 1024, 2048},
+                                   {16, 257, 321}, {16, 32, 32}};
+#define N_BASES ((int)(sizeof bases / sizeof bases[0]))
+
+/* Which file axes of an input are spatial, before anything is known about the graph: the last
+ * ones, or those before the last where only the last of [N,?,?,c] is given. */
+static void guess_spatial(const tg_port *p, int rank, int *first, int *last)
+{
+    *first = rank >= 4 ? 2 : rank >= 2 ? rank - 2 : 0;
+    *last = rank - 1;
+    if (rank < 4 || p->file_rank != rank || p->file_dim[rank - 1] < 0)
+        return;
+    for (int i = 1; i < rank - 1; i++)
+        if (p->file_dim[i] > 0)
+            return;
+    *first = 1;
+    *last = rank - 2;
+}
+
+/* Base desc of an input; `open` gets bit 0 for an open extent, bit 1 for open channels. */
+static tg_desc try_input(const tg_port *p, const int64_t ext[3], int64_t channels, int *open)
+{
+    const int rank = p->file_rank ? p->file_rank : 4;
+    tg_desc d = {.dtype = TG_DTYPE_F32, .rank = rank};
+    int first, last;
+    guess_spatial(p, rank, &first, &last);
+    for (int i = 0; i < rank; i++) {
+        const int64_t declared = p->file_rank ? p->file_dim[i] : -1;
+        const int spatial = i >= first && i <= last;
+        const int from_x = last - i; /* 0: x, 1: y, 2: z */
+        if (i == 0 && rank >= 4)
+            d.dim[i] = 1;
+        else if (declared > 0)
+            d.dim[i] = declared;
+        else if (spatial) {
+            d.dim[i] = ext[from_x < 2 ? 2 - from_x : 0];
+            *open |= 1;
+        } else {
+            d.dim[i] = channels;
+            *open |= 2;
+        }
+    }
+    return d;
+}
+
+/* TG_OK, or the failure in err; a refused allocation is told apart by its code. */
+static tg_status probe(const tg_graph *g, const tg_desc *in, tgi_err *err)
+{
+    tg_shapes s;
+    const tg_status st = tgi_graph_infer(g, in, &s, err);
+    tgi_shapes_free(&s);
+    return st;
+}
+
+/* Write down what the search found out about an input without a declared shape. */
+static void settle_port(tg_port *p, const tg_desc *d)
+{
+    int first, last;
+    const int unknown = p->file_rank == 0;
+    if (unknown)
+        p->file_rank = d->rank;
+    guess_spatial(p, d->rank, &first, &last);
+    for (int i = d->rank >= 4 ? 1 : 0; i < d->rank; i++)
+        if ((i < first || i > last) && p->file_dim[i] < 0)
+            p->file_dim[i] = d->dim[i];
+}
+
+tg_status tgi_size_find_base(tg_graph *g, tgi_err *err)
+{
+    static const int64_t counts[] = {1, 3, 2, 4, 6, 5, 8, 16, 32, 64, 7, 9, 10, 12, 20, 48};
+    tg_desc *in = tgi_priv(g)->base_in;
+    tgi_err first = {0};
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        int open = 0;
+        for (int b = 0; b < N_BASES; b++) {
+            for (int i = 0; i < g->n_in; i++)
+                in[i] = try_input(&g->in[i], bases[b], counts[c], &open);
+            tgi_err e = {0};
+            const tg_status st = probe(g, in, &e);
+            if (st == TG_OK) {
+                for (int i = 0; i < g->n_in; i++)
+                    settle_port(&g->in[i], &in[i]);
+                return TG_OK;
+            }
+            if (first.code == TG_OK)
+                first = e;
+            if (st == TG_E_NOMEM || !(open & 1))
+                break;
+        }
+        if (first.code == TG_E_NOMEM || !(open & 2))
+            break;
+    }
+    return tgi_fail(err, first.code, "%s", first.text);
+}
+
+/* ---- Free or fixed ----------------------------------------------------------------------- */
+
+/* Axis of ext[] (z,y,x) that belongs to axis `a` of an activation of this rank. */
+static int ext_axis(int rank, int a)
+{
+    return a - rank + 3;
+}
+
+void tgi_graph_input_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in)
+{
+    const tgi_graph_priv *p = tgi_priv(g);
+    const int rank0 = p->base_in[0].rank;
+    for (int i = 0; i < g->n_in; i++) {
+        in[i] = p->base_in[i];
+        for (int a = 2; a < in[i].rank && in[i].rank == rank0; a++) {
+            const int64_t b0 = p->base_in[0].dim[a], e = ext[ext_axis(rank0, a)];
+            int64_t scaled;
+            if (in[i].dim[a] == b0)
+                in[i].dim[a] = e;
+            else if (tgi_mul64_ok(in[i].dim[a], e, &scaled))
+                in[i].dim[a] = scaled / b0;
+        }
+    }
+}
+
+static tg_status probe_ext(const tg_graph *g, const int64_t ext[3], tgi_err *err)
+{
+    tg_desc in[TG_MAX_PORTS];
+    tgi_graph_input_descs(g, ext, in);
+    return probe(g, in, err);
+}
+
+/* Declared extent of spatial axis `k` (index into z,y,x) of an input: > 0 fixed, -1 free, 0: the
+ * file has no such axis. */
+static int64_t declared(const tg_port *p, int rank, int k)
+{
+    const int a = rank - 3 + k;
+    return p->perm[a] < 0 ? 0 : p->file_dim[p->perm[a]];
+}
+
+static tg_status set_why(tg_graph *g, const char *why, tgi_err *err)
+{
+    g->fixed_size = 1;
+    tgi_free(g->fixed_why);
+    g->fixed_why = tgi_strdup(TGI_TAG_GRAPH, why);
+    return g->fixed_why ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a message");
+}
+
+/* A local node whose input grew from `a` to `b` while its output did not: the constant shows. */
+static const tg_node *find_stuck(const tg_graph *g, const tg_shapes *a, const tg_shapes *b,
+                                 int *axis)
+{
+    for (int i = 0; i < g->n_nodes; i++) {
+        const tg_node *n = &g->nodes[i];
+        const tg_desc *d = &a->desc[n->dst[0]];
+        if (n->op->op_class != TG_OP_LOCAL || d->rank < 4)
+            continue;
+        for (int k = 0; k < n->n_src; k++) {
+            const int v = n->src[k];
+            for (int x = 2; v >= 0 && x < d->rank && a->desc[v].rank == d->rank; x++)
+                if (a->desc[v].dim[x] != b->desc[v].dim[x] &&
+                    d->dim[x] == b->desc[n->dst[0]].dim[x]) {
+                    *axis = x;
+                    return n;
+                }
+        }
+    }
+    return NULL;
+}
+
+/* Where an output's extents follow the input's, its file extents are free too. */
+static void free_outputs(tg_graph *g, const tg_shapes *a, const tg_shapes *b)
+{
+    for (int i = 0; i < g->n_out; i++) {
+        tg_port *p = &g->out[i];
+        const tg_desc *da = &a->desc[p->value], *db = &b->desc[p->value];
+        for (int x = 0; x < da->rank; x++)
+            if (p->perm[x] >= 0 && da->dim[x] != db->dim[x])
+                p->file_dim[p->perm[x]] = -1;
+    }
+}
+
+static void free_inputs(tg_graph *g)
+{
+    for (int i = 0; i < g->n_in; i++)
+        for (int a = 2; a < tgi_priv(g)->base_in[i].rank; a++)
+            if (g->in[i].perm[a] >= 0)
+                g->in[i].file_dim[g->in[i].perm[a]] = -1;
+}
+
+/* Compare the shapes at base and at `factor` times base; fixes the size when they disagree. */
+static tg_status compare_at(tg_graph *g, const tg_shapes *base, int factor, tgi_err *err)
+{
+    char why[1024];
+    tg_desc in[TG_MAX_PORTS];
+    int64_t ext[3];
+    tg_shapes s;
+    tgi_err e = {0};
+    int axis = 0;
+    for (int k = 0; k < 3; k++)
+        ext[k] = g->base[k] > 1 ? g->base[k] * factor : g->base[k];
+    tgi_graph_input_descs(g, ext, in);
+    tg_status st = tgi_graph_infer(g, in, &s, &e);
+    if (st == TG_E_NOMEM)
+        return tgi_fail(err, st, "%s", e.text);
+    if (st != TG_OK) {
+        snprintf(why, sizeof why, "at %d times the declared size, %s", factor, e.text);
+        return set_why(g, why, err);
+    }
+    const tg_node *stuck = find_stuck(g, base, &s, &axis);
+    if (stuck) {
+        snprintf(why, sizeof why, "%s \"%s\" holds the constant extent %lld", stuck->op->name,
+                 stuck->name, (long long)s.desc[stuck->dst[0]].dim[axis]);
+        st = set_why(g, why, err);
+    } else {
+        free_outputs(g, base, &s);
+    }
+    tgi_shapes_free(&s);
+    return st;
+}
+
+static tg_status free_or_fix(tg_graph *g, tgi_err *err)
+{
+    tg_shapes base;
+    TGI_TRY(tgi_infer_base(g, &base, err));
+    for (int i = 0; i < g->n_out; i++) { /* outputs that the file describes only by name */
+        tg_port *p = &g->out[i];
+        if (p->file_rank == 0)
+            p->file_rank = base.desc[p->value].rank;
+        for (int x = 1; x < base.desc[p->value].rank; x++)
+            if (p->perm[x] >= 0 && p->perm[x] < TG_MAX_RANK && p->file_dim[p->perm[x]] < 0)
+                p->file_dim[p->perm[x]] = base.desc[p->value].dim[x];
+    }
+    tg_status st = compare_at(g, &base, 2, err);
+    if (st == TG_OK && !g->fixed_size)
+        st = compare_at(g, &base, 3, err);
+    if (st == TG_OK && !g->fixed_size)
+        free_inputs(g);
+    tgi_shapes_free(&base);
+    return st;
+}
+
+/* ---- Divisors and minima ----------------------------------------------------------------- */
+
+/* Does every one of PROBES multiples of d work along axis k, the others at base? */
+static tg_status divides(const tg_graph *g, int k, int64_t d, int *yes, tgi_err *err)
+{
+    int64_t ext[3] = {g->base[0], g->base[1], g->base[2]};
+    const int64_t from = tgi_ceil_div(g->base[k] / 2 + 1, d);
+    *yes = 0;
+    for (int64_t m = from; m < from + PROBES; m++) {
+        tgi_err e = {0};
+        ext[k] = m * d;
+        const tg_status st = probe_ext(g, ext, &e);
+        if (st == TG_E_NOMEM)
+            return tgi_fail(err, st, "%s", e.text);
+        if (st != TG_OK)
+            return TG_OK;
+    }
+    *yes = 1;
+    return TG_OK;
+}
+
+static tg_status find_minimum(tg_graph *g, int k, tgi_err *err)
+{
+    int64_t ext[3] = {g->base[0], g->base[1], g->base[2]};
+    for (ext[k] = g->divisor[k]; ext[k] < g->base[k]; ext[k] += g->divisor[k]) {
+        tgi_err e = {0};
+        const tg_status st = probe_ext(g, ext, &e);
+        if (st == TG_E_NOMEM)
+            return tgi_fail(err, st, "%s", e.text);
+        if (st == TG_OK)
+            break;
+    }
+    g->minimum[k] = ext[k];
+    return TG_OK;
+}
+
+static tg_status find_divisor(tg_graph *g, int k, tgi_err *err)
+{
+    const int64_t most = tgi_min(MAX_DIVISOR, g->base[k]);
+    for (int64_t d = 1; d <= most; d++) {
+        int yes;
+        if (g->base[k] % d)
+            continue; /* the base works, so it is a multiple of what we look for */
+        TGI_TRY(divides(g, k, d, &yes, err));
+        if (yes) {
+            g->divisor[k] = d;
+            return find_minimum(g, k, err);
+        }
+    }
+    return set_why(g, "the extents that work are not the multiples of one number", err);
+}
+
+tg_status tgi_size_analyse(tg_graph *g, tgi_err *err)
+{
+    const tg_desc *in0 = &tgi_priv(g)->base_in[0];
+    if (in0->rank < 4 || in0->rank > 5)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "input \"%s\" has %d axes; images have 4 "
+                        "([N,C,H,W]) or 5 ([N,C,D,H,W])", g->in[0].name, in0->rank);
+    g->spatial = in0->rank - 2;
+    for (int k = 0; k < 3; k++)
+        g->base[k] = k >= 3 - g->spatial ? in0->dim[in0->rank - 3 + k] : 1;
+    TGI_TRY(free_or_fix(g, err));
+    for (int k = 3 - g->spatial; k < 3; k++) {
+        const int exists = declared(&g->in[0], in0->rank, k) != 0;
+        if (!g->fixed_size && exists && g->base[k] > 1)
+            TGI_TRY(find_divisor(g, k, err));
+        if (g->fixed_size || !exists || g->base[k] == 1)
+            g->minimum[k] = g->base[k];
+    }
+    for (int k = 0; k < 3 && g->fixed_size; k++) {
+        g->minimum[k] = g->base[k];
+        g->divisor[k] = 1;
+    }
+    return TG_OK;
+}
