@@ -41,6 +41,7 @@ struct cli {
     char **files; /* positional arguments; live in argv */
     int n_files;
     bool json, quiet, help, man;
+    bool reported; /* the verb has said its failures itself */
     int verbose;
     cli_progress progress;
     char detail[768]; /* of a failure of the command itself; else the context has it */
@@ -67,6 +68,8 @@ void cli_help_man(FILE *to);
 tg_status cli_fail(cli *c, tg_status st, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 int cli_exit_code(tg_status st);
+/* The failure, for people on stderr and with --json for programs on stdout. */
+void cli_report(cli *c, tg_status st);
 
 /* progress.c: callbacks of the context, `user` is the cli. */
 void cli_on_progress(void *user, const tg_progress *p);
@@ -76,8 +79,9 @@ void cli_progress_clear(cli *c); /* before anything else is written to stderr */
 
 /* plan_text.c */
 void cli_print_plan(cli *c, const tg_plan_info *p);
-/* {"event":"NAME", + the members of the library's object, on one line. */
-void cli_print_event(const char *event, const char *object);
+/* {"event":"NAME","file":FILE, + the members of the library's object, on one line; file may be
+ * NULL. */
+void cli_print_event(const char *event, const char *file, const char *object);
 /* Write the resolved settings where --save says. */
 tg_status cli_save_job(cli *c, tg_job *job);
 

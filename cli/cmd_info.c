@@ -2,21 +2,35 @@
 #include "cli.h"
 #include "text.h"
 
+static tg_status show(cli *c, const char *path)
+{
+    char *json = NULL;
+    const tg_status st = tg_describe(c->ctx, path, &json);
+    if (st != TG_OK)
+        return st;
+    if (c->json) {
+        cli_print_event("info", path, json);
+    } else {
+        cli_put_clean(stdout, path);
+        putchar('\n');
+        cli_print_json(stdout, json);
+    }
+    tg_text_free(json);
+    return TG_OK;
+}
+
+/* A file that cannot be described does not hide the ones after it; the exit code is the last
+ * failure's. */
 tg_status cli_cmd_info(cli *c)
 {
+    tg_status st = TG_OK;
     for (int i = 0; i < c->n_files; i++) {
-        char *json = NULL;
-        const tg_status st = tg_describe(c->ctx, c->files[i], &json);
-        if (st != TG_OK)
-            return st;
-        if (c->json) {
-            cli_print_event("info", json);
-        } else {
-            cli_put_clean(stdout, c->files[i]);
-            putchar('\n');
-            cli_print_json(stdout, json);
-        }
-        tg_text_free(json);
+        const tg_status one = show(c, c->files[i]);
+        if (one == TG_OK)
+            continue;
+        st = one;
+        cli_report(c, one);
+        c->reported = true;
     }
-    return TG_OK;
+    return st;
 }

@@ -7,7 +7,7 @@ static tg_status print_json(cli *c, tg_job *job)
     char *json = NULL;
     const tg_status st = tg_job_plan_json(job, cli_flag(c, "why"), &json);
     if (st == TG_OK)
-        cli_print_event("plan", json);
+        cli_print_event("plan", NULL, json);
     tg_text_free(json);
     return st;
 }

@@ -53,7 +53,7 @@ static tg_status plan_first(cli *c, tg_job *job)
         announce(&plan);
     char *json = NULL;
     if (c->json && (st = tg_job_plan_json(job, 0, &json)) == TG_OK)
-        cli_print_event("plan", json);
+        cli_print_event("plan", NULL, json);
     tg_text_free(json);
     return st;
 }

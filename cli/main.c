@@ -84,8 +84,7 @@ static void catch_signals(void)
             sigaction(signals[i], &act, NULL); /* nohup's choice is kept */
 }
 
-/* The failure, for people on stderr and with --json for programs on stdout. */
-static void report(cli *c, tg_status st)
+void cli_report(cli *c, tg_status st)
 {
     const char *detail = c->detail[0] ? c->detail : c->ctx ? tg_ctx_detail(c->ctx) : "";
     if (!detail[0])
@@ -203,8 +202,8 @@ int main(int argc, char **argv)
     catch_signals();
     c.verb = cli_verb_find(verb_word(argv[1]));
     tg_status st = begin(&c, argc, argv);
-    if (st != TG_OK)
-        report(&c, st);
+    if (st != TG_OK && !c.reported)
+        cli_report(&c, st);
     cli_progress_clear(&c);
     /* A result that did not reach its reader is no success: a full disk behind `> plan.json`.
      */

@@ -99,9 +99,11 @@ void cli_print_plan(cli *c, const tg_plan_info *p)
     settings(c);
 }
 
-void cli_print_event(const char *event, const char *object)
+void cli_print_event(const char *event, const char *file, const char *object)
 {
     printf("{\"event\":\"%s\"", event);
+    if (file)
+        cli_json_text(stdout, "file", file);
     while (*object && *object != '{')
         object++;
     if (*object)

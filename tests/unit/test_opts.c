@@ -155,8 +155,59 @@ static void test_a_failed_allocation_is_answered_and_leaks_nothing(void)
     }
 }
 
+/* Random text from the characters the specs are made of: refused with a detail, or kept. */
+static void test_random_values_are_refused_or_kept_whole(void)
+{
+    static const char letters[] = "0123456789:,x-%.e/GMiBZYXautonescl=z";
+    uint64_t seed = 20260;
+    size_t n, accepted = 0;
+    const tg_option *t = tg_option_table(&n);
+    tg_opts *o = NULL;
+    CHECK_OK(tgi_opts_new(&o, &err), err);
+    for (int i = 0; i < 50000; i++) {
+        char text[24];
+        const int len = (int)tg_rand_in(&seed, 0, sizeof text - 1);
+        for (int k = 0; k < len; k++)
+            text[k] = letters[tg_rand_in(&seed, 0, sizeof letters - 2)];
+        text[len] = 0;
+        const tgi_opt id = (tgi_opt)tg_rand_in(&seed, 0, TGI_OPT_COUNT - 1);
+        if (id == TGI_OPT_INPUT_TENSOR)
+            continue; /* it collects */
+        const tg_status st = tgi_opts_set(o, t[id].name, text, &err);
+        if (st == TG_OK && *text)
+            CHECK_STR(tgi_opts_str(o, id), text);
+        CHECK(st == TG_OK || (st == TG_E_ARG && err.text[0]));
+        accepted += st == TG_OK;
+        memset(&err, 0, sizeof err);
+    }
+    CHECK(accepted > 1000 && accepted < 45000);
+    tg_opts_free(&o);
+}
+
+static void test_the_job_is_written_as_json(void)
+{
+    tg_opts *o = NULL;
+    char *json = NULL;
+    CHECK_OK(tgi_opts_new(&o, &err), err);
+    CHECK_OK(tgi_opts_to_json(o, &json, &err), err);
+    CHECK_STR(json, "{}\n");
+    tgi_free(json);
+    CHECK_OK(tgi_opts_set(o, "yes", NULL, &err), err); /* not of the job */
+    CHECK_OK(tgi_opts_set(o, "exact", "on", &err), err);
+    CHECK_OK(tgi_opts_set(o, "model", "a \"b\"\\\n\xc3\xa9.onnx", &err), err);
+    CHECK_OK(tgi_opts_set(o, "input-tensor", "x=1.npy", &err), err);
+    CHECK_OK(tgi_opts_set(o, "input-tensor", "y=2.npy", &err), err);
+    CHECK_OK(tgi_opts_to_json(o, &json, &err), err);
+    CHECK_STR(json, "{\n  \"model\": \"a \\\"b\\\"\\\\\\u000a\xc3\xa9.onnx\",\n"
+                    "  \"input-tensor\": [\"x=1.npy\", \"y=2.npy\"],\n  \"exact\": true\n}\n");
+    tgi_free(json);
+    tg_opts_free(&o);
+}
+
 int main(void)
 {
+    RUN(test_random_values_are_refused_or_kept_whole);
+    RUN(test_the_job_is_written_as_json);
     RUN(test_every_row_is_whole_and_its_default_parses);
     RUN(test_no_name_or_alias_means_two_things);
     RUN(test_values_are_kept_as_written_and_defaults_shine_through);
