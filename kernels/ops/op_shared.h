@@ -155,6 +155,8 @@ extern const char *const tgi_auto_pad_names[]; /* in the order of tg_auto_pad */
 tg_status tgi_infer_pool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
 void tgi_need_pool(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
 double tgi_flops_pool(const tg_op_ctx *ctx);
+/* GlobalAveragePool and GlobalMaxPool: spatial extents become 1. */
+tg_status tgi_infer_global(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
 /* Image coordinates of the taps of pixel p's window, per axis: from lo, in steps of the
  * dilation, below hi. */
 void tgi_pool_taps(const tgi_geom *g, const tgi_px *p, tg_range *k);

@@ -44,3 +44,12 @@ double tgi_flops_pool(const tg_op_ctx *ctx)
     tgi_geom g;
     return tgi_pool_geometry(ctx, &g, NULL) == TG_OK ? (double)(g.k[0] * g.k[1] * g.k[2]) : 1.0;
 }
+
+tg_status tgi_infer_global(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    TGI_TRY(tgi_want_image(ctx, 0, err));
+    dst[0] = ctx->src[0];
+    for (int k = 2; k < dst[0].rank; k++)
+        dst[0].dim[k] = 1;
+    return TG_OK;
+}

@@ -1,0 +1,113 @@
+/* op_conv_transpose.c - ConvTranspose: each input pixel adds its kernel to the output; here seen
+ * from the output, with constant weights [C, M/group, k]:
+ *
+ *   out[m, o] = bias[m] + sum over k, c of w[c, m, k] * in[c, (o + p - k * d) / s]
+ *
+ * where s divides. Summed in float64, taps z, y, x outside, channels inside.
+ * Border: zeros outside the image; this kernel skips such taps by image coordinates.
+ * @source ONNX operator ConvTranspose, versions 1 to 22. */
+#include "kernels/ops/op_shared.h"
+#include "kernels/ops/window_rows.h"
+
+static const tg_attr rows[] = {
+    TG_WINDOW_ROWS(conv_attrs),
+    {"group", TG_ATTR_INT, offsetof(conv_attrs, group), 1, 1, 1 << 20, NULL, "channel groups"},
+    {"output_padding", TG_ATTR_INTS, offsetof(conv_attrs, output_padding), 0, 0, 0, NULL,
+     "more at the end"},
+    {"output_shape", TG_ATTR_INTS, offsetof(conv_attrs, output_shape), 0, 0, 0, NULL,
+     "extents that decide the pads"},
+    {0}};
+
+static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    tgi_geom g;
+    const void *unused;
+    TGI_TRY(tgi_want_image(ctx, 0, err));
+    TGI_TRY(tgi_conv_transpose_geometry(ctx, &g, err));
+    TGI_TRY(tgi_const_f32(ctx, 1, "weights", -1, &unused, err));
+    if (tgi_given(ctx, 2))
+        TGI_TRY(tgi_const_f32(ctx, 2, "bias", g.out_c, &unused, err));
+    dst[0] = ctx->src[0];
+    dst[0].dim[1] = g.out_c;
+    for (int i = 3 - g.spatial; i < 3; i++)
+        dst[0].dim[dst[0].rank - 3 + i] = g.out[i];
+    return TG_OK;
+}
+
+/* Input i meets output o = i * s - p + k * d for a tap k in [0, K). */
+static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+{
+    tgi_geom g;
+    (void)dst_i;
+    *out = tgi_box_full(&ctx->src[src_i]);
+    if (src_i != 0 || tgi_conv_transpose_geometry(ctx, &g, NULL) != TG_OK)
+        return;
+    for (int i = 0; i < 3; i++) {
+        const tg_range r = tgi_box_axis(dst, i);
+        const int64_t lo = tgi_ceil_div(r.lo + g.p0[i] - (g.k[i] - 1) * g.d[i], g.s[i]);
+        const int64_t hi = tgi_floor_div(r.hi - 1 + g.p0[i], g.s[i]) + 1;
+        tgi_box_set(out, i, (tg_range){tgi_min(lo, hi - 1), hi});
+    }
+}
+
+typedef struct job {
+    tgi_geom g;
+    const void *weights, *bias;
+} job;
+
+/* Input coordinate of tap k at output o on axis i, or -1. */
+static int64_t source(const tgi_geom *g, int i, int64_t o, int64_t k)
+{
+    const int64_t at = o + g->p0[i] - k * g->d[i];
+    return at >= 0 && at % g->s[i] == 0 && at / g->s[i] < g->in[i] ? at / g->s[i] : -1;
+}
+
+static float value(const tg_call *call, const void *arg, const tgi_px *p)
+{
+    const job *j = arg;
+    const tgi_geom *g = &j->g;
+    const int64_t m_per = g->out_c / g->groups, c_per = g->in_c / g->groups;
+    const int64_t first = p->c / m_per * c_per, m = p->c % m_per;
+    const int64_t area = g->k[TG_Y] * g->k[TG_X], taps = g->k[TG_Z] * area;
+    double sum = j->bias ? (double)tgi_f32_at(j->bias, p->c) : 0.0;
+    for (int64_t k = 0; k < taps; k++) {
+        const int64_t z = source(g, TG_Z, p->z, k / area);
+        const int64_t y = source(g, TG_Y, p->y, k % area / g->k[TG_X]);
+        const int64_t x = source(g, TG_X, p->x, k % g->k[TG_X]);
+        if (z < 0 || y < 0 || x < 0)
+            continue;
+        for (int64_t c = first; c < first + c_per; c++)
+            sum += (double)tgi_f32_at(j->weights, (c * m_per + m) * taps + k) *
+                   (double)tgi_src_at(call, 0, &(tgi_px){c, z, y, x});
+    }
+    return (float)sum;
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    const tg_op_ctx *ctx = call->ctx;
+    job j = {.weights = ctx->const_src[1]->data,
+             .bias = tgi_given(ctx, 2) ? ctx->const_src[2]->data : NULL};
+    TGI_TRY(tgi_conv_transpose_geometry(ctx, &j.g, err));
+    tgi_ref_each(call, 0, value, &j);
+    return TG_OK;
+}
+
+static double flops(const tg_op_ctx *ctx)
+{
+    tgi_geom g;
+    if (tgi_conv_transpose_geometry(ctx, &g, NULL) != TG_OK)
+        return 1;
+    return 2.0 * (double)(g.in_c / g.groups) * (double)(g.k[0] * g.k[1] * g.k[2]) /
+           (double)(g.s[0] * g.s[1] * g.s[2]);
+}
+
+const tg_op tg_op_conv_transpose = {
+    .name = "ConvTranspose",
+    .attrs = rows,
+    .attrs_size = sizeof(conv_attrs),
+    .infer = infer,
+    .need = need,
+    .ref = ref,
+    .flops = flops,
+};

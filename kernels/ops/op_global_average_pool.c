@@ -1,0 +1,35 @@
+/* op_global_average_pool.c - GlobalAveragePool: mean of each channel, summed in float64 in row order.
+ * Border: none, but the output reads the whole channel, so this op ends a stage.
+ * @source ONNX operator GlobalAveragePool, versions 1, 22. */
+#include "kernels/ops/op_shared.h"
+
+static float value(const tg_call *call, const void *arg, const tgi_px *p)
+{
+    const tg_desc *d = &call->ctx->src[0];
+    const int64_t nz = tgi_desc_axis(d, TG_Z), ny = tgi_desc_axis(d, TG_Y),
+                  nx = tgi_desc_axis(d, TG_X);
+    double sum = 0;
+    (void)arg;
+    for (int64_t z = 0; z < nz; z++)
+        for (int64_t y = 0; y < ny; y++)
+            for (int64_t x = 0; x < nx; x++) {
+                const float v = tgi_operand_get(&call->src[0], p->c, z, y, x);
+                sum += (double)v;
+            }
+    return (float)(sum / ((double)nz * (double)ny * (double)nx));
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    (void)err;
+    tgi_ref_each(call, 0, value, NULL);
+    return TG_OK;
+}
+
+const tg_op tg_op_global_average_pool = {
+    .name = "GlobalAveragePool",
+    .op_class = TG_OP_WHOLE,
+    .infer = tgi_infer_global,
+    .need = tgi_need_whole,
+    .ref = ref,
+};

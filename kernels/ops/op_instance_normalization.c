@@ -1,0 +1,95 @@
+/* op_instance_normalization.c - InstanceNormalization: each channel to mean 0 and variance 1 over
+ * its whole spatial extent, then a constant scale and shift. Statistics in float64, two passes
+ * (mean, then squared distances): no cancellation for images with a large offset.
+ * Border: none, but every output reads the whole channel, so this op ends a stage.
+ * @source ONNX operator InstanceNormalization, versions 1, 6, 22. */
+#include "kernels/ops/op_shared.h"
+
+#include <math.h>
+
+typedef struct in_attrs {
+    float epsilon;
+} in_attrs;
+
+static const tg_attr rows[] = {
+    {"epsilon", TG_ATTR_FLOAT, offsetof(in_attrs, epsilon), 1e-5, 0, 0, NULL,
+     "added to the variance"},
+    {0}};
+
+static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    const void *unused;
+    TGI_TRY(tgi_want_image(ctx, 0, err));
+    TGI_TRY(tgi_const_f32(ctx, 1, "scale", ctx->src[0].dim[1], &unused, err));
+    TGI_TRY(tgi_const_f32(ctx, 2, "shift", ctx->src[0].dim[1], &unused, err));
+    dst[0] = ctx->src[0];
+    return TG_OK;
+}
+
+/* Mean of (x - centre)^power over the plane of channel c. */
+static double moment(const tg_call *call, int64_t c, double centre, int power)
+{
+    const tg_desc *d = &call->ctx->src[0];
+    const int64_t nz = tgi_desc_axis(d, TG_Z), ny = tgi_desc_axis(d, TG_Y),
+                  nx = tgi_desc_axis(d, TG_X);
+    double sum = 0;
+    for (int64_t z = 0; z < nz; z++)
+        for (int64_t y = 0; y < ny; y++)
+            for (int64_t x = 0; x < nx; x++) {
+                const double v = (double)tgi_operand_get(&call->src[0], c, z, y, x) - centre;
+                sum += power == 2 ? v * v : v;
+            }
+    return sum / ((double)nz * (double)ny * (double)nx);
+}
+
+typedef struct channel_stats {
+    int64_t c;
+    double mean, factor, shift;
+} channel_stats;
+
+static float value(const tg_call *call, const void *arg, const tgi_px *p)
+{
+    const channel_stats *s = arg;
+    const double x = (double)tgi_operand_get(&call->src[0], s->c, p->z, p->y, p->x);
+    return (float)((x - s->mean) * s->factor + s->shift);
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    const tg_op_ctx *ctx = call->ctx;
+    const in_attrs *a = ctx->attrs;
+    const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
+                   rx = tgi_box_axis(&call->box, TG_X);
+    (void)err;
+    for (int64_t c = 0; c < call->dst[0].c; c++) {
+        channel_stats s = {.c = c, .mean = moment(call, c, 0, 1)};
+        const double var = moment(call, c, s.mean, 2);
+        s.factor = (double)tgi_f32_at(ctx->const_src[1]->data, c) /
+                   sqrt(var + (double)a->epsilon);
+        s.shift = (double)tgi_f32_at(ctx->const_src[2]->data, c);
+        for (int64_t z = rz.lo; z < rz.hi; z++)
+            for (int64_t y = ry.lo; y < ry.hi; y++)
+                for (int64_t x = rx.lo; x < rx.hi; x++)
+                    *tgi_view_at(&call->dst[0], c, z, y, x) =
+                        value(call, &s, &(tgi_px){c, z, y, x});
+    }
+    tgi_zero_lanes(&call->dst[0], &call->box);
+    return TG_OK;
+}
+
+static double flops(const tg_op_ctx *ctx)
+{
+    (void)ctx;
+    return 6;
+}
+
+const tg_op tg_op_instance_normalization = {
+    .name = "InstanceNormalization",
+    .op_class = TG_OP_WHOLE,
+    .attrs = rows,
+    .attrs_size = sizeof(in_attrs),
+    .infer = infer,
+    .need = tgi_need_whole,
+    .ref = ref,
+    .flops = flops,
+};

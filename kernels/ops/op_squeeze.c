@@ -1,0 +1,37 @@
+/* op_squeeze.c - Squeeze: drop axes of extent 1 (all of them when none is listed).
+ * Folded, or removed by the importer's rewrites.
+ * @source ONNX operator Squeeze, versions 1, 11 (attribute), 13 to 21 (input). */
+#include "kernels/ops/axes_shared.h"
+
+static const tg_attr rows[] = {
+    {"axes", TG_ATTR_INTS, offsetof(axes_attrs, axes), 0, 0, 0, NULL, "opset < 13"}, {0}};
+
+static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    const tg_desc *s = &ctx->src[0];
+    tg_desc d = {s->dtype, 0, {0}};
+    tg_ints axes;
+    unsigned drop;
+    TGI_TRY(axes_given(ctx, &axes, err));
+    TGI_TRY(axes_mask(&axes, s->rank, &drop, err));
+    for (int k = 0; k < s->rank; k++) {
+        if (axes.n < 0 ? s->dim[k] == 1 : (int)(drop >> k & 1u)) {
+            if (s->dim[k] != 1)
+                return tgi_fail(err, TG_E_FORMAT, "axis %d has extent %" PRId64 ", expected 1", k,
+                                s->dim[k]);
+            continue;
+        }
+        d.dim[d.rank++] = s->dim[k];
+    }
+    dst[0] = d;
+    return TG_OK;
+}
+
+const tg_op tg_op_squeeze = {
+    .name = "Squeeze",
+    .op_class = TG_OP_SHAPE,
+    .attrs = rows,
+    .attrs_size = sizeof(axes_attrs),
+    .infer = infer,
+    .eval = tgi_eval_copy,
+};
