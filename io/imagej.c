@@ -1,0 +1,131 @@
+/* imagej.c - see imagej.h. Numbers are read with strtod/strtoll on a NUL-terminated text, whose
+ * length the caller bounds; values out of range become 0, "not stated". */
+#include "io/imagej.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *from, *to;
+} unit_names[] = {
+    {"micron", "\xc2\xb5m"},     {"microns", "\xc2\xb5m"},   {"um", "\xc2\xb5m"},
+    {"micrometer", "\xc2\xb5m"}, {"\\u00B5m", "\xc2\xb5m"},  {"\\u00b5m", "\xc2\xb5m"},
+    {"\xb5m", "\xc2\xb5m"},      {"\xce\xbcm", "\xc2\xb5m"}, {"\\u03bcm", "\xc2\xb5m"},
+};
+
+void tgi_unit_canonical(const char *unit, size_t len, char *out, size_t cap)
+{
+    for (size_t i = 0; i < sizeof unit_names / sizeof unit_names[0]; i++)
+        if (strlen(unit_names[i].from) == len && memcmp(unit_names[i].from, unit, len) == 0) {
+            snprintf(out, cap, "%s", unit_names[i].to);
+            return;
+        }
+    snprintf(out, cap, "%.*s", (int)(len < cap ? len : cap - 1), unit);
+}
+
+static int64_t count_of(const char *s)
+{
+    const long long v = strtoll(s, NULL, 10);
+    return v > 0 && v < (1ll << 40) ? v : 0;
+}
+
+static double positive(const char *s)
+{
+    const double v = strtod(s, NULL);
+    return isfinite(v) && v > 0 ? v : 0;
+}
+
+static void take_line(const char *key, size_t key_len, const char *value, size_t value_len,
+                      tgi_imagej *o)
+{
+#define IS(name) (key_len == sizeof name - 1 && memcmp(key, name, key_len) == 0)
+    if (IS("images"))
+        o->images = count_of(value);
+    else if (IS("channels"))
+        o->channels = count_of(value);
+    else if (IS("slices"))
+        o->slices = count_of(value);
+    else if (IS("frames"))
+        o->frames = count_of(value);
+    else if (IS("spacing"))
+        o->spacing = fabs(strtod(value, NULL));
+    else if (IS("finterval"))
+        o->interval = positive(value);
+    else if (IS("order"))
+        snprintf(o->order, sizeof o->order, "%.*s", (int)(value_len < 7 ? value_len : 7), value);
+    else if (IS("unit") && !o->unit[0])
+        tgi_unit_canonical(value, value_len, o->unit, sizeof o->unit);
+#undef IS
+}
+
+bool tgi_imagej_parse(const char *text, tgi_imagej *out)
+{
+    *out = (tgi_imagej){0};
+    if (strncmp(text, "ImageJ=", 7) != 0)
+        return false;
+    for (const char *line = text; *line;) {
+        size_t len = strcspn(line, "\r\n");
+        const char *eq = memchr(line, '=', len);
+        if (eq)
+            take_line(line, (size_t)(eq - line), eq + 1, len - (size_t)(eq + 1 - line), out);
+        line += len;
+        line += strspn(line, "\r\n");
+    }
+    if (!isfinite(out->spacing))
+        out->spacing = 0;
+    return true;
+}
+
+/* Position behind `"key":`, or NULL. The object is flat as tifffile writes it; a key inside a
+ * string value would need an escaped quote in front and does not match. */
+static const char *json_value(const char *text, const char *key)
+{
+    char quoted[24];
+    snprintf(quoted, sizeof quoted, "\"%s\"", key);
+    for (const char *p = text; (p = strstr(p, quoted)); p++) {
+        const char *q = p + strlen(quoted);
+        if (p > text && p[-1] == '\\')
+            continue;
+        q += strspn(q, " \t\r\n");
+        if (*q == ':')
+            return q + 1 + strspn(q + 1, " \t\r\n");
+    }
+    return NULL;
+}
+
+/* Numbers up to `close`; p stands behind the opening bracket. */
+static bool shape_list(const char *p, char close, tgi_shaped *out)
+{
+    for (;;) {
+        char *end;
+        const long long v = strtoll(p, &end, 10);
+        if (end == p || v < 1 || v >= (1ll << 40) || out->n == TGI_SHAPED_MAX)
+            return false;
+        out->shape[out->n++] = v;
+        p = end + strspn(end, " \t\r\n");
+        if (*p == close)
+            return true;
+        if (*p++ != ',')
+            return false;
+    }
+}
+
+bool tgi_shaped_parse(const char *text, tgi_shaped *out)
+{
+    *out = (tgi_shaped){0};
+    if (strncmp(text, "shape=(", 7) == 0) /* as written before 2014 */
+        return shape_list(text + 7, ')', out);
+    if (text[0] != '{')
+        return false;
+    const char *shape = json_value(text, "shape"), *axes = json_value(text, "axes");
+    if (!shape || *shape != '[' || !shape_list(shape + 1, ']', out))
+        return false;
+    if (axes && *axes == '"') {
+        const size_t n = strspn(axes + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        if ((int)n == out->n && axes[1 + n] == '"')
+            memcpy(out->axes, axes + 1, n);
+    }
+    return true;
+}

@@ -1,0 +1,14 @@
+/* io_formats.h - the formats that io_table.c lists, and what their readers share. */
+#ifndef TGI_IO_FORMATS_H
+#define TGI_IO_FORMATS_H
+
+#include "io/image.h"
+
+extern const tg_source_ops tgi_tiff_source_ops, tgi_npy_source_ops;
+
+/* Give the plane axes of `info` other letters ("TZYX" for "QQYX"). `axes` names every axis, or
+ * every axis longer than 1; Y, X (and S, which may be left out) stay where they are.
+ * TG_E_ARG when it does not fit. */
+tg_status tgi_image_relabel(tg_image_info *info, const char *axes, tgi_err *err);
+
+#endif

@@ -1,0 +1,94 @@
+/* io_table.c - one line per image format; a file is opened by the first that knows its bytes. */
+#include "engine/base/mem.h"
+#include "io/io_formats.h"
+#include "io/rfile.h"
+
+#include <string.h>
+
+static const tg_source_ops *const formats[] = {
+    &tgi_tiff_source_ops,
+    &tgi_npy_source_ops,
+};
+
+tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source **out,
+                          tgi_err *err)
+{
+    const tg_open_opts defaults = {.threads = 1};
+    uint8_t head[64];
+    tgi_rfile f;
+    TGI_TRY(tgi_rfile_open(path, &f, err));
+    const size_t n = f.size < sizeof head ? (size_t)f.size : sizeof head;
+    tg_status st = tgi_rfile_read(&f, 0, head, n, err);
+    tgi_rfile_close(&f);
+    for (size_t i = 0; st == TG_OK && i < sizeof formats / sizeof formats[0]; i++)
+        if (formats[i]->probe(head, n, path)) {
+            st = formats[i]->open(path, opts ? opts : &defaults, out, err);
+            if (st != TG_OK && st != TG_E_NOT_FOUND)
+                tgi_err_prefix(err, "%s", path);
+            return st;
+        }
+    if (st == TG_OK)
+        st = tgi_fail(err, TG_E_FORMAT, "not a TIFF or NPY file (%llu bytes)",
+                      (unsigned long long)f.size);
+    tgi_err_prefix(err, "%s", path);
+    return st;
+}
+
+void tgi_source_close(tg_source **s)
+{
+    if (*s)
+        (*s)->ops->close(s);
+}
+
+void tgi_image_meta_free(tg_image_meta *m)
+{
+    for (int i = 0; m->channel_name && i < m->n_channels; i++)
+        tgi_free(m->channel_name[i]);
+    tgi_free(m->channel_name);
+    tgi_free(m->channel_color);
+    tgi_free(m->description);
+    tgi_free(m->software);
+    *m = (tg_image_meta){0};
+}
+
+static int is_fixed(char a)
+{
+    return a == 'Y' || a == 'X' || a == 'S';
+}
+
+/* New letters for the plane axes of `info`, singletons left out when `drop`; 0: does not fit. */
+static int relabel(tg_image_info *info, const char *axes, int drop)
+{
+    tg_image_info r = *info;
+    const char *a = axes;
+    r.n_axes = 0;
+    for (int i = 0; i < info->n_axes; i++) {
+        const char old = info->axes[i];
+        char letter = old;
+        if (!is_fixed(old) && drop && info->shape[i] == 1)
+            continue;
+        if (old != 'S' || *a == 'S') {
+            letter = *a;
+            if (!letter || letter < 'A' || letter > 'Z' ||
+                (is_fixed(letter) || is_fixed(old) ? letter != old
+                                                   : strchr(a + 1, letter) != NULL))
+                return 0;
+            a++;
+        }
+        r.axes[r.n_axes] = letter;
+        r.shape[r.n_axes++] = info->shape[i];
+    }
+    r.axes[r.n_axes] = 0;
+    if (*a)
+        return 0;
+    *info = r;
+    return 1;
+}
+
+tg_status tgi_image_relabel(tg_image_info *info, const char *axes, tgi_err *err)
+{
+    if (relabel(info, axes, 0) || relabel(info, axes, 1))
+        return TG_OK;
+    return tgi_fail(err, TG_E_ARG, "axes \"%.20s\" do not fit the file's \"%s\": name each axis "
+                    "once, Y, X and S where they are", axes, info->axes);
+}

@@ -1,0 +1,369 @@
+/* npy.c - header parser, loading, mapping and writing of .npy files.
+ *
+ * The header is a Python dictionary literal. It is read by a scanner for exactly the three keys
+ * that the format prescribes, in any order; anything else is an error. Lengths are bounded before
+ * anything is allocated: the header by 64 KiB, the data by the file. */
+#include "io/npy.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "io/bytes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MAX_HEAD 65536
+#define MAGIC "\x93NUMPY"
+
+/* ---- Header ---- */
+
+typedef struct literal {
+    const char *p;
+    tgi_npy_head *h;
+    bool descr, order, shape; /* keys seen */
+    tgi_err *err;
+} literal;
+
+static void skip_space(literal *l)
+{
+    l->p += strspn(l->p, " \t\n\r");
+}
+
+static bool accept(literal *l, char c)
+{
+    skip_space(l);
+    if (*l->p != c)
+        return false;
+    l->p++;
+    return true;
+}
+
+/* A quoted string without escapes into buf. */
+static bool quoted(literal *l, char *buf, size_t cap)
+{
+    skip_space(l);
+    const char q = *l->p;
+    if (q != '\'' && q != '"')
+        return false;
+    const char *end = strchr(l->p + 1, q);
+    if (!end || (size_t)(end - l->p - 1) >= cap)
+        return false;
+    memcpy(buf, l->p + 1, (size_t)(end - l->p - 1));
+    buf[end - l->p - 1] = 0;
+    l->p = end + 1;
+    return true;
+}
+
+static tg_status take_descr(literal *l)
+{
+    static const struct {
+        const char *code;
+        tg_dtype dtype;
+    } codes[] = {{"u1", TG_DTYPE_U8},  {"i1", TG_DTYPE_I8},  {"u2", TG_DTYPE_U16},
+                 {"i2", TG_DTYPE_I16}, {"u4", TG_DTYPE_U32}, {"i4", TG_DTYPE_I32},
+                 {"u8", TG_DTYPE_U64}, {"i8", TG_DTYPE_I64}, {"f2", TG_DTYPE_F16},
+                 {"f4", TG_DTYPE_F32}, {"f8", TG_DTYPE_F64}, {"b1", TG_DTYPE_BOOL}};
+    char s[32];
+    skip_space(l);
+    if (*l->p == '[')
+        return tgi_fail(l->err, TG_E_UNSUPPORTED, "npy: structured arrays are not supported");
+    if (!quoted(l, s, sizeof s) || !s[0] || !strchr("<>|=", s[0]))
+        return tgi_fail(l->err, TG_E_FORMAT, "npy: a header without a valid 'descr'");
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (strcmp(s + 1, codes[i].code) == 0)
+            l->h->desc.dtype = codes[i].dtype;
+    if (l->h->desc.dtype == TG_DTYPE_NONE)
+        return tgi_fail(l->err, TG_E_UNSUPPORTED, "npy: element type '%s' is not supported", s);
+    l->h->swap = tgi_dtype_size(l->h->desc.dtype) > 1 &&
+                 ((s[0] == '>' && !TGI_HOST_BIG) || (s[0] == '<' && TGI_HOST_BIG));
+    l->descr = true;
+    return TG_OK;
+}
+
+static tg_status take_shape(literal *l)
+{
+    tg_desc *d = &l->h->desc;
+    if (!accept(l, '('))
+        return tgi_fail(l->err, TG_E_FORMAT, "npy: a shape that is no tuple");
+    while (!accept(l, ')')) {
+        char *end;
+        skip_space(l);
+        errno = 0;
+        const long long v = strtoll(l->p, &end, 10);
+        if (end == l->p || v < 0 || errno)
+            return tgi_fail(l->err, TG_E_FORMAT, "npy: a shape with a bad number");
+        if (d->rank == TG_MAX_RANK)
+            return tgi_fail(l->err, TG_E_UNSUPPORTED, "npy: more than %d dimensions",
+                            TG_MAX_RANK);
+        d->dim[d->rank++] = v;
+        l->p = end;
+        skip_space(l);
+        if (!accept(l, ',') && *l->p != ')')
+            return tgi_fail(l->err, TG_E_FORMAT, "npy: a shape that does not end");
+    }
+    l->shape = true;
+    return TG_OK;
+}
+
+static tg_status take_order(literal *l, bool *fortran)
+{
+    skip_space(l);
+    *fortran = strncmp(l->p, "True", 4) == 0;
+    if (!*fortran && strncmp(l->p, "False", 5) != 0)
+        return tgi_fail(l->err, TG_E_FORMAT, "npy: 'fortran_order' is neither True nor False");
+    l->p += *fortran ? 4 : 5;
+    l->order = true;
+    return TG_OK;
+}
+
+static tg_status parse_literal(const char *text, tgi_npy_head *h, tgi_err *err)
+{
+    literal l = {.p = text, .h = h, .err = err};
+    bool fortran = false;
+    char key[32];
+    if (!accept(&l, '{'))
+        return tgi_fail(err, TG_E_FORMAT, "npy: the header is no dictionary");
+    while (!accept(&l, '}')) {
+        if (!quoted(&l, key, sizeof key) || !accept(&l, ':'))
+            return tgi_fail(err, TG_E_FORMAT, "npy: the header is damaged");
+        if (strcmp(key, "descr") == 0 && !l.descr)
+            TGI_TRY(take_descr(&l));
+        else if (strcmp(key, "shape") == 0 && !l.shape)
+            TGI_TRY(take_shape(&l));
+        else if (strcmp(key, "fortran_order") == 0 && !l.order)
+            TGI_TRY(take_order(&l, &fortran));
+        else
+            return tgi_fail(err, TG_E_FORMAT, "npy: unexpected key '%s' in the header", key);
+        skip_space(&l);
+        if (!accept(&l, ',') && *l.p != '}')
+            return tgi_fail(err, TG_E_FORMAT, "npy: the header is damaged");
+    }
+    if (!l.descr || !l.shape || !l.order)
+        return tgi_fail(err, TG_E_FORMAT, "npy: the header lacks descr, shape or fortran_order");
+    if (fortran && h->desc.rank > 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "npy: Fortran order is not supported; save "
+                        "numpy.ascontiguousarray(a)");
+    return TG_OK;
+}
+
+tg_status tgi_npy_read_head(const tgi_rfile *f, tgi_npy_head *out, tgi_err *err)
+{
+    uint8_t fix[12] = {0};
+    int64_t count;
+    size_t bytes;
+    *out = (tgi_npy_head){0};
+    if (f->size < 10)
+        return tgi_fail(err, TG_E_FORMAT, "npy: the file ends in its header");
+    TGI_TRY(tgi_rfile_read(f, 0, fix, f->size < 12 ? 10 : 12, err));
+    if (memcmp(fix, MAGIC, 6) != 0)
+        return tgi_fail(err, TG_E_FORMAT, "not an npy file");
+    if (fix[6] < 1 || fix[6] > 3)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "npy: version %u is not supported", fix[6]);
+    const size_t at = fix[6] == 1 ? 10 : 12;
+    const uint32_t len = fix[6] == 1 ? tgi_load16(fix + 8, false) : tgi_load32(fix + 8, false);
+    if (len > MAX_HEAD || at + len > f->size)
+        return tgi_fail(err, TG_E_FORMAT, "npy: a header of %u bytes in a file of %llu", len,
+                        (unsigned long long)f->size);
+    char *text = tgi_malloc(TGI_TAG_IO, (size_t)len + 1);
+    if (!text)
+        return tgi_fail(err, TG_E_NOMEM, "an npy header");
+    tg_status st = tgi_rfile_read(f, at, text, len, err);
+    text[len] = 0;
+    if (st == TG_OK)
+        st = parse_literal(text, out, err);
+    tgi_free(text);
+    if (st != TG_OK)
+        return st;
+    out->data_off = at + len;
+    if (!tgi_desc_count(&out->desc, &count) ||
+        !tgi_mul_ok((size_t)count, tgi_dtype_size(out->desc.dtype), &bytes) ||
+        bytes > f->size - out->data_off)
+        return tgi_fail(err, TG_E_FORMAT, "npy: the shape needs more bytes than the file's %llu",
+                        (unsigned long long)f->size);
+    out->data_bytes = bytes;
+    return TG_OK;
+}
+
+/* ---- Whole arrays ---- */
+
+tg_status tgi_npy_load(const char *path, size_t max_bytes, tg_desc *desc, void **data,
+                       tgi_err *err)
+{
+    tgi_rfile f;
+    tgi_npy_head h;
+    void *p = NULL;
+    TGI_TRY(tgi_rfile_open(path, &f, err));
+    tg_status st = tgi_npy_read_head(&f, &h, err);
+    if (st == TG_OK && max_bytes && h.data_bytes > max_bytes)
+        st = tgi_fail(err, TG_E_BUDGET, "an array of %zu bytes, %zu are allowed", h.data_bytes,
+                      max_bytes);
+    if (st == TG_OK && !(p = tgi_malloc(TGI_TAG_IO, h.data_bytes ? h.data_bytes : 1)))
+        st = tgi_fail(err, TG_E_NOMEM, "an array of %zu bytes", h.data_bytes);
+    if (st == TG_OK)
+        st = tgi_rfile_read(&f, h.data_off, p, h.data_bytes, err);
+    tgi_rfile_close(&f);
+    if (st != TG_OK) {
+        tgi_free(p);
+        tgi_err_prefix(err, "%s", path);
+        return st;
+    }
+    const size_t size = tgi_dtype_size(h.desc.dtype);
+    if (h.swap)
+        tgi_swap_copy(p, p, h.data_bytes / size, size);
+    *desc = h.desc;
+    *data = p;
+    return TG_OK;
+}
+
+tg_status tgi_npy_map_open(const char *path, tgi_npy_map *out, tgi_err *err)
+{
+    tgi_rfile f;
+    tgi_npy_head h;
+    TGI_TRY(tgi_rfile_open(path, &f, err));
+    tg_status st = tgi_npy_read_head(&f, &h, err);
+    if (st == TG_OK && (h.swap || h.data_off % tgi_dtype_size(h.desc.dtype)))
+        st = tgi_fail(err, TG_E_UNSUPPORTED, "npy: %s: cannot be mapped, only loaded",
+                      h.swap ? "foreign byte order" : "unaligned data");
+    if (st == TG_OK) {
+        const size_t n = (size_t)h.data_off + h.data_bytes;
+        void *p = mmap(NULL, n, PROT_READ, MAP_SHARED, f.fd, 0);
+        if (p == MAP_FAILED)
+            st = tgi_fail(err, TG_E_NOMEM, "mapping %zu bytes: %s", n, strerror(errno));
+        else
+            *out = (tgi_npy_map){h.desc, (const char *)p + h.data_off, p, n};
+    }
+    tgi_rfile_close(&f);
+    if (st != TG_OK)
+        tgi_err_prefix(err, "%s", path);
+    return st;
+}
+
+void tgi_npy_unmap(tgi_npy_map *m)
+{
+    if (m->base)
+        munmap(m->base, m->base_bytes);
+    *m = (tgi_npy_map){0};
+}
+
+/* ---- Writing ---- */
+
+tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *n, tgi_err *err)
+{
+    static const char *const codes[] = {
+        [TG_DTYPE_U8] = "u1",  [TG_DTYPE_I8] = "i1",  [TG_DTYPE_U16] = "u2",
+        [TG_DTYPE_I16] = "i2", [TG_DTYPE_U32] = "u4", [TG_DTYPE_I32] = "i4",
+        [TG_DTYPE_U64] = "u8", [TG_DTYPE_I64] = "i8", [TG_DTYPE_F16] = "f2",
+        [TG_DTYPE_F32] = "f4", [TG_DTYPE_F64] = "f8", [TG_DTYPE_BOOL] = "b1"};
+    char text[448], shape[256];
+    size_t k = 0;
+    const size_t size = tgi_dtype_size(desc->dtype);
+    if (!size || desc->rank < 0 || desc->rank > TG_MAX_RANK)
+        return tgi_fail(err, TG_E_ARG, "npy: no such element type or rank %d", desc->rank);
+    shape[0] = 0;
+    for (int i = 0; i < desc->rank; i++)
+        k += (size_t)snprintf(shape + k, sizeof shape - k, i ? ", %lld" : "%lld",
+                              (long long)desc->dim[i]);
+    const int len = snprintf(text, sizeof text,
+                             "{'descr': '%c%s', 'fortran_order': False, 'shape': (%s%s), }",
+                             size == 1      ? '|'
+                             : TGI_HOST_BIG ? '>'
+                                            : '<',
+                             codes[desc->dtype], shape, desc->rank == 1 ? "," : "");
+    const size_t all = (10 + (size_t)len + 1 + 63) / 64 * 64; /* ends with a newline */
+    if (len < 0 || (size_t)len >= sizeof text || all > cap)
+        return tgi_fail(err, TG_E_ARG, "npy: no room for a header of %zu bytes", all);
+    memset(buf, ' ', all);
+    memcpy(buf, MAGIC "\x01", 8); /* version 1.0: the literal's own NUL is the minor number */
+    buf[8] = (char)((all - 10) & 255);
+    buf[9] = (char)((all - 10) >> 8);
+    memcpy(buf + 10, text, (size_t)len);
+    buf[all - 1] = '\n';
+    *n = all;
+    return TG_OK;
+}
+
+static tg_status write_all(int fd, uint64_t off, const void *src, size_t n, tgi_err *err)
+{
+    for (size_t done = 0; done < n;) {
+        const ssize_t k = pwrite(fd, (const char *)src + done, n - done, (off_t)(off + done));
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return tgi_fail(err, errno == ENOSPC || errno == EDQUOT ? TG_E_NO_SPACE : TG_E_IO,
+                            "writing %zu bytes at %llu: %s", n, (unsigned long long)off,
+                            strerror(errno));
+        done += (size_t)k;
+    }
+    return TG_OK;
+}
+
+tg_status tgi_npy_create(const char *path, const tg_desc *desc, tgi_npy_out *out, tgi_err *err)
+{
+    char head[512];
+    size_t n, bytes;
+    int64_t count;
+    TGI_TRY(tgi_npy_make_head(desc, head, sizeof head, &n, err));
+    if (!tgi_desc_count(desc, &count) ||
+        !tgi_mul_ok((size_t)count, tgi_dtype_size(desc->dtype), &bytes) || bytes > INT64_MAX / 2)
+        return tgi_fail(err, TG_E_ARG, "npy: the shape overflows");
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return tgi_fail(err, TG_E_EXISTS, "%s: %s", path, strerror(errno));
+    tg_status st = write_all(fd, 0, head, n, err);
+    if (st == TG_OK && ftruncate(fd, (off_t)(n + bytes)) != 0)
+        st = tgi_fail(err, errno == EFBIG || errno == ENOSPC ? TG_E_NO_SPACE : TG_E_IO,
+                      "%s: %zu bytes: %s", path, n + bytes, strerror(errno));
+    if (st != TG_OK) {
+        close(fd);
+        return st;
+    }
+    *out = (tgi_npy_out){.fd = fd, .data_off = n, .data_bytes = bytes};
+    return TG_OK;
+}
+
+tg_status tgi_npy_write(tgi_npy_out *o, uint64_t off, const void *src, size_t n, tgi_err *err)
+{
+    if (off > o->data_bytes || n > o->data_bytes - off)
+        return tgi_fail(err, TG_E_ARG, "npy: %zu bytes at %llu of an array of %llu", n,
+                        (unsigned long long)off, (unsigned long long)o->data_bytes);
+    TGI_TRY(write_all(o->fd, o->data_off + off, src, n, err));
+    o->written += n;
+    return TG_OK;
+}
+
+tg_status tgi_npy_finish(tgi_npy_out *o, tgi_err *err)
+{
+    tg_status st = TG_OK;
+    if (o->written < o->data_bytes)
+        st = tgi_fail(err, TG_E_INTERNAL, "npy: %llu of %llu bytes were written",
+                      (unsigned long long)o->written, (unsigned long long)o->data_bytes);
+    if (st == TG_OK && fsync(o->fd) != 0)
+        st = tgi_fail(err, TG_E_IO, "npy: fsync: %s", strerror(errno));
+    if (close(o->fd) != 0 && st == TG_OK)
+        st = tgi_fail(err, TG_E_IO, "npy: close: %s", strerror(errno));
+    o->fd = -1;
+    return st;
+}
+
+void tgi_npy_abandon(tgi_npy_out *o)
+{
+    if (o->fd >= 0)
+        close(o->fd);
+    o->fd = -1;
+}
+
+tg_status tgi_npy_save(const char *path, const tg_desc *desc, const void *data, tgi_err *err)
+{
+    tgi_npy_out o = {.fd = -1};
+    TGI_TRY(tgi_npy_create(path, desc, &o, err));
+    tg_status st = tgi_npy_write(&o, 0, data, (size_t)o.data_bytes, err);
+    if (st == TG_OK)
+        st = tgi_npy_finish(&o, err);
+    tgi_npy_abandon(&o);
+    return st;
+}

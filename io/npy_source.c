@@ -1,0 +1,226 @@
+/* npy_source.c - a .npy array as an image.
+ *
+ * An array has no axis names: by rank it is YX, ZYX, TZYX or TZCYX unless the caller names them
+ * ("YXS" for an RGB image). Any axis is then a stride in the file; only the columns must lie
+ * together, alone or with the samples of each pixel. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "io/bytes.h"
+#include "io/io_formats.h"
+#include "io/npy.h"
+
+#include <string.h>
+
+#define WINDOW (1u << 20)
+#define MAP_WINDOW (16u << 20)
+#define MAX_THREADS 1024
+
+typedef struct npy_source {
+    tg_source base;
+    tgi_rfile file;
+    tgi_npy_head head;
+    tg_image_info info;
+    bool mapped;
+    int n_lanes;
+    tgi_window *lanes;
+    uint64_t stride[TG_IMAGE_MAX_AXES]; /* bytes, of each axis */
+    uint64_t stride_y, stride_s;
+    size_t stride_x;
+} npy_source;
+
+static tg_status take_axes(npy_source *s, const char *axes, tgi_err *err)
+{
+    static const char *const by_rank[] = {"", "", "YX", "ZYX", "TZYX", "TZCYX"};
+    const tg_desc *d = &s->head.desc;
+    tg_image_info *i = &s->info;
+    const size_t size = tgi_dtype_size(d->dtype);
+    uint64_t stride = size;
+    if (!axes && (d->rank < 2 || d->rank > 5))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "npy: an array of rank %d is no image; name its "
+                        "axes", d->rank);
+    if (!axes)
+        axes = by_rank[d->rank];
+    if ((int)strlen(axes) != d->rank || !strchr(axes, 'Y') || !strchr(axes, 'X') ||
+        strspn(axes, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != strlen(axes))
+        return tgi_fail(err, TG_E_ARG, "axes \"%.20s\" for an array of rank %d", axes, d->rank);
+    for (int k = 0; k < d->rank; k++)
+        if (strchr(axes + k + 1, axes[k]))
+            return tgi_fail(err, TG_E_ARG, "axes \"%.20s\" name %c twice", axes, axes[k]);
+    const char last = axes[d->rank - 1];
+    if (last != 'X' && !(last == 'S' && axes[d->rank - 2] == 'X'))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "npy: axes must end in X or XS, not \"%.20s\"",
+                        axes);
+    i->n_axes = d->rank;
+    i->samples = 1;
+    i->n_planes = 1;
+    for (int k = d->rank - 1; k >= 0; k--) {
+        const int64_t n = d->dim[k];
+        if (n < 1)
+            return tgi_fail(err, TG_E_FORMAT, "npy: an empty array is no image");
+        if (axes[k] == 'S' && n > 65535)
+            return tgi_fail(err, TG_E_UNSUPPORTED, "npy: %lld samples per pixel", (long long)n);
+        i->axes[k] = axes[k];
+        i->shape[k] = n;
+        s->stride[k] = stride;
+        stride *= (uint64_t)n; /* <= bytes of the array, which fit */
+        if (axes[k] == 'Y')
+            i->height = n, s->stride_y = s->stride[k];
+        else if (axes[k] == 'X')
+            i->width = n, s->stride_x = (size_t)s->stride[k];
+        else if (axes[k] == 'S')
+            i->samples = (int)n, s->stride_s = s->stride[k];
+        else
+            i->n_planes *= n;
+    }
+    i->planar_samples = i->samples > 1 && last != 'S';
+    return TG_OK;
+}
+
+static uint64_t plane_offset(const npy_source *s, int64_t plane)
+{
+    uint64_t off = s->head.data_off;
+    for (int k = s->info.n_axes - 1; k >= 0; k--) {
+        if (strchr("YXS", s->info.axes[k]))
+            continue;
+        off += (uint64_t)(plane % s->info.shape[k]) * s->stride[k];
+        plane /= s->info.shape[k];
+    }
+    return off;
+}
+
+/* Columns [x0,x1) of one sample in one row, in pieces that fit the window. */
+static tg_status read_row(npy_source *s, tgi_window *w, uint64_t row_off, int64_t x0, int64_t x1,
+                          uint8_t *dst, tgi_err *err)
+{
+    const size_t size = tgi_dtype_size(s->info.dtype);
+    const int64_t piece = (int64_t)(w->cap / s->stride_x);
+    for (int64_t x = x0; x < x1;) {
+        const int64_t n = tgi_min(x1 - x, tgi_max(piece, 1));
+        const size_t len = (size_t)(n - 1) * s->stride_x + size;
+        const uint8_t *src;
+        TGI_TRY(tgi_window_get(w, &s->file, row_off + (uint64_t)x * s->stride_x, len, w->cap,
+                               &src, err));
+        if (s->stride_x == size)
+            memcpy(dst, src, len);
+        else
+            for (int64_t k = 0; k < n; k++)
+                memcpy(dst + (size_t)k * size, src + (size_t)k * s->stride_x, size);
+        if (s->head.swap)
+            tgi_swap_copy(dst, dst, (size_t)n, size);
+        dst += (size_t)n * size;
+        x += n;
+    }
+    return TG_OK;
+}
+
+static tg_status npy_read(tg_source *base, int thread, int64_t plane, int s0, int s1, int64_t y0,
+                          int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
+                          size_t sample_pitch, tgi_err *err)
+{
+    npy_source *s = (npy_source *)base;
+    const tg_image_info *i = &s->info;
+    if (thread < 0 || thread >= s->n_lanes || plane < 0 || plane >= i->n_planes || s0 < 0 ||
+        s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
+        return tgi_fail(err, TG_E_ARG, "a box outside the array: plane %lld, rows %lld:%lld",
+                        (long long)plane, (long long)y0, (long long)y1);
+    if (s->mapped)
+        TGI_TRY(tgi_rfile_check(&s->file, err));
+    const uint64_t at = plane_offset(s, plane);
+    for (int64_t y = y0; y < y1 && x0 < x1; y++)
+        for (int k = s0; k < s1; k++)
+            TGI_TRY(read_row(s, &s->lanes[thread],
+                             at + (uint64_t)y * s->stride_y + (uint64_t)k * s->stride_s, x0, x1,
+                             (uint8_t *)dst + (size_t)(k - s0) * sample_pitch +
+                                 (size_t)(y - y0) * row_pitch,
+                             err));
+    return TG_OK;
+}
+
+static void npy_close(tg_source **base)
+{
+    npy_source *s = (npy_source *)*base;
+    if (!s)
+        return;
+    for (int k = 0; s->lanes && k < s->n_lanes; k++)
+        tgi_window_free(&s->lanes[k]);
+    tgi_free(s->lanes);
+    tgi_rfile_close(&s->file);
+    tgi_image_meta_free(&s->info.meta);
+    tgi_free(s);
+    *base = NULL;
+}
+
+static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts *o, tgi_err *err)
+{
+    tg_image_info *i = &s->info;
+    TGI_TRY(tgi_rfile_open(path, &s->file, err));
+    TGI_TRY(tgi_npy_read_head(&s->file, &s->head, err));
+    if (o->level)
+        return tgi_fail(err, TG_E_ARG, "npy: resolution level %d of 1", o->level);
+    i->dtype = s->head.desc.dtype;
+    TGI_TRY(take_axes(s, o->axes, err));
+    i->format = "npy";
+    i->compression = "none";
+    i->predictor = 1;
+    i->block_h = i->height;
+    i->block_w = i->width;
+    i->big_endian = s->head.swap != TGI_HOST_BIG;
+    i->n_levels = i->n_series = 1;
+    i->level_h[0] = i->height;
+    i->level_w[0] = i->width;
+    i->file_bytes = s->file.size;
+    i->mappable = 1;
+    s->mapped =
+        o->io == TG_IO_MAP || (o->io == TG_IO_AUTO && !tgi_rfile_is_remote(&s->file));
+    s->lanes = tgi_calloc(TGI_TAG_IO, (size_t)s->n_lanes, sizeof *s->lanes);
+    if (!s->lanes)
+        return tgi_fail(err, TG_E_NOMEM, "%d readers", s->n_lanes);
+    for (int k = 0; k < s->n_lanes; k++)
+        TGI_TRY(tgi_window_init(&s->lanes[k], s->mapped, s->mapped ? MAP_WINDOW : WINDOW, err));
+    return TG_OK;
+}
+
+static tg_status npy_open(const char *path, const tg_open_opts *o, tg_source **out, tgi_err *err)
+{
+    npy_source *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
+    if (!s)
+        return tgi_fail(err, TG_E_NOMEM, "an npy reader");
+    s->base.ops = &tgi_npy_source_ops;
+    s->file.fd = -1;
+    s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);
+    const tg_status st = open_parts(s, path, o, err);
+    if (st != TG_OK) {
+        tg_source *base = &s->base;
+        npy_close(&base);
+        return st;
+    }
+    *out = &s->base;
+    return TG_OK;
+}
+
+static const tg_image_info *npy_info(const tg_source *s)
+{
+    return &((const npy_source *)s)->info;
+}
+
+static size_t npy_codec_bytes(const tg_source *base)
+{
+    const npy_source *s = (const npy_source *)base;
+    return sizeof *s + (size_t)s->n_lanes * (sizeof *s->lanes + (s->mapped ? 0 : WINDOW));
+}
+
+static int npy_probe(const uint8_t *head, size_t n, const char *path)
+{
+    (void)path;
+    return n >= 8 && memcmp(head, "\x93NUMPY", 6) == 0;
+}
+
+const tg_source_ops tgi_npy_source_ops = {
+    .format = "npy",
+    .probe = npy_probe,
+    .open = npy_open,
+    .info = npy_info,
+    .read = npy_read,
+    .close = npy_close,
+    .codec_bytes = npy_codec_bytes,
+};

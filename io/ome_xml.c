@@ -1,0 +1,268 @@
+/* ome_xml.c - OME-XML through libxml2's streaming reader.
+ *
+ * The text comes from strangers: the network is off, documents with a DOCTYPE (the only door to
+ * entities) are refused before the parser sees them, the size is capped, and the streaming
+ * reader keeps one element in memory where a tree would hold a million.
+ *
+ * Only the first Image counts, others are other series. Elements are recognised by their local
+ * name, so every schema year reads the same. */
+#include "io/ome_xml.h"
+
+#include "engine/base/mem.h"
+#include "io/imagej.h"
+
+#include <libxml/xmlreader.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+typedef struct parse {
+    xmlTextReaderPtr r;
+    tgi_ome *o;
+    const char *file_name;
+    char root_uuid[96];
+    char first_uuid[96]; /* of the first TiffData: a renamed file has only that one */
+    bool in_pixels, in_uuid;
+    char uuid_file[256]; /* FileName of the UUID element being read */
+    size_t cap;
+    bool many_uuids;
+    tgi_err *err;
+    tg_status st;
+} parse;
+
+bool tgi_ome_probe(const char *text)
+{
+    const char *root = strstr(text, "<OME");
+    if (!root)
+        root = strstr(text, ":OME ");
+    return text[strspn(text, " \t\r\n\xef\xbb\xbf")] == '<' && root && root - text < 16384;
+}
+
+static bool attribute(parse *p, const char *name, char *out, size_t cap)
+{
+    xmlChar *v = xmlTextReaderGetAttribute(p->r, (const xmlChar *)name);
+    out[0] = 0;
+    if (!v)
+        return false;
+    strncat(out, (const char *)v, cap - 1);
+    xmlFree(v);
+    return true;
+}
+
+static int64_t integer(parse *p, const char *name, int64_t absent)
+{
+    char s[32];
+    char *end;
+    if (!attribute(p, name, s, sizeof s))
+        return absent;
+    const long long v = strtoll(s, &end, 10);
+    if (end == s || v < 0 || v >= (1ll << 40)) {
+        if (p->st == TG_OK)
+            p->st = tgi_fail(p->err, TG_E_FORMAT, "OME-XML: %s=\"%s\"", name, s);
+        return absent;
+    }
+    return v;
+}
+
+static double number(parse *p, const char *name)
+{
+    char s[64];
+    const double v = attribute(p, name, s, sizeof s) ? strtod(s, NULL) : 0;
+    return isfinite(v) && v > 0 ? v : 0;
+}
+
+static void physical(parse *p, int axis, const char *name, const char *unit_name)
+{
+    char unit[32];
+    p->o->physical[axis] = number(p, name);
+    if (p->o->physical[axis] <= 0)
+        return;
+    if (!attribute(p, unit_name, unit, sizeof unit))
+        strcpy(unit, "\xc2\xb5m"); /* the schema's default */
+    tgi_unit_canonical(unit, strlen(unit), p->o->unit[axis], sizeof p->o->unit[axis]);
+}
+
+static void take_pixels(parse *p)
+{
+    tgi_ome *o = p->o;
+    char unit[16];
+    attribute(p, "DimensionOrder", o->order, sizeof o->order);
+    o->size_x = integer(p, "SizeX", 0);
+    o->size_y = integer(p, "SizeY", 0);
+    o->size_z = integer(p, "SizeZ", 1);
+    o->size_c = integer(p, "SizeC", 1);
+    o->size_t_ = integer(p, "SizeT", 1);
+    physical(p, 0, "PhysicalSizeZ", "PhysicalSizeZUnit");
+    physical(p, 1, "PhysicalSizeY", "PhysicalSizeYUnit");
+    physical(p, 2, "PhysicalSizeX", "PhysicalSizeXUnit");
+    o->time_increment = number(p, "TimeIncrement");
+    if (o->time_increment > 0 && attribute(p, "TimeIncrementUnit", unit, sizeof unit))
+        o->time_increment *= strcmp(unit, "ms") == 0    ? 1e-3
+                             : strcmp(unit, "min") == 0 ? 60
+                             : strcmp(unit, "h") == 0   ? 3600
+                                                        : 1;
+}
+
+static void take_channel(parse *p)
+{
+    tgi_ome *o = p->o;
+    char text[256];
+    if (o->n_channels >= TGI_OME_MAX_CHANNELS)
+        return;
+    if ((o->n_channels & (o->n_channels - 1)) == 0) { /* room doubles at powers of two */
+        void *q = tgi_realloc_n(TGI_TAG_IO, o->channels,
+                                o->n_channels ? 2 * (size_t)o->n_channels : 1,
+                                sizeof *o->channels);
+        if (!q) {
+            p->st = tgi_fail(p->err, TG_E_NOMEM, "OME-XML channels");
+            return;
+        }
+        o->channels = q;
+    }
+    tgi_ome_channel *c = &o->channels[o->n_channels++];
+    *c = (tgi_ome_channel){.color = 0xffffffff};
+    if (attribute(p, "Color", text, sizeof text))
+        c->color = (uint32_t)strtoll(text, NULL, 10); /* signed in the schema */
+    c->samples = integer(p, "SamplesPerPixel", 1);
+    if (attribute(p, "Name", text, sizeof text) && text[0] &&
+        !(c->name = tgi_strdup(TGI_TAG_IO, text)))
+        p->st = tgi_fail(p->err, TG_E_NOMEM, "OME-XML channels");
+}
+
+static void take_block(parse *p)
+{
+    tgi_ome *o = p->o;
+    if (o->n_blocks == p->cap) {
+        const size_t cap = p->cap ? 2 * p->cap : 16;
+        void *q = tgi_realloc_n(TGI_TAG_IO, o->blocks, cap, sizeof *o->blocks);
+        if (!q) {
+            p->st = tgi_fail(p->err, TG_E_NOMEM, "OME-XML planes");
+            return;
+        }
+        o->blocks = q;
+        p->cap = cap;
+    }
+    o->blocks[o->n_blocks++] = (tgi_ome_block){
+        .ifd = integer(p, "IFD", -1),
+        .z = integer(p, "FirstZ", 0),
+        .c = integer(p, "FirstC", 0),
+        .t = integer(p, "FirstT", 0),
+        .count = integer(p, "PlaneCount", -1),
+    };
+}
+
+/* The UUID of a TiffData: this file when the id is the root's, when the name is ours, or, for a
+ * renamed file without a root id, when it is the only id in the text. */
+static void take_uuid(parse *p, const char *id)
+{
+    tgi_ome_block *b = &p->o->blocks[p->o->n_blocks - 1];
+    if (!p->first_uuid[0])
+        strncat(p->first_uuid, id, sizeof p->first_uuid - 1);
+    const bool same_id = p->root_uuid[0] && strcasecmp(id, p->root_uuid) == 0;
+    const bool same_name = p->uuid_file[0] && strcmp(p->uuid_file, p->file_name) == 0;
+    if (strcmp(id, p->first_uuid) != 0)
+        p->many_uuids = true;
+    b->elsewhere = !same_id && !same_name;
+}
+
+static void start_element(parse *p, const char *name)
+{
+    tgi_ome *o = p->o;
+    const bool first = o->n_images == 1;
+    if (strcmp(name, "OME") == 0) {
+        attribute(p, "UUID", p->root_uuid, sizeof p->root_uuid);
+    } else if (strcmp(name, "BinaryOnly") == 0) {
+        o->binary_only = true;
+        attribute(p, "MetadataFile", o->metadata_file, sizeof o->metadata_file);
+    } else if (strcmp(name, "Image") == 0) {
+        o->n_images++;
+    } else if (first && strcmp(name, "Pixels") == 0) {
+        p->in_pixels = true;
+        take_pixels(p);
+    } else if (first && p->in_pixels && strcmp(name, "Channel") == 0) {
+        take_channel(p);
+    } else if (first && p->in_pixels && strcmp(name, "TiffData") == 0) {
+        take_block(p);
+    } else if (first && o->n_blocks && strcmp(name, "UUID") == 0) {
+        p->in_uuid = !xmlTextReaderIsEmptyElement(p->r);
+        attribute(p, "FileName", p->uuid_file, sizeof p->uuid_file);
+    }
+}
+
+static void step(parse *p)
+{
+    const char *name = (const char *)xmlTextReaderConstLocalName(p->r);
+    switch (xmlTextReaderNodeType(p->r)) {
+    case XML_READER_TYPE_ELEMENT:
+        start_element(p, name ? name : "");
+        break;
+    case XML_READER_TYPE_END_ELEMENT:
+        p->in_uuid = false;
+        break;
+    case XML_READER_TYPE_TEXT:
+        if (p->in_uuid) {
+            const char *v = (const char *)xmlTextReaderConstValue(p->r);
+            take_uuid(p, v ? v : "");
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+static void quiet(void *arg, const char *msg, xmlParserSeverities severity,
+                  xmlTextReaderLocatorPtr where)
+{
+    (void)arg;
+    (void)msg;
+    (void)severity;
+    (void)where;
+}
+
+/* A renamed single file: one id throughout, no id at the root. */
+static void settle_uuids(parse *p)
+{
+    if (p->root_uuid[0] || p->many_uuids)
+        return;
+    for (size_t i = 0; i < p->o->n_blocks; i++)
+        p->o->blocks[i].elsewhere = false;
+}
+
+tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, tgi_ome *out,
+                        tgi_err *err)
+{
+    parse p = {.o = out, .file_name = file_name, .err = err, .st = TG_OK};
+    *out = (tgi_ome){0};
+    if (n > TGI_OME_MAX_BYTES)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "OME-XML of %zu bytes (limit %u)", n,
+                        TGI_OME_MAX_BYTES);
+    if (strstr(text, "<!DOCTYPE") || strstr(text, "<!ENTITY"))
+        return tgi_fail(err, TG_E_FORMAT, "OME-XML with a DOCTYPE is refused");
+    p.r = xmlReaderForMemory(text, (int)n, NULL, "UTF-8",
+                             XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+    if (!p.r)
+        return tgi_fail(err, TG_E_NOMEM, "an XML reader");
+    xmlTextReaderSetErrorHandler(p.r, quiet, NULL);
+    int rc;
+    while ((rc = xmlTextReaderRead(p.r)) == 1 && p.st == TG_OK)
+        step(&p);
+    xmlFreeTextReader(p.r);
+    settle_uuids(&p);
+    if (p.st == TG_OK && rc != 0)
+        p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription is not well formed");
+    if (p.st == TG_OK && !p.in_pixels && !out->binary_only)
+        p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription has no Pixels");
+    if (p.st != TG_OK)
+        tgi_ome_free(out);
+    return p.st;
+}
+
+void tgi_ome_free(tgi_ome *o)
+{
+    for (int i = 0; i < o->n_channels; i++)
+        tgi_free(o->channels[i].name);
+    tgi_free(o->channels);
+    tgi_free(o->blocks);
+    *o = (tgi_ome){0};
+}

@@ -1,0 +1,51 @@
+/* ome_xml.h - the first Image of an OME-XML text as plain structs.
+ *
+ * Source: OME-XML schema 2016-06 and the OME-TIFF specification ("TiffData"). */
+#ifndef TGI_OME_XML_H
+#define TGI_OME_XML_H
+
+#include "engine/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TGI_OME_MAX_BYTES (64u << 20)
+#define TGI_OME_MAX_CHANNELS 4096
+
+/* One <TiffData>: `count` planes from directory `ifd`, beginning at z,c,t. */
+typedef struct tgi_ome_block {
+    int64_t ifd, z, c, t, count; /* ifd, count: -1 when not stated */
+    bool elsewhere;              /* its UUID names another file */
+} tgi_ome_block;
+
+typedef struct tgi_ome_channel {
+    char *name; /* owned, or NULL */
+    uint32_t color;
+    int64_t samples; /* SamplesPerPixel; 1 when not stated */
+} tgi_ome_channel;
+
+typedef struct tgi_ome {
+    int n_images;
+    bool binary_only; /* the metadata is in another file */
+    char metadata_file[128];
+    char order[8]; /* DimensionOrder, "XYZCT" */
+    int64_t size_x, size_y, size_z, size_c, size_t_;
+    double physical[3]; /* z,y,x; 0 unknown */
+    char unit[3][16];
+    double time_increment; /* seconds */
+    tgi_ome_channel *channels;
+    int n_channels;
+    tgi_ome_block *blocks;
+    size_t n_blocks;
+} tgi_ome;
+
+/* True when the text looks like OME-XML. */
+bool tgi_ome_probe(const char *text);
+/* Parse. `file_name` (without folder) decides which TiffData lie in this file. Returned in
+ * *out; release with tgi_ome_free. TG_E_FORMAT: not well formed, no Pixels, DOCTYPE present. */
+tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, tgi_ome *out,
+                        tgi_err *err);
+void tgi_ome_free(tgi_ome *o);
+
+#endif

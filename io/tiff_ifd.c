@@ -1,0 +1,444 @@
+/* tiff_ifd.c - header and directories, read through a bounded window.
+ *
+ * The window is read with pread, not mapped: a directory that is cut off or a file that shrinks
+ * is then an error like any other. Rules kept throughout:
+ *   1. a position is compared with the file's size before it is used, as uint64_t without sums
+ *      that can wrap;
+ *   2. nothing is allocated from a count; arrays are read element by element where needed;
+ *   3. of a tag that appears twice, the first counts.
+ * Source: see tiff_ifd.h. */
+#include "io/tiff_ifd.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "io/bytes.h"
+
+#include <string.h>
+
+#define MAX_SIDE (UINT64_C(1) << 40) /* pixels; keeps products of sides and bytes in 63 bits */
+
+enum { T_BYTE = 1, T_ASCII, T_SHORT, T_LONG, T_RATIONAL, T_UNDEFINED = 7, T_IFD = 13,
+       T_LONG8 = 16, T_SLONG8, T_IFD8 };
+
+static size_t type_size(uint32_t type)
+{
+    static const uint8_t size[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
+    return type < sizeof size ? size[type] : 0;
+}
+
+static bool is_integer(uint32_t type)
+{
+    return type == T_BYTE || type == T_SHORT || type == T_LONG || type == T_IFD ||
+           type == T_LONG8 || type == T_IFD8;
+}
+
+int tgi_tiff_probe(const uint8_t *head, size_t n)
+{
+    if (n < 4 || (memcmp(head, "II", 2) != 0 && memcmp(head, "MM", 2) != 0))
+        return 0;
+    const uint16_t magic = tgi_load16(head + 2, head[0] == 'M');
+    return magic == 42 || magic == 43;
+}
+
+tg_status tgi_tiff_header(tgi_tiff_file *t, tgi_err *err)
+{
+    const uint8_t *p;
+    if (t->f.size < 8)
+        return tgi_fail(err, TG_E_FORMAT, "not a TIFF: %llu bytes",
+                        (unsigned long long)t->f.size);
+    TGI_TRY(tgi_window_get(&t->win, &t->f, 0, 8, t->win.cap, &p, err));
+    if (!tgi_tiff_probe(p, 8))
+        return tgi_fail(err, TG_E_FORMAT, "not a TIFF: magic %02x %02x %02x %02x", p[0], p[1],
+                        p[2], p[3]);
+    t->big_endian = p[0] == 'M';
+    t->bigtiff = tgi_load16(p + 2, t->big_endian) == 43;
+    if (!t->bigtiff) {
+        t->first_ifd = tgi_load32(p + 4, t->big_endian);
+        return TG_OK;
+    }
+    TGI_TRY(tgi_window_get(&t->win, &t->f, 0, 16, t->win.cap, &p, err));
+    if (tgi_load16(p + 4, t->big_endian) != 8 || tgi_load16(p + 6, t->big_endian) != 0)
+        return tgi_fail(err, TG_E_FORMAT, "BigTIFF header: offset size %u, expected 8",
+                        tgi_load16(p + 4, t->big_endian));
+    t->first_ifd = tgi_load64(p + 8, t->big_endian);
+    return TG_OK;
+}
+
+tg_status tgi_tiff_value(const tgi_tiff_file *t, tgi_window *w, const tgi_tiff_array *a,
+                         uint64_t i, uint64_t *out, tgi_err *err)
+{
+    const size_t size = type_size(a->type);
+    const uint8_t *p;
+    if (i >= a->count || !is_integer(a->type))
+        return tgi_fail(err, TG_E_FORMAT, "value %llu of a tag with %llu values of type %u",
+                        (unsigned long long)i, (unsigned long long)a->count, a->type);
+    /* Fits: the entry's whole array was compared with the file's size. */
+    TGI_TRY(tgi_window_get(w, &t->f, a->pos + i * size, size, w->cap, &p, err));
+    *out = size == 1   ? p[0]
+           : size == 2 ? tgi_load16(p, t->big_endian)
+           : size == 4 ? tgi_load32(p, t->big_endian)
+                       : tgi_load64(p, t->big_endian);
+    return TG_OK;
+}
+
+tg_status tgi_tiff_text(const tgi_tiff_file *t, const tgi_tiff_array *a, size_t cap, char **out,
+                        tgi_err *err)
+{
+    *out = NULL;
+    if (!a->count || (a->type != T_ASCII && a->type != T_BYTE && a->type != T_UNDEFINED))
+        return TG_OK;
+    const size_t n = a->count < cap ? (size_t)a->count : cap;
+    char *s = tgi_malloc(TGI_TAG_IO, n + 1);
+    if (!s)
+        return tgi_fail(err, TG_E_NOMEM, "a text of %zu bytes", n);
+    const tg_status st = tgi_rfile_read(&t->f, a->pos, s, n, err);
+    if (st != TG_OK) {
+        tgi_free(s);
+        return st;
+    }
+    s[n] = 0;
+    *out = s;
+    return TG_OK;
+}
+
+/* One 12-byte (classic) or 20-byte (BigTIFF) entry -> where its values lie. */
+static tg_status entry_array(const tgi_tiff_file *t, const uint8_t *e, uint64_t entry_pos,
+                             uint16_t tag, tgi_tiff_array *a, tgi_err *err)
+{
+    const bool be = t->big_endian;
+    const size_t room = t->bigtiff ? 8 : 4;
+    const uint8_t *field = e + (t->bigtiff ? 12 : 8);
+    a->type = tgi_load16(e + 2, be);
+    a->count = t->bigtiff ? tgi_load64(e + 4, be) : tgi_load32(e + 4, be);
+    const size_t size = type_size(a->type);
+    if (!size || !a->count) {
+        a->count = 0; /* unknown type or empty: as if absent */
+        return TG_OK;
+    }
+    if (a->count > t->f.size / size)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "tag %u claims %llu values of %zu bytes in a file of %llu bytes", tag,
+                        (unsigned long long)a->count, size, (unsigned long long)t->f.size);
+    const uint64_t bytes = a->count * size;
+    a->pos = bytes <= room ? entry_pos + (uint64_t)(field - e)
+             : t->bigtiff  ? tgi_load64(field, be)
+                           : tgi_load32(field, be);
+    if (a->pos > t->f.size || bytes > t->f.size - a->pos)
+        return tgi_fail(err, TG_E_FORMAT, "the values of tag %u (%llu bytes at %llu) lie past "
+                        "the end of the file (%llu)", tag, (unsigned long long)bytes,
+                        (unsigned long long)a->pos, (unsigned long long)t->f.size);
+    return TG_OK;
+}
+
+/* First value, capped to 32 bits (more is absurd for every tag read this way). */
+static tg_status first32(tgi_tiff_file *t, const tgi_tiff_array *a, uint32_t *out, tgi_err *err)
+{
+    uint64_t v = 0;
+    TGI_TRY(tgi_tiff_value(t, &t->win, a, 0, &v, err));
+    *out = v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+    return TG_OK;
+}
+
+/* First value of a per-sample tag; `differ` is set when another sample says otherwise. */
+static tg_status per_sample(tgi_tiff_file *t, const tgi_tiff_array *a, uint32_t *out,
+                            bool *differ, tgi_err *err)
+{
+    TGI_TRY(first32(t, a, out, err));
+    for (uint64_t i = 1; i < a->count && i < 65536; i++) {
+        uint64_t v = 0;
+        TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v, err));
+        if (v != *out)
+            *differ = true;
+    }
+    return TG_OK;
+}
+
+static tg_status rational(tgi_tiff_file *t, const tgi_tiff_array *a, double *out, tgi_err *err)
+{
+    const uint8_t *p;
+    if (a->type != T_RATIONAL)
+        return TG_OK;
+    TGI_TRY(tgi_window_get(&t->win, &t->f, a->pos, 8, t->win.cap, &p, err));
+    const uint32_t num = tgi_load32(p, t->big_endian), den = tgi_load32(p + 4, t->big_endian);
+    *out = den ? (double)num / den : 0;
+    return TG_OK;
+}
+
+typedef struct seen {
+    bool width, height, bits, format, samples, compression, predictor, photometric, tile_w,
+        tile_h, rps;
+    uint64_t tile[2], rps_value; /* w,h */
+} seen;
+
+static tg_status take64(tgi_tiff_file *t, const tgi_tiff_array *a, bool *have, uint64_t *out,
+                        tgi_err *err)
+{
+    if (*have)
+        return TG_OK;
+    *have = true;
+    return tgi_tiff_value(t, &t->win, a, 0, out, err);
+}
+
+static void keep_first(tgi_tiff_array *dst, const tgi_tiff_array *a)
+{
+    if (!dst->count)
+        *dst = *a;
+}
+
+static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *a,
+                          tgi_tiff_page *p, seen *s, tgi_err *err)
+{
+    uint32_t v = 0;
+    switch (tag) {
+    case 254:
+        return first32(t, a, &p->subfile, err);
+    case 256:
+        return take64(t, a, &s->width, &p->width, err);
+    case 257:
+        return take64(t, a, &s->height, &p->height, err);
+    case 258:
+        return per_sample(t, a, &p->bits, &p->bits_differ, err);
+    case 259:
+        return first32(t, a, &p->compression, err);
+    case 262:
+        return first32(t, a, &p->photometric, err);
+    case 266:
+        return first32(t, a, &p->fill_order, err);
+    case 270:
+        keep_first(&p->description, a);
+        return TG_OK;
+    case 273: /* strips */
+    case 324: /* tiles */
+        keep_first(&p->offsets, a);
+        return TG_OK;
+    case 277:
+        return first32(t, a, &p->samples, err);
+    case 278:
+        return take64(t, a, &s->rps, &s->rps_value, err);
+    case 279:
+    case 325:
+        keep_first(&p->counts, a);
+        return TG_OK;
+    case 282:
+        return rational(t, a, &p->resolution[1], err);
+    case 283:
+        return rational(t, a, &p->resolution[0], err);
+    case 284:
+        TGI_TRY(first32(t, a, &v, err));
+        p->planar = v == 2;
+        return v == 1 || v == 2 ? TG_OK
+                                : tgi_fail(err, TG_E_FORMAT, "PlanarConfiguration is %u", v);
+    case 296:
+        return first32(t, a, &p->resolution_unit, err);
+    case 305:
+        keep_first(&p->software, a);
+        return TG_OK;
+    case 317:
+        return first32(t, a, &p->predictor, err);
+    case 322:
+        return take64(t, a, &s->tile_w, &s->tile[0], err);
+    case 323:
+        return take64(t, a, &s->tile_h, &s->tile[1], err);
+    case 330:
+        keep_first(&p->subifds, a);
+        return TG_OK;
+    case 339:
+        return per_sample(t, a, &p->format, &p->bits_differ, err);
+    case 32997: /* ImageDepth, TileDepth: volumes in one directory */
+        return first32(t, a, &p->depth, err);
+    default:
+        return TG_OK;
+    }
+}
+
+static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
+{
+    if (!s->width || !s->height || !p->width || !p->height)
+        return tgi_fail(err, TG_E_FORMAT, "an image of %llu x %llu pixels",
+                        (unsigned long long)p->width, (unsigned long long)p->height);
+    if (p->width > MAX_SIDE || p->height > MAX_SIDE)
+        return tgi_fail(err, TG_E_FORMAT, "an image of %llu x %llu pixels is absurd",
+                        (unsigned long long)p->width, (unsigned long long)p->height);
+    if (!p->samples || p->samples > 65535)
+        return tgi_fail(err, TG_E_FORMAT, "SamplesPerPixel is %u", p->samples);
+    if (!p->offsets.count)
+        return tgi_fail(err, TG_E_FORMAT, "no strip or tile offsets");
+    p->tiled = s->tile_w || s->tile_h;
+    p->block_w = p->tiled ? s->tile[0] : p->width;
+    p->block_h = p->tiled ? s->tile[1] : s->rps ? s->rps_value : p->height;
+    if (!p->tiled && p->block_h > p->height)
+        p->block_h = p->height; /* 2^32-1 means one strip */
+    if (!p->block_w || !p->block_h || p->block_w > MAX_SIDE || p->block_h > MAX_SIDE)
+        return tgi_fail(err, TG_E_FORMAT, "strips or tiles of %llu x %llu pixels",
+                        (unsigned long long)p->block_w, (unsigned long long)p->block_h);
+    return TG_OK;
+}
+
+tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out, tgi_err *err)
+{
+    const size_t head = t->bigtiff ? 8 : 2, entry = t->bigtiff ? 20 : 12;
+    const size_t tail = t->bigtiff ? 8 : 4;
+    const uint8_t *p;
+    seen s = {0};
+    *out = (tgi_tiff_page){.pos = pos, .bits = 1, .format = 1, .samples = 1, .compression = 1,
+                           .predictor = 1, .photometric = 1, .fill_order = 1, .depth = 1,
+                           .resolution_unit = 0};
+    if (pos < 8 || pos > t->f.size)
+        return tgi_fail(err, TG_E_FORMAT, "a directory at offset %llu of %llu",
+                        (unsigned long long)pos, (unsigned long long)t->f.size);
+    TGI_TRY(tgi_window_get(&t->win, &t->f, pos, head, t->win.cap, &p, err));
+    const uint64_t n = t->bigtiff ? tgi_load64(p, t->big_endian) : tgi_load16(p, t->big_endian);
+    /* window_get has shown that pos + head fits. */
+    if (!n || n > 65535 || n * entry + tail > t->f.size - pos - head)
+        return tgi_fail(err, TG_E_FORMAT, "the directory at offset %llu claims %llu entries",
+                        (unsigned long long)pos, (unsigned long long)n);
+    out->n_entries = n;
+    uint64_t at = pos + head;
+    for (uint64_t i = 0; i < n; i++, at += entry) {
+        uint8_t e[20];
+        tgi_tiff_array a = {0};
+        TGI_TRY(tgi_window_get(&t->win, &t->f, at, entry, t->win.cap, &p, err));
+        memcpy(e, p, entry); /* reading values may move the window */
+        const uint16_t tag = tgi_load16(e, t->big_endian);
+        TGI_TRY(entry_array(t, e, at, tag, &a, err));
+        if (a.count)
+            TGI_TRY(take_tag(t, tag, &a, out, &s, err));
+    }
+    TGI_TRY(tgi_window_get(&t->win, &t->f, at, tail, t->win.cap, &p, err));
+    out->next = t->bigtiff ? tgi_load64(p, t->big_endian) : tgi_load32(p, t->big_endian);
+    return page_complete(out, &s, err);
+}
+
+const char *tgi_tiff_compression_name(uint32_t code)
+{
+    static const struct {
+        uint32_t code;
+        const char *name;
+    } names[] = {
+        {TGI_TIFF_NONE, "none"}, {2, "CCITT RLE"}, {3, "CCITT fax 3"}, {4, "CCITT fax 4"},
+        {TGI_TIFF_LZW, "lzw"}, {6, "old JPEG"}, {7, "JPEG"}, {TGI_TIFF_DEFLATE, "deflate"},
+        {TGI_TIFF_DEFLATE_OLD, "deflate"}, {TGI_TIFF_PACKBITS, "packbits"},
+        {32809, "ThunderScan"}, {33003, "JPEG 2000"}, {33005, "JPEG 2000"},
+        {34676, "SGI Log"}, {34712, "JPEG 2000"}, {34887, "LERC"}, {34892, "lossy JPEG"},
+        {34925, "LZMA"}, {TGI_TIFF_ZSTD, "zstd"}, {50001, "WebP"}, {50002, "JPEG XL"},
+        {52546, "JPEG XL"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].code == code)
+            return names[i].name;
+    return "unknown";
+}
+
+static tg_dtype dtype_of(uint32_t format, uint32_t bits)
+{
+    static const struct {
+        uint8_t format, bits;
+        tg_dtype dtype;
+    } types[] = {
+        {1, 8, TG_DTYPE_U8},   {1, 16, TG_DTYPE_U16}, {1, 32, TG_DTYPE_U32},
+        {1, 64, TG_DTYPE_U64}, {2, 8, TG_DTYPE_I8},   {2, 16, TG_DTYPE_I16},
+        {2, 32, TG_DTYPE_I32}, {2, 64, TG_DTYPE_I64}, {3, 16, TG_DTYPE_F16},
+        {3, 32, TG_DTYPE_F32}, {3, 64, TG_DTYPE_F64}, {4, 8, TG_DTYPE_U8},
+        {4, 16, TG_DTYPE_U16}, {4, 32, TG_DTYPE_U32}, {4, 64, TG_DTYPE_U64},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].format == format && types[i].bits == bits)
+            return types[i].dtype;
+    return TG_DTYPE_NONE;
+}
+
+static const char *photometric_name(uint32_t v)
+{
+    switch (v) {
+    case 5:
+        return "CMYK";
+    case 6:
+        return "YCbCr";
+    case 8:
+    case 9:
+    case 10:
+        return "Lab";
+    case 32844:
+    case 32845:
+        return "Log";
+    default:
+        return NULL;
+    }
+}
+
+/* Features we do not read, each by its name and value. */
+static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
+{
+    static const uint32_t codecs[] = {TGI_TIFF_NONE,        TGI_TIFF_LZW,
+                                      TGI_TIFF_DEFLATE,     TGI_TIFF_DEFLATE_OLD,
+                                      TGI_TIFF_PACKBITS,    TGI_TIFF_ZSTD};
+    bool known = false;
+    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
+        known |= codecs[i] == p->compression;
+    if (!known)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "compression %u (%s) is not supported yet",
+                        p->compression, tgi_tiff_compression_name(p->compression));
+    if (photometric_name(p->photometric))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "photometric %u (%s) is not supported yet",
+                        p->photometric, photometric_name(p->photometric));
+    if (p->bits_differ)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "samples of different bit depths or formats are not supported yet");
+    if (p->dtype == TG_DTYPE_NONE)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%u bits per sample, sample format %u, is not supported yet", p->bits,
+                        p->format);
+    if (p->fill_order != 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "FillOrder %u is not supported yet",
+                        p->fill_order);
+    if (p->depth > 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "ImageDepth %u is not supported yet", p->depth);
+    const bool may_predict =
+        p->compression != TGI_TIFF_NONE && p->compression != TGI_TIFF_PACKBITS;
+    if (p->predictor != 1 && !(may_predict && (p->predictor == 2 || p->predictor == 3)))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "predictor %u with compression %u (%s) is not "
+                        "supported yet", p->predictor, p->compression,
+                        tgi_tiff_compression_name(p->compression));
+    if (p->predictor == 3 && !tgi_dtype_is_float(p->dtype))
+        return tgi_fail(err, TG_E_FORMAT, "predictor 3 (floating point) on integers");
+    return TG_OK;
+}
+
+tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *err)
+{
+    size_t pixel, plane, rows;
+    p->dtype = dtype_of(p->format, p->bits);
+    TGI_TRY(refuse_features(p, err));
+    p->sample_bytes = tgi_dtype_size(p->dtype);
+    const size_t inner = p->planar ? 1 : p->samples;
+    pixel = inner * p->sample_bytes;
+    if (!tgi_mul_ok(p->block_w, pixel, &p->row_bytes) ||
+        !tgi_mul_ok(p->row_bytes, p->block_h, &p->block_bytes) ||
+        !tgi_mul_ok(p->width, p->sample_bytes * p->samples, &rows) ||
+        !tgi_mul_ok(rows, p->height, &plane) || plane > INT64_MAX || p->block_bytes > INT64_MAX)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%llu x %llu pixels of %u samples overflow the address space",
+                        (unsigned long long)p->width, (unsigned long long)p->height,
+                        p->samples);
+    p->plane_bytes = plane;
+    p->across = (p->width + p->block_w - 1) / p->block_w;
+    p->down = (p->height + p->block_h - 1) / p->block_h;
+    size_t grid;
+    if (!tgi_mul_ok(p->across, p->down, &grid) ||
+        !tgi_mul_ok(grid, p->planar ? p->samples : 1, &grid))
+        return tgi_fail(err, TG_E_FORMAT, "the number of tiles overflows");
+    p->n_blocks = grid;
+    if (p->offsets.count < grid || (p->counts.count && p->counts.count < grid))
+        return tgi_fail(err, TG_E_FORMAT, "%llu offsets and %llu byte counts for %zu %s",
+                        (unsigned long long)p->offsets.count,
+                        (unsigned long long)p->counts.count, grid,
+                        p->tiled ? "tiles" : "strips");
+    if (!is_integer(p->offsets.type) || (p->counts.count && !is_integer(p->counts.type)))
+        return tgi_fail(err, TG_E_FORMAT, "strip or tile offsets of type %u", p->offsets.type);
+    if (p->compression == TGI_TIFF_NONE && plane > file_size)
+        return tgi_fail(err, TG_E_FORMAT, "%zu bytes of pixels in a file of %llu bytes", plane,
+                        (unsigned long long)file_size);
+    if (p->compression != TGI_TIFF_NONE && !p->counts.count)
+        return tgi_fail(err, TG_E_FORMAT, "compressed data without byte counts");
+    return TG_OK;
+}

@@ -1,0 +1,76 @@
+/* tiff_ifd.h - one TIFF directory (IFD) as a plain struct, and the arrays it points to.
+ *
+ * A TIFF is a header and a chain of directories; each directory is a list of entries (tag, type,
+ * count, value or offset of the values). Nothing here allocates: values stay in the file until
+ * asked for, so a count of four billion costs nothing but a comparison with the file's size.
+ *
+ * Source: TIFF 6.0 (Adobe, 1992), TIFF Technical Notes 1-3, the BigTIFF design page (libtiff). */
+#ifndef TGI_TIFF_IFD_H
+#define TGI_TIFF_IFD_H
+
+#include "engine/base/tensor.h"
+#include "io/rfile.h"
+
+enum {
+    TGI_TIFF_NONE = 1,
+    TGI_TIFF_LZW = 5,
+    TGI_TIFF_DEFLATE = 8,
+    TGI_TIFF_DEFLATE_OLD = 32946,
+    TGI_TIFF_PACKBITS = 32773,
+    TGI_TIFF_ZSTD = 50000
+};
+
+/* Values of one tag, where they lie in the file. count 0: the tag is absent. */
+typedef struct tgi_tiff_array {
+    uint64_t pos, count;
+    uint16_t type;
+} tgi_tiff_array;
+
+typedef struct tgi_tiff_page {
+    uint64_t pos, next; /* of this directory, of the next one in the chain (0: last) */
+    uint64_t n_entries;
+    uint32_t subfile; /* NewSubfileType: bit 0 reduced, bit 2 mask */
+    uint64_t width, height;
+    uint32_t bits, format, samples; /* format: 1 uint, 2 int, 3 float, as SampleFormat */
+    bool bits_differ;               /* not the same depth or format in all samples */
+    bool planar, tiled;
+    uint32_t compression, predictor, photometric, fill_order, depth;
+    uint64_t block_w, block_h; /* tile, or width x rows per strip */
+    uint32_t resolution_unit;
+    double resolution[2]; /* y,x; 0: absent */
+    tgi_tiff_array offsets, counts, subifds, description, software;
+    /* Derived by tgi_tiff_page_layout. */
+    tg_dtype dtype;
+    size_t sample_bytes;
+    uint64_t across, down, n_blocks; /* n_blocks counts all sample planes of a planar page */
+    size_t row_bytes, block_bytes;   /* of one whole block, decoded */
+    uint64_t plane_bytes;            /* all samples of the page, decoded, no padding */
+} tgi_tiff_page;
+
+/* What parsing needs of the file. `win` is a read-form window of at least 4 KiB. */
+typedef struct tgi_tiff_file {
+    tgi_rfile f;
+    tgi_window win;
+    bool big_endian, bigtiff;
+    uint64_t first_ifd;
+} tgi_tiff_file;
+
+/* 1 when the first bytes are a classic or BigTIFF header. */
+int tgi_tiff_probe(const uint8_t *head, size_t n);
+/* Read the header of an open file. */
+tg_status tgi_tiff_header(tgi_tiff_file *t, tgi_err *err);
+/* Parse the directory at `pos`. TG_E_FORMAT: it does not fit the file, or a value that every
+ * image needs is missing or zero. Judges no feature: see tgi_tiff_page_layout. */
+tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out, tgi_err *err);
+/* Derive element type and block grid, and refuse by name what we do not read. */
+tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *err);
+/* The i-th integer of an array (BYTE, SHORT, LONG, LONG8, IFD, IFD8), through window `w`. */
+tg_status tgi_tiff_value(const tgi_tiff_file *t, tgi_window *w, const tgi_tiff_array *a,
+                         uint64_t i, uint64_t *out, tgi_err *err);
+/* Text of an ASCII (or BYTE) array, at most `cap` bytes of it, NUL-terminated; NULL when the tag
+ * is absent. Returned; tgi_free. */
+tg_status tgi_tiff_text(const tgi_tiff_file *t, const tgi_tiff_array *a, size_t cap, char **out,
+                        tgi_err *err);
+const char *tgi_tiff_compression_name(uint32_t code);
+
+#endif

@@ -1,0 +1,266 @@
+/* tiff_index.c - walk the chain of directories and sort the pages into series and levels.
+ *
+ * Pages (and SubIFDs) with the same size, element type and samples form a group. Group 0 is that
+ * of the first page: series 0. A group of reduced-resolution pages that is a scaled copy of
+ * group 0, page for page, is a level of it; every other group is a series of its own, which is
+ * counted and not read.
+ *
+ * Hostile chains: Brent's algorithm finds a loop in constant memory, and the bytes of all
+ * directories together may not exceed the file, since honest directories do not overlap; that
+ * also bounds the time.
+ * Source: R. P. Brent, "An improved Monte Carlo factorization algorithm" (1980), section 2. */
+#include "io/tiff_index.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+
+#define MAX_GROUPS 64
+#define MAX_SUBIFDS 1024
+
+typedef struct group {
+    tgi_tiff_page like;
+    uint64_t count;
+} group;
+
+typedef struct walker {
+    tgi_tiff_file *t;
+    const tgi_tiff_index_opts *o;
+    tgi_tiff_index *x;
+    const tgi_tiff_page *want; /* pages like this one are indexed */
+    group groups[MAX_GROUPS];
+    int n_groups;
+    uint64_t ifd_bytes; /* of all directories seen */
+} walker;
+
+static bool same_group(const tgi_tiff_page *a, const tgi_tiff_page *b)
+{
+    return a->width == b->width && a->height == b->height && a->bits == b->bits &&
+           a->format == b->format && a->samples == b->samples && a->planar == b->planar &&
+           (a->subfile & 5) == (b->subfile & 5);
+}
+
+static bool same_storage(const tgi_tiff_page *a, const tgi_tiff_page *b)
+{
+    return a->compression == b->compression && a->predictor == b->predictor &&
+           a->tiled == b->tiled && a->block_w == b->block_w && a->block_h == b->block_h &&
+           a->fill_order == b->fill_order;
+}
+
+static tg_status push_ref(walker *w, const tgi_tiff_page *p, uint64_t chain_at, tgi_err *err)
+{
+    tgi_tiff_index *x = w->x;
+    const size_t each = sizeof *x->refs + sizeof *x->chain;
+    if (x->n_refs == x->cap) {
+        const uint64_t cap = x->cap ? x->cap + x->cap / 2 : 16;
+        if (tgi_sat_mul(cap, each) > w->o->max_bytes)
+            return tgi_fail(err, TG_E_BUDGET,
+                            "the index of more than %llu pages does not fit %zu bytes",
+                            (unsigned long long)x->n_refs, w->o->max_bytes);
+        void *r = tgi_realloc_n(TGI_TAG_IO, x->refs, cap, sizeof *x->refs);
+        if (r)
+            x->refs = r;
+        void *c = r ? tgi_realloc_n(TGI_TAG_IO, x->chain, cap, sizeof *x->chain) : NULL;
+        if (!c)
+            return tgi_fail(err, TG_E_NOMEM, "an index of %llu pages", (unsigned long long)cap);
+        x->chain = c;
+        x->cap = cap;
+    }
+    x->refs[x->n_refs] = (tgi_tiff_ref){p->offsets.pos | (uint64_t)p->offsets.type << 56,
+                                        p->counts.pos | (uint64_t)p->counts.type << 56};
+    x->chain[x->n_refs++] = (uint32_t)chain_at;
+    return TG_OK;
+}
+
+void tgi_tiff_ref_arrays(const tgi_tiff_index *x, uint64_t rank, tgi_tiff_array *offsets,
+                         tgi_tiff_array *counts)
+{
+    const uint64_t low = (UINT64_C(1) << 56) - 1;
+    const tgi_tiff_ref r = x->refs[rank];
+    *offsets = (tgi_tiff_array){r.offsets & low, x->page.n_blocks, (uint16_t)(r.offsets >> 56)};
+    *counts = (tgi_tiff_array){r.counts & low, x->page.n_blocks, (uint16_t)(r.counts >> 56)};
+    if (!counts->type)
+        counts->count = 0;
+}
+
+/* A page of the wanted kind: it must also be stored the same way, and hold all its blocks. */
+static tg_status index_page(walker *w, tgi_tiff_page *p, uint64_t chain_at, tgi_err *err)
+{
+    if (!same_storage(p, w->want))
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "page %llu is stored differently (compression %u, %llux%llu blocks) "
+                        "from page 0 (compression %u, %llux%llu)",
+                        (unsigned long long)chain_at, p->compression,
+                        (unsigned long long)p->block_w, (unsigned long long)p->block_h,
+                        w->want->compression, (unsigned long long)w->want->block_w,
+                        (unsigned long long)w->want->block_h);
+    const tg_status st = tgi_tiff_page_layout(p, w->t->f.size, err);
+    if (st != TG_OK) {
+        tgi_err_prefix(err, "page %llu", (unsigned long long)chain_at);
+        return st;
+    }
+    return push_ref(w, p, chain_at, err);
+}
+
+static void count_group(walker *w, const tgi_tiff_page *p)
+{
+    for (int i = 0; i < w->n_groups; i++)
+        if (same_group(&w->groups[i].like, p)) {
+            w->groups[i].count++;
+            return;
+        }
+    if (w->n_groups < MAX_GROUPS) /* more kinds only make n_series a lower bound */
+        w->groups[w->n_groups++] = (group){*p, 1};
+}
+
+static tg_status visit(walker *w, tgi_tiff_page *p, uint64_t chain_at, bool is_sub, tgi_err *err)
+{
+    const bool full_sub = is_sub && !(p->subfile & 5) && !w->o->subifd_planes;
+    if (!full_sub && same_group(p, w->want))
+        TGI_TRY(index_page(w, p, chain_at, err));
+    if (!full_sub)
+        count_group(w, p);
+    return TG_OK;
+}
+
+static tg_status parse_counted(walker *w, uint64_t pos, tgi_tiff_page *p, tgi_err *err)
+{
+    TGI_TRY(tgi_tiff_page_parse(w->t, pos, p, err));
+    w->ifd_bytes += p->n_entries * (w->t->bigtiff ? 20 : 12);
+    if (w->ifd_bytes > w->t->f.size)
+        return tgi_fail(err, TG_E_FORMAT, "directories overlap: more bytes of them than the "
+                                          "file has");
+    return TG_OK;
+}
+
+static tg_status visit_subifds(walker *w, const tgi_tiff_page *parent, uint64_t chain_at,
+                               tgi_err *err)
+{
+    if (parent->subifds.count > MAX_SUBIFDS)
+        return tgi_fail(err, TG_E_FORMAT, "page %llu has %llu SubIFDs",
+                        (unsigned long long)chain_at,
+                        (unsigned long long)parent->subifds.count);
+    for (uint64_t i = 0; i < parent->subifds.count; i++) {
+        tgi_tiff_page sub;
+        uint64_t pos;
+        TGI_TRY(tgi_tiff_value(w->t, &w->t->win, &parent->subifds, i, &pos, err));
+        const tg_status st = parse_counted(w, pos, &sub, err);
+        if (st != TG_OK) {
+            tgi_err_prefix(err, "page %llu, SubIFD %llu", (unsigned long long)chain_at,
+                           (unsigned long long)i);
+            return st;
+        }
+        TGI_TRY(visit(w, &sub, chain_at, true, err));
+    }
+    return TG_OK;
+}
+
+static tg_status walk(walker *w, tgi_err *err)
+{
+    uint64_t pos = w->t->first_ifd, mark = 0, steps = 0, power = 1, n = 0;
+    w->n_groups = 0;
+    w->ifd_bytes = 0;
+    for (; pos; n++) {
+        tgi_tiff_page p;
+        if (pos == mark || n > UINT32_MAX - 1)
+            return tgi_fail(err, TG_E_FORMAT,
+                            "the chain of directories returns to offset %llu after %llu pages",
+                            (unsigned long long)pos, (unsigned long long)n);
+        if (steps++ == power) {
+            mark = pos;
+            power *= 2;
+            steps = 0;
+        }
+        const tg_status st = parse_counted(w, pos, &p, err);
+        if (st != TG_OK) {
+            tgi_err_prefix(err, "page %llu", (unsigned long long)n);
+            return st;
+        }
+        TGI_TRY(visit(w, &p, n, false, err));
+        TGI_TRY(visit_subifds(w, &p, n, err));
+        pos = p.next;
+    }
+    w->x->n_chain = n;
+    return TG_OK;
+}
+
+/* A scaled copy of the full image: both sides smaller, by the same factor but for rounding. */
+static bool is_level_of(const tgi_tiff_page *p, const tgi_tiff_page *full)
+{
+    if (!(p->subfile & 1) || p->width >= full->width || p->height > full->height ||
+        p->bits != full->bits || p->format != full->format || p->samples != full->samples ||
+        p->planar != full->planar)
+        return false;
+    const double f = (double)full->width / (double)p->width;
+    const double h = (double)full->height / f;
+    /* Repeated halving may round each time: two pixels in the smaller image are granted. */
+    const double off = h > (double)p->height ? h - (double)p->height : (double)p->height - h;
+    return off <= 2.0 + 0.01 * h;
+}
+
+/* Levels in order of size; the place of each in `groups` goes to level_group. */
+static void find_levels(const walker *w, tgi_tiff_index *x, int *level_group)
+{
+    uint64_t above = UINT64_MAX;
+    int used = 0;
+    x->n_levels = 1;
+    x->level_h[0] = (int64_t)x->first.height;
+    x->level_w[0] = (int64_t)x->first.width;
+    level_group[0] = 0;
+    while (x->n_levels < TG_IMAGE_MAX_LEVELS) {
+        int best = -1;
+        for (int i = 1; i < w->n_groups; i++) {
+            const group *g = &w->groups[i];
+            if (g->count == w->groups[0].count && g->like.width < above &&
+                is_level_of(&g->like, &x->first) &&
+                (best < 0 || g->like.width > w->groups[best].like.width))
+                best = i;
+        }
+        if (best < 0)
+            break;
+        above = w->groups[best].like.width;
+        x->level_h[x->n_levels] = (int64_t)w->groups[best].like.height;
+        x->level_w[x->n_levels] = (int64_t)w->groups[best].like.width;
+        level_group[x->n_levels++] = best;
+        used++;
+    }
+    x->n_series = w->n_groups - used;
+}
+
+tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
+                               tgi_tiff_index *out, tgi_err *err)
+{
+    int level_group[TG_IMAGE_MAX_LEVELS];
+    walker *w = tgi_calloc(TGI_TAG_IO, 1, sizeof *w); /* 20 KiB: not on the stack */
+    if (!w)
+        return tgi_fail(err, TG_E_NOMEM, "the index of a TIFF");
+    *w = (walker){.t = t, .o = o, .x = out, .want = &out->first};
+    tg_status st = walk(w, err);
+    if (st != TG_OK)
+        goto done;
+    find_levels(w, out, level_group);
+    out->page = out->first;
+    if (o->level < 0 || o->level >= out->n_levels) {
+        st = tgi_fail(err, TG_E_ARG, "resolution level %d of a file with %d", o->level,
+                      out->n_levels);
+        goto done;
+    }
+    if (o->level > 0) {
+        out->page = w->groups[level_group[o->level]].like;
+        st = tgi_tiff_page_layout(&out->page, t->f.size, err);
+        w->want = &out->page;
+        out->n_refs = 0;
+        if (st == TG_OK)
+            st = walk(w, err);
+    }
+done:
+    tgi_free(w);
+    return st;
+}
+
+void tgi_tiff_index_free(tgi_tiff_index *x)
+{
+    tgi_free(x->refs);
+    tgi_free(x->chain);
+    x->refs = NULL;
+    x->chain = NULL;
+}

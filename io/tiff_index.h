@@ -1,0 +1,45 @@
+/* tiff_index.h - which directories of a TIFF are the planes of its first series, and where the
+ * offsets of their strips or tiles lie.
+ *
+ * Directories are visited once (twice for a resolution level) and only 20 bytes of each are
+ * kept: where its arrays lie, not the arrays, which a reader looks up through a small window.
+ * A stack of a million pages costs 20 MB, a gigapixel in a million tiles nothing. */
+#ifndef TGI_TIFF_INDEX_H
+#define TGI_TIFF_INDEX_H
+
+#include "io/image.h"
+#include "io/tiff_ifd.h"
+
+/* Position (56 bits) and type (8 bits) of the two arrays of one page. */
+typedef struct tgi_tiff_ref {
+    uint64_t offsets, counts;
+} tgi_tiff_ref;
+
+typedef struct tgi_tiff_index {
+    tgi_tiff_page first; /* page 0 of the file: what series 0 looks like at full size */
+    tgi_tiff_page page;  /* the same at the opened level */
+    uint64_t n_chain;    /* directories in the main chain */
+    tgi_tiff_ref *refs;  /* pages of series 0 at the opened level, in file order */
+    uint32_t *chain;     /* place of each in the main chain */
+    uint64_t n_refs, cap;
+    int n_series, n_levels; /* n_levels >= 1 */
+    int64_t level_h[TG_IMAGE_MAX_LEVELS], level_w[TG_IMAGE_MAX_LEVELS];
+} tgi_tiff_index;
+
+typedef struct tgi_tiff_index_opts {
+    int level;
+    bool subifd_planes; /* full-size SubIFDs are planes too (files without axes metadata) */
+    size_t max_bytes;   /* the index itself may take */
+} tgi_tiff_index_opts;
+
+/* Build the index. TG_E_FORMAT damaged or looping chain; TG_E_ARG no such level; TG_E_BUDGET more
+ * pages than max_bytes can hold; TG_E_UNSUPPORTED a feature by name. `out->first` must be the
+ * parsed and laid out first page. */
+tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
+                               tgi_tiff_index *out, tgi_err *err);
+void tgi_tiff_index_free(tgi_tiff_index *x);
+/* Offsets and counts of page `rank` (place among the refs) as arrays for tgi_tiff_value. */
+void tgi_tiff_ref_arrays(const tgi_tiff_index *x, uint64_t rank, tgi_tiff_array *offsets,
+                         tgi_tiff_array *counts);
+
+#endif

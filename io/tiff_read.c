@@ -1,0 +1,560 @@
+/* tiff_read.c - TIFF and BigTIFF as a tg_source.
+ *
+ * Opening parses directories (tiff_ifd.c), builds the index (tiff_index.c) and gives the planes
+ * their meaning (tiff_series.c). Reading finds the strips or tiles that a box touches:
+ *
+ *   uncompressed: rows are copied straight from a window on the file (mapped, or read), whatever
+ *                 the size of the strip; nothing else is touched;
+ *   compressed:   a block is decoded into a slot of the thread's own cache. There is a slot for
+ *                 each tile of a row of tiles if the budget allows, so reading band after band
+ *                 decodes no tile twice; with fewer slots the last one is passed through.
+ *
+ * Each thread owns a lane: windows, decoder, slots. All of it is allocated at open.
+ * Source: TIFF 6.0; see the other tiff_*.c for theirs. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "io/bytes.h"
+#include "io/image.h"
+#include "io/io_formats.h"
+#include "io/tiff_codec.h"
+#include "io/tiff_series.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_THREADS 1024
+#define META_WINDOW 65536
+#define LOOKUP_WINDOW 4096
+#define READ_WINDOW (1u << 20)
+#define MAP_WINDOW (16u << 20)
+#define DEFAULT_BUDGET ((size_t)1 << 30)
+#define TEXT_CAP (64u << 20)
+
+typedef struct slot {
+    uint64_t plane, block; /* what it holds; block UINT64_MAX: nothing */
+} slot;
+
+typedef struct lane {
+    tgi_window data, offsets, counts;
+    tgi_unpack *unpack;
+    uint8_t *cache; /* n_slots blocks */
+    slot *slots;
+    uint8_t *tmp; /* one row, for the predictor */
+} lane;
+
+typedef struct tiff_source {
+    tg_source base;
+    tgi_tiff_file file;
+    tgi_tiff_index index;
+    tgi_tiff_series series;
+    tg_image_info info;
+    bool mapped, swap;
+    size_t max_packed; /* most compressed bytes of a block that are looked at */
+    size_t n_slots;    /* per lane */
+    int n_lanes;
+    lane *lanes;
+    size_t bytes; /* everything held, for the plan */
+} tiff_source;
+
+/* ---- Where a block lies ---- */
+
+typedef struct place {
+    uint64_t off, count;
+} place;
+
+static uint64_t block_rows(const tgi_tiff_page *p, uint64_t block)
+{
+    const uint64_t row = block / p->across % p->down * p->block_h;
+    if (p->tiled || row + p->block_h <= p->height)
+        return p->block_h;
+    return p->height - row;
+}
+
+/* Offset and bytes of one block, shown to lie in the file and, uncompressed, to be complete. */
+static tg_status find_block(const tiff_source *s, lane *l, uint64_t rank, uint64_t block,
+                            place *out, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const uint64_t need = block_rows(p, block) * p->row_bytes;
+    tgi_tiff_array offsets, counts;
+    tgi_tiff_ref_arrays(&s->index, rank, &offsets, &counts);
+    TGI_TRY(tgi_tiff_value(&s->file, &l->offsets, &offsets, block, &out->off, err));
+    out->count = need;
+    if (counts.count)
+        TGI_TRY(tgi_tiff_value(&s->file, &l->counts, &counts, block, &out->count, err));
+    const char *kind = p->tiled ? "tile" : "strip";
+    if (!out->count || !out->off)
+        return tgi_fail(err, TG_E_FORMAT, "%s %llu of page %llu has no data: a sparse or "
+                        "interrupted file", kind, (unsigned long long)block,
+                        (unsigned long long)rank);
+    if (p->compression == TGI_TIFF_NONE) {
+        /* Byte counts are 32 bits in a classic file: one larger strip keeps the low half. */
+        if (out->count < need && out->count != (need & UINT32_MAX))
+            return tgi_fail(err, TG_E_FORMAT, "%s %llu of page %llu has %llu bytes, needs %llu",
+                            kind, (unsigned long long)block, (unsigned long long)rank,
+                            (unsigned long long)out->count, (unsigned long long)need);
+        out->count = need;
+    }
+    if (out->off > s->file.f.size || out->count > s->file.f.size - out->off)
+        return tgi_fail(err, TG_E_FORMAT, "%s %llu of page %llu (%llu bytes at %llu) lies past "
+                        "the end of the file (%llu)", kind, (unsigned long long)block,
+                        (unsigned long long)rank, (unsigned long long)out->count,
+                        (unsigned long long)out->off, (unsigned long long)s->file.f.size);
+    return TG_OK;
+}
+
+static uint64_t rank_of_plane(const tiff_source *s, int64_t plane)
+{
+    return s->series.rank ? s->series.rank[plane] : (uint64_t)plane;
+}
+
+static tg_status locate(const tiff_source *s, lane *l, int64_t plane, uint64_t block, place *out,
+                        tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    if (!s->series.contiguous)
+        return find_block(s, l, rank_of_plane(s, plane), block, out, err);
+    /* Strips of all sample planes, then all planes, follow each other without gaps. */
+    const uint64_t sample = block / p->down, row = block % p->down * p->block_h;
+    out->off = s->series.base + (uint64_t)plane * p->plane_bytes +
+               (sample * p->height + row) * p->row_bytes;
+    out->count = block_rows(p, block) * p->row_bytes;
+    return TG_OK;
+}
+
+/* Every block of every plane once, at open. Honest arrays do not overlap, so their sizes sum to
+ * less than the file; beyond that the check would only serve a hostile file, and find_block
+ * checks again at reading. */
+static tg_status check_blocks(const tiff_source *s, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    uint64_t left = s->file.f.size;
+    place at;
+    if (s->series.contiguous)
+        return TG_OK;
+    for (int64_t plane = 0; plane < s->info.n_planes; plane++)
+        for (uint64_t b = 0; b < p->n_blocks && left; b++, left--)
+            TGI_TRY(find_block(s, &s->lanes[0], rank_of_plane(s, plane), b, &at, err));
+    return TG_OK;
+}
+
+/* ---- Copying pixels ---- */
+
+/* n elements, `stride` elements apart in src, to dst without gaps. */
+static void copy_run(uint8_t *dst, const uint8_t *src, size_t n, size_t stride, size_t size,
+                     bool swap)
+{
+    if (stride == 1) {
+        if (swap)
+            tgi_swap_copy(dst, src, n, size);
+        else
+            memcpy(dst, src, n * size);
+        return;
+    }
+    const size_t step = stride * size;
+    switch (size) {
+    case 1:
+        for (size_t i = 0; i < n; i++)
+            dst[i] = src[i * step];
+        break;
+    case 2:
+        for (size_t i = 0; i < n; i++)
+            memcpy(dst + 2 * i, src + i * step, 2);
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++)
+            memcpy(dst + 4 * i, src + i * step, 4);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            memcpy(dst + 8 * i, src + i * step, 8);
+        break;
+    }
+    if (swap)
+        tgi_swap_copy(dst, dst, n, size);
+}
+
+/* One call of `read`, with the part of it that one block answers. */
+typedef struct request {
+    int64_t plane;
+    int s0, s1;
+    int64_t y0, y1, x0, x1;
+    uint8_t *dst;
+    size_t row_pitch, sample_pitch;
+} request;
+
+/* The samples of columns [x0,x1) of one row, lying at `src`, to where the caller wants them.
+ * `sample`: which sample plane of a planar page this is. */
+static void deliver(const tiff_source *s, const request *q, uint64_t sample, int64_t y,
+                    int64_t x0, int64_t x1, const uint8_t *src, bool swap)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const size_t size = p->sample_bytes;
+    uint8_t *row = q->dst + (size_t)(y - q->y0) * q->row_pitch + (size_t)(x0 - q->x0) * size;
+    if (p->planar || p->samples == 1) {
+        const size_t k = p->planar ? (size_t)sample - (size_t)q->s0 : 0;
+        copy_run(row + k * q->sample_pitch, src, (size_t)(x1 - x0), 1, size, swap);
+        return;
+    }
+    for (int k = q->s0; k < q->s1; k++)
+        copy_run(row + (size_t)(k - q->s0) * q->sample_pitch, src + (size_t)k * size,
+                 (size_t)(x1 - x0), p->samples, size, swap);
+}
+
+/* ---- Uncompressed ---- */
+
+/* Rows [y0,y1) x columns [x0,x1) of one block, from the file's window, in pieces that fit it. */
+static tg_status copy_raw(const tiff_source *s, lane *l, const request *q, uint64_t block,
+                          int64_t y0, int64_t y1, int64_t x0, int64_t x1, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const uint64_t sample = block / (p->across * p->down);
+    const int64_t by = (int64_t)(block / p->across % p->down * p->block_h);
+    const int64_t bx = (int64_t)(block % p->across * p->block_w);
+    const size_t pixel = p->sample_bytes * (p->planar ? 1 : p->samples);
+    const int64_t piece = tgi_max(1, (int64_t)(l->data.cap / pixel));
+    const bool whole_rows = x0 == bx && x1 == tgi_min(bx + (int64_t)p->block_w,
+                                                      (int64_t)p->width);
+    place at;
+    TGI_TRY(locate(s, l, q->plane, block, &at, err));
+    for (int64_t y = y0; y < y1; y++)
+        for (int64_t x = x0; x < x1; x += piece) {
+            const int64_t xe = tgi_min(x1, x + piece);
+            const size_t len = (size_t)(xe - x) * pixel;
+            const uint64_t off = at.off + (uint64_t)(y - by) * p->row_bytes +
+                                 (uint64_t)(x - bx) * pixel;
+            /* Strips usually follow each other: read ahead to the end of the request. */
+            const size_t ahead =
+                whole_rows ? tgi_sat_mul((size_t)((p->tiled ? y1 : q->y1) - y), p->row_bytes)
+                           : len;
+            const uint8_t *src;
+            TGI_TRY(tgi_window_get(&l->data, &s->file.f, off, len, ahead, &src, err));
+            deliver(s, q, sample, y, x, xe, src, s->swap);
+        }
+    return TG_OK;
+}
+
+/* ---- Compressed ---- */
+
+static tg_status decode_block(const tiff_source *s, lane *l, int64_t plane, uint64_t block,
+                              uint8_t *dst, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const uint64_t rows = block_rows(p, block);
+    const size_t inner = p->planar ? 1 : p->samples;
+    const uint8_t *src;
+    place at;
+    TGI_TRY(locate(s, l, plane, block, &at, err));
+    const size_t n = at.count < s->max_packed ? (size_t)at.count : s->max_packed;
+    TGI_TRY(tgi_window_get(&l->data, &s->file.f, at.off, n, n, &src, err));
+    const tg_status st = tgi_unpack_run(l->unpack, src, n, dst, p->block_bytes,
+                                        (size_t)rows * p->row_bytes, err);
+    if (st != TG_OK) {
+        tgi_err_prefix(err, "plane %lld, %s %llu", (long long)plane, p->tiled ? "tile" : "strip",
+                       (unsigned long long)block);
+        return st;
+    }
+    if (p->predictor > 1 || s->swap)
+        tgi_unpredict(p->predictor, s->swap, dst, (size_t)rows, (size_t)p->block_w * inner,
+                      p->sample_bytes, inner, l->tmp);
+    return TG_OK;
+}
+
+/* The decoded block, from its slot. */
+static tg_status cached_block(const tiff_source *s, lane *l, int64_t plane, uint64_t block,
+                              const uint8_t **out, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const uint64_t column = block / (p->across * p->down) * p->across + block % p->across;
+    const size_t k = column < s->n_slots ? (size_t)column : s->n_slots - 1;
+    uint8_t *data = l->cache + k * p->block_bytes;
+    if (l->slots[k].block != block || l->slots[k].plane != (uint64_t)plane) {
+        l->slots[k].block = UINT64_MAX;
+        TGI_TRY(decode_block(s, l, plane, block, data, err));
+        l->slots[k] = (slot){(uint64_t)plane, block};
+    }
+    *out = data;
+    return TG_OK;
+}
+
+static tg_status copy_decoded(const tiff_source *s, lane *l, const request *q, uint64_t block,
+                              int64_t y0, int64_t y1, int64_t x0, int64_t x1, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const uint64_t sample = block / (p->across * p->down);
+    const int64_t by = (int64_t)(block / p->across % p->down * p->block_h);
+    const int64_t bx = (int64_t)(block % p->across * p->block_w);
+    const size_t pixel = p->sample_bytes * (p->planar ? 1 : p->samples);
+    const uint8_t *data;
+    TGI_TRY(cached_block(s, l, q->plane, block, &data, err));
+    for (int64_t y = y0; y < y1; y++)
+        deliver(s, q, sample, y, x0, x1,
+                data + (size_t)(y - by) * p->row_bytes + (size_t)(x0 - bx) * pixel, false);
+    return TG_OK;
+}
+
+/* ---- read ---- */
+
+static tg_status read_blocks(const tiff_source *s, lane *l, const request *q, uint64_t sample,
+                             tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const int64_t bh = (int64_t)p->block_h, bw = (int64_t)p->block_w;
+    const bool raw = p->compression == TGI_TIFF_NONE;
+    for (int64_t by = q->y0 / bh; by * bh < q->y1; by++)
+        for (int64_t bx = q->x0 / bw; bx * bw < q->x1; bx++) {
+            const uint64_t block =
+                (sample * p->down + (uint64_t)by) * p->across + (uint64_t)bx;
+            const int64_t y0 = tgi_max(q->y0, by * bh), y1 = tgi_min(q->y1, (by + 1) * bh);
+            const int64_t x0 = tgi_max(q->x0, bx * bw), x1 = tgi_min(q->x1, (bx + 1) * bw);
+            TGI_TRY(raw ? copy_raw(s, l, q, block, y0, y1, x0, x1, err)
+                        : copy_decoded(s, l, q, block, y0, y1, x0, x1, err));
+        }
+    return TG_OK;
+}
+
+static tg_status tiff_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
+                           int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
+                           size_t row_pitch, size_t sample_pitch, tgi_err *err)
+{
+    tiff_source *s = (tiff_source *)base;
+    const tg_image_info *i = &s->info;
+    if (thread < 0 || thread >= s->n_lanes || plane < 0 || plane >= i->n_planes || s0 < 0 ||
+        s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
+        return tgi_fail(err, TG_E_ARG, "a box outside the image: plane %lld, rows %lld:%lld, "
+                        "columns %lld:%lld", (long long)plane, (long long)y0, (long long)y1,
+                        (long long)x0, (long long)x1);
+    if (s0 >= s1 || y0 >= y1 || x0 >= x1)
+        return TG_OK;
+    lane *l = &s->lanes[thread];
+    const request q = {plane, s0, s1, y0, y1, x0, x1, dst, row_pitch, sample_pitch};
+    if (s->mapped)
+        TGI_TRY(tgi_rfile_check(&s->file.f, err));
+    if (!s->index.page.planar)
+        return read_blocks(s, l, &q, 0, err);
+    for (int k = s0; k < s1; k++)
+        TGI_TRY(read_blocks(s, l, &q, (uint64_t)k, err));
+    return TG_OK;
+}
+
+/* ---- open ---- */
+
+/* Compressed bytes that a block may need: no codec here grows data by more than half (LZW: 12
+ * bits for 8) but for constant parts; bytes beyond are padding. */
+static size_t packed_bound(const tgi_tiff_page *p)
+{
+    return tgi_sat_add(tgi_sat_add(p->block_bytes, p->block_bytes / 2), 4096);
+}
+
+static tg_status lane_open(tiff_source *s, lane *l, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const bool packed = p->compression != TGI_TIFF_NONE;
+    const size_t read_cap = packed && s->max_packed > READ_WINDOW ? s->max_packed : READ_WINDOW;
+    const size_t cap = s->mapped ? MAP_WINDOW : read_cap;
+    TGI_TRY(tgi_window_init(&l->offsets, false, LOOKUP_WINDOW, err));
+    TGI_TRY(tgi_window_init(&l->counts, false, LOOKUP_WINDOW, err));
+    TGI_TRY(tgi_window_init(&l->data, s->mapped, cap, err));
+    s->bytes += 2 * LOOKUP_WINDOW + (s->mapped ? 0 : cap);
+    if (!packed)
+        return TG_OK;
+    l->cache = tgi_malloc(TGI_TAG_IO, s->n_slots * p->block_bytes);
+    l->slots = tgi_malloc(TGI_TAG_IO, s->n_slots * sizeof *l->slots);
+    l->tmp = tgi_malloc(TGI_TAG_IO, p->row_bytes);
+    if (!l->cache || !l->slots || !l->tmp)
+        return tgi_fail(err, TG_E_NOMEM, "%zu bytes for decoded tiles",
+                        s->n_slots * p->block_bytes);
+    for (size_t i = 0; i < s->n_slots; i++)
+        l->slots[i] = (slot){0, UINT64_MAX};
+    TGI_TRY(tgi_unpack_open(p->compression, &l->unpack, err));
+    s->bytes += s->n_slots * (p->block_bytes + sizeof *l->slots) + p->row_bytes +
+                tgi_unpack_bytes(l->unpack);
+    return TG_OK;
+}
+
+/* How many slots per lane the budget allows; refuses before anything is allocated. */
+static tg_status size_caches(tiff_source *s, size_t budget, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    if (p->compression == TGI_TIFF_NONE)
+        return TG_OK;
+    s->max_packed = packed_bound(p);
+    const size_t per_lane = budget / (size_t)s->n_lanes;
+    size_t fixed = tgi_sat_add(p->row_bytes, 1 << 18); /* decoder state: zstd's is the largest */
+    if (!s->mapped)
+        fixed = tgi_sat_add(fixed, (size_t)tgi_max(READ_WINDOW, (int64_t)s->max_packed));
+    const size_t one = tgi_sat_add(fixed, p->block_bytes);
+    if (one > per_lane)
+        return tgi_fail(err, TG_E_BUDGET, "one %s of %llu x %llu pixels needs %zu bytes to "
+                        "decode for each of %d readers, %zu are allowed",
+                        p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
+                        (unsigned long long)p->block_h, one, s->n_lanes, budget);
+    const uint64_t row = p->across * (p->planar ? p->samples : 1);
+    const size_t fit = (per_lane - fixed) / (p->block_bytes + sizeof(slot));
+    s->n_slots = fit < 1 ? 1 : fit < row ? fit : (size_t)row;
+    return TG_OK;
+}
+
+static void fill_info(tiff_source *s)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    tg_image_info *i = &s->info;
+    i->format = "tiff";
+    if (!i->flavor[0] && s->file.bigtiff)
+        snprintf(i->flavor, sizeof i->flavor, "bigtiff");
+    i->dtype = p->dtype;
+    i->compression = tgi_tiff_compression_name(p->compression);
+    i->predictor = (int)p->predictor;
+    i->planar_samples = p->planar && p->samples > 1;
+    i->tiled = p->tiled;
+    i->block_h = (int64_t)p->block_h;
+    i->block_w = (int64_t)p->block_w;
+    i->big_endian = s->file.big_endian;
+    i->bigtiff = s->file.bigtiff;
+    i->height = (int64_t)p->height;
+    i->width = (int64_t)p->width;
+    i->samples = (int)p->samples;
+    i->n_levels = s->index.n_levels;
+    memcpy(i->level_h, s->index.level_h, sizeof i->level_h);
+    memcpy(i->level_w, s->index.level_w, sizeof i->level_w);
+    i->file_bytes = s->file.f.size;
+    i->mappable = p->compression == TGI_TIFF_NONE;
+}
+
+/* A level's pixels are larger by as much as it is smaller. */
+static void scale_physical(tiff_source *s)
+{
+    tg_image_meta *m = &s->info.meta;
+    const tgi_tiff_page *f = &s->index.first, *p = &s->index.page;
+    const double by[2] = {(double)f->height / (double)p->height,
+                          (double)f->width / (double)p->width};
+    for (int i = 0; i < 2; i++) {
+        m->physical[i + 1] *= by[i];
+        m->resolution[i] /= by[i];
+    }
+}
+
+static tg_status open_index(tiff_source *s, const char *path, const tg_open_opts *o,
+                            size_t budget, tgi_err *err)
+{
+    tgi_tiff_page *first = &s->index.first;
+    tg_image_meta *m = &s->info.meta;
+    const char *slash = strrchr(path, '/');
+    TGI_TRY(tgi_window_init(&s->file.win, false, META_WINDOW, err));
+    TGI_TRY(tgi_tiff_header(&s->file, err));
+    TGI_TRY(tgi_tiff_page_parse(&s->file, s->file.first_ifd, first, err));
+    TGI_TRY(tgi_tiff_page_layout(first, s->file.f.size, err));
+    TGI_TRY(tgi_tiff_text(&s->file, &first->description, TEXT_CAP, &m->description, err));
+    TGI_TRY(tgi_tiff_text(&s->file, &first->software, 4096, &m->software, err));
+    m->resolution_unit = first->resolution[1] > 0 ? (int)first->resolution_unit : 0;
+    memcpy(m->resolution, first->resolution, sizeof m->resolution);
+    if (m->resolution[1] > 0 && !m->resolution_unit)
+        m->resolution_unit = 2; /* the default of the tag: inch */
+    const tgi_tiff_index_opts io = {
+        .level = o->level,
+        .subifd_planes = tgi_tiff_flavor_of(m->description) == TGI_TIFF_PLAIN,
+        .max_bytes = budget,
+    };
+    TGI_TRY(tgi_tiff_index_build(&s->file, &io, &s->index, err));
+    TGI_TRY(tgi_tiff_series_resolve(&s->file, &s->index, m->description,
+                                    slash ? slash + 1 : path, o->level, &s->info, &s->series,
+                                    err));
+    fill_info(s);
+    scale_physical(s);
+    return o->axes ? tgi_image_relabel(&s->info, o->axes, err) : TG_OK;
+}
+
+static tg_status open_lanes(tiff_source *s, size_t budget, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    s->swap = s->file.big_endian != TGI_HOST_BIG && p->sample_bytes > 1;
+    TGI_TRY(size_caches(s, budget, err));
+    s->lanes = tgi_calloc(TGI_TAG_IO, (size_t)s->n_lanes, sizeof *s->lanes);
+    if (!s->lanes)
+        return tgi_fail(err, TG_E_NOMEM, "%d readers", s->n_lanes);
+    s->bytes = sizeof *s + META_WINDOW + (size_t)s->n_lanes * sizeof *s->lanes +
+               (size_t)s->index.cap * (sizeof *s->index.refs + sizeof *s->index.chain) +
+               (s->series.rank ? (size_t)s->info.n_planes * sizeof *s->series.rank : 0) +
+               (s->info.meta.description ? strlen(s->info.meta.description) : 0);
+    for (int i = 0; i < s->n_lanes; i++)
+        TGI_TRY(lane_open(s, &s->lanes[i], err));
+    return check_blocks(s, err);
+}
+
+static void tiff_close(tg_source **base)
+{
+    tiff_source *s = (tiff_source *)*base;
+    if (!s)
+        return;
+    for (int i = 0; s->lanes && i < s->n_lanes; i++) {
+        lane *l = &s->lanes[i];
+        tgi_window_free(&l->data);
+        tgi_window_free(&l->offsets);
+        tgi_window_free(&l->counts);
+        tgi_unpack_close(&l->unpack);
+        tgi_free(l->cache);
+        tgi_free(l->slots);
+        tgi_free(l->tmp);
+    }
+    tgi_free(s->lanes);
+    tgi_free(s->series.rank);
+    tgi_tiff_index_free(&s->index);
+    tgi_image_meta_free(&s->info.meta);
+    tgi_window_free(&s->file.win);
+    tgi_rfile_close(&s->file.f);
+    tgi_free(s);
+    *base = NULL;
+}
+
+static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **out,
+                           tgi_err *err)
+{
+    const size_t budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET;
+    tiff_source *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
+    if (!s)
+        return tgi_fail(err, TG_E_NOMEM, "a TIFF reader");
+    s->base.ops = &tgi_tiff_source_ops;
+    s->file.f.fd = -1;
+    s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);
+    tg_status st = tgi_rfile_open(path, &s->file.f, err);
+    if (st == TG_OK) {
+        s->mapped = o->io == TG_IO_MAP ||
+                    (o->io == TG_IO_AUTO && !tgi_rfile_is_remote(&s->file.f));
+        st = open_index(s, path, o, budget, err);
+    }
+    if (st == TG_OK)
+        st = open_lanes(s, budget, err);
+    if (st != TG_OK) {
+        tg_source *base = &s->base;
+        tiff_close(&base);
+        return st;
+    }
+    *out = &s->base;
+    return TG_OK;
+}
+
+static const tg_image_info *tiff_info(const tg_source *s)
+{
+    return &((const tiff_source *)s)->info;
+}
+
+static size_t tiff_codec_bytes(const tg_source *s)
+{
+    return ((const tiff_source *)s)->bytes;
+}
+
+static int tiff_probe(const uint8_t *head, size_t n, const char *path)
+{
+    (void)path;
+    return tgi_tiff_probe(head, n);
+}
+
+const tg_source_ops tgi_tiff_source_ops = {
+    .format = "tiff",
+    .probe = tiff_probe,
+    .open = tiff_open,
+    .info = tiff_info,
+    .read = tiff_read,
+    .close = tiff_close,
+    .codec_bytes = tiff_codec_bytes,
+};

@@ -1,0 +1,413 @@
+/* tiff_series.c - axes of a TIFF, by who wrote it.
+ *
+ *   OME-TIFF   DimensionOrder and the TiffData map say which directory is which z,c,t;
+ *   ImageJ     images, channels, slices, frames; hyperstacks beyond 4 GiB have one directory and
+ *              all planes behind it, which the file's size must prove;
+ *   shaped     tifffile's {"shape": [...]}: leading axes are Q unless it names them;
+ *   plain      pages of equal size: axis I.
+ *
+ * One rule for all: the planes that the metadata claims are all in the file, or opening fails.
+ * Plane 0 alone is never passed off as the stack.
+ * Source: OME-TIFF specification; ImageJ ij/io/TiffDecoder and FileInfo; axes letters as in
+ * tifffile. */
+#include "io/tiff_series.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "io/imagej.h"
+#include "io/ome_xml.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define UNSET UINT32_MAX
+
+typedef struct job {
+    tgi_tiff_file *t;
+    const tgi_tiff_index *x;
+    const char *text, *file_name;
+    int level;
+    tg_image_info *info;
+    tgi_tiff_series *out;
+    tgi_err *err;
+} job;
+
+tgi_tiff_flavor tgi_tiff_flavor_of(const char *description)
+{
+    tgi_shaped shaped;
+    if (!description)
+        return TGI_TIFF_PLAIN;
+    if (strncmp(description, "ImageJ=", 7) == 0)
+        return TGI_TIFF_IMAGEJ;
+    if (tgi_ome_probe(description))
+        return TGI_TIFF_OME;
+    return tgi_shaped_parse(description, &shaped) ? TGI_TIFF_SHAPED : TGI_TIFF_PLAIN;
+}
+
+static void add_axis(tg_image_info *info, char letter, int64_t n)
+{
+    info->axes[info->n_axes] = letter;
+    info->shape[info->n_axes++] = n;
+}
+
+/* Y and X, and S where the page keeps it. */
+static void add_page_axes(const job *j)
+{
+    const tgi_tiff_page *p = &j->x->page;
+    if (p->samples > 1 && p->planar)
+        add_axis(j->info, 'S', p->samples);
+    add_axis(j->info, 'Y', (int64_t)p->height);
+    add_axis(j->info, 'X', (int64_t)p->width);
+    if (p->samples > 1 && !p->planar)
+        add_axis(j->info, 'S', p->samples);
+}
+
+static void set_flavor(const job *j, const char *name)
+{
+    snprintf(j->info->flavor, sizeof j->info->flavor, "%s", name);
+}
+
+/* True when the strips of the first page follow each other and `n` planes fit behind them. */
+static tg_status prove_contiguous(const job *j, int64_t n, bool *yes)
+{
+    const tgi_tiff_page *p = &j->x->page;
+    tgi_tiff_array offsets, counts;
+    size_t bytes;
+    *yes = false;
+    if (p->compression != TGI_TIFF_NONE || p->tiled || j->level != 0 || !j->x->n_refs)
+        return TG_OK;
+    tgi_tiff_ref_arrays(j->x, 0, &offsets, &counts);
+    uint64_t next = 0;
+    for (uint64_t i = 0; i < p->n_blocks; i++) {
+        uint64_t at;
+        TGI_TRY(tgi_tiff_value(j->t, &j->t->win, &offsets, i, &at, j->err));
+        if (i == 0)
+            j->out->base = at;
+        else if (at != next)
+            return TG_OK;
+        const uint64_t row = i % p->down * p->block_h;
+        const uint64_t rows = row + p->block_h > p->height ? p->height - row : p->block_h;
+        next = at + rows * p->row_bytes;
+    }
+    *yes = tgi_mul_ok((size_t)n, p->plane_bytes, &bytes) && j->out->base <= j->t->f.size &&
+           bytes <= j->t->f.size - j->out->base;
+    return TG_OK;
+}
+
+/* `n` planes as pages or behind the only page; otherwise the error that names the lack. */
+static tg_status claim_planes(const job *j, int64_t n, const char *who)
+{
+    bool contiguous = false;
+    if ((uint64_t)n <= j->x->n_refs)
+        return TG_OK;
+    TGI_TRY(prove_contiguous(j, n, &contiguous));
+    if (!contiguous)
+        return tgi_fail(j->err, TG_E_FORMAT,
+                        "%s says %lld planes, but the file holds %llu of this size: it is "
+                        "incomplete or its metadata are wrong",
+                        who, (long long)n, (unsigned long long)j->x->n_refs);
+    j->out->contiguous = true;
+    return TG_OK;
+}
+
+static tg_status resolve_plain(const job *j)
+{
+    if (j->x->n_refs > 1)
+        add_axis(j->info, 'I', (int64_t)j->x->n_refs);
+    add_page_axes(j);
+    return TG_OK;
+}
+
+/* ---- ImageJ ---- */
+
+static void imagej_meta(const job *j, const tgi_imagej *ij)
+{
+    tg_image_meta *m = &j->info->meta;
+    m->time_increment = ij->interval;
+    if (!ij->unit[0])
+        return;
+    for (int i = 0; i < 3; i++) {
+        const double r = i == 0 ? 0 : m->resolution[i - 1];
+        m->physical[i] = i == 0 ? ij->spacing : r > 0 ? 1 / r : 0;
+        if (m->physical[i] > 0)
+            memcpy(m->unit[i], ij->unit, sizeof m->unit[i]);
+    }
+}
+
+/* Slowest axis first, for the order in which ImageJ says the planes run, fastest first. */
+static const char *imagej_axes(const char *order)
+{
+    static const char *const known[][2] = {{"ctz", "ZTC"}, {"zct", "TCZ"}, {"ztc", "CTZ"},
+                                           {"tcz", "ZCT"}, {"tzc", "CZT"}};
+    if (strncmp(order, "xy", 2) == 0)
+        order += 2;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strncmp(order, known[i][0], 3) == 0)
+            return known[i][1];
+    return "TZC";
+}
+
+static tg_status resolve_imagej(const job *j)
+{
+    tgi_imagej ij;
+    size_t product;
+    tgi_imagej_parse(j->text, &ij);
+    set_flavor(j, "imagej");
+    imagej_meta(j, &ij);
+    const int64_t n = ij.images ? ij.images : (int64_t)j->x->n_refs;
+    const int64_t c = tgi_max(ij.channels, 1), z = tgi_max(ij.slices, 1);
+    const int64_t t = tgi_max(ij.frames, 1);
+    TGI_TRY(claim_planes(j, n, "ImageJ"));
+    const bool fits = tgi_mul_ok((size_t)c, (size_t)z, &product) &&
+                      tgi_mul_ok(product, (size_t)t, &product) && product <= (size_t)n &&
+                      (size_t)n % product == 0;
+    if (!fits || (uint64_t)n < j->x->n_refs) { /* metadata of another file: pages decide */
+        const int64_t pages = tgi_max(n, (int64_t)j->x->n_refs);
+        if (pages > 1)
+            add_axis(j->info, 'I', pages);
+        add_page_axes(j);
+        return TG_OK;
+    }
+    if ((size_t)n / product > 1)
+        add_axis(j->info, 'I', n / (int64_t)product);
+    for (const char *a = imagej_axes(ij.order); *a; a++) {
+        const int64_t stated = *a == 'T' ? ij.frames : *a == 'Z' ? ij.slices : ij.channels;
+        if (stated)
+            add_axis(j->info, *a, stated);
+    }
+    add_page_axes(j);
+    return TG_OK;
+}
+
+/* ---- tifffile's shape ---- */
+
+static tg_status resolve_shaped(const job *j)
+{
+    const tgi_tiff_page *p = &j->x->first;
+    tgi_shaped s;
+    int64_t tail[3], planes = 1;
+    int n_tail = 0;
+    tgi_shaped_parse(j->text, &s);
+    set_flavor(j, "shaped");
+    if (p->samples > 1 && p->planar)
+        tail[n_tail++] = p->samples;
+    tail[n_tail++] = (int64_t)p->height;
+    tail[n_tail++] = (int64_t)p->width;
+    if (p->samples > 1 && !p->planar)
+        tail[n_tail++] = p->samples;
+    const int lead = s.n - n_tail;
+    bool fits = lead >= 0 && lead + n_tail <= TG_IMAGE_MAX_AXES;
+    for (int i = 0; fits && i < n_tail; i++)
+        fits = s.shape[lead + i] == tail[i];
+    for (int i = 0; fits && i < lead; i++)
+        fits = tgi_mul64_ok(planes, s.shape[i], &planes);
+    if (!fits) /* a shape that does not end in the page's: the pages decide */
+        return resolve_plain(j);
+    TGI_TRY(claim_planes(j, planes, "the shape in ImageDescription"));
+    for (int i = 0; i < lead; i++) {
+        const char a = s.axes[0] ? s.axes[i] : 'Q';
+        add_axis(j->info, a == 'Y' || a == 'X' || a == 'S' ? 'Q' : a, s.shape[i]);
+    }
+    add_page_axes(j);
+    if ((uint64_t)planes < j->x->n_refs)
+        j->info->n_series++; /* pages that a later description claims */
+    return TG_OK;
+}
+
+/* ---- OME ---- */
+
+typedef struct ome_grid {
+    int64_t n[3], stride[3]; /* z, c, t: sizes and plane strides */
+    int64_t total, spp;
+} ome_grid;
+
+static int axis_of(char letter)
+{
+    return letter == 'Z' ? 0 : letter == 'C' ? 1 : letter == 'T' ? 2 : -1;
+}
+
+static tg_status ome_sizes(const job *j, const tgi_ome *o, ome_grid *g)
+{
+    static const char letters[] = "ZCT";
+    const tgi_tiff_page *p = &j->x->first;
+    const int64_t spp = p->samples;
+    int seen = 0;
+    if (o->size_x != (int64_t)p->width || o->size_y != (int64_t)p->height)
+        return tgi_fail(j->err, TG_E_FORMAT, "OME-XML says %lld x %lld pixels, page 0 has %llu x "
+                        "%llu", (long long)o->size_x, (long long)o->size_y,
+                        (unsigned long long)p->width, (unsigned long long)p->height);
+    if (o->size_z < 1 || o->size_t_ < 1 || o->size_c < 1 || o->size_c % spp)
+        return tgi_fail(j->err, TG_E_FORMAT, "OME-XML says SizeZ %lld, SizeC %lld, SizeT %lld "
+                        "with %lld samples per pixel", (long long)o->size_z,
+                        (long long)o->size_c, (long long)o->size_t_, (long long)spp);
+    g->n[0] = o->size_z;
+    g->n[1] = o->size_c / spp;
+    g->n[2] = o->size_t_;
+    g->spp = spp;
+    g->total = 1;
+    for (int i = 2; i < 5; i++) {
+        const int a = strncmp(o->order, "XY", 2) == 0 ? axis_of(o->order[i]) : -1;
+        if (a < 0 || (seen & 1 << a))
+            return tgi_fail(j->err, TG_E_FORMAT, "OME-XML DimensionOrder \"%s\"", o->order);
+        seen |= 1 << a;
+        g->stride[a] = g->total;
+        if (!tgi_mul64_ok(g->total, g->n[a], &g->total))
+            return tgi_fail(j->err, TG_E_FORMAT, "OME-XML describes too many planes");
+    }
+    for (int i = 4; i >= 2; i--)
+        add_axis(j->info, letters[axis_of(o->order[i])], g->n[axis_of(o->order[i])]);
+    add_page_axes(j);
+    return TG_OK;
+}
+
+/* Directory number of the main chain -> place among the refs, or UNSET. */
+static uint32_t rank_of(const tgi_tiff_index *x, int64_t ifd)
+{
+    uint64_t lo = 0, hi = x->n_refs;
+    while (lo < hi) {
+        const uint64_t mid = lo + (hi - lo) / 2;
+        if (x->chain[mid] < ifd)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < x->n_refs && x->chain[lo] == ifd ? (uint32_t)lo : UNSET;
+}
+
+static tg_status place_block(const job *j, const ome_grid *g, const tgi_ome_block *b,
+                             uint32_t *rank, int64_t *placed)
+{
+    const int64_t c = g->spp > 1 && g->n[1] > 1 ? b->c / g->spp : b->c;
+    const int64_t count = b->count >= 0 ? b->count : b->ifd < 0 ? g->total : 1;
+    const int64_t ifd = b->ifd < 0 ? 0 : b->ifd;
+    if (b->z >= g->n[0] || c >= g->n[1] || b->t >= g->n[2])
+        return tgi_fail(j->err, TG_E_FORMAT, "OME-XML TiffData at z=%lld c=%lld t=%lld lies "
+                        "outside the image", (long long)b->z, (long long)b->c, (long long)b->t);
+    const int64_t from = b->z * g->stride[0] + c * g->stride[1] + b->t * g->stride[2];
+    const int64_t n = tgi_min(count, g->total - from);
+    *placed += n;
+    if (*placed > 2 * g->total)
+        return tgi_fail(j->err, TG_E_FORMAT, "OME-XML TiffData places planes more than once");
+    for (int64_t k = 0; k < n; k++) {
+        if (b->elsewhere)
+            return tgi_fail(j->err, TG_E_UNSUPPORTED, "a multi-file OME-TIFF: plane %lld is in "
+                            "another file; this is not supported yet", (long long)(from + k));
+        const uint32_t r = rank_of(j->x, ifd + k);
+        if (r == UNSET)
+            return tgi_fail(j->err, TG_E_FORMAT, "OME-XML puts plane %lld into directory %lld, "
+                            "which the file of %llu lacks or is of another size",
+                            (long long)(from + k), (long long)(ifd + k),
+                            (unsigned long long)j->x->n_chain);
+        rank[from + k] = r;
+    }
+    return TG_OK;
+}
+
+static tg_status ome_map(const job *j, const tgi_ome *o, const ome_grid *g)
+{
+    int64_t placed = 0;
+    bool elsewhere = false, identity = true;
+    for (size_t i = 0; i < o->n_blocks; i++)
+        elsewhere |= o->blocks[i].elsewhere;
+    if ((uint64_t)g->total > j->x->n_refs) /* also bounds the allocation below */
+        return tgi_fail(j->err, elsewhere ? TG_E_UNSUPPORTED : TG_E_FORMAT,
+                        elsewhere ? "a multi-file OME-TIFF: %lld planes, %llu of them in this "
+                                    "file; this is not supported yet"
+                                  : "OME-XML describes %lld planes, but the file holds %llu",
+                        (long long)g->total, (unsigned long long)j->x->n_refs);
+    uint32_t *rank = tgi_malloc(TGI_TAG_IO, (size_t)g->total * sizeof *rank);
+    if (!rank)
+        return tgi_fail(j->err, TG_E_NOMEM, "the order of %lld planes", (long long)g->total);
+    j->out->rank = rank;
+    memset(rank, 0xff, (size_t)g->total * sizeof *rank);
+    const tgi_ome_block all = {.ifd = 0, .count = g->total};
+    for (size_t i = 0; i < o->n_blocks; i++)
+        TGI_TRY(place_block(j, g, &o->blocks[i], rank, &placed));
+    if (!o->n_blocks)
+        TGI_TRY(place_block(j, g, &all, rank, &placed));
+    for (int64_t p = 0; p < g->total; p++) {
+        if (rank[p] == UNSET)
+            return tgi_fail(j->err, TG_E_FORMAT, "OME-XML: no TiffData for plane %lld of %lld",
+                            (long long)p, (long long)g->total);
+        identity &= rank[p] == (uint32_t)p;
+    }
+    if (identity) {
+        tgi_free(rank);
+        j->out->rank = NULL;
+    }
+    return TG_OK;
+}
+
+/* Names move from the parse to the metadata. */
+static tg_status ome_meta(const job *j, tgi_ome *o)
+{
+    tg_image_meta *m = &j->info->meta;
+    memcpy(m->physical, o->physical, sizeof m->physical);
+    memcpy(m->unit, o->unit, sizeof m->unit);
+    m->time_increment = o->time_increment;
+    if (!o->n_channels)
+        return TG_OK;
+    const size_t n = (size_t)o->n_channels;
+    m->channel_name = tgi_calloc(TGI_TAG_IO, n, sizeof *m->channel_name);
+    m->channel_color = tgi_calloc(TGI_TAG_IO, n, sizeof *m->channel_color);
+    if (!m->channel_name || !m->channel_color)
+        return tgi_fail(j->err, TG_E_NOMEM, "channel names");
+    m->n_channels = o->n_channels;
+    for (size_t i = 0; i < n; i++) {
+        m->channel_name[i] = o->channels[i].name;
+        m->channel_color[i] = o->channels[i].color;
+        o->channels[i].name = NULL;
+    }
+    return TG_OK;
+}
+
+static tg_status resolve_ome(const job *j)
+{
+    tgi_ome o;
+    ome_grid g = {0};
+    set_flavor(j, "ome");
+    TGI_TRY(tgi_ome_parse(j->text, strlen(j->text), j->file_name, &o, j->err));
+    tg_status st;
+    if (o.binary_only)
+        st = tgi_fail(j->err, TG_E_UNSUPPORTED, "a multi-file OME-TIFF: its metadata are in "
+                      "\"%s\"; this is not supported yet", o.metadata_file);
+    else if ((st = ome_sizes(j, &o, &g)) == TG_OK && (st = ome_map(j, &o, &g)) == TG_OK)
+        st = ome_meta(j, &o);
+    j->info->n_series = (int)tgi_max(j->info->n_series, o.n_images);
+    tgi_ome_free(&o);
+    return st;
+}
+
+tg_status tgi_tiff_series_resolve(tgi_tiff_file *t, const tgi_tiff_index *x,
+                                  const char *description, const char *file_name, int level,
+                                  tg_image_info *info, tgi_tiff_series *out, tgi_err *err)
+{
+    const job j = {t, x, description, file_name, level, info, out, err};
+    tg_status st;
+    *out = (tgi_tiff_series){0};
+    info->n_series = x->n_series;
+    switch (tgi_tiff_flavor_of(description)) {
+    case TGI_TIFF_OME:
+        st = resolve_ome(&j);
+        break;
+    case TGI_TIFF_IMAGEJ:
+        st = resolve_imagej(&j);
+        break;
+    case TGI_TIFF_SHAPED:
+        st = resolve_shaped(&j);
+        break;
+    default:
+        st = resolve_plain(&j);
+        break;
+    }
+    if (st != TG_OK) {
+        tgi_free(out->rank);
+        out->rank = NULL;
+        return st;
+    }
+    info->n_planes = 1;
+    for (int i = 0; i < info->n_axes; i++)
+        if (!strchr("YXS", info->axes[i]))
+            info->n_planes *= info->shape[i]; /* <= planes shown to be in the file */
+    return TG_OK;
+}
