@@ -127,6 +127,20 @@ void tg_opts_free(tg_opts **o)
     *o = NULL;
 }
 
+tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
+{
+    for (int i = 0; i < TGI_OPT_COUNT; i++)
+        if (from->value[i] && !(to->value[i] = tgi_strdup(TGI_TAG_MISC, from->value[i])))
+            return tgi_fail(err, TG_E_NOMEM, "no memory for an option");
+    if (from->n_tensor == 0)
+        return TG_OK;
+    to->tensor = tgi_calloc(TGI_TAG_MISC, (size_t)from->n_tensor, sizeof *to->tensor);
+    for (int i = 0; to->tensor && i < from->n_tensor; i++, to->n_tensor++)
+        if (!(to->tensor[i] = tgi_strdup(TGI_TAG_MISC, from->tensor[i])))
+            return tgi_fail(err, TG_E_NOMEM, "no memory for an option");
+    return to->tensor ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for the options");
+}
+
 static tg_status parse_switch(const char *text, bool *on, tgi_err *err)
 {
     static const char words[] = "true|yes|on|1|false|no|off|0";

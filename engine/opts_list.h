@@ -63,7 +63,7 @@ TG_OPT(
 TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
        "keep the size the network gives (default for .npy)")
 TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
-       "compute with the reference kernels only: slow, the definition of the result")
+       "direct convolution only: no transform that trades a little accuracy for speed")
 TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_JOB_ " copy", RULE_THREADS, 1, 1024, NULL, 1,
        "compute threads; auto is one per processor this process may use")
 TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_JOB_, RULE_CHOICE, 0, 0,

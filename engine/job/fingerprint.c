@@ -1,0 +1,146 @@
+#include "engine/job/fingerprint.h"
+
+#include "engine/base/mem.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* FNV-1a, 64 bits: identity of files among honest users, not a defence against forgery. */
+static uint64_t hash_bytes(uint64_t h, const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ p[i]) * 1099511628211ull;
+    return h;
+}
+
+/* Size, time of change and a hash: of the whole file up to `limit` bytes, else of its two ends. */
+static tg_status identify(const char *path, off_t limit, char *buf, size_t cap, tgi_err *err)
+{
+    unsigned char block[16384];
+    struct stat st;
+    uint64_t h = 14695981039346656037ull;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return tgi_fail(err, TG_E_NOT_FOUND, "%s: cannot be opened", path);
+    }
+    const off_t part = st.st_size <= limit ? st.st_size : limit / 2;
+    for (off_t at = 0; at < st.st_size;) {
+        const ssize_t n = pread(fd, block, sizeof block, at);
+        if (n <= 0)
+            break;
+        h = hash_bytes(h, block, (size_t)n);
+        at += n;
+        if (at >= part && at < st.st_size - part)
+            at = st.st_size - part; /* the middle of a huge image is left out */
+    }
+    close(fd);
+    snprintf(buf, cap, "%lld bytes, mtime %lld.%09ld, hash %016llx", (long long)st.st_size,
+             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (unsigned long long)h);
+    return TG_OK;
+}
+
+typedef struct text {
+    char *p;
+    size_t n, cap;
+} text;
+
+static void add(text *t, const char *fmt, ...) TGI_PRINTF(2, 3);
+static void add(text *t, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const int w = vsnprintf(t->p + t->n, t->cap - t->n, fmt, ap);
+    va_end(ap);
+    if (w > 0)
+        t->n = t->n + (size_t)w < t->cap ? t->n + (size_t)w : t->cap - 1;
+}
+
+tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
+{
+    char input[128], model[128], codec[64];
+    const tg_plan_part *p = &job->plan;
+    const tg_tiling *t = &p->choice.tiling;
+    const tg_mapping *m = &job->map;
+    TGI_TRY(identify(job->set.input, 32768, input, sizeof input, err));
+    TGI_TRY(identify(job->set.model, (off_t)1 << 30, model, sizeof model, err));
+    char *net = tgi_net_text(p->net);
+    text s = {.cap = 4096 + (net ? strlen(net) : 0)};
+    s.p = tgi_malloc(TGI_TAG_JOURNAL, s.cap);
+    if (!net || !s.p) {
+        tgi_free(net);
+        tgi_free(s.p);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
+    }
+    add(&s, "tegula=%s\nisa=%s\ninput=%s\nmodel=%s\nkernels=%s\n", TG_VERSION_STRING,
+        job->set.backend->name, input, model, net);
+    add(&s, "region=%lld,%lld,%lld+%lldx%lldx%lld pad=%d items=%lld\n", (long long)m->origin[0],
+        (long long)m->origin[1], (long long)m->origin[2], (long long)m->extent[0],
+        (long long)m->extent[1], (long long)m->extent[2], (int)m->pad, (long long)m->n_items);
+    add(&s, "planes=%s\nlevel=%lld\n",
+        tgi_opts_str(job->opts, TGI_OPT_PLANES) ? tgi_opts_str(job->opts, TGI_OPT_PLANES) : "all",
+        (long long)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0));
+    add(&s, "normalize=%s invert=%d\ndtype=%s\n", job->set.normalize_text, job->set.invert,
+        tgi_dtype_name(job->set.dtype));
+    add(&s, "codec=%s\n", tgi_tile_codec_text(p->layout, codec, sizeof codec));
+    add(&s, "plan=%lld,%lld,%lld,%lld,%lld,%lld\n", (long long)t->cut[0], (long long)t->cut[1],
+        (long long)t->cut[2], (long long)t->band, (long long)p->tile_h, (long long)p->tile_w);
+    tgi_free(net);
+    *out = s.p;
+    return TG_OK;
+}
+
+/* The line that begins with `key=`; NULL if there is none. */
+static const char *find_line(const char *text, size_t n, const char *key, size_t *len)
+{
+    const size_t k = strlen(key);
+    for (const char *line = text, *end = text + n; line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        const size_t l = (size_t)((stop ? stop : end) - line);
+        if (l > k && line[k] == '=' && memcmp(line, key, k) == 0) {
+            *len = l - k - 1;
+            return line + k + 1;
+        }
+        line += l + 1;
+    }
+    return NULL;
+}
+
+int tgi_fingerprint_get(const char *stored, size_t n, const char *key, char *buf, size_t cap)
+{
+    size_t len;
+    const char *v = find_line(stored, n, key, &len);
+    if (!v || len >= cap)
+        return 0;
+    memcpy(buf, v, len);
+    buf[len] = 0;
+    return 1;
+}
+
+tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours, tgi_err *err)
+{
+    for (const char *line = ours; *line;) {
+        const char *stop = strchr(line, '\n'), *eq = strchr(line, '=');
+        char key[32];
+        size_t len = 0;
+        if (!stop || !eq || (size_t)(eq - line) >= sizeof key)
+            break;
+        snprintf(key, sizeof key, "%.*s", (int)(eq - line), line);
+        const size_t want = (size_t)(stop - eq - 1);
+        const char *v = find_line(stored, n, key, &len);
+        if (strncmp(key, "plan", sizeof key) != 0 &&
+            (!v || len != want || memcmp(v, eq + 1, want) != 0))
+            return tgi_fail(err, TG_E_CHANGED,
+                            "the interrupted output was made with another %s (%.*s, now %.*s): "
+                            "restore it, or give -y and remove OUT.journal to start over",
+                            key, (int)(len < 120 ? len : 120), v ? v : "",
+                            (int)(want < 120 ? want : 120), eq + 1);
+        line = stop + 1;
+    }
+    return TG_OK;
+}

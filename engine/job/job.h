@@ -1,0 +1,102 @@
+/* job.h - what a job knows, phase by phase. Each phase fills its own part and reads the earlier
+ * ones as they are: open (files, network, mapping) -> plan (tiling, bytes) -> run. */
+#ifndef TGI_JOB_H
+#define TGI_JOB_H
+
+#include "engine/base/json.h"
+#include "engine/base/status.h"
+#include "engine/ctx.h"
+#include "engine/opts.h"
+#include "engine/plan/choose.h"
+#include "engine/plan/mapping.h"
+#include "engine/run/stats.h"
+#include "io/image.h"
+#include "io/sink.h"
+
+#define TG_MAX_PLAN_LINES 16
+
+/* The model's descriptor: what it expects and gives. Absent: all zero. */
+typedef struct tg_descriptor {
+    int present;
+    char name[64], version[32], license[64];
+    char normalize[96];  /* spec as for --normalize, or "" */
+    int denormalize;     /* the output is on the input's scale: map it back */
+} tg_descriptor;
+
+/* Open: what was asked, resolved. Constant afterwards. */
+typedef struct tg_settings {
+    char *model, *input, *output;
+    int threads;
+    const tg_backend *backend;
+    tg_descriptor descriptor;
+    tgi_normalize_spec normalize;
+    char normalize_text[96];
+    int normalize_given;
+    int invert;          /* the output is mapped back by the inverse of the normalisation */
+    tg_dtype dtype;      /* of the output */
+    tgi_compress_spec compress;
+    tgi_tile_spec tile;
+    tg_pad_mode pad;
+    tg_io_mode io;
+    int overwrite, exact, verbose;
+    int tensor;          /* the input is an array fed as it is */
+} tg_settings;
+
+/* Bytes of a run, block by block: what the plan promises and the reservation holds. */
+typedef struct tg_bytes {
+    size_t weights, arena, staging, window, journal, process, allowance;
+    size_t total;
+    uint64_t output_disk, output_free;
+} tg_bytes;
+
+typedef struct tg_plan_part {
+    int valid;
+    tg_net *net;
+    tg_choice choice;
+    int64_t tile_h, tile_w; /* of the output file */
+    tg_sink_layout *layout;
+    int window;             /* slots of the writer */
+    size_t budget;
+    tg_bytes bytes;
+    tg_plan_line line[TG_MAX_PLAN_LINES];
+    char note[TG_MAX_PLAN_LINES][128];
+    int n_lines;
+} tg_plan_part;
+
+struct tg_job {
+    tg_ctx *ctx;
+    tg_opts *opts; /* a copy: the caller's may go */
+    tg_settings set;
+    tg_graph *graph;
+    tg_source *source;
+    const tg_image_info *info;
+    tg_mapping map;
+    tg_desc in_desc, out_desc;
+    tg_plan_part plan;
+    char summary[512]; /* path of the output after a run, for tg_run_result */
+};
+
+/* job_open.c */
+tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err);
+void tgi_job_close(tg_job **job);
+
+/* job_plan.c: choose and count; fills job->plan. */
+tg_status tgi_job_plan(tg_job *job, tgi_err *err);
+/* Bytes that the writer's window and staging take for a tiling. */
+size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
+tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err);
+
+/* job_run.c */
+tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err);
+/* job_verify.c */
+tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err);
+
+/* Statistics and the maps for every set: collected, or read from --stats. Arrays of
+ * map.n_stats. */
+void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affine *out);
+
+/* descriptor.c: read MODEL.json beside the model, or `path` if given. */
+tg_status tgi_descriptor_load(const char *model, const char *path, tg_descriptor *d,
+                              tgi_err *err);
+
+#endif

@@ -1,0 +1,186 @@
+/* job_open.c - options to a bound job: the model, the input's headers, the mapping. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/job/job.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Settings ---------------------------------------------------------------------------- */
+
+static tg_status required(const tg_opts *o, tgi_opt id, const char *what, char **out, tgi_err *err)
+{
+    const char *v = tgi_opts_str(o, id);
+    if (!v)
+        return tgi_fail(err, TG_E_ARG, "%s is missing", what);
+    *out = tgi_strdup(TGI_TAG_MISC, v);
+    return *out ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a path");
+}
+
+static tg_status pick_backend(const tg_opts *o, tg_settings *s, tgi_err *err)
+{
+    tg_isa cap = TG_ISA_COUNT;
+    const char *name = tgi_opts_str(o, TGI_OPT_ISA);
+    if (name && strcmp(name, "auto") != 0 && !tgi_isa_parse(name, &cap))
+        return tgi_fail(err, TG_E_ARG, "--isa %s: unknown instruction set", name);
+    const tg_isa isa = tgi_isa_detect(cap);
+    s->backend = tgi_backend_for(isa);
+    if (!s->backend || (cap != TG_ISA_COUNT && isa != cap))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "this machine or build has no %s kernels",
+                        tgi_isa_name(cap == TG_ISA_COUNT ? isa : cap));
+    return TG_OK;
+}
+
+/* Which normalisation holds: the option, else the descriptor's, else none. */
+static tg_status pick_normalisation(const tg_opts *o, tg_settings *s, tgi_err *err)
+{
+    const tg_descriptor *d = &s->descriptor;
+    const char *text = tgi_opts_str(o, TGI_OPT_NORMALIZE);
+    s->normalize_given = text || d->normalize[0];
+    if (!text)
+        text = d->normalize[0] ? d->normalize : "none";
+    snprintf(s->normalize_text, sizeof s->normalize_text, "%s", text);
+    return tgi_normalize_parse(text, &s->normalize, err);
+}
+
+/* Output type, and whether values go back to the input's scale: a descriptor says so; without
+ * one an integer output would be meaningless in normalised units, so it is mapped back. */
+static void pick_output(const tg_opts *o, tg_settings *s, tg_dtype input)
+{
+    tg_dtype asked = TG_DTYPE_NONE;
+    const int given = tgi_opts_dtype(o, &asked);
+    if (given)
+        s->dtype = asked == TG_DTYPE_NONE ? input : asked;
+    else
+        s->dtype = s->descriptor.denormalize ? input : TG_DTYPE_F32;
+    if (s->dtype == TG_DTYPE_BOOL)
+        s->dtype = TG_DTYPE_U8;
+    s->invert = s->descriptor.denormalize ||
+                (!s->descriptor.present && !tgi_dtype_is_float(s->dtype));
+}
+
+static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
+{
+    TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
+    TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
+    if (tgi_opts_str(o, TGI_OPT_OUTPUT)) {
+        s->output = tgi_strdup(TGI_TAG_MISC, tgi_opts_str(o, TGI_OPT_OUTPUT));
+        if (!s->output)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for a path");
+    }
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, cpus > 0 ? cpus : 1);
+    tgi_opts_tile(o, &s->tile);
+    tgi_opts_compress(o, &s->compress);
+    s->pad = (tg_pad_mode)tgi_opts_choice(o, TGI_OPT_PAD);
+    s->io = (tg_io_mode)tgi_opts_choice(o, TGI_OPT_IO);
+    s->overwrite = tgi_opts_flag(o, TGI_OPT_YES);
+    s->exact = tgi_opts_flag(o, TGI_OPT_EXACT);
+    TGI_TRY(tgi_descriptor_load(s->model, tgi_opts_str(o, TGI_OPT_DESCRIPTOR), &s->descriptor,
+                                err));
+    TGI_TRY(pick_normalisation(o, s, err));
+    return pick_backend(o, s, err);
+}
+
+/* ---- Files ------------------------------------------------------------------------------- */
+
+static tg_status open_source(tg_job *job, tgi_err *err)
+{
+    const tg_open_opts opts = {.level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
+                               .threads = 2,
+                               .io = job->set.io,
+                               .axes = tgi_opts_str(job->opts, TGI_OPT_AXES)};
+    TGI_TRY(tgi_source_open(job->set.input, &opts, &job->source, err));
+    job->info = job->source->ops->info(job->source);
+    return TG_OK;
+}
+
+static int is_npy(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".npy") == 0;
+}
+
+/* Shapes of the network at the job's size, and the mapping of axes. */
+static tg_status bind_image(tg_job *job, tgi_err *err)
+{
+    tgi_roi_spec roi;
+    tgi_planes_spec planes;
+    const int has_roi = tgi_opts_roi(job->opts, &roi);
+    tgi_opts_planes(job->opts, &planes);
+    if (job->graph->n_in != 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the network takes %d inputs; an image feeds one: give .npy arrays",
+                        job->graph->n_in);
+    TGI_TRY(tgi_mapping_input(job->graph, job->info, has_roi ? &roi : NULL, &planes,
+                              job->set.pad, &job->map, &job->in_desc, err));
+    tg_shapes shapes = {0};
+    TGI_TRY(tgi_graph_infer(job->graph, &job->in_desc, &shapes, err));
+    job->out_desc = shapes.desc[job->graph->out[0].value];
+    tgi_shapes_free(&shapes);
+    return tgi_mapping_output(&job->map, job->info, &job->in_desc, &job->out_desc, err);
+}
+
+static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
+{
+    TGI_TRY(tgi_opts_new(&job->opts, err));
+    TGI_TRY(tgi_opts_copy(job->opts, o, err));
+    TGI_TRY(read_settings(job->opts, &job->set, err));
+    TGI_TRY(tgi_graph_import_onnx(job->set.model, &job->graph, err));
+    TGI_TRY(tgi_graph_finish(job->graph, 0, err));
+    job->set.tensor = is_npy(job->set.input) || tgi_opts_n_tensors(job->opts) > 0;
+    if (job->set.tensor)
+        return TG_OK; /* arrays are opened by the run that feeds them */
+    TGI_TRY(open_source(job, err));
+    pick_output(job->opts, &job->set, job->info->dtype);
+    return bind_image(job, err);
+}
+
+tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err)
+{
+    tg_job *job = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *job);
+    if (!job)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a job");
+    job->ctx = ctx;
+    const tg_status st = bind(job, o, err);
+    if (st != TG_OK) {
+        tgi_job_close(&job);
+        return st;
+    }
+    *out = job;
+    return TG_OK;
+}
+
+static void free_plan(tg_plan_part *p)
+{
+    tgi_tiling_free(&p->choice.tiling);
+    tgi_net_free(&p->net);
+    tgi_sink_layout_free(&p->layout);
+    memset(p, 0, sizeof *p);
+}
+
+void tgi_job_close(tg_job **jobp)
+{
+    if (!jobp || !*jobp)
+        return;
+    tg_job *job = *jobp;
+    free_plan(&job->plan);
+    if (job->source)
+        tgi_source_close(&job->source);
+    tgi_graph_free(&job->graph);
+    tg_opts_free(&job->opts);
+    tgi_free(job->set.model);
+    tgi_free(job->set.input);
+    tgi_free(job->set.output);
+    tgi_free(job);
+    *jobp = NULL;
+}
+
+void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affine *out)
+{
+    *in = tgi_stats_affine(&job->set.normalize, s);
+    *out = (tg_affine){1, 0};
+    if (job->set.invert && in->mul != 0)
+        *out = (tg_affine){1 / in->mul, -in->add / in->mul};
+}

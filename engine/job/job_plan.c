@@ -1,0 +1,301 @@
+/* job_plan.c - choose the tiling that fits and say, line by line, what the run will hold.
+ *
+ *   budget >= process + allowance + weights + staging + window + journal + arena
+ *
+ * `process` is what this process holds already (program, parsed model, indexes of the input);
+ * the others are sizes of blocks in the one reservation, except `journal` (its tables) and
+ * `allowance` (page tables, stacks, slack of the libraries' allocator), which lie outside it. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/base/size.h"
+#include "engine/job/job.h"
+#include "engine/memory/monitor.h"
+#include "engine/run/commit.h"
+#include "engine/run/load.h"
+#include "engine/run/store.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+/* Slack beside what is counted: touched stacks of helper threads (some 20 KiB each), the codec
+ * state of the reader's library, what malloc keeps after trimming. Measured: tests/memory. */
+#define ALLOWANCE_BYTES ((size_t)1536 * 1024)
+
+/* ---- Bytes that follow from a tiling ----------------------------------------------------- */
+
+static int is_volume(const tg_job *job)
+{
+    return job->map.spatial == 3;
+}
+
+static int writer_window(int64_t group_tiles, int threads)
+{
+    const int64_t ahead = tgi_max(group_tiles, threads + 2);
+    return (int)tgi_min(group_tiles + ahead, INT32_MAX);
+}
+
+static size_t staging_bytes(const tg_job *job, const tg_tiling *t)
+{
+    const tg_net *net = t->net;
+    const tg_slot *in = &t->slot[net->in[0]];
+    const int64_t fed = tgi_min(t->band, tgi_net_dim(net, net->in[0], TG_STREAM_AXIS));
+    const int64_t slabs = is_volume(job) ? fed : 1;
+    const int64_t rows = is_volume(job) ? in->rows : fed;
+    return tgi_loader_bytes(&job->map, job->info->dtype, slabs, rows, in->width);
+}
+
+size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts)
+{
+    const tg_plan_part *p = &job->plan;
+    const int64_t group =
+        tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job));
+    const int window = writer_window(group, job->set.threads);
+    const size_t staging = tgi_sat_mul(2, staging_bytes(job, t));
+    const size_t slots = tgi_commit_bytes(p->layout, window, job->set.threads);
+    if (parts) {
+        parts->staging = staging;
+        parts->window = slots;
+    }
+    return tgi_sat_add(staging, slots);
+}
+
+static size_t extra_of(void *user, const tg_tiling *t)
+{
+    return tgi_job_extra_bytes(user, t, NULL);
+}
+
+/* ---- The output file --------------------------------------------------------------------- */
+
+/* Largest standard tile that divides what the user's --tile allows, else one whose full-width
+ * row is a small part of the budget. */
+static void pick_file_tile(tg_job *job, int64_t fixed[3])
+{
+    tg_plan_part *p = &job->plan;
+    const tgi_tile_spec *spec = &job->set.tile;
+    memset(fixed, 0, 3 * sizeof fixed[0]);
+    p->tile_h = p->tile_w = 256;
+    if (!spec->automatic) {
+        for (int i = 1; i < 3; i++)
+            fixed[i] = tgi_align_up(spec->v[i], 16);
+        fixed[0] = is_volume(job) ? spec->v[0] : 0;
+        while (p->tile_h > 16 && fixed[1] % p->tile_h)
+            p->tile_h /= 2;
+        while (p->tile_w > 16 && fixed[2] % p->tile_w)
+            p->tile_w /= 2;
+        return;
+    }
+    const tg_mapping *m = &job->map;
+    const double row_bytes = (double)m->out_extent[2] * (double)m->out_channels *
+                             (double)tgi_dtype_size(job->set.dtype);
+    while (p->tile_h > 64 && 3.0 * row_bytes * (double)p->tile_h > (double)p->budget / 6) {
+        p->tile_h /= 2;
+        p->tile_w /= 2;
+    }
+}
+
+static tg_status make_layout(tg_job *job, tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_mapping *m = &job->map;
+    tg_sink_spec spec = {.dtype = job->set.dtype,
+                         .tile_h = p->tile_h,
+                         .tile_w = p->tile_w,
+                         .compression = (tg_compression)job->set.compress.kind,
+                         .level = job->set.compress.level > 0 ? job->set.compress.level : 0,
+                         .meta = &job->info->meta};
+    memcpy(spec.axes, m->out_axes, sizeof spec.axes);
+    memcpy(spec.shape, m->out_shape, sizeof spec.shape);
+    if (spec.compression != TG_COMPRESS_NONE)
+        spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
+    tgi_sink_layout_free(&p->layout);
+    return tgi_sink_layout_make(&spec, &p->layout, err);
+}
+
+/* ---- Choose ------------------------------------------------------------------------------ */
+
+static double flops_per_second(const tg_settings *s)
+{
+    static const double per_thread[TG_ISA_COUNT] = {
+        [TG_ISA_PORTABLE] = 8e9, [TG_ISA_AVX2] = 90e9, [TG_ISA_AVX512] = 170e9};
+    return per_thread[s->backend->isa] * s->threads;
+}
+
+static size_t resolve_budget(const tg_job *job)
+{
+    tgi_ram_spec ram;
+    const uint64_t free_now = tgi_mem_available(NULL) + tgi_mem_measured();
+    if (!tgi_opts_ram(job->opts, &ram))
+        return (size_t)tgi_mem_default_budget();
+    return ram.bytes ? (size_t)ram.bytes : (size_t)((double)free_now * ram.percent / 100.0);
+}
+
+static size_t fixed_bytes(const tg_job *job)
+{
+    const tg_bytes *b = &job->plan.bytes;
+    return b->process + b->allowance + b->journal + b->weights;
+}
+
+static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
+{
+    const tg_plan_part *p = &job->plan;
+    const size_t taken = fixed_bytes(job);
+    *a = (tg_choose_args){.net = p->net,
+                          .threads = job->set.threads,
+                          .limit_bytes = p->budget > taken ? p->budget - taken : 0,
+                          .unit = {1, is_volume(job) ? p->tile_h : 1, p->tile_w},
+                          .flops_per_second = flops_per_second(&job->set),
+                          .extra = extra_of,
+                          .user = job};
+    memcpy(a->fixed, fixed, sizeof a->fixed);
+    if (a->limit_bytes < TGI_STATS_SCRATCH)
+        a->limit_bytes = 0;
+}
+
+/* Largest square tile that fits, a multiple of 16; 0: none. */
+static int64_t largest_tile(tg_job *job, tgi_err *err)
+{
+    (void)err;
+    int64_t good = 0, bad = tgi_max(job->map.out_extent[1], job->map.out_extent[2]) / 16 + 2;
+    while (bad - good > 1) {
+        const int64_t mid = good + (bad - good) / 2;
+        const int64_t fixed[3] = {0, mid * 16, mid * 16};
+        tg_choose_args a;
+        tg_choice c;
+        fill_args(job, fixed, &a);
+        const int fits = tgi_choose(&a, &c, NULL) == TG_OK;
+        if (fits)
+            tgi_tiling_free(&c.tiling);
+        if (fits)
+            good = mid;
+        else
+            bad = mid;
+    }
+    return good * 16;
+}
+
+static tg_status refuse(tg_job *job, tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_choice *c = &p->choice;
+    char need[32], have[32], must[32];
+    const size_t least = tgi_sat_add(c->smallest_bytes, fixed_bytes(job));
+    const size_t round = (size_t)1 << 20;
+    tgi_size_text(least, need, sizeof need);
+    tgi_size_text(p->budget, have, sizeof have);
+    snprintf(must, sizeof must, "%zuMiB", (least + round - 1) / round);
+    if (!job->set.tile.automatic) {
+        const int64_t t = largest_tile(job, err);
+        if (t > 0)
+            return tgi_fail(err, TG_E_BUDGET,
+                            "tile too large: it needs %s, the budget is %s; the largest that fits "
+                            "is --tile %lld, or give --ram %s",
+                            need, have, (long long)t, must);
+    }
+    if (p->net->whole_op)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "\"%s\" reads the whole image, which needs %s at once; the budget is %s: "
+                        "give --ram %s, or a smaller --roi",
+                        p->net->whole_op, need, have, must);
+    return tgi_fail(err, TG_E_BUDGET,
+                    "the smallest plan needs %s, the budget is %s: give --ram %s%s", need, have,
+                    must,
+                    job->set.dtype == TG_DTYPE_F32 ? ", or --dtype uint8 for smaller rows" : "");
+}
+
+/* ---- Lines ------------------------------------------------------------------------------- */
+
+static void add_line(tg_plan_part *p, const char *name, uint64_t bytes, int is_disk,
+                     uint64_t free_bytes, const char *fmt, const char *arg)
+{
+    if (p->n_lines == TG_MAX_PLAN_LINES)
+        return;
+    char *note = p->note[p->n_lines];
+    snprintf(note, sizeof p->note[0], fmt, arg);
+    p->line[p->n_lines++] = (tg_plan_line){name, note, bytes, is_disk, free_bytes};
+}
+
+static uint64_t free_on_disk_of(const char *path)
+{
+    char folder[4096];
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (slash && slash != path && (size_t)(slash - path) < sizeof folder)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    else
+        snprintf(folder, sizeof folder, "%s", slash ? "/" : ".");
+    struct statvfs v;
+    return statvfs(folder, &v) == 0 ? (uint64_t)v.f_bavail * v.f_frsize : 0;
+}
+
+static void write_lines(tg_job *job)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_bytes *b = &p->bytes;
+    char text[96];
+    p->n_lines = 0;
+    snprintf(text, sizeof text, "%s kernels", job->set.backend->name);
+    add_line(p, "weights", b->weights, 0, 0, "packed for the %s", text);
+    tgi_size_text(p->choice.tiling.lower_bound_bytes, text, sizeof text);
+    add_line(p, "arena", b->arena, 0, 0, "activations; %s live together at most", text);
+    add_line(p, "staging", b->staging, 0, 0, "%s", "rows read ahead of the network");
+    snprintf(text, sizeof text, "%d tiles of %lldx%lld", p->window, (long long)p->tile_h,
+             (long long)p->tile_w);
+    add_line(p, "window", b->window, 0, 0, "%s being filled, compressed, written", text);
+    add_line(p, "journal", b->journal, 0, 0, "%s", "offsets and checksums of the output's tiles");
+    add_line(p, "process", b->process, 0, 0, "%s", "the program, the parsed model, file indexes");
+    add_line(p, "allowance", b->allowance, 0, 0, "%s", "stacks, page tables, library slack");
+    if (tgi_normalize_needs_stats(&job->set.normalize))
+        add_line(p, "statistics", 0, 0, 0, "%s",
+                 "a first pass over the image; uses the arena before the network does");
+    add_line(p, "output", b->output_disk, 1, b->output_free, "%s",
+             job->set.output ? job->set.output : "(no output named)");
+}
+
+/* ---- Plan -------------------------------------------------------------------------------- */
+
+static tg_status count(tg_job *job, tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_tiling *t = &p->choice.tiling;
+    tg_bytes *b = &p->bytes;
+    p->window = writer_window(
+        tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job)),
+        job->set.threads);
+    tgi_job_extra_bytes(job, t, b);
+    b->arena = t->arena_bytes;
+    if (tgi_normalize_needs_stats(&job->set.normalize) && b->arena < TGI_STATS_SCRATCH)
+        b->arena = TGI_STATS_SCRATCH;
+    b->total = fixed_bytes(job) + b->arena + b->staging + b->window;
+    b->output_disk = p->layout->file_bytes;
+    b->output_free = free_on_disk_of(job->set.output);
+    if (b->total > p->budget)
+        return refuse(job, err);
+    write_lines(job);
+    p->valid = 1;
+    return TG_OK;
+}
+
+tg_status tgi_job_plan(tg_job *job, tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    if (p->valid)
+        return TG_OK;
+    int64_t fixed[3];
+    p->budget = resolve_budget(job);
+    pick_file_tile(job, fixed);
+    TGI_TRY(make_layout(job, err));
+    if (!p->net)
+        TGI_TRY(tgi_net_new(job->graph, job->set.backend, &job->in_desc, 0, &p->net, err));
+    p->bytes = (tg_bytes){.weights = tgi_align_size(p->net->packed_bytes, 64),
+                          .journal = tgi_journal_bytes(p->layout),
+                          .process = tgi_mem_measured(),
+                          .allowance = ALLOWANCE_BYTES};
+    tg_choose_args a;
+    fill_args(job, fixed, &a);
+    const tg_status st = tgi_choose(&a, &p->choice, NULL);
+    if (st == TG_E_BUDGET)
+        return refuse(job, err);
+    if (st != TG_OK)
+        return tgi_fail(err, st, "no memory to plan");
+    return count(job, err);
+}

@@ -1,0 +1,415 @@
+/* job_run.c - obey the plan: journal, reservation, threads, statistics, bands, finish.
+ *
+ * Everything that takes memory is opened before the first band; between the first and the last
+ * band our code allocates nothing. `run` owns it all and closes in reverse order. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/base/reserve.h"
+#include "engine/job/fingerprint.h"
+#include "engine/job/job.h"
+#include "engine/job/receipt.h"
+#include "engine/memory/monitor.h"
+#include "engine/run/commit.h"
+#include "engine/run/exec.h"
+#include "engine/run/load.h"
+#include "engine/run/store.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define SAMPLE_MS 5
+
+typedef struct run {
+    tg_job *job;
+    tgi_reserve *reserve;
+    tg_threads *pool;
+    tg_journal *journal;
+    tg_commit *commit;
+    tg_loader *loader;
+    tg_store *store;
+    tg_exec *exec;
+    tg_monitor *monitor;
+    tg_stats *sets;
+    char *fingerprint;
+    void *packed, *arena, *staging[2], *window;
+    int64_t bands_done, bands_total, tiles_before;
+    size_t predicted;
+    double t0, t_bands;
+    struct timespec last_report;
+} run;
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Watching ---------------------------------------------------------------------------- */
+
+static void report(run *r, const char *phase, double fraction, double since)
+{
+    const double now = seconds_now(), spent = now - since;
+    tg_progress p = {.phase = phase,
+                     .fraction = fraction,
+                     .seconds = spent,
+                     .eta_seconds = fraction > 0.01 ? spent / fraction * (1 - fraction) : -1,
+                     .memory_bytes = tgi_monitor_current(r->monitor),
+                     .predicted_bytes = r->predicted,
+                     .budget_bytes = r->job->plan.budget,
+                     .tiles_total = r->job->plan.layout->n_tiles};
+    p.tiles_done = r->commit ? tgi_commit_written(r->commit) : r->tiles_before;
+    tgi_ctx_progress(r->job->ctx, &p);
+}
+
+static tg_status stopped(tgi_err *err)
+{
+    return tg_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED,
+                                         "stopped by signal %d; the same command goes on",
+                                         tg_cancel_signal())
+                              : TG_OK;
+}
+
+/* ---- Before the bands -------------------------------------------------------------------- */
+
+/* What an interrupted run decided holds for this one too, as far as it can. */
+static tg_status adopt_plan(run *r, tgi_err *err)
+{
+    size_t n;
+    char isa[16], plan[128];
+    long long c[6];
+    const char *stored = tgi_journal_job(r->journal, &n);
+    tg_settings *s = &r->job->set;
+    if (tgi_fingerprint_get(stored, n, "isa", isa, sizeof isa) &&
+        strcmp(isa, s->backend->name) != 0) {
+        tg_isa want;
+        const tg_backend *be = NULL;
+        if (tgi_isa_parse(isa, &want) && tgi_isa_detect(want) == want)
+            be = tgi_backend_for(want);
+        if (!be)
+            return tgi_fail(err, TG_E_CHANGED,
+                            "the interrupted output was computed with %s, which this machine "
+                            "lacks: finish it on such a machine, or remove OUT.journal",
+                            isa);
+        s->backend = be;
+    }
+    if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan) &&
+        sscanf(plan, "%lld,%lld,%lld,%lld,%lld,%lld", &c[0], &c[1], &c[2], &c[3], &c[4],
+               &c[5]) == 6)
+        tgi_job_adopt(r->job, c[0], c[1], c[2], c[3], c[4], c[5]);
+    return TG_OK;
+}
+
+static tg_status open_journal(run *r, tgi_err *err)
+{
+    tg_job *job = r->job;
+    if (!job->set.output)
+        return tgi_fail(err, TG_E_ARG, "the output (-o OUT.tif) is missing");
+    TGI_TRY(tgi_journal_open(job->set.output, job->set.overwrite, NULL, &r->journal, err));
+    const tg_journal_state state = tgi_journal_state(r->journal);
+    if (state != TG_JOURNAL_FRESH)
+        TGI_TRY(adopt_plan(r, err));
+    TGI_TRY(tgi_job_plan(job, err));
+    TGI_TRY(tgi_fingerprint_make(job, &r->fingerprint, err));
+    if (state == TG_JOURNAL_FRESH)
+        return TG_OK;
+    size_t n;
+    const char *stored = tgi_journal_job(r->journal, &n);
+    return tgi_fingerprint_compare(stored, n, r->fingerprint, err);
+}
+
+static tg_status check_disk(const run *r, tgi_err *err)
+{
+    const tg_bytes *b = &r->job->plan.bytes;
+    const uint64_t have = b->output_free + tgi_journal_file_bytes(r->journal);
+    if (r->job->set.compress.kind != TGI_COMPRESS_NONE || b->output_disk <= have)
+        return TG_OK;
+    char need[32], free_text[32], small[32];
+    tgi_size_text(b->output_disk, need, sizeof need);
+    tgi_size_text(b->output_free, free_text, sizeof free_text);
+    tgi_size_text(b->output_disk / tgi_dtype_size(r->job->set.dtype), small, sizeof small);
+    return tgi_fail(err, TG_E_NO_SPACE,
+                    "the output needs %s, the disk has %s: --dtype uint8 needs %s, "
+                    "--compress zstd usually half, or choose another folder",
+                    need, free_text, small);
+}
+
+static tg_status take(run *r, const char *name, size_t bytes, void **out, tgi_err *err)
+{
+    return tgi_reserve_take(r->reserve, name, bytes, out, err);
+}
+
+static tg_status reserve_all(run *r, tgi_err *err)
+{
+    const tg_bytes *b = &r->job->plan.bytes;
+    TGI_TRY(tgi_reserve_open(b->weights + b->arena + b->staging + b->window + 5 * 64, &r->reserve,
+                             err));
+    TGI_TRY(take(r, "weights", b->weights, &r->packed, err));
+    TGI_TRY(take(r, "arena", b->arena, &r->arena, err));
+    TGI_TRY(take(r, "staging", b->staging / 2, &r->staging[0], err));
+    TGI_TRY(take(r, "staging", b->staging / 2, &r->staging[1], err));
+    TGI_TRY(take(r, "window", b->window, &r->window, err));
+    tgi_net_pack(r->job->plan.net, r->packed);
+    return TG_OK;
+}
+
+static tg_status load_rows(void *user, int i, const tg_view *view, const tg_box *box,
+                           tgi_err *err)
+{
+    run *r = user;
+    (void)i;
+    TGI_TRY(tgi_loader_fill(r->loader, view, box, err));
+    tg_box next;
+    tgi_exec_next_load(r->exec, 0, &next);
+    tgi_loader_prefetch(r->loader, &next);
+    return TG_OK;
+}
+
+static tg_status store_rows(void *user, int o, const tg_view *view, const tg_box *box,
+                            tgi_err *err)
+{
+    return tgi_store_rows(((run *)user)->store, o, view, box, err);
+}
+
+static int should_stop(void *user)
+{
+    (void)user;
+    return tg_cancel_signal() != 0;
+}
+
+static tg_status open_workers(run *r, tgi_err *err)
+{
+    tg_job *job = r->job;
+    const tg_plan_part *p = &job->plan;
+    TGI_TRY(tgi_threads_open(job->set.threads, &r->pool, err));
+    const tg_loader_opts load = {.source = job->source,
+                                 .ops = job->source->ops,
+                                 .map = &job->map,
+                                 .rank = p->net->rank,
+                                 .staging = {r->staging[0], r->staging[1]},
+                                 .staging_bytes = p->bytes.staging / 2,
+                                 .pool = r->pool};
+    TGI_TRY(tgi_loader_open(&load, &r->loader, err));
+    const tg_exec_io io = {r, load_rows, store_rows, should_stop};
+    TGI_TRY(tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err));
+    const tg_commit_opts commit = {.journal = r->journal,
+                                   .layout = p->layout,
+                                   .window = p->window,
+                                   .encoders = job->set.threads,
+                                   .memory = r->window};
+    TGI_TRY(tgi_commit_open(&commit, &r->commit, err));
+    const tg_store_opts store = {.map = &job->map,
+                                 .tiling = &p->choice.tiling,
+                                 .layout = p->layout,
+                                 .journal = r->journal,
+                                 .commit = r->commit,
+                                 .pool = r->pool};
+    return tgi_store_open(&store, &r->store, err);
+}
+
+/* ---- Statistics -------------------------------------------------------------------------- */
+
+static tg_status stats_tick(void *user, double fraction)
+{
+    run *r = user;
+    report(r, "statistics", fraction, r->t0);
+    return tg_cancel_signal() ? TG_E_CANCELLED : TG_OK;
+}
+
+static tg_status collect(run *r, tgi_err *err)
+{
+    tg_job *job = r->job;
+    const tg_stats_args a = {.source = job->source,
+                             .ops = job->source->ops,
+                             .map = &job->map,
+                             .norm = &job->set.normalize,
+                             .scratch = r->arena,
+                             .rows = r->staging[0],
+                             .rows_bytes = job->plan.bytes.staging / 2,
+                             .tick = stats_tick,
+                             .user = r};
+    const tg_status st = tgi_stats_collect(&a, r->sets, err);
+    if (st == TG_E_CANCELLED)
+        return stopped(err);
+    return st;
+}
+
+static tg_status get_statistics(run *r, tgi_err *err)
+{
+    tg_job *job = r->job;
+    const size_t bytes = (size_t)job->map.n_stats * sizeof *r->sets;
+    size_t n;
+    const void *kept = tgi_journal_stats(r->journal, &n);
+    int found = 0;
+    if (!tgi_normalize_needs_stats(&job->set.normalize))
+        return TG_OK;
+    if (n == bytes) {
+        memcpy(r->sets, kept, bytes);
+        return TG_OK;
+    }
+    TGI_TRY(tgi_job_stats_read(job, r->sets, &found, err));
+    if (!found) {
+        TGI_TRY(collect(r, err));
+        TGI_TRY(tgi_job_stats_write(job, r->sets, err));
+    }
+    return tgi_journal_set_stats(r->journal, r->sets, bytes, err);
+}
+
+/* ---- Bands ------------------------------------------------------------------------------- */
+
+static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
+{
+    const tg_job *job = r->job;
+    const tg_mapping *m = &job->map;
+    tg_range core[3];
+    tg_affine in, out;
+    int64_t from;
+    tgi_tiling_cell(&job->plan.choice.tiling, cell, core);
+    for (int a = 0; a < m->spatial; a++) /* padding is computed for nobody */
+        core[a] = tgi_range_clip(core[a], 0, m->out_extent[3 - m->spatial + a]);
+    tgi_job_affine(job, &r->sets[tgi_mapping_stats_of(m, item)], &in, &out);
+    tgi_store_cell(r->store, item, core, out, &from);
+    if (from >= core[0].hi)
+        return TG_OK;
+    core[0].lo = from;
+    tgi_loader_item(r->loader, item, in);
+    tgi_exec_begin(r->exec, core);
+    for (int done = 0; !done;) {
+        TGI_TRY(stopped(err));
+        TGI_TRY(tgi_exec_band(r->exec, &done, err));
+        r->bands_done++;
+        const double f = (double)tgi_commit_written(r->commit) /
+                         (double)tgi_max(1, job->plan.layout->n_tiles);
+        report(r, "run", f, r->t_bands);
+    }
+    return TG_OK;
+}
+
+static tg_status run_items(run *r, tgi_err *err)
+{
+    const tg_job *job = r->job;
+    r->t_bands = seconds_now();
+    for (int64_t item = 0; item < job->map.n_items; item++)
+        for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
+            TGI_TRY(run_cell(r, item, cell, err));
+    return tgi_commit_flush(r->commit, err);
+}
+
+/* The baseline is what this process holds just before the first band, beside the reservation;
+ * the prediction is that, the reservation and the named allowance. */
+static void predict(run *r)
+{
+    malloc_trim(0);
+    r->predicted = tgi_mem_measured() + r->job->plan.bytes.allowance;
+}
+
+static tg_status begin_journal(run *r, tgi_err *err)
+{
+    const tg_plan_part *p = &r->job->plan;
+    tg_status st;
+    if (tgi_journal_state(r->journal) == TG_JOURNAL_RESUME)
+        st = tgi_journal_resume(r->journal, p->layout, err);
+    else
+        st = tgi_journal_begin(r->journal, p->layout, r->fingerprint, strlen(r->fingerprint), err);
+    r->tiles_before = st == TG_OK ? tgi_journal_appended(r->journal) : 0;
+    return st;
+}
+
+static tg_status work(run *r, tgi_err *err)
+{
+    tg_job *job = r->job;
+    TGI_TRY(check_disk(r, err));
+    TGI_TRY(begin_journal(r, err));
+    TGI_TRY(reserve_all(r, err));
+    r->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *r->sets);
+    if (!r->sets)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
+    TGI_TRY(open_workers(r, err));
+    predict(r);
+    TGI_TRY(get_statistics(r, err));
+    return run_items(r, err);
+}
+
+/* ---- After ------------------------------------------------------------------------------- */
+
+static void close_run(run *r)
+{
+    tgi_err ignored = {0};
+    tgi_loader_close(&r->loader);
+    tgi_exec_close(&r->exec);
+    tgi_store_close(&r->store);
+    if (r->commit)
+        tgi_commit_close(&r->commit, &ignored);
+    tgi_journal_close(&r->journal);
+    tgi_threads_close(&r->pool);
+    tgi_reserve_close(&r->reserve);
+    tgi_free(r->sets);
+    tgi_free(r->fingerprint);
+}
+
+static void fill_result(const run *r, tg_run_result *res)
+{
+    const tg_job *job = r->job;
+    const tg_mapping *m = &job->map;
+    const double pixels = (double)m->out_extent[0] * (double)m->out_extent[1] *
+                          (double)m->out_extent[2] * (double)m->n_items;
+    res->predicted_peak_bytes = r->predicted;
+    res->budget_bytes = job->plan.budget;
+    res->seconds = seconds_now() - r->t0;
+    res->compute_seconds = r->exec ? tgi_exec_compute_seconds(r->exec) : 0;
+    res->megapixels_per_second = res->seconds > 0 ? pixels / 1e6 / res->seconds : 0;
+    res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
+    res->tiles_resumed = r->tiles_before;
+    res->bands = r->bands_done;
+    res->recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
+    res->output = job->set.output;
+}
+
+/* Write what is ready, then finish the file or leave a journal that the next run goes on from. */
+static tg_status conclude(run *r, tg_status st, tgi_err *err)
+{
+    tgi_err late = {0};
+    if (r->commit) {
+        if (st != TG_OK)
+            tgi_commit_stop(r->commit);
+        const tg_status sc = tgi_commit_close(&r->commit, &late);
+        if (st == TG_OK && sc != TG_OK)
+            st = tgi_fail(err, sc, "%s", late.text);
+    }
+    if (st == TG_OK) {
+        report(r, "finish", 1, r->t0);
+        st = tgi_journal_finish(r->journal, err);
+    }
+    return st;
+}
+
+tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
+{
+    run r = {.job = job, .t0 = seconds_now()};
+    tg_run_result res = {.size = sizeof res};
+    if (job->set.tensor)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");
+    tg_status st = open_journal(&r, err);
+    if (st == TG_OK && tgi_journal_state(r.journal) == TG_JOURNAL_FINISHED) {
+        st = tgi_journal_clear_finished(r.journal, err);
+        fill_result(&r, &res);
+        close_run(&r);
+        if (st == TG_OK && out)
+            *out = res;
+        return st;
+    }
+    if (st == TG_OK)
+        st = tgi_monitor_open(SAMPLE_MS, tgi_opts_str(job->opts, TGI_OPT_LOG), &r.monitor, err);
+    if (st == TG_OK)
+        st = conclude(&r, work(&r, err), err);
+    fill_result(&r, &res);
+    res.measured_peak_bytes = tgi_monitor_close(&r.monitor);
+    if (st == TG_OK)
+        st = tgi_receipt_write(job, &res, r.sets, r.fingerprint, err);
+    close_run(&r);
+    if (st == TG_OK && out)
+        *out = res;
+    return st;
+}

@@ -1,0 +1,156 @@
+#include "engine/plan/choose.h"
+
+#include "engine/base/arith.h"
+
+#include <string.h>
+
+/* What a band costs beyond its arithmetic: waking the threads for each node, and streaming the
+ * weights past the caches once more. */
+#define SECONDS_PER_NODE 15e-6
+#define WEIGHT_BYTES_PER_SECOND 30e9
+
+static double seconds_of(const tg_choose_args *a, const tg_tiling *t)
+{
+    const double per_band = a->net->n_nodes * SECONDS_PER_NODE +
+                            (double)a->net->packed_bytes / WEIGHT_BYTES_PER_SECOND;
+    return t->flops / a->flops_per_second + (double)t->bands * per_band;
+}
+
+static size_t bytes_of(const tg_choose_args *a, const tg_tiling *t)
+{
+    return tgi_sat_add(t->arena_bytes, a->extra ? a->extra(a->user, t) : 0);
+}
+
+static void note(tg_choice *c, const tg_tiling *t, size_t bytes, double seconds, int fits)
+{
+    if (c->n_tried == TG_MAX_TRIED)
+        return;
+    tg_tried *r = &c->tried[c->n_tried++];
+    *r = (tg_tried){.band = t->band, .bytes = bytes, .seconds = seconds, .fits = fits,
+                    .recomputed = tgi_tiling_recomputed(t)};
+    memcpy(r->cut, t->cut, sizeof r->cut);
+}
+
+/* Try one tiling; keep it when it fits and is cheaper than the best. *fits tells. */
+static tg_status try_one(const tg_choose_args *a, const int64_t cut[3], int64_t band,
+                         tg_tiling *like, tg_choice *c, int *fits, tgi_err *err)
+{
+    tg_tiling t;
+    TGI_TRY(tgi_tiling_make(a->net, cut, band, a->threads, like->slot ? like : NULL, &t, err));
+    const size_t bytes = bytes_of(a, &t);
+    const double seconds = seconds_of(a, &t);
+    *fits = bytes <= a->limit_bytes;
+    note(c, &t, bytes, seconds, *fits);
+    c->smallest_bytes = bytes < c->smallest_bytes ? bytes : c->smallest_bytes;
+    tg_tiling keep_walk = {0};
+    if (*fits && (!c->tiling.slot || seconds < c->seconds)) {
+        keep_walk = c->tiling;
+        c->tiling = t;
+        c->seconds = seconds;
+        c->chosen_bytes = bytes;
+        if (!like->slot) /* the walk must outlive a better choice: make it again cheaply */
+            TGI_TRY(tgi_tiling_make(a->net, cut, band, a->threads, &c->tiling, like, err));
+        tgi_tiling_free(&keep_walk);
+        return TG_OK;
+    }
+    if (!like->slot)
+        *like = t;
+    else
+        tgi_tiling_free(&t);
+    return TG_OK;
+}
+
+/* The cut for cell number `n` of the way down: n strips of columns; volumes split the longer of
+ * y and x in turn. */
+static void cut_for(const tg_choose_args *a, int64_t n, int64_t cut[3])
+{
+    const tg_net *net = a->net;
+    int64_t dim[3] = {1, 1, 1}, parts[3] = {1, 1, 1};
+    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++)
+        dim[tgi_cut_of_axis(net, axis)] = tgi_net_dim(net, net->out[0], axis);
+    if (net->rank == 4) {
+        parts[2] = n;
+    } else {
+        for (int64_t k = 1; k < n; k *= 2) {
+            const int longer = dim[1] / parts[1] >= dim[2] / parts[2] ? 1 : 2;
+            parts[longer] *= 2;
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        cut[i] = a->fixed[i] > 0 ? a->fixed[i]
+                                 : tgi_align_up(tgi_ceil_div(dim[i], parts[i]), a->unit[i]);
+        if (cut[i] > dim[i])
+            cut[i] = dim[i];
+    }
+}
+
+static int same_cut(const int64_t a[3], const int64_t b[3])
+{
+    return a[0] == b[0] && a[1] == b[1] && a[2] == b[2];
+}
+
+/* For one band height: the fewest parts that fit. Memory falls with the width, so double until
+ * it fits, then close in from below. */
+static tg_status try_band(const tg_choose_args *a, int64_t band, tg_choice *c, tgi_err *err)
+{
+    tg_tiling like = {0};
+    int64_t last[3] = {-1, -1, -1}, cut[3], good = 0, bad = 0;
+    tg_status st = TG_OK;
+    for (int64_t n = 1; st == TG_OK && n <= (1 << 20); n *= 2) {
+        int fits = 0;
+        cut_for(a, n, cut);
+        if (same_cut(cut, last))
+            break; /* as narrow as it gets */
+        memcpy(last, cut, sizeof last);
+        st = try_one(a, cut, band, &like, c, &fits, err);
+        if (fits) {
+            good = n;
+            break;
+        }
+        bad = n;
+    }
+    while (st == TG_OK && a->net->rank == 4 && good - bad > 1) {
+        int fits = 0;
+        const int64_t mid = bad + (good - bad) / 2;
+        cut_for(a, mid, cut);
+        st = try_one(a, cut, band, &like, c, &fits, err);
+        if (fits)
+            good = mid;
+        else
+            bad = mid;
+    }
+    tgi_tiling_free(&like);
+    return st;
+}
+
+static int64_t input_rows(const tg_net *net)
+{
+    return tgi_net_dim(net, net->in[0], TG_STREAM_AXIS);
+}
+
+tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err)
+{
+    memset(out, 0, sizeof *out);
+    out->smallest_bytes = SIZE_MAX;
+    const int64_t rows = input_rows(a->net);
+    tg_status st = TG_OK;
+    if (a->whole || a->net->whole_op) {
+        tg_choose_args one = *a;
+        memset(one.fixed, 0, sizeof one.fixed);
+        one.unit[0] = one.unit[1] = one.unit[2] = INT32_MAX; /* never cut */
+        st = try_band(&one, rows, out, err);
+    } else {
+        const int64_t smallest = rows > 16384 ? 8 : rows > 2048 ? 2 : 1;
+        for (int64_t band = 256; st == TG_OK && band >= smallest; band /= 2)
+            if (band < 2 * rows || band == smallest)
+                st = try_band(a, band, out, err);
+    }
+    if (st != TG_OK) {
+        tgi_tiling_free(&out->tiling);
+        return st;
+    }
+    if (!out->tiling.slot)
+        return tgi_fail(err, TG_E_BUDGET, "%zu bytes are needed at least, %zu are there",
+                        out->smallest_bytes, a->limit_bytes);
+    return TG_OK;
+}

@@ -1,0 +1,46 @@
+/* choose.h - the cheapest tiling that fits.
+ *
+ * Candidates: band heights by powers of two, and for each the fewest strips (cells, for volumes)
+ * whose memory is below the limit; among them the least estimated time wins. Every candidate that
+ * was looked at is kept for `plan --why`. */
+#ifndef TGI_CHOOSE_H
+#define TGI_CHOOSE_H
+
+#include "engine/plan/tiling.h"
+
+#define TG_MAX_TRIED 96
+
+typedef struct tg_tried {
+    int64_t cut[3], band;
+    size_t bytes; /* arena and what depends on the cut */
+    double seconds, recomputed;
+    int fits;
+} tg_tried;
+
+typedef struct tg_choice {
+    tg_tiling tiling;
+    double seconds; /* estimate, uncalibrated */
+    tg_tried tried[TG_MAX_TRIED];
+    int n_tried;
+    size_t smallest_bytes; /* least that any candidate needed */
+    size_t chosen_bytes;
+} tg_choice;
+
+typedef struct tg_choose_args {
+    const tg_net *net;
+    int threads;
+    size_t limit_bytes;   /* for the arena and `extra` together */
+    int64_t unit[3];      /* cells are multiples of this many output pixels (file tiles) */
+    int64_t fixed[3];     /* z,y,x cell the user asked for; 0: free */
+    int whole;            /* one cell, one band: the untiled pass */
+    double flops_per_second; /* of all threads */
+    /* Bytes that depend on the tiling but are not the arena: staging, the writer's window. */
+    size_t (*extra)(void *user, const tg_tiling *t);
+    void *user;
+} tg_choose_args;
+
+/* TG_E_BUDGET: nothing fits; out->smallest_bytes and tried[] are filled all the same. Release
+ * out->tiling with tgi_tiling_free after TG_OK. */
+tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err);
+
+#endif

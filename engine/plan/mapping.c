@@ -1,0 +1,305 @@
+#include "engine/plan/mapping.h"
+
+#include "engine/base/arith.h"
+
+#include <string.h>
+
+/* ---- Input ------------------------------------------------------------------------------- */
+
+typedef struct plane_axis {
+    char letter;
+    int64_t size, stride;
+} plane_axis;
+
+static int plane_axes(const tg_image_info *info, plane_axis *out)
+{
+    int n = 0;
+    for (int i = 0; i < info->n_axes; i++)
+        if (!strchr("YXS", info->axes[i]))
+            out[n++] = (plane_axis){info->axes[i], info->shape[i], 0};
+    int64_t stride = 1;
+    for (int i = n - 1; i >= 0; i--) {
+        out[i].stride = stride;
+        stride *= out[i].size;
+    }
+    return n;
+}
+
+static int find_axis(const plane_axis *a, int n, char letter)
+{
+    for (int i = 0; i < n; i++)
+        if (a[i].letter == letter)
+            return i;
+    return -1;
+}
+
+static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const plane_axis *a,
+                               int n, int *channel_axis, tgi_err *err)
+{
+    const int c = find_axis(a, n, 'C');
+    *channel_axis = -1;
+    if (m->channels == 1) {
+        m->loops_samples = info->samples > 1;
+        return TG_OK;
+    }
+    if (info->samples == m->channels) {
+        m->from_samples = 1;
+        return TG_OK;
+    }
+    if (c >= 0 && a[c].size == m->channels && info->samples == 1) {
+        *channel_axis = c;
+        m->channel_stride = a[c].stride;
+        return TG_OK;
+    }
+    return tgi_fail(err, TG_E_ARG,
+                    "the network takes %lld channels; the image (axes %s) has %d samples a pixel "
+                    "and %lld channels: choose an image that matches, or name its axes with --axes",
+                    (long long)m->channels, info->axes, info->samples,
+                    (long long)(c >= 0 ? a[c].size : 1));
+}
+
+static tg_status take_depth(tg_mapping *m, const tg_image_info *info, const plane_axis *a, int n,
+                            int channel_axis, int *depth_axis, tgi_err *err)
+{
+    *depth_axis = -1;
+    if (m->spatial == 2)
+        return TG_OK;
+    *depth_axis = find_axis(a, n, 'Z');
+    if (*depth_axis < 0 && n - (channel_axis >= 0) == 1)
+        *depth_axis = channel_axis == 0 ? 1 : 0;
+    if (*depth_axis < 0)
+        return tgi_fail(err, TG_E_ARG,
+                        "the network works on volumes and the image (axes %s) has no Z axis: "
+                        "name its axes with --axes",
+                        info->axes);
+    m->depth_stride = a[*depth_axis].stride;
+    m->extent[0] = a[*depth_axis].size;
+    return TG_OK;
+}
+
+static void take_loops(tg_mapping *m, const tg_image_info *info, const plane_axis *a, int n,
+                       int channel_axis, int depth_axis)
+{
+    m->n_items = 1;
+    m->stats_axis = -1;
+    m->n_stats = 1;
+    for (int i = 0; i < n; i++) {
+        if (i == channel_axis || i == depth_axis)
+            continue;
+        if (a[i].letter == 'C')
+            m->stats_axis = m->n_loop;
+        m->loop[m->n_loop++] = (tg_loop_axis){a[i].letter, a[i].size, a[i].stride};
+        m->n_items *= a[i].size;
+    }
+    if (m->loops_samples) {
+        if (m->stats_axis < 0)
+            m->stats_axis = m->n_loop;
+        m->loop[m->n_loop++] =
+            (tg_loop_axis){find_axis(a, n, 'C') < 0 ? 'C' : 'Q', info->samples, 0};
+        m->n_items *= info->samples;
+    }
+    if (m->stats_axis >= 0)
+        m->n_stats = m->loop[m->stats_axis].size;
+}
+
+static tg_status pad_extents(tg_mapping *m, const tg_graph *g, tgi_err *err)
+{
+    for (int i = 3 - m->spatial; i < 3; i++) {
+        const int64_t d = g->divisor[i] > 0 ? g->divisor[i] : 1;
+        m->padded[i] = tgi_align_up(tgi_max(m->extent[i], g->minimum[i]), d);
+        const tg_port *p = &g->in[0];
+        const int axis = m->spatial == 2 ? i + 1 : i + 2;
+        if (g->fixed_size) {
+            int64_t want = -1;
+            for (int k = 0; k < TG_MAX_RANK; k++)
+                if (k == axis && p->perm[k] >= 0)
+                    want = p->file_dim[p->perm[k]];
+            if (want > 0 && m->extent[i] > want)
+                return tgi_fail(err, TG_E_UNSUPPORTED,
+                                "the network works at one size only (%lld; %s): choose --roi",
+                                (long long)want, g->fixed_why ? g->fixed_why : "fixed export");
+            if (want > 0)
+                m->padded[i] = want;
+        }
+    }
+    return TG_OK;
+}
+
+static int64_t net_channels(const tg_graph *g)
+{
+    const tg_port *p = &g->in[0];
+    return p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1;
+}
+
+tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
+                            const tgi_roi_spec *roi, const tgi_planes_spec *planes,
+                            tg_pad_mode pad, tg_mapping *m, tg_desc *in_desc, tgi_err *err)
+{
+    plane_axis a[TG_IMAGE_MAX_AXES];
+    int channel_axis, depth_axis;
+    memset(m, 0, sizeof *m);
+    const int n = plane_axes(info, a);
+    m->spatial = g->spatial;
+    m->pad = pad;
+    m->channels = net_channels(g);
+    if (m->channels < 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "the network does not say how many channels it takes");
+    m->extent[0] = m->padded[0] = 1;
+    m->extent[1] = info->height;
+    m->extent[2] = info->width;
+    TGI_TRY(take_channels(m, info, a, n, &channel_axis, err));
+    TGI_TRY(take_depth(m, info, a, n, channel_axis, &depth_axis, err));
+    take_loops(m, info, a, n, channel_axis, depth_axis);
+    if (roi) {
+        tg_range r[3];
+        const int64_t whole[3] = {m->extent[0], m->extent[1], m->extent[2]};
+        TGI_TRY(tgi_roi_resolve(roi, whole, r, err));
+        for (int i = 0; i < 3; i++) {
+            m->origin[i] = r[i].lo;
+            m->extent[i] = tgi_range_len(r[i]);
+        }
+    }
+    if (planes && planes->n > 0) {
+        m->planes = *planes;
+        TGI_TRY(tgi_planes_resolve(&m->planes, m->n_items, &m->n_items, err));
+    }
+    TGI_TRY(pad_extents(m, g, err));
+    *in_desc = (tg_desc){TG_DTYPE_F32, m->spatial + 2, {1, m->channels}};
+    for (int i = 0; i < m->spatial; i++)
+        in_desc->dim[2 + i] = m->padded[3 - m->spatial + i];
+    return TG_OK;
+}
+
+/* ---- Output ------------------------------------------------------------------------------ */
+
+static tg_status crop_extents(tg_mapping *m, const tg_desc *in, const tg_desc *out, tgi_err *err)
+{
+    m->out_extent[0] = 1;
+    for (int i = 0; i < m->spatial; i++) {
+        const int k = 3 - m->spatial + i;
+        const int64_t di = in->dim[2 + i], dq = out->dim[2 + i];
+        if (m->padded[k] == m->extent[k])
+            m->out_extent[k] = dq;
+        else if (dq % di == 0)
+            m->out_extent[k] = m->extent[k] * (dq / di);
+        else if (di % dq == 0)
+            m->out_extent[k] = tgi_ceil_div(m->extent[k], di / dq);
+        else
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "the network turns %lld pixels into %lld: padding cannot be cropped; "
+                            "choose a --roi whose size it takes",
+                            (long long)di, (long long)dq);
+    }
+    return TG_OK;
+}
+
+/* Append an axis of the output; axes of planes come before Y, X. */
+static void add_axis(tg_mapping *m, int *n, char letter, int64_t size)
+{
+    m->out_axes[*n] = letter;
+    m->out_shape[(*n)++] = size;
+}
+
+static tg_status list_axes(tg_mapping *m, const tg_image_info *info, tgi_err *err)
+{
+    int n = 0, at = 0, has_c = 0;
+    const int new_c = m->out_channels > 1 && !m->out_samples;
+    if (m->n_loop + 3 + new_c + (m->spatial == 3) > TG_IMAGE_MAX_AXES)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "the output would have more than %d axes",
+                        TG_IMAGE_MAX_AXES);
+    if (m->planes.n > 0) {
+        add_axis(m, &n, 'I', m->n_items);
+    } else {
+        for (int i = 0; i < info->n_axes; i++) {
+            const char c = info->axes[i];
+            if (at < m->n_loop && m->loop[at].letter == c && m->loop[at].stride) {
+                add_axis(m, &n, c, m->loop[at++].size);
+                has_c |= c == 'C';
+            }
+        }
+        if (m->loops_samples) {
+            has_c |= m->loop[m->n_loop - 1].letter == 'C';
+            add_axis(m, &n, m->loop[m->n_loop - 1].letter, m->loop[m->n_loop - 1].size);
+        }
+    }
+    if (m->spatial == 3)
+        add_axis(m, &n, 'Z', m->out_extent[0]);
+    if (new_c)
+        add_axis(m, &n, has_c ? 'Q' : 'C', m->out_channels);
+    add_axis(m, &n, 'Y', m->out_extent[1]);
+    add_axis(m, &n, 'X', m->out_extent[2]);
+    if (m->out_samples)
+        add_axis(m, &n, 'S', m->out_channels);
+    m->out_axes[n] = 0;
+    return TG_OK;
+}
+
+tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_desc *in_desc,
+                             const tg_desc *out_desc, tgi_err *err)
+{
+    if (out_desc->rank != in_desc->rank)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the network's output has rank %d, its input %d: feed it .npy arrays",
+                        out_desc->rank, in_desc->rank);
+    m->out_channels = out_desc->dim[1];
+    m->out_samples = m->from_samples && m->out_channels > 1 && m->out_channels <= 4;
+    TGI_TRY(crop_extents(m, in_desc, out_desc, err));
+    TGI_TRY(list_axes(m, info, err));
+    m->out_channel_stride = m->out_samples ? 0 : 1;
+    m->out_depth_stride = m->out_samples ? 1 : m->out_channels;
+    m->out_item_stride = m->out_depth_stride * m->out_extent[0];
+    return TG_OK;
+}
+
+/* ---- Numbers ----------------------------------------------------------------------------- */
+
+static int64_t loop_item(const tg_mapping *m, int64_t item)
+{
+    return m->planes.n > 0 ? tgi_planes_at(&m->planes, item) : item;
+}
+
+int64_t tgi_mapping_plane(const tg_mapping *m, int64_t item, int64_t z, int *sample)
+{
+    int64_t k = loop_item(m, item), plane = (m->origin[0] + z) * m->depth_stride;
+    *sample = 0;
+    for (int i = m->n_loop - 1; i >= 0; i--) {
+        const int64_t at = k % m->loop[i].size;
+        k /= m->loop[i].size;
+        if (m->loops_samples && i == m->n_loop - 1)
+            *sample = (int)at;
+        else
+            plane += at * m->loop[i].stride;
+    }
+    return plane;
+}
+
+int64_t tgi_mapping_stats_of(const tg_mapping *m, int64_t item)
+{
+    int64_t k = loop_item(m, item), at = 0;
+    for (int i = m->n_loop - 1; i >= 0; i--) {
+        if (i == m->stats_axis)
+            at = k % m->loop[i].size;
+        k /= m->loop[i].size;
+    }
+    return at;
+}
+
+int64_t tgi_mapping_out_plane(const tg_mapping *m, int64_t item, int64_t z, int64_t c)
+{
+    return item * m->out_item_stride + z * m->out_depth_stride + c * m->out_channel_stride;
+}
+
+int64_t tgi_pad_index(tg_pad_mode mode, int64_t i, int64_t n)
+{
+    if (i >= 0 && i < n)
+        return i;
+    if (mode == TG_PAD_ZERO)
+        return -1;
+    if (mode == TG_PAD_EDGE || n == 1)
+        return i < 0 ? 0 : n - 1;
+    const int64_t period = 2 * (n - 1);
+    int64_t k = i % period;
+    if (k < 0)
+        k += period;
+    return k < n ? k : period - k;
+}

@@ -1,0 +1,74 @@
+/* mapping.h - how the axes of an image meet the axes of a network, and what the output's axes
+ * are. The rules:
+ *
+ *  1. A network with one input channel is looped over every plane (and every sample of a pixel).
+ *  2. A network with c > 1 channels takes the S samples of a pixel when S == c, else the C axis
+ *     when it has c entries, else the job is refused, saying what the image has.
+ *  3. A network over volumes takes the Z axis as depth (or, without one, the only plane axis).
+ *  4. Every other axis is looped; the output keeps them all, in order. One output channel needs
+ *     no axis; several become samples when they came from samples (at most 4), else an axis C.
+ *
+ * A region of interest shifts the origin; padding up to the network's divisor is added at the
+ * right, bottom and far side and cropped from the output. */
+#ifndef TGI_MAPPING_H
+#define TGI_MAPPING_H
+
+#include "engine/graph/graph.h"
+#include "engine/spec.h"
+#include "io/image.h"
+
+typedef enum tg_pad_mode { TG_PAD_REFLECT, TG_PAD_EDGE, TG_PAD_ZERO } tg_pad_mode;
+
+typedef struct tg_loop_axis {
+    char letter;
+    int64_t size;
+    int64_t stride; /* in planes of the source; samples: 0 */
+} tg_loop_axis;
+
+typedef struct tg_mapping {
+    int spatial;         /* 2 or 3 */
+    int64_t origin[3];   /* z,y,x of the region in the source */
+    int64_t extent[3];   /* z,y,x of the region; images: extent[0] = 1 */
+    int64_t padded[3];   /* what the network sees */
+    tg_pad_mode pad;
+    int64_t channels;    /* of the network's input */
+    int from_samples;    /* the channels are the samples of a pixel */
+    int loops_samples;   /* each sample is an item of its own; the last loop axis */
+    int64_t channel_stride, depth_stride; /* in planes; 0 when not from planes */
+    int n_loop;
+    tg_loop_axis loop[TG_IMAGE_MAX_AXES];
+    tgi_planes_spec planes; /* which items; n == 0: all */
+    int64_t n_items;
+    int stats_axis; /* loop axis that numbers the channels for statistics, or -1 */
+    int64_t n_stats;
+    /* output */
+    int64_t out_channels;
+    int64_t out_extent[3]; /* z,y,x after cropping the padding */
+    int out_samples;       /* channels interleaved in a pixel */
+    char out_axes[TG_IMAGE_MAX_AXES + 1];
+    int64_t out_shape[TG_IMAGE_MAX_AXES];
+    int64_t out_item_stride, out_depth_stride, out_channel_stride; /* in output planes */
+} tg_mapping;
+
+/* First half: what the network will be fed. `roi` NULL: everything. Sets all but the output
+ * part; `in_desc` receives the network's input shape. TG_E_ARG, TG_E_UNSUPPORTED. */
+tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
+                            const tgi_roi_spec *roi, const tgi_planes_spec *planes,
+                            tg_pad_mode pad, tg_mapping *m, tg_desc *in_desc, tgi_err *err);
+/* Second half, once the output's shape is known. */
+tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_desc *in_desc,
+                             const tg_desc *out_desc, tgi_err *err);
+
+/* Source plane and first sample of (item, depth z, channel 0) in network coordinates inside the
+ * region; channels follow at channel_stride (or as samples). */
+int64_t tgi_mapping_plane(const tg_mapping *m, int64_t item, int64_t z, int *sample);
+/* Which set of statistics an item uses. */
+int64_t tgi_mapping_stats_of(const tg_mapping *m, int64_t item);
+/* Output plane of (item, depth z, channel c). */
+int64_t tgi_mapping_out_plane(const tg_mapping *m, int64_t item, int64_t z, int64_t c);
+
+/* Where padded coordinate i reads in [0,n): reflect without repeating the edge, edge, or -1 for
+ * zero. */
+int64_t tgi_pad_index(tg_pad_mode mode, int64_t i, int64_t n);
+
+#endif

@@ -1,0 +1,327 @@
+#include "engine/plan/net.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int is_activation(const tg_net *net, int v)
+{
+    return v >= 0 && !net->g->values[v].is_const && net->shapes.desc[v].rank > 0;
+}
+
+/* ---- Nodes and operands ------------------------------------------------------------------ */
+
+static void add_operand(const tg_net *net, tg_net_operand *o, int value)
+{
+    o->n_seg = 0;
+    if (is_activation(net, value))
+        o->value[o->n_seg++] = value;
+}
+
+static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, tgi_err *err)
+{
+    n->node = gn;
+    tgi_node_ctx(net->g, &net->shapes, gn, n->src, n->dst, n->consts, &n->ctx);
+    n->n_operands = gn->n_src;
+    for (int j = 0; j < gn->n_src; j++)
+        add_operand(net, &n->operand[j], gn->src[j]);
+    n->n_epi = gn->n_epi;
+    for (int i = 0; i < gn->n_epi; i++) {
+        n->epi[i] = gn->epi[i].step;
+        n->epi[i].src = -1;
+        if (gn->epi[i].value < 0)
+            continue;
+        if (n->n_operands >= TG_MAX_OPERANDS)
+            return tgi_fail(err, TG_E_INTERNAL, "node \"%s\" has too many operands", gn->name);
+        n->epi[i].src = n->n_operands;
+        add_operand(net, &n->operand[n->n_operands++], gn->epi[i].value);
+    }
+    const double own = gn->op->flops ? gn->op->flops(&n->ctx) : 1;
+    n->flops_per_element = own + gn->n_epi;
+    return TG_OK;
+}
+
+static tg_status check_ranks(tg_net *net, tgi_err *err)
+{
+    for (int i = 0; i < net->n_nodes; i++) {
+        const tg_net_node *n = &net->nodes[i];
+        for (int d = 0; d < n->ctx.n_dst; d++) {
+            const tg_desc *t = &n->dst[d];
+            if (n->node->dst[d] < 0)
+                continue;
+            char text[96];
+            if (t->rank != net->rank || t->dtype != TG_DTYPE_F32)
+                return tgi_fail(err, TG_E_UNSUPPORTED,
+                                "%s \"%s\" yields %s; only float32 activations of rank %d can "
+                                "be computed in bands",
+                                n->node->op->name, n->node->name,
+                                tgi_desc_text(t, text, sizeof text), net->rank);
+        }
+        if (!n->node->op->ref)
+            return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" on activations is not supported",
+                            n->node->op->name, n->node->name);
+        if (n->node->op->op_class == TG_OP_WHOLE && !net->whole_op)
+            net->whole_op = n->node->name;
+    }
+    return TG_OK;
+}
+
+/* ---- Layout ------------------------------------------------------------------------------ */
+
+static int block_of(const tg_net *net, int64_t channels, unsigned flags)
+{
+    return (flags & TG_NET_REFERENCE) || channels <= TG_PLANAR_MAX ? 1 : net->be->lanes;
+}
+
+static void lay_out_values(tg_net *net, unsigned flags)
+{
+    for (int v = 0; v < net->n_values; v++) {
+        tg_net_value *t = &net->values[v];
+        t->first = -1;
+        t->last = -1;
+        if (!is_activation(net, v))
+            continue;
+        t->c = net->shapes.desc[v].dim[1];
+        t->cb = block_of(net, t->c, flags);
+    }
+}
+
+static void fill_hint(const tg_net *net, tg_net_node *n)
+{
+    tg_layout_hint *h = &n->hint;
+    memset(h, 0, sizeof *h);
+    h->lanes = net->be->lanes;
+    h->n_src = n->ctx.n_src;
+    for (int j = 0; j < n->ctx.n_src; j++) {
+        const tg_net_operand *o = &n->operand[j];
+        h->src_segs[j] = o->n_seg;
+        h->src_cb[j] = o->n_seg ? net->values[o->value[0]].cb : 0;
+        for (int s = 0; s < o->n_seg; s++)
+            h->seg_c[j][s] = net->values[o->value[s]].c;
+    }
+    h->dst_cb = net->values[n->node->dst[0]].cb;
+    h->epi = n->epi;
+    h->n_epi = n->n_epi;
+}
+
+static void pick_variant(const tg_net *net, tg_net_node *n, unsigned flags)
+{
+    fill_hint(net, n);
+    n->variant = flags & TG_NET_REFERENCE
+                     ? NULL
+                     : tgi_variant_pick(net->be, n->node->op->name, &n->ctx, &n->hint);
+}
+
+static int is_plain_concat(const tg_net_node *n)
+{
+    return strcmp(n->node->op->name, "Concat") == 0 && n->n_epi == 0;
+}
+
+/* Would the consumer still have a tuned kernel if operand j were these segments? */
+static int takes_segments(const tg_net *net, const tg_net_node *n, int j,
+                          const tg_net_operand *parts)
+{
+    if (j >= n->ctx.n_src)
+        return 0; /* epilogue operands are single views */
+    tg_net_node trial = *n;
+    trial.operand[j] = *parts;
+    pick_variant(net, &trial, 0);
+    return trial.variant != NULL;
+}
+
+/* Operands of a concat flattened into one list; 0 when they are mixed or too many. */
+static int flatten(const tg_net *net, const tg_net_node *cat, tg_net_operand *parts)
+{
+    parts->n_seg = 0;
+    for (int j = 0; j < cat->ctx.n_src; j++)
+        for (int s = 0; s < cat->operand[j].n_seg; s++) {
+            if (parts->n_seg == TG_MAX_SEG)
+                return 0;
+            parts->value[parts->n_seg++] = cat->operand[j].value[s];
+        }
+    for (int s = 1; s < parts->n_seg; s++)
+        if (net->values[parts->value[s]].cb != net->values[parts->value[0]].cb)
+            return 0;
+    return parts->n_seg > 0;
+}
+
+static int reads_value(const tg_net_node *n, int j, int v)
+{
+    return n->operand[j].n_seg == 1 && n->operand[j].value[0] == v;
+}
+
+/* Remove node `at` if it is a Concat that every consumer can read in parts. */
+static int make_virtual(tg_net *net, int at)
+{
+    const tg_net_node *cat = &net->nodes[at];
+    const int v = cat->node->dst[0];
+    tg_net_operand parts;
+    if (!is_plain_concat(cat) || net->values[v].is_out || !flatten(net, cat, &parts))
+        return 0;
+    for (int i = at + 1; i < net->n_nodes; i++)
+        for (int j = 0; j < net->nodes[i].n_operands; j++)
+            if (reads_value(&net->nodes[i], j, v) &&
+                !takes_segments(net, &net->nodes[i], j, &parts))
+                return 0;
+    for (int i = at + 1; i < net->n_nodes; i++)
+        for (int j = 0; j < net->nodes[i].n_operands; j++)
+            if (reads_value(&net->nodes[i], j, v))
+                net->nodes[i].operand[j] = parts;
+    memmove(&net->nodes[at], &net->nodes[at + 1],
+            (size_t)(net->n_nodes - at - 1) * sizeof net->nodes[0]);
+    net->n_nodes--;
+    return 1;
+}
+
+/* The contexts point into their own node: repair them after nodes moved. */
+static void repoint(tg_net *net)
+{
+    for (int i = 0; i < net->n_nodes; i++) {
+        tg_net_node *n = &net->nodes[i];
+        n->ctx.src = n->src;
+        n->ctx.dst = n->dst;
+        n->ctx.const_src = n->consts;
+    }
+}
+
+static void choose_kernels(tg_net *net, unsigned flags)
+{
+    repoint(net);
+    for (int i = 0; i < net->n_nodes; i++)
+        pick_variant(net, &net->nodes[i], flags);
+    if (!(flags & TG_NET_REFERENCE))
+        for (int i = 0; i < net->n_nodes;) {
+            const int removed = make_virtual(net, i);
+            if (removed)
+                repoint(net);
+            i += !removed;
+        }
+    net->packed_bytes = 0;
+    for (int i = 0; i < net->n_nodes; i++) {
+        tg_net_node *n = &net->nodes[i];
+        pick_variant(net, n, flags);
+        n->packed_bytes = n->variant && n->variant->packed_bytes
+                              ? n->variant->packed_bytes(&n->ctx, &n->hint)
+                              : 0;
+        n->packed_offset = net->packed_bytes;
+        net->packed_bytes += tgi_align_size(n->packed_bytes, 64);
+    }
+}
+
+static void find_lifetimes(tg_net *net)
+{
+    for (int i = 0; i < net->n_in; i++) {
+        net->values[net->in[i]].live = 1;
+        net->values[net->in[i]].first = -1;
+    }
+    for (int i = 0; i < net->n_nodes; i++) {
+        const tg_net_node *n = &net->nodes[i];
+        for (int d = 0; d < n->ctx.n_dst; d++) {
+            tg_net_value *t = &net->values[n->node->dst[d]];
+            t->live = 1;
+            t->first = i;
+            t->last = i;
+        }
+        for (int j = 0; j < n->n_operands; j++)
+            for (int s = 0; s < n->operand[j].n_seg; s++)
+                net->values[n->operand[j].value[s]].last = i;
+    }
+    for (int i = 0; i < net->n_out; i++)
+        net->values[net->out[i]].last = net->n_nodes;
+}
+
+/* ---- Open and close ---------------------------------------------------------------------- */
+
+static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *err)
+{
+    const tg_graph *g = net->g;
+    TGI_TRY(tgi_graph_infer(g, in, &net->shapes, err));
+    net->n_values = g->n_values;
+    net->values = tgi_calloc(TGI_TAG_PLAN, (size_t)g->n_values + 1, sizeof *net->values);
+    net->nodes = tgi_calloc(TGI_TAG_PLAN, (size_t)g->n_nodes + 1, sizeof *net->nodes);
+    if (!net->values || !net->nodes)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the plan's node list");
+    net->n_in = g->n_in;
+    net->n_out = g->n_out;
+    net->rank = net->shapes.desc[g->in[0].value].rank;
+    for (int i = 0; i < g->n_in; i++)
+        net->in[i] = g->in[i].value;
+    for (int i = 0; i < g->n_out; i++)
+        net->out[i] = g->out[i].value;
+    lay_out_values(net, flags);
+    for (int i = 0; i < g->n_in; i++)
+        net->values[g->in[i].value].is_in = 1;
+    for (int i = 0; i < g->n_out; i++)
+        net->values[g->out[i].value].is_out = 1;
+    for (int i = 0; i < g->n_nodes; i++, net->n_nodes++)
+        TGI_TRY(fill_node(net, &g->nodes[i], &net->nodes[i], err));
+    TGI_TRY(check_ranks(net, err));
+    choose_kernels(net, flags);
+    find_lifetimes(net);
+    return TG_OK;
+}
+
+tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in,
+                      unsigned flags, tg_net **out, tgi_err *err)
+{
+    tg_net *net = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *net);
+    if (!net)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the network's layout");
+    net->g = g;
+    net->be = be;
+    const tg_status st = build(net, in, flags, err);
+    if (st != TG_OK) {
+        tgi_net_free(&net);
+        return st;
+    }
+    *out = net;
+    return TG_OK;
+}
+
+void tgi_net_free(tg_net **net)
+{
+    if (!net || !*net)
+        return;
+    tgi_shapes_free(&(*net)->shapes);
+    tgi_free((*net)->values);
+    tgi_free((*net)->nodes);
+    tgi_free(*net);
+    *net = NULL;
+}
+
+void tgi_net_pack(const tg_net *net, void *dst)
+{
+    for (int i = 0; i < net->n_nodes; i++) {
+        const tg_net_node *n = &net->nodes[i];
+        if (n->packed_bytes)
+            n->variant->pack(&n->ctx, &n->hint, (char *)dst + n->packed_offset);
+    }
+}
+
+void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need)
+{
+    *need = *dst;
+    if (j >= n->ctx.n_src)
+        return;
+    if (n->variant && n->variant->need)
+        n->variant->need(&n->ctx, 0, dst, j, need);
+    else if (n->node->op->need)
+        n->node->op->need(&n->ctx, 0, dst, j, need);
+}
+
+char *tgi_net_text(const tg_net *net)
+{
+    const size_t cap = 160 * (size_t)net->n_nodes + 64;
+    char *text = tgi_malloc(TGI_TAG_PLAN, cap);
+    if (!text)
+        return NULL;
+    size_t at = (size_t)snprintf(text, cap, "isa=%s", net->be->name);
+    for (int i = 0; i < net->n_nodes && at < cap; i++) {
+        const tg_net_node *n = &net->nodes[i];
+        at += (size_t)snprintf(text + at, cap - at, ";%s:%s", n->node->op->name,
+                               n->variant ? n->variant->name : "ref");
+    }
+    return text;
+}

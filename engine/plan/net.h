@@ -1,0 +1,85 @@
+/* net.h - a graph at one image size: shapes, the physical layout of every value, the kernel of
+ * every node. The first of the deciding phases after import; immutable afterwards.
+ *
+ * Layout: a value of few channels (at most TG_PLANAR_MAX) is stored planar, others in blocks of
+ * the instruction set's lanes. A Concat over channels whose consumers all take segmented
+ * operands is *virtual*: it has no node and no buffer, its consumers read the parts.
+ *
+ * Axes: activations are [N,C,<stream>,<tile axes...>]. Axis 2 is the stream axis (y, or z of a
+ * volume): bands advance along it. The axes after it are cut into strips. */
+#ifndef TGI_NET_H
+#define TGI_NET_H
+
+#include "engine/graph/graph.h"
+#include "kernels/backend.h"
+
+#define TG_PLANAR_MAX 4
+#define TG_STREAM_AXIS 2
+#define TG_MAX_OPERANDS (TG_OP_MAX_SRC + TG_MAX_EPI)
+
+typedef struct tg_net_operand {
+    int n_seg; /* 0: a constant or not given */
+    int value[TG_MAX_SEG];
+} tg_net_operand;
+
+typedef struct tg_net_node {
+    const tg_node *node;
+    tg_op_ctx ctx; /* points into the arrays below */
+    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
+    const tg_const *consts[TG_OP_MAX_SRC];
+    int n_operands; /* ctx.n_src, then the epilogue's activations */
+    tg_net_operand operand[TG_MAX_OPERANDS];
+    int n_epi;
+    tg_epi_step epi[TG_MAX_EPI];
+    tg_layout_hint hint;
+    const tg_variant *variant; /* NULL: the reference */
+    size_t packed_bytes, packed_offset;
+    double flops_per_element; /* of dst[0], epilogue included */
+} tg_net_node;
+
+typedef struct tg_net_value {
+    int live;        /* has a buffer */
+    int64_t c;       /* logical channels */
+    int cb;          /* 1 or lanes */
+    int first, last; /* node indices: -1 = loaded, n_nodes = handed out */
+    int is_in, is_out;
+} tg_net_value;
+
+typedef struct tg_net {
+    const tg_graph *g; /* borrowed */
+    const tg_backend *be;
+    tg_shapes shapes;
+    int rank; /* of all activations: 4 or 5 */
+    tg_net_node *nodes;
+    int n_nodes;
+    tg_net_value *values; /* g->n_values */
+    int n_values;
+    int in[TG_MAX_PORTS], out[TG_MAX_PORTS], n_in, n_out;
+    size_t packed_bytes; /* all weights in kernel form */
+    const char *whole_op; /* name of a node that reads the whole extent, or NULL */
+} tg_net;
+
+#define TG_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */
+
+/* `in`: one desc per graph input, N = 1. `g` borrowed. Returned; tgi_net_free. */
+tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in,
+                      unsigned flags, tg_net **out, tgi_err *err);
+void tgi_net_free(tg_net **net);
+
+/* Write all packed weights at `dst` (packed_bytes, 64-byte aligned). */
+void tgi_net_pack(const tg_net *net, void *dst);
+
+/* Box of operand j that box `dst` of the node reads: the variant's rule, the op's, or the same
+ * box. May reach outside the image where the op reads zeros. */
+void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need);
+
+/* Extent of a value along an axis. */
+static inline int64_t tgi_net_dim(const tg_net *net, int value, int axis)
+{
+    return net->shapes.desc[value].dim[axis];
+}
+
+/* Text of the choices (variant per node), part of the numerics fingerprint. tgi_free. */
+char *tgi_net_text(const tg_net *net);
+
+#endif

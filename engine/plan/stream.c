@@ -1,0 +1,226 @@
+#include "engine/plan/stream.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+
+#include <string.h>
+
+/* ---- One axis, backward ------------------------------------------------------------------ */
+
+static tg_box full_of(const tg_net_node *n)
+{
+    return tgi_box_full(&n->dst[0]);
+}
+
+static tg_range clip_to(const tg_net *net, int v, int axis, tg_range r)
+{
+    return tgi_range_clip(r, 0, tgi_net_dim(net, v, axis));
+}
+
+tg_range tgi_axis_share(const tg_net *net, int axis, int o, tg_range core)
+{
+    const int64_t d0 = tgi_net_dim(net, net->out[0], axis);
+    const int64_t d = tgi_net_dim(net, net->out[o], axis);
+    if (d == d0)
+        return core;
+    return (tg_range){core.lo * d / d0, core.hi * d / d0};
+}
+
+static void need_of_operands(const tg_net_node *n, int axis, tg_range dst, tg_range *stored)
+{
+    tg_box box = full_of(n), need;
+    box.ax[axis] = dst;
+    for (int j = 0; j < n->n_operands; j++) {
+        const tg_net_operand *o = &n->operand[j];
+        if (o->n_seg == 0)
+            continue;
+        tgi_net_need(n, &box, j, &need);
+        for (int s = 0; s < o->n_seg; s++)
+            stored[o->value[s]] = tgi_range_hull(stored[o->value[s]], need.ax[axis]);
+    }
+}
+
+void tgi_axis_need(const tg_net *net, int axis, tg_range core, tg_range *stored,
+                   tg_range *inside)
+{
+    for (int v = 0; v < net->n_values; v++)
+        stored[v] = inside[v] = (tg_range){0, 0};
+    for (int o = 0; o < net->n_out; o++)
+        stored[net->out[o]] =
+            tgi_range_hull(stored[net->out[o]], tgi_axis_share(net, axis, o, core));
+    for (int i = net->n_nodes - 1; i >= 0; i--) {
+        const tg_net_node *n = &net->nodes[i];
+        tg_range all = {0, 0}; /* a node computes one box for all its outputs */
+        for (int d = 0; d < n->ctx.n_dst; d++)
+            all = tgi_range_hull(all, stored[n->node->dst[d]]);
+        const tg_range dst = clip_to(net, n->node->dst[0], axis, all);
+        for (int d = 0; d < n->ctx.n_dst; d++) {
+            stored[n->node->dst[d]] = all;
+            inside[n->node->dst[d]] = dst;
+        }
+        if (!tgi_range_empty(dst))
+            need_of_operands(n, axis, dst, stored);
+    }
+    for (int i = 0; i < net->n_in; i++)
+        inside[net->in[i]] = clip_to(net, net->in[i], axis, stored[net->in[i]]);
+}
+
+/* ---- The flow ---------------------------------------------------------------------------- */
+
+tg_status tgi_flow_open(tg_flow *f, const tg_net *net, tgi_err *err)
+{
+    const size_t n = (size_t)net->n_values + 1;
+    memset(f, 0, sizeof *f);
+    f->net = net;
+    f->lo = tgi_calloc(TGI_TAG_PLAN, n * 4, sizeof *f->lo);
+    f->work = tgi_calloc(TGI_TAG_PLAN, n * 2, sizeof *f->work);
+    if (!f->lo || !f->work) {
+        tgi_flow_close(f);
+        return tgi_fail(err, TG_E_NOMEM, "no memory to follow the rows of %zu values", n);
+    }
+    f->hi = f->lo + n;
+    f->end = f->lo + 2 * n;
+    f->keep = f->lo + 3 * n;
+    return TG_OK;
+}
+
+void tgi_flow_close(tg_flow *f)
+{
+    tgi_free(f->lo);
+    tgi_free(f->work);
+    memset(f, 0, sizeof *f);
+}
+
+void tgi_flow_begin(tg_flow *f, tg_range core, int64_t band)
+{
+    tg_range *stored = f->work, *inside = f->work + f->net->n_values;
+    tgi_axis_need(f->net, TG_STREAM_AXIS, core, stored, inside);
+    f->band = band;
+    for (int v = 0; v < f->net->n_values; v++) {
+        f->lo[v] = f->end[v] = f->keep[v] = inside[v].lo;
+        f->hi[v] = tgi_max(inside[v].lo, inside[v].hi);
+    }
+}
+
+/* Where input i stands when input 0 stands at row r: its proportional share, all at the end. */
+static int64_t share_of_input(const tg_flow *f, int i, int64_t r)
+{
+    const int v0 = f->net->in[0], v = f->net->in[i];
+    if (i == 0 || r >= f->hi[v0])
+        return i == 0 ? tgi_min(r, f->hi[v0]) : f->hi[v];
+    const int64_t d0 = tgi_net_dim(f->net, v0, TG_STREAM_AXIS);
+    const int64_t d = tgi_net_dim(f->net, v, TG_STREAM_AXIS);
+    return tgi_clamp(tgi_ceil_div(r * d, d0), f->end[v], f->hi[v]);
+}
+
+tg_range tgi_flow_feed(tg_flow *f, int i)
+{
+    const int v0 = f->net->in[0], v = f->net->in[i];
+    /* Input 0 is fed first; the others follow where it stands then. */
+    const int64_t next = i == 0 ? (tgi_floor_div(f->end[v0], f->band) + 1) * f->band
+                                : f->end[v0];
+    const tg_range r = {f->end[v], tgi_max(f->end[v], share_of_input(f, i, next))};
+    f->end[v] = r.hi;
+    return r;
+}
+
+/* Are the rows that dst rows [from,to) read all there? */
+static int computable(const tg_flow *f, const tg_net_node *n, int64_t from, int64_t to)
+{
+    tg_box box = full_of(n), need;
+    box.ax[TG_STREAM_AXIS] = (tg_range){from, to};
+    for (int j = 0; j < n->n_operands; j++) {
+        const tg_net_operand *o = &n->operand[j];
+        if (o->n_seg == 0)
+            continue;
+        tgi_net_need(n, &box, j, &need);
+        for (int s = 0; s < o->n_seg; s++) {
+            const int v = o->value[s];
+            const int64_t hi =
+                tgi_min(need.ax[TG_STREAM_AXIS].hi, tgi_net_dim(f->net, v, TG_STREAM_AXIS));
+            if (hi > f->end[v])
+                return 0;
+        }
+    }
+    return 1;
+}
+
+tg_range tgi_flow_advance(tg_flow *f, int ni)
+{
+    const tg_net_node *n = &f->net->nodes[ni];
+    const int v = n->node->dst[0];
+    const int64_t from = f->end[v];
+    int64_t good = from, bad = f->hi[v] + 1; /* computable(from, good) holds, (from, bad) not */
+    if (good < f->hi[v] && computable(f, n, from, f->hi[v]))
+        good = f->hi[v];
+    else
+        bad = f->hi[v];
+    while (bad - good > 1 && good < f->hi[v]) {
+        const int64_t mid = good + (bad - good) / 2;
+        if (computable(f, n, from, mid))
+            good = mid;
+        else
+            bad = mid;
+    }
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        f->end[n->node->dst[d]] = good;
+    return (tg_range){from, good};
+}
+
+void tgi_flow_release(tg_flow *f)
+{
+    const tg_net *net = f->net;
+    for (int v = 0; v < net->n_values; v++)
+        f->keep[v] = f->end[v];
+    for (int i = 0; i < net->n_nodes; i++) {
+        const tg_net_node *n = &net->nodes[i];
+        const int d = n->node->dst[0];
+        if (f->end[d] >= f->hi[d])
+            continue;
+        tg_box box = full_of(n), need;
+        box.ax[TG_STREAM_AXIS] = (tg_range){f->end[d], f->end[d] + 1};
+        for (int j = 0; j < n->n_operands; j++) {
+            if (n->operand[j].n_seg == 0)
+                continue;
+            tgi_net_need(n, &box, j, &need);
+            for (int s = 0; s < n->operand[j].n_seg; s++) {
+                const int v = n->operand[j].value[s];
+                f->keep[v] = tgi_min(f->keep[v],
+                                     tgi_max(need.ax[TG_STREAM_AXIS].lo, f->lo[v]));
+            }
+        }
+    }
+}
+
+int tgi_flow_done(const tg_flow *f)
+{
+    for (int o = 0; o < f->net->n_out; o++)
+        if (f->end[f->net->out[o]] < f->hi[f->net->out[o]])
+            return 0;
+    return 1;
+}
+
+int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring,
+                          unsigned char *carried, double *rows)
+{
+    const tg_net *net = f->net;
+    int64_t bands = 0;
+    tgi_flow_begin(f, core, band);
+    while (!tgi_flow_done(f)) {
+        for (int i = 0; i < net->n_in; i++)
+            tgi_flow_feed(f, i);
+        for (int i = 0; i < net->n_nodes; i++) {
+            const tg_range r = tgi_flow_advance(f, i);
+            if (rows)
+                rows[i] += (double)tgi_range_len(r);
+        }
+        for (int v = 0; v < net->n_values; v++)
+            ring[v] = tgi_max(ring[v], f->end[v] - f->keep[v]);
+        tgi_flow_release(f);
+        for (int v = 0; v < net->n_values; v++)
+            if (f->keep[v] < f->end[v])
+                carried[v] = 1;
+        bands++;
+    }
+    return bands;
+}

@@ -1,0 +1,61 @@
+/* stream.h - which rows and columns of every value a piece of output needs, and when they can be
+ * computed: the arithmetic of bands and strips, shared by the planner (which only counts) and the
+ * executor (which also runs the kernels), so that the two cannot disagree.
+ *
+ * A *cell* is a box of output that is computed in one go: the whole width or a strip of it on the
+ * tile axes, any range of rows on the stream axis. Boxes are separable, so each axis is treated
+ * alone: tgi_axis_need for the tile axes, tg_flow for the stream axis.
+ *
+ * THE FLOW of one cell, per value v, in rows of v:
+ *
+ *        lo[v]      keep[v]              end[v]           hi[v]
+ *          |  gone    |  in the ring       |  not yet       |
+ *
+ *  1. rows outside [lo,hi) are never computed; hi comes from the cell backward, so the last band
+ *     of a cell stops exactly where its core ends.
+ *  2. inputs are fed up to multiples of the band height in *absolute* rows: a run that begins in
+ *     the middle (resume, shard) meets the same band ends and needs no larger ring.
+ *  3. a node computes [end, e) with the largest e whose needed rows are all there.
+ *  4. after a band, keep is the first row that any consumer's next row still reads.
+ */
+#ifndef TGI_STREAM_H
+#define TGI_STREAM_H
+
+#include "engine/plan/net.h"
+
+/* Intervals of every value on one axis when output 0 must yield `core` (the other outputs yield
+ * their proportional share). stored[v]: with the columns outside the image that a consumer reads
+ * as zeros; inside[v]: clipped to the image, what is computed. Arrays of net->n_values. */
+void tgi_axis_need(const tg_net *net, int axis, tg_range core, tg_range *stored,
+                   tg_range *inside);
+
+/* The share of output `o` that goes with `core` of output 0 on an axis. */
+tg_range tgi_axis_share(const tg_net *net, int axis, int o, tg_range core);
+
+typedef struct tg_flow {
+    const tg_net *net;
+    int64_t band;
+    int64_t *lo, *hi, *end, *keep; /* net->n_values each */
+    tg_range *work;                /* two arrays of n_values for tgi_axis_need */
+} tg_flow;
+
+tg_status tgi_flow_open(tg_flow *f, const tg_net *net, tgi_err *err);
+void tgi_flow_close(tg_flow *f);
+/* Start a cell whose output 0 covers rows `core`. */
+void tgi_flow_begin(tg_flow *f, tg_range core, int64_t band);
+/* Rows to load into input i for the next band; advances end. Empty when it has all. */
+tg_range tgi_flow_feed(tg_flow *f, int i);
+/* Rows that node n can compute now; advances end of its outputs. May be empty. */
+tg_range tgi_flow_advance(tg_flow *f, int n);
+/* End of a band: rows no later step reads are given up. */
+void tgi_flow_release(tg_flow *f);
+/* 1 when every output is complete. */
+int tgi_flow_done(const tg_flow *f);
+
+/* What a cell needs, by going through its bands without computing. Accumulates maxima into
+ * ring[v] (rows alive together) and carried[v] (1: rows survive a band); adds rows computed per
+ * node to rows[n] (may be NULL). Returns the number of bands. */
+int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring,
+                          unsigned char *carried, double *rows);
+
+#endif

@@ -1,0 +1,257 @@
+#include "engine/plan/tiling.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+
+#include <string.h>
+
+/* ---- Extents per axis, over all cuts ----------------------------------------------------- */
+
+typedef struct axis_work {
+    tg_range *stored, *inside; /* per value */
+    double *sum;               /* per node: pixels computed along this axis, all cuts together */
+} axis_work;
+
+static tg_range core_of(int64_t cut, int64_t k, int64_t dim)
+{
+    return (tg_range){k * cut, tgi_min((k + 1) * cut, dim)};
+}
+
+/* Input pixels beyond the core's own share, larger side. */
+static int64_t halo_of(const tg_net *net, int axis, tg_range core, tg_range inside)
+{
+    const int64_t d_out = tgi_net_dim(net, net->out[0], axis);
+    const int64_t d_in = tgi_net_dim(net, net->in[0], axis);
+    const int64_t before = core.lo * d_in / d_out - inside.lo;
+    const int64_t after = inside.hi - tgi_ceil_div(core.hi * d_in, d_out);
+    return tgi_max(0, tgi_max(before, after));
+}
+
+static void add_node_extents(const tg_net *net, const tg_range *inside, double *sum)
+{
+    for (int i = 0; i < net->n_nodes; i++)
+        sum[i] += (double)tgi_range_len(inside[net->nodes[i].node->dst[0]]);
+}
+
+static void widen_slots(tg_tiling *t, int axis, const axis_work *w)
+{
+    const tg_net *net = t->net;
+    for (int v = 0; v < net->n_values; v++) {
+        if (!net->values[v].live)
+            continue;
+        tg_slot *s = &t->slot[v];
+        if (axis == net->rank - 1)
+            s->width = tgi_max(s->width, tgi_range_len(w->stored[v]));
+        else
+            s->rows = tgi_max(s->rows, tgi_range_len(w->inside[v]));
+    }
+}
+
+static void measure_tile_axis(tg_tiling *t, int axis, axis_work *w)
+{
+    const tg_net *net = t->net;
+    const int c = tgi_cut_of_axis(net, axis);
+    const int64_t dim = tgi_net_dim(net, net->out[0], axis);
+    for (int64_t k = 0; k < t->n_cut[c]; k++) {
+        const tg_range core = core_of(t->cut[c], k, dim);
+        tgi_axis_need(net, axis, core, w->stored, w->inside);
+        add_node_extents(net, w->inside, w->sum);
+        widen_slots(t, axis, w);
+        if (t->n_cut[c] > 1)
+            t->halo[c] = tgi_max(t->halo[c], halo_of(net, axis, core, w->inside[net->in[0]]));
+    }
+}
+
+static void copy_stream_axis(tg_tiling *t, const tg_tiling *like, axis_work *w)
+{
+    const tg_net *net = t->net;
+    const int c = tgi_cut_of_axis(net, TG_STREAM_AXIS);
+    for (int v = 0; v < net->n_values; v++)
+        t->slot[v].ring = like->slot[v].ring;
+    memcpy(t->carried, like->carried, (size_t)net->n_values);
+    memcpy(w->sum, like->stream_rows, (size_t)net->n_nodes * sizeof *w->sum);
+    t->stream_bands = like->stream_bands;
+    t->halo[c] = like->halo[c];
+}
+
+static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, tgi_err *err)
+{
+    const tg_net *net = t->net;
+    const int c = tgi_cut_of_axis(net, TG_STREAM_AXIS);
+    const int64_t dim = tgi_net_dim(net, net->out[0], TG_STREAM_AXIS);
+    tg_flow flow;
+    TGI_TRY(tgi_flow_open(&flow, net, err));
+    int64_t bands = 0;
+    for (int64_t k = 0; k < t->n_cut[c]; k++) {
+        const tg_range core = core_of(t->cut[c], k, dim);
+        bands += tgi_flow_simulate(&flow, core, t->band, ring, t->carried, w->sum);
+        if (t->n_cut[c] > 1) {
+            tgi_axis_need(net, TG_STREAM_AXIS, core, w->stored, w->inside);
+            t->halo[c] = tgi_max(t->halo[c], halo_of(net, TG_STREAM_AXIS, core,
+                                                     w->inside[net->in[0]]));
+        }
+    }
+    tgi_flow_close(&flow);
+    t->stream_bands = bands;
+    for (int v = 0; v < net->n_values; v++)
+        t->slot[v].ring = net->values[v].live ? ring[v] : 0;
+    return TG_OK;
+}
+
+static void count_flops(tg_tiling *t, int axis, const axis_work *w, double *per_node)
+{
+    for (int i = 0; i < t->net->n_nodes; i++) {
+        const tg_net_node *n = &t->net->nodes[i];
+        per_node[2 * i] *= w->sum[i];
+        per_node[2 * i + 1] *= (double)n->dst[0].dim[axis];
+    }
+}
+
+/* ---- Bytes ------------------------------------------------------------------------------- */
+
+static void size_slot(tg_slot *s, const tg_net_value *v, int volume)
+{
+    const int64_t blocks = tgi_ceil_div(v->c, v->cb);
+    size_t pitch = tgi_align_size((size_t)(s->width * v->cb), 16);
+    if (pitch % 1024 == 0)
+        pitch += 16; /* rows a multiple of 4 KiB apart would share the same cache sets */
+    s->block_pitch = pitch;
+    s->row_pitch = tgi_sat_mul(pitch, (size_t)blocks);
+    s->slab_pitch = volume ? tgi_sat_mul(s->row_pitch, (size_t)s->rows) : s->row_pitch;
+    s->bytes = tgi_sat_mul(tgi_sat_mul(s->slab_pitch, (size_t)s->ring), sizeof(float));
+}
+
+static size_t scratch_of(const tg_tiling *t, const tg_net_node *n)
+{
+    if (!n->variant || !n->variant->scratch_bytes)
+        return 0;
+    return n->variant->scratch_bytes(&n->ctx, &n->hint, t->slot[n->node->dst[0]].width,
+                                     t->threads);
+}
+
+static tg_status place_all(tg_tiling *t, tgi_err *err)
+{
+    const tg_net *net = t->net;
+    tg_item *items =
+        tgi_calloc(TGI_TAG_PLAN, (size_t)(net->n_values + net->n_nodes) + 1, sizeof *items);
+    if (!items)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to plan the arena");
+    for (int v = 0; v < net->n_values; v++) {
+        tg_slot *s = &t->slot[v];
+        if (net->values[v].live)
+            size_slot(s, &net->values[v], net->rank == 5);
+        items[v] = (tg_item){.bytes = s->bytes,
+                             .first = t->carried[v] ? -1 : net->values[v].first,
+                             .last = t->carried[v] ? net->n_nodes : net->values[v].last};
+    }
+    for (int i = 0; i < net->n_nodes; i++)
+        items[net->n_values + i] =
+            (tg_item){.bytes = scratch_of(t, &net->nodes[i]), .first = i, .last = i};
+    const tg_status st = tgi_arena_pack(items, net->n_values + net->n_nodes, &t->arena_bytes,
+                                        &t->lower_bound_bytes, err);
+    for (int v = 0; v < net->n_values; v++)
+        t->slot[v].offset = items[v].offset;
+    for (int i = 0; i < net->n_nodes; i++)
+        t->scratch[i] = items[net->n_values + i].offset;
+    tgi_free(items);
+    return st;
+}
+
+/* ---- Make -------------------------------------------------------------------------------- */
+
+static void set_cuts(tg_tiling *t, const int64_t cut[3])
+{
+    const tg_net *net = t->net;
+    t->cut[0] = t->n_cut[0] = 1;
+    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
+        const int c = tgi_cut_of_axis(net, axis);
+        const int64_t dim = tgi_net_dim(net, net->out[0], axis);
+        t->cut[c] = cut[c] > 0 && cut[c] < dim ? cut[c] : dim;
+        t->n_cut[c] = tgi_ceil_div(dim, t->cut[c]);
+    }
+    t->cells = t->n_cut[0] * t->n_cut[1] * t->n_cut[2];
+}
+
+static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axis_work *w,
+                         double *per_node, tgi_err *err)
+{
+    const tg_net *net = t->net;
+    for (int v = 0; v < net->n_values; v++)
+        t->slot[v].rows = net->rank == 4 ? 1 : 0;
+    for (int i = 0; i < net->n_nodes; i++) {
+        const tg_net_node *n = &net->nodes[i];
+        per_node[2 * i] = per_node[2 * i + 1] = n->flops_per_element * (double)n->dst[0].dim[1];
+    }
+    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
+        memset(w->sum, 0, (size_t)net->n_nodes * sizeof *w->sum);
+        if (axis == TG_STREAM_AXIS && like)
+            copy_stream_axis(t, like, w);
+        else if (axis == TG_STREAM_AXIS)
+            TGI_TRY(measure_stream_axis(t, w, ring, err));
+        else
+            measure_tile_axis(t, axis, w);
+        if (axis == TG_STREAM_AXIS)
+            memcpy(t->stream_rows, w->sum, (size_t)net->n_nodes * sizeof *w->sum);
+        count_flops(t, axis, w, per_node);
+    }
+    for (int i = 0; i < net->n_nodes; i++) {
+        t->flops += per_node[2 * i];
+        t->whole_flops += per_node[2 * i + 1];
+    }
+    t->bands = t->stream_bands * (t->cells / t->n_cut[tgi_cut_of_axis(net, TG_STREAM_AXIS)]);
+    return place_all(t, err);
+}
+
+tg_status tgi_tiling_make(const tg_net *net, const int64_t cut[3], int64_t band, int threads,
+                          const tg_tiling *like, tg_tiling *out, tgi_err *err)
+{
+    tg_tiling t = {.net = net, .band = band, .threads = threads, .n_values = net->n_values};
+    const size_t nv = (size_t)net->n_values + 1, nn = (size_t)net->n_nodes + 1;
+    t.slot = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *t.slot);
+    t.scratch = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.scratch);
+    int64_t *ring = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *ring);
+    t.carried = tgi_calloc(TGI_TAG_PLAN, nv, 1);
+    t.stream_rows = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.stream_rows);
+    tg_range *ranges = tgi_calloc(TGI_TAG_PLAN, 2 * nv, sizeof *ranges);
+    double *sums = tgi_calloc(TGI_TAG_PLAN, 3 * nn, sizeof *sums);
+    tg_status st = TG_E_NOMEM;
+    if (t.slot && t.scratch && t.carried && t.stream_rows && ring && ranges && sums) {
+        axis_work w = {ranges, ranges + nv, sums};
+        set_cuts(&t, cut);
+        st = measure(&t, like, ring, &w, sums + nn, err);
+    } else {
+        tgi_fail(err, st, "no memory to plan %d values", net->n_values);
+    }
+    tgi_free(ring);
+    tgi_free(ranges);
+    tgi_free(sums);
+    if (st != TG_OK)
+        tgi_tiling_free(&t);
+    else
+        *out = t;
+    return st;
+}
+
+void tgi_tiling_free(tg_tiling *t)
+{
+    tgi_free(t->slot);
+    tgi_free(t->scratch);
+    tgi_free(t->carried);
+    tgi_free(t->stream_rows);
+    memset(t, 0, sizeof *t);
+}
+
+void tgi_tiling_cell(const tg_tiling *t, int64_t k, tg_range core[3])
+{
+    const tg_net *net = t->net;
+    int64_t at[3];
+    at[0] = k % t->n_cut[0];
+    k /= t->n_cut[0];
+    at[1] = k % t->n_cut[1];
+    at[2] = k / t->n_cut[1];
+    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
+        const int c = tgi_cut_of_axis(net, axis);
+        core[axis - TG_STREAM_AXIS] =
+            core_of(t->cut[c], at[c], tgi_net_dim(net, net->out[0], axis));
+    }
+}

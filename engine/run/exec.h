@@ -1,0 +1,41 @@
+/* exec.h - obeys a tiling: walks the bands of a cell, calls the kernels, allocates nothing.
+ *
+ * One executor works on one cell at a time. The caller hands in rows of the inputs when asked
+ * and takes finished rows of the outputs at the end of each band, both through views. */
+#ifndef TGI_EXEC_H
+#define TGI_EXEC_H
+
+#include "engine/plan/tiling.h"
+#include "kernels/threads.h"
+
+typedef struct tg_exec tg_exec;
+
+typedef struct tg_exec_io {
+    void *user;
+    /* Fill input i: rows of the stream axis; columns (and rows of axis 3) as `box` says, in the
+     * input's image coordinates, all inside the image. Write through the view. */
+    tg_status (*load)(void *user, int i, const tg_view *view, const tg_box *box, tgi_err *err);
+    /* Take rows of output o that lie in the cell's core. */
+    tg_status (*store)(void *user, int o, const tg_view *view, const tg_box *box,
+                       tgi_err *err);
+} tg_exec_io;
+
+/* `packed`: weights written by tgi_net_pack; `arena`: tiling->arena_bytes, 64-byte aligned; both
+ * borrowed, as is the pool (may be NULL). Returned; tgi_exec_close. */
+tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_threads *pool,
+                        const tg_exec_io *io, tg_exec **out, tgi_err *err);
+void tgi_exec_close(tg_exec **e);
+
+/* Begin a cell: core[axis-2] in output-0 pixels; the stream range may be any part of the cell's
+ * (resume). */
+void tgi_exec_begin(tg_exec *e, const tg_range *core);
+/* One band: feed, compute, hand out. *done is set when the cell is complete. */
+tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err);
+/* Run a whole cell. */
+tg_status tgi_exec_cell(tg_exec *e, const tg_range *core, tgi_err *err);
+/* Rows of input i that the next band will ask for: what a reader can fetch ahead. */
+void tgi_exec_next_load(const tg_exec *e, int i, tg_box *box);
+/* Seconds spent in kernels so far. */
+double tgi_exec_compute_seconds(const tg_exec *e);
+
+#endif

@@ -1,0 +1,316 @@
+#include "engine/run/load.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/run/pixels.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+/* What a staging buffer holds: source rectangle `hull` of every (z, channel) of `box`. */
+typedef struct fetched {
+    int valid;
+    int64_t item;
+    tg_box box;
+    tg_range rows, cols; /* in the region's coordinates */
+    tg_status st;
+    tgi_err err;
+} fetched;
+
+enum { IDLE, ASKED, READY, QUIT };
+
+struct tg_loader {
+    tg_loader_opts o;
+    tg_dtype type;
+    int64_t item;
+    tg_affine affine;
+    fetched slot[2];
+    int next; /* staging buffer the next fetch goes to */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int state, started;
+    double waited;
+};
+
+/* ---- Geometry ---------------------------------------------------------------------------- */
+
+/* Source interval that padded interval r reads in [0,n). */
+static tg_range hull_of(tg_pad_mode mode, tg_range r, int64_t n)
+{
+    tg_range h = {n, 0};
+    for (int64_t i = tgi_max(r.lo, 0); i < r.hi; i++) {
+        if (i == r.lo && i < n) { /* inside: no need to look at each */
+            h = (tg_range){i, tgi_min(r.hi, n)};
+            i = h.hi - 1;
+            continue;
+        }
+        const int64_t k = tgi_pad_index(mode, i, n);
+        if (k < 0)
+            continue;
+        h.lo = tgi_min(h.lo, k);
+        h.hi = tgi_max(h.hi, k + 1);
+    }
+    return h.lo < h.hi ? h : (tg_range){0, 0};
+}
+
+static tg_range axis_of(const tg_loader *l, const tg_box *b, int zyx)
+{
+    if (zyx == 0)
+        return l->o.rank == 5 ? b->ax[2] : (tg_range){0, 1};
+    return b->ax[l->o.rank - 3 + zyx];
+}
+
+size_t tgi_loader_bytes(const tg_mapping *m, tg_dtype type, int64_t slabs, int64_t rows,
+                        int64_t columns)
+{
+    const int64_t pad_y = m->padded[1] - m->extent[1], pad_x = m->padded[2] - m->extent[2];
+    const int64_t r = tgi_min(m->extent[1], rows + pad_y);
+    const int64_t c = tgi_min(m->extent[2], columns + pad_x);
+    const size_t plane = tgi_sat_mul(tgi_sat_mul((size_t)r, (size_t)c), tgi_dtype_size(type));
+    return tgi_align_size(tgi_sat_mul(plane, (size_t)(slabs * m->channels)), 64);
+}
+
+/* ---- Fetch ------------------------------------------------------------------------------- */
+
+static size_t row_bytes(const tg_loader *l, const fetched *f)
+{
+    return (size_t)tgi_range_len(f->cols) * tgi_dtype_size(l->type);
+}
+
+static size_t plane_bytes(const tg_loader *l, const fetched *f)
+{
+    return row_bytes(l, f) * (size_t)tgi_range_len(f->rows);
+}
+
+static tg_status read_channel(tg_loader *l, int thread, const fetched *f, int64_t z, int64_t c,
+                              char *dst, tgi_err *err)
+{
+    const tg_mapping *m = l->o.map;
+    int sample;
+    const int64_t plane = tgi_mapping_plane(m, f->item, z, &sample) + c * m->channel_stride;
+    const int s = m->from_samples ? (int)c : sample;
+    return l->o.ops->read(l->o.source, thread, plane, s, s + 1, m->origin[1] + f->rows.lo,
+                          m->origin[1] + f->rows.hi, m->origin[2] + f->cols.lo,
+                          m->origin[2] + f->cols.hi, dst, row_bytes(l, f), plane_bytes(l, f),
+                          err);
+}
+
+static tg_status fetch(tg_loader *l, int which, int thread)
+{
+    fetched *f = &l->slot[which];
+    const tg_mapping *m = l->o.map;
+    f->rows = hull_of(m->pad, axis_of(l, &f->box, 1), m->extent[1]);
+    f->cols = hull_of(m->pad, axis_of(l, &f->box, 2), m->extent[2]);
+    const tg_range z = axis_of(l, &f->box, 0);
+    const size_t need =
+        plane_bytes(l, f) * (size_t)(tgi_range_len(z) * m->channels);
+    if (need > l->o.staging_bytes)
+        return tgi_fail(&f->err, TG_E_INTERNAL, "staging holds %zu bytes, a band needs %zu",
+                        l->o.staging_bytes, need);
+    char *dst = l->o.staging[which];
+    for (int64_t k = z.lo; k < z.hi; k++)
+        for (int64_t c = 0; c < m->channels; c++, dst += plane_bytes(l, f)) {
+            const int64_t sz = tgi_pad_index(m->pad, k, m->extent[0]);
+            if (sz < 0 || plane_bytes(l, f) == 0)
+                continue;
+            TGI_TRY(read_channel(l, thread, f, sz, c, dst, &f->err));
+        }
+    return TG_OK;
+}
+
+static void *reader(void *arg)
+{
+    tg_loader *l = arg;
+    pthread_mutex_lock(&l->lock);
+    while (l->state != QUIT) {
+        if (l->state != ASKED) {
+            pthread_cond_wait(&l->wake, &l->lock);
+            continue;
+        }
+        const int which = l->next;
+        pthread_mutex_unlock(&l->lock);
+        l->slot[which].st = fetch(l, which, 1);
+        pthread_mutex_lock(&l->lock);
+        if (l->state == ASKED)
+            l->state = READY;
+        pthread_cond_broadcast(&l->wake);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ---- Open and close ---------------------------------------------------------------------- */
+
+tg_status tgi_loader_open(const tg_loader_opts *o, tg_loader **out, tgi_err *err)
+{
+    tg_loader *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
+    if (!l)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the reader");
+    l->o = *o;
+    l->type = o->ops->info(o->source)->dtype;
+    l->affine = (tg_affine){1, 0};
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->wake, NULL);
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 256 * 1024);
+    l->started = pthread_create(&l->thread, &attr, reader, l) == 0;
+    pthread_attr_destroy(&attr);
+    if (!l->started) {
+        tgi_loader_close(&l);
+        return tgi_fail(err, TG_E_NOMEM, "the system refused the reader's thread");
+    }
+    *out = l;
+    return TG_OK;
+}
+
+void tgi_loader_close(tg_loader **lp)
+{
+    if (!lp || !*lp)
+        return;
+    tg_loader *l = *lp;
+    if (l->started) {
+        pthread_mutex_lock(&l->lock);
+        l->state = QUIT;
+        pthread_cond_broadcast(&l->wake);
+        pthread_mutex_unlock(&l->lock);
+        pthread_join(l->thread, NULL);
+    }
+    pthread_mutex_destroy(&l->lock);
+    pthread_cond_destroy(&l->wake);
+    tgi_free(l);
+    *lp = NULL;
+}
+
+void tgi_loader_item(tg_loader *l, int64_t item, tg_affine affine)
+{
+    l->item = item;
+    l->affine = affine;
+}
+
+void tgi_loader_prefetch(tg_loader *l, const tg_box *box)
+{
+    if (tgi_box_empty(box))
+        return;
+    pthread_mutex_lock(&l->lock);
+    if (l->state == IDLE) {
+        fetched *f = &l->slot[l->next];
+        memset(f, 0, sizeof *f);
+        f->item = l->item;
+        f->box = *box;
+        f->valid = 1;
+        l->state = ASKED;
+        pthread_cond_broadcast(&l->wake);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The staging buffer that holds `box`: what the reader has fetched, or fetched now. */
+static tg_status obtain(tg_loader *l, const tg_box *box, int *which)
+{
+    pthread_mutex_lock(&l->lock);
+    const double t0 = seconds_now();
+    while (l->state == ASKED)
+        pthread_cond_wait(&l->wake, &l->lock);
+    l->waited += seconds_now() - t0;
+    l->state = IDLE; /* READY or IDLE: the reader waits either way */
+    *which = l->next;
+    l->next = !l->next;
+    pthread_mutex_unlock(&l->lock);
+    fetched *f = &l->slot[*which];
+    if (f->valid && f->item == l->item && tgi_box_equal(&f->box, box))
+        return f->st;
+    memset(f, 0, sizeof *f);
+    f->item = l->item;
+    f->box = *box;
+    const double t1 = seconds_now();
+    f->st = fetch(l, *which, 0);
+    l->waited += seconds_now() - t1;
+    return f->st;
+}
+
+/* ---- Convert ----------------------------------------------------------------------------- */
+
+typedef struct fill_job {
+    const tg_loader *l;
+    const fetched *f;
+    const char *staging;
+    const tg_view *view;
+} fill_job;
+
+/* Columns [x.lo, x.hi) of one channel row; `src` holds f->cols, NULL: a row of zeros. */
+static void fill_row(const fill_job *j, const char *src, float *dst, tg_range x)
+{
+    const tg_mapping *m = j->l->o.map;
+    const int cb = j->view->cb;
+    const float mul = (float)j->l->affine.mul, add = (float)j->l->affine.add;
+    const size_t size = tgi_dtype_size(j->l->type);
+    const int64_t inside = src ? tgi_clamp(m->extent[2], x.lo, x.hi) : x.lo;
+    if (inside > x.lo)
+        tgi_pixels_load(j->l->type, src + (size_t)(x.lo - j->f->cols.lo) * size, inside - x.lo,
+                        mul, add, dst, cb);
+    for (int64_t i = inside; i < x.hi; i++) {
+        const int64_t k = src ? tgi_pad_index(m->pad, i, m->extent[2]) : -1;
+        float *d = dst + (i - x.lo) * cb;
+        if (k < 0)
+            *d = 0;
+        else
+            tgi_pixels_load(j->l->type, src + (size_t)(k - j->f->cols.lo) * size, 1, mul, add, d,
+                            1);
+    }
+}
+
+static void zero_lanes(const tg_view *v, int64_t z, int64_t y, tg_range x)
+{
+    for (int64_t c = v->c; c < tgi_view_blocks(v) * v->cb; c++)
+        for (int64_t i = x.lo; i < x.hi; i++)
+            *tgi_view_at(v, c, z, y, i) = 0;
+}
+
+static void fill_one(void *arg, int64_t job, int thread)
+{
+    (void)thread;
+    const fill_job *j = arg;
+    const tg_loader *l = j->l;
+    const tg_mapping *m = l->o.map;
+    const tg_range z = axis_of(l, &j->f->box, 0), y = axis_of(l, &j->f->box, 1);
+    const tg_range x = axis_of(l, &j->f->box, 2);
+    const int64_t zi = job / tgi_range_len(y), row = y.lo + job % tgi_range_len(y);
+    const int64_t sy = tgi_pad_index(m->pad, row, m->extent[1]);
+    const int64_t sz = tgi_pad_index(m->pad, z.lo + zi, m->extent[0]);
+    for (int64_t c = 0; c < m->channels; c++) {
+        const char *plane = j->staging + (size_t)(zi * m->channels + c) * plane_bytes(l, j->f);
+        const char *src = sy < 0 || sz < 0
+                              ? NULL
+                              : plane + (size_t)(sy - j->f->rows.lo) * row_bytes(l, j->f);
+        fill_row(j, src, tgi_view_at(j->view, c, z.lo + zi, row, x.lo), x);
+    }
+    if (m->channels % j->view->cb)
+        zero_lanes(j->view, z.lo + zi, row, x);
+}
+
+tg_status tgi_loader_fill(tg_loader *l, const tg_view *view, const tg_box *box, tgi_err *err)
+{
+    int which;
+    const tg_status st = obtain(l, box, &which);
+    if (st != TG_OK)
+        return tgi_fail(err, st, "%s", l->slot[which].err.text);
+    fill_job j = {l, &l->slot[which], l->o.staging[which], view};
+    const int64_t rows = tgi_range_len(axis_of(l, box, 0)) * tgi_range_len(axis_of(l, box, 1));
+    tgi_parallel(l->o.pool, rows, fill_one, &j);
+    return TG_OK;
+}
+
+double tgi_loader_wait_seconds(const tg_loader *l)
+{
+    return l->waited;
+}

@@ -1,0 +1,192 @@
+#include "engine/run/pixels.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- float16, by bits: no compiler support is assumed ------------------------------------ */
+
+static float half_to_float(uint16_t h)
+{
+    const uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = (h >> 10) & 31, m = h & 1023;
+    uint32_t u;
+    if (e == 31)
+        u = sign | 0x7f800000u | m << 13;
+    else if (e)
+        u = sign | (e + 112) << 23 | m << 13;
+    else {
+        const float v = (float)m * 5.9604644775390625e-08f; /* 2^-24, exact */
+        memcpy(&u, &v, sizeof u);
+        u |= sign;
+    }
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+static uint16_t float_to_half(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    const uint16_t sign = (uint16_t)(u >> 16 & 0x8000);
+    u &= 0x7fffffffu;
+    if (u > 0x7f800000u)
+        return sign | 0x7e00;
+    if (u >= 0x477ff000u) /* rounds to 65536 or above */
+        return sign | 0x7c00;
+    if (u < 0x38800000u) { /* subnormal result: the FPU rounds at the right bit */
+        float a, magic = 0.5f;
+        memcpy(&a, &u, sizeof a);
+        a += magic;
+        memcpy(&u, &a, sizeof u);
+        return (uint16_t)(sign | (u - 0x3f000000u));
+    }
+    u += 0xfff + (u >> 13 & 1);
+    return (uint16_t)(sign | ((u - 0x38000000u) >> 13));
+}
+
+/* ---- In ---------------------------------------------------------------------------------- */
+
+#define LOAD(T)                                                                                \
+    do {                                                                                       \
+        const T *s = src;                                                                      \
+        if (stride == 1)                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                    \
+                dst[i] = (float)s[i] * mul + add;                                              \
+        else                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                    \
+                dst[i * stride] = (float)s[i] * mul + add;                                     \
+    } while (0)
+
+void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float add, float *dst,
+                     int64_t stride)
+{
+    switch (type) {
+    case TG_DTYPE_U8:
+    case TG_DTYPE_BOOL:
+        LOAD(uint8_t);
+        break;
+    case TG_DTYPE_I8:
+        LOAD(int8_t);
+        break;
+    case TG_DTYPE_U16:
+        LOAD(uint16_t);
+        break;
+    case TG_DTYPE_I16:
+        LOAD(int16_t);
+        break;
+    case TG_DTYPE_U32:
+        LOAD(uint32_t);
+        break;
+    case TG_DTYPE_I32:
+        LOAD(int32_t);
+        break;
+    case TG_DTYPE_U64:
+        LOAD(uint64_t);
+        break;
+    case TG_DTYPE_I64:
+        LOAD(int64_t);
+        break;
+    case TG_DTYPE_F32:
+        LOAD(float);
+        break;
+    case TG_DTYPE_F64:
+        LOAD(double);
+        break;
+    case TG_DTYPE_F16:
+        for (int64_t i = 0; i < n; i++)
+            dst[i * stride] = half_to_float(((const uint16_t *)src)[i]) * mul + add;
+        break;
+    case TG_DTYPE_NONE:
+        break;
+    }
+}
+
+/* ---- Out --------------------------------------------------------------------------------- */
+
+/* Clip before rounding: both bounds are integers, so the result is the same and the rounding
+ * trick below stays in range. NaN compares false and becomes 0. */
+static float clip(float v, float lo, float hi)
+{
+    v = v > lo ? v : v <= lo ? lo : 0.0f;
+    return v < hi ? v : hi;
+}
+
+/* Round half to even for |v| < 2^22 by pushing the fraction out of the mantissa. */
+static float round_even(float v)
+{
+    const float big = 12582912.0f; /* 1.5 * 2^23 */
+    const float r = v + big;
+    return r - big;
+}
+
+#define STORE_SMALL(T, LO, HI)                                                                 \
+    do {                                                                                       \
+        T *d = dst;                                                                            \
+        if (src_stride == 1 && dst_stride == 1)                                                \
+            for (int64_t i = 0; i < n; i++)                                                    \
+                d[i] = (T)round_even(clip(src[i] * mul + add, LO, HI));                        \
+        else                                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                    \
+                d[i * dst_stride] =                                                            \
+                    (T)round_even(clip(src[i * src_stride] * mul + add, LO, HI));              \
+    } while (0)
+
+#define STORE_LARGE(T, LO, HI)                                                                 \
+    do {                                                                                       \
+        T *d = dst;                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            const double v = rint((double)(src[i * src_stride] * mul + add));                  \
+            d[i * dst_stride] = v >= (double)(HI)   ? (T)(HI)                                  \
+                                : v <= (double)(LO) ? (T)(LO)                                  \
+                                : v == v            ? (T)v                                     \
+                                                    : (T)0;                                    \
+        }                                                                                      \
+    } while (0)
+
+void tgi_pixels_store(tg_dtype type, const float *src, int64_t src_stride, int64_t n, float mul,
+                      float add, void *dst, int64_t dst_stride)
+{
+    switch (type) {
+    case TG_DTYPE_U8:
+        STORE_SMALL(uint8_t, 0.0f, 255.0f);
+        break;
+    case TG_DTYPE_BOOL:
+        STORE_SMALL(uint8_t, 0.0f, 1.0f);
+        break;
+    case TG_DTYPE_I8:
+        STORE_SMALL(int8_t, -128.0f, 127.0f);
+        break;
+    case TG_DTYPE_U16:
+        STORE_SMALL(uint16_t, 0.0f, 65535.0f);
+        break;
+    case TG_DTYPE_I16:
+        STORE_SMALL(int16_t, -32768.0f, 32767.0f);
+        break;
+    case TG_DTYPE_U32:
+        STORE_LARGE(uint32_t, 0u, UINT32_MAX);
+        break;
+    case TG_DTYPE_I32:
+        STORE_LARGE(int32_t, INT32_MIN, INT32_MAX);
+        break;
+    case TG_DTYPE_U64:
+        STORE_LARGE(uint64_t, 0u, UINT64_MAX);
+        break;
+    case TG_DTYPE_I64:
+        STORE_LARGE(int64_t, INT64_MIN, INT64_MAX);
+        break;
+    case TG_DTYPE_F32:
+        for (int64_t i = 0; i < n; i++)
+            ((float *)dst)[i * dst_stride] = src[i * src_stride] * mul + add;
+        break;
+    case TG_DTYPE_F64:
+        for (int64_t i = 0; i < n; i++)
+            ((double *)dst)[i * dst_stride] = (double)(src[i * src_stride] * mul + add);
+        break;
+    case TG_DTYPE_F16:
+        for (int64_t i = 0; i < n; i++)
+            ((uint16_t *)dst)[i * dst_stride] = float_to_half(src[i * src_stride] * mul + add);
+        break;
+    case TG_DTYPE_NONE:
+        break;
+    }
+}

@@ -1,0 +1,58 @@
+/* stats.h - whole-image statistics in a streamed pass, and the linear map that comes of them.
+ *
+ * Exact, not sampled: 8- and 16-bit pixels fill a histogram with one bin per value; wider types
+ * are seen as float32, as the network will see them, ordered as 32-bit keys and selected in two
+ * passes (upper half of the key, then the lower half within the bin that holds the rank). Mean
+ * and variance are merged in fixed pieces of rows in file order (Chan), so no thread or budget changes them.
+ * NaN pixels are counted and left out.
+ *
+ * One set per channel when channels are looped, one for all when they enter the network
+ * together; never per tile.
+ *
+ * Source: percentiles by linear interpolation between order statistics, rank (n-1)*p/100. */
+#ifndef TGI_STATS_H
+#define TGI_STATS_H
+
+#include "engine/plan/mapping.h"
+
+typedef struct tg_stats {
+    int64_t count, nans;
+    double min, max, mean, deviation; /* deviation: population standard deviation */
+    double low, high;                 /* the percentiles asked for, else min and max */
+} tg_stats;
+
+/* x' = x * mul + add */
+typedef struct tg_affine {
+    double mul, add;
+} tg_affine;
+
+#define TGI_STATS_SCRATCH ((size_t)(5 * 65536 * 8))
+
+/* What the pass needs beside scratch: a row buffer of any size >= one row of one sample. */
+typedef struct tg_stats_args {
+    tg_source *source;
+    const tg_source_ops *ops;
+    const tg_mapping *map;
+    const tgi_normalize_spec *norm;
+    void *scratch;     /* TGI_STATS_SCRATCH bytes */
+    void *rows;        /* row buffer */
+    size_t rows_bytes;
+    /* After each read: fraction in [0,1]; not TG_OK stops the pass with that status. NULL: none */
+    tg_status (*tick)(void *user, double fraction);
+    void *user;
+} tg_stats_args;
+
+/* Fill sets[0 .. map->n_stats). */
+tg_status tgi_stats_collect(const tg_stats_args *a, tg_stats *sets, tgi_err *err);
+
+/* The map for one set; a flat image (no spread) gives mul = 1 after the shift. */
+tg_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tg_stats *s);
+
+/* JSON of all sets with the spec they were taken for, and back. Returned text; tgi_free. */
+tg_status tgi_stats_to_json(const char *norm_text, const tg_stats *sets, int64_t n, char **json,
+                            tgi_err *err);
+/* TG_E_FORMAT not such a text; TG_E_CHANGED another normalisation or number of channels. */
+tg_status tgi_stats_from_json(const char *json, size_t n_bytes, const char *norm_text,
+                              tg_stats *sets, int64_t n, tgi_err *err);
+
+#endif

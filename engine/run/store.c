@@ -1,0 +1,233 @@
+#include "engine/run/store.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/run/pixels.h"
+
+#include <string.h>
+
+struct tg_store {
+    tg_store_opts o;
+    int volume;
+    int64_t channels;  /* planes a group writes per tile place; 1 when interleaved */
+    int64_t item;
+    tg_range core[3];  /* z,y,x in output pixels, cropped to the image */
+    tg_affine affine;
+    void **slot;       /* [channel][tile row][tile column]; NULL: already in the file */
+    int64_t *seq;
+    int64_t n_slots;
+    int64_t group;     /* the one that is open, or -1 */
+    int64_t tx0, n_tx, ty0, n_ty; /* tiles of the open group */
+    int64_t next_seq, done;
+};
+
+int64_t tgi_store_group_tiles(const tg_mapping *m, const tg_tiling *t, int64_t tile_h,
+                              int64_t tile_w, int volume)
+{
+    const int64_t c = m->out_samples ? 1 : m->out_channels;
+    const int64_t across = tgi_ceil_div(tgi_min(t->cut[2], m->out_extent[2]), tile_w);
+    const int64_t down = volume ? tgi_ceil_div(tgi_min(t->cut[1], m->out_extent[1]), tile_h) : 1;
+    return c * across * down;
+}
+
+tg_status tgi_store_open(const tg_store_opts *o, tg_store **out, tgi_err *err)
+{
+    tg_store *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
+    if (!s)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the output's tiles");
+    s->o = *o;
+    s->volume = o->map->spatial == 3;
+    s->channels = o->map->out_samples ? 1 : o->map->out_channels;
+    s->n_slots = tgi_store_group_tiles(o->map, o->tiling, o->layout->tile_h, o->layout->tile_w,
+                                       s->volume);
+    s->slot = tgi_calloc(TGI_TAG_IO, (size_t)s->n_slots, sizeof *s->slot);
+    s->seq = tgi_calloc(TGI_TAG_IO, (size_t)s->n_slots, sizeof *s->seq);
+    s->next_seq = tgi_journal_appended(o->journal);
+    s->group = -1;
+    if (!s->slot || !s->seq) {
+        tgi_store_close(&s);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the output's tiles");
+    }
+    *out = s;
+    return TG_OK;
+}
+
+void tgi_store_close(tg_store **s)
+{
+    if (!s || !*s)
+        return;
+    tgi_free((*s)->slot);
+    tgi_free((*s)->seq);
+    tgi_free(*s);
+    *s = NULL;
+}
+
+/* ---- Groups ------------------------------------------------------------------------------ */
+
+static int64_t group_of(const tg_store *s, int64_t row)
+{
+    return s->volume ? row : row / s->o.layout->tile_h;
+}
+
+/* Rows (slabs) of group g inside the cell. */
+static tg_range rows_of(const tg_store *s, int64_t g)
+{
+    if (s->volume)
+        return (tg_range){g, g + 1};
+    return tgi_range_clip((tg_range){g * s->o.layout->tile_h, (g + 1) * s->o.layout->tile_h},
+                          s->core[1].lo, s->core[1].hi);
+}
+
+static void frame_group(tg_store *s, int64_t g)
+{
+    const tg_sink_layout *l = s->o.layout;
+    s->tx0 = s->core[2].lo / l->tile_w;
+    s->n_tx = tgi_ceil_div(s->core[2].hi, l->tile_w) - s->tx0;
+    s->ty0 = s->volume ? s->core[1].lo / l->tile_h : g;
+    s->n_ty = s->volume ? tgi_ceil_div(s->core[1].hi, l->tile_h) - s->ty0 : 1;
+}
+
+static int64_t tile_id(const tg_store *s, int64_t g, int64_t c, int64_t ty, int64_t tx)
+{
+    const tg_sink_layout *l = s->o.layout;
+    const int64_t plane = tgi_mapping_out_plane(s->o.map, s->item, s->volume ? g : 0, c);
+    return (plane * l->tiles_y + s->ty0 + ty) * l->tiles_x + s->tx0 + tx;
+}
+
+static int64_t slot_index(const tg_store *s, int64_t c, int64_t ty, int64_t tx)
+{
+    return (c * s->n_ty + ty) * s->n_tx + tx;
+}
+
+static int group_is_written(tg_store *s, int64_t g)
+{
+    frame_group(s, g);
+    for (int64_t c = 0; c < s->channels; c++)
+        for (int64_t ty = 0; ty < s->n_ty; ty++)
+            for (int64_t tx = 0; tx < s->n_tx; tx++)
+                if (!tgi_journal_has_tile(s->o.journal, tile_id(s, g, c, ty, tx)))
+                    return 0;
+    return 1;
+}
+
+static tg_status open_group(tg_store *s, int64_t g, tgi_err *err)
+{
+    frame_group(s, g);
+    s->group = g;
+    for (int64_t c = 0; c < s->channels; c++)
+        for (int64_t ty = 0; ty < s->n_ty; ty++)
+            for (int64_t tx = 0; tx < s->n_tx; tx++) {
+                const int64_t i = slot_index(s, c, ty, tx);
+                s->slot[i] = NULL;
+                if (tgi_journal_has_tile(s->o.journal, tile_id(s, g, c, ty, tx)))
+                    continue;
+                s->seq[i] = s->next_seq++;
+                TGI_TRY(tgi_commit_slot(s->o.commit, s->seq[i], &s->slot[i], err));
+            }
+    return TG_OK;
+}
+
+static tg_status close_group(tg_store *s, tgi_err *err)
+{
+    for (int64_t c = 0; c < s->channels; c++)
+        for (int64_t ty = 0; ty < s->n_ty; ty++)
+            for (int64_t tx = 0; tx < s->n_tx; tx++) {
+                const int64_t i = slot_index(s, c, ty, tx);
+                if (!s->slot[i])
+                    continue;
+                TGI_TRY(tgi_commit_submit(s->o.commit, s->seq[i],
+                                          tile_id(s, s->group, c, ty, tx), err));
+                s->done++;
+            }
+    s->group = -1;
+    return TG_OK;
+}
+
+void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, tg_affine affine,
+                    int64_t *from)
+{
+    const tg_mapping *m = s->o.map;
+    const int64_t *e = m->out_extent;
+    s->item = item;
+    s->affine = affine;
+    s->core[0] = s->volume ? tgi_range_clip(core[0], 0, e[0]) : (tg_range){0, 1};
+    s->core[1] = tgi_range_clip(core[s->volume ? 1 : 0], 0, e[1]);
+    s->core[2] = tgi_range_clip(core[s->volume ? 2 : 1], 0, e[2]);
+    const tg_range stream = s->volume ? s->core[0] : s->core[1];
+    *from = core[0].hi;
+    if (tgi_range_empty(s->core[1]) || tgi_range_empty(s->core[2]) || tgi_range_empty(stream))
+        return; /* only padding */
+    for (int64_t g = group_of(s, stream.lo); g <= group_of(s, stream.hi - 1); g++)
+        if (!group_is_written(s, g)) {
+            *from = rows_of(s, g).lo;
+            return;
+        }
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+typedef struct copy_job {
+    tg_store *s;
+    const tg_view *view;
+    tg_range z, y;
+} copy_job;
+
+/* One row of one tile column from the view into its slot. */
+static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_range x)
+{
+    const tg_store *s = j->s;
+    const tg_sink_layout *l = s->o.layout;
+    const int64_t tx = x.lo / l->tile_w - s->tx0, ty = y / l->tile_h - s->ty0;
+    char *slot = s->slot[slot_index(s, c, ty, tx)];
+    if (!slot)
+        return;
+    const int64_t at = y % l->tile_h * l->tile_w + x.lo % l->tile_w;
+    const size_t size = tgi_dtype_size(l->dtype);
+    for (int k = 0; k < l->samples; k++)
+        tgi_pixels_store(l->dtype, tgi_view_at(j->view, c + k, z, y, x.lo), j->view->cb,
+                         tgi_range_len(x), (float)s->affine.mul, (float)s->affine.add,
+                         slot + ((size_t)at * (size_t)l->samples + (size_t)k) * size,
+                         l->samples);
+}
+
+static void copy_row(void *arg, int64_t job, int thread)
+{
+    (void)thread;
+    const copy_job *j = arg;
+    const tg_store *s = j->s;
+    const int64_t w = s->o.layout->tile_w;
+    const int64_t y = j->y.lo + job % tgi_range_len(j->y);
+    const int64_t z = j->z.lo + job / tgi_range_len(j->y);
+    for (int64_t c = 0; c < s->channels; c++)
+        for (int64_t x = s->core[2].lo; x < s->core[2].hi; x = (x / w + 1) * w)
+            copy_piece(j, c, z, y, (tg_range){x, tgi_min((x / w + 1) * w, s->core[2].hi)});
+}
+
+tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *box,
+                         tgi_err *err)
+{
+    tg_store *s = store;
+    if (o != 0)
+        return TG_OK; /* an image file takes the first output */
+    const tg_range stream =
+        tgi_range_clip(box->ax[TG_STREAM_AXIS], s->core[s->volume ? 0 : 1].lo,
+                       s->core[s->volume ? 0 : 1].hi);
+    for (int64_t at = stream.lo; at < stream.hi;) {
+        const int64_t g = group_of(s, at);
+        const tg_range all = rows_of(s, g);
+        const tg_range part = tgi_range_clip(stream, at, all.hi);
+        if (s->group != g)
+            TGI_TRY(open_group(s, g, err));
+        copy_job j = {s, view, s->volume ? part : (tg_range){0, 1}, s->volume ? s->core[1] : part};
+        tgi_parallel(s->o.pool, tgi_range_len(j.z) * tgi_range_len(j.y), copy_row, &j);
+        at = part.hi;
+        if (at == all.hi)
+            TGI_TRY(close_group(s, err));
+    }
+    return TG_OK;
+}
+
+int64_t tgi_store_tiles_done(const tg_store *s)
+{
+    return s->done;
+}

@@ -1,0 +1,47 @@
+/* store.h - finished rows of the network's output into tiles of the file.
+ *
+ * Rows arrive from the executor in order. A *group* is what completes together: one row of tiles
+ * of an image, one slab of a volume, times the channels. When the first row of a group comes, a
+ * slot of the writer's window is taken for each of its tiles; with the last row they are
+ * submitted. Groups and tiles are numbered in the plan's order:
+ *
+ *     item -> cell -> group (down) -> channel -> tile row (volumes) -> tile column
+ *
+ * Tiles that an earlier run has committed are skipped, so a plan that differs from the journal's
+ * still finishes the file. */
+#ifndef TGI_STORE_H
+#define TGI_STORE_H
+
+#include "engine/plan/mapping.h"
+#include "engine/plan/tiling.h"
+#include "engine/run/commit.h"
+#include "engine/run/stats.h"
+#include "kernels/threads.h"
+
+typedef struct tg_store tg_store;
+
+typedef struct tg_store_opts {
+    const tg_mapping *map;
+    const tg_tiling *tiling;
+    const tg_sink_layout *layout;
+    const tg_journal *journal;
+    tg_commit *commit;
+    tg_threads *pool;
+} tg_store_opts;
+
+tg_status tgi_store_open(const tg_store_opts *o, tg_store **out, tgi_err *err);
+void tgi_store_close(tg_store **s);
+/* Tiles of a group at most: the writer's window must be at least this. */
+int64_t tgi_store_group_tiles(const tg_mapping *m, const tg_tiling *t, int64_t tile_h,
+                              int64_t tile_w, int volume);
+
+/* Begin cell `core` of an item; `affine` maps network values to output values. Returns in *from
+ * the first output row (slab) that is still missing, core[0].hi when the cell is complete. */
+void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, tg_affine affine,
+                    int64_t *from);
+/* The executor's store callback. */
+tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *box,
+                         tgi_err *err);
+int64_t tgi_store_tiles_done(const tg_store *s); /* submitted by this run */
+
+#endif
