@@ -223,6 +223,8 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
     TGI_TRY(feed_inputs(e, err));
     const double t0 = now_seconds();
     for (int i = 0; i < e->net->n_nodes; i++) {
+        if (e->io.stop && e->io.stop(e->io.user))
+            return tgi_fail(err, TG_E_CANCELLED, "stopped; the same command goes on");
         const tg_range rows = tgi_flow_advance(&e->flow, i);
         if (!tgi_range_empty(rows))
             TGI_TRY(run_node(e, i, rows, err));
