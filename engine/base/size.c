@@ -1,0 +1,53 @@
+#include "engine/base/size.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    double factor;
+} units[] = {{"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
+             {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12}};
+
+tg_status tgi_size_parse(const char *text, uint64_t of, uint64_t *bytes, tgi_err *err)
+{
+    char *end;
+    const size_t digits = strspn(text, "0123456789.");
+    const double v = digits ? strtod(text, &end) : -1;
+    if (!digits || end != text + digits || !(v >= 0))
+        return tgi_fail(err, TG_E_ARG, "\"%s\" is no size: write 1GiB, 800MiB or 80%%", text);
+    const char *unit = text + digits;
+    if (*unit == 0)
+        return tgi_fail(err, TG_E_ARG, "\"%s\" has no unit: write %sMiB or %sGiB", text, text,
+                        text);
+    if (strcmp(unit, "%") == 0) {
+        if (!of || v <= 0 || v > 100)
+            return tgi_fail(err, TG_E_ARG, "\"%s\": a percentage must be above 0 and at most 100",
+                            text);
+        *bytes = (uint64_t)((double)of * v / 100.0);
+        return TG_OK;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(unit, units[i].name) == 0) {
+            const double b = v * units[i].factor;
+            if (!(b < 9.2e18))
+                return tgi_fail(err, TG_E_ARG, "\"%s\" is larger than any memory", text);
+            *bytes = (uint64_t)b;
+            return TG_OK;
+        }
+    return tgi_fail(err, TG_E_ARG, "\"%s\": unknown unit, use KiB MiB GiB TiB, KB MB GB TB or %%",
+                    text);
+}
+
+const char *tgi_size_text(uint64_t bytes, char *buf, size_t cap)
+{
+    if (bytes >= (uint64_t)1 << 30)
+        snprintf(buf, cap, "%.2f GiB", (double)bytes / 1073741824.0);
+    else if (bytes >= (uint64_t)1 << 20)
+        snprintf(buf, cap, "%.2f MiB", (double)bytes / 1048576.0);
+    else
+        snprintf(buf, cap, "%.1f KiB", (double)bytes / 1024.0);
+    return buf;
+}

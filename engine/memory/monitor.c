@@ -1,0 +1,361 @@
+#include "engine/memory/monitor.h"
+
+#include "engine/base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Small files ------------------------------------------------------------------------- */
+
+/* Read a small file into buf, NUL-terminated; 0 when it is not there. */
+static size_t slurp(const char *root, const char *path, char *buf, size_t cap)
+{
+    char full[1024];
+    if (snprintf(full, sizeof full, "%s%s", root, path) >= (int)sizeof full)
+        return 0;
+    const int fd = open(full, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    size_t n = 0;
+    for (ssize_t k; n + 1 < cap && (k = read(fd, buf + n, cap - 1 - n)) > 0;)
+        n += (size_t)k;
+    close(fd);
+    buf[n] = 0;
+    return n;
+}
+
+/* Number after "key" at the beginning of a line, in kB as bytes when `kb`; 0 when absent. */
+static uint64_t field(const char *text, const char *key, int kb)
+{
+    const size_t k = strlen(key);
+    for (const char *p = text; p; p = strchr(p, '\n')) {
+        p += *p == '\n';
+        if (strncmp(p, key, k) == 0)
+            return strtoull(p + k, NULL, 10) * (kb ? 1024 : 1);
+    }
+    return 0;
+}
+
+/* A file that holds one number, or "max". */
+static uint64_t limit_in(const char *root, const char *folder, const char *name)
+{
+    char path[1024], text[64];
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
+        !slurp(root, path, text, sizeof text))
+        return TGI_UNLIMITED;
+    if (text[0] < '0' || text[0] > '9')
+        return TGI_UNLIMITED;
+    errno = 0;
+    const uint64_t v = strtoull(text, NULL, 10);
+    return errno || v >= (uint64_t)1 << 60 ? TGI_UNLIMITED : v; /* v1 writes "no limit" so */
+}
+
+/* ---- This process ------------------------------------------------------------------------ */
+
+int tgi_process_memory_read(const char *root, tgi_process_memory *out)
+{
+    char text[4096];
+    memset(out, 0, sizeof *out);
+    if (!slurp(root, "/proc/self/status", text, sizeof text))
+        return 0;
+    out->anon = field(text, "RssAnon:", 1);
+    out->file = field(text, "RssFile:", 1);
+    out->shmem = field(text, "RssShmem:", 1);
+    out->swap = field(text, "VmSwap:", 1);
+    out->pte = field(text, "VmPTE:", 1);
+    out->high_water = field(text, "VmHWM:", 1);
+    return 1;
+}
+
+static uint64_t measured_of(const tgi_process_memory *p)
+{
+    return p->anon + p->shmem + p->swap + p->pte;
+}
+
+uint64_t tgi_mem_measured(void)
+{
+    tgi_process_memory p;
+    return tgi_process_memory_read("", &p) ? measured_of(&p) : 0;
+}
+
+/* ---- cgroups ----------------------------------------------------------------------------- */
+
+typedef struct cgroup_kind {
+    const char *mount, *usage, *inactive;
+    const char *limit[3];
+} cgroup_kind;
+
+static const cgroup_kind v2 = {"/sys/fs/cgroup", "memory.current", "inactive_file ",
+                               {"memory.max", "memory.high", NULL}};
+static const cgroup_kind v1 = {"/sys/fs/cgroup/memory", "memory.usage_in_bytes",
+                               "total_inactive_file ", {"memory.limit_in_bytes", NULL, NULL}};
+
+static uint64_t room_in(const char *root, const cgroup_kind *k, const char *folder)
+{
+    char path[1024], stat[8192];
+    uint64_t limit = TGI_UNLIMITED;
+    for (int i = 0; i < 3 && k->limit[i]; i++) {
+        const uint64_t l = limit_in(root, folder, k->limit[i]);
+        limit = l < limit ? l : limit;
+    }
+    if (limit == TGI_UNLIMITED)
+        return limit;
+    uint64_t used = limit_in(root, folder, k->usage), inactive = 0;
+    if (used == TGI_UNLIMITED)
+        used = 0;
+    if (snprintf(path, sizeof path, "%s/memory.stat", folder) < (int)sizeof path &&
+        slurp(root, path, stat, sizeof stat))
+        inactive = field(stat, k->inactive, 0);
+    used = used > inactive ? used - inactive : 0;
+    return limit > used ? limit - used : 0;
+}
+
+/* The least room from `group` up to the mount's root. */
+static void walk_up(const char *root, const cgroup_kind *k, const char *group,
+                    tgi_free_memory *out)
+{
+    char folder[1024];
+    if (snprintf(folder, sizeof folder, "%s%s", k->mount, group) >= (int)sizeof folder)
+        return;
+    const size_t stop = strlen(k->mount);
+    for (size_t n = strlen(folder);; folder[n] = 0) {
+        while (n > stop && folder[n - 1] == '/')
+            folder[--n] = 0;
+        const uint64_t room = room_in(root, k, folder);
+        if (room < out->cgroup) {
+            out->cgroup = room;
+            snprintf(out->limited_by, sizeof out->limited_by, "cgroup %.200s",
+                     n > stop ? folder + stop : "/");
+        }
+        if (n <= stop)
+            return;
+        while (n > stop && folder[n - 1] != '/')
+            n--;
+    }
+}
+
+/* Lines of /proc/self/cgroup: "0::/path" (v2), "4:memory:/path" (v1). In a container the path
+ * may not exist below the mount; then the mount's own files are the container's. */
+static void read_cgroups(const char *root, tgi_free_memory *out)
+{
+    char text[4096];
+    out->cgroup = TGI_UNLIMITED;
+    if (!slurp(root, "/proc/self/cgroup", text, sizeof text))
+        return;
+    for (char *line = text, *next; line && *line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = 0;
+        char *a = strchr(line, ':'), *b = a ? strchr(a + 1, ':') : NULL;
+        if (!b)
+            continue;
+        *b = 0;
+        if (a[1] == 0)
+            walk_up(root, &v2, b + 1, out);
+        else if (strstr(a + 1, "memory"))
+            walk_up(root, &v1, b + 1, out);
+    }
+}
+
+/* ---- What is free ------------------------------------------------------------------------ */
+
+static uint64_t rlimit_room(void)
+{
+    char text[4096];
+    struct rlimit as, data;
+    uint64_t room = TGI_UNLIMITED;
+    if (!slurp("", "/proc/self/status", text, sizeof text))
+        return room;
+    const uint64_t vm = field(text, "VmSize:", 1), vd = field(text, "VmData:", 1);
+    if (getrlimit(RLIMIT_AS, &as) == 0 && as.rlim_cur != RLIM_INFINITY)
+        room = as.rlim_cur > vm ? as.rlim_cur - vm : 0;
+    if (getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur != RLIM_INFINITY) {
+        const uint64_t r = data.rlim_cur > vd ? data.rlim_cur - vd : 0;
+        room = r < room ? r : room;
+    }
+    return room;
+}
+
+void tgi_free_memory_read(const char *root, tgi_free_memory *out)
+{
+    char text[4096];
+    memset(out, 0, sizeof *out);
+    read_cgroups(root, out);
+    out->mem_available =
+        slurp(root, "/proc/meminfo", text, sizeof text) ? field(text, "MemAvailable:", 1) : 0;
+    if (!out->mem_available)
+        out->mem_available = TGI_UNLIMITED;
+    out->rlimit = root[0] ? TGI_UNLIMITED : rlimit_room();
+    out->bytes = out->cgroup;
+    if (out->mem_available <= out->bytes) {
+        out->bytes = out->mem_available;
+        snprintf(out->limited_by, sizeof out->limited_by, "MemAvailable");
+    }
+    if (out->rlimit < out->bytes) {
+        out->bytes = out->rlimit;
+        snprintf(out->limited_by, sizeof out->limited_by, "rlimit");
+    }
+}
+
+uint64_t tgi_mem_available(tgi_free_memory *detail)
+{
+    tgi_free_memory f;
+    tgi_free_memory_read("", &f);
+    if (detail)
+        *detail = f;
+    return f.bytes;
+}
+
+uint64_t tgi_mem_default_budget(void)
+{
+    const uint64_t all = tgi_mem_available(NULL) + tgi_mem_measured();
+    const uint64_t tenth = all / 10, half = (uint64_t)512 << 20;
+    const uint64_t margin = tenth > half ? tenth : half;
+    return all > margin ? all - margin : 0;
+}
+
+/* ---- The sampler ------------------------------------------------------------------------- */
+
+struct tg_monitor {
+    pthread_t thread;
+    int interval_ms, csv;
+    atomic_int quit;
+    atomic_uint_fast64_t current, peak, predicted, budget;
+    atomic_int_fast64_t tiles;
+    _Atomic(const char *) phase;
+    struct timespec t0;
+};
+
+/* The log need not be as dense as the peak's samples: ten lines a second at most. */
+#define CSV_EVERY_MS 100
+
+static void write_line(tg_monitor *m, const tgi_process_memory *p)
+{
+    char line[512];
+    struct timespec t;
+    tgi_free_memory f;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    tgi_free_memory_read("", &f);
+    const double s = (double)(t.tv_sec - m->t0.tv_sec) + 1e-9 * (double)(t.tv_nsec - m->t0.tv_nsec);
+    const int n = snprintf(
+        line, sizeof line, "%.3f,%s,%lld,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n", s,
+        atomic_load(&m->phase), (long long)atomic_load(&m->tiles), (unsigned long long)p->anon,
+        (unsigned long long)p->file, (unsigned long long)p->shmem, (unsigned long long)p->swap,
+        (unsigned long long)p->pte, (unsigned long long)measured_of(p),
+        (unsigned long long)f.bytes, (unsigned long long)atomic_load(&m->predicted),
+        (unsigned long long)atomic_load(&m->budget));
+    if (n > 0 && write(m->csv, line, (size_t)n) != n) {
+        close(m->csv); /* a log must not stop a run: it ends here */
+        m->csv = -1;
+    }
+}
+
+static void sample(tg_monitor *m, tgi_process_memory *p)
+{
+    if (!tgi_process_memory_read("", p))
+        return;
+    const uint64_t now = measured_of(p);
+    atomic_store(&m->current, now);
+    if (now > atomic_load(&m->peak))
+        atomic_store(&m->peak, now);
+}
+
+static void *sampler(void *arg)
+{
+    tg_monitor *m = arg;
+    tgi_process_memory p = {0};
+    const struct timespec nap = {m->interval_ms / 1000, m->interval_ms % 1000 * 1000000L};
+    for (int ms = 0; !atomic_load(&m->quit); ms += m->interval_ms) {
+        sample(m, &p);
+        if (m->csv >= 0 && ms % CSV_EVERY_MS < m->interval_ms)
+            write_line(m, &p);
+        nanosleep(&nap, NULL);
+    }
+    sample(m, &p);
+    if (m->csv >= 0)
+        write_line(m, &p);
+    return NULL;
+}
+
+static tg_status open_csv(tg_monitor *m, const char *path, tgi_err *err)
+{
+    static const char head[] = "seconds,phase,tiles,anon,file,shmem,swap,pte,measured,available,"
+                               "predicted,budget\n";
+    m->csv = -1;
+    if (!path)
+        return TG_OK;
+    m->csv = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    if (m->csv < 0 || write(m->csv, head, sizeof head - 1) != (ssize_t)sizeof head - 1)
+        return tgi_fail(err, TG_E_IO, "%s: the memory log cannot be written: %s", path,
+                        strerror(errno));
+    return TG_OK;
+}
+
+tg_status tgi_monitor_open(int interval_ms, const char *csv_path, tg_monitor **out, tgi_err *err)
+{
+    tg_monitor *m = tgi_calloc(TGI_TAG_MISC, 1, sizeof *m);
+    if (!m)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the monitor");
+    m->interval_ms = interval_ms;
+    atomic_store(&m->phase, "start");
+    clock_gettime(CLOCK_MONOTONIC, &m->t0);
+    tg_status st = open_csv(m, csv_path, err);
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 128 * 1024);
+    if (st == TG_OK && pthread_create(&m->thread, &attr, sampler, m) != 0)
+        st = tgi_fail(err, TG_E_NOMEM, "the system refused the monitor's thread");
+    pthread_attr_destroy(&attr);
+    if (st != TG_OK) {
+        if (m->csv >= 0)
+            close(m->csv);
+        tgi_free(m);
+        return st;
+    }
+    *out = m;
+    return TG_OK;
+}
+
+void tgi_monitor_note(tg_monitor *m, const char *phase, int64_t tiles, uint64_t predicted,
+                      uint64_t budget)
+{
+    if (!m)
+        return;
+    atomic_store(&m->phase, phase);
+    atomic_store(&m->tiles, tiles);
+    atomic_store(&m->predicted, predicted);
+    atomic_store(&m->budget, budget);
+}
+
+uint64_t tgi_monitor_current(const tg_monitor *m)
+{
+    return m ? atomic_load(&m->current) : 0;
+}
+
+uint64_t tgi_monitor_peak(const tg_monitor *m)
+{
+    return m ? atomic_load(&m->peak) : 0;
+}
+
+uint64_t tgi_monitor_close(tg_monitor **mp)
+{
+    if (!mp || !*mp)
+        return 0;
+    tg_monitor *m = *mp;
+    atomic_store(&m->quit, 1);
+    pthread_join(m->thread, NULL);
+    const uint64_t peak = atomic_load(&m->peak);
+    if (m->csv >= 0)
+        close(m->csv);
+    tgi_free(m);
+    *mp = NULL;
+    return peak;
+}

@@ -1,0 +1,50 @@
+/* monitor.h - the truth about host memory: what this process holds and what is really free.
+ *
+ * measured = RssAnon + RssShmem + VmSwap + VmPTE of /proc/self/status. File pages are reported
+ * beside it, never counted: the kernel takes them back when it needs them.
+ *
+ * free = the least of MemAvailable, what every cgroup above this process still allows (v1 and
+ * v2, each level up to the root, inactive file pages given back), and the rlimits.
+ *
+ * All readers take a root prefix ("" for the machine) so that tests feed them made-up trees; they
+ * allocate nothing and are cheap enough to be asked every few milliseconds. */
+#ifndef TGI_MONITOR_H
+#define TGI_MONITOR_H
+
+#include "engine/base/status.h"
+
+#define TGI_UNLIMITED UINT64_MAX
+
+typedef struct tgi_process_memory {
+    uint64_t anon, file, shmem, swap, pte, high_water; /* bytes */
+} tgi_process_memory;
+
+typedef struct tgi_free_memory {
+    uint64_t bytes;        /* the least of all */
+    uint64_t mem_available, cgroup, rlimit; /* TGI_UNLIMITED where there is no limit */
+    char limited_by[256];  /* "MemAvailable", "cgroup /a/b", "RLIMIT_AS" */
+} tgi_free_memory;
+
+int tgi_process_memory_read(const char *root, tgi_process_memory *out); /* 1 on success */
+void tgi_free_memory_read(const char *root, tgi_free_memory *out);
+
+uint64_t tgi_mem_measured(void);
+/* What is free now; `detail` may be NULL. */
+uint64_t tgi_mem_available(tgi_free_memory *detail);
+/* Free and already ours, less max(512 MiB, 10 %) as margin. */
+uint64_t tgi_mem_default_budget(void);
+
+/* A sampling thread: the maximum of `measured` while it runs, and a CSV line per sample when a
+ * path is given. Columns: seconds, phase, tiles, anon, file, shmem, swap, pte, measured,
+ * available, predicted, budget (bytes). Lines are whole even after a kill. */
+typedef struct tg_monitor tg_monitor;
+tg_status tgi_monitor_open(int interval_ms, const char *csv_path, tg_monitor **out, tgi_err *err);
+/* What later samples are labelled with; `phase` static. */
+void tgi_monitor_note(tg_monitor *m, const char *phase, int64_t tiles, uint64_t predicted,
+                      uint64_t budget);
+uint64_t tgi_monitor_current(const tg_monitor *m); /* last sample */
+uint64_t tgi_monitor_peak(const tg_monitor *m);
+/* Stop; returns the peak. NULL allowed (0). */
+uint64_t tgi_monitor_close(tg_monitor **m);
+
+#endif
