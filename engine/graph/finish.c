@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Elements of the float constants that live nodes read. */
+/* Elements of the float constants that live nodes read, but for the factors of a Resize. */
 static tg_status count_params(tg_graph *g, tgi_err *err)
 {
     unsigned char *seen = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, 1);
@@ -12,7 +12,7 @@ static tg_status count_params(tg_graph *g, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory to count parameters");
     g->n_params = 0;
     for (int i = 0; i < g->n_nodes; i++)
-        for (int k = 0; k < g->nodes[i].n_src; k++) {
+        for (int k = 0; k < g->nodes[i].n_src && !tgi_node_is(&g->nodes[i], "Resize"); k++) {
             const int v = g->nodes[i].src[k];
             int64_t count = 0;
             if (v < 0 || !g->values[v].is_const || seen[v]++ ||
@@ -84,8 +84,11 @@ static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
     TGI_TRY(tgi_fold_constants(g, err));
     TGI_TRY(tgi_graph_clean(g, err));
     TGI_TRY(tgi_size_find_base(g, err));
-    (void)flags;
+    TGI_TRY(tgi_rewrite_canonical(g, flags, err));
+    TGI_TRY(tgi_rewrite_edges(g, err));
     TGI_TRY(tgi_size_analyse(g, err));
+    if (!(flags & TG_GRAPH_NO_FUSE))
+        TGI_TRY(tgi_rewrite_fuse(g, err));
     return check_invariants(g, err);
 }
 

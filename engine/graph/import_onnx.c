@@ -201,7 +201,7 @@ static tg_status fill_list(tg_node *node, const tg_attr *row, const tg_onnx_attr
 
 static tg_status fill_attr(tg_node *node, const tg_onnx_attr *a, tgi_err *err)
 {
-    const tg_attr *row = tgi_attr_row(node->op, a->name);
+    const tg_attr *row = a->name[0] ? tgi_attr_row(node->op, a->name) : NULL;
     if (!row)
         return tgi_fail(err, TG_E_UNSUPPORTED, "attribute \"%s\" is not implemented", a->name);
     switch (row->type) {
@@ -275,7 +275,9 @@ static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
     if (strcmp(n->op_type, "Shape") == 0 || strcmp(n->op_type, "Size") == 0)
         any_float = 0;
     TGI_TRY(make_outputs(l, n, n_dst, any_float, dst, err));
-    TGI_TRY(tgi_graph_add_node(l->g, n->op_type, n->name, n_src, src, n_dst, dst, &node, err));
+    /* A node without a name is called after its first output, for messages. */
+    TGI_TRY(tgi_graph_add_node(l->g, n->op_type, n->name[0] ? n->name : n->out[0], n_src, src,
+                               n_dst, dst, &node, err));
     for (int i = 0; i < n->n_attr; i++)
         TGI_TRY(fill_attr(node, &n->attr[i], err));
     return TG_OK;

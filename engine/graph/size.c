@@ -240,12 +240,10 @@ static tg_status free_or_fix(tg_graph *g, tgi_err *err)
 {
     tg_shapes base;
     TGI_TRY(tgi_infer_base(g, &base, err));
-    for (int i = 0; i < g->n_out; i++) { /* outputs that the file describes only by name */
+    for (int i = 0; i < g->n_out; i++) { /* names of extents tell nothing; shapes do */
         tg_port *p = &g->out[i];
-        if (p->file_rank == 0)
-            p->file_rank = base.desc[p->value].rank;
         for (int x = 1; x < base.desc[p->value].rank; x++)
-            if (p->perm[x] >= 0 && p->perm[x] < TG_MAX_RANK && p->file_dim[p->perm[x]] < 0)
+            if (p->perm[x] >= 0 && p->file_dim[p->perm[x]] < 0)
                 p->file_dim[p->perm[x]] = base.desc[p->value].dim[x];
     }
     tg_status st = compare_at(g, &base, 2, err);
