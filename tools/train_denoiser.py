@@ -265,7 +265,7 @@ def main():
     ap.add_argument("--out", default="models/tegula_denoise.onnx")
     ap.add_argument("--version", default="1.0.0")
     ap.add_argument("--seed", type=int, default=20240)
-    ap.add_argument("--steps", type=int, default=6000)
+    ap.add_argument("--steps", type=int, default=12000)
     ap.add_argument("--batch", type=int, default=8)
     ap.add_argument("--crop", type=int, default=96)
     ap.add_argument("--pool", type=int, default=800, help="clean images drawn before training")
