@@ -46,7 +46,7 @@ typedef struct tg_backend {
     tg_isa isa;
     int lanes;
     const tg_variant *const *variants; /* NULL-terminated, preferred first */
-    /* Rows between the file and the network. See kernels/convert.h. */
+    void (*epilogue)(const tg_call *call); /* behind tgi_epilogue_apply */
 } tg_backend;
 
 /* Best instruction set of this processor not above `cap` (TG_ISA_COUNT: no cap; the environment

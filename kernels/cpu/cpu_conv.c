@@ -1,0 +1,387 @@
+/* cpu_conv.c - convolutions with a blocked result: direct, stem (planar source), transposed.
+ *
+ * The result is cut into jobs of a few rows x some tiles of columns x one group of output blocks,
+ * sized so that the job's source stays in the second-level cache. Inside a job the tap rows are
+ * taken a chunk of some 24 KiB of weights at a time, and that chunk serves all pixels of the job
+ * before the next comes: weights come from the first level, sums wait in dst.
+ *
+ * A transposed convolution with stride s is s convolutions of stride 1, one per phase of the
+ * output column, each with every s-th tap of the kernel and with results s pixels apart: the same
+ * tiles do it. Rows follow from oy + pad = iy * s + ky * d.
+ *
+ * Columns outside the image are stored zeros; rows outside the image are not listed. The order of
+ * the sum is that of cpu_conv_tile.h.
+ *
+ * Packed weights: bias [blocks][TG_L], then for each group of output blocks
+ * [unit][kz][ky][kx by phase][lane][ob][TG_L]; a planar unit has one lane. */
+#include "kernels/cpu/cpu_common.h"
+#include "kernels/cpu/cpu_conv_tile.h"
+#include "kernels/ops/op_attrs.h"
+
+#define CHUNK_BYTES ((int64_t)24 << 10)
+#define CHUNK_ROWS_MAX 128
+#define SOURCE_BYTES ((int64_t)320 << 10) /* of a job; the second level has 512 KiB or more */
+
+typedef struct conv {
+    const tg_call *call;
+    tgi_geom g;
+    int transposed, planar;
+    int cb;              /* of the source */
+    int phases;          /* of output columns: stride x when transposed, else 1 */
+    int64_t units, taps; /* source units; kz*ky */
+    int64_t seg_c[TG_MAX_SEG];
+    int64_t blocks, groups;
+    const float *bias, *weights;
+    size_t tap_row_floats; /* weights of one tap row for one output block */
+    tg_range z, y, x;
+    int64_t job_rows, job_cols, row_jobs, col_jobs;
+} conv;
+
+/* ---- groups of output blocks --------------------------------------------------------------- */
+
+/* Pairs; an odd count ends with a triple, one block stands alone. */
+static int64_t group_count(int64_t blocks)
+{
+    if (TILE_OB_MAX == 1)
+        return blocks;
+    return blocks < 2 ? blocks : blocks / 2;
+}
+
+static int group_size(int64_t blocks, int64_t group)
+{
+    if (TILE_OB_MAX == 1 || blocks == 1)
+        return 1;
+    return group == group_count(blocks) - 1 && blocks % 2 ? 3 : 2;
+}
+
+static int64_t group_first(int64_t group)
+{
+    return TILE_OB_MAX == 1 ? group : 2 * group;
+}
+
+/* ---- packing ------------------------------------------------------------------------------- */
+
+static tg_status geometry(const tg_op_ctx *ctx, int transposed, tgi_geom *g)
+{
+    return transposed ? tgi_conv_transpose_geometry(ctx, g, NULL)
+                      : tgi_conv_geometry(ctx, g, NULL);
+}
+
+static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed, int planar)
+{
+    tgi_geom g;
+    return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
+           geometry(ctx, transposed, &g) == TG_OK && g.groups == 1 && lay->lanes == TG_L &&
+           lay->dst_cb == TG_L && lay->src_cb[0] == (planar ? 1 : TG_L) &&
+           (!transposed || g.d[TG_X] == 1);
+}
+
+static int accepts_direct(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return accepts(ctx, lay, 0, 0);
+}
+static int accepts_stem(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return accepts(ctx, lay, 0, 1);
+}
+static int accepts_transpose(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return accepts(ctx, lay, 1, lay->src_cb[0] == 1);
+}
+
+static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    const int64_t *w = ctx->src[1].dim;
+    int64_t taps = 1;
+    for (int i = 2; i < ctx->src[1].rank; i++)
+        taps *= w[i];
+    const int64_t units = TGS(tgi_unit_count)(lay->src_cb[0], lay->src_segs[0], lay->seg_c[0]);
+    const int64_t blocks = tgi_ceil_div64(ctx->dst[0].dim[1], TG_L);
+    return sizeof(float) * (size_t)(blocks * TG_L * (1 + units * lay->src_cb[0] * taps));
+}
+
+/* Taps of kx in packed order: phase 0, stride, 2*stride, ..., then phase 1. Returns the kx. */
+static int64_t kx_at(int64_t n_kx, int64_t phases, int64_t i)
+{
+    for (int64_t p = 0; p < phases; p++) {
+        const int64_t n = p < n_kx ? (n_kx - p - 1) / phases + 1 : 0;
+        if (i < n)
+            return p + i * phases;
+        i -= n;
+    }
+    return 0;
+}
+
+static void pack_unit(const tgi_geom *g, int transposed, int cb, const tg_unit *u, int64_t first,
+                      int ob, const void *w, float *out)
+{
+    const int64_t rows = g->k[TG_Z] * g->k[TG_Y], n_kx = g->k[TG_X];
+    const int64_t phases = transposed ? g->s[TG_X] : 1;
+    for (int64_t t = 0; t < rows * n_kx; t++) {
+        const int64_t tap = t / n_kx * n_kx + kx_at(n_kx, phases, t % n_kx);
+        for (int64_t i = 0; i < (int64_t)cb * ob * TG_L; i++, out++) {
+            const int64_t lane = i / (ob * TG_L), oc = first * TG_L + i % (ob * TG_L);
+            const int64_t ic = u->channel + lane;
+            const int64_t at = transposed ? ic * g->out_c + oc : oc * g->in_c + ic;
+            *out = lane < u->lanes && oc < g->out_c ? tgi_const_at(w, at * rows * n_kx + tap) : 0.0f;
+        }
+    }
+}
+
+static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed, void *dst)
+{
+    tgi_geom g;
+    if (geometry(ctx, transposed, &g) != TG_OK)
+        return; /* `accepts` said no */
+    const int cb = lay->src_cb[0];
+    const int64_t blocks = tgi_ceil_div64(g.out_c, TG_L);
+    const int64_t units = TGS(tgi_unit_count)(cb, lay->src_segs[0], lay->seg_c[0]);
+    const int64_t taps = g.k[TG_Z] * g.k[TG_Y] * g.k[TG_X];
+    const void *bias = tgi_is_absent(ctx, 2) ? NULL : ctx->const_src[2]->data;
+    float *out = dst;
+    for (int64_t i = 0; i < blocks * TG_L; i++)
+        *out++ = bias && i < g.out_c ? tgi_const_at(bias, i) : 0.0f;
+    for (int64_t k = 0; k < group_count(blocks); k++) {
+        const int ob = group_size(blocks, k);
+        for (int64_t i = 0; i < units; i++, out += taps * cb * ob * TG_L) {
+            const tg_unit u = TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i);
+            pack_unit(&g, transposed, cb, &u, group_first(k), ob, ctx->const_src[1]->data, out);
+        }
+    }
+}
+
+static void pack_conv(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+{
+    pack(ctx, lay, 0, dst);
+}
+static void pack_transpose(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+{
+    pack(ctx, lay, 1, dst);
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+/* The source coordinate that tap k of output coordinate o reads on an axis; 0 when there is none
+ * inside the image. */
+static int tap_source(const conv *c, int axis, int64_t o, int64_t k, int64_t *i)
+{
+    const tgi_geom *g = &c->g;
+    if (c->transposed) {
+        const int64_t t = o + g->p0[axis] - k * g->d[axis];
+        if (t < 0 || t % g->s[axis])
+            return 0;
+        *i = t / g->s[axis];
+    } else {
+        *i = o * g->s[axis] - g->p0[axis] + k * g->d[axis];
+    }
+    return *i >= 0 && *i < g->in[axis];
+}
+
+/* Tap rows [t0,t1) of output row (z,y) whose source lies inside the image. */
+static int list_taps(const conv *c, const float *weights, size_t row_floats, int64_t t0,
+                     int64_t t1, int64_t z, int64_t y, tap_row *rows)
+{
+    int n = 0;
+    for (int64_t t = t0; t < t1; t++) {
+        const int64_t tap = t % c->taps;
+        int64_t iz, iy;
+        if (!tap_source(c, TG_Y, y, tap % c->g.k[TG_Y], &iy) ||
+            !tap_source(c, TG_Z, z, tap / c->g.k[TG_Y], &iz))
+            continue;
+        const tg_operand *src = &c->call->src[0];
+        const tg_unit u = TGS(tgi_unit_at)(c->cb, src->n_seg, c->seg_c, t / c->taps);
+        const tg_view *v = &src->seg[u.seg];
+        rows[n++] = (tap_row){.src = tgi_view_row(v, u.block, iz, iy) - v->x0 * v->cb,
+                              .w = weights + (size_t)t * row_floats,
+                              .lanes = u.lanes};
+    }
+    return n;
+}
+
+/* Columns [x0,x1) of one output row and group: sum the listed rows, phase by phase. */
+static void run_row(const conv *c, tap_row *rows, tile_job *j, int ob, float *dst_row,
+                    int64_t dst_x0, int64_t x0, int64_t x1)
+{
+    const int64_t s = c->g.s[TG_X], n_kx = c->g.k[TG_X], p0 = c->g.p0[TG_X];
+    const size_t tap_floats = (size_t)(c->planar ? 1 : TG_L) * (size_t)ob * TG_L;
+    if (!c->transposed) {
+        for (int r = 0; r < j->n_rows; r++)
+            rows[r].src += (x0 * s - p0) * c->cb;
+        j->n_kx = (int)n_kx;
+        j->kx_step = c->g.d[TG_X] * c->cb;
+        j->src_step = s * c->cb;
+        j->dst_step = TG_L;
+        j->dst = dst_row + (x0 - dst_x0) * TG_L;
+        j->n = x1 - x0;
+        TGS(tgi_conv_part)(j, ob, c->planar);
+        return;
+    }
+    j->kx_step = -c->cb;
+    j->src_step = c->cb;
+    j->dst_step = s * TG_L;
+    for (int64_t ph = 0; ph < s; ph++) {
+        const int64_t first = x0 + ((ph - (x0 + p0)) % s + s) % s;
+        const int64_t taps = ph < n_kx ? (n_kx - ph - 1) / s + 1 : 0;
+        const int64_t column = tgi_floor_div64(first + p0 - ph, s) * c->cb;
+        if (first < x1) {
+            for (int r = 0; r < j->n_rows; r++)
+                rows[r].src += column;
+            j->n_kx = (int)taps;
+            j->dst = dst_row + (first - dst_x0) * TG_L;
+            j->n = (x1 - first - 1) / s + 1;
+            TGS(tgi_conv_part)(j, ob, c->planar);
+            for (int r = 0; r < j->n_rows; r++)
+                rows[r].src -= column;
+        }
+        for (int r = 0; r < j->n_rows; r++)
+            rows[r].w += (size_t)taps * tap_floats;
+    }
+}
+
+static void run_job(void *arg, int64_t job, int thread)
+{
+    const conv *c = arg;
+    const tg_view *dst = &c->call->dst[0];
+    (void)thread;
+    const int64_t group = job % c->groups, col = job / c->groups % c->col_jobs;
+    const int64_t line = job / c->groups / c->col_jobs;
+    const int64_t z = c->z.lo + line / c->row_jobs;
+    const int64_t y0 = c->y.lo + line % c->row_jobs * c->job_rows;
+    const int64_t y1 = tgi_min64(y0 + c->job_rows, c->y.hi);
+    const int64_t x0 = c->x.lo + col * c->job_cols, x1 = tgi_min64(x0 + c->job_cols, c->x.hi);
+    const int ob = group_size(c->blocks, group);
+    const int64_t first = group_first(group);
+    const size_t row_floats = c->tap_row_floats * (size_t)ob;
+    const float *weights =
+        c->weights + (size_t)first * c->tap_row_floats * (size_t)(c->units * c->taps);
+    const int64_t total = c->units * c->taps;
+    const int64_t chunk = tgi_max64(
+        1, tgi_min64(CHUNK_ROWS_MAX, CHUNK_BYTES / (int64_t)(row_floats * sizeof(float))));
+    tap_row rows[CHUNK_ROWS_MAX];
+
+    for (int64_t t = 0; t < total; t += chunk)
+        for (int64_t y = y0; y < y1; y++) {
+            tile_job j = {.rows = rows,
+                          .bias = t == 0 ? c->bias + first * TG_L : NULL,
+                          .dst_block = dst->block_pitch};
+            j.n_rows = list_taps(c, weights, row_floats, t, tgi_min64(t + chunk, total), z, y,
+                                 rows);
+            if (j.n_rows || t == 0)
+                run_row(c, rows, &j, ob, tgi_view_row(dst, first, z, y), dst->x0, x0, x1);
+        }
+    for (int64_t y = y0; y < y1; y++) {
+        const tg_row_part part = {first, first + ob, z, y, x0, x1};
+        TGS(tgi_epilogue_part)(c->call, &part);
+    }
+}
+
+/* Rows and columns of a job: 8 tiles wide and as many rows as the cache takes, fewer while there
+ * are too few jobs for the threads. Only speed depends on it. */
+static void size_jobs(conv *c)
+{
+    const int64_t width = tgi_range_len(c->x), height = tgi_range_len(c->y);
+    const int64_t depth = tgi_range_len(c->z);
+    const int64_t up = c->transposed ? c->g.s[TG_X] : 1, down = c->transposed ? 1 : c->g.s[TG_X];
+    const int64_t pixel = c->units * c->cb * (int64_t)sizeof(float) * c->g.k[TG_Z];
+    const int threads = tgi_threads_count(c->call->threads);
+    const int64_t tile_px = TILE_PX(TILE_OB_MAX == 1 ? 1 : 2);
+    int64_t cols = tgi_min64(width, 8 * tile_px * up), rows = 1;
+    while (cols > 2 * tile_px && 3 * cols * down / up * pixel > SOURCE_BYTES)
+        cols /= 2;
+    c->col_jobs = tgi_ceil_div64(width, cols);
+    cols = tgi_ceil_div64(tgi_ceil_div64(width, c->col_jobs), tile_px * up) * tile_px * up;
+    while (rows < height && (rows * cols < 192 * up ||
+                             (rows + 3) * cols * down * down / (up * up) * pixel <
+                                 SOURCE_BYTES) && rows < 16)
+        rows++;
+    while (rows > 1 &&
+           depth * tgi_ceil_div64(height, rows) * c->col_jobs * c->groups < 4 * threads)
+        rows = (rows + 1) / 2;
+    c->job_cols = tgi_min64(cols, width);
+    c->job_rows = rows;
+    c->col_jobs = tgi_ceil_div64(width, c->job_cols);
+    c->row_jobs = tgi_ceil_div64(height, rows);
+}
+
+static void run_any(const tg_call *call, int transposed)
+{
+    conv c = {.call = call, .transposed = transposed};
+    if (tgi_box_empty(&call->box) || geometry(call->ctx, transposed, &c.g) != TG_OK)
+        return;
+    const tg_operand *src = &call->src[0];
+    c.cb = src->seg[0].cb;
+    c.planar = c.cb == 1;
+    for (int s = 0; s < src->n_seg; s++)
+        c.seg_c[s] = src->seg[s].c;
+    c.units = TGS(tgi_unit_count)(c.cb, src->n_seg, c.seg_c);
+    c.taps = c.g.k[TG_Z] * c.g.k[TG_Y];
+    c.blocks = tgi_view_blocks(&call->dst[0]);
+    c.groups = group_count(c.blocks);
+    c.bias = call->packed;
+    c.weights = c.bias + c.blocks * TG_L;
+    c.tap_row_floats = (size_t)(c.g.k[TG_X] * c.cb * TG_L);
+    c.z = tgi_box_axis(&call->box, TG_Z);
+    c.y = tgi_box_axis(&call->box, TG_Y);
+    c.x = tgi_box_axis(&call->box, TG_X);
+    size_jobs(&c);
+    const int64_t depth = tgi_range_len(c.z);
+    tgi_parallel(call->threads, depth * c.row_jobs * c.col_jobs * c.groups, run_job, &c);
+}
+
+static void run_conv(const tg_call *call)
+{
+    run_any(call, 0);
+}
+static void run_transpose(const tg_call *call)
+{
+    run_any(call, 1);
+}
+
+static size_t no_scratch(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+                         int threads)
+{
+    (void)ctx, (void)lay, (void)width, (void)threads;
+    return 0;
+}
+
+/* Every (i) with i*s + k*d = o + p for some tap k, unclipped: what lies outside the image is
+ * stored as zeros and read. */
+static void need_transpose(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
+                           tg_box *need)
+{
+    tgi_geom g;
+    (void)dst_i;
+    *need = tgi_box_full(&ctx->src[src_i]);
+    if (src_i || geometry(ctx, 1, &g) != TG_OK)
+        return;
+    for (int i = 3 - g.spatial; i < 3; i++) {
+        const tg_range o = tgi_box_axis(dst, i);
+        const int64_t reach = (g.k[i] - 1) * g.d[i];
+        tg_range *r = &need->ax[need->rank - 3 + i];
+        r->lo = tgi_floor_div64(o.lo + g.p0[i] - reach + g.s[i] - 1, g.s[i]);
+        r->hi = tgi_floor_div64(o.hi - 1 + g.p0[i], g.s[i]) + 1;
+    }
+}
+
+const tg_variant TGS(tgi_conv_direct) = {.name = "conv_direct",
+                                         .op = "Conv",
+                                         .accepts = accepts_direct,
+                                         .packed_bytes = packed_bytes,
+                                         .pack = pack_conv,
+                                         .scratch_bytes = no_scratch,
+                                         .run = run_conv};
+const tg_variant TGS(tgi_conv_stem) = {.name = "conv_stem",
+                                       .op = "Conv",
+                                       .accepts = accepts_stem,
+                                       .packed_bytes = packed_bytes,
+                                       .pack = pack_conv,
+                                       .scratch_bytes = no_scratch,
+                                       .run = run_conv};
+const tg_variant TGS(tgi_conv_transpose) = {.name = "conv_transpose",
+                                            .op = "ConvTranspose",
+                                            .accepts = accepts_transpose,
+                                            .packed_bytes = packed_bytes,
+                                            .pack = pack_transpose,
+                                            .scratch_bytes = no_scratch,
+                                            .need = need_transpose,
+                                            .run = run_transpose};

@@ -1,0 +1,288 @@
+/* cpu_conv_few.c - convolutions with a planar result: the last layer with 1 to 4 channels, and
+ * small networks on RGB.
+ *
+ * Blocks of output channels would leave most lanes idle here, so the lanes hold something else:
+ *   conv_few     blocked source: input channels. A pixel's sum is TG_L partial sums, one per lane,
+ *                added at the end in the fixed tree of vf_reduce; then the bias.
+ *   conv_planar  planar source: neighbouring pixels. Bias first, then one multiply-add per tap in
+ *                the order channel, kz, ky, kx.
+ * Neither order depends on where the pixel lies in the box.
+ *
+ * Packed: bias [oc, padded to 4], then few: [oc/4][unit][kz][ky][kx][4][TG_L];
+ * planar: [oc/4][channel][kz][ky][kx][4]. Up to 4 output channels are computed together. */
+#include "kernels/cpu/cpu_common.h"
+#include "kernels/ops/op_attrs.h"
+
+#define OC 4         /* output channels together */
+#define FEW_PX 4     /* pixels together in conv_few: 16 sums */
+#define PLANAR_VECS 2 /* vectors of pixels together in conv_planar */
+
+typedef struct few {
+    const tg_call *call;
+    tgi_geom g;
+    int cb;
+    int64_t units, taps, rows, seg_c[TG_MAX_SEG];
+    const float *bias, *weights;
+    size_t tap_floats; /* weights of one tap and one group of OC */
+    tg_range z, y, x;
+} few;
+
+static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay, int src_cb)
+{
+    tgi_geom g;
+    return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
+           tgi_conv_geometry(ctx, &g, NULL) == TG_OK && g.groups == 1 && lay->lanes == TG_L &&
+           lay->dst_cb == 1 && lay->src_cb[0] == src_cb;
+}
+static int accepts_few(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return accepts(ctx, lay, TG_L);
+}
+static int accepts_planar(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return accepts(ctx, lay, 1);
+}
+
+static int64_t tap_count(const tg_op_ctx *ctx)
+{
+    int64_t taps = 1;
+    for (int i = 2; i < ctx->src[1].rank; i++)
+        taps *= ctx->src[1].dim[i];
+    return taps;
+}
+
+static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    const int64_t oc = tgi_ceil_div64(ctx->src[1].dim[0], OC) * OC, cb = lay->src_cb[0];
+    const int64_t units = TGS(tgi_unit_count)(lay->src_cb[0], lay->src_segs[0], lay->seg_c[0]);
+    return sizeof(float) * (size_t)(oc * (1 + units * cb * tap_count(ctx)));
+}
+
+static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+{
+    const int cb = lay->src_cb[0];
+    const int64_t oc = ctx->src[1].dim[0], ic = ctx->src[1].dim[1], taps = tap_count(ctx);
+    const int64_t groups = tgi_ceil_div64(oc, OC);
+    const int64_t units = TGS(tgi_unit_count)(cb, lay->src_segs[0], lay->seg_c[0]);
+    const void *bias = tgi_is_absent(ctx, 2) ? NULL : ctx->const_src[2]->data;
+    const void *w = ctx->const_src[1]->data;
+    float *out = dst;
+    for (int64_t o = 0; o < groups * OC; o++)
+        *out++ = bias && o < oc ? tgi_const_at(bias, o) : 0.0f;
+    for (int64_t i = 0; i < groups * units; i++) {
+        const tg_unit u =
+            TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i % units);
+        for (int64_t t = 0; t < taps * OC; t++)
+            for (int lane = 0; lane < cb; lane++) {
+                const int64_t o = i / units * OC + t % OC;
+                *out++ = o < oc && lane < u.lanes
+                             ? tgi_const_at(w, (o * ic + u.channel + lane) * taps + t / OC)
+                             : 0.0f;
+            }
+    }
+}
+
+/* Source row of unit u under tap row `tap` of output row (z,y), at column 0 of the image; NULL
+ * outside the image. */
+static const float *tap_src(const few *f, int64_t u, int64_t tap, int64_t z, int64_t y)
+{
+    const tgi_geom *g = &f->g;
+    const int64_t ky = tap % g->k[TG_Y], kz = tap / g->k[TG_Y];
+    const int64_t iz = z * g->s[TG_Z] - g->p0[TG_Z] + kz * g->d[TG_Z];
+    const int64_t iy = y * g->s[TG_Y] - g->p0[TG_Y] + ky * g->d[TG_Y];
+    if (iz < 0 || iz >= g->in[TG_Z] || iy < 0 || iy >= g->in[TG_Y])
+        return NULL;
+    const tg_operand *src = &f->call->src[0];
+    const tg_unit unit = TGS(tgi_unit_at)(f->cb, src->n_seg, f->seg_c, u);
+    const tg_view *v = &src->seg[unit.seg];
+    return tgi_view_row(v, unit.block, iz, iy) - v->x0 * v->cb;
+}
+
+/* ---- blocked source ------------------------------------------------------------------------ */
+
+#define FEW_COLS 64   /* columns of a piece: their lane sums wait on the stack */
+
+/* Add one tap row to the lane sums of n columns: sums[column][oc]. */
+TG_INLINE void few_row(const few *f, const float *x, const float *w, int64_t n, const int oc,
+                       vf *sums)
+{
+    const ptrdiff_t step = f->g.s[TG_X] * TG_L, kx_step = f->g.d[TG_X] * TG_L;
+    int64_t at = 0;
+    for (; at + FEW_PX <= n; at += FEW_PX, x += FEW_PX * step) {
+        vf acc[FEW_PX * OC];
+        TG_UNROLL
+        for (int i = 0; i < FEW_PX * oc; i++)
+            acc[i] = sums[at * oc + i];
+        for (int64_t k = 0; k < f->g.k[TG_X]; k++) {
+            TG_UNROLL
+            for (int p = 0; p < FEW_PX; p++) {
+                const vf xv = vf_load(x + k * kx_step + p * step);
+                TG_UNROLL
+                for (int o = 0; o < oc; o++)
+                    acc[p * oc + o] =
+                        vf_fma(xv, vf_load(w + (k * OC + o) * TG_L), acc[p * oc + o]);
+            }
+        }
+        TG_UNROLL
+        for (int i = 0; i < FEW_PX * oc; i++)
+            sums[at * oc + i] = acc[i];
+    }
+    for (; at < n; at++, x += step)
+        for (int64_t k = 0; k < f->g.k[TG_X]; k++) {
+            const vf xv = vf_load(x + k * kx_step);
+            TG_UNROLL
+            for (int o = 0; o < oc; o++)
+                sums[at * oc + o] =
+                    vf_fma(xv, vf_load(w + (k * OC + o) * TG_L), sums[at * oc + o]);
+        }
+}
+
+static void few_piece(const few *f, int64_t group, int oc, int64_t z, int64_t y, int64_t x0,
+                      int64_t n)
+{
+    const tg_view *dst = &f->call->dst[0];
+    vf sums[FEW_COLS * OC];
+    for (int64_t i = 0; i < n * oc; i++)
+        sums[i] = vf_zero();
+    for (int64_t t = 0; t < f->units * f->rows; t++) {
+        const float *x = tap_src(f, t / f->rows, t % f->rows, z, y);
+        if (!x)
+            continue;
+        x += (x0 * f->g.s[TG_X] - f->g.p0[TG_X]) * TG_L;
+        const float *w = f->weights + (size_t)((group * f->units * f->rows + t) *
+                                               f->g.k[TG_X]) * f->tap_floats;
+        switch (oc) {
+        case 1:
+            few_row(f, x, w, n, 1, sums);
+            break;
+        case 2:
+            few_row(f, x, w, n, 2, sums);
+            break;
+        case 3:
+            few_row(f, x, w, n, 3, sums);
+            break;
+        default:
+            few_row(f, x, w, n, 4, sums);
+        }
+    }
+    for (int o = 0; o < oc; o++) {
+        float *out = tgi_view_row(dst, group * OC + o, z, y) + x0 - dst->x0;
+        for (int64_t i = 0; i < n; i++)
+            out[i] = vf_reduce(sums[i * oc + o]) + f->bias[group * OC + o];
+    }
+}
+
+/* ---- planar source ------------------------------------------------------------------------- */
+
+/* n pixels (at most TG_L * vecs) of oc channels; `full` means n == TG_L * vecs. */
+TG_INLINE void planar_piece(const few *f, int64_t group, const int oc, const int vecs,
+                            const int full, int64_t z, int64_t y, int64_t x0, int64_t n)
+{
+    const tg_view *dst = &f->call->dst[0];
+    const ptrdiff_t s = f->g.s[TG_X];
+    vf acc[PLANAR_VECS * OC];
+    TG_UNROLL
+    for (int i = 0; i < vecs * oc; i++)
+        acc[i] = vf_set1(f->bias[group * OC + i % oc]);
+    const float *w =
+        f->weights + (size_t)(group * f->units * f->rows * f->g.k[TG_X]) * f->tap_floats;
+    for (int64_t t = 0; t < f->units * f->rows; t++, w += f->g.k[TG_X] * OC) {
+        const float *x = tap_src(f, t / f->rows, t % f->rows, z, y);
+        if (!x)
+            continue;
+        x += x0 * s - f->g.p0[TG_X];
+        for (int64_t k = 0; k < f->g.k[TG_X]; k++, x += f->g.d[TG_X]) {
+            TG_UNROLL
+            for (int v = 0; v < vecs; v++) {
+                const vf xv = s != 1 ? vf_load_step(x + v * TG_L * s, s, full ? TG_L : n)
+                              : full ? vf_load(x + v * TG_L)
+                                     : vf_load_n(x, n);
+                TG_UNROLL
+                for (int o = 0; o < oc; o++)
+                    acc[v * oc + o] = vf_fma(xv, vf_set1(w[k * OC + o]), acc[v * oc + o]);
+            }
+        }
+    }
+    TG_UNROLL
+    for (int o = 0; o < oc; o++) {
+        float *out = tgi_view_row(dst, group * OC + o, z, y) + x0 - dst->x0;
+        TG_UNROLL
+        for (int v = 0; v < vecs; v++) {
+            if (full)
+                vf_store(out + v * TG_L, acc[v * oc + o]);
+            else
+                vf_store_n(out, acc[v * oc + o], n);
+        }
+    }
+}
+
+TG_INLINE void planar_row(const few *f, int64_t group, const int oc, int64_t z, int64_t y,
+                          int64_t x0, int64_t x1)
+{
+    const int wide = PLANAR_VECS * TG_L;
+    for (; x0 + wide <= x1; x0 += wide)
+        planar_piece(f, group, oc, PLANAR_VECS, 1, z, y, x0, wide);
+    for (; x0 + TG_L <= x1; x0 += TG_L)
+        planar_piece(f, group, oc, 1, 1, z, y, x0, TG_L);
+    if (x0 < x1)
+        planar_piece(f, group, oc, 1, 0, z, y, x0, x1 - x0);
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+static void row_job(void *arg, int64_t job, int thread)
+{
+    const few *f = arg;
+    const int64_t height = tgi_range_len(f->y), z = f->z.lo + job / height;
+    const int64_t y = f->y.lo + job % height, channels = f->call->dst[0].c;
+    (void)thread;
+    for (int64_t c = 0; c < channels; c += OC) {
+        const int oc = (int)tgi_min64(OC, channels - c);
+        if (f->cb > 1) {
+            for (int64_t x = f->x.lo; x < f->x.hi; x += FEW_COLS)
+                few_piece(f, c / OC, oc, z, y, x, tgi_min64(FEW_COLS, f->x.hi - x));
+        } else if (oc == 1) {
+            planar_row(f, c / OC, 1, z, y, f->x.lo, f->x.hi);
+        } else if (oc == 2) {
+            planar_row(f, c / OC, 2, z, y, f->x.lo, f->x.hi);
+        } else if (oc == 3) {
+            planar_row(f, c / OC, 3, z, y, f->x.lo, f->x.hi);
+        } else {
+            planar_row(f, c / OC, 4, z, y, f->x.lo, f->x.hi);
+        }
+    }
+    const tg_row_part part = {0, channels, z, y, f->x.lo, f->x.hi};
+    TGS(tgi_epilogue_part)(f->call, &part);
+}
+
+static void run(const tg_call *call)
+{
+    few f = {.call = call, .bias = call->packed};
+    if (tgi_box_empty(&call->box) || tgi_conv_geometry(call->ctx, &f.g, NULL) != TG_OK)
+        return;
+    const tg_operand *src = &call->src[0];
+    f.cb = src->seg[0].cb;
+    for (int s = 0; s < src->n_seg; s++)
+        f.seg_c[s] = src->seg[s].c;
+    f.units = TGS(tgi_unit_count)(f.cb, src->n_seg, f.seg_c);
+    f.rows = f.g.k[TG_Z] * f.g.k[TG_Y];
+    f.weights = f.bias + tgi_ceil_div64(f.g.out_c, OC) * OC;
+    f.tap_floats = (size_t)OC * (size_t)f.cb;
+    f.z = tgi_box_axis(&call->box, TG_Z);
+    f.y = tgi_box_axis(&call->box, TG_Y);
+    f.x = tgi_box_axis(&call->box, TG_X);
+    tgi_parallel(call->threads, tgi_range_len(f.z) * tgi_range_len(f.y), row_job, &f);
+}
+
+const tg_variant TGS(tgi_conv_few) = {.name = "conv_few",
+                                      .op = "Conv",
+                                      .accepts = accepts_few,
+                                      .packed_bytes = packed_bytes,
+                                      .pack = pack,
+                                      .run = run};
+const tg_variant TGS(tgi_conv_planar) = {.name = "conv_planar",
+                                         .op = "Conv",
+                                         .accepts = accepts_planar,
+                                         .packed_bytes = packed_bytes,
+                                         .pack = pack,
+                                         .run = run};

@@ -1,0 +1,224 @@
+/* cpu_epilogue.c - pointwise steps on rows of a result.
+ *
+ * One pass over the row part per step: the part was written a moment ago and is at most a few
+ * kilobytes, so a pass costs a load and a store per vector from the first-level cache, and no
+ * kernel needs its own copy of every activation. A step is a lane-wise function, so the value
+ * does not depend on how the row is cut.
+ *
+ * Unused lanes of the last block are zeroed last: sigmoid(0) is not 0. */
+#include "kernels/cpu/cpu_common.h"
+
+typedef struct step_args {
+    vf a, b;         /* scalars, or the channel vector in a */
+    const float *other; /* view operand: same layout as the row, or NULL */
+} step_args;
+
+TG_INLINE vf apply(tg_epi_kind kind, vf x, vf a, vf b)
+{
+    const vf zero = vf_zero(), one = vf_set1(1.0f);
+    switch (kind) {
+    case TG_EPI_RELU:
+        return vf_max(zero, x);
+    case TG_EPI_LEAKY:
+    case TG_EPI_PRELU:
+        return vf_select((vi)(x < zero), x * a, x);
+    case TG_EPI_CLIP:
+        return vf_min(b, vf_max(a, x));
+    case TG_EPI_SIGMOID:
+        return vf_sigmoid(x);
+    case TG_EPI_TANH:
+        return vf_tanh(x);
+    case TG_EPI_ABS:
+        return vf_abs(x);
+    case TG_EPI_SQRT:
+        return vf_sqrt(x);
+    case TG_EPI_EXP:
+        return vf_exp(x);
+    case TG_EPI_NEG:
+        return vf_neg(x);
+    case TG_EPI_HARDSIGMOID:
+        return vf_min(one, vf_max(zero, x * a + b));
+    case TG_EPI_ELU:
+        return vf_select((vi)(x < zero), a * (vf_exp(x) - one), x);
+    case TG_EPI_ADD:
+        return x + a;
+    case TG_EPI_SUB:
+        return x - a;
+    case TG_EPI_RSUB:
+        return a - x;
+    case TG_EPI_MUL:
+        return x * a;
+    case TG_EPI_DIV:
+        return x / a;
+    case TG_EPI_RDIV:
+        return a / x;
+    case TG_EPI_MIN:
+        return vf_min(a, x);
+    case TG_EPI_MAX:
+        return vf_max(a, x);
+    }
+    return x;
+}
+
+/* One step over n floats. `kind` is a literal at every call, so the switch above folds away. */
+TG_INLINE void run_kind(tg_epi_kind kind, float *row, int64_t n, const step_args *s)
+{
+    const vf a = s->a, b = s->b;
+    const float *other = s->other;
+    int64_t i = 0;
+    for (; i + TG_L <= n; i += TG_L)
+        vf_store(row + i, apply(kind, vf_load(row + i), other ? vf_load(other + i) : a, b));
+    if (i < n)
+        vf_store_n(row + i,
+                   apply(kind, vf_load_n(row + i, n - i),
+                         other ? vf_load_n(other + i, n - i) : a, b),
+                   n - i);
+}
+
+static void run_step(tg_epi_kind kind, float *row, int64_t n, const step_args *s)
+{
+    switch (kind) {
+#define CASE(k)                                                                                \
+    case k:                                                                                    \
+        run_kind(k, row, n, s);                                                                \
+        break
+        CASE(TG_EPI_RELU);
+        CASE(TG_EPI_LEAKY);
+        CASE(TG_EPI_PRELU);
+        CASE(TG_EPI_CLIP);
+        CASE(TG_EPI_SIGMOID);
+        CASE(TG_EPI_TANH);
+        CASE(TG_EPI_ABS);
+        CASE(TG_EPI_SQRT);
+        CASE(TG_EPI_EXP);
+        CASE(TG_EPI_NEG);
+        CASE(TG_EPI_HARDSIGMOID);
+        CASE(TG_EPI_ELU);
+        CASE(TG_EPI_ADD);
+        CASE(TG_EPI_SUB);
+        CASE(TG_EPI_RSUB);
+        CASE(TG_EPI_MUL);
+        CASE(TG_EPI_DIV);
+        CASE(TG_EPI_RDIV);
+        CASE(TG_EPI_MIN);
+        CASE(TG_EPI_MAX);
+#undef CASE
+    }
+}
+
+/* The row of `o` that lies under block `b` of dst, when its lanes are the same; else NULL. */
+static const float *aligned_row(const tg_operand *o, const tg_view *dst, int64_t b, int64_t z,
+                                int64_t y, int64_t x)
+{
+    for (int s = 0; s < o->n_seg; s++) {
+        const tg_view *v = &o->seg[s];
+        const int64_t blocks = tgi_view_blocks(v);
+        if (v->cb != dst->cb)
+            return NULL;
+        if (b < blocks)
+            return tgi_view_row(v, b, z, y) + (x - v->x0) * v->cb;
+        if (v->c % v->cb)
+            return NULL; /* what follows is shifted by part of a block */
+        b -= blocks;
+    }
+    return NULL;
+}
+
+/* A binary step whose operand has other lanes than dst: gathered a pixel at a time. */
+static void step_gathered(tg_epi_kind kind, const tg_operand *o, const tg_view *dst,
+                          const tg_row_part *p, int64_t block, float *row)
+{
+    const int64_t c0 = block * dst->cb, n = tgi_min64(dst->cb, dst->c - c0);
+    float tmp[TG_L] = {0};
+    const step_args args = {.other = tmp};
+    for (int64_t x = p->x0; x < p->x1; x++, row += dst->cb) {
+        for (int64_t i = 0; i < n; i++)
+            tmp[i] = tgi_operand_get(o, c0 + i, p->z, p->y, x);
+        run_step(kind, row, n, &args);
+    }
+}
+
+static void zero_unused(const tg_view *dst, float *row, int64_t width)
+{
+    const vi keep = vi_first(dst->c % TG_L);
+    for (int64_t i = 0; i < width; i++, row += TG_L)
+        vf_store(row, vf_select(keep, vf_load(row), vf_zero()));
+}
+
+static void block_part(const tg_call *call, const tg_row_part *p, int64_t block)
+{
+    const tg_view *dst = &call->dst[0];
+    const int64_t width = p->x1 - p->x0;
+    float *row = tgi_view_row(dst, block, p->z, p->y) + (p->x0 - dst->x0) * dst->cb;
+    for (int i = 0; i < call->n_epi; i++) {
+        const tg_epi_step *e = &call->epi[i];
+        step_args s = {.a = vf_set1(e->a), .b = vf_set1(e->b)};
+        if (e->src >= 0 && e->kind >= TG_EPI_ADD) {
+            s.other = aligned_row(&call->src[e->src], dst, block, p->z, p->y, p->x0);
+            if (!s.other) {
+                step_gathered(e->kind, &call->src[e->src], dst, p, block, row);
+                continue;
+            }
+        } else if (e->vec) {
+            s.a = dst->cb == 1 ? vf_set1(e->vec[block]) : vf_load(e->vec + block * TG_L);
+        }
+        run_step(e->kind, row, width * dst->cb, &s);
+    }
+    if (dst->cb > 1 && (block + 1) * dst->cb > dst->c)
+        zero_unused(dst, row, width);
+}
+
+void TGS(tgi_epilogue_part)(const tg_call *call, const tg_row_part *part)
+{
+    for (int64_t b = part->b0; b < part->b1; b++)
+        block_part(call, part, b);
+}
+
+typedef struct whole_job {
+    const tg_call *call;
+    int64_t rows; /* of a plane */
+} whole_job;
+
+static void whole_row(void *arg, int64_t job, int thread)
+{
+    const whole_job *w = arg;
+    const tg_box *box = &w->call->box;
+    const tg_range x = tgi_box_axis(box, TG_X);
+    (void)thread;
+    const tg_row_part part = {.b0 = 0,
+                              .b1 = tgi_view_blocks(&w->call->dst[0]),
+                              .z = tgi_box_axis(box, TG_Z).lo + job / w->rows,
+                              .y = tgi_box_axis(box, TG_Y).lo + job % w->rows,
+                              .x0 = x.lo,
+                              .x1 = x.hi};
+    TGS(tgi_epilogue_part)(w->call, &part);
+}
+
+/* tgi_epilogue_apply of this set. */
+void TGS(tgi_epilogue_whole)(const tg_call *call)
+{
+    whole_job w = {call, tgi_range_len(tgi_box_axis(&call->box, TG_Y))};
+    tgi_parallel(call->threads, w.rows * tgi_range_len(tgi_box_axis(&call->box, TG_Z)),
+                 whole_row, &w);
+}
+
+int64_t TGS(tgi_unit_count)(int cb, int n_seg, const int64_t *seg_c)
+{
+    int64_t n = 0;
+    for (int s = 0; s < n_seg; s++)
+        n += tgi_ceil_div64(seg_c[s], cb);
+    return n;
+}
+
+tg_unit TGS(tgi_unit_at)(int cb, int n_seg, const int64_t *seg_c, int64_t i)
+{
+    tg_unit u = {0};
+    while (u.seg < n_seg - 1 && i >= tgi_ceil_div64(seg_c[u.seg], cb)) {
+        i -= tgi_ceil_div64(seg_c[u.seg], cb);
+        u.channel += seg_c[u.seg++];
+    }
+    u.block = i;
+    u.channel += i * cb;
+    u.lanes = (int)tgi_min64(cb, seg_c[u.seg] - i * cb);
+    return u;
+}

@@ -1,0 +1,227 @@
+/* simd.h - one vector type for all instruction sets.
+ *
+ * Each source of this folder is compiled once per set with TG_SIMD_ISA = 0 portable, 1 AVX2 (with
+ * FMA), 2 AVX-512; TGS(name) gives every external symbol the set's suffix. `vf` is TG_L floats.
+ *
+ * INVARIANTS
+ *  1. every function here is a lane-wise function of its operands, so a value does not depend on
+ *     which lane, body or tail computes it; tails are partial loads around the same functions.
+ *  2. vf_fma rounds once where the set has FMA and twice in the portable one, by construction:
+ *     the compiler is told not to contract (-ffp-contract=off).
+ *  3. vf_max(a,b) is a > b ? a : b and vf_min(a,b) is a < b ? a : b, in every set: the second
+ *     operand is the answer when one is NaN. */
+#ifndef TG_SIMD_H
+#define TG_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if TG_SIMD_ISA == 2
+#include <immintrin.h>
+#define TG_L 16
+#define TGS(name) name##_avx512
+#elif TG_SIMD_ISA == 1
+#include <immintrin.h>
+#define TG_L 8
+#define TGS(name) name##_avx2
+#else
+#define TG_L 8
+#define TGS(name) name##_portable
+#endif
+
+#define TG_INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define TG_UNROLL _Pragma("clang loop unroll(full)")
+#define TG_UNROLL_4 _Pragma("clang loop unroll_count(4)")
+#else
+#define TG_UNROLL _Pragma("GCC unroll 32")
+#define TG_UNROLL_4 _Pragma("GCC unroll 4")
+#endif
+
+typedef float vf __attribute__((vector_size(4 * TG_L)));
+typedef int32_t vi __attribute__((vector_size(4 * TG_L)));
+typedef float vf_unaligned __attribute__((vector_size(4 * TG_L), aligned(4), may_alias));
+
+TG_INLINE vf vf_load(const float *p)
+{
+    return *(const vf_unaligned *)p;
+}
+TG_INLINE void vf_store(float *p, vf v)
+{
+    *(vf_unaligned *)p = v;
+}
+TG_INLINE vf vf_set1(float x)
+{
+#if TG_SIMD_ISA == 2
+    return (vf)_mm512_set1_ps(x);
+#elif TG_SIMD_ISA == 1
+    return (vf)_mm256_set1_ps(x);
+#else
+    return (vf){x, x, x, x, x, x, x, x};
+#endif
+}
+TG_INLINE vf vf_zero(void)
+{
+    return (vf){0};
+}
+/* The first n lanes; the others are zero and their memory is not touched. */
+TG_INLINE vf vf_load_n(const float *p, int64_t n)
+{
+#if TG_SIMD_ISA == 2
+    return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
+#else
+    vf v = {0};
+    float tmp[TG_L] = {0};
+    for (int64_t i = 0; i < n; i++)
+        tmp[i] = p[i];
+    memcpy(&v, tmp, sizeof v);
+    return v;
+#endif
+}
+TG_INLINE void vf_store_n(float *p, vf v, int64_t n)
+{
+#if TG_SIMD_ISA == 2
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v);
+#else
+    float tmp[TG_L];
+    memcpy(tmp, &v, sizeof v);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = tmp[i];
+#endif
+}
+/* Lanes p[0], p[step], p[2*step], ...; the first n, others zero. */
+TG_INLINE vf vf_load_step(const float *p, ptrdiff_t step, int64_t n)
+{
+    vf v = {0};
+    float tmp[TG_L] = {0};
+    for (int64_t i = 0; i < n; i++)
+        tmp[i] = p[i * step];
+    memcpy(&v, tmp, sizeof v);
+    return v;
+}
+TG_INLINE vf vf_fma(vf a, vf b, vf c) /* a * b + c */
+{
+#if TG_SIMD_ISA == 2
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif TG_SIMD_ISA == 1
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+TG_INLINE vf vf_select(vi mask, vf yes, vf no)
+{
+    return (vf)((mask & (vi)yes) | (~mask & (vi)no));
+}
+TG_INLINE vf vf_max(vf a, vf b)
+{
+#if TG_SIMD_ISA == 2
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#elif TG_SIMD_ISA == 1
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    return vf_select((vi)(a > b), a, b);
+#endif
+}
+TG_INLINE vf vf_min(vf a, vf b)
+{
+#if TG_SIMD_ISA == 2
+    return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+#elif TG_SIMD_ISA == 1
+    return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+    return vf_select((vi)(a < b), a, b);
+#endif
+}
+TG_INLINE vf vf_abs(vf a)
+{
+    const vi all = (vi){0} + 0x7fffffff;
+    return (vf)((vi)a & all);
+}
+TG_INLINE vf vf_neg(vf a)
+{
+    const vi sign = (vi){0} + INT32_MIN;
+    return (vf)((vi)a ^ sign);
+}
+TG_INLINE vf vf_sqrt(vf a)
+{
+#if TG_SIMD_ISA == 2
+    return (vf)_mm512_sqrt_ps((__m512)a);
+#elif TG_SIMD_ISA == 1
+    return (vf)_mm256_sqrt_ps((__m256)a);
+#else
+    for (int i = 0; i < TG_L; i++)
+        a[i] = __builtin_sqrtf(a[i]);
+    return a;
+#endif
+}
+/* Sum of all lanes in a fixed tree: halves added until one lane is left. */
+TG_INLINE float vf_reduce(vf v)
+{
+#if TG_SIMD_ISA == 2
+    const __m256 h = _mm256_add_ps(_mm512_castps512_ps256((__m512)v),
+                                   _mm512_extractf32x8_ps((__m512)v, 1));
+#elif TG_SIMD_ISA == 1
+    const __m256 h = (__m256)v;
+#endif
+#if TG_SIMD_ISA
+    __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+    return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
+#else
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+#endif
+}
+/* All ones in the lanes below n. */
+TG_INLINE vi vi_first(int64_t n)
+{
+    vi m;
+    for (int i = 0; i < TG_L; i++)
+        m[i] = i < n ? -1 : 0;
+    return m;
+}
+
+/* e^x. Range reduction by n = round(x / ln 2) with ln 2 in two parts, then the degree-5 kernel of
+ * (e^r - 1 - r) / r^2; 2^n is applied in two halves so that overflow ends at infinity and
+ * underflow passes through the denormals. Relative error below 2e-7 in the normal range.
+ * @source Cephes expf (Moshier), coefficients. */
+TG_INLINE vf vf_exp(vf x)
+{
+    const vf magic = vf_set1(12582912.0f); /* 1.5 * 2^23: adding rounds to an integer */
+    x = vf_max(vf_set1(-104.0f), vf_min(vf_set1(89.0f), x));
+    const vf n = vf_fma(x, vf_set1(1.44269504088896341f), magic) - magic;
+    vf r = vf_fma(n, vf_set1(-0.693359375f), x);
+    r = vf_fma(n, vf_set1(2.12194440e-4f), r);
+    vf p = vf_set1(1.9875691500e-4f);
+    p = vf_fma(p, r, vf_set1(1.3981999507e-3f));
+    p = vf_fma(p, r, vf_set1(8.3334519073e-3f));
+    p = vf_fma(p, r, vf_set1(4.1665795894e-2f));
+    p = vf_fma(p, r, vf_set1(1.6666665459e-1f));
+    p = vf_fma(p, r, vf_set1(5.0000001201e-1f));
+    p = vf_fma(p, r * r, r + vf_set1(1.0f));
+    const vi whole = __builtin_convertvector(vf_select((vi)(n == n), n, vf_zero()), vi);
+    const vi half = whole >> 1;
+    return p * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23);
+}
+TG_INLINE vf vf_sigmoid(vf x)
+{
+    return vf_set1(1.0f) / (vf_set1(1.0f) + vf_exp(vf_neg(x)));
+}
+/* tanh x: an odd polynomial below 0.625, 1 - 2 / (e^2|x| + 1) with the sign above.
+ * @source Cephes tanhf (Moshier), coefficients and the threshold. */
+TG_INLINE vf vf_tanh(vf x)
+{
+    const vf z = vf_abs(x), q = x * x, one = vf_set1(1.0f);
+    vf p = vf_set1(-5.70498872745e-3f);
+    p = vf_fma(p, q, vf_set1(2.06390887954e-2f));
+    p = vf_fma(p, q, vf_set1(-5.37397155531e-2f));
+    p = vf_fma(p, q, vf_set1(1.33314422036e-1f));
+    p = vf_fma(p, q, vf_set1(-3.33332819422e-1f));
+    p = vf_fma(p * q, x, x);
+    const vf big = one - vf_set1(2.0f) / (vf_exp(z + z) + one);
+    const vf signed_big = vf_select((vi)(x < vf_zero()), vf_neg(big), big);
+    return vf_select((vi)(z < vf_set1(0.625f)), p, signed_big);
+}
+
+#endif

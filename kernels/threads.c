@@ -1,0 +1,200 @@
+/* threads.c - the pool behind tgi_parallel.
+ *
+ * A loop is published as (function, argument, job count) under a new generation number; workers
+ * and the caller draw job numbers from one atomic counter until it passes the count. Between
+ * loops a worker spins briefly, since the next loop of a network usually follows within
+ * microseconds, then sleeps on a condition: nothing burns beside the reader and the writer.
+ *
+ * INVARIANTS
+ *  1. one loop at a time; only the owner of the pool calls tgi_parallel.
+ *  2. a loop is over when every worker has acknowledged its generation (`busy` is 0): no worker
+ *     can still look at the function or draw from the counter when the next loop resets it. */
+#include "kernels/threads.h"
+
+#include "engine/base/mem.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#define STACK_BYTES ((size_t)256 << 10)
+#define SPIN_ROUNDS 2000 /* some 20 to 50 microseconds */
+
+typedef struct worker {
+    pthread_t id;
+    struct tg_threads *pool;
+    int index; /* 1.. ; 0 is the caller */
+} worker;
+
+struct tg_threads {
+    int n; /* caller included */
+    int n_started;
+    int spin;
+    pthread_mutex_t lock;
+    pthread_cond_t wake, done;
+    atomic_uint generation;
+    atomic_int busy; /* workers that have not finished the current generation */
+    int sleepers;    /* guarded by lock */
+    int stop;        /* guarded by lock; published by a new generation */
+    _Atomic int64_t next;
+    int64_t n_jobs;
+    void (*fn)(void *arg, int64_t job, int thread);
+    void *arg;
+    worker *workers;
+};
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static void draw_jobs(tg_threads *t, int thread)
+{
+    for (;;) {
+        const int64_t job = atomic_fetch_add_explicit(&t->next, 1, memory_order_relaxed);
+        if (job >= t->n_jobs)
+            return;
+        t->fn(t->arg, job, thread);
+    }
+}
+
+/* Wait for a generation other than `seen`; returns it. */
+static unsigned next_generation(tg_threads *t, unsigned seen)
+{
+    unsigned now;
+    for (int i = 0; i < t->spin; i++) {
+        now = atomic_load_explicit(&t->generation, memory_order_acquire);
+        if (now != seen)
+            return now;
+        relax();
+    }
+    pthread_mutex_lock(&t->lock);
+    t->sleepers++;
+    while ((now = atomic_load_explicit(&t->generation, memory_order_acquire)) == seen)
+        pthread_cond_wait(&t->wake, &t->lock);
+    t->sleepers--;
+    pthread_mutex_unlock(&t->lock);
+    return now;
+}
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    tg_threads *t = w->pool;
+    unsigned seen = 0;
+    for (;;) {
+        seen = next_generation(t, seen);
+        if (t->stop)
+            return NULL;
+        draw_jobs(t, w->index);
+        if (atomic_fetch_sub_explicit(&t->busy, 1, memory_order_acq_rel) == 1) {
+            pthread_mutex_lock(&t->lock);
+            pthread_cond_signal(&t->done);
+            pthread_mutex_unlock(&t->lock);
+        }
+    }
+}
+
+static void publish(tg_threads *t)
+{
+    pthread_mutex_lock(&t->lock);
+    atomic_fetch_add_explicit(&t->generation, 1, memory_order_release);
+    if (t->sleepers)
+        pthread_cond_broadcast(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static tg_status start_workers(tg_threads *t, tgi_err *err)
+{
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr))
+        return tgi_fail(err, TG_E_NOMEM, "no attributes for a thread");
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int bad = 0;
+    while (!bad && t->n_started < t->n - 1) {
+        worker *w = &t->workers[t->n_started];
+        *w = (worker){.pool = t, .index = t->n_started + 1};
+        bad = pthread_create(&w->id, &attr, work, w);
+        t->n_started += !bad;
+    }
+    pthread_attr_destroy(&attr);
+    return bad ? tgi_fail(err, TG_E_NOMEM, "the system refused thread %d of %d: try --threads %d",
+                          t->n_started + 2, t->n, t->n_started + 1)
+               : TG_OK;
+}
+
+tg_status tgi_threads_open(int n, tg_threads **out, tgi_err *err)
+{
+    if (n < 1 || n > 4096)
+        return tgi_fail(err, TG_E_ARG, "%d threads: 1 to 4096 are possible", n);
+    tg_threads *t = tgi_calloc(TGI_TAG_MISC, 1, sizeof *t);
+    worker *workers = tgi_calloc(TGI_TAG_MISC, (size_t)n, sizeof *workers);
+    if (!t || !workers) {
+        tgi_free(t);
+        tgi_free(workers);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a pool of %d threads", n);
+    }
+    t->n = n;
+    t->workers = workers;
+    /* With more threads than processors a spinning worker holds up the one it waits for. */
+    t->spin = n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPIN_ROUNDS : 0;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->wake, NULL);
+    pthread_cond_init(&t->done, NULL);
+    const tg_status st = start_workers(t, err);
+    if (st != TG_OK)
+        tgi_threads_close(&t);
+    else
+        *out = t;
+    return st;
+}
+
+void tgi_threads_close(tg_threads **pt)
+{
+    tg_threads *t = pt ? *pt : NULL;
+    if (!t)
+        return;
+    t->stop = 1;
+    publish(t);
+    for (int i = 0; i < t->n_started; i++)
+        pthread_join(t->workers[i].id, NULL);
+    pthread_cond_destroy(&t->wake);
+    pthread_cond_destroy(&t->done);
+    pthread_mutex_destroy(&t->lock);
+    tgi_free(t->workers);
+    tgi_free(t);
+    *pt = NULL;
+}
+
+int tgi_threads_count(const tg_threads *t)
+{
+    return t ? t->n : 1;
+}
+
+void tgi_parallel(tg_threads *t, int64_t n_jobs, void (*fn)(void *arg, int64_t job, int thread),
+                  void *arg)
+{
+    if (!t || t->n == 1 || n_jobs <= 1) {
+        for (int64_t i = 0; i < n_jobs; i++)
+            fn(arg, i, 0);
+        return;
+    }
+    t->fn = fn;
+    t->arg = arg;
+    t->n_jobs = n_jobs;
+    atomic_store_explicit(&t->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&t->busy, t->n_started, memory_order_relaxed);
+    publish(t);
+    draw_jobs(t, 0);
+    for (int i = 0; i < t->spin; i++) {
+        if (!atomic_load_explicit(&t->busy, memory_order_acquire))
+            return;
+        relax();
+    }
+    pthread_mutex_lock(&t->lock);
+    while (atomic_load_explicit(&t->busy, memory_order_acquire))
+        pthread_cond_wait(&t->done, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+}
