@@ -1,0 +1,404 @@
+/* kernel_case.h - one operator with random data, run through every instruction set.
+ *
+ * A case fixes the op, its attributes, shapes, constants, segments and layouts. kcase_check then,
+ * for each backend that this processor runs:
+ *   1. computes the whole image and compares it with the op's reference (float64 sums) within the
+ *      caller's bound;
+ *   2. computes random boxes with 1 to 3 threads from views that hold nothing but what `need`
+ *      asked for (all else is NaN, rings wrap, x0 is random) and wants the same bits;
+ *   3. wants NaN still in every element of dst outside the box, and zero in unused lanes. */
+#ifndef KERNEL_CASE_H
+#define KERNEL_CASE_H
+
+#include "kernels/backend.h"
+#include "kernels/ops/geometry.h"
+#include "kernels/ops/op_attrs.h"
+#include "kernels/threads.h"
+#include "tests/tg_test.h"
+
+#define K_SRC 4
+
+typedef struct kcase {
+    const tg_op *op;
+    union {
+        conv_attrs conv;
+        pool_attrs pool;
+        resize_attrs resize;
+        d2s_attrs d2s;
+        clip_attrs clip;
+        alpha_attrs alpha;
+        axis_attrs axis;
+        char bytes[2048];
+    } a;
+    const char *variant; /* the name that must be picked; NULL: any */
+    int opset, n_src, n_const_from; /* sources from n_const_from on are constants */
+    tg_desc src[TG_OP_MAX_SRC], dst;
+    float *data[TG_OP_MAX_SRC]; /* dense, planar */
+    tg_const cst[TG_OP_MAX_SRC];
+    const tg_const *cp[TG_OP_MAX_SRC];
+    int planar_src, planar_dst;
+    int n_seg[TG_OP_MAX_SRC];
+    int64_t seg_c[TG_OP_MAX_SRC][TG_MAX_SEG];
+    int n_extra; /* activations that the epilogue reads, behind the op's own */
+    tg_epi_step epi[4];
+    int n_epi;
+    float *want, *bound; /* dense; |got - want| <= bound */
+} kcase;
+
+typedef struct kview { /* a view and the block it lives in */
+    tg_view v;
+    float *mem;
+    size_t n;
+} kview;
+
+static uint64_t kseed = 88172645463325252ull;
+static tg_threads *kpool[4]; /* [n]: n threads */
+
+static size_t kcount(const tg_desc *d)
+{
+    int64_t n = 0;
+    return tgi_desc_count(d, &n) ? (size_t)n : 0;
+}
+
+static tg_desc kdesc(int spatial, int64_t c, int64_t d, int64_t h, int64_t w)
+{
+    return spatial == 2 ? (tg_desc){TG_DTYPE_F32, 4, {1, c, h, w}}
+                        : (tg_desc){TG_DTYPE_F32, 5, {1, c, d, h, w}};
+}
+
+static float *kfloats(size_t n)
+{
+    float *p = tgi_malloc(TGI_TAG_MISC, (n + 1) * sizeof *p);
+    if (!p)
+        abort();
+    return p;
+}
+
+static float *krandom(size_t n, float scale)
+{
+    float *p = kfloats(n);
+    for (size_t i = 0; i < n; i++)
+        p[i] = scale * tg_rand_unit(&kseed);
+    return p;
+}
+
+static size_t kat(const tg_desc *d, int64_t c, int64_t z, int64_t y, int64_t x)
+{
+    const int64_t D = tgi_desc_axis(d, TG_Z), H = tgi_desc_axis(d, TG_Y);
+    return (size_t)(((c * D + z) * H + y) * tgi_desc_axis(d, TG_X) + x);
+}
+
+/* A view of c channels that can hold `box`, all NaN. */
+static kview kview_make(int64_t c, int cb, const tg_box *box)
+{
+    const tg_range z = tgi_box_axis(box, TG_Z), y = tgi_box_axis(box, TG_Y),
+                   x = tgi_box_axis(box, TG_X);
+    kview k = {.v = {.c = c, .cb = cb}};
+    k.v.x0 = x.lo;
+    k.v.width = tgi_range_len(x);
+    k.v.z_ring = tgi_range_len(z) + tg_rand_in(&kseed, 0, 1);
+    k.v.y_ring = tgi_range_len(y) + tg_rand_in(&kseed, 0, 2);
+    k.v.y_pitch = (size_t)(k.v.width * cb);
+    k.v.z_pitch = k.v.y_pitch * (size_t)k.v.y_ring;
+    k.v.block_pitch = k.v.z_pitch * (size_t)k.v.z_ring;
+    k.n = k.v.block_pitch * (size_t)tgi_view_blocks(&k.v);
+    k.mem = kfloats(k.n);
+    for (size_t i = 0; i < k.n; i++)
+        k.mem[i] = NAN;
+    k.v.base = k.mem;
+    return k;
+}
+
+/* Store channels from c0 of a dense image over `box`: zero columns outside the image, no rows. */
+static void kview_fill(kview *k, const tg_desc *d, const float *data, int64_t c0,
+                       const tg_box *box)
+{
+    const tg_range z = tgi_range_clip(tgi_box_axis(box, TG_Z), 0, tgi_desc_axis(d, TG_Z));
+    const tg_range y = tgi_range_clip(tgi_box_axis(box, TG_Y), 0, tgi_desc_axis(d, TG_Y));
+    const tg_range x = tgi_box_axis(box, TG_X);
+    for (int64_t c = 0; c < tgi_view_blocks(&k->v) * k->v.cb; c++)
+        for (int64_t iz = z.lo; iz < z.hi; iz++)
+            for (int64_t iy = y.lo; iy < y.hi; iy++)
+                for (int64_t ix = x.lo; ix < x.hi; ix++)
+                    *tgi_view_at(&k->v, c, iz, iy, ix) =
+                        c >= k->v.c || ix < 0 || ix >= tgi_desc_axis(d, TG_X)
+                            ? 0.0f
+                            : data[kat(d, c0 + c, iz, iy, ix)];
+}
+
+static void kcase_ctx(const kcase *k, tg_op_ctx *ctx)
+{
+    *ctx = (tg_op_ctx){&k->a, k->opset ? k->opset : 17, k->n_src, 1, k->src, &k->dst, k->cp};
+}
+
+/* Defaults, before attributes and shapes are set. */
+static void kcase_begin(kcase *k, const char *op)
+{
+    memset(k, 0, sizeof *k);
+    k->op = tgi_op_find(op);
+    if (!k->op) {
+        fprintf(stderr, "no operator %s\n", op);
+        abort();
+    }
+    tgi_attrs_default(k->op->attrs, &k->a);
+    k->n_const_from = TG_OP_MAX_SRC;
+}
+
+/* Random data for all sources and the shape of the result. 0: the shapes do not fit. */
+static int kcase_build(kcase *k, float scale)
+{
+    tg_op_ctx ctx;
+    for (int i = 0; i < k->n_src + k->n_extra; i++) {
+        if (!k->src[i].rank)
+            continue;
+        k->data[i] = krandom(kcount(&k->src[i]), i ? 1.0f : scale);
+        if (i >= k->n_const_from && i < k->n_src) {
+            k->cst[i] = (tg_const){k->src[i], k->data[i]};
+            k->cp[i] = &k->cst[i];
+        }
+        if (!k->n_seg[i]) {
+            k->n_seg[i] = 1;
+            k->seg_c[i][0] = k->src[i].dim[1];
+        }
+    }
+    kcase_ctx(k, &ctx);
+    return k->op->infer(&ctx, &k->dst, NULL) == TG_OK;
+}
+
+static void kcase_end(kcase *k)
+{
+    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+        tgi_free(k->data[i]);
+    tgi_free(k->want);
+    tgi_free(k->bound);
+}
+
+typedef struct krun { /* operands of one call */
+    kview seg[TG_OP_MAX_SRC][TG_MAX_SEG];
+    tg_view view[TG_OP_MAX_SRC][TG_MAX_SEG];
+    tg_operand op[TG_OP_MAX_SRC];
+    kview dst;
+} krun;
+
+static void krun_free(krun *r)
+{
+    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+        for (int s = 0; s < r->op[i].n_seg; s++)
+            tgi_free(r->seg[i][s].mem);
+    tgi_free(r->dst.mem);
+}
+
+static void krun_make(const kcase *k, krun *r, const tg_variant *v, const tg_box *box, int lanes)
+{
+    tg_op_ctx ctx;
+    kcase_ctx(k, &ctx);
+    memset(r, 0, sizeof *r);
+    for (int i = 0; i < k->n_src + k->n_extra; i++) {
+        if (!k->src[i].rank || k->cp[i])
+            continue;
+        tg_box need = *box;
+        if (i < k->n_src && v && v->need)
+            v->need(&ctx, 0, box, i, &need);
+        else if (i < k->n_src && k->op->need)
+            k->op->need(&ctx, 0, box, i, &need);
+        int64_t c0 = 0;
+        const int planar = i < k->n_src ? k->planar_src : k->planar_dst;
+        r->op[i] = (tg_operand){k->n_seg[i], r->view[i]};
+        for (int s = 0; s < k->n_seg[i]; c0 += k->seg_c[i][s++]) {
+            r->seg[i][s] = kview_make(k->seg_c[i][s], planar ? 1 : lanes, &need);
+            kview_fill(&r->seg[i][s], &k->src[i], k->data[i], c0, &need);
+            r->view[i][s] = r->seg[i][s].v;
+        }
+    }
+    tg_box room = *box; /* dst holds more than the box: what is outside must stay */
+    for (int a = 2; a < room.rank; a++) {
+        room.ax[a].lo = tg_rand_in(&kseed, 0, 1) ? 0 : room.ax[a].lo;
+        room.ax[a].hi += tg_rand_in(&kseed, 0, 2);
+    }
+    r->dst = kview_make(k->dst.dim[1], k->planar_dst ? 1 : lanes, &room);
+}
+
+/* Reference result and, when `abs_in` is set, the sum of absolute products (linear ops). */
+static float *kcase_ref(kcase *k)
+{
+    tg_op_ctx ctx;
+    krun r;
+    tgi_err err = {0};
+    kcase_ctx(k, &ctx);
+    const tg_box box = tgi_box_full(&k->dst);
+    const int ps = k->planar_src, pd = k->planar_dst;
+    k->planar_src = k->planar_dst = 1;
+    krun_make(k, &r, NULL, &box, 1);
+    k->planar_src = ps;
+    k->planar_dst = pd;
+    tg_call call = {.ctx = &ctx, .src = r.op, .dst = &r.dst.v, .box = box};
+    CHECK_OK(k->op->ref(&call, &err), err);
+    float *out = kfloats(kcount(&k->dst));
+    const tg_range z = tgi_box_axis(&box, TG_Z), y = tgi_box_axis(&box, TG_Y),
+                   x = tgi_box_axis(&box, TG_X);
+    for (int64_t c = 0; c < k->dst.dim[1]; c++)
+        for (int64_t iz = z.lo; iz < z.hi; iz++)
+            for (int64_t iy = y.lo; iy < y.hi; iy++)
+                for (int64_t ix = x.lo; ix < x.hi; ix++)
+                    out[kat(&k->dst, c, iz, iy, ix)] = *tgi_view_at(&r.dst.v, c, iz, iy, ix);
+    krun_free(&r);
+    return out;
+}
+
+static void kcase_layout(const kcase *k, int lanes, tg_layout_hint *lay)
+{
+    memset(lay, 0, sizeof *lay);
+    lay->lanes = lanes;
+    lay->n_src = k->n_src;
+    for (int i = 0; i < k->n_src; i++) {
+        lay->src_cb[i] = k->planar_src ? 1 : lanes;
+        lay->src_segs[i] = k->cp[i] || !k->src[i].rank ? 0 : k->n_seg[i];
+        for (int s = 0; s < lay->src_segs[i]; s++)
+            lay->seg_c[i][s] = k->seg_c[i][s];
+    }
+    lay->dst_cb = k->planar_dst ? 1 : lanes;
+    lay->epi = k->epi;
+    lay->n_epi = k->n_epi;
+}
+
+static int kinside(const tg_box *b, int64_t z, int64_t y, int64_t x)
+{
+    const tg_range rz = tgi_box_axis(b, TG_Z), ry = tgi_box_axis(b, TG_Y),
+                   rx = tgi_box_axis(b, TG_X);
+    return z >= rz.lo && z < rz.hi && y >= ry.lo && y < ry.hi && x >= rx.lo && x < rx.hi;
+}
+
+/* Elements of dst that hold a number although they are outside the box, and unused lanes inside
+ * it that are not zero. */
+static int kcase_stray(const tg_view *v, const tg_box *box)
+{
+    const tg_range rz = tgi_box_axis(box, TG_Z), ry = tgi_box_axis(box, TG_Y);
+    int bad = 0;
+    size_t numbers = 0;
+    for (int64_t c = 0; c < tgi_view_blocks(v) * v->cb; c++)
+        for (int64_t z = rz.lo; z < rz.hi; z++)
+            for (int64_t y = ry.lo; y < ry.hi; y++)
+                for (int64_t x = v->x0; x < v->x0 + v->width; x++) {
+                    const float got = *tgi_view_at(v, c, z, y, x);
+                    numbers += !isnan(got);
+                    if (kinside(box, z, y, x) ? c >= v->c && got != 0.0f : !isnan(got))
+                        bad++;
+                }
+    size_t all = 0;
+    for (size_t i = 0; i < v->block_pitch * (size_t)tgi_view_blocks(v); i++)
+        all += !isnan(v->base[i]);
+    return bad + (all != numbers);
+}
+
+/* Run one box; copy its values into the dense `out`, or count those that differ in a bit. */
+static int kcase_run(const kcase *k, const tg_backend *be, const tg_variant *v,
+                     const void *packed, void *scratch, const tg_box *box, int threads, float *out,
+                     int compare)
+{
+    tg_op_ctx ctx;
+    krun r;
+    int bad = 0;
+    kcase_ctx(k, &ctx);
+    krun_make(k, &r, v, box, be->lanes);
+    const tg_call call = {.ctx = &ctx,
+                          .src = r.op,
+                          .dst = &r.dst.v,
+                          .box = *box,
+                          .epi = k->epi,
+                          .n_epi = k->n_epi,
+                          .packed = packed,
+                          .scratch = scratch,
+                          .threads = kpool[threads]};
+    v->run(&call);
+    CHECK_EQ(kcase_stray(&r.dst.v, box), 0);
+    for (int64_t c = 0; c < k->dst.dim[1]; c++)
+        for (int64_t z = tgi_box_axis(box, TG_Z).lo; z < tgi_box_axis(box, TG_Z).hi; z++)
+            for (int64_t y = tgi_box_axis(box, TG_Y).lo; y < tgi_box_axis(box, TG_Y).hi; y++)
+                for (int64_t x = tgi_box_axis(box, TG_X).lo; x < tgi_box_axis(box, TG_X).hi; x++) {
+                    const float got = *tgi_view_at(&r.dst.v, c, z, y, x);
+                    float *to = &out[kat(&k->dst, c, z, y, x)];
+                    if (compare)
+                        bad += memcmp(to, &got, sizeof got) != 0;
+                    else
+                        *to = got;
+                }
+    krun_free(&r);
+    return bad;
+}
+
+static void *kalign(void *p)
+{
+    return (void *)(((uintptr_t)p + 63) & ~(uintptr_t)63);
+}
+
+static void kcase_backend(const kcase *k, const tg_backend *be, int boxes)
+{
+    tg_op_ctx ctx;
+    tg_layout_hint lay;
+    kcase_ctx(k, &ctx);
+    kcase_layout(k, be->lanes, &lay);
+    const tg_variant *v = tgi_variant_pick(be, k->op->name, &ctx, &lay);
+    CHECK(v != NULL);
+    if (!v)
+        return;
+    if (k->variant)
+        CHECK_STR(v->name, k->variant);
+    const size_t pb = v->packed_bytes ? v->packed_bytes(&ctx, &lay) : 0;
+    const size_t sb =
+        v->scratch_bytes ? v->scratch_bytes(&ctx, &lay, tgi_desc_axis(&k->dst, TG_X), 3) : 0;
+    /* Blocks end where they were said to end, for the sanitizer to see. */
+    char *packed = (char *)kfloats(pb / 4 + 16), *scratch = (char *)kfloats(sb / 4 + 16);
+    float *whole = kfloats(kcount(&k->dst));
+    if (pb)
+        v->pack(&ctx, &lay, kalign(packed));
+    const tg_box full = tgi_box_full(&k->dst);
+    kcase_run(k, be, v, kalign(packed), kalign(scratch), &full, 1, whole, 0);
+    size_t off = 0;
+    double worst = 0;
+    for (size_t i = 0; i < kcount(&k->dst); i++) {
+        const double d = fabs((double)whole[i] - (double)k->want[i]);
+        off += !(d <= (double)k->bound[i]);
+        worst = d > worst ? d : worst;
+    }
+    if (off)
+        fprintf(stderr, "%s %s on %s: %zu of %zu beyond the bound, worst %g\n", k->op->name,
+                v->name, be->name, off, kcount(&k->dst), worst);
+    CHECK_EQ(off, 0);
+    for (int i = 0; i < boxes; i++) {
+        tg_box box = full;
+        for (int a = 2; a < box.rank; a++) {
+            box.ax[a].lo = tg_rand_in(&kseed, 0, full.ax[a].hi - 1);
+            box.ax[a].hi = tg_rand_in(&kseed, box.ax[a].lo + 1, full.ax[a].hi);
+        }
+        const int bad = kcase_run(k, be, v, kalign(packed), kalign(scratch), &box,
+                                  1 + i % 3, whole, 1);
+        if (bad)
+            fprintf(stderr, "%s %s on %s, %d threads: %d elements differ\n", k->op->name,
+                    v->name, be->name, 1 + i % 3, bad);
+        CHECK_EQ(bad, 0);
+    }
+    tgi_free(packed);
+    tgi_free(scratch);
+    tgi_free(whole);
+}
+
+static void kcase_check(const kcase *k, int boxes)
+{
+    for (int isa = 0; isa < TG_ISA_COUNT; isa++)
+        if (tgi_isa_detect((tg_isa)isa) == (tg_isa)isa)
+            kcase_backend(k, tgi_backend_for((tg_isa)isa), boxes);
+}
+
+static void kcase_pools_open(void)
+{
+    tgi_err err = {0};
+    for (int n = 2; n < 4; n++)
+        CHECK_OK(tgi_threads_open(n, &kpool[n], &err), err);
+}
+static void kcase_pools_close(void)
+{
+    for (int n = 2; n < 4; n++)
+        tgi_threads_close(&kpool[n]);
+}
+
+#endif

@@ -1,0 +1,273 @@
+/* test_kernels_conv.c - tuned convolutions against the reference, box against whole, and the
+ * epilogue and pool beneath them. Usage: test_kernels_conv [SEED]. */
+#include "tests/unit/kernel_case.h"
+
+static int64_t pick(int64_t lo, int64_t hi)
+{
+    return tg_rand_in(&kseed, lo, hi);
+}
+
+static void set3(tg_ints *l, int spatial, int64_t v)
+{
+    l->n = spatial;
+    for (int i = 0; i < spatial; i++)
+        l->v[i] = v;
+}
+
+/* |sum in float32 - sum in float64| <= (n + 2) * 2^-24 * sum |a b|, n terms. The sum of absolute
+ * products comes from the reference itself, run on absolute values. The bound misses no wrong
+ * tap: one tap is some 1/n of that sum, far above n * 6e-8 of it. */
+static void bound_of_sum(kcase *k)
+{
+    float *keep[3] = {0};
+    k->want = kcase_ref(k);
+    for (int i = 0; i < k->n_src; i++) {
+        if (!k->data[i])
+            continue;
+        const size_t n = kcount(&k->src[i]);
+        keep[i] = kfloats(n);
+        memcpy(keep[i], k->data[i], n * sizeof(float));
+        for (size_t j = 0; j < n; j++)
+            k->data[i][j] = fabsf(k->data[i][j]);
+    }
+    k->bound = kcase_ref(k);
+    double terms = 2;
+    const tg_desc *w = &k->src[1];
+    terms += (double)kcount(w) / (double)w->dim[0] + (double)w->dim[0];
+    for (size_t j = 0; j < kcount(&k->dst); j++)
+        k->bound[j] = (float)((double)k->bound[j] * terms * 6e-8);
+    for (int i = 0; i < k->n_src; i++)
+        if (keep[i]) {
+            memcpy(k->data[i], keep[i], kcount(&k->src[i]) * sizeof(float));
+            tgi_free(keep[i]);
+        }
+}
+
+typedef struct shape {
+    int spatial;
+    int64_t ci, co, k, s, p, d;
+} shape;
+
+static void conv_case(const char *op, const shape *s, const int64_t *segs, int n_seg,
+                      int planar_src, int planar_dst, const char *variant)
+{
+    kcase k;
+    const int64_t h = pick(3, 14), w = pick(3, 40), d = pick(2, 4);
+    const int transposed = strcmp(op, "ConvTranspose") == 0;
+    kcase_begin(&k, op);
+    set3(&k.a.conv.kernel_shape, s->spatial, s->k);
+    set3(&k.a.conv.strides, s->spatial, s->s);
+    set3(&k.a.conv.dilations, s->spatial, s->d);
+    set3(&k.a.conv.pads, 2 * s->spatial, s->p);
+    k.variant = variant;
+    k.planar_src = planar_src;
+    k.planar_dst = planar_dst;
+    k.n_src = pick(0, 3) ? 3 : 2;
+    k.n_const_from = 1;
+    k.src[0] = kdesc(s->spatial, s->ci, d, h, w);
+    k.src[1] = kdesc(s->spatial, transposed ? s->co : s->ci, s->k, s->k, s->k);
+    k.src[1].dim[0] = transposed ? s->ci : s->co;
+    k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {s->co}};
+    for (int i = 0; i < n_seg; i++)
+        k.seg_c[0][i] = segs[i];
+    k.n_seg[0] = n_seg;
+    if (kcase_build(&k, 1.0f)) {
+        bound_of_sum(&k);
+        if (pick(0, 1)) { /* relu does not widen the bound */
+            k.epi[0] = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
+            k.n_epi = 1;
+            for (size_t i = 0; i < kcount(&k.dst); i++)
+                k.want[i] = fmaxf(k.want[i], 0);
+        }
+        kcase_check(&k, 6);
+    }
+    kcase_end(&k);
+}
+
+static void test_direct_convolution_agrees_for_any_kernel_stride_and_dilation(void)
+{
+    static const shape shapes[] = {
+        {2, 32, 32, 3, 1, 1, 1}, {2, 16, 48, 3, 1, 1, 1},  {2, 48, 16, 1, 1, 0, 1},
+        {2, 19, 33, 3, 1, 1, 1}, {2, 97, 24, 3, 1, 1, 1},  {2, 16, 144, 3, 1, 1, 1},
+        {2, 32, 64, 5, 1, 2, 1}, {2, 16, 16, 7, 1, 3, 1},  {2, 32, 32, 3, 2, 1, 1},
+        {2, 16, 32, 3, 1, 2, 2}, {2, 16, 40, 5, 3, 0, 1},  {2, 64, 64, 1, 2, 0, 1},
+        {3, 16, 32, 3, 1, 1, 1}, {3, 20, 17, 3, 2, 1, 1},  {2, 8, 8, 2, 2, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 0, 0, "conv_direct");
+}
+
+static void test_direct_convolution_reads_segments_as_one_tensor(void)
+{
+    static const int64_t two[] = {32, 16}, odd[] = {96, 1}, many[] = {3, 16, 8, 21};
+    const shape a = {2, 48, 32, 3, 1, 1, 1}, b = {2, 97, 48, 3, 1, 1, 1},
+                c = {3, 48, 16, 3, 1, 1, 1};
+    conv_case("Conv", &a, two, 2, 0, 0, "conv_direct");
+    conv_case("Conv", &b, odd, 2, 0, 0, "conv_direct");
+    conv_case("Conv", &c, many, 4, 0, 0, "conv_direct");
+    conv_case("Conv", &a, two, 2, 0, 1, "conv_few");
+}
+
+static void test_stem_reads_planar_images(void)
+{
+    static const shape shapes[] = {{2, 1, 32, 3, 1, 1, 1}, {2, 3, 48, 3, 1, 1, 1},
+                                   {2, 3, 64, 7, 2, 3, 1}, {2, 4, 17, 5, 2, 2, 1},
+                                   {3, 1, 16, 3, 1, 1, 1}, {2, 2, 96, 1, 1, 0, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 1, 0, "conv_stem");
+}
+
+static void test_few_output_channels_agree(void)
+{
+    static const shape shapes[] = {{2, 64, 1, 3, 1, 1, 1}, {2, 16, 1, 1, 1, 0, 1},
+                                   {2, 48, 3, 3, 1, 1, 1}, {2, 21, 2, 5, 2, 2, 1},
+                                   {3, 16, 4, 3, 1, 1, 1}, {2, 32, 6, 3, 1, 2, 2}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 0, 1, "conv_few");
+}
+
+static void test_planar_convolutions_agree(void)
+{
+    static const shape shapes[] = {{2, 3, 3, 3, 1, 1, 1}, {2, 1, 1, 7, 1, 3, 1},
+                                   {2, 3, 2, 3, 2, 1, 1}, {2, 2, 4, 3, 1, 2, 2},
+                                   {3, 1, 3, 3, 1, 1, 1}, {2, 4, 5, 1, 1, 0, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 1, 1, "conv_planar");
+}
+
+/* ---- epilogue ---------------------------------------------------------------------------- */
+
+static double step_value(const tg_epi_step *s, double x, double o)
+{
+    switch (s->kind) {
+    case TG_EPI_RELU: return x > 0 ? x : 0;
+    case TG_EPI_LEAKY: return x < 0 ? x * (double)s->a : x;
+    case TG_EPI_PRELU: return x < 0 ? x * o : x;
+    case TG_EPI_CLIP: return fmin(fmax(x, (double)s->a), (double)s->b);
+    case TG_EPI_SIGMOID: return 1 / (1 + exp(-x));
+    case TG_EPI_TANH: return tanh(x);
+    case TG_EPI_ABS: return fabs(x);
+    case TG_EPI_SQRT: return sqrt(x);
+    case TG_EPI_EXP: return exp(x);
+    case TG_EPI_NEG: return -x;
+    case TG_EPI_HARDSIGMOID: return fmin(1, fmax(0, (double)s->a * x + (double)s->b));
+    case TG_EPI_ELU: return x < 0 ? (double)s->a * (exp(x) - 1) : x;
+    case TG_EPI_ADD: return x + o;
+    case TG_EPI_SUB: return x - o;
+    case TG_EPI_RSUB: return o - x;
+    case TG_EPI_MUL: return x * o;
+    case TG_EPI_DIV: return x / o;
+    case TG_EPI_RDIV: return o / x;
+    case TG_EPI_MIN: return fmin(x, o);
+    case TG_EPI_MAX: return fmax(x, o);
+    }
+    return 0;
+}
+
+/* One step on a blocked or planar row of odd length against libm, a few float32 ulps wide. */
+static void epilogue_case(const tg_backend *be, tg_epi_kind kind, int form, int planar)
+{
+    const tg_desc d = kdesc(2, 19, 1, 3, 37);
+    const tg_box box = tgi_box_full(&d);
+    const int cb = planar ? 1 : be->lanes;
+    float *a = krandom(kcount(&d), 8.0f), *b = krandom(kcount(&d), 2.0f), vec[32] = {0};
+    for (int c = 0; c < 19; c++)
+        vec[c] = 1.5f + tg_rand_unit(&kseed);
+    for (size_t i = 0; i < kcount(&d) && kind == TG_EPI_SQRT; i++)
+        a[i] = fabsf(a[i]);
+    kview v = kview_make(19, cb, &box), o = kview_make(19, cb, &box);
+    kview_fill(&v, &d, a, 0, &box);
+    kview_fill(&o, &d, b, 0, &box);
+    const tg_operand src = {1, &o.v};
+    const int unary = kind < TG_EPI_ADD && kind != TG_EPI_PRELU;
+    const tg_epi_step s = {kind, form == 0 && kind >= TG_EPI_ADD ? 0 : -1, 0.3f, 0.75f,
+                           (form == 1 && !unary) || kind == TG_EPI_PRELU ? vec : NULL};
+    const tg_call call = {.src = &src, .dst = &v.v, .box = box, .epi = &s, .n_epi = 1,
+                          .threads = kpool[2]};
+    tgi_epilogue_apply(be, &call);
+    int bad = 0;
+    for (int64_t c = 0; c < 19; c++)
+        for (int64_t y = 0; y < 3; y++)
+            for (int64_t x = 0; x < 37; x++) {
+                const size_t at = kat(&d, c, 0, y, x);
+                const double other = unary      ? 0
+                                     : s.src >= 0 ? (double)b[at]
+                                     : s.vec      ? (double)vec[c]
+                                                  : (double)s.a;
+                const double want = step_value(&s, (double)a[at], other);
+                const double got = (double)*tgi_view_at(&v.v, c, 0, y, x);
+                bad += !(fabs(got - want) <= 4e-7 * fabs(want) + 2e-7);
+            }
+    if (bad)
+        fprintf(stderr, "step %d form %d on %s: %d wrong\n", (int)kind, form, be->name, bad);
+    CHECK_EQ(bad, 0);
+    for (int64_t c = 19; c < tgi_view_blocks(&v.v) * cb; c++)
+        CHECK_NEAR(*tgi_view_at(&v.v, c, 0, 1, 36), 0, 0);
+    tgi_free(a);
+    tgi_free(b);
+    tgi_free(v.mem);
+    tgi_free(o.mem);
+}
+
+static void test_every_epilogue_step_agrees_with_libm(void)
+{
+    for (int isa = 0; isa < TG_ISA_COUNT; isa++)
+        if (tgi_isa_detect((tg_isa)isa) == (tg_isa)isa)
+            for (int kind = 0; kind <= (int)TG_EPI_MAX; kind++)
+                for (int form = 0; form < 3; form++)
+                    for (int planar = 0; planar < 2; planar++)
+                        epilogue_case(tgi_backend_for((tg_isa)isa), (tg_epi_kind)kind, form,
+                                      planar);
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+static void count_job(void *arg, int64_t job, int thread)
+{
+    int *seen = arg;
+    __atomic_fetch_add(&seen[job], 1 + 1000 * (thread < 0 || thread > 2), __ATOMIC_RELAXED);
+}
+
+static void test_every_job_runs_once_whatever_the_pool(void)
+{
+    static int seen[1000];
+    for (int n = 1; n < 4; n++)
+        for (int round = 0; round < 200; round++) {
+            const int64_t jobs = pick(0, 40);
+            memset(seen, 0, sizeof seen);
+            tgi_parallel(kpool[n], jobs, count_job, seen);
+            int bad = 0;
+            for (int i = 0; i < 1000; i++)
+                bad += seen[i] != (i < jobs);
+            CHECK_EQ(bad, 0);
+        }
+}
+
+static void test_the_environment_caps_the_instruction_set(void)
+{
+    tg_isa isa;
+    setenv("TEGULA_ISA", "portable", 1);
+    CHECK_EQ(tgi_isa_detect(TG_ISA_COUNT), TG_ISA_PORTABLE);
+    unsetenv("TEGULA_ISA");
+    CHECK(tgi_isa_parse("avx2", &isa) && isa == TG_ISA_AVX2);
+    CHECK(!tgi_isa_parse("sse9", &isa));
+    CHECK_EQ(tgi_isa_detect(TG_ISA_PORTABLE), TG_ISA_PORTABLE);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        kseed = strtoull(argv[1], NULL, 10) | 1;
+    printf("seed %llu\n", (unsigned long long)kseed);
+    kcase_pools_open();
+    RUN(test_every_job_runs_once_whatever_the_pool);
+    RUN(test_the_environment_caps_the_instruction_set);
+    RUN(test_every_epilogue_step_agrees_with_libm);
+    RUN(test_direct_convolution_agrees_for_any_kernel_stride_and_dilation);
+    RUN(test_direct_convolution_reads_segments_as_one_tensor);
+    RUN(test_stem_reads_planar_images);
+    RUN(test_few_output_channels_agree);
+    RUN(test_planar_convolutions_agree);
+    kcase_pools_close();
+    return TEST_END();
+}
