@@ -1,0 +1,227 @@
+/* op_harness.c - see op_harness.h. */
+#include "tests/unit/op_harness.h"
+
+#include "engine/base/arith.h"
+#include "kernels/ops/geometry.h"
+
+#define MAX_VIEWS 4 /* segments per source */
+
+static void *must(void *p)
+{
+    if (!p) {
+        fprintf(stderr, "out of memory in a test\n");
+        exit(1);
+    }
+    return p;
+}
+
+size_t desc_floats(const tg_desc *d)
+{
+    int64_t n = 0;
+    return tgi_desc_count(d, &n) ? (size_t)n : 0;
+}
+
+void node_open(op_node *n, const tg_op *op, int opset, int n_src, int n_dst)
+{
+    *n = (op_node){.op = op};
+    n->attrs = must(tgi_calloc(TGI_TAG_MISC, 1, op->attrs_size + 1));
+    tgi_attrs_default(op->attrs, n->attrs);
+    n->ctx = (tg_op_ctx){.attrs = n->attrs, .opset = opset, .n_src = n_src, .n_dst = n_dst};
+}
+
+void *node_data(op_node *n, int i)
+{
+    n->data[i] =
+        must(tgi_calloc(TGI_TAG_MISC, desc_floats(&n->src[i]) + 1, tgi_dtype_size(n->src[i].dtype)));
+    return n->data[i];
+}
+
+tg_status node_bind(op_node *n, tgi_err *err)
+{
+    for (int i = 0; i < n->ctx.n_src; i++) {
+        n->cst[i] = (tg_const){n->src[i], n->data[i]};
+        n->consts[i] = n->is_const[i] ? &n->cst[i] : NULL;
+    }
+    n->ctx.src = n->src;
+    n->ctx.const_src = n->consts;
+    n->ctx.dst = NULL;
+    const tg_status st = n->op->infer(&n->ctx, n->dst, err);
+    n->ctx.dst = n->dst;
+    return st;
+}
+
+void node_close(op_node *n)
+{
+    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+        tgi_free(n->data[i]);
+    tgi_free(n->attrs);
+    *n = (op_node){0};
+}
+
+/* ---- Views ------------------------------------------------------------------------------- */
+
+void view_open(test_view *t, const tg_desc *d, int64_t channels, const tg_box *box, int cb,
+               uint64_t *seed)
+{
+    const tg_box in = tgi_box_clip(*box, d); /* rows outside the image are never stored */
+    const int64_t margin = tg_rand_in(seed, 0, 3);
+    tg_view *v = &t->v;
+    *v = (tg_view){.c = channels, .cb = cb};
+    v->x0 = tgi_box_axis(box, TG_X).lo - margin;
+    v->width = tgi_range_len(tgi_box_axis(box, TG_X)) + 2 * margin;
+    v->y_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TG_Y))) + tg_rand_in(seed, 0, 2);
+    v->z_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TG_Z))) + tg_rand_in(seed, 0, 1);
+    v->y_pitch = (size_t)(v->width * cb + tg_rand_in(seed, 0, 5));
+    v->z_pitch = v->y_pitch * (size_t)v->y_ring;
+    v->block_pitch = v->z_pitch * (size_t)v->z_ring + 3;
+    t->floats = v->block_pitch * (size_t)tgi_view_blocks(v);
+    t->mem = must(tgi_malloc(TGI_TAG_MISC, (t->floats + 1) * sizeof(float)));
+    for (size_t i = 0; i < t->floats; i++)
+        t->mem[i] = NAN;
+    v->base = t->mem;
+}
+
+void view_close(test_view *t)
+{
+    tgi_free(t->mem);
+    t->mem = NULL;
+}
+
+static int64_t dense_at(const tg_desc *d, int64_t c, int64_t z, int64_t y, int64_t x)
+{
+    return ((c * tgi_desc_axis(d, TG_Z) + z) * tgi_desc_axis(d, TG_Y) + y) *
+               tgi_desc_axis(d, TG_X) + x;
+}
+
+void view_fill(test_view *t, const tg_desc *d, const float *dense, int64_t c0,
+               const tg_box *box)
+{
+    const tg_box in = tgi_box_clip(*box, d);
+    const tg_range rz = tgi_box_axis(&in, TG_Z), ry = tgi_box_axis(&in, TG_Y),
+                   rx = tgi_box_axis(box, TG_X);
+    const int64_t lanes = tgi_view_blocks(&t->v) * t->v.cb;
+    for (int64_t c = 0; c < lanes; c++)
+        for (int64_t z = rz.lo; z < rz.hi; z++)
+            for (int64_t y = ry.lo; y < ry.hi; y++)
+                for (int64_t x = rx.lo; x < rx.hi; x++) {
+                    const int there = c < t->v.c && x >= 0 && x < tgi_desc_axis(d, TG_X);
+                    *tgi_view_at(&t->v, c, z, y, x) =
+                        there ? dense[dense_at(d, c0 + c, z, y, x)] : 0.0f;
+                }
+}
+
+/* Move the box out of a view into dense data; 0 when lanes are not zero or more was written. */
+static int view_take(test_view *t, const tg_desc *d, float *dense, const tg_box *box)
+{
+    const tg_range rz = tgi_box_axis(box, TG_Z), ry = tgi_box_axis(box, TG_Y),
+                   rx = tgi_box_axis(box, TG_X);
+    const int64_t lanes = tgi_view_blocks(&t->v) * t->v.cb;
+    int clean = 1;
+    for (int64_t c = 0; c < lanes; c++)
+        for (int64_t z = rz.lo; z < rz.hi; z++)
+            for (int64_t y = ry.lo; y < ry.hi; y++)
+                for (int64_t x = rx.lo; x < rx.hi; x++) {
+                    float *p = tgi_view_at(&t->v, c, z, y, x);
+                    if (c < t->v.c)
+                        dense[dense_at(d, c, z, y, x)] = *p;
+                    else if (!(*p == 0.0f))
+                        clean = 0;
+                    *p = NAN;
+                }
+    for (size_t i = 0; i < t->floats; i++)
+        if (!isnan(t->mem[i]))
+            clean = 0;
+    return clean;
+}
+
+/* ---- Running ----------------------------------------------------------------------------- */
+
+tg_box box_of_output(const op_node *n, int i, const tg_box *box)
+{
+    tg_box b = *box;
+    b.ax[1] = (tg_range){0, n->dst[i].dim[1]};
+    return b;
+}
+
+/* The hull over outputs of what source i must hold. */
+static tg_box need_of(const op_node *n, int i, const tg_box *box)
+{
+    tg_box hull = {0};
+    for (int k = 0; k < n->ctx.n_dst; k++) {
+        const tg_box b = box_of_output(n, k, box);
+        tg_box need = b;
+        if (n->op->need)
+            n->op->need(&n->ctx, k, &b, i, &need);
+        hull = k ? tgi_box_hull(&hull, &need) : need;
+    }
+    return hull;
+}
+
+/* Segments of source i: its channels cut at random places. */
+static int open_segments(const op_node *n, int i, const tg_box *need, int cb, int max_seg,
+                         uint64_t *seed, test_view *views)
+{
+    const int64_t c = n->src[i].dim[1];
+    int64_t at = 0;
+    int k = 0;
+    while (at < c) {
+        const int last = k + 1 >= max_seg || k + 1 >= MAX_VIEWS;
+        const int64_t take = last ? c - at : tg_rand_in(seed, 1, c - at);
+        view_open(&views[k], &n->src[i], take, need, cb, seed);
+        view_fill(&views[k], &n->src[i], n->data[i], at, need);
+        at += take;
+        k++;
+    }
+    return k;
+}
+
+tg_status node_run_box(const op_node *n, const tg_box *box, int cb, int max_seg, uint64_t *seed,
+                       float *const *dst, int *clean, tgi_err *err)
+{
+    test_view in[TG_OP_MAX_SRC][MAX_VIEWS], out[TG_OP_MAX_DST];
+    tg_view segs[TG_OP_MAX_SRC][MAX_VIEWS], outs[TG_OP_MAX_DST];
+    tg_operand ops[TG_OP_MAX_SRC] = {{0}};
+    for (int i = 0; i < n->ctx.n_src; i++) {
+        if (n->is_const[i] || !n->data[i])
+            continue;
+        const tg_box need = need_of(n, i, box);
+        ops[i].n_seg = open_segments(n, i, &need, cb, max_seg, seed, in[i]);
+        for (int k = 0; k < ops[i].n_seg; k++)
+            segs[i][k] = in[i][k].v;
+        ops[i].seg = segs[i];
+    }
+    for (int k = 0; k < n->ctx.n_dst; k++) {
+        const tg_box b = box_of_output(n, k, box);
+        view_open(&out[k], &n->dst[k], n->dst[k].dim[1], &b, cb, seed);
+        outs[k] = out[k].v;
+    }
+    const tg_call call = {.ctx = &n->ctx, .src = ops, .dst = outs, .box = *box};
+    const tg_status st = n->op->ref(&call, err);
+    *clean = 1;
+    for (int k = 0; k < n->ctx.n_dst; k++) {
+        const tg_box b = box_of_output(n, k, box);
+        if (st == TG_OK)
+            *clean &= view_take(&out[k], &n->dst[k], dst[k], &b);
+        view_close(&out[k]);
+    }
+    for (int i = 0; i < n->ctx.n_src; i++)
+        for (int k = 0; k < ops[i].n_seg; k++)
+            view_close(&in[i][k]);
+    return st;
+}
+
+tg_box box_random(const tg_desc *d, uint64_t *seed)
+{
+    static const int64_t primes[] = {1, 2, 3, 5, 7, 11, 13};
+    tg_box b = tgi_box_full(d);
+    const int kind = (int)tg_rand_in(seed, 0, 3);
+    for (int k = 2; k < d->rank && kind < 3; k++) {
+        const int64_t n = d->dim[k];
+        const int64_t len = kind == 0   ? 1
+                            : kind == 1 ? tgi_min(n, primes[tg_rand_in(seed, 0, 6)])
+                                        : tg_rand_in(seed, 1, n);
+        b.ax[k].lo = tg_rand_in(seed, 0, n - len);
+        b.ax[k].hi = b.ax[k].lo + len;
+    }
+    return b;
+}

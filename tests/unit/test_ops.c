@@ -1,0 +1,477 @@
+/* Every operator's contract, from tests/cases/NAME.case (NAME: the symbol in op_list.h). A line:
+ *
+ *   attributes | inputs | what must hold
+ *
+ *   attributes  name=value or name=v,v,v; opset=N (18), outputs=N (1) set the node itself
+ *   inputs      separated by ';'. 1x8x33x47: random float32, the first an activation, the others
+ *               constants; a:SHAPE an activation, c:SHAPE a constant, none, i:1,2 or f:0.5,2 a
+ *               list, I:3 or F:3 a scalar
+ *   must hold   exact SHAPE ...   output shapes; any box computed from need's boxes alone, with
+ *                                 poison around them, equals the whole bit for bit; need is
+ *                                 monotone; as_step, where there is one, says what ref does
+ *               values SHAPE v,v  eval gives these
+ *               error STATUS text infer fails so, and the detail contains the text
+ *
+ * Random draws are replayed by the seed in main. */
+#include "tests/unit/op_harness.h"
+
+#include "kernels/ops/geometry.h"
+
+#include <ctype.h>
+
+static const char *where; /* file:line of the case, for messages */
+
+static int complain(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", where, what);
+    tg_failures++;
+    return 0;
+}
+
+/* ---- Reading a case ---------------------------------------------------------------------- */
+
+static char *trim(char *s)
+{
+    while (isspace((unsigned char)*s))
+        s++;
+    for (char *e = s + strlen(s); e > s && isspace((unsigned char)e[-1]);)
+        *--e = 0;
+    return s;
+}
+
+/* Numbers separated by `sep`; returns how many. */
+static int numbers(const char *s, char sep, double *v, int max)
+{
+    int n = 0;
+    while (*s && n < max) {
+        char *end;
+        v[n++] = strtod(s, &end);
+        if (end == s)
+            return -1;
+        s = *end == sep ? end + 1 : end;
+    }
+    return n;
+}
+
+static int parse_shape(const char *s, tg_desc *d)
+{
+    double v[TG_MAX_RANK];
+    d->rank = strcmp(s, "scalar") == 0 ? 0 : numbers(s, 'x', v, TG_MAX_RANK);
+    for (int k = 0; k < d->rank; k++)
+        d->dim[k] = (int64_t)v[k];
+    return d->rank >= 0;
+}
+
+static int set_attr(op_node *n, const char *name, const char *value)
+{
+    double v[64];
+    for (const tg_attr *r = n->op->attrs; r && r->name; r++) {
+        if (strcmp(r->name, name) != 0)
+            continue;
+        void *at = (char *)n->attrs + r->offset;
+        const int count = r->type == TG_ATTR_ENUM ? 0 : numbers(value, ',', v, TG_ATTR_MAX_INTS);
+        if (count < 0)
+            return 0;
+        if (r->type == TG_ATTR_INT) {
+            *(int64_t *)at = (int64_t)v[0];
+        } else if (r->type == TG_ATTR_FLOAT) {
+            *(float *)at = (float)v[0];
+        } else if (r->type == TG_ATTR_INTS) {
+            ((tg_ints *)at)->n = count;
+            for (int i = 0; i < count; i++)
+                ((tg_ints *)at)->v[i] = (int64_t)v[i];
+        } else if (r->type == TG_ATTR_FLOATS) {
+            ((tg_floats *)at)->n = count;
+            for (int i = 0; i < count; i++)
+                ((tg_floats *)at)->v[i] = (float)v[i];
+        } else {
+            for (int i = 0; r->choices && r->choices[i]; i++)
+                if (strcmp(r->choices[i], value) == 0) {
+                    *(int *)at = i;
+                    return 1;
+                }
+            return 0;
+        }
+        return 1;
+    }
+    return 0;
+}
+
+static int parse_input(op_node *n, int i, char *s, uint64_t *seed)
+{
+    tg_desc *d = &n->src[i];
+    double v[64];
+    if (strcmp(s, "none") == 0)
+        return 1;
+    n->is_const[i] = i > 0;
+    const char kind = s[1] == ':' ? s[0] : 's';
+    char *body = s[1] == ':' ? s + 2 : s;
+    *d = (tg_desc){.dtype = kind == 'i' || kind == 'I' ? TG_DTYPE_I64 : TG_DTYPE_F32};
+    if (kind == 's' || kind == 'a' || kind == 'c') {
+        if (kind != 's')
+            n->is_const[i] = kind == 'c';
+        if (!parse_shape(body, d))
+            return 0;
+        float *f = node_data(n, i);
+        for (size_t k = 0; k < desc_floats(d); k++)
+            f[k] = 2.0f * tg_rand_unit(seed);
+        return 1;
+    }
+    const int count = numbers(body, ',', v, 64);
+    n->is_const[i] = 1;
+    d->rank = kind == 'I' || kind == 'F' ? 0 : 1;
+    d->dim[0] = count;
+    void *data = node_data(n, i);
+    for (int k = 0; k < count; k++)
+        if (d->dtype == TG_DTYPE_I64)
+            ((int64_t *)data)[k] = (int64_t)v[k];
+        else
+            ((float *)data)[k] = (float)v[k];
+    return count >= 0;
+}
+
+/* Attributes and inputs of one line into a node. */
+static int parse_node(op_node *n, const tg_op *op, char *attrs, char *inputs, uint64_t *seed)
+{
+    char *save = NULL, *parts[TG_OP_MAX_SRC];
+    int n_src = 0, ok = 1;
+    for (char *p = strtok_r(inputs, ";", &save); p && n_src < TG_OP_MAX_SRC;
+         p = strtok_r(NULL, ";", &save))
+        parts[n_src++] = trim(p);
+    node_open(n, op, 18, n_src, 1);
+    for (char *p = strtok_r(attrs, " ", &save); p; p = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(p, '=');
+        if (!value)
+            return complain("an attribute without =");
+        *value++ = 0;
+        if (strcmp(p, "opset") == 0)
+            n->ctx.opset = atoi(value);
+        else if (strcmp(p, "outputs") == 0)
+            n->ctx.n_dst = atoi(value);
+        else if (!set_attr(n, p, value))
+            return complain("no such attribute or choice");
+    }
+    for (int i = 0; i < n_src; i++)
+        ok &= parse_input(n, i, parts[i], seed);
+    return ok ? 1 : complain("an input does not parse");
+}
+
+/* ---- What must hold ---------------------------------------------------------------------- */
+
+static int check_shapes(const op_node *n, char *text)
+{
+    char *save = NULL, *p = strtok_r(text, " ", &save);
+    for (int i = 0; i < n->ctx.n_dst; i++, p = strtok_r(NULL, " ", &save)) {
+        tg_desc want = n->dst[i];
+        tg_checks++;
+        if (!p || !parse_shape(p, &want))
+            return complain("an expected shape is missing");
+        if (!tgi_desc_same_shape(&want, &n->dst[i])) {
+            char a[128], b[128];
+            fprintf(stderr, "%s: shape %s, expected %s\n", where,
+                    tgi_desc_text(&n->dst[i], a, sizeof a), tgi_desc_text(&want, b, sizeof b));
+            tg_failures++;
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void check_monotone(const op_node *n, uint64_t *seed)
+{
+    for (int t = 0; t < 20 && n->op->need; t++) {
+        const tg_box a = box_random(&n->dst[0], seed), b = box_random(&n->dst[0], seed);
+        const tg_box both = tgi_box_hull(&a, &b);
+        for (int i = 0; i < n->ctx.n_src; i++) {
+            tg_box small, large;
+            if (!n->data[i] || n->is_const[i])
+                continue;
+            n->op->need(&n->ctx, 0, &a, i, &small);
+            n->op->need(&n->ctx, 0, &both, i, &large);
+            tg_checks++;
+            if (tgi_box_empty(&small) || !tgi_box_contains(&large, &small))
+                complain("need is empty or not monotone");
+        }
+    }
+}
+
+/* What a step says, in float64. */
+static double step_value(const tg_epi_step *s, double acc, double o)
+{
+    const double a = (double)s->a, b = (double)s->b;
+    switch (s->kind) {
+    case TG_EPI_RELU:
+        return acc < 0 ? 0 : acc;
+    case TG_EPI_LEAKY:
+        return acc < 0 ? acc * a : acc;
+    case TG_EPI_PRELU:
+        return acc < 0 ? acc * o : acc;
+    case TG_EPI_CLIP:
+        return fmin(fmax(acc, a), b);
+    case TG_EPI_SIGMOID:
+        return 1 / (1 + exp(-acc));
+    case TG_EPI_TANH:
+        return tanh(acc);
+    case TG_EPI_ABS:
+        return fabs(acc);
+    case TG_EPI_SQRT:
+        return sqrt(acc);
+    case TG_EPI_EXP:
+        return exp(acc);
+    case TG_EPI_NEG:
+        return -acc;
+    case TG_EPI_HARDSIGMOID:
+        return fmin(fmax(a * acc + b, 0), 1);
+    case TG_EPI_ELU:
+        return acc < 0 ? a * (exp(acc) - 1) : acc;
+    case TG_EPI_ADD:
+        return acc + o;
+    case TG_EPI_SUB:
+        return acc - o;
+    case TG_EPI_RSUB:
+        return o - acc;
+    case TG_EPI_MUL:
+        return acc * o;
+    case TG_EPI_DIV:
+        return acc / o;
+    case TG_EPI_RDIV:
+        return o / acc;
+    case TG_EPI_MIN:
+        return fmin(acc, o);
+    case TG_EPI_MAX:
+        return fmax(acc, o);
+    }
+    return NAN;
+}
+
+/* The step from each input as the running value gives what ref gave, up to float rounding. */
+static void check_steps(const op_node *n, const float *whole)
+{
+    const size_t count = desc_floats(&n->dst[0]);
+    for (int chain = 0; chain < n->ctx.n_src && n->op->as_step; chain++) {
+        tg_epi_step s;
+        if (n->is_const[chain] || !n->data[chain] || !n->op->as_step(&n->ctx, chain, &s))
+            continue;
+        const int other = n->ctx.n_src > 1 ? 1 - chain : chain;
+        const float *acc = n->data[chain], *o = s.src >= 0 ? n->data[s.src] : n->data[other];
+        const size_t others = desc_floats(&n->src[other]);
+        const size_t plane = count / (size_t)n->dst[0].dim[1];
+        for (size_t i = 0; i < count; i++) {
+            const double v = s.src >= 0   ? (double)o[i]
+                             : others > 1 ? (double)o[i / plane % others]
+                                          : (double)s.a;
+            const double want = (double)whole[i], got = step_value(&s, (double)acc[i], v);
+            tg_checks++;
+            if (!(fabs(got - want) <= 1e-6 * (1 + fabs(want))) && !(isnan(got) && isnan(want))) {
+                fprintf(stderr, "%s: step from input %d gives %g at %zu, ref %g\n", where, chain,
+                        got, i, want);
+                tg_failures++;
+                break;
+            }
+        }
+    }
+}
+
+static int same_in_box(const tg_desc *d, const tg_box *b, const float *p, const float *q)
+{
+    const tg_range rz = tgi_box_axis(b, TG_Z), ry = tgi_box_axis(b, TG_Y),
+                   rx = tgi_box_axis(b, TG_X);
+    for (int64_t c = 0; c < d->dim[1]; c++)
+        for (int64_t z = rz.lo; z < rz.hi; z++)
+            for (int64_t y = ry.lo; y < ry.hi; y++) {
+                const int64_t row = ((c * tgi_desc_axis(d, TG_Z) + z) * tgi_desc_axis(d, TG_Y) +
+                                     y) * tgi_desc_axis(d, TG_X);
+                if (memcmp(p + row + rx.lo, q + row + rx.lo,
+                           (size_t)(rx.hi - rx.lo) * sizeof *p) != 0)
+                    return 0;
+            }
+    return 1;
+}
+
+static void check_boxes(const op_node *n, float *const *whole, float *const *part, uint64_t *seed)
+{
+    static const int lanes[] = {1, 8, 16};
+    for (int t = 0; t < 24; t++) {
+        const tg_box box = box_random(&n->dst[0], seed);
+        const int cb = lanes[tg_rand_in(seed, 0, 2)];
+        tgi_err err = {0};
+        int clean = 1;
+        tg_checks++;
+        if (node_run_box(n, &box, cb, 3, seed, part, &clean, &err) != TG_OK) {
+            complain(err.text);
+            return;
+        }
+        if (!clean)
+            complain("wrote outside the box, or an unused lane is not zero");
+        for (int k = 0; k < n->ctx.n_dst; k++) {
+            const tg_box b = box_of_output(n, k, &box);
+            if (!same_in_box(&n->dst[k], &b, whole[k], part[k])) {
+                complain("a box differs from the whole");
+                return;
+            }
+        }
+    }
+}
+
+static void check_exact(const op_node *n, uint64_t *seed)
+{
+    float *whole[TG_OP_MAX_DST] = {0}, *part[TG_OP_MAX_DST] = {0};
+    const tg_box full = tgi_box_full(&n->dst[0]);
+    tgi_err err = {0};
+    int clean = 1, finite = 0;
+    for (int k = 0; k < n->ctx.n_dst; k++) {
+        whole[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]), sizeof(float));
+        part[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]), sizeof(float));
+    }
+    tg_checks++;
+    if (node_run_box(n, &full, 1, 1, seed, whole, &clean, &err) != TG_OK) {
+        complain(err.text);
+    } else {
+        for (size_t i = 0; i < desc_floats(&n->dst[0]); i++)
+            finite |= isfinite(whole[0][i]);
+        if (!finite)
+            complain("not one finite result: poison was read");
+        check_boxes(n, whole, part, seed);
+        check_monotone(n, seed);
+        check_steps(n, whole[0]);
+    }
+    for (int k = 0; k < n->ctx.n_dst; k++) {
+        tgi_free(whole[k]);
+        tgi_free(part[k]);
+    }
+}
+
+/* `eval` of the node, whose inputs all are constants, against a list. */
+static void check_values(op_node *n, const char *list)
+{
+    double want[64];
+    const int count = numbers(list, ',', want, 64);
+    tgi_err err = {0};
+    int64_t n_got = 0;
+    tgi_desc_count(&n->dst[0], &n_got);
+    void *out = tgi_calloc(TGI_TAG_MISC, (size_t)n_got + 1, 8);
+    tg_checks++;
+    if (!n->op->eval || n->op->eval(&n->ctx, (void *[]){out}, &err) != TG_OK)
+        complain(err.text[0] ? err.text : "no eval");
+    for (int i = 0; i < count && i < n_got; i++) {
+        const double got = n->dst[0].dtype == TG_DTYPE_I64   ? (double)((int64_t *)out)[i]
+                           : n->dst[0].dtype == TG_DTYPE_I32 ? (double)((int32_t *)out)[i]
+                                                             : (double)((float *)out)[i];
+        CHECK_NEAR(got, want[i], 1e-6);
+    }
+    if (count != n_got)
+        complain("another number of values");
+    tgi_free(out);
+}
+
+/* ---- Files ------------------------------------------------------------------------------- */
+
+static void run_case(const tg_op *op, char *line, uint64_t *seed)
+{
+    char *attrs = strsep(&line, "|"), *inputs = strsep(&line, "|"), *want = strsep(&line, "|");
+    op_node n;
+    tgi_err err = {0};
+    if (!want || !parse_node(&n, op, trim(attrs), inputs, seed)) {
+        complain("the line does not parse");
+        if (want)
+            node_close(&n);
+        return;
+    }
+    want = trim(want);
+    char *rest = strchr(want, ' ');
+    rest = rest ? (*rest = 0, trim(rest + 1)) : want + strlen(want);
+    if (strcmp(want, "values") == 0)
+        for (int i = 0; i < n.ctx.n_src; i++)
+            n.is_const[i] = n.data[i] != NULL;
+    const tg_status st = node_bind(&n, &err);
+    if (strcmp(want, "error") == 0) {
+        char *text = strchr(rest, ' ');
+        if (text)
+            *text++ = 0;
+        CHECK_STR(tg_status_name(st), rest);
+        if (!text || !strstr(err.text, text))
+            complain(err.text[0] ? err.text : "no error");
+    } else if (st != TG_OK) {
+        complain(err.text);
+    } else if (strcmp(want, "exact") == 0) {
+        if (check_shapes(&n, rest))
+            check_exact(&n, seed);
+    } else {
+        char *list = strchr(rest, ' ');
+        list = list ? (*list = 0, trim(list + 1)) : rest + strlen(rest);
+        if (check_shapes(&n, rest))
+            check_values(&n, list);
+    }
+    node_close(&n);
+}
+
+/* Every line of one op's file. Returns the number of cases. */
+static int run_file(const char *symbol, const tg_op *op)
+{
+    char path[512], line[1024], place[600];
+    snprintf(path, sizeof path, "%s/tests/cases/%s.case", TG_SOURCE_DIR, symbol);
+    FILE *f = fopen(path, "r");
+    int number = 0, cases = 0;
+    if (!f)
+        return 0;
+    while (fgets(line, sizeof line, f)) {
+        uint64_t seed = 88172645463325252ull + (uint64_t)++number;
+        char *s = trim(line);
+        if (!*s || *s == '#')
+            continue;
+        snprintf(place, sizeof place, "%s.case:%d", symbol, number);
+        where = place;
+        run_case(op, s, &seed);
+        cases++;
+    }
+    fclose(f);
+    return cases;
+}
+
+static const char *const symbols[] = {
+#define TG_OP(symbol) #symbol,
+#include "kernels/op_list.h"
+#undef TG_OP
+    NULL};
+
+static void test_every_operator_keeps_its_contract(void)
+{
+    int total = 0;
+    for (int i = 0; symbols[i]; i++) {
+        const int cases = run_file(symbols[i], tgi_op_at(i));
+        where = symbols[i];
+        tg_checks++;
+        if (cases == 0)
+            complain("no cases: tests/cases has no lines for this operator");
+        total += cases;
+    }
+    printf("%d cases\n", total);
+}
+
+static void test_operators_are_found_by_their_onnx_name(void)
+{
+    CHECK(tgi_op_find("Conv") != NULL);
+    CHECK(tgi_op_find("conv") == NULL);
+    for (int i = 0; tgi_op_at(i); i++)
+        CHECK(tgi_op_find(tgi_op_at(i)->name) == tgi_op_at(i));
+}
+
+static void test_every_operator_can_be_run_or_folded(void)
+{
+    for (int i = 0; tgi_op_at(i); i++) {
+        const tg_op *op = tgi_op_at(i);
+        CHECK(op->infer != NULL);
+        CHECK(op->op_class == TG_OP_SHAPE ? op->eval && !op->ref : op->ref != NULL);
+        CHECK(op->op_class != TG_OP_WHOLE || op->need);
+        CHECK((op->attrs == NULL) == (op->attrs_size == 0));
+    }
+}
+
+int main(void)
+{
+    printf("seed: 88172645463325252 + line number\n");
+    RUN(test_every_operator_keeps_its_contract);
+    RUN(test_operators_are_found_by_their_onnx_name);
+    RUN(test_every_operator_can_be_run_or_folded);
+    return TEST_END();
+}
