@@ -29,9 +29,9 @@ typedef enum rule {
 } rule;
 
 typedef struct row_rule {
-    rule rule;
     int64_t lo, hi;
     const char *choices;
+    rule rule;
     bool keep;
 } row_rule;
 
@@ -44,7 +44,7 @@ static const tg_option table[TGI_OPT_COUNT] = {
 
 static const row_rule rules[TGI_OPT_COUNT] = {
 #define TG_OPT(id, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)       \
-    {rule, lo, hi, choices, keep},
+    {lo, hi, choices, rule, keep},
 #include "engine/opts_list.h"
 #undef TG_OPT
 };
@@ -73,6 +73,12 @@ bool tgi_opt_in_job(tgi_opt id)
 bool tgi_opt_is_switch(tgi_opt id)
 {
     return rules[id].rule == RULE_SWITCH;
+}
+
+bool tgi_opt_is_number(tgi_opt id)
+{
+    return rules[id].rule == RULE_INT || rules[id].rule == RULE_THREADS ||
+           rules[id].rule == RULE_TILE;
 }
 
 static void nearer(const char *name, const char *candidate, int *best, const char **found)
@@ -239,32 +245,55 @@ static tg_status fail_unknown(const char *name, tgi_err *err)
     return tgi_fail(err, TG_E_ARG, "there is no option \"%s\"; tegula --help lists them", name);
 }
 
-tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err *err)
+tg_status tgi_opt_check(const char *name, const char *value, tgi_opt *id, tgi_err *err)
 {
-    const tgi_opt id = tgi_opt_find(name);
-    if (id == TGI_OPT_COUNT)
+    const tgi_opt i = tgi_opt_find(name);
+    if (i == TGI_OPT_COUNT)
         return fail_unknown(name, err);
-    if (!value)
-        value = "";
-    if (!*value && rules[id].rule != RULE_SWITCH)
-        return tgi_fail(err, TG_E_ARG, "%s: a value is missing (%s)", table[id].name,
-                        table[id].arg);
-    tg_status st = check_value(id, value, err);
-    if (st != TG_OK) {
-        tgi_err_prefix(err, "%s", table[id].name);
-        return st;
-    }
-    char *copy = tgi_strdup(TGI_TAG_MISC, *value ? value : "true");
+    if (!*value && rules[i].rule != RULE_SWITCH)
+        return tgi_fail(err, TG_E_ARG, "%s: a value is missing (%s)", table[i].name,
+                        table[i].arg);
+    const tg_status st = check_value(i, value, err);
+    if (st != TG_OK)
+        tgi_err_prefix(err, "%s", table[i].name);
+    else
+        *id = i;
+    return st;
+}
+
+/* Keep a copy of a checked value. */
+static tg_status keep_value(tg_opts *o, tgi_opt id, const char *value, tgi_err *err)
+{
+    char *copy = tgi_strdup(TGI_TAG_MISC, value);
     if (!copy)
         return tgi_fail(err, TG_E_NOMEM, "no memory for option %s", table[id].name);
     if (rules[id].rule == RULE_TENSOR) {
-        st = add_tensor(o, copy, err);
+        const tg_status st = add_tensor(o, copy, err);
         if (st != TG_OK)
             tgi_free(copy);
         return st;
     }
     tgi_free(o->value[id]);
     o->value[id] = copy;
+    return TG_OK;
+}
+
+tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err *err)
+{
+    tgi_opt id = TGI_OPT_COUNT;
+    if (!value)
+        value = "";
+    TGI_TRY(tgi_opt_check(name, value, &id, err));
+    return keep_value(o, id, *value ? value : "true", err);
+}
+
+tg_status tgi_opts_copy(tg_opts *dst, const tg_opts *src, tgi_err *err)
+{
+    for (int i = 0; i < TGI_OPT_COUNT; i++)
+        if (src->value[i])
+            TGI_TRY(keep_value(dst, (tgi_opt)i, src->value[i], err));
+    for (int i = 0; i < src->n_tensor; i++)
+        TGI_TRY(keep_value(dst, TGI_OPT_INPUT_TENSOR, src->tensor[i], err));
     return TG_OK;
 }
 

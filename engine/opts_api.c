@@ -27,3 +27,13 @@ const char *tg_opts_get(const tg_opts *o, const char *name)
     const tgi_opt id = o && name ? tgi_opt_find(name) : TGI_OPT_COUNT;
     return id == TGI_OPT_COUNT ? NULL : tgi_opts_str(o, id);
 }
+
+tg_status tg_opts_load(tg_opts *o, const char *path)
+{
+    if (!o)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(o->ctx);
+    if (!path)
+        return tgi_fail(err, TG_E_ARG, "tg_opts_load: the path is NULL");
+    return tgi_opts_load(o, path, err);
+}

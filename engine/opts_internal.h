@@ -12,5 +12,8 @@ struct tg_opts {
 };
 
 bool tgi_opt_is_switch(tgi_opt id);
+bool tgi_opt_is_number(tgi_opt id); /* a JSON number is fine: level, threads, tile */
+/* As tgi_opts_set without keeping the value. */
+tg_status tgi_opt_check(const char *name, const char *value, tgi_opt *id, tgi_err *err);
 
 #endif

@@ -256,10 +256,3 @@ tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
 {
     return named_status(ctx, tg_opts_get(o, "input"));
 }
-
-/* Reading job files is the library's; the command only has to pass the answer on. */
-tg_status tg_opts_load(tg_opts *o, const char *path)
-{
-    (void)o;
-    return strstr(path, "none") ? TG_E_NOT_FOUND : TG_OK;
-}

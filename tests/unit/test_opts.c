@@ -204,8 +204,157 @@ static void test_the_job_is_written_as_json(void)
     tg_opts_free(&o);
 }
 
+static tg_status load(tg_opts *o, const char *text)
+{
+    return tgi_opts_from_json(o, text, strlen(text), "job.json", &err);
+}
+
+static void test_a_job_reads_back_as_it_was_written(void)
+{
+    static const char *const set[][2] = {{"model", "a \"b\"\\/\n\x01\xc3\xa9\xff.onnx"},
+                                         {"ram", "1.5GiB"},
+                                         {"tile", "64x128"},
+                                         {"normalize", "percentile:0.10,99.80"},
+                                         {"exact", "off"},
+                                         {"threads", "7"},
+                                         {"input-tensor", "x=1.npy"},
+                                         {"input-tensor", "y=2.npy"}};
+    tg_opts *a = NULL, *b = NULL, *c = NULL;
+    char *json = NULL, *again = NULL, name[8];
+    const char *file;
+    CHECK_OK(tgi_opts_new(&a, &err), err);
+    CHECK_OK(tgi_opts_new(&b, &err), err);
+    CHECK_OK(tgi_opts_new(&c, &err), err);
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        CHECK_OK(tgi_opts_set(a, set[i][0], set[i][1], &err), err);
+    CHECK_OK(tgi_opts_to_json(a, &json, &err), err);
+    CHECK_OK(load(b, json), err);
+    CHECK_STR(tgi_opts_str(b, TGI_OPT_MODEL), set[0][1]);
+    CHECK_STR(tgi_opts_str(b, TGI_OPT_NORMALIZE), "percentile:0.10,99.80");
+    CHECK(tgi_opts_given(b, TGI_OPT_EXACT) && !tgi_opts_flag(b, TGI_OPT_EXACT));
+    CHECK(tgi_opts_tensor(b, 1, name, sizeof name, &file) && strcmp(file, "2.npy") == 0);
+    CHECK_OK(tgi_opts_copy(c, b, &err), err);
+    CHECK_OK(tgi_opts_to_json(c, &again, &err), err);
+    CHECK_STR(again, json);
+    tgi_free(json);
+    tgi_free(again);
+    tg_opts_free(&a);
+    tg_opts_free(&b);
+    tg_opts_free(&c);
+}
+
+static void test_what_is_set_already_wins_over_a_job_file(void)
+{
+    tg_opts *o = NULL;
+    char name[8];
+    const char *file;
+    CHECK_OK(tgi_opts_new(&o, &err), err);
+    CHECK_OK(tgi_opts_set(o, "ram", "2GiB", &err), err);
+    CHECK_OK(tgi_opts_set(o, "input-tensor", "mine=m.npy", &err), err);
+    CHECK_OK(load(o, " {\"ram\":\"1GiB\", \"level\" : 2,\"chunk-size\":512,\n\"exact\":true,"
+                     "\"input-tensor\":[\"x=1.npy\"],\"model\":\"\\u00e9\\ud83d\\ude00\"}\n"),
+             err);
+    CHECK_STR(tgi_opts_str(o, TGI_OPT_RAM), "2GiB");
+    CHECK_STR(tgi_opts_str(o, TGI_OPT_TILE), "512");
+    CHECK_STR(tgi_opts_str(o, TGI_OPT_MODEL), "\xc3\xa9\xf0\x9f\x98\x80");
+    CHECK_EQ(tgi_opts_int(o, TGI_OPT_LEVEL, -1), 2);
+    CHECK(tgi_opts_flag(o, TGI_OPT_EXACT));
+    CHECK_EQ(tgi_opts_n_tensors(o), 1);
+    CHECK(tgi_opts_tensor(o, 0, name, sizeof name, &file) && strcmp(name, "mine") == 0);
+    CHECK_STATUS(load(o, "{\"ram\":\"lots\"}"), TG_E_ARG,
+                 err); /* loses, and is still checked */
+    tg_opts_free(&o);
+}
+
+static void test_a_job_file_that_is_none_is_refused(void)
+{
+    static const struct {
+        const char *text;
+        tg_status st;
+    } c[] = {
+        {"", TG_E_FORMAT},
+        {"[]", TG_E_FORMAT},
+        {"{", TG_E_FORMAT},
+        {"{}x", TG_E_FORMAT},
+        {"{\"ram\"}", TG_E_FORMAT},
+        {"{\"ram\":\"1GiB\",}", TG_E_FORMAT},
+        {"{\"ram\":\"1GiB\" \"level\":1}", TG_E_FORMAT},
+        {"{\"ram\":\"1GiB\",\"ram\":\"2GiB\"}", TG_E_FORMAT},
+        {"{\"tile\":\"8\",\"chunk-size\":\"8\"}", TG_E_FORMAT}, /* one option, two names */
+        {"{\"model\":\"a", TG_E_FORMAT},
+        {"{\"model\":\"a\nb\"}", TG_E_FORMAT},
+        {"{\"model\":\"\\x\"}", TG_E_FORMAT},
+        {"{\"model\":\"\\u0000\"}", TG_E_FORMAT},
+        {"{\"model\":\"\\ud800\"}", TG_E_FORMAT},
+        {"{\"model\":\"\\udc00\"}", TG_E_FORMAT},
+        {"{\"model\":\"\\", TG_E_FORMAT},
+        {"{\"model\":\"\\u12", TG_E_FORMAT},
+        {"{\"model\":null}", TG_E_FORMAT},
+        {"{\"model\":{}}", TG_E_FORMAT},
+        {"{\"input-tensor\":\"x=1\"}", TG_E_FORMAT},
+        {"{\"input-tensor\":[\"x=1\"", TG_E_FORMAT},
+        {"{\"model\":5}", TG_E_ARG},
+        {"{\"model\":true}", TG_E_ARG},
+        {"{\"exact\":1}", TG_E_ARG},
+        {"{\"ram\":1073741824}", TG_E_ARG},
+        {"{\"threads\":2.5}", TG_E_ARG},
+        {"{\"threads\":-1}", TG_E_ARG},
+        {"{\"rma\":\"1GiB\"}", TG_E_ARG},
+        {"{\"config\":\"self.json\"}", TG_E_ARG},
+        {"{\"model\":\"\"}", TG_E_ARG},
+    };
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        tg_opts *o = NULL;
+        CHECK_OK(tgi_opts_new(&o, &err), err);
+        const tg_status st = load(o, c[i].text);
+        if (st != c[i].st)
+            fprintf(stderr, "%s: %s\n", c[i].text, tg_status_name(st));
+        CHECK(st == c[i].st && strstr(err.text, "job.json"));
+        memset(&err, 0, sizeof err);
+        tg_opts_free(&o);
+    }
+    tg_opts *o = NULL;
+    CHECK_OK(tgi_opts_new(&o, &err), err);
+    CHECK_STATUS(tgi_opts_from_json(o, "{}\0{}", 5, "job.json", &err), TG_E_FORMAT, err);
+    CHECK_STATUS(tgi_opts_load(o, "/nowhere/job.json", &err), TG_E_NOT_FOUND, err);
+    CHECK_STATUS(tgi_opts_load(o, "/", &err), TG_E_IO, err);
+    CHECK_STATUS(tgi_opts_load(o, "/dev/zero", &err), TG_E_FORMAT, err);
+    tg_opts_free(&o);
+}
+
+/* A good file with one byte changed or cut short: some answer, never a crash (run with ASan).
+ */
+static void test_damaged_job_files_never_crash(void)
+{
+    static const char good[] = "{\"ram\":\"1GiB\",\"model\":\"\\u00e9\\ud83d\\ude00\\n\","
+                               "\"input-tensor\":[\"x=1\",\"y=2\"],\"exact\":true,\"level\":3}";
+    uint64_t seed = 99;
+    int accepted = 0;
+    for (int i = 0; i < 5000; i++) {
+        char text[sizeof good];
+        memcpy(text, good, sizeof good);
+        size_t n = sizeof good - 1;
+        if (i & 1)
+            n = (size_t)tg_rand_in(&seed, 0, (int64_t)n);
+        else
+            text[tg_rand_in(&seed, 0, (int64_t)n - 1)] = (char)tg_rand_in(&seed, 0, 255);
+        tg_opts *o = NULL;
+        CHECK_OK(tgi_opts_new(&o, &err), err);
+        const tg_status st = tgi_opts_from_json(o, text, n, "job.json", &err);
+        CHECK(st == TG_OK || st == TG_E_FORMAT || st == TG_E_ARG);
+        accepted += st == TG_OK;
+        memset(&err, 0, sizeof err);
+        tg_opts_free(&o);
+    }
+    CHECK(accepted > 10 && accepted < 2500);
+}
+
 int main(void)
 {
+    RUN(test_a_job_reads_back_as_it_was_written);
+    RUN(test_what_is_set_already_wins_over_a_job_file);
+    RUN(test_a_job_file_that_is_none_is_refused);
+    RUN(test_damaged_job_files_never_crash);
     RUN(test_random_values_are_refused_or_kept_whole);
     RUN(test_the_job_is_written_as_json);
     RUN(test_every_row_is_whole_and_its_default_parses);
