@@ -133,20 +133,6 @@ void tg_opts_free(tg_opts **o)
     *o = NULL;
 }
 
-tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
-{
-    for (int i = 0; i < TGI_OPT_COUNT; i++)
-        if (from->value[i] && !(to->value[i] = tgi_strdup(TGI_TAG_MISC, from->value[i])))
-            return tgi_fail(err, TG_E_NOMEM, "no memory for an option");
-    if (from->n_tensor == 0)
-        return TG_OK;
-    to->tensor = tgi_calloc(TGI_TAG_MISC, (size_t)from->n_tensor, sizeof *to->tensor);
-    for (int i = 0; to->tensor && i < from->n_tensor; i++, to->n_tensor++)
-        if (!(to->tensor[i] = tgi_strdup(TGI_TAG_MISC, from->tensor[i])))
-            return tgi_fail(err, TG_E_NOMEM, "no memory for an option");
-    return to->tensor ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for the options");
-}
-
 static tg_status parse_switch(const char *text, bool *on, tgi_err *err)
 {
     static const char words[] = "true|yes|on|1|false|no|off|0";
@@ -287,18 +273,17 @@ tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err 
     return keep_value(o, id, *value ? value : "true", err);
 }
 
-tg_status tgi_opts_copy(tg_opts *dst, const tg_opts *src, tgi_err *err)
+tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
 {
     for (int i = 0; i < TGI_OPT_COUNT; i++)
-        if (src->value[i])
-            TGI_TRY(keep_value(dst, (tgi_opt)i, src->value[i], err));
-    for (int i = 0; i < src->n_tensor; i++)
-        TGI_TRY(keep_value(dst, TGI_OPT_INPUT_TENSOR, src->tensor[i], err));
+        if (from->value[i])
+            TGI_TRY(keep_value(to, (tgi_opt)i, from->value[i], err));
+    for (int i = 0; i < from->n_tensor; i++)
+        TGI_TRY(keep_value(to, TGI_OPT_INPUT_TENSOR, from->tensor[i], err));
     return TG_OK;
 }
 
-/* ---- typed getters: the text parsed once already, so failures below are impossible
- * ------------ */
+/* ---- typed getters: the text parsed when it was set, so nothing below can fail ---- */
 
 bool tgi_opts_given(const tg_opts *o, tgi_opt id)
 {

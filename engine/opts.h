@@ -24,12 +24,10 @@ const char *tgi_opt_nearest(const char *name);
 bool tgi_opt_in_job(tgi_opt id);
 
 tg_status tgi_opts_new(tg_opts **out, tgi_err *err); /* returned; close with tg_opts_free */
-/* Copy every option of `from` into the empty set `to`. */
+/* Copy every option of `from` into the empty set `to`. On failure free `to` as usual. */
 tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err);
 /* As tg_opts_set; NULL or "" turns a switch on and is refused for all others. */
 tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err *err);
-/* Set in `dst` all that is set in `src`. */
-tg_status tgi_opts_copy(tg_opts *dst, const tg_opts *src, tgi_err *err);
 /* Set what is not set yet from a job file / from its text (n bytes). On failure nothing or a
  * part may have been set: throw the set away. `what` names the text in details. */
 tg_status tgi_opts_load(tg_opts *o, const char *path, tgi_err *err);

@@ -7,6 +7,8 @@
  * exponent. */
 #include "engine/spec.h"
 
+#include "engine/base/size.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,28 +158,6 @@ int tgi_edit_distance(const char *a, const char *b)
 /* ---- memory budget --------------------------------------------------------------------------
  */
 
-/* "1GiB", "1.5GB", "800MiB", "4096B". A bare number is refused: a guess would be a bug. */
-static tg_status tgi_parse_size(const char *text, uint64_t *out, tgi_err *err)
-{
-    static const char units[] = "B|kB|MB|GB|TB|B|KiB|MiB|GiB|TiB";
-    const char *p = text;
-    double v;
-    int unit = -1;
-    if (*p != '-' && real(&p, &v))
-        unit = tgi_choice_index(units, p);
-    if (unit < 0)
-        return tgi_fail(err, TG_E_ARG,
-                        "\"%s\": a size with its unit is expected, such as 1GiB "
-                        "or 800MiB",
-                        text);
-    for (int i = unit % 5; i > 0; i--)
-        v *= unit < 5 ? 1000.0 : 1024.0;
-    if (!(v < 9e18))
-        return tgi_fail(err, TG_E_ARG, "\"%s\": the size is beyond any machine", text);
-    *out = (uint64_t)v;
-    return TG_OK;
-}
-
 tg_status tgi_ram_parse(const char *text, tgi_ram_spec *out, tgi_err *err)
 {
     const size_t n = strlen(text);
@@ -192,7 +172,7 @@ tg_status tgi_ram_parse(const char *text, tgi_ram_spec *out, tgi_err *err)
         return TG_OK;
     }
     uint64_t bytes = 0;
-    TGI_TRY(tgi_parse_size(text, &bytes, err));
+    TGI_TRY(tgi_size_parse(text, 0, &bytes, err));
     if (bytes == 0)
         return tgi_fail(err, TG_E_ARG, "\"%s\": a budget of no memory at all", text);
     *out = (tgi_ram_spec){.bytes = bytes};
