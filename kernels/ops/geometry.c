@@ -162,9 +162,9 @@ tg_status tgi_conv_transpose_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err
             g->p0[i] = g->p1[i] = 0;
         if (same || a->output_shape.n >= 0) {
             const int64_t out = a->output_shape.n >= 0 ? want[i] : g->in[i] * g->s[i];
-            const int64_t total = grown - out;
+            const int64_t total = grown > out ? grown - out : 0; /* a rest is at the end */
             g->p0[i] = a->auto_pad == TG_PAD_SAME_UPPER ? total / 2 : total - total / 2;
-            g->p1[i] = total - g->p0[i];
+            g->p1[i] = grown - out - g->p0[i];
         }
         g->out[i] = grown - g->p0[i] - g->p1[i];
     }

@@ -2,8 +2,9 @@
  *
  * Coordinates are image coordinates in float64, so a tile cannot start counting anew.
  * @source ONNX operator Resize, versions 10 to 19 (attributes coordinate_transformation_mode,
- * nearest_mode, cubic_coeff_a), with the official test outputs where the text is open: the
- * length in align_corners is scale * in before it is rounded down. */
+ * nearest_mode, cubic_coeff_a). Where scale * in is no integer the official test outputs (opset
+ * 19) take align_corners' length before rounding down; onnxruntime and PyTorch, whose exports
+ * have older opsets, after it. Both are followed, by opset. */
 #include "kernels/ops/resize_axis.h"
 
 #include "kernels/ops/op_shared.h"
@@ -83,7 +84,7 @@ static double policy_scale(const tg_op_ctx *ctx, const lists *l)
 }
 
 /* Extents and scale of axis k. */
-static void size_axis(const lists *l, int k, int64_t in, tgi_resize_axis *ax)
+static void size_axis(const lists *l, int k, int64_t in, int opset, tgi_resize_axis *ax)
 {
     const int e = entry_of(l->axes, l->rank, k);
     ax->in = ax->out = in;
@@ -98,7 +99,7 @@ static void size_axis(const lists *l, int k, int64_t in, tgi_resize_axis *ax)
         ax->out = l->sizes.v[e];
         ax->scale = (double)ax->out / (double)in;
     }
-    ax->length = (double)in * ax->scale;
+    ax->length = opset < 19 ? (double)ax->out : (double)in * ax->scale;
 }
 
 static tg_status read_roi(const tg_op_ctx *ctx, const lists *l, int k, tgi_resize_axis *ax,
@@ -145,7 +146,7 @@ tg_status tgi_resize_axes(const tg_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *er
         ax[i] = (tgi_resize_axis){.in = 1, .out = 1, .scale = 1, .length = 1, .roi_hi = 1};
     for (int k = 0; k < rank; k++) {
         tgi_resize_axis one = rules;
-        size_axis(&l, k, ctx->src[0].dim[k], &one);
+        size_axis(&l, k, ctx->src[0].dim[k], ctx->opset, &one);
         if (one.out < 1 || one.out >= (int64_t)1 << 40)
             return tgi_fail(err, TG_E_FORMAT, "axis %d would have %" PRId64 " elements", k,
                             one.out);
@@ -190,11 +191,13 @@ static double source_of(const tgi_resize_axis *ax, int64_t o, int *outside)
     }
 }
 
-/* Scales arrive as float32: 3 / 0.6f is 4.9999998 in float64 and means 5. Rounding the
- * coordinate to float32 repairs that as long as float32 resolves pixels finely. */
+/* Scales arrive as float32: 3 / 0.6f is 4.9999998 in float64 and means 5. A coordinate within
+ * float32's error of a tie or a pixel centre is taken to lie on it; the cap keeps large images,
+ * where that error would pass for a position, exact for exact scales. */
 static double snap(double v)
 {
-    return fabs(v) < 4194304.0 ? (double)(float)v : v;
+    const double near = nearbyint(2 * v) / 2, error = (fabs(v) + 1) / 8388608.0;
+    return fabs(v - near) <= (error < 1e-3 ? error : 1e-3) ? near : v;
 }
 
 static int64_t nearest_of(const tgi_resize_axis *ax, double v)

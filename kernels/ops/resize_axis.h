@@ -12,7 +12,7 @@ typedef struct tgi_resize_axis {
     double cubic_a;
     int64_t in, out;
     double scale;        /* outputs per input */
-    double length;       /* scale * in: the extent before rounding down */
+    double length;       /* extent in align_corners: out, or from opset 19 scale * in */
     double roi_lo, roi_hi; /* tf_crop_and_resize */
 } tgi_resize_axis;
 
