@@ -1,0 +1,43 @@
+# What goes onto a system, and the packages.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS tegula_shared EXPORT tegulaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/tegula.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# For pkg-config and for find_package(tegula). The .pc file is written at install time, so that
+# `cmake --install --prefix` is what it names.
+install(CODE "
+  set(PROJECT_DESCRIPTION \"${PROJECT_DESCRIPTION}\")
+  set(PROJECT_VERSION \"${PROJECT_VERSION}\")
+  set(CMAKE_INSTALL_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")
+  set(CMAKE_INSTALL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")
+  configure_file(\"${PROJECT_SOURCE_DIR}/cmake/tegula.pc.in\"
+                 \"${PROJECT_BINARY_DIR}/tegula.pc\" @ONLY)")
+install(FILES ${PROJECT_BINARY_DIR}/tegula.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tegula)
+configure_package_config_file(cmake/tegulaConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/tegulaConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tegulaConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(EXPORT tegulaTargets NAMESPACE tegula:: DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/tegulaConfig.cmake
+              ${PROJECT_BINARY_DIR}/tegulaConfigVersion.cmake DESTINATION ${package_dir})
+
+set(CPACK_PACKAGE_NAME tegula)
+set(CPACK_PACKAGE_VENDOR "tegula developers")
+set(CPACK_PACKAGE_CONTACT "tegula developers <tegula@localhost>")
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_GENERATOR TGZ)
+find_program(TG_DPKG_SHLIBDEPS dpkg-shlibdeps)
+mark_as_advanced(TG_DPKG_SHLIBDEPS)
+if(TG_DPKG_SHLIBDEPS)
+  list(APPEND CPACK_GENERATOR DEB)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PACKAGE_SECTION science)
+endif()
+include(CPack)
