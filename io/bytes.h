@@ -14,7 +14,8 @@
 
 static inline uint16_t tgi_load16(const uint8_t *p, bool big)
 {
-    return big ? (uint16_t)(p[0] << 8 | p[1]) : (uint16_t)(p[1] << 8 | p[0]);
+    const unsigned a = p[0], b = p[1];
+    return (uint16_t)(big ? a << 8 | b : b << 8 | a);
 }
 static inline uint32_t tgi_load32(const uint8_t *p, bool big)
 {
