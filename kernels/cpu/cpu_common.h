@@ -13,9 +13,9 @@ typedef struct tg_row_part {
     int64_t b0, b1, z, y, x0, x1;
 } tg_row_part;
 
-/* Apply the call's epilogue to a row part of dst[0] and zero the unused lanes: each kernel calls
+/* Apply the call's epilogue from step `from` on to a row part of dst[0] and zero the unused lanes: each kernel calls
  * it on rows that it has just written, while they are in the first-level cache. */
-void TGS(tgi_epilogue_part)(const tg_call *call, const tg_row_part *part);
+void TGS(tgi_epilogue_part)(const tg_call *call, int from, const tg_row_part *part);
 void TGS(tgi_epilogue_whole)(const tg_call *call);
 
 /* A channel unit of a source: a block of a blocked view or a channel of a planar one. Units of all

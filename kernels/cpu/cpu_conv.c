@@ -257,21 +257,23 @@ static void run_job(void *arg, int64_t job, int thread)
     const int64_t total = c->units * c->taps;
     const int64_t chunk = tgi_max64(
         1, tgi_min64(CHUNK_ROWS_MAX, CHUNK_BYTES / (int64_t)(row_floats * sizeof(float))));
+    const int relu = c->call->n_epi && c->call->epi[0].kind == TG_EPI_RELU;
     tap_row rows[CHUNK_ROWS_MAX];
 
     for (int64_t t = 0; t < total; t += chunk)
         for (int64_t y = y0; y < y1; y++) {
             tile_job j = {.rows = rows,
                           .bias = t == 0 ? c->bias + first * TG_L : NULL,
-                          .dst_block = dst->block_pitch};
+                          .dst_block = dst->block_pitch,
+                          .relu = relu && t + chunk >= total};
             j.n_rows = list_taps(c, weights, row_floats, t, tgi_min64(t + chunk, total), z, y,
                                  rows);
-            if (j.n_rows || t == 0)
+            if (j.n_rows || t == 0 || j.relu)
                 run_row(c, rows, &j, ob, tgi_view_row(dst, first, z, y), dst->x0, x0, x1);
         }
     for (int64_t y = y0; y < y1; y++) {
         const tg_row_part part = {first, first + ob, z, y, x0, x1};
-        TGS(tgi_epilogue_part)(c->call, &part);
+        TGS(tgi_epilogue_part)(c->call, relu, &part);
     }
 }
 

@@ -252,7 +252,7 @@ static void row_job(void *arg, int64_t job, int thread)
         }
     }
     const tg_row_part part = {0, channels, z, y, f->x.lo, f->x.hi};
-    TGS(tgi_epilogue_part)(f->call, &part);
+    TGS(tgi_epilogue_part)(f->call, 0, &part);
 }
 
 static void run(const tg_call *call)

@@ -6,6 +6,8 @@
  * same rate, so a row is cut evenly and has no slow tail. */
 #include "kernels/cpu/cpu_conv_tile.h"
 
+#include <math.h>
+
 /* Sum `lanes` channels at one kx into the tile. */
 TG_INLINE void tile_channels(vf *acc, const float *x, const float *w, int lanes, const int ob,
                              const int px, const ptrdiff_t step)
@@ -44,6 +46,11 @@ TG_INLINE void tile(const tile_job *j, int64_t at, const int ob, const int px, c
         const tap_row *row = &j->rows[r];
         const float *x = row->src + at * step, *w = row->w;
         const int unit = planar ? 1 : TG_L;
+        if (!planar) { /* the next tile's first tap: 1x1 layers read each line only once */
+            TG_UNROLL
+            for (int p = 0; p < px; p++)
+                __builtin_prefetch(x + (px + p) * step);
+        }
         for (int k = 0; k < j->n_kx; k++, x += j->kx_step, w += unit * ob * TG_L) {
             if (planar)
                 tile_channels(acc, x, w, 1, ob, px, step);
@@ -53,11 +60,13 @@ TG_INLINE void tile(const tile_job *j, int64_t at, const int ob, const int px, c
                 tile_channels(acc, x, w, row->lanes, ob, px, step);
         }
     }
+    const vf floor = j->relu ? vf_zero() : vf_set1(-INFINITY);
     TG_UNROLL
     for (int p = 0; p < px; p++) {
         TG_UNROLL
         for (int q = 0; q < ob; q++)
-            vf_store(dst + q * j->dst_block + p * j->dst_step, acc[p * ob + q]);
+            vf_store(dst + q * j->dst_block + p * j->dst_step,
+                     vf_max(floor, acc[p * ob + q]));
     }
 }
 

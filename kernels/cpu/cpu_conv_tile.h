@@ -42,6 +42,7 @@ typedef struct tile_job {
     size_t dst_block;   /* floats between blocks */
     ptrdiff_t dst_step; /* floats between pixels of the tile */
     int64_t n;          /* pixels of the part */
+    int relu;           /* the sums are complete and a ReLU comes next: done before the store */
 } tile_job;
 
 /* Compute all pixels of a part in tiles of `ob` blocks, `planar` sources or blocked ones. */

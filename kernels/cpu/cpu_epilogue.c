@@ -145,12 +145,12 @@ static void zero_unused(const tg_view *dst, float *row, int64_t width)
         vf_store(row, vf_select(keep, vf_load(row), vf_zero()));
 }
 
-static void block_part(const tg_call *call, const tg_row_part *p, int64_t block)
+static void block_part(const tg_call *call, int from, const tg_row_part *p, int64_t block)
 {
     const tg_view *dst = &call->dst[0];
     const int64_t width = p->x1 - p->x0;
     float *row = tgi_view_row(dst, block, p->z, p->y) + (p->x0 - dst->x0) * dst->cb;
-    for (int i = 0; i < call->n_epi; i++) {
+    for (int i = from; i < call->n_epi; i++) {
         const tg_epi_step *e = &call->epi[i];
         step_args s = {.a = vf_set1(e->a), .b = vf_set1(e->b)};
         if (e->src >= 0 && e->kind >= TG_EPI_ADD) {
@@ -168,10 +168,10 @@ static void block_part(const tg_call *call, const tg_row_part *p, int64_t block)
         zero_unused(dst, row, width);
 }
 
-void TGS(tgi_epilogue_part)(const tg_call *call, const tg_row_part *part)
+void TGS(tgi_epilogue_part)(const tg_call *call, int from, const tg_row_part *part)
 {
     for (int64_t b = part->b0; b < part->b1; b++)
-        block_part(call, part, b);
+        block_part(call, from, part, b);
 }
 
 typedef struct whole_job {
@@ -191,7 +191,7 @@ static void whole_row(void *arg, int64_t job, int thread)
                               .y = tgi_box_axis(box, TG_Y).lo + job % w->rows,
                               .x0 = x.lo,
                               .x1 = x.hi};
-    TGS(tgi_epilogue_part)(w->call, &part);
+    TGS(tgi_epilogue_part)(w->call, 0, &part);
 }
 
 /* tgi_epilogue_apply of this set. */
