@@ -8,7 +8,18 @@ static const tg_variant *const variants[] = {
     &TGS(tgi_conv_stem),
     &TGS(tgi_conv_few),
     &TGS(tgi_conv_planar),
+    &TGS(tgi_conv_depthwise),
     &TGS(tgi_conv_transpose),
+    &TGS(tgi_max_pool),
+    &TGS(tgi_average_pool),
+    &TGS(tgi_resize),
+    &TGS(tgi_upsample),
+    &TGS(tgi_depth_to_space),
+    &TGS(tgi_space_to_depth),
+    &TGS(tgi_concat_copy),
+#define ROW(name) &TGS(tgi_eltwise_##name),
+    TG_ELTWISE_LIST(ROW)
+#undef ROW
     NULL,
 };
 

@@ -18,6 +18,27 @@ typedef struct tg_row_part {
 void TGS(tgi_epilogue_part)(const tg_call *call, int from, const tg_row_part *part);
 void TGS(tgi_epilogue_whole)(const tg_call *call);
 
+/* Compute the raw values of a part of one block of dst[0]. */
+typedef void (*tg_part_fn)(const tg_call *call, const void *arg, const tg_row_part *part);
+/* fn over every part of the call's box, on all threads, the epilogue behind each. */
+void TGS(tgi_each_part)(const tg_call *call, tg_part_fn fn, const void *arg);
+
+/* Segments of source `src` are cut at block limits, and its lanes are dst's: block b of dst is
+ * block b of the source. */
+int TGS(tgi_blocks_line_up)(const tg_layout_hint *lay, int src);
+/* The view that holds block *b of such an operand; *b becomes the block inside it. */
+const tg_view *TGS(tgi_block_at)(const tg_operand *o, int64_t *b);
+
+/* One channel of a row: pixel x of the image is p[x * step]. */
+typedef struct tg_lane {
+    const float *p;
+    ptrdiff_t step;
+} tg_lane;
+tg_lane TGS(tgi_lane_of)(const tg_operand *o, int64_t c, int64_t z, int64_t y);
+/* dst[x * dst_step + i] = lane[i].p[x * lane[i].step] for n lanes and n_px pixels. */
+void TGS(tgi_gather_lanes)(const tg_lane *lane, int n, int64_t n_px, float *dst,
+                           ptrdiff_t dst_step);
+
 /* A channel unit of a source: a block of a blocked view or a channel of a planar one. Units of all
  * segments in order are what convolutions sum over. */
 typedef struct tg_unit {
@@ -65,6 +86,16 @@ static inline int64_t tgi_floor_div64(int64_t a, int64_t b) /* b > 0, any a */
 
 /* The variants, by source. */
 extern const tg_variant TGS(tgi_conv_direct), TGS(tgi_conv_stem), TGS(tgi_conv_transpose);
-extern const tg_variant TGS(tgi_conv_few), TGS(tgi_conv_planar);
+extern const tg_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_depthwise);
+extern const tg_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
+extern const tg_variant TGS(tgi_resize), TGS(tgi_upsample);
+extern const tg_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tgi_concat_copy);
+/* One row per pointwise op: tgi_eltwise_Relu and so on. */
+#define TG_ELTWISE_LIST(X)                                                                     \
+    X(Abs) X(Add) X(Clip) X(Div) X(Elu) X(Exp) X(HardSigmoid) X(LeakyRelu) X(Max) X(Min)       \
+    X(Mul) X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
+#define TG_ELTWISE_DECLARE(name) extern const tg_variant TGS(tgi_eltwise_##name);
+TG_ELTWISE_LIST(TG_ELTWISE_DECLARE)
+#undef TG_ELTWISE_DECLARE
 
 #endif

@@ -59,13 +59,16 @@ static void conv_case(const char *op, const shape *s, const int64_t *segs, int n
     set3(&k.a.conv.strides, s->spatial, s->s);
     set3(&k.a.conv.dilations, s->spatial, s->d);
     set3(&k.a.conv.pads, 2 * s->spatial, s->p);
+    const int depthwise = variant && strcmp(variant, "conv_depthwise") == 0;
+    k.a.conv.group = depthwise ? s->ci : 1;
     k.variant = variant;
     k.planar_src = planar_src;
     k.planar_dst = planar_dst;
     k.n_src = pick(0, 3) ? 3 : 2;
     k.n_const_from = 1;
     k.src[0] = kdesc(s->spatial, s->ci, d, h, w);
-    k.src[1] = kdesc(s->spatial, transposed ? s->co : s->ci, s->k, s->k, s->k);
+    k.src[1] = kdesc(s->spatial, depthwise ? 1 : transposed ? s->co : s->ci, s->k, s->k,
+                     s->k);
     k.src[1].dim[0] = transposed ? s->ci : s->co;
     k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {s->co}};
     for (int i = 0; i < n_seg; i++)
@@ -133,6 +136,30 @@ static void test_planar_convolutions_agree(void)
                                    {3, 1, 3, 3, 1, 1, 1}, {2, 4, 5, 1, 1, 0, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 1, 1, "conv_planar");
+}
+
+static void test_depthwise_convolution_agrees(void)
+{
+    static const shape shapes[] = {{2, 21, 21, 3, 1, 1, 1}, {2, 64, 64, 5, 2, 2, 1},
+                                   {2, 16, 16, 3, 1, 2, 2}, {3, 9, 9, 3, 1, 1, 1}};
+    static const int64_t segs[] = {16, 32, 16};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("Conv", &shapes[i], shapes[i].ci == 64 ? segs : &shapes[i].ci,
+                  shapes[i].ci == 64 ? 3 : 1, 0, 0, "conv_depthwise");
+}
+
+static void test_transposed_convolution_agrees(void)
+{
+    static const shape shapes[] = {{2, 32, 16, 2, 2, 0, 1}, {2, 19, 33, 4, 2, 1, 1},
+                                   {2, 16, 8, 3, 2, 1, 1},  {2, 16, 48, 3, 1, 1, 1},
+                                   {2, 8, 16, 9, 3, 4, 1},  {2, 16, 16, 2, 3, 0, 1},
+                                   {3, 16, 16, 2, 2, 0, 1}, {2, 48, 16, 4, 2, 1, 1}};
+    static const int64_t segs[] = {32, 7, 9};
+    if (!tgi_op_find("ConvTranspose"))
+        return;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("ConvTranspose", &shapes[i], shapes[i].ci == 48 ? segs : &shapes[i].ci,
+                  shapes[i].ci == 48 ? 3 : 1, 0, 0, "conv_transpose");
 }
 
 /* ---- epilogue ---------------------------------------------------------------------------- */
@@ -268,6 +295,8 @@ int main(int argc, char **argv)
     RUN(test_stem_reads_planar_images);
     RUN(test_few_output_channels_agree);
     RUN(test_planar_convolutions_agree);
+    RUN(test_depthwise_convolution_agrees);
+    RUN(test_transposed_convolution_agrees);
     kcase_pools_close();
     return TEST_END();
 }

@@ -1,0 +1,131 @@
+/* cpu_eltwise.c - pointwise operators that stand as nodes of their own.
+ *
+ * The op says what it is as an epilogue step (tg_op.as_step); the kernel copies the running input
+ * to dst, in pieces that stay in the first-level cache, and runs that step in front of the node's
+ * own epilogue. So a pointwise op has one meaning, fused or not. dst may be the running input
+ * itself.
+ *
+ * Packed: the channel vector of a constant operand, padded with zeros to 16 lanes, when there is
+ * one. */
+#include "kernels/cpu/cpu_common.h"
+
+#define EPI_MAX 24
+
+typedef struct eltwise {
+    int chain;    /* the source that is the running value */
+    int channels; /* the constant operand is a channel vector: its source index, else -1 */
+    tg_epi_step step;
+} eltwise;
+
+/* How the node reads as a step; 0: it does not. */
+static int understand(const char *op_name, const tg_op_ctx *ctx, eltwise *e)
+{
+    const tg_op *op = tgi_op_find(op_name);
+    e->chain = ctx->const_src[0] ? 1 : 0;
+    e->channels = -1;
+    if (!op || !op->as_step || ctx->n_src < 1 || e->chain >= ctx->n_src ||
+        ctx->const_src[e->chain] || !tgi_desc_same_shape(&ctx->src[e->chain], &ctx->dst[0]) ||
+        !op->as_step(ctx, e->chain, &e->step))
+        return 0;
+    const int other = 1 - e->chain;
+    if (e->step.kind < TG_EPI_ADD && e->step.kind != TG_EPI_PRELU)
+        return 1;
+    e->step.src = -1;
+    if (!ctx->const_src[other]) {
+        e->step.src = other;
+        return tgi_desc_same_shape(&ctx->src[other], &ctx->dst[0]);
+    }
+    int64_t n;
+    if (!tgi_desc_count(&ctx->src[other], &n))
+        return 0;
+    if (n > 1 || e->step.kind == TG_EPI_PRELU)
+        e->channels = other;
+    return e->channels < 0 ||
+           (n == ctx->dst[0].dim[1] && tgi_is_const_f32(ctx, other));
+}
+
+static int accepts_as(const char *op, const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    eltwise e;
+    return lay->lanes == TG_L && (lay->dst_cb == 1 || lay->dst_cb == TG_L) &&
+           lay->n_epi < EPI_MAX && (ctx->dst[0].rank == 4 || ctx->dst[0].rank == 5) &&
+           understand(op, ctx, &e) && lay->src_segs[e.chain] > 0;
+}
+
+static size_t packed_as(const char *op, const tg_op_ctx *ctx)
+{
+    eltwise e;
+    if (!understand(op, ctx, &e) || e.channels < 0)
+        return 0;
+    return sizeof(float) * (size_t)(tgi_ceil_div64(ctx->dst[0].dim[1], 16) * 16);
+}
+
+static void pack_as(const char *op, const tg_op_ctx *ctx, void *dst)
+{
+    eltwise e;
+    float *out = dst;
+    if (!understand(op, ctx, &e) || e.channels < 0)
+        return;
+    const int64_t c = ctx->dst[0].dim[1];
+    for (int64_t i = 0; i < tgi_ceil_div64(c, 16) * 16; i++)
+        out[i] = i < c ? tgi_const_at(ctx->const_src[e.channels]->data, i) : 0.0f;
+}
+
+static void copy_part(const tg_call *call, const void *arg, const tg_row_part *p)
+{
+    const eltwise *e = arg;
+    const tg_view *dv = &call->dst[0];
+    const int n = (int)tgi_min64(dv->cb, dv->c - p->b0 * dv->cb);
+    tg_lane lane[TG_L];
+    for (int i = 0; i < n; i++) {
+        lane[i] = TGS(tgi_lane_of)(&call->src[e->chain], p->b0 * dv->cb + i, p->z, p->y);
+        lane[i].p += p->x0 * lane[i].step;
+    }
+    TGS(tgi_gather_lanes)(lane, n, p->x1 - p->x0,
+                          tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
+                          dv->cb);
+}
+
+static void run_as(const char *op, const tg_call *call)
+{
+    eltwise e;
+    tg_epi_step steps[EPI_MAX + 1];
+    tg_call with = *call;
+    if (!understand(op, call->ctx, &e) || call->n_epi > EPI_MAX)
+        return;
+    if (e.channels >= 0)
+        e.step.vec = call->packed;
+    steps[0] = e.step;
+    for (int i = 0; i < call->n_epi; i++)
+        steps[i + 1] = call->epi[i];
+    with.epi = steps;
+    with.n_epi = call->n_epi + 1;
+    TGS(tgi_each_part)(&with, copy_part, &e);
+}
+
+#define DEFINE(name_)                                                                          \
+    static int accepts_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)                \
+    {                                                                                          \
+        return accepts_as(#name_, ctx, lay);                                                   \
+    }                                                                                          \
+    static size_t packed_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)              \
+    {                                                                                          \
+        (void)lay;                                                                             \
+        return packed_as(#name_, ctx);                                                         \
+    }                                                                                          \
+    static void pack_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)       \
+    {                                                                                          \
+        (void)lay;                                                                             \
+        pack_as(#name_, ctx, dst);                                                             \
+    }                                                                                          \
+    static void run_##name_(const tg_call *call)                                               \
+    {                                                                                          \
+        run_as(#name_, call);                                                                  \
+    }                                                                                          \
+    const tg_variant TGS(tgi_eltwise_##name_) = {.name = "eltwise",                            \
+                                                 .op = #name_,                                 \
+                                                 .accepts = accepts_##name_,                   \
+                                                 .packed_bytes = packed_##name_,               \
+                                                 .pack = pack_##name_,                         \
+                                                 .run = run_##name_};
+TG_ELTWISE_LIST(DEFINE)

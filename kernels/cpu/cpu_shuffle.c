@@ -1,0 +1,118 @@
+/* cpu_shuffle.c - moving without computing: DepthToSpace, SpaceToDepth, Concat as a copy.
+ *
+ * Every channel of a result row is some channel of a source row with its own pixel step, so all
+ * three are "name the source of each lane, then gather", for any mix of planar and blocked
+ * operands and of segments that start in the middle of a block. */
+#include "kernels/cpu/cpu_common.h"
+#include "kernels/ops/op_attrs.h"
+
+static int lanes_ok(const tg_layout_hint *lay)
+{
+    return lay->lanes == TG_L && (lay->dst_cb == 1 || lay->dst_cb == TG_L) &&
+           lay->src_segs[0] > 0;
+}
+
+static int accepts_shuffle(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return lanes_ok(lay) && ctx->src[0].rank == 4;
+}
+
+/* Lanes of block b that exist. */
+static int lanes_of(const tg_view *v, int64_t b)
+{
+    return (int)tgi_min64(v->cb, v->c - b * v->cb);
+}
+
+/* Columns x, x + b, x + 2b, ... of a row come from one source row each: a phase at a time.
+ * @source ONNX operator DepthToSpace, modes DCR and CRD. */
+static void depth_to_space_part(const tg_call *call, const void *arg, const tg_row_part *p)
+{
+    const d2s_attrs *a = arg;
+    const tg_view *dv = &call->dst[0];
+    const int64_t b = a->blocksize;
+    const int n = lanes_of(dv, p->b0);
+    float *dst = tgi_view_row(dv, p->b0, p->z, p->y) - dv->x0 * dv->cb;
+    for (int64_t x = p->x0; x < p->x1 && x < p->x0 + b; x++) {
+        const int64_t k = p->y % b * b + x % b;
+        tg_lane lane[TG_L];
+        for (int i = 0; i < n; i++) {
+            const int64_t c = p->b0 * dv->cb + i;
+            lane[i] = TGS(tgi_lane_of)(&call->src[0], a->mode == 0 ? k * dv->c + c : c * b * b + k,
+                                       p->z, p->y / b);
+            lane[i].p += x / b * lane[i].step;
+        }
+        TGS(tgi_gather_lanes)(lane, n, (p->x1 - x - 1) / b + 1, dst + x * dv->cb, b * dv->cb);
+    }
+}
+
+/* Channel (i * b + j) * C + c is channel c at row y * b + i, column x * b + j.
+ * @source ONNX operator SpaceToDepth. */
+static void space_to_depth_part(const tg_call *call, const void *arg, const tg_row_part *p)
+{
+    const d2s_attrs *a = arg;
+    const tg_view *dv = &call->dst[0];
+    const int64_t b = a->blocksize, channels = call->ctx->src[0].dim[1];
+    const int n = lanes_of(dv, p->b0);
+    tg_lane lane[TG_L];
+    for (int i = 0; i < n; i++) {
+        const int64_t c = p->b0 * dv->cb + i, k = c / channels;
+        lane[i] = TGS(tgi_lane_of)(&call->src[0], c % channels, p->z, p->y * b + k / b);
+        lane[i].p += (p->x0 * b + k % b) * lane[i].step;
+        lane[i].step *= b;
+    }
+    TGS(tgi_gather_lanes)(lane, n, p->x1 - p->x0,
+                          tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
+                          dv->cb);
+}
+
+static void run_depth_to_space(const tg_call *call)
+{
+    TGS(tgi_each_part)(call, depth_to_space_part, call->ctx->attrs);
+}
+static void run_space_to_depth(const tg_call *call)
+{
+    TGS(tgi_each_part)(call, space_to_depth_part, call->ctx->attrs);
+}
+
+static int accepts_concat(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    for (int i = 0; i < ctx->n_src; i++)
+        if (ctx->const_src[i] || lay->src_segs[i] < 1)
+            return 0;
+    return lanes_ok(lay) && (ctx->src[0].rank == 4 || ctx->src[0].rank == 5);
+}
+
+static void concat_part(const tg_call *call, const void *arg, const tg_row_part *p)
+{
+    const tg_view *dv = &call->dst[0];
+    const int n = lanes_of(dv, p->b0);
+    tg_lane lane[TG_L];
+    (void)arg;
+    for (int i = 0; i < n; i++) {
+        int64_t c = p->b0 * dv->cb + i;
+        int s = 0;
+        while (c >= call->ctx->src[s].dim[1])
+            c -= call->ctx->src[s++].dim[1];
+        lane[i] = TGS(tgi_lane_of)(&call->src[s], c, p->z, p->y);
+        lane[i].p += p->x0 * lane[i].step;
+    }
+    TGS(tgi_gather_lanes)(lane, n, p->x1 - p->x0,
+                          tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
+                          dv->cb);
+}
+
+static void run_concat(const tg_call *call)
+{
+    TGS(tgi_each_part)(call, concat_part, NULL);
+}
+
+const tg_variant TGS(tgi_depth_to_space) = {.name = "depth_to_space",
+                                            .op = "DepthToSpace",
+                                            .accepts = accepts_shuffle,
+                                            .run = run_depth_to_space};
+const tg_variant TGS(tgi_space_to_depth) = {.name = "space_to_depth",
+                                            .op = "SpaceToDepth",
+                                            .accepts = accepts_shuffle,
+                                            .run = run_space_to_depth};
+const tg_variant TGS(tgi_concat_copy) = {
+    .name = "concat_copy", .op = "Concat", .accepts = accepts_concat, .run = run_concat};

@@ -1,0 +1,251 @@
+/* test_kernels_ops.c - tuned pools, resizes, shuffles and pointwise kernels against their
+ * references, and box against whole. Usage: test_kernels_ops [SEED]. */
+#include "tests/unit/kernel_case.h"
+
+static int64_t pick(int64_t lo, int64_t hi)
+{
+    return tg_rand_in(&kseed, lo, hi);
+}
+
+static void set3(tg_ints *l, int n, int64_t v)
+{
+    l->n = n;
+    for (int i = 0; i < n; i++)
+        l->v[i] = v;
+}
+
+/* Cut c channels of source i into segments, the inner ones of whole blocks of 16. */
+static void cut(kcase *k, int i, int aligned)
+{
+    int64_t left = k->src[i].dim[1];
+    k->n_seg[i] = 0;
+    while (left > 0) {
+        int64_t n = aligned ? 16 * pick(1, 2) : pick(1, 20);
+        if (n > left || k->n_seg[i] == TG_MAX_SEG - 1)
+            n = left;
+        k->seg_c[i][k->n_seg[i]++] = n;
+        left -= n;
+    }
+}
+
+/* A bound of `ulps` float32 roundings of values up to `size`. */
+static void finish(kcase *k, double ulps, double size)
+{
+    k->want = kcase_ref(k);
+    k->bound = kfloats(kcount(&k->dst));
+    for (size_t i = 0; i < kcount(&k->dst); i++)
+        k->bound[i] = (float)(ulps * 6e-8 * size);
+    kcase_check(k, 6);
+}
+
+static void pool_case(const char *op, int spatial, int64_t kernel, int64_t s, int64_t p,
+                      int64_t d, int ceil_mode, int include_pad, int planar)
+{
+    kcase k;
+    kcase_begin(&k, op);
+    set3(&k.a.pool.kernel_shape, spatial, kernel);
+    set3(&k.a.pool.strides, spatial, s);
+    set3(&k.a.pool.pads, 2 * spatial, p);
+    set3(&k.a.pool.dilations, spatial, d);
+    k.a.pool.ceil_mode = ceil_mode;
+    k.a.pool.count_include_pad = include_pad;
+    k.planar_src = k.planar_dst = planar;
+    k.n_src = 1;
+    k.src[0] = kdesc(spatial, planar ? pick(1, 4) : pick(1, 50), pick(5, 7), pick(5, 15),
+                     pick(5, 120));
+    cut(&k, 0, 1);
+    if (kcase_build(&k, 4.0f))
+        finish(&k, op[0] == 'M' ? 0 : (double)(kernel * kernel * kernel) + 2, 4);
+    kcase_end(&k);
+}
+
+static void test_pools_agree_with_the_reference(void)
+{
+    static const char *const ops[] = {"MaxPool", "AveragePool"};
+    for (int o = 0; o < 2; o++)
+        for (int planar = 0; planar < 2; planar++) {
+            pool_case(ops[o], 2, 2, 2, 0, 1, 0, 0, planar);
+            pool_case(ops[o], 2, 3, 2, 1, 1, 0, 0, planar);
+            pool_case(ops[o], 2, 3, 1, 1, 1, 0, 1, planar);
+            pool_case(ops[o], 2, 3, 2, 0, 1, 1, 0, planar);
+            pool_case(ops[o], 3, 2, 2, 0, 1, 0, 0, planar);
+            pool_case(ops[o], 3, 3, 2, 1, 1, 0, 1, planar);
+            pool_case("MaxPool", 2, 3, 1, 2, 2, 0, 0, planar);
+        }
+}
+
+static void resize_case(int spatial, int mode, int coord, int near_mode, float sy, float sx,
+                        int planar)
+{
+    kcase k;
+    kcase_begin(&k, "Resize");
+    k.a.resize.mode = mode;
+    k.a.resize.coord = coord;
+    k.a.resize.nearest = near_mode;
+    k.planar_src = k.planar_dst = planar;
+    k.n_src = 3;
+    k.n_const_from = 1;
+    k.src[0] = kdesc(spatial, planar ? 3 : pick(1, 40), pick(2, 4), pick(3, 12), pick(3, 60));
+    k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {spatial + 2}};
+    cut(&k, 0, 1);
+    kcase_build(&k, 2.0f);
+    float *scales = k.data[2];
+    scales[0] = scales[1] = 1;
+    scales[2] = spatial == 3 ? 2.0f : sy;
+    scales[spatial] = sy;
+    scales[spatial + 1] = sx;
+    tg_op_ctx ctx;
+    kcase_ctx(&k, &ctx);
+    if (k.op->infer(&ctx, &k.dst, NULL) == TG_OK) /* cubic weights sum to 1, their sizes to 2 */
+        finish(&k, mode == TG_RESIZE_NEAREST ? 0 : spatial * 12, mode == TG_RESIZE_CUBIC ? 6 : 2);
+    kcase_end(&k);
+}
+
+static void test_resizes_agree_with_the_reference(void)
+{
+    static const float scales[][2] = {{2, 2}, {3, 2}, {0.5f, 0.5f}, {1.7f, 0.6f}, {1, 4}};
+    for (int planar = 0; planar < 2; planar++)
+        for (int coord = 0; coord <= (int)TG_COORD_PYTORCH_HALF_PIXEL; coord++)
+            for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+                for (int n = 0; n < 4; n++)
+                    resize_case(2, TG_RESIZE_NEAREST, coord, n, scales[i][0], scales[i][1],
+                                planar);
+                resize_case(2, TG_RESIZE_LINEAR, coord, 0, scales[i][0], scales[i][1], planar);
+                resize_case(2, TG_RESIZE_CUBIC, coord, 0, scales[i][0], scales[i][1], planar);
+            }
+    resize_case(3, TG_RESIZE_LINEAR, TG_COORD_HALF_PIXEL, 0, 2, 2, 0);
+    resize_case(3, TG_RESIZE_NEAREST, TG_COORD_ASYMMETRIC, 2, 2, 2, 0);
+}
+
+static void shuffle_case(const char *op, int64_t b, int mode, int64_t c, int planar_src,
+                         int planar_dst)
+{
+    kcase k;
+    const int up = op[0] == 'D';
+    kcase_begin(&k, op);
+    k.a.d2s.blocksize = b;
+    k.a.d2s.mode = mode;
+    k.planar_src = planar_src;
+    k.planar_dst = planar_dst;
+    k.n_src = 1;
+    k.src[0] = kdesc(2, up ? c * b * b : c, 1, pick(1, 6) * (up ? 1 : b),
+                     pick(1, 30) * (up ? 1 : b));
+    cut(&k, 0, 0);
+    if (kcase_build(&k, 2.0f))
+        finish(&k, 0, 0);
+    kcase_end(&k);
+}
+
+static void test_shuffles_move_every_element_to_its_place(void)
+{
+    for (int mode = 0; mode < 2; mode++)
+        for (int layout = 0; layout < 4; layout++)
+            for (int64_t b = 2; b < 5; b++) {
+                shuffle_case("DepthToSpace", b, mode, pick(1, 3), layout & 1, layout >> 1);
+                shuffle_case("DepthToSpace", b, mode, pick(4, 33), layout & 1, layout >> 1);
+                if (tgi_op_find("SpaceToDepth"))
+                    shuffle_case("SpaceToDepth", b, 0, pick(1, 19), layout & 1, layout >> 1);
+            }
+}
+
+static void test_concat_copies_segments_that_start_inside_a_block(void)
+{
+    for (int layout = 0; layout < 4; layout++)
+        for (int round = 0; round < 4; round++) {
+            kcase k;
+            const int64_t h = pick(1, 6), w = pick(1, 130), d = pick(1, 3);
+            kcase_begin(&k, "Concat");
+            k.a.axis.axis = 1;
+            k.n_src = (int)pick(1, 5);
+            k.planar_src = layout & 1;
+            k.planar_dst = layout >> 1;
+            for (int i = 0; i < k.n_src; i++) {
+                k.src[i] = kdesc(round & 1 ? 3 : 2, pick(1, 40), d, h, w);
+                cut(&k, i, 0);
+            }
+            if (kcase_build(&k, 2.0f))
+                finish(&k, 0, 0);
+            kcase_end(&k);
+        }
+}
+
+/* form 0: other activation, 1: channel vector, 2: scalar; second first when `swap`. */
+static void eltwise_case(const char *op, int n_src, int form, int swap, int planar)
+{
+    kcase k;
+    kcase_begin(&k, op);
+    k.variant = "eltwise";
+    k.n_src = n_src;
+    k.planar_src = k.planar_dst = planar;
+    k.src[0] = kdesc(2, planar ? 3 : 21, 1, pick(1, 5), pick(1, 120));
+    if (n_src == 2) {
+        k.src[1] = form == 0   ? k.src[0]
+                   : form == 1 ? (tg_desc){TG_DTYPE_F32, 4, {1, k.src[0].dim[1], 1, 1}}
+                               : (tg_desc){TG_DTYPE_F32, 1, {1}};
+        if (swap) {
+            const tg_desc t = k.src[0];
+            k.src[0] = k.src[1];
+            k.src[1] = t;
+        }
+    }
+    cut(&k, swap, form != 0);
+    kcase_build(&k, 3.0f);
+    for (int i = 0; i < n_src; i++)
+        for (size_t j = 0; j < kcount(&k.src[i]); j++) {
+            float *v = &k.data[i][j]; /* no poles, no roots of negative numbers */
+            if (strcmp(op, "Sqrt") == 0 || (strcmp(op, "Div") == 0 && i == 1))
+                *v = fabsf(*v) + 0.5f;
+        }
+    if (n_src == 2 && form) { /* only now: kcase_build made the data */
+        const int c = 1 - swap;
+        k.cst[c] = (tg_const){k.src[c], k.data[c]};
+        k.cp[c] = &k.cst[c];
+    }
+    tg_op_ctx ctx;
+    kcase_ctx(&k, &ctx);
+    if (k.op->infer(&ctx, &k.dst, NULL) == TG_OK) {
+        k.want = kcase_ref(&k);
+        k.bound = kfloats(kcount(&k.dst));
+        k.epi[0] = (tg_epi_step){TG_EPI_LEAKY, -1, 0.25f, 0, NULL};
+        k.n_epi = 1; /* a step behind the node's own */
+        for (size_t i = 0; i < kcount(&k.dst); i++) {
+            k.bound[i] = 5e-7f * fabsf(k.want[i]) + 2e-7f;
+            if (k.want[i] < 0)
+                k.want[i] *= 0.25f;
+        }
+        kcase_check(&k, 5);
+    }
+    kcase_end(&k);
+}
+
+static void test_pointwise_nodes_agree_with_the_reference(void)
+{
+    static const char *const unary[] = {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Abs", "Sqrt",
+                                        "Exp",  "Neg",       "Elu",     "HardSigmoid"};
+    static const char *const binary[] = {"Add", "Sub", "Mul", "Div", "Min", "Max"};
+    for (int planar = 0; planar < 2; planar++) {
+        for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
+            eltwise_case(unary[i], 1, 0, 0, planar);
+        for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
+            for (int form = 0; form < 3; form++)
+                for (int swap = 0; swap < 2; swap++)
+                    eltwise_case(binary[i], 2, form, swap, planar);
+        eltwise_case("PRelu", 2, 1, 0, planar);
+        eltwise_case("PRelu", 2, 2, 0, planar);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        kseed = strtoull(argv[1], NULL, 10) | 1;
+    printf("seed %llu\n", (unsigned long long)kseed);
+    kcase_pools_open();
+    RUN(test_pools_agree_with_the_reference);
+    RUN(test_resizes_agree_with_the_reference);
+    RUN(test_shuffles_move_every_element_to_its_place);
+    RUN(test_concat_copies_segments_that_start_inside_a_block);
+    RUN(test_pointwise_nodes_agree_with_the_reference);
+    kcase_pools_close();
+    return TEST_END();
+}
