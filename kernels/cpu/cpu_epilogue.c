@@ -115,10 +115,11 @@ static const float *aligned_row(const tg_operand *o, const tg_view *dst, int64_t
         const int64_t blocks = tgi_view_blocks(v);
         if (v->cb != dst->cb)
             return NULL;
-        if (b < blocks)
+        const int shifts = v->c % v->cb && s < o->n_seg - 1; /* what follows, by part of a block */
+        if (b < blocks - shifts)
             return tgi_view_row(v, b, z, y) + (x - v->x0) * v->cb;
-        if (v->c % v->cb)
-            return NULL; /* what follows is shifted by part of a block */
+        if (shifts)
+            return NULL;
         b -= blocks;
     }
     return NULL;
