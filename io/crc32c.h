@@ -1,0 +1,11 @@
+/* crc32c.h - the Castagnoli checksum, eight bytes a step. Source: RFC 3720, appendix B.4. */
+#ifndef TGI_CRC32C_H
+#define TGI_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Checksum of a text continued by n bytes; the empty text has 0. Any thread. */
+uint32_t tgi_crc32c(uint32_t crc, const void *bytes, size_t n);
+
+#endif

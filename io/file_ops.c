@@ -1,0 +1,254 @@
+/* file_ops.c - see file_ops.h. Source: POSIX.1-2017; Linux fallocate(2), renameat2(2). */
+#include "io/file_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <linux/fs.h> /* RENAME_NOREPLACE */
+#include <sys/syscall.h>
+#endif
+
+static _Atomic(tgi_file_hook *) the_hook;
+static atomic_int env_state; /* 0: not read yet, 1: nothing asked for, 2: active */
+static atomic_llong env_left;
+static int env_answer;
+
+static void die(void)
+{
+    kill(getpid(), SIGKILL);
+    for (;;)
+        pause();
+}
+
+/* "K", "K:full", "K:kill", "K:torn" as file_ops.h says. */
+static void read_env(void)
+{
+    const char *s = getenv("TEGULA_FAIL_IO");
+    char *end = NULL;
+    const long long k = s ? strtoll(s, &end, 10) : 0;
+    if (k > 0) {
+        env_answer = !strcmp(end, ":full")   ? ENOSPC
+                     : !strcmp(end, ":kill") ? -2
+                     : !strcmp(end, ":torn") ? TGI_FILE_TORN
+                                             : EIO;
+        atomic_store(&env_left, k);
+    }
+    atomic_store(&env_state, k > 0 ? 2 : 1);
+}
+
+/* What this operation shall suffer: 0, an errno value or TGI_FILE_TORN. */
+static int ask(tgi_file_op op, const char *path)
+{
+    if (!atomic_load(&env_state))
+        read_env();
+    int answer = 0;
+    if (atomic_load(&env_state) == 2 && atomic_fetch_sub(&env_left, 1) == 1)
+        answer = env_answer;
+    tgi_file_hook *hook = atomic_load(&the_hook);
+    if (!answer && hook)
+        answer = hook(op, path);
+    if (answer == -2 || (answer == TGI_FILE_TORN && op != TGI_FILE_PWRITE))
+        die();
+    return answer;
+}
+
+void tgi_file_set_hook(tgi_file_hook *hook)
+{
+    atomic_store(&the_hook, hook);
+}
+
+static tg_status failed(tgi_err *err, const char *doing, const char *path, int e)
+{
+    const int full = e == ENOSPC || e == EDQUOT;
+    return tgi_fail(err, full ? TG_E_NO_SPACE : TG_E_IO, "%s: %s: %s%s", path, doing, strerror(e),
+                    full ? "; make room, then run the same command again" : "");
+}
+
+tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err)
+{
+    int e = ask(TGI_FILE_OPEN, path);
+    int f = -1;
+    if (!e) {
+        do
+            f = open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
+        while (f < 0 && errno == EINTR);
+        e = f < 0 ? errno : 0;
+    }
+    if (e == ENOSPC || e == EDQUOT || e == EIO)
+        return failed(err, "open", path, e);
+    if (e)
+        return tgi_fail(err, create ? TG_E_EXISTS : TG_E_NOT_FOUND, "%s: cannot be %s: %s", path,
+                        create ? "created" : "opened", strerror(e));
+    *fd = f;
+    return TG_OK;
+}
+
+tg_status tgi_file_pwrite(int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
+                          tgi_err *err)
+{
+    const int e = ask(TGI_FILE_PWRITE, path);
+    if (e > 0)
+        return failed(err, "write", path, e);
+    const char *p = bytes;
+    size_t left = e == TGI_FILE_TORN ? n / 2 : n;
+    while (left) {
+        const ssize_t w = pwrite(fd, p, left, (off_t)offset);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w <= 0)
+            return failed(err, "write", path, w < 0 ? errno : EIO);
+        p += w;
+        left -= (size_t)w;
+        offset += (uint64_t)w;
+    }
+    if (e == TGI_FILE_TORN)
+        die();
+    return TG_OK;
+}
+
+tg_status tgi_file_pread(int fd, const char *path, void *bytes, size_t n, uint64_t offset,
+                         tgi_err *err)
+{
+    char *p = bytes;
+    while (n) {
+        const ssize_t r = pread(fd, p, n, (off_t)offset);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return failed(err, "read", path, errno);
+        if (r == 0)
+            return tgi_fail(err, TG_E_FORMAT, "%s: ends at byte %llu, %zu bytes too early", path,
+                            (unsigned long long)offset, n);
+        p += r;
+        n -= (size_t)r;
+        offset += (uint64_t)r;
+    }
+    return TG_OK;
+}
+
+tg_status tgi_file_sync(int fd, const char *path, tgi_err *err)
+{
+    const int e = ask(TGI_FILE_SYNC, path);
+    if (e)
+        return failed(err, "sync", path, e);
+    /* Never repeated after an error: the kernel may have dropped the pages it could not write. */
+    return fdatasync(fd) ? failed(err, "sync", path, errno) : TG_OK;
+}
+
+tg_status tgi_file_truncate(int fd, const char *path, uint64_t size, tgi_err *err)
+{
+    int e = ask(TGI_FILE_TRUNCATE, path);
+    if (!e)
+        while (ftruncate(fd, (off_t)size))
+            if (errno != EINTR) {
+                e = errno;
+                break;
+            }
+    return e ? failed(err, "set the size", path, e) : TG_OK;
+}
+
+/* For filesystems without fallocate: the room is there now, which is the best one can know. */
+static int enough_free(int fd, uint64_t bytes)
+{
+    struct statvfs v;
+    struct stat st;
+    if (fstatvfs(fd, &v) || fstat(fd, &st))
+        return 1;
+    const uint64_t have = (uint64_t)st.st_blocks * 512u;
+    return have >= bytes || (bytes - have) / (v.f_frsize ? v.f_frsize : 1) <= v.f_bavail;
+}
+
+tg_status tgi_file_reserve(int fd, const char *path, uint64_t bytes, tgi_err *err)
+{
+    int e = ask(TGI_FILE_RESERVE, path);
+#ifdef __linux__
+    if (!e)
+        while (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes))
+            if (errno != EINTR) {
+                e = errno;
+                break;
+            }
+#else
+    if (!e)
+        e = EOPNOTSUPP;
+#endif
+    if (e == EOPNOTSUPP || e == ENOSYS || e == EINVAL)
+        e = enough_free(fd, bytes) ? 0 : ENOSPC;
+    if (e == ENOSPC || e == EDQUOT)
+        return tgi_fail(err, TG_E_NO_SPACE,
+                        "%s: no room for %llu bytes of output (%s); free some, write elsewhere, "
+                        "or compress",
+                        path, (unsigned long long)bytes, strerror(e));
+    return e ? failed(err, "reserve", path, e) : TG_OK;
+}
+
+static int rename_exclusive(const char *from, const char *to)
+{
+#if defined(__linux__) && defined(SYS_renameat2)
+    if (!syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+#endif
+    if (!access(to, F_OK)) /* some network filesystems: a small window stays open */
+        return EEXIST;
+    return rename(from, to) ? errno : 0;
+}
+
+tg_status tgi_file_rename(const char *from, const char *to, int replace, tgi_err *err)
+{
+    int e = ask(TGI_FILE_RENAME, to);
+    if (!e)
+        e = !replace ? rename_exclusive(from, to) : rename(from, to) ? errno : 0;
+    if (e == EEXIST)
+        return tgi_fail(err, TG_E_EXISTS, "%s: exists already; the result stays in %s", to, from);
+    return e ? failed(err, "rename", to, e) : TG_OK;
+}
+
+tg_status tgi_file_unlink(const char *path, tgi_err *err)
+{
+    int e = ask(TGI_FILE_UNLINK, path);
+    if (!e && unlink(path))
+        e = errno == ENOENT ? 0 : errno;
+    return e ? failed(err, "remove", path, e) : TG_OK;
+}
+
+tg_status tgi_file_sync_dir(const char *path, tgi_err *err)
+{
+    int e = ask(TGI_FILE_SYNC_DIR, path);
+    if (e)
+        return failed(err, "sync the folder of", path, e);
+    char dir[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) : 0;
+    if (n >= sizeof dir)
+        return failed(err, "sync the folder of", path, ENAMETOOLONG);
+    memcpy(dir, path, n);
+    strcpy(dir + n, n ? "" : slash ? "/" : ".");
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return failed(err, "open the folder of", path, errno);
+    e = fsync(fd) ? errno : 0;
+    close(fd);
+    /* Filesystems that cannot sync a folder say EINVAL; there is nothing more to be done. */
+    return e && e != EINVAL ? failed(err, "sync the folder of", path, e) : TG_OK;
+}
+
+tg_status tgi_file_size(int fd, const char *path, uint64_t *size, tgi_err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return failed(err, "look at", path, errno);
+    *size = (uint64_t)st.st_size;
+    return TG_OK;
+}

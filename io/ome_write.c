@@ -1,0 +1,258 @@
+/* ome_write.c - OME-XML written by hand: one Image, one Pixels, all planes of this file in order.
+ *
+ * The text is pure ASCII ("µ" becomes a character reference), because TIFF says so of
+ * ImageDescription, and holds nothing that changes from run to run (no dates, no UUIDs).
+ * Source: OME-XML schema 2016-06; tifffile's reading of it and of its own shape line. */
+#include "io/ome_write.h"
+
+#include "engine/base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Text under construction. Run twice: first to count (p NULL), then to write. */
+typedef struct text {
+    char *p;
+    size_t n;
+} text;
+
+static void add_char(text *t, char c)
+{
+    if (t->p)
+        t->p[t->n] = c;
+    t->n++;
+}
+
+TGI_PRINTF(2, 3)
+static void add(text *t, const char *fmt, ...)
+{
+    char line[320];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    for (const char *s = line; *s; s++)
+        add_char(t, *s);
+}
+
+/* The next code point of UTF-8 text; bytes that are no UTF-8 are taken as Latin-1, which is what
+ * old microscope files hold. */
+static uint32_t next_point(const unsigned char **s)
+{
+    const unsigned char *p = *s;
+    int more = p[0] >= 0xf0 && p[0] < 0xf5 ? 3 : p[0] >= 0xe0 ? 2 : p[0] >= 0xc2 ? 1 : 0;
+    if (p[0] >= 0xf5)
+        more = 0;
+    uint32_t c = more == 3 ? p[0] & 7u : more == 2 ? p[0] & 15u : more == 1 ? p[0] & 31u : p[0];
+    for (int i = 1; i <= more; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            *s = p + 1;
+            return p[0];
+        }
+        c = c << 6 | (p[i] & 63u);
+    }
+    *s = p + more + 1;
+    return c;
+}
+
+/* XML 1.0 allows no control characters but these three, no surrogates, no U+FFFE and U+FFFF. */
+static bool is_xml(uint32_t c)
+{
+    return c >= 0x20 ? !(c >= 0xd800 && c < 0xe000) && c != 0xfffe && c != 0xffff && c < 0x110000
+                     : c == '\t' || c == '\n' || c == '\r';
+}
+
+static void add_escaped(text *t, const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    while (*p) {
+        const uint32_t c = next_point(&p);
+        if (!is_xml(c))
+            add_char(t, '?');
+        else if (c < 0x20 || c > 0x7e || strchr("<>&\"'", (int)c))
+            add(t, "&#%u;", (unsigned)c);
+        else
+            add_char(t, (char)c);
+    }
+}
+
+/* Length units: as found in files, as OME spells them, in micrometres. */
+static const struct {
+    const char *seen, *ome;
+    double um;
+} units[] = {{"um", "\xc2\xb5m", 1},       {"\xc2\xb5m", "\xc2\xb5m", 1},
+             {"\xce\xbcm", "\xc2\xb5m", 1}, {"micron", "\xc2\xb5m", 1},
+             {"microns", "\xc2\xb5m", 1},  {"\\u00B5m", "\xc2\xb5m", 1},
+             {"\xb5m", "\xc2\xb5m", 1},    {"micrometer", "\xc2\xb5m", 1},
+             {"nm", "nm", 1e-3},           {"pm", "pm", 1e-6},
+             {"mm", "mm", 1e3},            {"cm", "cm", 1e4},
+             {"m", "m", 1e6},              {"km", "km", 1e9},
+             {"in", "in", 25400},          {"inch", "in", 25400},
+             {"\xc3\x85", "\xc3\x85", 1e-4}, {"pixel", "pixel", 0}};
+
+double tgi_unit_micrometres(const char *unit)
+{
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (!strcmp(units[i].seen, unit))
+            return units[i].um;
+    return 0;
+}
+
+/* The schema's spelling; what it does not know is a length in nobody's unit. */
+static const char *ome_unit(const char *unit)
+{
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (!strcmp(units[i].seen, unit))
+            return units[i].ome;
+    return *unit ? "reference frame" : "pixel";
+}
+
+/* Pixel type by the schema; NULL: OME has none (half floats, 64-bit integers). */
+static const char *ome_type(tg_dtype t)
+{
+    switch (t) {
+    case TG_DTYPE_BOOL:
+    case TG_DTYPE_U8:
+        return "uint8";
+    case TG_DTYPE_I8:
+        return "int8";
+    case TG_DTYPE_U16:
+        return "uint16";
+    case TG_DTYPE_I16:
+        return "int16";
+    case TG_DTYPE_U32:
+        return "uint32";
+    case TG_DTYPE_I32:
+        return "int32";
+    case TG_DTYPE_F32:
+        return "float";
+    case TG_DTYPE_F64:
+        return "double";
+    default:
+        return NULL;
+    }
+}
+
+static int64_t extent(const tg_sink_layout *l, char axis)
+{
+    const char *at = strchr(l->axes, axis);
+    return at ? l->shape[at - l->axes] : 1;
+}
+
+/* "XYCZT" from "TZCYX": fastest first, axes the image lacks behind. */
+static bool dimension_order(const tg_sink_layout *l, char *order)
+{
+    int n = 0;
+    order[n++] = 'X';
+    order[n++] = 'Y';
+    for (int i = l->n_axes - 1; i >= 0; i--) {
+        const char a = l->axes[i];
+        if (a == 'Y' || a == 'X' || a == 'S')
+            continue;
+        if (!strchr("CZT", a))
+            return false;
+        order[n++] = a;
+    }
+    for (const char *a = "CZT"; *a; a++)
+        if (!strchr(l->axes, *a))
+            order[n++] = *a;
+    order[n] = 0;
+    return true;
+}
+
+static void add_shape_line(text *t, const tg_sink_layout *l)
+{
+    add(t, "{\"shape\": [");
+    for (int i = 0; i < l->n_axes; i++)
+        add(t, "%s%lld", i ? ", " : "", (long long)l->shape[i]);
+    add(t, "], \"axes\": \"%s\"}", l->axes);
+}
+
+static void add_sizes(text *t, const tg_sink_layout *l, const tg_image_meta *m)
+{
+    static const char name[3] = {'Z', 'Y', 'X'};
+    for (int i = 2; m && i >= 0; i--) {
+        if (!(m->physical[i] > 0) || m->physical[i] > 1e300)
+            continue;
+        add(t, " PhysicalSize%c=\"%.17g\" PhysicalSize%cUnit=\"", name[i], m->physical[i],
+            name[i]);
+        add_escaped(t, ome_unit(m->unit[i]));
+        add(t, "\"");
+    }
+    if (m && m->time_increment > 0 && m->time_increment < 1e300 && extent(l, 'T') > 0)
+        add(t, " TimeIncrement=\"%.17g\" TimeIncrementUnit=\"s\"", m->time_increment);
+}
+
+static void add_channels(text *t, const tg_sink_layout *l, const tg_image_meta *m)
+{
+    const int64_t n = extent(l, 'C');
+    for (int64_t c = 0; c < n; c++) {
+        add(t, "<Channel ID=\"Channel:0:%lld\" SamplesPerPixel=\"%d\"", (long long)c, l->samples);
+        if (m && c < m->n_channels && m->channel_name && m->channel_name[c]) {
+            add(t, " Name=\"");
+            add_escaped(t, m->channel_name[c]);
+            add(t, "\"");
+        }
+        if (m && c < m->n_channels && m->channel_color)
+            add(t, " Color=\"%d\"", (int)(int32_t)m->channel_color[c]);
+        add(t, "/>");
+    }
+}
+
+/* A description that is prose is kept; the XML, JSON or key lists of other programs describe the
+ * layout of another file, and what they say about the image has been taken from them already. */
+static bool is_prose(const char *s)
+{
+    while (*s == ' ' || *s == '\n' || *s == '\r' || *s == '\t')
+        s++;
+    return *s && *s != '<' && *s != '{' && strncmp(s, "ImageJ=", 7);
+}
+
+static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, const char *order)
+{
+    add(t, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
+           "<OME xmlns=\"http://www.openmicroscopy.org/Schemas/OME/2016-06\" ");
+    add(t, "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
+           "xsi:schemaLocation=\"http://www.openmicroscopy.org/Schemas/OME/2016-06 "
+           "http://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd\" ");
+    add(t, "Creator=\"tegula\"><Image ID=\"Image:0\" Name=\"Image0\">");
+    if (m && m->description && is_prose(m->description)) {
+        add(t, "<Description>");
+        add_escaped(t, m->description);
+        add(t, "</Description>");
+    }
+    add(t, "<Pixels ID=\"Pixels:0\" DimensionOrder=\"%s\" Type=\"%s\"", order,
+        ome_type(l->dtype));
+    add(t, " SizeX=\"%lld\" SizeY=\"%lld\" SizeC=\"%lld\"", (long long)l->width,
+        (long long)l->height, (long long)(extent(l, 'C') * l->samples));
+    add(t, " SizeZ=\"%lld\" SizeT=\"%lld\"", (long long)extent(l, 'Z'),
+        (long long)extent(l, 'T'));
+    if (l->samples > 1)
+        add(t, " Interleaved=\"true\"");
+    add_sizes(t, l, m);
+    add(t, ">");
+    add_channels(t, l, m);
+    add(t, "<TiffData IFD=\"0\" PlaneCount=\"%lld\"/></Pixels></Image></OME>",
+        (long long)l->n_planes);
+}
+
+tg_status tgi_ome_describe(const tg_sink_layout *l, const tg_image_meta *meta, char **out,
+                           tgi_err *err)
+{
+    char order[TG_IMAGE_MAX_AXES + 8];
+    const bool ome = ome_type(l->dtype) && dimension_order(l, order);
+    text t = {NULL, 0};
+    for (int pass = 0; pass < 2; pass++) {
+        t.n = 0;
+        if (ome)
+            add_ome(&t, l, meta, order);
+        else
+            add_shape_line(&t, l);
+        add_char(&t, 0);
+        if (!t.p && !(t.p = tgi_malloc(TGI_TAG_IO, t.n)))
+            return tgi_fail(err, TG_E_NOMEM, "image description: %zu bytes", t.n);
+    }
+    *out = t.p;
+    return TG_OK;
+}

@@ -1,0 +1,16 @@
+/* ome_write.h - the ImageDescription of an output: OME-XML, or tifffile's shape line. */
+#ifndef TGI_OME_WRITE_H
+#define TGI_OME_WRITE_H
+
+#include "io/sink.h"
+
+/* Text of the first directory's ImageDescription, 7-bit ASCII, for a layout whose axes, shape and
+ * samples are set. Axes or types that OME cannot name get {"shape": ..., "axes": ...} instead.
+ * Returned (tgi_free); `meta` NULL: nothing known. */
+tg_status tgi_ome_describe(const tg_sink_layout *l, const tg_image_meta *meta, char **out,
+                           tgi_err *err);
+
+/* Micrometres in one `unit` ("um", "nm", ...); 0 when it is no length we know. */
+double tgi_unit_micrometres(const char *unit);
+
+#endif

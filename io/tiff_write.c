@@ -1,0 +1,583 @@
+/* tiff_write.c - the layout of an output TIFF and the generator of its front.
+ *
+ * The front is generated, never stored: the same function writes it at the start (arrays of zeros)
+ * and at the end (with the offsets), byte for byte at the same positions. It is
+ *
+ *     header            8 bytes, or 16 for BigTIFF
+ *     pool              values that directories share and point to: BitsPerSample, SampleFormat,
+ *                       ExtraSamples, resolutions, Software, ImageDescription
+ *     directories       one per plane, all of one size but the first (it has the description)
+ *     offsets           tiles of plane 0, of plane 1, ...    4 bytes each, 8 in BigTIFF
+ *     byte counts       the same                             4 bytes each
+ *     pad               to a multiple of 64
+ *
+ * A plane whose array fits into its directory entry has it there, as TIFF demands; its place in the
+ * arrays then stays zero. Byte order is the machine's, as the pixels are.
+ * Source: TIFF 6.0 sections 2, 8, 15; the BigTIFF design page (libtiff). */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "io/deflate.h"
+#include "io/lzw.h"
+#include "io/ome_write.h"
+#include "io/sink.h"
+#include "io/zstd_codec.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SHORT = 3, LONG = 4, RATIONAL = 5, ASCII = 2, LONG8 = 16 };
+#define SOFTWARE "tegula"
+#define CLASSIC_LIMIT 0xffffffffull
+#define MAX_ENTRIES 24
+
+/* ---- Names ------------------------------------------------------------------------------- */
+
+static const char *const compression_names[] = {"none", "deflate", "zstd", "lzw"};
+
+bool tgi_compression_parse(const char *name, tg_compression *out)
+{
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(name, compression_names[i])) {
+            *out = (tg_compression)i;
+            return true;
+        }
+    return false;
+}
+
+const char *tgi_compression_name(tg_compression c)
+{
+    return (unsigned)c < 4 ? compression_names[c] : "?";
+}
+
+/* ---- Geometry of the front --------------------------------------------------------------- */
+
+typedef struct front {
+    uint64_t bits, format, extra, x_res, y_res, software, description; /* in the pool */
+    uint64_t directories, offsets, counts, end;
+    uint64_t first_bytes, other_bytes; /* sizes of directories */
+    int first_entries, other_entries;
+    int n_extra; /* samples beyond the photometric ones */
+    int rgb;
+    size_t offset_bytes, inline_bytes;
+} front;
+
+static int is_rgb(const tg_sink_layout *l)
+{
+    return (l->samples == 3 || l->samples == 4) &&
+           (l->dtype == TG_DTYPE_U8 || l->dtype == TG_DTYPE_U16);
+}
+
+static int64_t tiles_per_plane(const tg_sink_layout *l)
+{
+    return l->tiles_y * l->tiles_x;
+}
+
+/* Positions of everything, for classic or BigTIFF; sizes saturate, so too large is seen at the end. */
+static front front_of(const tg_sink_layout *l, int big)
+{
+    front f = {.offset_bytes = big ? 8 : 4, .inline_bytes = big ? 8 : 4, .rgb = is_rgb(l)};
+    const size_t shorts = tgi_align_size(2 * (size_t)l->samples, 8);
+    f.n_extra = l->samples - (f.rgb ? 3 : 1);
+    f.bits = big ? 16 : 8;
+    f.format = f.bits + shorts;
+    f.extra = f.format + shorts;
+    f.x_res = f.extra + shorts;
+    f.y_res = f.x_res + 8;
+    f.software = f.y_res + 8;
+    f.description = f.software + tgi_align_size(sizeof SOFTWARE, 8);
+    f.directories = f.description + tgi_align_size(strlen(l->description) + 1, 8);
+    f.other_entries = 13 + (f.n_extra > 0) + (l->predictor > 1) + 3 * (l->resolution_unit > 0);
+    f.first_entries = f.other_entries + 1;
+    const size_t frame = big ? 16 : 6, entry = big ? 20 : 12;
+    f.first_bytes = frame + entry * (size_t)f.first_entries;
+    f.other_bytes = frame + entry * (size_t)f.other_entries;
+    const size_t tiles = (size_t)l->n_tiles;
+    f.offsets = tgi_sat_add(f.directories + f.first_bytes,
+                            tgi_sat_mul(f.other_bytes, (size_t)l->n_planes - 1));
+    f.offsets = tgi_align_size(f.offsets, 8);
+    f.counts = tgi_sat_add(f.offsets, tgi_sat_mul(f.offset_bytes, tiles));
+    f.end = tgi_align_size(tgi_sat_add(f.counts, tgi_sat_mul(4, tiles)), 64);
+    return f;
+}
+
+static uint64_t directory_position(const front *f, int64_t plane)
+{
+    return f->directories +
+           (plane ? f->first_bytes + (uint64_t)(plane - 1) * f->other_bytes : 0);
+}
+
+/* ---- Layout ------------------------------------------------------------------------------ */
+
+static tg_status take_axes(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err *err)
+{
+    l->n_axes = (int)strlen(spec->axes);
+    const char *yx = strstr(spec->axes, "YX");
+    if (!yx || (yx[2] && strcmp(yx + 2, "S")) || l->n_axes > TG_IMAGE_MAX_AXES)
+        return tgi_fail(err, TG_E_ARG, "output axes \"%s\" do not end in YX or YXS", spec->axes);
+    memcpy(l->axes, spec->axes, sizeof l->axes);
+    l->n_planes = 1;
+    l->samples = 1;
+    for (int i = 0; i < l->n_axes; i++) {
+        const char a = spec->axes[i];
+        const int64_t n = l->shape[i] = spec->shape[i];
+        if (a < 'A' || a > 'Z' || strchr(spec->axes + i + 1, a))
+            return tgi_fail(err, TG_E_ARG, "output axes \"%s\": '%c' twice or no letter",
+                            spec->axes, a);
+        if (n < 1 || n > UINT32_MAX || (a == 'S' && n > UINT16_MAX))
+            return tgi_fail(err, TG_E_ARG, "output axis %c has %lld elements", a, (long long)n);
+        if (a == 'Y')
+            l->height = n;
+        else if (a == 'X')
+            l->width = n;
+        else if (a == 'S')
+            l->samples = (int)n;
+        else if (!tgi_mul64_ok(l->n_planes, n, &l->n_planes))
+            return tgi_fail(err, TG_E_ARG, "output has too many planes");
+    }
+    return TG_OK;
+}
+
+static tg_status take_tiles(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err *err)
+{
+    l->tile_h = spec->tile_h ? spec->tile_h : 256;
+    l->tile_w = spec->tile_w ? spec->tile_w : 256;
+    if (l->tile_h < 16 || l->tile_w < 16 || l->tile_h % 16 || l->tile_w % 16)
+        return tgi_fail(err, TG_E_ARG, "output tile %lldx%lld: both must be multiples of 16",
+                        (long long)l->tile_h, (long long)l->tile_w);
+    l->pixel_bytes = (size_t)l->samples * tgi_dtype_size(l->dtype);
+    l->tile_bytes = tgi_sat_mul(tgi_sat_mul((size_t)l->tile_h, (size_t)l->tile_w), l->pixel_bytes);
+    if (!l->pixel_bytes || l->tile_bytes > INT32_MAX / 2)
+        return tgi_fail(err, TG_E_ARG, "output tile %lldx%lldx%d %s takes 1 GiB or more",
+                        (long long)l->tile_h, (long long)l->tile_w, l->samples,
+                        tgi_dtype_name(l->dtype));
+    l->tiles_y = tgi_ceil_div(l->height, l->tile_h);
+    l->tiles_x = tgi_ceil_div(l->width, l->tile_w);
+    int64_t n;
+    if (!tgi_mul64_ok(l->tiles_y, l->tiles_x, &n) || !tgi_mul64_ok(n, l->n_planes, &n) ||
+        n > INT64_MAX / 64 || tgi_sat_mul((size_t)n, l->tile_bytes) > INT64_MAX / 4)
+        return tgi_fail(err, TG_E_ARG, "output has too many tiles");
+    l->n_tiles = n;
+    return TG_OK;
+}
+
+static tg_status take_codec(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err *err)
+{
+    l->compression = spec->compression;
+    l->level = spec->level;
+    l->predictor = spec->predictor > 1 ? spec->predictor : 1;
+    const int top = l->compression == TG_COMPRESS_DEFLATE ? 9 : 19;
+    if (spec->level < 0 || spec->level > top)
+        return tgi_fail(err, TG_E_ARG, "compression level %d is not 1 to %d", spec->level, top);
+    if (l->predictor > 1 &&
+        (l->compression == TG_COMPRESS_NONE ||
+         l->predictor != (tgi_dtype_is_float(l->dtype) ? 3 : 2)))
+        return tgi_fail(err, TG_E_ARG, "predictor %d does not go with %s %s", l->predictor,
+                        tgi_compression_name(l->compression), tgi_dtype_name(l->dtype));
+    switch (l->compression) {
+    case TG_COMPRESS_NONE:
+        l->tile_bound = l->tile_bytes;
+        return TG_OK;
+    case TG_COMPRESS_LZW:
+        l->tile_bound = tgi_lzw_bound(l->tile_bytes);
+        return TG_OK;
+    case TG_COMPRESS_DEFLATE:
+        l->tile_bound = tgi_deflate_bound(l->tile_bytes);
+        if (tgi_deflate_available())
+            return TG_OK;
+        break;
+    case TG_COMPRESS_ZSTD:
+        l->tile_bound = tgi_zstd_bound(l->tile_bytes);
+        if (tgi_zstd_available())
+            return TG_OK;
+        break;
+    }
+    return tgi_fail(err, TG_E_UNSUPPORTED, "this build cannot compress with %s; try none or lzw",
+                    tgi_compression_name(l->compression));
+}
+
+/* x as a fraction of 32-bit numbers, as many decimals as fit. */
+static void rational(double x, uint32_t out[2])
+{
+    uint32_t den = 1;
+    while (den < 1000000 && x * den * 10 < 4e9 && x * den != floor(x * den))
+        den *= 10;
+    out[0] = (uint32_t)(x * den + 0.5);
+    out[1] = den;
+}
+
+/* Resolution as the input had it, else from the physical size: pixels per centimetre. */
+static void take_resolution(const tg_image_meta *m, tg_sink_layout *l)
+{
+    double res[2] = {0, 0}; /* x, y */
+    int unit = 0;
+    if (!m)
+        return;
+    if (m->resolution_unit && m->resolution[0] > 0 && m->resolution[1] > 0) {
+        unit = m->resolution_unit;
+        res[0] = m->resolution[1];
+        res[1] = m->resolution[0];
+    } else {
+        unit = 3;
+        for (int i = 0; i < 2; i++) {
+            const double um = m->physical[2 - i] * tgi_unit_micrometres(m->unit[2 - i]);
+            res[i] = um > 0 ? 1e4 / um : 0;
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        if (!(res[i] >= 1e-6 && res[i] < 4e9))
+            return;
+    l->resolution_unit = unit >= 1 && unit <= 3 ? unit : 1;
+    rational(res[0], l->resolution[0]);
+    rational(res[1], l->resolution[1]);
+}
+
+static void choose_format(tg_sink_layout *l)
+{
+    const size_t data = tgi_sat_mul((size_t)l->n_tiles, l->tile_bound);
+    l->front_bytes = front_of(l, 0).end;
+    l->bigtiff = tgi_sat_add(l->front_bytes, data) > CLASSIC_LIMIT;
+    if (l->bigtiff)
+        l->front_bytes = front_of(l, 1).end;
+    l->file_bytes = tgi_sat_add(l->front_bytes, data);
+}
+
+tg_status tgi_sink_layout_make(const tg_sink_spec *spec, tg_sink_layout **out, tgi_err *err)
+{
+    tg_sink_layout *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
+    if (!l)
+        return tgi_fail(err, TG_E_NOMEM, "output layout");
+    l->dtype = spec->dtype;
+    tg_status st;
+    if ((st = take_axes(spec, l, err)) != TG_OK || (st = take_tiles(spec, l, err)) != TG_OK ||
+        (st = take_codec(spec, l, err)) != TG_OK ||
+        (st = tgi_ome_describe(l, spec->meta, &l->description, err)) != TG_OK) {
+        tgi_sink_layout_free(&l);
+        return st;
+    }
+    take_resolution(spec->meta, l);
+    choose_format(l);
+    *out = l;
+    return TG_OK;
+}
+
+void tgi_sink_layout_free(tg_sink_layout **l)
+{
+    if (!*l)
+        return;
+    tgi_free((*l)->description);
+    tgi_free(*l);
+    *l = NULL;
+}
+
+tg_tile_place tgi_sink_tile_place(const tg_sink_layout *l, int64_t tile_id)
+{
+    const int64_t in_plane = tile_id % tiles_per_plane(l);
+    tg_tile_place p = {.plane = tile_id / tiles_per_plane(l),
+                       .y = in_plane / l->tiles_x * l->tile_h,
+                       .x = in_plane % l->tiles_x * l->tile_w};
+    p.height = tgi_min(l->tile_h, l->height - p.y);
+    p.width = tgi_min(l->tile_w, l->width - p.x);
+    return p;
+}
+
+void tgi_sink_tile_pad(const tg_sink_layout *l, int64_t tile_id, void *raw)
+{
+    const tg_tile_place p = tgi_sink_tile_place(l, tile_id);
+    const size_t pitch = (size_t)l->tile_w * l->pixel_bytes;
+    const size_t inside = (size_t)p.width * l->pixel_bytes;
+    char *row = raw;
+    if (inside < pitch)
+        for (int64_t y = 0; y < p.height; y++)
+            memset(row + (size_t)y * pitch + inside, 0, pitch - inside);
+    memset(row + (size_t)p.height * pitch, 0, (size_t)(l->tile_h - p.height) * pitch);
+}
+
+/* ---- Generator --------------------------------------------------------------------------- */
+
+typedef struct generator {
+    const tg_sink_layout *l;
+    front f;
+    const uint64_t *offset;
+    const uint32_t *length;
+    char *scratch;
+    size_t used;
+    uint64_t at; /* bytes given out so far, those in scratch included */
+    tgi_sink_emit *emit;
+    void *arg;
+    tgi_err *err;
+    tg_status st; /* the first failure of emit; later bytes go nowhere */
+} generator;
+
+static void flush(generator *g)
+{
+    if (g->used && g->st == TG_OK)
+        g->st = g->emit(g->arg, g->scratch, g->used, g->err);
+    g->used = 0;
+}
+
+/* The next n bytes; NULL: zeros. */
+static void put(generator *g, const void *bytes, size_t n)
+{
+    const char *p = bytes;
+    g->at += n;
+    while (n) {
+        const size_t room = TGI_SINK_SCRATCH - g->used, part = n < room ? n : room;
+        if (p) {
+            memcpy(g->scratch + g->used, p, part);
+            p += part;
+        } else {
+            memset(g->scratch + g->used, 0, part);
+        }
+        g->used += part;
+        n -= part;
+        if (g->used == TGI_SINK_SCRATCH)
+            flush(g);
+    }
+}
+
+static void put16(generator *g, unsigned v)
+{
+    const uint16_t x = (uint16_t)v;
+    put(g, &x, sizeof x);
+}
+
+static void put32(generator *g, uint64_t v)
+{
+    const uint32_t x = (uint32_t)v;
+    put(g, &x, sizeof x);
+}
+
+static void put64(generator *g, uint64_t v)
+{
+    put(g, &v, sizeof v);
+}
+
+/* An offset or a number of the directory's own width. */
+static void put_word(generator *g, uint64_t v)
+{
+    if (g->l->bigtiff)
+        put64(g, v);
+    else
+        put32(g, v);
+}
+
+static void pad_to(generator *g, uint64_t position)
+{
+    put(g, NULL, (size_t)(position - g->at));
+}
+
+static void entry_head(generator *g, unsigned tag, unsigned type, uint64_t count)
+{
+    put16(g, tag);
+    put16(g, type);
+    put_word(g, count);
+}
+
+/* Fill the entry's value field up after `n` bytes of it. */
+static void entry_end(generator *g, size_t n)
+{
+    put(g, NULL, g->f.inline_bytes - n);
+}
+
+static void entry_short(generator *g, unsigned tag, unsigned v)
+{
+    entry_head(g, tag, SHORT, 1);
+    put16(g, v);
+    entry_end(g, 2);
+}
+
+static void entry_long(generator *g, unsigned tag, int64_t v)
+{
+    entry_head(g, tag, LONG, 1);
+    put32(g, (uint64_t)v);
+    entry_end(g, 4);
+}
+
+/* `count` equal shorts: in place when they fit, else those in the pool. */
+static void entry_shorts(generator *g, unsigned tag, int count, unsigned v, uint64_t pool)
+{
+    entry_head(g, tag, SHORT, (uint64_t)count);
+    if (2 * (size_t)count > g->f.inline_bytes) {
+        put_word(g, pool);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        put16(g, v);
+    entry_end(g, 2 * (size_t)count);
+}
+
+/* Bytes of the pool, repeated in place when they fit. */
+static void entry_pool(generator *g, unsigned tag, unsigned type, uint64_t count,
+                       const void *bytes, size_t n, uint64_t pool)
+{
+    entry_head(g, tag, type, count);
+    if (n > g->f.inline_bytes) {
+        put_word(g, pool);
+    } else {
+        put(g, bytes, n);
+        entry_end(g, n);
+    }
+}
+
+static uint64_t offset_of(const generator *g, int64_t tile)
+{
+    return g->offset ? g->offset[tile] : 0;
+}
+
+static uint32_t length_of(const generator *g, int64_t tile)
+{
+    return g->length ? g->length[tile] : 0;
+}
+
+static int inside_entry(const generator *g, size_t element)
+{
+    return tgi_sat_mul(element, (size_t)tiles_per_plane(g->l)) <= g->f.inline_bytes;
+}
+
+static void entry_offsets(generator *g, int64_t plane)
+{
+    const int64_t n = tiles_per_plane(g->l);
+    const size_t width = g->f.offset_bytes;
+    entry_head(g, 324, g->l->bigtiff ? LONG8 : LONG, (uint64_t)n);
+    if (inside_entry(g, width)) /* one tile, then: the entry is one word wide */
+        put_word(g, offset_of(g, plane));
+    else
+        put_word(g, g->f.offsets + (uint64_t)(plane * n) * width);
+}
+
+static void entry_counts(generator *g, int64_t plane)
+{
+    const int64_t n = tiles_per_plane(g->l);
+    entry_head(g, 325, LONG, (uint64_t)n);
+    if (!inside_entry(g, 4)) {
+        put_word(g, g->f.counts + (uint64_t)(plane * n) * 4);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        put32(g, length_of(g, plane * n + i));
+    entry_end(g, 4 * (size_t)n);
+}
+
+static unsigned sample_bits(const tg_sink_layout *l)
+{
+    return 8 * (unsigned)tgi_dtype_size(l->dtype);
+}
+
+static unsigned sample_format(tg_dtype t)
+{
+    if (tgi_dtype_is_float(t))
+        return 3;
+    const int is_signed =
+        t == TG_DTYPE_I8 || t == TG_DTYPE_I16 || t == TG_DTYPE_I32 || t == TG_DTYPE_I64;
+    return is_signed ? 2 : 1;
+}
+
+static unsigned compression_tag(tg_compression c)
+{
+    return c == TG_COMPRESS_DEFLATE ? 8 : c == TG_COMPRESS_ZSTD ? 50000 : c == TG_COMPRESS_LZW ? 5
+                                                                                               : 1;
+}
+
+/* One directory; entries in ascending order of their tags. */
+static void put_directory(generator *g, int64_t plane)
+{
+    const tg_sink_layout *l = g->l;
+    const front *f = &g->f;
+    const int entries = plane ? f->other_entries : f->first_entries;
+    if (l->bigtiff)
+        put64(g, (uint64_t)entries);
+    else
+        put16(g, (unsigned)entries);
+    entry_long(g, 256, l->width);
+    entry_long(g, 257, l->height);
+    entry_shorts(g, 258, l->samples, sample_bits(l), f->bits);
+    entry_short(g, 259, compression_tag(l->compression));
+    entry_short(g, 262, f->rgb ? 2 : 1);
+    if (!plane)
+        entry_pool(g, 270, ASCII, strlen(l->description) + 1, l->description,
+                   strlen(l->description) + 1, f->description);
+    entry_short(g, 277, (unsigned)l->samples);
+    if (l->resolution_unit) {
+        entry_pool(g, 282, RATIONAL, 1, l->resolution[0], 8, f->x_res);
+        entry_pool(g, 283, RATIONAL, 1, l->resolution[1], 8, f->y_res);
+    }
+    entry_short(g, 284, 1);
+    if (l->resolution_unit)
+        entry_short(g, 296, (unsigned)l->resolution_unit);
+    entry_pool(g, 305, ASCII, sizeof SOFTWARE, SOFTWARE, sizeof SOFTWARE, f->software);
+    if (l->predictor > 1)
+        entry_short(g, 317, (unsigned)l->predictor);
+    entry_long(g, 322, l->tile_w);
+    entry_long(g, 323, l->tile_h);
+    entry_offsets(g, plane);
+    entry_counts(g, plane);
+    if (f->n_extra > 0)
+        entry_shorts(g, 338, f->n_extra, 0, f->extra);
+    entry_shorts(g, 339, l->samples, sample_format(l->dtype), f->format);
+    put_word(g, plane + 1 < l->n_planes ? directory_position(f, plane + 1) : 0);
+}
+
+static void put_header(generator *g)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    put(g, "II", 2);
+#else
+    put(g, "MM", 2);
+#endif
+    if (g->l->bigtiff) {
+        put16(g, 43);
+        put16(g, 8); /* bytes of an offset */
+        put16(g, 0);
+    } else {
+        put16(g, 42);
+    }
+    put_word(g, g->f.directories);
+}
+
+static void put_pool(generator *g)
+{
+    const tg_sink_layout *l = g->l;
+    for (int i = 0; i < l->samples; i++)
+        put16(g, sample_bits(l));
+    pad_to(g, g->f.format);
+    for (int i = 0; i < l->samples; i++)
+        put16(g, sample_format(l->dtype));
+    pad_to(g, g->f.x_res); /* extra samples are all "unspecified", 0 */
+    put(g, l->resolution[0], 8);
+    put(g, l->resolution[1], 8);
+    put(g, SOFTWARE, sizeof SOFTWARE);
+    pad_to(g, g->f.description);
+    put(g, l->description, strlen(l->description) + 1);
+    pad_to(g, g->f.directories);
+}
+
+tg_status tgi_sink_front(const tg_sink_layout *l, const uint64_t *offset, const uint32_t *length,
+                         void *scratch, tgi_sink_emit *emit, void *arg, tgi_err *err)
+{
+    generator g = {.l = l,
+                   .f = front_of(l, l->bigtiff),
+                   .offset = offset,
+                   .length = length,
+                   .scratch = scratch,
+                   .emit = emit,
+                   .arg = arg,
+                   .err = err};
+    put_header(&g);
+    put_pool(&g);
+    for (int64_t p = 0; p < l->n_planes && g.st == TG_OK; p++)
+        put_directory(&g, p);
+    pad_to(&g, g.f.offsets);
+    if (!inside_entry(&g, g.f.offset_bytes))
+        for (int64_t i = 0; i < l->n_tiles && g.st == TG_OK; i++)
+            put_word(&g, offset_of(&g, i));
+    if (g.st == TG_OK) {
+        pad_to(&g, g.f.counts);
+        if (!inside_entry(&g, 4))
+            for (int64_t i = 0; i < l->n_tiles && g.st == TG_OK; i++)
+                put32(&g, length_of(&g, i));
+    }
+    if (g.st == TG_OK)
+        pad_to(&g, g.f.end);
+    flush(&g);
+    return g.st;
+}
