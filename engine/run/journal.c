@@ -1,0 +1,790 @@
+/* journal.c - the durable progress of one output.
+ *
+ * OUT.journal:
+ *     0      head: "TGJRNL01"                        tells our files from strangers
+ *     4096   slot 0 \  {sequence, tiles, file length, places of the texts, checksums};
+ *     8192   slot 1 /  written in turn, the valid one with the higher sequence counts
+ *     12288  job text, statistics text, then one record per tile:
+ *            {tile id, length, checksum}, in the order of the tiles in OUT.partial
+ *
+ * Words: a tile is *appended* when it is in OUT.partial and its record in memory or in the journal;
+ * it is *committed* when a durable slot counts it.
+ *
+ * Invariants
+ *  1. Data first: a slot that counts n tiles is written only after fdatasync of OUT.partial
+ *     returned with all n of them.
+ *  2. A slot carries the checksum of the n records it counts. So slot and records go out with one
+ *     fdatasync, in any order: a slot whose records did not arrive is invalid.
+ *  3. A new slot never overwrites the newest durable one. After a crash the slot found is made
+ *     durable in its own place before the other place is used again.
+ *  4. Tile i lies behind tile i-1 without a gap; the first behind the front. So any prefix of valid
+ *     records is a valid state, and tiles that do not match their checksum are cut off.
+ *  5. Texts that a durable slot points to are never overwritten; statistics are replaced by
+ *     writing behind them, and only while there is no record.
+ *  6. OUT appears by rename, after fdatasync of complete data and offsets, and after a durable slot
+ *     said FINAL. OUT.journal disappears only after the folder was synced with the new name.
+ *  7. After a failed fdatasync nothing is written any more (what it left in the page cache proves
+ *     nothing); the next run starts at the last slot on the disk.
+ *
+ * States on disk, who leaves them, and what the next run does
+ *
+ *   nothing             -> begin():  journal created and locked by open()
+ *   no valid slot,      crash in begin() or before the first slot is durable;
+ *   at most one tried   -> FRESH: begin() discards both files
+ *   slot n < all        crash in append()/sync()
+ *                       -> RESUME: resume() cuts OUT.partial to the committed length
+ *   slot n = all        crash in finish() before FINAL -> RESUME, nothing to append, finish()
+ *   FINAL, OUT.partial  crash before the rename        -> the same
+ *   FINAL, no partial,  crash between rename and unlink
+ *   OUT as promised     -> FINISHED: clear_finished() removes the journal
+ *   slot, no partial    somebody removed the data      -> FRESH
+ *   both slots damaged  -> TG_E_FORMAT: a person must decide
+ *
+ * The lock is an open-file-description lock on OUT.journal; it dies with its holder.
+ * Source: the pager of SQLite (atomiccommit.html) for the style of argument; Rebello et al., "Can
+ * applications recover from fsync failures?" (2020) for invariants 3 and 7. */
+#include "engine/run/journal.h"
+
+#include "engine/base/mem.h"
+#include "io/crc32c.h"
+#include "io/file_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HEAD_TEXT "TGJRNL01"
+#define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
+#define TEXTS_AT 12288u
+#define PENDING 2048      /* records kept in memory between two writes */
+#define CHECK_BACK 16     /* newest tiles read back at resume; all of them if one is bad */
+#define WRITE_BEHIND (8u << 20) /* hand data to the disk early, so that a sync has little to do */
+#define SLOT_MAGIC 0x746f6c732d6a6774ull
+
+typedef struct record {
+    uint64_t tile;
+    uint32_t length, check;
+} record;
+
+typedef struct text_ref {
+    uint64_t at, bytes;
+    uint32_t check, pad;
+} text_ref;
+
+/* On disk as in memory: a journal does not travel between machines of other byte order (the magic
+ * number would not match, and it would be refused as damaged). */
+typedef struct slot {
+    uint64_t magic, sequence;
+    uint64_t n_tiles, file_bytes;
+    uint64_t records_at;
+    text_ref job, stats;
+    uint32_t records_check; /* of all n records */
+    uint32_t front_check;   /* of the front of zeros: the layout */
+    uint32_t final;         /* 1: OUT.partial is complete and durable */
+    uint32_t final_check;   /* then: of the front with the offsets */
+    uint32_t pad;
+    uint32_t check; /* of all above */
+} slot;
+_Static_assert(sizeof(record) == 16 && sizeof(slot) <= 512, "records and slots are tight");
+
+struct tg_journal {
+    char *path, *partial, *name; /* OUT, OUT.partial, OUT.journal */
+    int fd, data;                /* OUT.journal, OUT.partial; -1: closed */
+    int overwrite, locked;
+    int ready, broken; /* begun or resumed; a sync failed */
+    tg_journal_state state;
+    tg_journal_policy policy;
+    slot s; /* the newest slot */
+    void *job, *stats;
+    const tg_sink_layout *layout;
+    uint64_t *offset; /* per tile id; 0: not there (tiles never begin at 0) */
+    uint32_t *length;
+    record *pending;
+    int n_pending;
+    int64_t appended;
+    uint64_t file_bytes, hinted;
+    uint32_t records_check; /* of all appended records */
+    double first_unsafe;    /* when the oldest uncommitted tile came */
+    char *scratch;          /* TGI_SINK_SCRATCH bytes */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static uint64_t record_at(const tg_journal *j, int64_t i)
+{
+    return j->s.records_at + (uint64_t)i * sizeof(record);
+}
+
+/* ---- Slots and texts --------------------------------------------------------------------- */
+
+static uint32_t slot_check(const slot *s)
+{
+    return tgi_crc32c(0, s, offsetof(slot, check));
+}
+
+static tg_status write_slot(tg_journal *j, tgi_err *err)
+{
+    j->s.magic = SLOT_MAGIC;
+    j->s.check = slot_check(&j->s);
+    return tgi_file_pwrite(j->fd, j->name, &j->s, sizeof j->s, SLOT_AT(j->s.sequence), err);
+}
+
+/* fdatasync of the journal; a failure ends this journal's writing (invariant 7). */
+static tg_status sync_journal(tg_journal *j, tgi_err *err)
+{
+    const tg_status st = tgi_file_sync(j->fd, j->name, err);
+    j->broken |= st != TG_OK;
+    return st;
+}
+
+static tg_status sync_data(tg_journal *j, tgi_err *err)
+{
+    const tg_status st = tgi_file_sync(j->data, j->partial, err);
+    j->broken |= st != TG_OK;
+    return st;
+}
+
+/* Make the current state in j->s the newest slot. The slot in memory is the one on disk again when
+ * writing it fails, so that the next attempt does not skip a place (invariant 3). */
+static tg_status next_slot(tg_journal *j, const slot *next, tgi_err *err)
+{
+    const slot before = j->s;
+    j->s = *next;
+    j->s.sequence = before.sequence + 1;
+    tg_status st = write_slot(j, err);
+    if (st == TG_OK)
+        st = sync_journal(j, err);
+    if (st != TG_OK)
+        j->s = before;
+    return st;
+}
+
+static tg_status write_text(tg_journal *j, const void *text, size_t n, uint64_t at, text_ref *ref,
+                            tgi_err *err)
+{
+    *ref = (text_ref){.at = at, .bytes = n, .check = tgi_crc32c(0, text, n)};
+    return n ? tgi_file_pwrite(j->fd, j->name, text, n, at, err) : TG_OK;
+}
+
+/* A copy of a text, with a 0 behind it. */
+static tg_status keep_text(void **kept, const void *text, size_t n, tgi_err *err)
+{
+    char *p = tgi_malloc(TGI_TAG_JOURNAL, n + 1);
+    if (!p)
+        return tgi_fail(err, TG_E_NOMEM, "journal: %zu bytes", n);
+    if (n)
+        memcpy(p, text, n);
+    p[n] = 0;
+    tgi_free(*kept);
+    *kept = p;
+    return TG_OK;
+}
+
+/* Read a text a slot points to; *ok = 0 when it is not what the slot promises. */
+static tg_status read_text(tg_journal *j, const text_ref *ref, uint64_t size, void **out, int *ok,
+                           tgi_err *err)
+{
+    *ok = ref->at <= size && ref->bytes <= size - ref->at;
+    if (!*ok)
+        return TG_OK;
+    char *p = tgi_malloc(TGI_TAG_JOURNAL, ref->bytes + 1);
+    if (!p)
+        return tgi_fail(err, TG_E_NOMEM, "%s: %llu bytes", j->name, (unsigned long long)ref->bytes);
+    const tg_status st = tgi_file_pread(j->fd, j->name, p, ref->bytes, ref->at, err);
+    p[ref->bytes] = 0;
+    *ok = st == TG_OK && tgi_crc32c(0, p, ref->bytes) == ref->check;
+    tgi_free(*out);
+    *out = p;
+    return st;
+}
+
+/* Are the records a slot counts all there, and as it says (invariant 2)? */
+static tg_status records_hold(tg_journal *j, const slot *s, uint64_t size, int *ok, tgi_err *err)
+{
+    *ok = s->records_at <= size && s->n_tiles <= (size - s->records_at) / sizeof(record);
+    if (!*ok)
+        return TG_OK;
+    uint32_t check = 0;
+    char part[4096];
+    uint64_t at = s->records_at;
+    for (uint64_t left = s->n_tiles * sizeof(record); left;) {
+        const size_t n = left < sizeof part ? (size_t)left : sizeof part;
+        TGI_TRY(tgi_file_pread(j->fd, j->name, part, n, at, err));
+        check = tgi_crc32c(check, part, n);
+        at += n;
+        left -= n;
+    }
+    *ok = check == s->records_check;
+    return TG_OK;
+}
+
+/* ---- Open: lock and look ----------------------------------------------------------------- */
+
+/* Open and lock OUT.journal. The holder before us removes it when it is done; then the file we
+ * locked has no name any more and we take the one that has it. */
+static tg_status open_and_lock(tg_journal *j, tgi_err *err)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        TGI_TRY(tgi_file_open(j->name, 1, &j->fd, err));
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        if (fcntl(j->fd, F_OFD_SETLK, &lock)) {
+            const int e = errno;
+            if (e == EAGAIN || e == EACCES)
+                return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output", j->path);
+            if (e != ENOLCK && e != EOPNOTSUPP && e != ENOSYS && e != EINVAL)
+                return tgi_fail(err, TG_E_IO, "%s: lock: %s", j->name, strerror(e));
+        } /* a filesystem without locks: run without one, as everything there does */
+        struct stat held, named;
+        if (!fstat(j->fd, &held) && !stat(j->name, &named) && held.st_ino == named.st_ino &&
+            held.st_dev == named.st_dev) {
+            j->locked = 1;
+            return TG_OK;
+        }
+        close(j->fd);
+        j->fd = -1;
+    }
+    return tgi_fail(err, TG_E_BUSY, "%s: other runs keep coming and going", j->name);
+}
+
+/* Read both slots and take the newest that holds. *tried: places that are not zero. */
+static tg_status find_slot(tg_journal *j, uint64_t size, int *found, int *tried, tgi_err *err)
+{
+    static const slot zero;
+    *found = *tried = 0;
+    slot s[2];
+    memset(s, 0, sizeof s);
+    for (unsigned i = 0; i < 2; i++)
+        if (size >= SLOT_AT(i) + sizeof(slot)) {
+            TGI_TRY(tgi_file_pread(j->fd, j->name, &s[i], sizeof(slot), SLOT_AT(i), err));
+            *tried += memcmp(&s[i], &zero, sizeof zero) != 0;
+        }
+    const unsigned first = s[1].sequence > s[0].sequence;
+    for (unsigned k = 0; k < 2 && !*found; k++) {
+        const slot *c = &s[first ^ k];
+        if (c->magic != SLOT_MAGIC || c->check != slot_check(c) ||
+            c->sequence % 2 != (first ^ k))
+            continue;
+        int ok;
+        TGI_TRY(records_hold(j, c, size, &ok, err));
+        if (ok)
+            TGI_TRY(read_text(j, &c->job, size, &j->job, &ok, err));
+        if (ok)
+            TGI_TRY(read_text(j, &c->stats, size, &j->stats, &ok, err));
+        if (ok) {
+            j->s = *c;
+            *found = 1;
+        }
+    }
+    return TG_OK;
+}
+
+static int exists(const char *path)
+{
+    struct stat st;
+    return !lstat(path, &st);
+}
+
+/* FINAL and no partial file: is OUT the file that was to be renamed? */
+static tg_status is_our_output(tg_journal *j, int *yes, tgi_err *err)
+{
+    *yes = 0;
+    struct stat st;
+    if (stat(j->path, &st) || (uint64_t)st.st_size != j->s.file_bytes)
+        return TG_OK;
+    /* Its front carries all offsets and lengths; the front ends where the first tile begins. */
+    uint64_t total = 0;
+    for (int64_t i = 0; i < (int64_t)j->s.n_tiles; i++) {
+        record r;
+        TGI_TRY(tgi_file_pread(j->fd, j->name, &r, sizeof r, record_at(j, i), err));
+        total += r.length;
+    }
+    const int fd = open(j->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || total > j->s.file_bytes) {
+        if (fd >= 0)
+            close(fd);
+        return TG_OK;
+    }
+    uint32_t check = 0;
+    tg_status t = TG_OK;
+    uint64_t at = 0;
+    const uint64_t front = j->s.file_bytes - total;
+    while (t == TG_OK && at < front) {
+        const size_t n = front - at < TGI_SINK_SCRATCH ? (size_t)(front - at) : TGI_SINK_SCRATCH;
+        if ((t = tgi_file_pread(fd, j->path, j->scratch, n, at, err)) == TG_OK)
+            check = tgi_crc32c(check, j->scratch, n);
+        at += n;
+    }
+    close(fd);
+    *yes = t == TG_OK && check == j->s.final_check;
+    return t;
+}
+
+/* Decide the state from what is on disk; reads only. */
+static tg_status look(tg_journal *j, tgi_err *err)
+{
+    uint64_t size;
+    TGI_TRY(tgi_file_size(j->fd, j->name, &size, err));
+    char head[8] = {0};
+    const size_t n = size < sizeof head ? (size_t)size : sizeof head;
+    TGI_TRY(tgi_file_pread(j->fd, j->name, head, n, 0, err));
+    if (n && memcmp(head, HEAD_TEXT, n))
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: is not a journal of tegula; move it away or choose another output",
+                        j->name);
+    int found, tried;
+    TGI_TRY(find_slot(j, size, &found, &tried, err));
+    if (!found && tried > 1)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: damaged; remove it and %s to start from the beginning", j->name,
+                        j->partial);
+    j->state = TG_JOURNAL_FRESH;
+    if (!found)
+        return TG_OK;
+    if (exists(j->partial)) {
+        j->state = TG_JOURNAL_RESUME;
+    } else if (j->s.final) {
+        int ours;
+        TGI_TRY(is_our_output(j, &ours, err));
+        if (ours)
+            j->state = TG_JOURNAL_FINISHED;
+    }
+    return TG_OK;
+}
+
+static char *joined(const char *path, const char *end)
+{
+    const size_t n = strlen(path), m = strlen(end) + 1;
+    char *p = tgi_malloc(TGI_TAG_JOURNAL, n + m);
+    if (p) {
+        memcpy(p, path, n);
+        memcpy(p + n, end, m);
+    }
+    return p;
+}
+
+static void default_policy(tg_journal_policy *p)
+{
+    if (!p->bytes)
+        p->bytes = 64u << 20;
+    if (!(p->seconds > 0))
+        p->seconds = 5;
+}
+
+tg_status tgi_journal_open(const char *path, int overwrite, const tg_journal_policy *policy,
+                           tg_journal **out, tgi_err *err)
+{
+    tg_journal *j = tgi_calloc(TGI_TAG_JOURNAL, 1, sizeof *j);
+    if (!j)
+        return tgi_fail(err, TG_E_NOMEM, "journal");
+    j->fd = j->data = -1;
+    j->overwrite = overwrite;
+    if (policy)
+        j->policy = *policy;
+    default_policy(&j->policy);
+    j->path = tgi_strdup(TGI_TAG_JOURNAL, path);
+    j->partial = joined(path, ".partial");
+    j->name = joined(path, ".journal");
+    j->scratch = tgi_malloc(TGI_TAG_JOURNAL, TGI_SINK_SCRATCH);
+    tg_status st = TG_E_NOMEM;
+    if (!j->path || !j->partial || !j->name || !j->scratch)
+        tgi_fail(err, st, "journal of %s", path);
+    else if (!overwrite && exists(path) && !exists(j->name))
+        st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
+    else if ((st = open_and_lock(j, err)) == TG_OK && (st = look(j, err)) == TG_OK &&
+             !overwrite && exists(path) && j->state != TG_JOURNAL_FINISHED)
+        st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
+    if (st != TG_OK) {
+        tgi_journal_close(&j);
+        return st;
+    }
+    *out = j;
+    return TG_OK;
+}
+
+tg_journal_state tgi_journal_state(const tg_journal *j)
+{
+    return j->state;
+}
+
+const void *tgi_journal_job(const tg_journal *j, size_t *n)
+{
+    *n = j->job && j->s.sequence ? j->s.job.bytes : 0;
+    return *n ? j->job : "";
+}
+
+const void *tgi_journal_stats(const tg_journal *j, size_t *n)
+{
+    *n = j->stats && j->s.sequence ? j->s.stats.bytes : 0;
+    return *n ? j->stats : "";
+}
+
+/* ---- Begin and resume -------------------------------------------------------------------- */
+
+size_t tgi_journal_bytes(const tg_sink_layout *layout)
+{
+    return sizeof(tg_journal) + TGI_SINK_SCRATCH + PENDING * sizeof(record) +
+           (size_t)layout->n_tiles * (sizeof(uint64_t) + sizeof(uint32_t));
+}
+
+static tg_status make_tables(tg_journal *j, const tg_sink_layout *layout, tgi_err *err)
+{
+    const size_t n = (size_t)layout->n_tiles;
+    tgi_free(j->offset);
+    tgi_free(j->length);
+    tgi_free(j->pending);
+    j->layout = layout;
+    j->offset = tgi_calloc(TGI_TAG_JOURNAL, n, sizeof *j->offset);
+    j->length = tgi_calloc(TGI_TAG_JOURNAL, n, sizeof *j->length);
+    j->pending = tgi_calloc(TGI_TAG_JOURNAL, PENDING, sizeof *j->pending);
+    if (!j->offset || !j->length || !j->pending)
+        return tgi_fail(err, TG_E_NOMEM, "journal: tables of %zu tiles", n);
+    return TG_OK;
+}
+
+/* Writes the front as it is generated; NULL journal data: only the checksum. */
+typedef struct front_writer {
+    tg_journal *j;
+    uint64_t at;
+    uint32_t check;
+    int dry;
+} front_writer;
+
+static tg_status front_part(void *arg, const void *bytes, size_t n, tgi_err *err)
+{
+    front_writer *w = arg;
+    w->check = tgi_crc32c(w->check, bytes, n);
+    const uint64_t at = w->at;
+    w->at += n;
+    return w->dry ? TG_OK : tgi_file_pwrite(w->j->data, w->j->partial, bytes, n, at, err);
+}
+
+static tg_status write_front(tg_journal *j, int with_offsets, int dry, uint32_t *check,
+                             tgi_err *err)
+{
+    front_writer w = {.j = j, .dry = dry};
+    const tg_status st =
+        tgi_sink_front(j->layout, with_offsets ? j->offset : NULL, with_offsets ? j->length : NULL,
+                       j->scratch, front_part, &w, err);
+    *check = w.check;
+    return st;
+}
+
+static tg_status reserve(tg_journal *j, tgi_err *err)
+{
+    if (j->layout->compression != TG_COMPRESS_NONE)
+        return TG_OK;
+    return tgi_file_reserve(j->data, j->partial, j->layout->file_bytes, err);
+}
+
+/* The slot's places go first, in case the old slots still count something. */
+static tg_status empty_both(tg_journal *j, tgi_err *err)
+{
+    TGI_TRY(tgi_file_truncate(j->fd, j->name, 0, err));
+    TGI_TRY(sync_journal(j, err));
+    TGI_TRY(tgi_file_open(j->partial, 1, &j->data, err));
+    return tgi_file_truncate(j->data, j->partial, 0, err);
+}
+
+static tg_status write_beginning(tg_journal *j, const void *job, size_t n, tgi_err *err)
+{
+    TGI_TRY(empty_both(j, err));
+    TGI_TRY(reserve(j, err));
+    slot s = {0};
+    TGI_TRY(write_front(j, 0, 0, &s.front_check, err));
+    TGI_TRY(sync_data(j, err));
+    TGI_TRY(tgi_file_pwrite(j->fd, j->name, HEAD_TEXT, 8, 0, err));
+    TGI_TRY(write_text(j, job, n, TEXTS_AT, &s.job, err));
+    s.stats = (text_ref){.at = TEXTS_AT + n};
+    s.records_at = (s.stats.at + 63) / 64 * 64;
+    s.file_bytes = j->layout->front_bytes;
+    TGI_TRY(sync_journal(j, err));
+    TGI_TRY(next_slot(j, &s, err));
+    return tgi_file_sync_dir(j->path, err);
+}
+
+tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const void *job,
+                            size_t job_bytes, tgi_err *err)
+{
+    if (j->ready)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: begun twice", j->name);
+    if (!j->overwrite && exists(j->path))
+        return tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", j->path);
+    TGI_TRY(make_tables(j, layout, err));
+    TGI_TRY(keep_text(&j->job, job, job_bytes, err));
+    memset(&j->s, 0, sizeof j->s);
+    const tg_status st = write_beginning(j, job, job_bytes, err);
+    if (st != TG_OK) { /* nothing was done yet that is worth keeping */
+        tgi_file_unlink(j->partial, NULL);
+        tgi_file_unlink(j->name, NULL);
+        j->locked = 0;
+        j->broken = 1;
+        return st;
+    }
+    j->appended = 0;
+    j->file_bytes = j->hinted = layout->front_bytes;
+    j->records_check = 0;
+    j->n_pending = 0;
+    j->ready = 1;
+    j->state = TG_JOURNAL_RESUME;
+    return TG_OK;
+}
+
+/* Does tile `length` bytes at `at` have this checksum? A file too short is an answer, too. */
+static int tile_holds(tg_journal *j, uint64_t at, uint32_t length, uint32_t want)
+{
+    uint32_t check = 0;
+    while (length) {
+        const uint32_t n = length < TGI_SINK_SCRATCH ? length : TGI_SINK_SCRATCH;
+        if (tgi_file_pread(j->data, j->partial, j->scratch, n, at, NULL) != TG_OK)
+            return 0;
+        check = tgi_crc32c(check, j->scratch, n);
+        at += n;
+        length -= n;
+    }
+    return check == want;
+}
+
+/* Take over records [0, n) up to the first that is no tile of this layout, or - from `check_from`
+ * on - whose data does not hold. */
+static tg_status take_records(tg_journal *j, int64_t n, int64_t check_from, tgi_err *err)
+{
+    memset(j->offset, 0, (size_t)j->layout->n_tiles * sizeof *j->offset);
+    memset(j->length, 0, (size_t)j->layout->n_tiles * sizeof *j->length);
+    j->appended = 0;
+    j->records_check = 0;
+    j->file_bytes = j->layout->front_bytes;
+    for (int64_t i = 0; i < n; i++) {
+        record *r = &j->pending[i % PENDING];
+        if (i % PENDING == 0) {
+            const size_t many = (size_t)(n - i < PENDING ? n - i : PENDING);
+            TGI_TRY(tgi_file_pread(j->fd, j->name, r, many * sizeof *r, record_at(j, i), err));
+        }
+        if (r->tile >= (uint64_t)j->layout->n_tiles || j->offset[r->tile] ||
+            (i >= check_from && !tile_holds(j, j->file_bytes, r->length, r->check)))
+            return TG_OK;
+        j->offset[r->tile] = j->file_bytes;
+        j->length[r->tile] = r->length;
+        j->file_bytes += r->length;
+        j->records_check = tgi_crc32c(j->records_check, r, sizeof *r);
+        j->appended++;
+    }
+    return TG_OK;
+}
+
+tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_err *err)
+{
+    if (j->ready || j->state != TG_JOURNAL_RESUME)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: nothing to resume", j->name);
+    TGI_TRY(make_tables(j, layout, err));
+    uint32_t check;
+    TGI_TRY(write_front(j, 0, 1, &check, err));
+    if (check != j->s.front_check)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "%s: begun with another size, type, tile or compression of the output; "
+                        "remove it to start from the beginning",
+                        j->partial);
+    TGI_TRY(tgi_file_open(j->partial, 0, &j->data, err));
+    /* The slot may have been read from a page that never reached the disk (invariant 3). */
+    TGI_TRY(write_slot(j, err));
+    TGI_TRY(sync_journal(j, err));
+    const int64_t n = (int64_t)j->s.n_tiles;
+    TGI_TRY(take_records(j, n, n - CHECK_BACK, err));
+    if (j->appended < n)
+        TGI_TRY(take_records(j, n, 0, err));
+    if (j->appended < n || j->s.final) {
+        slot s = j->s;
+        s.n_tiles = (uint64_t)j->appended;
+        s.file_bytes = j->file_bytes;
+        s.records_check = j->records_check;
+        s.final = s.final_check = 0;
+        TGI_TRY(next_slot(j, &s, err));
+    }
+    TGI_TRY(tgi_file_truncate(j->fd, j->name, record_at(j, j->appended), err));
+    TGI_TRY(tgi_file_truncate(j->data, j->partial, j->file_bytes, err));
+    TGI_TRY(reserve(j, err));
+    TGI_TRY(write_front(j, 0, 0, &check, err)); /* finish() may have begun to fill it */
+    j->hinted = j->file_bytes;
+    j->n_pending = 0;
+    j->ready = 1;
+    return TG_OK;
+}
+
+tg_status tgi_journal_clear_finished(tg_journal *j, tgi_err *err)
+{
+    if (j->state != TG_JOURNAL_FINISHED)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: the output is not finished", j->name);
+    TGI_TRY(tgi_file_sync_dir(j->path, err));
+    return tgi_file_unlink(j->name, err);
+}
+
+tg_status tgi_journal_set_stats(tg_journal *j, const void *stats, size_t n, tgi_err *err)
+{
+    if (!j->ready || j->broken || j->appended)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: statistics come before the first tile", j->name);
+    TGI_TRY(keep_text(&j->stats, stats, n, err));
+    slot s = j->s;
+    TGI_TRY(write_text(j, stats, n, j->s.records_at, &s.stats, err)); /* invariant 5 */
+    s.records_at = (s.stats.at + n + 63) / 64 * 64;
+    TGI_TRY(sync_journal(j, err));
+    return next_slot(j, &s, err);
+}
+
+/* ---- Append and sync --------------------------------------------------------------------- */
+
+static tg_status usable(const tg_journal *j, tgi_err *err)
+{
+    if (!j->ready)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: neither begun nor resumed", j->name);
+    if (j->broken)
+        return tgi_fail(err, TG_E_IO, "%s: a sync failed before; run the same command again",
+                        j->path);
+    return TG_OK;
+}
+
+/* Records may stand in the journal ahead of the slot that counts them. */
+static tg_status write_records(tg_journal *j, tgi_err *err)
+{
+    const int64_t first = j->appended - j->n_pending;
+    if (j->n_pending)
+        TGI_TRY(tgi_file_pwrite(j->fd, j->name, j->pending, (size_t)j->n_pending * sizeof(record),
+                                record_at(j, first), err));
+    j->n_pending = 0;
+    return TG_OK;
+}
+
+tg_status tgi_journal_sync(tg_journal *j, tgi_err *err)
+{
+    TGI_TRY(usable(j, err));
+    if (j->appended == (int64_t)j->s.n_tiles)
+        return TG_OK;
+    TGI_TRY(sync_data(j, err)); /* invariant 1 */
+    TGI_TRY(write_records(j, err));
+    slot s = j->s;
+    s.n_tiles = (uint64_t)j->appended;
+    s.file_bytes = j->file_bytes;
+    s.records_check = j->records_check;
+    return next_slot(j, &s, err);
+}
+
+double tgi_journal_sync_due(const tg_journal *j)
+{
+    if (!j->ready || j->broken || j->appended == (int64_t)j->s.n_tiles)
+        return -1;
+    const double left = j->first_unsafe + j->policy.seconds - now();
+    return left > 0 ? left : 0;
+}
+
+/* Start writing what is complete, without waiting; only a hint. */
+static void write_behind(tg_journal *j)
+{
+#ifdef __linux__
+    if (j->file_bytes - j->hinted < WRITE_BEHIND)
+        return;
+    sync_file_range(j->data, (off_t)j->hinted, (off_t)(j->file_bytes - j->hinted),
+                    SYNC_FILE_RANGE_WRITE);
+    j->hinted = j->file_bytes;
+#else
+    (void)j;
+#endif
+}
+
+tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, size_t n,
+                             tgi_err *err)
+{
+    TGI_TRY(usable(j, err));
+    if (tile_id < 0 || tile_id >= j->layout->n_tiles || j->offset[tile_id] || !n ||
+        n > j->layout->tile_bound)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: tile %lld of %zu bytes is not the next one",
+                        j->path, (long long)tile_id, n);
+    if (j->n_pending == PENDING)
+        TGI_TRY(write_records(j, err));
+    TGI_TRY(tgi_file_pwrite(j->data, j->partial, bytes, n, j->file_bytes, err));
+    const record r = {(uint64_t)tile_id, (uint32_t)n, tgi_crc32c(0, bytes, n)};
+    if (j->appended == (int64_t)j->s.n_tiles)
+        j->first_unsafe = now();
+    j->offset[tile_id] = j->file_bytes;
+    j->length[tile_id] = (uint32_t)n;
+    j->file_bytes += n;
+    j->pending[j->n_pending++] = r;
+    j->records_check = tgi_crc32c(j->records_check, &r, sizeof r);
+    j->appended++;
+    write_behind(j);
+    const tg_journal_policy *p = &j->policy;
+    if ((p->tiles && j->appended - (int64_t)j->s.n_tiles >= p->tiles) ||
+        j->file_bytes - j->s.file_bytes >= p->bytes || tgi_journal_sync_due(j) == 0)
+        return tgi_journal_sync(j, err);
+    return TG_OK;
+}
+
+tg_status tgi_journal_finish(tg_journal *j, tgi_err *err)
+{
+    TGI_TRY(usable(j, err));
+    if (j->appended != j->layout->n_tiles)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: %lld of %lld tiles are written", j->path,
+                        (long long)j->appended, (long long)j->layout->n_tiles);
+    TGI_TRY(tgi_journal_sync(j, err));
+    slot s = j->s;
+    TGI_TRY(write_front(j, 1, 0, &s.final_check, err));
+    TGI_TRY(sync_data(j, err));
+    s.final = 1;
+    TGI_TRY(next_slot(j, &s, err));
+    TGI_TRY(tgi_file_rename(j->partial, j->path, j->overwrite, err));
+    j->ready = 0; /* whatever fails now, the name is given: nothing may be written any more */
+    j->state = TG_JOURNAL_FINISHED;
+    TGI_TRY(tgi_file_sync_dir(j->path, err));
+    return tgi_file_unlink(j->name, err);
+}
+
+void tgi_journal_close(tg_journal **j)
+{
+    tg_journal *p = *j;
+    if (!p)
+        return;
+    uint64_t size;
+    if (p->locked && tgi_file_size(p->fd, p->name, &size, NULL) == TG_OK && !size)
+        tgi_file_unlink(p->name, NULL); /* open() made it and nothing was begun */
+    if (p->data >= 0)
+        close(p->data);
+    if (p->fd >= 0)
+        close(p->fd);
+    tgi_free(p->path);
+    tgi_free(p->partial);
+    tgi_free(p->name);
+    tgi_free(p->scratch);
+    tgi_free(p->job);
+    tgi_free(p->stats);
+    tgi_free(p->offset);
+    tgi_free(p->length);
+    tgi_free(p->pending);
+    tgi_free(p);
+    *j = NULL;
+}
+
+int64_t tgi_journal_appended(const tg_journal *j)
+{
+    return j->appended;
+}
+
+int64_t tgi_journal_committed(const tg_journal *j)
+{
+    return (int64_t)j->s.n_tiles;
+}
+
+uint64_t tgi_journal_file_bytes(const tg_journal *j)
+{
+    return j->file_bytes;
+}
+
+int tgi_journal_has_tile(const tg_journal *j, int64_t tile_id)
+{
+    return j->offset && tile_id >= 0 && tile_id < j->layout->n_tiles && j->offset[tile_id] != 0;
+}

@@ -1,0 +1,334 @@
+/* What the writer puts on disk is what libtiff (and tifffile, where there is one) reads. */
+#include "engine/run/commit.h"
+#include "io/crc32c.h"
+#include "tests/tg_test.h"
+
+#include <sys/stat.h>
+#include <tiffio.h>
+
+static char folder[] = "/tmp/tg_tiff_XXXXXX";
+static char path[64];
+
+/* Write a whole image of random pixels through the journal and the window; `pixels` gets them in
+ * plane order, samples interleaved. Tiles are submitted in an order shuffled inside the window. */
+static void write_image(const tg_sink_layout *l, uint8_t *pixels, int window, int encoders)
+{
+    tgi_err e = {0};
+    tg_journal *j = NULL;
+    tg_commit *c = NULL;
+    uint64_t seed = 7;
+    const size_t pitch = (size_t)l->width * l->pixel_bytes;
+    for (size_t i = 0; i < (size_t)(l->n_planes * l->height) * pitch; i++)
+        pixels[i] = (uint8_t)(i / 7 + tg_rand(&seed) % 4);
+    CHECK_OK(tgi_journal_open(path, 1, NULL, &j, &e), e);
+    CHECK_OK(tgi_journal_begin(j, l, "job", 3, &e), e);
+    void *memory = NULL;
+    if (posix_memalign(&memory, 64, tgi_commit_bytes(l, window, encoders)))
+        return;
+    const tg_commit_opts o = {j, l, window, encoders, memory};
+    CHECK_OK(tgi_commit_open(&o, &c, &e), e);
+    for (int64_t s0 = 0; s0 < l->n_tiles; s0 += window) {
+        const int64_t n = l->n_tiles - s0 < window ? l->n_tiles - s0 : window;
+        for (int64_t k = n - 1; k >= 0; k--) { /* the newest first: order is the window's work */
+            const int64_t id = s0 + k;
+            void *slot = NULL;
+            CHECK_OK(tgi_commit_slot(c, id, &slot, &e), e);
+            const tg_tile_place p = tgi_sink_tile_place(l, id);
+            memset(slot, 0xaa, l->tile_bytes); /* what the writer must zero outside the image */
+            for (int64_t y = 0; y < p.height; y++)
+                memcpy((char *)slot + (size_t)(y * l->tile_w) * l->pixel_bytes,
+                       pixels + (size_t)(p.plane * l->height + p.y + y) * pitch +
+                           (size_t)p.x * l->pixel_bytes,
+                       (size_t)p.width * l->pixel_bytes);
+            CHECK_OK(tgi_commit_submit(c, id, id, &e), e);
+        }
+    }
+    CHECK_OK(tgi_commit_close(&c, &e), e);
+    CHECK_OK(tgi_journal_finish(j, &e), e);
+    tgi_journal_close(&j);
+    free(memory);
+}
+
+/* Bytes of the image that libtiff reads differently; -1 when it does not read it. */
+static int64_t differences(const tg_sink_layout *l, const uint8_t *pixels)
+{
+    TIFF *t = TIFFOpen(path, "r");
+    if (!t)
+        return -1;
+    int64_t bad = 0;
+    uint8_t *tile = malloc((size_t)TIFFTileSize(t));
+    const size_t pitch = (size_t)l->width * l->pixel_bytes;
+    for (int64_t id = 0; id < l->n_tiles; id++) {
+        const tg_tile_place p = tgi_sink_tile_place(l, id);
+        const int64_t per = l->tiles_y * l->tiles_x;
+        if (id % per == 0 && id && !TIFFReadDirectory(t))
+            bad++;
+        if (TIFFReadEncodedTile(t, (uint32_t)(id % per), tile, -1) != (tmsize_t)l->tile_bytes)
+            bad++;
+        for (int64_t y = 0; y < l->tile_h; y++)
+            for (size_t x = 0; x < (size_t)l->tile_w * l->pixel_bytes; x++) {
+                const uint8_t got = tile[(size_t)y * (size_t)l->tile_w * l->pixel_bytes + x];
+                const int in = y < p.height && x < (size_t)p.width * l->pixel_bytes;
+                bad += got != (in ? pixels[(size_t)(p.plane * l->height + p.y + y) * pitch +
+                                           (size_t)p.x * l->pixel_bytes + x]
+                                  : 0);
+            }
+    }
+    bad += TIFFReadDirectory(t) != 0; /* no plane too many */
+    free(tile);
+    TIFFClose(t);
+    return bad;
+}
+
+static void check_round_trip(const tg_sink_spec *spec)
+{
+    tgi_err e = {0};
+    tg_sink_layout *l = NULL;
+    CHECK_OK(tgi_sink_layout_make(spec, &l, &e), e);
+    if (!l)
+        return;
+    uint8_t *pixels = malloc((size_t)(l->n_planes * l->height * l->width) * l->pixel_bytes);
+    write_image(l, pixels, 5, 2);
+    const int64_t bad = differences(l, pixels);
+    if (bad)
+        fprintf(stderr, "%s %s %s predictor %d\n", l->axes, tgi_dtype_name(l->dtype),
+                tgi_compression_name(l->compression), l->predictor);
+    CHECK_EQ(bad, 0);
+    struct stat st;
+    CHECK(!stat(path, &st) && (uint64_t)st.st_size <= l->file_bytes);
+    if (l->compression == TG_COMPRESS_NONE)
+        CHECK_EQ(st.st_size, l->file_bytes);
+    free(pixels);
+    tgi_sink_layout_free(&l);
+}
+
+static void test_every_type_and_codec_comes_back_through_libtiff(void)
+{
+    static const tg_dtype types[] = {TG_DTYPE_U8,  TG_DTYPE_I8,  TG_DTYPE_U16, TG_DTYPE_I16,
+                                     TG_DTYPE_U32, TG_DTYPE_I32, TG_DTYPE_U64, TG_DTYPE_I64,
+                                     TG_DTYPE_F16, TG_DTYPE_F32, TG_DTYPE_F64};
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (int c = TG_COMPRESS_NONE; c <= TG_COMPRESS_LZW; c++)
+            for (int predictor = 1; predictor <= (c ? 2 : 1); predictor++) {
+                if (c == TG_COMPRESS_ZSTD && !TIFFIsCODECConfigured(50000))
+                    continue;
+                check_round_trip(&(tg_sink_spec){
+                    .dtype = types[t],
+                    .axes = "ZCYX",
+                    .shape = {2, 2, 37, 50},
+                    .tile_h = 32,
+                    .tile_w = 16,
+                    .compression = (tg_compression)c,
+                    .predictor =
+                        predictor == 1 ? 1 : tgi_dtype_is_float(types[t]) ? 3 : 2});
+            }
+}
+
+static void test_samples_planes_and_single_tiles_come_back(void)
+{
+    for (int c = TG_COMPRESS_NONE; c <= TG_COMPRESS_LZW; c++)
+        for (int samples = 2; samples <= 5; samples++)
+            for (int type = TG_DTYPE_U8; type <= TG_DTYPE_F32; type += TG_DTYPE_U16 - TG_DTYPE_U8)
+                check_round_trip(&(tg_sink_spec){.dtype = (tg_dtype)type,
+                                                 .axes = "TYXS",
+                                                 .shape = {3, 33, 31, samples},
+                                                 .tile_h = 16,
+                                                 .tile_w = 32,
+                                                 .compression = (tg_compression)c,
+                                                 .predictor = c ? type == TG_DTYPE_F32 ? 3
+                                                                  : type != TG_DTYPE_F16 ? 2
+                                                                                         : 1
+                                                                : 1});
+    check_round_trip(&(tg_sink_spec){.dtype = TG_DTYPE_U16, .axes = "YX", .shape = {1, 1}});
+    check_round_trip(
+        &(tg_sink_spec){.dtype = TG_DTYPE_U8, .axes = "TZCYX", .shape = {2, 3, 2, 16, 32},
+                        .tile_h = 16, .tile_w = 16, .compression = TG_COMPRESS_LZW});
+}
+
+/* LZW restarts its table after some 4,000 codes: noise and constants reach every width. */
+static void test_large_tiles_of_noise_and_of_nothing_survive_lzw(void)
+{
+    tgi_err e = {0};
+    tg_sink_layout *l = NULL;
+    const tg_sink_spec spec = {.dtype = TG_DTYPE_U8, .axes = "YX", .shape = {512, 512},
+                               .tile_h = 512, .tile_w = 512, .compression = TG_COMPRESS_LZW};
+    CHECK_OK(tgi_sink_layout_make(&spec, &l, &e), e);
+    uint8_t *raw = malloc(l->tile_bytes), *keep = malloc(l->tile_bytes);
+    void *state = NULL;
+    if (posix_memalign(&state, 64, tgi_tile_codec_bytes(l)))
+        return;
+    for (int kind = 0; kind < 3; kind++) {
+        uint64_t seed = 3;
+        for (size_t i = 0; i < l->tile_bytes; i++)
+            raw[i] = kind == 0 ? 0 : (uint8_t)(tg_rand(&seed) >> (kind == 1 ? 0 : 62));
+        memcpy(keep, raw, l->tile_bytes);
+        tg_journal *j = NULL;
+        tgi_tile_codec *codec = NULL;
+        size_t n = 0;
+        uint8_t *code = malloc(l->tile_bound);
+        CHECK_OK(tgi_tile_codec_open(l, state, &codec, &e), e);
+        CHECK_OK(tgi_tile_encode(codec, raw, code, &n, &e), e);
+        CHECK_OK(tgi_journal_open(path, 1, NULL, &j, &e), e);
+        CHECK_OK(tgi_journal_begin(j, l, "", 0, &e), e);
+        CHECK_OK(tgi_journal_append(j, 0, code, n, &e), e);
+        CHECK_OK(tgi_journal_finish(j, &e), e);
+        tgi_journal_close(&j);
+        CHECK_EQ(differences(l, keep), 0);
+        free(code);
+    }
+    free(raw);
+    free(keep);
+    free(state);
+    tgi_sink_layout_free(&l);
+}
+
+/* ---- The front alone ----------------------------------------------------------------------- */
+
+typedef struct front_bytes {
+    uint8_t *p;
+    size_t n;
+} front_bytes;
+
+static tg_status collect(void *arg, const void *bytes, size_t n, tgi_err *err)
+{
+    front_bytes *f = arg;
+    (void)err;
+    memcpy(f->p + f->n, bytes, n);
+    f->n += n;
+    return TG_OK;
+}
+
+/* Classic up to 4 GiB, BigTIFF beyond; offsets above 2^32 are read as they were given. */
+static void test_bigtiff_begins_where_classic_would_overflow(void)
+{
+    tgi_err e = {0};
+    tg_sink_layout *l = NULL;
+    tg_sink_spec s = {.dtype = TG_DTYPE_U8, .axes = "YX", .shape = {65536, 65536 - 1024},
+                      .tile_h = 1024, .tile_w = 1024};
+    CHECK_OK(tgi_sink_layout_make(&s, &l, &e), e);
+    CHECK_EQ(l->bigtiff, 0);
+    tgi_sink_layout_free(&l);
+    s.shape[1] = 65536;
+    CHECK_OK(tgi_sink_layout_make(&s, &l, &e), e);
+    CHECK_EQ(l->bigtiff, 1);
+    CHECK_EQ(l->file_bytes, l->front_bytes + (1ull << 32));
+
+    uint64_t *offset = malloc((size_t)l->n_tiles * sizeof *offset);
+    uint32_t *length = malloc((size_t)l->n_tiles * sizeof *length);
+    for (int64_t i = 0; i < l->n_tiles; i++) {
+        offset[i] = l->front_bytes + (uint64_t)(l->n_tiles - 1 - i) * l->tile_bytes;
+        length[i] = (uint32_t)l->tile_bytes;
+    }
+    front_bytes f = {malloc(l->front_bytes), 0};
+    char *scratch = malloc(TGI_SINK_SCRATCH);
+    CHECK_OK(tgi_sink_front(l, offset, length, scratch, collect, &f, &e), e);
+    CHECK_EQ(f.n, l->front_bytes);
+    FILE *out = fopen(path, "wb");
+    CHECK(out && fwrite(f.p, 1, f.n, out) == f.n && !fclose(out));
+    CHECK(!truncate(path, (off_t)l->file_bytes)); /* sparse: the tiles are a hole */
+    TIFF *t = TIFFOpen(path, "r");
+    CHECK(t != NULL);
+    uint64_t *got = NULL;
+    CHECK(t && TIFFGetField(t, TIFFTAG_TILEOFFSETS, &got) && got[0] == offset[0] &&
+          got[0] > UINT32_MAX - 4 * 1024 * 1024 && got[l->n_tiles - 1] == l->front_bytes);
+    if (t)
+        TIFFClose(t);
+    free(scratch);
+    free(f.p);
+    free(length);
+    free(offset);
+    tgi_sink_layout_free(&l);
+}
+
+static void test_wrong_specs_are_named(void)
+{
+    static const tg_sink_spec bad[] = {
+        {.dtype = TG_DTYPE_U8, .axes = "XY", .shape = {4, 4}},
+        {.dtype = TG_DTYPE_U8, .axes = "YXC", .shape = {4, 4, 2}},
+        {.dtype = TG_DTYPE_U8, .axes = "ZZYX", .shape = {1, 1, 4, 4}},
+        {.dtype = TG_DTYPE_U8, .axes = "YX", .shape = {0, 4}},
+        {.dtype = TG_DTYPE_U8, .axes = "YX", .shape = {4, 4}, .tile_h = 20},
+        {.dtype = TG_DTYPE_U8, .axes = "YX", .shape = {4, 4}, .tile_h = 1 << 20, .tile_w = 1 << 20},
+        {.dtype = TG_DTYPE_F32, .axes = "YX", .shape = {4, 4}, .predictor = 2,
+         .compression = TG_COMPRESS_LZW},
+        {.dtype = TG_DTYPE_U8, .axes = "TZYX",
+         .shape = {4294967295, 4294967295, 4294967295, 4294967295}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        tgi_err e = {0};
+        tg_sink_layout *l = NULL;
+        CHECK_STATUS(tgi_sink_layout_make(&bad[i], &l, &e), TG_E_ARG, e);
+        CHECK(!l);
+    }
+}
+
+/* Sizes, units, names and prose reach tifffile; runs only where python has it. */
+static void test_tifffile_reads_axes_sizes_and_names(void)
+{
+    if (system("python3 -c 'import tifffile' 2>/dev/null")) {
+        printf("  (tifffile is not here: not checked)\n");
+        return;
+    }
+    char *names[] = {(char *)"DAPI <1> & \"x\"", (char *)"\xc2\xb5-tubuli"};
+    uint32_t colors[] = {0xff0000ffu, 0x00ff00ffu};
+    const tg_image_meta meta = {.physical = {2, 0.5, 0.25},
+                                .unit = {"um", "\xc2\xb5m", "micron"},
+                                .n_channels = 2,
+                                .channel_name = names,
+                                .channel_color = colors,
+                                .description = (char *)"seen < at night"};
+    const tg_sink_spec spec = {.dtype = TG_DTYPE_U16, .axes = "TZCYX", .shape = {2, 3, 2, 20, 30},
+                               .tile_h = 16, .tile_w = 16, .compression = TG_COMPRESS_DEFLATE,
+                               .predictor = 2, .meta = &meta};
+    tgi_err e = {0};
+    tg_sink_layout *l = NULL;
+    CHECK_OK(tgi_sink_layout_make(&spec, &l, &e), e);
+    uint8_t *pixels = malloc((size_t)(l->n_planes * l->height * l->width) * l->pixel_bytes);
+    write_image(l, pixels, 5, 2);
+    char command[1024];
+    snprintf(command, sizeof command,
+             "python3 -c '\nimport tifffile, sys\nt = tifffile.TiffFile(\"%s\")\n"
+             "s = t.series[0]\nassert t.is_ome and s.axes == \"TZCYX\", s.axes\n"
+             "assert s.shape == (2, 3, 2, 20, 30) and s.dtype == \"uint16\", s.shape\n"
+             "p = tifffile.xml2dict(t.ome_metadata)[\"OME\"][\"Image\"]\n"
+             "assert p[\"Description\"] == \"seen < at night\"\np = p[\"Pixels\"]\n"
+             "assert (p[\"PhysicalSizeX\"], p[\"PhysicalSizeY\"], p[\"PhysicalSizeZ\"]) == "
+             "(0.25, 0.5, 2), p\nassert p[\"PhysicalSizeXUnit\"] == \"\\u00b5m\"\n"
+             "assert [c[\"Name\"] for c in p[\"Channel\"]] == "
+             "[\"DAPI <1> & \\x22x\\x22\", \"\\u00b5-tubuli\"]\n"
+             "sys.exit(0 if s.asarray().tobytes() == open(\"%s.raw\", \"rb\").read() else 1)'",
+             path, path);
+    char raw[80];
+    snprintf(raw, sizeof raw, "%s.raw", path);
+    FILE *f = fopen(raw, "wb");
+    const size_t n = (size_t)(l->n_planes * l->height * l->width) * l->pixel_bytes;
+    CHECK(f && fwrite(pixels, 1, n, f) == n && !fclose(f));
+    CHECK_EQ(system(command), 0);
+    unlink(raw);
+    free(pixels);
+    tgi_sink_layout_free(&l);
+}
+
+static void test_crc32c_is_castagnolis(void)
+{
+    CHECK_EQ(tgi_crc32c(0, "123456789", 9), 0xe3069283u); /* RFC 3720 check value */
+    CHECK_EQ(tgi_crc32c(tgi_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(path, sizeof path, "%s/out.tif", folder);
+    TIFFSetWarningHandler(NULL);
+    RUN(test_crc32c_is_castagnolis);
+    RUN(test_every_type_and_codec_comes_back_through_libtiff);
+    RUN(test_samples_planes_and_single_tiles_come_back);
+    RUN(test_large_tiles_of_noise_and_of_nothing_survive_lzw);
+    RUN(test_bigtiff_begins_where_classic_would_overflow);
+    RUN(test_wrong_specs_are_named);
+    RUN(test_tifffile_reads_axes_sizes_and_names);
+    unlink(path);
+    rmdir(folder);
+    return TEST_END();
+}
