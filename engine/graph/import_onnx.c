@@ -258,7 +258,7 @@ static tg_status make_outputs(lower *l, const tg_onnx_node *n, int n_dst, int an
 static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
 {
     int src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST], any_float = 0;
-    const int n_src = given((const char *const *)n->in, n->n_in);
+    int n_src = given((const char *const *)n->in, n->n_in);
     const int n_dst = given((const char *const *)n->out, n->n_out);
     tg_node *node;
     if (!tgi_op_find(n->op_type))
@@ -274,12 +274,19 @@ static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
     }
     if (strcmp(n->op_type, "Shape") == 0 || strcmp(n->op_type, "Size") == 0)
         any_float = 0;
+    const tg_onnx_attr *fill = strcmp(n->op_type, "ConstantOfShape") == 0
+                                   ? attr_named(n, "value") : NULL;
+    if (fill && n_src == 1 && fill->kind == TG_ONNX_TENSOR) { /* a tensor fits no attribute row */
+        TGI_TRY(add_tensor(l, fill->t, n->out[0], &src[n_src], err));
+        any_float |= is_float(l->g, src[n_src++]);
+    }
     TGI_TRY(make_outputs(l, n, n_dst, any_float, dst, err));
     /* A node without a name is called after its first output, for messages. */
     TGI_TRY(tgi_graph_add_node(l->g, n->op_type, n->name[0] ? n->name : n->out[0], n_src, src,
                                n_dst, dst, &node, err));
     for (int i = 0; i < n->n_attr; i++)
-        TGI_TRY(fill_attr(node, &n->attr[i], err));
+        if (&n->attr[i] != fill)
+            TGI_TRY(fill_attr(node, &n->attr[i], err));
     return TG_OK;
 }
 

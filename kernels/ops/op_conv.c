@@ -8,6 +8,7 @@
  * @source ONNX operator Conv, versions 1 to 22. */
 #include "kernels/ops/op_shared.h"
 #include "kernels/ops/window_rows.h"
+#include "kernels/threads.h"
 
 static const tg_attr rows[] = {
     TG_WINDOW_ROWS(conv_attrs),
@@ -85,15 +86,23 @@ static void sum_run(run *r)
                             (double)tgi_f32_at(r->weights, at++));
 }
 
+typedef struct job {
+    const tg_call *call;
+    tgi_geom g;
+} job;
+
 /* One output channel over the box. */
-static void channel(const tg_call *call, const tgi_geom *g, int64_t m)
+static void channel(void *arg, int64_t m, int thread)
 {
+    const tg_call *call = ((const job *)arg)->call;
+    const tgi_geom *g = &((const job *)arg)->g;
     const tg_op_ctx *ctx = call->ctx;
     const tg_view *v = &call->dst[0];
     const double bias = tgi_given(ctx, 2) ? (double)tgi_f32_at(ctx->const_src[2]->data, m) : 0.0;
     const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
                    rx = tgi_box_axis(&call->box, TG_X);
     run r = {.call = call, .g = g, .weights = ctx->const_src[1]->data, .m = m};
+    (void)thread;
     for (r.z = rz.lo; r.z < rz.hi; r.z++)
         for (r.y = ry.lo; r.y < ry.hi; r.y++)
             for (r.x0 = rx.lo; r.x0 < rx.hi; r.x0 = r.x1) {
@@ -108,10 +117,9 @@ static void channel(const tg_call *call, const tgi_geom *g, int64_t m)
 
 static tg_status ref(const tg_call *call, tgi_err *err)
 {
-    tgi_geom g;
-    TGI_TRY(tgi_conv_geometry(call->ctx, &g, err));
-    for (int64_t m = 0; m < g.out_c; m++)
-        channel(call, &g, m);
+    job j = {.call = call};
+    TGI_TRY(tgi_conv_geometry(call->ctx, &j.g, err));
+    tgi_parallel(call->threads, j.g.out_c, channel, &j);
     tgi_zero_lanes(&call->dst[0], &call->box);
     return TG_OK;
 }

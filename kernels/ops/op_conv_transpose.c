@@ -34,7 +34,9 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-/* Input i meets output o = i * s - p + k * d for a tap k in [0, K). */
+/* Input i meets output o = i * s - p + k * d for a tap k in [0, K). Where kernels leave gaps an
+ * output meets none: the input pixel before it is named all the same, which keeps the box from
+ * being empty and `need` monotone. */
 static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
 {
     tgi_geom g;
@@ -46,7 +48,8 @@ static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, 
         const tg_range r = tgi_box_axis(dst, i);
         const int64_t lo = tgi_ceil_div(r.lo + g.p0[i] - (g.k[i] - 1) * g.d[i], g.s[i]);
         const int64_t hi = tgi_floor_div(r.hi - 1 + g.p0[i], g.s[i]) + 1;
-        tgi_box_set(out, i, (tg_range){tgi_min(lo, hi - 1), hi});
+        const int64_t before = tgi_floor_div(r.lo + g.p0[i], g.s[i]);
+        tgi_box_set(out, i, (tg_range){tgi_min(lo, before), hi});
     }
 }
 

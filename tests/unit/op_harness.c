@@ -143,71 +143,139 @@ tg_box box_of_output(const op_node *n, int i, const tg_box *box)
     return b;
 }
 
-/* The hull over outputs of what source i must hold. */
-static tg_box need_of(const op_node *n, int i, const tg_box *box)
+/* The hull over outputs of what source i must hold, by the variant's need or the op's own. */
+static tg_box need_of(const op_node *n, const op_runner *r, int i, const tg_box *box)
 {
     tg_box hull = {0};
     for (int k = 0; k < n->ctx.n_dst; k++) {
         const tg_box b = box_of_output(n, k, box);
         tg_box need = b;
-        if (n->op->need)
+        if (r && r->v->need)
+            r->v->need(&n->ctx, k, &b, i, &need);
+        else if (n->op->need)
             n->op->need(&n->ctx, k, &b, i, &need);
         hull = k ? tgi_box_hull(&hull, &need) : need;
     }
     return hull;
 }
 
-/* Segments of source i: its channels cut at random places. */
-static int open_segments(const op_node *n, int i, const tg_box *need, int cb, int max_seg,
-                         uint64_t *seed, test_view *views)
+/* Cut c channels at random places into at most `max` segments. */
+static int cut_channels(int64_t c, int max, int64_t *seg_c, uint64_t *seed)
 {
-    const int64_t c = n->src[i].dim[1];
-    int64_t at = 0;
     int k = 0;
-    while (at < c) {
-        const int last = k + 1 >= max_seg || k + 1 >= MAX_VIEWS;
-        const int64_t take = last ? c - at : tg_rand_in(seed, 1, c - at);
-        view_open(&views[k], &n->src[i], take, need, cb, seed);
-        view_fill(&views[k], &n->src[i], n->data[i], at, need);
-        at += take;
-        k++;
-    }
+    for (int64_t at = 0; at < c; at += seg_c[k++])
+        seg_c[k] = k + 1 >= max || k + 1 >= MAX_VIEWS ? c - at : tg_rand_in(seed, 1, c - at);
     return k;
+}
+
+/* What one call reads and writes. */
+typedef struct operands {
+    test_view in[TG_OP_MAX_SRC][MAX_VIEWS], out[TG_OP_MAX_DST];
+    tg_view segs[TG_OP_MAX_SRC][MAX_VIEWS], outs[TG_OP_MAX_DST];
+    tg_operand src[TG_OP_MAX_SRC];
+} operands;
+
+static void operands_open(operands *o, const op_node *n, const op_runner *r, const tg_box *box,
+                          int cb, int max_seg, uint64_t *seed)
+{
+    int64_t seg_c[MAX_VIEWS];
+    memset(o, 0, sizeof *o);
+    for (int i = 0; i < n->ctx.n_src; i++) {
+        if (n->is_const[i] || !n->data[i])
+            continue;
+        const tg_box need = need_of(n, r, i, box);
+        const int count =
+            r ? r->lay.src_segs[i] : cut_channels(n->src[i].dim[1], max_seg, seg_c, seed);
+        int64_t at = 0;
+        for (int k = 0; k < count; k++) {
+            const int64_t c = r ? r->lay.seg_c[i][k] : seg_c[k];
+            view_open(&o->in[i][k], &n->src[i], c, &need, cb, seed);
+            view_fill(&o->in[i][k], &n->src[i], n->data[i], at, &need);
+            o->segs[i][k] = o->in[i][k].v;
+            at += c;
+        }
+        o->src[i] = (tg_operand){count, o->segs[i]};
+    }
+    for (int k = 0; k < n->ctx.n_dst; k++) {
+        const tg_box b = box_of_output(n, k, box);
+        view_open(&o->out[k], &n->dst[k], n->dst[k].dim[1], &b, cb, seed);
+        o->outs[k] = o->out[k].v;
+    }
+}
+
+/* Results into dense outputs when `dst` is given; 1 when nothing else was written. */
+static int operands_close(operands *o, const op_node *n, const tg_box *box, float *const *dst)
+{
+    int clean = 1;
+    for (int k = 0; k < n->ctx.n_dst; k++) {
+        const tg_box b = box_of_output(n, k, box);
+        if (dst)
+            clean &= view_take(&o->out[k], &n->dst[k], dst[k], &b);
+        view_close(&o->out[k]);
+    }
+    for (int i = 0; i < n->ctx.n_src; i++)
+        for (int k = 0; k < o->src[i].n_seg; k++)
+            view_close(&o->in[i][k]);
+    return clean;
 }
 
 tg_status node_run_box(const op_node *n, const tg_box *box, int cb, int max_seg, uint64_t *seed,
                        float *const *dst, int *clean, tgi_err *err)
 {
-    test_view in[TG_OP_MAX_SRC][MAX_VIEWS], out[TG_OP_MAX_DST];
-    tg_view segs[TG_OP_MAX_SRC][MAX_VIEWS], outs[TG_OP_MAX_DST];
-    tg_operand ops[TG_OP_MAX_SRC] = {{0}};
-    for (int i = 0; i < n->ctx.n_src; i++) {
-        if (n->is_const[i] || !n->data[i])
-            continue;
-        const tg_box need = need_of(n, i, box);
-        ops[i].n_seg = open_segments(n, i, &need, cb, max_seg, seed, in[i]);
-        for (int k = 0; k < ops[i].n_seg; k++)
-            segs[i][k] = in[i][k].v;
-        ops[i].seg = segs[i];
-    }
-    for (int k = 0; k < n->ctx.n_dst; k++) {
-        const tg_box b = box_of_output(n, k, box);
-        view_open(&out[k], &n->dst[k], n->dst[k].dim[1], &b, cb, seed);
-        outs[k] = out[k].v;
-    }
-    const tg_call call = {.ctx = &n->ctx, .src = ops, .dst = outs, .box = *box};
+    operands o;
+    operands_open(&o, n, NULL, box, cb, max_seg, seed);
+    const tg_call call = {.ctx = &n->ctx, .src = o.src, .dst = o.outs, .box = *box};
     const tg_status st = n->op->ref(&call, err);
-    *clean = 1;
-    for (int k = 0; k < n->ctx.n_dst; k++) {
-        const tg_box b = box_of_output(n, k, box);
-        if (st == TG_OK)
-            *clean &= view_take(&out[k], &n->dst[k], dst[k], &b);
-        view_close(&out[k]);
-    }
-    for (int i = 0; i < n->ctx.n_src; i++)
-        for (int k = 0; k < ops[i].n_seg; k++)
-            view_close(&in[i][k]);
+    *clean = operands_close(&o, n, box, st == TG_OK ? dst : NULL);
     return st;
+}
+
+void node_run_variant(const op_node *n, const op_runner *r, const tg_box *box, uint64_t *seed,
+                      float *const *dst, int *clean)
+{
+    operands o;
+    operands_open(&o, n, r, box, r->be->lanes, 0, seed);
+    const tg_call call = {.ctx = &n->ctx, .src = o.src, .dst = o.outs, .box = *box,
+                          .packed = r->packed, .scratch = r->scratch};
+    r->v->run(&call);
+    *clean = operands_close(&o, n, box, dst);
+}
+
+static void *aligned_block(size_t bytes, void **block)
+{
+    *block = must(tgi_calloc(TGI_TAG_MISC, 1, bytes + 64));
+    return (void *)(((uintptr_t)*block + 63) & ~(uintptr_t)63);
+}
+
+int runner_open(op_runner *r, const op_node *n, const tg_backend *be, uint64_t *seed)
+{
+    *r = (op_runner){.be = be, .lay = {.lanes = be->lanes, .n_src = n->ctx.n_src,
+                                       .dst_cb = be->lanes}};
+    for (int i = 0; i < n->ctx.n_src; i++) {
+        r->lay.src_cb[i] = be->lanes;
+        if (!n->is_const[i] && n->data[i])
+            r->lay.src_segs[i] = cut_channels(n->src[i].dim[1], (int)tg_rand_in(seed, 1, 2),
+                                              r->lay.seg_c[i], seed);
+    }
+    r->v = tgi_variant_pick(be, n->op->name, &n->ctx, &r->lay);
+    if (!r->v)
+        return 0;
+    const int64_t width = tgi_desc_axis(&n->dst[0], TG_X);
+    r->packed = aligned_block(r->v->packed_bytes ? r->v->packed_bytes(&n->ctx, &r->lay) : 0,
+                              &r->packed_block);
+    r->scratch = aligned_block(
+        r->v->scratch_bytes ? r->v->scratch_bytes(&n->ctx, &r->lay, width, 1) : 0,
+        &r->scratch_block);
+    if (r->v->pack)
+        r->v->pack(&n->ctx, &r->lay, r->packed);
+    return 1;
+}
+
+void runner_close(op_runner *r)
+{
+    tgi_free(r->packed_block);
+    tgi_free(r->scratch_block);
+    *r = (op_runner){0};
 }
 
 tg_box box_random(const tg_desc *d, uint64_t *seed)

@@ -3,6 +3,7 @@
 #ifndef TG_OP_HARNESS_H
 #define TG_OP_HARNESS_H
 
+#include "kernels/backend.h"
 #include "kernels/op.h"
 #include "tests/tg_test.h"
 
@@ -41,6 +42,23 @@ void view_close(test_view *t);
 /* Copy channels [c0, c0 + v.c) of dense data into the box; zeros outside the image. */
 void view_fill(test_view *t, const tg_desc *d, const float *dense, int64_t c0,
                const tg_box *box);
+
+/* A tuned variant chosen for a node, with its packed weights. Owned; runner_close. */
+typedef struct op_runner {
+    const tg_backend *be;
+    const tg_variant *v;
+    tg_layout_hint lay;
+    void *packed, *scratch;         /* aligned, inside the blocks below */
+    void *packed_block, *scratch_block;
+} op_runner;
+
+/* 0: no variant of this backend takes the node with blocked operands. */
+int runner_open(op_runner *r, const op_node *n, const tg_backend *be, uint64_t *seed);
+void runner_close(op_runner *r);
+
+/* As node_run_box below, by a variant: its need, its layout. */
+void node_run_variant(const op_node *n, const op_runner *r, const tg_box *box, uint64_t *seed,
+                      float *const *dst, int *clean);
 
 /* Compute `box` of all outputs with the reference from exactly the boxes that `need` names (and
  * constants), sources cut into up to `max_seg` segments of `cb` lanes. Results are written into

@@ -7,6 +7,7 @@
  * wrong number is a failure. Tolerance of the ONNX project: rtol 1e-3; atol 1e-5; 1e-2 for half.
  * `test_conformance -v` lists what is unsupported and why. */
 #include "io/onnx.h"
+#include "tests/onnx_bytes.h"
 #include "tests/unit/op_harness.h"
 
 #include <dirent.h>
@@ -66,36 +67,14 @@ static value *add_tensor(machine *m, const char *name, const tg_onnx_tensor *t)
 
 /* ---- TensorProto files: wrapped as the initializer of an empty model ---------------------- */
 
-static size_t put_varint(unsigned char *p, uint64_t v)
-{
-    size_t n = 0;
-    for (; v >= 128; v >>= 7)
-        p[n++] = (unsigned char)(v | 128);
-    p[n++] = (unsigned char)v;
-    return n;
-}
-
-/* Model { ir_version = 8, graph { initializer = bytes }, opset_import { version = 13 } }. */
-static tg_onnx_model *wrap_tensor(const unsigned char *bytes, size_t n, unsigned char **owned,
+static tg_onnx_model *wrap_tensor(const unsigned char *tensor, size_t n, bytes *owned,
                                   tgi_err *err)
 {
-    unsigned char head[16], *out = tgi_malloc(TGI_TAG_MISC, n + 64);
+    bytes graph = {0};
     tg_onnx_model *model = NULL;
-    size_t h = 0, at = 0;
-    head[h++] = 0x2a; /* graph field 5 */
-    h += put_varint(head + h, n);
-    out[at++] = 0x08;
-    out[at++] = 8;
-    out[at++] = 0x3a; /* model field 7 */
-    at += put_varint(out + at, h + n);
-    memcpy(out + at, head, h);
-    at += h;
-    memcpy(out + at, bytes, n);
-    at += n;
-    memcpy(out + at, "\x42\x02\x10\x0d", 4); /* model field 8 { field 2: 13 } */
-    at += 4;
-    *owned = out;
-    return tgi_onnx_parse(out, at, &model, err) == TG_OK ? model : NULL;
+    b_blob(&graph, 5, tensor, n);
+    *owned = b_model(&graph, 13);
+    return tgi_onnx_parse(owned->p, owned->n, &model, err) == TG_OK ? model : NULL;
 }
 
 /* Read DIR/KIND_N.pb; 0: no such file, -1: unsupported element type. */
@@ -103,7 +82,7 @@ static int read_tensor(machine *m, const char *dir, const char *kind, int i, con
                        value **out)
 {
     char path[1280];
-    unsigned char *wrapped = NULL;
+    bytes wrapped = {0};
     tgi_err err = {0};
     snprintf(path, sizeof path, "%s/test_data_set_0/%s_%d.pb", dir, kind, i);
     FILE *f = fopen(path, "rb");
@@ -112,18 +91,18 @@ static int read_tensor(machine *m, const char *dir, const char *kind, int i, con
     fseek(f, 0, SEEK_END);
     const size_t n = (size_t)ftell(f);
     rewind(f);
-    unsigned char *bytes = tgi_malloc(TGI_TAG_MISC, n + 1);
-    const size_t got = fread(bytes, 1, n, f);
+    unsigned char *raw = tgi_malloc(TGI_TAG_MISC, n + 1);
+    const size_t got = fread(raw, 1, n, f);
     fclose(f);
-    tg_onnx_model *t = got == n ? wrap_tensor(bytes, n, &wrapped, &err) : NULL;
+    tg_onnx_model *t = got == n ? wrap_tensor(raw, n, &wrapped, &err) : NULL;
     int rc = -1;
     if (t && t->graph.n_init == 1 && t->graph.init[0].desc.dtype != TG_DTYPE_NONE) {
         *out = add_tensor(m, name, &t->graph.init[0]);
         rc = *out ? 1 : -1;
     }
     tgi_onnx_close(&t);
-    tgi_free(wrapped);
-    tgi_free(bytes);
+    b_free(&wrapped);
+    tgi_free(raw);
     return rc;
 }
 
@@ -201,8 +180,8 @@ static tg_status load_node(machine *m, const tg_onnx_node *on, const tg_op *op, 
             n->src[i].dim[0] = 1;
             skip = v->desc.dim[0] > 1 ? (size_t)s * desc_floats(&n->src[i]) * 4 : 0;
         }
-        const size_t bytes = desc_floats(&n->src[i]) * tgi_dtype_size(v->desc.dtype);
-        memcpy(node_data(n, i), (const char *)v->data + skip, bytes);
+        const size_t size = desc_floats(&n->src[i]) * tgi_dtype_size(v->desc.dtype);
+        memcpy(node_data(n, i), (const char *)v->data + skip, size);
     }
     return TG_OK;
 }

@@ -535,8 +535,49 @@ static void a_batch_norm_is_folded_and_a_transpose_becomes_a_port(void)
     b_free(&m);
 }
 
+/* ConstantOfShape carries its value as a tensor attribute: y = x + 3. */
+static void a_tensor_filled_with_a_value_is_folded(void)
+{
+    const int64_t open[4] = {1, 2, 0, 0}, one[1] = {1}, four[1] = {4},
+                  shape[4] = {1, 2, 1, 1};
+    static const char *const fill[] = {"shape", NULL}, *const add[] = {"x", "three", NULL};
+    const float three = 3;
+    bytes g = {0}, a = {0}, attrs = {0}, t = b_tensor("", 1, 1, one);
+    b_blob(&t, 9, &three, sizeof three);
+    b_str(&a, 1, "value");
+    b_msg(&a, 5, &t);
+    b_int(&a, 20, 4);
+    b_msg(&attrs, 5, &a);
+    b_port(&g, 11, "x", 4, open);
+    b_port(&g, 12, "y", 4, open);
+    b_init(&g, "shape", 7, 1, four, shape, sizeof shape);
+    b_node(&g, "ConstantOfShape", fill, "three", &attrs);
+    b_node(&g, "Add", add, "y", NULL);
+    bytes m = b_model(&g, 13);
+
+    tg_onnx_model *model = NULL;
+    tg_graph *graph = NULL;
+    tgi_err e = {0};
+    size_t n;
+    CHECK_OK(tgi_onnx_parse(m.p, m.n, &model, &e), e);
+    CHECK_OK(tgi_graph_lower_onnx(&model, &graph, &e), e);
+    CHECK_OK(tgi_graph_finish(graph, 0, &e), e);
+    CHECK_EQ(graph->n_nodes, 1);
+    float x[2 * 3 * 4];
+    for (int i = 0; i < 24; i++)
+        x[i] = (float)i;
+    float *y = run_reference(graph, 3, 4, x, &n);
+    CHECK_EQ(n, 24);
+    for (int i = 0; i < 24; i++)
+        CHECK_EQ(y[i], i + 3);
+    tgi_free(y);
+    tgi_graph_free(&graph);
+    b_free(&m);
+}
+
 int main(void)
 {
+    RUN(a_tensor_filled_with_a_value_is_folded);
     RUN(the_divisor_is_what_pools_and_skips_ask_for);
     RUN(a_valid_convolution_has_a_minimum);
     RUN(a_constant_extent_fixes_the_size_and_is_named);

@@ -8,7 +8,8 @@
  *               list, I:3 or F:3 a scalar
  *   must hold   exact SHAPE ...   output shapes; any box computed from need's boxes alone, with
  *                                 poison around them, equals the whole bit for bit; need is
- *                                 monotone; as_step, where there is one, says what ref does
+ *                                 monotone; as_step, where there is one, says what ref does;
+ *                                 tuned variants agree with ref and, bit for bit, with themselves
  *               values SHAPE v,v  eval gives these
  *               error STATUS text infer fails so, and the detail contains the text
  *
@@ -20,6 +21,7 @@
 #include <ctype.h>
 
 static const char *where; /* file:line of the case, for messages */
+static int variant_runs;
 
 static int complain(const char *what)
 {
@@ -179,7 +181,7 @@ static int check_shapes(const op_node *n, char *text)
 
 static void check_monotone(const op_node *n, uint64_t *seed)
 {
-    for (int t = 0; t < 20 && n->op->need; t++) {
+    for (int t = 0; t < 100 && n->op->need; t++) {
         const tg_box a = box_random(&n->dst[0], seed), b = box_random(&n->dst[0], seed);
         const tg_box both = tgi_box_hull(&a, &b);
         for (int i = 0; i < n->ctx.n_src; i++) {
@@ -313,15 +315,54 @@ static void check_boxes(const op_node *n, float *const *whole, float *const *par
     }
 }
 
+/* Every variant that takes the node: near ref, and any box equal to its own whole. The bound: sums
+ * of at most a few hundred products of numbers below 2, in float32, and functions good to some
+ * units in the last place. One wrong tap or pixel is off by 0.1 and more. */
+static void check_variants(const op_node *n, float *const *ref, float *const *whole,
+                           float *const *part, uint64_t *seed)
+{
+    const tg_box full = tgi_box_full(&n->dst[0]);
+    for (int isa = 0; isa < TG_ISA_COUNT; isa++) {
+        const tg_backend *be = tgi_backend_for((tg_isa)isa);
+        op_runner r;
+        int clean = 1, same = 1;
+        if (!be || tgi_isa_detect((tg_isa)isa) != (tg_isa)isa || !runner_open(&r, n, be, seed))
+            continue;
+        variant_runs++;
+        node_run_variant(n, &r, &full, seed, whole, &clean);
+        for (int k = 0; k < n->ctx.n_dst; k++)
+            for (size_t i = 0; i < desc_floats(&n->dst[k]); i++) {
+                const double a = (double)whole[k][i], b = (double)ref[k][i];
+                same &= fabs(a - b) <= 3e-5 * (1 + fabs(b)) || (isnan(a) && isnan(b)) || a == b;
+            }
+        for (int t = 0; t < 6 && same && clean; t++) {
+            const tg_box box = box_random(&n->dst[0], seed);
+            node_run_variant(n, &r, &box, seed, part, &clean);
+            for (int k = 0; k < n->ctx.n_dst; k++) {
+                const tg_box b = box_of_output(n, k, &box);
+                same &= same_in_box(&n->dst[k], &b, whole[k], part[k]);
+            }
+        }
+        tg_checks++;
+        if (!same || !clean) {
+            fprintf(stderr, "%s on %s: ", r.v->name, be->name);
+            complain(!clean ? "wrote outside the box, or an unused lane is not zero"
+                            : "differs from ref, or a box from the whole");
+        }
+        runner_close(&r);
+    }
+}
+
 static void check_exact(const op_node *n, uint64_t *seed)
 {
-    float *whole[TG_OP_MAX_DST] = {0}, *part[TG_OP_MAX_DST] = {0};
+    float *whole[TG_OP_MAX_DST] = {0}, *part[TG_OP_MAX_DST] = {0}, *fast[TG_OP_MAX_DST] = {0};
     const tg_box full = tgi_box_full(&n->dst[0]);
     tgi_err err = {0};
     int clean = 1, finite = 0;
     for (int k = 0; k < n->ctx.n_dst; k++) {
         whole[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]), sizeof(float));
         part[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]), sizeof(float));
+        fast[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]), sizeof(float));
     }
     tg_checks++;
     if (node_run_box(n, &full, 1, 1, seed, whole, &clean, &err) != TG_OK) {
@@ -332,12 +373,14 @@ static void check_exact(const op_node *n, uint64_t *seed)
         if (!finite)
             complain("not one finite result: poison was read");
         check_boxes(n, whole, part, seed);
+        check_variants(n, whole, fast, part, seed);
         check_monotone(n, seed);
         check_steps(n, whole[0]);
     }
     for (int k = 0; k < n->ctx.n_dst; k++) {
         tgi_free(whole[k]);
         tgi_free(part[k]);
+        tgi_free(fast[k]);
     }
 }
 
@@ -445,7 +488,8 @@ static void test_every_operator_keeps_its_contract(void)
             complain("no cases: tests/cases has no lines for this operator");
         total += cases;
     }
-    printf("%d cases\n", total);
+    printf("%d cases, %d of them by a variant (counted per instruction set)\n", total,
+           variant_runs);
 }
 
 static void test_operators_are_found_by_their_onnx_name(void)
