@@ -57,6 +57,10 @@ typedef struct tg_plan_part {
     tg_sink_layout *layout;
     int window;             /* slots of the writer */
     size_t budget;
+    struct {
+        int valid;
+        int64_t cut[3], band, tile_h, tile_w;
+    } adopted;
     tg_bytes bytes;
     tg_plan_line line[TG_MAX_PLAN_LINES];
     char note[TG_MAX_PLAN_LINES][128];
@@ -73,8 +77,12 @@ struct tg_job {
     tg_mapping map;
     tg_desc in_desc, out_desc;
     tg_plan_part plan;
-    char summary[512]; /* path of the output after a run, for tg_run_result */
+    char warning[8][256]; /* also logged when they came up */
+    int n_warnings;
 };
+
+/* Keep a warning for the receipt and tell the log. */
+void tgi_job_warn(tg_job *job, const char *fmt, ...) TGI_PRINTF(2, 3);
 
 /* job_open.c */
 tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err);
@@ -82,6 +90,10 @@ void tgi_job_close(tg_job **job);
 
 /* job_plan.c: choose and count; fills job->plan. */
 tg_status tgi_job_plan(tg_job *job, tgi_err *err);
+/* Use what an interrupted run decided, if it still fits: cell, band and file tile. Before
+ * tgi_job_plan; drops a plan made already. */
+void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int64_t band,
+                   int64_t tile_h, int64_t tile_w);
 /* Bytes that the writer's window and staging take for a tiling. */
 size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
 tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err);
@@ -94,6 +106,13 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err);
 /* Statistics and the maps for every set: collected, or read from --stats. Arrays of
  * map.n_stats. */
 void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affine *out);
+
+/* stats_file.c */
+tg_status tgi_job_stats_read(const tg_job *job, tg_stats *sets, int *found, tgi_err *err);
+tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err);
+void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n); /* member "channels" */
+/* Write a small text file by rename. */
+tg_status tgi_write_text(const char *path, const char *text, tgi_err *err);
 
 /* descriptor.c: read MODEL.json beside the model, or `path` if given. */
 tg_status tgi_descriptor_load(const char *model, const char *path, tg_descriptor *d,

@@ -75,6 +75,11 @@ static void pick_file_tile(tg_job *job, int64_t fixed[3])
     const tgi_tile_spec *spec = &job->set.tile;
     memset(fixed, 0, 3 * sizeof fixed[0]);
     p->tile_h = p->tile_w = 256;
+    if (p->adopted.valid) { /* the file's grid stands; the cells may follow below */
+        p->tile_h = p->adopted.tile_h;
+        p->tile_w = p->adopted.tile_w;
+        return;
+    }
     if (!spec->automatic) {
         for (int i = 1; i < 3; i++)
             fixed[i] = tgi_align_up(spec->v[i], 16);
@@ -275,6 +280,46 @@ static tg_status count(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int64_t band,
+                   int64_t tile_h, int64_t tile_w)
+{
+    tg_plan_part *p = &job->plan;
+    if (tile_h < 16 || tile_w < 16 || tile_h % 16 || tile_w % 16 || cut_y < 1 || cut_x < 1 ||
+        band < 1)
+        return; /* not what a run writes: plan afresh */
+    p->adopted.valid = 1;
+    p->adopted.cut[0] = cut_z;
+    p->adopted.cut[1] = cut_y;
+    p->adopted.cut[2] = cut_x;
+    p->adopted.band = band;
+    p->adopted.tile_h = tile_h;
+    p->adopted.tile_w = tile_w;
+    p->valid = 0;
+    tgi_tiling_free(&p->choice.tiling);
+    tgi_net_free(&p->net);
+}
+
+/* The adopted tiling when it fits, else the best there is on the same file grid. */
+static tg_status choose(tg_job *job, const int64_t fixed[3])
+{
+    tg_plan_part *p = &job->plan;
+    tg_choose_args a;
+    fill_args(job, fixed, &a);
+    if (p->adopted.valid) {
+        tg_tiling t;
+        TGI_TRY(tgi_tiling_make(p->net, p->adopted.cut, p->adopted.band, job->set.threads, NULL,
+                                &t, NULL));
+        if (tgi_sat_add(t.arena_bytes, tgi_job_extra_bytes(job, &t, NULL)) <= a.limit_bytes) {
+            memset(&p->choice, 0, sizeof p->choice);
+            p->choice.tiling = t;
+            p->choice.seconds = t.flops / a.flops_per_second;
+            return TG_OK;
+        }
+        tgi_tiling_free(&t);
+    }
+    return tgi_choose(&a, &p->choice, NULL);
+}
+
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
@@ -290,9 +335,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
                           .journal = tgi_journal_bytes(p->layout),
                           .process = tgi_mem_measured(),
                           .allowance = ALLOWANCE_BYTES};
-    tg_choose_args a;
-    fill_args(job, fixed, &a);
-    const tg_status st = tgi_choose(&a, &p->choice, NULL);
+    const tg_status st = choose(job, fixed);
     if (st == TG_E_BUDGET)
         return refuse(job, err);
     if (st != TG_OK)

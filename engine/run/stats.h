@@ -48,11 +48,4 @@ tg_status tgi_stats_collect(const tg_stats_args *a, tg_stats *sets, tgi_err *err
 /* The map for one set; a flat image (no spread) gives mul = 1 after the shift. */
 tg_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tg_stats *s);
 
-/* JSON of all sets with the spec they were taken for, and back. Returned text; tgi_free. */
-tg_status tgi_stats_to_json(const char *norm_text, const tg_stats *sets, int64_t n, char **json,
-                            tgi_err *err);
-/* TG_E_FORMAT not such a text; TG_E_CHANGED another normalisation or number of channels. */
-tg_status tgi_stats_from_json(const char *json, size_t n_bytes, const char *norm_text,
-                              tg_stats *sets, int64_t n, tgi_err *err);
-
 #endif

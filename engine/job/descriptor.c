@@ -1,0 +1,55 @@
+/* descriptor.c - MODEL.json beside MODEL.onnx: what a network expects of an image and gives back.
+ * Keys that are not known are left alone: a descriptor is also read by people. */
+#include "engine/base/json.h"
+#include "engine/base/mem.h"
+#include "engine/job/job.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void copy_str(const tgi_json *doc, const char *key, char *buf, size_t cap)
+{
+    const char *s;
+    if (tgi_json_str(tgi_json_get(doc, key), &s))
+        snprintf(buf, cap, "%s", s);
+}
+
+static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descriptor *d,
+                                 tgi_err *err)
+{
+    char output[32] = "";
+    if (!tgi_json_is_object(doc))
+        return tgi_fail(err, TG_E_FORMAT, "%s: a descriptor is a JSON object", path);
+    d->present = 1;
+    copy_str(doc, "name", d->name, sizeof d->name);
+    copy_str(doc, "version", d->version, sizeof d->version);
+    copy_str(doc, "license", d->license, sizeof d->license);
+    copy_str(doc, "normalize", d->normalize, sizeof d->normalize);
+    copy_str(doc, "output", output, sizeof output);
+    if (output[0] && strcmp(output, "denormalize") != 0 && strcmp(output, "raw") != 0)
+        return tgi_fail(err, TG_E_FORMAT, "%s: \"output\" is \"raw\" or \"denormalize\", not \"%s\"",
+                        path, output);
+    d->denormalize = strcmp(output, "denormalize") == 0;
+    return TG_OK;
+}
+
+tg_status tgi_descriptor_load(const char *model, const char *path, tg_descriptor *d, tgi_err *err)
+{
+    char beside[4096];
+    memset(d, 0, sizeof *d);
+    if (!path) {
+        const size_t n = strlen(model);
+        if (n < 6 || n >= sizeof beside || strcmp(model + n - 5, ".onnx") != 0)
+            return TG_OK;
+        snprintf(beside, sizeof beside, "%.*s.json", (int)(n - 5), model);
+        if (access(beside, R_OK) != 0)
+            return TG_OK;
+        path = beside;
+    }
+    tgi_json *doc = NULL;
+    TGI_TRY(tgi_json_load(path, &doc, err));
+    const tg_status st = read_descriptor(doc, path, d, err);
+    tgi_json_free(&doc);
+    return st;
+}

@@ -1,0 +1,71 @@
+#include "engine/job/receipt.h"
+
+#include "engine/base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void put_fingerprint(tgi_jw *w, const char *text)
+{
+    tgi_jw_begin(w, "fingerprint", '{');
+    while (*text) {
+        char key[32], value[4096];
+        const char *eq = strchr(text, '='), *stop = strchr(text, '\n');
+        if (!eq || !stop)
+            break;
+        snprintf(key, sizeof key, "%.*s", (int)(eq - text), text);
+        snprintf(value, sizeof value, "%.*s", (int)(stop - eq - 1), eq + 1);
+        tgi_jw_str(w, key, value);
+        text = stop + 1;
+    }
+    tgi_jw_end(w, '}');
+}
+
+static void put_methods(tgi_jw *w, const tg_job *job)
+{
+    char text[640];
+    const tg_descriptor *d = &job->set.descriptor;
+    snprintf(text, sizeof text,
+             "Images were processed with the network %s%s%s using tegula %s (%s kernels); input "
+             "normalisation: %s, statistics over the whole image; the tiled computation is "
+             "bit-identical to processing the whole image at once.",
+             d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
+             TG_VERSION_STRING, job->set.backend->name, job->set.normalize_text);
+    tgi_jw_str(w, "methods", text);
+}
+
+tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const tg_stats *sets,
+                            const char *fingerprint, tgi_err *err)
+{
+    char path[4096], *text = NULL;
+    tgi_jw w = {0};
+    tgi_jw_begin(&w, NULL, '{');
+    tgi_jw_str(&w, "tegula", TG_VERSION_STRING);
+    tgi_jw_str(&w, "input", job->set.input);
+    tgi_jw_str(&w, "model", job->set.model);
+    tgi_jw_str(&w, "output", job->set.output);
+    put_fingerprint(&w, fingerprint);
+    tgi_jw_str(&w, "normalize", job->set.normalize_text);
+    if (sets && tgi_normalize_needs_stats(&job->set.normalize))
+        tgi_stats_json(&w, sets, job->map.n_stats);
+    tgi_jw_str(&w, "dtype", tgi_dtype_name(job->set.dtype));
+    tgi_jw_int(&w, "threads", job->set.threads);
+    tgi_jw_uint(&w, "budget_bytes", res->budget_bytes);
+    tgi_jw_uint(&w, "predicted_peak_bytes", res->predicted_peak_bytes);
+    tgi_jw_uint(&w, "measured_peak_bytes", res->measured_peak_bytes);
+    tgi_jw_num(&w, "seconds", res->seconds);
+    tgi_jw_int(&w, "tiles", res->tiles);
+    tgi_jw_int(&w, "tiles_resumed", res->tiles_resumed);
+    tgi_jw_begin(&w, "warnings", '[');
+    for (int i = 0; i < job->n_warnings; i++)
+        tgi_jw_str(&w, NULL, job->warning[i]);
+    tgi_jw_end(&w, ']');
+    put_methods(&w, job);
+    tgi_jw_end(&w, '}');
+    TGI_TRY(tgi_jw_take(&w, &text, err));
+    tg_status st = TG_OK;
+    if (snprintf(path, sizeof path, "%s.tegula.json", job->set.output) < (int)sizeof path)
+        st = tgi_write_text(path, text, err);
+    tgi_free(text);
+    return st;
+}

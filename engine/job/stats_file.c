@@ -1,0 +1,112 @@
+/* stats_file.c - --stats FILE: the statistics of a run as JSON, to be used by others (one slide's
+ * statistics for its neighbours, or a whole set's for each image). */
+#include "engine/base/json.h"
+#include "engine/base/mem.h"
+#include "engine/job/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static tg_status read_set(const tgi_json *v, const char *path, tg_stats *s, tgi_err *err)
+{
+    double count = 0, nans = 0;
+    if (!tgi_json_num(tgi_json_get(v, "count"), &count) ||
+        !tgi_json_num(tgi_json_get(v, "nans"), &nans) ||
+        !tgi_json_num(tgi_json_get(v, "min"), &s->min) ||
+        !tgi_json_num(tgi_json_get(v, "max"), &s->max) ||
+        !tgi_json_num(tgi_json_get(v, "mean"), &s->mean) ||
+        !tgi_json_num(tgi_json_get(v, "deviation"), &s->deviation) ||
+        !tgi_json_num(tgi_json_get(v, "low"), &s->low) ||
+        !tgi_json_num(tgi_json_get(v, "high"), &s->high))
+        return tgi_fail(err, TG_E_FORMAT, "%s: a set of statistics lacks a number", path);
+    s->count = (int64_t)count;
+    s->nans = (int64_t)nans;
+    return TG_OK;
+}
+
+static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *path, tg_stats *sets,
+                          tgi_err *err)
+{
+    const char *norm = "";
+    tgi_json_str(tgi_json_get(doc, "normalize"), &norm);
+    if (strcmp(norm, job->set.normalize_text) != 0)
+        return tgi_fail(err, TG_E_ARG, "%s holds statistics for --normalize %s, the job asks for %s",
+                        path, norm, job->set.normalize_text);
+    const tgi_json *v = tgi_json_first(tgi_json_get(doc, "channels"));
+    for (int64_t i = 0; i < job->map.n_stats; i++, v = tgi_json_next(v)) {
+        if (!v)
+            return tgi_fail(err, TG_E_ARG, "%s holds statistics of %lld channels, the image has %lld",
+                            path, (long long)i, (long long)job->map.n_stats);
+        TGI_TRY(read_set(v, path, &sets[i], err));
+    }
+    return TG_OK;
+}
+
+tg_status tgi_job_stats_read(const tg_job *job, tg_stats *sets, int *found, tgi_err *err)
+{
+    const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
+    tgi_json *doc = NULL;
+    *found = 0;
+    if (!path || access(path, F_OK) != 0)
+        return TG_OK;
+    TGI_TRY(tgi_json_load(path, &doc, err));
+    const tg_status st = read_doc(job, doc, path, sets, err);
+    tgi_json_free(&doc);
+    *found = st == TG_OK;
+    return st;
+}
+
+void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n)
+{
+    tgi_jw_begin(w, "channels", '[');
+    for (int64_t i = 0; i < n; i++) {
+        tgi_jw_begin(w, NULL, '{');
+        tgi_jw_int(w, "count", sets[i].count);
+        tgi_jw_int(w, "nans", sets[i].nans);
+        tgi_jw_num(w, "min", sets[i].min);
+        tgi_jw_num(w, "max", sets[i].max);
+        tgi_jw_num(w, "mean", sets[i].mean);
+        tgi_jw_num(w, "deviation", sets[i].deviation);
+        tgi_jw_num(w, "low", sets[i].low);
+        tgi_jw_num(w, "high", sets[i].high);
+        tgi_jw_end(w, '}');
+    }
+    tgi_jw_end(w, ']');
+}
+
+tg_status tgi_write_text(const char *path, const char *text, tgi_err *err)
+{
+    char partial[4096];
+    if (snprintf(partial, sizeof partial, "%s.tmp", path) >= (int)sizeof partial)
+        return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
+    FILE *f = fopen(partial, "wb");
+    const size_t n = strlen(text);
+    int ok = f && fwrite(text, 1, n, f) == n;
+    if (f)
+        ok = fclose(f) == 0 && ok;
+    if (ok && rename(partial, path) == 0)
+        return TG_OK;
+    const int e = errno;
+    unlink(partial);
+    return tgi_fail(err, TG_E_IO, "%s: cannot be written: %s", path, strerror(e));
+}
+
+tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err)
+{
+    const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
+    tgi_jw w = {0};
+    char *text = NULL;
+    if (!path)
+        return TG_OK;
+    tgi_jw_begin(&w, NULL, '{');
+    tgi_jw_str(&w, "normalize", job->set.normalize_text);
+    tgi_jw_str(&w, "image", job->set.input);
+    tgi_stats_json(&w, sets, job->map.n_stats);
+    tgi_jw_end(&w, '}');
+    TGI_TRY(tgi_jw_take(&w, &text, err));
+    const tg_status st = tgi_write_text(path, text, err);
+    tgi_free(text);
+    return st;
+}
