@@ -96,10 +96,19 @@ void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int
                    int64_t tile_h, int64_t tile_w);
 /* Bytes that the writer's window and staging take for a tiling. */
 size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
+/* plan_report.c: the plan in public form, as JSON, and as a job file. After tgi_job_plan. */
+void tgi_job_plan_info(const tg_job *job, tg_plan_info *out);
 tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err);
+tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err);
 
 /* job_run.c */
 tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err);
+/* job_tensor.c: arrays in, arrays out, as the model declares them. */
+tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err);
+/* describe.c, copy.c, job_preview.c */
+tg_status tgi_describe(const char *path, char **json, tgi_err *err);
+tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, tgi_err *err);
+tg_status tgi_job_preview(tg_job *job, tgi_err *err);
 /* job_verify.c */
 tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err);
 

@@ -1,0 +1,122 @@
+/* plan_report.c - the plan as the public structs, as JSON and as a job file. */
+#include "engine/base/mem.h"
+#include "engine/job/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
+{
+    const tg_plan_part *p = &job->plan;
+    const tg_tiling *t = &p->choice.tiling;
+    const size_t size = out->size;
+    *out = (tg_plan_info){.size = size,
+                          .peak_bytes = p->bytes.total,
+                          .budget_bytes = p->budget,
+                          .arena_bytes = t->arena_bytes,
+                          .lower_bound_bytes = t->lower_bound_bytes,
+                          .strips = t->cells,
+                          .bands = t->bands,
+                          .items = job->set.tensor ? 1 : job->map.n_items,
+                          .recomputed_fraction = tgi_tiling_recomputed(t),
+                          .lines = p->line,
+                          .n_lines = (size_t)p->n_lines};
+    out->flops = t->flops * (double)out->items;
+    out->seconds_estimate = p->choice.seconds * (double)out->items;
+    memcpy(out->tile, t->cut, sizeof out->tile);
+    memcpy(out->halo, t->halo, sizeof out->halo);
+}
+
+static void put_triple(tgi_jw *w, const char *key, const int64_t v[3])
+{
+    tgi_jw_begin(w, key, '[');
+    for (int i = 0; i < 3; i++)
+        tgi_jw_int(w, NULL, v[i]);
+    tgi_jw_end(w, ']');
+}
+
+static void put_lines(tgi_jw *w, const tg_plan_info *i)
+{
+    tgi_jw_begin(w, "lines", '[');
+    for (size_t k = 0; k < i->n_lines; k++) {
+        const tg_plan_line *l = &i->lines[k];
+        tgi_jw_begin(w, NULL, '{');
+        tgi_jw_str(w, "kind", l->is_disk ? "disk" : "memory");
+        tgi_jw_str(w, "name", l->name);
+        tgi_jw_uint(w, "bytes", l->bytes);
+        if (l->is_disk)
+            tgi_jw_uint(w, "free_bytes", l->free_bytes);
+        tgi_jw_str(w, "note", l->note);
+        tgi_jw_end(w, '}');
+    }
+    tgi_jw_end(w, ']');
+}
+
+static void put_rejected(tgi_jw *w, const tg_plan_part *p)
+{
+    tgi_jw_begin(w, "rejected", '[');
+    for (int i = 0; i < p->choice.n_tried; i++) {
+        const tg_tried *t = &p->choice.tried[i];
+        if (t->band == p->choice.tiling.band &&
+            memcmp(t->cut, p->choice.tiling.cut, sizeof t->cut) == 0)
+            continue;
+        tgi_jw_begin(w, NULL, '{');
+        put_triple(w, "tile", t->cut);
+        tgi_jw_int(w, "band", t->band);
+        tgi_jw_uint(w, "bytes", t->bytes);
+        tgi_jw_num(w, "seconds_estimate", t->seconds);
+        tgi_jw_num(w, "recomputed_fraction", t->recomputed);
+        tgi_jw_str(w, "why", t->fits ? "slower" : "does not fit");
+        tgi_jw_end(w, '}');
+    }
+    tgi_jw_end(w, ']');
+}
+
+tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
+{
+    tg_plan_info i = {.size = sizeof i};
+    tgi_jw w = {0};
+    tgi_job_plan_info(job, &i);
+    tgi_jw_begin(&w, NULL, '{');
+    tgi_jw_uint(&w, "peak_bytes", i.peak_bytes);
+    tgi_jw_uint(&w, "budget_bytes", i.budget_bytes);
+    tgi_jw_uint(&w, "arena_bytes", i.arena_bytes);
+    tgi_jw_uint(&w, "lower_bound_bytes", i.lower_bound_bytes);
+    put_triple(&w, "tile", i.tile);
+    put_triple(&w, "halo", i.halo);
+    tgi_jw_int(&w, "strips", i.strips);
+    tgi_jw_int(&w, "bands", i.bands);
+    tgi_jw_int(&w, "band_rows", job->plan.choice.tiling.band);
+    tgi_jw_int(&w, "items", i.items);
+    tgi_jw_num(&w, "flops", i.flops);
+    tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
+    tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);
+    tgi_jw_bool(&w, "calibrated", 0);
+    put_lines(&w, &i);
+    if (why)
+        put_rejected(&w, &job->plan);
+    tgi_jw_end(&w, '}');
+    return tgi_jw_take(&w, json, err);
+}
+
+tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err)
+{
+    tg_opts *o = NULL;
+    char n[32];
+    tg_status st = tgi_opts_new(&o, err);
+    if (st == TG_OK)
+        st = tgi_opts_copy(o, job->opts, err);
+    snprintf(n, sizeof n, "%d", job->set.threads);
+    if (st == TG_OK)
+        st = tgi_opts_set(o, "threads", n, err);
+    if (st == TG_OK)
+        st = tgi_opts_set(o, "isa", job->set.backend->name, err);
+    if (st == TG_OK)
+        st = tgi_opts_set(o, "normalize", job->set.normalize_text, err);
+    if (st == TG_OK && !job->set.tensor)
+        st = tgi_opts_set(o, "dtype", tgi_dtype_name(job->set.dtype), err);
+    if (st == TG_OK)
+        st = tgi_opts_to_json(o, json, err);
+    tg_opts_free(&o);
+    return st;
+}

@@ -1,0 +1,198 @@
+/* tegula.c - the public door: check arguments, call down, nothing else. */
+#include "tegula.h"
+
+#include "engine/base/mem.h"
+#include "engine/ctx.h"
+#include "engine/job/job.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct tg_ctx {
+    tgi_err err;
+    tg_ctx_opts opts;
+    const char *last_phase;
+    double last_report;
+};
+
+/* ---- Context ----------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t cancel_signal;
+
+void tg_cancel(int signal_number)
+{
+    cancel_signal = signal_number;
+}
+
+int tg_cancel_signal(void)
+{
+    return cancel_signal;
+}
+
+tgi_err *tgi_ctx_err(tg_ctx *ctx)
+{
+    if (!ctx)
+        return NULL;
+    memset(&ctx->err, 0, sizeof ctx->err);
+    return &ctx->err;
+}
+
+tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out)
+{
+    if (!out || (opts && opts->size != sizeof *opts))
+        return TG_E_ARG;
+    tg_ctx *ctx = tgi_calloc(TGI_TAG_MISC, 1, sizeof *ctx);
+    if (!ctx)
+        return TG_E_NOMEM;
+    if (opts)
+        ctx->opts = *opts;
+    *out = ctx;
+    return TG_OK;
+}
+
+void tg_ctx_close(tg_ctx **ctx)
+{
+    if (!ctx || !*ctx)
+        return;
+    tgi_free(*ctx);
+    *ctx = NULL;
+}
+
+const char *tg_ctx_detail(const tg_ctx *ctx)
+{
+    return ctx ? ctx->err.text : "";
+}
+
+void tg_text_free(char *text)
+{
+    tgi_free(text);
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void tgi_ctx_progress(tg_ctx *ctx, const tg_progress *p)
+{
+    const double now = seconds_now();
+    if (!ctx || !ctx->opts.progress)
+        return;
+    if (ctx->last_phase == p->phase && now - ctx->last_report < 0.1 && p->fraction < 1)
+        return;
+    ctx->last_phase = p->phase;
+    ctx->last_report = now;
+    ctx->opts.progress(ctx->opts.user, p);
+}
+
+void tgi_ctx_log(tg_ctx *ctx, tg_log_level level, const char *fmt, ...)
+{
+    char line[768];
+    va_list ap;
+    if (!ctx || !ctx->opts.log)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < 0x20)
+            *c = '?';
+    ctx->opts.log(ctx->opts.user, level, line);
+}
+
+/* ---- Look -------------------------------------------------------------------------------- */
+
+tg_status tg_describe(tg_ctx *ctx, const char *path, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !path || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_describe: NULL argument");
+    return tgi_describe(path, json, err);
+}
+
+/* ---- Job --------------------------------------------------------------------------------- */
+
+tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !o || !out)
+        return tgi_fail(err, TG_E_ARG, "tg_job_open: NULL argument");
+    return tgi_job_open(ctx, o, out, err);
+}
+
+void tg_job_close(tg_job **job)
+{
+    tgi_job_close(job);
+}
+
+tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    if (out && out->size != sizeof *out)
+        return tgi_fail(err, TG_E_ARG, "tg_job_plan: plan_info.size is not of this version");
+    TGI_TRY(tgi_job_plan(job, err));
+    if (out)
+        tgi_job_plan_info(job, out);
+    return TG_OK;
+}
+
+tg_status tg_job_plan_json(tg_job *job, int why, char **json)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    if (!json)
+        return tgi_fail(err, TG_E_ARG, "tg_job_plan_json: NULL argument");
+    TGI_TRY(tgi_job_plan(job, err));
+    return tgi_job_plan_json(job, why, json, err);
+}
+
+tg_status tg_job_save_json(tg_job *job, char **json)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    if (!json)
+        return tgi_fail(err, TG_E_ARG, "tg_job_save_json: NULL argument");
+    return tgi_job_save_json(job, json, err);
+}
+
+tg_status tg_job_run(tg_job *job, tg_run_result *out)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    if (out && out->size != sizeof *out)
+        return tgi_fail(err, TG_E_ARG, "tg_job_run: result.size is not of this version");
+    return job->set.tensor ? tgi_job_run_tensor(job, out, err) : tgi_job_run(job, out, err);
+}
+
+tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    if (!out || out->size != sizeof *out)
+        return tgi_fail(err, TG_E_ARG, "tg_job_verify: result.size is not of this version");
+    return tgi_job_verify(job, out, err);
+}
+
+tg_status tg_job_preview(tg_job *job)
+{
+    return job ? tgi_job_preview(job, tgi_ctx_err(job->ctx)) : TG_E_ARG;
+}
+
+tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !o)
+        return tgi_fail(err, TG_E_ARG, "tg_copy: NULL argument");
+    return tgi_copy(ctx, o, err);
+}
