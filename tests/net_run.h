@@ -6,62 +6,12 @@
 
 #include "engine/base/arith.h"
 #include "engine/plan/tiling.h"
-#include "engine/run/exec.h"
+#include "engine/run/dense.h"
 #include "tests/tg_test.h"
 
 #include <stdint.h>
 
-typedef struct net_io {
-    const tg_net *net;
-    const float *in[TG_MAX_PORTS]; /* dense, graph order of axes */
-    float *out[TG_MAX_PORTS];
-} net_io;
-
-static inline void zyx_of(const tg_net *net, const tg_box *b, tg_range r[3])
-{
-    r[0] = net->rank == 5 ? b->ax[2] : (tg_range){0, 1};
-    r[1] = b->ax[net->rank - 2];
-    r[2] = b->ax[net->rank - 1];
-}
-
-static inline size_t dense_at(const tg_net *net, int v, int64_t c, int64_t z, int64_t y, int64_t x)
-{
-    const tg_desc *d = &net->shapes.desc[v];
-    const int64_t depth = net->rank == 5 ? d->dim[2] : 1;
-    return (size_t)(((c * depth + z) * d->dim[net->rank - 2] + y) * d->dim[net->rank - 1] + x);
-}
-
-static inline tg_status net_load(void *user, int i, const tg_view *view, const tg_box *box,
-                                 tgi_err *err)
-{
-    (void)err;
-    const net_io *io = user;
-    tg_range r[3];
-    zyx_of(io->net, box, r);
-    for (int64_t c = 0; c < tgi_view_blocks(view) * view->cb; c++)
-        for (int64_t z = r[0].lo; z < r[0].hi; z++)
-            for (int64_t y = r[1].lo; y < r[1].hi; y++)
-                for (int64_t x = r[2].lo; x < r[2].hi; x++)
-                    *tgi_view_at(view, c, z, y, x) =
-                        c < view->c ? io->in[i][dense_at(io->net, io->net->in[i], c, z, y, x)] : 0;
-    return TG_OK;
-}
-
-static inline tg_status net_store(void *user, int o, const tg_view *view, const tg_box *box,
-                                  tgi_err *err)
-{
-    (void)err;
-    const net_io *io = user;
-    tg_range r[3];
-    zyx_of(io->net, box, r);
-    for (int64_t c = 0; c < view->c; c++)
-        for (int64_t z = r[0].lo; z < r[0].hi; z++)
-            for (int64_t y = r[1].lo; y < r[1].hi; y++)
-                for (int64_t x = r[2].lo; x < r[2].hi; x++)
-                    io->out[o][dense_at(io->net, io->net->out[o], c, z, y, x)] =
-                        *tgi_view_at(view, c, z, y, x);
-    return TG_OK;
-}
+typedef tg_dense_io net_io;
 
 /* Elements of output o. */
 static inline size_t net_out_count(const tg_net *net, int o)
@@ -85,7 +35,7 @@ static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t
     tgi_net_pack(net, packed);
     io->net = net;
     tg_status st = tgi_threads_open(threads, &pool, err);
-    const tg_exec_io eio = {io, net_load, net_store, NULL};
+    const tg_exec_io eio = {io, tgi_dense_load, tgi_dense_store, NULL};
     if (st == TG_OK)
         st = tgi_exec_open(&t, packed, arena, pool, &eio, &e, err);
     for (int64_t k = 0; st == TG_OK && k < t.cells; k++) {

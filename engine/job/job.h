@@ -4,6 +4,8 @@
 #define TGI_JOB_H
 
 #include "engine/base/json.h"
+#include "engine/base/reserve.h"
+#include "engine/base/size.h"
 #include "engine/base/status.h"
 #include "engine/ctx.h"
 #include "engine/opts.h"
@@ -76,6 +78,7 @@ struct tg_job {
     const tg_image_info *info;
     tg_mapping map;
     tg_desc in_desc, out_desc;
+    struct tg_tensors *tensors; /* set.tensor: the arrays */
     tg_plan_part plan;
     char warning[8][256]; /* also logged when they came up */
     int n_warnings;
@@ -104,6 +107,9 @@ tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err);
 /* job_run.c */
 tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err);
 /* job_tensor.c: arrays in, arrays out, as the model declares them. */
+tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t budget,
+                              tgi_err *err); /* base->limit_bytes: the allowance */
+void tgi_tensors_close(struct tg_tensors **t);
 tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err);
 /* describe.c, copy.c, job_preview.c */
 tg_status tgi_describe(const char *path, char **json, tgi_err *err);
@@ -118,6 +124,9 @@ void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affi
 
 /* stats_file.c */
 tg_status tgi_job_stats_read(const tg_job *job, tg_stats *sets, int *found, tgi_err *err);
+/* For passes without a journal (verify, preview): read, or collect with scratch from `mem`. */
+tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
+                                tg_stats *sets, tgi_err *err);
 tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err);
 void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n); /* member "channels" */
 /* Write a small text file by rename. */

@@ -3,6 +3,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -166,6 +167,7 @@ void tgi_job_close(tg_job **jobp)
         return;
     tg_job *job = *jobp;
     free_plan(&job->plan);
+    tgi_tensors_close(&job->tensors);
     if (job->source)
         tgi_source_close(&job->source);
     tgi_graph_free(&job->graph);
@@ -175,6 +177,18 @@ void tgi_job_close(tg_job **jobp)
     tgi_free(job->set.output);
     tgi_free(job);
     *jobp = NULL;
+}
+
+void tgi_job_warn(tg_job *job, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (job->n_warnings < (int)(sizeof job->warning / sizeof job->warning[0]))
+        memcpy(job->warning[job->n_warnings++], text, sizeof text);
+    tgi_ctx_log(job->ctx, TG_LOG_WARN, "%s", text);
 }
 
 void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affine *out)

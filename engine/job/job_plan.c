@@ -326,6 +326,15 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     if (p->valid)
         return TG_OK;
     int64_t fixed[3];
+    if (job->set.tensor) {
+        const tg_choose_args base = {.threads = job->set.threads,
+                                     .limit_bytes = ALLOWANCE_BYTES,
+                                     .unit = {1, 1, 16},
+                                     .fixed = {job->set.tile.v[0], job->set.tile.v[1],
+                                               job->set.tile.v[2]},
+                                     .flops_per_second = flops_per_second(&job->set)};
+        return tgi_job_plan_tensor(job, &base, resolve_budget(job), err);
+    }
     p->budget = resolve_budget(job);
     pick_file_tile(job, fixed);
     TGI_TRY(make_layout(job, err));

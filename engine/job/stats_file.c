@@ -93,6 +93,23 @@ tg_status tgi_write_text(const char *path, const char *text, tgi_err *err)
     return tgi_fail(err, TG_E_IO, "%s: cannot be written: %s", path, strerror(e));
 }
 
+tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
+                                tg_stats *sets, tgi_err *err)
+{
+    int found = 0;
+    tg_stats_args a = {.source = job->source,
+                       .ops = job->source->ops,
+                       .map = &job->map,
+                       .norm = &job->set.normalize,
+                       .rows = rows,
+                       .rows_bytes = rows_bytes};
+    TGI_TRY(tgi_job_stats_read(job, sets, &found, err));
+    if (found)
+        return TG_OK;
+    TGI_TRY(tgi_reserve_take(mem, "statistics", TGI_STATS_SCRATCH, &a.scratch, err));
+    return tgi_stats_collect(&a, sets, err);
+}
+
 tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);

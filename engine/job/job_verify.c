@@ -1,0 +1,213 @@
+/* job_verify.c - show on the user's own file that tiled equals whole.
+ *
+ * The first item (plane or volume) is computed twice with the same kernels, once in cells and
+ * bands, once whole; the two are compared bit by bit. A third pass with the reference kernels,
+ * unfused, tells how far the fast kernels are from the definition. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/base/reserve.h"
+#include "engine/job/job.h"
+#include "engine/memory/monitor.h"
+#include "engine/run/dense.h"
+#include "engine/run/load.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct verify {
+    tg_job *job;
+    tgi_reserve *reserve;
+    tg_threads *pool;
+    size_t in_bytes, out_bytes;
+    float *in, *whole, *other;
+} verify;
+
+static size_t desc_bytes(const tg_desc *d)
+{
+    int64_t n = 0;
+    return tgi_desc_count(d, &n) ? tgi_sat_mul((size_t)n, sizeof(float)) : SIZE_MAX;
+}
+
+/* One pass over the dense input with a tiling of `net`, into `out`. */
+static tg_status pass(verify *v, const tg_net *net, const int64_t cut[3], int64_t band, float *out,
+                      int64_t *cells, tgi_err *err)
+{
+    tg_tiling t;
+    tg_exec *e = NULL;
+    void *packed = NULL, *arena = NULL;
+    tgi_reserve *mem = NULL;
+    tg_dense_io dense = {.net = net, .in = {v->in}, .out = {out}};
+    const tg_exec_io io = {&dense, tgi_dense_load, tgi_dense_store, NULL};
+    TGI_TRY(tgi_tiling_make(net, cut, band, v->job->set.threads, NULL, &t, err));
+    const size_t need = tgi_sat_add(net->packed_bytes, t.arena_bytes);
+    tg_status st = TG_OK;
+    if (tgi_sat_add(need, tgi_mem_measured()) > v->job->plan.budget)
+        st = tgi_fail(err, TG_E_BUDGET,
+                      "a whole pass needs %zu MiB beside what is held, more than the budget: verify "
+                      "a part with --roi",
+                      need >> 20);
+    if (st == TG_OK)
+        st = tgi_reserve_open(need + 256, &mem, err);
+    if (st == TG_OK)
+        st = tgi_reserve_take(mem, "weights", net->packed_bytes, &packed, err);
+    if (st == TG_OK)
+        st = tgi_reserve_take(mem, "arena", t.arena_bytes, &arena, err);
+    if (st == TG_OK)
+        tgi_net_pack(net, packed);
+    if (st == TG_OK)
+        st = tgi_exec_open(&t, packed, arena, v->pool, &io, &e, err);
+    for (int64_t k = 0; st == TG_OK && k < t.cells; k++) {
+        tg_range core[3];
+        tgi_tiling_cell(&t, k, core);
+        st = tgi_exec_cell(e, core, err);
+    }
+    *cells = t.cells;
+    tgi_exec_close(&e);
+    tgi_reserve_close(&mem);
+    tgi_tiling_free(&t);
+    return st;
+}
+
+static tg_status load_item(verify *v, tgi_err *err)
+{
+    tg_job *job = v->job;
+    tg_loader *l = NULL;
+    void *staging = NULL;
+    const tg_net *net = job->plan.net;
+    const size_t bytes = tgi_loader_bytes(&job->map, job->info->dtype, job->map.extent[0],
+                                          job->map.extent[1], job->map.extent[2]);
+    tgi_reserve *mem = NULL;
+    tg_stats *sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *sets);
+    tg_affine in, out;
+    tg_status st = sets ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
+    if (st == TG_OK)
+        st = tgi_reserve_open(bytes + TGI_STATS_SCRATCH + 256, &mem, err);
+    if (st == TG_OK)
+        st = tgi_reserve_take(mem, "staging", bytes, &staging, err);
+    if (st == TG_OK && tgi_normalize_needs_stats(&job->set.normalize))
+        st = tgi_job_stats_collect(job, mem, staging, bytes, sets, err);
+    const tg_loader_opts o = {.source = job->source,
+                              .ops = job->source->ops,
+                              .map = &job->map,
+                              .rank = net->rank,
+                              .staging = {staging, staging},
+                              .staging_bytes = bytes,
+                              .pool = v->pool};
+    if (st == TG_OK)
+        st = tgi_loader_open(&o, &l, err);
+    if (st == TG_OK) {
+        const tg_view view = tgi_dense_view(net, net->in[0], v->in);
+        const tg_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
+        tgi_job_affine(job, &sets[tgi_mapping_stats_of(&job->map, 0)], &in, &out);
+        tgi_loader_item(l, 0, in);
+        st = tgi_loader_fill(l, &view, &box, err);
+    }
+    tgi_loader_close(&l);
+    tgi_reserve_close(&mem);
+    tgi_free(sets);
+    return st;
+}
+
+static void compare(const float *a, const float *b, size_t n, double *max_abs, double *rel,
+                    int *equal)
+{
+    double d2 = 0, s2 = 0;
+    *max_abs = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)a[i] - (double)b[i];
+        d2 += d * d;
+        s2 += (double)b[i] * (double)b[i];
+        if (fabs(d) > *max_abs || d != d)
+            *max_abs = d == d ? fabs(d) : INFINITY;
+    }
+    *rel = s2 > 0 ? sqrt(d2 / s2) : sqrt(d2);
+    if (equal)
+        *equal = memcmp(a, b, n * sizeof *a) == 0;
+}
+
+/* The plan's cells, or thirds when the plan does not cut this image at all. */
+static void cells_to_try(const tg_job *job, int64_t cut[3], int64_t *band)
+{
+    const tg_tiling *t = &job->plan.choice.tiling;
+    memcpy(cut, t->cut, sizeof t->cut);
+    *band = t->band;
+    if (t->cells > 1)
+        return;
+    const tg_desc *d = &job->out_desc;
+    cut[1] = d->dim[d->rank - 2] / 2 + 3;
+    cut[2] = d->dim[d->rank - 1] / 3 + 5;
+    *band = tgi_min(*band, 16);
+}
+
+static tg_status reference_pass(verify *v, tgi_err *err)
+{
+    tg_graph *g = NULL;
+    tg_net *net = NULL;
+    int64_t cells;
+    const int64_t cut[3] = {0, 0, 0};
+    tg_status st = tgi_graph_import_onnx(v->job->set.model, &g, err);
+    if (st == TG_OK)
+        st = tgi_graph_finish(g, TG_GRAPH_NO_FUSE | TG_GRAPH_NO_COMMUTE, err);
+    if (st == TG_OK)
+        st = tgi_net_new(g, v->job->set.backend, &v->job->in_desc, TG_NET_REFERENCE, &net, err);
+    if (st == TG_OK)
+        st = pass(v, net, cut, 32, v->other, &cells, err);
+    tgi_net_free(&net);
+    tgi_graph_free(&g);
+    return st;
+}
+
+static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
+{
+    tg_job *job = v->job;
+    const size_t n = v->out_bytes / sizeof(float);
+    const int64_t uncut[3] = {0, 0, 0};
+    int64_t cut[3], band, cells;
+    TGI_TRY(load_item(v, err));
+    TGI_TRY(pass(v, job->plan.net, uncut, INT32_MAX, v->whole, &cells, err));
+    cells_to_try(job, cut, &band);
+    TGI_TRY(pass(v, job->plan.net, cut, band, v->other, &out->tiles, err));
+    compare(v->other, v->whole, n, &out->max_abs_difference, &out->relative_l2, &out->bit_equal);
+    out->output_min = out->output_max = v->whole[0];
+    for (size_t i = 1; i < n; i++) {
+        out->output_min = v->whole[i] < out->output_min ? v->whole[i] : out->output_min;
+        out->output_max = v->whole[i] > out->output_max ? v->whole[i] : out->output_max;
+    }
+    TGI_TRY(reference_pass(v, err));
+    compare(v->whole, v->other, n, &out->reference_max_abs, &out->reference_relative_l2, NULL);
+    return TG_OK;
+}
+
+tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
+{
+    if (job->set.tensor)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "verify takes an image; give a TIFF");
+    TGI_TRY(tgi_job_plan(job, err));
+    verify v = {.job = job,
+                .in_bytes = desc_bytes(&job->in_desc),
+                .out_bytes = desc_bytes(&job->out_desc)};
+    const size_t need = tgi_sat_add(v.in_bytes, tgi_sat_mul(2, v.out_bytes));
+    const size_t size = out->size;
+    void *p[3];
+    memset(out, 0, sizeof *out);
+    out->size = size;
+    if (need > job->plan.budget)
+        return tgi_fail(err, TG_E_BUDGET, "the whole image takes %zu MiB, more than the budget: "
+                        "verify a part with --roi", need >> 20);
+    tg_status st = tgi_threads_open(job->set.threads, &v.pool, err);
+    if (st == TG_OK)
+        st = tgi_reserve_open(need + 256, &v.reserve, err);
+    if (st == TG_OK)
+        st = tgi_reserve_take(v.reserve, "input", v.in_bytes, &p[0], err);
+    for (int i = 1; i < 3 && st == TG_OK; i++)
+        st = tgi_reserve_take(v.reserve, "output", v.out_bytes, &p[i], err);
+    if (st == TG_OK) {
+        v.in = p[0];
+        v.whole = p[1];
+        v.other = p[2];
+        st = three_passes(&v, out, err);
+    }
+    tgi_reserve_close(&v.reserve);
+    tgi_threads_close(&v.pool);
+    return st;
+}
