@@ -18,7 +18,7 @@ static uint64_t hash_bytes(uint64_t h, const unsigned char *p, size_t n)
 }
 
 /* Size, time of change and a hash: of the whole file up to `limit` bytes, else of its two ends. */
-static tg_status identify(const char *path, off_t limit, char *buf, size_t cap, tgi_err *err)
+tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t cap, tgi_err *err)
 {
     unsigned char block[16384];
     struct stat st;
@@ -45,13 +45,13 @@ static tg_status identify(const char *path, off_t limit, char *buf, size_t cap, 
     return TG_OK;
 }
 
-typedef struct text {
+typedef struct lines {
     char *p;
     size_t n, cap;
-} text;
+} lines;
 
-static void add(text *t, const char *fmt, ...) TGI_PRINTF(2, 3);
-static void add(text *t, const char *fmt, ...)
+static void add(lines *t, const char *fmt, ...) TGI_PRINTF(2, 3);
+static void add(lines *t, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -67,10 +67,10 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
     const tg_plan_part *p = &job->plan;
     const tg_tiling *t = &p->choice.tiling;
     const tg_mapping *m = &job->map;
-    TGI_TRY(identify(job->set.input, 32768, input, sizeof input, err));
-    TGI_TRY(identify(job->set.model, (off_t)1 << 30, model, sizeof model, err));
+    TGI_TRY(tgi_file_identity(job->set.input, 32768, input, sizeof input, err));
+    TGI_TRY(tgi_file_identity(job->set.model, (int64_t)1 << 30, model, sizeof model, err));
     char *net = tgi_net_text(p->net);
-    text s = {.cap = 4096 + (net ? strlen(net) : 0)};
+    lines s = {.cap = 4096 + (net ? strlen(net) : 0)};
     s.p = tgi_malloc(TGI_TAG_JOURNAL, s.cap);
     if (!net || !s.p) {
         tgi_free(net);
@@ -96,10 +96,10 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
 }
 
 /* The line that begins with `key=`; NULL if there is none. */
-static const char *find_line(const char *text, size_t n, const char *key, size_t *len)
+static const char *find_line(const char *stored, size_t n, const char *key, size_t *len)
 {
     const size_t k = strlen(key);
-    for (const char *line = text, *end = text + n; line < end;) {
+    for (const char *line = stored, *end = stored + n; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         const size_t l = (size_t)((stop ? stop : end) - line);
         if (l > k && line[k] == '=' && memcmp(line, key, k) == 0) {

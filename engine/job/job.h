@@ -65,7 +65,7 @@ typedef struct tg_plan_part {
     } adopted;
     tg_bytes bytes;
     tg_plan_line line[TG_MAX_PLAN_LINES];
-    char note[TG_MAX_PLAN_LINES][128];
+    char note[TG_MAX_PLAN_LINES][192];
     int n_lines;
 } tg_plan_part;
 

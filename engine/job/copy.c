@@ -1,0 +1,392 @@
+/* copy.c - an image through the same reader and writer, no network between: to convert, to crop,
+ * and to see that nothing is lost on the way. TIFF output goes through the journal like a run's;
+ * .npy output is written to OUT.partial and renamed. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/job/fingerprint.h"
+#include "engine/job/job.h"
+#include "engine/memory/monitor.h"
+#include "engine/run/commit.h"
+#include "engine/run/pixels.h"
+#include "io/npy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROWS_BYTES ((size_t)4 << 20) /* of one sample, at most, unless one row is longer */
+
+typedef struct copy {
+    tg_ctx *ctx;
+    const tg_opts *opts;
+    tg_source *source;
+    const tg_image_info *info;
+    const char *input, *output;
+    tg_dtype dtype;
+    tgi_planes_spec planes;
+    int64_t n_planes;
+    tg_range y, x;
+    char axes[TG_IMAGE_MAX_AXES + 1]; /* of the output, singletons kept */
+    int64_t shape[TG_IMAGE_MAX_AXES];
+    int n_axes;
+    char *in_rows, *out_rows; /* [sample][row][column]; one row of the output */
+    int64_t step;             /* rows read at once */
+} copy;
+
+/* ---- What to copy ------------------------------------------------------------------------ */
+
+static tg_status choose_region(copy *c, tgi_err *err)
+{
+    tgi_roi_spec roi;
+    const int64_t extent[3] = {1, c->info->height, c->info->width};
+    tg_range r[3] = {{0, 1}, {0, extent[1]}, {0, extent[2]}};
+    if (tgi_opts_roi(c->opts, &roi))
+        TGI_TRY(tgi_roi_resolve(&roi, extent, r, err));
+    c->y = r[1];
+    c->x = r[2];
+    tgi_opts_planes(c->opts, &c->planes);
+    return tgi_planes_resolve(&c->planes, c->info->n_planes, &c->n_planes, err);
+}
+
+static void list_axes(copy *c)
+{
+    const tg_image_info *i = c->info;
+    const int some = c->n_planes != i->n_planes;
+    for (int a = 0; a < i->n_axes; a++) {
+        const char l = i->axes[a];
+        const int is_plane_axis = !strchr("YXS", l);
+        if (some && is_plane_axis) {
+            if (c->n_axes == 0 || c->axes[c->n_axes - 1] != 'I') {
+                c->axes[c->n_axes] = 'I';
+                c->shape[c->n_axes++] = c->n_planes;
+            }
+            continue;
+        }
+        c->axes[c->n_axes] = l;
+        c->shape[c->n_axes++] = l == 'Y'   ? tgi_range_len(c->y)
+                                : l == 'X' ? tgi_range_len(c->x)
+                                           : i->shape[a];
+    }
+    c->axes[c->n_axes] = 0;
+}
+
+static tg_status open_copy(copy *c, tgi_err *err)
+{
+    const tg_open_opts o = {.level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
+                            .threads = 1,
+                            .io = (tg_io_mode)tgi_opts_choice(c->opts, TGI_OPT_IO),
+                            .axes = tgi_opts_str(c->opts, TGI_OPT_AXES)};
+    tg_dtype asked = TG_DTYPE_NONE;
+    c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
+    c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
+    if (!c->input || !c->output)
+        return tgi_fail(err, TG_E_ARG, "copy needs an input and an output (-o OUT.tif|OUT.npy)");
+    TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
+    c->info = c->source->ops->info(c->source);
+    c->dtype = tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
+    TGI_TRY(choose_region(c, err));
+    list_axes(c);
+    const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
+    c->step = tgi_clamp((int64_t)(ROWS_BYTES / (row ? row : 1)), 1, tgi_range_len(c->y));
+    c->in_rows = tgi_calloc(TGI_TAG_IO, (size_t)(c->step * c->info->samples), row);
+    c->out_rows = tgi_calloc(TGI_TAG_IO, (size_t)(tgi_range_len(c->x) * c->info->samples), 8);
+    return c->in_rows && c->out_rows ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for rows");
+}
+
+static void close_copy(copy *c)
+{
+    if (c->source)
+        tgi_source_close(&c->source);
+    tgi_free(c->in_rows);
+    tgi_free(c->out_rows);
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+static tg_status read_rows(copy *c, int64_t plane, int64_t y0, int64_t y1, tgi_err *err)
+{
+    const size_t pitch = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
+    if (tg_cancel_signal())
+        return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal());
+    return c->source->ops->read(c->source, 0, tgi_planes_at(&c->planes, plane), 0,
+                                c->info->samples, c->y.lo + y0, c->y.lo + y1, c->x.lo, c->x.hi,
+                                c->in_rows, pitch, pitch * (size_t)(y1 - y0), err);
+}
+
+/* n pixels of one sample to every `stride`-th element of dst, in the output's type. */
+static void convert(const copy *c, const char *src, int64_t n, char *dst, int64_t stride)
+{
+    const size_t size = tgi_dtype_size(c->dtype);
+    if (c->dtype == c->info->dtype) {
+        for (int64_t i = 0; i < n && stride > 1; i++)
+            memcpy(dst + (size_t)(i * stride) * size, src + (size_t)i * size, size);
+        if (stride == 1)
+            memcpy(dst, src, (size_t)n * size);
+        return;
+    }
+    float piece[512];
+    for (int64_t i = 0; i < n; i += 512) {
+        const int64_t k = tgi_min(512, n - i);
+        tgi_pixels_load(c->info->dtype, src + (size_t)i * tgi_dtype_size(c->info->dtype), k, 1.0f,
+                        0.0f, piece, 1);
+        tgi_pixels_store(c->dtype, piece, 1, k, 1.0f, 0.0f, dst + (size_t)(i * stride) * size,
+                         stride);
+    }
+}
+
+/* Row r (of `rows` read) of sample s. */
+static const char *row_of(const copy *c, int64_t s, int64_t r, int64_t rows)
+{
+    const size_t pitch = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
+    return c->in_rows + (size_t)(s * rows + r) * pitch;
+}
+
+static void tell(const copy *c, double fraction)
+{
+    const tg_progress p = {.phase = "copy",
+                           .fraction = fraction,
+                           .eta_seconds = -1,
+                           .memory_bytes = tgi_mem_measured()};
+    tgi_ctx_progress(c->ctx, &p);
+}
+
+/* ---- .npy -------------------------------------------------------------------------------- */
+
+/* Elements between neighbours along an axis of the output array. */
+static int64_t step_of(const copy *c, char letter)
+{
+    int64_t n = 1;
+    for (int a = c->n_axes - 1; a >= 0; a--) {
+        if (c->axes[a] == letter)
+            return n;
+        n *= c->shape[a];
+    }
+    return 0;
+}
+
+/* First element of a plane: plane axes in order, whatever lies between them. */
+static int64_t plane_at(const copy *c, int64_t plane)
+{
+    int64_t at = 0, n = 1;
+    for (int a = c->n_axes - 1; a >= 0; a--) {
+        if (!strchr("YXS", c->axes[a])) {
+            at += plane % c->shape[a] * n;
+            plane /= c->shape[a];
+        }
+        n *= c->shape[a];
+    }
+    return at;
+}
+
+static tg_status npy_rows(copy *c, tgi_npy_out *out, int64_t plane, int64_t y0, int64_t y1,
+                          tgi_err *err)
+{
+    const size_t size = tgi_dtype_size(c->dtype);
+    const int64_t w = tgi_range_len(c->x), s_step = step_of(c, 'S'), x_step = step_of(c, 'X');
+    const int interleaved = s_step == 1 && x_step > 1;
+    for (int64_t r = 0; r < y1 - y0; r++) {
+        const int64_t at = plane_at(c, plane) + (y0 + r) * step_of(c, 'Y');
+        for (int64_t s = 0; s < c->info->samples; s++) {
+            const char *src = row_of(c, s, r, y1 - y0);
+            convert(c, src, w, interleaved ? c->out_rows + (size_t)s * size : c->out_rows, x_step);
+            if (!interleaved)
+                TGI_TRY(tgi_npy_write(out, (uint64_t)(at + s * s_step) * size, c->out_rows,
+                                      (size_t)w * size, err));
+        }
+        if (interleaved)
+            TGI_TRY(tgi_npy_write(out, (uint64_t)at * size, c->out_rows,
+                                  (size_t)(w * c->info->samples) * size, err));
+    }
+    return TG_OK;
+}
+
+static tg_status npy_planes(copy *c, tgi_npy_out *out, tgi_err *err)
+{
+    const int64_t h = tgi_range_len(c->y);
+    for (int64_t p = 0; p < c->n_planes; p++)
+        for (int64_t y = 0; y < h; y += c->step) {
+            const int64_t y1 = tgi_min(h, y + c->step);
+            TGI_TRY(read_rows(c, p, y, y1, err));
+            TGI_TRY(npy_rows(c, out, p, y, y1, err));
+            tell(c, ((double)p + (double)y1 / (double)h) / (double)c->n_planes);
+        }
+    return TG_OK;
+}
+
+static tg_status copy_to_npy(copy *c, tgi_err *err)
+{
+    char partial[4200];
+    tg_desc d = {c->dtype, 0, {0}};
+    tgi_npy_out out = {.fd = -1};
+    if (access(c->output, F_OK) == 0 && !tgi_opts_flag(c->opts, TGI_OPT_YES))
+        return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it", c->output);
+    for (int a = 0; a < c->n_axes; a++)
+        if (c->shape[a] != 1)
+            d.dim[d.rank++] = c->shape[a];
+    snprintf(partial, sizeof partial, "%s.partial", c->output);
+    TGI_TRY(tgi_npy_create(partial, &d, &out, err));
+    tg_status st = npy_planes(c, &out, err);
+    if (st == TG_OK)
+        st = tgi_npy_finish(&out, err);
+    if (st == TG_OK && rename(partial, c->output) != 0)
+        st = tgi_fail(err, TG_E_IO, "%s: %s", c->output, strerror(errno));
+    tgi_npy_abandon(&out);
+    if (st != TG_OK)
+        unlink(partial);
+    return st;
+}
+
+/* ---- TIFF -------------------------------------------------------------------------------- */
+
+static tg_status make_layout(const copy *c, tg_sink_layout **out, tgi_err *err)
+{
+    tgi_compress_spec z;
+    tg_sink_spec spec = {.dtype = c->dtype, .meta = &c->info->meta};
+    int n = 0;
+    tgi_opts_compress(c->opts, &z);
+    spec.compression = (tg_compression)z.kind;
+    spec.level = z.level > 0 ? z.level : 0;
+    for (int a = 0; a < c->n_axes; a++) /* planes first, then Y, X, S */
+        if (!strchr("YXS", c->axes[a])) {
+            spec.axes[n] = c->axes[a];
+            spec.shape[n++] = c->shape[a];
+        }
+    spec.axes[n] = 'Y';
+    spec.shape[n++] = tgi_range_len(c->y);
+    spec.axes[n] = 'X';
+    spec.shape[n++] = tgi_range_len(c->x);
+    if (c->info->samples > 1) {
+        spec.axes[n] = 'S';
+        spec.shape[n++] = c->info->samples;
+    }
+    if (spec.compression != TG_COMPRESS_NONE)
+        spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
+    return tgi_sink_layout_make(&spec, out, err);
+}
+
+/* One row of tiles of one plane. */
+static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_t plane, int64_t ty,
+                          void **slot, tgi_err *err)
+{
+    const int64_t first = (plane * l->tiles_y + ty) * l->tiles_x;
+    const int64_t y_end = tgi_min(l->height, (ty + 1) * l->tile_h);
+    const size_t size = tgi_dtype_size(l->dtype);
+    for (int64_t i = 0; i < l->tiles_x; i++)
+        TGI_TRY(tgi_commit_slot(w, first + i, &slot[i], err));
+    for (int64_t y = ty * l->tile_h; y < y_end; y += c->step) {
+        const int64_t y1 = tgi_min(y_end, y + c->step);
+        TGI_TRY(read_rows(c, plane, y, y1, err));
+        for (int64_t r = 0; r < y1 - y; r++)
+            for (int64_t i = 0; i < l->tiles_x; i++)
+                for (int64_t s = 0; s < l->samples; s++) {
+                    const int64_t x = i * l->tile_w, n = tgi_min(l->tile_w, l->width - x);
+                    const int64_t at = (y + r) % l->tile_h * l->tile_w * l->samples + s;
+                    convert(c,
+                            row_of(c, s, r, y1 - y) +
+                                (size_t)x * tgi_dtype_size(c->info->dtype),
+                            n, (char *)slot[i] + (size_t)at * size, l->samples);
+                }
+    }
+    for (int64_t i = 0; i < l->tiles_x; i++)
+        TGI_TRY(tgi_commit_submit(w, first + i, first + i, err));
+    return TG_OK;
+}
+
+static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_commit *w,
+                           void **slot, tgi_err *err)
+{
+    for (int64_t k = tgi_journal_appended(j) / l->tiles_x; k < l->n_planes * l->tiles_y; k++) {
+        /* a row that was cut off in the middle is written from where it stopped */
+        TGI_TRY(tile_row(c, l, w, k / l->tiles_y, k % l->tiles_y, slot, err));
+        tell(c, (double)(k + 1) / (double)(l->n_planes * l->tiles_y));
+    }
+    return tgi_commit_flush(w, err);
+}
+
+static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
+{
+    char *text = NULL;
+    size_t n;
+    char id[160];
+    TGI_TRY(tgi_file_identity(c->input, 32768, id, sizeof id, err));
+    text = tgi_malloc(TGI_TAG_JOURNAL, 512);
+    if (!text)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
+    snprintf(text, 512, "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\ndtype=%s\n",
+             id, (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
+             (long long)c->n_planes, tgi_dtype_name(c->dtype));
+    tg_status st;
+    const void *stored = tgi_journal_job(j, &n);
+    if (tgi_journal_state(j) == TG_JOURNAL_FRESH)
+        st = tgi_journal_begin(j, l, text, strlen(text), err);
+    else
+        st = tgi_fingerprint_compare(stored, n, text, err);
+    if (st == TG_OK && tgi_journal_state(j) == TG_JOURNAL_RESUME)
+        st = tgi_journal_resume(j, l, err);
+    tgi_free(text);
+    return st;
+}
+
+static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
+{
+    const int window = (int)tgi_min(INT32_MAX, 2 * l->tiles_x + 2);
+    const int encoders = (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, sysconf(_SC_NPROCESSORS_ONLN));
+    tg_commit *w = NULL;
+    tgi_reserve *mem = NULL;
+    void *memory = NULL;
+    void **slot = tgi_calloc(TGI_TAG_IO, (size_t)l->tiles_x, sizeof *slot);
+    const size_t bytes = tgi_commit_bytes(l, window, encoders);
+    tg_status st = slot ? tgi_reserve_open(bytes + 64, &mem, err)
+                        : tgi_fail(err, TG_E_NOMEM, "no memory for tiles");
+    if (st == TG_OK)
+        st = tgi_reserve_take(mem, "window", bytes, &memory, err);
+    const tg_commit_opts o = {j, l, window, encoders, memory};
+    if (st == TG_OK)
+        st = tgi_commit_open(&o, &w, err);
+    if (st == TG_OK)
+        st = all_tiles(c, l, j, w, slot, err);
+    if (w && st != TG_OK)
+        tgi_commit_stop(w);
+    tgi_err late = {0};
+    const tg_status closed = w ? tgi_commit_close(&w, &late) : TG_OK;
+    if (st == TG_OK && closed != TG_OK)
+        st = tgi_fail(err, closed, "%s", late.text);
+    tgi_reserve_close(&mem);
+    tgi_free(slot);
+    return st;
+}
+
+static tg_status copy_to_tiff(copy *c, tgi_err *err)
+{
+    tg_sink_layout *l = NULL;
+    tg_journal *j = NULL;
+    tg_status st = make_layout(c, &l, err);
+    if (st == TG_OK)
+        st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);
+    if (st == TG_OK)
+        st = begin(c, l, j, err);
+    if (st == TG_OK && tgi_journal_state(j) == TG_JOURNAL_FINISHED)
+        st = tgi_journal_clear_finished(j, err);
+    else if (st == TG_OK) {
+        st = write_tiles(c, l, j, err);
+        if (st == TG_OK)
+            st = tgi_journal_finish(j, err);
+    }
+    tgi_journal_close(&j);
+    tgi_sink_layout_free(&l);
+    return st;
+}
+
+tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, tgi_err *err)
+{
+    copy c = {.ctx = ctx, .opts = o};
+    tg_status st = open_copy(&c, err);
+    if (st == TG_OK) {
+        const size_t n = strlen(c.output);
+        const int npy = n > 4 && strcmp(c.output + n - 4, ".npy") == 0;
+        st = npy ? copy_to_npy(&c, err) : copy_to_tiff(&c, err);
+    }
+    close_copy(&c);
+    return st;
+}

@@ -1,0 +1,270 @@
+/* describe.c - what a file is, as one JSON object: an image, an array or a network. Headers only. */
+#include "engine/base/arith.h"
+#include "engine/base/json.h"
+#include "engine/base/mem.h"
+#include "engine/job/job.h"
+#include "io/npy.h"
+
+#include <math.h>
+#include <string.h>
+
+static int has_suffix(const char *path, const char *suffix)
+{
+    const size_t n = strlen(path), k = strlen(suffix);
+    return n > k && strcmp(path + n - k, suffix) == 0;
+}
+
+static void put_ints(tgi_jw *w, const char *key, const int64_t *v, int n)
+{
+    tgi_jw_begin(w, key, '[');
+    for (int i = 0; i < n; i++)
+        if (v[i] < 0)
+            tgi_jw_str(w, NULL, NULL);
+        else
+            tgi_jw_int(w, NULL, v[i]);
+    tgi_jw_end(w, ']');
+}
+
+/* ---- Images ------------------------------------------------------------------------------ */
+
+static void put_meta(tgi_jw *w, const tg_image_meta *m)
+{
+    static const char *const axis[3] = {"z", "y", "x"};
+    tgi_jw_begin(w, "physical_size", '{');
+    for (int i = 0; i < 3; i++) {
+        if (m->physical[i] <= 0)
+            continue;
+        tgi_jw_begin(w, axis[i], '{');
+        tgi_jw_num(w, "value", m->physical[i]);
+        tgi_jw_str(w, "unit", m->unit[i]);
+        tgi_jw_end(w, '}');
+    }
+    tgi_jw_end(w, '}');
+    if (m->time_increment > 0)
+        tgi_jw_num(w, "time_increment_seconds", m->time_increment);
+    if (!m->channel_name)
+        return;
+    tgi_jw_begin(w, "channels", '[');
+    for (int i = 0; i < m->n_channels; i++)
+        tgi_jw_str(w, NULL, m->channel_name[i]);
+    tgi_jw_end(w, ']');
+}
+
+static void put_image(tgi_jw *w, const tg_image_info *i)
+{
+    char axes[TG_IMAGE_MAX_AXES + 1];
+    memcpy(axes, i->axes, sizeof axes);
+    tgi_jw_str(w, "kind", "image");
+    tgi_jw_str(w, "format", i->format);
+    tgi_jw_str(w, "flavor", i->flavor);
+    put_ints(w, "shape", i->shape, i->n_axes);
+    tgi_jw_str(w, "axes", axes);
+    tgi_jw_str(w, "dtype", tgi_dtype_name(i->dtype));
+    tgi_jw_str(w, "compression", i->compression);
+    tgi_jw_int(w, "predictor", i->predictor);
+    tgi_jw_bool(w, "tiled", i->tiled);
+    tgi_jw_int(w, "block_height", i->block_h);
+    tgi_jw_int(w, "block_width", i->block_w);
+    tgi_jw_bool(w, "planar_samples", i->planar_samples);
+    tgi_jw_bool(w, "big_endian", i->big_endian);
+    tgi_jw_bool(w, "bigtiff", i->bigtiff);
+    tgi_jw_int(w, "planes", i->n_planes);
+    tgi_jw_int(w, "series", i->n_series);
+    tgi_jw_uint(w, "file_bytes", i->file_bytes);
+    tgi_jw_begin(w, "levels", '[');
+    for (int k = 0; k < i->n_levels; k++) {
+        const int64_t hw[2] = {i->level_h[k], i->level_w[k]};
+        put_ints(w, NULL, hw, 2);
+    }
+    tgi_jw_end(w, ']');
+    put_meta(w, &i->meta);
+}
+
+static tg_status describe_image(const char *path, tgi_jw *w, tgi_err *err)
+{
+    const tg_open_opts opts = {.threads = 1};
+    tg_source *s = NULL;
+    TGI_TRY(tgi_source_open(path, &opts, &s, err));
+    put_image(w, s->ops->info(s));
+    tgi_source_close(&s);
+    return TG_OK;
+}
+
+static tg_status describe_array(const char *path, tgi_jw *w, tgi_err *err)
+{
+    tgi_npy_map m = {0};
+    TGI_TRY(tgi_npy_map_open(path, &m, err));
+    tgi_jw_str(w, "kind", "array");
+    put_ints(w, "shape", m.desc.dim, m.desc.rank);
+    tgi_jw_str(w, "dtype", tgi_dtype_name(m.desc.dtype));
+    tgi_npy_unmap(&m);
+    return TG_OK;
+}
+
+/* ---- Networks ---------------------------------------------------------------------------- */
+
+static void put_operators(tgi_jw *w, const tg_graph *g)
+{
+    tgi_jw_begin(w, "operators", '{');
+    for (int i = 0; i < g->n_nodes; i++) {
+        int count = 0, seen = 0;
+        for (int k = 0; k < g->n_nodes; k++) {
+            const int same = g->nodes[k].op == g->nodes[i].op;
+            seen |= same && k < i;
+            count += same;
+        }
+        if (!seen)
+            tgi_jw_int(w, g->nodes[i].op->name, count);
+    }
+    tgi_jw_end(w, '}');
+}
+
+static void put_whole(tgi_jw *w, const tg_graph *g)
+{
+    int local = 1;
+    tgi_jw_begin(w, "whole_extent_operators", '[');
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].op->op_class == TG_OP_WHOLE) {
+            tgi_jw_str(w, NULL, g->nodes[i].name);
+            local = 0;
+        }
+    tgi_jw_end(w, ']');
+    tgi_jw_bool(w, "local", local);
+}
+
+static void put_ports(tgi_jw *w, const char *key, const tg_port *p, int n)
+{
+    tgi_jw_begin(w, key, '[');
+    for (int i = 0; i < n; i++) {
+        tgi_jw_begin(w, NULL, '{');
+        tgi_jw_str(w, "name", p[i].name);
+        put_ints(w, "shape", p[i].file_dim, p[i].file_rank);
+        tgi_jw_end(w, '}');
+    }
+    tgi_jw_end(w, ']');
+}
+
+/* An input of side n (a multiple of the divisor); 0 when the network cannot take it. */
+static int input_of(const tg_graph *g, int64_t n, tg_desc *d)
+{
+    const tg_port *p = &g->in[0];
+    *d = (tg_desc){TG_DTYPE_F32, g->spatial + 2, {1, 1}};
+    if (p->perm[1] >= 0)
+        d->dim[1] = p->file_dim[p->perm[1]];
+    for (int i = 0; i < g->spatial; i++) {
+        const int k = 3 - g->spatial + i;
+        const int64_t want = g->fixed_size && p->perm[2 + i] >= 0 ? p->file_dim[p->perm[2 + i]] : -1;
+        d->dim[2 + i] = want > 0 ? want : tgi_align_up(n, tgi_max(1, g->divisor[k]));
+    }
+    return d->dim[1] > 0 && g->n_in == 1;
+}
+
+/* Exact halo: what one output pixel in the middle of a large image reads, on each side. */
+static void put_halo(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
+{
+    tg_desc in;
+    tg_net *net = NULL;
+    if (!input_of(g, 4096, &in) || tgi_net_new(g, be, &in, 0, &net, err) != TG_OK)
+        return;
+    tg_range *r = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)net->n_values + 2, sizeof *r);
+    int64_t halo[3] = {0, 0, 0};
+    double flops = 0;
+    for (int axis = TG_STREAM_AXIS; r && axis < net->rank; axis++) {
+        const int64_t d_out = tgi_net_dim(net, net->out[0], axis);
+        const int64_t d_in = tgi_net_dim(net, net->in[0], axis);
+        int64_t most = 0;
+        for (int64_t k = 0; k < 64; k++) { /* every phase of the strides */
+            const tg_range core = {d_out / 2 + k, d_out / 2 + k + 1};
+            tgi_axis_need(net, axis, core, r, r + net->n_values);
+            const tg_range n = r[net->n_values + net->in[0]];
+            most = tgi_max(most, tgi_max(core.lo * d_in / d_out - n.lo,
+                                         n.hi - tgi_ceil_div(core.hi * d_in, d_out)));
+        }
+        halo[axis - TG_STREAM_AXIS + 5 - net->rank] = most;
+    }
+    for (int i = 0; i < net->n_nodes; i++) {
+        const tg_desc *d = &net->nodes[i].dst[0];
+        double n = net->nodes[i].flops_per_element;
+        for (int a = 1; a < d->rank; a++)
+            n *= (double)d->dim[a];
+        flops += n;
+    }
+    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++)
+        flops /= (double)tgi_net_dim(net, net->in[0], axis);
+    put_ints(w, "halo", halo, 3);
+    tgi_jw_num(w, "flops_per_pixel", flops);
+    tgi_free(r);
+    tgi_net_free(&net);
+}
+
+/* Smallest arena and weights for 32768 x 32768 pixels: the narrowest useful strips. */
+static void put_gigapixel(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
+{
+    tg_desc in;
+    tg_net *net = NULL;
+    tg_tiling t;
+    const int64_t cut[3] = {0, 0, 64};
+    if (g->spatial != 2 || g->fixed_size || !input_of(g, 32768, &in) ||
+        tgi_net_new(g, be, &in, 0, &net, err) != TG_OK)
+        return;
+    if (!net->whole_op && tgi_tiling_make(net, cut, 8, 1, NULL, &t, err) == TG_OK) {
+        tgi_jw_uint(w, "smallest_bytes_for_gigapixel",
+                    tgi_sat_add(t.arena_bytes, net->packed_bytes));
+        tgi_tiling_free(&t);
+    }
+    tgi_net_free(&net);
+}
+
+static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
+{
+    tg_graph *g = NULL, *plain = NULL;
+    const tg_backend *be = tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT));
+    tgi_err ignored = {0};
+    tg_status st = tgi_graph_import_onnx(path, &g, err);
+    if (st == TG_OK)
+        st = tgi_graph_finish(g, 0, err);
+    if (st == TG_OK)
+        st = tgi_graph_import_onnx(path, &plain, err);
+    if (st == TG_OK)
+        st = tgi_graph_finish(plain, TG_GRAPH_NO_FUSE, err);
+    if (st == TG_OK) {
+        tgi_jw_str(w, "kind", "model");
+        tgi_jw_int(w, "opset", g->opset);
+        tgi_jw_int(w, "parameters", g->n_params);
+        put_operators(w, plain);
+        tgi_jw_int(w, "nodes_after_fusion", g->n_nodes);
+        put_whole(w, g);
+        put_ports(w, "inputs", g->in, g->n_in);
+        put_ports(w, "outputs", g->out, g->n_out);
+        put_ints(w, "divisor", g->divisor, 3);
+        tgi_jw_bool(w, "fixed_size", g->fixed_size);
+        if (g->fixed_why)
+            tgi_jw_str(w, "fixed_why", g->fixed_why);
+        put_halo(w, g, be, &ignored);
+        put_gigapixel(w, g, be, &ignored);
+        tgi_jw_begin(w, "rewrites", '[');
+        for (int i = 0; i < g->n_rewrites; i++)
+            tgi_jw_str(w, NULL, g->rewrites[i]);
+        tgi_jw_end(w, ']');
+    }
+    tgi_graph_free(&plain);
+    tgi_graph_free(&g);
+    return st;
+}
+
+tg_status tgi_describe(const char *path, char **json, tgi_err *err)
+{
+    tgi_jw w = {0};
+    tgi_jw_begin(&w, NULL, '{');
+    tg_status st = has_suffix(path, ".onnx")  ? describe_model(path, &w, err)
+                   : has_suffix(path, ".npy") ? describe_array(path, &w, err)
+                                              : describe_image(path, &w, err);
+    tgi_jw_end(&w, '}');
+    char *text = NULL;
+    const tg_status taken = tgi_jw_take(&w, &text, err);
+    if (st == TG_OK && taken == TG_OK)
+        *json = text;
+    else
+        tgi_free(text);
+    return st != TG_OK ? st : taken;
+}
