@@ -1,4 +1,4 @@
-/* axes_shared.h - Squeeze and Unsqueeze: a list of axes as attribute or, from opset 13, input. */
+/* axes_shared.h - Squeeze and Unsqueeze: axes as attribute or, from opset 13, as input. */
 #ifndef TG_AXES_SHARED_H
 #define TG_AXES_SHARED_H
 

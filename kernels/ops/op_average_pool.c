@@ -34,7 +34,8 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
                 n++;
             }
     if (a->count_include_pad)
-        n = padded_taps(g, TG_Z, p->z) * padded_taps(g, TG_Y, p->y) * padded_taps(g, TG_X, p->x);
+        n = padded_taps(g, TG_Z, p->z) * padded_taps(g, TG_Y, p->y) *
+            padded_taps(g, TG_X, p->x);
     return n ? (float)(sum / (double)n) : 0.0f;
 }
 

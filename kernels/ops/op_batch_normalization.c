@@ -1,5 +1,5 @@
-/* op_batch_normalization.c - BatchNormalization at inference: a scale and a shift per channel from
- * constant statistics, (x - mean) / sqrt(var + epsilon) * scale + shift, in float64.
+/* op_batch_normalization.c - BatchNormalization at inference: a scale and a shift per channel
+ * from constant statistics, (x - mean) / sqrt(var + epsilon) * scale + shift, in float64.
  * Border: none, each element by itself.
  * @source ONNX operator BatchNormalization, versions 6 to 15. */
 #include "kernels/ops/op_shared.h"

@@ -19,7 +19,8 @@ static tg_dtype type_of(int64_t to)
         [1] = TG_DTYPE_F32,  [2] = TG_DTYPE_U8,   [3] = TG_DTYPE_I8,   [4] = TG_DTYPE_U16,
         [5] = TG_DTYPE_I16,  [6] = TG_DTYPE_I32,  [7] = TG_DTYPE_I64,  [9] = TG_DTYPE_BOOL,
         [10] = TG_DTYPE_F16, [11] = TG_DTYPE_F64, [12] = TG_DTYPE_U32, [13] = TG_DTYPE_U64};
-    return to >= 0 && to < (int64_t)(sizeof types / sizeof types[0]) ? types[to] : TG_DTYPE_NONE;
+    return to >= 0 && to < (int64_t)(sizeof types / sizeof types[0]) ? types[to]
+                                                                     : TG_DTYPE_NONE;
 }
 
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
@@ -46,7 +47,8 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     const tg_const *c = ctx->const_src[0];
     const int64_t n = tgi_const_count(c);
-    const int exact = !tgi_dtype_is_float(c->desc.dtype) && !tgi_dtype_is_float(ctx->dst[0].dtype);
+    const int exact =
+        !tgi_dtype_is_float(c->desc.dtype) && !tgi_dtype_is_float(ctx->dst[0].dtype);
     (void)err;
     for (int64_t i = 0; i < n; i++)
         if (exact)

@@ -41,7 +41,8 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
             continue;
         const tg_const *c = tgi_const(ctx, i);
         if (!c)
-            return tgi_fail(err, TG_E_UNSUPPORTED, "a bound (input %d) computed by the graph", i);
+            return tgi_fail(err, TG_E_UNSUPPORTED, "a bound (input %d) computed by the graph",
+                            i);
         if (tgi_const_count(c) != 1)
             return tgi_fail(err, TG_E_FORMAT, "a bound (input %d) of %" PRId64 " elements", i,
                             tgi_const_count(c));
@@ -72,7 +73,8 @@ static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
     const bounds b = bounds_of(ctx);
     if (chain != 0)
         return 0;
-    *step = (tg_epi_step){.kind = TG_EPI_CLIP, .src = -1, .a = (float)b.low, .b = (float)b.high};
+    *step =
+        (tg_epi_step){.kind = TG_EPI_CLIP, .src = -1, .a = (float)b.low, .b = (float)b.high};
     return 1;
 }
 

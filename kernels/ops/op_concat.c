@@ -5,7 +5,8 @@
 #include "kernels/ops/op_shared.h"
 
 static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(axis_attrs, axis), 1, -8, 7, NULL, "where pieces meet"}, {0}};
+    {"axis", TG_ATTR_INT, offsetof(axis_attrs, axis), 1, -8, 7, NULL, "where pieces meet"},
+    {0}};
 
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 {
@@ -22,8 +23,10 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
             s.dim[axis] = d.dim[axis];
         if (!tgi_desc_same_shape(&s, &d) || s.dtype != d.dtype) {
             char p[128], q[128];
-            return tgi_fail(err, TG_E_FORMAT, "inputs 0 and %d are %s and %s: only axis %d may"
-                            " differ", i, tgi_desc_text(&ctx->src[0], p, sizeof p),
+            return tgi_fail(err, TG_E_FORMAT,
+                            "inputs 0 and %d are %s and %s: only axis %d may"
+                            " differ",
+                            i, tgi_desc_text(&ctx->src[0], p, sizeof p),
                             tgi_desc_text(&ctx->src[i], q, sizeof q), axis);
         }
         if (!tgi_add64_ok(d.dim[axis], extent, &d.dim[axis]))

@@ -1,6 +1,6 @@
 /* op_constant_of_shape.c - ConstantOfShape: a tensor of one repeated value.
- * The attribute `value` is a tensor, which attribute rows cannot hold: the importer hands it over
- * as input 1. Without it the value is float32 zero.
+ * The attribute `value` is a tensor, which attribute rows cannot hold: the importer hands it
+ * over as input 1. Without it the value is float32 zero.
  * @source ONNX operator ConstantOfShape, versions 9 to 21. */
 #include "kernels/ops/op_shared.h"
 

@@ -1,4 +1,5 @@
-/* op_conv.c - Conv: cross-correlation of 2-D and 3-D images with constant weights [M, C/group, k].
+/* op_conv.c - Conv: cross-correlation of 2-D and 3-D images with constant weights
+ * [M, C/group, k].
  *
  *   out[m, o] = bias[m] + sum over c, k of w[m, c, k] * in[c, o * s - p + k * d]
  *
@@ -39,8 +40,8 @@ static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, 
     if (src_i != 0 || tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
         return;
     for (int i = 0; i < 3; i++)
-        tgi_box_set(out, i, tgi_window_need(tgi_box_axis(dst, i), g.k[i], g.s[i], g.p0[i],
-                                            g.d[i]));
+        tgi_box_set(out, i,
+                    tgi_window_need(tgi_box_axis(dst, i), g.k[i], g.s[i], g.p0[i], g.d[i]));
 }
 
 #define RUN_PX 64 /* pixels of a row that are summed together */
@@ -98,7 +99,8 @@ static void channel(void *arg, int64_t m, int thread)
     const tgi_geom *g = &((const job *)arg)->g;
     const tg_op_ctx *ctx = call->ctx;
     const tg_view *v = &call->dst[0];
-    const double bias = tgi_given(ctx, 2) ? (double)tgi_f32_at(ctx->const_src[2]->data, m) : 0.0;
+    const double bias =
+        tgi_given(ctx, 2) ? (double)tgi_f32_at(ctx->const_src[2]->data, m) : 0.0;
     const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
                    rx = tgi_box_axis(&call->box, TG_X);
     run r = {.call = call, .g = g, .weights = ctx->const_src[1]->data, .m = m};

@@ -1,5 +1,5 @@
-/* op_conv_transpose.c - ConvTranspose: each input pixel adds its kernel to the output; here seen
- * from the output, with constant weights [C, M/group, k]:
+/* op_conv_transpose.c - ConvTranspose: each input pixel adds its kernel to the output; here
+ * seen from the output, with constant weights [C, M/group, k]:
  *
  *   out[m, o] = bias[m] + sum over k, c of w[c, m, k] * in[c, (o + p - k * d) / s]
  *

@@ -22,8 +22,9 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     if (d.rank != 4)
         return tgi_fail(err, TG_E_FORMAT, "an input of rank %d: defined for rank 4", d.rank);
     if (b < 1 || b > 1024 || d.dim[1] % (b * b))
-        return tgi_fail(err, TG_E_FORMAT, "%" PRId64 " channels in blocks of %" PRId64 " x %" PRId64,
-                        d.dim[1], b, b);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%" PRId64 " channels in blocks of %" PRId64 " x %" PRId64, d.dim[1], b,
+                        b);
     d.dim[1] /= b * b;
     if (!tgi_mul64_ok(d.dim[2], b, &d.dim[2]) || !tgi_mul64_ok(d.dim[3], b, &d.dim[3]))
         return tgi_fail(err, TG_E_FORMAT, "the extent overflows");
@@ -37,7 +38,8 @@ static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, 
     (void)dst_i;
     *out = tgi_box_full(&ctx->src[src_i]);
     for (int k = 2; k < 4; k++)
-        out->ax[k] = (tg_range){tgi_floor_div(dst->ax[k].lo, b), tgi_ceil_div(dst->ax[k].hi, b)};
+        out->ax[k] =
+            (tg_range){tgi_floor_div(dst->ax[k].lo, b), tgi_ceil_div(dst->ax[k].hi, b)};
 }
 
 static float value(const tg_call *call, const void *arg, const tgi_px *p)

@@ -1,5 +1,5 @@
-/* op_dropout.c - Dropout at inference: its input. Training mode and the mask output are not done.
- * Border: none. @source ONNX operator Dropout, versions 6 to 22. */
+/* op_dropout.c - Dropout at inference: its input. Training mode and the mask output are not
+ * done. Border: none. @source ONNX operator Dropout, versions 6 to 22. */
 #include "kernels/ops/op_shared.h"
 
 typedef struct dropout_attrs {

@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {
-    {"alpha", TG_ATTR_FLOAT, offsetof(alpha_attrs, alpha), 1.0, 0, 0, NULL, "alpha of the formula"},
-    {0}};
+static const tg_attr rows[] = {{"alpha", TG_ATTR_FLOAT, offsetof(alpha_attrs, alpha), 1.0, 0, 0,
+                                NULL, "alpha of the formula"},
+                               {0}};
 
 static double value(double x, const void *attrs)
 {

@@ -1,5 +1,5 @@
-/* op_expand.c - Expand: broadcast to a constant shape (both ways: extents of 1 in either yield).
- * Folded only. @source ONNX operator Expand, versions 8, 13. */
+/* op_expand.c - Expand: broadcast to a constant shape (both ways: extents of 1 in either
+ * yield). Folded only. @source ONNX operator Expand, versions 8, 13. */
 #include "kernels/ops/op_shared.h"
 
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)

@@ -1,5 +1,6 @@
 /* op_fold.c - broadcasting, and evaluation of operators on dense constants of any rank.
- * @source ONNX docs Broadcasting.md: shapes are aligned at their last axis; extent 1 repeats. */
+ * @source ONNX docs Broadcasting.md: shapes are aligned at their last axis; extent 1 repeats.
+ */
 #include "kernels/ops/op_shared.h"
 
 /* First axis of dst that input i touches. */
@@ -122,8 +123,8 @@ tg_status tgi_ref_arith(const tg_call *call, const tgi_arith *op, int lead, tgi_
     for (int i = 0; i < ctx->n_src; i++)
         if (call->src[i].n_seg && ctx->src[i].rank != ctx->dst[0].rank)
             return tgi_fail(err, TG_E_UNSUPPORTED,
-                            "an activation of rank %d broadcast into rank %d",
-                            ctx->src[i].rank, ctx->dst[0].rank);
+                            "an activation of rank %d broadcast into rank %d", ctx->src[i].rank,
+                            ctx->dst[0].rank);
     const arith_arg arg = {op, lead};
     tgi_ref_each(call, 0, arith_px, &arg);
     return TG_OK;
@@ -151,12 +152,12 @@ int tgi_step_arith(const tg_op_ctx *ctx, int chain, int lead, tg_epi_kind fwd, t
     return 0;
 }
 
-const tg_attr tgi_binary_rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(tgi_binary_attrs, axis), -1, -8, 8, NULL,
-     "opset < 7: where the second shape begins"},
-    {"broadcast", TG_ATTR_INT, offsetof(tgi_binary_attrs, broadcast), 0, 0, 1, NULL,
-     "opset < 7: broadcasting allowed"},
-    {0}};
+const tg_attr tgi_binary_rows[] = {{"axis", TG_ATTR_INT, offsetof(tgi_binary_attrs, axis), -1,
+                                    -8, 8, NULL, "opset < 7: where the second shape begins"},
+                                   {"broadcast", TG_ATTR_INT,
+                                    offsetof(tgi_binary_attrs, broadcast), 0, 0, 1, NULL,
+                                    "opset < 7: broadcasting allowed"},
+                                   {0}};
 
 int tgi_binary_lead(const tg_op_ctx *ctx)
 {
@@ -239,8 +240,8 @@ static int64_t dense_offset(const tg_op_ctx *ctx, int i, int lead, const int64_t
     return off;
 }
 
-static int eval_arith_at(const tg_op_ctx *ctx, const tgi_arith *op, int lead,
-                         const int64_t *at, void *dst, int64_t n)
+static int eval_arith_at(const tg_op_ctx *ctx, const tgi_arith *op, int lead, const int64_t *at,
+                         void *dst, int64_t n)
 {
     const tg_dtype t = ctx->dst[0].dtype;
     const int64_t o = dense_offset(ctx, 0, lead, at);
@@ -254,8 +255,8 @@ static int eval_arith_at(const tg_op_ctx *ctx, const tgi_arith *op, int lead,
         tgi_num_put(t, dst, n, v);
         return 1;
     }
-    const int is_unsigned = t == TG_DTYPE_U8 || t == TG_DTYPE_U16 || t == TG_DTYPE_U32 ||
-                            t == TG_DTYPE_U64;
+    const int is_unsigned =
+        t == TG_DTYPE_U8 || t == TG_DTYPE_U16 || t == TG_DTYPE_U32 || t == TG_DTYPE_U64;
     int64_t v = tgi_int_at(ctx->const_src[0], o);
     for (int i = 1; i < ctx->n_src; i++) {
         const int64_t b = tgi_int_at(ctx->const_src[i], dense_offset(ctx, i, lead, at));

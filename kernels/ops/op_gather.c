@@ -39,8 +39,8 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
         for (int64_t i = 0; i < n; i++, to += inner) {
             const int64_t at = tgi_int_at(ctx->const_src[1], i);
             if (at < -extent || at >= extent)
-                return tgi_fail(err, TG_E_FORMAT, "index %" PRId64 " in an axis of %" PRId64, at,
-                                extent);
+                return tgi_fail(err, TG_E_FORMAT, "index %" PRId64 " in an axis of %" PRId64,
+                                at, extent);
             const size_t from = (o * (size_t)extent + (size_t)(at < 0 ? at + extent : at));
             if (inner)
                 memcpy(to, (const char *)ctx->const_src[0]->data + from * inner, inner);

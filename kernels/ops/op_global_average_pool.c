@@ -1,5 +1,5 @@
-/* op_global_average_pool.c - GlobalAveragePool: mean of each channel, summed in float64 in row order.
- * Border: none, but the output reads the whole channel, so this op ends a stage.
+/* op_global_average_pool.c - GlobalAveragePool: mean of each channel, summed in float64 in row
+ * order. Border: none, but the output reads the whole channel, so this op ends a stage.
  * @source ONNX operator GlobalAveragePool, versions 1, 22. */
 #include "kernels/ops/op_shared.h"
 

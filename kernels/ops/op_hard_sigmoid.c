@@ -5,10 +5,11 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {
-    {"alpha", TG_ATTR_FLOAT, offsetof(alpha_attrs, alpha), 0.2, 0, 0, NULL, "alpha of the formula"},
-    {"beta", TG_ATTR_FLOAT, offsetof(alpha_attrs, beta), 0.5, 0, 0, NULL, "beta of the formula"},
-    {0}};
+static const tg_attr rows[] = {{"alpha", TG_ATTR_FLOAT, offsetof(alpha_attrs, alpha), 0.2, 0, 0,
+                                NULL, "alpha of the formula"},
+                               {"beta", TG_ATTR_FLOAT, offsetof(alpha_attrs, beta), 0.5, 0, 0,
+                                NULL, "beta of the formula"},
+                               {0}};
 
 static double value(double x, const void *attrs)
 {

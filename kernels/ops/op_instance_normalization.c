@@ -1,6 +1,6 @@
-/* op_instance_normalization.c - InstanceNormalization: each channel to mean 0 and variance 1 over
- * its whole spatial extent, then a constant scale and shift. Statistics in float64, two passes
- * (mean, then squared distances): no cancellation for images with a large offset.
+/* op_instance_normalization.c - InstanceNormalization: each channel to mean 0 and variance 1
+ * over its whole spatial extent, then a constant scale and shift. Statistics in float64, two
+ * passes (mean, then squared distances): no cancellation for images with a large offset.
  * Border: none, but every output reads the whole channel, so this op ends a stage.
  * @source ONNX operator InstanceNormalization, versions 1, 6, 22. */
 #include "kernels/ops/op_shared.h"
@@ -11,10 +11,9 @@ typedef struct in_attrs {
     float epsilon;
 } in_attrs;
 
-static const tg_attr rows[] = {
-    {"epsilon", TG_ATTR_FLOAT, offsetof(in_attrs, epsilon), 1e-5, 0, 0, NULL,
-     "added to the variance"},
-    {0}};
+static const tg_attr rows[] = {{"epsilon", TG_ATTR_FLOAT, offsetof(in_attrs, epsilon), 1e-5, 0,
+                                0, NULL, "added to the variance"},
+                               {0}};
 
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 {
@@ -64,8 +63,8 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     for (int64_t c = 0; c < call->dst[0].c; c++) {
         channel_stats s = {.c = c, .mean = moment(call, c, 0, 1)};
         const double var = moment(call, c, s.mean, 2);
-        s.factor = (double)tgi_f32_at(ctx->const_src[1]->data, c) /
-                   sqrt(var + (double)a->epsilon);
+        s.factor =
+            (double)tgi_f32_at(ctx->const_src[1]->data, c) / sqrt(var + (double)a->epsilon);
         s.shift = (double)tgi_f32_at(ctx->const_src[2]->data, c);
         for (int64_t z = rz.lo; z < rz.hi; z++)
             for (int64_t y = ry.lo; y < ry.hi; y++)

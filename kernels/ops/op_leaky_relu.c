@@ -3,9 +3,9 @@
  * @source ONNX operator LeakyRelu, versions 6 to 16. */
 #include "kernels/ops/op_shared.h"
 
-static const tg_attr rows[] = {
-    {"alpha", TG_ATTR_FLOAT, offsetof(alpha_attrs, alpha), 0.01, 0, 0, NULL, "alpha of the formula"},
-    {0}};
+static const tg_attr rows[] = {{"alpha", TG_ATTR_FLOAT, offsetof(alpha_attrs, alpha), 0.01, 0,
+                                0, NULL, "alpha of the formula"},
+                               {0}};
 
 static double value(double x, const void *attrs)
 {

@@ -1,5 +1,5 @@
-/* op_p_relu.c - PRelu: x, or slope*x below 0; the slope broadcasts to x's shape and is usually one
- * number per channel. Border: none, each element by itself.
+/* op_p_relu.c - PRelu: x, or slope*x below 0; the slope broadcasts to x's shape and is usually
+ * one number per channel. Border: none, each element by itself.
  * @source ONNX operator PRelu, versions 6 (slope [C] is per channel) and 7 to 16. */
 #include "kernels/ops/op_shared.h"
 

@@ -1,7 +1,6 @@
-/* op_pad.c - Pad: margins of a constant, of mirrored, repeated or wrapped pixels; a negative pad
- * crops. Spatial axes of images.
- * Border: by image coordinates. `need` stays inside the image and is the hull of what is read,
- * which for `wrap` at a border is nearly the whole axis.
+/* op_pad.c - Pad: margins of a constant, of mirrored, repeated or wrapped pixels; a negative
+ * pad crops. Spatial axes of images. Border: by image coordinates. `need` stays inside the
+ * image and is the hull of what is read, which for `wrap` at a border is nearly the whole axis.
  * @source ONNX operator Pad, versions 2 (attributes), 11, 13, 18 (axes), 19 (wrap). */
 #include "kernels/ops/op_shared.h"
 
@@ -68,13 +67,16 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
         const int64_t in = d.dim[k];
         if (p.p0[k] <= -far || p.p0[k] >= far || p.p1[k] <= -far || p.p1[k] >= far ||
             in + p.p0[k] + p.p1[k] < 1)
-            return tgi_fail(err, TG_E_FORMAT, "pads %" PRId64 " and %" PRId64 " on axis %d of %"
-                            PRId64, p.p0[k], p.p1[k], k, in);
+            return tgi_fail(err, TG_E_FORMAT,
+                            "pads %" PRId64 " and %" PRId64 " on axis %d of %" PRId64, p.p0[k],
+                            p.p1[k], k, in);
         if (k < 2 && (p.p0[k] || p.p1[k]))
             return tgi_fail(err, TG_E_UNSUPPORTED, "padding of axis %d: spatial axes only", k);
         if (p.mode == REFLECT && tgi_max(p.p0[k], p.p1[k]) >= in)
-            return tgi_fail(err, TG_E_FORMAT, "reflect pads %" PRId64 " and %" PRId64
-                            " reach beyond an extent of %" PRId64, p.p0[k], p.p1[k], in);
+            return tgi_fail(err, TG_E_FORMAT,
+                            "reflect pads %" PRId64 " and %" PRId64
+                            " reach beyond an extent of %" PRId64,
+                            p.p0[k], p.p1[k], in);
         d.dim[k] = in + p.p0[k] + p.p1[k];
     }
     dst[0] = d;

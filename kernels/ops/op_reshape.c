@@ -14,15 +14,16 @@ static const tg_attr rows[] = {
     {0}};
 
 /* Extents with 0 resolved; *hole: the axis that is -1, or -1. */
-static tg_status fill(const tg_desc *s, const tg_ints *want, int allowzero, tg_desc *d, int *hole,
-                      tgi_err *err)
+static tg_status fill(const tg_desc *s, const tg_ints *want, int allowzero, tg_desc *d,
+                      int *hole, tgi_err *err)
 {
     *hole = -1;
     for (int k = 0; k < d->rank; k++) {
         int64_t n = want->v[k];
         if (n == 0 && !allowzero) {
             if (k >= s->rank)
-                return tgi_fail(err, TG_E_FORMAT, "extent %d copies an axis that is not there", k);
+                return tgi_fail(err, TG_E_FORMAT, "extent %d copies an axis that is not there",
+                                k);
             n = s->dim[k];
         }
         if (n < -1 || (n == -1 && *hole >= 0))

@@ -1,15 +1,14 @@
 /* op_resize.c - Resize: nearest, linear and cubic, by scales or sizes; spatial axes of images.
  * Border: coordinates are clamped to the image (linear, nearest) or its edge pixels repeat
- * (cubic), by image coordinates; tf_crop_and_resize writes extrapolation_value outside the crop.
- * The rules are in resize_axis.c. Not done: antialias, resized channels.
+ * (cubic), by image coordinates; tf_crop_and_resize writes extrapolation_value outside the
+ * crop. The rules are in resize_axis.c. Not done: antialias, resized channels.
  * @source ONNX operator Resize, versions 10, 11, 13, 18, 19. */
 #include "kernels/ops/op_shared.h"
 #include "kernels/ops/resize_axis.h"
 
-static const char *const coords[] = {"half_pixel",           "asymmetric",
-                                     "align_corners",        "pytorch_half_pixel",
-                                     "half_pixel_symmetric", "tf_crop_and_resize",
-                                     "tf_half_pixel_for_nn", NULL};
+static const char *const coords[] = {
+    "half_pixel",           "asymmetric",         "align_corners",        "pytorch_half_pixel",
+    "half_pixel_symmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn", NULL};
 static const char *const nearests[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                        "ceil", NULL};
 static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};

@@ -1,5 +1,5 @@
-/* op_shape.c - Shape: extents of the input as int64. Reads no data: `eval` needs ctx->src only, so
- * it works on activations once their shape is known.
+/* op_shape.c - Shape: extents of the input as int64. Reads no data: `eval` needs ctx->src only,
+ * so it works on activations once their shape is known.
  * @source ONNX operator Shape, versions 1, 13, 15 (start, end). */
 #include "kernels/ops/op_shared.h"
 

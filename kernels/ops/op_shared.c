@@ -170,8 +170,8 @@ tg_status tgi_const_f32(const tg_op_ctx *ctx, int i, const char *what, int64_t c
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s of type %s", what,
                         tgi_dtype_name(c->desc.dtype));
     if (count >= 0 && tgi_const_count(c) != count)
-        return tgi_fail(err, TG_E_FORMAT, "%s has %" PRId64 " elements, expected %" PRId64, what,
-                        tgi_const_count(c), count);
+        return tgi_fail(err, TG_E_FORMAT, "%s has %" PRId64 " elements, expected %" PRId64,
+                        what, tgi_const_count(c), count);
     *data = c->data;
     return TG_OK;
 }
@@ -216,7 +216,8 @@ tg_status tgi_infer_same(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 tg_status tgi_axis(int64_t axis, int rank, int *out, tgi_err *err)
 {
     if (axis < -rank || axis >= rank)
-        return tgi_fail(err, TG_E_FORMAT, "axis %" PRId64 " of a tensor of rank %d", axis, rank);
+        return tgi_fail(err, TG_E_FORMAT, "axis %" PRId64 " of a tensor of rank %d", axis,
+                        rank);
     *out = (int)(axis < 0 ? axis + rank : axis);
     return TG_OK;
 }

@@ -1,8 +1,8 @@
-/* op_shared.h - what many operator files need: constants of any type, broadcasting, the loops of
- * reference kernels and of constant folding.
+/* op_shared.h - what many operator files need: constants of any type, broadcasting, the loops
+ * of reference kernels and of constant folding.
  *
- * A reference kernel is, wherever speed allows, one function "the value at this pixel", driven by
- * tgi_ref_each: the result cannot depend on the box because the function does not see it. */
+ * A reference kernel is, wherever speed allows, one function "the value at this pixel", driven
+ * by tgi_ref_each: the result cannot depend on the box because the function does not see it. */
 #ifndef TG_OP_SHARED_H
 #define TG_OP_SHARED_H
 
@@ -61,7 +61,8 @@ tg_status tgi_axis(int64_t axis, int rank, int *out, tgi_err *err);
 tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err);
 
 /* `need` of operators that read the whole spatial extent. */
-void tgi_need_whole(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
+void tgi_need_whole(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
+                    tg_box *need);
 /* Intersect with [0, n), but never empty: a box wholly in a border reads its nearest pixel, so
  * that `need` stays monotone. */
 tg_range tgi_clip_nonempty(tg_range r, int64_t n);

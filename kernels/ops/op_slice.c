@@ -74,7 +74,8 @@ static tg_status plan(const tg_op_ctx *ctx, slice *s, tgi_err *err)
     for (int i = 0; i < starts.n; i++) {
         int k;
         TGI_TRY(tgi_axis(axes.n >= 0 ? axes.v[i] : i, d->rank, &k, err));
-        TGI_TRY(cut(s, k, d->dim[k], starts.v[i], ends.v[i], steps.n >= 0 ? steps.v[i] : 1, err));
+        TGI_TRY(
+            cut(s, k, d->dim[k], starts.v[i], ends.v[i], steps.n >= 0 ? steps.v[i] : 1, err));
     }
     return TG_OK;
 }

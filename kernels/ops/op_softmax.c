@@ -1,7 +1,7 @@
 /* op_softmax.c - Softmax over channels: exp(x - max) / sum, per pixel, summed in float64.
- * Constants of any rank fold along any axis. Before opset 13 the axes from `axis` on are one, so
- * on images the channel form exists from opset 13 only (or for images of one pixel).
- * Border: none, each pixel by itself.
+ * Constants of any rank fold along any axis. Before opset 13 the axes from `axis` on are one,
+ * so on images the channel form exists from opset 13 only (or for images of one pixel). Border:
+ * none, each pixel by itself.
  * @source ONNX operator Softmax, versions 1, 11 (flattening), 13. */
 #include "kernels/ops/op_shared.h"
 

@@ -18,8 +18,9 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     if (d.rank != 4)
         return tgi_fail(err, TG_E_FORMAT, "an input of rank %d: defined for rank 4", d.rank);
     if (b < 1 || b > 1024 || d.dim[2] % b || d.dim[3] % b)
-        return tgi_fail(err, TG_E_FORMAT, "%" PRId64 " x %" PRId64 " pixels in blocks of %" PRId64,
-                        d.dim[2], d.dim[3], b);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%" PRId64 " x %" PRId64 " pixels in blocks of %" PRId64, d.dim[2],
+                        d.dim[3], b);
     if (!tgi_mul64_ok(d.dim[1], b * b, &d.dim[1]))
         return tgi_fail(err, TG_E_FORMAT, "the number of channels overflows");
     d.dim[2] /= b;

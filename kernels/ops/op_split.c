@@ -41,8 +41,8 @@ static tg_status plan(const tg_op_ctx *ctx, int *axis, int64_t *n, tgi_err *err)
         sum += n[i];
     }
     if (sum != extent)
-        return tgi_fail(err, TG_E_FORMAT, "pieces sum to %" PRId64 ", the axis has %" PRId64, sum,
-                        extent);
+        return tgi_fail(err, TG_E_FORMAT, "pieces sum to %" PRId64 ", the axis has %" PRId64,
+                        sum, extent);
     return TG_OK;
 }
 
@@ -55,7 +55,8 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
                         TG_OP_MAX_DST);
     TGI_TRY(plan(ctx, &axis, n, err));
     if (axis != 1 && ctx->src[0].rank >= 4 && !tgi_const(ctx, 0))
-        return tgi_fail(err, TG_E_UNSUPPORTED, "an image cut along axis %d: channels only", axis);
+        return tgi_fail(err, TG_E_UNSUPPORTED, "an image cut along axis %d: channels only",
+                        axis);
     for (int i = 0; i < ctx->n_dst; i++) {
         dst[i] = ctx->src[0];
         dst[i].dim[axis] = n[i];

@@ -17,8 +17,8 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     for (int k = 0; k < s->rank; k++) {
         if (axes.n < 0 ? s->dim[k] == 1 : (int)(drop >> k & 1u)) {
             if (s->dim[k] != 1)
-                return tgi_fail(err, TG_E_FORMAT, "axis %d has extent %" PRId64 ", expected 1", k,
-                                s->dim[k]);
+                return tgi_fail(err, TG_E_FORMAT, "axis %d has extent %" PRId64 ", expected 1",
+                                k, s->dim[k]);
             continue;
         }
         d.dim[d.rank++] = s->dim[k];

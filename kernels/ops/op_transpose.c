@@ -1,5 +1,5 @@
-/* op_transpose.c - Transpose: axes in another order (reversed when perm is not given). On images
- * the importer turns it into a relabelling, or part of a known pattern.
+/* op_transpose.c - Transpose: axes in another order (reversed when perm is not given). On
+ * images the importer turns it into a relabelling, or part of a known pattern.
  * @source ONNX operator Transpose, versions 1 to 21. */
 #include "kernels/ops/op_shared.h"
 
@@ -7,10 +7,11 @@ typedef struct transpose_attrs {
     tg_ints perm;
 } transpose_attrs;
 
-static const tg_attr rows[] = {
-    {"perm", TG_ATTR_INTS, offsetof(transpose_attrs, perm), 0, 0, 0, NULL, "result axis i is"
-     " source axis perm[i]"},
-    {0}};
+static const tg_attr rows[] = {{"perm", TG_ATTR_INTS, offsetof(transpose_attrs, perm), 0, 0, 0,
+                                NULL,
+                                "result axis i is"
+                                " source axis perm[i]"},
+                               {0}};
 
 static int source_axis(const tg_op_ctx *ctx, int k)
 {
@@ -25,7 +26,8 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     tg_desc d = *s;
     unsigned seen = 0;
     if (a->perm.n >= 0 && a->perm.n != s->rank)
-        return tgi_fail(err, TG_E_FORMAT, "perm has %d entries for rank %d", a->perm.n, s->rank);
+        return tgi_fail(err, TG_E_FORMAT, "perm has %d entries for rank %d", a->perm.n,
+                        s->rank);
     for (int k = 0; k < s->rank; k++) {
         if (a->perm.n >= 0 && (a->perm.v[k] < 0 || a->perm.v[k] >= s->rank))
             return tgi_fail(err, TG_E_FORMAT, "perm[%d] is %" PRId64, k, a->perm.v[k]);

@@ -1,7 +1,7 @@
 /* op_upsample.c - Upsample: the older form of Resize: asymmetric coordinates, nearest rounds
  * down. Border: coordinates are clamped to the image.
- * @source ONNX operator Upsample, versions 7 (scales attribute) and 9 (scales input); it left the
- * standard with opset 10. */
+ * @source ONNX operator Upsample, versions 7 (scales attribute) and 9 (scales input); it left
+ * the standard with opset 10. */
 #include "kernels/ops/op_shared.h"
 #include "kernels/ops/resize_axis.h"
 

@@ -25,9 +25,9 @@ static int entry_of(const tg_ints *axes, int rank, int k)
 }
 
 typedef struct lists {
-    int rank, n;        /* rank of the image; entries expected in each list */
+    int rank, n; /* rank of the image; entries expected in each list */
     const tg_ints *axes;
-    tg_floats scales;   /* n <= 0: sizes decide */
+    tg_floats scales; /* n <= 0: sizes decide */
     tg_ints sizes;
     double policy_scale; /* keep_aspect_ratio_policy: one scale for all axes; 0: none */
 } lists;
@@ -122,7 +122,9 @@ static tg_status read_roi(const tg_op_ctx *ctx, const lists *l, int k, tgi_resiz
 static tgi_resize_axis rules_of(const tg_op_ctx *ctx)
 {
     const resize_attrs *a = ctx->attrs;
-    tgi_resize_axis r = {.mode = a->mode, .coord = a->coord, .nearest = a->nearest,
+    tgi_resize_axis r = {.mode = a->mode,
+                         .coord = a->coord,
+                         .nearest = a->nearest,
                          .exclude_outside = a->exclude_outside != 0,
                          .cubic_a = (double)a->cubic_coeff_a};
     if (ctx->opset < 11 || a->opset10_rules) {
@@ -151,7 +153,8 @@ tg_status tgi_resize_axes(const tg_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *er
             return tgi_fail(err, TG_E_FORMAT, "axis %d would have %" PRId64 " elements", k,
                             one.out);
         if (k < 2 && one.out != one.in)
-            return tgi_fail(err, TG_E_UNSUPPORTED, "Resize along axis %d: spatial axes only", k);
+            return tgi_fail(err, TG_E_UNSUPPORTED, "Resize along axis %d: spatial axes only",
+                            k);
         TGI_TRY(read_roi(ctx, &l, k, &one, err));
         if (k >= 2)
             ax[3 - rank + k] = one;

@@ -1,5 +1,6 @@
-/* resize_axis.h - Resize is separable: on each axis an output coordinate reads at most four input
- * coordinates with weights that depend on nothing else. Kernels make their tables from this. */
+/* resize_axis.h - Resize is separable: on each axis an output coordinate reads at most four
+ * input coordinates with weights that depend on nothing else. Kernels make their tables from
+ * this. */
 #ifndef TG_RESIZE_AXIS_H
 #define TG_RESIZE_AXIS_H
 
@@ -11,13 +12,13 @@ typedef struct tgi_resize_axis {
     int exclude_outside;
     double cubic_a;
     int64_t in, out;
-    double scale;        /* outputs per input */
-    double length;       /* extent in align_corners: out, or from opset 19 scale * in */
+    double scale;          /* outputs per input */
+    double length;         /* extent in align_corners: out, or from opset 19 scale * in */
     double roi_lo, roi_hi; /* tf_crop_and_resize */
 } tgi_resize_axis;
 
-/* Inputs of one output coordinate: sorted, inside [0, in), perhaps repeated; weights sum to one.
- * n == 0: outside the crop of tf_crop_and_resize, the value is extrapolation_value. */
+/* Inputs of one output coordinate: sorted, inside [0, in), perhaps repeated; weights sum to
+ * one. n == 0: outside the crop of tf_crop_and_resize, the value is extrapolation_value. */
 typedef struct tgi_taps {
     int n;
     int64_t at[4];

@@ -3,6 +3,7 @@
 #ifndef TG_WINDOW_ROWS_H
 #define TG_WINDOW_ROWS_H
 
+/* clang-format off */
 #define TG_WINDOW_ROWS(TYPE)                                                                   \
     {"auto_pad", TG_ATTR_ENUM, offsetof(TYPE, auto_pad), 0, 0, 3, tgi_auto_pad_names,          \
      "how pads follow from the extent"},                                                       \
@@ -10,5 +11,6 @@
     {"kernel_shape", TG_ATTR_INTS, offsetof(TYPE, kernel_shape), 0, 0, 0, NULL, "extents"},    \
     {"pads", TG_ATTR_INTS, offsetof(TYPE, pads), 0, 0, 0, NULL, "begins, then ends"},          \
     {"strides", TG_ATTR_INTS, offsetof(TYPE, strides), 0, 0, 0, NULL, "step per output"}
+/* clang-format on */
 
 #endif

@@ -31,8 +31,8 @@ void node_open(op_node *n, const tg_op *op, int opset, int n_src, int n_dst)
 
 void *node_data(op_node *n, int i)
 {
-    n->data[i] =
-        must(tgi_calloc(TGI_TAG_MISC, desc_floats(&n->src[i]) + 1, tgi_dtype_size(n->src[i].dtype)));
+    n->data[i] = must(
+        tgi_calloc(TGI_TAG_MISC, desc_floats(&n->src[i]) + 1, tgi_dtype_size(n->src[i].dtype)));
     return n->data[i];
 }
 
@@ -90,7 +90,8 @@ void view_close(test_view *t)
 static int64_t dense_at(const tg_desc *d, int64_t c, int64_t z, int64_t y, int64_t x)
 {
     return ((c * tgi_desc_axis(d, TG_Z) + z) * tgi_desc_axis(d, TG_Y) + y) *
-               tgi_desc_axis(d, TG_X) + x;
+               tgi_desc_axis(d, TG_X) +
+           x;
 }
 
 void view_fill(test_view *t, const tg_desc *d, const float *dense, int64_t c0,
@@ -235,8 +236,12 @@ void node_run_variant(const op_node *n, const op_runner *r, const tg_box *box, u
 {
     operands o;
     operands_open(&o, n, r, box, r->be->lanes, 0, seed);
-    const tg_call call = {.ctx = &n->ctx, .src = o.src, .dst = o.outs, .box = *box,
-                          .packed = r->packed, .scratch = r->scratch};
+    const tg_call call = {.ctx = &n->ctx,
+                          .src = o.src,
+                          .dst = o.outs,
+                          .box = *box,
+                          .packed = r->packed,
+                          .scratch = r->scratch};
     r->v->run(&call);
     *clean = operands_close(&o, n, box, dst);
 }
@@ -249,8 +254,8 @@ static void *aligned_block(size_t bytes, void **block)
 
 int runner_open(op_runner *r, const op_node *n, const tg_backend *be, uint64_t *seed)
 {
-    *r = (op_runner){.be = be, .lay = {.lanes = be->lanes, .n_src = n->ctx.n_src,
-                                       .dst_cb = be->lanes}};
+    *r = (op_runner){.be = be,
+                     .lay = {.lanes = be->lanes, .n_src = n->ctx.n_src, .dst_cb = be->lanes}};
     for (int i = 0; i < n->ctx.n_src; i++) {
         r->lay.src_cb[i] = be->lanes;
         if (!n->is_const[i] && n->data[i])
@@ -263,9 +268,9 @@ int runner_open(op_runner *r, const op_node *n, const tg_backend *be, uint64_t *
     const int64_t width = tgi_desc_axis(&n->dst[0], TG_X);
     r->packed = aligned_block(r->v->packed_bytes ? r->v->packed_bytes(&n->ctx, &r->lay) : 0,
                               &r->packed_block);
-    r->scratch = aligned_block(
-        r->v->scratch_bytes ? r->v->scratch_bytes(&n->ctx, &r->lay, width, 1) : 0,
-        &r->scratch_block);
+    r->scratch =
+        aligned_block(r->v->scratch_bytes ? r->v->scratch_bytes(&n->ctx, &r->lay, width, 1) : 0,
+                      &r->scratch_block);
     if (r->v->pack)
         r->v->pack(&n->ctx, &r->lay, r->packed);
     return 1;

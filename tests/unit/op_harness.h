@@ -1,5 +1,5 @@
-/* op_harness.h - run one operator on dense test data: contexts from text or from an ONNX node, and
- * views that hold exactly one box, with poison around it. */
+/* op_harness.h - run one operator on dense test data: contexts from text or from an ONNX node,
+ * and views that hold exactly one box, with poison around it. */
 #ifndef TG_OP_HARNESS_H
 #define TG_OP_HARNESS_H
 
@@ -27,8 +27,8 @@ void *node_data(op_node *n, int i);
 tg_status node_bind(op_node *n, tgi_err *err);
 void node_close(op_node *n);
 
-/* A view that stores `box` of a value of shape `d`: rows in a ring a little longer than the box,
- * columns with a margin, everything poisoned with NaN. */
+/* A view that stores `box` of a value of shape `d`: rows in a ring a little longer than the
+ * box, columns with a margin, everything poisoned with NaN. */
 typedef struct test_view {
     tg_view v;
     float *mem;
@@ -48,7 +48,7 @@ typedef struct op_runner {
     const tg_backend *be;
     const tg_variant *v;
     tg_layout_hint lay;
-    void *packed, *scratch;         /* aligned, inside the blocks below */
+    void *packed, *scratch; /* aligned, inside the blocks below */
     void *packed_block, *scratch_block;
 } op_runner;
 

@@ -1,11 +1,11 @@
-/* Operators against tensors that others made: the ONNX project's node tests, single operators run
- * by onnxruntime, and old PyTorch exports (shared data, used in place; absent: skipped).
+/* Operators against tensors that others made: the ONNX project's node tests, single operators
+ * run by onnxruntime, and old PyTorch exports (shared data, used in place; absent: skipped).
  *
- * A case is a small model, run node by node on dense data: `ref` where the first input is an image
- * (one sample at a time), `eval` elsewhere; nodes that have both are run a second time with eval
- * first. What an operator refuses as TG_E_UNSUPPORTED counts as unsupported, never as passed; a
- * wrong number is a failure. Tolerance of the ONNX project: rtol 1e-3; atol 1e-5; 1e-2 for half.
- * `test_conformance -v` lists what is unsupported and why. */
+ * A case is a small model, run node by node on dense data: `ref` where the first input is an
+ * image (one sample at a time), `eval` elsewhere; nodes that have both are run a second time
+ * with eval first. What an operator refuses as TG_E_UNSUPPORTED counts as unsupported, never as
+ * passed; a wrong number is a failure. Tolerance of the ONNX project: rtol 1e-3; atol 1e-5;
+ * 1e-2 for half. `test_conformance -v` lists what is unsupported and why. */
 #include "io/onnx.h"
 #include "tests/onnx_bytes.h"
 #include "tests/unit/op_harness.h"
@@ -65,7 +65,8 @@ static value *add_tensor(machine *m, const char *name, const tg_onnx_tensor *t)
     return v;
 }
 
-/* ---- TensorProto files: wrapped as the initializer of an empty model ---------------------- */
+/* ---- TensorProto files: wrapped as the initializer of an empty model ----------------------
+ */
 
 static tg_onnx_model *wrap_tensor(const unsigned char *tensor, size_t n, bytes *owned,
                                   tgi_err *err)
@@ -141,8 +142,8 @@ static tg_status fill_attr(op_node *n, const tg_onnx_attr *a, tgi_err *err)
 /* May input i > 0 of this operator be an activation? */
 static int takes_images(const char *op)
 {
-    static const char *const ops[] = {"Add", "Sub", "Mul", "Div", "Min", "Max",
-                                      "Sum", "Pow", "PRelu", "Concat"};
+    static const char *const ops[] = {"Add", "Sub", "Mul", "Div",   "Min",
+                                      "Max", "Sum", "Pow", "PRelu", "Concat"};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         if (strcmp(op, ops[i]) == 0)
             return 1;
@@ -266,11 +267,13 @@ static tg_status run_node(machine *m, const tg_onnx_node *on, tgi_err *err)
 
 /* ---- One case ---------------------------------------------------------------------------- */
 
-/* Two outputs are onnxruntime's float32 with inputs near 1000 and results near 0: x - mean alone
- * is off by up to 2^-14 there, divided by a deviation near 1. Ours is computed in float64. */
+/* Two outputs are onnxruntime's float32 with inputs near 1000 and results near 0: x - mean
+ * alone is off by up to 2^-14 there, divided by a deviation near 1. Ours is computed in
+ * float64. */
 static double allowance(const char *dir)
 {
-    static const char *const offset[] = {"norm/batchnorm7_eps1e3", "norm/instancenorm_offset1000"};
+    static const char *const offset[] = {"norm/batchnorm7_eps1e3",
+                                         "norm/instancenorm_offset1000"};
     for (size_t i = 0; i < sizeof offset / sizeof offset[0]; i++)
         if (strstr(dir, offset[i]))
             return 2e-4;

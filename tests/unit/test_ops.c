@@ -1,17 +1,16 @@
-/* Every operator's contract, from tests/cases/NAME.case (NAME: the symbol in op_list.h). A line:
+/* Every operator's contract, from tests/cases/NAME.case (NAME: the symbol in op_list.h). A
+ * line:
  *
  *   attributes | inputs | what must hold
  *
  *   attributes  name=value or name=v,v,v; opset=N (18), outputs=N (1) set the node itself
- *   inputs      separated by ';'. 1x8x33x47: random float32, the first an activation, the others
- *               constants; a:SHAPE an activation, c:SHAPE a constant, none, i:1,2 or f:0.5,2 a
- *               list, I:3 or F:3 a scalar
- *   must hold   exact SHAPE ...   output shapes; any box computed from need's boxes alone, with
- *                                 poison around them, equals the whole bit for bit; need is
- *                                 monotone; as_step, where there is one, says what ref does;
- *                                 tuned variants agree with ref and, bit for bit, with themselves
- *               values SHAPE v,v  eval gives these
- *               error STATUS text infer fails so, and the detail contains the text
+ *   inputs      separated by ';'. 1x8x33x47: random float32, the first an activation, the
+ * others constants; a:SHAPE an activation, c:SHAPE a constant, none, i:1,2 or f:0.5,2 a list,
+ * I:3 or F:3 a scalar must hold   exact SHAPE ...   output shapes; any box computed from need's
+ * boxes alone, with poison around them, equals the whole bit for bit; need is monotone;
+ * as_step, where there is one, says what ref does; tuned variants agree with ref and, bit for
+ * bit, with themselves values SHAPE v,v  eval gives these error STATUS text infer fails so, and
+ * the detail contains the text
  *
  * Random draws are replayed by the seed in main. */
 #include "tests/unit/op_harness.h"
@@ -71,7 +70,8 @@ static int set_attr(op_node *n, const char *name, const char *value)
         if (strcmp(r->name, name) != 0)
             continue;
         void *at = (char *)n->attrs + r->offset;
-        const int count = r->type == TG_ATTR_ENUM ? 0 : numbers(value, ',', v, TG_ATTR_MAX_INTS);
+        const int count =
+            r->type == TG_ATTR_ENUM ? 0 : numbers(value, ',', v, TG_ATTR_MAX_INTS);
         if (count < 0)
             return 0;
         if (r->type == TG_ATTR_INT) {
@@ -264,9 +264,10 @@ static void check_steps(const op_node *n, const float *whole)
                                           : (double)s.a;
             const double want = (double)whole[i], got = step_value(&s, (double)acc[i], v);
             tg_checks++;
-            if (!(fabs(got - want) <= 1e-6 * (1 + fabs(want))) && !(isnan(got) && isnan(want))) {
-                fprintf(stderr, "%s: step from input %d gives %g at %zu, ref %g\n", where, chain,
-                        got, i, want);
+            if (!(fabs(got - want) <= 1e-6 * (1 + fabs(want))) &&
+                !(isnan(got) && isnan(want))) {
+                fprintf(stderr, "%s: step from input %d gives %g at %zu, ref %g\n", where,
+                        chain, got, i, want);
                 tg_failures++;
                 break;
             }
@@ -281,8 +282,9 @@ static int same_in_box(const tg_desc *d, const tg_box *b, const float *p, const 
     for (int64_t c = 0; c < d->dim[1]; c++)
         for (int64_t z = rz.lo; z < rz.hi; z++)
             for (int64_t y = ry.lo; y < ry.hi; y++) {
-                const int64_t row = ((c * tgi_desc_axis(d, TG_Z) + z) * tgi_desc_axis(d, TG_Y) +
-                                     y) * tgi_desc_axis(d, TG_X);
+                const int64_t row =
+                    ((c * tgi_desc_axis(d, TG_Z) + z) * tgi_desc_axis(d, TG_Y) + y) *
+                    tgi_desc_axis(d, TG_X);
                 if (memcmp(p + row + rx.lo, q + row + rx.lo,
                            (size_t)(rx.hi - rx.lo) * sizeof *p) != 0)
                     return 0;
@@ -290,7 +292,8 @@ static int same_in_box(const tg_desc *d, const tg_box *b, const float *p, const 
     return 1;
 }
 
-static void check_boxes(const op_node *n, float *const *whole, float *const *part, uint64_t *seed)
+static void check_boxes(const op_node *n, float *const *whole, float *const *part,
+                        uint64_t *seed)
 {
     static const int lanes[] = {1, 8, 16};
     for (int t = 0; t < 24; t++) {
@@ -315,9 +318,9 @@ static void check_boxes(const op_node *n, float *const *whole, float *const *par
     }
 }
 
-/* Every variant that takes the node: near ref, and any box equal to its own whole. The bound: sums
- * of at most a few hundred products of numbers below 2, in float32, and functions good to some
- * units in the last place. One wrong tap or pixel is off by 0.1 and more. */
+/* Every variant that takes the node: near ref, and any box equal to its own whole. The bound:
+ * sums of at most a few hundred products of numbers below 2, in float32, and functions good to
+ * some units in the last place. One wrong tap or pixel is off by 0.1 and more. */
 static void check_variants(const op_node *n, float *const *ref, float *const *whole,
                            float *const *part, uint64_t *seed)
 {
