@@ -184,10 +184,183 @@ static void test_sample_files_match_their_sums_or_are_refused_by_name(void)
     CHECK_EQ(n_matched, 49);
 }
 
+/* ---- Boxes ---- */
+
+static uint8_t *whole_plane(tg_source *s, int64_t plane, tgi_err *err)
+{
+    const tg_image_info *i = s->ops->info(s);
+    const size_t row = (size_t)i->width * tgi_dtype_size(i->dtype);
+    const size_t one = row * (size_t)i->height;
+    uint8_t *all = malloc(one * (size_t)i->samples);
+    CHECK_OK(s->ops->read(s, 0, plane, 0, i->samples, 0, i->height, 0, i->width, all, row, one,
+                          err),
+             *err);
+    return all;
+}
+
+static void check_box(tg_source *s, const uint8_t *all, int64_t plane, uint64_t *seed)
+{
+    const tg_image_info *i = s->ops->info(s);
+    const size_t size = tgi_dtype_size(i->dtype);
+    const int64_t y0 = tg_rand_in(seed, 0, i->height - 1), x0 = tg_rand_in(seed, 0, i->width - 1);
+    const int64_t y1 = tg_rand_in(seed, y0 + 1, i->height);
+    const int64_t x1 = tg_rand_in(seed, x0 + 1, i->width);
+    const int s0 = (int)tg_rand_in(seed, 0, i->samples - 1);
+    const int s1 = (int)tg_rand_in(seed, s0 + 1, i->samples);
+    const size_t len = (size_t)(x1 - x0) * size;
+    const size_t pitch = len + (size_t)tg_rand_in(seed, 0, 9); /* gaps must stay untouched */
+    const size_t spitch = pitch * (size_t)(y1 - y0) + (size_t)tg_rand_in(seed, 0, 9);
+    uint8_t *box = malloc(spitch * (size_t)(s1 - s0));
+    tgi_err err = {0};
+    int equal = 1;
+    memset(box, 0xa5, spitch * (size_t)(s1 - s0));
+    CHECK_OK(s->ops->read(s, 0, plane, s0, s1, y0, y1, x0, x1, box, pitch, spitch, &err), err);
+    for (int k = s0; k < s1; k++)
+        for (int64_t y = y0; y < y1; y++) {
+            const uint8_t *got = box + (size_t)(k - s0) * spitch + (size_t)(y - y0) * pitch;
+            const size_t at = ((size_t)k * (size_t)i->height + (size_t)y) * (size_t)i->width;
+            equal &= memcmp(got, all + (at + (size_t)x0) * size, len) == 0;
+            for (size_t g = len; g < pitch; g++)
+                equal &= got[g] == 0xa5;
+        }
+    CHECK(equal);
+    free(box);
+}
+
+static void test_any_box_equals_the_crop_of_the_whole(void)
+{
+    uint64_t seed = 20240611;
+    int boxes = 0;
+    DIR *d = opendir(TIFF_DIR);
+    printf("seed %llu\n", (unsigned long long)seed);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[512];
+        tgi_err err = {0};
+        tg_source *s = NULL;
+        const tg_io_mode mode = tg_rand(&seed) & 1 ? TG_IO_MAP : TG_IO_READ;
+        /* Small budgets take the path with fewer slots than a row of tiles. */
+        const tg_open_opts o = {.threads = 1, .io = mode,
+                                .decode_budget = tg_rand(&seed) & 1 ? 0 : 3u << 20};
+        snprintf(path, sizeof path, "%s%s", TIFF_DIR, e->d_name);
+        if (strcmp(e->d_name, "index.csv") == 0 || e->d_name[0] == '.' ||
+            refusal_of(e->d_name) || tgi_source_open(path, &o, &s, &err) != TG_OK)
+            continue;
+        const int64_t plane = tg_rand_in(&seed, 0, s->ops->info(s)->n_planes - 1);
+        uint8_t *all = whole_plane(s, plane, &err);
+        const int before = tg_failures;
+        for (int b = 0; b < 30; b++, boxes++)
+            check_box(s, all, plane, &seed);
+        if (tg_failures != before)
+            fprintf(stderr, "  in %s\n", e->d_name);
+        free(all);
+        tgi_source_close(&s);
+    }
+    if (d)
+        closedir(d);
+    printf("%d boxes\n", boxes);
+    CHECK(boxes >= 45 * 30); /* a few files exceed the small budget */
+}
+
+static void test_levels_of_a_pyramid_are_opened_by_number(void)
+{
+    tgi_err err = {0};
+    tg_source *s = NULL;
+    const char *path = TIFF_DIR "derived_ome_pyramid_subifd_bigtiff_deflate.ome.tif";
+    for (int level = 0; level < 3; level++) {
+        const tg_open_opts o = {.threads = 1, .level = level};
+        CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
+        const tg_image_info *i = s->ops->info(s);
+        const int64_t want_h[] = {1094, 547, 274}, want_w[] = {1536, 768, 384};
+        CHECK_EQ(i->height, want_h[level]);
+        CHECK_EQ(i->width, want_w[level]);
+        CHECK_EQ(i->n_levels, 3);
+        CHECK_EQ(i->level_w[2], 384);
+        free(whole_plane(s, 0, &err));
+        tgi_source_close(&s);
+    }
+    const tg_open_opts o = {.threads = 1, .level = 3};
+    CHECK_STATUS(tgi_source_open(path, &o, &s, &err), TG_E_ARG, err);
+}
+
+static void test_metadata_of_imagej_and_ome_arrive(void)
+{
+    tgi_err err = {0};
+    tg_source *s = NULL;
+    CHECK_OK(tgi_source_open(TIFF_DIR "derived_imagej_hyperstack_t20_z6_c2_u16.tif", NULL, &s,
+                             &err), err);
+    CHECK_STR(s->ops->info(s)->axes, "TZCYX");
+    CHECK_STR(s->ops->info(s)->flavor, "imagej");
+    CHECK_EQ(s->ops->info(s)->n_planes, 240);
+    tgi_source_close(&s);
+    CHECK_OK(tgi_source_open(TIFF_DIR "ome_3ch_5z_int8_be.ome.tif", NULL, &s, &err), err);
+    CHECK_STR(s->ops->info(s)->axes, "TCZYX"); /* XYZCT, reversed; T of length 1 stays */
+    CHECK_EQ(s->ops->info(s)->meta.n_channels, 3);
+    tgi_source_close(&s);
+}
+
+/* ---- Broken files ---- */
+
+static void read_everything(tg_source *s, tgi_err *err)
+{
+    const tg_image_info *i = s->ops->info(s);
+    const size_t row = (size_t)i->width * tgi_dtype_size(i->dtype);
+    const int64_t rows = tgi_min(i->height, 16);
+    if (row > 1u << 20 || i->samples > 64)
+        return; /* opened, and too large to look at here */
+    uint8_t *buf = malloc(row * (size_t)rows * (size_t)i->samples);
+    for (int64_t p = 0; p < tgi_min(i->n_planes, 8); p++)
+        for (int64_t y = 0; y < tgi_min(i->height, 4096); y += rows) {
+            const int64_t ye = tgi_min(i->height, y + rows);
+            const tg_status st =
+                s->ops->read(s, 0, p, 0, i->samples, y, ye, 0, i->width, buf, row,
+                             row * (size_t)rows, err);
+            CHECK(st == TG_OK || st == TG_E_FORMAT || st == TG_E_UNSUPPORTED);
+            if (st != TG_OK)
+                *err = (tgi_err){0};
+        }
+    free(buf);
+}
+
+static void test_broken_files_end_in_a_status_and_little_memory(void)
+{
+    int n = 0, opened = 0;
+    DIR *d = opendir(BAD_DIR);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[512];
+        for (int mode = 0; mode < 2 && e->d_name[0] != '.'; mode++) {
+            const tg_open_opts o = {.threads = 1, .io = mode ? TG_IO_MAP : TG_IO_READ};
+            tgi_err err = {0};
+            tg_source *s = NULL;
+            snprintf(path, sizeof path, "%s%s", BAD_DIR, e->d_name);
+            const tg_status st = tgi_source_open(path, &o, &s, &err);
+            CHECK(st == TG_OK || st == TG_E_FORMAT || st == TG_E_UNSUPPORTED ||
+                  st == TG_E_BUDGET);
+            CHECK(st == TG_OK || err.text[0]);
+            if (st == TG_OK) {
+                opened++;
+                read_everything(s, &err);
+            }
+            tgi_source_close(&s);
+            n++;
+        }
+    }
+    if (d)
+        closedir(d);
+    tgi_mem_stats m;
+    tgi_mem_get_stats(&m);
+    printf("%d openings, %d succeeded, peak %zu bytes\n", n, opened, m.peak_bytes);
+    CHECK_EQ(n, 2 * 34);
+    CHECK(m.peak_bytes < 32u << 20);
+}
+
 int main(void)
 {
     if (access(TIFF_DIR "index.csv", R_OK) != 0)
         TEST_SKIP("no sample images");
     RUN(test_sample_files_match_their_sums_or_are_refused_by_name);
+    RUN(test_any_box_equals_the_crop_of_the_whole);
+    RUN(test_levels_of_a_pyramid_are_opened_by_number);
+    RUN(test_metadata_of_imagej_and_ome_arrive);
+    RUN(test_broken_files_end_in_a_status_and_little_memory);
     return TEST_END();
 }
