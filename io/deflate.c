@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef TG_HAVE_ZLIB
 #include <zlib.h>
 
 typedef struct encoder {
@@ -33,6 +34,11 @@ static void give(voidpf opaque, voidpf p)
 {
     (void)opaque;
     (void)p;
+}
+
+int tgi_deflate_available(void)
+{
+    return 1;
 }
 
 const char *tgi_deflate_version(void)
@@ -89,3 +95,52 @@ uint32_t tgi_crc32(uint32_t crc, const void *bytes, size_t n)
 {
     return (uint32_t)crc32_z(crc, bytes, n);
 }
+
+#else
+
+int tgi_deflate_available(void)
+{
+    return 0;
+}
+
+const char *tgi_deflate_version(void)
+{
+    return "absent";
+}
+
+size_t tgi_deflate_bound(size_t n)
+{
+    return n;
+}
+
+size_t tgi_deflate_state_bytes(void)
+{
+    return 0;
+}
+
+void *tgi_deflate_open(void *memory, int level)
+{
+    (void)memory;
+    (void)level;
+    return NULL;
+}
+
+size_t tgi_deflate_part(void *state, const void *src, size_t n, int last, void *dst, size_t cap)
+{
+    (void)state, (void)src, (void)n, (void)last, (void)dst, (void)cap;
+    return SIZE_MAX;
+}
+
+size_t tgi_deflate(void *state, const void *src, size_t n, void *dst, size_t cap)
+{
+    (void)state, (void)src, (void)n, (void)dst, (void)cap;
+    return 0;
+}
+
+uint32_t tgi_crc32(uint32_t crc, const void *bytes, size_t n)
+{
+    (void)bytes, (void)n;
+    return crc;
+}
+
+#endif

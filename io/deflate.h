@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* 0 when the build has no zlib; then the other calls answer failure. */
+int tgi_deflate_available(void);
 const char *tgi_deflate_version(void); /* "1.2.13" */
 /* Most bytes a zlib stream of n bytes takes. */
 size_t tgi_deflate_bound(size_t n);

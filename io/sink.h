@@ -70,7 +70,7 @@ typedef struct tg_sink_layout {
 } tg_sink_layout;
 
 /* Decide the layout of `spec`. Returned; release with tgi_sink_layout_free.
- * TG_E_ARG axes, shape, tile, level or predictor out of range; TG_E_NOMEM. */
+ * TG_E_ARG axes, shape or tile out of range; TG_E_UNSUPPORTED a codec this build lacks. */
 tg_status tgi_sink_layout_make(const tg_sink_spec *spec, tg_sink_layout **out, tgi_err *err);
 void tgi_sink_layout_free(tg_sink_layout **l);
 

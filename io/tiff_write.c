@@ -182,12 +182,17 @@ static tg_status take_codec(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err
         return TG_OK;
     case TG_COMPRESS_DEFLATE:
         l->tile_bound = tgi_deflate_bound(l->tile_bytes);
-        return TG_OK;
+        if (tgi_deflate_available())
+            return TG_OK;
+        break;
     case TG_COMPRESS_ZSTD:
         l->tile_bound = tgi_zstd_bound(l->tile_bytes);
-        return TG_OK;
+        if (tgi_zstd_available())
+            return TG_OK;
+        break;
     }
-    return tgi_fail(err, TG_E_ARG, "unknown compression %d", (int)l->compression);
+    return tgi_fail(err, TG_E_UNSUPPORTED, "this build cannot compress with %s; try none or lzw",
+                    tgi_compression_name(l->compression));
 }
 
 /* x as a fraction of 32-bit numbers, as many decimals as fit. */

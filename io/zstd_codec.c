@@ -3,12 +3,18 @@
  * is the size it uses. Source: zstd.h, sections "static allocation" and "advanced API". */
 #include "io/zstd_codec.h"
 
+#ifdef TG_HAVE_ZSTD
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_initStaticCCtx and the size estimates */
 #include <zstd.h>
 
 static int level_or_default(int level)
 {
     return level ? level : 3;
+}
+
+int tgi_zstd_available(void)
+{
+    return 1;
 }
 
 const char *tgi_zstd_version(void)
@@ -51,3 +57,40 @@ size_t tgi_zstd(void *state, const void *src, size_t n, void *dst, size_t cap)
     const size_t got = ZSTD_compress2(state, dst, cap, src, n);
     return ZSTD_isError(got) ? 0 : got;
 }
+
+#else
+
+int tgi_zstd_available(void)
+{
+    return 0;
+}
+
+const char *tgi_zstd_version(void)
+{
+    return "absent";
+}
+
+size_t tgi_zstd_bound(size_t n)
+{
+    return n;
+}
+
+size_t tgi_zstd_state_bytes(int level, size_t n)
+{
+    (void)level, (void)n;
+    return 0;
+}
+
+void *tgi_zstd_open(void *memory, int level, size_t n)
+{
+    (void)memory, (void)level, (void)n;
+    return NULL;
+}
+
+size_t tgi_zstd(void *state, const void *src, size_t n, void *dst, size_t cap)
+{
+    (void)state, (void)src, (void)n, (void)dst, (void)cap;
+    return 0;
+}
+
+#endif

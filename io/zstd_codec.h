@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+/* 0 when the build has no zstd; then the other calls answer failure. */
+int tgi_zstd_available(void);
 const char *tgi_zstd_version(void); /* "1.5.4" */
 size_t tgi_zstd_bound(size_t n);
 /* Memory of one encoder's state for blocks of n bytes (a multiple of 64). */
