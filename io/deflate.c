@@ -1,7 +1,7 @@
-/* deflate.c - zlib behind deflate.h. zlib asks for its memory through a callback, which we answer
- * from the caller's block: a bump allocator is enough, since everything is taken at init and the
- * state is only reset between streams. Source: RFC 1950; zlib.h (memory: zconf.h, 256 KiB at the
- * default window and memLevel, plus the state itself). */
+/* deflate.c - zlib behind deflate.h. zlib asks for its memory through a callback, which we
+ * answer from the caller's block: a bump allocator is enough, since everything is taken at init
+ * and the state is only reset between streams. Source: RFC 1950; zlib.h (memory: zconf.h, 256
+ * KiB at the default window and memLevel, plus the state itself). */
 #include "io/deflate.h"
 
 #include <stdint.h>
@@ -15,8 +15,8 @@ typedef struct encoder {
     size_t used;
 } encoder;
 
-/* (1 << (windowBits+2)) + (1 << (memLevel+9)) = 256 KiB by zconf.h; the rest holds the state (6 KiB)
- * and the growth other implementations of zlib take (zlib-ng: about 100 KiB more). */
+/* (1 << (windowBits+2)) + (1 << (memLevel+9)) = 256 KiB by zconf.h; the rest holds the state (6
+ * KiB) and the growth other implementations of zlib take (zlib-ng: about 100 KiB more). */
 #define STATE_BYTES (512u * 1024u)
 
 static voidpf take(voidpf opaque, uInt items, uInt size)
@@ -48,7 +48,8 @@ const char *tgi_deflate_version(void)
 
 size_t tgi_deflate_bound(size_t n)
 {
-    return n + (n >> 3) + (n >> 8) + 64; /* above deflateBound of zlib, zlib-ng and cloudflare */
+    return n + (n >> 3) + (n >> 8) +
+           64; /* above deflateBound of zlib, zlib-ng and cloudflare */
 }
 
 size_t tgi_deflate_state_bytes(void)

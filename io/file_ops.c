@@ -70,8 +70,8 @@ void tgi_file_set_hook(tgi_file_hook *hook)
 static tg_status failed(tgi_err *err, const char *doing, const char *path, int e)
 {
     const int full = e == ENOSPC || e == EDQUOT;
-    return tgi_fail(err, full ? TG_E_NO_SPACE : TG_E_IO, "%s: %s: %s%s", path, doing, strerror(e),
-                    full ? "; make room, then run the same command again" : "");
+    return tgi_fail(err, full ? TG_E_NO_SPACE : TG_E_IO, "%s: %s: %s%s", path, doing,
+                    strerror(e), full ? "; make room, then run the same command again" : "");
 }
 
 tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err)
@@ -87,14 +87,14 @@ tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err)
     if (e == ENOSPC || e == EDQUOT || e == EIO)
         return failed(err, "open", path, e);
     if (e)
-        return tgi_fail(err, create ? TG_E_EXISTS : TG_E_NOT_FOUND, "%s: cannot be %s: %s", path,
-                        create ? "created" : "opened", strerror(e));
+        return tgi_fail(err, create ? TG_E_EXISTS : TG_E_NOT_FOUND, "%s: cannot be %s: %s",
+                        path, create ? "created" : "opened", strerror(e));
     *fd = f;
     return TG_OK;
 }
 
-tg_status tgi_file_pwrite(int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
-                          tgi_err *err)
+tg_status tgi_file_pwrite(int fd, const char *path, const void *bytes, size_t n,
+                          uint64_t offset, tgi_err *err)
 {
     const int e = ask(TGI_FILE_PWRITE, path);
     if (e > 0)
@@ -127,8 +127,8 @@ tg_status tgi_file_pread(int fd, const char *path, void *bytes, size_t n, uint64
         if (r < 0)
             return failed(err, "read", path, errno);
         if (r == 0)
-            return tgi_fail(err, TG_E_FORMAT, "%s: ends at byte %llu, %zu bytes too early", path,
-                            (unsigned long long)offset, n);
+            return tgi_fail(err, TG_E_FORMAT, "%s: ends at byte %llu, %zu bytes too early",
+                            path, (unsigned long long)offset, n);
         p += r;
         n -= (size_t)r;
         offset += (uint64_t)r;
@@ -141,7 +141,8 @@ tg_status tgi_file_sync(int fd, const char *path, tgi_err *err)
     const int e = ask(TGI_FILE_SYNC, path);
     if (e)
         return failed(err, "sync", path, e);
-    /* Never repeated after an error: the kernel may have dropped the pages it could not write. */
+    /* Never repeated after an error: the kernel may have dropped the pages it could not write.
+     */
     return fdatasync(fd) ? failed(err, "sync", path, errno) : TG_OK;
 }
 
@@ -185,10 +186,11 @@ tg_status tgi_file_reserve(int fd, const char *path, uint64_t bytes, tgi_err *er
     if (e == EOPNOTSUPP || e == ENOSYS || e == EINVAL)
         e = enough_free(fd, bytes) ? 0 : ENOSPC;
     if (e == ENOSPC || e == EDQUOT)
-        return tgi_fail(err, TG_E_NO_SPACE,
-                        "%s: no room for %llu bytes of output (%s); free some, write elsewhere, "
-                        "or compress",
-                        path, (unsigned long long)bytes, strerror(e));
+        return tgi_fail(
+            err, TG_E_NO_SPACE,
+            "%s: no room for %llu bytes of output (%s); free some, write elsewhere, "
+            "or compress",
+            path, (unsigned long long)bytes, strerror(e));
     return e ? failed(err, "reserve", path, e) : TG_OK;
 }
 
@@ -211,7 +213,8 @@ tg_status tgi_file_rename(const char *from, const char *to, int replace, tgi_err
     if (!e)
         e = !replace ? rename_exclusive(from, to) : rename(from, to) ? errno : 0;
     if (e == EEXIST)
-        return tgi_fail(err, TG_E_EXISTS, "%s: exists already; the result stays in %s", to, from);
+        return tgi_fail(err, TG_E_EXISTS, "%s: exists already; the result stays in %s", to,
+                        from);
     return e ? failed(err, "rename", to, e) : TG_OK;
 }
 

@@ -1,8 +1,9 @@
 /* file_ops.h - the few system calls that durability depends on, in one place.
  *
- * Each does its whole work or fails with a status: EINTR is repeated, short writes are continued,
- * ENOSPC and EDQUOT become TG_E_NO_SPACE, everything else TG_E_IO with path and reason. Tests (or
- * TEGULA_FAIL_IO) can make the k-th call fail, or kill the process in front of or inside it. */
+ * Each does its whole work or fails with a status: EINTR is repeated, short writes are
+ * continued, ENOSPC and EDQUOT become TG_E_NO_SPACE, everything else TG_E_IO with path and
+ * reason. Tests (or TEGULA_FAIL_IO) can make the k-th call fail, or kill the process in front
+ * of or inside it. */
 #ifndef TGI_FILE_OPS_H
 #define TGI_FILE_OPS_H
 
@@ -22,19 +23,19 @@ typedef enum tgi_file_op {
     TGI_FILE_SYNC_DIR
 } tgi_file_op;
 
-/* Open for reading and writing. create: make it if it is not there (TG_E_EXISTS when it cannot be
- * created); else TG_E_NOT_FOUND when it is not there. */
+/* Open for reading and writing. create: make it if it is not there (TG_E_EXISTS when it cannot
+ * be created); else TG_E_NOT_FOUND when it is not there. */
 tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err);
-tg_status tgi_file_pwrite(int fd, const char *path, const void *bytes, size_t n, uint64_t offset,
-                          tgi_err *err);
+tg_status tgi_file_pwrite(int fd, const char *path, const void *bytes, size_t n,
+                          uint64_t offset, tgi_err *err);
 /* Exactly n bytes; TG_E_FORMAT when the file ends before. */
 tg_status tgi_file_pread(int fd, const char *path, void *bytes, size_t n, uint64_t offset,
                          tgi_err *err);
 /* Data and size on the disk (fdatasync). */
 tg_status tgi_file_sync(int fd, const char *path, tgi_err *err);
 tg_status tgi_file_truncate(int fd, const char *path, uint64_t size, tgi_err *err);
-/* Take disk space for [0, bytes) without changing the file's size. A filesystem that cannot reserve
- * is asked for its free space instead. */
+/* Take disk space for [0, bytes) without changing the file's size. A filesystem that cannot
+ * reserve is asked for its free space instead. */
 tg_status tgi_file_reserve(int fd, const char *path, uint64_t bytes, tgi_err *err);
 /* Rename; with replace == 0 an existing `to` is TG_E_EXISTS. */
 tg_status tgi_file_rename(const char *from, const char *to, int replace, tgi_err *err);
@@ -44,15 +45,16 @@ tg_status tgi_file_unlink(const char *path, tgi_err *err);
 tg_status tgi_file_sync_dir(const char *path, tgi_err *err);
 tg_status tgi_file_size(int fd, const char *path, uint64_t *size, tgi_err *err);
 
-/* Called in front of each of the operations above (reading and size apart). Answers 0 to go on, an
- * errno value to fail with, or TGI_FILE_TORN to write the first half of a pwrite and be killed. */
+/* Called in front of each of the operations above (reading and size apart). Answers 0 to go on,
+ * an errno value to fail with, or TGI_FILE_TORN to write the first half of a pwrite and be
+ * killed. */
 #define TGI_FILE_TORN (-1)
 typedef int tgi_file_hook(tgi_file_op op, const char *path);
 /* NULL: none. For tests; set it while no other thread does file operations.
  *
  * The environment variable TEGULA_FAIL_IO does the same for a whole program: "K" lets the K-th
- * operation fail with EIO, "K:full" with ENOSPC, "K:kill" is SIGKILL in front of it, "K:torn" in
- * the middle of it. */
+ * operation fail with EIO, "K:full" with ENOSPC, "K:kill" is SIGKILL in front of it, "K:torn"
+ * in the middle of it. */
 void tgi_file_set_hook(tgi_file_hook *hook);
 
 #endif

@@ -1,5 +1,5 @@
-/* lzw.c - TIFF's LZW: codes of 9 to 12 bits, most significant bit first, the width grows one entry
- * early, 256 clears, 257 ends. Source: TIFF 6.0, section 13. */
+/* lzw.c - TIFF's LZW: codes of 9 to 12 bits, most significant bit first, the width grows one
+ * entry early, 256 clears, 257 ends. Source: TIFF 6.0, section 13. */
 #include "io/lzw.h"
 
 #include <stdint.h>
@@ -17,8 +17,8 @@ typedef struct writer {
     uint8_t *p;
     uint32_t bits; /* the low `have` bits wait for output */
     int have;
-    int width;     /* of the next code */
-    int next;      /* code of the next dictionary entry */
+    int width; /* of the next code */
+    int next;  /* code of the next dictionary entry */
 } writer;
 
 size_t tgi_lzw_bound(size_t n)

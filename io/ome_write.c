@@ -1,4 +1,5 @@
-/* ome_write.c - OME-XML written by hand: one Image, one Pixels, all planes of this file in order.
+/* ome_write.c - OME-XML written by hand: one Image, one Pixels, all planes of this file in
+ * order.
  *
  * The text is pure ASCII ("µ" becomes a character reference), because TIFF says so of
  * ImageDescription, and holds nothing that changes from run to run (no dates, no UUIDs).
@@ -36,8 +37,8 @@ static void add(text *t, const char *fmt, ...)
         add_char(t, *s);
 }
 
-/* The next code point of UTF-8 text; bytes that are no UTF-8 are taken as Latin-1, which is what
- * old microscope files hold. */
+/* The next code point of UTF-8 text; bytes that are no UTF-8 are taken as Latin-1, which is
+ * what old microscope files hold. */
 static uint32_t next_point(const unsigned char **s)
 {
     const unsigned char *p = *s;
@@ -59,8 +60,9 @@ static uint32_t next_point(const unsigned char **s)
 /* XML 1.0 allows no control characters but these three, no surrogates, no U+FFFE and U+FFFF. */
 static bool is_xml(uint32_t c)
 {
-    return c >= 0x20 ? !(c >= 0xd800 && c < 0xe000) && c != 0xfffe && c != 0xffff && c < 0x110000
-                     : c == '\t' || c == '\n' || c == '\r';
+    return c >= 0x20
+               ? !(c >= 0xd800 && c < 0xe000) && c != 0xfffe && c != 0xffff && c < 0x110000
+               : c == '\t' || c == '\n' || c == '\r';
 }
 
 static void add_escaped(text *t, const char *s)
@@ -81,15 +83,24 @@ static void add_escaped(text *t, const char *s)
 static const struct {
     const char *seen, *ome;
     double um;
-} units[] = {{"um", "\xc2\xb5m", 1},       {"\xc2\xb5m", "\xc2\xb5m", 1},
-             {"\xce\xbcm", "\xc2\xb5m", 1}, {"micron", "\xc2\xb5m", 1},
-             {"microns", "\xc2\xb5m", 1},  {"\\u00B5m", "\xc2\xb5m", 1},
-             {"\xb5m", "\xc2\xb5m", 1},    {"micrometer", "\xc2\xb5m", 1},
-             {"nm", "nm", 1e-3},           {"pm", "pm", 1e-6},
-             {"mm", "mm", 1e3},            {"cm", "cm", 1e4},
-             {"m", "m", 1e6},              {"km", "km", 1e9},
-             {"in", "in", 25400},          {"inch", "in", 25400},
-             {"\xc3\x85", "\xc3\x85", 1e-4}, {"pixel", "pixel", 0}};
+} units[] = {{"um", "\xc2\xb5m", 1},
+             {"\xc2\xb5m", "\xc2\xb5m", 1},
+             {"\xce\xbcm", "\xc2\xb5m", 1},
+             {"micron", "\xc2\xb5m", 1},
+             {"microns", "\xc2\xb5m", 1},
+             {"\\u00B5m", "\xc2\xb5m", 1},
+             {"\xb5m", "\xc2\xb5m", 1},
+             {"micrometer", "\xc2\xb5m", 1},
+             {"nm", "nm", 1e-3},
+             {"pm", "pm", 1e-6},
+             {"mm", "mm", 1e3},
+             {"cm", "cm", 1e4},
+             {"m", "m", 1e6},
+             {"km", "km", 1e9},
+             {"in", "in", 25400},
+             {"inch", "in", 25400},
+             {"\xc3\x85", "\xc3\x85", 1e-4},
+             {"pixel", "pixel", 0}};
 
 double tgi_unit_micrometres(const char *unit)
 {
@@ -188,7 +199,8 @@ static void add_channels(text *t, const tg_sink_layout *l, const tg_image_meta *
 {
     const int64_t n = extent(l, 'C');
     for (int64_t c = 0; c < n; c++) {
-        add(t, "<Channel ID=\"Channel:0:%lld\" SamplesPerPixel=\"%d\"", (long long)c, l->samples);
+        add(t, "<Channel ID=\"Channel:0:%lld\" SamplesPerPixel=\"%d\"", (long long)c,
+            l->samples);
         if (m && c < m->n_channels && m->channel_name && m->channel_name[c]) {
             add(t, " Name=\"");
             add_escaped(t, m->channel_name[c]);
@@ -200,8 +212,9 @@ static void add_channels(text *t, const tg_sink_layout *l, const tg_image_meta *
     }
 }
 
-/* A description that is prose is kept; the XML, JSON or key lists of other programs describe the
- * layout of another file, and what they say about the image has been taken from them already. */
+/* A description that is prose is kept; the XML, JSON or key lists of other programs describe
+ * the layout of another file, and what they say about the image has been taken from them
+ * already. */
 static bool is_prose(const char *s)
 {
     while (*s == ' ' || *s == '\n' || *s == '\r' || *s == '\t')

@@ -1,19 +1,18 @@
 /* tiff_write.c - the layout of an output TIFF and the generator of its front.
  *
- * The front is generated, never stored: the same function writes it at the start (arrays of zeros)
- * and at the end (with the offsets), byte for byte at the same positions. It is
+ * The front is generated, never stored: the same function writes it at the start (arrays of
+ * zeros) and at the end (with the offsets), byte for byte at the same positions. It is
  *
  *     header            8 bytes, or 16 for BigTIFF
- *     pool              values that directories share and point to: BitsPerSample, SampleFormat,
- *                       ExtraSamples, resolutions, Software, ImageDescription
- *     directories       one per plane, all of one size but the first (it has the description)
- *     offsets           tiles of plane 0, of plane 1, ...    4 bytes each, 8 in BigTIFF
- *     byte counts       the same                             4 bytes each
- *     pad               to a multiple of 64
+ *     pool              values that directories share and point to: BitsPerSample,
+ * SampleFormat, ExtraSamples, resolutions, Software, ImageDescription directories       one per
+ * plane, all of one size but the first (it has the description) offsets           tiles of
+ * plane 0, of plane 1, ...    4 bytes each, 8 in BigTIFF byte counts       the same 4 bytes
+ * each pad               to a multiple of 64
  *
- * A plane whose array fits into its directory entry has it there, as TIFF demands; its place in the
- * arrays then stays zero. Byte order is the machine's, as the pixels are.
- * Source: TIFF 6.0 sections 2, 8, 15; the BigTIFF design page (libtiff). */
+ * A plane whose array fits into its directory entry has it there, as TIFF demands; its place in
+ * the arrays then stays zero. Byte order is the machine's, as the pixels are. Source: TIFF 6.0
+ * sections 2, 8, 15; the BigTIFF design page (libtiff). */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/deflate.h"
@@ -72,7 +71,8 @@ static int64_t tiles_per_plane(const tg_sink_layout *l)
     return l->tiles_y * l->tiles_x;
 }
 
-/* Positions of everything, for classic or BigTIFF; sizes saturate, so too large is seen at the end. */
+/* Positions of everything, for classic or BigTIFF; sizes saturate, so too large is seen at the
+ * end. */
 static front front_of(const tg_sink_layout *l, int big)
 {
     front f = {.offset_bytes = big ? 8 : 4, .inline_bytes = big ? 8 : 4, .rgb = is_rgb(l)};
@@ -113,7 +113,8 @@ static tg_status take_axes(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err 
     l->n_axes = (int)strlen(spec->axes);
     const char *yx = strstr(spec->axes, "YX");
     if (!yx || (yx[2] && strcmp(yx + 2, "S")) || l->n_axes > TG_IMAGE_MAX_AXES)
-        return tgi_fail(err, TG_E_ARG, "output axes \"%s\" do not end in YX or YXS", spec->axes);
+        return tgi_fail(err, TG_E_ARG, "output axes \"%s\" do not end in YX or YXS",
+                        spec->axes);
     memcpy(l->axes, spec->axes, sizeof l->axes);
     l->n_planes = 1;
     l->samples = 1;
@@ -145,7 +146,8 @@ static tg_status take_tiles(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err
         return tgi_fail(err, TG_E_ARG, "output tile %lldx%lld: both must be multiples of 16",
                         (long long)l->tile_h, (long long)l->tile_w);
     l->pixel_bytes = (size_t)l->samples * tgi_dtype_size(l->dtype);
-    l->tile_bytes = tgi_sat_mul(tgi_sat_mul((size_t)l->tile_h, (size_t)l->tile_w), l->pixel_bytes);
+    l->tile_bytes =
+        tgi_sat_mul(tgi_sat_mul((size_t)l->tile_h, (size_t)l->tile_w), l->pixel_bytes);
     if (!l->pixel_bytes || l->tile_bytes > INT32_MAX / 2)
         return tgi_fail(err, TG_E_ARG, "output tile %lldx%lldx%d %s takes 1 GiB or more",
                         (long long)l->tile_h, (long long)l->tile_w, l->samples,
@@ -168,9 +170,8 @@ static tg_status take_codec(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err
     const int top = l->compression == TG_COMPRESS_DEFLATE ? 9 : 19;
     if (spec->level < 0 || spec->level > top)
         return tgi_fail(err, TG_E_ARG, "compression level %d is not 1 to %d", spec->level, top);
-    if (l->predictor > 1 &&
-        (l->compression == TG_COMPRESS_NONE ||
-         l->predictor != (tgi_dtype_is_float(l->dtype) ? 3 : 2)))
+    if (l->predictor > 1 && (l->compression == TG_COMPRESS_NONE ||
+                             l->predictor != (tgi_dtype_is_float(l->dtype) ? 3 : 2)))
         return tgi_fail(err, TG_E_ARG, "predictor %d does not go with %s %s", l->predictor,
                         tgi_compression_name(l->compression), tgi_dtype_name(l->dtype));
     switch (l->compression) {
@@ -191,7 +192,8 @@ static tg_status take_codec(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err
             return TG_OK;
         break;
     }
-    return tgi_fail(err, TG_E_UNSUPPORTED, "this build cannot compress with %s; try none or lzw",
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "this build cannot compress with %s; try none or lzw",
                     tgi_compression_name(l->compression));
 }
 
@@ -474,8 +476,10 @@ static unsigned sample_format(tg_dtype t)
 
 static unsigned compression_tag(tg_compression c)
 {
-    return c == TG_COMPRESS_DEFLATE ? 8 : c == TG_COMPRESS_ZSTD ? 50000 : c == TG_COMPRESS_LZW ? 5
-                                                                                               : 1;
+    return c == TG_COMPRESS_DEFLATE ? 8
+           : c == TG_COMPRESS_ZSTD  ? 50000
+           : c == TG_COMPRESS_LZW   ? 5
+                                    : 1;
 }
 
 /* One directory; entries in ascending order of their tags. */
@@ -551,8 +555,9 @@ static void put_pool(generator *g)
     pad_to(g, g->f.directories);
 }
 
-tg_status tgi_sink_front(const tg_sink_layout *l, const uint64_t *offset, const uint32_t *length,
-                         void *scratch, tgi_sink_emit *emit, void *arg, tgi_err *err)
+tg_status tgi_sink_front(const tg_sink_layout *l, const uint64_t *offset,
+                         const uint32_t *length, void *scratch, tgi_sink_emit *emit, void *arg,
+                         tgi_err *err)
 {
     generator g = {.l = l,
                    .f = front_of(l, l->bigtiff),

@@ -100,8 +100,9 @@ static void predict_integers(const tg_sink_layout *l, void *raw)
     }
 }
 
-/* Row by row: the most significant bytes of all values, then the next ones, ...; then differences
- * of bytes. Exponents of neighbours are alike, so this compresses where values would not. */
+/* Row by row: the most significant bytes of all values, then the next ones, ...; then
+ * differences of bytes. Exponents of neighbours are alike, so this compresses where values
+ * would not. */
 static void predict_floats(tgi_tile_codec *c, void *raw)
 {
     const tg_sink_layout *l = c->layout;

@@ -1,6 +1,6 @@
-/* zstd_codec.c - libzstd behind zstd_codec.h. The context is "static": it lives in our block and
- * never allocates. The parameters are fixed for the tile size at open, so that the size we book
- * is the size it uses. Source: zstd.h, sections "static allocation" and "advanced API". */
+/* zstd_codec.c - libzstd behind zstd_codec.h. The context is "static": it lives in our block
+ * and never allocates. The parameters are fixed for the tile size at open, so that the size we
+ * book is the size it uses. Source: zstd.h, sections "static allocation" and "advanced API". */
 #include "io/zstd_codec.h"
 
 #ifdef TG_HAVE_ZSTD

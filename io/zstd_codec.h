@@ -1,4 +1,5 @@
-/* zstd_codec.h - zstd frames out of memory the caller gives; the only user of libzstd's encoder. */
+/* zstd_codec.h - zstd frames out of memory the caller gives; the only user of libzstd's
+ * encoder. */
 #ifndef TGI_ZSTD_CODEC_H
 #define TGI_ZSTD_CODEC_H
 

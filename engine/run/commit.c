@@ -2,10 +2,10 @@
  *
  * The caller's block:  [tg_commit | cells | per encoder: codec state, spare | slots]
  *
- * A cell goes FREE -> FILLING -> QUEUED -> ENCODING -> READY -> FREE; without compression submit
- * takes it from FILLING to READY at once. An encoder compresses into its spare buffer and copies
- * the result back over the raw pixels, so a slot (max of raw and bound) serves for both and a slow
- * neighbour never holds an encoder up.
+ * A cell goes FREE -> FILLING -> QUEUED -> ENCODING -> READY -> FREE; without compression
+ * submit takes it from FILLING to READY at once. An encoder compresses into its spare buffer
+ * and copies the result back over the raw pixels, so a slot (max of raw and bound) serves for
+ * both and a slow neighbour never holds an encoder up.
  *
  * Invariants (all under `lock`)
  *  1. Cell i belongs to the one sequence number s with s % window == i and
@@ -46,9 +46,9 @@ struct tg_commit {
     pthread_cond_t changed; /* any state; few threads, coarse tiles: one condition will do */
     pthread_t committer;
     int window, n_encoders, started_encoders, started_committer;
-    int64_t next;    /* the committer's next sequence number */
-    int flushing;    /* callers of flush that wait for a sync */
-    int64_t synced;  /* tiles safe after the last sync of ours */
+    int64_t next;   /* the committer's next sequence number */
+    int flushing;   /* callers of flush that wait for a sync */
+    int64_t synced; /* tiles safe after the last sync of ours */
     int stopping, closing, failed;
     tgi_err error;
     size_t slot_bytes;
@@ -199,7 +199,8 @@ static void sync_now(tg_commit *c)
     pthread_cond_broadcast(&c->changed);
 }
 
-/* No cell that follows without a gap is still on its way to READY: nothing more comes by itself. */
+/* No cell that follows without a gap is still on its way to READY: nothing more comes by
+ * itself. */
 static int nothing_coming(tg_commit *c)
 {
     const cell *k = cell_of(c, c->next);

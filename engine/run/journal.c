@@ -7,24 +7,24 @@
  *     12288  job text, statistics text, then one record per tile:
  *            {tile id, length, checksum}, in the order of the tiles in OUT.partial
  *
- * Words: a tile is *appended* when it is in OUT.partial and its record in memory or in the journal;
- * it is *committed* when a durable slot counts it.
+ * Words: a tile is *appended* when it is in OUT.partial and its record in memory or in the
+ * journal; it is *committed* when a durable slot counts it.
  *
  * Invariants
  *  1. Data first: a slot that counts n tiles is written only after fdatasync of OUT.partial
  *     returned with all n of them.
- *  2. A slot carries the checksum of the n records it counts. So slot and records go out with one
- *     fdatasync, in any order: a slot whose records did not arrive is invalid.
+ *  2. A slot carries the checksum of the n records it counts. So slot and records go out with
+ * one fdatasync, in any order: a slot whose records did not arrive is invalid.
  *  3. A new slot never overwrites the newest durable one. After a crash the slot found is made
  *     durable in its own place before the other place is used again.
- *  4. Tile i lies behind tile i-1 without a gap; the first behind the front. So any prefix of valid
- *     records is a valid state, and tiles that do not match their checksum are cut off.
+ *  4. Tile i lies behind tile i-1 without a gap; the first behind the front. So any prefix of
+ * valid records is a valid state, and tiles that do not match their checksum are cut off.
  *  5. Texts that a durable slot points to are never overwritten; statistics are replaced by
  *     writing behind them, and only while there is no record.
- *  6. OUT appears by rename, after fdatasync of complete data and offsets, and after a durable slot
- *     said FINAL. OUT.journal disappears only after the folder was synced with the new name.
- *  7. After a failed fdatasync nothing is written any more (what it left in the page cache proves
- *     nothing); the next run starts at the last slot on the disk.
+ *  6. OUT appears by rename, after fdatasync of complete data and offsets, and after a durable
+ * slot said FINAL. OUT.journal disappears only after the folder was synced with the new name.
+ *  7. After a failed fdatasync nothing is written any more (what it left in the page cache
+ * proves nothing); the next run starts at the last slot on the disk.
  *
  * States on disk, who leaves them, and what the next run does
  *
@@ -41,8 +41,8 @@
  *   both slots damaged  -> TG_E_FORMAT: a person must decide
  *
  * The lock is an open-file-description lock on OUT.journal; it dies with its holder.
- * Source: the pager of SQLite (atomiccommit.html) for the style of argument; Rebello et al., "Can
- * applications recover from fsync failures?" (2020) for invariants 3 and 7. */
+ * Source: the pager of SQLite (atomiccommit.html) for the style of argument; Rebello et al.,
+ * "Can applications recover from fsync failures?" (2020) for invariants 3 and 7. */
 #include "engine/run/journal.h"
 
 #include "engine/base/mem.h"
@@ -60,9 +60,10 @@
 #define HEAD_TEXT "TGJRNL01"
 #define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
 #define TEXTS_AT 12288u
-#define PENDING 2048      /* records kept in memory between two writes */
-#define CHECK_BACK 16     /* newest tiles read back at resume; all of them if one is bad */
-#define WRITE_BEHIND (8u << 20) /* hand data to the disk early, so that a sync has little to do */
+#define PENDING 2048  /* records kept in memory between two writes */
+#define CHECK_BACK 16 /* newest tiles read back at resume; all of them if one is bad */
+#define WRITE_BEHIND                                                                           \
+    (8u << 20) /* hand data to the disk early, so that a sync has little to do */
 #define SLOT_MAGIC 0x746f6c732d6a6774ull
 
 typedef struct record {
@@ -75,8 +76,8 @@ typedef struct text_ref {
     uint32_t check, pad;
 } text_ref;
 
-/* On disk as in memory: a journal does not travel between machines of other byte order (the magic
- * number would not match, and it would be refused as damaged). */
+/* On disk as in memory: a journal does not travel between machines of other byte order (the
+ * magic number would not match, and it would be refused as damaged). */
 typedef struct slot {
     uint64_t magic, sequence;
     uint64_t n_tiles, file_bytes;
@@ -153,8 +154,8 @@ static tg_status sync_data(tg_journal *j, tgi_err *err)
     return st;
 }
 
-/* Make the current state in j->s the newest slot. The slot in memory is the one on disk again when
- * writing it fails, so that the next attempt does not skip a place (invariant 3). */
+/* Make the current state in j->s the newest slot. The slot in memory is the one on disk again
+ * when writing it fails, so that the next attempt does not skip a place (invariant 3). */
 static tg_status next_slot(tg_journal *j, const slot *next, tgi_err *err)
 {
     const slot before = j->s;
@@ -168,8 +169,8 @@ static tg_status next_slot(tg_journal *j, const slot *next, tgi_err *err)
     return st;
 }
 
-static tg_status write_text(tg_journal *j, const void *text, size_t n, uint64_t at, text_ref *ref,
-                            tgi_err *err)
+static tg_status write_text(tg_journal *j, const void *text, size_t n, uint64_t at,
+                            text_ref *ref, tgi_err *err)
 {
     *ref = (text_ref){.at = at, .bytes = n, .check = tgi_crc32c(0, text, n)};
     return n ? tgi_file_pwrite(j->fd, j->name, text, n, at, err) : TG_OK;
@@ -190,15 +191,16 @@ static tg_status keep_text(void **kept, const void *text, size_t n, tgi_err *err
 }
 
 /* Read a text a slot points to; *ok = 0 when it is not what the slot promises. */
-static tg_status read_text(tg_journal *j, const text_ref *ref, uint64_t size, void **out, int *ok,
-                           tgi_err *err)
+static tg_status read_text(tg_journal *j, const text_ref *ref, uint64_t size, void **out,
+                           int *ok, tgi_err *err)
 {
     *ok = ref->at <= size && ref->bytes <= size - ref->at;
     if (!*ok)
         return TG_OK;
     char *p = tgi_malloc(TGI_TAG_JOURNAL, ref->bytes + 1);
     if (!p)
-        return tgi_fail(err, TG_E_NOMEM, "%s: %llu bytes", j->name, (unsigned long long)ref->bytes);
+        return tgi_fail(err, TG_E_NOMEM, "%s: %llu bytes", j->name,
+                        (unsigned long long)ref->bytes);
     const tg_status st = tgi_file_pread(j->fd, j->name, p, ref->bytes, ref->at, err);
     p[ref->bytes] = 0;
     *ok = st == TG_OK && tgi_crc32c(0, p, ref->bytes) == ref->check;
@@ -208,7 +210,8 @@ static tg_status read_text(tg_journal *j, const text_ref *ref, uint64_t size, vo
 }
 
 /* Are the records a slot counts all there, and as it says (invariant 2)? */
-static tg_status records_hold(tg_journal *j, const slot *s, uint64_t size, int *ok, tgi_err *err)
+static tg_status records_hold(tg_journal *j, const slot *s, uint64_t size, int *ok,
+                              tgi_err *err)
 {
     *ok = s->records_at <= size && s->n_tiles <= (size - s->records_at) / sizeof(record);
     if (!*ok)
@@ -239,7 +242,8 @@ static tg_status open_and_lock(tg_journal *j, tgi_err *err)
         if (fcntl(j->fd, F_OFD_SETLK, &lock)) {
             const int e = errno;
             if (e == EAGAIN || e == EACCES)
-                return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output", j->path);
+                return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output",
+                                j->path);
             if (e != ENOLCK && e != EOPNOTSUPP && e != ENOSYS && e != EINVAL)
                 return tgi_fail(err, TG_E_IO, "%s: lock: %s", j->name, strerror(e));
         } /* a filesystem without locks: run without one, as everything there does */
@@ -318,7 +322,8 @@ static tg_status is_our_output(tg_journal *j, int *yes, tgi_err *err)
     uint64_t at = 0;
     const uint64_t front = j->s.file_bytes - total;
     while (t == TG_OK && at < front) {
-        const size_t n = front - at < TGI_SINK_SCRATCH ? (size_t)(front - at) : TGI_SINK_SCRATCH;
+        const size_t n =
+            front - at < TGI_SINK_SCRATCH ? (size_t)(front - at) : TGI_SINK_SCRATCH;
         if ((t = tgi_file_pread(fd, j->path, j->scratch, n, at, err)) == TG_OK)
             check = tgi_crc32c(check, j->scratch, n);
         at += n;
@@ -472,8 +477,8 @@ static tg_status write_front(tg_journal *j, int with_offsets, int dry, uint32_t 
 {
     front_writer w = {.j = j, .dry = dry};
     const tg_status st =
-        tgi_sink_front(j->layout, with_offsets ? j->offset : NULL, with_offsets ? j->length : NULL,
-                       j->scratch, front_part, &w, err);
+        tgi_sink_front(j->layout, with_offsets ? j->offset : NULL,
+                       with_offsets ? j->length : NULL, j->scratch, front_part, &w, err);
     *check = w.check;
     return st;
 }
@@ -553,8 +558,8 @@ static int tile_holds(tg_journal *j, uint64_t at, uint32_t length, uint32_t want
     return check == want;
 }
 
-/* Take over records [0, n) up to the first that is no tile of this layout, or - from `check_from`
- * on - whose data does not hold. */
+/* Take over records [0, n) up to the first that is no tile of this layout, or - from
+ * `check_from` on - whose data does not hold. */
 static tg_status take_records(tg_journal *j, int64_t n, int64_t check_from, tgi_err *err)
 {
     memset(j->offset, 0, (size_t)j->layout->n_tiles * sizeof *j->offset);
@@ -629,7 +634,8 @@ tg_status tgi_journal_clear_finished(tg_journal *j, tgi_err *err)
 tg_status tgi_journal_set_stats(tg_journal *j, const void *stats, size_t n, tgi_err *err)
 {
     if (!j->ready || j->broken || j->appended)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: statistics come before the first tile", j->name);
+        return tgi_fail(err, TG_E_INTERNAL, "%s: statistics come before the first tile",
+                        j->name);
     TGI_TRY(keep_text(&j->stats, stats, n, err));
     slot s = j->s;
     TGI_TRY(write_text(j, stats, n, j->s.records_at, &s.stats, err)); /* invariant 5 */
@@ -655,8 +661,9 @@ static tg_status write_records(tg_journal *j, tgi_err *err)
 {
     const int64_t first = j->appended - j->n_pending;
     if (j->n_pending)
-        TGI_TRY(tgi_file_pwrite(j->fd, j->name, j->pending, (size_t)j->n_pending * sizeof(record),
-                                record_at(j, first), err));
+        TGI_TRY(tgi_file_pwrite(j->fd, j->name, j->pending,
+                                (size_t)j->n_pending * sizeof(record), record_at(j, first),
+                                err));
     j->n_pending = 0;
     return TG_OK;
 }
