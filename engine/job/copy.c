@@ -32,6 +32,7 @@ typedef struct copy {
     int n_axes;
     char *in_rows, *out_rows; /* [sample][row][column]; one row of the output */
     int64_t step;             /* rows read at once */
+    int64_t first_tile;       /* tiles before it are in the file */
 } copy;
 
 /* ---- What to copy ------------------------------------------------------------------------ */
@@ -272,8 +273,11 @@ static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_
     const int64_t first = (plane * l->tiles_y + ty) * l->tiles_x;
     const int64_t y_end = tgi_min(l->height, (ty + 1) * l->tile_h);
     const size_t size = tgi_dtype_size(l->dtype);
-    for (int64_t i = 0; i < l->tiles_x; i++)
-        TGI_TRY(tgi_commit_slot(w, first + i, &slot[i], err));
+    for (int64_t i = 0; i < l->tiles_x; i++) {
+        slot[i] = NULL; /* written already, by a run that stopped within this row */
+        if (first + i >= c->first_tile)
+            TGI_TRY(tgi_commit_slot(w, first + i, &slot[i], err));
+    }
     for (int64_t y = ty * l->tile_h; y < y_end; y += c->step) {
         const int64_t y1 = tgi_min(y_end, y + c->step);
         TGI_TRY(read_rows(c, plane, y, y1, err));
@@ -282,6 +286,8 @@ static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_
                 for (int64_t s = 0; s < l->samples; s++) {
                     const int64_t x = i * l->tile_w, n = tgi_min(l->tile_w, l->width - x);
                     const int64_t at = (y + r) % l->tile_h * l->tile_w * l->samples + s;
+                    if (!slot[i])
+                        continue;
                     convert(c,
                             row_of(c, s, r, y1 - y) +
                                 (size_t)x * tgi_dtype_size(c->info->dtype),
@@ -289,15 +295,16 @@ static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_
                 }
     }
     for (int64_t i = 0; i < l->tiles_x; i++)
-        TGI_TRY(tgi_commit_submit(w, first + i, first + i, err));
+        if (slot[i])
+            TGI_TRY(tgi_commit_submit(w, first + i, first + i, err));
     return TG_OK;
 }
 
 static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_commit *w,
                            void **slot, tgi_err *err)
 {
-    for (int64_t k = tgi_journal_appended(j) / l->tiles_x; k < l->n_planes * l->tiles_y; k++) {
-        /* a row that was cut off in the middle is written from where it stopped */
+    c->first_tile = tgi_journal_appended(j);
+    for (int64_t k = c->first_tile / l->tiles_x; k < l->n_planes * l->tiles_y; k++) {
         TGI_TRY(tile_row(c, l, w, k / l->tiles_y, k % l->tiles_y, slot, err));
         tell(c, (double)(k + 1) / (double)(l->n_planes * l->tiles_y));
     }
@@ -316,13 +323,11 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
     snprintf(text, 512, "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\ndtype=%s\n",
              id, (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
              (long long)c->n_planes, tgi_dtype_name(c->dtype));
-    tg_status st;
+    const tg_journal_state state = tgi_journal_state(j);
     const void *stored = tgi_journal_job(j, &n);
-    if (tgi_journal_state(j) == TG_JOURNAL_FRESH)
-        st = tgi_journal_begin(j, l, text, strlen(text), err);
-    else
-        st = tgi_fingerprint_compare(stored, n, text, err);
-    if (st == TG_OK && tgi_journal_state(j) == TG_JOURNAL_RESUME)
+    tg_status st = state == TG_JOURNAL_FRESH ? tgi_journal_begin(j, l, text, strlen(text), err)
+                                             : tgi_fingerprint_compare(stored, n, text, err);
+    if (st == TG_OK && state == TG_JOURNAL_RESUME)
         st = tgi_journal_resume(j, l, err);
     tgi_free(text);
     return st;
