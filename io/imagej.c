@@ -28,7 +28,7 @@ void tgi_unit_canonical(const char *unit, size_t len, char *out, size_t cap)
 static int64_t count_of(const char *s)
 {
     const long long v = strtoll(s, NULL, 10);
-    return v > 0 && v < (1ll << 40) ? v : 0;
+    return v > 0 && v < (INT64_C(1) << 40) ? v : 0;
 }
 
 static double positive(const char *s)
@@ -54,7 +54,8 @@ static void take_line(const char *key, size_t key_len, const char *value, size_t
     else if (IS("finterval"))
         o->interval = positive(value);
     else if (IS("order"))
-        snprintf(o->order, sizeof o->order, "%.*s", (int)(value_len < 7 ? value_len : 7), value);
+        snprintf(o->order, sizeof o->order, "%.*s", (int)(value_len < 7 ? value_len : 7),
+                 value);
     else if (IS("unit") && !o->unit[0])
         tgi_unit_canonical(value, value_len, o->unit, sizeof o->unit);
 #undef IS
@@ -101,7 +102,7 @@ static bool shape_list(const char *p, char close, tgi_shaped *out)
     for (;;) {
         char *end;
         const long long v = strtoll(p, &end, 10);
-        if (end == p || v < 1 || v >= (1ll << 40) || out->n == TGI_SHAPED_MAX)
+        if (end == p || v < 1 || v >= (INT64_C(1) << 40) || out->n == TGI_SHAPED_MAX)
             return false;
         out->shape[out->n++] = v;
         p = end + strspn(end, " \t\r\n");

@@ -13,10 +13,10 @@
 /* Counts are 0 when the text does not state them. */
 typedef struct tgi_imagej {
     int64_t images, channels, slices, frames;
-    char order[8];       /* "czt" ...; "" default */
-    double spacing;      /* between slices, in `unit` */
-    double interval;     /* between frames, seconds */
-    char unit[16];       /* "µm", "nm", "mm", "cm", "inch" ...; "" none */
+    char order[8];   /* "czt" ...; "" default */
+    double spacing;  /* between slices, in `unit` */
+    double interval; /* between frames, seconds */
+    char unit[16];   /* "µm", "nm", "mm", "cm", "inch" ...; "" none */
 } tgi_imagej;
 
 /* True when `text` is an ImageJ description ("ImageJ=1.53t\nimages=...").
@@ -29,7 +29,8 @@ typedef struct tgi_shaped {
     char axes[TGI_SHAPED_MAX + 1]; /* "" when not stated */
 } tgi_shaped;
 
-/* True when `text` is a tifffile description with a shape. @source tifffile, json_description. */
+/* True when `text` is a tifffile description with a shape. @source tifffile, json_description.
+ */
 bool tgi_shaped_parse(const char *text, tgi_shaped *out);
 
 /* Canonical spelling of a length unit ("micron", "um", "\u00B5m" escaped or not -> "µm"). */

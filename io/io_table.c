@@ -1,4 +1,5 @@
-/* io_table.c - one line per image format; a file is opened by the first that knows its bytes. */
+/* io_table.c - one line per image format; a file is opened by the first that knows its bytes.
+ */
 #include "engine/base/mem.h"
 #include "io/io_formats.h"
 #include "io/rfile.h"
@@ -56,7 +57,8 @@ static int is_fixed(char a)
     return a == 'Y' || a == 'X' || a == 'S';
 }
 
-/* New letters for the plane axes of `info`, singletons left out when `drop`; 0: does not fit. */
+/* New letters for the plane axes of `info`, singletons left out when `drop`; 0: does not fit.
+ */
 static int relabel(tg_image_info *info, const char *axes, int drop)
 {
     tg_image_info r = *info;
@@ -89,6 +91,8 @@ tg_status tgi_image_relabel(tg_image_info *info, const char *axes, tgi_err *err)
 {
     if (relabel(info, axes, 0) || relabel(info, axes, 1))
         return TG_OK;
-    return tgi_fail(err, TG_E_ARG, "axes \"%.20s\" do not fit the file's \"%s\": name each axis "
-                    "once, Y, X and S where they are", axes, info->axes);
+    return tgi_fail(err, TG_E_ARG,
+                    "axes \"%.20s\" do not fit the file's \"%s\": name each axis "
+                    "once, Y, X and S where they are",
+                    axes, info->axes);
 }

@@ -1,8 +1,8 @@
 /* npy.c - header parser, loading, mapping and writing of .npy files.
  *
  * The header is a Python dictionary literal. It is read by a scanner for exactly the three keys
- * that the format prescribes, in any order; anything else is an error. Lengths are bounded before
- * anything is allocated: the header by 64 KiB, the data by the file. */
+ * that the format prescribes, in any order; anything else is an error. Lengths are bounded
+ * before anything is allocated: the header by 64 KiB, the data by the file. */
 #include "io/npy.h"
 
 #include "engine/base/arith.h"
@@ -144,9 +144,11 @@ static tg_status parse_literal(const char *text, tgi_npy_head *h, tgi_err *err)
             return tgi_fail(err, TG_E_FORMAT, "npy: the header is damaged");
     }
     if (!l.descr || !l.shape || !l.order)
-        return tgi_fail(err, TG_E_FORMAT, "npy: the header lacks descr, shape or fortran_order");
+        return tgi_fail(err, TG_E_FORMAT,
+                        "npy: the header lacks descr, shape or fortran_order");
     if (fortran && h->desc.rank > 1)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "npy: Fortran order is not supported; save "
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "npy: Fortran order is not supported; save "
                         "numpy.ascontiguousarray(a)");
     return TG_OK;
 }
@@ -183,7 +185,8 @@ tg_status tgi_npy_read_head(const tgi_rfile *f, tgi_npy_head *out, tgi_err *err)
     if (!tgi_desc_count(&out->desc, &count) ||
         !tgi_mul_ok((size_t)count, tgi_dtype_size(out->desc.dtype), &bytes) ||
         bytes > f->size - out->data_off)
-        return tgi_fail(err, TG_E_FORMAT, "npy: the shape needs more bytes than the file's %llu",
+        return tgi_fail(err, TG_E_FORMAT,
+                        "npy: the shape needs more bytes than the file's %llu",
                         (unsigned long long)f->size);
     out->data_bytes = bytes;
     return TG_OK;
@@ -305,11 +308,12 @@ static tg_status write_all(int fd, uint64_t off, const void *src, size_t n, tgi_
 tg_status tgi_npy_create(const char *path, const tg_desc *desc, tgi_npy_out *out, tgi_err *err)
 {
     char head[512];
-    size_t n, bytes;
+    size_t n = 0, bytes;
     int64_t count;
     TGI_TRY(tgi_npy_make_head(desc, head, sizeof head, &n, err));
     if (!tgi_desc_count(desc, &count) ||
-        !tgi_mul_ok((size_t)count, tgi_dtype_size(desc->dtype), &bytes) || bytes > INT64_MAX / 2)
+        !tgi_mul_ok((size_t)count, tgi_dtype_size(desc->dtype), &bytes) ||
+        bytes > INT64_MAX / 2)
         return tgi_fail(err, TG_E_ARG, "npy: the shape overflows");
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)

@@ -37,9 +37,11 @@ tg_status tgi_npy_map_open(const char *path, tgi_npy_map *out, tgi_err *err);
 void tgi_npy_unmap(tgi_npy_map *m); /* safe on zero and after unmap */
 
 /* Header bytes for `desc` into buf; *n is a multiple of 64. 512 bytes are always enough. */
-tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *n, tgi_err *err);
+tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *n,
+                            tgi_err *err);
 
-/* Write a whole array, replacing the file. TG_E_EXISTS (cannot create), TG_E_IO, TG_E_NO_SPACE. */
+/* Write a whole array, replacing the file. TG_E_EXISTS (cannot create), TG_E_IO, TG_E_NO_SPACE.
+ */
 tg_status tgi_npy_save(const char *path, const tg_desc *desc, const void *data, tgi_err *err);
 
 /* Streaming: create, write parts in any order, finish. */

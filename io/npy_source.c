@@ -36,8 +36,10 @@ static tg_status take_axes(npy_source *s, const char *axes, tgi_err *err)
     const size_t size = tgi_dtype_size(d->dtype);
     uint64_t stride = size;
     if (!axes && (d->rank < 2 || d->rank > 5))
-        return tgi_fail(err, TG_E_UNSUPPORTED, "npy: an array of rank %d is no image; name its "
-                        "axes", d->rank);
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "npy: an array of rank %d is no image; name its "
+                        "axes",
+                        d->rank);
     if (!axes)
         axes = by_rank[d->rank];
     if ((int)strlen(axes) != d->rank || !strchr(axes, 'Y') || !strchr(axes, 'X') ||
@@ -89,8 +91,8 @@ static uint64_t plane_offset(const npy_source *s, int64_t plane)
 }
 
 /* Columns [x0,x1) of one sample in one row, in pieces that fit the window. */
-static tg_status read_row(npy_source *s, tgi_window *w, uint64_t row_off, int64_t x0, int64_t x1,
-                          uint8_t *dst, tgi_err *err)
+static tg_status read_row(npy_source *s, tgi_window *w, uint64_t row_off, int64_t x0,
+                          int64_t x1, uint8_t *dst, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(s->info.dtype);
     const int64_t piece = (int64_t)(w->cap / s->stride_x);
@@ -113,9 +115,9 @@ static tg_status read_row(npy_source *s, tgi_window *w, uint64_t row_off, int64_
     return TG_OK;
 }
 
-static tg_status npy_read(tg_source *base, int thread, int64_t plane, int s0, int s1, int64_t y0,
-                          int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
-                          size_t sample_pitch, tgi_err *err)
+static tg_status npy_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
+                          int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
+                          size_t row_pitch, size_t sample_pitch, tgi_err *err)
 {
     npy_source *s = (npy_source *)base;
     const tg_image_info *i = &s->info;
@@ -150,7 +152,8 @@ static void npy_close(tg_source **base)
     *base = NULL;
 }
 
-static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts *o, tgi_err *err)
+static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts *o,
+                            tgi_err *err)
 {
     tg_image_info *i = &s->info;
     TGI_TRY(tgi_rfile_open(path, &s->file, err));
@@ -170,8 +173,7 @@ static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts 
     i->level_w[0] = i->width;
     i->file_bytes = s->file.size;
     i->mappable = 1;
-    s->mapped =
-        o->io == TG_IO_MAP || (o->io == TG_IO_AUTO && !tgi_rfile_is_remote(&s->file));
+    s->mapped = o->io == TG_IO_MAP || (o->io == TG_IO_AUTO && !tgi_rfile_is_remote(&s->file));
     s->lanes = tgi_calloc(TGI_TAG_IO, (size_t)s->n_lanes, sizeof *s->lanes);
     if (!s->lanes)
         return tgi_fail(err, TG_E_NOMEM, "%d readers", s->n_lanes);
@@ -180,7 +182,8 @@ static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts 
     return TG_OK;
 }
 
-static tg_status npy_open(const char *path, const tg_open_opts *o, tg_source **out, tgi_err *err)
+static tg_status npy_open(const char *path, const tg_open_opts *o, tg_source **out,
+                          tgi_err *err)
 {
     npy_source *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
     if (!s)

@@ -57,7 +57,7 @@ static int64_t integer(parse *p, const char *name, int64_t absent)
     if (!attribute(p, name, s, sizeof s))
         return absent;
     const long long v = strtoll(s, &end, 10);
-    if (end == s || v < 0 || v >= (1ll << 40)) {
+    if (end == s || v < 0 || v >= (INT64_C(1) << 40)) {
         if (p->st == TG_OK)
             p->st = tgi_fail(p->err, TG_E_FORMAT, "OME-XML: %s=\"%s\"", name, s);
         return absent;
@@ -111,9 +111,9 @@ static void take_channel(parse *p)
     if (o->n_channels >= TGI_OME_MAX_CHANNELS)
         return;
     if ((o->n_channels & (o->n_channels - 1)) == 0) { /* room doubles at powers of two */
-        void *q = tgi_realloc_n(TGI_TAG_IO, o->channels,
-                                o->n_channels ? 2 * (size_t)o->n_channels : 1,
-                                sizeof *o->channels);
+        void *q =
+            tgi_realloc_n(TGI_TAG_IO, o->channels,
+                          o->n_channels ? 2 * (size_t)o->n_channels : 1, sizeof *o->channels);
         if (!q) {
             p->st = tgi_fail(p->err, TG_E_NOMEM, "OME-XML channels");
             return;

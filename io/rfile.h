@@ -29,19 +29,19 @@ bool tgi_rfile_is_remote(const tgi_rfile *f);
 tg_status tgi_rfile_read(const tgi_rfile *f, uint64_t off, void *dst, size_t n, tgi_err *err);
 
 typedef struct tgi_window {
-    uint8_t *buf;     /* read form: cap bytes, owned; NULL: mapped form */
-    size_t cap;       /* largest window to fill or map ahead */
-    uint8_t *map;     /* mapped form: start of the mapping or NULL */
-    uint64_t off;     /* file offset of the window's first byte */
-    size_t len;       /* bytes in the window; 0: empty */
+    uint8_t *buf; /* read form: cap bytes, owned; NULL: mapped form */
+    size_t cap;   /* largest window to fill or map ahead */
+    uint8_t *map; /* mapped form: start of the mapping or NULL */
+    uint64_t off; /* file offset of the window's first byte */
+    size_t len;   /* bytes in the window; 0: empty */
 } tgi_window;
 
 /* Read form: allocates `cap` bytes. Mapped form: allocates nothing, maps `cap` bytes ahead. */
 tg_status tgi_window_init(tgi_window *w, bool mapped, size_t cap, tgi_err *err);
 void tgi_window_free(tgi_window *w);
-/* Pointer to `len` bytes at `off`, valid until the next call on this window. The read form needs
- * len <= cap and fetches up to `ahead` bytes (>= len is sensible) in one go. Past the end of the
- * file: TG_E_FORMAT. */
+/* Pointer to `len` bytes at `off`, valid until the next call on this window. The read form
+ * needs len <= cap and fetches up to `ahead` bytes (>= len is sensible) in one go. Past the end
+ * of the file: TG_E_FORMAT. */
 tg_status tgi_window_get(tgi_window *w, const tgi_rfile *f, uint64_t off, size_t len,
                          size_t ahead, const uint8_t **out, tgi_err *err);
 

@@ -68,8 +68,11 @@ static tg_status packbits_run(void *state, const uint8_t *src, size_t n, uint8_t
         }
         o += len;
     }
-    return o == want ? TG_OK : tgi_fail(err, TG_E_FORMAT, "PackBits data ends after %zu of %zu "
-                                        "bytes", o, want);
+    return o == want ? TG_OK
+                     : tgi_fail(err, TG_E_FORMAT,
+                                "PackBits data ends after %zu of %zu "
+                                "bytes",
+                                o, want);
 }
 
 static const tgi_codec packbits = {packbits_open, packbits_close, packbits_bytes, packbits_run};
@@ -79,7 +82,7 @@ static const tgi_codec packbits = {packbits_open, packbits_close, packbits_bytes
 enum { CLEAR = 256, END = 257, FIRST = 258, TABLE = 4096 };
 
 typedef struct lzw {
-    size_t at[TABLE];  /* where the string starts in the output */
+    size_t at[TABLE]; /* where the string starts in the output */
     size_t len[TABLE];
 } lzw;
 
@@ -145,7 +148,8 @@ static tg_status lzw_run(void *state, const uint8_t *src, size_t n, uint8_t *dst
             continue;
         }
         if (code > END && (code > next || !prev_len || (code == next && next == TABLE)))
-            return tgi_fail(err, TG_E_FORMAT, "LZW code %u where %u is the largest", code, next);
+            return tgi_fail(err, TG_E_FORMAT, "LZW code %u where %u is the largest", code,
+                            next);
         if (prev_len && next < TABLE) { /* the previous string and the byte that comes now */
             t->at[next] = prev_at;
             t->len[next] = prev_len + 1;
@@ -164,9 +168,9 @@ static tg_status lzw_run(void *state, const uint8_t *src, size_t n, uint8_t *dst
         if (next + 1 >= 1u << width && width < 12)
             width++;
     }
-    return o == want ? TG_OK
-                     : tgi_fail(err, TG_E_FORMAT, "LZW data ends after %zu of %zu bytes", o,
-                                want);
+    return o == want
+               ? TG_OK
+               : tgi_fail(err, TG_E_FORMAT, "LZW data ends after %zu of %zu bytes", o, want);
 }
 
 static const tgi_codec lzw_codec = {lzw_open, tgi_free, lzw_bytes, lzw_run};

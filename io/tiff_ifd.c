@@ -15,10 +15,21 @@
 
 #include <string.h>
 
-#define MAX_SIDE (UINT64_C(1) << 40) /* pixels; keeps products of sides and bytes in 63 bits */
+#define MAX_SIDE (UINT64_C(1) << 40) /* pixels; keeps products of sides and bytes in 63 bits   \
+                                      */
 
-enum { T_BYTE = 1, T_ASCII, T_SHORT, T_LONG, T_RATIONAL, T_UNDEFINED = 7, T_IFD = 13,
-       T_LONG8 = 16, T_SLONG8, T_IFD8 };
+enum {
+    T_BYTE = 1,
+    T_ASCII,
+    T_SHORT,
+    T_LONG,
+    T_RATIONAL,
+    T_UNDEFINED = 7,
+    T_IFD = 13,
+    T_LONG8 = 16,
+    T_SLONG8,
+    T_IFD8
+};
 
 static size_t type_size(uint32_t type)
 {
@@ -124,9 +135,11 @@ static tg_status entry_array(const tgi_tiff_file *t, const uint8_t *e, uint64_t 
              : t->bigtiff  ? tgi_load64(field, be)
                            : tgi_load32(field, be);
     if (a->pos > t->f.size || bytes > t->f.size - a->pos)
-        return tgi_fail(err, TG_E_FORMAT, "the values of tag %u (%llu bytes at %llu) lie past "
-                        "the end of the file (%llu)", tag, (unsigned long long)bytes,
-                        (unsigned long long)a->pos, (unsigned long long)t->f.size);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "the values of tag %u (%llu bytes at %llu) lie past "
+                        "the end of the file (%llu)",
+                        tag, (unsigned long long)bytes, (unsigned long long)a->pos,
+                        (unsigned long long)t->f.size);
     return TG_OK;
 }
 
@@ -280,8 +293,15 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
     const size_t tail = t->bigtiff ? 8 : 4;
     const uint8_t *p;
     seen s = {0};
-    *out = (tgi_tiff_page){.pos = pos, .bits = 1, .format = 1, .samples = 1, .compression = 1,
-                           .predictor = 1, .photometric = 1, .fill_order = 1, .depth = 1,
+    *out = (tgi_tiff_page){.pos = pos,
+                           .bits = 1,
+                           .format = 1,
+                           .samples = 1,
+                           .compression = 1,
+                           .predictor = 1,
+                           .photometric = 1,
+                           .fill_order = 1,
+                           .depth = 1,
                            .resolution_unit = 0};
     if (pos < 8 || pos > t->f.size)
         return tgi_fail(err, TG_E_FORMAT, "a directory at offset %llu of %llu",
@@ -315,12 +335,27 @@ const char *tgi_tiff_compression_name(uint32_t code)
         uint32_t code;
         const char *name;
     } names[] = {
-        {TGI_TIFF_NONE, "none"}, {2, "CCITT RLE"}, {3, "CCITT fax 3"}, {4, "CCITT fax 4"},
-        {TGI_TIFF_LZW, "lzw"}, {6, "old JPEG"}, {7, "JPEG"}, {TGI_TIFF_DEFLATE, "deflate"},
-        {TGI_TIFF_DEFLATE_OLD, "deflate"}, {TGI_TIFF_PACKBITS, "packbits"},
-        {32809, "ThunderScan"}, {33003, "JPEG 2000"}, {33005, "JPEG 2000"},
-        {34676, "SGI Log"}, {34712, "JPEG 2000"}, {34887, "LERC"}, {34892, "lossy JPEG"},
-        {34925, "LZMA"}, {TGI_TIFF_ZSTD, "zstd"}, {50001, "WebP"}, {50002, "JPEG XL"},
+        {TGI_TIFF_NONE, "none"},
+        {2, "CCITT RLE"},
+        {3, "CCITT fax 3"},
+        {4, "CCITT fax 4"},
+        {TGI_TIFF_LZW, "lzw"},
+        {6, "old JPEG"},
+        {7, "JPEG"},
+        {TGI_TIFF_DEFLATE, "deflate"},
+        {TGI_TIFF_DEFLATE_OLD, "deflate"},
+        {TGI_TIFF_PACKBITS, "packbits"},
+        {32809, "ThunderScan"},
+        {33003, "JPEG 2000"},
+        {33005, "JPEG 2000"},
+        {34676, "SGI Log"},
+        {34712, "JPEG 2000"},
+        {34887, "LERC"},
+        {34892, "lossy JPEG"},
+        {34925, "LZMA"},
+        {TGI_TIFF_ZSTD, "zstd"},
+        {50001, "WebP"},
+        {50002, "JPEG XL"},
         {52546, "JPEG XL"},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -369,9 +404,8 @@ static const char *photometric_name(uint32_t v)
 /* Features we do not read, each by its name and value. */
 static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
 {
-    static const uint32_t codecs[] = {TGI_TIFF_NONE,        TGI_TIFF_LZW,
-                                      TGI_TIFF_DEFLATE,     TGI_TIFF_DEFLATE_OLD,
-                                      TGI_TIFF_PACKBITS,    TGI_TIFF_ZSTD};
+    static const uint32_t codecs[] = {TGI_TIFF_NONE,        TGI_TIFF_LZW,      TGI_TIFF_DEFLATE,
+                                      TGI_TIFF_DEFLATE_OLD, TGI_TIFF_PACKBITS, TGI_TIFF_ZSTD};
     bool known = false;
     for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
         known |= codecs[i] == p->compression;
@@ -396,8 +430,10 @@ static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
     const bool may_predict =
         p->compression != TGI_TIFF_NONE && p->compression != TGI_TIFF_PACKBITS;
     if (p->predictor != 1 && !(may_predict && (p->predictor == 2 || p->predictor == 3)))
-        return tgi_fail(err, TG_E_UNSUPPORTED, "predictor %u with compression %u (%s) is not "
-                        "supported yet", p->predictor, p->compression,
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "predictor %u with compression %u (%s) is not "
+                        "supported yet",
+                        p->predictor, p->compression,
                         tgi_tiff_compression_name(p->compression));
     if (p->predictor == 3 && !tgi_dtype_is_float(p->dtype))
         return tgi_fail(err, TG_E_FORMAT, "predictor 3 (floating point) on integers");
@@ -416,10 +452,9 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
         !tgi_mul_ok(p->row_bytes, p->block_h, &p->block_bytes) ||
         !tgi_mul_ok(p->width, p->sample_bytes * p->samples, &rows) ||
         !tgi_mul_ok(rows, p->height, &plane) || plane > INT64_MAX || p->block_bytes > INT64_MAX)
-        return tgi_fail(err, TG_E_FORMAT,
-                        "%llu x %llu pixels of %u samples overflow the address space",
-                        (unsigned long long)p->width, (unsigned long long)p->height,
-                        p->samples);
+        return tgi_fail(
+            err, TG_E_FORMAT, "%llu x %llu pixels of %u samples overflow the address space",
+            (unsigned long long)p->width, (unsigned long long)p->height, p->samples);
     p->plane_bytes = plane;
     p->across = (p->width + p->block_w - 1) / p->block_w;
     p->down = (p->height + p->block_h - 1) / p->block_h;

@@ -1,10 +1,12 @@
 /* tiff_ifd.h - one TIFF directory (IFD) as a plain struct, and the arrays it points to.
  *
- * A TIFF is a header and a chain of directories; each directory is a list of entries (tag, type,
- * count, value or offset of the values). Nothing here allocates: values stay in the file until
- * asked for, so a count of four billion costs nothing but a comparison with the file's size.
+ * A TIFF is a header and a chain of directories; each directory is a list of entries (tag,
+ * type, count, value or offset of the values). Nothing here allocates: values stay in the file
+ * until asked for, so a count of four billion costs nothing but a comparison with the file's
+ * size.
  *
- * Source: TIFF 6.0 (Adobe, 1992), TIFF Technical Notes 1-3, the BigTIFF design page (libtiff). */
+ * Source: TIFF 6.0 (Adobe, 1992), TIFF Technical Notes 1-3, the BigTIFF design page (libtiff).
+ */
 #ifndef TGI_TIFF_IFD_H
 #define TGI_TIFF_IFD_H
 
@@ -67,8 +69,8 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
 /* The i-th integer of an array (BYTE, SHORT, LONG, LONG8, IFD, IFD8), through window `w`. */
 tg_status tgi_tiff_value(const tgi_tiff_file *t, tgi_window *w, const tgi_tiff_array *a,
                          uint64_t i, uint64_t *out, tgi_err *err);
-/* Text of an ASCII (or BYTE) array, at most `cap` bytes of it, NUL-terminated; NULL when the tag
- * is absent. Returned; tgi_free. */
+/* Text of an ASCII (or BYTE) array, at most `cap` bytes of it, NUL-terminated; NULL when the
+ * tag is absent. Returned; tgi_free. */
 tg_status tgi_tiff_text(const tgi_tiff_file *t, const tgi_tiff_array *a, size_t cap, char **out,
                         tgi_err *err);
 const char *tgi_tiff_compression_name(uint32_t code);

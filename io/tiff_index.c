@@ -1,9 +1,9 @@
 /* tiff_index.c - walk the chain of directories and sort the pages into series and levels.
  *
- * Pages (and SubIFDs) with the same size, element type and samples form a group. Group 0 is that
- * of the first page: series 0. A group of reduced-resolution pages that is a scaled copy of
- * group 0, page for page, is a level of it; every other group is a series of its own, which is
- * counted and not read.
+ * Pages (and SubIFDs) with the same size, element type and samples form a group. Group 0 is
+ * that of the first page: series 0. A group of reduced-resolution pages that is a scaled copy
+ * of group 0, page for page, is a level of it; every other group is a series of its own, which
+ * is counted and not read.
  *
  * Hostile chains: Brent's algorithm finds a loop in constant memory, and the bytes of all
  * directories together may not exceed the file, since honest directories do not overlap; that
@@ -112,7 +112,8 @@ static void count_group(walker *w, const tgi_tiff_page *p)
         w->groups[w->n_groups++] = (group){*p, 1};
 }
 
-static tg_status visit(walker *w, tgi_tiff_page *p, uint64_t chain_at, bool is_sub, tgi_err *err)
+static tg_status visit(walker *w, tgi_tiff_page *p, uint64_t chain_at, bool is_sub,
+                       tgi_err *err)
 {
     const bool full_sub = is_sub && !(p->subfile & 5) && !w->o->subifd_planes;
     if (!full_sub && same_group(p, w->want))
@@ -127,8 +128,9 @@ static tg_status parse_counted(walker *w, uint64_t pos, tgi_tiff_page *p, tgi_er
     TGI_TRY(tgi_tiff_page_parse(w->t, pos, p, err));
     w->ifd_bytes += p->n_entries * (w->t->bigtiff ? 20 : 12);
     if (w->ifd_bytes > w->t->f.size)
-        return tgi_fail(err, TG_E_FORMAT, "directories overlap: more bytes of them than the "
-                                          "file has");
+        return tgi_fail(err, TG_E_FORMAT,
+                        "directories overlap: more bytes of them than the "
+                        "file has");
     return TG_OK;
 }
 
@@ -226,6 +228,19 @@ static void find_levels(const walker *w, tgi_tiff_index *x, int *level_group)
     x->n_series = w->n_groups - used;
 }
 
+/* Give back the room that growing left over; keeping it is no failure. */
+static void trim(tgi_tiff_index *x)
+{
+    void *r = tgi_realloc_n(TGI_TAG_IO, x->refs, x->n_refs, sizeof *x->refs);
+    if (r)
+        x->refs = r;
+    void *c = r ? tgi_realloc_n(TGI_TAG_IO, x->chain, x->n_refs, sizeof *x->chain) : NULL;
+    if (c) {
+        x->chain = c;
+        x->cap = x->n_refs;
+    }
+}
+
 tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
                                tgi_tiff_index *out, tgi_err *err)
 {
@@ -252,6 +267,8 @@ tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
         if (st == TG_OK)
             st = walk(w, err);
     }
+    if (st == TG_OK)
+        trim(out);
 done:
     tgi_free(w);
     return st;

@@ -32,9 +32,9 @@ typedef struct tgi_tiff_index_opts {
     size_t max_bytes;   /* the index itself may take */
 } tgi_tiff_index_opts;
 
-/* Build the index. TG_E_FORMAT damaged or looping chain; TG_E_ARG no such level; TG_E_BUDGET more
- * pages than max_bytes can hold; TG_E_UNSUPPORTED a feature by name. `out->first` must be the
- * parsed and laid out first page. */
+/* Build the index. TG_E_FORMAT damaged or looping chain; TG_E_ARG no such level; TG_E_BUDGET
+ * more pages than max_bytes can hold; TG_E_UNSUPPORTED a feature by name. `out->first` must be
+ * the parsed and laid out first page. */
 tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
                                tgi_tiff_index *out, tgi_err *err);
 void tgi_tiff_index_free(tgi_tiff_index *x);

@@ -3,11 +3,11 @@
  * Opening parses directories (tiff_ifd.c), builds the index (tiff_index.c) and gives the planes
  * their meaning (tiff_series.c). Reading finds the strips or tiles that a box touches:
  *
- *   uncompressed: rows are copied straight from a window on the file (mapped, or read), whatever
- *                 the size of the strip; nothing else is touched;
- *   compressed:   a block is decoded into a slot of the thread's own cache. There is a slot for
- *                 each tile of a row of tiles if the budget allows, so reading band after band
- *                 decodes no tile twice; with fewer slots the last one is passed through.
+ *   uncompressed: rows are copied straight from a window on the file (mapped, or read),
+ * whatever the size of the strip; nothing else is touched; compressed:   a block is decoded
+ * into a slot of the thread's own cache. There is a slot for each tile of a row of tiles if the
+ * budget allows, so reading band after band decodes no tile twice; with fewer slots the last
+ * one is passed through.
  *
  * Each thread owns a lane: windows, decoder, slots. All of it is allocated at open.
  * Source: TIFF 6.0; see the other tiff_*.c for theirs. */
@@ -24,7 +24,7 @@
 
 #define MAX_THREADS 1024
 #define META_WINDOW 65536
-#define LOOKUP_WINDOW 4096
+#define LOOKUP_WINDOW ((size_t)4096)
 #define READ_WINDOW (1u << 20)
 #define MAP_WINDOW (16u << 20)
 #define DEFAULT_BUDGET ((size_t)1 << 30)
@@ -84,9 +84,10 @@ static tg_status find_block(const tiff_source *s, lane *l, uint64_t rank, uint64
         TGI_TRY(tgi_tiff_value(&s->file, &l->counts, &counts, block, &out->count, err));
     const char *kind = p->tiled ? "tile" : "strip";
     if (!out->count || !out->off)
-        return tgi_fail(err, TG_E_FORMAT, "%s %llu of page %llu has no data: a sparse or "
-                        "interrupted file", kind, (unsigned long long)block,
-                        (unsigned long long)rank);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s %llu of page %llu has no data: a sparse or "
+                        "interrupted file",
+                        kind, (unsigned long long)block, (unsigned long long)rank);
     if (p->compression == TGI_TIFF_NONE) {
         /* Byte counts are 32 bits in a classic file: one larger strip keeps the low half. */
         if (out->count < need && out->count != (need & UINT32_MAX))
@@ -96,10 +97,12 @@ static tg_status find_block(const tiff_source *s, lane *l, uint64_t rank, uint64
         out->count = need;
     }
     if (out->off > s->file.f.size || out->count > s->file.f.size - out->off)
-        return tgi_fail(err, TG_E_FORMAT, "%s %llu of page %llu (%llu bytes at %llu) lies past "
-                        "the end of the file (%llu)", kind, (unsigned long long)block,
-                        (unsigned long long)rank, (unsigned long long)out->count,
-                        (unsigned long long)out->off, (unsigned long long)s->file.f.size);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s %llu of page %llu (%llu bytes at %llu) lies past "
+                        "the end of the file (%llu)",
+                        kind, (unsigned long long)block, (unsigned long long)rank,
+                        (unsigned long long)out->count, (unsigned long long)out->off,
+                        (unsigned long long)s->file.f.size);
     return TG_OK;
 }
 
@@ -108,8 +111,8 @@ static uint64_t rank_of_plane(const tiff_source *s, int64_t plane)
     return s->series.rank ? s->series.rank[plane] : (uint64_t)plane;
 }
 
-static tg_status locate(const tiff_source *s, lane *l, int64_t plane, uint64_t block, place *out,
-                        tgi_err *err)
+static tg_status locate(const tiff_source *s, lane *l, int64_t plane, uint64_t block,
+                        place *out, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
     if (!s->series.contiguous)
@@ -122,13 +125,13 @@ static tg_status locate(const tiff_source *s, lane *l, int64_t plane, uint64_t b
     return TG_OK;
 }
 
-/* Every block of every plane once, at open. Honest arrays do not overlap, so their sizes sum to
- * less than the file; beyond that the check would only serve a hostile file, and find_block
- * checks again at reading. */
+/* Every block of every plane once, at open. Honest arrays do not overlap and an offset takes at
+ * least two bytes, so there are fewer blocks than half the file's bytes; beyond that the check
+ * would only serve a hostile file, and find_block checks again at reading. */
 static tg_status check_blocks(const tiff_source *s, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    uint64_t left = s->file.f.size;
+    uint64_t left = s->file.f.size / 2;
     place at;
     if (s->series.contiguous)
         return TG_OK;
@@ -203,7 +206,8 @@ static void deliver(const tiff_source *s, const request *q, uint64_t sample, int
 
 /* ---- Uncompressed ---- */
 
-/* Rows [y0,y1) x columns [x0,x1) of one block, from the file's window, in pieces that fit it. */
+/* Rows [y0,y1) x columns [x0,x1) of one block, from the file's window, in pieces that fit it.
+ */
 static tg_status copy_raw(const tiff_source *s, lane *l, const request *q, uint64_t block,
                           int64_t y0, int64_t y1, int64_t x0, int64_t x1, tgi_err *err)
 {
@@ -213,16 +217,16 @@ static tg_status copy_raw(const tiff_source *s, lane *l, const request *q, uint6
     const int64_t bx = (int64_t)(block % p->across * p->block_w);
     const size_t pixel = p->sample_bytes * (p->planar ? 1 : p->samples);
     const int64_t piece = tgi_max(1, (int64_t)(l->data.cap / pixel));
-    const bool whole_rows = x0 == bx && x1 == tgi_min(bx + (int64_t)p->block_w,
-                                                      (int64_t)p->width);
+    const bool whole_rows =
+        x0 == bx && x1 == tgi_min(bx + (int64_t)p->block_w, (int64_t)p->width);
     place at;
     TGI_TRY(locate(s, l, q->plane, block, &at, err));
     for (int64_t y = y0; y < y1; y++)
         for (int64_t x = x0; x < x1; x += piece) {
             const int64_t xe = tgi_min(x1, x + piece);
             const size_t len = (size_t)(xe - x) * pixel;
-            const uint64_t off = at.off + (uint64_t)(y - by) * p->row_bytes +
-                                 (uint64_t)(x - bx) * pixel;
+            const uint64_t off =
+                at.off + (uint64_t)(y - by) * p->row_bytes + (uint64_t)(x - bx) * pixel;
             /* Strips usually follow each other: read ahead to the end of the request. */
             const size_t ahead =
                 whole_rows ? tgi_sat_mul((size_t)((p->tiled ? y1 : q->y1) - y), p->row_bytes)
@@ -250,8 +254,8 @@ static tg_status decode_block(const tiff_source *s, lane *l, int64_t plane, uint
     const tg_status st = tgi_unpack_run(l->unpack, src, n, dst, p->block_bytes,
                                         (size_t)rows * p->row_bytes, err);
     if (st != TG_OK) {
-        tgi_err_prefix(err, "plane %lld, %s %llu", (long long)plane, p->tiled ? "tile" : "strip",
-                       (unsigned long long)block);
+        tgi_err_prefix(err, "plane %lld, %s %llu", (long long)plane,
+                       p->tiled ? "tile" : "strip", (unsigned long long)block);
         return st;
     }
     if (p->predictor > 1 || s->swap)
@@ -303,8 +307,7 @@ static tg_status read_blocks(const tiff_source *s, lane *l, const request *q, ui
     const bool raw = p->compression == TGI_TIFF_NONE;
     for (int64_t by = q->y0 / bh; by * bh < q->y1; by++)
         for (int64_t bx = q->x0 / bw; bx * bw < q->x1; bx++) {
-            const uint64_t block =
-                (sample * p->down + (uint64_t)by) * p->across + (uint64_t)bx;
+            const uint64_t block = (sample * p->down + (uint64_t)by) * p->across + (uint64_t)bx;
             const int64_t y0 = tgi_max(q->y0, by * bh), y1 = tgi_min(q->y1, (by + 1) * bh);
             const int64_t x0 = tgi_max(q->x0, bx * bw), x1 = tgi_min(q->x1, (bx + 1) * bw);
             TGI_TRY(raw ? copy_raw(s, l, q, block, y0, y1, x0, x1, err)
@@ -321,9 +324,11 @@ static tg_status tiff_read(tg_source *base, int thread, int64_t plane, int s0, i
     const tg_image_info *i = &s->info;
     if (thread < 0 || thread >= s->n_lanes || plane < 0 || plane >= i->n_planes || s0 < 0 ||
         s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
-        return tgi_fail(err, TG_E_ARG, "a box outside the image: plane %lld, rows %lld:%lld, "
-                        "columns %lld:%lld", (long long)plane, (long long)y0, (long long)y1,
-                        (long long)x0, (long long)x1);
+        return tgi_fail(err, TG_E_ARG,
+                        "a box outside the image: plane %lld, rows %lld:%lld, "
+                        "columns %lld:%lld",
+                        (long long)plane, (long long)y0, (long long)y1, (long long)x0,
+                        (long long)x1);
     if (s0 >= s1 || y0 >= y1 || x0 >= x1)
         return TG_OK;
     lane *l = &s->lanes[thread];
@@ -380,12 +385,14 @@ static tg_status size_caches(tiff_source *s, size_t budget, tgi_err *err)
         return TG_OK;
     s->max_packed = packed_bound(p);
     const size_t per_lane = budget / (size_t)s->n_lanes;
-    size_t fixed = tgi_sat_add(p->row_bytes, 1 << 18); /* decoder state: zstd's is the largest */
+    size_t fixed =
+        tgi_sat_add(p->row_bytes, 1 << 18); /* decoder state: zstd's is the largest */
     if (!s->mapped)
         fixed = tgi_sat_add(fixed, (size_t)tgi_max(READ_WINDOW, (int64_t)s->max_packed));
     const size_t one = tgi_sat_add(fixed, p->block_bytes);
     if (one > per_lane)
-        return tgi_fail(err, TG_E_BUDGET, "one %s of %llu x %llu pixels needs %zu bytes to "
+        return tgi_fail(err, TG_E_BUDGET,
+                        "one %s of %llu x %llu pixels needs %zu bytes to "
                         "decode for each of %d readers, %zu are allowed",
                         p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
                         (unsigned long long)p->block_h, one, s->n_lanes, budget);
@@ -518,8 +525,8 @@ static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **
     s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);
     tg_status st = tgi_rfile_open(path, &s->file.f, err);
     if (st == TG_OK) {
-        s->mapped = o->io == TG_IO_MAP ||
-                    (o->io == TG_IO_AUTO && !tgi_rfile_is_remote(&s->file.f));
+        s->mapped =
+            o->io == TG_IO_MAP || (o->io == TG_IO_AUTO && !tgi_rfile_is_remote(&s->file.f));
         st = open_index(s, path, o, budget, err);
     }
     if (st == TG_OK)

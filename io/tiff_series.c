@@ -1,10 +1,9 @@
 /* tiff_series.c - axes of a TIFF, by who wrote it.
  *
  *   OME-TIFF   DimensionOrder and the TiffData map say which directory is which z,c,t;
- *   ImageJ     images, channels, slices, frames; hyperstacks beyond 4 GiB have one directory and
- *              all planes behind it, which the file's size must prove;
- *   shaped     tifffile's {"shape": [...]}: leading axes are Q unless it names them;
- *   plain      pages of equal size: axis I.
+ *   ImageJ     images, channels, slices, frames; hyperstacks beyond 4 GiB have one directory
+ * and all planes behind it, which the file's size must prove; shaped     tifffile's {"shape":
+ * [...]}: leading axes are Q unless it names them; plain      pages of equal size: axis I.
  *
  * One rule for all: the planes that the metadata claims are all in the file, or opening fails.
  * Plane 0 alone is never passed off as the stack.
@@ -137,8 +136,8 @@ static void imagej_meta(const job *j, const tgi_imagej *ij)
 /* Slowest axis first, for the order in which ImageJ says the planes run, fastest first. */
 static const char *imagej_axes(const char *order)
 {
-    static const char *const known[][2] = {{"ctz", "ZTC"}, {"zct", "TCZ"}, {"ztc", "CTZ"},
-                                           {"tcz", "ZCT"}, {"tzc", "CZT"}};
+    static const char *const known[][2] = {
+        {"ctz", "ZTC"}, {"zct", "TCZ"}, {"ztc", "CTZ"}, {"tcz", "ZCT"}, {"tzc", "CZT"}};
     if (strncmp(order, "xy", 2) == 0)
         order += 2;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
@@ -221,7 +220,7 @@ typedef struct ome_grid {
     int64_t total, spp;
 } ome_grid;
 
-static int axis_of(char letter)
+static int axis_of(int letter)
 {
     return letter == 'Z' ? 0 : letter == 'C' ? 1 : letter == 'T' ? 2 : -1;
 }
@@ -233,13 +232,17 @@ static tg_status ome_sizes(const job *j, const tgi_ome *o, ome_grid *g)
     const int64_t spp = p->samples;
     int seen = 0;
     if (o->size_x != (int64_t)p->width || o->size_y != (int64_t)p->height)
-        return tgi_fail(j->err, TG_E_FORMAT, "OME-XML says %lld x %lld pixels, page 0 has %llu x "
-                        "%llu", (long long)o->size_x, (long long)o->size_y,
+        return tgi_fail(j->err, TG_E_FORMAT,
+                        "OME-XML says %lld x %lld pixels, page 0 has %llu x "
+                        "%llu",
+                        (long long)o->size_x, (long long)o->size_y,
                         (unsigned long long)p->width, (unsigned long long)p->height);
     if (o->size_z < 1 || o->size_t_ < 1 || o->size_c < 1 || o->size_c % spp)
-        return tgi_fail(j->err, TG_E_FORMAT, "OME-XML says SizeZ %lld, SizeC %lld, SizeT %lld "
-                        "with %lld samples per pixel", (long long)o->size_z,
-                        (long long)o->size_c, (long long)o->size_t_, (long long)spp);
+        return tgi_fail(j->err, TG_E_FORMAT,
+                        "OME-XML says SizeZ %lld, SizeC %lld, SizeT %lld "
+                        "with %lld samples per pixel",
+                        (long long)o->size_z, (long long)o->size_c, (long long)o->size_t_,
+                        (long long)spp);
     g->n[0] = o->size_z;
     g->n[1] = o->size_c / spp;
     g->n[2] = o->size_t_;
@@ -281,8 +284,10 @@ static tg_status place_block(const job *j, const ome_grid *g, const tgi_ome_bloc
     const int64_t count = b->count >= 0 ? b->count : b->ifd < 0 ? g->total : 1;
     const int64_t ifd = b->ifd < 0 ? 0 : b->ifd;
     if (b->z >= g->n[0] || c >= g->n[1] || b->t >= g->n[2])
-        return tgi_fail(j->err, TG_E_FORMAT, "OME-XML TiffData at z=%lld c=%lld t=%lld lies "
-                        "outside the image", (long long)b->z, (long long)b->c, (long long)b->t);
+        return tgi_fail(j->err, TG_E_FORMAT,
+                        "OME-XML TiffData at z=%lld c=%lld t=%lld lies "
+                        "outside the image",
+                        (long long)b->z, (long long)b->c, (long long)b->t);
     const int64_t from = b->z * g->stride[0] + c * g->stride[1] + b->t * g->stride[2];
     const int64_t n = tgi_min(count, g->total - from);
     *placed += n;
@@ -290,11 +295,14 @@ static tg_status place_block(const job *j, const ome_grid *g, const tgi_ome_bloc
         return tgi_fail(j->err, TG_E_FORMAT, "OME-XML TiffData places planes more than once");
     for (int64_t k = 0; k < n; k++) {
         if (b->elsewhere)
-            return tgi_fail(j->err, TG_E_UNSUPPORTED, "a multi-file OME-TIFF: plane %lld is in "
-                            "another file; this is not supported yet", (long long)(from + k));
+            return tgi_fail(j->err, TG_E_UNSUPPORTED,
+                            "a multi-file OME-TIFF: plane %lld is in "
+                            "another file; this is not supported yet",
+                            (long long)(from + k));
         const uint32_t r = rank_of(j->x, ifd + k);
         if (r == UNSET)
-            return tgi_fail(j->err, TG_E_FORMAT, "OME-XML puts plane %lld into directory %lld, "
+            return tgi_fail(j->err, TG_E_FORMAT,
+                            "OME-XML puts plane %lld into directory %lld, "
                             "which the file of %llu lacks or is of another size",
                             (long long)(from + k), (long long)(ifd + k),
                             (unsigned long long)j->x->n_chain);
@@ -369,8 +377,10 @@ static tg_status resolve_ome(const job *j)
     TGI_TRY(tgi_ome_parse(j->text, strlen(j->text), j->file_name, &o, j->err));
     tg_status st;
     if (o.binary_only)
-        st = tgi_fail(j->err, TG_E_UNSUPPORTED, "a multi-file OME-TIFF: its metadata are in "
-                      "\"%s\"; this is not supported yet", o.metadata_file);
+        st = tgi_fail(j->err, TG_E_UNSUPPORTED,
+                      "a multi-file OME-TIFF: its metadata are in "
+                      "\"%s\"; this is not supported yet",
+                      o.metadata_file);
     else if ((st = ome_sizes(j, &o, &g)) == TG_OK && (st = ome_map(j, &o, &g)) == TG_OK)
         st = ome_meta(j, &o);
     j->info->n_series = (int)tgi_max(j->info->n_series, o.n_images);

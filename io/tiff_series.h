@@ -14,7 +14,8 @@ typedef enum tgi_tiff_flavor {
 
 typedef struct tgi_tiff_series {
     uint32_t *rank;  /* plane -> place among the index's refs; NULL: the same number */
-    bool contiguous; /* fewer directories than planes: plane p begins at base + p * plane bytes */
+    bool contiguous; /* fewer directories than planes: plane p begins at base + p * plane bytes
+                      */
     uint64_t base;
 } tgi_tiff_series;
 

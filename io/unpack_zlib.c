@@ -92,7 +92,8 @@ static tg_status zlib_run(void *state, const uint8_t *src, size_t n, uint8_t *ds
         return tgi_fail(err, TG_E_FORMAT, "deflate data is damaged after %zu of %zu bytes (%s)",
                         out, want, f->z.msg ? f->z.msg : zError(rc));
     if (out < want)
-        return tgi_fail(err, TG_E_FORMAT, "deflate data ends after %zu of %zu bytes", out, want);
+        return tgi_fail(err, TG_E_FORMAT, "deflate data ends after %zu of %zu bytes", out,
+                        want);
     return TG_OK;
 }
 

@@ -20,8 +20,8 @@ static inline void md5_init(md5 *m)
 
 static inline void md5_block(md5 *m, const uint8_t *p)
 {
-    static const uint8_t turn[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23},
-                                       {6, 10, 15, 21}};
+    static const uint8_t turn[4][4] = {
+        {7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
     static uint32_t sine[64];
     uint32_t a = m->h[0], b = m->h[1], c = m->h[2], d = m->h[3], w[16];
     if (!sine[0])

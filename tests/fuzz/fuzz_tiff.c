@@ -31,7 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (fd < 0 || write(fd, data, n) != (ssize_t)n)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    const tg_open_opts o = {.threads = 1, .level = n & 1, .io = n & 2 ? TG_IO_MAP : TG_IO_READ,
+    const tg_open_opts o = {.threads = 1,
+                            .level = n & 1,
+                            .io = n & 2 ? TG_IO_MAP : TG_IO_READ,
                             .decode_budget = 16u << 20};
     tgi_err err = {0};
     tg_source *s = NULL;

@@ -55,8 +55,8 @@ static void test_every_type_goes_out_and_comes_back(void)
 
 static void test_scalars_vectors_and_empty_arrays_keep_their_shape(void)
 {
-    const tg_desc shapes[] = {{TG_DTYPE_F32, 0, {0}}, {TG_DTYPE_F32, 1, {1}},
-                              {TG_DTYPE_F32, 2, {0, 4}}};
+    const tg_desc shapes[] = {
+        {TG_DTYPE_F32, 0, {0}}, {TG_DTYPE_F32, 1, {1}}, {TG_DTYPE_F32, 2, {0, 4}}};
     for (size_t i = 0; i < 3; i++) {
         const float one = 1;
         tg_desc got;
@@ -106,7 +106,8 @@ static void test_damage_and_strange_types_are_named(void)
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", TG_E_UNSUPPORTED, "|O"},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", TG_E_UNSUPPORTED,
          "structured"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", TG_E_FORMAT, "more bytes"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", TG_E_FORMAT,
+         "more bytes"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9), }",
          TG_E_FORMAT, "more bytes"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
@@ -217,13 +218,14 @@ static void test_an_array_is_an_image_by_rank_or_by_named_axes(void)
             /* last plane, last sample, last row, last two columns */
             CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, i->samples - 1, i->samples,
                                   i->height - 1, i->height, i->width - 2, i->width, v, 4, 4,
-                                  &err), err);
+                                  &err),
+                     err);
             CHECK_EQ(v[1], 119);
             CHECK_EQ(v[0], i->axes[3] == 'S' ? 114 : 118);
             tgi_source_close(&s);
         }
-    const tg_open_opts bad = {.threads = 1, .axes = "ZYXT"}, twice = {.threads = 1,
-                                                                      .axes = "ZZYX"};
+    const tg_open_opts bad = {.threads = 1, .axes = "ZYXT"},
+                       twice = {.threads = 1, .axes = "ZZYX"};
     tg_source *s = NULL;
     CHECK_STATUS(tgi_source_open(path, &bad, &s, &err), TG_E_UNSUPPORTED, err);
     CHECK_STATUS(tgi_source_open(path, &twice, &s, &err), TG_E_ARG, err);

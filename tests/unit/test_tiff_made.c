@@ -75,7 +75,8 @@ static void write_tiff(const layout *a, const uint8_t *pixels)
     for (int k = 0; k < (a->planar ? a->samples : 1); k++)
         for (uint32_t y = 0; y < a->h; y += a->block_h)
             for (uint32_t x = 0; x < a->w; x += a->block_w, n++) {
-                const uint32_t rows = a->tiled || y + a->block_h <= a->h ? a->block_h : a->h - y;
+                const uint32_t rows =
+                    a->tiled || y + a->block_h <= a->h ? a->block_h : a->h - y;
                 const tmsize_t bytes = (tmsize_t)(rows * a->block_w * inner * size);
                 cut(a, pixels, x, y, k, block);
                 CHECK(a->tiled ? TIFFWriteEncodedTile(t, n, block, bytes) >= 0
@@ -91,7 +92,8 @@ static void read_back(const layout *a, uint8_t *pixels)
 {
     TIFF *t = TIFFOpen(path, "r");
     const size_t size = (size_t)a->bits / 8, s = (size_t)a->samples;
-    const size_t inner = a->planar ? 1 : s, bytes = (size_t)a->block_w * a->block_h * inner * size;
+    const size_t inner = a->planar ? 1 : s,
+                 bytes = (size_t)a->block_w * a->block_h * inner * size;
     uint8_t *block = malloc(bytes);
     uint32_t n = 0;
     for (size_t k = 0; k < (a->planar ? s : 1); k++)
@@ -113,7 +115,8 @@ static void read_back(const layout *a, uint8_t *pixels)
 static int same_pixels(const layout *a, const uint8_t *pixels, uint64_t *seed)
 {
     const size_t size = (size_t)a->bits / 8;
-    const tg_open_opts o = {.threads = 1, .io = tg_rand(seed) & 1 ? TG_IO_MAP : TG_IO_READ,
+    const tg_open_opts o = {.threads = 1,
+                            .io = tg_rand(seed) & 1 ? TG_IO_MAP : TG_IO_READ,
                             .decode_budget = tg_rand(seed) & 1 ? 0 : 3u << 20};
     tgi_err err = {0};
     tg_source *s = NULL;
@@ -133,11 +136,13 @@ static int same_pixels(const layout *a, const uint8_t *pixels, uint64_t *seed)
         for (int64_t y = y0; y < y1; y++)
             for (int64_t x = x0; x < x1; x++)
                 for (int c = 0; c < a->samples; c++)
-                    equal &= memcmp(got + (size_t)c * plane + (size_t)(y - y0) * row +
-                                        (size_t)(x - x0) * size,
-                                    pixels + (((size_t)y * a->w + (size_t)x) *
-                                                  (size_t)a->samples + (size_t)c) * size,
-                                    size) == 0;
+                    equal &=
+                        memcmp(got + (size_t)c * plane + (size_t)(y - y0) * row +
+                                   (size_t)(x - x0) * size,
+                               pixels + (((size_t)y * a->w + (size_t)x) * (size_t)a->samples +
+                                         (size_t)c) *
+                                            size,
+                               size) == 0;
         free(got);
     }
     tgi_source_close(&s);
@@ -153,15 +158,19 @@ static void test_what_libtiff_writes_is_read_bit_for_bit(void)
     int n = 0;
     printf("seed %llu\n", (unsigned long long)seed);
     for (int round = 0; round < 600; round++) {
-        layout a = {.compression = codecs[round % 6], .planar = (int)(tg_rand(&seed) & 1),
-                    .tiled = (int)(tg_rand(&seed) & 1), .bits = bits[tg_rand(&seed) % 4],
-                    .samples = (int)tg_rand_in(&seed, 1, 4), .mode = modes[tg_rand(&seed) % 4],
+        layout a = {.compression = codecs[round % 6],
+                    .planar = (int)(tg_rand(&seed) & 1),
+                    .tiled = (int)(tg_rand(&seed) & 1),
+                    .bits = bits[tg_rand(&seed) % 4],
+                    .samples = (int)tg_rand_in(&seed, 1, 4),
+                    .mode = modes[tg_rand(&seed) % 4],
                     .w = (uint32_t)tg_rand_in(&seed, 1, 90),
-                    .h = (uint32_t)tg_rand_in(&seed, 1, 90), .predictor = 1};
+                    .h = (uint32_t)tg_rand_in(&seed, 1, 90),
+                    .predictor = 1};
         a.format = a.bits == 8 ? 1 : (int)tg_rand_in(&seed, 1, 3);
         a.block_w = a.tiled ? (uint32_t)(16 * tg_rand_in(&seed, 1, 4)) : a.w;
-        a.block_h = (uint32_t)(a.tiled ? 16 * tg_rand_in(&seed, 1, 4)
-                                       : tg_rand_in(&seed, 1, a.h));
+        a.block_h =
+            (uint32_t)(a.tiled ? 16 * tg_rand_in(&seed, 1, 4) : tg_rand_in(&seed, 1, a.h));
         if (a.compression != 1 && a.compression != 32773)
             a.predictor = (int)tg_rand_in(&seed, 1, a.format == 3 ? 3 : 2);
         uint8_t *pixels = make_pixels(&a, &seed);
@@ -171,9 +180,11 @@ static void test_what_libtiff_writes_is_read_bit_for_bit(void)
         const int same = same_pixels(&a, pixels, &seed);
         CHECK(same);
         if (!same)
-            fprintf(stderr, "  codec %d predictor %d planar %d tiled %d bits %d format %d "
-                    "samples %d %ux%u %s\n", a.compression, a.predictor, a.planar, a.tiled,
-                    a.bits, a.format, a.samples, a.w, a.h, a.mode);
+            fprintf(stderr,
+                    "  codec %d predictor %d planar %d tiled %d bits %d format %d "
+                    "samples %d %ux%u %s\n",
+                    a.compression, a.predictor, a.planar, a.tiled, a.bits, a.format, a.samples,
+                    a.w, a.h, a.mode);
         free(pixels);
         n += same;
     }
@@ -249,11 +260,10 @@ static void add_plain(maker *m, uint32_t w, uint32_t h, uint64_t strip, uint64_t
                       uint64_t text, uint64_t text_len)
 {
     const uint16_t wide = m->big ? 16 : 4;
-    const entry e[] = {{256, 4, 1, w},    {257, 4, 1, h},
-                       {258, 3, 1, 16},   {259, 3, 1, 1},
-                       {262, 3, 1, 1},    {270, 2, text_len, text},
-                       {273, wide, 1, strip}, {277, 3, 1, 1},
-                       {278, 4, 1, h},    {279, wide, 1, bytes}};
+    const entry e[] = {{256, 4, 1, w},        {257, 4, 1, h}, {258, 3, 1, 16},
+                       {259, 3, 1, 1},        {262, 3, 1, 1}, {270, 2, text_len, text},
+                       {273, wide, 1, strip}, {277, 3, 1, 1}, {278, 4, 1, h},
+                       {279, wide, 1, bytes}};
     add_ifd(m, e, 10);
 }
 
@@ -331,18 +341,48 @@ static void test_false_counts_are_refused_before_memory_is_asked_for(void)
 {
     /* strips for rows that are not there; 4G x 4G; strips past the end; no offsets. */
     const entry lies[][7] = {
-        {{256, 4, 1, 10}, {257, 4, 1, 1000000}, {258, 3, 1, 8}, {259, 3, 1, 8},
-         {273, 4, 1000000, 8}, {278, 4, 1, 1}, {279, 4, 1000000, 8}},
-        {{256, 4, 1, 10}, {257, 4, 1, 1000000}, {258, 3, 1, 8}, {259, 3, 1, 8},
-         {273, 4, 1, 8}, {278, 4, 1, 1}, {279, 4, 1, 8}},
-        {{256, 4, 1, 0xffffffff}, {257, 4, 1, 0xffffffff}, {258, 3, 1, 8}, {259, 3, 1, 1},
-         {273, 4, 1, 8}, {278, 4, 1, 0xffffffff}, {279, 4, 1, 8}},
-        {{256, 4, 1, 4}, {257, 4, 1, 4}, {258, 3, 1, 8}, {259, 3, 1, 1},
-         {273, 4, 1, 1 << 20}, {278, 4, 1, 4}, {279, 4, 1, 16}},
-        {{256, 4, 1, 4}, {257, 4, 1, 4}, {258, 3, 1, 8}, {259, 3, 1, 1},
-         {273, 4, 0, 8}, {278, 4, 1, 4}, {279, 4, 1, 16}},
-        {{256, 4, 1, 4}, {257, 4, 1, 4}, {258, 3, 1, 8}, {259, 3, 1, 1},
-         {273, 4, 1, 0}, {278, 4, 1, 4}, {279, 4, 1, 0}},
+        {{256, 4, 1, 10},
+         {257, 4, 1, 1000000},
+         {258, 3, 1, 8},
+         {259, 3, 1, 8},
+         {273, 4, 1000000, 8},
+         {278, 4, 1, 1},
+         {279, 4, 1000000, 8}},
+        {{256, 4, 1, 10},
+         {257, 4, 1, 1000000},
+         {258, 3, 1, 8},
+         {259, 3, 1, 8},
+         {273, 4, 1, 8},
+         {278, 4, 1, 1},
+         {279, 4, 1, 8}},
+        {{256, 4, 1, 0xffffffff},
+         {257, 4, 1, 0xffffffff},
+         {258, 3, 1, 8},
+         {259, 3, 1, 1},
+         {273, 4, 1, 8},
+         {278, 4, 1, 0xffffffff},
+         {279, 4, 1, 8}},
+        {{256, 4, 1, 4},
+         {257, 4, 1, 4},
+         {258, 3, 1, 8},
+         {259, 3, 1, 1},
+         {273, 4, 1, 1 << 20},
+         {278, 4, 1, 4},
+         {279, 4, 1, 16}},
+        {{256, 4, 1, 4},
+         {257, 4, 1, 4},
+         {258, 3, 1, 8},
+         {259, 3, 1, 1},
+         {273, 4, 0, 8},
+         {278, 4, 1, 4},
+         {279, 4, 1, 16}},
+        {{256, 4, 1, 4},
+         {257, 4, 1, 4},
+         {258, 3, 1, 8},
+         {259, 3, 1, 1},
+         {273, 4, 1, 0},
+         {278, 4, 1, 4},
+         {279, 4, 1, 0}},
     };
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         maker m = make_file(0);
@@ -360,8 +400,9 @@ static void test_false_counts_are_refused_before_memory_is_asked_for(void)
 static void test_a_compressed_strip_over_the_budget_is_refused_with_its_size(void)
 {
     maker m = make_file(0);
-    const entry e[] = {{256, 4, 1, 100000}, {257, 4, 1, 100000}, {258, 3, 1, 8}, {259, 3, 1, 8},
-                       {273, 4, 1, 8}, {278, 4, 1, 100000}, {279, 4, 1, 100}};
+    const entry e[] = {{256, 4, 1, 100000}, {257, 4, 1, 100000}, {258, 3, 1, 8},
+                       {259, 3, 1, 8},      {273, 4, 1, 8},      {278, 4, 1, 100000},
+                       {279, 4, 1, 100}};
     tgi_err err = {0};
     tg_source *s = NULL;
     add_ifd(&m, e, 7);
@@ -395,7 +436,8 @@ static tg_status open_ome(const char *pixels, tg_source **s, tgi_err *err)
     maker m = make_file(1);
     snprintf(xml, sizeof xml,
              "<?xml version=\"1.0\"?><OME xmlns=\"http://www.openmicroscopy.org/Schemas/OME/"
-             "2016-06\" UUID=\"urn:uuid:a\"><Image ID=\"Image:0\">%s</Image></OME>", pixels);
+             "2016-06\" UUID=\"urn:uuid:a\"><Image ID=\"Image:0\">%s</Image></OME>",
+             pixels);
     const uint64_t text = add_text(&m, xml);
     for (uint16_t i = 0; i < 4; i++) {
         uint16_t data[16];
@@ -410,7 +452,8 @@ static tg_status open_ome(const char *pixels, tg_source **s, tgi_err *err)
 }
 
 #define PIXELS(sizes)                                                                          \
-    "<Pixels ID=\"Pixels:0\" DimensionOrder=\"XYZCT\" Type=\"uint16\" SizeX=\"4\" SizeY=\"4\" " sizes
+    "<Pixels ID=\"Pixels:0\" DimensionOrder=\"XYZCT\" Type=\"uint16\" SizeX=\"4\" "            \
+    "SizeY=\"4\" " sizes
 
 static void test_ome_tiffdata_decides_which_directory_is_which_plane(void)
 {
@@ -423,7 +466,8 @@ static void test_ome_tiffdata_decides_which_directory_is_which_plane(void)
                              "<TiffData IFD=\"2\" PlaneCount=\"2\"/>"
                              "<TiffData IFD=\"1\" FirstZ=\"0\" FirstC=\"1\"/>"
                              "<TiffData IFD=\"0\" FirstZ=\"1\" FirstC=\"1\"/></Pixels>"),
-                      &s, &err), err);
+                      &s, &err),
+             err);
     if (!s)
         return;
     const tg_image_info *i = s->ops->info(s);
@@ -456,13 +500,15 @@ static void test_ome_claims_that_the_file_does_not_keep_are_refused(void)
         {PIXELS("SizeZ=\"1\" SizeC=\"1\" SizeT=\"1\"><TiffData IFD=\"9\"/></Pixels>"),
          TG_E_FORMAT},
         /* half of it in another file */
-        {PIXELS("SizeZ=\"2\" SizeC=\"1\" SizeT=\"1\"><TiffData IFD=\"0\"><UUID FileName=\"x.tif\""
-                ">urn:uuid:a</UUID></TiffData><TiffData IFD=\"0\" FirstZ=\"1\"><UUID FileName="
-                "\"y.tif\">urn:uuid:b</UUID></TiffData></Pixels>"),
+        {PIXELS(
+             "SizeZ=\"2\" SizeC=\"1\" SizeT=\"1\"><TiffData IFD=\"0\"><UUID FileName=\"x.tif\""
+             ">urn:uuid:a</UUID></TiffData><TiffData IFD=\"0\" FirstZ=\"1\"><UUID FileName="
+             "\"y.tif\">urn:uuid:b</UUID></TiffData></Pixels>"),
          TG_E_UNSUPPORTED},
         /* another size */
         {"<Pixels DimensionOrder=\"XYZCT\" SizeX=\"8\" SizeY=\"4\" SizeZ=\"4\" SizeC=\"1\" "
-         "SizeT=\"1\"/>", TG_E_FORMAT},
+         "SizeT=\"1\"/>",
+         TG_E_FORMAT},
         /* entities */
         {"<!DOCTYPE x [<!ENTITY a \"b\">]>", TG_E_FORMAT},
         /* not well formed */
@@ -485,7 +531,7 @@ static void test_pages_stored_differently_are_not_dropped_in_silence(void)
     put(&m, 16, zero, 32);
     m.end = 48;
     add_plain(&m, 4, 4, 16, 32, 0, 0);
-    const entry e[] = {{256, 4, 1, 4}, {257, 4, 1, 4}, {258, 3, 1, 16}, {259, 3, 1, 8},
+    const entry e[] = {{256, 4, 1, 4},  {257, 4, 1, 4}, {258, 3, 1, 16}, {259, 3, 1, 8},
                        {273, 4, 1, 16}, {278, 4, 1, 4}, {279, 4, 1, 32}};
     add_ifd(&m, e, 7);
     CHECK_EQ(open_made(&m, NULL, &s, &err), TG_E_UNSUPPORTED);
@@ -535,9 +581,17 @@ static void *read_bands(void *arg)
     return NULL;
 }
 
-static const layout tiled_lzw = {.compression = 5, .predictor = 2, .tiled = 1, .bits = 8,
-                                 .format = 1, .samples = 1, .mode = "wl", .w = SIDE, .h = SIDE,
-                                 .block_w = 32, .block_h = 48};
+static const layout tiled_lzw = {.compression = 5,
+                                 .predictor = 2,
+                                 .tiled = 1,
+                                 .bits = 8,
+                                 .format = 1,
+                                 .samples = 1,
+                                 .mode = "wl",
+                                 .w = SIDE,
+                                 .h = SIDE,
+                                 .block_w = 32,
+                                 .block_h = 48};
 
 static void test_three_threads_read_one_source_at_once(void)
 {
@@ -579,18 +633,20 @@ static void test_reading_allocates_nothing_and_a_refused_allocation_at_open_is_c
     CHECK(memcmp(all, pixels, sizeof all) == 0);
     CHECK(s->ops->codec_bytes(s) >= before.tag_bytes[TGI_TAG_IO]);
     tgi_source_close(&s);
-    for (uint64_t k = 1; k < 100; k++) {
+    tgi_mem_get_stats(&before);
+    CHECK_OK(tgi_source_open(path, NULL, &s, &err), err);
+    tgi_mem_get_stats(&after);
+    tgi_source_close(&s);
+    for (uint64_t k = 1; k <= after.requests - before.requests; k++) {
         tgi_mem_fail_at(k);
         const tg_status st = tgi_source_open(path, NULL, &s, &err);
         tgi_mem_fail_at(0);
         tgi_source_close(&s);
         err = (tgi_err){0};
-        if (st == TG_OK)
-            break;
-        CHECK_EQ(st, TG_E_NOMEM);
-        refused++;
+        CHECK(st == TG_E_NOMEM || st == TG_OK); /* giving room back may fail without harm */
+        refused += st == TG_E_NOMEM;
     }
-    CHECK(refused > 5);
+    CHECK(refused >= (int)(after.requests - before.requests) - 2);
     free(pixels);
 }
 

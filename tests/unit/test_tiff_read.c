@@ -58,9 +58,22 @@ static int split_csv(char *line, char **field, int cap)
     return n;
 }
 
-enum { F_FILE = 0, F_SHAPE0 = 2, F_AXES = 3, F_DTYPE = 4, F_SERIES = 5, F_LEVELS = 6,
-       F_BIG = 9, F_BIGTIFF = 10, F_COMPRESSION = 11, F_TILED = 17, F_FLAVOR = 21, F_SHAPE = 26,
-       F_MD5 = 27, F_COUNT = 35 };
+enum {
+    F_FILE = 0,
+    F_SHAPE0 = 2,
+    F_AXES = 3,
+    F_DTYPE = 4,
+    F_SERIES = 5,
+    F_LEVELS = 6,
+    F_BIG = 9,
+    F_BIGTIFF = 10,
+    F_COMPRESSION = 11,
+    F_TILED = 17,
+    F_FLAVOR = 21,
+    F_SHAPE = 26,
+    F_MD5 = 27,
+    F_COUNT = 35
+};
 
 /* Read all planes in bands of `rows` rows, order of the file (S last or S before Y), into the
  * sum. The host is little-endian here, as the reference sums are. */
@@ -192,9 +205,9 @@ static uint8_t *whole_plane(tg_source *s, int64_t plane, tgi_err *err)
     const size_t row = (size_t)i->width * tgi_dtype_size(i->dtype);
     const size_t one = row * (size_t)i->height;
     uint8_t *all = malloc(one * (size_t)i->samples);
-    CHECK_OK(s->ops->read(s, 0, plane, 0, i->samples, 0, i->height, 0, i->width, all, row, one,
-                          err),
-             *err);
+    CHECK_OK(
+        s->ops->read(s, 0, plane, 0, i->samples, 0, i->height, 0, i->width, all, row, one, err),
+        *err);
     return all;
 }
 
@@ -202,7 +215,8 @@ static void check_box(tg_source *s, const uint8_t *all, int64_t plane, uint64_t 
 {
     const tg_image_info *i = s->ops->info(s);
     const size_t size = tgi_dtype_size(i->dtype);
-    const int64_t y0 = tg_rand_in(seed, 0, i->height - 1), x0 = tg_rand_in(seed, 0, i->width - 1);
+    const int64_t y0 = tg_rand_in(seed, 0, i->height - 1),
+                  x0 = tg_rand_in(seed, 0, i->width - 1);
     const int64_t y1 = tg_rand_in(seed, y0 + 1, i->height);
     const int64_t x1 = tg_rand_in(seed, x0 + 1, i->width);
     const int s0 = (int)tg_rand_in(seed, 0, i->samples - 1);
@@ -239,8 +253,8 @@ static void test_any_box_equals_the_crop_of_the_whole(void)
         tg_source *s = NULL;
         const tg_io_mode mode = tg_rand(&seed) & 1 ? TG_IO_MAP : TG_IO_READ;
         /* Small budgets take the path with fewer slots than a row of tiles. */
-        const tg_open_opts o = {.threads = 1, .io = mode,
-                                .decode_budget = tg_rand(&seed) & 1 ? 0 : 3u << 20};
+        const tg_open_opts o = {
+            .threads = 1, .io = mode, .decode_budget = tg_rand(&seed) & 1 ? 0 : 3u << 20};
         snprintf(path, sizeof path, "%s%s", TIFF_DIR, e->d_name);
         if (strcmp(e->d_name, "index.csv") == 0 || e->d_name[0] == '.' ||
             refusal_of(e->d_name) || tgi_source_open(path, &o, &s, &err) != TG_OK)
@@ -286,8 +300,9 @@ static void test_metadata_of_imagej_and_ome_arrive(void)
 {
     tgi_err err = {0};
     tg_source *s = NULL;
-    CHECK_OK(tgi_source_open(TIFF_DIR "derived_imagej_hyperstack_t20_z6_c2_u16.tif", NULL, &s,
-                             &err), err);
+    CHECK_OK(
+        tgi_source_open(TIFF_DIR "derived_imagej_hyperstack_t20_z6_c2_u16.tif", NULL, &s, &err),
+        err);
     CHECK_STR(s->ops->info(s)->axes, "TZCYX");
     CHECK_STR(s->ops->info(s)->flavor, "imagej");
     CHECK_EQ(s->ops->info(s)->n_planes, 240);
@@ -311,9 +326,8 @@ static void read_everything(tg_source *s, tgi_err *err)
     for (int64_t p = 0; p < tgi_min(i->n_planes, 8); p++)
         for (int64_t y = 0; y < tgi_min(i->height, 4096); y += rows) {
             const int64_t ye = tgi_min(i->height, y + rows);
-            const tg_status st =
-                s->ops->read(s, 0, p, 0, i->samples, y, ye, 0, i->width, buf, row,
-                             row * (size_t)rows, err);
+            const tg_status st = s->ops->read(s, 0, p, 0, i->samples, y, ye, 0, i->width, buf,
+                                              row, row * (size_t)rows, err);
             CHECK(st == TG_OK || st == TG_E_FORMAT || st == TG_E_UNSUPPORTED);
             if (st != TG_OK)
                 *err = (tgi_err){0};
