@@ -1,0 +1,341 @@
+/* Tiled equals whole, and tuned equals reference, for small networks nobody drew: random chains
+ * and skips of convolutions, pools, resizes, shuffles, concats and pointwise operators in two and
+ * three dimensions, random channel counts, cut at random.
+ *
+ * A value's spatial scale is tracked as a power of two relative to the input, so that branches
+ * can be joined only where their extents agree. */
+#include "kernels/ops/op_attrs.h"
+#include "tests/net_run.h"
+
+#define MAX_VALUES 64
+
+typedef struct draft {
+    tg_graph *g;
+    int spatial;
+    int value[MAX_VALUES], log2[MAX_VALUES]; /* scale = 2^log2 */
+    int64_t c[MAX_VALUES];
+    int n, n_names;
+    uint64_t seed;
+
+} draft;
+
+static int new_value(draft *d)
+{
+    char name[16];
+    int v = 0;
+    tgi_err e = {0};
+    snprintf(name, sizeof name, "v%d", d->n_names++);
+    CHECK_OK(tgi_graph_add_value(d->g, name, &v, &e), e);
+    return v;
+}
+
+static int constant(draft *d, const tg_desc *desc, float scale, float shift)
+{
+    int64_t n = 0;
+    int v = 0;
+    char name[16];
+    tgi_err e = {0};
+    tgi_desc_count(desc, &n);
+    float *w = malloc((size_t)n * sizeof *w);
+    for (int64_t i = 0; i < n; i++)
+        w[i] = shift + scale * tg_rand_unit(&d->seed);
+    snprintf(name, sizeof name, "k%d", d->n_names++);
+    CHECK_OK(tgi_graph_add_const(d->g, name, desc, w, 0, &v, &e), e);
+    free(w);
+    return v;
+}
+
+static void *add(draft *d, const char *op, int n_src, const int *src, int *out)
+{
+    tg_node *node = NULL;
+    tgi_err e = {0};
+    *out = new_value(d);
+    CHECK_OK(tgi_graph_add_node(d->g, op, op, n_src, src, 1, out, &node, &e), e);
+    return node ? node->attrs : NULL;
+}
+
+static void keep(draft *d, int value, int64_t c, int log2)
+{
+    d->value[d->n] = value;
+    d->c[d->n] = c;
+    d->log2[d->n++] = log2;
+}
+
+static void fill(tg_ints *list, int n, int64_t v)
+{
+    list->n = n;
+    for (int i = 0; i < n; i++)
+        list->v[i] = v;
+}
+
+static int64_t random_channels(draft *d)
+{
+    static const int64_t some[] = {1, 2, 3, 4, 5, 8, 12, 16, 17, 24, 32, 48};
+    return some[tg_rand_in(&d->seed, 0, 11)];
+}
+
+/* ---- Operators --------------------------------------------------------------------------- */
+
+static void add_conv(draft *d, int i)
+{
+    const int64_t k = 1 + 2 * tg_rand_in(&d->seed, 0, d->spatial == 3 ? 1 : 2);
+    const int64_t stride = d->log2[i] > -2 && tg_rand_in(&d->seed, 0, 4) == 0 ? 2 : 1;
+    const int64_t dil = k == 3 && tg_rand_in(&d->seed, 0, 5) == 0 ? 2 : 1;
+    const int depthwise = d->c[i] > 1 && tg_rand_in(&d->seed, 0, 5) == 0;
+    const int64_t cout = depthwise ? d->c[i] : random_channels(d), cin = depthwise ? 1 : d->c[i];
+    tg_desc w = {TG_DTYPE_F32, d->spatial + 2, {cout, cin, k, k, k}}, b = {TG_DTYPE_F32, 1, {cout}};
+    const double taps = (double)cin * (double)(d->spatial == 3 ? k * k * k : k * k);
+    const int src[3] = {d->value[i], constant(d, &w, (float)sqrt(3.0 / taps), 0.0f),
+                        constant(d, &b, 0.1f, 0.0f)};
+    int out;
+    conv_attrs *a = add(d, "Conv", tg_rand_in(&d->seed, 0, 3) ? 3 : 2, src, &out);
+    fill(&a->kernel_shape, d->spatial, k);
+    fill(&a->strides, d->spatial, stride);
+    fill(&a->dilations, d->spatial, dil);
+    fill(&a->pads, 2 * d->spatial, (k - 1) * dil / 2);
+    a->group = depthwise ? d->c[i] : 1;
+    keep(d, out, cout, d->log2[i] - (stride == 2));
+}
+
+static void add_pool(draft *d, int i)
+{
+    int out;
+    const int average = tg_rand_in(&d->seed, 0, 2) == 0;
+    if (d->log2[i] <= -2)
+        return;
+    pool_attrs *a = add(d, average ? "AveragePool" : "MaxPool", 1, &d->value[i], &out);
+    const int64_t k = 2 + tg_rand_in(&d->seed, 0, 1);
+    fill(&a->kernel_shape, d->spatial, k);
+    fill(&a->strides, d->spatial, 2);
+    fill(&a->pads, 2 * d->spatial, k == 3);
+    keep(d, out, d->c[i], d->log2[i] - 1);
+}
+
+static void add_resize(draft *d, int i)
+{
+    int out;
+    if (d->log2[i] >= 1)
+        return;
+    tg_desc s = {TG_DTYPE_F32, 1, {d->spatial + 2}};
+    const float scales[5] = {1, 1, 2, 2, 2};
+    int k = 0;
+    char name[16];
+    tgi_err e = {0};
+    snprintf(name, sizeof name, "s%d", d->n_names++);
+    CHECK_OK(tgi_graph_add_const(d->g, name, &s, scales, 0, &k, &e), e);
+    const int src[3] = {d->value[i], -1, k};
+    resize_attrs *a = add(d, "Resize", 3, src, &out);
+    a->mode = tg_rand_in(&d->seed, 0, 1) ? TG_RESIZE_LINEAR : TG_RESIZE_NEAREST;
+    a->coord = tg_rand_in(&d->seed, 0, 1) ? TG_COORD_HALF_PIXEL : TG_COORD_ASYMMETRIC;
+    a->nearest = TG_NEAREST_FLOOR;
+    keep(d, out, d->c[i], d->log2[i] + 1);
+}
+
+static void add_transposed(draft *d, int i)
+{
+    int out;
+    if (d->log2[i] >= 1 || d->spatial == 3)
+        return;
+    const int64_t cout = random_channels(d), k = tg_rand_in(&d->seed, 0, 1) ? 2 : 4;
+    const tg_desc w = {TG_DTYPE_F32, 4, {d->c[i], cout, k, k}};
+    const int src[2] = {d->value[i], constant(d, &w, (float)sqrt(3.0 / (double)d->c[i]) / 2, 0)};
+    conv_attrs *a = add(d, "ConvTranspose", 2, src, &out);
+    fill(&a->kernel_shape, 2, k);
+    fill(&a->strides, 2, 2);
+    fill(&a->pads, 4, k == 4);
+    keep(d, out, cout, d->log2[i] + 1);
+}
+
+static void add_shuffle(draft *d, int i)
+{
+    int out;
+    if (d->spatial == 3 || d->c[i] % 4 || d->log2[i] >= 1)
+        return;
+    d2s_attrs *a = add(d, "DepthToSpace", 1, &d->value[i], &out);
+    a->blocksize = 2;
+    a->mode = (int)tg_rand_in(&d->seed, 0, 1);
+    keep(d, out, d->c[i] / 4, d->log2[i] + 1);
+}
+
+static void add_pointwise(draft *d, int i)
+{
+    static const char *const ops[] = {"Relu", "Sigmoid", "Tanh", "Abs", "LeakyRelu", "Neg"};
+    int out;
+    if (tg_rand_in(&d->seed, 0, 3) == 0) {
+        const tg_desc s = {TG_DTYPE_F32, d->spatial + 1, {d->c[i], 1, 1, 1}};
+        const int src[2] = {d->value[i], constant(d, &s, 0.5f, 0.0f)};
+        add(d, "PRelu", 2, src, &out);
+    } else {
+        add(d, ops[tg_rand_in(&d->seed, 0, 5)], 1, &d->value[i], &out);
+    }
+    keep(d, out, d->c[i], d->log2[i]);
+}
+
+/* Another value of the same scale (and, for arithmetic, the same channels); -1: none. */
+static int partner(draft *d, int i, int same_channels)
+{
+    for (int tries = 0; tries < 12; tries++) {
+        const int j = (int)tg_rand_in(&d->seed, 0, d->n - 1);
+        if (j != i && d->log2[j] == d->log2[i] && (!same_channels || d->c[j] == d->c[i]))
+            return j;
+    }
+    return -1;
+}
+
+static void add_join(draft *d, int i)
+{
+    static const char *const ops[] = {"Add", "Sub", "Mul"};
+    int out;
+    const int j = partner(d, i, 1);
+    if (j >= 0) {
+        const int src[2] = {d->value[i], d->value[j]};
+        add(d, ops[tg_rand_in(&d->seed, 0, 2)], 2, src, &out);
+        keep(d, out, d->c[i], d->log2[i]);
+    }
+}
+
+static void add_concat(draft *d, int i)
+{
+    int out;
+    const int j = partner(d, i, 0);
+    if (j < 0 || d->c[i] + d->c[j] > 96)
+        return;
+    const int src[2] = {d->value[i], d->value[j]};
+    axis_attrs *a = add(d, "Concat", 2, src, &out);
+    a->axis = 1;
+    keep(d, out, d->c[i] + d->c[j], d->log2[i]);
+}
+
+static tg_graph *draw_graph(uint64_t seed, int *spatial)
+{
+    void (*const steps[])(draft *, int) = {add_conv,       add_conv,    add_conv,
+                                           add_pool,       add_resize,  add_transposed,
+                                           add_shuffle,    add_pointwise, add_pointwise,
+                                           add_join,       add_concat,  add_concat};
+    draft d = {.seed = seed, .spatial = 2};
+    tgi_err e = {0};
+    d.spatial = *spatial = tg_rand_in(&d.seed, 0, 3) ? 2 : 3;
+    CHECK_OK(tgi_graph_new(&d.g, &e), e);
+    const int64_t c = tg_rand_in(&d.seed, 1, 5);
+    const int64_t dims[5] = {-1, c, -1, -1, -1};
+    const int in = new_value(&d);
+    CHECK_OK(tgi_graph_add_input(d.g, in, d.spatial + 2, dims, &e), e);
+    keep(&d, in, c, 0);
+    add_conv(&d, 0); /* so that the input is always used */
+    const int64_t n_steps = tg_rand_in(&d.seed, 2, 12);
+    for (int64_t s = 0; s < n_steps && d.n < MAX_VALUES - 2; s++) {
+        const int64_t back = tg_rand_in(&d.seed, 0, 2);
+        const int i = (int)tgi_max(1, d.n - 1 - (back == 2 ? tg_rand_in(&d.seed, 0, d.n - 1) : 0));
+        steps[tg_rand_in(&d.seed, 0, 11)](&d, i);
+    }
+    CHECK_OK(tgi_graph_add_output(d.g, d.value[d.n - 1], &e), e);
+    d.g->opset = 17;
+    const tg_status st = tgi_graph_finish(d.g, 0, &e);
+    CHECK_EQ(st, TG_OK);
+    if (st != TG_OK)
+        fprintf(stderr, "  %s\n", e.text);
+    return d.g;
+}
+
+/* ---- The property ------------------------------------------------------------------------ */
+
+static int64_t cut_of(uint64_t *s, int64_t dim)
+{
+    static const int64_t primes[] = {1, 2, 3, 5, 7, 11, 13, 17, 19, 23};
+    return tg_rand_in(s, 0, 2) ? primes[tg_rand_in(s, 0, 9)] : tg_rand_in(s, 1, dim + 3);
+}
+
+static void check_cuts(const tg_net *net, net_io *io, const float *whole, size_t n, uint64_t *s,
+                       tgi_err *err)
+{
+    const tg_desc *o = &net->shapes.desc[net->out[0]];
+    for (int k = 0; k < 3; k++) {
+        int64_t cut[3] = {0, cut_of(s, o->dim[o->rank - 2]), cut_of(s, o->dim[o->rank - 1])};
+        if (o->rank == 5)
+            cut[0] = cut_of(s, o->dim[2]);
+        const int64_t band = tg_rand_in(s, 1, 9);
+        memset(io->out[0], 0, n * sizeof(float));
+        CHECK_OK(net_run(net, cut, band, k + 1, io, -1, err), *err);
+        const int equal = memcmp(io->out[0], whole, n * sizeof(float)) == 0;
+        CHECK(equal);
+        if (!equal)
+            fprintf(stderr, "  cut %lld,%lld,%lld band %lld threads %d\n", (long long)cut[0],
+                    (long long)cut[1], (long long)cut[2], (long long)band, k + 1);
+    }
+}
+
+/* Rounding: each layer is normalised, so a relative L2 of 1e-5 is some tens of float32 epsilons
+ * for chains of at most 13 operators; a wrong pixel gives 1e-2 and more. */
+static void check_reference(const tg_graph *g, const tg_desc *in, net_io *io, const float *whole,
+                            size_t n, tgi_err *err)
+{
+    tg_net *ref = NULL;
+    const int64_t uncut[3] = {0, 0, 0};
+    double d2 = 0, s2 = 0;
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), in, TG_NET_REFERENCE,
+                         &ref, err), *err);
+    if (!ref)
+        return;
+    CHECK_OK(net_run(ref, uncut, 7, 1, io, -1, err), *err);
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)io->out[0][i] - (double)whole[i];
+        d2 += d * d;
+        s2 += (double)whole[i] * (double)whole[i];
+    }
+    CHECK(d2 <= 1e-10 * s2 + 1e-12);
+    tgi_net_free(&ref);
+}
+
+static int check_graph(uint64_t seed)
+{
+    int spatial;
+    tgi_err err = {0};
+    tg_net *net = NULL;
+    tg_graph *g = draw_graph(seed, &spatial);
+    uint64_t s = seed ^ 0x9e3779b97f4a7c15ull;
+    tg_desc in = {TG_DTYPE_F32, spatial + 2, {1, g->in[0].file_dim[1]}};
+    for (int i = 0; i < spatial; i++) {
+        const int64_t d = tgi_max(1, g->divisor[3 - spatial + i]);
+        in.dim[2 + i] = tgi_align_up(tg_rand_in(&s, 8, spatial == 3 ? 14 : 40), d);
+    }
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, 0, &net, &err),
+             err);
+    if (net) {
+        int64_t n_in = 0;
+        const int64_t uncut[3] = {0, 0, 0};
+        tgi_desc_count(&in, &n_in);
+        const size_t n = net_out_count(net, 0);
+        float *x = malloc((size_t)n_in * sizeof *x), *whole = malloc(n * sizeof *x);
+        float *other = malloc(n * sizeof *x);
+        for (int64_t i = 0; i < n_in; i++)
+            x[i] = tg_rand_unit(&s);
+        net_io io = {.in = {x}, .out = {whole}};
+        CHECK_OK(net_run(net, uncut, 1 << 20, 1, &io, -1, &err), err);
+        io.out[0] = other;
+        check_cuts(net, &io, whole, n, &s, &err);
+        check_reference(g, &in, &io, whole, n, &err);
+        free(x);
+        free(whole);
+        free(other);
+    }
+    tgi_net_free(&net);
+    tgi_graph_free(&g);
+    return spatial;
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 20261121;
+    const int count = argc > 2 ? atoi(argv[2]) : 200;
+    int volumes = 0;
+    printf("seed %llu, %d graphs; replay one with: test_random_graphs SEED 1\n",
+           (unsigned long long)seed, count);
+    for (int i = 0; i < count; i++) {
+        const int before = tg_failures;
+        volumes += check_graph(seed + (uint64_t)i * 7919) == 3;
+        if (tg_failures > before)
+            printf("FAIL graph of seed %llu\n", (unsigned long long)(seed + (uint64_t)i * 7919));
+    }
+    CHECK(volumes > count / 10);
+    return TEST_END();
+}
