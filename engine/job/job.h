@@ -46,7 +46,7 @@ typedef struct tg_settings {
 
 /* Bytes of a run, block by block: what the plan promises and the reservation holds. */
 typedef struct tg_bytes {
-    size_t weights, arena, staging, window, journal, process, allowance;
+    size_t weights, arena, staging, window, journal, decoder, process, allowance;
     size_t total;
     uint64_t output_disk, output_free;
 } tg_bytes;
@@ -97,6 +97,8 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err);
  * tgi_job_plan; drops a plan made already. */
 void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int64_t band,
                    int64_t tile_h, int64_t tile_w);
+/* What --ram allows, or what is free less a margin. */
+size_t tgi_job_budget(const tg_opts *opts);
 /* Bytes that the writer's window and staging take for a tiling. */
 size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
 /* plan_report.c: the plan in public form, as JSON, and as a job file. After tgi_job_plan. */

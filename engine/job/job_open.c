@@ -91,7 +91,8 @@ static tg_status open_source(tg_job *job, tgi_err *err)
     const tg_open_opts opts = {.level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
                                .threads = 2,
                                .io = job->set.io,
-                               .axes = tgi_opts_str(job->opts, TGI_OPT_AXES)};
+                               .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
+                               .decode_budget = tgi_job_budget(job->opts) / 4};
     TGI_TRY(tgi_source_open(job->set.input, &opts, &job->source, err));
     job->info = job->source->ops->info(job->source);
     return TG_OK;
@@ -135,6 +136,14 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         return TG_OK; /* arrays are opened by the run that feeds them */
     TGI_TRY(open_source(job, err));
     pick_output(job->opts, &job->set, job->info->dtype);
+    if (!tgi_dtype_is_float(job->info->dtype) && !job->set.normalize_given) {
+        double lo, hi;
+        tgi_dtype_range(job->info->dtype, &lo, &hi);
+        tgi_job_warn(job,
+                     "the pixels are %s (%.0f to %.0f) and go to the network as they are: no "
+                     "descriptor and no --normalize says what it expects",
+                     tgi_dtype_name(job->info->dtype), lo, hi);
+    }
     return bind_image(job, err);
 }
 

@@ -1,10 +1,11 @@
 /* job_plan.c - choose the tiling that fits and say, line by line, what the run will hold.
  *
- *   budget >= process + allowance + weights + staging + window + journal + arena
+ *   budget >= process + allowance + decoder + weights + staging + window + journal + arena
  *
  * `process` is what this process holds already (program, parsed model, indexes of the input);
- * the others are sizes of blocks in the one reservation, except `journal` (its tables) and
- * `allowance` (page tables, stacks, slack of the libraries' allocator), which lie outside it. */
+ * the others are sizes of blocks in the one reservation, except `journal` (its tables),
+ * `decoder` (block buffers of the reader, not touched before they are used) and `allowance`
+ * (page tables, stacks, slack of the libraries' allocator), which lie outside it. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
@@ -126,11 +127,11 @@ static double flops_per_second(const tg_settings *s)
     return per_thread[s->backend->isa] * s->threads;
 }
 
-static size_t resolve_budget(const tg_job *job)
+size_t tgi_job_budget(const tg_opts *opts)
 {
     tgi_ram_spec ram;
     const uint64_t free_now = tgi_mem_available(NULL) + tgi_mem_measured();
-    if (!tgi_opts_ram(job->opts, &ram))
+    if (!tgi_opts_ram(opts, &ram))
         return (size_t)tgi_mem_default_budget();
     return ram.bytes ? (size_t)ram.bytes : (size_t)((double)free_now * ram.percent / 100.0);
 }
@@ -138,7 +139,7 @@ static size_t resolve_budget(const tg_job *job)
 static size_t fixed_bytes(const tg_job *job)
 {
     const tg_bytes *b = &job->plan.bytes;
-    return b->process + b->allowance + b->journal + b->weights;
+    return b->process + b->allowance + b->journal + b->decoder + b->weights;
 }
 
 static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
@@ -247,6 +248,8 @@ static void write_lines(tg_job *job)
              (long long)p->tile_w);
     add_line(p, "window", b->window, 0, 0, "%s being filled, compressed, written", text);
     add_line(p, "journal", b->journal, 0, 0, "%s", "offsets and checksums of the output's tiles");
+    if (b->decoder)
+        add_line(p, "decoder", b->decoder, 0, 0, "%s", "blocks of the input being decompressed");
     add_line(p, "process", b->process, 0, 0, "%s", "the program, the parsed model, file indexes");
     add_line(p, "allowance", b->allowance, 0, 0, "%s", "stacks, page tables, library slack");
     if (tgi_normalize_needs_stats(&job->set.normalize))
@@ -333,15 +336,16 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
                                      .fixed = {job->set.tile.v[0], job->set.tile.v[1],
                                                job->set.tile.v[2]},
                                      .flops_per_second = flops_per_second(&job->set)};
-        return tgi_job_plan_tensor(job, &base, resolve_budget(job), err);
+        return tgi_job_plan_tensor(job, &base, tgi_job_budget(job->opts), err);
     }
-    p->budget = resolve_budget(job);
+    p->budget = tgi_job_budget(job->opts);
     pick_file_tile(job, fixed);
     TGI_TRY(make_layout(job, err));
     if (!p->net)
         TGI_TRY(tgi_net_new(job->graph, job->set.backend, &job->in_desc, 0, &p->net, err));
     p->bytes = (tg_bytes){.weights = tgi_align_size(p->net->packed_bytes, 64),
                           .journal = tgi_journal_bytes(p->layout),
+                          .decoder = job->source->ops->codec_bytes(job->source),
                           .process = tgi_mem_measured(),
                           .allowance = ALLOWANCE_BYTES};
     const tg_status st = choose(job, fixed);

@@ -36,8 +36,7 @@ typedef struct run {
     void *packed, *arena, *staging[2], *window;
     int64_t bands_done, bands_total, tiles_before;
     size_t predicted;
-    double t0, t_bands;
-    struct timespec last_report;
+    double t0, t_phase;
 } run;
 
 static double seconds_now(void)
@@ -60,7 +59,10 @@ static void report(run *r, const char *phase, double fraction, double since)
                      .predicted_bytes = r->predicted,
                      .budget_bytes = r->job->plan.budget,
                      .tiles_total = r->job->plan.layout->n_tiles};
-    p.tiles_done = r->commit ? tgi_commit_written(r->commit) : r->tiles_before;
+    p.tiles_done = r->commit   ? tgi_commit_written(r->commit)
+                   : r->journal ? tgi_journal_appended(r->journal)
+                                : 0;
+    tgi_monitor_note(r->monitor, phase, p.tiles_done, r->predicted, p.budget_bytes);
     tgi_ctx_progress(r->job->ctx, &p);
 }
 
@@ -214,7 +216,7 @@ static tg_status open_workers(run *r, tgi_err *err)
 static tg_status stats_tick(void *user, double fraction)
 {
     run *r = user;
-    report(r, "statistics", fraction, r->t0);
+    report(r, "statistics", fraction, r->t_phase);
     return tg_cancel_signal() ? TG_E_CANCELLED : TG_OK;
 }
 
@@ -230,6 +232,7 @@ static tg_status collect(run *r, tgi_err *err)
                              .rows_bytes = job->plan.bytes.staging / 2,
                              .tick = stats_tick,
                              .user = r};
+    r->t_phase = seconds_now();
     const tg_status st = tgi_stats_collect(&a, r->sets, err);
     if (st == TG_E_CANCELLED)
         return stopped(err);
@@ -282,7 +285,7 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
         r->bands_done++;
         const double f = (double)tgi_commit_written(r->commit) /
                          (double)tgi_max(1, job->plan.layout->n_tiles);
-        report(r, "run", f, r->t_bands);
+        report(r, "run", f, r->t_phase);
     }
     return TG_OK;
 }
@@ -290,7 +293,7 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
 static tg_status run_items(run *r, tgi_err *err)
 {
     const tg_job *job = r->job;
-    r->t_bands = seconds_now();
+    r->t_phase = seconds_now();
     for (int64_t item = 0; item < job->map.n_items; item++)
         for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
             TGI_TRY(run_cell(r, item, cell, err));
@@ -302,7 +305,8 @@ static tg_status run_items(run *r, tgi_err *err)
 static void predict(run *r)
 {
     malloc_trim(0);
-    r->predicted = tgi_mem_measured() + r->job->plan.bytes.allowance;
+    r->predicted =
+        tgi_mem_measured() + r->job->plan.bytes.allowance + r->job->plan.bytes.decoder;
 }
 
 static tg_status begin_journal(run *r, tgi_err *err)
@@ -379,7 +383,8 @@ static tg_status conclude(run *r, tg_status st, tgi_err *err)
             st = tgi_fail(err, sc, "%s", late.text);
     }
     if (st == TG_OK) {
-        report(r, "finish", 1, r->t0);
+        r->t_phase = seconds_now();
+        report(r, "finish", 1, r->t_phase);
         st = tgi_journal_finish(r->journal, err);
     }
     return st;
