@@ -18,8 +18,9 @@ typedef struct tg_row_part {
 void TGS(tgi_epilogue_part)(const tg_call *call, int from, const tg_row_part *part);
 void TGS(tgi_epilogue_whole)(const tg_call *call);
 
-/* Compute the raw values of a part of one block of dst[0]. */
-typedef void (*tg_part_fn)(const tg_call *call, const void *arg, const tg_row_part *part);
+/* Compute the raw values of a part of one block of dst[0]; returns how many epilogue steps it has
+ * applied itself. */
+typedef int (*tg_part_fn)(const tg_call *call, const void *arg, const tg_row_part *part);
 /* fn over every part of the call's box, on all threads, the epilogue behind each. */
 void TGS(tgi_each_part)(const tg_call *call, tg_part_fn fn, const void *arg);
 

@@ -20,6 +20,7 @@
 
 #define CHUNK_BYTES ((int64_t)24 << 10)
 #define CHUNK_ROWS_MAX 128
+#define LINE_BYTES ((int64_t)24 << 10)    /* of a 1x1 job */
 #define SOURCE_BYTES ((int64_t)320 << 10) /* of a job; the second level has 512 KiB or more */
 
 typedef struct conv {
@@ -35,6 +36,7 @@ typedef struct conv {
     size_t tap_row_floats; /* weights of one tap row for one output block */
     tg_range z, y, x;
     int64_t job_rows, job_cols, row_jobs, col_jobs;
+    int64_t job_groups, group_jobs; /* groups of a job, and jobs that this makes of them */
 } conv;
 
 /* ---- groups of output blocks --------------------------------------------------------------- */
@@ -238,43 +240,51 @@ static void run_row(const conv *c, tap_row *rows, tile_job *j, int ob, float *ds
     }
 }
 
-static void run_job(void *arg, int64_t job, int thread)
+/* One group of output blocks over rows [y0,y1) and columns [x0,x1). */
+static void run_group(const conv *c, int64_t group, int64_t z, tg_range y, tg_range x)
 {
-    const conv *c = arg;
     const tg_view *dst = &c->call->dst[0];
-    (void)thread;
-    const int64_t group = job % c->groups, col = job / c->groups % c->col_jobs;
-    const int64_t line = job / c->groups / c->col_jobs;
-    const int64_t z = c->z.lo + line / c->row_jobs;
-    const int64_t y0 = c->y.lo + line % c->row_jobs * c->job_rows;
-    const int64_t y1 = tgi_min64(y0 + c->job_rows, c->y.hi);
-    const int64_t x0 = c->x.lo + col * c->job_cols, x1 = tgi_min64(x0 + c->job_cols, c->x.hi);
     const int ob = group_size(c->blocks, group);
-    const int64_t first = group_first(group);
+    const int64_t first = group_first(group), total = c->units * c->taps;
     const size_t row_floats = c->tap_row_floats * (size_t)ob;
     const float *weights =
         c->weights + (size_t)first * c->tap_row_floats * (size_t)(c->units * c->taps);
-    const int64_t total = c->units * c->taps;
     const int64_t chunk = tgi_max64(
         1, tgi_min64(CHUNK_ROWS_MAX, CHUNK_BYTES / (int64_t)(row_floats * sizeof(float))));
     const int relu = c->call->n_epi && c->call->epi[0].kind == TG_EPI_RELU;
     tap_row rows[CHUNK_ROWS_MAX];
 
     for (int64_t t = 0; t < total; t += chunk)
-        for (int64_t y = y0; y < y1; y++) {
+        for (int64_t row = y.lo; row < y.hi; row++) {
             tile_job j = {.rows = rows,
                           .bias = t == 0 ? c->bias + first * TG_L : NULL,
                           .dst_block = dst->block_pitch,
                           .relu = relu && t + chunk >= total};
-            j.n_rows = list_taps(c, weights, row_floats, t, tgi_min64(t + chunk, total), z, y,
+            j.n_rows = list_taps(c, weights, row_floats, t, tgi_min64(t + chunk, total), z, row,
                                  rows);
             if (j.n_rows || t == 0 || j.relu)
-                run_row(c, rows, &j, ob, tgi_view_row(dst, first, z, y), dst->x0, x0, x1);
+                run_row(c, rows, &j, ob, tgi_view_row(dst, first, z, row), dst->x0, x.lo, x.hi);
         }
-    for (int64_t y = y0; y < y1; y++) {
-        const tg_row_part part = {first, first + ob, z, y, x0, x1};
+    for (int64_t row = y.lo; row < y.hi; row++) {
+        const tg_row_part part = {first, first + ob, z, row, x.lo, x.hi};
         TGS(tgi_epilogue_part)(c->call, relu, &part);
     }
+}
+
+static void run_job(void *arg, int64_t job, int thread)
+{
+    const conv *c = arg;
+    (void)thread;
+    const int64_t g0 = job % c->group_jobs * c->job_groups;
+    const int64_t col = job / c->group_jobs % c->col_jobs;
+    const int64_t line = job / c->group_jobs / c->col_jobs;
+    const int64_t z = c->z.lo + line / c->row_jobs;
+    const int64_t y0 = c->y.lo + line % c->row_jobs * c->job_rows;
+    const int64_t x0 = c->x.lo + col * c->job_cols;
+    const tg_range y = {y0, tgi_min64(y0 + c->job_rows, c->y.hi)};
+    const tg_range x = {x0, tgi_min64(x0 + c->job_cols, c->x.hi)};
+    for (int64_t g = g0; g < tgi_min64(g0 + c->job_groups, c->groups); g++)
+        run_group(c, g, z, y, x);
 }
 
 /* Rows and columns of a job: 8 tiles wide and as many rows as the cache takes, fewer while there
@@ -299,6 +309,14 @@ static void size_jobs(conv *c)
     while (rows > 1 &&
            depth * tgi_ceil_div64(height, rows) * c->col_jobs * c->groups < 4 * threads)
         rows = (rows + 1) / 2;
+    c->job_groups = 1;
+    if (c->taps * c->g.k[TG_X] == 1 && !c->planar) {
+        /* 1x1: a source line serves one pixel only, so all groups take it from the first level. */
+        rows = tgi_max64(1, LINE_BYTES / (cols * pixel));
+        const int64_t jobs = depth * tgi_ceil_div64(height, rows) * c->col_jobs;
+        c->job_groups = jobs < 4 * threads ? 1 : c->groups;
+    }
+    c->group_jobs = tgi_ceil_div64(c->groups, c->job_groups);
     c->job_cols = tgi_min64(cols, width);
     c->job_rows = rows;
     c->col_jobs = tgi_ceil_div64(width, c->job_cols);
@@ -327,7 +345,7 @@ static void run_any(const tg_call *call, int transposed)
     c.x = tgi_box_axis(&call->box, TG_X);
     size_jobs(&c);
     const int64_t depth = tgi_range_len(c.z);
-    tgi_parallel(call->threads, depth * c.row_jobs * c.col_jobs * c.groups, run_job, &c);
+    tgi_parallel(call->threads, depth * c.row_jobs * c.col_jobs * c.group_jobs, run_job, &c);
 }
 
 static void run_conv(const tg_call *call)

@@ -14,7 +14,7 @@
 #include "kernels/ops/op_attrs.h"
 
 #define OC 4         /* output channels together */
-#define FEW_PX 4     /* pixels together in conv_few: 16 sums */
+#define FEW_PX 8     /* pixels together in conv_few: 8 to 16 sums */
 #define PLANAR_VECS 2 /* vectors of pixels together in conv_planar */
 
 typedef struct few {
@@ -100,41 +100,61 @@ static const float *tap_src(const few *f, int64_t u, int64_t tap, int64_t z, int
 
 /* ---- blocked source ------------------------------------------------------------------------ */
 
-#define FEW_COLS 64   /* columns of a piece: their lane sums wait on the stack */
+#define FEW_COLS 64 /* columns of a piece: their lane sums wait on the stack */
+#define FEW_ROWS 64 /* tap rows summed in registers */
 
-/* Add one tap row to the lane sums of n columns: sums[column][oc]. */
-TG_INLINE void few_row(const few *f, const float *x, const float *w, int64_t n, const int oc,
-                       vf *sums)
+typedef struct few_tap { /* source at column 0 of the piece, weights [kx][OC][TG_L] */
+    const float *x, *w;
+} few_tap;
+
+/* Add the listed taps to the lane sums of px columns from `at`: sums[column][oc]. */
+TG_INLINE void few_tile(const few *f, const few_tap *taps, int n_taps, int64_t at, vf *sums,
+                        const int px, const int oc)
 {
     const ptrdiff_t step = f->g.s[TG_X] * TG_L, kx_step = f->g.d[TG_X] * TG_L;
-    int64_t at = 0;
-    for (; at + FEW_PX <= n; at += FEW_PX, x += FEW_PX * step) {
-        vf acc[FEW_PX * OC];
-        TG_UNROLL
-        for (int i = 0; i < FEW_PX * oc; i++)
-            acc[i] = sums[at * oc + i];
-        for (int64_t k = 0; k < f->g.k[TG_X]; k++) {
+    vf acc[FEW_PX * 2];
+    sums += at * oc;
+    TG_UNROLL
+    for (int i = 0; i < px * oc; i++)
+        acc[i] = sums[i];
+    for (int t = 0; t < n_taps; t++) {
+        const float *x = taps[t].x + at * step, *w = taps[t].w;
+        for (int64_t k = 0; k < f->g.k[TG_X]; k++, x += kx_step, w += OC * TG_L) {
             TG_UNROLL
-            for (int p = 0; p < FEW_PX; p++) {
-                const vf xv = vf_load(x + k * kx_step + p * step);
+            for (int p = 0; p < px; p++) {
+                const vf xv = vf_load(x + p * step);
                 TG_UNROLL
                 for (int o = 0; o < oc; o++)
-                    acc[p * oc + o] =
-                        vf_fma(xv, vf_load(w + (k * OC + o) * TG_L), acc[p * oc + o]);
+                    acc[p * oc + o] = vf_fma(xv, vf_load(w + o * TG_L), acc[p * oc + o]);
             }
         }
-        TG_UNROLL
-        for (int i = 0; i < FEW_PX * oc; i++)
-            sums[at * oc + i] = acc[i];
     }
-    for (; at < n; at++, x += step)
-        for (int64_t k = 0; k < f->g.k[TG_X]; k++) {
-            const vf xv = vf_load(x + k * kx_step);
-            TG_UNROLL
-            for (int o = 0; o < oc; o++)
-                sums[at * oc + o] =
-                    vf_fma(xv, vf_load(w + (k * OC + o) * TG_L), sums[at * oc + o]);
-        }
+    TG_UNROLL
+    for (int i = 0; i < px * oc; i++)
+        sums[i] = acc[i];
+}
+
+/* All columns of a piece; px * oc sums at a time cover the latency of the multiply-add. */
+TG_INLINE void few_taps(const few *f, const few_tap *taps, int n_taps, int64_t n, vf *sums,
+                        const int px, const int oc)
+{
+    int64_t at = 0;
+    for (; at + px <= n; at += px)
+        few_tile(f, taps, n_taps, at, sums, px, oc);
+    for (; at < n; at++)
+        few_tile(f, taps, n_taps, at, sums, 1, oc);
+}
+
+static void few_sum(const few *f, const few_tap *taps, int n_taps, int64_t n, vf *sums, int oc)
+{
+    if (oc == 1)
+        few_taps(f, taps, n_taps, n, sums, FEW_PX, 1);
+    else if (oc == 2)
+        few_taps(f, taps, n_taps, n, sums, FEW_PX / 2, 2);
+    else if (oc == 3)
+        few_taps(f, taps, n_taps, n, sums, FEW_PX / 2, 3);
+    else
+        few_taps(f, taps, n_taps, n, sums, FEW_PX / 2, 4);
 }
 
 static void few_piece(const few *f, int64_t group, int oc, int64_t z, int64_t y, int64_t x0,
@@ -142,29 +162,23 @@ static void few_piece(const few *f, int64_t group, int oc, int64_t z, int64_t y,
 {
     const tg_view *dst = &f->call->dst[0];
     vf sums[FEW_COLS * OC];
+    few_tap taps[FEW_ROWS];
+    int n_taps = 0;
     for (int64_t i = 0; i < n * oc; i++)
         sums[i] = vf_zero();
     for (int64_t t = 0; t < f->units * f->rows; t++) {
         const float *x = tap_src(f, t / f->rows, t % f->rows, z, y);
         if (!x)
             continue;
-        x += (x0 * f->g.s[TG_X] - f->g.p0[TG_X]) * TG_L;
-        const float *w = f->weights + (size_t)((group * f->units * f->rows + t) *
-                                               f->g.k[TG_X]) * f->tap_floats;
-        switch (oc) {
-        case 1:
-            few_row(f, x, w, n, 1, sums);
-            break;
-        case 2:
-            few_row(f, x, w, n, 2, sums);
-            break;
-        case 3:
-            few_row(f, x, w, n, 3, sums);
-            break;
-        default:
-            few_row(f, x, w, n, 4, sums);
+        taps[n_taps++] = (few_tap){x + (x0 * f->g.s[TG_X] - f->g.p0[TG_X]) * TG_L,
+                                   f->weights + (size_t)((group * f->units * f->rows + t) *
+                                                         f->g.k[TG_X]) * f->tap_floats};
+        if (n_taps == FEW_ROWS) {
+            few_sum(f, taps, n_taps, n, sums, oc);
+            n_taps = 0;
         }
     }
+    few_sum(f, taps, n_taps, n, sums, oc);
     for (int o = 0; o < oc; o++) {
         float *out = tgi_view_row(dst, group * OC + o, z, y) + x0 - dst->x0;
         for (int64_t i = 0; i < n; i++)

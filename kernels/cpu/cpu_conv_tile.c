@@ -51,6 +51,12 @@ TG_INLINE void tile(const tile_job *j, int64_t at, const int ob, const int px, c
             for (int p = 0; p < px; p++)
                 __builtin_prefetch(x + (px + p) * step);
         }
+        if (planar && j->n_kx == 3) { /* a short loop costs as much as it does */
+            tile_channels(acc, x, w, 1, ob, px, step);
+            tile_channels(acc, x + j->kx_step, w + ob * TG_L, 1, ob, px, step);
+            tile_channels(acc, x + 2 * j->kx_step, w + 2 * ob * TG_L, 1, ob, px, step);
+            continue;
+        }
         for (int k = 0; k < j->n_kx; k++, x += j->kx_step, w += unit * ob * TG_L) {
             if (planar)
                 tile_channels(acc, x, w, 1, ob, px, step);
@@ -113,27 +119,31 @@ TG_INLINE void tile(const tile_job *j, int64_t at, const int ob, const int px, c
     TILE_CASE(13, ob, planar, step)                                                            \
     TILE_CASE(14, ob, planar, step)
 
-/* Three forms a block count: stride 1 (offsets become immediates), any stride, planar source. */
+/* Four forms a block count: blocked and planar source, each with stride 1 (offsets become
+ * immediates) and with any. */
 DEFINE_PART(part_1, 1, 0, TG_L)
 DEFINE_PART(part_1_step, 1, 0, 0)
-DEFINE_PART(part_1_planar, 1, 1, 0)
+DEFINE_PART(part_1_planar, 1, 1, 1)
+DEFINE_PART(part_1_planar_step, 1, 1, 0)
 #if TILE_OB_MAX == 3
 DEFINE_PART(part_2, 2, 0, TG_L)
 DEFINE_PART(part_2_step, 2, 0, 0)
-DEFINE_PART(part_2_planar, 2, 1, 0)
+DEFINE_PART(part_2_planar, 2, 1, 1)
+DEFINE_PART(part_2_planar_step, 2, 1, 0)
 DEFINE_PART(part_3, 3, 0, TG_L)
 DEFINE_PART(part_3_step, 3, 0, 0)
-DEFINE_PART(part_3_planar, 3, 1, 0)
+DEFINE_PART(part_3_planar, 3, 1, 1)
+DEFINE_PART(part_3_planar_step, 3, 1, 0)
 #endif
 
 void TGS(tgi_conv_part)(const tile_job *j, int ob, int planar)
 {
-    static void (*const table[TILE_OB_MAX][3])(const tile_job *) = {
-        {part_1, part_1_step, part_1_planar},
+    static void (*const table[TILE_OB_MAX][4])(const tile_job *) = {
+        {part_1, part_1_step, part_1_planar, part_1_planar_step},
 #if TILE_OB_MAX == 3
-        {part_2, part_2_step, part_2_planar},
-        {part_3, part_3_step, part_3_planar},
+        {part_2, part_2_step, part_2_planar, part_2_planar_step},
+        {part_3, part_3_step, part_3_planar, part_3_planar_step},
 #endif
     };
-    table[ob - 1][planar ? 2 : j->src_step != TG_L](j);
+    table[ob - 1][planar ? 2 + (j->src_step != 1) : j->src_step != TG_L](j);
 }

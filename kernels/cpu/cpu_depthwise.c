@@ -6,7 +6,10 @@
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/ops/op_attrs.h"
 
+#include <math.h>
+
 #define PX 8
+#define TAPS_MAX 128 /* kz * ky */
 
 typedef struct depthwise {
     tgi_geom g;
@@ -18,7 +21,7 @@ static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     tgi_geom g;
     return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
            tgi_conv_geometry(ctx, &g, NULL) == TG_OK && g.groups > 1 && g.groups == g.in_c &&
-           g.groups == g.out_c && lay->lanes == TG_L && lay->dst_cb == TG_L &&
+           g.groups == g.out_c && g.k[TG_Z] * g.k[TG_Y] <= TAPS_MAX && lay->lanes == TG_L && lay->dst_cb == TG_L &&
            TGS(tgi_blocks_line_up)(lay, 0);
 }
 
@@ -52,55 +55,60 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
     }
 }
 
-/* Add one tap row to n pixels whose sums are in dst. */
-TG_INLINE void tap_pixels(const depthwise *d, const float *x, const float *w, float *dst,
-                          const int n)
+typedef struct tap { /* a row of taps inside the image: source at column 0, weights [kx][TG_L] */
+    const float *x, *w;
+} tap;
+
+/* n pixels from column `at` of the part. */
+TG_INLINE void pixels(const depthwise *d, const tap *taps, int n_taps, vf bias, vf floor,
+                      int64_t at, float *dst, const int n)
 {
-    const ptrdiff_t step = d->g.s[TG_X] * TG_L;
+    const ptrdiff_t step = d->g.s[TG_X] * TG_L, kx_step = d->g.d[TG_X] * TG_L;
     vf acc[PX];
     TG_UNROLL
     for (int p = 0; p < n; p++)
-        acc[p] = vf_load(dst + p * TG_L);
-    for (int64_t k = 0; k < d->g.k[TG_X]; k++, x += d->g.d[TG_X] * TG_L) {
-        const vf wv = vf_load(w + k * TG_L);
-        TG_UNROLL
-        for (int p = 0; p < n; p++)
-            acc[p] = vf_fma(vf_load(x + p * step), wv, acc[p]);
+        acc[p] = bias;
+    for (int t = 0; t < n_taps; t++) {
+        const float *x = taps[t].x + at * step, *w = taps[t].w;
+        for (int64_t k = 0; k < d->g.k[TG_X]; k++, x += kx_step, w += TG_L) {
+            const vf wv = vf_load(w);
+            TG_UNROLL
+            for (int p = 0; p < n; p++)
+                acc[p] = vf_fma(vf_load(x + p * step), wv, acc[p]);
+        }
     }
     TG_UNROLL
     for (int p = 0; p < n; p++)
-        vf_store(dst + p * TG_L, acc[p]);
+        vf_store(dst + (at + p) * TG_L, vf_max(floor, acc[p]));
 }
 
-static void tap_row(const depthwise *d, const float *x, const float *w, float *dst, int64_t n)
-{
-    const ptrdiff_t step = d->g.s[TG_X] * TG_L;
-    int64_t at = 0;
-    for (; at + PX <= n; at += PX)
-        tap_pixels(d, x + at * step, w, dst + at * TG_L, PX);
-    for (; at < n; at++)
-        tap_pixels(d, x + at * step, w, dst + at * TG_L, 1);
-}
-
-static void part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int part(const tg_call *call, const void *arg, const tg_row_part *p)
 {
     const depthwise *d = arg;
     const tgi_geom *g = &d->g;
     const tg_view *dv = &call->dst[0];
-    float *dst = tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * TG_L;
     const int64_t n = p->x1 - p->x0, row = g->k[TG_X] * TG_L;
     const float *w = d->weights + p->b0 * g->k[TG_Z] * g->k[TG_Y] * row;
-    int64_t b = p->b0;
+    const int relu = call->n_epi && call->epi[0].kind == TG_EPI_RELU;
+    const vf bias = vf_load(d->bias + p->b0 * TG_L);
+    const vf floor = relu ? vf_zero() : vf_set1(-INFINITY);
+    int64_t b = p->b0, at = 0;
     const tg_view *v = TGS(tgi_block_at)(&call->src[0], &b);
-    for (int64_t i = 0; i < n; i++)
-        vf_store(dst + i * TG_L, vf_load(d->bias + p->b0 * TG_L));
+    tap taps[TAPS_MAX];
+    int n_taps = 0;
     for (int64_t t = 0; t < g->k[TG_Z] * g->k[TG_Y]; t++, w += row) {
         const int64_t z = p->z * g->s[TG_Z] - g->p0[TG_Z] + t / g->k[TG_Y] * g->d[TG_Z];
         const int64_t y = p->y * g->s[TG_Y] - g->p0[TG_Y] + t % g->k[TG_Y] * g->d[TG_Y];
         const int64_t x = p->x0 * g->s[TG_X] - g->p0[TG_X];
         if (z >= 0 && z < g->in[TG_Z] && y >= 0 && y < g->in[TG_Y])
-            tap_row(d, tgi_view_row(v, b, z, y) + (x - v->x0) * TG_L, w, dst, n);
+            taps[n_taps++] = (tap){tgi_view_row(v, b, z, y) + (x - v->x0) * TG_L, w};
     }
+    float *dst = tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * TG_L;
+    for (; at + PX <= n; at += PX)
+        pixels(d, taps, n_taps, bias, floor, at, dst, PX);
+    for (; at < n; at++)
+        pixels(d, taps, n_taps, bias, floor, at, dst, 1);
+    return relu;
 }
 
 static void run(const tg_call *call)

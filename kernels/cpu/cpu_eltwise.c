@@ -71,7 +71,7 @@ static void pack_as(const char *op, const tg_op_ctx *ctx, void *dst)
         out[i] = i < c ? tgi_const_at(ctx->const_src[e.channels]->data, i) : 0.0f;
 }
 
-static void copy_part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int copy_part(const tg_call *call, const void *arg, const tg_row_part *p)
 {
     const eltwise *e = arg;
     const tg_view *dv = &call->dst[0];
@@ -84,6 +84,7 @@ static void copy_part(const tg_call *call, const void *arg, const tg_row_part *p
     TGS(tgi_gather_lanes)(lane, n, p->x1 - p->x0,
                           tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
                           dv->cb);
+    return 0;
 }
 
 static void run_as(const char *op, const tg_call *call)

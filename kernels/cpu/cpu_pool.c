@@ -76,7 +76,7 @@ TG_INLINE void pixels(const pool *q, const float *const *rows, int n_rows,
     }
 }
 
-static void part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int part(const tg_call *call, const void *arg, const tg_row_part *p)
 {
     const pool *q = arg;
     const tgi_geom *g = &q->g;
@@ -102,6 +102,7 @@ static void part(const tg_call *call, const void *arg, const tg_row_part *p)
         pixels(q, rows, n, p, padded, dst, 1, 0);
     else
         pixels(q, rows, n, p, padded, dst, 0, 0);
+    return 0;
 }
 
 static void run_any(const tg_call *call, int max)

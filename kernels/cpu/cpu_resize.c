@@ -75,7 +75,7 @@ static void nearest(const resize *r, const float *row, const tg_row_part *p, flo
     }
 }
 
-static void part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int part(const tg_call *call, const void *arg, const tg_row_part *p)
 {
     const resize *r = arg;
     const tg_view *dv = &call->dst[0];
@@ -101,6 +101,7 @@ static void part(const tg_call *call, const void *arg, const tg_row_part *p)
         pixels(r, &t, p, dst, 0, 2);
     else
         pixels(r, &t, p, dst, 0, 4);
+    return 0;
 }
 
 static void run(const tg_call *call)

@@ -23,8 +23,8 @@ static void row_job(void *arg, int64_t job, int thread)
                         .y = tgi_box_axis(&l->call->box, TG_Y).lo + line % l->rows};
     for (part.x0 = x.lo; part.x0 < x.hi; part.x0 = part.x1) {
         part.x1 = tgi_min64(part.x0 + PART_PX, x.hi);
-        l->fn(l->call, l->arg, &part);
-        TGS(tgi_epilogue_part)(l->call, 0, &part);
+        const int done = l->fn(l->call, l->arg, &part);
+        TGS(tgi_epilogue_part)(l->call, done, &part);
     }
 }
 

@@ -25,7 +25,7 @@ static int lanes_of(const tg_view *v, int64_t b)
 
 /* Columns x, x + b, x + 2b, ... of a row come from one source row each: a phase at a time.
  * @source ONNX operator DepthToSpace, modes DCR and CRD. */
-static void depth_to_space_part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int depth_to_space_part(const tg_call *call, const void *arg, const tg_row_part *p)
 {
     const d2s_attrs *a = arg;
     const tg_view *dv = &call->dst[0];
@@ -43,11 +43,12 @@ static void depth_to_space_part(const tg_call *call, const void *arg, const tg_r
         }
         TGS(tgi_gather_lanes)(lane, n, (p->x1 - x - 1) / b + 1, dst + x * dv->cb, b * dv->cb);
     }
+    return 0;
 }
 
 /* Channel (i * b + j) * C + c is channel c at row y * b + i, column x * b + j.
  * @source ONNX operator SpaceToDepth. */
-static void space_to_depth_part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int space_to_depth_part(const tg_call *call, const void *arg, const tg_row_part *p)
 {
     const d2s_attrs *a = arg;
     const tg_view *dv = &call->dst[0];
@@ -63,6 +64,7 @@ static void space_to_depth_part(const tg_call *call, const void *arg, const tg_r
     TGS(tgi_gather_lanes)(lane, n, p->x1 - p->x0,
                           tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
                           dv->cb);
+    return 0;
 }
 
 static void run_depth_to_space(const tg_call *call)
@@ -82,7 +84,7 @@ static int accepts_concat(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     return lanes_ok(lay) && (ctx->src[0].rank == 4 || ctx->src[0].rank == 5);
 }
 
-static void concat_part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int concat_part(const tg_call *call, const void *arg, const tg_row_part *p)
 {
     const tg_view *dv = &call->dst[0];
     const int n = lanes_of(dv, p->b0);
@@ -99,6 +101,7 @@ static void concat_part(const tg_call *call, const void *arg, const tg_row_part 
     TGS(tgi_gather_lanes)(lane, n, p->x1 - p->x0,
                           tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
                           dv->cb);
+    return 0;
 }
 
 static void run_concat(const tg_call *call)
