@@ -1,5 +1,5 @@
-/* json.h - JSON out (a small writer) and in (cJSON, made strict: no trailing bytes, no duplicate
- * keys, no deep nesting). The only place that knows cJSON. */
+/* json.h - JSON out (a small writer) and in (strict, RFC 8259: no trailing bytes, no duplicate
+ * keys, no control characters, valid UTF-8, at most 64 levels; integers keep 64 bits). */
 #ifndef TGI_JSON_H
 #define TGI_JSON_H
 
@@ -41,9 +41,11 @@ const tgi_json *tgi_json_first(const tgi_json *v); /* of an object or array; NUL
 const tgi_json *tgi_json_next(const tgi_json *v);
 bool tgi_json_is_object(const tgi_json *v);
 bool tgi_json_is_array(const tgi_json *v);
-/* False, *out untouched, when v is NULL or of another type. */
+/* False, *out untouched, when v is NULL or of another type; strings are UTF-8, but for
+ * bytes of file names that are none and were written as \udcXX. */
 bool tgi_json_str(const tgi_json *v, const char **out);
 bool tgi_json_num(const tgi_json *v, double *out);
+bool tgi_json_int(const tgi_json *v, int64_t *out); /* written without point or exponent */
 bool tgi_json_bool(const tgi_json *v, bool *out);
 
 #endif

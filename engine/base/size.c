@@ -1,8 +1,8 @@
 #include "engine/base/size.h"
 
-#include <math.h>
+#include "engine/base/number.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -13,10 +13,9 @@ static const struct {
 
 tg_status tgi_size_parse(const char *text, uint64_t of, uint64_t *bytes, tgi_err *err)
 {
-    char *end;
+    double v;
     const size_t digits = strspn(text, "0123456789.");
-    const double v = digits ? strtod(text, &end) : -1;
-    if (!digits || end != text + digits || !(v >= 0))
+    if (!tgi_number_parse(text, digits, &v))
         return tgi_fail(err, TG_E_ARG, "\"%s\" is no size: write 1GiB, 800MiB or 80%%", text);
     const char *unit = text + digits;
     if (*unit == 0)

@@ -1,0 +1,82 @@
+#include "engine/base/number.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_CHARS 300
+
+static size_t digits_at(const char *text, size_t n, size_t at)
+{
+    const size_t from = at;
+    while (at < n && text[at] >= '0' && text[at] <= '9')
+        at++;
+    return at - from;
+}
+
+/* Whether text is a number; where its point is, or n. */
+static bool is_number(const char *text, size_t n, size_t *point)
+{
+    size_t at = n && text[0] == '-';
+    size_t digits = digits_at(text, n, at);
+    at += digits;
+    *point = n;
+    if (at < n && text[at] == '.') {
+        *point = at++;
+        const size_t more = digits_at(text, n, at);
+        digits += more;
+        at += more;
+    }
+    if (digits && at < n && (text[at] == 'e' || text[at] == 'E')) {
+        at++;
+        at += at < n && (text[at] == '+' || text[at] == '-');
+        const size_t power = digits_at(text, n, at);
+        if (!power)
+            return false;
+        at += power;
+    }
+    return digits && at == n;
+}
+
+bool tgi_number_parse(const char *text, size_t n, double *out)
+{
+    char buf[MAX_CHARS + 32];
+    size_t point;
+    if (n > MAX_CHARS || !is_number(text, n, &point))
+        return false;
+    const char *dot = localeconv()->decimal_point;
+    const int used = point == n ? snprintf(buf, sizeof buf, "%.*s", (int)n, text)
+                                : snprintf(buf, sizeof buf, "%.*s%s%.*s", (int)point, text, dot,
+                                           (int)(n - point - 1), text + point + 1);
+    if (used < 0 || (size_t)used >= sizeof buf)
+        return false;
+    char *end;
+    const double v = strtod(buf, &end);
+    if (end != buf + used || !isfinite(v))
+        return false;
+    *out = v;
+    return true;
+}
+
+size_t tgi_number_text(double value, char buf[TGI_NUMBER_TEXT])
+{
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(buf, TGI_NUMBER_TEXT, "%.*g", digits, value);
+        const double back = strtod(buf, NULL);
+        if (!(back < value || back > value))
+            break;
+    }
+    /* What is neither digit, sign nor exponent is the locale's point, of one byte or more. */
+    size_t n = 0;
+    bool in_point = false;
+    for (const char *p = buf; *p; p++) {
+        const bool plain = strchr("0123456789+-e", *p) != NULL;
+        if (plain || !in_point)
+            buf[n++] = plain ? *p : '.';
+        in_point = !plain;
+    }
+    buf[n] = 0;
+    return n;
+}
