@@ -142,6 +142,12 @@ static size_t fixed_bytes(const tg_job *job)
     return b->process + b->allowance + b->journal + b->decoder + b->weights;
 }
 
+/* The first pass works in the arena, which must be large enough for it. */
+static size_t stats_scratch(const tg_job *job)
+{
+    return tgi_normalize_needs_stats(&job->set.normalize) ? TGI_STATS_SCRATCH : 0;
+}
+
 static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
 {
     const tg_plan_part *p = &job->plan;
@@ -154,7 +160,7 @@ static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
                           .extra = extra_of,
                           .user = job};
     memcpy(a->fixed, fixed, sizeof a->fixed);
-    if (a->limit_bytes < TGI_STATS_SCRATCH)
+    if (a->limit_bytes < stats_scratch(job))
         a->limit_bytes = 0;
 }
 
@@ -185,7 +191,9 @@ static tg_status refuse(tg_job *job, tgi_err *err)
     tg_plan_part *p = &job->plan;
     const tg_choice *c = &p->choice;
     char need[32], have[32], must[32];
-    const size_t least = tgi_sat_add(c->smallest_bytes, fixed_bytes(job));
+    const size_t arena =
+        c->smallest_bytes > stats_scratch(job) ? c->smallest_bytes : stats_scratch(job);
+    const size_t least = tgi_sat_add(arena, fixed_bytes(job));
     const size_t round = (size_t)1 << 20;
     tgi_size_text(least, need, sizeof need);
     tgi_size_text(p->budget, have, sizeof have);
@@ -271,8 +279,8 @@ static tg_status count(tg_job *job, tgi_err *err)
         job->set.threads);
     tgi_job_extra_bytes(job, t, b);
     b->arena = t->arena_bytes;
-    if (tgi_normalize_needs_stats(&job->set.normalize) && b->arena < TGI_STATS_SCRATCH)
-        b->arena = TGI_STATS_SCRATCH;
+    if (b->arena < stats_scratch(job))
+        b->arena = stats_scratch(job);
     b->total = fixed_bytes(job) + b->arena + b->staging + b->window;
     b->output_disk = p->layout->file_bytes;
     b->output_free = free_on_disk_of(job->set.output);
@@ -340,15 +348,21 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     }
     p->budget = tgi_job_budget(job->opts);
     pick_file_tile(job, fixed);
-    TGI_TRY(make_layout(job, err));
     if (!p->net)
         TGI_TRY(tgi_net_new(job->graph, job->set.backend, &job->in_desc, 0, &p->net, err));
-    p->bytes = (tg_bytes){.weights = tgi_align_size(p->net->packed_bytes, 64),
-                          .journal = tgi_journal_bytes(p->layout),
-                          .decoder = job->source->ops->codec_bytes(job->source),
-                          .process = tgi_mem_measured(),
-                          .allowance = ALLOWANCE_BYTES};
-    const tg_status st = choose(job, fixed);
+    tg_status st;
+    for (;;) {
+        TGI_TRY(make_layout(job, err));
+        p->bytes = (tg_bytes){.weights = tgi_align_size(p->net->packed_bytes, 64),
+                              .journal = tgi_journal_bytes(p->layout),
+                              .decoder = job->source->ops->codec_bytes(job->source),
+                              .process = tgi_mem_measured(),
+                              .allowance = ALLOWANCE_BYTES};
+        st = choose(job, fixed);
+        if (st != TG_E_BUDGET || p->tile_h <= 16 || !job->set.tile.automatic || p->adopted.valid)
+            break;
+        p->tile_h = p->tile_w = p->tile_h / 2; /* cells end on file tiles: finer ones cut finer */
+    }
     if (st == TG_E_BUDGET)
         return refuse(job, err);
     if (st != TG_OK)
