@@ -1,7 +1,7 @@
 /* json_read.c - a strict JSON reader (RFC 8259), for files that strangers wrote.
  *
- * Why our own and not a library's: keys given twice, control characters, invalid UTF-8, "01" and
- * bytes after the end are refused here; integers keep all 64 bits; memory comes from mem.c.
+ * Why our own and not a library's: keys given twice, control characters, invalid UTF-8, "01"
+ * and bytes after the end are refused here; integers keep all 64 bits; memory comes from mem.c.
  *
  * A document is one block: the nodes, then the decoded strings. Both sizes are bounded by the
  * text, so they are known before the first byte is read: every value but the first follows a

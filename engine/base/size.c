@@ -8,8 +8,9 @@
 static const struct {
     const char *name;
     double factor;
-} units[] = {{"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
-             {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12}};
+} units[] = {
+    {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
+    {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12}};
 
 tg_status tgi_size_parse(const char *text, uint64_t of, uint64_t *bytes, tgi_err *err)
 {
@@ -23,8 +24,8 @@ tg_status tgi_size_parse(const char *text, uint64_t of, uint64_t *bytes, tgi_err
                         text);
     if (strcmp(unit, "%") == 0) {
         if (!of || v <= 0 || v > 100)
-            return tgi_fail(err, TG_E_ARG, "\"%s\": a percentage must be above 0 and at most 100",
-                            text);
+            return tgi_fail(err, TG_E_ARG,
+                            "\"%s\": a percentage must be above 0 and at most 100", text);
         *bytes = (uint64_t)((double)of * v / 100.0);
         return TG_OK;
     }
@@ -36,8 +37,8 @@ tg_status tgi_size_parse(const char *text, uint64_t of, uint64_t *bytes, tgi_err
             *bytes = (uint64_t)b;
             return TG_OK;
         }
-    return tgi_fail(err, TG_E_ARG, "\"%s\": unknown unit, use KiB MiB GiB TiB, KB MB GB TB or %%",
-                    text);
+    return tgi_fail(err, TG_E_ARG,
+                    "\"%s\": unknown unit, use KiB MiB GiB TiB, KB MB GB TB or %%", text);
 }
 
 const char *tgi_size_text(uint64_t bytes, char *buf, size_t cap)

@@ -1,10 +1,12 @@
 #include "engine/memory/monitor.h"
 
+#include "engine/base/arith.h"
 #include "engine/base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,14 +91,79 @@ uint64_t tgi_mem_measured(void)
 /* ---- cgroups ----------------------------------------------------------------------------- */
 
 typedef struct cgroup_kind {
-    const char *mount, *usage, *inactive;
+    const char *filesystem, *controller, *usual_mount, *usage, *inactive;
     const char *limit[3];
 } cgroup_kind;
 
-static const cgroup_kind v2 = {"/sys/fs/cgroup", "memory.current", "inactive_file ",
-                               {"memory.max", "memory.high", NULL}};
-static const cgroup_kind v1 = {"/sys/fs/cgroup/memory", "memory.usage_in_bytes",
-                               "total_inactive_file ", {"memory.limit_in_bytes", NULL, NULL}};
+static const cgroup_kind v2 = {"cgroup2",        NULL,
+                               "/sys/fs/cgroup", "memory.current",
+                               "inactive_file ", {"memory.max", "memory.high", NULL}};
+static const cgroup_kind v1 = {"cgroup",
+                               "memory",
+                               "/sys/fs/cgroup/memory",
+                               "memory.usage_in_bytes",
+                               "total_inactive_file ",
+                               {"memory.limit_in_bytes", NULL, NULL}};
+
+/* Where a hierarchy is mounted, and which of its groups is the mount's root: not "/" in a
+ * container that sees its own part of the host's tree. */
+typedef struct cgroup_mount {
+    char at[512], group[512];
+} cgroup_mount;
+
+static int has_word(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *p = list; p; p = strchr(p, ',')) {
+        p += *p == ',';
+        if (strncmp(p, word, n) == 0 && (p[n] == ',' || p[n] == 0))
+            return 1;
+    }
+    return 0;
+}
+
+/* One line of mountinfo, proc(5): "id parent dev GROUP AT options ... - TYPE source SUPER". */
+static int mount_line(const char *line, const cgroup_kind *k, cgroup_mount *out)
+{
+    char type[32], super[256];
+    const char *dash = strstr(line, " - ");
+    cgroup_mount m;
+    if (!dash || sscanf(dash + 3, "%31s %*s %255s", type, super) != 2 ||
+        strcmp(type, k->filesystem) != 0 ||
+        (k->controller && !has_word(super, k->controller)) ||
+        sscanf(line, "%*s %*s %*s %511s %511s", m.group, m.at) != 2)
+        return 0;
+    *out = m;
+    return 1;
+}
+
+/* The mount of a hierarchy. The list of mounts may be long: it is read a piece at a time, and
+ * lines that do not fit a piece cannot be a cgroup's. */
+static void find_mount(const char *root, const cgroup_kind *k, cgroup_mount *out)
+{
+    char path[1024], text[4096];
+    size_t have = 0;
+    ssize_t got = 1;
+    snprintf(out->at, sizeof out->at, "%s", k->usual_mount);
+    snprintf(out->group, sizeof out->group, "/");
+    if (snprintf(path, sizeof path, "%s/proc/self/mountinfo", root) >= (int)sizeof path)
+        return;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    for (int found = 0; fd >= 0 && !found && got > 0;) {
+        got = read(fd, text + have, sizeof text - 1 - have);
+        have += got > 0 ? (size_t)got : 0;
+        text[have] = 0;
+        char *line = text;
+        for (char *end; !found && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            *end = 0;
+            found = mount_line(line, k, out);
+        }
+        have = line == text && have == sizeof text - 1 ? 0 : (size_t)(text + have - line);
+        memmove(text, line, have);
+    }
+    if (fd >= 0)
+        close(fd);
+}
 
 static uint64_t room_in(const char *root, const cgroup_kind *k, const char *folder)
 {
@@ -118,14 +185,20 @@ static uint64_t room_in(const char *root, const cgroup_kind *k, const char *fold
     return limit > used ? limit - used : 0;
 }
 
-/* The least room from `group` up to the mount's root. */
+/* The least room from `group` up to the mount's root. A group that is not below the mount (seen
+ * from another namespace) leaves the root itself, which is then the container's. */
 static void walk_up(const char *root, const cgroup_kind *k, const char *group,
                     tgi_free_memory *out)
 {
+    cgroup_mount m;
     char folder[1024];
-    if (snprintf(folder, sizeof folder, "%s%s", k->mount, group) >= (int)sizeof folder)
+    find_mount(root, k, &m);
+    const size_t skip = strlen(m.group);
+    if (skip > 1 && strncmp(group, m.group, skip) == 0 && (group[skip] == '/' || !group[skip]))
+        group += skip;
+    if (snprintf(folder, sizeof folder, "%s%s", m.at, group) >= (int)sizeof folder)
         return;
-    const size_t stop = strlen(k->mount);
+    const size_t stop = strlen(m.at);
     for (size_t n = strlen(folder);; folder[n] = 0) {
         while (n > stop && folder[n - 1] == '/')
             folder[--n] = 0;
@@ -142,8 +215,7 @@ static void walk_up(const char *root, const cgroup_kind *k, const char *group,
     }
 }
 
-/* Lines of /proc/self/cgroup: "0::/path" (v2), "4:memory:/path" (v1). In a container the path
- * may not exist below the mount; then the mount's own files are the container's. */
+/* Lines of /proc/self/cgroup: "0::/path" (v2), "4:memory:/path" (v1). */
 static void read_cgroups(const char *root, tgi_free_memory *out)
 {
     char text[4096];
@@ -160,26 +232,34 @@ static void read_cgroups(const char *root, tgi_free_memory *out)
         *b = 0;
         if (a[1] == 0)
             walk_up(root, &v2, b + 1, out);
-        else if (strstr(a + 1, "memory"))
+        else if (has_word(a + 1, "memory"))
             walk_up(root, &v1, b + 1, out);
     }
 }
 
 /* ---- What is free ------------------------------------------------------------------------ */
 
-static uint64_t rlimit_room(void)
+/* What the process may still map, and whose limit that is. */
+static uint64_t rlimit_room(const char **whose)
 {
+    static const struct {
+        const char *name, *used;
+        int resource;
+    } limits[] = {{"RLIMIT_AS", "VmSize:", RLIMIT_AS}, {"RLIMIT_DATA", "VmData:", RLIMIT_DATA}};
     char text[4096];
-    struct rlimit as, data;
     uint64_t room = TGI_UNLIMITED;
     if (!slurp("", "/proc/self/status", text, sizeof text))
         return room;
-    const uint64_t vm = field(text, "VmSize:", 1), vd = field(text, "VmData:", 1);
-    if (getrlimit(RLIMIT_AS, &as) == 0 && as.rlim_cur != RLIM_INFINITY)
-        room = as.rlim_cur > vm ? as.rlim_cur - vm : 0;
-    if (getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur != RLIM_INFINITY) {
-        const uint64_t r = data.rlim_cur > vd ? data.rlim_cur - vd : 0;
-        room = r < room ? r : room;
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        const uint64_t used = field(text, limits[i].used, 1);
+        struct rlimit l;
+        if (getrlimit(limits[i].resource, &l) != 0 || l.rlim_cur == RLIM_INFINITY)
+            continue;
+        const uint64_t left = l.rlim_cur > used ? l.rlim_cur - used : 0;
+        if (left < room) {
+            room = left;
+            *whose = limits[i].name;
+        }
     }
     return room;
 }
@@ -187,13 +267,14 @@ static uint64_t rlimit_room(void)
 void tgi_free_memory_read(const char *root, tgi_free_memory *out)
 {
     char text[4096];
+    const char *whose = "rlimit";
     memset(out, 0, sizeof *out);
     read_cgroups(root, out);
     out->mem_available =
         slurp(root, "/proc/meminfo", text, sizeof text) ? field(text, "MemAvailable:", 1) : 0;
     if (!out->mem_available)
         out->mem_available = TGI_UNLIMITED;
-    out->rlimit = root[0] ? TGI_UNLIMITED : rlimit_room();
+    out->rlimit = root[0] ? TGI_UNLIMITED : rlimit_room(&whose);
     out->bytes = out->cgroup;
     if (out->mem_available <= out->bytes) {
         out->bytes = out->mem_available;
@@ -201,7 +282,7 @@ void tgi_free_memory_read(const char *root, tgi_free_memory *out)
     }
     if (out->rlimit < out->bytes) {
         out->bytes = out->rlimit;
-        snprintf(out->limited_by, sizeof out->limited_by, "rlimit");
+        snprintf(out->limited_by, sizeof out->limited_by, "%s", whose);
     }
 }
 
@@ -214,12 +295,17 @@ uint64_t tgi_mem_available(tgi_free_memory *detail)
     return f.bytes;
 }
 
+uint64_t tgi_budget_of(uint64_t free_bytes, uint64_t own_bytes)
+{
+    const uint64_t half = (uint64_t)512 << 20;
+    const uint64_t all = tgi_sat_add(free_bytes, own_bytes);
+    const uint64_t margin = all / 10 > half ? all / 10 : half;
+    return all > margin ? all - margin : 0;
+}
+
 uint64_t tgi_mem_default_budget(void)
 {
-    const uint64_t all = tgi_mem_available(NULL) + tgi_mem_measured();
-    const uint64_t tenth = all / 10, half = (uint64_t)512 << 20;
-    const uint64_t margin = tenth > half ? tenth : half;
-    return all > margin ? all - margin : 0;
+    return tgi_budget_of(tgi_mem_available(NULL), tgi_mem_measured());
 }
 
 /* ---- The sampler ------------------------------------------------------------------------- */
@@ -244,7 +330,8 @@ static void write_line(tg_monitor *m, const tgi_process_memory *p)
     tgi_free_memory f;
     clock_gettime(CLOCK_MONOTONIC, &t);
     tgi_free_memory_read("", &f);
-    const double s = (double)(t.tv_sec - m->t0.tv_sec) + 1e-9 * (double)(t.tv_nsec - m->t0.tv_nsec);
+    const double s =
+        (double)(t.tv_sec - m->t0.tv_sec) + 1e-9 * (double)(t.tv_nsec - m->t0.tv_nsec);
     const int n = snprintf(
         line, sizeof line, "%.3f,%s,%lld,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n", s,
         atomic_load(&m->phase), (long long)atomic_load(&m->tiles), (unsigned long long)p->anon,
@@ -273,7 +360,7 @@ static void *sampler(void *arg)
     tg_monitor *m = arg;
     tgi_process_memory p = {0};
     const struct timespec nap = {m->interval_ms / 1000, m->interval_ms % 1000 * 1000000L};
-    for (int ms = 0; !atomic_load(&m->quit); ms += m->interval_ms) {
+    for (int64_t ms = 0; !atomic_load(&m->quit); ms += m->interval_ms) {
         sample(m, &p);
         if (m->csv >= 0 && ms % CSV_EVERY_MS < m->interval_ms)
             write_line(m, &p);
@@ -287,8 +374,9 @@ static void *sampler(void *arg)
 
 static tg_status open_csv(tg_monitor *m, const char *path, tgi_err *err)
 {
-    static const char head[] = "seconds,phase,tiles,anon,file,shmem,swap,pte,measured,available,"
-                               "predicted,budget\n";
+    static const char head[] =
+        "seconds,phase,tiles,anon,file,shmem,swap,pte,measured,available,"
+        "predicted,budget\n";
     m->csv = -1;
     if (!path)
         return TG_OK;
@@ -299,20 +387,25 @@ static tg_status open_csv(tg_monitor *m, const char *path, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_monitor_open(int interval_ms, const char *csv_path, tg_monitor **out, tgi_err *err)
+tg_status tgi_monitor_open(int interval_ms, const char *csv_path, tg_monitor **out,
+                           tgi_err *err)
 {
     tg_monitor *m = tgi_calloc(TGI_TAG_MISC, 1, sizeof *m);
     if (!m)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the monitor");
-    m->interval_ms = interval_ms;
+    m->interval_ms = interval_ms > 0 ? interval_ms : 1;
     atomic_store(&m->phase, "start");
     clock_gettime(CLOCK_MONOTONIC, &m->t0);
     tg_status st = open_csv(m, csv_path, err);
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 128 * 1024);
+    sigset_t all, before;
+    sigfillset(&all); /* signals are the program's: its handlers do not run on this thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     if (st == TG_OK && pthread_create(&m->thread, &attr, sampler, m) != 0)
         st = tgi_fail(err, TG_E_NOMEM, "the system refused the monitor's thread");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     if (st != TG_OK) {
         if (m->csv >= 0)

@@ -31,7 +31,8 @@ void tgi_free_memory_read(const char *root, tgi_free_memory *out);
 uint64_t tgi_mem_measured(void);
 /* What is free now; `detail` may be NULL. */
 uint64_t tgi_mem_available(tgi_free_memory *detail);
-/* Free and already ours, less max(512 MiB, 10 %) as margin. */
+/* Free and already ours, less max(512 MiB, 10 %) as margin: of given numbers, and of now. */
+uint64_t tgi_budget_of(uint64_t free_bytes, uint64_t own_bytes);
 uint64_t tgi_mem_default_budget(void);
 
 /* A sampling thread: the maximum of `measured` while it runs, and a CSV line per sample when a

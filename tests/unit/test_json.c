@@ -64,9 +64,12 @@ static void test_numbers_follow_the_grammar_and_fit_a_double(void)
     tgi_err e = {0};
     tgi_json *doc = NULL;
     CHECK_OK(parse("[-0, 0.5, 9223372036854775807, -9223372036854775808, 9223372036854775808,"
-                   " 1e3, 2.50]", &doc, &e), e);
-    static const double want[] = {0, 0.5, 9223372036854775807.0, -9223372036854775808.0,
-                                  9223372036854775808.0, 1000, 2.5};
+                   " 1e3, 2.50]",
+                   &doc, &e),
+             e);
+    static const double want[] = {
+        0,    0.5, 9223372036854775807.0, -9223372036854775808.0, 9223372036854775808.0,
+        1000, 2.5};
     static const int whole[] = {1, 0, 1, 1, 0, 0, 0};
     int i = 0;
     for (const tgi_json *v = tgi_json_first(doc); v; v = tgi_json_next(v), i++) {
@@ -89,11 +92,15 @@ static void test_values_answer_only_to_their_own_type(void)
     const char *s = "unchanged";
     double d = 7;
     bool b = false;
-    CHECK_OK(parse("{\"s\":\"a\\u00b5\\ud83d\\ude00\\n\",\"n\":null,\"t\":true,\"o\":{\"x\":[]}}",
-                   &doc, &e), e);
+    CHECK_OK(
+        parse("{\"s\":\"a\\u00b5\\ud83d\\ude00\\n\",\"n\":null,\"t\":true,\"o\":{\"x\":[]}}",
+              &doc, &e),
+        e);
     CHECK(tgi_json_is_object(doc) && !tgi_json_is_array(doc));
-    CHECK(!tgi_json_num(tgi_json_get(doc, "s"), &d) && !tgi_json_str(tgi_json_get(doc, "t"), &s));
-    CHECK(!tgi_json_str(tgi_json_get(doc, "n"), &s) && !tgi_json_str(tgi_json_get(doc, "S"), &s));
+    CHECK(!tgi_json_num(tgi_json_get(doc, "s"), &d) &&
+          !tgi_json_str(tgi_json_get(doc, "t"), &s));
+    CHECK(!tgi_json_str(tgi_json_get(doc, "n"), &s) &&
+          !tgi_json_str(tgi_json_get(doc, "S"), &s));
     CHECK_STR(s, "unchanged");
     CHECK(tgi_json_str(tgi_json_get(doc, "s"), &s));
     CHECK_STR(s, "a\xc2\xb5\xf0\x9f\x98\x80\n");
@@ -119,9 +126,11 @@ static void test_depth_ends_at_64(void)
 
 static void test_every_prefix_of_a_document_is_refused_and_leaks_nothing(void)
 {
-    const char text[] = "{\"a\":[1,-2.5e3,\"x\\u0041\xc3\xa9\"],\"b\":{\"c\":null,\"d\":false}}";
+    const char text[] =
+        "{\"a\":[1,-2.5e3,\"x\\u0041\xc3\xa9\"],\"b\":{\"c\":null,\"d\":false}}";
     for (size_t n = 0; n + 1 < sizeof text; n++) {
-        char *copy = tgi_malloc(TGI_TAG_MISC, n + !n); /* exact size: a sanitizer sees overreads */
+        char *copy =
+            tgi_malloc(TGI_TAG_MISC, n + !n); /* exact size: a sanitizer sees overreads */
         CHECK(copy != NULL);
         if (!copy)
             return;

@@ -1,0 +1,285 @@
+/* The truth about memory, read from made-up machines: /proc and cgroup trees in a folder. */
+#include "engine/memory/monitor.h"
+#include "tests/tg_test.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define MEMINFO "MemTotal: 16384000 kB\nMemFree: 100 kB\nMemAvailable:    8192000 kB\n"
+#define AVAILABLE (8192000ull * 1024)
+
+static char machine[64];
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+static void end_machine(void)
+{
+    CHECK_EQ(nftw(machine, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+/* A file of the made-up machine, with the folders above it. */
+static void put(const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s%s", machine, path);
+    for (char *p = full + strlen(machine) + 1; (p = strchr(p, '/')) != NULL; *p++ = '/') {
+        *p = 0;
+        CHECK(mkdir(full, 0700) == 0 || errno == EEXIST);
+    }
+    FILE *f = fopen(full, "w");
+    CHECK(f != NULL && fputs(text, f) >= 0);
+    if (f)
+        fclose(f);
+}
+
+static void begin_machine(const char *groups)
+{
+    snprintf(machine, sizeof machine, "tegula_monitor_XXXXXX");
+    CHECK(mkdtemp(machine) != NULL);
+    put("/proc/meminfo", MEMINFO);
+    if (groups)
+        put("/proc/self/cgroup", groups);
+}
+
+static tgi_free_memory look(void)
+{
+    tgi_free_memory f;
+    tgi_free_memory_read(machine, &f);
+    end_machine();
+    return f;
+}
+
+static void test_without_limits_the_machine_decides(void)
+{
+    begin_machine(NULL);
+    tgi_free_memory f = look();
+    CHECK_EQ(f.bytes, AVAILABLE);
+    CHECK(f.cgroup == TGI_UNLIMITED && f.rlimit == TGI_UNLIMITED);
+    CHECK_STR(f.limited_by, "MemAvailable");
+
+    begin_machine("0::/user\n");
+    put("/sys/fs/cgroup/user/memory.max", "max\n");
+    put("/sys/fs/cgroup/user/memory.high", "max\n");
+    f = look();
+    CHECK(f.cgroup == TGI_UNLIMITED);
+
+    begin_machine("5:memory:/user\n");
+    put("/sys/fs/cgroup/memory/user/memory.limit_in_bytes", "9223372036854771712\n");
+    f = look();
+    CHECK(f.cgroup == TGI_UNLIMITED);
+}
+
+static void test_v2_counts_what_is_used_and_gives_inactive_file_pages_back(void)
+{
+    begin_machine("0::/job\n");
+    put("/sys/fs/cgroup/job/memory.max", "536870912\n");
+    put("/sys/fs/cgroup/job/memory.high", "max\n");
+    put("/sys/fs/cgroup/job/memory.current", "209715200\n");
+    put("/sys/fs/cgroup/job/memory.stat",
+        "anon 1048576\nfile 104857600\nactive_file 10\ninactive_file 104857600\n");
+    const tgi_free_memory f = look();
+    CHECK_EQ(f.cgroup, 512 * MIB - 100 * MIB);
+    CHECK_EQ(f.bytes, f.cgroup);
+    CHECK_STR(f.limited_by, "cgroup /job");
+}
+
+static void test_a_group_above_may_be_the_narrower_one(void)
+{
+    begin_machine("0::/a/b/c\n");
+    put("/sys/fs/cgroup/a/b/c/memory.max", "4294967296\n");
+    put("/sys/fs/cgroup/a/b/memory.high", "1073741824\n");
+    put("/sys/fs/cgroup/a/b/memory.current", "973078528\n"); /* a neighbour uses it */
+    put("/sys/fs/cgroup/a/memory.max", "2147483648\n");
+    put("/sys/fs/cgroup/a/memory.current", "0\n");
+    const tgi_free_memory f = look();
+    CHECK_EQ(f.bytes, 96 * MIB);
+    CHECK_STR(f.limited_by, "cgroup /a/b");
+}
+
+static void test_a_group_over_its_limit_has_nothing_left(void)
+{
+    begin_machine("0::/job\n");
+    put("/sys/fs/cgroup/job/memory.high", "1048576\n");
+    put("/sys/fs/cgroup/job/memory.current", "2097152\n");
+    CHECK_EQ(look().bytes, 0);
+}
+
+static void test_v1_reads_its_own_names_beside_other_controllers(void)
+{
+    begin_machine("9:name=systemd:/\n8:cpu,cpuacct:/x\n4:memory:/docker/ab\n0::/\n");
+    put("/sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes", "1073741824\n");
+    put("/sys/fs/cgroup/memory/docker/ab/memory.usage_in_bytes", "629145600\n");
+    put("/sys/fs/cgroup/memory/docker/ab/memory.stat",
+        "inactive_file 1\ntotal_rss 5\ntotal_inactive_file 104857600\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    const tgi_free_memory f = look();
+    CHECK_EQ(f.bytes, 1024 * MIB - 500 * MIB);
+    CHECK_STR(f.limited_by, "cgroup /docker/ab");
+}
+
+static void test_in_a_container_the_mounts_root_is_the_containers_group(void)
+{
+    begin_machine("4:memory:/docker/ab\n"); /* not visible below the mount */
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "268435456\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "0\n");
+    const tgi_free_memory f = look();
+    CHECK_EQ(f.bytes, 256 * MIB);
+    CHECK_STR(f.limited_by, "cgroup /");
+}
+
+static void test_mounts_are_found_where_the_system_says(void)
+{
+    char mounts[9000];
+    size_t n = 0;
+    for (int i = 0; i < 90; i++) /* more than one piece of the reader's buffer */
+        n += (size_t)snprintf(mounts + n, sizeof mounts - n,
+                              "%d 1 8:1 / /mnt/a_rather_long_name_%d rw - ext4 /dev/x rw\n", i,
+                              i);
+    snprintf(mounts + n, sizeof mounts - n,
+             "91 1 0:3 / /odd/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+             "92 1 0:4 /docker/ab /odd/mem rw shared:1 - cgroup cgroup rw,memory\n");
+    begin_machine("4:memory:/docker/ab/inner\n");
+    put("/proc/self/mountinfo", mounts);
+    put("/odd/mem/inner/memory.limit_in_bytes", "67108864\n");
+    put("/odd/mem/memory.limit_in_bytes", "268435456\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1\n"); /* not the one */
+    const tgi_free_memory f = look();
+    CHECK_EQ(f.bytes, 64 * MIB);
+    CHECK_STR(f.limited_by, "cgroup /inner");
+}
+
+static void test_v1_and_v2_together_take_the_narrower(void)
+{
+    begin_machine("4:memory:/one\n0::/two\n");
+    put("/sys/fs/cgroup/memory/one/memory.limit_in_bytes", "1073741824\n");
+    put("/sys/fs/cgroup/two/memory.max", "805306368\n");
+    const tgi_free_memory f = look();
+    CHECK_EQ(f.bytes, 768 * MIB);
+    CHECK_STR(f.limited_by, "cgroup /two");
+}
+
+static void test_the_margin_is_half_a_gibibyte_or_a_tenth(void)
+{
+    CHECK_EQ(tgi_budget_of(1000 * MIB, 24 * MIB), 512 * MIB);
+    CHECK_EQ(tgi_budget_of(100 * 1024 * MIB, 0), 90 * 1024 * MIB);
+    CHECK_EQ(tgi_budget_of(100 * MIB, 0), 0);
+    CHECK(tgi_budget_of(TGI_UNLIMITED, MIB) > TGI_UNLIMITED / 2); /* no wrap */
+}
+
+static void test_the_process_is_read_from_its_status(void)
+{
+    begin_machine(NULL);
+    put("/proc/self/status",
+        "Name:\tRssAnon: 9 kB\nVmHWM:\t    70 kB\nVmRSS:\t 60 kB\n"
+        "RssAnon:\t      10 kB\nRssFile:\t      20 kB\nRssShmem:\t       3 kB\n"
+        "VmPTE:\t      40 kB\nVmSwap:\t       5 kB\n");
+    tgi_process_memory p;
+    CHECK(tgi_process_memory_read(machine, &p));
+    end_machine();
+    CHECK_EQ(p.anon, 10 * 1024);
+    CHECK_EQ(p.file, 20 * 1024);
+    CHECK_EQ(p.shmem, 3 * 1024);
+    CHECK_EQ(p.pte, 40 * 1024);
+    CHECK_EQ(p.swap, 5 * 1024);
+    CHECK_EQ(p.high_water, 70 * 1024);
+    CHECK(!tgi_process_memory_read("no_such_folder", &p));
+    CHECK_EQ(p.anon, 0);
+}
+
+static void nap(int ms)
+{
+    const struct timespec t = {0, ms * 1000000L};
+    nanosleep(&t, NULL);
+}
+
+static void test_the_peak_stays_after_the_memory_is_gone(void)
+{
+    tgi_err e = {0};
+    tg_monitor *m = NULL;
+    const size_t bytes = 48 * MIB;
+    const uint64_t before = tgi_mem_measured();
+    CHECK(before > 0);
+    CHECK_OK(tgi_monitor_open(1, NULL, &m, &e), e);
+    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(p != MAP_FAILED);
+    memset(p, 1, bytes);
+    nap(60);
+    munmap(p, bytes);
+    nap(60);
+    CHECK(tgi_monitor_current(m) < before + bytes / 2);
+    CHECK(tgi_monitor_peak(m) >= before + bytes * 9 / 10);
+    const uint64_t peak = tgi_monitor_close(&m);
+    CHECK(peak >= before + bytes * 9 / 10 && m == NULL);
+    CHECK_EQ(tgi_monitor_close(&m), 0);
+}
+
+static void test_the_log_is_a_header_and_whole_lines(void)
+{
+    char path[] = "tegula_log_XXXXXX", line[512], phase[32];
+    tgi_err e = {0};
+    tg_monitor *m = NULL;
+    close(mkstemp(path));
+    CHECK_OK(tgi_monitor_open(5, path, &m, &e), e);
+    tgi_monitor_note(m, "run", 17, 1000, 2000);
+    nap(250);
+    tgi_monitor_close(&m);
+    FILE *f = fopen(path, "r");
+    CHECK(f && fgets(line, sizeof line, f));
+    CHECK_STR(line, "seconds,phase,tiles,anon,file,shmem,swap,pte,measured,available,"
+                    "predicted,budget\n");
+    int lines = 0, noted = 0;
+    double last = -1;
+    while (f && fgets(line, sizeof line, f)) {
+        double s;
+        long long v[10];
+        CHECK_EQ(sscanf(line, "%lf,%31[a-z],%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld",
+                        &s, phase, v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7, v + 8,
+                        v + 9),
+                 12);
+        CHECK(s >= last && v[6] == v[1] + v[3] + v[4] + v[5] && v[6] > 0);
+        last = s;
+        lines++;
+        noted += strcmp(phase, "run") == 0 && v[0] == 17 && v[8] == 1000 && v[9] == 2000;
+    }
+    CHECK(lines >= 2 && lines <= 6 &&
+          noted >= 1); /* a tenth of a second apart, and one at the end */
+    if (f)
+        fclose(f);
+    unlink(path);
+    CHECK_STATUS(tgi_monitor_open(5, "no_such_folder/log.csv", &m, &e), TG_E_IO, e);
+}
+
+static void test_refused_memory_is_answered(void)
+{
+    tgi_err e = {0};
+    tg_monitor *m = NULL;
+    tgi_mem_fail_at(1);
+    CHECK_STATUS(tgi_monitor_open(5, NULL, &m, &e), TG_E_NOMEM, e);
+    tgi_mem_fail_at(0);
+}
+
+int main(void)
+{
+    RUN(test_without_limits_the_machine_decides);
+    RUN(test_v2_counts_what_is_used_and_gives_inactive_file_pages_back);
+    RUN(test_a_group_above_may_be_the_narrower_one);
+    RUN(test_a_group_over_its_limit_has_nothing_left);
+    RUN(test_v1_reads_its_own_names_beside_other_controllers);
+    RUN(test_in_a_container_the_mounts_root_is_the_containers_group);
+    RUN(test_mounts_are_found_where_the_system_says);
+    RUN(test_v1_and_v2_together_take_the_narrower);
+    RUN(test_the_margin_is_half_a_gibibyte_or_a_tenth);
+    RUN(test_the_process_is_read_from_its_status);
+    RUN(test_the_peak_stays_after_the_memory_is_gone);
+    RUN(test_the_log_is_a_header_and_whole_lines);
+    RUN(test_refused_memory_is_answered);
+    return TEST_END();
+}
