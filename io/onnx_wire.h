@@ -38,7 +38,7 @@ int tgi_wire_next(tgi_wire *w, tgi_field *out);
 /* Cursor over a BYTES field. */
 static inline tgi_wire tgi_wire_in(const tgi_field *f)
 {
-    return (tgi_wire){f->p, f->p + f->n};
+    return (tgi_wire){f->p, f->n ? f->p + f->n : f->p}; /* other types hold no bytes */
 }
 
 /* How many fields `num` the message holds, or -1 when it is malformed anywhere. Because this

@@ -63,7 +63,7 @@ void tgi_node_ctx(const tg_graph *g, const tg_shapes *s, const tg_node *n, tg_de
 /* All inputs are known, or the op asks for shapes alone. */
 static int can_evaluate(const tg_node *n, const tg_op_ctx *ctx)
 {
-    if (!n->op->eval)
+    if (!n->op->eval || n->n_src == 0)
         return 0;
     if (tgi_node_is(n, "Shape") || tgi_node_is(n, "Size"))
         return 1;

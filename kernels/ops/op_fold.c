@@ -28,6 +28,8 @@ static tg_status merge(tg_desc *d, const tg_desc *s, int at, tgi_err *err)
 tg_status tgi_infer_broadcast(const tg_op_ctx *ctx, int lead, tg_desc *dst, tgi_err *err)
 {
     tg_desc d = {.dtype = TG_DTYPE_NONE, .rank = 0};
+    if (ctx->n_src < 1)
+        return tgi_fail(err, TG_E_FORMAT, "it has no input");
     for (int i = 0; i < ctx->n_src; i++) {
         if (!tgi_given(ctx, i))
             return tgi_fail(err, TG_E_FORMAT, "input %d is missing", i);
