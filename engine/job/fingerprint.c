@@ -85,8 +85,8 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
     add(&s, "planes=%s\nlevel=%lld\n",
         tgi_opts_str(job->opts, TGI_OPT_PLANES) ? tgi_opts_str(job->opts, TGI_OPT_PLANES) : "all",
         (long long)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0));
-    add(&s, "normalize=%s invert=%d\ndtype=%s\n", job->set.normalize_text, job->set.invert,
-        tgi_dtype_name(job->set.dtype));
+    add(&s, "dtype=%s\nnormalize=%s invert=%d\n", tgi_dtype_name(job->set.dtype),
+        job->set.normalize_text, job->set.invert);
     add(&s, "codec=%s\n", tgi_tile_codec_text(p->layout, codec, sizeof codec));
     add(&s, "plan=%lld,%lld,%lld,%lld,%lld,%lld\n", (long long)t->cut[0], (long long)t->cut[1],
         (long long)t->cut[2], (long long)t->band, (long long)p->tile_h, (long long)p->tile_w);

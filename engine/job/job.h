@@ -131,7 +131,7 @@ tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
                                 tg_stats *sets, tgi_err *err);
 tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err);
 void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n); /* member "channels" */
-/* Write a small text file by rename. */
+/* Write a small text file, durably, by rename. */
 tg_status tgi_write_text(const char *path, const char *text, tgi_err *err);
 
 /* descriptor.c: read MODEL.json beside the model, or `path` if given. */

@@ -17,6 +17,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define SAMPLE_MS 5
@@ -122,10 +123,19 @@ static tg_status open_journal(run *r, tgi_err *err)
     return tgi_fingerprint_compare(stored, n, r->fingerprint, err);
 }
 
+/* Disk space that the interrupted run's file holds: reserved whole, so perhaps all there was. */
+static uint64_t held_already(const char *output)
+{
+    char partial[4200];
+    struct stat st;
+    snprintf(partial, sizeof partial, "%s.partial", output);
+    return stat(partial, &st) == 0 ? (uint64_t)st.st_blocks * 512u : 0;
+}
+
 static tg_status check_disk(const run *r, tgi_err *err)
 {
     const tg_bytes *b = &r->job->plan.bytes;
-    const uint64_t have = b->output_free + tgi_journal_file_bytes(r->journal);
+    const uint64_t have = b->output_free + held_already(r->job->set.output);
     if (r->job->set.compress.kind != TGI_COMPRESS_NONE || b->output_disk <= have)
         return TG_OK;
     char need[32], free_text[32], small[32];
@@ -371,8 +381,19 @@ static void fill_result(const run *r, tg_run_result *res)
     res->output = job->set.output;
 }
 
+/* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not. */
+static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
+{
+    r->t_phase = seconds_now();
+    report(r, "finish", 1, r->t_phase);
+    fill_result(r, res);
+    res->measured_peak_bytes = tgi_monitor_peak(r->monitor);
+    TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, err));
+    return tgi_journal_finish(r->journal, err);
+}
+
 /* Write what is ready, then finish the file or leave a journal that the next run goes on from. */
-static tg_status conclude(run *r, tg_status st, tgi_err *err)
+static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err)
 {
     tgi_err late = {0};
     if (r->commit) {
@@ -382,12 +403,7 @@ static tg_status conclude(run *r, tg_status st, tgi_err *err)
         if (st == TG_OK && sc != TG_OK)
             st = tgi_fail(err, sc, "%s", late.text);
     }
-    if (st == TG_OK) {
-        r->t_phase = seconds_now();
-        report(r, "finish", 1, r->t_phase);
-        st = tgi_journal_finish(r->journal, err);
-    }
-    return st;
+    return st == TG_OK ? finish(r, res, err) : st;
 }
 
 tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
@@ -408,11 +424,9 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     if (st == TG_OK)
         st = tgi_monitor_open(SAMPLE_MS, tgi_opts_str(job->opts, TGI_OPT_LOG), &r.monitor, err);
     if (st == TG_OK)
-        st = conclude(&r, work(&r, err), err);
+        st = conclude(&r, work(&r, err), &res, err);
     fill_result(&r, &res);
     res.measured_peak_bytes = tgi_monitor_close(&r.monitor);
-    if (st == TG_OK)
-        st = tgi_receipt_write(job, &res, r.sets, r.fingerprint, err);
     close_run(&r);
     if (st == TG_OK && out)
         *out = res;

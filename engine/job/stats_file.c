@@ -3,8 +3,8 @@
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
+#include "io/file_ops.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,16 +81,19 @@ tg_status tgi_write_text(const char *path, const char *text, tgi_err *err)
     char partial[4096];
     if (snprintf(partial, sizeof partial, "%s.tmp", path) >= (int)sizeof partial)
         return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
-    FILE *f = fopen(partial, "wb");
-    const size_t n = strlen(text);
-    int ok = f && fwrite(text, 1, n, f) == n;
-    if (f)
-        ok = fclose(f) == 0 && ok;
-    if (ok && rename(partial, path) == 0)
-        return TG_OK;
-    const int e = errno;
-    unlink(partial);
-    return tgi_fail(err, TG_E_IO, "%s: cannot be written: %s", path, strerror(e));
+    int fd;
+    TGI_TRY(tgi_file_open(partial, 1, &fd, err));
+    tg_status st = tgi_file_truncate(fd, partial, 0, err);
+    if (st == TG_OK)
+        st = tgi_file_pwrite(fd, partial, text, strlen(text), 0, err);
+    if (st == TG_OK)
+        st = tgi_file_sync(fd, partial, err);
+    close(fd);
+    if (st == TG_OK)
+        st = tgi_file_rename(partial, path, 1, err);
+    if (st != TG_OK)
+        unlink(partial);
+    return st;
 }
 
 tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,

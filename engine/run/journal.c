@@ -52,6 +52,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -378,6 +379,9 @@ static char *joined(const char *path, const char *end)
 
 static void default_policy(tg_journal_policy *p)
 {
+    const char *tiles = getenv("TEGULA_SYNC_TILES");
+    if (!p->tiles && tiles)
+        p->tiles = strtoll(tiles, NULL, 10);
     if (!p->bytes)
         p->bytes = 64u << 20;
     if (!(p->seconds > 0))

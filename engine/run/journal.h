@@ -37,7 +37,8 @@ typedef enum tg_journal_state {
 } tg_journal_state;
 
 /* When appended tiles are made safe: as soon as one of these is reached. 0: default
- * (never by count, 64 MiB, 5 s). What a crash costs is what lies behind the last sync. */
+ * (by count only when the environment variable TEGULA_SYNC_TILES says so, 64 MiB, 5 s). What a
+ * crash costs is what lies behind the last sync. */
 typedef struct tg_journal_policy {
     int64_t tiles;
     uint64_t bytes;
