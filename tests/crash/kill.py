@@ -127,6 +127,8 @@ def test(lab, rest):
     moments = int(rest[0]) if rest else 20
     begun = time.monotonic()
     work = jobs(lab)
+    if moments < 40:  # the short run: one job of each kind
+        work = [work[0], work[2]]
     for job in work:
         prepare(job)
     count = dict.fromkeys(PHASES, 0)
