@@ -1,0 +1,277 @@
+/* The public door, end to end, on files the test makes: what a run writes is what the network and
+ * the stated normalisation give, whatever the budget, the region or the compression. */
+#include "engine/base/arith.h"
+#include "io/image.h"
+#include "io/npy.h"
+#include "tests/tg_test.h"
+
+#include <sys/stat.h>
+
+#define H 150
+#define W 203
+#define PLANES 3
+
+static char folder[64];
+static const char model[] = TG_SOURCE_DIR "/models/tegula_denoise.onnx";
+
+static const char *in_folder(const char *name)
+{
+    static char path[4][160];
+    static int next;
+    char *p = path[next++ & 3];
+    snprintf(p, sizeof path[0], "%s/%s", folder, name);
+    return p;
+}
+
+/* A smooth picture with noise, another brightness in each plane. */
+static void draw(uint16_t *px)
+{
+    uint64_t seed = 7;
+    for (int p = 0; p < PLANES; p++)
+        for (int y = 0; y < H; y++)
+            for (int x = 0; x < W; x++)
+                px[(p * H + y) * W + x] =
+                    (uint16_t)(900 + 300 * p + 400 * sin(x / 11.0) * cos(y / 17.0) +
+                               100 * tg_rand_unit(&seed));
+}
+
+static tg_status with_options(tg_ctx *ctx, const char *const *o, tg_opts **out)
+{
+    tg_status st = tg_opts_new(ctx, out);
+    for (; st == TG_OK && o[0]; o += 2)
+        st = tg_opts_set(*out, o[0], o[1]);
+    return st;
+}
+
+/* Run a job of NAME, VALUE pairs; `expect` is its status. */
+static void run_job(const char *const *o, tg_status expect, tg_run_result *res)
+{
+    tg_ctx *ctx = NULL;
+    tg_opts *opts = NULL;
+    tg_job *job = NULL;
+    res->size = sizeof *res;
+    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
+    tg_status st = with_options(ctx, o, &opts);
+    if (st == TG_OK)
+        st = tg_job_open(ctx, opts, &job);
+    if (st == TG_OK)
+        st = tg_job_run(job, res);
+    CHECK_EQ(st, expect);
+    if (st != expect)
+        fprintf(stderr, "  %s\n", tg_ctx_detail(ctx));
+    tg_job_close(&job);
+    tg_opts_free(&opts);
+    tg_ctx_close(&ctx);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    tg_ctx *ctx = NULL;
+    tg_opts *opts = NULL;
+    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
+    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "input", from), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "output", to), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "yes", "true"), TG_OK);
+    const tg_status st = tg_copy(ctx, opts);
+    CHECK_EQ(st, TG_OK);
+    if (st != TG_OK)
+        fprintf(stderr, "  %s\n", tg_ctx_detail(ctx));
+    tg_opts_free(&opts);
+    tg_ctx_close(&ctx);
+}
+
+/* All pixels of a file, planes in order; *n elements. */
+static void *pixels_of(const char *path, tg_dtype want, size_t *n)
+{
+    tgi_err err = {0};
+    tg_source *s = NULL;
+    const tg_open_opts o = {.threads = 1};
+    CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
+    if (!s)
+        exit(1);
+    const tg_image_info *i = s->ops->info(s);
+    CHECK_EQ(i->dtype, want);
+    const size_t size = tgi_dtype_size(i->dtype), row = (size_t)i->width * size;
+    *n = (size_t)(i->n_planes * i->height * i->width);
+    char *px = malloc(*n * size);
+    for (int64_t p = 0; p < i->n_planes; p++)
+        CHECK_OK(s->ops->read(s, 0, p, 0, 1, 0, i->height, 0, i->width,
+                              px + (size_t)(p * i->height) * row, row, row * (size_t)i->height,
+                              &err),
+                 err);
+    tgi_source_close(&s);
+    return px;
+}
+
+static void make_input(void)
+{
+    static uint16_t px[PLANES * H * W];
+    const tg_desc d = {TG_DTYPE_U16, 3, {PLANES, H, W}};
+    tgi_err err = {0};
+    draw(px);
+    CHECK_OK(tgi_npy_save(in_folder("in.npy"), &d, px, &err), err);
+    copy_file(in_folder("in.npy"), in_folder("in.tif"));
+    size_t n;
+    uint16_t *back = pixels_of(in_folder("in.tif"), TG_DTYPE_U16, &n);
+    CHECK_EQ(n, PLANES * H * W);
+    CHECK(memcmp(back, px, sizeof px) == 0);
+    free(back);
+}
+
+/* ---- Tests ------------------------------------------------------------------------------- */
+
+static void test_every_budget_and_codec_gives_the_same_pixels(void)
+{
+    static const struct {
+        const char *ram, *compress, *tile, *threads;
+    } ways[] = {{"2GiB", "none", "auto", "1"},   {"8MiB", "none", "auto", "2"},
+                {"12MiB", "zstd", "auto", "2"},  {"1GiB", "deflate", "64", "3"},
+                {"1GiB", "lzw", "48x80", "2"},   {"100MiB", "none", "16x208", "1"}};
+    tg_run_result r;
+    uint16_t *first = NULL;
+    size_t n, n0 = 0;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        const char *const o[] = {"model", model, "input", in_folder("in.tif"), "output",
+                                 in_folder("out.tif"), "ram", ways[i].ram, "compress",
+                                 ways[i].compress, "tile", ways[i].tile, "threads",
+                                 ways[i].threads, "yes", "true", NULL};
+        run_job(o, TG_OK, &r);
+        CHECK(r.measured_peak_bytes <= r.budget_bytes);
+        CHECK(r.measured_peak_bytes <= r.predicted_peak_bytes);
+        uint16_t *px = pixels_of(in_folder("out.tif"), TG_DTYPE_U16, &n);
+        if (!first) {
+            first = px;
+            n0 = n;
+            continue;
+        }
+        CHECK_EQ(n, n0);
+        CHECK(memcmp(px, first, n * sizeof *px) == 0);
+        free(px);
+    }
+    free(first);
+}
+
+/* A region's result differs from the crop of the whole only where the network reads beyond the
+ * region's border: with the same statistics the middle is the same. */
+static void test_a_region_is_the_crop_away_from_its_border(void)
+{
+    tg_run_result r;
+    size_t n, nr;
+    remove(in_folder("stats.json"));
+    const char *const whole[] = {"model", model, "input", in_folder("in.tif"), "output",
+                                 in_folder("whole.tif"), "stats", in_folder("stats.json"),
+                                 "dtype", "float32", "yes", "true", NULL};
+    run_job(whole, TG_OK, &r);
+    const char *const part[] = {"model", model, "input", in_folder("in.tif"), "output",
+                                in_folder("part.tif"), "stats", in_folder("stats.json"), "roi",
+                                "20:140,40:180", "planes", "1", "dtype", "float32", "yes", "true",
+                                NULL};
+    run_job(part, TG_OK, &r);
+    float *a = pixels_of(in_folder("whole.tif"), TG_DTYPE_F32, &n);
+    float *b = pixels_of(in_folder("part.tif"), TG_DTYPE_F32, &nr);
+    CHECK_EQ(nr, 120 * 140);
+    int64_t bad = 0;
+    for (int y = 32; y < 88; y++) /* 32 pixels are more than the network's reach */
+        for (int x = 32; x < 108; x++)
+            bad += b[y * 140 + x] != a[(1 * H + 20 + y) * W + 40 + x];
+    CHECK_EQ(bad, 0);
+    free(a);
+    free(b);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return (int)*(const uint16_t *)a - (int)*(const uint16_t *)b;
+}
+
+static double percentile(const uint16_t *sorted, size_t n, double q)
+{
+    const double pos = (double)(n - 1) * q / 100;
+    const size_t i = (size_t)pos;
+    return sorted[i] + (pos - (double)i) * (sorted[i + (i + 1 < n)] - sorted[i]);
+}
+
+static void test_statistics_are_those_of_the_whole_series(void)
+{
+    size_t n;
+    uint16_t *px = pixels_of(in_folder("in.tif"), TG_DTYPE_U16, &n);
+    qsort(px, n, sizeof *px, by_value);
+    char text[4096], want[64];
+    FILE *f = fopen(in_folder("stats.json"), "rb");
+    CHECK(f != NULL);
+    const size_t got = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[got] = 0;
+    if (f)
+        fclose(f);
+    snprintf(want, sizeof want, "\"count\":%zu", n);
+    CHECK(strstr(text, want) != NULL);
+    const char *low = strstr(text, "\"low\":"), *high = strstr(text, "\"high\":");
+    CHECK(low && high);
+    CHECK_NEAR(low ? strtod(low + 6, NULL) : 0, percentile(px, n, 1), 1e-9);
+    CHECK_NEAR(high ? strtod(high + 7, NULL) : 0, percentile(px, n, 99.8), 1e-9);
+    free(px);
+}
+
+static void test_arrays_go_in_and_out_as_they_are(void)
+{
+    const tg_desc d = {TG_DTYPE_F32, 4, {2, 1, 64, 72}};
+    static float x[2 * 64 * 72];
+    uint64_t seed = 3;
+    tg_run_result r;
+    tgi_err err = {0};
+    for (size_t i = 0; i < sizeof x / sizeof x[0]; i++)
+        x[i] = tg_rand_unit(&seed);
+    CHECK_OK(tgi_npy_save(in_folder("x.npy"), &d, x, &err), err);
+    const char *const o[] = {"model", model, "input", in_folder("x.npy"), "output",
+                             in_folder("y.npy"), "yes", "true", NULL};
+    run_job(o, TG_OK, &r);
+    const char *const o2[] = {"model", model, "input", in_folder("x.npy"), "output",
+                              in_folder("y2.npy"), "ram", "5MiB", "tile", "17", "yes", "true", NULL};
+    run_job(o2, TG_OK, &r);
+    tg_desc a, b;
+    void *ya = NULL, *yb = NULL;
+    CHECK_OK(tgi_npy_load(in_folder("y.npy"), 0, &a, &ya, &err), err);
+    CHECK_OK(tgi_npy_load(in_folder("y2.npy"), 0, &b, &yb, &err), err);
+    CHECK(tgi_desc_same_shape(&a, &d) && tgi_desc_same_shape(&b, &d));
+    CHECK(ya && yb && memcmp(ya, yb, sizeof x) == 0);
+    tgi_free(ya);
+    tgi_free(yb);
+}
+
+static void test_refusals_come_before_any_file(void)
+{
+    tg_run_result r;
+    struct stat st;
+    const char *const small[] = {"model", model, "input", in_folder("in.tif"), "output",
+                                 in_folder("no.tif"), "ram", "2MiB", NULL};
+    run_job(small, TG_E_BUDGET, &r);
+    CHECK(stat(in_folder("no.tif"), &st) != 0 && stat(in_folder("no.tif.partial"), &st) != 0);
+    const char *const there[] = {"model", model, "input", in_folder("in.tif"), "output",
+                                 in_folder("out.tif"), NULL};
+    run_job(there, TG_E_EXISTS, &r);
+    const char *const none[] = {"model", model, "input", in_folder("absent.tif"), "output",
+                                in_folder("no.tif"), NULL};
+    run_job(none, TG_E_NOT_FOUND, &r);
+    const char *const large[] = {"model", model, "input", in_folder("in.tif"), "output",
+                                 in_folder("no.tif"), "ram", "6MiB", "tile", "192", NULL};
+    run_job(large, TG_E_BUDGET, &r);
+}
+
+int main(void)
+{
+    snprintf(folder, sizeof folder, "%s/tegula-job-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    if (!mkdtemp(folder))
+        return 1;
+    RUN(make_input);
+    RUN(test_every_budget_and_codec_gives_the_same_pixels);
+    RUN(test_a_region_is_the_crop_away_from_its_border);
+    RUN(test_statistics_are_those_of_the_whole_series);
+    RUN(test_arrays_go_in_and_out_as_they_are);
+    RUN(test_refusals_come_before_any_file);
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    CHECK_EQ(system(command), 0);
+    return TEST_END();
+}
