@@ -180,7 +180,7 @@ static void add_shape_line(text *t, const tg_sink_layout *l)
     add(t, "], \"axes\": \"%s\"}", l->axes);
 }
 
-static void add_sizes(text *t, const tg_sink_layout *l, const tg_image_meta *m)
+static void add_sizes(text *t, const tg_image_meta *m)
 {
     static const char name[3] = {'Z', 'Y', 'X'};
     for (int i = 2; m && i >= 0; i--) {
@@ -191,7 +191,7 @@ static void add_sizes(text *t, const tg_sink_layout *l, const tg_image_meta *m)
         add_escaped(t, ome_unit(m->unit[i]));
         add(t, "\"");
     }
-    if (m && m->time_increment > 0 && m->time_increment < 1e300 && extent(l, 'T') > 0)
+    if (m && m->time_increment > 0 && m->time_increment < 1e300)
         add(t, " TimeIncrement=\"%.17g\" TimeIncrementUnit=\"s\"", m->time_increment);
 }
 
@@ -243,7 +243,7 @@ static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, co
         (long long)extent(l, 'T'));
     if (l->samples > 1)
         add(t, " Interleaved=\"true\"");
-    add_sizes(t, l, m);
+    add_sizes(t, m);
     add(t, ">");
     add_channels(t, l, m);
     add(t, "<TiffData IFD=\"0\" PlaneCount=\"%lld\"/></Pixels></Image></OME>",

@@ -173,7 +173,7 @@ static void test_large_tiles_of_noise_and_of_nothing_survive_lzw(void)
     for (int kind = 0; kind < 3; kind++) {
         uint64_t seed = 3;
         for (size_t i = 0; i < l->tile_bytes; i++)
-            raw[i] = kind == 0 ? 0 : (uint8_t)(tg_rand(&seed) >> (kind == 1 ? 0 : 62));
+            raw[i] = (uint8_t)(kind == 0 ? 0 : tg_rand(&seed) >> (kind == 1 ? 0 : 62));
         memcpy(keep, raw, l->tile_bytes);
         tg_journal *j = NULL;
         tgi_tile_codec *codec = NULL;
