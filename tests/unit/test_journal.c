@@ -295,14 +295,19 @@ static void stop_after(const tg_sink_layout *l, int64_t tiles)
     tgi_journal_close(&j);
 }
 
-static void flip(const char *file, off_t at)
+static void flip_bits(const char *file, off_t at, uint8_t bits)
 {
     const int fd = open(file, O_RDWR);
     uint8_t b = 0;
     CHECK(pread(fd, &b, 1, at) == 1);
-    b ^= 0x10;
+    b ^= bits;
     CHECK(pwrite(fd, &b, 1, at) == 1);
     close(fd);
+}
+
+static void flip(const char *file, off_t at)
+{
+    flip_bits(file, at, 0x10);
 }
 
 static void completes_from_at_least(const tg_sink_layout *l, int64_t tiles)
@@ -354,13 +359,21 @@ static void test_damage_to_tiles_records_and_lengths_is_cut_off(void)
     CHECK(!stat(name, &st));
     flip(name, st.st_size - 3); /* the last record: only the slot before holds */
     completes_from_at_least(l, 6);
+    CHECK_EQ(now->first, 6);
+    stop_after(l,
+               8); /* the first record, now of another tile: no slot holds, a person decides */
+    CHECK(!stat(name, &st));
+    flip_bits(name, st.st_size - 8 * 16, 4);
+    tgi_err e = {0};
+    CHECK_STATUS(run_once(l, 0, &e), TG_E_FORMAT, e);
     stop_after(l, 8);
     CHECK(!stat(name, &st) && !truncate(name, st.st_size - 1));
     completes_from_at_least(l, 6);
-    stop_after(l, 8); /* garbage behind both ends, as a crash may leave it */
+    CHECK_EQ(now->first, 6);
+    stop_after(l, N_TILES); /* garbage behind the end, as a crash may leave it */
     FILE *f = fopen(partial, "ab");
     CHECK(f && fwrite("garbage", 1, 7, f) == 7 && !fclose(f));
-    completes_from_at_least(l, 8);
+    completes_from_at_least(l, N_TILES);
     stop_after(l, 8);
     unlink(partial); /* the data are gone: from the beginning */
     completes_from_at_least(l, 0);
