@@ -152,6 +152,8 @@ static tg_status check_new_node(const tg_graph *g, const char *op, const char *n
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\": %d inputs and %d outputs; at most %d "
                         "and %d are done", op, name, n_src, n_dst, TG_OP_MAX_SRC,
                         TG_OP_MAX_DST);
+    if (n_src < 1 || src[0] < 0) /* no operator of ours does without its first input */
+        return tgi_fail(err, TG_E_FORMAT, "%s \"%s\" has no input", op, name);
     TGI_TRY(check_ids(g, n_src, src, 1, err));
     TGI_TRY(check_ids(g, n_dst, dst, 0, err));
     for (int i = 0; i < n_dst; i++)

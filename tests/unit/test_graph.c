@@ -368,6 +368,7 @@ static void a_cycle_and_a_missing_value_are_refused(void)
     CHECK_OK(tgi_graph_add_value(b.g, "u", &u, &e), e);
     CHECK_OK(tgi_graph_add_output(b.g, node(&b, "Relu", 1, u, -1, -1, -1), &e), e);
     CHECK_STATUS(tgi_graph_finish(b.g, 0, &e), TG_E_FORMAT, e);
+    CHECK_STATUS(tgi_graph_add_node(b.g, "Relu", "e", 0, NULL, 1, &v, NULL, &e), TG_E_FORMAT, e);
     CHECK_STATUS(tgi_graph_add_node(b.g, "Nope", "d", 1, &x, 1, &v, NULL, &e),
                  TG_E_UNSUPPORTED, e);
     tgi_graph_free(&b.g);
