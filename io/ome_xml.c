@@ -31,14 +31,6 @@ typedef struct parse {
     tg_status st;
 } parse;
 
-bool tgi_ome_probe(const char *text)
-{
-    const char *root = strstr(text, "<OME");
-    if (!root)
-        root = strstr(text, ":OME ");
-    return text[strspn(text, " \t\r\n\xef\xbb\xbf")] == '<' && root && root - text < 16384;
-}
-
 static bool attribute(parse *p, const char *name, char *out, size_t cap)
 {
     xmlChar *v = xmlTextReaderGetAttribute(p->r, (const xmlChar *)name);
@@ -256,13 +248,4 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, tgi_o
     if (p.st != TG_OK)
         tgi_ome_free(out);
     return p.st;
-}
-
-void tgi_ome_free(tgi_ome *o)
-{
-    for (int i = 0; i < o->n_channels; i++)
-        tgi_free(o->channels[i].name);
-    tgi_free(o->channels);
-    tgi_free(o->blocks);
-    *o = (tgi_ome){0};
 }

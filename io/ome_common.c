@@ -1,0 +1,22 @@
+/* ome_common.c - what of OME-XML needs no XML parser. */
+#include "engine/base/mem.h"
+#include "io/ome_xml.h"
+
+#include <string.h>
+
+bool tgi_ome_probe(const char *text)
+{
+    const char *root = strstr(text, "<OME");
+    if (!root)
+        root = strstr(text, ":OME ");
+    return text[strspn(text, " \t\r\n\xef\xbb\xbf")] == '<' && root && root - text < 16384;
+}
+
+void tgi_ome_free(tgi_ome *o)
+{
+    for (int i = 0; i < o->n_channels; i++)
+        tgi_free(o->channels[i].name);
+    tgi_free(o->channels);
+    tgi_free(o->blocks);
+    *o = (tgi_ome){0};
+}
