@@ -223,7 +223,7 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
     if (access(c->output, F_OK) == 0 && !tgi_opts_flag(c->opts, TGI_OPT_YES))
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it", c->output);
     for (int a = 0; a < c->n_axes; a++)
-        if (c->shape[a] != 1)
+        if (c->shape[a] != 1 || strchr("YX", c->axes[a])) /* a row of pixels is an image still */
             d.dim[d.rank++] = c->shape[a];
     snprintf(partial, sizeof partial, "%s.partial", c->output);
     TGI_TRY(tgi_npy_create(partial, &d, &out, err));
