@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Does the plan tell the truth? Runs the command for each model and budget and compares the peak
+it predicted with the peak seen from outside: 1.00 <= predicted/measured <= 1.10, and measured
+within the budget.
+
+    peak.py TEGULA MODELS OWN_MODEL [--long]
+
+MODELS is the folder of the sample models (absent ones are left out), OWN_MODEL our network. A
+budget that the command refuses (exit 71) is fine only below 512 MiB. Sizes are chosen so that
+each run takes memory worth the name and few seconds; --long takes larger images, so that 2 GiB
+is filled too.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import tiffmade
+import watch
+
+MIB = 1 << 20
+# name, channels, (height, width) of the short run, of the long run
+MODELS = [
+    ("unet2d_nuclei_broad", 1, (1024, 2048), (1536, 6144)),
+    ("fmd_noise2noise_unet", 1, (512, 2048), (1536, 4096)),
+    ("kair_dncnn25", 1, (384, 2048), (1024, 4096)),
+    ("span_x2_nomosuni", 3, (384, 1024), (768, 4096)),
+    ("compact_x2_nomosuni", 3, (256, 1024), (768, 4096)),
+    ("fsrcnn_x2", 1, (1024, 4096), (4096, 8192)),
+    ("super_resolution_10", 1, (512, 2048), (2048, 4096)),
+    ("sci_low_light", 3, (1024, 4096), (4096, 8192)),
+]
+SHORT = {("unet2d_nuclei_broad", 192), ("fmd_noise2noise_unet", 512), ("kair_dncnn25", 192),
+         ("span_x2_nomosuni", 512), ("compact_x2_nomosuni", 192), ("fsrcnn_x2", 512),
+         ("super_resolution_10", 192), ("sci_low_light", 2048), ("own", 512)}
+# What else takes memory: encoders and their state, statistics, stacks of many threads.
+WAYS = [["--compress", "zstd", "--threads", "8"], ["--compress", "deflate", "--dtype", "uint8"],
+        ["--normalize", "percentile:1,99.8"], ["--io", "read"], ["--tile", "256"]]
+
+
+def one(tegula, model, image, budget, tmp, more):
+    out = os.path.join(tmp, "out.tif")
+    job = ["-m", model, image, "-o", out, "-y", "--json", "--ram", f"{budget}MiB"] + more
+    r = watch.run([tegula, "run"] + job)
+    p = subprocess.run([tegula, "plan"] + job, stdin=subprocess.DEVNULL, capture_output=True)
+    r.plan = json.loads(p.stdout.splitlines()[-1]) if p.returncode == 0 and p.stdout else {}
+    for path in (out, out + ".tegula.json"):
+        if os.path.exists(path):
+            os.remove(path)
+    return r
+
+
+def judge(name, budget, r):
+    """(row of the table, what is wrong or None)"""
+    if r.code == 71 and budget < 512:
+        return f"{name:24}{budget:6} MiB   refused: does not fit", None
+    if r.code != 0 or not r.done:
+        return f"{name:24}{budget:6} MiB   exit {r.code}: {r.stderr.strip()[-200:]}", "failed"
+    told, seen = r.done["predicted_peak_bytes"], r.peak
+    own = r.done["measured_peak_bytes"]
+    ratio = told / seen
+    row = (f"{name:24}{budget:6} MiB {told / MIB:10.2f} {seen / MIB:10.2f} {own / MIB:10.2f} "
+           f"{ratio:7.3f} {r.seconds:7.1f} s")
+    if seen > budget * MIB:
+        return row, "measured is above the budget"
+    if not 1.0 <= ratio <= 1.10:
+        return row, "predicted/measured is outside 1.00..1.10"
+    if not 1.0 <= r.plan.get("peak_bytes", 0) / seen <= 1.10:
+        return row, f"plan promised {r.plan.get('peak_bytes', 0) / MIB:.2f} MiB"
+    if r.seconds > 0.2 and own < 0.97 * seen:
+        return row, "the program's own measurement is more than 3 % below ours"
+    return row, None
+
+
+def main():
+    tegula, models, own = sys.argv[1:4]
+    long_run = "--long" in sys.argv
+    only = os.environ.get("TG_PEAK_ONLY")
+    bad = ran = 0
+    print(f"{'model':24}{'budget':>10} {'predicted':>10} {'measured':>10} {'by itself':>10} "
+          f"{'ratio':>7} {'time':>9}   (MiB)")
+    with tempfile.TemporaryDirectory() as tmp:
+        for name, channels, small, large in MODELS + [("own", 1, (1024, 2048), (2048, 8192))]:
+            model = own if name == "own" else os.path.join(models, name, "model.onnx")
+            if not os.path.exists(model) or (only and only not in name):
+                continue
+            height, width = large if long_run else small
+            made = tiffmade.Made(os.path.join(tmp, "in.tif"), width, height, channels)
+            tiffmade.fill(made)
+            for budget in (192, 512, 2048):
+                if not long_run and (name, budget) not in SHORT:
+                    continue
+                for more in [[]] + (WAYS if (name, budget) == ("own", 512) else []):
+                    r = one(tegula, model, made.path, budget, tmp, more)
+                    row, wrong = judge(name, budget, r)
+                    print(row, *more, f"   WRONG: {wrong}" if wrong else "", flush=True)
+                    ran += 1
+                    bad += wrong is not None
+    if not ran:
+        print("skipped: no model found")
+        return 77
+    print(f"{ran} runs, {bad} wrong")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
