@@ -73,6 +73,14 @@ def judge(name, budget, r):
     return row, None
 
 
+def compressed(tegula, path, tmp):
+    """The same image as tiles of 256 in zstd: the reader's decoders and caches come into play."""
+    out = os.path.join(tmp, "packed.tif")
+    r = subprocess.run([tegula, "copy", path, "-o", out, "--compress", "zstd", "-q"],
+                       stdin=subprocess.DEVNULL, capture_output=True)
+    return out if r.returncode == 0 else None
+
+
 def main():
     tegula, models, own = sys.argv[1:4]
     long_run = "--long" in sys.argv
@@ -91,10 +99,16 @@ def main():
             for budget in (192, 512, 2048):
                 if not long_run and (name, budget) not in SHORT:
                     continue
-                for more in [[]] + (WAYS if (name, budget) == ("own", 512) else []):
-                    r = one(tegula, model, made.path, budget, tmp, more)
+                cases = [(made.path, [])]
+                if (name, budget) == ("own", 512):
+                    cases += [(made.path, way) for way in WAYS]
+                    packed = compressed(tegula, made.path, tmp)
+                    cases += [(packed, []), (packed, ["--io", "read"])] if packed else []
+                for image, more in cases:
+                    r = one(tegula, model, image, budget, tmp, more)
                     row, wrong = judge(name, budget, r)
-                    print(row, *more, f"   WRONG: {wrong}" if wrong else "", flush=True)
+                    print(row, os.path.basename(image), *more,
+                          f"   WRONG: {wrong}" if wrong else "", flush=True)
                     ran += 1
                     bad += wrong is not None
     if not ran:
