@@ -2,13 +2,14 @@
  *
  *   bench_op [--threads N] [--isa NAME] [--rounds N] [--json] [FILTER]
  *
- * Protocol: both compute the same layer (bias and ReLU included) from the same numbers; the answers
- * are compared first; then both are timed in turns, `rounds` times (10 or more), and medians are
- * reported with their ratio and with the share of the multiply-add peak measured in the same
- * rounds. With one thread the clock is the thread's processor time, so a busy machine disturbs
- * caches only; with more it is the wall's. Between turns we sleep: the peer's OpenMP workers spin
- * for a while after a loop and would steal from ours. ">= 1" in the ratio column means we are
- * faster. Without oneDNN the reference checks the answer and the peer's columns are empty.
+ * Protocol: both compute the same layer (bias and ReLU included) from the same numbers; the
+ * answers are compared first; then both are timed in turns, `rounds` times (10 or more), and
+ * medians are reported with their ratio and with the share of the multiply-add peak measured in
+ * the same rounds. With one thread the clock is the thread's processor time, so a busy machine
+ * disturbs caches only; with more it is the wall's. Between turns we sleep: the peer's OpenMP
+ * workers spin for a while after a loop and would steal from ours. ">= 1" in the ratio column
+ * means we are faster. Without oneDNN the reference checks the answer and the peer's columns
+ * are empty.
  *
  * Operations count as direct convolution: 2 per multiply-add. */
 #include "engine/base/mem.h"
@@ -134,7 +135,8 @@ static tg_desc desc(const layer *l, int64_t a, int64_t b, int64_t d, int64_t h, 
                 : (tg_desc){TG_DTYPE_F32, 4, {a, b, h, w}};
 }
 
-/* ---- our side ------------------------------------------------------------------------------ */
+/* ---- our side ------------------------------------------------------------------------------
+ */
 
 static tg_view make_view(const tg_desc *d, int cb, int64_t border, float **mem)
 {
@@ -170,8 +172,11 @@ static void shape_layer(work *k, const layer *l)
     const int64_t kd = l->d ? l->k : 1;
     const int n = l->d ? 3 : 2;
     k->l = l;
-    k->attrs = (conv_attrs){.group = l->groups, .kernel_shape.n = -1, .dilations.n = -1,
-                            .output_padding.n = -1, .output_shape.n = -1};
+    k->attrs = (conv_attrs){.group = l->groups,
+                            .kernel_shape.n = -1,
+                            .dilations.n = -1,
+                            .output_padding.n = -1,
+                            .output_shape.n = -1};
     k->attrs.strides.n = n;
     k->attrs.pads.n = 2 * n;
     for (int i = 0; i < 2 * n; i++) {
@@ -219,12 +224,13 @@ static int our_side(work *k, const tg_backend *be, tg_threads *pool)
     k->v->pack(&k->ctx, &lay, k->mem[2]);
     k->operand = (tg_operand){1, &k->sv};
     k->relu = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
-    k->call = (tg_call){&k->ctx, &k->operand, &k->dv, tgi_box_full(&k->dst), &k->relu, 1,
-                        k->mem[2], NULL, pool};
+    k->call = (tg_call){&k->ctx,   &k->operand, &k->dv, tgi_box_full(&k->dst), &k->relu, 1,
+                        k->mem[2], NULL,        pool};
     return 1;
 }
 
-/* ---- the peer ------------------------------------------------------------------------------ */
+/* ---- the peer ------------------------------------------------------------------------------
+ */
 
 #ifdef TG_HAVE_DNNL
 static dnnl_engine_t engine;
@@ -269,7 +275,8 @@ static dnnl_memory_t plain_memory(const dnnl_memory_desc_t *md, float *host)
     return m;
 }
 
-/* Dimensions as the peer wants them: weights [g][o][i][k...], o before i when transposed too. */
+/* Dimensions as the peer wants them: weights [g][o][i][k...], o before i when transposed too.
+ */
 static void peer_dims(const work *k, int nd, dnnl_dims_t sd, dnnl_dims_t wd, dnnl_dims_t dd,
                       dnnl_dims_t pads)
 {
@@ -298,11 +305,10 @@ static int peer_side(work *k)
     const int nd = k->l->d ? 5 : 4;
     dnnl_dims_t sd, wd, dd, bd = {k->l->co}, str, dil = {0}, pl, pr;
     const dnnl_format_tag_t plain = nd == 4 ? dnnl_nchw : dnnl_ncdhw;
-    const dnnl_format_tag_t plain_w =
-        k->l->groups > 1 ? dnnl_goihw
-        : k->l->transposed ? dnnl_iohw
-        : nd == 4          ? dnnl_oihw
-                           : dnnl_oidhw;
+    const dnnl_format_tag_t plain_w = k->l->groups > 1   ? dnnl_goihw
+                                      : k->l->transposed ? dnnl_iohw
+                                      : nd == 4          ? dnnl_oihw
+                                                         : dnnl_oidhw;
     dnnl_memory_desc_t any[4], host[4];
     dnnl_primitive_desc_t pd;
     dnnl_status_t rc;
@@ -356,8 +362,10 @@ static int peer_side(work *k)
     dnnl_memory_destroy(hs);
     dnnl_memory_destroy(hw);
     k->y = floats(count(&k->dst));
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, k->mem_src}, {DNNL_ARG_WEIGHTS, k->mem_w},
-                                    {DNNL_ARG_BIAS, k->mem_b}, {DNNL_ARG_DST, k->mem_dst}};
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, k->mem_src},
+                                    {DNNL_ARG_WEIGHTS, k->mem_w},
+                                    {DNNL_ARG_BIAS, k->mem_b},
+                                    {DNNL_ARG_DST, k->mem_dst}};
     ok(dnnl_primitive_execute(k->prim, stream, 4, args), "execute");
     dnnl_memory_t hd = plain_memory(&host[3], k->y);
     reorder(k->mem_dst, hd);
@@ -367,8 +375,10 @@ static int peer_side(work *k)
 
 static void peer_run(work *k)
 {
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, k->mem_src}, {DNNL_ARG_WEIGHTS, k->mem_w},
-                                    {DNNL_ARG_BIAS, k->mem_b}, {DNNL_ARG_DST, k->mem_dst}};
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, k->mem_src},
+                                    {DNNL_ARG_WEIGHTS, k->mem_w},
+                                    {DNNL_ARG_BIAS, k->mem_b},
+                                    {DNNL_ARG_DST, k->mem_dst}};
     ok(dnnl_primitive_execute(k->prim, stream, 4, args), "execute");
     dnnl_stream_wait(stream);
 }
@@ -399,30 +409,31 @@ static void peer_open(int threads, tg_isa isa)
 }
 #endif
 
-/* ---- measuring ----------------------------------------------------------------------------- */
+/* ---- measuring -----------------------------------------------------------------------------
+ */
 
 #define PEAK_STEPS 200000
 
 #if defined(__x86_64__)
-/* 20 independent chains of multiply-adds: more than latency times units. */
-#define PEAK(name, isa_flags, vec, set1, fma, lanes_)                                          \
+/* Independent chains of multiply-adds: more than latency times units, fewer than registers. */
+#define PEAK(name, isa_flags, vec, set1, fma, lanes_, chains)                                  \
     __attribute__((target(isa_flags), noinline)) static double name(void)                      \
     {                                                                                          \
-        vec a[20];                                                                             \
+        vec a[chains];                                                                         \
         const vec x = set1(0.999999f), y = set1(1e-9f);                                        \
-        for (int i = 0; i < 20; i++)                                                           \
+        for (int i = 0; i < chains; i++)                                                       \
             a[i] = set1((float)i);                                                             \
         const double t0 = now();                                                               \
         for (int k = 0; k < PEAK_STEPS; k++) {                                                 \
-            _Pragma("GCC unroll 20") for (int i = 0; i < 20; i++) a[i] = fma(a[i], x, y);      \
+            _Pragma("GCC unroll 20") for (int i = 0; i < chains; i++) a[i] = fma(a[i], x, y);  \
             __asm__ volatile("" ::"v"(a[0]));                                                  \
         }                                                                                      \
-        for (int i = 0; i < 20; i++)                                                           \
+        for (int i = 0; i < chains; i++)                                                       \
             __asm__ volatile("" ::"v"(a[i]));                                                  \
-        return 2.0 * 20 * lanes_ * PEAK_STEPS / (now() - t0);                                  \
+        return 2.0 * chains * lanes_ * PEAK_STEPS / (now() - t0);                              \
     }
-PEAK(peak_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, 8)
-PEAK(peak_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, 16)
+PEAK(peak_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, 8, 12)
+PEAK(peak_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, 16, 20)
 #endif
 
 /* Multiply-adds a second times two, of one thread; 0: not known. */
@@ -539,7 +550,8 @@ static int bench_layer(const layer *l, const settings *s)
         release(&k);
         return 1;
     }
-    const int reps = repetitions(&k, turn_ours), peer_reps = peer ? repetitions(&k, peer_run) : 0;
+    const int reps = repetitions(&k, turn_ours),
+              peer_reps = peer ? repetitions(&k, peer_run) : 0;
     for (int i = 0; i < s->rounds; i++) {
         ours[i] = timed(&k, turn_ours, reps);
         if (s->threads > 1)
@@ -559,11 +571,12 @@ static int bench_layer(const layer *l, const settings *s)
                k.flops / ours[0] / 1e9, peer ? k.flops / p / 1e9 : 0.0, peer ? p / t : 0.0,
                top / 1e9, off);
     else
-        printf("%-26s %-14s %7.1f GF/s %3.0f %% of peak | peer %7.1f | ratio %5.2f (best %5.2f) "
-               "| L2 %.0e\n",
-               l->name, k.v->name, k.flops / t / 1e9, top > 0 ? 100 * k.flops / t / top : 0.0,
-               peer ? k.flops / p / 1e9 : 0.0, peer ? p / t : 0.0,
-               peer ? theirs[0] / ours[0] : 0.0, off);
+        printf(
+            "%-26s %-14s %7.1f GF/s %3.0f %% of peak | peer %7.1f | ratio %5.2f (best %5.2f) "
+            "| L2 %.0e\n",
+            l->name, k.v->name, k.flops / t / 1e9, top > 0 ? 100 * k.flops / t / top : 0.0,
+            peer ? k.flops / p / 1e9 : 0.0, peer ? p / t : 0.0,
+            peer ? theirs[0] / ours[0] : 0.0, off);
     fflush(stdout);
     release(&k);
     return 0;

@@ -120,7 +120,8 @@ static tg_status start_workers(tg_threads *t, tgi_err *err)
         t->n_started += !bad;
     }
     pthread_attr_destroy(&attr);
-    return bad ? tgi_fail(err, TG_E_NOMEM, "the system refused thread %d of %d: try --threads %d",
+    return bad ? tgi_fail(err, TG_E_NOMEM,
+                          "the system refused thread %d of %d: try --threads %d",
                           t->n_started + 2, t->n, t->n_started + 1)
                : TG_OK;
 }

@@ -20,7 +20,7 @@ static const tg_variant *const variants[] = {
 #define ROW(name) &TGS(tgi_eltwise_##name),
     TG_ELTWISE_LIST(ROW)
 #undef ROW
-    NULL,
+        NULL,
 };
 
 const tg_backend TGS(tgi_backend) = {

@@ -1,5 +1,5 @@
-/* cpu_backend.h - the tables that the compiled instruction sets export; nothing else of kernels/cpu
- * is visible outside it. */
+/* cpu_backend.h - the tables that the compiled instruction sets export; nothing else of
+ * kernels/cpu is visible outside it. */
 #ifndef TG_CPU_BACKEND_H
 #define TG_CPU_BACKEND_H
 

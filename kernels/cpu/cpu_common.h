@@ -13,13 +13,14 @@ typedef struct tg_row_part {
     int64_t b0, b1, z, y, x0, x1;
 } tg_row_part;
 
-/* Apply the call's epilogue from step `from` on to a row part of dst[0] and zero the unused lanes: each kernel calls
- * it on rows that it has just written, while they are in the first-level cache. */
+/* Apply the call's epilogue from step `from` on to a row part of dst[0] and zero the unused
+ * lanes: each kernel calls it on rows that it has just written, while they are in the
+ * first-level cache. */
 void TGS(tgi_epilogue_part)(const tg_call *call, int from, const tg_row_part *part);
 void TGS(tgi_epilogue_whole)(const tg_call *call);
 
-/* Compute the raw values of a part of one block of dst[0]; returns how many epilogue steps it has
- * applied itself. */
+/* Compute the raw values of a part of one block of dst[0]; returns how many epilogue steps it
+ * has applied itself. */
 typedef int (*tg_part_fn)(const tg_call *call, const void *arg, const tg_row_part *part);
 /* fn over every part of the call's box, on all threads, the epilogue behind each. */
 void TGS(tgi_each_part)(const tg_call *call, tg_part_fn fn, const void *arg);
@@ -40,13 +41,13 @@ tg_lane TGS(tgi_lane_of)(const tg_operand *o, int64_t c, int64_t z, int64_t y);
 void TGS(tgi_gather_lanes)(const tg_lane *lane, int n, int64_t n_px, float *dst,
                            ptrdiff_t dst_step);
 
-/* A channel unit of a source: a block of a blocked view or a channel of a planar one. Units of all
- * segments in order are what convolutions sum over. */
+/* A channel unit of a source: a block of a blocked view or a channel of a planar one. Units of
+ * all segments in order are what convolutions sum over. */
 typedef struct tg_unit {
     int seg;
-    int64_t block;    /* in the segment */
-    int64_t channel;  /* of the whole operand */
-    int lanes;        /* channels in it */
+    int64_t block;   /* in the segment */
+    int64_t channel; /* of the whole operand */
+    int lanes;       /* channels in it */
 } tg_unit;
 
 int64_t TGS(tgi_unit_count)(int cb, int n_seg, const int64_t *seg_c);
@@ -93,8 +94,9 @@ extern const tg_variant TGS(tgi_resize), TGS(tgi_upsample);
 extern const tg_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tgi_concat_copy);
 /* One row per pointwise op: tgi_eltwise_Relu and so on. */
 #define TG_ELTWISE_LIST(X)                                                                     \
-    X(Abs) X(Add) X(Clip) X(Div) X(Elu) X(Exp) X(HardSigmoid) X(LeakyRelu) X(Max) X(Min)       \
-    X(Mul) X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
+    X(Abs)                                                                                     \
+    X(Add) X(Clip) X(Div) X(Elu) X(Exp) X(HardSigmoid) X(Identity) X(LeakyRelu) X(Max) X(Min)  \
+        X(Mul) X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
 #define TG_ELTWISE_DECLARE(name) extern const tg_variant TGS(tgi_eltwise_##name);
 TG_ELTWISE_LIST(TG_ELTWISE_DECLARE)
 #undef TG_ELTWISE_DECLARE

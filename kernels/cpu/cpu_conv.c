@@ -1,16 +1,16 @@
 /* cpu_conv.c - convolutions with a blocked result: direct, stem (planar source), transposed.
  *
- * The result is cut into jobs of a few rows x some tiles of columns x one group of output blocks,
- * sized so that the job's source stays in the second-level cache. Inside a job the tap rows are
- * taken a chunk of some 24 KiB of weights at a time, and that chunk serves all pixels of the job
- * before the next comes: weights come from the first level, sums wait in dst.
+ * The result is cut into jobs of a few rows x some tiles of columns x one group of output
+ * blocks, sized so that the job's source stays in the second-level cache. Inside a job the tap
+ * rows are taken a chunk of some 24 KiB of weights at a time, and that chunk serves all pixels
+ * of the job before the next comes: weights come from the first level, sums wait in dst.
  *
  * A transposed convolution with stride s is s convolutions of stride 1, one per phase of the
- * output column, each with every s-th tap of the kernel and with results s pixels apart: the same
- * tiles do it. Rows follow from oy + pad = iy * s + ky * d.
+ * output column, each with every s-th tap of the kernel and with results s pixels apart: the
+ * same tiles do it. Rows follow from oy + pad = iy * s + ky * d.
  *
- * Columns outside the image are stored zeros; rows outside the image are not listed. The order of
- * the sum is that of cpu_conv_tile.h.
+ * Columns outside the image are stored zeros; rows outside the image are not listed. The order
+ * of the sum is that of cpu_conv_tile.h.
  *
  * Packed weights: bias [blocks][TG_L], then for each group of output blocks
  * [unit][kz][ky][kx by phase][lane][ob][TG_L]; a planar unit has one lane. */
@@ -39,7 +39,8 @@ typedef struct conv {
     int64_t job_groups, group_jobs; /* groups of a job, and jobs that this makes of them */
 } conv;
 
-/* ---- groups of output blocks --------------------------------------------------------------- */
+/* ---- groups of output blocks ---------------------------------------------------------------
+ */
 
 /* Pairs; an odd count ends with a triple, one block stands alone. */
 static int64_t group_count(int64_t blocks)
@@ -61,7 +62,8 @@ static int64_t group_first(int64_t group)
     return TILE_OB_MAX == 1 ? group : 2 * group;
 }
 
-/* ---- packing ------------------------------------------------------------------------------- */
+/* ---- packing -------------------------------------------------------------------------------
+ */
 
 static tg_status geometry(const tg_op_ctx *ctx, int transposed, tgi_geom *g)
 {
@@ -114,8 +116,8 @@ static int64_t kx_at(int64_t n_kx, int64_t phases, int64_t i)
     return 0;
 }
 
-static void pack_unit(const tgi_geom *g, int transposed, int cb, const tg_unit *u, int64_t first,
-                      int ob, const void *w, float *out)
+static void pack_unit(const tgi_geom *g, int transposed, int cb, const tg_unit *u,
+                      int64_t first, int ob, const void *w, float *out)
 {
     const int64_t rows = g->k[TG_Z] * g->k[TG_Y], n_kx = g->k[TG_X];
     const int64_t phases = transposed ? g->s[TG_X] : 1;
@@ -125,7 +127,8 @@ static void pack_unit(const tgi_geom *g, int transposed, int cb, const tg_unit *
             const int64_t lane = i / (ob * TG_L), oc = first * TG_L + i % (ob * TG_L);
             const int64_t ic = u->channel + lane;
             const int64_t at = transposed ? ic * g->out_c + oc : oc * g->in_c + ic;
-            *out = lane < u->lanes && oc < g->out_c ? tgi_const_at(w, at * rows * n_kx + tap) : 0.0f;
+            *out = lane < u->lanes && oc < g->out_c ? tgi_const_at(w, at * rows * n_kx + tap)
+                                                    : 0.0f;
         }
     }
 }
@@ -161,10 +164,11 @@ static void pack_transpose(const tg_op_ctx *ctx, const tg_layout_hint *lay, void
     pack(ctx, lay, 1, dst);
 }
 
-/* ---- running ------------------------------------------------------------------------------- */
+/* ---- running -------------------------------------------------------------------------------
+ */
 
-/* The source coordinate that tap k of output coordinate o reads on an axis; 0 when there is none
- * inside the image. */
+/* The source coordinate that tap k of output coordinate o reads on an axis; 0 when there is
+ * none inside the image. */
 static int tap_source(const conv *c, int axis, int64_t o, int64_t k, int64_t *i)
 {
     const tgi_geom *g = &c->g;
@@ -260,8 +264,8 @@ static void run_group(const conv *c, int64_t group, int64_t z, tg_range y, tg_ra
                           .bias = t == 0 ? c->bias + first * TG_L : NULL,
                           .dst_block = dst->block_pitch,
                           .relu = relu && t + chunk >= total};
-            j.n_rows = list_taps(c, weights, row_floats, t, tgi_min64(t + chunk, total), z, row,
-                                 rows);
+            j.n_rows =
+                list_taps(c, weights, row_floats, t, tgi_min64(t + chunk, total), z, row, rows);
             if (j.n_rows || t == 0 || j.relu)
                 run_row(c, rows, &j, ob, tgi_view_row(dst, first, z, row), dst->x0, x.lo, x.hi);
         }
@@ -287,13 +291,14 @@ static void run_job(void *arg, int64_t job, int thread)
         run_group(c, g, z, y, x);
 }
 
-/* Rows and columns of a job: 8 tiles wide and as many rows as the cache takes, fewer while there
- * are too few jobs for the threads. Only speed depends on it. */
+/* Rows and columns of a job: 8 tiles wide and as many rows as the cache takes, fewer while
+ * there are too few jobs for the threads. Only speed depends on it. */
 static void size_jobs(conv *c)
 {
     const int64_t width = tgi_range_len(c->x), height = tgi_range_len(c->y);
     const int64_t depth = tgi_range_len(c->z);
-    const int64_t up = c->transposed ? c->g.s[TG_X] : 1, down = c->transposed ? 1 : c->g.s[TG_X];
+    const int64_t up = c->transposed ? c->g.s[TG_X] : 1,
+                  down = c->transposed ? 1 : c->g.s[TG_X];
     const int64_t pixel = c->units * c->cb * (int64_t)sizeof(float) * c->g.k[TG_Z];
     const int threads = tgi_threads_count(c->call->threads);
     const int64_t tile_px = TILE_PX(TILE_OB_MAX == 1 ? 1 : 2);
@@ -302,16 +307,18 @@ static void size_jobs(conv *c)
         cols /= 2;
     c->col_jobs = tgi_ceil_div64(width, cols);
     cols = tgi_ceil_div64(tgi_ceil_div64(width, c->col_jobs), tile_px * up) * tile_px * up;
-    while (rows < height && (rows * cols < 192 * up ||
-                             (rows + 3) * cols * down * down / (up * up) * pixel <
-                                 SOURCE_BYTES) && rows < 16)
+    while (rows < height &&
+           (rows * cols < 192 * up ||
+            (rows + 3) * cols * down * down / (up * up) * pixel < SOURCE_BYTES) &&
+           rows < 16)
         rows++;
     while (rows > 1 &&
            depth * tgi_ceil_div64(height, rows) * c->col_jobs * c->groups < 4 * threads)
         rows = (rows + 1) / 2;
     c->job_groups = 1;
     if (c->taps * c->g.k[TG_X] == 1 && !c->planar) {
-        /* 1x1: a source line serves one pixel only, so all groups take it from the first level. */
+        /* 1x1: a source line serves one pixel only, so all groups take it from the first level.
+         */
         rows = tgi_max64(1, LINE_BYTES / (cols * pixel));
         const int64_t jobs = depth * tgi_ceil_div64(height, rows) * c->col_jobs;
         c->job_groups = jobs < 4 * threads ? 1 : c->groups;

@@ -2,19 +2,18 @@
  * small networks on RGB.
  *
  * Blocks of output channels would leave most lanes idle here, so the lanes hold something else:
- *   conv_few     blocked source: input channels. A pixel's sum is TG_L partial sums, one per lane,
- *                added at the end in the fixed tree of vf_reduce; then the bias.
- *   conv_planar  planar source: neighbouring pixels. Bias first, then one multiply-add per tap in
- *                the order channel, kz, ky, kx.
- * Neither order depends on where the pixel lies in the box.
+ *   conv_few     blocked source: input channels. A pixel's sum is TG_L partial sums, one per
+ * lane, added at the end in the fixed tree of vf_reduce; then the bias. conv_planar  planar
+ * source: neighbouring pixels. Bias first, then one multiply-add per tap in the order channel,
+ * kz, ky, kx. Neither order depends on where the pixel lies in the box.
  *
  * Packed: bias [oc, padded to 4], then few: [oc/4][unit][kz][ky][kx][4][TG_L];
  * planar: [oc/4][channel][kz][ky][kx][4]. Up to 4 output channels are computed together. */
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/ops/op_attrs.h"
 
-#define OC 4         /* output channels together */
-#define FEW_PX 8     /* pixels together in conv_few: 8 to 16 sums */
+#define OC 4          /* output channels together */
+#define FEW_PX 8      /* pixels together in conv_few: 8 to 16 sums */
 #define PLANAR_VECS 2 /* vectors of pixels together in conv_planar */
 
 typedef struct few {
@@ -70,8 +69,7 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
     for (int64_t o = 0; o < groups * OC; o++)
         *out++ = bias && o < oc ? tgi_const_at(bias, o) : 0.0f;
     for (int64_t i = 0; i < groups * units; i++) {
-        const tg_unit u =
-            TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i % units);
+        const tg_unit u = TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i % units);
         for (int64_t t = 0; t < taps * OC; t++)
             for (int lane = 0; lane < cb; lane++) {
                 const int64_t o = i / units * OC + t % OC;
@@ -98,7 +96,8 @@ static const float *tap_src(const few *f, int64_t u, int64_t tap, int64_t z, int
     return tgi_view_row(v, unit.block, iz, iy) - v->x0 * v->cb;
 }
 
-/* ---- blocked source ------------------------------------------------------------------------ */
+/* ---- blocked source ------------------------------------------------------------------------
+ */
 
 #define FEW_COLS 64 /* columns of a piece: their lane sums wait on the stack */
 #define FEW_ROWS 64 /* tap rows summed in registers */
@@ -170,9 +169,10 @@ static void few_piece(const few *f, int64_t group, int oc, int64_t z, int64_t y,
         const float *x = tap_src(f, t / f->rows, t % f->rows, z, y);
         if (!x)
             continue;
-        taps[n_taps++] = (few_tap){x + (x0 * f->g.s[TG_X] - f->g.p0[TG_X]) * TG_L,
-                                   f->weights + (size_t)((group * f->units * f->rows + t) *
-                                                         f->g.k[TG_X]) * f->tap_floats};
+        taps[n_taps++] =
+            (few_tap){x + (x0 * f->g.s[TG_X] - f->g.p0[TG_X]) * TG_L,
+                      f->weights + (size_t)((group * f->units * f->rows + t) * f->g.k[TG_X]) *
+                                       f->tap_floats};
         if (n_taps == FEW_ROWS) {
             few_sum(f, taps, n_taps, n, sums, oc);
             n_taps = 0;
@@ -186,7 +186,8 @@ static void few_piece(const few *f, int64_t group, int oc, int64_t z, int64_t y,
     }
 }
 
-/* ---- planar source ------------------------------------------------------------------------- */
+/* ---- planar source -------------------------------------------------------------------------
+ */
 
 /* n pixels (at most TG_L * vecs) of oc channels; `full` means n == TG_L * vecs. */
 TG_INLINE void planar_piece(const few *f, int64_t group, const int oc, const int vecs,
@@ -242,7 +243,8 @@ TG_INLINE void planar_row(const few *f, int64_t group, const int oc, int64_t z, 
         planar_piece(f, group, oc, 1, 0, z, y, x0, x1 - x0);
 }
 
-/* ---- both ---------------------------------------------------------------------------------- */
+/* ---- both ----------------------------------------------------------------------------------
+ */
 
 static void row_job(void *arg, int64_t job, int thread)
 {

@@ -1,9 +1,9 @@
 /* cpu_conv_tile.c - register tiles of direct convolution; see cpu_conv_tile.h for the order.
  *
- * What bounds it: two multiply-adds a cycle. A step of 2 blocks x 12 pixels loads 2 weight vectors
- * and 12 broadcasts for 24 multiply-adds, so loads stay below the two a cycle that the core has,
- * and 24 sums cover the latency of 4 cycles three times. Narrower tiles down to 8 sums run at the
- * same rate, so a row is cut evenly and has no slow tail. */
+ * What bounds it: two multiply-adds a cycle. A step of 2 blocks x 12 pixels loads 2 weight
+ * vectors and 12 broadcasts for 24 multiply-adds, so loads stay below the two a cycle that the
+ * core has, and 24 sums cover the latency of 4 cycles three times. Narrower tiles down to 8
+ * sums run at the same rate, so a row is cut evenly and has no slow tail. */
 #include "kernels/cpu/cpu_conv_tile.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ TG_INLINE void tile_channels(vf *acc, const float *x, const float *w, int lanes,
     }
 }
 
-/* One tile at column `at` of the part. ob, px, planar and a non-zero `fixed_step` are literals. */
+/* One tile at column `at` of the part. ob, px, planar and a non-zero `fixed_step` are literals.
+ */
 TG_INLINE void tile(const tile_job *j, int64_t at, const int ob, const int px, const int planar,
                     const ptrdiff_t fixed_step)
 {
@@ -71,8 +72,7 @@ TG_INLINE void tile(const tile_job *j, int64_t at, const int ob, const int px, c
     for (int p = 0; p < px; p++) {
         TG_UNROLL
         for (int q = 0; q < ob; q++)
-            vf_store(dst + q * j->dst_block + p * j->dst_step,
-                     vf_max(floor, acc[p * ob + q]));
+            vf_store(dst + q * j->dst_block + p * j->dst_step, vf_max(floor, acc[p * ob + q]));
     }
 }
 
@@ -91,9 +91,9 @@ TG_INLINE void tile(const tile_job *j, int64_t at, const int ob, const int px, c
         int64_t at = 0;                                                                        \
         while (at < j->n) {                                                                    \
             const int64_t left = j->n - at;                                                    \
-            const int px = (int)(left <= most         ? left                                   \
-                                 : left >= 2 * most   ? most                                   \
-                                                      : (left + 1) / 2);                       \
+            const int px = (int)(left <= most       ? left                                     \
+                                 : left >= 2 * most ? most                                     \
+                                                    : (left + 1) / 2);                         \
             at = name##_px(j, at, px);                                                         \
         }                                                                                      \
     }

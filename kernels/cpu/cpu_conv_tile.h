@@ -1,19 +1,20 @@
-/* cpu_conv_tile.h - the innermost part of a convolution: a tile of pixels x output channels held
- * in registers.
+/* cpu_conv_tile.h - the innermost part of a convolution: a tile of pixels x output channels
+ * held in registers.
  *
- * A tile sums a list of *tap rows*. A tap row is one channel unit of the source (a block of TG_L
- * channels, or one planar channel) at one (kz, ky): a pointer to source columns and a pointer to
- * the weights of all its kx. The driver lists only rows inside the image, always in the order
- * unit, kz, ky; inside a row the order is kx, channel. That is THE accumulation order: bias
- * first, then one multiply-add per tap, whatever tile, box or thread computes the pixel. A list
- * may be cut anywhere: the partial sum waits in dst, a float32 like the accumulator. */
+ * A tile sums a list of *tap rows*. A tap row is one channel unit of the source (a block of
+ * TG_L channels, or one planar channel) at one (kz, ky): a pointer to source columns and a
+ * pointer to the weights of all its kx. The driver lists only rows inside the image, always in
+ * the order unit, kz, ky; inside a row the order is kx, channel. That is THE accumulation
+ * order: bias first, then one multiply-add per tap, whatever tile, box or thread computes the
+ * pixel. A list may be cut anywhere: the partial sum waits in dst, a float32 like the
+ * accumulator. */
 #ifndef TG_CPU_CONV_TILE_H
 #define TG_CPU_CONV_TILE_H
 
 #include "kernels/cpu/simd.h"
 
-/* Registers: 32 of AVX-512 hold 24 sums; 16 of AVX2 hold 12; the portable set has 16 half as wide
- * as its vector, so 6. TILE_PX(ob): most pixels beside `ob` blocks. */
+/* Registers: 32 of AVX-512 hold 24 sums; 16 of AVX2 hold 12; the portable set has 16 half as
+ * wide as its vector, so 6. TILE_PX(ob): most pixels beside `ob` blocks. */
 #if TG_SIMD_ISA == 2
 #define TILE_OB_MAX 3
 #define TILE_PX(ob) ((ob) == 1 ? 14 : (ob) == 2 ? 12 : 8)

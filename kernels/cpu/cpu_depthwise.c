@@ -1,8 +1,8 @@
 /* cpu_depthwise.c - depthwise convolution (one filter per channel), blocked to blocked.
  *
- * Bound by loads: a tap is one source vector and one multiply-add. Order: bias, then kz, ky, kx.
- * Columns outside the image are stored zeros; rows outside are skipped.
- * Packed: bias [blocks][TG_L], then [block][kz][ky][kx][TG_L]. */
+ * Bound by loads: a tap is one source vector and one multiply-add. Order: bias, then kz, ky,
+ * kx. Columns outside the image are stored zeros; rows outside are skipped. Packed: bias
+ * [blocks][TG_L], then [block][kz][ky][kx][TG_L]. */
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/ops/op_attrs.h"
 
@@ -21,8 +21,8 @@ static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     tgi_geom g;
     return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
            tgi_conv_geometry(ctx, &g, NULL) == TG_OK && g.groups > 1 && g.groups == g.in_c &&
-           g.groups == g.out_c && g.k[TG_Z] * g.k[TG_Y] <= TAPS_MAX && lay->lanes == TG_L && lay->dst_cb == TG_L &&
-           TGS(tgi_blocks_line_up)(lay, 0);
+           g.groups == g.out_c && g.k[TG_Z] * g.k[TG_Y] <= TAPS_MAX && lay->lanes == TG_L &&
+           lay->dst_cb == TG_L && TGS(tgi_blocks_line_up)(lay, 0);
 }
 
 static int64_t tap_count(const tg_op_ctx *ctx)
@@ -47,15 +47,16 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
     float *out = dst;
     (void)lay;
     for (int64_t i = 0; i < channels; i++)
-        *out++ = i < c && !tgi_is_absent(ctx, 2) ? tgi_const_at(ctx->const_src[2]->data, i)
-                                                 : 0.0f;
+        *out++ =
+            i < c && !tgi_is_absent(ctx, 2) ? tgi_const_at(ctx->const_src[2]->data, i) : 0.0f;
     for (int64_t i = 0; i < channels * taps; i++) {
         const int64_t ch = i / (taps * TG_L) * TG_L + i % TG_L, tap = i / TG_L % taps;
         *out++ = ch < c ? tgi_const_at(ctx->const_src[1]->data, ch * taps + tap) : 0.0f;
     }
 }
 
-typedef struct tap { /* a row of taps inside the image: source at column 0, weights [kx][TG_L] */
+typedef struct tap { /* a row of taps inside the image: source at column 0, weights [kx][TG_L]
+                      */
     const float *x, *w;
 } tap;
 

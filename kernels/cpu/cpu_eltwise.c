@@ -1,12 +1,12 @@
 /* cpu_eltwise.c - pointwise operators that stand as nodes of their own.
  *
- * The op says what it is as an epilogue step (tg_op.as_step); the kernel copies the running input
- * to dst, in pieces that stay in the first-level cache, and runs that step in front of the node's
- * own epilogue. So a pointwise op has one meaning, fused or not. dst may be the running input
- * itself.
+ * The op says what it is as an epilogue step (tg_op.as_step); the kernel copies the running
+ * input to dst, in pieces that stay in the first-level cache, and runs that step in front of
+ * the node's own epilogue. So a pointwise op has one meaning, fused or not. dst may be the
+ * running input itself.
  *
- * Packed: the channel vector of a constant operand, padded with zeros to 16 lanes, when there is
- * one. */
+ * Packed: the channel vector of a constant operand, padded with zeros to 16 lanes, when there
+ * is one. */
 #include "kernels/cpu/cpu_common.h"
 
 #define EPI_MAX 24
@@ -17,12 +17,20 @@ typedef struct eltwise {
     tg_epi_step step;
 } eltwise;
 
+/* Identity has no step: the copy alone. */
+static int is_copy(const char *op_name)
+{
+    return strcmp(op_name, "Identity") == 0;
+}
+
 /* How the node reads as a step; 0: it does not. */
 static int understand(const char *op_name, const tg_op_ctx *ctx, eltwise *e)
 {
     const tg_op *op = tgi_op_find(op_name);
     e->chain = ctx->const_src[0] ? 1 : 0;
     e->channels = -1;
+    if (is_copy(op_name))
+        return ctx->n_src == 1 && !ctx->const_src[0];
     if (!op || !op->as_step || ctx->n_src < 1 || e->chain >= ctx->n_src ||
         ctx->const_src[e->chain] || !tgi_desc_same_shape(&ctx->src[e->chain], &ctx->dst[0]) ||
         !op->as_step(ctx, e->chain, &e->step))
@@ -40,8 +48,7 @@ static int understand(const char *op_name, const tg_op_ctx *ctx, eltwise *e)
         return 0;
     if (n > 1 || e->step.kind == TG_EPI_PRELU)
         e->channels = other;
-    return e->channels < 0 ||
-           (n == ctx->dst[0].dim[1] && tgi_is_const_f32(ctx, other));
+    return e->channels < 0 || (n == ctx->dst[0].dim[1] && tgi_is_const_f32(ctx, other));
 }
 
 static int accepts_as(const char *op, const tg_op_ctx *ctx, const tg_layout_hint *lay)
@@ -81,9 +88,9 @@ static int copy_part(const tg_call *call, const void *arg, const tg_row_part *p)
         lane[i] = TGS(tgi_lane_of)(&call->src[e->chain], p->b0 * dv->cb + i, p->z, p->y);
         lane[i].p += p->x0 * lane[i].step;
     }
-    TGS(tgi_gather_lanes)(lane, n, p->x1 - p->x0,
-                          tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
-                          dv->cb);
+    TGS(tgi_gather_lanes)
+    (lane, n, p->x1 - p->x0, tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
+     dv->cb);
     return 0;
 }
 
@@ -94,6 +101,10 @@ static void run_as(const char *op, const tg_call *call)
     tg_call with = *call;
     if (!understand(op, call->ctx, &e) || call->n_epi > EPI_MAX)
         return;
+    if (is_copy(op)) {
+        TGS(tgi_each_part)(call, copy_part, &e);
+        return;
+    }
     if (e.channels >= 0)
         e.step.vec = call->packed;
     steps[0] = e.step;

@@ -9,7 +9,7 @@
 #include "kernels/cpu/cpu_common.h"
 
 typedef struct step_args {
-    vf a, b;         /* scalars, or the channel vector in a */
+    vf a, b;            /* scalars, or the channel vector in a */
     const float *other; /* view operand: same layout as the row, or NULL */
 } step_args;
 
@@ -69,10 +69,10 @@ TG_INLINE void run_kind(tg_epi_kind kind, float *row, int64_t n, const step_args
     for (; i + TG_L <= n; i += TG_L)
         vf_store(row + i, apply(kind, vf_load(row + i), other ? vf_load(other + i) : a, b));
     if (i < n)
-        vf_store_n(row + i,
-                   apply(kind, vf_load_n(row + i, n - i),
-                         other ? vf_load_n(other + i, n - i) : a, b),
-                   n - i);
+        vf_store_n(
+            row + i,
+            apply(kind, vf_load_n(row + i, n - i), other ? vf_load_n(other + i, n - i) : a, b),
+            n - i);
 }
 
 static void run_step(tg_epi_kind kind, float *row, int64_t n, const step_args *s)
@@ -115,7 +115,8 @@ static const float *aligned_row(const tg_operand *o, const tg_view *dst, int64_t
         const int64_t blocks = tgi_view_blocks(v);
         if (v->cb != dst->cb)
             return NULL;
-        const int shifts = v->c % v->cb && s < o->n_seg - 1; /* what follows, by part of a block */
+        const int shifts =
+            v->c % v->cb && s < o->n_seg - 1; /* what follows, by part of a block */
         if (b < blocks - shifts)
             return tgi_view_row(v, b, z, y) + (x - v->x0) * v->cb;
         if (shifts)

@@ -1,8 +1,8 @@
 /* cpu_pool.c - MaxPool and AveragePool, blocked or planar, 2-D and 3-D.
  *
- * Taps outside the image do not take part, decided by image coordinates: `need` stays inside the
- * image, so nothing outside is stored. A window is visited in the order kz, ky, kx; an average is
- * a float32 sum divided once. Equal to the reference bit for bit for the maximum. */
+ * Taps outside the image do not take part, decided by image coordinates: `need` stays inside
+ * the image, so nothing outside is stored. A window is visited in the order kz, ky, kx; an
+ * average is a float32 sum divided once. Equal to the reference bit for bit for the maximum. */
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/ops/op_attrs.h"
 
@@ -59,9 +59,8 @@ TG_INLINE void pixel(const float *const *rows, int n_rows, ptrdiff_t x, ptrdiff_
         vf_store(dst, v);
 }
 
-TG_INLINE void pixels(const pool *q, const float *const *rows, int n_rows,
-                      const tg_row_part *p, float rows_padded, float *dst, const int max,
-                      const int planar)
+TG_INLINE void pixels(const pool *q, const float *const *rows, int n_rows, const tg_row_part *p,
+                      float rows_padded, float *dst, const int max, const int planar)
 {
     const tgi_geom *g = &q->g;
     const int cb = planar ? 1 : TG_L;
@@ -91,8 +90,7 @@ static int part(const tg_call *call, const void *arg, const tg_row_part *p)
             rows[n++] = tgi_view_row(v, b, p->z * g->s[TG_Z] - g->p0[TG_Z] + z * g->d[TG_Z],
                                      p->y * g->s[TG_Y] - g->p0[TG_Y] + y * g->d[TG_Y]) -
                         v->x0 * v->cb;
-    const float padded =
-        (float)(padded_taps(g, TG_Z, p->z) * padded_taps(g, TG_Y, p->y));
+    const float padded = (float)(padded_taps(g, TG_Z, p->z) * padded_taps(g, TG_Y, p->y));
     float *dst = tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb;
     if (dv->cb == 1 && q->max)
         pixels(q, rows, n, p, padded, dst, 1, 1);

@@ -1,10 +1,9 @@
 /* cpu_resize.c - Resize and Upsample: nearest, linear, cubic; blocked or planar.
  *
- * Coordinates and weights come from ops/resize_axis.h, in float64 and in image coordinates; here
- * they become tables of offsets and float32 weights. The table of columns lies in the scratch and
- * is made once per call; rows make theirs as they go. A pixel is
- *     sum over columns k of wx[k] * (sum over rows j of wy[j] * src[j][k])
- * in that order; nearest is a copy. */
+ * Coordinates and weights come from ops/resize_axis.h, in float64 and in image coordinates;
+ * here they become tables of offsets and float32 weights. The table of columns lies in the
+ * scratch and is made once per call; rows make theirs as they go. A pixel is sum over columns k
+ * of wx[k] * (sum over rows j of wy[j] * src[j][k]) in that order; nearest is a copy. */
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/ops/resize_axis.h"
 

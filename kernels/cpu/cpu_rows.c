@@ -1,5 +1,5 @@
-/* cpu_rows.c - the loop of kernels that compute row parts one by one, and moving channels between
- * layouts. */
+/* cpu_rows.c - the loop of kernels that compute row parts one by one, and moving channels
+ * between layouts. */
 #include "kernels/cpu/cpu_common.h"
 
 #define PART_PX 96 /* 6 KiB of a 16-lane block: several passes stay in the first level */

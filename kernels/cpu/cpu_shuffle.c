@@ -37,8 +37,8 @@ static int depth_to_space_part(const tg_call *call, const void *arg, const tg_ro
         tg_lane lane[TG_L];
         for (int i = 0; i < n; i++) {
             const int64_t c = p->b0 * dv->cb + i;
-            lane[i] = TGS(tgi_lane_of)(&call->src[0], a->mode == 0 ? k * dv->c + c : c * b * b + k,
-                                       p->z, p->y / b);
+            lane[i] = TGS(tgi_lane_of)(
+                &call->src[0], a->mode == 0 ? k * dv->c + c : c * b * b + k, p->z, p->y / b);
             lane[i].p += x / b * lane[i].step;
         }
         TGS(tgi_gather_lanes)(lane, n, (p->x1 - x - 1) / b + 1, dst + x * dv->cb, b * dv->cb);
@@ -61,9 +61,9 @@ static int space_to_depth_part(const tg_call *call, const void *arg, const tg_ro
         lane[i].p += (p->x0 * b + k % b) * lane[i].step;
         lane[i].step *= b;
     }
-    TGS(tgi_gather_lanes)(lane, n, p->x1 - p->x0,
-                          tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
-                          dv->cb);
+    TGS(tgi_gather_lanes)
+    (lane, n, p->x1 - p->x0, tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
+     dv->cb);
     return 0;
 }
 
@@ -98,9 +98,9 @@ static int concat_part(const tg_call *call, const void *arg, const tg_row_part *
         lane[i] = TGS(tgi_lane_of)(&call->src[s], c, p->z, p->y);
         lane[i].p += p->x0 * lane[i].step;
     }
-    TGS(tgi_gather_lanes)(lane, n, p->x1 - p->x0,
-                          tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
-                          dv->cb);
+    TGS(tgi_gather_lanes)
+    (lane, n, p->x1 - p->x0, tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
+     dv->cb);
     return 0;
 }
 

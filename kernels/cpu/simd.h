@@ -1,11 +1,12 @@
 /* simd.h - one vector type for all instruction sets.
  *
- * Each source of this folder is compiled once per set with TG_SIMD_ISA = 0 portable, 1 AVX2 (with
- * FMA), 2 AVX-512; TGS(name) gives every external symbol the set's suffix. `vf` is TG_L floats.
+ * Each source of this folder is compiled once per set with TG_SIMD_ISA = 0 portable, 1 AVX2
+ * (with FMA), 2 AVX-512; TGS(name) gives every external symbol the set's suffix. `vf` is TG_L
+ * floats.
  *
  * INVARIANTS
- *  1. every function here is a lane-wise function of its operands, so a value does not depend on
- *     which lane, body or tail computes it; tails are partial loads around the same functions.
+ *  1. every function here is a lane-wise function of its operands, so a value does not depend
+ * on which lane, body or tail computes it; tails are partial loads around the same functions.
  *  2. vf_fma rounds once where the set has FMA and twice in the portable one, by construction:
  *     the compiler is told not to contract (-ffp-contract=off).
  *  3. vf_max(a,b) is a > b ? a : b and vf_min(a,b) is a < b ? a : b, in every set: the second
@@ -160,8 +161,8 @@ TG_INLINE vf vf_sqrt(vf a)
 TG_INLINE float vf_reduce(vf v)
 {
 #if TG_SIMD_ISA == 2
-    const __m256 h = _mm256_add_ps(_mm512_castps512_ps256((__m512)v),
-                                   _mm512_extractf32x8_ps((__m512)v, 1));
+    const __m256 h =
+        _mm256_add_ps(_mm512_castps512_ps256((__m512)v), _mm512_extractf32x8_ps((__m512)v, 1));
 #elif TG_SIMD_ISA == 1
     const __m256 h = (__m256)v;
 #endif
@@ -182,8 +183,8 @@ TG_INLINE vi vi_first(int64_t n)
     return m;
 }
 
-/* e^x. Range reduction by n = round(x / ln 2) with ln 2 in two parts, then the degree-5 kernel of
- * (e^r - 1 - r) / r^2; 2^n is applied in two halves so that overflow ends at infinity and
+/* e^x. Range reduction by n = round(x / ln 2) with ln 2 in two parts, then the degree-5 kernel
+ * of (e^r - 1 - r) / r^2; 2^n is applied in two halves so that overflow ends at infinity and
  * underflow passes through the denormals. Relative error below 2e-7 in the normal range.
  * @source Cephes expf (Moshier), coefficients. */
 TG_INLINE vf vf_exp(vf x)

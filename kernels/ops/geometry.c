@@ -135,8 +135,7 @@ tg_status tgi_conv_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
                         " groups for %" PRId64 " outputs",
                         g->in_c, ctx->src[1].dim[1], g->groups, g->out_c);
     for (int i = 0; i < 3; i++) {
-        const int64_t room =
-            g->in[i] + g->p0[i] + g->p1[i] - ((g->k[i] - 1) * g->d[i] + 1);
+        const int64_t room = g->in[i] + g->p0[i] + g->p1[i] - ((g->k[i] - 1) * g->d[i] + 1);
         g->out[i] = room < 0 ? 0 : room / g->s[i] + 1;
     }
     return check_out(g, err);
@@ -152,7 +151,8 @@ tg_status tgi_conv_transpose_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err
     g->out_c = ctx->src[1].dim[1] * g->groups;
     if (ctx->src[1].dim[0] != g->in_c || g->in_c % g->groups)
         return tgi_fail(err, TG_E_FORMAT,
-                        "%" PRId64 " input channels in %" PRId64 " groups, weights for %" PRId64,
+                        "%" PRId64 " input channels in %" PRId64
+                        " groups, weights for %" PRId64,
                         g->in_c, g->groups, ctx->src[1].dim[0]);
     const int same = a->auto_pad == TG_PAD_SAME_UPPER || a->auto_pad == TG_PAD_SAME_LOWER;
     for (int i = 0; i < 3; i++) {
@@ -184,8 +184,7 @@ tg_status tgi_pool_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
     resolve_auto_pad(a->auto_pad, g);
     g->out_c = g->in_c;
     for (int i = 0; i < 3; i++) {
-        const int64_t room =
-            g->in[i] + g->p0[i] + g->p1[i] - ((g->k[i] - 1) * g->d[i] + 1);
+        const int64_t room = g->in[i] + g->p0[i] + g->p1[i] - ((g->k[i] - 1) * g->d[i] + 1);
         const int64_t up = a->ceil_mode && a->auto_pad == TG_PAD_NOTSET ? g->s[i] - 1 : 0;
         g->out[i] = room < 0 ? 0 : (room + up) / g->s[i] + 1;
         if (g->out[i] > 1 && (g->out[i] - 1) * g->s[i] >= g->in[i] + g->p0[i])

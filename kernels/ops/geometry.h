@@ -12,11 +12,11 @@
 #define TG_X 2
 
 typedef struct tgi_geom {
-    int spatial;             /* 2 or 3 (1 is refused) */
+    int spatial;              /* 2 or 3 (1 is refused) */
     int64_t k[3], s[3], d[3]; /* kernel, stride, dilation */
-    int64_t p0[3], p1[3];    /* padding before and after; may be negative for ConvTranspose */
-    int64_t out_pad[3];      /* ConvTranspose output_padding */
-    int64_t in[3], out[3];   /* full extents of the image, and of the result */
+    int64_t p0[3], p1[3];     /* padding before and after; may be negative for ConvTranspose */
+    int64_t out_pad[3];       /* ConvTranspose output_padding */
+    int64_t in[3], out[3];    /* full extents of the image, and of the result */
     int64_t groups;
     int64_t in_c, out_c;
 } tgi_geom;

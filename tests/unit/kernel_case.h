@@ -1,9 +1,9 @@
 /* kernel_case.h - one operator with random data, run through every instruction set.
  *
- * A case fixes the op, its attributes, shapes, constants, segments and layouts. kcase_check then,
- * for each backend that this processor runs:
- *   1. computes the whole image and compares it with the op's reference (float64 sums) within the
- *      caller's bound;
+ * A case fixes the op, its attributes, shapes, constants, segments and layouts. kcase_check
+ * then, for each backend that this processor runs:
+ *   1. computes the whole image and compares it with the op's reference (float64 sums) within
+ * the caller's bound;
  *   2. computes random boxes with 1 to 3 threads from views that hold nothing but what `need`
  *      asked for (all else is NaN, rings wrap, x0 is random) and wants the same bits;
  *   3. wants NaN still in every element of dst outside the box, and zero in unused lanes. */
@@ -30,7 +30,7 @@ typedef struct kcase {
         axis_attrs axis;
         char bytes[2048];
     } a;
-    const char *variant; /* the name that must be picked; NULL: any */
+    const char *variant;            /* the name that must be picked; NULL: any */
     int opset, n_src, n_const_from; /* sources from n_const_from on are constants */
     tg_desc src[TG_OP_MAX_SRC], dst;
     float *data[TG_OP_MAX_SRC]; /* dense, planar */
@@ -109,7 +109,8 @@ static kview kview_make(int64_t c, int cb, const tg_box *box)
     return k;
 }
 
-/* Store channels from c0 of a dense image over `box`: zero columns outside the image, no rows. */
+/* Store channels from c0 of a dense image over `box`: zero columns outside the image, no rows.
+ */
 static void kview_fill(kview *k, const tg_desc *d, const float *data, int64_t c0,
                        const tg_box *box)
 {
@@ -188,7 +189,8 @@ static void krun_free(krun *r)
     tgi_free(r->dst.mem);
 }
 
-static void krun_make(const kcase *k, krun *r, const tg_variant *v, const tg_box *box, int lanes)
+static void krun_make(const kcase *k, krun *r, const tg_variant *v, const tg_box *box,
+                      int lanes)
 {
     tg_op_ctx ctx;
     kcase_ctx(k, &ctx);
@@ -292,8 +294,8 @@ static int kcase_stray(const tg_view *v, const tg_box *box)
 
 /* Run one box; copy its values into the dense `out`, or count those that differ in a bit. */
 static int kcase_run(const kcase *k, const tg_backend *be, const tg_variant *v,
-                     const void *packed, void *scratch, const tg_box *box, int threads, float *out,
-                     int compare)
+                     const void *packed, void *scratch, const tg_box *box, int threads,
+                     float *out, int compare)
 {
     tg_op_ctx ctx;
     krun r;
@@ -314,7 +316,8 @@ static int kcase_run(const kcase *k, const tg_backend *be, const tg_variant *v,
     for (int64_t c = 0; c < k->dst.dim[1]; c++)
         for (int64_t z = tgi_box_axis(box, TG_Z).lo; z < tgi_box_axis(box, TG_Z).hi; z++)
             for (int64_t y = tgi_box_axis(box, TG_Y).lo; y < tgi_box_axis(box, TG_Y).hi; y++)
-                for (int64_t x = tgi_box_axis(box, TG_X).lo; x < tgi_box_axis(box, TG_X).hi; x++) {
+                for (int64_t x = tgi_box_axis(box, TG_X).lo; x < tgi_box_axis(box, TG_X).hi;
+                     x++) {
                     const float got = *tgi_view_at(&r.dst.v, c, z, y, x);
                     float *to = &out[kat(&k->dst, c, z, y, x)];
                     if (compare)
@@ -370,8 +373,8 @@ static void kcase_backend(const kcase *k, const tg_backend *be, int boxes)
             box.ax[a].lo = tg_rand_in(&kseed, 0, full.ax[a].hi - 1);
             box.ax[a].hi = tg_rand_in(&kseed, box.ax[a].lo + 1, full.ax[a].hi);
         }
-        const int bad = kcase_run(k, be, v, kalign(packed), kalign(scratch), &box,
-                                  1 + i % 3, whole, 1);
+        const int bad =
+            kcase_run(k, be, v, kalign(packed), kalign(scratch), &box, 1 + i % 3, whole, 1);
         if (bad)
             fprintf(stderr, "%s %s on %s, %d threads: %d elements differ\n", k->op->name,
                     v->name, be->name, 1 + i % 3, bad);

@@ -14,9 +14,9 @@ static void set3(tg_ints *l, int spatial, int64_t v)
         l->v[i] = v;
 }
 
-/* |sum in float32 - sum in float64| <= (n + 2) * 2^-24 * sum |a b|, n terms. The sum of absolute
- * products comes from the reference itself, run on absolute values. The bound misses no wrong
- * tap: one tap is some 1/n of that sum, far above n * 6e-8 of it. */
+/* |sum in float32 - sum in float64| <= (n + 2) * 2^-24 * sum |a b|, n terms. The sum of
+ * absolute products comes from the reference itself, run on absolute values. The bound misses
+ * no wrong tap: one tap is some 1/n of that sum, far above n * 6e-8 of it. */
 static void bound_of_sum(kcase *k)
 {
     float *keep[3] = {0};
@@ -67,8 +67,7 @@ static void conv_case(const char *op, const shape *s, const int64_t *segs, int n
     k.n_src = pick(0, 3) ? 3 : 2;
     k.n_const_from = 1;
     k.src[0] = kdesc(s->spatial, s->ci, d, h, w);
-    k.src[1] = kdesc(s->spatial, depthwise ? 1 : transposed ? s->co : s->ci, s->k, s->k,
-                     s->k);
+    k.src[1] = kdesc(s->spatial, depthwise ? 1 : transposed ? s->co : s->ci, s->k, s->k, s->k);
     k.src[1].dim[0] = transposed ? s->ci : s->co;
     k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {s->co}};
     for (int i = 0; i < n_seg; i++)
@@ -90,11 +89,11 @@ static void conv_case(const char *op, const shape *s, const int64_t *segs, int n
 static void test_direct_convolution_agrees_for_any_kernel_stride_and_dilation(void)
 {
     static const shape shapes[] = {
-        {2, 32, 32, 3, 1, 1, 1}, {2, 16, 48, 3, 1, 1, 1},  {2, 48, 16, 1, 1, 0, 1},
-        {2, 19, 33, 3, 1, 1, 1}, {2, 97, 24, 3, 1, 1, 1},  {2, 16, 144, 3, 1, 1, 1},
-        {2, 32, 64, 5, 1, 2, 1}, {2, 16, 16, 7, 1, 3, 1},  {2, 32, 32, 3, 2, 1, 1},
-        {2, 16, 32, 3, 1, 2, 2}, {2, 16, 40, 5, 3, 0, 1},  {2, 64, 64, 1, 2, 0, 1},
-        {3, 16, 32, 3, 1, 1, 1}, {3, 20, 17, 3, 2, 1, 1},  {2, 8, 8, 2, 2, 0, 1},
+        {2, 32, 32, 3, 1, 1, 1}, {2, 16, 48, 3, 1, 1, 1}, {2, 48, 16, 1, 1, 0, 1},
+        {2, 19, 33, 3, 1, 1, 1}, {2, 97, 24, 3, 1, 1, 1}, {2, 16, 144, 3, 1, 1, 1},
+        {2, 32, 64, 5, 1, 2, 1}, {2, 16, 16, 7, 1, 3, 1}, {2, 32, 32, 3, 2, 1, 1},
+        {2, 16, 32, 3, 1, 2, 2}, {2, 16, 40, 5, 3, 0, 1}, {2, 64, 64, 1, 2, 0, 1},
+        {3, 16, 32, 3, 1, 1, 1}, {3, 20, 17, 3, 2, 1, 1}, {2, 8, 8, 2, 2, 0, 1},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 0, 0, "conv_direct");
@@ -140,8 +139,10 @@ static void test_planar_convolutions_agree(void)
 
 static void test_depthwise_convolution_agrees(void)
 {
-    static const shape shapes[] = {{2, 21, 21, 3, 1, 1, 1}, {2, 64, 64, 5, 2, 2, 1},
-                                   {2, 16, 16, 3, 1, 2, 2}, {3, 9, 9, 3, 1, 1, 1}};
+    static const shape shapes[] = {{2, 21, 21, 3, 1, 1, 1},
+                                   {2, 64, 64, 5, 2, 2, 1},
+                                   {2, 16, 16, 3, 1, 2, 2},
+                                   {3, 9, 9, 3, 1, 1, 1}};
     static const int64_t segs[] = {16, 32, 16};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         conv_case("Conv", &shapes[i], shapes[i].ci == 64 ? segs : &shapes[i].ci,
@@ -167,26 +168,46 @@ static void test_transposed_convolution_agrees(void)
 static double step_value(const tg_epi_step *s, double x, double o)
 {
     switch (s->kind) {
-    case TG_EPI_RELU: return x > 0 ? x : 0;
-    case TG_EPI_LEAKY: return x < 0 ? x * (double)s->a : x;
-    case TG_EPI_PRELU: return x < 0 ? x * o : x;
-    case TG_EPI_CLIP: return fmin(fmax(x, (double)s->a), (double)s->b);
-    case TG_EPI_SIGMOID: return 1 / (1 + exp(-x));
-    case TG_EPI_TANH: return tanh(x);
-    case TG_EPI_ABS: return fabs(x);
-    case TG_EPI_SQRT: return sqrt(x);
-    case TG_EPI_EXP: return exp(x);
-    case TG_EPI_NEG: return -x;
-    case TG_EPI_HARDSIGMOID: return fmin(1, fmax(0, (double)s->a * x + (double)s->b));
-    case TG_EPI_ELU: return x < 0 ? (double)s->a * (exp(x) - 1) : x;
-    case TG_EPI_ADD: return x + o;
-    case TG_EPI_SUB: return x - o;
-    case TG_EPI_RSUB: return o - x;
-    case TG_EPI_MUL: return x * o;
-    case TG_EPI_DIV: return x / o;
-    case TG_EPI_RDIV: return o / x;
-    case TG_EPI_MIN: return fmin(x, o);
-    case TG_EPI_MAX: return fmax(x, o);
+    case TG_EPI_RELU:
+        return x > 0 ? x : 0;
+    case TG_EPI_LEAKY:
+        return x < 0 ? x * (double)s->a : x;
+    case TG_EPI_PRELU:
+        return x < 0 ? x * o : x;
+    case TG_EPI_CLIP:
+        return fmin(fmax(x, (double)s->a), (double)s->b);
+    case TG_EPI_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case TG_EPI_TANH:
+        return tanh(x);
+    case TG_EPI_ABS:
+        return fabs(x);
+    case TG_EPI_SQRT:
+        return sqrt(x);
+    case TG_EPI_EXP:
+        return exp(x);
+    case TG_EPI_NEG:
+        return -x;
+    case TG_EPI_HARDSIGMOID:
+        return fmin(1, fmax(0, (double)s->a * x + (double)s->b));
+    case TG_EPI_ELU:
+        return x < 0 ? (double)s->a * (exp(x) - 1) : x;
+    case TG_EPI_ADD:
+        return x + o;
+    case TG_EPI_SUB:
+        return x - o;
+    case TG_EPI_RSUB:
+        return o - x;
+    case TG_EPI_MUL:
+        return x * o;
+    case TG_EPI_DIV:
+        return x / o;
+    case TG_EPI_RDIV:
+        return o / x;
+    case TG_EPI_MIN:
+        return fmin(x, o);
+    case TG_EPI_MAX:
+        return fmax(x, o);
     }
     return 0;
 }
@@ -209,15 +230,15 @@ static void epilogue_case(const tg_backend *be, tg_epi_kind kind, int form, int 
     const int unary = kind < TG_EPI_ADD && kind != TG_EPI_PRELU;
     const tg_epi_step s = {kind, form == 0 && kind >= TG_EPI_ADD ? 0 : -1, 0.3f, 0.75f,
                            (form == 1 && !unary) || kind == TG_EPI_PRELU ? vec : NULL};
-    const tg_call call = {.src = &src, .dst = &v.v, .box = box, .epi = &s, .n_epi = 1,
-                          .threads = kpool[2]};
+    const tg_call call = {
+        .src = &src, .dst = &v.v, .box = box, .epi = &s, .n_epi = 1, .threads = kpool[2]};
     tgi_epilogue_apply(be, &call);
     int bad = 0;
     for (int64_t c = 0; c < 19; c++)
         for (int64_t y = 0; y < 3; y++)
             for (int64_t x = 0; x < 37; x++) {
                 const size_t at = kat(&d, c, 0, y, x);
-                const double other = unary      ? 0
+                const double other = unary        ? 0
                                      : s.src >= 0 ? (double)b[at]
                                      : s.vec      ? (double)vec[c]
                                                   : (double)s.a;

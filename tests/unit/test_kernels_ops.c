@@ -97,7 +97,8 @@ static void resize_case(int spatial, int mode, int coord, int near_mode, float s
     tg_op_ctx ctx;
     kcase_ctx(&k, &ctx);
     if (k.op->infer(&ctx, &k.dst, NULL) == TG_OK) /* cubic weights sum to 1, their sizes to 2 */
-        finish(&k, mode == TG_RESIZE_NEAREST ? 0 : spatial * 12, mode == TG_RESIZE_CUBIC ? 6 : 2);
+        finish(&k, mode == TG_RESIZE_NEAREST ? 0 : spatial * 12,
+               mode == TG_RESIZE_CUBIC ? 6 : 2);
     kcase_end(&k);
 }
 
@@ -128,8 +129,8 @@ static void shuffle_case(const char *op, int64_t b, int mode, int64_t c, int pla
     k.planar_src = planar_src;
     k.planar_dst = planar_dst;
     k.n_src = 1;
-    k.src[0] = kdesc(2, up ? c * b * b : c, 1, pick(1, 6) * (up ? 1 : b),
-                     pick(1, 30) * (up ? 1 : b));
+    k.src[0] =
+        kdesc(2, up ? c * b * b : c, 1, pick(1, 6) * (up ? 1 : b), pick(1, 30) * (up ? 1 : b));
     cut(&k, 0, 0);
     if (kcase_build(&k, 2.0f))
         finish(&k, 0, 0);
@@ -220,8 +221,9 @@ static void eltwise_case(const char *op, int n_src, int form, int swap, int plan
 
 static void test_pointwise_nodes_agree_with_the_reference(void)
 {
-    static const char *const unary[] = {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Abs", "Sqrt",
-                                        "Exp",  "Neg",       "Elu",     "HardSigmoid"};
+    static const char *const unary[] = {"Relu", "LeakyRelu",   "Sigmoid", "Tanh",
+                                        "Abs",  "Sqrt",        "Exp",     "Neg",
+                                        "Elu",  "HardSigmoid", "Identity"};
     static const char *const binary[] = {"Add", "Sub", "Mul", "Div", "Min", "Max"};
     for (int planar = 0; planar < 2; planar++) {
         for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
