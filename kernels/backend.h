@@ -26,11 +26,12 @@ typedef struct tg_variant {
     const char *name; /* "conv_direct": shows in plans and in the fingerprint */
     const char *op;   /* tg_op name */
     int (*accepts)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
-    /* Weights in the form the kernel reads; 0: none. `pack` writes exactly that many bytes
+    /* Weights in the form the kernel reads; 0 or NULL: none. `pack` writes exactly that many bytes
      * (64-byte aligned destination). */
     size_t (*packed_bytes)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
     void (*pack)(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst);
-    /* Scratch for a call whose dst rows are at most `width` columns, for `threads` threads. */
+    /* Scratch for a call whose dst rows are at most `width` columns, for `threads` threads; NULL:
+     * none. Besides `scratch`, kernels use up to 48 KiB of each thread's stack. */
     size_t (*scratch_bytes)(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
                             int threads);
     /* NULL: the op's own need. */
