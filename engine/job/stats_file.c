@@ -1,8 +1,9 @@
-/* stats_file.c - --stats FILE: the statistics of a run as JSON, to be used by others (one slide's
- * statistics for its neighbours, or a whole set's for each image). */
+/* stats_file.c - --stats FILE: the statistics of a run as JSON, to be used by others (one
+ * slide's statistics for its neighbours, or a whole set's for each image). */
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
+#include "engine/memory/monitor.h"
 #include "io/file_ops.h"
 
 #include <stdio.h>
@@ -26,19 +27,21 @@ static tg_status read_set(const tgi_json *v, const char *path, tg_stats *s, tgi_
     return TG_OK;
 }
 
-static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *path, tg_stats *sets,
-                          tgi_err *err)
+static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *path,
+                          tg_stats *sets, tgi_err *err)
 {
     const char *norm = "";
     tgi_json_str(tgi_json_get(doc, "normalize"), &norm);
     if (strcmp(norm, job->set.normalize_text) != 0)
-        return tgi_fail(err, TG_E_ARG, "%s holds statistics for --normalize %s, the job asks for %s",
-                        path, norm, job->set.normalize_text);
+        return tgi_fail(err, TG_E_ARG,
+                        "%s holds statistics for --normalize %s, the job asks for %s", path,
+                        norm, job->set.normalize_text);
     const tgi_json *v = tgi_json_first(tgi_json_get(doc, "channels"));
     for (int64_t i = 0; i < job->map.n_stats; i++, v = tgi_json_next(v)) {
         if (!v)
-            return tgi_fail(err, TG_E_ARG, "%s holds statistics of %lld channels, the image has %lld",
-                            path, (long long)i, (long long)job->map.n_stats);
+            return tgi_fail(err, TG_E_ARG,
+                            "%s holds statistics of %lld channels, the image has %lld", path,
+                            (long long)i, (long long)job->map.n_stats);
         TGI_TRY(read_set(v, path, &sets[i], err));
     }
     return TG_OK;
@@ -96,8 +99,21 @@ tg_status tgi_write_text(const char *path, const char *text, tgi_err *err)
     return st;
 }
 
-tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
-                                tg_stats *sets, tgi_err *err)
+/* A first pass can take as long as reading the image does: say so, and stop when asked. */
+static tg_status tell(void *user, double fraction)
+{
+    const tg_job *job = user;
+    const tg_progress p = {.phase = "statistics",
+                           .fraction = fraction,
+                           .eta_seconds = -1,
+                           .memory_bytes = tgi_mem_measured(),
+                           .budget_bytes = job->plan.budget};
+    tgi_ctx_progress(job->ctx, &p);
+    return tg_cancel_signal() ? TG_E_CANCELLED : TG_OK;
+}
+
+tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
+                                size_t rows_bytes, tg_stats *sets, tgi_err *err)
 {
     int found = 0;
     tg_stats_args a = {.source = job->source,
@@ -105,12 +121,16 @@ tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
                        .map = &job->map,
                        .norm = &job->set.normalize,
                        .rows = rows,
-                       .rows_bytes = rows_bytes};
+                       .rows_bytes = rows_bytes,
+                       .tick = tell,
+                       .user = (void *)(uintptr_t)job};
     TGI_TRY(tgi_job_stats_read(job, sets, &found, err));
     if (found)
         return TG_OK;
     TGI_TRY(tgi_reserve_take(mem, "statistics", TGI_STATS_SCRATCH, &a.scratch, err));
-    return tgi_stats_collect(&a, sets, err);
+    const tg_status st = tgi_stats_collect(&a, sets, err);
+    return st == TG_E_CANCELLED ? tgi_fail(err, st, "stopped by signal %d", tg_cancel_signal())
+                                : st;
 }
 
 tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err)

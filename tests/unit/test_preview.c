@@ -1,0 +1,263 @@
+/* Preview: the picture holds the pixels that the full run writes. */
+#include "engine/job/preview_picture.h"
+#include "job_help.h"
+
+#include <zlib.h>
+
+#define MODEL TG_SOURCE_DIR "/models/tegula_denoise.onnx"
+#define SUPER TG_SHARED_DATA "/data/models/fsrcnn_x2/model.onnx"
+
+enum { HEIGHT = 600, WIDTH = 1100, CROP = 256 };
+
+static uint64_t seed = 77;
+
+/* ---- Reading the picture ----------------------------------------------------------------- */
+
+typedef struct picture {
+    int64_t h, w;
+    int samples;
+    uint8_t *pixels;
+} picture;
+
+static uint32_t u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static void unfilter(picture *p, const uint8_t *rows)
+{
+    const int64_t n = p->w * p->samples;
+    for (int64_t y = 0; y < p->h; y++, rows += n + 1) {
+        CHECK(rows[0] <= 2);
+        for (int64_t i = 0; i < n; i++) {
+            const int left = i < p->samples ? 0 : p->pixels[y * n + i - p->samples];
+            const int up = y ? p->pixels[(y - 1) * n + i] : 0;
+            const int predicted = rows[0] == 1 ? left : rows[0] == 2 ? up : 0;
+            p->pixels[y * n + i] = (uint8_t)(rows[1 + i] + predicted);
+        }
+    }
+}
+
+/* Pixels are released with free. */
+static picture read_png(const char *path)
+{
+    static uint8_t file[8 << 20], idat[8 << 20];
+    picture p = {0};
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(file, 1, sizeof file, f) : 0;
+    size_t packed = 0;
+    if (f)
+        fclose(f);
+    CHECK(n > 33 && memcmp(file, "\x89PNG\r\n\x1a\n", 8) == 0);
+    for (size_t at = 8; at + 12 <= n; at += u32(file + at) + 12) {
+        const uint8_t *data = file + at + 8;
+        if (memcmp(file + at + 4, "IHDR", 4) == 0)
+            p = (picture){u32(data + 4), u32(data), data[9] == 2 ? 3 : 1, NULL};
+        if (memcmp(file + at + 4, "IDAT", 4) == 0) {
+            memcpy(idat + packed, data, u32(file + at));
+            packed += u32(file + at);
+        }
+    }
+    uLongf raw = (uLongf)(p.h * (p.w * p.samples + 1));
+    uint8_t *rows = malloc(raw);
+    p.pixels = malloc(raw);
+    CHECK(rows && p.pixels && uncompress(rows, &raw, idat, packed) == Z_OK);
+    CHECK_EQ(raw, p.h * (p.w * p.samples + 1));
+    unfilter(&p, rows);
+    free(rows);
+    return p;
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------- */
+
+static tg_status job(int preview, const char *model, const char *input, const char *output,
+                     const char *name, const char *value)
+{
+    tg_opts *o = NULL;
+    tg_job *j = NULL;
+    CHECK_EQ(tg_opts_new(ctx, &o), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "model", model), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "input", input), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "output", output), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "normalize", "percentile:2,99"), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "ram", "200MiB"), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "threads", "2"), TG_OK);
+    if (name)
+        CHECK_EQ(tg_opts_set(o, name, value), TG_OK);
+    tg_status st = tg_job_open(ctx, o, &j);
+    if (st == TG_OK)
+        st = preview ? tg_job_preview(j) : tg_job_run(j, NULL);
+    tg_job_close(&j);
+    tg_opts_free(&o);
+    return st;
+}
+
+#define CHECK_JOB(want, ...)                                                                   \
+    do {                                                                                       \
+        const tg_status got_ = job(__VA_ARGS__);                                               \
+        if (got_ != (want))                                                                    \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, tg_ctx_detail(ctx));            \
+        CHECK_EQ(got_, want);                                                                  \
+    } while (0)
+
+/* Flat, with noise in three crops of the grid; the strongest at (1,0), then (0,2), then (1,3).
+ */
+static void make_image(void)
+{
+    const tg_desc d = {TG_DTYPE_F32, 2, {HEIGHT, WIDTH}};
+    static float v[HEIGHT][WIDTH];
+    tgi_err err = {0};
+    for (int y = 0; y < HEIGHT; y++)
+        for (int x = 0; x < WIDTH; x++) {
+            const int gy = y / CROP, gx = x / CROP;
+            const float a = gy == 1 && gx == 0   ? 9
+                            : gy == 0 && gx == 2 ? 6
+                            : gy == 1 && gx == 3 ? 4
+                                                 : 0.5f;
+            v[y][x] = 50 + a * tg_rand_unit(&seed) + 0.01f * (float)x;
+        }
+    CHECK_OK(tgi_npy_save(in_folder("image.npy"), &d, v, &err), err);
+    CHECK_COPY(TG_OK, "input", in_folder("image.npy"), "output", in_folder("image.tif"), "axes",
+               "YX");
+    /* Apart from its descriptor the network's output stays in its own units. */
+    CHECK_EQ(symlink(MODEL, in_folder("net.onnx")), 0);
+}
+
+/* The picture that the input and the full run's output give at these places. */
+static void check_against_run(const char *png, const int64_t (*at)[2], int n, double mul,
+                              double add)
+{
+    static float raw[CROP * CROP], scratch[3 * CROP * CROP];
+    tg_source *in = open_image(in_folder("image.tif")), *out = open_image(in_folder("out.tif"));
+    picture got = read_png(png);
+    for (int i = 0; in && out && i < n; i++) {
+        float *x = pixels_of(in, 0, at[i][0], at[i][0] + CROP, at[i][1], at[i][1] + CROP);
+        float *y = pixels_of(out, 0, at[i][0], at[i][0] + CROP, at[i][1], at[i][1] + CROP);
+        for (int k = 0; k < CROP * CROP; k++)
+            raw[k] = x[k] * (float)mul + (float)add;
+        const tg_panel a = {raw, CROP, CROP, 1}, b = {y, CROP, CROP, 1};
+        tg_picture want = tgi_picture_layout(n, &a, &b);
+        want.pixels = malloc((size_t)(want.height * want.width));
+        CHECK_EQ(got.h, want.height);
+        CHECK_EQ(got.w, want.width);
+        CHECK_EQ(got.samples, 1);
+        tgi_picture_begin(&want);
+        tgi_picture_row(&want, i, &a, &b, scratch);
+        const size_t from = (size_t)(want.height / n * i * want.width);
+        const size_t rows = (size_t)(CROP * want.width);
+        CHECK(memcmp(got.pixels + from + 6 * (size_t)want.width,
+                     want.pixels + from + 6 * (size_t)want.width, rows) == 0);
+        free(want.pixels);
+        free(x);
+        free(y);
+    }
+    free(got.pixels);
+    if (in)
+        tgi_source_close(&in);
+    if (out)
+        tgi_source_close(&out);
+}
+
+/* The map of --normalize percentile:2,99, from the run's receipt of statistics. */
+static void map_of_statistics(double *mul, double *add)
+{
+    char text[4096] = {0};
+    FILE *f = fopen(in_folder("stats.json"), "rb");
+    CHECK(f && fread(text, 1, sizeof text - 1, f) > 0);
+    if (f)
+        fclose(f);
+    const char *low = strstr(text, "\"low\":"), *high = strstr(text, "\"high\":");
+    CHECK(low && high);
+    if (!low || !high)
+        return;
+    const double lo = strtod(low + 6, NULL), hi = strtod(high + 7, NULL);
+    *mul = 1.0 / (hi - lo);
+    *add = -lo * *mul;
+}
+
+static void test_the_densest_places_show_what_the_run_writes(void)
+{
+    static const int64_t places[3][2] = {{256, 0}, {0, 512}, {256, 768}};
+    double mul = 1, add = 0;
+    CHECK_JOB(TG_OK, 0, in_folder("net.onnx"), in_folder("image.tif"), in_folder("out.tif"),
+              "stats", in_folder("stats.json"));
+    map_of_statistics(&mul, &add);
+    CHECK_JOB(TG_OK, 1, in_folder("net.onnx"), in_folder("image.tif"), in_folder("three.png"),
+              NULL, NULL);
+    check_against_run(in_folder("three.png"), places, 3, mul, add);
+}
+
+static void test_a_place_that_is_asked_for_is_shown_alone(void)
+{
+    double mul = 1, add = 0;
+    map_of_statistics(&mul, &add);
+    /* the centre moves to a multiple of the network's period, and inside the image */
+    static const int64_t middle[1][2] = {{172, 384}}, corner[1][2] = {{344, 844}};
+    CHECK_JOB(TG_OK, 1, in_folder("net.onnx"), in_folder("image.tif"), in_folder("at.png"),
+              "at", "300,513");
+    check_against_run(in_folder("at.png"), middle, 1, mul, add);
+    CHECK_JOB(TG_OK, 1, in_folder("net.onnx"), in_folder("image.tif"), in_folder("corner.png"),
+              "at", "599,1099");
+    check_against_run(in_folder("corner.png"), corner, 1, mul, add);
+    CHECK_JOB(TG_E_ARG, 1, in_folder("net.onnx"), in_folder("image.tif"), in_folder("no.png"),
+              "at", "600,0");
+    CHECK(!exists(in_folder("no.png")));
+}
+
+static void test_an_existing_picture_is_left_alone(void)
+{
+    char text[8] = {0};
+    FILE *f = fopen(in_folder("mine.png"), "wb");
+    CHECK(f && fputs("mine", f) >= 0 && fclose(f) == 0);
+    CHECK_JOB(TG_E_EXISTS, 1, in_folder("net.onnx"), in_folder("image.tif"),
+              in_folder("mine.png"), NULL, NULL);
+    f = fopen(in_folder("mine.png"), "rb");
+    CHECK(f && fread(text, 1, 7, f) == 4 && fclose(f) == 0);
+    CHECK_STR(text, "mine");
+    CHECK_JOB(TG_OK, 1, in_folder("net.onnx"), in_folder("image.tif"), in_folder("mine.png"),
+              "yes", "");
+}
+
+static void test_a_small_image_is_one_panel_of_its_own_size(void)
+{
+    CHECK_JOB(TG_OK, 1, in_folder("net.onnx"), in_folder("image.tif"), in_folder("small.png"),
+              "roi", "3:53,10:77");
+    picture p = read_png(in_folder("small.png"));
+    CHECK_EQ(p.h, 50 + 2 * 6);
+    CHECK_EQ(p.w, 3 * 67 + 4 * 6);
+    free(p.pixels);
+}
+
+static void test_super_resolution_enlarges_the_raw_panel(void)
+{
+    CHECK_JOB(TG_OK, 1, SUPER, in_folder("image.tif"), in_folder("super.png"), "at", "300,500");
+    picture p = read_png(in_folder("super.png"));
+    CHECK_EQ(p.h, CROP + 2 * 6);
+    CHECK_EQ(p.w, 3 * CROP + 4 * 6);
+    int unequal = 0, result_blocks = 0;
+    for (int64_t y = 6; y < 6 + CROP; y += 2)
+        for (int64_t x = 6; x < 6 + CROP; x += 2) {
+            const uint8_t *a = p.pixels + y * p.w + x, *b = a + CROP + 6;
+            unequal += a[0] != a[1] || a[0] != a[p.w] || a[0] != a[p.w + 1];
+            result_blocks += b[0] == b[1] && b[0] == b[p.w] && b[0] == b[p.w + 1];
+        }
+    CHECK_EQ(unequal, 0);
+    CHECK(result_blocks < CROP * CROP / 8);
+    free(p.pixels);
+}
+
+int main(void)
+{
+    help_open();
+    make_image();
+    RUN(test_the_densest_places_show_what_the_run_writes);
+    RUN(test_a_place_that_is_asked_for_is_shown_alone);
+    RUN(test_an_existing_picture_is_left_alone);
+    RUN(test_a_small_image_is_one_panel_of_its_own_size);
+    if (exists(SUPER))
+        RUN(test_super_resolution_enlarges_the_raw_panel);
+    else
+        printf("shared networks: not there, left out\n");
+    help_close();
+    return TEST_END();
+}
