@@ -55,7 +55,7 @@ format:
 lint: build
 	@scripts/deps-debian lint
 	cmake --preset $(PRESET) -B $(BUILD) $(CMAKE_ARGS)
-	ctest --test-dir $(BUILD) --output-on-failure --no-label-summary -L '^lint$$'
+	ctest --test-dir $(BUILD) --output-on-failure --no-label-summary -L '^lint$$' -LE '^long$$'
 	python3 tests/lint/format.py
 
 tidy: build

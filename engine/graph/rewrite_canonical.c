@@ -8,7 +8,7 @@
  *
  * Patterns are matched on shapes at the base size and need every intermediate value to have one
  * reader, so nothing else can miss it. Constants equal to an extent vanish with their Reshapes;
- * whether the rest is free of them, size.c finds out. */
+ * whether the rest is free of them, spatial.c finds out. */
 #include "engine/graph/graph_priv.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* size.c - which image sizes a graph works for.
+/* spatial.c - which image sizes a graph works for.
  *
  * Nothing here knows an operator: inference is asked. First a base size for which the shapes work
  * out (the declared one where the file declares it). A declared size is freed when inference also

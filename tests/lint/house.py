@@ -1,0 +1,101 @@
+"""Small rules of the house: base names are unique, every operator has cases, nothing grows
+without end, no file knows the machine it was written on.
+
+A function longer than 100 lines or a file longer than 800 is reported; 150 and 900 fail.
+"""
+import os
+import re
+import sys
+
+import tree
+
+FUNCTION_WARN, FUNCTION_FAIL = 100, 150
+FILE_WARN, FILE_FAIL = 800, 900
+CODE = ("engine/", "kernels/", "io/", "cli/", "include/", "tests/", "bench/", "tools/")
+REPEATED_NAMES = {"CMakeLists.txt", "README.md", "__init__.py"}
+
+# Split words, so that this file does not find itself.
+PLACES = [r"(?<![\w.])/ro" + r"ot/", r"(?<![\w.])/ho" + r"me/", r"(?<![\w./])/wo" + r"rk/",
+          r"/tmp/(ve" + r"nv|bu" + r"ild)", r"\bpy" + r"pi\.", r"python" + r"hosted",
+          r"deb\.deb" + r"ian", r"archive\.ubu" + r"ntu", r"registry\.np" + r"mjs",
+          r"conda\.an" + r"aconda", r"proxy\.gol" + r"ang", r"\bcrates" + r"\.io"]
+TEXT = (".c", ".h", ".cu", ".cuh", ".py", ".sh", ".md", ".txt", ".cmake", ".json", ".in", ".case",
+        ".1")
+
+
+def names():
+    seen = {}
+    for path in tree.files():
+        name = os.path.basename(path)
+        if not path.startswith(CODE) or name in REPEATED_NAMES or name.startswith("."):
+            continue
+        if path.endswith(tree.C_ENDINGS + (".py",)):
+            seen.setdefault(name, []).append(path)
+    return [f"same base name: {', '.join(p)}" for p in seen.values() if len(p) > 1], len(seen)
+
+
+def cases():
+    ops = re.findall(r"^TG_OP\((\w+)\)", tree.text("kernels/op_list.h"), flags=re.M)
+    found = [f"operator {op} has no tests/cases/{op}.case" for op in ops
+             if not os.path.isfile(os.path.join(tree.ROOT, "tests", "cases", f"{op}.case"))]
+    if ops != sorted(ops):
+        found.append("kernels/op_list.h is not in alphabetical order")
+    return found, len(ops)
+
+
+def functions(lines):
+    """(name, length) of each function: its braces stand alone at the left margin."""
+    start = None
+    for i, line in enumerate(lines):
+        if line == "{":
+            start = i
+        elif line == "}" and start is not None:
+            head = " ".join(lines[max(0, start - 6):start])
+            words = re.findall(r"(\w+)\s*\(", head.split(";")[-1].split("}")[-1])
+            yield (words[0] if words else "?"), i - start + 1
+            start = None
+
+
+def lengths():
+    found, n = [], 0
+    for path in tree.files(tree.C_ENDINGS):
+        lines = tree.text(path).split("\n")
+        sizes = [(f"{path}: {name}()", size, FUNCTION_WARN, FUNCTION_FAIL)
+                 for name, size in functions(lines)]
+        sizes.append((path, len(lines) - 1, FILE_WARN, FILE_FAIL))
+        n += len(sizes)
+        for what, size, warn, fail in sizes:
+            if size > fail:
+                found.append(f"{what} has {size} lines, the end is {fail}")
+            elif size > warn:
+                print(f"note: {what} has {size} lines")
+    return found, n
+
+
+def places():
+    found, n = [], 0
+    pattern = re.compile("|".join(PLACES), re.I)
+    for path in tree.files():
+        if not path.endswith(TEXT) and "." in os.path.basename(path)[1:]:
+            continue
+        n += 1
+        for i, line in enumerate(tree.text(path).split("\n"), 1):
+            hit = pattern.search(line)
+            if hit:
+                found.append(f"{path}:{i}: names a place: {hit.group(0)}")
+    return found, n
+
+
+CHECKS = {"names": names, "cases": cases, "lengths": lengths, "places": places}
+
+
+def main():
+    worst = 0
+    for name in sys.argv[1:] or CHECKS:
+        found, checked = CHECKS[name]()
+        worst |= tree.finish(name, found, checked)
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""What may include what: reads every #include line and fails on an edge that points upwards.
+
+    cli  bench  tests
+      tegula.h
+    engine:  job, tegula.c > models > run > plan > graph > memory > base
+    kernels (ops, cpu, cuda)      io
+             engine/base
+
+Foreign headers stay in one file each, the pair "pack" and "unpack" of a codec excepted.
+"""
+import os
+import re
+import sys
+
+import tree
+
+PUBLIC = "include/tegula.h"
+KERNEL_DOORS = {"kernels/op.h", "kernels/backend.h", "kernels/threads.h", "kernels/op_list.h"}
+
+# Floors of engine/, lowest first: a file includes its own floor and those below.
+FLOORS = ["engine/memory/", "engine/graph/", "engine/plan/", "engine/run/", "engine/models/"]
+
+# header pattern -> files that may include it (tests and benchmarks may include any)
+FOREIGN = {
+    r"tiff(io)?\.h": set(),  # the oracle of the tests only
+    r"libxml/.*": {"io/ome_xml.c"},
+    r"zlib\.h": {"io/deflate.c", "io/unpack_zlib.c"},
+    r"zstd\.h": {"io/zstd_codec.c", "io/unpack_zstd.c"},
+    r"libav.*/.*": {"io/video_av.c"},
+    r"nvml\.h": set(),  # opened at run time, declared by us
+    r"(cuda|cublas).*": {"kernels/cuda/"},
+    r"immintrin\.h": {"kernels/cpu/"},
+    r"(onednn/)?dnnl\.h": set(),
+}
+
+STANDARD = set("""
+assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign
+stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
+wchar wctype
+dirent dlfcn fcntl fnmatch ftw glob langinfo libgen malloc poll pthread pwd regex sched semaphore
+strings sys/auxv sys/file sys/ioctl sys/mman sys/random sys/resource sys/select sys/socket sys/stat
+sys/statvfs sys/syscall sys/time sys/types sys/uio sys/un sys/utsname sys/vfs sys/wait sysexits
+termios unistd linux/falloc linux/fs linux/magic cpuid execinfo ucontext pty
+""".split())
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+
+
+SEES_ALL = ("tests/", "bench/", "tools/")
+GROUND = {"engine/spec.h", "engine/spec.c"}  # the languages of option values: text to structs
+
+
+def resolve(path, name):
+    """Our file that a quoted name means: from the root, from include/, or beside the file."""
+    for base in ("", "include", os.path.dirname(path)):
+        candidate = os.path.normpath(os.path.join(base, name))
+        if os.path.isfile(os.path.join(tree.ROOT, candidate)):
+            return candidate
+    return None
+
+
+def floor(path):
+    """Height inside engine/: 0 is the ground above base, files of the job stand on top."""
+    if path in GROUND:
+        return 0
+    for i, prefix in enumerate(FLOORS):
+        if path.startswith(prefix):
+            return i
+    return len(FLOORS)
+
+
+def allowed(path, target):
+    if target == PUBLIC or target.startswith("engine/base/"):
+        return path.startswith(("engine/", "kernels/", "io/") + SEES_ALL) or (
+            target == PUBLIC and path.startswith("cli/"))
+    if path.startswith(SEES_ALL):
+        return not target.startswith("cli/")
+    if path.startswith("cli/"):
+        return target.startswith("cli/")
+    if path.startswith("engine/base/"):
+        return False
+    if path.startswith("kernels/cpu/") or path.startswith("kernels/cuda/"):
+        own = path.rsplit("/", 1)[0] + "/"
+        return target.startswith((own, "kernels/ops/")) or target in KERNEL_DOORS
+    if path.startswith("kernels/"):
+        return target.startswith("kernels/") and not target.startswith("kernels/cuda/")
+    if path.startswith("io/"):
+        return target.startswith("io/")
+    if path.startswith("engine/"):
+        if target.startswith("io/"):
+            return True
+        if target.startswith("kernels/"):
+            return target in KERNEL_DOORS or target.startswith("kernels/ops/op_attrs")
+        return target.startswith("engine/") and floor(target) <= floor(path)
+    return False
+
+
+def foreign_problem(path, name):
+    if path.startswith(SEES_ALL):
+        return None
+    for pattern, owners in FOREIGN.items():
+        if re.fullmatch(pattern, name):
+            if any(path == o or (o.endswith("/") and path.startswith(o)) for o in owners):
+                return None
+            where = ", ".join(sorted(owners)) or "tests and benchmarks"
+            return f"<{name}> belongs to {where}"
+    if name.endswith(".h") and name[:-2] in STANDARD:
+        return None
+    if path.startswith(("kernels/cuda/",)):
+        return None
+    return f"<{name}> is in no list of tests/lint/layers.py"
+
+
+def problems_of(path):
+    for bracket, name in INCLUDE.findall(tree.text(path)):
+        if bracket == "<":
+            if name == "tegula.h":
+                continue
+            problem = foreign_problem(path, name)
+            if problem:
+                yield f"{path}: {problem}"
+            continue
+        target = resolve(path, name)
+        if target is None:
+            yield f'{path}: "{name}" is no file of this tree'
+        elif not allowed(path, target):
+            yield f"{path}: may not include {target}"
+
+
+def main():
+    found = []
+    files = tree.files(tree.C_ENDINGS)
+    for path in files:
+        found.extend(problems_of(path))
+    return tree.finish("layers", found, len(files))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
