@@ -180,18 +180,25 @@ static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
     const int64_t y0 = tgi_max(in.lo, (in.lo + in.hi - LOOK_ROWS) / 2);
     const int64_t y1 = tgi_min(in.hi, y0 + LOOK_ROWS);
     const size_t pitch = (size_t)m->extent[2] * tgi_dtype_size(job->info->dtype);
+    const size_t block = pitch * (size_t)(y1 - y0);
     int sample;
     const int64_t zi = tgi_min(input_of(v, 0, z, z + 1).lo, m->extent[0] - 1);
     const int64_t plane = tgi_mapping_plane(m, v->item, zi, &sample);
-    TGI_TRY(job->source->ops->read(job->source, 0, plane, sample, sample + 1, m->origin[1] + y0,
-                                   m->origin[1] + y1, m->origin[2], m->origin[2] + m->extent[2],
-                                   v->staging, pitch, pitch * (size_t)(y1 - y0), err));
+    char *rows = v->staging;
+    for (int c = 0; c < v->raw.channels; c++) {
+        const int s = m->from_samples ? c : sample;
+        TGI_TRY(job->source->ops->read(job->source, 0, plane + c * m->channel_stride, s, s + 1,
+                                       m->origin[1] + y0, m->origin[1] + y1, m->origin[2],
+                                       m->origin[2] + m->extent[2], rows + (size_t)c * block,
+                                       pitch, block, err));
+    }
     const int64_t n = tgi_max(1, v->ax[2].extent / v->ax[2].size);
     for (int64_t i = 0; i < n; i++) {
         place p = {.at = {z, y, i * v->ax[2].size}};
         const tg_range x = input_of(v, 2, p.at[2], p.at[2] + v->ax[2].size);
-        p.score = variance(job->info->dtype, v->staging, y1 - y0, pitch,
-                           tgi_range_clip(x, 0, m->extent[2]));
+        for (int c = 0; c < v->raw.channels; c++)
+            p.score += variance(job->info->dtype, rows + (size_t)c * block, y1 - y0, pitch,
+                                tgi_range_clip(x, 0, m->extent[2]));
         consider(v, &p);
     }
     return TG_OK;
@@ -223,7 +230,8 @@ static size_t staging_for(const preview *v, int64_t band)
     const size_t banded =
         tgi_loader_bytes(m, type, volume ? fed : 1, volume ? in->rows : fed, in->width);
     const size_t crop = tgi_loader_bytes(m, type, 1, v->raw.h, v->raw.w);
-    const size_t look = (size_t)(LOOK_ROWS * m->extent[2]) * tgi_dtype_size(type);
+    const size_t look =
+        (size_t)(LOOK_ROWS * m->extent[2] * v->raw.channels) * tgi_dtype_size(type);
     const size_t a = banded > crop ? banded : crop;
     return tgi_align_size(a > look ? a : look, 64);
 }
