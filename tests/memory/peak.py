@@ -23,10 +23,10 @@ MIB = 1 << 20
 # name, channels, (height, width) of the short run, of the long run
 MODELS = [
     ("unet2d_nuclei_broad", 1, (1024, 2048), (1536, 6144)),
-    ("fmd_noise2noise_unet", 1, (512, 2048), (1536, 4096)),
-    ("kair_dncnn25", 1, (384, 2048), (1024, 4096)),
-    ("span_x2_nomosuni", 3, (384, 1024), (768, 4096)),
-    ("compact_x2_nomosuni", 3, (256, 1024), (768, 4096)),
+    ("fmd_noise2noise_unet", 1, (384, 1024), (1536, 4096)),
+    ("kair_dncnn25", 1, (256, 1024), (1024, 4096)),
+    ("span_x2_nomosuni", 3, (256, 768), (768, 4096)),
+    ("compact_x2_nomosuni", 3, (192, 768), (768, 4096)),
     ("fsrcnn_x2", 1, (1024, 4096), (4096, 8192)),
     ("super_resolution_10", 1, (512, 2048), (2048, 4096)),
     ("sci_low_light", 3, (1024, 4096), (4096, 8192)),
