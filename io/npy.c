@@ -173,7 +173,7 @@ tg_status tgi_npy_read_head(const tgi_rfile *f, tgi_npy_head *out, tgi_err *err)
                         (unsigned long long)f->size);
     char *text = tgi_malloc(TGI_TAG_IO, (size_t)len + 1);
     if (!text)
-        return tgi_fail(err, TG_E_NOMEM, "an npy header");
+        return tgi_fail(err, TG_E_NOMEM, "no memory for an npy header");
     tg_status st = tgi_rfile_read(f, at, text, len, err);
     text[len] = 0;
     if (st == TG_OK)
@@ -206,7 +206,7 @@ tg_status tgi_npy_load(const char *path, size_t max_bytes, tg_desc *desc, void *
         st = tgi_fail(err, TG_E_BUDGET, "an array of %zu bytes, %zu are allowed", h.data_bytes,
                       max_bytes);
     if (st == TG_OK && !(p = tgi_malloc(TGI_TAG_IO, h.data_bytes ? h.data_bytes : 1)))
-        st = tgi_fail(err, TG_E_NOMEM, "an array of %zu bytes", h.data_bytes);
+        st = tgi_fail(err, TG_E_NOMEM, "no memory for an array of %zu bytes", h.data_bytes);
     if (st == TG_OK)
         st = tgi_rfile_read(&f, h.data_off, p, h.data_bytes, err);
     tgi_rfile_close(&f);
@@ -236,7 +236,8 @@ tg_status tgi_npy_map_open(const char *path, tgi_npy_map *out, tgi_err *err)
         const size_t n = (size_t)h.data_off + h.data_bytes;
         void *p = mmap(NULL, n, PROT_READ, MAP_SHARED, f.fd, 0);
         if (p == MAP_FAILED)
-            st = tgi_fail(err, TG_E_NOMEM, "mapping %zu bytes: %s", n, strerror(errno));
+            st =
+                tgi_fail(err, TG_E_NOMEM, "no memory to map %zu bytes: %s", n, strerror(errno));
         else
             *out = (tgi_npy_map){h.desc, (const char *)p + h.data_off, p, n};
     }

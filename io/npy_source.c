@@ -176,7 +176,7 @@ static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts 
     s->mapped = o->io == TG_IO_MAP || (o->io == TG_IO_AUTO && !tgi_rfile_is_remote(&s->file));
     s->lanes = tgi_calloc(TGI_TAG_IO, (size_t)s->n_lanes, sizeof *s->lanes);
     if (!s->lanes)
-        return tgi_fail(err, TG_E_NOMEM, "%d readers", s->n_lanes);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for %d readers", s->n_lanes);
     for (int k = 0; k < s->n_lanes; k++)
         TGI_TRY(tgi_window_init(&s->lanes[k], s->mapped, s->mapped ? MAP_WINDOW : WINDOW, err));
     return TG_OK;
@@ -187,7 +187,7 @@ static tg_status npy_open(const char *path, const tg_open_opts *o, tg_source **o
 {
     npy_source *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
     if (!s)
-        return tgi_fail(err, TG_E_NOMEM, "an npy reader");
+        return tgi_fail(err, TG_E_NOMEM, "no memory for an npy reader");
     s->base.ops = &tgi_npy_source_ops;
     s->file.fd = -1;
     s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);

@@ -264,7 +264,8 @@ tg_status tgi_ome_describe(const tg_sink_layout *l, const tg_image_meta *meta, c
             add_shape_line(&t, l);
         add_char(&t, 0);
         if (!t.p && !(t.p = tgi_malloc(TGI_TAG_IO, t.n)))
-            return tgi_fail(err, TG_E_NOMEM, "image description: %zu bytes", t.n);
+            return tgi_fail(err, TG_E_NOMEM, "no memory for the image description: %zu bytes",
+                            t.n);
     }
     *out = t.p;
     return TG_OK;

@@ -107,7 +107,7 @@ static void take_channel(parse *p)
             tgi_realloc_n(TGI_TAG_IO, o->channels,
                           o->n_channels ? 2 * (size_t)o->n_channels : 1, sizeof *o->channels);
         if (!q) {
-            p->st = tgi_fail(p->err, TG_E_NOMEM, "OME-XML channels");
+            p->st = tgi_fail(p->err, TG_E_NOMEM, "no memory for OME-XML channels");
             return;
         }
         o->channels = q;
@@ -119,7 +119,7 @@ static void take_channel(parse *p)
     c->samples = integer(p, "SamplesPerPixel", 1);
     if (attribute(p, "Name", text, sizeof text) && text[0] &&
         !(c->name = tgi_strdup(TGI_TAG_IO, text)))
-        p->st = tgi_fail(p->err, TG_E_NOMEM, "OME-XML channels");
+        p->st = tgi_fail(p->err, TG_E_NOMEM, "no memory for OME-XML channels");
 }
 
 static void take_block(parse *p)
@@ -129,7 +129,7 @@ static void take_block(parse *p)
         const size_t cap = p->cap ? 2 * p->cap : 16;
         void *q = tgi_realloc_n(TGI_TAG_IO, o->blocks, cap, sizeof *o->blocks);
         if (!q) {
-            p->st = tgi_fail(p->err, TG_E_NOMEM, "OME-XML planes");
+            p->st = tgi_fail(p->err, TG_E_NOMEM, "no memory for OME-XML planes");
             return;
         }
         o->blocks = q;
@@ -234,7 +234,7 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, tgi_o
     p.r = xmlReaderForMemory(text, (int)n, NULL, "UTF-8",
                              XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
     if (!p.r)
-        return tgi_fail(err, TG_E_NOMEM, "an XML reader");
+        return tgi_fail(err, TG_E_NOMEM, "no memory for an XML reader");
     xmlTextReaderSetErrorHandler(p.r, quiet, NULL);
     int rc;
     while ((rc = xmlTextReaderRead(p.r)) == 1 && p.st == TG_OK)

@@ -91,7 +91,7 @@ static tg_status make_buffers(png *p, size_t row_bytes, void **block, tgi_err *e
     const size_t state = tgi_deflate_state_bytes();
     char *m = *block = tgi_malloc(TGI_TAG_IO, 64 + state + band + p->cap + 16);
     if (!m)
-        return tgi_fail(err, TG_E_NOMEM, "%s: buffers of the picture", p->path);
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", p->path);
     m += (64 - (uintptr_t)m % 64) % 64;
     p->deflate = tgi_deflate_open(m, 6);
     p->rows = (uint8_t *)m + state;
@@ -128,7 +128,7 @@ tg_status tgi_png_write(const char *path, const uint8_t *pixels, int64_t height,
     const size_t n = strlen(path) + sizeof ".partial";
     char *partial = tgi_malloc(TGI_TAG_IO, n);
     if (!partial)
-        return tgi_fail(err, TG_E_NOMEM, "%s", path);
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory", path);
     snprintf(partial, n, "%s.partial", path);
     png p = {.fd = -1, .path = partial};
     tg_status st = write_file(&p, pixels, height, width, channels, pitch, err);

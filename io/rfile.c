@@ -103,7 +103,8 @@ tg_status tgi_window_init(tgi_window *w, bool mapped, size_t cap, tgi_err *err)
     if (mapped)
         return TG_OK;
     w->buf = tgi_malloc(TGI_TAG_IO, cap);
-    return w->buf ? TG_OK : tgi_fail(err, TG_E_NOMEM, "a read window of %zu bytes", cap);
+    return w->buf ? TG_OK
+                  : tgi_fail(err, TG_E_NOMEM, "no memory for a window of %zu bytes", cap);
 }
 
 static void unmap(tgi_window *w)

@@ -110,7 +110,7 @@ static inline bool next_code(bits *b, unsigned width, unsigned *out)
 static tg_status lzw_open(void **state, tgi_err *err)
 {
     *state = tgi_malloc(TGI_TAG_IO, sizeof(lzw));
-    return *state ? TG_OK : tgi_fail(err, TG_E_NOMEM, "an LZW table");
+    return *state ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for an LZW table");
 }
 
 static size_t lzw_bytes(const void *state)
@@ -202,7 +202,7 @@ tg_status tgi_unpack_open(uint32_t compression, tgi_unpack **out, tgi_err *err)
                         compression, tgi_tiff_compression_name(compression));
     tgi_unpack *u = tgi_calloc(TGI_TAG_IO, 1, sizeof *u);
     if (!u)
-        return tgi_fail(err, TG_E_NOMEM, "a decoder");
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");
     u->codec = codec;
     const tg_status st = codec->open(&u->state, err);
     if (st != TG_OK) {

@@ -101,7 +101,7 @@ tg_status tgi_tiff_text(const tgi_tiff_file *t, const tgi_tiff_array *a, size_t 
     const size_t n = a->count < cap ? (size_t)a->count : cap;
     char *s = tgi_malloc(TGI_TAG_IO, n + 1);
     if (!s)
-        return tgi_fail(err, TG_E_NOMEM, "a text of %zu bytes", n);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a text of %zu bytes", n);
     const tg_status st = tgi_rfile_read(&t->f, a->pos, s, n, err);
     if (st != TG_OK) {
         tgi_free(s);

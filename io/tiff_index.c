@@ -61,7 +61,8 @@ static tg_status push_ref(walker *w, const tgi_tiff_page *p, uint64_t chain_at, 
             x->refs = r;
         void *c = r ? tgi_realloc_n(TGI_TAG_IO, x->chain, cap, sizeof *x->chain) : NULL;
         if (!c)
-            return tgi_fail(err, TG_E_NOMEM, "an index of %llu pages", (unsigned long long)cap);
+            return tgi_fail(err, TG_E_NOMEM, "no memory for an index of %llu pages",
+                            (unsigned long long)cap);
         x->chain = c;
         x->cap = cap;
     }
@@ -247,7 +248,7 @@ tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
     int level_group[TG_IMAGE_MAX_LEVELS];
     walker *w = tgi_calloc(TGI_TAG_IO, 1, sizeof *w); /* 20 KiB: not on the stack */
     if (!w)
-        return tgi_fail(err, TG_E_NOMEM, "the index of a TIFF");
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the index of a TIFF");
     *w = (walker){.t = t, .o = o, .x = out, .want = &out->first};
     tg_status st = walk(w, err);
     if (st != TG_OK)

@@ -367,7 +367,7 @@ static tg_status lane_open(tiff_source *s, lane *l, tgi_err *err)
     l->slots = tgi_malloc(TGI_TAG_IO, s->n_slots * sizeof *l->slots);
     l->tmp = tgi_malloc(TGI_TAG_IO, p->row_bytes);
     if (!l->cache || !l->slots || !l->tmp)
-        return tgi_fail(err, TG_E_NOMEM, "%zu bytes for decoded tiles",
+        return tgi_fail(err, TG_E_NOMEM, "no memory for %zu bytes for decoded tiles",
                         s->n_slots * p->block_bytes);
     for (size_t i = 0; i < s->n_slots; i++)
         l->slots[i] = (slot){0, UINT64_MAX};
@@ -478,7 +478,7 @@ static tg_status open_lanes(tiff_source *s, size_t budget, tgi_err *err)
     TGI_TRY(size_caches(s, budget, err));
     s->lanes = tgi_calloc(TGI_TAG_IO, (size_t)s->n_lanes, sizeof *s->lanes);
     if (!s->lanes)
-        return tgi_fail(err, TG_E_NOMEM, "%d readers", s->n_lanes);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for %d readers", s->n_lanes);
     s->bytes = sizeof *s + META_WINDOW + (size_t)s->n_lanes * sizeof *s->lanes +
                (size_t)s->index.cap * (sizeof *s->index.refs + sizeof *s->index.chain) +
                (s->series.rank ? (size_t)s->info.n_planes * sizeof *s->series.rank : 0) +
@@ -519,7 +519,7 @@ static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **
     const size_t budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET;
     tiff_source *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
     if (!s)
-        return tgi_fail(err, TG_E_NOMEM, "a TIFF reader");
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a TIFF reader");
     s->base.ops = &tgi_tiff_source_ops;
     s->file.f.fd = -1;
     s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);

@@ -325,7 +325,8 @@ static tg_status ome_map(const job *j, const tgi_ome *o, const ome_grid *g)
                         (long long)g->total, (unsigned long long)j->x->n_refs);
     uint32_t *rank = tgi_malloc(TGI_TAG_IO, (size_t)g->total * sizeof *rank);
     if (!rank)
-        return tgi_fail(j->err, TG_E_NOMEM, "the order of %lld planes", (long long)g->total);
+        return tgi_fail(j->err, TG_E_NOMEM, "no memory for the order of %lld planes",
+                        (long long)g->total);
     j->out->rank = rank;
     memset(rank, 0xff, (size_t)g->total * sizeof *rank);
     const tgi_ome_block all = {.ifd = 0, .count = g->total};
@@ -359,7 +360,7 @@ static tg_status ome_meta(const job *j, tgi_ome *o)
     m->channel_name = tgi_calloc(TGI_TAG_IO, n, sizeof *m->channel_name);
     m->channel_color = tgi_calloc(TGI_TAG_IO, n, sizeof *m->channel_color);
     if (!m->channel_name || !m->channel_color)
-        return tgi_fail(j->err, TG_E_NOMEM, "channel names");
+        return tgi_fail(j->err, TG_E_NOMEM, "no memory for names of channels");
     m->n_channels = o->n_channels;
     for (size_t i = 0; i < n; i++) {
         m->channel_name[i] = o->channels[i].name;

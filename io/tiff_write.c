@@ -247,7 +247,7 @@ tg_status tgi_sink_layout_make(const tg_sink_spec *spec, tg_sink_layout **out, t
 {
     tg_sink_layout *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
     if (!l)
-        return tgi_fail(err, TG_E_NOMEM, "output layout");
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the layout of the output");
     l->dtype = spec->dtype;
     tg_status st;
     if ((st = take_axes(spec, l, err)) != TG_OK || (st = take_tiles(spec, l, err)) != TG_OK ||

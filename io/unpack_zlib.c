@@ -39,7 +39,7 @@ static tg_status zlib_open(void **state, tgi_err *err)
 {
     inflater *f = tgi_calloc(TGI_TAG_IO, 1, sizeof *f);
     if (!f)
-        return tgi_fail(err, TG_E_NOMEM, "a zlib decoder");
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a zlib decoder");
     f->z.zalloc = arena_get;
     f->z.zfree = arena_put;
     f->z.opaque = f;

@@ -7,7 +7,7 @@
 static tg_status zstd_open(void **state, tgi_err *err)
 {
     *state = ZSTD_createDCtx();
-    return *state ? TG_OK : tgi_fail(err, TG_E_NOMEM, "a zstd decoder");
+    return *state ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a zstd decoder");
 }
 
 static void zstd_close(void *state)

@@ -254,7 +254,8 @@ static tg_status start(pthread_t *t, void *(*fn)(void *), void *arg, tgi_err *er
     pthread_attr_setstacksize(&a, STACK_BYTES);
     const int e = pthread_create(t, &a, fn, arg);
     pthread_attr_destroy(&a);
-    return e ? tgi_fail(err, TG_E_NOMEM, "writer thread: %s", strerror(e)) : TG_OK;
+    return e ? tgi_fail(err, TG_E_NOMEM, "no memory for a writer's thread: %s", strerror(e))
+             : TG_OK;
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */

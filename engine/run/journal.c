@@ -182,7 +182,7 @@ static tg_status keep_text(void **kept, const void *text, size_t n, tgi_err *err
 {
     char *p = tgi_malloc(TGI_TAG_JOURNAL, n + 1);
     if (!p)
-        return tgi_fail(err, TG_E_NOMEM, "journal: %zu bytes", n);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for %zu bytes of the journal", n);
     if (n)
         memcpy(p, text, n);
     p[n] = 0;
@@ -200,7 +200,7 @@ static tg_status read_text(tg_journal *j, const text_ref *ref, uint64_t size, vo
         return TG_OK;
     char *p = tgi_malloc(TGI_TAG_JOURNAL, ref->bytes + 1);
     if (!p)
-        return tgi_fail(err, TG_E_NOMEM, "%s: %llu bytes", j->name,
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for %llu bytes", j->name,
                         (unsigned long long)ref->bytes);
     const tg_status st = tgi_file_pread(j->fd, j->name, p, ref->bytes, ref->at, err);
     p[ref->bytes] = 0;
@@ -379,9 +379,8 @@ static char *joined(const char *path, const char *end)
 
 static void default_policy(tg_journal_policy *p)
 {
-    const char *tiles = getenv("TEGULA_SYNC_TILES");
-    if (!p->tiles && tiles)
-        p->tiles = strtoll(tiles, NULL, 10);
+    const char *tiles = p->tiles ? NULL : getenv("TEGULA_SYNC_TILES");
+    p->tiles = tiles ? strtoll(tiles, NULL, 10) : p->tiles;
     if (!p->bytes)
         p->bytes = 64u << 20;
     if (!(p->seconds > 0))
@@ -393,7 +392,7 @@ tg_status tgi_journal_open(const char *path, int overwrite, const tg_journal_pol
 {
     tg_journal *j = tgi_calloc(TGI_TAG_JOURNAL, 1, sizeof *j);
     if (!j)
-        return tgi_fail(err, TG_E_NOMEM, "journal");
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the journal");
     j->fd = j->data = -1;
     j->overwrite = overwrite;
     if (policy)
@@ -405,7 +404,7 @@ tg_status tgi_journal_open(const char *path, int overwrite, const tg_journal_pol
     j->scratch = tgi_malloc(TGI_TAG_JOURNAL, TGI_SINK_SCRATCH);
     tg_status st = TG_E_NOMEM;
     if (!j->path || !j->partial || !j->name || !j->scratch)
-        tgi_fail(err, st, "journal of %s", path);
+        tgi_fail(err, st, "no memory for the journal of %s", path);
     else if (!overwrite && exists(path) && !exists(j->name))
         st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
     else if ((st = open_and_lock(j, err)) == TG_OK && (st = look(j, err)) == TG_OK &&
@@ -455,7 +454,7 @@ static tg_status make_tables(tg_journal *j, const tg_sink_layout *layout, tgi_er
     j->length = tgi_calloc(TGI_TAG_JOURNAL, n, sizeof *j->length);
     j->pending = tgi_calloc(TGI_TAG_JOURNAL, PENDING, sizeof *j->pending);
     if (!j->offset || !j->length || !j->pending)
-        return tgi_fail(err, TG_E_NOMEM, "journal: tables of %zu tiles", n);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the journal of %zu tiles", n);
     return TG_OK;
 }
 

@@ -147,12 +147,12 @@ class Result:
 class Lab:
     """A folder to work in, and the command under test."""
 
-    def __init__(self, argv):
+    def __init__(self, argv, base=None):
         self.tegula = os.path.abspath(argv[1])
         self.source = os.path.abspath(argv[2])
         self.seed = int(os.environ.get("TEGULA_SEED") or time.time_ns() % 1000000)
         self.rng = random.Random(self.seed)
-        self.dir = tempfile.mkdtemp(prefix="tegula-crash-")
+        self.dir = tempfile.mkdtemp(prefix="tegula-crash-", dir=base)
         self.denoiser = os.path.join(self.source, "models", "tegula_denoise.onnx")
         print("seed %d (TEGULA_SEED=%d repeats it)" % (self.seed, self.seed), flush=True)
 
@@ -286,9 +286,10 @@ class Job:
         return r.done()
 
 
-def main(test, argv):
-    """Run test(lab); 0, 1 with the broken promise, or 77 when it says so."""
-    lab = Lab(argv)
+def main(test, argv, in_memory=False):
+    """Run test(lab, rest); exit 0, 1 with the broken promise, or 77 when it says so. in_memory:
+    work on a memory filesystem, where there is one (thousands of short runs)."""
+    lab = Lab(argv, "/dev/shm" if in_memory and os.access("/dev/shm", os.W_OK) else None)
     try:
         code = test(lab, argv[3:])
     except Failed as e:

@@ -1,0 +1,64 @@
+"""Allocation k of the command fails: exit 71 with a sentence, no crash, no leak, no broken file.
+
+    memory.py TEGULA SOURCE_DIR [STEP]
+
+k runs from 1 in steps of STEP until the command no longer notices (TEGULA_FAIL_ALLOC=k,
+engine/base/mem.h). With STEP 1 and a build with AddressSanitizer it also proves that every way
+out frees what it holds."""
+import concurrent.futures
+import os
+
+from crashlib import check, main, picture, upscaler
+
+
+def one(lab, name, args, k, want):
+    out = lab.path("%s-%d.tif" % (name, k))
+    more = ["-o", out] if name in ("run", "copy") else []
+    r = lab.run(args + more, {"TEGULA_FAIL_ALLOC": k})
+    whole = os.path.exists(out)
+    result = r.out if name == "info" else open(out, "rb").read() if whole else None
+    for end in ("", ".partial", ".journal", ".tegula.json", ".tegula.json.tmp"):
+        if os.path.exists(out + end):
+            os.unlink(out + end)
+    what = "%s, allocation %d" % (name, k)
+    check(r.code in (0, 71), "%s: %s" % (what, r))
+    check("Sanitizer" not in r.err, "%s: %s" % (what, r.err[-4000:]))
+    if r.code == 71:
+        check("memory" in r.err or "allocation" in r.err, "%s: not a sentence about memory: %s" % (what, r.err))
+        check(not whole, "%s: failed, yet the output has its name" % what)
+    elif k:
+        check(result == want, "%s: exit 0 with another result" % what)
+    return result if k == 0 else r.code
+
+
+def sweep(lab, pool, name, args, step):
+    """Fails at every k up to the last allocation; ten successes in a row are the end."""
+    k, fine, failed = 1, 0, 0
+    want = one(lab, name, args, 0, None)
+    while fine < 10:
+        ks = range(k, k + 8 * step, step)
+        for code in pool.map(lambda i: one(lab, name, args, i, want), ks):
+            fine = fine + 1 if code == 0 else 0
+            failed += code == 71
+        k += 8 * step
+        check(k < 100000, "%s: no end of allocations" % name)
+    check(failed > 0, "%s: no allocation failed" % name)
+    return failed
+
+
+def test(lab, rest):
+    step = int(rest[0]) if rest else 23
+    image = picture(lab.path("image.tif"), 96, 80, 2)
+    net = upscaler(lab.path("up.onnx"), 8)
+    job = ["-m", net, image, "--normalize", "percentile:1,99", "--ram", "64MiB"]
+    verbs = {"run": ["run"] + job + ["--compress", "zstd"], "plan": ["plan"] + job,
+             "info": ["info", image, net], "verify": ["verify"] + job,
+             "copy": ["copy", image, "--compress", "zstd"]}
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        print("allocations that failed: %s"
+              % {name: sweep(lab, pool, name, args, step) for name, args in verbs.items()})
+
+
+if __name__ == "__main__":
+    import sys
+    main(test, sys.argv, in_memory=True)
