@@ -159,17 +159,29 @@ static int input_of(const tg_graph *g, int64_t n, tg_desc *d)
     return d->dim[1] > 0 && g->n_in == 1;
 }
 
+/* What cannot be told of a network is left out; what memory did not suffice for is an error. */
+static tg_status only_memory(tg_status st)
+{
+    return st == TG_E_NOMEM ? st : TG_OK;
+}
+
 /* Exact halo: what one output pixel in the middle of a large image reads, on each side. */
-static void put_halo(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
+static tg_status put_halo(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
 {
     tg_desc in;
     tg_net *net = NULL;
-    if (!input_of(g, 4096, &in) || tgi_net_new(g, be, &in, 0, &net, err) != TG_OK)
-        return;
+    const tg_status st =
+        input_of(g, 4096, &in) ? tgi_net_new(g, be, &in, 0, &net, err) : TG_E_UNSUPPORTED;
+    if (st != TG_OK)
+        return only_memory(st);
     tg_range *r = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)net->n_values + 2, sizeof *r);
+    if (!r) {
+        tgi_net_free(&net);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the halo");
+    }
     int64_t halo[3] = {0, 0, 0};
     double flops = 0;
-    for (int axis = TG_STREAM_AXIS; r && axis < net->rank; axis++) {
+    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
         const int64_t d_out = tgi_net_dim(net, net->out[0], axis);
         const int64_t d_in = tgi_net_dim(net, net->in[0], axis);
         int64_t most = 0;
@@ -195,31 +207,33 @@ static void put_halo(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err
     tgi_jw_num(w, "flops_per_pixel", flops);
     tgi_free(r);
     tgi_net_free(&net);
+    return TG_OK;
 }
 
 /* Smallest arena and weights for 32768 x 32768 pixels: the narrowest useful strips. */
-static void put_gigapixel(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
+static tg_status put_gigapixel(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
 {
     tg_desc in;
     tg_net *net = NULL;
     tg_tiling t;
     const int64_t cut[3] = {0, 0, 64};
-    if (g->spatial != 2 || g->fixed_size || !input_of(g, 32768, &in) ||
-        tgi_net_new(g, be, &in, 0, &net, err) != TG_OK)
-        return;
-    if (!net->whole_op && tgi_tiling_make(net, cut, 8, 1, NULL, &t, err) == TG_OK) {
+    if (g->spatial != 2 || g->fixed_size || !input_of(g, 32768, &in))
+        return TG_OK;
+    tg_status st = tgi_net_new(g, be, &in, 0, &net, err);
+    if (st == TG_OK && !net->whole_op &&
+        (st = tgi_tiling_make(net, cut, 8, 1, NULL, &t, err)) == TG_OK) {
         tgi_jw_uint(w, "smallest_bytes_for_gigapixel",
                     tgi_sat_add(t.arena_bytes, net->packed_bytes));
         tgi_tiling_free(&t);
     }
     tgi_net_free(&net);
+    return only_memory(st);
 }
 
 static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
 {
     tg_graph *g = NULL, *plain = NULL;
     const tg_backend *be = tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT));
-    tgi_err ignored = {0};
     tg_status st = tgi_graph_import_onnx(path, &g, err);
     if (st == TG_OK)
         st = tgi_graph_finish(g, 0, err);
@@ -240,8 +254,9 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
         tgi_jw_bool(w, "fixed_size", g->fixed_size);
         if (g->fixed_why)
             tgi_jw_str(w, "fixed_why", g->fixed_why);
-        put_halo(w, g, be, &ignored);
-        put_gigapixel(w, g, be, &ignored);
+        st = put_halo(w, g, be, err);
+        if (st == TG_OK)
+            st = put_gigapixel(w, g, be, err);
         tgi_jw_begin(w, "rewrites", '[');
         for (int i = 0; i < g->n_rewrites; i++)
             tgi_jw_str(w, NULL, g->rewrites[i]);

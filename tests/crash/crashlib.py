@@ -17,6 +17,16 @@ SLOT_MAGIC = 0x746F6C732D6A6774
 SLOT = struct.Struct("<5Q QQII QQII 4I 2I")  # engine/run/journal.c, struct slot
 
 
+def crc32c(data):
+    """Castagnoli, reflected (RFC 3720, appendix B.4)."""
+    c = 0xFFFFFFFF
+    for b in data:
+        c ^= b
+        for _ in range(8):
+            c = c >> 1 ^ (0x82F63B78 if c & 1 else 0)
+    return c ^ 0xFFFFFFFF
+
+
 # ---- Inputs ---------------------------------------------------------------------------------
 
 def tiff_bytes(planes, bits, kind):
@@ -247,7 +257,8 @@ class Job:
             if len(data) < at + SLOT.size:
                 continue
             v = SLOT.unpack_from(data, at)
-            if v[0] == SLOT_MAGIC and (best is None or v[1] > best["sequence"]):
+            whole = crc32c(data[at:at + SLOT.size - 4]) == v[18]  # else torn by the kill
+            if v[0] == SLOT_MAGIC and whole and (best is None or v[1] > best["sequence"]):
                 best = {"sequence": v[1], "tiles": v[2], "bytes": v[3], "stats": v[10], "final": v[15]}
         return best
 

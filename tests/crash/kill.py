@@ -147,4 +147,4 @@ def test(lab, rest):
 
 if __name__ == "__main__":
     import sys
-    main(test, sys.argv)
+    main(test, sys.argv, in_memory=int((sys.argv + ["20"])[3]) < 40)
