@@ -237,7 +237,9 @@ tg_status tgi_file_sync_dir(const char *path, tgi_err *err)
     if (n >= sizeof dir)
         return failed(err, "sync the folder of", path, ENAMETOOLONG);
     memcpy(dir, path, n);
-    strcpy(dir + n, n ? "" : slash ? "/" : ".");
+    if (n == 0)
+        dir[0] = slash ? '/' : '.';
+    dir[n ? n : 1] = 0;
     const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return failed(err, "open the folder of", path, errno);

@@ -219,7 +219,7 @@ static bool is_prose(const char *s)
 {
     while (*s == ' ' || *s == '\n' || *s == '\r' || *s == '\t')
         s++;
-    return *s && *s != '<' && *s != '{' && strncmp(s, "ImageJ=", 7);
+    return *s && *s != '<' && *s != '{' && strncmp(s, "ImageJ=", 7) != 0;
 }
 
 static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, const char *order)

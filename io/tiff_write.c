@@ -112,7 +112,7 @@ static tg_status take_axes(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err 
 {
     l->n_axes = (int)strlen(spec->axes);
     const char *yx = strstr(spec->axes, "YX");
-    if (!yx || (yx[2] && strcmp(yx + 2, "S")) || l->n_axes > TG_IMAGE_MAX_AXES)
+    if (!yx || (yx[2] && strcmp(yx + 2, "S") != 0) || l->n_axes > TG_IMAGE_MAX_AXES)
         return tgi_fail(err, TG_E_ARG, "output axes \"%s\" do not end in YX or YXS",
                         spec->axes);
     memcpy(l->axes, spec->axes, sizeof l->axes);

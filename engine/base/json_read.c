@@ -207,7 +207,7 @@ static tg_status read_number(reader *r, tgi_json *v)
     double real;
     const bool starts = n > first && s[first] >= '0' && s[first] <= '9';
     const bool padded = n > first + 1 && s[first] == '0' && s[first + 1] >= '0';
-    const char *point = memchr(s, '.', n);
+    const char *point = n ? memchr(s, '.', n) : NULL;
     const bool open_point =
         point && (point + 1 == s + n || point[1] < '0' || point[1] > '9'); /* "1." */
     if (!starts || padded || open_point || !tgi_number_parse(s, n, &real)) {

@@ -1,5 +1,7 @@
 #include "engine/base/status.h"
 
+#undef tgi_fail /* a macro for the analyser, see the header */
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

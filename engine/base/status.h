@@ -27,6 +27,10 @@ typedef struct tgi_err {
  * stranger cannot forge a second line. */
 tg_status tgi_fail(tgi_err *err, tg_status st, const char *fmt, ...) TGI_PRINTF(3, 4);
 
+#ifdef __clang_analyzer__ /* tell the analyser what it cannot see: the status comes back */
+#define tgi_fail(err, st, ...) ((void)tgi_fail(err, st, __VA_ARGS__), (st))
+#endif
+
 /* Put `prefix: ` before a recorded detail ("model.onnx: "), keeping its code. */
 void tgi_err_prefix(tgi_err *err, const char *fmt, ...) TGI_PRINTF(2, 3);
 

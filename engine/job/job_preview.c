@@ -390,6 +390,8 @@ static tg_status load_raw(preview *v, tgi_err *err)
     v->raw.w = w;
     TGI_TRY(tgi_loader_fill(v->loader, &view, &box, err));
     /* rows lie in a ring: turn it so that the first row comes first */
+    /* A crop has rows: h > 0. */
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
     const int64_t turn = y.lo % h;
     float *spare = v->scratch;
     for (int c = 0; c < v->raw.channels && turn; c++) {

@@ -157,7 +157,7 @@ static void compare_middle(const verify *v, double *max_abs, double *rel)
     const tg_net *net = v->job->plan.net;
     const tg_view a = tgi_dense_view(net, net->out[0], v->whole);
     const tg_view b = tgi_dense_view(net, net->out[0], v->other);
-    tg_range m[3], z = {0, 1};
+    tg_range m[3] = {{0, 0}}, z = {0, 1};
     double d2 = 0, s2 = 0;
     middle_of(&v->job->out_desc, m);
     const int volume = net->rank == 5;

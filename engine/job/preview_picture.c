@@ -69,7 +69,7 @@ static uint8_t grey(float v)
 {
     if (!(v > 0.0f)) /* NaN is black */
         return 0;
-    return v >= 1.0f ? 255 : (uint8_t)(v * 255.0f + 0.5f);
+    return v >= 1.0f ? 255 : (uint8_t)lrintf(v * 255.0f);
 }
 
 static float shown(const tg_panel *p, span s, int c, int64_t y, int64_t x)

@@ -244,7 +244,7 @@ void tgi_tiling_free(tg_tiling *t)
 void tgi_tiling_cell(const tg_tiling *t, int64_t k, tg_range core[3])
 {
     const tg_net *net = t->net;
-    int64_t at[3];
+    int64_t at[3] = {0, 0, 0};
     at[0] = k % t->n_cut[0];
     k /= t->n_cut[0];
     at[1] = k % t->n_cut[1];

@@ -342,7 +342,7 @@ static tg_status look(tg_journal *j, tgi_err *err)
     char head[8] = {0};
     const size_t n = size < sizeof head ? (size_t)size : sizeof head;
     TGI_TRY(tgi_file_pread(j->fd, j->name, head, n, 0, err));
-    if (n && memcmp(head, HEAD_TEXT, n))
+    if (n && memcmp(head, HEAD_TEXT, n) != 0)
         return tgi_fail(err, TG_E_FORMAT,
                         "%s: is not a journal of tegula; move it away or choose another output",
                         j->name);

@@ -92,7 +92,7 @@ static int part(const tg_call *call, const void *arg, const tg_row_part *p)
             t.row[t.n++] = tgi_view_row(v, b, tz.at[i], ty.at[j]) - v->x0 * v->cb;
         }
     float *dst = tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb;
-    if (r->n_x == 1)
+    if (r->n_x == 1 && t.n > 0)
         nearest(r, t.row[0], p, dst, dv->cb);
     else if (dv->cb == 1)
         pixels(r, &t, p, dst, 1, r->n_x);

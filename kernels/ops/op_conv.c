@@ -131,7 +131,8 @@ static double flops(const tg_op_ctx *ctx)
     tgi_geom g;
     if (tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
         return 1;
-    return 2.0 * (double)(g.in_c / g.groups) * (double)(g.k[0] * g.k[1] * g.k[2]);
+    const int64_t group_c = g.in_c / g.groups; /* whole: the shape rule saw to it */
+    return 2.0 * (double)group_c * (double)(g.k[0] * g.k[1] * g.k[2]);
 }
 
 const tg_op tg_op_conv = {

@@ -27,7 +27,7 @@ def check(tool, build, path):
 
 
 def main():
-    build, prefixes = os.path.abspath(sys.argv[1]), sys.argv[2:] or [""]
+    build, prefixes = os.path.abspath(sys.argv[1]), sys.argv[2:] or ["engine/", "kernels/", "io/", "cli/"]
     tool = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
     if not tool:
         print("tidy: no clang-tidy")
