@@ -207,7 +207,14 @@ static tg_status open_workers(run *r, tgi_err *err)
                                  .pool = r->pool};
     TGI_TRY(tgi_loader_open(&load, &r->loader, err));
     const tg_exec_io io = {r, load_rows, store_rows, should_stop};
-    TGI_TRY(tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err));
+    return tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err);
+}
+
+/* After the statistics: from here on the journal belongs to the committer's thread. */
+static tg_status open_writer(run *r, tgi_err *err)
+{
+    tg_job *job = r->job;
+    const tg_plan_part *p = &job->plan;
     const tg_commit_opts commit = {.journal = r->journal,
                                    .layout = p->layout,
                                    .window = p->window,
@@ -345,6 +352,7 @@ static tg_status work(run *r, tgi_err *err)
     TGI_TRY(open_workers(r, err));
     predict(r);
     TGI_TRY(get_statistics(r, err));
+    TGI_TRY(open_writer(r, err));
     return run_items(r, err);
 }
 
