@@ -313,10 +313,14 @@ static tg_status run_items(run *r, tgi_err *err)
 {
     const tg_job *job = r->job;
     r->t_phase = seconds_now();
+    tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands begin"); /* nothing is allocated until they end */
     for (int64_t item = 0; item < job->map.n_items; item++)
         for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
             TGI_TRY(run_cell(r, item, cell, err));
-    return tgi_commit_flush(r->commit, err);
+    TGI_TRY(tgi_commit_flush(r->commit, err));
+    tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands end; %.2f %% of the arena's pages were written",
+                100.0 * tgi_reserve_touched(r->reserve, "arena"));
+    return TG_OK;
 }
 
 /* The baseline is what this process holds just before the first band, beside the reservation;

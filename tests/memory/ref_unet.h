@@ -1,7 +1,7 @@
-/* ref_unet.h - the reference U-Net of the measurements: one channel in and out, five levels of 32 to
- * 512 channels, two 3x3 convolutions with ReLU each, 2x2 max pooling down, 2x2 transposed
- * convolution and concatenation up; 7.76 million parameters, 367 GFLOP per megapixel. Weights are
- * random, scaled so that values keep their size through the network. */
+/* ref_unet.h - the reference U-Net of the measurements: one channel in and out, five levels of
+ * 32 to 512 channels, two 3x3 convolutions with ReLU each, 2x2 max pooling down, 2x2 transposed
+ * convolution and concatenation up; 7.76 million parameters, 367 GFLOP per megapixel. Weights
+ * are random, scaled so that values keep their size through the network. */
 #ifndef TG_REF_UNET_H
 #define TG_REF_UNET_H
 

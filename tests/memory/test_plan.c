@@ -33,8 +33,8 @@ static void arena_of(const char *name, const tg_net *net, int64_t cut_y, int64_t
     const double ratio = (double)t.arena_bytes / (double)t.lower_bound_bytes;
     CHECK(ratio >= 1.0);
     if (ratio > 1.02)
-        fprintf(stderr, "%s: cut %lldx%lld, band %lld: arena is %.4f of the lower bound\n", name,
-                (long long)cut_y, (long long)cut_x, (long long)band, ratio);
+        fprintf(stderr, "%s: cut %lldx%lld, band %lld: arena is %.4f of the lower bound\n",
+                name, (long long)cut_y, (long long)cut_x, (long long)band, ratio);
     CHECK(ratio <= 1.02);
     *worst = ratio > *worst ? ratio : *worst;
     tgi_tiling_free(&t);
@@ -120,8 +120,8 @@ static void test_full_width_bands_take_a_tenth_of_the_memory_and_recompute_nothi
 }
 
 /* Two kinds of square tile. The usual one runs the network on core and halo as if they were an
- * image and cuts the core out: everything is computed over the whole halo. Ours computes of each
- * value only what the core needs, which saves most of it; strips then save the rest. */
+ * image and cuts the core out: everything is computed over the whole halo. Ours computes of
+ * each value only what the core needs, which saves most of it; strips then save the rest. */
 #define HALO 96 /* of this network, a multiple of its divisor 16 */
 
 typedef struct square {
@@ -167,10 +167,11 @@ static void strips_against_squares(const tg_graph *g, const tg_net *net, size_t 
     CHECK_OK(tgi_choose(&a, &c, &e), e);
     const square usual = best_usual_square(g, limit), own = best_own_square(net, limit);
     const double strip = 1 + tgi_tiling_recomputed(&c.tiling);
-    printf("%3.0f MiB: strips of %lld do %.3f of the work, usual tiles of %lld %.3f (%.2f times), "
-           "our own of %lld %.3f (%.2f times)\n",
-           (double)limit / MIB, (long long)c.tiling.cut[2], strip, (long long)usual.side,
-           usual.work, usual.work / strip, (long long)own.side, own.work, own.work / strip);
+    printf(
+        "%3.0f MiB: strips of %lld do %.3f of the work, usual tiles of %lld %.3f (%.2f times), "
+        "our own of %lld %.3f (%.2f times)\n",
+        (double)limit / MIB, (long long)c.tiling.cut[2], strip, (long long)usual.side,
+        usual.work, usual.work / strip, (long long)own.side, own.work, own.work / strip);
     CHECK(c.tiling.arena_bytes <= limit);
     CHECK(usual.work / strip >= 1.6);
     CHECK(own.work / strip >= 1.1);
