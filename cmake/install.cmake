@@ -5,15 +5,10 @@ install(TARGETS tegula_shared EXPORT tegulaTargets LIBRARY DESTINATION ${CMAKE_I
 install(FILES include/tegula.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# For pkg-config and for find_package(tegula). The .pc file is written at install time, so that
-# `cmake --install --prefix` is what it names.
-install(CODE "
-  set(PROJECT_DESCRIPTION \"${PROJECT_DESCRIPTION}\")
-  set(PROJECT_VERSION \"${PROJECT_VERSION}\")
-  set(CMAKE_INSTALL_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")
-  set(CMAKE_INSTALL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")
-  configure_file(\"${PROJECT_SOURCE_DIR}/cmake/tegula.pc.in\"
-                 \"${PROJECT_BINARY_DIR}/tegula.pc\" @ONLY)")
+# For pkg-config and for find_package(tegula). Both find the rest from where they lie themselves,
+# so what was installed or packed can be moved.
+file(RELATIVE_PATH TG_PREFIX_FROM_PC "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
+configure_file(cmake/tegula.pc.in ${PROJECT_BINARY_DIR}/tegula.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tegula.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tegula)

@@ -1,0 +1,79 @@
+"""Install into an empty folder, then build and run a stranger's program against it: once by
+find_package, once by pkg-config. Also: the installed command starts.
+
+usage: check.py BUILD SCRATCH
+"""
+import os
+import shutil
+import subprocess
+import sys
+
+PROGRAM = """#include <tegula.h>
+#include <string.h>
+int main(void)
+{
+    tg_ctx *ctx = NULL;
+    if (tg_ctx_open(NULL, &ctx) != TG_OK)
+        return 1;
+    tg_ctx_close(&ctx);
+    return strcmp(tg_status_name(TG_E_BUDGET), "TG_E_BUDGET") != 0;
+}
+"""
+PROJECT = """cmake_minimum_required(VERSION 3.22)
+project(stranger LANGUAGES C)
+find_package(tegula 0.1 REQUIRED)
+add_executable(stranger stranger.c)
+target_link_libraries(stranger PRIVATE tegula::tegula)
+"""
+
+
+def run(*command, **environment):
+    done = subprocess.run(command, text=True, capture_output=True, check=False,
+                          env={**os.environ, **environment})
+    if done.returncode != 0:
+        print(" ".join(command))
+        sys.exit(done.stdout + done.stderr)
+    return done.stdout
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def folder_of(prefix, name):
+    for folder, _, entries in os.walk(prefix):
+        if name in entries:
+            return folder
+    sys.exit(f"{name} was not installed")
+
+
+def main():
+    build, scratch = sys.argv[1:]
+    shutil.rmtree(scratch, ignore_errors=True)
+    prefix, source = os.path.join(scratch, "prefix"), os.path.join(scratch, "source")
+    os.makedirs(source)
+    run("cmake", "--install", build, "--prefix", prefix)
+    write(os.path.join(source, "stranger.c"), PROGRAM)
+    write(os.path.join(source, "CMakeLists.txt"), PROJECT)
+
+    made = os.path.join(scratch, "made")
+    run("cmake", "-S", source, "-B", made, f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", made)
+    run(os.path.join(made, "stranger"))
+
+    if shutil.which("pkg-config"):
+        flags = run("pkg-config", "--cflags", "--libs", "tegula",
+                    PKG_CONFIG_PATH=folder_of(prefix, "tegula.pc")).split()
+        program = os.path.join(scratch, "by_pkg_config")
+        run("cc", os.path.join(source, "stranger.c"), *flags, "-o", program)
+        run(program, LD_LIBRARY_PATH=folder_of(prefix, "libtegula.so"))
+
+    version = run(os.path.join(prefix, "bin", "tegula"), "version")
+    print(version.strip())
+    for name in ("tegula.1", "LICENSE"):
+        folder_of(prefix, name)
+
+
+if __name__ == "__main__":
+    main()
