@@ -1,0 +1,210 @@
+/* bench_stream.c - what row streaming is worth: the reference U-Net over a 4096 x 4096 image
+ * with 192 MiB for its activations, in strips, in the usual square tiles and in our own square
+ * tiles.
+ *
+ *   bench_stream [--rounds N] [--threads N]
+ *
+ * usual tile   the network over core and halo (96) as if they were an image, the core cut out
+ * own tile     of each value only what the core needs (the executor's cells)
+ * strip        full height, as wide as fits, streamed in bands
+ *
+ * Each turn computes one interior cell of its kind (a stretch of rows from the top of a strip),
+ * kinds in turns, `rounds` times; the rate is kept pixels a second, the median is reported. All
+ * three give the same bits; the tests show that. */
+#include "engine/base/arith.h"
+#include "engine/plan/choose.h"
+#include "engine/run/exec.h"
+#include "tests/memory/ref_unet.h"
+
+#include <time.h>
+
+#define SIDE 4096
+#define HALO 96
+#define STRETCH 1536
+#define ROUNDS_MAX 51
+
+typedef struct kind {
+    const char *name;
+    tg_net *net;
+    tg_tiling tiling;
+    tg_range core[3];
+    double kept; /* pixels of a turn */
+    tg_exec *exec;
+    void *packed, *arena;
+    double rate[ROUNDS_MAX];
+} kind;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static tg_status load(void *user, int i, const tg_view *v, const tg_box *box, tgi_err *err)
+{
+    (void)user, (void)i, (void)err;
+    for (int64_t y = box->ax[2].lo; y < box->ax[2].hi; y++) {
+        float *row = tgi_view_row(v, 0, 0, y) - v->x0 * v->cb;
+        for (int64_t x = box->ax[3].lo; x < box->ax[3].hi; x++)
+            row[x * v->cb] = (float)((x * 37 + y * 61) % 255) / 255.0f;
+    }
+    return TG_OK;
+}
+
+static tg_status store(void *user, int o, const tg_view *v, const tg_box *box, tgi_err *err)
+{
+    (void)user, (void)o, (void)v, (void)box, (void)err;
+    return TG_OK;
+}
+
+static tg_net *net_of(const tg_graph *g, int64_t side)
+{
+    tg_net *net = NULL;
+    tgi_err e = {0};
+    tg_desc in[TG_MAX_PORTS];
+    const int64_t ext[3] = {1, side, side};
+    tgi_graph_input_descs(g, ext, in);
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), in, 0, &net, &e), e);
+    return net;
+}
+
+/* The tiling when its arena fits in `limit`. */
+static int fits(tg_net *net, int64_t cut, int64_t band, int threads, size_t limit, tg_tiling *t)
+{
+    tgi_err e = {0};
+    const int64_t c[3] = {1, cut, cut};
+    CHECK_OK(tgi_tiling_make(net, c, band, threads, NULL, t, &e), e);
+    if (t->arena_bytes <= limit)
+        return 1;
+    tgi_tiling_free(t);
+    return 0;
+}
+
+static void plan_strip(kind *k, const tg_graph *g, int threads, size_t limit)
+{
+    tg_choice c;
+    tgi_err e = {0};
+    k->net = net_of(g, SIDE);
+    const tg_choose_args a = {.net = k->net,
+                              .threads = threads,
+                              .limit_bytes = limit,
+                              .unit = {1, 1, 64},
+                              .flops_per_second = 3e11};
+    CHECK_OK(tgi_choose(&a, &c, &e), e);
+    k->tiling = c.tiling;
+    const int64_t w = k->tiling.cut[2], x = SIDE / 2 / w * w;
+    k->core[0] = (tg_range){0, STRETCH};
+    k->core[1] = (tg_range){x, tgi_min(x + w, SIDE)};
+}
+
+static void plan_usual(kind *k, const tg_graph *g, int threads, size_t limit)
+{
+    for (int64_t padded = 2 * HALO + 16; padded <= SIDE; padded += 16) {
+        tg_tiling t;
+        tg_net *net = net_of(g, padded);
+        if (!fits(net, 0, padded, threads, limit, &t)) {
+            tgi_net_free(&net);
+            break;
+        }
+        tgi_tiling_free(&k->tiling);
+        tgi_net_free(&k->net);
+        k->net = net;
+        k->tiling = t;
+        k->core[0] = k->core[1] = (tg_range){0, padded};
+        k->kept = (double)(padded - 2 * HALO) * (double)(padded - 2 * HALO);
+    }
+}
+
+static void plan_own(kind *k, const tg_graph *g, int threads, size_t limit)
+{
+    tg_tiling t;
+    k->net = net_of(g, SIDE);
+    for (int64_t side = 64; side <= SIDE && fits(k->net, side, SIDE, threads, limit, &t);
+         side += 32) {
+        tgi_tiling_free(&k->tiling);
+        k->tiling = t;
+        const int64_t at = SIDE / 2 / side * side;
+        k->core[0] = k->core[1] = (tg_range){at, at + side};
+    }
+}
+
+static void open_kind(kind *k, tg_threads *pool)
+{
+    tgi_err e = {0};
+    const tg_exec_io io = {k, load, store, NULL};
+    if (k->kept == 0)
+        k->kept = (double)tgi_range_len(k->core[0]) * (double)tgi_range_len(k->core[1]);
+    k->packed = aligned_alloc(64, tgi_align_size(k->net->packed_bytes + 64, 64));
+    k->arena = aligned_alloc(64, tgi_align_size(k->tiling.arena_bytes + 64, 64));
+    memset(k->arena, 0, k->tiling.arena_bytes);
+    tgi_net_pack(k->net, k->packed);
+    CHECK_OK(tgi_exec_open(&k->tiling, k->packed, k->arena, pool, &io, &k->exec, &e), e);
+}
+
+static void turn(kind *k, int round)
+{
+    tgi_err e = {0};
+    const double t0 = now();
+    CHECK_OK(tgi_exec_cell(k->exec, k->core, &e), e);
+    k->rate[round] = k->kept / 1e6 / (now() - t0);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void close_kind(kind *k)
+{
+    tgi_exec_close(&k->exec);
+    tgi_tiling_free(&k->tiling);
+    tgi_net_free(&k->net);
+    free(k->packed);
+    free(k->arena);
+}
+
+static int option(int argc, char **argv, const char *name, int fallback, int most)
+{
+    for (int i = 1; i + 1 < argc; i++)
+        if (strcmp(argv[i], name) == 0)
+            return (int)tgi_clamp(strtol(argv[i + 1], NULL, 10), 1, most);
+    return fallback;
+}
+
+int main(int argc, char **argv)
+{
+    const int rounds = option(argc, argv, "--rounds", 5, ROUNDS_MAX);
+    const int threads = option(argc, argv, "--threads", 2, 256);
+    const size_t limit = (size_t)192 << 20;
+    kind kinds[3] = {{.name = "strip"}, {.name = "usual tile"}, {.name = "own tile"}};
+    tg_threads *pool = NULL;
+    tgi_err e = {0};
+    tg_graph *g = ref_unet(4);
+    CHECK_OK(tgi_threads_open(threads, &pool, &e), e);
+    plan_strip(&kinds[0], g, threads, limit);
+    plan_usual(&kinds[1], g, threads, limit);
+    plan_own(&kinds[2], g, threads, limit);
+    for (int i = 0; i < 3; i++)
+        open_kind(&kinds[i], pool);
+    for (int r = -1; r < rounds; r++) /* the first is for warmth */
+        for (int i = 0; i < 3; i++)
+            turn(&kinds[i], r < 0 ? 0 : r);
+    printf("%-12s%10s%10s%12s%14s\n", "kind", "cell", "MiB", "MPix/s", "strip/this");
+    for (int i = 0; i < 3; i++) {
+        kind *k = &kinds[i];
+        char cell[48];
+        qsort(k->rate, (size_t)rounds, sizeof k->rate[0], by_value);
+        snprintf(cell, sizeof cell, "%lldx%lld", (long long)tgi_range_len(k->core[0]),
+                 (long long)tgi_range_len(k->core[1]));
+        printf("%-12s%10s%10.1f%12.3f%14.2f\n", k->name, cell,
+               (double)k->tiling.arena_bytes / (double)(1 << 20), k->rate[rounds / 2],
+               kinds[0].rate[rounds / 2] / k->rate[rounds / 2]);
+    }
+    for (int i = 0; i < 3; i++)
+        close_kind(&kinds[i]);
+    tgi_threads_close(&pool);
+    tgi_graph_free(&g);
+    return TEST_END();
+}
