@@ -211,7 +211,7 @@ static void *attr(builder *b, const char *name)
     for (const tg_attr *r = n->op->attrs; r && r->name; r++)
         if (strcmp(r->name, name) == 0)
             return (char *)n->attrs + r->offset;
-    CHECK(!"the attribute exists");
+    CHECK(0 && "the attribute exists");
     return NULL;
 }
 
