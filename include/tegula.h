@@ -1,11 +1,12 @@
 /*
  * tegula.h - run neural networks over images that do not fit.
  *
- * The model of the world: a *context* holds the processor choice, the threads and the callbacks.
- * *Options* are named strings ("ram" = "1GiB"), the same names as on the command line and in a job
- * file. A *job* is options bound to a model and an input: opening it reads headers only, planning
- * it touches no pixel and says exactly what memory it needs, running it obeys that plan and can be
- * repeated after a crash: it continues where it stopped and the bytes are the same.
+ * The model of the world: a *context* holds the processor choice, the threads and the
+ * callbacks. *Options* are named strings ("ram" = "1GiB"), the same names as on the command
+ * line and in a job file. A *job* is options bound to a model and an input: opening it reads
+ * headers only, planning it touches no pixel and says exactly what memory it needs, running it
+ * obeys that plan and can be repeated after a crash: it continues where it stopped and the
+ * bytes are the same.
  *
  *     #include <tegula.h>
  *     #include <stdio.h>
@@ -34,11 +35,12 @@
  *         return st == TG_OK ? 0 : 1;
  *     }
  *
- * Ownership words: *borrowed* (you keep it), *returned* (yours; release it with the named call),
- * *view* (valid while the owner lives). Every function that can fail returns a tg_status and, on
- * failure, leaves a one-line detail in the context (tg_ctx_detail). The library never exits,
- * aborts or prints. A context and what was made from it belong to one thread at a time; distinct
- * contexts are independent. tg_cancel alone may be called from anywhere, a signal handler too.
+ * Ownership words: *borrowed* (you keep it), *returned* (yours; release it with the named
+ * call), *view* (valid while the owner lives). Every function that can fail returns a tg_status
+ * and, on failure, leaves a one-line detail in the context (tg_ctx_detail). The library never
+ * exits, aborts or prints. A context and what was made from it belong to one thread at a time;
+ * distinct contexts are independent. tg_cancel alone may be called from anywhere, a signal
+ * handler too.
  */
 #ifndef TEGULA_H
 #define TEGULA_H
@@ -63,8 +65,8 @@ extern "C" {
 
 /* ---- Status ------------------------------------------------------------------------------ */
 
-/* name, value, sentence. Values are never renumbered. Few codes, chosen by what the caller would
- * do next; the detail line says the rest. */
+/* name, value, sentence. Values are never renumbered. Few codes, chosen by what the caller
+ * would do next; the detail line says the rest. */
 #define TG_STATUS_LIST(X)                                                                      \
     X(TG_OK, 0, "success")                                                                     \
     X(TG_E_ARG, -1, "an argument is out of its documented range")                              \
@@ -118,13 +120,13 @@ typedef enum tg_log_level { TG_LOG_ERROR, TG_LOG_WARN, TG_LOG_INFO, TG_LOG_DEBUG
 
 /** What a running job tells its watcher, at most some ten times a second. */
 typedef struct tg_progress {
-    const char *phase;       /* "statistics", "run", "verify", "copy", "finish"; static */
-    double fraction;         /* of the phase, 0..1 */
-    double seconds;          /* since the phase began */
-    double eta_seconds;      /* < 0 while unknown */
-    size_t memory_bytes;     /* measured now (RssAnon + RssShmem + VmSwap + VmPTE) */
-    size_t predicted_bytes;  /* what the plan promised */
-    size_t budget_bytes;     /* what the user allows */
+    const char *phase;      /* "statistics", "run", "verify", "copy", "finish"; static */
+    double fraction;        /* of the phase, 0..1 */
+    double seconds;         /* since the phase began */
+    double eta_seconds;     /* < 0 while unknown */
+    size_t memory_bytes;    /* measured now (RssAnon + RssShmem + VmSwap + VmPTE) */
+    size_t predicted_bytes; /* what the plan promised */
+    size_t budget_bytes;    /* what the user allows */
     int64_t tiles_done, tiles_total;
 } tg_progress;
 
@@ -186,9 +188,9 @@ TG_API tg_status tg_opts_load(tg_opts *o, const char *path);
 /* ---- Look -------------------------------------------------------------------------------- */
 
 /**
- * Describe an image, an array or a model file as one JSON object (see docs/json.md): kind, shape,
- * axes, dtype, compression, levels, physical sizes; or operators, opset, parameters, halo.
- * Reads headers only. @param json returned; release with tg_text_free.
+ * Describe an image, an array or a model file as one JSON object (see docs/json.md): kind,
+ * shape, axes, dtype, compression, levels, physical sizes; or operators, opset, parameters,
+ * halo. Reads headers only. @param json returned; release with tg_text_free.
  * @return TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED, TG_E_NOMEM.
  */
 TG_API tg_status tg_describe(tg_ctx *ctx, const char *path, char **json);
@@ -202,22 +204,23 @@ typedef struct tg_plan_line {
     const char *name; /* "weights", "arena", "output"; view of the job */
     const char *note; /* how it came about; view */
     uint64_t bytes;
-    int is_disk;           /* 0: memory line, 1: disk line */
-    uint64_t free_bytes;   /* disk lines: free on that filesystem */
+    int is_disk;         /* 0: memory line, 1: disk line */
+    uint64_t free_bytes; /* disk lines: free on that filesystem */
 } tg_plan_line;
 
 /** What a job needs. Filled by tg_job_plan; set `size` first. */
 typedef struct tg_plan_info {
     size_t size;
-    uint64_t peak_bytes;        /* predicted: a bound on what the run's memory measures */
-    uint64_t budget_bytes;      /* what the user allows, or what is free less a margin */
-    uint64_t arena_bytes;       /* activations */
-    uint64_t lower_bound_bytes; /* largest set of activations alive together: no packing is below */
-    int64_t tile[3];            /* largest strip core, z,y,x, in output pixels */
-    int64_t halo[3];            /* input pixels read beyond a core, z,y,x, larger side */
-    int64_t strips, bands;      /* per item; bands of all strips together */
-    int64_t items;              /* planes or volumes the network is looped over */
-    double flops;               /* of the whole job, recomputation included */
+    uint64_t peak_bytes;   /* predicted: a bound on what the run's memory measures */
+    uint64_t budget_bytes; /* what the user allows, or what is free less a margin */
+    uint64_t arena_bytes;  /* activations */
+    uint64_t
+        lower_bound_bytes; /* largest set of activations alive together: no packing is below */
+    int64_t tile[3];       /* largest strip core, z,y,x, in output pixels */
+    int64_t halo[3];       /* input pixels read beyond a core, z,y,x, larger side */
+    int64_t strips, bands; /* per item; bands of all strips together */
+    int64_t items;         /* planes or volumes the network is looped over */
+    double flops;          /* of the whole job, recomputation included */
     double recomputed_fraction; /* computed pixels beyond one pass, relative */
     double seconds_estimate;    /* from the cost model; uncalibrated unless said otherwise */
     const tg_plan_line *lines;  /* view of the job */
@@ -228,24 +231,25 @@ typedef struct tg_run_result {
     size_t size;
     uint64_t predicted_peak_bytes, measured_peak_bytes, budget_bytes;
     double seconds, compute_seconds, megapixels_per_second;
-    int64_t tiles, bands;     /* done by this call */
-    int64_t tiles_resumed;    /* found done in the journal */
+    int64_t tiles, bands;  /* done by this call */
+    int64_t tiles_resumed; /* found done in the journal */
     double recomputed_fraction;
     const char *output; /* path; view of the job */
 } tg_run_result;
 
 typedef struct tg_verify_result {
     size_t size;
-    double max_abs_difference;    /* tiled against whole */
-    double relative_l2;           /* of that difference */
+    double max_abs_difference; /* tiled against whole */
+    double relative_l2;        /* of that difference */
     double output_min, output_max;
-    int bit_equal;                /* 1: every bit */
-    int64_t tiles;                /* strips compared */
+    int bit_equal;                                   /* 1: every bit */
+    int64_t tiles;                                   /* strips compared */
     double reference_max_abs, reference_relative_l2; /* whole against the reference kernels */
 } tg_verify_result;
 
 /**
- * Bind options to a model and an input: reads the model, the input's headers and the descriptor.
+ * Bind options to a model and an input: reads the model, the input's headers and the
+ * descriptor.
  * @param o borrowed until this returns. @param out returned; close with tg_job_close.
  * @return TG_E_ARG         an option is missing or contradicts another
  *         TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED  the model or the input
@@ -257,7 +261,8 @@ TG_API void tg_job_close(tg_job **job);
 /**
  * Choose strips, bands and memory, and say what they need. Touches no pixel, writes nothing.
  * @param out caller-owned, `size` set; may be NULL.
- * @return TG_E_BUDGET  nothing fits; the detail names the smallest budget that would and remedies
+ * @return TG_E_BUDGET  nothing fits; the detail names the smallest budget that would and
+ * remedies
  * @source choice: engine/plan/choose.c; bound tested by tests/property/test_memory.
  */
 TG_API tg_status tg_job_plan(tg_job *job, tg_plan_info *out);
@@ -282,7 +287,8 @@ TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);
  * @return TG_E_BUDGET  the whole image does not fit in the budget: use a smaller --roi */
 TG_API tg_status tg_job_verify(tg_job *job, tg_verify_result *out);
 
-/** Write a PNG of three crops, raw | result | difference, with the statistics of the full run. */
+/** Write a PNG of three crops, raw | result | difference, with the statistics of the full run.
+ */
 TG_API tg_status tg_job_preview(tg_job *job);
 
 /** Copy an image or array through the reader and the writer; options as tg_opts. */

@@ -1,5 +1,5 @@
-/* codec_absent.c - stands in for libraries that this build does without: files that need one are
- * refused by name, never read halfway. */
+/* codec_absent.c - stands in for libraries that this build does without: files that need one
+ * are refused by name, never read halfway. */
 #include "io/ome_xml.h"
 #include "io/tiff_codec.h"
 

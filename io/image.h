@@ -16,40 +16,40 @@
 
 /* Everything about an image that is not pixels, owned strings (tgi_free). Zero = unknown. */
 typedef struct tg_image_meta {
-    double physical[3];       /* size of a pixel, z,y,x; 0: unknown */
-    char unit[3][16];         /* "um" as UTF-8 "µm" etc.; "" unknown */
-    double time_increment;    /* seconds; 0 unknown */
+    double physical[3];    /* size of a pixel, z,y,x; 0: unknown */
+    char unit[3][16];      /* "um" as UTF-8 "µm" etc.; "" unknown */
+    double time_increment; /* seconds; 0 unknown */
     int n_channels;
-    char **channel_name;      /* n_channels entries or NULL; entries may be NULL */
-    uint32_t *channel_color;  /* 0xRRGGBBAA, n_channels entries or NULL */
-    char *description;        /* ImageDescription as found; may be OME-XML */
+    char **channel_name;     /* n_channels entries or NULL; entries may be NULL */
+    uint32_t *channel_color; /* 0xRRGGBBAA, n_channels entries or NULL */
+    char *description;       /* ImageDescription as found; may be OME-XML */
     char *software;
-    int resolution_unit;      /* TIFF ResolutionUnit; 0: none */
-    double resolution[2];     /* y,x pixels per unit */
+    int resolution_unit;  /* TIFF ResolutionUnit; 0: none */
+    double resolution[2]; /* y,x pixels per unit */
 } tg_image_meta;
 
 typedef struct tg_image_info {
-    const char *format;       /* "tiff", "npy"; static */
-    char flavor[24];          /* "ome", "imagej", "shaped", "bigtiff", "" */
+    const char *format; /* "tiff", "npy"; static */
+    char flavor[24];    /* "ome", "imagej", "shaped", "bigtiff", "" */
     int n_axes;
-    char axes[TG_IMAGE_MAX_AXES + 1];   /* e.g. "TZCYX" or "ZYXS"; Y and X always there,
-                                           singleton axes kept as the file states them */
+    char axes[TG_IMAGE_MAX_AXES + 1]; /* e.g. "TZCYX" or "ZYXS"; Y and X always there,
+                                         singleton axes kept as the file states them */
     int64_t shape[TG_IMAGE_MAX_AXES];
     tg_dtype dtype;
-    const char *compression;  /* "none", "lzw", "deflate", "zstd", "packbits"; static */
+    const char *compression; /* "none", "lzw", "deflate", "zstd", "packbits"; static */
     int predictor;
-    int planar_samples;       /* 1: samples stored apart (PLANARCONFIG_SEPARATE) */
+    int planar_samples; /* 1: samples stored apart (PLANARCONFIG_SEPARATE) */
     int tiled;
     int64_t block_h, block_w; /* tile or strip size of the file */
     int big_endian, bigtiff;
-    int64_t n_planes;         /* product of all axes but Y, X, S */
+    int64_t n_planes; /* product of all axes but Y, X, S */
     int64_t height, width;
-    int samples;              /* S; 1 if there is no S axis */
-    int n_levels;             /* resolution levels; 1: only full size */
+    int samples;  /* S; 1 if there is no S axis */
+    int n_levels; /* resolution levels; 1: only full size */
     int64_t level_h[TG_IMAGE_MAX_LEVELS], level_w[TG_IMAGE_MAX_LEVELS];
     int n_series;
     uint64_t file_bytes;
-    int mappable;             /* rows can be read from the mapping without decoding */
+    int mappable; /* rows can be read from the mapping without decoding */
     tg_image_meta meta;
 } tg_image_info;
 
@@ -58,10 +58,10 @@ typedef enum tg_io_mode { TG_IO_AUTO, TG_IO_MAP, TG_IO_READ } tg_io_mode;
 typedef struct tg_source tg_source;
 
 typedef struct tg_open_opts {
-    int level;        /* resolution level, 0 = full */
-    int threads;      /* readers at the same time: handles are opened for each (>= 1) */
+    int level;   /* resolution level, 0 = full */
+    int threads; /* readers at the same time: handles are opened for each (>= 1) */
     tg_io_mode io;
-    const char *axes; /* override of the axes of the planes ("TZCYX"), or NULL */
+    const char *axes;     /* override of the axes of the planes ("TZCYX"), or NULL */
     size_t decode_budget; /* bytes a reader may allocate for decoding; 0: 1 GiB. A strip or tile
                              that needs more is refused at open, before any allocation. */
 } tg_open_opts;
@@ -74,12 +74,13 @@ typedef struct tg_source_ops {
      * TG_E_FORMAT damaged, TG_E_UNSUPPORTED named, TG_E_NOT_FOUND, TG_E_BUDGET one block over
      * decode_budget. Allocates everything it will ever need (also the library's, as far as it
      * can be told). */
-    tg_status (*open)(const char *path, const tg_open_opts *opts, tg_source **out, tgi_err *err);
+    tg_status (*open)(const char *path, const tg_open_opts *opts, tg_source **out,
+                      tgi_err *err);
     const tg_image_info *(*info)(const tg_source *s); /* view */
     /* Read rows [y0,y1) x columns [x0,x1) of samples [s0,s1) of one plane in native dtype and
      * native byte order, sample-planar: sample k, row r, column c goes to
-     * dst + ((k-s0) * sample_pitch + (r-y0) * row_pitch) + (c-x0) * dtype size; pitches in bytes.
-     * `thread` in [0, opts.threads): calls with different numbers may run at once. */
+     * dst + ((k-s0) * sample_pitch + (r-y0) * row_pitch) + (c-x0) * dtype size; pitches in
+     * bytes. `thread` in [0, opts.threads): calls with different numbers may run at once. */
     tg_status (*read)(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
                       int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                       size_t sample_pitch, tgi_err *err);

@@ -1,12 +1,12 @@
 /* onnx.c - ModelProto to plain structs.
  *
  * A dozen messages, read with the bounded cursor of onnx_wire.h. Each message is counted first
- * and parsed second, so arrays have their final size at once. What we do not know is skipped, as
- * protobuf intends; what would change the meaning (functions, sparse tensors, foreign domains)
- * is refused by name. Element data are onnx_tensor.c's.
+ * and parsed second, so arrays have their final size at once. What we do not know is skipped,
+ * as protobuf intends; what would change the meaning (functions, sparse tensors, foreign
+ * domains) is refused by name. Element data are onnx_tensor.c's.
  *
- * Bounds: graphs nest at most 8 deep, parts (nodes, names, attributes, tensors) number at most a
- * million, all structs and strings together fit in 96 MiB + 8x the file.
+ * Bounds: graphs nest at most 8 deep, parts (nodes, names, attributes, tensors) number at most
+ * a million, all structs and strings together fit in 96 MiB + 8x the file.
  * @source onnx.proto3, IR version 10. */
 #include "io/onnx_parse.h"
 
@@ -52,8 +52,18 @@ static tg_status why(const tgi_err *err)
 
 /* ---- Attributes -------------------------------------------------------------------------- */
 
-enum { A_NAME = 1, A_F = 2, A_I = 3, A_S = 4, A_T = 5, A_G = 6, A_FLOATS = 7, A_INTS = 8,
-       A_TYPE = 20, A_REF = 21 };
+enum {
+    A_NAME = 1,
+    A_F = 2,
+    A_I = 3,
+    A_S = 4,
+    A_T = 5,
+    A_G = 6,
+    A_FLOATS = 7,
+    A_INTS = 8,
+    A_TYPE = 20,
+    A_REF = 21
+};
 
 static size_t list_len(const tgi_field *f, size_t width)
 {
@@ -233,8 +243,10 @@ static tg_status read_node(tgi_onnx_priv *p, const tgi_field *msg, int depth, tg
     if (!n->op_type[0])
         return malformed("node without an operator", err);
     if (foreign(n->domain))
-        return tgi_fail(err, TG_E_UNSUPPORTED, "operator %s.%s (node \"%s\") is not of the ONNX "
-                        "domain", n->domain, n->op_type, n->name);
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "operator %s.%s (node \"%s\") is not of the ONNX "
+                        "domain",
+                        n->domain, n->op_type, n->name);
     return TG_OK;
 }
 
@@ -278,7 +290,8 @@ static tg_status read_type(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_port 
     int r, q = 0;
     while ((r = tgi_wire_next(&w, &f)) > 0) {
         if (f.num != 1 || f.type != TGI_WIRE_BYTES)
-            continue; /* sequences, maps, optionals: the importer refuses a port without dtype */
+            continue; /* sequences, maps, optionals: the importer refuses a port without dtype
+                       */
         tgi_wire in = tgi_wire_in(&f);
         while ((q = tgi_wire_next(&in, &t)) > 0) {
             if (t.num == 1 && t.type == TGI_WIRE_VARINT)
@@ -390,9 +403,10 @@ static tg_status check_model(const tg_onnx_model *m, int n_graph, tgi_err *err)
     if (m->opset < 1)
         return tgi_fail(err, TG_E_FORMAT, "the model names no operator set");
     if (m->opset > MAX_OPSET)
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "operator set %lld; this build knows up to %d: export with an older one",
-                        (long long)m->opset, MAX_OPSET);
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "operator set %lld; this build knows up to %d: export with an older one",
+            (long long)m->opset, MAX_OPSET);
     return TG_OK;
 }
 
@@ -413,7 +427,8 @@ static tg_status read_model(tgi_onnx_priv *p, tgi_wire w, tg_onnx_model *m, tgi_
         else if (f.num == 8)
             TGI_TRY(read_opset(p, &f, m, err));
         else if (f.num == 25)
-            return tgi_fail(err, TG_E_UNSUPPORTED, "the model defines functions of its own; "
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "the model defines functions of its own; "
                             "inline them before export");
     }
     return check_model(m, n_graph, err);
@@ -425,7 +440,8 @@ static tg_status parse(tg_onnx_model *m, const void *bytes, size_t n, tgi_err *e
     tgi_err local = {0}; /* `why` needs one even when the caller does not */
     m->file_bytes = n;
     p->arena.limit = tgi_sat_add(STRUCT_BYTES, tgi_sat_mul(n, 8));
-    const tg_status st = read_model(p, (tgi_wire){bytes, (const uint8_t *)bytes + n}, m, &local);
+    const tg_status st =
+        read_model(p, (tgi_wire){bytes, (const uint8_t *)bytes + n}, m, &local);
     return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", local.text);
 }
 

@@ -18,8 +18,14 @@ typedef struct tg_onnx_tensor {
 } tg_onnx_tensor;
 
 typedef enum tg_onnx_attr_kind {
-    TG_ONNX_INT = 2, TG_ONNX_FLOAT = 1, TG_ONNX_STRING = 3, TG_ONNX_TENSOR = 4,
-    TG_ONNX_GRAPH = 5, TG_ONNX_FLOATS = 6, TG_ONNX_INTS = 7, TG_ONNX_STRINGS = 8,
+    TG_ONNX_INT = 2,
+    TG_ONNX_FLOAT = 1,
+    TG_ONNX_STRING = 3,
+    TG_ONNX_TENSOR = 4,
+    TG_ONNX_GRAPH = 5,
+    TG_ONNX_FLOATS = 6,
+    TG_ONNX_INTS = 7,
+    TG_ONNX_STRINGS = 8,
     TG_ONNX_OTHER = 99
 } tg_onnx_attr_kind;
 
@@ -48,8 +54,8 @@ typedef struct tg_onnx_node {
 typedef struct tg_onnx_port {
     const char *name;
     tg_dtype dtype;
-    int rank;                    /* -1: no shape given */
-    int64_t dim[TG_MAX_RANK];    /* -1: symbolic or unknown */
+    int rank;                        /* -1: no shape given */
+    int64_t dim[TG_MAX_RANK];        /* -1: symbolic or unknown */
     const char *symbol[TG_MAX_RANK]; /* dim_param or NULL */
 } tg_onnx_port;
 
@@ -71,7 +77,8 @@ typedef struct tg_onnx_model {
 } tg_onnx_model;
 
 /* Returned; close with tgi_onnx_close. TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED (element
- * types, functions, foreign domains), TG_E_NOMEM. Uses less than a fixed multiple of the file. */
+ * types, functions, foreign domains), TG_E_NOMEM. Uses less than a fixed multiple of the file.
+ */
 tg_status tgi_onnx_open(const char *path, tg_onnx_model **out, tgi_err *err);
 /* Parse bytes in memory (fuzzing); external data refused. `bytes` borrowed for the life. */
 tg_status tgi_onnx_parse(const void *bytes, size_t n, tg_onnx_model **out, tgi_err *err);

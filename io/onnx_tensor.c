@@ -9,7 +9,8 @@
  *     following a symbolic link; "..", absolute paths, hard links and anything but a regular
  *     file are refused. A hard link counts because it may be another user's file under a new
  *     name.
- * Fixed-width data are views of the mapping. @source onnx.proto3 TensorProto; ONNX ExternalData. */
+ * Fixed-width data are views of the mapping. @source onnx.proto3 TensorProto; ONNX
+ * ExternalData. */
 #include "io/onnx_parse.h"
 
 #include "engine/base/arith.h"
@@ -24,9 +25,21 @@
 
 #define MAX_MAPS 4096
 
-enum { F_DIMS = 1, F_TYPE = 2, F_SEGMENT = 3, F_FLOATS = 4, F_INT32S = 5, F_STRINGS = 6,
-       F_INT64S = 7, F_NAME = 8, F_RAW = 9, F_DOUBLES = 10, F_UINT64S = 11, F_EXTERNAL = 13,
-       F_LOCATION = 14 };
+enum {
+    F_DIMS = 1,
+    F_TYPE = 2,
+    F_SEGMENT = 3,
+    F_FLOATS = 4,
+    F_INT32S = 5,
+    F_STRINGS = 6,
+    F_INT64S = 7,
+    F_NAME = 8,
+    F_RAW = 9,
+    F_DOUBLES = 10,
+    F_UINT64S = 11,
+    F_EXTERNAL = 13,
+    F_LOCATION = 14
+};
 
 typedef struct raw_tensor {
     tgi_wire msg;
@@ -38,8 +51,8 @@ typedef struct raw_tensor {
 
 tg_dtype tgi_onnx_dtype(uint64_t code)
 {
-    static const tg_dtype of[] = {TG_DTYPE_NONE, TG_DTYPE_F32, TG_DTYPE_U8,   TG_DTYPE_I8,
-                                  TG_DTYPE_U16,  TG_DTYPE_I16, TG_DTYPE_I32,  TG_DTYPE_I64,
+    static const tg_dtype of[] = {TG_DTYPE_NONE, TG_DTYPE_F32,  TG_DTYPE_U8,  TG_DTYPE_I8,
+                                  TG_DTYPE_U16,  TG_DTYPE_I16,  TG_DTYPE_I32, TG_DTYPE_I64,
                                   TG_DTYPE_NONE, TG_DTYPE_BOOL, TG_DTYPE_F16, TG_DTYPE_F64,
                                   TG_DTYPE_U32,  TG_DTYPE_U64};
     return code < sizeof of / sizeof of[0] ? of[code] : TG_DTYPE_NONE;
@@ -104,7 +117,8 @@ static tg_status bad_path(const char *location, const char *why, tgi_err *err)
 {
     return tgi_fail(err, TG_E_FORMAT,
                     "external data location \"%s\" %s; it must name a file inside the model's "
-                    "folder", location, why);
+                    "folder",
+                    location, why);
 }
 
 /* Open `location` below the model's folder without ever leaving it. */
@@ -115,11 +129,12 @@ static tg_status open_inside(const tgi_onnx_priv *p, const char *location, int *
     if (location[0] == '/' || location[0] == '\\' || !location[0])
         return bad_path(location, "is absolute or empty", err);
     int dir = dup(p->dir_fd);
-    for (const char *s = location;; ) {
+    for (const char *s = location;;) {
         const size_t n = strcspn(s, "/");
         const int last = s[n] == 0;
         if (dir < 0)
-            return tgi_fail(err, TG_E_IO, "external data \"%s\": %s", location, strerror(errno));
+            return tgi_fail(err, TG_E_IO, "external data \"%s\": %s", location,
+                            strerror(errno));
         if (n == 0 || n >= sizeof part || (n == 2 && memcmp(s, "..", 2) == 0)) {
             close(dir);
             return bad_path(location, "has an empty, overlong or \"..\" component", err);
@@ -262,7 +277,9 @@ static int append(const tgi_field *f, int width, size_t size, uint8_t *dst, size
     tgi_wire w = tgi_wire_in(f);
     uint64_t v;
     if (f->type != TGI_WIRE_BYTES) {
-        if (f->type != (width == 4 ? TGI_WIRE_32 : width == 8 ? TGI_WIRE_64 : TGI_WIRE_VARINT) ||
+        if (f->type != (width == 4   ? TGI_WIRE_32
+                        : width == 8 ? TGI_WIRE_64
+                                     : TGI_WIRE_VARINT) ||
             *at + size > cap)
             return 0;
         memcpy(dst + *at, &f->v, size); /* little-endian hosts only, as everywhere here */
@@ -299,8 +316,10 @@ static tg_status read_list(tgi_onnx_priv *p, const raw_tensor *t, size_t bytes,
         if (f.num == num)
             held += f.type == TGI_WIRE_BYTES ? f.n : 1;
     if (bytes / size > held) /* every element takes at least a byte of the file */
-        return tgi_fail(err, TG_E_FORMAT, "tensor \"%s\": %zu elements declared, data for %zu "
-                        "at most", out->name, bytes / size, held);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "tensor \"%s\": %zu elements declared, data for %zu "
+                        "at most",
+                        out->name, bytes / size, held);
     uint8_t *dst = tgi_onnx_alloc(&p->arena, bytes, 1, err);
     if (!dst)
         return err ? err->code : TG_E_NOMEM;

@@ -1,9 +1,9 @@
 /* onnx_wire.h - the protobuf wire format, as far as ONNX files use it, and the arena that holds
  * what is read from one file.
  *
- * A message is a run of fields: a varint key (number << 3 | type), then a varint (0), eight bytes
- * (1), a length and that many bytes (2) or four bytes (5). Groups (3, 4) are from the last
- * century and refused. A cursor never leaves its bytes: every length is compared with what
+ * A message is a run of fields: a varint key (number << 3 | type), then a varint (0), eight
+ * bytes (1), a length and that many bytes (2) or four bytes (5). Groups (3, 4) are from the
+ * last century and refused. A cursor never leaves its bytes: every length is compared with what
  * remains before it is believed, so nesting cannot read outside its parent.
  *
  * @source protobuf encoding specification; onnx.proto3 for the numbers used in onnx.c. */
@@ -32,7 +32,8 @@ typedef struct tgi_field {
 /* The next varint of at most ten bytes. Returns 0 when it is cut off or too long. */
 int tgi_wire_varint(tgi_wire *w, uint64_t *out);
 
-/* The next field. Returns 1, or 0 at the end of the message, or -1 where bytes are malformed. */
+/* The next field. Returns 1, or 0 at the end of the message, or -1 where bytes are malformed.
+ */
 int tgi_wire_next(tgi_wire *w, tgi_field *out);
 
 /* Cursor over a BYTES field. */
@@ -55,7 +56,8 @@ typedef struct tgi_onnx_arena {
 /* Zeroed memory for n * size bytes, aligned to 16; NULL with `err` filled (TG_E_NOMEM, or
  * TG_E_FORMAT past the limit). n == 0 gives a valid pointer. */
 void *tgi_onnx_alloc(tgi_onnx_arena *a, size_t n, size_t size, tgi_err *err);
-/* NUL-terminated copy of a BYTES field; refuses embedded NULs, which could make two names one. */
+/* NUL-terminated copy of a BYTES field; refuses embedded NULs, which could make two names one.
+ */
 const char *tgi_onnx_text(tgi_onnx_arena *a, const tgi_field *f, tgi_err *err);
 void tgi_onnx_arena_free(tgi_onnx_arena *a);
 

@@ -15,8 +15,9 @@
 
 #include <string.h>
 
-#define MAX_SIDE (UINT64_C(1) << 40) /* pixels; keeps products of sides and bytes in 63 bits   \
-                                      */
+#define MAX_SIDE                                                                               \
+    (UINT64_C(1) << 40) /* pixels; keeps products of sides and bytes in 63 bits                \
+                         */
 
 enum {
     T_BYTE = 1,

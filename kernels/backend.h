@@ -1,8 +1,8 @@
 /* backend.h - variants: faster ways to compute an op, per instruction set.
  *
  * The planner walks the table in order of falling preference and takes the first variant whose
- * `accepts` says yes; the choice is recorded and part of the numerics fingerprint. `accepts` must
- * not look at tile extents: only at attributes, channel counts and layouts. */
+ * `accepts` says yes; the choice is recorded and part of the numerics fingerprint. `accepts`
+ * must not look at tile extents: only at attributes, channel counts and layouts. */
 #ifndef TG_BACKEND_H
 #define TG_BACKEND_H
 
@@ -12,9 +12,9 @@ typedef enum tg_isa { TG_ISA_PORTABLE, TG_ISA_AVX2, TG_ISA_AVX512, TG_ISA_COUNT 
 
 /* Layout of the operands that the planner offers a variant. */
 typedef struct tg_layout_hint {
-    int lanes;                     /* channel block of the instruction set: 8 or 16 */
-    int n_src;                     /* operands (see n_seg for virtual concats) */
-    int src_cb[TG_OP_MAX_SRC];     /* 1 or lanes */
+    int lanes;                 /* channel block of the instruction set: 8 or 16 */
+    int n_src;                 /* operands (see n_seg for virtual concats) */
+    int src_cb[TG_OP_MAX_SRC]; /* 1 or lanes */
     int src_segs[TG_OP_MAX_SRC];
     int64_t seg_c[TG_OP_MAX_SRC][TG_MAX_SEG]; /* logical channels of each segment */
     int dst_cb;
@@ -26,12 +26,12 @@ typedef struct tg_variant {
     const char *name; /* "conv_direct": shows in plans and in the fingerprint */
     const char *op;   /* tg_op name */
     int (*accepts)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
-    /* Weights in the form the kernel reads; 0 or NULL: none. `pack` writes exactly that many bytes
-     * (64-byte aligned destination). */
+    /* Weights in the form the kernel reads; 0 or NULL: none. `pack` writes exactly that many
+     * bytes (64-byte aligned destination). */
     size_t (*packed_bytes)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
     void (*pack)(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst);
-    /* Scratch for a call whose dst rows are at most `width` columns, for `threads` threads; NULL:
-     * none. Besides `scratch`, kernels use up to 48 KiB of each thread's stack. */
+    /* Scratch for a call whose dst rows are at most `width` columns, for `threads` threads;
+     * NULL: none. Besides `scratch`, kernels use up to 48 KiB of each thread's stack. */
     size_t (*scratch_bytes)(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
                             int threads);
     /* NULL: the op's own need. */
@@ -46,7 +46,7 @@ typedef struct tg_backend {
     const char *name; /* "avx512" */
     tg_isa isa;
     int lanes;
-    const tg_variant *const *variants; /* NULL-terminated, preferred first */
+    const tg_variant *const *variants;     /* NULL-terminated, preferred first */
     void (*epilogue)(const tg_call *call); /* behind tgi_epilogue_apply */
 } tg_backend;
 

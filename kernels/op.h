@@ -10,16 +10,16 @@
  *   base + (c / cb) * block_pitch + (z mod z_ring) * z_pitch + (y mod y_ring) * y_pitch
  *        + (x - x0) * cb + (c mod cb)
  *
- * cb is 1 (planar rows, for few channels) or the lane count of the instruction set. Lanes between
- * `c` and the end of the last block are zero, always: producers write zeros there. Columns
- * outside the image that a consumer's `need` asked for are stored, and zero.
+ * cb is 1 (planar rows, for few channels) or the lane count of the instruction set. Lanes
+ * between `c` and the end of the last block are zero, always: producers write zeros there.
+ * Columns outside the image that a consumer's `need` asked for are stored, and zero.
  *
  * A source operand is a list of segments: more than one when it is a virtual Concat over
  * channels; each segment is padded to its own channel block.
  *
- * BIT-EQUALITY. The value written at an image coordinate must not depend on the box, the threads
- * or the view: one accumulation order in body, edge and tail; border handling decided by image
- * coordinates (`full` descs) alone. */
+ * BIT-EQUALITY. The value written at an image coordinate must not depend on the box, the
+ * threads or the view: one accumulation order in body, edge and tail; border handling decided
+ * by image coordinates (`full` descs) alone. */
 #ifndef TG_OP_H
 #define TG_OP_H
 
@@ -43,24 +43,24 @@ typedef struct tg_op_ctx {
     const void *attrs; /* the op's attribute struct */
     int opset;         /* opset the node was written for */
     int n_src, n_dst;
-    const tg_desc *src;              /* full extents; rank 0 with dtype NONE: input not given */
+    const tg_desc *src; /* full extents; rank 0 with dtype NONE: input not given */
     const tg_desc *dst;
     const tg_const *const *const_src; /* NULL where not a constant */
 } tg_op_ctx;
 
 typedef struct tg_view {
     float *base;
-    int64_t c;          /* logical channels */
-    int cb;             /* lanes per channel block */
-    int64_t x0;         /* image column of the first stored column */
-    int64_t width;      /* stored columns */
+    int64_t c;                            /* logical channels */
+    int cb;                               /* lanes per channel block */
+    int64_t x0;                           /* image column of the first stored column */
+    int64_t width;                        /* stored columns */
     size_t block_pitch, z_pitch, y_pitch; /* in floats */
     int64_t z_ring, y_ring;
 } tg_view;
 
 typedef struct tg_operand {
-    int n_seg;           /* 0: constant or not given; look at const_src */
-    const tg_view *seg;  /* channels in order */
+    int n_seg;          /* 0: constant or not given; look at const_src */
+    const tg_view *seg; /* channels in order */
 } tg_operand;
 
 static inline float *tgi_view_row(const tg_view *v, int64_t block, int64_t z, int64_t y)
@@ -92,9 +92,9 @@ typedef struct tg_threads tg_threads; /* kernels/threads.h */
 /* Pointwise steps that follow a node inside its kernel. Defined by the ops of the same name. */
 typedef enum tg_epi_kind {
     TG_EPI_RELU,
-    TG_EPI_LEAKY,   /* a = slope */
-    TG_EPI_PRELU,   /* vec = slope per channel */
-    TG_EPI_CLIP,    /* a = low, b = high */
+    TG_EPI_LEAKY, /* a = slope */
+    TG_EPI_PRELU, /* vec = slope per channel */
+    TG_EPI_CLIP,  /* a = low, b = high */
     TG_EPI_SIGMOID,
     TG_EPI_TANH,
     TG_EPI_ABS,
@@ -116,7 +116,7 @@ typedef enum tg_epi_kind {
 
 typedef struct tg_epi_step {
     tg_epi_kind kind;
-    int src;          /* binary: index of the call's source operand, or -1 */
+    int src; /* binary: index of the call's source operand, or -1 */
     float a, b;
     const float *vec; /* per channel, zero-padded to a multiple of 16 lanes; or NULL */
 } tg_epi_step;
@@ -128,31 +128,31 @@ typedef struct tg_call {
     tg_box box;            /* of dst[0], inside the image; other dsts have the same */
     const tg_epi_step *epi;
     int n_epi;
-    const void *packed; /* what the variant's `pack` wrote; NULL for references */
-    void *scratch;      /* what the variant booked, 64-byte aligned */
+    const void *packed;  /* what the variant's `pack` wrote; NULL for references */
+    void *scratch;       /* what the variant booked, 64-byte aligned */
     tg_threads *threads; /* NULL: run on the calling thread */
 } tg_call;
 
 typedef enum tg_op_class {
-    TG_OP_LOCAL,    /* `need` bounds what is read */
-    TG_OP_WHOLE,    /* reads the whole spatial extent: need answers the full box */
-    TG_OP_SHAPE     /* works on shapes and constants only (Shape, Gather on int64, ...): evaluated
-                       at import by `eval`, never executed */
+    TG_OP_LOCAL, /* `need` bounds what is read */
+    TG_OP_WHOLE, /* reads the whole spatial extent: need answers the full box */
+    TG_OP_SHAPE  /* works on shapes and constants only (Shape, Gather on int64, ...): evaluated
+                    at import by `eval`, never executed */
 } tg_op_class;
 
 typedef struct tg_op {
     const char *name; /* ONNX spelling: "Conv" */
     tg_op_class op_class;
-    const tg_attr *attrs;  /* NULL: none */
-    size_t attrs_size;     /* bytes of the attribute struct */
+    const tg_attr *attrs; /* NULL: none */
+    size_t attrs_size;    /* bytes of the attribute struct */
     /* Shapes of all outputs from shapes (and constant data) of inputs. A conflict is
      * TG_E_FORMAT with a detail that gives both sides; what is valid ONNX but not done here is
      * TG_E_UNSUPPORTED. `ctx->dst` is not yet valid. */
     tg_status (*infer)(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
     /* The box of source `src_i` that the box `dst` of output `dst_i` reads. May reach outside
-     * the image: there the op reads zeros, and the executor stores them. Ops with another border
-     * rule return a box inside the image. Monotone: a larger dst never needs less. NULL: same
-     * box (pointwise). */
+     * the image: there the op reads zeros, and the executor stores them. Ops with another
+     * border rule return a box inside the image. Monotone: a larger dst never needs less. NULL:
+     * same box (pointwise). */
     void (*need)(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
     /* Reference: plain C over views, any box, obviously right. Computes dst[*] over call->box
      * WITHOUT the epilogue. NULL for TG_OP_SHAPE. Accumulates in float64 unless the op is exact

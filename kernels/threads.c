@@ -2,11 +2,11 @@
  *
  * A loop is published as (function, argument, job count) under a new generation number. Each
  * thread has a contiguous share of the job numbers and draws from it in order; one that has
- * finished its own draws from the others' shares. Neighbouring rows thus stay with one processor
- * from layer to layer, where they are in its cache: drawing all rows from one counter made a 1->32
- * convolution on two threads slower than on one. Between
- * loops a worker spins briefly, since the next loop of a network usually follows within
- * microseconds, then sleeps on a condition: nothing burns beside the reader and the writer.
+ * finished its own draws from the others' shares. Neighbouring rows thus stay with one
+ * processor from layer to layer, where they are in its cache: drawing all rows from one counter
+ * made a 1->32 convolution on two threads slower than on one. Between loops a worker spins
+ * briefly, since the next loop of a network usually follows within microseconds, then sleeps on
+ * a condition: nothing burns beside the reader and the writer.
  *
  * INVARIANTS
  *  1. one loop at a time; only the owner of the pool calls tgi_parallel.
@@ -46,7 +46,7 @@ struct tg_threads {
     atomic_int busy; /* workers that have not finished the current generation */
     int sleepers;    /* guarded by lock */
     int stop;        /* guarded by lock; published by a new generation */
-    share *shares; /* n */
+    share *shares;   /* n */
     void (*fn)(void *arg, int64_t job, int thread);
     void *arg;
     worker *workers;

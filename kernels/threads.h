@@ -13,8 +13,9 @@ tg_status tgi_threads_open(int n, tg_threads **out, tgi_err *err);
 void tgi_threads_close(tg_threads **t);
 int tgi_threads_count(const tg_threads *t); /* 1 for NULL */
 
-/* Call fn(arg, job, thread) for every job in [0, n_jobs), each thread a contiguous share in order
- * and then what others have left; returns when all are done. thread in [0, count) selects scratch. NULL pool: serial. */
+/* Call fn(arg, job, thread) for every job in [0, n_jobs), each thread a contiguous share in
+ * order and then what others have left; returns when all are done. thread in [0, count) selects
+ * scratch. NULL pool: serial. */
 void tgi_parallel(tg_threads *t, int64_t n_jobs, void (*fn)(void *arg, int64_t job, int thread),
                   void *arg);
 

@@ -23,8 +23,8 @@ static inline size_t net_out_count(const tg_net *net, int o)
 
 /* Run every cell of a tiling. The arena is filled with NaN before each cell, so anything read
  * that was not computed shows. `only` >= 0: that cell alone. */
-static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t band, int threads,
-                                net_io *io, int64_t only, tgi_err *err)
+static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t band,
+                                int threads, net_io *io, int64_t only, tgi_err *err)
 {
     tg_tiling t;
     tg_exec *e = NULL;

@@ -1,5 +1,6 @@
-/* onnx_bytes.h - writes ONNX files byte by byte, good and bad ones, for tests: a protobuf message
- * is a buffer, a field is appended to it, a sub-message is another buffer appended as bytes. */
+/* onnx_bytes.h - writes ONNX files byte by byte, good and bad ones, for tests: a protobuf
+ * message is a buffer, a field is appended to it, a sub-message is another buffer appended as
+ * bytes. */
 #ifndef TG_ONNX_BYTES_H
 #define TG_ONNX_BYTES_H
 
@@ -95,8 +96,8 @@ static inline bytes b_tensor(const char *name, int type, int rank, const int64_t
 }
 
 /* An initializer with raw data. */
-static inline void b_init(bytes *graph, const char *name, int type, int rank, const int64_t *dim,
-                          const void *data, size_t n)
+static inline void b_init(bytes *graph, const char *name, int type, int rank,
+                          const int64_t *dim, const void *data, size_t n)
 {
     bytes t = b_tensor(name, type, rank, dim);
     b_blob(&t, 9, data, n);

@@ -1,8 +1,8 @@
 /* arith.h - integer arithmetic that cannot wrap in silence.
  *
  * Coordinates are int64_t, bytes are size_t. Sizes that come from a file go through the checked
- * forms; `tgi_sat_*` saturate to SIZE_MAX, which no budget ever allows, so a chain of them needs
- * one test at its end. */
+ * forms; `tgi_sat_*` saturate to SIZE_MAX, which no budget ever allows, so a chain of them
+ * needs one test at its end. */
 #ifndef TGI_ARITH_H
 #define TGI_ARITH_H
 

@@ -35,8 +35,8 @@ typedef enum tg_attr_type {
 typedef struct tg_attr {
     const char *name; /* ONNX spelling; the list ends with NULL */
     tg_attr_type type;
-    size_t offset;            /* in the op's attribute struct */
-    double def, min, max;     /* INT, FLOAT, ENUM: default and range (min == max: no range) */
+    size_t offset;              /* in the op's attribute struct */
+    double def, min, max;       /* INT, FLOAT, ENUM: default and range (min == max: no range) */
     const char *const *choices; /* ENUM: NULL-terminated */
     const char *help;
 } tg_attr;

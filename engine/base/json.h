@@ -15,12 +15,13 @@ typedef struct tgi_jw {
     int failed, comma;
 } tgi_jw;
 
-void tgi_jw_begin(tgi_jw *w, const char *key, char bracket); /* '{' or '[' */
-void tgi_jw_end(tgi_jw *w, char bracket);                    /* '}' or ']' */
+void tgi_jw_begin(tgi_jw *w, const char *key, char bracket);    /* '{' or '[' */
+void tgi_jw_end(tgi_jw *w, char bracket);                       /* '}' or ']' */
 void tgi_jw_str(tgi_jw *w, const char *key, const char *value); /* NULL: null */
 void tgi_jw_int(tgi_jw *w, const char *key, int64_t value);
 void tgi_jw_uint(tgi_jw *w, const char *key, uint64_t value);
-void tgi_jw_num(tgi_jw *w, const char *key, double value); /* shortest that reads back; NaN: null */
+void tgi_jw_num(tgi_jw *w, const char *key,
+                double value); /* shortest that reads back; NaN: null */
 void tgi_jw_bool(tgi_jw *w, const char *key, int value);
 /* The text, or TG_E_NOMEM. Returned; tgi_free. The writer is empty afterwards. */
 tg_status tgi_jw_take(tgi_jw *w, char **out, tgi_err *err);

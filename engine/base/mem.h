@@ -1,7 +1,8 @@
 /* mem.h - the only caller of malloc in tegula.
  *
- * Every request carries a tag, so "who holds the memory" has an answer, and the k-th request can
- * be made to fail (tests). Blocks are counted: at the end of every test the count is zero. */
+ * Every request carries a tag, so "who holds the memory" has an answer, and the k-th request
+ * can be made to fail (tests). Blocks are counted: at the end of every test the count is zero.
+ */
 #ifndef TGI_MEM_H
 #define TGI_MEM_H
 

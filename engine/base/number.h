@@ -1,7 +1,8 @@
-/* number.h - decimal numbers as text, whatever the locale of the host program: the point is '.'.
+/* number.h - decimal numbers as text, whatever the locale of the host program: the point is
+ * '.'.
  *
- * strtod and printf use the decimal point of setlocale, which belongs to the program that loaded
- * us; files and options do not change with it. */
+ * strtod and printf use the decimal point of setlocale, which belongs to the program that
+ * loaded us; files and options do not change with it. */
 #ifndef TGI_NUMBER_H
 #define TGI_NUMBER_H
 
@@ -11,8 +12,8 @@
 #define TGI_NUMBER_TEXT 32
 
 /* Read the n characters at text as one decimal number ([-]digits[.digits][e[+-]digits], a digit
- * on at least one side of the point). False, *out untouched, for anything else, for more than 300
- * characters and for what a double cannot hold. */
+ * on at least one side of the point). False, *out untouched, for anything else, for more than
+ * 300 characters and for what a double cannot hold. */
 bool tgi_number_parse(const char *text, size_t n, double *out);
 
 /* The shortest decimal that reads back as the same double ("0.1", "1e+300"); finite values.

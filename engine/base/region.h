@@ -37,8 +37,8 @@ static inline tg_range tgi_range_hull(tg_range a, tg_range b)
     return (tg_range){a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
 }
 
-tg_box tgi_box_full(const tg_desc *d);            /* [0,dim) on each axis */
-tg_box tgi_box_clip(tg_box b, const tg_desc *d);  /* intersect with the full box */
+tg_box tgi_box_full(const tg_desc *d);           /* [0,dim) on each axis */
+tg_box tgi_box_clip(tg_box b, const tg_desc *d); /* intersect with the full box */
 tg_box tgi_box_hull(const tg_box *a, const tg_box *b);
 bool tgi_box_empty(const tg_box *b);
 bool tgi_box_equal(const tg_box *a, const tg_box *b);

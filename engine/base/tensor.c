@@ -83,9 +83,9 @@ const char *tgi_desc_text(const tg_desc *d, char *buf, size_t cap)
     buf[0] = 0;
     for (int i = 0; i < d->rank && n < cap; i++) {
         const char *sep = i ? "," : "[";
-        const int w = d->dim[i] < 0 ? snprintf(buf + n, cap - n, "%s?", sep)
-                                    : snprintf(buf + n, cap - n, "%s%lld", sep,
-                                               (long long)d->dim[i]);
+        const int w = d->dim[i] < 0
+                          ? snprintf(buf + n, cap - n, "%s?", sep)
+                          : snprintf(buf + n, cap - n, "%s%lld", sep, (long long)d->dim[i]);
         n += w > 0 ? (size_t)w : 0;
     }
     if (n < cap)

@@ -34,9 +34,11 @@ static tg_status check_value(const tg_graph *g, const tg_shapes *s, const tg_nod
         return TG_OK;
     if (d->dtype == TG_DTYPE_F32 && d->rank == g->spatial + 2 && d->dim[0] == 1)
         return TG_OK;
-    return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" works on %s; what is executed is "
-                    "[1,C,%sH,W] float32", n->op->name, n->name,
-                    tgi_desc_text(d, text, sizeof text), g->spatial == 3 ? "D," : "");
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "%s \"%s\" works on %s; what is executed is "
+                    "[1,C,%sH,W] float32",
+                    n->op->name, n->name, tgi_desc_text(d, text, sizeof text),
+                    g->spatial == 3 ? "D," : "");
 }
 
 static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node *n,
@@ -46,8 +48,10 @@ static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node
     if (tgi_node_is_known(s, n))
         return TG_OK;
     if (n->op->op_class == TG_OP_SHAPE || !n->op->ref)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" depends on pixels and cannot be "
-                        "executed here", n->op->name, n->name);
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%s \"%s\" depends on pixels and cannot be "
+                        "executed here",
+                        n->op->name, n->name);
     for (int i = 0; i < n->n_src; i++) {
         n_act += n->src[i] >= 0 && !g->values[n->src[i]].is_const;
         TGI_TRY(check_value(g, s, n, n->src[i], err));
@@ -55,8 +59,10 @@ static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node
     for (int i = 0; i < n->n_dst; i++)
         TGI_TRY(check_value(g, s, n, n->dst[i], err));
     if (n_act == 0)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" computes a constant that is not "
-                        "folded here", n->op->name, n->name);
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%s \"%s\" computes a constant that is not "
+                        "folded here",
+                        n->op->name, n->name);
     return TG_OK;
 }
 

@@ -87,8 +87,10 @@ static tg_status fold_node(tg_graph *g, int i, size_t *budget, tgi_err *err)
         size_t bytes;
         if (!tgi_desc_count(&dst[k], &count) ||
             !tgi_mul_ok((size_t)count, tgi_dtype_size(dst[k].dtype), &bytes) || bytes > *budget)
-            return tgi_fail(err, TG_E_BUDGET, "its constant result does not fit the %zu MiB "
-                            "that folding may use", FOLD_BYTES >> 20);
+            return tgi_fail(err, TG_E_BUDGET,
+                            "its constant result does not fit the %zu MiB "
+                            "that folding may use",
+                            FOLD_BYTES >> 20);
         *budget -= bytes;
         if (!(data[k] = tgi_graph_own(g, bytes, err)))
             return TG_E_NOMEM;

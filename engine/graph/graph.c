@@ -1,7 +1,7 @@
 /* graph.c - building, editing and printing the intermediate representation.
  *
- * Values and nodes live in two growing arrays and are named by index; nothing is ever moved while
- * a rewrite runs (see graph_priv.h). tgi_graph_finish strings the phases together:
+ * Values and nodes live in two growing arrays and are named by index; nothing is ever moved
+ * while a rewrite runs (see graph_priv.h). tgi_graph_finish strings the phases together:
  *
  *   clean -> fold constants -> base size -> edges -> canonical forms -> sizes -> fuse -> check
  *
@@ -149,9 +149,10 @@ static tg_status check_new_node(const tg_graph *g, const char *op, const char *n
                                 const int *src, int n_dst, const int *dst, tgi_err *err)
 {
     if (n_src > TG_OP_MAX_SRC || n_dst > TG_OP_MAX_DST || n_dst < 1)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\": %d inputs and %d outputs; at most %d "
-                        "and %d are done", op, name, n_src, n_dst, TG_OP_MAX_SRC,
-                        TG_OP_MAX_DST);
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%s \"%s\": %d inputs and %d outputs; at most %d "
+                        "and %d are done",
+                        op, name, n_src, n_dst, TG_OP_MAX_SRC, TG_OP_MAX_DST);
     if (n_src < 1 || src[0] < 0) /* no operator of ours does without its first input */
         return tgi_fail(err, TG_E_FORMAT, "%s \"%s\" has no input", op, name);
     TGI_TRY(check_ids(g, n_src, src, 1, err));

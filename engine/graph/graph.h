@@ -1,7 +1,7 @@
 /* graph.h - the intermediate representation: values and nodes, in execution order.
  *
- * A graph is built by an importer, made canonical by rewrite.c, and immutable afterwards; shapes
- * of a particular image live in a tg_shapes beside it, so one graph serves every size.
+ * A graph is built by an importer, made canonical by rewrite.c, and immutable afterwards;
+ * shapes of a particular image live in a tg_shapes beside it, so one graph serves every size.
  *
  * INVARIANTS after tgi_graph_finish:
  *  1. nodes are in topological order; no node is dead; each value has one producer at most.
@@ -21,11 +21,11 @@
 
 typedef struct tg_value {
     char *name;
-    int producer;    /* node index, or -1 for graph inputs and constants */
+    int producer; /* node index, or -1 for graph inputs and constants */
     int is_const;
-    tg_const cst;    /* is_const: data owned by the graph or view of the mapped model */
-    int declared;    /* 1: `decl` holds the shape that the file declares */
-    tg_desc decl;    /* -1 for a free dimension */
+    tg_const cst; /* is_const: data owned by the graph or view of the mapped model */
+    int declared; /* 1: `decl` holds the shape that the file declares */
+    tg_desc decl; /* -1 for a free dimension */
 } tg_value;
 
 /* One fused pointwise step; `value` is the other operand of a binary step (an activation), else
@@ -51,10 +51,11 @@ typedef struct tg_node {
 /* A graph input or output as the model's file sees it. */
 typedef struct tg_port {
     int value;
-    int file_rank;               /* rank in the model's file */
-    int64_t file_dim[TG_MAX_RANK]; /* declared; -1 where free (also a fixed one freed by proof) */
-    int perm[TG_MAX_RANK];       /* graph axis i is file axis perm[i], -1: an axis of size 1 that
-                                    the file does not have */
+    int file_rank; /* rank in the model's file */
+    int64_t
+        file_dim[TG_MAX_RANK]; /* declared; -1 where free (also a fixed one freed by proof) */
+    int perm[TG_MAX_RANK];     /* graph axis i is file axis perm[i], -1: an axis of size 1 that
+                                  the file does not have */
     char *name;
 } tg_port;
 
@@ -66,22 +67,22 @@ typedef struct tg_graph {
     tg_port in[TG_MAX_PORTS], out[TG_MAX_PORTS];
     int n_in, n_out;
     int opset;
-    int64_t n_params;    /* elements of float constants that came from the file */
-    int spatial;         /* spatial axes: 2 (H,W) or 3 (D,H,W) */
-    int64_t base[3];     /* z,y,x of in[0]: an extent for which inference succeeds; the declared
-                            one where the file declares it */
-    int fixed_size;      /* 1: the declared spatial size could not be freed */
-    int64_t divisor[3];  /* z,y,x: the input extent must be a multiple of these (1: any) */
-    int64_t minimum[3];  /* smallest extent for which inference succeeds */
-    char *fixed_why;     /* which node holds the size, when fixed_size */
+    int64_t n_params;   /* elements of float constants that came from the file */
+    int spatial;        /* spatial axes: 2 (H,W) or 3 (D,H,W) */
+    int64_t base[3];    /* z,y,x of in[0]: an extent for which inference succeeds; the declared
+                           one where the file declares it */
+    int fixed_size;     /* 1: the declared spatial size could not be freed */
+    int64_t divisor[3]; /* z,y,x: the input extent must be a multiple of these (1: any) */
+    int64_t minimum[3]; /* smallest extent for which inference succeeds */
+    char *fixed_why;    /* which node holds the size, when fixed_size */
     int n_rewrites;
-    char *rewrites[32];  /* what was rewritten, for `info -v` and the fingerprint */
-    void *arena_;        /* private: owned constant data */
+    char *rewrites[32]; /* what was rewritten, for `info -v` and the fingerprint */
+    void *arena_;       /* private: owned constant data */
 } tg_graph;
 
-/* Shapes of every value for one input size. desc[v].dtype == TG_DTYPE_NONE: not computed (dead).
- * known[v].data != NULL: at this size the value is a constant (shape arithmetic); a node all of
- * whose outputs are known is not executed (tgi_node_is_known). */
+/* Shapes of every value for one input size. desc[v].dtype == TG_DTYPE_NONE: not computed
+ * (dead). known[v].data != NULL: at this size the value is a constant (shape arithmetic); a
+ * node all of whose outputs are known is not executed (tgi_node_is_known). */
 typedef struct tg_shapes {
     tg_desc *desc; /* n_values */
     int n_values;
@@ -94,7 +95,8 @@ tg_status tgi_graph_new(tg_graph **out, tgi_err *err);
 void tgi_graph_free(tg_graph **g);
 /* Add a value; `name` copied. Returned in *id. */
 tg_status tgi_graph_add_value(tg_graph *g, const char *name, int *id, tgi_err *err);
-/* Add a constant with a copy of the data (or, with `borrow`, a view that outlives the graph). */
+/* Add a constant with a copy of the data (or, with `borrow`, a view that outlives the graph).
+ */
 tg_status tgi_graph_add_const(tg_graph *g, const char *name, const tg_desc *desc,
                               const void *data, int borrow, int *id, tgi_err *err);
 /* Append a node with default attributes; `*out` is valid until the next append. */
@@ -106,8 +108,8 @@ tg_status tgi_graph_add_input(tg_graph *g, int value, int file_rank, const int64
 tg_status tgi_graph_add_output(tg_graph *g, int value, tgi_err *err);
 /* Canonical forms, folding, fusion; frees or fixes the spatial size; finds divisors. After it
  * the graph is immutable. `flags` below. */
-#define TG_GRAPH_NO_FUSE 1u     /* keep every op a node: what the reference pass runs */
-#define TG_GRAPH_NO_COMMUTE 2u  /* keep 1x1 after Resize */
+#define TG_GRAPH_NO_FUSE 1u    /* keep every op a node: what the reference pass runs */
+#define TG_GRAPH_NO_COMMUTE 2u /* keep 1x1 after Resize */
 tg_status tgi_graph_finish(tg_graph *g, unsigned flags, tgi_err *err);
 
 /* Import: parse and lower the file. The mapping stays open inside the graph. */
@@ -116,15 +118,15 @@ tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err);
 struct tg_onnx_model;
 tg_status tgi_graph_lower_onnx(struct tg_onnx_model **model, tg_graph **out, tgi_err *err);
 
-/* Shapes for input descs (one per graph input, graph order of axes). Reports the first conflict,
- * naming the node. Release with tgi_shapes_free. */
+/* Shapes for input descs (one per graph input, graph order of axes). Reports the first
+ * conflict, naming the node. Release with tgi_shapes_free. */
 tg_status tgi_graph_infer(const tg_graph *g, const tg_desc *in, tg_shapes *out, tgi_err *err);
 void tgi_shapes_free(tg_shapes *s);
 /* 1: this size alone decides what the node yields; there is nothing to execute. */
 int tgi_node_is_known(const tg_shapes *s, const tg_node *n);
 
-/* Input descs (graph order, N = 1) when the first input has extents ext[] = z,y,x; further inputs
- * keep their ratio to it. `in` holds TG_MAX_PORTS. Valid after tgi_graph_finish. */
+/* Input descs (graph order, N = 1) when the first input has extents ext[] = z,y,x; further
+ * inputs keep their ratio to it. `in` holds TG_MAX_PORTS. Valid after tgi_graph_finish. */
 void tgi_graph_input_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in);
 
 /* Fill the context of one node from shapes. `src`/`dst`/`consts` are caller's scratch arrays of

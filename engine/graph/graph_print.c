@@ -1,4 +1,5 @@
-/* graph_print.c - the graph as text, a node a line: `%4 [1,16,512,512] = Conv(%3, w) + Relu`. */
+/* graph_print.c - the graph as text, a node a line: `%4 [1,16,512,512] = Conv(%3, w) + Relu`.
+ */
 #include "engine/graph/graph_priv.h"
 
 #include <stdarg.h>

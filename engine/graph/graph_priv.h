@@ -18,8 +18,8 @@ typedef struct tgi_graph_priv {
     int n_blocks, cap_blocks;
     int cap_values, cap_nodes;
     int finished;
-    tg_onnx_model *model;           /* keeps the mapped file open */
-    tg_desc base_in[TG_MAX_PORTS];  /* inputs at the base size, graph order */
+    tg_onnx_model *model;          /* keeps the mapped file open */
+    tg_desc base_in[TG_MAX_PORTS]; /* inputs at the base size, graph order */
 } tgi_graph_priv;
 
 static inline tgi_graph_priv *tgi_priv(const tg_graph *g)
@@ -34,13 +34,15 @@ void *tgi_graph_own(tg_graph *g, size_t bytes, tgi_err *err);
 
 /* How many operands, epilogue steps and graph outputs read the value. */
 int tgi_graph_uses(const tg_graph *g, int value);
-/* The only node that reads `value` as an operand, or -1: none, several, an epilogue or an output. */
+/* The only node that reads `value` as an operand, or -1: none, several, an epilogue or an
+ * output. */
 int tgi_graph_only_user(const tg_graph *g, int value);
 /* Let every reader of `from`, graph outputs too, read `to`. */
 void tgi_graph_replace(tg_graph *g, int from, int to);
 /* Mark a node as gone. */
 void tgi_graph_drop(tg_graph *g, int node);
-/* Remove gone and dead nodes, restore topological order and `producer`. TG_E_FORMAT on a cycle. */
+/* Remove gone and dead nodes, restore topological order and `producer`. TG_E_FORMAT on a cycle.
+ */
 tg_status tgi_graph_clean(tg_graph *g, tgi_err *err);
 /* Producer of a value if it is a live node of this operator, else NULL. */
 tg_node *tgi_graph_maker(const tg_graph *g, int value, const char *op);
@@ -52,7 +54,8 @@ int tgi_node_is(const tg_node *n, const char *op);
 
 int64_t tgi_attr_int(const tg_node *n, const char *name, int64_t absent);
 float tgi_attr_float(const tg_node *n, const char *name, float absent);
-const tg_ints *tgi_attr_ints(const tg_node *n, const char *name); /* NULL: absent or not given */
+const tg_ints *tgi_attr_ints(const tg_node *n,
+                             const char *name); /* NULL: absent or not given */
 int tgi_attr_enum_is(const tg_node *n, const char *name, const char *choice);
 /* Set one; 0 when the op has no such attribute or choice, or the value is out of range. */
 int tgi_attr_set_int(tg_node *n, const char *name, int64_t v);
@@ -66,8 +69,9 @@ const tg_attr *tgi_attr_row(const tg_op *op, const char *name);
 double tgi_const_get(const tg_const *c, int64_t i);
 /* 1 and *out when `v` is a float constant of one element. */
 int tgi_value_scalar(const tg_graph *g, int v, float *out);
-/* A float constant that gives each of `channels` one number (or all the same one) when broadcast
- * against rank-`rank` activations: writes channel k to out[k]. 0 when it is anything else. */
+/* A float constant that gives each of `channels` one number (or all the same one) when
+ * broadcast against rank-`rank` activations: writes channel k to out[k]. 0 when it is anything
+ * else. */
 int tgi_value_channels(const tg_graph *g, int v, int rank, int64_t channels, float *out);
 
 /* ---- Phases of tgi_graph_finish ---------------------------------------------------------- */

@@ -2,12 +2,13 @@
  *
  * Nodes become nodes one by one, attributes go into the op's struct by its tg_attr rows. What
  * carries no arithmetic disappears here: Constant, Identity, Dropout, casts between float types
- * (everything computes in float32; half and double weights are converted), and If with a constant
- * condition, whose branch is read in place. BatchNormalization is scale and shift by constants,
- * so it arrives as Mul and Add, which a rewrite folds into the convolution before it.
+ * (everything computes in float32; half and double weights are converted), and If with a
+ * constant condition, whose branch is read in place. BatchNormalization is scale and shift by
+ * constants, so it arrives as Mul and Add, which a rewrite folds into the convolution before
+ * it.
  *
- * Names are scoped: a branch sees the names around it, and its own vanish at its end. The entries
- * form a stack, newest first in each hash bucket, so leaving a scope is popping. */
+ * Names are scoped: a branch sees the names around it, and its own vanish at its end. The
+ * entries form a stack, newest first in each hash bucket, so leaving a scope is popping. */
 #include "engine/graph/graph_priv.h"
 
 #include <limits.h>
@@ -162,8 +163,8 @@ static tg_status lower_constant(lower *l, const tg_onnx_node *n, tgi_err *err)
     if (!data)
         return tgi_fail(err, TG_E_UNSUPPORTED, "Constant \"%s\" of strings or sparse data",
                         n->name);
-    d.dtype = a->kind == TG_ONNX_FLOAT || a->kind == TG_ONNX_FLOATS ? TG_DTYPE_F32
-                                                                    : TG_DTYPE_I64;
+    d.dtype =
+        a->kind == TG_ONNX_FLOAT || a->kind == TG_ONNX_FLOATS ? TG_DTYPE_F32 : TG_DTYPE_I64;
     if (a->kind == TG_ONNX_FLOATS || a->kind == TG_ONNX_INTS) {
         d.rank = 1;
         d.dim[0] = (int64_t)a->n;
@@ -179,12 +180,15 @@ static tg_status wrong_kind(const tg_onnx_attr *a, tgi_err *err)
     return tgi_fail(err, TG_E_FORMAT, "attribute \"%s\" has a wrong type or value", a->name);
 }
 
-static tg_status fill_list(tg_node *node, const tg_attr *row, const tg_onnx_attr *a, tgi_err *err)
+static tg_status fill_list(tg_node *node, const tg_attr *row, const tg_onnx_attr *a,
+                           tgi_err *err)
 {
     void *at = (char *)node->attrs + row->offset;
     if (a->n > TG_ATTR_MAX_INTS)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "attribute \"%s\" lists %zu numbers, at most %d "
-                        "are done", a->name, a->n, TG_ATTR_MAX_INTS);
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "attribute \"%s\" lists %zu numbers, at most %d "
+                        "are done",
+                        a->name, a->n, TG_ATTR_MAX_INTS);
     if (row->type == TG_ATTR_INTS) {
         tg_ints *v = at;
         v->n = (int)a->n;
@@ -207,10 +211,12 @@ static tg_status fill_attr(tg_node *node, const tg_onnx_attr *a, tgi_err *err)
     switch (row->type) {
     case TG_ATTR_INT:
         return a->kind == TG_ONNX_INT && tgi_attr_set_int(node, a->name, a->i)
-                   ? TG_OK : wrong_kind(a, err);
+                   ? TG_OK
+                   : wrong_kind(a, err);
     case TG_ATTR_FLOAT:
         return a->kind == TG_ONNX_FLOAT && tgi_attr_set_float(node, a->name, a->f)
-                   ? TG_OK : wrong_kind(a, err);
+                   ? TG_OK
+                   : wrong_kind(a, err);
     case TG_ATTR_INTS:
         return a->kind == TG_ONNX_INTS ? fill_list(node, row, a, err) : wrong_kind(a, err);
     case TG_ATTR_FLOATS:
@@ -219,8 +225,9 @@ static tg_status fill_attr(tg_node *node, const tg_onnx_attr *a, tgi_err *err)
         if (a->kind != TG_ONNX_STRING)
             return wrong_kind(a, err);
         return tgi_attr_set_enum(node, a->name, a->s)
-                   ? TG_OK : tgi_fail(err, TG_E_UNSUPPORTED, "%s = \"%s\" is not implemented",
-                                      a->name, a->s);
+                   ? TG_OK
+                   : tgi_fail(err, TG_E_UNSUPPORTED, "%s = \"%s\" is not implemented", a->name,
+                              a->s);
     case TG_ATTR_IGNORED:
         return TG_OK;
     }
@@ -242,7 +249,8 @@ static int is_float(const tg_graph *g, int v)
     return (x->is_const ? x->cst.desc.dtype : x->decl.dtype) == TG_DTYPE_F32;
 }
 
-/* New values for a node's outputs, bound to their names. decl.dtype remembers "float" for casts. */
+/* New values for a node's outputs, bound to their names. decl.dtype remembers "float" for
+ * casts. */
 static tg_status make_outputs(lower *l, const tg_onnx_node *n, int n_dst, int any_float,
                               int *dst, tgi_err *err)
 {
@@ -264,8 +272,10 @@ static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
     if (!tgi_op_find(n->op_type))
         return tgi_fail(err, TG_E_UNSUPPORTED, "the operator is not implemented in this build");
     if (n_src > TG_OP_MAX_SRC || n_dst > TG_OP_MAX_DST || n_dst < 1)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "%d inputs and %d outputs; at most %d and %d are "
-                        "done", n_src, n_dst, TG_OP_MAX_SRC, TG_OP_MAX_DST);
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%d inputs and %d outputs; at most %d and %d are "
+                        "done",
+                        n_src, n_dst, TG_OP_MAX_SRC, TG_OP_MAX_DST);
     for (int i = 0; i < n_src; i++) {
         src[i] = -1;
         if (n->in[i][0])
@@ -274,9 +284,10 @@ static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
     }
     if (strcmp(n->op_type, "Shape") == 0 || strcmp(n->op_type, "Size") == 0)
         any_float = 0;
-    const tg_onnx_attr *fill = strcmp(n->op_type, "ConstantOfShape") == 0
-                                   ? attr_named(n, "value") : NULL;
-    if (fill && n_src == 1 && fill->kind == TG_ONNX_TENSOR) { /* a tensor fits no attribute row */
+    const tg_onnx_attr *fill =
+        strcmp(n->op_type, "ConstantOfShape") == 0 ? attr_named(n, "value") : NULL;
+    if (fill && n_src == 1 &&
+        fill->kind == TG_ONNX_TENSOR) { /* a tensor fits no attribute row */
         TGI_TRY(add_tensor(l, fill->t, n->out[0], &src[n_src], err));
         any_float |= is_float(l->g, src[n_src++]);
     }
@@ -304,7 +315,8 @@ static tg_status lower_cast(lower *l, const tg_onnx_node *n, tgi_err *err)
 {
     const tg_onnx_attr *to = attr_named(n, "to");
     const int i = n->n_in == 1 ? find(l, n->in[0]) : -1;
-    const int float_to = to && to->kind == TG_ONNX_INT && (to->i == 1 || to->i == 10 || to->i == 11);
+    const int float_to =
+        to && to->kind == TG_ONNX_INT && (to->i == 1 || to->i == 10 || to->i == 11);
     if (i >= 0 && float_to && is_float(l->g, l->e[i].value))
         return lower_alias(l, n, err);
     return lower_plain(l, n, err);
@@ -318,15 +330,17 @@ static tg_status lower_norm(lower *l, const tg_onnx_node *n, tgi_err *err)
     const tg_onnx_attr *a = attr_named(n, "epsilon"), *train = attr_named(n, "training_mode");
     const double eps = a && a->kind == TG_ONNX_FLOAT ? (double)a->f : 1e-5;
     const float *c[5] = {0};
-    if (n->n_in != 5 || given((const char *const *)n->out, n->n_out) != 1 || (train && train->i))
+    if (n->n_in != 5 || given((const char *const *)n->out, n->n_out) != 1 ||
+        (train && train->i))
         return tgi_fail(err, TG_E_UNSUPPORTED, "BatchNormalization in its training form");
     for (int i = 0; i < 5; i++) {
         TGI_TRY(look_up(l, n->in[i], &src[i], err));
         const tg_value *v = &l->g->values[src[i]];
-        if (i > 0 && (!v->is_const || v->cst.desc.dtype != TG_DTYPE_F32 ||
-                      v->cst.desc.rank != 1 ||
-                      v->cst.desc.dim[0] != l->g->values[src[1]].cst.desc.dim[0]))
-            return tgi_fail(err, TG_E_UNSUPPORTED, "its statistics are not constant vectors of "
+        if (i > 0 &&
+            (!v->is_const || v->cst.desc.dtype != TG_DTYPE_F32 || v->cst.desc.rank != 1 ||
+             v->cst.desc.dim[0] != l->g->values[src[1]].cst.desc.dim[0]))
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "its statistics are not constant vectors of "
                             "one length");
         c[i] = i ? v->cst.data : NULL;
     }
@@ -400,9 +414,12 @@ static tg_status lower_node(lower *l, const tg_onnx_node *n, tgi_err *err)
     static const struct {
         const char *op;
         tg_status (*fn)(lower *, const tg_onnx_node *, tgi_err *);
-    } special[] = {{"Constant", lower_constant}, {"Identity", lower_alias},
-                   {"Dropout", lower_alias},     {"Cast", lower_cast},
-                   {"If", lower_if},             {"BatchNormalization", lower_norm}};
+    } special[] = {{"Constant", lower_constant},
+                   {"Identity", lower_alias},
+                   {"Dropout", lower_alias},
+                   {"Cast", lower_cast},
+                   {"If", lower_if},
+                   {"BatchNormalization", lower_norm}};
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
         if (strcmp(n->op_type, special[i].op) == 0)
             return special[i].fn(l, n, err);
@@ -417,7 +434,10 @@ static tg_status lower_nodes(lower *l, const tg_onnx_graph *og, tgi_err *err)
         const tg_status st = lower_node(l, n, &local);
         if (st != TG_OK)
             return tgi_fail(err, st, "%s \"%s\": %s", n->op_type,
-                            n->name[0] ? n->name : n->n_out ? n->out[0] : "", local.text);
+                            n->name[0] ? n->name
+                            : n->n_out ? n->out[0]
+                                       : "",
+                            local.text);
     }
     return TG_OK;
 }

@@ -1,5 +1,5 @@
-/* node_attrs.c - attributes by name, for the importer and the rewrites. Kernels never come here:
- * they read their op's struct. */
+/* node_attrs.c - attributes by name, for the importer and the rewrites. Kernels never come
+ * here: they read their op's struct. */
 #include "engine/graph/graph_priv.h"
 
 #include <string.h>

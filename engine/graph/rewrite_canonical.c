@@ -1,4 +1,5 @@
-/* rewrite_canonical.c - exporters spell one operation in many ways; here each gets its one form.
+/* rewrite_canonical.c - exporters spell one operation in many ways; here each gets its one
+ * form.
  *
  *   Reshape, Transpose, Reshape        ->  DepthToSpace or SpaceToDepth
  *   Relu(x) + (x - |x|) * a            ->  PRelu with slope 2a
@@ -77,7 +78,8 @@ static tg_status find_shuffles(tg_graph *g, const tg_shapes *s, tgi_err *err)
     const int n_nodes = g->n_nodes;
     for (int i = 0; i < n_nodes; i++) {
         const tg_node *last = &g->nodes[i];
-        const tg_node *turn = tgi_node_is(last, "Reshape") ? sole(g, last->src[0], "Transpose") : NULL;
+        const tg_node *turn =
+            tgi_node_is(last, "Reshape") ? sole(g, last->src[0], "Transpose") : NULL;
         const tg_node *first = turn ? sole(g, turn->src[0], "Reshape") : NULL;
         const tg_ints *perm = first ? tgi_attr_ints(turn, "perm") : NULL;
         shuffle f;
@@ -169,7 +171,8 @@ static const tg_const *weights_of(const tg_graph *g, const tg_node *conv)
 }
 
 /* Scale weights by output channel. Conv has [O, I/g, ...], ConvTranspose [I, O/g, ...]. */
-static void scale_weights(const tg_node *conv, const tg_const *w, const float *scale, float *dst)
+static void scale_weights(const tg_node *conv, const tg_const *w, const float *scale,
+                          float *dst)
 {
     const float *src = w->data;
     const int64_t d0 = w->desc.dim[0], d1 = w->desc.dim[1];
@@ -320,7 +323,8 @@ static tg_status exchange_resizes(tg_graph *g, const tg_shapes *s, tgi_err *err)
     int found = 0;
     for (int i = 0; i < g->n_nodes; i++) {
         const int user = g->nodes[i].op && is_plain_resize(g, &g->nodes[i], s)
-                             ? tgi_graph_only_user(g, g->nodes[i].dst[0]) : -1;
+                             ? tgi_graph_only_user(g, g->nodes[i].dst[0])
+                             : -1;
         if (user < 0 || !is_pointwise_conv(g, &g->nodes[user]))
             continue;
         TGI_TRY(exchange(g, i, user, 0, err));
@@ -362,8 +366,8 @@ static tg_status exchange_shuffles(tg_graph *g, tgi_err *err)
         }
     }
     if (found)
-        TGI_TRY(tgi_graph_note(g, err, "pointwise operator before DepthToSpace (%d times)",
-                               found));
+        TGI_TRY(
+            tgi_graph_note(g, err, "pointwise operator before DepthToSpace (%d times)", found));
     return tgi_graph_clean(g, err);
 }
 

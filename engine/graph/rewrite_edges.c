@@ -1,18 +1,19 @@
 /* rewrite_edges.c - operators at the border of the graph that only rename axes move into the
  * ports: NHWC inputs and outputs, extra axes of extent one.
  *
- * A relabel is a Transpose, or a Reshape (Unsqueeze, Squeeze, Flatten) that keeps the sequence of
- * extents other than one. At an input its result becomes the input, and tg_port.perm remembers
- * which file axis each axis was; at an output its source becomes the output. Whoever reads or
- * writes the file permutes; the graph inside is [N,C,(D,)H,W] and computes nothing for it. */
+ * A relabel is a Transpose, or a Reshape (Unsqueeze, Squeeze, Flatten) that keeps the sequence
+ * of extents other than one. At an input its result becomes the input, and tg_port.perm
+ * remembers which file axis each axis was; at an output its source becomes the output. Whoever
+ * reads or writes the file permutes; the graph inside is [N,C,(D,)H,W] and computes nothing for
+ * it. */
 #include "engine/graph/graph_priv.h"
 
 #include <string.h>
 
 #define MAX_CHAIN 8 /* relabels in a row */
 
-/* Axis i of the result is axis map[i] of the source, or -1: an axis of extent one that the source
- * does not have. */
+/* Axis i of the result is axis map[i] of the source, or -1: an axis of extent one that the
+ * source does not have. */
 typedef struct relabel {
     int rank;
     int map[TG_MAX_RANK];
@@ -20,7 +21,8 @@ typedef struct relabel {
 
 static int names_relabel(const tg_node *n)
 {
-    static const char *const ops[] = {"Transpose", "Reshape", "Unsqueeze", "Squeeze", "Flatten"};
+    static const char *const ops[] = {"Transpose", "Reshape", "Unsqueeze", "Squeeze",
+                                      "Flatten"};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         if (tgi_node_is(n, ops[i]))
             return n->n_epi == 0 && n->n_dst == 1;
@@ -109,7 +111,8 @@ static int reads(const tg_node *n, int v)
     return 0;
 }
 
-/* Readers of `v` that are the same relabel as R yield the same value. 0 when another reads it. */
+/* Readers of `v` that are the same relabel as R yield the same value. 0 when another reads it.
+ */
 static int only_relabels(tg_graph *g, const tg_shapes *s, int v, int first, const relabel *r)
 {
     for (int pass = 0; pass < 2; pass++)
@@ -198,7 +201,8 @@ static int step_output(tg_graph *g, const tg_shapes *s, int port)
     return 1;
 }
 
-/* File axes of extent one that no graph axis names: the first is the batch, the last channels. */
+/* File axes of extent one that no graph axis names: the first is the batch, the last channels.
+ */
 static void tidy(tg_port *p, int rank)
 {
     int used[TG_MAX_RANK] = {0};

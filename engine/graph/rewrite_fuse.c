@@ -1,10 +1,10 @@
 /* rewrite_fuse.c - pointwise operators ride in the kernel that made their input.
  *
- * A node H may take the next operator P along when P is the only reader of H's value and P can be
- * an epilogue step. P's other operand, if an activation, has to exist before H runs: nothing that
- * depends on H's value can feed it (P is its only reader), so sorting again always succeeds.
- * Where both inputs of P could host it, the convolution does, and of two the later one: its
- * operands are the ones still in cache. */
+ * A node H may take the next operator P along when P is the only reader of H's value and P can
+ * be an epilogue step. P's other operand, if an activation, has to exist before H runs: nothing
+ * that depends on H's value can feed it (P is its only reader), so sorting again always
+ * succeeds. Where both inputs of P could host it, the convolution does, and of two the later
+ * one: its operands are the ones still in cache. */
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/arith.h"

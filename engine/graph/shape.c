@@ -1,10 +1,10 @@
 /* shape.c - shapes of every value for one input size, and with them the values of shape
  * arithmetic.
  *
- * One walk in node order. An op's rule sees the extents and, where known, the data of its inputs.
- * Integer tensors computed from shapes (Shape, Gather, Concat, ... feeding a Resize or Reshape)
- * are evaluated on the way by the op's `eval`, so their answers follow the size; they are small,
- * and anything larger than KNOWN_MAX elements is left alone. */
+ * One walk in node order. An op's rule sees the extents and, where known, the data of its
+ * inputs. Integer tensors computed from shapes (Shape, Gather, Concat, ... feeding a Resize or
+ * Reshape) are evaluated on the way by the op's `eval`, so their answers follow the size; they
+ * are small, and anything larger than KNOWN_MAX elements is left alone. */
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/arith.h"
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KNOWN_MAX 4096                     /* elements of one evaluated value */
-#define VALUE_MAX ((int64_t)1 << 56)       /* elements of any value: bytes still fit int64 */
+#define KNOWN_MAX 4096               /* elements of one evaluated value */
+#define VALUE_MAX ((int64_t)1 << 56) /* elements of any value: bytes still fit int64 */
 
 /* Data of known values, freed with the shapes. */
 typedef struct known_block {
@@ -56,8 +56,13 @@ void tgi_node_ctx(const tg_graph *g, const tg_shapes *s, const tg_node *n, tg_de
     }
     for (int i = 0; i < n->n_dst; i++)
         dst[i] = s->desc[n->dst[i]];
-    *ctx = (tg_op_ctx){.attrs = n->attrs, .opset = n->opset, .n_src = n->n_src,
-                       .n_dst = n->n_dst, .src = src, .dst = dst, .const_src = consts};
+    *ctx = (tg_op_ctx){.attrs = n->attrs,
+                       .opset = n->opset,
+                       .n_src = n->n_src,
+                       .n_dst = n->n_dst,
+                       .src = src,
+                       .dst = dst,
+                       .const_src = consts};
 }
 
 /* All inputs are known, or the op asks for shapes alone. */
@@ -84,8 +89,9 @@ static tg_status evaluate(const tg_node *n, const tg_op_ctx *ctx, tg_shapes *s, 
     for (int i = 0; i < n->n_dst; i++) {
         int64_t count = 0;
         tgi_desc_count(&ctx->dst[i], &count);
-        known_block *b = tgi_calloc(TGI_TAG_GRAPH, 1, sizeof *b + (size_t)(count + 1) *
-                                    tgi_dtype_size(ctx->dst[i].dtype));
+        known_block *b =
+            tgi_calloc(TGI_TAG_GRAPH, 1,
+                       sizeof *b + (size_t)(count + 1) * tgi_dtype_size(ctx->dst[i].dtype));
         if (!b)
             return tgi_fail(err, TG_E_NOMEM, "no memory for shape arithmetic");
         b->next = s->arena_;

@@ -1,10 +1,11 @@
 /* spatial.c - which image sizes a graph works for.
  *
- * Nothing here knows an operator: inference is asked. First a base size for which the shapes work
- * out (the declared one where the file declares it). A declared size is freed when inference also
- * agrees at twice and three times that size and no local operator keeps its extent while its
- * input grows, which is what a baked-in constant looks like. Then, axis by axis, the smallest d
- * such that multiples of d work is the divisor, and the smallest multiple that works the minimum.
+ * Nothing here knows an operator: inference is asked. First a base size for which the shapes
+ * work out (the declared one where the file declares it). A declared size is freed when
+ * inference also agrees at twice and three times that size and no local operator keeps its
+ * extent while its input grows, which is what a baked-in constant looks like. Then, axis by
+ * axis, the smallest d such that multiples of d work is the divisor, and the smallest multiple
+ * that works the minimum.
  *
  * Batch is 1 in all of this: images are looped over outside. */
 #include "engine/graph/graph_priv.h"
@@ -19,9 +20,9 @@
 
 /* z, y, x to try for extents that the file leaves open; y and x differ so that a mixed-up axis
  * shows. All but the last few are multiples of what pooling networks ask for. */
-static const int64_t bases[][3] = {{64, 512, 768}, {32, 256, 384}, {64, 480, 720}, {16, 224, 224},
-                                   {16, 128, 192}, {8, 96, 64},    {8, 64, 64},    {16, 1024, 2048},
-                                   {16, 257, 321}, {16, 32, 32}};
+static const int64_t bases[][3] = {
+    {64, 512, 768}, {32, 256, 384}, {64, 480, 720},   {16, 224, 224}, {16, 128, 192},
+    {8, 96, 64},    {8, 64, 64},    {16, 1024, 2048}, {16, 257, 321}, {16, 32, 32}};
 #define N_BASES ((int)(sizeof bases / sizeof bases[0]))
 
 /* Which file axes of an input are spatial, before anything is known about the graph: the last
@@ -147,8 +148,8 @@ static tg_status probe_ext(const tg_graph *g, const int64_t ext[3], tgi_err *err
     return probe(g, in, err);
 }
 
-/* Declared extent of spatial axis `k` (index into z,y,x) of an input: > 0 fixed, -1 free, 0: the
- * file has no such axis. */
+/* Declared extent of spatial axis `k` (index into z,y,x) of an input: > 0 fixed, -1 free, 0:
+ * the file has no such axis. */
 static int64_t declared(const tg_port *p, int rank, int k)
 {
     const int a = rank - 3 + k;
@@ -163,7 +164,8 @@ static tg_status set_why(tg_graph *g, const char *why, tgi_err *err)
     return g->fixed_why ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a message");
 }
 
-/* A local node whose input grew from `a` to `b` while its output did not: the constant shows. */
+/* A local node whose input grew from `a` to `b` while its output did not: the constant shows.
+ */
 static const tg_node *find_stuck(const tg_graph *g, const tg_shapes *a, const tg_shapes *b,
                                  int *axis)
 {
@@ -311,8 +313,10 @@ tg_status tgi_size_analyse(tg_graph *g, tgi_err *err)
 {
     const tg_desc *in0 = &tgi_priv(g)->base_in[0];
     if (in0->rank < 4 || in0->rank > 5)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "input \"%s\" has %d axes; images have 4 "
-                        "([N,C,H,W]) or 5 ([N,C,D,H,W])", g->in[0].name, in0->rank);
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "input \"%s\" has %d axes; images have 4 "
+                        "([N,C,H,W]) or 5 ([N,C,D,H,W])",
+                        g->in[0].name, in0->rank);
     g->spatial = in0->rank - 2;
     for (int k = 0; k < 3; k++)
         g->base[k] = k >= 3 - g->spatial ? in0->dim[in0->rank - 3 + k] : 1;

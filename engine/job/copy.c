@@ -1,6 +1,6 @@
-/* copy.c - an image through the same reader and writer, no network between: to convert, to crop,
- * and to see that nothing is lost on the way. TIFF output goes through the journal like a run's;
- * .npy output is written to OUT.partial and renamed. */
+/* copy.c - an image through the same reader and writer, no network between: to convert, to
+ * crop, and to see that nothing is lost on the way. TIFF output goes through the journal like a
+ * run's; .npy output is written to OUT.partial and renamed. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/fingerprint.h"
@@ -82,10 +82,12 @@ static tg_status open_copy(copy *c, tgi_err *err)
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
     if (!c->input || !c->output)
-        return tgi_fail(err, TG_E_ARG, "copy needs an input and an output (-o OUT.tif|OUT.npy)");
+        return tgi_fail(err, TG_E_ARG,
+                        "copy needs an input and an output (-o OUT.tif|OUT.npy)");
     TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
     c->info = c->source->ops->info(c->source);
-    c->dtype = tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
+    c->dtype =
+        tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
     TGI_TRY(choose_region(c, err));
     list_axes(c);
     const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
@@ -129,8 +131,8 @@ static void convert(const copy *c, const char *src, int64_t n, char *dst, int64_
     float piece[512];
     for (int64_t i = 0; i < n; i += 512) {
         const int64_t k = tgi_min(512, n - i);
-        tgi_pixels_load(c->info->dtype, src + (size_t)i * tgi_dtype_size(c->info->dtype), k, 1.0f,
-                        0.0f, piece, 1);
+        tgi_pixels_load(c->info->dtype, src + (size_t)i * tgi_dtype_size(c->info->dtype), k,
+                        1.0f, 0.0f, piece, 1);
         tgi_pixels_store(c->dtype, piece, 1, k, 1.0f, 0.0f, dst + (size_t)(i * stride) * size,
                          stride);
     }
@@ -190,7 +192,8 @@ static tg_status npy_rows(copy *c, tgi_npy_out *out, int64_t plane, int64_t y0, 
         const int64_t at = plane_at(c, plane) + (y0 + r) * step_of(c, 'Y');
         for (int64_t s = 0; s < c->info->samples; s++) {
             const char *src = row_of(c, s, r, y1 - y0);
-            convert(c, src, w, interleaved ? c->out_rows + (size_t)s * size : c->out_rows, x_step);
+            convert(c, src, w, interleaved ? c->out_rows + (size_t)s * size : c->out_rows,
+                    x_step);
             if (!interleaved)
                 TGI_TRY(tgi_npy_write(out, (uint64_t)(at + s * s_step) * size, c->out_rows,
                                       (size_t)w * size, err));
@@ -223,7 +226,8 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
     if (access(c->output, F_OK) == 0 && !tgi_opts_flag(c->opts, TGI_OPT_YES))
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it", c->output);
     for (int a = 0; a < c->n_axes; a++)
-        if (c->shape[a] != 1 || strchr("YX", c->axes[a])) /* a row of pixels is an image still */
+        if (c->shape[a] != 1 ||
+            strchr("YX", c->axes[a])) /* a row of pixels is an image still */
             d.dim[d.rank++] = c->shape[a];
     snprintf(partial, sizeof partial, "%s.partial", c->output);
     TGI_TRY(tgi_npy_create(partial, &d, &out, err));
@@ -267,8 +271,8 @@ static tg_status make_layout(const copy *c, tg_sink_layout **out, tgi_err *err)
 }
 
 /* One row of tiles of one plane. */
-static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_t plane, int64_t ty,
-                          void **slot, tgi_err *err)
+static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_t plane,
+                          int64_t ty, void **slot, tgi_err *err)
 {
     const int64_t first = (plane * l->tiles_y + ty) * l->tiles_x;
     const int64_t y_end = tgi_min(l->height, (ty + 1) * l->tile_h);
@@ -288,10 +292,9 @@ static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_
                     const int64_t at = (y + r) % l->tile_h * l->tile_w * l->samples + s;
                     if (!slot[i])
                         continue;
-                    convert(c,
-                            row_of(c, s, r, y1 - y) +
-                                (size_t)x * tgi_dtype_size(c->info->dtype),
-                            n, (char *)slot[i] + (size_t)at * size, l->samples);
+                    convert(
+                        c, row_of(c, s, r, y1 - y) + (size_t)x * tgi_dtype_size(c->info->dtype),
+                        n, (char *)slot[i] + (size_t)at * size, l->samples);
                 }
     }
     for (int64_t i = 0; i < l->tiles_x; i++)
@@ -320,8 +323,9 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
     text = tgi_malloc(TGI_TAG_JOURNAL, 512);
     if (!text)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
-    snprintf(text, 512, "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\ndtype=%s\n",
-             id, (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
+    snprintf(text, 512,
+             "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\ndtype=%s\n", id,
+             (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
              (long long)c->n_planes, tgi_dtype_name(c->dtype));
     const tg_journal_state state = tgi_journal_state(j);
     const void *stored = tgi_journal_job(j, &n);
@@ -336,7 +340,8 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
 static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
 {
     const int window = (int)tgi_min(INT32_MAX, 2 * l->tiles_x + 2);
-    const int encoders = (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, sysconf(_SC_NPROCESSORS_ONLN));
+    const int encoders =
+        (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, sysconf(_SC_NPROCESSORS_ONLN));
     tg_commit *w = NULL;
     tgi_reserve *mem = NULL;
     void *memory = NULL;

@@ -1,4 +1,5 @@
-/* describe.c - what a file is, as one JSON object: an image, an array or a network. Headers only. */
+/* describe.c - what a file is, as one JSON object: an image, an array or a network. Headers
+ * only. */
 #include "engine/base/arith.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
@@ -153,7 +154,8 @@ static int input_of(const tg_graph *g, int64_t n, tg_desc *d)
         d->dim[1] = p->file_dim[p->perm[1]];
     for (int i = 0; i < g->spatial; i++) {
         const int k = 3 - g->spatial + i;
-        const int64_t want = g->fixed_size && p->perm[2 + i] >= 0 ? p->file_dim[p->perm[2 + i]] : -1;
+        const int64_t want =
+            g->fixed_size && p->perm[2 + i] >= 0 ? p->file_dim[p->perm[2 + i]] : -1;
         d->dim[2 + i] = want > 0 ? want : tgi_align_up(n, tgi_max(1, g->divisor[k]));
     }
     return d->dim[1] > 0 && g->n_in == 1;

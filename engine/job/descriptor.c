@@ -1,5 +1,5 @@
-/* descriptor.c - MODEL.json beside MODEL.onnx: what a network expects of an image and gives back.
- * Keys that are not known are left alone: a descriptor is also read by people. */
+/* descriptor.c - MODEL.json beside MODEL.onnx: what a network expects of an image and gives
+ * back. Keys that are not known are left alone: a descriptor is also read by people. */
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
@@ -28,13 +28,15 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descr
     copy_str(doc, "normalize", d->normalize, sizeof d->normalize);
     copy_str(doc, "output", output, sizeof output);
     if (output[0] && strcmp(output, "denormalize") != 0 && strcmp(output, "raw") != 0)
-        return tgi_fail(err, TG_E_FORMAT, "%s: \"output\" is \"raw\" or \"denormalize\", not \"%s\"",
-                        path, output);
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: \"output\" is \"raw\" or \"denormalize\", not \"%s\"", path,
+                        output);
     d->denormalize = strcmp(output, "denormalize") == 0;
     return TG_OK;
 }
 
-tg_status tgi_descriptor_load(const char *model, const char *path, tg_descriptor *d, tgi_err *err)
+tg_status tgi_descriptor_load(const char *model, const char *path, tg_descriptor *d,
+                              tgi_err *err)
 {
     char beside[4096];
     memset(d, 0, sizeof *d);

@@ -17,8 +17,10 @@ static uint64_t hash_bytes(uint64_t h, const unsigned char *p, size_t n)
     return h;
 }
 
-/* Size, time of change and a hash: of the whole file up to `limit` bytes, else of its two ends. */
-tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t cap, tgi_err *err)
+/* Size, time of change and a hash: of the whole file up to `limit` bytes, else of its two ends.
+ */
+tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t cap,
+                            tgi_err *err)
 {
     unsigned char block[16384];
     struct stat st;
@@ -83,7 +85,8 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
         (long long)m->origin[1], (long long)m->origin[2], (long long)m->extent[0],
         (long long)m->extent[1], (long long)m->extent[2], (int)m->pad, (long long)m->n_items);
     add(&s, "planes=%s\nlevel=%lld\n",
-        tgi_opts_str(job->opts, TGI_OPT_PLANES) ? tgi_opts_str(job->opts, TGI_OPT_PLANES) : "all",
+        tgi_opts_str(job->opts, TGI_OPT_PLANES) ? tgi_opts_str(job->opts, TGI_OPT_PLANES)
+                                                : "all",
         (long long)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0));
     add(&s, "dtype=%s\nnormalize=%s invert=%d\n", tgi_dtype_name(job->set.dtype),
         job->set.normalize_text, job->set.invert);

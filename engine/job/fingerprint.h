@@ -11,11 +11,13 @@
 tg_status tgi_fingerprint_make(const tg_job *job, char **text, tgi_err *err);
 /* Value of a key in a stored text, NUL-terminated into buf; 0 when absent or too long. */
 int tgi_fingerprint_get(const char *text, size_t n, const char *key, char *buf, size_t cap);
-/* TG_E_CHANGED naming the first key that differs; keys beginning with "plan" are not compared. */
+/* TG_E_CHANGED naming the first key that differs; keys beginning with "plan" are not compared.
+ */
 tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours, tgi_err *err);
 
 /* Size, time of change and a hash of a file: of all of it up to `limit` bytes, else of both
  * ends. TG_E_NOT_FOUND. */
-tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t cap, tgi_err *err);
+tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t cap,
+                            tgi_err *err);
 
 #endif

@@ -21,8 +21,8 @@
 typedef struct tg_descriptor {
     int present;
     char name[64], version[32], license[64];
-    char normalize[96];  /* spec as for --normalize, or "" */
-    int denormalize;     /* the output is on the input's scale: map it back */
+    char normalize[96]; /* spec as for --normalize, or "" */
+    int denormalize;    /* the output is on the input's scale: map it back */
 } tg_descriptor;
 
 /* Open: what was asked, resolved. Constant afterwards. */
@@ -34,14 +34,14 @@ typedef struct tg_settings {
     tgi_normalize_spec normalize;
     char normalize_text[96];
     int normalize_given;
-    int invert;          /* the output is mapped back by the inverse of the normalisation */
-    tg_dtype dtype;      /* of the output */
+    int invert;     /* the output is mapped back by the inverse of the normalisation */
+    tg_dtype dtype; /* of the output */
     tgi_compress_spec compress;
     tgi_tile_spec tile;
     tg_pad_mode pad;
     tg_io_mode io;
     int overwrite, exact, verbose;
-    int tensor;          /* the input is an array fed as it is */
+    int tensor; /* the input is an array fed as it is */
 } tg_settings;
 
 /* Bytes of a run, block by block: what the plan promises and the reservation holds. */
@@ -57,7 +57,7 @@ typedef struct tg_plan_part {
     tg_choice choice;
     int64_t tile_h, tile_w; /* of the output file */
     tg_sink_layout *layout;
-    int window;             /* slots of the writer */
+    int window; /* slots of the writer */
     size_t budget;
     struct {
         int valid;
@@ -127,8 +127,8 @@ void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affi
 /* stats_file.c */
 tg_status tgi_job_stats_read(const tg_job *job, tg_stats *sets, int *found, tgi_err *err);
 /* For passes without a journal (verify, preview): read, or collect with scratch from `mem`. */
-tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
-                                tg_stats *sets, tgi_err *err);
+tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
+                                size_t rows_bytes, tg_stats *sets, tgi_err *err);
 tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err);
 void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n); /* member "channels" */
 /* Write a small text file, durably, by rename. */

@@ -10,7 +10,8 @@
 
 /* ---- Settings ---------------------------------------------------------------------------- */
 
-static tg_status required(const tg_opts *o, tgi_opt id, const char *what, char **out, tgi_err *err)
+static tg_status required(const tg_opts *o, tgi_opt id, const char *what, char **out,
+                          tgi_err *err)
 {
     const char *v = tgi_opts_str(o, id);
     if (!v)
@@ -57,8 +58,8 @@ static void pick_output(const tg_opts *o, tg_settings *s, tg_dtype input)
         s->dtype = s->descriptor.denormalize ? input : TG_DTYPE_F32;
     if (s->dtype == TG_DTYPE_BOOL)
         s->dtype = TG_DTYPE_U8;
-    s->invert = s->descriptor.denormalize ||
-                (!s->descriptor.present && !tgi_dtype_is_float(s->dtype));
+    s->invert =
+        s->descriptor.denormalize || (!s->descriptor.present && !tgi_dtype_is_float(s->dtype));
 }
 
 static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)

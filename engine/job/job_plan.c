@@ -201,20 +201,22 @@ static tg_status refuse(tg_job *job, tgi_err *err)
     if (!job->set.tile.automatic) {
         const int64_t t = largest_tile(job, err);
         if (t > 0)
-            return tgi_fail(err, TG_E_BUDGET,
-                            "tile too large: it needs %s, the budget is %s; the largest that fits "
-                            "is --tile %lld, or give --ram %s",
-                            need, have, (long long)t, must);
+            return tgi_fail(
+                err, TG_E_BUDGET,
+                "tile too large: it needs %s, the budget is %s; the largest that fits "
+                "is --tile %lld, or give --ram %s",
+                need, have, (long long)t, must);
     }
     if (p->net->whole_op)
-        return tgi_fail(err, TG_E_BUDGET,
-                        "\"%s\" reads the whole image, which needs %s at once; the budget is %s: "
-                        "give --ram %s, or a smaller --roi",
-                        p->net->whole_op, need, have, must);
-    return tgi_fail(err, TG_E_BUDGET,
-                    "the smallest plan needs %s, the budget is %s: give --ram %s%s", need, have,
-                    must,
-                    job->set.dtype == TG_DTYPE_F32 ? ", or --dtype uint8 for smaller rows" : "");
+        return tgi_fail(
+            err, TG_E_BUDGET,
+            "\"%s\" reads the whole image, which needs %s at once; the budget is %s: "
+            "give --ram %s, or a smaller --roi",
+            p->net->whole_op, need, have, must);
+    return tgi_fail(
+        err, TG_E_BUDGET, "the smallest plan needs %s, the budget is %s: give --ram %s%s", need,
+        have, must,
+        job->set.dtype == TG_DTYPE_F32 ? ", or --dtype uint8 for smaller rows" : "");
 }
 
 /* ---- Lines ------------------------------------------------------------------------------- */
@@ -255,10 +257,13 @@ static void write_lines(tg_job *job)
     snprintf(text, sizeof text, "%d tiles of %lldx%lld", p->window, (long long)p->tile_h,
              (long long)p->tile_w);
     add_line(p, "window", b->window, 0, 0, "%s being filled, compressed, written", text);
-    add_line(p, "journal", b->journal, 0, 0, "%s", "offsets and checksums of the output's tiles");
+    add_line(p, "journal", b->journal, 0, 0, "%s",
+             "offsets and checksums of the output's tiles");
     if (b->decoder)
-        add_line(p, "decoder", b->decoder, 0, 0, "%s", "blocks of the input being decompressed");
-    add_line(p, "process", b->process, 0, 0, "%s", "the program, the parsed model, file indexes");
+        add_line(p, "decoder", b->decoder, 0, 0, "%s",
+                 "blocks of the input being decompressed");
+    add_line(p, "process", b->process, 0, 0, "%s",
+             "the program, the parsed model, file indexes");
     add_line(p, "allowance", b->allowance, 0, 0, "%s", "stacks, page tables, library slack");
     if (tgi_normalize_needs_stats(&job->set.normalize))
         add_line(p, "statistics", 0, 0, 0, "%s",
@@ -274,9 +279,9 @@ static tg_status count(tg_job *job, tgi_err *err)
     tg_plan_part *p = &job->plan;
     const tg_tiling *t = &p->choice.tiling;
     tg_bytes *b = &p->bytes;
-    p->window = writer_window(
-        tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job)),
-        job->set.threads);
+    p->window =
+        writer_window(tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job)),
+                      job->set.threads);
     tgi_job_extra_bytes(job, t, b);
     b->arena = t->arena_bytes;
     if (b->arena < stats_scratch(job))
@@ -338,12 +343,12 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
         return TG_OK;
     int64_t fixed[3];
     if (job->set.tensor) {
-        const tg_choose_args base = {.threads = job->set.threads,
-                                     .limit_bytes = ALLOWANCE_BYTES,
-                                     .unit = {1, 1, 16},
-                                     .fixed = {job->set.tile.v[0], job->set.tile.v[1],
-                                               job->set.tile.v[2]},
-                                     .flops_per_second = flops_per_second(&job->set)};
+        const tg_choose_args base = {
+            .threads = job->set.threads,
+            .limit_bytes = ALLOWANCE_BYTES,
+            .unit = {1, 1, 16},
+            .fixed = {job->set.tile.v[0], job->set.tile.v[1], job->set.tile.v[2]},
+            .flops_per_second = flops_per_second(&job->set)};
         return tgi_job_plan_tensor(job, &base, tgi_job_budget(job->opts), err);
     }
     p->budget = tgi_job_budget(job->opts);
@@ -359,9 +364,11 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
                               .process = tgi_mem_measured(),
                               .allowance = ALLOWANCE_BYTES};
         st = choose(job, fixed);
-        if (st != TG_E_BUDGET || p->tile_h <= 16 || !job->set.tile.automatic || p->adopted.valid)
+        if (st != TG_E_BUDGET || p->tile_h <= 16 || !job->set.tile.automatic ||
+            p->adopted.valid)
             break;
-        p->tile_h = p->tile_w = p->tile_h / 2; /* cells end on file tiles: finer ones cut finer */
+        p->tile_h = p->tile_w =
+            p->tile_h / 2; /* cells end on file tiles: finer ones cut finer */
     }
     if (st == TG_E_BUDGET)
         return refuse(job, err);

@@ -60,7 +60,7 @@ static void report(run *r, const char *phase, double fraction, double since)
                      .predicted_bytes = r->predicted,
                      .budget_bytes = r->job->plan.budget,
                      .tiles_total = r->job->plan.layout->n_tiles};
-    p.tiles_done = r->commit   ? tgi_commit_written(r->commit)
+    p.tiles_done = r->commit    ? tgi_commit_written(r->commit)
                    : r->journal ? tgi_journal_appended(r->journal)
                                 : 0;
     tgi_monitor_note(r->monitor, phase, p.tiles_done, r->predicted, p.budget_bytes);
@@ -69,10 +69,10 @@ static void report(run *r, const char *phase, double fraction, double since)
 
 static tg_status stopped(tgi_err *err)
 {
-    return tg_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED,
-                                         "stopped by signal %d; the same command goes on",
-                                         tg_cancel_signal())
-                              : TG_OK;
+    return tg_cancel_signal()
+               ? tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d; the same command goes on",
+                          tg_cancel_signal())
+               : TG_OK;
 }
 
 /* ---- Before the bands -------------------------------------------------------------------- */
@@ -125,7 +125,8 @@ static tg_status open_journal(run *r, tgi_err *err)
     return tgi_fingerprint_compare(stored, n, r->fingerprint, err);
 }
 
-/* Disk space that the interrupted run's file holds: reserved whole, so perhaps all there was. */
+/* Disk space that the interrupted run's file holds: reserved whole, so perhaps all there was.
+ */
 static uint64_t held_already(const char *output)
 {
     char partial[4200];
@@ -158,8 +159,8 @@ static tg_status take(run *r, const char *name, size_t bytes, void **out, tgi_er
 static tg_status reserve_all(run *r, tgi_err *err)
 {
     const tg_bytes *b = &r->job->plan.bytes;
-    TGI_TRY(tgi_reserve_open(b->weights + b->arena + b->staging + b->window + 5 * 64, &r->reserve,
-                             err));
+    TGI_TRY(tgi_reserve_open(b->weights + b->arena + b->staging + b->window + 5 * 64,
+                             &r->reserve, err));
     TGI_TRY(take(r, "weights", b->weights, &r->packed, err));
     TGI_TRY(take(r, "arena", b->arena, &r->arena, err));
     TGI_TRY(take(r, "staging", b->staging / 2, &r->staging[0], err));
@@ -313,7 +314,8 @@ static tg_status run_items(run *r, tgi_err *err)
 {
     const tg_job *job = r->job;
     r->t_phase = seconds_now();
-    tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands begin"); /* nothing is allocated until they end */
+    tgi_ctx_log(job->ctx, TG_LOG_DEBUG,
+                "bands begin"); /* nothing is allocated until they end */
     for (int64_t item = 0; item < job->map.n_items; item++)
         for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
             TGI_TRY(run_cell(r, item, cell, err));
@@ -339,7 +341,8 @@ static tg_status begin_journal(run *r, tgi_err *err)
     if (tgi_journal_state(r->journal) == TG_JOURNAL_RESUME)
         st = tgi_journal_resume(r->journal, p->layout, err);
     else
-        st = tgi_journal_begin(r->journal, p->layout, r->fingerprint, strlen(r->fingerprint), err);
+        st = tgi_journal_begin(r->journal, p->layout, r->fingerprint, strlen(r->fingerprint),
+                               err);
     r->tiles_before = st == TG_OK ? tgi_journal_appended(r->journal) : 0;
     return st;
 }
@@ -395,7 +398,8 @@ static void fill_result(const run *r, tg_run_result *res)
     res->output = job->set.output;
 }
 
-/* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not. */
+/* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not.
+ */
 static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
 {
     r->t_phase = seconds_now();
@@ -406,7 +410,8 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     return tgi_journal_finish(r->journal, err);
 }
 
-/* Write what is ready, then finish the file or leave a journal that the next run goes on from. */
+/* Write what is ready, then finish the file or leave a journal that the next run goes on from.
+ */
 static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err)
 {
     tgi_err late = {0};

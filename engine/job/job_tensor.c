@@ -57,20 +57,22 @@ static tg_status open_input(tg_job *job, struct tg_tensors *t, int i, tgi_err *e
     const char *path = file_of_port(job, i);
     char text[96];
     if (!path)
-        return tgi_fail(err, TG_E_ARG, "the network's input \"%s\" has no array: --input %s=FILE.npy",
-                        p->name, p->name);
+        return tgi_fail(err, TG_E_ARG,
+                        "the network's input \"%s\" has no array: --input %s=FILE.npy", p->name,
+                        p->name);
     TGI_TRY(tgi_npy_map_open(path, &t->in[i], err));
     const tg_desc *f = &t->in[i].desc;
     if (f->rank != p->file_rank)
-        return tgi_fail(err, TG_E_ARG, "%s holds %s, the network's input \"%s\" has rank %d", path,
-                        tgi_desc_text(f, text, sizeof text), p->name, p->file_rank);
+        return tgi_fail(err, TG_E_ARG, "%s holds %s, the network's input \"%s\" has rank %d",
+                        path, tgi_desc_text(f, text, sizeof text), p->name, p->file_rank);
     tg_desc *d = &t->in_desc[i];
     *d = (tg_desc){TG_DTYPE_F32, job->graph->spatial + 2, {0}};
     for (int a = 0; a < d->rank; a++) {
         d->dim[a] = p->perm[a] >= 0 ? f->dim[p->perm[a]] : 1;
         const int64_t want = p->perm[a] >= 0 ? p->file_dim[p->perm[a]] : -1;
         if (a > 0 && want >= 0 && d->dim[a] != want)
-            return tgi_fail(err, TG_E_ARG, "%s holds %s, the network's input \"%s\" wants %lld on axis %d",
+            return tgi_fail(err, TG_E_ARG,
+                            "%s holds %s, the network's input \"%s\" wants %lld on axis %d",
                             path, tgi_desc_text(f, text, sizeof text), p->name, (long long)want,
                             p->perm[a]);
     }
@@ -144,7 +146,8 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
     if (!job->tensors)
         TGI_TRY(open_inputs(job, err));
     if (!p->net)
-        TGI_TRY(tgi_net_new(job->graph, job->set.backend, job->tensors->in_desc, 0, &p->net, err));
+        TGI_TRY(
+            tgi_net_new(job->graph, job->set.backend, job->tensors->in_desc, 0, &p->net, err));
     p->budget = budget;
     p->bytes = (tg_bytes){.weights = tgi_align_size(p->net->packed_bytes, 64),
                           .process = tgi_mem_measured(),
@@ -155,7 +158,8 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
     a.limit_bytes = budget > taken ? budget - taken : 0;
     const tg_status st = tgi_choose(&a, &p->choice, NULL);
     if (st == TG_E_BUDGET)
-        return tgi_fail(err, st, "the smallest plan needs %s, the budget is %s: give a larger --ram",
+        return tgi_fail(err, st,
+                        "the smallest plan needs %s, the budget is %s: give a larger --ram",
                         tgi_size_text(p->choice.smallest_bytes + taken, text, sizeof text),
                         tgi_size_text(budget, have, sizeof have));
     if (st != TG_OK)
@@ -202,10 +206,11 @@ static tg_status map_output(struct tg_tensors *t, int o, const char *partial, tg
     t->map_bytes[o] = t->head_bytes[o] + (size_t)n * sizeof(float);
     const int fd = open(partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
-        return tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: %s", partial, strerror(errno));
+        return tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: %s", partial,
+                        strerror(errno));
     const int e = posix_fallocate(fd, 0, (off_t)t->map_bytes[o]);
-    void *p = e ? MAP_FAILED
-                : mmap(NULL, t->map_bytes[o], PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *p =
+        e ? MAP_FAILED : mmap(NULL, t->map_bytes[o], PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (p == MAP_FAILED) {
         unlink(partial);
@@ -254,7 +259,8 @@ static void box_zyx(int rank, const tg_box *b, tg_range r[3])
     r[2] = b->ax[rank - 1];
 }
 
-static tg_status load_array(void *user, int i, const tg_view *view, const tg_box *box, tgi_err *err)
+static tg_status load_array(void *user, int i, const tg_view *view, const tg_box *box,
+                            tgi_err *err)
 {
     (void)err;
     const tensor_run *r = user;
@@ -296,10 +302,10 @@ static tg_status store_array(void *user, int o, const tg_view *view, const tg_bo
     for (int64_t c = 0; c < view->c; c++)
         for (int64_t z = q[0].lo; z < q[0].hi; z++)
             for (int64_t y = q[1].lo; y < q[1].hi; y++)
-                tgi_pixels_store(TG_DTYPE_F32, tgi_view_at(view, c, z, y, q[2].lo), view->cb,
-                                 tgi_range_len(q[2]), 1.0f, 0.0f,
-                                 data + element(&s, box->rank, r->sample, c, z, y) + q[2].lo * sx,
-                                 sx);
+                tgi_pixels_store(
+                    TG_DTYPE_F32, tgi_view_at(view, c, z, y, q[2].lo), view->cb,
+                    tgi_range_len(q[2]), 1.0f, 0.0f,
+                    data + element(&s, box->rank, r->sample, c, z, y) + q[2].lo * sx, sx);
     return TG_OK;
 }
 
@@ -338,7 +344,8 @@ static tg_status finish_outputs(const tg_job *job, tgi_err *err)
     char partial[4200];
     for (int o = 0; o < job->graph->n_out; o++) {
         snprintf(partial, sizeof partial, "%s.partial", t->out_path[o]);
-        if (msync(t->map[o], t->map_bytes[o], MS_SYNC) != 0 || rename(partial, t->out_path[o]) != 0)
+        if (msync(t->map[o], t->map_bytes[o], MS_SYNC) != 0 ||
+            rename(partial, t->out_path[o]) != 0)
             return tgi_fail(err, TG_E_IO, "%s: %s", t->out_path[o], strerror(errno));
     }
     return TG_OK;
@@ -390,8 +397,9 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
     res.budget_bytes = job->plan.budget;
     res.seconds = seconds_now() - t0;
     res.megapixels_per_second =
-        (double)n / (double)tgi_max(1, job->plan.net->shapes.desc[job->plan.net->out[0]].dim[1]) /
-        1e6 / res.seconds;
+        (double)n /
+        (double)tgi_max(1, job->plan.net->shapes.desc[job->plan.net->out[0]].dim[1]) / 1e6 /
+        res.seconds;
     res.recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res.output = job->set.output;
     if (out)

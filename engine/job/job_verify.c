@@ -2,7 +2,8 @@
  *
  * The first item (plane or volume) is computed twice with the same kernels, once in cells and
  * bands, once whole; the two are compared bit by bit. A third pass with the reference kernels,
- * unfused, over the middle of the image tells how far the fast kernels are from the definition. */
+ * unfused, over the middle of the image tells how far the fast kernels are from the definition.
+ */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
@@ -28,10 +29,10 @@ static size_t desc_bytes(const tg_desc *d)
     return tgi_desc_count(d, &n) ? tgi_sat_mul((size_t)n, sizeof(float)) : SIZE_MAX;
 }
 
-/* One pass over the dense input with a tiling of `net`, into `out`; `only`: one cell of that core
- * instead of all. */
-static tg_status pass(verify *v, const tg_net *net, const int64_t cut[3], int64_t band, float *out,
-                      const tg_range *only, int64_t *cells, tgi_err *err)
+/* One pass over the dense input with a tiling of `net`, into `out`; `only`: one cell of that
+ * core instead of all. */
+static tg_status pass(verify *v, const tg_net *net, const int64_t cut[3], int64_t band,
+                      float *out, const tg_range *only, int64_t *cells, tgi_err *err)
 {
     tg_tiling t;
     tg_exec *e = NULL;
@@ -43,10 +44,11 @@ static tg_status pass(verify *v, const tg_net *net, const int64_t cut[3], int64_
     const size_t need = tgi_sat_add(net->packed_bytes, t.arena_bytes);
     tg_status st = TG_OK;
     if (tgi_sat_add(need, tgi_mem_measured()) > v->job->plan.budget)
-        st = tgi_fail(err, TG_E_BUDGET,
-                      "a whole pass needs %zu MiB beside what is held, more than the budget: verify "
-                      "a part with --roi",
-                      need >> 20);
+        st = tgi_fail(
+            err, TG_E_BUDGET,
+            "a whole pass needs %zu MiB beside what is held, more than the budget: verify "
+            "a part with --roi",
+            need >> 20);
     if (st == TG_OK)
         st = tgi_reserve_open(need + 256, &mem, err);
     if (st == TG_OK)
@@ -207,7 +209,8 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
     TGI_TRY(pass(v, job->plan.net, uncut, INT32_MAX, v->whole, NULL, &cells, err));
     cells_to_try(job, cut, &band);
     TGI_TRY(pass(v, job->plan.net, cut, band, v->other, NULL, &out->tiles, err));
-    compare(v->other, v->whole, n, &out->max_abs_difference, &out->relative_l2, &out->bit_equal);
+    compare(v->other, v->whole, n, &out->max_abs_difference, &out->relative_l2,
+            &out->bit_equal);
     out->output_min = out->output_max = v->whole[0];
     for (size_t i = 1; i < n; i++) {
         out->output_min = v->whole[i] < out->output_min ? v->whole[i] : out->output_min;
@@ -232,8 +235,10 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     memset(out, 0, sizeof *out);
     out->size = size;
     if (need > job->plan.budget)
-        return tgi_fail(err, TG_E_BUDGET, "the whole image takes %zu MiB, more than the budget: "
-                        "verify a part with --roi", need >> 20);
+        return tgi_fail(err, TG_E_BUDGET,
+                        "the whole image takes %zu MiB, more than the budget: "
+                        "verify a part with --roi",
+                        need >> 20);
     tg_status st = tgi_threads_open(job->set.threads, &v.pool, err);
     if (st == TG_OK)
         st = tgi_reserve_open(need + 256, &v.reserve, err);

@@ -25,12 +25,13 @@ static void put_methods(tgi_jw *w, const tg_job *job)
 {
     char text[640];
     const tg_descriptor *d = &job->set.descriptor;
-    snprintf(text, sizeof text,
-             "Images were processed with the network %s%s%s using tegula %s (%s kernels); input "
-             "normalisation: %s, statistics over the whole image; the tiled computation is "
-             "bit-identical to processing the whole image at once.",
-             d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
-             TG_VERSION_STRING, job->set.backend->name, job->set.normalize_text);
+    snprintf(
+        text, sizeof text,
+        "Images were processed with the network %s%s%s using tegula %s (%s kernels); input "
+        "normalisation: %s, statistics over the whole image; the tiled computation is "
+        "bit-identical to processing the whole image at once.",
+        d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
+        TG_VERSION_STRING, job->set.backend->name, job->set.normalize_text);
     tgi_jw_str(w, "methods", text);
 }
 

@@ -6,8 +6,8 @@
  * free = the least of MemAvailable, what every cgroup above this process still allows (v1 and
  * v2, each level up to the root, inactive file pages given back), and the rlimits.
  *
- * All readers take a root prefix ("" for the machine) so that tests feed them made-up trees; they
- * allocate nothing and are cheap enough to be asked every few milliseconds. */
+ * All readers take a root prefix ("" for the machine) so that tests feed them made-up trees;
+ * they allocate nothing and are cheap enough to be asked every few milliseconds. */
 #ifndef TGI_MONITOR_H
 #define TGI_MONITOR_H
 
@@ -20,9 +20,9 @@ typedef struct tgi_process_memory {
 } tgi_process_memory;
 
 typedef struct tgi_free_memory {
-    uint64_t bytes;        /* the least of all */
+    uint64_t bytes;                         /* the least of all */
     uint64_t mem_available, cgroup, rlimit; /* TGI_UNLIMITED where there is no limit */
-    char limited_by[256];  /* "MemAvailable", "cgroup /a/b", "RLIMIT_AS" */
+    char limited_by[256];                   /* "MemAvailable", "cgroup /a/b", "RLIMIT_AS" */
 } tgi_free_memory;
 
 int tgi_process_memory_read(const char *root, tgi_process_memory *out); /* 1 on success */
@@ -39,7 +39,8 @@ uint64_t tgi_mem_default_budget(void);
  * path is given. Columns: seconds, phase, tiles, anon, file, shmem, swap, pte, measured,
  * available, predicted, budget (bytes). Lines are whole even after a kill. */
 typedef struct tg_monitor tg_monitor;
-tg_status tgi_monitor_open(int interval_ms, const char *csv_path, tg_monitor **out, tgi_err *err);
+tg_status tgi_monitor_open(int interval_ms, const char *csv_path, tg_monitor **out,
+                           tgi_err *err);
 /* What later samples are labelled with; `phase` static. */
 void tgi_monitor_note(tg_monitor *m, const char *phase, int64_t tiles, uint64_t predicted,
                       uint64_t budget);

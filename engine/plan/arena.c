@@ -26,7 +26,8 @@ static int overlap_in_time(const tg_item *a, const tg_item *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Lowest offset at which item `it` meets none of the placed ones. `placed` is sorted by offset. */
+/* Lowest offset at which item `it` meets none of the placed ones. `placed` is sorted by offset.
+ */
 static size_t lowest_gap(const tg_item *items, const int *placed, int n_placed,
                          const tg_item *it)
 {

@@ -15,8 +15,8 @@ typedef struct tg_item {
 
 #define TGI_ARENA_ALIGN 64
 
-/* Place all items; *total is the bytes they need, *lower_bound the largest sum alive at one step:
- * no packing can be below it. */
+/* Place all items; *total is the bytes they need, *lower_bound the largest sum alive at one
+ * step: no packing can be below it. */
 tg_status tgi_arena_pack(tg_item *items, int n, size_t *total, size_t *lower_bound,
                          tgi_err *err);
 

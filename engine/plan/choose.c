@@ -26,7 +26,10 @@ static void note(tg_choice *c, const tg_tiling *t, size_t bytes, double seconds,
     if (c->n_tried == TG_MAX_TRIED)
         return;
     tg_tried *r = &c->tried[c->n_tried++];
-    *r = (tg_tried){.band = t->band, .bytes = bytes, .seconds = seconds, .fits = fits,
+    *r = (tg_tried){.band = t->band,
+                    .bytes = bytes,
+                    .seconds = seconds,
+                    .fits = fits,
                     .recomputed = tgi_tiling_recomputed(t)};
     memcpy(r->cut, t->cut, sizeof r->cut);
 }

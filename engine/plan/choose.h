@@ -1,8 +1,8 @@
 /* choose.h - the cheapest tiling that fits.
  *
- * Candidates: band heights by powers of two, and for each the fewest strips (cells, for volumes)
- * whose memory is below the limit; among them the least estimated time wins. Every candidate that
- * was looked at is kept for `plan --why`. */
+ * Candidates: band heights by powers of two, and for each the fewest strips (cells, for
+ * volumes) whose memory is below the limit; among them the least estimated time wins. Every
+ * candidate that was looked at is kept for `plan --why`. */
 #ifndef TGI_CHOOSE_H
 #define TGI_CHOOSE_H
 
@@ -29,10 +29,10 @@ typedef struct tg_choice {
 typedef struct tg_choose_args {
     const tg_net *net;
     int threads;
-    size_t limit_bytes;   /* for the arena and `extra` together */
-    int64_t unit[3];      /* cells are multiples of this many output pixels (file tiles) */
-    int64_t fixed[3];     /* z,y,x cell the user asked for; 0: free */
-    int whole;            /* one cell, one band: the untiled pass */
+    size_t limit_bytes;      /* for the arena and `extra` together */
+    int64_t unit[3];         /* cells are multiples of this many output pixels (file tiles) */
+    int64_t fixed[3];        /* z,y,x cell the user asked for; 0: free */
+    int whole;               /* one cell, one band: the untiled pass */
     double flops_per_second; /* of all threads */
     /* Bytes that depend on the tiling but are not the arena: staging, the writer's window. */
     size_t (*extra)(void *user, const tg_tiling *t);

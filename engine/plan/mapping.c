@@ -51,15 +51,15 @@ static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const p
         m->channel_stride = a[c].stride;
         return TG_OK;
     }
-    return tgi_fail(err, TG_E_ARG,
-                    "the network takes %lld channels; the image (axes %s) has %d samples a pixel "
-                    "and %lld channels: choose an image that matches, or name its axes with --axes",
-                    (long long)m->channels, info->axes, info->samples,
-                    (long long)(c >= 0 ? a[c].size : 1));
+    return tgi_fail(
+        err, TG_E_ARG,
+        "the network takes %lld channels; the image (axes %s) has %d samples a pixel "
+        "and %lld channels: choose an image that matches, or name its axes with --axes",
+        (long long)m->channels, info->axes, info->samples, (long long)(c >= 0 ? a[c].size : 1));
 }
 
-static tg_status take_depth(tg_mapping *m, const tg_image_info *info, const plane_axis *a, int n,
-                            int channel_axis, int *depth_axis, tgi_err *err)
+static tg_status take_depth(tg_mapping *m, const tg_image_info *info, const plane_axis *a,
+                            int n, int channel_axis, int *depth_axis, tgi_err *err)
 {
     *depth_axis = -1;
     if (m->spatial == 2)
@@ -143,7 +143,8 @@ tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
     m->pad = pad;
     m->channels = net_channels(g);
     if (m->channels < 1)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "the network does not say how many channels it takes");
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the network does not say how many channels it takes");
     m->extent[0] = m->padded[0] = 1;
     m->extent[1] = info->height;
     m->extent[2] = info->width;
@@ -172,7 +173,8 @@ tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
 
 /* ---- Output ------------------------------------------------------------------------------ */
 
-static tg_status crop_extents(tg_mapping *m, const tg_desc *in, const tg_desc *out, tgi_err *err)
+static tg_status crop_extents(tg_mapping *m, const tg_desc *in, const tg_desc *out,
+                              tgi_err *err)
 {
     m->out_extent[0] = 1;
     for (int i = 0; i < m->spatial; i++) {
@@ -185,10 +187,11 @@ static tg_status crop_extents(tg_mapping *m, const tg_desc *in, const tg_desc *o
         else if (di % dq == 0)
             m->out_extent[k] = tgi_ceil_div(m->extent[k], di / dq);
         else
-            return tgi_fail(err, TG_E_UNSUPPORTED,
-                            "the network turns %lld pixels into %lld: padding cannot be cropped; "
-                            "choose a --roi whose size it takes",
-                            (long long)di, (long long)dq);
+            return tgi_fail(
+                err, TG_E_UNSUPPORTED,
+                "the network turns %lld pixels into %lld: padding cannot be cropped; "
+                "choose a --roi whose size it takes",
+                (long long)di, (long long)dq);
     }
     return TG_OK;
 }

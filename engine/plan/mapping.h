@@ -1,7 +1,8 @@
 /* mapping.h - how the axes of an image meet the axes of a network, and what the output's axes
  * are. The rules:
  *
- *  1. A network with one input channel is looped over every plane (and every sample of a pixel).
+ *  1. A network with one input channel is looped over every plane (and every sample of a
+ * pixel).
  *  2. A network with c > 1 channels takes the S samples of a pixel when S == c, else the C axis
  *     when it has c entries, else the job is refused, saying what the image has.
  *  3. A network over volumes takes the Z axis as depth (or, without one, the only plane axis).
@@ -26,14 +27,14 @@ typedef struct tg_loop_axis {
 } tg_loop_axis;
 
 typedef struct tg_mapping {
-    int spatial;         /* 2 or 3 */
-    int64_t origin[3];   /* z,y,x of the region in the source */
-    int64_t extent[3];   /* z,y,x of the region; images: extent[0] = 1 */
-    int64_t padded[3];   /* what the network sees */
+    int spatial;       /* 2 or 3 */
+    int64_t origin[3]; /* z,y,x of the region in the source */
+    int64_t extent[3]; /* z,y,x of the region; images: extent[0] = 1 */
+    int64_t padded[3]; /* what the network sees */
     tg_pad_mode pad;
-    int64_t channels;    /* of the network's input */
-    int from_samples;    /* the channels are the samples of a pixel */
-    int loops_samples;   /* each sample is an item of its own; the last loop axis */
+    int64_t channels;  /* of the network's input */
+    int from_samples;  /* the channels are the samples of a pixel */
+    int loops_samples; /* each sample is an item of its own; the last loop axis */
     int64_t channel_stride, depth_stride; /* in planes; 0 when not from planes */
     int n_loop;
     tg_loop_axis loop[TG_IMAGE_MAX_AXES];

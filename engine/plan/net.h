@@ -55,7 +55,7 @@ typedef struct tg_net {
     tg_net_value *values; /* g->n_values */
     int n_values;
     int in[TG_MAX_PORTS], out[TG_MAX_PORTS], n_in, n_out;
-    size_t packed_bytes; /* all weights in kernel form */
+    size_t packed_bytes;  /* all weights in kernel form */
     const char *whole_op; /* name of a node that reads the whole extent, or NULL */
 } tg_net;
 

@@ -117,8 +117,8 @@ tg_range tgi_flow_feed(tg_flow *f, int i)
 {
     const int v0 = f->net->in[0], v = f->net->in[i];
     /* Input 0 is fed first; the others follow where it stands then. */
-    const int64_t next = i == 0 ? (tgi_floor_div(f->end[v0], f->band) + 1) * f->band
-                                : f->end[v0];
+    const int64_t next =
+        i == 0 ? (tgi_floor_div(f->end[v0], f->band) + 1) * f->band : f->end[v0];
     const tg_range r = {f->end[v], tgi_max(f->end[v], share_of_input(f, i, next))};
     f->end[v] = r.hi;
     return r;
@@ -185,8 +185,7 @@ void tgi_flow_release(tg_flow *f)
             tgi_net_need(n, &box, j, &need);
             for (int s = 0; s < n->operand[j].n_seg; s++) {
                 const int v = n->operand[j].value[s];
-                f->keep[v] = tgi_min(f->keep[v],
-                                     tgi_max(need.ax[TG_STREAM_AXIS].lo, f->lo[v]));
+                f->keep[v] = tgi_min(f->keep[v], tgi_max(need.ax[TG_STREAM_AXIS].lo, f->lo[v]));
             }
         }
     }

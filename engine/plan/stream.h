@@ -1,20 +1,20 @@
-/* stream.h - which rows and columns of every value a piece of output needs, and when they can be
- * computed: the arithmetic of bands and strips, shared by the planner (which only counts) and the
- * executor (which also runs the kernels), so that the two cannot disagree.
+/* stream.h - which rows and columns of every value a piece of output needs, and when they can
+ * be computed: the arithmetic of bands and strips, shared by the planner (which only counts)
+ * and the executor (which also runs the kernels), so that the two cannot disagree.
  *
- * A *cell* is a box of output that is computed in one go: the whole width or a strip of it on the
- * tile axes, any range of rows on the stream axis. Boxes are separable, so each axis is treated
- * alone: tgi_axis_need for the tile axes, tg_flow for the stream axis.
+ * A *cell* is a box of output that is computed in one go: the whole width or a strip of it on
+ * the tile axes, any range of rows on the stream axis. Boxes are separable, so each axis is
+ * treated alone: tgi_axis_need for the tile axes, tg_flow for the stream axis.
  *
  * THE FLOW of one cell, per value v, in rows of v:
  *
  *        lo[v]      keep[v]              end[v]           hi[v]
  *          |  gone    |  in the ring       |  not yet       |
  *
- *  1. rows outside [lo,hi) are never computed; hi comes from the cell backward, so the last band
- *     of a cell stops exactly where its core ends.
- *  2. inputs are fed up to multiples of the band height in *absolute* rows: a run that begins in
- *     the middle (resume, shard) meets the same band ends and needs no larger ring.
+ *  1. rows outside [lo,hi) are never computed; hi comes from the cell backward, so the last
+ * band of a cell stops exactly where its core ends.
+ *  2. inputs are fed up to multiples of the band height in *absolute* rows: a run that begins
+ * in the middle (resume, shard) meets the same band ends and needs no larger ring.
  *  3. a node computes [end, e) with the largest e whose needed rows are all there.
  *  4. after a band, keep is the first row that any consumer's next row still reads.
  */
@@ -24,8 +24,9 @@
 #include "engine/plan/net.h"
 
 /* Intervals of every value on one axis when output 0 must yield `core` (the other outputs yield
- * their proportional share). stored[v]: with the columns outside the image that a consumer reads
- * as zeros; inside[v]: clipped to the image, what is computed. Arrays of net->n_values. */
+ * their proportional share). stored[v]: with the columns outside the image that a consumer
+ * reads as zeros; inside[v]: clipped to the image, what is computed. Arrays of net->n_values.
+ */
 void tgi_axis_need(const tg_net *net, int axis, tg_range core, tg_range *stored,
                    tg_range *inside);
 

@@ -9,7 +9,7 @@
 
 typedef struct axis_work {
     tg_range *stored, *inside; /* per value */
-    double *sum;               /* per node: pixels computed along this axis, all cuts together */
+    double *sum; /* per node: pixels computed along this axis, all cuts together */
 } axis_work;
 
 static tg_range core_of(int64_t cut, int64_t k, int64_t dim)
@@ -87,8 +87,8 @@ static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, 
         bands += tgi_flow_simulate(&flow, core, t->band, ring, t->carried, w->sum);
         if (t->n_cut[c] > 1) {
             tgi_axis_need(net, TG_STREAM_AXIS, core, w->stored, w->inside);
-            t->halo[c] = tgi_max(t->halo[c], halo_of(net, TG_STREAM_AXIS, core,
-                                                     w->inside[net->in[0]]));
+            t->halo[c] =
+                tgi_max(t->halo[c], halo_of(net, TG_STREAM_AXIS, core, w->inside[net->in[0]]));
         }
     }
     tgi_flow_close(&flow);

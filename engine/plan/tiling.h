@@ -3,8 +3,8 @@
  *
  * Output 0 is cut in cells of `cut` pixels per axis (the last of a row smaller); a cell streams
  * along axis 2. Cutting nothing is the whole image in bands; cutting columns makes strips;
- * cutting rows too makes tiles. Ring and width of a value are the largest over all cells, so one
- * arena serves each. */
+ * cutting rows too makes tiles. Ring and width of a value are the largest over all cells, so
+ * one arena serves each. */
 #ifndef TGI_TILING_H
 #define TGI_TILING_H
 
@@ -12,9 +12,9 @@
 #include "engine/plan/stream.h"
 
 typedef struct tg_slot {
-    int64_t ring;   /* rows on the stream axis alive together */
-    int64_t rows;   /* volumes: stored rows on axis 3; images: 1 */
-    int64_t width;  /* stored columns, zero columns outside the image included */
+    int64_t ring;  /* rows on the stream axis alive together */
+    int64_t rows;  /* volumes: stored rows on axis 3; images: 1 */
+    int64_t width; /* stored columns, zero columns outside the image included */
     size_t block_pitch, row_pitch, slab_pitch; /* floats; slab: one step of the stream axis */
     size_t bytes, offset;
 } tg_slot;
@@ -25,15 +25,15 @@ typedef struct tg_tiling {
     int64_t cut[3];    /* z,y,x extent of a cell in output-0 pixels; images: cut[0] = 1 */
     int64_t n_cut[3];
     int threads;
-    tg_slot *slot;         /* per value */
+    tg_slot *slot;          /* per value */
     unsigned char *carried; /* per value: rows survive a band */
-    double *stream_rows;   /* per node: rows computed along the stream axis, all cuts */
-    int64_t stream_bands;  /* bands of one walk along the stream axis */
-    size_t *scratch;       /* per node: offset */
+    double *stream_rows;    /* per node: rows computed along the stream axis, all cuts */
+    int64_t stream_bands;   /* bands of one walk along the stream axis */
+    size_t *scratch;        /* per node: offset */
     size_t arena_bytes, lower_bound_bytes;
-    int64_t cells, bands;  /* bands of all cells together */
+    int64_t cells, bands; /* bands of all cells together */
     double flops, whole_flops;
-    int64_t halo[3];       /* input pixels read beyond a cell's own share, larger side */
+    int64_t halo[3]; /* input pixels read beyond a cell's own share, larger side */
     int n_values;
 } tg_tiling;
 
@@ -50,8 +50,8 @@ tg_status tgi_tiling_make(const tg_net *net, const int64_t cut[3], int64_t band,
                           const tg_tiling *like, tg_tiling *out, tgi_err *err);
 void tgi_tiling_free(tg_tiling *t);
 
-/* Core of cell k on each axis of output 0: core[axis - 2]. Cells are numbered z fastest, then y, then x:
- * the cells of one strip follow each other downwards. */
+/* Core of cell k on each axis of output 0: core[axis - 2]. Cells are numbered z fastest, then
+ * y, then x: the cells of one strip follow each other downwards. */
 void tgi_tiling_cell(const tg_tiling *t, int64_t k, tg_range core[3]);
 
 static inline double tgi_tiling_recomputed(const tg_tiling *t)

@@ -1,6 +1,5 @@
 #include "engine/run/dense.h"
 
-
 tg_view tgi_dense_view(const tg_net *net, int v, float *data)
 {
     const tg_desc *d = &net->shapes.desc[v];
@@ -33,7 +32,8 @@ static void copy_row(const tg_view *from, const tg_view *to, int64_t c, int64_t 
         d[i * to->cb] = s[i * from->cb];
 }
 
-static void copy_box(const tg_view *from, const tg_view *to, int64_t channels, const tg_box *box)
+static void copy_box(const tg_view *from, const tg_view *to, int64_t channels,
+                     const tg_box *box)
 {
     tg_range r[3];
     zyx_of(box, r);
@@ -54,7 +54,8 @@ static void zero_lanes(const tg_view *v, const tg_box *box)
                     *tgi_view_at(v, c, z, y, x) = 0;
 }
 
-tg_status tgi_dense_load(void *user, int i, const tg_view *view, const tg_box *box, tgi_err *err)
+tg_status tgi_dense_load(void *user, int i, const tg_view *view, const tg_box *box,
+                         tgi_err *err)
 {
     (void)err;
     const tg_dense_io *io = user;
@@ -65,7 +66,8 @@ tg_status tgi_dense_load(void *user, int i, const tg_view *view, const tg_box *b
     return TG_OK;
 }
 
-tg_status tgi_dense_store(void *user, int o, const tg_view *view, const tg_box *box, tgi_err *err)
+tg_status tgi_dense_store(void *user, int o, const tg_view *view, const tg_box *box,
+                          tgi_err *err)
 {
     (void)err;
     const tg_dense_io *io = user;

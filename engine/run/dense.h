@@ -13,7 +13,8 @@ typedef struct tg_dense_io {
 
 /* Callbacks for tg_exec_io; user = tg_dense_io. */
 tg_status tgi_dense_load(void *io, int i, const tg_view *view, const tg_box *box, tgi_err *err);
-tg_status tgi_dense_store(void *io, int o, const tg_view *view, const tg_box *box, tgi_err *err);
+tg_status tgi_dense_store(void *io, int o, const tg_view *view, const tg_box *box,
+                          tgi_err *err);
 /* A planar view over a dense array of value v. */
 tg_view tgi_dense_view(const tg_net *net, int v, float *data);
 

@@ -37,7 +37,8 @@ tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_
     tg_exec *e = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *e);
     if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the executor");
-    *e = (tg_exec){.t = t, .net = net, .packed = packed, .arena = arena, .pool = pool, .io = *io};
+    *e = (tg_exec){
+        .t = t, .net = net, .packed = packed, .arena = arena, .pool = pool, .io = *io};
     e->ranges = tgi_calloc(TGI_TAG_PLAN, 6 * nv, sizeof *e->ranges);
     e->view = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *e->view);
     e->seg = tgi_calloc(TGI_TAG_PLAN, TG_MAX_OPERANDS, sizeof *e->seg);
@@ -102,8 +103,8 @@ void tgi_exec_begin(tg_exec *e, const tg_range *core)
         e->core[a] = core[a];
     tgi_flow_begin(&e->flow, core[0], e->t->band);
     for (int axis = TG_STREAM_AXIS + 1; axis < net->rank; axis++)
-        tgi_axis_need(net, axis, core[axis - TG_STREAM_AXIS],
-                      e->stored[axis - TG_STREAM_AXIS], e->inside[axis - TG_STREAM_AXIS]);
+        tgi_axis_need(net, axis, core[axis - TG_STREAM_AXIS], e->stored[axis - TG_STREAM_AXIS],
+                      e->inside[axis - TG_STREAM_AXIS]);
     for (int v = 0; v < net->n_values; v++)
         if (net->values[v].live)
             make_view(e, v);

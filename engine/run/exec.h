@@ -16,14 +16,13 @@ typedef struct tg_exec_io {
      * input's image coordinates, all inside the image. Write through the view. */
     tg_status (*load)(void *user, int i, const tg_view *view, const tg_box *box, tgi_err *err);
     /* Take rows of output o that lie in the cell's core. */
-    tg_status (*store)(void *user, int o, const tg_view *view, const tg_box *box,
-                       tgi_err *err);
+    tg_status (*store)(void *user, int o, const tg_view *view, const tg_box *box, tgi_err *err);
     /* Asked before every node: 1 ends the band with TG_E_CANCELLED. NULL: never. */
     int (*stop)(void *user);
 } tg_exec_io;
 
-/* `packed`: weights written by tgi_net_pack; `arena`: tiling->arena_bytes, 64-byte aligned; both
- * borrowed, as is the pool (may be NULL). Returned; tgi_exec_close. */
+/* `packed`: weights written by tgi_net_pack; `arena`: tiling->arena_bytes, 64-byte aligned;
+ * both borrowed, as is the pool (may be NULL). Returned; tgi_exec_close. */
 tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_threads *pool,
                         const tg_exec_io *io, tg_exec **out, tgi_err *err);
 void tgi_exec_close(tg_exec **e);

@@ -104,8 +104,7 @@ static tg_status fetch(tg_loader *l, int which, int thread)
     f->rows = hull_of(m->pad, axis_of(l, &f->box, 1), m->extent[1]);
     f->cols = hull_of(m->pad, axis_of(l, &f->box, 2), m->extent[2]);
     const tg_range z = axis_of(l, &f->box, 0);
-    const size_t need =
-        plane_bytes(l, f) * (size_t)(tgi_range_len(z) * m->channels);
+    const size_t need = plane_bytes(l, f) * (size_t)(tgi_range_len(z) * m->channels);
     if (need > l->o.staging_bytes)
         return tgi_fail(&f->err, TG_E_INTERNAL, "staging holds %zu bytes, a band needs %zu",
                         l->o.staging_bytes, need);
@@ -264,8 +263,8 @@ static void fill_row(const fill_job *j, const char *src, float *dst, tg_range x)
         if (k < 0)
             *d = 0;
         else
-            tgi_pixels_load(j->l->type, src + (size_t)(k - j->f->cols.lo) * size, 1, mul, add, d,
-                            1);
+            tgi_pixels_load(j->l->type, src + (size_t)(k - j->f->cols.lo) * size, 1, mul, add,
+                            d, 1);
     }
 }
 
@@ -291,9 +290,8 @@ static void fill_one(void *arg, int64_t job, int thread)
     const int64_t sz = tgi_pad_index(m->pad, z.lo + zi, m->extent[0]);
     for (int64_t c = 0; c < m->channels; c++) {
         const char *plane = j->staging + (size_t)(zi * m->channels + c) * plane_bytes(l, j->f);
-        const char *src = sy < 0 || sz < 0
-                              ? NULL
-                              : plane + (size_t)(sy - j->f->rows.lo) * row_bytes(l, j->f);
+        const char *src =
+            sy < 0 || sz < 0 ? NULL : plane + (size_t)(sy - j->f->rows.lo) * row_bytes(l, j->f);
         fill_row(j, src, tgi_view_at(j->view, c, z.lo + zi, row, x.lo), x);
     }
     if (m->channels % j->view->cb)

@@ -1,8 +1,8 @@
 /* load.h - rows of the source into a network input's view: read, pad, normalise.
  *
  * One reader thread fetches the rows of the next band into the second of two staging buffers
- * while the network computes; a fetch that was not foreseen is done on the spot. Staging lies in
- * the plan's reservation. */
+ * while the network computes; a fetch that was not foreseen is done on the spot. Staging lies
+ * in the plan's reservation. */
 #ifndef TGI_LOAD_H
 #define TGI_LOAD_H
 
@@ -16,7 +16,7 @@ typedef struct tg_loader_opts {
     tg_source *source; /* opened for two threads at least: 0 the caller, 1 the reader */
     const tg_source_ops *ops;
     const tg_mapping *map;
-    int rank;          /* of the network's input */
+    int rank; /* of the network's input */
     void *staging[2];
     size_t staging_bytes; /* of each; tgi_loader_bytes */
     tg_threads *pool;     /* for the conversion; may be NULL */

@@ -57,8 +57,8 @@ static uint16_t float_to_half(float f)
                 dst[i * stride] = (float)s[i] * mul + add;                                     \
     } while (0)
 
-void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float add, float *dst,
-                     int64_t stride)
+void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float add,
+                     float *dst, int64_t stride)
 {
     switch (type) {
     case TG_DTYPE_U8:
@@ -139,7 +139,7 @@ static float round_even(float v)
             d[i * dst_stride] = v >= (double)(HI)   ? (T)(HI)                                  \
                                 : v <= (double)(LO) ? (T)(LO)                                  \
                                 : v == v            ? (T)v                                     \
-                                                    : (T)0;                                    \
+                                                    : (T)0;                                               \
         }                                                                                      \
     } while (0)
 

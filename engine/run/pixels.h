@@ -9,8 +9,8 @@
 #include "engine/base/tensor.h"
 
 /* n pixels from `src` (dense, native type) to dst[0], dst[stride], ... */
-void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float add, float *dst,
-                     int64_t stride);
+void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float add,
+                     float *dst, int64_t stride);
 /* n floats from src[0], src[src_stride], ... to dst[0], dst[dst_stride], ... of `type`. */
 void tgi_pixels_store(tg_dtype type, const float *src, int64_t src_stride, int64_t n, float mul,
                       float add, void *dst, int64_t dst_stride);

@@ -42,11 +42,11 @@ static float value_of(uint32_t key)
 typedef struct pass {
     const tg_stats_args *a;
     tg_dtype dtype;
-    int narrow;          /* one histogram bin per value */
-    int32_t bias;        /* added to a narrow value to get its bin */
-    uint64_t *hist;      /* 65,536 bins */
-    uint64_t *fine[4];   /* second pass: bins of the lower halves */
-    uint32_t prefix[4];  /* upper halves they belong to */
+    int narrow;         /* one histogram bin per value */
+    int32_t bias;       /* added to a narrow value to get its bin */
+    uint64_t *hist;     /* 65,536 bins */
+    uint64_t *fine[4];  /* second pass: bins of the lower halves */
+    uint32_t prefix[4]; /* upper halves they belong to */
     int n_fine;
     moments m;
     float min, max;
@@ -112,7 +112,8 @@ static void count_row(pass *p, const char *row, int64_t n, count_piece *count)
     }
 }
 
-static tg_status read_plane(pass *p, int64_t plane, int sample, count_piece *count, tgi_err *err)
+static tg_status read_plane(pass *p, int64_t plane, int sample, count_piece *count,
+                            tgi_err *err)
 {
     const tg_stats_args *a = p->a;
     const tg_mapping *m = a->map;
@@ -204,8 +205,7 @@ static void choose_fine(pass *p, uint64_t n)
         const double q = i < 2 ? p->a->norm->a : p->a->norm->b;
         const uint64_t rank = (uint64_t)((double)(n - 1) * q / 100.0) + (uint64_t)(i & 1);
         uint64_t before;
-        const uint32_t upper =
-            (uint32_t)bin_of_rank(p->hist, rank < n ? rank : n - 1, &before);
+        const uint32_t upper = (uint32_t)bin_of_rank(p->hist, rank < n ? rank : n - 1, &before);
         int known = 0;
         for (int f = 0; f < p->n_fine; f++)
             known |= p->prefix[f] == upper;
@@ -273,7 +273,8 @@ tg_status tgi_stats_collect(const tg_stats_args *a, tg_stats *sets, tgi_err *err
         p.fine[f] = p.hist + (size_t)(f + 1) * 65536;
     const tg_mapping *m = a->map;
     const int twice = !p.narrow && a->norm->kind == TGI_NORM_PERCENTILE;
-    p.total = (double)(m->n_items * m->extent[0] * m->extent[1] * m->channels) * (twice ? 2 : 1);
+    p.total =
+        (double)(m->n_items * m->extent[0] * m->extent[1] * m->channels) * (twice ? 2 : 1);
     for (int64_t s = 0; s < m->n_stats; s++)
         TGI_TRY(collect_set(&p, s, &sets[s], err));
     return TG_OK;

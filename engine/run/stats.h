@@ -3,8 +3,8 @@
  * Exact, not sampled: 8- and 16-bit pixels fill a histogram with one bin per value; wider types
  * are seen as float32, as the network will see them, ordered as 32-bit keys and selected in two
  * passes (upper half of the key, then the lower half within the bin that holds the rank). Mean
- * and variance are merged in fixed pieces of rows in file order (Chan), so no thread or budget changes them.
- * NaN pixels are counted and left out.
+ * and variance are merged in fixed pieces of rows in file order (Chan), so no thread or budget
+ * changes them. NaN pixels are counted and left out.
  *
  * One set per channel when channels are looped, one for all when they enter the network
  * together; never per tile.
@@ -34,10 +34,11 @@ typedef struct tg_stats_args {
     const tg_source_ops *ops;
     const tg_mapping *map;
     const tgi_normalize_spec *norm;
-    void *scratch;     /* TGI_STATS_SCRATCH bytes */
-    void *rows;        /* row buffer */
+    void *scratch; /* TGI_STATS_SCRATCH bytes */
+    void *rows;    /* row buffer */
     size_t rows_bytes;
-    /* After each read: fraction in [0,1]; not TG_OK stops the pass with that status. NULL: none */
+    /* After each read: fraction in [0,1]; not TG_OK stops the pass with that status. NULL: none
+     */
     tg_status (*tick)(void *user, double fraction);
     void *user;
 } tg_stats_args;

@@ -9,14 +9,14 @@
 struct tg_store {
     tg_store_opts o;
     int volume;
-    int64_t channels;  /* planes a group writes per tile place; 1 when interleaved */
+    int64_t channels; /* planes a group writes per tile place; 1 when interleaved */
     int64_t item;
-    tg_range core[3];  /* z,y,x in output pixels, cropped to the image */
+    tg_range core[3]; /* z,y,x in output pixels, cropped to the image */
     tg_affine affine;
-    void **slot;       /* [channel][tile row][tile column]; NULL: already in the file */
+    void **slot; /* [channel][tile row][tile column]; NULL: already in the file */
     int64_t *seq;
     int64_t n_slots;
-    int64_t group;     /* the one that is open, or -1 */
+    int64_t group;                /* the one that is open, or -1 */
     int64_t tx0, n_tx, ty0, n_ty; /* tiles of the open group */
     int64_t next_seq, done;
 };
@@ -26,7 +26,8 @@ int64_t tgi_store_group_tiles(const tg_mapping *m, const tg_tiling *t, int64_t t
 {
     const int64_t c = m->out_samples ? 1 : m->out_channels;
     const int64_t across = tgi_ceil_div(tgi_min(t->cut[2], m->out_extent[2]), tile_w);
-    const int64_t down = volume ? tgi_ceil_div(tgi_min(t->cut[1], m->out_extent[1]), tile_h) : 1;
+    const int64_t down =
+        volume ? tgi_ceil_div(tgi_min(t->cut[1], m->out_extent[1]), tile_h) : 1;
     return c * across * down;
 }
 
@@ -211,16 +212,16 @@ tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *
     tg_store *s = store;
     if (o != 0)
         return TG_OK; /* an image file takes the first output */
-    const tg_range stream =
-        tgi_range_clip(box->ax[TG_STREAM_AXIS], s->core[s->volume ? 0 : 1].lo,
-                       s->core[s->volume ? 0 : 1].hi);
+    const tg_range stream = tgi_range_clip(
+        box->ax[TG_STREAM_AXIS], s->core[s->volume ? 0 : 1].lo, s->core[s->volume ? 0 : 1].hi);
     for (int64_t at = stream.lo; at < stream.hi;) {
         const int64_t g = group_of(s, at);
         const tg_range all = rows_of(s, g);
         const tg_range part = tgi_range_clip(stream, at, all.hi);
         if (s->group != g)
             TGI_TRY(open_group(s, g, err));
-        copy_job j = {s, view, s->volume ? part : (tg_range){0, 1}, s->volume ? s->core[1] : part};
+        copy_job j = {s, view, s->volume ? part : (tg_range){0, 1},
+                      s->volume ? s->core[1] : part};
         tgi_parallel(s->o.pool, tgi_range_len(j.z) * tgi_range_len(j.y), copy_row, &j);
         at = part.hi;
         if (at == all.hi)

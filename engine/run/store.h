@@ -1,14 +1,14 @@
 /* store.h - finished rows of the network's output into tiles of the file.
  *
- * Rows arrive from the executor in order. A *group* is what completes together: one row of tiles
- * of an image, one slab of a volume, times the channels. When the first row of a group comes, a
- * slot of the writer's window is taken for each of its tiles; with the last row they are
- * submitted. Groups and tiles are numbered in the plan's order:
+ * Rows arrive from the executor in order. A *group* is what completes together: one row of
+ * tiles of an image, one slab of a volume, times the channels. When the first row of a group
+ * comes, a slot of the writer's window is taken for each of its tiles; with the last row they
+ * are submitted. Groups and tiles are numbered in the plan's order:
  *
  *     item -> cell -> group (down) -> channel -> tile row (volumes) -> tile column
  *
- * Tiles that an earlier run has committed are skipped, so a plan that differs from the journal's
- * still finishes the file. */
+ * Tiles that an earlier run has committed are skipped, so a plan that differs from the
+ * journal's still finishes the file. */
 #ifndef TGI_STORE_H
 #define TGI_STORE_H
 

@@ -1,8 +1,8 @@
 /* op_attrs.h - attribute structs of the operators that tuned kernels read too.
  *
  * The op's own source lists the rows (tg_attr) that fill its struct; a kernel gets the same
- * struct through tg_op_ctx.attrs. Enums are indices into the `choices` of the row: the order here
- * is the order there. */
+ * struct through tg_op_ctx.attrs. Enums are indices into the `choices` of the row: the order
+ * here is the order there. */
 #ifndef TG_OP_ATTRS_H
 #define TG_OP_ATTRS_H
 
@@ -60,7 +60,7 @@ typedef struct resize_attrs {
     int64_t exclude_outside, antialias;
     tg_ints axes;
     int keep_aspect_ratio_policy; /* choices stretch, not_larger, not_smaller */
-    tg_floats scales; /* Upsample-7 attribute; else src[2] (src[1] before opset 11) */
+    tg_floats scales;      /* Upsample-7 attribute; else src[2] (src[1] before opset 11) */
     int64_t opset10_rules; /* 1: Upsample and Resize-10: asymmetric, floor */
 } resize_attrs;
 

@@ -1,5 +1,5 @@
-/* fuzz_onnx.c - any bytes through the ONNX reader, the importer and the rewrites. Besides crashes
- * it looks for leaks, and for statuses that would be our own fault. */
+/* fuzz_onnx.c - any bytes through the ONNX reader, the importer and the rewrites. Besides
+ * crashes it looks for leaks, and for statuses that would be our own fault. */
 #include "engine/base/mem.h"
 #include "engine/graph/graph.h"
 #include "io/onnx.h"

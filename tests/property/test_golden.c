@@ -1,13 +1,12 @@
-/* Goldens: the networks of the model collection give, through the planner and the tuned kernels,
- * what the reference runtime gave, within the tolerance that golden.json states. */
+/* Goldens: the networks of the model collection give, through the planner and the tuned
+ * kernels, what the reference runtime gave, within the tolerance that golden.json states. */
 #include "engine/base/json.h"
 #include "io/npy.h"
 #include "tests/net_run.h"
 
-static const char *const models[] = {"kair_dncnn25",         "unet2d_nuclei_broad",
-                                     "fmd_noise2noise_unet", "compact_x2_nomosuni",
-                                     "span_x2_nomosuni",     "fsrcnn_x2",
-                                     "super_resolution_10",  "sci_low_light"};
+static const char *const models[] = {
+    "kair_dncnn25",     "unet2d_nuclei_broad", "fmd_noise2noise_unet", "compact_x2_nomosuni",
+    "span_x2_nomosuni", "fsrcnn_x2",           "super_resolution_10",  "sci_low_light"};
 
 typedef struct pair {
     tg_desc in, out;
@@ -37,8 +36,8 @@ static tg_desc in_graph_order(const tg_port *p, int rank, const tg_desc *file)
     return d;
 }
 
-static void compare(const char *model, const char *tag, const pair *c, const float *got, double rtol,
-                    double atol)
+static void compare(const char *model, const char *tag, const pair *c, const float *got,
+                    double rtol, double atol)
 {
     int64_t n = 0, bad = 0;
     double worst = 0;
@@ -54,8 +53,8 @@ static void compare(const char *model, const char *tag, const pair *c, const flo
     CHECK_EQ(bad, 0);
 }
 
-static void run_case(const char *model, const char *folder, const tg_graph *g, const tgi_json *v,
-                     double rtol, double atol)
+static void run_case(const char *model, const char *folder, const tg_graph *g,
+                     const tgi_json *v, double rtol, double atol)
 {
     pair c = {0};
     tgi_err err = {0};
@@ -100,7 +99,8 @@ static void run_model(const char *model, const char *folder, const char *file)
     CHECK_OK(tgi_graph_import_onnx(file ? file : path, &g, &err), err);
     CHECK_OK(tgi_graph_finish(g, 0, &err), err);
     int cases = 0;
-    for (const tgi_json *v = tgi_json_first(tgi_json_get(doc, "cases")); v; v = tgi_json_next(v))
+    for (const tgi_json *v = tgi_json_first(tgi_json_get(doc, "cases")); v;
+         v = tgi_json_next(v))
         cases++, run_case(model, folder, g, v, rtol, atol);
     CHECK(cases > 0);
     tgi_graph_free(&g);

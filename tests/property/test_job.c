@@ -1,5 +1,5 @@
-/* The public door, end to end, on files the test makes: what a run writes is what the network and
- * the stated normalisation give, whatever the budget, the region or the compression. */
+/* The public door, end to end, on files the test makes: what a run writes is what the network
+ * and the stated normalisation give, whatever the budget, the region or the compression. */
 #include "engine/base/arith.h"
 #include "io/image.h"
 #include "io/npy.h"
@@ -132,17 +132,23 @@ static void test_every_budget_and_codec_gives_the_same_pixels(void)
 {
     static const struct {
         const char *ram, *compress, *tile, *threads;
-    } ways[] = {{"2GiB", "none", "auto", "1"},   {SMALL("8MiB"), "none", "auto", "2"},
-                {SMALL("12MiB"), "zstd", "auto", "2"},  {"1GiB", "deflate", "64", "3"},
-                {"1GiB", "lzw", "48x80", "2"},   {SMALL("100MiB"), "none", "16x208", "1"}};
+    } ways[] = {
+        {"2GiB", "none", "auto", "1"},         {SMALL("8MiB"), "none", "auto", "2"},
+        {SMALL("12MiB"), "zstd", "auto", "2"}, {"1GiB", "deflate", "64", "3"},
+        {"1GiB", "lzw", "48x80", "2"},         {SMALL("100MiB"), "none", "16x208", "1"}};
     tg_run_result r;
     uint16_t *first = NULL;
     size_t n, n0 = 0;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        const char *const o[] = {"model", model, "input", in_folder("in.tif"), "output",
-                                 in_folder("out.tif"), "ram", ways[i].ram, "compress",
-                                 ways[i].compress, "tile", ways[i].tile, "threads",
-                                 ways[i].threads, "yes", "true", NULL};
+        const char *const o[] = {"model",    model,
+                                 "input",    in_folder("in.tif"),
+                                 "output",   in_folder("out.tif"),
+                                 "ram",      ways[i].ram,
+                                 "compress", ways[i].compress,
+                                 "tile",     ways[i].tile,
+                                 "threads",  ways[i].threads,
+                                 "yes",      "true",
+                                 NULL};
         run_job(o, TG_OK, &r);
         CHECK(r.measured_peak_bytes <= r.budget_bytes);
         CHECK(r.measured_peak_bytes <= r.predicted_peak_bytes);
@@ -166,13 +172,22 @@ static void test_a_region_is_the_crop_away_from_its_border(void)
     tg_run_result r;
     size_t n, nr;
     remove(in_folder("stats.json"));
-    const char *const whole[] = {"model", model, "input", in_folder("in.tif"), "output",
-                                 in_folder("whole.tif"), "stats", in_folder("stats.json"),
-                                 "dtype", "float32", "yes", "true", NULL};
+    const char *const whole[] = {"model",  model,
+                                 "input",  in_folder("in.tif"),
+                                 "output", in_folder("whole.tif"),
+                                 "stats",  in_folder("stats.json"),
+                                 "dtype",  "float32",
+                                 "yes",    "true",
+                                 NULL};
     run_job(whole, TG_OK, &r);
-    const char *const part[] = {"model", model, "input", in_folder("in.tif"), "output",
-                                in_folder("part.tif"), "stats", in_folder("stats.json"), "roi",
-                                "20:140,40:180", "planes", "1", "dtype", "float32", "yes", "true",
+    const char *const part[] = {"model",  model,
+                                "input",  in_folder("in.tif"),
+                                "output", in_folder("part.tif"),
+                                "stats",  in_folder("stats.json"),
+                                "roi",    "20:140,40:180",
+                                "planes", "1",
+                                "dtype",  "float32",
+                                "yes",    "true",
                                 NULL};
     run_job(part, TG_OK, &r);
     float *a = pixels_of(in_folder("whole.tif"), TG_DTYPE_F32, &n);
@@ -230,11 +245,17 @@ static void test_arrays_go_in_and_out_as_they_are(void)
     for (size_t i = 0; i < sizeof x / sizeof x[0]; i++)
         x[i] = tg_rand_unit(&seed);
     CHECK_OK(tgi_npy_save(in_folder("x.npy"), &d, x, &err), err);
-    const char *const o[] = {"model", model, "input", in_folder("x.npy"), "output",
-                             in_folder("y.npy"), "yes", "true", NULL};
+    const char *const o[] = {
+        "model", model,  "input", in_folder("x.npy"), "output", in_folder("y.npy"),
+        "yes",   "true", NULL};
     run_job(o, TG_OK, &r);
-    const char *const o2[] = {"model", model, "input", in_folder("x.npy"), "output",
-                              in_folder("y2.npy"), "ram", SMALL("5MiB"), "tile", "17", "yes", "true", NULL};
+    const char *const o2[] = {"model",  model,
+                              "input",  in_folder("x.npy"),
+                              "output", in_folder("y2.npy"),
+                              "ram",    SMALL("5MiB"),
+                              "tile",   "17",
+                              "yes",    "true",
+                              NULL};
     run_job(o2, TG_OK, &r);
     tg_desc a, b;
     void *ya = NULL, *yb = NULL;
@@ -250,18 +271,23 @@ static void test_refusals_come_before_any_file(void)
 {
     tg_run_result r;
     struct stat st;
-    const char *const small[] = {"model", model, "input", in_folder("in.tif"), "output",
-                                 in_folder("no.tif"), "ram", "2MiB", NULL};
+    const char *const small[] = {
+        "model", model,  "input", in_folder("in.tif"), "output", in_folder("no.tif"),
+        "ram",   "2MiB", NULL};
     run_job(small, TG_E_BUDGET, &r);
     CHECK(stat(in_folder("no.tif"), &st) != 0 && stat(in_folder("no.tif.partial"), &st) != 0);
-    const char *const there[] = {"model", model, "input", in_folder("in.tif"), "output",
-                                 in_folder("out.tif"), NULL};
+    const char *const there[] = {
+        "model", model, "input", in_folder("in.tif"), "output", in_folder("out.tif"), NULL};
     run_job(there, TG_E_EXISTS, &r);
-    const char *const none[] = {"model", model, "input", in_folder("absent.tif"), "output",
-                                in_folder("no.tif"), NULL};
+    const char *const none[] = {
+        "model", model, "input", in_folder("absent.tif"), "output", in_folder("no.tif"), NULL};
     run_job(none, TG_E_NOT_FOUND, &r);
-    const char *const large[] = {"model", model, "input", in_folder("in.tif"), "output",
-                                 in_folder("no.tif"), "ram", "6MiB", "tile", "192", NULL};
+    const char *const large[] = {"model",  model,
+                                 "input",  in_folder("in.tif"),
+                                 "output", in_folder("no.tif"),
+                                 "ram",    "6MiB",
+                                 "tile",   "192",
+                                 NULL};
     run_job(large, TG_E_BUDGET, &r);
 }
 

@@ -1,6 +1,6 @@
 /* Tiled equals whole, and tuned equals reference, for small networks nobody drew: random chains
- * and skips of convolutions, pools, resizes, shuffles, concats and pointwise operators in two and
- * three dimensions, random channel counts, cut at random.
+ * and skips of convolutions, pools, resizes, shuffles, concats and pointwise operators in two
+ * and three dimensions, random channel counts, cut at random.
  *
  * A value's spatial scale is tracked as a power of two relative to the input, so that branches
  * can be joined only where their extents agree. */
@@ -82,8 +82,10 @@ static void add_conv(draft *d, int i)
     const int64_t stride = d->log2[i] > -2 && tg_rand_in(&d->seed, 0, 4) == 0 ? 2 : 1;
     const int64_t dil = k == 3 && tg_rand_in(&d->seed, 0, 5) == 0 ? 2 : 1;
     const int depthwise = d->c[i] > 1 && tg_rand_in(&d->seed, 0, 5) == 0;
-    const int64_t cout = depthwise ? d->c[i] : random_channels(d), cin = depthwise ? 1 : d->c[i];
-    tg_desc w = {TG_DTYPE_F32, d->spatial + 2, {cout, cin, k, k, k}}, b = {TG_DTYPE_F32, 1, {cout}};
+    const int64_t cout = depthwise ? d->c[i] : random_channels(d),
+                  cin = depthwise ? 1 : d->c[i];
+    tg_desc w = {TG_DTYPE_F32, d->spatial + 2, {cout, cin, k, k, k}},
+            b = {TG_DTYPE_F32, 1, {cout}};
     const double taps = (double)cin * (double)(d->spatial == 3 ? k * k * k : k * k);
     const int src[3] = {d->value[i], constant(d, &w, (float)sqrt(3.0 / taps), 0.0f),
                         constant(d, &b, 0.1f, 0.0f)};
@@ -138,7 +140,8 @@ static void add_transposed(draft *d, int i)
         return;
     const int64_t cout = random_channels(d), k = tg_rand_in(&d->seed, 0, 1) ? 2 : 4;
     const tg_desc w = {TG_DTYPE_F32, 4, {d->c[i], cout, k, k}};
-    const int src[2] = {d->value[i], constant(d, &w, (float)sqrt(3.0 / (double)d->c[i]) / 2, 0)};
+    const int src[2] = {d->value[i],
+                        constant(d, &w, (float)sqrt(3.0 / (double)d->c[i]) / 2, 0)};
     conv_attrs *a = add(d, "ConvTranspose", 2, src, &out);
     fill(&a->kernel_shape, 2, k);
     fill(&a->strides, 2, 2);
@@ -208,10 +211,9 @@ static void add_concat(draft *d, int i)
 
 static tg_graph *draw_graph(uint64_t seed, int *spatial)
 {
-    void (*const steps[])(draft *, int) = {add_conv,       add_conv,    add_conv,
-                                           add_pool,       add_resize,  add_transposed,
-                                           add_shuffle,    add_pointwise, add_pointwise,
-                                           add_join,       add_concat,  add_concat};
+    void (*const steps[])(draft *, int) = {
+        add_conv,    add_conv,      add_conv,      add_pool, add_resize, add_transposed,
+        add_shuffle, add_pointwise, add_pointwise, add_join, add_concat, add_concat};
     draft d = {.seed = seed, .spatial = 2};
     tgi_err e = {0};
     d.spatial = *spatial = tg_rand_in(&d.seed, 0, 3) ? 2 : 3;
@@ -225,7 +227,8 @@ static tg_graph *draw_graph(uint64_t seed, int *spatial)
     const int64_t n_steps = tg_rand_in(&d.seed, 2, 12);
     for (int64_t s = 0; s < n_steps && d.n < MAX_VALUES - 2; s++) {
         const int64_t back = tg_rand_in(&d.seed, 0, 2);
-        const int i = (int)tgi_max(1, d.n - 1 - (back == 2 ? tg_rand_in(&d.seed, 0, d.n - 1) : 0));
+        const int i =
+            (int)tgi_max(1, d.n - 1 - (back == 2 ? tg_rand_in(&d.seed, 0, d.n - 1) : 0));
         steps[tg_rand_in(&d.seed, 0, 11)](&d, i);
     }
     CHECK_OK(tgi_graph_add_output(d.g, d.value[d.n - 1], &e), e);
@@ -266,14 +269,15 @@ static void check_cuts(const tg_net *net, net_io *io, const float *whole, size_t
 
 /* Rounding: each layer is normalised, so a relative L2 of 1e-5 is some tens of float32 epsilons
  * for chains of at most 13 operators; a wrong pixel gives 1e-2 and more. */
-static void check_reference(const tg_graph *g, const tg_desc *in, net_io *io, const float *whole,
-                            size_t n, tgi_err *err)
+static void check_reference(const tg_graph *g, const tg_desc *in, net_io *io,
+                            const float *whole, size_t n, tgi_err *err)
 {
     tg_net *ref = NULL;
     const int64_t uncut[3] = {0, 0, 0};
     double d2 = 0, s2 = 0;
     CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), in, TG_NET_REFERENCE,
-                         &ref, err), *err);
+                         &ref, err),
+             *err);
     if (!ref)
         return;
     CHECK_OK(net_run(ref, uncut, 7, 1, io, -1, err), *err);
@@ -334,7 +338,8 @@ int main(int argc, char **argv)
         const int before = tg_failures;
         volumes += check_graph(seed + (uint64_t)i * 7919) == 3;
         if (tg_failures > before)
-            printf("FAIL graph of seed %llu\n", (unsigned long long)(seed + (uint64_t)i * 7919));
+            printf("FAIL graph of seed %llu\n",
+                   (unsigned long long)(seed + (uint64_t)i * 7919));
     }
     CHECK(volumes > count / 10);
     return TEST_END();

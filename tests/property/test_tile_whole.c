@@ -3,10 +3,10 @@
 #include "kernels/backend.h"
 #include "tests/net_run.h"
 
-static const char *const models[] = {"kair_dncnn25",     "unet2d_nuclei_broad",
-                                     "fmd_noise2noise_unet", "compact_x2_nomosuni",
-                                     "span_x2_nomosuni", "fsrcnn_x2",
-                                     "super_resolution_10", "sci_low_light", "own"};
+static const char *const models[] = {
+    "kair_dncnn25",        "unet2d_nuclei_broad", "fmd_noise2noise_unet",
+    "compact_x2_nomosuni", "span_x2_nomosuni",    "fsrcnn_x2",
+    "super_resolution_10", "sci_low_light",       "own"};
 
 typedef struct subject {
     tg_graph *g;
@@ -32,13 +32,14 @@ static int open_graph(const char *model, tg_graph **g, tgi_err *err)
 static void open_subject(subject *s, int64_t h, int64_t w, uint64_t *seed, tgi_err *err)
 {
     const tg_port *p = &s->g->in[0];
-    const tg_desc in = {TG_DTYPE_F32, 4,
+    const tg_desc in = {TG_DTYPE_F32,
+                        4,
                         {1, p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1,
                          tgi_align_up(h, s->g->divisor[1]), tgi_align_up(w, s->g->divisor[2])}};
     int64_t n;
-    CHECK_OK(tgi_net_new(s->g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, 0, &s->net,
-                         err),
-             *err);
+    CHECK_OK(
+        tgi_net_new(s->g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, 0, &s->net, err),
+        *err);
     tgi_desc_count(&in, &n);
     s->in = malloc((size_t)n * sizeof(float));
     for (int64_t i = 0; i < n; i++)
@@ -62,7 +63,8 @@ static void close_subject(subject *s)
 /* One pixel, primes, larger than the image, and what lies between. */
 static int64_t random_cut(uint64_t *seed, int64_t dim)
 {
-    static const int64_t primes[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53};
+    static const int64_t primes[] = {2,  3,  5,  7,  11, 13, 17, 19,
+                                     23, 29, 31, 37, 41, 43, 47, 53};
     switch (tg_rand_in(seed, 0, 3)) {
     case 0:
         return primes[tg_rand_in(seed, 0, 15)];

@@ -1,5 +1,5 @@
-/* test_graph.c - import, canonical forms, sizes and fusion, on graphs built here and on the real
- * models of the shared data. */
+/* test_graph.c - import, canonical forms, sizes and fusion, on graphs built here and on the
+ * real models of the shared data. */
 #include "engine/graph/graph.h"
 #include "io/onnx.h"
 #include "tests/net_run.h"
@@ -99,13 +99,24 @@ static void real_models_run_at_any_multiple_of_their_divisor(void)
 /* Every way of storing a model gives the graph of the model: operators, parameters, sizes. */
 static void storage_forms_give_the_same_graph(void)
 {
-    static const char *const forms[] = {
-        "fsrcnn_constant_nodes", "fsrcnn_dead_code", "fsrcnn_external_many_files",
-        "fsrcnn_extra_output", "fsrcnn_float_data", "fsrcnn_fp16_body", "fsrcnn_inside_if",
-        "fsrcnn_value_info", "fsrcnn_weights_before_input", "sci_anonymous_nodes_docs",
-        "sci_dynamic_nhw", "sci_external_many_files", "sci_float_data", "sci_fp16_body",
-        "sci_inside_if", "sci_no_shapes", "sci_weights_are_inputs_ir3",
-        "sci_weights_before_input"};
+    static const char *const forms[] = {"fsrcnn_constant_nodes",
+                                        "fsrcnn_dead_code",
+                                        "fsrcnn_external_many_files",
+                                        "fsrcnn_extra_output",
+                                        "fsrcnn_float_data",
+                                        "fsrcnn_fp16_body",
+                                        "fsrcnn_inside_if",
+                                        "fsrcnn_value_info",
+                                        "fsrcnn_weights_before_input",
+                                        "sci_anonymous_nodes_docs",
+                                        "sci_dynamic_nhw",
+                                        "sci_external_many_files",
+                                        "sci_float_data",
+                                        "sci_fp16_body",
+                                        "sci_inside_if",
+                                        "sci_no_shapes",
+                                        "sci_weights_are_inputs_ir3",
+                                        "sci_weights_before_input"};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         char path[1024];
         tg_graph *g = NULL, *base = load(forms[i][0] == 'f' ? "fsrcnn_x2" : "sci_low_light");
@@ -124,8 +135,7 @@ static void storage_forms_give_the_same_graph(void)
             CHECK_EQ(g->n_in, 1);
             for (int k = 0; k < g->n_nodes && k < base->n_nodes; k++)
                 CHECK_STR(g->nodes[k].op->name, base->nodes[k].op->name);
-            CHECK_NEAR(checksum(g), checksum(base),
-                       half ? fabs(checksum(base)) / 2048 : 0);
+            CHECK_NEAR(checksum(g), checksum(base), half ? fabs(checksum(base)) / 2048 : 0);
         }
         tgi_graph_free(&g);
         tgi_graph_free(&base);
@@ -137,7 +147,9 @@ static void an_inner_value_may_be_an_output_and_is_not_fused_away(void)
     tg_graph *g = NULL;
     tgi_err e = {0};
     CHECK_OK(tgi_graph_import_onnx(TG_SHARED_DATA "/conformance/onnx/storage_forms/"
-                                   "sci_extra_output/model.onnx", &g, &e), e);
+                                                  "sci_extra_output/model.onnx",
+                                   &g, &e),
+             e);
     CHECK_OK(tgi_graph_finish(g, 0, &e), e);
     CHECK_EQ(g->n_out, 2);
     CHECK_STR(g->out[1].name, "input.1");
@@ -227,8 +239,8 @@ static void set_ints(builder *b, const char *name, int n, const int64_t *v)
 static int conv3x3(builder *b, int x, int64_t from, int64_t to)
 {
     const int64_t pads[4] = {1, 1, 1, 1};
-    const int v = node(b, "Conv", 3, x, weights(b, 4, to, from, 3, 3), weights(b, 1, to, 0, 0, 0),
-                       -1);
+    const int v =
+        node(b, "Conv", 3, x, weights(b, 4, to, from, 3, 3), weights(b, 1, to, 0, 0, 0), -1);
     set_ints(b, "pads", 4, pads);
     return v;
 }
@@ -368,9 +380,10 @@ static void a_cycle_and_a_missing_value_are_refused(void)
     CHECK_OK(tgi_graph_add_value(b.g, "u", &u, &e), e);
     CHECK_OK(tgi_graph_add_output(b.g, node(&b, "Relu", 1, u, -1, -1, -1), &e), e);
     CHECK_STATUS(tgi_graph_finish(b.g, 0, &e), TG_E_FORMAT, e);
-    CHECK_STATUS(tgi_graph_add_node(b.g, "Relu", "e", 0, NULL, 1, &v, NULL, &e), TG_E_FORMAT, e);
-    CHECK_STATUS(tgi_graph_add_node(b.g, "Nope", "d", 1, &x, 1, &v, NULL, &e),
-                 TG_E_UNSUPPORTED, e);
+    CHECK_STATUS(tgi_graph_add_node(b.g, "Relu", "e", 0, NULL, 1, &v, NULL, &e), TG_E_FORMAT,
+                 e);
+    CHECK_STATUS(tgi_graph_add_node(b.g, "Nope", "d", 1, &x, 1, &v, NULL, &e), TG_E_UNSUPPORTED,
+                 e);
     tgi_graph_free(&b.g);
 }
 
@@ -391,7 +404,8 @@ static float *run_reference(const tg_graph *g, int64_t h, int64_t w, const float
     tgi_graph_input_descs(g, ext, in);
     tgi_desc_count(&in[0], &n);
     CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), in, TG_NET_REFERENCE,
-                         &net, &e), e);
+                         &net, &e),
+             e);
     if (!net)
         return NULL;
     *count = net_out_count(net, 0);
@@ -527,7 +541,8 @@ static void a_batch_norm_is_folded_and_a_transpose_becomes_a_port(void)
     CHECK_EQ(n, 60);
     for (int o = 0; o < 3; o++)
         for (int i = 0; i < 20; i++) {
-            const double c = (double)w[2 * o] * x[i] + (double)w[2 * o + 1] * x[20 + i] + bias[o];
+            const double c =
+                (double)w[2 * o] * x[i] + (double)w[2 * o + 1] * x[20 + i] + bias[o];
             const double want = (c - mean[o]) / sqrt(var[o] + 1e-5) * scale[o] + shift[o];
             CHECK_NEAR(y[20 * o + i], want, 2e-5); /* weights of ~10, rounded once */
         }
@@ -539,8 +554,7 @@ static void a_batch_norm_is_folded_and_a_transpose_becomes_a_port(void)
 /* ConstantOfShape carries its value as a tensor attribute: y = x + 3. */
 static void a_tensor_filled_with_a_value_is_folded(void)
 {
-    const int64_t open[4] = {1, 2, 0, 0}, one[1] = {1}, four[1] = {4},
-                  shape[4] = {1, 2, 1, 1};
+    const int64_t open[4] = {1, 2, 0, 0}, one[1] = {1}, four[1] = {4}, shape[4] = {1, 2, 1, 1};
     static const char *const fill[] = {"shape", NULL}, *const add[] = {"x", "three", NULL};
     const float three = 3;
     bytes g = {0}, a = {0}, attrs = {0}, t = b_tensor("", 1, 1, one);

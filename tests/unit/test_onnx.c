@@ -1,5 +1,5 @@
-/* test_onnx.c - the ONNX reader and the importer against files that mean harm, and files that are
- * merely broken: a named refusal, bounded memory, no crash, no leak. */
+/* test_onnx.c - the ONNX reader and the importer against files that mean harm, and files that
+ * are merely broken: a named refusal, bounded memory, no crash, no leak. */
 #include "engine/graph/graph.h"
 #include "io/onnx.h"
 #include "tests/onnx_bytes.h"
@@ -183,9 +183,12 @@ static bytes one_tensor(int type, int rank, const int64_t *dim, const void *data
 
 static void extents_that_overflow_or_lack_data_are_refused(void)
 {
-    const int64_t cases[][4] = {{INT64_MAX, INT64_MAX, 1, 1}, {1ll << 62, 4, 1, 1},
-                                {1ll << 32, 1ll << 31, 1, 1}, {-1, 3, 1, 1},
-                                {1, 4, 1, 1},                 {1, 2, 1, 1}};
+    const int64_t cases[][4] = {{INT64_MAX, INT64_MAX, 1, 1},
+                                {1ll << 62, 4, 1, 1},
+                                {1ll << 32, 1ll << 31, 1, 1},
+                                {-1, 3, 1, 1},
+                                {1, 4, 1, 1},
+                                {1, 2, 1, 1}};
     const float three[3] = {1, 2, 3};
     const int64_t good[4] = {1, 3, 1, 1};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -240,8 +243,8 @@ static tg_status with_external(const char *location, const char *offset, const c
 {
     const int64_t image[] = {1, 3, 8, 8}, dim[] = {1, 3, 1, 1};
     static const char *const in[] = {"x", "w", NULL};
-    const char *const pairs[][2] = {{"location", location}, {"offset", offset},
-                                    {"length", length}};
+    const char *const pairs[][2] = {
+        {"location", location}, {"offset", offset}, {"length", length}};
     char path[512];
     bytes graph = {0}, t = b_tensor("w", 1, 4, dim);
     b_int(&t, 14, 1);
@@ -303,8 +306,9 @@ static void external_data_stay_inside_the_folder(void)
     CHECK_STATUS(with_external("softdir/w.bin", NULL, NULL, &e), TG_E_FORMAT, e);
     CHECK_STATUS(with_external("hard.bin", NULL, NULL, &e), TG_E_FORMAT, e);
 
-    static const char *const names[] = {"w.bin", "sub/w.bin", "sub", "hard.bin", "other.bin",
-                                        "soft.bin", "softdir", "fifo", "m.onnx"};
+    static const char *const names[] = {"w.bin",    "sub/w.bin", "sub",
+                                        "hard.bin", "other.bin", "soft.bin",
+                                        "softdir",  "fifo",      "m.onnx"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(a, sizeof a, "%s/%s", folder, names[i]);
         CHECK(remove(a) == 0);
