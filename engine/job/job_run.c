@@ -156,11 +156,28 @@ static tg_status take(run *r, const char *name, size_t bytes, void **out, tgi_er
     return tgi_reserve_take(r->reserve, name, bytes, out, err);
 }
 
+/* A budget is what the user allows, not what there is: populating beyond a cgroup's limit would
+ * be answered by a kill. */
+static tg_status check_free(size_t need, tgi_err *err)
+{
+    tgi_free_memory free_now;
+    char want[32], have[32];
+    if (tgi_mem_available(&free_now) >= need)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_NOMEM,
+        "the plan reserves %s, only %s is free now (%s): give a smaller --ram, or free "
+        "memory",
+        tgi_size_text(need, want, sizeof want),
+        tgi_size_text(free_now.bytes, have, sizeof have), free_now.limited_by);
+}
+
 static tg_status reserve_all(run *r, tgi_err *err)
 {
     const tg_bytes *b = &r->job->plan.bytes;
-    TGI_TRY(tgi_reserve_open(b->weights + b->arena + b->staging + b->window + 5 * 64,
-                             &r->reserve, err));
+    const size_t all = b->weights + b->arena + b->staging + b->window + 5 * 64;
+    TGI_TRY(check_free(all, err));
+    TGI_TRY(tgi_reserve_open(all, &r->reserve, err));
     TGI_TRY(take(r, "weights", b->weights, &r->packed, err));
     TGI_TRY(take(r, "arena", b->arena, &r->arena, err));
     TGI_TRY(take(r, "staging", b->staging / 2, &r->staging[0], err));
@@ -351,8 +368,8 @@ static tg_status work(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
     TGI_TRY(check_disk(r, err));
+    TGI_TRY(reserve_all(r, err)); /* before the journal: a refusal leaves nothing behind */
     TGI_TRY(begin_journal(r, err));
-    TGI_TRY(reserve_all(r, err));
     r->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *r->sets);
     if (!r->sets)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
