@@ -47,6 +47,7 @@ typedef struct tg_settings {
 /* Bytes of a run, block by block: what the plan promises and the reservation holds. */
 typedef struct tg_bytes {
     size_t weights, arena, staging, window, journal, decoder, process, allowance;
+    size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
     size_t total;
     uint64_t output_disk, output_free;
 } tg_bytes;
@@ -97,6 +98,11 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err);
  * tgi_job_plan; drops a plan made already. */
 void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int64_t band,
                    int64_t tile_h, int64_t tile_w);
+/* Page tables of a populated block: 8 bytes for each 4 KiB page, and the tables' own ends. */
+static inline size_t tgi_page_table_bytes(size_t bytes)
+{
+    return bytes / 512 + ((size_t)64 << 10);
+}
 /* What --ram allows, or what is free less a margin. */
 size_t tgi_job_budget(const tg_opts *opts);
 /* Bytes that the writer's window and staging take for a tiling. */

@@ -5,7 +5,8 @@
  * `process` is what this process holds already (program, parsed model, indexes of the input);
  * the others are sizes of blocks in the one reservation, except `journal` (its tables),
  * `decoder` (block buffers of the reader, not touched before they are used) and `allowance`
- * (page tables, stacks, slack of the libraries' allocator), which lie outside it. */
+ * (stacks, slack of the libraries' allocator), which lie outside it. `page_tables` map the
+ * blocks. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
@@ -151,7 +152,7 @@ static size_t stats_scratch(const tg_job *job)
 static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
 {
     const tg_plan_part *p = &job->plan;
-    const size_t taken = fixed_bytes(job);
+    const size_t taken = fixed_bytes(job) + tgi_page_table_bytes(p->bytes.weights);
     *a = (tg_choose_args){.net = p->net,
                           .threads = job->set.threads,
                           .limit_bytes = p->budget > taken ? p->budget - taken : 0,
@@ -160,6 +161,7 @@ static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
                           .extra = extra_of,
                           .user = job};
     memcpy(a->fixed, fixed, sizeof a->fixed);
+    a->limit_bytes -= a->limit_bytes / 513; /* the rest maps it */
     if (a->limit_bytes < stats_scratch(job))
         a->limit_bytes = 0;
 }
@@ -193,7 +195,9 @@ static tg_status refuse(tg_job *job, tgi_err *err)
     char need[32], have[32], must[32];
     const size_t arena =
         c->smallest_bytes > stats_scratch(job) ? c->smallest_bytes : stats_scratch(job);
-    const size_t least = tgi_sat_add(arena, fixed_bytes(job));
+    const size_t least =
+        tgi_sat_add(tgi_sat_add(arena, tgi_page_table_bytes(arena + job->plan.bytes.weights)),
+                    fixed_bytes(job));
     const size_t round = (size_t)1 << 20;
     tgi_size_text(least, need, sizeof need);
     tgi_size_text(p->budget, have, sizeof have);
@@ -264,7 +268,8 @@ static void write_lines(tg_job *job)
                  "blocks of the input being decompressed");
     add_line(p, "process", b->process, 0, 0, "%s",
              "the program, the parsed model, file indexes");
-    add_line(p, "allowance", b->allowance, 0, 0, "%s", "stacks, page tables, library slack");
+    add_line(p, "page tables", b->page_tables, 0, 0, "%s", "of the blocks above");
+    add_line(p, "allowance", b->allowance, 0, 0, "%s", "stacks, library slack");
     if (tgi_normalize_needs_stats(&job->set.normalize))
         add_line(p, "statistics", 0, 0, 0, "%s",
                  "a first pass over the image; uses the arena before the network does");
@@ -286,7 +291,8 @@ static tg_status count(tg_job *job, tgi_err *err)
     b->arena = t->arena_bytes;
     if (b->arena < stats_scratch(job))
         b->arena = stats_scratch(job);
-    b->total = fixed_bytes(job) + b->arena + b->staging + b->window;
+    b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window);
+    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + b->page_tables;
     b->output_disk = p->layout->file_bytes;
     b->output_free = free_on_disk_of(job->set.output);
     if (b->total > p->budget)

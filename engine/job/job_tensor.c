@@ -155,7 +155,8 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
     const size_t taken = p->bytes.weights + p->bytes.process + p->bytes.allowance;
     tg_choose_args a = *base;
     a.net = p->net;
-    a.limit_bytes = budget > taken ? budget - taken : 0;
+    const size_t mapped = taken + tgi_page_table_bytes(p->bytes.weights);
+    a.limit_bytes = budget > mapped ? (budget - mapped) - (budget - mapped) / 513 : 0;
     const tg_status st = tgi_choose(&a, &p->choice, NULL);
     if (st == TG_E_BUDGET)
         return tgi_fail(err, st,
@@ -165,11 +166,13 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
     if (st != TG_OK)
         return tgi_fail(err, st, "no memory to plan");
     p->bytes.arena = p->choice.tiling.arena_bytes;
-    p->bytes.total = taken + p->bytes.arena;
+    p->bytes.page_tables = tgi_page_table_bytes(p->bytes.weights + p->bytes.arena);
+    p->bytes.total = taken + p->bytes.arena + p->bytes.page_tables;
     add_line(p, "weights", p->bytes.weights, "packed for the kernels");
     add_line(p, "arena", p->bytes.arena, "activations");
     add_line(p, "process", p->bytes.process, "the program and the parsed model");
-    add_line(p, "allowance", p->bytes.allowance, "stacks, page tables, library slack");
+    add_line(p, "page tables", p->bytes.page_tables, "of the blocks above");
+    add_line(p, "allowance", p->bytes.allowance, "stacks, library slack");
     p->valid = 1;
     return TG_OK;
 }
