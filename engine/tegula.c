@@ -1,6 +1,7 @@
 /* tegula.c - the public door: check arguments, call down, nothing else. */
 #include "tegula.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/ctx.h"
 #include "engine/job/job.h"
@@ -9,7 +10,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 struct tg_ctx {
     tgi_err err;
@@ -71,16 +71,9 @@ void tg_text_free(char *text)
     tgi_free(text);
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void tgi_ctx_progress(tg_ctx *ctx, const tg_progress *p)
 {
-    const double now = seconds_now();
+    const double now = tgi_seconds();
     if (!ctx || !ctx->opts.progress)
         return;
     if (ctx->last_phase == p->phase && now - ctx->last_report < 0.1 && p->fraction < 1)

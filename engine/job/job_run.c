@@ -3,6 +3,7 @@
  * Everything that takes memory is opened before the first band; between the first and the last
  * band our code allocates nothing. `run` owns it all and closes in reverse order. */
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/job/fingerprint.h"
@@ -18,7 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define SAMPLE_MS 5
 
@@ -40,18 +40,11 @@ typedef struct run {
     double t0, t_phase;
 } run;
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- Watching ---------------------------------------------------------------------------- */
 
 static void report(run *r, const char *phase, double fraction, double since)
 {
-    const double now = seconds_now(), spent = now - since;
+    const double now = tgi_seconds(), spent = now - since;
     tg_progress p = {.phase = phase,
                      .fraction = fraction,
                      .seconds = spent,
@@ -269,7 +262,7 @@ static tg_status collect(run *r, tgi_err *err)
                              .rows_bytes = job->plan.bytes.staging / 2,
                              .tick = stats_tick,
                              .user = r};
-    r->t_phase = seconds_now();
+    r->t_phase = tgi_seconds();
     const tg_status st = tgi_stats_collect(&a, r->sets, err);
     if (st == TG_E_CANCELLED)
         return stopped(err);
@@ -330,7 +323,7 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
 static tg_status run_items(run *r, tgi_err *err)
 {
     const tg_job *job = r->job;
-    r->t_phase = seconds_now();
+    r->t_phase = tgi_seconds();
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG,
                 "bands begin"); /* nothing is allocated until they end */
     for (int64_t item = 0; item < job->map.n_items; item++)
@@ -405,7 +398,7 @@ static void fill_result(const run *r, tg_run_result *res)
                           (double)m->out_extent[2] * (double)m->n_items;
     res->predicted_peak_bytes = r->predicted;
     res->budget_bytes = job->plan.budget;
-    res->seconds = seconds_now() - r->t0;
+    res->seconds = tgi_seconds() - r->t0;
     res->compute_seconds = r->exec ? tgi_exec_compute_seconds(r->exec) : 0;
     res->megapixels_per_second = res->seconds > 0 ? pixels / 1e6 / res->seconds : 0;
     res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
@@ -419,7 +412,7 @@ static void fill_result(const run *r, tg_run_result *res)
  */
 static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
 {
-    r->t_phase = seconds_now();
+    r->t_phase = tgi_seconds();
     report(r, "finish", 1, r->t_phase);
     fill_result(r, res);
     res->measured_peak_bytes = tgi_monitor_peak(r->monitor);
@@ -444,7 +437,7 @@ static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err
 
 tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
 {
-    run r = {.job = job, .t0 = seconds_now()};
+    run r = {.job = job, .t0 = tgi_seconds()};
     tg_run_result res = {.size = sizeof res};
     if (job->set.tensor)
         return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");

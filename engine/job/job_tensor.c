@@ -5,6 +5,7 @@
  * NAME.npy.partial and get their name when all of them are complete; there is no journal, a
  * stopped run starts over. A batch is looped over, one sample at a time. */
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/job/job.h"
@@ -19,7 +20,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* An array seen along the graph's axes. */
@@ -318,13 +318,6 @@ static int should_stop(void *user)
     return tg_cancel_signal() != 0;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static tg_status run_samples(tg_job *job, tg_exec *e, tensor_run *r, tg_run_result *res,
                              tgi_err *err)
 {
@@ -389,7 +382,7 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
 
 tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
 {
-    const double t0 = seconds_now();
+    const double t0 = tgi_seconds();
     tg_run_result res = {.size = sizeof res, .budget_bytes = 0};
     int64_t n = 0;
     TGI_TRY(tgi_job_plan(job, err));
@@ -398,7 +391,7 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
     TGI_TRY(finish_outputs(job, err));
     tgi_desc_count(&job->tensors->out_file[0], &n);
     res.budget_bytes = job->plan.budget;
-    res.seconds = seconds_now() - t0;
+    res.seconds = tgi_seconds() - t0;
     res.megapixels_per_second =
         (double)n /
         (double)tgi_max(1, job->plan.net->shapes.desc[job->plan.net->out[0]].dim[1]) / 1e6 /

@@ -1,10 +1,10 @@
 #include "engine/run/exec.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 
 #include <string.h>
-#include <time.h>
 
 struct tg_exec {
     const tg_tiling *t;
@@ -21,13 +21,6 @@ struct tg_exec {
     tg_view (*seg)[TG_MAX_SEG];      /* operands of one node, rebuilt for each call */
     double seconds;
 };
-
-static double now_seconds(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
-}
 
 tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_threads *pool,
                         const tg_exec_io *io, tg_exec **out, tgi_err *err)
@@ -222,7 +215,7 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
     for (int o = 0; o < e->net->n_out; o++)
         before[o] = e->flow.end[e->net->out[o]];
     TGI_TRY(feed_inputs(e, err));
-    const double t0 = now_seconds();
+    const double t0 = tgi_seconds();
     for (int i = 0; i < e->net->n_nodes; i++) {
         if (e->io.stop && e->io.stop(e->io.user))
             return tgi_fail(err, TG_E_CANCELLED, "stopped; the same command goes on");
@@ -230,7 +223,7 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
         if (!tgi_range_empty(rows))
             TGI_TRY(run_node(e, i, rows, err));
     }
-    e->seconds += now_seconds() - t0;
+    e->seconds += tgi_seconds() - t0;
     TGI_TRY(hand_out(e, before, err));
     tgi_flow_release(&e->flow);
     *done = tgi_flow_done(&e->flow);

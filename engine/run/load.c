@@ -1,12 +1,12 @@
 #include "engine/run/load.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/run/pixels.h"
 
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 /* What a staging buffer holds: source rectangle `hull` of every (z, channel) of `box`. */
 typedef struct fetched {
@@ -206,21 +206,14 @@ void tgi_loader_prefetch(tg_loader *l, const tg_box *box)
     pthread_mutex_unlock(&l->lock);
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* The staging buffer that holds `box`: what the reader has fetched, or fetched now. */
 static tg_status obtain(tg_loader *l, const tg_box *box, int *which)
 {
     pthread_mutex_lock(&l->lock);
-    const double t0 = seconds_now();
+    const double t0 = tgi_seconds();
     while (l->state == ASKED)
         pthread_cond_wait(&l->wake, &l->lock);
-    l->waited += seconds_now() - t0;
+    l->waited += tgi_seconds() - t0;
     l->state = IDLE; /* READY or IDLE: the reader waits either way */
     *which = l->next;
     l->next = !l->next;
@@ -231,9 +224,9 @@ static tg_status obtain(tg_loader *l, const tg_box *box, int *which)
     memset(f, 0, sizeof *f);
     f->item = l->item;
     f->box = *box;
-    const double t1 = seconds_now();
+    const double t1 = tgi_seconds();
     f->st = fetch(l, *which, 0);
-    l->waited += seconds_now() - t1;
+    l->waited += tgi_seconds() - t1;
     return f->st;
 }
 
