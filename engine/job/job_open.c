@@ -62,8 +62,23 @@ static void pick_output(const tg_opts *o, tg_settings *s, tg_dtype input)
         s->descriptor.denormalize || (!s->descriptor.present && !tgi_dtype_is_float(s->dtype));
 }
 
+/* Options that the table has and this version does not act on: an answer, not silence. */
+static tg_status refuse_unbuilt(const tg_opts *o, tgi_err *err)
+{
+    if (tgi_opts_flag(o, TGI_OPT_SAME_SIZE))
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "--same-size is not built yet: the output has the size the network gives");
+    if (tgi_opts_str(o, TGI_OPT_SCRATCH))
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "--scratch is not built yet: no job of this version writes temporary files");
+    return TG_OK;
+}
+
 static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
 {
+    TGI_TRY(refuse_unbuilt(o, err));
     TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
     TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
     if (tgi_opts_str(o, TGI_OPT_OUTPUT)) {
