@@ -11,17 +11,15 @@
  * Each turn computes one interior cell of its kind (a stretch of rows from the top of a strip),
  * kinds in turns, `rounds` times; the rate is kept pixels a second, the median is reported. All
  * three give the same bits; the tests show that. */
+#include "bench/measure.h"
 #include "engine/base/arith.h"
 #include "engine/plan/choose.h"
 #include "engine/run/exec.h"
 #include "tests/memory/ref_unet.h"
 
-#include <time.h>
-
 #define SIDE 4096
 #define HALO 96
 #define STRETCH 1536
-#define ROUNDS_MAX 51
 
 typedef struct kind {
     const char *name;
@@ -33,13 +31,6 @@ typedef struct kind {
     void *packed, *arena;
     double rate[ROUNDS_MAX];
 } kind;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static tg_status load(void *user, int i, const tg_view *v, const tg_box *box, tgi_err *err)
 {
@@ -145,15 +136,9 @@ static void open_kind(kind *k, tg_threads *pool)
 static void turn(kind *k, int round)
 {
     tgi_err e = {0};
-    const double t0 = now();
+    const double t0 = measure_now();
     CHECK_OK(tgi_exec_cell(k->exec, k->core, &e), e);
-    k->rate[round] = k->kept / 1e6 / (now() - t0);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    k->rate[round] = k->kept / 1e6 / (measure_now() - t0);
 }
 
 static void close_kind(kind *k)
@@ -195,7 +180,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++) {
         kind *k = &kinds[i];
         char cell[48];
-        qsort(k->rate, (size_t)rounds, sizeof k->rate[0], by_value);
+        measure_median(k->rate, rounds);
         snprintf(cell, sizeof cell, "%lldx%lld", (long long)tgi_range_len(k->core[0]),
                  (long long)tgi_range_len(k->core[1]));
         printf("%-12s%10s%10.1f%12.3f%14.2f\n", k->name, cell,

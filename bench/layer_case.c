@@ -1,0 +1,209 @@
+#include "bench/layer_case.h"
+
+#include "engine/base/arith.h"
+#include "kernels/ops/geometry.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void layer_die(const char *what)
+{
+    fprintf(stderr, "bench: %s\n", what);
+    exit(1);
+}
+
+float *layer_floats(size_t n)
+{
+    void *p = NULL;
+    if (posix_memalign(&p, 4096, (n + 64) * sizeof(float)))
+        layer_die("out of memory");
+    memset(p, 0, (n + 64) * sizeof(float));
+    return p;
+}
+
+static float *noise(size_t n, float scale)
+{
+    static uint32_t s = 1;
+    float *p = layer_floats(n);
+    for (size_t i = 0; i < n; i++) {
+        s = s * 1664525u + 1013904223u;
+        p[i] = scale * ((float)(s >> 8) / 8388608.0f - 1.0f);
+    }
+    return p;
+}
+
+size_t layer_count(const tg_desc *d)
+{
+    int64_t n = 0;
+    return tgi_desc_count(d, &n) ? (size_t)n : 0;
+}
+
+static tg_desc desc(const layer *l, int64_t a, int64_t b, int64_t d, int64_t h, int64_t w)
+{
+    return l->d ? (tg_desc){TG_DTYPE_F32, 5, {a, b, d, h, w}}
+                : (tg_desc){TG_DTYPE_F32, 4, {a, b, h, w}};
+}
+
+static tg_view make_view(const tg_desc *d, int cb, tg_range columns, float **mem)
+{
+    tg_view v = {.c = d->dim[1], .cb = cb, .x0 = columns.lo};
+    v.width = tgi_range_len(columns);
+    v.y_ring = tgi_desc_axis(d, TG_Y);
+    v.z_ring = tgi_desc_axis(d, TG_Z);
+    v.y_pitch = (size_t)(v.width * cb);
+    v.z_pitch = v.y_pitch * (size_t)v.y_ring;
+    v.block_pitch = v.z_pitch * (size_t)v.z_ring;
+    *mem = layer_floats(v.block_pitch * (size_t)tgi_view_blocks(&v));
+    v.base = *mem;
+    return v;
+}
+
+static void each(const tg_desc *d, const tg_view *v, float *dense, int to_view)
+{
+    size_t i = 0;
+    for (int64_t c = 0; c < d->dim[1]; c++)
+        for (int64_t z = 0; z < tgi_desc_axis(d, TG_Z); z++)
+            for (int64_t y = 0; y < tgi_desc_axis(d, TG_Y); y++)
+                for (int64_t x = 0; x < tgi_desc_axis(d, TG_X); x++, i++) {
+                    float *p = tgi_view_at(v, c, z, y, x);
+                    if (to_view)
+                        *p = dense[i];
+                    else
+                        dense[i] = *p;
+                }
+}
+
+static void shape_layer(layer_case *k, const layer *l)
+{
+    const int64_t kd = l->d ? l->k : 1;
+    const int n = l->d ? 3 : 2;
+    k->l = l;
+    k->attrs = (conv_attrs){.group = l->groups,
+                            .kernel_shape.n = -1,
+                            .dilations.n = -1,
+                            .output_padding.n = -1,
+                            .output_shape.n = -1};
+    k->attrs.strides.n = n;
+    k->attrs.pads.n = 2 * n;
+    for (int i = 0; i < 2 * n; i++) {
+        k->attrs.strides.v[i % n] = l->s;
+        k->attrs.pads.v[i] = l->transposed ? (l->k - l->s) / 2 : l->k / 2;
+    }
+    k->src[0] = desc(l, 1, l->ci, l->d, l->h, l->w);
+    k->src[1] = desc(l, l->transposed ? l->ci : l->co,
+                     (l->transposed ? l->co : l->ci) / l->groups, kd, l->k, l->k);
+    k->src[2] = (tg_desc){TG_DTYPE_F32, 1, {l->co}};
+    k->ctx = (tg_op_ctx){&k->attrs, 17, 3, 1, k->src, &k->dst, k->cp};
+    tgi_geom g;
+    tgi_err err = {0};
+    if ((l->transposed ? tgi_conv_transpose_geometry(&k->ctx, &g, &err)
+                       : tgi_conv_geometry(&k->ctx, &g, &err)) != TG_OK)
+        layer_die(err.text);
+    k->dst = desc(l, 1, l->co, g.out[TG_Z], g.out[TG_Y], g.out[TG_X]);
+    k->flops = 2.0 * (double)layer_count(&k->src[1]) *
+               (double)(l->transposed ? layer_count(&k->src[0]) / (size_t)l->ci
+                                      : layer_count(&k->dst) / (size_t)l->co);
+}
+
+static const tg_variant *find_variant(const tg_backend *be, const char *name,
+                                      const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    for (const tg_variant *const *v = be->variants; *v; v++)
+        if (strcmp((*v)->name, name) == 0 && (*v)->accepts(ctx, lay))
+            return *v;
+    return NULL;
+}
+
+/* The columns that the executor would store: what the kernel needs and the whole image. */
+static tg_range columns_of_source(const layer_case *k)
+{
+    const tg_op *op = tgi_op_find(k->v->op);
+    const tg_box full = tgi_box_full(&k->dst);
+    tg_box need = tgi_box_full(&k->src[0]);
+    if (k->v->need)
+        k->v->need(&k->ctx, 0, &full, 0, &need);
+    else if (op && op->need)
+        op->need(&k->ctx, 0, &full, 0, &need);
+    tg_range x = tgi_box_axis(&need, TG_X);
+    x.lo = tgi_min(x.lo, 0);
+    x.hi = tgi_max(x.hi, tgi_desc_axis(&k->src[0], TG_X));
+    return x;
+}
+
+static void make_data(layer_case *k)
+{
+    const double fan = (double)layer_count(&k->src[1]) / (double)k->l->co;
+    k->x = noise(layer_count(&k->src[0]), 1);
+    k->w = noise(layer_count(&k->src[1]), (float)sqrt(3.0 / fan));
+    k->b = noise((size_t)k->l->co, 0.1f);
+    k->cst[1] = (tg_const){k->src[1], k->w};
+    k->cst[2] = (tg_const){k->src[2], k->b};
+    k->cp[1] = &k->cst[1];
+    k->cp[2] = &k->cst[2];
+}
+
+int layer_case_open(layer_case *k, const layer *l, const tg_backend *be, const char *variant,
+                    tg_threads *pool)
+{
+    memset(k, 0, sizeof *k);
+    shape_layer(k, l);
+    make_data(k);
+    k->relu = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
+    tg_layout_hint lay = {
+        .lanes = be->lanes, .n_src = 3, .src_segs = {1}, .epi = &k->relu, .n_epi = 1};
+    lay.seg_c[0][0] = l->ci;
+    lay.src_cb[0] = l->ci <= 4 ? 1 : be->lanes;
+    lay.dst_cb = l->co <= 4 ? 1 : be->lanes;
+    k->v = variant
+               ? find_variant(be, variant, &k->ctx, &lay)
+               : tgi_variant_pick(be, l->transposed ? "ConvTranspose" : "Conv", &k->ctx, &lay);
+    if (!k->v)
+        return 0;
+    const tg_range whole = {0, tgi_desc_axis(&k->dst, TG_X)};
+    k->sv = make_view(&k->src[0], lay.src_cb[0], columns_of_source(k), &k->mem[0]);
+    k->dv = make_view(&k->dst, lay.dst_cb, whole, &k->mem[1]);
+    each(&k->src[0], &k->sv, k->x, 1);
+    k->mem[2] = layer_floats(k->v->packed_bytes(&k->ctx, &lay) / sizeof(float));
+    k->v->pack(&k->ctx, &lay, k->mem[2]);
+    if (k->v->scratch_bytes)
+        k->mem[3] = layer_floats(
+            k->v->scratch_bytes(&k->ctx, &lay, k->dv.width, tgi_threads_count(pool)) /
+            sizeof(float));
+    k->operand = (tg_operand){1, &k->sv};
+    k->call = (tg_call){&k->ctx,   &k->operand, &k->dv, tgi_box_full(&k->dst), &k->relu, 1,
+                        k->mem[2], k->mem[3],   pool};
+    return 1;
+}
+
+void layer_case_run(layer_case *k)
+{
+    k->v->run(&k->call);
+}
+
+void layer_case_reference(layer_case *k, float *dense)
+{
+    const tg_op *op = tgi_op_find(k->v->op);
+    tgi_err err = {0};
+    if (!op || op->ref(&k->call, &err) != TG_OK)
+        layer_die("no reference");
+    each(&k->dst, &k->dv, dense, 0);
+    for (size_t i = 0; i < layer_count(&k->dst); i++)
+        dense[i] = dense[i] > 0 ? dense[i] : 0;
+}
+
+void layer_case_answer(layer_case *k, float *dense)
+{
+    layer_case_run(k);
+    each(&k->dst, &k->dv, dense, 0);
+}
+
+void layer_case_close(layer_case *k)
+{
+    free(k->x);
+    free(k->w);
+    free(k->b);
+    for (int i = 0; i < 4; i++)
+        free(k->mem[i]);
+}

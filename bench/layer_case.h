@@ -1,0 +1,49 @@
+/* layer_case.h - one convolution with data, ready to run through one of our variants: what
+ * bench_op and perf_floor time. Failures end the program: these are programs for people. */
+#ifndef TG_LAYER_CASE_H
+#define TG_LAYER_CASE_H
+
+#include "kernels/backend.h"
+#include "kernels/ops/op_attrs.h"
+#include "kernels/threads.h"
+
+typedef struct layer {
+    const char *name;
+    int64_t ci, co, d, h, w, k, s, groups; /* d 0: 2-D */
+    int transposed;
+} layer;
+
+typedef struct layer_case {
+    const layer *l;
+    conv_attrs attrs;
+    tg_desc src[3], dst;
+    tg_const cst[3];
+    const tg_const *cp[3];
+    tg_op_ctx ctx;
+    float *x, *w, *b; /* dense */
+    const tg_variant *v;
+    tg_view sv, dv;
+    tg_operand operand;
+    float *mem[4]; /* source view, destination view, packed weights, scratch */
+    tg_epi_step relu;
+    tg_call call;
+    double flops; /* of direct convolution: 2 per multiply-add */
+} layer_case;
+
+/* Fill in shapes and data of a layer with bias and ReLU. `variant` NULL: what the planner would
+ * take; else the one of that name. 0: no such variant accepts the layer (release all the same).
+ */
+int layer_case_open(layer_case *k, const layer *l, const tg_backend *be, const char *variant,
+                    tg_threads *pool);
+void layer_case_close(layer_case *k);
+
+void layer_case_run(layer_case *k);
+/* The reference's answer, ReLU applied, and ours: dense arrays of the caller's. */
+void layer_case_reference(layer_case *k, float *dense);
+void layer_case_answer(layer_case *k, float *dense);
+
+size_t layer_count(const tg_desc *d); /* elements */
+float *layer_floats(size_t n);        /* zeroed, page-aligned; free() */
+_Noreturn void layer_die(const char *what);
+
+#endif
