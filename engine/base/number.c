@@ -47,11 +47,14 @@ bool tgi_number_parse(const char *text, size_t n, double *out)
     if (n > MAX_CHARS || !is_number(text, n, &point))
         return false;
     const char *dot = localeconv()->decimal_point;
-    const int used = point == n ? snprintf(buf, sizeof buf, "%.*s", (int)n, text)
-                                : snprintf(buf, sizeof buf, "%.*s%s%.*s", (int)point, text, dot,
-                                           (int)(n - point - 1), text + point + 1);
-    if (used < 0 || (size_t)used >= sizeof buf)
+    const size_t dot_bytes = point < n ? strlen(dot) : 0, behind = point < n ? point + 1 : n;
+    const size_t used = point + dot_bytes + (n - behind);
+    if (used >= sizeof buf)
         return false;
+    memcpy(buf, text, point); /* pieces by length: text has no 0 behind it */
+    memcpy(buf + point, dot, dot_bytes);
+    memcpy(buf + point + dot_bytes, text + behind, n - behind);
+    buf[used] = 0;
     char *end;
     const double v = strtod(buf, &end);
     if (end != buf + used || !isfinite(v))
