@@ -12,6 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Under a sanitizer its runtime's memory counts as the process's, it takes over malloc, and it
+ * maps terabytes of shadow: tests of small budgets, of counted allocations and of address space
+ * limits ask here. Gcc defines the first two, clang has the features. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TG_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TG_SANITIZED 1
+#endif
+#endif
+#ifndef TG_SANITIZED
+#define TG_SANITIZED 0
+#endif
+
 static int tg_failures, tg_checks;
 
 #define CHECK(cond)                                                                            \

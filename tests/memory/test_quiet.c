@@ -16,7 +16,7 @@ static atomic_int watching;
 static atomic_long calls;
 static atomic_size_t call_bytes;
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
+#if !TG_SANITIZED && defined(__GLIBC__)
 #define TG_COUNTS_MALLOC 1
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);

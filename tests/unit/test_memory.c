@@ -149,14 +149,7 @@ static void test_a_reservation_nobody_can_give_is_refused(void)
     tgi_mem_fail_at(0);
 }
 
-/* In a child: limits cannot be raised again. The sanitizers map terabytes of shadow, so no
- * address space limit is possible under them. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
+/* In a child: limits cannot be raised again. */
 static int refused_under_a_limit(void)
 {
     tgi_err e = {0};
@@ -177,7 +170,7 @@ static int refused_under_a_limit(void)
 
 static void test_an_address_space_limit_is_seen_and_obeyed(void)
 {
-    if (SANITIZED)
+    if (TG_SANITIZED)
         return;
     fflush(NULL);
     const pid_t child = fork();
