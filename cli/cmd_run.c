@@ -38,6 +38,7 @@ static void close_event(const tg_run_result *r)
     cli_json_int(stdout, "tiles", r->tiles);
     cli_json_int(stdout, "bands", r->bands);
     cli_json_int(stdout, "tiles_resumed", r->tiles_resumed);
+    cli_json_int(stdout, "tiles_begun", r->tiles_begun);
     cli_json_real(stdout, "recomputed_fraction", r->recomputed_fraction);
     cli_json_text(stdout, "output", r->output);
     fputs("}\n", stdout);

@@ -84,7 +84,7 @@ TG_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,
 TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
        "also show which plans were rejected, and why")
 TG_OPT(YES, "yes", "y", NULL, NULL, "plan run preview copy", RULE_SWITCH, 0, 0, NULL, 0,
-       "overwrite an output that is finished")
+       "overwrite an output that is finished, or that another job left unfinished")
 TG_OPT(JSON, "json", NULL, NULL, NULL, TG_JOB_ " copy info version", RULE_SWITCH, 0, 0, NULL, 0,
        "results as one JSON object per line on stdout")
 TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info", RULE_SWITCH, 0, 0, NULL, 0,

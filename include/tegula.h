@@ -234,7 +234,9 @@ typedef struct tg_run_result {
     int64_t tiles, bands;  /* done by this call */
     int64_t tiles_resumed; /* found done in the journal */
     double recomputed_fraction;
-    const char *output; /* path; view of the job */
+    const char *output;  /* path; view of the job */
+    int64_t tiles_begun; /* by all the runs that worked on this output; what exceeds tiles +
+                            tiles_resumed was computed more than once. 0 for arrays */
 } tg_run_result;
 
 typedef struct tg_verify_result {

@@ -140,7 +140,7 @@ tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours
             (!v || len != want || memcmp(v, eq + 1, want) != 0))
             return tgi_fail(err, TG_E_CHANGED,
                             "the interrupted output was made with another %s (%.*s, now %.*s): "
-                            "restore it, or give -y and remove OUT.journal to start over",
+                            "restore it, or give -y to discard that output and start over",
                             key, (int)(len < 120 ? len : 120), v ? v : "",
                             (int)(want < 120 ? want : 120), eq + 1);
         line = stop + 1;

@@ -41,7 +41,8 @@ typedef struct tg_settings {
     tg_pad_mode pad;
     tg_io_mode io;
     int overwrite, exact, verbose;
-    int tensor; /* the input is an array fed as it is */
+    int isa_given; /* by name */
+    int tensor;    /* the input is an array fed as it is */
 } tg_settings;
 
 /* Bytes of a run, block by block: what the plan promises and the reservation holds. */
@@ -98,6 +99,8 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err);
  * tgi_job_plan; drops a plan made already. */
 void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int64_t band,
                    int64_t tile_h, int64_t tile_w);
+/* Forget what was adopted, and the plan made with it. */
+void tgi_job_adopt_none(tg_job *job);
 /* Page tables of a populated block: 8 bytes for each 4 KiB page, and the tables' own ends. */
 static inline size_t tgi_page_table_bytes(size_t bytes)
 {

@@ -26,6 +26,7 @@ static tg_status pick_backend(const tg_opts *o, tg_settings *s, tgi_err *err)
     const char *name = tgi_opts_str(o, TGI_OPT_ISA);
     if (name && strcmp(name, "auto") != 0 && !tgi_isa_parse(name, &cap))
         return tgi_fail(err, TG_E_ARG, "--isa %s: unknown instruction set", name);
+    s->isa_given = cap != TG_ISA_COUNT;
     const tg_isa isa = tgi_isa_detect(cap);
     s->backend = tgi_backend_for(isa);
     if (!s->backend || (cap != TG_ISA_COUNT && isa != cap))

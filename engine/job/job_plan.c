@@ -302,6 +302,13 @@ static tg_status count(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+static void drop_plan(tg_plan_part *p)
+{
+    p->valid = 0;
+    tgi_tiling_free(&p->choice.tiling);
+    tgi_net_free(&p->net);
+}
+
 void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int64_t band,
                    int64_t tile_h, int64_t tile_w)
 {
@@ -316,9 +323,13 @@ void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int
     p->adopted.band = band;
     p->adopted.tile_h = tile_h;
     p->adopted.tile_w = tile_w;
-    p->valid = 0;
-    tgi_tiling_free(&p->choice.tiling);
-    tgi_net_free(&p->net);
+    drop_plan(p);
+}
+
+void tgi_job_adopt_none(tg_job *job)
+{
+    job->plan.adopted.valid = 0;
+    drop_plan(&job->plan);
 }
 
 /* The adopted tiling when it fits, else the best there is on the same file grid. */

@@ -34,6 +34,7 @@ typedef struct run {
     tg_monitor *monitor;
     tg_stats *sets;
     char *fingerprint;
+    int start_over; /* nothing to go on from, or another job's and -y was given */
     void *packed, *arena, *staging[2], *window;
     int64_t bands_done, bands_total, tiles_before;
     size_t predicted;
@@ -70,6 +71,31 @@ static tg_status stopped(tgi_err *err)
 
 /* ---- Before the bands -------------------------------------------------------------------- */
 
+/* Go on with the interrupted run's instruction set: another one gives other last bits. What
+ * the user asked for by name is not overruled. */
+static tg_status adopt_isa(tg_settings *s, const char *isa, tgi_err *err)
+{
+    tg_isa want;
+    const tg_backend *be = NULL;
+    if (strcmp(isa, s->backend->name) == 0)
+        return TG_OK;
+    if (s->isa_given)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "the interrupted output was computed with %s, --isa asks for %s: go on "
+                        "with --isa %s, or give -y to discard it and start over",
+                        isa, s->backend->name, isa);
+    if (tgi_isa_parse(isa, &want) && tgi_isa_detect(want) == want)
+        be = tgi_backend_for(want);
+    if (!be)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "the interrupted output was computed with %s, which this machine "
+                        "lacks: finish it on such a machine, or give -y to discard it and "
+                        "start over",
+                        isa);
+    s->backend = be;
+    return TG_OK;
+}
+
 /* What an interrupted run decided holds for this one too, as far as it can. */
 static tg_status adopt_plan(run *r, tgi_err *err)
 {
@@ -77,20 +103,8 @@ static tg_status adopt_plan(run *r, tgi_err *err)
     char isa[16], plan[128];
     long long c[6];
     const char *stored = tgi_journal_job(r->journal, &n);
-    tg_settings *s = &r->job->set;
-    if (tgi_fingerprint_get(stored, n, "isa", isa, sizeof isa) &&
-        strcmp(isa, s->backend->name) != 0) {
-        tg_isa want;
-        const tg_backend *be = NULL;
-        if (tgi_isa_parse(isa, &want) && tgi_isa_detect(want) == want)
-            be = tgi_backend_for(want);
-        if (!be)
-            return tgi_fail(err, TG_E_CHANGED,
-                            "the interrupted output was computed with %s, which this machine "
-                            "lacks: finish it on such a machine, or remove OUT.journal",
-                            isa);
-        s->backend = be;
-    }
+    if (tgi_fingerprint_get(stored, n, "isa", isa, sizeof isa))
+        TGI_TRY(adopt_isa(&r->job->set, isa, err));
     if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan) &&
         /* Our own text; tgi_job_adopt checks what it says. */
         // NOLINTNEXTLINE(cert-err34-c)
@@ -100,22 +114,46 @@ static tg_status adopt_plan(run *r, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status plan_afresh(run *r, tgi_err *err)
+{
+    TGI_TRY(tgi_job_plan(r->job, err));
+    tgi_free(r->fingerprint);
+    r->fingerprint = NULL;
+    return tgi_fingerprint_make(r->job, &r->fingerprint, err);
+}
+
+/* Plan as the interrupted run did; TG_E_CHANGED when it was another job's. */
+static tg_status plan_to_go_on(run *r, tgi_err *err)
+{
+    size_t n;
+    TGI_TRY(adopt_plan(r, err));
+    TGI_TRY(plan_afresh(r, err));
+    const char *stored = tgi_journal_job(r->journal, &n);
+    return tgi_fingerprint_compare(stored, n, r->fingerprint, err);
+}
+
+/* -y: what another job left is discarded, when the new plan stands and the run begins. */
+static tg_status discard_other(run *r, const tg_backend *ours, tgi_err *err)
+{
+    tgi_job_warn(r->job, "-y: %s.partial, an interrupted output of another job, is discarded",
+                 r->job->set.output);
+    r->job->set.backend = ours;
+    tgi_job_adopt_none(r->job);
+    r->start_over = 1;
+    return plan_afresh(r, err);
+}
+
 static tg_status open_journal(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
+    const tg_backend *ours = job->set.backend;
     if (!job->set.output)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.tif) is missing");
     TGI_TRY(tgi_journal_open(job->set.output, job->set.overwrite, NULL, &r->journal, err));
-    const tg_journal_state state = tgi_journal_state(r->journal);
-    if (state != TG_JOURNAL_FRESH)
-        TGI_TRY(adopt_plan(r, err));
-    TGI_TRY(tgi_job_plan(job, err));
-    TGI_TRY(tgi_fingerprint_make(job, &r->fingerprint, err));
-    if (state == TG_JOURNAL_FRESH)
-        return TG_OK;
-    size_t n;
-    const char *stored = tgi_journal_job(r->journal, &n);
-    return tgi_fingerprint_compare(stored, n, r->fingerprint, err);
+    if (tgi_journal_state(r->journal) == TG_JOURNAL_FRESH)
+        return plan_afresh(r, err);
+    const tg_status st = plan_to_go_on(r, err);
+    return st == TG_E_CHANGED && job->set.overwrite ? discard_other(r, ours, err) : st;
 }
 
 /* Disk space that the interrupted run's file holds: reserved whole, so perhaps all there was.
@@ -347,10 +385,12 @@ static void predict(run *r)
 static tg_status begin_journal(run *r, tgi_err *err)
 {
     const tg_plan_part *p = &r->job->plan;
-    tg_status st;
-    if (tgi_journal_state(r->journal) == TG_JOURNAL_RESUME)
+    tg_status st = TG_E_CHANGED;
+    if (tgi_journal_state(r->journal) == TG_JOURNAL_RESUME && !r->start_over)
         st = tgi_journal_resume(r->journal, p->layout, err);
     else
+        r->start_over = 1;
+    if (st == TG_E_CHANGED && (r->start_over || r->job->set.overwrite))
         st = tgi_journal_begin(r->journal, p->layout, r->fingerprint, strlen(r->fingerprint),
                                err);
     r->tiles_before = st == TG_OK ? tgi_journal_appended(r->journal) : 0;
@@ -403,6 +443,7 @@ static void fill_result(const run *r, tg_run_result *res)
     res->megapixels_per_second = res->seconds > 0 ? pixels / 1e6 / res->seconds : 0;
     res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
     res->tiles_resumed = r->tiles_before;
+    res->tiles_begun = r->journal ? tgi_journal_begun(r->journal) : 0;
     res->bands = r->bands_done;
     res->recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res->output = job->set.output;
@@ -442,7 +483,7 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     if (job->set.tensor)
         return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");
     tg_status st = open_journal(&r, err);
-    if (st == TG_OK && tgi_journal_state(r.journal) == TG_JOURNAL_FINISHED) {
+    if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TG_JOURNAL_FINISHED) {
         st = tgi_journal_clear_finished(r.journal, err);
         fill_result(&r, &res);
         close_run(&r);

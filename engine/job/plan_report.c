@@ -88,6 +88,8 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_int(&w, "bands", i.bands);
     tgi_jw_int(&w, "band_rows", job->plan.choice.tiling.band);
     tgi_jw_int(&w, "items", i.items);
+    if (!job->set.tensor)
+        tgi_jw_int(&w, "tiles_in_flight", job->plan.window);
     tgi_jw_num(&w, "flops", i.flops);
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
     tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);

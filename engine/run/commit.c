@@ -11,7 +11,8 @@
  *  1. Cell i belongs to the one sequence number s with s % window == i and
  *     next <= s < next + window, where `next` is the committer's next tile.
  *  2. Encoders take queued cells in ascending order, so the oldest is never starved.
- *  3. Only the committer, and flush and close when it is idle or gone, call the journal.
+ *  3. Only the committer, and flush and close when it is idle or gone, call the journal; but
+ *     tiles begun are counted by who takes a slot.
  *  4. `failed` is set once; from then on nothing is appended. */
 #include "engine/run/commit.h"
 
@@ -364,6 +365,7 @@ tg_status tgi_commit_slot(tg_commit *c, int64_t seq, void **slot, tgi_err *err)
     if (st == TG_OK) {
         *k = (cell){.state = FILLING, .seq = seq};
         *slot = slot_of(c, seq);
+        tgi_journal_begin_tile(c->journal);
     }
     pthread_mutex_unlock(&c->lock);
     return st;

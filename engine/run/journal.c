@@ -1,11 +1,6 @@
 /* journal.c - the durable progress of one output.
  *
- * OUT.journal:
- *     0      head: "TGJRNL01"                        tells our files from strangers
- *     4096   slot 0 \  {sequence, tiles, file length, places of the texts, checksums};
- *     8192   slot 1 /  written in turn, the valid one with the higher sequence counts
- *     12288  job text, statistics text, then one record per tile:
- *            {tile id, length, checksum}, in the order of the tiles in OUT.partial
+ * The bytes of OUT.journal are journal_file.h; here is when which of them is written.
  *
  * Words: a tile is *appended* when it is in OUT.partial and its record in memory or in the
  * journal; it is *committed* when a durable slot counts it.
@@ -46,6 +41,7 @@
 #include "engine/run/journal.h"
 
 #include "engine/base/mem.h"
+#include "engine/run/journal_file.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
 
@@ -58,44 +54,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HEAD_TEXT "TGJRNL01"
-#define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
-#define TEXTS_AT 12288u
 #define PENDING 2048  /* records kept in memory between two writes */
 #define CHECK_BACK 16 /* newest tiles read back at resume; all of them if one is bad */
 #define WRITE_BEHIND                                                                           \
     (8u << 20) /* hand data to the disk early, so that a sync has little to do */
-#define SLOT_MAGIC 0x746f6c732d6a6774ull
 
-typedef struct record {
-    uint64_t tile;
-    uint32_t length, check;
-} record;
-
-typedef struct text_ref {
-    uint64_t at, bytes;
-    uint32_t check, pad;
-} text_ref;
-
-/* On disk as in memory: a journal does not travel between machines of other byte order (the
- * magic number would not match, and it would be refused as damaged). */
-typedef struct slot {
-    uint64_t magic, sequence;
-    uint64_t n_tiles, file_bytes;
-    uint64_t records_at;
-    text_ref job, stats;
-    uint32_t records_check; /* of all n records */
-    uint32_t front_check;   /* of the front of zeros: the layout */
-    uint32_t final;         /* 1: OUT.partial is complete and durable */
-    uint32_t final_check;   /* then: of the front with the offsets */
-    uint32_t pad;
-    uint32_t check; /* of all above */
-} slot;
-_Static_assert(sizeof(record) == 16 && sizeof(slot) <= 512, "records and slots are tight");
+typedef tgi_journal_record record;
+typedef tgi_journal_slot slot;
 
 struct tg_journal {
-    char *path, *partial, *name; /* OUT, OUT.partial, OUT.journal */
-    int fd, data;                /* OUT.journal, OUT.partial; -1: closed */
+    char *path, *partial;  /* OUT, OUT.partial */
+    tgi_journal_file file; /* OUT.journal */
+    int data;              /* OUT.partial; -1: closed */
     int overwrite, locked;
     int ready, broken; /* begun or resumed; a sync failed */
     tg_journal_state state;
@@ -108,6 +78,7 @@ struct tg_journal {
     record *pending;
     int n_pending;
     int64_t appended;
+    int64_t begun; /* tiles, by all runs that worked on this output */
     uint64_t file_bytes, hinted;
     uint32_t records_check; /* of all appended records */
     double first_unsafe;    /* when the oldest uncommitted tile came */
@@ -121,29 +92,12 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static uint64_t record_at(const tg_journal *j, int64_t i)
-{
-    return j->s.records_at + (uint64_t)i * sizeof(record);
-}
-
 /* ---- Slots and texts --------------------------------------------------------------------- */
-
-static uint32_t slot_check(const slot *s)
-{
-    return tgi_crc32c(0, s, offsetof(slot, check));
-}
-
-static tg_status write_slot(tg_journal *j, tgi_err *err)
-{
-    j->s.magic = SLOT_MAGIC;
-    j->s.check = slot_check(&j->s);
-    return tgi_file_pwrite(j->fd, j->name, &j->s, sizeof j->s, SLOT_AT(j->s.sequence), err);
-}
 
 /* fdatasync of the journal; a failure ends this journal's writing (invariant 7). */
 static tg_status sync_journal(tg_journal *j, tgi_err *err)
 {
-    const tg_status st = tgi_file_sync(j->fd, j->name, err);
+    const tg_status st = tgi_file_sync(j->file.fd, j->file.name, err);
     j->broken |= st != TG_OK;
     return st;
 }
@@ -162,19 +116,12 @@ static tg_status next_slot(tg_journal *j, const slot *next, tgi_err *err)
     const slot before = j->s;
     j->s = *next;
     j->s.sequence = before.sequence + 1;
-    tg_status st = write_slot(j, err);
+    tg_status st = tgi_journal_file_slot(&j->file, &j->s, err);
     if (st == TG_OK)
         st = sync_journal(j, err);
     if (st != TG_OK)
         j->s = before;
     return st;
-}
-
-static tg_status write_text(tg_journal *j, const void *text, size_t n, uint64_t at,
-                            text_ref *ref, tgi_err *err)
-{
-    *ref = (text_ref){.at = at, .bytes = n, .check = tgi_crc32c(0, text, n)};
-    return n ? tgi_file_pwrite(j->fd, j->name, text, n, at, err) : TG_OK;
 }
 
 /* A copy of a text, with a 0 behind it. */
@@ -191,111 +138,19 @@ static tg_status keep_text(void **kept, const void *text, size_t n, tgi_err *err
     return TG_OK;
 }
 
-/* Read a text a slot points to; *ok = 0 when it is not what the slot promises. */
-static tg_status read_text(tg_journal *j, const text_ref *ref, uint64_t size, void **out,
-                           int *ok, tgi_err *err)
-{
-    *ok = ref->at <= size && ref->bytes <= size - ref->at;
-    if (!*ok)
-        return TG_OK;
-    char *p = tgi_malloc(TGI_TAG_JOURNAL, ref->bytes + 1);
-    if (!p)
-        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for %llu bytes", j->name,
-                        (unsigned long long)ref->bytes);
-    const tg_status st = tgi_file_pread(j->fd, j->name, p, ref->bytes, ref->at, err);
-    p[ref->bytes] = 0;
-    *ok = st == TG_OK && tgi_crc32c(0, p, ref->bytes) == ref->check;
-    tgi_free(*out);
-    *out = p;
-    return st;
-}
-
-/* Are the records a slot counts all there, and as it says (invariant 2)? */
-static tg_status records_hold(tg_journal *j, const slot *s, uint64_t size, int *ok,
-                              tgi_err *err)
-{
-    *ok = s->records_at <= size && s->n_tiles <= (size - s->records_at) / sizeof(record);
-    if (!*ok)
-        return TG_OK;
-    uint32_t check = 0;
-    char part[4096];
-    uint64_t at = s->records_at;
-    for (uint64_t left = s->n_tiles * sizeof(record); left;) {
-        const size_t n = left < sizeof part ? (size_t)left : sizeof part;
-        TGI_TRY(tgi_file_pread(j->fd, j->name, part, n, at, err));
-        check = tgi_crc32c(check, part, n);
-        at += n;
-        left -= n;
-    }
-    *ok = check == s->records_check;
-    return TG_OK;
-}
-
 /* ---- Open: lock and look ----------------------------------------------------------------- */
-
-/* Open and lock OUT.journal. The holder before us removes it when it is done; then the file we
- * locked has no name any more and we take the one that has it. */
-static tg_status open_and_lock(tg_journal *j, tgi_err *err)
-{
-    for (int tries = 0; tries < 100; tries++) {
-        TGI_TRY(tgi_file_open(j->name, 1, &j->fd, err));
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        if (fcntl(j->fd, F_OFD_SETLK, &lock)) {
-            const int e = errno;
-            if (e == EAGAIN || e == EACCES)
-                return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output",
-                                j->path);
-            if (e != ENOLCK && e != EOPNOTSUPP && e != ENOSYS && e != EINVAL)
-                return tgi_fail(err, TG_E_IO, "%s: lock: %s", j->name, strerror(e));
-        } /* a filesystem without locks: run without one, as everything there does */
-        struct stat held, named;
-        if (!fstat(j->fd, &held) && !stat(j->name, &named) && held.st_ino == named.st_ino &&
-            held.st_dev == named.st_dev) {
-            j->locked = 1;
-            return TG_OK;
-        }
-        close(j->fd);
-        j->fd = -1;
-    }
-    return tgi_fail(err, TG_E_BUSY, "%s: other runs keep coming and going", j->name);
-}
-
-/* Read both slots and take the newest that holds. *tried: places that are not zero. */
-static tg_status find_slot(tg_journal *j, uint64_t size, int *found, int *tried, tgi_err *err)
-{
-    static const slot zero;
-    *found = *tried = 0;
-    slot s[2];
-    memset(s, 0, sizeof s);
-    for (unsigned i = 0; i < 2; i++)
-        if (size >= SLOT_AT(i) + sizeof(slot)) {
-            TGI_TRY(tgi_file_pread(j->fd, j->name, &s[i], sizeof(slot), SLOT_AT(i), err));
-            *tried += memcmp(&s[i], &zero, sizeof zero) != 0;
-        }
-    const unsigned first = s[1].sequence > s[0].sequence;
-    for (unsigned k = 0; k < 2 && !*found; k++) {
-        const slot *c = &s[first ^ k];
-        if (c->magic != SLOT_MAGIC || c->check != slot_check(c) ||
-            c->sequence % 2 != (first ^ k))
-            continue;
-        int ok;
-        TGI_TRY(records_hold(j, c, size, &ok, err));
-        if (ok)
-            TGI_TRY(read_text(j, &c->job, size, &j->job, &ok, err));
-        if (ok)
-            TGI_TRY(read_text(j, &c->stats, size, &j->stats, &ok, err));
-        if (ok) {
-            j->s = *c;
-            *found = 1;
-        }
-    }
-    return TG_OK;
-}
 
 static int exists(const char *path)
 {
     struct stat st;
     return !lstat(path, &st);
+}
+
+static tg_status lock(tg_journal *j, tgi_err *err)
+{
+    const tg_status st = tgi_journal_file_lock(&j->file, j->path, err);
+    j->locked = st == TG_OK;
+    return st;
 }
 
 /* FINAL and no partial file: is OUT the file that was to be renamed? */
@@ -309,7 +164,8 @@ static tg_status is_our_output(tg_journal *j, int *yes, tgi_err *err)
     uint64_t total = 0;
     for (int64_t i = 0; i < (int64_t)j->s.n_tiles; i++) {
         record r;
-        TGI_TRY(tgi_file_pread(j->fd, j->name, &r, sizeof r, record_at(j, i), err));
+        TGI_TRY(tgi_file_pread(j->file.fd, j->file.name, &r, sizeof r,
+                               tgi_journal_record_at(&j->s, i), err));
         total += r.length;
     }
     const int fd = open(j->path, O_RDONLY | O_CLOEXEC);
@@ -337,24 +193,21 @@ static tg_status is_our_output(tg_journal *j, int *yes, tgi_err *err)
 /* Decide the state from what is on disk; reads only. */
 static tg_status look(tg_journal *j, tgi_err *err)
 {
-    uint64_t size;
-    TGI_TRY(tgi_file_size(j->fd, j->name, &size, err));
-    char head[8] = {0};
-    const size_t n = size < sizeof head ? (size_t)size : sizeof head;
-    TGI_TRY(tgi_file_pread(j->fd, j->name, head, n, 0, err));
-    if (n && memcmp(head, HEAD_TEXT, n) != 0)
+    tgi_journal_found f;
+    const tg_status st = tgi_journal_file_look(&j->file, &f, err);
+    j->job = f.job;
+    j->stats = f.stats;
+    if (st != TG_OK)
+        return st;
+    if (!f.found && f.tried > 1)
         return tgi_fail(err, TG_E_FORMAT,
-                        "%s: is not a journal of tegula; move it away or choose another output",
-                        j->name);
-    int found, tried;
-    TGI_TRY(find_slot(j, size, &found, &tried, err));
-    if (!found && tried > 1)
-        return tgi_fail(err, TG_E_FORMAT,
-                        "%s: damaged; remove it and %s to start from the beginning", j->name,
-                        j->partial);
+                        "%s: damaged; remove it and %s to start from the beginning",
+                        j->file.name, j->partial);
     j->state = TG_JOURNAL_FRESH;
-    if (!found)
+    if (!f.found)
         return TG_OK;
+    j->s = f.slot;
+    j->begun = tgi_journal_file_begun(&j->file);
     if (exists(j->partial)) {
         j->state = TG_JOURNAL_RESUME;
     } else if (j->s.final) {
@@ -393,22 +246,22 @@ tg_status tgi_journal_open(const char *path, int overwrite, const tg_journal_pol
     tg_journal *j = tgi_calloc(TGI_TAG_JOURNAL, 1, sizeof *j);
     if (!j)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the journal");
-    j->fd = j->data = -1;
+    j->file.fd = j->data = -1;
     j->overwrite = overwrite;
     if (policy)
         j->policy = *policy;
     default_policy(&j->policy);
     j->path = tgi_strdup(TGI_TAG_JOURNAL, path);
     j->partial = joined(path, ".partial");
-    j->name = joined(path, ".journal");
+    j->file.name = joined(path, ".journal");
     j->scratch = tgi_malloc(TGI_TAG_JOURNAL, TGI_SINK_SCRATCH);
     tg_status st = TG_E_NOMEM;
-    if (!j->path || !j->partial || !j->name || !j->scratch)
+    if (!j->path || !j->partial || !j->file.name || !j->scratch)
         tgi_fail(err, st, "no memory for the journal of %s", path);
-    else if (!overwrite && exists(path) && !exists(j->name))
+    else if (!overwrite && exists(path) && !exists(j->file.name))
         st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
-    else if ((st = open_and_lock(j, err)) == TG_OK && (st = look(j, err)) == TG_OK &&
-             !overwrite && exists(path) && j->state != TG_JOURNAL_FINISHED)
+    else if ((st = lock(j, err)) == TG_OK && (st = look(j, err)) == TG_OK && !overwrite &&
+             exists(path) && j->state != TG_JOURNAL_FINISHED)
         st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
     if (st != TG_OK) {
         tgi_journal_close(&j);
@@ -496,7 +349,7 @@ static tg_status reserve(tg_journal *j, tgi_err *err)
 /* The slot's places go first, in case the old slots still count something. */
 static tg_status empty_both(tg_journal *j, tgi_err *err)
 {
-    TGI_TRY(tgi_file_truncate(j->fd, j->name, 0, err));
+    TGI_TRY(tgi_file_truncate(j->file.fd, j->file.name, 0, err));
     TGI_TRY(sync_journal(j, err));
     TGI_TRY(tgi_file_open(j->partial, 1, &j->data, err));
     return tgi_file_truncate(j->data, j->partial, 0, err);
@@ -509,9 +362,9 @@ static tg_status write_beginning(tg_journal *j, const void *job, size_t n, tgi_e
     slot s = {0};
     TGI_TRY(write_front(j, 0, 0, &s.front_check, err));
     TGI_TRY(sync_data(j, err));
-    TGI_TRY(tgi_file_pwrite(j->fd, j->name, HEAD_TEXT, 8, 0, err));
-    TGI_TRY(write_text(j, job, n, TEXTS_AT, &s.job, err));
-    s.stats = (text_ref){.at = TEXTS_AT + n};
+    TGI_TRY(tgi_journal_file_head(&j->file, err));
+    TGI_TRY(tgi_journal_file_text(&j->file, job, n, TGI_JOURNAL_TEXTS, &s.job, err));
+    s.stats = (tgi_journal_text){.at = TGI_JOURNAL_TEXTS + n};
     s.records_at = (s.stats.at + 63) / 64 * 64;
     s.file_bytes = j->layout->front_bytes;
     TGI_TRY(sync_journal(j, err));
@@ -523,7 +376,7 @@ tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const v
                             size_t job_bytes, tgi_err *err)
 {
     if (j->ready)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: begun twice", j->name);
+        return tgi_fail(err, TG_E_INTERNAL, "%s: begun twice", j->file.name);
     if (!j->overwrite && exists(j->path))
         return tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", j->path);
     TGI_TRY(make_tables(j, layout, err));
@@ -532,12 +385,12 @@ tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const v
     const tg_status st = write_beginning(j, job, job_bytes, err);
     if (st != TG_OK) { /* nothing was done yet that is worth keeping */
         tgi_file_unlink(j->partial, NULL);
-        tgi_file_unlink(j->name, NULL);
+        tgi_file_unlink(j->file.name, NULL);
         j->locked = 0;
         j->broken = 1;
         return st;
     }
-    j->appended = 0;
+    j->appended = j->begun = 0;
     j->file_bytes = j->hinted = layout->front_bytes;
     j->records_check = 0;
     j->n_pending = 0;
@@ -574,7 +427,8 @@ static tg_status take_records(tg_journal *j, int64_t n, int64_t check_from, tgi_
         record *r = &j->pending[i % PENDING];
         if (i % PENDING == 0) {
             const size_t many = (size_t)(n - i < PENDING ? n - i : PENDING);
-            TGI_TRY(tgi_file_pread(j->fd, j->name, r, many * sizeof *r, record_at(j, i), err));
+            TGI_TRY(tgi_file_pread(j->file.fd, j->file.name, r, many * sizeof *r,
+                                   tgi_journal_record_at(&j->s, i), err));
         }
         if (r->tile >= (uint64_t)j->layout->n_tiles || j->offset[r->tile] ||
             (i >= check_from && !tile_holds(j, j->file_bytes, r->length, r->check)))
@@ -591,18 +445,18 @@ static tg_status take_records(tg_journal *j, int64_t n, int64_t check_from, tgi_
 tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_err *err)
 {
     if (j->ready || j->state != TG_JOURNAL_RESUME)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: nothing to resume", j->name);
+        return tgi_fail(err, TG_E_INTERNAL, "%s: nothing to resume", j->file.name);
     TGI_TRY(make_tables(j, layout, err));
     uint32_t check;
     TGI_TRY(write_front(j, 0, 1, &check, err));
     if (check != j->s.front_check)
         return tgi_fail(err, TG_E_CHANGED,
                         "%s: begun with another size, type, tile or compression of the output; "
-                        "remove it to start from the beginning",
+                        "give -y to discard it and start over",
                         j->partial);
     TGI_TRY(tgi_file_open(j->partial, 0, &j->data, err));
     /* The slot may have been read from a page that never reached the disk (invariant 3). */
-    TGI_TRY(write_slot(j, err));
+    TGI_TRY(tgi_journal_file_slot(&j->file, &j->s, err));
     TGI_TRY(sync_journal(j, err));
     const int64_t n = (int64_t)j->s.n_tiles;
     TGI_TRY(take_records(j, n, n - CHECK_BACK, err));
@@ -616,32 +470,36 @@ tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_er
         s.final = s.final_check = 0;
         TGI_TRY(next_slot(j, &s, err));
     }
-    TGI_TRY(tgi_file_truncate(j->fd, j->name, record_at(j, j->appended), err));
+    TGI_TRY(tgi_file_truncate(j->file.fd, j->file.name,
+                              tgi_journal_record_at(&j->s, j->appended), err));
     TGI_TRY(tgi_file_truncate(j->data, j->partial, j->file_bytes, err));
     TGI_TRY(reserve(j, err));
     TGI_TRY(write_front(j, 0, 0, &check, err)); /* finish() may have begun to fill it */
     j->hinted = j->file_bytes;
     j->n_pending = 0;
     j->ready = 1;
+    if (j->begun < n) /* lost with the power */
+        j->begun = n;
     return TG_OK;
 }
 
 tg_status tgi_journal_clear_finished(tg_journal *j, tgi_err *err)
 {
     if (j->state != TG_JOURNAL_FINISHED)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: the output is not finished", j->name);
+        return tgi_fail(err, TG_E_INTERNAL, "%s: the output is not finished", j->file.name);
     TGI_TRY(tgi_file_sync_dir(j->path, err));
-    return tgi_file_unlink(j->name, err);
+    return tgi_file_unlink(j->file.name, err);
 }
 
 tg_status tgi_journal_set_stats(tg_journal *j, const void *stats, size_t n, tgi_err *err)
 {
     if (!j->ready || j->broken || j->appended)
         return tgi_fail(err, TG_E_INTERNAL, "%s: statistics come before the first tile",
-                        j->name);
+                        j->file.name);
     TGI_TRY(keep_text(&j->stats, stats, n, err));
     slot s = j->s;
-    TGI_TRY(write_text(j, stats, n, j->s.records_at, &s.stats, err)); /* invariant 5 */
+    TGI_TRY(tgi_journal_file_text(&j->file, stats, n, j->s.records_at, &s.stats,
+                                  err)); /* invariant 5 */
     s.records_at = (s.stats.at + n + 63) / 64 * 64;
     TGI_TRY(sync_journal(j, err));
     return next_slot(j, &s, err);
@@ -652,7 +510,7 @@ tg_status tgi_journal_set_stats(tg_journal *j, const void *stats, size_t n, tgi_
 static tg_status usable(const tg_journal *j, tgi_err *err)
 {
     if (!j->ready)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: neither begun nor resumed", j->name);
+        return tgi_fail(err, TG_E_INTERNAL, "%s: neither begun nor resumed", j->file.name);
     if (j->broken)
         return tgi_fail(err, TG_E_IO, "%s: a sync failed before; run the same command again",
                         j->path);
@@ -664,9 +522,9 @@ static tg_status write_records(tg_journal *j, tgi_err *err)
 {
     const int64_t first = j->appended - j->n_pending;
     if (j->n_pending)
-        TGI_TRY(tgi_file_pwrite(j->fd, j->name, j->pending,
-                                (size_t)j->n_pending * sizeof(record), record_at(j, first),
-                                err));
+        TGI_TRY(tgi_file_pwrite(j->file.fd, j->file.name, j->pending,
+                                (size_t)j->n_pending * sizeof(record),
+                                tgi_journal_record_at(&j->s, first), err));
     j->n_pending = 0;
     return TG_OK;
 }
@@ -751,7 +609,7 @@ tg_status tgi_journal_finish(tg_journal *j, tgi_err *err)
     j->ready = 0; /* whatever fails now, the name is given: nothing may be written any more */
     j->state = TG_JOURNAL_FINISHED;
     TGI_TRY(tgi_file_sync_dir(j->path, err));
-    return tgi_file_unlink(j->name, err);
+    return tgi_file_unlink(j->file.name, err);
 }
 
 void tgi_journal_close(tg_journal **j)
@@ -760,15 +618,15 @@ void tgi_journal_close(tg_journal **j)
     if (!p)
         return;
     uint64_t size;
-    if (p->locked && tgi_file_size(p->fd, p->name, &size, NULL) == TG_OK && !size)
-        tgi_file_unlink(p->name, NULL); /* open() made it and nothing was begun */
+    if (p->locked && tgi_file_size(p->file.fd, p->file.name, &size, NULL) == TG_OK && !size)
+        tgi_file_unlink(p->file.name, NULL); /* open() made it and nothing was begun */
     if (p->data >= 0)
         close(p->data);
-    if (p->fd >= 0)
-        close(p->fd);
+    if (p->file.fd >= 0)
+        close(p->file.fd);
     tgi_free(p->path);
     tgi_free(p->partial);
-    tgi_free(p->name);
+    tgi_free(p->file.name);
     tgi_free(p->scratch);
     tgi_free(p->job);
     tgi_free(p->stats);
@@ -777,6 +635,16 @@ void tgi_journal_close(tg_journal **j)
     tgi_free(p->pending);
     tgi_free(p);
     *j = NULL;
+}
+
+void tgi_journal_begin_tile(tg_journal *j)
+{
+    tgi_journal_file_set_begun(&j->file, ++j->begun);
+}
+
+int64_t tgi_journal_begun(const tg_journal *j)
+{
+    return j->begun;
 }
 
 int64_t tgi_journal_appended(const tg_journal *j)

@@ -80,6 +80,12 @@ tg_status tgi_journal_set_stats(tg_journal *j, const void *stats, size_t n, tgi_
  * nothing. */
 tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, size_t n,
                              tgi_err *err);
+/* Count one more tile begun. By the caller that asks for tiles, while another thread appends:
+ * the count shares nothing with the rest. */
+void tgi_journal_begin_tile(tg_journal *j);
+/* Tiles begun by all runs that worked on this output; beyond its tiles, computed again. After a
+ * power failure it may be too small, after a kill it is exact. */
+int64_t tgi_journal_begun(const tg_journal *j);
 /* Make everything appended so far safe now. */
 tg_status tgi_journal_sync(tg_journal *j, tgi_err *err);
 /* Seconds until the policy's time limit asks for a sync; < 0 when nothing waits for one. */

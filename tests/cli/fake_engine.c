@@ -227,6 +227,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
                            .tiles = 10,
                            .bands = 640,
                            .tiles_resumed = strncmp(job->input, "resumed.", 8) == 0 ? 2 : 0,
+                           .tiles_begun = 12,
                            .recomputed_fraction = 0.0512,
                            .output = job->output};
     return TG_OK;

@@ -2,7 +2,7 @@
 
 Standard library only. Pictures and networks are drawn here, byte by byte, so that the tests need
 neither shared data nor a codec. Sources: TIFF 6.0 for the file; onnx.proto (field numbers) for
-the network; engine/run/journal.c for the slots."""
+the network; engine/run/journal_file.h for the slots."""
 import json
 import os
 import random
@@ -14,7 +14,7 @@ import tempfile
 import time
 
 SLOT_MAGIC = 0x746F6C732D6A6774
-SLOT = struct.Struct("<5Q QQII QQII 4I 2I")  # engine/run/journal.c, struct slot
+SLOT = struct.Struct("<5Q QQII QQII 4I 2I")  # engine/run/journal_file.h
 
 
 def crc32c(data):
@@ -224,6 +224,8 @@ class Job:
         with open(self.out, "rb") as f:
             self.bytes = f.read()
         self.tiles = r.done().get("tiles")
+        plan = json.loads(r.out.splitlines()[0]) if self.is_run else {}
+        self.in_flight = plan.get("tiles_in_flight")
         self.clean()
         return self
 
@@ -260,6 +262,8 @@ class Job:
             whole = crc32c(data[at:at + SLOT.size - 4]) == v[18]  # else torn by the kill
             if v[0] == SLOT_MAGIC and whole and (best is None or v[1] > best["sequence"]):
                 best = {"sequence": v[1], "tiles": v[2], "bytes": v[3], "stats": v[10], "final": v[15]}
+        if best:
+            best["begun"], = struct.unpack_from("<q", data, 8)
         return best
 
     def phase(self):

@@ -7,7 +7,9 @@ there, the file is being closed), the rename, and while going on after an earlie
 two are hit by the clock, the last ones, which take microseconds, in front of or in the midst of a
 random file operation (TEGULA_FAIL_IO=K:kill or K:torn, io/file_ops.h); where a kill really was
 is read from the journal it left. How much was lost: what the journal counted as safe is not
-computed again, and what it did not count is less than the sync interval (TEGULA_SYNC_TILES)."""
+computed again, what it did not count is less than the sync interval (TEGULA_SYNC_TILES), and the
+tiles begun in all attempts exceed the output's by no more, for each kill, than that interval and
+the tiles in flight that the plan names."""
 import os
 import signal
 import time
@@ -84,6 +86,15 @@ def tiles_behind_sync(job, slot):
     return (os.path.getsize(partial) - slot["bytes"]) // tile
 
 
+def check_begun(job, what, begun, needed, kills):
+    """Tiles begun in all attempts so far, against those that were needed. Returns the excess."""
+    lost = begun - needed
+    most = kills * (job.env["TEGULA_SYNC_TILES"] + job.in_flight)
+    check(0 <= lost <= most, "%s: %s: %d tiles were begun for %d after %d kills; the plan and the sync "
+          "interval allow %d more" % (job.name, what, begun, needed, kills, most))
+    return lost
+
+
 def go_on(job, phase, moment):
     """After the kill: kill again while going on (resume), then finish; what was lost is counted."""
     what = "moment %d, %s" % (moment, phase)
@@ -95,6 +106,8 @@ def go_on(job, phase, moment):
     found = job.phase()
     check(not (os.path.exists(job.out) and os.path.exists(job.out + ".partial")),
           "%s: %s: two results" % (job.name, what))
+    if slot:
+        check_begun(job, what, slot["begun"], slot["tiles"], 1 + again)
     behind = tiles_behind_sync(job, slot) if slot else None
     check(behind is None or behind <= job.env["TEGULA_SYNC_TILES"],
           "%s: %s: %s tiles were written without a sync" % (job.name, what, behind))
@@ -106,7 +119,10 @@ def go_on(job, phase, moment):
         check(done["tiles"] + done["tiles_resumed"] == job.tiles,
               "%s: %s: %d + %d tiles of %d" % (job.name, what, done["tiles"],
                                                done["tiles_resumed"], job.tiles))
-    return again, behind or 0
+    lost = 0
+    if done and found != "rename":  # there nothing is begun, and the journal may be gone
+        lost = check_begun(job, what, done["tiles_begun"], job.tiles, 1 + again)
+    return again, behind or 0, lost
 
 
 def prepare(job):
@@ -132,17 +148,19 @@ def test(lab, rest):
     for job in work:
         prepare(job)
     count = dict.fromkeys(PHASES, 0)
-    again = most = 0
+    again = most = lost = 0
     for m in range(moments):
         phase = PHASES[m % len(PHASES)]
         job = work[m // len(PHASES) % len(work)]
         first_kill(job, phase)
-        more, behind = go_on(job, phase, m)
+        more, behind, twice = go_on(job, phase, m)
         count[phase] += 1
         again += more
         most = max(most, behind)
+        lost = max(lost, twice)
     print("%d moments: %s; killed again while going on: %d times; at most %d tiles written and "
-          "not yet safe; %.0f s" % (moments, count, again, most, time.monotonic() - begun))
+          "not yet safe, %d computed twice; %.0f s"
+          % (moments, count, again, most, lost, time.monotonic() - begun))
 
 
 if __name__ == "__main__":

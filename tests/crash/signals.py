@@ -92,7 +92,29 @@ def test_changes(lab, job, image, model):
     expect_refusal(job, 65, "dtype", "type changed", more=["--dtype", "uint8"])
     expect_refusal(job, 65, "codec", "compression changed", more=["--compress", "deflate"])
     expect_refusal(job, 65, "region", "region changed", more=["--roi", "0:128,0:128"])
+    r = job.run(more=["--dtype", "uint8"])
+    check("-y" in r.err, "the refusal does not say that -y starts over: %s" % r)
     job.finish("after refusals")
+
+
+def test_yes_starts_over(lab, job):
+    """-y goes on with this job's interrupted output, and discards another job's."""
+    more = ["--dtype", "uint8", "--tile", "64x64", "-y"]
+    job.clean()
+    check(job.run(more=more).code == 0, "an undisturbed run of the other job")
+    with open(job.out, "rb") as f:
+        want = f.read()
+    interrupted(job)
+    check(job.run(more=["-y"]).done()["tiles_resumed"] > 0, "-y with the same job began anew")
+    job.confirm("-y with the same job")
+    interrupted(job)
+    r = job.run(more=more)
+    check(r.code == 0, "-y with another job: %s" % r)
+    check(r.done()["tiles_resumed"] == 0, "-y with another job went on with the old tiles")
+    check("discarded" in r.err, "-y discards in silence: %s" % r.err)
+    with open(job.out, "rb") as f:
+        check(f.read() == want, "-y with another job: other bytes than undisturbed")
+    check(not os.path.exists(job.out + ".journal"), "-y with another job left a journal")
 
 
 def test_finished(job):
@@ -150,6 +172,8 @@ def test_other_processor(lab, job):
     expect_refusal(job, 65, "avx512", "avx512 output on avx2", env={"TEGULA_ISA": "avx2"})
     job.finish("avx512 output, on avx512 again")
     interrupted(job, env={"TEGULA_ISA": "avx2"})
+    for word in ("avx2", "avx512", "-y"):
+        expect_refusal(job, 65, word, "avx2 output, avx512 asked for", more=["--isa", "avx512"])
     r = job.run()  # this machine would choose AVX-512; the output is continued with AVX2
     check(r.code == 0, "avx2 output on avx512: %s" % r)
     with open(job.out, "rb") as f:
@@ -169,6 +193,7 @@ def test(lab, rest):
     test_two_at_once(slow)
     test_finished(quick)
     test_changes(lab, quick, image, model)
+    test_yes_starts_over(lab, quick)
     isa = test_other_processor(lab, slow)
     free = Job(lab, "free", ["run", "-m", lab.denoiser, image, "--threads", "1"],
                {"TEGULA_SYNC_TILES": 1})

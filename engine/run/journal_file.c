@@ -1,0 +1,182 @@
+/* journal_file.c - bytes of OUT.journal: lock, slots, texts, the count. A slot is believed only
+ * when its own checksum, its records' and its texts' agree (invariant 2 of journal.c). */
+#include "engine/run/journal_file.h"
+
+#include "engine/base/mem.h"
+#include "io/crc32c.h"
+#include "io/file_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEAD_TEXT "TGJRNL01"
+#define BEGUN_AT 8
+#define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
+#define SLOT_MAGIC 0x746f6c732d6a6774ull
+
+/* ---- Lock -------------------------------------------------------------------------------- */
+
+/* The holder before us removes the file when it is done; then the one we locked has no name any
+ * more and we take the one that has it. */
+tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err *err)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        TGI_TRY(tgi_file_open(f->name, 1, &f->fd, err));
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        if (fcntl(f->fd, F_OFD_SETLK, &lock)) {
+            const int e = errno;
+            if (e == EAGAIN || e == EACCES)
+                return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output",
+                                output);
+            if (e != ENOLCK && e != EOPNOTSUPP && e != ENOSYS && e != EINVAL)
+                return tgi_fail(err, TG_E_IO, "%s: lock: %s", f->name, strerror(e));
+        } /* a filesystem without locks: run without one, as everything there does */
+        struct stat held, named;
+        if (!fstat(f->fd, &held) && !stat(f->name, &named) && held.st_ino == named.st_ino &&
+            held.st_dev == named.st_dev)
+            return TG_OK;
+        close(f->fd);
+        f->fd = -1;
+    }
+    return tgi_fail(err, TG_E_BUSY, "%s: other runs keep coming and going", f->name);
+}
+
+/* ---- Reading ----------------------------------------------------------------------------- */
+
+static uint32_t slot_check(const tgi_journal_slot *s)
+{
+    return tgi_crc32c(0, s, offsetof(tgi_journal_slot, check));
+}
+
+uint64_t tgi_journal_record_at(const tgi_journal_slot *s, int64_t i)
+{
+    return s->records_at + (uint64_t)i * sizeof(tgi_journal_record);
+}
+
+/* Read a text a slot points to; *ok = 0 when it is not what the slot promises. */
+static tg_status read_text(const tgi_journal_file *f, const tgi_journal_text *ref,
+                           uint64_t size, void **out, int *ok, tgi_err *err)
+{
+    *ok = ref->at <= size && ref->bytes <= size - ref->at;
+    if (!*ok)
+        return TG_OK;
+    char *p = tgi_malloc(TGI_TAG_JOURNAL, ref->bytes + 1);
+    if (!p)
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for %llu bytes", f->name,
+                        (unsigned long long)ref->bytes);
+    const tg_status st = tgi_file_pread(f->fd, f->name, p, ref->bytes, ref->at, err);
+    p[ref->bytes] = 0;
+    *ok = st == TG_OK && tgi_crc32c(0, p, ref->bytes) == ref->check;
+    tgi_free(*out);
+    *out = p;
+    return st;
+}
+
+/* Are the records a slot counts all there, and as it says? */
+static tg_status records_hold(const tgi_journal_file *f, const tgi_journal_slot *s,
+                              uint64_t size, int *ok, tgi_err *err)
+{
+    *ok = s->records_at <= size &&
+          s->n_tiles <= (size - s->records_at) / sizeof(tgi_journal_record);
+    if (!*ok)
+        return TG_OK;
+    uint32_t check = 0;
+    char part[4096];
+    uint64_t at = s->records_at;
+    for (uint64_t left = s->n_tiles * sizeof(tgi_journal_record); left;) {
+        const size_t n = left < sizeof part ? (size_t)left : sizeof part;
+        TGI_TRY(tgi_file_pread(f->fd, f->name, part, n, at, err));
+        check = tgi_crc32c(check, part, n);
+        at += n;
+        left -= n;
+    }
+    *ok = check == s->records_check;
+    return TG_OK;
+}
+
+/* Read both slots and take the newest that holds. */
+static tg_status find_slot(const tgi_journal_file *f, uint64_t size, tgi_journal_found *out,
+                           tgi_err *err)
+{
+    static const tgi_journal_slot zero;
+    tgi_journal_slot s[2];
+    memset(s, 0, sizeof s);
+    for (unsigned i = 0; i < 2; i++)
+        if (size >= SLOT_AT(i) + sizeof s[i]) {
+            TGI_TRY(tgi_file_pread(f->fd, f->name, &s[i], sizeof s[i], SLOT_AT(i), err));
+            out->tried += memcmp(&s[i], &zero, sizeof zero) != 0;
+        }
+    const unsigned first = s[1].sequence > s[0].sequence;
+    for (unsigned k = 0; k < 2 && !out->found; k++) {
+        const tgi_journal_slot *c = &s[first ^ k];
+        if (c->magic != SLOT_MAGIC || c->check != slot_check(c) ||
+            c->sequence % 2 != (first ^ k))
+            continue;
+        int ok;
+        TGI_TRY(records_hold(f, c, size, &ok, err));
+        if (ok)
+            TGI_TRY(read_text(f, &c->job, size, &out->job, &ok, err));
+        if (ok)
+            TGI_TRY(read_text(f, &c->stats, size, &out->stats, &ok, err));
+        if (ok) {
+            out->slot = *c;
+            out->found = 1;
+        }
+    }
+    return TG_OK;
+}
+
+tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *out, tgi_err *err)
+{
+    uint64_t size;
+    *out = (tgi_journal_found){0};
+    TGI_TRY(tgi_file_size(f->fd, f->name, &size, err));
+    char head[8] = {0};
+    const size_t n = size < sizeof head ? (size_t)size : sizeof head;
+    TGI_TRY(tgi_file_pread(f->fd, f->name, head, n, 0, err));
+    if (n && memcmp(head, HEAD_TEXT, n) != 0)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: is not a journal of tegula; move it away or choose another output",
+                        f->name);
+    return find_slot(f, size, out, err);
+}
+
+/* ---- Writing ----------------------------------------------------------------------------- */
+
+tg_status tgi_journal_file_head(const tgi_journal_file *f, tgi_err *err)
+{
+    return tgi_file_pwrite(f->fd, f->name, HEAD_TEXT, 8, 0, err);
+}
+
+tg_status tgi_journal_file_slot(const tgi_journal_file *f, tgi_journal_slot *s, tgi_err *err)
+{
+    s->magic = SLOT_MAGIC;
+    s->check = slot_check(s);
+    return tgi_file_pwrite(f->fd, f->name, s, sizeof *s, SLOT_AT(s->sequence), err);
+}
+
+tg_status tgi_journal_file_text(const tgi_journal_file *f, const void *text, size_t n,
+                                uint64_t at, tgi_journal_text *ref, tgi_err *err)
+{
+    *ref = (tgi_journal_text){.at = at, .bytes = n, .check = tgi_crc32c(0, text, n)};
+    return n ? tgi_file_pwrite(f->fd, f->name, text, n, at, err) : TG_OK;
+}
+
+/* ---- The count --------------------------------------------------------------------------- */
+
+int64_t tgi_journal_file_begun(const tgi_journal_file *f)
+{
+    int64_t n = 0;
+    return pread(f->fd, &n, sizeof n, BEGUN_AT) == sizeof n && n > 0 ? n : 0;
+}
+
+/* Not through file_ops.h: it is no operation that durability depends on, and it comes from the
+ * computing thread, whose place among the committer's operations is chance. */
+void tgi_journal_file_set_begun(const tgi_journal_file *f, int64_t n)
+{
+    if (pwrite(f->fd, &n, sizeof n, BEGUN_AT) != sizeof n)
+        return; /* a number less in a report */
+}
