@@ -207,23 +207,25 @@ static void rational(double x, uint32_t out[2])
     out[1] = den;
 }
 
-/* Resolution as the input had it, else from the physical size: pixels per centimetre. */
+/* Resolution as the input had it, else from the physical size: pixels per centimetre. A
+ * resolution without a unit says no more than the pixel's aspect; the size goes before it. */
 static void take_resolution(const tg_image_meta *m, tg_sink_layout *l)
 {
     double res[2] = {0, 0}; /* x, y */
     int unit = 0;
     if (!m)
         return;
-    if (m->resolution_unit && m->resolution[0] > 0 && m->resolution[1] > 0) {
-        unit = m->resolution_unit;
-        res[0] = m->resolution[1];
-        res[1] = m->resolution[0];
-    } else {
-        unit = 3;
+    if (m->resolution_unit < 2)
         for (int i = 0; i < 2; i++) {
             const double um = m->physical[2 - i] * tgi_unit_micrometres(m->unit[2 - i]);
             res[i] = um > 0 ? 1e4 / um : 0;
+            unit = 3;
         }
+    if (m->resolution_unit && m->resolution[0] > 0 && m->resolution[1] > 0 &&
+        !(res[0] > 0 && res[1] > 0)) {
+        unit = m->resolution_unit;
+        res[0] = m->resolution[1];
+        res[1] = m->resolution[0];
     }
     for (int i = 0; i < 2; i++)
         if (!(res[i] >= 1e-6 && res[i] < 4e9))
