@@ -16,6 +16,7 @@
 #include "engine/plan/choose.h"
 #include "engine/run/exec.h"
 #include "tests/memory/ref_unet.h"
+#include "tests/planned.h"
 
 #define SIDE 4096
 #define HALO 96
@@ -23,7 +24,7 @@
 
 typedef struct kind {
     const char *name;
-    tg_net *net;
+    planned net;
     tg_tiling tiling;
     tg_range core[3];
     double kept; /* pixels of a turn */
@@ -49,23 +50,13 @@ static tg_status store(void *user, int o, const tg_view *v, const tg_box *box, t
     return TG_OK;
 }
 
-static tg_net *net_of(const tg_graph *g, int64_t side)
-{
-    tg_net *net = NULL;
-    tgi_err e = {0};
-    tg_desc in[TG_MAX_PORTS];
-    const int64_t ext[3] = {1, side, side};
-    tgi_graph_input_descs(g, ext, in);
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), in, 0, &net, &e), e);
-    return net;
-}
-
 /* The tiling when its arena fits in `limit`. */
-static int fits(tg_net *net, int64_t cut, int64_t band, int threads, size_t limit, tg_tiling *t)
+static int fits(const planned *p, int64_t cut, int64_t band, int threads, size_t limit,
+                tg_tiling *t)
 {
     tgi_err e = {0};
     const int64_t c[3] = {1, cut, cut};
-    CHECK_OK(tgi_tiling_make(net, c, band, threads, NULL, t, &e), e);
+    CHECK_OK(tgi_tiling_make(p->one, c, band, threads, NULL, t, &e), e);
     if (t->arena_bytes <= limit)
         return 1;
     tgi_tiling_free(t);
@@ -76,8 +67,8 @@ static void plan_strip(kind *k, const tg_graph *g, int threads, size_t limit)
 {
     tg_choice c;
     tgi_err e = {0};
-    k->net = net_of(g, SIDE);
-    const tg_choose_args a = {.net = k->net,
+    k->net = planned_open(g, SIDE, SIDE);
+    const tg_choose_args a = {.stage = k->net.one,
                               .threads = threads,
                               .limit_bytes = limit,
                               .unit = {1, 1, 64},
@@ -93,13 +84,13 @@ static void plan_usual(kind *k, const tg_graph *g, int threads, size_t limit)
 {
     for (int64_t padded = 2 * HALO + 16; padded <= SIDE; padded += 16) {
         tg_tiling t;
-        tg_net *net = net_of(g, padded);
-        if (!fits(net, 0, padded, threads, limit, &t)) {
-            tgi_net_free(&net);
+        planned net = planned_open(g, padded, padded);
+        if (!fits(&net, 0, padded, threads, limit, &t)) {
+            planned_close(&net);
             break;
         }
         tgi_tiling_free(&k->tiling);
-        tgi_net_free(&k->net);
+        planned_close(&k->net);
         k->net = net;
         k->tiling = t;
         k->core[0] = k->core[1] = (tg_range){0, padded};
@@ -110,8 +101,8 @@ static void plan_usual(kind *k, const tg_graph *g, int threads, size_t limit)
 static void plan_own(kind *k, const tg_graph *g, int threads, size_t limit)
 {
     tg_tiling t;
-    k->net = net_of(g, SIDE);
-    for (int64_t side = 64; side <= SIDE && fits(k->net, side, SIDE, threads, limit, &t);
+    k->net = planned_open(g, SIDE, SIDE);
+    for (int64_t side = 64; side <= SIDE && fits(&k->net, side, SIDE, threads, limit, &t);
          side += 32) {
         tgi_tiling_free(&k->tiling);
         k->tiling = t;
@@ -126,10 +117,10 @@ static void open_kind(kind *k, tg_threads *pool)
     const tg_exec_io io = {k, load, store, NULL};
     if (k->kept == 0)
         k->kept = (double)tgi_range_len(k->core[0]) * (double)tgi_range_len(k->core[1]);
-    k->packed = aligned_alloc(64, tgi_align_size(k->net->packed_bytes + 64, 64));
+    k->packed = aligned_alloc(64, tgi_align_size(k->net.net->packed_bytes + 64, 64));
     k->arena = aligned_alloc(64, tgi_align_size(k->tiling.arena_bytes + 64, 64));
     memset(k->arena, 0, k->tiling.arena_bytes);
-    tgi_net_pack(k->net, k->packed);
+    tgi_net_pack(k->net.net, k->packed);
     CHECK_OK(tgi_exec_open(&k->tiling, k->packed, k->arena, pool, &io, &k->exec, &e), e);
 }
 
@@ -145,7 +136,7 @@ static void close_kind(kind *k)
 {
     tgi_exec_close(&k->exec);
     tgi_tiling_free(&k->tiling);
-    tgi_net_free(&k->net);
+    planned_close(&k->net);
     free(k->packed);
     free(k->arena);
 }

@@ -12,17 +12,27 @@ static tg_status print_json(cli *c, tg_job *job)
     return st;
 }
 
-/* The plans that lost, from the library's JSON. */
-static tg_status print_why(tg_job *job)
+static void print_member(const char *json, const char *key, const char *title)
+{
+    size_t n = 0;
+    const char *member = cli_json_member(json, key, &n);
+    if (!member)
+        return;
+    puts(title);
+    cli_print_json_n(stdout, member, n);
+}
+
+/* Where the network is cut, and the plans that lost, from the library's JSON. */
+static tg_status print_why(tg_job *job, int64_t stages)
 {
     char *json = NULL;
-    size_t n = 0;
     const tg_status st = tg_job_plan_json(job, 1, &json);
-    const char *rejected = st == TG_OK ? cli_json_member(json, "rejected", &n) : NULL;
-    if (rejected) {
-        puts("rejected");
-        cli_print_json_n(stdout, rejected, n);
+    if (st == TG_OK && stages > 1) {
+        print_member(json, "stage_cuts", "cut into stages");
+        print_member(json, "stage_list", "stages");
     }
+    if (st == TG_OK)
+        print_member(json, "rejected", "rejected");
     tg_text_free(json);
     return st;
 }
@@ -36,7 +46,7 @@ static tg_status show(cli *c, tg_job *job)
     if (c->json)
         return print_json(c, job);
     cli_print_plan(c, &plan);
-    return cli_flag(c, "why") ? print_why(job) : TG_OK;
+    return cli_flag(c, "why") ? print_why(job, plan.stages) : TG_OK;
 }
 
 tg_status cli_cmd_plan(cli *c)

@@ -92,6 +92,9 @@ void cli_print_plan(cli *c, const tg_plan_info *p)
            p->strips, extent(p->tile, a, sizeof a), p->bands);
     if (p->items > 1)
         printf(", for each of %" PRId64 " planes or volumes", p->items);
+    if (p->stages > 1)
+        printf("\n  stages             %" PRId64 ", run as one: the whole image at once",
+               p->stages);
     printf("\n  halo               %s pixels\n", extent(p->halo, a, sizeof a));
     printf("  recomputed         %.1f %%\n", 100.0 * p->recomputed_fraction);
     printf("  estimate           %s, %sflop\n", cli_seconds(p->seconds_estimate, t),

@@ -225,6 +225,8 @@ typedef struct tg_plan_info {
     double seconds_estimate;    /* from the cost model; uncalibrated unless said otherwise */
     const tg_plan_line *lines;  /* view of the job */
     size_t n_lines;
+    int64_t stages; /* passes that the network's whole-extent operators cut it into; more than
+                       one still run as one today, over the whole image at once */
 } tg_plan_info;
 
 typedef struct tg_run_result {

@@ -140,9 +140,18 @@ typedef enum tg_op_class {
                     at import by `eval`, never executed */
 } tg_op_class;
 
+/* TG_OP_WHOLE: what is needed of input 0's whole extent. A pass over an image that does not fit
+ * has to end there; this says with what in hand. */
+typedef enum tg_whole {
+    TG_WHOLE_VALUE, /* every pixel */
+    TG_WHOLE_STATS, /* numbers per channel, then each pixel by itself (InstanceNormalization) */
+    TG_WHOLE_REDUCED, /* numbers per channel, nothing else (GlobalAveragePool) */
+} tg_whole;
+
 typedef struct tg_op {
     const char *name; /* ONNX spelling: "Conv" */
     tg_op_class op_class;
+    tg_whole whole;       /* of TG_OP_WHOLE */
     const tg_attr *attrs; /* NULL: none */
     size_t attrs_size;    /* bytes of the attribute struct */
     /* Shapes of all outputs from shapes (and constant data) of inputs. A conflict is

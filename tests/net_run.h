@@ -29,7 +29,9 @@ static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t
     tg_tiling t;
     tg_exec *e = NULL;
     tg_threads *pool = NULL;
-    TGI_TRY(tgi_tiling_make(net, cut, band, threads, NULL, &t, err));
+    tg_stages *stages = NULL;
+    TGI_TRY(tgi_stages_new(net, &stages, err));
+    TGI_TRY(tgi_tiling_make(&stages->one, cut, band, threads, NULL, &t, err));
     void *packed = aligned_alloc(64, tgi_align_size(net->packed_bytes + 64, 64));
     float *arena = aligned_alloc(64, tgi_align_size(t.arena_bytes + 64, 64));
     tgi_net_pack(net, packed);
@@ -50,6 +52,7 @@ static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t
     tgi_exec_close(&e);
     tgi_threads_close(&pool);
     tgi_tiling_free(&t);
+    tgi_stages_free(&stages);
     free(packed);
     free(arena);
     return st;

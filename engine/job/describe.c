@@ -167,35 +167,58 @@ static tg_status only_memory(tg_status st)
     return st == TG_E_NOMEM ? st : TG_OK;
 }
 
-/* Exact halo: what one output pixel in the middle of a large image reads, on each side. */
-static tg_status put_halo(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
+/* The network at one size. Freed by the caller, also after a failure. */
+typedef struct sized {
+    tg_net *net;
+    tg_stages *stages;
+} sized;
+
+static tg_status open_sized(sized *s, const tg_graph *g, const tg_backend *be, int64_t side,
+                            tgi_err *err)
 {
     tg_desc in;
-    tg_net *net = NULL;
-    const tg_status st =
-        input_of(g, 4096, &in) ? tgi_net_new(g, be, &in, 0, &net, err) : TG_E_UNSUPPORTED;
-    if (st != TG_OK)
-        return only_memory(st);
+    *s = (sized){0};
+    if (!input_of(g, side, &in))
+        return TG_E_UNSUPPORTED;
+    TGI_TRY(tgi_net_new(g, be, &in, 0, &s->net, err));
+    return tgi_stages_new(s->net, &s->stages, err);
+}
+
+static void close_sized(sized *s)
+{
+    tgi_stages_free(&s->stages);
+    tgi_net_free(&s->net);
+}
+
+/* Exact halo: what one output pixel in the middle of a large image reads, on each side. */
+static tg_status put_halo(tgi_jw *w, const tg_stage *stage, tgi_err *err)
+{
+    const tg_net *net = stage->net;
     tg_range *r = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)net->n_values + 2, sizeof *r);
-    if (!r) {
-        tgi_net_free(&net);
+    if (!r)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the halo");
-    }
     int64_t halo[3] = {0, 0, 0};
-    double flops = 0;
     for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
-        const int64_t d_out = tgi_net_dim(net, net->out[0], axis);
-        const int64_t d_in = tgi_net_dim(net, net->in[0], axis);
+        const int64_t d_out = tgi_stage_out_dim(stage, 0, axis);
+        const int64_t d_in = tgi_stage_in_dim(stage, 0, axis);
         int64_t most = 0;
         for (int64_t k = 0; k < 64; k++) { /* every phase of the strides */
             const tg_range core = {d_out / 2 + k, d_out / 2 + k + 1};
-            tgi_axis_need(net, axis, core, r, r + net->n_values);
+            tgi_axis_need(stage, axis, core, r, r + net->n_values);
             const tg_range n = r[net->n_values + net->in[0]];
             most = tgi_max(most, tgi_max(core.lo * d_in / d_out - n.lo,
                                          n.hi - tgi_ceil_div(core.hi * d_in, d_out)));
         }
         halo[axis - TG_STREAM_AXIS + 5 - net->rank] = most;
     }
+    put_ints(w, "halo", halo, 3);
+    tgi_free(r);
+    return TG_OK;
+}
+
+static void put_flops(tgi_jw *w, const tg_net *net)
+{
+    double flops = 0;
     for (int i = 0; i < net->n_nodes; i++) {
         const tg_desc *d = &net->nodes[i].dst[0];
         double n = net->nodes[i].flops_per_element;
@@ -205,30 +228,40 @@ static tg_status put_halo(tgi_jw *w, const tg_graph *g, const tg_backend *be, tg
     }
     for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++)
         flops /= (double)tgi_net_dim(net, net->in[0], axis);
-    put_ints(w, "halo", halo, 3);
     tgi_jw_num(w, "flops_per_pixel", flops);
-    tgi_free(r);
-    tgi_net_free(&net);
-    return TG_OK;
+}
+
+/* What is known once the network is laid out at some large size. */
+static tg_status put_sized(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
+{
+    sized s;
+    tg_status st = open_sized(&s, g, be, 4096, err);
+    if (st == TG_OK)
+        st = put_halo(w, &s.stages->one, err);
+    if (st == TG_OK) {
+        put_flops(w, s.net);
+        tgi_stages_json(w, s.stages, 0);
+    }
+    close_sized(&s);
+    return only_memory(st);
 }
 
 /* Smallest arena and weights for 32768 x 32768 pixels: the narrowest useful strips. */
 static tg_status put_gigapixel(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
 {
-    tg_desc in;
-    tg_net *net = NULL;
+    sized s;
     tg_tiling t;
     const int64_t cut[3] = {0, 0, 64};
-    if (g->spatial != 2 || g->fixed_size || !input_of(g, 32768, &in))
+    if (g->spatial != 2 || g->fixed_size)
         return TG_OK;
-    tg_status st = tgi_net_new(g, be, &in, 0, &net, err);
-    if (st == TG_OK && !net->whole_op &&
-        (st = tgi_tiling_make(net, cut, 8, 1, NULL, &t, err)) == TG_OK) {
+    tg_status st = open_sized(&s, g, be, 32768, err);
+    if (st == TG_OK && !s.stages->one.whole_op &&
+        (st = tgi_tiling_make(&s.stages->one, cut, 8, 1, NULL, &t, err)) == TG_OK) {
         tgi_jw_uint(w, "smallest_bytes_for_gigapixel",
-                    tgi_sat_add(t.arena_bytes, net->packed_bytes));
+                    tgi_sat_add(t.arena_bytes, s.net->packed_bytes));
         tgi_tiling_free(&t);
     }
-    tgi_net_free(&net);
+    close_sized(&s);
     return only_memory(st);
 }
 
@@ -256,7 +289,7 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
         tgi_jw_bool(w, "fixed_size", g->fixed_size);
         if (g->fixed_why)
             tgi_jw_str(w, "fixed_why", g->fixed_why);
-        st = put_halo(w, g, be, err);
+        st = put_sized(w, g, be, err);
         if (st == TG_OK)
             st = put_gigapixel(w, g, be, err);
         tgi_jw_begin(w, "rewrites", '[');

@@ -56,6 +56,7 @@ typedef struct tg_bytes {
 typedef struct tg_plan_part {
     int valid;
     tg_net *net;
+    tg_stages *stages; /* of the net; stages->one is what runs */
     tg_choice choice;
     int64_t tile_h, tile_w; /* of the output file */
     tg_sink_layout *layout;
@@ -95,6 +96,8 @@ void tgi_job_close(tg_job **job);
 
 /* job_plan.c: choose and count; fills job->plan. */
 tg_status tgi_job_plan(tg_job *job, tgi_err *err);
+/* Net and stages for inputs of this shape, unless they are there. */
+tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err);
 /* Use what an interrupted run decided, if it still fits: cell, band and file tile. Before
  * tgi_job_plan; drops a plan made already. */
 void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int64_t band,

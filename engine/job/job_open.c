@@ -182,6 +182,7 @@ tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err
 static void free_plan(tg_plan_part *p)
 {
     tgi_tiling_free(&p->choice.tiling);
+    tgi_stages_free(&p->stages);
     tgi_net_free(&p->net);
     tgi_sink_layout_free(&p->layout);
     memset(p, 0, sizeof *p);

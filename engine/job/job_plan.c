@@ -153,7 +153,7 @@ static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
 {
     const tg_plan_part *p = &job->plan;
     const size_t taken = fixed_bytes(job) + tgi_page_table_bytes(p->bytes.weights);
-    *a = (tg_choose_args){.net = p->net,
+    *a = (tg_choose_args){.stage = &p->stages->one,
                           .threads = job->set.threads,
                           .limit_bytes = p->budget > taken ? p->budget - taken : 0,
                           .unit = {1, is_volume(job) ? p->tile_h : 1, p->tile_w},
@@ -211,12 +211,12 @@ static tg_status refuse(tg_job *job, tgi_err *err)
                 "is --tile %lld, or give --ram %s",
                 need, have, (long long)t, must);
     }
-    if (p->net->whole_op)
+    if (p->stages->one.whole_op)
         return tgi_fail(
             err, TG_E_BUDGET,
             "\"%s\" reads the whole image, which needs %s at once; the budget is %s: "
             "give --ram %s, or a smaller --roi",
-            p->net->whole_op, need, have, must);
+            p->stages->one.whole_op, need, have, must);
     return tgi_fail(
         err, TG_E_BUDGET, "the smallest plan needs %s, the budget is %s: give --ram %s%s", need,
         have, must,
@@ -306,6 +306,7 @@ static void drop_plan(tg_plan_part *p)
 {
     p->valid = 0;
     tgi_tiling_free(&p->choice.tiling);
+    tgi_stages_free(&p->stages);
     tgi_net_free(&p->net);
 }
 
@@ -340,8 +341,8 @@ static tg_status choose(tg_job *job, const int64_t fixed[3])
     fill_args(job, fixed, &a);
     if (p->adopted.valid) {
         tg_tiling t;
-        TGI_TRY(tgi_tiling_make(p->net, p->adopted.cut, p->adopted.band, job->set.threads, NULL,
-                                &t, NULL));
+        TGI_TRY(tgi_tiling_make(&p->stages->one, p->adopted.cut, p->adopted.band,
+                                job->set.threads, NULL, &t, NULL));
         if (tgi_sat_add(t.arena_bytes, tgi_job_extra_bytes(job, &t, NULL)) <= a.limit_bytes) {
             memset(&p->choice, 0, sizeof p->choice);
             p->choice.tiling = t;
@@ -351,6 +352,14 @@ static tg_status choose(tg_job *job, const int64_t fixed[3])
         tgi_tiling_free(&t);
     }
     return tgi_choose(&a, &p->choice, NULL);
+}
+
+tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    if (!p->net)
+        TGI_TRY(tgi_net_new(job->graph, job->set.backend, in, 0, &p->net, err));
+    return p->stages ? TG_OK : tgi_stages_new(p->net, &p->stages, err);
 }
 
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
@@ -370,8 +379,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     }
     p->budget = tgi_job_budget(job->opts);
     pick_file_tile(job, fixed);
-    if (!p->net)
-        TGI_TRY(tgi_net_new(job->graph, job->set.backend, &job->in_desc, 0, &p->net, err));
+    TGI_TRY(tgi_job_net(job, &job->in_desc, err));
     tg_status st;
     for (;;) {
         TGI_TRY(make_layout(job, err));

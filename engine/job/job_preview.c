@@ -43,7 +43,8 @@ typedef struct axis {
 
 typedef struct preview {
     tg_job *job;
-    const tg_net *net;
+    const tg_stage *stage;
+    const tg_net *net; /* the stage's */
     axis ax[3];
     int64_t item;
     place place[MAX_PLACES];
@@ -265,11 +266,11 @@ static int fits(const preview *v, const place *p)
     tg_range *stored = v->need, *inside = v->need + net->n_values;
     for (int dim = TG_STREAM_AXIS + 1; dim < net->rank; dim++) {
         const int k = dim - TG_STREAM_AXIS + first_axis(v->job);
-        tgi_axis_need(net, dim, core_of(v, k, p->at), stored, inside);
+        tgi_axis_need(v->stage, dim, core_of(v, k, p->at), stored, inside);
         for (int i = 0; i < net->n_values; i++) {
             const tg_slot *s = &v->tiling.slot[i];
             const int64_t have = dim == net->rank - 1 ? s->width : s->rows;
-            if (net->values[i].live && tgi_range_len(stored[i]) > have)
+            if (v->stage->values[i].live && tgi_range_len(stored[i]) > have)
                 return 0;
         }
     }
@@ -287,7 +288,8 @@ static tg_status choose_tiling(preview *v, tgi_err *err)
         int64_t cut[3] = {0, 0, 0};
         for (int k = first_axis(v->job) + 1; k < 3; k++)
             cut[k] = v->ax[k].size + 2 * v->ax[k].align;
-        TGI_TRY(tgi_tiling_make(v->net, cut, band, v->job->set.threads, NULL, &v->tiling, err));
+        TGI_TRY(
+            tgi_tiling_make(v->stage, cut, band, v->job->set.threads, NULL, &v->tiling, err));
         v->staging_bytes = staging_for(v, band);
         need =
             tgi_sat_add(v->tiling.arena_bytes, v->staging_bytes + other_bytes(v) + PNG_BYTES);
@@ -441,6 +443,7 @@ static tg_status open_all(preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
     const tg_exec_io io = {v, load_rows, store_rows, should_stop};
+    v->stage = &job->plan.stages->one;
     v->net = job->plan.net;
     v->item = job->map.n_items / 2;
     lay_axes(v);

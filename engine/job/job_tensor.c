@@ -145,16 +145,14 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
     char text[32], have[32];
     if (!job->tensors)
         TGI_TRY(open_inputs(job, err));
-    if (!p->net)
-        TGI_TRY(
-            tgi_net_new(job->graph, job->set.backend, job->tensors->in_desc, 0, &p->net, err));
+    TGI_TRY(tgi_job_net(job, job->tensors->in_desc, err));
     p->budget = budget;
     p->bytes = (tg_bytes){.weights = tgi_align_size(p->net->packed_bytes, 64),
                           .process = tgi_mem_measured(),
                           .allowance = base->limit_bytes};
     const size_t taken = p->bytes.weights + p->bytes.process + p->bytes.allowance;
     tg_choose_args a = *base;
-    a.net = p->net;
+    a.stage = &p->stages->one;
     const size_t mapped = taken + tgi_page_table_bytes(p->bytes.weights);
     a.limit_bytes = budget > mapped ? (budget - mapped) - (budget - mapped) / 513 : 0;
     const tg_status st = tgi_choose(&a, &p->choice, NULL);

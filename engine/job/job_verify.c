@@ -29,18 +29,19 @@ static size_t desc_bytes(const tg_desc *d)
     return tgi_desc_count(d, &n) ? tgi_sat_mul((size_t)n, sizeof(float)) : SIZE_MAX;
 }
 
-/* One pass over the dense input with a tiling of `net`, into `out`; `only`: one cell of that
- * core instead of all. */
-static tg_status pass(verify *v, const tg_net *net, const int64_t cut[3], int64_t band,
+/* One pass over the dense input with a tiling of the stage, into `out`; `only`: one cell of
+ * that core instead of all. */
+static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], int64_t band,
                       float *out, const tg_range *only, int64_t *cells, tgi_err *err)
 {
+    const tg_net *net = stage->net;
     tg_tiling t;
     tg_exec *e = NULL;
     void *packed = NULL, *arena = NULL;
     tgi_reserve *mem = NULL;
     tg_dense_io dense = {.net = net, .in = {v->in}, .out = {out}};
     const tg_exec_io io = {&dense, tgi_dense_load, tgi_dense_store, NULL};
-    TGI_TRY(tgi_tiling_make(net, cut, band, v->job->set.threads, NULL, &t, err));
+    TGI_TRY(tgi_tiling_make(stage, cut, band, v->job->set.threads, NULL, &t, err));
     const size_t need = tgi_sat_add(net->packed_bytes, t.arena_bytes);
     tg_status st = TG_OK;
     if (tgi_sat_add(need, tgi_mem_measured()) > v->job->plan.budget)
@@ -185,6 +186,7 @@ static tg_status reference_pass(verify *v, tgi_err *err)
     middle_of(&v->job->out_desc, middle);
     tg_graph *g = NULL;
     tg_net *net = NULL;
+    tg_stages *stages = NULL;
     int64_t cells;
     const int64_t cut[3] = {0, 0, 0};
     tg_status st = tgi_graph_import_onnx(v->job->set.model, &g, err);
@@ -193,7 +195,10 @@ static tg_status reference_pass(verify *v, tgi_err *err)
     if (st == TG_OK)
         st = tgi_net_new(g, v->job->set.backend, &v->job->in_desc, TG_NET_REFERENCE, &net, err);
     if (st == TG_OK)
-        st = pass(v, net, cut, 32, v->other, middle, &cells, err);
+        st = tgi_stages_new(net, &stages, err);
+    if (st == TG_OK)
+        st = pass(v, &stages->one, cut, 32, v->other, middle, &cells, err);
+    tgi_stages_free(&stages);
     tgi_net_free(&net);
     tgi_graph_free(&g);
     return st;
@@ -206,9 +211,9 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
     const int64_t uncut[3] = {0, 0, 0};
     int64_t cut[3], band, cells;
     TGI_TRY(load_item(v, err));
-    TGI_TRY(pass(v, job->plan.net, uncut, INT32_MAX, v->whole, NULL, &cells, err));
+    TGI_TRY(pass(v, &job->plan.stages->one, uncut, INT32_MAX, v->whole, NULL, &cells, err));
     cells_to_try(job, cut, &band);
-    TGI_TRY(pass(v, job->plan.net, cut, band, v->other, NULL, &out->tiles, err));
+    TGI_TRY(pass(v, &job->plan.stages->one, cut, band, v->other, NULL, &out->tiles, err));
     compare(v->other, v->whole, n, &out->max_abs_difference, &out->relative_l2,
             &out->bit_equal);
     out->output_min = out->output_max = v->whole[0];

@@ -15,6 +15,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
                           .budget_bytes = p->budget,
                           .arena_bytes = t->arena_bytes,
                           .lower_bound_bytes = t->lower_bound_bytes,
+                          .stages = job->plan.stages->n,
                           .strips = t->cells,
                           .bands = t->bands,
                           .items = job->set.tensor ? 1 : job->map.n_items,
@@ -95,6 +96,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);
     tgi_jw_bool(&w, "calibrated", 0);
     put_lines(&w, &i);
+    tgi_stages_json(&w, job->plan.stages, why);
     if (why)
         put_rejected(&w, &job->plan);
     tgi_jw_end(&w, '}');

@@ -11,8 +11,8 @@
 
 static double seconds_of(const tg_choose_args *a, const tg_tiling *t)
 {
-    const double per_band = a->net->n_nodes * SECONDS_PER_NODE +
-                            (double)a->net->packed_bytes / WEIGHT_BYTES_PER_SECOND;
+    const double per_band = a->stage->n_nodes * SECONDS_PER_NODE +
+                            (double)a->stage->net->packed_bytes / WEIGHT_BYTES_PER_SECOND;
     return t->flops / a->flops_per_second + (double)t->bands * per_band;
 }
 
@@ -39,7 +39,8 @@ static tg_status try_one(const tg_choose_args *a, const int64_t cut[3], int64_t 
                          tg_tiling *like, tg_choice *c, int *fits, tgi_err *err)
 {
     tg_tiling t;
-    TGI_TRY(tgi_tiling_make(a->net, cut, band, a->threads, like->slot ? like : NULL, &t, err));
+    TGI_TRY(
+        tgi_tiling_make(a->stage, cut, band, a->threads, like->slot ? like : NULL, &t, err));
     const size_t bytes = bytes_of(a, &t);
     const double seconds = seconds_of(a, &t);
     *fits = bytes <= a->limit_bytes;
@@ -52,7 +53,7 @@ static tg_status try_one(const tg_choose_args *a, const int64_t cut[3], int64_t 
         c->seconds = seconds;
         c->chosen_bytes = bytes;
         if (!like->slot) /* the walk must outlive a better choice: make it again cheaply */
-            TGI_TRY(tgi_tiling_make(a->net, cut, band, a->threads, &c->tiling, like, err));
+            TGI_TRY(tgi_tiling_make(a->stage, cut, band, a->threads, &c->tiling, like, err));
         tgi_tiling_free(&keep_walk);
         return TG_OK;
     }
@@ -67,10 +68,10 @@ static tg_status try_one(const tg_choose_args *a, const int64_t cut[3], int64_t 
  * y and x in turn. */
 static void cut_for(const tg_choose_args *a, int64_t n, int64_t cut[3])
 {
-    const tg_net *net = a->net;
+    const tg_net *net = a->stage->net;
     int64_t dim[3] = {1, 1, 1}, parts[3] = {1, 1, 1};
     for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++)
-        dim[tgi_cut_of_axis(net, axis)] = tgi_net_dim(net, net->out[0], axis);
+        dim[tgi_cut_of_axis(net, axis)] = tgi_stage_out_dim(a->stage, 0, axis);
     if (net->rank == 4) {
         parts[2] = n;
     } else {
@@ -112,7 +113,7 @@ static tg_status try_band(const tg_choose_args *a, int64_t band, tg_choice *c, t
         }
         bad = n;
     }
-    while (st == TG_OK && a->net->rank == 4 && good - bad > 1) {
+    while (st == TG_OK && a->stage->net->rank == 4 && good - bad > 1) {
         int fits = 0;
         const int64_t mid = bad + (good - bad) / 2;
         cut_for(a, mid, cut);
@@ -126,18 +127,13 @@ static tg_status try_band(const tg_choose_args *a, int64_t band, tg_choice *c, t
     return st;
 }
 
-static int64_t input_rows(const tg_net *net)
-{
-    return tgi_net_dim(net, net->in[0], TG_STREAM_AXIS);
-}
-
 tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err)
 {
     memset(out, 0, sizeof *out);
     out->smallest_bytes = SIZE_MAX;
-    const int64_t rows = input_rows(a->net);
+    const int64_t rows = tgi_stage_in_dim(a->stage, 0, TG_STREAM_AXIS);
     tg_status st = TG_OK;
-    if (a->whole || a->net->whole_op) {
+    if (a->whole || a->stage->whole_op) {
         tg_choose_args one = *a;
         memset(one.fixed, 0, sizeof one.fixed);
         one.unit[0] = one.unit[1] = one.unit[2] = INT32_MAX; /* never cut */

@@ -1,4 +1,4 @@
-/* choose.h - the cheapest tiling that fits.
+/* choose.h - the cheapest tiling of a stage that fits.
  *
  * Candidates: band heights by powers of two, and for each the fewest strips (cells, for
  * volumes) whose memory is below the limit; among them the least estimated time wins. Every
@@ -27,7 +27,7 @@ typedef struct tg_choice {
 } tg_choice;
 
 typedef struct tg_choose_args {
-    const tg_net *net;
+    const tg_stage *stage;
     int threads;
     size_t limit_bytes;      /* for the arena and `extra` together */
     int64_t unit[3];         /* cells are multiples of this many output pixels (file tiles) */

@@ -62,8 +62,6 @@ static tg_status check_ranks(tg_net *net, tgi_err *err)
         if (!n->node->op->ref)
             return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" on activations is not supported",
                             n->node->op->name, n->node->name);
-        if (n->node->op->op_class == TG_OP_WHOLE && !net->whole_op)
-            net->whole_op = n->node->name;
     }
     return TG_OK;
 }
@@ -79,8 +77,6 @@ static void lay_out_values(tg_net *net, unsigned flags)
 {
     for (int v = 0; v < net->n_values; v++) {
         tg_net_value *t = &net->values[v];
-        t->first = -1;
-        t->last = -1;
         if (!is_activation(net, v))
             continue;
         t->c = net->shapes.desc[v].dim[1];
@@ -210,28 +206,6 @@ static void choose_kernels(tg_net *net, unsigned flags)
     }
 }
 
-static void find_lifetimes(tg_net *net)
-{
-    for (int i = 0; i < net->n_in; i++) {
-        net->values[net->in[i]].live = 1;
-        net->values[net->in[i]].first = -1;
-    }
-    for (int i = 0; i < net->n_nodes; i++) {
-        const tg_net_node *n = &net->nodes[i];
-        for (int d = 0; d < n->ctx.n_dst; d++) {
-            tg_net_value *t = &net->values[n->node->dst[d]];
-            t->live = 1;
-            t->first = i;
-            t->last = i;
-        }
-        for (int j = 0; j < n->n_operands; j++)
-            for (int s = 0; s < n->operand[j].n_seg; s++)
-                net->values[n->operand[j].value[s]].last = i;
-    }
-    for (int i = 0; i < net->n_out; i++)
-        net->values[net->out[i]].last = net->n_nodes;
-}
-
 /* ---- Open and close ---------------------------------------------------------------------- */
 
 static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *err)
@@ -251,15 +225,12 @@ static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *
     for (int i = 0; i < g->n_out; i++)
         net->out[i] = g->out[i].value;
     lay_out_values(net, flags);
-    for (int i = 0; i < g->n_in; i++)
-        net->values[g->in[i].value].is_in = 1;
     for (int i = 0; i < g->n_out; i++)
         net->values[g->out[i].value].is_out = 1;
     for (int i = 0; i < g->n_nodes; i++, net->n_nodes++)
         TGI_TRY(fill_node(net, &g->nodes[i], &net->nodes[i], err));
     TGI_TRY(check_ranks(net, err));
     choose_kernels(net, flags);
-    find_lifetimes(net);
     return TG_OK;
 }
 

@@ -38,11 +38,9 @@ typedef struct tg_net_node {
 } tg_net_node;
 
 typedef struct tg_net_value {
-    int live;        /* has a buffer */
-    int64_t c;       /* logical channels */
-    int cb;          /* 1 or lanes */
-    int first, last; /* node indices: -1 = loaded, n_nodes = handed out */
-    int is_in, is_out;
+    int64_t c; /* logical channels */
+    int cb;    /* 1 or lanes */
+    int is_out;
 } tg_net_value;
 
 typedef struct tg_net {
@@ -55,8 +53,7 @@ typedef struct tg_net {
     tg_net_value *values; /* g->n_values */
     int n_values;
     int in[TG_MAX_PORTS], out[TG_MAX_PORTS], n_in, n_out;
-    size_t packed_bytes;  /* all weights in kernel form */
-    const char *whole_op; /* name of a node that reads the whole extent, or NULL */
+    size_t packed_bytes; /* all weights in kernel form */
 } tg_net;
 
 #define TG_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */

@@ -17,10 +17,10 @@ static tg_range clip_to(const tg_net *net, int v, int axis, tg_range r)
     return tgi_range_clip(r, 0, tgi_net_dim(net, v, axis));
 }
 
-tg_range tgi_axis_share(const tg_net *net, int axis, int o, tg_range core)
+tg_range tgi_axis_share(const tg_stage *stage, int axis, int o, tg_range core)
 {
-    const int64_t d0 = tgi_net_dim(net, net->out[0], axis);
-    const int64_t d = tgi_net_dim(net, net->out[o], axis);
+    const int64_t d0 = tgi_stage_out_dim(stage, 0, axis);
+    const int64_t d = tgi_stage_out_dim(stage, o, axis);
     if (d == d0)
         return core;
     return (tg_range){core.lo * d / d0, core.hi * d / d0};
@@ -40,16 +40,18 @@ static void need_of_operands(const tg_net_node *n, int axis, tg_range dst, tg_ra
     }
 }
 
-void tgi_axis_need(const tg_net *net, int axis, tg_range core, tg_range *stored,
+void tgi_axis_need(const tg_stage *stage, int axis, tg_range core, tg_range *stored,
                    tg_range *inside)
 {
+    const tg_net *net = stage->net;
     for (int v = 0; v < net->n_values; v++)
         stored[v] = inside[v] = (tg_range){0, 0};
-    for (int o = 0; o < net->n_out; o++)
-        stored[net->out[o]] =
-            tgi_range_hull(stored[net->out[o]], tgi_axis_share(net, axis, o, core));
-    for (int i = net->n_nodes - 1; i >= 0; i--) {
-        const tg_net_node *n = &net->nodes[i];
+    for (int o = 0; o < stage->n_out; o++) {
+        const int v = stage->out[o].value;
+        stored[v] = tgi_range_hull(stored[v], tgi_axis_share(stage, axis, o, core));
+    }
+    for (int k = stage->n_nodes - 1; k >= 0; k--) {
+        const tg_net_node *n = tgi_stage_node(stage, k);
         tg_range all = {0, 0}; /* a node computes one box for all its outputs */
         for (int d = 0; d < n->ctx.n_dst; d++)
             all = tgi_range_hull(all, stored[n->node->dst[d]]);
@@ -61,17 +63,19 @@ void tgi_axis_need(const tg_net *net, int axis, tg_range core, tg_range *stored,
         if (!tgi_range_empty(dst))
             need_of_operands(n, axis, dst, stored);
     }
-    for (int i = 0; i < net->n_in; i++)
-        inside[net->in[i]] = clip_to(net, net->in[i], axis, stored[net->in[i]]);
+    for (int i = 0; i < stage->n_loaded; i++) {
+        const int v = stage->in[i].value;
+        inside[v] = clip_to(net, v, axis, stored[v]);
+    }
 }
 
 /* ---- The flow ---------------------------------------------------------------------------- */
 
-tg_status tgi_flow_open(tg_flow *f, const tg_net *net, tgi_err *err)
+tg_status tgi_flow_open(tg_flow *f, const tg_stage *stage, tgi_err *err)
 {
-    const size_t n = (size_t)net->n_values + 1;
+    const size_t n = (size_t)stage->net->n_values + 1;
     memset(f, 0, sizeof *f);
-    f->net = net;
+    f->stage = stage;
     f->lo = tgi_calloc(TGI_TAG_PLAN, n * 4, sizeof *f->lo);
     f->work = tgi_calloc(TGI_TAG_PLAN, n * 2, sizeof *f->work);
     if (!f->lo || !f->work) {
@@ -93,10 +97,11 @@ void tgi_flow_close(tg_flow *f)
 
 void tgi_flow_begin(tg_flow *f, tg_range core, int64_t band)
 {
-    tg_range *stored = f->work, *inside = f->work + f->net->n_values;
-    tgi_axis_need(f->net, TG_STREAM_AXIS, core, stored, inside);
+    const int n_values = f->stage->net->n_values;
+    tg_range *stored = f->work, *inside = f->work + n_values;
+    tgi_axis_need(f->stage, TG_STREAM_AXIS, core, stored, inside);
     f->band = band;
-    for (int v = 0; v < f->net->n_values; v++) {
+    for (int v = 0; v < n_values; v++) {
         f->lo[v] = f->end[v] = f->keep[v] = inside[v].lo;
         f->hi[v] = tgi_max(inside[v].lo, inside[v].hi);
     }
@@ -105,17 +110,17 @@ void tgi_flow_begin(tg_flow *f, tg_range core, int64_t band)
 /* Where input i stands when input 0 stands at row r: its proportional share, all at the end. */
 static int64_t share_of_input(const tg_flow *f, int i, int64_t r)
 {
-    const int v0 = f->net->in[0], v = f->net->in[i];
+    const int v0 = f->stage->in[0].value, v = f->stage->in[i].value;
     if (i == 0 || r >= f->hi[v0])
         return i == 0 ? tgi_min(r, f->hi[v0]) : f->hi[v];
-    const int64_t d0 = tgi_net_dim(f->net, v0, TG_STREAM_AXIS);
-    const int64_t d = tgi_net_dim(f->net, v, TG_STREAM_AXIS);
+    const int64_t d0 = tgi_stage_in_dim(f->stage, 0, TG_STREAM_AXIS);
+    const int64_t d = tgi_stage_in_dim(f->stage, i, TG_STREAM_AXIS);
     return tgi_clamp(tgi_ceil_div(r * d, d0), f->end[v], f->hi[v]);
 }
 
 tg_range tgi_flow_feed(tg_flow *f, int i)
 {
-    const int v0 = f->net->in[0], v = f->net->in[i];
+    const int v0 = f->stage->in[0].value, v = f->stage->in[i].value;
     /* Input 0 is fed first; the others follow where it stands then. */
     const int64_t next =
         i == 0 ? (tgi_floor_div(f->end[v0], f->band) + 1) * f->band : f->end[v0];
@@ -127,6 +132,7 @@ tg_range tgi_flow_feed(tg_flow *f, int i)
 /* Are the rows that dst rows [from,to) read all there? */
 static int computable(const tg_flow *f, const tg_net_node *n, int64_t from, int64_t to)
 {
+    const tg_net *net = f->stage->net;
     tg_box box = full_of(n), need;
     box.ax[TG_STREAM_AXIS] = (tg_range){from, to};
     for (int j = 0; j < n->n_operands; j++) {
@@ -137,7 +143,7 @@ static int computable(const tg_flow *f, const tg_net_node *n, int64_t from, int6
         for (int s = 0; s < o->n_seg; s++) {
             const int v = o->value[s];
             const int64_t hi =
-                tgi_min(need.ax[TG_STREAM_AXIS].hi, tgi_net_dim(f->net, v, TG_STREAM_AXIS));
+                tgi_min(need.ax[TG_STREAM_AXIS].hi, tgi_net_dim(net, v, TG_STREAM_AXIS));
             if (hi > f->end[v])
                 return 0;
         }
@@ -145,9 +151,9 @@ static int computable(const tg_flow *f, const tg_net_node *n, int64_t from, int6
     return 1;
 }
 
-tg_range tgi_flow_advance(tg_flow *f, int ni)
+tg_range tgi_flow_advance(tg_flow *f, int k)
 {
-    const tg_net_node *n = &f->net->nodes[ni];
+    const tg_net_node *n = tgi_stage_node(f->stage, k);
     const int v = n->node->dst[0];
     const int64_t from = f->end[v];
     int64_t good = from, bad = f->hi[v] + 1; /* computable(from, good) holds, (from, bad) not */
@@ -169,11 +175,11 @@ tg_range tgi_flow_advance(tg_flow *f, int ni)
 
 void tgi_flow_release(tg_flow *f)
 {
-    const tg_net *net = f->net;
-    for (int v = 0; v < net->n_values; v++)
+    const tg_stage *stage = f->stage;
+    for (int v = 0; v < stage->net->n_values; v++)
         f->keep[v] = f->end[v];
-    for (int i = 0; i < net->n_nodes; i++) {
-        const tg_net_node *n = &net->nodes[i];
+    for (int k = 0; k < stage->n_nodes; k++) {
+        const tg_net_node *n = tgi_stage_node(stage, k);
         const int d = n->node->dst[0];
         if (f->end[d] >= f->hi[d])
             continue;
@@ -193,30 +199,33 @@ void tgi_flow_release(tg_flow *f)
 
 int tgi_flow_done(const tg_flow *f)
 {
-    for (int o = 0; o < f->net->n_out; o++)
-        if (f->end[f->net->out[o]] < f->hi[f->net->out[o]])
+    for (int o = 0; o < f->stage->n_out; o++) {
+        const int v = f->stage->out[o].value;
+        if (f->end[v] < f->hi[v])
             return 0;
+    }
     return 1;
 }
 
 int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring,
                           unsigned char *carried, double *rows)
 {
-    const tg_net *net = f->net;
+    const tg_stage *stage = f->stage;
+    const int n_values = stage->net->n_values;
     int64_t bands = 0;
     tgi_flow_begin(f, core, band);
     while (!tgi_flow_done(f)) {
-        for (int i = 0; i < net->n_in; i++)
+        for (int i = 0; i < stage->n_loaded; i++)
             tgi_flow_feed(f, i);
-        for (int i = 0; i < net->n_nodes; i++) {
-            const tg_range r = tgi_flow_advance(f, i);
+        for (int k = 0; k < stage->n_nodes; k++) {
+            const tg_range r = tgi_flow_advance(f, k);
             if (rows)
-                rows[i] += (double)tgi_range_len(r);
+                rows[k] += (double)tgi_range_len(r);
         }
-        for (int v = 0; v < net->n_values; v++)
+        for (int v = 0; v < n_values; v++)
             ring[v] = tgi_max(ring[v], f->end[v] - f->keep[v]);
         tgi_flow_release(f);
-        for (int v = 0; v < net->n_values; v++)
+        for (int v = 0; v < n_values; v++)
             if (f->keep[v] < f->end[v])
                 carried[v] = 1;
         bands++;

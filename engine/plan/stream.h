@@ -21,33 +21,35 @@
 #ifndef TGI_STREAM_H
 #define TGI_STREAM_H
 
-#include "engine/plan/net.h"
+#include "engine/plan/stage.h"
 
-/* Intervals of every value on one axis when output 0 must yield `core` (the other outputs yield
- * their proportional share). stored[v]: with the columns outside the image that a consumer
- * reads as zeros; inside[v]: clipped to the image, what is computed. Arrays of net->n_values.
- */
-void tgi_axis_need(const tg_net *net, int axis, tg_range core, tg_range *stored,
+/* Intervals of every value on one axis when the stage's output 0 must yield `core` (the other
+ * outputs yield their proportional share). stored[v]: with the columns outside the image that a
+ * consumer reads as zeros; inside[v]: clipped to the image, what is computed. Arrays of
+ * net->n_values. */
+void tgi_axis_need(const tg_stage *stage, int axis, tg_range core, tg_range *stored,
                    tg_range *inside);
 
 /* The share of output `o` that goes with `core` of output 0 on an axis. */
-tg_range tgi_axis_share(const tg_net *net, int axis, int o, tg_range core);
+tg_range tgi_axis_share(const tg_stage *stage, int axis, int o, tg_range core);
 
 typedef struct tg_flow {
-    const tg_net *net;
+    const tg_stage *stage;
     int64_t band;
     int64_t *lo, *hi, *end, *keep; /* net->n_values each */
     tg_range *work;                /* two arrays of n_values for tgi_axis_need */
 } tg_flow;
 
-tg_status tgi_flow_open(tg_flow *f, const tg_net *net, tgi_err *err);
+tg_status tgi_flow_open(tg_flow *f, const tg_stage *stage, tgi_err *err);
 void tgi_flow_close(tg_flow *f);
 /* Start a cell whose output 0 covers rows `core`. */
 void tgi_flow_begin(tg_flow *f, tg_range core, int64_t band);
-/* Rows to load into input i for the next band; advances end. Empty when it has all. */
+/* Rows to load into the stage's input i for the next band; advances end. Empty when it has all.
+ */
 tg_range tgi_flow_feed(tg_flow *f, int i);
-/* Rows that node n can compute now; advances end of its outputs. May be empty. */
-tg_range tgi_flow_advance(tg_flow *f, int n);
+/* Rows that the node at position k of the stage can compute now; advances end of its outputs.
+ * May be empty. */
+tg_range tgi_flow_advance(tg_flow *f, int k);
 /* End of a band: rows no later step reads are given up. */
 void tgi_flow_release(tg_flow *f);
 /* 1 when every output is complete. */
@@ -55,7 +57,7 @@ int tgi_flow_done(const tg_flow *f);
 
 /* What a cell needs, by going through its bands without computing. Accumulates maxima into
  * ring[v] (rows alive together) and carried[v] (1: rows survive a band); adds rows computed per
- * node to rows[n] (may be NULL). Returns the number of bands. */
+ * position to rows[k] (may be NULL). Returns the number of bands. */
 int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring,
                           unsigned char *carried, double *rows);
 

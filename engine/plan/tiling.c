@@ -18,26 +18,27 @@ static tg_range core_of(int64_t cut, int64_t k, int64_t dim)
 }
 
 /* Input pixels beyond the core's own share, larger side. */
-static int64_t halo_of(const tg_net *net, int axis, tg_range core, tg_range inside)
+static int64_t halo_of(const tg_stage *stage, int axis, tg_range core, const tg_range *all)
 {
-    const int64_t d_out = tgi_net_dim(net, net->out[0], axis);
-    const int64_t d_in = tgi_net_dim(net, net->in[0], axis);
+    const int64_t d_out = tgi_stage_out_dim(stage, 0, axis);
+    const int64_t d_in = tgi_stage_in_dim(stage, 0, axis);
+    const tg_range inside = all[stage->in[0].value];
     const int64_t before = core.lo * d_in / d_out - inside.lo;
     const int64_t after = inside.hi - tgi_ceil_div(core.hi * d_in, d_out);
     return tgi_max(0, tgi_max(before, after));
 }
 
-static void add_node_extents(const tg_net *net, const tg_range *inside, double *sum)
+static void add_node_extents(const tg_stage *stage, const tg_range *inside, double *sum)
 {
-    for (int i = 0; i < net->n_nodes; i++)
-        sum[i] += (double)tgi_range_len(inside[net->nodes[i].node->dst[0]]);
+    for (int k = 0; k < stage->n_nodes; k++)
+        sum[k] += (double)tgi_range_len(inside[tgi_stage_node(stage, k)->node->dst[0]]);
 }
 
 static void widen_slots(tg_tiling *t, int axis, const axis_work *w)
 {
     const tg_net *net = t->net;
     for (int v = 0; v < net->n_values; v++) {
-        if (!net->values[v].live)
+        if (!t->stage->values[v].live)
             continue;
         tg_slot *s = &t->slot[v];
         if (axis == net->rank - 1)
@@ -49,16 +50,15 @@ static void widen_slots(tg_tiling *t, int axis, const axis_work *w)
 
 static void measure_tile_axis(tg_tiling *t, int axis, axis_work *w)
 {
-    const tg_net *net = t->net;
-    const int c = tgi_cut_of_axis(net, axis);
-    const int64_t dim = tgi_net_dim(net, net->out[0], axis);
+    const int c = tgi_cut_of_axis(t->net, axis);
+    const int64_t dim = tgi_stage_out_dim(t->stage, 0, axis);
     for (int64_t k = 0; k < t->n_cut[c]; k++) {
         const tg_range core = core_of(t->cut[c], k, dim);
-        tgi_axis_need(net, axis, core, w->stored, w->inside);
-        add_node_extents(net, w->inside, w->sum);
+        tgi_axis_need(t->stage, axis, core, w->stored, w->inside);
+        add_node_extents(t->stage, w->inside, w->sum);
         widen_slots(t, axis, w);
         if (t->n_cut[c] > 1)
-            t->halo[c] = tgi_max(t->halo[c], halo_of(net, axis, core, w->inside[net->in[0]]));
+            t->halo[c] = tgi_max(t->halo[c], halo_of(t->stage, axis, core, w->inside));
     }
 }
 
@@ -69,7 +69,7 @@ static void copy_stream_axis(tg_tiling *t, const tg_tiling *like, axis_work *w)
     for (int v = 0; v < net->n_values; v++)
         t->slot[v].ring = like->slot[v].ring;
     memcpy(t->carried, like->carried, (size_t)net->n_values);
-    memcpy(w->sum, like->stream_rows, (size_t)net->n_nodes * sizeof *w->sum);
+    memcpy(w->sum, like->stream_rows, (size_t)t->stage->n_nodes * sizeof *w->sum);
     t->stream_bands = like->stream_bands;
     t->halo[c] = like->halo[c];
 }
@@ -78,30 +78,30 @@ static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, 
 {
     const tg_net *net = t->net;
     const int c = tgi_cut_of_axis(net, TG_STREAM_AXIS);
-    const int64_t dim = tgi_net_dim(net, net->out[0], TG_STREAM_AXIS);
+    const int64_t dim = tgi_stage_out_dim(t->stage, 0, TG_STREAM_AXIS);
     tg_flow flow;
-    TGI_TRY(tgi_flow_open(&flow, net, err));
+    TGI_TRY(tgi_flow_open(&flow, t->stage, err));
     int64_t bands = 0;
     for (int64_t k = 0; k < t->n_cut[c]; k++) {
         const tg_range core = core_of(t->cut[c], k, dim);
         bands += tgi_flow_simulate(&flow, core, t->band, ring, t->carried, w->sum);
         if (t->n_cut[c] > 1) {
-            tgi_axis_need(net, TG_STREAM_AXIS, core, w->stored, w->inside);
+            tgi_axis_need(t->stage, TG_STREAM_AXIS, core, w->stored, w->inside);
             t->halo[c] =
-                tgi_max(t->halo[c], halo_of(net, TG_STREAM_AXIS, core, w->inside[net->in[0]]));
+                tgi_max(t->halo[c], halo_of(t->stage, TG_STREAM_AXIS, core, w->inside));
         }
     }
     tgi_flow_close(&flow);
     t->stream_bands = bands;
     for (int v = 0; v < net->n_values; v++)
-        t->slot[v].ring = net->values[v].live ? ring[v] : 0;
+        t->slot[v].ring = t->stage->values[v].live ? ring[v] : 0;
     return TG_OK;
 }
 
 static void count_flops(tg_tiling *t, int axis, const axis_work *w, double *per_node)
 {
-    for (int i = 0; i < t->net->n_nodes; i++) {
-        const tg_net_node *n = &t->net->nodes[i];
+    for (int i = 0; i < t->stage->n_nodes; i++) {
+        const tg_net_node *n = tgi_stage_node(t->stage, i);
         per_node[2 * i] *= w->sum[i];
         per_node[2 * i + 1] *= (double)n->dst[0].dim[axis];
     }
@@ -132,27 +132,28 @@ static size_t scratch_of(const tg_tiling *t, const tg_net_node *n)
 static tg_status place_all(tg_tiling *t, tgi_err *err)
 {
     const tg_net *net = t->net;
-    tg_item *items =
-        tgi_calloc(TGI_TAG_PLAN, (size_t)(net->n_values + net->n_nodes) + 1, sizeof *items);
+    const int nv = net->n_values, nn = t->stage->n_nodes;
+    tg_item *items = tgi_calloc(TGI_TAG_PLAN, (size_t)(nv + nn) + 1, sizeof *items);
     if (!items)
         return tgi_fail(err, TG_E_NOMEM, "no memory to plan the arena");
-    for (int v = 0; v < net->n_values; v++) {
+    for (int v = 0; v < nv; v++) {
+        const tg_stage_value *life = &t->stage->values[v];
         tg_slot *s = &t->slot[v];
-        if (net->values[v].live)
+        if (life->live)
             size_slot(s, &net->values[v], net->rank == 5);
         items[v] = (tg_item){.bytes = s->bytes,
-                             .first = t->carried[v] ? -1 : net->values[v].first,
-                             .last = t->carried[v] ? net->n_nodes : net->values[v].last};
+                             .first = t->carried[v] ? -1 : life->first,
+                             .last = t->carried[v] ? nn : life->last};
     }
-    for (int i = 0; i < net->n_nodes; i++)
-        items[net->n_values + i] =
-            (tg_item){.bytes = scratch_of(t, &net->nodes[i]), .first = i, .last = i};
-    const tg_status st = tgi_arena_pack(items, net->n_values + net->n_nodes, &t->arena_bytes,
-                                        &t->lower_bound_bytes, err);
-    for (int v = 0; v < net->n_values; v++)
+    for (int k = 0; k < nn; k++)
+        items[nv + k] = (tg_item){
+            .bytes = scratch_of(t, tgi_stage_node(t->stage, k)), .first = k, .last = k};
+    const tg_status st =
+        tgi_arena_pack(items, nv + nn, &t->arena_bytes, &t->lower_bound_bytes, err);
+    for (int v = 0; v < nv; v++)
         t->slot[v].offset = items[v].offset;
-    for (int i = 0; i < net->n_nodes; i++)
-        t->scratch[i] = items[net->n_values + i].offset;
+    for (int k = 0; k < nn; k++)
+        t->scratch[k] = items[nv + k].offset;
     tgi_free(items);
     return st;
 }
@@ -165,7 +166,7 @@ static void set_cuts(tg_tiling *t, const int64_t cut[3])
     t->cut[0] = t->n_cut[0] = 1;
     for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
         const int c = tgi_cut_of_axis(net, axis);
-        const int64_t dim = tgi_net_dim(net, net->out[0], axis);
+        const int64_t dim = tgi_stage_out_dim(t->stage, 0, axis);
         t->cut[c] = cut[c] > 0 && cut[c] < dim ? cut[c] : dim;
         t->n_cut[c] = tgi_ceil_div(dim, t->cut[c]);
     }
@@ -176,14 +177,15 @@ static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axi
                          double *per_node, tgi_err *err)
 {
     const tg_net *net = t->net;
+    const int n_nodes = t->stage->n_nodes;
     for (int v = 0; v < net->n_values; v++)
         t->slot[v].rows = net->rank == 4 ? 1 : 0;
-    for (int i = 0; i < net->n_nodes; i++) {
-        const tg_net_node *n = &net->nodes[i];
+    for (int i = 0; i < n_nodes; i++) {
+        const tg_net_node *n = tgi_stage_node(t->stage, i);
         per_node[2 * i] = per_node[2 * i + 1] = n->flops_per_element * (double)n->dst[0].dim[1];
     }
     for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
-        memset(w->sum, 0, (size_t)net->n_nodes * sizeof *w->sum);
+        memset(w->sum, 0, (size_t)n_nodes * sizeof *w->sum);
         if (axis == TG_STREAM_AXIS && like)
             copy_stream_axis(t, like, w);
         else if (axis == TG_STREAM_AXIS)
@@ -191,10 +193,10 @@ static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axi
         else
             measure_tile_axis(t, axis, w);
         if (axis == TG_STREAM_AXIS)
-            memcpy(t->stream_rows, w->sum, (size_t)net->n_nodes * sizeof *w->sum);
+            memcpy(t->stream_rows, w->sum, (size_t)n_nodes * sizeof *w->sum);
         count_flops(t, axis, w, per_node);
     }
-    for (int i = 0; i < net->n_nodes; i++) {
+    for (int i = 0; i < n_nodes; i++) {
         t->flops += per_node[2 * i];
         t->whole_flops += per_node[2 * i + 1];
     }
@@ -202,11 +204,16 @@ static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axi
     return place_all(t, err);
 }
 
-tg_status tgi_tiling_make(const tg_net *net, const int64_t cut[3], int64_t band, int threads,
-                          const tg_tiling *like, tg_tiling *out, tgi_err *err)
+tg_status tgi_tiling_make(const tg_stage *stage, const int64_t cut[3], int64_t band,
+                          int threads, const tg_tiling *like, tg_tiling *out, tgi_err *err)
 {
-    tg_tiling t = {.net = net, .band = band, .threads = threads, .n_values = net->n_values};
-    const size_t nv = (size_t)net->n_values + 1, nn = (size_t)net->n_nodes + 1;
+    const tg_net *net = stage->net;
+    tg_tiling t = {.stage = stage,
+                   .net = net,
+                   .band = band,
+                   .threads = threads,
+                   .n_values = net->n_values};
+    const size_t nv = (size_t)net->n_values + 1, nn = (size_t)stage->n_nodes + 1;
     t.slot = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *t.slot);
     t.scratch = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.scratch);
     int64_t *ring = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *ring);
@@ -254,6 +261,6 @@ void tgi_tiling_cell(const tg_tiling *t, int64_t k, tg_range core[3])
         core[axis - TG_STREAM_AXIS] =
             /* A cut is 0, 1 or 2. */
             // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
-            core_of(t->cut[c], at[c], tgi_net_dim(net, net->out[0], axis));
+            core_of(t->cut[c], at[c], tgi_stage_out_dim(t->stage, 0, axis));
     }
 }

@@ -1,10 +1,10 @@
-/* tiling.h - one way to cut the work, worked out to the byte: cell sizes, band height, ring of
- * every value, offsets in the arena, bands and operations of the whole pass.
+/* tiling.h - one way to cut the work of a stage, worked out to the byte: cell sizes, band
+ * height, ring of every value, offsets in the arena, bands and operations of the whole pass.
  *
- * Output 0 is cut in cells of `cut` pixels per axis (the last of a row smaller); a cell streams
- * along axis 2. Cutting nothing is the whole image in bands; cutting columns makes strips;
- * cutting rows too makes tiles. Ring and width of a value are the largest over all cells, so
- * one arena serves each. */
+ * The stage's output 0 is cut in cells of `cut` pixels per axis (the last of a row smaller); a
+ * cell streams along axis 2. Cutting nothing is the whole image in bands; cutting columns makes
+ * strips; cutting rows too makes tiles. Ring and width of a value are the largest over all
+ * cells, so one arena serves each. */
 #ifndef TGI_TILING_H
 #define TGI_TILING_H
 
@@ -20,16 +20,18 @@ typedef struct tg_slot {
 } tg_slot;
 
 typedef struct tg_tiling {
-    const tg_net *net; /* borrowed */
-    int64_t band;      /* rows of input 0 fed per band */
-    int64_t cut[3];    /* z,y,x extent of a cell in output-0 pixels; images: cut[0] = 1 */
+    const tg_stage *stage; /* borrowed */
+    const tg_net *net;     /* the stage's */
+    int64_t band;          /* rows of input 0 fed per band */
+    int64_t cut[3];        /* z,y,x extent of a cell in output-0 pixels; images: cut[0] = 1 */
     int64_t n_cut[3];
     int threads;
     tg_slot *slot;          /* per value */
     unsigned char *carried; /* per value: rows survive a band */
-    double *stream_rows;    /* per node: rows computed along the stream axis, all cuts */
-    int64_t stream_bands;   /* bands of one walk along the stream axis */
-    size_t *scratch;        /* per node: offset */
+    double
+        *stream_rows; /* per node of the stage: rows computed along the stream axis, all cuts */
+    int64_t stream_bands; /* bands of one walk along the stream axis */
+    size_t *scratch;      /* per node of the stage: offset */
     size_t arena_bytes, lower_bound_bytes;
     int64_t cells, bands; /* bands of all cells together */
     double flops, whole_flops;
@@ -44,10 +46,10 @@ static inline int tgi_cut_of_axis(const tg_net *net, int axis)
 }
 
 /* Work out the tiling. `cut` 0 or larger than the output: uncut. `like`: a tiling of the same
- * net with the same band height and the same cut on the stream axis, whose walk is copied
+ * stage with the same band height and the same cut on the stream axis, whose walk is copied
  * instead of done again; or NULL. Filled in *out; release with tgi_tiling_free. */
-tg_status tgi_tiling_make(const tg_net *net, const int64_t cut[3], int64_t band, int threads,
-                          const tg_tiling *like, tg_tiling *out, tgi_err *err);
+tg_status tgi_tiling_make(const tg_stage *stage, const int64_t cut[3], int64_t band,
+                          int threads, const tg_tiling *like, tg_tiling *out, tgi_err *err);
 void tgi_tiling_free(tg_tiling *t);
 
 /* Core of cell k on each axis of output 0: core[axis - 2]. Cells are numbered z fastest, then

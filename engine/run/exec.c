@@ -8,7 +8,8 @@
 
 struct tg_exec {
     const tg_tiling *t;
-    const tg_net *net;
+    const tg_stage *stage;
+    const tg_net *net; /* the stage's */
     const char *packed;
     char *arena;
     tg_threads *pool;
@@ -19,6 +20,7 @@ struct tg_exec {
     tg_range *ranges;                /* their storage */
     tg_view *view;                   /* per value */
     tg_view (*seg)[TG_MAX_SEG];      /* operands of one node, rebuilt for each call */
+    int64_t *before;                 /* per output: rows there before the band */
     double seconds;
 };
 
@@ -30,13 +32,19 @@ tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_
     tg_exec *e = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *e);
     if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the executor");
-    *e = (tg_exec){
-        .t = t, .net = net, .packed = packed, .arena = arena, .pool = pool, .io = *io};
+    *e = (tg_exec){.t = t,
+                   .stage = t->stage,
+                   .net = net,
+                   .packed = packed,
+                   .arena = arena,
+                   .pool = pool,
+                   .io = *io};
     e->ranges = tgi_calloc(TGI_TAG_PLAN, 6 * nv, sizeof *e->ranges);
     e->view = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *e->view);
     e->seg = tgi_calloc(TGI_TAG_PLAN, TG_MAX_OPERANDS, sizeof *e->seg);
-    tg_status st = tgi_flow_open(&e->flow, net, err);
-    if (st == TG_OK && (!e->ranges || !e->view || !e->seg))
+    e->before = tgi_calloc(TGI_TAG_PLAN, (size_t)t->stage->n_out + 1, sizeof *e->before);
+    tg_status st = tgi_flow_open(&e->flow, t->stage, err);
+    if (st == TG_OK && (!e->ranges || !e->view || !e->seg || !e->before))
         st = tgi_fail(err, TG_E_NOMEM, "no memory for the executor's views");
     if (st != TG_OK) {
         tgi_exec_close(&e);
@@ -58,6 +66,7 @@ void tgi_exec_close(tg_exec **e)
     tgi_free((*e)->ranges);
     tgi_free((*e)->view);
     tgi_free((*e)->seg);
+    tgi_free((*e)->before);
     tgi_free(*e);
     *e = NULL;
 }
@@ -96,10 +105,10 @@ void tgi_exec_begin(tg_exec *e, const tg_range *core)
         e->core[a] = core[a];
     tgi_flow_begin(&e->flow, core[0], e->t->band);
     for (int axis = TG_STREAM_AXIS + 1; axis < net->rank; axis++)
-        tgi_axis_need(net, axis, core[axis - TG_STREAM_AXIS], e->stored[axis - TG_STREAM_AXIS],
-                      e->inside[axis - TG_STREAM_AXIS]);
+        tgi_axis_need(e->stage, axis, core[axis - TG_STREAM_AXIS],
+                      e->stored[axis - TG_STREAM_AXIS], e->inside[axis - TG_STREAM_AXIS]);
     for (int v = 0; v < net->n_values; v++)
-        if (net->values[v].live)
+        if (e->stage->values[v].live)
             make_view(e, v);
 }
 
@@ -143,9 +152,9 @@ static void zero_outside(const tg_exec *e, int v, const tg_box *box)
 
 /* ---- One node ---------------------------------------------------------------------------- */
 
-static tg_status run_node(tg_exec *e, int ni, tg_range rows, tgi_err *err)
+static tg_status run_node(tg_exec *e, int k, tg_range rows, tgi_err *err)
 {
-    const tg_net_node *n = &e->net->nodes[ni];
+    const tg_net_node *n = tgi_stage_node(e->stage, k);
     tg_operand src[TG_MAX_OPERANDS];
     tg_view dst[TG_OP_MAX_DST];
     for (int j = 0; j < n->n_operands; j++) {
@@ -162,7 +171,7 @@ static tg_status run_node(tg_exec *e, int ni, tg_range rows, tgi_err *err)
                           .epi = n->epi,
                           .n_epi = n->n_epi,
                           .packed = e->packed + n->packed_offset,
-                          .scratch = e->arena + e->t->scratch[ni],
+                          .scratch = e->arena + e->t->scratch[k],
                           .threads = e->pool};
     if (tgi_box_empty(&call.box))
         return TG_OK;
@@ -181,11 +190,11 @@ static tg_status run_node(tg_exec *e, int ni, tg_range rows, tgi_err *err)
 
 static tg_status feed_inputs(tg_exec *e, tgi_err *err)
 {
-    for (int i = 0; i < e->net->n_in; i++) {
-        const int v = e->net->in[i];
+    for (int i = 0; i < e->stage->n_loaded; i++) {
+        const int v = e->stage->in[i].value;
         const tg_range r = tgi_flow_feed(&e->flow, i);
         const tg_box box = box_of_rows(e, v, r);
-        if (!e->net->values[v].live || tgi_box_empty(&box))
+        if (tgi_box_empty(&box))
             continue;
         TGI_TRY(e->io.load(e->io.user, i, &e->view[v], &box, err));
         zero_outside(e, v, &box);
@@ -193,14 +202,14 @@ static tg_status feed_inputs(tg_exec *e, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status hand_out(tg_exec *e, const int64_t *before, tgi_err *err)
+static tg_status hand_out(tg_exec *e, tgi_err *err)
 {
-    for (int o = 0; o < e->net->n_out; o++) {
-        const int v = e->net->out[o];
-        tg_box box = box_of_rows(e, v, (tg_range){before[o], e->flow.end[v]});
+    for (int o = 0; o < e->stage->n_out; o++) {
+        const int v = e->stage->out[o].value;
+        tg_box box = box_of_rows(e, v, (tg_range){e->before[o], e->flow.end[v]});
         for (int axis = TG_STREAM_AXIS; axis < e->net->rank; axis++) {
             const tg_range core =
-                tgi_axis_share(e->net, axis, o, e->core[axis - TG_STREAM_AXIS]);
+                tgi_axis_share(e->stage, axis, o, e->core[axis - TG_STREAM_AXIS]);
             box.ax[axis] = tgi_range_clip(box.ax[axis], core.lo, core.hi);
         }
         if (!tgi_box_empty(&box))
@@ -211,20 +220,19 @@ static tg_status hand_out(tg_exec *e, const int64_t *before, tgi_err *err)
 
 tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
 {
-    int64_t before[TG_MAX_PORTS];
-    for (int o = 0; o < e->net->n_out; o++)
-        before[o] = e->flow.end[e->net->out[o]];
+    for (int o = 0; o < e->stage->n_out; o++)
+        e->before[o] = e->flow.end[e->stage->out[o].value];
     TGI_TRY(feed_inputs(e, err));
     const double t0 = tgi_seconds();
-    for (int i = 0; i < e->net->n_nodes; i++) {
+    for (int k = 0; k < e->stage->n_nodes; k++) {
         if (e->io.stop && e->io.stop(e->io.user))
             return tgi_fail(err, TG_E_CANCELLED, "stopped; the same command goes on");
-        const tg_range rows = tgi_flow_advance(&e->flow, i);
+        const tg_range rows = tgi_flow_advance(&e->flow, k);
         if (!tgi_range_empty(rows))
-            TGI_TRY(run_node(e, i, rows, err));
+            TGI_TRY(run_node(e, k, rows, err));
     }
     e->seconds += tgi_seconds() - t0;
-    TGI_TRY(hand_out(e, before, err));
+    TGI_TRY(hand_out(e, err));
     tgi_flow_release(&e->flow);
     *done = tgi_flow_done(&e->flow);
     return TG_OK;
@@ -240,16 +248,16 @@ tg_status tgi_exec_cell(tg_exec *e, const tg_range *core, tgi_err *err)
 
 void tgi_exec_next_load(const tg_exec *e, int i, tg_box *box)
 {
-    tg_flow ahead = e->flow; /* shares the arrays: put back what feeding moves */
-    int64_t end[TG_MAX_PORTS];
-    for (int k = 0; k < e->net->n_in; k++)
-        end[k] = ahead.end[e->net->in[k]];
-    tg_range r = {0, 0};
-    for (int k = 0; k <= i; k++)
-        r = tgi_flow_feed(&ahead, k);
-    for (int k = 0; k < e->net->n_in; k++)
-        ahead.end[e->net->in[k]] = end[k];
-    *box = box_of_rows(e, e->net->in[i], r);
+    /* Feeding moves the ends of input 0 and of input i alone: put them back. */
+    tg_flow ahead = e->flow;
+    const int v0 = e->stage->in[0].value, v = e->stage->in[i].value;
+    const int64_t end0 = ahead.end[v0], end = ahead.end[v];
+    tg_range r = tgi_flow_feed(&ahead, 0);
+    if (i > 0)
+        r = tgi_flow_feed(&ahead, i);
+    ahead.end[v] = end;
+    ahead.end[v0] = end0;
+    *box = box_of_rows(e, v, r);
 }
 
 double tgi_exec_compute_seconds(const tg_exec *e)

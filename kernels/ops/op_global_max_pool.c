@@ -30,6 +30,7 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 const tg_op tg_op_global_max_pool = {
     .name = "GlobalMaxPool",
     .op_class = TG_OP_WHOLE,
+    .whole = TG_WHOLE_REDUCED,
     .infer = tgi_infer_global,
     .need = tgi_need_whole,
     .ref = ref,

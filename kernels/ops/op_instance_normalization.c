@@ -85,6 +85,7 @@ static double flops(const tg_op_ctx *ctx)
 const tg_op tg_op_instance_normalization = {
     .name = "InstanceNormalization",
     .op_class = TG_OP_WHOLE,
+    .whole = TG_WHOLE_STATS,
     .attrs = rows,
     .attrs_size = sizeof(in_attrs),
     .infer = infer,

@@ -2,6 +2,7 @@
  * lifetimes allow, and row streaming makes a deep network small and cheap. */
 #include "engine/plan/choose.h"
 #include "tests/memory/ref_unet.h"
+#include "tests/planned.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -10,26 +11,15 @@ static const char *const models[] = {"unet2d_nuclei_broad", "fmd_noise2noise_une
                                      "compact_x2_nomosuni", "fsrcnn_x2",
                                      "super_resolution_10", "sci_low_light"};
 
-static tg_net *net_of(const tg_graph *g, int64_t h, int64_t w)
-{
-    tg_net *net = NULL;
-    tgi_err e = {0};
-    tg_desc in[TG_MAX_PORTS];
-    const int64_t ext[3] = {1, h, w};
-    tgi_graph_input_descs(g, ext, in);
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), in, 0, &net, &e), e);
-    return net;
-}
-
 /* ---- The arena --------------------------------------------------------------------------- */
 
-static void arena_of(const char *name, const tg_net *net, int64_t cut_y, int64_t cut_x,
+static void arena_of(const char *name, const tg_stage *stage, int64_t cut_y, int64_t cut_x,
                      int64_t band, double *worst)
 {
     tg_tiling t;
     tgi_err e = {0};
     const int64_t cut[3] = {1, cut_y, cut_x};
-    CHECK_OK(tgi_tiling_make(net, cut, band, 2, NULL, &t, &e), e);
+    CHECK_OK(tgi_tiling_make(stage, cut, band, 2, NULL, &t, &e), e);
     const double ratio = (double)t.arena_bytes / (double)t.lower_bound_bytes;
     CHECK(ratio >= 1.0);
     if (ratio > 1.02)
@@ -47,12 +37,12 @@ static void arena_of_graph(const char *name, const tg_graph *g)
     static const int64_t bands[] = {1, 2, 8, 16, 32, 64, 128, 256};
     double worst = 0;
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-        tg_net *net = net_of(g, sizes[s][0], sizes[s][1]);
-        for (size_t c = 0; net && c < sizeof cuts / sizeof cuts[0]; c++)
+        planned p = planned_open(g, sizes[s][0], sizes[s][1]);
+        for (size_t c = 0; p.one && c < sizeof cuts / sizeof cuts[0]; c++)
             for (size_t b = 0; b < sizeof bands / sizeof bands[0]; b++)
                 if (bands[b] >= 8 || sizes[s][0] == 512) /* thin bands: many steps to walk */
-                    arena_of(name, net, cuts[c][0], cuts[c][1], bands[b], &worst);
-        tgi_net_free(&net);
+                    arena_of(name, p.one, cuts[c][0], cuts[c][1], bands[b], &worst);
+        planned_close(&p);
     }
     printf("%-24s arena at most %.4f of the lower bound\n", name, worst);
 }
@@ -88,13 +78,13 @@ static void test_the_reference_networks_arena_is_within_two_percent_too(void)
 
 #define SIDE 4096
 
-static size_t arena_bytes(const tg_net *net, int64_t cut_y, int64_t cut_x, int64_t band,
+static size_t arena_bytes(const tg_stage *stage, int64_t cut_y, int64_t cut_x, int64_t band,
                           double *recomputed)
 {
     tg_tiling t;
     tgi_err e = {0};
     const int64_t cut[3] = {1, cut_y, cut_x};
-    CHECK_OK(tgi_tiling_make(net, cut, band, 2, NULL, &t, &e), e);
+    CHECK_OK(tgi_tiling_make(stage, cut, band, 2, NULL, &t, &e), e);
     const size_t bytes = t.arena_bytes;
     *recomputed = tgi_tiling_recomputed(&t);
     tgi_tiling_free(&t);
@@ -104,18 +94,18 @@ static size_t arena_bytes(const tg_net *net, int64_t cut_y, int64_t cut_x, int64
 static void test_full_width_bands_take_a_tenth_of_the_memory_and_recompute_nothing(void)
 {
     tg_graph *g = ref_unet(2);
-    tg_net *net = net_of(g, SIDE, SIDE);
+    planned p = planned_open(g, SIDE, SIDE);
     double again = 1;
-    const size_t whole = arena_bytes(net, 0, 0, SIDE, &again);
+    const size_t whole = arena_bytes(p.one, 0, 0, SIDE, &again);
     for (int64_t band = 16; band <= 32; band *= 2) {
-        const size_t bytes = arena_bytes(net, 0, 0, band, &again);
+        const size_t bytes = arena_bytes(p.one, 0, 0, band, &again);
         printf("%d wide, bands of %lld: %.1f MiB of %.1f MiB untiled (%.3f)\n", SIDE,
                (long long)band, (double)bytes / MIB, (double)whole / MIB,
                (double)bytes / (double)whole);
         CHECK((double)bytes <= 0.10 * (double)whole);
         CHECK(again == 0.0);
     }
-    tgi_net_free(&net);
+    planned_close(&p);
     tgi_graph_free(&g);
 }
 
@@ -133,10 +123,10 @@ static square best_usual_square(const tg_graph *g, size_t limit)
 {
     square best = {0, 1e30};
     for (int64_t padded = 2 * HALO + 16; padded <= SIDE; padded += 16) {
-        tg_net *net = net_of(g, padded, padded);
+        planned n = planned_open(g, padded, padded);
         double again;
-        const size_t bytes = arena_bytes(net, 0, 0, padded, &again);
-        tgi_net_free(&net);
+        const size_t bytes = arena_bytes(n.one, 0, 0, padded, &again);
+        planned_close(&n);
         if (bytes > limit)
             break;
         const double t = (double)(padded - 2 * HALO), p = (double)padded;
@@ -145,19 +135,19 @@ static square best_usual_square(const tg_graph *g, size_t limit)
     return best;
 }
 
-static square best_own_square(const tg_net *net, size_t limit)
+static square best_own_square(const tg_stage *stage, size_t limit)
 {
     square best = {0, 1e30};
     double again;
-    for (int64_t t = 64; t <= SIDE && arena_bytes(net, t, t, SIDE, &again) <= limit; t += 32)
+    for (int64_t t = 64; t <= SIDE && arena_bytes(stage, t, t, SIDE, &again) <= limit; t += 32)
         if (1 + again < best.work)
             best = (square){t, 1 + again};
     return best;
 }
 
-static void strips_against_squares(const tg_graph *g, const tg_net *net, size_t limit)
+static void strips_against_squares(const tg_graph *g, const tg_stage *stage, size_t limit)
 {
-    const tg_choose_args a = {.net = net,
+    const tg_choose_args a = {.stage = stage,
                               .threads = 2,
                               .limit_bytes = limit,
                               .unit = {1, 1, 64},
@@ -165,7 +155,7 @@ static void strips_against_squares(const tg_graph *g, const tg_net *net, size_t 
     tg_choice c;
     tgi_err e = {0};
     CHECK_OK(tgi_choose(&a, &c, &e), e);
-    const square usual = best_usual_square(g, limit), own = best_own_square(net, limit);
+    const square usual = best_usual_square(g, limit), own = best_own_square(stage, limit);
     const double strip = 1 + tgi_tiling_recomputed(&c.tiling);
     printf(
         "%3.0f MiB: strips of %lld do %.3f of the work, usual tiles of %lld %.3f (%.2f times), "
@@ -181,10 +171,10 @@ static void strips_against_squares(const tg_graph *g, const tg_net *net, size_t 
 static void test_at_192_MiB_strips_save_a_third_of_the_work_of_usual_square_tiles(void)
 {
     tg_graph *g = ref_unet(3);
-    tg_net *net = net_of(g, SIDE, SIDE);
-    strips_against_squares(g, net, 192 * MIB); /* for the activations alone */
-    strips_against_squares(g, net, 192 * MIB - net->packed_bytes); /* and the weights */
-    tgi_net_free(&net);
+    planned p = planned_open(g, SIDE, SIDE);
+    strips_against_squares(g, p.one, 192 * MIB); /* for the activations alone */
+    strips_against_squares(g, p.one, 192 * MIB - p.net->packed_bytes); /* and the weights */
+    planned_close(&p);
     tgi_graph_free(&g);
 }
 

@@ -61,6 +61,8 @@ static void test_the_shipped_network_is_what_its_descriptor_says(void)
                0.01 * number(d, "flop_per_pixel"));
     CHECK(number(m, "smallest_bytes_for_gigapixel") < 64e6);
     CHECK(tgi_json_first(tgi_json_get(m, "whole_extent_operators")) == NULL);
+    CHECK_EQ(number(m, "stages"), 1);
+    CHECK(tgi_json_first(tgi_json_get(m, "stage_cuts")) == NULL);
     tgi_json_free(&m);
     tgi_json_free(&d);
 }
@@ -103,6 +105,11 @@ static void test_operators_that_read_the_whole_image_are_named(void)
     const char *first = NULL;
     CHECK(tgi_json_str(tgi_json_first(w), &first));
     CHECK(first && strstr(first, "InstanceNormalization") != NULL);
+    CHECK_EQ(number(m, "stages"), 16); /* 15 of them, one after the other */
+    const tgi_json *cut = tgi_json_first(tgi_json_get(m, "stage_cuts"));
+    CHECK_EQ(number(cut, "after_stage"), 1);
+    CHECK_STR(text_of(cut, "operator"), "InstanceNormalization");
+    CHECK_STR(text_of(cut, "node"), first);
     tgi_json_free(&m);
 }
 

@@ -1,0 +1,93 @@
+/* stage.h - where the pass over the image has to be interrupted, and what is kept meanwhile.
+ *
+ * Between net and tiling. An operator that reads the whole extent of a value (op_class
+ * TG_OP_WHOLE) cannot give its first pixel before the last pixel of that value is there: the
+ * value ends a *stage*. A stage is a part of the net that one pass in cells and bands computes;
+ * tiling and executor work on stages and on nothing else, and a job is a loop over them.
+ *
+ * What an operator needs of the whole extent decides where its node lies (tg_whole, op.h):
+ *
+ *   TG_WHOLE_REDUCED  a small result per channel, nothing else (GlobalAveragePool): the node
+ *                     belongs to the stage that it ends, which hands out the reduction.
+ *   TG_WHOLE_STATS    statistics, then each pixel by itself (InstanceNormalization): the stage
+ *                     hands out the statistics, the node lies in a later one and reads the
+ *                     pixels there, stored or recomputed.
+ *   TG_WHOLE_VALUE    all pixels: the stage stores the value, the node lies in a later one.
+ *
+ * INVARIANTS of the cut
+ *  1. an operator's whole read ends in the earliest stage it can; operators that wait for the
+ *     same stage share one cut. There are as many stages as this order demands, no more.
+ *  2. every other node lies in the first stage that uses what it yields, so it is computed at
+ *     most one stage before it is needed for good, and never for nobody.
+ *  3. a value used in a later stage than its own is stored, or its nodes are in the later
+ *     stage's list too: recomputed. The inputs of the net are at hand in every stage.
+ *  4. in[]: the first n_loaded are read from outside, the others recomputed.
+ *
+ * TODAY one stage is executed: `one`, the whole net, which computes whole-extent operators from
+ * values that are there from edge to edge. The cut in stage[] is what plan and info show. */
+#ifndef TGI_STAGE_H
+#define TGI_STAGE_H
+
+#include "engine/base/json.h"
+#include "engine/plan/net.h"
+
+typedef struct tg_stage_in {
+    int value;
+    int recomputed; /* 0: stored (or an input of the net) and loaded */
+} tg_stage_in;
+
+typedef struct tg_stage_out {
+    int value;
+    int whole;   /* net index of the whole-extent node that waits for it, or -1 */
+    int reduced; /* 1: the node's reduction of the value; 0: the value itself, stored */
+} tg_stage_out;
+
+typedef struct tg_stage_value {
+    int live;        /* has a buffer in this stage */
+    int first, last; /* positions in node[]: -1 = loaded, n_nodes = handed out */
+} tg_stage_value;
+
+typedef struct tg_stage {
+    const tg_net *net; /* borrowed */
+    int *node;         /* indices into net->nodes, in order */
+    int n_nodes;
+    tg_stage_in *in;
+    int n_in, n_loaded;
+    tg_stage_out *out;
+    int n_out;
+    tg_stage_value *values; /* net->n_values */
+    const char *whole_op;   /* a node computed here from a whole extent at once, or NULL */
+} tg_stage;
+
+typedef struct tg_stages {
+    tg_stage one;    /* the net uncut */
+    tg_stage *stage; /* the cut */
+    int n;
+} tg_stages;
+
+/* `net` borrowed. Returned; tgi_stages_free. */
+tg_status tgi_stages_new(const tg_net *net, tg_stages **out, tgi_err *err);
+void tgi_stages_free(tg_stages **s);
+
+/* Node at position k of the stage. */
+static inline const tg_net_node *tgi_stage_node(const tg_stage *s, int k)
+{
+    return &s->net->nodes[s->node[k]];
+}
+
+/* Extent of output o's value along an axis; output 0 is what tilings cut. */
+static inline int64_t tgi_stage_out_dim(const tg_stage *s, int o, int axis)
+{
+    return tgi_net_dim(s->net, s->out[o].value, axis);
+}
+
+static inline int64_t tgi_stage_in_dim(const tg_stage *s, int i, int axis)
+{
+    return tgi_net_dim(s->net, s->in[i].value, axis);
+}
+
+/* Members of an open object: "stages" (how many), "stage_cuts" (which operator, after which
+ * stage) and, with `detail`, "stage_list" (what each reads and hands out). */
+void tgi_stages_json(tgi_jw *w, const tg_stages *s, int detail);
+
+#endif

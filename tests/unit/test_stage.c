@@ -1,0 +1,533 @@
+/* Stages: drawn graphs are cut where a value is read from edge to edge, and nowhere else; what
+ * crosses a cut is stored or recomputed by its cost. */
+#include "engine/plan/stage.h"
+#include "kernels/ops/op_attrs.h"
+#include "tests/tg_test.h"
+
+typedef struct draft {
+    tg_graph *g;
+    tg_net *net;
+    tg_stages *s;
+    int n_names;
+} draft;
+
+static draft begin(void)
+{
+    draft d = {0};
+    tgi_err e = {0};
+    CHECK_OK(tgi_graph_new(&d.g, &e), e);
+    return d;
+}
+
+static int value(draft *d, const char *name)
+{
+    int v = 0;
+    tgi_err e = {0};
+    CHECK_OK(tgi_graph_add_value(d->g, name, &v, &e), e);
+    return v;
+}
+
+static int input(draft *d, int64_t channels)
+{
+    const int64_t dim[4] = {1, channels, -1, -1};
+    const int v = value(d, "in");
+    tgi_err e = {0};
+    CHECK_OK(tgi_graph_add_input(d->g, v, 4, dim, &e), e);
+    return v;
+}
+
+/* A constant of `n` ones, or of the weights' shape. */
+static int constant(draft *d, int64_t n, int64_t cin, int64_t k)
+{
+    const tg_desc desc = {TG_DTYPE_F32, cin ? 4 : 1, {n, cin, k, k}};
+    const size_t count = (size_t)(n * (cin ? cin * k * k : 1));
+    char name[16];
+    int v = 0;
+    tgi_err e = {0};
+    float *data = malloc(count * sizeof *data);
+    for (size_t i = 0; i < count; i++)
+        data[i] = 1.0f;
+    snprintf(name, sizeof name, "k%d", d->n_names++);
+    CHECK_OK(tgi_graph_add_const(d->g, name, &desc, data, 0, &v, &e), e);
+    free(data);
+    return v;
+}
+
+/* A node that yields a value of the same name as itself. */
+static int add(draft *d, const char *op, const char *name, int n_src, const int *src)
+{
+    const int out = value(d, name);
+    tg_node *node = NULL;
+    tgi_err e = {0};
+    CHECK_OK(tgi_graph_add_node(d->g, op, name, n_src, src, 1, &out, &node, &e), e);
+    if (strcmp(op, "Conv") == 0 && node) {
+        conv_attrs *a = node->attrs;
+        const int64_t k = d->g->values[src[1]].cst.desc.dim[2];
+        a->pads.n = 4;
+        for (int i = 0; i < 4; i++)
+            a->pads.v[i] = k / 2;
+    }
+    return out;
+}
+
+static int conv(draft *d, const char *name, int from, int64_t cin, int64_t cout, int64_t k)
+{
+    const int src[2] = {from, constant(d, cout, cin, k)};
+    return add(d, "Conv", name, 2, src);
+}
+
+static int one(draft *d, const char *op, const char *name, int from)
+{
+    return add(d, op, name, 1, &from);
+}
+
+static int two(draft *d, const char *op, const char *name, int a, int b)
+{
+    const int src[2] = {a, b};
+    return add(d, op, name, 2, src);
+}
+
+static int norm(draft *d, const char *name, int from, int64_t c)
+{
+    const int src[3] = {from, constant(d, c, 0, 0), constant(d, c, 0, 0)};
+    return add(d, "InstanceNormalization", name, 3, src);
+}
+
+/* Lay the graph out for a 256 x 256 image and cut it. The graph is left as drawn: no folding,
+ * no fusion. */
+static void cut(draft *d, int64_t channels)
+{
+    const tg_desc in = {TG_DTYPE_F32, 4, {1, channels, 256, 256}};
+    tgi_err e = {0};
+    CHECK_OK(
+        tgi_net_new(d->g, tgi_backend_for(TG_ISA_PORTABLE), &in, TG_NET_REFERENCE, &d->net, &e),
+        e);
+    if (d->net)
+        CHECK_OK(tgi_stages_new(d->net, &d->s, &e), e);
+    if (!d->s)
+        exit(1);
+}
+
+static void output(draft *d, int v)
+{
+    tgi_err e = {0};
+    CHECK_OK(tgi_graph_add_output(d->g, v, &e), e);
+}
+
+static void end(draft *d)
+{
+    tgi_stages_free(&d->s);
+    tgi_net_free(&d->net);
+    tgi_graph_free(&d->g);
+}
+
+/* ---- What a stage is, as text ------------------------------------------------------------ */
+
+static const char *name_of(const draft *d, int v)
+{
+    return d->g->values[v].name;
+}
+
+/* "nodes | in, (recomputed) | out, out for waiting node, ~reduced for node" */
+static const char *stage_text(const draft *d, const tg_stage *s)
+{
+    static char buf[1024];
+    int at = 0;
+    for (int k = 0; k < s->n_nodes; k++)
+        at += snprintf(buf + at, sizeof buf - (size_t)at, "%s%s", k ? " " : "",
+                       tgi_stage_node(s, k)->node->name);
+    at += snprintf(buf + at, sizeof buf - (size_t)at, " |");
+    for (int i = 0; i < s->n_in; i++)
+        at += snprintf(buf + at, sizeof buf - (size_t)at, s->in[i].recomputed ? " (%s)" : " %s",
+                       name_of(d, s->in[i].value));
+    at += snprintf(buf + at, sizeof buf - (size_t)at, " |");
+    for (int o = 0; o < s->n_out; o++) {
+        const tg_stage_out *out = &s->out[o];
+        at += snprintf(buf + at, sizeof buf - (size_t)at, out->reduced ? " ~%s" : " %s",
+                       name_of(d, out->value));
+        if (out->whole >= 0)
+            at += snprintf(buf + at, sizeof buf - (size_t)at, ">%s",
+                           d->net->nodes[out->whole].node->name);
+    }
+    return buf;
+}
+
+static void check_stage(const draft *d, int k, const char *want)
+{
+    CHECK(k < d->s->n);
+    if (k < d->s->n)
+        CHECK_STR(stage_text(d, &d->s->stage[k]), want);
+}
+
+/* ---- Behaviours -------------------------------------------------------------------------- */
+
+static void a_local_network_is_one_stage_with_all_nodes(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), a = conv(&d, "a", in, 1, 8, 3);
+    const int b = one(&d, "Relu", "b", conv(&d, "c", a, 8, 8, 3));
+    output(&d, two(&d, "Add", "sum", a, b));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 1);
+    check_stage(&d, 0, "a c b sum | in | sum");
+    CHECK_STR(stage_text(&d, &d.s->one), "a c b sum | in | sum");
+    CHECK(d.s->one.whole_op == NULL);
+    end(&d);
+}
+
+static void a_pool_in_the_middle_ends_the_stage_that_it_belongs_to(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), a = conv(&d, "a", in, 1, 8, 3);
+    const int p = one(&d, "GlobalAveragePool", "pool", a);
+    output(&d, conv(&d, "head", p, 8, 4, 1));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, "a pool | in | ~a>pool");
+    check_stage(&d, 1, "head | pool | head");
+    CHECK_STR(d.s->one.whole_op, "pool");
+    CHECK(d.s->stage[0].whole_op == NULL); /* accumulated, not computed at once */
+    end(&d);
+}
+
+static void a_pool_at_the_very_end_makes_no_stage_after_it(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), a = conv(&d, "a", in, 1, 8, 3);
+    output(&d, one(&d, "GlobalMaxPool", "pool", a));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 1);
+    check_stage(&d, 0, "a pool | in | pool ~a>pool");
+    end(&d);
+}
+
+/* Squeeze and excite: the image itself crosses the cut. Cheap to compute again. */
+static void a_cheap_value_beside_a_squeeze_branch_is_recomputed(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), x = conv(&d, "x", in, 1, 8, 3);
+    const int p = one(&d, "GlobalAveragePool", "pool", x);
+    const int g = one(&d, "Sigmoid", "gate", conv(&d, "squeeze", p, 8, 8, 1));
+    output(&d, two(&d, "Mul", "scaled", x, g));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, "x pool | in | ~x>pool");
+    check_stage(&d, 1, "x squeeze gate scaled | in pool (x) | scaled");
+    end(&d);
+}
+
+/* The same with 64 channels read by a 3x3 convolution: 1,152 operations a value are more than
+ * moving its four bytes twice. Its input, too, is used after the cut, and cheap. */
+static void a_dear_value_is_stored_and_a_cheap_one_beside_it_recomputed(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), y = conv(&d, "y", in, 1, 64, 3),
+              x = conv(&d, "x", y, 64, 64, 3);
+    const int p = one(&d, "GlobalAveragePool", "pool", x);
+    const int m = two(&d, "Mul", "scaled", x, p);
+    output(&d, two(&d, "Add", "skip", m, y));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, "y x pool | in | x ~x>pool");
+    check_stage(&d, 1, "y scaled skip | in x pool (y) | skip");
+    /* Where a stage's lists say: loaded first, alive until handed out. */
+    const tg_stage *s = &d.s->stage[1];
+    CHECK_EQ(s->n_loaded, 3);
+    CHECK_EQ(s->values[x].first, -1);
+    CHECK_EQ(s->values[x].last, 1);
+    CHECK_EQ(s->values[y].first, 0);
+    CHECK_EQ(s->values[y].last, 2);
+    CHECK_EQ(d.s->stage[0].values[x].last, 3);
+    end(&d);
+}
+
+/* Sums along a chain of residual blocks: each could be had from all earlier ones, but reading
+ * those costs more than keeping the sum. */
+static void reading_many_values_to_recompute_one_is_dearer_than_storing_it(void)
+{
+    draft d = begin();
+    char name[4][8];
+    const int in = input(&d, 64);
+    int sum = conv(&d, "x", in, 64, 64, 3);
+    for (int i = 0; i < 4; i++) {
+        snprintf(name[i], sizeof name[i], "c%d", i);
+        const int c = conv(&d, name[i], sum, 64, 64, 3);
+        name[i][0] = 'n';
+        const int n = norm(&d, name[i], c, 64);
+        name[i][0] = 's';
+        sum = two(&d, "Add", name[i], sum, n);
+    }
+    output(&d, sum);
+    cut(&d, 64);
+    CHECK_EQ(d.s->n, 5);
+    check_stage(&d, 0, "x c0 | in | x c0 ~c0>n0");
+    check_stage(&d, 1, "n0 s0 c1 | x c0 | s0 c1 ~c1>n1");
+    check_stage(&d, 2, "n1 s1 c2 | s0 c1 | s1 c2 ~c2>n2");
+    check_stage(&d, 4, "n3 s3 | s2 c3 | s3");
+    end(&d);
+}
+
+static void a_chain_of_norms_is_cut_at_each(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), a = conv(&d, "a", in, 1, 64, 3);
+    const int n1 = norm(&d, "n1", a, 64), b = conv(&d, "b", n1, 64, 64, 3);
+    const int n2 = norm(&d, "n2", b, 64);
+    output(&d, conv(&d, "c", n2, 64, 1, 1));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 3);
+    check_stage(&d, 0, "a | in | ~a>n1");
+    check_stage(&d, 1, "a n1 b | in (a) | b ~b>n2");
+    check_stage(&d, 2, "n2 c | b | c");
+    CHECK_STR(d.s->one.whole_op, "n1");
+    end(&d);
+}
+
+static void a_norm_of_the_input_needs_a_pass_that_only_reads(void)
+{
+    draft d = begin();
+    const int in = input(&d, 2), n = norm(&d, "n", in, 2);
+    output(&d, conv(&d, "a", n, 2, 1, 3));
+    cut(&d, 2);
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, " | in | ~in>n");
+    check_stage(&d, 1, "n a | in | a");
+    end(&d);
+}
+
+static void operators_that_wait_for_the_same_stage_share_a_cut(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), a = conv(&d, "a", in, 1, 8, 3);
+    const int b = conv(&d, "b", in, 1, 8, 5);
+    const int p = one(&d, "GlobalAveragePool", "pool", a), n = norm(&d, "norm", b, 8);
+    output(&d, two(&d, "Mul", "out", n, p));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, "a b pool | in | ~a>pool ~b>norm");
+    check_stage(&d, 1, "b norm out | in pool (b) | out");
+    end(&d);
+}
+
+/* A branch that is only needed after the cut is not computed before it. */
+static void what_only_a_later_stage_uses_is_computed_there(void)
+{
+    draft d = begin();
+    const int in = input(&d, 64), a = conv(&d, "a", in, 64, 64, 3);
+    const int late = conv(&d, "late", in, 64, 64, 3);
+    const int p = one(&d, "GlobalAveragePool", "pool", a);
+    output(&d, two(&d, "Mul", "out", late, p));
+    cut(&d, 64);
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, "a pool | in | ~a>pool");
+    check_stage(&d, 1, "late out | in pool | out");
+    end(&d);
+}
+
+/* A reduction of a single pixel waits for nothing. */
+static void a_pool_of_one_pixel_cuts_nothing(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), p = one(&d, "GlobalAveragePool", "pool", in);
+    output(&d, one(&d, "GlobalMaxPool", "again", conv(&d, "a", p, 1, 4, 1)));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 2);
+    check_stage(&d, 0, "pool | in | ~in>pool");
+    check_stage(&d, 1, "a again | pool | again");
+    end(&d);
+}
+
+/* An operator that needs every pixel at once: the value before it is stored, however cheap. */
+static void an_operator_that_needs_all_pixels_has_them_stored(void)
+{
+    draft d = begin();
+    static tg_op mixer;
+    const int in = input(&d, 1), a = conv(&d, "a", in, 1, 8, 3);
+    const int m = norm(&d, "mix", a, 8);
+    mixer = *d.g->nodes[1].op;
+    mixer.whole = TG_WHOLE_VALUE;
+    d.g->nodes[1].op = &mixer;
+    const int n = norm(&d, "n", m, 8);
+    output(&d, two(&d, "Add", "out", n, m));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 3);
+    check_stage(&d, 0, "a | in | a>mix");
+    check_stage(&d, 1, "mix | a | mix ~mix>n");
+    check_stage(&d, 2, "n out | mix | out"); /* not mixed once more */
+    CHECK_STR(d.s->stage[1].whole_op, "mix");
+    CHECK(d.s->stage[2].whole_op == NULL);
+    end(&d);
+}
+
+static void the_whole_net_is_one_stage_whatever_the_cut(void)
+{
+    draft d = begin();
+    const int in = input(&d, 1), a = conv(&d, "a", in, 1, 64, 3), n = norm(&d, "n", a, 64);
+    output(&d, conv(&d, "b", n, 64, 1, 3));
+    cut(&d, 1);
+    CHECK_EQ(d.s->n, 2);
+    CHECK_STR(stage_text(&d, &d.s->one), "a n b | in | b");
+    CHECK_EQ(d.s->one.n_loaded, 1);
+    CHECK_EQ(d.s->one.values[in].first, -1);
+    CHECK_EQ(d.s->one.values[a].last, 1);
+    end(&d);
+}
+
+/* ---- Any graph --------------------------------------------------------------------------- */
+
+/* A random graph of local and whole-extent operators on 8 channels. */
+static draft drawn(uint64_t seed)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j",
+                                        "k", "l", "m", "n", "o", "p", "q", "r", "s", "t"};
+    draft d = begin();
+    int v[32] = {input(&d, 8)}, small[32] = {0}, n = 1;
+    const int nodes = (int)tg_rand_in(&seed, 3, 20);
+    for (int i = 0; i < nodes; i++) {
+        const int a = (int)tg_rand_in(&seed, 0, n - 1), b = (int)tg_rand_in(&seed, 0, n - 1);
+        small[n] = small[a];
+        switch (tg_rand_in(&seed, 0, 5)) {
+        case 0:
+            v[n] = conv(&d, names[i], v[a], 8, 8, small[a] ? 1 : 3);
+            break;
+        case 1:
+            v[n] = conv(&d, names[i], v[a], 8, 8, small[a] ? 1 : 15); /* dear */
+            break;
+        case 2:
+            v[n] = norm(&d, names[i], v[a], 8);
+            break;
+        case 3:
+            v[n] = one(&d, "GlobalAveragePool", names[i], v[a]);
+            small[n] = 1;
+            break;
+        default:
+            v[n] = two(&d, "Mul", names[i], v[a], v[b]);
+            small[n] = small[a] && small[b];
+        }
+        n++;
+    }
+    for (int i = 1; i < n; i++) { /* what nothing reads, and now and then another, goes out */
+        int used = 0;
+        for (int k = 0; k < d.g->n_nodes; k++)
+            for (int j = 0; j < d.g->nodes[k].n_src; j++)
+                used |= d.g->nodes[k].src[j] == v[i];
+        if (d.g->n_out < TG_MAX_PORTS && (!used || tg_rand_in(&seed, 0, 9) == 0))
+            output(&d, v[i]);
+    }
+    return d;
+}
+
+static int hands_out(const tg_stage *s, int v, int whole, int reduced)
+{
+    for (int o = 0; o < s->n_out; o++)
+        if (s->out[o].value == v && s->out[o].reduced == reduced &&
+            (whole < 0 || s->out[o].whole == whole))
+            return 1;
+    return 0;
+}
+
+static int runs(const tg_stage *s, int node)
+{
+    for (int k = 0; k < s->n_nodes; k++)
+        if (s->node[k] == node)
+            return 1;
+    return 0;
+}
+
+/* Values that stage k has without asking: loaded, from the net's inputs or earlier stages. */
+static void check_loaded(const draft *d, int k, unsigned char *have)
+{
+    const tg_stage *s = &d->s->stage[k];
+    for (int i = 0; i < s->n_loaded; i++) {
+        const int v = s->in[i].value;
+        int from = v == d->net->in[0];
+        for (int j = 0; j < k; j++) {
+            from |= hands_out(&d->s->stage[j], v, -1, 0);
+            for (int n = 0; n < d->net->n_nodes; n++) /* a reduction's result */
+                from |= d->net->nodes[n].node->dst[0] == v && runs(&d->s->stage[j], n) &&
+                        d->net->nodes[n].node->op->whole == TG_WHOLE_REDUCED;
+        }
+        CHECK(from);
+        have[v] = 1;
+    }
+}
+
+/* Each node's operands are there when it runs; what it reads from edge to edge was reduced
+ * before, or is being reduced by this very stage. */
+static void check_runs(const draft *d, int k)
+{
+    const tg_stage *s = &d->s->stage[k];
+    unsigned char have[256] = {0};
+    check_loaded(d, k, have);
+    for (int i = 0; i < s->n_nodes; i++) {
+        const tg_net_node *n = tgi_stage_node(s, i);
+        for (int j = 0; j < n->n_operands; j++)
+            for (int g = 0; g < n->operand[j].n_seg; g++)
+                CHECK(have[n->operand[j].value[g]]);
+        have[n->node->dst[0]] = 1;
+        const int x = n->operand[0].value[0];
+        if (n->node->op->op_class != TG_OP_WHOLE || d->net->shapes.desc[x].dim[2] == 1)
+            continue;
+        int reduced = n->node->op->whole == TG_WHOLE_REDUCED && hands_out(s, x, s->node[i], 1);
+        for (int j = 0; j < k && n->node->op->whole == TG_WHOLE_STATS; j++)
+            reduced |= hands_out(&d->s->stage[j], x, s->node[i], 1);
+        CHECK(reduced);
+    }
+    for (int o = 0; o < s->n_out; o++)
+        CHECK(have[s->out[o].value]);
+}
+
+static void of_any_graph_every_stage_has_what_it_reads_and_all_is_handed_out(void)
+{
+    int stages = 0, stored = 0, recomputed = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        draft d = drawn(seed);
+        const int before = tg_failures;
+        cut(&d, 8);
+        for (int k = 0; k < d.s->n; k++) {
+            const tg_stage *s = &d.s->stage[k];
+            check_runs(&d, k);
+            recomputed += s->n_in - s->n_loaded;
+            for (int i = 0; i < s->n_loaded; i++)
+                stored += s->in[i].value != d.net->in[0];
+        }
+        for (int i = 0; i < d.net->n_nodes; i++) {
+            int times = 0;
+            for (int k = 0; k < d.s->n; k++)
+                times += runs(&d.s->stage[k], i);
+            CHECK(times >= 1);
+        }
+        for (int o = 0; o < d.net->n_out; o++) {
+            int times = 0;
+            for (int k = 0; k < d.s->n; k++)
+                times += hands_out(&d.s->stage[k], d.net->out[o], -1, 0);
+            CHECK_EQ(times, 1);
+        }
+        if (tg_failures > before)
+            fprintf(stderr, "seed %d\n", (int)seed);
+        stages += d.s->n;
+        end(&d);
+    }
+    printf("     400 graphs, %d stages, %d values loaded, %d recomputed\n", stages, stored,
+           recomputed);
+    CHECK(stages > 800 && stored > 400 && recomputed > 400);
+}
+
+int main(void)
+{
+    RUN(a_local_network_is_one_stage_with_all_nodes);
+    RUN(a_pool_in_the_middle_ends_the_stage_that_it_belongs_to);
+    RUN(a_pool_at_the_very_end_makes_no_stage_after_it);
+    RUN(a_cheap_value_beside_a_squeeze_branch_is_recomputed);
+    RUN(a_dear_value_is_stored_and_a_cheap_one_beside_it_recomputed);
+    RUN(reading_many_values_to_recompute_one_is_dearer_than_storing_it);
+    RUN(a_chain_of_norms_is_cut_at_each);
+    RUN(a_norm_of_the_input_needs_a_pass_that_only_reads);
+    RUN(operators_that_wait_for_the_same_stage_share_a_cut);
+    RUN(what_only_a_later_stage_uses_is_computed_there);
+    RUN(a_pool_of_one_pixel_cuts_nothing);
+    RUN(an_operator_that_needs_all_pixels_has_them_stored);
+    RUN(the_whole_net_is_one_stage_whatever_the_cut);
+    RUN(of_any_graph_every_stage_has_what_it_reads_and_all_is_handed_out);
+    return TEST_END();
+}
