@@ -4,21 +4,21 @@
 #include "io/tiff_codec.h"
 
 #ifndef TG_HAVE_ZLIB
-static tg_status no_zlib(void **state, tgi_err *err)
+static tg_status no_zlib(size_t history, void **state, tgi_err *err)
 {
-    (void)state;
+    (void)history, (void)state;
     return tgi_fail(err, TG_E_UNSUPPORTED, "deflate: this build was made without zlib");
 }
-const tgi_codec tgi_codec_zlib = {.open = no_zlib};
+const tgi_codec tgi_codec_zlib = {.name = "deflate", .open = no_zlib};
 #endif
 
 #ifndef TG_HAVE_ZSTD
-static tg_status no_zstd(void **state, tgi_err *err)
+static tg_status no_zstd(size_t history, void **state, tgi_err *err)
 {
-    (void)state;
+    (void)history, (void)state;
     return tgi_fail(err, TG_E_UNSUPPORTED, "zstd: this build was made without libzstd");
 }
-const tgi_codec tgi_codec_zstd = {.open = no_zstd};
+const tgi_codec tgi_codec_zstd = {.name = "zstd", .open = no_zstd};
 #endif
 
 #ifndef TG_HAVE_XML

@@ -93,6 +93,42 @@ tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err)
     return TG_OK;
 }
 
+/* Filesystems without O_TMPFILE: a name nobody else has, removed at once. */
+static int open_and_unlink(const char *folder)
+{
+    char name[PATH_MAX];
+    const int n = snprintf(name, sizeof name, "%s/.tegula-scratch-XXXXXX", folder);
+    if (n < 0 || (size_t)n >= sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    const int fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(name);
+    return fd;
+}
+
+tg_status tgi_file_open_unnamed(const char *folder, int *fd, tgi_err *err)
+{
+    int e = ask(TGI_FILE_OPEN, folder);
+    int f = -1;
+    if (!e) {
+#ifdef O_TMPFILE
+        f = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+#endif
+        if (f < 0)
+            f = open_and_unlink(folder);
+        e = f < 0 ? errno : 0;
+    }
+    if (e == ENOSPC || e == EDQUOT || e == EIO)
+        return failed(err, "open a temporary file", folder, e);
+    if (e)
+        return tgi_fail(err, e == ENOENT || e == ENOTDIR ? TG_E_NOT_FOUND : TG_E_EXISTS,
+                        "%s: no temporary file can be made there: %s", folder, strerror(e));
+    *fd = f;
+    return TG_OK;
+}
+
 tg_status tgi_file_pwrite(int fd, const char *path, const void *bytes, size_t n,
                           uint64_t offset, tgi_err *err)
 {

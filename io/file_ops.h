@@ -26,6 +26,9 @@ typedef enum tgi_file_op {
 /* Open for reading and writing. create: make it if it is not there (TG_E_EXISTS when it cannot
  * be created); else TG_E_NOT_FOUND when it is not there. */
 tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err);
+/* A file without a name in `folder`, for reading and writing: it is gone when it is closed,
+ * also by a kill. TG_E_NOT_FOUND no such folder, TG_E_EXISTS nothing can be created there. */
+tg_status tgi_file_open_unnamed(const char *folder, int *fd, tgi_err *err);
 tg_status tgi_file_pwrite(int fd, const char *path, const void *bytes, size_t n,
                           uint64_t offset, tgi_err *err);
 /* Exactly n bytes; TG_E_FORMAT when the file ends before. */

@@ -63,7 +63,10 @@ typedef struct tg_open_opts {
     tg_io_mode io;
     const char *axes;     /* override of the axes of the planes ("TZCYX"), or NULL */
     size_t decode_budget; /* bytes a reader may allocate for decoding; 0: 1 GiB. A strip or tile
-                             that needs more is refused at open, before any allocation. */
+                             that needs more even as a stream of rows is refused at open, before
+                             any allocation. */
+    int (*cancelled)(void); /* asked while rows are decoded only to get at later ones, which can
+                               take long: not 0 ends the reading with TG_E_CANCELLED; or NULL */
 } tg_open_opts;
 
 typedef struct tg_source_ops {
@@ -87,6 +90,17 @@ typedef struct tg_source_ops {
     void (*close)(tg_source **s);
     /* Bytes of decoder state that `open` and reading hold at most, for the plan. */
     size_t (*codec_bytes)(const tg_source *s);
+    /* The rest may be NULL: pixels are then read without decoding.
+     *
+     * Before the first read: `planes` planes, `stride` apart, are read in turn, a few rows
+     * each, so the reader keeps decoders for all of them. As `open`; changes codec_bytes. */
+    tg_status (*expect)(tg_source *s, int64_t planes, int64_t stride, tgi_err *err);
+    /* > 0: rows are decoded in order out of blocks too large to hold; going back by more rows
+     * than this decodes the block from its start. 0: blocks are held whole, or not compressed.
+     */
+    int64_t (*stream_rows)(const tg_source *s);
+    /* Bytes of pixels decoded since open. */
+    uint64_t (*decoded_bytes)(const tg_source *s);
 } tg_source_ops;
 
 /* Each tg_source starts with this, so generic code can call it. */

@@ -1,17 +1,14 @@
-/* tiff_codec.c - LZW and PackBits of our own, predictors, and the table of codecs.
+/* tiff_codec.c - the table of codecs, and predictors.
  *
  * Why not libtiff's decoders: they are reachable only through a TIFF handle, which parses the
  * directories a second time (with its own allocations and limits) and keeps one directory per
  * handle; random access over a million pages through it is slow, and its memory cannot be
- * planned. Both formats are a page of code when bounds are checked on every step; libtiff stays
- * the oracle in the tests, which read back what it wrote.
- *
- * The LZW table keeps no strings: each entry is the place in the output where its string was
- * first written, and a new entry is the previous string plus the byte that followed it, which
- * lies right behind it in the output.
- * Source: TIFF 6.0 sections 9 (PackBits), 13 (LZW), 14 (differencing); Technical Note 3. */
+ * planned. LZW and PackBits are a page of code each when bounds are checked on every step;
+ * libtiff stays the oracle in the tests, which read back what it wrote.
+ * Source: TIFF 6.0 section 14 (differencing); Technical Note 3. */
 #include "io/tiff_codec.h"
 
+#include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/bytes.h"
 #include "io/tiff_ifd.h"
@@ -23,167 +20,15 @@ struct tgi_unpack {
     void *state;
 };
 
-/* ---- PackBits ---- */
-
-static tg_status packbits_open(void **state, tgi_err *err)
-{
-    (void)err;
-    *state = NULL;
-    return TG_OK;
-}
-
-static void packbits_close(void *state)
-{
-    (void)state;
-}
-
-static size_t packbits_bytes(const void *state)
-{
-    (void)state;
-    return 0;
-}
-
-static tg_status packbits_run(void *state, const uint8_t *src, size_t n, uint8_t *dst,
-                              size_t cap, size_t want, tgi_err *err)
-{
-    size_t i = 0, o = 0;
-    (void)state;
-    (void)cap;
-    while (o < want && i < n) {
-        const uint8_t c = src[i++];
-        if (c == 128)
-            continue; /* no operation */
-        size_t len = c < 128 ? c + 1u : 257u - c;
-        if (len > want - o)
-            len = want - o; /* some writers pad the last run */
-        if (c < 128) {
-            if (len > n - i)
-                break;
-            memcpy(dst + o, src + i, len);
-            i += c + 1u;
-        } else {
-            if (i == n)
-                break;
-            memset(dst + o, src[i++], len);
-        }
-        o += len;
-    }
-    return o == want ? TG_OK
-                     : tgi_fail(err, TG_E_FORMAT,
-                                "PackBits data ends after %zu of %zu "
-                                "bytes",
-                                o, want);
-}
-
-static const tgi_codec packbits = {packbits_open, packbits_close, packbits_bytes, packbits_run};
-
-/* ---- LZW ---- */
-
-enum { CLEAR = 256, END = 257, FIRST = 258, TABLE = 4096 };
-
-typedef struct lzw {
-    size_t at[TABLE]; /* where the string starts in the output */
-    size_t len[TABLE];
-} lzw;
-
-typedef struct bits {
-    const uint8_t *p;
-    size_t n, at;
-    uint64_t acc;
-    unsigned have;
-} bits;
-
-/* Next code of `width` bits, most significant first; false at the end of the data. */
-static inline bool next_code(bits *b, unsigned width, unsigned *out)
-{
-    while (b->have < width) {
-        if (b->at == b->n)
-            return false;
-        b->acc = b->acc << 8 | b->p[b->at++];
-        b->have += 8;
-    }
-    b->have -= width;
-    *out = (unsigned)(b->acc >> b->have) & ((1u << width) - 1);
-    return true;
-}
-
-static tg_status lzw_open(void **state, tgi_err *err)
-{
-    *state = tgi_malloc(TGI_TAG_IO, sizeof(lzw));
-    return *state ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for an LZW table");
-}
-
-static size_t lzw_bytes(const void *state)
-{
-    (void)state;
-    return sizeof(lzw);
-}
-
-/* Forward and byte by byte when the string overlaps what it writes (the KwKwK case). */
-static inline void emit(uint8_t *dst, size_t to, size_t from, size_t len)
-{
-    if (to - from >= len)
-        memcpy(dst + to, dst + from, len);
-    else
-        for (size_t i = 0; i < len; i++)
-            dst[to + i] = dst[from + i];
-}
-
-static tg_status lzw_run(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
-                         size_t want, tgi_err *err)
-{
-    lzw *t = state;
-    bits b = {.p = src, .n = n};
-    unsigned width = 9, next = FIRST, code = 0;
-    size_t o = 0, prev_at = 0, prev_len = 0; /* prev_len 0: just cleared */
-    (void)cap;
-    if (n >= 2 && src[0] == 0 && (src[1] & 1))
-        return tgi_fail(err, TG_E_UNSUPPORTED, "LZW in the old bit order is not supported");
-    while (o < want && next_code(&b, width, &code) && code != END) {
-        size_t len = 1;
-        if (code == CLEAR) {
-            width = 9;
-            next = FIRST;
-            prev_len = 0;
-            continue;
-        }
-        if (code > END && (code > next || !prev_len || (code == next && next == TABLE)))
-            return tgi_fail(err, TG_E_FORMAT, "LZW code %u where %u is the largest", code,
-                            next);
-        if (prev_len && next < TABLE) { /* the previous string and the byte that comes now */
-            t->at[next] = prev_at;
-            t->len[next] = prev_len + 1;
-            next++;
-        }
-        if (code > END) {
-            len = t->len[code] < want - o ? t->len[code] : want - o;
-            emit(dst, o, t->at[code], len);
-        } else {
-            dst[o] = (uint8_t)code;
-        }
-        prev_at = o;
-        prev_len = len;
-        o += len;
-        /* "Early change": the width grows one code before it must. */
-        if (next + 1 >= 1u << width && width < 12)
-            width++;
-    }
-    return o == want
-               ? TG_OK
-               : tgi_fail(err, TG_E_FORMAT, "LZW data ends after %zu of %zu bytes", o, want);
-}
-
-static const tgi_codec lzw_codec = {lzw_open, tgi_free, lzw_bytes, lzw_run};
-
 /* ---- The table ---- */
 
 static const tgi_codec *codec_of(uint32_t compression)
 {
     switch (compression) {
     case TGI_TIFF_LZW:
-        return &lzw_codec;
+        return &tgi_codec_lzw;
     case TGI_TIFF_PACKBITS:
-        return &packbits;
+        return &tgi_codec_packbits;
     case TGI_TIFF_DEFLATE:
     case TGI_TIFF_DEFLATE_OLD:
         return &tgi_codec_zlib;
@@ -194,7 +39,7 @@ static const tgi_codec *codec_of(uint32_t compression)
     }
 }
 
-tg_status tgi_unpack_open(uint32_t compression, tgi_unpack **out, tgi_err *err)
+tg_status tgi_unpack_open(uint32_t compression, size_t history, tgi_unpack **out, tgi_err *err)
 {
     const tgi_codec *codec = codec_of(compression);
     if (!codec)
@@ -204,7 +49,7 @@ tg_status tgi_unpack_open(uint32_t compression, tgi_unpack **out, tgi_err *err)
     if (!u)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");
     u->codec = codec;
-    const tg_status st = codec->open(&u->state, err);
+    const tg_status st = codec->open(history, &u->state, err);
     if (st != TG_OK) {
         tgi_free(u);
         return st;
@@ -222,15 +67,53 @@ void tgi_unpack_close(tgi_unpack **u)
     *u = NULL;
 }
 
-size_t tgi_unpack_bytes(const tgi_unpack *u)
+size_t tgi_unpack_bytes(uint32_t compression, size_t history)
 {
-    return sizeof *u + u->codec->bytes(u->state);
+    const tgi_codec *codec = codec_of(compression);
+    return tgi_sat_add(sizeof(tgi_unpack), codec && codec->bytes ? codec->bytes(history) : 0);
+}
+
+bool tgi_unpack_has_history(uint32_t compression)
+{
+    const tgi_codec *codec = codec_of(compression);
+    return codec && codec->history;
+}
+
+size_t tgi_unpack_history(uint32_t compression, const uint8_t *head, size_t n)
+{
+    return codec_of(compression)->history(head, n);
+}
+
+const char *tgi_unpack_name(const tgi_unpack *u)
+{
+    return u->codec->name;
+}
+
+void tgi_unpack_begin(tgi_unpack *u)
+{
+    u->codec->begin(u->state);
+}
+
+tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
+{
+    return u->codec->more(u->state, io, err);
 }
 
 tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
                          size_t want, tgi_err *err)
 {
-    return u->codec->run(u->state, src, n, dst, cap, want, err);
+    size_t got;
+    if (u->codec->whole) {
+        TGI_TRY(u->codec->whole(u->state, src, n, dst, cap, &got, err));
+    } else {
+        tgi_pieces io = {.src = src, .n = n, .dst = dst, .room = want};
+        u->codec->begin(u->state);
+        TGI_TRY(u->codec->more(u->state, &io, err));
+        got = want - io.room;
+    }
+    return got >= want ? TG_OK
+                       : tgi_fail(err, TG_E_FORMAT, "%s data ends after %zu of %zu bytes",
+                                  u->codec->name, got, want);
 }
 
 /* ---- Predictors ---- */

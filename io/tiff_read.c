@@ -4,12 +4,14 @@
  * their meaning (tiff_series.c). Reading finds the strips or tiles that a box touches:
  *
  *   uncompressed: rows are copied straight from a window on the file (mapped, or read),
- * whatever the size of the strip; nothing else is touched; compressed:   a block is decoded
- * into a slot of the thread's own cache. There is a slot for each tile of a row of tiles if the
- * budget allows, so reading band after band decodes no tile twice; with fewer slots the last
- * one is passed through.
+ *                 whatever the size of the strip; nothing else is touched;
+ *   small blocks: decoded whole into a slot of the thread's own cache, one slot for each tile
+ *                 of a row of tiles, so reading band after band decodes no tile twice;
+ *   large blocks: rows are streamed out of them (tiff_stream.h) by one set of decoders that
+ *                 the threads share under a lock: memory does not grow with the strip.
  *
- * Each thread owns a lane: windows, decoder, slots. All of it is allocated at open.
+ * Each thread owns a lane: windows, decoder, slots. All of it is allocated at open, or by
+ * `expect` before the first read.
  * Source: TIFF 6.0; see the other tiff_*.c for theirs. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
@@ -18,7 +20,9 @@
 #include "io/io_formats.h"
 #include "io/tiff_codec.h"
 #include "io/tiff_series.h"
+#include "io/tiff_stream.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +33,11 @@
 #define MAP_WINDOW (16u << 20)
 #define DEFAULT_BUDGET ((size_t)1 << 30)
 #define TEXT_CAP (64u << 20)
+#define SLOTS_CAP ((size_t)64 << 20)    /* decoded blocks held at most, all threads together */
+#define KEEP_BYTES ((size_t)1 << 20)    /* rows a stream keeps, */
+#define KEEP_ROWS 64                    /* and how many at most */
+#define HISTORY_BLOCK ((size_t)1 << 20) /* blocks worth a look at their history */
+#define HISTORY_MAX ((size_t)128 << 20) /* no decoder goes beyond it */
 
 typedef struct slot {
     uint64_t plane, block; /* what it holds; block UINT64_MAX: nothing */
@@ -39,7 +48,8 @@ typedef struct lane {
     tgi_unpack *unpack;
     uint8_t *cache; /* n_slots blocks */
     slot *slots;
-    uint8_t *tmp; /* one row, for the predictor */
+    uint8_t *tmp;     /* one row, for the predictor */
+    uint64_t decoded; /* bytes of pixels */
 } lane;
 
 typedef struct tiff_source {
@@ -51,9 +61,16 @@ typedef struct tiff_source {
     bool mapped, swap;
     size_t max_packed; /* most compressed bytes of a block that are looked at */
     size_t n_slots;    /* per lane */
+    int64_t planes_at_once, plane_stride; /* planes read in turn, row by row */
+    size_t history; /* the most that a block's decoder looks back; 0: the codec knows */
+    size_t budget;
+    int (*cancelled)(void);
+    tgi_streams *streams; /* or NULL: blocks are held whole, or stored as they are */
+    size_t keep;          /* rows a stream keeps */
+    pthread_mutex_t lock; /* of `streams` */
     int n_lanes;
     lane *lanes;
-    size_t bytes; /* everything held, for the plan */
+    size_t bytes, decoder_bytes; /* held, for the plan: everything else, and decoders */
 } tiff_source;
 
 /* ---- Where a block lies ---- */
@@ -125,19 +142,47 @@ static tg_status locate(const tiff_source *s, lane *l, int64_t plane, uint64_t b
     return TG_OK;
 }
 
+/* Compressed bytes that a block may need: no codec here grows data by more than half (LZW: 12
+ * bits for 8) but for constant parts; bytes beyond are padding. */
+static size_t packed_bound(const tgi_tiff_page *p)
+{
+    return tgi_sat_add(tgi_sat_add(p->block_bytes, p->block_bytes / 2), 4096);
+}
+
+/* The most that the decoder of this block looks back. */
+static tg_status look_at_history(tiff_source *s, const place *at, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const size_t n = at->count < TGI_CODEC_HEAD ? (size_t)at->count : TGI_CODEC_HEAD;
+    const uint8_t *head;
+    TGI_TRY(tgi_window_get(&s->file.win, &s->file.f, at->off, n, n, &head, err));
+    const size_t h = tgi_unpack_history(p->compression, head, n);
+    if (h > s->history)
+        s->history = h < HISTORY_MAX ? h : HISTORY_MAX;
+    return TG_OK;
+}
+
 /* Every block of every plane once, at open. Honest arrays do not overlap and an offset takes at
  * least two bytes, so there are fewer blocks than half the file's bytes; beyond that the check
  * would only serve a hostile file, and find_block checks again at reading. */
-static tg_status check_blocks(const tiff_source *s, tgi_err *err)
+static tg_status check_blocks(tiff_source *s, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    uint64_t left = s->file.f.size / 2;
+    const bool look = p->block_bytes >= HISTORY_BLOCK && tgi_unpack_has_history(p->compression);
+    uint64_t left = s->file.f.size / 2, most = 0;
     place at;
     if (s->series.contiguous)
         return TG_OK;
     for (int64_t plane = 0; plane < s->info.n_planes; plane++)
-        for (uint64_t b = 0; b < p->n_blocks && left; b++, left--)
+        for (uint64_t b = 0; b < p->n_blocks && left; b++, left--) {
             TGI_TRY(find_block(s, &s->lanes[0], rank_of_plane(s, plane), b, &at, err));
+            most = at.count > most ? at.count : most;
+            if (look)
+                TGI_TRY(look_at_history(s, &at, err));
+        }
+    s->max_packed = packed_bound(p);
+    if (left && most < s->max_packed)
+        s->max_packed = (size_t)most;
     return TG_OK;
 }
 
@@ -258,10 +303,22 @@ static tg_status decode_block(const tiff_source *s, lane *l, int64_t plane, uint
                        p->tiled ? "tile" : "strip", (unsigned long long)block);
         return st;
     }
+    l->decoded += rows * p->row_bytes;
     if (p->predictor > 1 || s->swap)
         tgi_unpredict(p->predictor, s->swap, dst, (size_t)rows, (size_t)p->block_w * inner,
                       p->sample_bytes, inner, l->tmp);
     return TG_OK;
+}
+
+/* What moves down through the image as one: blocks above each other, of one sample plane. */
+static uint64_t column_of(const tgi_tiff_page *p, uint64_t block)
+{
+    return block / (p->across * p->down) * p->across + block % p->across;
+}
+
+static uint64_t columns_of(const tgi_tiff_page *p)
+{
+    return p->across * (p->planar ? p->samples : 1);
 }
 
 /* The decoded block, from its slot. */
@@ -269,7 +326,8 @@ static tg_status cached_block(const tiff_source *s, lane *l, int64_t plane, uint
                               const uint8_t **out, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const uint64_t column = block / (p->across * p->down) * p->across + block % p->across;
+    const uint64_t turn = (uint64_t)(plane / s->plane_stride % s->planes_at_once);
+    const uint64_t column = turn * columns_of(p) + column_of(p, block);
     const size_t k = column < s->n_slots ? (size_t)column : s->n_slots - 1;
     uint8_t *data = l->cache + k * p->block_bytes;
     if (l->slots[k].block != block || l->slots[k].plane != (uint64_t)plane) {
@@ -278,6 +336,33 @@ static tg_status cached_block(const tiff_source *s, lane *l, int64_t plane, uint
         l->slots[k] = (slot){(uint64_t)plane, block};
     }
     *out = data;
+    return TG_OK;
+}
+
+/* Rows out of a large block; the lock is held. */
+static tg_status copy_streamed(const tiff_source *s, lane *l, const request *q, uint64_t block,
+                               int64_t y0, int64_t y1, int64_t x0, int64_t x1, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const uint64_t sample = block / (p->across * p->down);
+    const int64_t by = (int64_t)(block / p->across % p->down * p->block_h);
+    const int64_t bx = (int64_t)(block % p->across * p->block_w);
+    const size_t pixel = p->sample_bytes * (p->planar ? 1 : p->samples);
+    place at;
+    TGI_TRY(locate(s, l, q->plane, block, &at, err));
+    const tgi_stream_block b = {
+        (uint64_t)q->plane, block, column_of(p, block), at.off, at.count, block_rows(p, block)};
+    tgi_stream *t = tgi_streams_take(s->streams, &b);
+    for (int64_t y = y0; y < y1; y++) {
+        const uint8_t *row;
+        const tg_status st = tgi_stream_row(s->streams, t, (uint64_t)(y - by), &row, err);
+        if (st != TG_OK) {
+            tgi_err_prefix(err, "plane %lld, %s %llu", (long long)q->plane,
+                           p->tiled ? "tile" : "strip", (unsigned long long)block);
+            return st;
+        }
+        deliver(s, q, sample, y, x0, x1, row + (size_t)(x0 - bx) * pixel, false);
+    }
     return TG_OK;
 }
 
@@ -290,6 +375,8 @@ static tg_status copy_decoded(const tiff_source *s, lane *l, const request *q, u
     const int64_t bx = (int64_t)(block % p->across * p->block_w);
     const size_t pixel = p->sample_bytes * (p->planar ? 1 : p->samples);
     const uint8_t *data;
+    if (s->streams)
+        return copy_streamed(s, l, q, block, y0, y1, x0, x1, err);
     TGI_TRY(cached_block(s, l, q->plane, block, &data, err));
     for (int64_t y = y0; y < y1; y++)
         deliver(s, q, sample, y, x0, x1,
@@ -316,6 +403,15 @@ static tg_status read_blocks(const tiff_source *s, lane *l, const request *q, ui
     return TG_OK;
 }
 
+static tg_status read_samples(const tiff_source *s, lane *l, const request *q, tgi_err *err)
+{
+    if (!s->index.page.planar)
+        return read_blocks(s, l, q, 0, err);
+    for (int k = q->s0; k < q->s1; k++)
+        TGI_TRY(read_blocks(s, l, q, (uint64_t)k, err));
+    return TG_OK;
+}
+
 static tg_status tiff_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
                            int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                            size_t row_pitch, size_t sample_pitch, tgi_err *err)
@@ -335,32 +431,24 @@ static tg_status tiff_read(tg_source *base, int thread, int64_t plane, int s0, i
     const request q = {plane, s0, s1, y0, y1, x0, x1, dst, row_pitch, sample_pitch};
     if (s->mapped)
         TGI_TRY(tgi_rfile_check(&s->file.f, err));
-    if (!s->index.page.planar)
-        return read_blocks(s, l, &q, 0, err);
-    for (int k = s0; k < s1; k++)
-        TGI_TRY(read_blocks(s, l, &q, (uint64_t)k, err));
-    return TG_OK;
+    if (!s->streams)
+        return read_samples(s, l, &q, err);
+    pthread_mutex_lock(&s->lock);
+    const tg_status st = read_samples(s, l, &q, err);
+    pthread_mutex_unlock(&s->lock);
+    return st;
 }
 
 /* ---- open ---- */
 
-/* Compressed bytes that a block may need: no codec here grows data by more than half (LZW: 12
- * bits for 8) but for constant parts; bytes beyond are padding. */
-static size_t packed_bound(const tgi_tiff_page *p)
-{
-    return tgi_sat_add(tgi_sat_add(p->block_bytes, p->block_bytes / 2), 4096);
-}
-
-static tg_status lane_open(tiff_source *s, lane *l, tgi_err *err)
+/* Blocks held whole: a window on the file, slots, a decoder. `packed` false: the window alone.
+ */
+static tg_status lane_open_slots(tiff_source *s, lane *l, bool packed, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const bool packed = p->compression != TGI_TIFF_NONE;
-    const size_t read_cap = packed && s->max_packed > READ_WINDOW ? s->max_packed : READ_WINDOW;
-    const size_t cap = s->mapped ? MAP_WINDOW : read_cap;
-    TGI_TRY(tgi_window_init(&l->offsets, false, LOOKUP_WINDOW, err));
-    TGI_TRY(tgi_window_init(&l->counts, false, LOOKUP_WINDOW, err));
+    const size_t cap = s->mapped ? MAP_WINDOW : packed ? s->max_packed : READ_WINDOW;
     TGI_TRY(tgi_window_init(&l->data, s->mapped, cap, err));
-    s->bytes += 2 * LOOKUP_WINDOW + (s->mapped ? 0 : cap);
+    s->decoder_bytes += s->mapped ? 0 : cap;
     if (!packed)
         return TG_OK;
     l->cache = tgi_malloc(TGI_TAG_IO, s->n_slots * p->block_bytes);
@@ -371,35 +459,104 @@ static tg_status lane_open(tiff_source *s, lane *l, tgi_err *err)
                         s->n_slots * p->block_bytes);
     for (size_t i = 0; i < s->n_slots; i++)
         l->slots[i] = (slot){0, UINT64_MAX};
-    TGI_TRY(tgi_unpack_open(p->compression, &l->unpack, err));
-    s->bytes += s->n_slots * (p->block_bytes + sizeof *l->slots) + p->row_bytes +
-                tgi_unpack_bytes(l->unpack);
+    TGI_TRY(tgi_unpack_open(p->compression, 0, &l->unpack, err));
+    s->decoder_bytes += s->n_slots * (p->block_bytes + sizeof *l->slots) + p->row_bytes +
+                        tgi_unpack_bytes(p->compression, 0);
     return TG_OK;
 }
 
-/* How many slots per lane the budget allows; refuses before anything is allocated. */
-static tg_status size_caches(tiff_source *s, size_t budget, tgi_err *err)
+static void close_decoders(tiff_source *s)
+{
+    for (int i = 0; s->lanes && i < s->n_lanes; i++) {
+        lane *l = &s->lanes[i];
+        tgi_window_free(&l->data);
+        tgi_unpack_close(&l->unpack);
+        tgi_free(l->cache);
+        tgi_free(l->slots);
+        tgi_free(l->tmp);
+        l->cache = l->tmp = NULL;
+        l->slots = NULL;
+    }
+    tgi_streams_close(&s->streams);
+    s->decoder_bytes = 0;
+}
+
+static tgi_stream_shape stream_shape(const tiff_source *s, size_t columns)
 {
     const tgi_tiff_page *p = &s->index.page;
-    if (p->compression == TGI_TIFF_NONE)
-        return TG_OK;
-    s->max_packed = packed_bound(p);
-    const size_t per_lane = budget / (size_t)s->n_lanes;
-    size_t fixed =
-        tgi_sat_add(p->row_bytes, 1 << 18); /* decoder state: zstd's is the largest */
+    const size_t inner = p->planar ? 1 : p->samples;
+    const size_t room = tgi_min(KEEP_BYTES, s->budget / 4) / columns;
+    return (tgi_stream_shape){
+        .compression = p->compression,
+        .predictor = p->predictor,
+        .swap = s->swap,
+        .mapped = s->mapped,
+        .row_bytes = p->row_bytes,
+        .elements = (size_t)p->block_w * inner,
+        .sample_bytes = p->sample_bytes,
+        .inner = inner,
+        .keep = (size_t)tgi_clamp((int64_t)(room / p->row_bytes), 1, KEEP_ROWS),
+        .history = s->history,
+        .cancelled = s->cancelled};
+}
+
+/* How blocks are decoded. Whole when a row of them is small, in all lanes together; else rows
+ * are streamed when that takes less; slots fewer than columns are what is left. Fills n_slots
+ * or n_streams; refuses before anything is allocated. */
+static tg_status size_decoders(tiff_source *s, size_t *n_streams, tgi_stream_shape *shape,
+                               tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const size_t columns = tgi_sat_mul((size_t)columns_of(p), (size_t)s->planes_at_once),
+                 lanes = (size_t)s->n_lanes;
+    size_t fixed = tgi_sat_add(p->row_bytes, tgi_unpack_bytes(p->compression, 0));
     if (!s->mapped)
-        fixed = tgi_sat_add(fixed, (size_t)tgi_max(READ_WINDOW, (int64_t)s->max_packed));
-    const size_t one = tgi_sat_add(fixed, p->block_bytes);
-    if (one > per_lane)
+        fixed = tgi_sat_add(fixed, s->max_packed);
+    const size_t each = tgi_sat_add(p->block_bytes, sizeof(slot));
+    const size_t all = tgi_sat_mul(lanes, tgi_sat_add(fixed, tgi_sat_mul(each, columns)));
+    const size_t per_lane = s->budget / lanes;
+    *n_streams = s->n_slots = 0;
+    if (all <= s->budget / 16 && all <= SLOTS_CAP) {
+        s->n_slots = columns;
+        return TG_OK;
+    }
+    *shape = stream_shape(s, columns);
+    const bool knows = s->history || !tgi_unpack_has_history(p->compression);
+    const size_t one = knows ? tgi_stream_bytes(shape) : SIZE_MAX;
+    const size_t room = s->budget > p->row_bytes ? s->budget - p->row_bytes : 0;
+    if (one <= room && tgi_sat_mul(one, columns) < all) {
+        *n_streams = room / one < columns ? room / one : columns;
+        return TG_OK;
+    }
+    if (tgi_sat_add(fixed, each) > per_lane)
         return tgi_fail(err, TG_E_BUDGET,
-                        "one %s of %llu x %llu pixels needs %zu bytes to "
-                        "decode for each of %d readers, %zu are allowed",
+                        "one %s of %llu x %llu pixels needs %zu bytes to be decoded, %zu are "
+                        "allowed",
                         p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
-                        (unsigned long long)p->block_h, one, s->n_lanes, budget);
-    const uint64_t row = p->across * (p->planar ? p->samples : 1);
-    const size_t fit = (per_lane - fixed) / (p->block_bytes + sizeof(slot));
-    s->n_slots = fit < 1 ? 1 : fit < row ? fit : (size_t)row;
+                        (unsigned long long)p->block_h,
+                        one < SIZE_MAX ? one : tgi_sat_mul(lanes, tgi_sat_add(fixed, each)),
+                        s->budget);
+    const size_t fit = (per_lane - fixed) / each;
+    s->n_slots = fit < columns ? fit : columns;
     return TG_OK;
+}
+
+static tg_status open_decoders(tiff_source *s, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const bool packed = p->compression != TGI_TIFF_NONE;
+    tgi_stream_shape shape;
+    size_t n_streams = 0;
+    close_decoders(s);
+    if (packed)
+        TGI_TRY(size_decoders(s, &n_streams, &shape, err));
+    for (int i = 0; !n_streams && i < s->n_lanes; i++)
+        TGI_TRY(lane_open_slots(s, &s->lanes[i], packed, err));
+    if (!n_streams)
+        return TG_OK;
+    s->keep = shape.keep;
+    s->decoder_bytes = n_streams * tgi_stream_bytes(&shape) + p->row_bytes + 256;
+    return tgi_streams_open(&shape, &s->file.f, n_streams, &s->streams, err);
 }
 
 static void fill_info(tiff_source *s)
@@ -475,7 +632,8 @@ static tg_status open_lanes(tiff_source *s, size_t budget, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
     s->swap = s->file.big_endian != TGI_HOST_BIG && p->sample_bytes > 1;
-    TGI_TRY(size_caches(s, budget, err));
+    s->budget = budget;
+    s->planes_at_once = s->plane_stride = 1;
     s->lanes = tgi_calloc(TGI_TAG_IO, (size_t)s->n_lanes, sizeof *s->lanes);
     if (!s->lanes)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %d readers", s->n_lanes);
@@ -483,9 +641,23 @@ static tg_status open_lanes(tiff_source *s, size_t budget, tgi_err *err)
                (size_t)s->index.cap * (sizeof *s->index.refs + sizeof *s->index.chain) +
                (s->series.rank ? (size_t)s->info.n_planes * sizeof *s->series.rank : 0) +
                (s->info.meta.description ? strlen(s->info.meta.description) : 0);
-    for (int i = 0; i < s->n_lanes; i++)
-        TGI_TRY(lane_open(s, &s->lanes[i], err));
-    return check_blocks(s, err);
+    for (int i = 0; i < s->n_lanes; i++) {
+        TGI_TRY(tgi_window_init(&s->lanes[i].offsets, false, LOOKUP_WINDOW, err));
+        TGI_TRY(tgi_window_init(&s->lanes[i].counts, false, LOOKUP_WINDOW, err));
+        s->bytes += 2 * LOOKUP_WINDOW;
+    }
+    TGI_TRY(check_blocks(s, err));
+    return open_decoders(s, err);
+}
+
+static tg_status tiff_expect(tg_source *base, int64_t planes, int64_t stride, tgi_err *err)
+{
+    tiff_source *s = (tiff_source *)base;
+    if (planes == s->planes_at_once && stride == s->plane_stride)
+        return TG_OK;
+    s->planes_at_once = planes;
+    s->plane_stride = stride;
+    return s->index.page.compression == TGI_TIFF_NONE ? TG_OK : open_decoders(s, err);
 }
 
 static void tiff_close(tg_source **base)
@@ -493,17 +665,13 @@ static void tiff_close(tg_source **base)
     tiff_source *s = (tiff_source *)*base;
     if (!s)
         return;
+    close_decoders(s);
     for (int i = 0; s->lanes && i < s->n_lanes; i++) {
-        lane *l = &s->lanes[i];
-        tgi_window_free(&l->data);
-        tgi_window_free(&l->offsets);
-        tgi_window_free(&l->counts);
-        tgi_unpack_close(&l->unpack);
-        tgi_free(l->cache);
-        tgi_free(l->slots);
-        tgi_free(l->tmp);
+        tgi_window_free(&s->lanes[i].offsets);
+        tgi_window_free(&s->lanes[i].counts);
     }
     tgi_free(s->lanes);
+    pthread_mutex_destroy(&s->lock);
     tgi_free(s->series.rank);
     tgi_tiff_index_free(&s->index);
     tgi_image_meta_free(&s->info.meta);
@@ -521,6 +689,8 @@ static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **
     if (!s)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a TIFF reader");
     s->base.ops = &tgi_tiff_source_ops;
+    pthread_mutex_init(&s->lock, NULL);
+    s->cancelled = o->cancelled;
     s->file.f.fd = -1;
     s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);
     tg_status st = tgi_rfile_open(path, &s->file.f, err);
@@ -547,7 +717,22 @@ static const tg_image_info *tiff_info(const tg_source *s)
 
 static size_t tiff_codec_bytes(const tg_source *s)
 {
-    return ((const tiff_source *)s)->bytes;
+    return ((const tiff_source *)s)->bytes + ((const tiff_source *)s)->decoder_bytes;
+}
+
+static int64_t tiff_stream_rows(const tg_source *base)
+{
+    const tiff_source *s = (const tiff_source *)base;
+    return s->streams ? (int64_t)s->keep : 0;
+}
+
+static uint64_t tiff_decoded(const tg_source *base)
+{
+    const tiff_source *s = (const tiff_source *)base;
+    uint64_t n = s->streams ? tgi_streams_decoded(s->streams) : 0;
+    for (int i = 0; i < s->n_lanes; i++)
+        n += s->lanes[i].decoded;
+    return n;
 }
 
 static int tiff_probe(const uint8_t *head, size_t n, const char *path)
@@ -564,4 +749,7 @@ const tg_source_ops tgi_tiff_source_ops = {
     .read = tiff_read,
     .close = tiff_close,
     .codec_bytes = tiff_codec_bytes,
+    .expect = tiff_expect,
+    .stream_rows = tiff_stream_rows,
+    .decoded_bytes = tiff_decoded,
 };

@@ -35,8 +35,9 @@ static void arena_put(void *opaque, void *p)
     (void)p; /* blocks live as long as the state */
 }
 
-static tg_status zlib_open(void **state, tgi_err *err)
+static tg_status zlib_open(size_t history, void **state, tgi_err *err)
 {
+    (void)history; /* 32 KiB, always */
     inflater *f = tgi_calloc(TGI_TAG_IO, 1, sizeof *f);
     if (!f)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a zlib decoder");
@@ -58,10 +59,15 @@ static void zlib_close(void *state)
     tgi_free(f);
 }
 
-static size_t zlib_bytes(const void *state)
+static size_t zlib_bytes(size_t history)
 {
-    (void)state;
+    (void)history;
     return sizeof(inflater);
+}
+
+static void zlib_begin(void *state)
+{
+    inflateReset(&((inflater *)state)->z);
 }
 
 static unsigned piece(size_t n)
@@ -69,32 +75,32 @@ static unsigned piece(size_t n)
     return n < UINT_MAX ? (unsigned)n : UINT_MAX;
 }
 
-static tg_status zlib_run(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
-                          size_t want, tgi_err *err)
+static tg_status zlib_more(void *state, tgi_pieces *io, tgi_err *err)
 {
     inflater *f = state;
-    size_t in = 0, out = 0;
-    int rc = inflateReset(&f->z);
-    (void)cap;
-    while (rc == Z_OK && out < want) {
-        const unsigned in_now = piece(n - in), out_now = piece(want - out);
-        f->z.next_in = (z_const Bytef *)(uintptr_t)(src + in);
-        f->z.avail_in = in_now;
-        f->z.next_out = dst + out;
-        f->z.avail_out = out_now;
+    int rc = Z_OK;
+    while (rc == Z_OK && io->room) {
+        const unsigned in = piece(io->n), out = piece(io->room);
+        f->z.next_in = (z_const Bytef *)(uintptr_t)io->src;
+        f->z.avail_in = in;
+        f->z.next_out = io->dst;
+        f->z.avail_out = out;
         rc = inflate(&f->z, Z_NO_FLUSH);
-        in += in_now - f->z.avail_in;
-        out += out_now - f->z.avail_out;
-        if (rc == Z_BUF_ERROR || (f->z.avail_in == in_now && f->z.avail_out == out_now))
-            break; /* no progress: the data ended */
+        io->src += in - f->z.avail_in, io->n -= in - f->z.avail_in;
+        io->dst += out - f->z.avail_out, io->room -= out - f->z.avail_out;
+        if (f->z.avail_in == in && f->z.avail_out == out)
+            break; /* no progress: it waits for more */
     }
+    io->ended = rc == Z_STREAM_END;
     if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
-        return tgi_fail(err, TG_E_FORMAT, "deflate data is damaged after %zu of %zu bytes (%s)",
-                        out, want, f->z.msg ? f->z.msg : zError(rc));
-    if (out < want)
-        return tgi_fail(err, TG_E_FORMAT, "deflate data ends after %zu of %zu bytes", out,
-                        want);
+        return tgi_fail(err, TG_E_FORMAT, "deflate data is damaged (%s)",
+                        f->z.msg ? f->z.msg : zError(rc));
     return TG_OK;
 }
 
-const tgi_codec tgi_codec_zlib = {zlib_open, zlib_close, zlib_bytes, zlib_run};
+const tgi_codec tgi_codec_zlib = {.name = "deflate",
+                                  .open = zlib_open,
+                                  .close = zlib_close,
+                                  .bytes = zlib_bytes,
+                                  .begin = zlib_begin,
+                                  .more = zlib_more};

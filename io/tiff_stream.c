@@ -1,0 +1,171 @@
+#include "io/tiff_stream.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "io/tiff_codec.h"
+
+#include <string.h>
+
+#define NO_BLOCK UINT64_MAX
+#define MAP_PIECE ((size_t)4 << 20)  /* compressed bytes mapped at a time: file pages */
+#define READ_PIECE ((size_t)1 << 16) /* or read at a time, into a buffer */
+
+struct tgi_stream {
+    tgi_stream_block b; /* b.block NO_BLOCK: nothing */
+    tgi_unpack *unpack;
+    tgi_window win;
+    uint64_t used;  /* when it was taken last */
+    uint64_t taken; /* compressed bytes decoded so far */
+    uint64_t next;  /* rows decoded so far */
+    uint64_t lo;    /* rows [lo, next) lie in the ring, finished */
+    uint8_t *ring;  /* row y at y % keep */
+};
+
+struct tgi_streams {
+    tgi_stream_shape shape;
+    const tgi_rfile *f;
+    uint8_t *tmp; /* one row, for the predictor */
+    uint64_t clock, decoded;
+    size_t n;
+    tgi_stream *stream;
+};
+
+size_t tgi_stream_bytes(const tgi_stream_shape *p)
+{
+    const size_t rows = tgi_sat_mul(p->keep, p->row_bytes);
+    const size_t state = tgi_unpack_bytes(p->compression, p->history);
+    return tgi_sat_add(tgi_sat_add(rows, state),
+                       sizeof(tgi_stream) + (p->mapped ? 0 : READ_PIECE));
+}
+
+static tg_status stream_open(tgi_streams *s, tgi_stream *t, tgi_err *err)
+{
+    const tgi_stream_shape *p = &s->shape;
+    t->b.block = NO_BLOCK;
+    TGI_TRY(tgi_window_init(&t->win, p->mapped, p->mapped ? MAP_PIECE : READ_PIECE, err));
+    TGI_TRY(tgi_unpack_open(p->compression, p->history, &t->unpack, err));
+    t->ring = tgi_malloc(TGI_TAG_IO, tgi_sat_mul(p->keep, p->row_bytes));
+    return t->ring ? TG_OK
+                   : tgi_fail(err, TG_E_NOMEM, "no memory for rows of %zu bytes", p->row_bytes);
+}
+
+tg_status tgi_streams_open(const tgi_stream_shape *shape, const tgi_rfile *f, size_t n,
+                           tgi_streams **out, tgi_err *err)
+{
+    tg_status st = TG_OK;
+    tgi_streams *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
+    if (!s)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a reader");
+    s->shape = *shape;
+    s->f = f;
+    s->tmp = tgi_malloc(TGI_TAG_IO, shape->row_bytes);
+    s->stream = tgi_calloc(TGI_TAG_IO, n, sizeof *s->stream);
+    if (!s->tmp || !s->stream)
+        st = tgi_fail(err, TG_E_NOMEM, "no memory for %zu readers", n);
+    while (st == TG_OK && s->n < n)
+        st = stream_open(s, &s->stream[s->n++], err);
+    if (st != TG_OK)
+        tgi_streams_close(&s);
+    *out = s;
+    return st;
+}
+
+void tgi_streams_close(tgi_streams **sp)
+{
+    tgi_streams *s = *sp;
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++) {
+        tgi_window_free(&s->stream[i].win);
+        tgi_unpack_close(&s->stream[i].unpack);
+        tgi_free(s->stream[i].ring);
+    }
+    tgi_free(s->stream);
+    tgi_free(s->tmp);
+    tgi_free(s);
+    *sp = NULL;
+}
+
+static void begin(tgi_stream *t)
+{
+    t->taken = t->next = t->lo = 0;
+    tgi_unpack_begin(t->unpack);
+}
+
+tgi_stream *tgi_streams_take(tgi_streams *s, const tgi_stream_block *b)
+{
+    tgi_stream *t = &s->stream[0];
+    for (size_t i = 0; i < s->n; i++) {
+        tgi_stream *c = &s->stream[i];
+        if (c->b.block != NO_BLOCK && c->b.plane == b->plane && c->b.column == b->column) {
+            t = c;
+            break;
+        }
+        if (c->used < t->used)
+            t = c;
+    }
+    t->used = ++s->clock;
+    if (t->b.block != b->block || t->b.plane != b->plane) {
+        t->b = *b;
+        begin(t);
+    }
+    return t;
+}
+
+/* The next row_bytes of the block, as they are in the file. */
+static tg_status decode_row(tgi_streams *s, tgi_stream *t, uint8_t *dst, tgi_err *err)
+{
+    tgi_pieces io = {.dst = dst, .room = s->shape.row_bytes};
+    for (;;) {
+        const uint64_t left = t->b.count - t->taken;
+        const size_t n = (size_t)(left < READ_PIECE ? left : READ_PIECE);
+        const size_t room = io.room;
+        if (n)
+            TGI_TRY(tgi_window_get(&t->win, s->f, t->b.off + t->taken, n, n, &io.src, err));
+        io.n = n;
+        TGI_TRY(tgi_unpack_more(t->unpack, &io, err));
+        t->taken += n - io.n;
+        if (!io.room)
+            return TG_OK;
+        if (io.ended || (io.n == n && io.room == room))
+            return tgi_fail(err, TG_E_FORMAT, "%s data ends after %llu of %llu rows",
+                            tgi_unpack_name(t->unpack), (unsigned long long)t->next,
+                            (unsigned long long)t->b.rows);
+    }
+}
+
+tg_status tgi_stream_row(tgi_streams *s, tgi_stream *t, uint64_t y, const uint8_t **row,
+                         tgi_err *err)
+{
+    const tgi_stream_shape *p = &s->shape;
+    if (y < t->lo)
+        begin(t);
+    while (t->next <= y) {
+        uint8_t *at = t->ring + (size_t)(t->next % p->keep) * p->row_bytes;
+        const tg_status st = decode_row(s, t, at, err);
+        if (st != TG_OK) {
+            t->b.block = NO_BLOCK;
+            return st;
+        }
+        t->next++;
+        s->decoded += p->row_bytes;
+        if (t->next + p->keep <= y + 1) { /* on the way only: nobody will look at it */
+            t->lo = t->next;
+            if (p->cancelled && p->cancelled())
+                return tgi_fail(err, TG_E_CANCELLED, "stopped on the way to a later row");
+            continue;
+        }
+        if (p->predictor > 1 || p->swap)
+            tgi_unpredict(p->predictor, p->swap, at, 1, p->elements, p->sample_bytes, p->inner,
+                          s->tmp);
+        if (t->next - t->lo > p->keep)
+            t->lo = t->next - p->keep;
+    }
+    *row = t->ring + (size_t)(y % p->keep) * p->row_bytes;
+    return TG_OK;
+}
+
+uint64_t tgi_streams_decoded(const tgi_streams *s)
+{
+    return s->decoded;
+}

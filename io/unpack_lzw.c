@@ -1,0 +1,155 @@
+/* unpack_lzw.c - TIFF's LZW: codes of 9 to 12 bits, most significant bit first, the width grows
+ * one entry early, 256 clears, 257 ends.
+ *
+ * A string is kept as its last byte and the code of what stands before it, and written back to
+ * front, so decoding needs nothing of the output but the place where it goes: a string that
+ * does not fit is held back and handed out with the next piece.
+ * Source: TIFF 6.0, section 13. */
+#include "engine/base/mem.h"
+#include "io/tiff_codec.h"
+
+#include <string.h>
+
+enum { CLEAR = 256, END = 257, FIRST = 258, TABLE = 4096, NONE = TABLE };
+
+typedef struct lzw {
+    uint16_t prefix[TABLE], len[TABLE];
+    uint8_t first[TABLE], last[TABLE];
+    uint64_t acc; /* the low `have` bits wait to become codes */
+    unsigned have, width, next;
+    unsigned prev; /* the code before, NONE after a clear */
+    bool begun, ended;
+    size_t held_at, held_n; /* of a string that did not fit */
+    uint8_t held[TABLE];
+} lzw;
+
+static tg_status lzw_open(size_t history, void **state, tgi_err *err)
+{
+    (void)history;
+    lzw *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
+    if (!t)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for an LZW table");
+    for (unsigned i = 0; i < CLEAR; i++) {
+        t->len[i] = 1;
+        t->first[i] = t->last[i] = (uint8_t)i;
+    }
+    *state = t;
+    return TG_OK;
+}
+
+static size_t lzw_bytes(size_t history)
+{
+    (void)history;
+    return sizeof(lzw);
+}
+
+static void start_over(lzw *t)
+{
+    t->width = 9;
+    t->next = FIRST;
+    t->prev = NONE;
+}
+
+static void lzw_begin(void *state)
+{
+    lzw *t = state;
+    start_over(t);
+    t->acc = 0;
+    t->have = 0;
+    t->begun = t->ended = false;
+    t->held_at = t->held_n = 0;
+}
+
+/* Next code of the current width; false when the source is used up. */
+static inline bool next_code(lzw *t, tgi_pieces *io, unsigned *out)
+{
+    while (t->have < t->width) {
+        if (!io->n)
+            return false;
+        t->acc = t->acc << 8 | *io->src++;
+        io->n--;
+        t->have += 8;
+    }
+    t->have -= t->width;
+    *out = (unsigned)(t->acc >> t->have) & ((1u << t->width) - 1);
+    return true;
+}
+
+static inline void spell(const lzw *t, unsigned code, uint8_t *end)
+{
+    for (; code >= FIRST; code = t->prefix[code])
+        *--end = t->last[code];
+    *--end = (uint8_t)code;
+}
+
+static void hand_out(lzw *t, tgi_pieces *io)
+{
+    const size_t n = t->held_n < io->room ? t->held_n : io->room;
+    memcpy(io->dst, t->held + t->held_at, n);
+    io->dst += n, io->room -= n;
+    t->held_at += n, t->held_n -= n;
+}
+
+static void emit(lzw *t, unsigned code, tgi_pieces *io)
+{
+    const size_t len = t->len[code];
+    if (len <= io->room) {
+        spell(t, code, io->dst + len);
+        io->dst += len, io->room -= len;
+        return;
+    }
+    spell(t, code, t->held + len);
+    t->held_at = 0;
+    t->held_n = len;
+    hand_out(t, io);
+}
+
+/* The previous string and the first byte of what comes now. */
+static inline void add_entry(lzw *t, unsigned code)
+{
+    const unsigned e = t->next++;
+    t->prefix[e] = (uint16_t)t->prev;
+    t->len[e] = (uint16_t)(t->len[t->prev] + 1);
+    t->first[e] = t->first[t->prev];
+    t->last[e] = t->first[code == e ? t->prev : code];
+}
+
+static tg_status lzw_more(void *state, tgi_pieces *io, tgi_err *err)
+{
+    lzw *t = state;
+    unsigned code;
+    if (!t->begun && io->n >= 2 && io->src[0] == 0 && (io->src[1] & 1))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "LZW in the old bit order is not supported");
+    t->begun = true;
+    hand_out(t, io);
+    while (io->room && !t->ended && next_code(t, io, &code)) {
+        if (code == CLEAR) {
+            start_over(t);
+            continue;
+        }
+        if (code == END) {
+            t->ended = true;
+            break;
+        }
+        if (code > END &&
+            (code > t->next || t->prev == NONE || (code == t->next && t->next == TABLE)))
+            return tgi_fail(err, TG_E_FORMAT, "LZW code %u where %u is the largest", code,
+                            t->next);
+        if (t->prev != NONE && t->next < TABLE)
+            add_entry(t, code);
+        emit(t, code, io);
+        t->prev = code;
+        /* "Early change": the width grows one code before it must. */
+        if (t->next + 1 >= 1u << t->width && t->width < 12)
+            t->width++;
+    }
+    io->ended = t->ended && !t->held_n;
+    return TG_OK;
+}
+
+const tgi_codec tgi_codec_lzw = {.name = "LZW",
+                                 .open = lzw_open,
+                                 .close = tgi_free,
+                                 .bytes = lzw_bytes,
+                                 .begin = lzw_begin,
+                                 .more = lzw_more};
