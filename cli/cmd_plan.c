@@ -22,7 +22,7 @@ static void print_member(const char *json, const char *key, const char *title)
     cli_print_json_n(stdout, member, n);
 }
 
-/* Where the network is cut, and the plans that lost, from the library's JSON. */
+/* Where the network is cut, scratch, and the plans that lost, from the library's JSON. */
 static tg_status print_why(tg_job *job, int64_t stages)
 {
     char *json = NULL;
@@ -31,8 +31,10 @@ static tg_status print_why(tg_job *job, int64_t stages)
         print_member(json, "stage_cuts", "cut into stages");
         print_member(json, "stage_list", "stages");
     }
-    if (st == TG_OK)
+    if (st == TG_OK) {
+        print_member(json, "scratch", "scratch");
         print_member(json, "rejected", "rejected");
+    }
     tg_text_free(json);
     return st;
 }

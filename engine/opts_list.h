@@ -72,7 +72,8 @@ TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_JOB_, RULE_CHOI
 TG_OPT(IO, "io", NULL, "auto|map|read", "auto", TG_JOB_ " copy", RULE_CHOICE, 0, 0,
        "auto|map|read", 1, "read the input through a mapping or by large reads")
 TG_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 1,
-       "folder for temporary files (default: beside the output)")
+       "folder for a temporary file: an input whose large compressed blocks would be decoded "
+       "again and again is decoded once into it (default: none)")
 TG_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 1,
        "centre of the crop; y,x is fine (default: the densest place)")
 TG_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,

@@ -11,6 +11,7 @@
 #include "engine/opts.h"
 #include "engine/plan/choose.h"
 #include "engine/plan/mapping.h"
+#include "engine/run/scratch.h"
 #include "engine/run/stats.h"
 #include "io/image.h"
 #include "io/sink.h"
@@ -28,6 +29,7 @@ typedef struct tg_descriptor {
 /* Open: what was asked, resolved. Constant afterwards. */
 typedef struct tg_settings {
     char *model, *input, *output;
+    char *scratch; /* folder, or NULL; it is there and may be written to */
     int threads;
     const tg_backend *backend;
     tg_descriptor descriptor;
@@ -48,10 +50,19 @@ typedef struct tg_settings {
 /* Bytes of a run, block by block: what the plan promises and the reservation holds. */
 typedef struct tg_bytes {
     size_t weights, arena, staging, window, journal, decoder, process, allowance;
+    size_t scratch;     /* decoded pixels, when their folder is a memory filesystem */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
     size_t total;
     uint64_t output_disk, output_free;
 } tg_bytes;
+
+/* Scratch for decoded input: whether it helps, whether it is used, and why. */
+typedef struct tg_scratch_part {
+    double passes; /* times the input is decoded without it; 0: rows are not streamed */
+    int helps, used;
+    uint64_t bytes; /* of the file */
+    char why[192];
+} tg_scratch_part;
 
 typedef struct tg_plan_part {
     int valid;
@@ -67,6 +78,7 @@ typedef struct tg_plan_part {
         int64_t cut[3], band, tile_h, tile_w;
     } adopted;
     tg_bytes bytes;
+    tg_scratch_part scratch;
     tg_plan_line line[TG_MAX_PLAN_LINES];
     char note[TG_MAX_PLAN_LINES][192];
     int n_lines;
@@ -80,6 +92,7 @@ struct tg_job {
     tg_source *source;
     const tg_image_info *info;
     tg_mapping map;
+    tg_scratch_place scratch_place; /* set.scratch: what its folder is like */
     tg_desc in_desc, out_desc;
     struct tg_tensors *tensors; /* set.tensor: the arrays */
     tg_plan_part plan;
@@ -104,6 +117,16 @@ void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int
                    int64_t tile_h, int64_t tile_w);
 /* Forget what was adopted, and the plan made with it. */
 void tgi_job_adopt_none(tg_job *job);
+/* plan_scratch.c: after a tiling is chosen; fills plan.scratch. */
+tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err);
+/* Disk for the output and for scratch, at second zero: TG_E_NO_SPACE with remedies. */
+tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err);
+/* Go without it: its folder is memory, which the budget does not have. */
+void tgi_job_drop_scratch(tg_job *job);
+/* 1 when rows of the input are streamed out of large compressed blocks. */
+int tgi_job_streams_input(const tg_job *job);
+/* Threads that read the source at the same time: the caller and the reader ahead. */
+#define TGI_JOB_READERS 2
 /* Page tables of a populated block: 8 bytes for each 4 KiB page, and the tables' own ends. */
 static inline size_t tgi_page_table_bytes(size_t bytes)
 {

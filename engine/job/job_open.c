@@ -10,14 +10,19 @@
 
 /* ---- Settings ---------------------------------------------------------------------------- */
 
+static tg_status copy_text(const char *text, char **out, tgi_err *err)
+{
+    *out = text ? tgi_strdup(TGI_TAG_MISC, text) : NULL;
+    return *out || !text ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a path");
+}
+
 static tg_status required(const tg_opts *o, tgi_opt id, const char *what, char **out,
                           tgi_err *err)
 {
     const char *v = tgi_opts_str(o, id);
     if (!v)
         return tgi_fail(err, TG_E_ARG, "%s is missing", what);
-    *out = tgi_strdup(TGI_TAG_MISC, v);
-    return *out ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a path");
+    return copy_text(v, out, err);
 }
 
 static tg_status pick_backend(const tg_opts *o, tg_settings *s, tgi_err *err)
@@ -70,10 +75,6 @@ static tg_status refuse_unbuilt(const tg_opts *o, tgi_err *err)
         return tgi_fail(
             err, TG_E_UNSUPPORTED,
             "--same-size is not built yet: the output has the size the network gives");
-    if (tgi_opts_str(o, TGI_OPT_SCRATCH))
-        return tgi_fail(
-            err, TG_E_UNSUPPORTED,
-            "--scratch is not built yet: no job of this version writes temporary files");
     return TG_OK;
 }
 
@@ -82,11 +83,8 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
     TGI_TRY(refuse_unbuilt(o, err));
     TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
     TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
-    if (tgi_opts_str(o, TGI_OPT_OUTPUT)) {
-        s->output = tgi_strdup(TGI_TAG_MISC, tgi_opts_str(o, TGI_OPT_OUTPUT));
-        if (!s->output)
-            return tgi_fail(err, TG_E_NOMEM, "no memory for a path");
-    }
+    TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_OUTPUT), &s->output, err));
+    TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_SCRATCH), &s->scratch, err));
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, cpus > 0 ? cpus : 1);
     tgi_opts_tile(o, &s->tile);
@@ -106,10 +104,11 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
 static tg_status open_source(tg_job *job, tgi_err *err)
 {
     const tg_open_opts opts = {.level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
-                               .threads = 2,
+                               .threads = TGI_JOB_READERS,
                                .io = job->set.io,
                                .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
-                               .decode_budget = tgi_job_budget(job->opts) / 4};
+                               .decode_budget = tgi_job_budget(job->opts) / 4,
+                               .cancelled = tg_cancel_signal};
     TGI_TRY(tgi_source_open(job->set.input, &opts, &job->source, err));
     job->info = job->source->ops->info(job->source);
     return TG_OK;
@@ -134,6 +133,9 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
                         job->graph->n_in);
     TGI_TRY(tgi_mapping_input(job->graph, job->info, has_roi ? &roi : NULL, &planes,
                               job->set.pad, &job->map, &job->in_desc, err));
+    if (job->source->ops->expect && job->map.channel_stride > 0)
+        TGI_TRY(job->source->ops->expect(job->source, job->map.channels,
+                                         job->map.channel_stride, err));
     tg_shapes shapes = {0};
     TGI_TRY(tgi_graph_infer(job->graph, &job->in_desc, &shapes, err));
     job->out_desc = shapes.desc[job->graph->out[0].value];
@@ -146,6 +148,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_opts_new(&job->opts, err));
     TGI_TRY(tgi_opts_copy(job->opts, o, err));
     TGI_TRY(read_settings(job->opts, &job->set, err));
+    if (job->set.scratch)
+        TGI_TRY(tgi_scratch_look(job->set.scratch, &job->scratch_place, err));
     TGI_TRY(tgi_graph_import_onnx(job->set.model, &job->graph, err));
     TGI_TRY(tgi_graph_finish(job->graph, 0, err));
     job->set.tensor = is_npy(job->set.input) || tgi_opts_n_tensors(job->opts) > 0;
@@ -202,6 +206,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);
+    tgi_free(job->set.scratch);
     tgi_free(job);
     *jobp = NULL;
 }

@@ -13,6 +13,7 @@
 #include "engine/job/job.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
+#include "engine/run/decoded.h"
 #include "engine/run/load.h"
 #include "engine/run/store.h"
 
@@ -140,13 +141,16 @@ size_t tgi_job_budget(const tg_opts *opts)
 static size_t fixed_bytes(const tg_job *job)
 {
     const tg_bytes *b = &job->plan.bytes;
-    return b->process + b->allowance + b->journal + b->decoder + b->weights;
+    return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch;
 }
 
-/* The first pass works in the arena, which must be large enough for it. */
+/* The first pass works in the arena, which must be large enough for its tables and a row. */
 static size_t stats_scratch(const tg_job *job)
 {
-    return tgi_normalize_needs_stats(&job->set.normalize) ? TGI_STATS_SCRATCH : 0;
+    const size_t row = (size_t)job->map.extent[2] * tgi_dtype_size(job->info->dtype);
+    return tgi_normalize_needs_stats(&job->set.normalize)
+               ? tgi_align_size(tgi_sat_add(TGI_STATS_SCRATCH, row), 64)
+               : 0;
 }
 
 static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
@@ -247,6 +251,31 @@ static uint64_t free_on_disk_of(const char *path)
     return statvfs(folder, &v) == 0 ? (uint64_t)v.f_bavail * v.f_frsize : 0;
 }
 
+/* What is said about decoding: scratch that was asked for, or the hint that it would help. */
+static void scratch_line(tg_job *job)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_scratch_part *s = &p->scratch;
+    const uint64_t free_bytes = job->scratch_place.free_bytes;
+    char text[192], size[32];
+    if (!job->set.scratch && s->helps) {
+        snprintf(text, sizeof text,
+                 "the input is decoded %.1f times; --scratch DIR (%s of disk) decodes it once",
+                 s->passes, tgi_size_text(s->bytes, size, sizeof size));
+        add_line(p, "decoding", 0, 0, 0, "%s", text);
+    }
+    if (!job->set.scratch)
+        return;
+    if (s->used)
+        snprintf(text, sizeof text, "%.90s; %.90s", job->set.scratch, s->why);
+    else
+        snprintf(text, sizeof text, "not used: %.170s", s->why);
+    if (s->used && job->scratch_place.in_memory)
+        add_line(p, "scratch", p->bytes.scratch, 0, 0, "%s", text);
+    else
+        add_line(p, "scratch", s->used ? s->bytes : 0, 1, free_bytes, "%s", text);
+}
+
 static void write_lines(tg_job *job)
 {
     tg_plan_part *p = &job->plan;
@@ -275,6 +304,7 @@ static void write_lines(tg_job *job)
                  "a first pass over the image; uses the arena before the network does");
     add_line(p, "output", b->output_disk, 1, b->output_free, "%s",
              job->set.output ? job->set.output : "(no output named)");
+    scratch_line(job);
 }
 
 /* ---- Plan -------------------------------------------------------------------------------- */
@@ -288,6 +318,8 @@ static tg_status count(tg_job *job, tgi_err *err)
         writer_window(tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job)),
                       job->set.threads);
     tgi_job_extra_bytes(job, t, b);
+    if (!p->scratch.used) /* booked while that was open */
+        b->decoder = job->source->ops->codec_bytes(job->source);
     b->arena = t->arena_bytes;
     if (b->arena < stats_scratch(job))
         b->arena = stats_scratch(job);
@@ -362,6 +394,29 @@ tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err)
     return p->stages ? TG_OK : tgi_stages_new(p->net, &p->stages, err);
 }
 
+/* Whether scratch helps is known once a tiling is chosen; where it lies in memory, there must
+ * be a tiling that leaves room for it. */
+static tg_status add_scratch(tg_job *job, const int64_t fixed[3], tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    TGI_TRY(tgi_job_plan_scratch(job, err));
+    if (!p->scratch.used || !job->scratch_place.in_memory)
+        return TG_OK;
+    p->bytes.scratch = (size_t)p->scratch.bytes;
+    tgi_tiling_free(&p->choice.tiling);
+    tg_status st = choose(job, fixed);
+    if (st == TG_OK)
+        TGI_TRY(tgi_job_plan_scratch(job, err)); /* counted again: other strips */
+    if (st == TG_E_BUDGET) {
+        tgi_job_drop_scratch(job);
+        p->bytes.scratch = 0;
+        st = choose(job, fixed);
+    }
+    if (!p->scratch.used)
+        p->bytes.scratch = 0;
+    return st == TG_OK ? TG_OK : tgi_fail(err, st, "no memory to plan");
+}
+
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
@@ -381,11 +436,14 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     pick_file_tile(job, fixed);
     TGI_TRY(tgi_job_net(job, &job->in_desc, err));
     tg_status st;
+    size_t decoder = job->source->ops->codec_bytes(job->source);
+    if (job->set.scratch && tgi_job_streams_input(job))
+        decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
     for (;;) {
         TGI_TRY(make_layout(job, err));
         p->bytes = (tg_bytes){.weights = tgi_align_size(p->net->packed_bytes, 64),
                               .journal = tgi_journal_bytes(p->layout),
-                              .decoder = job->source->ops->codec_bytes(job->source),
+                              .decoder = decoder,
                               .process = tgi_mem_measured(),
                               .allowance = ALLOWANCE_BYTES};
         st = choose(job, fixed);
@@ -399,5 +457,6 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
         return refuse(job, err);
     if (st != TG_OK)
         return tgi_fail(err, st, "no memory to plan");
+    TGI_TRY(add_scratch(job, fixed, err));
     return count(job, err);
 }

@@ -11,6 +11,7 @@
 #include "engine/job/receipt.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
+#include "engine/run/decoded.h"
 #include "engine/run/exec.h"
 #include "engine/run/load.h"
 #include "engine/run/store.h"
@@ -18,7 +19,6 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define SAMPLE_MS 5
 
@@ -26,6 +26,7 @@ typedef struct run {
     tg_job *job;
     tgi_reserve *reserve;
     tg_threads *pool;
+    tg_source *decoded; /* in front of job->source when the plan uses scratch */
     tg_journal *journal;
     tg_commit *commit;
     tg_loader *loader;
@@ -156,32 +157,6 @@ static tg_status open_journal(run *r, tgi_err *err)
     return st == TG_E_CHANGED && job->set.overwrite ? discard_other(r, ours, err) : st;
 }
 
-/* Disk space that the interrupted run's file holds: reserved whole, so perhaps all there was.
- */
-static uint64_t held_already(const char *output)
-{
-    char partial[4200];
-    struct stat st;
-    snprintf(partial, sizeof partial, "%s.partial", output);
-    return stat(partial, &st) == 0 ? (uint64_t)st.st_blocks * 512u : 0;
-}
-
-static tg_status check_disk(const run *r, tgi_err *err)
-{
-    const tg_bytes *b = &r->job->plan.bytes;
-    const uint64_t have = b->output_free + held_already(r->job->set.output);
-    if (r->job->set.compress.kind != TGI_COMPRESS_NONE || b->output_disk <= have)
-        return TG_OK;
-    char need[32], free_text[32], small[32];
-    tgi_size_text(b->output_disk, need, sizeof need);
-    tgi_size_text(b->output_free, free_text, sizeof free_text);
-    tgi_size_text(b->output_disk / tgi_dtype_size(r->job->set.dtype), small, sizeof small);
-    return tgi_fail(err, TG_E_NO_SPACE,
-                    "the output needs %s, the disk has %s: --dtype uint8 needs %s, "
-                    "--compress zstd usually half, or choose another folder",
-                    need, free_text, small);
-}
-
 static tg_status take(run *r, const char *name, size_t bytes, void **out, tgi_err *err)
 {
     return tgi_reserve_take(r->reserve, name, bytes, out, err);
@@ -218,6 +193,21 @@ static tg_status reserve_all(run *r, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status open_scratch(run *r, tgi_err *err)
+{
+    tg_job *job = r->job;
+    if (!job->plan.scratch.used)
+        return TG_OK;
+    return tgi_decoded_open(job->source, TGI_JOB_READERS, &job->map, job->set.scratch,
+                            &r->decoded, err);
+}
+
+/* Where rows are read from. */
+static tg_source *source_of(const run *r)
+{
+    return r->decoded ? r->decoded : r->job->source;
+}
+
 static tg_status load_rows(void *user, int i, const tg_view *view, const tg_box *box,
                            tgi_err *err)
 {
@@ -247,8 +237,8 @@ static tg_status open_workers(run *r, tgi_err *err)
     tg_job *job = r->job;
     const tg_plan_part *p = &job->plan;
     TGI_TRY(tgi_threads_open(job->set.threads, &r->pool, err));
-    const tg_loader_opts load = {.source = job->source,
-                                 .ops = job->source->ops,
+    const tg_loader_opts load = {.source = source_of(r),
+                                 .ops = source_of(r)->ops,
                                  .map = &job->map,
                                  .rank = p->net->rank,
                                  .staging = {r->staging[0], r->staging[1]},
@@ -291,13 +281,13 @@ static tg_status stats_tick(void *user, double fraction)
 static tg_status collect(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const tg_stats_args a = {.source = job->source,
-                             .ops = job->source->ops,
+    const tg_stats_args a = {.source = source_of(r),
+                             .ops = source_of(r)->ops,
                              .map = &job->map,
                              .norm = &job->set.normalize,
                              .scratch = r->arena,
-                             .rows = r->staging[0],
-                             .rows_bytes = job->plan.bytes.staging / 2,
+                             .rows = (char *)r->arena + TGI_STATS_SCRATCH,
+                             .rows_bytes = job->plan.bytes.arena - TGI_STATS_SCRATCH,
                              .tick = stats_tick,
                              .user = r};
     r->t_phase = tgi_seconds();
@@ -378,8 +368,8 @@ static tg_status run_items(run *r, tgi_err *err)
 static void predict(run *r)
 {
     malloc_trim(0);
-    r->predicted =
-        tgi_mem_measured() + r->job->plan.bytes.allowance + r->job->plan.bytes.decoder;
+    const tg_bytes *b = &r->job->plan.bytes;
+    r->predicted = tgi_mem_measured() + b->allowance + b->decoder + b->scratch;
 }
 
 static tg_status begin_journal(run *r, tgi_err *err)
@@ -400,8 +390,9 @@ static tg_status begin_journal(run *r, tgi_err *err)
 static tg_status work(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    TGI_TRY(check_disk(r, err));
+    TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(reserve_all(r, err)); /* before the journal: a refusal leaves nothing behind */
+    TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));
     r->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *r->sets);
     if (!r->sets)
@@ -419,6 +410,7 @@ static void close_run(run *r)
 {
     tgi_err ignored = {0};
     tgi_loader_close(&r->loader);
+    tgi_source_close(&r->decoded);
     tgi_exec_close(&r->exec);
     tgi_store_close(&r->store);
     if (r->commit)

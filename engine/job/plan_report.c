@@ -53,6 +53,20 @@ static void put_lines(tgi_jw *w, const tg_plan_info *i)
     tgi_jw_end(w, ']');
 }
 
+/* What decoding the input costs, and what scratch does about it. */
+static void put_decoding(tgi_jw *w, const tg_job *job)
+{
+    const tg_scratch_part *s = &job->plan.scratch;
+    tgi_jw_num(w, "decode_passes", s->used ? 1 : s->passes);
+    tgi_jw_begin(w, "scratch", '{');
+    tgi_jw_bool(w, "used", s->used);
+    tgi_jw_bool(w, "helps", s->helps);
+    tgi_jw_uint(w, "bytes", s->bytes);
+    tgi_jw_num(w, "decode_passes_without", s->passes);
+    tgi_jw_str(w, "why", s->why);
+    tgi_jw_end(w, '}');
+}
+
 static void put_rejected(tgi_jw *w, const tg_plan_part *p)
 {
     tgi_jw_begin(w, "rejected", '[');
@@ -95,6 +109,8 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
     tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);
     tgi_jw_bool(&w, "calibrated", 0);
+    if (!job->set.tensor)
+        put_decoding(&w, job);
     put_lines(&w, &i);
     tgi_stages_json(&w, job->plan.stages, why);
     if (why)
