@@ -2,10 +2,11 @@
 # there for those who want it directly.
 #
 #   make            build            make demo      build, draw an image, denoise it in a budget
-#   make test       build and test   make bench     build and run the benchmarks
+#   make test       build and test   make bench     build, measure beside the peers (bench/README.md)
 #   make install    PREFIX=...       make package   .deb and .tar.gz
 #   make format     clang-format     make lint      layers, headers, clang-tidy, format
 #
+# BENCH="nets --rounds 9" is what the benchmarks are told (all of them, short, without).
 # JOBS=n limits parallel work; BUILD=dir chooses the build folder; PRESET=dev another preset.
 
 PRESET ?= release
@@ -13,6 +14,7 @@ BUILD ?= build-$(PRESET)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
+BENCH ?=
 
 .DEFAULT_GOAL := build
 .PHONY: build demo test test-long bench install package format lint tidy deps clean
@@ -40,7 +42,7 @@ bench: deps
 	@scripts/deps-debian bench
 	cmake --preset $(PRESET) -B $(BUILD) -DTG_BENCH=ON $(CMAKE_ARGS)
 	cmake --build $(BUILD) -j $(JOBS)
-	cmake --build $(BUILD) --target bench
+	python3 -B bench/run.py --build $(BUILD) $(BENCH)
 
 install: build
 	cmake --install $(BUILD) --prefix $(PREFIX)

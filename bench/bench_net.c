@@ -1,11 +1,11 @@
 /* bench_net.c - a real network, warm: import, plan and execute as a job does, from arrays in
  * memory, whole image untiled and in full-width bands.
  *
- *   bench_net [--size LIST] [--band LIST] [--threads N] [--rounds N] [--isa NAME] [--exact]
+ *   bench_net [--size LIST] [--threads N] [--rounds N] [--isa NAME] [--exact]
  *             [--expect IN.npy OUT.npy] [--answer FILE.npy] [--json | --serve] MODEL.onnx
  *
- *   --size    HxW or N for NxN, by commas (512,1024)
- *   --band    rows fed at a time, 0 for the whole image, by commas (0)
+ *   --size    configurations by commas: HxW, or N for NxN, whole; with @ROWS in bands of so
+ *             many rows: 512,1024,1024x4096@64
  *   --expect  compare the answer to this input with this array first
  *   --answer  write what the first configuration yields (for a peer to compare with)
  *   --serve   one turn of every configuration for each line on stdin, until its end: lets a
@@ -33,8 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZES_MAX 8
-#define BANDS_MAX 8
+#define CONFIGS_MAX 16
 #define TURN_SECONDS 0.25
 #define SMALL 48 /* sides of the image that the reference computes, at least */
 /* Sums in another order, and transforms, move a value by some 1e-6 of its size per layer; a
@@ -43,8 +42,8 @@
 
 typedef struct settings {
     const char *model, *answer, *expect_in, *expect_out;
-    int64_t size[SIZES_MAX][2], band[BANDS_MAX];
-    int n_size, n_band, threads, rounds, exact, json, serve;
+    int64_t h[CONFIGS_MAX], w[CONFIGS_MAX], band[CONFIGS_MAX];
+    int n_config, threads, rounds, exact, json, serve;
     const tg_backend *be;
     tg_threads *pool;
 } settings;
@@ -52,6 +51,7 @@ typedef struct settings {
 typedef struct picture { /* the network at one size, with an image */
     int64_t h, w;
     tg_net *net;
+    tg_stages *stages; /* run as one */
     tgi_reserve *weights;
     void *packed;
     float *in[TG_MAX_PORTS], *out, *first; /* first: the answer to hold others against */
@@ -141,6 +141,7 @@ static void picture_open(picture *p, const tg_graph *g, int64_t h, int64_t w,
     p->w = w;
     tgi_graph_input_descs(g, ext, in);
     must(tgi_net_new(g, be, in, flags, &p->net, &e), &e, "network");
+    must(tgi_stages_new(p->net, &p->stages, &e), &e, "stages");
     must(tgi_reserve_open(p->net->packed_bytes + 64, &p->weights, &e), &e, "weights");
     must(tgi_reserve_take(p->weights, "weights", p->net->packed_bytes, &p->packed, &e), &e,
          "weights");
@@ -159,6 +160,7 @@ static void picture_close(picture *p)
     tgi_free(p->out);
     tgi_free(p->first);
     tgi_reserve_close(&p->weights);
+    tgi_stages_free(&p->stages);
     tgi_net_free(&p->net);
 }
 
@@ -169,16 +171,17 @@ static void config_plan(config *c, picture *p, int64_t band, int threads)
     tgi_err e = {0};
     const int64_t cut[3] = {0, 0, 0};
     const int64_t rows = tgi_net_dim(p->net, p->net->in[0], TG_STREAM_AXIS);
-    if (band > 0 && p->net->whole_op)
-        die("no bands: a node reads the whole image", p->net->whole_op);
+    const tg_stage *one = &p->stages->one;
+    if (band > 0 && one->whole_op)
+        die("no bands: a node reads the whole image", one->whole_op);
     memset(c, 0, sizeof *c);
     c->p = p;
     c->band = band;
     c->io = (tg_dense_io){.net = p->net, .out = {p->out}};
     for (int i = 0; i < p->net->n_in; i++)
         c->io.in[i] = p->in[i];
-    must(tgi_tiling_make(p->net, cut, band > 0 ? band : rows, threads, NULL, &c->tiling, &e),
-         &e, "plan");
+    must(tgi_tiling_make(one, cut, band > 0 ? band : rows, threads, NULL, &c->tiling, &e), &e,
+         "plan");
 }
 
 static void config_open(config *c, void *arena, tg_threads *pool)
@@ -387,6 +390,8 @@ static void say_ready(const settings *s, const config *c, int n, double ref, dou
 
 static void say_config(const settings *s, config *c)
 {
+    double all[ROUNDS_MAX]; /* in the order of the rounds */
+    memcpy(all, c->t, sizeof all);
     const double mid = measure_median(c->t, s->rounds), best = c->t[0];
     const double mad = measure_mad(c->t, s->rounds, mid);
     const double mpix = (double)(c->p->h * c->p->w) / 1e6, gf = c->tiling.whole_flops / 1e9;
@@ -394,6 +399,10 @@ static void say_config(const settings *s, config *c)
         tgi_jw w = event("config");
         describe(&w, c);
         tgi_jw_num(&w, "seconds", mid);
+        tgi_jw_begin(&w, "seconds_all", '[');
+        for (int i = 0; i < s->rounds; i++)
+            tgi_jw_num(&w, NULL, all[i]);
+        tgi_jw_end(&w, ']');
         tgi_jw_num(&w, "seconds_min", best);
         tgi_jw_num(&w, "seconds_mad", mad);
         tgi_jw_num(&w, "mpix_per_second", mpix / mid);
@@ -460,13 +469,17 @@ static tgi_reserve *shared_arena(const config *c, int n, void **at)
     return mem;
 }
 
+/* Configurations of one size share its picture. Returns the number of pictures. */
 static int plan_all(const settings *s, const tg_graph *g, picture *p, config *c)
 {
     int n = 0;
-    for (int i = 0; i < s->n_size; i++) {
-        picture_open(&p[i], g, s->size[i][0], s->size[i][1], s->be, net_flags(s));
-        for (int b = 0; b < s->n_band; b++)
-            config_plan(&c[n++], &p[i], s->band[b], s->threads);
+    for (int i = 0; i < s->n_config; i++) {
+        int k = 0;
+        while (k < n && (p[k].h != s->h[i] || p[k].w != s->w[i]))
+            k++;
+        if (k == n)
+            picture_open(&p[n++], g, s->h[i], s->w[i], s->be, net_flags(s));
+        config_plan(&c[i], &p[k], s->band[i], s->threads);
     }
     return n;
 }
@@ -474,10 +487,10 @@ static int plan_all(const settings *s, const tg_graph *g, picture *p, config *c)
 static void bench(const settings *s, const tg_graph *g)
 {
     void *arena;
-    picture pictures[SIZES_MAX];
-    config configs[SIZES_MAX * BANDS_MAX];
+    picture pictures[CONFIGS_MAX];
+    config configs[CONFIGS_MAX];
     const double ref = check_reference(s, g), expect = check_expected(s, g);
-    const int n = plan_all(s, g, pictures, configs);
+    const int n = s->n_config, n_pictures = plan_all(s, g, pictures, configs);
     tgi_reserve *mem = shared_arena(configs, n, &arena);
     for (int i = 0; i < n; i++) {
         config_open(&configs[i], arena, s->pool);
@@ -498,7 +511,7 @@ static void bench(const settings *s, const tg_graph *g)
     say_end(s);
     for (int i = 0; i < n; i++)
         config_close(&configs[i]);
-    for (int i = 0; i < s->n_size; i++)
+    for (int i = 0; i < n_pictures; i++)
         picture_close(&pictures[i]);
     tgi_reserve_close(&mem);
 }
@@ -507,29 +520,20 @@ static void bench(const settings *s, const tg_graph *g)
 
 static void parse_sizes(settings *s, const char *text)
 {
-    for (s->n_size = 0; *text; text += *text == ',') {
+    for (s->n_config = 0; *text; text += *text == ',') {
         char *end;
-        if (s->n_size == SIZES_MAX)
+        const int i = s->n_config++;
+        if (i == CONFIGS_MAX)
             die("--size", "too many");
-        int64_t *hw = s->size[s->n_size++];
-        hw[0] = hw[1] = strtoll(text, &end, 10);
-        if (*end == 'x')
-            hw[1] = strtoll(end + 1, &end, 10);
-        if (end == text || (*end && *end != ',') || hw[0] < 1 || hw[1] < 1)
+        s->h[i] = s->w[i] = strtoll(text, &end, 10);
+        s->band[i] = 0;
+        if (end != text && *end == 'x')
+            s->w[i] = strtoll(end + 1, &end, 10);
+        if (end != text && *end == '@')
+            s->band[i] = strtoll(end + 1, &end, 10);
+        if (end == text || (*end && *end != ',') || s->h[i] < 1 || s->w[i] < 1 ||
+            s->band[i] < 0)
             die("--size", text);
-        text = end;
-    }
-}
-
-static void parse_bands(settings *s, const char *text)
-{
-    for (s->n_band = 0; *text; text += *text == ',') {
-        char *end;
-        if (s->n_band == BANDS_MAX)
-            die("--band", "too many");
-        const int64_t rows = s->band[s->n_band++] = strtoll(text, &end, 10);
-        if (end == text || (*end && *end != ',') || rows < 0)
-            die("--band", text);
         text = end;
     }
 }
@@ -551,8 +555,6 @@ static int parse_one(settings *s, char **argv, int i, int argc, tg_isa *cap)
     }
     if (strcmp(name, "--size") == 0)
         parse_sizes(s, value);
-    else if (strcmp(name, "--band") == 0)
-        parse_bands(s, value);
     else if (strcmp(name, "--threads") == 0)
         s->threads = (int)strtol(value, NULL, 10);
     else if (strcmp(name, "--rounds") == 0)
@@ -570,14 +572,14 @@ static int parse_one(settings *s, char **argv, int i, int argc, tg_isa *cap)
 
 int main(int argc, char **argv)
 {
-    settings s = {.threads = 2, .rounds = 11, .n_band = 1};
+    settings s = {.threads = 2, .rounds = 11};
     tg_isa cap = TG_ISA_COUNT;
     tgi_err e = {0};
     tg_graph *g = NULL;
     parse_sizes(&s, "512,1024");
     for (int i = 1; i < argc;)
         i += parse_one(&s, argv, i, argc, &cap);
-    if (!s.model || !s.n_size || !s.n_band)
+    if (!s.model || !s.n_config)
         die("which model?", "bench_net [options] MODEL.onnx");
     if (s.rounds < 1 || s.rounds > ROUNDS_MAX || s.threads < 1 || s.threads > 256)
         die("--rounds 1 to 101, --threads 1 to 256", "");

@@ -1,6 +1,7 @@
 /* bench_op.c - one operator, one shape: our variant beside oneDNN's direct convolution.
  *
- *   bench_op [--threads N] [--isa NAME] [--rounds N] [--variant NAME] [--json] [FILTER]
+ *   bench_op [--threads N] [--isa NAME] [--rounds N] [--exact] [--variant NAME] [--json]
+ *            [FILTER]
  *
  * Protocol: both compute the same layer (bias and ReLU included) from the same numbers; the
  * answers are compared first; then both are timed in turns, `rounds` times (10 or more);
@@ -304,7 +305,7 @@ static void release(work *k)
 
 typedef struct settings {
     int threads, rounds, json;
-    const char *variant; /* NULL: what the planner takes */
+    layer_choice want;
     const tg_backend *be;
     tg_threads *pool;
 } settings;
@@ -337,9 +338,9 @@ static int bench_layer(const layer *l, const settings *s)
 {
     work k = {0};
     double ours[ROUNDS_MAX], theirs[ROUNDS_MAX], peaks[ROUNDS_MAX];
-    if (!layer_case_open(&k.c, l, s->be, s->variant, s->pool)) {
-        fprintf(stderr, "%-26s no variant%s%s: skipped\n", l->name, s->variant ? " " : "",
-                s->variant ? s->variant : "");
+    if (!layer_case_open(&k.c, l, s->be, &s->want, s->pool)) {
+        fprintf(stderr, "%-26s no variant%s%s: skipped\n", l->name, s->want.variant ? " " : "",
+                s->want.variant ? s->want.variant : "");
         release(&k);
         return 0;
     }
@@ -378,6 +379,8 @@ int main(int argc, char **argv)
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(argv[i], "--json") == 0)
             s.json = 1;
+        else if (strcmp(argv[i], "--exact") == 0)
+            s.want.exact = 1;
         else if (strcmp(argv[i], "--threads") == 0)
             s.threads = atoi(value), i++;
         else if (strcmp(argv[i], "--rounds") == 0)
@@ -385,11 +388,11 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--isa") == 0 && tgi_isa_parse(value, &cap))
             i++;
         else if (strcmp(argv[i], "--variant") == 0)
-            s.variant = value, i++;
+            s.want.variant = value, i++;
         else if (argv[i][0] == '-')
-            layer_die(
-                "usage: bench_op [--threads N] [--isa NAME] [--rounds N] [--variant NAME] "
-                "[--json] [FILTER]");
+            layer_die("usage: bench_op [--threads N] [--isa NAME] [--rounds N] [--exact] "
+                      "[--variant NAME] "
+                      "[--json] [FILTER]");
         else
             filter = argv[i];
     }

@@ -2,7 +2,7 @@
  * with 192 MiB for its activations, in strips, in the usual square tiles and in our own square
  * tiles.
  *
- *   bench_stream [--rounds N] [--threads N]
+ *   bench_stream [--rounds N] [--threads N] [--json]
  *
  * usual tile   the network over core and halo (96) as if they were an image, the core cut out
  * own tile     of each value only what the core needs (the executor's cells)
@@ -149,11 +149,33 @@ static int option(int argc, char **argv, const char *name, int fallback, int mos
     return fallback;
 }
 
+/* `first` is sorted already, or the same kind. */
+static void report(kind *k, const kind *first, int rounds, int json)
+{
+    const long long h = tgi_range_len(k->core[0]), w = tgi_range_len(k->core[1]);
+    if (json) {
+        printf("{\"kind\":\"%s\",\"height\":%lld,\"width\":%lld,\"arena_bytes\":%zu,"
+               "\"mpix_per_second\":[",
+               k->name, h, w, k->tiling.arena_bytes);
+        for (int r = 0; r < rounds; r++)
+            printf("%s%.4f", r ? "," : "", k->rate[r]);
+        puts("]}");
+        return;
+    }
+    char cell[48];
+    const double mid = measure_median(k->rate, rounds);
+    snprintf(cell, sizeof cell, "%lldx%lld", h, w);
+    printf("%-12s%10s%10.1f%12.3f%14.2f\n", k->name, cell,
+           (double)k->tiling.arena_bytes / (double)(1 << 20), mid,
+           first->rate[rounds / 2] / mid);
+}
+
 int main(int argc, char **argv)
 {
     const int rounds = option(argc, argv, "--rounds", 5, ROUNDS_MAX);
     const int threads = option(argc, argv, "--threads", 2, 256);
     const size_t limit = (size_t)192 << 20;
+    const int json = argc > 1 && strcmp(argv[argc - 1], "--json") == 0;
     kind kinds[3] = {{.name = "strip"}, {.name = "usual tile"}, {.name = "own tile"}};
     tg_threads *pool = NULL;
     tgi_err e = {0};
@@ -167,17 +189,10 @@ int main(int argc, char **argv)
     for (int r = -1; r < rounds; r++) /* the first is for warmth */
         for (int i = 0; i < 3; i++)
             turn(&kinds[i], r < 0 ? 0 : r);
-    printf("%-12s%10s%10s%12s%14s\n", "kind", "cell", "MiB", "MPix/s", "strip/this");
-    for (int i = 0; i < 3; i++) {
-        kind *k = &kinds[i];
-        char cell[48];
-        measure_median(k->rate, rounds);
-        snprintf(cell, sizeof cell, "%lldx%lld", (long long)tgi_range_len(k->core[0]),
-                 (long long)tgi_range_len(k->core[1]));
-        printf("%-12s%10s%10.1f%12.3f%14.2f\n", k->name, cell,
-               (double)k->tiling.arena_bytes / (double)(1 << 20), k->rate[rounds / 2],
-               kinds[0].rate[rounds / 2] / k->rate[rounds / 2]);
-    }
+    if (!json)
+        printf("%-12s%10s%10s%12s%14s\n", "kind", "cell", "MiB", "MPix/s", "strip/this");
+    for (int i = 0; i < 3; i++)
+        report(&kinds[i], &kinds[0], rounds, json);
     for (int i = 0; i < 3; i++)
         close_kind(&kinds[i]);
     tgi_threads_close(&pool);

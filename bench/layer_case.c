@@ -107,11 +107,15 @@ static void shape_layer(layer_case *k, const layer *l)
                                       : layer_count(&k->dst) / (size_t)l->co);
 }
 
-static const tg_variant *find_variant(const tg_backend *be, const char *name,
-                                      const tg_op_ctx *ctx, const tg_layout_hint *lay)
+/* The first that the choice allows. */
+static const tg_variant *find_variant(const tg_backend *be, const layer_choice *want,
+                                      const char *op, const tg_op_ctx *ctx,
+                                      const tg_layout_hint *lay)
 {
     for (const tg_variant *const *v = be->variants; *v; v++)
-        if (strcmp((*v)->name, name) == 0 && (*v)->accepts(ctx, lay))
+        if (strcmp((*v)->op, op) == 0 && (*v)->accepts(ctx, lay) &&
+            !(want->exact && strstr((*v)->name, "winograd")) &&
+            (!want->variant || strcmp((*v)->name, want->variant) == 0))
             return *v;
     return NULL;
 }
@@ -144,8 +148,8 @@ static void make_data(layer_case *k)
     k->cp[2] = &k->cst[2];
 }
 
-int layer_case_open(layer_case *k, const layer *l, const tg_backend *be, const char *variant,
-                    tg_threads *pool)
+int layer_case_open(layer_case *k, const layer *l, const tg_backend *be,
+                    const layer_choice *want, tg_threads *pool)
 {
     memset(k, 0, sizeof *k);
     shape_layer(k, l);
@@ -156,9 +160,7 @@ int layer_case_open(layer_case *k, const layer *l, const tg_backend *be, const c
     lay.seg_c[0][0] = l->ci;
     lay.src_cb[0] = l->ci <= 4 ? 1 : be->lanes;
     lay.dst_cb = l->co <= 4 ? 1 : be->lanes;
-    k->v = variant
-               ? find_variant(be, variant, &k->ctx, &lay)
-               : tgi_variant_pick(be, l->transposed ? "ConvTranspose" : "Conv", &k->ctx, &lay);
+    k->v = find_variant(be, want, l->transposed ? "ConvTranspose" : "Conv", &k->ctx, &lay);
     if (!k->v)
         return 0;
     const tg_range whole = {0, tgi_desc_axis(&k->dst, TG_X)};

@@ -30,11 +30,15 @@ typedef struct layer_case {
     double flops; /* of direct convolution: 2 per multiply-add */
 } layer_case;
 
-/* Fill in shapes and data of a layer with bias and ReLU. `variant` NULL: what the planner would
- * take; else the one of that name. 0: no such variant accepts the layer (release all the same).
- */
-int layer_case_open(layer_case *k, const layer *l, const tg_backend *be, const char *variant,
-                    tg_threads *pool);
+typedef struct layer_choice {
+    const char *variant; /* of this name; NULL: the one the planner prefers */
+    int exact;           /* direct sums only */
+} layer_choice;
+
+/* Fill in shapes and data of a layer with bias and ReLU. 0: no such variant accepts the layer
+ * (close all the same). */
+int layer_case_open(layer_case *k, const layer *l, const tg_backend *be,
+                    const layer_choice *want, tg_threads *pool);
 void layer_case_close(layer_case *k);
 
 void layer_case_run(layer_case *k);

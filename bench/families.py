@@ -1,0 +1,368 @@
+"""The four families of measurements. Each is a generator of rows: dictionaries that run.py prints,
+completes with commit and machine, and keeps. A case that fails comes as its lab.Failure."""
+import csv
+import os
+import re
+import sys
+
+import lab
+import onnx_edit
+
+STREAM_UNTILED = ("512x512", "1024x1024", "2048x2048")
+STREAM_BANDS = ("2048x2048@128", "1024x4096@64")  # 0.25 megapixels each
+NETS_WANTED = re.compile(r"U-Net|DnCNN")
+LEAN = 0.09  # of the script's peak is the budget of the second way to run tegula
+GLOBAL_STATE = "global"  # receptive field in index.csv: reads the whole image
+
+
+class Bench:
+    """Settings of a run, and where its programs and files are."""
+
+    def __init__(self, args, python, say):
+        self.args, self.python, self.say = args, python, say
+        self.files = os.path.join(args.build, "bench-files")
+        os.makedirs(self.files, exist_ok=True)
+
+    def program(self, path):
+        path = os.path.join(self.args.build, path)
+        if not os.access(path, os.X_OK):
+            raise lab.Failure(f"{path} is not built")
+        return path
+
+    def file(self, name):
+        return os.path.join(self.files, name)
+
+    def peer(self, script):
+        return [self.python, os.path.join(lab.ROOT, "bench", "peers", script)]
+
+    def common(self):
+        a = self.args
+        return ["--threads", str(a.threads)] + (["--isa", a.isa] if a.isa != "auto" else [])
+
+    def wanted(self, name):
+        return self.args.only in name
+
+    def config(self, **more):
+        return {"threads": self.args.threads, "isa": self.args.isa, **more}
+
+
+# ---- Networks ------------------------------------------------------------------------------
+
+def own_model():
+    return os.path.join(lab.ROOT, "models", "tegula_denoise.onnx")
+
+
+def reference_unet(bench):
+    path = bench.file("reference_unet.onnx")
+    if not os.path.exists(path):
+        onnx_edit.reference_unet(path)
+    return path
+
+
+def collected(bench):
+    """(name, path) of the U-Nets and DnCNNs of the model collection that read a bounded
+    neighbourhood, with a declared size set free: the peer refuses others."""
+    folder = os.path.join(bench.args.data, "data", "models")
+    index = os.path.join(folder, "index.csv")
+    if not os.path.exists(index):
+        bench.say(f"no model collection in {folder}: only the project's own networks")
+        return
+    with open(index, newline="") as f:
+        for row in csv.DictReader(f):
+            if not NETS_WANTED.search(row["task"]) or GLOBAL_STATE in row["rf"]:
+                continue
+            path = os.path.join(folder, row["file"])
+            if row["dynamic_hw"] != "True":
+                path, source = bench.file(row["name"] + ".onnx"), path
+                onnx_edit.free_size(source, path)
+            yield row["name"], path
+
+
+def networks(bench):
+    yield "tegula_denoise", own_model()
+    yield "reference_unet", reference_unet(bench)
+    yield from collected(bench)
+
+
+def net_programs(bench, path, size):
+    """name -> command of the programs that take turns; the first leaves its answer in a file."""
+    answer = bench.file("answer.npy")
+    ours = [bench.program("bench/bench_net"), *bench.common(), "--size", size, "--serve"]
+    programs = {"tegula": [*ours, "--answer", answer, path], "exact": [*ours, "--exact", path]}
+    if bench.python:
+        programs["peer"] = [*bench.peer("ort_session.py"), "--threads", str(bench.args.threads),
+                            "--size", size, "--compare", answer, path]
+    return programs
+
+
+def run_net(bench, path, size):
+    """Seconds of every round, the ready lines and the end lines of each program."""
+    served = {}
+    try:
+        for name, command in net_programs(bench, path, size).items():
+            served[name] = lab.Served(command)
+        seconds = lab.take_turns({n: s.turn for n, s in served.items()}, bench.args.rounds)
+        return seconds, {n: s.ready for n, s in served.items()}, {n: s.end() for n, s in served.items()}
+    finally:
+        for s in served.values():
+            s.close()
+
+
+def net_row(bench, case, ours, seconds, ready, end):
+    plan = ready[ours]["configs"][0]
+    megapixels = plan["height"] * plan["width"] / 1e6
+    own = {"seconds": lab.summary(seconds[ours]), "peak_rss_bytes": end[ours]["peak_rss_bytes"],
+           "arena_bytes": plan["arena_bytes"], "weights_bytes": plan["weights_bytes"],
+           "reference_relative_l2": ready[ours]["reference_relative_l2"]}
+    middle = own["seconds"]["median"]
+    own["gflops"], own["mpix_per_second"] = plan["gflop"] / middle, megapixels / middle
+    row = {"family": "nets", "case": case, "config": bench.config(exact=ours == "exact", warm=True),
+           "tegula": own}
+    row["config"]["isa"] = ready[ours]["isa"]
+    if "peer" in ready:
+        off = ready["peer"]["answer_relative_l2"]
+        if not off < 1e-4:
+            raise lab.Failure(f"{case}: the peer's answer is {off:.1e} away (relative L2)")
+        row["peer"] = {"name": "onnxruntime", "version": ready["peer"]["version"],
+                       "seconds": lab.summary(seconds["peer"]),
+                       "peak_rss_bytes": end["peer"]["peak_rss_bytes"]}
+        row["answer_relative_l2"] = off
+        row.update(lab.ratios(seconds["peer"], seconds[ours]))
+        row["memory_ratio"] = own["peak_rss_bytes"] / row["peer"]["peak_rss_bytes"]
+    return row
+
+
+def nets(bench):
+    for name, path in networks(bench):
+        for size in bench.args.sizes.split(","):
+            case = f"{name} {size}x{size}"
+            if not bench.wanted(case):
+                continue
+            try:
+                measured = run_net(bench, path, f"{size}x{size}")
+                yield net_row(bench, case, "tegula", *measured)
+                yield net_row(bench, case, "exact", *measured)
+            except lab.Failure as e:
+                yield e
+
+
+# ---- Single operators ----------------------------------------------------------------------
+
+def op_rows(bench, threads, exact):
+    command = [bench.program("bench/bench_op"), "--json", "--rounds", str(max(bench.args.rounds, 7)),
+               "--threads", str(threads)]
+    command += ["--isa", bench.args.isa] if bench.args.isa != "auto" else []
+    command += ["--exact"] if exact else []
+    code, _, _, out, err = lab.run_process([*command, bench.args.only])
+    if code != 0:
+        raise lab.Failure(f"bench_op: {(err or out).strip().splitlines()[-1:]}")
+    for r in lab.json_lines(out):
+        row = {"family": "ops", "case": r["layer"],
+               "config": bench.config(threads=threads, variant=r["variant"], isa=r["isa"], exact=exact),
+               "tegula": {"gflops": r["gflops"], "peak_share": r["gflops"] / max(r["peak_gflops"], 1e-9),
+                          "relative_l2": r["relative_l2"]}}
+        if r["peer_gflops"] > 0:
+            row["peer"] = {"name": "oneDNN direct", "gflops": r["peer_gflops"]}
+            row.update({k: r[k] for k in ("ratio", "ratio_min", "ratio_max")})
+        yield row
+
+
+def ops(bench):
+    """bench_op takes the turns itself; with one thread as well, on the processor's clock. What
+    --exact leaves as it is has one row."""
+    for threads in sorted({1, bench.args.threads}):
+        variants = {}
+        for exact in (True, False):
+            for row in op_rows(bench, threads, exact):
+                if exact or variants.get(row["case"]) != row["config"]["variant"]:
+                    yield row
+                variants[row["case"]] = row["config"]["variant"]
+
+
+# ---- Whole processes, file to file ---------------------------------------------------------
+
+class Process:
+    """One network over one image, by the command and by the script, file to file."""
+
+    def __init__(self, bench, name, path):
+        self.bench, self.name, self.path = bench, name, path
+        own = name == "tegula_denoise"
+        self.normalize = "percentile:1,99.8" if own else "scale:1/65535"
+        self.dtype = "uint16" if own else "float32"
+        self.tile = 0
+
+    def ours(self, image, out, ram):
+        a = self.bench.args
+        command = [self.bench.program("cli/tegula"), "run", "-m", self.path, image, "-o", out, *self.bench.common(),
+                   "--normalize", self.normalize, "--dtype", self.dtype, "--yes", "--json"]
+        return command + (["--ram", ram] if ram else []) + (["--exact"] if a.exact else [])
+
+    def theirs(self, image, out, compare):
+        command = [*self.bench.peer("tifffile_ort.py"), "--threads", str(self.bench.args.threads),
+                   "--normalize", self.normalize, "--dtype", self.dtype]
+        command += ["--tile", str(self.tile), "--halo", "160"] if self.tile else []
+        return command + (["--compare", compare] if compare else []) + [self.path, image, out]
+
+
+def timed_process(command, out):
+    """Seconds, peak RSS and events of a run that starts without its output."""
+    lab.remove(out)
+    code, seconds, peak, text, err = lab.run_process(command)
+    if code != 0:
+        last = (err.strip().splitlines() or ["no message"])[-1]
+        raise lab.Failure(f"{os.path.basename(command[0])} ended with {code}: {last}")
+    return seconds, peak, lab.json_lines(text)
+
+
+def process_image(bench):
+    side = bench.args.side
+    noisy = bench.file(f"noisy{side}.tif")
+    if not os.path.exists(noisy):
+        clean = bench.file("clean.tif")
+        lab.run_process([bench.program("tools/tegula-draw"), "--size", str(side), noisy, clean])
+        lab.remove(clean)
+    return noisy
+
+
+def first_script_run(p, image, ours, theirs):
+    """Warmth, the comparison of the answers, and whether the whole image fits.
+    Relative L2 and peak RSS."""
+    limit = int(0.9 * lab.available_bytes())
+    for p.tile in (0, 1024):
+        lab.remove(theirs)
+        code, _, peak, out, err = lab.run_process(p.theirs(image, theirs, ours), limit)
+        if code == 0:
+            return lab.json_lines(out)[-1]["relative_l2"], peak
+        if code not in (71, -6, -9, -11):
+            break
+        p.bench.say(f"{p.name}: the whole image does not fit the script's process; tiles of 1024")
+    raise lab.Failure(f"tifffile_ort.py ended with {code}: {(err.strip().splitlines() or [''])[-1]}")
+
+
+def fits(p, image, out, ram):
+    """Whether tegula takes the budget at all."""
+    try:
+        timed_process(p.ours(image, out, ram), out)
+    except lab.Failure as e:
+        p.bench.say(f"{p.name} in {ram} bytes: {e}")
+        return False
+    return True
+
+
+def process_turns(p, image):
+    """Takes turns: tegula as it comes, tegula in LEAN of the script's memory, the script. Seconds of
+    every round and every run's (peak RSS, last event), by name, and the distance of the answers."""
+    bench, off = p.bench, None
+    ours, theirs = bench.file("ours.tif"), bench.file("theirs.tif")
+    runs = {}
+
+    def turn(name, command, out):
+        seconds, *run = timed_process(command, out)
+        runs.setdefault(name, []).append(run)
+        return seconds
+
+    timed_process(p.ours(image, ours, bench.args.ram), ours)  # the image in the page cache
+    turns = {"tegula": lambda: turn("tegula", p.ours(image, ours, bench.args.ram), ours)}
+    if bench.python:
+        off, peak = first_script_run(p, image, ours, theirs)
+        lean = str(int(LEAN * peak))
+        if fits(p, image, ours, lean):
+            turns["lean"] = lambda: turn("lean", p.ours(image, ours, lean), ours)
+        turns["peer"] = lambda: turn("peer", p.theirs(image, theirs, None), theirs)
+    rounds = bench.args.rounds if bench.args.full else min(bench.args.rounds, 3)
+    seconds = lab.take_turns(turns, rounds)
+    lab.remove(ours, theirs)
+    return seconds, runs, off
+
+
+def process_row(p, who, seconds, runs, off):
+    side, last = p.bench.args.side, runs[who][-1][1][-1]
+    budget = f"{last['budget_bytes'] >> 20}MiB" if who == "lean" or p.bench.args.ram else "default"
+    row = {"family": "process", "case": f"{p.name} {side}x{side}",
+           "config": p.bench.config(exact=p.bench.args.exact, ram=budget, lean=who == "lean",
+                                    normalize=p.normalize, dtype=p.dtype),
+           "tegula": {"seconds": lab.summary(seconds[who]),
+                      "peak_rss_bytes": max(peak for peak, _ in runs[who]),
+                      "own_peak_bytes": max(e[-1]["measured_peak_bytes"] for _, e in runs[who]),
+                      "planned_peak_bytes": last["predicted_peak_bytes"],
+                      "compute_share": last["compute_seconds"] / last["seconds"]}}
+    if off is None:
+        return row
+    if not off < 1e-4:
+        raise lab.Failure(f"{p.name}: the script's answer is {off:.1e} away (relative L2)")
+    row["peer"] = {"name": "tifffile + onnxruntime", "tile": p.tile or "whole",
+                   "seconds": lab.summary(seconds["peer"]),
+                   "peak_rss_bytes": max(peak for peak, _ in runs["peer"])}
+    row["answer_relative_l2"] = off
+    row.update(lab.ratios(seconds["peer"], seconds[who]))
+    row["memory_ratio"] = row["tegula"]["peak_rss_bytes"] / row["peer"]["peak_rss_bytes"]
+    return row
+
+
+def process(bench):
+    short = {"tegula_denoise", "unet2d_nuclei_broad"}
+    image = process_image(bench)
+    for name, path in networks(bench):
+        if bench.wanted(name) and (bench.args.full or bench.args.only or name in short):
+            try:
+                p = Process(bench, name, path)
+                seconds, runs, off = process_turns(p, image)
+                for who in seconds:
+                    if who != "peer":
+                        yield process_row(p, who, seconds, runs, off)
+            except lab.Failure as e:
+                yield e
+
+
+# ---- Row streaming -------------------------------------------------------------------------
+
+def stream_against_untiled(bench):
+    """Full-width bands of the reference U-Net against the best rate of untiled passes."""
+    code, _, _, out, err = lab.run_process(
+        [bench.program("bench/bench_net"), *bench.common(), "--json", "--rounds", str(bench.args.rounds), "--size",
+         ",".join(STREAM_UNTILED + STREAM_BANDS), *(["--exact"] if bench.args.exact else []),
+         reference_unet(bench)])
+    if code != 0:
+        raise lab.Failure(f"bench_net: {err.strip()}")
+    configs = [e for e in lab.json_lines(out) if e["event"] == "config"]
+    best = max((c for c in configs if not c["band"]), key=lambda c: c["mpix_per_second"])
+    rate = lambda c: [c["height"] * c["width"] / 1e6 / s for s in c["seconds_all"]]  # noqa: E731
+    for c in configs:
+        if c["band"]:
+            yield {"family": "stream",
+                   "case": f"reference_unet {c['height']}x{c['width']} bands of {c['band']}",
+                   "config": bench.config(exact=bench.args.exact),
+                   "tegula": {"mpix_per_second": lab.summary(rate(c)), "arena_bytes": c["arena_bytes"]},
+                   "peer": {"name": f"untiled {best['height']}x{best['width']}",
+                            "mpix_per_second": lab.summary(rate(best)), "arena_bytes": best["arena_bytes"]},
+                   **lab.ratios(rate(c), rate(best))}
+
+
+def stream_in_budget(bench):
+    """bench_stream: 192 MiB of activations for an image of 4096 x 4096."""
+    command = [bench.program("bench/bench_stream"), "--rounds", str(bench.args.rounds), "--threads",
+               str(bench.args.threads), "--json"]
+    code, _, _, out, err = lab.run_process(command)
+    if code != 0:
+        raise lab.Failure(f"bench_stream: {err.strip()}")
+    strip, *tiles = lab.json_lines(out)
+    for t in tiles:
+        yield {"family": "stream", "case": f"192 MiB: strip against {t['kind']}",
+               "config": bench.config(exact=False),
+               "tegula": {"mpix_per_second": lab.summary(strip["mpix_per_second"]),
+                          "arena_bytes": strip["arena_bytes"], "cell": f"{strip['height']}x{strip['width']}"},
+               "peer": {"name": f"{t['kind']} of {t['height']}x{t['width']}",
+                        "mpix_per_second": lab.summary(t["mpix_per_second"]), "arena_bytes": t["arena_bytes"]},
+               **lab.ratios(strip["mpix_per_second"], t["mpix_per_second"])}
+
+
+def stream(bench):
+    if bench.wanted("stream"):
+        yield from stream_against_untiled(bench)
+        yield from stream_in_budget(bench)
+
+
+FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream}
+
+if __name__ == "__main__":
+    sys.exit("this is a part of run.py")

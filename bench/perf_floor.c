@@ -1,0 +1,158 @@
+/* perf_floor.c - a floor under the speed of each kernel, relative to this machine.
+ *
+ *   perf_floor [--plant X] [--scale X] [--isa NAME] [--thorough]
+ *
+ * A kernel's rate on one thread is divided by that of a loop of nothing but vector
+ * multiply-adds, taken in turns with it: the share does not depend on clock or generation as
+ * long as the processor keeps its balance of arithmetic to caches, and the layers are small
+ * enough for the second-level cache. Time is the thread's processor time, so other work on the
+ * machine disturbs through caches and clock only; and of a window of short turns the best of
+ * each side counts. A kernel passes in the first window in which it stands above its floor, and
+ * fails when SECONDS_MOST have not brought it there. So noise can make the test longer, hardly
+ * red.
+ *
+ * Floors are FLOOR_OF_SHARE of the share measured on a core of Zen 5: a loss
+ * of 1.5 is below, one of 1.2 is not. --scale multiplies them, for processors of another
+ * balance; --thorough spends all the time and shows the best share. --plant X shows that they
+ * are tight: each kernel is run so often that it loses a factor of X, and the test must fail
+ * (it is one of the tests).
+ *
+ * Exit: 0 all above, 1 one below, 77 no calibration loop for this processor. */
+#include "bench/layer_case.h"
+#include "bench/measure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLOOR_OF_SHARE 0.8
+#define SECONDS_MOST 0.8
+#define ROUNDS_LEAST 3 /* of a window, before it can pass */
+#define WINDOW 8       /* rounds: the clock may change between windows */
+#define TURN_SECONDS 0.004
+#define PLANT_RUNS 10 /* of a turn, at least, when a loss is planted */
+
+typedef struct row {
+    layer l;
+    const char *variant;
+    double share[TG_ISA_COUNT]; /* of the loop, as measured */
+} row;
+
+/* Shares in the order portable, AVX2, AVX-512. */
+static const row rows[] = {
+    {{"3x3 32->32", 32, 32, 0, 64, 64, 3, 1, 1, 0}, "conv_direct", {0, 0.905, 0.955}},
+    {{"3x3 128->128", 128, 128, 0, 32, 32, 3, 1, 1, 0}, "conv_direct", {0, 0.915, 0.965}},
+    {{"3x3 97->64", 97, 64, 0, 32, 32, 3, 1, 1, 0}, "conv_direct", {0, 0.920, 0.955}},
+    {{"1x1 64->64", 64, 64, 0, 64, 64, 1, 1, 1, 0}, "conv_direct", {0, 0.820, 0.875}},
+    {{"stem 3x3 1->32", 1, 32, 0, 64, 64, 3, 1, 1, 0}, "conv_stem", {0, 0.585, 0.630}},
+    {{"few 3x3 64->1", 64, 1, 0, 64, 64, 3, 1, 1, 0}, "conv_few", {0, 0.503, 0.335}},
+    {{"depthwise 3x3 64", 64, 64, 0, 48, 48, 3, 1, 64, 0}, "conv_depthwise", {0, 0.437, 0.345}},
+    {{"transposed 2x2 128->64", 128, 64, 0, 32, 32, 2, 2, 1, 1},
+     "conv_transpose",
+     {0, 0.797, 0.825}},
+};
+
+typedef struct settings {
+    double plant, scale;
+    int thorough;
+    const tg_backend *be;
+} settings;
+
+/* `best`: rate of the best turn so far. */
+static void kernel_turn(layer_case *k, int reps, double plant, double *best)
+{
+    const int run = (int)(reps * plant + 0.5);
+    const double t0 = measure_now();
+    for (int i = 0; i < run; i++)
+        layer_case_run(k);
+    const double rate = k->flops * reps / (measure_now() - t0);
+    *best = rate > *best ? rate : *best;
+}
+
+static int repetitions(layer_case *k, double plant)
+{
+    layer_case_run(k);
+    const double t0 = measure_now();
+    layer_case_run(k);
+    const int reps = (int)(TURN_SECONDS / (measure_now() - t0)) + 1;
+    return plant > 1 && reps < PLANT_RUNS ? PLANT_RUNS : reps;
+}
+
+/* Turns until a window is above `floor`, or the time is over; `thorough` uses it all. Returns
+ * the best share of a window. */
+static double best_share(layer_case *k, const settings *s, double floor, int *rounds)
+{
+    double best = 0, kernel = 0, loop = 0;
+    const int reps = repetitions(k, s->plant);
+    const double end = measure_now() + SECONDS_MOST;
+    for (int r = 0; r < ROUNDS_LEAST || measure_now() < end; r++) {
+        if (r % WINDOW == 0)
+            kernel = loop = 0;
+        const double now = measure_peak(s->be->isa);
+        loop = now > loop ? now : loop;
+        kernel_turn(k, reps, s->plant, &kernel);
+        if (r % WINDOW >= ROUNDS_LEAST - 1 && kernel / loop > best)
+            best = kernel / loop;
+        *rounds = r + 1;
+        if (best >= floor && !s->thorough)
+            break;
+    }
+    return best;
+}
+
+/* 1: the kernel stands above its floor. */
+static int above(const row *r, const settings *s)
+{
+    layer_case k;
+    int rounds = 0;
+    double share = 0;
+    const layer_choice want = {.variant = r->variant};
+    const double floor = r->share[s->be->isa] * FLOOR_OF_SHARE * s->scale;
+    if (layer_case_open(&k, &r->l, s->be, &want, NULL))
+        share = best_share(&k, s, floor, &rounds);
+    else
+        fprintf(stderr, "%s does not take %s\n", r->variant, r->l.name);
+    layer_case_close(&k);
+    printf("%-8s%-26s%-18s%6.1f %% of the loop, floor %5.1f %%, %3d rounds%s\n", s->be->name,
+           r->l.name, r->variant, 100 * share, 100 * floor, rounds,
+           share >= floor ? "" : "  BELOW");
+    return share >= floor;
+}
+
+static int all_above(settings *s, tg_isa isa)
+{
+    int good = 1;
+    s->be = tgi_backend_for(isa);
+    for (size_t i = 0; s->be && i < sizeof rows / sizeof *rows; i++)
+        good &= above(&rows[i], s);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    settings s = {.plant = 1, .scale = 1};
+    tg_isa cap = TG_ISA_COUNT;
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(argv[i], "--thorough") == 0)
+            s.thorough = 1;
+        else if (strcmp(argv[i], "--plant") == 0)
+            s.plant = strtod(value, NULL), i++;
+        else if (strcmp(argv[i], "--scale") == 0)
+            s.scale = strtod(value, NULL), i++;
+        else if (strcmp(argv[i], "--isa") == 0 && tgi_isa_parse(value, &cap))
+            i++;
+        else
+            layer_die("usage: perf_floor [--plant X] [--scale X] [--isa NAME] [--thorough]");
+    }
+    const tg_isa best = tgi_isa_detect(cap);
+    measure_clock(CLOCK_THREAD_CPUTIME_ID);
+    if (measure_peak(best) <= 0) {
+        printf("skipped: no calibration loop for %s\n", tgi_isa_name(best));
+        return 77;
+    }
+    int good = all_above(&s, best);
+    if (best > TG_ISA_AVX2 && cap == TG_ISA_COUNT)
+        good &= all_above(&s, TG_ISA_AVX2);
+    return good ? 0 : 1;
+}

@@ -1,0 +1,222 @@
+"""Tables from the rows that run.py keeps.
+
+    bench/table.py [FILE]            every row of a results file (the newest) as Markdown
+    bench/table.py --write           put the summary of the newest file into README.md
+    bench/table.py --check           1 when README.md says something else than the newest file
+
+The summary stands between two marker lines of README.md. Ratios above 1 are in tegula's favour,
+memory ratios below 1. Of rows measured twice the last counts."""
+import argparse
+import glob
+import json
+import os
+import re
+import statistics
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BEGIN, END = "<!-- bench: made by bench/table.py --write -->", "<!-- bench: end -->"
+NOTHING = "No measured figures are kept for this version yet; `make bench` makes some.\n"
+UNITS = {"seconds": ("s", 1, "%.3g"), "mpix_per_second": ("MPix/s", 1, "%.3g"), "gflops": ("GF/s", 1, "%.0f")}
+
+
+# ---- Rows ----------------------------------------------------------------------------------
+
+def load(path):
+    with open(path) as f:
+        return [json.loads(line) for line in f if line.strip()]
+
+
+def newest(root):
+    found = sorted(glob.glob(os.path.join(root, "bench", "results", "*.jsonl")))
+    return found[-1] if found else None
+
+
+def setting(row):
+    """What was set, for people: threads, instruction set, --exact."""
+    c = row["config"]
+    words = [f"{c['threads']} thread{'s' if c['threads'] > 1 else ''}"]
+    words += [c["isa"]] if c.get("isa") not in (None, "auto") else []
+    words += ["exact"] if c.get("exact") else []
+    if c.get("lean"):
+        words.append("small --ram")
+    elif c.get("ram") not in (None, "default"):
+        words.append(f"--ram {c['ram']}")
+    return ", ".join(words)
+
+
+def latest(rows):
+    """The last row of each case and setting, in order of first appearance."""
+    kept = {}
+    for row in rows:
+        kept[(row["family"], row["case"], setting(row))] = row
+    return list(kept.values())
+
+
+def figure(side):
+    """(median or single number, text with unit) of what a side was measured by; (None, '')."""
+    for name, (unit, scale, form) in UNITS.items():
+        value = side.get(name)
+        if value is not None and not (name != "seconds" and "seconds" in side):
+            value = value["median"] if isinstance(value, dict) else value
+            return value, (form + " " + unit) % (value * scale)
+    return None, ""
+
+
+def memory(side):
+    size = side.get("peak_rss_bytes") or side.get("arena_bytes")
+    return f"{size / (1 << 20):.0f} MiB" if size else ""
+
+
+def ratio(row):
+    return f"{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f})" if "ratio" in row else ""
+
+
+def memory_ratio(row):
+    return f"{row['memory_ratio']:.2f}" if "memory_ratio" in row else ""
+
+
+def geometric_mean(values):
+    return statistics.geometric_mean(values)
+
+
+# ---- On the terminal -----------------------------------------------------------------------
+
+def text_head(family):
+    return f"\n{family:46} {'setting':26}{'tegula':>14}{'peer':>14}  {'ratio (range)':22}{'memory':>22}"
+
+
+def text_line(row):
+    peer = row.get("peer", {})
+    both = memory(row["tegula"]) + (" / " + memory(peer) if memory(peer) else "")
+    return (f"{row['case']:46} {setting(row):26}{figure(row['tegula'])[1]:>14}{figure(peer)[1]:>14}  "
+            f"{ratio(row):22}{both:>22}")
+
+
+def text_means(rows):
+    lines = [f"{what:46} {how:26}{ratio_text:24}{'memory ' + memory_text if memory_text else ''}"
+             for what, how, _, ratio_text, memory_text in means(latest(rows))]
+    return "\n".join(["", "geometric means of the ratios", *lines]) if lines else ""
+
+
+# ---- Means ---------------------------------------------------------------------------------
+
+def group_of_operator(case):
+    words = re.match(r"(\S+) .*?(\d+)->(\d+)", case)
+    if case.startswith("dw") or not words:
+        return "depthwise convolution"
+    if case.startswith("T"):
+        return "transposed convolution"
+    if min(int(words[2]), int(words[3])) < 16:
+        return "convolution from or to few channels"
+    return {"1x1": "1x1 convolution", "3-D": "3-D convolution"}.get(words[1], "convolution, 16 channels and more")
+
+
+def group_of(row):
+    """Rows that share a mean: networks by size, operators by kind."""
+    if row["family"] == "nets":
+        return "warm networks at " + row["case"].rsplit(" ", 1)[-1]
+    return group_of_operator(row["case"]) if row["family"] == "ops" else None
+
+
+def means(rows):
+    """(what, setting, peer, ratio text, memory text) of each group, with the range of its members."""
+    groups = {}
+    for row in rows:
+        if group_of(row) and "ratio" in row:
+            groups.setdefault((group_of(row), setting(row), row["peer"]["name"]), []).append(row)
+    for (what, how, peer), members in groups.items():
+        r = [m["ratio"] for m in members]
+        shares = [m["memory_ratio"] for m in members if "memory_ratio" in m]
+        text = f"{geometric_mean(r):.2f} ({min(r):.2f} to {max(r):.2f})"
+        yield (f"{what} ({len(members)})", how, peer, text, f"{geometric_mean(shares):.2f}" if shares else "")
+
+
+# ---- Markdown ------------------------------------------------------------------------------
+
+def origin(rows):
+    m = rows[-1]["machine"]
+    commits = list(dict.fromkeys(r["commit"] for r in rows))
+    return (f"Measured {rows[-1]['time'][:10]} on {m['cpu']}, {m['cores']} cores, {', '.join(m['isa'])}; "
+            f"commit {', '.join(commits)}. Ratio: peer's time over tegula's, median and range; "
+            "memory: tegula's peak over the peer's.")
+
+
+def summary(rows):
+    """The README's table: means of networks and operators, each process and streaming row."""
+    rows = latest(rows)
+    out = [origin(rows), "", "| what | setting | against | ratio | memory |", "|---|---|---|---|---|"]
+    for what, how, peer, ratio_text, memory_text in means(rows):
+        out.append(f"| {what} | {how} | {peer} | {ratio_text} | {memory_text} |")
+    for row in rows:
+        if not group_of(row) and "ratio" in row:
+            out.append(f"| {row['case']} | {setting(row)} | {row['peer']['name']} | {ratio(row)} | "
+                       f"{memory_ratio(row)} |")
+    return "\n".join(out) + "\n"
+
+
+def everything(rows):
+    rows = latest(rows)
+    out = [origin(rows), "", "| family | case | setting | tegula | against | peer | ratio | memory |",
+           "|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        peer = row.get("peer", {})
+        both = " / ".join(m for m in (memory(row["tegula"]), memory(peer)) if m)
+        out.append(f"| {row['family']} | {row['case']} | {setting(row)} | {figure(row['tegula'])[1]} | "
+                   f"{peer.get('name', '')} | {figure(peer)[1]} | {ratio(row)} | {both} |")
+    return "\n".join(out) + "\n"
+
+
+# ---- README --------------------------------------------------------------------------------
+
+def wanted(root):
+    path = newest(root)
+    return summary(load(path)) if path else NOTHING
+
+
+def split(text):
+    """README before, between and behind the markers."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        sys.exit("README.md: the two bench markers are not there once each")
+    before, rest = text.split(BEGIN + "\n")
+    between, behind = rest.split(END)
+    return before, between, behind
+
+
+def check(root):
+    with open(os.path.join(root, "README.md")) as f:
+        between = split(f.read())[1]
+    if between.strip() == wanted(root).strip():
+        return 0
+    print("README.md does not say what the newest results file says; run bench/table.py --write")
+    return 1
+
+
+def write(root):
+    path = os.path.join(root, "README.md")
+    with open(path) as f:
+        before, _, behind = split(f.read())
+    with open(path, "w") as f:
+        f.write(before + BEGIN + "\n" + wanted(root) + END + behind)
+    return 0
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("file", nargs="?")
+    p.add_argument("--write", action="store_true")
+    p.add_argument("--check", action="store_true")
+    p.add_argument("--root", default=ROOT, help="of the tree (tests)")
+    args = p.parse_args()
+    if args.write or args.check:
+        return write(args.root) if args.write else check(args.root)
+    path = args.file or newest(args.root)
+    if not path:
+        print(NOTHING, end="")
+        return 0
+    print(everything(load(path)), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
