@@ -27,7 +27,8 @@ const tg_variant *tgi_variant_pick(const tg_backend *be, const char *op, const t
                                    const tg_layout_hint *lay)
 {
     for (const tg_variant *const *v = be->variants; *v; v++)
-        if (strcmp((*v)->op, op) == 0 && (*v)->accepts(ctx, lay))
+        if (strcmp((*v)->op, op) == 0 && !(lay->exact && (*v)->rearranges) &&
+            (*v)->accepts(ctx, lay))
             return *v;
     return NULL;
 }

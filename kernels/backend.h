@@ -13,6 +13,7 @@ typedef enum tg_isa { TG_ISA_PORTABLE, TG_ISA_AVX2, TG_ISA_AVX512, TG_ISA_COUNT 
 /* Layout of the operands that the planner offers a variant. */
 typedef struct tg_layout_hint {
     int lanes;                 /* channel block of the instruction set: 8 or 16 */
+    int exact;                 /* 1: no variant that rearranges the sum */
     int n_src;                 /* operands (see n_seg for virtual concats) */
     int src_cb[TG_OP_MAX_SRC]; /* 1 or lanes */
     int src_segs[TG_OP_MAX_SRC];
@@ -25,6 +26,9 @@ typedef struct tg_layout_hint {
 typedef struct tg_variant {
     const char *name; /* "conv_direct": shows in plans and in the fingerprint */
     const char *op;   /* tg_op name */
+    /* 1: a faster sum that rounds differently from the direct one (Winograd). The plan decides
+     * node by node whether to use it; --exact never does. */
+    int rearranges;
     int (*accepts)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
     /* Weights in the form the kernel reads; 0 or NULL: none. `pack` writes exactly that many
      * bytes (64-byte aligned destination). */
@@ -34,6 +38,8 @@ typedef struct tg_variant {
      * NULL: none. Besides `scratch`, kernels use up to 48 KiB of each thread's stack. */
     size_t (*scratch_bytes)(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
                             int threads);
+    /* Time of the variant over the time that the op's `flops` would take; NULL: 1. */
+    double (*cost)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
     /* NULL: the op's own need. */
     void (*need)(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
     /* Compute dst over call->box, epilogue included. May write stored columns right of the box

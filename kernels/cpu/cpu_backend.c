@@ -4,6 +4,7 @@
 #include "kernels/cpu/cpu_common.h"
 
 static const tg_variant *const variants[] = {
+    &TGS(tgi_conv_winograd),
     &TGS(tgi_conv_direct),
     &TGS(tgi_conv_stem),
     &TGS(tgi_conv_few),

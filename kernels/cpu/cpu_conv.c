@@ -39,29 +39,6 @@ typedef struct conv {
     int64_t job_groups, group_jobs; /* groups of a job, and jobs that this makes of them */
 } conv;
 
-/* ---- groups of output blocks ---------------------------------------------------------------
- */
-
-/* Pairs; an odd count ends with a triple, one block stands alone. */
-static int64_t group_count(int64_t blocks)
-{
-    if (TILE_OB_MAX == 1)
-        return blocks;
-    return blocks < 2 ? blocks : blocks / 2;
-}
-
-static int group_size(int64_t blocks, int64_t group)
-{
-    if (TILE_OB_MAX == 1 || blocks == 1)
-        return 1;
-    return group == group_count(blocks) - 1 && blocks % 2 ? 3 : 2;
-}
-
-static int64_t group_first(int64_t group)
-{
-    return TILE_OB_MAX == 1 ? group : 2 * group;
-}
-
 /* ---- packing -------------------------------------------------------------------------------
  */
 
@@ -146,11 +123,11 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed
     float *out = dst;
     for (int64_t i = 0; i < blocks * TG_L; i++)
         *out++ = bias && i < g.out_c ? tgi_const_at(bias, i) : 0.0f;
-    for (int64_t k = 0; k < group_count(blocks); k++) {
-        const int ob = group_size(blocks, k);
+    for (int64_t k = 0; k < tile_group_count(blocks); k++) {
+        const int ob = tile_group_size(blocks, k);
         for (int64_t i = 0; i < units; i++, out += taps * cb * ob * TG_L) {
             const tg_unit u = TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i);
-            pack_unit(&g, transposed, cb, &u, group_first(k), ob, ctx->const_src[1]->data, out);
+            pack_unit(&g, transposed, cb, &u, tile_group_first(k), ob, ctx->const_src[1]->data, out);
         }
     }
 }
@@ -248,8 +225,8 @@ static void run_row(const conv *c, tap_row *rows, tile_job *j, int ob, float *ds
 static void run_group(const conv *c, int64_t group, int64_t z, tg_range y, tg_range x)
 {
     const tg_view *dst = &c->call->dst[0];
-    const int ob = group_size(c->blocks, group);
-    const int64_t first = group_first(group), total = c->units * c->taps;
+    const int ob = tile_group_size(c->blocks, group);
+    const int64_t first = tile_group_first(group), total = c->units * c->taps;
     const size_t row_floats = c->tap_row_floats * (size_t)ob;
     const float *weights =
         c->weights + (size_t)first * c->tap_row_floats * (size_t)(c->units * c->taps);
@@ -343,7 +320,7 @@ static void run_any(const tg_call *call, int transposed)
     c.units = TGS(tgi_unit_count)(c.cb, src->n_seg, c.seg_c);
     c.taps = c.g.k[TG_Z] * c.g.k[TG_Y];
     c.blocks = tgi_view_blocks(&call->dst[0]);
-    c.groups = group_count(c.blocks);
+    c.groups = tile_group_count(c.blocks);
     c.bias = call->packed;
     c.weights = c.bias + c.blocks * TG_L;
     c.tap_row_floats = (size_t)(c.g.k[TG_X] * c.cb * TG_L);

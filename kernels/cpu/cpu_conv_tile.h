@@ -26,6 +26,23 @@
 #define TILE_PX(ob) 6
 #endif
 
+/* Output blocks are taken in groups, one tile wide each: pairs; an odd count ends with a triple,
+ * one block stands alone. */
+TG_INLINE int64_t tile_group_count(int64_t blocks)
+{
+    return TILE_OB_MAX == 1 || blocks < 2 ? blocks : blocks / 2;
+}
+TG_INLINE int tile_group_size(int64_t blocks, int64_t group)
+{
+    if (TILE_OB_MAX == 1 || blocks == 1)
+        return 1;
+    return group == tile_group_count(blocks) - 1 && blocks % 2 ? 3 : 2;
+}
+TG_INLINE int64_t tile_group_first(int64_t group)
+{
+    return TILE_OB_MAX == 1 ? group : 2 * group;
+}
+
 typedef struct tap_row {
     const float *src; /* at the tap kx = 0 of column 0 of the part */
     const float *w;   /* [kx][lane][ob][TG_L] */

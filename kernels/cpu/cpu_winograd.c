@@ -1,0 +1,449 @@
+/* cpu_winograd.c - 3x3 convolutions by Winograd's F(4x4,3x3): 36 multiplications where the
+ * direct sum has 144.
+ *
+ * The result is cut into blocks of 4x4 pixels that start at multiples of 4 of the *image*, so a
+ * pixel's block, and with it every rounding, is the same for any box. A block reads 6x6 source
+ * pixels whole: `need` below asks for whole blocks, also where only a part of one is wanted.
+ *
+ * A job is a batch of blocks, in reading order, small enough for the second-level cache:
+ *   1. source    each unit's 6x6 patches -> 36 numbers of V   [36][unit][block][TG_L]
+ *   2. multiply  36 matrix products M = U V, which are 1x1 convolutions over blocks and use the
+ *                tiles of the direct kernel                   [36][out block][block][TG_L]
+ *   3. result    36 numbers of M -> 4x4 pixels, bias, epilogue
+ *
+ * The order of a sum: unit, channel within each of the 36 products, then the fixed trees of the
+ * transforms. Error: about 3e-6 relative L2 a layer, direct about 1e-6.
+ *
+ * Packed weights: bias [blocks][TG_L], then U [36][group][unit][lane][ob][TG_L].
+ *
+ * @source A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks, 2015 (points 0,
+ * 1, -1, 2, -2, infinity). */
+#include "kernels/cpu/cpu_common.h"
+#include "kernels/cpu/cpu_conv_tile.h"
+
+#include <math.h>
+
+#define OUT 4    /* pixels of a block along an axis */
+#define PATCH 6  /* source pixels of a block along an axis */
+#define POINTS 36
+#define CACHE_BYTES ((int64_t)640 << 10) /* of V and M of a batch */
+#define SHARED_BYTES ((int64_t)4 << 20)  /* of U */
+#define BATCH_MIN (2 * TILE_PX(2))
+#define BATCH_MAX 96
+
+typedef struct wino {
+    const tg_call *call;
+    tgi_geom g;
+    int64_t seg_c[TG_MAX_SEG];
+    int64_t units, blocks;
+    const float *bias, *weights;
+    tg_range y, x;          /* of the box */
+    int64_t by, bx;         /* first block row and column */
+    int64_t per_row, total; /* blocks of a block row, and of the box */
+    int64_t batch;
+    float *v; /* V of the first thread, or of all */
+    size_t v_point, m_point; /* floats of a point in V and M */
+    tg_range shared;         /* the batch that all threads work on */
+    int relu;                /* the epilogue starts with one */
+} wino;
+
+/* Blocks of pixels of the batch that lie in one block row. */
+typedef struct stretch {
+    int64_t at;     /* in the batch */
+    int64_t by, bx; /* block row, first block column */
+    int64_t n;
+} stretch;
+
+/* ---- Choice and packing ------------------------------------------------------------------ */
+
+static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    tgi_geom g;
+    if (ctx->src[0].rank != 4 || lay->lanes != TG_L || lay->dst_cb != TG_L ||
+        lay->src_cb[0] != TG_L || !tgi_is_const_f32(ctx, 1) ||
+        !(tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) ||
+        tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
+        return 0;
+    for (int i = TG_Y; i <= TG_X; i++)
+        if (g.k[i] != 3 || g.s[i] != 1 || g.d[i] != 1)
+            return 0;
+    return g.groups == 1 && g.in_c >= TG_L && g.out_c >= TG_L;
+}
+
+static int64_t units_of(const tg_layout_hint *lay)
+{
+    return TGS(tgi_unit_count)(TG_L, lay->src_segs[0], lay->seg_c[0]);
+}
+
+/* Where U outgrows the second-level cache, all threads work on one large batch, so that U is
+ * read once for many blocks. Depends on channels alone, like all sizes here. */
+static int is_shared(int64_t units, int64_t blocks)
+{
+    return units * blocks * POINTS * TG_L * TG_L * (int64_t)sizeof(float) > SHARED_BYTES;
+}
+
+/* Blocks of a batch: as many as the cache takes. */
+static int64_t batch_of(int64_t units, int64_t blocks)
+{
+    if (is_shared(units, blocks))
+        return BATCH_MAX;
+    const int64_t one = POINTS * (units + blocks) * TG_L * (int64_t)sizeof(float);
+    const int64_t fit = CACHE_BYTES / one / TILE_PX(2) * TILE_PX(2);
+    return tgi_max64(BATCH_MIN, tgi_min64(fit, BATCH_MAX));
+}
+
+static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    const int64_t blocks = tgi_ceil_div64(ctx->dst[0].dim[1], TG_L);
+    return sizeof(float) * (size_t)(blocks * TG_L * (1 + POINTS * units_of(lay) * TG_L));
+}
+
+/* out[i * step] = (G w G') for one 3x3 kernel; in double, rounded once. */
+static void transform_weights(const void *w, int64_t first, float *out, size_t step)
+{
+    static const double G[PATCH][3] = {{1. / 4, 0, 0},
+                                       {-1. / 6, -1. / 6, -1. / 6},
+                                       {-1. / 6, 1. / 6, -1. / 6},
+                                       {1. / 24, 1. / 12, 1. / 6},
+                                       {1. / 24, -1. / 12, 1. / 6},
+                                       {0, 0, 1}};
+    double k[9], half[PATCH][3];
+    for (int i = 0; i < 9; i++)
+        k[i] = tgi_const_at(w, first + i);
+    for (int i = 0; i < PATCH; i++)
+        for (int j = 0; j < 3; j++)
+            half[i][j] = G[i][0] * k[j] + G[i][1] * k[3 + j] + G[i][2] * k[6 + j];
+    for (int i = 0; i < PATCH; i++)
+        for (int j = 0; j < PATCH; j++, out += step)
+            *out = (float)(half[i][0] * G[j][0] + half[i][1] * G[j][1] + half[i][2] * G[j][2]);
+}
+
+static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+{
+    tgi_geom g;
+    if (tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
+        return; /* `accepts` said no */
+    const int64_t blocks = tgi_ceil_div64(g.out_c, TG_L), units = units_of(lay);
+    const size_t step = (size_t)(blocks * units * TG_L * TG_L); /* of one point */
+    const void *bias = tgi_is_absent(ctx, 2) ? NULL : ctx->const_src[2]->data;
+    float *out = dst;
+    for (int64_t i = 0; i < blocks * TG_L; i++)
+        *out++ = bias && i < g.out_c ? tgi_const_at(bias, i) : 0.0f;
+    memset(out, 0, POINTS * step * sizeof *out);
+    for (int64_t group = 0; group < tile_group_count(blocks); group++) {
+        const int64_t ob = tile_group_size(blocks, group);
+        for (int64_t i = 0; i < units; i++, out += TG_L * ob * TG_L) {
+            const tg_unit u = TGS(tgi_unit_at)(TG_L, lay->src_segs[0], lay->seg_c[0], i);
+            for (int64_t at = 0; at < u.lanes * ob * TG_L; at++) {
+                const int64_t ic = u.channel + at / (ob * TG_L);
+                const int64_t oc = tile_group_first(group) * TG_L + at % (ob * TG_L);
+                if (oc < g.out_c)
+                    transform_weights(ctx->const_src[1]->data, 9 * (oc * g.in_c + ic), out + at,
+                                      step);
+            }
+        }
+    }
+}
+
+static size_t scratch_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+                            int threads)
+{
+    const int64_t blocks = tgi_ceil_div64(ctx->dst[0].dim[1], TG_L), units = units_of(lay);
+    (void)width;
+    return sizeof(float) *
+           (size_t)((is_shared(units, blocks) ? 1 : threads) * batch_of(units, blocks) *
+                    POINTS * (units + blocks) * TG_L);
+}
+
+/* Whole blocks: what any of their pixels reads. */
+static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+{
+    tgi_geom g;
+    (void)dst_i;
+    *out = tgi_box_full(&ctx->src[src_i]);
+    if (src_i || tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
+        return;
+    for (int i = TG_Y; i <= TG_X; i++) {
+        const tg_range o = tgi_box_axis(dst, i);
+        tg_range *r = &out->ax[out->rank - 3 + i];
+        r->lo = tgi_floor_div64(o.lo, OUT) * OUT - g.p0[i];
+        r->hi = -tgi_floor_div64(-o.hi, OUT) * OUT - g.p0[i] + PATCH - OUT;
+    }
+}
+
+/* ---- Transforms -------------------------------------------------------------------------- */
+
+/* B' a for the six values a, which are read before o is written. */
+TG_INLINE void source_line(vf o[PATCH], vf a0, vf a1, vf a2, vf a3, vf a4, vf a5)
+{
+    const vf four = vf_set1(4.0f), minus4 = vf_set1(-4.0f), minus5 = vf_set1(-5.0f);
+    const vf two = vf_set1(2.0f);
+    const vf p = vf_fma(minus4, a2, a4), q = vf_fma(minus4, a1, a3);
+    const vf r = a4 - a2, s = two * (a3 - a1);
+    o[0] = vf_fma(four, a0, vf_fma(minus5, a2, a4));
+    o[1] = p + q;
+    o[2] = p - q;
+    o[3] = r + s;
+    o[4] = r - s;
+    o[5] = vf_fma(four, a1, vf_fma(minus5, a3, a5));
+}
+
+/* A' a. */
+TG_INLINE void result_line(vf o[OUT], vf a0, vf a1, vf a2, vf a3, vf a4, vf a5)
+{
+    const vf p = a1 + a2, q = a1 - a2, r = a3 + a4, s = a3 - a4;
+    o[0] = (a0 + p) + r;
+    o[1] = vf_fma(vf_set1(2.0f), s, q);
+    o[2] = vf_fma(vf_set1(4.0f), r, p);
+    o[3] = vf_fma(vf_set1(8.0f), s, q) + a5;
+}
+
+/* One patch: rows row[i] at column offset `at`, i.e. row[i] + at * step[i]. */
+TG_INLINE void source_patch(const float *const row[PATCH], float *v, size_t point)
+{
+    vf e[PATCH][PATCH]; /* [column][transformed row] */
+    TG_UNROLL
+    for (int j = 0; j < PATCH; j++)
+        source_line(e[j], vf_load(row[0] + j * TG_L), vf_load(row[1] + j * TG_L),
+                    vf_load(row[2] + j * TG_L), vf_load(row[3] + j * TG_L),
+                    vf_load(row[4] + j * TG_L), vf_load(row[5] + j * TG_L));
+    TG_UNROLL
+    for (int i = 0; i < PATCH; i++) {
+        vf o[PATCH];
+        source_line(o, e[0][i], e[1][i], e[2][i], e[3][i], e[4][i], e[5][i]);
+        TG_UNROLL
+        for (int j = 0; j < PATCH; j++)
+            vf_store(v + (size_t)(i * PATCH + j) * point, o[j]);
+    }
+}
+
+static void source_stretch(const wino *w, const stretch *s, int64_t unit, float *v, size_t point)
+{
+    static const float outside[PATCH * TG_L];
+    const tg_operand *src = &w->call->src[0];
+    const tg_unit u = TGS(tgi_unit_at)(TG_L, src->n_seg, w->seg_c, unit);
+    const tg_view *view = &src->seg[u.seg];
+    const int64_t x = s->bx * OUT - w->g.p0[TG_X] - view->x0;
+    const float *row[PATCH];
+    ptrdiff_t step[PATCH];
+    for (int i = 0; i < PATCH; i++) {
+        const int64_t y = s->by * OUT - w->g.p0[TG_Y] + i;
+        const int inside = y >= 0 && y < w->g.in[TG_Y];
+        row[i] = inside ? tgi_view_row(view, u.block, 0, y) + x * TG_L : outside;
+        step[i] = inside ? OUT * TG_L : 0;
+    }
+    for (int64_t t = 0; t < s->n; t++) {
+        source_patch(row, v + (s->at + t) * TG_L, point);
+        for (int i = 0; i < PATCH; i++)
+            row[i] += step[i];
+    }
+}
+
+/* The 4x4 pixels of one block, row by row in o. */
+TG_INLINE void result_block(const float *m, size_t point, vf bias, vf floor, vf o[OUT][OUT])
+{
+    vf e[PATCH][OUT]; /* [column][row] */
+    TG_UNROLL
+    for (int j = 0; j < PATCH; j++)
+        result_line(e[j], vf_load(m + (size_t)j * point), vf_load(m + (size_t)(PATCH + j) * point),
+                    vf_load(m + (size_t)(2 * PATCH + j) * point),
+                    vf_load(m + (size_t)(3 * PATCH + j) * point),
+                    vf_load(m + (size_t)(4 * PATCH + j) * point),
+                    vf_load(m + (size_t)(5 * PATCH + j) * point));
+    TG_UNROLL
+    for (int i = 0; i < OUT; i++) {
+        result_line(o[i], e[0][i], e[1][i], e[2][i], e[3][i], e[4][i], e[5][i]);
+        TG_UNROLL
+        for (int j = 0; j < OUT; j++)
+            o[i][j] = vf_max(floor, o[i][j] + bias);
+    }
+}
+
+static void result_stretch(const wino *w, const stretch *s, int64_t block, const float *m,
+                           size_t point)
+{
+    const tg_view *dst = &w->call->dst[0];
+    const vf bias = vf_load(w->bias + block * TG_L);
+    const vf floor = w->relu ? vf_zero() : vf_set1(-INFINITY);
+    const int64_t y0 = s->by * OUT;
+    const int64_t i0 = tgi_max64(w->y.lo - y0, 0), i1 = tgi_min64(w->y.hi - y0, OUT);
+    float *row[OUT] = {NULL};
+    for (int64_t i = i0; i < i1; i++)
+        row[i] = tgi_view_row(dst, block, 0, y0 + i) - dst->x0 * TG_L;
+    for (int64_t t = 0; t < s->n; t++) {
+        vf o[OUT][OUT];
+        result_block(m + (s->at + t) * TG_L, point, bias, floor, o);
+        const int64_t x0 = (s->bx + t) * OUT;
+        if (x0 >= w->x.lo && x0 + OUT <= w->x.hi && i1 - i0 == OUT) {
+            TG_UNROLL
+            for (int i = 0; i < OUT; i++) {
+                TG_UNROLL
+                for (int j = 0; j < OUT; j++)
+                    vf_store(row[i] + (x0 + j) * TG_L, o[i][j]);
+            }
+            continue;
+        }
+        for (int64_t i = i0; i < i1; i++)
+            for (int64_t j = 0; j < OUT; j++)
+                if (x0 + j >= w->x.lo && x0 + j < w->x.hi)
+                    vf_store(row[i] + (x0 + j) * TG_L, o[i][j]);
+    }
+    for (int64_t i = i0; i < i1; i++) {
+        const tg_row_part part = {block,
+                                  block + 1,
+                                  0,
+                                  y0 + i,
+                                  tgi_max64(s->bx * OUT, w->x.lo),
+                                  tgi_min64((s->bx + s->n) * OUT, w->x.hi)};
+        TGS(tgi_epilogue_part)(w->call, w->relu, &part);
+    }
+}
+
+/* ---- Running ----------------------------------------------------------------------------- */
+
+/* M of one point and one group of output blocks: a 1x1 convolution over the batch. */
+static void multiply(const wino *w, int64_t p, int64_t group, int64_t n, const float *v,
+                     float *m)
+{
+    static const float zero[TILE_OB_MAX * TG_L];
+    const int ob = tile_group_size(w->blocks, group);
+    const int64_t first = tile_group_first(group);
+    const tg_operand *src = &w->call->src[0];
+    const float *u =
+        w->weights + (size_t)((p * w->blocks + first) * w->units) * TG_L * TG_L;
+    const float *vp = v + (size_t)(p * w->units * w->batch) * TG_L;
+    tap_row rows[TG_MAX_SEG * 32];
+    int64_t done = 0;
+    while (done < w->units) {
+        const int64_t most = (int64_t)(sizeof rows / sizeof rows[0]);
+        const int64_t count = tgi_min64(w->units - done, most);
+        for (int64_t i = 0; i < count; i++)
+            rows[i] = (tap_row){
+                .src = vp + (done + i) * w->batch * TG_L,
+                .w = u + (done + i) * TG_L * ob * TG_L,
+                .lanes = TGS(tgi_unit_at)(TG_L, src->n_seg, w->seg_c, done + i).lanes};
+        const tile_job j = {.rows = rows,
+                            .n_rows = (int)count,
+                            .n_kx = 1,
+                            .src_step = TG_L,
+                            .bias = done ? NULL : zero,
+                            .dst = m + (size_t)((p * w->blocks + first) * w->batch) * TG_L,
+                            .dst_block = (size_t)(w->batch * TG_L),
+                            .dst_step = TG_L,
+                            .n = n};
+        TGS(tgi_conv_part)(&j, ob, 0);
+        done += count;
+    }
+}
+
+/* The stretch of the batch [from,to) that begins at block `at`. */
+static stretch stretch_at(const wino *w, int64_t from, int64_t at, int64_t to)
+{
+    const int64_t col = at % w->per_row;
+    return (stretch){.at = at - from,
+                     .by = w->by + at / w->per_row,
+                     .bx = w->bx + col,
+                     .n = tgi_min64(to - at, w->per_row - col)};
+}
+
+/* The three steps for one unit, point or block of the batch [from,to). */
+static void source_unit(const wino *w, int64_t unit, tg_range batch, float *v)
+{
+    for (int64_t at = batch.lo; at < batch.hi;) {
+        const stretch s = stretch_at(w, batch.lo, at, batch.hi);
+        source_stretch(w, &s, unit, v + unit * w->batch * TG_L, w->v_point);
+        at += s.n;
+    }
+}
+
+static void result_of(const wino *w, int64_t block, tg_range batch, const float *m)
+{
+    for (int64_t at = batch.lo; at < batch.hi;) {
+        const stretch s = stretch_at(w, batch.lo, at, batch.hi);
+        result_stretch(w, &s, block, m + block * w->batch * TG_L, w->m_point);
+        at += s.n;
+    }
+}
+
+/* A batch on one thread. */
+static void run_batch(void *arg, int64_t job, int thread)
+{
+    const wino *w = arg;
+    float *v = w->v + (size_t)thread * POINTS * (w->v_point + w->m_point);
+    float *m = v + POINTS * w->v_point;
+    const tg_range batch = {job * w->batch, tgi_min64((job + 1) * w->batch, w->total)};
+    for (int64_t u = 0; u < w->units; u++)
+        source_unit(w, u, batch, v);
+    for (int64_t p = 0; p < POINTS; p++)
+        for (int64_t g = 0; g < tile_group_count(w->blocks); g++)
+            multiply(w, p, g, batch.hi - batch.lo, v, m);
+    for (int64_t b = 0; b < w->blocks; b++)
+        result_of(w, b, batch, m);
+}
+
+/* A batch on all threads. */
+static void shared_source(void *arg, int64_t job, int thread)
+{
+    const wino *w = arg;
+    (void)thread;
+    source_unit(w, job, w->shared, w->v);
+}
+static void shared_multiply(void *arg, int64_t job, int thread)
+{
+    const wino *w = arg;
+    const int64_t groups = tile_group_count(w->blocks);
+    (void)thread;
+    multiply(w, job / groups, job % groups, w->shared.hi - w->shared.lo, w->v,
+             w->v + POINTS * w->v_point);
+}
+static void shared_result(void *arg, int64_t job, int thread)
+{
+    const wino *w = arg;
+    (void)thread;
+    result_of(w, job, w->shared, w->v + POINTS * w->v_point);
+}
+
+static void run(const tg_call *call)
+{
+    wino w = {.call = call};
+    if (tgi_box_empty(&call->box) || tgi_conv_geometry(call->ctx, &w.g, NULL) != TG_OK)
+        return;
+    const tg_operand *src = &call->src[0];
+    for (int s = 0; s < src->n_seg; s++)
+        w.seg_c[s] = src->seg[s].c;
+    w.units = TGS(tgi_unit_count)(TG_L, src->n_seg, w.seg_c);
+    w.blocks = tgi_view_blocks(&call->dst[0]);
+    w.bias = call->packed;
+    w.weights = w.bias + w.blocks * TG_L;
+    w.y = tgi_box_axis(&call->box, TG_Y);
+    w.x = tgi_box_axis(&call->box, TG_X);
+    w.by = w.y.lo / OUT;
+    w.bx = w.x.lo / OUT;
+    w.per_row = tgi_ceil_div64(w.x.hi, OUT) - w.bx;
+    w.total = w.per_row * (tgi_ceil_div64(w.y.hi, OUT) - w.by);
+    w.batch = batch_of(w.units, w.blocks);
+    w.v = call->scratch;
+    w.v_point = (size_t)(w.units * w.batch) * TG_L;
+    w.m_point = (size_t)(w.blocks * w.batch) * TG_L;
+    w.relu = call->n_epi && call->epi[0].kind == TG_EPI_RELU;
+    if (!is_shared(w.units, w.blocks)) {
+        tgi_parallel(call->threads, tgi_ceil_div64(w.total, w.batch), run_batch, &w);
+        return;
+    }
+    for (int64_t at = 0; at < w.total; at += w.batch) {
+        w.shared = (tg_range){at, tgi_min64(at + w.batch, w.total)};
+        tgi_parallel(call->threads, w.units, shared_source, &w);
+        tgi_parallel(call->threads, POINTS * tile_group_count(w.blocks), shared_multiply, &w);
+        tgi_parallel(call->threads, w.blocks, shared_result, &w);
+    }
+}
+
+const tg_variant TGS(tgi_conv_winograd) = {.name = "conv_winograd",
+                                           .op = "Conv",
+                                           .rearranges = 1,
+                                           .accepts = accepts,
+                                           .packed_bytes = packed_bytes,
+                                           .pack = pack,
+                                           .scratch_bytes = scratch_bytes,
+                                           .need = need,
+                                           .run = run};
