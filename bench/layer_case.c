@@ -95,7 +95,13 @@ static void shape_layer(layer_case *k, const layer *l)
     k->src[1] = desc(l, l->transposed ? l->ci : l->co,
                      (l->transposed ? l->co : l->ci) / l->groups, kd, l->k, l->k);
     k->src[2] = (tg_desc){TG_DTYPE_F32, 1, {l->co}};
-    k->ctx = (tg_op_ctx){&k->attrs, 17, 3, 1, k->src, &k->dst, k->cp};
+    k->ctx = (tg_op_ctx){.attrs = &k->attrs,
+                         .opset = 17,
+                         .n_src = 3,
+                         .n_dst = 1,
+                         .src = k->src,
+                         .dst = &k->dst,
+                         .const_src = k->cp};
     tgi_geom g;
     tgi_err err = {0};
     if ((l->transposed ? tgi_conv_transpose_geometry(&k->ctx, &g, &err)

@@ -46,6 +46,7 @@ typedef struct tg_op_ctx {
     const tg_desc *src; /* full extents; rank 0 with dtype NONE: input not given */
     const tg_desc *dst;
     const tg_const *const *const_src; /* NULL where not a constant */
+    int64_t phase; /* variants that compute whole blocks: one starts at this row and column */
 } tg_op_ctx;
 
 typedef struct tg_view {

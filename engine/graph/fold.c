@@ -80,7 +80,13 @@ static tg_status fold_node(tg_graph *g, int i, size_t *budget, tgi_err *err)
         src[k] = c ? c->desc : (tg_desc){0};
         consts[k] = c;
     }
-    const tg_op_ctx ctx = {n->attrs, n->opset, n->n_src, n->n_dst, src, dst, consts};
+    const tg_op_ctx ctx = {.attrs = n->attrs,
+                           .opset = n->opset,
+                           .n_src = n->n_src,
+                           .n_dst = n->n_dst,
+                           .src = src,
+                           .dst = dst,
+                           .const_src = consts};
     TGI_TRY(n->op->infer(&ctx, dst, err));
     for (int k = 0; k < n->n_dst; k++) {
         int64_t count;

@@ -180,7 +180,7 @@ static tg_status open_sized(sized *s, const tg_graph *g, const tg_backend *be, i
     *s = (sized){0};
     if (!input_of(g, side, &in))
         return TG_E_UNSUPPORTED;
-    TGI_TRY(tgi_net_new(g, be, &in, 0, &s->net, err));
+    TGI_TRY(tgi_net_new(g, be, &in, TG_NET_EXACT, &s->net, err));
     return tgi_stages_new(s->net, &s->stages, err);
 }
 

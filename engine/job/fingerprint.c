@@ -67,7 +67,6 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
 {
     char input[128], model[128], codec[64];
     const tg_plan_part *p = &job->plan;
-    const tg_tiling *t = &p->choice.tiling;
     const tg_mapping *m = &job->map;
     TGI_TRY(tgi_file_identity(job->set.input, 32768, input, sizeof input, err));
     TGI_TRY(tgi_file_identity(job->set.model, (int64_t)1 << 30, model, sizeof model, err));
@@ -91,8 +90,9 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
     add(&s, "dtype=%s\nnormalize=%s invert=%d\n", tgi_dtype_name(job->set.dtype),
         job->set.normalize_text, job->set.invert);
     add(&s, "codec=%s\n", tgi_tile_codec_text(p->layout, codec, sizeof codec));
-    add(&s, "plan=%lld,%lld,%lld,%lld,%lld,%lld\n", (long long)t->cut[0], (long long)t->cut[1],
-        (long long)t->cut[2], (long long)t->band, (long long)p->tile_h, (long long)p->tile_w);
+    char plan[160];
+    tgi_job_decided(job, plan, sizeof plan);
+    add(&s, "plan=%s\n", plan);
     tgi_free(net);
     *out = s.p;
     return TG_OK;

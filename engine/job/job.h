@@ -75,7 +75,7 @@ typedef struct tg_plan_part {
     size_t budget;
     struct {
         int valid;
-        int64_t cut[3], band, tile_h, tile_w;
+        int64_t cut[3], band, tile_h, tile_w, fast;
     } adopted;
     tg_bytes bytes;
     tg_scratch_part scratch;
@@ -109,12 +109,13 @@ void tgi_job_close(tg_job **job);
 
 /* job_plan.c: choose and count; fills job->plan. */
 tg_status tgi_job_plan(tg_job *job, tgi_err *err);
-/* Net and stages for inputs of this shape, unless they are there. */
+/* Net and stages for inputs of this shape, with the kernels of the settings, unless they are
+ * there. */
 tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err);
-/* Use what an interrupted run decided, if it still fits: cell, band and file tile. Before
- * tgi_job_plan; drops a plan made already. */
-void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int64_t band,
-                   int64_t tile_h, int64_t tile_w);
+/* Use what an interrupted run decided, in the words of tgi_job_decided: kernels and file tile,
+ * and cell and band if they still fit. Before tgi_job_plan; drops a plan made already. */
+void tgi_job_adopt(tg_job *job, const char *decided);
+void tgi_job_decided(const tg_job *job, char *out, size_t size);
 /* Forget what was adopted, and the plan made with it. */
 void tgi_job_adopt_none(tg_job *job);
 /* plan_scratch.c: after a tiling is chosen; fills plan.scratch. */

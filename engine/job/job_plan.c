@@ -342,20 +342,34 @@ static void drop_plan(tg_plan_part *p)
     tgi_net_free(&p->net);
 }
 
-void tgi_job_adopt(tg_job *job, int64_t cut_z, int64_t cut_y, int64_t cut_x, int64_t band,
-                   int64_t tile_h, int64_t tile_w)
+void tgi_job_decided(const tg_job *job, char *out, size_t size)
+{
+    const tg_plan_part *p = &job->plan;
+    const tg_tiling *t = &p->choice.tiling;
+    snprintf(out, size, "%lld,%lld,%lld,%lld,%lld,%lld,%d", (long long)t->cut[0],
+             (long long)t->cut[1], (long long)t->cut[2], (long long)t->band,
+             (long long)p->tile_h, (long long)p->tile_w, p->net->n_used);
+}
+
+void tgi_job_adopt(tg_job *job, const char *decided)
 {
     tg_plan_part *p = &job->plan;
-    if (tile_h < 16 || tile_w < 16 || tile_h % 16 || tile_w % 16 || cut_y < 1 || cut_x < 1 ||
-        band < 1)
+    long long c[7];
+    /* Our own text, and checked. */
+    // NOLINTNEXTLINE(cert-err34-c)
+    if (sscanf(decided, "%lld,%lld,%lld,%lld,%lld,%lld,%lld", &c[0], &c[1], &c[2], &c[3], &c[4],
+               &c[5], &c[6]) != 7)
+        return;
+    if (c[4] < 16 || c[5] < 16 || c[4] % 16 || c[5] % 16 || c[1] < 1 || c[2] < 1 || c[3] < 1 ||
+        c[6] < 0)
         return; /* not what a run writes: plan afresh */
     p->adopted.valid = 1;
-    p->adopted.cut[0] = cut_z;
-    p->adopted.cut[1] = cut_y;
-    p->adopted.cut[2] = cut_x;
-    p->adopted.band = band;
-    p->adopted.tile_h = tile_h;
-    p->adopted.tile_w = tile_w;
+    for (int i = 0; i < 3; i++)
+        p->adopted.cut[i] = c[i];
+    p->adopted.band = c[3];
+    p->adopted.tile_h = c[4];
+    p->adopted.tile_w = c[5];
+    p->adopted.fast = c[6];
     drop_plan(p);
 }
 
@@ -365,10 +379,19 @@ void tgi_job_adopt_none(tg_job *job)
     drop_plan(&job->plan);
 }
 
-/* The adopted tiling when it fits, else the best there is on the same file grid. */
-static tg_status choose(tg_job *job, const int64_t fixed[3])
+typedef struct choosing {
+    tg_job *job;
+    const int64_t *fixed;
+} choosing;
+
+/* With the net's kernels as they are: the adopted tiling when it fits, else the best there is
+ * on the same file grid. */
+static tg_status choose_tiling(void *user, tg_choice *out)
 {
+    tg_job *job = ((const choosing *)user)->job;
+    const int64_t *fixed = ((const choosing *)user)->fixed;
     tg_plan_part *p = &job->plan;
+    p->bytes.weights = tgi_align_size(p->net->packed_bytes, 64);
     tg_choose_args a;
     fill_args(job, fixed, &a);
     if (p->adopted.valid) {
@@ -376,21 +399,34 @@ static tg_status choose(tg_job *job, const int64_t fixed[3])
         TGI_TRY(tgi_tiling_make(&p->stages->one, p->adopted.cut, p->adopted.band,
                                 job->set.threads, NULL, &t, NULL));
         if (tgi_sat_add(t.arena_bytes, tgi_job_extra_bytes(job, &t, NULL)) <= a.limit_bytes) {
-            memset(&p->choice, 0, sizeof p->choice);
-            p->choice.tiling = t;
-            p->choice.seconds = t.flops / a.flops_per_second;
+            memset(out, 0, sizeof *out);
+            out->tiling = t;
+            out->seconds = t.work / a.flops_per_second;
             return TG_OK;
         }
         tgi_tiling_free(&t);
     }
-    return tgi_choose(&a, &p->choice, NULL);
+    return tgi_choose(&a, out, NULL);
+}
+
+/* Kernels and tiling. What an interrupted run used stays, for the bits' sake. */
+static tg_status choose(tg_job *job, const int64_t fixed[3])
+{
+    tg_plan_part *p = &job->plan;
+    choosing c = {job, fixed};
+    const int given = p->adopted.valid ? (int)p->adopted.fast : -1;
+    const tg_status st = tgi_choose_kernels(p->net, given, !job->set.tile.automatic,
+                                            choose_tiling, &c, &p->choice);
+    p->bytes.weights = tgi_align_size(p->net->packed_bytes, 64);
+    return st;
 }
 
 tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
     if (!p->net)
-        TGI_TRY(tgi_net_new(job->graph, job->set.backend, in, 0, &p->net, err));
+        TGI_TRY(tgi_net_new(job->graph, job->set.backend, in, job->set.exact ? TG_NET_EXACT : 0,
+                            &p->net, err));
     return p->stages ? TG_OK : tgi_stages_new(p->net, &p->stages, err);
 }
 
@@ -441,8 +477,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
         decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
     for (;;) {
         TGI_TRY(make_layout(job, err));
-        p->bytes = (tg_bytes){.weights = tgi_align_size(p->net->packed_bytes, 64),
-                              .journal = tgi_journal_bytes(p->layout),
+        p->bytes = (tg_bytes){.journal = tgi_journal_bytes(p->layout),
                               .decoder = decoder,
                               .process = tgi_mem_measured(),
                               .allowance = ALLOWANCE_BYTES};

@@ -101,17 +101,12 @@ static tg_status adopt_isa(tg_settings *s, const char *isa, tgi_err *err)
 static tg_status adopt_plan(run *r, tgi_err *err)
 {
     size_t n;
-    char isa[16], plan[128];
-    long long c[6];
+    char isa[16], plan[160];
     const char *stored = tgi_journal_job(r->journal, &n);
     if (tgi_fingerprint_get(stored, n, "isa", isa, sizeof isa))
         TGI_TRY(adopt_isa(&r->job->set, isa, err));
-    if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan) &&
-        /* Our own text; tgi_job_adopt checks what it says. */
-        // NOLINTNEXTLINE(cert-err34-c)
-        sscanf(plan, "%lld,%lld,%lld,%lld,%lld,%lld", &c[0], &c[1], &c[2], &c[3], &c[4],
-               &c[5]) == 6)
-        tgi_job_adopt(r->job, c[0], c[1], c[2], c[3], c[4], c[5]);
+    if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan))
+        tgi_job_adopt(r->job, plan);
     return TG_OK;
 }
 

@@ -138,6 +138,26 @@ static tg_status open_inputs(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+typedef struct choosing {
+    const tg_plan_part *p;
+    const tg_choose_args *base;
+} choosing;
+
+/* The best plan with the net's kernels as they are. */
+static tg_status choose(void *user, tg_choice *out)
+{
+    const choosing *c = user;
+    const tg_plan_part *p = c->p;
+    const size_t weights = tgi_align_size(p->net->packed_bytes, 64);
+    const size_t taken =
+        weights + p->bytes.process + p->bytes.allowance + tgi_page_table_bytes(weights);
+    const size_t left = p->budget > taken ? p->budget - taken : 0;
+    tg_choose_args a = *c->base;
+    a.stage = &p->stages->one;
+    a.limit_bytes = left - left / 513; /* the rest maps it */
+    return tgi_choose(&a, out, NULL);
+}
+
 tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t budget,
                               tgi_err *err)
 {
@@ -147,15 +167,12 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
         TGI_TRY(open_inputs(job, err));
     TGI_TRY(tgi_job_net(job, job->tensors->in_desc, err));
     p->budget = budget;
-    p->bytes = (tg_bytes){.weights = tgi_align_size(p->net->packed_bytes, 64),
-                          .process = tgi_mem_measured(),
-                          .allowance = base->limit_bytes};
+    p->bytes =
+        (tg_bytes){.process = tgi_mem_measured(), .allowance = base->limit_bytes};
+    choosing c = {p, base};
+    const tg_status st = tgi_choose_kernels(p->net, -1, !job->set.tile.automatic, choose, &c, &p->choice);
+    p->bytes.weights = tgi_align_size(p->net->packed_bytes, 64);
     const size_t taken = p->bytes.weights + p->bytes.process + p->bytes.allowance;
-    tg_choose_args a = *base;
-    a.stage = &p->stages->one;
-    const size_t mapped = taken + tgi_page_table_bytes(p->bytes.weights);
-    a.limit_bytes = budget > mapped ? (budget - mapped) - (budget - mapped) / 513 : 0;
-    const tg_status st = tgi_choose(&a, &p->choice, NULL);
     if (st == TG_E_BUDGET)
         return tgi_fail(err, st,
                         "the smallest plan needs %s, the budget is %s: give a larger --ram",

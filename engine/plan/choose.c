@@ -13,7 +13,7 @@ static double seconds_of(const tg_choose_args *a, const tg_tiling *t)
 {
     const double per_band = a->stage->n_nodes * SECONDS_PER_NODE +
                             (double)a->stage->net->packed_bytes / WEIGHT_BYTES_PER_SECOND;
-    return t->flops / a->flops_per_second + (double)t->bands * per_band;
+    return t->work / a->flops_per_second + (double)t->bands * per_band;
 }
 
 static size_t bytes_of(const tg_choose_args *a, const tg_tiling *t)
@@ -152,4 +152,36 @@ tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err)
         return tgi_fail(err, TG_E_BUDGET, "%zu bytes are needed at least, %zu are there",
                         out->smallest_bytes, a->limit_bytes);
     return TG_OK;
+}
+
+tg_status tgi_choose_kernels(tg_net *net, int given, int first,
+                             tg_status (*choose)(void *user, tg_choice *out), void *user,
+                             tg_choice *best)
+{
+    tg_status st = TG_E_BUDGET;
+    int used = 0;
+    memset(best, 0, sizeof *best);
+    for (int quarter = given < 0 ? 4 : 0; quarter >= 0; quarter--) {
+        const int n = given < 0 ? net->n_fast * quarter / 4 : given;
+        if (quarter < 4 && n == net->n_used && best->n_tried)
+            continue; /* few nodes: the same again */
+        tgi_net_use_fast(net, n);
+        tg_choice one;
+        const tg_status got = choose(user, &one);
+        if (got != TG_OK && st == TG_OK)
+            continue; /* fewer weights and yet no room: rounding of file tiles */
+        if (got == TG_OK && st == TG_OK && one.seconds >= best->seconds) {
+            tgi_tiling_free(&one.tiling);
+            continue;
+        }
+        tgi_tiling_free(&best->tiling);
+        *best = one; /* also what did not fit: the last is the smallest */
+        st = got;
+        used = net->n_used;
+        if (st == TG_OK ? first || tgi_tiling_recomputed(&best->tiling) <= 0
+                        : st != TG_E_BUDGET)
+            break;
+    }
+    tgi_net_use_fast(net, used);
+    return st;
 }

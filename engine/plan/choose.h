@@ -43,4 +43,13 @@ typedef struct tg_choose_args {
  * out->tiling with tgi_tiling_free after TG_OK. */
 tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err);
 
+/* How many nodes of the net rearrange their sums (tgi_net_use_fast): all when every pixel is
+ * computed once all the same, else the share of them that plans the fastest run, since their
+ * packed weights and larger halos take from the budget. `choose` plans with the net as it is,
+ * like tgi_choose. `first`: the largest share that fits, so that cells given by the user never
+ * decide. `given` >= 0 decides instead. The net is left as `best` needs it. */
+tg_status tgi_choose_kernels(tg_net *net, int given, int first,
+                             tg_status (*choose)(void *user, tg_choice *out), void *user,
+                             tg_choice *best);
+
 #endif

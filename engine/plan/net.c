@@ -20,9 +20,11 @@ static void add_operand(const tg_net *net, tg_net_operand *o, int value)
         o->value[o->n_seg++] = value;
 }
 
-static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, tgi_err *err)
+static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsigned flags,
+                           tgi_err *err)
 {
     n->node = gn;
+    n->exact = (flags & TG_NET_EXACT) != 0;
     tgi_node_ctx(net->g, &net->shapes, gn, n->src, n->dst, n->consts, &n->ctx);
     n->n_operands = gn->n_src;
     for (int j = 0; j < gn->n_src; j++)
@@ -89,6 +91,7 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
     tg_layout_hint *h = &n->hint;
     memset(h, 0, sizeof *h);
     h->lanes = net->be->lanes;
+    h->exact = n->exact;
     h->n_src = n->ctx.n_src;
     for (int j = 0; j < n->ctx.n_src; j++) {
         const tg_net_operand *o = &n->operand[j];
@@ -182,6 +185,48 @@ static void repoint(tg_net *net)
     }
 }
 
+/* The node's kernel and what follows from it. */
+static void settle(const tg_net *net, tg_net_node *n, unsigned flags)
+{
+    pick_variant(net, n, flags);
+    const tg_variant *v = n->variant;
+    n->packed_bytes = v && v->packed_bytes ? v->packed_bytes(&n->ctx, &n->hint) : 0;
+    n->cost = v && v->cost ? v->cost(&n->ctx, &n->hint) : 1;
+}
+
+static void place_weights(tg_net *net)
+{
+    net->packed_bytes = 0;
+    for (int i = 0; i < net->n_nodes; i++) {
+        net->nodes[i].packed_offset = net->packed_bytes;
+        net->packed_bytes += tgi_align_size(net->nodes[i].packed_bytes, 64);
+    }
+}
+
+/* Flops that a byte of packed weights saves when the node rearranges its sums. */
+static double worth(const tg_net *net, int node)
+{
+    const tg_net_node *n = &net->nodes[node];
+    double flops = n->flops_per_element * (1 - n->cost);
+    for (int i = 1; i < n->dst[0].rank; i++)
+        flops *= (double)n->dst[0].dim[i];
+    return flops / (double)(n->packed_bytes + 1);
+}
+
+/* List the nodes that rearrange, the most worthwhile first; equals in graph order. */
+static void rank_fast(tg_net *net)
+{
+    for (int i = 0; i < net->n_nodes; i++) {
+        if (!net->nodes[i].variant || !net->nodes[i].variant->rearranges)
+            continue;
+        int k = net->n_fast++;
+        for (; k > 0 && worth(net, net->fast[k - 1]) < worth(net, i); k--)
+            net->fast[k] = net->fast[k - 1];
+        net->fast[k] = i;
+    }
+    net->n_used = net->n_fast;
+}
+
 static void choose_kernels(tg_net *net, unsigned flags)
 {
     repoint(net);
@@ -194,16 +239,22 @@ static void choose_kernels(tg_net *net, unsigned flags)
                 repoint(net);
             i += !removed;
         }
-    net->packed_bytes = 0;
-    for (int i = 0; i < net->n_nodes; i++) {
-        tg_net_node *n = &net->nodes[i];
-        pick_variant(net, n, flags);
-        n->packed_bytes = n->variant && n->variant->packed_bytes
-                              ? n->variant->packed_bytes(&n->ctx, &n->hint)
-                              : 0;
-        n->packed_offset = net->packed_bytes;
-        net->packed_bytes += tgi_align_size(n->packed_bytes, 64);
+    for (int i = 0; i < net->n_nodes; i++)
+        settle(net, &net->nodes[i], flags);
+    if (!(flags & TG_NET_REFERENCE))
+        rank_fast(net);
+    place_weights(net);
+}
+
+void tgi_net_use_fast(tg_net *net, int n)
+{
+    for (int k = 0; k < net->n_fast; k++) {
+        tg_net_node *node = &net->nodes[net->fast[k]];
+        node->exact = k >= n;
+        settle(net, node, 0);
     }
+    net->n_used = n < net->n_fast ? n : net->n_fast;
+    place_weights(net);
 }
 
 /* ---- Open and close ---------------------------------------------------------------------- */
@@ -215,7 +266,8 @@ static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *
     net->n_values = g->n_values;
     net->values = tgi_calloc(TGI_TAG_PLAN, (size_t)g->n_values + 1, sizeof *net->values);
     net->nodes = tgi_calloc(TGI_TAG_PLAN, (size_t)g->n_nodes + 1, sizeof *net->nodes);
-    if (!net->values || !net->nodes)
+    net->fast = tgi_calloc(TGI_TAG_PLAN, (size_t)g->n_nodes + 1, sizeof *net->fast);
+    if (!net->values || !net->nodes || !net->fast)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the plan's node list");
     net->n_in = g->n_in;
     net->n_out = g->n_out;
@@ -228,10 +280,10 @@ static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *
     for (int i = 0; i < g->n_out; i++)
         net->values[g->out[i].value].is_out = 1;
     for (int i = 0; i < g->n_nodes; i++, net->n_nodes++)
-        TGI_TRY(fill_node(net, &g->nodes[i], &net->nodes[i], err));
+        TGI_TRY(fill_node(net, &g->nodes[i], &net->nodes[i], flags, err));
     TGI_TRY(check_ranks(net, err));
     choose_kernels(net, flags);
-    return TG_OK;
+    return tgi_net_align_blocks(net, err);
 }
 
 tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in,
@@ -258,6 +310,7 @@ void tgi_net_free(tg_net **net)
     tgi_shapes_free(&(*net)->shapes);
     tgi_free((*net)->values);
     tgi_free((*net)->nodes);
+    tgi_free((*net)->fast);
     tgi_free(*net);
     *net = NULL;
 }

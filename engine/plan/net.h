@@ -32,9 +32,11 @@ typedef struct tg_net_node {
     int n_epi;
     tg_epi_step epi[TG_MAX_EPI];
     tg_layout_hint hint;
+    int exact;                 /* no variant that rearranges its sum */
     const tg_variant *variant; /* NULL: the reference */
     size_t packed_bytes, packed_offset;
     double flops_per_element; /* of dst[0], epilogue included */
+    double cost;              /* time of the variant over that of its flops */
 } tg_net_node;
 
 typedef struct tg_net_value {
@@ -54,14 +56,25 @@ typedef struct tg_net {
     int n_values;
     int in[TG_MAX_PORTS], out[TG_MAX_PORTS], n_in, n_out;
     size_t packed_bytes; /* all weights in kernel form */
+    int *fast;           /* nodes that may rearrange their sums, see tgi_net_use_fast */
+    int n_fast, n_used;  /* how many there are, and how many do */
 } tg_net;
 
 #define TG_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */
+#define TG_NET_EXACT 2u     /* no variant that rearranges sums */
 
 /* `in`: one desc per graph input, N = 1. `g` borrowed. Returned; tgi_net_free. */
 tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in,
                       unsigned flags, tg_net **out, tgi_err *err);
 void tgi_net_free(tg_net **net);
+
+/* Let the first n nodes of `fast` use variants that rearrange their sums (Winograd), the others
+ * the direct ones. The list is ordered by the time that a byte of packed weights saves. A new
+ * net uses all; tilings made before the call no longer hold. */
+void tgi_net_use_fast(tg_net *net, int n);
+
+/* phase.c: place the blocks of block-wise kernels; part of tgi_net_new and tgi_net_use_fast. */
+tg_status tgi_net_align_blocks(tg_net *net, tgi_err *err);
 
 /* Write all packed weights at `dst` (packed_bytes, 64-byte aligned). */
 void tgi_net_pack(const tg_net *net, void *dst);

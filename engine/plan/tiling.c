@@ -198,6 +198,7 @@ static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axi
     }
     for (int i = 0; i < n_nodes; i++) {
         t->flops += per_node[2 * i];
+        t->work += per_node[2 * i] * net->nodes[i].cost;
         t->whole_flops += per_node[2 * i + 1];
     }
     t->bands = t->stream_bands * (t->cells / t->n_cut[tgi_cut_of_axis(net, TG_STREAM_AXIS)]);

@@ -129,7 +129,7 @@ def test_finished(job):
 
 def test_less_memory(lab, job):
     """The old plan does not fit any more: another is found on the same file grid; equal pixels."""
-    roomy = ["--ram", "256MiB"]
+    roomy = ["--ram", "256MiB", "--exact"]  # else the kernels follow the budget
     job.clean()
     check(job.run(more=roomy).code == 0, "the roomy run")
     raw = lab.path("whole.npy")
@@ -138,7 +138,7 @@ def test_less_memory(lab, job):
         want = f.read()
     interrupted(job, more=roomy)
     small = smallest_ram(lab, job)
-    r = job.run(more=["--ram", small])
+    r = job.run(more=["--ram", small, "--exact"])
     check(r.code == 0, "resume with --ram %s: %s" % (small, r))
     check(r.done()["tiles_resumed"] > 0, "resume with less memory: began from nothing")
     check(lab.run(["copy", job.out, "-o", raw, "-y"]).code == 0, "copy of the resumed")
@@ -149,7 +149,7 @@ def test_less_memory(lab, job):
 
 def smallest_ram(lab, job):
     """A budget in which the roomy plan does not fit, but some plan does."""
-    args = ["plan"] + job.args[1:] + ["--json"]
+    args = ["plan"] + job.args[1:] + ["--json", "--exact"]
     r = lab.run(args + ["--ram", "256MiB"])
     roomy = json.loads(r.out.strip().splitlines()[-1])["peak_bytes"]
     for mib in range(8, 256):
