@@ -167,10 +167,10 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
         TGI_TRY(open_inputs(job, err));
     TGI_TRY(tgi_job_net(job, job->tensors->in_desc, err));
     p->budget = budget;
-    p->bytes =
-        (tg_bytes){.process = tgi_mem_measured(), .allowance = base->limit_bytes};
+    p->bytes = (tg_bytes){.process = tgi_mem_measured(), .allowance = base->limit_bytes};
     choosing c = {p, base};
-    const tg_status st = tgi_choose_kernels(p->net, -1, !job->set.tile.automatic, choose, &c, &p->choice);
+    const tg_status st =
+        tgi_choose_kernels(p->net, -1, !job->set.tile.automatic, choose, &c, &p->choice);
     p->bytes.weights = tgi_align_size(p->net->packed_bytes, 64);
     const size_t taken = p->bytes.weights + p->bytes.process + p->bytes.allowance;
     if (st == TG_E_BUDGET)

@@ -1,8 +1,8 @@
 /* phase.c - where the blocks of block-wise kernels start.
  *
- * A kernel that computes whole blocks of rows (Winograd: 4) gives none of them before it can give
- * all. Were every node's blocks to start at row 0, each would wait for up to 3 rows that its
- * source has not yet finished either: delays would add up over the nodes, and with them the
+ * A kernel that computes whole blocks of rows (Winograd: 4) gives none of them before it can
+ * give all. Were every node's blocks to start at row 0, each would wait for up to 3 rows that
+ * its source has not yet finished either: delays would add up over the nodes, and with them the
  * rows that skips must keep. So blocks start where the rows end that can be computed when the
  * input stands at a multiple of 64, the end of most bands: there nobody waits. To the sides the
  * same shift makes a node's halo 1 pixel on one side and at most 4 on the other.

@@ -35,7 +35,7 @@ typedef struct tg_tiling {
     size_t arena_bytes, lower_bound_bytes;
     int64_t cells, bands; /* bands of all cells together */
     double flops, whole_flops;
-    double work; /* flops, each node's weighted with its variant's cost */
+    double work;     /* flops, each node's weighted with its variant's cost */
     int64_t halo[3]; /* input pixels read beyond a cell's own share, larger side */
     int n_values;
 } tg_tiling;

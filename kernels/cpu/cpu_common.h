@@ -89,7 +89,8 @@ static inline int64_t tgi_floor_div64(int64_t a, int64_t b) /* b > 0, any a */
 }
 
 /* The variants, by source. */
-extern const tg_variant TGS(tgi_conv_winograd), TGS(tgi_conv_direct), TGS(tgi_conv_stem), TGS(tgi_conv_transpose);
+extern const tg_variant TGS(tgi_conv_winograd), TGS(tgi_conv_direct), TGS(tgi_conv_stem),
+    TGS(tgi_conv_transpose);
 extern const tg_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_depthwise);
 extern const tg_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
 extern const tg_variant TGS(tgi_resize), TGS(tgi_upsample);
@@ -98,8 +99,10 @@ extern const tg_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tg
 #define TG_ELTWISE_LIST(X)                                                                     \
     X(Abs)                                                                                     \
     X(Add)                                                                                     \
-    X(Clip) X(Div) X(Elu) X(Exp) X(HardSigmoid) X(Identity) X(LeakyRelu) X(Max) X(Min) X(Mul)  \
-        X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
+    X(Clip)                                                                                    \
+    X(Div)                                                                                     \
+    X(Elu) X(Exp) X(HardSigmoid) X(Identity) X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg) X(PRelu) \
+        X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
 #define TG_ELTWISE_DECLARE(name) extern const tg_variant TGS(tgi_eltwise_##name);
 TG_ELTWISE_LIST(TG_ELTWISE_DECLARE)
 #undef TG_ELTWISE_DECLARE

@@ -127,7 +127,8 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed
         const int ob = tile_group_size(blocks, k);
         for (int64_t i = 0; i < units; i++, out += taps * cb * ob * TG_L) {
             const tg_unit u = TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i);
-            pack_unit(&g, transposed, cb, &u, tile_group_first(k), ob, ctx->const_src[1]->data, out);
+            pack_unit(&g, transposed, cb, &u, tile_group_first(k), ob, ctx->const_src[1]->data,
+                      out);
         }
     }
 }

@@ -26,8 +26,8 @@
 #define TILE_PX(ob) 6
 #endif
 
-/* Output blocks are taken in groups, one tile wide each: pairs; an odd count ends with a triple,
- * one block stands alone. */
+/* Output blocks are taken in groups, one tile wide each: pairs; an odd count ends with a
+ * triple, one block stands alone. */
 TG_INLINE int64_t tile_group_count(int64_t blocks)
 {
     return TILE_OB_MAX == 1 || blocks < 2 ? blocks : blocks / 2;

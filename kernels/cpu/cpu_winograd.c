@@ -2,8 +2,9 @@
  * direct sum has 144.
  *
  * The result is cut into blocks of 4x4 pixels that start at multiples of 4 of the *image*, plus
- * the node's phase, so a pixel's block, and with it every rounding, is the same for any box. A block reads 6x6 source
- * pixels whole: `need` below asks for whole blocks, also where only a part of one is wanted.
+ * the node's phase, so a pixel's block, and with it every rounding, is the same for any box. A
+ * block reads 6x6 source pixels whole: `need` below asks for whole blocks, also where only a
+ * part of one is wanted.
  *
  * A job is a batch of blocks, in reading order, small enough for the second-level cache:
  *   1. source    each unit's 6x6 patches -> 36 numbers of V   [36][unit][block][TG_L]
@@ -23,8 +24,8 @@
 
 #include <math.h>
 
-#define OUT 4    /* pixels of a block along an axis */
-#define PATCH 6  /* source pixels of a block along an axis */
+#define OUT 4   /* pixels of a block along an axis */
+#define PATCH 6 /* source pixels of a block along an axis */
 #define POINTS 36
 #define CACHE_BYTES ((int64_t)640 << 10) /* of V and M of a batch */
 #define SHARED_BYTES ((int64_t)4 << 20)  /* of U */
@@ -42,7 +43,7 @@ typedef struct wino {
     int64_t by, bx;         /* first block row and column */
     int64_t per_row, total; /* blocks of a block row, and of the box */
     int64_t batch;
-    float *v; /* V of the first thread, or of all */
+    float *v;                /* V of the first thread, or of all */
     size_t v_point, m_point; /* floats of a point in V and M */
     tg_range shared;         /* the batch that all threads work on */
     int relu;                /* the epilogue starts with one */
@@ -151,13 +152,12 @@ static size_t scratch_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int
 {
     const int64_t blocks = tgi_ceil_div64(ctx->dst[0].dim[1], TG_L), units = units_of(lay);
     (void)width;
-    return sizeof(float) *
-           (size_t)((is_shared(units, blocks) ? 1 : threads) * batch_of(units, blocks) *
-                    POINTS * (units + blocks) * TG_L);
+    return sizeof(float) * (size_t)((is_shared(units, blocks) ? 1 : threads) *
+                                    batch_of(units, blocks) * POINTS * (units + blocks) * TG_L);
 }
 
-/* Blocks are counted from the one that holds pixel `phase` as its first, which is number 0 up to
- * a multiple of the block. */
+/* Blocks are counted from the one that holds pixel `phase` as its first, which is number 0 up
+ * to a multiple of the block. */
 static int64_t block_of(int64_t pixel, int64_t phase)
 {
     return tgi_floor_div64(pixel - phase % OUT, OUT);
@@ -236,7 +236,8 @@ TG_INLINE void source_patch(const float *const row[PATCH], float *v, size_t poin
     }
 }
 
-static void source_stretch(const wino *w, const stretch *s, int64_t unit, float *v, size_t point)
+static void source_stretch(const wino *w, const stretch *s, int64_t unit, float *v,
+                           size_t point)
 {
     static const float outside[PATCH * TG_L];
     const tg_operand *src = &w->call->src[0];
@@ -264,7 +265,8 @@ TG_INLINE void result_block(const float *m, size_t point, vf bias, vf floor, vf 
     vf e[PATCH][OUT]; /* [column][row] */
     TG_UNROLL
     for (int j = 0; j < PATCH; j++)
-        result_line(e[j], vf_load(m + (size_t)j * point), vf_load(m + (size_t)(PATCH + j) * point),
+        result_line(e[j], vf_load(m + (size_t)j * point),
+                    vf_load(m + (size_t)(PATCH + j) * point),
                     vf_load(m + (size_t)(2 * PATCH + j) * point),
                     vf_load(m + (size_t)(3 * PATCH + j) * point),
                     vf_load(m + (size_t)(4 * PATCH + j) * point),
@@ -328,8 +330,7 @@ static void multiply(const wino *w, int64_t p, int64_t group, int64_t n, const f
     const int ob = tile_group_size(w->blocks, group);
     const int64_t first = tile_group_first(group);
     const tg_operand *src = &w->call->src[0];
-    const float *u =
-        w->weights + (size_t)((p * w->blocks + first) * w->units) * TG_L * TG_L;
+    const float *u = w->weights + (size_t)((p * w->blocks + first) * w->units) * TG_L * TG_L;
     const float *vp = v + (size_t)(p * w->units * w->batch) * TG_L;
     tap_row rows[TG_MAX_SEG * 32];
     int64_t done = 0;

@@ -241,10 +241,14 @@ static float *array_run(const char *exact, const char *ram, const char *tile)
     tg_desc d;
     void *y = NULL;
     tgi_err err = {0};
-    const char *const o[] = {
-        "model", model, "input", in_folder("x.npy"), "output", in_folder("y.npy"), "exact",
-        exact,   "ram", ram,     "tile",             tile,     "yes",              "true",
-        NULL};
+    const char *const o[] = {"model",  model,
+                             "input",  in_folder("x.npy"),
+                             "output", in_folder("y.npy"),
+                             "exact",  exact,
+                             "ram",    ram,
+                             "tile",   tile,
+                             "yes",    "true",
+                             NULL};
     run_job(o, TG_OK, &r);
     CHECK_OK(tgi_npy_load(in_folder("y.npy"), 0, &d, &y, &err), err);
     CHECK(d.rank == 4 && d.dim[0] == 2 && d.dim[1] == 1 && d.dim[2] == 64 && d.dim[3] == 72);

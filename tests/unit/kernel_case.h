@@ -374,8 +374,8 @@ static void kcase_backend(const kcase *k, const tg_backend *be, int boxes)
         worst = d / (double)k->bound[i] > worst ? d / (double)k->bound[i] : worst;
     }
     if (off)
-        fprintf(stderr, "%s %s on %s: %zu of %zu beyond the bound, worst %g of it\n", k->op->name,
-                v->name, be->name, off, kcount(&k->dst), worst);
+        fprintf(stderr, "%s %s on %s: %zu of %zu beyond the bound, worst %g of it\n",
+                k->op->name, v->name, be->name, off, kcount(&k->dst), worst);
     CHECK_EQ(off, 0);
     for (int i = 0; i < boxes; i++) {
         tg_box box = full;

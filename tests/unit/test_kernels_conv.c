@@ -130,7 +130,7 @@ static void test_direct_convolution_reads_segments_as_one_tensor(void)
 static void test_winograd_agrees_for_any_channels_padding_and_phase(void)
 {
     static const shape shapes[] = {
-        {2, 32, 32, 3, 1, 1, 1}, {2, 16, 48, 3, 1, 1, 1}, {2, 19, 33, 3, 1, 1, 1},
+        {2, 32, 32, 3, 1, 1, 1}, {2, 16, 48, 3, 1, 1, 1},  {2, 19, 33, 3, 1, 1, 1},
         {2, 97, 24, 3, 1, 0, 1}, {2, 16, 144, 3, 1, 2, 1}, {2, 64, 16, 3, 1, 1, 1},
     };
     static const int64_t odd[] = {96, 1}, many[] = {3, 16, 8, 21};
