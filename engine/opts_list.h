@@ -56,7 +56,8 @@ TG_OPT(COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run co
        "compression of a TIFF output, with an optional level as in zstd:3")
 TG_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TG_JOB_, RULE_CHOICE, 0, 0,
        "reflect|edge|zero", 1,
-       "how to fill up to a size the network accepts; the output is cropped back")
+       "how pixels beyond the border are made, for --same-size and to fill up to a size the "
+       "network accepts; the output is cropped back")
 TG_OPT(
     SAME_SIZE, "same-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
     "pad so that a network which shrinks its input gives the input's size (default for images)")

@@ -67,12 +67,13 @@ typedef struct tg_graph {
     tg_port in[TG_MAX_PORTS], out[TG_MAX_PORTS];
     int n_in, n_out;
     int opset;
-    int64_t n_params;   /* elements of float constants that came from the file */
-    int spatial;        /* spatial axes: 2 (H,W) or 3 (D,H,W) */
-    int64_t base[3];    /* z,y,x of in[0]: an extent for which inference succeeds; the declared
-                           one where the file declares it */
-    int fixed_size;     /* 1: the declared spatial size could not be freed */
-    int64_t divisor[3]; /* z,y,x: the input extent must be a multiple of these (1: any) */
+    int64_t n_params; /* elements of float constants that came from the file */
+    int spatial;      /* spatial axes: 2 (H,W) or 3 (D,H,W) */
+    int64_t base[3];  /* z,y,x of in[0]: an extent for which inference succeeds; the declared
+                         one where the file declares it */
+    int fixed_size;   /* 1: the declared spatial size could not be freed */
+    /* z,y,x: extents that work are divisor * k + remainder, from minimum on (1 and 0: any) */
+    int64_t divisor[3], remainder[3];
     int64_t minimum[3]; /* smallest extent for which inference succeeds */
     char *fixed_why;    /* which node holds the size, when fixed_size */
     int n_rewrites;
@@ -128,6 +129,11 @@ int tgi_node_is_known(const tg_shapes *s, const tg_node *n);
 /* Input descs (graph order, N = 1) when the first input has extents ext[] = z,y,x; further
  * inputs keep their ratio to it. `in` holds TG_MAX_PORTS. Valid after tgi_graph_finish. */
 void tgi_graph_input_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in);
+
+/* The one extent that works on axis k (index into z,y,x), or 0: it is free. */
+int64_t tgi_graph_fixed_extent(const tg_graph *g, int k);
+/* Smallest extent >= n of a free axis k that works. */
+int64_t tgi_graph_extent(const tg_graph *g, int k, int64_t n);
 
 /* Fill the context of one node from shapes. `src`/`dst`/`consts` are caller's scratch arrays of
  * TG_OP_MAX_SRC / TG_OP_MAX_DST; the context points into them. For a fused node dst shapes are

@@ -2,10 +2,12 @@
  *
  * Nothing here knows an operator: inference is asked. First a base size for which the shapes
  * work out (the declared one where the file declares it). A declared size is freed when
- * inference also agrees at twice and three times that size and no local operator keeps its
- * extent while its input grows, which is what a baked-in constant looks like. Then, axis by
- * axis, the smallest d such that multiples of d work is the divisor, and the smallest multiple
- * that works the minimum.
+ * inference also agrees at twice and three times that size (or as far from it in steps that the
+ * network takes) and no local operator keeps its extent while its input grows, which is what a
+ * baked-in constant looks like. Then, axis by axis, the smallest step d such that base + d,
+ * base + 2d, ... work is the divisor, base mod d the remainder (4k+2 is what some networks of
+ * valid convolutions and poolings take), and the smallest extent of that form that works the
+ * minimum.
  *
  * Batch is 1 in all of this: images are looped over outside. */
 #include "engine/graph/graph_priv.h"
@@ -16,7 +18,11 @@
 #include <string.h>
 
 #define MAX_DIVISOR 512
-#define PROBES 8 /* consecutive multiples that must all work */
+#define PROBES 8 /* consecutive steps that must all work */
+#define SEARCH_FROM 16
+#define GROWTH_EVERY 96 /* steps tried one by one from base, then every GROWTH_STRIDE-th */
+#define GROWTH_STRIDE 32
+#define SEARCH_STEPS 1024 /* extents looked through when none of the list works */
 
 /* z, y, x to try for extents that the file leaves open; y and x differ so that a mixed-up axis
  * shows. All but the last few are multiples of what pooling networks ask for. */
@@ -88,27 +94,93 @@ static void settle_port(tg_port *p, const tg_desc *d)
             p->file_dim[i] = d->dim[i];
 }
 
+static void settle(tg_graph *g)
+{
+    for (int i = 0; i < g->n_in; i++)
+        settle_port(&g->in[i], &tgi_priv(g)->base_in[i]);
+}
+
+/* One try: all inputs at extents ext (z,y,x) and, where open, that many channels. */
+static tg_status try_base(const tg_graph *g, const int64_t ext[3], int64_t channels, int *open,
+                          tgi_err *err)
+{
+    tg_desc *in = tgi_priv(g)->base_in;
+    for (int i = 0; i < g->n_in; i++)
+        in[i] = try_input(&g->in[i], ext, channels, open);
+    return probe(g, in, err);
+}
+
+/* Networks that take only extents such as 28k + 4: every extent in turn, the same on all axes,
+ * and then, so that a mixed-up axis shows, another one for x. TG_OK with *found 0: none works.
+ */
+static tg_status search_base(const tg_graph *g, int64_t channels, int *found, tgi_err *err)
+{
+    int open = 0;
+    int64_t ext[3] = {SEARCH_FROM, SEARCH_FROM, SEARCH_FROM};
+    for (*found = 0; !*found && ext[2] < SEARCH_FROM + SEARCH_STEPS; ext[2]++) {
+        tgi_err e = {0};
+        ext[0] = ext[1] = ext[2];
+        const tg_status st = try_base(g, ext, channels, &open, &e);
+        if (st == TG_E_NOMEM)
+            return tgi_fail(err, st, "%s", e.text);
+        *found = st == TG_OK;
+    }
+    if (!*found)
+        return TG_OK;
+    for (int64_t x = ext[1] + 1; x < ext[1] + SEARCH_STEPS / 2; x++) {
+        tgi_err e = {0};
+        ext[2] = x;
+        const tg_status st = try_base(g, ext, channels, &open, &e);
+        if (st != TG_E_FORMAT)
+            return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", e.text);
+    }
+    ext[2] = ext[1];
+    return try_base(g, ext, channels, &open, err);
+}
+
+/* How the sizes of the list failed: whether the size is to blame shows in what is said of it.
+ */
+typedef struct failures {
+    tgi_err first;
+    int by_size; /* another size failed in another way */
+} failures;
+
+static void note_failure(failures *f, const tgi_err *e)
+{
+    if (f->first.code == TG_OK)
+        f->first = *e;
+    else if (strcmp(f->first.text, e->text) != 0)
+        f->by_size = 1;
+}
+
 tg_status tgi_size_find_base(tg_graph *g, tgi_err *err)
 {
     static const int64_t counts[] = {1, 3, 2, 4, 6, 5, 8, 16, 32, 64, 7, 9, 10, 12, 20, 48};
-    tg_desc *in = tgi_priv(g)->base_in;
     tgi_err first = {0};
+    int open = 0;
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-        int open = 0;
+        failures f = {{0}, 0};
         for (int b = 0; b < N_BASES; b++) {
-            for (int i = 0; i < g->n_in; i++)
-                in[i] = try_input(&g->in[i], bases[b], counts[c], &open);
             tgi_err e = {0};
-            const tg_status st = probe(g, in, &e);
+            open = 0;
+            const tg_status st = try_base(g, bases[b], counts[c], &open, &e);
             if (st == TG_OK) {
-                for (int i = 0; i < g->n_in; i++)
-                    settle_port(&g->in[i], &in[i]);
+                settle(g);
                 return TG_OK;
             }
-            if (first.code == TG_OK)
-                first = e;
+            note_failure(&f, &e);
             if (st == TG_E_NOMEM || !(open & 1))
                 break;
+        }
+        if (first.code == TG_OK)
+            first = f.first;
+        if (f.by_size && f.first.code == TG_E_FORMAT && (open & 1)) {
+            int found;
+            TGI_TRY(search_base(g, counts[c], &found, err));
+            if (found) {
+                settle(g);
+                return TG_OK;
+            }
         }
         if (first.code == TG_E_NOMEM || !(open & 2))
             break;
@@ -207,23 +279,29 @@ static void free_inputs(tg_graph *g)
                 g->in[i].file_dim[g->in[i].perm[a]] = -1;
 }
 
-/* Compare the shapes at base and at `factor` times base; fixes the size when they disagree. */
-static tg_status compare_at(tg_graph *g, const tg_shapes *base, int factor, tgi_err *err)
+/* Extents of base plus `times` its own, or plus `times` a step. */
+static void grow(const tg_graph *g, int64_t step, int64_t times, int64_t ext[3])
+{
+    for (int k = 0; k < 3; k++)
+        ext[k] = g->base[k] > 1 ? g->base[k] + times * (step ? step : g->base[k]) : g->base[k];
+}
+
+/* Compare the shapes at base and at `ext`; fixes the size when they disagree. */
+static tg_status compare_at(tg_graph *g, const tg_shapes *base, const int64_t ext[3],
+                            tgi_err *err)
 {
     char why[1024];
     tg_desc in[TG_MAX_PORTS];
-    int64_t ext[3];
     tg_shapes s;
     tgi_err e = {0};
     int axis = 0;
-    for (int k = 0; k < 3; k++)
-        ext[k] = g->base[k] > 1 ? g->base[k] * factor : g->base[k];
     tgi_graph_input_descs(g, ext, in);
     tg_status st = tgi_graph_infer(g, in, &s, &e);
     if (st == TG_E_NOMEM)
         return tgi_fail(err, st, "%s", e.text);
     if (st != TG_OK) {
-        snprintf(why, sizeof why, "at %d times the declared size, %s", factor, e.text);
+        snprintf(why, sizeof why, "at %lldx%lld, %s", (long long)ext[1], (long long)ext[2],
+                 e.text);
         return set_why(g, why, err);
     }
     const tg_node *stuck = find_stuck(g, base, &s, &axis);
@@ -238,9 +316,32 @@ static tg_status compare_at(tg_graph *g, const tg_shapes *base, int factor, tgi_
     return st;
 }
 
+/* The step in which to grow from base: 0, its own extents, when twice the base works; else the
+ * least that works (a network of 4k + 2 does not take twice its base), times what makes it
+ * about the base: operators that round extents down show nothing at small steps. */
+static tg_status find_growth(const tg_graph *g, int64_t *step, tgi_err *err)
+{
+    const int64_t side = tgi_max(g->base[1], g->base[2]);
+    int64_t ext[3];
+    *step = 0;
+    for (int64_t t = 0; t <= MAX_DIVISOR; t += t < GROWTH_EVERY ? 1 : GROWTH_STRIDE) {
+        tgi_err e = {0};
+        grow(g, t, 1, ext);
+        const tg_status st = probe_ext(g, ext, &e);
+        if (st == TG_E_NOMEM)
+            return tgi_fail(err, st, "%s", e.text);
+        if (st == TG_OK) {
+            *step = t ? tgi_align_up(side, t) : 0;
+            return TG_OK;
+        }
+    }
+    return TG_OK;
+}
+
 static tg_status free_or_fix(tg_graph *g, tgi_err *err)
 {
     tg_shapes base;
+    int64_t step = 0, ext[3];
     TGI_TRY(tgi_infer_base(g, &base, err));
     for (int i = 0; i < g->n_out; i++) { /* names of extents tell nothing; shapes do */
         tg_port *p = &g->out[i];
@@ -248,9 +349,11 @@ static tg_status free_or_fix(tg_graph *g, tgi_err *err)
             if (p->perm[x] >= 0 && p->file_dim[p->perm[x]] < 0)
                 p->file_dim[p->perm[x]] = base.desc[p->value].dim[x];
     }
-    tg_status st = compare_at(g, &base, 2, err);
-    if (st == TG_OK && !g->fixed_size)
-        st = compare_at(g, &base, 3, err);
+    tg_status st = find_growth(g, &step, err);
+    for (int times = 1; times <= 2 && st == TG_OK && !g->fixed_size; times++) {
+        grow(g, step, times, ext);
+        st = compare_at(g, &base, ext, err);
+    }
     if (st == TG_OK && !g->fixed_size)
         free_inputs(g);
     tgi_shapes_free(&base);
@@ -259,15 +362,14 @@ static tg_status free_or_fix(tg_graph *g, tgi_err *err)
 
 /* ---- Divisors and minima ----------------------------------------------------------------- */
 
-/* Does every one of PROBES multiples of d work along axis k, the others at base? */
+/* Does every one of PROBES steps of d up from base work along axis k, the others at base? */
 static tg_status divides(const tg_graph *g, int k, int64_t d, int *yes, tgi_err *err)
 {
     int64_t ext[3] = {g->base[0], g->base[1], g->base[2]};
-    const int64_t from = tgi_ceil_div(g->base[k] / 2 + 1, d);
     *yes = 0;
-    for (int64_t m = from; m < from + PROBES; m++) {
+    for (int64_t m = 1; m <= PROBES; m++) {
         tgi_err e = {0};
-        ext[k] = m * d;
+        ext[k] = g->base[k] + m * d;
         const tg_status st = probe_ext(g, ext, &e);
         if (st == TG_E_NOMEM)
             return tgi_fail(err, st, "%s", e.text);
@@ -281,7 +383,8 @@ static tg_status divides(const tg_graph *g, int k, int64_t d, int *yes, tgi_err 
 static tg_status find_minimum(tg_graph *g, int k, tgi_err *err)
 {
     int64_t ext[3] = {g->base[0], g->base[1], g->base[2]};
-    for (ext[k] = g->divisor[k]; ext[k] < g->base[k]; ext[k] += g->divisor[k]) {
+    const int64_t d = g->divisor[k], r = g->remainder[k];
+    for (ext[k] = r ? r : d; ext[k] < g->base[k]; ext[k] += d) {
         tgi_err e = {0};
         const tg_status st = probe_ext(g, ext, &e);
         if (st == TG_E_NOMEM)
@@ -295,18 +398,29 @@ static tg_status find_minimum(tg_graph *g, int k, tgi_err *err)
 
 static tg_status find_divisor(tg_graph *g, int k, tgi_err *err)
 {
-    const int64_t most = tgi_min(MAX_DIVISOR, g->base[k]);
-    for (int64_t d = 1; d <= most; d++) {
+    for (int64_t d = 1; d <= MAX_DIVISOR; d++) {
         int yes;
-        if (g->base[k] % d)
-            continue; /* the base works, so it is a multiple of what we look for */
         TGI_TRY(divides(g, k, d, &yes, err));
         if (yes) {
             g->divisor[k] = d;
+            g->remainder[k] = g->base[k] % d;
             return find_minimum(g, k, err);
         }
     }
-    return set_why(g, "the extents that work are not the multiples of one number", err);
+    return set_why(g, "the extents that work do not follow each other in even steps", err);
+}
+
+int64_t tgi_graph_fixed_extent(const tg_graph *g, int k)
+{
+    const int64_t n = g->fixed_size ? declared(&g->in[0], g->spatial + 2, k) : 0;
+    return n > 0 ? n : 0;
+}
+
+int64_t tgi_graph_extent(const tg_graph *g, int k, int64_t n)
+{
+    const int64_t d = tgi_max(1, g->divisor[k]), r = g->remainder[k];
+    const int64_t least = tgi_max(n, g->minimum[k]);
+    return tgi_align_up(tgi_max(0, least - r), d) + r;
 }
 
 tg_status tgi_size_analyse(tg_graph *g, tgi_err *err)
@@ -331,6 +445,7 @@ tg_status tgi_size_analyse(tg_graph *g, tgi_err *err)
     for (int k = 0; k < 3 && g->fixed_size; k++) {
         g->minimum[k] = g->base[k];
         g->divisor[k] = 1;
+        g->remainder[k] = 0;
     }
     return TG_OK;
 }

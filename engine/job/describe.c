@@ -145,7 +145,7 @@ static void put_ports(tgi_jw *w, const char *key, const tg_port *p, int n)
     tgi_jw_end(w, ']');
 }
 
-/* An input of side n (a multiple of the divisor); 0 when the network cannot take it. */
+/* An input of side n, or the next that works; 0 when the network cannot take it. */
 static int input_of(const tg_graph *g, int64_t n, tg_desc *d)
 {
     const tg_port *p = &g->in[0];
@@ -154,9 +154,8 @@ static int input_of(const tg_graph *g, int64_t n, tg_desc *d)
         d->dim[1] = p->file_dim[p->perm[1]];
     for (int i = 0; i < g->spatial; i++) {
         const int k = 3 - g->spatial + i;
-        const int64_t want =
-            g->fixed_size && p->perm[2 + i] >= 0 ? p->file_dim[p->perm[2 + i]] : -1;
-        d->dim[2 + i] = want > 0 ? want : tgi_align_up(n, tgi_max(1, g->divisor[k]));
+        const int64_t want = tgi_graph_fixed_extent(g, k);
+        d->dim[2 + i] = want > 0 ? want : tgi_graph_extent(g, k, n);
     }
     return d->dim[1] > 0 && g->n_in == 1;
 }
@@ -199,15 +198,25 @@ static tg_status put_halo(tgi_jw *w, const tg_stage *stage, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the halo");
     int64_t halo[3] = {0, 0, 0};
     for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
-        const int64_t d_out = tgi_stage_out_dim(stage, 0, axis);
-        const int64_t d_in = tgi_stage_in_dim(stage, 0, axis);
+        int64_t d_out = tgi_stage_out_dim(stage, 0, axis);
+        int64_t d_in = tgi_stage_in_dim(stage, 0, axis);
+        const int64_t extent = d_out;
+        tg_place place;
+        if (tgi_graph_place(net->g, axis + 3 - net->rank, &place, NULL) == TG_OK && place.up) {
+            d_out = place.up;
+            d_in = place.down;
+        } else {
+            place.lead = 0;
+        }
         int64_t most = 0;
-        for (int64_t k = 0; k < 64; k++) { /* every phase of the strides */
-            const tg_range core = {d_out / 2 + k, d_out / 2 + k + 1};
+        for (int64_t k = 0; k < tgi_min(64, extent - extent / 2); k++) { /* phases of strides */
+            const int64_t middle = extent / 2 + k;
+            const tg_range core = {middle, middle + 1};
             tgi_axis_need(stage, axis, core, r, r + net->n_values);
             const tg_range n = r[net->n_values + net->in[0]];
-            most = tgi_max(most, tgi_max(core.lo * d_in / d_out - n.lo,
-                                         n.hi - tgi_ceil_div(core.hi * d_in, d_out)));
+            most = tgi_max(most,
+                           tgi_max((core.lo + place.lead) * d_in / d_out - n.lo,
+                                   n.hi - tgi_ceil_div((core.hi + place.lead) * d_in, d_out)));
         }
         halo[axis - TG_STREAM_AXIS + 5 - net->rank] = most;
     }
@@ -286,6 +295,7 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
         put_ports(w, "inputs", g->in, g->n_in);
         put_ports(w, "outputs", g->out, g->n_out);
         put_ints(w, "divisor", g->divisor, 3);
+        put_ints(w, "remainder", g->remainder, 3);
         tgi_jw_bool(w, "fixed_size", g->fixed_size);
         if (g->fixed_why)
             tgi_jw_str(w, "fixed_why", g->fixed_why);

@@ -83,7 +83,12 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
     add(&s, "region=%lld,%lld,%lld+%lldx%lldx%lld pad=%d items=%lld\n", (long long)m->origin[0],
         (long long)m->origin[1], (long long)m->origin[2], (long long)m->extent[0],
         (long long)m->extent[1], (long long)m->extent[2], (int)m->pad, (long long)m->n_items);
-    add(&s, "planes=%s\nlevel=%lld\n",
+    add(&s, "size=");
+    for (int i = 0; i < 3; i++)
+        add(&s, "%s%lld+%lld>%lld+%lld box %lld,%lld", i ? " " : "",
+            (long long)m->fit[i].before, (long long)m->fit[i].size, (long long)m->fit[i].crop,
+            (long long)m->fit[i].out, (long long)m->fit[i].box, (long long)m->fit[i].core);
+    add(&s, "\nplanes=%s\nlevel=%lld\n",
         tgi_opts_str(job->opts, TGI_OPT_PLANES) ? tgi_opts_str(job->opts, TGI_OPT_PLANES)
                                                 : "all",
         (long long)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0));

@@ -41,6 +41,7 @@ typedef struct tg_settings {
     tgi_compress_spec compress;
     tgi_tile_spec tile;
     tg_pad_mode pad;
+    int raw_size; /* the output has the size that the network gives */
     tg_io_mode io;
     int overwrite, exact, verbose;
     int isa_given; /* by name */

@@ -68,19 +68,8 @@ static void pick_output(const tg_opts *o, tg_settings *s, tg_dtype input)
         s->descriptor.denormalize || (!s->descriptor.present && !tgi_dtype_is_float(s->dtype));
 }
 
-/* Options that the table has and this version does not act on: an answer, not silence. */
-static tg_status refuse_unbuilt(const tg_opts *o, tgi_err *err)
-{
-    if (tgi_opts_flag(o, TGI_OPT_SAME_SIZE))
-        return tgi_fail(
-            err, TG_E_UNSUPPORTED,
-            "--same-size is not built yet: the output has the size the network gives");
-    return TG_OK;
-}
-
 static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
 {
-    TGI_TRY(refuse_unbuilt(o, err));
     TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
     TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_OUTPUT), &s->output, err));
@@ -90,6 +79,9 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
     tgi_opts_tile(o, &s->tile);
     tgi_opts_compress(o, &s->compress);
     s->pad = (tg_pad_mode)tgi_opts_choice(o, TGI_OPT_PAD);
+    s->raw_size = tgi_opts_flag(o, TGI_OPT_RAW_SIZE);
+    if (s->raw_size && tgi_opts_flag(o, TGI_OPT_SAME_SIZE))
+        return tgi_fail(err, TG_E_ARG, "--same-size and --raw-size exclude each other");
     s->io = (tg_io_mode)tgi_opts_choice(o, TGI_OPT_IO);
     s->overwrite = tgi_opts_flag(o, TGI_OPT_YES);
     s->exact = tgi_opts_flag(o, TGI_OPT_EXACT);
@@ -131,8 +123,16 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network takes %d inputs; an image feeds one: give .npy arrays",
                         job->graph->n_in);
-    TGI_TRY(tgi_mapping_input(job->graph, job->info, has_roi ? &roi : NULL, &planes,
-                              job->set.pad, &job->map, &job->in_desc, err));
+    const tg_mapping_opts how = {.roi = has_roi ? &roi : NULL,
+                                 .planes = &planes,
+                                 .pad = job->set.pad,
+                                 .same_size = !job->set.raw_size};
+    tgi_err e = {0};
+    const tg_status st =
+        tgi_mapping_input(job->graph, job->info, &how, &job->map, &job->in_desc, &e);
+    if (st != TG_OK) /* of a network that works at one size the file is to be named */
+        return tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
+                        job->graph->fixed_size ? ": " : "", e.text);
     if (job->source->ops->expect && job->map.channel_stride > 0)
         TGI_TRY(job->source->ops->expect(job->source, job->map.channels,
                                          job->map.channel_stride, err));
@@ -153,6 +153,9 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_graph_import_onnx(job->set.model, &job->graph, err));
     TGI_TRY(tgi_graph_finish(job->graph, 0, err));
     job->set.tensor = is_npy(job->set.input) || tgi_opts_n_tensors(job->opts) > 0;
+    if (job->set.tensor && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
+        return tgi_fail(err, TG_E_ARG,
+                        "--same-size pads images; an array goes to the network as it is");
     if (job->set.tensor)
         return TG_OK; /* arrays are opened by the run that feeds them */
     TGI_TRY(open_source(job, err));

@@ -70,12 +70,13 @@ static size_t extra_of(void *user, const tg_tiling *t)
 
 /* ---- The output file --------------------------------------------------------------------- */
 
-/* Largest standard tile that divides what the user's --tile allows, else one whose full-width
- * row is a small part of the budget. */
+/* Largest standard tile that divides what the user's --tile allows or what a fixed box yields,
+ * else one whose full-width row is a small part of the budget. */
 static void pick_file_tile(tg_job *job, int64_t fixed[3])
 {
     tg_plan_part *p = &job->plan;
     const tgi_tile_spec *spec = &job->set.tile;
+    const tg_mapping *m = &job->map;
     memset(fixed, 0, 3 * sizeof fixed[0]);
     p->tile_h = p->tile_w = 256;
     if (p->adopted.valid) { /* the file's grid stands; the cells may follow below */
@@ -93,7 +94,12 @@ static void pick_file_tile(tg_job *job, int64_t fixed[3])
             p->tile_w /= 2;
         return;
     }
-    const tg_mapping *m = &job->map;
+    if (tgi_mapping_boxed(m)) { /* cells are the boxes' and end on tiles */
+        for (int k = 1; k < 3; k++)
+            while (m->fit[k].box && m->fit[k].core % p->tile_h)
+                p->tile_h = p->tile_w = p->tile_h / 2;
+        return;
+    }
     const double row_bytes = (double)m->out_extent[2] * (double)m->out_channels *
                              (double)tgi_dtype_size(job->set.dtype);
     while (p->tile_h > 64 && 3.0 * row_bytes * (double)p->tile_h > (double)p->budget / 6) {
@@ -276,6 +282,48 @@ static void scratch_line(tg_job *job)
         add_line(p, "scratch", s->used ? s->bytes : 0, 1, free_bytes, "%s", text);
 }
 
+/* How the image is padded, where it is: "18 + 22 rows before + after, by reflection". */
+static void padding_line(tg_job *job)
+{
+    static const char *const of[] = {"slabs", "rows", "columns"};
+    const tg_mapping *m = &job->map;
+    char text[160] = "";
+    size_t n = 0;
+    for (int k = 3 - m->spatial; k < 3; k++) {
+        const tg_fit *f = &m->fit[k];
+        const int64_t after = f->size - f->before - m->extent[k];
+        if (f->before || after)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld + %lld %s", n ? ", " : "",
+                                  (long long)f->before, (long long)after, of[k]);
+    }
+    if (n)
+        add_line(&job->plan, "padding", 0, 0, 0,
+                 m->pad == TG_PAD_REFLECT ? "%s before + after, by reflection"
+                 : m->pad == TG_PAD_EDGE  ? "%s before + after, by repeating the edge"
+                                          : "%s before + after, by zeros",
+                 text);
+}
+
+/* Fixed boxes of the network's one size, and what each of them yields. */
+static void boxes_line(tg_job *job)
+{
+    const tg_mapping *m = &job->map;
+    const int64_t *core = job->plan.choice.tiling.cut;
+    char text[160];
+    int n = 0;
+    if (!tgi_mapping_boxed(m))
+        return;
+    n = snprintf(text, sizeof text, "fixed boxes of ");
+    for (int a = 0; a < m->spatial; a++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", a ? "x" : "",
+                      (long long)job->in_desc.dim[2 + a]);
+    n += snprintf(text + n, sizeof text - (size_t)n, ", core ");
+    for (int k = 3 - m->spatial; k < 3; k++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld",
+                      k > 3 - m->spatial ? "x" : "", (long long)core[k]);
+    add_line(&job->plan, "boxes", 0, 0, 0, "%s: the network works at one size", text);
+}
+
 static void write_lines(tg_job *job)
 {
     tg_plan_part *p = &job->plan;
@@ -302,6 +350,8 @@ static void write_lines(tg_job *job)
     if (tgi_normalize_needs_stats(&job->set.normalize))
         add_line(p, "statistics", 0, 0, 0, "%s",
                  "a first pass over the image; uses the arena before the network does");
+    padding_line(job);
+    boxes_line(job);
     add_line(p, "output", b->output_disk, 1, b->output_free, "%s",
              job->set.output ? job->set.output : "(no output named)");
     scratch_line(job);
@@ -471,6 +521,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     p->budget = tgi_job_budget(job->opts);
     pick_file_tile(job, fixed);
     TGI_TRY(tgi_job_net(job, &job->in_desc, err));
+    tgi_stages_fit(p->stages, job->map.fit);
     tg_status st;
     size_t decoder = job->source->ops->codec_bytes(job->source);
     if (job->set.scratch && tgi_job_streams_input(job))

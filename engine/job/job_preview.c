@@ -34,9 +34,9 @@ typedef struct place {
     double score;
 } place;
 
-/* How an axis of the output lies over the input's: out = in * up / down - shift. */
+/* How an axis of the output lies over the image's region: out = in * up / down - lead. */
 typedef struct axis {
-    int64_t up, down, shift;
+    int64_t up, down, lead;
     int64_t size, align; /* of a crop, in output pixels */
     int64_t extent;
 } axis;
@@ -74,37 +74,49 @@ static void lay_axes(preview *v)
 {
     const tg_job *job = v->job;
     for (int k = 0; k < 3; k++) {
+        const tg_fit *f = &job->map.fit[k];
         axis *a = &v->ax[k];
         *a = (axis){1, 1, 0, 1, 1, job->map.out_extent[k]};
         if (k < first_axis(job))
             continue;
-        const int dim = TG_STREAM_AXIS + k - first_axis(job);
-        const int64_t in = job->in_desc.dim[dim], out = job->out_desc.dim[dim];
-        if (out % in == 0)
-            a->up = out / in;
-        else if (in % out == 0)
-            a->down = in / out;
-        else
-            a->shift = (in - out) / 2;
+        if (f->place.up > 0) {
+            a->up = f->place.up;
+            a->down = f->place.down;
+            a->lead = f->place.lead + f->crop - f->before / a->down * a->up;
+        }
         if (k == 0)
             continue; /* one slab of a volume */
         a->align = tgi_max(1, job->graph->divisor[k] * a->up / a->down);
         a->size = tgi_min(a->extent, tgi_align_up(tgi_max(1, CROP / a->down), a->align));
+        if (f->box)
+            a->size = tgi_min(a->size, f->core);
     }
 }
 
-/* Input pixels under output pixels [lo, hi). */
+/* Pixels of the region under output pixels [lo, hi): one at least, the same number for the same
+ * length. */
 static tg_range input_of(const preview *v, int k, int64_t lo, int64_t hi)
 {
     const axis *a = &v->ax[k];
-    const tg_range r = {lo * a->down / a->up + a->shift,
-                        tgi_ceil_div(hi * a->down, a->up) + a->shift};
-    return tgi_range_clip(r, 0, v->job->map.padded[k]);
+    const int64_t n = v->job->map.extent[k];
+    const int64_t from = tgi_floor_div((lo + a->lead) * a->down, a->up);
+    const int64_t first = tgi_clamp(from, 0, n - 1);
+    return (tg_range){first, tgi_min(first + tgi_ceil_div((hi - lo) * a->down, a->up), n)};
 }
 
+/* A crop at `lo` or, where the network runs in boxes, the nearest one inside a single cell. */
+static int64_t inside_cell(const preview *v, int k, int64_t lo)
+{
+    const tg_fit *f = &v->job->map.fit[k];
+    return f->box ? tgi_min(lo, (lo / f->core + 1) * f->core - v->ax[k].size) : lo;
+}
+
+/* What the crop at a place is in the network's output. */
 static tg_range core_of(const preview *v, int k, const int64_t at[3])
 {
-    return (tg_range){at[k], at[k] + v->ax[k].size};
+    int64_t in, out;
+    tgi_fit_shift(&v->job->map.fit[k], at[k], &in, &out);
+    return (tg_range){at[k] + out, at[k] + out + v->ax[k].size};
 }
 
 /* ---- Places ------------------------------------------------------------------------------ */
@@ -128,9 +140,9 @@ static tg_status place_given(preview *v, const int64_t at[3], tgi_err *err)
             continue;
         }
         const axis *a = &v->ax[k];
-        const int64_t centre = (i - a->shift) * a->up / a->down;
+        const int64_t centre = i * a->up / a->down - a->lead;
         const int64_t lo = tgi_clamp(centre - a->size / 2, 0, a->extent - a->size);
-        v->place[0].at[k] = lo / a->align * a->align;
+        v->place[0].at[k] = inside_cell(v, k, lo / a->align * a->align);
     }
     v->n_places = 1;
     return TG_OK;
@@ -195,7 +207,7 @@ static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
     }
     const int64_t n = tgi_max(1, v->ax[2].extent / v->ax[2].size);
     for (int64_t i = 0; i < n; i++) {
-        place p = {.at = {z, y, i * v->ax[2].size}};
+        place p = {.at = {z, y, inside_cell(v, 2, i * v->ax[2].size)}};
         const tg_range x = input_of(v, 2, p.at[2], p.at[2] + v->ax[2].size);
         for (int c = 0; c < v->raw.channels; c++)
             p.score += variance(job->info->dtype, rows + (size_t)c * block, y1 - y0, pitch,
@@ -213,7 +225,7 @@ static tg_status densest_places(preview *v, tgi_err *err)
     for (int64_t i = 0; i < n; i += step) {
         if (tg_cancel_signal())
             return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal());
-        TGI_TRY(look_at_row(v, z, i * v->ax[1].size, err));
+        TGI_TRY(look_at_row(v, z, inside_cell(v, 1, i * v->ax[1].size), err));
     }
     return TG_OK;
 }
@@ -348,12 +360,12 @@ static tg_status store_rows(void *user, int o, const tg_view *view, const tg_box
     const tg_range y = box->ax[box->rank - 2], x = box->ax[box->rank - 1];
     if (o != 0)
         return TG_OK;
+    const int64_t y0 = core_of(v, 1, v->origin).lo, x0 = core_of(v, 2, v->origin).lo;
     for (int c = 0; c < v->result.channels; c++)
         for (int64_t r = y.lo; r < y.hi; r++) {
             const float *src = tgi_view_at(view, c, z.lo, r, x.lo);
-            float *dst = v->result.data +
-                         ((int64_t)c * v->result.h + r - v->origin[1]) * v->result.w + x.lo -
-                         v->origin[2];
+            float *dst =
+                v->result.data + ((int64_t)c * v->result.h + r - y0) * v->result.w + x.lo - x0;
             for (int64_t i = 0; i < tgi_range_len(x); i++)
                 dst[i] = src[i * view->cb];
         }
@@ -388,8 +400,10 @@ static tg_status load_raw(preview *v, tgi_err *err)
                           .z_ring = 1,
                           .y_pitch = (size_t)w,
                           .y_ring = h};
+    const int64_t here[3] = {0, 0, 0}; /* the box counts as the region does */
     v->raw.h = h;
     v->raw.w = w;
+    tgi_loader_place(v->loader, here);
     TGI_TRY(tgi_loader_fill(v->loader, &view, &box, err));
     /* rows lie in a ring: turn it so that the first row comes first */
     /* A crop has rows: h > 0. */
@@ -413,6 +427,10 @@ static tg_status one_crop(preview *v, int i, tgi_err *err)
                         (long long)v->place[i].at[1], (long long)v->place[i].at[2]);
     memcpy(v->origin, v->place[i].at, sizeof v->origin);
     TGI_TRY(load_raw(v, err));
+    int64_t in[3], out;
+    for (int k = 0; k < 3; k++)
+        tgi_fit_shift(&v->job->map.fit[k], v->place[i].at[k], &in[k], &out);
+    tgi_loader_place(v->loader, in);
     for (int dim = TG_STREAM_AXIS; dim < v->net->rank; dim++)
         core[dim - TG_STREAM_AXIS] =
             core_of(v, dim - TG_STREAM_AXIS + first_axis(v->job), v->origin);

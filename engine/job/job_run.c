@@ -322,15 +322,16 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
     tg_range core[3];
     tg_affine in, out;
     int64_t from;
+    int64_t at_in[3], at_out[3];
     tgi_tiling_cell(&job->plan.choice.tiling, cell, core);
-    for (int a = 0; a < m->spatial; a++) /* padding is computed for nobody */
-        core[a] = tgi_range_clip(core[a], 0, m->out_extent[3 - m->spatial + a]);
+    tgi_tiling_shift(&job->plan.choice.tiling, cell, at_in, at_out);
     tgi_job_affine(job, &r->sets[tgi_mapping_stats_of(m, item)], &in, &out);
-    tgi_store_cell(r->store, item, core, out, &from);
+    tgi_store_cell(r->store, item, core, at_out, out, &from);
     if (from >= core[0].hi)
         return TG_OK;
     core[0].lo = from;
     tgi_loader_item(r->loader, item, in);
+    tgi_loader_place(r->loader, at_in);
     tgi_exec_begin(r->exec, core);
     for (int done = 0; !done;) {
         TGI_TRY(stopped(err));

@@ -1,9 +1,9 @@
 /* job_verify.c - show on the user's own file that tiled equals whole.
  *
  * The first item (plane or volume) is computed twice with the same kernels, once in cells and
- * bands, once whole; the two are compared bit by bit. A third pass with the reference kernels,
- * unfused, over the middle of the image tells how far the fast kernels are from the definition.
- */
+ * bands, once whole; the two are compared bit by bit. (Of a network that runs in fixed boxes,
+ * that is the first box.) A third pass with the reference kernels, unfused, over the middle of
+ * the image tells how far the fast kernels are from the definition. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
@@ -17,6 +17,7 @@
 
 typedef struct verify {
     tg_job *job;
+    tg_stages *stages; /* as the plan's, but all of the output is wanted */
     tgi_reserve *reserve;
     tg_threads *pool;
     size_t in_bytes, out_bytes;
@@ -78,8 +79,9 @@ static tg_status load_item(verify *v, tgi_err *err)
     tg_loader *l = NULL;
     void *staging = NULL;
     const tg_net *net = job->plan.net;
-    const size_t bytes = tgi_loader_bytes(&job->map, job->info->dtype, job->map.extent[0],
-                                          job->map.extent[1], job->map.extent[2]);
+    const tg_fit *f = job->map.fit;
+    const size_t bytes =
+        tgi_loader_bytes(&job->map, job->info->dtype, f[0].size, f[1].size, f[2].size);
     tgi_reserve *mem = NULL;
     tg_stats *sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *sets);
     tg_affine in, out;
@@ -211,9 +213,9 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
     const int64_t uncut[3] = {0, 0, 0};
     int64_t cut[3], band, cells;
     TGI_TRY(load_item(v, err));
-    TGI_TRY(pass(v, &job->plan.stages->one, uncut, INT32_MAX, v->whole, NULL, &cells, err));
+    TGI_TRY(pass(v, &v->stages->one, uncut, INT32_MAX, v->whole, NULL, &cells, err));
     cells_to_try(job, cut, &band);
-    TGI_TRY(pass(v, &job->plan.stages->one, cut, band, v->other, NULL, &out->tiles, err));
+    TGI_TRY(pass(v, &v->stages->one, cut, band, v->other, NULL, &out->tiles, err));
     compare(v->other, v->whole, n, &out->max_abs_difference, &out->relative_l2,
             &out->bit_equal);
     out->output_min = out->output_max = v->whole[0];
@@ -244,7 +246,9 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
                         "the whole image takes %zu MiB, more than the budget: "
                         "verify a part with --roi",
                         need >> 20);
-    tg_status st = tgi_threads_open(job->set.threads, &v.pool, err);
+    tg_status st = tgi_stages_new(job->plan.net, &v.stages, err);
+    if (st == TG_OK)
+        st = tgi_threads_open(job->set.threads, &v.pool, err);
     if (st == TG_OK)
         st = tgi_reserve_open(need + 256, &v.reserve, err);
     if (st == TG_OK)
@@ -259,5 +263,6 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     }
     tgi_reserve_close(&v.reserve);
     tgi_threads_close(&v.pool);
+    tgi_stages_free(&v.stages);
     return st;
 }

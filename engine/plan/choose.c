@@ -71,7 +71,7 @@ static void cut_for(const tg_choose_args *a, int64_t n, int64_t cut[3])
     const tg_net *net = a->stage->net;
     int64_t dim[3] = {1, 1, 1}, parts[3] = {1, 1, 1};
     for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++)
-        dim[tgi_cut_of_axis(net, axis)] = tgi_stage_out_dim(a->stage, 0, axis);
+        dim[tgi_cut_of_axis(net, axis)] = a->stage->fit[axis - TG_STREAM_AXIS].out;
     if (net->rank == 4) {
         parts[2] = n;
     } else {

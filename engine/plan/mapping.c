@@ -102,27 +102,18 @@ static void take_loops(tg_mapping *m, const tg_image_info *info, const plane_axi
         m->n_stats = m->loop[m->stats_axis].size;
 }
 
-static tg_status pad_extents(tg_mapping *m, const tg_graph *g, tgi_err *err)
+static tg_status fit_extents(tg_mapping *m, const tg_graph *g, int same_size, tgi_err *err)
 {
-    for (int i = 3 - m->spatial; i < 3; i++) {
-        const int64_t d = g->divisor[i] > 0 ? g->divisor[i] : 1;
-        m->padded[i] = tgi_align_up(tgi_max(m->extent[i], g->minimum[i]), d);
-        const tg_port *p = &g->in[0];
-        const int axis = m->spatial == 2 ? i + 1 : i + 2;
-        if (g->fixed_size) {
-            int64_t want = -1;
-            for (int k = 0; k < TG_MAX_RANK; k++)
-                if (k == axis && p->perm[k] >= 0)
-                    want = p->file_dim[p->perm[k]];
-            if (want > 0 && m->extent[i] > want)
-                return tgi_fail(err, TG_E_UNSUPPORTED,
-                                "the network works at one size only (%lld; %s): choose --roi",
-                                (long long)want, g->fixed_why ? g->fixed_why : "fixed export");
-            if (want > 0)
-                m->padded[i] = want;
-        }
-    }
+    for (int i = 0; i < 3 - m->spatial; i++)
+        m->fit[i] = (tg_fit){.size = 1, .out = 1, .place = {.up = 1, .down = 1}};
+    for (int i = 3 - m->spatial; i < 3; i++)
+        TGI_TRY(tgi_fit_axis(g, i, m->extent[i], same_size, &m->fit[i], err));
     return TG_OK;
+}
+
+int tgi_mapping_boxed(const tg_mapping *m)
+{
+    return m->fit[0].box || m->fit[1].box || m->fit[2].box;
 }
 
 static int64_t net_channels(const tg_graph *g)
@@ -132,69 +123,48 @@ static int64_t net_channels(const tg_graph *g)
 }
 
 tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
-                            const tgi_roi_spec *roi, const tgi_planes_spec *planes,
-                            tg_pad_mode pad, tg_mapping *m, tg_desc *in_desc, tgi_err *err)
+                            const tg_mapping_opts *o, tg_mapping *m, tg_desc *in_desc,
+                            tgi_err *err)
 {
     plane_axis a[TG_IMAGE_MAX_AXES];
     int channel_axis, depth_axis;
     memset(m, 0, sizeof *m);
     const int n = plane_axes(info, a);
     m->spatial = g->spatial;
-    m->pad = pad;
+    m->pad = o->pad;
     m->channels = net_channels(g);
     if (m->channels < 1)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network does not say how many channels it takes");
-    m->extent[0] = m->padded[0] = 1;
+    m->extent[0] = 1;
     m->extent[1] = info->height;
     m->extent[2] = info->width;
     TGI_TRY(take_channels(m, info, a, n, &channel_axis, err));
     TGI_TRY(take_depth(m, info, a, n, channel_axis, &depth_axis, err));
     take_loops(m, info, a, n, channel_axis, depth_axis);
-    if (roi) {
+    if (o->roi) {
         tg_range r[3];
         const int64_t whole[3] = {m->extent[0], m->extent[1], m->extent[2]};
-        TGI_TRY(tgi_roi_resolve(roi, whole, r, err));
+        TGI_TRY(tgi_roi_resolve(o->roi, whole, r, err));
         for (int i = 0; i < 3; i++) {
             m->origin[i] = r[i].lo;
             m->extent[i] = tgi_range_len(r[i]);
         }
     }
-    if (planes && planes->n > 0) {
-        m->planes = *planes;
+    if (o->planes && o->planes->n > 0) {
+        m->planes = *o->planes;
         TGI_TRY(tgi_planes_resolve(&m->planes, m->n_items, &m->n_items, err));
     }
-    TGI_TRY(pad_extents(m, g, err));
+    TGI_TRY(fit_extents(m, g, o->same_size, err));
     *in_desc = (tg_desc){TG_DTYPE_F32, m->spatial + 2, {1, m->channels}};
-    for (int i = 0; i < m->spatial; i++)
-        in_desc->dim[2 + i] = m->padded[3 - m->spatial + i];
+    for (int i = 0; i < m->spatial; i++) {
+        const tg_fit *f = &m->fit[3 - m->spatial + i];
+        in_desc->dim[2 + i] = f->box ? f->box : f->size;
+    }
     return TG_OK;
 }
 
 /* ---- Output ------------------------------------------------------------------------------ */
-
-static tg_status crop_extents(tg_mapping *m, const tg_desc *in, const tg_desc *out,
-                              tgi_err *err)
-{
-    m->out_extent[0] = 1;
-    for (int i = 0; i < m->spatial; i++) {
-        const int k = 3 - m->spatial + i;
-        const int64_t di = in->dim[2 + i], dq = out->dim[2 + i];
-        if (m->padded[k] == m->extent[k])
-            m->out_extent[k] = dq;
-        else if (dq % di == 0)
-            m->out_extent[k] = m->extent[k] * (dq / di);
-        else if (di % dq == 0)
-            m->out_extent[k] = tgi_ceil_div(m->extent[k], di / dq);
-        else
-            return tgi_fail(
-                err, TG_E_UNSUPPORTED,
-                "the network turns %lld pixels into %lld: padding cannot be cropped; "
-                "choose a --roi whose size it takes",
-                (long long)di, (long long)dq);
-    }
-    return TG_OK;
-}
 
 /* Append an axis of the output; axes of planes come before Y, X. */
 static void add_axis(tg_mapping *m, int *n, char letter, int64_t size)
@@ -246,7 +216,8 @@ tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_
                         out_desc->rank, in_desc->rank);
     m->out_channels = out_desc->dim[1];
     m->out_samples = m->from_samples && m->out_channels > 1 && m->out_channels <= 4;
-    TGI_TRY(crop_extents(m, in_desc, out_desc, err));
+    for (int i = 0; i < 3; i++)
+        m->out_extent[i] = m->fit[i].out;
     TGI_TRY(list_axes(m, info, err));
     m->out_channel_stride = m->out_samples ? 0 : 1;
     m->out_depth_stride = m->out_samples ? 1 : m->out_channels;

@@ -9,12 +9,14 @@
  *  4. Every other axis is looped; the output keeps them all, in order. One output channel needs
  *     no axis; several become samples when they came from samples (at most 4), else an axis C.
  *
- * A region of interest shifts the origin; padding up to the network's divisor is added at the
- * right, bottom and far side and cropped from the output. */
+ * A region of interest shifts the origin; fit.h says how an axis of the region is padded to
+ * what the network sees, and the output cut back. A pixel of the region has number i in the
+ * region, i + fit.before in what the network sees; an output pixel o of the file is o +
+ * fit.crop there. */
 #ifndef TGI_MAPPING_H
 #define TGI_MAPPING_H
 
-#include "engine/graph/graph.h"
+#include "engine/plan/fit.h"
 #include "engine/spec.h"
 #include "io/image.h"
 
@@ -30,7 +32,7 @@ typedef struct tg_mapping {
     int spatial;       /* 2 or 3 */
     int64_t origin[3]; /* z,y,x of the region in the source */
     int64_t extent[3]; /* z,y,x of the region; images: extent[0] = 1 */
-    int64_t padded[3]; /* what the network sees */
+    tg_fit fit[3];     /* z,y,x; images: fit[0] of extent 1 */
     tg_pad_mode pad;
     int64_t channels;  /* of the network's input */
     int from_samples;  /* the channels are the samples of a pixel */
@@ -51,14 +53,26 @@ typedef struct tg_mapping {
     int64_t out_item_stride, out_depth_stride, out_channel_stride; /* in output planes */
 } tg_mapping;
 
-/* First half: what the network will be fed. `roi` NULL: everything. Sets all but the output
- * part; `in_desc` receives the network's input shape. TG_E_ARG, TG_E_UNSUPPORTED. */
+/* What the user decides about it. */
+typedef struct tg_mapping_opts {
+    const tgi_roi_spec *roi; /* NULL: everything */
+    const tgi_planes_spec *planes;
+    tg_pad_mode pad;
+    int same_size; /* pad for what the network eats */
+} tg_mapping_opts;
+
+/* First half: what the network will be fed. Sets all but the output part; `in_desc` receives
+ * the shape of the network's input (of a box, where it runs in boxes). TG_E_ARG,
+ * TG_E_UNSUPPORTED.
+ */
 tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
-                            const tgi_roi_spec *roi, const tgi_planes_spec *planes,
-                            tg_pad_mode pad, tg_mapping *m, tg_desc *in_desc, tgi_err *err);
+                            const tg_mapping_opts *o, tg_mapping *m, tg_desc *in_desc,
+                            tgi_err *err);
 /* Second half, once the output's shape is known. */
 tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_desc *in_desc,
                              const tg_desc *out_desc, tgi_err *err);
+/* 1: the network runs in fixed boxes. */
+int tgi_mapping_boxed(const tg_mapping *m);
 
 /* Source plane and first sample of (item, depth z, channel 0) in network coordinates inside the
  * region; channels follow at channel_stride (or as samples). */

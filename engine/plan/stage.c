@@ -301,6 +301,13 @@ static void add_out(tg_stage *s, int v, int whole, int reduced)
     s->n_out++;
 }
 
+/* At first all of output 0 is wanted. */
+static void want_all(tg_stage *s)
+{
+    for (int a = TG_STREAM_AXIS; a < s->net->rank && s->n_out > 0; a++)
+        s->fit[a - TG_STREAM_AXIS] = (tg_fit){.out = tgi_stage_out_dim(s, 0, a)};
+}
+
 /* What stage k hands out: known when all later stages have said what they want stored. Outputs
  * of the net first, in their order. Only counts while there is no list. */
 static void list_outputs(tg_stage *s, const cutter *c, int k)
@@ -330,6 +337,7 @@ static tg_status give_outputs(tg_stage *s, const cutter *c, int k, tgi_err *err)
     if (!s->out)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a stage's outputs");
     list_outputs(s, c, k);
+    want_all(s);
     find_lifetimes(s);
     return TG_OK;
 }
@@ -352,6 +360,7 @@ static tg_status whole_net(const tg_net *net, tg_stage *s, tgi_err *err)
     s->n_loaded = s->n_in;
     for (int o = 0; o < net->n_out; o++)
         add_out(s, net->out[o], -1, 0);
+    want_all(s);
     find_lifetimes(s);
     return TG_OK;
 }
@@ -409,6 +418,21 @@ tg_status tgi_stages_new(const tg_net *net, tg_stages **out, tgi_err *err)
     else
         *out = s;
     return st;
+}
+
+static void fit_stage(tg_stage *s, const tg_fit fit[3])
+{
+    if (s->n_out == 0 || s->out[0].reduced || s->out[0].value != s->net->out[0])
+        return;
+    for (int a = 0; a < s->net->rank - TG_STREAM_AXIS; a++)
+        s->fit[a] = fit[a + 5 - s->net->rank];
+}
+
+void tgi_stages_fit(tg_stages *s, const tg_fit fit[3])
+{
+    fit_stage(&s->one, fit);
+    for (int k = 0; k < s->n; k++)
+        fit_stage(&s->stage[k], fit);
 }
 
 void tgi_stages_free(tg_stages **s)

@@ -29,6 +29,7 @@
 #define TGI_STAGE_H
 
 #include "engine/base/json.h"
+#include "engine/plan/fit.h"
 #include "engine/plan/net.h"
 
 typedef struct tg_stage_in {
@@ -55,6 +56,7 @@ typedef struct tg_stage {
     int n_in, n_loaded;
     tg_stage_out *out;
     int n_out;
+    tg_fit fit[3];          /* [axis - 2]: what of output 0 is wanted, and in which boxes */
     tg_stage_value *values; /* net->n_values */
     const char *whole_op;   /* a node computed here from a whole extent at once, or NULL */
 } tg_stage;
@@ -68,6 +70,9 @@ typedef struct tg_stages {
 /* `net` borrowed. Returned; tgi_stages_free. */
 tg_status tgi_stages_new(const tg_net *net, tg_stages **out, tgi_err *err);
 void tgi_stages_free(tg_stages **s);
+/* Narrow what is wanted of the net's output 0 (at first all of it) to what `fit` (z,y,x) keeps,
+ * in every stage that hands it out first. */
+void tgi_stages_fit(tg_stages *s, const tg_fit fit[3]);
 
 /* Node at position k of the stage. */
 static inline const tg_net_node *tgi_stage_node(const tg_stage *s, int k)

@@ -12,19 +12,25 @@ typedef struct axis_work {
     double *sum; /* per node: pixels computed along this axis, all cuts together */
 } axis_work;
 
-static tg_range core_of(int64_t cut, int64_t k, int64_t dim)
+/* Core of cell k along an axis, in output 0 of its box. */
+static tg_range core_of(const tg_tiling *t, int axis, int64_t k)
 {
-    return (tg_range){k * cut, tgi_min((k + 1) * cut, dim)};
+    const tg_fit *f = &t->stage->fit[axis - TG_STREAM_AXIS];
+    const int64_t cut = t->cut[tgi_cut_of_axis(t->net, axis)];
+    int64_t in, out;
+    tgi_fit_shift(f, k * cut, &in, &out);
+    return (tg_range){out + k * cut, out + tgi_min((k + 1) * cut, f->out)};
 }
 
 /* Input pixels beyond the core's own share, larger side. */
 static int64_t halo_of(const tg_stage *stage, int axis, tg_range core, const tg_range *all)
 {
-    const int64_t d_out = tgi_stage_out_dim(stage, 0, axis);
-    const int64_t d_in = tgi_stage_in_dim(stage, 0, axis);
+    const tg_place *p = &stage->fit[axis - TG_STREAM_AXIS].place;
+    const int64_t d_out = p->up ? p->up : tgi_stage_out_dim(stage, 0, axis);
+    const int64_t d_in = p->up ? p->down : tgi_stage_in_dim(stage, 0, axis);
     const tg_range inside = all[stage->in[0].value];
-    const int64_t before = core.lo * d_in / d_out - inside.lo;
-    const int64_t after = inside.hi - tgi_ceil_div(core.hi * d_in, d_out);
+    const int64_t before = tgi_floor_div((core.lo + p->lead) * d_in, d_out) - inside.lo;
+    const int64_t after = inside.hi - tgi_ceil_div((core.hi + p->lead) * d_in, d_out);
     return tgi_max(0, tgi_max(before, after));
 }
 
@@ -51,9 +57,8 @@ static void widen_slots(tg_tiling *t, int axis, const axis_work *w)
 static void measure_tile_axis(tg_tiling *t, int axis, axis_work *w)
 {
     const int c = tgi_cut_of_axis(t->net, axis);
-    const int64_t dim = tgi_stage_out_dim(t->stage, 0, axis);
     for (int64_t k = 0; k < t->n_cut[c]; k++) {
-        const tg_range core = core_of(t->cut[c], k, dim);
+        const tg_range core = core_of(t, axis, k);
         tgi_axis_need(t->stage, axis, core, w->stored, w->inside);
         add_node_extents(t->stage, w->inside, w->sum);
         widen_slots(t, axis, w);
@@ -78,12 +83,11 @@ static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, 
 {
     const tg_net *net = t->net;
     const int c = tgi_cut_of_axis(net, TG_STREAM_AXIS);
-    const int64_t dim = tgi_stage_out_dim(t->stage, 0, TG_STREAM_AXIS);
     tg_flow flow;
     TGI_TRY(tgi_flow_open(&flow, t->stage, err));
     int64_t bands = 0;
     for (int64_t k = 0; k < t->n_cut[c]; k++) {
-        const tg_range core = core_of(t->cut[c], k, dim);
+        const tg_range core = core_of(t, TG_STREAM_AXIS, k);
         bands += tgi_flow_simulate(&flow, core, t->band, ring, t->carried, w->sum);
         if (t->n_cut[c] > 1) {
             tgi_axis_need(t->stage, TG_STREAM_AXIS, core, w->stored, w->inside);
@@ -98,12 +102,20 @@ static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, 
     return TG_OK;
 }
 
+/* Per node: operations of the cells, and of one pass over all that is wanted. */
 static void count_flops(tg_tiling *t, int axis, const axis_work *w, double *per_node)
 {
+    const tg_fit *f = &t->stage->fit[axis - TG_STREAM_AXIS];
+    if (!f->box)
+        tgi_axis_need(t->stage, axis, (tg_range){f->crop, f->crop + f->out}, w->stored,
+                      w->inside);
     for (int i = 0; i < t->stage->n_nodes; i++) {
         const tg_net_node *n = tgi_stage_node(t->stage, i);
+        const double once = f->box
+                                ? (double)n->dst[0].dim[axis] * (double)f->size / (double)f->box
+                                : (double)tgi_range_len(w->inside[n->node->dst[0]]);
         per_node[2 * i] *= w->sum[i];
-        per_node[2 * i + 1] *= (double)n->dst[0].dim[axis];
+        per_node[2 * i + 1] *= once;
     }
 }
 
@@ -166,9 +178,11 @@ static void set_cuts(tg_tiling *t, const int64_t cut[3])
     t->cut[0] = t->n_cut[0] = 1;
     for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
         const int c = tgi_cut_of_axis(net, axis);
-        const int64_t dim = tgi_stage_out_dim(t->stage, 0, axis);
-        t->cut[c] = cut[c] > 0 && cut[c] < dim ? cut[c] : dim;
-        t->n_cut[c] = tgi_ceil_div(dim, t->cut[c]);
+        const tg_fit *f = &t->stage->fit[axis - TG_STREAM_AXIS];
+        t->cut[c] = cut[c] > 0 && cut[c] < f->out ? cut[c] : f->out;
+        if (f->box)
+            t->cut[c] = tgi_min(f->core, f->out);
+        t->n_cut[c] = tgi_ceil_div(f->out, t->cut[c]);
     }
     t->cells = t->n_cut[0] * t->n_cut[1] * t->n_cut[2];
 }
@@ -249,19 +263,34 @@ void tgi_tiling_free(tg_tiling *t)
     memset(t, 0, sizeof *t);
 }
 
-void tgi_tiling_cell(const tg_tiling *t, int64_t k, tg_range core[3])
+/* Numbers of cell k along z,y,x. */
+static void numbers_of(const tg_tiling *t, int64_t k, int64_t at[3])
 {
-    const tg_net *net = t->net;
-    int64_t at[3] = {0, 0, 0};
     at[0] = k % t->n_cut[0];
     k /= t->n_cut[0];
     at[1] = k % t->n_cut[1];
     at[2] = k / t->n_cut[1];
-    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
-        const int c = tgi_cut_of_axis(net, axis);
+}
+
+void tgi_tiling_cell(const tg_tiling *t, int64_t k, tg_range core[3])
+{
+    int64_t at[3];
+    numbers_of(t, k, at);
+    for (int axis = TG_STREAM_AXIS; axis < t->net->rank; axis++)
         core[axis - TG_STREAM_AXIS] =
             /* A cut is 0, 1 or 2. */
             // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
-            core_of(t->cut[c], at[c], tgi_stage_out_dim(t->stage, 0, axis));
+            core_of(t, axis, at[tgi_cut_of_axis(t->net, axis)]);
+}
+
+void tgi_tiling_shift(const tg_tiling *t, int64_t k, int64_t in[3], int64_t out[3])
+{
+    int64_t at[3];
+    numbers_of(t, k, at);
+    in[0] = out[0] = 0;
+    for (int axis = TG_STREAM_AXIS; axis < t->net->rank; axis++) {
+        const int c = tgi_cut_of_axis(t->net, axis);
+        tgi_fit_shift(&t->stage->fit[axis - TG_STREAM_AXIS], at[c] * t->cut[c], &in[c],
+                      &out[c]);
     }
 }

@@ -1,10 +1,11 @@
 /* tiling.h - one way to cut the work of a stage, worked out to the byte: cell sizes, band
  * height, ring of every value, offsets in the arena, bands and operations of the whole pass.
  *
- * The stage's output 0 is cut in cells of `cut` pixels per axis (the last of a row smaller); a
- * cell streams along axis 2. Cutting nothing is the whole image in bands; cutting columns makes
- * strips; cutting rows too makes tiles. Ring and width of a value are the largest over all
- * cells, so one arena serves each. */
+ * What is wanted of the stage's output 0 (stage->fit) is cut in cells of `cut` pixels per axis
+ * (the last of a row smaller); a cell streams along axis 2. Cutting nothing is the whole image
+ * in bands; cutting columns makes strips; cutting rows too makes tiles. Ring and width of a
+ * value are the largest over all cells, so one arena serves each. Where the network runs in
+ * fixed boxes, each cell belongs to one box and is counted in that box's frame. */
 #ifndef TGI_TILING_H
 #define TGI_TILING_H
 
@@ -56,6 +57,9 @@ void tgi_tiling_free(tg_tiling *t);
 /* Core of cell k on each axis of output 0: core[axis - 2]. Cells are numbered z fastest, then
  * y, then x: the cells of one strip follow each other downwards. */
 void tgi_tiling_cell(const tg_tiling *t, int64_t k, tg_range core[3]);
+/* Where cell k lies, z,y,x: pixel i of the region is i + in[] of the network, output pixel o of
+ * the file o + out[] of output 0. */
+void tgi_tiling_shift(const tg_tiling *t, int64_t k, int64_t in[3], int64_t out[3]);
 
 static inline double tgi_tiling_recomputed(const tg_tiling *t)
 {

@@ -11,7 +11,7 @@
 /* What a staging buffer holds: source rectangle `hull` of every (z, channel) of `box`. */
 typedef struct fetched {
     int valid;
-    int64_t item;
+    int64_t item, shift[3];
     tg_box box;
     tg_range rows, cols; /* in the region's coordinates */
     tg_status st;
@@ -23,7 +23,7 @@ enum { IDLE, ASKED, READY, QUIT };
 struct tg_loader {
     tg_loader_opts o;
     tg_dtype type;
-    int64_t item;
+    int64_t item, shift[3];
     tg_affine affine;
     fetched slot[2];
     int next; /* staging buffer the next fetch goes to */
@@ -36,14 +36,16 @@ struct tg_loader {
 
 /* ---- Geometry ---------------------------------------------------------------------------- */
 
-/* Source interval that padded interval r reads in [0,n). */
+/* Pixels of [0,n) that interval r of the region's frame reads: itself, and what its parts
+ * beyond the border are mirrored from. */
 static tg_range hull_of(tg_pad_mode mode, tg_range r, int64_t n)
 {
-    tg_range h = {n, 0};
-    for (int64_t i = tgi_max(r.lo, 0); i < r.hi; i++) {
-        if (i == r.lo && i < n) { /* inside: no need to look at each */
-            h = (tg_range){i, tgi_min(r.hi, n)};
-            i = h.hi - 1;
+    tg_range h = tgi_range_clip(r, 0, n);
+    if (tgi_range_empty(h))
+        h = (tg_range){n, 0};
+    for (int64_t i = r.lo; i < r.hi; i++) {
+        if (i >= 0 && i < n) { /* inside: no need to look at each */
+            i = tgi_min(r.hi, n) - 1;
             continue;
         }
         const int64_t k = tgi_pad_index(mode, i, n);
@@ -55,17 +57,20 @@ static tg_range hull_of(tg_pad_mode mode, tg_range r, int64_t n)
     return h.lo < h.hi ? h : (tg_range){0, 0};
 }
 
-static tg_range axis_of(const tg_loader *l, const tg_box *b, int zyx)
+/* Axis of a box in the region's frame. */
+static tg_range axis_of(const tg_loader *l, const fetched *f, int zyx)
 {
-    if (zyx == 0)
-        return l->o.rank == 5 ? b->ax[2] : (tg_range){0, 1};
-    return b->ax[l->o.rank - 3 + zyx];
+    if (zyx == 0 && l->o.rank != 5)
+        return (tg_range){0, 1};
+    const tg_range r = f->box.ax[l->o.rank - 3 + zyx];
+    return (tg_range){r.lo - f->shift[zyx], r.hi - f->shift[zyx]};
 }
 
 size_t tgi_loader_bytes(const tg_mapping *m, tg_dtype type, int64_t slabs, int64_t rows,
                         int64_t columns)
 {
-    const int64_t pad_y = m->padded[1] - m->extent[1], pad_x = m->padded[2] - m->extent[2];
+    /* mirrored pixels lie at most as far inside as the padding reaches outside */
+    const int64_t pad_y = m->fit[1].size - m->extent[1], pad_x = m->fit[2].size - m->extent[2];
     const int64_t r = tgi_min(m->extent[1], rows + pad_y);
     const int64_t c = tgi_min(m->extent[2], columns + pad_x);
     const size_t plane = tgi_sat_mul(tgi_sat_mul((size_t)r, (size_t)c), tgi_dtype_size(type));
@@ -101,9 +106,9 @@ static tg_status fetch(tg_loader *l, int which, int thread)
 {
     fetched *f = &l->slot[which];
     const tg_mapping *m = l->o.map;
-    f->rows = hull_of(m->pad, axis_of(l, &f->box, 1), m->extent[1]);
-    f->cols = hull_of(m->pad, axis_of(l, &f->box, 2), m->extent[2]);
-    const tg_range z = axis_of(l, &f->box, 0);
+    f->rows = hull_of(m->pad, axis_of(l, f, 1), m->extent[1]);
+    f->cols = hull_of(m->pad, axis_of(l, f, 2), m->extent[2]);
+    const tg_range z = axis_of(l, f, 0);
     const size_t need = plane_bytes(l, f) * (size_t)(tgi_range_len(z) * m->channels);
     if (need > l->o.staging_bytes)
         return tgi_fail(&f->err, TG_E_INTERNAL, "staging holds %zu bytes, a band needs %zu",
@@ -150,6 +155,8 @@ tg_status tgi_loader_open(const tg_loader_opts *o, tg_loader **out, tgi_err *err
     l->o = *o;
     l->type = o->ops->info(o->source)->dtype;
     l->affine = (tg_affine){1, 0};
+    for (int i = 0; i < 3; i++)
+        l->shift[i] = o->map->fit[i].before;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wake, NULL);
     pthread_attr_t attr;
@@ -189,6 +196,20 @@ void tgi_loader_item(tg_loader *l, int64_t item, tg_affine affine)
     l->affine = affine;
 }
 
+void tgi_loader_place(tg_loader *l, const int64_t shift[3])
+{
+    memcpy(l->shift, shift, sizeof l->shift);
+}
+
+/* Begin slot f anew: `box` of the current item, at the current place. */
+static void ask(const tg_loader *l, fetched *f, const tg_box *box)
+{
+    memset(f, 0, sizeof *f);
+    f->item = l->item;
+    memcpy(f->shift, l->shift, sizeof f->shift);
+    f->box = *box;
+}
+
 void tgi_loader_prefetch(tg_loader *l, const tg_box *box)
 {
     if (tgi_box_empty(box))
@@ -196,9 +217,7 @@ void tgi_loader_prefetch(tg_loader *l, const tg_box *box)
     pthread_mutex_lock(&l->lock);
     if (l->state == IDLE) {
         fetched *f = &l->slot[l->next];
-        memset(f, 0, sizeof *f);
-        f->item = l->item;
-        f->box = *box;
+        ask(l, f, box);
         f->valid = 1;
         l->state = ASKED;
         pthread_cond_broadcast(&l->wake);
@@ -219,11 +238,10 @@ static tg_status obtain(tg_loader *l, const tg_box *box, int *which)
     l->next = !l->next;
     pthread_mutex_unlock(&l->lock);
     fetched *f = &l->slot[*which];
-    if (f->valid && f->item == l->item && tgi_box_equal(&f->box, box))
+    if (f->valid && f->item == l->item && tgi_box_equal(&f->box, box) &&
+        memcmp(f->shift, l->shift, sizeof f->shift) == 0)
         return f->st;
-    memset(f, 0, sizeof *f);
-    f->item = l->item;
-    f->box = *box;
+    ask(l, f, box);
     const double t1 = tgi_seconds();
     f->st = fetch(l, *which, 0);
     l->waited += tgi_seconds() - t1;
@@ -239,18 +257,23 @@ typedef struct fill_job {
     const tg_view *view;
 } fill_job;
 
-/* Columns [x.lo, x.hi) of one channel row; `src` holds f->cols, NULL: a row of zeros. */
+/* Columns [x.lo, x.hi) of the region's frame of one channel row; `src` holds f->cols, NULL: a
+ * row of zeros. */
 static void fill_row(const fill_job *j, const char *src, float *dst, tg_range x)
 {
     const tg_mapping *m = j->l->o.map;
     const int cb = j->view->cb;
     const float mul = (float)j->l->affine.mul, add = (float)j->l->affine.add;
     const size_t size = tgi_dtype_size(j->l->type);
-    const int64_t inside = src ? tgi_clamp(m->extent[2], x.lo, x.hi) : x.lo;
-    if (inside > x.lo)
-        tgi_pixels_load(j->l->type, src + (size_t)(x.lo - j->f->cols.lo) * size, inside - x.lo,
-                        mul, add, dst, cb);
-    for (int64_t i = inside; i < x.hi; i++) {
+    const tg_range in = src ? tgi_range_clip(x, 0, m->extent[2]) : (tg_range){0, 0};
+    if (!tgi_range_empty(in))
+        tgi_pixels_load(j->l->type, src + (size_t)(in.lo - j->f->cols.lo) * size,
+                        tgi_range_len(in), mul, add, dst + (in.lo - x.lo) * cb, cb);
+    for (int64_t i = x.lo; i < x.hi; i++) {
+        if (i == in.lo && !tgi_range_empty(in)) {
+            i = in.hi - 1;
+            continue;
+        }
         const int64_t k = src ? tgi_pad_index(m->pad, i, m->extent[2]) : -1;
         float *d = dst + (i - x.lo) * cb;
         if (k < 0)
@@ -274,21 +297,24 @@ static void fill_one(void *arg, int64_t job, int thread)
     const fill_job *j = arg;
     const tg_loader *l = j->l;
     const tg_mapping *m = l->o.map;
-    const tg_range z = axis_of(l, &j->f->box, 0), y = axis_of(l, &j->f->box, 1);
-    const tg_range x = axis_of(l, &j->f->box, 2);
+    const int64_t *shift = j->f->shift;
+    const tg_range z = axis_of(l, j->f, 0), y = axis_of(l, j->f, 1), x = axis_of(l, j->f, 2);
     /* There are jobs only where there are rows. */
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
     const int64_t zi = job / tgi_range_len(y), row = y.lo + job % tgi_range_len(y);
     const int64_t sy = tgi_pad_index(m->pad, row, m->extent[1]);
     const int64_t sz = tgi_pad_index(m->pad, z.lo + zi, m->extent[0]);
+    /* the view counts as the network does */
+    const int64_t vz = l->o.rank == 5 ? z.lo + zi + shift[0] : 0, vy = row + shift[1];
+    const tg_range vx = {x.lo + shift[2], x.hi + shift[2]};
     for (int64_t c = 0; c < m->channels; c++) {
         const char *plane = j->staging + (size_t)(zi * m->channels + c) * plane_bytes(l, j->f);
         const char *src =
             sy < 0 || sz < 0 ? NULL : plane + (size_t)(sy - j->f->rows.lo) * row_bytes(l, j->f);
-        fill_row(j, src, tgi_view_at(j->view, c, z.lo + zi, row, x.lo), x);
+        fill_row(j, src, tgi_view_at(j->view, c, vz, vy, vx.lo), x);
     }
     if (m->channels % j->view->cb)
-        zero_lanes(j->view, z.lo + zi, row, x);
+        zero_lanes(j->view, vz, vy, vx);
 }
 
 tg_status tgi_loader_fill(tg_loader *l, const tg_view *view, const tg_box *box, tgi_err *err)
@@ -298,7 +324,7 @@ tg_status tgi_loader_fill(tg_loader *l, const tg_view *view, const tg_box *box, 
     if (st != TG_OK)
         return tgi_fail(err, st, "%s", l->slot[which].err.text);
     fill_job j = {l, &l->slot[which], l->o.staging[which], view};
-    const int64_t rows = tgi_range_len(axis_of(l, box, 0)) * tgi_range_len(axis_of(l, box, 1));
+    const int64_t rows = tgi_range_len(axis_of(l, j.f, 0)) * tgi_range_len(axis_of(l, j.f, 1));
     tgi_parallel(l->o.pool, rows, fill_one, &j);
     return TG_OK;
 }

@@ -22,8 +22,8 @@ typedef struct tg_loader_opts {
     tg_threads *pool;     /* for the conversion; may be NULL */
 } tg_loader_opts;
 
-/* Bytes of one staging buffer for boxes of at most rows x columns on the stream axis' unit
- * (images: rows; volumes: slabs of `rows` planes of height x columns). */
+/* Bytes of one staging buffer for boxes of at most slabs x rows x columns (images: one slab),
+ * padding included. */
 size_t tgi_loader_bytes(const tg_mapping *m, tg_dtype type, int64_t slabs, int64_t rows,
                         int64_t columns);
 
@@ -31,6 +31,9 @@ tg_status tgi_loader_open(const tg_loader_opts *o, tg_loader **out, tgi_err *err
 void tgi_loader_close(tg_loader **l);
 /* The item (plane or volume) that boxes refer to from now on, and its normalisation. */
 void tgi_loader_item(tg_loader *l, int64_t item, tg_affine affine);
+/* Where boxes lie: pixel i of the region is i + shift[] for the network (z,y,x). At first what
+ * the mapping pads before the region. */
+void tgi_loader_place(tg_loader *l, const int64_t shift[3]);
 /* Ask for a box to be fetched in the background; at most one is under way. */
 void tgi_loader_prefetch(tg_loader *l, const tg_box *box);
 /* Fill the view over `box` (network coordinates, padding included). */

@@ -11,7 +11,8 @@ struct tg_store {
     int volume;
     int64_t channels; /* planes a group writes per tile place; 1 when interleaved */
     int64_t item;
-    tg_range core[3]; /* z,y,x in output pixels, cropped to the image */
+    tg_range core[3]; /* z,y,x in pixels of the file, cropped to the image */
+    int64_t shift[3]; /* added to those: pixels of the network's output */
     tg_affine affine;
     void **slot; /* [channel][tile row][tile column]; NULL: already in the file */
     int64_t *seq;
@@ -144,23 +145,28 @@ static tg_status close_group(tg_store *s, tgi_err *err)
     return TG_OK;
 }
 
-void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, tg_affine affine,
-                    int64_t *from)
+static tg_range in_file(const tg_store *s, tg_range core, int zyx)
 {
-    const tg_mapping *m = s->o.map;
-    const int64_t *e = m->out_extent;
+    const int64_t by = s->shift[zyx];
+    return tgi_range_clip((tg_range){core.lo - by, core.hi - by}, 0, s->o.map->out_extent[zyx]);
+}
+
+void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3],
+                    tg_affine affine, int64_t *from)
+{
     s->item = item;
     s->affine = affine;
-    s->core[0] = s->volume ? tgi_range_clip(core[0], 0, e[0]) : (tg_range){0, 1};
-    s->core[1] = tgi_range_clip(core[s->volume ? 1 : 0], 0, e[1]);
-    s->core[2] = tgi_range_clip(core[s->volume ? 2 : 1], 0, e[2]);
+    memcpy(s->shift, shift, sizeof s->shift);
+    s->core[0] = s->volume ? in_file(s, core[0], 0) : (tg_range){0, 1};
+    s->core[1] = in_file(s, core[s->volume ? 1 : 0], 1);
+    s->core[2] = in_file(s, core[s->volume ? 2 : 1], 2);
     const tg_range stream = s->volume ? s->core[0] : s->core[1];
     *from = core[0].hi;
     if (tgi_range_empty(s->core[1]) || tgi_range_empty(s->core[2]) || tgi_range_empty(stream))
         return; /* only padding */
     for (int64_t g = group_of(s, stream.lo); g <= group_of(s, stream.hi - 1); g++)
         if (!group_is_written(s, g)) {
-            *from = rows_of(s, g).lo;
+            *from = rows_of(s, g).lo + s->shift[s->volume ? 0 : 1];
             return;
         }
 }
@@ -170,7 +176,7 @@ void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, tg_affine a
 typedef struct copy_job {
     tg_store *s;
     const tg_view *view;
-    tg_range z, y;
+    tg_range z, y; /* in the file */
 } copy_job;
 
 /* One row of one tile column from the view into its slot. */
@@ -185,10 +191,12 @@ static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_ra
     const int64_t at = y % l->tile_h * l->tile_w + x.lo % l->tile_w;
     const size_t size = tgi_dtype_size(l->dtype);
     for (int k = 0; k < l->samples; k++)
-        tgi_pixels_store(l->dtype, tgi_view_at(j->view, c + k, z, y, x.lo), j->view->cb,
-                         tgi_range_len(x), (float)s->affine.mul, (float)s->affine.add,
-                         slot + ((size_t)at * (size_t)l->samples + (size_t)k) * size,
-                         l->samples);
+        tgi_pixels_store(
+            l->dtype,
+            tgi_view_at(j->view, c + k, s->volume ? z + s->shift[0] : 0, y + s->shift[1],
+                        x.lo + s->shift[2]),
+            j->view->cb, tgi_range_len(x), (float)s->affine.mul, (float)s->affine.add,
+            slot + ((size_t)at * (size_t)l->samples + (size_t)k) * size, l->samples);
 }
 
 static void copy_row(void *arg, int64_t job, int thread)
@@ -212,8 +220,10 @@ tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *
     tg_store *s = store;
     if (o != 0)
         return TG_OK; /* an image file takes the first output */
-    const tg_range stream = tgi_range_clip(
-        box->ax[TG_STREAM_AXIS], s->core[s->volume ? 0 : 1].lo, s->core[s->volume ? 0 : 1].hi);
+    const int along = s->volume ? 0 : 1;
+    const tg_range rows = {box->ax[TG_STREAM_AXIS].lo - s->shift[along],
+                           box->ax[TG_STREAM_AXIS].hi - s->shift[along]};
+    const tg_range stream = tgi_range_clip(rows, s->core[along].lo, s->core[along].hi);
     for (int64_t at = stream.lo; at < stream.hi;) {
         const int64_t g = group_of(s, at);
         const tg_range all = rows_of(s, g);

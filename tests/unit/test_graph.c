@@ -290,16 +290,15 @@ static void done(builder *b, int y, unsigned flags)
 static void the_divisor_is_what_pools_and_skips_ask_for(void)
 {
     static const int64_t open[4] = {0, 1, 0, 0};
-    for (int64_t k = 2; k <= 7; k++) {
+    for (int64_t k = 2; k <= 13; k++) {
         int x;
         builder b = start(open, &x);
         const int up = enlarge(&b, pool(&b, x, k), (float)k);
         done(&b, node(&b, "Add", 2, x, up, -1, -1), 0);
         CHECK_EQ(b.g->fixed_size, 0);
-        if (k != 5 && k != 7) { /* no base size is a multiple of those */
-            CHECK_EQ(b.g->divisor[1], k);
-            CHECK_EQ(b.g->minimum[2], k);
-        }
+        CHECK_EQ(b.g->divisor[1], k);
+        CHECK_EQ(b.g->remainder[2], 0);
+        CHECK_EQ(b.g->minimum[2], k);
         tgi_graph_free(&b.g);
     }
 }

@@ -1,0 +1,289 @@
+#include "engine/graph/place.h"
+
+#include "engine/base/arith.h"
+#include "engine/graph/graph_priv.h"
+
+#include <stdio.h>
+
+/* The second size of the slope lies this many divisors above the first: a multiple of every
+ * stride up to 10, and of the powers of two up to 64. */
+#define SLOPE_STEPS ((int64_t)20160)
+#define MIDDLE_MOST                                                                            \
+    ((int64_t)1 << 24)   /* extents in which the middle must be free of borders                \
+                          */
+#define HIDDEN_STRIDE 16 /* strides that the divisor may not show: roundings hide them */
+
+/* ---- Backward ---------------------------------------------------------------------------- */
+
+/* What node n reads of its source j when it computes `dst` of its first output; 0: nothing that
+ * says where. */
+static int need_of(const tg_node *n, const tg_op_ctx *ctx, int j, int axis, tg_range dst,
+                   tg_range *need)
+{
+    const tg_desc *d = &ctx->dst[0], *s = &ctx->src[j];
+    if (s->rank != d->rank || axis >= d->rank || (s->dim[axis] == 1 && d->dim[axis] != 1))
+        return 0;
+    if (n->op->op_class == TG_OP_WHOLE) {
+        *need = dst;
+        return s->dim[axis] == d->dim[axis];
+    }
+    tg_box box = tgi_box_full(d), in = box;
+    box.ax[axis] = dst;
+    in = box;
+    if (n->op->need)
+        n->op->need(ctx, 0, &box, j, &in);
+    *need = in.ax[axis];
+    return 1;
+}
+
+static void join(tg_range *need, int v, tg_range r)
+{
+    need[v] = tgi_range_hull(need[v], r);
+}
+
+static void need_of_node(const tg_graph *g, const tg_shapes *s, const tg_node *n, int axis,
+                         tg_range *need)
+{
+    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
+    const tg_const *consts[TG_OP_MAX_SRC];
+    tg_op_ctx ctx;
+    tg_range all = {0, 0}, in;
+    for (int d = 0; d < n->n_dst; d++)
+        all = tgi_range_hull(all, need[n->dst[d]]);
+    if (tgi_range_empty(all) || tgi_node_is_known(s, n))
+        return;
+    tgi_node_ctx(g, s, n, src, dst, consts, &ctx);
+    for (int j = 0; j < n->n_src; j++)
+        if (n->src[j] >= 0 && !consts[j] && need_of(n, &ctx, j, axis, all, &in))
+            join(need, n->src[j], in);
+    for (int e = 0; e < n->n_epi; e++)
+        if (n->epi[e].value >= 0)
+            join(need, n->epi[e].value, all);
+}
+
+int tgi_graph_axis_need(const tg_graph *g, const tg_shapes *s, int axis, tg_range core,
+                        int strict, tg_range *need)
+{
+    int inside = 1;
+    for (int v = 0; v < g->n_values; v++)
+        need[v] = (tg_range){0, 0};
+    need[g->out[0].value] = core;
+    for (int i = g->n_nodes - 1; i >= 0; i--)
+        need_of_node(g, s, &g->nodes[i], axis, need);
+    for (int v = 0; v < g->n_values && inside; v++)
+        if (!tgi_range_empty(need[v]) && axis < s->desc[v].rank)
+            inside = need[v].lo >= strict && need[v].hi <= s->desc[v].dim[axis] - strict;
+    return inside;
+}
+
+/* ---- Scale and place --------------------------------------------------------------------- */
+
+static tg_status infer_at(const tg_graph *g, int k, int64_t n, tg_shapes *s, tgi_err *err)
+{
+    tg_desc in[TG_MAX_PORTS];
+    int64_t ext[3] = {g->base[0], g->base[1], g->base[2]};
+    ext[k] = n;
+    tgi_graph_input_descs(g, ext, in);
+    return tgi_graph_infer(g, in, s, err);
+}
+
+/* Axis of an activation that is axis k of z,y,x. */
+static int axis_of(const tg_graph *g, int k)
+{
+    return g->spatial + 2 - 3 + k;
+}
+
+tg_status tgi_graph_output_extent(const tg_graph *g, int k, int64_t n, int64_t *out,
+                                  tgi_err *err)
+{
+    tg_shapes s;
+    TGI_TRY(infer_at(g, k, n, &s, err));
+    const tg_desc *d = &s.desc[g->out[0].value];
+    *out = axis_of(g, k) < d->rank ? d->dim[axis_of(g, k)] : 1;
+    tgi_shapes_free(&s);
+    return TG_OK;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+static void set_scale(tg_place *p, int64_t up, int64_t down)
+{
+    const int64_t common = common_divisor(up, down);
+    p->up = up / common;
+    p->down = down / common;
+}
+
+/* Twice the distance, in output pixels times `down`, from output pixel o to the centre of what
+ * it reads. A single pixel tells nothing where strides are: over a whole period those that lie
+ * left of their block's centre and those right of it make up for each other. */
+static int64_t shift_of(const tg_place *p, int64_t o, tg_range in)
+{
+    return (in.lo + in.hi) * p->up - (2 * o + 1) * p->down;
+}
+
+/* Half of the mean of n such distances, to the nearest pixel; a half goes to the far side. */
+static int64_t lead_of(const tg_place *p, int64_t sum, int64_t n)
+{
+    return tgi_ceil_div(sum - n * p->down, 2 * n * p->down);
+}
+
+/* The lead by what some periods in the middle read. *found 0: at extent n a border is too near.
+ */
+static tg_status lead_at(const tg_graph *g, int k, int64_t n, tg_place *p, int *found,
+                         tgi_err *err)
+{
+    tg_shapes s;
+    const int axis = axis_of(g, k);
+    const int64_t divisor = tgi_max(1, g->divisor[k]);
+    const int64_t period = p->up * divisor * tgi_ceil_div(HIDDEN_STRIDE, divisor);
+    int64_t sum = 0;
+    TGI_TRY(infer_at(g, k, n, &s, err));
+    tg_range *need = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, sizeof *need);
+    if (!need) {
+        tgi_shapes_free(&s);
+        return tgi_fail(err, TG_E_NOMEM, "no memory to place the output");
+    }
+    const int64_t q = s.desc[g->out[0].value].dim[axis], at = q / 2 / period * period;
+    *found = at + period <= q;
+    for (int64_t o = at; *found && o < at + period; o++) {
+        *found = tgi_graph_axis_need(g, &s, axis, (tg_range){o, o + 1}, 1, need);
+        sum += shift_of(p, o, need[g->in[0].value]);
+    }
+    if (*found)
+        p->lead = lead_of(p, sum, period);
+    tgi_free(need);
+    tgi_shapes_free(&s);
+    return TG_OK;
+}
+
+static tg_status place_free(const tg_graph *g, int k, tg_place *out, tgi_err *err)
+{
+    const int64_t base = g->base[k], more = SLOPE_STEPS * tgi_max(1, g->divisor[k]);
+    int64_t q0, q1;
+    tgi_err e = {0};
+    int found = 0;
+    TGI_TRY(tgi_graph_output_extent(g, k, base, &q0, err));
+    const tg_status st = tgi_graph_output_extent(g, k, base + more, &q1, &e);
+    if (st == TG_E_NOMEM)
+        return tgi_fail(err, st, "%s", e.text);
+    if (st != TG_OK || q1 <= q0)
+        return TG_OK;
+    set_scale(out, q1 - q0, more);
+    out->lost = tgi_ceil_div(base * out->up, out->down) - q0;
+    out->lead = tgi_floor_div(out->lost, 2); /* should no extent show it */
+    for (int64_t n = base; out->lost > 0 && !found && n <= MIDDLE_MOST; n = 2 * n)
+        TGI_TRY(lead_at(g, k, tgi_graph_extent(g, k, n), out, &found, err));
+    return TG_OK;
+}
+
+/* ---- One fixed extent -------------------------------------------------------------------- */
+
+/* What each output pixel reads of input 0, and which of them are free of borders. */
+typedef struct reach {
+    tg_range *need; /* per output pixel */
+    int64_t q;
+    tg_range keep;
+} reach;
+
+static tg_status find_reach(const tg_graph *g, int k, reach *r, tgi_err *err)
+{
+    tg_shapes s;
+    const int axis = axis_of(g, k);
+    TGI_TRY(infer_at(g, k, g->base[k], &s, err));
+    r->q = s.desc[g->out[0].value].dim[axis];
+    r->keep = (tg_range){0, 0};
+    tg_range *all = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, sizeof *all);
+    r->need = tgi_calloc(TGI_TAG_GRAPH, (size_t)r->q + 1, sizeof *r->need);
+    tg_status st = TG_OK;
+    if (!all || !r->need)
+        st = tgi_fail(err, TG_E_NOMEM, "no memory to place the output");
+    for (int64_t o = 0; st == TG_OK && o < r->q; o++) {
+        const int inside = tgi_graph_axis_need(g, &s, axis, (tg_range){o, o + 1}, 0, all);
+        r->need[o] = all[g->in[0].value];
+        if (inside && tgi_range_empty(r->keep))
+            r->keep.lo = o;
+        if (inside && (tgi_range_empty(r->keep) || r->keep.hi == o))
+            r->keep.hi = o + 1;
+    }
+    tgi_free(all);
+    tgi_shapes_free(&s);
+    return st;
+}
+
+/* Smallest step of the output in which what it reads moves by one and the same step. */
+static void find_step(const reach *r, tg_place *out)
+{
+    const int64_t lo = r->keep.lo, n = tgi_range_len(r->keep);
+    for (int64_t step = 1; 2 * step <= n; step++) {
+        const int64_t move = r->need[lo + step].lo - r->need[lo].lo;
+        int same = move > 0;
+        for (int64_t o = lo; same && o + step < r->keep.hi; o++)
+            same = r->need[o + step].lo - r->need[o].lo == move &&
+                   r->need[o + step].hi - r->need[o].hi == move;
+        if (same) {
+            out->step_out = step;
+            out->step_in = move;
+            return;
+        }
+    }
+}
+
+/* A node that keeps pieces from being computed apart, or NULL. */
+static const tg_node *whole_node(const tg_graph *g)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].op->op_class == TG_OP_WHOLE)
+            return &g->nodes[i];
+    return NULL;
+}
+
+/* The scale of a network that says nothing else: whole ratios of its extents. */
+static void guess_scale(int64_t n, int64_t q, tg_place *out)
+{
+    if (q % n == 0 || n % q == 0)
+        set_scale(out, q, n);
+}
+
+static tg_status place_fixed(const tg_graph *g, int k, tg_place *out, tgi_err *err)
+{
+    const int64_t n = g->base[k];
+    const tg_node *whole = whole_node(g);
+    reach r = {0};
+    const tg_status st = find_reach(g, k, &r, err);
+    if (st == TG_OK && !whole)
+        find_step(&r, out);
+    if (st == TG_OK && out->step_in > 0) {
+        int64_t sum = 0;
+        set_scale(out, out->step_out, out->step_in);
+        out->keep = r.keep;
+        out->lost = tgi_ceil_div(n * out->up, out->down) - r.q;
+        for (int64_t o = r.keep.lo; o < r.keep.lo + out->step_out; o++)
+            sum += shift_of(out, o, r.need[o]);
+        out->lead = lead_of(out, sum, out->step_out);
+    } else if (st == TG_OK) {
+        guess_scale(n, r.q, out);
+        if (whole)
+            snprintf(out->why, sizeof out->why, "%s \"%.100s\" reads the whole image",
+                     whole->op->name, whole->name);
+        else
+            snprintf(out->why, sizeof out->why,
+                     "the network reads as far as its size, or not in even steps");
+    }
+    tgi_free(r.need);
+    return st;
+}
+
+tg_status tgi_graph_place(const tg_graph *g, int k, tg_place *out, tgi_err *err)
+{
+    *out = (tg_place){.down = 1};
+    return tgi_graph_fixed_extent(g, k) ? place_fixed(g, k, out, err)
+                                        : place_free(g, k, out, err);
+}

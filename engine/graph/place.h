@@ -1,0 +1,42 @@
+/* place.h - how the output of a graph lies over its input, axis by axis: how many output pixels
+ * an input pixel makes, how many are missing because convolutions were valid, and how many of
+ * these at the near side.
+ *
+ * The scale comes from inference at two sizes, or, where there is but one, from the step in
+ * which what the output reads repeats. The near side comes from `need`: what the pixels of a
+ * period of the output, far from any border, reads of the input has its centre where the output
+ * lies. Operators that read the whole extent say nothing about place: where they keep the
+ * extent they are passed through, where they do not (global pooling) they are left out. */
+#ifndef TGI_PLACE_H
+#define TGI_PLACE_H
+
+#include "engine/graph/graph.h"
+
+typedef struct tg_place {
+    int64_t up, down; /* output pixels for each `down` input pixels; up 0: the output's extent
+                         does not follow the input's */
+    int64_t lost;     /* output pixels missing against up/down of the input; <= 0: none */
+    int64_t lead;     /* of those, before output pixel 0; negative when it lies outside */
+    /* An axis of one fixed extent: the steps in which what output pixels read repeats, and the
+     * output pixels that read nothing from beyond a border. step_in 0: there is no such step,
+     * `why` says so. */
+    int64_t step_in, step_out;
+    tg_range keep;
+    char why[200];
+} tg_place;
+
+/* Place of output 0 over input 0 on axis k (index into z,y,x). */
+tg_status tgi_graph_place(const tg_graph *g, int k, tg_place *out, tgi_err *err);
+
+/* Extent of output 0 on axis k when the input's is n, the other axes at base; TG_E_FORMAT where
+ * the graph does not take it. */
+tg_status tgi_graph_output_extent(const tg_graph *g, int k, int64_t n, int64_t *out,
+                                  tgi_err *err);
+
+/* Backward along one axis without a border: what `core` of output 0 reads of every value, even
+ * beyond its image. `need`: g->n_values. Returns 1 when all of it lies inside the images, a
+ * pixel from their borders (`strict`) or up to them. */
+int tgi_graph_axis_need(const tg_graph *g, const tg_shapes *s, int axis, tg_range core,
+                        int strict, tg_range *need);
+
+#endif

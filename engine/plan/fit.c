@@ -1,0 +1,146 @@
+#include "engine/plan/fit.h"
+
+#include "engine/base/arith.h"
+
+/* Cells end on tiles of the file, whose sides are these. */
+static const int64_t file_units[] = {256, 128, 64, 32, 16};
+#define N_UNITS ((int)(sizeof file_units / sizeof file_units[0]))
+
+/* Smallest extent >= n that the network takes. */
+static tg_status extent_for(const tg_graph *g, int k, const tg_place *p, int64_t n,
+                            int64_t *out, tgi_err *err)
+{
+    const int64_t fixed = tgi_graph_fixed_extent(g, k);
+    if (!fixed || n <= fixed) {
+        *out = fixed ? fixed : tgi_graph_extent(g, k, n);
+        return TG_OK;
+    }
+    if (p->step_in == 0)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the network works at one size only (%lld; %s), the image has %lld "
+                        "pixels there, and fixed boxes are not possible: %s; choose --roi",
+                        (long long)fixed, g->fixed_why ? g->fixed_why : "fixed export",
+                        (long long)n, p->why);
+    *out = fixed + tgi_align_up(n - fixed, p->step_in);
+    return TG_OK;
+}
+
+/* Output extent at an input extent that extent_for gave. */
+static tg_status output_for(const tg_graph *g, int k, const tg_place *p, int64_t n,
+                            int64_t *out, tgi_err *err)
+{
+    const int64_t fixed = tgi_graph_fixed_extent(g, k);
+    TGI_TRY(tgi_graph_output_extent(g, k, fixed ? fixed : n, out, err));
+    if (fixed && n > fixed)
+        *out += (n - fixed) / p->step_in * p->step_out;
+    return TG_OK;
+}
+
+static tg_status fit_raw(const tg_graph *g, int k, int64_t extent, tg_fit *f, tgi_err *err)
+{
+    const tg_place *p = &f->place;
+    int64_t q;
+    TGI_TRY(extent_for(g, k, p, extent, &f->size, err));
+    TGI_TRY(output_for(g, k, p, f->size, &q, err));
+    if (p->up == 0 && q > 1 && f->size != extent)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the network turns %lld pixels into %lld: padding cannot be cropped; "
+                        "choose a --roi whose size it takes",
+                        (long long)f->size, (long long)q);
+    f->out = q - tgi_floor_div((f->size - extent) * p->up, p->down);
+    if (f->out < 1)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "%lld pixels are fewer than the network needs for one of output: choose "
+            "a larger image or --same-size",
+            (long long)extent);
+    return TG_OK;
+}
+
+static tg_status fit_same(const tg_graph *g, int k, int64_t extent, tg_fit *f, tgi_err *err)
+{
+    const tg_place *p = &f->place;
+    const int64_t tail = tgi_max(0, p->lost - p->lead);
+    int64_t q;
+    /* `before` is a multiple of `down`, so that the output's grid meets the image's. */
+    f->before = p->lead > 0 ? p->down * tgi_ceil_div(p->lead, p->up) : 0;
+    f->crop = f->before / p->down * p->up - p->lead;
+    f->out = tgi_ceil_div(extent * p->up, p->down);
+    f->size = f->before + extent + tgi_ceil_div(tail * p->down, p->up);
+    for (;; f->size++) {
+        TGI_TRY(extent_for(g, k, p, f->size, &f->size, err));
+        TGI_TRY(output_for(g, k, p, f->size, &q, err));
+        if (q >= f->crop + f->out)
+            return TG_OK;
+        if (f->size > 4 * (f->before + extent) + ((int64_t)1 << 20))
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "no padding makes the output cover the image: give --raw-size");
+    }
+}
+
+/* ---- Boxes ------------------------------------------------------------------------------- */
+
+static int64_t floor_mod(int64_t a, int64_t b)
+{
+    return a - tgi_floor_div(a, b) * b;
+}
+
+/* Most pixels <= room that end on file tiles and on steps; large tiles where they waste little.
+ * Slabs of a volume (k = 0) are not tiled. */
+static int64_t core_in(int k, int64_t room, int64_t step)
+{
+    int64_t core = 0;
+    for (int i = 0; i < N_UNITS && 4 * core < 3 * room; i++) {
+        const int64_t file = k == 0 ? 1 : file_units[i];
+        int64_t unit = file;
+        while (unit % step)
+            unit += file;
+        core = room / unit * unit;
+    }
+    return core;
+}
+
+/* The grid of cells that boxes compute: as large as every box keeps. */
+static tg_status lay_grid(const tg_graph *g, int k, tg_fit *f, tgi_err *err)
+{
+    const tg_place *p = &f->place;
+    const int64_t room = tgi_range_len(p->keep) - floor_mod(f->crop - p->keep.lo, p->step_out);
+    f->box = g->base[k];
+    f->last = (f->size - f->box) / p->step_in;
+    f->core = room > 0 ? core_in(k, room, p->step_out) : 0;
+    if (f->core > 0)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_UNSUPPORTED,
+        "the network works at one size only (%lld; %s), and of a box of that size "
+        "%lld output pixels are free of its border, fewer than boxes can advance by: "
+        "choose --roi",
+        (long long)f->box, g->fixed_why ? g->fixed_why : "fixed export",
+        (long long)tgi_max(0, room));
+}
+
+void tgi_fit_shift(const tg_fit *f, int64_t o, int64_t *in, int64_t *out)
+{
+    const tg_place *p = &f->place;
+    int64_t box = 0;
+    if (f->box) {
+        const int64_t cell = f->crop + o / f->core * f->core;
+        box = tgi_clamp(tgi_floor_div(cell - p->keep.lo, p->step_out), 0, f->last);
+    }
+    *in = f->before - box * p->step_in;
+    *out = f->crop - box * p->step_out;
+}
+
+tg_status tgi_fit_axis(const tg_graph *g, int k, int64_t extent, int same_size, tg_fit *out,
+                       tgi_err *err)
+{
+    *out = (tg_fit){0};
+    TGI_TRY(tgi_graph_place(g, k, &out->place, err));
+    if (same_size && out->place.up > 0 && out->place.lost > 0)
+        TGI_TRY(fit_same(g, k, extent, out, err));
+    else
+        TGI_TRY(fit_raw(g, k, extent, out, err));
+    if (tgi_graph_fixed_extent(g, k) && out->size > g->base[k])
+        TGI_TRY(lay_grid(g, k, out, err));
+    return TG_OK;
+}
