@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#define POLYNOMIAL 0x82f63b78u /* bits reversed: the highest is x^0 */
+
 static uint32_t table[8][256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -13,7 +15,7 @@ static void make_tables(void)
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t c = i;
         for (int k = 0; k < 8; k++)
-            c = c & 1 ? c >> 1 ^ 0x82f63b78u : c >> 1; /* the polynomial, bits reversed */
+            c = c & 1 ? c >> 1 ^ POLYNOMIAL : c >> 1;
         table[0][i] = c;
     }
     for (uint32_t i = 0; i < 256; i++)
@@ -36,4 +38,29 @@ uint32_t tgi_crc32c(uint32_t crc, const void *bytes, size_t n)
     for (; n; n--, p++)
         crc = crc >> 8 ^ table[0][(crc ^ *p) & 0xff];
     return ~crc;
+}
+
+/* Product of two polynomials, modulo ours. */
+static uint32_t times(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (uint32_t bit = 1u << 31; bit; bit >>= 1) {
+        if (a & bit)
+            product ^= b;
+        b = b & 1 ? b >> 1 ^ POLYNOMIAL : b >> 1;
+    }
+    return product;
+}
+
+/* A checksum is linear but for its inversions, and those cancel: the first one is carried over
+ * the second text's length, that is multiplied by x^(8 n), and the second one added. */
+uint32_t tgi_crc32c_join(uint32_t first, uint32_t second, uint64_t second_bytes)
+{
+    uint32_t power = 1u << 31, square = 1u << 23; /* x^0; x^8, then its squares */
+    for (uint64_t n = second_bytes; n; n >>= 1) {
+        if (n & 1)
+            power = times(power, square);
+        square = times(square, square);
+    }
+    return times(power, first) ^ second;
 }

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Checksum of two texts in a row, from theirs and the length of the second. */
+uint32_t tgi_crc32c_join(uint32_t first, uint32_t second, uint64_t second_bytes);
 /* Checksum of a text continued by n bytes; the empty text has 0. Any thread. */
 uint32_t tgi_crc32c(uint32_t crc, const void *bytes, size_t n);
 

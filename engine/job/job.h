@@ -52,6 +52,7 @@ typedef struct tg_settings {
 typedef struct tg_bytes {
     size_t weights, arena, staging, window, journal, decoder, process, allowance;
     size_t scratch;     /* decoded pixels, when their folder is a memory filesystem */
+    size_t receipt;     /* the input being read for its checksum */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
     size_t total;
     uint64_t output_disk, output_free;

@@ -10,6 +10,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
@@ -147,7 +148,8 @@ size_t tgi_job_budget(const tg_opts *opts)
 static size_t fixed_bytes(const tg_job *job)
 {
     const tg_bytes *b = &job->plan.bytes;
-    return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch;
+    return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch +
+           b->receipt;
 }
 
 /* The first pass works in the arena, which must be large enough for its tables and a row. */
@@ -162,7 +164,8 @@ static size_t stats_scratch(const tg_job *job)
 static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
 {
     const tg_plan_part *p = &job->plan;
-    const size_t taken = fixed_bytes(job) + tgi_page_table_bytes(p->bytes.weights);
+    const size_t taken =
+        fixed_bytes(job) + tgi_page_table_bytes(p->bytes.weights + p->bytes.receipt);
     *a = (tg_choose_args){.stage = &p->stages->one,
                           .threads = job->set.threads,
                           .limit_bytes = p->budget > taken ? p->budget - taken : 0,
@@ -206,7 +209,8 @@ static tg_status refuse(tg_job *job, tgi_err *err)
     const size_t arena =
         c->smallest_bytes > stats_scratch(job) ? c->smallest_bytes : stats_scratch(job);
     const size_t least =
-        tgi_sat_add(tgi_sat_add(arena, tgi_page_table_bytes(arena + job->plan.bytes.weights)),
+        tgi_sat_add(tgi_sat_add(arena, tgi_page_table_bytes(arena + job->plan.bytes.weights +
+                                                            job->plan.bytes.receipt)),
                     fixed_bytes(job));
     const size_t round = (size_t)1 << 20;
     tgi_size_text(least, need, sizeof need);
@@ -343,6 +347,7 @@ static void write_lines(tg_job *job)
     if (b->decoder)
         add_line(p, "decoder", b->decoder, 0, 0, "%s",
                  "blocks of the input being decompressed");
+    add_line(p, "receipt", b->receipt, 0, 0, "%s", "the input being read for its checksum");
     add_line(p, "process", b->process, 0, 0, "%s",
              "the program, the parsed model, file indexes");
     add_line(p, "page tables", b->page_tables, 0, 0, "%s", "of the blocks above");
@@ -373,7 +378,8 @@ static tg_status count(tg_job *job, tgi_err *err)
     b->arena = t->arena_bytes;
     if (b->arena < stats_scratch(job))
         b->arena = stats_scratch(job);
-    b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window);
+    b->page_tables =
+        tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window + b->receipt);
     b->total = fixed_bytes(job) + b->arena + b->staging + b->window + b->page_tables;
     b->output_disk = p->layout->file_bytes;
     b->output_free = free_on_disk_of(job->set.output);
@@ -531,7 +537,8 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
         p->bytes = (tg_bytes){.journal = tgi_journal_bytes(p->layout),
                               .decoder = decoder,
                               .process = tgi_mem_measured(),
-                              .allowance = ALLOWANCE_BYTES};
+                              .allowance = ALLOWANCE_BYTES,
+                              .receipt = TGI_INPUT_HASH_BYTES};
         st = choose(job, fixed);
         if (st != TG_E_BUDGET || p->tile_h <= 16 || !job->set.tile.automatic ||
             p->adopted.valid)

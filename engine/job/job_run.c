@@ -7,6 +7,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/job/fingerprint.h"
+#include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/job/receipt.h"
 #include "engine/memory/monitor.h"
@@ -36,7 +37,8 @@ typedef struct run {
     tg_stats *sets;
     char *fingerprint;
     int start_over; /* nothing to go on from, or another job's and -y was given */
-    void *packed, *arena, *staging[2], *window;
+    tgi_input_hash *hash;
+    void *packed, *arena, *staging[2], *window, *receipt;
     int64_t bands_done, bands_total, tiles_before;
     size_t predicted;
     double t0, t_phase;
@@ -176,7 +178,7 @@ static tg_status check_free(size_t need, tgi_err *err)
 static tg_status reserve_all(run *r, tgi_err *err)
 {
     const tg_bytes *b = &r->job->plan.bytes;
-    const size_t all = b->weights + b->arena + b->staging + b->window + 5 * 64;
+    const size_t all = b->weights + b->arena + b->staging + b->window + b->receipt + 6 * 64;
     TGI_TRY(check_free(all, err));
     TGI_TRY(tgi_reserve_open(all, &r->reserve, err));
     TGI_TRY(take(r, "weights", b->weights, &r->packed, err));
@@ -184,6 +186,7 @@ static tg_status reserve_all(run *r, tgi_err *err)
     TGI_TRY(take(r, "staging", b->staging / 2, &r->staging[0], err));
     TGI_TRY(take(r, "staging", b->staging / 2, &r->staging[1], err));
     TGI_TRY(take(r, "window", b->window, &r->window, err));
+    TGI_TRY(take(r, "receipt", b->receipt, &r->receipt, err));
     tgi_net_pack(r->job->plan.net, r->packed);
     return TG_OK;
 }
@@ -394,6 +397,7 @@ static tg_status work(run *r, tgi_err *err)
     if (!r->sets)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
     TGI_TRY(open_workers(r, err));
+    TGI_TRY(tgi_input_hash_open(job->set.input, r->receipt, &r->hash, err));
     predict(r);
     TGI_TRY(get_statistics(r, err));
     TGI_TRY(open_writer(r, err));
@@ -413,6 +417,7 @@ static void close_run(run *r)
         tgi_commit_close(&r->commit, &ignored);
     tgi_journal_close(&r->journal);
     tgi_threads_close(&r->pool);
+    tgi_input_hash_close(&r->hash);
     tgi_reserve_close(&r->reserve);
     tgi_free(r->sets);
     tgi_free(r->fingerprint);
@@ -437,15 +442,34 @@ static void fill_result(const run *r, tg_run_result *res)
     res->output = job->set.output;
 }
 
+static tg_status finish_tick(void *user, double fraction, tgi_err *err)
+{
+    run *r = user;
+    report(r, "finish", fraction, r->t_phase);
+    return stopped(err);
+}
+
+/* Checksums of both files for the receipt. */
+static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
+{
+    TGI_TRY(tgi_input_hash_finish(r->hash, finish_tick, r, &files->input, err));
+    if (files->input.trouble[0])
+        tgi_job_warn(r->job, "%s: %s", r->job->set.input, files->input.trouble);
+    return tgi_journal_output_check(r->journal, &files->output_crc32c, &files->output_bytes,
+                                    err);
+}
+
 /* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not.
  */
 static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
 {
+    tgi_receipt_files files = {0};
     r->t_phase = tgi_seconds();
+    TGI_TRY(check_files(r, &files, err));
     report(r, "finish", 1, r->t_phase);
     fill_result(r, res);
     res->measured_peak_bytes = tgi_monitor_peak(r->monitor);
-    TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, err));
+    TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, &files, err));
     return tgi_journal_finish(r->journal, err);
 }
 

@@ -35,8 +35,22 @@ static void put_methods(tgi_jw *w, const tg_job *job)
     tgi_jw_str(w, "methods", text);
 }
 
+static void put_files(tgi_jw *w, const tgi_receipt_files *f)
+{
+    char crc[16];
+    snprintf(crc, sizeof crc, "%08x", (unsigned)f->output_crc32c);
+    tgi_jw_uint(w, "input_bytes", f->input.bytes);
+    tgi_jw_str(w, "input_sha256", f->input.sha256[0] ? f->input.sha256 : NULL);
+    tgi_jw_bool(w, "input_changed", f->input.changed);
+    if (f->input.trouble[0])
+        tgi_jw_str(w, "input_trouble", f->input.trouble);
+    tgi_jw_uint(w, "output_bytes", f->output_bytes);
+    tgi_jw_str(w, "output_crc32c", crc);
+}
+
 tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const tg_stats *sets,
-                            const char *fingerprint, tgi_err *err)
+                            const char *fingerprint, const tgi_receipt_files *files,
+                            tgi_err *err)
 {
     char path[4096], *text = NULL;
     tgi_jw w = {0};
@@ -45,6 +59,7 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
     tgi_jw_str(&w, "input", job->set.input);
     tgi_jw_str(&w, "model", job->set.model);
     tgi_jw_str(&w, "output", job->set.output);
+    put_files(&w, files);
     put_fingerprint(&w, fingerprint);
     tgi_jw_str(&w, "normalize", job->set.normalize_text);
     if (sets && tgi_normalize_needs_stats(&job->set.normalize))

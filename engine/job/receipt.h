@@ -2,10 +2,21 @@
 #ifndef TGI_RECEIPT_H
 #define TGI_RECEIPT_H
 
+#include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 
-/* Written after the output has its name. `sets`: statistics used; `fingerprint`: the job's. */
+/* Which bytes went in and came out. The output's checksum is joined from its tiles': it covers
+ * the whole file as it will be, but is no cryptographic one. */
+typedef struct tgi_receipt_files {
+    tgi_input_digest input;
+    uint64_t output_bytes;
+    uint32_t output_crc32c;
+} tgi_receipt_files;
+
+/* Written just before the output gets its name. `sets`: statistics used; `fingerprint`: the
+ * job's. */
 tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const tg_stats *sets,
-                            const char *fingerprint, tgi_err *err);
+                            const char *fingerprint, const tgi_receipt_files *files,
+                            tgi_err *err);
 
 #endif

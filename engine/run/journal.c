@@ -81,6 +81,7 @@ struct tg_journal {
     int64_t begun; /* tiles, by all runs that worked on this output */
     uint64_t file_bytes, hinted;
     uint32_t records_check; /* of all appended records */
+    uint32_t data_check;    /* of all appended tiles in a row */
     double first_unsafe;    /* when the oldest uncommitted tile came */
     char *scratch;          /* TGI_SINK_SCRATCH bytes */
 };
@@ -392,7 +393,7 @@ tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const v
     }
     j->appended = j->begun = 0;
     j->file_bytes = j->hinted = layout->front_bytes;
-    j->records_check = 0;
+    j->records_check = j->data_check = 0;
     j->n_pending = 0;
     j->ready = 1;
     j->state = TG_JOURNAL_RESUME;
@@ -421,7 +422,7 @@ static tg_status take_records(tg_journal *j, int64_t n, int64_t check_from, tgi_
     memset(j->offset, 0, (size_t)j->layout->n_tiles * sizeof *j->offset);
     memset(j->length, 0, (size_t)j->layout->n_tiles * sizeof *j->length);
     j->appended = 0;
-    j->records_check = 0;
+    j->records_check = j->data_check = 0;
     j->file_bytes = j->layout->front_bytes;
     for (int64_t i = 0; i < n; i++) {
         record *r = &j->pending[i % PENDING];
@@ -437,6 +438,7 @@ static tg_status take_records(tg_journal *j, int64_t n, int64_t check_from, tgi_
         j->length[r->tile] = r->length;
         j->file_bytes += r->length;
         j->records_check = tgi_crc32c(j->records_check, r, sizeof *r);
+        j->data_check = tgi_crc32c_join(j->data_check, r->check, r->length);
         j->appended++;
     }
     return TG_OK;
@@ -584,6 +586,7 @@ tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, 
     j->file_bytes += n;
     j->pending[j->n_pending++] = r;
     j->records_check = tgi_crc32c(j->records_check, &r, sizeof r);
+    j->data_check = tgi_crc32c_join(j->data_check, r.check, r.length);
     j->appended++;
     write_behind(j);
     const tg_journal_policy *p = &j->policy;
@@ -610,6 +613,18 @@ tg_status tgi_journal_finish(tg_journal *j, tgi_err *err)
     j->state = TG_JOURNAL_FINISHED;
     TGI_TRY(tgi_file_sync_dir(j->path, err));
     return tgi_file_unlink(j->file.name, err);
+}
+
+tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *bytes,
+                                   tgi_err *err)
+{
+    uint32_t front;
+    if (!j->ready || j->appended != j->layout->n_tiles)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: tiles are missing", j->path);
+    TGI_TRY(write_front(j, 1, 1, &front, err));
+    *crc32c = tgi_crc32c_join(front, j->data_check, j->file_bytes - j->layout->front_bytes);
+    *bytes = j->file_bytes;
+    return TG_OK;
 }
 
 void tgi_journal_close(tg_journal **j)

@@ -102,6 +102,10 @@ void tgi_journal_close(tg_journal **j);
 int64_t tgi_journal_appended(const tg_journal *j); /* tiles written: the next sequence number */
 int64_t tgi_journal_committed(const tg_journal *j);   /* of these, safe */
 uint64_t tgi_journal_file_bytes(const tg_journal *j); /* front and tiles so far */
+/* CRC-32C of the whole output as it will be, offsets filled in, and its size, without reading
+ * it back: joined from the tiles' checksums. Only when all tiles are there. */
+tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *bytes,
+                                   tgi_err *err);
 /* 1 when this tile is written already (for a run that goes on with another plan). */
 int tgi_journal_has_tile(const tg_journal *j, int64_t tile_id);
 

@@ -17,13 +17,23 @@ SLOT_MAGIC = 0x746F6C732D6A6774
 SLOT = struct.Struct("<5Q QQII QQII 4I 2I")  # engine/run/journal_file.h
 
 
+def _crc_table():
+    table = []
+    for c in range(256):
+        for _ in range(8):
+            c = c >> 1 ^ (0x82F63B78 if c & 1 else 0)
+        table.append(c)
+    return table
+
+
+CRC_TABLE = _crc_table()
+
+
 def crc32c(data):
     """Castagnoli, reflected (RFC 3720, appendix B.4)."""
     c = 0xFFFFFFFF
     for b in data:
-        c ^= b
-        for _ in range(8):
-            c = c >> 1 ^ (0x82F63B78 if c & 1 else 0)
+        c = c >> 8 ^ CRC_TABLE[(c ^ b) & 255]
     return c ^ 0xFFFFFFFF
 
 

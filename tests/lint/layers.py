@@ -29,7 +29,7 @@ FOREIGN = {
     r"libav.*/.*": {"io/video_av.c"},
     r"nvml\.h": set(),  # opened at run time, declared by us
     r"(cuda|cublas).*": {"kernels/cuda/"},
-    r"immintrin\.h": {"kernels/cpu/"},
+    r"immintrin\.h": {"kernels/cpu/", "engine/base/sha256.c"},
     r"(onednn/)?dnnl\.h": set(),
 }
 
