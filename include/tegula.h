@@ -239,6 +239,10 @@ typedef struct tg_run_result {
     const char *output;  /* path; view of the job */
     int64_t tiles_begun; /* by all the runs that worked on this output; what exceeds tiles +
                             tiles_resumed was computed more than once. 0 for arrays */
+    /* Of `seconds`: from the first band until the last tile is on disk, and where they went
+     * beside compute_seconds: waiting for bytes of the input; waiting for the writer; turning
+     * input rows into numbers and numbers into output rows. */
+    double bands_seconds, stall_read_seconds, stall_write_seconds, convert_seconds;
 } tg_run_result;
 
 typedef struct tg_verify_result {

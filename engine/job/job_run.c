@@ -42,6 +42,7 @@ typedef struct run {
     int64_t bands_done, bands_total, tiles_before;
     size_t predicted;
     double t0, t_phase;
+    double bands_seconds, write_wait, flush_wait; /* flush_wait: of write_wait, after the bands */
 } run;
 
 /* ---- Watching ---------------------------------------------------------------------------- */
@@ -356,7 +357,11 @@ static tg_status run_items(run *r, tgi_err *err)
     for (int64_t item = 0; item < job->map.n_items; item++)
         for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
             TGI_TRY(run_cell(r, item, cell, err));
+    const double bands_end = tgi_seconds();
     TGI_TRY(tgi_commit_flush(r->commit, err));
+    r->flush_wait = tgi_seconds() - bands_end;
+    r->write_wait = tgi_commit_wait_seconds(r->commit);
+    r->bands_seconds = tgi_seconds() - r->t_phase;
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands end; %.2f %% of the arena's pages were written",
                 100.0 * tgi_reserve_touched(r->reserve, "arena"));
     return TG_OK;
@@ -423,6 +428,18 @@ static void close_run(run *r)
     tgi_free(r->fingerprint);
 }
 
+/* Where the time of the bands went. The loader and the store convert beside what they wait for. */
+static void fill_times(const run *r, tg_run_result *res)
+{
+    const tg_exec_times s = r->exec ? tgi_exec_seconds(r->exec) : (tg_exec_times){0};
+    const double reading = r->loader ? tgi_loader_wait_seconds(r->loader) : 0;
+    res->compute_seconds = s.compute;
+    res->bands_seconds = r->bands_seconds;
+    res->stall_read_seconds = reading;
+    res->stall_write_seconds = r->write_wait;
+    res->convert_seconds = s.load + s.store - reading - (r->write_wait - r->flush_wait);
+}
+
 static void fill_result(const run *r, tg_run_result *res)
 {
     const tg_job *job = r->job;
@@ -432,7 +449,7 @@ static void fill_result(const run *r, tg_run_result *res)
     res->predicted_peak_bytes = r->predicted;
     res->budget_bytes = job->plan.budget;
     res->seconds = tgi_seconds() - r->t0;
-    res->compute_seconds = r->exec ? tgi_exec_compute_seconds(r->exec) : 0;
+    fill_times(r, res);
     res->megapixels_per_second = res->seconds > 0 ? pixels / 1e6 / res->seconds : 0;
     res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
     res->tiles_resumed = r->tiles_before;

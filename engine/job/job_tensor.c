@@ -345,7 +345,10 @@ static tg_status run_samples(tg_job *job, tg_exec *e, tensor_run *r, tg_run_resu
             res->tiles++;
         }
     res->bands = t->bands * job->tensors->batch;
-    res->compute_seconds = tgi_exec_compute_seconds(e);
+    const tg_exec_times s = tgi_exec_seconds(e);
+    res->compute_seconds = s.compute;
+    res->convert_seconds = s.load + s.store;
+    res->bands_seconds = s.compute + s.load + s.store;
     return TG_OK;
 }
 

@@ -16,6 +16,8 @@
  *  4. `failed` is set once; from then on nothing is appended. */
 #include "engine/run/commit.h"
 
+#include "engine/base/clock.h"
+
 #include "engine/base/arith.h"
 
 #include <pthread.h>
@@ -51,6 +53,7 @@ struct tg_commit {
     int flushing;   /* callers of flush that wait for a sync */
     int64_t synced; /* tiles safe after the last sync of ours */
     int stopping, closing, failed;
+    double waited; /* by callers of slot and flush, in seconds */
     tgi_err error;
     size_t slot_bytes;
     char *slots;
@@ -354,8 +357,10 @@ tg_status tgi_commit_close(tg_commit **c, tgi_err *err)
 tg_status tgi_commit_slot(tg_commit *c, int64_t seq, void **slot, tgi_err *err)
 {
     pthread_mutex_lock(&c->lock);
+    const double t0 = tgi_seconds();
     while (!c->failed && !c->stopping && seq >= c->next + c->window)
         pthread_cond_wait(&c->changed, &c->lock);
+    c->waited += tgi_seconds() - t0;
     tg_status st = trouble(c, err);
     cell *k = cell_of(c, seq);
     if (st == TG_OK && c->stopping)
@@ -396,11 +401,13 @@ tg_status tgi_commit_submit(tg_commit *c, int64_t seq, int64_t tile_id, tgi_err 
 tg_status tgi_commit_flush(tg_commit *c, tgi_err *err)
 {
     pthread_mutex_lock(&c->lock);
+    const double t0 = tgi_seconds();
     c->flushing++;
     pthread_cond_broadcast(&c->changed);
     while (!c->failed && !(nothing_coming(c) && c->synced == c->next))
         pthread_cond_wait(&c->changed, &c->lock);
     c->flushing--;
+    c->waited += tgi_seconds() - t0;
     const tg_status st = trouble(c, err);
     pthread_mutex_unlock(&c->lock);
     return st;
@@ -412,6 +419,14 @@ void tgi_commit_stop(tg_commit *c)
     c->stopping = 1;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
+}
+
+double tgi_commit_wait_seconds(tg_commit *c)
+{
+    pthread_mutex_lock(&c->lock);
+    const double s = c->waited;
+    pthread_mutex_unlock(&c->lock);
+    return s;
 }
 
 int64_t tgi_commit_written(tg_commit *c)

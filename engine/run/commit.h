@@ -47,6 +47,8 @@ tg_status tgi_commit_flush(tg_commit *c, tgi_err *err);
 /* Ctrl-C: wake all waiters with TG_E_CANCELLED, start no further encoding. What is encoded and
  * next in order is still written and synced by tgi_commit_close. Callable from any thread. */
 void tgi_commit_stop(tg_commit *c);
+/* Seconds that tgi_commit_slot and tgi_commit_flush waited. */
+double tgi_commit_wait_seconds(tg_commit *c);
 /* Tiles written so far, those of earlier runs included (for progress; any thread). */
 int64_t tgi_commit_written(tg_commit *c);
 /* Stop the threads, having written what is ready in order, and sync; NULL allowed. Returns the

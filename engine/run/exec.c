@@ -21,7 +21,7 @@ struct tg_exec {
     tg_view *view;                   /* per value */
     tg_view (*seg)[TG_MAX_SEG];      /* operands of one node, rebuilt for each call */
     int64_t *before;                 /* per output: rows there before the band */
-    double seconds;
+    tg_exec_times seconds;
 };
 
 tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_threads *pool,
@@ -222,8 +222,9 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
 {
     for (int o = 0; o < e->stage->n_out; o++)
         e->before[o] = e->flow.end[e->stage->out[o].value];
-    TGI_TRY(feed_inputs(e, err));
     const double t0 = tgi_seconds();
+    TGI_TRY(feed_inputs(e, err));
+    const double t1 = tgi_seconds();
     for (int k = 0; k < e->stage->n_nodes; k++) {
         if (e->io.stop && e->io.stop(e->io.user))
             return tgi_fail(err, TG_E_CANCELLED, "stopped; the same command goes on");
@@ -231,8 +232,11 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
         if (!tgi_range_empty(rows))
             TGI_TRY(run_node(e, k, rows, err));
     }
-    e->seconds += tgi_seconds() - t0;
+    const double t2 = tgi_seconds();
     TGI_TRY(hand_out(e, err));
+    e->seconds.load += t1 - t0;
+    e->seconds.compute += t2 - t1;
+    e->seconds.store += tgi_seconds() - t2;
     tgi_flow_release(&e->flow);
     *done = tgi_flow_done(&e->flow);
     return TG_OK;
@@ -260,7 +264,7 @@ void tgi_exec_next_load(const tg_exec *e, int i, tg_box *box)
     *box = box_of_rows(e, v, r);
 }
 
-double tgi_exec_compute_seconds(const tg_exec *e)
+tg_exec_times tgi_exec_seconds(const tg_exec *e)
 {
     return e->seconds;
 }

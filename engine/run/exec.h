@@ -36,7 +36,10 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err);
 tg_status tgi_exec_cell(tg_exec *e, const tg_range *core, tgi_err *err);
 /* Rows of input i that the next band will ask for: what a reader can fetch ahead. */
 void tgi_exec_next_load(const tg_exec *e, int i, tg_box *box);
-/* Seconds spent in kernels so far. */
-double tgi_exec_compute_seconds(const tg_exec *e);
+/* Where the seconds of all bands so far went: kernels, the load callback, the store callback. */
+typedef struct tg_exec_times {
+    double compute, load, store;
+} tg_exec_times;
+tg_exec_times tgi_exec_seconds(const tg_exec *e);
 
 #endif

@@ -148,6 +148,10 @@ static void test_every_budget_and_codec_gives_the_same_pixels(void)
                                  NULL};
         run_job(o, TG_OK, &r);
         CHECK(r.measured_peak_bytes <= r.budget_bytes);
+        const double parts = r.compute_seconds + r.stall_read_seconds + r.stall_write_seconds +
+                             r.convert_seconds;
+        CHECK(r.compute_seconds > 0 && r.convert_seconds > 0);
+        CHECK(parts <= r.bands_seconds && parts >= 0.5 * r.bands_seconds);
         CHECK(TG_SANITIZED || r.measured_peak_bytes <= r.predicted_peak_bytes);
         uint16_t *px = pixels_of(in_folder("out.tif"), TG_DTYPE_U16, &n);
         if (!first) {
