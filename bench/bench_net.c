@@ -145,7 +145,7 @@ static void picture_open(picture *p, const tg_graph *g, int64_t h, int64_t w,
     must(tgi_reserve_open(p->net->packed_bytes + 64, &p->weights, &e), &e, "weights");
     must(tgi_reserve_take(p->weights, "weights", p->net->packed_bytes, &p->packed, &e), &e,
          "weights");
-    tgi_net_pack(p->net, p->packed);
+    tgi_net_pack(p->net, p->packed, NULL);
     for (int i = 0; i < g->n_in; i++)
         p->in[i] = dense_input(&in[i]);
     tgi_desc_count(&p->net->shapes.desc[p->net->out[0]], &n);

@@ -120,7 +120,7 @@ static void open_kind(kind *k, tg_threads *pool)
     k->packed = aligned_alloc(64, tgi_align_size(k->net.net->packed_bytes + 64, 64));
     k->arena = aligned_alloc(64, tgi_align_size(k->tiling.arena_bytes + 64, 64));
     memset(k->arena, 0, k->tiling.arena_bytes);
-    tgi_net_pack(k->net.net, k->packed);
+    tgi_net_pack(k->net.net, k->packed, NULL);
     CHECK_OK(tgi_exec_open(&k->tiling, k->packed, k->arena, pool, &io, &k->exec, &e), e);
 }
 

@@ -34,7 +34,7 @@ static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t
     TGI_TRY(tgi_tiling_make(&stages->one, cut, band, threads, NULL, &t, err));
     void *packed = aligned_alloc(64, tgi_align_size(net->packed_bytes + 64, 64));
     float *arena = aligned_alloc(64, tgi_align_size(t.arena_bytes + 64, 64));
-    tgi_net_pack(net, packed);
+    tgi_net_pack(net, packed, NULL);
     io->net = net;
     tg_status st = tgi_threads_open(threads, &pool, err);
     const tg_exec_io eio = {io, tgi_dense_load, tgi_dense_store, NULL};

@@ -338,7 +338,7 @@ static tg_status reserve_all(preview *v, tgi_err *err)
     TGI_TRY(take(v, "result", panel_bytes(&v->result), &v->result.data, err));
     TGI_TRY(take(v, "picture", pixels, &p->pixels, err));
     TGI_TRY(take(v, "scratch", scratch, &v->scratch, err));
-    tgi_net_pack(v->net, v->weights);
+    tgi_net_pack(v->net, v->weights, v->pool);
     return TG_OK;
 }
 
@@ -471,8 +471,8 @@ static tg_status open_all(preview *v, tgi_err *err)
     v->need = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)v->net->n_values, sizeof *v->need);
     if (!v->sets || !v->need)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the preview");
-    TGI_TRY(reserve_all(v, err));
     TGI_TRY(tgi_threads_open(job->set.threads, &v->pool, err));
+    TGI_TRY(reserve_all(v, err));
     const tg_loader_opts load = {
         .source = job->source,
         .ops = job->source->ops,

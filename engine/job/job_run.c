@@ -188,7 +188,7 @@ static tg_status reserve_all(run *r, tgi_err *err)
     TGI_TRY(take(r, "staging", b->staging / 2, &r->staging[1], err));
     TGI_TRY(take(r, "window", b->window, &r->window, err));
     TGI_TRY(take(r, "receipt", b->receipt, &r->receipt, err));
-    tgi_net_pack(r->job->plan.net, r->packed);
+    tgi_net_pack(r->job->plan.net, r->packed, r->pool);
     return TG_OK;
 }
 
@@ -235,7 +235,6 @@ static tg_status open_workers(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
     const tg_plan_part *p = &job->plan;
-    TGI_TRY(tgi_threads_open(job->set.threads, &r->pool, err));
     const tg_loader_opts load = {.source = source_of(r),
                                  .ops = source_of(r)->ops,
                                  .map = &job->map,
@@ -395,6 +394,7 @@ static tg_status work(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
     TGI_TRY(tgi_job_check_disk(job, err));
+    TGI_TRY(tgi_threads_open(job->set.threads, &r->pool, err));
     TGI_TRY(reserve_all(r, err)); /* before the journal: a refusal leaves nothing behind */
     TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));

@@ -381,9 +381,9 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
     if (st == TG_OK)
         st = tgi_reserve_take(reserve, "arena", b->arena, &arena, err);
     if (st == TG_OK)
-        tgi_net_pack(job->plan.net, packed);
-    if (st == TG_OK)
         st = tgi_threads_open(job->set.threads, &pool, err);
+    if (st == TG_OK)
+        tgi_net_pack(job->plan.net, packed, pool);
     if (st == TG_OK)
         st = tgi_exec_open(&job->plan.choice.tiling, packed, arena, pool, &io, &exec, err);
     if (st == TG_OK)

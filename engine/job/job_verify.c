@@ -58,7 +58,7 @@ static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], in
     if (st == TG_OK)
         st = tgi_reserve_take(mem, "arena", t.arena_bytes, &arena, err);
     if (st == TG_OK)
-        tgi_net_pack(net, packed);
+        tgi_net_pack(net, packed, NULL);
     if (st == TG_OK)
         st = tgi_exec_open(&t, packed, arena, v->pool, &io, &e, err);
     for (int64_t k = 0; st == TG_OK && k < (only ? 1 : t.cells); k++) {

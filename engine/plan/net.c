@@ -315,13 +315,24 @@ void tgi_net_free(tg_net **net)
     *net = NULL;
 }
 
-void tgi_net_pack(const tg_net *net, void *dst)
+typedef struct packing {
+    const tg_net *net;
+    char *dst;
+} packing;
+
+static void pack_node(void *arg, int64_t job, int thread)
 {
-    for (int i = 0; i < net->n_nodes; i++) {
-        const tg_net_node *n = &net->nodes[i];
-        if (n->packed_bytes)
-            n->variant->pack(&n->ctx, &n->hint, (char *)dst + n->packed_offset);
-    }
+    const packing *p = arg;
+    const tg_net_node *n = &p->net->nodes[job];
+    (void)thread;
+    if (n->packed_bytes)
+        n->variant->pack(&n->ctx, &n->hint, p->dst + n->packed_offset);
+}
+
+void tgi_net_pack(const tg_net *net, void *dst, tg_threads *pool)
+{
+    packing p = {net, dst};
+    tgi_parallel(pool, net->n_nodes, pack_node, &p);
 }
 
 void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need)

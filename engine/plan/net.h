@@ -12,6 +12,7 @@
 
 #include "engine/graph/graph.h"
 #include "kernels/backend.h"
+#include "kernels/threads.h"
 
 #define TG_PLANAR_MAX 4
 #define TG_STREAM_AXIS 2
@@ -76,8 +77,8 @@ void tgi_net_use_fast(tg_net *net, int n);
 /* phase.c: place the blocks of block-wise kernels; part of tgi_net_new and tgi_net_use_fast. */
 tg_status tgi_net_align_blocks(tg_net *net, tgi_err *err);
 
-/* Write all packed weights at `dst` (packed_bytes, 64-byte aligned). */
-void tgi_net_pack(const tg_net *net, void *dst);
+/* Write all packed weights at `dst` (packed_bytes, 64-byte aligned), on all threads. */
+void tgi_net_pack(const tg_net *net, void *dst, tg_threads *pool);
 
 /* Box of operand j that box `dst` of the node reads: the variant's rule, the op's, or the same
  * box. May reach outside the image where the op reads zeros. */

@@ -100,8 +100,9 @@ static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     return sizeof(float) * (size_t)(blocks * TG_L * (1 + POINTS * units_of(lay) * TG_L));
 }
 
-/* out[i * step] = (G w G') for one 3x3 kernel; in double, rounded once. */
-static void transform_weights(const void *w, int64_t first, float *out, size_t step)
+/* One step of G on three values a lane; the factors of G' are the same. */
+TG_INLINE void weight_line(double o[PATCH][TG_L], const double a[TG_L], const double b[TG_L],
+                           const double c[TG_L])
 {
     static const double G[PATCH][3] = {{1. / 4, 0, 0},
                                        {-1. / 6, -1. / 6, -1. / 6},
@@ -109,15 +110,28 @@ static void transform_weights(const void *w, int64_t first, float *out, size_t s
                                        {1. / 24, 1. / 12, 1. / 6},
                                        {1. / 24, -1. / 12, 1. / 6},
                                        {0, 0, 1}};
-    double k[9], half[PATCH][3];
-    for (int i = 0; i < 9; i++)
-        k[i] = tgi_const_at(w, first + i);
     for (int i = 0; i < PATCH; i++)
-        for (int j = 0; j < 3; j++)
-            half[i][j] = G[i][0] * k[j] + G[i][1] * k[3 + j] + G[i][2] * k[6 + j];
-    for (int i = 0; i < PATCH; i++)
+        for (int l = 0; l < TG_L; l++)
+            o[i][l] = G[i][0] * a[l] + G[i][1] * b[l] + G[i][2] * c[l];
+}
+
+/* out[i * step + lane] = (G w G') for the kernels of TG_L output channels, of which `lanes`
+ * exist; in double, rounded once. Kernels of neighbouring channels are `apart` floats apart. */
+static void transform_weights(const void *w, int64_t first, int64_t apart, int64_t lanes,
+                              float *out, size_t step)
+{
+    double k[9][TG_L] = {{0}}, half[3][PATCH][TG_L], all[PATCH][TG_L];
+    for (int64_t l = 0; l < lanes; l++)
+        for (int i = 0; i < 9; i++)
+            k[i][l] = tgi_const_at(w, first + l * apart + i);
+    for (int j = 0; j < 3; j++) /* columns of the kernel */
+        weight_line(half[j], k[j], k[3 + j], k[6 + j]);
+    for (int i = 0; i < PATCH; i++) {
+        weight_line(all, half[0][i], half[1][i], half[2][i]);
         for (int j = 0; j < PATCH; j++, out += step)
-            *out = (float)(half[i][0] * G[j][0] + half[i][1] * G[j][1] + half[i][2] * G[j][2]);
+            for (int l = 0; l < TG_L; l++)
+                out[l] = (float)all[j][l];
+    }
 }
 
 static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
@@ -131,17 +145,17 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
     float *out = dst;
     for (int64_t i = 0; i < blocks * TG_L; i++)
         *out++ = bias && i < g.out_c ? tgi_const_at(bias, i) : 0.0f;
-    memset(out, 0, POINTS * step * sizeof *out);
     for (int64_t group = 0; group < tile_group_count(blocks); group++) {
         const int64_t ob = tile_group_size(blocks, group);
-        for (int64_t i = 0; i < units; i++, out += TG_L * ob * TG_L) {
+        for (int64_t i = 0; i < units; i++) {
             const tg_unit u = TGS(tgi_unit_at)(TG_L, lay->src_segs[0], lay->seg_c[0], i);
-            for (int64_t at = 0; at < u.lanes * ob * TG_L; at++) {
-                const int64_t ic = u.channel + at / (ob * TG_L);
-                const int64_t oc = tile_group_first(group) * TG_L + at % (ob * TG_L);
-                if (oc < g.out_c)
-                    transform_weights(ctx->const_src[1]->data, 9 * (oc * g.in_c + ic), out + at,
-                                      step);
+            for (int64_t at = 0; at < TG_L * ob; at++, out += TG_L) {
+                const int64_t oc = (tile_group_first(group) + at % ob) * TG_L;
+                const int64_t ic = u.channel + at / ob;
+                const int64_t lanes =
+                    at / ob < u.lanes ? tgi_min64(TG_L, tgi_max64(0, g.out_c - oc)) : 0;
+                transform_weights(ctx->const_src[1]->data, 9 * (oc * g.in_c + ic), 9 * g.in_c,
+                                  lanes, out, step);
             }
         }
     }
