@@ -42,6 +42,10 @@ class Bench:
     def wanted(self, name):
         return self.args.only in name
 
+    def few_rounds(self):
+        """For what takes seconds a round."""
+        return self.args.rounds if self.args.full else min(self.args.rounds, 3)
+
     def config(self, **more):
         return {"threads": self.args.threads, "isa": self.args.isa, **more}
 
@@ -155,7 +159,7 @@ def op_rows(bench, threads, exact):
     command += ["--exact"] if exact else []
     code, _, _, out, err = lab.run_process([*command, bench.args.only])
     if code != 0:
-        raise lab.Failure(f"bench_op: {(err or out).strip().splitlines()[-1:]}")
+        raise lab.Failure(f"bench_op: {lab.last_words(err or out)}")
     for r in lab.json_lines(out):
         row = {"family": "ops", "case": r["layer"],
                "config": bench.config(threads=threads, variant=r["variant"], isa=r["isa"], exact=exact),
@@ -209,8 +213,7 @@ def timed_process(command, out):
     lab.remove(out)
     code, seconds, peak, text, err = lab.run_process(command)
     if code != 0:
-        last = (err.strip().splitlines() or ["no message"])[-1]
-        raise lab.Failure(f"{os.path.basename(command[0])} ended with {code}: {last}")
+        raise lab.Failure(f"{os.path.basename(command[0])} ended with {code}: {lab.last_words(err)}")
     return seconds, peak, lab.json_lines(text)
 
 
@@ -236,7 +239,7 @@ def first_script_run(p, image, ours, theirs):
         if code not in (71, -6, -9, -11):
             break
         p.bench.say(f"{p.name}: the whole image does not fit the script's process; tiles of 1024")
-    raise lab.Failure(f"tifffile_ort.py ended with {code}: {(err.strip().splitlines() or [''])[-1]}")
+    raise lab.Failure(f"tifffile_ort.py ended with {code}: {lab.last_words(err)}")
 
 
 def fits(p, image, out, ram):
@@ -244,7 +247,7 @@ def fits(p, image, out, ram):
     try:
         timed_process(p.ours(image, out, ram), out)
     except lab.Failure as e:
-        p.bench.say(f"{p.name} in {ram} bytes: {e}")
+        p.bench.say(f"{p.name} in {ram}: {e}")
         return False
     return True
 
@@ -265,12 +268,11 @@ def process_turns(p, image):
     turns = {"tegula": lambda: turn("tegula", p.ours(image, ours, bench.args.ram), ours)}
     if bench.python:
         off, peak = first_script_run(p, image, ours, theirs)
-        lean = str(int(LEAN * peak))
+        lean = f"{int(LEAN * peak) >> 20}MiB"
         if fits(p, image, ours, lean):
             turns["lean"] = lambda: turn("lean", p.ours(image, ours, lean), ours)
         turns["peer"] = lambda: turn("peer", p.theirs(image, theirs, None), theirs)
-    rounds = bench.args.rounds if bench.args.full else min(bench.args.rounds, 3)
-    seconds = lab.take_turns(turns, rounds)
+    seconds = lab.take_turns(turns, bench.few_rounds())
     lab.remove(ours, theirs)
     return seconds, runs, off
 
@@ -319,11 +321,11 @@ def process(bench):
 def stream_against_untiled(bench):
     """Full-width bands of the reference U-Net against the best rate of untiled passes."""
     code, _, _, out, err = lab.run_process(
-        [bench.program("bench/bench_net"), *bench.common(), "--json", "--rounds", str(bench.args.rounds), "--size",
+        [bench.program("bench/bench_net"), *bench.common(), "--json", "--rounds", str(bench.few_rounds()), "--size",
          ",".join(STREAM_UNTILED + STREAM_BANDS), *(["--exact"] if bench.args.exact else []),
          reference_unet(bench)])
     if code != 0:
-        raise lab.Failure(f"bench_net: {err.strip()}")
+        raise lab.Failure(f"bench_net: {lab.last_words(err)}")
     configs = [e for e in lab.json_lines(out) if e["event"] == "config"]
     best = max((c for c in configs if not c["band"]), key=lambda c: c["mpix_per_second"])
     rate = lambda c: [c["height"] * c["width"] / 1e6 / s for s in c["seconds_all"]]  # noqa: E731
@@ -340,11 +342,11 @@ def stream_against_untiled(bench):
 
 def stream_in_budget(bench):
     """bench_stream: 192 MiB of activations for an image of 4096 x 4096."""
-    command = [bench.program("bench/bench_stream"), "--rounds", str(bench.args.rounds), "--threads",
+    command = [bench.program("bench/bench_stream"), "--rounds", str(bench.few_rounds()), "--threads",
                str(bench.args.threads), "--json"]
     code, _, _, out, err = lab.run_process(command)
     if code != 0:
-        raise lab.Failure(f"bench_stream: {err.strip()}")
+        raise lab.Failure(f"bench_stream: {lab.last_words(err)}")
     strip, *tiles = lab.json_lines(out)
     for t in tiles:
         yield {"family": "stream", "case": f"192 MiB: strip against {t['kind']}",

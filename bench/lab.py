@@ -104,7 +104,7 @@ def peer_python(build, say):
             say(f"no peers: {e}")
             return None
         if done.returncode != 0:
-            say(f"no peers: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
+            say(f"no peers: {last_words(done.stderr or done.stdout)}")
             return None
     return python if has_peers(python) else None
 
@@ -125,9 +125,9 @@ class Served:
             if line.startswith("{"):
                 return json.loads(line)
         self.errors.seek(0)
-        last = self.errors.read().strip().splitlines()[-1:] or ["no answer"]
+        words = last_words(self.errors.read())
         self.close()
-        raise Failure(f"{os.path.basename(self.command[0])}: {last[0]}")
+        raise Failure(f"{os.path.basename(self.command[0])}: {words}")
 
     def turn(self):
         self.process.stdin.write("turn\n")
@@ -184,6 +184,10 @@ def run_process(command, limit=0):
         p.stdout.close()
         errors.seek(0)
         return p.returncode, seconds, usage.ru_maxrss * 1024, out, errors.read()
+
+
+def last_words(text):
+    return " | ".join(text.strip().splitlines()[-2:]) or "no message"
 
 
 def json_lines(text):
