@@ -92,12 +92,7 @@ static void *claim(size_t bytes)
 
 static unsigned net_flags(const settings *s)
 {
-#ifdef TG_NET_EXACT
     return s->exact ? TG_NET_EXACT : 0;
-#else
-    (void)s; /* there are direct kernels only */
-    return 0;
-#endif
 }
 
 static float *dense_input(const tg_desc *d)

@@ -120,7 +120,7 @@ static const tg_variant *find_variant(const tg_backend *be, const layer_choice *
 {
     for (const tg_variant *const *v = be->variants; *v; v++)
         if (strcmp((*v)->op, op) == 0 && (*v)->accepts(ctx, lay) &&
-            !(want->exact && strstr((*v)->name, "winograd")) &&
+            !(want->exact && (*v)->rearranges) &&
             (!want->variant || strcmp((*v)->name, want->variant) == 0))
             return *v;
     return NULL;
