@@ -1,22 +1,15 @@
-/* op_global_average_pool.c - GlobalAveragePool: mean of each channel, summed in float64 in row
- * order. Border: none, but the output reads the whole channel, so this op ends a stage.
+/* op_global_average_pool.c - GlobalAveragePool: mean of each channel, summed in float64 over
+ * granules (granule.h).
+ * Border: none, but the output reads the whole channel, so this op ends a stage.
  * @source ONNX operator GlobalAveragePool, versions 1, 22. */
+#include "kernels/granule.h"
 #include "kernels/ops/op_shared.h"
 
 static float value(const tg_call *call, const void *arg, const tgi_px *p)
 {
-    const tg_desc *d = &call->ctx->src[0];
-    const int64_t nz = tgi_desc_axis(d, TG_Z), ny = tgi_desc_axis(d, TG_Y),
-                  nx = tgi_desc_axis(d, TG_X);
-    double sum = 0;
     (void)arg;
-    for (int64_t z = 0; z < nz; z++)
-        for (int64_t y = 0; y < ny; y++)
-            for (int64_t x = 0; x < nx; x++) {
-                const float v = tgi_operand_get(&call->src[0], p->c, z, y, x);
-                sum += (double)v;
-            }
-    return (float)(sum / ((double)nz * (double)ny * (double)nx));
+    const tg_moments m = tgi_granule_channel(&call->src[0], &call->ctx->src[0], p->c);
+    return (float)tgi_moments_mean(&m);
 }
 
 static tg_status ref(const tg_call *call, tgi_err *err)

@@ -1,8 +1,10 @@
 /* op_instance_normalization.c - InstanceNormalization: each channel to mean 0 and variance 1
- * over its whole spatial extent, then a constant scale and shift. Statistics in float64, two
- * passes (mean, then squared distances): no cancellation for images with a large offset.
+ * over its whole spatial extent, then a constant scale and shift. Statistics in float64 over
+ * granules (granule.h): no cancellation for images with a large offset, and the same bits
+ * however the extent was cut.
  * Border: none, but every output reads the whole channel, so this op ends a stage.
  * @source ONNX operator InstanceNormalization, versions 1, 6, 22. */
+#include "kernels/granule.h"
 #include "kernels/ops/op_shared.h"
 
 #include <math.h>
@@ -25,22 +27,6 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-/* Mean of (x - centre)^power over the plane of channel c. */
-static double moment(const tg_call *call, int64_t c, double centre, int power)
-{
-    const tg_desc *d = &call->ctx->src[0];
-    const int64_t nz = tgi_desc_axis(d, TG_Z), ny = tgi_desc_axis(d, TG_Y),
-                  nx = tgi_desc_axis(d, TG_X);
-    double sum = 0;
-    for (int64_t z = 0; z < nz; z++)
-        for (int64_t y = 0; y < ny; y++)
-            for (int64_t x = 0; x < nx; x++) {
-                const double v = (double)tgi_operand_get(&call->src[0], c, z, y, x) - centre;
-                sum += power == 2 ? v * v : v;
-            }
-    return sum / ((double)nz * (double)ny * (double)nx);
-}
-
 typedef struct channel_stats {
     int64_t c;
     double mean, factor, shift;
@@ -61,8 +47,9 @@ static tg_status ref(const tg_call *call, tgi_err *err)
                    rx = tgi_box_axis(&call->box, TG_X);
     (void)err;
     for (int64_t c = 0; c < call->dst[0].c; c++) {
-        channel_stats s = {.c = c, .mean = moment(call, c, 0, 1)};
-        const double var = moment(call, c, s.mean, 2);
+        const tg_moments m = tgi_granule_channel(&call->src[0], &ctx->src[0], c);
+        channel_stats s = {.c = c, .mean = tgi_moments_mean(&m)};
+        const double var = tgi_moments_variance(&m);
         s.factor =
             (double)tgi_f32_at(ctx->const_src[1]->data, c) / sqrt(var + (double)a->epsilon);
         s.shift = (double)tgi_f32_at(ctx->const_src[2]->data, c);

@@ -1,6 +1,6 @@
 /* Tiled equals whole, and tuned equals reference, for small networks nobody drew: random chains
- * and skips of convolutions, pools, resizes, shuffles, concats and pointwise operators in two
- * and three dimensions, random channel counts, cut at random.
+ * and skips of convolutions, pools, resizes, shuffles, concats, pointwise and whole-extent
+ * operators in two and three dimensions, random channel counts, cut at random.
  *
  * A value's spatial scale is tracked as a power of two relative to the input, so that branches
  * can be joined only where their extents agree. */
@@ -209,11 +209,30 @@ static void add_concat(draft *d, int i)
     keep(d, out, d->c[i] + d->c[j], d->log2[i]);
 }
 
+/* Operators that read the whole extent: a norm, or a gate from the mean of each channel. */
+static void add_whole(draft *d, int i)
+{
+    int out, pooled, gate;
+    if (tg_rand_in(&d->seed, 0, 1)) {
+        const tg_desc k = {TG_DTYPE_F32, 1, {d->c[i]}};
+        const int src[3] = {d->value[i], constant(d, &k, 0.5f, 1.0f),
+                            constant(d, &k, 0.5f, 0.0f)};
+        add(d, "InstanceNormalization", 3, src, &out);
+    } else {
+        add(d, "GlobalAveragePool", 1, &d->value[i], &pooled);
+        add(d, "Sigmoid", 1, &pooled, &gate);
+        const int src[2] = {d->value[i], gate};
+        add(d, "Mul", 2, src, &out);
+    }
+    keep(d, out, d->c[i], d->log2[i]);
+}
+
 static tg_graph *draw_graph(uint64_t seed, int *spatial)
 {
     void (*const steps[])(draft *, int) = {
-        add_conv,    add_conv,      add_conv,      add_pool, add_resize, add_transposed,
-        add_shuffle, add_pointwise, add_pointwise, add_join, add_concat, add_concat};
+        add_conv,       add_conv,    add_conv,      add_pool,      add_resize,
+        add_transposed, add_shuffle, add_pointwise, add_pointwise, add_join,
+        add_concat,     add_concat,  add_whole};
     draft d = {.seed = seed, .spatial = 2};
     tgi_err e = {0};
     d.spatial = *spatial = tg_rand_in(&d.seed, 0, 3) ? 2 : 3;
@@ -229,7 +248,7 @@ static tg_graph *draw_graph(uint64_t seed, int *spatial)
         const int64_t back = tg_rand_in(&d.seed, 0, 2);
         const int i =
             (int)tgi_max(1, d.n - 1 - (back == 2 ? tg_rand_in(&d.seed, 0, d.n - 1) : 0));
-        steps[tg_rand_in(&d.seed, 0, 11)](&d, i);
+        steps[tg_rand_in(&d.seed, 0, 12)](&d, i);
     }
     CHECK_OK(tgi_graph_add_output(d.g, d.value[d.n - 1], &e), e);
     d.g->opset = 17;
