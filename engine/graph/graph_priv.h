@@ -76,7 +76,19 @@ int tgi_value_channels(const tg_graph *g, int v, int rank, int64_t channels, flo
 
 /* ---- Phases of tgi_graph_finish ---------------------------------------------------------- */
 
+/* What tgi_free_sizes replaced: source `src` of the node that yields `dst` was `constant`. */
+typedef struct tgi_freed_item {
+    int dst, src, constant;
+} tgi_freed_item;
+typedef struct tgi_freed {
+    tgi_freed_item *item; /* tgi_free */
+    int n;
+} tgi_freed;
+
 tg_status tgi_fold_constants(tg_graph *g, tgi_err *err);
+/* free_sizes.c: expressions in place of constants that hold the declared size; and back. */
+tg_status tgi_free_sizes(tg_graph *g, tgi_freed *f, tgi_err *err);
+tg_status tgi_fix_sizes(tg_graph *g, const tgi_freed *f, tgi_err *err);
 tg_status tgi_size_find_base(tg_graph *g, tgi_err *err);
 tg_status tgi_size_analyse(tg_graph *g, tgi_err *err);
 tg_status tgi_rewrite_edges(tg_graph *g, tgi_err *err);

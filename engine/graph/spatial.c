@@ -360,6 +360,32 @@ static tg_status free_or_fix(tg_graph *g, tgi_err *err)
     return st;
 }
 
+/* A size that is held may be held by constants alone: once more with expressions in their
+ * place, which stay only if nothing else holds it. */
+static tg_status retry_freed(tg_graph *g, tgi_err *err)
+{
+    tgi_freed f;
+    tg_status st = tgi_free_sizes(g, &f, err);
+    char *why = g->fixed_why;
+    if (st == TG_OK && f.n) {
+        g->fixed_why = NULL;
+        g->fixed_size = 0;
+        st = free_or_fix(g, err);
+        if (st == TG_OK && g->fixed_size) {
+            tgi_free(g->fixed_why);
+            g->fixed_why = why;
+            st = tgi_fix_sizes(g, &f, err);
+        } else {
+            tgi_free(why);
+            if (st == TG_OK)
+                st = tgi_graph_note(g, err,
+                                    "%d constants of the declared size follow the image", f.n);
+        }
+    }
+    tgi_free(f.item);
+    return st;
+}
+
 /* ---- Divisors and minima ----------------------------------------------------------------- */
 
 /* Does every one of PROBES steps of d up from base work along axis k, the others at base? */
@@ -435,6 +461,8 @@ tg_status tgi_size_analyse(tg_graph *g, tgi_err *err)
     for (int k = 0; k < 3; k++)
         g->base[k] = k >= 3 - g->spatial ? in0->dim[in0->rank - 3 + k] : 1;
     TGI_TRY(free_or_fix(g, err));
+    if (g->fixed_size)
+        TGI_TRY(retry_freed(g, err));
     for (int k = 3 - g->spatial; k < 3; k++) {
         const int exists = declared(&g->in[0], in0->rank, k) != 0;
         if (!g->fixed_size && exists && g->base[k] > 1)

@@ -8,7 +8,8 @@
 
 static int is_activation(const tg_net *net, int v)
 {
-    return v >= 0 && !net->g->values[v].is_const && net->shapes.desc[v].rank > 0;
+    return v >= 0 && !net->g->values[v].is_const && !net->shapes.known[v].data &&
+           net->shapes.desc[v].rank > 0;
 }
 
 /* ---- Nodes and operands ------------------------------------------------------------------ */
@@ -279,8 +280,9 @@ static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *
     lay_out_values(net, flags);
     for (int i = 0; i < g->n_out; i++)
         net->values[g->out[i].value].is_out = 1;
-    for (int i = 0; i < g->n_nodes; i++, net->n_nodes++)
-        TGI_TRY(fill_node(net, &g->nodes[i], &net->nodes[i], flags, err));
+    for (int i = 0; i < g->n_nodes; i++) /* shape arithmetic is done: nothing to execute */
+        if (!tgi_node_is_known(&net->shapes, &g->nodes[i]))
+            TGI_TRY(fill_node(net, &g->nodes[i], &net->nodes[net->n_nodes++], flags, err));
     TGI_TRY(check_ranks(net, err));
     choose_kernels(net, flags);
     return tgi_net_align_blocks(net, err);

@@ -317,14 +317,91 @@ static void a_valid_convolution_has_a_minimum(void)
 
 static void a_constant_extent_fixes_the_size_and_is_named(void)
 {
-    static const int64_t fixed[4] = {1, 1, 24, 40}, sizes[4] = {1, 1, 48, 80};
+    static const int64_t fixed[4] = {1, 1, 24, 40}, sizes[4] = {1, 1, 50, 80};
     int x;
     builder b = start(fixed, &x);
     done(&b, node(&b, "Resize", 4, x, -1, -1, longs(&b, 4, sizes)), 0);
-    CHECK_EQ(b.g->fixed_size, 1);
-    CHECK(b.g->fixed_why && strstr(b.g->fixed_why, "Resize") && strstr(b.g->fixed_why, "48"));
+    CHECK_EQ(b.g->fixed_size, 1); /* 50 is no multiple of 24 */
+    CHECK(b.g->fixed_why && strstr(b.g->fixed_why, "Resize") && strstr(b.g->fixed_why, "50"));
     CHECK_EQ(b.g->in[0].file_dim[2], 24);
     CHECK_EQ(b.g->minimum[2], 40);
+    tgi_graph_free(&b.g);
+}
+
+/* Extents of output 0 when the input has h x w. */
+static void check_output(const tg_graph *g, int64_t h, int64_t w, int64_t oh, int64_t ow)
+{
+    const int64_t ext[3] = {1, h, w};
+    tg_desc in[TG_MAX_PORTS];
+    tg_shapes s;
+    tgi_err e = {0};
+    tgi_graph_input_descs(g, ext, in);
+    CHECK_OK(tgi_graph_infer(g, in, &s, &e), e);
+    if (s.desc) {
+        CHECK_EQ(s.desc[g->out[0].value].dim[2], oh);
+        CHECK_EQ(s.desc[g->out[0].value].dim[3], ow);
+    }
+    tgi_shapes_free(&s);
+}
+
+static void sizes_that_are_multiples_follow_the_image(void)
+{
+    static const int64_t fixed[4] = {1, 1, 24, 40}, twice[4] = {1, 1, 48, 80};
+    static const int64_t half[4] = {1, 1, 24, 40};
+    int x;
+    builder b = start(fixed, &x);
+    const int up = node(&b, "Resize", 4, x, -1, -1, longs(&b, 4, twice));
+    done(&b, node(&b, "Resize", 4, up, -1, -1, longs(&b, 4, half)), 0);
+    CHECK_EQ(b.g->fixed_size, 0);
+    CHECK_EQ(b.g->in[0].file_dim[2], -1);
+    check_output(b.g, 24, 40, 24, 40);
+    check_output(b.g, 31, 1000, 31, 1000);
+    tgi_graph_free(&b.g);
+}
+
+/* 13 rows are pooled to 6 and enlarged to 13 again, to be joined with what was pooled: no
+ * multiple, but the skip's own extent. */
+static void sizes_may_be_those_of_the_skip_they_are_joined_with(void)
+{
+    static const int64_t fixed[4] = {1, 1, 13, 21}, sizes[4] = {1, 1, 13, 21};
+    int x;
+    builder b = start(fixed, &x);
+    const int up = node(&b, "Resize", 4, pool(&b, x, 2), -1, -1, longs(&b, 4, sizes));
+    done(&b, node(&b, "Add", 2, up, x, -1, -1), 0);
+    CHECK_EQ(b.g->fixed_size, 0);
+    CHECK_EQ(b.g->divisor[1], 1);
+    check_output(b.g, 13, 21, 13, 21);
+    check_output(b.g, 14, 333, 14, 333);
+    tgi_graph_free(&b.g);
+}
+
+/* The first Resize could follow, the second cannot: both stay as the file has them. */
+static void constants_are_put_back_when_another_holds_the_size(void)
+{
+    static const int64_t fixed[4] = {1, 1, 24, 40}, twice[4] = {1, 1, 48, 80};
+    static const int64_t other[4] = {1, 1, 50, 81};
+    int x;
+    builder b = start(fixed, &x);
+    const int up = node(&b, "Resize", 4, x, -1, -1, longs(&b, 4, twice));
+    done(&b, node(&b, "Resize", 4, up, -1, -1, longs(&b, 4, other)), 0);
+    CHECK_EQ(b.g->fixed_size, 1);
+    CHECK_EQ(b.g->n_nodes, 2);
+    CHECK_EQ(b.g->n_rewrites, 0);
+    check_output(b.g, 24, 40, 50, 81);
+    tgi_graph_free(&b.g);
+}
+
+static void a_slice_up_to_the_last_pixel_follows_the_image(void)
+{
+    static const int64_t fixed[4] = {1, 1, 24, 40}, from[2] = {2, 3}, to[2] = {24, 40};
+    static const int64_t axes[2] = {2, 3};
+    int x;
+    builder b = start(fixed, &x);
+    const int f = longs(&b, 2, from), t = longs(&b, 2, to);
+    done(&b, node(&b, "Slice", 4, x, f, t, longs(&b, 2, axes)), 0);
+    CHECK_EQ(b.g->fixed_size, 0);
+    check_output(b.g, 24, 40, 22, 37);
+    check_output(b.g, 100, 200, 98, 197);
     tgi_graph_free(&b.g);
 }
 
@@ -595,6 +672,10 @@ int main(void)
     RUN(the_divisor_is_what_pools_and_skips_ask_for);
     RUN(a_valid_convolution_has_a_minimum);
     RUN(a_constant_extent_fixes_the_size_and_is_named);
+    RUN(sizes_that_are_multiples_follow_the_image);
+    RUN(sizes_may_be_those_of_the_skip_they_are_joined_with);
+    RUN(constants_are_put_back_when_another_holds_the_size);
+    RUN(a_slice_up_to_the_last_pixel_follows_the_image);
     RUN(a_value_with_two_readers_is_not_fused);
     RUN(a_host_waits_for_the_other_operand);
     RUN(a_cycle_and_a_missing_value_are_refused);
