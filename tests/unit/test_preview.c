@@ -1,6 +1,7 @@
 /* Preview: the picture holds the pixels that the full run writes. */
 #include "engine/job/preview_picture.h"
 #include "job_help.h"
+#include "tests/onnx_bytes.h"
 
 #include <zlib.h>
 
@@ -246,6 +247,103 @@ static void test_super_resolution_enlarges_the_raw_panel(void)
     free(p.pixels);
 }
 
+/* A network that gives back what it gets: a 1x1 convolution with ones on the diagonal, over
+ * `rank` - 2 axes. */
+static void make_identity(const char *path, int channels, int rank)
+{
+    const int64_t open[5] = {1, channels, 0, 0, 0}, w_dim[5] = {channels, channels, 1, 1, 1};
+    static const char *const in[] = {"x", "w", NULL};
+    float w[9] = {0};
+    bytes g = {0};
+    for (int i = 0; i < channels; i++)
+        w[i * (channels + 1)] = 1;
+    b_port(&g, 11, "x", rank, open);
+    b_port(&g, 12, "y", rank, open);
+    b_init(&g, "w", 1, rank, w_dim, w, sizeof *w * (size_t)(channels * channels));
+    b_node(&g, "Conv", in, "y", NULL);
+    bytes m = b_model(&g, 13);
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(m.p, 1, m.n, f) == m.n && fclose(f) == 0);
+    b_free(&m);
+}
+
+enum { SIDE = 64, GAP = 6 };
+
+/* Sample k of the raw panel (0) or the result (1) at (y, x). */
+static int shown(const picture *p, int panel, int64_t y, int64_t x, int k)
+{
+    return p->pixels[((GAP + y) * p->w + GAP + panel * (SIDE + GAP) + x) * p->samples + k];
+}
+
+/* Of an identity network: one row of three panels, raw and result the same. */
+static void check_panels(const picture *p, int samples)
+{
+    int unequal = 0;
+    CHECK_EQ(p->samples, samples);
+    CHECK_EQ(p->h, SIDE + 2 * GAP);
+    CHECK_EQ(p->w, 3 * SIDE + 4 * GAP);
+    for (int64_t y = 0; y < SIDE; y++)
+        for (int64_t x = 0; x < SIDE; x++)
+            for (int k = 0; k < samples; k++)
+                unequal += shown(p, 0, y, x, k) != shown(p, 1, y, x, k);
+    CHECK_EQ(unequal, 0);
+}
+
+static void test_colours_keep_their_places(void)
+{
+    const tg_desc d = {TG_DTYPE_U8, 3, {SIDE, SIDE, 3}};
+    static uint8_t v[SIDE][SIDE][3];
+    tgi_err err = {0};
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++) {
+            v[y][x][0] = (uint8_t)(3 * x); /* red grows to the right, green down */
+            v[y][x][1] = (uint8_t)(3 * y);
+            v[y][x][2] = (uint8_t)(189 - 3 * x); /* blue to the left */
+        }
+    CHECK_OK(tgi_npy_save(in_folder("rgb.npy"), &d, v, &err), err);
+    CHECK_COPY(TG_OK, "input", in_folder("rgb.npy"), "output", in_folder("rgb.tif"), "axes",
+               "YXS");
+    make_identity(in_folder("rgb.onnx"), 3, 4);
+    CHECK_JOB(TG_OK, 1, in_folder("rgb.onnx"), in_folder("rgb.tif"), in_folder("rgb.png"), NULL,
+              NULL);
+    picture p = read_png(in_folder("rgb.png"));
+    check_panels(&p, 3);
+    CHECK(shown(&p, 0, 32, 60, 0) > shown(&p, 0, 32, 3, 0) + 100);
+    CHECK(shown(&p, 0, 60, 32, 1) > shown(&p, 0, 3, 32, 1) + 100);
+    CHECK(shown(&p, 0, 32, 3, 2) > shown(&p, 0, 32, 60, 2) + 100);
+    CHECK_NEAR(shown(&p, 0, 3, 32, 0), shown(&p, 0, 60, 32, 0), 1);
+    free(p.pixels);
+}
+
+static void test_of_a_volume_the_middle_slab_is_shown(void)
+{
+    enum { DEPTH = 7 };
+    const tg_desc d = {TG_DTYPE_U8, 3, {DEPTH, SIDE, SIDE}};
+    static uint8_t v[DEPTH][SIDE][SIDE];
+    tgi_err err = {0};
+    for (int z = 0; z < DEPTH; z++) /* stripes lie down but in the middle, where they stand */
+        for (int y = 0; y < SIDE; y++)
+            for (int x = 0; x < SIDE; x++)
+                v[z][y][x] = (uint8_t)((z == DEPTH / 2 ? x : y) / 8 % 2 ? 200 : 20);
+    CHECK_OK(tgi_npy_save(in_folder("volume.npy"), &d, v, &err), err);
+    CHECK_COPY(TG_OK, "input", in_folder("volume.npy"), "output", in_folder("volume.tif"),
+               "axes", "ZYX");
+    make_identity(in_folder("volume.onnx"), 1, 5);
+    CHECK_JOB(TG_OK, 1, in_folder("volume.onnx"), in_folder("volume.tif"),
+              in_folder("volume.png"), NULL, NULL);
+    picture p = read_png(in_folder("volume.png"));
+    check_panels(&p, 1);
+    CHECK(shown(&p, 0, 4, 12, 0) > shown(&p, 0, 4, 4, 0) + 100);
+    CHECK_EQ(shown(&p, 0, 4, 4, 0), shown(&p, 0, 12, 4, 0));
+    free(p.pixels);
+    CHECK_JOB(TG_OK, 1, in_folder("volume.onnx"), in_folder("volume.tif"),
+              in_folder("first.png"), "at", "0,32,32");
+    p = read_png(in_folder("first.png"));
+    check_panels(&p, 1);
+    CHECK(shown(&p, 0, 12, 4, 0) > shown(&p, 0, 4, 4, 0) + 100);
+    free(p.pixels);
+}
+
 int main(void)
 {
     help_open();
@@ -254,6 +352,8 @@ int main(void)
     RUN(test_a_place_that_is_asked_for_is_shown_alone);
     RUN(test_an_existing_picture_is_left_alone);
     RUN(test_a_small_image_is_one_panel_of_its_own_size);
+    RUN(test_colours_keep_their_places);
+    RUN(test_of_a_volume_the_middle_slab_is_shown);
     if (exists(SUPER))
         RUN(test_super_resolution_enlarges_the_raw_panel);
     else
