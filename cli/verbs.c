@@ -11,7 +11,7 @@ const cli_verb cli_verbs[] = {
      cli_cmd_plan},
     {"run", "-m MODEL INPUT -o OUT [options]",
      "Run a network over an image inside the memory budget. The same command continues after a "
-     "stop or a crash.",
+     "stop or a crash; with .npy in and out it starts over.",
      1, 1, "model output", cli_cmd_run},
     {"preview", "-m MODEL INPUT -o OUT.png [options]",
      "Write three crops side by side, raw, result and difference, as the full run would show "

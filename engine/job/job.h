@@ -28,8 +28,8 @@ typedef struct tg_descriptor {
 
 /* Open: what was asked, resolved. Constant afterwards. */
 typedef struct tg_settings {
-    char *model, *input, *output;
-    char *scratch; /* folder, or NULL; it is there and may be written to */
+    char *model, *input, *output; /* input: NULL when all arrays are named */
+    char *scratch;                /* folder, or NULL; it is there and may be written to */
     int threads;
     const tg_backend *backend;
     tg_descriptor descriptor;

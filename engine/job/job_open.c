@@ -71,7 +71,8 @@ static void pick_output(const tg_opts *o, tg_settings *s, tg_dtype input)
 static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
 {
     TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
-    TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
+    if (tgi_opts_str(o, TGI_OPT_INPUT) || tgi_opts_n_tensors(o) == 0)
+        TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_OUTPUT), &s->output, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_SCRATCH), &s->scratch, err));
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -152,7 +153,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         TGI_TRY(tgi_scratch_look(job->set.scratch, &job->scratch_place, err));
     TGI_TRY(tgi_graph_import_onnx(job->set.model, &job->graph, err));
     TGI_TRY(tgi_graph_finish(job->graph, 0, err));
-    job->set.tensor = is_npy(job->set.input) || tgi_opts_n_tensors(job->opts) > 0;
+    job->set.tensor = tgi_opts_n_tensors(job->opts) > 0 || is_npy(job->set.input);
     if (job->set.tensor && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");

@@ -372,10 +372,10 @@ static tg_status store_rows(void *user, int o, const tg_view *view, const tg_box
     return TG_OK;
 }
 
-static int should_stop(void *user)
+static tg_status check_stop(void *user, tgi_err *err)
 {
     (void)user;
-    return tg_cancel_signal() != 0;
+    return tg_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped") : TG_OK;
 }
 
 /* The input under a crop, normalised as the network sees it. */
@@ -460,7 +460,7 @@ static void lay_panels(preview *v)
 static tg_status open_all(preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
-    const tg_exec_io io = {v, load_rows, store_rows, should_stop};
+    const tg_exec_io io = {v, load_rows, store_rows, check_stop};
     v->stage = &job->plan.stages->one;
     v->net = job->plan.net;
     v->item = job->map.n_items / 2;

@@ -225,10 +225,10 @@ static tg_status store_rows(void *user, int o, const tg_view *view, const tg_box
     return tgi_store_rows(((run *)user)->store, o, view, box, err);
 }
 
-static int should_stop(void *user)
+static tg_status check_stop(void *user, tgi_err *err)
 {
     (void)user;
-    return tg_cancel_signal() != 0;
+    return stopped(err);
 }
 
 static tg_status open_workers(run *r, tgi_err *err)
@@ -243,7 +243,7 @@ static tg_status open_workers(run *r, tgi_err *err)
                                  .staging_bytes = p->bytes.staging / 2,
                                  .pool = r->pool};
     TGI_TRY(tgi_loader_open(&load, &r->loader, err));
-    const tg_exec_io io = {r, load_rows, store_rows, should_stop};
+    const tg_exec_io io = {r, load_rows, store_rows, check_stop};
     return tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err);
 }
 

@@ -127,8 +127,27 @@ static void add_line(tg_plan_part *p, const char *name, uint64_t bytes, const ch
     p->n_lines++;
 }
 
+/* Every name given is an input of the network. */
+static tg_status check_names(const tg_job *job, tgi_err *err)
+{
+    const tg_graph *g = job->graph;
+    const char *file;
+    char name[256];
+    for (int k = 0; tgi_opts_tensor(job->opts, k, name, sizeof name, &file); k++) {
+        int i = 0;
+        while (i < g->n_in && strcmp(name, g->in[i].name) != 0)
+            i++;
+        if (i == g->n_in)
+            return tgi_fail(err, TG_E_ARG,
+                            "--input %s=%s: the network has no such input; its first is \"%s\"",
+                            name, file, g->in[0].name);
+    }
+    return TG_OK;
+}
+
 static tg_status open_inputs(tg_job *job, tgi_err *err)
 {
+    TGI_TRY(check_names(job, err));
     struct tg_tensors *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");
@@ -327,10 +346,13 @@ static tg_status store_array(void *user, int o, const tg_view *view, const tg_bo
     return TG_OK;
 }
 
-static int should_stop(void *user)
+static tg_status check_stop(void *user, tgi_err *err)
 {
     (void)user;
-    return tg_cancel_signal() != 0;
+    return tg_cancel_signal()
+               ? tgi_fail(err, TG_E_CANCELLED,
+                          "stopped: arrays keep no journal, the same command starts over")
+               : TG_OK;
 }
 
 static tg_status run_samples(tg_job *job, tg_exec *e, tensor_run *r, tg_run_result *res,
@@ -374,7 +396,7 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
     void *packed = NULL, *arena = NULL;
     tensor_run r = {.job = job};
     const tg_bytes *b = &job->plan.bytes;
-    const tg_exec_io io = {&r, load_array, store_array, should_stop};
+    const tg_exec_io io = {&r, load_array, store_array, check_stop};
     tg_status st = tgi_reserve_open(b->weights + b->arena + 128, &reserve, err);
     if (st == TG_OK)
         st = tgi_reserve_take(reserve, "weights", b->weights, &packed, err);
@@ -398,15 +420,35 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
     return st;
 }
 
+/* There is no journal that says how far they are: nothing could go on from them. */
+static void drop_outputs(const tg_job *job)
+{
+    char partial[4200];
+    for (int o = 0; o < job->graph->n_out; o++)
+        if (job->tensors->map[o]) {
+            snprintf(partial, sizeof partial, "%s.partial", job->tensors->out_path[o]);
+            unlink(partial);
+        }
+}
+
+static tg_status fill_outputs(tg_job *job, tg_run_result *res, tgi_err *err)
+{
+    TGI_TRY(open_outputs(job, err));
+    const tg_status st = compute(job, res, err);
+    return st == TG_OK ? finish_outputs(job, err) : st;
+}
+
 tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
 {
     const double t0 = tgi_seconds();
     tg_run_result res = {.size = sizeof res, .budget_bytes = 0};
     int64_t n = 0;
     TGI_TRY(tgi_job_plan(job, err));
-    TGI_TRY(open_outputs(job, err));
-    TGI_TRY(compute(job, &res, err));
-    TGI_TRY(finish_outputs(job, err));
+    const tg_status st = fill_outputs(job, &res, err);
+    if (st != TG_OK) {
+        drop_outputs(job);
+        return st;
+    }
     tgi_desc_count(&job->tensors->out_file[0], &n);
     res.budget_bytes = job->plan.budget;
     res.seconds = tgi_seconds() - t0;

@@ -226,8 +226,8 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
     TGI_TRY(feed_inputs(e, err));
     const double t1 = tgi_seconds();
     for (int k = 0; k < e->stage->n_nodes; k++) {
-        if (e->io.stop && e->io.stop(e->io.user))
-            return tgi_fail(err, TG_E_CANCELLED, "stopped; the same command goes on");
+        if (e->io.stop)
+            TGI_TRY(e->io.stop(e->io.user, err));
         const tg_range rows = tgi_flow_advance(&e->flow, k);
         if (!tgi_range_empty(rows))
             TGI_TRY(run_node(e, k, rows, err));

@@ -17,8 +17,9 @@ typedef struct tg_exec_io {
     tg_status (*load)(void *user, int i, const tg_view *view, const tg_box *box, tgi_err *err);
     /* Take rows of output o that lie in the cell's core. */
     tg_status (*store)(void *user, int o, const tg_view *view, const tg_box *box, tgi_err *err);
-    /* Asked before every node: 1 ends the band with TG_E_CANCELLED. NULL: never. */
-    int (*stop)(void *user);
+    /* Asked before every node: TG_E_CANCELLED, with the job's own words, ends the band. NULL:
+     * never. */
+    tg_status (*stop)(void *user, tgi_err *err);
 } tg_exec_io;
 
 /* `packed`: weights written by tgi_net_pack; `arena`: tiling->arena_bytes, 64-byte aligned;
