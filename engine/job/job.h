@@ -139,6 +139,10 @@ static inline size_t tgi_page_table_bytes(size_t bytes)
 size_t tgi_job_budget(const tg_opts *opts);
 /* Bytes that the writer's window and staging take for a tiling. */
 size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
+/* plan_report.c: one more line of the plan; `fmt` takes `arg`. Lines beyond the last are left
+ * out. */
+void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, int is_disk,
+                      uint64_t free_bytes, const char *fmt, const char *arg);
 /* plan_report.c: the plan in public form, as JSON, and as a job file. After tgi_job_plan. */
 void tgi_job_plan_info(const tg_job *job, tg_plan_info *out);
 tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err);

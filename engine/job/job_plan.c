@@ -239,16 +239,6 @@ static tg_status refuse(tg_job *job, tgi_err *err)
 
 /* ---- Lines ------------------------------------------------------------------------------- */
 
-static void add_line(tg_plan_part *p, const char *name, uint64_t bytes, int is_disk,
-                     uint64_t free_bytes, const char *fmt, const char *arg)
-{
-    if (p->n_lines == TG_MAX_PLAN_LINES)
-        return;
-    char *note = p->note[p->n_lines];
-    snprintf(note, sizeof p->note[0], fmt, arg);
-    p->line[p->n_lines++] = (tg_plan_line){name, note, bytes, is_disk, free_bytes};
-}
-
 static uint64_t free_on_disk_of(const char *path)
 {
     char folder[4096];
@@ -272,7 +262,7 @@ static void scratch_line(tg_job *job)
         snprintf(text, sizeof text,
                  "the input is decoded %.1f times; --scratch DIR (%s of disk) decodes it once",
                  s->passes, tgi_size_text(s->bytes, size, sizeof size));
-        add_line(p, "decoding", 0, 0, 0, "%s", text);
+        tgi_job_add_line(p, "decoding", 0, 0, 0, "%s", text);
     }
     if (!job->set.scratch)
         return;
@@ -281,9 +271,9 @@ static void scratch_line(tg_job *job)
     else
         snprintf(text, sizeof text, "not used: %.170s", s->why);
     if (s->used && job->scratch_place.in_memory)
-        add_line(p, "scratch", p->bytes.scratch, 0, 0, "%s", text);
+        tgi_job_add_line(p, "scratch", p->bytes.scratch, 0, 0, "%s", text);
     else
-        add_line(p, "scratch", s->used ? s->bytes : 0, 1, free_bytes, "%s", text);
+        tgi_job_add_line(p, "scratch", s->used ? s->bytes : 0, 1, free_bytes, "%s", text);
 }
 
 /* How the image is padded, where it is: "18 + 22 rows before + after, by reflection". */
@@ -301,11 +291,11 @@ static void padding_line(tg_job *job)
                                   (long long)f->before, (long long)after, of[k]);
     }
     if (n)
-        add_line(&job->plan, "padding", 0, 0, 0,
-                 m->pad == TG_PAD_REFLECT ? "%s before + after, by reflection"
-                 : m->pad == TG_PAD_EDGE  ? "%s before + after, by repeating the edge"
-                                          : "%s before + after, by zeros",
-                 text);
+        tgi_job_add_line(&job->plan, "padding", 0, 0, 0,
+                         m->pad == TG_PAD_REFLECT ? "%s before + after, by reflection"
+                         : m->pad == TG_PAD_EDGE  ? "%s before + after, by repeating the edge"
+                                                  : "%s before + after, by zeros",
+                         text);
 }
 
 /* Fixed boxes of the network's one size, and what each of them yields. */
@@ -325,7 +315,7 @@ static void boxes_line(tg_job *job)
     for (int k = 3 - m->spatial; k < 3; k++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld",
                       k > 3 - m->spatial ? "x" : "", (long long)core[k]);
-    add_line(&job->plan, "boxes", 0, 0, 0, "%s: the network works at one size", text);
+    tgi_job_add_line(&job->plan, "boxes", 0, 0, 0, "%s: the network works at one size", text);
 }
 
 static void write_lines(tg_job *job)
@@ -335,30 +325,32 @@ static void write_lines(tg_job *job)
     char text[96];
     p->n_lines = 0;
     snprintf(text, sizeof text, "%s kernels", job->set.backend->name);
-    add_line(p, "weights", b->weights, 0, 0, "packed for the %s", text);
+    tgi_job_add_line(p, "weights", b->weights, 0, 0, "packed for the %s", text);
     tgi_size_text(p->choice.tiling.lower_bound_bytes, text, sizeof text);
-    add_line(p, "arena", b->arena, 0, 0, "activations; %s live together at most", text);
-    add_line(p, "staging", b->staging, 0, 0, "%s", "rows read ahead of the network");
+    tgi_job_add_line(p, "arena", b->arena, 0, 0, "activations; %s live together at most", text);
+    tgi_job_add_line(p, "staging", b->staging, 0, 0, "%s", "rows read ahead of the network");
     snprintf(text, sizeof text, "%d tiles of %lldx%lld", p->window, (long long)p->tile_h,
              (long long)p->tile_w);
-    add_line(p, "window", b->window, 0, 0, "%s being filled, compressed, written", text);
-    add_line(p, "journal", b->journal, 0, 0, "%s",
-             "offsets and checksums of the output's tiles");
+    tgi_job_add_line(p, "window", b->window, 0, 0, "%s being filled, compressed, written",
+                     text);
+    tgi_job_add_line(p, "journal", b->journal, 0, 0, "%s",
+                     "offsets and checksums of the output's tiles");
     if (b->decoder)
-        add_line(p, "decoder", b->decoder, 0, 0, "%s",
-                 "blocks of the input being decompressed");
-    add_line(p, "receipt", b->receipt, 0, 0, "%s", "the input being read for its checksum");
-    add_line(p, "process", b->process, 0, 0, "%s",
-             "the program, the parsed model, file indexes");
-    add_line(p, "page tables", b->page_tables, 0, 0, "%s", "of the blocks above");
-    add_line(p, "allowance", b->allowance, 0, 0, "%s", "stacks, library slack");
+        tgi_job_add_line(p, "decoder", b->decoder, 0, 0, "%s",
+                         "blocks of the input being decompressed");
+    tgi_job_add_line(p, "receipt", b->receipt, 0, 0, "%s",
+                     "the input being read for its checksum");
+    tgi_job_add_line(p, "process", b->process, 0, 0, "%s",
+                     "the program, the parsed model, file indexes");
+    tgi_job_add_line(p, "page tables", b->page_tables, 0, 0, "%s", "of the blocks above");
+    tgi_job_add_line(p, "allowance", b->allowance, 0, 0, "%s", "stacks, library slack");
     if (tgi_normalize_needs_stats(&job->set.normalize))
-        add_line(p, "statistics", 0, 0, 0, "%s",
-                 "a first pass over the image; uses the arena before the network does");
+        tgi_job_add_line(p, "statistics", 0, 0, 0, "%s",
+                         "a first pass over the image; uses the arena before the network does");
     padding_line(job);
     boxes_line(job);
-    add_line(p, "output", b->output_disk, 1, b->output_free, "%s",
-             job->set.output ? job->set.output : "(no output named)");
+    tgi_job_add_line(p, "output", b->output_disk, 1, b->output_free, "%s",
+                     job->set.output ? job->set.output : "(no output named)");
     scratch_line(job);
 }
 

@@ -120,13 +120,6 @@ void tgi_tensors_close(struct tg_tensors **tp)
     *tp = NULL;
 }
 
-static void add_line(tg_plan_part *p, const char *name, uint64_t bytes, const char *note)
-{
-    snprintf(p->note[p->n_lines], sizeof p->note[0], "%s", note);
-    p->line[p->n_lines] = (tg_plan_line){name, p->note[p->n_lines], bytes, 0, 0};
-    p->n_lines++;
-}
-
 /* Every name given is an input of the network. */
 static tg_status check_names(const tg_job *job, tgi_err *err)
 {
@@ -202,11 +195,12 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
     p->bytes.arena = p->choice.tiling.arena_bytes;
     p->bytes.page_tables = tgi_page_table_bytes(p->bytes.weights + p->bytes.arena);
     p->bytes.total = taken + p->bytes.arena + p->bytes.page_tables;
-    add_line(p, "weights", p->bytes.weights, "packed for the kernels");
-    add_line(p, "arena", p->bytes.arena, "activations");
-    add_line(p, "process", p->bytes.process, "the program and the parsed model");
-    add_line(p, "page tables", p->bytes.page_tables, "of the blocks above");
-    add_line(p, "allowance", p->bytes.allowance, "stacks, library slack");
+    tgi_job_add_line(p, "weights", p->bytes.weights, 0, 0, "%s", "packed for the kernels");
+    tgi_job_add_line(p, "arena", p->bytes.arena, 0, 0, "%s", "activations");
+    tgi_job_add_line(p, "process", p->bytes.process, 0, 0, "%s",
+                     "the program and the parsed model");
+    tgi_job_add_line(p, "page tables", p->bytes.page_tables, 0, 0, "%s", "of the blocks above");
+    tgi_job_add_line(p, "allowance", p->bytes.allowance, 0, 0, "%s", "stacks, library slack");
     p->valid = 1;
     return TG_OK;
 }

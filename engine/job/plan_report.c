@@ -5,6 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, int is_disk,
+                      uint64_t free_bytes, const char *fmt, const char *arg)
+{
+    if (p->n_lines == TG_MAX_PLAN_LINES)
+        return;
+    char *note = p->note[p->n_lines];
+    snprintf(note, sizeof p->note[0], fmt, arg);
+    p->line[p->n_lines++] = (tg_plan_line){name, note, bytes, is_disk, free_bytes};
+}
+
 void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
 {
     const tg_plan_part *p = &job->plan;
