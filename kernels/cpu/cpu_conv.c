@@ -269,8 +269,9 @@ static void run_job(void *arg, int64_t job, int thread)
         run_group(c, g, z, y, x);
 }
 
-/* Rows and columns of a job: 8 tiles wide and as many rows as the cache takes, fewer while
- * there are too few jobs for the threads. Only speed depends on it. */
+/* Rows and columns of a job: 8 tiles wide (64 where a source pixel is a few numbers) and as
+ * many rows as the cache takes, fewer while there are too few jobs for the threads. Only speed
+ * depends on it. */
 static void size_jobs(conv *c)
 {
     const int64_t width = tgi_range_len(c->x), height = tgi_range_len(c->y);
@@ -280,7 +281,7 @@ static void size_jobs(conv *c)
     const int64_t pixel = c->units * c->cb * (int64_t)sizeof(float) * c->g.k[TG_Z];
     const int threads = tgi_threads_count(c->call->threads);
     const int64_t tile_px = TILE_PX(TILE_OB_MAX == 1 ? 1 : 2);
-    int64_t cols = tgi_min64(width, 8 * tile_px * up), rows = 1;
+    int64_t cols = tgi_min64(width, (c->planar ? 64 : 8) * tile_px * up), rows = 1;
     while (cols > 2 * tile_px && 3 * cols * down / up * pixel > SOURCE_BYTES)
         cols /= 2;
     c->col_jobs = tgi_ceil_div64(width, cols);
