@@ -21,16 +21,20 @@ static inline size_t net_out_count(const tg_net *net, int o)
     return (size_t)n;
 }
 
-/* Run every cell of a tiling. The arena is filled with NaN before each cell, so anything read
- * that was not computed shows. `only` >= 0: that cell alone. */
-static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t band,
-                                int threads, net_io *io, int64_t only, tgi_err *err)
+/* Run every cell of a tiling of what `fit` (z,y,x; NULL: everything) keeps of output 0. The
+ * arena is filled with NaN before each cell, so anything read that was not computed shows.
+ * `only` >= 0: that cell alone. */
+static inline tg_status net_run_part(const tg_net *net, const tg_fit *fit, const int64_t cut[3],
+                                     int64_t band, int threads, net_io *io, int64_t only,
+                                     tgi_err *err)
 {
     tg_tiling t;
     tg_exec *e = NULL;
     tg_threads *pool = NULL;
     tg_stages *stages = NULL;
     TGI_TRY(tgi_stages_new(net, &stages, err));
+    if (fit)
+        tgi_stages_fit(stages, fit);
     TGI_TRY(tgi_tiling_make(&stages->one, cut, band, threads, NULL, &t, err));
     void *packed = aligned_alloc(64, tgi_align_size(net->packed_bytes + 64, 64));
     float *arena = aligned_alloc(64, tgi_align_size(t.arena_bytes + 64, 64));
@@ -56,6 +60,12 @@ static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t
     free(packed);
     free(arena);
     return st;
+}
+
+static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t band,
+                                int threads, net_io *io, int64_t only, tgi_err *err)
+{
+    return net_run_part(net, NULL, cut, band, threads, io, only, err);
 }
 
 #endif

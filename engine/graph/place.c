@@ -9,8 +9,9 @@
  * stride up to 10, and of the powers of two up to 64. */
 #define SLOPE_STEPS ((int64_t)20160)
 #define MIDDLE_MOST                                                                            \
-    ((int64_t)1 << 24)   /* extents in which the middle must be free of borders                \
-                          */
+    ((int64_t)1 << 24)                /* extents in which the middle must be free of borders   \
+                                       */
+#define REACH_MOST ((int64_t)1 << 15) /* output pixels of a box that are looked at */
 #define HIDDEN_STRIDE 16 /* strides that the divisor may not show: roundings hide them */
 
 /* ---- Backward ---------------------------------------------------------------------------- */
@@ -198,14 +199,16 @@ static tg_status find_reach(const tg_graph *g, int k, reach *r, tgi_err *err)
     tg_shapes s;
     const int axis = axis_of(g, k);
     TGI_TRY(infer_at(g, k, g->base[k], &s, err));
-    r->q = s.desc[g->out[0].value].dim[axis];
+    const tg_desc *d = &s.desc[g->out[0].value];
+    r->q = axis < d->rank ? d->dim[axis] : 1;
     r->keep = (tg_range){0, 0};
     tg_range *all = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, sizeof *all);
-    r->need = tgi_calloc(TGI_TAG_GRAPH, (size_t)r->q + 1, sizeof *r->need);
+    const int64_t looked = r->q > REACH_MOST ? 0 : r->q; /* beyond: nothing kept, no boxes */
+    r->need = tgi_calloc(TGI_TAG_GRAPH, (size_t)looked + 1, sizeof *r->need);
     tg_status st = TG_OK;
     if (!all || !r->need)
         st = tgi_fail(err, TG_E_NOMEM, "no memory to place the output");
-    for (int64_t o = 0; st == TG_OK && o < r->q; o++) {
+    for (int64_t o = 0; st == TG_OK && o < looked; o++) {
         const int inside = tgi_graph_axis_need(g, &s, axis, (tg_range){o, o + 1}, 0, all);
         r->need[o] = all[g->in[0].value];
         if (inside && tgi_range_empty(r->keep))
@@ -248,7 +251,7 @@ static const tg_node *whole_node(const tg_graph *g)
 /* The scale of a network that says nothing else: whole ratios of its extents. */
 static void guess_scale(int64_t n, int64_t q, tg_place *out)
 {
-    if (q % n == 0 || n % q == 0)
+    if (q > 0 && (q % n == 0 || n % q == 0))
         set_scale(out, q, n);
 }
 

@@ -501,6 +501,12 @@ static tg_status add_scratch(tg_job *job, const int64_t fixed[3], tgi_err *err)
     return st == TG_OK ? TG_OK : tgi_fail(err, st, "no memory to plan");
 }
 
+/* Output pixels of a cell of boxes on axis k. */
+static int64_t box_side(const tg_mapping *m, int k)
+{
+    return m->fit[k].box ? m->fit[k].core : m->out_extent[k];
+}
+
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
@@ -516,6 +522,12 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
             .flops_per_second = flops_per_second(&job->set)};
         return tgi_job_plan_tensor(job, &base, tgi_job_budget(job->opts), err);
     }
+    if (tgi_mapping_boxed(&job->map) && !job->set.tile.automatic)
+        return tgi_fail(err, TG_E_ARG,
+                        "%s works at one size, in boxes that give %lldx%lld pixels each: leave "
+                        "out --tile",
+                        job->set.model, (long long)box_side(&job->map, 1),
+                        (long long)box_side(&job->map, 2));
     p->budget = tgi_job_budget(job->opts);
     pick_file_tile(job, fixed);
     TGI_TRY(tgi_job_net(job, &job->in_desc, err));

@@ -477,6 +477,8 @@ static void the_plan_says_how_the_image_is_padded_and_cut(void)
     image in = picture(1, 200, 255);
     save(&in, in_folder("in.tif"));
     CHECK_JOB(TG_OK, plan_verb, "model", in_folder("fixed.onnx"), "input", in_folder("in.tif"));
+    CHECK_JOB(TG_E_ARG, run_verb, "model", in_folder("fixed.onnx"), "input",
+              in_folder("in.tif"), "output", in_folder("no.tif"), "tile", "64");
     free(in.px);
 }
 
