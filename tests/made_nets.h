@@ -113,11 +113,11 @@ static inline const char *made_slice(made *m, const char *x, int64_t y0, int64_t
     return made_node(m, "Slice", x, f, t, made_longs(m, 2, axes), NULL, NULL);
 }
 
-static inline const char *made_concat(made *m, const char *a, const char *b)
+static inline const char *made_concat(made *m, int64_t along, const char *a, const char *b)
 {
     bytes at = {0}, axis = {0};
     b_str(&axis, 1, "axis");
-    b_int(&axis, 3, 1);
+    b_int(&axis, 3, along);
     b_int(&axis, 20, 2);
     b_msg(&at, 5, &axis);
     return made_node(m, "Concat", a, b, NULL, NULL, &at, NULL);

@@ -48,7 +48,8 @@ static void make_unet(const char *path)
     const char *skip = made_slice(&m, b, 2, -2, 2, -2);
     const char *d = made_node(&m, "Add", made_up(&m, c, 8, 8, 2), skip, NULL, NULL, NULL, NULL);
     const char *e = made_conv(&m, d, 8, 8, k3, 1, 0, NULL);
-    const char *f = made_concat(&m, made_up(&m, e, 8, 8, 2), made_slice(&m, a, 8, -8, 8, -8));
+    const char *f =
+        made_concat(&m, 1, made_up(&m, e, 8, 8, 2), made_slice(&m, a, 8, -8, 8, -8));
     made_conv(&m, f, 16, 1, k3, 1, 0, "y");
     made_end(&m, path);
 }
@@ -60,7 +61,7 @@ static void make_odd(const char *path)
     const char *a = made_conv(&m, "x", 1, 4, k3, 1, 1, NULL);
     const char *b = made_up(&m, made_pool(&m, a, 5), 4, 4, 5);
     const char *c = made_up(&m, made_pool(&m, a, 7), 4, 4, 7);
-    made_conv(&m, made_concat(&m, made_concat(&m, b, c), a), 12, 1, k3, 1, 1, "y");
+    made_conv(&m, made_concat(&m, 1, made_concat(&m, 1, b, c), a), 12, 1, k3, 1, 1, "y");
     made_end(&m, path);
 }
 
@@ -72,7 +73,7 @@ static void make_boxed(const char *path, const int64_t ext[2], const int64_t end
     made m = made_begin(2, 1, ext);
     const char *a = made_conv(&m, "x", 1, 8, k3, 1, pad, NULL);
     const char *b = made_conv(&m, made_pool(&m, a, 2), 8, 8, k3, 1, 1, NULL);
-    const char *c = made_concat(&m, made_up(&m, b, 8, 8, 2), a);
+    const char *c = made_concat(&m, 1, made_up(&m, b, 8, 8, 2), a);
     made_conv(&m, made_slice(&m, c, start, ends[0], start, ends[1]), 16, 1, k3, 1, pad, "y");
     made_end(&m, path);
 }
@@ -88,7 +89,27 @@ static void make_resized(const char *path, const int64_t ext[2])
     const char *d = made_node(&m, "Resize", c, "", "", made_longs(&m, 4, half), NULL, NULL);
     const char *e = made_node(&m, "Add", d, b, NULL, NULL, NULL, NULL);
     const char *f = made_node(&m, "Resize", e, "", "", made_longs(&m, 4, all), NULL, NULL);
-    made_conv(&m, made_concat(&m, f, a), 16, 1, k3, 1, 1, "y");
+    made_conv(&m, made_concat(&m, 1, f, a), 16, 1, k3, 1, 1, "y");
+    made_end(&m, path);
+}
+
+/* The same with sizes that the file computes: Concat([1, 8], Slice(Shape(x)) / 2). */
+static void make_computed(const char *path)
+{
+    static const int64_t head[2] = {1, 8}, two[2] = {2, 2}, from[1] = {2}, to[1] = {4}, zero[1];
+    made m = made_begin(2, 1, open2);
+    const char *a = made_conv(&m, "x", 1, 8, k3, 1, 1, NULL);
+    const char *b = made_pool(&m, a, 2), *c = made_pool(&m, b, 2);
+    const char *shape = made_node(&m, "Shape", "x", NULL, NULL, NULL, NULL, NULL);
+    const char *f = made_longs(&m, 1, from), *t = made_longs(&m, 1, to);
+    const char *hw = made_node(&m, "Slice", shape, f, t, made_longs(&m, 1, zero), NULL, NULL);
+    const char *half = made_node(&m, "Div", hw, made_longs(&m, 2, two), NULL, NULL, NULL, NULL);
+    const char *lead = made_longs(&m, 2, head);
+    const char *s1 = made_concat(&m, 0, lead, half), *s2 = made_concat(&m, 0, lead, hw);
+    const char *d = made_node(&m, "Resize", c, "", "", s1, NULL, NULL);
+    const char *e = made_node(&m, "Add", d, b, NULL, NULL, NULL, NULL);
+    const char *g = made_node(&m, "Resize", e, "", "", s2, NULL, NULL);
+    made_conv(&m, made_concat(&m, 1, g, a), 16, 1, k3, 1, 1, "y");
     made_end(&m, path);
 }
 
@@ -298,13 +319,14 @@ static image load(const char *path)
 static void check_part(const image *got, const image *whole, const int64_t at[3],
                        const int64_t size[3])
 {
+    const int before = tg_failures;
     int64_t bad = 0;
     CHECK_EQ(got->d, size[0]);
     CHECK_EQ(got->h, size[1]);
     CHECK_EQ(got->w, size[2]);
     CHECK(whole->d >= at[0] + size[0] && whole->h >= at[1] + size[1] &&
           whole->w >= at[2] + size[2]);
-    if (tg_failures)
+    if (tg_failures > before)
         return;
     for (int64_t z = 0; z < size[0]; z++)
         for (int64_t y = 0; y < size[1]; y++)
@@ -556,6 +578,40 @@ static void a_freed_export_is_the_export_of_that_size(void)
     free(in.px);
 }
 
+/* Shape arithmetic is done anew for each size, and what it yields is no node of the net. */
+static void sizes_that_the_file_computes_follow_the_image(void)
+{
+    static const int64_t sides[][2] = {{40, 56}, {200, 256}, {8, 1000}, {36, 44}};
+    make_computed(in_folder("computed.onnx"));
+    tg_graph *g = graph_of(in_folder("computed.onnx"));
+    for (size_t i = 0; g && i < sizeof sides / sizeof sides[0]; i++) {
+        const int64_t ext[3] = {1, sides[i][0], sides[i][1]};
+        tg_desc in[TG_MAX_PORTS];
+        tg_shapes s;
+        tgi_err e = {0};
+        int known = 0;
+        tgi_graph_input_descs(g, ext, in);
+        CHECK_OK(tgi_graph_infer(g, in, &s, &e), e);
+        for (int n = 0; n < g->n_nodes && s.desc; n++) {
+            const tg_const *c = &s.known[g->nodes[n].dst[0]];
+            if (strcmp(g->nodes[n].op->name, "Div") != 0 || !c->data)
+                continue;
+            known++;
+            CHECK_EQ(((const int64_t *)c->data)[0], sides[i][0] / 2);
+            CHECK_EQ(((const int64_t *)c->data)[1], sides[i][1] / 2);
+        }
+        CHECK_EQ(known, 1);
+        tgi_shapes_free(&s);
+    }
+    tgi_graph_free(&g);
+    CHECK_JOB(TG_OK, run_verb, "model", in_folder("computed.onnx"), "input",
+              in_folder("in.tif"), "output", in_folder("computed.tif"), "tile", "48");
+    image a = load(in_folder("whole.tif")), b = load(in_folder("computed.tif"));
+    check_part(&b, &a, (int64_t[3]){0, 0, 0}, (int64_t[3]){1, 200, 256});
+    free(a.px);
+    free(b.px);
+}
+
 int main(void)
 {
     help_open();
@@ -566,6 +622,7 @@ int main(void)
     RUN(a_volume_is_padded_along_z_too);
     RUN(raw_size_is_what_the_network_gives);
     RUN(a_freed_export_is_the_export_of_that_size);
+    RUN(sizes_that_the_file_computes_follow_the_image);
     RUN(boxes_give_what_the_free_network_gives);
     RUN(the_plan_says_how_the_image_is_padded_and_cut);
     RUN(a_stopped_run_in_boxes_goes_on_to_the_same_file);
