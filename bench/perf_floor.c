@@ -28,8 +28,9 @@
 
 #define FLOOR_OF_SHARE 0.8
 #define SECONDS_MOST 0.8
-#define ROUNDS_LEAST 3 /* of a window, before it can pass */
-#define WINDOW 8       /* rounds: the clock may change between windows */
+#define SECONDS_PLANTED 0.3 /* a planted loss has to be seen, not to be forgiven */
+#define ROUNDS_LEAST 3      /* of a window, before it can pass */
+#define WINDOW 8            /* rounds: the clock may change between windows */
 #define TURN_SECONDS 0.004
 #define PLANT_RUNS 10 /* of a turn, at least, when a loss is planted */
 
@@ -87,7 +88,7 @@ static double best_share(layer_case *k, const settings *s, double floor, int *ro
 {
     double best = 0, kernel = 0, loop = 0, loop_before = 0; /* of this window, of the last */
     const int reps = repetitions(k, s->plant);
-    const double end = measure_now() + SECONDS_MOST;
+    const double end = measure_now() + (s->plant > 1 ? SECONDS_PLANTED : SECONDS_MOST);
     for (int r = 0; r < ROUNDS_LEAST || measure_now() < end; r++) {
         if (r % WINDOW == 0) {
             loop_before = loop;

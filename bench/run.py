@@ -89,6 +89,8 @@ def main():
     path = results_path(args)
     say(f"{fixed['machine']['cpu']}, {args.threads} threads on {cores} processors, commit {fixed['commit']}, "
         f"load {lab.load_average():.1f}; results in {path or 'nothing'}")
+    if lab.load_average() > 0.5:
+        say("the machine is busy: good enough to see that it works, not for figures to keep")
     bench, rows, failures = Bench(args, python, say), [], 0
     for family in args.family or FAMILIES:
         print(table.text_head(family), flush=True)

@@ -32,8 +32,8 @@ def newest(root):
     return found[-1] if found else None
 
 
-def setting(row):
-    """What was set, for people: threads, instruction set, --exact."""
+def setting(row, kernel=True):
+    """What was set, for people: threads, instruction set, --exact, the kernel of an operator."""
     c = row["config"]
     words = [f"{c['threads']} thread{'s' if c['threads'] > 1 else ''}"]
     words += [c["isa"]] if c.get("isa") not in (None, "auto") else []
@@ -42,6 +42,7 @@ def setting(row):
         words.append("small --ram")
     elif c.get("ram") not in (None, "default"):
         words.append(f"--ram {c['ram']}")
+    words += [c["variant"]] if kernel and "variant" in c else []
     return ", ".join(words)
 
 
@@ -68,6 +69,15 @@ def memory(side):
     return f"{size / (1 << 20):.0f} MiB" if size else ""
 
 
+def against(row):
+    peer = row.get("peer", {})
+    return " ".join(peer[k] for k in ("name", "version") if k in peer)
+
+
+def what(row):
+    return {"process": "TIFF to TIFF, ", "stream": "rows streamed, "}.get(row["family"], "") + row["case"]
+
+
 def ratio(row):
     return f"{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f})" if "ratio" in row else ""
 
@@ -83,40 +93,42 @@ def geometric_mean(values):
 # ---- On the terminal -----------------------------------------------------------------------
 
 def text_head(family):
-    return f"\n{family:46} {'setting':26}{'tegula':>14}{'peer':>14}  {'ratio (range)':22}{'memory':>22}"
+    return f"\n{family:46} {'setting':36}{'tegula':>14}{'peer':>14}  {'ratio (range)':22}{'memory':>22}"
 
 
 def text_line(row):
     peer = row.get("peer", {})
     both = memory(row["tegula"]) + (" / " + memory(peer) if memory(peer) else "")
-    return (f"{row['case']:46} {setting(row):26}{figure(row['tegula'])[1]:>14}{figure(peer)[1]:>14}  "
+    return (f"{row['case']:46} {setting(row):36}{figure(row['tegula'])[1]:>14}{figure(peer)[1]:>14}  "
             f"{ratio(row):22}{both:>22}")
 
 
 def text_means(rows):
-    lines = [f"{what:46} {how:26}{ratio_text:24}{'memory ' + memory_text if memory_text else ''}"
-             for what, how, _, ratio_text, memory_text in means(latest(rows))]
+    lines = [f"{group:46} {how:36}{ratio_text:24}{'memory ' + memory_text if memory_text else ''}"
+             for group, how, _, ratio_text, memory_text in means(latest(rows))]
     return "\n".join(["", "geometric means of the ratios", *lines]) if lines else ""
 
 
 # ---- Means ---------------------------------------------------------------------------------
 
-def group_of_operator(case):
-    words = re.match(r"(\S+) .*?(\d+)->(\d+)", case)
-    if case.startswith("dw") or not words:
+def group_of_operator(row):
+    words = re.match(r"(\S+) .*?(\d+)->(\d+)", row["case"])
+    if row["case"].startswith("dw") or not words:
         return "depthwise convolution"
-    if case.startswith("T"):
+    if row["case"].startswith("T"):
         return "transposed convolution"
-    if min(int(words[2]), int(words[3])) < 16:
-        return "convolution from or to few channels"
-    return {"1x1": "1x1 convolution", "3-D": "3-D convolution"}.get(words[1], "convolution, 16 channels and more")
+    if int(words[2]) < 16 or int(words[3]) < 16:
+        return "convolution " + ("from" if int(words[2]) < 16 else "to") + " few channels"
+    by_window = {"1x1": "1x1 convolution", "3-D": "3-D convolution"}
+    kind = "Winograd" if "winograd" in row["config"].get("variant", "") else "direct"
+    return by_window.get(words[1], f"{kind} convolution, 16 channels and more")
 
 
 def group_of(row):
     """Rows that share a mean: networks by size, operators by kind."""
     if row["family"] == "nets":
         return "warm networks at " + row["case"].rsplit(" ", 1)[-1]
-    return group_of_operator(row["case"]) if row["family"] == "ops" else None
+    return group_of_operator(row) if row["family"] == "ops" else None
 
 
 def means(rows):
@@ -124,12 +136,12 @@ def means(rows):
     groups = {}
     for row in rows:
         if group_of(row) and "ratio" in row:
-            groups.setdefault((group_of(row), setting(row), row["peer"]["name"]), []).append(row)
-    for (what, how, peer), members in groups.items():
+            groups.setdefault((group_of(row), setting(row, kernel=False), against(row)), []).append(row)
+    for (group, how, peer), members in groups.items():
         r = [m["ratio"] for m in members]
         shares = [m["memory_ratio"] for m in members if "memory_ratio" in m]
         text = f"{geometric_mean(r):.2f} ({min(r):.2f} to {max(r):.2f})"
-        yield (f"{what} ({len(members)})", how, peer, text, f"{geometric_mean(shares):.2f}" if shares else "")
+        yield (f"{group} ({len(members)})", how, peer, text, f"{geometric_mean(shares):.2f}" if shares else "")
 
 
 # ---- Markdown ------------------------------------------------------------------------------
@@ -146,11 +158,11 @@ def summary(rows):
     """The README's table: means of networks and operators, each process and streaming row."""
     rows = latest(rows)
     out = [origin(rows), "", "| what | setting | against | ratio | memory |", "|---|---|---|---|---|"]
-    for what, how, peer, ratio_text, memory_text in means(rows):
-        out.append(f"| {what} | {how} | {peer} | {ratio_text} | {memory_text} |")
+    for group, how, peer, ratio_text, memory_text in means(rows):
+        out.append(f"| {group} | {how} | {peer} | {ratio_text} | {memory_text} |")
     for row in rows:
         if not group_of(row) and "ratio" in row:
-            out.append(f"| {row['case']} | {setting(row)} | {row['peer']['name']} | {ratio(row)} | "
+            out.append(f"| {what(row)} | {setting(row)} | {against(row)} | {ratio(row)} | "
                        f"{memory_ratio(row)} |")
     return "\n".join(out) + "\n"
 
@@ -163,7 +175,7 @@ def everything(rows):
         peer = row.get("peer", {})
         both = " / ".join(m for m in (memory(row["tegula"]), memory(peer)) if m)
         out.append(f"| {row['family']} | {row['case']} | {setting(row)} | {figure(row['tegula'])[1]} | "
-                   f"{peer.get('name', '')} | {figure(peer)[1]} | {ratio(row)} | {both} |")
+                   f"{against(row)} | {figure(peer)[1]} | {ratio(row)} | {both} |")
     return "\n".join(out) + "\n"
 
 

@@ -52,11 +52,25 @@ class Tables(unittest.TestCase):
         self.assertIn("| nets | a 512x512 | 2 threads, avx2 | 0.5 s |", table.everything([alone]))
 
     def test_operators_are_grouped_by_what_they_are(self):
-        for case, group in (("3x3 64->64 @128", "convolution, 16 channels and more"), ("dw 3x3 64 @256", "depthwise convolution"),
-                            ("3x3 1->32 @256", "convolution from or to few channels"), ("1x1 64->64 @256", "1x1 convolution"),
-                            ("T2x2 s2 128->64 @64", "transposed convolution"),
-                            ("3-D 3x3x3 32->32 @16x128", "3-D convolution")):
-            self.assertEqual(table.group_of(variation(family="ops", case=case)), group)
+        for case, variant, group in (
+                ("3x3 64->64 @128", "conv_direct", "direct convolution, 16 channels and more"),
+                ("3x3 64->64 @128", "conv_winograd", "Winograd convolution, 16 channels and more"),
+                ("3x3 1->32 @256", "conv_stem", "convolution from few channels"),
+                ("3x3 64->1 @256", "conv_few", "convolution to few channels"),
+                ("1x1 64->64 @256", "conv_direct", "1x1 convolution"),
+                ("dw 3x3 64 @256", "conv_depthwise", "depthwise convolution"),
+                ("T2x2 s2 128->64 @64", "conv_transpose", "transposed convolution"),
+                ("3-D 3x3x3 32->32 @16x128", "conv_direct", "3-D convolution")):
+            row = variation(family="ops", case=case, config={"threads": 1, "variant": variant})
+            self.assertEqual(table.group_of(row), group)
+
+    def test_two_kernels_of_one_operator_are_two_rows_of_two_means(self):
+        rows = [variation(family="ops", case="3x3 64->64 @128", ratio=r,
+                          config={"threads": 1, "isa": "avx2", "variant": v})
+                for r, v in ((3.0, "conv_winograd"), (1.1, "conv_direct"))]
+        text = table.summary(rows)
+        self.assertIn("| Winograd convolution, 16 channels and more (1) | 1 thread, avx2 |", text)
+        self.assertIn("| direct convolution, 16 channels and more (1) | 1 thread, avx2 |", text)
 
 
 class Readme(unittest.TestCase):
