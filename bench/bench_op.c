@@ -382,9 +382,9 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--exact") == 0)
             s.want.exact = 1;
         else if (strcmp(argv[i], "--threads") == 0)
-            s.threads = atoi(value), i++;
+            s.threads = (int)strtol(value, NULL, 10), i++;
         else if (strcmp(argv[i], "--rounds") == 0)
-            s.rounds = atoi(value), i++;
+            s.rounds = (int)strtol(value, NULL, 10), i++;
         else if (strcmp(argv[i], "--isa") == 0 && tgi_isa_parse(value, &cap))
             i++;
         else if (strcmp(argv[i], "--variant") == 0)
