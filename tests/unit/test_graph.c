@@ -666,17 +666,17 @@ static void a_tensor_filled_with_a_value_is_folded(void)
     b_free(&m);
 }
 
-/* The graph written in `g` (released), through import and all rewrites. */
-static tg_graph *finished(bytes *g, int opset)
+/* The graph written in `g` (released), through import and all rewrites. Its constants lie in
+ * *m: free that after the graph. */
+static tg_graph *finished(bytes *g, int opset, bytes *m)
 {
-    bytes m = b_model(g, opset);
     tg_onnx_model *model = NULL;
     tg_graph *graph = NULL;
     tgi_err e = {0};
-    CHECK_OK(tgi_onnx_parse(m.p, m.n, &model, &e), e);
+    *m = b_model(g, opset);
+    CHECK_OK(tgi_onnx_parse(m->p, m->n, &model, &e), e);
     CHECK_OK(tgi_graph_lower_onnx(&model, &graph, &e), e);
     CHECK_OK(tgi_graph_finish(graph, 0, &e), e);
-    b_free(&m);
     return graph;
 }
 
@@ -715,11 +715,13 @@ static void a_reshape_transpose_reshape_becomes_space_to_depth(void)
     b_attr_ints(&a, "perm", 6, perm);
     b_node(&g, "Transpose", turn, "t", &a);
     b_node(&g, "Reshape", last, "y", NULL);
-    tg_graph *graph = finished(&g, 13);
+    bytes m;
+    tg_graph *graph = finished(&g, 13, &m);
     CHECK_EQ(graph->n_nodes, 1);
     CHECK_STR(graph->nodes[0].op->name, "SpaceToDepth");
     check_space_to_depth(graph, 0);
     tgi_graph_free(&graph);
+    b_free(&m);
 }
 
 /* The detectors' "focus": every second row and column, four times, joined. No pattern makes one
@@ -748,9 +750,11 @@ static void strided_slices_joined_are_space_to_depth(void)
     b_int(&axis, 20, 2);
     b_msg(&a, 5, &axis);
     b_node(&g, "Concat", all, "y", &a);
-    tg_graph *graph = finished(&g, 13);
+    bytes m;
+    tg_graph *graph = finished(&g, 13, &m);
     check_space_to_depth(graph, 1);
     tgi_graph_free(&graph);
+    b_free(&m);
 }
 
 /* y[o] at (2r + i, 2s + j) of a transposed 2x2 convolution of stride 2, two groups, by hand. */
@@ -794,7 +798,8 @@ static void a_batch_norm_is_folded_into_a_transposed_convolution(void)
     b_msg(&a, 5, &group);
     b_node(&g, "ConvTranspose", conv, "c", &a);
     b_node(&g, "BatchNormalization", norm, "y", NULL);
-    tg_graph *graph = finished(&g, 15);
+    bytes m;
+    tg_graph *graph = finished(&g, 15, &m);
     CHECK_EQ(graph->n_nodes, 1);
     CHECK_EQ(graph->nodes[0].n_epi, 0);
     size_t n;
@@ -808,6 +813,7 @@ static void a_batch_norm_is_folded_into_a_transposed_convolution(void)
     }
     tgi_free(y);
     tgi_graph_free(&graph);
+    b_free(&m);
 }
 
 int main(void)
