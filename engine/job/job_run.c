@@ -520,6 +520,7 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
             *out = res;
         return st;
     }
+    malloc_trim(0); /* what others freed in this process is not the run's */
     if (st == TG_OK)
         st = tgi_monitor_open(SAMPLE_MS, tgi_opts_str(job->opts, TGI_OPT_LOG), &r.monitor, err);
     if (st == TG_OK)

@@ -228,7 +228,7 @@ tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
     const int sized = job->set.compress.kind == TGI_COMPRESS_NONE;
     const uint64_t output = sized && b->output_disk > held ? b->output_disk - held : 0;
     char need[32], has[32];
-    if (on_disk && s->bytes > job->scratch_place.free_bytes)
+    if (s->used && s->bytes > job->scratch_place.free_bytes)
         return tgi_fail(err, TG_E_NO_SPACE,
                         "--scratch %s: the decoded input needs %s, the disk has %s: another "
                         "folder, a smaller --roi, or without --scratch the input is decoded "

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 SLOT_MAGIC = 0x746F6C732D6A6774
 SLOT = struct.Struct("<5Q QQII QQII 4I 2I")  # engine/run/journal_file.h
@@ -39,15 +40,18 @@ def crc32c(data):
 
 # ---- Inputs ---------------------------------------------------------------------------------
 
-def tiff_bytes(planes, bits, kind):
-    """Classic TIFF, one strip per page. planes: [(width, height, bytes)]; kind 1 uint, 3 float."""
+def tiff_bytes(planes, bits, kind, packed=False):
+    """Classic TIFF, one strip per page. planes: [(width, height, bytes)]; kind 1 uint, 3 float;
+    packed: deflate."""
     out = bytearray(b"II*\0" + struct.pack("<I", 0))
     link = 4
     for width, height, data in planes:
         at = len(out)
+        data = zlib.compress(data, 1) if packed else data
         out += data
         out += b"\0" * (len(out) % 2)
-        tags = [(256, 4, width), (257, 4, height), (258, 3, bits), (259, 3, 1), (262, 3, 1),
+        codec = 8 if packed else 1
+        tags = [(256, 4, width), (257, 4, height), (258, 3, bits), (259, 3, codec), (262, 3, 1),
                 (273, 4, at), (277, 3, 1), (278, 4, height), (279, 4, len(data)), (339, 3, kind)]
         struct.pack_into("<I", out, link, len(out))
         out += struct.pack("<H", len(tags))
@@ -58,7 +62,7 @@ def tiff_bytes(planes, bits, kind):
     return bytes(out)
 
 
-def picture(path, width, height, planes=1, kind="uint16", seed=1):
+def picture(path, width, height, planes=1, kind="uint16", seed=1, packed=False):
     """Blocks of noise over a ramp: neither constant nor incompressible."""
     rng = random.Random(seed)
     pages = []
@@ -73,7 +77,7 @@ def picture(path, width, height, planes=1, kind="uint16", seed=1):
         code, bits, sample = {"uint16": ("H", 16, 1), "float32": ("f", 32, 3)}[kind]
         pages.append((width, height, struct.pack("<%d%s" % (len(flat), code), *flat)))
     with open(path, "wb") as f:
-        f.write(tiff_bytes(pages, bits, sample))
+        f.write(tiff_bytes(pages, bits, sample, packed))
     return path
 
 
@@ -140,6 +144,13 @@ def upscaler(path, width=16, seed=2):
 
 
 # ---- Running --------------------------------------------------------------------------------
+
+def uses_scratch(lab, args):
+    """The plan of this run decodes its input into --scratch (else the test tests nothing)."""
+    r = lab.run(["plan"] + args[1:] + ["--json"])
+    check(r.code == 0 and r.done()["scratch"]["used"], "no scratch is used: %s" % r)
+    return args
+
 
 class Failed(Exception):
     """A promise was broken; the text says which."""
@@ -208,6 +219,7 @@ class Job:
         self.env = {"TEGULA_SYNC_TILES": 5}
         self.env.update(env or {})
         self.needs_stats, self.tiles = needs_stats, None
+        self.scratch = args[args.index("--scratch") + 1] if "--scratch" in args else None
         self.is_run = args[0] == "run"
 
     def command(self, more=()):
@@ -294,6 +306,8 @@ class Job:
         check(same, "%s: %s: other bytes than undisturbed" % (self.name, what))
         for end in (".partial", ".journal", ".tegula.json.tmp"):
             check(not os.path.exists(self.out + end), "%s: %s: left %s" % (self.name, what, end))
+        left = os.listdir(self.scratch) if self.scratch else []
+        check(not left, "%s: %s: left %s in the scratch folder" % (self.name, what, left))
         if self.is_run:
             with open(self.out + ".tegula.json") as f:
                 check("methods" in json.load(f), "%s: %s: poor receipt" % (self.name, what))

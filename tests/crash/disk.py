@@ -6,7 +6,7 @@ Needs a small tmpfs, hence root; skipped (77) where mounting is refused."""
 import os
 import subprocess
 
-from crashlib import Job, check, main, picture, upscaler
+from crashlib import Job, check, main, picture, upscaler, uses_scratch
 
 
 def mount(path, kib):
@@ -62,6 +62,21 @@ def test_compressed(lab, args, disk, name, part):
     return safe
 
 
+def test_scratch(lab, disk):
+    """No room for the decoded input: 73 before anything is computed, with what to do."""
+    packed = picture(lab.path("packed.tif"), 640, 512, packed=True)
+    resize(disk, 1024)
+    args = ["run", "-m", lab.denoiser, packed, "--tile", "64x64", "--ram", "64MiB", "--scratch", disk]
+    job = Job(lab, "scratch", uses_scratch(lab, args)).learn()
+    resize(disk, 400)
+    r = job.run()
+    check(r.code == 73 and "--scratch" in r.err, "no room for scratch: %s" % r)
+    check(os.listdir(disk) == [] and job.slot() is None, "something is left")
+    resize(disk, 1024)
+    job.finish("after space was made")
+    job.clean()
+
+
 def test(lab, rest):
     disk = lab.path("disk")
     if not mount(disk, 1024):
@@ -72,6 +87,7 @@ def test(lab, rest):
         stack = picture(lab.path("stack.tif"), 320, 256, 3, "float32", 3)
         net = upscaler(lab.path("up.onnx"))
         test_plain(lab, image, disk)
+        test_scratch(lab, disk)
         up = ["run", "-m", net, stack, "--normalize", "zscore", "--tile", "64x64",
               "--compress", "zstd", "--ram", "64MiB"]
         safe = [test_compressed(lab, up, disk, "up%d" % i, part)

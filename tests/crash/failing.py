@@ -6,7 +6,7 @@ Operation k of the writing side (open, pwrite, fdatasync, rename ..., io/file_op
 for every k of an undisturbed run; then the disk is "full" at every third one."""
 import os
 
-from crashlib import Job, check, main, picture, upscaler
+from crashlib import Job, check, main, picture, upscaler, uses_scratch
 
 
 def fail_at(job, k, answer, code):
@@ -41,15 +41,20 @@ def sweep(job, answer, code, step):
 
 def test(lab, rest):
     image = picture(lab.path("image.tif"), 200, 120)
+    packed = picture(lab.path("packed.tif"), 640, 512, packed=True)
+    os.mkdir(lab.path("scratch"))
     net = upscaler(lab.path("up.onnx"))
     few = {"TEGULA_SYNC_TILES": 4}
     run = Job(lab, "run", ["run", "-m", net, image, "--normalize", "percentile:1,99", "--tile",
                            "128x128", "--compress", "zstd", "--ram", "64MiB"], few).learn()
     plain = Job(lab, "plain", ["run", "-m", net, image, "--normalize", "zscore", "--tile",
                                "128x128", "--dtype", "uint16", "--ram", "64MiB"], few).learn()
+    kept = Job(lab, "scratch", uses_scratch(lab, [
+        "run", "-m", lab.denoiser, packed, "--tile", "256x256", "--ram", "64MiB", "--scratch",
+        lab.path("scratch")]), few).learn()
     copy = Job(lab, "copy", ["copy", image, "--compress", "deflate"], few, False).learn()
-    n = [sweep(job, "", 74, 1) for job in (run, plain, copy)]
-    n += [sweep(job, ":full", 73, 3) for job in (run, plain, copy)]
+    n = [sweep(job, "", 74, 1) for job in (run, plain, kept, copy)]
+    n += [sweep(job, ":full", 73, 3) for job in (run, plain, kept, copy)]
     print("operations that failed, each once: %s" % n)
 
 

@@ -5,7 +5,8 @@
 Moments come in five phases: the pass for statistics, the bands, the final check (all tiles are
 there, the file is being closed), the rename, and while going on after an earlier kill. The first
 two are hit by the clock, the last ones, which take microseconds, in front of or in the midst of a
-random file operation (TEGULA_FAIL_IO=K:kill or K:torn, io/file_ops.h); where a kill really was
+random file operation (TEGULA_FAIL_IO=K:kill or K:torn, io/file_ops.h; writes to --scratch are such operations too);
+where a kill really was
 is read from the journal it left. How much was lost: what the journal counted as safe is not
 computed again, what it did not count is less than the sync interval (TEGULA_SYNC_TILES), and the
 tiles begun in all attempts exceed the output's by no more, for each kill, than that interval and
@@ -14,7 +15,7 @@ import os
 import signal
 import time
 
-from crashlib import Job, check, main, picture, upscaler
+from crashlib import Job, check, main, picture, upscaler, uses_scratch
 
 PHASES = ("statistics", "bands", "finish", "rename", "resume")
 
@@ -22,6 +23,8 @@ PHASES = ("statistics", "bands", "finish", "rename", "resume")
 def jobs(lab):
     image = picture(lab.path("noisy.tif"), 640, 512)
     stack = picture(lab.path("stack.tif"), 320, 256, 3, "float32", 3)
+    packed = picture(lab.path("packed.tif"), 640, 512, packed=True)  # one strip, too large to hold
+    os.mkdir(lab.path("scratch"))
     net = upscaler(lab.path("up.onnx"))
     denoise = ["run", "-m", lab.denoiser, image, "--ram", "64MiB"]
     up = ["run", "-m", net, stack, "--ram", "64MiB", "--threads", "2"]
@@ -30,6 +33,9 @@ def jobs(lab):
         Job(lab, "zstd", denoise + ["--tile", "64x64", "--compress", "zstd"]),
         Job(lab, "stack", up + ["--normalize", "percentile:1,99", "--tile", "64x64",
                                 "--compress", "zstd"]),
+        Job(lab, "scratch", uses_scratch(lab, ["run", "-m", lab.denoiser, packed, "--ram", "64MiB",
+                                               "--tile", "64x64", "--scratch",
+                                               lab.path("scratch")])),
         Job(lab, "stack8", up + ["--normalize", "zscore", "--tile", "256x64", "--dtype", "uint8"]),
     ]
 
@@ -144,7 +150,7 @@ def test(lab, rest):
     begun = time.monotonic()
     work = jobs(lab)
     if moments < 40:  # the short run: one job of each kind
-        work = [work[0], work[2]]
+        work = [work[0], work[2], work[3]]
     for job in work:
         prepare(job)
     count = dict.fromkeys(PHASES, 0)

@@ -8,12 +8,12 @@ out frees what it holds."""
 import concurrent.futures
 import os
 
-from crashlib import check, main, picture, upscaler
+from crashlib import check, main, picture, upscaler, uses_scratch
 
 
 def one(lab, name, args, k, want):
     out = lab.path("%s-%d.tif" % (name, k))
-    more = ["-o", out] if name in ("run", "copy") else []
+    more = ["-o", out] if name in ("run", "copy", "scratch") else []
     r = lab.run(args + more, {"TEGULA_FAIL_ALLOC": k})
     whole = os.path.exists(out)
     result = r.out if name == "info" else open(out, "rb").read() if whole else None
@@ -51,7 +51,10 @@ def test(lab, rest):
     image = picture(lab.path("image.tif"), 96, 80, 2)
     net = upscaler(lab.path("up.onnx"), 8)
     job = ["-m", net, image, "--normalize", "percentile:1,99", "--ram", "64MiB"]
-    verbs = {"run": ["run"] + job + ["--compress", "zstd"], "plan": ["plan"] + job,
+    packed = picture(lab.path("packed.tif"), 640, 512, packed=True)
+    kept = ["run", "-m", lab.denoiser, packed, "--ram", "64MiB", "--tile", "256x256", "--scratch",
+            lab.dir]
+    verbs = {"scratch": uses_scratch(lab, kept), "run": ["run"] + job + ["--compress", "zstd"], "plan": ["plan"] + job,
              "info": ["info", image, net], "verify": ["verify"] + job,
              "copy": ["copy", image, "--compress", "zstd"]}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -6,6 +6,7 @@ Pixels may be left out (a sparse file reads as zeros there), so a file of many g
 only the disk of what was written into it. `box` writes pixels into a finished file.
 """
 import struct
+import zlib
 
 TYPES = {1: ("B", 1), 2: ("H", 2)}
 
@@ -57,6 +58,24 @@ class Made:
         for k, row in enumerate(rows):
             f.seek(self.data + (y + k) * self.row_bytes + x * self.channels * self.bytes_per)
             f.write(row)
+
+
+def pack(made, path):
+    """The same pixels in one deflate strip, as many programs write a plane; grey only."""
+    with open(made.path, "rb") as f:
+        f.seek(made.data)
+        data = zlib.compress(f.read(made.height * made.row_bytes), 1)
+    data += b"\0" * (len(data) % 2)
+    bits = 8 * made.bytes_per
+    tags = [(256, 4, made.width), (257, 4, made.height), (258, 3, bits), (259, 3, 8), (262, 3, 1),
+            (273, 4, 8), (277, 3, 1), (278, 4, made.height), (279, 4, len(data))]
+    with open(path, "wb") as f:
+        f.write(b"II*\0" + struct.pack("<I", 8 + len(data)) + data)
+        f.write(struct.pack("<H", len(tags)))
+        for tag, kind, value in tags:
+            f.write(struct.pack("<HHII", tag, kind, 1, value))
+        f.write(struct.pack("<I", 0))
+    return path
 
 
 def texture(seed, n):
