@@ -2,12 +2,14 @@
  * memory, whole image untiled and in full-width bands.
  *
  *   bench_net [--size LIST] [--threads N] [--rounds N] [--isa NAME] [--exact]
- *             [--expect IN.npy OUT.npy] [--answer FILE.npy] [--json | --serve] MODEL.onnx
+ *             [--cpu] [--nodes] [--expect IN.npy OUT.npy] [--answer FILE.npy] [--json | --serve] MODEL.onnx
  *
  *   --size    configurations by commas: HxW, or N for NxN, whole; with @ROWS in bands of so
  *             many rows: 512,1024,1024x4096@64
  *   --expect  compare the answer to this input with this array first
  *   --answer  write what the first configuration yields (for a peer to compare with)
+ *   --cpu     processor time of all threads instead of the wall's
+ *   --nodes   then also where the last configuration's time goes, node by node
  *   --serve   one turn of every configuration for each line on stdin, until its end: lets a
  *             script take turns with another program; JSON on stdout
  *
@@ -43,7 +45,7 @@
 typedef struct settings {
     const char *model, *answer, *expect_in, *expect_out;
     int64_t h[CONFIGS_MAX], w[CONFIGS_MAX], band[CONFIGS_MAX];
-    int n_config, threads, rounds, exact, json, serve;
+    int n_config, threads, rounds, exact, json, serve, nodes;
     const tg_backend *be;
     tg_threads *pool;
 } settings;
@@ -424,6 +426,31 @@ static void say_end(const settings *s)
     printf("peak RSS of the process %.1f MiB\n", (double)measure_peak_rss() / (1 << 20));
 }
 
+/* One more turn with a clock around each node; what the nodes leave is moving arrays in and out
+ * and walking the bands. */
+static void say_nodes(config *c)
+{
+    const tg_stage *one = &c->p->stages->one;
+    double *t = claim((size_t)one->n_nodes * sizeof *t), nodes = 0;
+    memset(t, 0, (size_t)one->n_nodes * sizeof *t);
+    tgi_exec_time_nodes(c->exec, measure_now, t);
+    const double all = turn(c);
+    for (int k = 0; k < one->n_nodes; k++)
+        nodes += t[k] / c->reps;
+    for (int k = 0; k < one->n_nodes; k++) {
+        const tg_net_node *n = tgi_stage_node(one, k);
+        char shape[96];
+        printf("%8.2f ms %5.1f %%  %-18s %-16s %s\n", 1e3 * t[k] / c->reps,
+               100 * t[k] / c->reps / all, n->node->op->name,
+               n->variant ? n->variant->name : "reference",
+               tgi_desc_text(&n->dst[0], shape, sizeof shape));
+        for (int i = 0; i < n->n_epi; i++)
+            printf("%35s+ %s\n", "", n->node->epi[i].from);
+    }
+    printf("%8.2f ms in nodes, %.2f ms around them\n", 1e3 * nodes, 1e3 * (all - nodes));
+    tgi_free(t);
+}
+
 /* ---- Turns ------------------------------------------------------------------------------- */
 
 static void run_rounds(const settings *s, config *c, int n)
@@ -503,6 +530,8 @@ static void bench(const settings *s, const tg_graph *g)
         run_served(configs, n);
     else
         run_rounds(s, configs, n);
+    if (s->nodes)
+        say_nodes(&configs[n - 1]);
     say_end(s);
     for (int i = 0; i < n; i++)
         config_close(&configs[i]);
@@ -544,6 +573,12 @@ static int parse_one(settings *s, char **argv, int i, int argc, tg_isa *cap)
     }
     if (strcmp(name, "--exact") == 0)
         return s->exact = 1;
+    if (strcmp(name, "--nodes") == 0)
+        return s->nodes = 1;
+    if (strcmp(name, "--cpu") == 0) {
+        measure_clock(CLOCK_PROCESS_CPUTIME_ID);
+        return 1;
+    }
     if (name[0] != '-') {
         s->model = name;
         return 1;

@@ -22,6 +22,8 @@ struct tg_exec {
     tg_view (*seg)[TG_MAX_SEG];      /* operands of one node, rebuilt for each call */
     int64_t *before;                 /* per output: rows there before the band */
     tg_exec_times seconds;
+    double (*node_clock)(void); /* NULL: nodes are not timed */
+    double *node_seconds;
 };
 
 tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_threads *pool,
@@ -186,6 +188,16 @@ static tg_status run_node(tg_exec *e, int k, tg_range rows, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status run_timed(tg_exec *e, int k, tg_range rows, tgi_err *err)
+{
+    if (!e->node_clock)
+        return run_node(e, k, rows, err);
+    const double t0 = e->node_clock();
+    const tg_status st = run_node(e, k, rows, err);
+    e->node_seconds[k] += e->node_clock() - t0;
+    return st;
+}
+
 /* ---- One band ---------------------------------------------------------------------------- */
 
 static tg_status feed_inputs(tg_exec *e, tgi_err *err)
@@ -230,7 +242,7 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
             TGI_TRY(e->io.stop(e->io.user, err));
         const tg_range rows = tgi_flow_advance(&e->flow, k);
         if (!tgi_range_empty(rows))
-            TGI_TRY(run_node(e, k, rows, err));
+            TGI_TRY(run_timed(e, k, rows, err));
     }
     const double t2 = tgi_seconds();
     TGI_TRY(hand_out(e, err));
@@ -267,4 +279,10 @@ void tgi_exec_next_load(const tg_exec *e, int i, tg_box *box)
 tg_exec_times tgi_exec_seconds(const tg_exec *e)
 {
     return e->seconds;
+}
+
+void tgi_exec_time_nodes(tg_exec *e, double (*clock)(void), double *seconds)
+{
+    e->node_clock = clock;
+    e->node_seconds = seconds;
 }

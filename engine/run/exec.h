@@ -42,5 +42,8 @@ typedef struct tg_exec_times {
     double compute, load, store;
 } tg_exec_times;
 tg_exec_times tgi_exec_seconds(const tg_exec *e);
+/* From now on add what each node takes by `clock` to seconds[its position in the stage], which
+ * is borrowed. */
+void tgi_exec_time_nodes(tg_exec *e, double (*clock)(void), double *seconds);
 
 #endif
