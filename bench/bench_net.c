@@ -2,7 +2,8 @@
  * memory, whole image untiled and in full-width bands.
  *
  *   bench_net [--size LIST] [--threads N] [--rounds N] [--isa NAME] [--exact]
- *             [--cpu] [--nodes] [--expect IN.npy OUT.npy] [--answer FILE.npy] [--json | --serve] MODEL.onnx
+ *             [--cpu] [--nodes] [--expect IN.npy OUT.npy] [--answer FILE.npy] [--json |
+ * --serve] MODEL.onnx
  *
  *   --size    configurations by commas: HxW, or N for NxN, whole; with @ROWS in bands of so
  *             many rows: 512,1024,1024x4096@64

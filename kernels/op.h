@@ -104,7 +104,12 @@ typedef enum tg_epi_kind {
     TG_EPI_NEG,
     TG_EPI_HARDSIGMOID, /* clip(a*x+b, 0, 1) */
     TG_EPI_ELU,         /* a = alpha */
-    /* binary: acc op other; other is a view (src >= 0), a channel vector (vec) or scalar a */
+    TG_EPI_SILU,        /* x * sigmoid(x) */
+    TG_EPI_HARDSWISH,   /* x * clip(a*x+b, 0, 1) */
+    TG_EPI_KEEP,        /* remember the running value; a later step may read it */
+    TG_EPI_SWAP,        /* exchange the running value and the kept one */
+    /* binary: acc op other; other is a view (src >= 0), the kept value, a channel vector (vec)
+     * or scalar a */
     TG_EPI_ADD,
     TG_EPI_SUB,  /* acc - other */
     TG_EPI_RSUB, /* other - acc */
@@ -115,9 +120,11 @@ typedef enum tg_epi_kind {
     TG_EPI_MAX
 } tg_epi_kind;
 
+#define TG_EPI_KEPT (-2) /* a step's src: the value that the last KEEP or SWAP put aside */
+
 typedef struct tg_epi_step {
     tg_epi_kind kind;
-    int src; /* binary: index of the call's source operand, or -1 */
+    int src; /* binary: index of the call's source operand, TG_EPI_KEPT, or -1 */
     float a, b;
     const float *vec; /* per channel, zero-padded to a multiple of 16 lanes; or NULL */
 } tg_epi_step;

@@ -4,7 +4,12 @@
  * be an epilogue step. P's other operand, if an activation, has to exist before H runs: nothing
  * that depends on H's value can feed it (P is its only reader), so sorting again always
  * succeeds. Where both inputs of P could host it, the convolution does, and of two the later
- * one: its operands are the ones still in cache. */
+ * one: its operands are the ones still in cache.
+ *
+ * A value with two readers can be fused too when what they make of it meets again in one
+ * operator and is read nowhere else: x * sigmoid(x), (x + a) * (sigmoid(x) - b). The kernel
+ * then puts the value aside (TG_EPI_KEEP), runs one side, exchanges the two, runs the other
+ * side and joins it with what was kept. */
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/arith.h"
@@ -90,24 +95,26 @@ static int prefers(const tg_graph *g, const tg_shapes *s, int host, const tg_nod
     return theirs > 0 && as_step(g, s, p, chain_of(p, other), &step, &unused);
 }
 
-/* Try to take the reader of H's value along; *fused tells. */
-static tg_status fuse_next(tg_graph *g, const tg_shapes *s, int host, int *fused, tgi_err *err)
+/* P's step on its source `chain`, appended to the host's epilogue. `kept`: the other operand of
+ * P is the value that was put aside. *done is 0 when the host cannot take it. */
+static tg_status append(tg_graph *g, const tg_shapes *s, int host, const tg_node *p, int chain,
+                        int kept, int *done, tgi_err *err)
 {
     tg_node *h = &g->nodes[host];
-    const int v = h->dst[0], user = tgi_graph_only_user(g, v);
     tg_epi_step step;
     int other = -1;
-    *fused = 0;
-    if (user < 0 || h->n_epi >= TG_MAX_EPI)
+    *done = 0;
+    if (h->n_epi >= TG_MAX_EPI || !as_step(g, s, p, chain, &step, &other))
         return TG_OK;
-    const tg_node *p = &g->nodes[user];
-    const int chain = chain_of(p, v);
-    if (!as_step(g, s, p, chain, &step, &other) || prefers(g, s, host, p, other) ||
-        (other >= 0 && n_operands(h) >= TG_OP_MAX_SRC))
+    if (kept) {
+        step.src = TG_EPI_KEPT;
+        other = -1;
+    }
+    if (other >= 0 && n_operands(h) >= TG_OP_MAX_SRC)
         return TG_OK;
     const tg_const *c = other < 0 ? channel_operand(g, p, chain) : NULL;
     if (c) {
-        const int64_t n = s->desc[v].dim[1];
+        const int64_t n = s->desc[h->dst[0]].dim[1];
         int64_t held;
         if (c->desc.dtype != TG_DTYPE_F32 || !tgi_desc_count(&c->desc, &held) || held != n)
             return TG_OK;
@@ -118,11 +125,176 @@ static tg_status fuse_next(tg_graph *g, const tg_shapes *s, int host, int *fused
         step.vec = vec;
     }
     h->epi[h->n_epi++] = (tg_epi){step, other, p->op->name};
-    const int dst = p->dst[0];
-    tgi_graph_drop(g, user);
-    h->dst[0] = dst;
+    *done = 1;
+    return TG_OK;
+}
+
+/* The host yields what `last` did. */
+static void take_over(tg_graph *g, int host, int dst)
+{
+    g->nodes[host].dst[0] = dst;
     g->values[dst].producer = host;
-    *fused = 1;
+}
+
+/* Try to take the only reader of H's value along; *fused tells. */
+static tg_status fuse_next(tg_graph *g, const tg_shapes *s, int host, int *fused, tgi_err *err)
+{
+    const int v = g->nodes[host].dst[0], user = tgi_graph_only_user(g, v);
+    tg_epi_step step;
+    int other = -1;
+    *fused = 0;
+    if (user < 0)
+        return TG_OK;
+    const tg_node *p = &g->nodes[user];
+    const int chain = chain_of(p, v);
+    if (!as_step(g, s, p, chain, &step, &other) || prefers(g, s, host, p, other))
+        return TG_OK;
+    TGI_TRY(append(g, s, host, p, chain, 0, fused, err));
+    if (*fused) {
+        const int dst = p->dst[0];
+        tgi_graph_drop(g, user);
+        take_over(g, host, dst);
+    }
+    return TG_OK;
+}
+
+/* ---- Two readers that meet again --------------------------------------------------------- */
+
+#define SIDE_MAX 6
+
+typedef struct side { /* from one reader on, each the only reader of the one before */
+    int node[SIDE_MAX], n;
+} side;
+
+/* The two nodes that read v as one operand each, and nobody else does. */
+static int two_readers(const tg_graph *g, int v, int reader[2])
+{
+    int n = 0;
+    if (tgi_graph_uses(g, v) != 2)
+        return 0;
+    for (int i = 0; i < g->n_nodes; i++) {
+        int reads = 0;
+        for (int k = 0; g->nodes[i].op && k < g->nodes[i].n_src; k++)
+            reads += g->nodes[i].src[k] == v;
+        if (reads == 1 && n < 2)
+            reader[n++] = i;
+    }
+    return n == 2;
+}
+
+static void follow(const tg_graph *g, int first, side *s)
+{
+    s->n = 0;
+    for (int at = first; at >= 0 && s->n < SIDE_MAX;) {
+        s->node[s->n++] = at;
+        if (g->nodes[at].n_dst != 1)
+            break;
+        at = tgi_graph_only_user(g, g->nodes[at].dst[0]);
+    }
+}
+
+/* Cut both sides in front of the node they share, which is returned; -1: they do not meet. */
+static int meet(side *a, side *b)
+{
+    for (int i = 0; i < a->n; i++)
+        for (int k = 0; k < b->n; k++)
+            if (a->node[i] == b->node[k]) {
+                a->n = i;
+                b->n = k;
+                return a->node[i];
+            }
+    return -1;
+}
+
+/* Append the steps of one side; *v is the running value before and after. */
+static tg_status append_side(tg_graph *g, const tg_shapes *s, int host, const side *a, int *v,
+                             int *done, tgi_err *err)
+{
+    *done = 1;
+    for (int i = 0; i < a->n && *done; i++) {
+        const tg_node *p = &g->nodes[a->node[i]];
+        TGI_TRY(append(g, s, host, p, chain_of(p, *v), 0, done, err));
+        *v = p->dst[0];
+    }
+    return TG_OK;
+}
+
+static void mark(tg_node *h, tg_epi_kind kind, const char *from)
+{
+    h->epi[h->n_epi++] = (tg_epi){{.kind = kind, .src = -1}, -1, from};
+}
+
+/* x * sigmoid(x), and the hard one, have a step of their own. */
+static void shorten(tg_node *h, int at)
+{
+    tg_epi *e = &h->epi[at];
+    const tg_epi_kind kind = e[1].step.kind;
+    if (h->n_epi != at + 3 || e[2].step.kind != TG_EPI_MUL ||
+        (kind != TG_EPI_SIGMOID && kind != TG_EPI_HARDSIGMOID))
+        return;
+    const int soft = kind == TG_EPI_SIGMOID;
+    e[0] = e[1];
+    e[0].step.kind = soft ? TG_EPI_SILU : TG_EPI_HARDSWISH;
+    e[0].from = soft ? "Silu" : "HardSwish";
+    h->n_epi = at + 1;
+}
+
+/* Sides a and b of H's value and their join, appended; *done is 0 when a step does not fit, and
+ * the host then is as before. */
+static tg_status append_fork(tg_graph *g, const tg_shapes *s, int host, const side *a,
+                             const side *b, int join, int *done, tgi_err *err)
+{
+    tg_node *h = &g->nodes[host];
+    const int before = h->n_epi;
+    int v = h->dst[0], w = v;
+    *done = before + a->n + b->n + 3 <= TG_MAX_EPI;
+    if (!*done)
+        return TG_OK;
+    mark(h, TG_EPI_KEEP, "Keep");
+    tg_status st = append_side(g, s, host, a, &v, done, err);
+    if (st == TG_OK && *done && b->n) {
+        mark(h, TG_EPI_SWAP, "Swap");
+        st = append_side(g, s, host, b, &w, done, err);
+    }
+    if (st == TG_OK && *done) {
+        const tg_node *p = &g->nodes[join];
+        st = append(g, s, host, p, chain_of(p, b->n ? w : v), 1, done, err);
+    }
+    if (st != TG_OK || !*done)
+        h->n_epi = before;
+    else
+        shorten(h, before);
+    return st;
+}
+
+/* Try to take along both readers of H's value and the node where they meet. */
+static tg_status fuse_fork(tg_graph *g, const tg_shapes *s, int host, int *fused, tgi_err *err)
+{
+    int reader[2];
+    side a, b;
+    *fused = 0;
+    if (!two_readers(g, g->nodes[host].dst[0], reader))
+        return TG_OK;
+    follow(g, reader[0], &a);
+    follow(g, reader[1], &b);
+    const int join = meet(&a, &b);
+    if (join < 0)
+        return TG_OK;
+    if (!a.n) { /* the side that does nothing is what was kept */
+        const side none = a;
+        a = b;
+        b = none;
+    }
+    TGI_TRY(append_fork(g, s, host, &a, &b, join, fused, err));
+    if (!*fused)
+        return TG_OK;
+    const int dst = g->nodes[join].dst[0];
+    for (int i = 0; i < a.n; i++)
+        tgi_graph_drop(g, a.node[i]);
+    for (int i = 0; i < b.n; i++)
+        tgi_graph_drop(g, b.node[i]);
+    tgi_graph_drop(g, join);
+    take_over(g, host, dst);
     return TG_OK;
 }
 
@@ -132,8 +304,11 @@ static tg_status fuse_all(tg_graph *g, const tg_shapes *s, tgi_err *err)
     for (int i = 0; i < g->n_nodes; i++) {
         int fused = host_rank(&g->nodes[i]) > 0 && !tgi_node_is_known(s, &g->nodes[i]);
         while (fused) {
+            const int steps = g->nodes[i].n_epi;
             TGI_TRY(fuse_next(g, s, i, &fused, err));
-            total += fused;
+            if (!fused)
+                TGI_TRY(fuse_fork(g, s, i, &fused, err));
+            total += g->nodes[i].n_epi - steps;
         }
     }
     if (total)

@@ -33,9 +33,8 @@ static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsig
     n->n_epi = gn->n_epi;
     for (int i = 0; i < gn->n_epi; i++) {
         n->epi[i] = gn->epi[i].step;
-        n->epi[i].src = -1;
         if (gn->epi[i].value < 0)
-            continue;
+            continue; /* src says which: kept or none */
         if (n->n_operands >= TG_MAX_OPERANDS)
             return tgi_fail(err, TG_E_INTERNAL, "node \"%s\" has too many operands", gn->name);
         n->epi[i].src = n->n_operands;

@@ -8,6 +8,8 @@
  * Unused lanes of the last block are zeroed last: sigmoid(0) is not 0. */
 #include "kernels/cpu/cpu_common.h"
 
+#define KEPT_FLOATS 2048 /* 8 KiB on the stack, where a kept value waits */
+
 typedef struct step_args {
     vf a, b;            /* scalars, or the channel vector in a */
     const float *other; /* view operand: same layout as the row, or NULL */
@@ -40,6 +42,13 @@ TG_INLINE vf apply(tg_epi_kind kind, vf x, vf a, vf b)
         return vf_min(one, vf_max(zero, x * a + b));
     case TG_EPI_ELU:
         return vf_select((vi)(x < zero), a * (vf_exp(x) - one), x);
+    case TG_EPI_SILU:
+        return x * vf_sigmoid(x);
+    case TG_EPI_HARDSWISH:
+        return x * vf_min(one, vf_max(zero, x * a + b));
+    case TG_EPI_KEEP: /* these two move rows: keep_or_swap */
+    case TG_EPI_SWAP:
+        break;
     case TG_EPI_ADD:
         return x + a;
     case TG_EPI_SUB:
@@ -94,6 +103,8 @@ static void run_step(tg_epi_kind kind, float *row, int64_t n, const step_args *s
         CASE(TG_EPI_NEG);
         CASE(TG_EPI_HARDSIGMOID);
         CASE(TG_EPI_ELU);
+        CASE(TG_EPI_SILU);
+        CASE(TG_EPI_HARDSWISH);
         CASE(TG_EPI_ADD);
         CASE(TG_EPI_SUB);
         CASE(TG_EPI_RSUB);
@@ -103,6 +114,19 @@ static void run_step(tg_epi_kind kind, float *row, int64_t n, const step_args *s
         CASE(TG_EPI_MIN);
         CASE(TG_EPI_MAX);
 #undef CASE
+    case TG_EPI_KEEP:
+    case TG_EPI_SWAP:
+        break;
+    }
+}
+
+static void keep_or_swap(tg_epi_kind kind, float *row, float *kept, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float was = kept[i];
+        kept[i] = row[i];
+        if (kind == TG_EPI_SWAP)
+            row[i] = was;
     }
 }
 
@@ -147,15 +171,22 @@ static void zero_unused(const tg_view *dst, float *row, int64_t width)
         vf_store(row, vf_select(keep, vf_load(row), vf_zero()));
 }
 
-static void block_part(const tg_call *call, int from, const tg_row_part *p, int64_t block)
+/* All steps on a piece of one block's row; `kept` holds as many floats as the piece. */
+static void run_steps(const tg_call *call, int from, const tg_row_part *p, int64_t block,
+                      float *row, float *kept)
 {
     const tg_view *dst = &call->dst[0];
-    const int64_t width = p->x1 - p->x0;
-    float *row = tgi_view_row(dst, block, p->z, p->y) + (p->x0 - dst->x0) * dst->cb;
+    const int64_t n = (p->x1 - p->x0) * dst->cb;
     for (int i = from; i < call->n_epi; i++) {
         const tg_epi_step *e = &call->epi[i];
         step_args s = {.a = vf_set1(e->a), .b = vf_set1(e->b)};
-        if (e->src >= 0 && e->kind >= TG_EPI_ADD) {
+        if (e->kind == TG_EPI_KEEP || e->kind == TG_EPI_SWAP) {
+            keep_or_swap(e->kind, row, kept, n);
+            continue;
+        }
+        if (e->src == TG_EPI_KEPT) {
+            s.other = kept;
+        } else if (e->src >= 0 && e->kind >= TG_EPI_ADD) {
             s.other = aligned_row(&call->src[e->src], dst, block, p->z, p->y, p->x0);
             if (!s.other) {
                 step_gathered(e->kind, &call->src[e->src], dst, p, block, row);
@@ -164,10 +195,34 @@ static void block_part(const tg_call *call, int from, const tg_row_part *p, int6
         } else if (e->vec) {
             s.a = dst->cb == 1 ? vf_set1(e->vec[block]) : vf_load(e->vec + block * TG_L);
         }
-        run_step(e->kind, row, width * dst->cb, &s);
+        run_step(e->kind, row, n, &s);
+    }
+}
+
+static int keeps(const tg_call *call, int from)
+{
+    for (int i = from; i < call->n_epi; i++)
+        if (call->epi[i].kind == TG_EPI_KEEP || call->epi[i].kind == TG_EPI_SWAP)
+            return 1;
+    return 0;
+}
+
+static void block_part(const tg_call *call, int from, const tg_row_part *p, int64_t block)
+{
+    const tg_view *dst = &call->dst[0];
+    float *row = tgi_view_row(dst, block, p->z, p->y) - dst->x0 * dst->cb;
+    if (keeps(call, from)) {
+        float kept[KEPT_FLOATS] = {0};
+        tg_row_part piece = *p;
+        for (; piece.x0 < p->x1; piece.x0 = piece.x1) {
+            piece.x1 = tgi_min64(piece.x0 + KEPT_FLOATS / dst->cb, p->x1);
+            run_steps(call, from, &piece, block, row + piece.x0 * dst->cb, kept);
+        }
+    } else {
+        run_steps(call, from, p, block, row + p->x0 * dst->cb, NULL);
     }
     if (dst->cb > 1 && (block + 1) * dst->cb > dst->c)
-        zero_unused(dst, row, width);
+        zero_unused(dst, row + p->x0 * dst->cb, p->x1 - p->x0);
 }
 
 void TGS(tgi_epilogue_part)(const tg_call *call, int from, const tg_row_part *part)

@@ -21,9 +21,18 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return tgi_eval_unary(ctx, dst_data, value, err);
 }
 
+static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+{
+    (void)ctx;
+    (void)chain;
+    *step = (tg_epi_step){.kind = TG_EPI_HARDSWISH, .src = -1, .a = 1.0f / 6, .b = 0.5f};
+    return 1;
+}
+
 const tg_op tg_op_hard_swish = {
     .name = "HardSwish",
     .infer = tgi_infer_same,
     .ref = ref,
     .eval = eval,
+    .as_step = as_step,
 };

@@ -209,6 +209,22 @@ static void add_concat(draft *d, int i)
     keep(d, out, d->c[i] + d->c[j], d->log2[i]);
 }
 
+/* Two readers of one value that meet again, a plain operator on one side or on both. */
+static void add_fork(draft *d, int i)
+{
+    static const char *const sides[] = {"Sigmoid", "HardSigmoid", "Tanh", "LeakyRelu"};
+    static const char *const joins[] = {"Mul", "Add", "Sub"};
+    int a, b = d->value[i], out;
+    add(d, sides[tg_rand_in(&d->seed, 0, 3)], 1, &d->value[i], &a);
+    if (tg_rand_in(&d->seed, 0, 1)) {
+        const int j = partner(d, i, 1), src[2] = {d->value[i], d->value[j < 0 ? i : j]};
+        add(d, "Sub", 2, src, &b);
+    }
+    const int swap = (int)tg_rand_in(&d->seed, 0, 1), src[2] = {swap ? b : a, swap ? a : b};
+    add(d, joins[tg_rand_in(&d->seed, 0, 2)], 2, src, &out);
+    keep(d, out, d->c[i], d->log2[i]);
+}
+
 /* Operators that read the whole extent: a norm, or a gate from the mean of each channel. */
 static void add_whole(draft *d, int i)
 {
@@ -232,7 +248,7 @@ static tg_graph *draw_graph(uint64_t seed, int *spatial)
     void (*const steps[])(draft *, int) = {
         add_conv,       add_conv,    add_conv,      add_pool,      add_resize,
         add_transposed, add_shuffle, add_pointwise, add_pointwise, add_join,
-        add_concat,     add_concat,  add_whole};
+        add_concat,     add_concat,  add_whole,     add_fork};
     draft d = {.seed = seed, .spatial = 2};
     tgi_err e = {0};
     d.spatial = *spatial = tg_rand_in(&d.seed, 0, 3) ? 2 : 3;
@@ -248,7 +264,7 @@ static tg_graph *draw_graph(uint64_t seed, int *spatial)
         const int64_t back = tg_rand_in(&d.seed, 0, 2);
         const int i =
             (int)tgi_max(1, d.n - 1 - (back == 2 ? tg_rand_in(&d.seed, 0, d.n - 1) : 0));
-        steps[tg_rand_in(&d.seed, 0, 12)](&d, i);
+        steps[tg_rand_in(&d.seed, 0, 13)](&d, i);
     }
     CHECK_OK(tgi_graph_add_output(d.g, d.value[d.n - 1], &e), e);
     d.g->opset = 17;

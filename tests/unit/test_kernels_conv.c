@@ -230,6 +230,14 @@ static double step_value(const tg_epi_step *s, double x, double o)
         return fmin(1, fmax(0, (double)s->a * x + (double)s->b));
     case TG_EPI_ELU:
         return x < 0 ? (double)s->a * (exp(x) - 1) : x;
+    case TG_EPI_SILU:
+        return x / (1 + exp(-x));
+    case TG_EPI_HARDSWISH:
+        return x * fmin(1, fmax(0, (double)s->a * x + (double)s->b));
+    case TG_EPI_KEEP: /* alone it does nothing */
+        return x;
+    case TG_EPI_SWAP: /* nothing was put aside */
+        return 0;
     case TG_EPI_ADD:
         return x + o;
     case TG_EPI_SUB:

@@ -226,6 +226,13 @@ static double step_value(const tg_epi_step *s, double acc, double o)
         return fmin(fmax(a * acc + b, 0), 1);
     case TG_EPI_ELU:
         return acc < 0 ? a * (exp(acc) - 1) : acc;
+    case TG_EPI_SILU:
+        return acc / (1 + exp(-acc));
+    case TG_EPI_HARDSWISH:
+        return acc * fmin(fmax(a * acc + b, 0), 1);
+    case TG_EPI_KEEP: /* no operator is one of these */
+    case TG_EPI_SWAP:
+        return NAN;
     case TG_EPI_ADD:
         return acc + o;
     case TG_EPI_SUB:
