@@ -89,7 +89,7 @@ TG_INLINE void tile(const tile_job *j, int64_t at, const int ob, const int px, c
     {                                                                                          \
         const int most = TILE_PX(ob);                                                          \
         int64_t at = 0;                                                                        \
-        for (; at + 2 * most <= j->n; at += most)                                              \
+        for (; planar && at + 2 * most <= j->n; at += most) /* few taps: a call counts */      \
             tile(j, at, ob, TILE_PX(ob), planar, step);                                        \
         while (at < j->n) {                                                                    \
             const int64_t left = j->n - at;                                                    \
