@@ -130,6 +130,16 @@ static inline void b_attr_ints(bytes *attrs, const char *name, int n, const int6
     b_msg(attrs, 5, &a);
 }
 
+/* AttributeProto of a text. */
+static inline void b_attr_text(bytes *attrs, const char *name, const char *text)
+{
+    bytes a = {0};
+    b_str(&a, 1, name);
+    b_str(&a, 4, text);
+    b_int(&a, 20, 3);
+    b_msg(attrs, 5, &a);
+}
+
 /* ModelProto around a graph (released): IR 8, the given operator set. */
 static inline bytes b_model(bytes *graph, int opset)
 {

@@ -4,6 +4,7 @@
 #include "engine/graph/graph_priv.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The second size of the slope lies this many divisors above the first: a multiple of every
  * stride up to 10, and of the powers of two up to 64. */
@@ -18,11 +19,12 @@
 
 /* What node n reads of its source j when it computes `dst` of its first output; 0: nothing that
  * says where. */
-static int need_of(const tg_node *n, const tg_op_ctx *ctx, int j, int axis, tg_range dst,
-                   tg_range *need)
+static int need_of(const tg_node *n, const tg_op_ctx *ctx, int j, int axis, int far,
+                   tg_range dst, tg_range *need)
 {
     const tg_desc *d = &ctx->dst[0], *s = &ctx->src[j];
-    if (s->rank != d->rank || axis >= d->rank || (s->dim[axis] == 1 && d->dim[axis] != 1))
+    if (s->rank != d->rank || axis >= d->rank ||
+        (far && s->dim[axis] == 1 && d->dim[axis] != 1))
         return 0;
     if (n->op->op_class == TG_OP_WHOLE) {
         *need = dst;
@@ -43,7 +45,7 @@ static void join(tg_range *need, int v, tg_range r)
 }
 
 static void need_of_node(const tg_graph *g, const tg_shapes *s, const tg_node *n, int axis,
-                         tg_range *need)
+                         int far, tg_range *need)
 {
     tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
     const tg_const *consts[TG_OP_MAX_SRC];
@@ -55,25 +57,25 @@ static void need_of_node(const tg_graph *g, const tg_shapes *s, const tg_node *n
         return;
     tgi_node_ctx(g, s, n, src, dst, consts, &ctx);
     for (int j = 0; j < n->n_src; j++)
-        if (n->src[j] >= 0 && !consts[j] && need_of(n, &ctx, j, axis, all, &in))
+        if (n->src[j] >= 0 && !consts[j] && need_of(n, &ctx, j, axis, far, all, &in))
             join(need, n->src[j], in);
     for (int e = 0; e < n->n_epi; e++)
         if (n->epi[e].value >= 0)
             join(need, n->epi[e].value, all);
 }
 
-int tgi_graph_axis_need(const tg_graph *g, const tg_shapes *s, int axis, tg_range core,
-                        int strict, tg_range *need)
+int tgi_graph_axis_need(const tg_graph *g, const tg_shapes *s, int axis, tg_range core, int far,
+                        tg_range *need)
 {
     int inside = 1;
     for (int v = 0; v < g->n_values; v++)
         need[v] = (tg_range){0, 0};
     need[g->out[0].value] = core;
     for (int i = g->n_nodes - 1; i >= 0; i--)
-        need_of_node(g, s, &g->nodes[i], axis, need);
+        need_of_node(g, s, &g->nodes[i], axis, far, need);
     for (int v = 0; v < g->n_values && inside; v++)
         if (!tgi_range_empty(need[v]) && axis < s->desc[v].rank)
-            inside = need[v].lo >= strict && need[v].hi <= s->desc[v].dim[axis] - strict;
+            inside = need[v].lo >= far && need[v].hi <= s->desc[v].dim[axis] - far;
     return inside;
 }
 
@@ -187,56 +189,97 @@ static tg_status place_free(const tg_graph *g, int k, tg_place *out, tgi_err *er
 
 /* ---- One fixed extent -------------------------------------------------------------------- */
 
-/* What each output pixel reads of input 0, and which of them are free of borders. */
-typedef struct reach {
-    tg_range *need; /* per output pixel */
-    int64_t q;
-    tg_range keep;
-} reach;
-
-static tg_status find_reach(const tg_graph *g, int k, reach *r, tgi_err *err)
-{
+/* Whether what two output pixels `step` apart read differs by a shift only, of every value
+ * alike: where an operator stops at a border (Resize repeats the edge pixel, without reading
+ * beyond it), it does not. */
+typedef struct walker {
+    const tg_graph *g;
     tg_shapes s;
-    const int axis = axis_of(g, k);
-    TGI_TRY(infer_at(g, k, g->base[k], &s, err));
-    const tg_desc *d = &s.desc[g->out[0].value];
-    r->q = axis < d->rank ? d->dim[axis] : 1;
-    r->keep = (tg_range){0, 0};
-    tg_range *all = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, sizeof *all);
-    const int64_t looked = r->q > REACH_MOST ? 0 : r->q; /* beyond: nothing kept, no boxes */
-    r->need = tgi_calloc(TGI_TAG_GRAPH, (size_t)looked + 1, sizeof *r->need);
-    tg_status st = TG_OK;
-    if (!all || !r->need)
-        st = tgi_fail(err, TG_E_NOMEM, "no memory to place the output");
-    for (int64_t o = 0; st == TG_OK && o < looked; o++) {
-        const int inside = tgi_graph_axis_need(g, &s, axis, (tg_range){o, o + 1}, 0, all);
-        r->need[o] = all[g->in[0].value];
-        if (inside && tgi_range_empty(r->keep))
-            r->keep.lo = o;
-        if (inside && (tgi_range_empty(r->keep) || r->keep.hi == o))
-            r->keep.hi = o + 1;
-    }
-    tgi_free(all);
-    tgi_shapes_free(&s);
-    return st;
+    int axis;
+    int64_t q, step;
+    tg_range *at, *next; /* per value: what pixel o and pixel o + step read */
+    int64_t *move;       /* per value: by how much; 0: not known yet */
+} walker;
+
+static tg_status open_walker(walker *w, const tg_graph *g, int k, tgi_err *err)
+{
+    const size_t n = (size_t)g->n_values + 1;
+    *w = (walker){.g = g, .axis = axis_of(g, k)};
+    TGI_TRY(infer_at(g, k, g->base[k], &w->s, err));
+    const tg_desc *d = &w->s.desc[g->out[0].value];
+    w->q = w->axis < d->rank ? d->dim[w->axis] : 1;
+    w->at = tgi_calloc(TGI_TAG_GRAPH, 2 * n, sizeof *w->at);
+    w->move = tgi_calloc(TGI_TAG_GRAPH, n, sizeof *w->move);
+    if (!w->at || !w->move)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to place the output");
+    w->next = w->at + n;
+    return TG_OK;
 }
 
-/* Smallest step of the output in which what it reads moves by one and the same step. */
-static void find_step(const reach *r, tg_place *out)
+static void close_walker(walker *w)
 {
-    const int64_t lo = r->keep.lo, n = tgi_range_len(r->keep);
-    for (int64_t step = 1; 2 * step <= n; step++) {
-        const int64_t move = r->need[lo + step].lo - r->need[lo].lo;
-        int same = move > 0;
-        for (int64_t o = lo; same && o + step < r->keep.hi; o++)
-            same = r->need[o + step].lo - r->need[o].lo == move &&
-                   r->need[o + step].hi - r->need[o].hi == move;
-        if (same) {
-            out->step_out = step;
-            out->step_in = move;
-            return;
-        }
+    tgi_free(w->at);
+    tgi_free(w->move);
+    tgi_shapes_free(&w->s);
+}
+
+/* Both pixels read inside the images, and the shift of every value is the known one. */
+static int steps_from(walker *w, int64_t o)
+{
+    const tg_range a = {o, o + 1}, b = {o + w->step, o + w->step + 1};
+    if (o < 0 || b.hi > w->q || !tgi_graph_axis_need(w->g, &w->s, w->axis, a, 0, w->at) ||
+        !tgi_graph_axis_need(w->g, &w->s, w->axis, b, 0, w->next))
+        return 0;
+    for (int v = 0; v < w->g->n_values; v++) {
+        const int64_t by = w->next[v].lo - w->at[v].lo;
+        if (tgi_range_empty(w->at[v]) && tgi_range_empty(w->next[v]))
+            continue;
+        if (w->move[v] == 0)
+            w->move[v] = by;
+        if (by <= 0 || by != w->move[v] || w->next[v].hi - w->at[v].hi != by)
+            return 0;
     }
+    return 1;
+}
+
+/* Is `step` a period? Asked of more than twice as many pixels in the middle: what moves with
+ * another period stands still, or moves by another shift, for one of step + 1 pixels. */
+static int is_period(walker *w, int64_t step)
+{
+    const int64_t from = (w->q - step) / 2 - step - 1;
+    w->step = step;
+    memset(w->move, 0, (size_t)w->g->n_values * sizeof *w->move);
+    for (int64_t o = from; o < from + 2 * step + 3; o++)
+        if (!steps_from(w, o))
+            return 0;
+    return 1;
+}
+
+/* Smallest step of the output in which what it reads moves by one and the same step, and the
+ * output pixels around the middle for which that holds. */
+static void find_step(walker *w, tg_place *out)
+{
+    int64_t step = 1, sum = 0;
+    if (w->q > REACH_MOST)
+        return;
+    while (3 * step <= w->q && !is_period(w, step))
+        step++;
+    if (3 * step > w->q)
+        return;
+    int64_t lo = (w->q - step) / 2, hi = lo + 1;
+    while (steps_from(w, lo - 1))
+        lo--;
+    while (steps_from(w, hi))
+        hi++;
+    out->step_out = step;
+    out->step_in = w->move[w->g->in[0].value];
+    out->keep = (tg_range){lo, hi + step};
+    set_scale(out, out->step_out, out->step_in);
+    for (int64_t o = lo; o < lo + step; o++) {
+        steps_from(w, o);
+        sum += shift_of(out, o, w->at[w->g->in[0].value]);
+    }
+    out->lead = lead_of(out, sum, step);
 }
 
 /* A node that keeps pieces from being computed apart, or NULL. */
@@ -246,6 +289,44 @@ static const tg_node *whole_node(const tg_graph *g)
         if (g->nodes[i].op->op_class == TG_OP_WHOLE)
             return &g->nodes[i];
     return NULL;
+}
+
+/* Does one pixel of the node's output read its input from edge to edge? */
+static int reads_all(const tg_graph *g, const tg_shapes *s, const tg_node *n, int axis)
+{
+    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
+    const tg_const *consts[TG_OP_MAX_SRC];
+    tg_op_ctx ctx;
+    tg_range in;
+    tgi_node_ctx(g, s, n, src, dst, consts, &ctx);
+    if (tgi_node_is_known(s, n) || axis >= dst[0].rank)
+        return 0;
+    const int64_t at = dst[0].dim[axis] / 2;
+    for (int j = 0; j < n->n_src; j++)
+        if (n->src[j] >= 0 && !consts[j] && axis < src[j].rank && src[j].dim[axis] > 1 &&
+            need_of(n, &ctx, j, axis, 0, (tg_range){at, at + 1}, &in) && in.lo <= 0 &&
+            in.hi >= src[j].dim[axis])
+            return 1;
+    return 0;
+}
+
+/* Why an axis has no steps: the first node that reads all of it, if it is a single one. */
+static tg_status say_why(const tg_graph *g, int k, const tg_node *whole, tg_place *out,
+                         tgi_err *err)
+{
+    tg_shapes s;
+    TGI_TRY(infer_at(g, k, g->base[k], &s, err));
+    for (int i = 0; i < g->n_nodes && !whole; i++)
+        if (reads_all(g, &s, &g->nodes[i], axis_of(g, k)))
+            whole = &g->nodes[i];
+    if (whole)
+        snprintf(out->why, sizeof out->why, "%s \"%.100s\" reads the whole image",
+                 whole->op->name, whole->name);
+    else
+        snprintf(out->why, sizeof out->why,
+                 "the network reads as far as its size, or not in even steps");
+    tgi_shapes_free(&s);
+    return TG_OK;
 }
 
 /* The scale of a network that says nothing else: whole ratios of its extents. */
@@ -259,28 +340,17 @@ static tg_status place_fixed(const tg_graph *g, int k, tg_place *out, tgi_err *e
 {
     const int64_t n = g->base[k];
     const tg_node *whole = whole_node(g);
-    reach r = {0};
-    const tg_status st = find_reach(g, k, &r, err);
+    walker w;
+    tg_status st = open_walker(&w, g, k, err);
     if (st == TG_OK && !whole)
-        find_step(&r, out);
+        find_step(&w, out);
     if (st == TG_OK && out->step_in > 0) {
-        int64_t sum = 0;
-        set_scale(out, out->step_out, out->step_in);
-        out->keep = r.keep;
-        out->lost = tgi_ceil_div(n * out->up, out->down) - r.q;
-        for (int64_t o = r.keep.lo; o < r.keep.lo + out->step_out; o++)
-            sum += shift_of(out, o, r.need[o]);
-        out->lead = lead_of(out, sum, out->step_out);
+        out->lost = tgi_ceil_div(n * out->up, out->down) - w.q;
     } else if (st == TG_OK) {
-        guess_scale(n, r.q, out);
-        if (whole)
-            snprintf(out->why, sizeof out->why, "%s \"%.100s\" reads the whole image",
-                     whole->op->name, whole->name);
-        else
-            snprintf(out->why, sizeof out->why,
-                     "the network reads as far as its size, or not in even steps");
+        guess_scale(n, w.q, out);
+        st = say_why(g, k, whole, out, err);
     }
-    tgi_free(r.need);
+    close_walker(&w);
     return st;
 }
 

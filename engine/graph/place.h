@@ -34,9 +34,10 @@ tg_status tgi_graph_output_extent(const tg_graph *g, int k, int64_t n, int64_t *
                                   tgi_err *err);
 
 /* Backward along one axis without a border: what `core` of output 0 reads of every value, even
- * beyond its image. `need`: g->n_values. Returns 1 when all of it lies inside the images, a
- * pixel from their borders (`strict`) or up to them. */
-int tgi_graph_axis_need(const tg_graph *g, const tg_shapes *s, int axis, tg_range core,
-                        int strict, tg_range *need);
+ * beyond its image. `need`: g->n_values. Returns 1 when all of it lies inside the images.
+ * `far`: a pixel or more from their borders, and values of a single pixel, which are the same
+ * for every place (global pooling), are left out. */
+int tgi_graph_axis_need(const tg_graph *g, const tg_shapes *s, int axis, tg_range core, int far,
+                        tg_range *need);
 
 #endif

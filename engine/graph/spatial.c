@@ -174,7 +174,7 @@ tg_status tgi_size_find_base(tg_graph *g, tgi_err *err)
         }
         if (first.code == TG_OK)
             first = f.first;
-        if (f.by_size && f.first.code == TG_E_FORMAT && (open & 1)) {
+        if (c < 2 && f.by_size && f.first.code == TG_E_FORMAT && (open & 1)) {
             int found;
             TGI_TRY(search_base(g, counts[c], &found, err));
             if (found) {

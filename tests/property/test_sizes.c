@@ -494,6 +494,42 @@ static int plan_verb(tg_job *j)
     return (int)st;
 }
 
+/* A Resize repeats its edge pixel and never reads beyond: at the border of a box that is none
+ * of the image such pixels must not be kept. */
+static void a_box_keeps_nothing_that_its_own_border_changed(void)
+{
+    static const int64_t ext[2] = {64, 96}, k9[2] = {9, 9};
+    static const float by2[4] = {1, 1, 2, 2};
+    static const int64_t four[1] = {4};
+    for (int fixed = 0; fixed < 2; fixed++) {
+        made m = made_begin(2, 1, fixed ? ext : open2);
+        bytes at = {0};
+        b_attr_text(&at, "mode", "linear");
+        b_init(&m.g, "by2", 1, 1, four, by2, sizeof by2);
+        const char *p = made_pool(&m, made_slice(&m, "x", 4, -4, 4, -4), 2);
+        const char *a = made_node(&m, "Resize", p, "", "by2", NULL, &at, NULL);
+        /* reads further than the Resize: hides in the input what the Resize reads */
+        const char *b = made_conv(&m, "x", 1, 4, k9, 1, 0, NULL);
+        const char *d = made_concat(&m, 1, b, a);
+        const char *e =
+            fixed ? made_slice(&m, d, 0, 54, 0, 86) : made_slice(&m, d, 0, -2, 0, -2);
+        made_conv(&m, e, 5, 1, k3, 1, 0, "y");
+        made_end(&m, in_folder(fixed ? "fixed2.onnx" : "free2.onnx"));
+    }
+    image in = picture(1, 200, 256);
+    save(&in, in_folder("in.tif"));
+    for (int fixed = 0; fixed < 2; fixed++)
+        CHECK_JOB(TG_OK, run_verb, "model", in_folder(fixed ? "fixed2.onnx" : "free2.onnx"),
+                  "input", in_folder("in.tif"), "output",
+                  in_folder(fixed ? "boxed.tif" : "whole.tif"), "raw-size", "true", "exact",
+                  "true");
+    image a = load(in_folder("whole.tif")), b = load(in_folder("boxed.tif"));
+    check_part(&b, &a, (int64_t[3]){0, 0, 0}, (int64_t[3]){1, 188, 244});
+    free(a.px);
+    free(b.px);
+    free(in.px);
+}
+
 static void the_plan_says_how_the_image_is_padded_and_cut(void)
 {
     image in = picture(1, 200, 255);
@@ -541,7 +577,8 @@ static void a_stopped_run_in_boxes_goes_on_to_the_same_file(void)
     free(in.px);
 }
 
-/* Instance norm looks at the whole box: no pieces. The refusal names file and node. */
+/* Instance norm looks at the whole box, a pool of its size as well: no pieces. The refusal
+ * names file and node. */
 static void what_is_not_local_has_no_boxes(void)
 {
     static const int64_t ext[2] = {64, 96}, one[1] = {8};
@@ -557,6 +594,17 @@ static void what_is_not_local_has_no_boxes(void)
     CHECK(strstr(tg_ctx_detail(ctx), "whole.onnx") != NULL);
     CHECK(strstr(tg_ctx_detail(ctx), "InstanceNormalization") != NULL);
     CHECK(strstr(tg_ctx_detail(ctx), "Slice") != NULL);
+    static const int64_t square[2] = {64, 64};
+    m = made_begin(2, 1, square);
+    a = made_conv(&m, "x", 1, 8, k3, 1, 1, NULL);
+    b = made_up(&m, made_pool(&m, a, 64), 8, 8, 8);
+    b = made_conv(&m, made_up(&m, b, 8, 8, 8), 8, 8, k3, 1, 1, NULL);
+    made_conv(&m, made_slice(&m, made_concat(&m, 1, a, b), 0, 60, 0, 60), 16, 1, k3, 1, 1, "y");
+    made_end(&m, in_folder("pool.onnx"));
+    CHECK_EQ(job(run_verb, "", "model", in_folder("pool.onnx"), "input", in_folder("in.tif"),
+                 "output", in_folder("no.tif"), NULL),
+             TG_E_UNSUPPORTED);
+    CHECK(strstr(tg_ctx_detail(ctx), "MaxPool") != NULL);
 }
 
 /* The same network exported for another size is what the freed one must be there. */
@@ -624,6 +672,7 @@ int main(void)
     RUN(a_freed_export_is_the_export_of_that_size);
     RUN(sizes_that_the_file_computes_follow_the_image);
     RUN(boxes_give_what_the_free_network_gives);
+    RUN(a_box_keeps_nothing_that_its_own_border_changed);
     RUN(the_plan_says_how_the_image_is_padded_and_cut);
     RUN(a_stopped_run_in_boxes_goes_on_to_the_same_file);
     RUN(what_is_not_local_has_no_boxes);
