@@ -524,7 +524,7 @@ static tg_status size_decoders(tiff_source *s, size_t *n_streams, tgi_stream_sha
     const bool knows = s->history || !tgi_unpack_has_history(p->compression);
     const size_t one = knows ? tgi_stream_bytes(shape) : SIZE_MAX;
     const size_t room = s->budget > p->row_bytes ? s->budget - p->row_bytes : 0;
-    if (one <= room && tgi_sat_mul(one, columns) < all) {
+    if (one > 0 && one <= room && tgi_sat_mul(one, columns) < all) {
         *n_streams = room / one < columns ? room / one : columns;
         return TG_OK;
     }

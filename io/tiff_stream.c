@@ -75,7 +75,7 @@ void tgi_streams_close(tgi_streams **sp)
     tgi_streams *s = *sp;
     if (!s)
         return;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; s->stream && i < s->n; i++) {
         tgi_window_free(&s->stream[i].win);
         tgi_unpack_close(&s->stream[i].unpack);
         tgi_free(s->stream[i].ring);

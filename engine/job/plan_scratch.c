@@ -79,12 +79,11 @@ static double rows_of_walk(const tg_job *job, const cuts *y, int64_t kept, int s
 static double columns_of(const tg_job *job, const cuts *x)
 {
     const int64_t block = job->info->block_w, origin = job->map.origin[2];
-    double columns = 0;
+    int64_t columns = 0;
     for (int64_t k = 0; k < x->n; k++)
         if (!tgi_range_empty(x->r[k]))
-            columns +=
-                (double)((origin + x->r[k].hi - 1) / block - (origin + x->r[k].lo) / block + 1);
-    return columns;
+            columns += (origin + x->r[k].hi - 1) / block - (origin + x->r[k].lo) / block + 1;
+    return (double)columns;
 }
 
 static double planes_of(const cuts *z)
