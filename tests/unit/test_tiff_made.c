@@ -187,6 +187,37 @@ static void test_going_down_in_bands_decodes_every_strip_once(void)
         }
 }
 
+/* The tightest stream keeps the row it is asked for and no other: skipping and going back. */
+static void test_rows_in_any_order_when_only_one_is_kept(void)
+{
+    const layout a = {.compression = 8,
+                      .predictor = 2,
+                      .bits = 16,
+                      .format = 1,
+                      .samples = 1,
+                      .mode = "wb",
+                      .w = 8000,
+                      .h = 40,
+                      .block_w = 8000,
+                      .block_h = 40};
+    static const int64_t order[] = {0, 1, 5, 5, 39, 4, 38, 39};
+    const tg_open_opts o = {.threads = 1, .decode_budget = 110000};
+    uint64_t seed = 79;
+    uint8_t *pixels = make_pixels(&a, &seed), row[16000];
+    tgi_err err = {0};
+    tg_source *s = NULL;
+    write_tiff(path, &a, pixels);
+    CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
+    CHECK_EQ(s ? s->ops->stream_rows(s) : 0, 1);
+    for (size_t i = 0; s && i < sizeof order / sizeof order[0]; i++) {
+        CHECK_OK(s->ops->read(s, 0, 0, 0, 1, order[i], order[i] + 1, 0, 8000, row, 0, 0, &err),
+                 err);
+        CHECK(memcmp(row, pixels + (size_t)order[i] * sizeof row, sizeof row) == 0);
+    }
+    tgi_source_close(&s);
+    free(pixels);
+}
+
 /* ---- Files made by hand ---- */
 
 typedef struct maker {
@@ -684,6 +715,7 @@ int main(void)
     TIFFSetWarningHandler(NULL);
     RUN(test_what_libtiff_writes_is_read_bit_for_bit);
     RUN(test_going_down_in_bands_decodes_every_strip_once);
+    RUN(test_rows_in_any_order_when_only_one_is_kept);
     RUN(test_an_imagej_stack_beyond_4_gib_has_all_its_planes);
     RUN(test_a_strip_beyond_4_gib_in_a_bigtiff_is_read_without_being_decoded_whole);
     RUN(test_a_chain_that_loops_is_damage);
