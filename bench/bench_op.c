@@ -2,6 +2,7 @@
  *
  *   bench_op [--threads N] [--isa NAME] [--rounds N] [--exact] [--variant NAME] [--json]
  *            [FILTER]
+ *   bench_op --errors [--isa NAME] [FILTER]
  *
  * Protocol: both compute the same layer (bias and ReLU included) from the same numbers; the
  * answers are compared first; then both are timed in turns, `rounds` times (10 or more);
@@ -12,7 +13,10 @@
  * ours. ">= 1" in the ratio column means we are faster. Without oneDNN the reference checks the
  * answer and the peer's columns are empty.
  *
- * Operations count as direct convolution: 2 per multiply-add. */
+ * Operations count as direct convolution: 2 per multiply-add.
+ *
+ * --errors times nothing: it prints each layer's distance from the reference kernels, which sum
+ * in float64, for the direct sum and for the default variant. */
 #include "bench/layer_case.h"
 #include "bench/measure.h"
 
@@ -33,6 +37,7 @@
 static const layer layers[] = {
     {"3x3 1->32 @256", 1, 32, 0, 256, 256, 3, 1, 1, 0},
     {"3x3 32->32 @256", 32, 32, 0, 256, 256, 3, 1, 1, 0},
+    {"3x3 16->16 @256", 16, 16, 0, 256, 256, 3, 1, 1, 0},
     {"3x3 64->64 @128", 64, 64, 0, 128, 128, 3, 1, 1, 0},
     {"3x3 128->128 @64", 128, 128, 0, 64, 64, 3, 1, 1, 0},
     {"3x3 256->256 @32", 256, 256, 0, 32, 32, 3, 1, 1, 0},
@@ -304,7 +309,7 @@ static void release(work *k)
 }
 
 typedef struct settings {
-    int threads, rounds, json;
+    int threads, rounds, json, errors;
     layer_choice want;
     const tg_backend *be;
     tg_threads *pool;
@@ -332,6 +337,24 @@ static void report(const work *k, const settings *s, double *ours, double *their
                "(%.2f to %.2f) | L2 %.0e\n",
                k->c.l->name, k->c.v->name, g / t, top > 0 ? 100e9 * g / t / top : 0.0,
                p > 0 ? g / p : 0.0, middle, ratio[0], ratio[s->rounds - 1], off);
+}
+
+/* Relative L2 against the sum in float64, for one choice of kernels; negative: no variant. */
+static double error_of(const layer *l, const settings *s, int exact)
+{
+    work k = {0};
+    layer_choice want = s->want;
+    want.exact = exact;
+    const double off = layer_case_open(&k.c, l, s->be, &want, s->pool) ? distance(&k) : -1;
+    release(&k);
+    return off;
+}
+
+static int errors_of_layer(const layer *l, const settings *s)
+{
+    const double direct = error_of(l, s, 1), fast = error_of(l, s, 0);
+    printf("%-26s %s  direct %.1e  default %.1e\n", l->name, s->be->name, direct, fast);
+    return !(direct < 1e-5 && fast < 1e-5);
 }
 
 static int bench_layer(const layer *l, const settings *s)
@@ -381,6 +404,8 @@ int main(int argc, char **argv)
             s.json = 1;
         else if (strcmp(argv[i], "--exact") == 0)
             s.want.exact = 1;
+        else if (strcmp(argv[i], "--errors") == 0)
+            s.errors = 1;
         else if (strcmp(argv[i], "--threads") == 0)
             s.threads = (int)strtol(value, NULL, 10), i++;
         else if (strcmp(argv[i], "--rounds") == 0)
@@ -404,11 +429,11 @@ int main(int argc, char **argv)
     if (tgi_threads_open(s.threads, &s.pool, &err) != TG_OK)
         layer_die(err.text);
     peer_open(s.threads, s.be->isa);
-    if (!s.json)
+    if (!s.json && !s.errors)
         printf("%s, %d thread(s), %d rounds, medians\n", s.be->name, s.threads, s.rounds);
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
         if (strstr(layers[i].name, filter))
-            wrong |= bench_layer(&layers[i], &s);
+            wrong |= s.errors ? errors_of_layer(&layers[i], &s) : bench_layer(&layers[i], &s);
     tgi_threads_close(&s.pool);
     return wrong;
 }
