@@ -132,7 +132,7 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
 static double flops_per_second(const tg_settings *s)
 {
     static const double per_thread[TG_ISA_COUNT] = {
-        [TG_ISA_PORTABLE] = 8e9, [TG_ISA_AVX2] = 90e9, [TG_ISA_AVX512] = 170e9};
+        [TG_ISA_PORTABLE] = 20e9, [TG_ISA_AVX2] = 110e9, [TG_ISA_AVX512] = 200e9};
     return per_thread[s->backend->isa] * s->threads;
 }
 

@@ -181,11 +181,12 @@ static int64_t block_start(int64_t block, int64_t phase)
     return block * OUT + phase % OUT;
 }
 
-/* Measured with bench_op against conv_direct: 0.32 to 0.40 from 32 to 256 channels. */
+/* The transforms weigh on few channels. Measured with bench_op against conv_direct, AVX-512 and
+ * AVX2: 0.64 to 0.66 at 16 channels, 0.33 to 0.41 at 32, 0.30 to 0.36 from 64 on. */
 static double cost(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
-    (void)ctx, (void)lay;
-    return 0.4;
+    (void)lay;
+    return 0.28 + 2.8 / (double)ctx->src[0].dim[1] + 2.8 / (double)ctx->dst[0].dim[1];
 }
 
 /* Whole blocks: what any of their pixels reads. */
