@@ -10,9 +10,9 @@
  * strip        full height, as wide as fits, streamed in bands
  *
  * Each turn computes one interior cell of its kind (a stretch of rows from the top of a strip),
- * kinds in turns, `rounds` times; the rate is kept pixels a second, the median is reported. With
- * direct sums all three give the same bits (the tests show that); transforms read whole blocks
- * and would want a larger halo for the usual tile, which is left out in its favour. */
+ * kinds in turns, `rounds` times; the rate is kept pixels a second, the median is reported.
+ * With direct sums all three give the same bits (the tests show that); transforms read whole
+ * blocks and would want a larger halo for the usual tile, which is left out in its favour. */
 #include "bench/measure.h"
 #include "engine/base/arith.h"
 #include "engine/plan/choose.h"

@@ -42,7 +42,8 @@ typedef struct run {
     int64_t bands_done, bands_total, tiles_before;
     size_t predicted;
     double t0, t_phase;
-    double bands_seconds, write_wait, flush_wait; /* flush_wait: of write_wait, after the bands */
+    double bands_seconds, write_wait,
+        flush_wait; /* flush_wait: of write_wait, after the bands */
 } run;
 
 /* ---- Watching ---------------------------------------------------------------------------- */
@@ -428,7 +429,8 @@ static void close_run(run *r)
     tgi_free(r->fingerprint);
 }
 
-/* Where the time of the bands went. The loader and the store convert beside what they wait for. */
+/* Where the time of the bands went. The loader and the store convert beside what they wait for.
+ */
 static void fill_times(const run *r, tg_run_result *res)
 {
     const tg_exec_times s = r->exec ? tgi_exec_seconds(r->exec) : (tg_exec_times){0};

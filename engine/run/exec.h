@@ -37,7 +37,8 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err);
 tg_status tgi_exec_cell(tg_exec *e, const tg_range *core, tgi_err *err);
 /* Rows of input i that the next band will ask for: what a reader can fetch ahead. */
 void tgi_exec_next_load(const tg_exec *e, int i, tg_box *box);
-/* Where the seconds of all bands so far went: kernels, the load callback, the store callback. */
+/* Where the seconds of all bands so far went: kernels, the load callback, the store callback.
+ */
 typedef struct tg_exec_times {
     double compute, load, store;
 } tg_exec_times;

@@ -102,8 +102,9 @@ extern const tg_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tg
     X(Clip)                                                                                    \
     X(Div)                                                                                     \
     X(Elu)                                                                                     \
-    X(Exp) X(HardSigmoid) X(HardSwish) X(Identity) X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg)    \
-        X(PRelu) X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
+    X(Exp)                                                                                     \
+    X(HardSigmoid) X(HardSwish) X(Identity) X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg) X(PRelu)  \
+        X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
 #define TG_ELTWISE_DECLARE(name) extern const tg_variant TGS(tgi_eltwise_##name);
 TG_ELTWISE_LIST(TG_ELTWISE_DECLARE)
 #undef TG_ELTWISE_DECLARE
