@@ -12,9 +12,10 @@
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/ops/op_attrs.h"
 
-#define OC 4          /* output channels together */
-#define FEW_PX 8      /* pixels together in conv_few: 8 to 16 sums */
-#define PLANAR_VECS 2 /* vectors of pixels together in conv_planar */
+#define OC 4     /* output channels together */
+#define FEW_PX 8 /* pixels together in conv_few: 8 to 16 sums */
+/* Vectors of pixels together in conv_planar: with 4 channels, half of the registers. */
+#define PLANAR_VECS (TG_SIMD_ISA == 2 ? 4 : 2)
 
 typedef struct few {
     const tg_call *call;
@@ -118,6 +119,9 @@ TG_INLINE void few_tile(const few *f, const few_tap *taps, int n_taps, int64_t a
         acc[i] = sums[i];
     for (int t = 0; t < n_taps; t++) {
         const float *x = taps[t].x + at * step, *w = taps[t].w;
+        TG_UNROLL
+        for (int p = 0; p < px; p++) /* the next tile: each line is summed once and soon gone */
+            __builtin_prefetch(x + (px + p) * step);
         for (int64_t k = 0; k < f->g.k[TG_X]; k++, x += kx_step, w += OC * TG_L) {
             TG_UNROLL
             for (int p = 0; p < px; p++) {
@@ -189,24 +193,34 @@ static void few_piece(const few *f, int64_t group, int oc, int64_t z, int64_t y,
 /* ---- planar source -------------------------------------------------------------------------
  */
 
-/* n pixels (at most TG_L * vecs) of oc channels; `full` means n == TG_L * vecs. */
-TG_INLINE void planar_piece(const few *f, int64_t group, const int oc, const int vecs,
-                            const int full, int64_t z, int64_t y, int64_t x0, int64_t n)
+/* The rows under one output row are listed once and serve all its pixels. More than fit the
+ * list are taken in turns; the sums then wait in dst, a float32 like the accumulator. */
+#define PLANAR_ROWS 128
+
+typedef struct planar_row {
+    const few *f;
+    few_tap taps[PLANAR_ROWS]; /* source at column 0 of the image, weights [kx][OC] */
+    int n_taps, first;         /* first: sums begin with the bias */
+    float *out[OC];            /* at column 0 of the image */
+    const float *bias;
+} planar_row;
+
+/* n pixels (at most TG_L * vecs) of oc channels; `full` means n == TG_L * vecs. `kx` and `s`
+ * are literals where they are 3 and 1. */
+TG_INLINE void planar_piece(const planar_row *r, const int oc, const int vecs, const int full,
+                            const int64_t kx, const ptrdiff_t s, int64_t x0, int64_t n)
 {
-    const tg_view *dst = &f->call->dst[0];
-    const ptrdiff_t s = f->g.s[TG_X];
+    const ptrdiff_t dilation = r->f->g.d[TG_X];
     vf acc[PLANAR_VECS * OC];
     TG_UNROLL
-    for (int i = 0; i < vecs * oc; i++)
-        acc[i] = vf_set1(f->bias[group * OC + i % oc]);
-    const float *w =
-        f->weights + (size_t)(group * f->units * f->rows * f->g.k[TG_X]) * f->tap_floats;
-    for (int64_t t = 0; t < f->units * f->rows; t++, w += f->g.k[TG_X] * OC) {
-        const float *x = tap_src(f, t / f->rows, t % f->rows, z, y);
-        if (!x)
-            continue;
-        x += x0 * s - f->g.p0[TG_X];
-        for (int64_t k = 0; k < f->g.k[TG_X]; k++, x += f->g.d[TG_X]) {
+    for (int i = 0; i < vecs * oc; i++) {
+        const float *out = r->out[i % oc] + x0 + i / oc * TG_L;
+        acc[i] = r->first ? vf_set1(r->bias[i % oc]) : full ? vf_load(out) : vf_load_n(out, n);
+    }
+    for (int t = 0; t < r->n_taps; t++) {
+        const float *x = r->taps[t].x + x0 * s, *w = r->taps[t].w;
+        TG_UNROLL_4
+        for (int64_t k = 0; k < kx; k++, x += dilation, w += OC) {
             TG_UNROLL
             for (int v = 0; v < vecs; v++) {
                 const vf xv = s != 1 ? vf_load_step(x + v * TG_L * s, s, full ? TG_L : n)
@@ -214,33 +228,76 @@ TG_INLINE void planar_piece(const few *f, int64_t group, const int oc, const int
                                      : vf_load_n(x, n);
                 TG_UNROLL
                 for (int o = 0; o < oc; o++)
-                    acc[v * oc + o] = vf_fma(xv, vf_set1(w[k * OC + o]), acc[v * oc + o]);
+                    acc[v * oc + o] = vf_fma(xv, vf_set1(w[o]), acc[v * oc + o]);
             }
         }
     }
     TG_UNROLL
-    for (int o = 0; o < oc; o++) {
-        float *out = tgi_view_row(dst, group * OC + o, z, y) + x0 - dst->x0;
-        TG_UNROLL
-        for (int v = 0; v < vecs; v++) {
-            if (full)
-                vf_store(out + v * TG_L, acc[v * oc + o]);
-            else
-                vf_store_n(out, acc[v * oc + o], n);
-        }
+    for (int i = 0; i < vecs * oc; i++) {
+        float *out = r->out[i % oc] + x0 + i / oc * TG_L;
+        if (full)
+            vf_store(out, acc[i]);
+        else
+            vf_store_n(out, acc[i], n);
     }
 }
 
-TG_INLINE void planar_row(const few *f, int64_t group, const int oc, int64_t z, int64_t y,
-                          int64_t x0, int64_t x1)
+TG_INLINE void planar_pieces(const planar_row *r, const int oc, const int64_t kx,
+                             const ptrdiff_t s, tg_range x)
 {
     const int wide = PLANAR_VECS * TG_L;
-    for (; x0 + wide <= x1; x0 += wide)
-        planar_piece(f, group, oc, PLANAR_VECS, 1, z, y, x0, wide);
-    for (; x0 + TG_L <= x1; x0 += TG_L)
-        planar_piece(f, group, oc, 1, 1, z, y, x0, TG_L);
-    if (x0 < x1)
-        planar_piece(f, group, oc, 1, 0, z, y, x0, x1 - x0);
+    int64_t at = x.lo;
+    for (; at + wide <= x.hi; at += wide)
+        planar_piece(r, oc, PLANAR_VECS, 1, kx, s, at, wide);
+    for (; at + TG_L <= x.hi; at += TG_L)
+        planar_piece(r, oc, 1, 1, kx, s, at, TG_L);
+    if (at < x.hi)
+        planar_piece(r, oc, 1, 0, kx, s, at, x.hi - at);
+}
+
+TG_INLINE void planar_sum(const planar_row *r, const int oc)
+{
+    const tgi_geom *g = &r->f->g;
+    if (g->k[TG_X] == 3 && g->s[TG_X] == 1)
+        planar_pieces(r, oc, 3, 1, r->f->x);
+    else if (g->s[TG_X] == 1)
+        planar_pieces(r, oc, g->k[TG_X], 1, r->f->x);
+    else
+        planar_pieces(r, oc, g->k[TG_X], g->s[TG_X], r->f->x);
+}
+
+static void planar_channels(const planar_row *r, int oc)
+{
+    if (oc == 1)
+        planar_sum(r, 1);
+    else if (oc == 2)
+        planar_sum(r, 2);
+    else if (oc == 3)
+        planar_sum(r, 3);
+    else
+        planar_sum(r, 4);
+}
+
+static void planar_group(const few *f, int64_t group, int oc, int64_t z, int64_t y)
+{
+    const tg_view *dst = &f->call->dst[0];
+    planar_row r = {.f = f, .first = 1, .bias = f->bias + group * OC};
+    const int64_t total = f->units * f->rows;
+    const float *w = f->weights + (size_t)(group * total * f->g.k[TG_X]) * f->tap_floats;
+    for (int o = 0; o < oc; o++)
+        r.out[o] = tgi_view_row(dst, group * OC + o, z, y) - dst->x0;
+    for (int64_t t = 0; t < total; t++, w += f->g.k[TG_X] * OC) {
+        const float *x = tap_src(f, t / f->rows, t % f->rows, z, y);
+        if (!x)
+            continue;
+        r.taps[r.n_taps++] = (few_tap){x - f->g.p0[TG_X], w};
+        if (r.n_taps == PLANAR_ROWS) {
+            planar_channels(&r, oc);
+            r.n_taps = r.first = 0;
+        }
+    }
+    if (r.n_taps || r.first)
+        planar_channels(&r, oc);
 }
 
 /* ---- both ----------------------------------------------------------------------------------
@@ -259,14 +316,8 @@ static void row_job(void *arg, int64_t job, int thread)
         if (f->cb > 1) {
             for (int64_t x = f->x.lo; x < f->x.hi; x += FEW_COLS)
                 few_piece(f, c / OC, oc, z, y, x, tgi_min64(FEW_COLS, f->x.hi - x));
-        } else if (oc == 1) {
-            planar_row(f, c / OC, 1, z, y, f->x.lo, f->x.hi);
-        } else if (oc == 2) {
-            planar_row(f, c / OC, 2, z, y, f->x.lo, f->x.hi);
-        } else if (oc == 3) {
-            planar_row(f, c / OC, 3, z, y, f->x.lo, f->x.hi);
         } else {
-            planar_row(f, c / OC, 4, z, y, f->x.lo, f->x.hi);
+            planar_group(f, c / OC, oc, z, y);
         }
     }
     const tg_row_part part = {0, channels, z, y, f->x.lo, f->x.hi};
