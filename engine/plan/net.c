@@ -130,8 +130,8 @@ static int takes_segments(const tg_net *net, const tg_net_node *n, int j,
     return trial.variant != NULL;
 }
 
-/* Operands of a concat flattened into one list; 0 when they are mixed or too many. */
-static int flatten(const tg_net *net, const tg_net_node *cat, tg_net_operand *parts)
+/* Operands of a concat flattened into one list; 0 when there are too many. */
+static int flatten(const tg_net_node *cat, tg_net_operand *parts)
 {
     parts->n_seg = 0;
     for (int j = 0; j < cat->ctx.n_src; j++)
@@ -140,10 +140,20 @@ static int flatten(const tg_net *net, const tg_net_node *cat, tg_net_operand *pa
                 return 0;
             parts->value[parts->n_seg++] = cat->operand[j].value[s];
         }
-    for (int s = 1; s < parts->n_seg; s++)
-        if (net->values[parts->value[s]].cb != net->values[parts->value[0]].cb)
-            return 0;
     return parts->n_seg > 0;
+}
+
+/* The one part of another layout than the rest, which has the concat's own; -1: all are alike;
+ * -2: there are more. */
+static int odd_part(const tg_net *net, const tg_net_operand *parts, int v)
+{
+    int odd = -1, alike = 1;
+    for (int s = 0; s < parts->n_seg; s++) {
+        alike = alike && net->values[parts->value[s]].cb == net->values[parts->value[0]].cb;
+        if (net->values[parts->value[s]].cb != net->values[v].cb)
+            odd = odd == -1 ? s : -2;
+    }
+    return alike ? -1 : odd;
 }
 
 static int reads_value(const tg_net_node *n, int j, int v)
@@ -151,27 +161,72 @@ static int reads_value(const tg_net_node *n, int j, int v)
     return n->operand[j].n_seg == 1 && n->operand[j].value[0] == v;
 }
 
-/* Remove node `at` if it is a Concat that every consumer can read in parts. */
+static int all_take(const tg_net *net, int at, int v, const tg_net_operand *parts)
+{
+    for (int i = at + 1; i < net->n_nodes; i++)
+        for (int j = 0; j < net->nodes[i].n_operands; j++)
+            if (reads_value(&net->nodes[i], j, v) &&
+                !takes_segments(net, &net->nodes[i], j, parts))
+                return 0;
+    return 1;
+}
+
+static void hand_parts(tg_net *net, int at, int v, const tg_net_operand *parts)
+{
+    for (int i = at + 1; i < net->n_nodes; i++)
+        for (int j = 0; j < net->nodes[i].n_operands; j++)
+            if (reads_value(&net->nodes[i], j, v))
+                net->nodes[i].operand[j] = *parts;
+}
+
+static void remove_node(tg_net *net, int at)
+{
+    memmove(&net->nodes[at], &net->nodes[at + 1],
+            (size_t)(net->n_nodes - at - 1) * sizeof net->nodes[0]);
+    net->n_nodes--;
+}
+
+/* The concat copies part `odd` alone, into the layout of the others. Its value becomes that
+ * part: the copy is as wide as the part, not as the whole. */
+static void copy_one_part(tg_net *net, int at, int odd_value)
+{
+    tg_net_node *n = &net->nodes[at];
+    n->src[0] = n->dst[0] = net->shapes.desc[odd_value];
+    n->consts[0] = NULL;
+    n->ctx.n_src = n->n_operands = 1;
+    n->operand[0] = (tg_net_operand){1, {odd_value}};
+}
+
+/* Remove node `at`, or all but one part of it, if it is a Concat that every consumer can read
+ * in parts. 1 when the node is gone. */
 static int make_virtual(tg_net *net, int at)
 {
     const tg_net_node *cat = &net->nodes[at];
     const int v = cat->node->dst[0];
     tg_net_operand parts;
-    if (!is_plain_concat(cat) || net->values[v].is_out || !flatten(net, cat, &parts))
+    if (!is_plain_concat(cat) || net->values[v].is_out || !flatten(cat, &parts))
         return 0;
-    for (int i = at + 1; i < net->n_nodes; i++)
-        for (int j = 0; j < net->nodes[i].n_operands; j++)
-            if (reads_value(&net->nodes[i], j, v) &&
-                !takes_segments(net, &net->nodes[i], j, &parts))
-                return 0;
-    for (int i = at + 1; i < net->n_nodes; i++)
-        for (int j = 0; j < net->nodes[i].n_operands; j++)
-            if (reads_value(&net->nodes[i], j, v))
-                net->nodes[i].operand[j] = parts;
-    memmove(&net->nodes[at], &net->nodes[at + 1],
-            (size_t)(net->n_nodes - at - 1) * sizeof net->nodes[0]);
-    net->n_nodes--;
-    return 1;
+    const int odd = odd_part(net, &parts, v);
+    if (odd == -1) {
+        if (!all_take(net, at, v, &parts))
+            return 0;
+        hand_parts(net, at, v, &parts);
+        remove_node(net, at);
+        return 1;
+    }
+    if (odd < 0)
+        return 0;
+    const int part = parts.value[odd];
+    const int64_t channels = net->values[v].c;
+    net->values[v].c = net->values[part].c;
+    parts.value[odd] = v;
+    if (!all_take(net, at, v, &parts)) {
+        net->values[v].c = channels;
+        return 0;
+    }
+    hand_parts(net, at, v, &parts);
+    copy_one_part(net, at, part);
+    return 0;
 }
 
 /* The contexts point into their own node: repair them after nodes moved. */
