@@ -121,7 +121,7 @@ static void set_scale(tg_place *p, int64_t up, int64_t down)
 {
     const int64_t common = common_divisor(up, down);
     p->up = up / common;
-    p->down = down / common;
+    p->down = tgi_max(1, down / common); /* is 1 at least; the analyser cannot know */
 }
 
 /* Twice the distance, in output pixels times `down`, from output pixel o to the centre of what
