@@ -1,8 +1,10 @@
 /* bench_op.c - one operator, one shape: our variant beside oneDNN's direct convolution.
  *
- *   bench_op [--threads N] [--isa NAME] [--rounds N] [--exact] [--variant NAME] [--json]
- *            [FILTER]
- *   bench_op --errors [--isa NAME] [FILTER]
+ *   bench_op [--threads N] [--isa NAME] [--rounds N] [--exact] [--precision fp32|bf16]
+ *            [--variant NAME] [--json] [FILTER]
+ *   bench_op --errors [--isa NAME] [--precision fp32|bf16] [FILTER]
+ *
+ * With --precision bf16 the peer is our own direct kernel in float32.
  *
  * Protocol: both compute the same layer (bias and ReLU included) from the same numbers; the
  * answers are compared first; then both are timed in turns, `rounds` times (10 or more);
@@ -33,6 +35,7 @@
 #include <unistd.h>
 
 #define TURN_SECONDS 0.02
+#define BF16_L2 5e-3 /* two operands of 8 bits: 2e-3 to 3e-3 */
 
 static const layer layers[] = {
     {"3x3 1->32 @256", 1, 32, 0, 256, 256, 3, 1, 1, 0},
@@ -49,6 +52,7 @@ static const layer layers[] = {
     {"3x3 s2 64->128 @128", 64, 128, 0, 128, 128, 3, 2, 1, 0},
     {"1x1 64->64 @256", 64, 64, 0, 256, 256, 1, 1, 1, 0},
     {"1x1 256->64 @64", 256, 64, 0, 64, 64, 1, 1, 1, 0},
+    {"1x1 512->512 @32", 512, 512, 0, 32, 32, 1, 1, 1, 0},
     {"5x5 32->32 @256", 32, 32, 0, 256, 256, 5, 1, 1, 0},
     {"7x7 s2 3->64 @256", 3, 64, 0, 256, 256, 7, 2, 1, 0},
     {"3x3 64->1 @256", 64, 1, 0, 256, 256, 3, 1, 1, 0},
@@ -61,7 +65,9 @@ static const layer layers[] = {
 
 typedef struct work { /* a layer, both ways */
     layer_case c;
-    float *y; /* the answer to compare with, dense */
+    float *y;       /* the answer to compare with, dense */
+    layer_case own; /* the peer of --precision bf16 */
+    int has_own;
 #ifdef TG_HAVE_DNNL
     dnnl_primitive_t prim;
     dnnl_memory_t mem_src, mem_w, mem_b, mem_dst;
@@ -249,6 +255,18 @@ static void peer_open(int threads, tg_isa isa)
 }
 #endif
 
+static void own_run(work *k)
+{
+    layer_case_run(&k->own);
+}
+
+typedef struct settings {
+    int threads, rounds, json, errors;
+    layer_choice want;
+    const tg_backend *be;
+    tg_threads *pool;
+} settings;
+
 /* ---- measuring -----------------------------------------------------------------------------
  */
 
@@ -271,6 +289,20 @@ static int repetitions(work *k, void (*run)(work *))
 {
     const double once = timed(k, run, 1);
     return once > TURN_SECONDS ? 1 : (int)(TURN_SECONDS / once) + 1;
+}
+
+/* The peer is ready to run, its answer in k->y. 0: there is none. */
+static int any_peer(work *k, const settings *s)
+{
+    const layer_choice direct = {.exact = 1};
+    if (!s->want.bf16)
+        return peer_side(k);
+    k->has_own = layer_case_open(&k->own, k->c.l, s->be, &direct, s->pool);
+    if (!k->has_own)
+        return 0;
+    k->y = layer_floats(layer_count(&k->c.dst));
+    layer_case_answer(&k->own, k->y);
+    return 1;
 }
 
 /* Relative L2 distance of our answer from the peer's, or from the reference's. */
@@ -296,6 +328,8 @@ static double distance(work *k)
 static void release(work *k)
 {
     layer_case_close(&k->c);
+    if (k->has_own)
+        layer_case_close(&k->own);
     free(k->y);
 #ifdef TG_HAVE_DNNL
     if (k->prim) {
@@ -307,13 +341,6 @@ static void release(work *k)
     }
 #endif
 }
-
-typedef struct settings {
-    int threads, rounds, json, errors;
-    layer_choice want;
-    const tg_backend *be;
-    tg_threads *pool;
-} settings;
 
 /* The ratio of every round, sorted, is the spread. `theirs` NULL: no peer. */
 static void report(const work *k, const settings *s, double *ours, double *theirs, double top,
@@ -354,7 +381,8 @@ static int errors_of_layer(const layer *l, const settings *s)
 {
     const double direct = error_of(l, s, 1), fast = error_of(l, s, 0);
     printf("%-26s %s  direct %.1e  default %.1e\n", l->name, s->be->name, direct, fast);
-    return !(direct < 1e-5 && fast < 1e-5);
+    const double most = s->want.bf16 ? BF16_L2 : 1e-5;
+    return !(direct < most && fast < most);
 }
 
 static int bench_layer(const layer *l, const settings *s)
@@ -367,20 +395,21 @@ static int bench_layer(const layer *l, const settings *s)
         release(&k);
         return 0;
     }
-    const int peer = peer_side(&k);
+    void (*const run_peer)(work *) = s->want.bf16 ? own_run : peer_run;
+    const int peer = any_peer(&k, s);
     const double off = distance(&k);
-    if (!(off < 1e-5)) {
+    if (!(off < (k.c.v->bf16 ? BF16_L2 : 1e-5))) {
         printf("%-26s WRONG: relative L2 %.2e\n", l->name, off);
         release(&k);
         return 1;
     }
     const int reps = repetitions(&k, turn_ours),
-              peer_reps = peer ? repetitions(&k, peer_run) : 0;
+              peer_reps = peer ? repetitions(&k, run_peer) : 0;
     for (int i = 0; i < s->rounds; i++) {
         ours[i] = timed(&k, turn_ours, reps);
         if (s->threads > 1)
             usleep(5000);
-        theirs[i] = peer ? timed(&k, peer_run, peer_reps) : 0;
+        theirs[i] = peer ? timed(&k, run_peer, peer_reps) : 0;
         if (s->threads > 1)
             usleep(20000);
         peaks[i] = measure_peak(s->be->isa) * s->threads;
@@ -412,12 +441,13 @@ int main(int argc, char **argv)
             s.rounds = (int)strtol(value, NULL, 10), i++;
         else if (strcmp(argv[i], "--isa") == 0 && tgi_isa_parse(value, &cap))
             i++;
+        else if (strcmp(argv[i], "--precision") == 0)
+            s.want.bf16 = strcmp(value, "bf16") == 0, i++;
         else if (strcmp(argv[i], "--variant") == 0)
             s.want.variant = value, i++;
         else if (argv[i][0] == '-')
             layer_die("usage: bench_op [--threads N] [--isa NAME] [--rounds N] [--exact] "
-                      "[--variant NAME] "
-                      "[--json] [FILTER]");
+                      "[--precision fp32|bf16] [--variant NAME] [--json] [FILTER]");
         else
             filter = argv[i];
     }
@@ -428,6 +458,8 @@ int main(int argc, char **argv)
     s.be = tgi_backend_for(tgi_isa_detect(cap));
     if (tgi_threads_open(s.threads, &s.pool, &err) != TG_OK)
         layer_die(err.text);
+    if (s.want.bf16 && !tgi_isa_has_bf16(s.be->isa))
+        layer_die("--precision bf16: this processor has no AVX512_BF16");
     peer_open(s.threads, s.be->isa);
     if (!s.json && !s.errors)
         printf("%s, %d thread(s), %d rounds, medians\n", s.be->name, s.threads, s.rounds);

@@ -23,9 +23,9 @@ float *layer_floats(size_t n)
     return p;
 }
 
-static float *noise(size_t n, float scale)
+/* The same numbers for every case of a layer. */
+static float *noise(size_t n, float scale, uint32_t s)
 {
-    static uint32_t s = 1;
     float *p = layer_floats(n);
     for (size_t i = 0; i < n; i++) {
         s = s * 1664525u + 1013904223u;
@@ -113,15 +113,16 @@ static void shape_layer(layer_case *k, const layer *l)
                                       : layer_count(&k->dst) / (size_t)l->co);
 }
 
-/* The first that the choice allows. */
+/* The one of that name, or the planner's choice. */
 static const tg_variant *find_variant(const tg_backend *be, const layer_choice *want,
                                       const char *op, const tg_op_ctx *ctx,
                                       const tg_layout_hint *lay)
 {
+    if (!want->variant)
+        return tgi_variant_pick(be, op, ctx, lay);
     for (const tg_variant *const *v = be->variants; *v; v++)
-        if (strcmp((*v)->op, op) == 0 && (*v)->accepts(ctx, lay) &&
-            !(want->exact && (*v)->rearranges) &&
-            (!want->variant || strcmp((*v)->name, want->variant) == 0))
+        if (strcmp((*v)->name, want->variant) == 0 && strcmp((*v)->op, op) == 0 &&
+            (*v)->accepts(ctx, lay))
             return *v;
     return NULL;
 }
@@ -145,9 +146,9 @@ static tg_range columns_of_source(const layer_case *k)
 static void make_data(layer_case *k)
 {
     const double fan = (double)layer_count(&k->src[1]) / (double)k->l->co;
-    k->x = noise(layer_count(&k->src[0]), 1);
-    k->w = noise(layer_count(&k->src[1]), (float)sqrt(3.0 / fan));
-    k->b = noise((size_t)k->l->co, 0.1f);
+    k->x = noise(layer_count(&k->src[0]), 1, 1);
+    k->w = noise(layer_count(&k->src[1]), (float)sqrt(3.0 / fan), 77);
+    k->b = noise((size_t)k->l->co, 0.1f, 991);
     k->cst[1] = (tg_const){k->src[1], k->w};
     k->cst[2] = (tg_const){k->src[2], k->b};
     k->cp[1] = &k->cst[1];
@@ -161,8 +162,13 @@ int layer_case_open(layer_case *k, const layer *l, const tg_backend *be,
     shape_layer(k, l);
     make_data(k);
     k->relu = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
-    tg_layout_hint lay = {
-        .lanes = be->lanes, .n_src = 3, .src_segs = {1}, .epi = &k->relu, .n_epi = 1};
+    tg_layout_hint lay = {.lanes = be->lanes,
+                          .exact = want->exact,
+                          .bf16 = want->bf16,
+                          .n_src = 3,
+                          .src_segs = {1},
+                          .epi = &k->relu,
+                          .n_epi = 1};
     lay.seg_c[0][0] = l->ci;
     lay.src_cb[0] = l->ci <= 4 ? 1 : be->lanes;
     lay.dst_cb = l->co <= 4 ? 1 : be->lanes;

@@ -65,6 +65,10 @@ TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL,
        "keep the size the network gives (default for .npy)")
 TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
        "direct convolution only: no transform that trades a little accuracy for speed")
+TG_OPT(PRECISION, "precision", NULL, "fp32|bf16", "fp32", TG_JOB_, RULE_CHOICE, 0, 0,
+       "fp32|bf16", 1,
+       "numbers that convolutions multiply; bf16, where that is faster, halves their weights and "
+       "errs by some 3e-3 relative (sums and images stay float32; needs AVX512_BF16)")
 TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_JOB_ " copy", RULE_THREADS, 1, 1024, NULL, 1,
        "compute threads; auto is one per processor this process may use")
 TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_JOB_, RULE_CHOICE, 0, 0,

@@ -26,11 +26,19 @@ const tg_backend *tgi_backend_for(tg_isa isa)
 const tg_variant *tgi_variant_pick(const tg_backend *be, const char *op, const tg_op_ctx *ctx,
                                    const tg_layout_hint *lay)
 {
-    for (const tg_variant *const *v = be->variants; *v; v++)
-        if (strcmp((*v)->op, op) == 0 && !(lay->exact && (*v)->rearranges) &&
-            (*v)->accepts(ctx, lay))
-            return *v;
-    return NULL;
+    const tg_variant *best = NULL;
+    double least = 0;
+    for (const tg_variant *const *v = be->variants; *v; v++) {
+        if (strcmp((*v)->op, op) != 0 || (lay->exact && (*v)->rearranges) ||
+            (!lay->bf16 && (*v)->bf16) || !(*v)->accepts(ctx, lay))
+            continue;
+        const double cost = (*v)->cost ? (*v)->cost(ctx, lay) : 1;
+        if (!best || cost < least) {
+            best = *v;
+            least = cost;
+        }
+    }
+    return best;
 }
 
 void tgi_epilogue_apply(const tg_backend *be, const tg_call *call)

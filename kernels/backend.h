@@ -1,8 +1,9 @@
 /* backend.h - variants: faster ways to compute an op, per instruction set.
  *
- * The planner walks the table in order of falling preference and takes the first variant whose
- * `accepts` says yes; the choice is recorded and part of the numerics fingerprint. `accepts`
- * must not look at tile extents: only at attributes, channel counts and layouts. */
+ * The planner asks all variants of an op and takes the cheapest whose `accepts` says yes, of
+ * equals the first in the table; the choice is recorded and part of the numerics fingerprint.
+ * `accepts` and `cost` must not look at tile extents: only at attributes, channel counts and
+ * layouts. */
 #ifndef TG_BACKEND_H
 #define TG_BACKEND_H
 
@@ -14,6 +15,7 @@ typedef enum tg_isa { TG_ISA_PORTABLE, TG_ISA_AVX2, TG_ISA_AVX512, TG_ISA_COUNT 
 typedef struct tg_layout_hint {
     int lanes;                 /* channel block of the instruction set: 8 or 16 */
     int exact;                 /* 1: no variant that rearranges the sum */
+    int bf16;                  /* 1: variants with products of bfloat16 numbers too */
     int n_src;                 /* operands (see n_seg for virtual concats) */
     int src_cb[TG_OP_MAX_SRC]; /* 1 or lanes */
     int src_segs[TG_OP_MAX_SRC];
@@ -29,6 +31,7 @@ typedef struct tg_variant {
     /* 1: a faster sum that rounds differently from the direct one (Winograd). The plan decides
      * node by node whether to use it; --exact never does. */
     int rearranges;
+    int bf16; /* 1: products of bfloat16 numbers, float32 sums: with --precision bf16 only */
     int (*accepts)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
     /* Weights in the form the kernel reads; 0 or NULL: none. `pack` writes exactly that many
      * bytes (64-byte aligned destination). */
@@ -52,7 +55,7 @@ typedef struct tg_backend {
     const char *name; /* "avx512" */
     tg_isa isa;
     int lanes;
-    const tg_variant *const *variants;     /* NULL-terminated, preferred first */
+    const tg_variant *const *variants;     /* NULL-terminated, of equals the preferred first */
     void (*epilogue)(const tg_call *call); /* behind tgi_epilogue_apply */
 } tg_backend;
 
@@ -60,10 +63,13 @@ typedef struct tg_backend {
  * variable TEGULA_ISA=portable|avx2|avx512 caps too). */
 tg_isa tgi_isa_detect(tg_isa cap);
 const tg_backend *tgi_backend_for(tg_isa isa); /* NULL when not compiled in */
+/* 1: this processor and build have the instruction set's bfloat16 dot product. A feature of its
+ * own: there are processors with AVX-512 and without it. */
+int tgi_isa_has_bf16(tg_isa isa);
 const char *tgi_isa_name(tg_isa isa);
 int tgi_isa_parse(const char *name, tg_isa *out); /* 1 when known */
 
-/* First variant that accepts, or NULL (then the reference runs, epilogue after it). */
+/* The cheapest variant that accepts, or NULL (then the reference runs, epilogue after it). */
 const tg_variant *tgi_variant_pick(const tg_backend *be, const char *op, const tg_op_ctx *ctx,
                                    const tg_layout_hint *lay);
 

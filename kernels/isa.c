@@ -48,3 +48,14 @@ tg_isa tgi_isa_detect(tg_isa cap)
         isa = (tg_isa)(isa - 1);
     return isa;
 }
+
+int tgi_isa_has_bf16(tg_isa isa)
+{
+#ifdef TG_HAVE_BF16
+    __builtin_cpu_init();
+    return isa == TG_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
+#else
+    (void)isa;
+    return 0;
+#endif
+}

@@ -13,6 +13,23 @@
 
 typedef tg_dense_io net_io;
 
+/* TG_TEST_PRECISION=bf16 runs a property test with bfloat16 products: of odd cases in all
+ * convolutions that have them, of even ones where the planner takes them. */
+static inline int net_in_bf16(void)
+{
+    const char *p = getenv("TG_TEST_PRECISION");
+    return p && strcmp(p, "bf16") == 0;
+}
+static inline unsigned net_flags(uint64_t number)
+{
+    return !net_in_bf16() ? 0 : number % 2 ? TG_NET_BF16 | TG_NET_EXACT : TG_NET_BF16;
+}
+/* The machine cannot run what TG_TEST_PRECISION asks for. */
+static inline int net_must_skip(void)
+{
+    return net_in_bf16() && !tgi_isa_has_bf16(tgi_isa_detect(TG_ISA_COUNT));
+}
+
 /* Elements of output o. */
 static inline size_t net_out_count(const tg_net *net, int o)
 {

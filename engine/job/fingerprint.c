@@ -78,8 +78,8 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
         tgi_free(s.p);
         return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
     }
-    add(&s, "tegula=%s\nisa=%s\ninput=%s\nmodel=%s\nkernels=%s\n", TG_VERSION_STRING,
-        job->set.backend->name, input, model, net);
+    add(&s, "tegula=%s\nisa=%s\nprecision=%s\ninput=%s\nmodel=%s\nkernels=%s\n",
+        TG_VERSION_STRING, job->set.backend->name, tgi_job_precision(job), input, model, net);
     add(&s, "region=%lld,%lld,%lld+%lldx%lldx%lld pad=%d items=%lld\n", (long long)m->origin[0],
         (long long)m->origin[1], (long long)m->origin[2], (long long)m->extent[0],
         (long long)m->extent[1], (long long)m->extent[2], (int)m->pad, (long long)m->n_items);

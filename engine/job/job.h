@@ -44,6 +44,7 @@ typedef struct tg_settings {
     int raw_size; /* the output has the size that the network gives */
     tg_io_mode io;
     int overwrite, exact, verbose;
+    int bf16;      /* products of bfloat16 numbers where that is faster */
     int isa_given; /* by name */
     int tensor;    /* the input is an array fed as it is */
 } tg_settings;
@@ -134,6 +135,11 @@ int tgi_job_streams_input(const tg_job *job);
 static inline size_t tgi_page_table_bytes(size_t bytes)
 {
     return bytes / 512 + ((size_t)64 << 10);
+}
+/* What convolutions multiply, as --precision spells it. */
+static inline const char *tgi_job_precision(const tg_job *job)
+{
+    return job->set.bf16 ? "bf16" : "fp32";
 }
 /* What --ram allows, or what is free less a margin. */
 size_t tgi_job_budget(const tg_opts *opts);

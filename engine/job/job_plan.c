@@ -473,8 +473,10 @@ tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
     if (!p->net)
-        TGI_TRY(tgi_net_new(job->graph, job->set.backend, in, job->set.exact ? TG_NET_EXACT : 0,
-                            &p->net, err));
+        TGI_TRY(
+            tgi_net_new(job->graph, job->set.backend, in,
+                        (job->set.exact ? TG_NET_EXACT : 0) | (job->set.bf16 ? TG_NET_BF16 : 0),
+                        &p->net, err));
     return p->stages ? TG_OK : tgi_stages_new(p->net, &p->stages, err);
 }
 

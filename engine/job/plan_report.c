@@ -119,6 +119,8 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
     tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);
     tgi_jw_bool(&w, "calibrated", 0);
+    tgi_jw_str(&w, "precision", tgi_job_precision(job));
+    tgi_jw_int(&w, "bf16_nodes", tgi_net_bf16_nodes(job->plan.net));
     if (!job->set.tensor)
         put_decoding(&w, job);
     put_lines(&w, &i);

@@ -25,13 +25,14 @@ static void put_methods(tgi_jw *w, const tg_job *job)
 {
     char text[640];
     const tg_descriptor *d = &job->set.descriptor;
-    snprintf(
-        text, sizeof text,
-        "Images were processed with the network %s%s%s using tegula %s (%s kernels); input "
-        "normalisation: %s, statistics over the whole image; the tiled computation is "
-        "bit-identical to processing the whole image at once.",
-        d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
-        TG_VERSION_STRING, job->set.backend->name, job->set.normalize_text);
+    snprintf(text, sizeof text,
+             "Images were processed with the network %s%s%s using tegula %s (%s kernels, %s "
+             "products); input "
+             "normalisation: %s, statistics over the whole image; the tiled computation is "
+             "bit-identical to processing the whole image at once.",
+             d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
+             TG_VERSION_STRING, job->set.backend->name, tgi_job_precision(job),
+             job->set.normalize_text);
     tgi_jw_str(w, "methods", text);
 }
 
@@ -65,6 +66,7 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
     if (sets && tgi_normalize_needs_stats(&job->set.normalize))
         tgi_stats_json(&w, sets, job->map.n_stats);
     tgi_jw_str(&w, "dtype", tgi_dtype_name(job->set.dtype));
+    tgi_jw_str(&w, "precision", tgi_job_precision(job));
     tgi_jw_int(&w, "threads", job->set.threads);
     tgi_jw_uint(&w, "budget_bytes", res->budget_bytes);
     tgi_jw_uint(&w, "predicted_peak_bytes", res->predicted_peak_bytes);

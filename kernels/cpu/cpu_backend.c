@@ -1,10 +1,15 @@
-/* cpu_backend.c - the table of one instruction set: variants in order of falling preference. */
+/* cpu_backend.c - the table of one instruction set: of variants that cost the same the
+ * first is taken. */
 #include "kernels/cpu/cpu_backend.h"
 
 #include "kernels/cpu/cpu_common.h"
 
 static const tg_variant *const variants[] = {
     &TGS(tgi_conv_winograd),
+#if TG_SIMD_ISA == 2 && defined(TG_HAVE_BF16)
+    &TGS(tgi_conv_bf16),
+    &TGS(tgi_conv_transpose_bf16),
+#endif
     &TGS(tgi_conv_direct),
     &TGS(tgi_conv_stem),
     &TGS(tgi_conv_few),

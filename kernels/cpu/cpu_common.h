@@ -91,6 +91,7 @@ static inline int64_t tgi_floor_div64(int64_t a, int64_t b) /* b > 0, any a */
 /* The variants, by source. */
 extern const tg_variant TGS(tgi_conv_winograd), TGS(tgi_conv_direct), TGS(tgi_conv_stem),
     TGS(tgi_conv_transpose);
+extern const tg_variant TGS(tgi_conv_bf16), TGS(tgi_conv_transpose_bf16); /* AVX-512 only */
 extern const tg_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_depthwise);
 extern const tg_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
 extern const tg_variant TGS(tgi_resize), TGS(tgi_upsample);

@@ -29,6 +29,7 @@
 #define POINTS 36
 #define CACHE_BYTES ((int64_t)640 << 10) /* of V and M of a batch */
 #define SHARED_BYTES ((int64_t)4 << 20)  /* of U */
+#define MEMORY_BYTES ((int64_t)16 << 20) /* of U: more than a third level keeps */
 #define BATCH_MIN (2 * TILE_PX(2))
 #define BATCH_MAX 96
 
@@ -182,11 +183,12 @@ static int64_t block_start(int64_t block, int64_t phase)
 }
 
 /* The transforms weigh on few channels. Measured with bench_op against conv_direct, AVX-512 and
- * AVX2: 0.64 to 0.66 at 16 channels, 0.33 to 0.41 at 32, 0.30 to 0.36 from 64 on. */
+ * AVX2: 0.64 to 0.66 at 16 channels, 0.33 to 0.41 at 32, 0.30 to 0.36 from 64 on; 0.53 at 512,
+ * where U comes from memory for a few blocks. */
 static double cost(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
-    (void)lay;
-    return 0.28 + 2.8 / (double)ctx->src[0].dim[1] + 2.8 / (double)ctx->dst[0].dim[1];
+    const double far = packed_bytes(ctx, lay) > (size_t)MEMORY_BYTES ? 0.25 : 0;
+    return 0.28 + far + 2.8 / (double)ctx->src[0].dim[1] + 2.8 / (double)ctx->dst[0].dim[1];
 }
 
 /* Whole blocks: what any of their pixels reads. */

@@ -92,6 +92,8 @@ def test_changes(lab, job, image, model):
     expect_refusal(job, 65, "dtype", "type changed", more=["--dtype", "uint8"])
     expect_refusal(job, 65, "codec", "compression changed", more=["--compress", "deflate"])
     expect_refusal(job, 65, "region", "region changed", more=["--roi", "0:128,0:128"])
+    if lab.run(["plan"] + job.args[1:] + ["--precision", "bf16"]).code == 0:
+        expect_refusal(job, 65, "precision", "precision changed", more=["--precision", "bf16"])
     r = job.run(more=["--dtype", "uint8"])
     check("-y" in r.err, "the refusal does not say that -y starts over: %s" % r)
     job.finish("after refusals")

@@ -3,6 +3,7 @@
 #include "engine/base/arith.h"
 #include "io/image.h"
 #include "io/npy.h"
+#include "kernels/backend.h"
 #include "tests/tg_test.h"
 
 #include <sys/stat.h>
@@ -239,19 +240,21 @@ static void test_statistics_are_those_of_the_whole_series(void)
 }
 
 /* The result of x.npy. free(). */
-static float *array_run(const char *exact, const char *ram, const char *tile)
+static float *array_run(const char *precision, const char *exact, const char *ram,
+                        const char *tile)
 {
     tg_run_result r;
     tg_desc d;
     void *y = NULL;
     tgi_err err = {0};
-    const char *const o[] = {"model",  model,
-                             "input",  in_folder("x.npy"),
-                             "output", in_folder("y.npy"),
-                             "exact",  exact,
-                             "ram",    ram,
-                             "tile",   tile,
-                             "yes",    "true",
+    const char *const o[] = {"model",     model,
+                             "input",     in_folder("x.npy"),
+                             "output",    in_folder("y.npy"),
+                             "exact",     exact,
+                             "precision", precision,
+                             "ram",       ram,
+                             "tile",      tile,
+                             "yes",       "true",
                              NULL};
     run_job(o, TG_OK, &r);
     CHECK_OK(tgi_npy_load(in_folder("y.npy"), 0, &d, &y, &err), err);
@@ -264,6 +267,17 @@ static float *array_run(const char *exact, const char *ram, const char *tile)
     return copy;
 }
 
+/* Relative L2 distance of two such results. */
+static double distance(const float *a, const float *b)
+{
+    double num = 0, den = 0;
+    for (size_t i = 0; i < 2 * 64 * 72; i++) {
+        num += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+        den += (double)b[i] * b[i];
+    }
+    return sqrt(num / den);
+}
+
 static void test_arrays_go_in_and_out_as_they_are(void)
 {
     const tg_desc d = {TG_DTYPE_F32, 4, {2, 1, 64, 72}};
@@ -273,23 +287,82 @@ static void test_arrays_go_in_and_out_as_they_are(void)
     for (size_t i = 0; i < sizeof x / sizeof x[0]; i++)
         x[i] = tg_rand_unit(&seed);
     CHECK_OK(tgi_npy_save(in_folder("x.npy"), &d, x, &err), err);
-    float *direct = array_run("true", "4GiB", "auto");
-    float *direct_cut = array_run("true", SMALL("5MiB"), "17");
-    float *fast = array_run("false", "4GiB", "auto");
-    float *fast_cut = array_run("false", "4GiB", "17");
+    float *direct = array_run("fp32", "true", "4GiB", "auto");
+    float *direct_cut = array_run("fp32", "true", SMALL("5MiB"), "17");
+    float *fast = array_run("fp32", "false", "4GiB", "auto");
+    float *fast_cut = array_run("fp32", "false", "4GiB", "17");
     CHECK(memcmp(direct, direct_cut, sizeof x) == 0);
     CHECK(memcmp(fast, fast_cut, sizeof x) == 0);
-    double num = 0, den = 0;
-    for (size_t i = 0; i < sizeof x / sizeof x[0]; i++) {
-        num += ((double)fast[i] - direct[i]) * ((double)fast[i] - direct[i]);
-        den += (double)direct[i] * direct[i];
-    }
-    CHECK(num > 0); /* --exact is not the default */
-    CHECK(sqrt(num / den) < 1e-5);
+    const double off = distance(fast, direct);
+    CHECK(off > 0 && off < 1e-5); /* --exact is not the default */
     free(direct);
     free(direct_cut);
     free(fast);
     free(fast_cut);
+}
+
+static void test_bf16_is_near_fp32_and_the_same_however_it_is_cut(void)
+{
+    const tg_isa isa = tgi_isa_detect(TG_ISA_COUNT);
+    if (!tgi_isa_has_bf16(isa)) {
+        printf("no AVX512_BF16: nothing to compare\n");
+        return;
+    }
+    /* A picture: of noise alone a denoiser leaves next to nothing to be relative to. */
+    const tg_desc d = {TG_DTYPE_F32, 4, {2, 1, 64, 72}};
+    static float x[2 * 64 * 72];
+    uint64_t seed = 3;
+    tgi_err err = {0};
+    for (int i = 0; i < 2 * 64 * 72; i++)
+        x[i] = (float)(sin(i % 72 / 9.0) * cos(i / 72 / 7.0)) + 0.1f * tg_rand_unit(&seed);
+    CHECK_OK(tgi_npy_save(in_folder("x.npy"), &d, x, &err), err);
+    float *fp32 = array_run("fp32", "true", "4GiB", "auto");
+    float *bf16 = array_run("bf16", "true", "4GiB", "auto");
+    float *cut = array_run("bf16", "true", SMALL("6MiB"), "17");
+    CHECK(memcmp(bf16, cut, 2 * 64 * 72 * sizeof *cut) == 0);
+    const double off = distance(bf16, fp32);
+    CHECK(off > 1e-5 && off < 5e-3); /* it was in bfloat16, and right */
+    free(fp32);
+    free(bf16);
+    free(cut);
+}
+
+static void test_the_receipt_names_the_precision(void)
+{
+    char text[8192];
+    tg_run_result r;
+    const int has = tgi_isa_has_bf16(tgi_isa_detect(TG_ISA_COUNT));
+    const char *const o[] = {"model",     model,
+                             "input",     in_folder("in.tif"),
+                             "precision", has ? "bf16" : "fp32",
+                             "output",    in_folder("p.tif"),
+                             NULL};
+    run_job(o, TG_OK, &r);
+    FILE *f = fopen(in_folder("p.tif.tegula.json"), "rb");
+    CHECK(f != NULL);
+    const size_t got = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[got] = 0;
+    if (f)
+        fclose(f);
+    CHECK(strstr(text, has ? "\"precision\":\"bf16\"" : "\"precision\":\"fp32\"") != NULL);
+    CHECK(strstr(text, has ? "kernels, bf16 products" : "kernels, fp32 products") != NULL);
+}
+
+static void test_bf16_is_refused_where_the_processor_lacks_it(void)
+{
+    tg_run_result r;
+    struct stat st;
+    const char *const o[] = {"model",     model,  "input",  in_folder("in.tif"), "isa", "avx2",
+                             "precision", "bf16", "output", in_folder("no.tif"), NULL};
+    run_job(o, TG_E_UNSUPPORTED, &r);
+    CHECK(stat(in_folder("no.tif"), &st) != 0);
+    setenv("TEGULA_ISA", "avx2", 1); /* and where it must not be used */
+    const char *const capped[] = {"model",     model,  "input",  in_folder("in.tif"),
+                                  "precision", "bf16", "output", in_folder("no.tif"),
+                                  NULL};
+    run_job(capped, TG_E_UNSUPPORTED, &r);
+    unsetenv("TEGULA_ISA");
+    CHECK(stat(in_folder("no.tif"), &st) != 0);
 }
 
 static void test_refusals_come_before_any_file(void)
@@ -327,6 +400,9 @@ int main(void)
     RUN(test_a_region_is_the_crop_away_from_its_border);
     RUN(test_statistics_are_those_of_the_whole_series);
     RUN(test_arrays_go_in_and_out_as_they_are);
+    RUN(test_bf16_is_near_fp32_and_the_same_however_it_is_cut);
+    RUN(test_the_receipt_names_the_precision);
+    RUN(test_bf16_is_refused_where_the_processor_lacks_it);
     RUN(test_refusals_come_before_any_file);
     char command[96];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);

@@ -335,6 +335,10 @@ static void check_part(const tg_net *net, net_io *io, const float *whole, size_t
     CHECK_EQ(bad, 0);
 }
 
+/* bfloat16 errs by 2e-3 to 3e-3 a layer; over 400 graphs at most 6e-3 was seen. */
+#define BF16_L2 2e-2
+static double farthest;
+
 /* Rounding: each layer is normalised, so a relative L2 of 1e-5 is some tens of float32 epsilons
  * for chains of at most 13 operators; a wrong pixel gives 1e-2 and more. */
 static void check_reference(const tg_graph *g, const tg_desc *in, net_io *io,
@@ -354,7 +358,9 @@ static void check_reference(const tg_graph *g, const tg_desc *in, net_io *io,
         d2 += d * d;
         s2 += (double)whole[i] * (double)whole[i];
     }
-    CHECK(d2 <= 1e-10 * s2 + 1e-12);
+    const double most = net_in_bf16() ? BF16_L2 : 1e-5;
+    CHECK(d2 <= most * most * s2 + 1e-12);
+    farthest = s2 > 0 ? fmax(farthest, sqrt(d2 / s2)) : farthest;
     tgi_net_free(&ref);
 }
 
@@ -370,7 +376,8 @@ static int check_graph(uint64_t seed)
         const int64_t least = tg_rand_in(&s, 8, spatial == 3 ? 14 : 40);
         in.dim[2 + i] = tgi_graph_extent(g, 3 - spatial + i, least);
     }
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, 0, &net, &err),
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, net_flags(seed),
+                         &net, &err),
              err);
     if (net) {
         int64_t n_in = 0;
@@ -401,6 +408,8 @@ int main(int argc, char **argv)
     const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 20261121;
     const int count = argc > 2 ? atoi(argv[2]) : 200;
     int volumes = 0;
+    if (net_must_skip())
+        TEST_SKIP("no AVX512_BF16");
     printf("seed %llu, %d graphs; replay one with: test_random_graphs SEED 1\n",
            (unsigned long long)seed, count);
     for (int i = 0; i < count; i++) {
@@ -410,6 +419,7 @@ int main(int argc, char **argv)
             printf("FAIL graph of seed %llu\n",
                    (unsigned long long)(seed + (uint64_t)i * 7919));
     }
+    printf("farthest from the reference: relative L2 %.2g\n", farthest);
     CHECK(volumes > count / 10);
     return TEST_END();
 }

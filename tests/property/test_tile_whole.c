@@ -29,7 +29,8 @@ static int open_graph(const char *model, tg_graph **g, tgi_err *err)
     return 1;
 }
 
-static void open_subject(subject *s, int64_t h, int64_t w, uint64_t *seed, tgi_err *err)
+static void open_subject(subject *s, int64_t h, int64_t w, unsigned flags, uint64_t *seed,
+                         tgi_err *err)
 {
     const tg_port *p = &s->g->in[0];
     const tg_desc in = {TG_DTYPE_F32,
@@ -37,9 +38,9 @@ static void open_subject(subject *s, int64_t h, int64_t w, uint64_t *seed, tgi_e
                         {1, p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1,
                          tgi_align_up(h, s->g->divisor[1]), tgi_align_up(w, s->g->divisor[2])}};
     int64_t n;
-    CHECK_OK(
-        tgi_net_new(s->g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, 0, &s->net, err),
-        *err);
+    CHECK_OK(tgi_net_new(s->g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, flags,
+                         &s->net, err),
+             *err);
     tgi_desc_count(&in, &n);
     s->in = malloc((size_t)n * sizeof(float));
     for (int64_t i = 0; i < n; i++)
@@ -123,6 +124,8 @@ int main(int argc, char **argv)
     const int rounds = argc > 3 ? atoi(argv[3]) : 50;
     int found = 0;
     tgi_err err = {0};
+    if (net_must_skip())
+        TEST_SKIP("no AVX512_BF16");
     printf("seed %llu\n", (unsigned long long)seed);
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
         subject s = {0};
@@ -133,7 +136,8 @@ int main(int argc, char **argv)
         found++;
         const int before = tg_failures;
         for (int size = 0; size < 2; size++) {
-            open_subject(&s, size ? 67 : 96, size ? 101 : 64, &seed, &err);
+            open_subject(&s, size ? 67 : 96, size ? 101 : 64, net_flags((uint64_t)size), &seed,
+                         &err);
             for (int i = 0; i < rounds / 2; i++)
                 check_one(&s, &seed, i % 3 + 1, &err);
             close_subject(&s);

@@ -56,6 +56,18 @@ static void widen_bound(kcase *k)
         k->bound[i] = (float)WORST * most;
 }
 
+/* Numbers that bfloat16 holds: products and the bound are float32's then, so a wrong tap or a
+ * lost channel shows; what rounding itself costs is another test's. */
+static void cut_to_bf16(float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &p[i], sizeof u);
+        u &= 0xffff0000u;
+        memcpy(&p[i], &u, sizeof u);
+    }
+}
+
 typedef struct shape {
     int spatial;
     int64_t ci, co, k, s, p, d;
@@ -74,6 +86,7 @@ static void conv_case(const char *op, const shape *s, const int64_t *segs, int n
     set3(&k.a.conv.pads, 2 * s->spatial, s->p);
     const int depthwise = variant && strcmp(variant, "conv_depthwise") == 0;
     k.rearranged = variant && strcmp(variant, "conv_winograd") == 0;
+    k.bf16 = variant && strstr(variant, "bf16");
     k.phase = pick(0, 9);
     k.a.conv.group = depthwise ? s->ci : 1;
     k.variant = variant;
@@ -89,6 +102,8 @@ static void conv_case(const char *op, const shape *s, const int64_t *segs, int n
         k.seg_c[0][i] = segs[i];
     k.n_seg[0] = n_seg;
     if (kcase_build(&k, 1.0f)) {
+        for (int i = 0; k.bf16 && i < 2; i++)
+            cut_to_bf16(k.data[i], kcount(&k.src[i]));
         bound_of_sum(&k);
         if (k.rearranged)
             widen_bound(&k);
@@ -199,6 +214,106 @@ static void test_transposed_convolution_agrees(void)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         conv_case("ConvTranspose", &shapes[i], shapes[i].ci == 48 ? segs : &shapes[i].ci,
                   shapes[i].ci == 48 ? 3 : 1, 0, 0, "conv_transpose");
+}
+
+static void test_bf16_convolution_agrees_for_any_kernel_stride_and_dilation(void)
+{
+    static const shape shapes[] = {
+        {2, 32, 32, 3, 1, 1, 1}, {2, 16, 48, 3, 1, 1, 1}, {2, 48, 16, 1, 1, 0, 1},
+        {2, 19, 33, 3, 1, 1, 1}, {2, 97, 24, 3, 1, 1, 1}, {2, 16, 144, 3, 1, 1, 1},
+        {2, 32, 64, 5, 1, 2, 1}, {2, 16, 16, 7, 1, 3, 1}, {2, 32, 32, 3, 2, 1, 1},
+        {2, 16, 32, 3, 1, 2, 2}, {2, 16, 40, 5, 3, 0, 1}, {2, 64, 64, 1, 2, 0, 1},
+        {3, 16, 32, 3, 1, 1, 1}, {3, 20, 17, 3, 2, 1, 1}, {2, 8, 8, 2, 2, 0, 1},
+    };
+    static const int64_t odd[] = {96, 1}, many[] = {3, 16, 8, 21};
+    const shape a = {2, 97, 48, 3, 1, 1, 1}, b = {3, 48, 16, 3, 1, 1, 1};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 0, 0, "conv_bf16");
+    conv_case("Conv", &a, odd, 2, 0, 0, "conv_bf16");
+    conv_case("Conv", &b, many, 4, 0, 0, "conv_bf16");
+}
+
+static void test_bf16_transposed_convolution_agrees(void)
+{
+    static const shape shapes[] = {{2, 32, 16, 2, 2, 0, 1}, {2, 19, 33, 4, 2, 1, 1},
+                                   {2, 16, 8, 3, 2, 1, 1},  {2, 16, 48, 3, 1, 1, 1},
+                                   {2, 8, 16, 9, 3, 4, 1},  {2, 16, 16, 2, 3, 0, 1},
+                                   {3, 16, 16, 2, 2, 0, 1}, {2, 48, 16, 4, 2, 1, 1},
+                                   {2, 16, 16, 3, 2, 1, 2}, {3, 16, 16, 3, 2, 1, 1}};
+    static const int64_t segs[] = {32, 7, 9};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("ConvTranspose", &shapes[i], shapes[i].ci == 48 ? segs : &shapes[i].ci,
+                  shapes[i].ci == 48 ? 3 : 1, 0, 0, "conv_transpose_bf16");
+}
+
+/* One channel times one: the result is the product of the two rounded numbers. */
+static void check_bf16_product(float x, float w, float want)
+{
+    kcase k;
+    kcase_begin(&k, "Conv");
+    set3(&k.a.conv.kernel_shape, 2, 1);
+    k.variant = "conv_bf16";
+    k.bf16 = 1;
+    k.n_src = 2;
+    k.n_const_from = 1;
+    k.src[0] = kdesc(2, 8, 1, 3, 5);
+    k.src[1] = kdesc(2, 8, 1, 1, 1);
+    k.src[1].dim[0] = 8;
+    CHECK(kcase_build(&k, 1.0f));
+    memset(k.data[0], 0, kcount(&k.src[0]) * sizeof(float));
+    memset(k.data[1], 0, kcount(&k.src[1]) * sizeof(float));
+    for (int i = 0; i < 15; i++)
+        k.data[0][3 * 15 + i] = x; /* channel 3 */
+    k.data[1][5 * 8 + 3] = w;      /* of output channel 5 */
+    k.want = kfloats(kcount(&k.dst));
+    k.bound = kfloats(kcount(&k.dst));
+    for (size_t i = 0; i < kcount(&k.dst); i++) {
+        k.want[i] = i / 15 == 5 ? want : 0;
+        k.bound[i] = 0;
+    }
+    kcase_check(&k, 1);
+    kcase_end(&k);
+}
+
+static void test_bf16_rounds_pixels_and_weights_to_nearest_even(void)
+{
+    const float down = 1 + 0x1p-8f, up = 1 + 3 * 0x1p-8f; /* halfway to the neighbours */
+    check_bf16_product(1, down, 1);
+    check_bf16_product(1, up, 1 + 0x1p-6f);
+    check_bf16_product(1, down + 0x1p-20f, 1 + 0x1p-7f);
+    check_bf16_product(down, 1, 1);
+    check_bf16_product(up, 1, 1 + 0x1p-6f);
+    check_bf16_product(down + 0x1p-20f, 1, 1 + 0x1p-7f);
+    check_bf16_product(-up, up, -(1 + 0x1p-6f) * (1 + 0x1p-6f));
+}
+
+static void test_bf16_is_taken_where_asked_for_and_cheaper_only(void)
+{
+    kcase k;
+    tg_op_ctx ctx;
+    tg_layout_hint lay;
+    const tg_isa isa = tgi_isa_detect(TG_ISA_COUNT);
+    const tg_backend *be = tgi_backend_for(isa);
+    kcase_begin(&k, "Conv");
+    set3(&k.a.conv.kernel_shape, 2, 3);
+    set3(&k.a.conv.pads, 4, 1);
+    k.n_src = 2;
+    k.n_const_from = 1;
+    k.src[0] = kdesc(2, 64, 1, 9, 9);
+    k.src[1] = kdesc(2, 64, 1, 3, 3);
+    k.src[1].dim[0] = 64;
+    CHECK(kcase_build(&k, 1.0f));
+    kcase_ctx(&k, &ctx);
+    kcase_layout(&k, be->lanes, &lay);
+    const tg_variant *v = tgi_variant_pick(be, "Conv", &ctx, &lay);
+    CHECK_STR(v->name, "conv_direct"); /* not asked for */
+    lay.bf16 = 1;
+    v = tgi_variant_pick(be, "Conv", &ctx, &lay);
+    CHECK_STR(v->name, tgi_isa_has_bf16(isa) ? "conv_bf16" : "conv_direct");
+    lay.exact = 0;
+    v = tgi_variant_pick(be, "Conv", &ctx, &lay);
+    CHECK_STR(v->name, "conv_winograd"); /* 3x3: fewer products beat faster ones */
+    kcase_end(&k);
 }
 
 /* ---- epilogue ---------------------------------------------------------------------------- */
@@ -366,6 +481,12 @@ int main(int argc, char **argv)
     RUN(test_planar_convolutions_agree);
     RUN(test_depthwise_convolution_agrees);
     RUN(test_transposed_convolution_agrees);
+    RUN(test_bf16_is_taken_where_asked_for_and_cheaper_only);
+    if (!tgi_isa_has_bf16(tgi_isa_detect(TG_ISA_COUNT)))
+        printf("no AVX512_BF16 here: the tests of bf16 kernels check nothing\n");
+    RUN(test_bf16_convolution_agrees_for_any_kernel_stride_and_dilation);
+    RUN(test_bf16_transposed_convolution_agrees);
+    RUN(test_bf16_rounds_pixels_and_weights_to_nearest_even);
     kcase_pools_close();
     return TEST_END();
 }
