@@ -75,7 +75,7 @@ extern "C" {
     X(TG_E_IO, -4, "reading or writing a file failed")                                         \
     X(TG_E_FORMAT, -5, "the file is damaged or not of the expected format")                    \
     X(TG_E_UNSUPPORTED, -6, "valid, but not implemented in this build")                        \
-    X(TG_E_DEVICE, -7, "the accelerator reported an error")                                    \
+    X(TG_E_DEVICE, -7, "the processor lacks what was asked for, or the accelerator failed")    \
     X(TG_E_CANCELLED, -8, "stopped on request; the journal can resume it")                     \
     X(TG_E_NOT_FOUND, -9, "an input file does not exist or cannot be opened")                  \
     X(TG_E_EXISTS, -10, "the output exists already or cannot be created")                      \
@@ -261,6 +261,7 @@ typedef struct tg_verify_result {
  * @param o borrowed until this returns. @param out returned; close with tg_job_close.
  * @return TG_E_ARG         an option is missing or contradicts another
  *         TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED  the model or the input
+ *         TG_E_DEVICE      the processor lacks the instruction set or precision asked for
  *         TG_E_BUDGET      the model alone does not fit
  */
 TG_API tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out);

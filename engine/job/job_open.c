@@ -35,12 +35,12 @@ static tg_status pick_backend(const tg_opts *o, tg_settings *s, tgi_err *err)
     const tg_isa isa = tgi_isa_detect(cap);
     s->backend = tgi_backend_for(isa);
     if (!s->backend || (cap != TG_ISA_COUNT && isa != cap))
-        return tgi_fail(err, TG_E_UNSUPPORTED, "this machine or build has no %s kernels",
+        return tgi_fail(err, TG_E_DEVICE, "this machine or build has no %s kernels",
                         tgi_isa_name(cap == TG_ISA_COUNT ? isa : cap));
     s->bf16 = tgi_opts_choice(o, TGI_OPT_PRECISION) == 1;
     if (s->bf16 && !tgi_isa_has_bf16(isa))
         return tgi_fail(
-            err, TG_E_UNSUPPORTED,
+            err, TG_E_DEVICE,
             "--precision bf16 needs a processor with AVX512_BF16; the kernels of this "
             "run are %s%s",
             tgi_isa_name(isa), isa == TG_ISA_AVX512 ? " without it" : "");
