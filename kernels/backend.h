@@ -20,6 +20,7 @@ typedef struct tg_layout_hint {
     int src_cb[TG_OP_MAX_SRC]; /* 1 or lanes */
     int src_segs[TG_OP_MAX_SRC];
     int64_t seg_c[TG_OP_MAX_SRC][TG_MAX_SEG]; /* logical channels of each segment */
+    int n_doubled;                            /* segments that are read doubled */
     int dst_cb;
     const tg_epi_step *epi;
     int n_epi;
@@ -32,6 +33,7 @@ typedef struct tg_variant {
      * node by node whether to use it; --exact never does. */
     int rearranges;
     int bf16; /* 1: products of bfloat16 numbers, float32 sums: with --precision bf16 only */
+    int reads_doubled; /* takes sources that are read doubled (tg_view) */
     int (*accepts)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
     /* Weights in the form the kernel reads; 0 or NULL: none. `pack` writes exactly that many
      * bytes (64-byte aligned destination). */

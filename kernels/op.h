@@ -14,6 +14,10 @@
  * between `c` and the end of the last block are zero, always: producers write zeros there.
  * Columns outside the image that a consumer's `need` asked for are stored, and zero.
  *
+ * A source may be read *doubled*: the operand is the stored value with every pixel repeated in
+ * a square of 2x2, nearest upsampling that nobody computes. Coordinates above are then those of
+ * what is stored; only variants that say so (reads_doubled) get such views.
+ *
  * A source operand is a list of segments: more than one when it is a virtual Concat over
  * channels; each segment is padded to its own channel block.
  *
@@ -57,6 +61,7 @@ typedef struct tg_view {
     int64_t width;                        /* stored columns */
     size_t block_pitch, z_pitch, y_pitch; /* in floats */
     int64_t z_ring, y_ring;
+    int doubled; /* pixel (y,x) of the operand is (y/2,x/2) of what is stored, see below */
 } tg_view;
 
 typedef struct tg_operand {
@@ -185,6 +190,9 @@ typedef struct tg_op {
      * constants, `chain` = which input is the running value. Returns 0 when it cannot
      * (`vec` data that the step needs is made by the caller from const_src[other]). */
     int (*as_step)(const tg_op_ctx *ctx, int chain, tg_epi_step *step);
+    /* 1: output 0 is source 0 with every pixel of the plane repeated in a square of 2x2, and
+     * nothing else. NULL: never. */
+    int (*doubles)(const tg_op_ctx *ctx);
 } tg_op;
 
 /* kernels/op_table.c */

@@ -99,8 +99,10 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
         const tg_net_operand *o = &n->operand[j];
         h->src_segs[j] = o->n_seg;
         h->src_cb[j] = o->n_seg ? net->values[o->value[0]].cb : 0;
-        for (int s = 0; s < o->n_seg; s++)
+        for (int s = 0; s < o->n_seg; s++) {
             h->seg_c[j][s] = net->values[o->value[s]].c;
+            h->n_doubled += o->doubled[s];
+        }
     }
     h->dst_cb = net->values[n->node->dst[0]].cb;
     h->epi = n->epi;
@@ -140,6 +142,7 @@ static int flatten(const tg_net_node *cat, tg_net_operand *parts)
         for (int s = 0; s < cat->operand[j].n_seg; s++) {
             if (parts->n_seg == TG_MAX_SEG)
                 return 0;
+            parts->doubled[parts->n_seg] = cat->operand[j].doubled[s];
             parts->value[parts->n_seg++] = cat->operand[j].value[s];
         }
     return parts->n_seg > 0;
@@ -196,7 +199,7 @@ static void copy_one_part(tg_net *net, int at, int odd_value)
     n->src[0] = n->dst[0] = net->shapes.desc[odd_value];
     n->consts[0] = NULL;
     n->ctx.n_src = n->n_operands = 1;
-    n->operand[0] = (tg_net_operand){1, {odd_value}};
+    n->operand[0] = (tg_net_operand){.n_seg = 1, .value = {odd_value}};
 }
 
 /* Remove node `at`, or all but one part of it, if it is a Concat that every consumer can read
@@ -229,6 +232,55 @@ static int make_virtual(tg_net *net, int at)
     hand_parts(net, at, v, &parts);
     copy_one_part(net, at, part);
     return 0;
+}
+
+/* Operand with every part that is value v replaced by `from`, doubled. 0: there is none. */
+static int doubled_parts(const tg_net_operand *o, int v, int from, tg_net_operand *parts)
+{
+    int n = 0;
+    *parts = *o;
+    for (int s = 0; s < o->n_seg; s++)
+        if (o->value[s] == v) {
+            if (o->doubled[s])
+                return 0;
+            parts->value[s] = from;
+            parts->doubled[s] = 1;
+            n++;
+        }
+    return n;
+}
+
+static int reads_part(const tg_net_operand *o, int v)
+{
+    int n = 0;
+    for (int s = 0; s < o->n_seg; s++)
+        n += o->value[s] == v;
+    return n;
+}
+
+/* Remove node `at` if it is upsampling that every consumer can do while it reads. 1 when it is
+ * gone. */
+static int make_doubled(tg_net *net, int at)
+{
+    const tg_net_node *up = &net->nodes[at];
+    const int v = up->node->dst[0], from = up->operand[0].value[0];
+    tg_net_operand parts;
+    if (up->n_epi || net->values[v].is_out || !up->node->op->doubles ||
+        up->operand[0].n_seg != 1 || up->operand[0].doubled[0] ||
+        !up->node->op->doubles(&up->ctx))
+        return 0;
+    for (int i = at + 1; i < net->n_nodes; i++)
+        for (int j = 0; j < net->nodes[i].n_operands; j++)
+            if (reads_part(&net->nodes[i].operand[j], v) &&
+                !(doubled_parts(&net->nodes[i].operand[j], v, from, &parts) &&
+                  takes_segments(net, &net->nodes[i], j, &parts)))
+                return 0;
+    for (int i = at + 1; i < net->n_nodes; i++)
+        for (int j = 0; j < net->nodes[i].n_operands; j++)
+            if (doubled_parts(&net->nodes[i].operand[j], v, from, &parts))
+                net->nodes[i].operand[j] = parts;
+    remove_node(net, at);
+    return 1;
 }
 
 /* The contexts point into their own node: repair them after nodes moved. */
@@ -284,18 +336,26 @@ static void rank_fast(tg_net *net)
     net->n_used = net->n_fast;
 }
 
+/* Try `removes` on every node; 1 is its answer when the node is gone. */
+static void remove_nodes(tg_net *net, int (*removes)(tg_net *net, int at))
+{
+    for (int i = 0; i < net->n_nodes;) {
+        const int removed = removes(net, i);
+        if (removed)
+            repoint(net);
+        i += !removed;
+    }
+}
+
 static void choose_kernels(tg_net *net, unsigned flags)
 {
     repoint(net);
     for (int i = 0; i < net->n_nodes; i++)
         pick_variant(net, &net->nodes[i], flags);
-    if (!(flags & TG_NET_REFERENCE))
-        for (int i = 0; i < net->n_nodes;) {
-            const int removed = make_virtual(net, i);
-            if (removed)
-                repoint(net);
-            i += !removed;
-        }
+    if (!(flags & TG_NET_REFERENCE)) {
+        remove_nodes(net, make_virtual);
+        remove_nodes(net, make_doubled);
+    }
     for (int i = 0; i < net->n_nodes; i++)
         settle(net, &net->nodes[i], flags);
     if (!(flags & TG_NET_REFERENCE))

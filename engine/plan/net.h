@@ -3,13 +3,15 @@
  *
  * Layout: a value of few channels (at most TG_PLANAR_MAX) is stored planar, others in blocks of
  * the instruction set's lanes. A Concat over channels whose consumers all take segmented
- * operands is *virtual*: it has no node and no buffer, its consumers read the parts.
+ * operands is *virtual*: it has no node and no buffer, its consumers read the parts. So is
+ * nearest upsampling by two whose consumers all read doubled views: they read its source.
  *
  * Axes: activations are [N,C,<stream>,<tile axes...>]. Axis 2 is the stream axis (y, or z of a
  * volume): bands advance along it. The axes after it are cut into strips. */
 #ifndef TGI_NET_H
 #define TGI_NET_H
 
+#include "engine/base/arith.h"
 #include "engine/graph/graph.h"
 #include "kernels/backend.h"
 #include "kernels/threads.h"
@@ -21,6 +23,7 @@
 typedef struct tg_net_operand {
     int n_seg; /* 0: a constant or not given */
     int value[TG_MAX_SEG];
+    unsigned char doubled[TG_MAX_SEG]; /* the part is the value, upsampled by its reader */
 } tg_net_operand;
 
 typedef struct tg_net_node {
@@ -88,6 +91,14 @@ void tgi_net_pack(const tg_net *net, void *dst, tg_threads *pool);
 /* Box of operand j that box `dst` of the node reads: the variant's rule, the op's, or the same
  * box. May reach outside the image where the op reads zeros. */
 void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need);
+
+/* Rows or columns of the value behind part s of an operand, from those of the operand. */
+static inline tg_range tgi_net_part(const tg_net_operand *o, int s, int axis, tg_range r)
+{
+    if (!o->doubled[s] || axis < TG_STREAM_AXIS || tgi_range_empty(r))
+        return r;
+    return (tg_range){tgi_floor_div(r.lo, 2), tgi_floor_div(r.hi - 1, 2) + 1};
+}
 
 /* Extent of a value along an axis. */
 static inline int64_t tgi_net_dim(const tg_net *net, int value, int axis)

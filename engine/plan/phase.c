@@ -30,11 +30,13 @@ static int there(const tg_net_node *n, int64_t row, const int64_t *end)
     tg_box box = tgi_box_full(&n->dst[0]), need;
     box.ax[TG_STREAM_AXIS] = (tg_range){row, row + 1};
     for (int j = 0; j < n->n_operands; j++) {
-        if (n->operand[j].n_seg == 0)
+        const tg_net_operand *o = &n->operand[j];
+        if (o->n_seg == 0)
             continue;
         plain_need(n, &box, j, &need);
-        for (int s = 0; s < n->operand[j].n_seg; s++)
-            if (need.ax[TG_STREAM_AXIS].hi > end[n->operand[j].value[s]])
+        for (int s = 0; s < o->n_seg; s++)
+            if (tgi_net_part(o, s, TG_STREAM_AXIS, need.ax[TG_STREAM_AXIS]).hi >
+                end[o->value[s]])
                 return 0;
     }
     return 1;

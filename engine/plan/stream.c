@@ -36,7 +36,8 @@ static void need_of_operands(const tg_net_node *n, int axis, tg_range dst, tg_ra
             continue;
         tgi_net_need(n, &box, j, &need);
         for (int s = 0; s < o->n_seg; s++)
-            stored[o->value[s]] = tgi_range_hull(stored[o->value[s]], need.ax[axis]);
+            stored[o->value[s]] =
+                tgi_range_hull(stored[o->value[s]], tgi_net_part(o, s, axis, need.ax[axis]));
     }
 }
 
@@ -142,9 +143,8 @@ static int computable(const tg_flow *f, const tg_net_node *n, int64_t from, int6
         tgi_net_need(n, &box, j, &need);
         for (int s = 0; s < o->n_seg; s++) {
             const int v = o->value[s];
-            const int64_t hi =
-                tgi_min(need.ax[TG_STREAM_AXIS].hi, tgi_net_dim(net, v, TG_STREAM_AXIS));
-            if (hi > f->end[v])
+            const tg_range r = tgi_net_part(o, s, TG_STREAM_AXIS, need.ax[TG_STREAM_AXIS]);
+            if (tgi_min(r.hi, tgi_net_dim(net, v, TG_STREAM_AXIS)) > f->end[v])
                 return 0;
         }
     }
@@ -186,12 +186,14 @@ void tgi_flow_release(tg_flow *f)
         tg_box box = full_of(n), need;
         box.ax[TG_STREAM_AXIS] = (tg_range){f->end[d], f->end[d] + 1};
         for (int j = 0; j < n->n_operands; j++) {
-            if (n->operand[j].n_seg == 0)
+            const tg_net_operand *o = &n->operand[j];
+            if (o->n_seg == 0)
                 continue;
             tgi_net_need(n, &box, j, &need);
-            for (int s = 0; s < n->operand[j].n_seg; s++) {
-                const int v = n->operand[j].value[s];
-                f->keep[v] = tgi_min(f->keep[v], tgi_max(need.ax[TG_STREAM_AXIS].lo, f->lo[v]));
+            for (int s = 0; s < o->n_seg; s++) {
+                const tg_range r = tgi_net_part(o, s, TG_STREAM_AXIS, need.ax[TG_STREAM_AXIS]);
+                const int v = o->value[s];
+                f->keep[v] = tgi_min(f->keep[v], tgi_max(r.lo, f->lo[v]));
             }
         }
     }

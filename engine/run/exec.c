@@ -161,8 +161,10 @@ static tg_status run_node(tg_exec *e, int k, tg_range rows, tgi_err *err)
     tg_view dst[TG_OP_MAX_DST];
     for (int j = 0; j < n->n_operands; j++) {
         src[j] = (tg_operand){n->operand[j].n_seg, e->seg[j]};
-        for (int s = 0; s < n->operand[j].n_seg; s++)
+        for (int s = 0; s < n->operand[j].n_seg; s++) {
             e->seg[j][s] = e->view[n->operand[j].value[s]];
+            e->seg[j][s].doubled = n->operand[j].doubled[s];
+        }
     }
     for (int d = 0; d < n->ctx.n_dst; d++)
         dst[d] = e->view[n->node->dst[d]];

@@ -9,6 +9,10 @@
  * output column, each with every s-th tap of the kernel and with results s pixels apart: the
  * same tiles do it. Rows follow from oy + pad = iy * s + ky * d.
  *
+ * A source that is read doubled is two convolutions as well, for even and odd columns of the
+ * result: neighbours among these are neighbours in what is stored. Which stored column a tap
+ * meets depends on the tap, so each kx becomes a tap row of its own, in the same order.
+ *
  * Columns outside the image are stored zeros; rows outside the image are not listed. The order
  * of the sum is that of cpu_conv_tile.h.
  *
@@ -31,6 +35,7 @@ typedef struct conv {
     int phases;          /* of output columns: stride x when transposed, else 1 */
     int64_t units, taps; /* source units; kz*ky */
     int64_t seg_c[TG_MAX_SEG];
+    int any_doubled; /* a segment is read doubled */
     int64_t blocks, groups;
     const float *bias, *weights;
     size_t tap_row_floats; /* weights of one tap row for one output block */
@@ -54,7 +59,7 @@ static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transpos
     return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
            geometry(ctx, transposed, &g) == TG_OK && g.groups == 1 && lay->lanes == TG_L &&
            lay->dst_cb == TG_L && lay->src_cb[0] == (planar ? 1 : TG_L) &&
-           (!transposed || g.d[TG_X] == 1);
+           (!transposed || g.d[TG_X] == 1) && !(lay->n_doubled && g.k[TG_X] > CHUNK_ROWS_MAX);
 }
 
 static int accepts_direct(const tg_op_ctx *ctx, const tg_layout_hint *lay)
@@ -175,6 +180,8 @@ static int list_taps(const conv *c, const float *weights, size_t row_floats, int
         const tg_operand *src = &c->call->src[0];
         const tg_unit u = TGS(tgi_unit_at)(c->cb, src->n_seg, c->seg_c, t / c->taps);
         const tg_view *v = &src->seg[u.seg];
+        if (v->doubled)
+            iy /= 2;
         rows[n++] = (tap_row){.src = tgi_view_row(v, u.block, iz, iy) - v->x0 * v->cb,
                               .w = weights + (size_t)t * row_floats,
                               .lanes = u.lanes};
@@ -222,6 +229,54 @@ static void run_row(const conv *c, tap_row *rows, tile_job *j, int ob, float *ds
     }
 }
 
+/* The same over rows of a doubled source; `taps` has room for them times n_kx. */
+static void run_doubled(const conv *c, const tap_row *rows, tap_row *taps, tile_job *j, int ob,
+                        float *dst_row, int64_t dst_x0, int64_t x0, int64_t x1)
+{
+    const int64_t s = c->g.s[TG_X], n_kx = c->g.k[TG_X], p0 = c->g.p0[TG_X];
+    const int64_t phases = s % 2 ? 2 : 1; /* an even stride meets one of two columns only */
+    const size_t tap_floats = (size_t)(TG_L * ob * TG_L);
+    const int n = j->n_rows;
+    j->rows = taps;
+    j->n_rows = n * (int)n_kx;
+    j->n_kx = 1;
+    j->src_step = s * phases / 2 * TG_L;
+    j->dst_step = phases * TG_L;
+    for (int64_t first = x0; first < tgi_min64(x0 + phases, x1); first++) {
+        for (int r = 0; r < j->n_rows; r++) {
+            const int64_t kx = r % n_kx, x = first * s - p0 + kx * c->g.d[TG_X];
+            const tap_row *row = &rows[r / n_kx];
+            taps[r] = (tap_row){.src = row->src + tgi_floor_div64(x, 2) * TG_L,
+                                .w = row->w + (size_t)kx * tap_floats,
+                                .lanes = row->lanes};
+        }
+        j->dst = dst_row + (first - dst_x0) * TG_L;
+        j->n = (x1 - first - 1) / phases + 1;
+        TGS(tgi_conv_part)(j, ob, 0);
+    }
+}
+
+static int is_doubled(const conv *c, int64_t unit)
+{
+    const tg_operand *src = &c->call->src[0];
+    return src->seg[TGS(tgi_unit_at)(c->cb, src->n_seg, c->seg_c, unit).seg].doubled;
+}
+
+/* Where the chunk of tap rows that begins at t ends: they fit the lists and their sources are
+ * all read doubled, or none. */
+static int64_t chunk_end(const conv *c, int64_t t, int64_t most, int *doubled)
+{
+    const int64_t total = c->units * c->taps;
+    *doubled = c->any_doubled && is_doubled(c, t / c->taps);
+    if (*doubled)
+        most = tgi_max64(1, tgi_min64(most, CHUNK_ROWS_MAX / c->g.k[TG_X]));
+    const int64_t end = tgi_min64(t + most, total);
+    for (int64_t unit = t / c->taps + 1; unit * c->taps < end && c->any_doubled; unit++)
+        if (is_doubled(c, unit) != *doubled)
+            return unit * c->taps;
+    return end;
+}
+
 /* One group of output blocks over rows [y0,y1) and columns [x0,x1). */
 static void run_group(const conv *c, int64_t group, int64_t z, tg_range y, tg_range x)
 {
@@ -234,19 +289,26 @@ static void run_group(const conv *c, int64_t group, int64_t z, tg_range y, tg_ra
     const int64_t chunk = tgi_max64(
         1, tgi_min64(CHUNK_ROWS_MAX, CHUNK_BYTES / (int64_t)(row_floats * sizeof(float))));
     const int relu = c->call->n_epi && c->call->epi[0].kind == TG_EPI_RELU;
-    tap_row rows[CHUNK_ROWS_MAX];
+    tap_row rows[CHUNK_ROWS_MAX], taps[CHUNK_ROWS_MAX];
 
-    for (int64_t t = 0; t < total; t += chunk)
+    for (int64_t t = 0, end; t < total; t = end) {
+        int doubled;
+        end = chunk_end(c, t, chunk, &doubled);
         for (int64_t row = y.lo; row < y.hi; row++) {
+            float *out = tgi_view_row(dst, first, z, row);
             tile_job j = {.rows = rows,
                           .bias = t == 0 ? c->bias + first * TG_L : NULL,
                           .dst_block = dst->block_pitch,
-                          .relu = relu && t + chunk >= total};
-            j.n_rows =
-                list_taps(c, weights, row_floats, t, tgi_min64(t + chunk, total), z, row, rows);
-            if (j.n_rows || t == 0 || j.relu)
-                run_row(c, rows, &j, ob, tgi_view_row(dst, first, z, row), dst->x0, x.lo, x.hi);
+                          .relu = relu && end == total};
+            j.n_rows = list_taps(c, weights, row_floats, t, end, z, row, rows);
+            if (!j.n_rows && t != 0 && !j.relu)
+                continue;
+            if (doubled)
+                run_doubled(c, rows, taps, &j, ob, out, dst->x0, x.lo, x.hi);
+            else
+                run_row(c, rows, &j, ob, out, dst->x0, x.lo, x.hi);
         }
+    }
     for (int64_t row = y.lo; row < y.hi; row++) {
         const tg_row_part part = {first, first + ob, z, row, x.lo, x.hi};
         TGS(tgi_epilogue_part)(c->call, relu, &part);
@@ -317,8 +379,10 @@ static void run_any(const tg_call *call, int transposed)
     const tg_operand *src = &call->src[0];
     c.cb = src->seg[0].cb;
     c.planar = c.cb == 1;
-    for (int s = 0; s < src->n_seg; s++)
+    for (int s = 0; s < src->n_seg; s++) {
         c.seg_c[s] = src->seg[s].c;
+        c.any_doubled |= src->seg[s].doubled;
+    }
     c.units = TGS(tgi_unit_count)(c.cb, src->n_seg, c.seg_c);
     c.taps = c.g.k[TG_Z] * c.g.k[TG_Y];
     c.blocks = tgi_view_blocks(&call->dst[0]);
@@ -371,6 +435,7 @@ static void need_transpose(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, i
 
 const tg_variant TGS(tgi_conv_direct) = {.name = "conv_direct",
                                          .op = "Conv",
+                                         .reads_doubled = 1,
                                          .accepts = accepts_direct,
                                          .packed_bytes = packed_bytes,
                                          .pack = pack_conv,

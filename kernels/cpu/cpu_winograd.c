@@ -234,15 +234,18 @@ TG_INLINE void result_line(vf o[OUT], vf a0, vf a1, vf a2, vf a3, vf a4, vf a5)
     o[3] = vf_fma(vf_set1(8.0f), s, q) + a5;
 }
 
-/* One patch: rows row[i] at column offset `at`, i.e. row[i] + at * step[i]. */
-TG_INLINE void source_patch(const float *const row[PATCH], float *v, size_t point)
+/* The patch at rows row[i]. Of a doubled source two columns in turn are the same stored one;
+ * `odd`: the patch begins with the second of two. Both are literals. */
+TG_INLINE void source_patch(const float *const row[PATCH], float *v, size_t point,
+                            const int doubled, const int odd)
 {
     vf e[PATCH][PATCH]; /* [column][transformed row] */
     TG_UNROLL
-    for (int j = 0; j < PATCH; j++)
-        source_line(e[j], vf_load(row[0] + j * TG_L), vf_load(row[1] + j * TG_L),
-                    vf_load(row[2] + j * TG_L), vf_load(row[3] + j * TG_L),
-                    vf_load(row[4] + j * TG_L), vf_load(row[5] + j * TG_L));
+    for (int j = 0; j < PATCH; j++) {
+        const int at = (doubled ? (j + odd) / 2 : j) * TG_L;
+        source_line(e[j], vf_load(row[0] + at), vf_load(row[1] + at), vf_load(row[2] + at),
+                    vf_load(row[3] + at), vf_load(row[4] + at), vf_load(row[5] + at));
+    }
     TG_UNROLL
     for (int i = 0; i < PATCH; i++) {
         vf o[PATCH];
@@ -260,17 +263,26 @@ static void source_stretch(const wino *w, const stretch *s, int64_t unit, float 
     const tg_operand *src = &w->call->src[0];
     const tg_unit u = TGS(tgi_unit_at)(TG_L, src->n_seg, w->seg_c, unit);
     const tg_view *view = &src->seg[u.seg];
-    const int64_t x = block_start(s->bx, w->phase) - w->g.p0[TG_X] - view->x0;
+    const int half = view->doubled ? 2 : 1;
+    const int64_t x0 = block_start(s->bx, w->phase) - w->g.p0[TG_X];
+    const int64_t x = tgi_floor_div64(x0, half) - view->x0;
+    const int odd = view->doubled && x0 % 2 != 0;
     const float *row[PATCH];
     ptrdiff_t step[PATCH];
     for (int i = 0; i < PATCH; i++) {
         const int64_t y = block_start(s->by, w->phase) - w->g.p0[TG_Y] + i;
         const int inside = y >= 0 && y < w->g.in[TG_Y];
-        row[i] = inside ? tgi_view_row(view, u.block, 0, y) + x * TG_L : outside;
-        step[i] = inside ? OUT * TG_L : 0;
+        row[i] = inside ? tgi_view_row(view, u.block, 0, y / half) + x * TG_L : outside;
+        step[i] = inside ? OUT / half * TG_L : 0;
     }
     for (int64_t t = 0; t < s->n; t++) {
-        source_patch(row, v + (s->at + t) * TG_L, point);
+        float *to = v + (s->at + t) * TG_L;
+        if (!view->doubled)
+            source_patch(row, to, point, 0, 0);
+        else if (odd)
+            source_patch(row, to, point, 1, 1);
+        else
+            source_patch(row, to, point, 1, 0);
         for (int i = 0; i < PATCH; i++)
             row[i] += step[i];
     }
@@ -479,6 +491,7 @@ static void run(const tg_call *call)
 const tg_variant TGS(tgi_conv_winograd) = {.name = "conv_winograd",
                                            .op = "Conv",
                                            .rearranges = 1,
+                                           .reads_doubled = 1,
                                            .accepts = accepts,
                                            .packed_bytes = packed_bytes,
                                            .pack = pack,

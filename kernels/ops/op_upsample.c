@@ -30,4 +30,5 @@ const tg_op tg_op_upsample = {
     .need = tgi_resize_need_box,
     .ref = tgi_resize_ref,
     .flops = tgi_resize_flops,
+    .doubles = tgi_resize_doubles,
 };

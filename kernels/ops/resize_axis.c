@@ -356,3 +356,21 @@ double tgi_resize_flops(const tg_op_ctx *ctx)
     const double taps = a->mode == TG_RESIZE_NEAREST ? 1 : a->mode == TG_RESIZE_LINEAR ? 2 : 4;
     return a->mode == TG_RESIZE_NEAREST ? 1 : 2 * pow(taps, ctx->src[0].rank - 2);
 }
+
+int tgi_resize_doubles(const tg_op_ctx *ctx)
+{
+    tgi_resize_axis ax[3];
+    if (ctx->src[0].rank != 4 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
+        return 0;
+    for (int i = TG_Y; i <= TG_X; i++) {
+        if (ax[i].mode != TG_RESIZE_NEAREST || ax[i].out != 2 * ax[i].in)
+            return 0;
+        for (int64_t o = 0; o < ax[i].out; o++) {
+            tgi_taps t;
+            tgi_resize_taps(&ax[i], o, &t);
+            if (t.n != 1 || t.at[0] != o / 2)
+                return 0;
+        }
+    }
+    return 1;
+}

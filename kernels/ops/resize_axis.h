@@ -41,6 +41,7 @@ void tgi_resize_need_box(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int
                          tg_box *need);
 tg_status tgi_resize_ref(const tg_call *call, tgi_err *err);
 double tgi_resize_flops(const tg_op_ctx *ctx);
+int tgi_resize_doubles(const tg_op_ctx *ctx);
 extern const char *const tgi_resize_modes[];
 
 #endif

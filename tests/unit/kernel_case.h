@@ -37,12 +37,14 @@ typedef struct kcase {
     int opset, n_src, n_const_from; /* sources from n_const_from on are constants */
     tg_desc src[TG_OP_MAX_SRC], dst;
     float *data[TG_OP_MAX_SRC]; /* dense, planar */
+    float *half;                /* source 0 at every second pixel, see kcase_double */
     tg_const cst[TG_OP_MAX_SRC];
     const tg_const *cp[TG_OP_MAX_SRC];
     int planar_src, planar_dst;
     int n_seg[TG_OP_MAX_SRC];
     int64_t seg_c[TG_OP_MAX_SRC][TG_MAX_SEG];
-    int n_extra; /* activations that the epilogue reads, behind the op's own */
+    int doubled[TG_MAX_SEG]; /* segments of source 0 whose pixels repeat in squares of 2x2 */
+    int n_extra;             /* activations that the epilogue reads, behind the op's own */
     tg_epi_step epi[4];
     int n_epi;
     float *want, *bound; /* dense; |got - want| <= bound */
@@ -180,6 +182,7 @@ static void kcase_end(kcase *k)
 {
     for (int i = 0; i < TG_OP_MAX_SRC; i++)
         tgi_free(k->data[i]);
+    tgi_free(k->half);
     tgi_free(k->want);
     tgi_free(k->bound);
 }
@@ -197,6 +200,39 @@ static void krun_free(krun *r)
         for (int s = 0; s < r->op[i].n_seg; s++)
             tgi_free(r->seg[i][s].mem);
     tgi_free(r->dst.mem);
+}
+
+/* What is stored where an operand is read doubled. */
+static void khalve(tg_desc *d, tg_box *box)
+{
+    for (int a = 2; a < d->rank; a++) {
+        d->dim[a] /= 2;
+        tg_range *r = &box->ax[a];
+        *r = (tg_range){(r->lo - (r->lo < 0)) / 2, (r->hi - 1 - (r->hi < 1)) / 2 + 1};
+    }
+}
+
+/* Source 0 of even extents becomes what `doubled` says of its segments; `half` is then what is
+ * stored of it. */
+static inline void kcase_double(kcase *k)
+{
+    const tg_desc *d = &k->src[0];
+    tg_desc h = *d;
+    h.dim[2] /= 2;
+    h.dim[3] /= 2;
+    k->half = kfloats(kcount(&h));
+    int64_t c = 0;
+    for (int s = 0; s < k->n_seg[0]; s++)
+        for (const int64_t end = c + k->seg_c[0][s]; c < end; c++)
+            for (int64_t y = 0; y < d->dim[2]; y++)
+                for (int64_t x = 0; x < d->dim[3]; x++) {
+                    float *at = &k->data[0][kat(d, c, 0, y, x)];
+                    float *from = &k->half[kat(&h, c, 0, y / 2, x / 2)];
+                    if (y % 2 == 0 && x % 2 == 0)
+                        *from = *at;
+                    if (k->doubled[s])
+                        *at = *from;
+                }
 }
 
 static void krun_make(const kcase *k, krun *r, const tg_variant *v, const tg_box *box,
@@ -217,9 +253,15 @@ static void krun_make(const kcase *k, krun *r, const tg_variant *v, const tg_box
         const int planar = i < k->n_src ? k->planar_src : k->planar_dst;
         r->op[i] = (tg_operand){k->n_seg[i], r->view[i]};
         for (int s = 0; s < k->n_seg[i]; c0 += k->seg_c[i][s++]) {
-            r->seg[i][s] = kview_make(k->seg_c[i][s], planar ? 1 : lanes, &need);
-            kview_fill(&r->seg[i][s], &k->src[i], k->data[i], c0, &need);
+            const int twice = i == 0 && k->doubled[s] && v;
+            tg_desc d = k->src[i];
+            tg_box part = need;
+            if (twice)
+                khalve(&d, &part);
+            r->seg[i][s] = kview_make(k->seg_c[i][s], planar ? 1 : lanes, &part);
+            kview_fill(&r->seg[i][s], &d, twice ? k->half : k->data[i], c0, &part);
             r->view[i][s] = r->seg[i][s].v;
+            r->view[i][s].doubled = twice;
         }
     }
     tg_box room = *box; /* dst holds more than the box: what is outside must stay */
@@ -269,6 +311,8 @@ static void kcase_layout(const kcase *k, int lanes, tg_layout_hint *lay)
         lay->src_segs[i] = k->cp[i] || !k->src[i].rank ? 0 : k->n_seg[i];
         for (int s = 0; s < lay->src_segs[i]; s++)
             lay->seg_c[i][s] = k->seg_c[i][s];
+        for (int s = 0; i == 0 && s < lay->src_segs[0]; s++)
+            lay->n_doubled += k->doubled[s];
     }
     lay->dst_cb = k->planar_dst ? 1 : lanes;
     lay->epi = k->epi;

@@ -73,11 +73,13 @@ typedef struct shape {
     int64_t ci, co, k, s, p, d;
 } shape;
 
-static void conv_case(const char *op, const shape *s, const int64_t *segs, int n_seg,
-                      int planar_src, int planar_dst, const char *variant)
+/* Bit s of `doubled`: segment s is read doubled. */
+static void conv_case_of(const char *op, const shape *s, const int64_t *segs, int n_seg,
+                         unsigned doubled, int planar_src, int planar_dst, const char *variant)
 {
     kcase k;
-    const int64_t h = pick(3, 14), w = pick(3, 40), d = pick(2, 4);
+    const int64_t even = doubled ? 2 : 1, d = pick(2, 4);
+    const int64_t h = pick(3, 14) * even, w = pick(3, 40) * even;
     const int transposed = strcmp(op, "ConvTranspose") == 0;
     kcase_begin(&k, op);
     set3(&k.a.conv.kernel_shape, s->spatial, s->k);
@@ -102,6 +104,10 @@ static void conv_case(const char *op, const shape *s, const int64_t *segs, int n
         k.seg_c[0][i] = segs[i];
     k.n_seg[0] = n_seg;
     if (kcase_build(&k, 1.0f)) {
+        for (int i = 0; i < n_seg; i++)
+            k.doubled[i] = doubled >> i & 1;
+        if (doubled)
+            kcase_double(&k);
         for (int i = 0; k.bf16 && i < 2; i++)
             cut_to_bf16(k.data[i], kcount(&k.src[i]));
         bound_of_sum(&k);
@@ -116,6 +122,12 @@ static void conv_case(const char *op, const shape *s, const int64_t *segs, int n
         kcase_check(&k, 6);
     }
     kcase_end(&k);
+}
+
+static void conv_case(const char *op, const shape *s, const int64_t *segs, int n_seg,
+                      int planar_src, int planar_dst, const char *variant)
+{
+    conv_case_of(op, s, segs, n_seg, 0, planar_src, planar_dst, variant);
 }
 
 static void test_direct_convolution_agrees_for_any_kernel_stride_and_dilation(void)
@@ -155,6 +167,26 @@ static void test_winograd_agrees_for_any_channels_padding_and_phase(void)
             conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 0, 0, "conv_winograd");
     conv_case("Conv", &a, odd, 2, 0, 0, "conv_winograd");
     conv_case("Conv", &b, many, 4, 0, 0, "conv_winograd");
+}
+
+static void test_convolutions_upsample_what_they_read(void)
+{
+    static const shape shapes[] = {
+        {2, 48, 32, 3, 1, 1, 1}, {2, 48, 16, 5, 1, 2, 1}, {2, 48, 16, 3, 2, 1, 1},
+        {2, 48, 33, 3, 1, 2, 2}, {2, 48, 16, 1, 1, 0, 1}, {2, 48, 48, 2, 3, 0, 1},
+    };
+    static const int64_t two[] = {32, 16}, one[] = {48}, three[] = {16, 16, 16};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        conv_case_of("Conv", &shapes[i], one, 1, 1, 0, 0, "conv_direct");
+        conv_case_of("Conv", &shapes[i], two, 2, 1, 0, 0, "conv_direct");
+        conv_case_of("Conv", &shapes[i], two, 2, 2, 0, 0, "conv_direct");
+        conv_case_of("Conv", &shapes[i], three, 3, 5, 0, 0, "conv_direct");
+    }
+    for (int again = 0; again < 4; again++) {
+        conv_case_of("Conv", &shapes[0], one, 1, 1, 0, 0, "conv_winograd");
+        conv_case_of("Conv", &shapes[0], two, 2, 1, 0, 0, "conv_winograd");
+        conv_case_of("Conv", &shapes[0], two, 2, 2, 0, 0, "conv_winograd");
+    }
 }
 
 static void test_winograd_shares_large_products_among_threads(void)
@@ -475,6 +507,7 @@ int main(int argc, char **argv)
     RUN(test_direct_convolution_agrees_for_any_kernel_stride_and_dilation);
     RUN(test_direct_convolution_reads_segments_as_one_tensor);
     RUN(test_winograd_agrees_for_any_channels_padding_and_phase);
+    RUN(test_convolutions_upsample_what_they_read);
     RUN(test_winograd_shares_large_products_among_threads);
     RUN(test_stem_reads_planar_images);
     RUN(test_few_output_channels_agree);
