@@ -381,6 +381,18 @@ static void fill_row(const tg_view *v, const window *w, const float *src, pair *
     memset(dst + (hi - w->x.lo) * PAIRS, 0, (size_t)((w->x.hi - hi) * PAIRS) * sizeof *dst);
 }
 
+/* The same of a doubled source, where two columns in turn are the same stored one. */
+static void fill_doubled(const tg_view *v, const window *w, const float *src, pair *dst)
+{
+    for (int64_t x = w->x.lo; x < w->x.hi; x++, dst += PAIRS) {
+        const int64_t at = tgi_floor_div64(x, 2) - v->x0;
+        if (src && at >= 0 && at < v->width)
+            convert_row(src + at * TG_L, 1, dst);
+        else
+            memset(dst, 0, PAIRS * sizeof *dst);
+    }
+}
+
 static void fill_window(const conv *c, window *w)
 {
     const tgi_geom *g = &c->s.g;
@@ -395,7 +407,12 @@ static void fill_window(const conv *c, window *w)
         for (int64_t z = w->z.lo; z < w->z.hi; z++)
             for (int64_t y = w->y.lo; y < w->y.hi; y++, dst += w->row) {
                 const int inside = z >= 0 && z < g->in[TG_Z] && y >= 0 && y < g->in[TG_Y];
-                fill_row(v, w, inside ? tgi_view_row(v, u.block, z, y) : NULL, dst);
+                const int64_t row = v->doubled ? y / 2 : y;
+                const float *at = inside ? tgi_view_row(v, u.block, z, row) : NULL;
+                if (v->doubled)
+                    fill_doubled(v, w, at, dst);
+                else
+                    fill_row(v, w, at, dst);
             }
     }
 }
@@ -604,6 +621,7 @@ DEFINE_VARIANT(transposed, 1)
 const tg_variant TGS(tgi_conv_bf16) = {.name = "conv_bf16",
                                        .op = "Conv",
                                        .bf16 = 1,
+                                       .reads_doubled = 1,
                                        .accepts = plain_accepts,
                                        .packed_bytes = plain_packed_bytes,
                                        .pack = plain_pack,

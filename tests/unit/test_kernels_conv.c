@@ -104,12 +104,12 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
         k.seg_c[0][i] = segs[i];
     k.n_seg[0] = n_seg;
     if (kcase_build(&k, 1.0f)) {
+        for (int i = 0; k.bf16 && i < 2; i++)
+            cut_to_bf16(k.data[i], kcount(&k.src[i]));
         for (int i = 0; i < n_seg; i++)
             k.doubled[i] = doubled >> i & 1;
         if (doubled)
             kcase_double(&k);
-        for (int i = 0; k.bf16 && i < 2; i++)
-            cut_to_bf16(k.data[i], kcount(&k.src[i]));
         bound_of_sum(&k);
         if (k.rearranged)
             widen_bound(&k);
@@ -258,11 +258,14 @@ static void test_bf16_convolution_agrees_for_any_kernel_stride_and_dilation(void
         {3, 16, 32, 3, 1, 1, 1}, {3, 20, 17, 3, 2, 1, 1}, {2, 8, 8, 2, 2, 0, 1},
     };
     static const int64_t odd[] = {96, 1}, many[] = {3, 16, 8, 21};
-    const shape a = {2, 97, 48, 3, 1, 1, 1}, b = {3, 48, 16, 3, 1, 1, 1};
+    const shape a = {2, 97, 48, 3, 1, 1, 1}, b = {3, 48, 16, 3, 1, 1, 1},
+                flat = {2, 48, 16, 3, 1, 1, 1};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 0, 0, "conv_bf16");
     conv_case("Conv", &a, odd, 2, 0, 0, "conv_bf16");
     conv_case("Conv", &b, many, 4, 0, 0, "conv_bf16");
+    conv_case_of("Conv", &a, odd, 2, 1, 0, 0, "conv_bf16");
+    conv_case_of("Conv", &flat, many, 4, 10, 0, 0, "conv_bf16");
 }
 
 static void test_bf16_transposed_convolution_agrees(void)
