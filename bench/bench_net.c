@@ -6,7 +6,8 @@
  *             [--answer FILE.npy] [--json | --serve] MODEL.onnx
  *
  *   --size    configurations by commas: HxW, or N for NxN, whole; with @ROWS in bands of so
- *             many rows: 512,1024,1024x4096@64
+ *             many rows, with @auto as the planner cuts it when memory is no matter:
+ *             512,1024@auto,1024x4096@64
  *   --expect  compare the answer to this input with this array first
  *   --answer  write what the first configuration yields (for a peer to compare with)
  *   --cpu     processor time of all threads instead of the wall's
@@ -28,6 +29,7 @@
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/plan/choose.h"
 #include "engine/run/dense.h"
 #include "io/npy.h"
 
@@ -61,6 +63,8 @@ typedef struct picture { /* the network at one size, with an image */
     float *in[TG_MAX_PORTS], *out, *first; /* first: the answer to hold others against */
     size_t n_out;
 } picture;
+
+#define AS_PLANNED (-1) /* band height: the planner's choice, memory no matter */
 
 typedef struct config {
     picture *p;
@@ -175,10 +179,22 @@ static void config_plan(config *c, picture *p, int64_t band, int threads)
         die("no bands: a node reads the whole image", one->whole_op);
     memset(c, 0, sizeof *c);
     c->p = p;
-    c->band = band;
     c->io = (tg_dense_io){.net = p->net, .out = {p->out}};
     for (int i = 0; i < p->net->n_in; i++)
         c->io.in[i] = p->in[i];
+    if (band == AS_PLANNED && !one->whole_op) {
+        const tg_choose_args a = {.stage = one,
+                                  .threads = threads,
+                                  .limit_bytes = SIZE_MAX,
+                                  .unit = {1, 1, 1},
+                                  .flops_per_second = 2e11 * threads};
+        tg_choice choice;
+        must(tgi_choose(&a, &choice, &e), &e, "plan");
+        c->tiling = choice.tiling;
+        c->band = c->tiling.band;
+        return;
+    }
+    c->band = band > 0 ? band : 0;
     must(tgi_tiling_make(one, cut, band > 0 ? band : rows, threads, NULL, &c->tiling, &e), &e,
          "plan");
 }
@@ -555,10 +571,14 @@ static void parse_sizes(settings *s, const char *text)
         s->band[i] = 0;
         if (end != text && *end == 'x')
             s->w[i] = strtoll(end + 1, &end, 10);
-        if (end != text && *end == '@')
+        if (end != text && strncmp(end, "@auto", 5) == 0) {
+            s->band[i] = AS_PLANNED;
+            end += 5;
+        } else if (end != text && *end == '@') {
             s->band[i] = strtoll(end + 1, &end, 10);
+        }
         if (end == text || (*end && *end != ',') || s->h[i] < 1 || s->w[i] < 1 ||
-            s->band[i] < 0)
+            s->band[i] < AS_PLANNED)
             die("--size", text);
         text = end;
     }

@@ -144,7 +144,7 @@ def nets(bench):
             if not bench.wanted(case):
                 continue
             try:
-                measured = run_net(bench, path, f"{size}x{size}")
+                measured = run_net(bench, path, f"{size}x{size}@auto")
                 yield net_row(bench, case, "tegula", *measured)
                 yield net_row(bench, case, "exact", *measured)
             except lab.Failure as e:

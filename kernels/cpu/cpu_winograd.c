@@ -452,6 +452,16 @@ static void shared_result(void *arg, int64_t job, int thread)
     result_of(w, job, w->shared, w->v + POINTS * w->v_point);
 }
 
+/* A batch of at most the usual size, such that few batches are shared out evenly. */
+static int64_t even_batch(const wino *w, int threads)
+{
+    const int64_t most = batch_of(w->units, w->blocks);
+    int64_t jobs = tgi_ceil_div64(w->total, most);
+    if (jobs < 4 * threads)
+        jobs = tgi_ceil_div64(jobs, threads) * threads;
+    return tgi_ceil_div64(w->total, jobs);
+}
+
 static void run(const tg_call *call)
 {
     wino w = {.call = call};
@@ -471,7 +481,8 @@ static void run(const tg_call *call)
     w.bx = block_of(w.x.lo, w.phase);
     w.per_row = block_of(w.x.hi - 1, w.phase) + 1 - w.bx;
     w.total = w.per_row * (block_of(w.y.hi - 1, w.phase) + 1 - w.by);
-    w.batch = batch_of(w.units, w.blocks);
+    w.batch = is_shared(w.units, w.blocks) ? BATCH_MAX
+                                           : even_batch(&w, tgi_threads_count(call->threads));
     w.v = call->scratch;
     w.v_point = (size_t)(w.units * w.batch) * TG_L;
     w.m_point = (size_t)(w.blocks * w.batch) * TG_L;
