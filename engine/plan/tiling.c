@@ -289,7 +289,8 @@ void tgi_tiling_shift(const tg_tiling *t, int64_t k, int64_t in[3], int64_t out[
     numbers_of(t, k, at);
     in[0] = out[0] = 0;
     for (int axis = TG_STREAM_AXIS; axis < t->net->rank; axis++) {
-        const int c = tgi_cut_of_axis(t->net, axis);
+        const int c = tgi_cut_of_axis(t->net, axis); /* 0, 1 or 2 */
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
         tgi_fit_shift(&t->stage->fit[axis - TG_STREAM_AXIS], at[c] * t->cut[c], &in[c],
                       &out[c]);
     }

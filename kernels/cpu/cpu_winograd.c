@@ -317,9 +317,10 @@ static void result_stretch(const wino *w, const stretch *s, int64_t block, const
     const vf floor = w->relu ? vf_zero() : vf_set1(-INFINITY);
     const int64_t y0 = block_start(s->by, w->phase);
     const int64_t i0 = tgi_max64(w->y.lo - y0, 0), i1 = tgi_min64(w->y.hi - y0, OUT);
-    float *row[OUT] = {NULL};
-    for (int64_t i = i0; i < i1; i++)
-        row[i] = tgi_view_row(dst, block, 0, y0 + i) - dst->x0 * TG_L;
+    float *row[OUT];
+    for (int64_t i = 0; i < OUT; i++) /* rows outside the box are not written */
+        row[i] = tgi_view_row(dst, block, 0, y0 + tgi_max64(i0, tgi_min64(i, i1 - 1))) -
+                 dst->x0 * TG_L;
     for (int64_t t = 0; t < s->n; t++) {
         vf o[OUT][OUT];
         result_block(m + (s->at + t) * TG_L, point, bias, floor, o);
