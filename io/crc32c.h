@@ -9,5 +9,7 @@
 uint32_t tgi_crc32c_join(uint32_t first, uint32_t second, uint64_t second_bytes);
 /* Checksum of a text continued by n bytes; the empty text has 0. Any thread. */
 uint32_t tgi_crc32c(uint32_t crc, const void *bytes, size_t n);
+/* The same on a processor without an instruction for it. */
+uint32_t tgi_crc32c_by_tables(uint32_t crc, const void *bytes, size_t n);
 
 #endif

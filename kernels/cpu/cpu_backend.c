@@ -22,7 +22,9 @@ static const tg_variant *const variants[] = {
     &TGS(tgi_upsample),
     &TGS(tgi_depth_to_space),
     &TGS(tgi_space_to_depth),
+    &TGS(tgi_slice_copy),
     &TGS(tgi_concat_copy),
+    &TGS(tgi_gate),
 #define ROW(name) &TGS(tgi_eltwise_##name),
     TG_ELTWISE_LIST(ROW)
 #undef ROW

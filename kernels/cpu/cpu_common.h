@@ -96,6 +96,7 @@ extern const tg_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_de
 extern const tg_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
 extern const tg_variant TGS(tgi_resize), TGS(tgi_upsample);
 extern const tg_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tgi_concat_copy);
+extern const tg_variant TGS(tgi_slice_copy), TGS(tgi_gate);
 /* One row per pointwise op: tgi_eltwise_Relu and so on. */
 #define TG_ELTWISE_LIST(X)                                                                     \
     X(Abs)                                                                                     \
@@ -104,8 +105,9 @@ extern const tg_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tg
     X(Div)                                                                                     \
     X(Elu)                                                                                     \
     X(Exp)                                                                                     \
-    X(HardSigmoid) X(HardSwish) X(Identity) X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg) X(PRelu)  \
-        X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
+    X(HardSigmoid)                                                                             \
+    X(HardSwish) X(Identity) X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg) X(PRelu) X(Relu)         \
+        X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
 #define TG_ELTWISE_DECLARE(name) extern const tg_variant TGS(tgi_eltwise_##name);
 TG_ELTWISE_LIST(TG_ELTWISE_DECLARE)
 #undef TG_ELTWISE_DECLARE

@@ -5,6 +5,10 @@
  * the node's own epilogue. So a pointwise op has one meaning, fused or not. dst may be the
  * running input itself.
  *
+ * A gate multiplies each channel by one number that the network computed, a source of extent 1
+ * along all spatial axes (squeeze and excitation): the numbers are put in a channel vector in
+ * the scratch, then it is that step.
+ *
  * Packed: the channel vector of a constant operand, padded with zeros to 16 lanes, when there
  * is one. */
 #include "kernels/cpu/cpu_common.h"
@@ -114,6 +118,60 @@ static void run_as(const char *op, const tg_call *call)
     with.n_epi = call->n_epi + 1;
     TGS(tgi_each_part)(&with, copy_part, &e);
 }
+
+/* The source of a Mul that is one number per channel; -1: there is none. */
+static int gate_of(const tg_op_ctx *ctx)
+{
+    const tg_desc *d = &ctx->dst[0];
+    for (int i = 0; i < 2 && ctx->n_src == 2; i++) {
+        const tg_desc *s = &ctx->src[i];
+        int64_t n;
+        if (!ctx->const_src[0] && !ctx->const_src[1] && s->rank == d->rank &&
+            tgi_desc_count(s, &n) && n == s->dim[1] && n == d->dim[1] &&
+            tgi_desc_same_shape(&ctx->src[1 - i], d))
+            return i;
+    }
+    return -1;
+}
+
+static int accepts_gate(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return lay->lanes == TG_L && (lay->dst_cb == 1 || lay->dst_cb == TG_L) &&
+           lay->n_epi < EPI_MAX && (ctx->dst[0].rank == 4 || ctx->dst[0].rank == 5) &&
+           gate_of(ctx) >= 0 && lay->src_segs[0] > 0 && lay->src_segs[1] > 0;
+}
+
+static size_t gate_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+                         int threads)
+{
+    (void)lay, (void)width, (void)threads;
+    return sizeof(float) * (size_t)(tgi_ceil_div64(ctx->dst[0].dim[1], 16) * 16);
+}
+
+static void run_gate(const tg_call *call)
+{
+    const int gate = gate_of(call->ctx);
+    const eltwise e = {.chain = 1 - gate};
+    const int64_t channels = call->ctx->dst[0].dim[1];
+    float *vec = call->scratch;
+    tg_epi_step steps[EPI_MAX + 1] = {{.kind = TG_EPI_MUL, .src = -1, .vec = vec}};
+    tg_call with = *call;
+    if (call->n_epi > EPI_MAX)
+        return;
+    for (int64_t c = 0; c < tgi_ceil_div64(channels, 16) * 16; c++)
+        vec[c] = c < channels ? tgi_operand_get(&call->src[gate], c, 0, 0, 0) : 0.0f;
+    for (int i = 0; i < call->n_epi; i++)
+        steps[i + 1] = call->epi[i];
+    with.epi = steps;
+    with.n_epi = call->n_epi + 1;
+    TGS(tgi_each_part)(&with, copy_part, &e);
+}
+
+const tg_variant TGS(tgi_gate) = {.name = "gate",
+                                  .op = "Mul",
+                                  .accepts = accepts_gate,
+                                  .scratch_bytes = gate_bytes,
+                                  .run = run_gate};
 
 #define DEFINE(name_)                                                                          \
     static int accepts_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)                \

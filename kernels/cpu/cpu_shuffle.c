@@ -1,7 +1,8 @@
-/* cpu_shuffle.c - moving without computing: DepthToSpace, SpaceToDepth, Concat as a copy.
+/* cpu_shuffle.c - moving without computing: DepthToSpace, SpaceToDepth, Slice, Concat as a
+ * copy.
  *
  * Every channel of a result row is some channel of a source row with its own pixel step, so all
- * three are "name the source of each lane, then gather", for any mix of planar and blocked
+ * of them are "name the source of each lane, then gather", for any mix of planar and blocked
  * operands and of segments that start in the middle of a block. */
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/ops/op_attrs.h"
@@ -109,6 +110,44 @@ static void run_concat(const tg_call *call)
     TGS(tgi_each_part)(call, concat_part, NULL);
 }
 
+static int accepts_slice(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    tgi_slice s;
+    return lanes_ok(lay) && !ctx->const_src[0] &&
+           (ctx->src[0].rank == 4 || ctx->src[0].rank == 5) &&
+           tgi_slice_map(ctx, &s, NULL) == TG_OK;
+}
+
+static int slice_part(const tg_call *call, const void *arg, const tg_row_part *p)
+{
+    const tgi_slice *s = arg;
+    const tg_view *dv = &call->dst[0];
+    const int n = lanes_of(dv, p->b0), r = call->ctx->src[0].rank;
+    const int64_t z = r == 5 ? s->start[2] + p->z * s->step[2] : 0;
+    const int64_t y = s->start[r - 2] + p->y * s->step[r - 2];
+    const int64_t x = s->start[r - 1] + p->x0 * s->step[r - 1];
+    tg_lane lane[TG_L];
+    for (int i = 0; i < n; i++) {
+        const int64_t c = s->start[1] + (p->b0 * dv->cb + i) * s->step[1];
+        lane[i] = TGS(tgi_lane_of)(&call->src[0], c, z, y);
+        lane[i].p += x * lane[i].step;
+        lane[i].step *= s->step[r - 1];
+    }
+    TGS(tgi_gather_lanes)
+    (lane, n, p->x1 - p->x0, tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb,
+     dv->cb);
+    return 0;
+}
+
+static void run_slice(const tg_call *call)
+{
+    tgi_slice s;
+    if (tgi_slice_map(call->ctx, &s, NULL) == TG_OK)
+        TGS(tgi_each_part)(call, slice_part, &s);
+}
+
+const tg_variant TGS(tgi_slice_copy) = {
+    .name = "slice", .op = "Slice", .accepts = accepts_slice, .run = run_slice};
 const tg_variant TGS(tgi_depth_to_space) = {.name = "depth_to_space",
                                             .op = "DepthToSpace",
                                             .accepts = accepts_shuffle,

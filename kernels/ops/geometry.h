@@ -43,4 +43,10 @@ static inline int64_t tgi_desc_axis(const tg_desc *d, int i)
     return at < 2 ? 1 : d->dim[at];
 }
 
+/* Element o of axis k of a Slice is element start[k] + o * step[k] of its source. */
+typedef struct tgi_slice {
+    int64_t start[TG_MAX_RANK], step[TG_MAX_RANK], n[TG_MAX_RANK];
+} tgi_slice;
+tg_status tgi_slice_map(const tg_op_ctx *ctx, tgi_slice *s, tgi_err *err);
+
 #endif

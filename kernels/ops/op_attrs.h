@@ -70,6 +70,11 @@ typedef struct d2s_attrs {
     int mode; /* 0: DCR, 1: CRD */
 } d2s_attrs;
 
+/* Slice before opset 10; later lists are src[1] to src[4]. */
+typedef struct slice_attrs {
+    tg_ints axes, ends, starts;
+} slice_attrs;
+
 /* LeakyRelu, Elu, HardSigmoid, ...: the scalars of a pointwise op. */
 typedef struct alpha_attrs {
     float alpha, beta;

@@ -2,22 +2,15 @@
  * spatial axes; a spatial slice is a shifted box.
  * Border: none, each element has one source element.
  * @source ONNX operator Slice, versions 1 (attributes), 10, 11, 13 (inputs). */
+#include "kernels/ops/geometry.h"
+#include "kernels/ops/op_attrs.h"
 #include "kernels/ops/op_shared.h"
-
-typedef struct slice_attrs {
-    tg_ints axes, ends, starts;
-} slice_attrs;
 
 static const tg_attr rows[] = {
     {"axes", TG_ATTR_INTS, offsetof(slice_attrs, axes), 0, 0, 0, NULL, "opset < 10"},
     {"ends", TG_ATTR_INTS, offsetof(slice_attrs, ends), 0, 0, 0, NULL, "opset < 10"},
     {"starts", TG_ATTR_INTS, offsetof(slice_attrs, starts), 0, 0, 0, NULL, "opset < 10"},
     {0}};
-
-/* Element o of axis k is element start[k] + o * step[k] of the source. */
-typedef struct slice {
-    int64_t start[TG_MAX_RANK], step[TG_MAX_RANK], n[TG_MAX_RANK];
-} slice;
 
 static tg_status read_lists(const tg_op_ctx *ctx, tg_ints *starts, tg_ints *ends, tg_ints *axes,
                             tg_ints *steps, tgi_err *err)
@@ -44,8 +37,8 @@ static tg_status read_lists(const tg_op_ctx *ctx, tg_ints *starts, tg_ints *ends
 }
 
 /* Clamp to the axis as numpy does. */
-static tg_status cut(slice *s, int k, int64_t extent, int64_t from, int64_t to, int64_t step,
-                     tgi_err *err)
+static tg_status cut(tgi_slice *s, int k, int64_t extent, int64_t from, int64_t to,
+                     int64_t step, tgi_err *err)
 {
     if (step == 0 || step <= -((int64_t)1 << 40) || step >= (int64_t)1 << 40)
         return tgi_fail(err, TG_E_FORMAT, "a step of %" PRId64 " along axis %d", step, k);
@@ -61,7 +54,7 @@ static tg_status cut(slice *s, int k, int64_t extent, int64_t from, int64_t to, 
     return TG_OK;
 }
 
-static tg_status plan(const tg_op_ctx *ctx, slice *s, tgi_err *err)
+tg_status tgi_slice_map(const tg_op_ctx *ctx, tgi_slice *s, tgi_err *err)
 {
     const tg_desc *d = &ctx->src[0];
     tg_ints starts, ends, axes, steps;
@@ -82,8 +75,8 @@ static tg_status plan(const tg_op_ctx *ctx, slice *s, tgi_err *err)
 
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 {
-    slice s;
-    TGI_TRY(plan(ctx, &s, err));
+    tgi_slice s;
+    TGI_TRY(tgi_slice_map(ctx, &s, err));
     dst[0] = ctx->src[0];
     for (int k = 0; k < dst[0].rank; k++)
         dst[0].dim[k] = s.n[k];
@@ -92,10 +85,10 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 
 static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
 {
-    slice s;
+    tgi_slice s;
     (void)dst_i;
     *out = tgi_box_full(&ctx->src[src_i]);
-    if (src_i != 0 || plan(ctx, &s, NULL) != TG_OK)
+    if (src_i != 0 || tgi_slice_map(ctx, &s, NULL) != TG_OK)
         return;
     for (int k = 2; k < out->rank; k++) {
         const int64_t a = s.start[k] + dst->ax[k].lo * s.step[k];
@@ -106,7 +99,7 @@ static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, 
 
 static float value(const tg_call *call, const void *arg, const tgi_px *p)
 {
-    const slice *s = arg;
+    const tgi_slice *s = arg;
     const int r = call->ctx->src[0].rank;
     tgi_px q = {s->start[1] + p->c * s->step[1], p->z, s->start[r - 2] + p->y * s->step[r - 2],
                 s->start[r - 1] + p->x * s->step[r - 1]};
@@ -117,17 +110,17 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
 
 static tg_status ref(const tg_call *call, tgi_err *err)
 {
-    slice s;
-    TGI_TRY(plan(call->ctx, &s, err));
+    tgi_slice s;
+    TGI_TRY(tgi_slice_map(call->ctx, &s, err));
     tgi_ref_each(call, 0, value, &s);
     return TG_OK;
 }
 
 static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    slice s;
+    tgi_slice s;
     int64_t stride[TG_MAX_RANK], base = 0;
-    TGI_TRY(plan(ctx, &s, err));
+    TGI_TRY(tgi_slice_map(ctx, &s, err));
     tgi_dense_strides(&ctx->src[0], stride);
     for (int k = 0; k < ctx->src[0].rank; k++) {
         base += s.start[k] * stride[k];

@@ -25,6 +25,7 @@ typedef struct kcase {
         pool_attrs pool;
         resize_attrs resize;
         d2s_attrs d2s;
+        slice_attrs slice;
         clip_attrs clip;
         alpha_attrs alpha;
         axis_attrs axis;

@@ -170,6 +170,54 @@ static void test_concat_copies_segments_that_start_inside_a_block(void)
         }
 }
 
+static void test_slices_copy_what_they_name(void)
+{
+    for (int layout = 0; layout < 4; layout++)
+        for (int round = 0; round < 6; round++) {
+            kcase k;
+            const int spatial = round & 1 ? 3 : 2;
+            kcase_begin(&k, "Slice");
+            k.variant = "slice";
+            k.opset = 9;
+            k.planar_src = layout & 1;
+            k.planar_dst = layout >> 1;
+            k.n_src = 1;
+            k.src[0] = kdesc(spatial, pick(2, 40), pick(2, 4), pick(2, 9), pick(2, 120));
+            cut(&k, 0, 0);
+            tg_ints *from = &k.a.slice.starts, *to = &k.a.slice.ends, *on = &k.a.slice.axes;
+            from->n = to->n = on->n = spatial + 1;
+            for (int i = 0; i <= spatial; i++) { /* round 0 leaves the channels whole */
+                const int64_t n = k.src[0].dim[i + 1];
+                on->v[i] = i + 1;
+                from->v[i] = round > 1 || i ? pick(0, n - 1) : 0;
+                to->v[i] = round > 1 || i ? pick(from->v[i] + 1, n) : n;
+            }
+            if (kcase_build(&k, 2.0f))
+                finish(&k, 0, 0);
+            kcase_end(&k);
+        }
+}
+
+static void test_gates_multiply_each_channel_by_its_number(void)
+{
+    for (int planar = 0; planar < 2; planar++)
+        for (int first = 0; first < 2; first++) {
+            kcase k;
+            const int64_t c = planar ? 3 : 37;
+            kcase_begin(&k, "Mul");
+            k.variant = "gate";
+            k.n_src = 2;
+            k.planar_src = k.planar_dst = planar;
+            k.src[first] = kdesc(2, c, 1, 1, 1);
+            k.src[1 - first] = kdesc(2, c, 1, pick(2, 6), pick(2, 120));
+            cut(&k, 0, 1);
+            cut(&k, 1, 1);
+            if (kcase_build(&k, 2.0f))
+                finish(&k, 1, 4);
+            kcase_end(&k);
+        }
+}
+
 /* form 0: other activation, 1: channel vector, 2: scalar; second first when `swap`. */
 static void eltwise_case(const char *op, int n_src, int form, int swap, int planar)
 {
@@ -247,6 +295,8 @@ int main(int argc, char **argv)
     RUN(test_resizes_agree_with_the_reference);
     RUN(test_shuffles_move_every_element_to_its_place);
     RUN(test_concat_copies_segments_that_start_inside_a_block);
+    RUN(test_slices_copy_what_they_name);
+    RUN(test_gates_multiply_each_channel_by_its_number);
     RUN(test_pointwise_nodes_agree_with_the_reference);
     kcase_pools_close();
     return TEST_END();

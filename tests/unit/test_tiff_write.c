@@ -394,6 +394,13 @@ static void test_crc32c_is_castagnolis(void)
 {
     CHECK_EQ(tgi_crc32c(0, "123456789", 9), 0xe3069283u); /* RFC 3720 check value */
     CHECK_EQ(tgi_crc32c(tgi_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+    CHECK_EQ(tgi_crc32c_by_tables(0, "123456789", 9), 0xe3069283u);
+    unsigned char noise[61];
+    for (unsigned i = 0; i < sizeof noise; i++)
+        noise[i] = (unsigned char)(i * 151 + 7);
+    for (size_t from = 0; from < 9; from++)
+        CHECK_EQ(tgi_crc32c(5, noise + from, sizeof noise - from),
+                 tgi_crc32c_by_tables(5, noise + from, sizeof noise - from));
 }
 
 int main(void)
