@@ -509,6 +509,59 @@ static int64_t box_side(const tg_mapping *m, int k)
     return m->fit[k].box ? m->fit[k].core : m->out_extent[k];
 }
 
+/* The best plan on the file grid that is set. */
+static tg_status choose_on_grid(tg_job *job, const int64_t fixed[3], tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    size_t decoder = job->source->ops->codec_bytes(job->source);
+    if (job->set.scratch && tgi_job_streams_input(job))
+        decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
+    tgi_tiling_free(&p->choice.tiling);
+    TGI_TRY(make_layout(job, err));
+    p->bytes = (tg_bytes){.journal = tgi_journal_bytes(p->layout),
+                          .decoder = decoder,
+                          .process = tgi_mem_measured(),
+                          .allowance = ALLOWANCE_BYTES,
+                          .receipt = TGI_INPUT_HASH_BYTES};
+    return choose(job, fixed);
+}
+
+/* Nothing left that a finer grid could win: no pixel twice, every kernel the fastest. */
+static int is_ideal(const tg_plan_part *p)
+{
+    return p->net->n_used == p->net->n_fast && tgi_tiling_recomputed(&p->choice.tiling) < 0.02;
+}
+
+/* Cells end on file tiles and the writer holds whole ones, so finer tiles cut finer and leave
+ * more to the network: halve them until a plan fits and is good, or the next is no faster. */
+static tg_status choose_file_tile(tg_job *job, const int64_t fixed[3], tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    const int free_grid = job->set.tile.automatic && !p->adopted.valid;
+    int64_t best = 0;
+    double best_seconds = 0;
+    for (;;) {
+        const tg_status st = choose_on_grid(job, fixed, err);
+        if (st != TG_OK && st != TG_E_BUDGET)
+            return st;
+        if (st == TG_OK && (!best || p->choice.seconds < 0.9 * best_seconds)) {
+            best = p->tile_h;
+            best_seconds = p->choice.seconds;
+        } else if (best) {
+            break;
+        }
+        if (!free_grid || p->tile_h <= 16 || (best && is_ideal(p)))
+            break;
+        p->tile_h = p->tile_w = p->tile_h / 2;
+    }
+    if (!best)
+        return TG_E_BUDGET;
+    if (p->tile_h == best)
+        return TG_OK;
+    p->tile_h = p->tile_w = best;
+    return choose_on_grid(job, fixed, err);
+}
+
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
@@ -534,24 +587,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     pick_file_tile(job, fixed);
     TGI_TRY(tgi_job_net(job, &job->in_desc, err));
     tgi_stages_fit(p->stages, job->map.fit);
-    tg_status st;
-    size_t decoder = job->source->ops->codec_bytes(job->source);
-    if (job->set.scratch && tgi_job_streams_input(job))
-        decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
-    for (;;) {
-        TGI_TRY(make_layout(job, err));
-        p->bytes = (tg_bytes){.journal = tgi_journal_bytes(p->layout),
-                              .decoder = decoder,
-                              .process = tgi_mem_measured(),
-                              .allowance = ALLOWANCE_BYTES,
-                              .receipt = TGI_INPUT_HASH_BYTES};
-        st = choose(job, fixed);
-        if (st != TG_E_BUDGET || p->tile_h <= 16 || !job->set.tile.automatic ||
-            p->adopted.valid)
-            break;
-        p->tile_h = p->tile_w =
-            p->tile_h / 2; /* cells end on file tiles: finer ones cut finer */
-    }
+    const tg_status st = choose_file_tile(job, fixed, err);
     if (st == TG_E_BUDGET)
         return refuse(job, err);
     if (st != TG_OK)
