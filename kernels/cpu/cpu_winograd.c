@@ -256,6 +256,23 @@ TG_INLINE void source_patch(const float *const row[PATCH], float *v, size_t poin
     }
 }
 
+/* n patches of a row of blocks. Each form is a function of its own: the registers of one would
+ * else be short in the others. */
+#define DEFINE_SOURCE(name, doubled, odd)                                                      \
+    static __attribute__((noinline)) void name(const float *row[PATCH],                        \
+                                               const ptrdiff_t step[PATCH], float *v,          \
+                                               size_t point, int64_t n)                        \
+    {                                                                                          \
+        for (int64_t t = 0; t < n; t++, v += TG_L) {                                           \
+            source_patch(row, v, point, doubled, odd);                                         \
+            for (int i = 0; i < PATCH; i++)                                                    \
+                row[i] += step[i];                                                             \
+        }                                                                                      \
+    }
+DEFINE_SOURCE(source_plain, 0, 0)
+DEFINE_SOURCE(source_even, 1, 0)
+DEFINE_SOURCE(source_odd, 1, 1)
+
 static void source_stretch(const wino *w, const stretch *s, int64_t unit, float *v,
                            size_t point)
 {
@@ -275,17 +292,13 @@ static void source_stretch(const wino *w, const stretch *s, int64_t unit, float 
         row[i] = inside ? tgi_view_row(view, u.block, 0, y / half) + x * TG_L : outside;
         step[i] = inside ? OUT / half * TG_L : 0;
     }
-    for (int64_t t = 0; t < s->n; t++) {
-        float *to = v + (s->at + t) * TG_L;
-        if (!view->doubled)
-            source_patch(row, to, point, 0, 0);
-        else if (odd)
-            source_patch(row, to, point, 1, 1);
-        else
-            source_patch(row, to, point, 1, 0);
-        for (int i = 0; i < PATCH; i++)
-            row[i] += step[i];
-    }
+    v += s->at * TG_L;
+    if (!view->doubled)
+        source_plain(row, step, v, point, s->n);
+    else if (odd)
+        source_odd(row, step, v, point, s->n);
+    else
+        source_even(row, step, v, point, s->n);
 }
 
 /* The 4x4 pixels of one block, row by row in o. */
