@@ -1,4 +1,4 @@
-"""The four families of measurements. Each is a generator of rows: dictionaries that run.py prints,
+"""The five families of measurements. Each is a generator of rows: dictionaries that run.py prints,
 completes with commit and machine, and keeps. A case that fails comes as its lab.Failure."""
 import csv
 import os
@@ -7,6 +7,7 @@ import sys
 
 import lab
 import onnx_edit
+import overlap
 
 STREAM_UNTILED = ("512x512", "1024x1024", "2048x2048")
 STREAM_BANDS = ("2048x2048@128", "1024x4096@64")  # 0.25 megapixels each
@@ -95,7 +96,7 @@ def net_programs(bench, path, size):
     programs = {"tegula": [*ours, "--answer", answer, path], "exact": [*ours, "--exact", path]}
     if bench.python:
         programs["peer"] = [*bench.peer("ort_session.py"), "--threads", str(bench.args.threads),
-                            "--size", size, "--compare", answer, path]
+                            "--size", size.split("@")[0], "--compare", answer, path]
     return programs
 
 
@@ -365,7 +366,22 @@ def stream(bench):
         yield from stream_in_budget(bench)
 
 
-FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream}
+# ---- Overlap -------------------------------------------------------------------------------
+
+def every_network(bench):
+    folder = os.path.join(bench.args.data, "data", "models")
+    index = os.path.join(folder, "index.csv")
+    if os.path.exists(index):
+        with open(index, newline="") as f:
+            for row in csv.DictReader(f):
+                yield row["name"], os.path.join(folder, row["file"])
+
+
+def busy(bench):
+    yield from overlap.overlap(bench, process_image(bench), every_network(bench))
+
+
+FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy}
 
 if __name__ == "__main__":
     sys.exit("this is a part of run.py")

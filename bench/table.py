@@ -17,7 +17,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BEGIN, END = "<!-- bench: made by bench/table.py --write -->", "<!-- bench: end -->"
 NOTHING = "No measured figures are kept for this version yet; `make bench` makes some.\n"
-UNITS = {"seconds": ("s", 1, "%.3g"), "mpix_per_second": ("MPix/s", 1, "%.3g"), "gflops": ("GF/s", 1, "%.0f")}
+UNITS = {"seconds": ("s", 1, "%.3g"), "mpix_per_second": ("MPix/s", 1, "%.3g"), "gflops": ("GF/s", 1, "%.0f"),
+         "busy": ("busy", 1, "%.3f")}
 
 
 # ---- Rows ----------------------------------------------------------------------------------
