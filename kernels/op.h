@@ -55,13 +55,13 @@ typedef struct tg_op_ctx {
 
 typedef struct tg_view {
     float *base;
-    int64_t c;                            /* logical channels */
-    int cb;                               /* lanes per channel block */
-    int64_t x0;                           /* image column of the first stored column */
-    int64_t width;                        /* stored columns */
+    int64_t c;     /* logical channels */
+    int cb;        /* lanes per channel block */
+    int doubled;   /* pixel (y,x) of the operand is (y/2,x/2) of what is stored, see below */
+    int64_t x0;    /* image column of the first stored column */
+    int64_t width; /* stored columns */
     size_t block_pitch, z_pitch, y_pitch; /* in floats */
     int64_t z_ring, y_ring;
-    int doubled; /* pixel (y,x) of the operand is (y/2,x/2) of what is stored, see below */
 } tg_view;
 
 typedef struct tg_operand {
