@@ -27,6 +27,7 @@
 #define OUT 4   /* pixels of a block along an axis */
 #define PATCH 6 /* source pixels of a block along an axis */
 #define POINTS 36
+#define LINE 16                          /* floats of a cache line */
 #define CACHE_BYTES ((int64_t)640 << 10) /* of V and M of a batch */
 #define SHARED_BYTES ((int64_t)4 << 20)  /* of U */
 #define MEMORY_BYTES ((int64_t)16 << 20) /* of U: more than a third level keeps */
@@ -93,6 +94,14 @@ static int64_t batch_of(int64_t units, int64_t blocks)
     const int64_t one = POINTS * (units + blocks) * TG_L * (int64_t)sizeof(float);
     const int64_t fit = CACHE_BYTES / one / TILE_PX(2) * TILE_PX(2);
     return tgi_max64(BATCH_MIN, tgi_min64(fit, BATCH_MAX));
+}
+
+/* Floats of one point of V or M. An odd number of cache lines: a patch writes to all 36 points
+ * at once, which at a multiple of 4 KiB would share the sets of one way of the first level. */
+static size_t point_floats(int64_t units, int64_t batch)
+{
+    const int64_t lines = tgi_ceil_div64(units * batch * TG_L, LINE);
+    return (size_t)((lines | 1) * LINE);
 }
 
 static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
@@ -167,8 +176,9 @@ static size_t scratch_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int
 {
     const int64_t blocks = tgi_ceil_div64(ctx->dst[0].dim[1], TG_L), units = units_of(lay);
     (void)width;
-    return sizeof(float) * (size_t)((is_shared(units, blocks) ? 1 : threads) *
-                                    batch_of(units, blocks) * POINTS * (units + blocks) * TG_L);
+    const int64_t batch = batch_of(units, blocks);
+    return sizeof(float) * POINTS * (size_t)(is_shared(units, blocks) ? 1 : threads) *
+           (point_floats(units, batch) + point_floats(blocks, batch));
 }
 
 /* Blocks are counted from the one that holds pixel `phase` as its first, which is number 0 up
@@ -374,7 +384,7 @@ static void multiply(const wino *w, int64_t p, int64_t group, int64_t n, const f
     const int64_t first = tile_group_first(group);
     const tg_operand *src = &w->call->src[0];
     const float *u = w->weights + (size_t)((p * w->blocks + first) * w->units) * TG_L * TG_L;
-    const float *vp = v + (size_t)(p * w->units * w->batch) * TG_L;
+    const float *vp = v + (size_t)p * w->v_point;
     tap_row rows[TG_MAX_SEG * 32];
     int64_t done = 0;
     while (done < w->units) {
@@ -390,7 +400,8 @@ static void multiply(const wino *w, int64_t p, int64_t group, int64_t n, const f
                             .n_kx = 1,
                             .src_step = TG_L,
                             .bias = done ? NULL : zero,
-                            .dst = m + (size_t)((p * w->blocks + first) * w->batch) * TG_L,
+                            .dst =
+                                m + (size_t)p * w->m_point + (size_t)(first * w->batch) * TG_L,
                             .dst_block = (size_t)(w->batch * TG_L),
                             .dst_step = TG_L,
                             .n = n};
@@ -498,8 +509,8 @@ static void run(const tg_call *call)
     w.batch = is_shared(w.units, w.blocks) ? BATCH_MAX
                                            : even_batch(&w, tgi_threads_count(call->threads));
     w.v = call->scratch;
-    w.v_point = (size_t)(w.units * w.batch) * TG_L;
-    w.m_point = (size_t)(w.blocks * w.batch) * TG_L;
+    w.v_point = point_floats(w.units, w.batch);
+    w.m_point = point_floats(w.blocks, w.batch);
     w.relu = call->n_epi && call->epi[0].kind == TG_EPI_RELU;
     if (!is_shared(w.units, w.blocks)) {
         tgi_parallel(call->threads, tgi_ceil_div64(w.total, w.batch), run_batch, &w);
