@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* What a band costs beyond its arithmetic: waking the threads for each node, and streaming the
+/* What a call of a kernel costs beyond its arithmetic: waking the threads, and streaming its
  * weights past the caches once more. */
-#define SECONDS_PER_NODE 15e-6
+#define SECONDS_PER_CALL 15e-6
 #define WEIGHT_BYTES_PER_SECOND 30e9
 /* Memory is made before the first band: the kernel clears every page. Measured 0.7 to 3 GB/s.
  */
@@ -14,9 +14,8 @@
 
 static double seconds_of(const tg_choose_args *a, const tg_tiling *t, size_t bytes)
 {
-    const double per_band = a->stage->n_nodes * SECONDS_PER_NODE +
-                            (double)a->stage->net->packed_bytes / WEIGHT_BYTES_PER_SECOND;
-    return t->work / a->flops_per_second + (double)t->bands * per_band +
+    return t->work / a->flops_per_second + t->cost.calls * SECONDS_PER_CALL +
+           t->cost.weight_bytes / WEIGHT_BYTES_PER_SECOND +
            (double)bytes / CLEARED_BYTES_PER_SECOND;
 }
 

@@ -210,7 +210,7 @@ int tgi_flow_done(const tg_flow *f)
 }
 
 int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring,
-                          unsigned char *carried, double *rows)
+                          unsigned char *carried, double *rows, tg_flow_cost *cost)
 {
     const tg_stage *stage = f->stage;
     const int n_values = stage->net->n_values;
@@ -221,8 +221,11 @@ int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring
             tgi_flow_feed(f, i);
         for (int k = 0; k < stage->n_nodes; k++) {
             const tg_range r = tgi_flow_advance(f, k);
-            if (rows)
-                rows[k] += (double)tgi_range_len(r);
+            if (tgi_range_empty(r))
+                continue;
+            rows[k] += (double)tgi_range_len(r);
+            cost->calls++;
+            cost->weight_bytes += (double)tgi_stage_node(stage, k)->packed_bytes;
         }
         for (int v = 0; v < n_values; v++)
             ring[v] = tgi_max(ring[v], f->end[v] - f->keep[v]);

@@ -55,10 +55,16 @@ void tgi_flow_release(tg_flow *f);
 /* 1 when every output is complete. */
 int tgi_flow_done(const tg_flow *f);
 
+/* What walking the bands costs beside arithmetic. */
+typedef struct tg_flow_cost {
+    double calls;        /* of kernels: a node has none in bands that complete no row of it */
+    double weight_bytes; /* packed weights that those calls read */
+} tg_flow_cost;
+
 /* What a cell needs, by going through its bands without computing. Accumulates maxima into
  * ring[v] (rows alive together) and carried[v] (1: rows survive a band); adds rows computed per
- * position to rows[k] (may be NULL). Returns the number of bands. */
+ * position to rows[k], and to *cost. Returns the number of bands. */
 int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring,
-                          unsigned char *carried, double *rows);
+                          unsigned char *carried, double *rows, tg_flow_cost *cost);
 
 #endif

@@ -76,6 +76,7 @@ static void copy_stream_axis(tg_tiling *t, const tg_tiling *like, axis_work *w)
     memcpy(t->carried, like->carried, (size_t)net->n_values);
     memcpy(w->sum, like->stream_rows, (size_t)t->stage->n_nodes * sizeof *w->sum);
     t->stream_bands = like->stream_bands;
+    t->stream_cost = like->stream_cost;
     t->halo[c] = like->halo[c];
 }
 
@@ -88,7 +89,8 @@ static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, 
     int64_t bands = 0;
     for (int64_t k = 0; k < t->n_cut[c]; k++) {
         const tg_range core = core_of(t, TG_STREAM_AXIS, k);
-        bands += tgi_flow_simulate(&flow, core, t->band, ring, t->carried, w->sum);
+        bands +=
+            tgi_flow_simulate(&flow, core, t->band, ring, t->carried, w->sum, &t->stream_cost);
         if (t->n_cut[c] > 1) {
             tgi_axis_need(t->stage, TG_STREAM_AXIS, core, w->stored, w->inside);
             t->halo[c] =
@@ -215,7 +217,10 @@ static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axi
         t->work += per_node[2 * i] * net->nodes[i].cost;
         t->whole_flops += per_node[2 * i + 1];
     }
-    t->bands = t->stream_bands * (t->cells / t->n_cut[tgi_cut_of_axis(net, TG_STREAM_AXIS)]);
+    const int64_t walks = t->cells / t->n_cut[tgi_cut_of_axis(net, TG_STREAM_AXIS)];
+    t->bands = t->stream_bands * walks;
+    t->cost.calls = t->stream_cost.calls * (double)walks;
+    t->cost.weight_bytes = t->stream_cost.weight_bytes * (double)walks;
     return place_all(t, err);
 }
 

@@ -31,8 +31,10 @@ typedef struct tg_tiling {
     unsigned char *carried; /* per value: rows survive a band */
     double
         *stream_rows; /* per node of the stage: rows computed along the stream axis, all cuts */
-    int64_t stream_bands; /* bands of one walk along the stream axis */
-    size_t *scratch;      /* per node of the stage: offset */
+    int64_t stream_bands;     /* bands of one walk along the stream axis */
+    tg_flow_cost stream_cost; /* of one such walk */
+    tg_flow_cost cost;        /* of all cells */
+    size_t *scratch;          /* per node of the stage: offset */
     size_t arena_bytes, lower_bound_bytes;
     int64_t cells, bands; /* bands of all cells together */
     double flops, whole_flops;
