@@ -9,7 +9,7 @@
  * own tile     of each value only what the core needs (the executor's cells)
  * strip        full height, as wide as fits, streamed in bands
  *
- * Each turn computes one interior cell of its kind (a stretch of rows from the top of a strip),
+ * Each turn computes one interior cell of its kind (a strip from top to bottom),
  * kinds in turns, `rounds` times; the rate is kept pixels a second, the median is reported.
  * With direct sums all three give the same bits (the tests show that); transforms read whole
  * blocks and would want a larger halo for the usual tile, which is left out in its favour. */
@@ -22,7 +22,6 @@
 
 #define SIDE 4096
 #define HALO 96
-#define STRETCH 1536
 
 typedef struct kind {
     const char *name;
@@ -78,7 +77,7 @@ static void plan_strip(kind *k, const tg_graph *g, int threads, size_t limit)
     CHECK_OK(tgi_choose(&a, &c, &e), e);
     k->tiling = c.tiling;
     const int64_t w = k->tiling.cut[2], x = SIDE / 2 / w * w;
-    k->core[0] = (tg_range){0, STRETCH};
+    k->core[0] = (tg_range){0, SIDE};
     k->core[1] = (tg_range){x, tgi_min(x + w, SIDE)};
 }
 
