@@ -121,6 +121,8 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_bool(&w, "calibrated", 0);
     tgi_jw_str(&w, "precision", tgi_job_precision(job));
     tgi_jw_int(&w, "bf16_nodes", tgi_net_bf16_nodes(job->plan.net));
+    tgi_jw_int(&w, "winograd_nodes", job->plan.net->n_used);
+    tgi_jw_int(&w, "winograd_candidates", job->plan.net->n_fast);
     if (!job->set.tensor)
         put_decoding(&w, job);
     put_lines(&w, &i);
