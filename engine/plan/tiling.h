@@ -65,7 +65,8 @@ void tgi_tiling_shift(const tg_tiling *t, int64_t k, int64_t in[3], int64_t out[
 
 static inline double tgi_tiling_recomputed(const tg_tiling *t)
 {
-    return t->whole_flops > 0 ? t->flops / t->whole_flops - 1.0 : 0.0;
+    return t->flops > t->whole_flops && t->whole_flops > 0 ? t->flops / t->whole_flops - 1.0
+                                                           : 0.0;
 }
 
 #endif
