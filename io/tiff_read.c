@@ -251,34 +251,46 @@ static void deliver(const tiff_source *s, const request *q, uint64_t sample, int
 
 /* ---- Uncompressed ---- */
 
+/* Where a block lies in its page. */
+typedef struct spot {
+    uint64_t sample; /* plane of a planar page */
+    int64_t y, x;    /* of its first pixel */
+    size_t pixel;    /* bytes */
+} spot;
+
+static spot spot_of(const tgi_tiff_page *p, uint64_t block)
+{
+    return (spot){.sample = block / (p->across * p->down),
+                  .y = (int64_t)(block / p->across % p->down * p->block_h),
+                  .x = (int64_t)(block % p->across * p->block_w),
+                  .pixel = p->sample_bytes * (p->planar ? 1 : p->samples)};
+}
+
 /* Rows [y0,y1) x columns [x0,x1) of one block, from the file's window, in pieces that fit it.
  */
 static tg_status copy_raw(const tiff_source *s, lane *l, const request *q, uint64_t block,
                           int64_t y0, int64_t y1, int64_t x0, int64_t x1, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const uint64_t sample = block / (p->across * p->down);
-    const int64_t by = (int64_t)(block / p->across % p->down * p->block_h);
-    const int64_t bx = (int64_t)(block % p->across * p->block_w);
-    const size_t pixel = p->sample_bytes * (p->planar ? 1 : p->samples);
-    const int64_t piece = tgi_max(1, (int64_t)(l->data.cap / pixel));
+    const spot in = spot_of(p, block);
+    const int64_t piece = tgi_max(1, (int64_t)(l->data.cap / in.pixel));
     const bool whole_rows =
-        x0 == bx && x1 == tgi_min(bx + (int64_t)p->block_w, (int64_t)p->width);
+        x0 == in.x && x1 == tgi_min(in.x + (int64_t)p->block_w, (int64_t)p->width);
     place at;
     TGI_TRY(locate(s, l, q->plane, block, &at, err));
     for (int64_t y = y0; y < y1; y++)
         for (int64_t x = x0; x < x1; x += piece) {
             const int64_t xe = tgi_min(x1, x + piece);
-            const size_t len = (size_t)(xe - x) * pixel;
+            const size_t len = (size_t)(xe - x) * in.pixel;
             const uint64_t off =
-                at.off + (uint64_t)(y - by) * p->row_bytes + (uint64_t)(x - bx) * pixel;
+                at.off + (uint64_t)(y - in.y) * p->row_bytes + (uint64_t)(x - in.x) * in.pixel;
             /* Strips usually follow each other: read ahead to the end of the request. */
             const size_t ahead =
                 whole_rows ? tgi_sat_mul((size_t)((p->tiled ? y1 : q->y1) - y), p->row_bytes)
                            : len;
             const uint8_t *src;
             TGI_TRY(tgi_window_get(&l->data, &s->file.f, off, len, ahead, &src, err));
-            deliver(s, q, sample, y, x, xe, src, s->swap);
+            deliver(s, q, in.sample, y, x, xe, src, s->swap);
         }
     return TG_OK;
 }
@@ -344,10 +356,7 @@ static tg_status copy_streamed(const tiff_source *s, lane *l, const request *q, 
                                int64_t y0, int64_t y1, int64_t x0, int64_t x1, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const uint64_t sample = block / (p->across * p->down);
-    const int64_t by = (int64_t)(block / p->across % p->down * p->block_h);
-    const int64_t bx = (int64_t)(block % p->across * p->block_w);
-    const size_t pixel = p->sample_bytes * (p->planar ? 1 : p->samples);
+    const spot in = spot_of(p, block);
     place at;
     TGI_TRY(locate(s, l, q->plane, block, &at, err));
     const tgi_stream_block b = {
@@ -355,13 +364,13 @@ static tg_status copy_streamed(const tiff_source *s, lane *l, const request *q, 
     tgi_stream *t = tgi_streams_take(s->streams, &b);
     for (int64_t y = y0; y < y1; y++) {
         const uint8_t *row;
-        const tg_status st = tgi_stream_row(s->streams, t, (uint64_t)(y - by), &row, err);
+        const tg_status st = tgi_stream_row(s->streams, t, (uint64_t)(y - in.y), &row, err);
         if (st != TG_OK) {
             tgi_err_prefix(err, "plane %lld, %s %llu", (long long)q->plane,
                            p->tiled ? "tile" : "strip", (unsigned long long)block);
             return st;
         }
-        deliver(s, q, sample, y, x0, x1, row + (size_t)(x0 - bx) * pixel, false);
+        deliver(s, q, in.sample, y, x0, x1, row + (size_t)(x0 - in.x) * in.pixel, false);
     }
     return TG_OK;
 }
@@ -370,17 +379,15 @@ static tg_status copy_decoded(const tiff_source *s, lane *l, const request *q, u
                               int64_t y0, int64_t y1, int64_t x0, int64_t x1, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const uint64_t sample = block / (p->across * p->down);
-    const int64_t by = (int64_t)(block / p->across % p->down * p->block_h);
-    const int64_t bx = (int64_t)(block % p->across * p->block_w);
-    const size_t pixel = p->sample_bytes * (p->planar ? 1 : p->samples);
+    const spot in = spot_of(p, block);
     const uint8_t *data;
     if (s->streams)
         return copy_streamed(s, l, q, block, y0, y1, x0, x1, err);
     TGI_TRY(cached_block(s, l, q->plane, block, &data, err));
     for (int64_t y = y0; y < y1; y++)
-        deliver(s, q, sample, y, x0, x1,
-                data + (size_t)(y - by) * p->row_bytes + (size_t)(x0 - bx) * pixel, false);
+        deliver(s, q, in.sample, y, x0, x1,
+                data + (size_t)(y - in.y) * p->row_bytes + (size_t)(x0 - in.x) * in.pixel,
+                false);
     return TG_OK;
 }
 
