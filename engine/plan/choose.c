@@ -49,15 +49,13 @@ static tg_status try_one(const tg_choose_args *a, const int64_t cut[3], int64_t 
     *fits = bytes <= a->limit_bytes;
     note(c, &t, bytes, seconds, *fits);
     c->smallest_bytes = bytes < c->smallest_bytes ? bytes : c->smallest_bytes;
-    tg_tiling keep_walk = {0};
     if (*fits && (!c->tiling.slot || seconds < c->seconds)) {
-        keep_walk = c->tiling;
+        tgi_tiling_free(&c->tiling);
         c->tiling = t;
         c->seconds = seconds;
         c->chosen_bytes = bytes;
         if (!like->slot) /* the walk must outlive a better choice: make it again cheaply */
             TGI_TRY(tgi_tiling_make(a->stage, cut, band, a->threads, &c->tiling, like, err));
-        tgi_tiling_free(&keep_walk);
         return TG_OK;
     }
     if (!like->slot)
@@ -171,6 +169,10 @@ tg_status tgi_choose_kernels(tg_net *net, int given, int first,
         tgi_net_use_fast(net, n);
         tg_choice one;
         const tg_status got = choose(user, &one);
+        if (got != TG_OK && got != TG_E_BUDGET) { /* not an answer: what it would be is open */
+            tgi_tiling_free(&best->tiling);
+            return got;
+        }
         if (got != TG_OK && st == TG_OK)
             continue; /* fewer weights and yet no room: rounding of file tiles */
         if (got == TG_OK && st == TG_OK && one.seconds >= best->seconds) {
@@ -181,8 +183,7 @@ tg_status tgi_choose_kernels(tg_net *net, int given, int first,
         *best = one; /* also what did not fit: the last is the smallest */
         st = got;
         used = net->n_used;
-        if (st == TG_OK ? first || tgi_tiling_recomputed(&best->tiling) <= 0
-                        : st != TG_E_BUDGET)
+        if (st == TG_OK && (first || tgi_tiling_recomputed(&best->tiling) <= 0))
             break;
     }
     tgi_net_use_fast(net, used);
