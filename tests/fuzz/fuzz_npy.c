@@ -1,0 +1,44 @@
+/* fuzz_npy.c - any bytes as a .npy array: loaded whole, mapped, and read as an image. */
+#include "engine/base/arith.h"
+#include "io/image.h"
+#include "io/npy.h"
+#include "tests/fuzz/fuzz_target.h"
+
+static void as_image(const char *path)
+{
+    static uint8_t buf[64 * 8 * 4 * 8];
+    const tg_open_opts o = {.threads = 1, .io = TG_IO_READ};
+    tgi_err err = {0};
+    tg_source *s = NULL;
+    const tg_status st = tgi_source_open(path, &o, &s, &err);
+    fuzz_check(st, &err);
+    if (st == TG_OK) {
+        const tg_image_info *i = s->ops->info(s);
+        const int64_t w = tgi_min(i->width, 64), h = tgi_min(i->height, 4);
+        const size_t row = (size_t)w * tgi_dtype_size(i->dtype);
+        fuzz_check(s->ops->read(s, 0, i->n_planes - 1, 0, (int)tgi_min(i->samples, 8),
+                                i->height - h, i->height, i->width - w, i->width, buf, row,
+                                row * 4, &err),
+                   &err);
+    }
+    tgi_source_close(&s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    char path[64];
+    const int fd = fuzz_file(data, n, path);
+    tgi_err err = {0};
+    tg_desc desc;
+    void *values = NULL;
+    tgi_npy_map map = {0};
+    fuzz_check(tgi_npy_load(path, 1u << 20, &desc, &values, &err), &err);
+    tgi_free(values);
+    err = (tgi_err){0};
+    fuzz_check(tgi_npy_map_open(path, &map, &err), &err);
+    tgi_npy_unmap(&map);
+    as_image(path);
+    close(fd);
+    fuzz_check_leaks();
+    return 0;
+}

@@ -1,0 +1,48 @@
+/* fuzz_target.h - what the fuzz targets share: bytes as a file, and what no answer may be.
+ *
+ * A target is one function, LLVMFuzzerTestOneInput, for clang's libFuzzer; replay.c calls the
+ * same function with stored files in an ordinary build. A crash, a leak, a status that is our own
+ * fault, a refusal without a reason or with a forged second line: all of them end in abort(). */
+#ifndef TG_FUZZ_TARGET_H
+#define TG_FUZZ_TARGET_H
+
+#include "engine/base/mem.h"
+#include "engine/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* The bytes as an anonymous file; `path` (64 bytes) names it while the descriptor is open. */
+static inline int fuzz_file(const uint8_t *data, size_t n, char *path)
+{
+    const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, data, n) != (ssize_t)n)
+        abort();
+    snprintf(path, 64, "/proc/self/fd/%d", fd);
+    return fd;
+}
+
+/* `st` is an answer that a stranger's bytes may get. */
+static inline void fuzz_check(tg_status st, const tgi_err *err)
+{
+    if (st == TG_E_INTERNAL || (st != TG_OK && !err->text[0]) || strpbrk(err->text, "\n\r"))
+        abort();
+}
+
+/* Everything was given back. */
+static inline void fuzz_check_leaks(void)
+{
+    tgi_mem_stats mem;
+    tgi_mem_get_stats(&mem);
+    if (mem.live_blocks)
+        abort();
+}
+
+#endif

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Plants a known bug into a copy of a source file: `plant.py SOURCE_FOLDER NAME OUT.c`.
+
+A fuzzer that finds nothing has shown nothing until it is known to reach the code. So for each
+target a copy of one of its files loses a check, the target is built once more with that copy, and
+the test asks the fuzzer to find it within seconds. The product's own sources know nothing of this.
+`plant.py --list` prints NAME TARGET FILE, one a line."""
+import os
+import sys
+
+PLANTS = {
+    # name: target, file, text that stands there once, what replaces it
+    "tiff_directory": ("tiff", "io/tiff_ifd.c",
+                       "if (v != *out)\n            *differ = true;",
+                       "if (v != *out)\n            differ[64 * v] = true;"),
+    "tiff_strip": ("tiff", "io/unpack_packbits.c",
+                   "n = n < io->room ? n : io->room;\n    memcpy", "memcpy"),
+    "ome_uuid": ("ome", "io/ome_xml.c", "strncat(out, (const char *)v, cap - 1);",
+                 "(void)cap;\n    strcpy(out, (const char *)v);"),
+    "onnx_wire": ("onnx", "io/onnx_wire.c", " || out->v > (uint64_t)(w->end - w->p)", ""),
+    "onnx_shape": ("onnx", "kernels/ops/op_slice.c", "s->step[k] = step;",
+                   "s->step[k] = step;\n    if (step > 1)\n        __builtin_trap();"),
+    "npy_header": ("npy", "io/npy.c", "if (!end || (size_t)(end - l->p - 1) >= cap)",
+                   "(void)cap;\n    if (!end)"),
+    "json_surrogates": ("json", "engine/base/json_read.c", "c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);",
+                   "if (low > 0xdf00)\n            __builtin_trap();\n"
+                   "        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);"),
+    "journal_tile": ("journal", "engine/run/journal.c", "r->tile >= (uint64_t)j->layout->n_tiles || ", ""),
+}
+
+
+def main():
+    if sys.argv[1] == "--list":
+        for name, (target, path, _, _) in PLANTS.items():
+            print(name, target, path)
+        return 0
+    root, name, out = sys.argv[1:]
+    _, path, good, bad = PLANTS[name]
+    with open(os.path.join(root, path), encoding="utf-8") as f:
+        text = f.read()
+    if text.count(good) != 1:
+        sys.exit(f"{path}: the text of plant {name} stands there {text.count(good)} times, not once")
+    with open(out, "w", encoding="utf-8") as f:
+        f.write(text.replace(good, bad))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
