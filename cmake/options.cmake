@@ -1,11 +1,12 @@
 # Optional libraries: TG_<NAME> is auto (used when found), on (an error when absent) or off.
 #
-# After tg_codec: TIFF_FOUND / LibXml2_FOUND / ZLIB_FOUND / ZSTD_FOUND say what is there, and the
-# targets TIFF::TIFF / LibXml2::LibXml2 / ZLIB::ZLIB / PkgConfig::ZSTD are what to link.
+# After tg_codec: TIFF_FOUND, LibXml2_FOUND, ZLIB_FOUND, JPEG_FOUND and, from pkg-config, ZSTD_FOUND,
+# LZMA_FOUND, WEBP_FOUND say what is there; the targets TIFF::TIFF, LibXml2::LibXml2, ZLIB::ZLIB,
+# JPEG::JPEG and PkgConfig::ZSTD, ::LZMA, ::WEBP are what to link.
 
 set(tg_summary_lines "")
 
-macro(tg_find_codec name)
+macro(tg_find_codec name library)
   if("${name}" STREQUAL "TIFF")
     find_package(TIFF QUIET)
     set(tg_found ${TIFF_FOUND})
@@ -15,12 +16,15 @@ macro(tg_find_codec name)
   elseif("${name}" STREQUAL "ZLIB")
     find_package(ZLIB QUIET)
     set(tg_found ${ZLIB_FOUND})
-  elseif("${name}" STREQUAL "ZSTD")
+  elseif("${name}" STREQUAL "JPEG")
+    find_package(JPEG QUIET)
+    set(tg_found ${JPEG_FOUND})
+  else() # by pkg-config, under the library's name
     find_package(PkgConfig QUIET)
     if(PkgConfig_FOUND)
-      pkg_check_modules(ZSTD QUIET IMPORTED_TARGET libzstd)
+      pkg_check_modules(${name} QUIET IMPORTED_TARGET ${library})
     endif()
-    set(tg_found ${ZSTD_FOUND})
+    set(tg_found ${${name}_FOUND})
   endif()
 endmacro()
 
@@ -31,7 +35,7 @@ macro(tg_codec name library purpose)
   string(TOLOWER "${TG_${name}}" tg_want)
   set(tg_found FALSE)
   if(NOT tg_want STREQUAL "off")
-    tg_find_codec(${name})
+    tg_find_codec(${name} ${library})
     if(tg_want STREQUAL "on" AND NOT tg_found)
       message(FATAL_ERROR "TG_${name}=on, but ${library} was not found (${purpose})")
     endif()

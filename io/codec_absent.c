@@ -3,22 +3,31 @@
 #include "io/ome_xml.h"
 #include "io/tiff_codec.h"
 
-#ifndef TG_HAVE_ZLIB
-static tg_status no_zlib(size_t history, void **state, tgi_err *err)
-{
-    (void)history, (void)state;
-    return tgi_fail(err, TG_E_UNSUPPORTED, "deflate: this build was made without zlib");
-}
-const tgi_codec tgi_codec_zlib = {.name = "deflate", .open = no_zlib};
-#endif
+/* A line of the table of TIFF codecs whose library is not there. */
+#define ABSENT(id, codec_name, library, is_picture)                                            \
+    static tg_status no_##id(const tgi_packing *p, void **state, tgi_err *err)                 \
+    {                                                                                          \
+        (void)p, (void)state;                                                                  \
+        return tgi_fail(err, TG_E_UNSUPPORTED,                                                 \
+                        codec_name ": this build was made without " library);                  \
+    }                                                                                          \
+    const tgi_codec tgi_codec_##id = {                                                         \
+        .name = codec_name, .open = no_##id, .picture = is_picture};
 
+#ifndef TG_HAVE_ZLIB
+ABSENT(zlib, "deflate", "zlib", false)
+#endif
 #ifndef TG_HAVE_ZSTD
-static tg_status no_zstd(size_t history, void **state, tgi_err *err)
-{
-    (void)history, (void)state;
-    return tgi_fail(err, TG_E_UNSUPPORTED, "zstd: this build was made without libzstd");
-}
-const tgi_codec tgi_codec_zstd = {.name = "zstd", .open = no_zstd};
+ABSENT(zstd, "zstd", "libzstd", false)
+#endif
+#ifndef TG_HAVE_LZMA
+ABSENT(lzma, "LZMA", "liblzma", false)
+#endif
+#ifndef TG_HAVE_JPEG
+ABSENT(jpeg, "JPEG", "libjpeg", true)
+#endif
+#ifndef TG_HAVE_WEBP
+ABSENT(webp, "WebP", "libwebp", true)
 #endif
 
 #ifndef TG_HAVE_XML

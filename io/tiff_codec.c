@@ -1,56 +1,91 @@
-/* tiff_codec.c - the table of codecs, and predictors.
+/* tiff_codec.c - the table of codecs.
  *
  * Why not libtiff's decoders: they are reachable only through a TIFF handle, which parses the
  * directories a second time (with its own allocations and limits) and keeps one directory per
  * handle; random access over a million pages through it is slow, and its memory cannot be
  * planned. LZW and PackBits are a page of code each when bounds are checked on every step;
  * libtiff stays the oracle in the tests, which read back what it wrote.
- * Source: TIFF 6.0 section 14 (differencing); Technical Note 3. */
+ *
+ * FillOrder 2 turns the bits of every byte of the packed data around, so it is undone here, in
+ * front of whatever codec: pieces go through a small buffer. (Not for JPEG, whose bytes are
+ * never turned.) */
 #include "io/tiff_codec.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
-#include "io/bytes.h"
 #include "io/tiff_ifd.h"
 
-#include <string.h>
+#define TURNED 4096
 
 struct tgi_unpack {
     const tgi_codec *codec;
     void *state;
+    uint8_t *turned; /* TURNED bytes, for FillOrder 2; else NULL */
 };
 
 /* ---- The table ---- */
 
+static const struct {
+    uint32_t compression;
+    const tgi_codec *codec;
+} codecs[] = {
+    {TGI_TIFF_NONE, &tgi_codec_store},       {TGI_TIFF_LZW, &tgi_codec_lzw},
+    {TGI_TIFF_JPEG, &tgi_codec_jpeg},        {TGI_TIFF_DEFLATE, &tgi_codec_zlib},
+    {TGI_TIFF_DEFLATE_OLD, &tgi_codec_zlib}, {TGI_TIFF_PACKBITS, &tgi_codec_packbits},
+    {TGI_TIFF_LZMA, &tgi_codec_lzma},        {TGI_TIFF_ZSTD, &tgi_codec_zstd},
+    {TGI_TIFF_WEBP, &tgi_codec_webp},
+};
+
 static const tgi_codec *codec_of(uint32_t compression)
 {
-    switch (compression) {
-    case TGI_TIFF_LZW:
-        return &tgi_codec_lzw;
-    case TGI_TIFF_PACKBITS:
-        return &tgi_codec_packbits;
-    case TGI_TIFF_DEFLATE:
-    case TGI_TIFF_DEFLATE_OLD:
-        return &tgi_codec_zlib;
-    case TGI_TIFF_ZSTD:
-        return &tgi_codec_zstd;
-    default:
-        return NULL;
-    }
+    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
+        if (codecs[i].compression == compression)
+            return codecs[i].codec;
+    return NULL;
 }
 
-tg_status tgi_unpack_open(uint32_t compression, size_t history, tgi_unpack **out, tgi_err *err)
+bool tgi_unpack_knows(uint32_t compression)
+{
+    return codec_of(compression) != NULL;
+}
+
+bool tgi_unpack_is_picture(uint32_t compression)
 {
     const tgi_codec *codec = codec_of(compression);
+    return codec && codec->picture;
+}
+
+static bool turns(const tgi_packing *p, const tgi_codec *codec)
+{
+    return p->fill_order == 2 && codec != &tgi_codec_jpeg;
+}
+
+static tg_status open_turned(const tgi_packing *p, tgi_unpack *u, tgi_err *err)
+{
+    if (!turns(p, u->codec))
+        return TG_OK;
+    if (!u->codec->more)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "FillOrder 2 with compression %u (%s)",
+                        p->compression, tgi_tiff_compression_name(p->compression));
+    u->turned = tgi_malloc(TGI_TAG_IO, TURNED);
+    return u->turned ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");
+}
+
+tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err)
+{
+    const tgi_codec *codec = codec_of(p->compression);
     if (!codec)
         return tgi_fail(err, TG_E_UNSUPPORTED, "this build cannot decode compression %u (%s)",
-                        compression, tgi_tiff_compression_name(compression));
+                        p->compression, tgi_tiff_compression_name(p->compression));
     tgi_unpack *u = tgi_calloc(TGI_TAG_IO, 1, sizeof *u);
     if (!u)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");
     u->codec = codec;
-    const tg_status st = codec->open(history, &u->state, err);
+    tg_status st = open_turned(p, u, err);
+    if (st == TG_OK)
+        st = codec->open(p, &u->state, err);
     if (st != TG_OK) {
+        tgi_free(u->turned);
         tgi_free(u);
         return st;
     }
@@ -63,20 +98,28 @@ void tgi_unpack_close(tgi_unpack **u)
     if (!*u)
         return;
     (*u)->codec->close((*u)->state);
+    tgi_free((*u)->turned);
     tgi_free(*u);
     *u = NULL;
 }
 
-size_t tgi_unpack_bytes(uint32_t compression, size_t history)
+size_t tgi_unpack_bytes(const tgi_packing *p)
 {
-    const tgi_codec *codec = codec_of(compression);
-    return tgi_sat_add(sizeof(tgi_unpack), codec && codec->bytes ? codec->bytes(history) : 0);
+    const tgi_codec *codec = codec_of(p->compression);
+    const size_t ours = sizeof(tgi_unpack) + (codec && turns(p, codec) ? TURNED : 0);
+    return tgi_sat_add(ours, codec && codec->bytes ? codec->bytes(p) : 0);
 }
 
-bool tgi_unpack_has_history(uint32_t compression)
+bool tgi_unpack_streams(uint32_t compression)
 {
     const tgi_codec *codec = codec_of(compression);
-    return codec && codec->history;
+    return codec && codec->more;
+}
+
+tgi_history tgi_unpack_has_history(uint32_t compression)
+{
+    const tgi_codec *codec = codec_of(compression);
+    return codec && codec->history ? codec->when : TGI_HISTORY_NONE;
 }
 
 size_t tgi_unpack_history(uint32_t compression, const uint8_t *head, size_t n)
@@ -94,76 +137,63 @@ void tgi_unpack_begin(tgi_unpack *u)
     u->codec->begin(u->state);
 }
 
+/* ---- Decoding ---- */
+
+static uint8_t turn(uint8_t v)
+{
+    v = (uint8_t)(v >> 4 | v << 4);
+    v = (uint8_t)((v & 0xcc) >> 2 | (v & 0x33) << 2);
+    return (uint8_t)((v & 0xaa) >> 1 | (v & 0x55) << 1);
+}
+
+/* The same as `more`, over bytes turned around piece by piece. */
+static tg_status more_turned(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
+{
+    while (io->room && !io->ended) {
+        const size_t n = io->n < TURNED ? io->n : TURNED, room = io->room;
+        tgi_pieces part = {.src = u->turned, .n = n, .dst = io->dst, .room = room};
+        for (size_t i = 0; i < n; i++)
+            u->turned[i] = turn(io->src[i]);
+        TGI_TRY(u->codec->more(u->state, &part, err));
+        io->src += n - part.n, io->n -= n - part.n;
+        io->dst = part.dst, io->room = part.room;
+        io->ended = part.ended;
+        if (part.n == n && part.room == room)
+            break;
+    }
+    return TG_OK;
+}
+
 tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
 {
-    return u->codec->more(u->state, io, err);
+    return u->turned ? more_turned(u, io, err) : u->codec->more(u->state, io, err);
+}
+
+/* Pieces until the room is full or nothing moves any more. */
+static tg_status run_pieces(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
+{
+    u->codec->begin(u->state);
+    for (size_t n = io->n + 1, room = io->room;
+         io->room && !io->ended && (io->n < n || io->room < room);) {
+        n = io->n;
+        room = io->room;
+        TGI_TRY(tgi_unpack_more(u, io, err));
+    }
+    return TG_OK;
 }
 
 tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
                          size_t want, tgi_err *err)
 {
     size_t got;
-    if (u->codec->whole) {
+    if (u->codec->whole && !u->turned) {
         TGI_TRY(u->codec->whole(u->state, src, n, dst, cap, &got, err));
     } else {
         tgi_pieces io = {.src = src, .n = n, .dst = dst, .room = want};
-        u->codec->begin(u->state);
-        TGI_TRY(u->codec->more(u->state, &io, err));
+        TGI_TRY(run_pieces(u, &io, err));
         got = want - io.room;
     }
     return got >= want ? TG_OK
                        : tgi_fail(err, TG_E_FORMAT, "%s data ends after %zu of %zu bytes",
                                   u->codec->name, got, want);
-}
-
-/* ---- Predictors ---- */
-
-/* Running sums that wrap, as the format wants; memcpy keeps alignment out of it. */
-#define ACCUMULATE(T)                                                                          \
-    for (size_t i = stride; i < n; i++) {                                                      \
-        T a, b;                                                                                \
-        memcpy(&a, row + (i - stride) * sizeof(T), sizeof(T));                                 \
-        memcpy(&b, row + i * sizeof(T), sizeof(T));                                            \
-        b = (T)(a + b);                                                                        \
-        memcpy(row + i * sizeof(T), &b, sizeof(T));                                            \
-    }
-
-static void sum_row(uint8_t *row, size_t n, size_t size, size_t stride)
-{
-    if (size == 1)
-        ACCUMULATE(uint8_t)
-    else if (size == 2)
-        ACCUMULATE(uint16_t)
-    else if (size == 4)
-        ACCUMULATE(uint32_t)
-    else
-        ACCUMULATE(uint64_t)
-}
-
-/* Bytes were split into planes, most significant first, whatever the file's order. */
-static void float_row(uint8_t *row, size_t n, size_t size, size_t stride, uint8_t *tmp)
-{
-    sum_row(row, n * size, 1, stride);
-    memcpy(tmp, row, n * size);
-    for (size_t b = 0; b < size; b++) {
-        const size_t place = TGI_HOST_BIG ? b : size - 1 - b;
-        for (size_t i = 0; i < n; i++)
-            row[i * size + place] = tmp[b * n + i];
-    }
-}
-
-void tgi_unpredict(uint32_t predictor, bool swap, uint8_t *data, size_t rows, size_t n,
-                   size_t size, size_t stride, uint8_t *tmp)
-{
-    for (size_t r = 0; r < rows; r++) {
-        uint8_t *row = data + r * n * size;
-        if (predictor == 3) {
-            float_row(row, n, size, stride, tmp);
-            continue;
-        }
-        if (swap)
-            tgi_swap_copy(row, row, n, size);
-        if (predictor == 2)
-            sum_row(row, n, size, stride);
-    }
 }

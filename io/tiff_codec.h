@@ -24,37 +24,65 @@ typedef struct tgi_pieces {
     bool ended;  /* the codec's end mark was met: nothing more will come */
 } tgi_pieces;
 
+/* How the blocks of a file are packed: all that a decoder may ask before it sees one. */
+typedef struct tgi_packing {
+    uint32_t compression, fill_order, photometric;
+    uint32_t width, samples; /* of a block, pixels; samples that lie interleaved */
+    size_t block_bytes;      /* decoded */
+    size_t history; /* what the codec's `history` says of the blocks; 0 where it has none, or
+                       (TGI_HISTORY_STREAMS) blocks are decoded whole */
+    const uint8_t *tables; /* JPEGTables, n_tables bytes, borrowed for the call; or NULL */
+    size_t n_tables;
+} tgi_packing;
+
+typedef enum tgi_history {
+    TGI_HISTORY_NONE,    /* the codec knows its own */
+    TGI_HISTORY_STREAMS, /* decoding rows asks for it, decoding whole blocks does not */
+    TGI_HISTORY_ALWAYS
+} tgi_history;
+
 /* One codec: state is made once per thread or stream. */
 typedef struct tgi_codec {
     const char *name;
-    /* `history`: bytes that matches may reach back, as the codec's `history` says; 0 when
-     * blocks are decoded whole only. */
-    tg_status (*open)(size_t history, void **state, tgi_err *err);
+    tg_status (*open)(const tgi_packing *p, void **state, tgi_err *err);
     void (*close)(void *state);
-    size_t (*bytes)(size_t history); /* what open allocates, ours and the library's */
-    void (*begin)(void *state);      /* a new block */
-    /* Go on until the room is full, or the source is used up, or the end mark. */
+    size_t (*bytes)(const tgi_packing *p); /* what open allocates, ours and the library's */
+    void (*begin)(void *state);            /* a new block */
+    /* Go on until the room is full, or the source is used up, or the end mark. `src` without
+     * bytes says that the block has ended. */
     tg_status (*more)(void *state, tgi_pieces *io, tgi_err *err);
-    /* Optional: a whole block at once where that is cheaper. Returns bytes in *got. */
+    /* Optional beside `more`: a whole block at once where that is cheaper, or (no `more`) the
+     * only way. Returns bytes in *got. */
     tg_status (*whole)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
                        size_t *got, tgi_err *err);
-    /* Optional: the history that the block beginning with these bytes asks for. */
+    /* Optional: bytes of memory that the block beginning with these bytes asks for (how far
+     * matches reach back, or the library's word). */
     size_t (*history)(const uint8_t *head, size_t n);
+    tgi_history when;
+    bool picture; /* hands out pixels of 8 bits, whatever lies in the file: JPEG, WebP */
 } tgi_codec;
 
 /* Bytes of a block that `history` needs to see. */
-#define TGI_CODEC_HEAD 18
+#define TGI_CODEC_HEAD 64
 
-/* unpack_lzw.c, unpack_packbits.c, unpack_zlib.c, unpack_zstd.c */
-extern const tgi_codec tgi_codec_lzw, tgi_codec_packbits, tgi_codec_zlib, tgi_codec_zstd;
+/* unpack_NAME.c each */
+extern const tgi_codec tgi_codec_jpeg, tgi_codec_lzma, tgi_codec_lzw, tgi_codec_packbits,
+    tgi_codec_store, tgi_codec_webp, tgi_codec_zlib, tgi_codec_zstd;
 
-/* Unpacker for a TIFF compression code. TG_E_UNSUPPORTED: there is none. */
-tg_status tgi_unpack_open(uint32_t compression, size_t history, tgi_unpack **out, tgi_err *err);
+/* Whether there is a line for this code in the table, also when this build lacks its library.
+ */
+bool tgi_unpack_knows(uint32_t compression);
+bool tgi_unpack_is_picture(uint32_t compression);
+/* Unpacker for blocks packed like this. TG_E_UNSUPPORTED: there is none, or not in this build.
+ */
+tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err);
 void tgi_unpack_close(tgi_unpack **u);
 /* What an unpacker takes, before it is opened. */
-size_t tgi_unpack_bytes(uint32_t compression, size_t history);
-/* 1 when blocks of this compression state how far back they reach. */
-bool tgi_unpack_has_history(uint32_t compression);
+size_t tgi_unpack_bytes(const tgi_packing *p);
+/* Whether rows can be had before their block is decoded to the end. */
+bool tgi_unpack_streams(uint32_t compression);
+/* Whether blocks of this compression state what memory they ask for, and what one does. */
+tgi_history tgi_unpack_has_history(uint32_t compression);
 size_t tgi_unpack_history(uint32_t compression, const uint8_t *head, size_t n);
 /* Decode n bytes of src whole. dst has room for `cap` >= want bytes; fewer than `want` are
  * TG_E_FORMAT. */
@@ -64,11 +92,5 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
 void tgi_unpack_begin(tgi_unpack *u);
 tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
 const char *tgi_unpack_name(const tgi_unpack *u);
-
-/* Undo a predictor on `rows` rows of `n` elements of `size` bytes, elements of one sample lying
- * `stride` elements apart; turns file order into native order at the same time. `tmp` holds one
- * row. predictor 1 only swaps. @source TIFF 6.0 section 14; TIFF Technical Note 3. */
-void tgi_unpredict(uint32_t predictor, bool swap, uint8_t *data, size_t rows, size_t n,
-                   size_t size, size_t stride, uint8_t *tmp);
 
 #endif

@@ -12,6 +12,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/bytes.h"
+#include "io/tiff_codec.h"
 
 #include <string.h>
 
@@ -225,6 +226,8 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 324: /* tiles */
         keep_first(&p->offsets, a);
         return TG_OK;
+    case 274:
+        return first32(t, a, &p->orientation, err);
     case 277:
         return first32(t, a, &p->samples, err);
     case 278:
@@ -256,8 +259,14 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 330:
         keep_first(&p->subifds, a);
         return TG_OK;
+    case 338:
+        keep_first(&p->extra, a);
+        return TG_OK;
     case 339:
         return per_sample(t, a, &p->format, &p->bits_differ, err);
+    case 347:
+        keep_first(&p->jpeg_tables, a);
+        return TG_OK;
     case 32997: /* ImageDepth, TileDepth: volumes in one directory */
         return first32(t, a, &p->depth, err);
     default:
@@ -303,6 +312,7 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
                            .photometric = 1,
                            .fill_order = 1,
                            .depth = 1,
+                           .orientation = 1,
                            .resolution_unit = 0};
     if (pos < 8 || pos > t->f.size)
         return tgi_fail(err, TG_E_FORMAT, "a directory at offset %llu of %llu",
@@ -342,20 +352,25 @@ const char *tgi_tiff_compression_name(uint32_t code)
         {4, "CCITT fax 4"},
         {TGI_TIFF_LZW, "lzw"},
         {6, "old JPEG"},
-        {7, "JPEG"},
+        {TGI_TIFF_JPEG, "JPEG"},
         {TGI_TIFF_DEFLATE, "deflate"},
         {TGI_TIFF_DEFLATE_OLD, "deflate"},
         {TGI_TIFF_PACKBITS, "packbits"},
+        {32766, "NeXT"},
+        {32771, "CCITT RLE/W"},
         {32809, "ThunderScan"},
+        {32909, "PixarLog"},
         {33003, "JPEG 2000"},
         {33005, "JPEG 2000"},
-        {34676, "SGI Log"},
+        {34661, "JBIG"},
+        {34676, "SGI LogLuv"},
+        {34677, "SGI LogLuv 24"},
         {34712, "JPEG 2000"},
         {34887, "LERC"},
         {34892, "lossy JPEG"},
-        {34925, "LZMA"},
+        {TGI_TIFF_LZMA, "LZMA"},
         {TGI_TIFF_ZSTD, "zstd"},
-        {50001, "WebP"},
+        {TGI_TIFF_WEBP, "WebP"},
         {50002, "JPEG XL"},
         {52546, "JPEG XL"},
     };
@@ -365,30 +380,28 @@ const char *tgi_tiff_compression_name(uint32_t code)
     return "unknown";
 }
 
+/* The type that samples are delivered in: the smallest that holds them. */
 static tg_dtype dtype_of(uint32_t format, uint32_t bits)
 {
-    static const struct {
-        uint8_t format, bits;
-        tg_dtype dtype;
-    } types[] = {
-        {1, 8, TG_DTYPE_U8},   {1, 16, TG_DTYPE_U16}, {1, 32, TG_DTYPE_U32},
-        {1, 64, TG_DTYPE_U64}, {2, 8, TG_DTYPE_I8},   {2, 16, TG_DTYPE_I16},
-        {2, 32, TG_DTYPE_I32}, {2, 64, TG_DTYPE_I64}, {3, 16, TG_DTYPE_F16},
-        {3, 32, TG_DTYPE_F32}, {3, 64, TG_DTYPE_F64}, {4, 8, TG_DTYPE_U8},
-        {4, 16, TG_DTYPE_U16}, {4, 32, TG_DTYPE_U32}, {4, 64, TG_DTYPE_U64},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].format == format && types[i].bits == bits)
-            return types[i].dtype;
-    return TG_DTYPE_NONE;
+    static const tg_dtype uints[] = {TG_DTYPE_U8, TG_DTYPE_U16, TG_DTYPE_U32, TG_DTYPE_U64};
+    static const tg_dtype ints[] = {TG_DTYPE_I8, TG_DTYPE_I16, TG_DTYPE_I32, TG_DTYPE_I64};
+    if (format == 3)
+        return bits == 16   ? TG_DTYPE_F16
+               : bits == 32 ? TG_DTYPE_F32
+               : bits == 64 ? TG_DTYPE_F64
+                            : TG_DTYPE_NONE;
+    if (!bits || (bits > 32 && bits != 64) || (format != 1 && format != 2 && format != 4))
+        return TG_DTYPE_NONE;
+    if (bits == 1)
+        return format == 2 ? TG_DTYPE_NONE : TG_DTYPE_BOOL;
+    const int size = bits <= 8 ? 0 : bits <= 16 ? 1 : bits <= 32 ? 2 : 3;
+    return format == 2 ? ints[size] : uints[size];
 }
 
 static const char *photometric_name(uint32_t v)
 {
     switch (v) {
-    case 5:
-        return "CMYK";
-    case 6:
+    case TGI_TIFF_YCBCR:
         return "YCbCr";
     case 8:
     case 9:
@@ -402,43 +415,88 @@ static const char *photometric_name(uint32_t v)
     }
 }
 
-/* Features we do not read, each by its name and value. */
-static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
+static tg_status refuse_samples(const tgi_tiff_page *p, tgi_err *err)
 {
-    static const uint32_t codecs[] = {TGI_TIFF_NONE,        TGI_TIFF_LZW,      TGI_TIFF_DEFLATE,
-                                      TGI_TIFF_DEFLATE_OLD, TGI_TIFF_PACKBITS, TGI_TIFF_ZSTD};
-    bool known = false;
-    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
-        known |= codecs[i] == p->compression;
-    if (!known)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "compression %u (%s) is not supported yet",
-                        p->compression, tgi_tiff_compression_name(p->compression));
-    if (photometric_name(p->photometric))
-        return tgi_fail(err, TG_E_UNSUPPORTED, "photometric %u (%s) is not supported yet",
-                        p->photometric, photometric_name(p->photometric));
     if (p->bits_differ)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "samples of different bit depths or formats are not supported yet");
+    if (p->format == 5 || p->format == 6)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "complex numbers (sample format %u) are not supported", p->format);
     if (p->dtype == TG_DTYPE_NONE)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "%u bits per sample, sample format %u, is not supported yet", p->bits,
                         p->format);
-    if (p->fill_order != 1)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "FillOrder %u is not supported yet",
-                        p->fill_order);
-    if (p->depth > 1)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "ImageDepth %u is not supported yet", p->depth);
+    if (p->fill_order != 1 && p->fill_order != 2)
+        return tgi_fail(err, TG_E_FORMAT, "FillOrder is %u", p->fill_order);
+    return TG_OK;
+}
+
+/* Decoders of pictures hand out pixels: what they can be asked for is settled here. */
+static tg_status refuse_pictures(const tgi_tiff_page *p, tgi_err *err)
+{
+    const char *name = tgi_tiff_compression_name(p->compression);
+    const bool jpeg = p->compression == TGI_TIFF_JPEG;
+    const uint32_t inner = p->planar ? 1 : p->samples;
+    if (p->bits != 8 || (p->format != 1 && p->format != 4))
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%s with %u bits per sample, sample format %u, is not supported", name,
+                        p->bits, p->format);
+    if (jpeg ? inner > 4 || (p->photometric == TGI_TIFF_YCBCR && inner != 3)
+             : inner != 3 && inner != 4)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%s with %u samples%s, photometric %u, is not supported", name,
+                        p->samples, p->planar ? " in planes of their own" : "", p->photometric);
+    const uint64_t most = jpeg ? 65500 : 16383; /* what the formats themselves can be */
+    if (p->block_w > most || (!jpeg && p->block_h > most))
+        return tgi_fail(err, TG_E_FORMAT, "%s of %llu x %llu pixels in one block", name,
+                        (unsigned long long)p->block_w, (unsigned long long)p->block_h);
+    return TG_OK;
+}
+
+static tg_status refuse_predictor(const tgi_tiff_page *p, tgi_err *err)
+{
+    const bool plain = p->bits == 8 || p->bits == 16 || p->bits == 32 || p->bits == 64;
     const bool may_predict =
-        p->compression != TGI_TIFF_NONE && p->compression != TGI_TIFF_PACKBITS;
+        p->compression != TGI_TIFF_NONE && p->compression != TGI_TIFF_PACKBITS && plain;
     if (p->predictor != 1 && !(may_predict && (p->predictor == 2 || p->predictor == 3)))
         return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "predictor %u with compression %u (%s) is not "
+                        "predictor %u with compression %u (%s) and %u bits per sample is not "
                         "supported yet",
-                        p->predictor, p->compression,
-                        tgi_tiff_compression_name(p->compression));
+                        p->predictor, p->compression, tgi_tiff_compression_name(p->compression),
+                        p->bits);
     if (p->predictor == 3 && !tgi_dtype_is_float(p->dtype))
         return tgi_fail(err, TG_E_FORMAT, "predictor 3 (floating point) on integers");
     return TG_OK;
+}
+
+/* Features we do not read, each by its name and value. */
+static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
+{
+    if (!tgi_unpack_knows(p->compression))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "compression %u (%s) is not supported yet",
+                        p->compression, tgi_tiff_compression_name(p->compression));
+    const bool picture = tgi_unpack_is_picture(p->compression);
+    const bool decoded = picture && p->photometric == TGI_TIFF_YCBCR; /* comes out as RGB */
+    if (photometric_name(p->photometric) && !decoded)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "photometric %u (%s) is not supported yet",
+                        p->photometric, photometric_name(p->photometric));
+    TGI_TRY(refuse_samples(p, err));
+    if (p->depth > 1)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "ImageDepth %u is not supported yet", p->depth);
+    if (picture) /* a predictor beside a picture means nothing: it is not applied */
+        return refuse_pictures(p, err);
+    return refuse_predictor(p, err);
+}
+
+/* Bytes of a row as they are stored; a row of a block begins on a whole byte. */
+static bool stored_row_bytes(const tgi_tiff_page *p, size_t inner, size_t *out)
+{
+    size_t bits;
+    if (!tgi_mul_ok(p->block_w, inner * p->bits, &bits))
+        return false;
+    *out = bits / 8 + (bits % 8 != 0);
+    return true;
 }
 
 tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *err)
@@ -449,7 +507,10 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
     p->sample_bytes = tgi_dtype_size(p->dtype);
     const size_t inner = p->planar ? 1 : p->samples;
     pixel = inner * p->sample_bytes;
-    if (!tgi_mul_ok(p->block_w, pixel, &p->row_bytes) ||
+    p->raw =
+        p->compression == TGI_TIFF_NONE && p->fill_order == 1 && p->bits == 8 * p->sample_bytes;
+    if (!stored_row_bytes(p, inner, &p->stored_row) ||
+        !tgi_mul_ok(p->block_w, pixel, &p->row_bytes) ||
         !tgi_mul_ok(p->row_bytes, p->block_h, &p->block_bytes) ||
         !tgi_mul_ok(p->width, p->sample_bytes * p->samples, &rows) ||
         !tgi_mul_ok(rows, p->height, &plane) || plane > INT64_MAX || p->block_bytes > INT64_MAX)
@@ -471,9 +532,10 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
                         p->tiled ? "tiles" : "strips");
     if (!is_integer(p->offsets.type) || (p->counts.count && !is_integer(p->counts.type)))
         return tgi_fail(err, TG_E_FORMAT, "strip or tile offsets of type %u", p->offsets.type);
-    if (p->compression == TGI_TIFF_NONE && plane > file_size)
-        return tgi_fail(err, TG_E_FORMAT, "%zu bytes of pixels in a file of %llu bytes", plane,
-                        (unsigned long long)file_size);
+    const double stored = (double)plane * p->bits / (8 * (double)p->sample_bytes);
+    if (p->compression == TGI_TIFF_NONE && stored > (double)file_size)
+        return tgi_fail(err, TG_E_FORMAT, "%.0f bytes of pixels in a file of %llu bytes",
+                        stored, (unsigned long long)file_size);
     if (p->compression != TGI_TIFF_NONE && !p->counts.count)
         return tgi_fail(err, TG_E_FORMAT, "compressed data without byte counts");
     return TG_OK;

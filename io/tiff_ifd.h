@@ -16,10 +16,21 @@
 enum {
     TGI_TIFF_NONE = 1,
     TGI_TIFF_LZW = 5,
+    TGI_TIFF_JPEG = 7,
     TGI_TIFF_DEFLATE = 8,
     TGI_TIFF_DEFLATE_OLD = 32946,
     TGI_TIFF_PACKBITS = 32773,
-    TGI_TIFF_ZSTD = 50000
+    TGI_TIFF_LZMA = 34925,
+    TGI_TIFF_ZSTD = 50000,
+    TGI_TIFF_WEBP = 50001
+};
+/* PhotometricInterpretation, as far as it has a name of its own here. */
+enum {
+    TGI_TIFF_MINISWHITE = 0,
+    TGI_TIFF_RGB = 2,
+    TGI_TIFF_PALETTE = 3,
+    TGI_TIFF_CMYK = 5,
+    TGI_TIFF_YCBCR = 6
 };
 
 /* Values of one tag, where they lie in the file. count 0: the tag is absent. */
@@ -36,17 +47,19 @@ typedef struct tgi_tiff_page {
     uint32_t bits, format, samples; /* format: 1 uint, 2 int, 3 float, as SampleFormat */
     bool bits_differ;               /* not the same depth or format in all samples */
     bool planar, tiled;
-    uint32_t compression, predictor, photometric, fill_order, depth;
+    uint32_t compression, predictor, photometric, fill_order, depth, orientation;
     uint64_t block_w, block_h; /* tile, or width x rows per strip */
     uint32_t resolution_unit;
     double resolution[2]; /* y,x; 0: absent */
-    tgi_tiff_array offsets, counts, subifds, description, software;
+    tgi_tiff_array offsets, counts, subifds, description, software, jpeg_tables, extra;
     /* Derived by tgi_tiff_page_layout. */
     tg_dtype dtype;
     size_t sample_bytes;
     uint64_t across, down, n_blocks; /* n_blocks counts all sample planes of a planar page */
     size_t row_bytes, block_bytes;   /* of one whole block, decoded */
-    uint64_t plane_bytes;            /* all samples of the page, decoded, no padding */
+    size_t stored_row; /* of a row before its samples are unpacked, <= row_bytes */
+    bool raw; /* rows can be copied from the file: nothing to decode but the byte order */
+    uint64_t plane_bytes; /* all samples of the page, decoded, no padding */
 } tgi_tiff_page;
 
 /* What parsing needs of the file. `win` is a read-form window of at least 4 KiB. */

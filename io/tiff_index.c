@@ -14,6 +14,8 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 
+#include <string.h>
+
 #define MAX_GROUPS 64
 #define MAX_SUBIFDS 1024
 
@@ -43,7 +45,23 @@ static bool same_storage(const tgi_tiff_page *a, const tgi_tiff_page *b)
 {
     return a->compression == b->compression && a->predictor == b->predictor &&
            a->tiled == b->tiled && a->block_w == b->block_w && a->block_h == b->block_h &&
-           a->fill_order == b->fill_order;
+           a->fill_order == b->fill_order &&
+           (a->compression != TGI_TIFF_JPEG || a->photometric == b->photometric);
+}
+
+/* Decoders are opened with the JPEGTables of one page: those of the others must be the same. */
+static tg_status same_tables(walker *w, const tgi_tiff_page *p, bool *same, tgi_err *err)
+{
+    const tgi_tiff_array *a = &p->jpeg_tables, *b = &w->want->jpeg_tables;
+    *same = a->count == b->count;
+    for (uint64_t at = 0; *same && a->pos != b->pos && at < a->count; at += 256) {
+        uint8_t mine[256], theirs[256];
+        const size_t n = a->count - at < 256 ? (size_t)(a->count - at) : 256;
+        TGI_TRY(tgi_rfile_read(&w->t->f, a->pos + at, mine, n, err));
+        TGI_TRY(tgi_rfile_read(&w->t->f, b->pos + at, theirs, n, err));
+        *same = memcmp(mine, theirs, n) == 0;
+    }
+    return TG_OK;
 }
 
 static tg_status push_ref(walker *w, const tgi_tiff_page *p, uint64_t chain_at, tgi_err *err)
@@ -99,6 +117,12 @@ static tg_status index_page(walker *w, tgi_tiff_page *p, uint64_t chain_at, tgi_
         tgi_err_prefix(err, "page %llu", (unsigned long long)chain_at);
         return st;
     }
+    bool same = true;
+    if (p->compression == TGI_TIFF_JPEG)
+        TGI_TRY(same_tables(w, p, &same, err));
+    if (!same)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "page %llu has other JPEGTables than page 0",
+                        (unsigned long long)chain_at);
     return push_ref(w, p, chain_at, err);
 }
 

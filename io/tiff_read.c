@@ -19,6 +19,7 @@
 #include "io/image.h"
 #include "io/io_formats.h"
 #include "io/tiff_codec.h"
+#include "io/tiff_form.h"
 #include "io/tiff_series.h"
 #include "io/tiff_stream.h"
 
@@ -58,11 +59,13 @@ typedef struct tiff_source {
     tgi_tiff_index index;
     tgi_tiff_series series;
     tg_image_info info;
-    bool mapped, swap;
+    bool mapped;
+    tgi_form form;
+    tgi_packing packing;
+    uint8_t *tables;   /* JPEGTables or NULL */
     size_t max_packed; /* most compressed bytes of a block that are looked at */
     size_t n_slots;    /* per lane */
     int64_t planes_at_once, plane_stride; /* planes read in turn, row by row */
-    size_t history; /* the most that a block's decoder looks back; 0: the codec knows */
     size_t budget;
     int (*cancelled)(void);
     tgi_streams *streams; /* or NULL: blocks are held whole, or stored as they are */
@@ -92,7 +95,7 @@ static tg_status find_block(const tiff_source *s, lane *l, uint64_t rank, uint64
                             place *out, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const uint64_t need = block_rows(p, block) * p->row_bytes;
+    const uint64_t need = block_rows(p, block) * p->stored_row;
     tgi_tiff_array offsets, counts;
     tgi_tiff_ref_arrays(&s->index, rank, &offsets, &counts);
     TGI_TRY(tgi_tiff_value(&s->file, &l->offsets, &offsets, block, &out->off, err));
@@ -143,13 +146,15 @@ static tg_status locate(const tiff_source *s, lane *l, int64_t plane, uint64_t b
 }
 
 /* Compressed bytes that a block may need: no codec here grows data by more than half (LZW: 12
- * bits for 8) but for constant parts; bytes beyond are padding. */
+ * bits for 8) but for constant parts (pictures: what else a camera puts in); bytes beyond are
+ * padding. */
 static size_t packed_bound(const tgi_tiff_page *p)
 {
-    return tgi_sat_add(tgi_sat_add(p->block_bytes, p->block_bytes / 2), 4096);
+    const size_t extra = tgi_unpack_is_picture(p->compression) ? (size_t)1 << 20 : 4096;
+    return tgi_sat_add(tgi_sat_add(p->block_bytes, p->block_bytes / 2), extra);
 }
 
-/* The most that the decoder of this block looks back. */
+/* The most that the decoder of this block asks for. */
 static tg_status look_at_history(tiff_source *s, const place *at, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
@@ -157,8 +162,8 @@ static tg_status look_at_history(tiff_source *s, const place *at, tgi_err *err)
     const uint8_t *head;
     TGI_TRY(tgi_window_get(&s->file.win, &s->file.f, at->off, n, n, &head, err));
     const size_t h = tgi_unpack_history(p->compression, head, n);
-    if (h > s->history)
-        s->history = h < HISTORY_MAX ? h : HISTORY_MAX;
+    if (h > s->packing.history)
+        s->packing.history = h < HISTORY_MAX ? h : HISTORY_MAX;
     return TG_OK;
 }
 
@@ -168,7 +173,9 @@ static tg_status look_at_history(tiff_source *s, const place *at, tgi_err *err)
 static tg_status check_blocks(tiff_source *s, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const bool look = p->block_bytes >= HISTORY_BLOCK && tgi_unpack_has_history(p->compression);
+    const tgi_history when = tgi_unpack_has_history(p->compression);
+    const bool look = when == TGI_HISTORY_ALWAYS ||
+                      (when == TGI_HISTORY_STREAMS && p->block_bytes >= HISTORY_BLOCK);
     uint64_t left = s->file.f.size / 2, most = 0;
     place at;
     if (s->series.contiguous)
@@ -290,7 +297,7 @@ static tg_status copy_raw(const tiff_source *s, lane *l, const request *q, uint6
                            : len;
             const uint8_t *src;
             TGI_TRY(tgi_window_get(&l->data, &s->file.f, off, len, ahead, &src, err));
-            deliver(s, q, in.sample, y, x, xe, src, s->swap);
+            deliver(s, q, in.sample, y, x, xe, src, s->form.swap);
         }
     return TG_OK;
 }
@@ -301,24 +308,22 @@ static tg_status decode_block(const tiff_source *s, lane *l, int64_t plane, uint
                               uint8_t *dst, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const uint64_t rows = block_rows(p, block);
-    const size_t inner = p->planar ? 1 : p->samples;
+    const size_t rows = (size_t)block_rows(p, block), want = rows * p->stored_row;
+    uint8_t *stored = tgi_form_place(&s->form, dst, rows);
     const uint8_t *src;
     place at;
     TGI_TRY(locate(s, l, plane, block, &at, err));
     const size_t n = at.count < s->max_packed ? (size_t)at.count : s->max_packed;
     TGI_TRY(tgi_window_get(&l->data, &s->file.f, at.off, n, n, &src, err));
-    const tg_status st = tgi_unpack_run(l->unpack, src, n, dst, p->block_bytes,
-                                        (size_t)rows * p->row_bytes, err);
+    const size_t cap = p->block_bytes - (size_t)(stored - dst);
+    const tg_status st = tgi_unpack_run(l->unpack, src, n, stored, cap, want, err);
     if (st != TG_OK) {
         tgi_err_prefix(err, "plane %lld, %s %llu", (long long)plane,
                        p->tiled ? "tile" : "strip", (unsigned long long)block);
         return st;
     }
     l->decoded += rows * p->row_bytes;
-    if (p->predictor > 1 || s->swap)
-        tgi_unpredict(p->predictor, s->swap, dst, (size_t)rows, (size_t)p->block_w * inner,
-                      p->sample_bytes, inner, l->tmp);
+    tgi_form_block(&s->form, dst, rows, l->tmp);
     return TG_OK;
 }
 
@@ -398,14 +403,13 @@ static tg_status read_blocks(const tiff_source *s, lane *l, const request *q, ui
 {
     const tgi_tiff_page *p = &s->index.page;
     const int64_t bh = (int64_t)p->block_h, bw = (int64_t)p->block_w;
-    const bool raw = p->compression == TGI_TIFF_NONE;
     for (int64_t by = q->y0 / bh; by * bh < q->y1; by++)
         for (int64_t bx = q->x0 / bw; bx * bw < q->x1; bx++) {
             const uint64_t block = (sample * p->down + (uint64_t)by) * p->across + (uint64_t)bx;
             const int64_t y0 = tgi_max(q->y0, by * bh), y1 = tgi_min(q->y1, (by + 1) * bh);
             const int64_t x0 = tgi_max(q->x0, bx * bw), x1 = tgi_min(q->x1, (bx + 1) * bw);
-            TGI_TRY(raw ? copy_raw(s, l, q, block, y0, y1, x0, x1, err)
-                        : copy_decoded(s, l, q, block, y0, y1, x0, x1, err));
+            TGI_TRY(p->raw ? copy_raw(s, l, q, block, y0, y1, x0, x1, err)
+                           : copy_decoded(s, l, q, block, y0, y1, x0, x1, err));
         }
     return TG_OK;
 }
@@ -458,6 +462,7 @@ static tg_status lane_open_slots(tiff_source *s, lane *l, bool packed, tgi_err *
     s->decoder_bytes += s->mapped ? 0 : cap;
     if (!packed)
         return TG_OK;
+    const tgi_packing packing = tgi_packing_whole(&s->packing);
     l->cache = tgi_malloc(TGI_TAG_IO, s->n_slots * p->block_bytes);
     l->slots = tgi_malloc(TGI_TAG_IO, s->n_slots * sizeof *l->slots);
     l->tmp = tgi_malloc(TGI_TAG_IO, p->row_bytes);
@@ -466,9 +471,9 @@ static tg_status lane_open_slots(tiff_source *s, lane *l, bool packed, tgi_err *
                         s->n_slots * p->block_bytes);
     for (size_t i = 0; i < s->n_slots; i++)
         l->slots[i] = (slot){0, UINT64_MAX};
-    TGI_TRY(tgi_unpack_open(p->compression, 0, &l->unpack, err));
+    TGI_TRY(tgi_unpack_open(&packing, &l->unpack, err));
     s->decoder_bytes += s->n_slots * (p->block_bytes + sizeof *l->slots) + p->row_bytes +
-                        tgi_unpack_bytes(p->compression, 0);
+                        tgi_unpack_bytes(&packing);
     return TG_OK;
 }
 
@@ -491,19 +496,12 @@ static void close_decoders(tiff_source *s)
 static tgi_stream_shape stream_shape(const tiff_source *s, size_t columns)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const size_t inner = p->planar ? 1 : p->samples;
     const size_t room = tgi_min(KEEP_BYTES, s->budget / 4) / columns;
     return (tgi_stream_shape){
-        .compression = p->compression,
-        .predictor = p->predictor,
-        .swap = s->swap,
+        .packing = s->packing,
+        .form = s->form,
         .mapped = s->mapped,
-        .row_bytes = p->row_bytes,
-        .elements = (size_t)p->block_w * inner,
-        .sample_bytes = p->sample_bytes,
-        .inner = inner,
         .keep = (size_t)tgi_clamp((int64_t)(room / p->row_bytes), 1, KEEP_ROWS),
-        .history = s->history,
         .cancelled = s->cancelled};
 }
 
@@ -516,7 +514,8 @@ static tg_status size_decoders(tiff_source *s, size_t *n_streams, tgi_stream_sha
     const tgi_tiff_page *p = &s->index.page;
     const size_t columns = tgi_sat_mul((size_t)columns_of(p), (size_t)s->planes_at_once),
                  lanes = (size_t)s->n_lanes;
-    size_t fixed = tgi_sat_add(p->row_bytes, tgi_unpack_bytes(p->compression, 0));
+    const tgi_packing packing = tgi_packing_whole(&s->packing);
+    size_t fixed = tgi_sat_add(p->row_bytes, tgi_unpack_bytes(&packing));
     if (!s->mapped)
         fixed = tgi_sat_add(fixed, s->max_packed);
     const size_t each = tgi_sat_add(p->block_bytes, sizeof(slot));
@@ -528,8 +527,9 @@ static tg_status size_decoders(tiff_source *s, size_t *n_streams, tgi_stream_sha
         return TG_OK;
     }
     *shape = stream_shape(s, columns);
-    const bool knows = s->history || !tgi_unpack_has_history(p->compression);
-    const size_t one = knows ? tgi_stream_bytes(shape) : SIZE_MAX;
+    const bool knows = s->packing.history || !tgi_unpack_has_history(p->compression);
+    const bool may = knows && tgi_unpack_streams(p->compression);
+    const size_t one = may ? tgi_stream_bytes(shape) : SIZE_MAX;
     const size_t room = s->budget > p->row_bytes ? s->budget - p->row_bytes : 0;
     if (one > 0 && one <= room && tgi_sat_mul(one, columns) < all) {
         *n_streams = room / one < columns ? room / one : columns;
@@ -551,7 +551,7 @@ static tg_status size_decoders(tiff_source *s, size_t *n_streams, tgi_stream_sha
 static tg_status open_decoders(tiff_source *s, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const bool packed = p->compression != TGI_TIFF_NONE;
+    const bool packed = !p->raw;
     tgi_stream_shape shape;
     size_t n_streams = 0;
     close_decoders(s);
@@ -589,7 +589,7 @@ static void fill_info(tiff_source *s)
     memcpy(i->level_h, s->index.level_h, sizeof i->level_h);
     memcpy(i->level_w, s->index.level_w, sizeof i->level_w);
     i->file_bytes = s->file.f.size;
-    i->mappable = p->compression == TGI_TIFF_NONE;
+    i->mappable = p->raw;
 }
 
 /* A level's pixels are larger by as much as it is smaller. */
@@ -638,16 +638,18 @@ static tg_status open_index(tiff_source *s, const char *path, const tg_open_opts
 static tg_status open_lanes(tiff_source *s, size_t budget, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    s->swap = s->file.big_endian != TGI_HOST_BIG && p->sample_bytes > 1;
+    s->form = tgi_form_of(p, s->file.big_endian);
+    TGI_TRY(tgi_packing_of(p, &s->file.f, &s->packing, &s->tables, err));
+    s->bytes += s->packing.n_tables;
     s->budget = budget;
     s->planes_at_once = s->plane_stride = 1;
     s->lanes = tgi_calloc(TGI_TAG_IO, (size_t)s->n_lanes, sizeof *s->lanes);
     if (!s->lanes)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %d readers", s->n_lanes);
-    s->bytes = sizeof *s + META_WINDOW + (size_t)s->n_lanes * sizeof *s->lanes +
-               (size_t)s->index.cap * (sizeof *s->index.refs + sizeof *s->index.chain) +
-               (s->series.rank ? (size_t)s->info.n_planes * sizeof *s->series.rank : 0) +
-               (s->info.meta.description ? strlen(s->info.meta.description) : 0);
+    s->bytes += sizeof *s + META_WINDOW + (size_t)s->n_lanes * sizeof *s->lanes +
+                (size_t)s->index.cap * (sizeof *s->index.refs + sizeof *s->index.chain) +
+                (s->series.rank ? (size_t)s->info.n_planes * sizeof *s->series.rank : 0) +
+                (s->info.meta.description ? strlen(s->info.meta.description) : 0);
     for (int i = 0; i < s->n_lanes; i++) {
         TGI_TRY(tgi_window_init(&s->lanes[i].offsets, false, LOOKUP_WINDOW, err));
         TGI_TRY(tgi_window_init(&s->lanes[i].counts, false, LOOKUP_WINDOW, err));
@@ -664,7 +666,7 @@ static tg_status tiff_expect(tg_source *base, int64_t planes, int64_t stride, tg
         return TG_OK;
     s->planes_at_once = planes;
     s->plane_stride = stride;
-    return s->index.page.compression == TGI_TIFF_NONE ? TG_OK : open_decoders(s, err);
+    return s->index.page.raw ? TG_OK : open_decoders(s, err);
 }
 
 static void tiff_close(tg_source **base)
@@ -680,6 +682,7 @@ static void tiff_close(tg_source **base)
     tgi_free(s->lanes);
     pthread_mutex_destroy(&s->lock);
     tgi_free(s->series.rank);
+    tgi_free(s->tables);
     tgi_tiff_index_free(&s->index);
     tgi_image_meta_free(&s->info.meta);
     tgi_window_free(&s->file.win);

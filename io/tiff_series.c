@@ -73,7 +73,7 @@ static tg_status prove_contiguous(const job *j, int64_t n, bool *yes)
     tgi_tiff_array offsets, counts;
     size_t bytes;
     *yes = false;
-    if (p->compression != TGI_TIFF_NONE || p->tiled || j->level != 0 || !j->x->n_refs)
+    if (!p->raw || p->tiled || j->level != 0 || !j->x->n_refs)
         return TG_OK;
     tgi_tiff_ref_arrays(j->x, 0, &offsets, &counts);
     uint64_t next = 0;

@@ -32,8 +32,8 @@ struct tgi_streams {
 
 size_t tgi_stream_bytes(const tgi_stream_shape *p)
 {
-    const size_t rows = tgi_sat_mul(p->keep, p->row_bytes);
-    const size_t state = tgi_unpack_bytes(p->compression, p->history);
+    const size_t rows = tgi_sat_mul(p->keep, p->form.row_bytes);
+    const size_t state = tgi_unpack_bytes(&p->packing);
     return tgi_sat_add(tgi_sat_add(rows, state),
                        sizeof(tgi_stream) + (p->mapped ? 0 : READ_PIECE));
 }
@@ -43,10 +43,11 @@ static tg_status stream_open(tgi_streams *s, tgi_stream *t, tgi_err *err)
     const tgi_stream_shape *p = &s->shape;
     t->b.block = NO_BLOCK;
     TGI_TRY(tgi_window_init(&t->win, p->mapped, p->mapped ? MAP_PIECE : READ_PIECE, err));
-    TGI_TRY(tgi_unpack_open(p->compression, p->history, &t->unpack, err));
-    t->ring = tgi_malloc(TGI_TAG_IO, tgi_sat_mul(p->keep, p->row_bytes));
+    TGI_TRY(tgi_unpack_open(&p->packing, &t->unpack, err));
+    t->ring = tgi_malloc(TGI_TAG_IO, tgi_sat_mul(p->keep, p->form.row_bytes));
     return t->ring ? TG_OK
-                   : tgi_fail(err, TG_E_NOMEM, "no memory for rows of %zu bytes", p->row_bytes);
+                   : tgi_fail(err, TG_E_NOMEM, "no memory for rows of %zu bytes",
+                              p->form.row_bytes);
 }
 
 tg_status tgi_streams_open(const tgi_stream_shape *shape, const tgi_rfile *f, size_t n,
@@ -58,7 +59,7 @@ tg_status tgi_streams_open(const tgi_stream_shape *shape, const tgi_rfile *f, si
         return tgi_fail(err, TG_E_NOMEM, "no memory for a reader");
     s->shape = *shape;
     s->f = f;
-    s->tmp = tgi_malloc(TGI_TAG_IO, shape->row_bytes);
+    s->tmp = tgi_malloc(TGI_TAG_IO, shape->form.row_bytes);
     s->stream = tgi_calloc(TGI_TAG_IO, n, sizeof *s->stream);
     if (!s->tmp || !s->stream)
         st = tgi_fail(err, TG_E_NOMEM, "no memory for %zu readers", n);
@@ -112,10 +113,10 @@ tgi_stream *tgi_streams_take(tgi_streams *s, const tgi_stream_block *b)
     return t;
 }
 
-/* The next row_bytes of the block, as they are in the file. */
+/* The next row of the block, as it is stored. */
 static tg_status decode_row(tgi_streams *s, tgi_stream *t, uint8_t *dst, tgi_err *err)
 {
-    tgi_pieces io = {.dst = dst, .room = s->shape.row_bytes};
+    tgi_pieces io = {.dst = dst, .room = s->shape.form.stored_row};
     for (;;) {
         const uint64_t left = t->b.count - t->taken;
         const size_t n = (size_t)(left < READ_PIECE ? left : READ_PIECE);
@@ -141,27 +142,26 @@ tg_status tgi_stream_row(tgi_streams *s, tgi_stream *t, uint64_t y, const uint8_
     if (y < t->lo)
         begin(t);
     while (t->next <= y) {
-        uint8_t *at = t->ring + (size_t)(t->next % p->keep) * p->row_bytes;
-        const tg_status st = decode_row(s, t, at, err);
+        uint8_t *at = t->ring + (size_t)(t->next % p->keep) * p->form.row_bytes;
+        uint8_t *stored = p->form.packed ? s->tmp : at;
+        const tg_status st = decode_row(s, t, stored, err);
         if (st != TG_OK) {
             t->b.block = NO_BLOCK;
             return st;
         }
         t->next++;
-        s->decoded += p->row_bytes;
+        s->decoded += p->form.row_bytes;
         if (t->next + p->keep <= y + 1) { /* on the way only: nobody will look at it */
             t->lo = t->next;
             if (p->cancelled && p->cancelled())
                 return tgi_fail(err, TG_E_CANCELLED, "stopped on the way to a later row");
             continue;
         }
-        if (p->predictor > 1 || p->swap)
-            tgi_unpredict(p->predictor, p->swap, at, 1, p->elements, p->sample_bytes, p->inner,
-                          s->tmp);
+        tgi_form_row(&p->form, stored, at, s->tmp);
         if (t->next - t->lo > p->keep)
             t->lo = t->next - p->keep;
     }
-    *row = t->ring + (size_t)(y % p->keep) * p->row_bytes;
+    *row = t->ring + (size_t)(y % p->keep) * p->form.row_bytes;
     return TG_OK;
 }
 

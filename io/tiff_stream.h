@@ -10,15 +10,15 @@
 #define TGI_TIFF_STREAM_H
 
 #include "io/rfile.h"
+#include "io/tiff_codec.h"
+#include "io/tiff_form.h"
 
 typedef struct tgi_stream_shape {
-    uint32_t compression, predictor;
-    bool swap, mapped;
-    size_t row_bytes, elements; /* of one row of the block; elements: samples of all pixels */
-    size_t sample_bytes, inner; /* inner: samples that lie interleaved */
-    size_t keep;                /* rows kept, >= 1 */
-    size_t history;             /* of the codec; 0 where it knows its own */
-    int (*cancelled)(void);     /* as tg_open_opts */
+    tgi_packing packing; /* its tables: borrowed while the set is opened */
+    tgi_form form;
+    bool mapped;
+    size_t keep;            /* rows kept, >= 1 */
+    int (*cancelled)(void); /* as tg_open_opts */
 } tgi_stream_shape;
 
 /* Which block, and where its bytes lie. `column`: what moves down through the image as one. */

@@ -23,9 +23,9 @@ typedef struct lzw {
     uint8_t held[TABLE];
 } lzw;
 
-static tg_status lzw_open(size_t history, void **state, tgi_err *err)
+static tg_status lzw_open(const tgi_packing *p, void **state, tgi_err *err)
 {
-    (void)history;
+    (void)p;
     lzw *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for an LZW table");
@@ -37,9 +37,9 @@ static tg_status lzw_open(size_t history, void **state, tgi_err *err)
     return TG_OK;
 }
 
-static size_t lzw_bytes(size_t history)
+static size_t lzw_bytes(const tgi_packing *p)
 {
-    (void)history;
+    (void)p;
     return sizeof(lzw);
 }
 

@@ -13,16 +13,16 @@ typedef struct packbits {
     uint8_t value;
 } packbits;
 
-static tg_status packbits_open(size_t history, void **state, tgi_err *err)
+static tg_status packbits_open(const tgi_packing *p, void **state, tgi_err *err)
 {
-    (void)history;
+    (void)p;
     *state = tgi_calloc(TGI_TAG_IO, 1, sizeof(packbits));
     return *state ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a PackBits decoder");
 }
 
-static size_t packbits_bytes(size_t history)
+static size_t packbits_bytes(const tgi_packing *p)
 {
-    (void)history;
+    (void)p;
     return sizeof(packbits);
 }
 

@@ -35,9 +35,9 @@ static void arena_put(void *opaque, void *p)
     (void)p; /* blocks live as long as the state */
 }
 
-static tg_status zlib_open(size_t history, void **state, tgi_err *err)
+static tg_status zlib_open(const tgi_packing *p, void **state, tgi_err *err)
 {
-    (void)history; /* 32 KiB, always */
+    (void)p; /* 32 KiB of history, always */
     inflater *f = tgi_calloc(TGI_TAG_IO, 1, sizeof *f);
     if (!f)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a zlib decoder");
@@ -59,9 +59,9 @@ static void zlib_close(void *state)
     tgi_free(f);
 }
 
-static size_t zlib_bytes(size_t history)
+static size_t zlib_bytes(const tgi_packing *p)
 {
-    (void)history;
+    (void)p;
     return sizeof(inflater);
 }
 

@@ -10,20 +10,20 @@
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_initStaticDStream, ZSTD_getFrameHeader, estimates */
 #include <zstd.h>
 
-static size_t zstd_bytes(size_t history)
+static size_t zstd_bytes(const tgi_packing *p)
 {
-    return history ? ZSTD_estimateDStreamSize(history) : ZSTD_estimateDCtxSize();
+    return p->history ? ZSTD_estimateDStreamSize(p->history) : ZSTD_estimateDCtxSize();
 }
 
 /* A static context is its own block: nothing else to free. */
-static tg_status zstd_open(size_t history, void **state, tgi_err *err)
+static tg_status zstd_open(const tgi_packing *p, void **state, tgi_err *err)
 {
-    const size_t bytes = zstd_bytes(history);
+    const size_t bytes = zstd_bytes(p);
     void *block = tgi_malloc(TGI_TAG_IO, bytes);
     if (!block)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a zstd decoder of %zu bytes", bytes);
-    *state = history ? (void *)ZSTD_initStaticDStream(block, bytes)
-                     : (void *)ZSTD_initStaticDCtx(block, bytes);
+    *state = p->history ? (void *)ZSTD_initStaticDStream(block, bytes)
+                        : (void *)ZSTD_initStaticDCtx(block, bytes);
     if (*state == block)
         return TG_OK;
     tgi_free(block);
@@ -77,4 +77,5 @@ const tgi_codec tgi_codec_zstd = {.name = "zstd",
                                   .begin = zstd_begin,
                                   .more = zstd_more,
                                   .whole = zstd_whole,
-                                  .history = zstd_history};
+                                  .history = zstd_history,
+                                  .when = TGI_HISTORY_STREAMS};

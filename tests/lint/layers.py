@@ -24,6 +24,9 @@ FLOORS = ["engine/memory/", "engine/graph/", "engine/plan/", "engine/run/", "eng
 FOREIGN = {
     r"tiff(io)?\.h": set(),  # the oracle of the tests only
     r"libxml/.*": {"io/ome_xml.c"},
+    r"j(peglib|error)\.h": {"io/jpeg_lib.h", "io/jpeg_lib.c"},
+    r"lzma\.h": {"io/unpack_lzma.c"},
+    r"webp/.*": {"io/unpack_webp.c"},
     r"zlib\.h": {"io/deflate.c", "io/unpack_zlib.c"},
     r"zstd\.h": {"io/zstd_codec.c", "io/unpack_zstd.c"},
     r"libav.*/.*": {"io/video_av.c"},
