@@ -5,47 +5,71 @@
 #include "tests/net_run.h"
 
 static const char *const models[] = {
-    "kair_dncnn25",     "unet2d_nuclei_broad", "fmd_noise2noise_unet", "compact_x2_nomosuni",
-    "span_x2_nomosuni", "fsrcnn_x2",           "super_resolution_10",  "sci_low_light"};
+    "kair_dncnn25",        "unet2d_nuclei_broad", "fmd_noise2noise_unet", "compact_x2_nomosuni",
+    "span_x2_nomosuni",    "fsrcnn_x2",           "super_resolution_10",  "sci_low_light",
+    "waifu2x_cunet_n1_x2", "fns_candy_nc16",      "deeplab_v3",           "nanoflownet"};
+
+/* One array of a case: as the file holds it, and in the graph's order of axes. */
+typedef struct array {
+    tg_desc desc; /* graph order */
+    float *data;
+} array;
 
 typedef struct pair {
-    tg_desc in, out;
-    float *x, *y;
+    array in, out[TG_MAX_PORTS];
 } pair;
 
-static void load(const char *folder, const tgi_json *port, tg_desc *desc, float **data)
+/* The elements of `file` in the order of the graph's axes: of NHWC ones every one moves. */
+static array in_graph_order(const tg_port *p, int rank, const tg_desc *file, const float *data)
+{
+    array a = {.desc = {TG_DTYPE_F32, rank, {0}}};
+    int64_t stride[TG_MAX_RANK], step = 1, n = 0, of[TG_MAX_RANK] = {0};
+    for (int i = file->rank - 1; i >= 0; step *= file->dim[i--])
+        of[i] = step;
+    for (int i = 0; i < rank; i++) {
+        a.desc.dim[i] = p->perm[i] >= 0 ? file->dim[p->perm[i]] : 1;
+        stride[i] = p->perm[i] >= 0 ? of[p->perm[i]] : 0;
+    }
+    tgi_desc_count(&a.desc, &n);
+    a.data = malloc((size_t)n * sizeof *a.data);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t at = 0, left = k;
+        for (int i = rank - 1; i >= 0; left /= a.desc.dim[i--])
+            at += left % a.desc.dim[i] * stride[i];
+        a.data[k] = data[at];
+    }
+    return a;
+}
+
+static array load(const char *folder, const tgi_json *j, const tg_port *port, int rank)
 {
     char path[768];
-    const char *file = "";
+    const char *file = "", *name = "";
+    tg_desc desc = {0};
     tgi_err err = {0};
     void *p = NULL;
-    CHECK(tgi_json_str(tgi_json_get(port, "file"), &file));
+    CHECK(tgi_json_str(tgi_json_get(j, "file"), &file));
+    CHECK(tgi_json_str(tgi_json_get(j, "name"), &name));
+    CHECK_STR(name, port->name);
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    CHECK_OK(tgi_npy_load(path, 0, desc, &p, &err), err);
-    CHECK_EQ(desc->dtype, TG_DTYPE_F32);
-    *data = p;
+    CHECK_OK(tgi_npy_load(path, 0, &desc, &p, &err), err);
+    CHECK_EQ(desc.dtype, TG_DTYPE_F32);
+    CHECK_EQ(desc.rank, port->file_rank);
+    const array a = in_graph_order(port, rank, &desc, p);
+    tgi_free(p);
+    return a;
 }
 
-/* Shape of the array in the graph's order of axes. The goldens' other order only moves axes of
- * size 1, so the elements stay where they are. */
-static tg_desc in_graph_order(const tg_port *p, int rank, const tg_desc *file)
-{
-    tg_desc d = {TG_DTYPE_F32, rank, {0}};
-    for (int i = 0; i < rank; i++)
-        d.dim[i] = p->perm[i] >= 0 ? file->dim[p->perm[i]] : 1;
-    return d;
-}
-
-static void compare(const char *model, const char *tag, const pair *c, const float *got,
+static void compare(const char *model, const char *tag, const array *want, const float *got,
                     double rtol, double atol)
 {
     int64_t n = 0, bad = 0;
     double worst = 0;
-    tgi_desc_count(&c->out, &n);
+    tgi_desc_count(&want->desc, &n);
     for (int64_t i = 0; i < n; i++) {
-        const double d = fabs((double)got[i] - (double)c->y[i]);
+        const double d = fabs((double)got[i] - (double)want->data[i]);
         worst = d > worst ? d : worst;
-        bad += !(d <= atol + rtol * fabs((double)c->y[i]));
+        bad += !(d <= atol + rtol * fabs((double)want->data[i]));
     }
     printf("%s %s: %lld elements, largest difference %.3g (atol %.3g rtol %.3g)\n", model, tag,
            (long long)n, worst, atol, rtol);
@@ -55,52 +79,67 @@ static void compare(const char *model, const char *tag, const pair *c, const flo
 
 /* bfloat16 products: a distance over the whole image, no bound per pixel. */
 #define BF16_L2 5e-3
-static void compare_bf16(const char *model, const char *tag, const pair *c, const float *got)
+static void compare_bf16(const char *model, const char *tag, const array *want,
+                         const float *got)
 {
     int64_t n = 0;
     double d2 = 0, s2 = 0;
-    tgi_desc_count(&c->out, &n);
+    tgi_desc_count(&want->desc, &n);
     for (int64_t i = 0; i < n; i++) {
-        const double d = (double)got[i] - (double)c->y[i];
+        const double d = (double)got[i] - (double)want->data[i];
         d2 += d * d;
-        s2 += (double)c->y[i] * (double)c->y[i];
+        s2 += (double)want->data[i] * (double)want->data[i];
     }
     printf("%s %s in bf16: relative L2 %.3g\n", model, tag, sqrt(d2 / s2));
     CHECK(s2 > 0);
     CHECK(d2 <= BF16_L2 * BF16_L2 * s2);
 }
 
+/* The net at the size of the case's input, through planner and executor. */
+static void run_net(const tg_graph *g, const pair *c, unsigned flags, float **y)
+{
+    tgi_err err = {0};
+    tg_net *net = NULL;
+    const int64_t cut[3] = {0, 0, 0};
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &c->in.desc, flags,
+                         &net, &err),
+             err);
+    if (!net)
+        return;
+    net_io io = {.in = {c->in.data}};
+    for (int o = 0; o < g->n_out; o++) {
+        int64_t n = 0;
+        tgi_desc_count(&c->out[o].desc, &n);
+        CHECK_EQ(net_out_count(net, o), n);
+        io.out[o] = y[o] = malloc(net_out_count(net, o) * sizeof *y[o]);
+    }
+    CHECK_OK(net_run(net, cut, 32, 2, &io, -1, &err), err);
+    tgi_net_free(&net);
+}
+
 static void run_case(const char *model, const char *folder, const tg_graph *g,
                      const tgi_json *v, double rtol, double atol, unsigned flags)
 {
     pair c = {0};
-    tgi_err err = {0};
-    tg_net *net = NULL;
+    float *y[TG_MAX_PORTS] = {0};
     const char *tag = "";
-    const int64_t cut[3] = {0, 0, 0};
+    int o = 0;
     tgi_json_str(tgi_json_get(v, "tag"), &tag);
-    load(folder, tgi_json_first(tgi_json_get(v, "inputs")), &c.in, &c.x);
-    load(folder, tgi_json_first(tgi_json_get(v, "outputs")), &c.out, &c.y);
-    const tg_desc in = in_graph_order(&g->in[0], g->spatial + 2, &c.in);
-    CHECK_OK(
-        tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, flags, &net, &err),
-        err);
-    if (net) {
-        int64_t n = 0;
-        tgi_desc_count(&c.out, &n);
-        CHECK_EQ(net_out_count(net, 0), n);
-        float *y = malloc((size_t)n * sizeof *y);
-        net_io io = {.in = {c.x}, .out = {y}};
-        CHECK_OK(net_run(net, cut, 32, 2, &io, -1, &err), err);
+    c.in = load(folder, tgi_json_first(tgi_json_get(v, "inputs")), &g->in[0], g->spatial + 2);
+    for (const tgi_json *j = tgi_json_first(tgi_json_get(v, "outputs")); j && o < g->n_out;
+         j = tgi_json_next(j), o++)
+        c.out[o] = load(folder, j, &g->out[o], g->spatial + 2);
+    CHECK_EQ(o, g->n_out);
+    run_net(g, &c, flags, y);
+    for (o = 0; o < g->n_out && y[o]; o++) {
         if (flags & TG_NET_BF16)
-            compare_bf16(model, tag, &c, y);
+            compare_bf16(model, tag, &c.out[o], y[o]);
         else
-            compare(model, tag, &c, y, rtol, atol);
-        free(y);
+            compare(model, tag, &c.out[o], y[o], rtol, atol);
+        free(y[o]);
+        free(c.out[o].data);
     }
-    tgi_net_free(&net);
-    tgi_free(c.x);
-    tgi_free(c.y);
+    free(c.in.data);
 }
 
 /* `file` NULL: the model lies beside its golden.json. */
