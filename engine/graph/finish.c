@@ -25,39 +25,37 @@ static tg_status count_params(tg_graph *g, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status check_value(const tg_graph *g, const tg_shapes *s, const tg_node *n, int v,
-                             tgi_err *err)
+/* The first operand or result of the node that is flat, or NULL. */
+static const tg_desc *flat_value(const tg_graph *g, const tg_shapes *s, const tg_node *n)
 {
-    char text[128];
-    const tg_desc *d = &s->desc[v];
-    if (v < 0 || g->values[v].is_const || s->known[v].data)
-        return TG_OK;
-    if (d->dtype == TG_DTYPE_F32 && d->rank == g->spatial + 2 && d->dim[0] == 1)
-        return TG_OK;
-    return tgi_fail(err, TG_E_UNSUPPORTED,
-                    "%s \"%s\" works on %s; what is executed is "
-                    "[1,C,%sH,W] float32",
-                    n->op->name, n->name, tgi_desc_text(d, text, sizeof text),
-                    g->spatial == 3 ? "D," : "");
+    for (int i = 0; i < n->n_src + n->n_dst; i++) {
+        const int v = i < n->n_src ? n->src[i] : n->dst[i - n->n_src];
+        if (v >= 0 && !g->values[v].is_const && !s->known[v].data &&
+            !tgi_is_image(g, &s->desc[v]))
+            return &s->desc[v];
+    }
+    return NULL;
 }
 
 static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node *n,
                             tgi_err *err)
 {
     int n_act = 0;
+    char text[128];
     if (tgi_node_is_known(s, n))
         return TG_OK;
-    if (n->op->op_class == TG_OP_SHAPE || !n->op->ref)
+    if (tgi_node_is_flat(g, s, n)) {
+        const tg_desc *d = flat_value(g, s, n);
+        if (n->op->eval)
+            return TG_OK;
         return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "%s \"%s\" depends on pixels and cannot be "
-                        "executed here",
-                        n->op->name, n->name);
-    for (int i = 0; i < n->n_src; i++) {
-        n_act += n->src[i] >= 0 && !g->values[n->src[i]].is_const;
-        TGI_TRY(check_value(g, s, n, n->src[i], err));
+                        "%s \"%s\" works on %s; it is done here for [1,C,%sH,W] float32 only",
+                        n->op->name, n->name,
+                        d ? tgi_desc_text(d, text, sizeof text) : "pixels",
+                        g->spatial == 3 ? "D," : "");
     }
-    for (int i = 0; i < n->n_dst; i++)
-        TGI_TRY(check_value(g, s, n, n->dst[i], err));
+    for (int i = 0; i < n->n_src; i++)
+        n_act += n->src[i] >= 0 && !g->values[n->src[i]].is_const;
     if (n_act == 0)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "%s \"%s\" computes a constant that is not "
@@ -75,7 +73,7 @@ static tg_status check_invariants(const tg_graph *g, tgi_err *err)
         st = check_node(g, &s, &g->nodes[i], err);
     for (int i = 0; i < g->n_out && st == TG_OK; i++) {
         const int v = g->out[i].value;
-        if (g->values[v].is_const || s.known[v].data || s.desc[v].dtype != TG_DTYPE_F32)
+        if (g->values[v].is_const || s.known[v].data)
             st = tgi_fail(err, TG_E_UNSUPPORTED, "output \"%s\" does not depend on pixels",
                           g->out[i].name);
     }

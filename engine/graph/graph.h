@@ -5,10 +5,12 @@
  *
  * INVARIANTS after tgi_graph_finish:
  *  1. nodes are in topological order; no node is dead; each value has one producer at most.
- *  2. every node's op is TG_OP_LOCAL or TG_OP_WHOLE; shape arithmetic was folded away.
- *  3. executable activations are float32 of rank 4 or 5 with N first and C second. Where the
+ *  2. shape arithmetic was folded away.
+ *  3. an activation is an *image*, float32 [1,C,(D,)H,W], or *flat*: an array of any rank and
+ *     type that is there as a whole or not at all (tokens, tables of boxes, masks). Where the
  *     model's own input or output has another order of axes (NHWC), `tg_port.perm` says so and
- *     the graph inside is NC(D)HW.
+ *     the graph inside is NC(D)HW. A node that reads or yields something flat, or whose op has
+ *     no kernel for images, is evaluated on whole arrays (tgi_node_is_flat).
  *  4. a fused pointwise op is an entry in its host node's epi[], in order of application.
  */
 #ifndef TGI_GRAPH_H
@@ -125,6 +127,11 @@ tg_status tgi_graph_infer(const tg_graph *g, const tg_desc *in, tg_shapes *out, 
 void tgi_shapes_free(tg_shapes *s);
 /* 1: this size alone decides what the node yields; there is nothing to execute. */
 int tgi_node_is_known(const tg_shapes *s, const tg_node *n);
+
+/* 1: the kernels for images work on values of this shape; otherwise the value is flat. */
+int tgi_is_image(const tg_graph *g, const tg_desc *d);
+/* 1: the node runs as op->eval over whole arrays: it waits for all of its operands. */
+int tgi_node_is_flat(const tg_graph *g, const tg_shapes *s, const tg_node *n);
 
 /* Input descs (graph order, N = 1) when the first input has extents ext[] = z,y,x; further
  * inputs keep their ratio to it. `in` holds TG_MAX_PORTS. Valid after tgi_graph_finish. */

@@ -19,14 +19,14 @@
 
 /* What node n reads of its source j when it computes `dst` of its first output; 0: nothing that
  * says where. */
-static int need_of(const tg_node *n, const tg_op_ctx *ctx, int j, int axis, int far,
+static int need_of(const tg_node *n, int flat, const tg_op_ctx *ctx, int j, int axis, int far,
                    tg_range dst, tg_range *need)
 {
     const tg_desc *d = &ctx->dst[0], *s = &ctx->src[j];
     if (s->rank != d->rank || axis >= d->rank ||
         (far && s->dim[axis] == 1 && d->dim[axis] != 1))
         return 0;
-    if (n->op->op_class == TG_OP_WHOLE) {
+    if (flat || n->op->op_class == TG_OP_WHOLE) {
         *need = dst;
         return s->dim[axis] == d->dim[axis];
     }
@@ -56,8 +56,9 @@ static void need_of_node(const tg_graph *g, const tg_shapes *s, const tg_node *n
     if (tgi_range_empty(all) || tgi_node_is_known(s, n))
         return;
     tgi_node_ctx(g, s, n, src, dst, consts, &ctx);
+    const int flat = tgi_node_is_flat(g, s, n);
     for (int j = 0; j < n->n_src; j++)
-        if (n->src[j] >= 0 && !consts[j] && need_of(n, &ctx, j, axis, far, all, &in))
+        if (n->src[j] >= 0 && !consts[j] && need_of(n, flat, &ctx, j, axis, far, all, &in))
             join(need, n->src[j], in);
     for (int e = 0; e < n->n_epi; e++)
         if (n->epi[e].value >= 0)
@@ -102,7 +103,7 @@ tg_status tgi_graph_output_extent(const tg_graph *g, int k, int64_t n, int64_t *
     tg_shapes s;
     TGI_TRY(infer_at(g, k, n, &s, err));
     const tg_desc *d = &s.desc[g->out[0].value];
-    *out = axis_of(g, k) < d->rank ? d->dim[axis_of(g, k)] : 1;
+    *out = tgi_is_image(g, d) ? d->dim[axis_of(g, k)] : 1;
     tgi_shapes_free(&s);
     return TG_OK;
 }
@@ -207,7 +208,7 @@ static tg_status open_walker(walker *w, const tg_graph *g, int k, tgi_err *err)
     *w = (walker){.g = g, .axis = axis_of(g, k)};
     TGI_TRY(infer_at(g, k, g->base[k], &w->s, err));
     const tg_desc *d = &w->s.desc[g->out[0].value];
-    w->q = w->axis < d->rank ? d->dim[w->axis] : 1;
+    w->q = tgi_is_image(g, d) ? d->dim[w->axis] : 1;
     w->at = tgi_calloc(TGI_TAG_GRAPH, 2 * n, sizeof *w->at);
     w->move = tgi_calloc(TGI_TAG_GRAPH, n, sizeof *w->move);
     if (!w->at || !w->move)
@@ -283,11 +284,14 @@ static void find_step(walker *w, tg_place *out)
 }
 
 /* A node that keeps pieces from being computed apart, or NULL. */
-static const tg_node *whole_node(const tg_graph *g)
+static const tg_node *whole_node(const tg_graph *g, const tg_shapes *s)
 {
-    for (int i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i].op->op_class == TG_OP_WHOLE)
-            return &g->nodes[i];
+    for (int i = 0; i < g->n_nodes; i++) {
+        const tg_node *n = &g->nodes[i];
+        if (!tgi_node_is_known(s, n) &&
+            (n->op->op_class == TG_OP_WHOLE || tgi_node_is_flat(g, s, n)))
+            return n;
+    }
     return NULL;
 }
 
@@ -304,7 +308,7 @@ static int reads_all(const tg_graph *g, const tg_shapes *s, const tg_node *n, in
     const int64_t at = dst[0].dim[axis] / 2;
     for (int j = 0; j < n->n_src; j++)
         if (n->src[j] >= 0 && !consts[j] && axis < src[j].rank && src[j].dim[axis] > 1 &&
-            need_of(n, &ctx, j, axis, 0, (tg_range){at, at + 1}, &in) && in.lo <= 0 &&
+            need_of(n, 0, &ctx, j, axis, 0, (tg_range){at, at + 1}, &in) && in.lo <= 0 &&
             in.hi >= src[j].dim[axis])
             return 1;
     return 0;
@@ -339,9 +343,11 @@ static void guess_scale(int64_t n, int64_t q, tg_place *out)
 static tg_status place_fixed(const tg_graph *g, int k, tg_place *out, tgi_err *err)
 {
     const int64_t n = g->base[k];
-    const tg_node *whole = whole_node(g);
+    const tg_node *whole = NULL;
     walker w;
     tg_status st = open_walker(&w, g, k, err);
+    if (st == TG_OK)
+        whole = whole_node(g, &w.s);
     if (st == TG_OK && !whole)
         find_step(&w, out);
     if (st == TG_OK && out->step_in > 0) {

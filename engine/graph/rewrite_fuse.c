@@ -19,11 +19,11 @@
 #define LANES 16 /* step.vec is padded to a multiple of this */
 
 /* How gladly a node takes steps along; 0: never. */
-static int host_rank(const tg_node *n)
+static int host_rank(const tg_graph *g, const tg_shapes *s, const tg_node *n)
 {
     static const char *const conv[] = {"Conv", "ConvTranspose"};
     static const char *const pool[] = {"MaxPool", "AveragePool"};
-    if (!n->op || n->n_dst != 1)
+    if (!n->op || n->n_dst != 1 || tgi_node_is_flat(g, s, n))
         return 0;
     for (int i = 0; i < 2; i++)
         if (tgi_node_is(n, conv[i]))
@@ -49,7 +49,7 @@ static int as_step(const tg_graph *g, const tg_shapes *s, const tg_node *p, int 
     tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
     const tg_const *consts[TG_OP_MAX_SRC];
     tg_op_ctx ctx;
-    if (!p->op->as_step || p->n_dst != 1 || p->n_epi)
+    if (!p->op->as_step || p->n_dst != 1 || p->n_epi || tgi_node_is_flat(g, s, p))
         return 0;
     tgi_node_ctx(g, s, p, src, dst, consts, &ctx);
     *step = (tg_epi_step){.src = -1};
@@ -89,7 +89,8 @@ static int prefers(const tg_graph *g, const tg_shapes *s, int host, const tg_nod
     int unused;
     if (m < 0 || tgi_graph_uses(g, other) != 1)
         return 0;
-    const int mine = host_rank(&g->nodes[host]), theirs = host_rank(&g->nodes[m]);
+    const int mine = host_rank(g, s, &g->nodes[host]);
+    const int theirs = host_rank(g, s, &g->nodes[m]);
     if (theirs < mine || (theirs == mine && m < host) || g->nodes[m].n_epi >= TG_MAX_EPI)
         return 0;
     return theirs > 0 && as_step(g, s, p, chain_of(p, other), &step, &unused);
@@ -302,7 +303,8 @@ static tg_status fuse_all(tg_graph *g, const tg_shapes *s, tgi_err *err)
 {
     int total = 0;
     for (int i = 0; i < g->n_nodes; i++) {
-        int fused = host_rank(&g->nodes[i]) > 0 && !tgi_node_is_known(s, &g->nodes[i]);
+        const tg_node *n = &g->nodes[i];
+        int fused = n->op && !tgi_node_is_known(s, n) && host_rank(g, s, n) > 0;
         while (fused) {
             const int steps = g->nodes[i].n_epi;
             TGI_TRY(fuse_next(g, s, i, &fused, err));

@@ -42,6 +42,27 @@ int tgi_node_is_known(const tg_shapes *s, const tg_node *n)
     return 1;
 }
 
+int tgi_is_image(const tg_graph *g, const tg_desc *d)
+{
+    return d->dtype == TG_DTYPE_F32 && d->rank == g->spatial + 2 && d->dim[0] == 1;
+}
+
+int tgi_node_is_flat(const tg_graph *g, const tg_shapes *s, const tg_node *n)
+{
+    if (n->op->op_class == TG_OP_SHAPE || !n->op->ref)
+        return 1;
+    for (int i = 0; i < n->n_src; i++) {
+        const int v = n->src[i];
+        if (v >= 0 && !g->values[v].is_const && !s->known[v].data &&
+            !tgi_is_image(g, &s->desc[v]))
+            return 1;
+    }
+    for (int i = 0; i < n->n_dst; i++)
+        if (!tgi_is_image(g, &s->desc[n->dst[i]]))
+            return 1;
+    return 0;
+}
+
 void tgi_node_ctx(const tg_graph *g, const tg_shapes *s, const tg_node *n, tg_desc *src,
                   tg_desc *dst, const tg_const **consts, tg_op_ctx *ctx)
 {

@@ -9,7 +9,7 @@
 static int is_activation(const tg_net *net, int v)
 {
     return v >= 0 && !net->g->values[v].is_const && !net->shapes.known[v].data &&
-           net->shapes.desc[v].rank > 0;
+           net->shapes.desc[v].dtype != TG_DTYPE_NONE;
 }
 
 /* ---- Nodes and operands ------------------------------------------------------------------ */
@@ -25,6 +25,8 @@ static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsig
                            tgi_err *err)
 {
     n->node = gn;
+    n->net = net;
+    n->flat = tgi_node_is_flat(net->g, &net->shapes, gn);
     n->exact = (flags & TG_NET_EXACT) != 0;
     n->bf16 = (flags & TG_NET_BF16) != 0;
     tgi_node_ctx(net->g, &net->shapes, gn, n->src, n->dst, n->consts, &n->ctx);
@@ -50,6 +52,8 @@ static tg_status check_ranks(tg_net *net, tgi_err *err)
 {
     for (int i = 0; i < net->n_nodes; i++) {
         const tg_net_node *n = &net->nodes[i];
+        if (n->flat)
+            continue;
         for (int d = 0; d < n->ctx.n_dst; d++) {
             const tg_desc *t = &n->dst[d];
             if (n->node->dst[d] < 0)
@@ -76,13 +80,49 @@ static int block_of(const tg_net *net, int64_t channels, unsigned flags)
     return (flags & TG_NET_REFERENCE) || channels <= TG_PLANAR_MAX ? 1 : net->be->lanes;
 }
 
+size_t tgi_net_dense_bytes(const tg_net *net, int value)
+{
+    const tg_desc *d = &net->shapes.desc[value];
+    int64_t n = 0;
+    return tgi_desc_count(d, &n) ? tgi_sat_mul((size_t)n, tgi_dtype_size(d->dtype)) : SIZE_MAX;
+}
+
+static void set_flat_extents(tg_net *net, int v)
+{
+    tg_desc *e = &net->values[v].ext;
+    const size_t bytes = tgi_net_dense_bytes(net, v);
+    const size_t floats = bytes / sizeof(float) + (bytes % sizeof(float) != 0);
+    *e = (tg_desc){TG_DTYPE_F32, net->rank, {1, 1, 1, 1, 1}};
+    e->dim[net->rank - 1] = (int64_t)floats;
+}
+
+static size_t copy_bytes(const tg_net *net, int v)
+{
+    return net->values[v].flat ? 0 : tgi_align_size(tgi_net_dense_bytes(net, v), 64);
+}
+
+size_t tgi_net_flat_scratch(const tg_net *net, const tg_net_node *n)
+{
+    size_t bytes = 0;
+    for (int j = 0; j < n->n_operands; j++)
+        if (n->operand[j].n_seg)
+            bytes = tgi_sat_add(bytes, copy_bytes(net, n->operand[j].value[0]));
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        bytes = tgi_sat_add(bytes, copy_bytes(net, n->node->dst[d]));
+    return bytes;
+}
+
 static void lay_out_values(tg_net *net, unsigned flags)
 {
     for (int v = 0; v < net->n_values; v++) {
         tg_net_value *t = &net->values[v];
+        t->ext = net->shapes.desc[v];
         if (!is_activation(net, v))
             continue;
-        t->c = net->shapes.desc[v].dim[1];
+        t->flat = !tgi_is_image(net->g, &t->ext);
+        if (t->flat)
+            set_flat_extents(net, v);
+        t->c = t->ext.dim[1];
         t->cb = block_of(net, t->c, flags);
     }
 }
@@ -112,14 +152,14 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
 static void pick_variant(const tg_net *net, tg_net_node *n, unsigned flags)
 {
     fill_hint(net, n);
-    n->variant = flags & TG_NET_REFERENCE
+    n->variant = (flags & TG_NET_REFERENCE) || n->flat
                      ? NULL
                      : tgi_variant_pick(net->be, n->node->op->name, &n->ctx, &n->hint);
 }
 
 static int is_plain_concat(const tg_net_node *n)
 {
-    return strcmp(n->node->op->name, "Concat") == 0 && n->n_epi == 0;
+    return strcmp(n->node->op->name, "Concat") == 0 && n->n_epi == 0 && !n->flat;
 }
 
 /* Would the consumer still have a tuned kernel if operand j were these segments? */
@@ -265,7 +305,7 @@ static int make_doubled(tg_net *net, int at)
     const tg_net_node *up = &net->nodes[at];
     const int v = up->node->dst[0], from = up->operand[0].value[0];
     tg_net_operand parts;
-    if (up->n_epi || net->values[v].is_out || !up->node->op->doubles ||
+    if (up->n_epi || up->flat || net->values[v].is_out || !up->node->op->doubles ||
         up->operand[0].n_seg != 1 || up->operand[0].doubled[0] ||
         !up->node->op->doubles(&up->ctx))
         return 0;
@@ -464,7 +504,9 @@ void tgi_net_pack(const tg_net *net, void *dst, tg_threads *pool)
 void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need)
 {
     *need = *dst;
-    if (j >= n->ctx.n_src)
+    if (n->flat)
+        *need = tgi_box_full(&n->net->values[n->operand[j].value[0]].ext);
+    if (j >= n->ctx.n_src || n->flat)
         return;
     if (n->variant && n->variant->need)
         n->variant->need(&n->ctx, 0, dst, j, need);
@@ -482,7 +524,9 @@ char *tgi_net_text(const tg_net *net)
     for (int i = 0; i < net->n_nodes && at < cap; i++) {
         const tg_net_node *n = &net->nodes[i];
         at += (size_t)snprintf(text + at, cap - at, ";%s:%s", n->node->op->name,
-                               n->variant ? n->variant->name : "ref");
+                               n->variant ? n->variant->name
+                               : n->flat  ? "flat"
+                                          : "ref");
     }
     return text;
 }

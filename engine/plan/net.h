@@ -6,6 +6,10 @@
  * operands is *virtual*: it has no node and no buffer, its consumers read the parts. So is
  * nearest upsampling by two whose consumers all read doubled views: they read its source.
  *
+ * A *flat* value (graph.h) is dense and row-major; planning sees one row of it, of as many
+ * columns as it has floats. A flat node reads all of its operands and computes all of its
+ * results at once: operands and results that are images pass through dense copies in scratch.
+ *
  * Axes: activations are [N,C,<stream>,<tile axes...>]. Axis 2 is the stream axis (y, or z of a
  * volume): bands advance along it. The axes after it are cut into strips. */
 #ifndef TGI_NET_H
@@ -34,6 +38,8 @@ typedef struct tg_net_node {
     int n_operands; /* ctx.n_src, then the epilogue's activations */
     tg_net_operand operand[TG_MAX_OPERANDS];
     int n_epi;
+    int flat;                 /* runs as op->eval over whole arrays */
+    const struct tg_net *net; /* whose node it is */
     tg_epi_step epi[TG_MAX_EPI];
     tg_layout_hint hint;
     int exact;                 /* no variant that rearranges its sum */
@@ -48,6 +54,8 @@ typedef struct tg_net_value {
     int64_t c; /* logical channels */
     int cb;    /* 1 or lanes */
     int is_out;
+    int flat;
+    tg_desc ext; /* as planning counts: the image's shape; of a flat value [1,1,(1,)1,floats] */
 } tg_net_value;
 
 typedef struct tg_net {
@@ -100,11 +108,16 @@ static inline tg_range tgi_net_part(const tg_net_operand *o, int s, int axis, tg
     return (tg_range){tgi_floor_div(r.lo, 2), tgi_floor_div(r.hi - 1, 2) + 1};
 }
 
-/* Extent of a value along an axis. */
+/* Extent of a value along an axis, as planning counts. */
 static inline int64_t tgi_net_dim(const tg_net *net, int value, int axis)
 {
-    return net->shapes.desc[value].dim[axis];
+    return net->values[value].ext.dim[axis];
 }
+
+/* Bytes of a value as a dense array. */
+size_t tgi_net_dense_bytes(const tg_net *net, int value);
+/* Scratch of a flat node: a dense copy of each operand and result that is an image. */
+size_t tgi_net_flat_scratch(const tg_net *net, const tg_net_node *n);
 
 /* Text of the choices (variant per node), part of the numerics fingerprint. tgi_free. */
 char *tgi_net_text(const tg_net *net);

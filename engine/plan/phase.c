@@ -27,7 +27,7 @@ static void plain_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *n
 /* Are the rows that row `row` of node n reads there, when value v has end[v]? */
 static int there(const tg_net_node *n, int64_t row, const int64_t *end)
 {
-    tg_box box = tgi_box_full(&n->dst[0]), need;
+    tg_box box = tgi_box_full(&n->net->values[n->node->dst[0]].ext), need;
     box.ax[TG_STREAM_AXIS] = (tg_range){row, row + 1};
     for (int j = 0; j < n->n_operands; j++) {
         const tg_net_operand *o = &n->operand[j];
@@ -45,7 +45,7 @@ static int there(const tg_net_node *n, int64_t row, const int64_t *end)
 /* Rows of node n that can be computed: `there` holds below and not above. */
 static int64_t end_of(const tg_net_node *n, const int64_t *end)
 {
-    int64_t good = 0, bad = n->dst[0].dim[TG_STREAM_AXIS] + 1;
+    int64_t good = 0, bad = tgi_net_dim(n->net, n->node->dst[0], TG_STREAM_AXIS) + 1;
     while (bad - good > 1) {
         const int64_t mid = good + (bad - good) / 2;
         if (there(n, mid - 1, end))

@@ -31,26 +31,38 @@ enum { PORT_NONE, PORT_LOADED, PORT_RECOMPUTED };
 
 /* ---- What the net says ------------------------------------------------------------------- */
 
-/* Does the node wait for a whole extent? A value of a single pixel is whole at once. */
-static int is_whole(const tg_net_node *n)
+/* An image of more than a pixel, that passes through in bands? A single pixel and a flat value
+ * are whole at once. */
+static int is_streamed(const tg_net *net, int v)
 {
-    const tg_desc *d = &n->ctx.src[0];
+    const tg_net_value *t = &net->values[v];
     int64_t pixels = 1;
-    for (int a = TG_STREAM_AXIS; a < d->rank; a++)
-        pixels = tgi_max(pixels, d->dim[a]);
-    return n->node->op->op_class == TG_OP_WHOLE && pixels > 1;
-}
-
-/* A whole-extent node of this kind? */
-static int is_kind(const tg_net_node *n, tg_whole kind)
-{
-    return is_whole(n) && n->node->op->whole == kind;
+    for (int a = TG_STREAM_AXIS; a < net->rank; a++)
+        pixels = tgi_max(pixels, t->ext.dim[a]);
+    return !t->flat && pixels > 1;
 }
 
 /* Is operand j read from edge to edge before the node's first pixel? */
 static int reads_whole(const tg_net_node *n, int j)
 {
-    return j < n->ctx.n_src && is_whole(n);
+    const tg_net_operand *o = &n->operand[j];
+    return j < n->ctx.n_src && o->n_seg && (n->flat || n->node->op->op_class == TG_OP_WHOLE) &&
+           is_streamed(n->net, o->value[0]);
+}
+
+/* Does the node wait for a whole extent? */
+static int is_whole(const tg_net_node *n)
+{
+    for (int j = 0; j < n->ctx.n_src; j++)
+        if (reads_whole(n, j))
+            return 1;
+    return 0;
+}
+
+/* A whole-extent node of this kind? */
+static int is_kind(const tg_net_node *n, tg_whole kind)
+{
+    return is_whole(n) && (n->flat ? TG_WHOLE_VALUE : n->node->op->whole) == kind;
 }
 
 static double count_of(const tg_desc *d)

@@ -9,7 +9,7 @@
 
 static tg_box full_of(const tg_net_node *n)
 {
-    return tgi_box_full(&n->dst[0]);
+    return tgi_box_full(&n->net->values[n->node->dst[0]].ext);
 }
 
 static tg_range clip_to(const tg_net *net, int v, int axis, tg_range r)
@@ -41,6 +41,24 @@ static void need_of_operands(const tg_net_node *n, int axis, tg_range dst, tg_ra
     }
 }
 
+/* What a node that runs must yield of each result: flat ones as a whole, of unused ones a row,
+ * so that none is left behind; the others what is asked for. */
+static void fill_flat(const tg_net *net, const tg_net_node *n, int axis, tg_range *stored,
+                      tg_range *inside)
+{
+    int used = 0;
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        used |= !tgi_range_empty(stored[n->node->dst[d]]);
+    for (int d = 0; d < n->ctx.n_dst && used; d++) {
+        const int v = n->node->dst[d];
+        if (net->values[v].flat)
+            stored[v] = (tg_range){0, tgi_net_dim(net, v, axis)};
+        else if (tgi_range_empty(stored[v]))
+            stored[v] = (tg_range){0, 1};
+        inside[v] = clip_to(net, v, axis, stored[v]);
+    }
+}
+
 void tgi_axis_need(const tg_stage *stage, int axis, tg_range core, tg_range *stored,
                    tg_range *inside)
 {
@@ -53,6 +71,12 @@ void tgi_axis_need(const tg_stage *stage, int axis, tg_range core, tg_range *sto
     }
     for (int k = stage->n_nodes - 1; k >= 0; k--) {
         const tg_net_node *n = tgi_stage_node(stage, k);
+        if (n->flat) {
+            fill_flat(net, n, axis, stored, inside);
+            if (!tgi_range_empty(inside[n->node->dst[0]]))
+                need_of_operands(n, axis, inside[n->node->dst[0]], stored);
+            continue;
+        }
         tg_range all = {0, 0}; /* a node computes one box for all its outputs */
         for (int d = 0; d < n->ctx.n_dst; d++)
             all = tgi_range_hull(all, stored[n->node->dst[d]]);
@@ -151,11 +175,25 @@ static int computable(const tg_flow *f, const tg_net_node *n, int64_t from, int6
     return 1;
 }
 
+/* A flat node yields everything at once. */
+static tg_range advance_flat(tg_flow *f, const tg_net_node *n)
+{
+    const int v = n->node->dst[0];
+    const int64_t from = f->end[v];
+    if (from >= f->hi[v] || !computable(f, n, from, f->hi[v]))
+        return (tg_range){from, from};
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        f->end[n->node->dst[d]] = f->hi[n->node->dst[d]];
+    return (tg_range){from, f->hi[v]};
+}
+
 tg_range tgi_flow_advance(tg_flow *f, int k)
 {
     const tg_net_node *n = tgi_stage_node(f->stage, k);
     const int v = n->node->dst[0];
     const int64_t from = f->end[v];
+    if (n->flat)
+        return advance_flat(f, n);
     int64_t good = from, bad = f->hi[v] + 1; /* computable(from, good) holds, (from, bad) not */
     if (good < f->hi[v] && computable(f, n, from, f->hi[v]))
         good = f->hi[v];

@@ -113,9 +113,9 @@ static void count_flops(tg_tiling *t, int axis, const axis_work *w, double *per_
                       w->inside);
     for (int i = 0; i < t->stage->n_nodes; i++) {
         const tg_net_node *n = tgi_stage_node(t->stage, i);
-        const double once = f->box
-                                ? (double)n->dst[0].dim[axis] * (double)f->size / (double)f->box
-                                : (double)tgi_range_len(w->inside[n->node->dst[0]]);
+        const double once = f->box ? (double)tgi_net_dim(t->net, n->node->dst[0], axis) *
+                                         (double)f->size / (double)f->box
+                                   : (double)tgi_range_len(w->inside[n->node->dst[0]]);
         per_node[2 * i] *= w->sum[i];
         per_node[2 * i + 1] *= once;
     }
@@ -137,6 +137,8 @@ static void size_slot(tg_slot *s, const tg_net_value *v, int volume)
 
 static size_t scratch_of(const tg_tiling *t, const tg_net_node *n)
 {
+    if (n->flat)
+        return tgi_net_flat_scratch(t->net, n);
     if (!n->variant || !n->variant->scratch_bytes)
         return 0;
     return n->variant->scratch_bytes(&n->ctx, &n->hint, t->slot[n->node->dst[0]].width,
@@ -198,7 +200,8 @@ static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axi
         t->slot[v].rows = net->rank == 4 ? 1 : 0;
     for (int i = 0; i < n_nodes; i++) {
         const tg_net_node *n = tgi_stage_node(t->stage, i);
-        per_node[2 * i] = per_node[2 * i + 1] = n->flops_per_element * (double)n->dst[0].dim[1];
+        per_node[2 * i] = per_node[2 * i + 1] =
+            n->flops_per_element * (double)tgi_net_dim(net, n->node->dst[0], 1);
     }
     for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
         memset(w->sum, 0, (size_t)n_nodes * sizeof *w->sum);

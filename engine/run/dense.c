@@ -2,7 +2,7 @@
 
 tg_view tgi_dense_view(const tg_net *net, int v, float *data)
 {
-    const tg_desc *d = &net->shapes.desc[v];
+    const tg_desc *d = &net->values[v].ext;
     const int64_t w = d->dim[net->rank - 1], h = d->dim[net->rank - 2];
     const int64_t depth = net->rank == 5 ? d->dim[2] : 1;
     return (tg_view){.base = data,
@@ -32,8 +32,7 @@ static void copy_row(const tg_view *from, const tg_view *to, int64_t c, int64_t 
         d[i * to->cb] = s[i * from->cb];
 }
 
-static void copy_box(const tg_view *from, const tg_view *to, int64_t channels,
-                     const tg_box *box)
+void tgi_copy_box(const tg_view *from, const tg_view *to, int64_t channels, const tg_box *box)
 {
     tg_range r[3];
     zyx_of(box, r);
@@ -43,7 +42,7 @@ static void copy_box(const tg_view *from, const tg_view *to, int64_t channels,
                 copy_row(from, to, c, z, y, r[2]);
 }
 
-static void zero_lanes(const tg_view *v, const tg_box *box)
+void tgi_clear_lanes(const tg_view *v, const tg_box *box)
 {
     tg_range r[3];
     zyx_of(box, r);
@@ -61,8 +60,8 @@ tg_status tgi_dense_load(void *user, int i, const tg_view *view, const tg_box *b
     const tg_dense_io *io = user;
     float *data = (float *)(uintptr_t)io->in[i];
     const tg_view from = tgi_dense_view(io->net, io->net->in[i], data);
-    copy_box(&from, view, view->c, box);
-    zero_lanes(view, box);
+    tgi_copy_box(&from, view, view->c, box);
+    tgi_clear_lanes(view, box);
     return TG_OK;
 }
 
@@ -74,6 +73,6 @@ tg_status tgi_dense_store(void *user, int o, const tg_view *view, const tg_box *
     if (!io->out[o])
         return TG_OK;
     const tg_view to = tgi_dense_view(io->net, io->net->out[o], io->out[o]);
-    copy_box(view, &to, view->c, box);
+    tgi_copy_box(view, &to, view->c, box);
     return TG_OK;
 }

@@ -3,6 +3,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/run/flat.h"
 
 #include <string.h>
 
@@ -117,7 +118,7 @@ void tgi_exec_begin(tg_exec *e, const tg_range *core)
 /* Box of rows [r) of a value over all its computed columns. */
 static tg_box box_of_rows(const tg_exec *e, int v, tg_range r)
 {
-    tg_box b = tgi_box_full(&e->net->shapes.desc[v]);
+    tg_box b = tgi_box_full(&e->net->values[v].ext);
     b.ax[TG_STREAM_AXIS] = r;
     for (int axis = TG_STREAM_AXIS + 1; axis < b.rank; axis++)
         b.ax[axis] = e->inside[axis - TG_STREAM_AXIS][v];
@@ -154,9 +155,26 @@ static void zero_outside(const tg_exec *e, int v, const tg_box *box)
 
 /* ---- One node ---------------------------------------------------------------------------- */
 
+static tg_status run_flat(tg_exec *e, int k, tgi_err *err)
+{
+    const tg_net_node *n = tgi_stage_node(e->stage, k);
+    tg_flat_call call = {
+        .net = e->net, .node = n, .view = e->view, .scratch = e->arena + e->t->scratch[k]};
+    for (int d = 0; d < n->ctx.n_dst; d++) {
+        const int v = n->node->dst[d];
+        call.box[d] = box_of_rows(e, v, (tg_range){e->flow.lo[v], e->flow.hi[v]});
+    }
+    TGI_TRY(tgi_flat_run(&call, err));
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        zero_outside(e, n->node->dst[d], &call.box[d]);
+    return TG_OK;
+}
+
 static tg_status run_node(tg_exec *e, int k, tg_range rows, tgi_err *err)
 {
     const tg_net_node *n = tgi_stage_node(e->stage, k);
+    if (n->flat)
+        return run_flat(e, k, err);
     tg_operand src[TG_MAX_OPERANDS];
     tg_view dst[TG_OP_MAX_DST];
     for (int j = 0; j < n->n_operands; j++) {

@@ -7,17 +7,14 @@
 static const char *const models[] = {
     "kair_dncnn25",        "unet2d_nuclei_broad", "fmd_noise2noise_unet", "compact_x2_nomosuni",
     "span_x2_nomosuni",    "fsrcnn_x2",           "super_resolution_10",  "sci_low_light",
-    "waifu2x_cunet_n1_x2", "fns_candy_nc16",      "deeplab_v3",           "nanoflownet"};
+    "waifu2x_cunet_n1_x2", "fns_candy_nc16",      "deeplab_v3",           "nanoflownet",
+    "yolox_nano"};
 
 /* One array of a case: as the file holds it, and in the graph's order of axes. */
 typedef struct array {
     tg_desc desc; /* graph order */
     float *data;
 } array;
-
-typedef struct pair {
-    array in, out[TG_MAX_PORTS];
-} pair;
 
 /* The elements of `file` in the order of the graph's axes: of NHWC ones every one moves. */
 static array in_graph_order(const tg_port *p, int rank, const tg_desc *file, const float *data)
@@ -95,51 +92,50 @@ static void compare_bf16(const char *model, const char *tag, const array *want,
     CHECK(d2 <= BF16_L2 * BF16_L2 * s2);
 }
 
-/* The net at the size of the case's input, through planner and executor. */
-static void run_net(const tg_graph *g, const pair *c, unsigned flags, float **y)
+/* One case through planner and executor; the outputs in their order. */
+static void run_net(const char *model, const char *folder, const tg_net *net, const array *in,
+                    const tgi_json *v, const double tol[2])
 {
     tgi_err err = {0};
-    tg_net *net = NULL;
+    array want[TG_MAX_PORTS];
+    const char *tag = "";
     const int64_t cut[3] = {0, 0, 0};
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &c->in.desc, flags,
-                         &net, &err),
-             err);
-    if (!net)
-        return;
-    net_io io = {.in = {c->in.data}};
-    for (int o = 0; o < g->n_out; o++) {
-        int64_t n = 0;
-        tgi_desc_count(&c->out[o].desc, &n);
-        CHECK_EQ(net_out_count(net, o), n);
-        io.out[o] = y[o] = malloc(net_out_count(net, o) * sizeof *y[o]);
+    net_io io = {.in = {in->data}};
+    int o = 0;
+    tgi_json_str(tgi_json_get(v, "tag"), &tag);
+    for (const tgi_json *j = tgi_json_first(tgi_json_get(v, "outputs")); j && o < net->n_out;
+         j = tgi_json_next(j), o++) {
+        const tg_desc *d = &net->shapes.desc[net->out[o]];
+        want[o] = load(folder, j, &net->g->out[o], d->rank);
+        CHECK(tgi_desc_same_shape(&want[o].desc, d));
+        io.out[o] = malloc(net_out_count(net, o) * sizeof *io.out[o]);
     }
+    CHECK_EQ(o, net->n_out);
     CHECK_OK(net_run(net, cut, 32, 2, &io, -1, &err), err);
-    tgi_net_free(&net);
+    for (int k = 0; k < o; k++) {
+        if (tol)
+            compare(model, tag, &want[k], io.out[k], tol[0], tol[1]);
+        else
+            compare_bf16(model, tag, &want[k], io.out[k]);
+        free(io.out[k]);
+        free(want[k].data);
+    }
 }
 
 static void run_case(const char *model, const char *folder, const tg_graph *g,
-                     const tgi_json *v, double rtol, double atol, unsigned flags)
+                     const tgi_json *v, const double tol[2], unsigned flags)
 {
-    pair c = {0};
-    float *y[TG_MAX_PORTS] = {0};
-    const char *tag = "";
-    int o = 0;
-    tgi_json_str(tgi_json_get(v, "tag"), &tag);
-    c.in = load(folder, tgi_json_first(tgi_json_get(v, "inputs")), &g->in[0], g->spatial + 2);
-    for (const tgi_json *j = tgi_json_first(tgi_json_get(v, "outputs")); j && o < g->n_out;
-         j = tgi_json_next(j), o++)
-        c.out[o] = load(folder, j, &g->out[o], g->spatial + 2);
-    CHECK_EQ(o, g->n_out);
-    run_net(g, &c, flags, y);
-    for (o = 0; o < g->n_out && y[o]; o++) {
-        if (flags & TG_NET_BF16)
-            compare_bf16(model, tag, &c.out[o], y[o]);
-        else
-            compare(model, tag, &c.out[o], y[o], rtol, atol);
-        free(y[o]);
-        free(c.out[o].data);
-    }
-    free(c.in.data);
+    tgi_err err = {0};
+    tg_net *net = NULL;
+    array in =
+        load(folder, tgi_json_first(tgi_json_get(v, "inputs")), &g->in[0], g->spatial + 2);
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in.desc, flags,
+                         &net, &err),
+             err);
+    if (net)
+        run_net(model, folder, net, &in, v, flags & TG_NET_BF16 ? NULL : tol);
+    tgi_net_free(&net);
+    free(in.data);
 }
 
 /* `file` NULL: the model lies beside its golden.json. */
@@ -149,19 +145,19 @@ static void run_model(const char *model, const char *folder, const char *file, u
     tgi_err err = {0};
     tgi_json *doc = NULL;
     tg_graph *g = NULL;
-    double rtol = 0, atol = 0;
+    double to[2] = {0, 0}; /* relative, absolute */
     snprintf(path, sizeof path, "%s/golden.json", folder);
     CHECK_OK(tgi_json_load(path, &doc, &err), err);
     const tgi_json *tol = tgi_json_get(doc, "suggested_tolerance");
-    CHECK(tgi_json_num(tgi_json_get(tol, "rtol"), &rtol));
-    CHECK(tgi_json_num(tgi_json_get(tol, "atol"), &atol));
+    CHECK(tgi_json_num(tgi_json_get(tol, "rtol"), &to[0]));
+    CHECK(tgi_json_num(tgi_json_get(tol, "atol"), &to[1]));
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     CHECK_OK(tgi_graph_import_onnx(file ? file : path, &g, &err), err);
     CHECK_OK(tgi_graph_finish(g, 0, &err), err);
     int cases = 0;
     for (const tgi_json *v = tgi_json_first(tgi_json_get(doc, "cases")); v;
          v = tgi_json_next(v))
-        cases++, run_case(model, folder, g, v, rtol, atol, flags);
+        cases++, run_case(model, folder, g, v, to, flags);
     CHECK(cases > 0);
     tgi_graph_free(&g);
     tgi_json_free(&doc);
