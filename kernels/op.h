@@ -18,6 +18,8 @@
  * a square of 2x2, nearest upsampling that nobody computes. Coordinates above are then those of
  * what is stored; only variants that say so (reads_doubled) get such views.
  *
+ * A bool in a view is 0 or 1.
+ *
  * A source operand is a list of segments: more than one when it is a virtual Concat over
  * channels; each segment is padded to its own channel block.
  *
@@ -149,8 +151,8 @@ typedef struct tg_call {
 typedef enum tg_op_class {
     TG_OP_LOCAL, /* `need` bounds what is read */
     TG_OP_WHOLE, /* reads the whole spatial extent: need answers the full box */
-    TG_OP_SHAPE  /* works on shapes and constants only (Shape, Gather on int64, ...): evaluated
-                    at import by `eval`, never executed */
+    TG_OP_DENSE /* no piece of it can be computed: `eval` on whole dense tensors of any type and
+                   rank, at import where the inputs are known then (Shape, Gather of extents) */
 } tg_op_class;
 
 /* TG_OP_WHOLE: what is needed of input 0's whole extent. A pass over an image that does not fit
@@ -164,6 +166,9 @@ typedef enum tg_whole {
 typedef struct tg_op {
     const char *name; /* ONNX spelling: "Conv" */
     tg_op_class op_class;
+    /* The class of one node, where attributes or shapes decide it (a reduction over channels is
+     * local, over pixels it is not); not by extents. NULL: op_class. */
+    tg_op_class (*classify)(const tg_op_ctx *ctx);
     tg_whole whole;       /* of TG_OP_WHOLE */
     const tg_attr *attrs; /* NULL: none */
     size_t attrs_size;    /* bytes of the attribute struct */
@@ -177,7 +182,7 @@ typedef struct tg_op {
      * same box (pointwise). */
     void (*need)(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
     /* Reference: plain C over views, any box, obviously right. Computes dst[*] over call->box
-     * WITHOUT the epilogue. NULL for TG_OP_SHAPE. Accumulates in float64 unless the op is exact
+     * WITHOUT the epilogue. NULL for TG_OP_DENSE. Accumulates in float64 unless the op is exact
      * in float32. */
     tg_status (*ref)(const tg_call *call, tgi_err *err);
     /* Evaluate on constants: dense inputs (all const_src given, any dtype) into dense outputs
@@ -194,6 +199,11 @@ typedef struct tg_op {
      * nothing else. NULL: never. */
     int (*doubles)(const tg_op_ctx *ctx);
 } tg_op;
+
+static inline tg_op_class tgi_op_class(const tg_op *op, const tg_op_ctx *ctx)
+{
+    return op->classify ? op->classify(ctx) : op->op_class;
+}
 
 /* kernels/op_table.c */
 const tg_op *tgi_op_find(const char *name); /* NULL: unknown */

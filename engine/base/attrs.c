@@ -20,6 +20,9 @@ void tgi_attrs_default(const tg_attr *rows, void *blob)
         case TG_ATTR_ENUM:
             *(int *)at = (int)r->def;
             break;
+        case TG_ATTR_STRING:
+            *(char *)at = 0;
+            break;
         case TG_ATTR_IGNORED:
             break;
         }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define TG_ATTR_MAX_INTS 16
+#define TG_ATTR_TEXT 128 /* bytes of a text, with its end */
 
 /* An integer list; n < 0 means "not given". */
 typedef struct tg_ints {
@@ -29,6 +30,7 @@ typedef enum tg_attr_type {
     TG_ATTR_INTS,   /* tg_ints */
     TG_ATTR_FLOATS, /* tg_floats */
     TG_ATTR_ENUM,   /* int: index into `choices` */
+    TG_ATTR_STRING, /* char[TG_ATTR_TEXT]; default: empty */
     TG_ATTR_IGNORED /* accepted and without meaning for inference */
 } tg_attr_type;
 

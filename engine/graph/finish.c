@@ -81,6 +81,22 @@ static tg_status check_invariants(const tg_graph *g, tgi_err *err)
     return st;
 }
 
+/* What each node is, by its attributes and shapes. */
+static tg_status classify(tg_graph *g, tgi_err *err)
+{
+    tg_shapes s;
+    TGI_TRY(tgi_infer_base(g, &s, err));
+    for (int i = 0; i < g->n_nodes; i++) {
+        tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
+        const tg_const *consts[TG_OP_MAX_SRC];
+        tg_op_ctx ctx;
+        tgi_node_ctx(g, &s, &g->nodes[i], src, dst, consts, &ctx);
+        g->nodes[i].op_class = tgi_op_class(g->nodes[i].op, &ctx);
+    }
+    tgi_shapes_free(&s);
+    return TG_OK;
+}
+
 static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
 {
     TGI_TRY(tgi_graph_clean(g, err));
@@ -90,6 +106,7 @@ static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
     TGI_TRY(tgi_size_find_base(g, err));
     TGI_TRY(tgi_rewrite_canonical(g, flags, err));
     TGI_TRY(tgi_rewrite_edges(g, err));
+    TGI_TRY(classify(g, err));
     TGI_TRY(tgi_size_analyse(g, err));
     if (!(flags & TG_GRAPH_NO_FUSE))
         TGI_TRY(tgi_rewrite_fuse(g, err));

@@ -177,7 +177,8 @@ tg_status tgi_graph_add_node(tg_graph *g, const char *op, const char *name, int 
     TGI_TRY(grow(&nodes, g->n_nodes, &tgi_priv(g)->cap_nodes, sizeof *g->nodes, TGI_MAX_NODES,
                  "nodes", err));
     g->nodes = nodes;
-    tg_node n = {.op = o, .opset = g->opset, .n_src = n_src, .n_dst = n_dst};
+    tg_node n = {
+        .op = o, .op_class = o->op_class, .opset = g->opset, .n_src = n_src, .n_dst = n_dst};
     n.name = tgi_strdup(TGI_TAG_GRAPH, name);
     n.attrs = tgi_calloc(TGI_TAG_GRAPH, 1, o->attrs_size ? o->attrs_size : 1);
     if (!n.name || !n.attrs) {

@@ -6,7 +6,7 @@
  * INVARIANTS after tgi_graph_finish:
  *  1. nodes are in topological order; no node is dead; each value has one producer at most.
  *  2. shape arithmetic was folded away.
- *  3. an activation is an *image*, float32 [1,C,(D,)H,W], or *flat*: an array of any rank and
+ *  3. an activation is an *image*, float32 or bool [1,C,(D,)H,W], or *flat*: an array of any rank and
  *     type that is there as a whole or not at all (tokens, tables of boxes, masks). Where the
  *     model's own input or output has another order of axes (NHWC), `tg_port.perm` says so and
  *     the graph inside is NC(D)HW. A node that reads or yields something flat, or whose op has
@@ -41,7 +41,8 @@ typedef struct tg_epi {
 typedef struct tg_node {
     char *name;
     const tg_op *op;
-    void *attrs; /* op->attrs_size bytes, owned */
+    tg_op_class op_class; /* of this node; valid once the graph is finished */
+    void *attrs;          /* op->attrs_size bytes, owned */
     int opset;
     int n_src, n_dst;
     int src[TG_OP_MAX_SRC]; /* value ids; -1: not given */

@@ -13,6 +13,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_BRANCHES 8
@@ -228,6 +229,11 @@ static tg_status fill_attr(tg_node *node, const tg_onnx_attr *a, tgi_err *err)
                    ? TG_OK
                    : tgi_fail(err, TG_E_UNSUPPORTED, "%s = \"%s\" is not implemented", a->name,
                               a->s);
+    case TG_ATTR_STRING:
+        return a->kind == TG_ONNX_STRING && snprintf((char *)node->attrs + row->offset,
+                                                     TG_ATTR_TEXT, "%s", a->s) < TG_ATTR_TEXT
+                   ? TG_OK
+                   : wrong_kind(a, err);
     case TG_ATTR_IGNORED:
         return TG_OK;
     }
@@ -263,6 +269,24 @@ static tg_status make_outputs(lower *l, const tg_onnx_node *n, int n_dst, int an
     return TG_OK;
 }
 
+static int is_float_type(const tg_onnx_attr *to)
+{
+    return to && to->kind == TG_ONNX_INT && (to->i == 1 || to->i == 10 || to->i == 11);
+}
+
+/* Does the node yield integers or bools from floats? */
+static int yields_other(const tg_onnx_node *n)
+{
+    static const char *const ops[] = {
+        "Shape",  "Size",   "Equal", "Greater", "GreaterOrEqual", "Less",  "LessOrEqual",
+        "And",    "Or",     "Xor",   "Not",     "IsInf",          "IsNaN", "ArgMax",
+        "ArgMin", "NonZero"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(n->op_type, ops[i]) == 0)
+            return 1;
+    return strcmp(n->op_type, "Cast") == 0 && !is_float_type(attr_named(n, "to"));
+}
+
 static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
 {
     int src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST], any_float = 0;
@@ -282,8 +306,7 @@ static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
             TGI_TRY(look_up(l, n->in[i], &src[i], err));
         any_float |= src[i] >= 0 && is_float(l->g, src[i]);
     }
-    if (strcmp(n->op_type, "Shape") == 0 || strcmp(n->op_type, "Size") == 0)
-        any_float = 0;
+    any_float = any_float && !yields_other(n);
     const tg_onnx_attr *fill =
         strcmp(n->op_type, "ConstantOfShape") == 0 ? attr_named(n, "value") : NULL;
     if (fill && n_src == 1 &&
@@ -313,13 +336,18 @@ static tg_status lower_alias(lower *l, const tg_onnx_node *n, tgi_err *err)
 
 static tg_status lower_cast(lower *l, const tg_onnx_node *n, tgi_err *err)
 {
-    const tg_onnx_attr *to = attr_named(n, "to");
     const int i = n->n_in == 1 ? find(l, n->in[0]) : -1;
-    const int float_to =
-        to && to->kind == TG_ONNX_INT && (to->i == 1 || to->i == 10 || to->i == 11);
-    if (i >= 0 && float_to && is_float(l->g, l->e[i].value))
+    const int to_float = is_float_type(attr_named(n, "to"));
+    if (i >= 0 && to_float && is_float(l->g, l->e[i].value))
         return lower_alias(l, n, err);
-    return lower_plain(l, n, err);
+    TGI_TRY(lower_plain(l, n, err));
+    tg_node *node = &l->g->nodes[l->g->n_nodes - 1];
+    if (!to_float)
+        return TG_OK;
+    l->g->values[node->dst[0]].decl.dtype = TG_DTYPE_F32;
+    return tgi_attr_set_int(node, "to", 1)
+               ? TG_OK
+               : tgi_fail(err, TG_E_INTERNAL, "Cast lacks its attribute");
 }
 
 /* y = x * s + t with s = scale / sqrt(var + eps), t = bias - mean * s, computed in double.

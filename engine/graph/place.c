@@ -26,7 +26,7 @@ static int need_of(const tg_node *n, int flat, const tg_op_ctx *ctx, int j, int 
     if (s->rank != d->rank || axis >= d->rank ||
         (far && s->dim[axis] == 1 && d->dim[axis] != 1))
         return 0;
-    if (flat || n->op->op_class == TG_OP_WHOLE) {
+    if (flat || n->op_class == TG_OP_WHOLE) {
         *need = dst;
         return s->dim[axis] == d->dim[axis];
     }
@@ -289,7 +289,7 @@ static const tg_node *whole_node(const tg_graph *g, const tg_shapes *s)
     for (int i = 0; i < g->n_nodes; i++) {
         const tg_node *n = &g->nodes[i];
         if (!tgi_node_is_known(s, n) &&
-            (n->op->op_class == TG_OP_WHOLE || tgi_node_is_flat(g, s, n)))
+            (n->op_class == TG_OP_WHOLE || tgi_node_is_flat(g, s, n)))
             return n;
     }
     return NULL;

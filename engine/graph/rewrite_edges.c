@@ -95,7 +95,7 @@ static int feeds_image_op(const tg_graph *g, const tg_shapes *s, int v, int dept
             if (names_relabel(n)) {
                 if (depth < MAX_CHAIN && feeds_image_op(g, s, n->dst[0], depth + 1))
                     return 1;
-            } else if (n->op->op_class != TG_OP_SHAPE && (rank == 4 || rank == 5)) {
+            } else if (n->op_class != TG_OP_DENSE && (rank == 4 || rank == 5)) {
                 return 1;
             }
         }

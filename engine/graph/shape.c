@@ -44,12 +44,13 @@ int tgi_node_is_known(const tg_shapes *s, const tg_node *n)
 
 int tgi_is_image(const tg_graph *g, const tg_desc *d)
 {
-    return d->dtype == TG_DTYPE_F32 && d->rank == g->spatial + 2 && d->dim[0] == 1;
+    return (d->dtype == TG_DTYPE_F32 || d->dtype == TG_DTYPE_BOOL) &&
+           d->rank == g->spatial + 2 && d->dim[0] == 1;
 }
 
 int tgi_node_is_flat(const tg_graph *g, const tg_shapes *s, const tg_node *n)
 {
-    if (n->op->op_class == TG_OP_SHAPE || !n->op->ref)
+    if (n->op_class == TG_OP_DENSE || !n->op->ref)
         return 1;
     for (int i = 0; i < n->n_src; i++) {
         const int v = n->src[i];

@@ -244,7 +244,7 @@ static const tg_node *find_stuck(const tg_graph *g, const tg_shapes *a, const tg
     for (int i = 0; i < g->n_nodes; i++) {
         const tg_node *n = &g->nodes[i];
         const tg_desc *d = &a->desc[n->dst[0]];
-        if (n->op->op_class != TG_OP_LOCAL || d->rank < 4)
+        if (n->op_class != TG_OP_LOCAL || d->rank < 4)
             continue;
         for (int k = 0; k < n->n_src; k++) {
             const int v = n->src[k];

@@ -125,7 +125,7 @@ static void put_whole(tgi_jw *w, const tg_graph *g)
     int local = 1;
     tgi_jw_begin(w, "whole_extent_operators", '[');
     for (int i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i].op->op_class == TG_OP_WHOLE) {
+        if (g->nodes[i].op_class == TG_OP_WHOLE) {
             tgi_jw_str(w, NULL, g->nodes[i].name);
             local = 0;
         }

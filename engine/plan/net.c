@@ -59,7 +59,7 @@ static tg_status check_ranks(tg_net *net, tgi_err *err)
             if (n->node->dst[d] < 0)
                 continue;
             char text[96];
-            if (t->rank != net->rank || t->dtype != TG_DTYPE_F32)
+            if (t->rank != net->rank || (t->dtype != TG_DTYPE_F32 && t->dtype != TG_DTYPE_BOOL))
                 return tgi_fail(err, TG_E_UNSUPPORTED,
                                 "%s \"%s\" yields %s; only float32 activations of rank %d can "
                                 "be computed in bands",

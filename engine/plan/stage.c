@@ -46,7 +46,7 @@ static int is_streamed(const tg_net *net, int v)
 static int reads_whole(const tg_net_node *n, int j)
 {
     const tg_net_operand *o = &n->operand[j];
-    return j < n->ctx.n_src && o->n_seg && (n->flat || n->node->op->op_class == TG_OP_WHOLE) &&
+    return j < n->ctx.n_src && o->n_seg && (n->flat || n->node->op_class == TG_OP_WHOLE) &&
            is_streamed(n->net, o->value[0]);
 }
 

@@ -12,6 +12,27 @@ static void *place_of(const tg_flat_call *call, int v, size_t *used)
     return at;
 }
 
+/* Bools of an image, which a view holds as floats: into `data`, or out of it over `box`. */
+static void copy_bools(const tg_view *view, const tg_desc *d, unsigned char *data,
+                       const tg_box *box, int out)
+{
+    const int r = d->rank;
+    const int64_t depth = r == 5 ? d->dim[2] : 1, h = d->dim[r - 2], w = d->dim[r - 1];
+    const tg_range rz = r == 5 ? box->ax[2] : (tg_range){0, 1};
+    const tg_range ry = box->ax[r - 2], rx = box->ax[r - 1];
+    for (int64_t c = 0; c < d->dim[1]; c++)
+        for (int64_t z = rz.lo; z < rz.hi; z++)
+            for (int64_t y = ry.lo; y < ry.hi; y++)
+                for (int64_t x = rx.lo; x < rx.hi; x++) {
+                    unsigned char *b = &data[((c * depth + z) * h + y) * w + x];
+                    float *f = tgi_view_at(view, c, z, y, x);
+                    if (out)
+                        *f = *b ? 1.0f : 0.0f;
+                    else
+                        *b = *f > 0 || *f < 0;
+                }
+}
+
 /* The dense array of operand j, which is an activation. */
 static const void *operand_data(const tg_flat_call *call, int j, size_t *used)
 {
@@ -19,8 +40,12 @@ static const void *operand_data(const tg_flat_call *call, int j, size_t *used)
     void *at = place_of(call, v, used);
     if (!call->net->values[v].flat) {
         const tg_view to = tgi_dense_view(call->net, v, at);
-        const tg_box all = tgi_box_full(&call->net->values[v].ext);
-        tgi_copy_box(&call->view[v], &to, to.c, &all);
+        const tg_desc *d = &call->net->values[v].ext;
+        const tg_box all = tgi_box_full(d);
+        if (d->dtype == TG_DTYPE_BOOL)
+            copy_bools(&call->view[v], d, at, &all, 0);
+        else
+            tgi_copy_box(&call->view[v], &to, to.c, &all);
     }
     return at;
 }
@@ -31,7 +56,11 @@ static void keep_result(const tg_flat_call *call, int d, void *data)
     if (call->net->values[v].flat)
         return;
     const tg_view from = tgi_dense_view(call->net, v, data);
-    tgi_copy_box(&from, &call->view[v], from.c, &call->box[d]);
+    const tg_desc *e = &call->net->values[v].ext;
+    if (e->dtype == TG_DTYPE_BOOL)
+        copy_bools(&call->view[v], e, data, &call->box[d], 1);
+    else
+        tgi_copy_box(&from, &call->view[v], from.c, &call->box[d]);
     tgi_clear_lanes(&call->view[v], &call->box[d]);
 }
 

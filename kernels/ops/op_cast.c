@@ -1,6 +1,9 @@
-/* op_cast.c - Cast: constants to any number type; on images only float32 to float32, a copy.
+/* op_cast.c - Cast, to the type of an attribute, and CastLike, to that of a second input. In a
+ * view every number is a float32, whatever its type: there a cast to an integer type leaves the
+ * value that the type would hold, and one to float a copy.
  * Border: none, each element by itself.
- * @source ONNX operator Cast, versions 6 to 23; TensorProto.DataType in onnx.proto. */
+ * @source ONNX operators Cast, versions 6 to 23, CastLike, 15 to 23; TensorProto.DataType in
+ * onnx.proto. */
 #include "kernels/ops/op_shared.h"
 
 typedef struct cast_attrs {
@@ -34,13 +37,33 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status infer_like(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    if (ctx->n_src != 2 || !tgi_given(ctx, 0) || !tgi_given(ctx, 1))
+        return tgi_fail(err, TG_E_FORMAT, "%d inputs, expected data and a target type",
+                        ctx->n_src);
+    dst[0] = ctx->src[0];
+    dst[0].dtype = ctx->src[1].dtype;
+    return TG_OK;
+}
+
+/* The number behind the type's own representation. */
+static float value(const tg_call *call, const void *arg, const tgi_px *p)
+{
+    const tg_dtype to = *(const tg_dtype *)arg;
+    const double v = (double)tgi_src_at(call, 0, p);
+    _Alignas(8) unsigned char held[8];
+    const tg_const one = {{to, 0, {0}}, held};
+    tgi_num_put(to, held, 0, v);
+    return (float)tgi_num_at(&one, 0);
+}
+
 static tg_status ref(const tg_call *call, tgi_err *err)
 {
-    const tg_dtype from = call->ctx->src[0].dtype, to = call->ctx->dst[0].dtype;
-    if (from != TG_DTYPE_F32 || to != TG_DTYPE_F32)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "an image cast from %s to %s",
-                        tgi_dtype_name(from), tgi_dtype_name(to));
-    return tgi_ref_copy(call, err);
+    if (tgi_dtype_is_float(call->ctx->dst[0].dtype))
+        return tgi_ref_copy(call, err);
+    tgi_ref_each(call, 0, value, &call->ctx->dst[0].dtype);
+    return TG_OK;
 }
 
 static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
@@ -63,6 +86,20 @@ const tg_op tg_op_cast = {
     .attrs = rows,
     .attrs_size = sizeof(cast_attrs),
     .infer = infer,
+    .ref = ref,
+    .eval = eval,
+};
+
+static const tg_attr like_rows[] = {
+    {"round_mode", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
+    {"saturate", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
+    {0}};
+
+const tg_op tg_op_cast_like = {
+    .name = "CastLike",
+    .attrs = like_rows,
+    .attrs_size = sizeof(cast_attrs),
+    .infer = infer_like,
     .ref = ref,
     .eval = eval,
 };

@@ -34,7 +34,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 
 const tg_op tg_op_constant_of_shape = {
     .name = "ConstantOfShape",
-    .op_class = TG_OP_SHAPE,
+    .op_class = TG_OP_DENSE,
     .infer = infer,
     .eval = eval,
 };

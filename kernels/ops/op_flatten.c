@@ -24,7 +24,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 
 const tg_op tg_op_flatten = {
     .name = "Flatten",
-    .op_class = TG_OP_SHAPE,
+    .op_class = TG_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(axis_attrs),
     .infer = infer,

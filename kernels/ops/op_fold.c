@@ -119,7 +119,7 @@ static float arith_px(const tg_call *call, const void *arg, const tgi_px *p)
     return v;
 }
 
-tg_status tgi_ref_arith(const tg_call *call, const tgi_arith *op, int lead, tgi_err *err)
+tg_status tgi_check_ranks(const tg_call *call, tgi_err *err)
 {
     const tg_op_ctx *ctx = call->ctx;
     for (int i = 0; i < ctx->n_src; i++)
@@ -127,7 +127,13 @@ tg_status tgi_ref_arith(const tg_call *call, const tgi_arith *op, int lead, tgi_
             return tgi_fail(err, TG_E_UNSUPPORTED,
                             "an activation of rank %d broadcast into rank %d", ctx->src[i].rank,
                             ctx->dst[0].rank);
+    return TG_OK;
+}
+
+tg_status tgi_ref_arith(const tg_call *call, const tgi_arith *op, int lead, tgi_err *err)
+{
     const arith_arg arg = {op, lead};
+    TGI_TRY(tgi_check_ranks(call, err));
     tgi_ref_each(call, 0, arith_px, &arg);
     return TG_OK;
 }
@@ -178,8 +184,7 @@ void tgi_dense_strides(const tg_desc *d, int64_t *stride)
     }
 }
 
-/* Step a dense index vector; 0 after the last element. */
-static int next_index(const tg_desc *d, int64_t *at)
+int tgi_next_index(const tg_desc *d, int64_t *at)
 {
     for (int k = d->rank - 1; k >= 0; k--) {
         if (++at[k] < d->dim[k])
@@ -189,7 +194,7 @@ static int next_index(const tg_desc *d, int64_t *at)
     return 0;
 }
 
-static int64_t dense_count(const tg_desc *d)
+int64_t tgi_dense_count(const tg_desc *d)
 {
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? n : 0;
@@ -200,7 +205,7 @@ void tgi_gather_dense(const tg_desc *dst, void *dst_data, const void *src_data, 
 {
     int64_t at[TG_MAX_RANK] = {0};
     char *out = dst_data;
-    if (dense_count(dst) == 0)
+    if (tgi_dense_count(dst) == 0)
         return;
     do {
         int64_t off = base;
@@ -208,13 +213,13 @@ void tgi_gather_dense(const tg_desc *dst, void *dst_data, const void *src_data, 
             off += at[k] * stride[k];
         memcpy(out, (const char *)src_data + (size_t)off * size, size);
         out += size;
-    } while (next_index(dst, at));
+    } while (tgi_next_index(dst, at));
 }
 
 tg_status tgi_eval_copy(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     (void)err;
-    const size_t n = (size_t)dense_count(&ctx->dst[0]) * tgi_dtype_size(ctx->dst[0].dtype);
+    const size_t n = (size_t)tgi_dense_count(&ctx->dst[0]) * tgi_dtype_size(ctx->dst[0].dtype);
     if (n)
         memcpy(dst_data[0], ctx->const_src[0]->data, n);
     return TG_OK;
@@ -224,15 +229,14 @@ tg_status tgi_eval_unary(const tg_op_ctx *ctx, void *const *dst_data, tgi_unary_
                          tgi_err *err)
 {
     (void)err;
-    const int64_t n = dense_count(&ctx->dst[0]);
+    const int64_t n = tgi_dense_count(&ctx->dst[0]);
     const tg_dtype t = ctx->dst[0].dtype;
     for (int64_t i = 0; i < n; i++)
         tgi_num_put(t, dst_data[0], i, fn(tgi_num_at(ctx->const_src[0], i), ctx->attrs));
     return TG_OK;
 }
 
-/* Offset of the element of input i that broadcasts to index `at` of dst. */
-static int64_t dense_offset(const tg_op_ctx *ctx, int i, int lead, const int64_t *at)
+int64_t tgi_dense_offset(const tg_op_ctx *ctx, int i, int lead, const int64_t *at)
 {
     const tg_desc *s = &ctx->src[i];
     const int first = lead_of(ctx, i, lead, ctx->dst[0].rank);
@@ -242,30 +246,29 @@ static int64_t dense_offset(const tg_op_ctx *ctx, int i, int lead, const int64_t
     return off;
 }
 
-static int eval_arith_at(const tg_op_ctx *ctx, const tgi_arith *op, int lead, const int64_t *at,
-                         void *dst, int64_t n)
+/* Element n, at index `at`; 0: the operator is not defined there. */
+static int eval_arith_at(const tg_op_ctx *ctx, const tgi_arith *op, int lead, int on_floats,
+                         const int64_t *at, void *dst, int64_t n)
 {
-    const tg_dtype t = ctx->dst[0].dtype;
-    const int64_t o = dense_offset(ctx, 0, lead, at);
-    if (tgi_dtype_is_float(t)) {
+    const tg_dtype t = ctx->src[0].dtype;
+    const int64_t o = tgi_dense_offset(ctx, 0, lead, at);
+    if (on_floats) {
         double v = tgi_num_at(ctx->const_src[0], o);
         for (int i = 1; i < ctx->n_src; i++) {
-            v = op->f(v, tgi_num_at(ctx->const_src[i], dense_offset(ctx, i, lead, at)));
+            v = op->f(v, tgi_num_at(ctx->const_src[i], tgi_dense_offset(ctx, i, lead, at)));
             if (t == TG_DTYPE_F32)
                 v = (double)(float)v;
         }
-        tgi_num_put(t, dst, n, v);
+        tgi_num_put(ctx->dst[0].dtype, dst, n, v);
         return 1;
     }
-    const int is_unsigned =
-        t == TG_DTYPE_U8 || t == TG_DTYPE_U16 || t == TG_DTYPE_U32 || t == TG_DTYPE_U64;
     int64_t v = tgi_int_at(ctx->const_src[0], o);
     for (int i = 1; i < ctx->n_src; i++) {
-        const int64_t b = tgi_int_at(ctx->const_src[i], dense_offset(ctx, i, lead, at));
-        if (!op->i || !op->i(v, b, is_unsigned, &v))
+        const int64_t b = tgi_int_at(ctx->const_src[i], tgi_dense_offset(ctx, i, lead, at));
+        if (!op->i(v, b, tgi_dtype_is_unsigned(t), &v))
             return 0;
     }
-    tgi_int_put(t, dst, n, v);
+    tgi_int_put(ctx->dst[0].dtype, dst, n, v);
     return 1;
 }
 
@@ -273,13 +276,19 @@ tg_status tgi_eval_arith(const tg_op_ctx *ctx, void *const *dst_data, const tgi_
                          int lead, tgi_err *err)
 {
     int64_t at[TG_MAX_RANK] = {0}, n = 0;
-    if (dense_count(&ctx->dst[0]) == 0)
+    int on_floats = 0;
+    for (int i = 0; i < ctx->n_src; i++)
+        on_floats |= tgi_dtype_is_float(ctx->src[i].dtype);
+    if (on_floats ? !op->f : !op->i)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "it is not defined for %s",
+                        tgi_dtype_name(ctx->src[0].dtype));
+    if (tgi_dense_count(&ctx->dst[0]) == 0)
         return TG_OK;
     do {
-        if (!eval_arith_at(ctx, op, lead, at, dst_data[0], n))
+        if (!eval_arith_at(ctx, op, lead, on_floats, at, dst_data[0], n))
             return tgi_fail(err, TG_E_FORMAT,
                             "constants for which the operator is not defined, such as x/0");
         n++;
-    } while (next_index(&ctx->dst[0], at));
+    } while (tgi_next_index(&ctx->dst[0], at));
     return TG_OK;
 }

@@ -50,7 +50,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 
 const tg_op tg_op_gather = {
     .name = "Gather",
-    .op_class = TG_OP_SHAPE,
+    .op_class = TG_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(axis_attrs),
     .infer = infer,

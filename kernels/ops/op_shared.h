@@ -40,6 +40,11 @@ int64_t tgi_int_at(const tg_const *c, int64_t i); /* floats are truncated */
 void tgi_num_put(tg_dtype t, void *data, int64_t i, double v);
 void tgi_int_put(tg_dtype t, void *data, int64_t i, int64_t v);
 int64_t tgi_const_count(const tg_const *c); /* elements; 1 for a scalar */
+static inline int tgi_dtype_is_unsigned(tg_dtype t)
+{
+    return t == TG_DTYPE_BOOL || t == TG_DTYPE_U8 || t == TG_DTYPE_U16 || t == TG_DTYPE_U32 ||
+           t == TG_DTYPE_U64;
+}
 
 /* The float32 constant of input i with exactly `count` elements (-1: any); else a failure that
  * calls it `what`: TG_E_UNSUPPORTED when it is not constant or not float32. */
@@ -127,10 +132,12 @@ tg_status tgi_eval_unary(const tg_op_ctx *ctx, void *const *dst_data, tgi_unary_
 /* Binary operators: sums, products and quotients of two floats, computed in double and rounded,
  * are the correctly rounded float results. */
 typedef struct tgi_arith {
-    double (*f)(double a, double b);
+    double (*f)(double a, double b); /* NULL: not defined for floats */
     /* 0: not defined for these values. NULL: not defined for integers. */
     int (*i)(int64_t a, int64_t b, int is_unsigned, int64_t *out);
 } tgi_arith;
+/* Fails when an activation has another rank than the result: those are not views of it. */
+tg_status tgi_check_ranks(const tg_call *call, tgi_err *err);
 /* Left fold over all inputs (two, or more for Min, Max, Sum). */
 tg_status tgi_ref_arith(const tg_call *call, const tgi_arith *op, int lead, tgi_err *err);
 tg_status tgi_eval_arith(const tg_op_ctx *ctx, void *const *dst_data, const tgi_arith *op,
@@ -167,6 +174,12 @@ void tgi_pool_taps(const tgi_geom *g, const tgi_px *p, tg_range *k);
 /* dst[i0,i1,...] = src[base + sum i_k * stride_k], elements of `size` bytes, dst dense. */
 void tgi_gather_dense(const tg_desc *dst, void *dst_data, const void *src_data, int64_t base,
                       const int64_t *stride, size_t size);
+/* Elements of a tensor; 0 when they overflow. */
+int64_t tgi_dense_count(const tg_desc *d);
+/* Step a dense index vector; 0 after the last element. */
+int tgi_next_index(const tg_desc *d, int64_t *at);
+/* Offset of the element of input i that broadcasts to index `at` of dst (`lead` as above). */
+int64_t tgi_dense_offset(const tg_op_ctx *ctx, int i, int lead, const int64_t *at);
 /* Strides in elements of a dense tensor. */
 void tgi_dense_strides(const tg_desc *d, int64_t *stride);
 

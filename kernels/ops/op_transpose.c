@@ -55,7 +55,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 
 const tg_op tg_op_transpose = {
     .name = "Transpose",
-    .op_class = TG_OP_SHAPE,
+    .op_class = TG_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(transpose_attrs),
     .infer = infer,

@@ -126,6 +126,8 @@ static tg_status fill_attr(op_node *n, const tg_onnx_attr *a, tgi_err *err)
             for (((tg_floats *)at)->n = 0; ((tg_floats *)at)->n < (int)a->n;
                  ((tg_floats *)at)->n++)
                 ((tg_floats *)at)->v[((tg_floats *)at)->n] = a->floats[((tg_floats *)at)->n];
+        else if (r->type == TG_ATTR_STRING)
+            snprintf(at, TG_ATTR_TEXT, "%s", a->s);
         else if (r->type == TG_ATTR_ENUM) {
             for (int k = 0; r->choices[k]; k++)
                 if (strcmp(r->choices[k], a->s) == 0) {
@@ -142,8 +144,10 @@ static tg_status fill_attr(op_node *n, const tg_onnx_attr *a, tgi_err *err)
 /* May input i > 0 of this operator be an activation? */
 static int takes_images(const char *op)
 {
-    static const char *const ops[] = {"Add", "Sub", "Mul", "Div",   "Min",
-                                      "Max", "Sum", "Pow", "PRelu", "Concat"};
+    static const char *const ops[] = {
+        "Add",        "Sub",    "Mul",   "Div",  "Min", "Max",     "Sum",  "Pow",
+        "PRelu",      "Concat", "Equal", "Less", "Mod", "Greater", "Mean", "GreaterOrEqual",
+        "LessOrEqual"};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         if (strcmp(op, ops[i]) == 0)
             return 1;
@@ -242,6 +246,18 @@ static tg_status run_eval(machine *m, const tg_onnx_node *on, const tg_op *op, t
     return st;
 }
 
+/* No piece of the node can be computed, or its samples are not apart. */
+static int is_dense(machine *m, const tg_onnx_node *on, const tg_op *op)
+{
+    op_node n;
+    tgi_err unused = {0};
+    int dense = 0;
+    if (load_node(m, on, op, -1, &n, &unused) == TG_OK && node_bind(&n, &unused) == TG_OK)
+        dense = tgi_op_class(op, &n.ctx) == TG_OP_DENSE;
+    node_close(&n);
+    return dense;
+}
+
 static tg_status run_node(machine *m, const tg_onnx_node *on, tgi_err *err)
 {
     if (strcmp(on->op_type, "Constant") == 0 && on->n_attr == 1 && on->attr[0].t)
@@ -254,7 +270,7 @@ static tg_status run_node(machine *m, const tg_onnx_node *on, tgi_err *err)
         const value *v = on->in[i][0] ? find_value(m, on->in[i]) : NULL;
         image |= v && is_image(&v->desc);
     }
-    if (op->eval && (m->eval_first || !image || !op->ref))
+    if (op->eval && (m->eval_first || !image || !op->ref || is_dense(m, on, op)))
         return run_eval(m, on, op, err);
     if (!image || !op->ref)
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s without a float32 image", on->op_type);
@@ -385,18 +401,24 @@ static const family families[] = {
     {"node/convtranspose", 7},
     {"node/pool", 29},
     {"node/norm", 3},
-    {"node/activation", 25},
-    {"node/binary", 56},
-    {"node/unary", 11},
+    {"node/activation", 37},
+    {"node/binary", 71},
+    {"node/unary", 23},
     {"node/resize", 26},
-    {"node/layout", 61},
-    {"node/shapeops", 24},
+    {"node/layout", 62},
+    {"node/shapeops", 28},
     {"node/softmax", 6},
     {"node/gather", 3},
-    {"node_ortref/cast", 8},
+    {"node/reduce", 68},
+    {"node/matmul", 18},
+    {"node/logic", 52},
+    {"node/expanded", 28},
+    {"node_ortref/reduce", 16},
+    {"node_ortref/matmul", 10},
+    {"node_ortref/cast", 10},
     {"node_ortref/conv", 25},
     {"node_ortref/convtranspose", 6},
-    {"node_ortref/elementwise", 27},
+    {"node_ortref/elementwise", 37},
     {"node_ortref/gather", 1},
     {"node_ortref/layout", 21},
     {"node_ortref/norm", 2},
@@ -404,9 +426,9 @@ static const family families[] = {
     {"node_ortref/pool", 16},
     {"node_ortref/resize", 37},
     {"node_ortref/softmax", 6},
-    {"torch_export/pytorch-converted", 48},
-    {"torch_export/pytorch-operator", 17},
-    {"torch_export/simple", 4},
+    {"torch_export/pytorch-converted", 50},
+    {"torch_export/pytorch-operator", 24},
+    {"torch_export/simple", 5},
 };
 
 static int not_hidden(const struct dirent *e)

@@ -1,0 +1,93 @@
+/* op_tile.c - Tile: the tensor repeated a constant number of times along each axis.
+ * Border: none. A box inside one repetition reads the same box of the source, any other reads
+ * its whole axis.
+ * @source ONNX operator Tile, versions 1 (tiles and axis) and 6 to 13 (repeats). */
+#include "kernels/ops/op_shared.h"
+
+static tg_status repeats_of(const tg_op_ctx *ctx, tg_ints *r, tgi_err *err)
+{
+    tg_ints tiles, axis;
+    int k;
+    const int rank = ctx->src[0].rank;
+    if (ctx->opset >= 6) {
+        TGI_TRY(tgi_const_ints(ctx, 1, "repeats", r, err));
+        return r->n == rank ? TG_OK
+                            : tgi_fail(err, TG_E_FORMAT, "%d repeats for rank %d", r->n, rank);
+    }
+    TGI_TRY(tgi_const_ints(ctx, 1, "tiles", &tiles, err));
+    TGI_TRY(tgi_const_ints(ctx, 2, "axis", &axis, err));
+    if (tiles.n != 1 || axis.n != 1)
+        return tgi_fail(err, TG_E_FORMAT, "tiles and axis are one number each");
+    TGI_TRY(tgi_axis(axis.v[0], rank, &k, err));
+    r->n = rank;
+    for (int i = 0; i < rank; i++)
+        r->v[i] = i == k ? tiles.v[0] : 1;
+    return TG_OK;
+}
+
+static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+{
+    tg_ints r;
+    tg_desc d = ctx->src[0];
+    TGI_TRY(repeats_of(ctx, &r, err));
+    for (int k = 0; k < d.rank; k++)
+        if (r.v[k] < 0 || !tgi_mul64_ok(d.dim[k], r.v[k], &d.dim[k]))
+            return tgi_fail(err, TG_E_FORMAT, "repeat %" PRId64 " of axis %d", r.v[k], k);
+    dst[0] = d;
+    return TG_OK;
+}
+
+static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+{
+    const tg_desc *s = &ctx->src[src_i];
+    (void)dst_i;
+    *out = tgi_box_full(s);
+    for (int k = 2; k < s->rank && src_i == 0; k++) {
+        const int64_t n = s->dim[k], turn = dst->ax[k].lo / n;
+        if ((dst->ax[k].hi - 1) / n == turn)
+            out->ax[k] = (tg_range){dst->ax[k].lo - turn * n, dst->ax[k].hi - turn * n};
+    }
+}
+
+static float value(const tg_call *call, const void *arg, const tgi_px *p)
+{
+    const tg_desc *s = arg;
+    return tgi_src_at(call, 0,
+                      &(tgi_px){p->c % s->dim[1], p->z % tgi_desc_axis(s, TG_Z),
+                                p->y % tgi_desc_axis(s, TG_Y), p->x % tgi_desc_axis(s, TG_X)});
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    (void)err;
+    tgi_ref_each(call, 0, value, &call->ctx->src[0]);
+    return TG_OK;
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    const tg_desc *s = &ctx->src[0];
+    const size_t size = tgi_dtype_size(s->dtype);
+    int64_t at[TG_MAX_RANK] = {0}, stride[TG_MAX_RANK];
+    char *out = dst_data[0];
+    (void)err;
+    tgi_dense_strides(s, stride);
+    if (tgi_dense_count(&ctx->dst[0]) == 0)
+        return TG_OK;
+    do {
+        int64_t from = 0;
+        for (int k = 0; k < s->rank; k++)
+            from += at[k] % s->dim[k] * stride[k];
+        memcpy(out, (const char *)ctx->const_src[0]->data + (size_t)from * size, size);
+        out += size;
+    } while (tgi_next_index(&ctx->dst[0], at));
+    return TG_OK;
+}
+
+const tg_op tg_op_tile = {
+    .name = "Tile",
+    .infer = infer,
+    .need = need,
+    .ref = ref,
+    .eval = eval,
+};
