@@ -20,6 +20,8 @@ static void print_event(const tg_verify_result *r)
     cli_json_key(stdout, "bit_equal");
     fputs(r->bit_equal ? "true" : "false", stdout);
     cli_json_int(stdout, "tiles", r->tiles);
+    if (r->not_tiled[0])
+        cli_json_text(stdout, "not_tiled", r->not_tiled);
     cli_json_real(stdout, "reference_max_abs_difference", r->reference_max_abs);
     cli_json_real(stdout, "reference_relative_l2", r->reference_relative_l2);
     fputs("}\n", stdout);
@@ -30,7 +32,9 @@ static void print_text(const tg_verify_result *r, double seconds)
     char t[CLI_TEXT];
     printf("distance to the reference kernels: at most %.3g, relative L2 %.3g\n",
            r->reference_max_abs, r->reference_relative_l2);
-    if (r->bit_equal)
+    if (r->not_tiled[0])
+        printf("not tiled: whole image only, %s;", r->not_tiled);
+    else if (r->bit_equal)
         printf("tiled equals whole, bit for bit: %" PRId64 " tiles", r->tiles);
     else
         printf("tiled DIFFERS from whole: at most %.9g, relative L2 %.3g, %" PRId64 " tiles",

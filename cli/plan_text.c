@@ -92,6 +92,10 @@ void cli_print_plan(cli *c, const tg_plan_info *p)
            p->strips, extent(p->tile, a, sizeof a), p->bands);
     if (p->items > 1)
         printf(", for each of %" PRId64 " planes or volumes", p->items);
+    if (p->whole_image_only) {
+        printf("\n  whole image only   ");
+        cli_put_clean(stdout, p->whole_image_only);
+    }
     if (p->stages > 1)
         printf("\n  stages             %" PRId64 ", run as one: the whole image at once",
                p->stages);

@@ -227,6 +227,8 @@ typedef struct tg_plan_info {
     size_t n_lines;
     int64_t stages; /* passes that the network's whole-extent operators cut it into; more than
                        one still run as one today, over the whole image at once */
+    const char *whole_image_only; /* what keeps the network from running in parts; view; NULL:
+                                     nothing does */
 } tg_plan_info;
 
 typedef struct tg_run_result {
@@ -253,6 +255,8 @@ typedef struct tg_verify_result {
     int bit_equal;                                   /* 1: every bit */
     int64_t tiles;                                   /* strips compared */
     double reference_max_abs, reference_relative_l2; /* whole against the reference kernels */
+    char not_tiled[160]; /* "": it was; else why the network runs over whole images only. Then
+                            tiles is 0 and there was nothing to compare */
 } tg_verify_result;
 
 /**

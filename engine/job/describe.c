@@ -120,17 +120,27 @@ static void put_operators(tgi_jw *w, const tg_graph *g)
     tgi_jw_end(w, '}');
 }
 
-static void put_whole(tgi_jw *w, const tg_graph *g)
+/* Operators that read the whole of an image, and those that work on what is no image. */
+static tg_status put_whole(tgi_jw *w, const tg_graph *g, tgi_err *err)
 {
     int local = 1;
+    tg_desc in[TG_MAX_PORTS];
+    tg_shapes s;
+    tgi_graph_input_descs(g, g->base, in);
+    TGI_TRY(tgi_graph_infer(g, in, &s, err));
     tgi_jw_begin(w, "whole_extent_operators", '[');
-    for (int i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i].op_class == TG_OP_WHOLE) {
-            tgi_jw_str(w, NULL, g->nodes[i].name);
+    for (int i = 0; i < g->n_nodes; i++) {
+        const tg_node *n = &g->nodes[i];
+        if (!tgi_node_is_known(&s, n) &&
+            (n->op_class == TG_OP_WHOLE || tgi_node_is_flat(g, &s, n))) {
+            tgi_jw_str(w, NULL, n->name);
             local = 0;
         }
+    }
     tgi_jw_end(w, ']');
     tgi_jw_bool(w, "local", local);
+    tgi_shapes_free(&s);
+    return TG_OK;
 }
 
 static void put_ports(tgi_jw *w, const char *key, const tg_port *p, int n)
@@ -229,7 +239,7 @@ static void put_flops(tgi_jw *w, const tg_net *net)
 {
     double flops = 0;
     for (int i = 0; i < net->n_nodes; i++) {
-        const tg_desc *d = &net->nodes[i].dst[0];
+        const tg_desc *d = &net->values[net->nodes[i].node->dst[0]].ext;
         double n = net->nodes[i].flops_per_element;
         for (int a = 1; a < d->rank; a++)
             n *= (double)d->dim[a];
@@ -245,7 +255,7 @@ static tg_status put_sized(tgi_jw *w, const tg_graph *g, const tg_backend *be, t
 {
     sized s;
     tg_status st = open_sized(&s, g, be, 4096, err);
-    if (st == TG_OK)
+    if (st == TG_OK && !s.stages->one.whole_op) /* nothing is cut: there is no halo */
         st = put_halo(w, &s.stages->one, err);
     if (st == TG_OK) {
         put_flops(w, s.net);
@@ -291,7 +301,7 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
         tgi_jw_int(w, "parameters", g->n_params);
         put_operators(w, plain);
         tgi_jw_int(w, "nodes_after_fusion", g->n_nodes);
-        put_whole(w, g);
+        st = put_whole(w, g, err);
         put_ports(w, "inputs", g->in, g->n_in);
         put_ports(w, "outputs", g->out, g->n_out);
         put_ints(w, "divisor", g->divisor, 3);
@@ -299,7 +309,8 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
         tgi_jw_bool(w, "fixed_size", g->fixed_size);
         if (g->fixed_why)
             tgi_jw_str(w, "fixed_why", g->fixed_why);
-        st = put_sized(w, g, be, err);
+        if (st == TG_OK)
+            st = put_sized(w, g, be, err);
         if (st == TG_OK)
             st = put_gigapixel(w, g, be, err);
         tgi_jw_begin(w, "rewrites", '[');

@@ -46,7 +46,7 @@ typedef struct tg_settings {
     int overwrite, exact, verbose;
     int bf16;      /* products of bfloat16 numbers where that is faster */
     int isa_given; /* by name */
-    int tensor;    /* the input is an array fed as it is */
+    int tensor;    /* arrays in or out: job_tensor.c runs it, not job_run.c */
 } tg_settings;
 
 /* Bytes of a run, block by block: what the plan promises and the reservation holds. */
@@ -54,6 +54,7 @@ typedef struct tg_bytes {
     size_t weights, arena, staging, window, journal, decoder, process, allowance;
     size_t scratch;     /* decoded pixels, when their folder is a memory filesystem */
     size_t receipt;     /* the input being read for its checksum */
+    size_t statistics;  /* jobs that write arrays: tables of a first pass */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
     size_t total;
     uint64_t output_disk, output_free;
@@ -82,6 +83,7 @@ typedef struct tg_plan_part {
     } adopted;
     tg_bytes bytes;
     tg_scratch_part scratch;
+    char whole_text[160]; /* what reads the whole image; "": nothing */
     tg_plan_line line[TG_MAX_PLAN_LINES];
     char note[TG_MAX_PLAN_LINES][192];
     int n_lines;
@@ -97,7 +99,7 @@ struct tg_job {
     tg_mapping map;
     tg_scratch_place scratch_place; /* set.scratch: what its folder is like */
     tg_desc in_desc, out_desc;
-    struct tg_tensors *tensors; /* set.tensor: the arrays */
+    struct tg_tensors *tensors; /* set.tensor: the files (tensors.h) */
     tg_plan_part plan;
     char warning[8][256]; /* also logged when they came up */
     int n_warnings;
@@ -143,6 +145,8 @@ static inline const char *tgi_job_precision(const tg_job *job)
 }
 /* What --ram allows, or what is free less a margin. */
 size_t tgi_job_budget(const tg_opts *opts);
+/* One buffer of input rows for a tiling. */
+size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t);
 /* Bytes that the writer's window and staging take for a tiling. */
 size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
 /* plan_report.c: one more line of the plan; `fmt` takes `arg`. Lines beyond the last are left
@@ -156,7 +160,7 @@ tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err);
 
 /* job_run.c */
 tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err);
-/* job_tensor.c: arrays in, arrays out, as the model declares them. */
+/* job_tensor.c: arrays, or an image, in; arrays out, as the model declares them. */
 tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t budget,
                               tgi_err *err); /* base->limit_bytes: the allowance */
 void tgi_tensors_close(struct tg_tensors **t);

@@ -1,7 +1,7 @@
 /* job_open.c - options to a bound job: the model, the input's headers, the mapping. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
-#include "engine/job/job.h"
+#include "engine/job/tensors.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -120,6 +120,45 @@ static int is_npy(const char *path)
     return n > 4 && strcmp(path + n - 4, ".npy") == 0;
 }
 
+/* What the job writes: an image, with the axes of the input, or arrays. */
+static tg_status bind_output(tg_job *job, tgi_err *err)
+{
+    char text[96];
+    const tg_graph *g = job->graph;
+    const int image = tgi_is_image(g, &job->out_desc),
+              arrays = tgi_names_arrays(job->set.output);
+    job->set.tensor = arrays || (!image && !job->set.output);
+    if (!image && !job->set.tensor)
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "the network's output \"%s\" is %s, which is no image: give -o OUT.npy, "
+            "or -o DIR/ for a file for each output",
+            g->out[0].name, tgi_desc_text(&job->out_desc, text, sizeof text));
+    for (int k = 0; k < 3 && !image; k++)
+        if (job->map.fit[k].size != job->map.extent[k])
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "the network takes %lld pixels where the image has %lld, and its "
+                            "output is no image that padding could be cropped from: give an "
+                            "image of a size it takes, or choose --roi; images are not resized",
+                            (long long)job->map.fit[k].size, (long long)job->map.extent[k]);
+    if (job->set.tensor && tgi_mapping_boxed(&job->map))
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the network works at one size, smaller than the image; in fixed boxes "
+                        "an image is written, no arrays: give -o OUT.tif");
+    if (!image)
+        return TG_OK;
+    tg_dtype asked = TG_DTYPE_NONE;
+    if (job->set.tensor && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
+        return tgi_fail(err, TG_E_ARG,
+                        "--dtype is for images: arrays are written as the network gives them");
+    if (!job->set.tensor && g->n_out > 1 && job->set.output)
+        tgi_job_warn(job,
+                     "the network has %d outputs; \"%.60s\" is written: -o DIR/ writes a file "
+                     "for each",
+                     g->n_out, g->out[0].name);
+    return tgi_mapping_output(&job->map, job->info, &job->in_desc, &job->out_desc, err);
+}
+
 /* Shapes of the network at the job's size, and the mapping of axes. */
 static tg_status bind_image(tg_job *job, tgi_err *err)
 {
@@ -148,7 +187,7 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     TGI_TRY(tgi_graph_infer(job->graph, &job->in_desc, &shapes, err));
     job->out_desc = shapes.desc[job->graph->out[0].value];
     tgi_shapes_free(&shapes);
-    return tgi_mapping_output(&job->map, job->info, &job->in_desc, &job->out_desc, err);
+    return bind_output(job, err);
 }
 
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)

@@ -39,7 +39,7 @@ static int writer_window(int64_t group_tiles, int threads)
     return (int)tgi_min(group_tiles + ahead, INT32_MAX);
 }
 
-static size_t staging_bytes(const tg_job *job, const tg_tiling *t)
+size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t)
 {
     const tg_net *net = t->net;
     const tg_slot *in = &t->slot[net->in[0]];
@@ -55,7 +55,7 @@ size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *part
     const int64_t group =
         tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job));
     const int window = writer_window(group, job->set.threads);
-    const size_t staging = tgi_sat_mul(2, staging_bytes(job, t));
+    const size_t staging = tgi_sat_mul(2, tgi_job_staging_bytes(job, t));
     const size_t slots = tgi_commit_bytes(p->layout, window, job->set.threads);
     if (parts) {
         parts->staging = staging;
@@ -477,7 +477,10 @@ tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err)
             tgi_net_new(job->graph, job->set.backend, in,
                         (job->set.exact ? TG_NET_EXACT : 0) | (job->set.bf16 ? TG_NET_BF16 : 0),
                         &p->net, err));
-    return p->stages ? TG_OK : tgi_stages_new(p->net, &p->stages, err);
+    if (!p->stages)
+        TGI_TRY(tgi_stages_new(p->net, &p->stages, err));
+    tgi_stage_whole_text(&p->stages->one, p->whole_text, sizeof p->whole_text);
+    return TG_OK;
 }
 
 /* Whether scratch helps is known once a tiling is chosen; where it lies in memory, there must

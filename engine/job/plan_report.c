@@ -28,10 +28,11 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
                           .stages = job->plan.stages->n,
                           .strips = t->cells,
                           .bands = t->bands,
-                          .items = job->set.tensor ? 1 : job->map.n_items,
+                          .items = job->source ? job->map.n_items : 1,
                           .recomputed_fraction = tgi_tiling_recomputed(t),
                           .lines = p->line,
-                          .n_lines = (size_t)p->n_lines};
+                          .n_lines = (size_t)p->n_lines,
+                          .whole_image_only = p->whole_text[0] ? p->whole_text : NULL};
     out->flops = t->flops * (double)out->items;
     out->seconds_estimate = p->choice.seconds * (double)out->items;
     memcpy(out->tile, t->cut, sizeof out->tile);

@@ -33,10 +33,18 @@ static int find_axis(const plane_axis *a, int n, char letter)
     return -1;
 }
 
+/* The axis whose planes together feed the network, or -1: C, or without one the only axis there
+ * is; slices of a volume are never taken for channels. */
+static int channels_of(const plane_axis *a, int n)
+{
+    const int c = find_axis(a, n, 'C');
+    return c < 0 && n == 1 && a[0].letter != 'Z' ? 0 : c;
+}
+
 static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const plane_axis *a,
                                int n, int *channel_axis, tgi_err *err)
 {
-    const int c = find_axis(a, n, 'C');
+    const int c = channels_of(a, n);
     *channel_axis = -1;
     if (m->channels == 1) {
         m->loops_samples = info->samples > 1;
@@ -54,8 +62,9 @@ static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const p
     return tgi_fail(
         err, TG_E_ARG,
         "the network takes %lld channels; the image (axes %s) has %d samples a pixel "
-        "and %lld channels: choose an image that matches, or name its axes with --axes",
-        (long long)m->channels, info->axes, info->samples, (long long)(c >= 0 ? a[c].size : 1));
+        "and %lld %s: choose an image that matches, or name its axes with --axes",
+        (long long)m->channels, info->axes, info->samples, (long long)(c >= 0 ? a[c].size : 1),
+        c >= 0 && a[c].letter != 'C' ? "planes" : "channels");
 }
 
 static tg_status take_depth(tg_mapping *m, const tg_image_info *info, const plane_axis *a,

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What a processor computes while a disk moves one byte: 1e11 operations a second against 1e9
@@ -461,6 +462,24 @@ void tgi_stages_free(tg_stages **s)
 
 /* ---- In words ---------------------------------------------------------------------------- */
 
+void tgi_stage_whole_text(const tg_stage *s, char *buf, size_t cap)
+{
+    const tg_node *first = NULL;
+    int n = 0;
+    for (int k = 0; k < s->n_nodes; k++)
+        if (is_whole(tgi_stage_node(s, k))) {
+            first = first ? first : tgi_stage_node(s, k)->node;
+            n++;
+        }
+    if (!first)
+        snprintf(buf, cap, "%s", "");
+    else if (n == 1)
+        snprintf(buf, cap, "%s \"%.60s\" reads the whole image", first->op->name, first->name);
+    else
+        snprintf(buf, cap, "%s \"%.60s\" and %d more read the whole image", first->op->name,
+                 first->name, n - 1);
+}
+
 static const char *name_of(const tg_net *net, int v)
 {
     return net->g->values[v].name;
@@ -505,6 +524,11 @@ void tgi_stages_json(tgi_jw *w, const tg_stages *s, int detail)
             if (s->stage[k].out[o].whole >= 0)
                 put_cut(w, k, &s->stage[k], &s->stage[k].out[o]);
     tgi_jw_end(w, ']');
+    if (s->one.whole_op) {
+        char text[160];
+        tgi_stage_whole_text(&s->one, text, sizeof text);
+        tgi_jw_str(w, "whole_image_only", text);
+    }
     if (!detail)
         return;
     tgi_jw_begin(w, "stage_list", '[');

@@ -91,6 +91,10 @@ static inline int64_t tgi_stage_in_dim(const tg_stage *s, int i, int axis)
     return tgi_net_dim(s->net, s->in[i].value, axis);
 }
 
+/* What reads whole extents, in words: "GlobalAveragePool "Pooling1" and 3 more read the whole
+ * image"; "" where nothing does. */
+void tgi_stage_whole_text(const tg_stage *s, char *buf, size_t cap);
+
 /* Members of an open object: "stages" (how many), "stage_cuts" (which operator, after which
  * stage) and, with `detail`, "stage_list" (what each reads and hands out). */
 void tgi_stages_json(tgi_jw *w, const tg_stages *s, int detail);

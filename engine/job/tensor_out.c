@@ -1,0 +1,267 @@
+/* tensor_out.c - arrays as outputs: their names, shapes and files.
+ *
+ * They grow in NAME.npy.partial, mapped, and get their names when all of them are complete. A
+ * job that reads an image and writes into a folder turns those that are images into NAME.tif
+ * then, planes in the order of the image's own. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/job/tensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int is_folder(const char *path)
+{
+    struct stat s;
+    const size_t n = strlen(path);
+    return (n > 0 && path[n - 1] == '/') || (stat(path, &s) == 0 && S_ISDIR(s.st_mode));
+}
+
+int tgi_names_arrays(const char *output)
+{
+    const size_t n = output ? strlen(output) : 0;
+    return n && ((n > 4 && strcmp(output + n - 4, ".npy") == 0) || is_folder(output));
+}
+
+/* ---- Names ------------------------------------------------------------------------------- */
+
+static tg_status copy_name(const char *name, char **out, tgi_err *err)
+{
+    *out = tgi_strdup(TGI_TAG_IO, name);
+    return *out ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a path");
+}
+
+/* DIR/NAME.suffix; what would lead out of the folder is replaced. */
+static tg_status name_in_folder(const char *folder, const char *name, const char *suffix,
+                                char *buf, size_t cap, tgi_err *err)
+{
+    const size_t n = strlen(folder);
+    const int at = snprintf(buf, cap, "%s%s", folder, n && folder[n - 1] == '/' ? "" : "/");
+    const int all = at < 0 || (size_t)at >= cap
+                        ? -1
+                        : at + snprintf(buf + at, cap - (size_t)at, "%s%s", name, suffix);
+    if (all < 0 || (size_t)all >= cap)
+        return tgi_fail(err, TG_E_ARG, "%s: the name of the output \"%.60s\" is too long",
+                        folder, name);
+    for (char *c = buf + at; *c; c++)
+        if (*c == '/')
+            *c = '_';
+    return TG_OK;
+}
+
+static tg_status name_output(const tg_job *job, int o, tgi_err *err)
+{
+    tg_tensor_out *t = &job->tensors->out[o];
+    const char *out = job->set.output, *name = job->graph->out[o].name;
+    char path[4096];
+    if (!out || !*out)
+        return tgi_fail(err, TG_E_ARG, "the output (-o OUT.npy or -o DIR/) is missing");
+    if (!is_folder(out)) {
+        if (job->graph->n_out > 1)
+            return tgi_fail(err, TG_E_ARG, "the network has %d outputs: give a folder, -o DIR/",
+                            job->graph->n_out);
+        return copy_name(out, &t->path, err);
+    }
+    if (mkdir(out, 0777) != 0 && errno != EEXIST)
+        return tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: %s", out, strerror(errno));
+    TGI_TRY(name_in_folder(out, name, ".npy", path, sizeof path, err));
+    TGI_TRY(copy_name(path, &t->path, err));
+    for (int k = 0; k < o; k++)
+        if (strcmp(job->tensors->out[k].path, path) == 0)
+            return tgi_fail(err, TG_E_UNSUPPORTED, "two outputs would be written to %s", path);
+    const tg_net *net = job->plan.net;
+    if (!job->tensors->from_image || net->values[net->out[o]].flat)
+        return TG_OK;
+    TGI_TRY(name_in_folder(out, name, ".tif", path, sizeof path, err));
+    return copy_name(path, &t->tiff, err);
+}
+
+/* ---- Shapes ------------------------------------------------------------------------------ */
+
+/* What of an image's axes the job wants: the share of output 0's. */
+static void set_keep(const tg_job *job, int o, const tg_desc *d)
+{
+    const tg_stage *s = &job->plan.stages->one;
+    tg_tensor_out *t = &job->tensors->out[o];
+    for (int a = 0; a < d->rank; a++)
+        t->keep[a] = (tg_range){0, d->dim[a]};
+    for (int a = TG_STREAM_AXIS; a < d->rank && !s->net->values[s->net->out[o]].flat; a++) {
+        const tg_fit *f = &s->fit[a - TG_STREAM_AXIS];
+        t->keep[a] = tgi_axis_share(s, a, o, (tg_range){f->crop, f->crop + f->out});
+    }
+}
+
+/* The file has the axes of the model's own output; samples follow each other on the first. */
+static tg_status shape_array(const tg_job *job, int o, const tg_desc *d, tgi_err *err)
+{
+    struct tg_tensors *all = job->tensors;
+    tg_tensor_out *t = &all->out[o];
+    const tg_port *p = &job->graph->out[o];
+    int64_t step[TG_MAX_RANK], n = 1;
+    t->file = (tg_desc){d->dtype, p->file_rank, {0}};
+    for (int i = 0; i < p->file_rank; i++)
+        t->file.dim[i] = 1;
+    for (int a = 0; a < d->rank; a++)
+        if (p->perm[a] >= 0)
+            t->file.dim[p->perm[a]] = tgi_range_len(t->keep[a]);
+    if (all->batch > 1) {
+        if (d->rank == 0 || d->dim[0] != 1 || p->perm[0] < 0)
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "the output \"%s\" has no axis along which %lld samples could be "
+                            "put together: give one at a time (--planes)",
+                            p->name, (long long)all->batch);
+        t->file.dim[p->perm[0]] = all->batch;
+    }
+    for (int i = t->file.rank - 1; i >= 0; n *= t->file.dim[i--])
+        step[i] = n;
+    for (int a = 0; a < d->rank; a++)
+        t->stride[a] = p->perm[a] >= 0 ? step[p->perm[a]] : 0;
+    t->sample_stride = d->rank ? t->stride[0] : 0;
+    return TG_OK;
+}
+
+/* The file is a stack: the axes that the job loops over, channels, then z, y and x. */
+static tg_status shape_stack(const tg_job *job, int o, const tg_desc *d, tgi_err *err)
+{
+    const tg_mapping *m = &job->map;
+    tg_tensor_out *t = &job->tensors->out[o];
+    int n = 0, has_c = 0;
+    if (m->n_loop + d->rank > TG_IMAGE_MAX_AXES || m->n_loop + d->rank > TG_MAX_RANK)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "the output \"%s\" would have more than %d axes",
+                        job->graph->out[o].name, TG_IMAGE_MAX_AXES);
+    t->file.dtype = d->dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8 : TG_DTYPE_F32;
+    for (int i = 0; i < m->n_loop && m->planes.n == 0; i++) {
+        has_c |= m->loop[i].letter == 'C';
+        t->axes[n] = m->loop[i].letter;
+        t->file.dim[n++] = m->loop[i].size;
+    }
+    if (m->planes.n > 0) {
+        t->axes[n] = 'I';
+        t->file.dim[n++] = m->n_items;
+    }
+    for (int a = 1; a < d->rank; a++) {
+        if (a == 1 && d->dim[1] == 1)
+            continue;
+        t->axes[n] = a == 1 ? (has_c ? 'Q' : 'C') : "ZYX"[a - d->rank + 3];
+        t->file.dim[n++] = tgi_range_len(t->keep[a]);
+    }
+    t->file.rank = n;
+    int64_t step = 1;
+    for (int a = d->rank - 1; a >= 0; step *= a ? tgi_range_len(t->keep[a]) : 1, a--)
+        t->stride[a] = step;
+    t->sample_stride = t->stride[0];
+    return TG_OK;
+}
+
+/* ---- Files ------------------------------------------------------------------------------- */
+
+static tg_status partial_name(const tg_tensor_out *t, char *buf, size_t cap, tgi_err *err)
+{
+    const int n = snprintf(buf, cap, "%s.partial", t->path);
+    return n > 0 && (size_t)n < cap
+               ? TG_OK
+               : tgi_fail(err, TG_E_ARG, "%s: the name is too long", t->path);
+}
+
+static tg_status map_output(tg_tensor_out *t, tgi_err *err)
+{
+    char head[512], partial[4200];
+    int64_t n = 0;
+    TGI_TRY(partial_name(t, partial, sizeof partial, err));
+    TGI_TRY(tgi_npy_make_head(&t->file, head, sizeof head, &t->head_bytes, err));
+    tgi_desc_count(&t->file, &n);
+    t->map_bytes = t->head_bytes + (size_t)n * tgi_dtype_size(t->file.dtype);
+    const int fd = open(partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: %s", partial,
+                        strerror(errno));
+    const int e = posix_fallocate(fd, 0, (off_t)t->map_bytes);
+    void *p =
+        e ? MAP_FAILED : mmap(NULL, t->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (p == MAP_FAILED) {
+        unlink(partial);
+        return tgi_fail(err, e == ENOSPC ? TG_E_NO_SPACE : TG_E_IO, "%s: %s", partial,
+                        strerror(e ? e : errno));
+    }
+    t->map = p;
+    memcpy(t->map, head, t->head_bytes);
+    return TG_OK;
+}
+
+static tg_status refuse_existing(const tg_job *job, const char *path, tgi_err *err)
+{
+    return path && access(path, F_OK) == 0 && !job->set.overwrite
+               ? tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it", path)
+               : TG_OK;
+}
+
+tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
+{
+    const tg_net *net = job->plan.net;
+    for (int o = 0; o < net->n_out; o++) {
+        const tg_desc *d = &net->shapes.desc[net->out[o]];
+        tg_tensor_out *t = &job->tensors->out[o];
+        TGI_TRY(name_output(job, o, err));
+        TGI_TRY(refuse_existing(job, t->tiff ? t->tiff : t->path, err));
+        set_keep(job, o, d);
+        TGI_TRY(t->tiff ? shape_stack(job, o, d, err) : shape_array(job, o, d, err));
+    }
+    for (int o = 0; o < net->n_out; o++)
+        TGI_TRY(map_output(&job->tensors->out[o], err));
+    return TG_OK;
+}
+
+/* The array is complete: what remains is another format. */
+static tg_status make_image(const tg_job *job, const tg_tensor_out *t, tgi_err *err)
+{
+    tg_opts *o = NULL;
+    const char *compress = tgi_opts_str(job->opts, TGI_OPT_COMPRESS);
+    TGI_TRY(tgi_opts_new(&o, err));
+    tg_status st = tgi_opts_set(o, "input", t->path, err);
+    if (st == TG_OK)
+        st = tgi_opts_set(o, "output", t->tiff, err);
+    if (st == TG_OK)
+        st = tgi_opts_set(o, "axes", t->axes, err);
+    if (st == TG_OK && compress)
+        st = tgi_opts_set(o, "compress", compress, err);
+    if (st == TG_OK && job->set.overwrite)
+        st = tgi_opts_set(o, "yes", "true", err);
+    if (st == TG_OK)
+        st = tgi_copy(job->ctx, o, err);
+    if (st == TG_OK)
+        unlink(t->path);
+    tg_opts_free(&o);
+    return st;
+}
+
+tg_status tgi_tensors_finish(tg_job *job, tgi_err *err)
+{
+    const int n = job->graph->n_out;
+    char partial[4200];
+    for (int o = 0; o < n; o++) {
+        tg_tensor_out *t = &job->tensors->out[o];
+        TGI_TRY(partial_name(t, partial, sizeof partial, err));
+        if (msync(t->map, t->map_bytes, MS_SYNC) != 0 || rename(partial, t->path) != 0)
+            return tgi_fail(err, TG_E_IO, "%s: %s", t->path, strerror(errno));
+    }
+    for (int o = 0; o < n; o++)
+        if (job->tensors->out[o].tiff)
+            TGI_TRY(make_image(job, &job->tensors->out[o], err));
+    return TG_OK;
+}
+
+void tgi_tensors_drop(const tg_job *job)
+{
+    char partial[4200];
+    for (int o = 0; o < job->graph->n_out; o++) {
+        const tg_tensor_out *t = &job->tensors->out[o];
+        if (t->map && partial_name(t, partial, sizeof partial, NULL) == TG_OK)
+            unlink(partial);
+    }
+}

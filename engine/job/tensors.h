@@ -1,0 +1,46 @@
+/* tensors.h - the files of a job whose outputs are arrays. Inputs are arrays, as the model
+ * declares them, or one image, whose planes are samples; outputs are NAME.npy, or, of an image
+ * and in a folder, NAME.tif where the output is an image too. */
+#ifndef TGI_TENSORS_H
+#define TGI_TENSORS_H
+
+#include "engine/job/job.h"
+#include "io/npy.h"
+
+typedef struct tg_tensor_out {
+    char *path; /* of the array; it grows in PATH.partial */
+    char *tiff; /* NULL, or the image that is made of the array in the end */
+    char axes[TG_IMAGE_MAX_AXES + 1];
+    tg_desc file;                /* as it lies there, all samples */
+    int64_t stride[TG_MAX_RANK]; /* elements, per axis of the graph's value */
+    int64_t sample_stride;
+    tg_range keep[TG_MAX_RANK]; /* what of an image is kept, per axis */
+    char *map;
+    size_t map_bytes, head_bytes;
+} tg_tensor_out;
+
+struct tg_tensors {
+    int from_image;
+    tgi_npy_map in[TG_MAX_PORTS];
+    tg_desc in_desc[TG_MAX_PORTS]; /* graph order, N = 1 */
+    int64_t batch;                 /* samples, looped over */
+    tg_tensor_out out[TG_MAX_PORTS];
+};
+
+/* Does this -o name arrays (NAME.npy, a folder)? */
+int tgi_names_arrays(const char *output);
+
+/* tensor_out.c: name and create the outputs; plan made. */
+tg_status tgi_tensors_create(tg_job *job, tgi_err *err);
+/* All samples are stored: give the outputs their names, and make images of them. */
+tg_status tgi_tensors_finish(tg_job *job, tgi_err *err);
+/* There is no journal that says how far they are: nothing could go on from them. */
+void tgi_tensors_drop(const tg_job *job);
+
+/* tensor_copy.c: input i of a sample into a view; a view into output o. */
+void tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_view *view,
+                     const tg_box *box);
+void tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tg_affine *map,
+                      const tg_view *view, const tg_box *box);
+
+#endif
