@@ -122,11 +122,6 @@ tgi_history tgi_unpack_has_history(uint32_t compression)
     return codec && codec->history ? codec->when : TGI_HISTORY_NONE;
 }
 
-size_t tgi_unpack_history(uint32_t compression, const uint8_t *head, size_t n)
-{
-    return codec_of(compression)->history(head, n);
-}
-
 const char *tgi_unpack_name(const tgi_unpack *u)
 {
     return u->codec->name;
@@ -144,6 +139,18 @@ static uint8_t turn(uint8_t v)
     v = (uint8_t)(v >> 4 | v << 4);
     v = (uint8_t)((v & 0xcc) >> 2 | (v & 0x33) << 2);
     return (uint8_t)((v & 0xaa) >> 1 | (v & 0x55) << 1);
+}
+
+size_t tgi_unpack_history(const tgi_packing *p, const uint8_t *head, size_t n)
+{
+    const tgi_codec *codec = codec_of(p->compression);
+    uint8_t turned[TGI_CODEC_HEAD];
+    if (!turns(p, codec))
+        return codec->history(head, n);
+    n = n < sizeof turned ? n : sizeof turned;
+    for (size_t i = 0; i < n; i++)
+        turned[i] = turn(head[i]);
+    return codec->history(turned, n);
 }
 
 /* The same as `more`, over bytes turned around piece by piece. */

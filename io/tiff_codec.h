@@ -83,7 +83,7 @@ size_t tgi_unpack_bytes(const tgi_packing *p);
 bool tgi_unpack_streams(uint32_t compression);
 /* Whether blocks of this compression state what memory they ask for, and what one does. */
 tgi_history tgi_unpack_has_history(uint32_t compression);
-size_t tgi_unpack_history(uint32_t compression, const uint8_t *head, size_t n);
+size_t tgi_unpack_history(const tgi_packing *p, const uint8_t *head, size_t n);
 /* Decode n bytes of src whole. dst has room for `cap` >= want bytes; fewer than `want` are
  * TG_E_FORMAT. */
 tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,

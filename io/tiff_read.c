@@ -157,11 +157,10 @@ static size_t packed_bound(const tgi_tiff_page *p)
 /* The most that the decoder of this block asks for. */
 static tg_status look_at_history(tiff_source *s, const place *at, tgi_err *err)
 {
-    const tgi_tiff_page *p = &s->index.page;
     const size_t n = at->count < TGI_CODEC_HEAD ? (size_t)at->count : TGI_CODEC_HEAD;
     const uint8_t *head;
     TGI_TRY(tgi_window_get(&s->file.win, &s->file.f, at->off, n, n, &head, err));
-    const size_t h = tgi_unpack_history(p->compression, head, n);
+    const size_t h = tgi_unpack_history(&s->packing, head, n);
     if (h > s->packing.history)
         s->packing.history = h < HISTORY_MAX ? h : HISTORY_MAX;
     return TG_OK;
