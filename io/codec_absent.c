@@ -1,5 +1,6 @@
 /* codec_absent.c - stands in for libraries that this build does without: files that need one
  * are refused by name, never read halfway. */
+#include "io/io_formats.h"
 #include "io/ome_xml.h"
 #include "io/tiff_codec.h"
 
@@ -25,6 +26,21 @@ ABSENT(lzma, "LZMA", "liblzma", false)
 #endif
 #ifndef TG_HAVE_JPEG
 ABSENT(jpeg, "JPEG", "libjpeg", true)
+
+static int jpeg_probe(const uint8_t *head, size_t n, const char *path)
+{
+    (void)path;
+    return n >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff;
+}
+
+static tg_status no_jpeg_source(const char *path, const tg_open_opts *o, tg_source **out,
+                                tgi_err *err)
+{
+    (void)path, (void)o, (void)out;
+    return tgi_fail(err, TG_E_UNSUPPORTED, "JPEG: this build was made without libjpeg");
+}
+const tg_source_ops tgi_jpeg_source_ops = {
+    .format = "jpeg", .probe = jpeg_probe, .open = no_jpeg_source};
 #endif
 #ifndef TG_HAVE_WEBP
 ABSENT(webp, "WebP", "libwebp", true)

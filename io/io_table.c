@@ -9,6 +9,8 @@
 static const tg_source_ops *const formats[] = {
     &tgi_tiff_source_ops,
     &tgi_npy_source_ops,
+    &tgi_png_source_ops,
+    &tgi_jpeg_source_ops,
 };
 
 tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source **out,
@@ -29,7 +31,7 @@ tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source 
             return st;
         }
     if (st == TG_OK)
-        st = tgi_fail(err, TG_E_FORMAT, "not a TIFF or NPY file (%llu bytes)",
+        st = tgi_fail(err, TG_E_FORMAT, "not a TIFF, PNG, JPEG or NPY file (%llu bytes)",
                       (unsigned long long)f.size);
     tgi_err_prefix(err, "%s", path);
     return st;

@@ -152,7 +152,8 @@ void tgi_jpeg_memory(tgi_jpeg *j, j_common_ptr info, void *block, size_t cap)
     j->block = block;
     j->cap = j->high = cap / ALIGN * ALIGN;
     j->low = j->most = 0;
-    j->theirs = info->mem;
+    if (info->mem != &j->memory)
+        j->theirs = info->mem;
     j->memory = (struct jpeg_memory_mgr){
         .alloc_small = take,
         .alloc_large = take,

@@ -41,8 +41,8 @@ typedef struct tgi_jpeg {
 
 /* Called once: j->errors becomes info->err, before jpeg_create_*. */
 void tgi_jpeg_errors(tgi_jpeg *j, j_common_ptr info);
-/* After jpeg_create_*: memory from `block` (64-byte aligned, stays the caller's) from now on.
- * info->client_data becomes j. */
+/* After jpeg_create_* (or after tgi_jpeg_reset, for another block): memory from `block`
+ * (64-byte aligned, stays the caller's) from now on. info->client_data becomes j. */
 void tgi_jpeg_memory(tgi_jpeg *j, j_common_ptr info, void *block, size_t cap);
 /* Forget the image and the tables. */
 void tgi_jpeg_reset(tgi_jpeg *j, j_common_ptr info);

@@ -1,0 +1,198 @@
+/* picture.c - boxes out of a file whose rows come in order. One decoder and one ring of rows
+ * serve all threads under a lock. */
+#include "io/picture.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "io/io_formats.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define DEFAULT_BUDGET ((size_t)1 << 30)
+#define KEEP_BYTES ((size_t)64 << 20)
+#define KEEP_ROWS 64 /* even of a large picture */
+
+typedef struct picture {
+    tg_source base;
+    const tgi_picture_ops *ops;
+    tgi_rfile file;
+    tg_image_info info;
+    void *state;
+    int (*cancelled)(void);
+    pthread_mutex_t lock;
+    size_t row_bytes, keep;
+    int64_t next;  /* rows decoded since the beginning; -1: not begun, or failed */
+    uint8_t *ring; /* row y at y % keep */
+    uint64_t decoded;
+} picture;
+
+void tgi_picture_resolution(tg_image_meta *m, double x, double y)
+{
+    if (x <= 0 || y <= 0)
+        return;
+    m->resolution[1] = x / 100;
+    m->resolution[0] = y / 100;
+    m->resolution_unit = 3; /* TIFF's number for centimetres */
+}
+
+static void fill_info(picture *p, const char *format)
+{
+    tg_image_info *i = &p->info;
+    i->format = format;
+    memcpy(i->axes, "YXS", i->samples > 1 ? 4 : 2); /* the rest is 0 already */
+    i->n_axes = i->samples > 1 ? 3 : 2;
+    i->shape[0] = i->block_h = i->level_h[0] = i->height;
+    i->shape[1] = i->block_w = i->level_w[0] = i->width;
+    i->shape[2] = i->samples;
+    i->predictor = 1;
+    i->n_planes = i->n_levels = i->n_series = 1;
+    i->file_bytes = p->file.size;
+}
+
+static tg_status make_ring(picture *p, size_t budget, tgi_err *err)
+{
+    const size_t used = p->ops->bytes(p->state), left = budget > used ? budget - used : 0;
+    const size_t room = tgi_min(budget / 16, KEEP_BYTES);
+    size_t pixel;
+    if (!tgi_mul_ok((size_t)p->info.samples, tgi_dtype_size(p->info.dtype), &pixel) ||
+        !tgi_mul_ok((size_t)p->info.width, pixel, &p->row_bytes) || p->row_bytes > left)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "a row of %lld pixels does not fit the %zu bytes allowed",
+                        (long long)p->info.width, budget);
+    const int64_t rows = (int64_t)(room / p->row_bytes), least = (int64_t)(left / p->row_bytes);
+    p->keep = (size_t)tgi_min(tgi_max(rows, tgi_min(KEEP_ROWS, least)), p->info.height);
+    p->ring = tgi_malloc(TGI_TAG_IO, p->keep * p->row_bytes);
+    return p->ring ? TG_OK
+                   : tgi_fail(err, TG_E_NOMEM, "no memory for %zu rows of a picture", p->keep);
+}
+
+static tg_status open_parts(picture *p, const char *path, const tg_open_opts *o, tgi_err *err)
+{
+    const size_t budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET;
+    TGI_TRY(tgi_rfile_open(path, &p->file, err));
+    TGI_TRY(p->ops->open(&p->file, budget, &p->info, &p->state, err));
+    fill_info(p, p->base.ops->format);
+    if (o->level)
+        return tgi_fail(err, TG_E_ARG, "resolution level %d of a file with 1", o->level);
+    if (o->axes)
+        TGI_TRY(tgi_image_relabel(&p->info, o->axes, err));
+    return make_ring(p, budget, err);
+}
+
+tg_status tgi_picture_open(const tg_source_ops *source, const tgi_picture_ops *ops,
+                           const char *path, const tg_open_opts *o, tg_source **out,
+                           tgi_err *err)
+{
+    picture *p = tgi_calloc(TGI_TAG_IO, 1, sizeof *p);
+    if (!p)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a %s reader", source->format);
+    *p = (picture){.base.ops = source, .ops = ops, .file.fd = -1, .next = -1};
+    p->cancelled = o->cancelled;
+    pthread_mutex_init(&p->lock, NULL);
+    const tg_status st = open_parts(p, path, o, err);
+    *out = &p->base;
+    if (st != TG_OK)
+        tgi_picture_close(out);
+    return st;
+}
+
+void tgi_picture_close(tg_source **s)
+{
+    picture *p = (picture *)*s;
+    if (!p)
+        return;
+    if (p->state)
+        p->ops->close(p->state);
+    tgi_free(p->ring);
+    tgi_image_meta_free(&p->info.meta);
+    pthread_mutex_destroy(&p->lock);
+    tgi_rfile_close(&p->file);
+    tgi_free(p);
+    *s = NULL;
+}
+
+/* Rows until y is there. A failure is met again by whoever asks next. */
+static tg_status decode_to(picture *p, int64_t y, tgi_err *err)
+{
+    if (p->next < 0 || y < p->next - (int64_t)p->keep) {
+        p->next = -1;
+        TGI_TRY(p->ops->begin(p->state, err));
+        p->next = 0;
+    }
+    while (p->next <= y) {
+        uint8_t *at = p->ring + (size_t)p->next % p->keep * p->row_bytes;
+        const int far = y - p->next >= (int64_t)p->keep; /* on the way only */
+        const tg_status st = p->ops->row(p->state, at, err);
+        if (st != TG_OK) {
+            tgi_err_prefix(err, "row %lld", (long long)p->next);
+            p->next = -1;
+            return st;
+        }
+        p->next++;
+        p->decoded += p->row_bytes;
+        if (far && p->cancelled && p->cancelled())
+            return tgi_fail(err, TG_E_CANCELLED, "stopped on the way to a later row");
+    }
+    return TG_OK;
+}
+
+/* n samples, `stride` apart, to dst without gaps. */
+static void pick(uint8_t *dst, const uint8_t *src, int64_t n, size_t stride, size_t size)
+{
+    if (stride == 1)
+        memcpy(dst, src, (size_t)n * size);
+    else if (size == 1)
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = src[(size_t)i * stride];
+    else
+        for (int64_t i = 0; i < n; i++)
+            memcpy(dst + (size_t)i * size, src + (size_t)i * stride * size, size);
+}
+
+tg_status tgi_picture_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
+                           int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
+                           size_t row_pitch, size_t sample_pitch, tgi_err *err)
+{
+    picture *p = (picture *)base;
+    const tg_image_info *i = &p->info;
+    const size_t size = tgi_dtype_size(i->dtype), samples = (size_t)i->samples;
+    (void)thread;
+    if (plane != 0 || s0 < 0 || s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 ||
+        x1 > i->width)
+        return tgi_fail(err, TG_E_ARG, "a box outside the picture: plane %lld, rows %lld:%lld",
+                        (long long)plane, (long long)y0, (long long)y1);
+    tg_status st = TG_OK;
+    pthread_mutex_lock(&p->lock);
+    for (int64_t y = y0; y < y1 && x0 < x1 && st == TG_OK; y++) {
+        st = decode_to(p, y, err);
+        const uint8_t *row = p->ring + (size_t)y % p->keep * p->row_bytes;
+        for (int k = s0; k < s1 && st == TG_OK; k++)
+            pick((uint8_t *)dst + (size_t)(k - s0) * sample_pitch +
+                     (size_t)(y - y0) * row_pitch,
+                 row + ((size_t)x0 * samples + (size_t)k) * size, x1 - x0, samples, size);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return st;
+}
+
+const tg_image_info *tgi_picture_info(const tg_source *s)
+{
+    return &((const picture *)s)->info;
+}
+
+size_t tgi_picture_bytes(const tg_source *s)
+{
+    const picture *p = (const picture *)s;
+    return sizeof *p + p->ops->bytes(p->state) + p->keep * p->row_bytes;
+}
+
+int64_t tgi_picture_keeps(const tg_source *s)
+{
+    return (int64_t)((const picture *)s)->keep;
+}
+
+uint64_t tgi_picture_decoded(const tg_source *s)
+{
+    return ((const picture *)s)->decoded;
+}
