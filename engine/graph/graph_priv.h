@@ -93,6 +93,9 @@ tg_status tgi_size_find_base(tg_graph *g, tgi_err *err);
 tg_status tgi_size_analyse(tg_graph *g, tgi_err *err);
 tg_status tgi_rewrite_edges(tg_graph *g, tgi_err *err);
 tg_status tgi_rewrite_canonical(tg_graph *g, unsigned flags, tgi_err *err);
+/* rewrite_parts.c: instance norm and upsampling written in parts. */
+tg_status tgi_join_norms(tg_graph *g, const tg_shapes *s, tgi_err *err);
+tg_status tgi_join_doublings(tg_graph *g, const tg_shapes *s, tgi_err *err);
 tg_status tgi_rewrite_fuse(tg_graph *g, tgi_err *err);
 tg_status tgi_infer_base(const tg_graph *g, tg_shapes *out, tgi_err *err);
 

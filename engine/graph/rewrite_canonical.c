@@ -385,6 +385,8 @@ static tg_status pass(tg_graph *g, tg_status (*fn)(tg_graph *, const tg_shapes *
 tg_status tgi_rewrite_canonical(tg_graph *g, unsigned flags, tgi_err *err)
 {
     TGI_TRY(pass(g, find_shuffles, err));
+    TGI_TRY(pass(g, tgi_join_doublings, err));
+    TGI_TRY(pass(g, tgi_join_norms, err));
     TGI_TRY(pass(g, find_prelus, err));
     TGI_TRY(pass(g, find_norms, err));
     if (!(flags & TG_GRAPH_NO_COMMUTE))
