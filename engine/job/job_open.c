@@ -125,7 +125,7 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
 {
     char text[96];
     const tg_graph *g = job->graph;
-    const int image = tgi_is_image(g, &job->out_desc),
+    const int image = tgi_output_is_image(g, 0, &job->out_desc),
               arrays = tgi_names_arrays(job->set.output);
     job->set.tensor = arrays || (!image && !job->set.output);
     if (!image && !job->set.tensor)

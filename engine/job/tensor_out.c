@@ -28,6 +28,12 @@ int tgi_names_arrays(const char *output)
     return n && ((n > 4 && strcmp(output + n - 4, ".npy") == 0) || is_folder(output));
 }
 
+int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d)
+{
+    const int *perm = g->out[o].perm;
+    return tgi_is_image(g, d) && perm[d->rank - 1] >= 0 && perm[d->rank - 2] >= 0;
+}
+
 /* ---- Names ------------------------------------------------------------------------------- */
 
 static tg_status copy_name(const char *name, char **out, tgi_err *err)
@@ -75,7 +81,8 @@ static tg_status name_output(const tg_job *job, int o, tgi_err *err)
         if (strcmp(job->tensors->out[k].path, path) == 0)
             return tgi_fail(err, TG_E_UNSUPPORTED, "two outputs would be written to %s", path);
     const tg_net *net = job->plan.net;
-    if (!job->tensors->from_image || net->values[net->out[o]].flat)
+    if (!job->tensors->from_image ||
+        !tgi_output_is_image(job->graph, o, &net->shapes.desc[net->out[o]]))
         return TG_OK;
     TGI_TRY(name_in_folder(out, name, ".tif", path, sizeof path, err));
     return copy_name(path, &t->tiff, err);

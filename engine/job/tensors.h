@@ -30,6 +30,10 @@ struct tg_tensors {
 /* Does this -o name arrays (NAME.npy, a folder)? */
 int tgi_names_arrays(const char *output);
 
+/* Is output o, of this shape in the graph, an image for the model's file too: with axes y and
+ * x? */
+int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d);
+
 /* tensor_out.c: name and create the outputs; plan made. */
 tg_status tgi_tensors_create(tg_job *job, tgi_err *err);
 /* All samples are stored: give the outputs their names, and make images of them. */

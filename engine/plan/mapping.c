@@ -33,12 +33,18 @@ static int find_axis(const plane_axis *a, int n, char letter)
     return -1;
 }
 
-/* The axis whose planes together feed the network, or -1: C, or without one the only axis there
- * is; slices of a volume are never taken for channels. */
+/* The axis whose planes together feed the network, or -1: C, or where it has one entry at most
+ * the only axis with more; slices of a volume are never taken for channels. */
 static int channels_of(const plane_axis *a, int n)
 {
     const int c = find_axis(a, n, 'C');
-    return c < 0 && n == 1 && a[0].letter != 'Z' ? 0 : c;
+    int only = -1, many = 0;
+    for (int i = 0; i < n; i++)
+        if (a[i].size > 1) {
+            only = i;
+            many++;
+        }
+    return many == 1 && (c < 0 || a[c].size == 1) && a[only].letter != 'Z' ? only : c;
 }
 
 static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const plane_axis *a,

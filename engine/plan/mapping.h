@@ -4,9 +4,9 @@
  *  1. A network with one input channel is looped over every plane (and every sample of a
  * pixel).
  *  2. A network with c > 1 channels takes the S samples of a pixel when S == c, else the C axis
- *     when it has c entries, else, where there is no C axis, the only axis of planes when it is
- *     not Z and has c entries (two frames of a flow network), else the job is refused, saying
- *     what the image has.
+ *     when it has c entries, else, where C has one entry at most, the only longer axis of
+ *     planes when it is not Z and has c entries (two frames of a flow network), else the job is
+ * refused, saying what the image has.
  *  3. A network over volumes takes the Z axis as depth (or, without one, the only plane axis).
  *  4. Every other axis is looped; the output keeps them all, in order. One output channel needs
  *     no axis; several become samples when they came from samples (at most 4), else an axis C.

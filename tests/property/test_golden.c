@@ -181,6 +181,7 @@ int main(void)
     }
     run_model("tegula_denoise", TG_SOURCE_DIR "/tests/golden/tegula_denoise",
               TG_SOURCE_DIR "/models/tegula_denoise.onnx", 0);
+    run_model("heads", TG_SOURCE_DIR "/tests/golden/heads", NULL, 0);
     if (!found)
         printf("skipped: the model collection is not there\n");
     return TEST_END();
