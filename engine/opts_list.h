@@ -16,7 +16,8 @@
 TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
        "the network, an ONNX file")
 TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
-       "the image (TIFF) or array (.npy); usually given without --input")
+       "the image (TIFF) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as one stack; "
+       "usually given without --input")
 TG_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TG_JOB_, RULE_TENSOR, 0, 0, NULL,
        1, "one .npy per network input, repeatable; --input NAME=FILE says the same")
 TG_OPT(OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy", RULE_TEXT, 0, 0, NULL, 1,
@@ -36,8 +37,18 @@ TG_OPT(PLANES, "planes", NULL, "LIST", NULL, TG_JOB_ " copy", RULE_PLANES, 0, 0,
 TG_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TG_JOB_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
+TG_OPT(SERIES, "series", NULL, "N", NULL, TG_JOB_ " copy", RULE_INT, 0, 4095, NULL, 1,
+       "which image of a file that holds several, from 0; info lists them (default: the first)")
 TG_OPT(LEVEL, "level", NULL, "N", "0", TG_JOB_ " copy", RULE_INT, 0, 15, NULL, 1,
        "resolution level of a pyramid; 0 is full size")
+TG_OPT(
+    KEY_Z, "z", NULL, "REGEX", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+    "of many files: where a name says its place along Z, as the group of an extended regular "
+    "expression: 'z(\\d+)'")
+TG_OPT(KEY_C, "c", NULL, "REGEX", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+       "the same for channels, which may have names: '_(DAPI|GFP)'")
+TG_OPT(KEY_T, "t", NULL, "REGEX", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+       "the same for time")
 TG_OPT(NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,
        TG_JOB_, RULE_NORMALIZE, 0, 0, NULL, 1,
        "map pixels to what the network expects, with statistics of the whole image; scale is "
@@ -65,10 +76,11 @@ TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL,
        "keep the size the network gives (default for .npy)")
 TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
        "direct convolution only: no transform that trades a little accuracy for speed")
-TG_OPT(PRECISION, "precision", NULL, "fp32|bf16", "fp32", TG_JOB_, RULE_CHOICE, 0, 0,
-       "fp32|bf16", 1,
-       "numbers that convolutions multiply; bf16, where that is faster, halves their weights and "
-       "errs by some 3e-3 relative (sums and images stay float32; needs AVX512_BF16)")
+TG_OPT(
+    PRECISION, "precision", NULL, "fp32|bf16", "fp32", TG_JOB_, RULE_CHOICE, 0, 0, "fp32|bf16",
+    1,
+    "numbers that convolutions multiply; bf16, where that is faster, halves their weights and "
+    "errs by some 3e-3 relative (sums and images stay float32; needs AVX512_BF16)")
 TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_JOB_ " copy", RULE_THREADS, 1, 1024, NULL, 1,
        "compute threads; auto is one per processor this process may use")
 TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_JOB_, RULE_CHOICE, 0, 0,

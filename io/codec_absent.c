@@ -47,8 +47,8 @@ ABSENT(webp, "WebP", "libwebp", true)
 #endif
 
 #ifndef TG_HAVE_XML
-tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, tgi_ome *out,
-                        tgi_err *err)
+tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int image,
+                        tgi_ome *out, tgi_err *err)
 {
     (void)text, (void)n, (void)file_name;
     *out = (tgi_ome){0};

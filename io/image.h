@@ -13,6 +13,7 @@
 
 #define TG_IMAGE_MAX_AXES 8
 #define TG_IMAGE_MAX_LEVELS 16
+#define TG_IMAGE_MAX_SERIES 16
 
 /* Everything about an image that is not pixels, owned strings (tgi_free). Zero = unknown. */
 typedef struct tg_image_meta {
@@ -27,6 +28,14 @@ typedef struct tg_image_meta {
     int resolution_unit;  /* TIFF ResolutionUnit; 0: none */
     double resolution[2]; /* y,x pixels per unit */
 } tg_image_meta;
+
+/* One of the images that a file holds: pages of one size and type, with their levels. */
+typedef struct tg_series_info {
+    char name[32]; /* of an OME Image; "baseline", "thumbnail", "label", "macro" of a slide; ""
+                      unknown */
+    int64_t height, width, pages;
+    int samples, n_levels;
+} tg_series_info;
 
 typedef struct tg_image_info {
     const char *format; /* "tiff", "npy"; static */
@@ -47,9 +56,12 @@ typedef struct tg_image_info {
     int samples;  /* S; 1 if there is no S axis */
     int n_levels; /* resolution levels; 1: only full size */
     int64_t level_h[TG_IMAGE_MAX_LEVELS], level_w[TG_IMAGE_MAX_LEVELS];
-    int n_series;
-    uint64_t file_bytes;
-    int mappable; /* rows can be read from the mapping without decoding */
+    int n_series; /* images in the file; the first TG_IMAGE_MAX_SERIES are described */
+    tg_series_info series[TG_IMAGE_MAX_SERIES];
+    int64_t n_files;     /* 1, or the files of a set */
+    uint64_t file_bytes; /* of all of them */
+    int mappable;        /* rows can be read from the mapping without decoding */
+    char note[200];      /* what the user should know about the file; "" nothing */
     tg_image_meta meta;
 } tg_image_info;
 
@@ -58,10 +70,14 @@ typedef enum tg_io_mode { TG_IO_AUTO, TG_IO_MAP, TG_IO_READ } tg_io_mode;
 typedef struct tg_source tg_source;
 
 typedef struct tg_open_opts {
+    int series;  /* which image of the file, 0 = the first */
     int level;   /* resolution level, 0 = full */
     int threads; /* readers at the same time: handles are opened for each (>= 1) */
     tg_io_mode io;
     const char *axes;     /* override of the axes of the planes ("TZCYX"), or NULL */
+    const char *key[3];   /* of a set of files: regular expressions for z, c, t, or NULL */
+    int pages;            /* 1: plain pages, whatever the description says (files of a set) */
+    int member;           /* 1: of a set, so never a set itself */
     size_t decode_budget; /* bytes a reader may allocate for decoding; 0: 1 GiB. A strip or tile
                              that needs more even as a stream of rows is refused at open, before
                              any allocation. */
@@ -101,6 +117,8 @@ typedef struct tg_source_ops {
     int64_t (*stream_rows)(const tg_source *s);
     /* Bytes of pixels decoded since open. */
     uint64_t (*decoded_bytes)(const tg_source *s);
+    /* Path of the i-th file of a set, NULL behind the last; NULL: there is one file. */
+    const char *(*file)(const tg_source *s, int64_t i);
 } tg_source_ops;
 
 /* Each tg_source starts with this, so generic code can call it. */
@@ -108,10 +126,15 @@ struct tg_source {
     const tg_source_ops *ops;
 };
 
-/* io_table.c: find the format by its first bytes and open. */
+/* io_table.c: find the format by its first bytes and open; a folder, a glob or a numbered name
+ * ("img_%05d.tif") is opened as one stack. */
 tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source **out,
                           tgi_err *err);
 void tgi_source_close(tg_source **s);
+/* 1 when no file has this name, and it stands for many: a folder, a glob, a numbered name. */
+int tgi_source_is_set(const char *path);
+/* The i-th file that `s`, opened as `path`, is read from; NULL behind the last. */
+const char *tgi_source_file(const tg_source *s, const char *path, int64_t i);
 void tgi_image_meta_free(tg_image_meta *m);
 
 #endif

@@ -3,6 +3,7 @@
 #include "engine/base/mem.h"
 #include "io/io_formats.h"
 #include "io/rfile.h"
+#include "io/stack.h"
 
 #include <string.h>
 
@@ -11,6 +12,7 @@ static const tg_source_ops *const formats[] = {
     &tgi_npy_source_ops,
     &tgi_png_source_ops,
     &tgi_jpeg_source_ops,
+    &tgi_ome_set_source_ops,
 };
 
 tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source **out,
@@ -19,6 +21,11 @@ tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source 
     const tg_open_opts defaults = {.threads = 1};
     uint8_t head[64];
     tgi_rfile f;
+    if (!(opts && opts->member) && tgi_source_is_set(path))
+        return tgi_file_set_open(path, opts ? opts : &defaults, out, err);
+    if (opts && !opts->member && (opts->key[0] || opts->key[1] || opts->key[2]))
+        return tgi_fail(err, TG_E_ARG,
+                        "%s is one file: --z, --c and --t are about the names of many", path);
     TGI_TRY(tgi_rfile_open(path, &f, err));
     const size_t n = f.size < sizeof head ? (size_t)f.size : sizeof head;
     tg_status st = tgi_rfile_read(&f, 0, head, n, err);
@@ -41,6 +48,11 @@ void tgi_source_close(tg_source **s)
 {
     if (*s)
         (*s)->ops->close(s);
+}
+
+const char *tgi_source_file(const tg_source *s, const char *path, int64_t i)
+{
+    return s && s->ops->file ? s->ops->file(s, i) : i ? NULL : path;
 }
 
 void tgi_image_meta_free(tg_image_meta *m)

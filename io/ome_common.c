@@ -18,5 +18,6 @@ void tgi_ome_free(tgi_ome *o)
         tgi_free(o->channels[i].name);
     tgi_free(o->channels);
     tgi_free(o->blocks);
+    tgi_free(o->names);
     *o = (tgi_ome){0};
 }

@@ -4,7 +4,7 @@
  * entities) are refused before the parser sees them, the size is capped, and the streaming
  * reader keeps one element in memory where a tree would hold a million.
  *
- * Only the first Image counts, others are other series. Elements are recognised by their local
+ * One Image is read, of the others name and size. Elements are recognised by their local
  * name, so every schema year reads the same. */
 #include "io/ome_xml.h"
 
@@ -21,6 +21,7 @@ typedef struct parse {
     xmlTextReaderPtr r;
     tgi_ome *o;
     const char *file_name;
+    int image; /* the one to read */
     char root_uuid[96];
     char first_uuid[96]; /* of the first TiffData: a renamed file has only that one */
     bool in_pixels, in_uuid;
@@ -144,6 +145,33 @@ static void take_block(parse *p)
     };
 }
 
+/* Keep the name of another file; the text bounds them all. */
+static void keep_name(parse *p, tgi_ome_block *b)
+{
+    tgi_ome *o = p->o;
+    const size_t n = strlen(p->uuid_file) + 1;
+    if (n == 1)
+        return;
+    if (o->names_len > n && strcmp(o->names + o->names_len - n, p->uuid_file) == 0 &&
+        (o->names_len == n || !o->names[o->names_len - n - 1])) {
+        b->name = o->names_len - n + 1; /* the same as the last one */
+        return;
+    }
+    if (o->names_len + n > o->names_cap) {
+        const size_t cap = 2 * o->names_cap + n + 4096;
+        void *q = tgi_realloc_n(TGI_TAG_IO, o->names, cap, 1);
+        if (!q) {
+            p->st = tgi_fail(p->err, TG_E_NOMEM, "no memory for the names of files");
+            return;
+        }
+        o->names = q;
+        o->names_cap = cap;
+    }
+    memcpy(o->names + o->names_len, p->uuid_file, n);
+    b->name = o->names_len + 1;
+    o->names_len += n;
+}
+
 /* The UUID of a TiffData: this file when the id is the root's, when the name is ours, or, for a
  * renamed file without a root id, when it is the only id in the text. */
 static void take_uuid(parse *p, const char *id)
@@ -156,29 +184,52 @@ static void take_uuid(parse *p, const char *id)
     if (strcmp(id, p->first_uuid) != 0)
         p->many_uuids = true;
     b->elsewhere = !same_id && !same_name;
+    if (b->elsewhere)
+        keep_name(p, b);
+}
+
+static void take_image(parse *p)
+{
+    const int k = p->o->n_images++;
+    if (k < TGI_OME_MAX_IMAGES)
+        attribute(p, "Name", p->o->images[k].name, sizeof p->o->images[k].name);
+}
+
+static void take_size(parse *p)
+{
+    tgi_ome *o = p->o;
+    if (o->n_images < 1 || o->n_images > TGI_OME_MAX_IMAGES)
+        return;
+    o->images[o->n_images - 1].width = integer(p, "SizeX", 0);
+    o->images[o->n_images - 1].height = integer(p, "SizeY", 0);
 }
 
 static void start_element(parse *p, const char *name)
 {
     tgi_ome *o = p->o;
-    const bool first = o->n_images == 1;
+    const bool wanted = o->n_images == p->image + 1;
     if (strcmp(name, "OME") == 0) {
         attribute(p, "UUID", p->root_uuid, sizeof p->root_uuid);
     } else if (strcmp(name, "BinaryOnly") == 0) {
         o->binary_only = true;
         attribute(p, "MetadataFile", o->metadata_file, sizeof o->metadata_file);
     } else if (strcmp(name, "Image") == 0) {
-        o->n_images++;
-    } else if (first && strcmp(name, "Pixels") == 0) {
-        p->in_pixels = true;
-        take_pixels(p);
-    } else if (first && p->in_pixels && strcmp(name, "Channel") == 0) {
+        take_image(p);
+    } else if (strcmp(name, "Pixels") == 0) {
+        take_size(p);
+        if (wanted) {
+            p->in_pixels = true;
+            take_pixels(p);
+        }
+    } else if (wanted && p->in_pixels && strcmp(name, "Channel") == 0) {
         take_channel(p);
-    } else if (first && p->in_pixels && strcmp(name, "TiffData") == 0) {
+    } else if (wanted && p->in_pixels && strcmp(name, "TiffData") == 0) {
         take_block(p);
-    } else if (first && o->n_blocks && strcmp(name, "UUID") == 0) {
+    } else if (wanted && o->n_blocks && strcmp(name, "UUID") == 0) {
         p->in_uuid = !xmlTextReaderIsEmptyElement(p->r);
         attribute(p, "FileName", p->uuid_file, sizeof p->uuid_file);
+        if (!p->in_uuid)
+            take_uuid(p, "");
     }
 }
 
@@ -221,10 +272,10 @@ static void settle_uuids(parse *p)
         p->o->blocks[i].elsewhere = false;
 }
 
-tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, tgi_ome *out,
-                        tgi_err *err)
+tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int image,
+                        tgi_ome *out, tgi_err *err)
 {
-    parse p = {.o = out, .file_name = file_name, .err = err, .st = TG_OK};
+    parse p = {.o = out, .file_name = file_name, .image = image, .err = err, .st = TG_OK};
     *out = (tgi_ome){0};
     if (n > TGI_OME_MAX_BYTES)
         return tgi_fail(err, TG_E_UNSUPPORTED, "OME-XML of %zu bytes (limit %u)", n,
@@ -243,6 +294,8 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, tgi_o
     settle_uuids(&p);
     if (p.st == TG_OK && rc != 0)
         p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription is not well formed");
+    if (p.st == TG_OK && !p.in_pixels && image > 0)
+        p.st = tgi_fail(err, TG_E_ARG, "series %d of a file with %d", image, out->n_images);
     if (p.st == TG_OK && !p.in_pixels && !out->binary_only)
         p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription has no Pixels");
     if (p.st != TG_OK)

@@ -1,4 +1,4 @@
-/* ome_xml.h - the first Image of an OME-XML text as plain structs.
+/* ome_xml.h - one Image of an OME-XML text as plain structs.
  *
  * Source: OME-XML schema 2016-06 and the OME-TIFF specification ("TiffData"). */
 #ifndef TGI_OME_XML_H
@@ -16,7 +16,8 @@
 /* One <TiffData>: `count` planes from directory `ifd`, beginning at z,c,t. */
 typedef struct tgi_ome_block {
     int64_t ifd, z, c, t, count; /* ifd, count: -1 when not stated */
-    bool elsewhere;              /* its UUID names another file */
+    bool elsewhere;              /* its UUID names another file: */
+    size_t name;                 /* names + name - 1; 0: without a name */
 } tgi_ome_block;
 
 typedef struct tgi_ome_channel {
@@ -25,9 +26,18 @@ typedef struct tgi_ome_channel {
     int64_t samples; /* SamplesPerPixel; 1 when not stated */
 } tgi_ome_channel;
 
+#define TGI_OME_MAX_IMAGES 16
+
+/* Enough of every Image to choose one. */
+typedef struct tgi_ome_image {
+    char name[32];
+    int64_t width, height;
+} tgi_ome_image;
+
 typedef struct tgi_ome {
     int n_images;
-    bool binary_only; /* the metadata is in another file */
+    tgi_ome_image images[TGI_OME_MAX_IMAGES]; /* the first of them */
+    bool binary_only;                         /* the metadata is in another file */
     char metadata_file[128];
     char order[8]; /* DimensionOrder, "XYZCT" */
     int64_t size_x, size_y, size_z, size_c, size_t_;
@@ -38,14 +48,17 @@ typedef struct tgi_ome {
     int n_channels;
     tgi_ome_block *blocks;
     size_t n_blocks;
+    char *names; /* of other files, one after the other */
+    size_t names_len, names_cap;
 } tgi_ome;
 
 /* True when the text looks like OME-XML. */
 bool tgi_ome_probe(const char *text);
-/* Parse. `file_name` (without folder) decides which TiffData lie in this file. Returned in
- * *out; release with tgi_ome_free. TG_E_FORMAT: not well formed, no Pixels, DOCTYPE present. */
-tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, tgi_ome *out,
-                        tgi_err *err);
+/* Parse Image `image` (0: the first). `file_name` (without folder) decides which TiffData lie
+ * in this file. Returned in *out; release with tgi_ome_free. TG_E_FORMAT: not well formed, no
+ * Pixels, DOCTYPE present; TG_E_ARG: no such Image. */
+tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int image,
+                        tgi_ome *out, tgi_err *err);
 void tgi_ome_free(tgi_ome *o);
 
 #endif

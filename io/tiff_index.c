@@ -1,9 +1,10 @@
 /* tiff_index.c - walk the chain of directories and sort the pages into series and levels.
  *
  * Pages (and SubIFDs) with the same size, element type and samples form a group. Group 0 is
- * that of the first page: series 0. A group of reduced-resolution pages that is a scaled copy
- * of group 0, page for page, is a level of it; every other group is a series of its own, which
- * is counted and not read.
+ * that of the first page: series 0. A group of reduced-resolution pages, or of SubIFDs, that is
+ * a scaled copy of another, page for page, is a level of that; every other group is a series of
+ * its own. Slides of Aperio scanners (SVS) mark no page as a level: there it is the tiled pages
+ * of the chain behind the thumbnail.
  *
  * Hostile chains: Brent's algorithm finds a loop in constant memory, and the bytes of all
  * directories together may not exceed the file, since honest directories do not overlap; that
@@ -22,13 +23,15 @@
 typedef struct group {
     tgi_tiff_page like;
     uint64_t count;
+    bool sub;   /* all of them are SubIFDs */
+    int series; /* whose, or -1: not sorted in yet */
 } group;
 
 typedef struct walker {
     tgi_tiff_file *t;
     const tgi_tiff_index_opts *o;
     tgi_tiff_index *x;
-    const tgi_tiff_page *want; /* pages like this one are indexed */
+    const tgi_tiff_page *want; /* pages like this one are indexed; NULL: none */
     group groups[MAX_GROUPS];
     int n_groups;
     uint64_t ifd_bytes; /* of all directories seen */
@@ -126,25 +129,26 @@ static tg_status index_page(walker *w, tgi_tiff_page *p, uint64_t chain_at, tgi_
     return push_ref(w, p, chain_at, err);
 }
 
-static void count_group(walker *w, const tgi_tiff_page *p)
+static void count_group(walker *w, const tgi_tiff_page *p, bool is_sub)
 {
     for (int i = 0; i < w->n_groups; i++)
         if (same_group(&w->groups[i].like, p)) {
             w->groups[i].count++;
+            w->groups[i].sub &= is_sub;
             return;
         }
     if (w->n_groups < MAX_GROUPS) /* more kinds only make n_series a lower bound */
-        w->groups[w->n_groups++] = (group){*p, 1};
+        w->groups[w->n_groups++] = (group){*p, 1, is_sub, -1};
 }
 
 static tg_status visit(walker *w, tgi_tiff_page *p, uint64_t chain_at, bool is_sub,
                        tgi_err *err)
 {
     const bool full_sub = is_sub && !(p->subfile & 5) && !w->o->subifd_planes;
-    if (!full_sub && same_group(p, w->want))
+    if (!full_sub && w->want && same_group(p, w->want))
         TGI_TRY(index_page(w, p, chain_at, err));
     if (!full_sub)
-        count_group(w, p);
+        count_group(w, p, is_sub);
     return TG_OK;
 }
 
@@ -211,11 +215,13 @@ static tg_status walk(walker *w, tgi_err *err)
 }
 
 /* A scaled copy of the full image: both sides smaller, by the same factor but for rounding. */
-static bool is_level_of(const tgi_tiff_page *p, const tgi_tiff_page *full)
+static bool is_level_of(const walker *w, const group *g, const tgi_tiff_page *full)
 {
-    if (!(p->subfile & 1) || p->width >= full->width || p->height > full->height ||
-        p->bits != full->bits || p->format != full->format || p->samples != full->samples ||
-        p->planar != full->planar)
+    const tgi_tiff_page *p = &g->like;
+    const bool marked = p->subfile & 1 || g->sub;
+    if (!(marked || (w->o->aperio && p->tiled && full->tiled && !p->subfile)) ||
+        p->width >= full->width || p->height > full->height || p->bits != full->bits ||
+        p->format != full->format || p->samples != full->samples || p->planar != full->planar)
         return false;
     const double f = (double)full->width / (double)p->width;
     const double h = (double)full->height / f;
@@ -224,33 +230,70 @@ static bool is_level_of(const tgi_tiff_page *p, const tgi_tiff_page *full)
     return off <= 2.0 + 0.01 * h;
 }
 
-/* Levels in order of size; the place of each in `groups` goes to level_group. */
-static void find_levels(const walker *w, tgi_tiff_index *x, int *level_group)
+/* Levels of group `base` in order of size, itself first; their places in `groups`. */
+static int find_levels(walker *w, int base, int series, int level_group[TG_IMAGE_MAX_LEVELS])
 {
     uint64_t above = UINT64_MAX;
-    int used = 0;
-    x->n_levels = 1;
-    x->level_h[0] = (int64_t)x->first.height;
-    x->level_w[0] = (int64_t)x->first.width;
-    level_group[0] = 0;
-    while (x->n_levels < TG_IMAGE_MAX_LEVELS) {
+    int n = 0;
+    level_group[n++] = base;
+    w->groups[base].series = series;
+    while (n < TG_IMAGE_MAX_LEVELS) {
         int best = -1;
-        for (int i = 1; i < w->n_groups; i++) {
+        for (int i = base + 1; i < w->n_groups; i++) {
             const group *g = &w->groups[i];
-            if (g->count == w->groups[0].count && g->like.width < above &&
-                is_level_of(&g->like, &x->first) &&
+            if (g->series < 0 && g->count == w->groups[base].count && g->like.width < above &&
+                is_level_of(w, g, &w->groups[base].like) &&
                 (best < 0 || g->like.width > w->groups[best].like.width))
                 best = i;
         }
         if (best < 0)
             break;
         above = w->groups[best].like.width;
-        x->level_h[x->n_levels] = (int64_t)w->groups[best].like.height;
-        x->level_w[x->n_levels] = (int64_t)w->groups[best].like.width;
-        level_group[x->n_levels++] = best;
-        used++;
+        w->groups[best].series = series;
+        level_group[n++] = best;
     }
-    x->n_series = w->n_groups - used;
+    return n;
+}
+
+/* What a slide scanner's pages are, as OpenSlide and tifffile call them. */
+static const char *aperio_name(int series, const tgi_tiff_page *p)
+{
+    return !series           ? "baseline"
+           : p->subfile == 1 ? "label"
+           : p->subfile == 9 ? "macro"
+                             : "thumbnail";
+}
+
+/* Sort all groups into series; the levels of the wanted one go to level_group. */
+static void find_series(walker *w, tgi_tiff_index *x, int level_group[TG_IMAGE_MAX_LEVELS])
+{
+    int own[TG_IMAGE_MAX_LEVELS];
+    x->n_series = x->n_levels = 0;
+    for (int i = 0; i < w->n_groups; i++) {
+        const tgi_tiff_page *p = &w->groups[i].like;
+        if (w->groups[i].series >= 0)
+            continue;
+        const int k = x->n_series++, n = find_levels(w, i, k, own);
+        if (w->o->width ? !x->n_levels && (int64_t)p->width == w->o->width &&
+                              (int64_t)p->height == w->o->height
+                        : k == w->o->series) {
+            x->n_levels = n;
+            memcpy(level_group, own, sizeof own);
+        }
+        if (k >= TG_IMAGE_MAX_SERIES)
+            continue;
+        x->series[k] = (tg_series_info){.height = (int64_t)p->height,
+                                        .width = (int64_t)p->width,
+                                        .pages = (int64_t)w->groups[i].count,
+                                        .samples = (int)p->samples,
+                                        .n_levels = n};
+        if (w->o->aperio)
+            strcpy(x->series[k].name, aperio_name(k, p));
+    }
+    for (int l = 0; l < x->n_levels; l++) {
+        x->level_h[l] = (int64_t)w->groups[level_group[l]].like.height;
+        x->level_w[l] = (int64_t)w->groups[level_group[l]].like.width;
+    }
 }
 
 /* Give back the room that growing left over; keeping it is no failure. */
@@ -266,35 +309,59 @@ static void trim(tgi_tiff_index *x)
     }
 }
 
+/* The pages of another group than the first one's. */
+static tg_status index_group(walker *w, const tgi_tiff_page *like, tgi_tiff_page *out,
+                             tgi_err *err)
+{
+    *out = *like;
+    TGI_TRY(tgi_tiff_page_layout(out, w->t->f.size, err));
+    w->want = out;
+    w->x->n_refs = 0;
+    return walk(w, err);
+}
+
+static tg_status build(walker *w, tgi_tiff_index *out, tgi_err *err)
+{
+    const tgi_tiff_index_opts *o = w->o;
+    int level_group[TG_IMAGE_MAX_LEVELS];
+    group *g = w->groups;
+    const bool plain = o->series == 0 && o->level == 0 && !o->width;
+    if (plain) {
+        w->want = &out->first;
+        TGI_TRY(tgi_tiff_page_layout(&out->first, w->t->f.size, err));
+    }
+    TGI_TRY(walk(w, err));
+    find_series(w, out, level_group);
+    if (!out->n_levels && o->width)
+        return tgi_fail(err, TG_E_FORMAT, "no page of %lld x %lld pixels", (long long)o->width,
+                        (long long)o->height);
+    if (!out->n_levels)
+        return tgi_fail(err, TG_E_ARG, "series %d of a file with %d", o->series, out->n_series);
+    if (o->level < 0 || o->level >= out->n_levels)
+        return tgi_fail(err, TG_E_ARG, "resolution level %d of a file with %d", o->level,
+                        out->n_levels);
+    out->page = out->first;
+    if (plain)
+        return TG_OK;
+    out->first = g[level_group[0]].like;
+    const tgi_tiff_page like = g[level_group[o->level]].like;
+    TGI_TRY(index_group(w, &like, &out->page, err));
+    tgi_err ignored = {0};
+    if (tgi_tiff_page_layout(&out->first, w->t->f.size, &ignored) != TG_OK && o->level == 0)
+        return tgi_fail(err, ignored.code, "%s", ignored.text);
+    return TG_OK;
+}
+
 tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
                                tgi_tiff_index *out, tgi_err *err)
 {
-    int level_group[TG_IMAGE_MAX_LEVELS];
     walker *w = tgi_calloc(TGI_TAG_IO, 1, sizeof *w); /* 20 KiB: not on the stack */
     if (!w)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the index of a TIFF");
-    *w = (walker){.t = t, .o = o, .x = out, .want = &out->first};
-    tg_status st = walk(w, err);
-    if (st != TG_OK)
-        goto done;
-    find_levels(w, out, level_group);
-    out->page = out->first;
-    if (o->level < 0 || o->level >= out->n_levels) {
-        st = tgi_fail(err, TG_E_ARG, "resolution level %d of a file with %d", o->level,
-                      out->n_levels);
-        goto done;
-    }
-    if (o->level > 0) {
-        out->page = w->groups[level_group[o->level]].like;
-        st = tgi_tiff_page_layout(&out->page, t->f.size, err);
-        w->want = &out->page;
-        out->n_refs = 0;
-        if (st == TG_OK)
-            st = walk(w, err);
-    }
+    *w = (walker){.t = t, .o = o, .x = out};
+    const tg_status st = build(w, out, err);
     if (st == TG_OK)
         trim(out);
-done:
     tgi_free(w);
     return st;
 }

@@ -1,4 +1,4 @@
-/* tiff_index.h - which directories of a TIFF are the planes of its first series, and where the
+/* tiff_index.h - which directories of a TIFF are the planes of one of its series, and where the
  * offsets of their strips or tiles lie.
  *
  * Directories are visited once (twice for a resolution level) and only 20 bytes of each are
@@ -16,25 +16,29 @@ typedef struct tgi_tiff_ref {
 } tgi_tiff_ref;
 
 typedef struct tgi_tiff_index {
-    tgi_tiff_page first; /* page 0 of the file: what series 0 looks like at full size */
+    tgi_tiff_page first; /* first page of the opened series, at full size */
     tgi_tiff_page page;  /* the same at the opened level */
     uint64_t n_chain;    /* directories in the main chain */
-    tgi_tiff_ref *refs;  /* pages of series 0 at the opened level, in file order */
+    tgi_tiff_ref *refs;  /* pages of the series at the opened level, in file order */
     uint32_t *chain;     /* place of each in the main chain */
     uint64_t n_refs, cap;
-    int n_series, n_levels; /* n_levels >= 1 */
+    int n_series, n_levels; /* n_levels >= 1: of the opened series */
+    tg_series_info series[TG_IMAGE_MAX_SERIES];
     int64_t level_h[TG_IMAGE_MAX_LEVELS], level_w[TG_IMAGE_MAX_LEVELS];
 } tgi_tiff_index;
 
 typedef struct tgi_tiff_index_opts {
-    int level;
-    bool subifd_planes; /* full-size SubIFDs are planes too (files without axes metadata) */
-    size_t max_bytes;   /* the index itself may take */
+    int series, level;
+    bool aperio; /* an SVS slide: levels are tiled pages of the chain, not marked so */
+    int64_t width, height; /* not 0: the series of this size, whatever its number */
+    bool subifd_planes;    /* full-size SubIFDs are planes too (files without axes metadata) */
+    size_t max_bytes;      /* the index itself may take */
 } tgi_tiff_index_opts;
 
-/* Build the index. TG_E_FORMAT damaged or looping chain; TG_E_ARG no such level; TG_E_BUDGET
- * more pages than max_bytes can hold; TG_E_UNSUPPORTED a feature by name. `out->first` must be
- * the parsed and laid out first page. */
+/* Build the index. TG_E_FORMAT damaged or looping chain; TG_E_ARG no such series or level;
+ * TG_E_BUDGET more pages than max_bytes can hold; TG_E_UNSUPPORTED a feature by name.
+ * `out->first` must be the parsed first page; it becomes the first page of the series, laid
+ * out. */
 tg_status tgi_tiff_index_build(tgi_tiff_file *t, const tgi_tiff_index_opts *o,
                                tgi_tiff_index *out, tgi_err *err);
 void tgi_tiff_index_free(tgi_tiff_index *x);

@@ -18,8 +18,10 @@
 #include "io/bytes.h"
 #include "io/image.h"
 #include "io/io_formats.h"
+#include "io/stack.h"
 #include "io/tiff_codec.h"
 #include "io/tiff_form.h"
+#include "io/tiff_info.h"
 #include "io/tiff_series.h"
 #include "io/tiff_stream.h"
 
@@ -33,7 +35,6 @@
 #define READ_WINDOW (1u << 20)
 #define MAP_WINDOW (16u << 20)
 #define DEFAULT_BUDGET ((size_t)1 << 30)
-#define TEXT_CAP (64u << 20)
 #define SLOTS_CAP ((size_t)64 << 20)    /* decoded blocks held at most, all threads together */
 #define KEEP_BYTES ((size_t)1 << 20)    /* rows a stream keeps, */
 #define KEEP_ROWS 64                    /* and how many at most */
@@ -565,45 +566,6 @@ static tg_status open_decoders(tiff_source *s, tgi_err *err)
     return tgi_streams_open(&shape, &s->file.f, n_streams, &s->streams, err);
 }
 
-static void fill_info(tiff_source *s)
-{
-    const tgi_tiff_page *p = &s->index.page;
-    tg_image_info *i = &s->info;
-    i->format = "tiff";
-    if (!i->flavor[0] && s->file.bigtiff)
-        snprintf(i->flavor, sizeof i->flavor, "bigtiff");
-    i->dtype = p->dtype;
-    i->compression = tgi_tiff_compression_name(p->compression);
-    i->predictor = (int)p->predictor;
-    i->planar_samples = p->planar && p->samples > 1;
-    i->tiled = p->tiled;
-    i->block_h = (int64_t)p->block_h;
-    i->block_w = (int64_t)p->block_w;
-    i->big_endian = s->file.big_endian;
-    i->bigtiff = s->file.bigtiff;
-    i->height = (int64_t)p->height;
-    i->width = (int64_t)p->width;
-    i->samples = (int)p->samples;
-    i->n_levels = s->index.n_levels;
-    memcpy(i->level_h, s->index.level_h, sizeof i->level_h);
-    memcpy(i->level_w, s->index.level_w, sizeof i->level_w);
-    i->file_bytes = s->file.f.size;
-    i->mappable = p->raw;
-}
-
-/* A level's pixels are larger by as much as it is smaller. */
-static void scale_physical(tiff_source *s)
-{
-    tg_image_meta *m = &s->info.meta;
-    const tgi_tiff_page *f = &s->index.first, *p = &s->index.page;
-    const double by[2] = {(double)f->height / (double)p->height,
-                          (double)f->width / (double)p->width};
-    for (int i = 0; i < 2; i++) {
-        m->physical[i + 1] *= by[i];
-        m->resolution[i] /= by[i];
-    }
-}
-
 static tg_status open_index(tiff_source *s, const char *path, const tg_open_opts *o,
                             size_t budget, tgi_err *err)
 {
@@ -613,24 +575,24 @@ static tg_status open_index(tiff_source *s, const char *path, const tg_open_opts
     TGI_TRY(tgi_window_init(&s->file.win, false, META_WINDOW, err));
     TGI_TRY(tgi_tiff_header(&s->file, err));
     TGI_TRY(tgi_tiff_page_parse(&s->file, s->file.first_ifd, first, err));
-    TGI_TRY(tgi_tiff_page_layout(first, s->file.f.size, err));
-    TGI_TRY(tgi_tiff_text(&s->file, &first->description, TEXT_CAP, &m->description, err));
-    TGI_TRY(tgi_tiff_text(&s->file, &first->software, 4096, &m->software, err));
-    m->resolution_unit = first->resolution[1] > 0 ? (int)first->resolution_unit : 0;
-    memcpy(m->resolution, first->resolution, sizeof m->resolution);
-    if (m->resolution[1] > 0 && !m->resolution_unit)
-        m->resolution_unit = 2; /* the default of the tag: inch */
-    const tgi_tiff_index_opts io = {
+    TGI_TRY(tgi_tiff_info_texts(&s->file, first, m, err));
+    const tgi_tiff_flavor flavor =
+        o->pages ? TGI_TIFF_PLAIN : tgi_tiff_flavor_of(m->description);
+    tgi_tiff_index_opts io = {
+        .series = o->series,
         .level = o->level,
-        .subifd_planes = tgi_tiff_flavor_of(m->description) == TGI_TIFF_PLAIN,
+        .aperio = m->description && strncmp(m->description, "Aperio", 6) == 0,
+        .subifd_planes = flavor == TGI_TIFF_PLAIN && !o->pages,
         .max_bytes = budget,
     };
+    if (flavor == TGI_TIFF_OME && o->series > 0)
+        TGI_TRY(tgi_tiff_series_size(m->description, o->series, &io.width, &io.height, err));
     TGI_TRY(tgi_tiff_index_build(&s->file, &io, &s->index, err));
+    if (flavor != TGI_TIFF_OME && o->series > 0)
+        TGI_TRY(tgi_tiff_info_texts(&s->file, first, m, err));
     TGI_TRY(tgi_tiff_series_resolve(&s->file, &s->index, m->description,
-                                    slash ? slash + 1 : path, o->level, &s->info, &s->series,
-                                    err));
-    fill_info(s);
-    scale_physical(s);
+                                    slash ? slash + 1 : path, o, &s->info, &s->series, err));
+    tgi_tiff_info_fill(&s->file, &s->index, &s->info);
     return o->axes ? tgi_image_relabel(&s->info, o->axes, err) : TG_OK;
 }
 
@@ -690,6 +652,30 @@ static void tiff_close(tg_source **base)
     *base = NULL;
 }
 
+/* The image lies in several files: the whole of it, or, when what describes it is gone, what
+ * this file holds. */
+static tg_status open_set(const tiff_source *s, const char *path, const tg_open_opts *o,
+                          tg_source **out, tgi_err *err)
+{
+    const char *about = s->series.metadata_file;
+    *err = (tgi_err){0}; /* what sent us here */
+    if (!about[0])
+        return tgi_ome_set_open(path, s->info.meta.description, o, out, err);
+    const tg_status st = tgi_ome_set_open_companion(path, about, o, out, err);
+    if (st != TG_E_NOT_FOUND)
+        return st;
+    tg_open_opts alone = *o;
+    alone.pages = alone.member = 1;
+    *err = (tgi_err){0};
+    TGI_TRY(tgi_tiff_source_ops.open(path, &alone, out, err));
+    tiff_source *t = (tiff_source *)*out;
+    snprintf(t->info.note, sizeof t->info.note,
+             "its metadata are in \"%.60s\", which is missing: only the planes of this file "
+             "are read, without names and sizes",
+             about);
+    return TG_OK;
+}
+
 static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **out,
                            tgi_err *err)
 {
@@ -710,13 +696,15 @@ static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **
     }
     if (st == TG_OK)
         st = open_lanes(s, budget, err);
-    if (st != TG_OK) {
-        tg_source *base = &s->base;
-        tiff_close(&base);
-        return st;
+    if (st == TG_OK) {
+        *out = &s->base;
+        return TG_OK;
     }
-    *out = &s->base;
-    return TG_OK;
+    if (s->series.in_files && !o->member)
+        st = open_set(s, path, o, out, err);
+    tg_source *base = &s->base;
+    tiff_close(&base);
+    return st;
 }
 
 static const tg_image_info *tiff_info(const tg_source *s)

@@ -14,7 +14,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/imagej.h"
-#include "io/ome_xml.h"
+#include "io/ome_grid.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ typedef struct job {
     tgi_tiff_file *t;
     const tgi_tiff_index *x;
     const char *text, *file_name;
-    int level;
+    const tg_open_opts *o;
     tg_image_info *info;
     tgi_tiff_series *out;
     tgi_err *err;
@@ -73,7 +73,7 @@ static tg_status prove_contiguous(const job *j, int64_t n, bool *yes)
     tgi_tiff_array offsets, counts;
     size_t bytes;
     *yes = false;
-    if (!p->raw || p->tiled || j->level != 0 || !j->x->n_refs)
+    if (!p->raw || p->tiled || j->o->level != 0 || !j->x->n_refs)
         return TG_OK;
     tgi_tiff_ref_arrays(j->x, 0, &offsets, &counts);
     uint64_t next = 0;
@@ -215,54 +215,6 @@ static tg_status resolve_shaped(const job *j)
 
 /* ---- OME ---- */
 
-typedef struct ome_grid {
-    int64_t n[3], stride[3]; /* z, c, t: sizes and plane strides */
-    int64_t total, spp;
-} ome_grid;
-
-static int axis_of(int letter)
-{
-    return letter == 'Z' ? 0 : letter == 'C' ? 1 : letter == 'T' ? 2 : -1;
-}
-
-static tg_status ome_sizes(const job *j, const tgi_ome *o, ome_grid *g)
-{
-    static const char letters[] = "ZCT";
-    const tgi_tiff_page *p = &j->x->first;
-    const int64_t spp = p->samples;
-    int seen = 0;
-    if (o->size_x != (int64_t)p->width || o->size_y != (int64_t)p->height)
-        return tgi_fail(j->err, TG_E_FORMAT,
-                        "OME-XML says %lld x %lld pixels, page 0 has %llu x "
-                        "%llu",
-                        (long long)o->size_x, (long long)o->size_y,
-                        (unsigned long long)p->width, (unsigned long long)p->height);
-    if (o->size_z < 1 || o->size_t_ < 1 || o->size_c < 1 || o->size_c % spp)
-        return tgi_fail(j->err, TG_E_FORMAT,
-                        "OME-XML says SizeZ %lld, SizeC %lld, SizeT %lld "
-                        "with %lld samples per pixel",
-                        (long long)o->size_z, (long long)o->size_c, (long long)o->size_t_,
-                        (long long)spp);
-    g->n[0] = o->size_z;
-    g->n[1] = o->size_c / spp;
-    g->n[2] = o->size_t_;
-    g->spp = spp;
-    g->total = 1;
-    for (int i = 2; i < 5; i++) {
-        const int a = strncmp(o->order, "XY", 2) == 0 ? axis_of(o->order[i]) : -1;
-        if (a < 0 || (seen & 1 << a))
-            return tgi_fail(j->err, TG_E_FORMAT, "OME-XML DimensionOrder \"%s\"", o->order);
-        seen |= 1 << a;
-        g->stride[a] = g->total;
-        if (!tgi_mul64_ok(g->total, g->n[a], &g->total))
-            return tgi_fail(j->err, TG_E_FORMAT, "OME-XML describes too many planes");
-    }
-    for (int i = 4; i >= 2; i--)
-        add_axis(j->info, letters[axis_of(o->order[i])], g->n[axis_of(o->order[i])]);
-    add_page_axes(j);
-    return TG_OK;
-}
-
 /* Directory number of the main chain -> place among the refs, or UNSET. */
 static uint32_t rank_of(const tgi_tiff_index *x, int64_t ifd)
 {
@@ -277,28 +229,13 @@ static uint32_t rank_of(const tgi_tiff_index *x, int64_t ifd)
     return lo < x->n_refs && x->chain[lo] == ifd ? (uint32_t)lo : UNSET;
 }
 
-static tg_status place_block(const job *j, const ome_grid *g, const tgi_ome_block *b,
+static tg_status place_block(const job *j, const tgi_ome_grid *g, const tgi_ome_block *b,
                              uint32_t *rank, int64_t *placed)
 {
-    const int64_t c = g->spp > 1 && g->n[1] > 1 ? b->c / g->spp : b->c;
-    const int64_t count = b->count >= 0 ? b->count : b->ifd < 0 ? g->total : 1;
+    int64_t from, n;
     const int64_t ifd = b->ifd < 0 ? 0 : b->ifd;
-    if (b->z >= g->n[0] || c >= g->n[1] || b->t >= g->n[2])
-        return tgi_fail(j->err, TG_E_FORMAT,
-                        "OME-XML TiffData at z=%lld c=%lld t=%lld lies "
-                        "outside the image",
-                        (long long)b->z, (long long)b->c, (long long)b->t);
-    const int64_t from = b->z * g->stride[0] + c * g->stride[1] + b->t * g->stride[2];
-    const int64_t n = tgi_min(count, g->total - from);
-    *placed += n;
-    if (*placed > 2 * g->total)
-        return tgi_fail(j->err, TG_E_FORMAT, "OME-XML TiffData places planes more than once");
+    TGI_TRY(tgi_ome_grid_block(g, b, g->total, placed, &from, &n, j->err));
     for (int64_t k = 0; k < n; k++) {
-        if (b->elsewhere)
-            return tgi_fail(j->err, TG_E_UNSUPPORTED,
-                            "a multi-file OME-TIFF: plane %lld is in "
-                            "another file; this is not supported yet",
-                            (long long)(from + k));
         const uint32_t r = rank_of(j->x, ifd + k);
         if (r == UNSET)
             return tgi_fail(j->err, TG_E_FORMAT,
@@ -311,17 +248,13 @@ static tg_status place_block(const job *j, const ome_grid *g, const tgi_ome_bloc
     return TG_OK;
 }
 
-static tg_status ome_map(const job *j, const tgi_ome *o, const ome_grid *g)
+static tg_status ome_map(const job *j, const tgi_ome *o, const tgi_ome_grid *g)
 {
     int64_t placed = 0;
-    bool elsewhere = false, identity = true;
-    for (size_t i = 0; i < o->n_blocks; i++)
-        elsewhere |= o->blocks[i].elsewhere;
+    bool identity = true;
     if ((uint64_t)g->total > j->x->n_refs) /* also bounds the allocation below */
-        return tgi_fail(j->err, elsewhere ? TG_E_UNSUPPORTED : TG_E_FORMAT,
-                        elsewhere ? "a multi-file OME-TIFF: %lld planes, %llu of them in this "
-                                    "file; this is not supported yet"
-                                  : "OME-XML describes %lld planes, but the file holds %llu",
+        return tgi_fail(j->err, TG_E_FORMAT,
+                        "OME-XML describes %lld planes, but the file holds %llu",
                         (long long)g->total, (unsigned long long)j->x->n_refs);
     uint32_t *rank = tgi_malloc(TGI_TAG_IO, (size_t)g->total * sizeof *rank);
     if (!rank)
@@ -347,57 +280,78 @@ static tg_status ome_map(const job *j, const tgi_ome *o, const ome_grid *g)
     return TG_OK;
 }
 
-/* Names move from the parse to the metadata. */
-static tg_status ome_meta(const job *j, tgi_ome *o)
+/* The image is more than this file: the caller opens the set instead. */
+static tg_status in_other_files(const job *j, const tgi_ome *o)
 {
-    tg_image_meta *m = &j->info->meta;
-    memcpy(m->physical, o->physical, sizeof m->physical);
-    memcpy(m->unit, o->unit, sizeof m->unit);
-    m->time_increment = o->time_increment;
-    if (!o->n_channels)
+    bool elsewhere = o->binary_only;
+    for (size_t i = 0; i < o->n_blocks; i++)
+        elsewhere |= o->blocks[i].elsewhere;
+    if (!elsewhere)
         return TG_OK;
-    const size_t n = (size_t)o->n_channels;
-    m->channel_name = tgi_calloc(TGI_TAG_IO, n, sizeof *m->channel_name);
-    m->channel_color = tgi_calloc(TGI_TAG_IO, n, sizeof *m->channel_color);
-    if (!m->channel_name || !m->channel_color)
-        return tgi_fail(j->err, TG_E_NOMEM, "no memory for names of channels");
-    m->n_channels = o->n_channels;
-    for (size_t i = 0; i < n; i++) {
-        m->channel_name[i] = o->channels[i].name;
-        m->channel_color[i] = o->channels[i].color;
-        o->channels[i].name = NULL;
+    j->out->in_files = true;
+    snprintf(j->out->metadata_file, sizeof j->out->metadata_file, "%s", o->metadata_file);
+    return tgi_fail(j->err, TG_E_UNSUPPORTED,
+                    "part of a multi-file OME-TIFF: give this file alone");
+}
+
+/* With several Images they are the series, whatever the sizes of the pages. */
+static void list_images(const job *j, const tgi_ome *o)
+{
+    tg_image_info *info = j->info;
+    for (int i = 0; i < o->n_images && i < TGI_OME_MAX_IMAGES; i++) {
+        tg_series_info *s = &info->series[i];
+        if (o->n_images > 1)
+            *s = (tg_series_info){.height = o->images[i].height, .width = o->images[i].width};
+        snprintf(s->name, sizeof s->name, "%s", o->images[i].name);
     }
+    if (o->n_images > 1)
+        info->n_series = o->n_images;
+}
+
+tg_status tgi_tiff_series_size(const char *description, int image, int64_t *width,
+                               int64_t *height, tgi_err *err)
+{
+    tgi_ome o;
+    TGI_TRY(tgi_ome_parse(description, strlen(description), "", image, &o, err));
+    *width = o.size_x;
+    *height = o.size_y;
+    tgi_ome_free(&o);
     return TG_OK;
 }
 
 static tg_status resolve_ome(const job *j)
 {
+    const tgi_tiff_page *p = &j->x->first;
     tgi_ome o;
-    ome_grid g = {0};
+    tgi_ome_grid g;
     set_flavor(j, "ome");
-    TGI_TRY(tgi_ome_parse(j->text, strlen(j->text), j->file_name, &o, j->err));
-    tg_status st;
-    if (o.binary_only)
-        st = tgi_fail(j->err, TG_E_UNSUPPORTED,
-                      "a multi-file OME-TIFF: its metadata are in "
-                      "\"%s\"; this is not supported yet",
-                      o.metadata_file);
-    else if ((st = ome_sizes(j, &o, &g)) == TG_OK && (st = ome_map(j, &o, &g)) == TG_OK)
-        st = ome_meta(j, &o);
-    j->info->n_series = (int)tgi_max(j->info->n_series, o.n_images);
+    TGI_TRY(tgi_ome_parse(j->text, strlen(j->text), j->file_name, j->o->series, &o, j->err));
+    tg_status st = in_other_files(j, &o);
+    if (st == TG_OK)
+        st = tgi_ome_grid_make(&o, (int64_t)p->width, (int64_t)p->height, p->samples, j->info,
+                               &g, j->err);
+    if (st == TG_OK) {
+        add_page_axes(j);
+        st = ome_map(j, &o, &g);
+    }
+    if (st == TG_OK)
+        st = tgi_ome_take_meta(&o, &j->info->meta, j->err);
+    list_images(j, &o);
     tgi_ome_free(&o);
     return st;
 }
 
 tg_status tgi_tiff_series_resolve(tgi_tiff_file *t, const tgi_tiff_index *x,
-                                  const char *description, const char *file_name, int level,
-                                  tg_image_info *info, tgi_tiff_series *out, tgi_err *err)
+                                  const char *description, const char *file_name,
+                                  const tg_open_opts *o, tg_image_info *info,
+                                  tgi_tiff_series *out, tgi_err *err)
 {
-    const job j = {t, x, description, file_name, level, info, out, err};
+    const job j = {t, x, description, file_name, o, info, out, err};
     tg_status st;
     *out = (tgi_tiff_series){0};
     info->n_series = x->n_series;
-    switch (tgi_tiff_flavor_of(description)) {
+    memcpy(info->series, x->series, sizeof info->series);
+    switch (o->pages ? TGI_TIFF_PLAIN : tgi_tiff_flavor_of(description)) {
     case TGI_TIFF_OME:
         st = resolve_ome(&j);
         break;

@@ -17,6 +17,8 @@ typedef struct tgi_tiff_series {
     bool contiguous; /* fewer directories than planes: plane p begins at base + p * plane bytes
                       */
     uint64_t base;
+    bool in_files;           /* after a failure: the image lies in several files, */
+    char metadata_file[128]; /* described in this one, unless "": in this very file */
 } tgi_tiff_series;
 
 tgi_tiff_flavor tgi_tiff_flavor_of(const char *description);
@@ -25,7 +27,11 @@ tgi_tiff_flavor tgi_tiff_flavor_of(const char *description);
  * claims are in the file, or it is an error: TG_E_FORMAT, or TG_E_UNSUPPORTED when they are in
  * other files. On failure the metadata filled so far stays in `info` for the caller to free. */
 tg_status tgi_tiff_series_resolve(tgi_tiff_file *t, const tgi_tiff_index *x,
-                                  const char *description, const char *file_name, int level,
-                                  tg_image_info *info, tgi_tiff_series *out, tgi_err *err);
+                                  const char *description, const char *file_name,
+                                  const tg_open_opts *o, tg_image_info *info,
+                                  tgi_tiff_series *out, tgi_err *err);
+/* Size of the OME Image `image`, for finding its pages. */
+tg_status tgi_tiff_series_size(const char *description, int image, int64_t *width,
+                               int64_t *height, tgi_err *err);
 
 #endif

@@ -74,10 +74,15 @@ static void list_axes(copy *c)
 
 static tg_status open_copy(copy *c, tgi_err *err)
 {
-    const tg_open_opts o = {.level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
+    const tg_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
+                            .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
                             .threads = 1,
                             .io = (tg_io_mode)tgi_opts_choice(c->opts, TGI_OPT_IO),
-                            .axes = tgi_opts_str(c->opts, TGI_OPT_AXES)};
+                            .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
+                            .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
+                                    tgi_opts_str(c->opts, TGI_OPT_KEY_C),
+                                    tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
+                            .cancelled = tg_cancel_signal};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
@@ -86,6 +91,8 @@ static tg_status open_copy(copy *c, tgi_err *err)
                         "copy needs an input and an output (-o OUT.tif|OUT.npy)");
     TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
     c->info = c->source->ops->info(c->source);
+    if (c->info->note[0])
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
     c->dtype =
         tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
     TGI_TRY(choose_region(c, err));
@@ -319,14 +326,16 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
     char *text = NULL;
     size_t n;
     char id[160];
-    TGI_TRY(tgi_file_identity(c->input, 32768, id, sizeof id, err));
+    TGI_TRY(tgi_input_identity(c->source, c->input, id, sizeof id, err));
     text = tgi_malloc(TGI_TAG_JOURNAL, 512);
     if (!text)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
     snprintf(text, 512,
-             "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\ndtype=%s\n", id,
-             (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
-             (long long)c->n_planes, tgi_dtype_name(c->dtype));
+             "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\n"
+             "series=%lld level=%lld\ndtype=%s\n",
+             id, (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
+             (long long)c->n_planes, (long long)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
+             (long long)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0), tgi_dtype_name(c->dtype));
     const tg_journal_state state = tgi_journal_state(j);
     const void *stored = tgi_journal_job(j, &n);
     tg_status st = state == TG_JOURNAL_FRESH ? tgi_journal_begin(j, l, text, strlen(text), err)

@@ -51,6 +51,33 @@ static void put_meta(tgi_jw *w, const tg_image_meta *m)
     tgi_jw_end(w, ']');
 }
 
+/* The count; and one row each, when there is a choice. */
+static void put_series(tgi_jw *w, const tg_image_info *i)
+{
+    tgi_jw_int(w, "series", i->n_series);
+    if (i->n_series < 2)
+        return;
+    tgi_jw_begin(w, "series_list", '[');
+    for (int k = 0; k < i->n_series && k < TG_IMAGE_MAX_SERIES; k++) {
+        const tg_series_info *s = &i->series[k];
+        if (!s->height)
+            continue;
+        tgi_jw_begin(w, NULL, '{');
+        tgi_jw_int(w, "number", k);
+        if (s->name[0])
+            tgi_jw_str(w, "name", s->name);
+        tgi_jw_int(w, "height", s->height);
+        tgi_jw_int(w, "width", s->width);
+        if (s->pages) {
+            tgi_jw_int(w, "samples", s->samples);
+            tgi_jw_int(w, "pages", s->pages);
+            tgi_jw_int(w, "levels", s->n_levels);
+        }
+        tgi_jw_end(w, '}');
+    }
+    tgi_jw_end(w, ']');
+}
+
 static void put_image(tgi_jw *w, const tg_image_info *i)
 {
     char axes[TG_IMAGE_MAX_AXES + 1];
@@ -70,8 +97,12 @@ static void put_image(tgi_jw *w, const tg_image_info *i)
     tgi_jw_bool(w, "big_endian", i->big_endian);
     tgi_jw_bool(w, "bigtiff", i->bigtiff);
     tgi_jw_int(w, "planes", i->n_planes);
-    tgi_jw_int(w, "series", i->n_series);
+    put_series(w, i);
+    if (i->n_files > 1)
+        tgi_jw_int(w, "files", i->n_files);
     tgi_jw_uint(w, "file_bytes", i->file_bytes);
+    if (i->note[0])
+        tgi_jw_str(w, "note", i->note);
     tgi_jw_begin(w, "levels", '[');
     for (int k = 0; k < i->n_levels; k++) {
         const int64_t hw[2] = {i->level_h[k], i->level_w[k]};
@@ -327,9 +358,10 @@ tg_status tgi_describe(const char *path, char **json, tgi_err *err)
 {
     tgi_jw w = {0};
     tgi_jw_begin(&w, NULL, '{');
-    tg_status st = has_suffix(path, ".onnx")  ? describe_model(path, &w, err)
-                   : has_suffix(path, ".npy") ? describe_array(path, &w, err)
-                                              : describe_image(path, &w, err);
+    tg_status st = has_suffix(path, ".onnx") ? describe_model(path, &w, err)
+                   : has_suffix(path, ".npy") && !tgi_source_is_set(path)
+                       ? describe_array(path, &w, err)
+                       : describe_image(path, &w, err);
     tgi_jw_end(&w, '}');
     char *text = NULL;
     const tg_status taken = tgi_jw_take(&w, &text, err);

@@ -47,6 +47,26 @@ tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t c
     return TG_OK;
 }
 
+tg_status tgi_input_identity(const tg_source *s, const char *path, char *buf, size_t cap,
+                             tgi_err *err)
+{
+    char one[128];
+    int64_t n = 0;
+    uint64_t h = 14695981039346656037ull;
+    const char *file;
+    if (!tgi_source_file(s, path, 1))
+        return tgi_file_identity(tgi_source_file(s, path, 0), 32768, buf, cap, err);
+    for (; (file = tgi_source_file(s, path, n)); n++) {
+        const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+        TGI_TRY(tgi_file_identity(file, 4096, one, sizeof one, err));
+        h = hash_bytes(h, (const unsigned char *)name, strlen(name) + 1);
+        h = hash_bytes(h, (const unsigned char *)one, strlen(one) + 1);
+    }
+    snprintf(buf, cap, "%lld files, hash of names, sizes, times and ends %016llx", (long long)n,
+             (unsigned long long)h);
+    return TG_OK;
+}
+
 typedef struct lines {
     char *p;
     size_t n, cap;
@@ -68,7 +88,7 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
     char input[128], model[128], codec[64];
     const tg_plan_part *p = &job->plan;
     const tg_mapping *m = &job->map;
-    TGI_TRY(tgi_file_identity(job->set.input, 32768, input, sizeof input, err));
+    TGI_TRY(tgi_input_identity(job->source, job->set.input, input, sizeof input, err));
     TGI_TRY(tgi_file_identity(job->set.model, (int64_t)1 << 30, model, sizeof model, err));
     char *net = tgi_net_text(p->net);
     lines s = {.cap = 4096 + (net ? strlen(net) : 0)};
@@ -88,9 +108,10 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
         add(&s, "%s%lld+%lld>%lld+%lld box %lld,%lld", i ? " " : "",
             (long long)m->fit[i].before, (long long)m->fit[i].size, (long long)m->fit[i].crop,
             (long long)m->fit[i].out, (long long)m->fit[i].box, (long long)m->fit[i].core);
-    add(&s, "\nplanes=%s\nlevel=%lld\n",
+    add(&s, "\nplanes=%s\nseries=%lld level=%lld\n",
         tgi_opts_str(job->opts, TGI_OPT_PLANES) ? tgi_opts_str(job->opts, TGI_OPT_PLANES)
                                                 : "all",
+        (long long)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
         (long long)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0));
     add(&s, "dtype=%s\nnormalize=%s invert=%d\n", tgi_dtype_name(job->set.dtype),
         job->set.normalize_text, job->set.invert);

@@ -19,5 +19,8 @@ tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours
  * ends. TG_E_NOT_FOUND. */
 tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t cap,
                             tgi_err *err);
+/* The same of every file that the source `s`, opened as `path`, reads: names count too. */
+tg_status tgi_input_identity(const tg_source *s, const char *path, char *buf, size_t cap,
+                             tgi_err *err);
 
 #endif

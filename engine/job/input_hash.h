@@ -1,6 +1,9 @@
 /* input_hash.h - the checksum of the whole input, for the receipt, while the run computes.
  *
- * A thread of the lowest priority reads the file from end to end, a buffer at a time. Whatever
+ * An input of several files is summed as if they were one, in the order of the stack: what
+ * `cat FILES | sha256sum` prints.
+ *
+ * A thread of the lowest priority reads the input from end to end, a buffer at a time. Whatever
  * is left when the run is through with its pixels, the caller finishes itself, so that the
  * thread's priority holds nobody up. The file is a view of one moment only if it stayed as it
  * was: its size and time of change are looked at before and after. */
@@ -9,6 +12,7 @@
 
 #include "engine/base/sha256.h"
 #include "engine/base/status.h"
+#include "io/image.h"
 
 /* One read, and so the buffer: a line of the plan. */
 #define TGI_INPUT_HASH_BYTES ((size_t)256 << 10)
@@ -22,10 +26,11 @@ typedef struct tgi_input_digest {
     char trouble[160];            /* "" when all went well */
 } tgi_input_digest;
 
-/* Start. `buffer` has TGI_INPUT_HASH_BYTES and is borrowed until close, `path` too. A file that
+/* Start. `buffer` has TGI_INPUT_HASH_BYTES and is borrowed until close, as
+ * are `path` and the source that was opened with it. A file that
  * cannot be read is no error of the run: the digest says so. TG_E_NOMEM */
-tg_status tgi_input_hash_open(const char *path, void *buffer, tgi_input_hash **out,
-                              tgi_err *err);
+tg_status tgi_input_hash_open(const tg_source *source, const char *path, void *buffer,
+                              tgi_input_hash **out, tgi_err *err);
 /* Finish what the thread has not done. `tick` is called between reads with the fraction done;
  * what it answers but TG_OK is answered here, and the digest is not filled. */
 tg_status tgi_input_hash_finish(tgi_input_hash *h,

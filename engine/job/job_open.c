@@ -103,14 +103,20 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
 
 static tg_status open_source(tg_job *job, tgi_err *err)
 {
-    const tg_open_opts opts = {.level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
+    const tg_open_opts opts = {.series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
+                               .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
                                .threads = TGI_JOB_READERS,
                                .io = job->set.io,
                                .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
+                               .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z),
+                                       tgi_opts_str(job->opts, TGI_OPT_KEY_C),
+                                       tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
                                .decode_budget = tgi_job_budget(job->opts) / 4,
                                .cancelled = tg_cancel_signal};
     TGI_TRY(tgi_source_open(job->set.input, &opts, &job->source, err));
     job->info = job->source->ops->info(job->source);
+    if (job->info->note[0])
+        tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
     return TG_OK;
 }
 
@@ -199,7 +205,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         TGI_TRY(tgi_scratch_look(job->set.scratch, &job->scratch_place, err));
     TGI_TRY(tgi_graph_import_onnx(job->set.model, &job->graph, err));
     TGI_TRY(tgi_graph_finish(job->graph, 0, err));
-    job->set.tensor = tgi_opts_n_tensors(job->opts) > 0 || is_npy(job->set.input);
+    job->set.tensor = tgi_opts_n_tensors(job->opts) > 0 ||
+                      (is_npy(job->set.input) && !tgi_source_is_set(job->set.input));
     if (job->set.tensor && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");

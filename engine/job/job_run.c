@@ -403,7 +403,7 @@ static tg_status work(run *r, tgi_err *err)
     if (!r->sets)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
     TGI_TRY(open_workers(r, err));
-    TGI_TRY(tgi_input_hash_open(job->set.input, r->receipt, &r->hash, err));
+    TGI_TRY(tgi_input_hash_open(job->source, job->set.input, r->receipt, &r->hash, err));
     predict(r);
     TGI_TRY(get_statistics(r, err));
     TGI_TRY(open_writer(r, err));

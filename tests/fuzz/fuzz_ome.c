@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     memcpy(text, data, n);
     text[n] = 0;
     (void)tgi_ome_probe(text);
-    const tg_status st = tgi_ome_parse(text, strlen(text), "made.ome.tif", &ome, &err);
+    const tg_status st = tgi_ome_parse(text, strlen(text), "made.ome.tif", 0, &ome, &err);
     fuzz_check(st, &err);
     if (st == TG_OK)
         tgi_ome_free(&ome);

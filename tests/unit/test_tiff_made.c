@@ -539,7 +539,7 @@ static void test_ome_claims_that_the_file_does_not_keep_are_refused(void)
              "SizeZ=\"2\" SizeC=\"1\" SizeT=\"1\"><TiffData IFD=\"0\"><UUID FileName=\"x.tif\""
              ">urn:uuid:a</UUID></TiffData><TiffData IFD=\"0\" FirstZ=\"1\"><UUID FileName="
              "\"y.tif\">urn:uuid:b</UUID></TiffData></Pixels>"),
-         TG_E_UNSUPPORTED},
+         TG_E_FORMAT},
         /* another size */
         {"<Pixels DimensionOrder=\"XYZCT\" SizeX=\"8\" SizeY=\"4\" SizeZ=\"4\" SizeC=\"1\" "
          "SizeT=\"1\"/>",

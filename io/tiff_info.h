@@ -1,0 +1,14 @@
+/* tiff_info.h - what the tags of a page say about the image, as tg_image_info. */
+#ifndef TGI_TIFF_INFO_H
+#define TGI_TIFF_INFO_H
+
+#include "io/image.h"
+#include "io/tiff_index.h"
+
+/* Texts and resolution of a page; what was there before is freed. */
+tg_status tgi_tiff_info_texts(const tgi_tiff_file *t, const tgi_tiff_page *first,
+                              tg_image_meta *m, tgi_err *err);
+/* Everything about storage and levels; sizes of pixels are scaled to the opened level. */
+void tgi_tiff_info_fill(const tgi_tiff_file *t, const tgi_tiff_index *x, tg_image_info *i);
+
+#endif
