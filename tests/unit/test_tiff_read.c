@@ -20,7 +20,7 @@ static const struct {
 
 static const char *refusal_of(const char *file)
 {
-    for (size_t i = 0; i < N_REFUSED; i++)
+    for (size_t i = 0; refused[i].file; i++)
         if (strcmp(refused[i].file, file) == 0)
             return refused[i].words;
     return NULL;
