@@ -65,6 +65,8 @@ typedef struct tg_image_info {
     tg_image_meta meta;
 } tg_image_info;
 
+#define TG_INTERLEAVED SIZE_MAX /* a sample_pitch, see read */
+
 typedef enum tg_io_mode { TG_IO_AUTO, TG_IO_MAP, TG_IO_READ } tg_io_mode;
 
 typedef struct tg_source tg_source;
@@ -99,7 +101,9 @@ typedef struct tg_source_ops {
     /* Read rows [y0,y1) x columns [x0,x1) of samples [s0,s1) of one plane in native dtype and
      * native byte order, sample-planar: sample k, row r, column c goes to
      * dst + ((k-s0) * sample_pitch + (r-y0) * row_pitch) + (c-x0) * dtype size; pitches in
-     * bytes. `thread` in [0, opts.threads): calls with different numbers may run at once. */
+     * bytes. With sample_pitch TG_INTERLEAVED the samples [s0,s1) of a pixel lie side by side,
+     * pixel after pixel: what a file that stores them so costs least. `thread` in [0,
+     * opts.threads): calls with different numbers may run at once. */
     tg_status (*read)(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
                       int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                       size_t sample_pitch, tgi_err *err);

@@ -90,9 +90,10 @@ static uint64_t plane_offset(const npy_source *s, int64_t plane)
     return off;
 }
 
-/* Columns [x0,x1) of one sample in one row, in pieces that fit the window. */
+/* Columns [x0,x1) of one sample in one row, in pieces that fit the window, to every `to`-th
+ * element. */
 static tg_status read_row(npy_source *s, tgi_window *w, uint64_t row_off, int64_t x0,
-                          int64_t x1, uint8_t *dst, tgi_err *err)
+                          int64_t x1, uint8_t *dst, size_t to, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(s->info.dtype);
     const int64_t piece = (int64_t)(w->cap / s->stride_x);
@@ -102,14 +103,16 @@ static tg_status read_row(npy_source *s, tgi_window *w, uint64_t row_off, int64_
         const uint8_t *src;
         TGI_TRY(tgi_window_get(w, &s->file, row_off + (uint64_t)x * s->stride_x, len, w->cap,
                                &src, err));
-        if (s->stride_x == size)
+        if (s->stride_x == size && to == 1)
             memcpy(dst, src, len);
         else
             for (int64_t k = 0; k < n; k++)
-                memcpy(dst + (size_t)k * size, src + (size_t)k * s->stride_x, size);
-        if (s->head.swap)
+                memcpy(dst + (size_t)k * to * size, src + (size_t)k * s->stride_x, size);
+        for (int64_t k = 0; s->head.swap && to > 1 && k < n; k++)
+            tgi_swap_copy(dst + (size_t)k * to * size, dst + (size_t)k * to * size, 1, size);
+        if (s->head.swap && to == 1)
             tgi_swap_copy(dst, dst, (size_t)n, size);
-        dst += (size_t)n * size;
+        dst += (size_t)n * to * size;
         x += n;
     }
     return TG_OK;
@@ -127,14 +130,16 @@ static tg_status npy_read(tg_source *base, int thread, int64_t plane, int s0, in
                         (long long)plane, (long long)y0, (long long)y1);
     if (s->mapped)
         TGI_TRY(tgi_rfile_check(&s->file, err));
+    const bool together = sample_pitch == TG_INTERLEAVED;
+    const size_t next = together ? tgi_dtype_size(i->dtype) : sample_pitch;
     const uint64_t at = plane_offset(s, plane);
     for (int64_t y = y0; y < y1 && x0 < x1; y++)
         for (int k = s0; k < s1; k++)
             TGI_TRY(read_row(s, &s->lanes[thread],
                              at + (uint64_t)y * s->stride_y + (uint64_t)k * s->stride_s, x0, x1,
-                             (uint8_t *)dst + (size_t)(k - s0) * sample_pitch +
+                             (uint8_t *)dst + (size_t)(k - s0) * next +
                                  (size_t)(y - y0) * row_pitch,
-                             err));
+                             together ? (size_t)(s1 - s0) : 1, err));
     return TG_OK;
 }
 

@@ -137,17 +137,33 @@ static tg_status decode_to(picture *p, int64_t y, tgi_err *err)
     return TG_OK;
 }
 
-/* n samples, `stride` apart, to dst without gaps. */
-static void pick(uint8_t *dst, const uint8_t *src, int64_t n, size_t stride, size_t size)
+/* n samples, `stride` apart, to dst, `to` apart. */
+static void pick(uint8_t *dst, size_t to, const uint8_t *src, int64_t n, size_t stride,
+                 size_t size)
 {
-    if (stride == 1)
+    if (stride == 1 && to == 1)
         memcpy(dst, src, (size_t)n * size);
     else if (size == 1)
         for (int64_t i = 0; i < n; i++)
-            dst[i] = src[(size_t)i * stride];
+            dst[(size_t)i * to] = src[(size_t)i * stride];
     else
         for (int64_t i = 0; i < n; i++)
-            memcpy(dst + (size_t)i * size, src + (size_t)i * stride * size, size);
+            memcpy(dst + (size_t)i * to * size, src + (size_t)i * stride * size, size);
+}
+
+/* Columns [x0,x1) of samples [s0,s1) of a decoded row to dst, planes or side by side. */
+static void pick_row(const picture *p, const uint8_t *row, int s0, int s1, int64_t x0,
+                     int64_t x1, uint8_t *dst, size_t sample_pitch)
+{
+    const size_t size = tgi_dtype_size(p->info.dtype), samples = (size_t)p->info.samples;
+    const size_t n = (size_t)(s1 - s0), to = sample_pitch == TG_INTERLEAVED ? n : 1;
+    const size_t next = sample_pitch == TG_INTERLEAVED ? size : sample_pitch;
+    const uint8_t *src = row + (size_t)x0 * samples * size;
+    if (to == samples) /* as it was decoded */
+        memcpy(dst, src, (size_t)(x1 - x0) * samples * size);
+    else
+        for (size_t k = 0; k < n; k++)
+            pick(dst + k * next, to, src + ((size_t)s0 + k) * size, x1 - x0, samples, size);
 }
 
 tg_status tgi_picture_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
@@ -156,7 +172,6 @@ tg_status tgi_picture_read(tg_source *base, int thread, int64_t plane, int s0, i
 {
     picture *p = (picture *)base;
     const tg_image_info *i = &p->info;
-    const size_t size = tgi_dtype_size(i->dtype), samples = (size_t)i->samples;
     (void)thread;
     if (plane != 0 || s0 < 0 || s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 ||
         x1 > i->width)
@@ -164,13 +179,12 @@ tg_status tgi_picture_read(tg_source *base, int thread, int64_t plane, int s0, i
                         (long long)plane, (long long)y0, (long long)y1);
     tg_status st = TG_OK;
     pthread_mutex_lock(&p->lock);
-    for (int64_t y = y0; y < y1 && x0 < x1 && st == TG_OK; y++) {
+    for (int64_t y = y0; y < y1 && x0 < x1 && s0 < s1 && st == TG_OK; y++) {
         st = decode_to(p, y, err);
         const uint8_t *row = p->ring + (size_t)y % p->keep * p->row_bytes;
-        for (int k = s0; k < s1 && st == TG_OK; k++)
-            pick((uint8_t *)dst + (size_t)(k - s0) * sample_pitch +
-                     (size_t)(y - y0) * row_pitch,
-                 row + ((size_t)x0 * samples + (size_t)k) * size, x1 - x0, samples, size);
+        if (st == TG_OK)
+            pick_row(p, row, s0, s1, x0, x1, (uint8_t *)dst + (size_t)(y - y0) * row_pitch,
+                     sample_pitch);
     }
     pthread_mutex_unlock(&p->lock);
     return st;

@@ -195,38 +195,38 @@ static tg_status check_blocks(tiff_source *s, tgi_err *err)
 
 /* ---- Copying pixels ---- */
 
-/* n elements, `stride` elements apart in src, to dst without gaps. */
-static void copy_run(uint8_t *dst, const uint8_t *src, size_t n, size_t stride, size_t size,
-                     bool swap)
+/* n elements, `stride` elements apart in src, to dst, `to` elements apart. */
+static void copy_run(uint8_t *dst, size_t to, const uint8_t *src, size_t n, size_t stride,
+                     size_t size, bool swap)
 {
-    if (stride == 1) {
+    if (stride == 1 && to == 1) {
         if (swap)
             tgi_swap_copy(dst, src, n, size);
         else
             memcpy(dst, src, n * size);
         return;
     }
-    const size_t step = stride * size;
+    const size_t step = stride * size, out = to * size;
     switch (size) {
     case 1:
         for (size_t i = 0; i < n; i++)
-            dst[i] = src[i * step];
+            dst[i * out] = src[i * step];
         break;
     case 2:
         for (size_t i = 0; i < n; i++)
-            memcpy(dst + 2 * i, src + i * step, 2);
+            memcpy(dst + i * out, src + i * step, 2);
         break;
     case 4:
         for (size_t i = 0; i < n; i++)
-            memcpy(dst + 4 * i, src + i * step, 4);
+            memcpy(dst + i * out, src + i * step, 4);
         break;
     default:
         for (size_t i = 0; i < n; i++)
-            memcpy(dst + 8 * i, src + i * step, 8);
+            memcpy(dst + i * out, src + i * step, 8);
         break;
     }
-    if (swap)
-        tgi_swap_copy(dst, dst, n, size);
+    for (size_t i = 0; swap && i < n; i++)
+        tgi_swap_copy(dst + i * out, dst + i * out, 1, size);
 }
 
 /* One call of `read`, with the part of it that one block answers. */
@@ -235,8 +235,22 @@ typedef struct request {
     int s0, s1;
     int64_t y0, y1, x0, x1;
     uint8_t *dst;
-    size_t row_pitch, sample_pitch;
+    size_t row_pitch, sample_pitch; /* in bytes, */
+    size_t pixel;                   /* from one pixel to the next in elements */
 } request;
+
+static request request_of(int64_t plane, int s0, int s1, void *dst, size_t row_pitch,
+                          size_t sample_pitch, size_t size)
+{
+    const bool together = sample_pitch == TG_INTERLEAVED;
+    return (request){.plane = plane,
+                     .s0 = s0,
+                     .s1 = s1,
+                     .dst = dst,
+                     .row_pitch = row_pitch,
+                     .sample_pitch = together ? size : sample_pitch,
+                     .pixel = together ? (size_t)(s1 - s0) : 1};
+}
 
 /* The samples of columns [x0,x1) of one row, lying at `src`, to where the caller wants them.
  * `sample`: which sample plane of a planar page this is. */
@@ -244,16 +258,19 @@ static void deliver(const tiff_source *s, const request *q, uint64_t sample, int
                     int64_t x0, int64_t x1, const uint8_t *src, bool swap)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const size_t size = p->sample_bytes;
-    uint8_t *row = q->dst + (size_t)(y - q->y0) * q->row_pitch + (size_t)(x0 - q->x0) * size;
+    const size_t size = p->sample_bytes, n = (size_t)(x1 - x0);
+    uint8_t *row =
+        q->dst + (size_t)(y - q->y0) * q->row_pitch + (size_t)(x0 - q->x0) * q->pixel * size;
     if (p->planar || p->samples == 1) {
         const size_t k = p->planar ? (size_t)sample - (size_t)q->s0 : 0;
-        copy_run(row + k * q->sample_pitch, src, (size_t)(x1 - x0), 1, size, swap);
-        return;
+        copy_run(row + k * q->sample_pitch, q->pixel, src, n, 1, size, swap);
+    } else if (q->pixel == p->samples) { /* as they lie in the file */
+        copy_run(row, 1, src, n * p->samples, 1, size, swap);
+    } else {
+        for (int k = q->s0; k < q->s1; k++)
+            copy_run(row + (size_t)(k - q->s0) * q->sample_pitch, q->pixel,
+                     src + (size_t)k * size, n, p->samples, size, swap);
     }
-    for (int k = q->s0; k < q->s1; k++)
-        copy_run(row + (size_t)(k - q->s0) * q->sample_pitch, src + (size_t)k * size,
-                 (size_t)(x1 - x0), p->samples, size, swap);
 }
 
 /* ---- Uncompressed ---- */
@@ -439,7 +456,9 @@ static tg_status tiff_read(tg_source *base, int thread, int64_t plane, int s0, i
     if (s0 >= s1 || y0 >= y1 || x0 >= x1)
         return TG_OK;
     lane *l = &s->lanes[thread];
-    const request q = {plane, s0, s1, y0, y1, x0, x1, dst, row_pitch, sample_pitch};
+    request q =
+        request_of(plane, s0, s1, dst, row_pitch, sample_pitch, s->index.page.sample_bytes);
+    q.y0 = y0, q.y1 = y1, q.x0 = x0, q.x1 = x1;
     if (s->mapped)
         TGI_TRY(tgi_rfile_check(&s->file.f, err));
     if (!s->streams)

@@ -8,6 +8,7 @@
 #define TG_BACKEND_H
 
 #include "kernels/op.h"
+#include "kernels/pixels.h"
 
 typedef enum tg_isa { TG_ISA_PORTABLE, TG_ISA_AVX2, TG_ISA_AVX512, TG_ISA_COUNT } tg_isa;
 
@@ -59,6 +60,9 @@ typedef struct tg_backend {
     int lanes;
     const tg_variant *const *variants;     /* NULL-terminated, of equals the preferred first */
     void (*epilogue)(const tg_call *call); /* behind tgi_epilogue_apply */
+    /* tgi_pixels_load_run and tgi_pixels_store_run, bit for bit, faster. */
+    void (*pixels_load)(const tg_pixels *p, const void *src);
+    void (*pixels_store)(const tg_pixels *p, void *dst);
 } tg_backend;
 
 /* Best instruction set of this processor not above `cap` (TG_ISA_COUNT: no cap; the environment

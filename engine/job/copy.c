@@ -7,8 +7,8 @@
 #include "engine/job/job.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
-#include "engine/run/pixels.h"
 #include "io/npy.h"
+#include "kernels/pixels.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -16,8 +16,8 @@
 #include "engine/memory/monitor.h"
 #include "engine/run/exec.h"
 #include "engine/run/load.h"
-#include "engine/run/pixels.h"
 #include "io/png.h"
+#include "kernels/pixels.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -480,7 +480,8 @@ static tg_status open_all(preview *v, tgi_err *err)
         .rank = v->net->rank,
         .staging = {v->staging, v->staging}, /* nothing is prefetched */
         .staging_bytes = v->staging_bytes,
-        .pool = v->pool};
+        .pool = v->pool,
+        .be = v->net->be};
     TGI_TRY(tgi_loader_open(&load, &v->loader, err));
     return tgi_exec_open(&v->tiling, v->weights, v->arena, v->pool, &io, &v->exec, err);
 }

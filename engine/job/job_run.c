@@ -242,7 +242,8 @@ static tg_status open_workers(run *r, tgi_err *err)
                                  .rank = p->net->rank,
                                  .staging = {r->staging[0], r->staging[1]},
                                  .staging_bytes = p->bytes.staging / 2,
-                                 .pool = r->pool};
+                                 .pool = r->pool,
+                                 .be = p->net->be};
     TGI_TRY(tgi_loader_open(&load, &r->loader, err));
     const tg_exec_io io = {r, load_rows, store_rows, check_stop};
     return tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err);
@@ -264,7 +265,8 @@ static tg_status open_writer(run *r, tgi_err *err)
                                  .layout = p->layout,
                                  .journal = r->journal,
                                  .commit = r->commit,
-                                 .pool = r->pool};
+                                 .pool = r->pool,
+                                 .be = p->net->be};
     return tgi_store_open(&store, &r->store, err);
 }
 

@@ -297,7 +297,8 @@ static tg_status open_image(tensor_run *r, tgi_err *err)
                                  .rank = job->plan.net->rank,
                                  .staging = {r->staging[0], r->staging[1]},
                                  .staging_bytes = b->staging / 2,
-                                 .pool = r->pool};
+                                 .pool = r->pool,
+                                 .be = job->plan.net->be};
     return tgi_loader_open(&load, &r->loader, err);
 }
 

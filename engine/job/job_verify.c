@@ -98,7 +98,8 @@ static tg_status load_item(verify *v, tgi_err *err)
                               .rank = net->rank,
                               .staging = {staging, staging},
                               .staging_bytes = bytes,
-                              .pool = v->pool};
+                              .pool = v->pool,
+                              .be = net->be};
     if (st == TG_OK)
         st = tgi_loader_open(&o, &l, err);
     if (st == TG_OK) {

@@ -1,7 +1,7 @@
 /* tensor_copy.c - elements between mapped arrays, in any order of axes, and views. */
 #include "engine/base/arith.h"
 #include "engine/job/tensors.h"
-#include "engine/run/pixels.h"
+#include "kernels/pixels.h"
 
 #include <string.h>
 

@@ -131,9 +131,9 @@ static tg_status fill(decoded *d, int thread, int64_t plane, int64_t y1, tgi_err
 
 /* ---- The source -------------------------------------------------------------------------- */
 
-/* Rows and columns are the mapping's box from here on. */
+/* Rows and columns are the mapping's box from here on. To every `to`-th element of dst. */
 static tg_status read_kept(decoded *d, int thread, int64_t plane, int sample, tg_range y,
-                           tg_range x, char *dst, size_t row_pitch, tgi_err *err)
+                           tg_range x, char *dst, size_t to, size_t row_pitch, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(d->info->dtype), n = (size_t)tgi_range_len(x) * size;
     tgi_window *w = &d->window[thread];
@@ -145,7 +145,11 @@ static tg_status read_kept(decoded *d, int thread, int64_t plane, int sample, tg
             const size_t part = left < TGI_SCRATCH_WINDOW ? left : TGI_SCRATCH_WINDOW;
             const uint8_t *src;
             TGI_TRY(tgi_scratch_read(d->scratch, w, at + done, part, &src, err));
-            memcpy(dst + (size_t)(row - y.lo) * row_pitch + done, src, part);
+            char *out = dst + (size_t)(row - y.lo) * row_pitch + done * to;
+            if (to == 1)
+                memcpy(out, src, part);
+            for (size_t i = 0; to > 1 && i < part; i += size) /* windows hold whole elements */
+                memcpy(out + i * to, src + i, size);
             done += part;
         }
     }
@@ -172,9 +176,11 @@ static tg_status decoded_read(tg_source *base, int thread, int64_t plane, int s0
     pthread_mutex_unlock(&d->lock);
     if (st != TG_OK)
         return st;
+    const bool together = sample_pitch == TG_INTERLEAVED;
+    const size_t next = together ? tgi_dtype_size(d->info->dtype) : sample_pitch;
     for (int s = s0; s < s1; s++)
-        TGI_TRY(read_kept(d, thread, plane, s, y, x,
-                          (char *)dst + (size_t)(s - s0) * sample_pitch, row_pitch, err));
+        TGI_TRY(read_kept(d, thread, plane, s, y, x, (char *)dst + (size_t)(s - s0) * next,
+                          together ? (size_t)(s1 - s0) : 1, row_pitch, err));
     return TG_OK;
 }
 

@@ -3,7 +3,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "engine/run/pixels.h"
+#include "kernels/pixels.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -23,6 +23,7 @@ enum { IDLE, ASKED, READY, QUIT };
 struct tg_loader {
     tg_loader_opts o;
     tg_dtype type;
+    int64_t together; /* channels that lie side by side in staging: samples of a pixel, or 1 */
     int64_t item, shift[3];
     tg_affine affine;
     fetched slot[2];
@@ -81,7 +82,7 @@ size_t tgi_loader_bytes(const tg_mapping *m, tg_dtype type, int64_t slabs, int64
 
 static size_t row_bytes(const tg_loader *l, const fetched *f)
 {
-    return (size_t)tgi_range_len(f->cols) * tgi_dtype_size(l->type);
+    return (size_t)(tgi_range_len(f->cols) * l->together) * tgi_dtype_size(l->type);
 }
 
 static size_t plane_bytes(const tg_loader *l, const fetched *f)
@@ -89,17 +90,23 @@ static size_t plane_bytes(const tg_loader *l, const fetched *f)
     return row_bytes(l, f) * (size_t)tgi_range_len(f->rows);
 }
 
+/* Of one slab in staging. */
+static int64_t planes_of(const tg_loader *l)
+{
+    return l->o.map->channels / l->together;
+}
+
+/* Channel c, or all of them when they are samples: as the file most likely has them. */
 static tg_status read_channel(tg_loader *l, int thread, const fetched *f, int64_t z, int64_t c,
                               char *dst, tgi_err *err)
 {
     const tg_mapping *m = l->o.map;
     int sample;
     const int64_t plane = tgi_mapping_plane(m, f->item, z, &sample) + c * m->channel_stride;
-    const int s = m->from_samples ? (int)c : sample;
-    return l->o.ops->read(l->o.source, thread, plane, s, s + 1, m->origin[1] + f->rows.lo,
+    const int s0 = m->from_samples ? 0 : sample, s1 = s0 + (int)l->together;
+    return l->o.ops->read(l->o.source, thread, plane, s0, s1, m->origin[1] + f->rows.lo,
                           m->origin[1] + f->rows.hi, m->origin[2] + f->cols.lo,
-                          m->origin[2] + f->cols.hi, dst, row_bytes(l, f), plane_bytes(l, f),
-                          err);
+                          m->origin[2] + f->cols.hi, dst, row_bytes(l, f), TG_INTERLEAVED, err);
 }
 
 static tg_status fetch(tg_loader *l, int which, int thread)
@@ -109,13 +116,13 @@ static tg_status fetch(tg_loader *l, int which, int thread)
     f->rows = hull_of(m->pad, axis_of(l, f, 1), m->extent[1]);
     f->cols = hull_of(m->pad, axis_of(l, f, 2), m->extent[2]);
     const tg_range z = axis_of(l, f, 0);
-    const size_t need = plane_bytes(l, f) * (size_t)(tgi_range_len(z) * m->channels);
+    const size_t need = plane_bytes(l, f) * (size_t)(tgi_range_len(z) * planes_of(l));
     if (need > l->o.staging_bytes)
         return tgi_fail(&f->err, TG_E_INTERNAL, "staging holds %zu bytes, a band needs %zu",
                         l->o.staging_bytes, need);
     char *dst = l->o.staging[which];
     for (int64_t k = z.lo; k < z.hi; k++)
-        for (int64_t c = 0; c < m->channels; c++, dst += plane_bytes(l, f)) {
+        for (int64_t c = 0; c < planes_of(l); c++, dst += plane_bytes(l, f)) {
             const int64_t sz = tgi_pad_index(m->pad, k, m->extent[0]);
             if (sz < 0 || plane_bytes(l, f) == 0)
                 continue;
@@ -154,6 +161,7 @@ tg_status tgi_loader_open(const tg_loader_opts *o, tg_loader **out, tgi_err *err
         return tgi_fail(err, TG_E_NOMEM, "no memory for the reader");
     l->o = *o;
     l->type = o->ops->info(o->source)->dtype;
+    l->together = o->map->from_samples ? o->map->channels : 1;
     l->affine = (tg_affine){1, 0};
     for (int i = 0; i < 3; i++)
         l->shift[i] = o->map->fit[i].before;
@@ -257,30 +265,44 @@ typedef struct fill_job {
     const tg_view *view;
 } fill_job;
 
-/* Columns [x.lo, x.hi) of the region's frame of one channel row; `src` holds f->cols, NULL: a
- * row of zeros. */
-static void fill_row(const fill_job *j, const char *src, float *dst, tg_range x)
+/* `n` pixels from `src` (all channels that lie together) to dst[0..count), from channel `c` of
+ * them on. */
+static void convert(const fill_job *j, const char *src, int64_t n, int64_t c, int count,
+                    float *const *dst)
+{
+    const tg_loader *l = j->l;
+    tg_pixels p = {.type = l->type,
+                   .samples = count,
+                   .stride = l->together,
+                   .n = n,
+                   .mul = (float)l->affine.mul,
+                   .add = (float)l->affine.add,
+                   .step = j->view->cb};
+    memcpy(p.value, dst, (size_t)count * sizeof *dst);
+    l->o.be->pixels_load(&p, src + (size_t)c * tgi_dtype_size(l->type));
+}
+
+/* Columns [x.lo, x.hi) of the region's frame of `count` channel rows, from channel `c` of those
+ * that lie together on; `src` holds f->cols, NULL: rows of zeros. */
+static void fill_row(const fill_job *j, const char *src, int64_t c, int count,
+                     float *const *dst, tg_range x)
 {
     const tg_mapping *m = j->l->o.map;
-    const int cb = j->view->cb;
-    const float mul = (float)j->l->affine.mul, add = (float)j->l->affine.add;
-    const size_t size = tgi_dtype_size(j->l->type);
+    const int64_t cb = j->view->cb;
+    const size_t pixel = tgi_dtype_size(j->l->type) * (size_t)j->l->together;
     const tg_range in = src ? tgi_range_clip(x, 0, m->extent[2]) : (tg_range){0, 0};
-    if (!tgi_range_empty(in))
-        tgi_pixels_load(j->l->type, src + (size_t)(in.lo - j->f->cols.lo) * size,
-                        tgi_range_len(in), mul, add, dst + (in.lo - x.lo) * cb, cb);
-    for (int64_t i = x.lo; i < x.hi; i++) {
-        if (i == in.lo && !tgi_range_empty(in)) {
-            i = in.hi - 1;
-            continue;
-        }
-        const int64_t k = src ? tgi_pad_index(m->pad, i, m->extent[2]) : -1;
-        float *d = dst + (i - x.lo) * cb;
-        if (k < 0)
-            *d = 0;
-        else
-            tgi_pixels_load(j->l->type, src + (size_t)(k - j->f->cols.lo) * size, 1, mul, add,
-                            d, 1);
+    for (int64_t i = x.lo; i < x.hi;) {
+        const int inside = i == in.lo && !tgi_range_empty(in);
+        const int64_t n = inside ? tgi_range_len(in) : 1;
+        const int64_t from = inside ? i : src ? tgi_pad_index(m->pad, i, m->extent[2]) : -1;
+        float *to[TG_PIXEL_SAMPLES];
+        for (int k = 0; k < count; k++)
+            to[k] = dst[k] + (i - x.lo) * cb;
+        if (from >= 0)
+            convert(j, src + (size_t)(from - j->f->cols.lo) * pixel, n, c, count, to);
+        for (int k = 0; from < 0 && k < count; k++)
+            *to[k] = 0;
+        i += n;
     }
 }
 
@@ -307,11 +329,17 @@ static void fill_one(void *arg, int64_t job, int thread)
     /* the view counts as the network does */
     const int64_t vz = l->o.rank == 5 ? z.lo + zi + shift[0] : 0, vy = row + shift[1];
     const tg_range vx = {x.lo + shift[2], x.hi + shift[2]};
-    for (int64_t c = 0; c < m->channels; c++) {
-        const char *plane = j->staging + (size_t)(zi * m->channels + c) * plane_bytes(l, j->f);
+    for (int64_t c = 0; c < m->channels;) {
+        const int64_t at = zi * planes_of(l) + c / l->together, first = c % l->together;
+        const int count = (int)tgi_min(TG_PIXEL_SAMPLES, l->together - first);
+        const char *plane = j->staging + (size_t)at * plane_bytes(l, j->f);
         const char *src =
             sy < 0 || sz < 0 ? NULL : plane + (size_t)(sy - j->f->rows.lo) * row_bytes(l, j->f);
-        fill_row(j, src, tgi_view_at(j->view, c, vz, vy, vx.lo), x);
+        float *dst[TG_PIXEL_SAMPLES];
+        for (int k = 0; k < count; k++)
+            dst[k] = tgi_view_at(j->view, c + k, vz, vy, vx.lo);
+        fill_row(j, src, first, count, dst, x);
+        c += count;
     }
     if (m->channels % j->view->cb)
         zero_lanes(j->view, vz, vy, vx);

@@ -8,6 +8,7 @@
 
 #include "engine/plan/mapping.h"
 #include "engine/run/stats.h"
+#include "kernels/backend.h"
 #include "kernels/threads.h"
 
 typedef struct tg_loader tg_loader;
@@ -20,6 +21,7 @@ typedef struct tg_loader_opts {
     void *staging[2];
     size_t staging_bytes; /* of each; tgi_loader_bytes */
     tg_threads *pool;     /* for the conversion; may be NULL */
+    const tg_backend *be; /* which converts */
 } tg_loader_opts;
 
 /* Bytes of one staging buffer for boxes of at most slabs x rows x columns (images: one slab),

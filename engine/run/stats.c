@@ -1,7 +1,7 @@
 #include "engine/run/stats.h"
 
 #include "engine/base/arith.h"
-#include "engine/run/pixels.h"
+#include "kernels/pixels.h"
 
 #include <math.h>
 #include <string.h>

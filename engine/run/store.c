@@ -2,7 +2,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
-#include "engine/run/pixels.h"
+#include "kernels/pixels.h"
 
 #include <string.h>
 
@@ -190,13 +190,17 @@ static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_ra
         return;
     const int64_t at = y % l->tile_h * l->tile_w + x.lo % l->tile_w;
     const size_t size = tgi_dtype_size(l->dtype);
-    for (int k = 0; k < l->samples; k++)
-        tgi_pixels_store(
-            l->dtype,
-            tgi_view_at(j->view, c + k, s->volume ? z + s->shift[0] : 0, y + s->shift[1],
-                        x.lo + s->shift[2]),
-            j->view->cb, tgi_range_len(x), (float)s->affine.mul, (float)s->affine.add,
-            slot + ((size_t)at * (size_t)l->samples + (size_t)k) * size, l->samples);
+    tg_pixels p = {.type = l->dtype,
+                   .samples = l->samples,
+                   .stride = l->samples,
+                   .n = tgi_range_len(x),
+                   .mul = (float)s->affine.mul,
+                   .add = (float)s->affine.add,
+                   .step = j->view->cb};
+    for (int k = 0; k < l->samples; k++) /* at most four, by the mapping */
+        p.value[k] = tgi_view_at(j->view, c + k, s->volume ? z + s->shift[0] : 0,
+                                 y + s->shift[1], x.lo + s->shift[2]);
+    s->o.be->pixels_store(&p, slot + (size_t)at * (size_t)l->samples * size);
 }
 
 static void copy_row(void *arg, int64_t job, int thread)

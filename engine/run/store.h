@@ -16,6 +16,7 @@
 #include "engine/plan/tiling.h"
 #include "engine/run/commit.h"
 #include "engine/run/stats.h"
+#include "kernels/backend.h"
 #include "kernels/threads.h"
 
 typedef struct tg_store tg_store;
@@ -27,6 +28,7 @@ typedef struct tg_store_opts {
     const tg_journal *journal;
     tg_commit *commit;
     tg_threads *pool;
+    const tg_backend *be; /* which converts */
 } tg_store_opts;
 
 tg_status tgi_store_open(const tg_store_opts *o, tg_store **out, tgi_err *err);

@@ -45,4 +45,6 @@ const tg_backend TGS(tgi_backend) = {
     .lanes = TG_L,
     .variants = variants,
     .epilogue = TGS(tgi_epilogue_whole),
+    .pixels_load = TGS(tgi_pixels_load_run),
+    .pixels_store = TGS(tgi_pixels_store_run),
 };

@@ -6,6 +6,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/simd.h"
 #include "kernels/ops/geometry.h"
+#include "kernels/pixels.h"
 #include "kernels/threads.h"
 
 /* A piece of dst: channel blocks [b0,b1), one row, columns [x0,x1). */
@@ -18,6 +19,10 @@ typedef struct tg_row_part {
  * first-level cache. */
 void TGS(tgi_epilogue_part)(const tg_call *call, int from, const tg_row_part *part);
 void TGS(tgi_epilogue_whole)(const tg_call *call);
+
+/* kernels/pixels.h on this instruction set. */
+void TGS(tgi_pixels_load_run)(const tg_pixels *p, const void *src);
+void TGS(tgi_pixels_store_run)(const tg_pixels *p, void *dst);
 
 /* Compute the raw values of a part of one block of dst[0]; returns how many epilogue steps it
  * has applied itself. */
@@ -106,8 +111,9 @@ extern const tg_variant TGS(tgi_slice_copy), TGS(tgi_gate);
     X(Elu)                                                                                     \
     X(Exp)                                                                                     \
     X(HardSigmoid)                                                                             \
-    X(HardSwish) X(Identity) X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg) X(PRelu) X(Relu)         \
-        X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
+    X(HardSwish)                                                                               \
+    X(Identity) X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt)   \
+        X(Sub) X(Sum) X(Tanh)
 #define TG_ELTWISE_DECLARE(name) extern const tg_variant TGS(tgi_eltwise_##name);
 TG_ELTWISE_LIST(TG_ELTWISE_DECLARE)
 #undef TG_ELTWISE_DECLARE

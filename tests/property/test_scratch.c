@@ -87,17 +87,20 @@ static int box_is_right(tg_source *s, int thread, uint8_t *pixels[2], uint64_t *
     const int plane = (int)tg_rand_in(seed, 0, 1);
     const int64_t y0 = tg_rand_in(seed, 20, 219), y1 = tg_rand_in(seed, y0 + 1, 220);
     const int64_t x0 = tg_rand_in(seed, 31, 270), x1 = tg_rand_in(seed, x0 + 1, 271);
-    const size_t row = (size_t)(x1 - x0) * 2, all = row * (size_t)(y1 - y0);
-    uint8_t *got = malloc(3 * all);
+    const int together = (int)tg_rand_in(seed, 0, 1); /* samples side by side, or planes */
+    const size_t pixel = together ? 6 : 2, row = (size_t)(x1 - x0) * pixel;
+    const size_t all = together ? 2 : row * (size_t)(y1 - y0);
+    uint8_t *got = malloc((size_t)(x1 - x0) * (size_t)(y1 - y0) * 6);
     tgi_err err = {0};
-    int equal =
-        s->ops->read(s, thread, plane, 0, 3, y0, y1, x0, x1, got, row, all, &err) == TG_OK;
+    int equal = s->ops->read(s, thread, plane, 0, 3, y0, y1, x0, x1, got, row,
+                             together ? TG_INTERLEAVED : all, &err) == TG_OK;
     for (int64_t y = y0; y < y1; y++)
         for (int64_t x = x0; x < x1; x++)
             for (size_t k = 0; k < 3; k++)
-                equal &= memcmp(got + k * all + (size_t)(y - y0) * row + (size_t)(x - x0) * 2,
-                                pixels[plane] + (((size_t)y * page.w + (size_t)x) * 3 + k) * 2,
-                                2) == 0;
+                equal &=
+                    memcmp(got + k * all + (size_t)(y - y0) * row + (size_t)(x - x0) * pixel,
+                           pixels[plane] + (((size_t)y * page.w + (size_t)x) * 3 + k) * 2,
+                           2) == 0;
     free(got);
     return equal;
 }

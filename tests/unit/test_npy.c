@@ -222,6 +222,17 @@ static void test_an_array_is_an_image_by_rank_or_by_named_axes(void)
                      err);
             CHECK_EQ(v[1], 119);
             CHECK_EQ(v[0], i->axes[3] == 'S' ? 114 : 118);
+            int16_t all[10], last; /* of the last two columns, all samples side by side */
+            CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, 0, i->samples, i->height - 1,
+                                  i->height, i->width - 2, i->width, all, 0, TG_INTERLEAVED,
+                                  &err),
+                     err);
+            CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, 0, 1, i->height - 1, i->height,
+                                  i->width - 1, i->width, &last, 2, 2, &err),
+                     err);
+            CHECK_EQ(all[2 * i->samples - 1], 119);
+            CHECK_EQ(all[i->samples - 1], v[0]);
+            CHECK_EQ(all[i->samples], last);
             tgi_source_close(&s);
         }
     const tg_open_opts bad = {.threads = 1, .axes = "ZYXT"},

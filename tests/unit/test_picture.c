@@ -184,6 +184,13 @@ static uint16_t *read_box(tg_source *s, int64_t y0, int64_t y1, int64_t x0, int6
         if (size == 2)
             memcpy(mixed + k, planar + 2 * at, 2);
     }
+    CHECK_OK(s->ops->read(s, 0, 0, 0, i->samples, y0, y1, x0, x1, planar,
+                          (size_t)(x1 - x0) * c * size, TG_INTERLEAVED, err),
+             *err);
+    int same = 1; /* side by side they are the same samples */
+    for (size_t k = 0; k < n * c; k++)
+        same &= memcmp(mixed + k, planar + k * size, size) == 0;
+    CHECK(same);
     free(planar);
     return mixed;
 }

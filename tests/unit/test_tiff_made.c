@@ -60,16 +60,20 @@ static int same_pixels(const layout *a, const uint8_t *pixels, uint64_t *seed, i
         const int64_t x0 = k ? tg_rand_in(seed, 0, a->w - 1) : 0;
         const int64_t y1 = k ? tg_rand_in(seed, y0 + 1, a->h) : a->h;
         const int64_t x1 = k ? tg_rand_in(seed, x0 + 1, a->w) : a->w;
-        const size_t row = (size_t)(x1 - x0) * size, plane = row * (size_t)(y1 - y0);
-        uint8_t *got = malloc(plane * (size_t)a->samples);
-        CHECK_OK(s->ops->read(s, 0, 0, 0, a->samples, y0, y1, x0, x1, got, row, plane, &err),
+        const size_t n = (size_t)a->samples, box = (size_t)(x1 - x0) * (size_t)(y1 - y0) * size;
+        const int together = k % 2; /* samples side by side, or sample planes */
+        const size_t pixel = together ? n * size : size, row = (size_t)(x1 - x0) * pixel;
+        const size_t plane = together ? size : box;
+        uint8_t *got = malloc(box * n);
+        CHECK_OK(s->ops->read(s, 0, 0, 0, a->samples, y0, y1, x0, x1, got, row,
+                              together ? TG_INTERLEAVED : plane, &err),
                  err);
         for (int64_t y = y0; y < y1; y++)
             for (int64_t x = x0; x < x1; x++)
                 for (int c = 0; c < a->samples; c++)
                     equal &=
                         memcmp(got + (size_t)c * plane + (size_t)(y - y0) * row +
-                                   (size_t)(x - x0) * size,
+                                   (size_t)(x - x0) * pixel,
                                pixels + (((size_t)y * a->w + (size_t)x) * (size_t)a->samples +
                                          (size_t)c) *
                                             size,

@@ -196,6 +196,30 @@ static uint8_t *whole_plane(tg_source *s, int64_t plane, tgi_err *err)
     return all;
 }
 
+/* The same box with the samples of a pixel side by side holds the same as `box`. */
+static void check_interleaved(tg_source *s, int64_t plane, int s0, int s1, int64_t y0,
+                              int64_t y1, int64_t x0, int64_t x1, const uint8_t *box,
+                              size_t pitch, size_t spitch)
+{
+    const size_t size = tgi_dtype_size(s->ops->info(s)->dtype), n = (size_t)(s1 - s0);
+    const size_t row = (size_t)(x1 - x0) * n * size + 3;
+    uint8_t *got = malloc(row * (size_t)(y1 - y0));
+    tgi_err err = {0};
+    int equal = 1;
+    memset(got, 0xa5, row * (size_t)(y1 - y0));
+    CHECK_OK(s->ops->read(s, 0, plane, s0, s1, y0, y1, x0, x1, got, row, TG_INTERLEAVED, &err),
+             err);
+    for (size_t y = 0; y < (size_t)(y1 - y0); y++) {
+        for (size_t x = 0; x < (size_t)(x1 - x0); x++)
+            for (size_t k = 0; k < n; k++)
+                equal &= memcmp(got + y * row + (x * n + k) * size,
+                                box + k * spitch + y * pitch + x * size, size) == 0;
+        equal &= got[y * row + row - 1] == 0xa5; /* the gap stays untouched */
+    }
+    CHECK(equal);
+    free(got);
+}
+
 static void check_box(tg_source *s, const uint8_t *all, int64_t plane, uint64_t *seed)
 {
     const tg_image_info *i = s->ops->info(s);
@@ -223,6 +247,7 @@ static void check_box(tg_source *s, const uint8_t *all, int64_t plane, uint64_t 
                 equal &= got[g] == 0xa5;
         }
     CHECK(equal);
+    check_interleaved(s, plane, s0, s1, y0, y1, x0, x1, box, pitch, spitch);
     free(box);
 }
 

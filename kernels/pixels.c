@@ -1,4 +1,5 @@
-#include "engine/run/pixels.h"
+/* pixels.c - the definition of pixels.h: one element after the other, all types. */
+#include "kernels/pixels.h"
 
 #include <math.h>
 #include <string.h>
@@ -49,16 +50,17 @@ static uint16_t float_to_half(float f)
 #define LOAD(T)                                                                                \
     do {                                                                                       \
         const T *s = src;                                                                      \
-        if (stride == 1)                                                                       \
+        if (stride == 1 && src_stride == 1)                                                    \
             for (int64_t i = 0; i < n; i++)                                                    \
                 dst[i] = (float)s[i] * mul + add;                                              \
         else                                                                                   \
             for (int64_t i = 0; i < n; i++)                                                    \
-                dst[i * stride] = (float)s[i] * mul + add;                                     \
+                dst[i * stride] = (float)s[i * src_stride] * mul + add;                        \
     } while (0)
 
-void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float add,
-                     float *dst, int64_t stride)
+/* n elements, src_stride apart, to floats that are `stride` apart. */
+static void load_sample(tg_dtype type, const void *src, int64_t src_stride, int64_t n,
+                        float mul, float add, float *dst, int64_t stride)
 {
     switch (type) {
     case TG_DTYPE_U8:
@@ -94,11 +96,26 @@ void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float
         break;
     case TG_DTYPE_F16:
         for (int64_t i = 0; i < n; i++)
-            dst[i * stride] = half_to_float(((const uint16_t *)src)[i]) * mul + add;
+            dst[i * stride] =
+                half_to_float(((const uint16_t *)src)[i * src_stride]) * mul + add;
         break;
     case TG_DTYPE_NONE:
         break;
     }
+}
+
+void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float add,
+                     float *dst, int64_t stride)
+{
+    load_sample(type, src, 1, n, mul, add, dst, stride);
+}
+
+void tgi_pixels_load_run(const tg_pixels *p, const void *src)
+{
+    const char *first = src;
+    for (int k = 0; k < p->samples; k++)
+        load_sample(p->type, first + (size_t)k * tgi_dtype_size(p->type), p->stride, p->n,
+                    p->mul, p->add, p->value[k], p->step);
 }
 
 /* ---- Out --------------------------------------------------------------------------------- */
@@ -189,4 +206,12 @@ void tgi_pixels_store(tg_dtype type, const float *src, int64_t src_stride, int64
     case TG_DTYPE_NONE:
         break;
     }
+}
+
+void tgi_pixels_store_run(const tg_pixels *p, void *dst)
+{
+    char *first = dst;
+    for (int k = 0; k < p->samples; k++)
+        tgi_pixels_store(p->type, p->value[k], p->step, p->n, p->mul, p->add,
+                         first + (size_t)k * tgi_dtype_size(p->type), p->stride);
 }
