@@ -6,6 +6,7 @@
 
 #include "engine/base/mem.h"
 #include "io/bytes.h"
+#include "io/predictor.h"
 
 #include <string.h>
 
@@ -102,32 +103,10 @@ static void unpack_24(const tgi_form *f, const uint8_t *src, uint8_t *row)
 
 /* ---- Predictors ---- */
 
-/* Running sums that wrap, as the format wants; memcpy keeps alignment out of it. */
-#define ACCUMULATE(T)                                                                          \
-    for (size_t i = stride; i < n; i++) {                                                      \
-        T a, b;                                                                                \
-        memcpy(&a, row + (i - stride) * sizeof(T), sizeof(T));                                 \
-        memcpy(&b, row + i * sizeof(T), sizeof(T));                                            \
-        b = (T)(a + b);                                                                        \
-        memcpy(row + i * sizeof(T), &b, sizeof(T));                                            \
-    }
-
-static void sum_row(uint8_t *row, size_t n, size_t size, size_t stride)
-{
-    if (size == 1)
-        ACCUMULATE(uint8_t)
-    else if (size == 2)
-        ACCUMULATE(uint16_t)
-    else if (size == 4)
-        ACCUMULATE(uint32_t)
-    else
-        ACCUMULATE(uint64_t)
-}
-
 /* Bytes were split into planes, most significant first, whatever the file's order. */
 static void float_row(uint8_t *row, size_t n, size_t size, size_t stride, uint8_t *tmp)
 {
-    sum_row(row, n * size, 1, stride);
+    tgi_sum_row(row, n * size, 1, stride);
     memcpy(tmp, row, n * size);
     for (size_t b = 0; b < size; b++) {
         const size_t place = TGI_HOST_BIG ? b : size - 1 - b;
@@ -151,7 +130,7 @@ void tgi_form_row(const tgi_form *f, const uint8_t *stored, uint8_t *row, uint8_
         if (f->swap)
             tgi_swap_copy(row, row, f->elements, f->sample_bytes);
         if (f->predictor == 2)
-            sum_row(row, f->elements, f->sample_bytes, f->inner);
+            tgi_sum_row(row, f->elements, f->sample_bytes, f->inner);
     }
 }
 

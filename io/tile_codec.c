@@ -5,6 +5,7 @@
  * Source: TIFF 6.0 section 14 (predictor 2), TIFF Technical Note 3 (predictor 3). */
 #include "io/deflate.h"
 #include "io/lzw.h"
+#include "io/predictor.h"
 #include "io/sink.h"
 #include "io/zstd_codec.h"
 
@@ -66,38 +67,12 @@ tg_status tgi_tile_codec_open(const tg_sink_layout *l, void *memory, tgi_tile_co
     return TG_OK;
 }
 
-/* Each value becomes its difference to the pixel on its left, from the right so that the left
- * neighbour is still itself; unsigned, so it wraps as the format wants. */
-#define DIFFERENCES(T)                                                                         \
-    static void differences_##T(T *row, size_t n, size_t samples)                              \
-    {                                                                                          \
-        for (size_t i = n; i-- > samples;)                                                     \
-            row[i] = (T)(row[i] - row[i - samples]);                                           \
-    }
-DIFFERENCES(uint8_t)
-DIFFERENCES(uint16_t)
-DIFFERENCES(uint32_t)
-DIFFERENCES(uint64_t)
-
 static void predict_integers(const tg_sink_layout *l, void *raw)
 {
     const size_t samples = (size_t)l->samples, n = (size_t)l->tile_w * samples;
-    for (int64_t y = 0; y < l->tile_h; y++) {
-        void *row = (char *)raw + (size_t)y * row_bytes(l);
-        switch (l->pixel_bytes / samples) {
-        case 1:
-            differences_uint8_t(row, n, samples);
-            break;
-        case 2:
-            differences_uint16_t(row, n, samples);
-            break;
-        case 4:
-            differences_uint32_t(row, n, samples);
-            break;
-        default:
-            differences_uint64_t(row, n, samples);
-        }
-    }
+    for (int64_t y = 0; y < l->tile_h; y++)
+        tgi_difference_row((uint8_t *)raw + (size_t)y * row_bytes(l), n,
+                           l->pixel_bytes / samples, samples);
 }
 
 /* Row by row: the most significant bytes of all values, then the next ones, ...; then
@@ -120,7 +95,7 @@ static void predict_floats(tgi_tile_codec *c, void *raw)
                 c->row[plane * n + i] = row[i * width + b];
         }
         memcpy(row, c->row, n * width);
-        differences_uint8_t(row, n * width, samples);
+        tgi_difference_row(row, n * width, 1, samples);
     }
 }
 

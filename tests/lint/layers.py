@@ -32,7 +32,7 @@ FOREIGN = {
     r"libav.*/.*": {"io/video_av.c"},
     r"nvml\.h": set(),  # opened at run time, declared by us
     r"(cuda|cublas).*": {"kernels/cuda/"},
-    r"immintrin\.h": {"kernels/cpu/", "engine/base/sha256.c"},
+    r"immintrin\.h": {"kernels/cpu/", "engine/base/sha256.c", "io/predictor.c"},
     r"(onednn/)?dnnl\.h": set(),
 }
 
