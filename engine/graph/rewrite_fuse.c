@@ -22,14 +22,14 @@
 static int host_rank(const tg_graph *g, const tg_shapes *s, const tg_node *n)
 {
     static const char *const conv[] = {"Conv", "ConvTranspose"};
-    static const char *const pool[] = {"MaxPool", "AveragePool"};
+    static const char *const pass[] = {"MaxPool", "AveragePool", "InstanceNormalization"};
     if (!n->op || n->n_dst != 1 || tgi_node_is_flat(g, s, n))
         return 0;
     for (int i = 0; i < 2; i++)
         if (tgi_node_is(n, conv[i]))
             return 3;
-    for (int i = 0; i < 2; i++)
-        if (tgi_node_is(n, pool[i]))
+    for (int i = 0; i < 3; i++)
+        if (tgi_node_is(n, pass[i]))
             return 2;
     return n->op->as_step ? 1 : 0;
 }

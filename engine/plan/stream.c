@@ -222,7 +222,9 @@ void tgi_flow_release(tg_flow *f)
         if (f->end[d] >= f->hi[d])
             continue;
         tg_box box = full_of(n), need;
-        box.ax[TG_STREAM_AXIS] = (tg_range){f->end[d], f->end[d] + 1};
+        /* All rows to come, not the next alone: a mirrored border reads upwards as it goes down.
+         */
+        box.ax[TG_STREAM_AXIS] = (tg_range){f->end[d], f->hi[d]};
         for (int j = 0; j < n->n_operands; j++) {
             const tg_net_operand *o = &n->operand[j];
             if (o->n_seg == 0)

@@ -16,7 +16,7 @@
  *  2. inputs are fed up to multiples of the band height in *absolute* rows: a run that begins
  * in the middle (resume, shard) meets the same band ends and needs no larger ring.
  *  3. a node computes [end, e) with the largest e whose needed rows are all there.
- *  4. after a band, keep is the first row that any consumer's next row still reads.
+ *  4. after a band, keep is the first row that any later row of a consumer still reads.
  */
 #ifndef TGI_STREAM_H
 #define TGI_STREAM_H

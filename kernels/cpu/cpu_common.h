@@ -96,9 +96,12 @@ static inline int64_t tgi_floor_div64(int64_t a, int64_t b) /* b > 0, any a */
 /* The variants, by source. */
 extern const tg_variant TGS(tgi_conv_winograd), TGS(tgi_conv_direct), TGS(tgi_conv_stem),
     TGS(tgi_conv_transpose);
+extern const tg_variant TGS(tgi_conv_transpose_few), TGS(tgi_conv_transpose_planar);
 extern const tg_variant TGS(tgi_conv_bf16), TGS(tgi_conv_transpose_bf16); /* AVX-512 only */
 extern const tg_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_depthwise);
 extern const tg_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
+extern const tg_variant TGS(tgi_global_average_pool), TGS(tgi_global_max_pool);
+extern const tg_variant TGS(tgi_instance_norm), TGS(tgi_pad_copy);
 extern const tg_variant TGS(tgi_resize), TGS(tgi_upsample);
 extern const tg_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tgi_concat_copy);
 extern const tg_variant TGS(tgi_slice_copy), TGS(tgi_gate);

@@ -185,8 +185,12 @@ static void few_piece(const few *f, int64_t group, int oc, int64_t z, int64_t y,
     few_sum(f, taps, n_taps, n, sums, oc);
     for (int o = 0; o < oc; o++) {
         float *out = tgi_view_row(dst, group * OC + o, z, y) + x0 - dst->x0;
-        for (int64_t i = 0; i < n; i++)
-            out[i] = vf_reduce(sums[i * oc + o]) + f->bias[group * OC + o];
+        const vf bias = vf_set1(f->bias[group * OC + o]);
+        int64_t i = 0;
+        for (; i + TG_L <= n; i += TG_L)
+            vf_store(out + i, vf_reduce_all(sums + i * oc + o, oc) + bias);
+        for (; i < n; i++)
+            out[i] = vf_reduce(sums[i * oc + o]) + bias[0];
     }
 }
 

@@ -70,6 +70,14 @@ void TGS(tgi_gather_lanes)(const tg_lane *lane, int n, int64_t n_px, float *dst,
     int whole = dst_step % TG_L == 0 && n <= TG_L && lane[0].step % TG_L == 0;
     for (int i = 1; i < n && whole; i++)
         whole = lane[i].p == lane[0].p + i && lane[i].step == lane[0].step;
+    if (whole && n == TG_L && dst_step == TG_L && lane[0].step == TG_L) {
+        memcpy(dst, lane[0].p, (size_t)tgi_max64(n_px, 0) * TG_L * sizeof *dst);
+        return;
+    }
+    if (n == 1 && dst_step == 1 && lane[0].step == 1) {
+        memcpy(dst, lane[0].p, (size_t)tgi_max64(n_px, 0) * sizeof *dst);
+        return;
+    }
     if (whole && n > 1) {
         for (int64_t x = 0; x < n_px; x++)
             vf_store_n(dst + x * dst_step, vf_load_n(lane[0].p + x * lane[0].step, n), n);

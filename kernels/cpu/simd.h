@@ -174,6 +174,71 @@ TG_INLINE float vf_reduce(vf v)
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 #endif
 }
+/* Shuffle of two vectors: lane i is lane index[i] of a then b; the indices are literals. */
+#if defined(__clang__)
+#define VF_SHUFFLE(a, b, ...) ((vf)__builtin_shufflevector(a, b, __VA_ARGS__))
+#else
+#define VF_SHUFFLE(a, b, ...) ((vf)__builtin_shuffle(a, b, (vi){__VA_ARGS__}))
+#endif
+/* Halves (quarters, ...) of a and b added, a's in front of b's: a level of vf_reduce's tree. */
+#if TG_L == 16
+TG_INLINE vf vf_add_8(vf a, vf b)
+{
+    return VF_SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+           VF_SHUFFLE(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+}
+TG_INLINE vf vf_add_4(vf a, vf b)
+{
+    return VF_SHUFFLE(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           VF_SHUFFLE(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+}
+TG_INLINE vf vf_add_2(vf a, vf b)
+{
+    return VF_SHUFFLE(a, b, 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
+           VF_SHUFFLE(a, b, 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30, 31);
+}
+TG_INLINE vf vf_add_1(vf a, vf b)
+{
+    return VF_SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
+           VF_SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+}
+#else
+TG_INLINE vf vf_add_4(vf a, vf b)
+{
+    return VF_SHUFFLE(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           VF_SHUFFLE(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+}
+TG_INLINE vf vf_add_2(vf a, vf b)
+{
+    return VF_SHUFFLE(a, b, 0, 1, 4, 5, 8, 9, 12, 13) +
+           VF_SHUFFLE(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
+}
+TG_INLINE vf vf_add_1(vf a, vf b)
+{
+    return VF_SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14) +
+           VF_SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+}
+#endif
+/* vf_reduce of TG_L vectors that lie `step` apart, bit for bit, for a third of the work: lane i
+ * is the sum of v[i * step]. */
+TG_INLINE vf vf_reduce_all(const vf *v, ptrdiff_t step)
+{
+    vf t[TG_L / 2];
+#if TG_L == 16
+    vf w[8];
+    TG_UNROLL
+    for (int i = 0; i < 8; i++)
+        w[i] = vf_add_8(v[2 * i * step], v[(2 * i + 1) * step]);
+    TG_UNROLL
+    for (int i = 0; i < 4; i++)
+        t[i] = vf_add_4(w[2 * i], w[2 * i + 1]);
+#else
+    TG_UNROLL
+    for (int i = 0; i < 4; i++)
+        t[i] = vf_add_4(v[2 * i * step], v[(2 * i + 1) * step]);
+#endif
+    return vf_add_1(vf_add_2(t[0], t[1]), vf_add_2(t[2], t[3]));
+}
 /* All ones in the lanes below n. */
 TG_INLINE vi vi_first(int64_t n)
 {

@@ -49,4 +49,20 @@ typedef struct tgi_slice {
 } tgi_slice;
 tg_status tgi_slice_map(const tg_op_ctx *ctx, tgi_slice *s, tgi_err *err);
 
+/* Pad: what the margin holds, and its extents per axis, before and after. */
+typedef enum tgi_padding {
+    TG_PADDING_CONSTANT,
+    TG_PADDING_REFLECT,
+    TG_PADDING_EDGE,
+    TG_PADDING_WRAP
+} tgi_padding;
+typedef struct tgi_pad {
+    int mode; /* tgi_padding */
+    float value;
+    int64_t p0[TG_MAX_RANK], p1[TG_MAX_RANK];
+} tgi_pad;
+tg_status tgi_pad_map(const tg_op_ctx *ctx, tgi_pad *p, tgi_err *err);
+/* The source of coordinate i (o minus the pad) on an axis of n; -1: the constant. */
+int64_t tgi_pad_source(int mode, int64_t i, int64_t n);
+
 #endif

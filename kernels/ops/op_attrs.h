@@ -89,4 +89,14 @@ typedef struct axis_attrs { /* Concat, Split, Softmax, ... */
     int64_t axis;
 } axis_attrs;
 
+typedef struct pad_attrs {
+    int mode;     /* tgi_padding */
+    tg_ints pads; /* these two before opset 11; later src[1], src[2] */
+    float value;
+} pad_attrs;
+
+typedef struct instance_norm_attrs {
+    float epsilon;
+} instance_norm_attrs;
+
 #endif

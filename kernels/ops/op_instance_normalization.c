@@ -9,11 +9,7 @@
 
 #include <math.h>
 
-typedef struct in_attrs {
-    float epsilon;
-} in_attrs;
-
-static const tg_attr rows[] = {{"epsilon", TG_ATTR_FLOAT, offsetof(in_attrs, epsilon), 1e-5, 0,
+static const tg_attr rows[] = {{"epsilon", TG_ATTR_FLOAT, offsetof(instance_norm_attrs, epsilon), 1e-5, 0,
                                 0, NULL, "added to the variance"},
                                {0}};
 
@@ -42,7 +38,7 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
 static tg_status ref(const tg_call *call, tgi_err *err)
 {
     const tg_op_ctx *ctx = call->ctx;
-    const in_attrs *a = ctx->attrs;
+    const instance_norm_attrs *a = ctx->attrs;
     const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
                    rx = tgi_box_axis(&call->box, TG_X);
     (void)err;
@@ -74,7 +70,7 @@ const tg_op tg_op_instance_normalization = {
     .op_class = TG_OP_WHOLE,
     .whole = TG_WHOLE_STATS,
     .attrs = rows,
-    .attrs_size = sizeof(in_attrs),
+    .attrs_size = sizeof(instance_norm_attrs),
     .infer = infer,
     .need = tgi_need_whole,
     .ref = ref,

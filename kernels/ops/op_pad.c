@@ -4,14 +4,7 @@
  * @source ONNX operator Pad, versions 2 (attributes), 11, 13, 18 (axes), 19 (wrap). */
 #include "kernels/ops/op_shared.h"
 
-typedef enum pad_mode { CONSTANT, REFLECT, EDGE, WRAP } pad_mode;
 static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
-
-typedef struct pad_attrs {
-    int mode;
-    tg_ints pads;
-    float value;
-} pad_attrs;
 
 static const tg_attr rows[] = {
     {"mode", TG_ATTR_ENUM, offsetof(pad_attrs, mode), 0, 0, 3, modes, "what the margin holds"},
@@ -19,19 +12,12 @@ static const tg_attr rows[] = {
     {"value", TG_ATTR_FLOAT, offsetof(pad_attrs, value), 0, 0, 0, NULL, "opset < 11"},
     {0}};
 
-/* Pads per axis, before and after. */
-typedef struct pads {
-    int mode;
-    float value;
-    int64_t p0[TG_MAX_RANK], p1[TG_MAX_RANK];
-} pads;
-
-static tg_status read_pads(const tg_op_ctx *ctx, pads *p, tgi_err *err)
+tg_status tgi_pad_map(const tg_op_ctx *ctx, tgi_pad *p, tgi_err *err)
 {
     const pad_attrs *a = ctx->attrs;
     const int rank = ctx->src[0].rank;
     tg_ints list = a->pads, axes = {.n = -1};
-    *p = (pads){.mode = a->mode, .value = a->value};
+    *p = (tgi_pad){.mode = a->mode, .value = a->value};
     if (ctx->opset >= 11) {
         TGI_TRY(tgi_const_ints(ctx, 1, "pads", &list, err));
         p->value = 0;
@@ -59,9 +45,9 @@ static tg_status read_pads(const tg_op_ctx *ctx, pads *p, tgi_err *err)
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 {
     const int64_t far = (int64_t)1 << 31;
-    pads p;
+    tgi_pad p;
     TGI_TRY(tgi_want_image(ctx, 0, err));
-    TGI_TRY(read_pads(ctx, &p, err));
+    TGI_TRY(tgi_pad_map(ctx, &p, err));
     tg_desc d = ctx->src[0];
     for (int k = 0; k < d.rank; k++) {
         const int64_t in = d.dim[k];
@@ -72,7 +58,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
                             p.p1[k], k, in);
         if (k < 2 && (p.p0[k] || p.p1[k]))
             return tgi_fail(err, TG_E_UNSUPPORTED, "padding of axis %d: spatial axes only", k);
-        if (p.mode == REFLECT && tgi_max(p.p0[k], p.p1[k]) >= in)
+        if (p.mode == TG_PADDING_REFLECT && tgi_max(p.p0[k], p.p1[k]) >= in)
             return tgi_fail(err, TG_E_FORMAT,
                             "reflect pads %" PRId64 " and %" PRId64
                             " reach beyond an extent of %" PRId64,
@@ -83,17 +69,16 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-/* The source of coordinate i (o minus the pad) on an axis of n; -1: the constant. */
-static int64_t source(int mode, int64_t i, int64_t n)
+int64_t tgi_pad_source(int mode, int64_t i, int64_t n)
 {
     if (i >= 0 && i < n)
         return i;
     switch (mode) {
-    case REFLECT:
+    case TG_PADDING_REFLECT:
         return tgi_clamp(i < 0 ? -i : 2 * (n - 1) - i, 0, n - 1);
-    case EDGE:
+    case TG_PADDING_EDGE:
         return tgi_clamp(i, 0, n - 1);
-    case WRAP:
+    case TG_PADDING_WRAP:
         return i - tgi_floor_div(i, n) * n;
     default:
         return -1;
@@ -102,21 +87,21 @@ static int64_t source(int mode, int64_t i, int64_t n)
 
 static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
 {
-    pads p;
+    tgi_pad p;
     (void)dst_i;
     *out = tgi_box_full(&ctx->src[src_i]);
-    if (src_i != 0 || read_pads(ctx, &p, NULL) != TG_OK)
+    if (src_i != 0 || tgi_pad_map(ctx, &p, NULL) != TG_OK)
         return;
     for (int k = 2; k < out->rank; k++) {
         const int64_t n = ctx->src[0].dim[k];
         const tg_range r = {dst->ax[k].lo - p.p0[k], dst->ax[k].hi - p.p0[k]};
         tg_range hull = tgi_clip_nonempty(r, n);
-        for (int64_t i = r.lo; i < r.hi && p.mode != CONSTANT; i++) {
+        for (int64_t i = r.lo; i < r.hi && p.mode != TG_PADDING_CONSTANT; i++) {
             if (i == 0)
                 i = tgi_min(n, r.hi); /* the inside is in the hull already */
             if (i >= r.hi)
                 break;
-            const int64_t s = source(p.mode, i, n);
+            const int64_t s = tgi_pad_source(p.mode, i, n);
             hull = tgi_range_hull(hull, (tg_range){s, s + 1});
         }
         out->ax[k] = hull;
@@ -125,12 +110,12 @@ static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, 
 
 static float value(const tg_call *call, const void *arg, const tgi_px *q)
 {
-    const pads *p = arg;
+    const tgi_pad *p = arg;
     const tg_desc *d = &call->ctx->src[0];
     const int r = d->rank;
-    const int64_t z = r == 5 ? source(p->mode, q->z - p->p0[2], d->dim[2]) : 0;
-    const int64_t y = source(p->mode, q->y - p->p0[r - 2], d->dim[r - 2]);
-    const int64_t x = source(p->mode, q->x - p->p0[r - 1], d->dim[r - 1]);
+    const int64_t z = r == 5 ? tgi_pad_source(p->mode, q->z - p->p0[2], d->dim[2]) : 0;
+    const int64_t y = tgi_pad_source(p->mode, q->y - p->p0[r - 2], d->dim[r - 2]);
+    const int64_t x = tgi_pad_source(p->mode, q->x - p->p0[r - 1], d->dim[r - 1]);
     if (z < 0 || y < 0 || x < 0)
         return p->value;
     return tgi_src_at(call, 0, &(tgi_px){q->c, z, y, x});
@@ -138,8 +123,8 @@ static float value(const tg_call *call, const void *arg, const tgi_px *q)
 
 static tg_status ref(const tg_call *call, tgi_err *err)
 {
-    pads p;
-    TGI_TRY(read_pads(call->ctx, &p, err));
+    tgi_pad p;
+    TGI_TRY(tgi_pad_map(call->ctx, &p, err));
     tgi_ref_each(call, 0, value, &p);
     return TG_OK;
 }

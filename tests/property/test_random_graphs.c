@@ -4,6 +4,7 @@
  *
  * A value's spatial scale is tracked as a power of two relative to the input, so that branches
  * can be joined only where their extents agree. */
+#include "kernels/ops/geometry.h"
 #include "kernels/ops/op_attrs.h"
 #include "tests/net_run.h"
 
@@ -76,6 +77,25 @@ static int64_t random_channels(draft *d)
 
 /* ---- Operators --------------------------------------------------------------------------- */
 
+/* Margins of mirrored or repeated pixels, for a convolution that then has none. A small extent
+ * may have no second pixel to mirror. */
+static int add_margin(draft *d, int i, int64_t margin)
+{
+    const int n = d->spatial + 2;
+    const tg_desc list = {TG_DTYPE_I64, 1, {2 * n}};
+    int64_t pads[10];
+    char name[16];
+    tgi_err e = {0};
+    int src[2] = {d->value[i], -1}, out;
+    for (int k = 0; k < 2 * n; k++)
+        pads[k] = k % n < 2 ? 0 : margin;
+    snprintf(name, sizeof name, "p%d", d->n_names++);
+    CHECK_OK(tgi_graph_add_const(d->g, name, &list, pads, 0, &src[1], &e), e);
+    pad_attrs *a = add(d, "Pad", 2, src, &out);
+    a->mode = d->log2[i] >= 0 ? (int)tg_rand_in(&d->seed, 0, 2) : TG_PADDING_EDGE;
+    return out;
+}
+
 static void add_conv(draft *d, int i)
 {
     const int64_t k = 1 + 2 * tg_rand_in(&d->seed, 0, d->spatial == 3 ? 1 : 2);
@@ -87,14 +107,17 @@ static void add_conv(draft *d, int i)
     tg_desc w = {TG_DTYPE_F32, d->spatial + 2, {cout, cin, k, k, k}},
             b = {TG_DTYPE_F32, 1, {cout}};
     const double taps = (double)cin * (double)(d->spatial == 3 ? k * k * k : k * k);
-    const int src[3] = {d->value[i], constant(d, &w, (float)sqrt(3.0 / taps), 0.0f),
+    const int64_t margin = (k - 1) * dil / 2;
+    const int padded = margin && tg_rand_in(&d->seed, 0, 3) == 0;
+    const int from = padded ? add_margin(d, i, margin) : d->value[i];
+    const int src[3] = {from, constant(d, &w, (float)sqrt(3.0 / taps), 0.0f),
                         constant(d, &b, 0.1f, 0.0f)};
     int out;
     conv_attrs *a = add(d, "Conv", tg_rand_in(&d->seed, 0, 3) ? 3 : 2, src, &out);
     fill(&a->kernel_shape, d->spatial, k);
     fill(&a->strides, d->spatial, stride);
     fill(&a->dilations, d->spatial, dil);
-    fill(&a->pads, 2 * d->spatial, (k - 1) * dil / 2);
+    fill(&a->pads, 2 * d->spatial, padded ? 0 : margin);
     a->group = depthwise ? d->c[i] : 1;
     keep(d, out, cout, d->log2[i] - (stride == 2));
 }
@@ -229,13 +252,14 @@ static void add_fork(draft *d, int i)
 static void add_whole(draft *d, int i)
 {
     int out, pooled, gate;
-    if (tg_rand_in(&d->seed, 0, 1)) {
+    const int64_t kind = tg_rand_in(&d->seed, 0, 3);
+    if (kind < 2) {
         const tg_desc k = {TG_DTYPE_F32, 1, {d->c[i]}};
         const int src[3] = {d->value[i], constant(d, &k, 0.5f, 1.0f),
                             constant(d, &k, 0.5f, 0.0f)};
         add(d, "InstanceNormalization", 3, src, &out);
     } else {
-        add(d, "GlobalAveragePool", 1, &d->value[i], &pooled);
+        add(d, kind == 2 ? "GlobalMaxPool" : "GlobalAveragePool", 1, &d->value[i], &pooled);
         add(d, "Sigmoid", 1, &pooled, &gate);
         const int src[2] = {d->value[i], gate};
         add(d, "Mul", 2, src, &out);

@@ -29,6 +29,8 @@ typedef struct kcase {
         clip_attrs clip;
         alpha_attrs alpha;
         axis_attrs axis;
+        pad_attrs pad;
+        instance_norm_attrs norm;
         char bytes[2048];
     } a;
     const char *variant;            /* the name that must be picked; NULL: any */

@@ -248,6 +248,27 @@ static void test_transposed_convolution_agrees(void)
                   shapes[i].ci == 48 ? 3 : 1, 0, 0, "conv_transpose");
 }
 
+static void test_transposed_convolution_to_few_channels_agrees(void)
+{
+    static const shape shapes[] = {
+        {2, 64, 3, 4, 2, 1, 1}, {2, 56, 1, 9, 2, 3, 1}, {2, 19, 4, 9, 3, 4, 1},
+        {2, 16, 2, 2, 2, 0, 1}, {2, 40, 6, 3, 2, 1, 2}, {2, 16, 1, 2, 3, 0, 1},
+        {3, 16, 3, 2, 2, 0, 1}, {2, 16, 2, 3, 1, 1, 1}, {2, 48, 3, 4, 4, 0, 1}};
+    static const int64_t segs[] = {32, 7, 9};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("ConvTranspose", &shapes[i], shapes[i].ci == 48 ? segs : &shapes[i].ci,
+                  shapes[i].ci == 48 ? 3 : 1, 0, 1, "conv_transpose_few");
+}
+
+static void test_transposed_convolution_of_planar_images_agrees(void)
+{
+    static const shape shapes[] = {{2, 3, 3, 4, 2, 1, 1}, {2, 1, 1, 9, 3, 4, 1},
+                                   {2, 2, 4, 3, 2, 1, 2}, {2, 4, 5, 2, 3, 0, 1},
+                                   {3, 1, 2, 3, 2, 1, 1}, {2, 3, 1, 9, 2, 3, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        conv_case("ConvTranspose", &shapes[i], &shapes[i].ci, 1, 1, 1, "conv_transpose_planar");
+}
+
 static void test_bf16_convolution_agrees_for_any_kernel_stride_and_dilation(void)
 {
     static const shape shapes[] = {
@@ -517,6 +538,8 @@ int main(int argc, char **argv)
     RUN(test_planar_convolutions_agree);
     RUN(test_depthwise_convolution_agrees);
     RUN(test_transposed_convolution_agrees);
+    RUN(test_transposed_convolution_to_few_channels_agrees);
+    RUN(test_transposed_convolution_of_planar_images_agrees);
     RUN(test_bf16_is_taken_where_asked_for_and_cheaper_only);
     if (!tgi_isa_has_bf16(tgi_isa_detect(TG_ISA_COUNT)))
         printf("no AVX512_BF16 here: the tests of bf16 kernels check nothing\n");

@@ -218,6 +218,83 @@ static void test_gates_multiply_each_channel_by_its_number(void)
         }
 }
 
+static void test_pads_copy_mirror_and_repeat(void)
+{
+    for (int layout = 0; layout < 4; layout++)
+        for (int mode = 0; mode <= (int)TG_PADDING_WRAP; mode++)
+            for (int spatial = 2; spatial < 4; spatial++) {
+                kcase k;
+                kcase_begin(&k, "Pad");
+                k.variant = "pad";
+                k.opset = 9;
+                k.a.pad.mode = mode;
+                k.a.pad.value = 0.5f;
+                k.planar_src = layout & 1;
+                k.planar_dst = layout >> 1;
+                k.n_src = 1;
+                k.src[0] = kdesc(spatial, pick(1, 40), pick(4, 6), pick(4, 9), pick(4, 120));
+                cut(&k, 0, 0);
+                k.a.pad.pads.n = 2 * (spatial + 2);
+                for (int i = 0; i < 2 * (spatial + 2); i++) /* negative: a crop */
+                    k.a.pad.pads.v[i] = i % (spatial + 2) < 2 ? 0 : pick(-1, 3);
+                if (kcase_build(&k, 2.0f))
+                    finish(&k, 0, 0);
+                kcase_end(&k);
+            }
+}
+
+static void test_global_pools_have_the_bits_of_the_reference(void)
+{
+    static const char *const ops[] = {"GlobalAveragePool", "GlobalMaxPool"};
+    for (int layout = 0; layout < 4; layout++)
+        for (int o = 0; o < 2; o++)
+            for (int spatial = 2; spatial < 4; spatial++) {
+                kcase k;
+                kcase_begin(&k, ops[o]);
+                k.variant = o ? "global_max_pool" : "global_average_pool";
+                k.planar_src = layout & 1;
+                k.planar_dst = layout >> 1;
+                k.n_src = 1;
+                k.src[0] = kdesc(spatial, pick(1, 40), pick(1, 3), pick(1, 140), pick(1, 140));
+                cut(&k, 0, 0);
+                if (kcase_build(&k, 2.0f))
+                    finish(&k, 0, 0);
+                kcase_end(&k);
+            }
+}
+
+/* `offset`: the mean of the data; a sum of squares would lose the variance of such. */
+static void norm_case(int spatial, int planar, float offset)
+{
+    kcase k;
+    kcase_begin(&k, "InstanceNormalization");
+    k.variant = "instance_norm";
+    k.a.norm.epsilon = 1e-5f;
+    k.planar_src = k.planar_dst = planar;
+    k.n_src = 3;
+    k.n_const_from = 1;
+    const int64_t c = planar ? pick(1, 4) : pick(1, 40);
+    k.src[0] = kdesc(spatial, c, pick(1, 3), pick(5, 90), pick(2, 140));
+    k.src[1] = k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {c}};
+    cut(&k, 0, 1);
+    if (kcase_build(&k, 1.0f)) {
+        for (size_t i = 0; i < kcount(&k.src[0]); i++)
+            k.data[0][i] += offset;
+        finish(&k, 8, 4); /* uniform numbers lie within 1.8 of their deviation; small samples
+                             of them farther */
+    }
+    kcase_end(&k);
+}
+
+static void test_norms_hold_their_precision_on_any_offset(void)
+{
+    static const float offsets[] = {0, 3, -1000, 65535};
+    for (int planar = 0; planar < 2; planar++)
+        for (int spatial = 2; spatial < 4; spatial++)
+            for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
+                norm_case(spatial, planar, offsets[i]);
+}
+
 /* form 0: other activation, 1: channel vector, 2: scalar; second first when `swap`. */
 static void eltwise_case(const char *op, int n_src, int form, int swap, int planar)
 {
@@ -297,6 +374,9 @@ int main(int argc, char **argv)
     RUN(test_concat_copies_segments_that_start_inside_a_block);
     RUN(test_slices_copy_what_they_name);
     RUN(test_gates_multiply_each_channel_by_its_number);
+    RUN(test_pads_copy_mirror_and_repeat);
+    RUN(test_global_pools_have_the_bits_of_the_reference);
+    RUN(test_norms_hold_their_precision_on_any_offset);
     RUN(test_pointwise_nodes_agree_with_the_reference);
     kcase_pools_close();
     return TEST_END();
