@@ -15,7 +15,8 @@ import sys
 import tree
 
 PUBLIC = "include/tegula.h"
-KERNEL_DOORS = {"kernels/op.h", "kernels/backend.h", "kernels/threads.h", "kernels/pixels.h", "kernels/op_list.h"}
+KERNEL_DOORS = {"kernels/op.h", "kernels/backend.h", "kernels/threads.h", "kernels/pixels.h",
+                "kernels/op_list.h", "kernels/granule.h"}
 
 # Floors of engine/, lowest first: a file includes its own floor and those below.
 FLOORS = ["engine/memory/", "engine/graph/", "engine/plan/", "engine/run/", "engine/models/"]
