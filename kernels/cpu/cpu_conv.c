@@ -135,8 +135,8 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed
         const int ob = tile_group_size(blocks, k);
         for (int64_t i = 0; i < units; i++, out += taps * cb * ob * TG_L) {
             const tg_unit u = TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i);
-            pack_unit(&g, transposed, cb, &u, tile_group_first(k), ob, ctx->const_src[1]->data,
-                      out);
+            pack_unit(&g, transposed, cb, &u, tile_group_first(blocks, k), ob,
+                      ctx->const_src[1]->data, out);
         }
     }
 }
@@ -285,7 +285,7 @@ static void run_group(const conv *c, int64_t group, int64_t z, tg_range y, tg_ra
 {
     const tg_view *dst = &c->call->dst[0];
     const int ob = tile_group_size(c->blocks, group);
-    const int64_t first = tile_group_first(group), total = c->units * c->taps;
+    const int64_t first = tile_group_first(c->blocks, group), total = c->units * c->taps;
     const size_t row_floats = c->tap_row_floats * (size_t)ob;
     const float *weights =
         c->weights + (size_t)first * c->tap_row_floats * (size_t)(c->units * c->taps);

@@ -125,7 +125,7 @@ TG_INLINE void tile(const part *j, int64_t at, const int ob, const int px,
     const ptrdiff_t step = fixed_step ? fixed_step : j->src_step;
     const pair *src = j->src + at * step;
     float *dst = j->dst + at * j->dst_step;
-    vf acc[24];
+    vf acc[TILE_SUMS_MAX];
     TG_UNROLL
     for (int p = 0; p < px; p++) {
         TG_UNROLL
@@ -191,14 +191,18 @@ TG_INLINE void tile(const part *j, int64_t at, const int ob, const int px,
 DEFINE_PART(part_1, 1, PAIRS)
 DEFINE_PART(part_2, 2, PAIRS)
 DEFINE_PART(part_3, 3, PAIRS)
+DEFINE_PART(part_4, 4, PAIRS)
 DEFINE_PART(part_1_step, 1, 0)
 DEFINE_PART(part_2_step, 2, 0)
 DEFINE_PART(part_3_step, 3, 0)
+DEFINE_PART(part_4_step, 4, 0)
 
 static void run_part(const part *j, int ob)
 {
-    static void (*const table[TILE_OB_MAX][2])(const part *) = {
-        {part_1, part_1_step}, {part_2, part_2_step}, {part_3, part_3_step}};
+    static void (*const table[TILE_OB_MAX][2])(const part *) = {{part_1, part_1_step},
+                                                                {part_2, part_2_step},
+                                                                {part_3, part_3_step},
+                                                                {part_4, part_4_step}};
     table[ob - 1][j->src_step != PAIRS](j);
 }
 
@@ -333,7 +337,8 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed
         for (int64_t t = 0; t < s.units * taps; t++) {
             const tg_unit u = TGS(tgi_unit_at)(TG_L, lay->src_segs[0], lay->seg_c[0], t / taps);
             for (int64_t i = 0; i < PAIRS * wide; i++) {
-                const int64_t lane = i / wide * 2, oc = tile_group_first(k) * TG_L + i % wide;
+                const int64_t lane = i / wide * 2,
+                              oc = tile_group_first(s.blocks, k) * TG_L + i % wide;
                 *out++ = weight_at(&s, &u, lane, oc, t % taps, ctx->const_src[1]->data) |
                          weight_at(&s, &u, lane + 1, oc, t % taps, ctx->const_src[1]->data)
                              << 16;
@@ -426,8 +431,8 @@ static int list_taps(const conv *c, const window *w, int64_t group, const int64_
 {
     const int64_t kx = c->s.g.k[TG_X], ky = c->s.g.k[TG_Y];
     const int64_t ob = tile_group_size(c->s.blocks, group), words = PAIRS * ob * TG_L;
-    const pair *weights =
-        c->weights + tile_group_first(group) * c->s.units * c->taps * (PAIRS * TG_L);
+    const pair *weights = c->weights + tile_group_first(c->s.blocks, group) * c->s.units *
+                                           c->taps * (PAIRS * TG_L);
     const tg_operand *src = &c->call->src[0];
     int n = 0;
     for (; *t < c->s.units * c->taps && n < most; ++*t) {
@@ -459,7 +464,7 @@ static void run_phase(const conv *c, const window *w, int64_t group, const int64
     const tg_view *dst = &c->call->dst[0];
     const shape *s = &c->s;
     const int ob = tile_group_size(s->blocks, group);
-    const int64_t block = tile_group_first(group), up = phases_of(s, TG_X);
+    const int64_t block = tile_group_first(s->blocks, group), up = phases_of(s, TG_X);
     const int64_t y0 = first_of(s, TG_Y, y.lo, phase[TG_Y]);
     const int64_t x0 = first_of(s, TG_X, x.lo, phase[TG_X]);
     if (x0 >= x.hi)
@@ -488,7 +493,7 @@ static void run_phase(const conv *c, const window *w, int64_t group, const int64
 static void run_group(const conv *c, const window *w, int64_t group, int64_t z, tg_range y,
                       tg_range x)
 {
-    const int64_t first = tile_group_first(group);
+    const int64_t first = tile_group_first(c->s.blocks, group);
     const int relu = c->call->n_epi && c->call->epi[0].kind == TG_EPI_RELU;
     int64_t phase[3] = {phase_of(&c->s, TG_Z, z), 0, 0};
     for (phase[TG_Y] = 0; phase[TG_Y] < phases_of(&c->s, TG_Y); phase[TG_Y]++)

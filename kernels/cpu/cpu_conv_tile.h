@@ -13,11 +13,13 @@
 
 #include "kernels/cpu/simd.h"
 
-/* Registers: 32 of AVX-512 hold 24 sums; 16 of AVX2 hold 12; the portable set has 16 half as
- * wide as its vector, so 6. TILE_PX(ob): most pixels beside `ob` blocks. */
+/* Registers: 32 of AVX-512 hold 28 sums; 16 of AVX2 hold 12; the portable set has 16 half as
+ * wide as its vector, so 6. TILE_PX(ob): most pixels beside `ob` blocks. A step of ob blocks x
+ * px pixels loads ob weight vectors and px numbers for ob * px multiply-adds: the squarer the
+ * fewer. */
 #if TG_SIMD_ISA == 2
-#define TILE_OB_MAX 3
-#define TILE_PX(ob) ((ob) == 1 ? 14 : (ob) == 2 ? 12 : 8)
+#define TILE_OB_MAX 4
+#define TILE_PX(ob) ((ob) == 1 ? 14 : (ob) == 2 ? 12 : (ob) == 3 ? 9 : 6)
 #elif TG_SIMD_ISA == 1
 #define TILE_OB_MAX 3
 #define TILE_PX(ob) ((ob) == 1 ? 10 : (ob) == 2 ? 6 : 4)
@@ -25,22 +27,23 @@
 #define TILE_OB_MAX 1
 #define TILE_PX(ob) 6
 #endif
+#define TILE_SUMS_MAX 28
 
-/* Output blocks are taken in groups, one tile wide each: pairs; an odd count ends with a
- * triple, one block stands alone. */
+/* Output blocks are taken in groups, one tile wide each: as few groups as possible, the wider
+ * ones first, of sizes that differ by one at most. */
 TG_INLINE int64_t tile_group_count(int64_t blocks)
 {
-    return TILE_OB_MAX == 1 || blocks < 2 ? blocks : blocks / 2;
+    return (blocks + TILE_OB_MAX - 1) / TILE_OB_MAX;
 }
 TG_INLINE int tile_group_size(int64_t blocks, int64_t group)
 {
-    if (TILE_OB_MAX == 1 || blocks == 1)
-        return 1;
-    return group == tile_group_count(blocks) - 1 && blocks % 2 ? 3 : 2;
+    const int64_t n = tile_group_count(blocks);
+    return (int)(blocks / n) + (group < blocks % n);
 }
-TG_INLINE int64_t tile_group_first(int64_t group)
+TG_INLINE int64_t tile_group_first(int64_t blocks, int64_t group)
 {
-    return TILE_OB_MAX == 1 ? group : 2 * group;
+    const int64_t n = tile_group_count(blocks), wider = blocks % n;
+    return group * (blocks / n) + (group < wider ? group : wider);
 }
 
 typedef struct tap_row {

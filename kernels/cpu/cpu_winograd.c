@@ -160,7 +160,7 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
         for (int64_t i = 0; i < units; i++) {
             const tg_unit u = TGS(tgi_unit_at)(TG_L, lay->src_segs[0], lay->seg_c[0], i);
             for (int64_t at = 0; at < TG_L * ob; at++, out += TG_L) {
-                const int64_t oc = (tile_group_first(group) + at % ob) * TG_L;
+                const int64_t oc = (tile_group_first(blocks, group) + at % ob) * TG_L;
                 const int64_t ic = u.channel + at / ob;
                 const int64_t lanes =
                     at / ob < u.lanes ? tgi_min64(TG_L, tgi_max64(0, g.out_c - oc)) : 0;
@@ -381,7 +381,7 @@ static void multiply(const wino *w, int64_t p, int64_t group, int64_t n, const f
 {
     static const float zero[TILE_OB_MAX * TG_L];
     const int ob = tile_group_size(w->blocks, group);
-    const int64_t first = tile_group_first(group);
+    const int64_t first = tile_group_first(w->blocks, group);
     const tg_operand *src = &w->call->src[0];
     const float *u = w->weights + (size_t)((p * w->blocks + first) * w->units) * TG_L * TG_L;
     const float *vp = v + (size_t)p * w->v_point;
