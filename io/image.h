@@ -25,6 +25,14 @@ typedef struct tg_image_meta {
     uint32_t *channel_color; /* 0xRRGGBBAA, n_channels entries or NULL */
     char *description;       /* ImageDescription as found; may be OME-XML */
     char *software;
+    uint8_t *icc; /* colour profile, icc_bytes */
+    size_t icc_bytes;
+    uint8_t *lut;  /* ImageJ's lookup tables, a channel each: 256 red, 256 green, 256 blue */
+    double *range; /* and its display ranges: low and high of each channel */
+    char **label;  /* and its names of planes; entries may be NULL */
+    char *info;    /* and its text */
+    int n_luts, n_ranges;
+    int64_t n_labels;
     int resolution_unit;  /* TIFF ResolutionUnit; 0: none */
     double resolution[2]; /* y,x pixels per unit */
 } tg_image_meta;

@@ -8,11 +8,8 @@
 #include <string.h>
 
 static const tg_source_ops *const formats[] = {
-    &tgi_tiff_source_ops,
-    &tgi_npy_source_ops,
-    &tgi_png_source_ops,
-    &tgi_jpeg_source_ops,
-    &tgi_ome_set_source_ops,
+    &tgi_tiff_source_ops, &tgi_npy_source_ops,     &tgi_png_source_ops,
+    &tgi_jpeg_source_ops, &tgi_ome_set_source_ops,
 };
 
 tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source **out,
@@ -61,6 +58,13 @@ void tgi_image_meta_free(tg_image_meta *m)
         tgi_free(m->channel_name[i]);
     tgi_free(m->channel_name);
     tgi_free(m->channel_color);
+    for (int64_t i = 0; m->label && i < m->n_labels; i++)
+        tgi_free(m->label[i]);
+    tgi_free(m->label);
+    tgi_free(m->icc);
+    tgi_free(m->lut);
+    tgi_free(m->range);
+    tgi_free(m->info);
     tgi_free(m->description);
     tgi_free(m->software);
     *m = (tg_image_meta){0};

@@ -222,6 +222,40 @@ static bool is_prose(const char *s)
     return *s && *s != '<' && *s != '{' && strncmp(s, "ImageJ=", 7) != 0;
 }
 
+/* "K": one value of the map of what ImageJ knows. */
+static void add_value(text *t, const char *key, int64_t number, const char *value)
+{
+    add(t, "<M K=\"%s%lld\">", key, (long long)number);
+    add_escaped(t, value ? value : "");
+    add(t, "</M>");
+}
+
+/* ImageJ's tables, ranges and names of planes, which OME has no place of their own for. */
+static void add_imagej(text *t, const tg_sink_layout *l, const tg_image_meta *m)
+{
+    char v[80];
+    add(t, "<StructuredAnnotations><MapAnnotation ID=\"Annotation:0\" "
+           "Namespace=\"imagej.net\"><Value>");
+    if (m->info) {
+        add(t, "<M K=\"Info\">");
+        add_escaped(t, m->info);
+        add(t, "</M>");
+    }
+    for (int i = 0; i < m->n_ranges; i++) {
+        snprintf(v, sizeof v, "%.17g %.17g", m->range[2 * i], m->range[2 * i + 1]);
+        add_value(t, "Range ", i, v);
+    }
+    for (int i = 0; i < m->n_luts; i++) {
+        add(t, "<M K=\"LUT %d\">", i);
+        for (int k = 0; k < 768; k++)
+            add(t, "%02x", m->lut[(size_t)i * 768 + (size_t)k]);
+        add(t, "</M>");
+    }
+    for (int64_t i = 0; i < m->n_labels && m->n_labels == l->n_planes; i++)
+        add_value(t, "Label ", i, m->label[i]);
+    add(t, "</Value></MapAnnotation></StructuredAnnotations>");
+}
+
 static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, const char *order)
 {
     add(t, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
@@ -246,8 +280,13 @@ static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, co
     add_sizes(t, m);
     add(t, ">");
     add_channels(t, l, m);
-    add(t, "<TiffData IFD=\"0\" PlaneCount=\"%lld\"/></Pixels></Image></OME>",
-        (long long)l->n_planes);
+    const bool imagej = m && (m->info || m->n_ranges || m->n_luts ||
+                              (m->n_labels && m->n_labels == l->n_planes));
+    add(t, "<TiffData IFD=\"0\" PlaneCount=\"%lld\"/></Pixels>", (long long)l->n_planes);
+    add(t, imagej ? "<AnnotationRef ID=\"Annotation:0\"/></Image>" : "</Image>");
+    if (imagej)
+        add_imagej(t, l, m);
+    add(t, "</OME>");
 }
 
 tg_status tgi_ome_describe(const tg_sink_layout *l, const tg_image_meta *meta, char **out,

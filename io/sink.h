@@ -64,7 +64,9 @@ typedef struct tg_sink_layout {
     uint64_t
         file_bytes; /* exact size when NONE, else the upper bound (for the plan's disk line) */
     /* Only for the generator of the front. */
-    char *description;         /* ImageDescription of the first directory; 7-bit; owned */
+    char *description; /* ImageDescription of the first directory; 7-bit; owned */
+    uint8_t *icc;      /* colour profile, or NULL; owned */
+    size_t icc_bytes;
     uint32_t resolution[2][2]; /* x,y: numerator, denominator */
     int resolution_unit;       /* 0: no resolution known */
 } tg_sink_layout;

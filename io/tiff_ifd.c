@@ -200,6 +200,19 @@ static void keep_first(tgi_tiff_array *dst, const tgi_tiff_array *a)
         *dst = *a;
 }
 
+/* Tags that other programs made their own, kept for who knows them. */
+static void keep_private(uint16_t tag, const tgi_tiff_array *a, tgi_tiff_page *p)
+{
+    tgi_tiff_array *const to = tag == 34675   ? &p->icc
+                               : tag == 50838 ? &p->ij_counts
+                               : tag == 50839 ? &p->ij_bytes
+                               : tag == 34412 ? &p->lsm
+                               : tag == 33629 ? &p->uic2
+                                              : NULL;
+    if (to)
+        keep_first(to, a);
+}
+
 static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *a,
                           tgi_tiff_page *p, seen *s, tgi_err *err)
 {
@@ -270,6 +283,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 32997: /* ImageDepth, TileDepth: volumes in one directory */
         return first32(t, a, &p->depth, err);
     default:
+        keep_private(tag, a, p);
         return TG_OK;
     }
 }

@@ -1,10 +1,28 @@
 /* tiff_info.c - see tiff_info.h. */
 #include "io/tiff_info.h"
 
+#include "engine/base/mem.h"
+#include "io/imagej_meta.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #define TEXT_CAP (64u << 20)
+#define ICC_CAP (16u << 20)
+
+/* A profile larger than any real one is left where it is. */
+static tg_status take_icc(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_image_meta *m,
+                          tgi_err *err)
+{
+    const size_t n = (size_t)p->icc.count;
+    if (!p->icc.count || p->icc.count > ICC_CAP || (p->icc.type != 7 && p->icc.type != 1))
+        return TG_OK;
+    m->icc = tgi_malloc(TGI_TAG_IO, n);
+    if (!m->icc)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a colour profile of %zu bytes", n);
+    m->icc_bytes = n;
+    return tgi_rfile_read(&t->f, p->icc.pos, m->icc, n, err);
+}
 
 tg_status tgi_tiff_info_texts(const tgi_tiff_file *t, const tgi_tiff_page *first,
                               tg_image_meta *m, tgi_err *err)
@@ -16,7 +34,39 @@ tg_status tgi_tiff_info_texts(const tgi_tiff_file *t, const tgi_tiff_page *first
     memcpy(m->resolution, first->resolution, sizeof m->resolution);
     if (m->resolution[1] > 0 && !m->resolution_unit)
         m->resolution_unit = 2; /* the default of the tag: inch */
+    return take_icc(t, first, m, err);
+}
+
+/* The brightest colour of a channel's table is the channel's colour. */
+static tg_status colour_channels(tg_image_info *i, tgi_err *err)
+{
+    tg_image_meta *m = &i->meta;
+    const char *c = strchr(i->axes, 'C');
+    if (m->channel_color || !c || i->shape[c - i->axes] != m->n_luts || !m->lut)
+        return TG_OK;
+    m->channel_color = tgi_calloc(TGI_TAG_IO, (size_t)m->n_luts, sizeof *m->channel_color);
+    if (!m->channel_color)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the colours of channels");
+    m->n_channels = m->n_luts;
+    for (int k = 0; k < m->n_luts; k++) {
+        const uint8_t *l = m->lut + (size_t)k * 768;
+        m->channel_color[k] =
+            (uint32_t)l[255] << 24 | (uint32_t)l[511] << 16 | (uint32_t)l[767] << 8 | 0xff;
+    }
     return TG_OK;
+}
+
+tg_status tgi_tiff_info_imagej(const tgi_tiff_file *t, const tgi_tiff_page *first,
+                               tg_image_info *i, tgi_err *err)
+{
+    bool whole = true;
+    if (strcmp(i->flavor, "imagej") != 0)
+        return TG_OK;
+    TGI_TRY(tgi_imagej_meta_read(t, first, &i->meta, &whole, err));
+    if (!whole)
+        snprintf(i->note, sizeof i->note,
+                 "ImageJ's tables, ranges and names of planes are damaged, and left out");
+    return colour_channels(i, err);
 }
 
 /* A level's pixels are larger by as much as it is smaller. */

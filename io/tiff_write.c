@@ -5,7 +5,8 @@
  *
  *     header            8 bytes, or 16 for BigTIFF
  *     pool              values that directories share and point to: BitsPerSample,
- * SampleFormat, ExtraSamples, resolutions, Software, ImageDescription directories       one per
+ * SampleFormat, ExtraSamples, resolutions, Software, ImageDescription, colour profile
+ *     directories       one per
  * plane, all of one size but the first (it has the description) offsets           tiles of
  * plane 0, of plane 1, ...    4 bytes each, 8 in BigTIFF byte counts       the same 4 bytes
  * each pad               to a multiple of 64
@@ -24,7 +25,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHORT = 3, LONG = 4, RATIONAL = 5, ASCII = 2, LONG8 = 16 };
+enum { SHORT = 3, LONG = 4, RATIONAL = 5, ASCII = 2, UNDEFINED = 7, LONG8 = 16 };
 #define SOFTWARE "tegula"
 #define CLASSIC_LIMIT 0xffffffffull
 #define MAX_ENTRIES 24
@@ -51,7 +52,7 @@ const char *tgi_compression_name(tg_compression c)
 /* ---- Geometry of the front --------------------------------------------------------------- */
 
 typedef struct front {
-    uint64_t bits, format, extra, x_res, y_res, software, description; /* in the pool */
+    uint64_t bits, format, extra, x_res, y_res, software, description, icc; /* in the pool */
     uint64_t directories, offsets, counts, end;
     uint64_t first_bytes, other_bytes; /* sizes of directories */
     int first_entries, other_entries;
@@ -85,8 +86,10 @@ static front front_of(const tg_sink_layout *l, int big)
     f.y_res = f.x_res + 8;
     f.software = f.y_res + 8;
     f.description = f.software + tgi_align_size(sizeof SOFTWARE, 8);
-    f.directories = f.description + tgi_align_size(strlen(l->description) + 1, 8);
-    f.other_entries = 13 + (f.n_extra > 0) + (l->predictor > 1) + 3 * (l->resolution_unit > 0);
+    f.icc = f.description + tgi_align_size(strlen(l->description) + 1, 8);
+    f.directories = f.icc + tgi_align_size(l->icc_bytes, 8);
+    f.other_entries = 13 + (l->icc_bytes > 0) + (f.n_extra > 0) + (l->predictor > 1) +
+                      3 * (l->resolution_unit > 0);
     f.first_entries = f.other_entries + 1;
     const size_t frame = big ? 16 : 6, entry = big ? 20 : 12;
     f.first_bytes = frame + entry * (size_t)f.first_entries;
@@ -235,6 +238,19 @@ static void take_resolution(const tg_image_meta *m, tg_sink_layout *l)
     rational(res[1], l->resolution[1]);
 }
 
+static tg_status take_icc(const tg_image_meta *m, tg_sink_layout *l, tgi_err *err)
+{
+    if (!m || !m->icc_bytes)
+        return TG_OK;
+    l->icc = tgi_malloc(TGI_TAG_IO, m->icc_bytes);
+    if (!l->icc)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the colour profile: %zu bytes",
+                        m->icc_bytes);
+    memcpy(l->icc, m->icc, m->icc_bytes);
+    l->icc_bytes = m->icc_bytes;
+    return TG_OK;
+}
+
 static void choose_format(tg_sink_layout *l)
 {
     const size_t data = tgi_sat_mul((size_t)l->n_tiles, l->tile_bound);
@@ -254,7 +270,8 @@ tg_status tgi_sink_layout_make(const tg_sink_spec *spec, tg_sink_layout **out, t
     tg_status st;
     if ((st = take_axes(spec, l, err)) != TG_OK || (st = take_tiles(spec, l, err)) != TG_OK ||
         (st = take_codec(spec, l, err)) != TG_OK ||
-        (st = tgi_ome_describe(l, spec->meta, &l->description, err)) != TG_OK) {
+        (st = tgi_ome_describe(l, spec->meta, &l->description, err)) != TG_OK ||
+        (st = take_icc(spec->meta, l, err)) != TG_OK) {
         tgi_sink_layout_free(&l);
         return st;
     }
@@ -269,6 +286,7 @@ void tgi_sink_layout_free(tg_sink_layout **l)
     if (!*l)
         return;
     tgi_free((*l)->description);
+    tgi_free((*l)->icc);
     tgi_free(*l);
     *l = NULL;
 }
@@ -520,6 +538,8 @@ static void put_directory(generator *g, int64_t plane)
     if (f->n_extra > 0)
         entry_shorts(g, 338, f->n_extra, 0, f->extra);
     entry_shorts(g, 339, l->samples, sample_format(l->dtype), f->format);
+    if (l->icc_bytes)
+        entry_pool(g, 34675, UNDEFINED, l->icc_bytes, l->icc, l->icc_bytes, f->icc);
     put_word(g, plane + 1 < l->n_planes ? directory_position(f, plane + 1) : 0);
 }
 
@@ -554,6 +574,8 @@ static void put_pool(generator *g)
     put(g, SOFTWARE, sizeof SOFTWARE);
     pad_to(g, g->f.description);
     put(g, l->description, strlen(l->description) + 1);
+    pad_to(g, g->f.icc);
+    put(g, l->icc, l->icc_bytes);
     pad_to(g, g->f.directories);
 }
 

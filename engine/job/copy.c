@@ -254,7 +254,13 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
 static tg_status make_layout(const copy *c, tg_sink_layout **out, tgi_err *err)
 {
     tgi_compress_spec z;
-    tg_sink_spec spec = {.dtype = c->dtype, .meta = &c->info->meta};
+    tg_image_meta meta = c->info->meta; /* a view */
+    tg_sink_spec spec = {.dtype = c->dtype, .meta = &meta};
+    if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
+        meta.n_channels = meta.n_luts = meta.n_ranges = 0;
+        meta.n_labels = 0;
+        meta.time_increment = 0;
+    }
     int n = 0;
     tgi_opts_compress(c->opts, &z);
     spec.compression = (tg_compression)z.kind;

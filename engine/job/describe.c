@@ -7,6 +7,7 @@
 #include "io/npy.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static int has_suffix(const char *path, const char *suffix)
@@ -28,6 +29,23 @@ static void put_ints(tgi_jw *w, const char *key, const int64_t *v, int n)
 
 /* ---- Images ------------------------------------------------------------------------------ */
 
+/* What ImageJ keeps beside the pixels; the first label stands for all. */
+static void put_imagej(tgi_jw *w, const tg_image_meta *m)
+{
+    if (m->n_luts)
+        tgi_jw_int(w, "lookup_tables", m->n_luts);
+    if (m->n_ranges) {
+        tgi_jw_begin(w, "display_ranges", '[');
+        for (int i = 0; i < 2 * m->n_ranges; i++)
+            tgi_jw_num(w, NULL, m->range[i]);
+        tgi_jw_end(w, ']');
+    }
+    if (m->n_labels) {
+        tgi_jw_int(w, "labels", m->n_labels);
+        tgi_jw_str(w, "first_label", m->label[0]);
+    }
+}
+
 static void put_meta(tgi_jw *w, const tg_image_meta *m)
 {
     static const char *const axis[3] = {"z", "y", "x"};
@@ -43,6 +61,18 @@ static void put_meta(tgi_jw *w, const tg_image_meta *m)
     tgi_jw_end(w, '}');
     if (m->time_increment > 0)
         tgi_jw_num(w, "time_increment_seconds", m->time_increment);
+    put_imagej(w, m);
+    if (m->icc_bytes)
+        tgi_jw_uint(w, "icc_profile_bytes", m->icc_bytes);
+    if (m->channel_color && m->n_channels) {
+        char hex[16];
+        tgi_jw_begin(w, "channel_colors", '[');
+        for (int i = 0; i < m->n_channels; i++) {
+            snprintf(hex, sizeof hex, "#%08x", (unsigned)m->channel_color[i]);
+            tgi_jw_str(w, NULL, hex);
+        }
+        tgi_jw_end(w, ']');
+    }
     if (!m->channel_name)
         return;
     tgi_jw_begin(w, "channels", '[');

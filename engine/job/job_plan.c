@@ -113,12 +113,14 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
     const tg_mapping *m = &job->map;
+    tg_image_meta meta; /* a view of the input's */
+    tgi_mapping_meta(m, job->info, &meta);
     tg_sink_spec spec = {.dtype = job->set.dtype,
                          .tile_h = p->tile_h,
                          .tile_w = p->tile_w,
                          .compression = (tg_compression)job->set.compress.kind,
                          .level = job->set.compress.level > 0 ? job->set.compress.level : 0,
-                         .meta = &job->info->meta};
+                         .meta = &meta};
     memcpy(spec.axes, m->out_axes, sizeof spec.axes);
     memcpy(spec.shape, m->out_shape, sizeof spec.shape);
     if (spec.compression != TG_COMPRESS_NONE)

@@ -240,6 +240,34 @@ tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_
     return TG_OK;
 }
 
+/* Values are not the input's any more: no display ranges, and no table for them. */
+void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_meta *out)
+{
+    const int same_samples =
+        m->from_samples ? m->out_samples && m->out_channels == m->channels : info->samples == 1;
+    int keeps_c = 0;
+    *out = info->meta;
+    for (int k = 3 - m->spatial; k < 3; k++) {
+        const tg_place *p = &m->fit[k].place;
+        const double scale = p->up > 0 && p->down > 0 ? (double)p->up / (double)p->down : 0;
+        out->physical[k] = scale > 0 ? out->physical[k] / scale : 0;
+        if (k > 0)
+            out->resolution[k - 1] *= scale;
+    }
+    for (int i = 0; i < m->n_loop && !m->planes.n; i++)
+        keeps_c |= m->loop[i].letter == 'C' && m->loop[i].stride &&
+                   m->loop[i].size == info->meta.n_channels;
+    if (!keeps_c)
+        out->n_channels = out->n_luts = 0;
+    if (!strchr(m->out_axes, 'T'))
+        out->time_increment = 0;
+    if (!same_samples)
+        out->icc_bytes = 0;
+    if (m->planes.n || m->out_channels > 1 || m->spatial == 3 || m->from_samples)
+        out->n_labels = 0;
+    out->n_ranges = out->n_luts = 0;
+}
+
 /* ---- Numbers ----------------------------------------------------------------------------- */
 
 static int64_t loop_item(const tg_mapping *m, int64_t item)

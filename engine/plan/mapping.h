@@ -73,6 +73,9 @@ tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
 /* Second half, once the output's shape is known. */
 tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_desc *in_desc,
                              const tg_desc *out_desc, tgi_err *err);
+/* What of the input's metadata holds for the output: sizes of pixels at its scale, channels
+ * where the axis is still the same, colour where the samples are. A view of `info`. */
+void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_meta *out);
 /* 1: the network runs in fixed boxes. */
 int tgi_mapping_boxed(const tg_mapping *m);
 

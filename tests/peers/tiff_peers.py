@@ -176,6 +176,68 @@ def big(tegula, folder):
         expect(numpy.array_equal(got, want[y:y + 400]), "BigTIFF: other pixels in vips at row %d" % y)
 
 
+def upscale(path):
+    """y = x with every pixel four times: a transposed 2x2 convolution of stride 2."""
+    node = (block(1, "x") + block(1, "w") + block(2, "y") + block(3, "c") + block(4, "ConvTranspose")
+            + block(5, ints("kernel_shape", [2, 2])) + block(5, ints("strides", [2, 2])))
+    weight = (number(1, 1) + number(1, 1) + number(1, 2) + number(1, 2) + number(2, 1) + block(8, "w")
+              + block(9, numpy.ones(4, "<f4").tobytes()))
+
+    def port(name, extra):
+        dims = block(1, number(1, 1)) * 2 + b"".join(block(1, block(2, extra + d)) for d in "hw")
+        return block(1, name) + block(2, block(1, number(1, 1) + block(2, dims)))
+    graph = (block(1, node) + block(2, "up") + block(5, weight) + block(11, port("x", "")) + block(12, port("y", "o")))
+    with open(path, "wb") as f:
+        f.write(number(1, 8) + block(7, graph) + block(8, block(1, "") + number(2, 13)))
+    return path
+
+
+def run(words, label):
+    r = subprocess.run(words, capture_output=True, text=True)
+    expect(r.returncode == 0, "%s: exit %d: %s" % (label, r.returncode, r.stderr))
+
+
+def metadata(tegula, folder):
+    """What is known beside the pixels arrives: ImageJ's tables, ranges, names; profiles; the sizes of
+    pixels of an output that is twice as large, of a file of names and times."""
+    a = drawn((4, 2, 64, 80), "uint8", 3)
+    lut = numpy.zeros((2, 3, 256), "uint8")
+    lut[0, 1] = lut[1, 0] = lut[1, 2] = numpy.arange(256)
+    label = ["plane %d \u00b5" % i for i in range(8)]
+    path, out = os.path.join(folder, "ij.tif"), os.path.join(folder, "ij-out.tif")
+    tifffile.imwrite(path, a, imagej=True, resolution=(4, 4), metadata={
+        "axes": "TCYX", "unit": "um", "finterval": 0.5, "LUTs": list(lut), "Labels": label,
+        "Ranges": (10.0, 200.0, 5.0, 100.5)})
+    run([tegula, "copy", path, "-o", out, "-q"], "imagej")
+    with tifffile.TiffFile(out) as t:
+        ome = tifffile.xml2dict(t.ome_metadata)["OME"]
+        pixels = ome["Image"]["Pixels"]
+        expect(t.series[0].axes == "TCYX" and numpy.array_equal(t.asarray(), a), "imagej: pixels")
+        expect(pixels["PhysicalSizeX"] == 0.25 and pixels["TimeIncrement"] == 0.5, "imagej: sizes %s" % pixels)
+        colours = [c["Color"] & 0xffffffff for c in pixels["Channel"]]
+        expect(colours == [0x00ff00ff, 0xff00ffff], "imagej: colours %s" % colours)
+        kept = {m["K"]: m["value"] for m in ome["StructuredAnnotations"]["MapAnnotation"]["Value"]["M"]}
+        expect([kept["Label %d" % i] for i in range(8)] == label, "imagej: labels %s" % kept)
+        expect(kept["Range 1"] == "5 100.5", "imagej: ranges %s" % kept)
+        expect(bytes.fromhex(str(kept["LUT 1"])) == lut[1].tobytes(), "imagej: tables")
+    icc = bytes(range(200)) * 3
+    rgb = drawn((64, 80, 3), "uint8", 4)
+    tifffile.imwrite(path, rgb, photometric="rgb", resolution=(300, 300, "INCH"),
+                     extratags=[(34675, 7, len(icc), icc, True)])
+    run([tegula, "copy", path, "-o", out, "-q", "-y"], "profile")
+    with tifffile.TiffFile(out) as t:
+        expect(t.pages[0].tags[34675].value == icc and numpy.array_equal(t.asarray(), rgb), "the profile")
+    r = subprocess.run(["vipsheader", "-f", "xres", out], capture_output=True, text=True)
+    expect(abs(float(r.stdout) - 300 / 25.4) < 1e-3, "resolution in vips: " + r.stdout)
+    tifffile.imwrite(path, a[0, 0], ome=True, metadata=dict(MICRON, axes="YX"))
+    run([tegula, "run", "-m", upscale(os.path.join(folder, "up.onnx")), path, "--dtype", "same", "-o", out,
+         "-q", "-y"], "upscaled")
+    with tifffile.TiffFile(out) as t:
+        pixels = tifffile.xml2dict(t.ome_metadata)["OME"]["Image"]["Pixels"]
+        expect(numpy.array_equal(t.asarray(), a[0, 0].repeat(2, 0).repeat(2, 1)), "upscaled: pixels")
+        expect(pixels["PhysicalSizeX"] == 0.1625 and pixels["PhysicalSizeY"] == 0.125, "upscaled: %s" % pixels)
+
+
 def main(tegula):
     folder = tempfile.mkdtemp(prefix="tegula-peers-")
     files = by_tifffile = 0
@@ -191,6 +253,7 @@ def main(tegula):
                 by_tifffile += in_tifffile(case, codec, out, label)
                 in_vips(case, out, label)
                 files += 1
+        metadata(tegula, folder)
         big(tegula, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -354,6 +354,80 @@ static void test_images_of_one_ome_file_are_its_series(void)
     refused(in_folder("images.ome.tif"), &third, TG_E_ARG, "series 2 of a file with 2");
 }
 
+/* ---- ImageJ's metadata ---- */
+
+static void put32(uint8_t *p, uint32_t v)
+{
+    memcpy(p, &v, 4);
+}
+
+/* Two tables, ranges of two channels, one name; `twice`: tables again, more of them. */
+static void imagej_file(const char *name, int twice, uint32_t last)
+{
+    static uint8_t bytes[8192];
+    uint32_t count[16] = {0}, n = 1, at = 4;
+    static const uint32_t type[] = {0x6c61626c, 0x72616e67, 0x6c757473, 0x6c757473};
+    static const uint32_t number[] = {1, 1, 2, 4};
+    const int types = twice ? 4 : 3;
+    const double range[4] = {1, 2, 3, 4.5};
+    memset(bytes, 0, sizeof bytes);
+    put32(bytes, 0x494a494a);
+    for (int i = 0; i < types; i++, at += 8) {
+        put32(bytes + at, type[i]);
+        put32(bytes + at + 4, number[i]);
+    }
+    count[0] = at;
+    memcpy(bytes + at, "n\0b\0", count[n++] = 4);
+    at += 4;
+    memcpy(bytes + at, range, count[n++] = 32);
+    at += 32;
+    for (int k = 0; k < (twice ? 6 : 2); k++, at += 768) {
+        count[n++] = 768;
+        bytes[at + 255] = (uint8_t)(k ? 0 : 255); /* red, then blue */
+        bytes[at + 767] = (uint8_t)(k ? 255 : 0);
+    }
+    count[n - 1] = last;
+    const hand_page p[] = {{.w = 32,
+                            .h = 16,
+                            .bits = 8,
+                            .samples = 1,
+                            .text = "ImageJ=1.53t\nimages=2\nchannels=2\n",
+                            .n_extra = 2,
+                            .extra = {{50838, 4, n, count}, {50839, 1, at, bytes}}},
+                           {.w = 32, .h = 16, .bits = 8, .samples = 1, .fill = 1}};
+    hand_tiff(in_folder(name), p, 2);
+}
+
+static void test_tables_ranges_and_names_of_imagej_are_read(void)
+{
+    imagej_file("ij.tif", 0, 768);
+    tg_source *s = opened(in_folder("ij.tif"), NULL);
+    if (s) {
+        const tg_image_meta *m = &s->ops->info(s)->meta;
+        CHECK_EQ(m->n_luts, 2);
+        CHECK_EQ(m->n_ranges, 2);
+        CHECK(m->range[3] == 4.5);
+        CHECK_EQ(m->n_labels, 1);
+        CHECK_STR(m->label[0], "nb");
+        CHECK_EQ(m->n_channels, 2);
+        CHECK_EQ(m->channel_color[0], 0xff0000ff);
+        CHECK_EQ(m->channel_color[1], 0x0000ffff);
+        CHECK_STR(s->ops->info(s)->note, "");
+        tgi_source_close(&s);
+    }
+    imagej_file("ij.tif", 1, 768); /* a second list of tables, larger than the first */
+    if ((s = opened(in_folder("ij.tif"), NULL))) {
+        CHECK_EQ(s->ops->info(s)->meta.n_luts, 2);
+        tgi_source_close(&s);
+    }
+    imagej_file("ij.tif", 0, 1u << 30); /* the last table ends nowhere */
+    if ((s = opened(in_folder("ij.tif"), NULL))) {
+        CHECK(strstr(s->ops->info(s)->note, "damaged") != NULL);
+        CHECK_EQ(s->ops->info(s)->n_planes, 2);
+        tgi_source_close(&s);
+    }
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -367,6 +441,7 @@ int main(void)
     RUN(test_every_file_of_an_ome_set_opens_the_set);
     RUN(test_a_companion_file_describes_the_set);
     RUN(test_images_of_one_ome_file_are_its_series);
+    RUN(test_tables_ranges_and_names_of_imagej_are_read);
     char rm[128];
     snprintf(rm, sizeof rm, "rm -rf '%s'", folder);
     return system(rm) ? 1 : TEST_END();
