@@ -38,6 +38,7 @@ static void close_event(const tg_run_result *r)
     cli_json_real(stdout, "stall_read_seconds", r->stall_read_seconds);
     cli_json_real(stdout, "stall_write_seconds", r->stall_write_seconds);
     cli_json_real(stdout, "convert_seconds", r->convert_seconds);
+    cli_json_real(stdout, "processor_seconds", r->processor_seconds);
     cli_json_real(stdout, "megapixels_per_second", r->megapixels_per_second);
     cli_json_int(stdout, "tiles", r->tiles);
     cli_json_int(stdout, "bands", r->bands);

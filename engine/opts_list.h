@@ -62,9 +62,11 @@ TG_OPT(
     NULL, 1,
     "element type of the output; integers are rounded half to even and clipped (default: the "
     "descriptor's, else float32; copy: same)")
-TG_OPT(COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy",
-       RULE_COMPRESS, 0, 0, NULL, 1,
-       "compression of a TIFF output, with an optional level as in zstd:3")
+TG_OPT(
+    COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy", RULE_COMPRESS,
+    0, 0, NULL, 1,
+    "compression of a TIFF output, with an optional level as in zstd:3; without one zstd takes "
+    "1 and deflate 6")
 TG_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TG_JOB_, RULE_CHOICE, 0, 0,
        "reflect|edge|zero", 1,
        "how pixels beyond the border are made, for --same-size and to fill up to a size the "

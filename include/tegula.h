@@ -245,6 +245,10 @@ typedef struct tg_run_result {
      * beside compute_seconds: waiting for bytes of the input; waiting for the writer; turning
      * input rows into numbers and numbers into output rows. */
     double bands_seconds, stall_read_seconds, stall_write_seconds, convert_seconds;
+    /* Processor time of all threads within bands_seconds: kernels, conversions, codecs,
+     * checksums and the system's copies. Over bands_seconds times the processors it is how busy
+     * they were: 1 means that nothing but less work would be faster. */
+    double processor_seconds;
 } tg_run_result;
 
 typedef struct tg_verify_result {

@@ -140,7 +140,7 @@ const char *tgi_tile_codec_text(const tg_sink_layout *l, char *buf, size_t cap)
     } else if (l->compression == TG_COMPRESS_ZSTD) {
         name = "zstd ";
         version = tgi_zstd_version();
-        level = l->level ? l->level : 3;
+        level = l->level ? l->level : TGI_ZSTD_LEVEL;
     } else if (l->compression == TG_COMPRESS_LZW) {
         name = "lzw";
     }

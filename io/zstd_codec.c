@@ -9,7 +9,7 @@
 
 static int level_or_default(int level)
 {
-    return level ? level : 3;
+    return level ? level : TGI_ZSTD_LEVEL;
 }
 
 int tgi_zstd_available(void)

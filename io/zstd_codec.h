@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 
+/* What level 0 means. Behind a predictor, level 3 makes pictures of microscopes and cameras
+ * between 3 % smaller and 2 % larger than level 1, in 1.2 to 2.4 times the time. */
+#define TGI_ZSTD_LEVEL 1
+
 /* 0 when the build has no zstd; then the other calls answer failure. */
 int tgi_zstd_available(void);
 const char *tgi_zstd_version(void); /* "1.5.4" */

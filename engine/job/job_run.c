@@ -44,6 +44,7 @@ typedef struct run {
     double t0, t_phase;
     double bands_seconds, write_wait,
         flush_wait; /* flush_wait: of write_wait, after the bands */
+    double processor_seconds;
 } run;
 
 /* ---- Watching ---------------------------------------------------------------------------- */
@@ -354,6 +355,7 @@ static tg_status run_items(run *r, tgi_err *err)
 {
     const tg_job *job = r->job;
     r->t_phase = tgi_seconds();
+    r->processor_seconds = -tgi_processor_seconds();
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG,
                 "bands begin"); /* nothing is allocated until they end */
     for (int64_t item = 0; item < job->map.n_items; item++)
@@ -364,6 +366,7 @@ static tg_status run_items(run *r, tgi_err *err)
     r->flush_wait = tgi_seconds() - bands_end;
     r->write_wait = tgi_commit_wait_seconds(r->commit);
     r->bands_seconds = tgi_seconds() - r->t_phase;
+    r->processor_seconds += tgi_processor_seconds();
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands end; %.2f %% of the arena's pages were written",
                 100.0 * tgi_reserve_touched(r->reserve, "arena"));
     return TG_OK;
@@ -439,6 +442,7 @@ static void fill_times(const run *r, tg_run_result *res)
     const double reading = r->loader ? tgi_loader_wait_seconds(r->loader) : 0;
     res->compute_seconds = s.compute;
     res->bands_seconds = r->bands_seconds;
+    res->processor_seconds = r->bands_seconds > 0 ? r->processor_seconds : 0;
     res->stall_read_seconds = reading;
     res->stall_write_seconds = r->write_wait;
     res->convert_seconds = s.load + s.store - reading - (r->write_wait - r->flush_wait);

@@ -345,6 +345,7 @@ static tg_status run_samples(tensor_run *r, tg_run_result *res, tgi_err *err)
 {
     const tg_job *job = r->job;
     const tg_tiling *t = &job->plan.choice.tiling;
+    const double before = tgi_processor_seconds();
     r->out = (tg_affine){1, 0};
     for (r->sample = 0; r->sample < job->tensors->batch; r->sample++) {
         if (r->loader) {
@@ -361,6 +362,7 @@ static tg_status run_samples(tensor_run *r, tg_run_result *res, tgi_err *err)
     res->compute_seconds = s.compute;
     res->convert_seconds = s.load + s.store;
     res->bands_seconds = s.compute + s.load + s.store;
+    res->processor_seconds = tgi_processor_seconds() - before;
     return TG_OK;
 }
 

@@ -8,8 +8,9 @@
  * weights past the caches once more. */
 #define SECONDS_PER_CALL 15e-6
 #define WEIGHT_BYTES_PER_SECOND 30e9
-/* Memory is made before the first band: the kernel clears every page. Measured 0.7 to 3 GB/s.
- */
+/* Memory is made before the first band: the kernel clears every page. Between 0.1 and 5 GB/s on
+ * one virtual machine within a minute, so it is not measured: `run` must choose what `plan`
+ * showed, and the same command the same kernels, hence bits, tomorrow. */
 #define CLEARED_BYTES_PER_SECOND 1.5e9
 
 static double seconds_of(const tg_choose_args *a, const tg_tiling *t, size_t bytes)

@@ -227,6 +227,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
                            .stall_read_seconds = 1.5,
                            .stall_write_seconds = 3.0,
                            .convert_seconds = 5.0,
+                           .processor_seconds = 480.5,
                            .megapixels_per_second = 12.5,
                            .tiles = 10,
                            .bands = 640,

@@ -118,7 +118,7 @@ def test_done_has_the_promised_keys():
     done = json.loads(p.stdout.splitlines()[-1])
     want = {"predicted_peak_bytes", "measured_peak_bytes", "seconds", "compute_seconds", "megapixels_per_second",
             "tiles", "bands", "recomputed_fraction", "bands_seconds", "stall_read_seconds", "stall_write_seconds",
-            "convert_seconds"}
+            "convert_seconds", "processor_seconds"}
     check(done["event"] == "done" and want <= set(done), "done has every promised key")
     check(done["seconds"] == 252.25 and done["tiles"] == 10, "with the library's values")
 

@@ -153,6 +153,7 @@ static void test_every_budget_and_codec_gives_the_same_pixels(void)
                              r.convert_seconds;
         CHECK(r.compute_seconds > 0 && r.convert_seconds > 0);
         CHECK(parts <= r.bands_seconds && parts >= 0.5 * r.bands_seconds);
+        CHECK(r.processor_seconds > 0);
         CHECK(TG_SANITIZED || r.measured_peak_bytes <= r.predicted_peak_bytes);
         uint16_t *px = pixels_of(in_folder("out.tif"), TG_DTYPE_U16, &n);
         if (!first) {
