@@ -208,6 +208,18 @@ static tg_status refuse_existing(const tg_job *job, const char *path, tgi_err *e
                : TG_OK;
 }
 
+/* Nothing is dropped in silence: the stacks of a folder have pixels and axes only. */
+static void warn_of_metadata(tg_job *job)
+{
+    const tg_image_meta *m = job->source ? &job->info->meta : NULL;
+    int tiffs = 0;
+    for (int o = 0; o < job->graph->n_out; o++)
+        tiffs += job->tensors->out[o].tiff != NULL;
+    if (tiffs && m && (m->physical[1] > 0 || m->physical[2] > 0 || m->n_channels > 0))
+        tgi_job_warn(job, "the pixel size and channel names of the image are not carried into "
+                          "the files of a folder");
+}
+
 tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
 {
     const tg_net *net = job->plan.net;
@@ -219,6 +231,7 @@ tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
         set_keep(job, o, d);
         TGI_TRY(t->tiff ? shape_stack(job, o, d, err) : shape_array(job, o, d, err));
     }
+    warn_of_metadata(job);
     for (int o = 0; o < net->n_out; o++)
         TGI_TRY(map_output(&job->tensors->out[o], err));
     return TG_OK;
