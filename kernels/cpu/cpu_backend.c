@@ -15,6 +15,7 @@ static const tg_variant *const variants[] = {
     &TGS(tgi_conv_few),
     &TGS(tgi_conv_planar),
     &TGS(tgi_conv_depthwise),
+    &TGS(tgi_conv_grouped),
     &TGS(tgi_conv_transpose),
     &TGS(tgi_conv_transpose_few),
     &TGS(tgi_conv_transpose_planar),
@@ -30,7 +31,10 @@ static const tg_variant *const variants[] = {
     &TGS(tgi_slice_copy),
     &TGS(tgi_concat_copy),
     &TGS(tgi_pad_copy),
-    &TGS(tgi_gate),
+#define ROW(name, forward, reverse) &TGS(tgi_gate_##name),
+    TG_GATE_LIST(ROW)
+#undef ROW
+        & TGS(tgi_softmax),
 #define ROW(name) &TGS(tgi_eltwise_##name),
     TG_ELTWISE_LIST(ROW)
 #undef ROW

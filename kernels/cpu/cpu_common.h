@@ -99,12 +99,23 @@ extern const tg_variant TGS(tgi_conv_winograd), TGS(tgi_conv_direct), TGS(tgi_co
 extern const tg_variant TGS(tgi_conv_transpose_few), TGS(tgi_conv_transpose_planar);
 extern const tg_variant TGS(tgi_conv_bf16), TGS(tgi_conv_transpose_bf16); /* AVX-512 only */
 extern const tg_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_depthwise);
+extern const tg_variant TGS(tgi_conv_grouped), TGS(tgi_softmax);
 extern const tg_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
 extern const tg_variant TGS(tgi_global_average_pool), TGS(tgi_global_max_pool);
 extern const tg_variant TGS(tgi_instance_norm), TGS(tgi_pad_copy);
 extern const tg_variant TGS(tgi_resize), TGS(tgi_upsample);
 extern const tg_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tgi_concat_copy);
-extern const tg_variant TGS(tgi_slice_copy), TGS(tgi_gate);
+extern const tg_variant TGS(tgi_slice_copy);
+/* One row per op that joins an image with a number per channel: tgi_gate_Mul and so on; the
+ * step when the number is the second operand, and when it is the first. */
+#define TG_GATE_LIST(X)                                                                        \
+    X(Add, TG_EPI_ADD, TG_EPI_ADD)                                                             \
+    X(Div, TG_EPI_DIV, TG_EPI_RDIV)                                                            \
+    X(Mul, TG_EPI_MUL, TG_EPI_MUL)                                                             \
+    X(Sub, TG_EPI_SUB, TG_EPI_RSUB)
+#define TG_GATE_DECLARE(name, forward, reverse) extern const tg_variant TGS(tgi_gate_##name);
+TG_GATE_LIST(TG_GATE_DECLARE)
+#undef TG_GATE_DECLARE
 /* One row per pointwise op: tgi_eltwise_Relu and so on. */
 #define TG_ELTWISE_LIST(X)                                                                     \
     X(Abs)                                                                                     \
@@ -115,8 +126,9 @@ extern const tg_variant TGS(tgi_slice_copy), TGS(tgi_gate);
     X(Exp)                                                                                     \
     X(HardSigmoid)                                                                             \
     X(HardSwish)                                                                               \
-    X(Identity) X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt)   \
-        X(Sub) X(Sum) X(Tanh)
+    X(Identity)                                                                                \
+    X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) \
+        X(Tanh)
 #define TG_ELTWISE_DECLARE(name) extern const tg_variant TGS(tgi_eltwise_##name);
 TG_ELTWISE_LIST(TG_ELTWISE_DECLARE)
 #undef TG_ELTWISE_DECLARE

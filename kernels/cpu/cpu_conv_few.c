@@ -7,8 +7,11 @@
  * source: neighbouring pixels. Bias first, then one multiply-add per tap in the order channel,
  * kz, ky, kx. Neither order depends on where the pixel lies in the box.
  *
- * Packed: bias [oc, padded to 4], then few: [oc/4][unit][kz][ky][kx][4][TG_L];
- * planar: [oc/4][channel][kz][ky][kx][4]. Up to 4 output channels are computed together. */
+ * Up to 4 output channels are computed together, a *set*. A planar convolution may have groups;
+ * a set then lies in one of them and reads the channels of that group.
+ *
+ * Packed: bias [set][4], then few: [set][unit][kz][ky][kx][4][TG_L]; planar: [set][channel of
+ * the group][kz][ky][kx][4]. */
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/ops/op_attrs.h"
 
@@ -21,7 +24,8 @@ typedef struct few {
     const tg_call *call;
     tgi_geom g;
     int cb;
-    int64_t units, taps, rows, seg_c[TG_MAX_SEG];
+    int64_t units; /* that a set reads */
+    int64_t rows, seg_c[TG_MAX_SEG];
     const float *bias, *weights;
     size_t tap_floats; /* weights of one tap and one group of OC */
     tg_range z, y, x;
@@ -31,8 +35,8 @@ static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay, int src_cb)
 {
     tgi_geom g;
     return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
-           tgi_conv_geometry(ctx, &g, NULL) == TG_OK && g.groups == 1 && lay->lanes == TG_L &&
-           lay->dst_cb == 1 && lay->src_cb[0] == src_cb;
+           tgi_conv_geometry(ctx, &g, NULL) == TG_OK && (g.groups == 1 || src_cb == 1) &&
+           lay->lanes == TG_L && lay->dst_cb == 1 && lay->src_cb[0] == src_cb;
 }
 static int accepts_few(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
@@ -51,31 +55,71 @@ static int64_t tap_count(const tg_op_ctx *ctx)
     return taps;
 }
 
+/* Output channels that read the same input, and sets that this makes. */
+static int64_t sets_of_group(const tgi_geom *g)
+{
+    return tgi_ceil_div64(g->out_c / g->groups, OC);
+}
+static int64_t set_count(const tgi_geom *g)
+{
+    return g->groups * sets_of_group(g);
+}
+/* First output channel of a set, and how many it has. */
+static int64_t set_first(const tgi_geom *g, int64_t set)
+{
+    const int64_t per = sets_of_group(g);
+    return set / per * (g->out_c / g->groups) + set % per * OC;
+}
+static int set_size(const tgi_geom *g, int64_t set)
+{
+    return (int)tgi_min64(OC, g->out_c / g->groups - set % sets_of_group(g) * OC);
+}
+/* First unit that a set reads. */
+static int64_t set_unit(const tgi_geom *g, int64_t set)
+{
+    return g->groups == 1 ? 0 : set / sets_of_group(g) * (g->in_c / g->groups);
+}
+
+static int64_t units_of_set(const tgi_geom *g, int cb, int n_seg, const int64_t *seg_c)
+{
+    return TGS(tgi_unit_count)(cb, n_seg, seg_c) / g->groups;
+}
+
 static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
-    const int64_t oc = tgi_ceil_div64(ctx->src[1].dim[0], OC) * OC, cb = lay->src_cb[0];
-    const int64_t units = TGS(tgi_unit_count)(lay->src_cb[0], lay->src_segs[0], lay->seg_c[0]);
-    return sizeof(float) * (size_t)(oc * (1 + units * cb * tap_count(ctx)));
+    tgi_geom g;
+    if (tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
+        return 0; /* `accepts` said no */
+    const int64_t cb = lay->src_cb[0];
+    const int64_t units = units_of_set(&g, lay->src_cb[0], lay->src_segs[0], lay->seg_c[0]);
+    return sizeof(float) * (size_t)(set_count(&g) * OC * (1 + units * cb * tap_count(ctx)));
 }
 
 static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
 {
+    tgi_geom g;
+    if (tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
+        return;
     const int cb = lay->src_cb[0];
-    const int64_t oc = ctx->src[1].dim[0], ic = ctx->src[1].dim[1], taps = tap_count(ctx);
-    const int64_t groups = tgi_ceil_div64(oc, OC);
-    const int64_t units = TGS(tgi_unit_count)(cb, lay->src_segs[0], lay->seg_c[0]);
+    const int64_t ic = ctx->src[1].dim[1], taps = tap_count(ctx), sets = set_count(&g);
+    const int64_t units = units_of_set(&g, cb, lay->src_segs[0], lay->seg_c[0]);
     const void *bias = tgi_is_absent(ctx, 2) ? NULL : ctx->const_src[2]->data;
     const void *w = ctx->const_src[1]->data;
     float *out = dst;
-    for (int64_t o = 0; o < groups * OC; o++)
-        *out++ = bias && o < oc ? tgi_const_at(bias, o) : 0.0f;
-    for (int64_t i = 0; i < groups * units; i++) {
-        const tg_unit u = TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i % units);
+    for (int64_t i = 0; i < sets * OC; i++)
+        *out++ = bias && i % OC < set_size(&g, i / OC)
+                     ? tgi_const_at(bias, set_first(&g, i / OC) + i % OC)
+                     : 0.0f;
+    for (int64_t i = 0; i < sets * units; i++) {
+        const int64_t set = i / units, first = set_unit(&g, set);
+        const tg_unit u =
+            TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], first + i % units);
         for (int64_t t = 0; t < taps * OC; t++)
             for (int lane = 0; lane < cb; lane++) {
-                const int64_t o = i / units * OC + t % OC;
-                *out++ = o < oc && lane < u.lanes
-                             ? tgi_const_at(w, (o * ic + u.channel + lane) * taps + t / OC)
+                const int64_t o = set_first(&g, set) + t % OC;
+                const int64_t c = g.groups == 1 ? u.channel + lane : i % units;
+                *out++ = t % OC < set_size(&g, set) && lane < u.lanes
+                             ? tgi_const_at(w, (o * ic + c) * taps + t / OC)
                              : 0.0f;
             }
     }
@@ -282,16 +326,16 @@ static void planar_channels(const planar_row *r, int oc)
         planar_sum(r, 4);
 }
 
-static void planar_group(const few *f, int64_t group, int oc, int64_t z, int64_t y)
+static void planar_set(const few *f, int64_t set, int oc, int64_t z, int64_t y)
 {
     const tg_view *dst = &f->call->dst[0];
-    planar_row r = {.f = f, .first = 1, .bias = f->bias + group * OC};
-    const int64_t total = f->units * f->rows;
-    const float *w = f->weights + (size_t)(group * total * f->g.k[TG_X]) * f->tap_floats;
+    planar_row r = {.f = f, .first = 1, .bias = f->bias + set * OC};
+    const int64_t total = f->units * f->rows, unit = set_unit(&f->g, set);
+    const float *w = f->weights + (size_t)(set * total * f->g.k[TG_X]) * f->tap_floats;
     for (int o = 0; o < oc; o++)
-        r.out[o] = tgi_view_row(dst, group * OC + o, z, y) - dst->x0;
+        r.out[o] = tgi_view_row(dst, set_first(&f->g, set) + o, z, y) - dst->x0;
     for (int64_t t = 0; t < total; t++, w += f->g.k[TG_X] * OC) {
-        const float *x = tap_src(f, t / f->rows, t % f->rows, z, y);
+        const float *x = tap_src(f, unit + t / f->rows, t % f->rows, z, y);
         if (!x)
             continue;
         r.taps[r.n_taps++] = (few_tap){x - f->g.p0[TG_X], w};
@@ -315,13 +359,13 @@ static void row_job(void *arg, int64_t job, int thread)
     const int64_t height = tgi_range_len(f->y), z = f->z.lo + job / height;
     const int64_t y = f->y.lo + job % height, channels = f->call->dst[0].c;
     (void)thread;
-    for (int64_t c = 0; c < channels; c += OC) {
-        const int oc = (int)tgi_min64(OC, channels - c);
+    for (int64_t set = 0; set < set_count(&f->g); set++) {
+        const int oc = set_size(&f->g, set);
         if (f->cb > 1) {
             for (int64_t x = f->x.lo; x < f->x.hi; x += FEW_COLS)
-                few_piece(f, c / OC, oc, z, y, x, tgi_min64(FEW_COLS, f->x.hi - x));
+                few_piece(f, set, oc, z, y, x, tgi_min64(FEW_COLS, f->x.hi - x));
         } else {
-            planar_group(f, c / OC, oc, z, y);
+            planar_set(f, set, oc, z, y);
         }
     }
     const tg_row_part part = {0, channels, z, y, f->x.lo, f->x.hi};
@@ -337,9 +381,9 @@ static void run(const tg_call *call)
     f.cb = src->seg[0].cb;
     for (int s = 0; s < src->n_seg; s++)
         f.seg_c[s] = src->seg[s].c;
-    f.units = TGS(tgi_unit_count)(f.cb, src->n_seg, f.seg_c);
+    f.units = units_of_set(&f.g, f.cb, src->n_seg, f.seg_c);
     f.rows = f.g.k[TG_Z] * f.g.k[TG_Y];
-    f.weights = f.bias + tgi_ceil_div64(f.g.out_c, OC) * OC;
+    f.weights = f.bias + set_count(&f.g) * OC;
     f.tap_floats = (size_t)OC * (size_t)f.cb;
     f.z = tgi_box_axis(&call->box, TG_Z);
     f.y = tgi_box_axis(&call->box, TG_Y);

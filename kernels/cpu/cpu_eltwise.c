@@ -5,9 +5,9 @@
  * the node's own epilogue. So a pointwise op has one meaning, fused or not. dst may be the
  * running input itself.
  *
- * A gate multiplies each channel by one number that the network computed, a source of extent 1
- * along all spatial axes (squeeze and excitation): the numbers are put in a channel vector in
- * the scratch, then it is that step.
+ * A gate joins each channel with one number that the network computed, a source of extent 1
+ * along all spatial axes (squeeze and excitation; norms in parts): the numbers are put in a
+ * channel vector in the scratch, then it is that step.
  *
  * Packed: the channel vector of a constant operand, padded with zeros to 16 lanes, when there
  * is one. */
@@ -119,7 +119,7 @@ static void run_as(const char *op, const tg_call *call)
     TGS(tgi_each_part)(&with, copy_part, &e);
 }
 
-/* The source of a Mul that is one number per channel; -1: there is none. */
+/* The source that is one number per channel; -1: there is none. */
 static int gate_of(const tg_op_ctx *ctx)
 {
     const tg_desc *d = &ctx->dst[0];
@@ -148,13 +148,14 @@ static size_t gate_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_
     return sizeof(float) * (size_t)(tgi_ceil_div64(ctx->dst[0].dim[1], 16) * 16);
 }
 
-static void run_gate(const tg_call *call)
+static void run_gate(const tg_call *call, tg_epi_kind forward, tg_epi_kind reverse)
 {
     const int gate = gate_of(call->ctx);
     const eltwise e = {.chain = 1 - gate};
     const int64_t channels = call->ctx->dst[0].dim[1];
     float *vec = call->scratch;
-    tg_epi_step steps[EPI_MAX + 1] = {{.kind = TG_EPI_MUL, .src = -1, .vec = vec}};
+    tg_epi_step steps[EPI_MAX + 1] = {
+        {.kind = gate == 1 ? forward : reverse, .src = -1, .vec = vec}};
     tg_call with = *call;
     if (call->n_epi > EPI_MAX)
         return;
@@ -167,11 +168,17 @@ static void run_gate(const tg_call *call)
     TGS(tgi_each_part)(&with, copy_part, &e);
 }
 
-const tg_variant TGS(tgi_gate) = {.name = "gate",
-                                  .op = "Mul",
-                                  .accepts = accepts_gate,
-                                  .scratch_bytes = gate_bytes,
-                                  .run = run_gate};
+#define DEFINE_GATE(name_, forward, reverse)                                                   \
+    static void run_gate_##name_(const tg_call *call)                                          \
+    {                                                                                          \
+        run_gate(call, forward, reverse);                                                      \
+    }                                                                                          \
+    const tg_variant TGS(tgi_gate_##name_) = {.name = "gate",                                  \
+                                              .op = #name_,                                    \
+                                              .accepts = accepts_gate,                         \
+                                              .scratch_bytes = gate_bytes,                     \
+                                              .run = run_gate_##name_};
+TG_GATE_LIST(DEFINE_GATE)
 
 #define DEFINE(name_)                                                                          \
     static int accepts_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)                \

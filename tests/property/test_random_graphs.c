@@ -102,8 +102,10 @@ static void add_conv(draft *d, int i)
     const int64_t stride = d->log2[i] > -2 && tg_rand_in(&d->seed, 0, 4) == 0 ? 2 : 1;
     const int64_t dil = k == 3 && tg_rand_in(&d->seed, 0, 5) == 0 ? 2 : 1;
     const int depthwise = d->c[i] > 1 && tg_rand_in(&d->seed, 0, 5) == 0;
-    const int64_t cout = depthwise ? d->c[i] : random_channels(d),
-                  cin = depthwise ? 1 : d->c[i];
+    const int64_t half = d->c[i] % 2 == 0 && tg_rand_in(&d->seed, 0, 5) == 0 ? 2 : 1;
+    const int64_t groups = depthwise ? d->c[i] : half;
+    const int64_t cout = depthwise ? d->c[i] : groups * random_channels(d),
+                  cin = d->c[i] / groups;
     tg_desc w = {TG_DTYPE_F32, d->spatial + 2, {cout, cin, k, k, k}},
             b = {TG_DTYPE_F32, 1, {cout}};
     const double taps = (double)cin * (double)(d->spatial == 3 ? k * k * k : k * k);
@@ -118,7 +120,7 @@ static void add_conv(draft *d, int i)
     fill(&a->strides, d->spatial, stride);
     fill(&a->dilations, d->spatial, dil);
     fill(&a->pads, 2 * d->spatial, padded ? 0 : margin);
-    a->group = depthwise ? d->c[i] : 1;
+    a->group = groups;
     keep(d, out, cout, d->log2[i] - (stride == 2));
 }
 
@@ -197,6 +199,14 @@ static void add_pointwise(draft *d, int i)
     keep(d, out, d->c[i], d->log2[i]);
 }
 
+static void add_softmax(draft *d, int i)
+{
+    int out;
+    axis_attrs *a = add(d, "Softmax", 1, &d->value[i], &out);
+    a->axis = 1;
+    keep(d, out, d->c[i], d->log2[i]);
+}
+
 /* Another value of the same scale (and, for arithmetic, the same channels); -1: none. */
 static int partner(draft *d, int i, int same_channels)
 {
@@ -272,7 +282,7 @@ static tg_graph *draw_graph(uint64_t seed, int *spatial)
     void (*const steps[])(draft *, int) = {
         add_conv,       add_conv,    add_conv,      add_pool,      add_resize,
         add_transposed, add_shuffle, add_pointwise, add_pointwise, add_join,
-        add_concat,     add_concat,  add_whole,     add_fork};
+        add_concat,     add_concat,  add_whole,     add_fork,      add_softmax};
     draft d = {.seed = seed, .spatial = 2};
     tgi_err e = {0};
     d.spatial = *spatial = tg_rand_in(&d.seed, 0, 3) ? 2 : 3;
@@ -288,7 +298,7 @@ static tg_graph *draw_graph(uint64_t seed, int *spatial)
         const int64_t back = tg_rand_in(&d.seed, 0, 2);
         const int i =
             (int)tgi_max(1, d.n - 1 - (back == 2 ? tg_rand_in(&d.seed, 0, d.n - 1) : 0));
-        steps[tg_rand_in(&d.seed, 0, 13)](&d, i);
+        steps[tg_rand_in(&d.seed, 0, 14)](&d, i);
     }
     CHECK_OK(tgi_graph_add_output(d.g, d.value[d.n - 1], &e), e);
     d.g->opset = 17;

@@ -73,6 +73,8 @@ typedef struct shape {
     int64_t ci, co, k, s, p, d;
 } shape;
 
+static int64_t in_groups = 1; /* of the next cases' convolutions */
+
 /* Bit s of `doubled`: segment s is read doubled. */
 static void conv_case_of(const char *op, const shape *s, const int64_t *segs, int n_seg,
                          unsigned doubled, int planar_src, int planar_dst, const char *variant)
@@ -90,14 +92,14 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
     k.rearranged = variant && strcmp(variant, "conv_winograd") == 0;
     k.bf16 = variant && strstr(variant, "bf16");
     k.phase = pick(0, 9);
-    k.a.conv.group = depthwise ? s->ci : 1;
+    k.a.conv.group = depthwise ? s->ci : in_groups;
     k.variant = variant;
     k.planar_src = planar_src;
     k.planar_dst = planar_dst;
     k.n_src = pick(0, 3) ? 3 : 2;
     k.n_const_from = 1;
     k.src[0] = kdesc(s->spatial, s->ci, d, h, w);
-    k.src[1] = kdesc(s->spatial, depthwise ? 1 : transposed ? s->co : s->ci, s->k, s->k, s->k);
+    k.src[1] = kdesc(s->spatial, transposed ? s->co : s->ci / k.a.conv.group, s->k, s->k, s->k);
     k.src[1].dim[0] = transposed ? s->ci : s->co;
     k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {s->co}};
     for (int i = 0; i < n_seg; i++)
@@ -232,6 +234,40 @@ static void test_depthwise_convolution_agrees(void)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         conv_case("Conv", &shapes[i], shapes[i].ci == 64 ? segs : &shapes[i].ci,
                   shapes[i].ci == 64 ? 3 : 1, 0, 0, "conv_depthwise");
+}
+
+static void test_grouped_convolution_agrees_for_any_size_of_groups(void)
+{
+    static const shape shapes[] = {
+        {2, 32, 32, 3, 1, 1, 1}, {2, 64, 64, 3, 1, 1, 1}, {2, 64, 96, 3, 2, 1, 1},
+        {2, 20, 30, 3, 1, 2, 2}, {2, 18, 12, 1, 1, 0, 1}, {2, 33, 99, 5, 1, 2, 1},
+        {3, 16, 32, 3, 1, 1, 1}, {2, 40, 40, 7, 1, 3, 1}, {2, 160, 24, 3, 1, 1, 1}};
+    static const int64_t groups[] = {8, 8, 2, 10, 3, 33, 4, 2, 2}, segs[] = {7, 16, 41};
+    static const shape stem = {2, 4, 32, 3, 1, 1, 1};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        in_groups = groups[i];
+        conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 0, 0, "conv_grouped");
+        if (shapes[i].ci == 64)
+            conv_case("Conv", &shapes[i], segs, 3, 0, 0, "conv_grouped");
+    }
+    for (in_groups = 2; in_groups <= 4; in_groups += 2)
+        conv_case("Conv", &stem, &stem.ci, 1, 1, 0, "conv_grouped");
+    in_groups = 1;
+}
+
+static void test_planar_convolutions_in_groups_agree(void)
+{
+    static const shape shapes[] = {{2, 2, 2, 3, 2, 1, 1},
+                                   {2, 4, 4, 3, 1, 1, 1},
+                                   {2, 3, 3, 5, 1, 2, 1},
+                                   {2, 4, 12, 3, 1, 1, 1},
+                                   {3, 2, 4, 3, 1, 1, 1}};
+    static const int64_t groups[] = {2, 2, 3, 2, 2};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        in_groups = groups[i];
+        conv_case("Conv", &shapes[i], &shapes[i].ci, 1, 1, 1, "conv_planar");
+    }
+    in_groups = 1;
 }
 
 static void test_transposed_convolution_agrees(void)
@@ -537,6 +573,8 @@ int main(int argc, char **argv)
     RUN(test_few_output_channels_agree);
     RUN(test_planar_convolutions_agree);
     RUN(test_depthwise_convolution_agrees);
+    RUN(test_grouped_convolution_agrees_for_any_size_of_groups);
+    RUN(test_planar_convolutions_in_groups_agree);
     RUN(test_transposed_convolution_agrees);
     RUN(test_transposed_convolution_to_few_channels_agrees);
     RUN(test_transposed_convolution_of_planar_images_agrees);

@@ -198,13 +198,13 @@ static void test_slices_copy_what_they_name(void)
         }
 }
 
-static void test_gates_multiply_each_channel_by_its_number(void)
+static void gate_cases(const char *op)
 {
     for (int planar = 0; planar < 2; planar++)
         for (int first = 0; first < 2; first++) {
             kcase k;
             const int64_t c = planar ? 3 : 37;
-            kcase_begin(&k, "Mul");
+            kcase_begin(&k, op);
             k.variant = "gate";
             k.n_src = 2;
             k.planar_src = k.planar_dst = planar;
@@ -212,8 +212,38 @@ static void test_gates_multiply_each_channel_by_its_number(void)
             k.src[1 - first] = kdesc(2, c, 1, pick(2, 6), pick(2, 120));
             cut(&k, 0, 1);
             cut(&k, 1, 1);
-            if (kcase_build(&k, 2.0f))
+            if (kcase_build(&k, 2.0f)) {
+                for (size_t i = 0; i < kcount(&k.src[1]) && op[0] == 'D'; i++)
+                    k.data[1][i] = fabsf(k.data[1][i]) + 0.5f; /* no poles */
                 finish(&k, 1, 4);
+            }
+            kcase_end(&k);
+        }
+}
+
+static void test_gates_join_each_channel_with_its_number(void)
+{
+    static const char *const ops[] = {"Mul", "Add", "Sub", "Div"};
+    for (int i = 0; i < 4; i++)
+        gate_cases(ops[i]);
+}
+
+static void test_softmax_over_channels_agrees(void)
+{
+    for (int planar = 0; planar < 2; planar++)
+        for (int round = 0; round < 6; round++) {
+            kcase k;
+            const int spatial = round & 1 ? 3 : 2;
+            kcase_begin(&k, "Softmax");
+            k.variant = "softmax";
+            k.a.axis.axis = round & 2 ? 1 : -1 - spatial;
+            k.planar_src = k.planar_dst = planar;
+            k.n_src = 1;
+            k.src[0] = kdesc(spatial, planar ? pick(1, 4) : pick(1, 50), pick(1, 3), pick(1, 6),
+                             pick(1, 150));
+            cut(&k, 0, 1);
+            if (kcase_build(&k, round > 3 ? 80.0f : 2.0f)) /* far beyond what exp() holds */
+                finish(&k, 40, 1);
             kcase_end(&k);
         }
 }
@@ -373,7 +403,8 @@ int main(int argc, char **argv)
     RUN(test_shuffles_move_every_element_to_its_place);
     RUN(test_concat_copies_segments_that_start_inside_a_block);
     RUN(test_slices_copy_what_they_name);
-    RUN(test_gates_multiply_each_channel_by_its_number);
+    RUN(test_gates_join_each_channel_with_its_number);
+    RUN(test_softmax_over_channels_agrees);
     RUN(test_pads_copy_mirror_and_repeat);
     RUN(test_global_pools_have_the_bits_of_the_reference);
     RUN(test_norms_hold_their_precision_on_any_offset);
