@@ -25,10 +25,11 @@
 #include "kernels/cpu/cpu_conv_tile.h"
 #include "kernels/ops/op_attrs.h"
 
-#define CHUNK_BYTES ((int64_t)192 << 10) /* of weights */
+#define CHUNK_BYTES ((int64_t)320 << 10) /* of weights */
 #define CHUNK_ROWS_MAX 128
 #define LINE_BYTES ((int64_t)24 << 10)    /* of a 1x1 job */
-#define SOURCE_BYTES ((int64_t)320 << 10) /* of a job; the second level has 512 KiB or more */
+#define SOURCE_BYTES ((int64_t)320 << 10) /* of a job: what a chunk reads of it */
+#define JOB_ROWS_MAX 32
 
 typedef struct conv {
     const tg_call *call;
@@ -343,7 +344,11 @@ static void size_jobs(conv *c)
     const int64_t depth = tgi_range_len(c->z);
     const int64_t up = c->transposed ? c->g.s[TG_X] : 1,
                   down = c->transposed ? 1 : c->g.s[TG_X];
-    const int64_t pixel = c->units * c->cb * (int64_t)sizeof(float) * c->g.k[TG_Z];
+    const int64_t row_bytes = (int64_t)sizeof(float) * (int64_t)c->tap_row_floats;
+    const int64_t chunk_rows =
+        tgi_max64(1, CHUNK_BYTES / (row_bytes * tile_group_size(c->blocks, 0)));
+    const int64_t chunk_units = tgi_min64(c->units, tgi_ceil_div64(chunk_rows, c->taps));
+    const int64_t pixel = chunk_units * c->cb * (int64_t)sizeof(float) * c->g.k[TG_Z];
     const int threads = tgi_threads_count(c->call->threads);
     const int64_t tile_px = TILE_PX(TILE_OB_MAX == 1 ? 1 : 2);
     int64_t cols = tgi_min64(width, (c->planar ? 64 : 8) * tile_px * up), rows = 1;
@@ -354,16 +359,18 @@ static void size_jobs(conv *c)
     while (rows < height &&
            (rows * cols < 192 * up ||
             (rows + 3) * cols * down * down / (up * up) * pixel < SOURCE_BYTES) &&
-           rows < 16)
+           rows < JOB_ROWS_MAX)
         rows++;
     while (rows > 1 &&
            depth * tgi_ceil_div64(height, rows) * c->col_jobs * c->groups < 4 * threads)
         rows = (rows + 1) / 2;
     c->job_groups = 1;
     if (c->taps * c->g.k[TG_X] == 1 && !c->planar) {
-        /* 1x1: a source line serves one pixel only, so all groups take it from the first level.
-         */
-        rows = tgi_max64(1, LINE_BYTES / (cols * pixel));
+        /* 1x1: a source line serves one pixel only, so all groups take it from the first level,
+         * or from the second where the weights are too many to come from there each time. */
+        const int64_t weights = c->units * c->blocks * row_bytes;
+        const int64_t bytes = weights > CHUNK_BYTES ? SOURCE_BYTES : LINE_BYTES;
+        rows = tgi_max64(1, bytes / (cols * c->units * c->cb * (int64_t)sizeof(float)));
         const int64_t jobs = depth * tgi_ceil_div64(height, rows) * c->col_jobs;
         c->job_groups = jobs < 4 * threads ? 1 : c->groups;
     }

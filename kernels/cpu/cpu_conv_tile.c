@@ -9,6 +9,10 @@
 
 #include <math.h>
 
+/* Floats between a weight vector that is used and the one fetched ahead: 1x1 layers pass so
+ * much source and result through the first level that the weights fall out of it. */
+#define WEIGHTS_AHEAD (TG_SIMD_ISA == 2 ? 256 : 0)
+
 /* Sum `lanes` channels at one kx into the tile. */
 TG_INLINE void tile_channels(vf *acc, const float *x, const float *w, int lanes, const int ob,
                              const int px, const ptrdiff_t step)
@@ -17,8 +21,11 @@ TG_INLINE void tile_channels(vf *acc, const float *x, const float *w, int lanes,
     for (int c = 0; c < lanes; c++) {
         vf wv[TILE_OB_MAX];
         TG_UNROLL
-        for (int q = 0; q < ob; q++)
+        for (int q = 0; q < ob; q++) {
             wv[q] = vf_load(w + (c * ob + q) * TG_L);
+            if (WEIGHTS_AHEAD)
+                __builtin_prefetch(w + (c * ob + q) * TG_L + WEIGHTS_AHEAD);
+        }
         TG_UNROLL
         for (int p = 0; p < px; p++) {
             const vf xv = vf_set1(x[p * step + c]);
