@@ -12,6 +12,7 @@ import overlap
 STREAM_UNTILED = ("512x512", "1024x1024", "2048x2048")
 STREAM_BANDS = ("2048x2048@128", "1024x4096@64")  # 0.25 megapixels each
 NETS_WANTED = re.compile(r"U-Net|DnCNN")
+PROCESS_SECONDS = 150  # of turns for each network: fewer rounds where they take long, two at least
 LEAN = 0.09  # of the script's peak is the budget of the second way to run tegula
 GLOBAL_STATE = "global"  # receptive field in index.csv: reads the whole image
 
@@ -46,6 +47,10 @@ class Bench:
     def few_rounds(self):
         """For what takes seconds a round."""
         return self.args.rounds if self.args.full else min(self.args.rounds, 3)
+
+    def cores(self):
+        """Processors that this script and its children are kept on."""
+        return len(os.sched_getaffinity(0))
 
     def config(self, **more):
         return {"threads": self.args.threads, "isa": self.args.isa, **more}
@@ -154,11 +159,16 @@ def nets(bench):
 
 # ---- Single operators ----------------------------------------------------------------------
 
-def op_rows(bench, threads, exact):
+def has_bf16(bench):
+    return bench.args.isa in ("auto", "avx512") and "avx512_bf16" in lab.machine()["isa"]
+
+
+def op_rows(bench, threads, exact, bf16=False):
     command = [bench.program("bench/bench_op"), "--json", "--rounds", str(max(bench.args.rounds, 7)),
                "--threads", str(threads)]
     command += ["--isa", bench.args.isa] if bench.args.isa != "auto" else []
     command += ["--exact"] if exact else []
+    command += ["--precision", "bf16"] if bf16 else []
     code, _, _, out, err = lab.run_process([*command, bench.args.only])
     if code != 0:
         raise lab.Failure(f"bench_op: {lab.last_words(err or out)}")
@@ -168,14 +178,14 @@ def op_rows(bench, threads, exact):
                "tegula": {"gflops": r["gflops"], "peak_share": r["gflops"] / max(r["peak_gflops"], 1e-9),
                           "relative_l2": r["relative_l2"]}}
         if r["peer_gflops"] > 0:
-            row["peer"] = {"name": "oneDNN direct", "gflops": r["peer_gflops"]}
+            row["peer"] = {"name": "own float32 direct" if bf16 else "oneDNN direct", "gflops": r["peer_gflops"]}
             row.update({k: r[k] for k in ("ratio", "ratio_min", "ratio_max")})
         yield row
 
 
 def ops(bench):
     """bench_op takes the turns itself; with one thread as well, on the processor's clock. Where
-    --exact changes the kernel there are two rows."""
+    --exact changes the kernel there are two rows; where --precision bf16 does, a third one."""
     for threads in sorted({1, bench.args.threads}):
         kernels = {}
         for exact in (False, True):
@@ -183,6 +193,10 @@ def ops(bench):
                 if row["config"]["variant"] != kernels.get(row["case"]):
                     yield row
                 kernels[row["case"]] = row["config"]["variant"]
+        if has_bf16(bench):  # against our own direct float32; layers without such a kernel stay out
+            for row in op_rows(bench, threads, True, bf16=True):
+                if "bf16" in row["config"]["variant"]:
+                    yield row
 
 
 # ---- Whole processes, file to file ---------------------------------------------------------
@@ -231,13 +245,13 @@ def process_image(bench):
 
 def first_script_run(p, image, ours, theirs):
     """Warmth, the comparison of the answers, and whether the whole image fits.
-    Relative L2 and peak RSS."""
+    Relative L2, peak RSS and seconds."""
     limit = int(0.9 * lab.available_bytes())
     for p.tile in (0, 1024):
         lab.remove(theirs)
-        code, _, peak, out, err = lab.run_process(p.theirs(image, theirs, ours), limit)
+        code, seconds, peak, out, err = lab.run_process(p.theirs(image, theirs, ours), limit)
         if code == 0:
-            return lab.json_lines(out)[-1]["relative_l2"], peak
+            return lab.json_lines(out)[-1]["relative_l2"], peak, seconds
         if code not in (71, -6, -9, -11):
             break
         p.bench.say(f"{p.name}: the whole image does not fit the script's process; tiles of 1024")
@@ -254,6 +268,11 @@ def fits(p, image, out, ram):
     return True
 
 
+def rounds_within(rounds, seconds):
+    """Rounds of `seconds` each that PROCESS_SECONDS have room for, two at least if so many are wanted."""
+    return min(rounds, max(2, int(PROCESS_SECONDS / max(seconds, 1e-3))))
+
+
 def process_turns(p, image):
     """Takes turns: tegula as it comes, tegula in LEAN of the script's memory, the script. Seconds of
     every round and every run's (peak RSS, last event), by name, and the distance of the answers."""
@@ -266,15 +285,16 @@ def process_turns(p, image):
         runs.setdefault(name, []).append(run)
         return seconds
 
-    timed_process(p.ours(image, ours, bench.args.ram), ours)  # the image in the page cache
+    spent = timed_process(p.ours(image, ours, bench.args.ram), ours)[0]  # the image in the page cache
     turns = {"tegula": lambda: turn("tegula", p.ours(image, ours, bench.args.ram), ours)}
     if bench.python:
-        off, peak = first_script_run(p, image, ours, theirs)
+        off, peak, seconds = first_script_run(p, image, ours, theirs)
+        spent = 2 * spent + seconds
         lean = f"{int(LEAN * peak) >> 20}MiB"
         if fits(p, image, ours, lean):
             turns["lean"] = lambda: turn("lean", p.ours(image, ours, lean), ours)
         turns["peer"] = lambda: turn("peer", p.theirs(image, theirs, None), theirs)
-    seconds = lab.take_turns(turns, bench.few_rounds())
+    seconds = lab.take_turns(turns, rounds_within(bench.few_rounds(), spent))
     lab.remove(ours, theirs)
     return seconds, runs, off
 

@@ -3,6 +3,9 @@
 The command runs over an image that the page cache does not hold, uncompressed and zstd, into an
 output of the same kind and type; its done event says where the bands' time went. `busy` is the
 share of kernels in it; what it waited for and what it converted are kept as shares of the same time.
+Codecs, checksums and the system's copies share the processors with the kernels, so `busy` ends where
+they begin; `processors` is the share of all processors' time that anything of the command used: at 1
+nothing but less work would be faster.
 Networks: a U-Net, and two so small that the disk and the conversion of numbers show."""
 import os
 import struct
@@ -80,6 +83,8 @@ def row_of(bench, name, kind, runs):
     share = {cause: sum(r[key] for r in runs) / sum(r["bands_seconds"] for r in runs) for cause, key in CAUSES.items()}
     return {"family": "overlap", "case": f"{name}, {kind} in and out", "config": bench.config(),
             "tegula": {"busy": lab.summary([r["compute_seconds"] / r["bands_seconds"] for r in runs]),
+                       "processors": lab.summary([r["processor_seconds"] / r["bands_seconds"] / bench.cores()
+                                                  for r in runs]),
                        "share": share, "peak_rss_bytes": max(r["measured_peak_bytes"] for r in runs),
                        "megapixels_per_second": lab.summary([r["megapixels_per_second"] for r in runs])}}
 

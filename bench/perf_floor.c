@@ -37,7 +37,7 @@
 typedef struct row {
     layer l;
     const char *variant;
-    double share[TG_ISA_COUNT]; /* of the loop, as measured */
+    double share[TG_ISA_COUNT]; /* of the loop, as measured; 0: not guarded */
 } row;
 
 /* Shares in the order portable, AVX2, AVX-512. */
@@ -54,6 +54,13 @@ static const row rows[] = {
     {{"transposed 2x2 128->64", 128, 64, 0, 32, 32, 2, 2, 1, 1},
      "conv_transpose",
      {0, 0.797, 0.825}},
+    {{"bf16 3x3 128->128", 128, 128, 0, 32, 32, 3, 1, 1, 0}, "conv_bf16", {0, 0, 1.88}},
+    {{"bf16 3x3 16->16", 16, 16, 0, 64, 64, 3, 1, 1, 0}, "conv_bf16", {0, 0, 1.51}},
+    {{"bf16 1x1 128->128", 128, 128, 0, 64, 64, 1, 1, 1, 0}, "conv_bf16", {0, 0, 1.69}},
+    {{"bf16 stride 2 64->128", 64, 128, 0, 64, 64, 3, 2, 1, 0}, "conv_bf16", {0, 0, 1.80}},
+    {{"bf16 T 2x2 128->64", 128, 64, 0, 32, 32, 2, 2, 1, 1},
+     "conv_transpose_bf16",
+     {0, 0, 1.69}},
 };
 
 typedef struct settings {
@@ -105,14 +112,22 @@ static double best_share(layer_case *k, const settings *s, double floor, int *ro
     return best;
 }
 
-/* 1: the kernel stands above its floor. */
+/* Products of bfloat16 numbers: a feature of its own, which not every processor has. */
+static int is_bf16(const row *r)
+{
+    return strstr(r->variant, "bf16") != NULL;
+}
+
+/* 1: the kernel stands above its floor, or is not there. */
 static int above(const row *r, const settings *s)
 {
     layer_case k;
     int rounds = 0;
     double share = 0;
-    const layer_choice want = {.variant = r->variant};
+    const layer_choice want = {.variant = r->variant, .bf16 = is_bf16(r)};
     const double floor = r->share[s->be->isa] * FLOOR_OF_SHARE * s->scale;
+    if (is_bf16(r) && (floor <= 0 || !tgi_isa_has_bf16(s->be->isa)))
+        return 1;
     if (layer_case_open(&k, &r->l, s->be, &want, NULL))
         share = best_share(&k, s, floor, &rounds);
     else

@@ -61,7 +61,8 @@ def figure(side):
         value = side.get(name)
         if value is not None and not (name != "seconds" and "seconds" in side):
             value = value["median"] if isinstance(value, dict) else value
-            return value, (form + " " + unit) % (value * scale)
+            text = (form + " " + unit) % (value * scale)
+            return value, text + (", all %.3f" % side["processors"]["median"] if "processors" in side else "")
     return None, ""
 
 
@@ -94,13 +95,13 @@ def geometric_mean(values):
 # ---- On the terminal -----------------------------------------------------------------------
 
 def text_head(family):
-    return f"\n{family:46} {'setting':36}{'tegula':>14}{'peer':>14}  {'ratio (range)':22}{'memory':>22}"
+    return f"\n{family:46} {'setting':36}{'tegula':>22}{'peer':>14}  {'ratio (range)':22}{'memory':>22}"
 
 
 def text_line(row):
     peer = row.get("peer", {})
     both = memory(row["tegula"]) + (" / " + memory(peer) if memory(peer) else "")
-    return (f"{row['case']:46} {setting(row):36}{figure(row['tegula'])[1]:>14}{figure(peer)[1]:>14}  "
+    return (f"{row['case']:46} {setting(row):36}{figure(row['tegula'])[1]:>22}{figure(peer)[1]:>14}  "
             f"{ratio(row):22}{both:>22}")
 
 
@@ -129,7 +130,9 @@ def group_of(row):
     """Rows that share a mean: networks by size, operators by kind."""
     if row["family"] == "nets":
         return "warm networks at " + row["case"].rsplit(" ", 1)[-1]
-    return group_of_operator(row) if row["family"] == "ops" else None
+    if row["family"] != "ops":
+        return None
+    return group_of_operator(row) + (" in bf16" if "bf16" in row["config"].get("variant", "") else "")
 
 
 def means(rows):

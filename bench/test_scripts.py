@@ -55,6 +55,7 @@ class Tables(unittest.TestCase):
         for case, variant, group in (
                 ("3x3 64->64 @128", "conv_direct", "direct convolution, 16 channels and more"),
                 ("3x3 64->64 @128", "conv_winograd", "Winograd convolution, 16 channels and more"),
+                ("3x3 64->64 @128", "conv_bf16", "direct convolution, 16 channels and more in bf16"),
                 ("3x3 1->32 @256", "conv_stem", "convolution from few channels"),
                 ("3x3 64->1 @256", "conv_few", "convolution to few channels"),
                 ("1x1 64->64 @256", "conv_direct", "1x1 convolution"),
