@@ -16,12 +16,14 @@
 TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
        "the network, an ONNX file")
 TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
-       "the image (TIFF) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as one stack; "
+       "the image (TIFF, PNG, JPEG) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as "
+       "one stack; "
        "usually given without --input")
 TG_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TG_JOB_, RULE_TENSOR, 0, 0, NULL,
        1, "one .npy per network input, repeatable; --input NAME=FILE says the same")
 TG_OPT(OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy", RULE_TEXT, 0, 0, NULL, 1,
-       "what to write: .tif or .npy, .png for preview, DIR/ for several network outputs")
+       "what to write: .tif or .npy, .png or .jpg for a single plane (preview: .png), DIR/ for "
+       "several network outputs")
 TG_OPT(
     RAM, "ram", NULL, "SIZE", NULL, TG_JOB_ " copy", RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")

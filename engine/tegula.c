@@ -130,7 +130,7 @@ tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (out && out->size != sizeof *out)
         return tgi_fail(err, TG_E_ARG, "tg_job_plan: plan_info.size is not of this version");
-    TGI_TRY(tgi_job_plan(job, err));
+    TGI_TRY(tgi_job_plan_output(job, err));
     if (out)
         tgi_job_plan_info(job, out);
     return TG_OK;
@@ -143,7 +143,7 @@ tg_status tg_job_plan_json(tg_job *job, int why, char **json)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (!json)
         return tgi_fail(err, TG_E_ARG, "tg_job_plan_json: NULL argument");
-    TGI_TRY(tgi_job_plan(job, err));
+    TGI_TRY(tgi_job_plan_output(job, err));
     return tgi_job_plan_json(job, why, json, err);
 }
 

@@ -2,6 +2,7 @@
  * are refused by name, never read halfway. */
 #include "io/io_formats.h"
 #include "io/ome_xml.h"
+#include "io/picture_out.h"
 #include "io/tiff_codec.h"
 
 /* A line of the table of TIFF codecs whose library is not there. */
@@ -39,6 +40,15 @@ static tg_status no_jpeg_source(const char *path, const tg_open_opts *o, tg_sour
     (void)path, (void)o, (void)out;
     return tgi_fail(err, TG_E_UNSUPPORTED, "JPEG: this build was made without libjpeg");
 }
+
+static tg_status no_jpeg_writer(const tgi_picture_spec *s, tgi_err *err)
+{
+    (void)s;
+    return tgi_fail(err, TG_E_UNSUPPORTED, "JPEG: this build was made without libjpeg");
+}
+const tgi_picture_writer tgi_jpeg_writer = {
+    .name = "JPEG", .suffixes = "|jpg|jpeg|", .may = no_jpeg_writer};
+
 const tg_source_ops tgi_jpeg_source_ops = {
     .format = "jpeg", .probe = jpeg_probe, .open = no_jpeg_source};
 #endif

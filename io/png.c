@@ -1,26 +1,36 @@
-/* png.c - signature, IHDR, one IDAT per band of rows, IEND. Every row uses filter 2 ("up"),
- * which costs nothing and halves smooth pictures. Source: PNG specification, 2nd edition (ISO
- * 15948). */
+/* png.c - signature, IHDR, pHYs, one IDAT per band of rows, IEND. Every row uses filter 2
+ * ("up"), which costs nothing and halves smooth pictures. Rows are gathered until a band is
+ * full. Source: PNG specification, 2nd edition (ISO 15948). */
 #include "io/png.h"
 
+#include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "io/bytes.h"
 #include "io/deflate.h"
 #include "io/file_ops.h"
+#include "io/picture_out.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ROOM (1u << 18) /* filtered bytes of a band, unless one row needs more */
+#define ROOM ((size_t)1 << 18) /* filtered bytes of a band, unless one row needs more */
 
 typedef struct png {
     int fd;
-    const char *path;
+    const char *path; /* owned */
     uint64_t at;
+    size_t row_bytes, wide; /* of a row; elements of it when they are 16 bits, else 0 */
+    int64_t left;           /* rows to come */
     void *deflate;
+    uint8_t *above; /* the row before */
+    uint8_t *row;   /* this one, big-endian */
     uint8_t *rows;  /* filtered rows of a band */
+    size_t n, band; /* bytes of it used, and in all */
     uint8_t *chunk; /* 8 bytes of head, data, 4 of checksum */
     size_t cap;     /* of the data */
+    void *block;
 } png;
 
 static void put32(uint8_t *p, uint32_t v)
@@ -42,100 +52,216 @@ static tg_status write_chunk(png *p, const char *type, size_t n, tgi_err *err)
     return tgi_file_pwrite(p->fd, p->path, p->chunk, n + 12, at, err);
 }
 
-static tg_status write_head(png *p, int64_t height, int64_t width, int channels, tgi_err *err)
+/* Pixels per metre, where the metadata know: the resolution, else the size of a pixel. */
+static tg_status write_resolution(png *p, const tg_image_meta *m, tgi_err *err)
 {
+    const double to_metre = m->resolution_unit == 2 ? 100 / 2.54 : 100;
+    const double x = m->resolution[1] * to_metre, y = m->resolution[0] * to_metre;
+    if (m->resolution_unit != 2 && m->resolution_unit != 3)
+        return TG_OK;
+    if (!(x >= 0.5 && x < INT32_MAX && y >= 0.5 && y < INT32_MAX))
+        return TG_OK;
+    put32(p->chunk + 8, (uint32_t)lround(x));
+    put32(p->chunk + 12, (uint32_t)lround(y));
+    p->chunk[16] = 1;
+    return write_chunk(p, "pHYs", 9, err);
+}
+
+static tg_status write_head(png *p, const tgi_picture_spec *s, tgi_err *err)
+{
+    static const uint8_t colour[5] = {0, 0, 4, 2, 6};
     TGI_TRY(tgi_file_pwrite(p->fd, p->path, "\x89PNG\r\n\x1a\n", 8, 0, err));
     p->at = 8;
     uint8_t *d = p->chunk + 8;
-    put32(d, (uint32_t)width);
-    put32(d + 4, (uint32_t)height);
-    memcpy(d + 8, "\x08\x00\x00\x00\x00",
-           5); /* 8 bit, grey, deflate, filters, not interlaced */
-    d[9] = channels == 3 ? 2 : 0;
-    return write_chunk(p, "IHDR", 13, err);
+    memset(d, 0, 13);
+    put32(d, (uint32_t)s->width);
+    put32(d + 4, (uint32_t)s->height);
+    d[8] = s->dtype == TG_DTYPE_U16 ? 16 : 8;
+    d[9] = colour[s->samples];
+    TGI_TRY(write_chunk(p, "IHDR", 13, err));
+    return s->meta ? write_resolution(p, s->meta, err) : TG_OK;
 }
 
-static void filter_up(uint8_t *dst, const uint8_t *row, const uint8_t *above, size_t n)
+/* ---- Memory ---- */
+
+static size_t row_bytes_of(const tgi_picture_spec *s)
 {
-    *dst++ = 2;
-    for (size_t i = 0; i < n; i++)
-        dst[i] = (uint8_t)(row[i] - (above ? above[i] : 0));
+    return tgi_sat_mul((size_t)s->width, (size_t)s->samples * tgi_dtype_size(s->dtype));
 }
 
-static tg_status write_rows(png *p, const uint8_t *pixels, int64_t height, size_t row_bytes,
-                            size_t pitch, tgi_err *err)
+static size_t band_of(const tgi_picture_spec *s)
 {
-    const int64_t band = row_bytes + 1 > ROOM ? 1 : (int64_t)(ROOM / (row_bytes + 1));
-    for (int64_t y0 = 0; y0 < height; y0 += band) {
-        const int64_t n = height - y0 < band ? height - y0 : band;
-        for (int64_t y = y0; y < y0 + n; y++) {
-            const uint8_t *row = pixels + (size_t)y * pitch;
-            filter_up(p->rows + (size_t)(y - y0) * (row_bytes + 1), row, y ? row - pitch : NULL,
-                      row_bytes);
-        }
-        const size_t got = tgi_deflate_part(p->deflate, p->rows, (size_t)n * (row_bytes + 1),
-                                            y0 + n == height, p->chunk + 8, p->cap);
-        if (got == SIZE_MAX)
-            return tgi_fail(err, TG_E_INTERNAL, "%s: deflate failed", p->path);
-        if (got)
-            TGI_TRY(write_chunk(p, "IDAT", got, err));
-    }
-    return write_chunk(p, "IEND", 0, err);
+    const size_t row = tgi_sat_add(row_bytes_of(s), 1);
+    return row > ROOM ? row : ROOM;
 }
 
-static tg_status make_buffers(png *p, size_t row_bytes, void **block, tgi_err *err)
+/* Parts may hold back what the parts before gave: room for both, and the window. */
+static size_t chunk_cap(size_t band)
 {
-    const size_t band = row_bytes + 1 > ROOM ? row_bytes + 1 : ROOM;
-    /* Parts may hold back what the parts before gave: room for both, and the window. */
-    p->cap = 2 * tgi_deflate_bound(band) + (1u << 18);
-    const size_t state = tgi_deflate_state_bytes();
-    char *m = *block = tgi_malloc(TGI_TAG_IO, 64 + state + band + p->cap + 16);
+    return tgi_sat_add(tgi_sat_mul(2, tgi_deflate_bound(band)), (size_t)1 << 18);
+}
+
+static size_t png_bytes(const tgi_picture_spec *s)
+{
+    const size_t band = band_of(s), rows = tgi_sat_mul(2, row_bytes_of(s));
+    return tgi_sat_add(tgi_sat_add(sizeof(png) + 64 + tgi_deflate_state_bytes() + 16, rows),
+                       tgi_sat_add(band, chunk_cap(band)));
+}
+
+static tg_status make_buffers(png *p, const tgi_picture_spec *s, tgi_err *err)
+{
+    char *m = p->block = tgi_malloc(TGI_TAG_IO, png_bytes(s) - sizeof(png));
     if (!m)
         return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", p->path);
     m += (64 - (uintptr_t)m % 64) % 64;
+    p->row_bytes = row_bytes_of(s);
+    p->wide = s->dtype == TG_DTYPE_U16 ? p->row_bytes / 2 : 0;
+    p->left = s->height;
+    p->band = band_of(s);
+    p->cap = chunk_cap(p->band);
     p->deflate = tgi_deflate_open(m, 6);
-    p->rows = (uint8_t *)m + state;
-    p->chunk = p->rows + band;
+    p->above = (uint8_t *)m + tgi_deflate_state_bytes();
+    p->row = p->above + p->row_bytes;
+    p->rows = p->row + p->row_bytes;
+    p->chunk = p->rows + p->band;
+    memset(p->above, 0, p->row_bytes);
     return p->deflate ? TG_OK : tgi_fail(err, TG_E_INTERNAL, "%s: deflate", p->path);
 }
 
-static tg_status write_file(png *p, const uint8_t *pixels, int64_t height, int64_t width,
-                            int channels, size_t pitch, tgi_err *err)
+/* ---- Rows ---- */
+
+static tg_status png_may(const tgi_picture_spec *s, tgi_err *err)
 {
-    const size_t row_bytes = (size_t)width * (size_t)channels;
-    void *block = NULL;
-    tg_status st = make_buffers(p, row_bytes, &block, err);
-    if (st == TG_OK && (st = tgi_file_open(p->path, 1, &p->fd, err)) == TG_OK) {
-        if ((st = tgi_file_truncate(p->fd, p->path, 0, err)) == TG_OK &&
-            (st = write_head(p, height, width, channels, err)) == TG_OK)
-            st = write_rows(p, pixels, height, row_bytes, pitch, err);
+    if (s->height < 1 || s->width < 1 || s->height > INT32_MAX || s->width > INT32_MAX ||
+        s->samples < 1 || s->samples > 4 || row_bytes_of(s) > INT32_MAX / 4 ||
+        (s->dtype != TG_DTYPE_U8 && s->dtype != TG_DTYPE_U16))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "a PNG holds uint8 or uint16 in 1 to 4 samples, not %s in %d at %lldx%lld",
+            tgi_dtype_name(s->dtype), s->samples, (long long)s->height, (long long)s->width);
+    return tgi_deflate_available()
+               ? TG_OK
+               : tgi_fail(err, TG_E_UNSUPPORTED, "this build has no zlib to write PNG with");
+}
+
+static void png_close(void *state)
+{
+    png *p = state;
+    if (p->fd >= 0)
         close(p->fd);
+    tgi_free((char *)(uintptr_t)p->path);
+    tgi_free(p->block);
+    tgi_free(p);
+}
+
+static tg_status png_create(const char *path, const tgi_picture_spec *s, void **state,
+                            tgi_err *err)
+{
+    TGI_TRY(png_may(s, err));
+    png *p = tgi_calloc(TGI_TAG_IO, 1, sizeof *p);
+    if (!p || !(p->path = tgi_strdup(TGI_TAG_IO, path))) {
+        tgi_free(p);
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", path);
     }
-    tgi_free(block);
+    p->fd = -1;
+    tg_status st = make_buffers(p, s, err);
+    if (st == TG_OK)
+        st = tgi_file_open(path, 1, &p->fd, err);
+    if (st == TG_OK)
+        st = tgi_file_truncate(p->fd, path, 0, err);
+    if (st == TG_OK)
+        st = write_head(p, s, err);
+    if (st != TG_OK)
+        png_close(p);
+    else
+        *state = p;
+    return st;
+}
+
+static tg_status write_band(png *p, tgi_err *err)
+{
+    const size_t got =
+        tgi_deflate_part(p->deflate, p->rows, p->n, p->left == 0, p->chunk + 8, p->cap);
+    p->n = 0;
+    if (got == SIZE_MAX)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: deflate failed", p->path);
+    return got ? write_chunk(p, "IDAT", got, err) : TG_OK;
+}
+
+static tg_status png_row(void *state, const void *row, tgi_err *err)
+{
+    png *p = state;
+    if (p->wide && !TGI_HOST_BIG)
+        tgi_swap_copy(p->row, row, p->wide, 2);
+    else
+        memcpy(p->row, row, p->row_bytes);
+    uint8_t *dst = p->rows + p->n;
+    *dst++ = 2;
+    for (size_t i = 0; i < p->row_bytes; i++)
+        dst[i] = (uint8_t)(p->row[i] - p->above[i]);
+    uint8_t *swap = p->above;
+    p->above = p->row;
+    p->row = swap;
+    p->n += p->row_bytes + 1;
+    p->left--;
+    return !p->left || p->band - p->n < p->row_bytes + 1 ? write_band(p, err) : TG_OK;
+}
+
+static tg_status png_finish(void *state, tgi_err *err)
+{
+    png *p = state;
+    if (p->left)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: %lld rows are missing", p->path,
+                        (long long)p->left);
+    TGI_TRY(write_chunk(p, "IEND", 0, err));
+    return tgi_file_sync(p->fd, p->path, err);
+}
+
+const tgi_picture_writer tgi_png_writer = {.name = "PNG",
+                                           .suffixes = "|png|",
+                                           .may = png_may,
+                                           .bytes = png_bytes,
+                                           .create = png_create,
+                                           .row = png_row,
+                                           .finish = png_finish,
+                                           .close = png_close};
+
+/* ---- Small pictures at once ---- */
+
+static tg_status write_all(const char *path, const tgi_picture_spec *s, const uint8_t *pixels,
+                           size_t pitch, tgi_err *err)
+{
+    void *p = NULL;
+    TGI_TRY(png_create(path, s, &p, err));
+    tg_status st = TG_OK;
+    for (int64_t y = 0; y < s->height && st == TG_OK; y++)
+        st = png_row(p, pixels + (size_t)y * pitch, err);
+    if (st == TG_OK)
+        st = png_finish(p, err);
+    png_close(p);
     return st;
 }
 
 tg_status tgi_png_write(const char *path, const uint8_t *pixels, int64_t height, int64_t width,
                         int channels, size_t pitch, tgi_err *err)
 {
-    if (height < 1 || width < 1 || height > 1 << 20 || width > 1 << 20 ||
-        (channels != 1 && channels != 3))
-        return tgi_fail(err, TG_E_ARG, "%s: a picture of %lldx%lldx%d", path, (long long)height,
-                        (long long)width, channels);
-    if (!tgi_deflate_available())
-        return tgi_fail(err, TG_E_UNSUPPORTED, "%s: this build has no zlib to write PNG with",
-                        path);
-    const size_t n = strlen(path) + sizeof ".partial";
-    char *partial = tgi_malloc(TGI_TAG_IO, n);
-    if (!partial)
+    const tgi_picture_spec s = {
+        .height = height, .width = width, .samples = channels, .dtype = TG_DTYPE_U8};
+    const tg_status may = png_may(&s, err);
+    if (may != TG_OK) {
+        tgi_err_prefix(err, "%s", path);
+        return may;
+    }
+    const size_t n = strlen(path) + sizeof ".made"; /* .partial may be a run's */
+    char *made = tgi_malloc(TGI_TAG_IO, n);
+    if (!made)
         return tgi_fail(err, TG_E_NOMEM, "%s: no memory", path);
-    snprintf(partial, n, "%s.partial", path);
-    png p = {.fd = -1, .path = partial};
-    tg_status st = write_file(&p, pixels, height, width, channels, pitch, err);
+    snprintf(made, n, "%s.made", path);
+    tg_status st = write_all(made, &s, pixels, pitch, err);
     if (st == TG_OK)
-        st = tgi_file_rename(partial, path, 1, err);
-    if (st != TG_OK && p.fd >= 0)
-        tgi_file_unlink(partial, NULL);
-    tgi_free(partial);
+        st = tgi_file_rename(made, path, 1, err);
+    if (st != TG_OK)
+        tgi_file_unlink(made, NULL);
+    tgi_free(made);
     return st;
 }

@@ -1,10 +1,12 @@
 /* copy.c - an image through the same reader and writer, no network between: to convert, to
  * crop, and to see that nothing is lost on the way. TIFF output goes through the journal like a
- * run's; .npy output is written to OUT.partial and renamed. */
+ * run's, a picture is made of such a TIFF; .npy output is written to OUT.partial and renamed.
+ */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job.h"
+#include "engine/job/job_picture.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
 #include "io/npy.h"
@@ -88,7 +90,7 @@ static tg_status open_copy(copy *c, tgi_err *err)
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
     if (!c->input || !c->output)
         return tgi_fail(err, TG_E_ARG,
-                        "copy needs an input and an output (-o OUT.tif|OUT.npy)");
+                        "copy needs an input and an output (-o OUT.tif|.png|.jpg|.npy)");
     TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
     c->info = c->source->ops->info(c->source);
     if (c->info->note[0])
@@ -265,6 +267,8 @@ static tg_status make_layout(const copy *c, tg_sink_layout **out, tgi_err *err)
     tgi_opts_compress(c->opts, &z);
     spec.compression = (tg_compression)z.kind;
     spec.level = z.level > 0 ? z.level : 0;
+    if (tgi_picture_writer_for(c->output)) /* it is made of the tiles, which then go */
+        spec.compression = TG_COMPRESS_NONE;
     for (int a = 0; a < c->n_axes; a++) /* planes first, then Y, X, S */
         if (!strchr("YXS", c->axes[a])) {
             spec.axes[n] = c->axes[a];
@@ -388,6 +392,8 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
     tg_journal *j = NULL;
     tg_status st = make_layout(c, &l, err);
     if (st == TG_OK)
+        st = tgi_picture_check(c->output, l, err);
+    if (st == TG_OK)
         st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);
     if (st == TG_OK)
         st = begin(c, l, j, err);
@@ -395,6 +401,8 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
         st = tgi_journal_clear_finished(j, err);
     else if (st == TG_OK) {
         st = write_tiles(c, l, j, err);
+        if (st == TG_OK)
+            st = tgi_picture_make(c->output, l, &c->info->meta, j, err);
         if (st == TG_OK)
             st = tgi_journal_finish(j, err);
     }

@@ -16,7 +16,7 @@
 #include "io/image.h"
 #include "io/sink.h"
 
-#define TG_MAX_PLAN_LINES 16
+#define TG_MAX_PLAN_LINES 17
 
 /* The model's descriptor: what it expects and gives. Absent: all zero. */
 typedef struct tg_descriptor {
@@ -54,6 +54,7 @@ typedef struct tg_bytes {
     size_t weights, arena, staging, window, journal, decoder, process, allowance;
     size_t scratch;     /* decoded pixels, when their folder is a memory filesystem */
     size_t receipt;     /* the input being read for its checksum */
+    size_t picture;     /* making the output of its tiles, when it is a PNG or JPEG */
     size_t statistics;  /* jobs that write arrays: tables of a first pass */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
     size_t total;
@@ -114,6 +115,9 @@ void tgi_job_close(tg_job **job);
 
 /* job_plan.c: choose and count; fills job->plan. */
 tg_status tgi_job_plan(tg_job *job, tgi_err *err);
+/* The same for an output that will be written: one that is to be a PNG or JPEG file gets a type
+ * that it can hold, unless one was asked for, and is refused when it cannot. */
+tg_status tgi_job_plan_output(tg_job *job, tgi_err *err);
 /* Net and stages for inputs of this shape, with the kernels of the settings, unless they are
  * there. */
 tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err);

@@ -12,6 +12,7 @@
 #include "engine/base/size.h"
 #include "engine/job/input_hash.h"
 #include "engine/job/job.h"
+#include "engine/job/job_picture.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
 #include "engine/run/decoded.h"
@@ -123,6 +124,8 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
                          .meta = &meta};
     memcpy(spec.axes, m->out_axes, sizeof spec.axes);
     memcpy(spec.shape, m->out_shape, sizeof spec.shape);
+    if (tgi_picture_writer_for(job->set.output)) /* it is made of the tiles, which then go */
+        spec.compression = TG_COMPRESS_NONE;
     if (spec.compression != TG_COMPRESS_NONE)
         spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
     tgi_sink_layout_free(&p->layout);
@@ -151,7 +154,7 @@ static size_t fixed_bytes(const tg_job *job)
 {
     const tg_bytes *b = &job->plan.bytes;
     return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch +
-           b->receipt;
+           b->receipt + b->picture;
 }
 
 /* The first pass works in the arena, which must be large enough for its tables and a row. */
@@ -340,6 +343,9 @@ static void write_lines(tg_job *job)
     if (b->decoder)
         tgi_job_add_line(p, "decoder", b->decoder, 0, 0, "%s",
                          "blocks of the input being decompressed");
+    if (b->picture)
+        tgi_job_add_line(p, "picture", b->picture, 0, 0, "%s",
+                         "the output made of its tiles, at the end");
     tgi_job_add_line(p, "receipt", b->receipt, 0, 0, "%s",
                      "the input being read for its checksum");
     tgi_job_add_line(p, "process", b->process, 0, 0, "%s",
@@ -376,6 +382,8 @@ static tg_status count(tg_job *job, tgi_err *err)
         tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window + b->receipt);
     b->total = fixed_bytes(job) + b->arena + b->staging + b->window + b->page_tables;
     b->output_disk = p->layout->file_bytes;
+    if (b->picture) /* tiles and picture are both there at the end */
+        b->output_disk = 2 * b->output_disk;
     b->output_free = free_on_disk_of(job->set.output);
     if (b->total > p->budget)
         return refuse(job, err);
@@ -527,7 +535,8 @@ static tg_status choose_on_grid(tg_job *job, const int64_t fixed[3], tgi_err *er
                           .decoder = decoder,
                           .process = tgi_mem_measured(),
                           .allowance = ALLOWANCE_BYTES,
-                          .receipt = TGI_INPUT_HASH_BYTES};
+                          .receipt = TGI_INPUT_HASH_BYTES,
+                          .picture = tgi_picture_make_bytes(job->set.output, p->layout)};
     return choose(job, fixed);
 }
 

@@ -9,6 +9,7 @@
 #include "engine/job/fingerprint.h"
 #include "engine/job/input_hash.h"
 #include "engine/job/job.h"
+#include "engine/job/job_picture.h"
 #include "engine/job/receipt.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
@@ -117,7 +118,7 @@ static tg_status adopt_plan(run *r, tgi_err *err)
 
 static tg_status plan_afresh(run *r, tgi_err *err)
 {
-    TGI_TRY(tgi_job_plan(r->job, err));
+    TGI_TRY(tgi_job_plan_output(r->job, err));
     tgi_free(r->fingerprint);
     r->fingerprint = NULL;
     return tgi_fingerprint_make(r->job, &r->fingerprint, err);
@@ -378,7 +379,7 @@ static void predict(run *r)
 {
     malloc_trim(0);
     const tg_bytes *b = &r->job->plan.bytes;
-    r->predicted = tgi_mem_measured() + b->allowance + b->decoder + b->scratch;
+    r->predicted = tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture;
 }
 
 static tg_status begin_journal(run *r, tgi_err *err)
@@ -474,12 +475,14 @@ static tg_status finish_tick(void *user, double fraction, tgi_err *err)
     return stopped(err);
 }
 
-/* Checksums of both files for the receipt. */
+/* Checksums of both files for the receipt; an output that is a picture is made for it. */
 static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
 {
     TGI_TRY(tgi_input_hash_finish(r->hash, finish_tick, r, &files->input, err));
     if (files->input.trouble[0])
         tgi_job_warn(r->job, "%s: %s", r->job->set.input, files->input.trouble);
+    TGI_TRY(tgi_picture_make(r->job->set.output, r->job->plan.layout, &r->job->info->meta,
+                             r->journal, err));
     return tgi_journal_output_check(r->journal, &files->output_crc32c, &files->output_bytes,
                                     err);
 }

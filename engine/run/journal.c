@@ -32,6 +32,8 @@
  *   FINAL, OUT.partial  crash before the rename        -> the same
  *   FINAL, no partial,  crash between rename and unlink
  *   OUT as promised     -> FINISHED: clear_finished() removes the journal
+ *   FINAL and made,     crash between rename and unlink: OUT came from OUT.made
+ *   OUT as promised     -> FINISHED, whether OUT.partial is still there or not
  *   slot, no partial    somebody removed the data      -> FRESH
  *   both slots damaged  -> TG_E_FORMAT: a person must decide
  *
@@ -63,7 +65,11 @@ typedef tgi_journal_record record;
 typedef tgi_journal_slot slot;
 
 struct tg_journal {
-    char *path, *partial;  /* OUT, OUT.partial */
+    char *path, *partial; /* OUT, OUT.partial */
+    char *made;           /* OUT.made */
+    int is_made;          /* it is complete, with this checksum and size */
+    uint32_t made_check;
+    uint64_t made_bytes;
     tgi_journal_file file; /* OUT.journal */
     int data;              /* OUT.partial; -1: closed */
     int overwrite, locked;
@@ -154,9 +160,43 @@ static tg_status lock(tg_journal *j, tgi_err *err)
     return st;
 }
 
+/* Checksum and size of a whole file. */
+static tg_status check_file(tg_journal *j, const char *path, uint32_t *check, uint64_t *bytes,
+                            tgi_err *err)
+{
+    int fd;
+    TGI_TRY(tgi_file_open(path, 0, &fd, err));
+    tg_status st = tgi_file_size(fd, path, bytes, err);
+    *check = 0;
+    for (uint64_t at = 0; st == TG_OK && at < *bytes;) {
+        const size_t n =
+            *bytes - at < TGI_SINK_SCRATCH ? (size_t)(*bytes - at) : TGI_SINK_SCRATCH;
+        if ((st = tgi_file_pread(fd, path, j->scratch, n, at, err)) == TG_OK)
+            *check = tgi_crc32c(*check, j->scratch, n);
+        at += n;
+    }
+    close(fd);
+    return st;
+}
+
+static tg_status is_made_output(tg_journal *j, int *yes, tgi_err *err)
+{
+    uint32_t check;
+    uint64_t bytes;
+    struct stat st;
+    *yes = 0;
+    if (stat(j->path, &st) || !S_ISREG(st.st_mode) || (uint32_t)st.st_size != j->s.made_bytes)
+        return TG_OK;
+    TGI_TRY(check_file(j, j->path, &check, &bytes, err));
+    *yes = check == j->s.final_check;
+    return TG_OK;
+}
+
 /* FINAL and no partial file: is OUT the file that was to be renamed? */
 static tg_status is_our_output(tg_journal *j, int *yes, tgi_err *err)
 {
+    if (j->s.final == 2)
+        return is_made_output(j, yes, err);
     *yes = 0;
     struct stat st;
     if (stat(j->path, &st) || (uint64_t)st.st_size != j->s.file_bytes)
@@ -209,14 +249,14 @@ static tg_status look(tg_journal *j, tgi_err *err)
         return TG_OK;
     j->s = f.slot;
     j->begun = tgi_journal_file_begun(&j->file);
-    if (exists(j->partial)) {
-        j->state = TG_JOURNAL_RESUME;
-    } else if (j->s.final) {
-        int ours;
+    const int partial = exists(j->partial);
+    int ours = 0;
+    if (j->s.final == 2 || (j->s.final && !partial))
         TGI_TRY(is_our_output(j, &ours, err));
-        if (ours)
-            j->state = TG_JOURNAL_FINISHED;
-    }
+    if (ours)
+        j->state = TG_JOURNAL_FINISHED;
+    else if (partial)
+        j->state = TG_JOURNAL_RESUME;
     return TG_OK;
 }
 
@@ -254,10 +294,11 @@ tg_status tgi_journal_open(const char *path, int overwrite, const tg_journal_pol
     default_policy(&j->policy);
     j->path = tgi_strdup(TGI_TAG_JOURNAL, path);
     j->partial = joined(path, ".partial");
+    j->made = joined(path, ".made");
     j->file.name = joined(path, ".journal");
     j->scratch = tgi_malloc(TGI_TAG_JOURNAL, TGI_SINK_SCRATCH);
     tg_status st = TG_E_NOMEM;
-    if (!j->path || !j->partial || !j->file.name || !j->scratch)
+    if (!j->path || !j->partial || !j->made || !j->file.name || !j->scratch)
         tgi_fail(err, st, "no memory for the journal of %s", path);
     else if (!overwrite && exists(path) && !exists(j->file.name))
         st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
@@ -352,6 +393,8 @@ static tg_status empty_both(tg_journal *j, tgi_err *err)
 {
     TGI_TRY(tgi_file_truncate(j->file.fd, j->file.name, 0, err));
     TGI_TRY(sync_journal(j, err));
+    if (exists(j->made))
+        TGI_TRY(tgi_file_unlink(j->made, err));
     TGI_TRY(tgi_file_open(j->partial, 1, &j->data, err));
     return tgi_file_truncate(j->data, j->partial, 0, err);
 }
@@ -469,7 +512,7 @@ tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_er
         s.n_tiles = (uint64_t)j->appended;
         s.file_bytes = j->file_bytes;
         s.records_check = j->records_check;
-        s.final = s.final_check = 0;
+        s.final = s.final_check = s.made_bytes = 0;
         TGI_TRY(next_slot(j, &s, err));
     }
     TGI_TRY(tgi_file_truncate(j->file.fd, j->file.name,
@@ -490,6 +533,8 @@ tg_status tgi_journal_clear_finished(tg_journal *j, tgi_err *err)
     if (j->state != TG_JOURNAL_FINISHED)
         return tgi_fail(err, TG_E_INTERNAL, "%s: the output is not finished", j->file.name);
     TGI_TRY(tgi_file_sync_dir(j->path, err));
+    if (j->s.final == 2)
+        TGI_TRY(tgi_file_unlink(j->partial, err));
     return tgi_file_unlink(j->file.name, err);
 }
 
@@ -596,22 +641,45 @@ tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, 
     return TG_OK;
 }
 
-tg_status tgi_journal_finish(tg_journal *j, tgi_err *err)
+/* The partial file becomes a complete one. */
+static tg_status complete(tg_journal *j, slot *s, tgi_err *err)
 {
     TGI_TRY(usable(j, err));
     if (j->appended != j->layout->n_tiles)
         return tgi_fail(err, TG_E_INTERNAL, "%s: %lld of %lld tiles are written", j->path,
                         (long long)j->appended, (long long)j->layout->n_tiles);
     TGI_TRY(tgi_journal_sync(j, err));
-    slot s = j->s;
-    TGI_TRY(write_front(j, 1, 0, &s.final_check, err));
-    TGI_TRY(sync_data(j, err));
-    s.final = 1;
+    *s = j->s;
+    TGI_TRY(write_front(j, 1, 0, &s->final_check, err));
+    return sync_data(j, err);
+}
+
+tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tgi_err *err)
+{
+    slot s;
+    TGI_TRY(complete(j, &s, err));
+    TGI_TRY(make(arg, j->partial, j->made, err));
+    TGI_TRY(check_file(j, j->made, &j->made_check, &j->made_bytes, err));
+    j->is_made = 1;
+    return TG_OK;
+}
+
+tg_status tgi_journal_finish(tg_journal *j, tgi_err *err)
+{
+    slot s;
+    TGI_TRY(complete(j, &s, err));
+    s.final = j->is_made ? 2 : 1;
+    if (j->is_made) {
+        s.final_check = j->made_check;
+        s.made_bytes = (uint32_t)j->made_bytes;
+    }
     TGI_TRY(next_slot(j, &s, err));
-    TGI_TRY(tgi_file_rename(j->partial, j->path, j->overwrite, err));
+    TGI_TRY(tgi_file_rename(j->is_made ? j->made : j->partial, j->path, j->overwrite, err));
     j->ready = 0; /* whatever fails now, the name is given: nothing may be written any more */
     j->state = TG_JOURNAL_FINISHED;
     TGI_TRY(tgi_file_sync_dir(j->path, err));
+    if (j->is_made)
+        TGI_TRY(tgi_file_unlink(j->partial, err));
     return tgi_file_unlink(j->file.name, err);
 }
 
@@ -621,6 +689,11 @@ tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *by
     uint32_t front;
     if (!j->ready || j->appended != j->layout->n_tiles)
         return tgi_fail(err, TG_E_INTERNAL, "%s: tiles are missing", j->path);
+    if (j->is_made) {
+        *crc32c = j->made_check;
+        *bytes = j->made_bytes;
+        return TG_OK;
+    }
     TGI_TRY(write_front(j, 1, 1, &front, err));
     *crc32c = tgi_crc32c_join(front, j->data_check, j->file_bytes - j->layout->front_bytes);
     *bytes = j->file_bytes;
@@ -641,6 +714,7 @@ void tgi_journal_close(tg_journal **j)
         close(p->file.fd);
     tgi_free(p->path);
     tgi_free(p->partial);
+    tgi_free(p->made);
     tgi_free(p->file.name);
     tgi_free(p->scratch);
     tgi_free(p->job);

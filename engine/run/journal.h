@@ -15,6 +15,7 @@
  *     FRESH:    tgi_journal_begin(j, layout, job, n)
  *     [tgi_journal_set_stats]                          once, before the first tile
  *     for seq from tgi_journal_appended(j): tgi_journal_append(j, tile id, bytes, n)
+ *     [tgi_journal_make]                               the output is no TIFF
  *     tgi_journal_finish(j)
  *     tgi_journal_close(&j)                            at any time; keeps what is there
  *
@@ -91,6 +92,13 @@ tg_status tgi_journal_sync(tg_journal *j, tgi_err *err);
 /* Seconds until the policy's time limit asks for a sync; < 0 when nothing waits for one. */
 double tgi_journal_sync_due(const tg_journal *j);
 
+/* An output that cannot be written tile by tile is made out of the tiles at the end: all tiles
+ * are there, `partial` becomes a complete TIFF, and `make` writes `made`, durably. Before finish,
+ * which gives that file the name and removes the TIFF; a crash in between makes it again. */
+typedef tg_status tgi_journal_maker(void *arg, const char *partial, const char *made,
+                                    tgi_err *err);
+tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tgi_err *err);
+
 /* All tiles are there: fill in the offsets, make it durable, give it its name, remove the
  * journal. Called again (by the next run) after a crash at any point in between, it completes.
  */
@@ -103,7 +111,8 @@ int64_t tgi_journal_appended(const tg_journal *j); /* tiles written: the next se
 int64_t tgi_journal_committed(const tg_journal *j);   /* of these, safe */
 uint64_t tgi_journal_file_bytes(const tg_journal *j); /* front and tiles so far */
 /* CRC-32C of the whole output as it will be, offsets filled in, and its size, without reading
- * it back: joined from the tiles' checksums. Only when all tiles are there. */
+ * it back: joined from the tiles' checksums (that of a made one was read). Only when all tiles
+ * are there. */
 tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *bytes,
                                    tgi_err *err);
 /* 1 when this tile is written already (for a run that goes on with another plan). */

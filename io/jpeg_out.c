@@ -1,0 +1,191 @@
+/* jpeg_out.c - JPEG files, row by row, through libjpeg: quality 95, colours at full resolution
+ * (4:4:4), since what is written is a result and not a web page. Memory is a block of ours. */
+#include "engine/base/mem.h"
+#include "io/file_ops.h"
+#include "io/jpeg_lib.h"
+#include "io/picture_out.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#define QUALITY 95
+#define MOST 65500
+#define PIECE ((size_t)64 << 10)
+
+typedef struct encoder {
+    struct jpeg_compress_struct z; /* first: callbacks get it and mean the encoder */
+    struct jpeg_destination_mgr to;
+    tgi_jpeg lib;
+    int fd;
+    char *path;
+    uint64_t at;
+    uint8_t *memory; /* PIECE, then the block */
+    tgi_err io_error;
+    tg_status io_status;
+} encoder;
+
+static tg_status jpeg_may(const tgi_picture_spec *s, tgi_err *err)
+{
+    if (s->height < 1 || s->width < 1 || s->height > MOST || s->width > MOST ||
+        s->dtype != TG_DTYPE_U8 || (s->samples != 1 && s->samples != 3))
+        return tgi_fail(
+            err, TG_E_ARG,
+            "a JPEG holds uint8 in 1 or 3 samples and at most %d pixels a side, not "
+            "%s in %d at %lldx%lld",
+            MOST, tgi_dtype_name(s->dtype), s->samples, (long long)s->height,
+            (long long)s->width);
+    return TG_OK;
+}
+
+static size_t block_bytes(const tgi_picture_spec *s)
+{
+    return tgi_jpeg_rows_bytes((size_t)s->width);
+}
+
+static size_t jpeg_bytes(const tgi_picture_spec *s)
+{
+    return sizeof(encoder) + PIECE + block_bytes(s) + 64 + TGI_JPEG_OUTSIDE;
+}
+
+/* ---- Destination ---- */
+
+static void start_piece(j_compress_ptr z)
+{
+    encoder *e = (encoder *)z;
+    e->to.next_output_byte = e->memory;
+    e->to.free_in_buffer = PIECE;
+}
+
+static void write_piece(encoder *e, size_t n)
+{
+    e->io_status = tgi_file_pwrite(e->fd, e->path, e->memory, n, e->at, &e->io_error);
+    e->at += n;
+    if (e->io_status != TG_OK)
+        e->z.err->error_exit((j_common_ptr)&e->z);
+}
+
+static boolean full_piece(j_compress_ptr z)
+{
+    write_piece((encoder *)z, PIECE);
+    start_piece(z);
+    return TRUE;
+}
+
+static void last_piece(j_compress_ptr z)
+{
+    encoder *e = (encoder *)z;
+    write_piece(e, PIECE - e->to.free_in_buffer);
+}
+
+static tg_status failed(const encoder *e, tgi_err *err)
+{
+    return e->io_status != TG_OK ? tgi_fail(err, e->io_status, "%s", e->io_error.text)
+                                 : tgi_fail(err, TG_E_INTERNAL, "%s: %s", e->path, e->lib.text);
+}
+
+/* ---- Writing ---- */
+
+static void jpeg_close(void *state)
+{
+    encoder *e = state;
+    tgi_jpeg_destroy(&e->lib, (j_common_ptr)&e->z);
+    if (e->fd >= 0)
+        close(e->fd);
+    tgi_free(e->path);
+    tgi_free(e->memory);
+    tgi_free(e);
+}
+
+static void take_resolution(encoder *e, const tg_image_meta *m)
+{
+    const double x = m ? m->resolution[1] : 0, y = m ? m->resolution[0] : 0;
+    if ((m && m->resolution_unit != 2 && m->resolution_unit != 3) || !(x >= 0.5 && x < 65535) ||
+        !(y >= 0.5 && y < 65535))
+        return;
+    e->z.density_unit = m->resolution_unit == 2 ? 1 : 2;
+    e->z.X_density = (UINT16)lround(x);
+    e->z.Y_density = (UINT16)lround(y);
+}
+
+static tg_status start(encoder *e, const tgi_picture_spec *s, tgi_err *err)
+{
+    tgi_jpeg_errors(&e->lib, (j_common_ptr)&e->z);
+    if (TGI_JPEG_TRY(&e->lib))
+        return failed(e, err);
+    jpeg_create_compress(&e->z);
+    uint8_t *block = e->memory + PIECE;
+    tgi_jpeg_memory(&e->lib, (j_common_ptr)&e->z, block + (64 - (uintptr_t)block % 64) % 64,
+                    block_bytes(s));
+    e->to = (struct jpeg_destination_mgr){.init_destination = start_piece,
+                                          .empty_output_buffer = full_piece,
+                                          .term_destination = last_piece};
+    e->z.dest = &e->to;
+    e->z.image_width = (JDIMENSION)s->width;
+    e->z.image_height = (JDIMENSION)s->height;
+    e->z.input_components = s->samples;
+    e->z.in_color_space = s->samples == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_set_defaults(&e->z);
+    jpeg_set_quality(&e->z, QUALITY, TRUE);
+    e->z.comp_info[0].h_samp_factor = e->z.comp_info[0].v_samp_factor = 1;
+    take_resolution(e, s->meta);
+    jpeg_start_compress(&e->z, TRUE);
+    return TG_OK;
+}
+
+static tg_status jpeg_create(const char *path, const tgi_picture_spec *s, void **state,
+                             tgi_err *err)
+{
+    TGI_TRY(jpeg_may(s, err));
+    encoder *e = tgi_calloc(TGI_TAG_IO, 1, sizeof *e);
+    if (!e)
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", path);
+    e->fd = -1;
+    e->path = tgi_strdup(TGI_TAG_IO, path);
+    e->memory = tgi_malloc(TGI_TAG_IO, PIECE + block_bytes(s) + 64);
+    tg_status st = e->path && e->memory
+                       ? tgi_file_open(path, 1, &e->fd, err)
+                       : tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", path);
+    if (st == TG_OK)
+        st = tgi_file_truncate(e->fd, path, 0, err);
+    if (st == TG_OK)
+        st = start(e, s, err);
+    if (st != TG_OK)
+        jpeg_close(e);
+    else
+        *state = e;
+    return st;
+}
+
+static tg_status jpeg_row(void *state, const void *row, tgi_err *err)
+{
+    encoder *e = state;
+    JSAMPROW at = (JSAMPROW)(uintptr_t)row;
+    if (TGI_JPEG_TRY(&e->lib))
+        return failed(e, err);
+    jpeg_write_scanlines(&e->z, &at, 1);
+    return TG_OK;
+}
+
+static tg_status finish(encoder *e, tgi_err *err)
+{
+    if (TGI_JPEG_TRY(&e->lib))
+        return failed(e, err);
+    jpeg_finish_compress(&e->z);
+    return TG_OK;
+}
+
+static tg_status jpeg_finish(void *state, tgi_err *err)
+{
+    encoder *e = state;
+    TGI_TRY(finish(e, err));
+    return tgi_file_sync(e->fd, e->path, err);
+}
+
+const tgi_picture_writer tgi_jpeg_writer = {.name = "JPEG",
+                                            .suffixes = "|jpg|jpeg|",
+                                            .may = jpeg_may,
+                                            .bytes = jpeg_bytes,
+                                            .create = jpeg_create,
+                                            .row = jpeg_row,
+                                            .finish = jpeg_finish,
+                                            .close = jpeg_close};

@@ -1,0 +1,23 @@
+/* picture_out.c - which format a name asks for. */
+#include "io/picture_out.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static const tgi_picture_writer *const writers[] = {&tgi_png_writer, &tgi_jpeg_writer};
+
+const tgi_picture_writer *tgi_picture_writer_for(const char *path)
+{
+    const char *dot = path ? strrchr(path, '.') : NULL;
+    char suffix[8];
+    if (!dot || strlen(dot + 1) > 4 || !dot[1])
+        return NULL;
+    const int n = snprintf(suffix, sizeof suffix, "|%s|", dot + 1);
+    for (int i = 0; i < n; i++)
+        suffix[i] = (char)tolower((unsigned char)suffix[i]);
+    for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++)
+        if (strstr(writers[i]->suffixes, suffix))
+            return writers[i];
+    return NULL;
+}

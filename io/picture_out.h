@@ -1,0 +1,38 @@
+/* picture_out.h - PNG and JPEG files written row by row.
+ *
+ * Such a file cannot be continued after a stop, so a run never writes one directly: it is made
+ * out of the finished tiles (engine/job/picture.h). A format is one file and one line here. */
+#ifndef TGI_PICTURE_OUT_H
+#define TGI_PICTURE_OUT_H
+
+#include "io/image.h"
+
+typedef struct tgi_picture_spec {
+    int64_t height, width;
+    int samples;
+    tg_dtype dtype;
+    const tg_image_meta *meta; /* pixel size is taken over; borrowed for create; or NULL */
+} tgi_picture_spec;
+
+typedef struct tgi_picture_writer {
+    const char *name;     /* "PNG" */
+    const char *suffixes; /* "|png|" */
+    /* TG_E_ARG with the format's limits; TG_E_UNSUPPORTED not in this build. */
+    tg_status (*may)(const tgi_picture_spec *s, tgi_err *err);
+    size_t (*bytes)(const tgi_picture_spec *s); /* held while writing, the library's included */
+    /* Create or replace the file. */
+    tg_status (*create)(const char *path, const tgi_picture_spec *s, void **state,
+                        tgi_err *err);
+    /* The next row, samples interleaved, native order. */
+    tg_status (*row)(void *state, const void *row, tgi_err *err);
+    /* After the last row: complete and on the disk. */
+    tg_status (*finish)(void *state, tgi_err *err);
+    void (*close)(void *state); /* at any time; removes nothing */
+} tgi_picture_writer;
+
+extern const tgi_picture_writer tgi_png_writer, tgi_jpeg_writer;
+
+/* The format that a file's name asks for, or NULL. */
+const tgi_picture_writer *tgi_picture_writer_for(const char *path);
+
+#endif
