@@ -1,7 +1,8 @@
 /* op.h - the contract of one operator: shape rule, which input a piece of output reads, and the
  * plain C that defines the result.
  *
- * Executable activations are [N=1,C,H,W] or [N=1,C,D,H,W] float32. Boxes have the value's rank;
+ * Executable activations are [N=1,C,H,W] or [N=1,C,D,H,W], float32 but for a few operators'
+ * results. Boxes have the value's rank;
  * box axes 0 and 1 (N and C) are always full: work is never split over channels between bands.
  *
  * THE VIEW. Kernels never compute base + y*pitch. An activation lives in rings: the address of
@@ -18,7 +19,8 @@
  * a square of 2x2, nearest upsampling that nobody computes. Coordinates above are then those of
  * what is stored; only variants that say so (reads_doubled) get such views.
  *
- * A bool in a view is 0 or 1.
+ * A view holds every number as a float32, whatever the type of its value: a bool is 0 or 1, an
+ * integer itself, exact up to 2^24.
  *
  * A source operand is a list of segments: more than one when it is a virtual Concat over
  * channels; each segment is padded to its own channel block.
@@ -43,6 +45,11 @@ typedef struct tg_const {
     tg_desc desc;
     const void *data;
 } tg_const;
+
+/* Element i of a constant as a number; integers beyond 2^53 lose bits. */
+double tgi_num_at(const tg_const *c, int64_t i);
+/* Store a number as the element type `t` (integers wrap as in C). */
+void tgi_num_put(tg_dtype t, void *data, int64_t i, double v);
 
 /* Everything that is fixed once shapes are known. */
 typedef struct tg_op_ctx {
@@ -169,6 +176,7 @@ typedef struct tg_op {
     /* The class of one node, where attributes or shapes decide it (a reduction over channels is
      * local, over pixels it is not); not by extents. NULL: op_class. */
     tg_op_class (*classify)(const tg_op_ctx *ctx);
+    int any_type;         /* 1: `ref` is right for integers and bools in views too */
     tg_whole whole;       /* of TG_OP_WHOLE */
     const tg_attr *attrs; /* NULL: none */
     size_t attrs_size;    /* bytes of the attribute struct */

@@ -6,9 +6,9 @@
  * INVARIANTS after tgi_graph_finish:
  *  1. nodes are in topological order; no node is dead; each value has one producer at most.
  *  2. shape arithmetic was folded away.
- *  3. an activation is an *image*, float32 or bool [1,C,(D,)H,W], or *flat*: an array of any
- * rank and type that is there as a whole or not at all (tokens, tables of boxes, masks). Where
- * the model's own input or output has another order of axes (NHWC), `tg_port.perm` says so and
+ *  3. an activation is an *image*, [1,C,(D,)H,W] held as float32, or *flat*: an array of any
+ *     rank and type that is there as a whole or not at all (tokens, tables of boxes). Where the
+ *     model's own input or output has another order of axes (NHWC), `tg_port.perm` says so and
  *     the graph inside is NC(D)HW. A node that reads or yields something flat, or whose op has
  *     no kernel for images, is evaluated on whole arrays (tgi_node_is_flat).
  *  4. a fused pointwise op is an entry in its host node's epi[], in order of application.

@@ -44,22 +44,27 @@ int tgi_node_is_known(const tg_shapes *s, const tg_node *n)
 
 int tgi_is_image(const tg_graph *g, const tg_desc *d)
 {
-    return (d->dtype == TG_DTYPE_F32 || d->dtype == TG_DTYPE_BOOL) &&
-           d->rank == g->spatial + 2 && d->dim[0] == 1;
+    return d->rank == g->spatial + 2 && d->dim[0] == 1;
+}
+
+/* Is it an activation that the kernel of this operator for images cannot work on? */
+static int keeps_from_image(const tg_graph *g, const tg_shapes *s, const tg_node *n, int v)
+{
+    if (v < 0 || g->values[v].is_const || s->known[v].data)
+        return 0;
+    return !tgi_is_image(g, &s->desc[v]) ||
+           (s->desc[v].dtype != TG_DTYPE_F32 && !n->op->any_type);
 }
 
 int tgi_node_is_flat(const tg_graph *g, const tg_shapes *s, const tg_node *n)
 {
     if (n->op_class == TG_OP_DENSE || !n->op->ref)
         return 1;
-    for (int i = 0; i < n->n_src; i++) {
-        const int v = n->src[i];
-        if (v >= 0 && !g->values[v].is_const && !s->known[v].data &&
-            !tgi_is_image(g, &s->desc[v]))
+    for (int i = 0; i < n->n_src; i++)
+        if (keeps_from_image(g, s, n, n->src[i]))
             return 1;
-    }
     for (int i = 0; i < n->n_dst; i++)
-        if (!tgi_is_image(g, &s->desc[n->dst[i]]))
+        if (keeps_from_image(g, s, n, n->dst[i]))
             return 1;
     return 0;
 }

@@ -59,9 +59,9 @@ static tg_status check_ranks(tg_net *net, tgi_err *err)
             if (n->node->dst[d] < 0)
                 continue;
             char text[96];
-            if (t->rank != net->rank || (t->dtype != TG_DTYPE_F32 && t->dtype != TG_DTYPE_BOOL))
+            if (t->rank != net->rank)
                 return tgi_fail(err, TG_E_UNSUPPORTED,
-                                "%s \"%s\" yields %s; only float32 activations of rank %d can "
+                                "%s \"%s\" yields %s; only activations of rank %d can "
                                 "be computed in bands",
                                 n->node->op->name, n->node->name,
                                 tgi_desc_text(t, text, sizeof text), net->rank);

@@ -24,7 +24,8 @@ static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     tgi_resize_axis ax[3];
     return lay->lanes == TG_L && TGS(tgi_blocks_line_up)(lay, 0) &&
            tgi_resize_axes(ctx, ax, NULL) == TG_OK &&
-           ax[TG_X].coord != TG_COORD_TF_CROP_AND_RESIZE;
+           ax[TG_X].coord != TG_COORD_TF_CROP_AND_RESIZE && !ax[TG_Z].antialias &&
+           !ax[TG_Y].antialias && !ax[TG_X].antialias;
 }
 
 static size_t scratch_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,

@@ -134,7 +134,8 @@ static tg_status infer_bool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
                                   .infer = shape,                                              \
                                   .ref = ref_##symbol,                                         \
                                   .eval = eval_##symbol,                                       \
-                                  .as_step = step};
+                                  .as_step = step,                                             \
+                                  .any_type = (shape) == infer_bool};
 #define UNARY(symbol, onnx, shape) UNARY_WITH(symbol, onnx, shape, NULL, 0, NULL)
 #define UNARY_ROWS(symbol, onnx, shape, step)                                                  \
     UNARY_WITH(symbol, onnx, shape, symbol##_rows, sizeof(unary_attrs), step)

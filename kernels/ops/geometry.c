@@ -50,9 +50,9 @@ static tg_status start(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
 {
     const tg_desc *x = &ctx->src[0];
     *g = (tgi_geom){.spatial = x->rank - 2, .groups = 1};
-    if (x->rank != 4 && x->rank != 5)
+    if (x->rank < 3 || x->rank > 5)
         return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "an input of rank %d: images of rank 4 or 5 are done here", x->rank);
+                        "an input of rank %d: images of rank 3 to 5 are done here", x->rank);
     for (int i = 0; i < 3; i++)
         g->in[i] = tgi_desc_axis(x, i);
     g->in_c = x->dim[1];

@@ -12,7 +12,7 @@
 #define TG_X 2
 
 typedef struct tgi_geom {
-    int spatial;              /* 2 or 3 (1 is refused) */
+    int spatial;              /* 1 to 3; axes that are not there have extent 1 */
     int64_t k[3], s[3], d[3]; /* kernel, stride, dilation */
     int64_t p0[3], p1[3];     /* padding before and after; may be negative for ConvTranspose */
     int64_t out_pad[3];       /* ConvTranspose output_padding */
@@ -22,7 +22,8 @@ typedef struct tgi_geom {
 } tgi_geom;
 
 /* Conv: src[0] data, src[1] weights [M, C/group, k...]. `ctx->dst` is not read.
- * @return TG_E_FORMAT on a conflict (both sides in the detail), TG_E_UNSUPPORTED for rank 3. */
+ * @return TG_E_FORMAT on a conflict (both sides in the detail), TG_E_UNSUPPORTED for ranks
+ * beyond 3 to 5. */
 tg_status tgi_conv_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err);
 /* ConvTranspose: src[1] weights [C, M/group, k...]. */
 tg_status tgi_conv_transpose_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err);
@@ -30,13 +31,14 @@ tg_status tgi_conv_transpose_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err
  * image or its leading padding. */
 tg_status tgi_pool_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err);
 
-/* Interval of spatial axis `i` (TG_Z..TG_X) of a box of rank 4 or 5; [0,1) for z of rank 4. */
+/* Interval of spatial axis `i` (TG_Z..TG_X) of a box of rank 3 to 5; [0,1) for an axis that is
+ * not there. */
 static inline tg_range tgi_box_axis(const tg_box *b, int i)
 {
     const int at = b->rank - 3 + i;
     return at < 2 ? (tg_range){0, 1} : b->ax[at];
 }
-/* Extent of spatial axis `i` of a value of rank 4 or 5. */
+/* Extent of spatial axis `i` of a value of rank 3 to 5. */
 static inline int64_t tgi_desc_axis(const tg_desc *d, int i)
 {
     const int at = d->rank - 3 + i;

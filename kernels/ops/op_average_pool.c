@@ -47,6 +47,8 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
+TGI_EVAL_BY_REF
+
 const tg_op tg_op_average_pool = {
     .name = "AveragePool",
     .attrs = rows,
@@ -54,5 +56,6 @@ const tg_op tg_op_average_pool = {
     .infer = tgi_infer_pool,
     .need = tgi_need_pool,
     .ref = ref,
+    .eval = eval,
     .flops = tgi_flops_pool,
 };

@@ -16,7 +16,7 @@ static const tg_attr rows[] = {
     {"to", TG_ATTR_INT, offsetof(cast_attrs, to), 0, 0, 64, NULL, "type of the result"},
     {0}};
 
-static tg_dtype type_of(int64_t to)
+tg_dtype tgi_onnx_type(int64_t to)
 {
     static const tg_dtype types[] = {
         [1] = TG_DTYPE_F32,  [2] = TG_DTYPE_U8,   [3] = TG_DTYPE_I8,   [4] = TG_DTYPE_U16,
@@ -29,7 +29,7 @@ static tg_dtype type_of(int64_t to)
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 {
     const cast_attrs *a = ctx->attrs;
-    const tg_dtype t = type_of(a->to);
+    const tg_dtype t = tgi_onnx_type(a->to);
     if (t == TG_DTYPE_NONE)
         return tgi_fail(err, TG_E_UNSUPPORTED, "a cast to element type %" PRId64, a->to);
     dst[0] = ctx->src[0];
@@ -83,6 +83,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 
 const tg_op tg_op_cast = {
     .name = "Cast",
+    .any_type = 1,
     .attrs = rows,
     .attrs_size = sizeof(cast_attrs),
     .infer = infer,
@@ -97,6 +98,7 @@ static const tg_attr like_rows[] = {
 
 const tg_op tg_op_cast_like = {
     .name = "CastLike",
+    .any_type = 1,
     .attrs = like_rows,
     .attrs_size = sizeof(cast_attrs),
     .infer = infer_like,

@@ -85,6 +85,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 
 const tg_op tg_op_concat = {
     .name = "Concat",
+    .any_type = 1,
     .attrs = rows,
     .attrs_size = sizeof(axis_attrs),
     .infer = infer,

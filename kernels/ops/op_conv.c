@@ -135,6 +135,8 @@ static double flops(const tg_op_ctx *ctx)
     return 2.0 * (double)group_c * (double)(g.k[0] * g.k[1] * g.k[2]);
 }
 
+TGI_EVAL_BY_REF
+
 const tg_op tg_op_conv = {
     .name = "Conv",
     .attrs = rows,
@@ -142,5 +144,6 @@ const tg_op tg_op_conv = {
     .infer = infer,
     .need = need,
     .ref = ref,
+    .eval = eval,
     .flops = flops,
 };

@@ -106,6 +106,8 @@ static double flops(const tg_op_ctx *ctx)
            (double)(g.s[0] * g.s[1] * g.s[2]);
 }
 
+TGI_EVAL_BY_REF
+
 const tg_op tg_op_conv_transpose = {
     .name = "ConvTranspose",
     .attrs = rows,
@@ -113,5 +115,6 @@ const tg_op tg_op_conv_transpose = {
     .infer = infer,
     .need = need,
     .ref = ref,
+    .eval = eval,
     .flops = flops,
 };

@@ -58,6 +58,8 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
+TGI_EVAL_BY_REF
+
 const tg_op tg_op_depth_to_space = {
     .name = "DepthToSpace",
     .attrs = rows,
@@ -65,4 +67,5 @@ const tg_op tg_op_depth_to_space = {
     .infer = infer,
     .need = need,
     .ref = ref,
+    .eval = eval,
 };

@@ -1,5 +1,5 @@
-/* op_dropout.c - Dropout at inference: its input. Training mode and the mask output are not
- * done. Border: none. @source ONNX operator Dropout, versions 6 to 22. */
+/* op_dropout.c - Dropout at inference: its input; the second output, the mask, is all true.
+ * Training mode is not done. Border: none. @source ONNX operator Dropout, versions 6 to 22. */
 #include "kernels/ops/op_shared.h"
 
 typedef struct dropout_attrs {
@@ -20,16 +20,33 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
         training = !tgi_const(ctx, 2) || tgi_num_at(tgi_const(ctx, 2), 0) != 0;
     if (training)
         return tgi_fail(err, TG_E_UNSUPPORTED, "Dropout in training mode");
-    if (ctx->n_dst > 1)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "the second output (mask)");
-    return tgi_infer_same(ctx, dst, err);
+    TGI_TRY(tgi_infer_same(ctx, dst, err));
+    if (ctx->n_dst > 1) {
+        dst[1] = dst[0];
+        dst[1].dtype = ctx->opset < 10 ? dst[0].dtype : TG_DTYPE_BOOL;
+    }
+    return TG_OK;
+}
+
+static tg_op_class classify(const tg_op_ctx *ctx)
+{
+    return ctx->n_dst > 1 ? TG_OP_DENSE : TG_OP_LOCAL;
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    const int64_t n = ctx->n_dst > 1 ? tgi_dense_count(&ctx->dst[1]) : 0;
+    for (int64_t i = 0; i < n; i++)
+        tgi_int_put(ctx->dst[1].dtype, dst_data[1], i, 1);
+    return tgi_eval_copy(ctx, dst_data, err);
 }
 
 const tg_op tg_op_dropout = {
     .name = "Dropout",
+    .classify = classify,
     .attrs = rows,
     .attrs_size = sizeof(dropout_attrs),
     .infer = infer,
     .ref = tgi_ref_copy,
-    .eval = tgi_eval_copy,
+    .eval = eval,
 };

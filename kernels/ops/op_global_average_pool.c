@@ -19,6 +19,8 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
+TGI_EVAL_BY_REF
+
 const tg_op tg_op_global_average_pool = {
     .name = "GlobalAveragePool",
     .op_class = TG_OP_WHOLE,
@@ -26,4 +28,5 @@ const tg_op tg_op_global_average_pool = {
     .infer = tgi_infer_global,
     .need = tgi_need_whole,
     .ref = ref,
+    .eval = eval,
 };

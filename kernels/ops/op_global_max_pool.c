@@ -27,6 +27,8 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
+TGI_EVAL_BY_REF
+
 const tg_op tg_op_global_max_pool = {
     .name = "GlobalMaxPool",
     .op_class = TG_OP_WHOLE,
@@ -34,4 +36,5 @@ const tg_op tg_op_global_max_pool = {
     .infer = tgi_infer_global,
     .need = tgi_need_whole,
     .ref = ref,
+    .eval = eval,
 };

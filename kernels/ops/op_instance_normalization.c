@@ -65,6 +65,8 @@ static double flops(const tg_op_ctx *ctx)
     return 6;
 }
 
+TGI_EVAL_BY_REF
+
 const tg_op tg_op_instance_normalization = {
     .name = "InstanceNormalization",
     .op_class = TG_OP_WHOLE,
@@ -74,5 +76,6 @@ const tg_op tg_op_instance_normalization = {
     .infer = infer,
     .need = tgi_need_whole,
     .ref = ref,
+    .eval = eval,
     .flops = flops,
 };

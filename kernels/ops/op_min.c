@@ -40,6 +40,7 @@ static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
 
 const tg_op tg_op_min = {
     .name = "Min",
+    .any_type = 1,
     .infer = infer,
     .need = tgi_need_broadcast,
     .ref = ref,

@@ -1,6 +1,7 @@
 /* op_pad.c - Pad: margins of a constant, of mirrored, repeated or wrapped pixels; a negative
- * pad crops. Spatial axes of images. Border: by image coordinates. `need` stays inside the
- * image and is the hull of what is read, which for `wrap` at a border is nearly the whole axis.
+ * pad crops. Spatial axes of images; any axis of dense tensors. Border: by image coordinates.
+ * `need` stays inside the image and is the hull of what is read, which for `wrap` at a border
+ * is nearly the whole axis.
  * @source ONNX operator Pad, versions 2 (attributes), 11, 13, 18 (axes), 19 (wrap). */
 #include "kernels/ops/op_shared.h"
 
@@ -46,7 +47,6 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 {
     const int64_t far = (int64_t)1 << 31;
     tgi_pad p;
-    TGI_TRY(tgi_want_image(ctx, 0, err));
     TGI_TRY(tgi_pad_map(ctx, &p, err));
     tg_desc d = ctx->src[0];
     for (int k = 0; k < d.rank; k++) {
@@ -56,8 +56,6 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
             return tgi_fail(err, TG_E_FORMAT,
                             "pads %" PRId64 " and %" PRId64 " on axis %d of %" PRId64, p.p0[k],
                             p.p1[k], k, in);
-        if (k < 2 && (p.p0[k] || p.p1[k]))
-            return tgi_fail(err, TG_E_UNSUPPORTED, "padding of axis %d: spatial axes only", k);
         if (p.mode == TG_PADDING_REFLECT && tgi_max(p.p0[k], p.p1[k]) >= in)
             return tgi_fail(err, TG_E_FORMAT,
                             "reflect pads %" PRId64 " and %" PRId64
@@ -67,6 +65,15 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     }
     dst[0] = d;
     return TG_OK;
+}
+
+static tg_op_class classify(const tg_op_ctx *ctx)
+{
+    tgi_pad p;
+    const int r = ctx->src[0].rank;
+    if ((r != 4 && r != 5) || tgi_pad_map(ctx, &p, NULL) != TG_OK)
+        return TG_OP_DENSE;
+    return p.p0[0] || p.p1[0] || p.p0[1] || p.p1[1] ? TG_OP_DENSE : TG_OP_LOCAL;
 }
 
 int64_t tgi_pad_source(int mode, int64_t i, int64_t n)
@@ -129,11 +136,47 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
+/* The element at index `at` of the result, from the source or as the constant. */
+static void put(const tg_op_ctx *ctx, const tgi_pad *p, const int64_t *at,
+                const int64_t *stride, void *dst, int64_t n)
+{
+    const tg_const *fill = ctx->opset >= 11 ? tgi_const(ctx, 2) : NULL;
+    const tg_dtype t = ctx->dst[0].dtype;
+    const size_t size = tgi_dtype_size(t);
+    int64_t from = 0;
+    for (int k = 0; k < ctx->dst[0].rank && from >= 0; k++) {
+        const int64_t s = tgi_pad_source(p->mode, at[k] - p->p0[k], ctx->src[0].dim[k]);
+        from = s < 0 ? -1 : from + s * stride[k];
+    }
+    if (from >= 0)
+        memcpy((char *)dst + (size_t)n * size,
+               (const char *)ctx->const_src[0]->data + (size_t)from * size, size);
+    else if (fill && fill->desc.dtype == t)
+        memcpy((char *)dst + (size_t)n * size, fill->data, size);
+    else
+        tgi_num_put(t, dst, n, (double)p->value);
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    int64_t at[TG_MAX_RANK] = {0}, stride[TG_MAX_RANK], n = 0;
+    tgi_pad p;
+    TGI_TRY(tgi_pad_map(ctx, &p, err));
+    tgi_dense_strides(&ctx->src[0], stride);
+    do
+        put(ctx, &p, at, stride, dst_data[0], n++);
+    while (tgi_next_index(&ctx->dst[0], at));
+    return TG_OK;
+}
+
 const tg_op tg_op_pad = {
     .name = "Pad",
+    .any_type = 1,
+    .classify = classify,
     .attrs = rows,
     .attrs_size = sizeof(pad_attrs),
     .infer = infer,
     .need = need,
     .ref = ref,
+    .eval = eval,
 };

@@ -1,7 +1,7 @@
 /* op_resize.c - Resize: nearest, linear and cubic, by scales or sizes; spatial axes of images.
  * Border: coordinates are clamped to the image (linear, nearest) or its edge pixels repeat
  * (cubic), by image coordinates; tf_crop_and_resize writes extrapolation_value outside the
- * crop. The rules are in resize_axis.c. Not done: antialias, resized channels.
+ * crop. The rules are in resize_axis.c. Not done: resized channels.
  * @source ONNX operator Resize, versions 10, 11, 13, 18, 19. */
 #include "kernels/ops/op_shared.h"
 #include "kernels/ops/resize_axis.h"
@@ -31,6 +31,11 @@ static const tg_attr rows[] = {
     {"", TG_ATTR_FLOATS, AT(scales), 0, 0, 0, NULL, "not an attribute of Resize"},
     {0}};
 
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    return tgi_eval_by_ref(ctx, dst_data, tgi_resize_ref, err);
+}
+
 const tg_op tg_op_resize = {
     .name = "Resize",
     .attrs = rows,
@@ -38,6 +43,7 @@ const tg_op tg_op_resize = {
     .infer = tgi_resize_infer,
     .need = tgi_resize_need_box,
     .ref = tgi_resize_ref,
+    .eval = eval,
     .flops = tgi_resize_flops,
     .doubles = tgi_resize_doubles,
 };

@@ -166,7 +166,8 @@ tg_status tgi_const_f32(const tg_op_ctx *ctx, int i, const char *what, int64_t c
     const tg_const *c = tgi_const(ctx, i);
     if (!c)
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s (input %d) computed by the graph", what, i);
-    if (c->desc.dtype != TG_DTYPE_F32)
+    if (c->desc.dtype != TG_DTYPE_F32 &&
+        (!tgi_dtype_is_float(c->desc.dtype) || c->desc.dtype != ctx->src[0].dtype))
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s of type %s", what,
                         tgi_dtype_name(c->desc.dtype));
     if (count >= 0 && tgi_const_count(c) != count)
@@ -227,10 +228,9 @@ tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err)
     if (!tgi_given(ctx, i))
         return tgi_fail(err, TG_E_FORMAT, "input %d is missing", i);
     const tg_desc *d = &ctx->src[i];
-    if (d->dtype != TG_DTYPE_F32 || (d->rank != 4 && d->rank != 5)) {
+    if (d->rank < 3 || d->rank > 5) {
         char text[128];
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "input %d is %s: done here for float32 of rank 4 or 5", i,
+        return tgi_fail(err, TG_E_UNSUPPORTED, "input %d is %s: done here for ranks 3 to 5", i,
                         tgi_desc_text(d, text, sizeof text));
     }
     return TG_OK;

@@ -33,11 +33,9 @@ static inline float tgi_f32_at(const void *data, int64_t i)
     memcpy(&v, (const char *)data + (size_t)i * sizeof v, sizeof v);
     return v;
 }
-/* Element i of a constant as a number; integers beyond 2^53 lose bits in the first form. */
-double tgi_num_at(const tg_const *c, int64_t i);
+/* Element i of a constant as an integer. */
 int64_t tgi_int_at(const tg_const *c, int64_t i); /* floats are truncated */
-/* Store a number as the element type `t` (integers wrap as in C). */
-void tgi_num_put(tg_dtype t, void *data, int64_t i, double v);
+/* Store it as the element type `t`; it wraps as in C. */
 void tgi_int_put(tg_dtype t, void *data, int64_t i, int64_t v);
 int64_t tgi_const_count(const tg_const *c); /* elements; 1 for a scalar */
 static inline int tgi_dtype_is_unsigned(tg_dtype t)
@@ -46,8 +44,12 @@ static inline int tgi_dtype_is_unsigned(tg_dtype t)
            t == TG_DTYPE_U64;
 }
 
-/* The float32 constant of input i with exactly `count` elements (-1: any); else a failure that
- * calls it `what`: TG_E_UNSUPPORTED when it is not constant or not float32. */
+/* Element type by its number in TensorProto.DataType; TG_DTYPE_NONE: not one of ours. */
+tg_dtype tgi_onnx_type(int64_t number); /* op_cast.c */
+
+/* The float32 constant (or one of input 0's float type, for eval) of input i with exactly
+ * `count` elements (-1: any); else a failure that calls it `what`: TG_E_UNSUPPORTED when it is
+ * not constant or not float32. */
 tg_status tgi_const_f32(const tg_op_ctx *ctx, int i, const char *what, int64_t count,
                         const void **data, tgi_err *err);
 /* A short list of integers from a constant input (scalar: one entry). */
@@ -62,7 +64,7 @@ int tgi_all_const(const tg_op_ctx *ctx);
 tg_status tgi_infer_same(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
 /* Negative axes count from the end; TG_E_FORMAT outside [-rank, rank). */
 tg_status tgi_axis(int64_t axis, int rank, int *out, tgi_err *err);
-/* Fails unless input i is float32 of rank 4 or 5: what reference kernels read. */
+/* Fails unless input i is [N,C,W], [N,C,H,W] or [N,C,D,H,W], of any type. */
 tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err);
 
 /* `need` of operators that read the whole spatial extent. */
@@ -183,6 +185,18 @@ int64_t tgi_dense_offset(const tg_op_ctx *ctx, int i, int lead, const int64_t *a
 /* Strides in elements of a dense tensor. */
 void tgi_dense_strides(const tg_desc *d, int64_t *stride);
 
+typedef tg_status (*tgi_ref_fn)(const tg_call *call, tgi_err *err);
+/* eval of operators on images by their reference kernel: input 0 of rank 3 to 5, any samples,
+ * any element type (through float32); all other inputs are constants to the kernel. Allocates
+ * where a type has to be converted. */
+tg_status tgi_eval_by_ref(const tg_op_ctx *ctx, void *const *dst_data, tgi_ref_fn ref,
+                          tgi_err *err);
+/* Its boilerplate: a function `eval` by a function `ref`. */
+#define TGI_EVAL_BY_REF                                                                        \
+    static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)           \
+    {                                                                                          \
+        return tgi_eval_by_ref(ctx, dst_data, ref, err);                                       \
+    }
 /* eval of operators that only relabel (Reshape, Squeeze, Unsqueeze, Identity, ...). */
 tg_status tgi_eval_copy(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err);
 /* ref of operators that pass input 0 through. */

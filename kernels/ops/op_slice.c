@@ -133,6 +133,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 
 const tg_op tg_op_slice = {
     .name = "Slice",
+    .any_type = 1,
     .attrs = rows,
     .attrs_size = sizeof(slice_attrs),
     .infer = infer,

@@ -52,6 +52,8 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
+TGI_EVAL_BY_REF
+
 const tg_op tg_op_space_to_depth = {
     .name = "SpaceToDepth",
     .attrs = rows,
@@ -59,4 +61,5 @@ const tg_op tg_op_space_to_depth = {
     .infer = infer,
     .need = need,
     .ref = ref,
+    .eval = eval,
 };

@@ -104,6 +104,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 
 const tg_op tg_op_split = {
     .name = "Split",
+    .any_type = 1,
     .attrs = rows,
     .attrs_size = sizeof(split_attrs),
     .infer = infer,

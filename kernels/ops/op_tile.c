@@ -86,6 +86,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 
 const tg_op tg_op_tile = {
     .name = "Tile",
+    .any_type = 1,
     .infer = infer,
     .need = need,
     .ref = ref,

@@ -53,6 +53,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 
 const tg_op tg_op_where = {
     .name = "Where",
+    .any_type = 1,
     .infer = infer,
     .need = tgi_need_broadcast,
     .ref = ref,

@@ -126,6 +126,7 @@ static tgi_resize_axis rules_of(const tg_op_ctx *ctx)
                          .coord = a->coord,
                          .nearest = a->nearest,
                          .exclude_outside = a->exclude_outside != 0,
+                         .antialias = a->antialias && a->mode != TG_RESIZE_NEAREST,
                          .cubic_a = (double)a->cubic_coeff_a};
     if (ctx->opset < 11 || a->opset10_rules) {
         r.coord = TG_COORD_ASYMMETRIC;
@@ -136,12 +137,9 @@ static tgi_resize_axis rules_of(const tg_op_ctx *ctx)
 
 tg_status tgi_resize_axes(const tg_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *err)
 {
-    const resize_attrs *a = ctx->attrs;
     const tgi_resize_axis rules = rules_of(ctx);
     const int rank = ctx->src[0].rank;
     lists l;
-    if (a->antialias)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "Resize with antialias");
     TGI_TRY(read_lists(ctx, &l, err));
     l.policy_scale = policy_scale(ctx, &l);
     for (int i = 0; i < 3; i++)
@@ -156,6 +154,7 @@ tg_status tgi_resize_axes(const tg_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *er
             return tgi_fail(err, TG_E_UNSUPPORTED, "Resize along axis %d: spatial axes only",
                             k);
         TGI_TRY(read_roi(ctx, &l, k, &one, err));
+        one.antialias = one.antialias && one.scale < 1;
         if (k >= 2)
             ax[3 - rank + k] = one;
     }
@@ -277,10 +276,44 @@ void tgi_resize_taps(const tgi_resize_axis *ax, int64_t o, tgi_taps *taps)
         taps->n = 0;
 }
 
+/* The filter of linear (a triangle) or cubic, `scale` times as wide as the distance between two
+ * pixels. A pixel outside is the edge pixel, or nothing with exclude_outside. */
+double tgi_resize_weight(const tgi_resize_axis *ax, const tgi_filter *f, int64_t at)
+{
+    const double d = ((double)at - f->center) * ax->scale;
+    if (ax->exclude_outside && (at < 0 || at >= ax->in))
+        return 0;
+    if (ax->mode == TG_RESIZE_CUBIC)
+        return cubic_weight(ax->cubic_a, d);
+    return fabs(d) < 1 ? 1 - fabs(d) : 0;
+}
+
+tgi_filter tgi_resize_filter(const tgi_resize_axis *ax, int64_t o)
+{
+    int outside;
+    tgi_filter f = {.center = source_of(ax, o, &outside)};
+    const double reach = (ax->mode == TG_RESIZE_CUBIC ? 2 : 1) / ax->scale;
+    f.first = (int64_t)floor(f.center - reach) + 1;
+    f.n = outside ? 0 : (int64_t)ceil(f.center + reach) - f.first;
+    for (int64_t i = 0; i < f.n; i++)
+        f.sum += tgi_resize_weight(ax, &f, f.first + i);
+    return f;
+}
+
+static tg_range filter_need(const tgi_resize_axis *ax, tg_range r)
+{
+    const tgi_filter a = tgi_resize_filter(ax, r.lo), b = tgi_resize_filter(ax, r.hi - 1);
+    const int64_t lo = tgi_min(a.first, b.first);
+    const int64_t hi = tgi_max(a.first + a.n, b.first + b.n);
+    return tgi_clip_nonempty((tg_range){lo, tgi_max(hi, lo + 1)}, ax->in);
+}
+
 tg_range tgi_resize_need(const tgi_resize_axis *ax, tg_range r)
 {
     int outside;
     tgi_taps a, b;
+    if (ax->antialias)
+        return filter_need(ax, r);
     taps_at(ax, source_of(ax, r.lo, &outside), &a);
     taps_at(ax, source_of(ax, r.hi - 1, &outside), &b);
     return (tg_range){tgi_min(a.at[0], b.at[0]), tgi_max(a.at[a.n - 1], b.at[b.n - 1]) + 1};
@@ -313,26 +346,56 @@ void tgi_resize_need_box(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int
         tgi_box_set(need, i, tgi_resize_need(&ax[i], tgi_box_axis(dst, i)));
 }
 
+/* What an axis gives one output coordinate, either way. */
+typedef struct pick {
+    const tgi_resize_axis *ax;
+    tgi_taps t;
+    tgi_filter f;
+    int64_t n;
+} pick;
+
+static pick pick_at(const tgi_resize_axis *ax, int64_t o)
+{
+    pick p = {.ax = ax};
+    if (ax->antialias) {
+        p.f = tgi_resize_filter(ax, o);
+        p.n = p.f.n;
+    } else {
+        tgi_resize_taps(ax, o, &p.t);
+        p.n = p.t.n;
+    }
+    return p;
+}
+
+static int64_t pick_place(const pick *p, int64_t i)
+{
+    return p->ax->antialias ? tgi_clamp(p->f.first + i, 0, p->ax->in - 1) : p->t.at[i];
+}
+
+static double pick_weight(const pick *p, int64_t i)
+{
+    return p->ax->antialias ? tgi_resize_weight(p->ax, &p->f, p->f.first + i) / p->f.sum
+                            : p->t.w[i];
+}
+
 /* Pixels of one row: its rows' taps are made once, columns' taps once per pixel. */
 static void resize_row(const tg_call *call, const tgi_resize_axis *ax, int64_t z, int64_t y)
 {
     const resize_attrs *a = call->ctx->attrs;
     const tg_view *v = &call->dst[0];
     const tg_range rx = tgi_box_axis(&call->box, TG_X);
-    tgi_taps tz, ty, tx;
-    tgi_resize_taps(&ax[TG_Z], z, &tz);
-    tgi_resize_taps(&ax[TG_Y], y, &ty);
+    const pick tz = pick_at(&ax[TG_Z], z), ty = pick_at(&ax[TG_Y], y);
     for (int64_t x = rx.lo; x < rx.hi; x++) {
-        tgi_resize_taps(&ax[TG_X], x, &tx);
+        const pick tx = pick_at(&ax[TG_X], x);
         const int outside = !tz.n || !ty.n || !tx.n;
         for (int64_t c = 0; c < v->c; c++) {
             double sum = 0;
-            for (int i = 0; i < tz.n; i++)
-                for (int j = 0; j < ty.n; j++)
-                    for (int k = 0; k < tx.n; k++)
-                        sum += tz.w[i] * ty.w[j] * tx.w[k] *
-                               (double)tgi_operand_get(&call->src[0], c, tz.at[i], ty.at[j],
-                                                       tx.at[k]);
+            for (int64_t i = 0; i < tz.n; i++)
+                for (int64_t j = 0; j < ty.n; j++)
+                    for (int64_t k = 0; k < tx.n; k++)
+                        sum += pick_weight(&tz, i) * pick_weight(&ty, j) * pick_weight(&tx, k) *
+                               (double)tgi_operand_get(&call->src[0], c, pick_place(&tz, i),
+                                                       pick_place(&ty, j), pick_place(&tx, k));
             *tgi_view_at(v, c, z, y, x) = outside ? a->extrapolation_value : (float)sum;
         }
     }

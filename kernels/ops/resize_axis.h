@@ -10,6 +10,7 @@
 typedef struct tgi_resize_axis {
     int mode, coord, nearest; /* tg_resize_mode, tg_resize_coord, tg_resize_nearest */
     int exclude_outside;
+    int antialias; /* linear or cubic, and shrinking: the filter is widened, see below */
     double cubic_a;
     int64_t in, out;
     double scale;          /* outputs per input */
@@ -26,11 +27,21 @@ typedef struct tgi_taps {
 } tgi_taps;
 
 /* Axes z,y,x of a Resize or Upsample node with all defaults resolved; `ctx->dst` is not read.
- * @return TG_E_FORMAT, TG_E_UNSUPPORTED (antialias, resized channels, scales not constant). */
+ * @return TG_E_FORMAT, TG_E_UNSUPPORTED (resized channels, scales not constant). */
 tg_status tgi_resize_axes(const tg_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *err);
 
 /* Exact for any output coordinate; monotone in it (descending for a reversed crop). */
 void tgi_resize_taps(const tgi_resize_axis *ax, int64_t o, tgi_taps *taps);
+
+/* With `antialias` an output coordinate reads any number of inputs: position, first input (may
+ * be outside), how many, and the sum of their weights. */
+typedef struct tgi_filter {
+    double center, sum;
+    int64_t first, n;
+} tgi_filter;
+tgi_filter tgi_resize_filter(const tgi_resize_axis *ax, int64_t o);
+/* Weight of input `at` of [first, first + n), before division by the sum. */
+double tgi_resize_weight(const tgi_resize_axis *ax, const tgi_filter *f, int64_t at);
 
 /* Input interval that output interval r reads: never empty. */
 tg_range tgi_resize_need(const tgi_resize_axis *ax, tg_range r);

@@ -203,7 +203,7 @@ static tg_status run_ref(machine *m, const tg_onnx_node *on, const tg_op *op, tg
     }
     for (int64_t s = 0; s < samples; s++) {
         op_node n;
-        float *dst[TG_OP_MAX_DST];
+        float *dst[TG_OP_MAX_DST] = {0};
         uint64_t seed = 2463534242u + (uint64_t)s;
         int clean = 1;
         tg_status st = load_node(m, on, op, s, &n, err);
@@ -214,13 +214,19 @@ static tg_status run_ref(machine *m, const tg_onnx_node *on, const tg_op *op, tg
             d.dim[0] = samples;
             if (s == 0 && !(out[k] = add_value(m, on->out[k], &d)))
                 st = TG_E_NOMEM;
-            else
-                dst[k] = (float *)out[k]->data + (size_t)s * desc_floats(&n.dst[k]);
+            dst[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n.dst[k]), sizeof(float));
         }
         if (st == TG_OK) {
             const tg_box full = tgi_box_full(&n.dst[0]);
             st = node_run_box(&n, &full, 8, 2, &seed, dst, &clean, err);
             CHECK(clean);
+        }
+        for (int k = 0; k < on->n_out && dst[k]; k++) {
+            const size_t count = desc_floats(&n.dst[k]);
+            for (size_t i = 0; i < count && st == TG_OK; i++)
+                tgi_num_put(out[k]->desc.dtype, out[k]->data, (int64_t)(s * count + i),
+                            (double)dst[k][i]);
+            tgi_free(dst[k]);
         }
         node_close(&n);
         TGI_TRY(st);

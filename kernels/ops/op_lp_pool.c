@@ -1,0 +1,54 @@
+/* op_lp_pool.c - LpPool: the p-norm of each window; GlobalLpPool is not one of these. Summed in
+ * float64.
+ * Border: windows are cut at the image; padding counts 0. `need` stays inside the image.
+ * @source ONNX operator LpPool, versions 2 to 22. */
+#include "kernels/ops/op_shared.h"
+#include "kernels/ops/window_rows.h"
+
+#include <math.h>
+
+typedef struct lp_attrs {
+    pool_attrs pool; /* first: what tgi_pool_geometry reads */
+    int64_t p;
+} lp_attrs;
+
+static const tg_attr rows[] = {
+    TG_WINDOW_ROWS(pool_attrs),
+    {"ceil_mode", TG_ATTR_INT, offsetof(pool_attrs, ceil_mode), 0, 0, 1, NULL, "keep the rest"},
+    {"p", TG_ATTR_INT, offsetof(lp_attrs, p), 2, 1, 64, NULL, "of the norm"},
+    {0}};
+
+static float value(const tg_call *call, const void *arg, const tgi_px *p)
+{
+    const tgi_geom *g = arg;
+    const double e = (double)((const lp_attrs *)call->ctx->attrs)->p;
+    double sum = 0;
+    tg_range k[3];
+    tgi_pool_taps(g, p, k);
+    for (int64_t z = k[TG_Z].lo; z < k[TG_Z].hi; z += g->d[TG_Z])
+        for (int64_t y = k[TG_Y].lo; y < k[TG_Y].hi; y += g->d[TG_Y])
+            for (int64_t x = k[TG_X].lo; x < k[TG_X].hi; x += g->d[TG_X])
+                sum += pow(fabs((double)tgi_src_at(call, 0, &(tgi_px){p->c, z, y, x})), e);
+    return (float)pow(sum, 1 / e);
+}
+
+static tg_status ref(const tg_call *call, tgi_err *err)
+{
+    tgi_geom g;
+    TGI_TRY(tgi_pool_geometry(call->ctx, &g, err));
+    tgi_ref_each(call, 0, value, &g);
+    return TG_OK;
+}
+
+TGI_EVAL_BY_REF
+
+const tg_op tg_op_lp_pool = {
+    .name = "LpPool",
+    .attrs = rows,
+    .attrs_size = sizeof(lp_attrs),
+    .infer = tgi_infer_pool,
+    .need = tgi_need_pool,
+    .ref = ref,
+    .eval = eval,
+    .flops = tgi_flops_pool,
+};
