@@ -277,12 +277,44 @@ static void add_whole(draft *d, int i)
     keep(d, out, d->c[i], d->log2[i]);
 }
 
+/* Values that are no floats, and reductions over channels: x less its channels' mean where it
+ * is greater, Erf of that elsewhere; or x times the place of the input's largest channel. Both
+ * are continuous in what kernels round: a choice that hangs on a last bit would say nothing. */
+static void add_choice(draft *d, int i)
+{
+    const tg_desc one = {TG_DTYPE_I64, 1, {1}};
+    const int64_t axis = 1;
+    int out, mean, mask, other, less, k = 0;
+    char name[16];
+    tgi_err e = {0};
+    if (d->log2[i] == 0 && tg_rand_in(&d->seed, 0, 1)) {
+        axis_attrs *a = add(d, "ArgMax", 1, &d->value[0], &mask); /* axis comes first */
+        a->axis = 1;
+        int64_t *to = add(d, "Cast", 1, &mask, &other);
+        *to = 1; /* float32 */
+        const int src[2] = {d->value[i], other};
+        add(d, "Mul", 2, src, &out);
+    } else {
+        snprintf(name, sizeof name, "a%d", d->n_names++);
+        CHECK_OK(tgi_graph_add_const(d->g, name, &one, &axis, 0, &k, &e), e);
+        const int reduce[2] = {d->value[i], k};
+        add(d, "ReduceMean", 2, reduce, &mean);
+        const int pair[2] = {d->value[i], mean};
+        add(d, "Greater", 2, pair, &mask);
+        add(d, "Sub", 2, pair, &less);
+        add(d, "Erf", 1, &less, &other);
+        const int src[3] = {mask, less, other};
+        add(d, "Where", 3, src, &out);
+    }
+    keep(d, out, d->c[i], d->log2[i]);
+}
+
 static tg_graph *draw_graph(uint64_t seed, int *spatial)
 {
     void (*const steps[])(draft *, int) = {
-        add_conv,       add_conv,    add_conv,      add_pool,      add_resize,
-        add_transposed, add_shuffle, add_pointwise, add_pointwise, add_join,
-        add_concat,     add_concat,  add_whole,     add_fork,      add_softmax};
+        add_conv,    add_conv,      add_conv,      add_pool,  add_resize, add_transposed,
+        add_shuffle, add_pointwise, add_pointwise, add_join,  add_concat, add_concat,
+        add_whole,   add_fork,      add_softmax,   add_choice};
     draft d = {.seed = seed, .spatial = 2};
     tgi_err e = {0};
     d.spatial = *spatial = tg_rand_in(&d.seed, 0, 3) ? 2 : 3;
@@ -298,7 +330,7 @@ static tg_graph *draw_graph(uint64_t seed, int *spatial)
         const int64_t back = tg_rand_in(&d.seed, 0, 2);
         const int i =
             (int)tgi_max(1, d.n - 1 - (back == 2 ? tg_rand_in(&d.seed, 0, d.n - 1) : 0));
-        steps[tg_rand_in(&d.seed, 0, 14)](&d, i);
+        steps[tg_rand_in(&d.seed, 0, 15)](&d, i);
     }
     CHECK_OK(tgi_graph_add_output(d.g, d.value[d.n - 1], &e), e);
     d.g->opset = 17;
