@@ -5,8 +5,11 @@
  * image (one sample at a time), `eval` elsewhere; nodes that have both are run a second time
  * with eval first. What an operator refuses as TG_E_UNSUPPORTED counts as unsupported, never as
  * passed; a wrong number is a failure. Tolerance of the ONNX project: rtol 1e-3; atol 1e-5;
- * 1e-2 for half. `test_conformance -v` lists what is unsupported and why. */
+ * halves to the bit. The networks of storage_forms are imported and executed as a job does it.
+ * `test_conformance -v` lists what is unsupported and why; `--table` prints
+ * docs/operators.md. */
 #include "io/onnx.h"
+#include "tests/net_run.h"
 #include "tests/onnx_bytes.h"
 #include "tests/unit/op_harness.h"
 
@@ -264,10 +267,32 @@ static int is_dense(machine *m, const tg_onnx_node *on, const tg_op *op)
     return dense;
 }
 
+/* Constant in each of its numeric forms; NULL: another. */
+static value *add_constant(machine *m, const tg_onnx_node *on)
+{
+    const tg_onnx_attr *a = on->n_attr == 1 ? &on->attr[0] : NULL;
+    const int one = a && (a->kind == TG_ONNX_INT || a->kind == TG_ONNX_FLOAT);
+    const int ints = a && (a->kind == TG_ONNX_INT || a->kind == TG_ONNX_INTS);
+    if (a && a->t)
+        return add_tensor(m, on->out[0], a->t);
+    if (!a || (!one && a->kind != TG_ONNX_INTS && a->kind != TG_ONNX_FLOATS))
+        return NULL;
+    const tg_desc d = {ints ? TG_DTYPE_I64 : TG_DTYPE_F32, !one, {one ? 0 : (int64_t)a->n}};
+    const void *from = one    ? (ints ? (const void *)&a->i : (const void *)&a->f)
+                       : ints ? (const void *)a->ints
+                              : (const void *)a->floats;
+    value *v = add_value(m, on->out[0], &d);
+    if (v)
+        memcpy(v->data, from, desc_floats(&d) * tgi_dtype_size(d.dtype));
+    return v;
+}
+
 static tg_status run_node(machine *m, const tg_onnx_node *on, tgi_err *err)
 {
-    if (strcmp(on->op_type, "Constant") == 0 && on->n_attr == 1 && on->attr[0].t)
-        return add_tensor(m, on->out[0], on->attr[0].t) ? TG_OK : TG_E_NOMEM;
+    if (strcmp(on->op_type, "Constant") == 0)
+        return add_constant(m, on)
+                   ? TG_OK
+                   : tgi_fail(err, TG_E_UNSUPPORTED, "a Constant that is no tensor of numbers");
     const tg_op *op = tgi_op_find(on->op_type);
     if (!op || on->n_in > TG_OP_MAX_SRC || on->n_out > TG_OP_MAX_DST)
         return tgi_fail(err, TG_E_UNSUPPORTED, "operator %s", on->op_type);
@@ -291,9 +316,12 @@ static tg_status run_node(machine *m, const tg_onnx_node *on, tgi_err *err)
 
 /* Two outputs are onnxruntime's float32 with inputs near 1000 and results near 0: x - mean
  * alone is off by up to 2^-14 there, divided by a deviation near 1. Ours is computed in
- * float64. */
+ * float64. Two networks compute in half between casts; ours do not, and their index allows
+ * 2e-2. */
 static double allowance(const char *dir)
 {
+    if (strstr(dir, "_fp16_body"))
+        return 2e-2;
     static const char *const offset[] = {"norm/batchnorm7_eps1e3",
                                          "norm/instancenorm_offset1000"};
     for (size_t i = 0; i < sizeof offset / sizeof offset[0]; i++)
@@ -395,86 +423,235 @@ static verdict run_case(const char *dir, char *text, size_t cap)
     return worst;
 }
 
+/* ---- Networks ---------------------------------------------------------------------------- */
+
+/* Shape in the graph's order of axes. The networks here have one order or one channel: whatever
+ * the file's order, the data do not move. */
+static tg_desc as_graph(const tg_port *p, int rank, const tg_desc *file)
+{
+    tg_desc d = {file->dtype, rank, {0}};
+    for (int i = 0; i < rank; i++)
+        d.dim[i] = p->perm[i] < 0 ? 1 : file->dim[p->perm[i]];
+    return d;
+}
+
+/* Outputs of the network in `dir` against its own: imported, planned and executed as a job does
+ * it, whole. */
+static verdict compare_outputs(machine *m, const tg_graph *g, const tg_net *net,
+                               const char *dir, char *text, size_t cap)
+{
+    net_io io = {0};
+    tgi_err err = {0};
+    value *want;
+    verdict v = PASS;
+    const int64_t whole[3] = {0, 0, 0};
+    for (int i = 0; i < g->n_in; i++)
+        io.in[i] = m->v[i].data;
+    for (int o = 0; o < g->n_out; o++)
+        io.out[o] = tgi_calloc(TGI_TAG_MISC, net_out_count(net, o), sizeof(float));
+    if (net_run(net, whole, INT32_MAX, 1, &io, -1, &err) != TG_OK) {
+        snprintf(text, cap, "%s", err.text);
+        v = FAILED;
+    }
+    for (int o = 0; o < g->n_out && v == PASS; o++) {
+        const value got = {"", net->shapes.desc[net->out[o]], io.out[o]};
+        v = read_tensor(m, dir, "output", o, "", &want) == 1 ? PASS : FAILED;
+        if (v == PASS) {
+            want->desc = as_graph(&g->out[o], got.desc.rank, &want->desc);
+            v = same_values(&got, want, allowance(dir), text, cap) ? PASS : FAILED;
+        }
+    }
+    for (int o = 0; o < g->n_out; o++)
+        tgi_free(io.out[o]);
+    return v;
+}
+
+static verdict run_network(const char *dir, char *text, size_t cap)
+{
+    char path[1280];
+    tg_graph *g = NULL;
+    tg_net *net = NULL;
+    tgi_err err = {0};
+    machine m = {0};
+    value *in;
+    tg_desc desc[TG_MAX_PORTS] = {{0}};
+    verdict v = PASS;
+    snprintf(path, sizeof path, "%s/model.onnx", dir);
+    tg_status st = tgi_graph_import_onnx(path, &g, &err);
+    if (st == TG_OK)
+        st = tgi_graph_finish(g, 0, &err);
+    for (int i = 0; st == TG_OK && i < g->n_in && v == PASS; i++) {
+        v = read_tensor(&m, dir, "input", i, "", &in) == 1 ? PASS : FAILED;
+        if (v == PASS)
+            desc[i] = as_graph(&g->in[i], g->spatial + 2, &in->desc);
+    }
+    if (st == TG_OK && v == PASS)
+        st = tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), desc, 0, &net, &err);
+    if (st == TG_OK && v == PASS) {
+        v = compare_outputs(&m, g, net, dir, text, cap);
+    } else if (v == PASS) {
+        snprintf(text, cap, "%s", err.text);
+        v = st == TG_E_UNSUPPORTED ? UNSUPPORTED : FAILED;
+    }
+    machine_close(&m);
+    tgi_net_free(&net);
+    tgi_graph_free(&g);
+    return v;
+}
+
 /* ---- Families ---------------------------------------------------------------------------- */
 
 typedef struct family {
     const char *path;
-    int passes; /* reached when this was written: fewer is a regression */
+    int promised; /* one of those that docs/operators.md says are done */
 } family;
 
+/* Every folder of the material. */
 static const family families[] = {
-    {"node/conv", 4},
-    {"node/convtranspose", 7},
-    {"node/pool", 29},
-    {"node/norm", 3},
-    {"node/activation", 37},
-    {"node/binary", 71},
-    {"node/unary", 23},
-    {"node/resize", 26},
-    {"node/layout", 62},
-    {"node/shapeops", 28},
-    {"node/softmax", 6},
-    {"node/gather", 3},
-    {"node/reduce", 68},
-    {"node/matmul", 18},
-    {"node/logic", 52},
-    {"node/expanded", 28},
-    {"node_ortref/reduce", 16},
-    {"node_ortref/matmul", 10},
-    {"node_ortref/cast", 10},
-    {"node_ortref/conv", 25},
-    {"node_ortref/convtranspose", 6},
-    {"node_ortref/elementwise", 37},
-    {"node_ortref/gather", 1},
-    {"node_ortref/layout", 21},
-    {"node_ortref/norm", 2},
-    {"node_ortref/pad", 7},
-    {"node_ortref/pool", 16},
-    {"node_ortref/resize", 37},
-    {"node_ortref/softmax", 6},
-    {"torch_export/pytorch-converted", 50},
-    {"torch_export/pytorch-operator", 24},
-    {"torch_export/simple", 5},
+    {"node/activation", 1},
+    {"node/argtopk", 0},
+    {"node/attention", 0},
+    {"node/binary", 1},
+    {"node/control", 0},
+    {"node/conv", 1},
+    {"node/convtranspose", 1},
+    {"node/deformconv_col2im", 0},
+    {"node/expanded", 1},
+    {"node/gather", 0},
+    {"node/layout", 1},
+    {"node/logic", 1},
+    {"node/matmul", 1},
+    {"node/norm", 1},
+    {"node/pool", 1},
+    {"node/quant", 0},
+    {"node/reduce", 1},
+    {"node/resize", 1},
+    {"node/rnn", 0},
+    {"node/sample", 0},
+    {"node/shapeops", 1},
+    {"node/softmax", 1},
+    {"node/unary", 1},
+    {"node_ortref/cast", 1},
+    {"node_ortref/conv", 1},
+    {"node_ortref/convtranspose", 1},
+    {"node_ortref/elementwise", 1},
+    {"node_ortref/gather", 0},
+    {"node_ortref/layout", 1},
+    {"node_ortref/matmul", 1},
+    {"node_ortref/norm", 1},
+    {"node_ortref/pad", 1},
+    {"node_ortref/pool", 1},
+    {"node_ortref/quant", 0},
+    {"node_ortref/reduce", 1},
+    {"node_ortref/resize", 1},
+    {"node_ortref/rnn", 0},
+    {"node_ortref/sample", 0},
+    {"node_ortref/softmax", 1},
+    {"torch_export/pytorch-converted", 1},
+    {"torch_export/pytorch-operator", 1},
+    {"torch_export/simple", 1},
+    {"storage_forms", 1},
 };
 
-static int not_hidden(const struct dirent *e)
+typedef struct totals {
+    int cases, passes, missing, failed; /* of the promised families, but for `failed` */
+    char *list;                         /* the missing ones, as lines of a table */
+    size_t list_cap;
+} totals;
+
+static int is_case(const struct dirent *e)
 {
-    return e->d_name[0] != '.';
+    return e->d_name[0] != '.' && !strchr(e->d_name, '.');
 }
 
-static void run_family(const family *f, int *sum)
+/* `--table` prints docs/operators.md; otherwise counts, and with -v what is not done. */
+static void run_family(const family *f, int table, totals *sum)
 {
     char dir[512], path[1024], text[1024];
     struct dirent **list = NULL;
     int count[3] = {0};
     snprintf(dir, sizeof dir, "%s/conformance/onnx/%s", TG_SHARED_DATA, f->path);
-    const int n = scandir(dir, &list, not_hidden, alphasort);
+    const int n = scandir(dir, &list, is_case, alphasort);
     for (int i = 0; i < n; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, list[i]->d_name);
         text[0] = 0;
-        const verdict v = run_case(path, text, sizeof text);
+        const verdict v = strcmp(f->path, "storage_forms") == 0
+                              ? run_network(path, text, sizeof text)
+                              : run_case(path, text, sizeof text);
         count[v]++;
         if (v == FAILED || (v == UNSUPPORTED && verbose))
-            printf("  %s %s/%s: %s\n", v == FAILED ? "FAIL" : "unsupported", f->path,
-                   list[i]->d_name, text);
+            fprintf(stderr, "  %s %s/%s: %s\n", v == FAILED ? "FAIL" : "unsupported", f->path,
+                    list[i]->d_name, text);
+        if (v != PASS && f->promised) {
+            const size_t at = strlen(sum->list);
+            snprintf(sum->list + at, sum->list_cap - at, "| %s/%s | %s |\n", f->path,
+                     list[i]->d_name, text);
+        }
         free(list[i]);
     }
     free(list);
-    printf("%-32s %3d pass %3d unsupported %3d fail\n", f->path, count[PASS],
-           count[UNSUPPORTED], count[FAILED]);
-    CHECK_EQ(count[FAILED], 0);
-    CHECK(count[PASS] >= f->passes);
-    for (int k = 0; k < 3; k++)
-        sum[k] += count[k];
+    printf(table ? "| %s | %d | %d | %d |%s\n" : "%-32s %3d pass of %3d, %d fail%s\n", f->path,
+           count[PASS], count[PASS] + count[UNSUPPORTED] + count[FAILED], count[FAILED], "");
+    CHECK(n > 0);
+    sum->failed += count[FAILED];
+    if (f->promised) {
+        sum->cases += n;
+        sum->passes += count[PASS];
+        sum->missing += n - count[PASS];
+    }
 }
 
-static void test_operators_agree_with_foreign_tensors(void)
+#define MISSING_MOST 0 /* of the promised families: a longer list is a regression */
+
+static void run_families(int table)
 {
-    int sum[3] = {0};
+    static char list[1 << 16];
+    totals sum = {.list = list, .list_cap = sizeof list};
+    if (table)
+        printf("# Operators against foreign tensors\n\nPrinted by `test_conformance --table`. "
+               "A case is a small network with the\ntensors that it must yield; what an "
+               "operator refuses by name counts as not\ndone, a wrong number as a failure.\n\n"
+               "| family | pass | cases | fail |\n|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-        run_family(&families[i], sum);
-    printf("%-32s %3d pass %3d unsupported %3d fail\n", "all", sum[PASS], sum[UNSUPPORTED],
-           sum[FAILED]);
+        run_family(&families[i], table, &sum);
+    printf("%s%d of the %d cases of the families that are meant to be done pass.%s\n",
+           table ? "\n" : "", sum.passes, sum.cases,
+           table && sum.missing ? " The others:\n" : "");
+    if (table && sum.missing)
+        printf("| case | why not |\n|---|---|\n%s", sum.list);
+    CHECK_EQ(sum.failed, 0);
+    CHECK(sum.missing <= MISSING_MOST);
+    CHECK(sum.passes * 100 >= sum.cases * 95);
+}
+
+static void operators_agree_with_foreign_tensors(void)
+{
+    run_families(0);
+}
+
+/* docs/operators.md is what --table prints; standard output is a file meanwhile. */
+static void the_table_in_docs_is_current(void)
+{
+    char a[512] = "", b[512] = "";
+    FILE *doc = fopen(TG_SOURCE_DIR "/docs/operators.md", "r"), *made = tmpfile();
+    CHECK(doc && made);
+    if (!doc || !made)
+        return;
+    fflush(stdout);
+    const int keep = dup(1);
+    dup2(fileno(made), 1);
+    run_families(1);
+    fflush(stdout);
+    dup2(keep, 1);
+    close(keep);
+    rewind(made);
+    while (fgets(a, sizeof a, made)) {
+        CHECK(fgets(b, sizeof b, doc) != NULL);
+        CHECK_STR(b, a);
+    }
+    CHECK(!fgets(b, sizeof b, doc));
+    fclose(doc);
+    fclose(made);
 }
 
 int main(int argc, char **argv)
@@ -482,6 +659,11 @@ int main(int argc, char **argv)
     verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
     if (access(TG_SHARED_DATA "/conformance/onnx/node", R_OK) != 0)
         TEST_SKIP("no shared conformance data");
-    RUN(test_operators_agree_with_foreign_tensors);
+    if (argc > 1 && strcmp(argv[1], "--table") == 0) {
+        run_families(1);
+        return tg_failures != 0;
+    }
+    RUN(operators_agree_with_foreign_tensors);
+    RUN(the_table_in_docs_is_current);
     return TEST_END();
 }
