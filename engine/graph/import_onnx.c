@@ -334,6 +334,12 @@ static tg_status lower_alias(lower *l, const tg_onnx_node *n, tgi_err *err)
     return bind(l, n->out[0], v, err);
 }
 
+/* Of a single part nothing is joined. */
+static tg_status lower_concat(lower *l, const tg_onnx_node *n, tgi_err *err)
+{
+    return n->n_in == 1 ? lower_alias(l, n, err) : lower_plain(l, n, err);
+}
+
 static tg_status lower_cast(lower *l, const tg_onnx_node *n, tgi_err *err)
 {
     const int i = n->n_in == 1 ? find(l, n->in[0]) : -1;
@@ -446,6 +452,7 @@ static tg_status lower_node(lower *l, const tg_onnx_node *n, tgi_err *err)
                    {"Identity", lower_alias},
                    {"Dropout", lower_alias},
                    {"Cast", lower_cast},
+                   {"Concat", lower_concat},
                    {"If", lower_if},
                    {"BatchNormalization", lower_norm}};
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)

@@ -74,11 +74,24 @@ static const char *doubled(made *m, const char *x, int parts, const int64_t *ext
     return made_node(m, "Reshape", x, made_longs(m, 4, image), NULL, NULL, NULL, NULL);
 }
 
+/* Joined with nothing, along an axis that no image is joined along. */
+static const char *alone(made *m, const char *x)
+{
+    bytes at = {0}, axis = {0};
+    b_str(&axis, 1, "axis");
+    b_int(&axis, 3, 0);
+    b_int(&axis, 20, 2);
+    b_msg(&at, 5, &axis);
+    return made_node(m, "Concat", x, NULL, NULL, NULL, &at, NULL);
+}
+
 /* parts 0: operators by name; 1: flattened means and Mul; 2: means over both axes and Pow. */
 static void make_net(const char *path, int parts, const int64_t *ext)
 {
     made m = made_begin(2, 3, ext);
     const char *f = made_conv(&m, "x", 3, CH, k3, 1, 1, NULL);
+    if (parts == 2)
+        f = alone(&m, f);
     f = norm(&m, f, parts);
     f = doubled(&m, f, parts == 1, ext);
     made_conv(&m, f, CH, 2, k3, 1, 1, "y");
