@@ -35,6 +35,7 @@ MODELS = [
     ("fns_candy_nc16", 3, (448, 640), (1024, 1536)),
     ("mosaic_nc8", 3, (640, 896), (1280, 2048)),
     ("nanoflownet", 2, (512, 768), (2048, 3072)),
+    ("iat_lol_v1", 3, (256, 352), (448, 608)),
     ("yolox_nano", 3, (640, 960), (1920, 2560)),
     ("deeplab_v3", 3, (257, 257), (200, 257)),
 ]
@@ -43,7 +44,7 @@ SHORT = {("unet2d_nuclei_broad", 192), ("fmd_noise2noise_unet", 512), ("kair_dnc
          ("span_x2_nomosuni", 512), ("compact_x2_nomosuni", 192), ("fsrcnn_x2", 512),
          ("super_resolution_10", 192), ("sci_low_light", 2048), ("own", 512),
          ("waifu2x_cunet_n1_x2", 512), ("fns_candy_nc16", 512), ("mosaic_nc8", 512),
-         ("nanoflownet", 192), ("yolox_nano", 512), ("deeplab_v3", 192)}
+         ("nanoflownet", 192), ("iat_lol_v1", 512), ("yolox_nano", 512), ("deeplab_v3", 192)}
 # What else takes memory: encoders and their state, statistics, stacks of many threads.
 WAYS = [["--compress", "zstd", "--threads", "8"], ["--compress", "deflate", "--dtype", "uint8"],
         ["--normalize", "percentile:1,99.8"], ["--io", "read"], ["--tile", "256"]]

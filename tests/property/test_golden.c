@@ -5,10 +5,11 @@
 #include "tests/net_run.h"
 
 static const char *const models[] = {
-    "kair_dncnn25",        "unet2d_nuclei_broad", "fmd_noise2noise_unet", "compact_x2_nomosuni",
-    "span_x2_nomosuni",    "fsrcnn_x2",           "super_resolution_10",  "sci_low_light",
-    "waifu2x_cunet_n1_x2", "fns_candy_nc16",      "deeplab_v3",           "nanoflownet",
-    "yolox_nano",          "mosaic_nc8"};
+    "kair_dncnn25",        "unet2d_nuclei_broad", "fmd_noise2noise_unet",
+    "compact_x2_nomosuni", "span_x2_nomosuni",    "fsrcnn_x2",
+    "super_resolution_10", "sci_low_light",       "waifu2x_cunet_n1_x2",
+    "fns_candy_nc16",      "deeplab_v3",          "nanoflownet",
+    "yolox_nano",          "mosaic_nc8",          "iat_lol_v1"};
 
 /* One array of a case: as the file holds it, and in the graph's order of axes. */
 typedef struct array {
