@@ -69,6 +69,10 @@ TG_OPT(
     0, 0, NULL, 1,
     "compression of a TIFF output, with an optional level as in zstd:3; without one zstd takes "
     "1 and deflate 6")
+TG_OPT(PYRAMID, "pyramid", NULL, "mean|nearest", NULL, "plan run copy", RULE_CHOICE, 0, 0,
+       "none|mean|nearest", 1,
+       "also write smaller levels of a TIFF output, each half the one above it: means of 2x2 "
+       "pixels, or for labels the first of them (default: none)")
 TG_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TG_JOB_, RULE_CHOICE, 0, 0,
        "reflect|edge|zero", 1,
        "how pixels beyond the border are made, for --same-size and to fill up to a size the "

@@ -30,6 +30,13 @@ typedef enum tg_compression {
     TG_COMPRESS_LZW
 } tg_compression;
 
+/* How a level of a pyramid is made of the one above it. */
+typedef enum tg_pyramid {
+    TG_PYRAMID_NONE,
+    TG_PYRAMID_MEAN,   /* of 2x2 pixels, fewer at an odd border */
+    TG_PYRAMID_NEAREST /* the first of them: for labels */
+} tg_pyramid;
+
 /* What the caller wants. Zero means default in tile_h .. predictor. */
 typedef struct tg_sink_spec {
     tg_dtype dtype; /* BOOL is written as uint8 */
@@ -41,8 +48,15 @@ typedef struct tg_sink_spec {
     tg_compression compression;
     int level;                 /* deflate 1..9, zstd 1..19; 0: the codec's default (6, 3) */
     int predictor;             /* 0, 1: none; 2: differences (integers); 3: floating point */
+    tg_pyramid pyramid;        /* levels in SubIFDs, down to one of at most 256 x 256 */
     const tg_image_meta *meta; /* carried over; NULL: nothing known; borrowed for the call */
 } tg_sink_spec;
+
+/* One level of the pyramid; 0 is the image. */
+typedef struct tg_sink_level {
+    int64_t height, width, tiles_y, tiles_x;
+    int64_t first; /* id of its first tile; others follow by plane, row, column */
+} tg_sink_level;
 
 /* Everything that follows from a spec. Made by tgi_sink_layout_make, constant afterwards. */
 typedef struct tg_sink_layout {
@@ -53,7 +67,11 @@ typedef struct tg_sink_layout {
     int64_t n_planes, height, width;
     int samples; /* interleaved in a pixel */
     int64_t tile_h, tile_w, tiles_y, tiles_x;
-    int64_t n_tiles; /* of all planes: tile id = (plane * tiles_y + ty) * tiles_x + tx */
+    int64_t n_tiles; /* of all levels and planes; of the image: tile id =
+                        (plane * tiles_y + ty) * tiles_x + tx */
+    tg_pyramid pyramid;
+    int n_levels; /* 1: no pyramid */
+    tg_sink_level level_of[TG_IMAGE_MAX_LEVELS];
     tg_compression compression;
     int level, predictor;
     int bigtiff;          /* offsets beyond 4 GiB are possible */
@@ -83,6 +101,7 @@ const char *tgi_compression_name(tg_compression c);
 /* One tile's place in the image. height and width are those of its part inside the image;
  * edge tiles are stored at full size all the same. */
 typedef struct tg_tile_place {
+    int level;
     int64_t plane, y, x, height, width;
 } tg_tile_place;
 tg_tile_place tgi_sink_tile_place(const tg_sink_layout *l, int64_t tile_id);

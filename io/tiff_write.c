@@ -25,10 +25,19 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHORT = 3, LONG = 4, RATIONAL = 5, ASCII = 2, UNDEFINED = 7, LONG8 = 16 };
+enum {
+    SHORT = 3,
+    LONG = 4,
+    RATIONAL = 5,
+    ASCII = 2,
+    UNDEFINED = 7,
+    IFD = 13,
+    LONG8 = 16,
+    IFD8 = 18
+};
 #define SOFTWARE "tegula"
 #define CLASSIC_LIMIT 0xffffffffull
-#define MAX_ENTRIES 24
+#define PYRAMID_TOP 256 /* sides of the smallest level, at most */
 
 /* ---- Names ------------------------------------------------------------------------------- */
 
@@ -53,9 +62,9 @@ const char *tgi_compression_name(tg_compression c)
 
 typedef struct front {
     uint64_t bits, format, extra, x_res, y_res, software, description, icc; /* in the pool */
-    uint64_t directories, offsets, counts, end;
-    uint64_t first_bytes, other_bytes; /* sizes of directories */
-    int first_entries, other_entries;
+    uint64_t directories, subs, sub_lists, offsets, counts, end;
+    uint64_t first_bytes, other_bytes, sub_bytes; /* sizes of directories */
+    int first_entries, other_entries, sub_entries;
     int n_extra; /* samples beyond the photometric ones */
     int rgb;
     size_t offset_bytes, inline_bytes;
@@ -67,9 +76,9 @@ static int is_rgb(const tg_sink_layout *l)
            (l->dtype == TG_DTYPE_U8 || l->dtype == TG_DTYPE_U16);
 }
 
-static int64_t tiles_per_plane(const tg_sink_layout *l)
+static int64_t tiles_per_plane(const tg_sink_layout *l, int level)
 {
-    return l->tiles_y * l->tiles_x;
+    return l->level_of[level].tiles_y * l->level_of[level].tiles_x;
 }
 
 /* Positions of everything, for classic or BigTIFF; sizes saturate, so too large is seen at the
@@ -90,14 +99,20 @@ static front front_of(const tg_sink_layout *l, int big)
     f.directories = f.icc + tgi_align_size(l->icc_bytes, 8);
     f.other_entries = 13 + (l->icc_bytes > 0) + (f.n_extra > 0) + (l->predictor > 1) +
                       3 * (l->resolution_unit > 0);
+    f.sub_entries = f.other_entries + 1; /* NewSubfileType */
+    f.other_entries += l->n_levels > 1;  /* SubIFDs */
     f.first_entries = f.other_entries + 1;
     const size_t frame = big ? 16 : 6, entry = big ? 20 : 12;
     f.first_bytes = frame + entry * (size_t)f.first_entries;
     f.other_bytes = frame + entry * (size_t)f.other_entries;
+    f.sub_bytes = frame + entry * (size_t)f.sub_entries;
     const size_t tiles = (size_t)l->n_tiles;
-    f.offsets = tgi_sat_add(f.directories + f.first_bytes,
-                            tgi_sat_mul(f.other_bytes, (size_t)l->n_planes - 1));
-    f.offsets = tgi_align_size(f.offsets, 8);
+    const size_t n_subs = tgi_sat_mul((size_t)l->n_planes, (size_t)l->n_levels - 1);
+    f.subs = tgi_sat_add(f.directories + f.first_bytes,
+                         tgi_sat_mul(f.other_bytes, (size_t)l->n_planes - 1));
+    f.sub_lists = tgi_align_size(tgi_sat_add(f.subs, tgi_sat_mul(f.sub_bytes, n_subs)), 8);
+    f.offsets =
+        tgi_align_size(tgi_sat_add(f.sub_lists, tgi_sat_mul(f.offset_bytes, n_subs)), 8);
     f.counts = tgi_sat_add(f.offsets, tgi_sat_mul(f.offset_bytes, tiles));
     f.end = tgi_align_size(tgi_sat_add(f.counts, tgi_sat_mul(4, tiles)), 64);
     return f;
@@ -107,6 +122,13 @@ static uint64_t directory_position(const front *f, int64_t plane)
 {
     return f->directories +
            (plane ? f->first_bytes + (uint64_t)(plane - 1) * f->other_bytes : 0);
+}
+
+/* Of level 1.. of a plane. */
+static uint64_t sub_position(const front *f, const tg_sink_layout *l, int64_t plane, int level)
+{
+    return f->subs +
+           ((uint64_t)plane * (uint64_t)(l->n_levels - 1) + (uint64_t)level - 1) * f->sub_bytes;
 }
 
 /* ---- Layout ------------------------------------------------------------------------------ */
@@ -141,6 +163,30 @@ static tg_status take_axes(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err 
     return TG_OK;
 }
 
+/* The image, and below it halves of halves. */
+static tg_status take_levels(tg_sink_layout *l, tgi_err *err)
+{
+    int64_t h = l->height, w = l->width, n;
+    l->n_levels = 0;
+    l->n_tiles = 0;
+    do {
+        tg_sink_level *v = &l->level_of[l->n_levels++];
+        *v = (tg_sink_level){h, w, tgi_ceil_div(h, l->tile_h), tgi_ceil_div(w, l->tile_w),
+                             l->n_tiles};
+        if (!tgi_mul64_ok(v->tiles_y, v->tiles_x, &n) || !tgi_mul64_ok(n, l->n_planes, &n) ||
+            n > INT64_MAX / 128 || tgi_sat_mul((size_t)n, l->tile_bytes) > INT64_MAX / 8)
+            return tgi_fail(err, TG_E_ARG, "output has too many tiles");
+        l->n_tiles += n;
+        if (h <= PYRAMID_TOP && w <= PYRAMID_TOP)
+            break;
+        h = tgi_ceil_div(h, 2);
+        w = tgi_ceil_div(w, 2);
+    } while (l->pyramid && l->n_levels < TG_IMAGE_MAX_LEVELS);
+    l->tiles_y = l->level_of[0].tiles_y;
+    l->tiles_x = l->level_of[0].tiles_x;
+    return TG_OK;
+}
+
 static tg_status take_tiles(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err *err)
 {
     l->tile_h = spec->tile_h ? spec->tile_h : 256;
@@ -155,14 +201,8 @@ static tg_status take_tiles(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err
         return tgi_fail(err, TG_E_ARG, "output tile %lldx%lldx%d %s takes 1 GiB or more",
                         (long long)l->tile_h, (long long)l->tile_w, l->samples,
                         tgi_dtype_name(l->dtype));
-    l->tiles_y = tgi_ceil_div(l->height, l->tile_h);
-    l->tiles_x = tgi_ceil_div(l->width, l->tile_w);
-    int64_t n;
-    if (!tgi_mul64_ok(l->tiles_y, l->tiles_x, &n) || !tgi_mul64_ok(n, l->n_planes, &n) ||
-        n > INT64_MAX / 64 || tgi_sat_mul((size_t)n, l->tile_bytes) > INT64_MAX / 4)
-        return tgi_fail(err, TG_E_ARG, "output has too many tiles");
-    l->n_tiles = n;
-    return TG_OK;
+    l->pyramid = spec->pyramid;
+    return take_levels(l, err);
 }
 
 static tg_status take_codec(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err *err)
@@ -293,12 +333,17 @@ void tgi_sink_layout_free(tg_sink_layout **l)
 
 tg_tile_place tgi_sink_tile_place(const tg_sink_layout *l, int64_t tile_id)
 {
-    const int64_t in_plane = tile_id % tiles_per_plane(l);
-    tg_tile_place p = {.plane = tile_id / tiles_per_plane(l),
-                       .y = in_plane / l->tiles_x * l->tile_h,
-                       .x = in_plane % l->tiles_x * l->tile_w};
-    p.height = tgi_min(l->tile_h, l->height - p.y);
-    p.width = tgi_min(l->tile_w, l->width - p.x);
+    int k = 0;
+    while (k + 1 < l->n_levels && tile_id >= l->level_of[k + 1].first)
+        k++;
+    const tg_sink_level *v = &l->level_of[k];
+    const int64_t at = tile_id - v->first, in_plane = at % tiles_per_plane(l, k);
+    tg_tile_place p = {.level = k,
+                       .plane = at / tiles_per_plane(l, k),
+                       .y = in_plane / v->tiles_x * l->tile_h,
+                       .x = in_plane % v->tiles_x * l->tile_w};
+    p.height = tgi_min(l->tile_h, v->height - p.y);
+    p.width = tgi_min(l->tile_w, v->width - p.x);
     return p;
 }
 
@@ -451,33 +496,46 @@ static uint32_t length_of(const generator *g, int64_t tile)
     return g->length ? g->length[tile] : 0;
 }
 
-static int inside_entry(const generator *g, size_t element)
+static int inside_entry(const generator *g, int level, size_t element)
 {
-    return tgi_sat_mul(element, (size_t)tiles_per_plane(g->l)) <= g->f.inline_bytes;
+    return tgi_sat_mul(element, (size_t)tiles_per_plane(g->l, level)) <= g->f.inline_bytes;
 }
 
-static void entry_offsets(generator *g, int64_t plane)
+static void entry_offsets(generator *g, int64_t plane, int level)
 {
-    const int64_t n = tiles_per_plane(g->l);
+    const int64_t n = tiles_per_plane(g->l, level);
+    const int64_t first = g->l->level_of[level].first + plane * n;
     const size_t width = g->f.offset_bytes;
     entry_head(g, 324, g->l->bigtiff ? LONG8 : LONG, (uint64_t)n);
-    if (inside_entry(g, width)) /* one tile, then: the entry is one word wide */
-        put_word(g, offset_of(g, plane));
+    if (inside_entry(g, level, width)) /* one tile, then: the entry is one word wide */
+        put_word(g, offset_of(g, first));
     else
-        put_word(g, g->f.offsets + (uint64_t)(plane * n) * width);
+        put_word(g, g->f.offsets + (uint64_t)first * width);
 }
 
-static void entry_counts(generator *g, int64_t plane)
+static void entry_counts(generator *g, int64_t plane, int level)
 {
-    const int64_t n = tiles_per_plane(g->l);
+    const int64_t n = tiles_per_plane(g->l, level);
+    const int64_t first = g->l->level_of[level].first + plane * n;
     entry_head(g, 325, LONG, (uint64_t)n);
-    if (!inside_entry(g, 4)) {
-        put_word(g, g->f.counts + (uint64_t)(plane * n) * 4);
+    if (!inside_entry(g, level, 4)) {
+        put_word(g, g->f.counts + (uint64_t)first * 4);
         return;
     }
     for (int64_t i = 0; i < n; i++)
-        put32(g, length_of(g, plane * n + i));
+        put32(g, length_of(g, first + i));
     entry_end(g, 4 * (size_t)n);
+}
+
+/* Where the levels of a plane are. */
+static void entry_subs(generator *g, int64_t plane)
+{
+    const uint64_t n = (uint64_t)g->l->n_levels - 1;
+    entry_head(g, 330, g->l->bigtiff ? IFD8 : IFD, n);
+    if (n == 1)
+        put_word(g, sub_position(&g->f, g->l, plane, 1));
+    else
+        put_word(g, g->f.sub_lists + (uint64_t)plane * n * g->f.offset_bytes);
 }
 
 static unsigned sample_bits(const tg_sink_layout *l)
@@ -503,21 +561,24 @@ static unsigned compression_tag(tg_compression c)
 }
 
 /* One directory; entries in ascending order of their tags. */
-static void put_directory(generator *g, int64_t plane)
+static void put_directory(generator *g, int64_t plane, int level)
 {
     const tg_sink_layout *l = g->l;
     const front *f = &g->f;
-    const int entries = plane ? f->other_entries : f->first_entries;
+    const bool first = !plane && !level;
+    const int entries = level ? f->sub_entries : first ? f->first_entries : f->other_entries;
     if (l->bigtiff)
         put64(g, (uint64_t)entries);
     else
         put16(g, (unsigned)entries);
-    entry_long(g, 256, l->width);
-    entry_long(g, 257, l->height);
+    if (level)
+        entry_long(g, 254, 1); /* of reduced resolution */
+    entry_long(g, 256, l->level_of[level].width);
+    entry_long(g, 257, l->level_of[level].height);
     entry_shorts(g, 258, l->samples, sample_bits(l), f->bits);
     entry_short(g, 259, compression_tag(l->compression));
     entry_short(g, 262, f->rgb ? 2 : 1);
-    if (!plane)
+    if (first)
         entry_pool(g, 270, ASCII, strlen(l->description) + 1, l->description,
                    strlen(l->description) + 1, f->description);
     entry_short(g, 277, (unsigned)l->samples);
@@ -533,14 +594,16 @@ static void put_directory(generator *g, int64_t plane)
         entry_short(g, 317, (unsigned)l->predictor);
     entry_long(g, 322, l->tile_w);
     entry_long(g, 323, l->tile_h);
-    entry_offsets(g, plane);
-    entry_counts(g, plane);
+    entry_offsets(g, plane, level);
+    entry_counts(g, plane, level);
+    if (!level && l->n_levels > 1)
+        entry_subs(g, plane);
     if (f->n_extra > 0)
         entry_shorts(g, 338, f->n_extra, 0, f->extra);
     entry_shorts(g, 339, l->samples, sample_format(l->dtype), f->format);
     if (l->icc_bytes)
         entry_pool(g, 34675, UNDEFINED, l->icc_bytes, l->icc, l->icc_bytes, f->icc);
-    put_word(g, plane + 1 < l->n_planes ? directory_position(f, plane + 1) : 0);
+    put_word(g, !level && plane + 1 < l->n_planes ? directory_position(f, plane + 1) : 0);
 }
 
 static void put_header(generator *g)
@@ -579,6 +642,29 @@ static void put_pool(generator *g)
     pad_to(g, g->f.directories);
 }
 
+/* Offsets and byte counts of all tiles; those of levels that have them in their entries stay
+ * zero. */
+static void put_arrays(generator *g)
+{
+    const tg_sink_layout *l = g->l;
+    pad_to(g, g->f.offsets);
+    for (int k = 0; k < l->n_levels; k++) {
+        const int64_t end = k + 1 < l->n_levels ? l->level_of[k + 1].first : l->n_tiles;
+        const int inside = inside_entry(g, k, g->f.offset_bytes);
+        for (int64_t i = l->level_of[k].first; i < end && g->st == TG_OK; i++)
+            put_word(g, inside ? 0 : offset_of(g, i));
+    }
+    if (g->st != TG_OK)
+        return;
+    pad_to(g, g->f.counts);
+    for (int k = 0; k < l->n_levels; k++) {
+        const int64_t end = k + 1 < l->n_levels ? l->level_of[k + 1].first : l->n_tiles;
+        const int inside = inside_entry(g, k, 4);
+        for (int64_t i = l->level_of[k].first; i < end && g->st == TG_OK; i++)
+            put32(g, inside ? 0 : length_of(g, i));
+    }
+}
+
 tg_status tgi_sink_front(const tg_sink_layout *l, const uint64_t *offset,
                          const uint32_t *length, void *scratch, tgi_sink_emit *emit, void *arg,
                          tgi_err *err)
@@ -594,17 +680,17 @@ tg_status tgi_sink_front(const tg_sink_layout *l, const uint64_t *offset,
     put_header(&g);
     put_pool(&g);
     for (int64_t p = 0; p < l->n_planes && g.st == TG_OK; p++)
-        put_directory(&g, p);
-    pad_to(&g, g.f.offsets);
-    if (!inside_entry(&g, g.f.offset_bytes))
-        for (int64_t i = 0; i < l->n_tiles && g.st == TG_OK; i++)
-            put_word(&g, offset_of(&g, i));
-    if (g.st == TG_OK) {
-        pad_to(&g, g.f.counts);
-        if (!inside_entry(&g, 4))
-            for (int64_t i = 0; i < l->n_tiles && g.st == TG_OK; i++)
-                put32(&g, length_of(&g, i));
-    }
+        put_directory(&g, p, 0);
+    for (int64_t p = 0; p < l->n_planes && g.st == TG_OK; p++)
+        for (int k = 1; k < l->n_levels; k++)
+            put_directory(&g, p, k);
+    if (g.st == TG_OK)
+        pad_to(&g, g.f.sub_lists);
+    for (int64_t p = 0; p < l->n_planes && g.st == TG_OK; p++)
+        for (int k = 1; k < l->n_levels; k++)
+            put_word(&g, sub_position(&g.f, l, p, k));
+    if (g.st == TG_OK)
+        put_arrays(&g);
     if (g.st == TG_OK)
         pad_to(&g, g.f.end);
     flush(&g);

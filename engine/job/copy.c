@@ -9,6 +9,7 @@
 #include "engine/job/job_picture.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
+#include "engine/run/pyramid.h"
 #include "io/npy.h"
 #include "kernels/pixels.h"
 
@@ -257,7 +258,8 @@ static tg_status make_layout(const copy *c, tg_sink_layout **out, tgi_err *err)
 {
     tgi_compress_spec z;
     tg_image_meta meta = c->info->meta; /* a view */
-    tg_sink_spec spec = {.dtype = c->dtype, .meta = &meta};
+    tg_sink_spec spec = {
+        .dtype = c->dtype, .pyramid = tgi_opts_pyramid(c->opts), .meta = &meta};
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
         meta.n_channels = meta.n_luts = meta.n_ranges = 0;
         meta.n_labels = 0;
@@ -320,6 +322,14 @@ static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_
     return TG_OK;
 }
 
+static tg_status copy_stopped(void *user, tgi_err *err)
+{
+    (void)user;
+    return tg_cancel_signal()
+               ? tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal())
+               : TG_OK;
+}
+
 static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_commit *w,
                            void **slot, tgi_err *err)
 {
@@ -328,7 +338,13 @@ static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_c
         TGI_TRY(tile_row(c, l, w, k / l->tiles_y, k % l->tiles_y, slot, err));
         tell(c, (double)(k + 1) / (double)(l->n_planes * l->tiles_y));
     }
-    return tgi_commit_flush(w, err);
+    TGI_TRY(tgi_commit_flush(w, err));
+    tg_pyramid_builder *b = NULL;
+    tg_status st = tgi_pyramid_open(l, &b, err);
+    if (st == TG_OK)
+        st = tgi_pyramid_build(b, j, w, copy_stopped, NULL, err);
+    tgi_pyramid_close(&b);
+    return st;
 }
 
 static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
@@ -342,10 +358,11 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
         return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
     snprintf(text, 512,
              "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\n"
-             "series=%lld level=%lld\ndtype=%s\n",
+             "series=%lld level=%lld pyramid=%d\ndtype=%s\n",
              id, (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
              (long long)c->n_planes, (long long)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
-             (long long)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0), tgi_dtype_name(c->dtype));
+             (long long)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0), (int)tgi_opts_pyramid(c->opts),
+             tgi_dtype_name(c->dtype));
     const tg_journal_state state = tgi_journal_state(j);
     const void *stored = tgi_journal_job(j, &n);
     tg_status st = state == TG_JOURNAL_FRESH ? tgi_journal_begin(j, l, text, strlen(text), err)

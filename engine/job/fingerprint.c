@@ -115,6 +115,7 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
         (long long)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0));
     add(&s, "dtype=%s\nnormalize=%s invert=%d\n", tgi_dtype_name(job->set.dtype),
         job->set.normalize_text, job->set.invert);
+    add(&s, "pyramid=%d\n", (int)tgi_opts_pyramid(job->opts));
     add(&s, "codec=%s\n", tgi_tile_codec_text(p->layout, codec, sizeof codec));
     char plan[160];
     tgi_job_decided(job, plan, sizeof plan);

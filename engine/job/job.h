@@ -53,6 +53,7 @@ typedef struct tg_settings {
 typedef struct tg_bytes {
     size_t weights, arena, staging, window, journal, decoder, process, allowance;
     size_t scratch;     /* decoded pixels, when their folder is a memory filesystem */
+    size_t pyramid;     /* tiles read back for the levels of the output */
     size_t receipt;     /* the input being read for its checksum */
     size_t picture;     /* making the output of its tiles, when it is a PNG or JPEG */
     size_t statistics;  /* jobs that write arrays: tables of a first pass */
@@ -146,6 +147,12 @@ static inline size_t tgi_page_table_bytes(size_t bytes)
 static inline const char *tgi_job_precision(const tg_job *job)
 {
     return job->set.bf16 ? "bf16" : "fp32";
+}
+/* What --pyramid asks for. */
+static inline tg_pyramid tgi_opts_pyramid(const tg_opts *opts)
+{
+    const int k = tgi_opts_choice(opts, TGI_OPT_PYRAMID);
+    return k > 0 ? (tg_pyramid)k : TG_PYRAMID_NONE;
 }
 /* What --ram allows, or what is free less a margin. */
 size_t tgi_job_budget(const tg_opts *opts);

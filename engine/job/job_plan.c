@@ -17,6 +17,7 @@
 #include "engine/run/commit.h"
 #include "engine/run/decoded.h"
 #include "engine/run/load.h"
+#include "engine/run/pyramid.h"
 #include "engine/run/store.h"
 
 #include <stdio.h>
@@ -121,6 +122,7 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
                          .tile_w = p->tile_w,
                          .compression = (tg_compression)job->set.compress.kind,
                          .level = job->set.compress.level > 0 ? job->set.compress.level : 0,
+                         .pyramid = tgi_opts_pyramid(job->opts),
                          .meta = &meta};
     memcpy(spec.axes, m->out_axes, sizeof spec.axes);
     memcpy(spec.shape, m->out_shape, sizeof spec.shape);
@@ -154,7 +156,7 @@ static size_t fixed_bytes(const tg_job *job)
 {
     const tg_bytes *b = &job->plan.bytes;
     return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch +
-           b->receipt + b->picture;
+           b->receipt + b->picture + b->pyramid;
 }
 
 /* The first pass works in the arena, which must be large enough for its tables and a row. */
@@ -346,6 +348,9 @@ static void write_lines(tg_job *job)
     if (b->picture)
         tgi_job_add_line(p, "picture", b->picture, 0, 0, "%s",
                          "the output made of its tiles, at the end");
+    if (b->pyramid)
+        tgi_job_add_line(p, "pyramid", b->pyramid, 0, 0, "%s",
+                         "tiles read back to make the smaller levels");
     tgi_job_add_line(p, "receipt", b->receipt, 0, 0, "%s",
                      "the input being read for its checksum");
     tgi_job_add_line(p, "process", b->process, 0, 0, "%s",
@@ -535,6 +540,7 @@ static tg_status choose_on_grid(tg_job *job, const int64_t fixed[3], tgi_err *er
                           .decoder = decoder,
                           .process = tgi_mem_measured(),
                           .allowance = ALLOWANCE_BYTES,
+                          .pyramid = tgi_pyramid_bytes(p->layout),
                           .receipt = TGI_INPUT_HASH_BYTES,
                           .picture = tgi_picture_make_bytes(job->set.output, p->layout)};
     return choose(job, fixed);

@@ -16,6 +16,7 @@
 #include "engine/run/decoded.h"
 #include "engine/run/exec.h"
 #include "engine/run/load.h"
+#include "engine/run/pyramid.h"
 #include "engine/run/store.h"
 
 #include <malloc.h>
@@ -33,6 +34,7 @@ typedef struct run {
     tg_commit *commit;
     tg_loader *loader;
     tg_store *store;
+    tg_pyramid_builder *pyramid;
     tg_exec *exec;
     tg_monitor *monitor;
     tg_stats *sets;
@@ -269,7 +271,8 @@ static tg_status open_writer(run *r, tgi_err *err)
                                  .commit = r->commit,
                                  .pool = r->pool,
                                  .be = p->net->be};
-    return tgi_store_open(&store, &r->store, err);
+    TGI_TRY(tgi_store_open(&store, &r->store, err));
+    return tgi_pyramid_open(p->layout, &r->pyramid, err);
 }
 
 /* ---- Statistics -------------------------------------------------------------------------- */
@@ -352,6 +355,14 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status pyramid_tick(void *user, tgi_err *err)
+{
+    run *r = user;
+    const double n = (double)tgi_max(1, r->job->plan.layout->n_tiles);
+    report(r, "run", (double)tgi_commit_written(r->commit) / n, r->t_phase);
+    return stopped(err);
+}
+
 static tg_status run_items(run *r, tgi_err *err)
 {
     const tg_job *job = r->job;
@@ -362,6 +373,7 @@ static tg_status run_items(run *r, tgi_err *err)
     for (int64_t item = 0; item < job->map.n_items; item++)
         for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
             TGI_TRY(run_cell(r, item, cell, err));
+    TGI_TRY(tgi_pyramid_build(r->pyramid, r->journal, r->commit, pyramid_tick, r, err));
     const double bands_end = tgi_seconds();
     TGI_TRY(tgi_commit_flush(r->commit, err));
     r->flush_wait = tgi_seconds() - bands_end;
@@ -379,7 +391,8 @@ static void predict(run *r)
 {
     malloc_trim(0);
     const tg_bytes *b = &r->job->plan.bytes;
-    r->predicted = tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture;
+    r->predicted = tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture +
+                   b->pyramid;
 }
 
 static tg_status begin_journal(run *r, tgi_err *err)
@@ -425,6 +438,7 @@ static void close_run(run *r)
     tgi_source_close(&r->decoded);
     tgi_exec_close(&r->exec);
     tgi_store_close(&r->store);
+    tgi_pyramid_close(&r->pyramid);
     if (r->commit)
         tgi_commit_close(&r->commit, &ignored);
     tgi_journal_close(&r->journal);

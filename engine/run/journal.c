@@ -751,6 +751,15 @@ uint64_t tgi_journal_file_bytes(const tg_journal *j)
     return j->file_bytes;
 }
 
+tg_status tgi_journal_read_tile(const tg_journal *j, int64_t tile_id, void *bytes, size_t cap,
+                                size_t *n, tgi_err *err)
+{
+    if (!tgi_journal_has_tile(j, tile_id) || j->length[tile_id] > cap)
+        return tgi_fail(err, TG_E_INTERNAL, "tile %lld is not there", (long long)tile_id);
+    *n = j->length[tile_id];
+    return tgi_file_pread(j->data, j->partial, bytes, *n, j->offset[tile_id], err);
+}
+
 int tgi_journal_has_tile(const tg_journal *j, int64_t tile_id)
 {
     return j->offset && tile_id >= 0 && tile_id < j->layout->n_tiles && j->offset[tile_id] != 0;

@@ -115,6 +115,10 @@ uint64_t tgi_journal_file_bytes(const tg_journal *j); /* front and tiles so far 
  * are there. */
 tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *bytes,
                                    tgi_err *err);
+/* Read back an appended tile as it was encoded; at most `cap` bytes, *n of them. Another thread
+ * may append other tiles meanwhile. */
+tg_status tgi_journal_read_tile(const tg_journal *j, int64_t tile_id, void *bytes, size_t cap,
+                                size_t *n, tgi_err *err);
 /* 1 when this tile is written already (for a run that goes on with another plan). */
 int tgi_journal_has_tile(const tg_journal *j, int64_t tile_id);
 

@@ -238,6 +238,48 @@ def metadata(tegula, folder):
         expect(pixels["PhysicalSizeX"] == 0.1625 and pixels["PhysicalSizeY"] == 0.125, "upscaled: %s" % pixels)
 
 
+def half(a, how):
+    if how == "nearest":
+        return a[..., ::2, ::2]
+    p = numpy.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, a.shape[-2] % 2), (0, a.shape[-1] % 2)], mode="edge")
+    q = [p[..., i::2, j::2].astype("f8") for i in (0, 1) for j in (0, 1)]
+    return numpy.floor(sum(q) / 4 + 0.5).astype(a.dtype)
+
+
+def pyramid(tegula, folder, models):
+    """Levels in SubIFDs: those that numpy makes of the image, for a copy and a run, and the same bytes
+    when it was killed on the way, be it in the levels."""
+    a = drawn((2, 401, 603), "uint16", 8)
+    path, out, again = (os.path.join(folder, n) for n in ("pyramid.tif", "pyramid-out.tif", "pyramid-again.tif"))
+    tifffile.imwrite(path, a, ome=True, metadata=dict(MICRON, axes="TYX"))
+    network = [tegula, "run", "-m", models["run2"], path, "--normalize", "none", "--dtype", "same", "--ram", "256MiB"]
+    for words, how in (([tegula, "copy", path], "mean"), ([tegula, "copy", path], "nearest"), (network, "mean")):
+        words = words + ["--pyramid", how, "--compress", "deflate", "-q"]
+        label = "pyramid, %s, %s" % (words[1], how)
+        run(words + ["-o", out, "-y"], label)
+        with tifffile.TiffFile(out) as t:
+            expect(len(t.series) == 1 and len(t.series[0].levels) == 3, "%s: levels %s" % (label, t.series[0].levels))
+            want = a
+            for level in t.series[0].levels:
+                expect(numpy.array_equal(level.asarray(), want), "%s: level %s" % (label, level.shape))
+                want = half(want, how)
+        r = subprocess.run(["vipsheader", "-f", "width", out + "[subifd=1]"], capture_output=True, text=True)
+        expect(r.stdout.strip() == "151", label + ": level 2 in vips: " + r.stdout + r.stderr)
+        with open(out, "rb") as f:
+            whole = f.read()
+        kills = 0
+        for k in range(2, 60, 5):
+            env = dict(os.environ, TEGULA_FAIL_IO="%d:kill" % k, TEGULA_SYNC_TILES="1")
+            r = subprocess.run(words + ["-o", again, "-y"], capture_output=True, text=True, env=env)
+            kills += r.returncode == -9
+            if r.returncode == -9 and not os.path.exists(again):
+                run(words + ["-o", again], label + ", again")
+            with open(again, "rb") as f:
+                expect(f.read() == whole, "%s: other bytes after a kill at operation %d" % (label, k))
+            os.unlink(again)
+        expect(kills >= 8, "%s: killed only %d times" % (label, kills))
+
+
 def main(tegula):
     folder = tempfile.mkdtemp(prefix="tegula-peers-")
     files = by_tifffile = 0
@@ -254,6 +296,7 @@ def main(tegula):
                 in_vips(case, out, label)
                 files += 1
         metadata(tegula, folder)
+        pyramid(tegula, folder, models)
         big(tegula, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
