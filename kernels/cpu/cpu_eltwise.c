@@ -119,7 +119,9 @@ static void run_as(const char *op, const tg_call *call)
     TGS(tgi_each_part)(&with, copy_part, &e);
 }
 
-/* The source that is one number per channel; -1: there is none. */
+/* The source that is one number per channel; -1: there is none, or all is (an image of a
+ * pixel).
+ */
 static int gate_of(const tg_op_ctx *ctx)
 {
     const tg_desc *d = &ctx->dst[0];
@@ -128,7 +130,7 @@ static int gate_of(const tg_op_ctx *ctx)
         int64_t n;
         if (!ctx->const_src[0] && !ctx->const_src[1] && s->rank == d->rank &&
             tgi_desc_count(s, &n) && n == s->dim[1] && n == d->dim[1] &&
-            tgi_desc_same_shape(&ctx->src[1 - i], d))
+            tgi_desc_same_shape(&ctx->src[1 - i], d) && !tgi_desc_same_shape(s, d))
             return i;
     }
     return -1;
