@@ -59,7 +59,11 @@ typedef struct tg_image_info {
     int tiled;
     int64_t block_h, block_w; /* tile or strip size of the file */
     int big_endian, bigtiff;
-    int64_t n_planes; /* product of all axes but Y, X, S */
+    int orientation;       /* as TIFF's tag: above 1 the rows and columns are to be turned for
+                              viewing; they are read and written as stored. 0: not stated */
+    const char *stored_as; /* what the numbers mean when they are not light: "palette",
+                              "miniswhite", "cmyk"; else NULL; static */
+    int64_t n_planes;      /* product of all axes but Y, X, S */
     int64_t height, width;
     int samples;  /* S; 1 if there is no S axis */
     int n_levels; /* resolution levels; 1: only full size */

@@ -105,5 +105,10 @@ void tgi_tiff_info_fill(const tgi_tiff_file *t, const tgi_tiff_index *x, tg_imag
     i->n_files = 1;
     i->file_bytes = t->f.size;
     i->mappable = p->raw;
+    i->orientation = p->orientation < 9 ? (int)p->orientation : 0;
+    i->stored_as = p->photometric == TGI_TIFF_MINISWHITE ? "miniswhite"
+                   : p->photometric == TGI_TIFF_PALETTE  ? "palette"
+                   : p->photometric == TGI_TIFF_CMYK     ? "cmyk"
+                                                         : NULL;
     scale_physical(x, &i->meta);
 }

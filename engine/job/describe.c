@@ -126,6 +126,10 @@ static void put_image(tgi_jw *w, const tg_image_info *i)
     tgi_jw_bool(w, "planar_samples", i->planar_samples);
     tgi_jw_bool(w, "big_endian", i->big_endian);
     tgi_jw_bool(w, "bigtiff", i->bigtiff);
+    if (i->orientation > 1)
+        tgi_jw_int(w, "orientation", i->orientation);
+    if (i->stored_as)
+        tgi_jw_str(w, "stored_as", i->stored_as);
     tgi_jw_int(w, "planes", i->n_planes);
     put_series(w, i);
     if (i->n_files > 1)

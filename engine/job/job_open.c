@@ -196,6 +196,20 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     return bind_output(job, err);
 }
 
+/* What the file says of its pixels, and the network is not told. */
+static void warn_of_form(tg_job *job)
+{
+    const tg_image_info *i = job->info;
+    if (i->orientation > 1)
+        tgi_job_warn(job,
+                     "the file says orientation %d; pixels are read and written as stored, not "
+                     "turned",
+                     i->orientation);
+    if (i->stored_as && strcmp(i->flavor, "imagej") != 0)
+        tgi_job_warn(job, "the pixels are stored as %s and go to the network as they are",
+                     i->stored_as);
+}
+
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 {
     TGI_TRY(tgi_opts_new(&job->opts, err));
@@ -222,6 +236,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
                      "descriptor and no --normalize says what it expects",
                      tgi_dtype_name(job->info->dtype), lo, hi);
     }
+    warn_of_form(job);
     return bind_image(job, err);
 }
 
