@@ -109,10 +109,27 @@ static tg_status claim_planes(const job *j, int64_t n, const char *who)
     return TG_OK;
 }
 
+/* A MetaMorph stack has one directory for all its planes, which lie behind each other; its tag
+ * UIC2 has one value for each. Source: the STK file format, as tifffile reads it. */
+static tg_status metamorph_planes(const job *j, int64_t *n)
+{
+    const uint64_t stated = j->x->first.uic2.count;
+    *n = (int64_t)j->x->n_refs;
+    if (stated < 2 || j->x->n_chain != 1 || j->o->series || j->o->level)
+        return TG_OK;
+    *n = (int64_t)stated;
+    set_flavor(j, "stk");
+    return claim_planes(j, *n, "MetaMorph");
+}
+
 static tg_status resolve_plain(const job *j)
 {
-    if (j->x->n_refs > 1)
-        add_axis(j->info, 'I', (int64_t)j->x->n_refs);
+    int64_t n;
+    TGI_TRY(metamorph_planes(j, &n));
+    if (j->x->first.lsm.count)
+        set_flavor(j, "lsm");
+    if (n > 1)
+        add_axis(j->info, 'I', n);
     add_page_axes(j);
     return TG_OK;
 }

@@ -428,6 +428,38 @@ static void test_tables_ranges_and_names_of_imagej_are_read(void)
     }
 }
 
+/* ---- MetaMorph ---- */
+
+static void test_a_metamorph_stack_has_all_its_planes_or_is_refused(void)
+{
+    static uint8_t more[2 * 32 * 16];
+    static const uint32_t uic2[6] = {1, 1, 2, 1, 3, 1};
+    hand_page p = {.w = 32,
+                   .h = 16,
+                   .bits = 8,
+                   .samples = 1,
+                   .fill = 5,
+                   .n_extra = 2,
+                   .extra = {{33629, 5, 3, uic2}, {65000, 1, sizeof more, more}}};
+    memset(more, 7, sizeof more);
+    hand_tiff(in_folder("made.stk"), &p, 1);
+    tg_source *s = opened(in_folder("made.stk"), NULL);
+    if (s) {
+        uint8_t v[32];
+        tgi_err err = {0};
+        CHECK_STR(s->ops->info(s)->axes, "IYX");
+        CHECK_STR(s->ops->info(s)->flavor, "stk");
+        CHECK_EQ(s->ops->info(s)->shape[0], 3);
+        CHECK_EQ(corner(s, 0, 0), 5);
+        CHECK_OK(s->ops->read(s, 0, 2, 0, 1, 3, 4, 0, 32, v, 32, 32, &err), err);
+        CHECK_EQ(v[9], 7);
+        tgi_source_close(&s);
+    }
+    p.extra[1].count = 16; /* the last planes are not there */
+    hand_tiff(in_folder("made.stk"), &p, 1);
+    refused(in_folder("made.stk"), NULL, TG_E_FORMAT, "MetaMorph says 3 planes");
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -442,6 +474,7 @@ int main(void)
     RUN(test_a_companion_file_describes_the_set);
     RUN(test_images_of_one_ome_file_are_its_series);
     RUN(test_tables_ranges_and_names_of_imagej_are_read);
+    RUN(test_a_metamorph_stack_has_all_its_planes_or_is_refused);
     char rm[128];
     snprintf(rm, sizeof rm, "rm -rf '%s'", folder);
     return system(rm) ? 1 : TEST_END();
