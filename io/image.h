@@ -140,6 +140,7 @@ typedef struct tg_source_ops {
 /* Each tg_source starts with this, so generic code can call it. */
 struct tg_source {
     const tg_source_ops *ops;
+    char *path; /* as given to tgi_source_open; NULL: made otherwise */
 };
 
 /* io_table.c: find the format by its first bytes and open; a folder, a glob or a numbered name
@@ -151,6 +152,10 @@ void tgi_source_close(tg_source **s);
 int tgi_source_is_set(const char *path);
 /* The i-th file that `s`, opened as `path`, is read from; NULL behind the last. */
 const char *tgi_source_file(const tg_source *s, const char *path, int64_t i);
+/* ops->read; what goes wrong names the file. */
+tg_status tgi_source_read(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
+                          int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
+                          size_t sample_pitch, tgi_err *err);
 void tgi_image_meta_free(tg_image_meta *m);
 
 #endif

@@ -1,11 +1,14 @@
 /* imagej.c - see imagej.h. Numbers are read with strtod/strtoll on a NUL-terminated text, whose
- * length the caller bounds; values out of range become 0, "not stated". */
+ * length the caller bounds; counts out of range become the largest, which no file holds: a
+ * text that promises more than there can be is refused, not passed over. */
 #include "io/imagej.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MOST (INT64_C(1) << 40)
 
 static const struct {
     const char *from, *to;
@@ -28,7 +31,7 @@ void tgi_unit_canonical(const char *unit, size_t len, char *out, size_t cap)
 static int64_t count_of(const char *s)
 {
     const long long v = strtoll(s, NULL, 10);
-    return v > 0 && v < (INT64_C(1) << 40) ? v : 0;
+    return v <= 0 ? 0 : v < MOST ? v : MOST;
 }
 
 static double positive(const char *s)
@@ -102,9 +105,9 @@ static bool shape_list(const char *p, char close, tgi_shaped *out)
     for (;;) {
         char *end;
         const long long v = strtoll(p, &end, 10);
-        if (end == p || v < 1 || v >= (INT64_C(1) << 40) || out->n == TGI_SHAPED_MAX)
+        if (end == p || v < 1 || out->n == TGI_SHAPED_MAX)
             return false;
-        out->shape[out->n++] = v;
+        out->shape[out->n++] = v < MOST ? v : MOST;
         p = end + strspn(end, " \t\r\n");
         if (*p == close)
             return true;

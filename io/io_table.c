@@ -12,6 +12,15 @@ static const tg_source_ops *const formats[] = {
     &tgi_jpeg_source_ops, &tgi_ome_set_source_ops,
 };
 
+static tg_status keep_path(const char *path, tg_source **s, tgi_err *err)
+{
+    (*s)->path = tgi_strdup(TGI_TAG_IO, path);
+    if ((*s)->path)
+        return TG_OK;
+    tgi_source_close(s);
+    return tgi_fail(err, TG_E_NOMEM, "no memory for the name %s", path);
+}
+
 tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source **out,
                           tgi_err *err)
 {
@@ -30,7 +39,9 @@ tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source 
     for (size_t i = 0; st == TG_OK && i < sizeof formats / sizeof formats[0]; i++)
         if (formats[i]->probe(head, n, path)) {
             st = formats[i]->open(path, opts ? opts : &defaults, out, err);
-            if (st != TG_OK && st != TG_E_NOT_FOUND)
+            if (st == TG_OK)
+                return keep_path(path, out, err);
+            if (st != TG_E_NOT_FOUND)
                 tgi_err_prefix(err, "%s", path);
             return st;
         }
@@ -43,8 +54,22 @@ tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source 
 
 void tgi_source_close(tg_source **s)
 {
-    if (*s)
-        (*s)->ops->close(s);
+    if (!*s)
+        return;
+    char *path = (*s)->path;
+    (*s)->ops->close(s);
+    tgi_free(path);
+}
+
+tg_status tgi_source_read(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
+                          int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
+                          size_t sample_pitch, tgi_err *err)
+{
+    const tg_status st = s->ops->read(s, thread, plane, s0, s1, y0, y1, x0, x1, dst, row_pitch,
+                                      sample_pitch, err);
+    if (st != TG_OK && st != TG_E_CANCELLED && s->path)
+        tgi_err_prefix(err, "%s", s->path);
+    return st;
 }
 
 const char *tgi_source_file(const tg_source *s, const char *path, int64_t i)

@@ -2,7 +2,9 @@
  *
  * The text comes from strangers: the network is off, documents with a DOCTYPE (the only door to
  * entities) are refused before the parser sees them, the size is capped, and the streaming
- * reader keeps one element in memory where a tree would hold a million.
+ * reader keeps one element in memory where a tree would hold a million. libxml2 compares every
+ * attribute of an element with those before it, and looks a prefix up among all name spaces:
+ * crowded elements are refused in front of it, and the reading has a limit of time.
  *
  * One Image is read, of the others name and size. Elements are recognised by their local
  * name, so every schema year reads the same. */
@@ -16,6 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
+
+#define MAX_COMPARED 1000000000u /* pairs of attributes: a second or two */
+#define MAX_SECONDS 5            /* of this thread; 64 MiB of honest text take less than one */
 
 typedef struct parse {
     xmlTextReaderPtr r;
@@ -272,6 +278,43 @@ static void settle_uuids(parse *p)
         p->o->blocks[i].elsewhere = false;
 }
 
+/* Could comparing attributes with each other take for ever? A start tag lies between two '<' and
+ * has a '=' for every attribute; text has few. */
+static bool is_crowded(const char *text)
+{
+    uint64_t pairs = 0, equals = 0;
+    for (const char *p = text; *p && pairs <= MAX_COMPARED; p++) {
+        equals += *p == '=';
+        if (*p == '<' || !p[1]) {
+            pairs += equals * equals;
+            equals = 0;
+        }
+    }
+    return pairs > MAX_COMPARED;
+}
+
+static double thread_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Every node in turn; the reader's last answer. */
+static int walk(parse *p)
+{
+    const double end = thread_seconds() + MAX_SECONDS;
+    int rc = 0;
+    for (unsigned i = 1; p->st == TG_OK && (rc = xmlTextReaderRead(p->r)) == 1; i++) {
+        step(p);
+        if (i % 256 == 0 && thread_seconds() > end)
+            p->st = tgi_fail(p->err, TG_E_FORMAT,
+                             "the OME-XML in ImageDescription takes longer than %d s to read",
+                             MAX_SECONDS);
+    }
+    return rc;
+}
+
 tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int image,
                         tgi_ome *out, tgi_err *err)
 {
@@ -282,14 +325,15 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
                         TGI_OME_MAX_BYTES);
     if (strstr(text, "<!DOCTYPE") || strstr(text, "<!ENTITY"))
         return tgi_fail(err, TG_E_FORMAT, "OME-XML with a DOCTYPE is refused");
+    if (is_crowded(text))
+        return tgi_fail(err, TG_E_FORMAT,
+                        "OME-XML with tens of thousands of attributes in an element is refused");
     p.r = xmlReaderForMemory(text, (int)n, NULL, "UTF-8",
                              XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
     if (!p.r)
         return tgi_fail(err, TG_E_NOMEM, "no memory for an XML reader");
     xmlTextReaderSetErrorHandler(p.r, quiet, NULL);
-    int rc;
-    while ((rc = xmlTextReaderRead(p.r)) == 1 && p.st == TG_OK)
-        step(&p);
+    const int rc = walk(&p);
     xmlFreeTextReader(p.r);
     settle_uuids(&p);
     if (p.st == TG_OK && rc != 0)

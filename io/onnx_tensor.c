@@ -149,8 +149,8 @@ static tg_status open_inside(const tgi_onnx_priv *p, const char *location, int *
         if (fd < 0 && e == ELOOP)
             return bad_path(location, "goes through a symbolic link", err);
         if (fd < 0)
-            return tgi_fail(err, e == ENOENT ? TG_E_NOT_FOUND : TG_E_FORMAT,
-                            "external data \"%s\": %s", location, strerror(e));
+            return tgi_fail(err, TG_E_FORMAT, "external data \"%s\", which the model needs: %s",
+                            location, strerror(e));
         if (last) {
             *out = fd;
             return TG_OK;

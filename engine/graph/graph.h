@@ -118,6 +118,8 @@ tg_status tgi_graph_finish(tg_graph *g, unsigned flags, tgi_err *err);
 
 /* Import: parse and lower the file. The mapping stays open inside the graph. */
 tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err);
+/* Import and finish, with the flags of tgi_graph_finish; what goes wrong names the file. */
+tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tg_graph **out, tgi_err *err);
 /* The second half: lower parsed structs. *model is taken on success (set to NULL). */
 struct tg_onnx_model;
 tg_status tgi_graph_lower_onnx(struct tg_onnx_model **model, tg_graph **out, tgi_err *err);

@@ -560,3 +560,14 @@ tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err)
     tgi_onnx_close(&m);
     return st;
 }
+
+tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tg_graph **out, tgi_err *err)
+{
+    TGI_TRY(tgi_graph_import_onnx(path, out, err));
+    const tg_status st = tgi_graph_finish(*out, flags, err);
+    if (st == TG_OK)
+        return TG_OK;
+    tgi_err_prefix(err, "%s", path);
+    tgi_graph_free(out);
+    return st;
+}

@@ -122,7 +122,7 @@ static tg_status read_rows(copy *c, int64_t plane, int64_t y0, int64_t y1, tgi_e
     const size_t pitch = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     if (tg_cancel_signal())
         return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal());
-    return c->source->ops->read(c->source, 0, tgi_planes_at(&c->planes, plane), 0,
+    return tgi_source_read(c->source, 0, tgi_planes_at(&c->planes, plane), 0,
                                 c->info->samples, c->y.lo + y0, c->y.lo + y1, c->x.lo, c->x.hi,
                                 c->in_rows, pitch, pitch * (size_t)(y1 - y0), err);
 }
@@ -422,6 +422,8 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
             st = tgi_picture_make(c->output, l, &c->info->meta, j, err);
         if (st == TG_OK)
             st = tgi_journal_finish(j, err);
+        else if (st == TG_E_FORMAT)
+            tgi_journal_abandon(j);
     }
     tgi_journal_close(&j);
     tgi_sink_layout_free(&l);

@@ -353,13 +353,9 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
 {
     tg_graph *g = NULL, *plain = NULL;
     const tg_backend *be = tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT));
-    tg_status st = tgi_graph_import_onnx(path, &g, err);
+    tg_status st = tgi_graph_load_onnx(path, 0, &g, err);
     if (st == TG_OK)
-        st = tgi_graph_finish(g, 0, err);
-    if (st == TG_OK)
-        st = tgi_graph_import_onnx(path, &plain, err);
-    if (st == TG_OK)
-        st = tgi_graph_finish(plain, TG_GRAPH_NO_FUSE, err);
+        st = tgi_graph_load_onnx(path, TG_GRAPH_NO_FUSE, &plain, err);
     if (st == TG_OK) {
         tgi_jw_str(w, "kind", "model");
         tgi_jw_int(w, "opset", g->opset);

@@ -217,8 +217,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(read_settings(job->opts, &job->set, err));
     if (job->set.scratch)
         TGI_TRY(tgi_scratch_look(job->set.scratch, &job->scratch_place, err));
-    TGI_TRY(tgi_graph_import_onnx(job->set.model, &job->graph, err));
-    TGI_TRY(tgi_graph_finish(job->graph, 0, err));
+    TGI_TRY(tgi_graph_load_onnx(job->set.model, 0, &job->graph, err));
     job->set.tensor = tgi_opts_n_tensors(job->opts) > 0 ||
                       (is_npy(job->set.input) && !tgi_source_is_set(job->set.input));
     if (job->set.tensor && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))

@@ -200,7 +200,7 @@ static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
     char *rows = v->staging;
     for (int c = 0; c < v->raw.channels; c++) {
         const int s = m->from_samples ? c : sample;
-        TGI_TRY(job->source->ops->read(job->source, 0, plane + c * m->channel_stride, s, s + 1,
+        TGI_TRY(tgi_source_read(job->source, 0, plane + c * m->channel_stride, s, s + 1,
                                        m->origin[1] + y0, m->origin[1] + y1, m->origin[2],
                                        m->origin[2] + m->extent[2], rows + (size_t)c * block,
                                        pitch, block, err));
@@ -475,7 +475,6 @@ static tg_status open_all(preview *v, tgi_err *err)
     TGI_TRY(reserve_all(v, err));
     const tg_loader_opts load = {
         .source = job->source,
-        .ops = job->source->ops,
         .map = &job->map,
         .rank = v->net->rank,
         .staging = {v->staging, v->staging}, /* nothing is prefetched */

@@ -241,7 +241,6 @@ static tg_status open_workers(run *r, tgi_err *err)
     tg_job *job = r->job;
     const tg_plan_part *p = &job->plan;
     const tg_loader_opts load = {.source = source_of(r),
-                                 .ops = source_of(r)->ops,
                                  .map = &job->map,
                                  .rank = p->net->rank,
                                  .staging = {r->staging[0], r->staging[1]},
@@ -527,7 +526,11 @@ static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err
         if (st == TG_OK && sc != TG_OK)
             st = tgi_fail(err, sc, "%s", late.text);
     }
-    return st == TG_OK ? finish(r, res, err) : st;
+    if (st == TG_OK)
+        return finish(r, res, err);
+    if (r->journal && st == TG_E_FORMAT)
+        tgi_journal_abandon(r->journal);
+    return st;
 }
 
 tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)

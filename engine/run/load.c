@@ -104,7 +104,7 @@ static tg_status read_channel(tg_loader *l, int thread, const fetched *f, int64_
     int sample;
     const int64_t plane = tgi_mapping_plane(m, f->item, z, &sample) + c * m->channel_stride;
     const int s0 = m->from_samples ? 0 : sample, s1 = s0 + (int)l->together;
-    return l->o.ops->read(l->o.source, thread, plane, s0, s1, m->origin[1] + f->rows.lo,
+    return tgi_source_read(l->o.source, thread, plane, s0, s1, m->origin[1] + f->rows.lo,
                           m->origin[1] + f->rows.hi, m->origin[2] + f->cols.lo,
                           m->origin[2] + f->cols.hi, dst, row_bytes(l, f), TG_INTERLEAVED, err);
 }
@@ -160,7 +160,7 @@ tg_status tgi_loader_open(const tg_loader_opts *o, tg_loader **out, tgi_err *err
     if (!l)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the reader");
     l->o = *o;
-    l->type = o->ops->info(o->source)->dtype;
+    l->type = o->source->ops->info(o->source)->dtype;
     l->together = o->map->from_samples ? o->map->channels : 1;
     l->affine = (tg_affine){1, 0};
     for (int i = 0; i < 3; i++)

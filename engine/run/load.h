@@ -15,7 +15,6 @@ typedef struct tg_loader tg_loader;
 
 typedef struct tg_loader_opts {
     tg_source *source; /* opened for two threads at least: 0 the caller, 1 the reader */
-    const tg_source_ops *ops;
     const tg_mapping *map;
     int rank; /* of the network's input */
     void *staging[2];
