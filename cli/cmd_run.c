@@ -44,6 +44,8 @@ static void close_event(const tg_run_result *r)
     cli_json_int(stdout, "bands", r->bands);
     cli_json_int(stdout, "tiles_resumed", r->tiles_resumed);
     cli_json_int(stdout, "tiles_begun", r->tiles_begun);
+    cli_json_int(stdout, "bad_regions", r->bad_regions);
+    cli_json_int(stdout, "nonfinite", r->nonfinite);
     cli_json_real(stdout, "recomputed_fraction", r->recomputed_fraction);
     cli_json_text(stdout, "output", r->output);
     fputs("}\n", stdout);
@@ -75,7 +77,7 @@ tg_status cli_cmd_run(cli *c)
         st = cli_save_job(c, job);
     if (st == TG_OK)
         st = tg_job_run(job, &r);
-    if (st == TG_OK) {
+    if (st == TG_OK || r.bad_regions > 0) { /* filled regions: done, and an error */
         cli_progress_clear(c);
         if (!r.output)
             r.output = tg_opts_get(c->opts, "output");

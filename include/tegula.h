@@ -249,6 +249,9 @@ typedef struct tg_run_result {
      * checksums and the system's copies. Over bands_seconds times the processors it is how busy
      * they were: 1 means that nothing but less work would be faster. */
     double processor_seconds;
+    int64_t bad_regions; /* of the input, that "on-bad-tile" = "fill" counted as 0 */
+    int64_t nonfinite;   /* values of the network, in the tiles of this call, that are NaN or
+                            infinite */
 } tg_run_result;
 
 typedef struct tg_verify_result {
@@ -296,7 +299,9 @@ TG_API tg_status tg_job_save_json(tg_job *job, char **json);
  *         TG_E_CHANGED    input or settings differ from the journal's
  *         TG_E_NO_SPACE   with the bytes missing and remedies
  *         TG_E_CANCELLED  the journal is valid; the same call resumes
- *         TG_E_IO, TG_E_FORMAT (damaged input), TG_E_BUDGET, TG_E_NOMEM
+ *         TG_E_FORMAT     damaged input; with "on-bad-tile" = "fill" the output is complete
+ *                         but for what OUT.errors.json lists, and *out is filled
+ *         TG_E_IO, TG_E_BUDGET, TG_E_NOMEM
  */
 TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);
 

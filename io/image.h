@@ -79,6 +79,15 @@ typedef struct tg_image_info {
 
 #define TG_INTERLEAVED SIZE_MAX /* a sample_pitch, see read */
 
+/* A region that cannot be decoded, in pixels of the level that is read; `sample` -1: of all. */
+typedef struct tg_bad_region {
+    int64_t plane, sample, y0, y1, x0, x1;
+    const char *reason;
+} tg_bad_region;
+/* Told of one, perhaps again and again, from any reading thread. TG_OK: it counts as zeros and
+ * reading goes on. */
+typedef tg_status tg_bad_region_fn(void *arg, const tg_bad_region *r, tgi_err *err);
+
 typedef enum tg_io_mode { TG_IO_AUTO, TG_IO_MAP, TG_IO_READ } tg_io_mode;
 
 typedef struct tg_source tg_source;
@@ -97,6 +106,8 @@ typedef struct tg_open_opts {
                              any allocation. */
     int (*cancelled)(void); /* asked while rows are decoded only to get at later ones, which can
                                take long: not 0 ends the reading with TG_E_CANCELLED; or NULL */
+    tg_bad_region_fn *on_bad; /* NULL: what cannot be decoded ends the reading. (Formats that */
+    void *on_bad_arg;         /* decode a whole file at once end in any case.) */
 } tg_open_opts;
 
 typedef struct tg_source_ops {

@@ -16,6 +16,7 @@
 #include "io/tiff_ifd.h"
 
 #define TURNED 4096
+#define SURPLUS ((size_t)1 << 20) /* pixels behind the last: padding of some writers */
 
 struct tgi_unpack {
     const tgi_codec *codec;
@@ -189,6 +190,22 @@ static tg_status run_pieces(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
     return TG_OK;
 }
 
+tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
+{
+    uint8_t surplus[4096];
+    for (size_t seen = 0; u->codec->sealed && !io->ended && seen < SURPLUS;) {
+        const size_t n = io->n;
+        io->dst = surplus;
+        io->room = sizeof surplus;
+        TGI_TRY(tgi_unpack_more(u, io, err));
+        seen += sizeof surplus - io->room;
+        if (!io->ended && io->n == n && io->room == sizeof surplus)
+            return tgi_fail(err, TG_E_FORMAT, "%s data are cut off behind the last pixel",
+                            u->codec->name);
+    }
+    return TG_OK;
+}
+
 tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
                          size_t want, tgi_err *err)
 {
@@ -199,6 +216,8 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
         tgi_pieces io = {.src = src, .n = n, .dst = dst, .room = want};
         TGI_TRY(run_pieces(u, &io, err));
         got = want - io.room;
+        if (got >= want)
+            TGI_TRY(tgi_unpack_seal(u, &io, err));
     }
     return got >= want ? TG_OK
                        : tgi_fail(err, TG_E_FORMAT, "%s data ends after %zu of %zu bytes",

@@ -59,6 +59,7 @@ typedef struct tgi_codec {
      * matches reach back, or the library's word). */
     size_t (*history)(const uint8_t *head, size_t n);
     tgi_history when;
+    bool sealed; /* blocks end in an end mark, most with a checksum: look behind the last pixel */
     bool picture; /* hands out pixels of 8 bits, whatever lies in the file: JPEG, WebP */
 } tgi_codec;
 
@@ -91,6 +92,10 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
 /* Streaming: begin a block, then go on as often as there is something to decode. */
 void tgi_unpack_begin(tgi_unpack *u);
 tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
+/* The block's pixels are all there: go on through the rest of it to its end mark and checksum.
+ * Does nothing for codecs without; what claims to hold far more pixels is not followed.
+ * TG_E_FORMAT: damaged, or cut off before it. */
+tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
 const char *tgi_unpack_name(const tgi_unpack *u);
 
 #endif

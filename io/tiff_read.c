@@ -31,6 +31,7 @@
 
 #define MAX_THREADS 1024
 #define META_WINDOW 65536
+#define NAME_BYTES 4096 /* the path, as the plan counts it */
 #define LOOKUP_WINDOW ((size_t)4096)
 #define READ_WINDOW (1u << 20)
 #define MAP_WINDOW (16u << 20)
@@ -69,6 +70,8 @@ typedef struct tiff_source {
     int64_t planes_at_once, plane_stride; /* planes read in turn, row by row */
     size_t budget;
     int (*cancelled)(void);
+    tg_bad_region_fn *on_bad; /* or NULL: a block that cannot be decoded ends the reading */
+    void *on_bad_arg;
     tgi_streams *streams; /* or NULL: blocks are held whole, or stored as they are */
     size_t keep;          /* rows a stream keeps */
     pthread_mutex_t lock; /* of `streams` */
@@ -182,7 +185,13 @@ static tg_status check_blocks(tiff_source *s, tgi_err *err)
         return TG_OK;
     for (int64_t plane = 0; plane < s->info.n_planes; plane++)
         for (uint64_t b = 0; b < p->n_blocks && left; b++, left--) {
-            TGI_TRY(find_block(s, &s->lanes[0], rank_of_plane(s, plane), b, &at, err));
+            tgi_err bad = {0};
+            const tg_status st =
+                find_block(s, &s->lanes[0], rank_of_plane(s, plane), b, &at, &bad);
+            if (st == TG_E_FORMAT && s->on_bad)
+                continue; /* told when it is read */
+            if (st != TG_OK)
+                return tgi_fail(err, st, "%s", bad.text);
             most = at.count > most ? at.count : most;
             if (look)
                 TGI_TRY(look_at_history(s, &at, err));
@@ -290,6 +299,45 @@ static spot spot_of(const tgi_tiff_page *p, uint64_t block)
                   .pixel = p->sample_bytes * (p->planar ? 1 : p->samples)};
 }
 
+/* Zeros for rows [y0,y1) x columns [x0,x1). */
+static void deliver_zeros(const tiff_source *s, const request *q, uint64_t sample, int64_t y0,
+                          int64_t y1, int64_t x0, int64_t x1)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const size_t size = p->sample_bytes, n = (size_t)(x1 - x0);
+    const int first = p->planar ? (int)sample : q->s0, end = p->planar ? (int)sample + 1 : q->s1;
+    for (int64_t y = y0; y < y1; y++) {
+        uint8_t *row =
+            q->dst + (size_t)(y - q->y0) * q->row_pitch + (size_t)(x0 - q->x0) * q->pixel * size;
+        for (int k = first; k < end; k++)
+            for (size_t i = 0; i < n; i++)
+                memset(row + (size_t)(k - q->s0) * q->sample_pitch + i * q->pixel * size, 0,
+                       size);
+    }
+}
+
+/* What cannot be decoded counts as zeros, if the caller wants that: rows [y0,y1) x columns
+ * [x0,x1) are wanted now, `from` is the first row of the block that is bad. */
+static tg_status fill_bad(const tiff_source *s, const request *q, uint64_t block, int64_t from,
+                          int64_t y0, int64_t y1, int64_t x0, int64_t x1, tg_status st,
+                          const tgi_err *why, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    const spot in = spot_of(p, block);
+    if (st != TG_E_FORMAT || !s->on_bad)
+        return tgi_fail(err, st, "%s", why->text);
+    const tg_bad_region r = {
+        .plane = q->plane,
+        .sample = p->planar ? (int64_t)in.sample : -1,
+        .y0 = from,
+        .y1 = tgi_min(in.y + (int64_t)block_rows(p, block), (int64_t)p->height),
+        .x0 = in.x,
+        .x1 = tgi_min(in.x + (int64_t)p->block_w, (int64_t)p->width),
+        .reason = why->text};
+    deliver_zeros(s, q, in.sample, y0, y1, x0, x1);
+    return s->on_bad(s->on_bad_arg, &r, err);
+}
+
 /* Rows [y0,y1) x columns [x0,x1) of one block, from the file's window, in pieces that fit it.
  */
 static tg_status copy_raw(const tiff_source *s, lane *l, const request *q, uint64_t block,
@@ -386,11 +434,13 @@ static tg_status copy_streamed(const tiff_source *s, lane *l, const request *q, 
     tgi_stream *t = tgi_streams_take(s->streams, &b);
     for (int64_t y = y0; y < y1; y++) {
         const uint8_t *row;
-        const tg_status st = tgi_stream_row(s->streams, t, (uint64_t)(y - in.y), &row, err);
+        tgi_err why = {0};
+        const tg_status st = tgi_stream_row(s->streams, t, (uint64_t)(y - in.y), &row, &why);
         if (st != TG_OK) {
-            tgi_err_prefix(err, "plane %lld, %s %llu", (long long)q->plane,
+            tgi_err_prefix(&why, "plane %lld, %s %llu", (long long)q->plane,
                            p->tiled ? "tile" : "strip", (unsigned long long)block);
-            return st;
+            return fill_bad(s, q, block, in.y + (int64_t)tgi_stream_bad_from(t), y, y1, x0, x1,
+                            st, &why, err);
         }
         deliver(s, q, in.sample, y, x0, x1, row + (size_t)(x0 - in.x) * in.pixel, false);
     }
@@ -425,8 +475,11 @@ static tg_status read_blocks(const tiff_source *s, lane *l, const request *q, ui
             const uint64_t block = (sample * p->down + (uint64_t)by) * p->across + (uint64_t)bx;
             const int64_t y0 = tgi_max(q->y0, by * bh), y1 = tgi_min(q->y1, (by + 1) * bh);
             const int64_t x0 = tgi_max(q->x0, bx * bw), x1 = tgi_min(q->x1, (bx + 1) * bw);
-            TGI_TRY(p->raw ? copy_raw(s, l, q, block, y0, y1, x0, x1, err)
-                           : copy_decoded(s, l, q, block, y0, y1, x0, x1, err));
+            tgi_err why = {0};
+            const tg_status st = p->raw ? copy_raw(s, l, q, block, y0, y1, x0, x1, &why)
+                                        : copy_decoded(s, l, q, block, y0, y1, x0, x1, &why);
+            if (st != TG_OK)
+                TGI_TRY(fill_bad(s, q, block, by * bh, y0, y1, x0, x1, st, &why, err));
         }
     return TG_OK;
 }
@@ -627,7 +680,7 @@ static tg_status open_lanes(tiff_source *s, size_t budget, tgi_err *err)
     s->lanes = tgi_calloc(TGI_TAG_IO, (size_t)s->n_lanes, sizeof *s->lanes);
     if (!s->lanes)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %d readers", s->n_lanes);
-    s->bytes += sizeof *s + META_WINDOW + (size_t)s->n_lanes * sizeof *s->lanes +
+    s->bytes += sizeof *s + NAME_BYTES + META_WINDOW + (size_t)s->n_lanes * sizeof *s->lanes +
                 (size_t)s->index.cap * (sizeof *s->index.refs + sizeof *s->index.chain) +
                 (s->series.rank ? (size_t)s->info.n_planes * sizeof *s->series.rank : 0) +
                 (s->info.meta.description ? strlen(s->info.meta.description) : 0);
@@ -706,6 +759,8 @@ static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **
     s->base.ops = &tgi_tiff_source_ops;
     pthread_mutex_init(&s->lock, NULL);
     s->cancelled = o->cancelled;
+    s->on_bad = o->on_bad;
+    s->on_bad_arg = o->on_bad_arg;
     s->file.f.fd = -1;
     s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);
     tg_status st = tgi_rfile_open(path, &s->file.f, err);

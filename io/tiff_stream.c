@@ -18,6 +18,7 @@ struct tgi_stream {
     uint64_t taken; /* compressed bytes decoded so far */
     uint64_t next;  /* rows decoded so far */
     uint64_t lo;    /* rows [lo, next) lie in the ring, finished */
+    tg_status st;   /* not TG_OK: row `next` and all behind it cannot be decoded */
     uint8_t *ring;  /* row y at y % keep */
 };
 
@@ -90,6 +91,7 @@ void tgi_streams_close(tgi_streams **sp)
 static void begin(tgi_stream *t)
 {
     t->taken = t->next = t->lo = 0;
+    t->st = TG_OK;
     tgi_unpack_begin(t->unpack);
 }
 
@@ -113,6 +115,18 @@ tgi_stream *tgi_streams_take(tgi_streams *s, const tgi_stream_block *b)
     return t;
 }
 
+/* Behind the last row: the end mark and the checksum of the block. */
+static tg_status decode_seal(tgi_streams *s, tgi_stream *t, tgi_pieces *io, tgi_err *err)
+{
+    if (io->ended)
+        return TG_OK;
+    const uint64_t left = t->b.count - t->taken;
+    io->n = (size_t)(left < READ_PIECE ? left : READ_PIECE);
+    if (io->n)
+        TGI_TRY(tgi_window_get(&t->win, s->f, t->b.off + t->taken, io->n, io->n, &io->src, err));
+    return tgi_unpack_seal(t->unpack, io, err);
+}
+
 /* The next row of the block, as it is stored. */
 static tg_status decode_row(tgi_streams *s, tgi_stream *t, uint8_t *dst, tgi_err *err)
 {
@@ -127,7 +141,7 @@ static tg_status decode_row(tgi_streams *s, tgi_stream *t, uint8_t *dst, tgi_err
         TGI_TRY(tgi_unpack_more(t->unpack, &io, err));
         t->taken += n - io.n;
         if (!io.room)
-            return TG_OK;
+            return t->next + 1 < t->b.rows ? TG_OK : decode_seal(s, t, &io, err);
         if (io.ended || (io.n == n && io.room == room))
             return tgi_fail(err, TG_E_FORMAT, "%s data ends after %llu of %llu rows",
                             tgi_unpack_name(t->unpack), (unsigned long long)t->next,
@@ -141,14 +155,15 @@ tg_status tgi_stream_row(tgi_streams *s, tgi_stream *t, uint64_t y, const uint8_
     const tgi_stream_shape *p = &s->shape;
     if (y < t->lo)
         begin(t);
+    if (t->st != TG_OK && t->next <= y)
+        return tgi_fail(err, t->st, "%s data cannot be decoded from row %llu on",
+                        tgi_unpack_name(t->unpack), (unsigned long long)t->next);
     while (t->next <= y) {
         uint8_t *at = t->ring + (size_t)(t->next % p->keep) * p->form.row_bytes;
         uint8_t *stored = p->form.packed ? s->tmp : at;
-        const tg_status st = decode_row(s, t, stored, err);
-        if (st != TG_OK) {
-            t->b.block = NO_BLOCK;
-            return st;
-        }
+        t->st = decode_row(s, t, stored, err);
+        if (t->st != TG_OK)
+            return t->st;
         t->next++;
         s->decoded += p->form.row_bytes;
         if (t->next + p->keep <= y + 1) { /* on the way only: nobody will look at it */
@@ -163,6 +178,11 @@ tg_status tgi_stream_row(tgi_streams *s, tgi_stream *t, uint64_t y, const uint8_
     }
     *row = t->ring + (size_t)(y % p->keep) * p->form.row_bytes;
     return TG_OK;
+}
+
+uint64_t tgi_stream_bad_from(const tgi_stream *t)
+{
+    return t->next;
 }
 
 uint64_t tgi_streams_decoded(const tgi_streams *s)

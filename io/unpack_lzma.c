@@ -134,5 +134,6 @@ const tgi_codec tgi_codec_lzma = {.name = "LZMA",
                                   .bytes = xz_bytes,
                                   .begin = xz_begin,
                                   .more = xz_more,
+                                  .sealed = true,
                                   .history = xz_history,
                                   .when = TGI_HISTORY_ALWAYS};

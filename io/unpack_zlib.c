@@ -103,4 +103,5 @@ const tgi_codec tgi_codec_zlib = {.name = "deflate",
                                   .close = zlib_close,
                                   .bytes = zlib_bytes,
                                   .begin = zlib_begin,
-                                  .more = zlib_more};
+                                  .more = zlib_more,
+                                  .sealed = true};

@@ -76,6 +76,7 @@ const tgi_codec tgi_codec_zstd = {.name = "zstd",
                                   .bytes = zstd_bytes,
                                   .begin = zstd_begin,
                                   .more = zstd_more,
+                                  .sealed = true,
                                   .whole = zstd_whole,
                                   .history = zstd_history,
                                   .when = TGI_HISTORY_STREAMS};

@@ -26,6 +26,7 @@ typedef struct copy {
     tg_source *source;
     const tg_image_info *info;
     const char *input, *output;
+    tgi_bad_tiles *bad; /* --on-bad-tile fill; else NULL */
     tg_dtype dtype;
     tgi_planes_spec planes;
     int64_t n_planes;
@@ -77,21 +78,26 @@ static void list_axes(copy *c)
 
 static tg_status open_copy(copy *c, tgi_err *err)
 {
-    const tg_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
-                            .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
-                            .threads = 1,
-                            .io = (tg_io_mode)tgi_opts_choice(c->opts, TGI_OPT_IO),
-                            .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
-                            .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
-                                    tgi_opts_str(c->opts, TGI_OPT_KEY_C),
-                                    tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
-                            .cancelled = tg_cancel_signal};
+    tg_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
+                      .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
+                      .threads = 1,
+                      .io = (tg_io_mode)tgi_opts_choice(c->opts, TGI_OPT_IO),
+                      .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
+                      .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
+                              tgi_opts_str(c->opts, TGI_OPT_KEY_C),
+                              tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
+                      .cancelled = tg_cancel_signal};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
     if (!c->input || !c->output)
         return tgi_fail(err, TG_E_ARG,
                         "copy needs an input and an output (-o OUT.tif|.png|.jpg|.npy)");
+    if (tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 1) {
+        TGI_TRY(tgi_bad_tiles_new(c->output, &c->bad, err));
+        o.on_bad = tgi_bad_tiles_note;
+        o.on_bad_arg = c->bad;
+    }
     TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
     c->info = c->source->ops->info(c->source);
     if (c->info->note[0])
@@ -111,6 +117,7 @@ static void close_copy(copy *c)
 {
     if (c->source)
         tgi_source_close(&c->source);
+    tgi_bad_tiles_free(&c->bad);
     tgi_free(c->in_rows);
     tgi_free(c->out_rows);
 }
@@ -162,6 +169,32 @@ static void tell(const copy *c, double fraction)
                            .eta_seconds = -1,
                            .memory_bytes = tgi_mem_measured()};
     tgi_ctx_progress(c->ctx, &p);
+}
+
+/* ---- What could not be decoded ------------------------------------------------------------- */
+
+static tg_status begin_bad(copy *c, int resume, tgi_err *err)
+{
+    if (c->bad)
+        return tgi_bad_tiles_begin(c->bad, resume, err);
+    if (!resume)
+        tgi_bad_tiles_forget(c->output);
+    return TG_OK;
+}
+
+/* Before the output gets its name. */
+static tg_status list_bad(copy *c, tgi_err *err)
+{
+    return c->bad ? tgi_bad_tiles_write(c->bad, c->input, err) : TG_OK;
+}
+
+/* After it has it. */
+static tg_status settle_bad(copy *c, tgi_err *err)
+{
+    if (!c->bad)
+        return TG_OK;
+    tgi_bad_tiles_clear(c->bad);
+    return tgi_bad_tiles_verdict(tgi_bad_tiles_count(c->bad), c->input, c->output, err);
 }
 
 /* ---- .npy -------------------------------------------------------------------------------- */
@@ -241,14 +274,21 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
             d.dim[d.rank++] = c->shape[a];
     snprintf(partial, sizeof partial, "%s.partial", c->output);
     TGI_TRY(tgi_npy_create(partial, &d, &out, err));
-    tg_status st = npy_planes(c, &out, err);
+    tg_status st = begin_bad(c, 0, err);
+    if (st == TG_OK)
+        st = npy_planes(c, &out, err);
     if (st == TG_OK)
         st = tgi_npy_finish(&out, err);
+    if (st == TG_OK)
+        st = list_bad(c, err);
     if (st == TG_OK && rename(partial, c->output) != 0)
         st = tgi_fail(err, TG_E_IO, "%s: %s", c->output, strerror(errno));
     tgi_npy_abandon(&out);
-    if (st != TG_OK)
-        unlink(partial);
+    if (st == TG_OK)
+        return settle_bad(c, err);
+    unlink(partial);
+    if (c->bad)
+        tgi_bad_tiles_clear(c->bad);
     return st;
 }
 
@@ -367,8 +407,15 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
     const void *stored = tgi_journal_job(j, &n);
     tg_status st = state == TG_JOURNAL_FRESH ? tgi_journal_begin(j, l, text, strlen(text), err)
                                              : tgi_fingerprint_compare(stored, n, text, err);
+    if (st == TG_OK && state == TG_JOURNAL_RESUME && !c->bad && tgi_bad_tiles_left(c->output))
+        st = tgi_fail(err, TG_E_CHANGED,
+                      "the interrupted output of %s has regions filled by --on-bad-tile fill: go on "
+                      "with it, or remove %s.journal to start over",
+                      c->output, c->output);
     if (st == TG_OK && state == TG_JOURNAL_RESUME)
         st = tgi_journal_resume(j, l, err);
+    if (st == TG_OK && state != TG_JOURNAL_FINISHED)
+        st = begin_bad(c, state == TG_JOURNAL_RESUME, err);
     tgi_free(text);
     return st;
 }
@@ -403,6 +450,20 @@ static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg
     return st;
 }
 
+static tg_status fill_tiff(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
+{
+    tg_status st = write_tiles(c, l, j, err);
+    if (st == TG_E_FORMAT && tgi_journal_abandon(j) && c->bad)
+        tgi_bad_tiles_clear(c->bad);
+    if (st == TG_OK)
+        st = tgi_picture_make(c->output, l, &c->info->meta, j, err);
+    if (st == TG_OK)
+        st = list_bad(c, err);
+    if (st == TG_OK)
+        st = tgi_journal_finish(j, err);
+    return st == TG_OK ? settle_bad(c, err) : st;
+}
+
 static tg_status copy_to_tiff(copy *c, tgi_err *err)
 {
     tg_sink_layout *l = NULL;
@@ -414,16 +475,12 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
         st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);
     if (st == TG_OK)
         st = begin(c, l, j, err);
-    if (st == TG_OK && tgi_journal_state(j) == TG_JOURNAL_FINISHED)
+    if (st == TG_OK && tgi_journal_state(j) == TG_JOURNAL_FINISHED) {
         st = tgi_journal_clear_finished(j, err);
-    else if (st == TG_OK) {
-        st = write_tiles(c, l, j, err);
-        if (st == TG_OK)
-            st = tgi_picture_make(c->output, l, &c->info->meta, j, err);
-        if (st == TG_OK)
-            st = tgi_journal_finish(j, err);
-        else if (st == TG_E_FORMAT)
-            tgi_journal_abandon(j);
+        if (st == TG_OK && tgi_bad_tiles_listed(c->output))
+            st = tgi_bad_tiles_verdict(-1, c->input, c->output, err);
+    } else if (st == TG_OK) {
+        st = fill_tiff(c, l, j, err);
     }
     tgi_journal_close(&j);
     tgi_sink_layout_free(&l);

@@ -116,6 +116,7 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
     add(&s, "dtype=%s\nnormalize=%s invert=%d\n", tgi_dtype_name(job->set.dtype),
         job->set.normalize_text, job->set.invert);
     add(&s, "pyramid=%d\n", (int)tgi_opts_pyramid(job->opts));
+    add(&s, "on_bad_tile=%s\n", job->bad ? "fill" : "stop");
     add(&s, "codec=%s\n", tgi_tile_codec_text(p->layout, codec, sizeof codec));
     char plan[160];
     tgi_job_decided(job, plan, sizeof plan);
@@ -163,7 +164,8 @@ tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours
         snprintf(key, sizeof key, "%.*s", (int)(eq - line), line);
         const size_t want = (size_t)(stop - eq - 1);
         const char *v = find_line(stored, n, key, &len);
-        if (strncmp(key, "plan", sizeof key) != 0 &&
+        const int may_differ = !strcmp(key, "plan") || !strcmp(key, "on_bad_tile");
+        if (!may_differ &&
             (!v || len != want || memcmp(v, eq + 1, want) != 0))
             return tgi_fail(err, TG_E_CHANGED,
                             "the interrupted output was made with another %s (%.*s, now %.*s): "

@@ -11,6 +11,7 @@
 #include "engine/opts.h"
 #include "engine/plan/choose.h"
 #include "engine/plan/mapping.h"
+#include "engine/run/bad_tiles.h"
 #include "engine/run/scratch.h"
 #include "engine/run/stats.h"
 #include "io/image.h"
@@ -98,6 +99,7 @@ struct tg_job {
     tg_graph *graph;
     tg_source *source;
     const tg_image_info *info;
+    tgi_bad_tiles *bad; /* --on-bad-tile fill; else NULL */
     tg_mapping map;
     tg_scratch_place scratch_place; /* set.scratch: what its folder is like */
     tg_desc in_desc, out_desc;

@@ -103,6 +103,8 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
 
 static tg_status open_source(tg_job *job, tgi_err *err)
 {
+    if (tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 1)
+        TGI_TRY(tgi_bad_tiles_new(job->set.output ? job->set.output : "", &job->bad, err));
     const tg_open_opts opts = {.series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
                                .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
                                .threads = TGI_JOB_READERS,
@@ -112,7 +114,9 @@ static tg_status open_source(tg_job *job, tgi_err *err)
                                        tgi_opts_str(job->opts, TGI_OPT_KEY_C),
                                        tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
                                .decode_budget = tgi_job_budget(job->opts) / 4,
-                               .cancelled = tg_cancel_signal};
+                               .cancelled = tg_cancel_signal,
+                               .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
+                               .on_bad_arg = job->bad};
     TGI_TRY(tgi_source_open(job->set.input, &opts, &job->source, err));
     job->info = job->source->ops->info(job->source);
     if (job->info->note[0])
@@ -272,6 +276,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_tensors_close(&job->tensors);
     if (job->source)
         tgi_source_close(&job->source);
+    tgi_bad_tiles_free(&job->bad);
     tgi_graph_free(&job->graph);
     tg_opts_free(&job->opts);
     tgi_free(job->set.model);

@@ -39,6 +39,7 @@ typedef struct run {
     tg_monitor *monitor;
     tg_stats *sets;
     char *fingerprint;
+    int finished;   /* the output has its name */
     int start_over; /* nothing to go on from, or another job's and -y was given */
     tgi_input_hash *hash;
     void *packed, *arena, *staging[2], *window, *receipt;
@@ -130,6 +131,11 @@ static tg_status plan_afresh(run *r, tgi_err *err)
 static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
     size_t n;
+    if (!r->job->bad && tgi_bad_tiles_left(r->job->set.output))
+        return tgi_fail(err, TG_E_CHANGED,
+                        "the interrupted output of %s has regions filled by --on-bad-tile fill: "
+                        "go on with it, or give -y to discard that output and start over",
+                        r->job->set.output);
     TGI_TRY(adopt_plan(r, err));
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
@@ -397,14 +403,21 @@ static void predict(run *r)
 static tg_status begin_journal(run *r, tgi_err *err)
 {
     const tg_plan_part *p = &r->job->plan;
+    int resumed = 0;
     tg_status st = TG_E_CHANGED;
-    if (tgi_journal_state(r->journal) == TG_JOURNAL_RESUME && !r->start_over)
+    if (tgi_journal_state(r->journal) == TG_JOURNAL_RESUME && !r->start_over) {
         st = tgi_journal_resume(r->journal, p->layout, err);
-    else
+        resumed = st == TG_OK;
+    } else {
         r->start_over = 1;
+    }
     if (st == TG_E_CHANGED && (r->start_over || r->job->set.overwrite))
         st = tgi_journal_begin(r->journal, p->layout, r->fingerprint, strlen(r->fingerprint),
                                err);
+    if (st == TG_OK && r->job->bad)
+        st = tgi_bad_tiles_begin(r->job->bad, resumed, err);
+    else if (st == TG_OK && !resumed)
+        tgi_bad_tiles_forget(r->job->set.output);
     r->tiles_before = st == TG_OK ? tgi_journal_appended(r->journal) : 0;
     return st;
 }
@@ -479,6 +492,8 @@ static void fill_result(const run *r, tg_run_result *res)
     res->bands = r->bands_done;
     res->recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res->output = job->set.output;
+    res->bad_regions = tgi_bad_tiles_count(job->bad);
+    res->nonfinite = r->store ? tgi_store_nonfinite(r->store) : 0;
 }
 
 static tg_status finish_tick(void *user, double fraction, tgi_err *err)
@@ -500,7 +515,20 @@ static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
                                     err);
 }
 
-/* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not.
+/* What came out is not what a network should give: say so while there is still a receipt. */
+static void warn_of_nonfinite(run *r)
+{
+    const int64_t n = r->store ? tgi_store_nonfinite(r->store) : 0;
+    if (n)
+        tgi_job_warn(r->job, "%lld values that the network gave are NaN or infinite%s",
+                     (long long)n,
+                     tgi_dtype_is_float(r->job->set.dtype) ? ""
+                                                           : "; NaN is written as 0, infinity "
+                                                             "as the end of the range");
+}
+
+/* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not;
+ * the list of what was filled, too.
  */
 static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
 {
@@ -508,10 +536,18 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     r->t_phase = tgi_seconds();
     TGI_TRY(check_files(r, &files, err));
     report(r, "finish", 1, r->t_phase);
+    warn_of_nonfinite(r);
     fill_result(r, res);
     res->measured_peak_bytes = tgi_monitor_peak(r->monitor);
     TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, &files, err));
-    return tgi_journal_finish(r->journal, err);
+    if (r->job->bad)
+        TGI_TRY(tgi_bad_tiles_write(r->job->bad, r->job->set.input, err));
+    TGI_TRY(tgi_journal_finish(r->journal, err));
+    r->finished = 1;
+    if (!r->job->bad)
+        return TG_OK;
+    tgi_bad_tiles_clear(r->job->bad);
+    return tgi_bad_tiles_verdict(res->bad_regions, r->job->set.input, r->job->set.output, err);
 }
 
 /* Write what is ready, then finish the file or leave a journal that the next run goes on from.
@@ -528,8 +564,8 @@ static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err
     }
     if (st == TG_OK)
         return finish(r, res, err);
-    if (r->journal && st == TG_E_FORMAT)
-        tgi_journal_abandon(r->journal);
+    if (r->journal && st == TG_E_FORMAT && tgi_journal_abandon(r->journal) && r->job->bad)
+        tgi_bad_tiles_clear(r->job->bad);
     return st;
 }
 
@@ -542,6 +578,8 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     tg_status st = open_journal(&r, err);
     if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TG_JOURNAL_FINISHED) {
         st = tgi_journal_clear_finished(r.journal, err);
+        if (st == TG_OK && tgi_bad_tiles_listed(job->set.output))
+            st = tgi_bad_tiles_verdict(-1, job->set.input, job->set.output, err);
         fill_result(&r, &res);
         close_run(&r);
         if (st == TG_OK && out)
@@ -556,7 +594,7 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     fill_result(&r, &res);
     res.measured_peak_bytes = tgi_monitor_close(&r.monitor);
     close_run(&r);
-    if (st == TG_OK && out)
+    if ((st == TG_OK || r.finished) && out)
         *out = res;
     return st;
 }

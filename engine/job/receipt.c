@@ -75,6 +75,9 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
     tgi_jw_int(&w, "tiles", res->tiles);
     tgi_jw_int(&w, "tiles_resumed", res->tiles_resumed);
     tgi_jw_int(&w, "tiles_begun", res->tiles_begun);
+    tgi_jw_str(&w, "on_bad_tile", job->bad ? "fill" : "stop");
+    tgi_jw_int(&w, "bad_regions", res->bad_regions);
+    tgi_jw_int(&w, "nonfinite", res->nonfinite);
     tgi_jw_begin(&w, "warnings", '[');
     for (int i = 0; i < job->n_warnings; i++)
         tgi_jw_str(&w, NULL, job->warning[i]);

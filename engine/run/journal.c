@@ -700,14 +700,15 @@ tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *by
     return TG_OK;
 }
 
-void tgi_journal_abandon(tg_journal *j)
+int tgi_journal_abandon(tg_journal *j)
 {
     if (!j->ready || j->s.n_tiles)
-        return;
+        return 0;
     tgi_file_unlink(j->partial, NULL);
     tgi_file_unlink(j->file.name, NULL);
     j->locked = j->ready = 0;
     j->broken = 1;
+    return 1;
 }
 
 void tgi_journal_close(tg_journal **j)

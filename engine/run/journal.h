@@ -105,8 +105,8 @@ tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tg
 tg_status tgi_journal_finish(tg_journal *j, tgi_err *err);
 
 /* The input turned out to be damaged: when no run has made a tile safe, nothing is worth keeping
- * and both files are removed; else they stay. Before close. */
-void tgi_journal_abandon(tg_journal *j);
+ * and both files are removed (1); else they stay (0). Before close. */
+int tgi_journal_abandon(tg_journal *j);
 /* Close files and release the lock; files stay as they are, so nothing synced is lost. */
 void tgi_journal_close(tg_journal **j);
 

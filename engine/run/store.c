@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "kernels/pixels.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 struct tg_store {
@@ -20,6 +21,7 @@ struct tg_store {
     int64_t group;                /* the one that is open, or -1 */
     int64_t tx0, n_tx, ty0, n_ty; /* tiles of the open group */
     int64_t next_seq, done;
+    _Atomic int64_t nonfinite;
 };
 
 int64_t tgi_store_group_tiles(const tg_mapping *m, const tg_tiling *t, int64_t tile_h,
@@ -179,6 +181,20 @@ typedef struct copy_job {
     tg_range z, y; /* in the file */
 } copy_job;
 
+/* NaN and infinity have an exponent of ones; by bits, so that it vectorises. */
+static void count_nonfinite(tg_store *s, const tg_pixels *p)
+{
+    int64_t bad = 0;
+    for (int k = 0; k < p->samples; k++)
+        for (int64_t i = 0; i < p->n; i++) {
+            uint32_t u;
+            memcpy(&u, &p->value[k][i * p->step], sizeof u);
+            bad += (u & 0x7f800000u) == 0x7f800000u;
+        }
+    if (bad)
+        atomic_fetch_add(&s->nonfinite, bad);
+}
+
 /* One row of one tile column from the view into its slot. */
 static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_range x)
 {
@@ -200,6 +216,7 @@ static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_ra
     for (int k = 0; k < l->samples; k++) /* at most four, by the mapping */
         p.value[k] = tgi_view_at(j->view, c + k, s->volume ? z + s->shift[0] : 0,
                                  y + s->shift[1], x.lo + s->shift[2]);
+    count_nonfinite(j->s, &p);
     s->o.be->pixels_store(&p, slot + (size_t)at * (size_t)l->samples * size);
 }
 
@@ -242,6 +259,11 @@ tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *
             TGI_TRY(close_group(s, err));
     }
     return TG_OK;
+}
+
+int64_t tgi_store_nonfinite(const tg_store *s)
+{
+    return atomic_load(&s->nonfinite);
 }
 
 int64_t tgi_store_tiles_done(const tg_store *s)

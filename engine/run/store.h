@@ -46,5 +46,7 @@ void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64
 tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *box,
                          tgi_err *err);
 int64_t tgi_store_tiles_done(const tg_store *s); /* submitted by this run */
+/* Values of the network that are NaN or infinite, in the tiles of this run. */
+int64_t tgi_store_nonfinite(const tg_store *s);
 
 #endif

@@ -1,0 +1,266 @@
+#include "engine/run/bad_tiles.h"
+
+#include "engine/base/json.h"
+#include "engine/base/mem.h"
+#include "io/file_ops.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LISTED 4096
+#define LINE 256
+
+typedef struct region {
+    int64_t plane, sample, y0, y1, x0, x1;
+    char reason[128];
+} region;
+
+struct tgi_bad_tiles {
+    char *partial, *list; /* OUT.errors.partial, OUT.errors.json */
+    int fd;               /* of the first; -1: nothing noted yet */
+    uint64_t bytes;       /* of it */
+    int64_t n, beyond;    /* regions listed; calls that found no room */
+    pthread_mutex_t lock;
+    region at[LISTED];
+};
+
+static char *joined(const char *path, const char *end)
+{
+    const size_t n = strlen(path), m = strlen(end) + 1;
+    char *p = tgi_malloc(TGI_TAG_IO, n + m);
+    if (p) {
+        memcpy(p, path, n);
+        memcpy(p + n, end, m);
+    }
+    return p;
+}
+
+tg_status tgi_bad_tiles_new(const char *output, tgi_bad_tiles **out, tgi_err *err)
+{
+    tgi_bad_tiles *b = tgi_calloc(TGI_TAG_IO, 1, sizeof *b);
+    if (!b)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the list of bad tiles");
+    b->fd = -1;
+    pthread_mutex_init(&b->lock, NULL);
+    b->partial = joined(output, ".errors.partial");
+    b->list = joined(output, ".errors.json");
+    if (!b->partial || !b->list) {
+        tgi_bad_tiles_free(&b);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the list of bad tiles");
+    }
+    *out = b;
+    return TG_OK;
+}
+
+void tgi_bad_tiles_free(tgi_bad_tiles **bp)
+{
+    tgi_bad_tiles *b = *bp;
+    if (!b)
+        return;
+    if (b->fd >= 0)
+        close(b->fd);
+    pthread_mutex_destroy(&b->lock);
+    tgi_free(b->partial);
+    tgi_free(b->list);
+    tgi_free(b);
+    *bp = NULL;
+}
+
+static int is_same(const region *a, const region *b)
+{
+    return a->plane == b->plane && a->sample == b->sample && a->y0 == b->y0 && a->x0 == b->x0;
+}
+
+/* Keep a region unless it is known; 1 when it is new. */
+static int keep(tgi_bad_tiles *b, const region *r)
+{
+    for (int64_t i = 0; i < b->n; i++)
+        if (is_same(&b->at[i], r))
+            return 0;
+    if (b->n == LISTED) {
+        b->beyond++;
+        return 0;
+    }
+    b->at[b->n++] = *r;
+    return 1;
+}
+
+/* ---- OUT.errors.partial: one line a region -------------------------------------------------- */
+
+static tg_status append(tgi_bad_tiles *b, const region *r, tgi_err *err)
+{
+    char line[LINE];
+    const int n = snprintf(line, sizeof line,
+                           "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+                           " %" PRId64 " %s\n",
+                           r->plane, r->sample, r->y0, r->y1, r->x0, r->x1, r->reason);
+    if (b->fd < 0)
+        TGI_TRY(tgi_file_open(b->partial, 1, &b->fd, err));
+    TGI_TRY(tgi_file_pwrite(b->fd, b->partial, line, (size_t)n, b->bytes, err));
+    b->bytes += (uint64_t)n;
+    return tgi_file_sync(b->fd, b->partial, err);
+}
+
+/* Take over what stands there; a line that was cut off is written again when it is met again. */
+static tg_status take_over(tgi_bad_tiles *b, tgi_err *err)
+{
+    char line[LINE];
+    FILE *f = fopen(b->partial, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        region r = {0};
+        const size_t n = strlen(line);
+        if (!n || line[n - 1] != '\n' ||
+            sscanf(line,
+                   "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
+                   " %127[^\n]",
+                   &r.plane, &r.sample, &r.y0, &r.y1, &r.x0, &r.x1, r.reason) != 7)
+            break;
+        keep(b, &r);
+        b->bytes += n;
+    }
+    if (f)
+        fclose(f);
+    return b->bytes ? tgi_file_open(b->partial, 1, &b->fd, err) : TG_OK;
+}
+
+tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, int resume, tgi_err *err)
+{
+    if (resume)
+        return take_over(b, err);
+    TGI_TRY(tgi_file_unlink(b->partial, err));
+    return tgi_file_unlink(b->list, err); /* of an output that is overwritten */
+}
+
+tg_status tgi_bad_tiles_note(void *arg, const tg_bad_region *r, tgi_err *err)
+{
+    tgi_bad_tiles *b = arg;
+    region k = {r->plane, r->sample, r->y0, r->y1, r->x0, r->x1, ""};
+    snprintf(k.reason, sizeof k.reason, "%s", r->reason);
+    pthread_mutex_lock(&b->lock);
+    const tg_status st = keep(b, &k) ? append(b, &k, err) : TG_OK;
+    pthread_mutex_unlock(&b->lock);
+    return st;
+}
+
+int64_t tgi_bad_tiles_count(const tgi_bad_tiles *b)
+{
+    return b ? b->n : 0;
+}
+
+/* ---- OUT.errors.json ------------------------------------------------------------------------ */
+
+static int by_place(const void *a, const void *b)
+{
+    const region *p = a, *q = b;
+    const int64_t x[4] = {p->plane, p->sample, p->y0, p->x0};
+    const int64_t y[4] = {q->plane, q->sample, q->y0, q->x0};
+    for (int i = 0; i < 4; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
+    return 0;
+}
+
+static void put_region(tgi_jw *w, const region *r)
+{
+    tgi_jw_begin(w, NULL, '{');
+    tgi_jw_int(w, "plane", r->plane);
+    if (r->sample >= 0)
+        tgi_jw_int(w, "sample", r->sample);
+    tgi_jw_int(w, "y0", r->y0);
+    tgi_jw_int(w, "y1", r->y1);
+    tgi_jw_int(w, "x0", r->x0);
+    tgi_jw_int(w, "x1", r->x1);
+    tgi_jw_str(w, "reason", r->reason);
+    tgi_jw_end(w, '}');
+}
+
+static tg_status write_list(const tgi_bad_tiles *b, const char *text, tgi_err *err)
+{
+    int fd;
+    TGI_TRY(tgi_file_open(b->list, 1, &fd, err));
+    tg_status st = tgi_file_truncate(fd, b->list, 0, err);
+    if (st == TG_OK)
+        st = tgi_file_pwrite(fd, b->list, text, strlen(text), 0, err);
+    if (st == TG_OK)
+        st = tgi_file_sync(fd, b->list, err);
+    close(fd);
+    return st;
+}
+
+tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err)
+{
+    char *text = NULL;
+    tgi_jw w = {0};
+    if (!b->n)
+        return TG_OK;
+    qsort(b->at, (size_t)b->n, sizeof b->at[0], by_place);
+    tgi_jw_begin(&w, NULL, '{');
+    tgi_jw_str(&w, "input", input);
+    tgi_jw_int(&w, "fill", 0);
+    tgi_jw_bool(&w, "more", b->beyond > 0); /* than are listed */
+    tgi_jw_begin(&w, "regions", '[');
+    for (int64_t i = 0; i < b->n; i++)
+        put_region(&w, &b->at[i]);
+    tgi_jw_end(&w, ']');
+    tgi_jw_end(&w, '}');
+    TGI_TRY(tgi_jw_take(&w, &text, err));
+    const tg_status st = write_list(b, text, err);
+    tgi_free(text);
+    return st;
+}
+
+void tgi_bad_tiles_clear(tgi_bad_tiles *b)
+{
+    tgi_file_unlink(b->partial, NULL);
+}
+
+static void forget(const char *output, const char *end)
+{
+    char *path = joined(output, end);
+    if (path)
+        unlink(path);
+    tgi_free(path);
+}
+
+void tgi_bad_tiles_forget(const char *output)
+{
+    forget(output, ".errors.partial");
+    forget(output, ".errors.json");
+}
+
+static int is_there(const char *output, const char *end)
+{
+    struct stat st;
+    char *path = joined(output, end);
+    const int yes = path && !stat(path, &st) && st.st_size > 0;
+    tgi_free(path);
+    return yes;
+}
+
+int tgi_bad_tiles_left(const char *output)
+{
+    return is_there(output, ".errors.partial");
+}
+
+int tgi_bad_tiles_listed(const char *output)
+{
+    return is_there(output, ".errors.json");
+}
+
+tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output, tgi_err *err)
+{
+    char count[32] = "some";
+    if (n == 0)
+        return TG_OK;
+    if (n > 0)
+        snprintf(count, sizeof count, "%" PRId64, n);
+    return tgi_fail(err, TG_E_FORMAT,
+                    "%s: %s region%s of it cannot be decoded and counted as 0: %s is there but for "
+                    "that, %s.errors.json lists it",
+                    input, count, n == 1 ? "" : "s", output, output);
+}
