@@ -6,6 +6,7 @@
 #include "engine/base/mem.h"
 #include "io/io_formats.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_LANES 1024
@@ -18,7 +19,11 @@ typedef struct handle {
     uint64_t used; /* time of last use, by the lane's clock */
 } handle;
 
+struct stack_source;
+
 typedef struct lane {
+    const struct stack_source *owner;
+    int64_t plane; /* being read */
     handle open[MAX_OPEN];
     uint64_t clock;
     uint64_t decoded; /* bytes, by files closed since */
@@ -49,10 +54,30 @@ void tgi_stack_spec_free(tgi_stack_spec *spec)
 
 /* ---- Open files -------------------------------------------------------------------------- */
 
-static tg_status open_member(const stack_source *s, uint32_t file, tg_source **out,
+/* What a file cannot decode, as a region of the stack. */
+static tg_status bad_in_member(void *arg, const tg_bad_region *r, tgi_err *err)
+{
+    const lane *l = arg;
+    const stack_source *s = l->owner;
+    tg_bad_region ours = *r;
+    char reason[192];
+    snprintf(reason, sizeof reason, "%s: %s", s->spec.path[s->spec.planes[l->plane].file],
+             r->reason);
+    ours.plane = l->plane;
+    ours.reason = reason;
+    return s->opts.on_bad(s->opts.on_bad_arg, &ours, err);
+}
+
+/* For reading planes in `l`, or (NULL) to look at it. */
+static tg_status open_member(const stack_source *s, lane *l, uint32_t file, tg_source **out,
                              tgi_err *err)
 {
-    TGI_TRY(tgi_source_open(s->spec.path[file], &s->opts, out, err));
+    tg_open_opts o = s->opts;
+    if (o.on_bad && l) {
+        o.on_bad = bad_in_member;
+        o.on_bad_arg = l;
+    }
+    TGI_TRY(tgi_source_open(s->spec.path[file], &o, out, err));
     if (s->expect_planes && (*out)->ops->expect) {
         const tg_status st = (*out)->ops->expect(*out, s->expect_planes, s->expect_stride, err);
         if (st != TG_OK)
@@ -101,7 +126,7 @@ static tg_status hold(stack_source *s, lane *l, uint32_t file, tg_source **out, 
     }
     if (!h->source || h->file != file) {
         close_handle(l, h);
-        TGI_TRY(open_member(s, file, &h->source, err));
+        TGI_TRY(open_member(s, l, file, &h->source, err));
         h->file = file;
         const tg_status st =
             agrees(s, s->spec.path[file], h->source->ops->info(h->source), err);
@@ -134,6 +159,8 @@ static tg_status stack_read(tg_source *base, int thread, int64_t plane, int s0, 
         return tgi_fail(err, TG_E_ARG, "plane %lld of a stack of %lld", (long long)plane,
                         (long long)s->spec.info.n_planes);
     const tgi_stack_plane at = s->spec.planes[plane];
+    s->lanes[thread].owner = s;
+    s->lanes[thread].plane = plane;
     TGI_TRY(hold(s, &s->lanes[thread], at.file, &member, err));
     const tg_status st = member->ops->read(member, 0, at.plane, s0, s1, y0, y1, x0, x1, dst,
                                            row_pitch, sample_pitch, err);
@@ -220,7 +247,7 @@ static tg_status look_at_files(stack_source *s, tgi_err *err)
         if (s->opts.cancelled && s->opts.cancelled())
             st = tgi_fail(err, TG_E_CANCELLED, "stopped while the files were looked at");
         else
-            st = open_member(s, f, &m, err);
+            st = open_member(s, NULL, f, &m, err);
         if (st != TG_OK)
             break;
         const tg_image_info *i = m->ops->info(m);
@@ -245,7 +272,7 @@ static tg_status take_from_first(stack_source *s, tgi_err *err)
 {
     tg_source *m = NULL;
     tg_image_info *w = &s->spec.info;
-    TGI_TRY(open_member(s, s->spec.planes[0].file, &m, err));
+    TGI_TRY(open_member(s, NULL, s->spec.planes[0].file, &m, err));
     const tg_image_info *i = m->ops->info(m);
     if (!w->format)
         w->format = i->format;
@@ -288,7 +315,7 @@ static tg_status stack_expect(tg_source *base, int64_t planes, int64_t stride, t
     if (!inside)
         return TG_OK;
     tg_source *m = NULL; /* what a file holds is another number now */
-    TGI_TRY(open_member(s, p[0].file, &m, err));
+    TGI_TRY(open_member(s, NULL, p[0].file, &m, err));
     weigh(s, m);
     tgi_source_close(&m);
     return TG_OK;

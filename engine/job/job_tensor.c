@@ -292,7 +292,6 @@ static tg_status open_image(tensor_run *r, tgi_err *err)
         TGI_TRY(tgi_job_stats_write(job, r->sets, err));
     }
     const tg_loader_opts load = {.source = job->source,
-                                 .ops = job->source->ops,
                                  .map = &job->map,
                                  .rank = job->plan.net->rank,
                                  .staging = {r->staging[0], r->staging[1]},

@@ -120,7 +120,7 @@ class Run:
             code, text = self.one(verb, path, kind, allowed)
             codes.append(str(code))
             line = text if verb == "run" else line
-        shown = line.replace(path, name).replace("tegula: ", "", 1).replace("|", "\\|")
+        shown = re.sub(r"needs \d+ bytes to be decoded", "needs N bytes to be decoded", line).replace(path, name).replace("tegula: ", "", 1).replace("|", "\\|")
         return f"| {name} | {what} | {' '.join(codes)} | {shown} |"
 
     def reads(self, path, want):
