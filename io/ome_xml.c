@@ -269,6 +269,13 @@ static void quiet(void *arg, const char *msg, xmlParserSeverities severity,
     (void)where;
 }
 
+/* What has no reader to report to, such as an unknown encoding, libxml2 prints. */
+static void swallow(void *arg, xmlErrorPtr e)
+{
+    (void)arg;
+    (void)e;
+}
+
 /* A renamed single file: one id throughout, no id at the root. */
 static void settle_uuids(parse *p)
 {
@@ -328,13 +335,19 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
     if (is_crowded(text))
         return tgi_fail(err, TG_E_FORMAT,
                         "OME-XML with tens of thousands of attributes in an element is refused");
+    const xmlStructuredErrorFunc before = xmlStructuredError; /* of this thread */
+    void *const before_arg = xmlStructuredErrorContext;
+    xmlSetStructuredErrorFunc(NULL, swallow);
     p.r = xmlReaderForMemory(text, (int)n, NULL, "UTF-8",
                              XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
-    if (!p.r)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for an XML reader");
-    xmlTextReaderSetErrorHandler(p.r, quiet, NULL);
-    const int rc = walk(&p);
-    xmlFreeTextReader(p.r);
+    if (p.r)
+        xmlTextReaderSetErrorHandler(p.r, quiet, NULL);
+    const int rc = p.r ? walk(&p) : -1;
+    if (p.r)
+        xmlFreeTextReader(p.r);
+    else
+        p.st = tgi_fail(err, TG_E_NOMEM, "no memory for an XML reader");
+    xmlSetStructuredErrorFunc(before_arg, before);
     settle_uuids(&p);
     if (p.st == TG_OK && rc != 0)
         p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription is not well formed");

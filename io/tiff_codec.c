@@ -174,6 +174,9 @@ static tg_status more_turned(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
 
 tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
 {
+    static const uint8_t nothing;
+    if (!io->src) /* the block has ended; pointers move on by 0, and NULL may not */
+        io->src = &nothing;
     return u->turned ? more_turned(u, io, err) : u->codec->more(u->state, io, err);
 }
 

@@ -9,7 +9,7 @@ import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
 import seeds  # noqa: E402
-from seeds import Tiff, attr, blk, floats, ints, model, node, num, page, port, varint  # noqa: E402
+from seeds import OME, Tiff, attr, blk, floats, ints, model, node, num, page, port, varint  # noqa: E402
 
 SECRET = b"the secret that an external entity is after"
 
@@ -136,6 +136,8 @@ def texts(folder, url):
     yield "ome_many_blocks.tif", described(
         b'<OME><Image><Pixels DimensionOrder="XYZCT" SizeX="9" SizeY="7" SizeZ="1" SizeC="1" SizeT="1">' +
         b'<TiffData IFD="9"/>' * 200000 + b"</Pixels></Image></OME>"), "200000 TiffData for one plane"
+    yield "ome_encoding.tif", described(OME.replace(b"UTF-8", b"UTF-7").replace(b'SizeX="9"', b'SizeX="8"')), \
+        "an encoding that no text of 8 bits has"
     yield "ome_cut.tif", described(b"<OME><Image><Pixels SizeX="), "OME-XML that ends in an attribute"
     yield "shaped_beyond.tif", described(b'{"shape": [4611686018427387904, 7, 9]}', t305=(2, b"tifffile.py\0")), \
         "2^62 planes by a JSON description"
