@@ -112,6 +112,8 @@ typedef struct tg_open_opts {
 
 typedef struct tg_source_ops {
     const char *format;
+    int fuzzed; /* 1: tests/fuzz has a target for it; others are refused where the environment
+                   says TEGULA_BLOCK_UNTRUSTED=1 */
     /* 1 when the first bytes look like this format (n >= 16 unless the file is shorter). */
     int (*probe)(const uint8_t *head, size_t n, const char *path);
     /* Open, check every size and offset against the file, build the index once.
@@ -159,6 +161,8 @@ struct tg_source {
 tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source **out,
                           tgi_err *err);
 void tgi_source_close(tg_source **s);
+/* 1 where TEGULA_BLOCK_UNTRUSTED asks that only fuzzed loaders read what strangers made. */
+int tgi_untrusted_blocked(void);
 /* 1 when no file has this name, and it stands for many: a folder, a glob, a numbered name. */
 int tgi_source_is_set(const char *path);
 /* The i-th file that `s`, opened as `path`, is read from; NULL behind the last. */

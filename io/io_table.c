@@ -5,12 +5,19 @@
 #include "io/rfile.h"
 #include "io/stack.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const tg_source_ops *const formats[] = {
     &tgi_tiff_source_ops, &tgi_npy_source_ops,     &tgi_png_source_ops,
     &tgi_jpeg_source_ops, &tgi_ome_set_source_ops,
 };
+
+int tgi_untrusted_blocked(void)
+{
+    const char *v = getenv("TEGULA_BLOCK_UNTRUSTED");
+    return v && *v && strcmp(v, "0") != 0;
+}
 
 static tg_status keep_path(const char *path, tg_source **s, tgi_err *err)
 {
@@ -38,6 +45,11 @@ tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source 
     tgi_rfile_close(&f);
     for (size_t i = 0; st == TG_OK && i < sizeof formats / sizeof formats[0]; i++)
         if (formats[i]->probe(head, n, path)) {
+            if (!formats[i]->fuzzed && tgi_untrusted_blocked())
+                return tgi_fail(err, TG_E_UNSUPPORTED,
+                                "%s: the reader of %s was never fuzzed, and TEGULA_BLOCK_UNTRUSTED "
+                                "refuses such",
+                                path, formats[i]->format);
             st = formats[i]->open(path, opts ? opts : &defaults, out, err);
             if (st == TG_OK)
                 return keep_path(path, out, err);

@@ -44,6 +44,7 @@ typedef enum tgi_history {
 /* One codec: state is made once per thread or stream. */
 typedef struct tgi_codec {
     const char *name;
+    bool fuzzed; /* as in tg_source_ops */
     tg_status (*open)(const tgi_packing *p, void **state, tgi_err *err);
     void (*close)(void *state);
     size_t (*bytes)(const tgi_packing *p); /* what open allocates, ours and the library's */

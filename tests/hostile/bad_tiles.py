@@ -186,6 +186,22 @@ def nonfinite(c):
     c.that(json.loads(c.read("nf.tif.tegula.json"))["nonfinite"] == 3, "the receipt counts them")
 
 
+def untrusted(c):
+    """TEGULA_BLOCK_UNTRUSTED=1: what no fuzz target reads is refused, the rest is read."""
+    env = {"TEGULA_BLOCK_UNTRUSTED": "1"}
+    t = seeds.Tiff()
+    t.directory(hostile_made.tags(8, 8, t.add(b"\xfd7zXZ\0" + b"\0" * 90), 96, 34925))
+    c.write("lzma.tif", bytes(t.out))
+    c.write("p.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
+    for name in ("lzma.tif", "p.png"):
+        code, _, err = c.run("copy", name, "-o", "u.npy", env=env)
+        c.that(code == 65 and "never fuzzed" in err or "this build" in err, f"{name}: {code} {err}")
+        code, _, err = c.run("copy", name, "-o", "u.npy")
+        c.that("never fuzzed" not in err, f"{name} without it: {err}")
+    code, _, err = c.run("copy", "good.tif", "-o", "u.npy", env=env)
+    c.that(code == 0, f"deflate is fuzzed: {code} {err}")
+
+
 def sweep(c):
     """Flip and cut packed data. What has a checksum or a length must be refused; PackBits, LZW and
     stored data have none for values, there a flip may read as other pixels: only never crash."""
@@ -216,7 +232,7 @@ def sweep(c):
 def main():
     with tempfile.TemporaryDirectory() as tmp:
         c = Check(os.path.abspath(sys.argv[1]), tmp)
-        for part in (tiles, network, streams, stack, nonfinite, sweep):
+        for part in (tiles, network, streams, stack, nonfinite, untrusted, sweep):
             part(c)
     print(f"{c.n} checks, {c.failed} failed")
     return 1 if c.failed or not c.n else 0
