@@ -96,10 +96,11 @@ TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_JOB_, RULE_CHOI
        "instruction set; results of different sets differ in the last bits")
 TG_OPT(IO, "io", NULL, "auto|map|read", "auto", TG_JOB_ " copy", RULE_CHOICE, 0, 0,
        "auto|map|read", 1, "read the input through a mapping or by large reads")
-TG_OPT(ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill", "stop", "plan run copy", RULE_CHOICE, 0,
-       0, "stop|fill", 1,
-       "what to do with a strip or tile of the input that cannot be decoded; fill: it counts as "
-       "zeros, OUT.errors.json lists it, and the exit code of the finished output is 65")
+TG_OPT(
+    ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill", "stop", "plan run copy", RULE_CHOICE, 0, 0,
+    "stop|fill", 1,
+    "what to do with a strip or tile of the input that cannot be decoded; fill: it counts as "
+    "zeros, OUT.errors.json lists it, and the exit code of the finished output is 65")
 TG_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 1,
        "folder for a temporary file: an input whose large compressed blocks would be decoded "
        "again and again is decoded once into it (default: none)")

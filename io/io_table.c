@@ -46,10 +46,11 @@ tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source 
     for (size_t i = 0; st == TG_OK && i < sizeof formats / sizeof formats[0]; i++)
         if (formats[i]->probe(head, n, path)) {
             if (!formats[i]->fuzzed && tgi_untrusted_blocked())
-                return tgi_fail(err, TG_E_UNSUPPORTED,
-                                "%s: the reader of %s was never fuzzed, and TEGULA_BLOCK_UNTRUSTED "
-                                "refuses such",
-                                path, formats[i]->format);
+                return tgi_fail(
+                    err, TG_E_UNSUPPORTED,
+                    "%s: the reader of %s was never fuzzed, and TEGULA_BLOCK_UNTRUSTED "
+                    "refuses such",
+                    path, formats[i]->format);
             st = formats[i]->open(path, opts ? opts : &defaults, out, err);
             if (st == TG_OK)
                 return keep_path(path, out, err);

@@ -285,8 +285,8 @@ static void settle_uuids(parse *p)
         p->o->blocks[i].elsewhere = false;
 }
 
-/* Could comparing attributes with each other take for ever? A start tag lies between two '<' and
- * has a '=' for every attribute; text has few. */
+/* Could comparing attributes with each other take for ever? A start tag lies between two '<'
+ * and has a '=' for every attribute; text has few. */
 static bool is_crowded(const char *text)
 {
     uint64_t pairs = 0, equals = 0;
@@ -333,8 +333,9 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
     if (strstr(text, "<!DOCTYPE") || strstr(text, "<!ENTITY"))
         return tgi_fail(err, TG_E_FORMAT, "OME-XML with a DOCTYPE is refused");
     if (is_crowded(text))
-        return tgi_fail(err, TG_E_FORMAT,
-                        "OME-XML with tens of thousands of attributes in an element is refused");
+        return tgi_fail(
+            err, TG_E_FORMAT,
+            "OME-XML with tens of thousands of attributes in an element is refused");
     const xmlStructuredErrorFunc before = xmlStructuredError; /* of this thread */
     void *const before_arg = xmlStructuredErrorContext;
     xmlSetStructuredErrorFunc(NULL, swallow);

@@ -80,9 +80,10 @@ tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err)
         return tgi_fail(err, TG_E_UNSUPPORTED, "this build cannot decode compression %u (%s)",
                         p->compression, tgi_tiff_compression_name(p->compression));
     if (!codec->fuzzed && tgi_untrusted_blocked())
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "the decoder of %s was never fuzzed, and TEGULA_BLOCK_UNTRUSTED refuses such",
-                        codec->name);
+        return tgi_fail(
+            err, TG_E_UNSUPPORTED,
+            "the decoder of %s was never fuzzed, and TEGULA_BLOCK_UNTRUSTED refuses such",
+            codec->name);
     tgi_unpack *u = tgi_calloc(TGI_TAG_IO, 1, sizeof *u);
     if (!u)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");

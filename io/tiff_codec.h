@@ -60,7 +60,8 @@ typedef struct tgi_codec {
      * matches reach back, or the library's word). */
     size_t (*history)(const uint8_t *head, size_t n);
     tgi_history when;
-    bool sealed; /* blocks end in an end mark, most with a checksum: look behind the last pixel */
+    bool sealed;  /* blocks end in an end mark, most with a checksum: look behind the last pixel
+                   */
     bool picture; /* hands out pixels of 8 bits, whatever lies in the file: JPEG, WebP */
 } tgi_codec;
 

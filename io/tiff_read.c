@@ -305,10 +305,11 @@ static void deliver_zeros(const tiff_source *s, const request *q, uint64_t sampl
 {
     const tgi_tiff_page *p = &s->index.page;
     const size_t size = p->sample_bytes, n = (size_t)(x1 - x0);
-    const int first = p->planar ? (int)sample : q->s0, end = p->planar ? (int)sample + 1 : q->s1;
+    const int first = p->planar ? (int)sample : q->s0,
+              end = p->planar ? (int)sample + 1 : q->s1;
     for (int64_t y = y0; y < y1; y++) {
-        uint8_t *row =
-            q->dst + (size_t)(y - q->y0) * q->row_pitch + (size_t)(x0 - q->x0) * q->pixel * size;
+        uint8_t *row = q->dst + (size_t)(y - q->y0) * q->row_pitch +
+                       (size_t)(x0 - q->x0) * q->pixel * size;
         for (int k = first; k < end; k++)
             for (size_t i = 0; i < n; i++)
                 memset(row + (size_t)(k - q->s0) * q->sample_pitch + i * q->pixel * size, 0,

@@ -123,7 +123,8 @@ static tg_status decode_seal(tgi_streams *s, tgi_stream *t, tgi_pieces *io, tgi_
     const uint64_t left = t->b.count - t->taken;
     io->n = (size_t)(left < READ_PIECE ? left : READ_PIECE);
     if (io->n)
-        TGI_TRY(tgi_window_get(&t->win, s->f, t->b.off + t->taken, io->n, io->n, &io->src, err));
+        TGI_TRY(
+            tgi_window_get(&t->win, s->f, t->b.off + t->taken, io->n, io->n, &io->src, err));
     return tgi_unpack_seal(t->unpack, io, err);
 }
 

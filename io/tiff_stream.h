@@ -42,8 +42,8 @@ tgi_stream *tgi_streams_take(tgi_streams *s, const tgi_stream_block *b);
 /* Pointer to row y of the block in native order, until the next call. TG_E_FORMAT. */
 tg_status tgi_stream_row(tgi_streams *s, tgi_stream *t, uint64_t y, const uint8_t **row,
                          tgi_err *err);
-/* After a failure: the first row of the block that cannot be decoded. Rows are decoded one after
- * the other from the start of the block, so it is the same whatever was asked for. */
+/* After a failure: the first row of the block that cannot be decoded. Rows are decoded one
+ * after the other from the start of the block, so it is the same whatever was asked for. */
 uint64_t tgi_stream_bad_from(const tgi_stream *t);
 /* Bytes of pixels decoded since open. */
 uint64_t tgi_streams_decoded(const tgi_streams *s);

@@ -148,7 +148,7 @@ static tg_status lzw_more(void *state, tgi_pieces *io, tgi_err *err)
 }
 
 const tgi_codec tgi_codec_lzw = {.name = "LZW",
-                                  .fuzzed = true,
+                                 .fuzzed = true,
                                  .open = lzw_open,
                                  .close = tgi_free,
                                  .bytes = lzw_bytes,

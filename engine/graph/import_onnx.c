@@ -448,12 +448,9 @@ static tg_status lower_node(lower *l, const tg_onnx_node *n, tgi_err *err)
     static const struct {
         const char *op;
         tg_status (*fn)(lower *, const tg_onnx_node *, tgi_err *);
-    } special[] = {{"Constant", lower_constant},
-                   {"Identity", lower_alias},
-                   {"Dropout", lower_alias},
-                   {"Cast", lower_cast},
-                   {"Concat", lower_concat},
-                   {"If", lower_if},
+    } special[] = {{"Constant", lower_constant},      {"Identity", lower_alias},
+                   {"Dropout", lower_alias},          {"Cast", lower_cast},
+                   {"Concat", lower_concat},          {"If", lower_if},
                    {"BatchNormalization", lower_norm}};
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
         if (strcmp(n->op_type, special[i].op) == 0)

@@ -129,9 +129,9 @@ static tg_status read_rows(copy *c, int64_t plane, int64_t y0, int64_t y1, tgi_e
     const size_t pitch = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     if (tg_cancel_signal())
         return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal());
-    return tgi_source_read(c->source, 0, tgi_planes_at(&c->planes, plane), 0,
-                                c->info->samples, c->y.lo + y0, c->y.lo + y1, c->x.lo, c->x.hi,
-                                c->in_rows, pitch, pitch * (size_t)(y1 - y0), err);
+    return tgi_source_read(c->source, 0, tgi_planes_at(&c->planes, plane), 0, c->info->samples,
+                           c->y.lo + y0, c->y.lo + y1, c->x.lo, c->x.hi, c->in_rows, pitch,
+                           pitch * (size_t)(y1 - y0), err);
 }
 
 /* n pixels of one sample to every `stride`-th element of dst, in the output's type. */
@@ -171,7 +171,8 @@ static void tell(const copy *c, double fraction)
     tgi_ctx_progress(c->ctx, &p);
 }
 
-/* ---- What could not be decoded ------------------------------------------------------------- */
+/* ---- What could not be decoded -------------------------------------------------------------
+ */
 
 static tg_status begin_bad(copy *c, int resume, tgi_err *err)
 {
@@ -408,10 +409,11 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
     tg_status st = state == TG_JOURNAL_FRESH ? tgi_journal_begin(j, l, text, strlen(text), err)
                                              : tgi_fingerprint_compare(stored, n, text, err);
     if (st == TG_OK && state == TG_JOURNAL_RESUME && !c->bad && tgi_bad_tiles_left(c->output))
-        st = tgi_fail(err, TG_E_CHANGED,
-                      "the interrupted output of %s has regions filled by --on-bad-tile fill: go on "
-                      "with it, or remove %s.journal to start over",
-                      c->output, c->output);
+        st = tgi_fail(
+            err, TG_E_CHANGED,
+            "the interrupted output of %s has regions filled by --on-bad-tile fill: go on "
+            "with it, or remove %s.journal to start over",
+            c->output, c->output);
     if (st == TG_OK && state == TG_JOURNAL_RESUME)
         st = tgi_journal_resume(j, l, err);
     if (st == TG_OK && state != TG_JOURNAL_FINISHED)

@@ -165,8 +165,7 @@ tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours
         const size_t want = (size_t)(stop - eq - 1);
         const char *v = find_line(stored, n, key, &len);
         const int may_differ = !strcmp(key, "plan") || !strcmp(key, "on_bad_tile");
-        if (!may_differ &&
-            (!v || len != want || memcmp(v, eq + 1, want) != 0))
+        if (!may_differ && (!v || len != want || memcmp(v, eq + 1, want) != 0))
             return tgi_fail(err, TG_E_CHANGED,
                             "the interrupted output was made with another %s (%.*s, now %.*s): "
                             "restore it, or give -y to discard that output and start over",

@@ -201,9 +201,9 @@ static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
     for (int c = 0; c < v->raw.channels; c++) {
         const int s = m->from_samples ? c : sample;
         TGI_TRY(tgi_source_read(job->source, 0, plane + c * m->channel_stride, s, s + 1,
-                                       m->origin[1] + y0, m->origin[1] + y1, m->origin[2],
-                                       m->origin[2] + m->extent[2], rows + (size_t)c * block,
-                                       pitch, block, err));
+                                m->origin[1] + y0, m->origin[1] + y1, m->origin[2],
+                                m->origin[2] + m->extent[2], rows + (size_t)c * block, pitch,
+                                block, err));
     }
     const int64_t n = tgi_max(1, v->ax[2].extent / v->ax[2].size);
     for (int64_t i = 0; i < n; i++) {

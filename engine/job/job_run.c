@@ -12,6 +12,7 @@
 #include "engine/job/job_picture.h"
 #include "engine/job/receipt.h"
 #include "engine/memory/monitor.h"
+#include "engine/memory/tracker.h"
 #include "engine/run/commit.h"
 #include "engine/run/decoded.h"
 #include "engine/run/exec.h"
@@ -36,7 +37,7 @@ typedef struct run {
     tg_store *store;
     tg_pyramid_builder *pyramid;
     tg_exec *exec;
-    tg_monitor *monitor;
+    tgi_tracker *monitor;
     tg_stats *sets;
     char *fingerprint;
     int finished;   /* the output has its name */
@@ -60,14 +61,14 @@ static void report(run *r, const char *phase, double fraction, double since)
                      .fraction = fraction,
                      .seconds = spent,
                      .eta_seconds = fraction > 0.01 ? spent / fraction * (1 - fraction) : -1,
-                     .memory_bytes = tgi_monitor_current(r->monitor),
+                     .memory_bytes = tgi_tracker_current(r->monitor),
                      .predicted_bytes = r->predicted,
                      .budget_bytes = r->job->plan.budget,
                      .tiles_total = r->job->plan.layout->n_tiles};
     p.tiles_done = r->commit    ? tgi_commit_written(r->commit)
                    : r->journal ? tgi_journal_appended(r->journal)
                                 : 0;
-    tgi_monitor_note(r->monitor, phase, p.tiles_done, r->predicted, p.budget_bytes);
+    tgi_tracker_note(r->monitor, phase, p.tiles_done, r->predicted, p.budget_bytes);
     tgi_ctx_progress(r->job->ctx, &p);
 }
 
@@ -132,10 +133,11 @@ static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
     size_t n;
     if (!r->job->bad && tgi_bad_tiles_left(r->job->set.output))
-        return tgi_fail(err, TG_E_CHANGED,
-                        "the interrupted output of %s has regions filled by --on-bad-tile fill: "
-                        "go on with it, or give -y to discard that output and start over",
-                        r->job->set.output);
+        return tgi_fail(
+            err, TG_E_CHANGED,
+            "the interrupted output of %s has regions filled by --on-bad-tile fill: "
+            "go on with it, or give -y to discard that output and start over",
+            r->job->set.output);
     TGI_TRY(adopt_plan(r, err));
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
@@ -396,8 +398,8 @@ static void predict(run *r)
 {
     malloc_trim(0);
     const tg_bytes *b = &r->job->plan.bytes;
-    r->predicted = tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture +
-                   b->pyramid;
+    r->predicted =
+        tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture + b->pyramid;
 }
 
 static tg_status begin_journal(run *r, tgi_err *err)
@@ -538,7 +540,7 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     report(r, "finish", 1, r->t_phase);
     warn_of_nonfinite(r);
     fill_result(r, res);
-    res->measured_peak_bytes = tgi_monitor_peak(r->monitor);
+    res->measured_peak_bytes = tgi_tracker_peak(r->monitor);
     TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, &files, err));
     if (r->job->bad)
         TGI_TRY(tgi_bad_tiles_write(r->job->bad, r->job->set.input, err));
@@ -588,11 +590,11 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     }
     malloc_trim(0); /* what others freed in this process is not the run's */
     if (st == TG_OK)
-        st = tgi_monitor_open(SAMPLE_MS, tgi_opts_str(job->opts, TGI_OPT_LOG), &r.monitor, err);
+        st = tgi_tracker_open(SAMPLE_MS, tgi_opts_str(job->opts, TGI_OPT_LOG), &r.monitor, err);
     if (st == TG_OK)
         st = conclude(&r, work(&r, err), &res, err);
     fill_result(&r, &res);
-    res.measured_peak_bytes = tgi_monitor_close(&r.monitor);
+    res.measured_peak_bytes = tgi_tracker_close(&r.monitor);
     close_run(&r);
     if ((st == TG_OK || r.finished) && out)
         *out = res;

@@ -10,6 +10,7 @@
 #include "engine/base/reserve.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
+#include "engine/memory/tracker.h"
 #include "engine/run/exec.h"
 #include "engine/run/load.h"
 
@@ -368,16 +369,16 @@ static tg_status run_samples(tensor_run *r, tg_run_result *res, tgi_err *err)
 static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
 {
     tensor_run r = {.job = job};
-    tg_monitor *monitor = NULL;
+    tgi_tracker *monitor = NULL;
     tg_status st = open_run(&r, err);
     if (st == TG_OK)
-        st = tgi_monitor_open(5, tgi_opts_str(job->opts, TGI_OPT_LOG), &monitor, err);
+        st = tgi_tracker_open(5, tgi_opts_str(job->opts, TGI_OPT_LOG), &monitor, err);
     malloc_trim(0);
     res->predicted_peak_bytes =
         tgi_mem_measured() + job->plan.bytes.allowance + job->plan.bytes.decoder;
     if (st == TG_OK)
         st = run_samples(&r, res, err);
-    res->measured_peak_bytes = tgi_monitor_close(&monitor);
+    res->measured_peak_bytes = tgi_tracker_close(&monitor);
     close_run(&r);
     return st;
 }

@@ -1,18 +1,13 @@
 #include "engine/memory/monitor.h"
 
 #include "engine/base/arith.h"
-#include "engine/base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- Small files ------------------------------------------------------------------------- */
@@ -77,7 +72,7 @@ int tgi_process_memory_read(const char *root, tgi_process_memory *out)
     return 1;
 }
 
-static uint64_t measured_of(const tgi_process_memory *p)
+uint64_t tgi_measured_of(const tgi_process_memory *p)
 {
     return p->anon + p->shmem + p->swap + p->pte;
 }
@@ -85,7 +80,7 @@ static uint64_t measured_of(const tgi_process_memory *p)
 uint64_t tgi_mem_measured(void)
 {
     tgi_process_memory p;
-    return tgi_process_memory_read("", &p) ? measured_of(&p) : 0;
+    return tgi_process_memory_read("", &p) ? tgi_measured_of(&p) : 0;
 }
 
 /* ---- cgroups ----------------------------------------------------------------------------- */
@@ -306,149 +301,4 @@ uint64_t tgi_budget_of(uint64_t free_bytes, uint64_t own_bytes)
 uint64_t tgi_mem_default_budget(void)
 {
     return tgi_budget_of(tgi_mem_available(NULL), tgi_mem_measured());
-}
-
-/* ---- The sampler ------------------------------------------------------------------------- */
-
-struct tg_monitor {
-    pthread_t thread;
-    int interval_ms, csv;
-    atomic_int quit;
-    atomic_uint_fast64_t current, peak, predicted, budget;
-    atomic_int_fast64_t tiles;
-    _Atomic(const char *) phase;
-    struct timespec t0;
-};
-
-/* The log need not be as dense as the peak's samples: ten lines a second at most. */
-#define CSV_EVERY_MS 100
-
-static void write_line(tg_monitor *m, const tgi_process_memory *p)
-{
-    char line[512];
-    struct timespec t;
-    tgi_free_memory f;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    tgi_free_memory_read("", &f);
-    const double s =
-        (double)(t.tv_sec - m->t0.tv_sec) + 1e-9 * (double)(t.tv_nsec - m->t0.tv_nsec);
-    const int n = snprintf(
-        line, sizeof line, "%.3f,%s,%lld,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n", s,
-        atomic_load(&m->phase), (long long)atomic_load(&m->tiles), (unsigned long long)p->anon,
-        (unsigned long long)p->file, (unsigned long long)p->shmem, (unsigned long long)p->swap,
-        (unsigned long long)p->pte, (unsigned long long)measured_of(p),
-        (unsigned long long)f.bytes, (unsigned long long)atomic_load(&m->predicted),
-        (unsigned long long)atomic_load(&m->budget));
-    if (n > 0 && write(m->csv, line, (size_t)n) != n) {
-        close(m->csv); /* a log must not stop a run: it ends here */
-        m->csv = -1;
-    }
-}
-
-static void sample(tg_monitor *m, tgi_process_memory *p)
-{
-    if (!tgi_process_memory_read("", p))
-        return;
-    const uint64_t now = measured_of(p);
-    atomic_store(&m->current, now);
-    if (now > atomic_load(&m->peak))
-        atomic_store(&m->peak, now);
-}
-
-static void *sampler(void *arg)
-{
-    tg_monitor *m = arg;
-    tgi_process_memory p = {0};
-    const struct timespec nap = {m->interval_ms / 1000, m->interval_ms % 1000 * 1000000L};
-    for (int64_t ms = 0; !atomic_load(&m->quit); ms += m->interval_ms) {
-        sample(m, &p);
-        if (m->csv >= 0 && ms % CSV_EVERY_MS < m->interval_ms)
-            write_line(m, &p);
-        nanosleep(&nap, NULL);
-    }
-    sample(m, &p);
-    if (m->csv >= 0)
-        write_line(m, &p);
-    return NULL;
-}
-
-static tg_status open_csv(tg_monitor *m, const char *path, tgi_err *err)
-{
-    static const char head[] =
-        "seconds,phase,tiles,anon,file,shmem,swap,pte,measured,available,"
-        "predicted,budget\n";
-    m->csv = -1;
-    if (!path)
-        return TG_OK;
-    m->csv = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    if (m->csv < 0 || write(m->csv, head, sizeof head - 1) != (ssize_t)sizeof head - 1)
-        return tgi_fail(err, TG_E_IO, "%s: the memory log cannot be written: %s", path,
-                        strerror(errno));
-    return TG_OK;
-}
-
-tg_status tgi_monitor_open(int interval_ms, const char *csv_path, tg_monitor **out,
-                           tgi_err *err)
-{
-    tg_monitor *m = tgi_calloc(TGI_TAG_MISC, 1, sizeof *m);
-    if (!m)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the monitor");
-    m->interval_ms = interval_ms > 0 ? interval_ms : 1;
-    atomic_store(&m->phase, "start");
-    clock_gettime(CLOCK_MONOTONIC, &m->t0);
-    tg_status st = open_csv(m, csv_path, err);
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, 128 * 1024);
-    sigset_t all, before;
-    sigfillset(&all); /* signals are the program's: its handlers do not run on this thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (st == TG_OK && pthread_create(&m->thread, &attr, sampler, m) != 0)
-        st = tgi_fail(err, TG_E_NOMEM, "the system refused the monitor's thread");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    if (st != TG_OK) {
-        if (m->csv >= 0)
-            close(m->csv);
-        tgi_free(m);
-        return st;
-    }
-    *out = m;
-    return TG_OK;
-}
-
-void tgi_monitor_note(tg_monitor *m, const char *phase, int64_t tiles, uint64_t predicted,
-                      uint64_t budget)
-{
-    if (!m)
-        return;
-    atomic_store(&m->phase, phase);
-    atomic_store(&m->tiles, tiles);
-    atomic_store(&m->predicted, predicted);
-    atomic_store(&m->budget, budget);
-}
-
-uint64_t tgi_monitor_current(const tg_monitor *m)
-{
-    return m ? atomic_load(&m->current) : 0;
-}
-
-uint64_t tgi_monitor_peak(const tg_monitor *m)
-{
-    return m ? atomic_load(&m->peak) : 0;
-}
-
-uint64_t tgi_monitor_close(tg_monitor **mp)
-{
-    if (!mp || !*mp)
-        return 0;
-    tg_monitor *m = *mp;
-    atomic_store(&m->quit, 1);
-    pthread_join(m->thread, NULL);
-    const uint64_t peak = atomic_load(&m->peak);
-    if (m->csv >= 0)
-        close(m->csv);
-    tgi_free(m);
-    *mp = NULL;
-    return peak;
 }

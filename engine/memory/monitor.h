@@ -28,25 +28,12 @@ typedef struct tgi_free_memory {
 int tgi_process_memory_read(const char *root, tgi_process_memory *out); /* 1 on success */
 void tgi_free_memory_read(const char *root, tgi_free_memory *out);
 
-uint64_t tgi_mem_measured(void);
+uint64_t tgi_measured_of(const tgi_process_memory *p); /* as above */
+uint64_t tgi_mem_measured(void);                       /* now */
 /* What is free now; `detail` may be NULL. */
 uint64_t tgi_mem_available(tgi_free_memory *detail);
 /* Free and already ours, less max(512 MiB, 10 %) as margin: of given numbers, and of now. */
 uint64_t tgi_budget_of(uint64_t free_bytes, uint64_t own_bytes);
 uint64_t tgi_mem_default_budget(void);
-
-/* A sampling thread: the maximum of `measured` while it runs, and a CSV line per sample when a
- * path is given. Columns: seconds, phase, tiles, anon, file, shmem, swap, pte, measured,
- * available, predicted, budget (bytes). Lines are whole even after a kill. */
-typedef struct tg_monitor tg_monitor;
-tg_status tgi_monitor_open(int interval_ms, const char *csv_path, tg_monitor **out,
-                           tgi_err *err);
-/* What later samples are labelled with; `phase` static. */
-void tgi_monitor_note(tg_monitor *m, const char *phase, int64_t tiles, uint64_t predicted,
-                      uint64_t budget);
-uint64_t tgi_monitor_current(const tg_monitor *m); /* last sample */
-uint64_t tgi_monitor_peak(const tg_monitor *m);
-/* Stop; returns the peak. NULL allowed (0). */
-uint64_t tgi_monitor_close(tg_monitor **m);
 
 #endif

@@ -222,7 +222,8 @@ void tgi_flow_release(tg_flow *f)
         if (f->end[d] >= f->hi[d])
             continue;
         tg_box box = full_of(n), need;
-        /* All rows to come, not the next alone: a mirrored border reads upwards as it goes down.
+        /* All rows to come, not the next alone: a mirrored border reads upwards as it goes
+         * down.
          */
         box.ax[TG_STREAM_AXIS] = (tg_range){f->end[d], f->hi[d]};
         for (int j = 0; j < n->n_operands; j++) {

@@ -90,15 +90,16 @@ static int keep(tgi_bad_tiles *b, const region *r)
     return 1;
 }
 
-/* ---- OUT.errors.partial: one line a region -------------------------------------------------- */
+/* ---- OUT.errors.partial: one line a region --------------------------------------------------
+ */
 
 static tg_status append(tgi_bad_tiles *b, const region *r, tgi_err *err)
 {
     char line[LINE];
-    const int n = snprintf(line, sizeof line,
-                           "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-                           " %" PRId64 " %s\n",
-                           r->plane, r->sample, r->y0, r->y1, r->x0, r->x1, r->reason);
+    const int n =
+        snprintf(line, sizeof line,
+                 "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s\n",
+                 r->plane, r->sample, r->y0, r->y1, r->x0, r->x1, r->reason);
     if (b->fd < 0)
         TGI_TRY(tgi_file_open(b->partial, 1, &b->fd, err));
     TGI_TRY(tgi_file_pwrite(b->fd, b->partial, line, (size_t)n, b->bytes, err));
@@ -106,7 +107,8 @@ static tg_status append(tgi_bad_tiles *b, const region *r, tgi_err *err)
     return tgi_file_sync(b->fd, b->partial, err);
 }
 
-/* Take over what stands there; a line that was cut off is written again when it is met again. */
+/* Take over what stands there; a line that was cut off is written again when it is met again.
+ */
 static tg_status take_over(tgi_bad_tiles *b, tgi_err *err)
 {
     char line[LINE];
@@ -152,7 +154,8 @@ int64_t tgi_bad_tiles_count(const tgi_bad_tiles *b)
     return b ? b->n : 0;
 }
 
-/* ---- OUT.errors.json ------------------------------------------------------------------------ */
+/* ---- OUT.errors.json ------------------------------------------------------------------------
+ */
 
 static int by_place(const void *a, const void *b)
 {
@@ -259,8 +262,9 @@ tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output
         return TG_OK;
     if (n > 0)
         snprintf(count, sizeof count, "%" PRId64, n);
-    return tgi_fail(err, TG_E_FORMAT,
-                    "%s: %s region%s of it cannot be decoded and counted as 0: %s is there but for "
-                    "that, %s.errors.json lists it",
-                    input, count, n == 1 ? "" : "s", output, output);
+    return tgi_fail(
+        err, TG_E_FORMAT,
+        "%s: %s region%s of it cannot be decoded and counted as 0: %s is there but for "
+        "that, %s.errors.json lists it",
+        input, count, n == 1 ? "" : "s", output, output);
 }

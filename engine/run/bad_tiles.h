@@ -1,11 +1,12 @@
 /* bad_tiles.h - what of the input could not be decoded, for --on-bad-tile fill.
  *
  * The reader fills such a region and tells it here. Each new one is written to
- * OUT.errors.partial, durably, before the reading goes on: so before any tile of the output that
- * was computed from it can be safe in the journal, and a resumed run knows all of them although
- * it does not read them again. At the end the list becomes OUT.errors.json.
+ * OUT.errors.partial, durably, before the reading goes on: so before any tile of the output
+ * that was computed from it can be safe in the journal, and a resumed run knows all of them
+ * although it does not read them again. At the end the list becomes OUT.errors.json.
  *
- * Nothing is allocated after open: room for LISTED regions, what comes beyond is only counted. */
+ * Nothing is allocated after open: room for LISTED regions, what comes beyond is only counted.
+ */
 #ifndef TGI_BAD_TILES_H
 #define TGI_BAD_TILES_H
 
@@ -15,7 +16,8 @@ typedef struct tgi_bad_tiles tgi_bad_tiles;
 
 /* `output` is copied. */
 tg_status tgi_bad_tiles_new(const char *output, tgi_bad_tiles **out, tgi_err *err);
-/* Before the first read: forget what an earlier, discarded run left (resume 0), or take it over.
+/* Before the first read: forget what an earlier, discarded run left (resume 0), or take it
+ * over.
  */
 tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, int resume, tgi_err *err);
 /* The callback of tg_open_opts; `arg` is the tgi_bad_tiles. Any thread. */

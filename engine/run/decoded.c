@@ -105,8 +105,8 @@ static tg_status fill_piece(decoded *d, int thread, int64_t plane, int64_t y, in
     const tg_mapping *m = d->map;
     const size_t pitch = row_bytes(m, d->info), part = pitch * (size_t)(y1 - y);
     TGI_TRY(tgi_source_read(d->inner, thread, plane, 0, d->info->samples, m->origin[1] + y,
-                                m->origin[1] + y1, m->origin[2], m->origin[2] + m->extent[2],
-                                d->piece, pitch, part, err));
+                            m->origin[1] + y1, m->origin[2], m->origin[2] + m->extent[2],
+                            d->piece, pitch, part, err));
     for (int s = 0; s < d->info->samples; s++)
         TGI_TRY(tgi_scratch_write(d->scratch, offset_of(d, d->planes[plane].place, s, y),
                                   d->piece + (size_t)s * part, part, err));

@@ -93,8 +93,9 @@ tg_status tgi_journal_sync(tg_journal *j, tgi_err *err);
 double tgi_journal_sync_due(const tg_journal *j);
 
 /* An output that cannot be written tile by tile is made out of the tiles at the end: all tiles
- * are there, `partial` becomes a complete TIFF, and `make` writes `made`, durably. Before finish,
- * which gives that file the name and removes the TIFF; a crash in between makes it again. */
+ * are there, `partial` becomes a complete TIFF, and `make` writes `made`, durably. Before
+ * finish, which gives that file the name and removes the TIFF; a crash in between makes it
+ * again. */
 typedef tg_status tgi_journal_maker(void *arg, const char *partial, const char *made,
                                     tgi_err *err);
 tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tgi_err *err);
@@ -104,8 +105,8 @@ tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tg
  */
 tg_status tgi_journal_finish(tg_journal *j, tgi_err *err);
 
-/* The input turned out to be damaged: when no run has made a tile safe, nothing is worth keeping
- * and both files are removed (1); else they stay (0). Before close. */
+/* The input turned out to be damaged: when no run has made a tile safe, nothing is worth
+ * keeping and both files are removed (1); else they stay (0). Before close. */
 int tgi_journal_abandon(tg_journal *j);
 /* Close files and release the lock; files stay as they are, so nothing synced is lost. */
 void tgi_journal_close(tg_journal **j);

@@ -43,7 +43,7 @@ typedef struct tgi_journal_slot {
     uint32_t final;         /* 1: OUT.partial is complete and durable; 2: so is OUT.made */
     uint32_t final_check;   /* then: of the front with the offsets; 2: of all of OUT.made */
     uint32_t made_bytes;    /* 2: the size of OUT.made, its low 32 bits */
-    uint32_t check; /* of all above */
+    uint32_t check;         /* of all above */
 } tgi_journal_slot;
 _Static_assert(sizeof(tgi_journal_record) == 16 && sizeof(tgi_journal_slot) <= 512,
                "records and slots are tight");

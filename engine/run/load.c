@@ -105,8 +105,9 @@ static tg_status read_channel(tg_loader *l, int thread, const fetched *f, int64_
     const int64_t plane = tgi_mapping_plane(m, f->item, z, &sample) + c * m->channel_stride;
     const int s0 = m->from_samples ? 0 : sample, s1 = s0 + (int)l->together;
     return tgi_source_read(l->o.source, thread, plane, s0, s1, m->origin[1] + f->rows.lo,
-                          m->origin[1] + f->rows.hi, m->origin[2] + f->cols.lo,
-                          m->origin[2] + f->cols.hi, dst, row_bytes(l, f), TG_INTERLEAVED, err);
+                           m->origin[1] + f->rows.hi, m->origin[2] + f->cols.lo,
+                           m->origin[2] + f->cols.hi, dst, row_bytes(l, f), TG_INTERLEAVED,
+                           err);
 }
 
 static tg_status fetch(tg_loader *l, int which, int thread)

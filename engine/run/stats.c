@@ -122,8 +122,8 @@ static tg_status read_plane(pass *p, int64_t plane, int sample, count_piece *cou
     for (int64_t y = 0; y < m->extent[1]; y += step) {
         const int64_t y1 = tgi_min(y + step, m->extent[1]);
         TGI_TRY(tgi_source_read(a->source, 0, plane, sample, sample + 1, m->origin[1] + y,
-                             m->origin[1] + y1, m->origin[2], m->origin[2] + m->extent[2],
-                             a->rows, pitch, pitch * (size_t)(y1 - y), err));
+                                m->origin[1] + y1, m->origin[2], m->origin[2] + m->extent[2],
+                                a->rows, pitch, pitch * (size_t)(y1 - y), err));
         for (int64_t r = 0; r < y1 - y; r++)
             count_row(p, (const char *)a->rows + (size_t)r * pitch, m->extent[2], count);
         p->done += (double)(y1 - y);

@@ -127,8 +127,8 @@ TG_GATE_LIST(TG_GATE_DECLARE)
     X(HardSigmoid)                                                                             \
     X(HardSwish)                                                                               \
     X(Identity)                                                                                \
-    X(LeakyRelu) X(Max) X(Min) X(Mul) X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) \
-        X(Tanh)
+    X(LeakyRelu)                                                                               \
+    X(Max) X(Min) X(Mul) X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
 #define TG_ELTWISE_DECLARE(name) extern const tg_variant TGS(tgi_eltwise_##name);
 TG_ELTWISE_LIST(TG_ELTWISE_DECLARE)
 #undef TG_ELTWISE_DECLARE

@@ -9,8 +9,9 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {{"epsilon", TG_ATTR_FLOAT, offsetof(instance_norm_attrs, epsilon), 1e-5, 0,
-                                0, NULL, "added to the variance"},
+static const tg_attr rows[] = {{"epsilon", TG_ATTR_FLOAT,
+                                offsetof(instance_norm_attrs, epsilon), 1e-5, 0, 0, NULL,
+                                "added to the variance"},
                                {0}};
 
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)

@@ -1,9 +1,9 @@
-/* fuzz_journal.c - any bytes as OUT.journal, beside an OUT.partial that may fit it. Whatever they
- * say, the run that finds them goes on, starts over or refuses with a reason; what it calls
- * finished has all its tiles.
+/* fuzz_journal.c - any bytes as OUT.journal, beside an OUT.partial that may fit it. Whatever
+ * they say, the run that finds them goes on, starts over or refuses with a reason; what it
+ * calls finished has all its tiles.
  *
- * Checksums would keep a fuzzer out, so the target writes them anew where the first byte asks for
- * it. The rest of the first byte says whether OUT.partial is there, and how it is. */
+ * Checksums would keep a fuzzer out, so the target writes them anew where the first byte asks
+ * for it. The rest of the first byte says whether OUT.partial is there, and how it is. */
 #include "engine/run/journal.h"
 #include "engine/run/journal_file.h"
 #include "io/crc32c.h"
@@ -52,7 +52,8 @@ static void set_up(void)
     atexit(remove_all);
 }
 
-static uint32_t part_check(const uint8_t *d, size_t n, uint64_t at, uint64_t bytes, uint32_t old)
+static uint32_t part_check(const uint8_t *d, size_t n, uint64_t at, uint64_t bytes,
+                           uint32_t old)
 {
     return at <= n && bytes <= n - at ? tgi_crc32c(0, d + at, bytes) : old;
 }
@@ -68,8 +69,8 @@ static void fix_checks(uint8_t *d, size_t n)
         s.job.check = part_check(d, n, s.job.at, s.job.bytes, s.job.check);
         s.stats.check = part_check(d, n, s.stats.at, s.stats.bytes, s.stats.check);
         if (s.n_tiles <= n)
-            s.records_check = part_check(d, n, s.records_at,
-                                         s.n_tiles * sizeof(tgi_journal_record), s.records_check);
+            s.records_check = part_check(
+                d, n, s.records_at, s.n_tiles * sizeof(tgi_journal_record), s.records_check);
         s.front_check = front_check;
         s.check = tgi_crc32c(0, &s, offsetof(tgi_journal_slot, check));
         memcpy(d + at, &s, sizeof s);

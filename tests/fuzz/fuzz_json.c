@@ -1,5 +1,5 @@
-/* fuzz_json.c - any bytes as JSON (descriptors, job files, texts of the journal), and every value
- * of what parses asked for all its types. */
+/* fuzz_json.c - any bytes as JSON (descriptors, job files, texts of the journal), and every
+ * value of what parses asked for all its types. */
 #include "engine/base/json.h"
 #include "tests/fuzz/fuzz_target.h"
 

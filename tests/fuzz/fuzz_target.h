@@ -1,8 +1,9 @@
 /* fuzz_target.h - what the fuzz targets share: bytes as a file, and what no answer may be.
  *
  * A target is one function, LLVMFuzzerTestOneInput, for clang's libFuzzer; replay.c calls the
- * same function with stored files in an ordinary build. A crash, a leak, a status that is our own
- * fault, a refusal without a reason or with a forged second line: all of them end in abort(). */
+ * same function with stored files in an ordinary build. A crash, a leak, a status that is our
+ * own fault, a refusal without a reason or with a forged second line: all of them end in
+ * abort(). */
 #ifndef TG_FUZZ_TARGET_H
 #define TG_FUZZ_TARGET_H
 

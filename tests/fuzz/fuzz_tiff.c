@@ -1,6 +1,7 @@
-/* fuzz_tiff.c - any bytes, opened as a TIFF and read: directories, index, series, strips, tiles,
- * codecs. The reader works on files, so the bytes go to an anonymous one; what varies beside them
- * (level, mapping, threads, budget) follows from the last byte, which a TIFF does not use. */
+/* fuzz_tiff.c - any bytes, opened as a TIFF and read: directories, index, series, strips,
+ * tiles, codecs. The reader works on files, so the bytes go to an anonymous one; what varies
+ * beside them (level, mapping, threads, budget) follows from the last byte, which a TIFF does
+ * not use. */
 #include "engine/base/arith.h"
 #include "io/image.h"
 #include "tests/fuzz/fuzz_target.h"

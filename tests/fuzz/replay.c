@@ -1,5 +1,5 @@
-/* replay.c - stored inputs through a fuzz target in an ordinary build: what once crashed does not
- * again, with any compiler, and with whatever sanitizers the build has. */
+/* replay.c - stored inputs through a fuzz target in an ordinary build: what once crashed does
+ * not again, with any compiler, and with whatever sanitizers the build has. */
 #include "tests/fuzz/fuzz_target.h"
 
 #include <dirent.h>

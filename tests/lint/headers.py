@@ -1,4 +1,4 @@
-"""Each header compiles alone; the public one also as C99 and C++17, with all warnings.
+"""Each header compiles alone; the public ones also as C99 and C++17, with all warnings.
 
 usage: headers.py CC CXX-or-empty [include flags of the codecs...]
 """
@@ -40,11 +40,11 @@ def jobs(cc, cxx, flags):
         if path.startswith("kernels/cpu/"):
             more.append("-Wno-psabi")  # vectors wider than the baseline; all inline
         yield cc, "c", "gnu11", path, more + ["-Wvla"] + flags
-    public = "include/tegula.h"
-    yield cc, "c", "c99", public, []
-    yield cc, "c", "c11", public, []
-    if cxx:
-        yield cxx, "c++", "c++17", public, []
+    for public in (p for p in tree.files((".h",)) if p.startswith("include/")):
+        yield cc, "c", "c99", public, []
+        yield cc, "c", "c11", public, []
+        if cxx:
+            yield cxx, "c++", "c++17", public, []
 
 
 def main():

@@ -1,6 +1,7 @@
 /* The truth about memory, read from made-up machines: /proc and cgroup trees in a folder. */
 #include "engine/base/clock.h"
 #include "engine/memory/monitor.h"
+#include "engine/memory/tracker.h"
 #include "tests/tg_test.h"
 
 #include <errno.h>
@@ -202,10 +203,10 @@ static void nap(int ms)
 }
 
 /* Up to ten seconds until the sampling thread has seen it: machines are busy. */
-static void wait_until(tg_monitor *m, int peak, uint64_t low, uint64_t high)
+static void wait_until(tgi_tracker *m, int peak, uint64_t low, uint64_t high)
 {
     for (int i = 0; i < 500; i++, nap(20)) {
-        const uint64_t v = peak ? tgi_monitor_peak(m) : tgi_monitor_current(m);
+        const uint64_t v = peak ? tgi_tracker_peak(m) : tgi_tracker_current(m);
         if (v >= low && v <= high)
             return;
     }
@@ -214,35 +215,35 @@ static void wait_until(tg_monitor *m, int peak, uint64_t low, uint64_t high)
 static void test_the_peak_stays_after_the_memory_is_gone(void)
 {
     tgi_err e = {0};
-    tg_monitor *m = NULL;
+    tgi_tracker *m = NULL;
     const size_t bytes = 48 * MIB;
     const uint64_t before = tgi_mem_measured();
     CHECK(before > 0);
-    CHECK_OK(tgi_monitor_open(1, NULL, &m, &e), e);
+    CHECK_OK(tgi_tracker_open(1, NULL, &m, &e), e);
     char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(p != MAP_FAILED);
     memset(p, 1, bytes);
     wait_until(m, 1, before + bytes * 9 / 10, UINT64_MAX);
     munmap(p, bytes);
     wait_until(m, 0, 0, before + bytes / 2);
-    CHECK(tgi_monitor_current(m) < before + bytes / 2);
-    CHECK(tgi_monitor_peak(m) >= before + bytes * 9 / 10);
-    const uint64_t peak = tgi_monitor_close(&m);
+    CHECK(tgi_tracker_current(m) < before + bytes / 2);
+    CHECK(tgi_tracker_peak(m) >= before + bytes * 9 / 10);
+    const uint64_t peak = tgi_tracker_close(&m);
     CHECK(peak >= before + bytes * 9 / 10 && m == NULL);
-    CHECK_EQ(tgi_monitor_close(&m), 0);
+    CHECK_EQ(tgi_tracker_close(&m), 0);
 }
 
 static void test_the_log_is_a_header_and_whole_lines(void)
 {
     char path[] = "tegula_log_XXXXXX", line[512], phase[32];
     tgi_err e = {0};
-    tg_monitor *m = NULL;
+    tgi_tracker *m = NULL;
     close(mkstemp(path));
-    CHECK_OK(tgi_monitor_open(5, path, &m, &e), e);
+    CHECK_OK(tgi_tracker_open(5, path, &m, &e), e);
     const double t0 = tgi_seconds();
-    tgi_monitor_note(m, "run", 17, 1000, 2000);
+    tgi_tracker_note(m, "run", 17, 1000, 2000);
     nap(250);
-    tgi_monitor_close(&m);
+    tgi_tracker_close(&m);
     const double most = (tgi_seconds() - t0) / 0.1 + 3;
     FILE *f = fopen(path, "r");
     CHECK(f && fgets(line, sizeof line, f));
@@ -267,15 +268,15 @@ static void test_the_log_is_a_header_and_whole_lines(void)
     if (f)
         fclose(f);
     unlink(path);
-    CHECK_STATUS(tgi_monitor_open(5, "no_such_folder/log.csv", &m, &e), TG_E_IO, e);
+    CHECK_STATUS(tgi_tracker_open(5, "no_such_folder/log.csv", &m, &e), TG_E_IO, e);
 }
 
 static void test_refused_memory_is_answered(void)
 {
     tgi_err e = {0};
-    tg_monitor *m = NULL;
+    tgi_tracker *m = NULL;
     tgi_mem_fail_at(1);
-    CHECK_STATUS(tgi_monitor_open(5, NULL, &m, &e), TG_E_NOMEM, e);
+    CHECK_STATUS(tgi_tracker_open(5, NULL, &m, &e), TG_E_NOMEM, e);
     tgi_mem_fail_at(0);
 }
 
