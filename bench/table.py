@@ -117,6 +117,8 @@ def group_of_operator(row):
     words = re.match(r"(\S+) .*?(\d+)->(\d+)", row["case"])
     if row["case"].startswith("dw") or not words:
         return "depthwise convolution"
+    if re.match(r"g\d+ ", row["case"]):
+        return "grouped convolution"
     if row["case"].startswith("T"):
         return "transposed convolution"
     if int(words[2]) < 16 or int(words[3]) < 16:
@@ -158,17 +160,32 @@ def origin(rows):
             "memory: tegula's peak over the peer's.")
 
 
+def pivot(rows):
+    """Operators: a line for each kind, a column for each setting that was measured."""
+    found = [m for m in means(rows) if not m[0].startswith("warm networks")]
+    settings = list(dict.fromkeys(how for _, how, _, _, _ in found))
+    lines = list(dict.fromkeys((group, peer) for group, _, peer, _, _ in found))
+    cell = {(group, peer, how): text for group, how, peer, text, _ in found}
+    out = ["| operators, geometric mean (range of the rows) | against | " + " | ".join(settings) + " |",
+           "|---|---|" + "---|" * len(settings)]
+    for line in lines:
+        out.append("| " + " | ".join([*line, *(cell.get((*line, how), "") for how in settings)]) + " |")
+    return out if found else []
+
+
 def summary(rows):
-    """The README's table: means of networks and operators, each process and streaming row."""
+    """The README's tables: operators by kind and setting; networks, each process and streaming row."""
     rows = latest(rows)
     out = [origin(rows), "", "| what | setting | against | ratio | memory |", "|---|---|---|---|---|"]
     for group, how, peer, ratio_text, memory_text in means(rows):
-        out.append(f"| {group} | {how} | {peer} | {ratio_text} | {memory_text} |")
+        if group.startswith("warm networks"):
+            out.append(f"| {group} | {how} | {peer} | {ratio_text} | {memory_text} |")
     for row in rows:
         if not group_of(row) and "ratio" in row:
             out.append(f"| {what(row)} | {setting(row)} | {against(row)} | {ratio(row)} | "
                        f"{memory_ratio(row)} |")
-    return "\n".join(out) + "\n"
+    operators = pivot(rows)
+    return "\n".join(out + ([""] + operators if operators else [])) + "\n"
 
 
 def everything(rows):

@@ -60,6 +60,7 @@ class Tables(unittest.TestCase):
                 ("3x3 64->1 @256", "conv_few", "convolution to few channels"),
                 ("1x1 64->64 @256", "conv_direct", "1x1 convolution"),
                 ("dw 3x3 64 @256", "conv_depthwise", "depthwise convolution"),
+                ("g8 3x3 128->128 @64", "conv_grouped", "grouped convolution"),
                 ("T2x2 s2 128->64 @64", "conv_transpose", "transposed convolution"),
                 ("3-D 3x3x3 32->32 @16x128", "conv_direct", "3-D convolution")):
             row = variation(family="ops", case=case, config={"threads": 1, "variant": variant})
@@ -70,8 +71,8 @@ class Tables(unittest.TestCase):
                           config={"threads": 1, "isa": "avx2", "variant": v})
                 for r, v in ((3.0, "conv_winograd"), (1.1, "conv_direct"))]
         text = table.summary(rows)
-        self.assertIn("| Winograd convolution, 16 channels and more (1) | 1 thread, avx2 |", text)
-        self.assertIn("| direct convolution, 16 channels and more (1) | 1 thread, avx2 |", text)
+        self.assertIn("| Winograd convolution, 16 channels and more (1) | onnxruntime | 3.00 (3.00 to 3.00) |", text)
+        self.assertIn("| direct convolution, 16 channels and more (1) | onnxruntime | 1.10 (1.10 to 1.10) |", text)
 
 
 class Readme(unittest.TestCase):
