@@ -92,6 +92,7 @@ tg_status cli_cmd_run(cli *c);
 tg_status cli_cmd_preview(cli *c);
 tg_status cli_cmd_verify(cli *c);
 tg_status cli_cmd_copy(cli *c);
+tg_status cli_cmd_mem(cli *c);
 tg_status cli_cmd_version(cli *c);
 tg_status cli_cmd_help(cli *c);
 

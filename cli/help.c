@@ -177,6 +177,7 @@ void cli_help_man(FILE *to)
     fputs(".SH ENVIRONMENT\n"
           ".TP\n.B NO_COLOR\nWhen set and not empty, the progress line has no colours.\n"
           ".TP\n.B COLUMNS\nWidth of the progress line where the terminal does not tell.\n"
+          ".TP\n.B TEGULA_NVML\nThe GPU driver's management library; \"none\" does without.\n"
           ".SH EXAMPLES\n"
           ".nf\ntegula plan \\-m model.onnx big.tif \\-\\-ram 1GiB\n"
           "tegula run \\-m model.onnx big.tif \\-o out.tif \\-\\-ram 1GiB\n"

@@ -7,20 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include <tegula_memory.h>
+
 const char *cli_size(uint64_t bytes, char buf[CLI_TEXT])
 {
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double v = (double)bytes;
-    int i = 0;
-    while (v >= 1023.95 && i < 6) { /* 1023.95 would print as 1024.0 */
-        v /= 1024.0;
-        i++;
-    }
-    if (i == 0)
-        snprintf(buf, CLI_TEXT, "%" PRIu64 " B", bytes);
-    else
-        snprintf(buf, CLI_TEXT, "%.1f %s", v, unit[i]);
-    return buf;
+    return tg_size_text(bytes, buf, CLI_TEXT);
 }
 
 const char *cli_seconds(double s, char buf[CLI_TEXT])

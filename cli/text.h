@@ -9,7 +9,7 @@
 
 #define CLI_TEXT 32 /* enough for each of these */
 
-/* "412.0 MiB"; returns buf. */
+/* "412.00 MiB", tg_size_text; returns buf. */
 const char *cli_size(uint64_t bytes, char buf[CLI_TEXT]);
 /* "0.8 s", "42 s", "4 min 12 s", "2 h 5 min", "3 d 4 h"; returns buf. */
 const char *cli_seconds(double s, char buf[CLI_TEXT]);

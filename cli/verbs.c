@@ -23,6 +23,10 @@ const cli_verb cli_verbs[] = {
     {"copy", "INPUT -o OUT [options]",
      "Copy an image or array through the reader and the writer, without a network.", 1, 1,
      "output", cli_cmd_copy},
+    {"mem", "[options]",
+     "Say who has the memory: the machine, cgroups, this process, GPUs, disks; once or every "
+     "second.",
+     0, 0, "", cli_cmd_mem},
     {"version", "", "Print the version.", 0, 0, "", cli_cmd_version},
     {"help", "[VERB]", "Print the verbs, or one verb with its options.", 0, 1, "",
      cli_cmd_help},

@@ -5,6 +5,7 @@
 #include "engine/opts.h"
 
 #include "engine/base/mem.h"
+#include "engine/base/size.h"
 #include "engine/opts_internal.h"
 
 #include <stdio.h>
@@ -18,6 +19,8 @@ typedef enum rule {
     RULE_CHOICE,
     RULE_TENSOR,
     RULE_RAM,
+    RULE_SIZE,     /* bytes with a unit, no percentage */
+    RULE_DURATION, /* seconds with a unit */
     RULE_TILE,
     RULE_ROI,
     RULE_PLANES,
@@ -160,6 +163,8 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         bool on;
         int64_t i, at[3];
         tgi_ram_spec ram;
+        uint64_t bytes;
+        double seconds;
         tgi_tile_spec tile;
         tgi_roi_spec roi;
         tgi_planes_spec planes;
@@ -186,6 +191,10 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         return check_tensor(text, err);
     case RULE_RAM:
         return tgi_ram_parse(text, &u.ram, err);
+    case RULE_SIZE:
+        return tgi_size_parse(text, 0, &u.bytes, err);
+    case RULE_DURATION:
+        return tgi_duration_parse(text, &u.seconds, err);
     case RULE_TILE:
         return tgi_tile_parse(text, &u.tile, err);
     case RULE_ROI:

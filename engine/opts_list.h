@@ -108,6 +108,20 @@ TG_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 1,
        "centre of the crop; y,x is fine (default: the densest place)")
 TG_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
        "write the memory in use over time as CSV")
+TG_OPT(WATCH, "watch", NULL, "TIME", NULL, "mem", RULE_DURATION, 0, 0, NULL, 0,
+       "again every 500ms, 1s, 2m, until stopped: a line each, or with --json an event")
+TG_OPT(SAMPLES, "samples", NULL, "N", NULL, "mem", RULE_INT, 1, 1000000000, NULL, 0,
+       "end --watch after so many (default: never)")
+TG_OPT(CSV, "csv", NULL, "FILE", NULL, "mem", RULE_TEXT, 0, 0, NULL, 0,
+       "append a row for each sample; a file that is there must have the same columns")
+TG_OPT(REQUIRE, "require", NULL, "SIZE", NULL, "mem", RULE_SIZE, 0, 0, NULL, 0,
+       "end with 71 and a warning when less memory than this is free: 10GiB")
+TG_OPT(REQUIRE_VRAM, "require-vram", NULL, "SIZE", NULL, "mem", RULE_SIZE, 0, 0, NULL, 0,
+       "the same for the memory of one GPU, the one with most free")
+TG_OPT(
+    ROOT, "root", NULL, "DIR", NULL, "mem doctor", RULE_TEXT, 0, 0, NULL, 0,
+    "read /proc and /sys below this folder, such as /host where a container sees the machine "
+    "(default: /)")
 TG_OPT(CONFIG, "config", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 0,
        "read options from this job file; the command line wins")
 TG_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,
@@ -116,9 +130,9 @@ TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
        "also show which plans were rejected, and why")
 TG_OPT(YES, "yes", "y", NULL, NULL, "plan run preview copy", RULE_SWITCH, 0, 0, NULL, 0,
        "overwrite an output that is finished, or that another job left unfinished")
-TG_OPT(JSON, "json", NULL, NULL, NULL, TG_JOB_ " copy info version", RULE_SWITCH, 0, 0, NULL, 0,
-       "results as one JSON object per line on stdout")
-TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info", RULE_SWITCH, 0, 0, NULL, 0,
+TG_OPT(JSON, "json", NULL, NULL, NULL, TG_JOB_ " copy info version mem doctor", RULE_SWITCH, 0,
+       0, NULL, 0, "results as one JSON object per line on stdout")
+TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info mem", RULE_SWITCH, 0, 0, NULL, 0,
        "no progress and no closing line; warnings and errors stay")
 TG_OPT(VERBOSE, "verbose", "v", NULL, NULL, TG_JOB_ " copy info", RULE_SWITCH, 0, 0, NULL, 0,
        "say what is being done; twice: everything")

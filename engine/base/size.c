@@ -23,7 +23,11 @@ tg_status tgi_size_parse(const char *text, uint64_t of, uint64_t *bytes, tgi_err
         return tgi_fail(err, TG_E_ARG, "\"%s\" has no unit: write %sMiB or %sGiB", text, text,
                         text);
     if (strcmp(unit, "%") == 0) {
-        if (!of || v <= 0 || v > 100)
+        if (!of)
+            return tgi_fail(err, TG_E_ARG,
+                            "\"%s\": a percentage is of nothing here: write 1GiB or 800MiB",
+                            text);
+        if (v <= 0 || v > 100)
             return tgi_fail(err, TG_E_ARG,
                             "\"%s\": a percentage must be above 0 and at most 100", text);
         *bytes = (uint64_t)((double)of * v / 100.0);
@@ -41,13 +45,42 @@ tg_status tgi_size_parse(const char *text, uint64_t of, uint64_t *bytes, tgi_err
                     "\"%s\": unknown unit, use KiB MiB GiB TiB, KB MB GB TB or %%", text);
 }
 
+tg_status tgi_duration_parse(const char *text, double *seconds, tgi_err *err)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } time[] = {{"ms", 1e-3}, {"s", 1.0}, {"m", 60.0}, {"h", 3600.0}};
+    double v;
+    const size_t digits = strspn(text, "0123456789.");
+    if (!tgi_number_parse(text, digits, &v))
+        return tgi_fail(err, TG_E_ARG, "\"%s\" is no time: write 500ms, 1s or 2m", text);
+    if (!text[digits])
+        return tgi_fail(err, TG_E_ARG, "\"%s\" has no unit: write %ss or %sms", text, text,
+                        text);
+    for (size_t i = 0; i < sizeof time / sizeof time[0]; i++)
+        if (strcmp(text + digits, time[i].name) == 0) {
+            const double t = v * time[i].factor;
+            if (!(t > 0 && t <= 864000.0))
+                return tgi_fail(err, TG_E_ARG, "\"%s\": above 0 and at most ten days", text);
+            *seconds = t;
+            return TG_OK;
+        }
+    return tgi_fail(err, TG_E_ARG, "\"%s\": unknown unit, use ms, s, m or h", text);
+}
+
 const char *tgi_size_text(uint64_t bytes, char *buf, size_t cap)
 {
-    if (bytes >= (uint64_t)1 << 30)
-        snprintf(buf, cap, "%.2f GiB", (double)bytes / 1073741824.0);
-    else if (bytes >= (uint64_t)1 << 20)
-        snprintf(buf, cap, "%.2f MiB", (double)bytes / 1048576.0);
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double v = (double)bytes;
+    int i = 0;
+    while ((i == 0 ? v >= 1024.0 : v >= 1023.995) && i < 6) { /* else it prints as 1024.00 */
+        v /= 1024.0;
+        i++;
+    }
+    if (i == 0)
+        snprintf(buf, cap, "%llu B", (unsigned long long)bytes);
     else
-        snprintf(buf, cap, "%.1f KiB", (double)bytes / 1024.0);
+        snprintf(buf, cap, "%.2f %s", v, unit[i]);
     return buf;
 }

@@ -69,6 +69,40 @@ int tgi_process_memory_read(const char *root, tgi_process_memory *out)
     out->swap = field(text, "VmSwap:", 1);
     out->pte = field(text, "VmPTE:", 1);
     out->high_water = field(text, "VmHWM:", 1);
+    out->resident = field(text, "VmRSS:", 1);
+    out->virt = field(text, "VmSize:", 1);
+    return 1;
+}
+
+const char *tgi_process_name(const char *root, int64_t pid, char *buf, size_t cap)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%lld/comm", (long long)pid);
+    if (!slurp(root, path, buf, cap))
+        snprintf(buf, cap, "?");
+    for (char *p = buf; *p; p++) {
+        if (*p == '\n') {
+            *p = 0;
+            break;
+        }
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    }
+    return buf;
+}
+
+int tgi_system_memory_read(const char *root, tgi_system_memory *out)
+{
+    char text[8192];
+    memset(out, 0, sizeof *out);
+    if (!slurp(root, "/proc/meminfo", text, sizeof text))
+        return 0;
+    out->total = field(text, "MemTotal:", 1);
+    out->available = field(text, "MemAvailable:", 1);
+    out->swap_total = field(text, "SwapTotal:", 1);
+    out->swap_free = field(text, "SwapFree:", 1);
+    out->committed = field(text, "Committed_AS:", 1);
+    out->commit_limit = field(text, "CommitLimit:", 1);
     return 1;
 }
 
@@ -160,30 +194,39 @@ static void find_mount(const char *root, const cgroup_kind *k, cgroup_mount *out
         close(fd);
 }
 
-static uint64_t room_in(const char *root, const cgroup_kind *k, const char *folder)
+/* What one group allows and uses; 0 when it says neither. */
+static int look_in(const char *root, const cgroup_kind *k, const char *folder, tgi_cgroup *out)
 {
     char path[1024], stat[8192];
-    uint64_t limit = TGI_UNLIMITED;
+    *out = (tgi_cgroup){.version = k == &v2 ? 2 : 1, .limit = TGI_UNLIMITED};
     for (int i = 0; i < 3 && k->limit[i]; i++) {
         const uint64_t l = limit_in(root, folder, k->limit[i]);
-        limit = l < limit ? l : limit;
+        out->limit = l < out->limit ? l : out->limit;
     }
-    if (limit == TGI_UNLIMITED)
-        return limit;
-    uint64_t used = limit_in(root, folder, k->usage), inactive = 0;
-    if (used == TGI_UNLIMITED)
-        used = 0;
-    if (snprintf(path, sizeof path, "%s/memory.stat", folder) < (int)sizeof path &&
+    out->used = limit_in(root, folder, k->usage);
+    const int says = out->limit != TGI_UNLIMITED || out->used != TGI_UNLIMITED;
+    if (out->used == TGI_UNLIMITED)
+        out->used = 0;
+    if (says && snprintf(path, sizeof path, "%s/memory.stat", folder) < (int)sizeof path &&
         slurp(root, path, stat, sizeof stat))
-        inactive = field(stat, k->inactive, 0);
-    used = used > inactive ? used - inactive : 0;
-    return limit > used ? limit - used : 0;
+        out->inactive_file = field(stat, k->inactive, 0);
+    const uint64_t held = out->used > out->inactive_file ? out->used - out->inactive_file : 0;
+    out->room = out->limit == TGI_UNLIMITED ? TGI_UNLIMITED
+                : out->limit > held         ? out->limit - held
+                                            : 0;
+    return says;
 }
 
-/* The least room from `group` up to the mount's root. A group that is not below the mount (seen
- * from another namespace) leaves the root itself, which is then the container's. */
+/* Levels found on the way up, in the caller's array. */
+typedef struct cgroup_list {
+    tgi_cgroup *out;
+    int n, cap;
+} cgroup_list;
+
+/* From `group` up to the mount's root. A group that is not below the mount (seen from another
+ * namespace) leaves the root itself, which is then the container's. */
 static void walk_up(const char *root, const cgroup_kind *k, const char *group,
-                    tgi_free_memory *out)
+                    cgroup_list *list)
 {
     cgroup_mount m;
     char folder[1024];
@@ -194,14 +237,13 @@ static void walk_up(const char *root, const cgroup_kind *k, const char *group,
     if (snprintf(folder, sizeof folder, "%s%s", m.at, group) >= (int)sizeof folder)
         return;
     const size_t stop = strlen(m.at);
-    for (size_t n = strlen(folder);; folder[n] = 0) {
+    for (size_t n = strlen(folder); list->n < list->cap; folder[n] = 0) {
         while (n > stop && folder[n - 1] == '/')
             folder[--n] = 0;
-        const uint64_t room = room_in(root, k, folder);
-        if (room < out->cgroup) {
-            out->cgroup = room;
-            snprintf(out->limited_by, sizeof out->limited_by, "cgroup %.200s",
-                     n > stop ? folder + stop : "/");
+        tgi_cgroup *g = &list->out[list->n];
+        if (look_in(root, k, folder, g)) {
+            snprintf(g->path, sizeof g->path, "%.199s", n > stop ? folder + stop : "/");
+            list->n++;
         }
         if (n <= stop)
             return;
@@ -211,12 +253,12 @@ static void walk_up(const char *root, const cgroup_kind *k, const char *group,
 }
 
 /* Lines of /proc/self/cgroup: "0::/path" (v2), "4:memory:/path" (v1). */
-static void read_cgroups(const char *root, tgi_free_memory *out)
+int tgi_cgroups_read(const char *root, tgi_cgroup *out, int cap)
 {
     char text[4096];
-    out->cgroup = TGI_UNLIMITED;
+    cgroup_list list = {out, 0, cap};
     if (!slurp(root, "/proc/self/cgroup", text, sizeof text))
-        return;
+        return 0;
     for (char *line = text, *next; line && *line; line = next) {
         next = strchr(line, '\n');
         if (next)
@@ -226,10 +268,23 @@ static void read_cgroups(const char *root, tgi_free_memory *out)
             continue;
         *b = 0;
         if (a[1] == 0)
-            walk_up(root, &v2, b + 1, out);
+            walk_up(root, &v2, b + 1, &list);
         else if (has_word(a + 1, "memory"))
-            walk_up(root, &v1, b + 1, out);
+            walk_up(root, &v1, b + 1, &list);
     }
+    return list.n;
+}
+
+static void read_cgroups(const char *root, tgi_free_memory *out)
+{
+    tgi_cgroup level[TGI_MAX_CGROUPS];
+    const int n = tgi_cgroups_read(root, level, TGI_MAX_CGROUPS);
+    out->cgroup = TGI_UNLIMITED;
+    for (int i = 0; i < n; i++)
+        if (level[i].room < out->cgroup) {
+            out->cgroup = level[i].room;
+            snprintf(out->limited_by, sizeof out->limited_by, "cgroup %s", level[i].path);
+        }
 }
 
 /* ---- What is free ------------------------------------------------------------------------ */
@@ -261,12 +316,12 @@ static uint64_t rlimit_room(const char **whose)
 
 void tgi_free_memory_read(const char *root, tgi_free_memory *out)
 {
-    char text[4096];
     const char *whose = "rlimit";
+    tgi_system_memory system;
     memset(out, 0, sizeof *out);
     read_cgroups(root, out);
-    out->mem_available =
-        slurp(root, "/proc/meminfo", text, sizeof text) ? field(text, "MemAvailable:", 1) : 0;
+    (void)tgi_system_memory_read(root, &system);
+    out->mem_available = system.available;
     if (!out->mem_available)
         out->mem_available = TGI_UNLIMITED;
     out->rlimit = root[0] ? TGI_UNLIMITED : rlimit_room(&whose);
@@ -290,11 +345,17 @@ uint64_t tgi_mem_available(tgi_free_memory *detail)
     return f.bytes;
 }
 
-uint64_t tgi_budget_of(uint64_t free_bytes, uint64_t own_bytes)
+uint64_t tgi_margin_of(uint64_t free_bytes, uint64_t own_bytes)
 {
     const uint64_t half = (uint64_t)512 << 20;
     const uint64_t all = tgi_sat_add(free_bytes, own_bytes);
-    const uint64_t margin = all / 10 > half ? all / 10 : half;
+    return all / 10 > half ? all / 10 : half;
+}
+
+uint64_t tgi_budget_of(uint64_t free_bytes, uint64_t own_bytes)
+{
+    const uint64_t all = tgi_sat_add(free_bytes, own_bytes);
+    const uint64_t margin = tgi_margin_of(free_bytes, own_bytes);
     return all > margin ? all - margin : 0;
 }
 

@@ -1,13 +1,12 @@
 #include "engine/run/scratch.h"
 
 #include "engine/base/mem.h"
+#include "engine/memory/monitor_machine.h"
 #include "io/file_ops.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #define MAP_AHEAD ((size_t)4 << 20)
@@ -18,27 +17,20 @@ struct tg_scratch {
     bool mapped;
 };
 
-/* @source statfs(2), f_type: tmpfs, ramfs, hugetlbfs. */
-static bool is_memory(uint32_t type)
-{
-    return type == 0x01021994 || type == 0x858458f6 || type == 0x958458f6;
-}
-
 tg_status tgi_scratch_look(const char *folder, tg_scratch_place *out, tgi_err *err)
 {
     struct stat st;
-    struct statfs fs;
-    struct statvfs room;
-    if (stat(folder, &st) != 0 || statfs(folder, &fs) != 0 || statvfs(folder, &room) != 0)
+    tg_disk disk;
+    if (stat(folder, &st) != 0 || !tgi_disk_look(folder, &disk))
         return tgi_fail(err, TG_E_NOT_FOUND, "--scratch %s: %s", folder, strerror(errno));
     if (!S_ISDIR(st.st_mode))
         return tgi_fail(err, TG_E_NOT_FOUND, "--scratch %s: not a folder", folder);
     if (access(folder, W_OK | X_OK) != 0)
         return tgi_fail(err, TG_E_EXISTS, "--scratch %s: no file can be made there: %s", folder,
                         strerror(errno));
-    *out = (tg_scratch_place){.free_bytes = (uint64_t)room.f_bavail * room.f_frsize,
+    *out = (tg_scratch_place){.free_bytes = disk.free_bytes,
                               .device = (uint64_t)st.st_dev,
-                              .in_memory = is_memory((uint32_t)fs.f_type)};
+                              .in_memory = disk.in_memory != 0};
     return TG_OK;
 }
 

@@ -2,16 +2,18 @@
 """Runs each case of a .case file through the command and compares what it prints.
 
 A case is
-    $ ARGUMENTS               a command line after the program's name (shell words, no shell)
+    $ [NAME=VALUE] ARGUMENTS  a command line after the program's name (shell words, no shell)
     exit CODE
     out LINE                  expected standard output, line by line; a LINE with * is a glob
     err LINE                  the same for standard error
 with "# ..." and empty lines ignored between cases. Lines "out" and "err" not given mean: empty.
 With --accept the file is rewritten with what the program printed. `{tmp}` in arguments and
-expectations is a fresh folder.
+expectations is a fresh folder, `{here}` the folder of the .case file, `{NAME}` what the command
+line of this program says with NAME=VALUE.
 """
 import fnmatch
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -45,15 +47,23 @@ def matches(want, got):
                for w, g in zip(want, got))
 
 
-def run_case(program, case, tmp):
-    args = [a.replace("{tmp}", tmp) for a in shlex.split(case["args"])]
+def run_case(program, case, places):
+    args = shlex.split(case["args"])
+    for name, value in places.items():
+        args = [a.replace(name, value) for a in args]
     env = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}
     for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
         if key in os.environ:
             env[key] = os.environ[key]
+    while args and re.fullmatch(r"[A-Z_]+=.*", args[0]):
+        name, _, value = args.pop(0).partition("=")
+        env[name] = value
     r = subprocess.run([program] + args, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, env=env)
     def lines(raw):
-        return [x.rstrip() for x in raw.decode("utf-8", "replace").replace(tmp, "{tmp}").splitlines()]
+        text = raw.decode("utf-8", "replace")
+        for name, value in places.items():
+            text = text.replace(value, name)
+        return [x.rstrip() for x in text.splitlines()]
     return r.returncode, lines(r.stdout), lines(r.stderr)
 
 
@@ -90,9 +100,13 @@ def main():
     program, path = sys.argv[1], sys.argv[2]
     cases = read_cases(path)
     results, failed = [], 0
+    places = {"{%s}" % name: value for name, _, value in
+              (a.partition("=") for a in sys.argv[3:] if not a.startswith("--"))}
+    places["{here}"] = os.path.dirname(os.path.abspath(path))
     with tempfile.TemporaryDirectory() as tmp:
+        places["{tmp}"] = tmp
         for case in cases:
-            code, out, err = run_case(program, case, tmp)
+            code, out, err = run_case(program, case, places)
             results.append((code, out, err))
             if code != case["exit"] or not matches(case["out"], out) or not matches(case["err"], err):
                 failed += 1

@@ -56,7 +56,7 @@ def test_the_line_is_redrawn_and_fits_the_terminal():
         check(all(len(f) < columns for f in shown), f"no line reaches column {columns}")
         check("\x1b" not in drawn, "no colour while memory is inside the budget")
     code, drawn = on_terminal(RUN + ["a.tif", "-o", "o.tif"], 200)
-    check("run 50 %, 30 s left, memory 405.0 MiB of 1.0 GiB, 6 of 12 tiles, 0.2/s" in drawn,
+    check("run 50 %, 30 s left, memory 405.00 MiB of 1.00 GiB, 6 of 12 tiles, 0.2/s" in drawn,
           "a wide line has phase, percent, time left, memory, tiles and rate")
     check(drawn.endswith("\r"), "the line is removed at the end")
 

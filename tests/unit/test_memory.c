@@ -60,8 +60,12 @@ static void test_sizes_are_shown_with_two_decimals(void)
     CHECK_STR(tgi_size_text(1ull << 30, t, sizeof t), "1.00 GiB");
     CHECK_STR(tgi_size_text(201326592, t, sizeof t), "192.00 MiB");
     CHECK_STR(tgi_size_text(1610612736, t, sizeof t), "1.50 GiB");
-    CHECK_STR(tgi_size_text(17613, t, sizeof t), "17.2 KiB");
-    CHECK_STR(tgi_size_text(0, t, sizeof t), "0.0 KiB");
+    CHECK_STR(tgi_size_text(17613, t, sizeof t), "17.20 KiB");
+    CHECK_STR(tgi_size_text(0, t, sizeof t), "0 B");
+    CHECK_STR(tgi_size_text(1023, t, sizeof t), "1023 B");
+    CHECK_STR(tgi_size_text(1024, t, sizeof t), "1.00 KiB");
+    CHECK_STR(tgi_size_text((1ull << 30) - 1, t, sizeof t), "1.00 GiB"); /* not 1024.00 MiB */
+    CHECK_STR(tgi_size_text(UINT64_MAX, t, sizeof t), "16.00 EiB");
 }
 
 static void test_blocks_lie_apart_aligned_and_in_the_ledger(void)

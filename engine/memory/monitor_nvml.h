@@ -1,0 +1,32 @@
+/* monitor_nvml.h - GPU memory as the driver tells it, through NVML opened at run time.
+ *
+ * NVML ("NVIDIA Management Library") comes with the driver, so it is neither linked nor needed
+ * to build: its few functions are declared here by us, found by name, and its absence means
+ * that there are no GPUs. Nothing else of tegula talks to NVML.
+ *
+ * The library is opened at the first question and stays open: closing and opening it again
+ * costs some 20 ms each, and jobs that never ask never pay its megabytes. */
+#ifndef TGI_MONITOR_NVML_H
+#define TGI_MONITOR_NVML_H
+
+#include "tegula_memory.h"
+
+#define TGI_MAX_GPUS 64
+
+/* One device that the driver showed; tg_gpu_handle of the public header. */
+typedef struct tg_gpu_handle tgi_nvml_device;
+
+int tgi_nvml_count(void);                          /* 0: no driver, no GPU */
+const tgi_nvml_device *tgi_nvml_device_at(int id); /* NULL: none; valid while open */
+/* 1, or 0 with `why` (TGI_NVML_WHY characters; NULL allowed) when the driver refused. */
+#define TGI_NVML_WHY 160
+int tgi_nvml_memory(const tgi_nvml_device *d, uint64_t *total, uint64_t *free_bytes,
+                    uint64_t *used, char *why);
+/* Everything of tg_gpu but our pool; `root` is where names of processes are read. */
+void tgi_nvml_look(const tgi_nvml_device *d, const char *root, tg_gpu *out);
+void tgi_nvml_driver(tg_gpu_driver *out); /* but for `size` */
+/* Close the library; the next question opens the one of TEGULA_NVML then. Handles die: for
+ * tests, which pretend one machine after another. */
+void tgi_nvml_close(void);
+
+#endif
