@@ -187,5 +187,5 @@ tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
     tgi_err *err = tgi_ctx_err(ctx);
     if (!ctx || !o)
         return tgi_fail(err, TG_E_ARG, "tg_copy: NULL argument");
-    return tgi_copy(ctx, o, err);
+    return tgi_copy(ctx, o, NULL, err);
 }

@@ -215,7 +215,7 @@ static void add_channels(text *t, const tg_sink_layout *l, const tg_image_meta *
 /* A description that is prose is kept; the XML, JSON or key lists of other programs describe
  * the layout of another file, and what they say about the image has been taken from them
  * already. */
-static bool is_prose(const char *s)
+bool tgi_is_prose(const char *s)
 {
     while (*s == ' ' || *s == '\n' || *s == '\r' || *s == '\t')
         s++;
@@ -264,7 +264,7 @@ static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, co
            "xsi:schemaLocation=\"http://www.openmicroscopy.org/Schemas/OME/2016-06 "
            "http://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd\" ");
     add(t, "Creator=\"tegula\"><Image ID=\"Image:0\" Name=\"Image0\">");
-    if (m && m->description && is_prose(m->description)) {
+    if (m && m->description && tgi_is_prose(m->description)) {
         add(t, "<Description>");
         add_escaped(t, m->description);
         add(t, "</Description>");

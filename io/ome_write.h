@@ -13,4 +13,8 @@ tg_status tgi_ome_describe(const tg_sink_layout *l, const tg_image_meta *meta, c
 /* Micrometres in one `unit` ("um", "nm", ...); 0 when it is no length we know. */
 double tgi_unit_micrometres(const char *unit);
 
+/* True for a description in words: the XML, JSON or key lists of other programs describe the
+ * layout of another file. */
+bool tgi_is_prose(const char *s);
+
 #endif

@@ -1,7 +1,8 @@
-/* picture_out.h - PNG and JPEG files written row by row.
+/* picture_out.h - files written row by row from the top: PNG, JPEG, ImageJ's stacks.
  *
  * Such a file cannot be continued after a stop, so a run never writes one directly: it is made
- * out of the finished tiles (engine/job/picture.h). A format is one file and one line here. */
+ * out of the finished tiles (engine/job/job_picture.h). A format is one file and one line here.
+ */
 #ifndef TGI_PICTURE_OUT_H
 #define TGI_PICTURE_OUT_H
 
@@ -11,15 +12,22 @@ typedef struct tgi_picture_spec {
     int64_t height, width;
     int samples;
     tg_dtype dtype;
-    const tg_image_meta *meta; /* pixel size is taken over; borrowed for create; or NULL */
+    char axes[TG_IMAGE_MAX_AXES + 1]; /* of the whole image, as in tg_sink_layout */
+    int64_t shape[TG_IMAGE_MAX_AXES];
+    const tg_image_meta *meta; /* what is known beside the pixels; borrowed for the call; or
+                                  NULL */
 } tgi_picture_spec;
 
 typedef struct tgi_picture_writer {
     const char *name;     /* "PNG" */
-    const char *suffixes; /* "|png|" */
+    const char *suffixes; /* "|png|"; "": asked for by --format, not by name */
     /* TG_E_ARG with the format's limits; TG_E_UNSUPPORTED not in this build. */
     tg_status (*may)(const tgi_picture_spec *s, tgi_err *err);
     size_t (*bytes)(const tgi_picture_spec *s); /* held while writing, the library's included */
+    /* Of formats that hold several planes (NULL: one plane is all): how many images the file
+     * has; and the plane that image i is, all its samples (*sample -1) or one of them. */
+    int64_t (*images)(const tgi_picture_spec *s);
+    int64_t (*source)(const tgi_picture_spec *s, int64_t i, int *sample);
     /* Create or replace the file. */
     tg_status (*create)(const char *path, const tgi_picture_spec *s, void **state,
                         tgi_err *err);
@@ -30,7 +38,7 @@ typedef struct tgi_picture_writer {
     void (*close)(void *state); /* at any time; removes nothing */
 } tgi_picture_writer;
 
-extern const tgi_picture_writer tgi_png_writer, tgi_jpeg_writer;
+extern const tgi_picture_writer tgi_png_writer, tgi_jpeg_writer, tgi_imagej_writer;
 
 /* The format that a file's name asks for, or NULL. */
 const tgi_picture_writer *tgi_picture_writer_for(const char *path);

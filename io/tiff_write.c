@@ -19,10 +19,10 @@
 #include "io/deflate.h"
 #include "io/lzw.h"
 #include "io/ome_write.h"
+#include "io/rational.h"
 #include "io/sink.h"
 #include "io/zstd_codec.h"
 
-#include <math.h>
 #include <string.h>
 
 enum {
@@ -240,16 +240,6 @@ static tg_status take_codec(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err
                     tgi_compression_name(l->compression));
 }
 
-/* x as a fraction of 32-bit numbers, as many decimals as fit. */
-static void rational(double x, uint32_t out[2])
-{
-    uint32_t den = 1;
-    while (den < 1000000 && x * den * 10 < 4e9 && x * den != floor(x * den))
-        den *= 10;
-    out[0] = (uint32_t)(x * den + 0.5);
-    out[1] = den;
-}
-
 /* Resolution as the input had it, else from the physical size: pixels per centimetre. A
  * resolution without a unit says no more than the pixel's aspect; the size goes before it. */
 static void take_resolution(const tg_image_meta *m, tg_sink_layout *l)
@@ -270,12 +260,8 @@ static void take_resolution(const tg_image_meta *m, tg_sink_layout *l)
         res[0] = m->resolution[1];
         res[1] = m->resolution[0];
     }
-    for (int i = 0; i < 2; i++)
-        if (!(res[i] >= 1e-6 && res[i] < 4e9))
-            return;
-    l->resolution_unit = unit >= 1 && unit <= 3 ? unit : 1;
-    rational(res[0], l->resolution[0]);
-    rational(res[1], l->resolution[1]);
+    if (tgi_rational(res[0], l->resolution[0]) && tgi_rational(res[1], l->resolution[1]))
+        l->resolution_unit = unit >= 1 && unit <= 3 ? unit : 1;
 }
 
 static tg_status take_icc(const tg_image_meta *m, tg_sink_layout *l, tgi_err *err)

@@ -26,7 +26,9 @@ typedef struct copy {
     tg_source *source;
     const tg_image_info *info;
     const char *input, *output;
-    tgi_bad_tiles *bad; /* --on-bad-tile fill; else NULL */
+    const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
+    tg_image_meta meta;               /* of the output, a view */
+    tgi_bad_tiles *bad;               /* --on-bad-tile fill; else NULL */
     tg_dtype dtype;
     tgi_planes_spec planes;
     int64_t n_planes;
@@ -76,7 +78,19 @@ static void list_axes(copy *c)
     c->axes[c->n_axes] = 0;
 }
 
-static tg_status open_copy(copy *c, tgi_err *err)
+/* What is known beside the pixels and holds for the output. */
+static void choose_meta(copy *c, const tg_image_meta *given)
+{
+    tg_image_meta *m = &c->meta;
+    *m = given ? *given : c->info->meta;
+    if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
+        m->n_channels = m->n_luts = m->n_ranges = 0;
+        m->n_labels = 0;
+        m->time_increment = 0;
+    }
+}
+
+static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
 {
     tg_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
                       .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
@@ -104,8 +118,10 @@ static tg_status open_copy(copy *c, tgi_err *err)
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
     c->dtype =
         tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
+    TGI_TRY(tgi_picture_choose(c->opts, &c->writer, err));
     TGI_TRY(choose_region(c, err));
     list_axes(c);
+    choose_meta(c, given);
     const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     c->step = tgi_clamp((int64_t)(ROWS_BYTES / (row ? row : 1)), 1, tgi_range_len(c->y));
     c->in_rows = tgi_calloc(TGI_TAG_IO, (size_t)(c->step * c->info->samples), row);
@@ -298,19 +314,13 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
 static tg_status make_layout(const copy *c, tg_sink_layout **out, tgi_err *err)
 {
     tgi_compress_spec z;
-    tg_image_meta meta = c->info->meta; /* a view */
     tg_sink_spec spec = {
-        .dtype = c->dtype, .pyramid = tgi_opts_pyramid(c->opts), .meta = &meta};
-    if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
-        meta.n_channels = meta.n_luts = meta.n_ranges = 0;
-        meta.n_labels = 0;
-        meta.time_increment = 0;
-    }
+        .dtype = c->dtype, .pyramid = tgi_opts_pyramid(c->opts), .meta = &c->meta};
     int n = 0;
     tgi_opts_compress(c->opts, &z);
     spec.compression = (tg_compression)z.kind;
     spec.level = z.level > 0 ? z.level : 0;
-    if (tgi_picture_writer_for(c->output)) /* it is made of the tiles, which then go */
+    if (c->writer) /* the output is made of the tiles, which then go */
         spec.compression = TG_COMPRESS_NONE;
     for (int a = 0; a < c->n_axes; a++) /* planes first, then Y, X, S */
         if (!strchr("YXS", c->axes[a])) {
@@ -399,11 +409,12 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
         return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
     snprintf(text, 512,
              "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\n"
-             "series=%lld level=%lld pyramid=%d\ndtype=%s\n",
+             "series=%lld level=%lld pyramid=%d\ndtype=%s\n%s%s%s",
              id, (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
              (long long)c->n_planes, (long long)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
              (long long)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0), (int)tgi_opts_pyramid(c->opts),
-             tgi_dtype_name(c->dtype));
+             tgi_dtype_name(c->dtype), c->writer ? "format=" : "",
+             c->writer ? c->writer->name : "", c->writer ? "\n" : "");
     const tg_journal_state state = tgi_journal_state(j);
     const void *stored = tgi_journal_job(j, &n);
     tg_status st = state == TG_JOURNAL_FRESH ? tgi_journal_begin(j, l, text, strlen(text), err)
@@ -458,7 +469,7 @@ static tg_status fill_tiff(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_
     if (st == TG_E_FORMAT && tgi_journal_abandon(j) && c->bad)
         tgi_bad_tiles_clear(c->bad);
     if (st == TG_OK)
-        st = tgi_picture_make(c->output, l, &c->info->meta, j, err);
+        st = tgi_picture_make(c->writer, l, &c->meta, j, err);
     if (st == TG_OK)
         st = list_bad(c, err);
     if (st == TG_OK)
@@ -472,7 +483,7 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
     tg_journal *j = NULL;
     tg_status st = make_layout(c, &l, err);
     if (st == TG_OK)
-        st = tgi_picture_check(c->output, l, err);
+        st = tgi_picture_check(c->writer, c->output, l, &c->meta, err);
     if (st == TG_OK)
         st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);
     if (st == TG_OK)
@@ -489,10 +500,10 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
     return st;
 }
 
-tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, tgi_err *err)
+tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi_err *err)
 {
     copy c = {.ctx = ctx, .opts = o};
-    tg_status st = open_copy(&c, err);
+    tg_status st = open_copy(&c, meta, err);
     if (st == TG_OK) {
         const size_t n = strlen(c.output);
         const int npy = n > 4 && strcmp(c.output + n - 4, ".npy") == 0;

@@ -116,6 +116,8 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
     add(&s, "dtype=%s\nnormalize=%s invert=%d\n", tgi_dtype_name(job->set.dtype),
         job->set.normalize_text, job->set.invert);
     add(&s, "pyramid=%d\n", (int)tgi_opts_pyramid(job->opts));
+    if (job->set.writer)
+        add(&s, "format=%s\n", job->set.writer->name);
     add(&s, "on_bad_tile=%s\n", job->bad ? "fill" : "stop");
     add(&s, "codec=%s\n", tgi_tile_codec_text(p->layout, codec, sizeof codec));
     char plan[160];

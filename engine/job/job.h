@@ -15,6 +15,7 @@
 #include "engine/run/scratch.h"
 #include "engine/run/stats.h"
 #include "io/image.h"
+#include "io/picture_out.h"
 #include "io/sink.h"
 
 #define TG_MAX_PLAN_LINES 17
@@ -29,8 +30,9 @@ typedef struct tg_descriptor {
 
 /* Open: what was asked, resolved. Constant afterwards. */
 typedef struct tg_settings {
-    char *model, *input, *output; /* input: NULL when all arrays are named */
-    char *scratch;                /* folder, or NULL; it is there and may be written to */
+    char *model, *input, *output;     /* input: NULL when all arrays are named */
+    char *scratch;                    /* folder, or NULL; it is there and may be written to */
+    const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
     int threads;
     const tg_backend *backend;
     tg_descriptor descriptor;
@@ -178,9 +180,10 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
                               tgi_err *err); /* base->limit_bytes: the allowance */
 void tgi_tensors_close(struct tg_tensors **t);
 tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err);
-/* describe.c, copy.c, job_preview.c */
+/* describe.c, copy.c, job_preview.c; `meta`: what to say of the image instead of what the input
+ * says, or NULL. */
 tg_status tgi_describe(const char *path, char **json, tgi_err *err);
-tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, tgi_err *err);
+tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi_err *err);
 tg_status tgi_job_preview(tg_job *job, tgi_err *err);
 /* job_verify.c */
 tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err);

@@ -1,6 +1,7 @@
 /* job_open.c - options to a bound job: the model, the input's headers, the mapping. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
 
 #include <stdarg.h>
@@ -82,6 +83,7 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
         TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_OUTPUT), &s->output, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_SCRATCH), &s->scratch, err));
+    TGI_TRY(tgi_picture_choose(o, &s->writer, err));
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, cpus > 0 ? cpus : 1);
     tgi_opts_tile(o, &s->tile);

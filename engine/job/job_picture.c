@@ -1,4 +1,5 @@
-/* job_picture.c - the finished tiles, read back row by row, become a PNG or JPEG file. */
+/* job_picture.c - the finished tiles, read back row by row, become a PNG or JPEG file or a
+ * stack of ImageJ. */
 #include "engine/job/job_picture.h"
 
 #include "engine/base/arith.h"
@@ -12,27 +13,60 @@
 
 static tgi_picture_spec spec_of(const tg_sink_layout *l, const tg_image_meta *meta)
 {
-    return (tgi_picture_spec){.height = l->height,
-                              .width = l->width,
-                              .samples = l->samples,
-                              .dtype = l->dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8 : l->dtype,
-                              .meta = meta};
+    tgi_picture_spec s = {.height = l->height,
+                          .width = l->width,
+                          .samples = l->samples,
+                          .dtype = l->dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8 : l->dtype,
+                          .meta = meta};
+    memcpy(s.axes, l->axes, sizeof s.axes);
+    memcpy(s.shape, l->shape, sizeof s.shape);
+    return s;
 }
 
-tg_status tgi_picture_check(const char *path, const tg_sink_layout *l, tgi_err *err)
+static bool ends_in(const char *s, const char *end)
 {
-    const tgi_picture_writer *w = tgi_picture_writer_for(path);
-    const tgi_picture_spec s = spec_of(l, NULL);
+    const size_t n = strlen(s), k = strlen(end);
+    return n >= k && strcmp(s + n - k, end) == 0;
+}
+
+tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out, tgi_err *err)
+{
+    tgi_compress_spec z;
+    const char *path = tgi_opts_str(opts, TGI_OPT_OUTPUT);
+    const tgi_picture_writer *named = tgi_picture_writer_for(path);
+    tgi_opts_compress(opts, &z);
+    *out = named;
+    if (tgi_opts_choice(opts, TGI_OPT_FORMAT) != 1)
+        return TG_OK;
+    if (named || (path && ends_in(path, ".npy")))
+        return tgi_fail(err, TG_E_ARG, "--format imagej is a TIFF, and %s is named otherwise",
+                        path);
+    if (z.kind != TGI_COMPRESS_NONE)
+        return tgi_fail(err, TG_E_ARG,
+                        "ImageJ reads stacks that are not compressed: leave out --compress, or "
+                        "--format imagej");
+    if (tgi_opts_pyramid(opts) != TG_PYRAMID_NONE)
+        return tgi_fail(err, TG_E_ARG,
+                        "an ImageJ stack has no smaller levels: leave out --pyramid, or "
+                        "--format imagej");
+    *out = &tgi_imagej_writer;
+    return TG_OK;
+}
+
+tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
+                            const tg_sink_layout *l, const tg_image_meta *meta, tgi_err *err)
+{
+    const tgi_picture_spec s = spec_of(l, meta);
     if (!w)
         return TG_OK;
     tg_status st = w->may(&s, err);
-    if (st == TG_OK && l->n_planes != 1)
+    if (st == TG_OK && !w->images && l->n_planes != 1)
         st = tgi_fail(err, TG_E_ARG, "a %s holds one plane, the output has %lld", w->name,
                       (long long)l->n_planes);
     if (st == TG_E_ARG) {
         const tgi_err why = *err;
-        st = tgi_fail(err, st, "%s: %s: write .tif, or choose --dtype, --planes or --roi", path,
-                      why.text);
+        st = tgi_fail(err, st, "%s: %s: %schoose --dtype, --planes or --roi", path, why.text,
+                      w->images ? "" : "write .tif, or ");
     }
     return st;
 }
@@ -53,9 +87,13 @@ static void choose_type(tg_job *job)
 
 tg_status tgi_job_plan_output(tg_job *job, tgi_err *err)
 {
+    tg_image_meta meta;
     choose_type(job);
     TGI_TRY(tgi_job_plan(job, err));
-    return job->set.tensor ? TG_OK : tgi_picture_check(job->set.output, job->plan.layout, err);
+    if (job->set.tensor)
+        return TG_OK;
+    tgi_mapping_meta(&job->map, job->info, &meta);
+    return tgi_picture_check(job->set.writer, job->set.output, job->plan.layout, &meta, err);
 }
 
 /* Rows read at once: pixels, and one row of them interleaved. */
@@ -64,10 +102,10 @@ static int64_t rows_at_once(const tg_sink_layout *l, size_t row)
     return tgi_clamp((int64_t)(ROWS_BYTES / row), 1, l->height);
 }
 
-size_t tgi_picture_make_bytes(const char *path, const tg_sink_layout *l)
+size_t tgi_picture_make_bytes(const tgi_picture_writer *w, const tg_sink_layout *l,
+                              const tg_image_meta *meta)
 {
-    const tgi_picture_writer *w = tgi_picture_writer_for(path);
-    const tgi_picture_spec s = spec_of(l, NULL);
+    const tgi_picture_spec s = spec_of(l, meta);
     const size_t row = (size_t)l->width * l->pixel_bytes;
     tgi_err none = {0};
     if (!w || w->may(&s, &none) != TG_OK)
@@ -91,8 +129,9 @@ static void interleave(uint8_t *dst, const uint8_t *src, size_t sample_pitch, in
                    src + (size_t)k * sample_pitch + (size_t)x * size, size);
 }
 
-static tg_status copy_rows(const making *m, tg_source *s, void *state, uint8_t *band,
-                           int64_t rows, uint8_t *row, tgi_err *err)
+/* One image of the file: samples [s0, s1) of a plane. */
+static tg_status copy_image(const making *m, tg_source *s, void *state, int64_t plane, int s0,
+                            int s1, uint8_t *band, int64_t rows, uint8_t *row, tgi_err *err)
 {
     const tg_sink_layout *l = m->layout;
     const size_t size = tgi_dtype_size(l->dtype), pitch = (size_t)l->width * size;
@@ -102,15 +141,29 @@ static tg_status copy_rows(const making *m, tg_source *s, void *state, uint8_t *
             return tgi_fail(err, TG_E_CANCELLED,
                             "stopped by signal %d; the same command goes on",
                             tg_cancel_signal());
-        TGI_TRY(s->ops->read(s, 0, 0, 0, l->samples, y, y + n, 0, l->width, band, pitch,
+        TGI_TRY(s->ops->read(s, 0, plane, s0, s1, y, y + n, 0, l->width, band, pitch,
                              pitch * (size_t)n, err));
         for (int64_t r = 0; r < n; r++) {
-            interleave(row, band + (size_t)r * pitch, pitch * (size_t)n, l->width, l->samples,
+            interleave(row, band + (size_t)r * pitch, pitch * (size_t)n, l->width, s1 - s0,
                        size);
             TGI_TRY(m->writer->row(state, row, err));
         }
     }
-    return m->writer->finish(state, err);
+    return TG_OK;
+}
+
+static tg_status copy_rows(const making *m, const tgi_picture_spec *spec, tg_source *s,
+                           void *state, uint8_t *band, int64_t rows, uint8_t *row, tgi_err *err)
+{
+    const tgi_picture_writer *w = m->writer;
+    const int64_t images = w->images ? w->images(spec) : 1;
+    for (int64_t i = 0; i < images; i++) {
+        int sample = -1;
+        const int64_t plane = w->source ? w->source(spec, i, &sample) : 0;
+        const int s0 = sample < 0 ? 0 : sample, s1 = sample < 0 ? spec->samples : sample + 1;
+        TGI_TRY(copy_image(m, s, state, plane, s0, s1, band, rows, row, err));
+    }
+    return w->finish(state, err);
 }
 
 static tg_status make(void *arg, const char *partial, const char *made, tgi_err *err)
@@ -129,7 +182,7 @@ static tg_status make(void *arg, const char *partial, const char *made, tgi_err 
     if (st == TG_OK)
         st = m->writer->create(made, &spec, &state, err);
     if (st == TG_OK)
-        st = copy_rows(m, s, state, band, rows, band + (size_t)rows * pixels, err);
+        st = copy_rows(m, &spec, s, state, band, rows, band + (size_t)rows * pixels, err);
     if (state)
         m->writer->close(state);
     tgi_source_close(&s);
@@ -137,9 +190,9 @@ static tg_status make(void *arg, const char *partial, const char *made, tgi_err 
     return st;
 }
 
-tg_status tgi_picture_make(const char *path, const tg_sink_layout *l, const tg_image_meta *meta,
-                           tg_journal *j, tgi_err *err)
+tg_status tgi_picture_make(const tgi_picture_writer *w, const tg_sink_layout *l,
+                           const tg_image_meta *meta, tg_journal *j, tgi_err *err)
 {
-    making m = {tgi_picture_writer_for(path), l, meta};
-    return m.writer ? tgi_journal_make(j, make, &m, err) : TG_OK;
+    making m = {w, l, meta};
+    return w ? tgi_journal_make(j, make, &m, err) : TG_OK;
 }

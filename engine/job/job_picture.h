@@ -1,21 +1,28 @@
-/* job_picture.h - outputs that are PNG or JPEG files.
+/* job_picture.h - outputs that are written from top to bottom in one go: PNG, JPEG, ImageJ's
+ * stacks.
  *
- * Such a file is written from top to bottom in one go, so the tiles of a run go where they
- * always go, into OUT.partial, and the picture is made out of them at the end: a run for a
- * picture is resumed like any other, and costs the disk its pixels twice for a while. */
+ * The tiles of a run go where they always go, into OUT.partial, and the file is made out of
+ * them at the end: such a run is resumed like any other, and costs the disk its pixels twice
+ * for a while. */
 #ifndef TGI_JOB_PICTURE_H
 #define TGI_JOB_PICTURE_H
 
+#include "engine/opts.h"
 #include "engine/run/journal.h"
 #include "io/picture_out.h"
 
-/* What a layout asks of a picture. TG_E_ARG: more than one plane, or the format says no; `path`
- * is named, and what to write instead. */
-tg_status tgi_picture_check(const char *path, const tg_sink_layout *l, tgi_err *err);
-/* Memory that making it takes; 0 when `path` names no picture. */
-size_t tgi_picture_make_bytes(const char *path, const tg_sink_layout *l);
-/* Make it, when `path` names one: before tgi_journal_finish. `meta` as for the layout. */
-tg_status tgi_picture_make(const char *path, const tg_sink_layout *l, const tg_image_meta *meta,
-                           tg_journal *j, tgi_err *err);
+/* The writer of a job's output, by --format or the name; NULL: the tiles stay as they are.
+ * TG_E_ARG: options that contradict --format. */
+tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out, tgi_err *err);
+/* What a layout asks of the writer `w` (NULL: nothing). TG_E_ARG: the format says no; `path` is
+ * named, and what to write instead. `meta` as for the layout. */
+tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
+                            const tg_sink_layout *l, const tg_image_meta *meta, tgi_err *err);
+/* Memory that making it takes; 0 when w is NULL. */
+size_t tgi_picture_make_bytes(const tgi_picture_writer *w, const tg_sink_layout *l,
+                              const tg_image_meta *meta);
+/* Make it, unless w is NULL: before tgi_journal_finish. */
+tg_status tgi_picture_make(const tgi_picture_writer *w, const tg_sink_layout *l,
+                           const tg_image_meta *meta, tg_journal *j, tgi_err *err);
 
 #endif

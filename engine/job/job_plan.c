@@ -126,7 +126,7 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
                          .meta = &meta};
     memcpy(spec.axes, m->out_axes, sizeof spec.axes);
     memcpy(spec.shape, m->out_shape, sizeof spec.shape);
-    if (tgi_picture_writer_for(job->set.output)) /* it is made of the tiles, which then go */
+    if (job->set.writer) /* the output is made of the tiles, which then go */
         spec.compression = TG_COMPRESS_NONE;
     if (spec.compression != TG_COMPRESS_NONE)
         spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
@@ -530,19 +530,21 @@ static int64_t box_side(const tg_mapping *m, int k)
 /* The best plan on the file grid that is set. */
 static tg_status choose_on_grid(tg_job *job, const int64_t fixed[3], tgi_err *err)
 {
+    tg_image_meta meta;
     tg_plan_part *p = &job->plan;
     size_t decoder = job->source->ops->codec_bytes(job->source);
     if (job->set.scratch && tgi_job_streams_input(job))
         decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
     tgi_tiling_free(&p->choice.tiling);
     TGI_TRY(make_layout(job, err));
+    tgi_mapping_meta(&job->map, job->info, &meta);
     p->bytes = (tg_bytes){.journal = tgi_journal_bytes(p->layout),
                           .decoder = decoder,
                           .process = tgi_mem_measured(),
                           .allowance = ALLOWANCE_BYTES,
                           .pyramid = tgi_pyramid_bytes(p->layout),
                           .receipt = TGI_INPUT_HASH_BYTES,
-                          .picture = tgi_picture_make_bytes(job->set.output, p->layout)};
+                          .picture = tgi_picture_make_bytes(job->set.writer, p->layout, &meta)};
     return choose(job, fixed);
 }
 

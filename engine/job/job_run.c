@@ -511,8 +511,9 @@ static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
     TGI_TRY(tgi_input_hash_finish(r->hash, finish_tick, r, &files->input, err));
     if (files->input.trouble[0])
         tgi_job_warn(r->job, "%s: %s", r->job->set.input, files->input.trouble);
-    TGI_TRY(tgi_picture_make(r->job->set.output, r->job->plan.layout, &r->job->info->meta,
-                             r->journal, err));
+    tg_image_meta meta;
+    tgi_mapping_meta(&r->job->map, r->job->info, &meta);
+    TGI_TRY(tgi_picture_make(r->job->set.writer, r->job->plan.layout, &meta, r->journal, err));
     return tgi_journal_output_check(r->journal, &files->output_crc32c, &files->output_bytes,
                                     err);
 }

@@ -208,18 +208,6 @@ static tg_status refuse_existing(const tg_job *job, const char *path, tgi_err *e
                : TG_OK;
 }
 
-/* Nothing is dropped in silence: the stacks of a folder have pixels and axes only. */
-static void warn_of_metadata(tg_job *job)
-{
-    const tg_image_meta *m = job->source ? &job->info->meta : NULL;
-    int tiffs = 0;
-    for (int o = 0; o < job->graph->n_out; o++)
-        tiffs += job->tensors->out[o].tiff != NULL;
-    if (tiffs && m && (m->physical[1] > 0 || m->physical[2] > 0 || m->n_channels > 0))
-        tgi_job_warn(job, "the pixel size and channel names of the image are not carried into "
-                          "the files of a folder");
-}
-
 tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
 {
     const tg_net *net = job->plan.net;
@@ -231,29 +219,55 @@ tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
         set_keep(job, o, d);
         TGI_TRY(t->tiff ? shape_stack(job, o, d, err) : shape_array(job, o, d, err));
     }
-    warn_of_metadata(job);
     for (int o = 0; o < net->n_out; o++)
         TGI_TRY(map_output(&job->tensors->out[o], err));
     return TG_OK;
 }
 
-/* The array is complete: what remains is another format. */
-static tg_status make_image(const tg_job *job, const tg_tensor_out *t, tgi_err *err)
+/* What is known of the image, as far as it holds for output o: as for the only output of a run,
+ * at this one's scale. */
+static void meta_of(const tg_job *job, int o, tg_image_meta *out)
 {
+    const tg_net *net = job->plan.net;
+    const tg_desc *d = &net->shapes.desc[net->out[o]];
+    const tg_tensor_out *first = &job->tensors->out[0], *t = &job->tensors->out[o];
+    tg_mapping m = job->map;
+    m.out_channels = d->dim[1];
+    m.out_samples = 0;
+    memcpy(m.out_axes, t->axes, sizeof m.out_axes);
+    for (int a = TG_STREAM_AXIS; a < d->rank && d->rank == job->in_desc.rank; a++) {
+        tg_place *p = &m.fit[3 - d->rank + a].place;
+        p->up *= tgi_range_len(t->keep[a]); /* shares of output 0's: set_keep */
+        p->down *= tgi_range_len(first->keep[a]);
+    }
+    tgi_mapping_meta(&m, job->info, out);
+}
+
+/* The array is complete: what remains is another format. */
+static tg_status make_image(const tg_job *job, int index, tgi_err *err)
+{
+    static const struct {
+        tgi_opt id;
+        const char *name;
+    } handed_on[] = {{TGI_OPT_COMPRESS, "compress"}, {TGI_OPT_FORMAT, "format"}};
+    const tg_tensor_out *t = &job->tensors->out[index];
+    tg_image_meta meta;
     tg_opts *o = NULL;
-    const char *compress = tgi_opts_str(job->opts, TGI_OPT_COMPRESS);
+    meta_of(job, index, &meta);
     TGI_TRY(tgi_opts_new(&o, err));
     tg_status st = tgi_opts_set(o, "input", t->path, err);
     if (st == TG_OK)
         st = tgi_opts_set(o, "output", t->tiff, err);
     if (st == TG_OK)
         st = tgi_opts_set(o, "axes", t->axes, err);
-    if (st == TG_OK && compress)
-        st = tgi_opts_set(o, "compress", compress, err);
+    for (size_t i = 0; i < sizeof handed_on / sizeof handed_on[0] && st == TG_OK; i++)
+        if (tgi_opts_str(job->opts, handed_on[i].id))
+            st = tgi_opts_set(o, handed_on[i].name, tgi_opts_str(job->opts, handed_on[i].id),
+                              err);
     if (st == TG_OK && job->set.overwrite)
         st = tgi_opts_set(o, "yes", "true", err);
     if (st == TG_OK)
-        st = tgi_copy(job->ctx, o, err);
+        st = tgi_copy(job->ctx, o, &meta, err);
     if (st == TG_OK)
         unlink(t->path);
     tg_opts_free(&o);
@@ -272,7 +286,7 @@ tg_status tgi_tensors_finish(tg_job *job, tgi_err *err)
     }
     for (int o = 0; o < n; o++)
         if (job->tensors->out[o].tiff)
-            TGI_TRY(make_image(job, &job->tensors->out[o], err));
+            TGI_TRY(make_image(job, o, err));
     return TG_OK;
 }
 
