@@ -70,10 +70,10 @@ TG_OPT(
     "compression of a TIFF output, with an optional level as in zstd:3; without one zstd takes "
     "1 and deflate 6")
 TG_OPT(
-    FORMAT, "format", NULL, "auto|imagej", "auto", "plan run copy", RULE_CHOICE, 0, 0,
-    "auto|imagej", 1,
-    "imagej: a stack as ImageJ and Fiji keep it, not compressed and at most 4 GiB, of uint8, "
-    "uint16, int16 or float32; auto: what the name of the output says, TIFF being OME-TIFF")
+    FORMAT, "format", NULL, "imagej", NULL, "plan run copy", RULE_CHOICE, 0, 0, "auto|imagej",
+    1,
+    "a TIFF stack as ImageJ and Fiji keep it: not compressed, at most 4 GiB, of uint8, uint16, "
+    "int16 or float32 (default: what the name says; TIFF is OME-TIFF)")
 TG_OPT(PYRAMID, "pyramid", NULL, "mean|nearest", NULL, "plan run copy", RULE_CHOICE, 0, 0,
        "none|mean|nearest", 1,
        "also write smaller levels of a TIFF output, each half the one above it: means of 2x2 "
