@@ -15,6 +15,14 @@
 #define TG_IMAGE_MAX_LEVELS 16
 #define TG_IMAGE_MAX_SERIES 16
 
+/* What the numbers mean when they are not light. */
+typedef enum tg_stored {
+    TG_STORED_LIGHT,
+    TG_STORED_MINISWHITE,
+    TG_STORED_PALETTE,
+    TG_STORED_CMYK
+} tg_stored;
+
 /* Everything about an image that is not pixels, owned strings (tgi_free). Zero = unknown. */
 typedef struct tg_image_meta {
     double physical[3];    /* size of a pixel, z,y,x; 0: unknown */
@@ -35,6 +43,15 @@ typedef struct tg_image_meta {
     int64_t n_labels;
     int resolution_unit;  /* TIFF ResolutionUnit; 0: none */
     double resolution[2]; /* y,x pixels per unit */
+    int orientation;      /* as TIFF's tag: above 1 the rows and columns are to be turned for
+                             viewing; they are read and written as stored */
+    tg_stored stored_as;
+    uint16_t *palette; /* TG_STORED_PALETTE: n_palette red, then green, then blue */
+    int n_palette;
+    int colours; /* samples that are colours where the file says so: 3 of RGB, 4 of CMYK; others
+                    follow them; 0: not said */
+    int alpha;   /* as TIFF's ExtraSamples: the last sample is alpha, 1 multiplied into the
+                    others, 2 not; 0: it is not */
 } tg_image_meta;
 
 /* One of the images that a file holds: pages of one size and type, with their levels. */
@@ -59,11 +76,7 @@ typedef struct tg_image_info {
     int tiled;
     int64_t block_h, block_w; /* tile or strip size of the file */
     int big_endian, bigtiff;
-    int orientation;       /* as TIFF's tag: above 1 the rows and columns are to be turned for
-                              viewing; they are read and written as stored. 0: not stated */
-    const char *stored_as; /* what the numbers mean when they are not light: "palette",
-                              "miniswhite", "cmyk"; else NULL; static */
-    int64_t n_planes;      /* product of all axes but Y, X, S */
+    int64_t n_planes; /* product of all axes but Y, X, S */
     int64_t height, width;
     int samples;  /* S; 1 if there is no S axis */
     int n_levels; /* resolution levels; 1: only full size */
@@ -172,5 +185,7 @@ tg_status tgi_source_read(tg_source *s, int thread, int64_t plane, int s0, int s
                           int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                           size_t sample_pitch, tgi_err *err);
 void tgi_image_meta_free(tg_image_meta *m);
+/* "palette", "miniswhite", "cmyk"; NULL for light. Static. */
+const char *tgi_stored_name(tg_stored s);
 
 #endif

@@ -96,7 +96,8 @@ static tg_status take_samples(const tgi_picture_spec *s, stack *k, tgi_err *err)
     k->samples = 1;
     if (s->samples == 1)
         return TG_OK;
-    if (d == TG_DTYPE_U8 && (s->samples == 3 || s->samples == 4)) {
+    const bool inks = s->meta && s->meta->stored_as == TG_STORED_CMYK;
+    if (d == TG_DTYPE_U8 && (s->samples == 3 || (s->samples == 4 && !inks))) {
         k->samples = s->samples;
         return TG_OK;
     }
@@ -227,6 +228,18 @@ static void ramps(const tg_image_meta *m, uint8_t *lut)
                 *lut++ = (uint8_t)(v * (m->channel_color[c] >> (24 - 8 * k) & 255) / 255);
 }
 
+/* A palette of 256 colours is a table too. */
+static bool from_palette(const tg_image_meta *m, const tgi_picture_spec *s, uint8_t *lut)
+{
+    if (m->stored_as != TG_STORED_PALETTE || !m->palette || m->n_palette > 256 ||
+        s->dtype != TG_DTYPE_U8)
+        return false;
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < m->n_palette; i++)
+            lut[256 * k + i] = (uint8_t)(m->palette[k * m->n_palette + i] >> 8);
+    return true;
+}
+
 /* What ImageJ is told of `m`, as far as it is about this stack. `lut` and `label` are room
  * for tables and names. */
 static tg_image_meta view_of(const tg_image_meta *m, const tgi_picture_spec *s, const stack *k,
@@ -245,6 +258,9 @@ static tg_image_meta view_of(const tg_image_meta *m, const tgi_picture_spec *s, 
         ramps(m, lut);
         v.lut = lut;
         v.n_luts = m->n_channels;
+    } else if (!v.n_luts && k->samples == 1 && k->c.n == 1 && from_palette(m, s, lut)) {
+        v.lut = lut;
+        v.n_luts = 1;
     }
     v.n_labels = 0;
     const bool labels = m->label && m->n_labels == planes;
@@ -356,13 +372,15 @@ static void fill_front(front *f, const tgi_picture_spec *s, const stack *k,
     add_short(f, 262, k->samples > 1 ? 2 : 1);
     add_entry(f, 270, ASCII, text.n + 1, text.text, text.n + 1);
     add_long(f, 273, 0);
+    if (m->orientation > 1)
+        add_short(f, 274, (unsigned)m->orientation);
     add_short(f, 277, (unsigned)k->samples);
     add_long(f, 278, (uint64_t)s->height);
     add_long(f, 279, k->plane_bytes);
     add_resolution(f, m);
     add_entry(f, 305, ASCII, sizeof software, software, sizeof software);
     if (k->samples == 4)
-        add_short(f, 338, 0);
+        add_short(f, 338, (unsigned)m->alpha);
     add_shorts(f, 339, k->samples,
                s->dtype == TG_DTYPE_F32   ? 3
                : s->dtype == TG_DTYPE_I16 ? 2

@@ -105,7 +105,14 @@ void tgi_image_meta_free(tg_image_meta *m)
     tgi_free(m->info);
     tgi_free(m->description);
     tgi_free(m->software);
+    tgi_free(m->palette);
     *m = (tg_image_meta){0};
+}
+
+const char *tgi_stored_name(tg_stored s)
+{
+    static const char *const name[] = {NULL, "miniswhite", "palette", "cmyk"};
+    return (unsigned)s < 4 ? name[s] : NULL;
 }
 
 static int is_fixed(char a)

@@ -1,6 +1,8 @@
 /* jpeg_out.c - JPEG files, row by row, through libjpeg: quality 95, colours at full resolution
  * (4:4:4), since what is written is a result and not a web page. Memory is a block of ours. */
+#include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "io/exif.h"
 #include "io/file_ops.h"
 #include "io/jpeg_lib.h"
 #include "io/picture_out.h"
@@ -10,6 +12,7 @@
 
 #define QUALITY 95
 #define MOST 65500
+#define ICC_PART 65519 /* of a profile in a segment */
 #define PIECE ((size_t)64 << 10)
 
 typedef struct encoder {
@@ -107,6 +110,30 @@ static void take_resolution(encoder *e, const tg_image_meta *m)
     e->z.Y_density = (UINT16)lround(y);
 }
 
+/* Exif's orientation, and the profile in parts of what a segment holds. */
+static void write_marks(encoder *e, const tgi_picture_spec *s)
+{
+    const tg_image_meta *m = s->meta;
+    uint8_t exif[6 + TGI_EXIF_BYTES] = "Exif";
+    const size_t parts = tgi_ceil_div((int64_t)m->icc_bytes, ICC_PART);
+    if (m->orientation > 1) {
+        tgi_exif_make(m->orientation, exif + 6);
+        jpeg_write_marker(&e->z, JPEG_APP0 + 1, exif, sizeof exif);
+    }
+    for (size_t i = 0; tgi_icc_fits(m, s->samples) && parts < 256 && i < parts; i++) {
+        static const char name[] = "ICC_PROFILE";
+        const size_t at = i * ICC_PART, left = m->icc_bytes - at;
+        const unsigned n = (unsigned)(left < ICC_PART ? left : ICC_PART);
+        jpeg_write_m_header(&e->z, JPEG_APP0 + 2, n + sizeof name + 2);
+        for (size_t k = 0; k < sizeof name; k++)
+            jpeg_write_m_byte(&e->z, name[k]);
+        jpeg_write_m_byte(&e->z, (int)i + 1);
+        jpeg_write_m_byte(&e->z, (int)parts);
+        for (unsigned k = 0; k < n; k++)
+            jpeg_write_m_byte(&e->z, m->icc[at + k]);
+    }
+}
+
 static tg_status start(encoder *e, const tgi_picture_spec *s, tgi_err *err)
 {
     tgi_jpeg_errors(&e->lib, (j_common_ptr)&e->z);
@@ -129,6 +156,8 @@ static tg_status start(encoder *e, const tgi_picture_spec *s, tgi_err *err)
     e->z.comp_info[0].h_samp_factor = e->z.comp_info[0].v_samp_factor = 1;
     take_resolution(e, s->meta);
     jpeg_start_compress(&e->z, TRUE);
+    if (s->meta)
+        write_marks(e, s);
     return TG_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "io/bytes.h"
 #include "io/io_formats.h"
 #include "io/jpeg_lib.h"
+#include "io/jpeg_marks.h"
 #include "io/picture.h"
 
 #include <string.h>
@@ -139,6 +140,8 @@ static void fill_info(const decoder *d, tg_image_info *i)
     i->samples = z->num_components;
     i->dtype = TG_DTYPE_U8;
     i->compression = "JPEG";
+    i->meta.colours = z->num_components;
+    i->meta.stored_as = z->num_components == 4 ? TG_STORED_CMYK : TG_STORED_LIGHT;
     if (z->saw_JFIF_marker && (z->density_unit == 1 || z->density_unit == 2))
         tgi_picture_resolution(&i->meta, z->X_density * per_metre, z->Y_density * per_metre);
 }
@@ -213,6 +216,7 @@ static tg_status open_parts(decoder *d, size_t budget, tg_image_info *info, tgi_
     TGI_TRY(read_header(d, err));
     TGI_TRY(check_header(d, err));
     fill_info(d, info);
+    TGI_TRY(tgi_jpeg_marks(d->f, &d->win, &info->meta, err));
     d->width = d->z.image_width;
     d->height = d->z.image_height;
     d->components = d->z.num_components;

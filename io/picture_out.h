@@ -8,6 +8,8 @@
 
 #include "io/image.h"
 
+#include <stdbool.h>
+
 typedef struct tgi_picture_spec {
     int64_t height, width;
     int samples;
@@ -40,6 +42,9 @@ typedef struct tgi_picture_writer {
 
 extern const tgi_picture_writer tgi_png_writer, tgi_jpeg_writer, tgi_imagej_writer;
 
+/* Whether m has a colour profile, and one for colours in this many samples (with alpha, one
+ * more). */
+bool tgi_icc_fits(const tg_image_meta *m, int samples);
 /* The format that a file's name asks for, or NULL. */
 const tgi_picture_writer *tgi_picture_writer_for(const char *path);
 

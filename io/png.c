@@ -1,4 +1,5 @@
-/* png.c - signature, IHDR, pHYs, one IDAT per band of rows, IEND. Every row uses filter 2
+/* png.c - signature, IHDR, iCCP, pHYs, eXIf, one IDAT per band of rows, IEND. Every row uses
+ * filter 2
  * ("up"), which costs nothing and halves smooth pictures. Rows are gathered until a band is
  * full. Source: PNG specification, 2nd edition (ISO 15948). */
 #include "io/png.h"
@@ -7,6 +8,7 @@
 #include "engine/base/mem.h"
 #include "io/bytes.h"
 #include "io/deflate.h"
+#include "io/exif.h"
 #include "io/file_ops.h"
 #include "io/picture_out.h"
 
@@ -67,6 +69,23 @@ static tg_status write_resolution(png *p, const tg_image_meta *m, tgi_err *err)
     return write_chunk(p, "pHYs", 9, err);
 }
 
+/* The profile of the samples' colours. One that does not fit the buffers is left out. */
+static tg_status write_profile(png *p, const tgi_picture_spec *s, tgi_err *err)
+{
+    static const char name[] = "ICC Profile"; /* and 0, then the method 0 */
+    const tg_image_meta *m = s->meta;
+    const size_t head = sizeof name + 1;
+    if (!tgi_icc_fits(m, s->samples) || head + tgi_deflate_bound(m->icc_bytes) > p->cap)
+        return TG_OK;
+    memcpy(p->chunk + 8, name, sizeof name);
+    p->chunk[8 + sizeof name] = 0;
+    const size_t n =
+        tgi_deflate(p->deflate, m->icc, m->icc_bytes, p->chunk + 8 + head, p->cap - head);
+    p->deflate =
+        tgi_deflate_open(p->deflate, 6); /* that stream has ended: pixels need another */
+    return n ? write_chunk(p, "iCCP", head + n, err) : TG_OK;
+}
+
 static tg_status write_head(png *p, const tgi_picture_spec *s, tgi_err *err)
 {
     static const uint8_t colour[5] = {0, 0, 4, 2, 6};
@@ -79,7 +98,14 @@ static tg_status write_head(png *p, const tgi_picture_spec *s, tgi_err *err)
     d[8] = s->dtype == TG_DTYPE_U16 ? 16 : 8;
     d[9] = colour[s->samples];
     TGI_TRY(write_chunk(p, "IHDR", 13, err));
-    return s->meta ? write_resolution(p, s->meta, err) : TG_OK;
+    if (!s->meta)
+        return TG_OK;
+    TGI_TRY(write_profile(p, s, err));
+    TGI_TRY(write_resolution(p, s->meta, err));
+    if (s->meta->orientation < 2)
+        return TG_OK;
+    tgi_exif_make(s->meta->orientation, p->chunk + 8);
+    return write_chunk(p, "eXIf", TGI_EXIF_BYTES, err);
 }
 
 /* ---- Memory ---- */

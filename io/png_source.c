@@ -13,6 +13,7 @@
 #include "engine/base/mem.h"
 #include "io/bytes.h"
 #include "io/deflate.h"
+#include "io/exif.h"
 #include "io/io_formats.h"
 #include "io/picture.h"
 #include "io/tiff_codec.h"
@@ -22,6 +23,10 @@
 
 #define WINDOW ((size_t)32 << 10)
 #define DEFLATE_MOST 1032 /* pixels' bytes for one byte of deflate data, at best */
+
+#define ICC_CAP ((size_t)16 << 20)
+
+static const tgi_packing deflate = {.compression = TGI_TIFF_DEFLATE, .fill_order = 1};
 
 enum { GREY = 0, RGB = 2, PALETTE = 3, GREY_ALPHA = 4, RGBA = 6 };
 
@@ -124,6 +129,57 @@ static void take_resolution(const uint8_t *b, tg_image_meta *m)
         tgi_picture_resolution(m, tgi_load32(b, true), tgi_load32(b + 4, true));
 }
 
+/* `n` bytes of the packed profile, from its start, to dst; false when it has fewer. */
+static tg_status unpack_profile(png *p, const chunk *c, uint32_t skip, uint8_t *dst, size_t n,
+                                bool *whole, tgi_err *err)
+{
+    tgi_unpack *u = NULL;
+    tgi_pieces io = {.dst = dst, .room = n};
+    tgi_err damaged = {0};
+    tg_status st = tgi_unpack_open(&deflate, &u, err);
+    if (st != TG_OK)
+        return st;
+    tgi_unpack_begin(u);
+    for (uint32_t at = skip; at < c->n && io.room && !io.ended && st == TG_OK;) {
+        const size_t piece = tgi_min(c->n - at, WINDOW);
+        st = bytes_at(p, c->data + at, piece, &io.src, err);
+        io.n = piece;
+        if (st == TG_OK && tgi_unpack_more(u, &io, &damaged) != TG_OK)
+            break;
+        at += (uint32_t)(piece - io.n);
+        if (io.n == piece)
+            break;
+    }
+    tgi_unpack_close(&u);
+    *whole = st == TG_OK && !io.room;
+    return st;
+}
+
+/* A profile states its own size; one that does not hold it is left out, no pixel depends on it.
+ */
+static tg_status take_profile(png *p, const chunk *c, tg_image_meta *m, tgi_err *err)
+{
+    const uint8_t *b;
+    uint8_t head[4];
+    bool whole;
+    const size_t look = tgi_min(c->n, 81); /* a name, 0, the method 0 */
+    TGI_TRY(bytes_at(p, c->data, look, &b, err));
+    const uint8_t *end = memchr(b, 0, look);
+    if (!end || end == b || (size_t)(end - b) + 2 > look || end[1])
+        return TG_OK;
+    const uint32_t skip = (uint32_t)(end - b) + 2;
+    TGI_TRY(unpack_profile(p, c, skip, head, 4, &whole, err));
+    const size_t n = whole ? tgi_load32(head, true) : 0;
+    if (n < 128 || n > ICC_CAP || n / DEFLATE_MOST > c->n)
+        return TG_OK;
+    m->icc = tgi_malloc(TGI_TAG_IO, n);
+    if (!m->icc)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a colour profile of %zu bytes", n);
+    TGI_TRY(unpack_profile(p, c, skip, m->icc, n, &whole, err));
+    m->icc_bytes = whole ? n : 0;
+    return TG_OK;
+}
+
 static tg_status take_chunk(png *p, const chunk *c, tg_image_info *info, tgi_err *err)
 {
     const uint8_t *b;
@@ -147,6 +203,11 @@ static tg_status take_chunk(png *p, const chunk *c, tg_image_info *info, tgi_err
     } else if (strcmp(c->type, "pHYs") == 0 && c->n == 9) {
         TGI_TRY(chunk_bytes(p, c, &b, err));
         take_resolution(b, &info->meta);
+    } else if (strcmp(c->type, "eXIf") == 0 && c->n <= WINDOW / 2) {
+        TGI_TRY(chunk_bytes(p, c, &b, err));
+        info->meta.orientation = tgi_exif_orientation(b, c->n);
+    } else if (strcmp(c->type, "iCCP") == 0 && !info->meta.icc) {
+        return take_profile(p, c, &info->meta, err);
     }
     return TG_OK;
 }
@@ -189,14 +250,14 @@ static void fill_info(png *p, tg_image_info *i)
     i->dtype = p->bits == 16 ? TG_DTYPE_U16 : TG_DTYPE_U8;
     i->compression = "deflate";
     i->big_endian = 1;
+    i->meta.alpha = i->samples % 2 ? 0 : 2;
+    i->meta.colours = i->samples > 2 ? 3 : 0;
     p->pixel = (size_t)i->samples * tgi_dtype_size(i->dtype);
     p->stored = row_bytes(p, p->width);
     p->step = (p->channels * p->bits + 7) / 8;
 }
 
 /* ---- Memory ---- */
-
-static const tgi_packing deflate = {.compression = TGI_TIFF_DEFLATE, .fill_order = 1};
 
 static size_t whole_bytes(const png *p)
 {

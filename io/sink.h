@@ -87,6 +87,11 @@ typedef struct tg_sink_layout {
     size_t icc_bytes;
     uint32_t resolution[2][2]; /* x,y: numerator, denominator */
     int resolution_unit;       /* 0: no resolution known */
+    unsigned photometric;      /* as the tag */
+    int orientation;           /* above 1: written */
+    int alpha;                 /* ExtraSamples of the last sample */
+    uint16_t *palette;         /* 3 * n_palette of photometric 3; owned */
+    size_t n_palette;
 } tg_sink_layout;
 
 /* Decide the layout of `spec`. Returned; release with tgi_sink_layout_free.

@@ -265,6 +265,9 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         return TG_OK;
     case 317:
         return first32(t, a, &p->predictor, err);
+    case 320:
+        keep_first(&p->colormap, a);
+        return TG_OK;
     case 322:
         return take64(t, a, &s->tile_w, &s->tile[0], err);
     case 323:

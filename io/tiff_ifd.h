@@ -51,7 +51,8 @@ typedef struct tgi_tiff_page {
     uint64_t block_w, block_h; /* tile, or width x rows per strip */
     uint32_t resolution_unit;
     double resolution[2]; /* y,x; 0: absent */
-    tgi_tiff_array offsets, counts, subifds, description, software, jpeg_tables, extra;
+    tgi_tiff_array offsets, counts, subifds, description, software, jpeg_tables, extra,
+        colormap;
     tgi_tiff_array icc, ij_counts, ij_bytes; /* ICC profile; ImageJ's metadata */
     tgi_tiff_array lsm, uic2;                /* of Zeiss LSM and MetaMorph STK files */
     /* Derived by tgi_tiff_page_layout. */

@@ -37,6 +37,46 @@ tg_status tgi_tiff_info_texts(const tgi_tiff_file *t, const tgi_tiff_page *first
     return take_icc(t, first, m, err);
 }
 
+/* The table of a palette: 2^bits red, then green, then blue. */
+static tg_status take_palette(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_image_meta *m,
+                              tgi_err *err)
+{
+    const tgi_tiff_array *a = &p->colormap;
+    const uint64_t n = p->bits <= 16 ? UINT64_C(1) << p->bits : 0;
+    if (!n || a->count != 3 * n || a->type != 3) /* SHORT */
+        return TG_OK;
+    m->palette = tgi_malloc(TGI_TAG_IO, (size_t)a->count * sizeof *m->palette);
+    if (!m->palette)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a palette");
+    m->n_palette = (int)n;
+    for (uint64_t i = 0; i < a->count; i++) {
+        uint64_t v;
+        TGI_TRY(tgi_tiff_value(t, (tgi_window *)(uintptr_t)&t->win, a, i, &v, err));
+        m->palette[i] = (uint16_t)v;
+    }
+    return TG_OK;
+}
+
+tg_status tgi_tiff_info_form(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_image_meta *m,
+                             tgi_err *err)
+{
+    const bool rgb = p->photometric == TGI_TIFF_RGB || p->photometric == TGI_TIFF_YCBCR;
+    uint64_t kind = 0;
+    m->orientation = p->orientation > 1 && p->orientation < 9 ? (int)p->orientation : 0;
+    m->stored_as = p->photometric == TGI_TIFF_MINISWHITE ? TG_STORED_MINISWHITE
+                   : p->photometric == TGI_TIFF_PALETTE  ? TG_STORED_PALETTE
+                   : p->photometric == TGI_TIFF_CMYK     ? TG_STORED_CMYK
+                                                         : TG_STORED_LIGHT;
+    m->colours = rgb ? 3 : p->photometric == TGI_TIFF_CMYK ? 4 : 0;
+    if (m->colours > (int)p->samples)
+        m->colours = 0;
+    if (p->extra.count && p->extra.count < p->samples)
+        TGI_TRY(tgi_tiff_value(t, (tgi_window *)(uintptr_t)&t->win, &p->extra,
+                               p->extra.count - 1, &kind, err));
+    m->alpha = kind == 1 || kind == 2 ? (int)kind : 0;
+    return m->stored_as == TG_STORED_PALETTE ? take_palette(t, p, m, err) : TG_OK;
+}
+
 /* The brightest colour of a channel's table is the channel's colour. */
 static tg_status colour_channels(tg_image_info *i, tgi_err *err)
 {
@@ -105,10 +145,5 @@ void tgi_tiff_info_fill(const tgi_tiff_file *t, const tgi_tiff_index *x, tg_imag
     i->n_files = 1;
     i->file_bytes = t->f.size;
     i->mappable = p->raw;
-    i->orientation = p->orientation < 9 ? (int)p->orientation : 0;
-    i->stored_as = p->photometric == TGI_TIFF_MINISWHITE ? "miniswhite"
-                   : p->photometric == TGI_TIFF_PALETTE  ? "palette"
-                   : p->photometric == TGI_TIFF_CMYK     ? "cmyk"
-                                                         : NULL;
     scale_physical(x, &i->meta);
 }

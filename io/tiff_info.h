@@ -8,6 +8,9 @@
 /* Texts and resolution of a page; what was there before is freed. */
 tg_status tgi_tiff_info_texts(const tgi_tiff_file *t, const tgi_tiff_page *first,
                               tg_image_meta *m, tgi_err *err);
+/* What the numbers of a page mean, how they are to be turned, and its palette. */
+tg_status tgi_tiff_info_form(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_image_meta *m,
+                             tgi_err *err);
 /* What ImageJ says about channels and planes, once the axes are known. */
 tg_status tgi_tiff_info_imagej(const tgi_tiff_file *t, const tgi_tiff_page *first,
                                tg_image_info *i, tgi_err *err);

@@ -665,6 +665,7 @@ static tg_status open_index(tiff_source *s, const char *path, const tg_open_opts
         TGI_TRY(tgi_tiff_info_texts(&s->file, first, m, err));
     TGI_TRY(tgi_tiff_series_resolve(&s->file, &s->index, m->description,
                                     slash ? slash + 1 : path, o, &s->info, &s->series, err));
+    TGI_TRY(tgi_tiff_info_form(&s->file, first, m, err));
     tgi_tiff_info_fill(&s->file, &s->index, &s->info);
     TGI_TRY(tgi_tiff_info_imagej(&s->file, first, &s->info, err));
     return o->axes ? tgi_image_relabel(&s->info, o->axes, err) : TG_OK;

@@ -5,7 +5,7 @@
  *
  *     header            8 bytes, or 16 for BigTIFF
  *     pool              values that directories share and point to: BitsPerSample,
- * SampleFormat, ExtraSamples, resolutions, Software, ImageDescription, colour profile
+ * SampleFormat, ExtraSamples, resolutions, Software, ImageDescription, colour profile, palette
  *     directories       one per
  * plane, all of one size but the first (it has the description) offsets           tiles of
  * plane 0, of plane 1, ...    4 bytes each, 8 in BigTIFF byte counts       the same 4 bytes
@@ -35,6 +35,7 @@ enum {
     LONG8 = 16,
     IFD8 = 18
 };
+enum { MINISWHITE = 0, MINISBLACK = 1, RGB = 2, PALETTE = 3, CMYK = 5 };
 #define SOFTWARE "tegula"
 #define CLASSIC_LIMIT 0xffffffffull
 #define PYRAMID_TOP 256 /* sides of the smallest level, at most */
@@ -61,12 +62,12 @@ const char *tgi_compression_name(tg_compression c)
 /* ---- Geometry of the front --------------------------------------------------------------- */
 
 typedef struct front {
-    uint64_t bits, format, extra, x_res, y_res, software, description, icc; /* in the pool */
+    uint64_t bits, format, extra, x_res, y_res, software, description, icc,
+        palette; /* in the pool */
     uint64_t directories, subs, sub_lists, offsets, counts, end;
     uint64_t first_bytes, other_bytes, sub_bytes; /* sizes of directories */
     int first_entries, other_entries, sub_entries;
     int n_extra; /* samples beyond the photometric ones */
-    int rgb;
     size_t offset_bytes, inline_bytes;
 } front;
 
@@ -74,6 +75,11 @@ static int is_rgb(const tg_sink_layout *l)
 {
     return (l->samples == 3 || l->samples == 4) &&
            (l->dtype == TG_DTYPE_U8 || l->dtype == TG_DTYPE_U16);
+}
+
+static int colours_of(const tg_sink_layout *l)
+{
+    return l->photometric == RGB ? 3 : l->photometric == CMYK ? 4 : 1;
 }
 
 static int64_t tiles_per_plane(const tg_sink_layout *l, int level)
@@ -85,9 +91,9 @@ static int64_t tiles_per_plane(const tg_sink_layout *l, int level)
  * end. */
 static front front_of(const tg_sink_layout *l, int big)
 {
-    front f = {.offset_bytes = big ? 8 : 4, .inline_bytes = big ? 8 : 4, .rgb = is_rgb(l)};
+    front f = {.offset_bytes = big ? 8 : 4, .inline_bytes = big ? 8 : 4};
     const size_t shorts = tgi_align_size(2 * (size_t)l->samples, 8);
-    f.n_extra = l->samples - (f.rgb ? 3 : 1);
+    f.n_extra = l->samples - colours_of(l);
     f.bits = big ? 16 : 8;
     f.format = f.bits + shorts;
     f.extra = f.format + shorts;
@@ -96,9 +102,10 @@ static front front_of(const tg_sink_layout *l, int big)
     f.software = f.y_res + 8;
     f.description = f.software + tgi_align_size(sizeof SOFTWARE, 8);
     f.icc = f.description + tgi_align_size(strlen(l->description) + 1, 8);
-    f.directories = f.icc + tgi_align_size(l->icc_bytes, 8);
-    f.other_entries = 13 + (l->icc_bytes > 0) + (f.n_extra > 0) + (l->predictor > 1) +
-                      3 * (l->resolution_unit > 0);
+    f.palette = f.icc + tgi_align_size(l->icc_bytes, 8);
+    f.directories = f.palette + tgi_align_size(6 * l->n_palette, 8);
+    f.other_entries = 13 + (l->orientation > 1) + (l->n_palette > 0) + (l->icc_bytes > 0) +
+                      (f.n_extra > 0) + (l->predictor > 1) + 3 * (l->resolution_unit > 0);
     f.sub_entries = f.other_entries + 1; /* NewSubfileType */
     f.other_entries += l->n_levels > 1;  /* SubIFDs */
     f.first_entries = f.other_entries + 1;
@@ -277,6 +284,35 @@ static tg_status take_icc(const tg_image_meta *m, tg_sink_layout *l, tgi_err *er
     return TG_OK;
 }
 
+/* What the numbers mean, where the input said it and they are as they were. Fewer than 256
+ * colours of a palette are filled up. */
+static tg_status take_form(const tg_image_meta *m, tg_sink_layout *l, tgi_err *err)
+{
+    const bool small = l->dtype == TG_DTYPE_U8 || l->dtype == TG_DTYPE_U16;
+    const size_t n = l->dtype == TG_DTYPE_U16 ? 65536 : 256;
+    l->photometric = is_rgb(l) ? RGB : MINISBLACK;
+    if (!m)
+        return TG_OK;
+    l->orientation = m->orientation;
+    l->alpha = l->samples > 1 ? m->alpha : 0;
+    if (m->stored_as == TG_STORED_MINISWHITE && l->samples == 1)
+        l->photometric = MINISWHITE;
+    if (m->stored_as == TG_STORED_CMYK && l->samples >= 4 && small)
+        l->photometric = CMYK;
+    if (m->stored_as != TG_STORED_PALETTE || !m->palette || l->samples > 1 || !small ||
+        (size_t)m->n_palette > n)
+        return TG_OK;
+    l->palette = tgi_calloc(TGI_TAG_IO, 3 * n, sizeof *l->palette);
+    if (!l->palette)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the palette");
+    for (size_t k = 0; k < 3; k++)
+        memcpy(l->palette + k * n, m->palette + k * (size_t)m->n_palette,
+               (size_t)m->n_palette * sizeof *l->palette);
+    l->n_palette = n;
+    l->photometric = PALETTE;
+    return TG_OK;
+}
+
 static void choose_format(tg_sink_layout *l)
 {
     const size_t data = tgi_sat_mul((size_t)l->n_tiles, l->tile_bound);
@@ -297,7 +333,8 @@ tg_status tgi_sink_layout_make(const tg_sink_spec *spec, tg_sink_layout **out, t
     if ((st = take_axes(spec, l, err)) != TG_OK || (st = take_tiles(spec, l, err)) != TG_OK ||
         (st = take_codec(spec, l, err)) != TG_OK ||
         (st = tgi_ome_describe(l, spec->meta, &l->description, err)) != TG_OK ||
-        (st = take_icc(spec->meta, l, err)) != TG_OK) {
+        (st = take_icc(spec->meta, l, err)) != TG_OK ||
+        (st = take_form(spec->meta, l, err)) != TG_OK) {
         tgi_sink_layout_free(&l);
         return st;
     }
@@ -313,6 +350,7 @@ void tgi_sink_layout_free(tg_sink_layout **l)
         return;
     tgi_free((*l)->description);
     tgi_free((*l)->icc);
+    tgi_free((*l)->palette);
     tgi_free(*l);
     *l = NULL;
 }
@@ -472,6 +510,26 @@ static void entry_pool(generator *g, unsigned tag, unsigned type, uint64_t count
     }
 }
 
+/* Kinds of the samples beyond the colours: not stated, but for alpha at the end. */
+static void put_extras(generator *g)
+{
+    for (int i = 1; i < g->f.n_extra; i++)
+        put16(g, 0);
+    put16(g, (unsigned)g->l->alpha);
+}
+
+static void entry_extras(generator *g)
+{
+    const size_t n = 2 * (size_t)g->f.n_extra;
+    entry_head(g, 338, SHORT, (uint64_t)g->f.n_extra);
+    if (n > g->f.inline_bytes) {
+        put_word(g, g->f.extra);
+        return;
+    }
+    put_extras(g);
+    entry_end(g, n);
+}
+
 static uint64_t offset_of(const generator *g, int64_t tile)
 {
     return g->offset ? g->offset[tile] : 0;
@@ -563,10 +621,12 @@ static void put_directory(generator *g, int64_t plane, int level)
     entry_long(g, 257, l->level_of[level].height);
     entry_shorts(g, 258, l->samples, sample_bits(l), f->bits);
     entry_short(g, 259, compression_tag(l->compression));
-    entry_short(g, 262, f->rgb ? 2 : 1);
+    entry_short(g, 262, l->photometric);
     if (first)
         entry_pool(g, 270, ASCII, strlen(l->description) + 1, l->description,
                    strlen(l->description) + 1, f->description);
+    if (l->orientation > 1)
+        entry_short(g, 274, (unsigned)l->orientation);
     entry_short(g, 277, (unsigned)l->samples);
     if (l->resolution_unit) {
         entry_pool(g, 282, RATIONAL, 1, l->resolution[0], 8, f->x_res);
@@ -578,6 +638,8 @@ static void put_directory(generator *g, int64_t plane, int level)
     entry_pool(g, 305, ASCII, sizeof SOFTWARE, SOFTWARE, sizeof SOFTWARE, f->software);
     if (l->predictor > 1)
         entry_short(g, 317, (unsigned)l->predictor);
+    if (l->n_palette)
+        entry_pool(g, 320, SHORT, 3 * l->n_palette, l->palette, 6 * l->n_palette, f->palette);
     entry_long(g, 322, l->tile_w);
     entry_long(g, 323, l->tile_h);
     entry_offsets(g, plane, level);
@@ -585,7 +647,7 @@ static void put_directory(generator *g, int64_t plane, int level)
     if (!level && l->n_levels > 1)
         entry_subs(g, plane);
     if (f->n_extra > 0)
-        entry_shorts(g, 338, f->n_extra, 0, f->extra);
+        entry_extras(g);
     entry_shorts(g, 339, l->samples, sample_format(l->dtype), f->format);
     if (l->icc_bytes)
         entry_pool(g, 34675, UNDEFINED, l->icc_bytes, l->icc, l->icc_bytes, f->icc);
@@ -617,7 +679,10 @@ static void put_pool(generator *g)
     pad_to(g, g->f.format);
     for (int i = 0; i < l->samples; i++)
         put16(g, sample_format(l->dtype));
-    pad_to(g, g->f.x_res); /* extra samples are all "unspecified", 0 */
+    pad_to(g, g->f.extra);
+    if (g->f.n_extra > 0)
+        put_extras(g);
+    pad_to(g, g->f.x_res);
     put(g, l->resolution[0], 8);
     put(g, l->resolution[1], 8);
     put(g, SOFTWARE, sizeof SOFTWARE);
@@ -625,6 +690,8 @@ static void put_pool(generator *g)
     put(g, l->description, strlen(l->description) + 1);
     pad_to(g, g->f.icc);
     put(g, l->icc, l->icc_bytes);
+    pad_to(g, g->f.palette);
+    put(g, l->palette, 6 * l->n_palette);
     pad_to(g, g->f.directories);
 }
 

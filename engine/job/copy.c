@@ -88,6 +88,8 @@ static void choose_meta(copy *c, const tg_image_meta *given)
         m->n_labels = 0;
         m->time_increment = 0;
     }
+    if (c->dtype != c->info->dtype) /* numbers of another type are no indices and no inks */
+        m->stored_as = TG_STORED_LIGHT;
 }
 
 static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
@@ -122,6 +124,11 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
     TGI_TRY(choose_region(c, err));
     list_axes(c);
     choose_meta(c, given);
+    if (c->writer && !c->writer->images && c->meta.stored_as)
+        tgi_ctx_log(c->ctx, TG_LOG_WARN,
+                    "%s: the pixels are stored as %s and written as they are: the picture will "
+                    "look otherwise",
+                    c->input, tgi_stored_name(c->meta.stored_as));
     const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     c->step = tgi_clamp((int64_t)(ROWS_BYTES / (row ? row : 1)), 1, tgi_range_len(c->y));
     c->in_rows = tgi_calloc(TGI_TAG_IO, (size_t)(c->step * c->info->samples), row);

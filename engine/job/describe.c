@@ -126,10 +126,12 @@ static void put_image(tgi_jw *w, const tg_image_info *i)
     tgi_jw_bool(w, "planar_samples", i->planar_samples);
     tgi_jw_bool(w, "big_endian", i->big_endian);
     tgi_jw_bool(w, "bigtiff", i->bigtiff);
-    if (i->orientation > 1)
-        tgi_jw_int(w, "orientation", i->orientation);
-    if (i->stored_as)
-        tgi_jw_str(w, "stored_as", i->stored_as);
+    if (i->meta.orientation > 1)
+        tgi_jw_int(w, "orientation", i->meta.orientation);
+    if (i->meta.stored_as)
+        tgi_jw_str(w, "stored_as", tgi_stored_name(i->meta.stored_as));
+    if (i->meta.alpha)
+        tgi_jw_str(w, "alpha", i->meta.alpha == 1 ? "associated" : "unassociated");
     tgi_jw_int(w, "planes", i->n_planes);
     put_series(w, i);
     if (i->n_files > 1)

@@ -192,6 +192,12 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     if (st != TG_OK) /* of a network that works at one size the file is to be named */
         return tgi_fail(err, st, "%s%s%s", job->graph->fixed_size ? job->set.model : "",
                         job->graph->fixed_size ? ": " : "", e.text);
+    if (job->map.left_out)
+        tgi_job_warn(job,
+                     "%s of the image is left out: the network takes %lld channels, and there "
+                     "is none in the output",
+                     job->info->meta.alpha ? "alpha" : "what follows the colours",
+                     (long long)job->map.channels);
     if (job->source->ops->expect && job->map.channel_stride > 0)
         TGI_TRY(job->source->ops->expect(job->source, job->map.channels,
                                          job->map.channel_stride, err));
@@ -206,14 +212,14 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
 static void warn_of_form(tg_job *job)
 {
     const tg_image_info *i = job->info;
-    if (i->orientation > 1)
+    if (i->meta.orientation > 1)
         tgi_job_warn(job,
                      "the file says orientation %d; pixels are read and written as stored, not "
                      "turned",
-                     i->orientation);
-    if (i->stored_as && strcmp(i->flavor, "imagej") != 0)
+                     i->meta.orientation);
+    if (i->meta.stored_as && strcmp(i->flavor, "imagej") != 0)
         tgi_job_warn(job, "the pixels are stored as %s and go to the network as they are",
-                     i->stored_as);
+                     tgi_stored_name(i->meta.stored_as));
 }
 
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)

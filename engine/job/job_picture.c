@@ -63,6 +63,8 @@ tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
     if (st == TG_OK && !w->images && l->n_planes != 1)
         st = tgi_fail(err, TG_E_ARG, "a %s holds one plane, the output has %lld", w->name,
                       (long long)l->n_planes);
+    if (st == TG_OK && !w->images && meta && meta->stored_as == TG_STORED_CMYK)
+        st = tgi_fail(err, TG_E_ARG, "a %s holds light, the samples are CMYK inks", w->name);
     if (st == TG_E_ARG) {
         const tgi_err why = *err;
         st = tgi_fail(err, st, "%s: %s: %schoose --dtype, --planes or --roi", path, why.text,

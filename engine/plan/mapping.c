@@ -47,17 +47,27 @@ static int channels_of(const plane_axis *a, int n)
     return many == 1 && (c < 0 || a[c].size == 1) && a[only].letter != 'Z' ? only : c;
 }
 
+/* The network takes the colours, and what follows them is something else. */
+static int is_all_but_alpha(const tg_mapping *m, const tg_image_info *info)
+{
+    return info->samples > m->channels &&
+           (m->channels == info->meta.colours ||
+            (info->meta.alpha && info->samples == m->channels + 1));
+}
+
 static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const plane_axis *a,
                                int n, int *channel_axis, tgi_err *err)
 {
     const int c = channels_of(a, n);
     *channel_axis = -1;
     if (m->channels == 1) {
-        m->loops_samples = info->samples > 1;
+        m->left_out = info->samples > 1 && info->meta.alpha;
+        m->loops_samples = info->samples - m->left_out > 1;
         return TG_OK;
     }
-    if (info->samples == m->channels) {
+    if (info->samples == m->channels || is_all_but_alpha(m, info)) {
         m->from_samples = 1;
+        m->left_out = info->samples - (int)m->channels;
         return TG_OK;
     }
     if (c >= 0 && a[c].size == m->channels && info->samples == 1) {
@@ -65,6 +75,12 @@ static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const p
         m->channel_stride = a[c].stride;
         return TG_OK;
     }
+    if (info->meta.stored_as == TG_STORED_CMYK)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "the network takes %lld channels; the image is CMYK, %d inks a pixel, and "
+            "is not converted: make an RGB image of it first",
+            (long long)m->channels, info->samples);
     return tgi_fail(
         err, TG_E_ARG,
         "the network takes %lld channels; the image (axes %s) has %d samples a pixel "
@@ -109,9 +125,9 @@ static void take_loops(tg_mapping *m, const tg_image_info *info, const plane_axi
     if (m->loops_samples) {
         if (m->stats_axis < 0)
             m->stats_axis = m->n_loop;
-        m->loop[m->n_loop++] =
-            (tg_loop_axis){find_axis(a, n, 'C') < 0 ? 'C' : 'Q', info->samples, 0};
-        m->n_items *= info->samples;
+        m->loop[m->n_loop++] = (tg_loop_axis){find_axis(a, n, 'C') < 0 ? 'C' : 'Q',
+                                              info->samples - m->left_out, 0};
+        m->n_items *= info->samples - m->left_out;
     }
     if (m->stats_axis >= 0)
         m->n_stats = m->loop[m->stats_axis].size;
@@ -266,6 +282,9 @@ void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_m
     if (m->planes.n || m->out_channels > 1 || m->spatial == 3 || m->from_samples)
         out->n_labels = 0;
     out->n_ranges = out->n_luts = 0;
+    out->stored_as = TG_STORED_LIGHT;
+    if (!same_samples || m->left_out)
+        out->alpha = 0;
 }
 
 /* ---- Numbers ----------------------------------------------------------------------------- */

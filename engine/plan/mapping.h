@@ -11,6 +11,10 @@
  *  4. Every other axis is looped; the output keeps them all, in order. One output channel needs
  *     no axis; several become samples when they came from samples (at most 4), else an axis C.
  *
+ *  5. Alpha is no channel: where the file says that the last sample is alpha, or that the first
+ *     ones are colours and there are more, a network that takes the others gets the others. A
+ *     network that takes all samples gets all.
+ *
  * A region of interest shifts the origin; fit.h says how an axis of the region is padded to
  * what the network sees, and the output cut back. A pixel of the region has number i in the
  * region, i + fit.before in what the network sees; an output pixel o of the file is o +
@@ -38,6 +42,7 @@ typedef struct tg_mapping {
     tg_pad_mode pad;
     int64_t channels;  /* of the network's input */
     int from_samples;  /* the channels are the samples of a pixel */
+    int left_out;      /* samples at the end of a pixel that the network does not take */
     int loops_samples; /* each sample is an item of its own; the last loop axis */
     int64_t channel_stride, depth_stride; /* in planes; 0 when not from planes */
     int n_loop;

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiff_peers import MICRON, drawn, expect, identity, numpy, run, tifffile, upscale  # noqa: E402
+from tiff_peers import MICRON, block, drawn, expect, identity, ints, number, numpy, run, tifffile  # noqa: E402
 
 
 def fails(words, text, label):
@@ -157,15 +157,219 @@ def imagej_run(tegula, folder, models):
     expect(kills >= 5, "imagej run: killed only %d times" % kills)
 
 
+# ---- Sizes of pixels
+
+
+def network(path, op, side, channels=1, twice=False):
+    """Conv or ConvTranspose of side x side pixels without overlap, of as many channels as it gives; `twice`:
+    with the input itself as a second output."""
+    eye = numpy.zeros((channels, channels, side, side), "<f4")
+    eye[range(channels), range(channels)] = 1 if op == "ConvTranspose" else 1 / side ** 2
+    nodes = [block(1, "x") + block(1, "w") + block(2, "y") + block(3, "c") + block(4, op)
+             + block(5, ints("kernel_shape", [side] * 2)) + block(5, ints("strides", [side] * 2))]
+    if twice:
+        nodes.append(block(1, "x") + block(2, "same") + block(3, "r") + block(4, "Relu"))
+    weight = b"".join(number(1, n) for n in eye.shape) + number(2, 1) + block(8, "w") + block(9, eye.tobytes())
+
+    def port(name):
+        dims = block(1, number(1, 1)) + block(1, number(1, channels)) + b"".join(
+            block(1, block(2, name + d)) for d in "hw")
+        return block(1, name) + block(2, block(1, number(1, 1) + block(2, dims)))
+    graph = b"".join(block(1, n) for n in nodes) + block(2, "g") + block(5, weight) + block(11, port("x"))
+    graph += block(12, port("y")) + (block(12, port("same")) if twice else b"")
+    with open(path, "wb") as f:
+        f.write(number(1, 8) + block(7, graph) + block(8, block(1, "") + number(2, 13)))
+    return path
+
+
+def ome_of(out):
+    with tifffile.TiffFile(out) as t:
+        return tifffile.xml2dict(t.ome_metadata)["OME"]["Image"]["Pixels"], sizes_of(t)
+
+
+def sizes_follow_the_scale(tegula, folder):
+    """Twice as large, a quarter, a level, a region: a pixel's size is divided accordingly, in OME-XML, in the
+    resolution and in ImageJ's units; times, z and channels stay."""
+    path, out = os.path.join(folder, "sizes.ome.tif"), os.path.join(folder, "sizes-out.tif")
+    a = drawn((2, 3, 128, 192), "uint8", 4)
+    meta = dict(MICRON, axes="TCYX", TimeIncrement=0.5, TimeIncrementUnit="s", Channel={"Name": ["a", "b", "c"]})
+    with tifffile.TiffWriter(path, ome=True) as t:
+        t.write(a, subifds=1, metadata=meta, tile=(64, 64))
+        t.write(a[..., ::2, ::2], subfiletype=1, tile=(64, 64))
+    models = {2: network(os.path.join(folder, "x2.onnx"), "ConvTranspose", 2),
+              0.25: network(os.path.join(folder, "quarter.onnx"), "Conv", 4)}
+    copy, base = [tegula, "copy", path], (0.325, 0.25)
+    cases = [("copy", copy, 1), ("level", copy + ["--level", "1"], 0.5), ("roi", copy + ["--roi", "16:80,32:100"], 1)]
+    for scale, model in models.items():
+        words = [tegula, "run", "-m", model, path, "--normalize", "none", "--dtype", "same"]
+        cases += [("%g" % scale, words, scale), ("%g of a level" % scale, words + ["--level", "1"], scale / 2),
+                  ("%g of a region" % scale, words + ["--roi", "16:80,32:96"], scale)]
+    for label, words, scale in cases:
+        want = [v / scale for v in base]
+        run(words + ["-o", out, "-q", "-y"], label)
+        pixels, sizes = ome_of(out)
+        got = [pixels["PhysicalSizeX"], pixels["PhysicalSizeY"]]
+        expect(numpy.allclose(got, want, rtol=1e-12), "%s: %s, expected %s" % (label, got, want))
+        expect(numpy.allclose(sizes, [v / 1e4 for v in want], rtol=1e-9), "%s: resolution %s" % (label, sizes))
+        expect(pixels["TimeIncrement"] == 0.5, label + ": time")
+        expect([c.get("Name") for c in pixels["Channel"]] == ["a", "b", "c"], label + ": channels")
+        run(words + ["-o", out, "-q", "-y", "--format", "imagej"], label + " for ImageJ")
+        with imagej_file(out, label) as t:
+            expect(numpy.allclose(sizes_of(t), want, rtol=1e-9), "%s: ImageJ %s" % (label, sizes_of(t)))
+            expect(t.imagej_metadata["finterval"] == 0.5, label + ": ImageJ's time")
+
+
+def folders_carry_it_too(tegula, folder):
+    """Two outputs of different scale in a folder: each has its own sizes."""
+    path, out = os.path.join(folder, "two.ome.tif"), os.path.join(folder, "two") + os.sep
+    a = drawn((2, 64, 96), "uint8", 4)
+    tifffile.imwrite(path, a, ome=True, metadata=dict(MICRON, axes="CYX", Channel={"Name": ["a", "b"]}))
+    model = network(os.path.join(folder, "two.onnx"), "ConvTranspose", 2, twice=True)
+    for extra in ([], ["--format", "imagej"]):
+        run([tegula, "run", "-m", model, path, "-o", out, "-q", "-y"] + extra, "folder")
+        for name, scale in (("y", 2), ("same", 1)):
+            file = out + name + ".tif"
+            want = a.repeat(scale, 1).repeat(scale, 2).astype("float32")
+            with tifffile.TiffFile(file) as t:
+                expect(numpy.array_equal(t.asarray(), want), "folder: %s" % name)
+                unit = 1 if extra else 1e4
+                expect(numpy.allclose(sizes_of(t), [0.325 / scale / unit, 0.25 / scale / unit], rtol=1e-9),
+                       "folder: %s of %s" % (sizes_of(t), name))
+                if not extra:
+                    pixels, _ = ome_of(file)
+                    expect([c["Name"] for c in pixels["Channel"]] == ["a", "b"], "folder: names")
+
+
+# ---- What the numbers mean
+
+
+def forms_survive_a_copy(tegula, folder):
+    """Orientation, kinds of samples, palettes, inks: what a file says of its numbers stands in the copy."""
+    path, out = os.path.join(folder, "form.tif"), os.path.join(folder, "form-out.tif")
+    rng = numpy.random.default_rng(1)
+    colours = rng.integers(0, 65535, (3, 256)).astype("uint16")
+    cases = [
+        ("palette", drawn((40, 50), "uint8", 1), dict(photometric="palette", colormap=colours), 3),
+        ("miniswhite", drawn((40, 50), "uint16", 1), dict(photometric="miniswhite"), 0),
+        ("cmyk", drawn((40, 50, 4), "uint8", 1), dict(photometric="separated"), 5),
+        ("rgba", drawn((40, 50, 4), "uint8", 1), dict(photometric="rgb", extrasamples=["unassalpha"]), 2),
+        ("premultiplied", drawn((40, 50, 4), "uint16", 1), dict(photometric="rgb", extrasamples=["assocalpha"]), 2),
+        ("grey and alpha", drawn((40, 50, 2), "uint8", 1),
+         dict(photometric="minisblack", planarconfig="contig", extrasamples=["unassalpha"]), 1),
+        ("turned", drawn((40, 50), "uint8", 1), dict(extratags=[(274, 3, 1, 6, True)]), 1),
+    ]
+    for label, a, how, photometric in cases:
+        tifffile.imwrite(path, a, metadata=None, **how)
+        for extra in ([], ["--compress", "deflate", "--pyramid", "nearest"]):
+            run([tegula, "copy", path, "-o", out, "-q", "-y"] + extra, label)
+            with tifffile.TiffFile(path) as was, tifffile.TiffFile(out) as t:
+                old, new = was.pages[0], t.pages[0]
+                expect(numpy.array_equal(t.asarray(), a), label + ": pixels")
+                expect(int(new.photometric) == photometric, "%s: photometric %s" % (label, new.photometric))
+                expect(tuple(new.extrasamples) == tuple(old.extrasamples), "%s: %s" % (label, new.extrasamples))
+                for tag in (274, 320):
+                    x, y = (p.tags[tag].value if tag in p.tags else None for p in (old, new))
+                    same = numpy.array_equal(x, y) or (tag == 274 and {x, y} == {None, 1})
+                    expect(same, "%s: tag %d is %s" % (label, tag, y))
+        r = subprocess.run(["vipsheader", out], capture_output=True, text=True)
+        expect(r.returncode == 0 and "50x40" in r.stdout, "%s: vips: %s%s" % (label, r.stdout, r.stderr))
+    run([tegula, "copy", path, "-o", out, "-q", "-y", "--format", "imagej"], "turned, imagej")
+    with tifffile.TiffFile(out) as t:
+        expect(t.pages[0].tags[274].value == 6, "turned, imagej")
+    a = drawn((40, 50), "uint8", 1)
+    tifffile.imwrite(path, a, metadata=None, photometric="palette", colormap=colours)
+    run([tegula, "copy", path, "-o", out, "-q", "-y", "--format", "imagej"], "palette, imagej")
+    with imagej_file(out, "palette") as t:
+        expect(numpy.array_equal(t.imagej_metadata["LUTs"], colours >> 8), "palette: ImageJ's table")
+
+
+def alpha_is_no_channel(tegula, folder):
+    """Colours go to the network, alpha does not, and this is said; all samples go where all are asked for."""
+    path, out = os.path.join(folder, "alpha.tif"), os.path.join(folder, "alpha-out.tif")
+    models = {n: network(os.path.join(folder, "a%d.onnx" % n), "Conv", 1, n) for n in (1, 2, 3, 4)}
+    rgba, grey = drawn((40, 50, 4), "uint8", 1), drawn((40, 50, 2), "uint8", 1)
+
+    def ask(n, words=(), file=path):
+        return subprocess.run([tegula, "run", "-m", models[n], file, "-o", out, "--normalize", "none", "--dtype", "same",
+                               "-y", *words], capture_output=True, text=True)
+
+    def check(r, want, warned, label):
+        expect(r.returncode == 0, "%s: %s" % (label, r.stderr))
+        with tifffile.TiffFile(out) as t:
+            got = t.asarray()
+            expect(got.shape == want.shape and numpy.array_equal(got, want), "%s: %s" % (label, got.shape))
+            expect(not any(int(e) for e in t.pages[0].extrasamples) or not warned, label + ": alpha in the output")
+        expect(("left out" in r.stderr) == warned, "%s: %s" % (label, r.stderr))
+    for kind in (["unassalpha"], ["assocalpha"], ["unspecified"]):
+        label = "rgba %s" % kind
+        tifffile.imwrite(path, rgba, metadata=None, photometric="rgb", extrasamples=kind)
+        check(ask(3), rgba[..., :3], True, label)
+        check(ask(4), rgba, False, label + ", four")
+        if kind != ["unspecified"]:
+            check(ask(1), rgba[..., :3].transpose(2, 0, 1), True, label + ", one")
+    tifffile.imwrite(path, grey, metadata=None, photometric="minisblack", planarconfig="contig",
+                     extrasamples=["unassalpha"])
+    check(ask(1), grey[..., 0], True, "grey and alpha")
+    check(ask(2), grey, False, "grey and alpha, two")
+    tifffile.imwrite(path, rgba, metadata=None, photometric="separated")
+    r = ask(3)
+    expect(r.returncode == 64 and "CMYK" in r.stderr and "RGB" in r.stderr, "cmyk: " + r.stderr)
+    fails([tegula, "copy", path, "-o", os.path.join(folder, "inks.png")], "CMYK inks", "inks as a picture")
+
+
+def pictures(tegula, folder):
+    """PNG and JPEG: profile and orientation come in and go out; the forms of PNG with alpha and palettes."""
+    try:
+        from PIL import Image, ImageCms
+    except ImportError:
+        print("no Pillow: pictures are left out")
+        return
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    profile += bytes(range(256)) * 400 # as large as needs two segments; the size stands in front
+    profile = len(profile).to_bytes(4, "big") + profile[4:]
+    rgb = drawn((40, 50, 3), "uint8", 1)
+    exif = Image.Exif()
+    exif[274] = 6
+    tif, files = os.path.join(folder, "p.tif"), [os.path.join(folder, n) for n in ("p.png", "p.jpg")]
+    for file in files:
+        Image.fromarray(rgb).save(file, icc_profile=profile, exif=exif, quality=95)
+        label = os.path.basename(file)
+        r = subprocess.run([tegula, "info", file, "--json"], capture_output=True, text=True)
+        expect('"orientation":6' in r.stdout.replace(" ", ""), label + ": info " + r.stdout)
+        run([tegula, "copy", file, "-o", tif, "-q", "-y"], label)
+        with tifffile.TiffFile(tif) as t:
+            expect(t.pages[0].tags[34675].value == profile, label + ": profile in the TIFF")
+            expect(t.pages[0].tags[274].value == 6, label + ": orientation in the TIFF")
+        for to in files:
+            run([tegula, "copy", tif, "-o", to + ".again" + to[-4:], "-q", "-y"], label)
+            with Image.open(to + ".again" + to[-4:]) as i:
+                expect(i.info.get("icc_profile") == profile, "%s: profile in %s" % (label, i.format))
+                expect(i.getexif().get(274) == 6, "%s: orientation in %s" % (label, i.format))
+    png = os.path.join(folder, "form.png")
+    wide = numpy.random.default_rng(2).integers(0, 65535, (33, 41)).astype("uint16")
+    tifffile.imwrite(tif, wide, metadata=None)
+    run([tegula, "copy", tif, "-o", png, "-q", "-y"], "16 bits")
+    with Image.open(png) as i:
+        expect(numpy.array_equal(numpy.asarray(i).astype("uint16"), wide), "16 bits: %s" % i.mode)
+    Image.fromarray(drawn((33, 41, 4), "uint8", 2), "RGBA").save(png)
+    run([tegula, "copy", png, "-o", tif, "-q", "-y"], "rgba png")
+    with tifffile.TiffFile(tif) as t:
+        expect([int(e) for e in t.pages[0].extrasamples] == [2], "rgba png: %s" % (t.pages[0].extrasamples,))
+
+
 def main(tegula):
     folder = tempfile.mkdtemp(prefix="tegula-peers-")
     try:
-        models = {"run2": identity(os.path.join(folder, "2d.onnx"), 4),
-                  "up": upscale(os.path.join(folder, "up.onnx"))}
+        models = {"run2": identity(os.path.join(folder, "2d.onnx"), 4)}
         imagej_round_trip(tegula, folder)
         imagej_orders(tegula, folder)
         imagej_refusals(tegula, folder)
         imagej_run(tegula, folder, models)
+        sizes_follow_the_scale(tegula, folder)
+        folders_carry_it_too(tegula, folder)
+        forms_survive_a_copy(tegula, folder)
+        alpha_is_no_channel(tegula, folder)
+        pictures(tegula, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print("metadata as tifffile %s reads them" % tifffile.__version__)

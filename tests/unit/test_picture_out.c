@@ -1,7 +1,9 @@
 /* PNG and JPEG as outputs: the pixels arrive, what cannot be one is refused by name, and a stop
  * anywhere costs nothing but time. */
+#include "io/exif.h"
 #include "io/file_ops.h"
 #include "job_help.h"
+#include "tiff_by_hand.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -104,6 +106,100 @@ static void test_what_is_no_picture_is_refused_before_anything_is_written(void)
     refused("no.png", "a PNG holds uint8 or uint16 in 1 to 4 samples, not float32 in 1");
 }
 
+/* ---- What is known beside the pixels ---- */
+
+enum { PROFILE = 100000 }; /* more than a segment of a JPEG holds */
+
+/* A TIFF of 32x20 RGB pixels that is to be turned, with a profile. */
+static void turned(const char *name, const uint8_t *profile, int orientation)
+{
+    const uint16_t turn = (uint16_t)orientation;
+    const hand_page p = {.w = 32,
+                         .h = 20,
+                         .bits = 8,
+                         .samples = 3,
+                         .extra = {{274, 3, 1, &turn}, {34675, 7, PROFILE, profile}},
+                         .n_extra = 2};
+    hand_tiff(in_folder(name), &p, 1);
+}
+
+static int says(const char *name, const uint8_t *profile, int orientation)
+{
+    tg_source *s = open_image(in_folder(name));
+    const tg_image_meta *m = s ? &s->ops->info(s)->meta : NULL;
+    const int same = m && m->orientation == orientation && m->icc_bytes == PROFILE &&
+                     memcmp(m->icc, profile, PROFILE) == 0;
+    tgi_source_close(&s);
+    return same;
+}
+
+static void test_profile_and_orientation_go_from_tiff_to_picture_and_back(void)
+{
+    static uint8_t profile[PROFILE] = {0, 1, 0x86, 0xa0, [16] = 'R', 'G', 'B', ' '};
+    static const char *const pictures[] = {"turned.png", "turned.jpg"};
+    for (int i = 128; i < PROFILE; i++)
+        profile[i] = (uint8_t)(i * i >> 5);
+    turned("turned.tif", profile, 6);
+    for (int i = 0; i < 2; i++) {
+        const tg_status st = copy("", "input", in_folder("turned.tif"), "output",
+                                  in_folder(pictures[i]), "yes", "", NULL);
+        if (i && st == TG_E_UNSUPPORTED)
+            continue; /* a build without libjpeg */
+        CHECK_EQ(st, TG_OK);
+        CHECK(says(pictures[i], profile, 6));
+        CHECK_COPY(TG_OK, "input", in_folder(pictures[i]), "output", in_folder("back.tif"),
+                   "yes", "");
+        CHECK(says("back.tif", profile, 6));
+    }
+    profile[16] = 'C'; /* of inks: no profile for a picture of light */
+    turned("turned.tif", profile, 1);
+    CHECK_COPY(TG_OK, "input", in_folder("turned.tif"), "output", in_folder("turned.png"),
+               "yes", "");
+    CHECK(!says("turned.png", profile, 0));
+}
+
+/* Flipped and cut bytes in what stands in front of the pixels: a status, nothing else. */
+static void test_bent_marks_of_a_picture_end_in_a_status(void)
+{
+    static uint8_t file[1 << 18];
+    static const char *const pictures[] = {"turned.png", "turned.jpg"};
+    uint64_t seed = 11;
+    for (int i = 0; i < 2; i++) {
+        FILE *f = fopen(in_folder(pictures[i]), "rb");
+        const size_t n = f ? fread(file, 1, sizeof file, f) : 0;
+        if (f)
+            fclose(f);
+        for (int k = 0; k < 200 && n; k++) {
+            const size_t at = (size_t)tg_rand_in(&seed, 0, k % 2 ? 200 : (int64_t)n - 1);
+            const uint8_t was = file[at];
+            tg_source *s = NULL;
+            tgi_err err = {0};
+            file[at] = (uint8_t)tg_rand(&seed);
+            f = fopen(in_folder("bent"), "wb");
+            fwrite(file, 1, k % 5 ? n : at, f);
+            fclose(f);
+            if (tgi_source_open(in_folder("bent"), &(tg_open_opts){.threads = 1}, &s, &err) ==
+                TG_OK)
+                CHECK(s->ops->info(s)->meta.orientation >= 0 &&
+                      s->ops->info(s)->meta.orientation < 9);
+            tgi_source_close(&s);
+            file[at] = was;
+        }
+    }
+    for (int k = 0; k < 20000; k++) {
+        uint8_t block[40];
+        const size_t n = (size_t)tg_rand_in(&seed, 0, sizeof block);
+        tgi_exif_make(3, block);
+        for (int b = 0; b < 3; b++)
+            block[tg_rand_in(&seed, 4, sizeof block - 1)] = (uint8_t)tg_rand(&seed);
+        uint8_t *exact = malloc(n + 1); /* so that one byte too far is seen */
+        memcpy(exact, block, n);
+        const int v = tgi_exif_orientation(exact, n);
+        CHECK(v >= 0 && v < 9);
+        free(exact);
+    }
+}
+
 /* ---- Stops ---- */
 
 static int calls, kill_at;
@@ -165,6 +261,8 @@ int main(void)
     help_open();
     RUN(test_pixels_arrive_in_png_exactly_and_in_jpeg_nearly);
     RUN(test_what_is_no_picture_is_refused_before_anything_is_written);
+    RUN(test_profile_and_orientation_go_from_tiff_to_picture_and_back);
+    RUN(test_bent_marks_of_a_picture_end_in_a_status);
     RUN(test_a_kill_anywhere_is_resumed_to_the_same_picture);
     help_close();
     return TEST_END();
