@@ -1,122 +1,254 @@
+/* mem.c - the pool "engine": what the library allocates for itself.
+ *
+ * Below DIRECT_BELOW a request goes straight to malloc with its record in front. Measured
+ * (docs/design.md, "Memory: pool and trace"): a planned job holds thousands of blocks of some
+ * hundred bytes, for which malloc's free lists are as fast as ours and pages can be trimmed in
+ * the middle of its heap, while segments of ours would keep every page that has one live block
+ * and cost a descriptor each. From there on a block is a segment of pages of its own, at most
+ * CACHE_LIMIT of which wait for the next request: reading a file asks for the same few sizes
+ * again and again.
+ *
+ * Under AddressSanitizer everything is direct, so that it sees each block's ends. */
 #include "engine/base/mem.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/pool_priv.h"
 
-#include <stdatomic.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A header in front of each block: the size and tag that the counters need when it goes. */
-typedef struct block_head {
-    size_t size;
-    tgi_tag tag;
-} block_head;
-#define HEAD 32 /* keeps malloc's 16-byte alignment and leaves room */
-_Static_assert(sizeof(block_head) <= HEAD, "the header must fit its room");
+#if defined(__SANITIZE_ADDRESS__)
+#define ALL_DIRECT 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ALL_DIRECT 1
+#endif
+#endif
 
-static atomic_size_t live_bytes, peak_bytes, live_blocks, tag_bytes[TGI_TAG_COUNT];
-static atomic_uint_fast64_t requests;
-static atomic_uint_fast64_t fail_at; /* request number that fails; 0: none */
-static atomic_int env_read;
+#ifdef ALL_DIRECT
+#define DIRECT_BELOW SIZE_MAX
+#else
+#define DIRECT_BELOW ((size_t)64 << 10)
+#endif
+#define CACHE_LIMIT ((uint64_t)4 << 20)
 
-static int refuse_this_one(void)
+static tg_pool engine;
+static pthread_once_t made = PTHREAD_ONCE_INIT;
+
+static uint64_t number_in(const char *name)
 {
-    int expected = 0;
-    if (atomic_compare_exchange_strong(&env_read, &expected, 1)) {
-        const char *s = getenv("TEGULA_FAIL_ALLOC");
-        if (s)
-            tgi_mem_fail_at(strtoull(s, NULL, 10));
-    }
-    const uint64_t n = atomic_fetch_add(&requests, 1) + 1;
-    return n == atomic_load(&fail_at);
+    const char *s = getenv(name);
+    return s ? strtoull(s, NULL, 10) : 0;
 }
 
-static void count_in(const block_head *h)
+static void make(void)
 {
-    const size_t now = atomic_fetch_add(&live_bytes, h->size) + h->size;
-    size_t peak = atomic_load(&peak_bytes);
-    while (now > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, now))
-        ;
-    atomic_fetch_add(&live_blocks, 1);
-    atomic_fetch_add(&tag_bytes[h->tag], h->size);
+    static const tg_raw pages = {.size = sizeof pages,
+                                 .kind = TG_MEMORY_HOST,
+                                 .granularity_bytes = 4096,
+                                 .is_zeroed = 1,
+                                 .alloc = tgi_pages_alloc,
+                                 .free = tgi_pages_free,
+                                 .resize = tgi_pages_resize};
+    tgi_pool_setup(&engine, &pages, "engine");
+    engine.is_engine = 1;
+    engine.small_segment = 0;
+    engine.direct_below = DIRECT_BELOW;
+    engine.cache_limit = CACHE_LIMIT;
+    for (int i = 0; i < TGI_TAG_COUNT; i++)
+        tgi_ledger_tag(&engine, tgi_tag_name((tgi_tag)i));
+    engine.fail_at = number_in("TEGULA_FAIL_ALLOC");
+    engine.fail_raw_at = number_in("TEGULA_FAIL_RAW");
+    tgi_pool_register(&engine);
 }
 
-static void count_out(const block_head *h)
+tg_pool *tgi_pool_engine(void)
 {
-    atomic_fetch_sub(&live_bytes, h->size);
-    atomic_fetch_sub(&live_blocks, 1);
-    atomic_fetch_sub(&tag_bytes[h->tag], h->size);
+    pthread_once(&made, make);
+    return &engine;
 }
 
-static void *get(tgi_tag tag, size_t size, int zero)
+tg_pool *tg_pool_engine(void)
+{
+    return tgi_pool_engine();
+}
+
+/* ---- Direct blocks ----------------------------------------------------------------------- */
+
+/* A record in front of each: what the ledger needs when the block goes. */
+static record *record_of(void *p)
+{
+    return (record *)p - 1;
+}
+
+static void enter(tg_pool *p, record *r, size_t bytes, uint32_t tag, const char *site)
+{
+    tgi_ledger_reserve(p, bytes, 0);
+    tgi_ledger_activate(p, bytes, 0);
+    tgi_ledger_in(p, r, bytes, tag, site, RECORD_DIRECT);
+}
+
+static void leave(tg_pool *p, record *r)
+{
+    tgi_ledger_out(p, r);
+    tgi_ledger_activate(p, 0, r->bytes);
+    tgi_ledger_reserve(p, 0, r->bytes);
+}
+
+static bool may_ask(tg_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    const bool yes = tgi_request_allowed(p) && tgi_raw_allowed(p);
+    pthread_mutex_unlock(&p->lock);
+    return yes;
+}
+
+static void *get_direct(tg_pool *p, uint32_t tag, size_t size, int zero, const char *site)
+{
+    if (!may_ask(p))
+        return NULL;
+    const size_t all = size + sizeof(record);
+    record *r = zero ? calloc(1, all) : malloc(all);
+    if (!r)
+        return NULL;
+    pthread_mutex_lock(&p->lock);
+    enter(p, r, size, tag, site);
+    pthread_mutex_unlock(&p->lock);
+    return r + 1;
+}
+
+static void *get(tgi_tag tag, size_t size, int zero, const char *site)
+{
+    tg_pool *p = tgi_pool_engine();
+    tg_status st;
+    void *at = NULL;
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    if (size < p->direct_below)
+        return get_direct(p, tag, size, zero, site);
+    pthread_mutex_lock(&p->lock);
+    if (tgi_request_allowed(p))
+        at = tgi_pool_get(p, size, tag, site, zero, &st);
+    tgi_pool_unlock(p);
+    return at;
+}
+
+/* Blocks of segments begin on multiples of 256 bytes; a direct one seldom does. */
+static block *block_at(tg_pool *p, const void *at)
+{
+    return (uintptr_t)at % 256 ? NULL : tgi_blocks_lookup(p, at);
+}
+
+static bool is_direct(const record *r)
+{
+    return r->mark == RECORD_DIRECT;
+}
+
+/* ---- The short names --------------------------------------------------------------------- */
+
+void *tgi_malloc_at(tgi_tag tag, size_t size, const char *site)
+{
+    return get(tag, size, 0, site);
+}
+
+void *tgi_calloc_at(tgi_tag tag, size_t n, size_t size, const char *site)
 {
     size_t all;
-    if (refuse_this_one() || !tgi_add_ok(size, HEAD, &all))
-        return NULL;
-    char *p = zero ? calloc(1, all) : malloc(all);
-    if (!p)
-        return NULL;
-    block_head *h = (block_head *)(void *)p;
-    *h = (block_head){.size = size, .tag = tag};
-    count_in(h);
-    return p + HEAD;
+    return tgi_mul_ok(n, size, &all) ? get(tag, all, 1, site) : NULL;
 }
 
-void *tgi_malloc(tgi_tag tag, size_t size)
-{
-    return get(tag, size, 0);
-}
-
-void *tgi_calloc(tgi_tag tag, size_t n, size_t size)
-{
-    size_t all;
-    return tgi_mul_ok(n, size, &all) ? get(tag, all, 1) : NULL;
-}
-
-void *tgi_realloc_n(tgi_tag tag, void *p, size_t n, size_t size)
-{
-    size_t all, with_head;
-    if (!tgi_mul_ok(n, size, &all) || !tgi_add_ok(all, HEAD, &with_head))
-        return NULL;
-    if (!p)
-        return get(tag, all, 0);
-    if (refuse_this_one())
-        return NULL;
-    block_head old = *(block_head *)(void *)((char *)p - HEAD);
-    char *q = realloc((char *)p - HEAD, with_head);
-    if (!q)
-        return NULL;
-    count_out(&old);
-    block_head *h = (block_head *)(void *)q;
-    *h = (block_head){.size = all, .tag = tag};
-    count_in(h);
-    return q + HEAD;
-}
-
-char *tgi_strdup(tgi_tag tag, const char *s)
+char *tgi_strdup_at(tgi_tag tag, const char *s, const char *site)
 {
     const size_t n = strlen(s) + 1;
-    char *p = tgi_malloc(tag, n);
+    char *p = get(tag, n, 0, site);
     return p ? memcpy(p, s, n) : NULL;
 }
 
-void tgi_free(void *p)
+/* A direct block stays one: realloc, with its record out of the ledger while it may move. */
+static void *resize_direct(tg_pool *p, record *r, tgi_tag tag, size_t size, const char *site)
 {
-    if (!p)
-        return;
-    block_head *h = (block_head *)(void *)((char *)p - HEAD);
-    count_out(h);
-    free(h);
+    if (!may_ask(p))
+        return NULL;
+    const record old = *r;
+    pthread_mutex_lock(&p->lock);
+    leave(p, r);
+    pthread_mutex_unlock(&p->lock);
+    record *to = realloc(r, size + sizeof(record));
+    pthread_mutex_lock(&p->lock);
+    enter(p, to ? to : r, to ? size : old.bytes, to ? (uint32_t)tag : old.tag,
+          to ? site : old.site);
+    pthread_mutex_unlock(&p->lock);
+    return to ? to + 1 : NULL;
 }
+
+/* From malloc to a segment: what is copied is below DIRECT_BELOW. */
+static void *promote(void *at, tgi_tag tag, size_t size, const char *site)
+{
+    void *to = get(tag, size, 0, site);
+    if (to) {
+        memcpy(to, at, record_of(at)->bytes);
+        tgi_free(at);
+    }
+    return to;
+}
+
+void *tgi_realloc_at(tgi_tag tag, void *at, size_t n, size_t size, const char *site)
+{
+    tg_pool *p = tgi_pool_engine();
+    size_t all;
+    if (!tgi_mul_ok(n, size, &all) || all > SIZE_MAX / 2)
+        return NULL;
+    if (!at)
+        return get(tag, all, 0, site);
+    pthread_mutex_lock(&p->lock);
+    const bool pooled = block_at(p, at) != NULL;
+    pthread_mutex_unlock(&p->lock);
+    if (pooled)
+        return tgi_pool_resize(p, at, all, site);
+    return all < p->direct_below ? resize_direct(p, record_of(at), tag, all, site)
+                                 : promote(at, tag, all, site);
+}
+
+void tgi_free(void *at)
+{
+    tg_pool *p = &engine; /* it exists: `at` came from it */
+    record *r = NULL;
+    if (!at)
+        return;
+    pthread_mutex_lock(&p->lock);
+    block *b = block_at(p, at);
+    if (b) {
+        tgi_pool_put(p, b);
+    } else if (is_direct(record_of(at))) {
+        r = record_of(at);
+        leave(p, r);
+    } else {
+        p->bad_frees++;
+    }
+    tgi_pool_unlock(p);
+    free(r);
+}
+
+void tgi_mem_trim(void)
+{
+    tg_pool_empty_cache(tgi_pool_engine());
+    malloc_trim(0);
+}
+
+/* ---- What is held, tests ----------------------------------------------------------------- */
 
 void tgi_mem_get_stats(tgi_mem_stats *out)
 {
-    out->live_bytes = atomic_load(&live_bytes);
-    out->peak_bytes = atomic_load(&peak_bytes);
-    out->live_blocks = atomic_load(&live_blocks);
-    out->requests = atomic_load(&requests);
+    tg_pool *p = tgi_pool_engine();
+    pthread_mutex_lock(&p->lock);
+    out->live_bytes = p->allocated.now;
+    out->peak_bytes = p->allocated.peak;
+    out->live_blocks = p->n_live;
+    out->requests = p->requests;
     for (int i = 0; i < TGI_TAG_COUNT; i++)
-        out->tag_bytes[i] = atomic_load(&tag_bytes[i]);
+        out->tag_bytes[i] = p->tag_bytes[i];
+    pthread_mutex_unlock(&p->lock);
 }
 
 const char *tgi_tag_name(tgi_tag tag)
@@ -127,6 +259,10 @@ const char *tgi_tag_name(tgi_tag tag)
 
 void tgi_mem_fail_at(uint64_t k)
 {
-    atomic_store(&env_read, 1);
-    atomic_store(&fail_at, k ? atomic_load(&requests) + k : 0);
+    tgi_pool_fail_at(tgi_pool_engine(), k);
+}
+
+void tgi_mem_fail_raw_at(uint64_t k)
+{
+    tgi_pool_fail_raw_at(tgi_pool_engine(), k);
 }

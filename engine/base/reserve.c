@@ -1,58 +1,24 @@
-/* reserve.c - see reserve.h; madvise(2) for MADV_POPULATE_WRITE. */
+/* reserve.c - see reserve.h. The segment and its blocks belong to the pool "engine": they are
+ * in its ledger under the names of the blocks, while the reservation lasts. */
 #include "engine/base/reserve.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/pool_priv.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define HUGE ((size_t)2 << 20)
 #define PAGE ((size_t)4096)
 #define POISON 0xA5
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 struct tgi_reserve {
-    char *base;
+    tgi_segment *segment;
     size_t bytes, used;
     int poisoned;
     tgi_block block[TGI_RESERVE_MAX_BLOCKS];
     int n_blocks;
 };
-
-/* Map exactly [base, base + bytes), base on a 2 MiB border. The rest of a larger mapping is
- * given back at once: a huge page could otherwise reach over the end and count as ours. */
-static char *map_aligned(size_t bytes)
-{
-    const size_t all = tgi_sat_add(bytes, HUGE);
-    char *map = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED)
-        return NULL;
-    const size_t skip = (HUGE - (uintptr_t)map % HUGE) % HUGE;
-    if (skip)
-        munmap(map, skip);
-    munmap(map + skip + bytes, all - skip - bytes);
-    return map + skip;
-}
-
-/* Make every page ours now; false when the system has none left. Kernels before 5.14 do not
- * know the advice (EINVAL): write to each page. Huge pages are welcome, not needed. */
-static int populate(char *base, size_t bytes)
-{
-    (void)madvise(base, bytes, MADV_HUGEPAGE);
-    if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0)
-        return 1;
-    if (errno != EINVAL)
-        return 0;
-    for (size_t i = 0; i < bytes; i += PAGE)
-        ((volatile char *)base)[i] = 0;
-    return 1;
-}
 
 tg_status tgi_reserve_open(size_t bytes, tgi_reserve **out, tgi_err *err)
 {
@@ -60,8 +26,8 @@ tg_status tgi_reserve_open(size_t bytes, tgi_reserve **out, tgi_err *err)
     if (!r)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the reservation's ledger");
     r->bytes = tgi_align_size(bytes ? bytes : 1, PAGE);
-    r->base = r->bytes < SIZE_MAX - HUGE ? map_aligned(r->bytes) : NULL;
-    if (!r->base || !populate(r->base, r->bytes)) {
+    r->segment = tgi_pool_take_segment(tgi_pool_engine(), &tgi_raw_populated, r->bytes);
+    if (!r->segment) {
         tgi_reserve_close(&r);
         return tgi_fail(err, TG_E_NOMEM,
                         "the system refused a reservation of %zu bytes (memory, or an address "
@@ -69,7 +35,7 @@ tg_status tgi_reserve_open(size_t bytes, tgi_reserve **out, tgi_err *err)
                         bytes);
     }
     if (getenv("TEGULA_POISON")) {
-        memset(r->base, POISON, r->bytes);
+        memset(tgi_segment_base(r->segment), POISON, r->bytes);
         r->poisoned = 1;
     }
     *out = r;
@@ -80,8 +46,7 @@ void tgi_reserve_close(tgi_reserve **r)
 {
     if (!r || !*r)
         return;
-    if ((*r)->base)
-        munmap((*r)->base, (*r)->bytes);
+    tgi_pool_drop_segment(tgi_pool_engine(), &(*r)->segment);
     tgi_free(*r);
     *r = NULL;
 }
@@ -96,9 +61,12 @@ tg_status tgi_reserve_take(tgi_reserve *r, const char *name, size_t bytes, void 
         return tgi_fail(err, TG_E_INTERNAL,
                         "the plan reserved %zu bytes, %zu are taken, \"%s\" needs %zu",
                         r->bytes, r->used, name, bytes);
+    void *p = tgi_pool_carve(tgi_pool_engine(), r->segment, bytes, 64, name, TG_POOL_SITE);
+    if (!p)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the ledger of \"%s\"", name);
     r->used = at + bytes;
-    r->block[r->n_blocks++] = (tgi_block){name, r->base + at, bytes};
-    *out = r->base + at;
+    r->block[r->n_blocks++] = (tgi_block){name, p, bytes};
+    *out = p;
     return TG_OK;
 }
 

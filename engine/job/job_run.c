@@ -20,7 +20,6 @@
 #include "engine/run/pyramid.h"
 #include "engine/run/store.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -396,7 +395,7 @@ static tg_status run_items(run *r, tgi_err *err)
  * the prediction is that, the reservation and the named allowance. */
 static void predict(run *r)
 {
-    malloc_trim(0);
+    tgi_mem_trim();
     const tg_bytes *b = &r->job->plan.bytes;
     r->predicted =
         tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture + b->pyramid;
@@ -589,7 +588,7 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
             *out = res;
         return st;
     }
-    malloc_trim(0); /* what others freed in this process is not the run's */
+    tgi_mem_trim(); /* what others freed in this process is not the run's */
     if (st == TG_OK)
         st = tgi_tracker_open(SAMPLE_MS, tgi_opts_str(job->opts, TGI_OPT_LOG), &r.monitor, err);
     if (st == TG_OK)

@@ -14,7 +14,6 @@
 #include "engine/run/exec.h"
 #include "engine/run/load.h"
 
-#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -373,7 +372,7 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
     tg_status st = open_run(&r, err);
     if (st == TG_OK)
         st = tgi_tracker_open(5, tgi_opts_str(job->opts, TGI_OPT_LOG), &monitor, err);
-    malloc_trim(0);
+    tgi_mem_trim();
     res->predicted_peak_bytes =
         tgi_mem_measured() + job->plan.bytes.allowance + job->plan.bytes.decoder;
     if (st == TG_OK)

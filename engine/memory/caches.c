@@ -1,12 +1,11 @@
-/* caches.c - see caches.h; malloc_trim(3). */
+/* caches.c - see caches.h. */
 #include "engine/memory/caches.h"
 
+#include "engine/base/mem.h"
+#include "engine/base/pool.h"
 #include "engine/memory/monitor.h"
 
 #include <pthread.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 static struct {
     pthread_mutex_t lock;
@@ -43,18 +42,17 @@ void tgi_cache_unregister(tgi_cache_empty_fn empty, void *user)
     pthread_mutex_unlock(&table.lock);
 }
 
-/* Host memory that malloc gave back is counted by what the system takes off this process, since
- * no allocator says; other threads may allocate meanwhile, so it is never less than nothing. */
+/* Host memory that was given back is counted by what the system takes off this process, since
+ * malloc does not say; other threads may allocate meanwhile, so it is never less than nothing.
+ * What pools of devices gave is counted by them. */
 static uint64_t trim(void)
 {
-#ifdef __GLIBC__
+    uint64_t of_devices;
     const uint64_t before = tgi_mem_measured();
-    (void)malloc_trim(0);
+    tgi_pools_empty_cache(&of_devices);
+    tgi_mem_trim();
     const uint64_t after = tgi_mem_measured();
-    return before > after ? before - after : 0;
-#else
-    return 0;
-#endif
+    return of_devices + (before > after ? before - after : 0);
 }
 
 uint64_t tgi_caches_clear(void)

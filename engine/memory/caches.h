@@ -15,7 +15,8 @@ int tgi_cache_register(const char *name, tgi_cache_empty_fn empty, void *user);
 /* Take a registration back: after it returns, `empty` is not called with `user` again. */
 void tgi_cache_unregister(tgi_cache_empty_fn empty, void *user);
 
-/* Empty all of them, then give back what malloc keeps; the bytes the system got. */
+/* Empty all of them and all memory pools, then give back what malloc keeps; the bytes the
+ * system got. */
 uint64_t tgi_caches_clear(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* gpu.c - see gpu.h. */
 #include "engine/memory/gpu.h"
 
+#include "engine/base/pool.h"
 #include "engine/memory/monitor_nvml.h"
 
 #include <stdatomic.h>
@@ -20,14 +21,6 @@ int tgi_gpu_resolve(int id)
     if (id != TG_GPU_CURRENT)
         return id;
     return h ? h->current() : 0;
-}
-
-static void ask_pool(int id, uint64_t *allocated, uint64_t *reserved)
-{
-    const tgi_gpu_hooks *h = atomic_load(&hooks_of_backend);
-    *allocated = *reserved = 0;
-    if (h)
-        h->pool(id, allocated, reserved);
 }
 
 void tgi_gpu_memory(int id, const char *root, tg_gpu *out)
@@ -51,7 +44,7 @@ void tgi_gpu_memory(int id, const char *root, tg_gpu *out)
         return;
     }
     tgi_nvml_look(d, root, out);
-    ask_pool(at, &out->pool_allocated_bytes, &out->pool_reserved_bytes);
+    tgi_pools_sum(TG_MEMORY_DEVICE, at, &out->pool_allocated_bytes, &out->pool_reserved_bytes);
 }
 
 void tgi_gpu_free_used(int id, int cache_is_free, uint64_t *free_bytes, uint64_t *used_bytes)
@@ -62,7 +55,7 @@ void tgi_gpu_free_used(int id, int cache_is_free, uint64_t *free_bytes, uint64_t
     *free_bytes = *used_bytes = 0;
     if (!d || !tgi_nvml_memory(d, &total, free_bytes, used_bytes, NULL) || !cache_is_free)
         return;
-    ask_pool(at, &allocated, &reserved);
+    tgi_pools_sum(TG_MEMORY_DEVICE, at, &allocated, &reserved);
     uint64_t idle = reserved > allocated ? reserved - allocated : 0;
     idle = idle < *used_bytes ? idle : *used_bytes; /* two clocks: never more than there is */
     *free_bytes += idle;

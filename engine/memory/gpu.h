@@ -1,6 +1,6 @@
 /* gpu.h - GPUs as the rest of tegula sees them: what the driver says (monitor_nvml.h) joined
- * with what a GPU backend says of itself. A backend registers its hooks when it is opened;
- * without one our share of every device is 0 and the current device is the first. */
+ * with what a GPU backend says of itself and with our pools of that device. A backend registers
+ * its hooks when it is opened; without one the current device is the first. */
 #ifndef TGI_GPU_H
 #define TGI_GPU_H
 
@@ -10,8 +10,6 @@
 typedef struct tgi_gpu_hooks {
     int (*current)(void);                       /* id of the device it works on */
     tg_status (*preload)(int id, tgi_err *err); /* make its context now */
-    /* What our pool got from device `id` and what of that is in use. */
-    void (*pool)(int id, uint64_t *allocated_bytes, uint64_t *reserved_bytes);
 } tgi_gpu_hooks;
 
 /* `hooks` static and complete; NULL takes them back. Before other threads ask. */

@@ -34,6 +34,7 @@ FOREIGN = {
     r"(cuda|cublas).*": {"kernels/cuda/"},
     r"immintrin\.h": {"kernels/cpu/", "engine/base/sha256.c", "io/predictor.c"},
     r"(onednn/)?dnnl\.h": set(),
+    r"sanitizer/asan_interface\.h": {"engine/base/pool_blocks.c"},
 }
 
 STANDARD = set("""

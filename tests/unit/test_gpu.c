@@ -204,20 +204,49 @@ static tg_status preload(int id, tgi_err *err)
     return id == 0 ? tgi_fail(err, TG_E_DEVICE, "no context") : TG_OK;
 }
 
-static void pool_of_one(int id, uint64_t *allocated, uint64_t *reserved)
+/* Memory of a device is an address that nobody here may touch. */
+static void *device_alloc(void *user, size_t bytes)
 {
-    *allocated = id == 1 ? GIB / 2 : 0;
-    *reserved = id == 1 ? GIB : 0;
+    uint64_t *next = user;
+    const uint64_t at = *next;
+    *next += bytes;
+    return (void *)(uintptr_t)at;
+}
+
+static void device_free(void *user, void *at, size_t bytes)
+{
+    (void)user, (void)at, (void)bytes;
+}
+
+/* Half a GiB in use on device 1, half a GiB idle. */
+static tg_pool *pool_of_one(uint64_t *next)
+{
+    const tg_raw raw = {.size = sizeof raw,
+                        .kind = TG_MEMORY_DEVICE,
+                        .device = 1,
+                        .user = next,
+                        .alloc = device_alloc,
+                        .free = device_free};
+    tg_pool *pool = NULL;
+    void *a = NULL, *b = NULL;
+    CHECK_EQ(tg_pool_open(NULL, &raw, NULL, &pool), TG_OK);
+    CHECK_EQ(tg_pool_alloc(pool, GIB / 2, "weights", &a), TG_OK);
+    CHECK_EQ(tg_pool_alloc(pool, GIB / 2, "arena", &b), TG_OK);
+    CHECK_EQ(tg_pool_free(pool, a), TG_OK);
+    CHECK_STR(tg_pool_name(pool), "device 1");
+    return pool;
 }
 
 static void test_a_backend_says_what_is_current_and_what_is_ours(void)
 {
-    static const tgi_gpu_hooks hooks = {current_is_one, preload, pool_of_one};
+    static const tgi_gpu_hooks hooks = {current_is_one, preload};
+    uint64_t next = 1ull << 40;
     tgi_err e = {0};
     machine(FAKE_NVML, "gpus=2");
     CHECK_EQ(gpu(TG_GPU_CURRENT).id, 0);
     CHECK_STATUS(tgi_gpu_preload(0, &e), TG_E_UNSUPPORTED, e);
     tgi_gpu_set_hooks(&hooks);
+    tg_pool *pool = pool_of_one(&next);
     const tg_gpu g = gpu(TG_GPU_CURRENT);
     CHECK_EQ(g.id, 1);
     CHECK(g.pool_allocated_bytes == GIB / 2 && g.pool_reserved_bytes == GIB);
@@ -232,6 +261,9 @@ static void test_a_backend_says_what_is_current_and_what_is_ours(void)
     CHECK_STATUS(tgi_gpu_preload(5, &e), TG_E_ARG, e);
     CHECK_EQ(tg_gpu_preload(NULL, 5), TG_E_ARG);
     tgi_gpu_set_hooks(NULL);
+    CHECK(tg_mem_clear() >= GIB / 2);
+    CHECK_EQ(gpu(1).pool_reserved_bytes, GIB / 2);
+    tg_pool_close(&pool, NULL);
 }
 
 static uint64_t give_back(void *user)

@@ -1,0 +1,101 @@
+/* raw_pages.c - host memory as the system gives it: anonymous pages, and the pool's own books.
+ *
+ * Populated pages are for the reservation of a run: on a 2 MiB border so that huge pages fit,
+ * and resident when the call returns, so that memory the system does not have shows at second
+ * zero and not as a kill in the middle of the night. madvise(2) for MADV_POPULATE_WRITE. */
+#include "engine/base/arith.h"
+#include "engine/base/pool_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define HUGE ((size_t)2 << 20)
+#define PAGE ((size_t)4096)
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static void *map(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void *tgi_pages_alloc(void *user, size_t bytes)
+{
+    (void)user;
+    return map(bytes);
+}
+
+void tgi_pages_free(void *user, void *at, size_t bytes)
+{
+    (void)user;
+    munmap(at, bytes);
+}
+
+/* Pages move without being copied. */
+void *tgi_pages_resize(void *user, void *at, size_t old_bytes, size_t new_bytes)
+{
+    (void)user;
+    void *p = mremap(at, old_bytes, new_bytes, MREMAP_MAYMOVE);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Map exactly [base, base + bytes), base on a 2 MiB border. The rest of a larger mapping is
+ * given back at once: a huge page could otherwise reach over the end and count as ours. */
+static char *map_aligned(size_t bytes)
+{
+    const size_t all = tgi_sat_add(bytes, HUGE);
+    char *at = all < SIZE_MAX ? map(all) : NULL;
+    if (!at)
+        return NULL;
+    const size_t skip = (HUGE - (uintptr_t)at % HUGE) % HUGE;
+    if (skip)
+        munmap(at, skip);
+    munmap(at + skip + bytes, all - skip - bytes);
+    return at + skip;
+}
+
+/* Make every page ours now; false when the system has none left. Kernels before 5.14 do not
+ * know the advice (EINVAL): write to each page. Huge pages are welcome, not needed. */
+static bool populate(char *base, size_t bytes)
+{
+    (void)madvise(base, bytes, MADV_HUGEPAGE);
+    if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0)
+        return true;
+    if (errno != EINVAL)
+        return false;
+    for (size_t i = 0; i < bytes; i += PAGE)
+        ((volatile char *)base)[i] = 0;
+    return true;
+}
+
+static void *alloc_populated(void *user, size_t bytes)
+{
+    (void)user;
+    char *at = map_aligned(bytes);
+    if (at && !populate(at, bytes)) {
+        munmap(at, bytes);
+        at = NULL;
+    }
+    return at;
+}
+
+const tg_raw tgi_raw_populated = {.size = sizeof(tg_raw),
+                                  .kind = TG_MEMORY_HOST,
+                                  .granularity_bytes = PAGE,
+                                  .is_zeroed = 1,
+                                  .alloc = alloc_populated,
+                                  .free = tgi_pages_free};
+
+void *tgi_books_alloc(size_t bytes)
+{
+    return malloc(bytes);
+}
+
+void tgi_books_free(void *p)
+{
+    free(p);
+}
