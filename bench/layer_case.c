@@ -46,16 +46,19 @@ static tg_desc desc(const layer *l, int64_t a, int64_t b, int64_t d, int64_t h, 
                 : (tg_desc){TG_DTYPE_F32, 4, {a, b, h, w}};
 }
 
+/* Stored as the executor does it: the blocks of a row side by side. */
 static tg_view make_view(const tg_desc *d, int cb, tg_range columns, float **mem)
 {
     tg_view v = {.c = d->dim[1], .cb = cb, .x0 = columns.lo};
     v.width = tgi_range_len(columns);
     v.y_ring = tgi_desc_axis(d, TG_Y);
     v.z_ring = tgi_desc_axis(d, TG_Z);
-    v.y_pitch = (size_t)(v.width * cb);
+    v.block_pitch = tgi_align_size((size_t)(v.width * cb), 16);
+    if (v.block_pitch % 1024 == 0)
+        v.block_pitch += 16;
+    v.y_pitch = v.block_pitch * (size_t)tgi_view_blocks(&v);
     v.z_pitch = v.y_pitch * (size_t)v.y_ring;
-    v.block_pitch = v.z_pitch * (size_t)v.z_ring;
-    *mem = layer_floats(v.block_pitch * (size_t)tgi_view_blocks(&v));
+    *mem = layer_floats(v.z_pitch * (size_t)v.z_ring);
     v.base = *mem;
     return v;
 }

@@ -9,13 +9,9 @@
 
 #include <math.h>
 
-/* Floats between a weight vector that is used and the one fetched ahead: 1x1 layers pass so
- * much source and result through the first level that the weights fall out of it. */
-#define WEIGHTS_AHEAD (TG_SIMD_ISA == 2 ? 256 : 0)
-
 /* Sum `lanes` channels at one kx into the tile. */
-TG_INLINE void tile_channels(vf *acc, const float *x, const float *w, int lanes, const int ob,
-                             const int px, const ptrdiff_t step)
+TG_INLINE void tile_channels(vf *acc, const float *x, const float *w, ptrdiff_t ahead,
+                             int lanes, const int ob, const int px, const ptrdiff_t step)
 {
     TG_UNROLL_4
     for (int c = 0; c < lanes; c++) {
@@ -23,8 +19,8 @@ TG_INLINE void tile_channels(vf *acc, const float *x, const float *w, int lanes,
         TG_UNROLL
         for (int q = 0; q < ob; q++) {
             wv[q] = vf_load(w + (c * ob + q) * TG_L);
-            if (WEIGHTS_AHEAD)
-                __builtin_prefetch(w + (c * ob + q) * TG_L + WEIGHTS_AHEAD);
+            if (TG_SIMD_ISA == 2) /* elsewhere a step takes half the bytes in the same time */
+                __builtin_prefetch(w + (c * ob + q) * TG_L + ahead);
         }
         TG_UNROLL
         for (int p = 0; p < px; p++) {
@@ -36,133 +32,166 @@ TG_INLINE void tile_channels(vf *acc, const float *x, const float *w, int lanes,
     }
 }
 
-/* One tile at column `at` of the part. ob, px, planar and a non-zero `fixed_step` are literals.
- */
-TG_INLINE void tile(const tile_job *j, int64_t at, const int ob, const int px, const int planar,
-                    const ptrdiff_t fixed_step)
+/* What the compiler knows of a job: non-zero members are literals, so that offsets become
+ * immediates. A broadcast whose offset is a register costs one of sixteen, or a reload. */
+typedef struct tile_form {
+    int planar;
+    ptrdiff_t step; /* tile_job.src_step */
+    int kx3;        /* planar with three taps one float apart: the loop over them is unrolled */
+} tile_form;
+
+/* Sum all tap rows at column `at` of the part into the tile. */
+TG_INLINE void tile_rows(vf *acc, const tile_job *j, int64_t at, const int ob, const int px,
+                         const tile_form f)
 {
-    const ptrdiff_t step = fixed_step ? fixed_step : j->src_step;
-    float *dst = j->dst + at * j->dst_step;
-    vf acc[TILE_SUMS_MAX];
-    TG_UNROLL
-    for (int p = 0; p < px; p++) {
-        TG_UNROLL
-        for (int q = 0; q < ob; q++)
-            acc[p * ob + q] = j->bias ? vf_load(j->bias + q * TG_L)
-                                      : vf_load(dst + q * j->dst_block + p * j->dst_step);
-    }
-    for (int r = 0; r < j->n_rows; r++) {
+    const ptrdiff_t step = f.step ? f.step : j->src_step, kx_step = j->kx_step;
+    const ptrdiff_t ahead = j->ahead;
+    const int n_rows = j->n_rows, n_kx = j->n_kx;
+    for (int r = 0; r < n_rows; r++) {
         const tap_row *row = &j->rows[r];
         const float *x = row->src + at * step, *w = row->w;
-        const int unit = planar ? 1 : TG_L;
-        if (!planar) { /* the next tile's first tap: 1x1 layers read each line only once */
+        if (f.kx3) {
+            TG_UNROLL
+            for (int k = 0; k < 3; k++, w += ob * TG_L) {
+                tile_channels(acc, x + k, w, ahead, 1, ob, px, step);
+                TG_FORGET(x); /* taps share pixels: kept for the next one, these spill */
+            }
+            continue;
+        }
+        if (!f.planar) { /* the next tile's first tap: 1x1 layers read each line only once */
             TG_UNROLL
             for (int p = 0; p < px; p++)
                 __builtin_prefetch(x + (px + p) * step);
         }
-        if (planar && j->n_kx == 3) { /* a short loop costs as much as it does */
-            tile_channels(acc, x, w, 1, ob, px, step);
-            tile_channels(acc, x + j->kx_step, w + ob * TG_L, 1, ob, px, step);
-            tile_channels(acc, x + 2 * j->kx_step, w + 2 * ob * TG_L, 1, ob, px, step);
-            continue;
-        }
-        for (int k = 0; k < j->n_kx; k++, x += j->kx_step, w += unit * ob * TG_L) {
-            if (planar)
-                tile_channels(acc, x, w, 1, ob, px, step);
+        for (int k = 0; k < n_kx; k++, x += kx_step, w += (f.planar ? 1 : TG_L) * ob * TG_L) {
+            if (f.planar)
+                tile_channels(acc, x, w, ahead, 1, ob, px, step);
             else if (row->lanes == TG_L)
-                tile_channels(acc, x, w, TG_L, ob, px, step);
+                tile_channels(acc, x, w, ahead, TG_L, ob, px, step);
             else
-                tile_channels(acc, x, w, row->lanes, ob, px, step);
+                tile_channels(acc, x, w, ahead, row->lanes, ob, px, step);
         }
-    }
-    const vf floor = j->relu ? vf_zero() : vf_set1(-INFINITY);
-    TG_UNROLL
-    for (int p = 0; p < px; p++) {
-        TG_UNROLL
-        for (int q = 0; q < ob; q++)
-            vf_store(dst + q * j->dst_block + p * j->dst_step, vf_max(floor, acc[p * ob + q]));
     }
 }
 
-/* Cut [0,n) into tiles of at most TILE_PX pixels, the last two of even size. */
-#define DEFINE_PART(name, ob, planar, step)                                                    \
-    static __attribute__((noinline)) int64_t name##_px(const tile_job *j, int64_t at, int px)  \
+/* Tiles of px pixels from column `at` of the part up to `end`. ob, px and the form are
+ * literals. What a tile begins and ends with costs a 1x1 layer up to a tenth of its time, so
+ * the job's members are read once: for all that the compiler knows, stores change them. */
+TG_INLINE void tiles(const tile_job *j, int64_t at, int64_t end, const int ob, const int px,
+                     const tile_form f)
+{
+    ptrdiff_t dst_step = j->dst_step;
+    size_t dst_block = j->dst_block;
+    const float *const bias = j->bias;
+    static const float leasts[2] = {-INFINITY, 0};
+    const float *least = &leasts[j->relu != 0];
+    for (float *dst = j->dst + at * dst_step; at < end; at += px, dst += px * dst_step) {
+        vf acc[TILE_SUMS_MAX];
+        if (bias) {
+            TG_UNROLL
+            for (int i = 0; i < px * ob; i++)
+                acc[i] = vf_load(bias + i % ob * TG_L);
+        } else {
+            TG_UNROLL
+            for (int i = 0; i < px * ob; i++)
+                acc[i] = vf_load(dst + i % ob * dst_block + i / ob * dst_step);
+        }
+        tile_rows(acc, j, at, ob, px, f);
+        TG_FORGET(dst_step);
+        TG_FORGET(dst_block);
+        TG_FORGET(least);
+        const vf floor = vf_set1(*least);
+        TG_UNROLL
+        for (int i = 0; i < px * ob; i++)
+            vf_store(dst + i % ob * dst_block + i / ob * dst_step, vf_max(floor, acc[i]));
+    }
+}
+
+/* Cut a part into as few tiles as possible, of sizes that differ by one at most. */
+#define DEFINE_PART(name, ob, ...)                                                             \
+    static __attribute__((noinline)) void name##_px(const tile_job *j, int64_t at,             \
+                                                    int64_t end, int px)                       \
     {                                                                                          \
+        const tile_form form = {__VA_ARGS__};                                                  \
         switch (px) {                                                                          \
-            TILE_CASES(ob, planar, step)                                                       \
+            TILE_CASES(ob)                                                                     \
         }                                                                                      \
-        return at + px;                                                                        \
     }                                                                                          \
     static void name(const tile_job *j)                                                        \
     {                                                                                          \
-        const int most = TILE_PX(ob);                                                          \
-        int64_t at = 0;                                                                        \
-        for (; planar && at + 2 * most <= j->n; at += most) /* few taps: a call counts */      \
-            tile(j, at, ob, TILE_PX(ob), planar, step);                                        \
-        while (at < j->n) {                                                                    \
-            const int64_t left = j->n - at;                                                    \
-            const int px = (int)(left <= most       ? left                                     \
-                                 : left >= 2 * most ? most                                     \
-                                                    : (left + 1) / 2);                         \
-            at = name##_px(j, at, px);                                                         \
-        }                                                                                      \
+        const int64_t count = (j->n + TILE_PX(ob) - 1) / TILE_PX(ob);                          \
+        const int px = (int)((j->n + count - 1) / count);                                      \
+        const int64_t wide = (j->n - count * (px - 1)) * px; /* the others are one smaller */  \
+        name##_px(j, 0, wide, px);                                                             \
+        if (wide < j->n)                                                                       \
+            name##_px(j, wide, j->n, px - 1);                                                  \
     }
 
-#define TILE_CASE(px_, ob, planar, step)                                                       \
+#define TILE_CASE(px_, ob)                                                                     \
     case px_:                                                                                  \
         if (px_ <= TILE_PX(ob))                                                                \
-            tile(j, at, ob, px_ <= TILE_PX(ob) ? px_ : 1, planar, step);                       \
+            tiles(j, at, end, ob, px_ <= TILE_PX(ob) ? px_ : 1, form);                         \
         break;
-#define TILE_CASES(ob, planar, step)                                                           \
-    TILE_CASE(1, ob, planar, step)                                                             \
-    TILE_CASE(2, ob, planar, step)                                                             \
-    TILE_CASE(3, ob, planar, step)                                                             \
-    TILE_CASE(4, ob, planar, step)                                                             \
-    TILE_CASE(5, ob, planar, step)                                                             \
-    TILE_CASE(6, ob, planar, step)                                                             \
-    TILE_CASE(7, ob, planar, step)                                                             \
-    TILE_CASE(8, ob, planar, step)                                                             \
-    TILE_CASE(9, ob, planar, step)                                                             \
-    TILE_CASE(10, ob, planar, step)                                                            \
-    TILE_CASE(11, ob, planar, step)                                                            \
-    TILE_CASE(12, ob, planar, step)                                                            \
-    TILE_CASE(13, ob, planar, step)                                                            \
-    TILE_CASE(14, ob, planar, step)
+#define TILE_CASES(ob)                                                                         \
+    TILE_CASE(1, ob)                                                                           \
+    TILE_CASE(2, ob)                                                                           \
+    TILE_CASE(3, ob)                                                                           \
+    TILE_CASE(4, ob)                                                                           \
+    TILE_CASE(5, ob)                                                                           \
+    TILE_CASE(6, ob)                                                                           \
+    TILE_CASE(7, ob)                                                                           \
+    TILE_CASE(8, ob)                                                                           \
+    TILE_CASE(9, ob)                                                                           \
+    TILE_CASE(10, ob)                                                                          \
+    TILE_CASE(11, ob)                                                                          \
+    TILE_CASE(12, ob)                                                                          \
+    TILE_CASE(13, ob)                                                                          \
+    TILE_CASE(14, ob)
 
-/* Four forms a block count: blocked and planar source, each with stride 1 (offsets become
- * immediates) and with any. */
-DEFINE_PART(part_1, 1, 0, TG_L)
-DEFINE_PART(part_1_step, 1, 0, 0)
-DEFINE_PART(part_1_planar, 1, 1, 1)
-DEFINE_PART(part_1_planar_step, 1, 1, 0)
+#define DEFINE_PARTS(ob)                                                                       \
+    DEFINE_PART(part_##ob##_1, ob, 0, TG_L, 0)                                                 \
+    DEFINE_PART(part_##ob##_2, ob, 0, 2 * TG_L, 0)                                             \
+    DEFINE_PART(part_##ob##_any, ob, 0, 0, 0)                                                  \
+    DEFINE_PART(part_##ob##_planar_1_kx3, ob, 1, 1, 1)                                         \
+    DEFINE_PART(part_##ob##_planar_1, ob, 1, 1, 0)                                             \
+    DEFINE_PART(part_##ob##_planar_2, ob, 1, 2, 0)                                             \
+    DEFINE_PART(part_##ob##_planar_any, ob, 1, 0, 0)
+#define PARTS(ob)                                                                              \
+    {                                                                                          \
+        part_##ob##_1, part_##ob##_2, part_##ob##_any, part_##ob##_planar_1_kx3,               \
+            part_##ob##_planar_1, part_##ob##_planar_2, part_##ob##_planar_any                 \
+    }
+
+DEFINE_PARTS(1)
 #if TILE_OB_MAX >= 3
-DEFINE_PART(part_2, 2, 0, TG_L)
-DEFINE_PART(part_2_step, 2, 0, 0)
-DEFINE_PART(part_2_planar, 2, 1, 1)
-DEFINE_PART(part_2_planar_step, 2, 1, 0)
-DEFINE_PART(part_3, 3, 0, TG_L)
-DEFINE_PART(part_3_step, 3, 0, 0)
-DEFINE_PART(part_3_planar, 3, 1, 1)
-DEFINE_PART(part_3_planar_step, 3, 1, 0)
+DEFINE_PARTS(2)
+DEFINE_PARTS(3)
 #endif
 #if TILE_OB_MAX >= 4
-DEFINE_PART(part_4, 4, 0, TG_L)
-DEFINE_PART(part_4_step, 4, 0, 0)
-DEFINE_PART(part_4_planar, 4, 1, 1)
-DEFINE_PART(part_4_planar_step, 4, 1, 0)
+DEFINE_PARTS(4)
 #endif
+
+/* Index of the form in PARTS. */
+static int form_of(const tile_job *j, int planar)
+{
+    const ptrdiff_t pixel = planar ? 1 : TG_L;
+    const int step = j->src_step == pixel ? 0 : j->src_step == 2 * pixel ? 1 : 2;
+    if (!planar)
+        return step;
+    return step == 0 && j->n_kx == 3 && j->kx_step == 1 ? 3 : 4 + step;
+}
 
 void TGS(tgi_conv_part)(const tile_job *j, int ob, int planar)
 {
-    static void (*const table[TILE_OB_MAX][4])(const tile_job *) = {
-        {part_1, part_1_step, part_1_planar, part_1_planar_step},
+    static void (*const table[TILE_OB_MAX][7])(const tile_job *) = {
+        PARTS(1),
 #if TILE_OB_MAX >= 3
-        {part_2, part_2_step, part_2_planar, part_2_planar_step},
-        {part_3, part_3_step, part_3_planar, part_3_planar_step},
+        PARTS(2),
+        PARTS(3),
 #endif
 #if TILE_OB_MAX >= 4
-        {part_4, part_4_step, part_4_planar, part_4_planar_step},
+        PARTS(4),
 #endif
     };
-    table[ob - 1][planar ? 2 + (j->src_step != 1) : j->src_step != TG_L](j);
+    table[ob - 1][form_of(j, planar)](j);
 }

@@ -62,8 +62,9 @@ typedef struct tile_job {
     float *dst;         /* column 0 of the part */
     size_t dst_block;   /* floats between blocks */
     ptrdiff_t dst_step; /* floats between pixels of the tile */
-    int64_t n;          /* pixels of the part */
-    int relu;           /* the sums are complete and a ReLU comes next: done before the store */
+    int64_t n;          /* pixels of the part, at least 1 */
+    ptrdiff_t ahead; /* floats from a weight in use to the one fetched into the first level */
+    int relu;        /* the sums are complete and a ReLU comes next: done before the store */
 } tile_job;
 
 /* Compute all pixels of a part in tiles of `ob` blocks, `planar` sources or blocked ones. */

@@ -40,6 +40,10 @@
 #define TG_UNROLL_4 _Pragma("GCC unroll 4")
 #endif
 
+/* Forget what is known of x, a number or pointer: what is computed from it is computed here,
+ * not in front of a loop, where it would take registers that the loop needs. */
+#define TG_FORGET(x) __asm__("" : "+r"(x))
+
 typedef float vf __attribute__((vector_size(4 * TG_L)));
 typedef int32_t vi __attribute__((vector_size(4 * TG_L)));
 typedef float vf_unaligned __attribute__((vector_size(4 * TG_L), aligned(4), may_alias));
