@@ -289,19 +289,51 @@ static int fits(const preview *v, const place *p)
     return 1;
 }
 
-/* A tiling whose cells hold the crop at any place, with the largest band that the budget
- * allows. */
+/* 1 when the slots hold the place that was asked for, or every place of the grid: those inside
+ * the image repeat after a few dozen crops, those at its ends are looked at each. */
+static int fits_everywhere(const preview *v)
+{
+    if (v->n_places)
+        return fits(v, &v->place[0]);
+    for (int k = first_axis(v->job) + 1; k < 3; k++) {
+        const int64_t n = tgi_max(1, v->ax[k].extent / v->ax[k].size);
+        for (int64_t i = 0; i < n; i = i == LOOK_STEPS ? tgi_max(n - 2, i + 1) : i + 1) {
+            place p = {0};
+            p.at[k] = inside_cell(v, k, i * v->ax[k].size);
+            if (!fits(v, &p))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* A tiling whose cells hold the crop at any place: somewhat larger than the crop, since blocks
+ * of a kernel and the image's border lie otherwise in a cell than in a crop. */
+static tg_status hold_crops(preview *v, int64_t band, tgi_err *err)
+{
+    for (int64_t margin = 2;; margin *= 2) {
+        int64_t cut[3] = {0, 0, 0};
+        int grows = 0;
+        for (int k = first_axis(v->job) + 1; k < 3; k++) {
+            cut[k] = v->ax[k].size + margin * v->ax[k].align;
+            grows |= cut[k] < v->ax[k].extent;
+        }
+        TGI_TRY(
+            tgi_tiling_make(v->stage, cut, band, v->job->set.threads, NULL, &v->tiling, err));
+        if (!grows || fits_everywhere(v))
+            return TG_OK;
+        tgi_tiling_free(&v->tiling);
+    }
+}
+
+/* The largest band that the budget allows. */
 static tg_status choose_tiling(preview *v, tgi_err *err)
 {
     const tg_plan_part *plan = &v->job->plan;
     const size_t held = tgi_sat_add(tgi_mem_measured(), plan->bytes.allowance);
     size_t need = 0;
     for (int64_t band = FIRST_BAND; band >= 1; band /= 2) {
-        int64_t cut[3] = {0, 0, 0};
-        for (int k = first_axis(v->job) + 1; k < 3; k++)
-            cut[k] = v->ax[k].size + 2 * v->ax[k].align;
-        TGI_TRY(
-            tgi_tiling_make(v->stage, cut, band, v->job->set.threads, NULL, &v->tiling, err));
+        TGI_TRY(hold_crops(v, band, err));
         v->staging_bytes = staging_for(v, band);
         need =
             tgi_sat_add(v->tiling.arena_bytes, v->staging_bytes + other_bytes(v) + PNG_BYTES);
@@ -464,13 +496,16 @@ static tg_status open_all(preview *v, tgi_err *err)
     v->stage = &job->plan.stages->one;
     v->net = job->plan.net;
     v->item = job->map.n_items / 2;
+    int64_t at[3];
     lay_axes(v);
     lay_panels(v);
-    TGI_TRY(choose_tiling(v, err));
     v->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *v->sets);
     v->need = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)v->net->n_values, sizeof *v->need);
     if (!v->sets || !v->need)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the preview");
+    if (tgi_opts_at(job->opts, at))
+        TGI_TRY(place_given(v, at, err));
+    TGI_TRY(choose_tiling(v, err));
     TGI_TRY(tgi_threads_open(job->set.threads, &v->pool, err));
     TGI_TRY(reserve_all(v, err));
     const tg_loader_opts load = {
@@ -489,12 +524,9 @@ static tg_status draw(preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
     tg_affine in, out;
-    int64_t at[3];
     if (tgi_normalize_needs_stats(&job->set.normalize))
         TGI_TRY(tgi_job_stats_collect(job, v->mem, v->staging, v->staging_bytes, v->sets, err));
-    if (tgi_opts_at(job->opts, at))
-        TGI_TRY(place_given(v, at, err));
-    else
+    if (!v->n_places)
         TGI_TRY(densest_places(v, err));
     tg_picture *p = &v->picture;
     uint8_t *pixels = p->pixels;

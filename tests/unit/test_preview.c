@@ -229,6 +229,18 @@ static void test_a_small_image_is_one_panel_of_its_own_size(void)
     free(p.pixels);
 }
 
+/* At the right border a crop reaches further left than a cell of its size in the middle. */
+static void test_crops_fit_images_of_any_width(void)
+{
+    static const char *const roi[] = {"0:300,0:512", "0:300,0:516", "0:300,0:768",
+                                      "0:300,0:600", "0:520,0:1024"};
+    for (size_t i = 0; i < sizeof roi / sizeof roi[0]; i++) {
+        CHECK_JOB(TG_OK, 1, in_folder("net.onnx"), in_folder("image.tif"),
+                  in_folder("width.png"), "roi", roi[i]);
+        CHECK_EQ(unlink(in_folder("width.png")), 0);
+    }
+}
+
 static void test_super_resolution_enlarges_the_raw_panel(void)
 {
     CHECK_JOB(TG_OK, 1, SUPER, in_folder("image.tif"), in_folder("super.png"), "at", "300,500");
@@ -352,6 +364,7 @@ int main(void)
     RUN(test_a_place_that_is_asked_for_is_shown_alone);
     RUN(test_an_existing_picture_is_left_alone);
     RUN(test_a_small_image_is_one_panel_of_its_own_size);
+    RUN(test_crops_fit_images_of_any_width);
     RUN(test_colours_keep_their_places);
     RUN(test_of_a_volume_the_middle_slab_is_shown);
     if (exists(SUPER))
