@@ -67,8 +67,8 @@ static tg_status long_option(cli *c, const char *word, const char *next, bool *t
 {
     const char *eq = strchr(word, '=');
     const size_t n = eq ? (size_t)(eq - word) : strlen(word);
-    const tg_option *o = n > 1 ? find(word, n) : NULL;
-    if (!o)
+    const tg_option *o = n > 0 ? find(word, n) : NULL;
+    if (!o || (n == 1 && o->name[1])) /* -m is no --m, but --z is a name */
         return unknown(c, word, n);
     if (eq)
         return set(c, o, eq + 1);

@@ -18,6 +18,8 @@ const char *cli_seconds(double s, char buf[CLI_TEXT])
 {
     if (!(s >= 0.0) || s > 1e9)
         snprintf(buf, CLI_TEXT, "an unknown time");
+    else if (s < 0.0995)
+        snprintf(buf, CLI_TEXT, "%.0f ms", s < 0.001 ? 1.0 : 1e3 * s);
     else if (s < 9.95)
         snprintf(buf, CLI_TEXT, "%.1f s", s);
     else if (s < 59.5)

@@ -180,7 +180,11 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
     case RULE_THREADS:
         if (strcmp(text, "auto") == 0)
             return TG_OK;
-        return tgi_int_parse(text, r->lo, r->hi, "auto or a number,", &u.i, err);
+        if (tgi_int_parse(text, r->lo, r->hi, "", &u.i, NULL) == TG_OK)
+            return TG_OK;
+        return tgi_fail(err, TG_E_ARG,
+                        "\"%s\": auto or a whole number from %lld to %lld is expected", text,
+                        (long long)r->lo, (long long)r->hi);
     case RULE_INT:
         return tgi_int_parse(text, r->lo, r->hi, "value", &u.i, err);
     case RULE_CHOICE:

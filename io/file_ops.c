@@ -86,6 +86,10 @@ tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err)
     }
     if (e == ENOSPC || e == EDQUOT || e == EIO)
         return failed(err, "open", path, e);
+    const char *slash = strrchr(path, '/');
+    if (e == ENOENT && create)
+        return tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: there is no folder %.*s",
+                        path, slash ? (int)(slash - path) : 1, slash ? path : ".");
     if (e)
         return tgi_fail(err, create ? TG_E_EXISTS : TG_E_NOT_FOUND, "%s: cannot be %s: %s",
                         path, create ? "created" : "opened", strerror(e));

@@ -207,7 +207,10 @@ static tg_status list_files(list *l, const char *path)
     else
         TGI_TRY(list_glob(l, path));
     if (!l->n)
-        return tgi_fail(l->err, TG_E_NOT_FOUND, "%s: no image file matches", path);
+        return tgi_fail(l->err, TG_E_NOT_FOUND, "%s: %s", path,
+                        stat(path, &sb) == 0
+                            ? "a folder without images (.tif, .tiff, .npy, .png, .jpg)"
+                            : "no image file matches");
     qsort(l->e, (size_t)l->n, sizeof *l->e, by_path);
     return TG_OK;
 }

@@ -19,6 +19,42 @@ int tgi_untrusted_blocked(void)
     return v && *v && strcmp(v, "0") != 0;
 }
 
+/* Microscopes' and other containers that people take for images, by their first bytes. */
+static const struct {
+    const char *bytes;
+    size_t n, at;
+    const char *name;
+} foreign[] = {
+    {"ZISRAWFILE", 10, 0, "a Zeiss CZI file"},
+    {"\x89HDF\r\n", 6, 0, "an HDF5 file (Imaris .ims, .h5)"},
+    {"\xda\xce\xbe\x0a", 4, 0, "a Nikon ND2 file"},
+    {"jP  ", 4, 4, "a JPEG 2000 file (ND2, .jp2)"},
+    {"\x70\0\0\0", 4, 0, "a Leica LIF file"},
+    {"\xd0\xcf\x11\xe0", 4, 0, "an OLE file (Olympus .oib, Zeiss .zvi)"},
+    {"DICM", 4, 128, "a DICOM file"},
+    {"PK\3\4", 4, 0, "a ZIP archive"},
+    {"\x1f\x8b", 2, 0, "compressed with gzip"},
+    {"\x28\xb5\x2f\xfd", 4, 0, "compressed with zstd"},
+    {"GIF8", 4, 0, "a GIF"},
+    {"BM", 2, 0, "a Windows bitmap"},
+    {"WEBP", 4, 8, "a WebP file"},
+    {"ftyp", 4, 4, "a video (MP4, MOV) or a HEIF image"},
+    {"\x1a\x45\xdf\xa3", 4, 0, "a Matroska video"},
+};
+
+static tg_status refuse_foreign(const uint8_t *head, size_t n, uint64_t bytes, tgi_err *err)
+{
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        const size_t m = foreign[i].n;
+        if (foreign[i].at + m <= n && memcmp(head + foreign[i].at, foreign[i].bytes, m) == 0)
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "%s, which is not read: save or export it as TIFF or OME-TIFF",
+                            foreign[i].name);
+    }
+    return tgi_fail(err, TG_E_FORMAT, "not a TIFF, PNG, JPEG or NPY file (%llu bytes)",
+                    (unsigned long long)bytes);
+}
+
 static tg_status keep_path(const char *path, tg_source **s, tgi_err *err)
 {
     (*s)->path = tgi_strdup(TGI_TAG_IO, path);
@@ -32,7 +68,7 @@ tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source 
                           tgi_err *err)
 {
     const tg_open_opts defaults = {.threads = 1};
-    uint8_t head[64];
+    uint8_t head[160];
     tgi_rfile f;
     if (!(opts && opts->member) && tgi_source_is_set(path))
         return tgi_file_set_open(path, opts ? opts : &defaults, out, err);
@@ -59,8 +95,7 @@ tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source 
             return st;
         }
     if (st == TG_OK)
-        st = tgi_fail(err, TG_E_FORMAT, "not a TIFF, PNG, JPEG or NPY file (%llu bytes)",
-                      (unsigned long long)f.size);
+        st = refuse_foreign(head, n, f.size, err);
     tgi_err_prefix(err, "%s", path);
     return st;
 }

@@ -223,10 +223,10 @@ static tg_status open_parts(decoder *d, size_t budget, tg_image_info *info, tgi_
     const size_t rows = tgi_jpeg_rows_bytes(d->z.image_width), all = coefficient_bytes(d);
     if (rows + all + WINDOW + sizeof *d > budget)
         return tgi_fail(err, TG_E_BUDGET,
-                        "a %sJPEG of %u x %u pixels needs %zu bytes to be decoded, %zu are "
-                        "allowed",
+                        "a %sJPEG of %u x %u pixels needs %zu MiB to be decoded, %zu MiB are "
+                        "allowed (a quarter of --ram): give a larger one",
                         all ? "progressive " : "", d->z.image_width, d->z.image_height,
-                        rows + all, budget);
+                        ((rows + all) >> 20) + 1, budget >> 20);
     tgi_jpeg_reset(&d->lib, (j_common_ptr)&d->z);
     return use_block(d, rows + all, err);
 }

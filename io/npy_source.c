@@ -164,7 +164,9 @@ static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts 
     TGI_TRY(tgi_rfile_open(path, &s->file, err));
     TGI_TRY(tgi_npy_read_head(&s->file, &s->head, err));
     if (o->level)
-        return tgi_fail(err, TG_E_ARG, "npy: resolution level %d of 1", o->level);
+        return tgi_fail(err, TG_E_ARG,
+                        "there is no resolution level %d: an array has full size alone, 0",
+                        o->level);
     i->dtype = s->head.desc.dtype;
     TGI_TRY(take_axes(s, o->axes, err));
     i->format = "npy";

@@ -353,7 +353,8 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
     if (p.st == TG_OK && rc != 0)
         p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription is not well formed");
     if (p.st == TG_OK && !p.in_pixels && image > 0)
-        p.st = tgi_fail(err, TG_E_ARG, "series %d of a file with %d", image, out->n_images);
+        p.st = tgi_fail(err, TG_E_ARG, "there is no series %d: the file has %d, counted from 0",
+                        image, out->n_images);
     if (p.st == TG_OK && !p.in_pixels && !out->binary_only)
         p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription has no Pixels");
     if (p.st != TG_OK)

@@ -74,7 +74,9 @@ static tg_status open_parts(picture *p, const char *path, const tg_open_opts *o,
     TGI_TRY(p->ops->open(&p->file, budget, &p->info, &p->state, err));
     fill_info(p, p->base.ops->format);
     if (o->level)
-        return tgi_fail(err, TG_E_ARG, "resolution level %d of a file with 1", o->level);
+        return tgi_fail(err, TG_E_ARG,
+                        "there is no resolution level %d: the image has full size alone, 0",
+                        o->level);
     if (o->axes)
         TGI_TRY(tgi_image_relabel(&p->info, o->axes, err));
     return make_ring(p, budget, err);

@@ -282,10 +282,10 @@ static tg_status check_size(const png *p, size_t budget, tgi_err *err)
                         p->width, p->height, (unsigned long long)p->f->size);
     if (png_bytes(p) > budget)
         return tgi_fail(err, TG_E_BUDGET,
-                        "%s PNG of %u x %u pixels needs %zu bytes to be decoded, %zu are "
-                        "allowed",
+                        "%s PNG of %u x %u pixels needs %zu MiB to be decoded, %zu MiB are "
+                        "allowed (a quarter of --ram): give a larger one",
                         p->interlaced ? "an interlaced" : "a", p->width, p->height,
-                        png_bytes(p), budget);
+                        (png_bytes(p) >> 20) + 1, budget >> 20);
     return TG_OK;
 }
 

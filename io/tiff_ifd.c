@@ -332,8 +332,10 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
                            .orientation = 1,
                            .resolution_unit = 0};
     if (pos < 8 || pos > t->f.size)
-        return tgi_fail(err, TG_E_FORMAT, "a directory at offset %llu of %llu",
-                        (unsigned long long)pos, (unsigned long long)t->f.size);
+        return tgi_fail(
+            err, TG_E_FORMAT,
+            "the directory lies at offset %llu of a file of %llu bytes: cut off or damaged",
+            (unsigned long long)pos, (unsigned long long)t->f.size);
     TGI_TRY(tgi_window_get(&t->win, &t->f, pos, head, t->win.cap, &p, err));
     const uint64_t n = t->bigtiff ? tgi_load64(p, t->big_endian) : tgi_load16(p, t->big_endian);
     /* window_get has shown that pos + head fits. */

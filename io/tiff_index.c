@@ -336,10 +336,12 @@ static tg_status build(walker *w, tgi_tiff_index *out, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT, "no page of %lld x %lld pixels", (long long)o->width,
                         (long long)o->height);
     if (!out->n_levels)
-        return tgi_fail(err, TG_E_ARG, "series %d of a file with %d", o->series, out->n_series);
+        return tgi_fail(err, TG_E_ARG, "there is no series %d: the file has %d, counted from 0",
+                        o->series, out->n_series);
     if (o->level < 0 || o->level >= out->n_levels)
-        return tgi_fail(err, TG_E_ARG, "resolution level %d of a file with %d", o->level,
-                        out->n_levels);
+        return tgi_fail(err, TG_E_ARG,
+                        "there is no resolution level %d: the image has %d, counted from 0",
+                        o->level, out->n_levels);
     out->page = out->first;
     if (plain)
         return TG_OK;

@@ -610,12 +610,14 @@ static tg_status size_decoders(tiff_source *s, size_t *n_streams, tgi_stream_sha
     }
     if (tgi_sat_add(fixed, each) > per_lane)
         return tgi_fail(err, TG_E_BUDGET,
-                        "one %s of %llu x %llu pixels needs %zu bytes to be decoded, %zu are "
-                        "allowed",
+                        "one %s of %llu x %llu pixels needs %zu MiB to be decoded, %zu MiB are "
+                        "allowed (a quarter of --ram): give a larger one",
                         p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
                         (unsigned long long)p->block_h,
-                        one < SIZE_MAX ? one : tgi_sat_mul(lanes, tgi_sat_add(fixed, each)),
-                        s->budget);
+                        (one < SIZE_MAX ? one : tgi_sat_mul(lanes, tgi_sat_add(fixed, each))) /
+                                (1 << 20) +
+                            1,
+                        s->budget >> 20);
     const size_t fit = (per_lane - fixed) / each;
     s->n_slots = fit < columns ? fit : columns;
     return TG_OK;

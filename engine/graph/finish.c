@@ -64,13 +64,32 @@ static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node
     return TG_OK;
 }
 
+/* More channels than this no view counts, and none has been seen: a damaged or malicious file.
+ */
+#define MAX_CHANNELS ((int64_t)1 << 24)
+
+static tg_status check_channels(const tg_graph *g, const tg_shapes *s, const tg_node *n,
+                                tgi_err *err)
+{
+    char text[128];
+    for (int i = 0; i < n->n_dst; i++) {
+        const tg_desc *d = &s->desc[n->dst[i]];
+        if (tgi_is_image(g, d) && d->dim[1] > MAX_CHANNELS)
+            return tgi_fail(err, TG_E_UNSUPPORTED,
+                            "%s \"%s\" yields %s: more channels than can be computed",
+                            n->op->name, n->name, tgi_desc_text(d, text, sizeof text));
+    }
+    return TG_OK;
+}
+
 static tg_status check_invariants(const tg_graph *g, tgi_err *err)
 {
     tg_shapes s;
     TGI_TRY(tgi_infer_base(g, &s, err));
     tg_status st = TG_OK;
     for (int i = 0; i < g->n_nodes && st == TG_OK; i++)
-        st = check_node(g, &s, &g->nodes[i], err);
+        if ((st = check_node(g, &s, &g->nodes[i], err)) == TG_OK)
+            st = check_channels(g, &s, &g->nodes[i], err);
     for (int i = 0; i < g->n_out && st == TG_OK; i++) {
         const int v = g->out[i].value;
         if (g->values[v].is_const || s.known[v].data)

@@ -7,6 +7,7 @@
 #include "engine/job/fingerprint.h"
 #include "engine/job/job.h"
 #include "engine/job/job_picture.h"
+#include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
 #include "engine/run/pyramid.h"
@@ -102,6 +103,7 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
                       .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
+                      .decode_budget = tgi_job_budget(c->opts) / 4,
                       .cancelled = tg_cancel_signal};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
@@ -109,6 +111,10 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
     if (!c->input || !c->output)
         return tgi_fail(err, TG_E_ARG,
                         "copy needs an input and an output (-o OUT.tif|.png|.jpg|.npy)");
+    TGI_TRY(tgi_check_output_name(c->output, 0, err));
+    if (c->output[strlen(c->output) - 1] == '/')
+        return tgi_fail(err, TG_E_ARG, "%s: copy writes one file: -o %sOUT.tif", c->output,
+                        c->output);
     if (tgi_opts_choice(c->opts, TGI_OPT_ON_BAD_TILE) == 1) {
         TGI_TRY(tgi_bad_tiles_new(c->output, &c->bad, err));
         o.on_bad = tgi_bad_tiles_note;

@@ -132,6 +132,8 @@ static int is_npy(const char *path)
     return n > 4 && strcmp(path + n - 4, ".npy") == 0;
 }
 
+static const char as_given[] = "arrays are written as the network gives them";
+
 /* What the job writes: an image, with the axes of the input, or arrays. */
 static tg_status bind_output(tg_job *job, tgi_err *err)
 {
@@ -161,8 +163,7 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
         return TG_OK;
     tg_dtype asked = TG_DTYPE_NONE;
     if (job->set.tensor && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
-        return tgi_fail(err, TG_E_ARG,
-                        "--dtype is for images: arrays are written as the network gives them");
+        return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
     if (!job->set.tensor && g->n_out > 1 && job->set.output)
         tgi_job_warn(job,
                      "the network has %d outputs; \"%.60s\" is written: -o DIR/ writes a file "
@@ -224,6 +225,7 @@ static void warn_of_form(tg_job *job)
 
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 {
+    tg_dtype asked = TG_DTYPE_NONE;
     TGI_TRY(tgi_opts_new(&job->opts, err));
     TGI_TRY(tgi_opts_copy(job->opts, o, err));
     TGI_TRY(read_settings(job->opts, &job->set, err));
@@ -235,6 +237,9 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     if (job->set.tensor && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");
+    TGI_TRY(tgi_check_output_name(job->set.output, job->set.tensor, err));
+    if (job->set.tensor && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
+        return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
     if (job->set.tensor)
         return TG_OK; /* arrays are opened by the run that feeds them */
     TGI_TRY(open_source(job, err));

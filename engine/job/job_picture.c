@@ -59,18 +59,16 @@ tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
     const tgi_picture_spec s = spec_of(l, meta);
     if (!w)
         return TG_OK;
-    tg_status st = w->may(&s, err);
+    tgi_err why = {0};
+    tg_status st = w->may(&s, &why);
     if (st == TG_OK && !w->images && l->n_planes != 1)
-        st = tgi_fail(err, TG_E_ARG, "a %s holds one plane, the output has %lld", w->name,
+        st = tgi_fail(&why, TG_E_ARG, "a %s holds one plane, the output has %lld", w->name,
                       (long long)l->n_planes);
     if (st == TG_OK && !w->images && meta && meta->stored_as == TG_STORED_CMYK)
-        st = tgi_fail(err, TG_E_ARG, "a %s holds light, the samples are CMYK inks", w->name);
-    if (st == TG_E_ARG) {
-        const tgi_err why = *err;
-        st = tgi_fail(err, st, "%s: %s: %schoose --dtype, --planes or --roi", path, why.text,
-                      w->images ? "" : "write .tif, or ");
-    }
-    return st;
+        st = tgi_fail(&why, TG_E_ARG, "a %s holds light, the samples are CMYK inks", w->name);
+    return st == TG_OK ? TG_OK
+                       : tgi_fail(err, st, "%s: %s: %schoose --dtype, --planes or --roi", path,
+                                  why.text, w->images ? "" : "write .tif, or ");
 }
 
 /* A picture of numbers on the input's scale is of the input's type; of others there is none. */

@@ -208,21 +208,28 @@ static int64_t largest_tile(tg_job *job, tgi_err *err)
     return good * 16;
 }
 
+/* What the smallest plan on this grid of the file would take. */
+static size_t least_bytes(const tg_job *job)
+{
+    const tg_choice *c = &job->plan.choice;
+    const size_t arena =
+        c->smallest_bytes > stats_scratch(job) ? c->smallest_bytes : stats_scratch(job);
+    const size_t tables = tgi_page_table_bytes(
+        tgi_sat_add(arena, job->plan.bytes.weights + job->plan.bytes.receipt));
+    return tgi_sat_add(tgi_sat_add(arena, tables), fixed_bytes(job));
+}
+
 static tg_status refuse(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
-    const tg_choice *c = &p->choice;
     char need[32], have[32], must[32];
-    const size_t arena =
-        c->smallest_bytes > stats_scratch(job) ? c->smallest_bytes : stats_scratch(job);
-    const size_t least =
-        tgi_sat_add(tgi_sat_add(arena, tgi_page_table_bytes(arena + job->plan.bytes.weights +
-                                                            job->plan.bytes.receipt)),
-                    fixed_bytes(job));
-    const size_t round = (size_t)1 << 20;
+    const size_t least = least_bytes(job);
+    const int large = least >> 30 >= 100; /* nobody types seven digits of MiB */
+    const size_t round = (size_t)1 << (large ? 30 : 20);
     tgi_size_text(least, need, sizeof need);
     tgi_size_text(p->budget, have, sizeof have);
-    snprintf(must, sizeof must, "%zuMiB", (least + round - 1) / round);
+    snprintf(must, sizeof must, "%zu%s", tgi_sat_add(least, round - 1) / round,
+             large ? "GiB" : "MiB");
     if (!job->set.tile.automatic) {
         const int64_t t = largest_tile(job, err);
         if (t > 0)
@@ -555,32 +562,42 @@ static int is_ideal(const tg_plan_part *p)
 }
 
 /* Cells end on file tiles and the writer holds whole ones, so finer tiles cut finer and leave
- * more to the network: halve them until a plan fits and is good, or the next is no faster. */
+ * more to the network: halve them until a plan fits and is good, or the next is no faster. Of a
+ * huge image the tables of fine tiles are what does not fit: coarser ones are tried last. */
 static tg_status choose_file_tile(tg_job *job, const int64_t fixed[3], tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
     const int free_grid = job->set.tile.automatic && !p->adopted.valid;
-    int64_t best = 0;
+    const int64_t start = p->tile_h, largest = tgi_mapping_boxed(&job->map) ? start : 256;
+    int64_t best = 0, least_tile = start;
+    size_t least = SIZE_MAX;
     double best_seconds = 0;
-    for (;;) {
+    for (int coarser = 0;;) {
         const tg_status st = choose_on_grid(job, fixed, err);
         if (st != TG_OK && st != TG_E_BUDGET)
             return st;
+        if (st != TG_OK && least_bytes(job) < least) {
+            least = least_bytes(job);
+            least_tile = p->tile_h;
+        }
         if (st == TG_OK && (!best || p->choice.seconds < 0.9 * best_seconds)) {
             best = p->tile_h;
             best_seconds = p->choice.seconds;
         } else if (best) {
             break;
         }
-        if (!free_grid || p->tile_h <= 16 || (best && is_ideal(p)))
+        if (!free_grid || (best && (coarser || p->tile_h <= 16 || is_ideal(p))))
             break;
-        p->tile_h = p->tile_w = p->tile_h / 2;
+        const int64_t above = coarser ? p->tile_h : start;
+        coarser |= p->tile_h <= 16;
+        if (coarser && above >= largest)
+            break;
+        p->tile_h = p->tile_w = coarser ? 2 * above : p->tile_h / 2;
     }
-    if (!best)
-        return TG_E_BUDGET;
-    if (p->tile_h == best)
-        return TG_OK;
-    p->tile_h = p->tile_w = best;
+    const int64_t chosen = best ? best : least_tile;
+    if (p->tile_h == chosen)
+        return best ? TG_OK : TG_E_BUDGET;
+    p->tile_h = p->tile_w = chosen;
     return choose_on_grid(job, fixed, err);
 }
 

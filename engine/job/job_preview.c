@@ -556,9 +556,13 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
 {
     preview v = {.job = job};
     if (job->set.tensor)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "preview takes an image; give a TIFF");
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "preview shows an image; give an image, not arrays");
     if (!job->set.output)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.png) is missing");
+    const size_t n = strlen(job->set.output);
+    if (n < 4 || strcmp(job->set.output + n - 4, ".png") != 0)
+        return tgi_fail(err, TG_E_ARG, "%s: a preview is a PNG: -o OUT.png", job->set.output);
     if (!job->set.overwrite && access(job->set.output, F_OK) == 0)
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
                         job->set.output);

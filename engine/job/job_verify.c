@@ -48,9 +48,9 @@ static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], in
     if (tgi_sat_add(need, tgi_mem_measured()) > v->job->plan.budget)
         st = tgi_fail(
             err, TG_E_BUDGET,
-            "a whole pass needs %zu MiB beside what is held, more than the budget: verify "
-            "a part with --roi",
-            need >> 20);
+            "a whole pass needs %zu MiB beside what is held, more than the budget of %zu MiB: "
+            "verify a part, such as --roi 0:1024,0:1024",
+            need >> 20, v->job->plan.budget >> 20);
     if (st == TG_OK)
         st = tgi_reserve_open(need + 256, &mem, err);
     if (st == TG_OK)
@@ -235,7 +235,8 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
 tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
 {
     if (job->set.tensor && !job->source)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "verify takes an image; give a TIFF");
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "verify cuts an image into tiles; give an image, not arrays");
     TGI_TRY(tgi_job_plan(job, err));
     if (job->set.tensor)
         return tgi_fail(err, TG_E_UNSUPPORTED,
@@ -251,10 +252,11 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     memset(out, 0, sizeof *out);
     out->size = size;
     if (need > job->plan.budget)
-        return tgi_fail(err, TG_E_BUDGET,
-                        "the whole image takes %zu MiB, more than the budget: "
-                        "verify a part with --roi",
-                        need >> 20);
+        return tgi_fail(
+            err, TG_E_BUDGET,
+            "to compare, the whole image takes %zu MiB, more than the budget of %zu "
+            "MiB: verify a part, such as --roi 0:1024,0:1024",
+            need >> 20, job->plan.budget >> 20);
     tg_status st = tgi_stages_new(job->plan.net, &v.stages, err);
     if (st == TG_OK)
         st = tgi_threads_open(job->set.threads, &v.pool, err);

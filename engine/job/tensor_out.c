@@ -6,6 +6,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/tensors.h"
+#include "io/picture_out.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,34 @@ int tgi_names_arrays(const char *output)
 {
     const size_t n = output ? strlen(output) : 0;
     return n && ((n > 4 && strcmp(output + n - 4, ".npy") == 0) || is_folder(output));
+}
+
+/* The letters behind the last dot of a name, or "" where it has none or only digits. */
+static const char *ending_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    size_t letters = 0;
+    for (const char *c = dot ? dot + 1 : ""; *c; c++)
+        letters += (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+    return dot && letters && strlen(dot) <= 6 ? dot + 1 : "";
+}
+
+tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err)
+{
+    static const char *const tiff[] = {"tif", "tiff", "TIF", "TIFF", "tf8", "btf"};
+    const char *end = output ? ending_of(output) : "";
+    int image = output && tgi_picture_writer_for(output) != NULL;
+    for (size_t i = 0; i < sizeof tiff / sizeof tiff[0]; i++)
+        image |= strcmp(end, tiff[i]) == 0;
+    if (!*end || tgi_names_arrays(output) || (image && !arrays_in))
+        return TG_OK;
+    if (image)
+        return tgi_fail(err, TG_E_ARG,
+                        "%s: arrays go in, so arrays come out: -o OUT.npy or -o DIR/", output);
+    return tgi_fail(err, TG_E_ARG,
+                    "%s: .%s is no format that is written: .tif, .npy, .png and .jpg are, and "
+                    "DIR/ for several outputs",
+                    output, end);
 }
 
 int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d)

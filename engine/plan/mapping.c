@@ -81,12 +81,18 @@ static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const p
             "the network takes %lld channels; the image is CMYK, %d inks a pixel, and "
             "is not converted: make an RGB image of it first",
             (long long)m->channels, info->samples);
+    const long long has = c >= 0 ? (long long)a[c].size : 1;
+    if (info->samples > 1)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "the network takes %lld channels, the image (axes %s) has pixels of %d: "
+            "choose an image that matches",
+            (long long)m->channels, info->axes, info->samples);
     return tgi_fail(
         err, TG_E_ARG,
-        "the network takes %lld channels; the image (axes %s) has %d samples a pixel "
-        "and %lld %s: choose an image that matches, or name its axes with --axes",
-        (long long)m->channels, info->axes, info->samples, (long long)(c >= 0 ? a[c].size : 1),
-        c >= 0 && a[c].letter != 'C' ? "planes" : "channels");
+        "the network takes %lld channels, the image (axes %s) has %lld%s: choose an image that "
+        "matches, or name its axes with --axes",
+        (long long)m->channels, info->axes, has, c >= 0 && a[c].letter != 'C' ? " planes" : "");
 }
 
 static tg_status take_depth(tg_mapping *m, const tg_image_info *info, const plane_axis *a,

@@ -6,7 +6,8 @@ A case is
     exit CODE
     out LINE                  expected standard output, line by line; a LINE with * is a glob
     err LINE                  the same for standard error
-with "# ..." and empty lines ignored between cases. Lines "out" and "err" not given mean: empty.
+with "# ..." and empty lines ignored between cases. Lines "out" and "err" not given mean: empty. What
+the error gallery adds (a status behind the code, cause, cure, also) is left alone.
 With --accept the file is rewritten with what the program printed. `{tmp}` in arguments and
 expectations is a fresh folder, `{here}` the folder of the .case file, `{NAME}` what the command
 line of this program says with NAME=VALUE.
@@ -18,6 +19,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
+
+GALLERY = ("cause", "cure", "also")
 
 
 def read_cases(path):
@@ -32,7 +35,10 @@ def read_cases(path):
             else:
                 word, _, rest = line.partition(" ")
                 if word == "exit":
-                    cases[-1]["exit"] = int(rest)
+                    cases[-1]["exit"] = int(rest.split()[0])
+                    cases[-1]["status"] = rest.partition(" ")[1:]
+                elif word in GALLERY:
+                    continue
                 elif word in ("out", "err"):
                     cases[-1][word].append(rest)
                 else:
@@ -58,7 +64,8 @@ def run_case(program, case, places):
     while args and re.fullmatch(r"[A-Z_]+=.*", args[0]):
         name, _, value = args.pop(0).partition("=")
         env[name] = value
-    r = subprocess.run([program] + args, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, env=env)
+    r = subprocess.run([program] + args, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, env=env,
+                       cwd=places["{tmp}"])
     def lines(raw):
         text = raw.decode("utf-8", "replace")
         for name, value in places.items():
@@ -83,12 +90,12 @@ def accept(path, cases, results):
             if line.startswith("$"):
                 case, (code, so, se) = next(it)
                 keep = matches(case["out"], so) and matches(case["err"], se)
-                out += [line, f"exit {code}"]
+                out += [line, f"exit {code}" + "".join(case.get("status", ""))]
                 out += [f"out {x}".rstrip() for x in (case["out"] if keep else so)]
                 out += [f"err {x}".rstrip() for x in (case["err"] if keep else se)]
                 skipping = True
-            elif line == "" or line.startswith("#"):
-                skipping = False
+            elif line == "" or line.startswith("#") or line.partition(" ")[0] in GALLERY:
+                skipping = skipping and line != "" and not line.startswith("#")
                 out.append(line)
             elif not skipping:
                 out.append(line)
@@ -97,7 +104,7 @@ def accept(path, cases, results):
 
 
 def main():
-    program, path = sys.argv[1], sys.argv[2]
+    program, path = os.path.abspath(sys.argv[1]), sys.argv[2]
     cases = read_cases(path)
     results, failed = [], 0
     places = {"{%s}" % name: value for name, _, value in

@@ -71,10 +71,11 @@ class Run:
 
     def args(self, verb, path, kind):
         image, model = (path, self.model) if kind == "image" else (self.image, path)
+        out = "out.npy" if image.endswith(".npy") else "out.tif"
         common = ["--ram", "200MiB", "--threads", "1"]
         return {"info": [self.tegula, "info", path],
                 "plan": [self.tegula, "plan", "-m", model, image, *common],
-                "run": [self.tegula, "run", "-m", model, image, "-o", "out.tif", "-q", *common],
+                "run": [self.tegula, "run", "-m", model, image, "-o", out, "-q", *common],
                 "copy": [self.tegula, "copy", path, "-o", "out.tif", "-q", *common]}[verb]
 
     def complain(self, path, verb, what):
@@ -120,7 +121,7 @@ class Run:
             code, text = self.one(verb, path, kind, allowed)
             codes.append(str(code))
             line = text if verb == "run" else line
-        shown = re.sub(r"needs \d+ bytes to be decoded", "needs N bytes to be decoded", line).replace(path, name).replace("tegula: ", "", 1).replace("|", "\\|")
+        shown = re.sub(r"needs \d+ MiB to be decoded", "needs N MiB to be decoded", line).replace(path, name).replace("tegula: ", "", 1).replace("|", "\\|")
         return f"| {name} | {what} | {' '.join(codes)} | {shown} |"
 
     def reads(self, path, want):

@@ -351,7 +351,7 @@ static void test_images_of_one_ome_file_are_its_series(void)
         tgi_source_close(&s);
     }
     const tg_open_opts third = {.threads = 1, .series = 2};
-    refused(in_folder("images.ome.tif"), &third, TG_E_ARG, "series 2 of a file with 2");
+    refused(in_folder("images.ome.tif"), &third, TG_E_ARG, "no series 2: the file has 2");
 }
 
 /* ---- ImageJ's metadata ---- */
