@@ -92,7 +92,10 @@ static tg_status zlib_more(void *state, tgi_pieces *io, tgi_err *err)
             break; /* no progress: it waits for more */
     }
     io->ended = rc == Z_STREAM_END;
-    if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
+    /* Damage behind what was asked for: the next call meets it again, and what is here is
+     * whole.
+     */
+    if (io->room && rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
         return tgi_fail(err, TG_E_FORMAT, "deflate data is damaged (%s)",
                         f->z.msg ? f->z.msg : zError(rc));
     return TG_OK;

@@ -30,8 +30,8 @@ struct tg_tensors {
 /* Does this -o name arrays (NAME.npy, a folder)? */
 int tgi_names_arrays(const char *output);
 
-/* TG_E_ARG when -o ends in something that names no format written here, or, for arrays going in,
- * one of images. NULL is fine: a plan needs no name. */
+/* TG_E_ARG when -o ends in something that names no format written here, or, for arrays going
+ * in, one of images. NULL is fine: a plan needs no name. */
 tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err);
 
 /* Is output o, of this shape in the graph, an image for the model's file too: with axes y and

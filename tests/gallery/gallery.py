@@ -91,7 +91,11 @@ def environment(words):
 
 class Runner:
     def __init__(self, tegula, fake):
+        import gallery_files
         self.tegula, self.fake, self.held = os.path.abspath(tegula), os.path.abspath(fake), []
+        self.made = tempfile.TemporaryDirectory()
+        self.files = self.made.name
+        gallery_files.make(self.files)
 
     def prepare(self, words, folder):
         """tegula ..., with NAME=VALUE in front; flip FILE AT; cut FILE BYTES; copy FROM TO; remove FILE;
@@ -151,9 +155,8 @@ class Runner:
         """What the command did: (exit and status, lines of stderr)."""
         words = shlex.split(case["args"])
         as_json = len(words) > 1 and words[0] in ("info", "plan", "run", "preview", "verify", "copy", "version")
-        with tempfile.TemporaryDirectory() as folder:
-            import gallery_files
-            gallery_files.make(folder)
+        with tempfile.TemporaryDirectory() as tmp:
+            folder = shutil.copytree(self.files, os.path.join(tmp, "files"))
             for b in case["before"]:
                 self.prepare(shlex.split(b), folder)
             code, out, err = self.command(case, folder, as_json)

@@ -77,7 +77,7 @@ def images():
     yield "good.tif", tiled()
     yield "wide.tif", repeated(1024, 64)
     yield "strip.tif", lying(2**31 - 1, 1, code=8)
-    yield "survey.tif", repeated(1000000, 16)
+    yield "survey.tif", repeated(1000000, 64)
     yield "tall.tif", repeated(8192, 64)
     yield "small.tif", pages(1, 9, 7)
     yield "photo.png", b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR"
