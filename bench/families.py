@@ -7,6 +7,7 @@ import sys
 
 import lab
 import onnx_edit
+import estimate
 import overlap
 
 STREAM_UNTILED = ("512x512", "1024x1024", "2048x2048")
@@ -401,7 +402,12 @@ def busy(bench):
     yield from overlap.overlap(bench, process_image(bench), every_network(bench))
 
 
-FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy}
+def estimated(bench):
+    yield from estimate.estimate(bench, process_image(bench), every_network(bench))
+
+
+FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy,
+            "estimate": estimated}
 
 if __name__ == "__main__":
     sys.exit("this is a part of run.py")

@@ -181,7 +181,7 @@ def summary(rows):
         if group.startswith("warm networks"):
             out.append(f"| {group} | {how} | {peer} | {ratio_text} | {memory_text} |")
     for row in rows:
-        if not group_of(row) and "ratio" in row:
+        if not group_of(row) and "ratio" in row and row["family"] != "estimate":
             out.append(f"| {what(row)} | {setting(row)} | {against(row)} | {ratio(row)} | "
                        f"{memory_ratio(row)} |")
     operators = pivot(rows)

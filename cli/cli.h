@@ -93,6 +93,7 @@ tg_status cli_cmd_preview(cli *c);
 tg_status cli_cmd_verify(cli *c);
 tg_status cli_cmd_copy(cli *c);
 tg_status cli_cmd_mem(cli *c);
+tg_status cli_cmd_calibrate(cli *c);
 tg_status cli_cmd_version(cli *c);
 tg_status cli_cmd_help(cli *c);
 

@@ -101,8 +101,9 @@ void cli_print_plan(cli *c, const tg_plan_info *p)
                p->stages);
     printf("\n  halo               %s pixels\n", extent(p->halo, a, sizeof a));
     printf("  recomputed         %.1f %%\n", 100.0 * p->recomputed_fraction);
-    printf("  estimate           %s, %sflop\n", cli_seconds(p->seconds_estimate, t),
-           cli_metric(p->flops, b));
+    printf("  estimate           %s, %sflop%s\n", cli_seconds(p->seconds_estimate, t),
+           cli_metric(p->flops, b),
+           p->calibrated ? "" : "; uncalibrated: see tegula calibrate");
     settings(c);
 }
 

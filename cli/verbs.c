@@ -27,6 +27,9 @@ const cli_verb cli_verbs[] = {
      "Say who has the memory: the machine, cgroups, this process, GPUs, disks; once or every "
      "second.",
      0, 0, "", cli_cmd_mem},
+    {"calibrate", "",
+     "Measure the speeds of this machine once, so that plan can say how long a run will take.",
+     0, 0, "", cli_cmd_calibrate},
     {"version", "", "Print the version.", 0, 0, "", cli_cmd_version},
     {"help", "[VERB]", "Print the verbs, or one verb with its options.", 0, 1, "",
      cli_cmd_help},

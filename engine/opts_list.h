@@ -135,10 +135,10 @@ TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
        "also show which plans were rejected, and why")
 TG_OPT(YES, "yes", "y", NULL, NULL, "plan run preview copy", RULE_SWITCH, 0, 0, NULL, 0,
        "overwrite an output that is finished, or that another job left unfinished")
-TG_OPT(JSON, "json", NULL, NULL, NULL, TG_JOB_ " copy info version mem doctor", RULE_SWITCH, 0,
-       0, NULL, 0, "results as one JSON object per line on stdout")
-TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info mem", RULE_SWITCH, 0, 0, NULL, 0,
-       "no progress and no closing line; warnings and errors stay")
+TG_OPT(JSON, "json", NULL, NULL, NULL, TG_JOB_ " copy info calibrate version mem doctor",
+       RULE_SWITCH, 0, 0, NULL, 0, "results as one JSON object per line on stdout")
+TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info calibrate mem", RULE_SWITCH, 0, 0,
+       NULL, 0, "no progress and no closing line; warnings and errors stay")
 TG_OPT(VERBOSE, "verbose", "v", NULL, NULL, TG_JOB_ " copy info", RULE_SWITCH, 0, 0, NULL, 0,
        "say what is being done; twice: everything")
 

@@ -4,6 +4,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/ctx.h"
+#include "engine/job/calibrate.h"
 #include "engine/job/job.h"
 
 #include <signal.h>
@@ -180,6 +181,14 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
 tg_status tg_job_preview(tg_job *job)
 {
     return job ? tgi_job_preview(job, tgi_ctx_err(job->ctx)) : TG_E_ARG;
+}
+
+tg_status tg_calibrate(tg_ctx *ctx, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_calibrate: NULL argument");
+    return tgi_calibrate(ctx, json, err);
 }
 
 tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)

@@ -222,13 +222,15 @@ typedef struct tg_plan_info {
     int64_t items;         /* planes or volumes the network is looped over */
     double flops;          /* of the whole job, recomputation included */
     double recomputed_fraction; /* computed pixels beyond one pass, relative */
-    double seconds_estimate;    /* from the cost model; uncalibrated unless said otherwise */
+    double seconds_estimate;    /* of tg_job_run, see `calibrated` */
     const tg_plan_line *lines;  /* view of the job */
     size_t n_lines;
     int64_t stages; /* passes that the network's whole-extent operators cut it into; more than
                        one still run as one today, over the whole image at once */
     const char *whole_image_only; /* what keeps the network from running in parts; view; NULL:
                                      nothing does */
+    int calibrated; /* 1: seconds_estimate is of speeds measured here by tg_calibrate; 0: of
+                       round figures for a usual processor */
 } tg_plan_info;
 
 typedef struct tg_run_result {
@@ -312,6 +314,18 @@ TG_API tg_status tg_job_verify(tg_job *job, tg_verify_result *out);
 /** Write a PNG of three crops, raw | result | difference, with the statistics of the full run.
  */
 TG_API tg_status tg_job_preview(tg_job *job);
+
+/**
+ * Measure the speeds that seconds_estimate is made of: every kind of kernel on one thread and
+ * on all, codecs, what a run takes beside its bands. Some ten seconds of all processors; writes
+ * and removes some 100 MB in a folder of its own in $TEGULA_CACHE, $XDG_CACHE_HOME/tegula or
+ * ~/.cache/tegula, where calibration.json then stands for later plans. Which plan is chosen
+ * does not depend on it.
+ * @param json what was measured, one object (docs/json.md); returned, tg_text_free.
+ * @return TG_E_NOT_FOUND (no such folder is named), TG_E_IO, TG_E_NO_SPACE, TG_E_NOMEM,
+ * TG_E_CANCELLED
+ */
+TG_API tg_status tg_calibrate(tg_ctx *ctx, char **json);
 
 /** Copy an image or array through the reader and the writer; options as tg_opts. */
 TG_API tg_status tg_copy(tg_ctx *ctx, const tg_opts *o);

@@ -449,8 +449,7 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
 static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
 {
     const int window = (int)tgi_min(INT32_MAX, 2 * l->tiles_x + 2);
-    const int encoders =
-        (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, sysconf(_SC_NPROCESSORS_ONLN));
+    const int encoders = (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, tgi_usable_processors());
     tg_commit *w = NULL;
     tgi_reserve *mem = NULL;
     void *memory = NULL;

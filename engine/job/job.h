@@ -75,6 +75,8 @@ typedef struct tg_scratch_part {
 
 typedef struct tg_plan_part {
     int valid;
+    double seconds; /* estimate of the whole job */
+    int calibrated; /* 1: by the speeds of this machine */
     tg_net *net;
     tg_stages *stages; /* of the net; stages->one is what runs */
     tg_choice choice;
@@ -164,6 +166,8 @@ size_t tgi_job_budget(const tg_opts *opts);
 size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t);
 /* Bytes that the writer's window and staging take for a tiling. */
 size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
+/* plan_seconds.c: fill in plan.seconds, of a plan that is complete otherwise. */
+void tgi_job_plan_seconds(tg_job *job);
 /* plan_report.c: one more line of the plan; `fmt` takes `arg`. Lines beyond the last are left
  * out. */
 void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, int is_disk,

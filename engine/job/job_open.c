@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- Settings ---------------------------------------------------------------------------- */
 
@@ -84,8 +83,7 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_OUTPUT), &s->output, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_SCRATCH), &s->scratch, err));
     TGI_TRY(tgi_picture_choose(o, &s->writer, err));
-    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, cpus > 0 ? cpus : 1);
+    s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, tgi_usable_processors());
     tgi_opts_tile(o, &s->tile);
     tgi_opts_compress(o, &s->compress);
     s->pad = (tg_pad_mode)tgi_opts_choice(o, TGI_OPT_PAD);

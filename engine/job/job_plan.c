@@ -614,7 +614,9 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
             .unit = {1, 1, 16},
             .fixed = {job->set.tile.v[0], job->set.tile.v[1], job->set.tile.v[2]},
             .flops_per_second = flops_per_second(&job->set)};
-        return tgi_job_plan_tensor(job, &base, tgi_job_budget(job->opts), err);
+        TGI_TRY(tgi_job_plan_tensor(job, &base, tgi_job_budget(job->opts), err));
+        tgi_job_plan_seconds(job);
+        return TG_OK;
     }
     if (tgi_mapping_boxed(&job->map) && !job->set.tile.automatic)
         return tgi_fail(err, TG_E_ARG,
@@ -632,5 +634,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     if (st != TG_OK)
         return tgi_fail(err, st, "no memory to plan");
     TGI_TRY(add_scratch(job, fixed, err));
-    return count(job, err);
+    TGI_TRY(count(job, err));
+    tgi_job_plan_seconds(job);
+    return TG_OK;
 }

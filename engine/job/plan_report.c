@@ -34,7 +34,8 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
                           .n_lines = (size_t)p->n_lines,
                           .whole_image_only = p->whole_text[0] ? p->whole_text : NULL};
     out->flops = t->flops * (double)out->items;
-    out->seconds_estimate = p->choice.seconds * (double)out->items;
+    out->seconds_estimate = p->seconds;
+    out->calibrated = p->calibrated;
     memcpy(out->tile, t->cut, sizeof out->tile);
     memcpy(out->halo, t->halo, sizeof out->halo);
 }
@@ -119,7 +120,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_num(&w, "flops", i.flops);
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
     tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);
-    tgi_jw_bool(&w, "calibrated", 0);
+    tgi_jw_bool(&w, "calibrated", i.calibrated);
     tgi_jw_str(&w, "precision", tgi_job_precision(job));
     tgi_jw_int(&w, "bf16_nodes", tgi_net_bf16_nodes(job->plan.net));
     tgi_jw_int(&w, "winograd_nodes", job->plan.net->n_used);

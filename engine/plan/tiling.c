@@ -192,10 +192,11 @@ static void set_cuts(tg_tiling *t, const int64_t cut[3])
 }
 
 static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axis_work *w,
-                         double *per_node, tgi_err *err)
+                         tgi_err *err)
 {
     const tg_net *net = t->net;
     const int n_nodes = t->stage->n_nodes;
+    double *const per_node = t->node_flops;
     for (int v = 0; v < net->n_values; v++)
         t->slot[v].rows = net->rank == 4 ? 1 : 0;
     for (int i = 0; i < n_nodes; i++) {
@@ -217,7 +218,7 @@ static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axi
     }
     for (int i = 0; i < n_nodes; i++) {
         t->flops += per_node[2 * i];
-        t->work += per_node[2 * i] * net->nodes[i].cost;
+        t->work += per_node[2 * i] * tgi_stage_node(t->stage, i)->cost;
         t->whole_flops += per_node[2 * i + 1];
     }
     const int64_t walks = t->cells / t->n_cut[tgi_cut_of_axis(net, TG_STREAM_AXIS)];
@@ -243,12 +244,14 @@ tg_status tgi_tiling_make(const tg_stage *stage, const int64_t cut[3], int64_t b
     t.carried = tgi_calloc(TGI_TAG_PLAN, nv, 1);
     t.stream_rows = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.stream_rows);
     tg_range *ranges = tgi_calloc(TGI_TAG_PLAN, 2 * nv, sizeof *ranges);
-    double *sums = tgi_calloc(TGI_TAG_PLAN, 3 * nn, sizeof *sums);
+    t.node_flops = tgi_calloc(TGI_TAG_PLAN, 2 * nn, sizeof *t.node_flops);
+    double *sums = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *sums);
     tg_status st = TG_E_NOMEM;
-    if (t.slot && t.scratch && t.carried && t.stream_rows && ring && ranges && sums) {
+    if (t.slot && t.scratch && t.carried && t.stream_rows && t.node_flops && ring && ranges &&
+        sums) {
         axis_work w = {ranges, ranges + nv, sums};
         set_cuts(&t, cut);
-        st = measure(&t, like, ring, &w, sums + nn, err);
+        st = measure(&t, like, ring, &w, err);
     } else {
         tgi_fail(err, st, "no memory to plan %d values", net->n_values);
     }
@@ -268,6 +271,7 @@ void tgi_tiling_free(tg_tiling *t)
     tgi_free(t->scratch);
     tgi_free(t->carried);
     tgi_free(t->stream_rows);
+    tgi_free(t->node_flops);
     memset(t, 0, sizeof *t);
 }
 

@@ -258,6 +258,13 @@ tg_status tg_job_preview(tg_job *job)
     return job->output[0] ? TG_OK : TG_E_ARG;
 }
 
+tg_status tg_calibrate(tg_ctx *ctx, char **json)
+{
+    (void)ctx;
+    *json = tgi_strdup(TGI_TAG_MISC, "{\"processor\":\"fake\"}");
+    return *json ? TG_OK : TG_E_NOMEM;
+}
+
 tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
 {
     return named_status(ctx, tg_opts_get(o, "input"));

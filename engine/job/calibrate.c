@@ -1,0 +1,54 @@
+/* calibrate.c - measure this machine once and keep what was measured. */
+#include "engine/job/calibrate.h"
+
+#include "engine/base/mem.h"
+#include "engine/job/job.h"
+#include "kernels/threads.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Make the folders of a path, as far as they are missing. */
+static tg_status make_folders(char *path, tgi_err *err)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        const int failed = mkdir(path, 0777) != 0 && errno != EEXIST;
+        const int why = errno;
+        if (failed)
+            return tgi_fail(err, TG_E_IO, "%s cannot be made: %s", path, strerror(why));
+        *slash = '/';
+    }
+    return TG_OK;
+}
+
+static tg_status keep(const char *path, const tgi_speeds *s, char **json, tgi_err *err)
+{
+    tgi_jw w = {0};
+    tgi_jw_begin(&w, NULL, '{');
+    tgi_speeds_write(&w, s);
+    tgi_jw_end(&w, '}');
+    TGI_TRY(tgi_jw_take(&w, json, err));
+    const tg_status st = tgi_write_text(path, *json, err);
+    if (st != TG_OK) {
+        tgi_free(*json);
+        *json = NULL;
+    }
+    return st;
+}
+
+tg_status tgi_calibrate(tg_ctx *ctx, char **json, tgi_err *err)
+{
+    char path[1024], folder[1024];
+    tgi_speeds s = {.processors = tgi_usable_processors()};
+    TGI_TRY(tgi_speeds_path(path, sizeof path, err));
+    TGI_TRY(make_folders(path, err));
+    snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = 0;
+    tgi_processor_name(s.processor, sizeof s.processor);
+    TGI_TRY(tgi_calibrate_kernels(&s, err));
+    TGI_TRY(tgi_calibrate_pipeline(ctx, folder, &s, err));
+    return keep(path, &s, json, err);
+}

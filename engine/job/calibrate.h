@@ -1,0 +1,18 @@
+/* calibrate.h - measure what engine/plan/speed.h adds up. */
+#ifndef TGI_CALIBRATE_H
+#define TGI_CALIBRATE_H
+
+#include "engine/ctx.h"
+#include "engine/plan/speed.h"
+
+/* Run each kind of kernel of every instruction set this processor has, on one thread and on
+ * all. TG_E_CANCELLED, TG_E_NOMEM. */
+tg_status tgi_calibrate_kernels(tgi_speeds *s, tgi_err *err);
+/* Run small jobs in `folder` (made and removed inside it): conversion, codecs, what a run
+ * takes beside its bands. Needs the speeds of kernels. */
+tg_status tgi_calibrate_pipeline(tg_ctx *ctx, const char *folder, tgi_speeds *s, tgi_err *err);
+
+/* Both, kept where tgi_speeds_path says. *json: the object that was written; returned. */
+tg_status tgi_calibrate(tg_ctx *ctx, char **json, tgi_err *err);
+
+#endif

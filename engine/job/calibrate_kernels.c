@@ -1,0 +1,307 @@
+/* calibrate_kernels.c - the speed of each kind of kernel, taken from a network that has one of
+ * each and runs through planner and executor like any other.
+ *
+ *     x 1 -stem-> 16 -conv-> 16 -depthwise-> 16 -pool-> 16 -conv-> 64 -conv-> 64 -1x1-> 64
+ *                  |                                                                    |
+ *                  |                       32 <-transposed 2x2- 64 <-sigmoid- 64 <-groups
+ *                  +---- concat 48 <-----------+
+ *                          |
+ *                          few -> 2 -erf-> 2
+ *
+ * Not fused, so that each operator is timed alone; in bands of 16 rows, as plans have them. */
+#include "engine/base/arith.h"
+#include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "engine/base/reserve.h"
+#include "engine/job/calibrate.h"
+#include "engine/run/dense.h"
+#include "kernels/ops/op_attrs.h"
+#include "tegula.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SIDE 512
+#define BAND 16
+#define ROUNDS 4
+
+/* ---- The network ------------------------------------------------------------------------- */
+
+typedef struct draft {
+    tg_graph *g;
+    tg_status st;
+    tgi_err *err;
+    int n; /* values named so far */
+} draft;
+
+static int new_value(draft *d)
+{
+    char name[16];
+    int v = -1;
+    snprintf(name, sizeof name, "v%d", d->n++);
+    if (d->st == TG_OK)
+        d->st = tgi_graph_add_value(d->g, name, &v, d->err);
+    return v;
+}
+
+/* Small numbers of both signs: sums stay near 1 through the network, so that no kernel meets
+ * infinities or denormals. */
+static int weights(draft *d, const tg_desc *desc, float scale)
+{
+    char name[16];
+    int64_t n = 0;
+    int v = -1;
+    if (d->st != TG_OK || !tgi_desc_count(desc, &n))
+        return v;
+    float *w = tgi_calloc(TGI_TAG_MISC, (size_t)n, sizeof *w);
+    if (!w) {
+        d->st = tgi_fail(d->err, TG_E_NOMEM, "no memory for a network to measure");
+        return v;
+    }
+    uint32_t s = 1;
+    for (int64_t i = 0; i < n; i++) {
+        s = s * 1664525u + 1013904223u;
+        w[i] = scale * ((float)(s >> 8) / 8388608.0f - 1.0f);
+    }
+    snprintf(name, sizeof name, "k%d", d->n++);
+    d->st = tgi_graph_add_const(d->g, name, desc, w, 0, &v, d->err);
+    tgi_free(w);
+    return v;
+}
+
+static void *add(draft *d, const char *op, int n_src, const int *src, int *out)
+{
+    tg_node *node = NULL;
+    *out = new_value(d);
+    if (d->st == TG_OK)
+        d->st = tgi_graph_add_node(d->g, op, op, n_src, src, 1, out, &node, d->err);
+    return node ? node->attrs : NULL;
+}
+
+static void fill(tg_ints *list, int n, int64_t v)
+{
+    list->n = n;
+    for (int i = 0; i < n; i++)
+        list->v[i] = v;
+}
+
+static int conv(draft *d, int from, int64_t ci, int64_t co, int64_t k, int64_t groups)
+{
+    const tg_desc w = {TG_DTYPE_F32, 4, {co, ci / groups, k, k}};
+    const float fan = (float)(ci / groups * k * k);
+    const int src[2] = {from, weights(d, &w, 3.0f / fan)};
+    int out;
+    conv_attrs *a = add(d, "Conv", 2, src, &out);
+    if (a) {
+        fill(&a->kernel_shape, 2, k);
+        fill(&a->pads, 4, k / 2);
+        a->group = groups;
+    }
+    return out;
+}
+
+static int transposed(draft *d, int from, int64_t ci, int64_t co)
+{
+    const tg_desc w = {TG_DTYPE_F32, 4, {ci, co, 2, 2}};
+    const int src[2] = {from, weights(d, &w, 3.0f / (float)ci)};
+    int out;
+    conv_attrs *a = add(d, "ConvTranspose", 2, src, &out);
+    if (a) {
+        fill(&a->kernel_shape, 2, 2);
+        fill(&a->strides, 2, 2);
+    }
+    return out;
+}
+
+static int pool(draft *d, int from)
+{
+    int out;
+    pool_attrs *a = add(d, "MaxPool", 1, &from, &out);
+    if (a) {
+        fill(&a->kernel_shape, 2, 2);
+        fill(&a->strides, 2, 2);
+    }
+    return out;
+}
+
+static int plain(draft *d, const char *op, int n, int a, int b)
+{
+    const int src[2] = {a, b};
+    int out;
+    add(d, op, n, src, &out);
+    return out;
+}
+
+static int joined(draft *d, int a, int b)
+{
+    const int src[2] = {a, b};
+    int out;
+    axis_attrs *at = add(d, "Concat", 2, src, &out);
+    if (at)
+        at->axis = 1;
+    return out;
+}
+
+static tg_status make_graph(tg_graph **out, tgi_err *err)
+{
+    static const int64_t dims[4] = {1, 1, -1, -1};
+    draft d = {.err = err};
+    d.st = tgi_graph_new(&d.g, err);
+    const int x = new_value(&d);
+    if (d.st == TG_OK)
+        d.st = tgi_graph_add_input(d.g, x, 4, dims, err);
+    const int stem = conv(&d, x, 1, 16, 3, 1);
+    const int top = conv(&d, conv(&d, stem, 16, 16, 3, 1), 16, 16, 3, 16);
+    int v = conv(&d, pool(&d, top), 16, 64, 3, 1);
+    v = conv(&d, conv(&d, v, 64, 64, 3, 1), 64, 64, 1, 1);
+    v = plain(&d, "Sigmoid", 1, conv(&d, v, 64, 64, 3, 8), -1);
+    v = joined(&d, transposed(&d, v, 64, 32), stem);
+    v = plain(&d, "Erf", 1, conv(&d, v, 48, 2, 3, 1), -1);
+    if (d.st == TG_OK)
+        d.st = tgi_graph_add_output(d.g, v, err);
+    if (d.st == TG_OK)
+        d.st = tgi_graph_finish(d.g, TG_GRAPH_NO_FUSE, err);
+    if (d.st != TG_OK)
+        tgi_graph_free(&d.g);
+    else
+        *out = d.g;
+    return d.st;
+}
+
+/* ---- Running it -------------------------------------------------------------------------- */
+
+typedef struct bench {
+    tg_net *net;
+    tg_stages *stages;
+    tg_tiling tiling;
+    tg_threads *pool;
+    tg_exec *exec;
+    tgi_reserve *memory;
+    tg_dense_io io;
+    double *seconds; /* per node: [0] the best round so far, [n_nodes] this one */
+} bench;
+
+static tg_status stop(void *user, tgi_err *err)
+{
+    (void)user;
+    return tg_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped; nothing was kept")
+                              : TG_OK;
+}
+
+static void bench_close(bench *b)
+{
+    tgi_exec_close(&b->exec);
+    tgi_threads_close(&b->pool);
+    tgi_tiling_free(&b->tiling);
+    tgi_stages_free(&b->stages);
+    tgi_net_free(&b->net);
+    tgi_reserve_close(&b->memory);
+    tgi_free(b->seconds);
+}
+
+static tg_status bench_open(bench *b, const tg_graph *g, const tg_backend *be, unsigned flags,
+                            int threads, tgi_err *err)
+{
+    const tg_desc in = {TG_DTYPE_F32, 4, {1, 1, SIDE, SIDE}};
+    const int64_t uncut[3] = {0, 0, 0};
+    void *packed, *arena, *pixels;
+    TGI_TRY(tgi_net_new(g, be, &in, flags, &b->net, err));
+    TGI_TRY(tgi_stages_new(b->net, &b->stages, err));
+    TGI_TRY(tgi_tiling_make(&b->stages->one, uncut, BAND, threads, NULL, &b->tiling, err));
+    const size_t plane = (size_t)SIDE * SIDE * sizeof(float);
+    TGI_TRY(tgi_reserve_open(b->net->packed_bytes + b->tiling.arena_bytes + 3 * plane + 4096,
+                             &b->memory, err));
+    TGI_TRY(tgi_reserve_take(b->memory, "weights", b->net->packed_bytes, &packed, err));
+    TGI_TRY(tgi_reserve_take(b->memory, "arena", b->tiling.arena_bytes, &arena, err));
+    TGI_TRY(tgi_reserve_take(b->memory, "pixels", 3 * plane, &pixels, err));
+    TGI_TRY(tgi_threads_open(threads, &b->pool, err));
+    tgi_net_pack(b->net, packed, b->pool);
+    float *x = pixels;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        x[i] = (float)(i % 251) / 250.0f;
+    b->io = (tg_dense_io){.net = b->net, .in = {x}, .out = {x + SIDE * SIDE}};
+    const tg_exec_io io = {&b->io, tgi_dense_load, tgi_dense_store, stop};
+    TGI_TRY(tgi_exec_open(&b->tiling, packed, arena, b->pool, &io, &b->exec, err));
+    b->seconds =
+        tgi_calloc(TGI_TAG_MISC, 2 * (size_t)b->stages->one.n_nodes + 1, sizeof(double));
+    return b->seconds ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory to keep times in");
+}
+
+/* Each node's best of some rounds: what disturbs only ever adds. */
+static tg_status bench_run(bench *b, tgi_err *err)
+{
+    const int n = b->stages->one.n_nodes;
+    double *now = b->seconds + n;
+    tgi_exec_time_nodes(b->exec, tgi_seconds, now);
+    for (int r = 0; r < ROUNDS; r++) {
+        tg_range core[3];
+        memset(now, 0, (size_t)n * sizeof *now);
+        tgi_tiling_cell(&b->tiling, 0, core);
+        TGI_TRY(tgi_exec_cell(b->exec, core, err));
+        for (int k = 0; r && k < n; k++) /* the first touches memory */
+            if (r == 1 || now[k] < b->seconds[k])
+                b->seconds[k] = now[k];
+    }
+    return TG_OK;
+}
+
+/* Rates of one set of kernels, by key; work and seconds of equal keys are added. */
+static void collect(const bench *b, int all, tgi_speeds *s)
+{
+    const tg_stage *one = &b->stages->one;
+    for (int k = 0; k < one->n_nodes; k++) {
+        char key[48];
+        double work = 0, seconds = 0, single = 0;
+        tgi_speed_key(tgi_stage_node(one, k), key, sizeof key);
+        for (int j = 0; j < one->n_nodes; j++) {
+            char other[48];
+            tgi_speed_key(tgi_stage_node(one, j), other, sizeof other);
+            if (strcmp(key, other) != 0)
+                continue;
+            work += tgi_speed_work(&b->tiling, j);
+            seconds += b->seconds[j];
+        }
+        for (int i = 0; i < s->n_kernels; i++)
+            if (strcmp(s->kernel[i].key, key) == 0)
+                single = s->kernel[i].one;
+        const double rate = seconds > 0 ? work / seconds : 0;
+        if (key[0] && rate > 0)
+            tgi_speed_set(s, key, all ? single : rate, rate);
+    }
+}
+
+static tg_status measure_set(const tg_graph *g, const tg_backend *be, unsigned flags,
+                             tgi_speeds *s, tgi_err *err)
+{
+    for (int all = 0; all < 2; all++) {
+        bench b = {0};
+        tg_status st = bench_open(&b, g, be, flags, all ? s->processors : 1, err);
+        if (st == TG_OK)
+            st = bench_run(&b, err);
+        if (st == TG_OK)
+            collect(&b, all, s);
+        bench_close(&b);
+        TGI_TRY(st);
+    }
+    return TG_OK;
+}
+
+tg_status tgi_calibrate_kernels(tgi_speeds *s, tgi_err *err)
+{
+    tg_graph *g = NULL;
+    TGI_TRY(make_graph(&g, err));
+    tg_status st = TG_OK;
+    for (tg_isa isa = tgi_isa_detect(TG_ISA_COUNT);; isa = (tg_isa)(isa - 1)) {
+        const tg_backend *be = tgi_backend_for(isa);
+        if (be && st == TG_OK)
+            st = measure_set(g, be, TG_NET_EXACT, s, err); /* direct sums */
+        if (be && st == TG_OK)
+            st = measure_set(g, be, 0, s, err);
+        if (be && st == TG_OK && tgi_isa_has_bf16(isa))
+            st = measure_set(g, be, TG_NET_EXACT | TG_NET_BF16, s, err);
+        if (isa == TG_ISA_PORTABLE)
+            break;
+    }
+    tgi_graph_free(&g);
+    return st;
+}

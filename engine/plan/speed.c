@@ -1,0 +1,287 @@
+/* speed.c - keys, sums, and the file of measured speeds. */
+#include "engine/plan/speed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Convolutions of few channels reach another share of the peak than those of many. */
+#define FEW_CHANNELS 24
+
+/* ---- Keys and work ----------------------------------------------------------------------- */
+
+static int is_conv(const char *name)
+{
+    return strncmp(name, "conv", 4) == 0;
+}
+
+/* 1x1 layers are bound by memory, those of few channels by overhead: classes of their own. */
+static const char *class_of(const tg_net_node *n)
+{
+    const tg_desc *w = &n->src[1];
+    if (strcmp(n->variant->name, "conv_direct") != 0 &&
+        strcmp(n->variant->name, "conv_winograd") != 0)
+        return "";
+    int64_t taps = 1;
+    for (int i = 2; i < w->rank; i++)
+        taps *= w->dim[i];
+    if (taps == 1)
+        return "/1x1";
+    return n->src[0].dim[1] <= FEW_CHANNELS || n->dst[0].dim[1] <= FEW_CHANNELS ? "/16" : "";
+}
+
+void tgi_speed_key(const tg_net_node *n, char *out, size_t size)
+{
+    out[0] = 0;
+    if (n->flat)
+        return;
+    if (!n->variant)
+        snprintf(out, size, "reference");
+    else
+        snprintf(out, size, "%s %s%s", n->net->be->name, n->variant->name,
+                 is_conv(n->variant->name) ? class_of(n) : "");
+}
+
+static double elements(const tg_desc *d)
+{
+    int64_t n = 0;
+    return tgi_desc_count(d, &n) ? (double)n : 0;
+}
+
+/* Of one pass over the whole image. */
+static double bytes_moved(const tg_net *net, const tg_net_node *n)
+{
+    double sum = 0;
+    for (int j = 0; j < n->n_operands; j++)
+        for (int s = 0; s < n->operand[j].n_seg; s++)
+            sum += elements(&net->values[n->operand[j].value[s]].ext);
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        sum += elements(&n->dst[d]);
+    return sum * (double)sizeof(float);
+}
+
+double tgi_speed_work(const tg_tiling *t, int k)
+{
+    const tg_net_node *n = tgi_stage_node(t->stage, k);
+    const double all = t->node_flops[2 * k], once = t->node_flops[2 * k + 1];
+    if (n->variant && is_conv(n->variant->name))
+        return all * n->cost;
+    return bytes_moved(t->net, n) * (once > 0 ? all / once : 1);
+}
+
+/* ---- Figures ----------------------------------------------------------------------------- */
+
+void tgi_speed_set(tgi_speeds *s, const char *key, double one, double all)
+{
+    int i = 0;
+    while (i < s->n_kernels && strcmp(s->kernel[i].key, key) != 0)
+        i++;
+    if (i == TGI_MAX_SPEEDS)
+        return;
+    if (i == s->n_kernels)
+        s->n_kernels++;
+    snprintf(s->kernel[i].key, sizeof s->kernel[i].key, "%s", key);
+    s->kernel[i].one = one;
+    s->kernel[i].all = all;
+}
+
+static const tgi_kernel_speed *find(const tgi_speeds *s, const char *key)
+{
+    for (int i = 0; i < s->n_kernels; i++)
+        if (strcmp(s->kernel[i].key, key) == 0)
+            return &s->kernel[i];
+    return NULL;
+}
+
+/* Of this key, else of what is most like it: the same kernel without its class, convolutions of
+ * few channels among themselves, and whatever moves numbers among itself. */
+static const tgi_kernel_speed *nearest(const tgi_speeds *s, const char *key)
+{
+    char like[48];
+    const tgi_kernel_speed *k = find(s, key);
+    const char *name = strchr(key, ' ');
+    if (k || !name)
+        return k;
+    const int set = (int)(name - key);
+    snprintf(like, sizeof like, "%.*s", (int)strcspn(key, "/"), key);
+    k = find(s, like);
+    if (k)
+        return k;
+    const char *other = !is_conv(name + 1)              ? "eltwise"
+                        : strstr(name, "transpose_few") ? "conv_few"
+                        : strstr(name, "planar")        ? "conv_few"
+                                                        : "conv_direct";
+    snprintf(like, sizeof like, "%.*s %s", set, key, other);
+    return find(s, like);
+}
+
+/* Between one thread and all processors the rate is taken to grow evenly; more threads than
+ * processors gain nothing. */
+static double rate(const tgi_speeds *s, const tgi_kernel_speed *k, int threads)
+{
+    if (threads >= s->processors || s->processors < 2)
+        return k->all;
+    return k->one + (k->all - k->one) * (threads - 1) / (s->processors - 1);
+}
+
+double tgi_speed_kernels(const tgi_speeds *s, const tg_tiling *t, int threads)
+{
+    double sum = 0;
+    for (int k = 0; k < t->stage->n_nodes; k++) {
+        char key[48];
+        tgi_speed_key(tgi_stage_node(t->stage, k), key, sizeof key);
+        const tgi_kernel_speed *speed = key[0] ? nearest(s, key) : NULL;
+        if (!speed || !(rate(s, speed, threads) > 0))
+            return -1;
+        sum += tgi_speed_work(t, k) / rate(s, speed, threads);
+    }
+    return sum;
+}
+
+double tgi_speed_job(const tgi_speeds *s, double kernels, const tgi_speed_io *io, int threads)
+{
+    const double beside = s->sample * (io->samples_in + io->samples_out) +
+                          s->decode[io->in] * io->bytes_in + s->encode[io->out] * io->bytes_out;
+    /* What is beside the kernels takes the processors that they leave, or takes turns. */
+    const int spare = s->processors - threads;
+    const double bands = spare > 0 && beside / spare < kernels
+                             ? kernels
+                             : kernels + beside / (s->processors > 0 ? s->processors : 1);
+    return s->fixed + s->clear * io->arena_bytes + s->statistics * io->samples_statistics +
+           bands + s->finish * io->bytes_out;
+}
+
+/* ---- As JSON ----------------------------------------------------------------------------- */
+
+static const char *const codec_name[TGI_CODEC_COUNT] = {"none", "deflate", "zstd", "lzw"};
+
+static const struct {
+    const char *name;
+    size_t at;
+} number[] = {{"clear_seconds_per_byte", offsetof(tgi_speeds, clear)},
+              {"fixed_seconds", offsetof(tgi_speeds, fixed)},
+              {"finish_seconds_per_byte", offsetof(tgi_speeds, finish)},
+              {"statistics_seconds_per_sample", offsetof(tgi_speeds, statistics)},
+              {"processor_seconds_per_sample", offsetof(tgi_speeds, sample)}};
+#define N_NUMBERS (sizeof number / sizeof number[0])
+
+static double *number_of(tgi_speeds *s, size_t i)
+{
+    return (double *)(void *)((char *)s + number[i].at);
+}
+
+static void write_codecs(tgi_jw *w, const char *key, const double *v)
+{
+    tgi_jw_begin(w, key, '{');
+    for (int i = 0; i < TGI_CODEC_COUNT; i++)
+        tgi_jw_num(w, codec_name[i], v[i]);
+    tgi_jw_end(w, '}');
+}
+
+void tgi_speeds_write(tgi_jw *w, const tgi_speeds *s)
+{
+    tgi_speeds copy = *s;
+    tgi_jw_str(w, "processor", s->processor);
+    tgi_jw_int(w, "processors", s->processors);
+    for (size_t i = 0; i < N_NUMBERS; i++)
+        tgi_jw_num(w, number[i].name, *number_of(&copy, i));
+    write_codecs(w, "decode_seconds_per_byte", s->decode);
+    write_codecs(w, "encode_seconds_per_byte", s->encode);
+    tgi_jw_begin(w, "kernels", '{');
+    for (int i = 0; i < s->n_kernels; i++) {
+        tgi_jw_begin(w, s->kernel[i].key, '[');
+        tgi_jw_num(w, NULL, s->kernel[i].one);
+        tgi_jw_num(w, NULL, s->kernel[i].all);
+        tgi_jw_end(w, ']');
+    }
+    tgi_jw_end(w, '}');
+}
+
+static int positive(const tgi_json *v, double *out)
+{
+    return tgi_json_num(v, out) && *out >= 0 && *out <= 1e15;
+}
+
+static int read_codecs(const tgi_json *object, const char *key, double *v)
+{
+    const tgi_json *o = tgi_json_get(object, key);
+    for (int i = 0; i < TGI_CODEC_COUNT; i++)
+        if (!o || !positive(tgi_json_get(o, codec_name[i]), &v[i]))
+            return 0;
+    return 1;
+}
+
+static int read_kernels(const tgi_json *object, tgi_speeds *out)
+{
+    const tgi_json *all = tgi_json_get(object, "kernels");
+    if (!tgi_json_is_object(all))
+        return 0;
+    for (const tgi_json *k = tgi_json_first(all); k; k = tgi_json_next(k)) {
+        double one = 0, every = 0;
+        const tgi_json *a = tgi_json_is_array(k) ? tgi_json_first(k) : NULL;
+        if (!positive(a, &one) || !positive(tgi_json_next(a), &every))
+            return 0;
+        tgi_speed_set(out, tgi_json_key(k), one, every);
+    }
+    return 1;
+}
+
+tg_status tgi_speeds_read(const tgi_json *object, tgi_speeds *out, tgi_err *err)
+{
+    const char *text = NULL;
+    int64_t n = 0;
+    memset(out, 0, sizeof *out);
+    int good = tgi_json_is_object(object) &&
+               tgi_json_str(tgi_json_get(object, "processor"), &text) &&
+               tgi_json_int(tgi_json_get(object, "processors"), &n) && n >= 1 && n <= 65536;
+    for (size_t i = 0; good && i < N_NUMBERS; i++)
+        good = positive(tgi_json_get(object, number[i].name), number_of(out, i));
+    good = good && read_codecs(object, "decode_seconds_per_byte", out->decode) &&
+           read_codecs(object, "encode_seconds_per_byte", out->encode) &&
+           read_kernels(object, out);
+    if (!good)
+        return tgi_fail(err, TG_E_FORMAT, "these are no speeds that tegula calibrate wrote");
+    snprintf(out->processor, sizeof out->processor, "%s", text);
+    out->processors = (int)n;
+    return TG_OK;
+}
+
+/* ---- The file ---------------------------------------------------------------------------- */
+
+tg_status tgi_speeds_path(char *out, size_t size, tgi_err *err)
+{
+    const char *own = getenv("TEGULA_CACHE"), *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    int n;
+    if (own && own[0])
+        n = snprintf(out, size, "%s/calibration.json", own);
+    else if (xdg && xdg[0] == '/')
+        n = snprintf(out, size, "%s/tegula/calibration.json", xdg);
+    else if (home && home[0])
+        n = snprintf(out, size, "%s/.cache/tegula/calibration.json", home);
+    else
+        return tgi_fail(err, TG_E_NOT_FOUND,
+                        "no folder for what was measured: set HOME, XDG_CACHE_HOME or "
+                        "TEGULA_CACHE");
+    return n > 0 && (size_t)n < size
+               ? TG_OK
+               : tgi_fail(err, TG_E_ARG, "the name of the cache folder is too long");
+}
+
+tg_status tgi_speeds_load(tgi_speeds *out, tgi_err *err)
+{
+    char path[1024], name[64];
+    tgi_json *doc = NULL;
+    TGI_TRY(tgi_speeds_path(path, sizeof path, err));
+    TGI_TRY(tgi_json_load(path, &doc, err));
+    const tg_status st = tgi_speeds_read(doc, out, err);
+    tgi_json_free(&doc);
+    if (st != TG_OK)
+        return st;
+    tgi_processor_name(name, sizeof name);
+    if (strcmp(name, out->processor) != 0)
+        return tgi_fail(err, TG_E_NOT_FOUND, "%s was measured on another processor, %s", path,
+                        out->processor);
+    return TG_OK;
+}

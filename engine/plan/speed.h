@@ -1,0 +1,81 @@
+/* speed.h - how long a plan takes on a machine whose speeds were measured.
+ *
+ * The choice between plans (choose.c) has fixed constants, so that the same command chooses the
+ * same kernels, hence bits, tomorrow. What people are told is another matter: `tegula
+ * calibrate` runs every kind of kernel and a small job of each codec once, and this model adds
+ * them up.
+ *
+ *   kernels   per node: work over the rate of its kernel. Work is operations, weighted with the
+ *             variant's cost, for convolutions; bytes read and written for all others.
+ *   pipeline  processor seconds per sample and byte beside the kernels: conversion, codecs,
+ *             checksums, the system's copies. They share the processors with the kernels.
+ *   fixed     what a run takes before and after its bands. */
+#ifndef TGI_SPEED_H
+#define TGI_SPEED_H
+
+#include "engine/base/json.h"
+#include "engine/plan/tiling.h"
+
+#define TGI_MAX_SPEEDS 40
+
+typedef struct tgi_kernel_speed {
+    char key[40];    /* "avx512 conv_direct/16": set, kernel, class (tgi_speed_key) */
+    double one, all; /* work per second: on one thread, on all processors */
+} tgi_kernel_speed;
+
+/* Codecs as the files name them: index of the arrays below. */
+typedef enum tgi_codec_speed {
+    TGI_CODEC_NONE,
+    TGI_CODEC_DEFLATE,
+    TGI_CODEC_ZSTD,
+    TGI_CODEC_LZW,
+    TGI_CODEC_COUNT
+} tgi_codec_speed;
+
+typedef struct tgi_speeds {
+    char processor[64]; /* what the figures belong to */
+    int processors;
+    tgi_kernel_speed kernel[TGI_MAX_SPEEDS];
+    int n_kernels;
+    double clear;                   /* seconds per byte of memory made before the first band */
+    double fixed;                   /* seconds of a run beside its bands */
+    double finish;                  /* seconds per byte of the output, after the bands */
+    double statistics;              /* seconds per sample of a first pass */
+    double sample;                  /* processor seconds per sample in or out */
+    double decode[TGI_CODEC_COUNT]; /* processor seconds per byte of pixels, beyond `sample` */
+    double encode[TGI_CODEC_COUNT];
+} tgi_speeds;
+
+/* The work of a job beside its kernels. */
+typedef struct tgi_speed_io {
+    double samples_in, samples_out; /* read (recomputation included) and written */
+    double bytes_in, bytes_out;     /* of these pixels, not compressed */
+    double samples_statistics;      /* 0: no first pass */
+    double arena_bytes;
+    tgi_codec_speed in, out;
+} tgi_speed_io;
+
+/* What the speed of a node is filed under; "" for one that runs as a flat operator. */
+void tgi_speed_key(const tg_net_node *n, char *out, size_t size);
+/* Work of position k of a tiling's stage, in the unit of its key. */
+double tgi_speed_work(const tg_tiling *t, int k);
+/* Add a measurement; the last one of a key counts. Beyond TGI_MAX_SPEEDS: left out. */
+void tgi_speed_set(tgi_speeds *s, const char *key, double one, double all);
+
+/* Seconds of all bands' kernels with this many threads; < 0: these figures say nothing about a
+ * kernel of the plan. */
+double tgi_speed_kernels(const tgi_speeds *s, const tg_tiling *t, int threads);
+/* Seconds of a job around `kernels` (of all items). */
+double tgi_speed_job(const tgi_speeds *s, double kernels, const tgi_speed_io *io, int threads);
+
+/* As members of an open object; and back. TG_E_FORMAT when it is no such object. */
+void tgi_speeds_write(tgi_jw *w, const tgi_speeds *s);
+tg_status tgi_speeds_read(const tgi_json *object, tgi_speeds *out, tgi_err *err);
+
+/* Where this machine's figures are kept: TEGULA_CACHE, else XDG_CACHE_HOME/tegula, else
+ * ~/.cache/tegula; and reading them there. TG_E_NOT_FOUND: nobody has measured, or it was
+ * another processor. */
+tg_status tgi_speeds_path(char *out, size_t size, tgi_err *err);
+tg_status tgi_speeds_load(tgi_speeds *out, tgi_err *err);
+
+#endif
