@@ -72,8 +72,6 @@ const tg_backend *tgi_backend_for(tg_isa isa); /* NULL when not compiled in */
 /* 1: this processor and build have the instruction set's bfloat16 dot product. A feature of its
  * own: there are processors with AVX-512 and without it. */
 int tgi_isa_has_bf16(tg_isa isa);
-/* The processor's own name for itself, without runs of blanks; "unknown" where it has none. */
-void tgi_processor_name(char *out, size_t size);
 const char *tgi_isa_name(tg_isa isa);
 int tgi_isa_parse(const char *name, tg_isa *out); /* 1 when known */
 

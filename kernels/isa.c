@@ -1,12 +1,8 @@
 /* isa.c - which instruction set this processor offers, and which the user allows. */
 #include "kernels/backend.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__x86_64__) || defined(__i386__)
-#include <cpuid.h>
-#endif
 
 static const char *const names[TG_ISA_COUNT] = {"portable", "avx2", "avx512"};
 
@@ -51,28 +47,6 @@ tg_isa tgi_isa_detect(tg_isa cap)
     while (isa > TG_ISA_PORTABLE && !tgi_backend_for(isa))
         isa = (tg_isa)(isa - 1);
     return isa;
-}
-
-void tgi_processor_name(char *out, size_t size)
-{
-    char text[49] = "";
-    size_t n = 0;
-#if defined(__x86_64__) || defined(__i386__)
-    unsigned word[12], top = __get_cpuid_max(0x80000000u, NULL);
-    for (unsigned i = 0; i < 3 && top >= 0x80000004u; i++)
-        __get_cpuid(0x80000002u + i, &word[4 * i], &word[4 * i + 1], &word[4 * i + 2],
-                    &word[4 * i + 3]);
-    if (top >= 0x80000004u)
-        memcpy(text, word, sizeof word);
-#endif
-    for (const char *p = text; *p && n + 1 < size; p++)
-        if (*p != ' ' || (n && out[n - 1] != ' '))
-            out[n++] = *p;
-    while (n && out[n - 1] == ' ')
-        n--;
-    out[n] = 0;
-    if (!n)
-        snprintf(out, size, "unknown");
 }
 
 int tgi_isa_has_bf16(tg_isa isa)

@@ -17,7 +17,6 @@
 #include "engine/base/mem.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -217,14 +216,4 @@ void tgi_parallel(tg_threads *t, int64_t n_jobs, void (*fn)(void *arg, int64_t j
     while (atomic_load_explicit(&t->busy, memory_order_acquire))
         pthread_cond_wait(&t->done, &t->lock);
     pthread_mutex_unlock(&t->lock);
-}
-
-int tgi_usable_processors(void)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return CPU_COUNT(&set);
-    const long n = sysconf(_SC_NPROCESSORS_ONLN); /* more than a cpu_set_t has room for */
-    return n > 0 ? (int)n : 1;
 }

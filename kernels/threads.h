@@ -11,8 +11,6 @@ typedef struct tg_threads tg_threads;
 /* `n` workers in all, the caller included (n >= 1). Small stacks (256 KiB). Returned. */
 tg_status tgi_threads_open(int n, tg_threads **out, tgi_err *err);
 void tgi_threads_close(tg_threads **t);
-/* Processors this process may run on (its affinity), at least 1. */
-int tgi_usable_processors(void);
 int tgi_threads_count(const tg_threads *t); /* 1 for NULL */
 
 /* Call fn(arg, job, thread) for every job in [0, n_jobs), each thread a contiguous share in

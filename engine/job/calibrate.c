@@ -3,7 +3,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
-#include "kernels/threads.h"
+#include "engine/memory/monitor_machine.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,12 +42,14 @@ static tg_status keep(const char *path, const tgi_speeds *s, char **json, tgi_er
 tg_status tgi_calibrate(tg_ctx *ctx, char **json, tgi_err *err)
 {
     char path[1024], folder[1024];
-    tgi_speeds s = {.processors = tgi_usable_processors()};
+    tgi_processors here;
+    tgi_processors_read("", &here);
+    tgi_speeds s = {.processors = here.usable};
     TGI_TRY(tgi_speeds_path(path, sizeof path, err));
     TGI_TRY(make_folders(path, err));
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = 0;
-    tgi_processor_name(s.processor, sizeof s.processor);
+    snprintf(s.processor, sizeof s.processor, "%s", here.model);
     TGI_TRY(tgi_calibrate_kernels(&s, err));
     TGI_TRY(tgi_calibrate_pipeline(ctx, folder, &s, err));
     return keep(path, &s, json, err);

@@ -123,7 +123,7 @@ static tg_status write_tiff(const trial *t, int64_t side, const char *how, tgi_e
     path_of(t, name, to, sizeof to);
     const char *const pair[][2] = {{"input", from}, {"output", to}, {"compress", how}};
     TGI_TRY(make_opts(pair, 3, &o, err));
-    const tg_status st = tgi_copy(t->ctx, o, err);
+    const tg_status st = tgi_copy(t->ctx, o, NULL, err);
     tg_opts_free(&o);
     return st;
 }

@@ -9,6 +9,7 @@
 #include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
+#include "engine/memory/monitor_machine.h"
 #include "engine/run/commit.h"
 #include "engine/run/pyramid.h"
 #include "io/npy.h"

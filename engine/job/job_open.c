@@ -3,6 +3,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
+#include "engine/memory/monitor_machine.h"
 
 #include <stdarg.h>
 #include <stdio.h>

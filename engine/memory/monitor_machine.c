@@ -97,18 +97,25 @@ static int read_cache(const char *root, int index, tgi_cpu_cache *c)
     return 1;
 }
 
+int tgi_usable_processors(void)
+{
+    cpu_set_t mine;
+    if (sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) > 0)
+        return CPU_COUNT(&mine);
+    const long n = sysconf(_SC_NPROCESSORS_ONLN); /* more than a cpu_set_t has room for */
+    return n > 0 ? (int)n : 1;
+}
+
 void tgi_processors_read(const char *root, tgi_processors *out)
 {
     char text[256];
-    cpu_set_t mine;
     memset(out, 0, sizeof *out);
     cpu_model(root, out->model, sizeof out->model);
     out->online =
         count_list(tgi_system_word(root, "/sys/devices/system/cpu/online", text, sizeof text));
     if (!out->online)
         out->online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    out->usable =
-        sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : out->online;
+    out->usable = tgi_usable_processors();
     while (out->n_caches < TGI_MAX_CPU_CACHES &&
            read_cache(root, out->n_caches, &out->cache[out->n_caches]))
         out->n_caches++;

@@ -29,6 +29,8 @@ typedef struct tgi_processors {
     int n_caches;
 } tgi_processors;
 
+/* Processors that this process may run on, at least 1. */
+int tgi_usable_processors(void);
 /* From /proc/cpuinfo and /sys/devices/system/cpu below `root`. */
 void tgi_processors_read(const char *root, tgi_processors *out);
 

@@ -1,6 +1,8 @@
 /* speed.c - keys, sums, and the file of measured speeds. */
 #include "engine/plan/speed.h"
 
+#include "engine/memory/monitor_machine.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,7 +273,8 @@ tg_status tgi_speeds_path(char *out, size_t size, tgi_err *err)
 
 tg_status tgi_speeds_load(tgi_speeds *out, tgi_err *err)
 {
-    char path[1024], name[64];
+    char path[1024];
+    tgi_processors here;
     tgi_json *doc = NULL;
     TGI_TRY(tgi_speeds_path(path, sizeof path, err));
     TGI_TRY(tgi_json_load(path, &doc, err));
@@ -279,8 +282,8 @@ tg_status tgi_speeds_load(tgi_speeds *out, tgi_err *err)
     tgi_json_free(&doc);
     if (st != TG_OK)
         return st;
-    tgi_processor_name(name, sizeof name);
-    if (strcmp(name, out->processor) != 0)
+    tgi_processors_read("", &here);
+    if (strcmp(here.model, out->processor) != 0)
         return tgi_fail(err, TG_E_NOT_FOUND, "%s was measured on another processor, %s", path,
                         out->processor);
     return TG_OK;

@@ -33,7 +33,7 @@ typedef enum tgi_codec_speed {
 } tgi_codec_speed;
 
 typedef struct tgi_speeds {
-    char processor[64]; /* what the figures belong to */
+    char processor[96]; /* what the figures belong to */
     int processors;
     tgi_kernel_speed kernel[TGI_MAX_SPEEDS];
     int n_kernels;

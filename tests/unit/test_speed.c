@@ -1,0 +1,154 @@
+/* The model behind seconds_estimate: its sums against numbers worked out by hand, and its file.
+ */
+#include "engine/plan/speed.h"
+
+#include "engine/base/mem.h"
+#include "engine/memory/monitor_machine.h"
+#include "tests/tg_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Ten processor seconds beside the kernels, 2 fixed, 4 of a first pass, 1 of clearing, 3 at the
+ * end. */
+static tgi_speeds figures(void)
+{
+    tgi_speeds s = {.processors = 4,
+                    .clear = 1e-9,
+                    .fixed = 2,
+                    .finish = 1e-9,
+                    .statistics = 4e-9,
+                    .sample = 1e-9};
+    s.decode[TGI_CODEC_ZSTD] = 2e-9;
+    s.encode[TGI_CODEC_DEFLATE] = 1e-9;
+    return s;
+}
+
+static const tgi_speed_io work = {.samples_in = 1e9,
+                                  .samples_out = 2e9,
+                                  .bytes_in = 2e9,
+                                  .bytes_out = 3e9,
+                                  .samples_statistics = 1e9,
+                                  .arena_bytes = 1e9,
+                                  .in = TGI_CODEC_ZSTD,
+                                  .out = TGI_CODEC_DEFLATE};
+
+static void what_is_beside_the_kernels_shares_all_processors_with_them(void)
+{
+    const tgi_speeds s = figures();
+    /* beside: 3e9 samples * 1 ns + 2e9 bytes * 2 ns + 3e9 bytes * 1 ns = 10 s on 4 processors
+     */
+    CHECK_NEAR(tgi_speed_job(&s, 8, &work, 4), 2 + 1 + 4 + (8 + 2.5) + 3, 1e-9);
+}
+
+static void what_is_beside_the_kernels_hides_on_processors_that_they_leave(void)
+{
+    const tgi_speeds s = figures();
+    CHECK_NEAR(tgi_speed_job(&s, 8, &work, 2), 2 + 1 + 4 + 8 + 3, 1e-9); /* 5 s on two */
+    CHECK_NEAR(tgi_speed_job(&s, 4, &work, 2), 2 + 1 + 4 + (4 + 2.5) + 3, 1e-9); /* too many */
+}
+
+static void a_first_pass_and_codecs_cost_only_where_they_are(void)
+{
+    const tgi_speeds s = figures();
+    tgi_speed_io plain = work;
+    plain.in = plain.out = TGI_CODEC_NONE;
+    plain.samples_statistics = 0;
+    CHECK_NEAR(tgi_speed_job(&s, 8, &plain, 4), 2 + 1 + (8 + 0.75) + 3, 1e-9);
+}
+
+static void the_last_figure_of_a_key_counts_and_the_table_has_an_end(void)
+{
+    tgi_speeds s = {.processors = 2};
+    char key[16];
+    tgi_speed_set(&s, "a", 1, 2);
+    tgi_speed_set(&s, "a", 3, 4);
+    CHECK_EQ(s.n_kernels, 1);
+    CHECK(s.kernel[0].one == 3 && s.kernel[0].all == 4);
+    for (int i = 0; i < 2 * TGI_MAX_SPEEDS; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        tgi_speed_set(&s, key, 1, 1);
+    }
+    CHECK_EQ(s.n_kernels, TGI_MAX_SPEEDS);
+}
+
+static char *text_of(const tgi_speeds *s)
+{
+    tgi_jw w = {0};
+    char *text = NULL;
+    tgi_err e = {0};
+    tgi_jw_begin(&w, NULL, '{');
+    tgi_speeds_write(&w, s);
+    tgi_jw_end(&w, '}');
+    CHECK_OK(tgi_jw_take(&w, &text, &e), e);
+    return text;
+}
+
+static void figures_come_back_as_they_were_written(void)
+{
+    tgi_speeds s = figures(), back;
+    tgi_json *doc = NULL;
+    tgi_err e = {0};
+    snprintf(s.processor, sizeof s.processor, "Some Processor");
+    tgi_speed_set(&s, "avx2 conv_direct/16", 1.25e11, 2.5e11);
+    tgi_speed_set(&s, "reference", 1e9, 1e9);
+    char *text = text_of(&s);
+    CHECK_OK(tgi_json_parse(text, strlen(text), "speeds", &doc, &e), e);
+    CHECK_OK(tgi_speeds_read(doc, &back, &e), e);
+    CHECK(memcmp(&s, &back, sizeof s) == 0);
+    tgi_json_free(&doc);
+    tgi_free(text);
+}
+
+static void what_is_no_file_of_speeds_is_refused(void)
+{
+    static const char *const bad[] = {
+        "[]", "{}", "{\"processor\":\"x\",\"processors\":0}",
+        "{\"processor\":\"x\",\"processors\":2,\"clear_seconds_per_byte\":-1}"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        tgi_json *doc = NULL;
+        tgi_speeds s;
+        tgi_err e = {0};
+        CHECK_OK(tgi_json_parse(bad[i], strlen(bad[i]), "speeds", &doc, &e), e);
+        CHECK_EQ(tgi_speeds_read(doc, &s, &e), TG_E_FORMAT);
+        tgi_json_free(&doc);
+    }
+}
+
+static void figures_of_another_processor_are_not_used(void)
+{
+    char folder[] = "/tmp/tegula-speed-XXXXXX", path[256];
+    tgi_speeds s = figures(), back;
+    tgi_err e = {0};
+    tgi_processors here;
+    tgi_processors_read("", &here);
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/calibration.json", folder);
+    setenv("TEGULA_CACHE", folder, 1);
+    CHECK_EQ(tgi_speeds_load(&back, &e), TG_E_NOT_FOUND);
+    for (int own = 0; own < 2; own++) {
+        snprintf(s.processor, sizeof s.processor, "of no machine");
+        if (own)
+            snprintf(s.processor, sizeof s.processor, "%s", here.model);
+        char *text = text_of(&s);
+        FILE *f = fopen(path, "w");
+        CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+        tgi_free(text);
+        CHECK_EQ(tgi_speeds_load(&back, &e), own ? TG_OK : TG_E_NOT_FOUND);
+    }
+    remove(path);
+    remove(folder);
+    unsetenv("TEGULA_CACHE");
+}
+
+int main(void)
+{
+    RUN(what_is_beside_the_kernels_shares_all_processors_with_them);
+    RUN(what_is_beside_the_kernels_hides_on_processors_that_they_leave);
+    RUN(a_first_pass_and_codecs_cost_only_where_they_are);
+    RUN(the_last_figure_of_a_key_counts_and_the_table_has_an_end);
+    RUN(figures_come_back_as_they_were_written);
+    RUN(what_is_no_file_of_speeds_is_refused);
+    RUN(figures_of_another_processor_are_not_used);
+    return TEST_END();
+}
