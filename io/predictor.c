@@ -95,7 +95,7 @@ INLINE __m128i add(__m128i a, __m128i b, int size)
 #define SUM_VECTORS(size, pixel)                                                               \
     INLINE size_t sum_##size##_##pixel(uint8_t *row, size_t bytes)                             \
     {                                                                                          \
-        const size_t step = BYTES - BYTES % (pixel);                                           \
+        enum { step = BYTES - BYTES % (pixel) }; /* a constant to every compiler */            \
         size_t at = 0;                                                                         \
         __m128i before = _mm_setzero_si128(), next = before;                                   \
         if (bytes >= BYTES)                                                                    \
