@@ -274,7 +274,15 @@ tg_status tgi_ome_set_open_companion(const char *path, const char *metadata_file
     return open_companion(beside, o, out, err);
 }
 
-/* A metadata file given by itself. */
+/* A metadata file given by itself. As a file of a set it may name itself, or one that names it,
+ * and so on for ever. */
+static tg_status ome_open(const char *path, const tg_open_opts *o, tg_source **out,
+                          tgi_err *err)
+{
+    return o->member ? tgi_fail(err, TG_E_FORMAT, "OME-XML, where a file with pixels should be")
+                     : open_companion(path, o, out, err);
+}
+
 static int ome_probe(const uint8_t *head, size_t n, const char *path)
 {
     const size_t k = strlen(path);
@@ -285,4 +293,4 @@ static int ome_probe(const uint8_t *head, size_t n, const char *path)
 }
 
 const tg_source_ops tgi_ome_set_source_ops = {
-    .format = "ome", .probe = ome_probe, .open = open_companion};
+    .format = "ome", .probe = ome_probe, .open = ome_open};

@@ -307,6 +307,13 @@ static double thread_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* And what libxml2 says of bytes that do not belong to the encoding goes another way again. */
+static void swallow_text(void *arg, const char *fmt, ...)
+{
+    (void)arg;
+    (void)fmt;
+}
+
 /* Every node in turn; the reader's last answer. */
 static int walk(parse *p)
 {
@@ -338,7 +345,10 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
             "OME-XML with tens of thousands of attributes in an element is refused");
     const xmlStructuredErrorFunc before = xmlStructuredError; /* of this thread */
     void *const before_arg = xmlStructuredErrorContext;
+    const xmlGenericErrorFunc text_before = xmlGenericError;
+    void *const text_before_arg = xmlGenericErrorContext;
     xmlSetStructuredErrorFunc(NULL, swallow);
+    xmlSetGenericErrorFunc(NULL, swallow_text);
     p.r = xmlReaderForMemory(text, (int)n, NULL, "UTF-8",
                              XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
     if (p.r)
@@ -349,6 +359,7 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
     else
         p.st = tgi_fail(err, TG_E_NOMEM, "no memory for an XML reader");
     xmlSetStructuredErrorFunc(before_arg, before);
+    xmlSetGenericErrorFunc(text_before_arg, text_before);
     settle_uuids(&p);
     if (p.st == TG_OK && rc != 0)
         p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription is not well formed");

@@ -175,6 +175,10 @@ static tg_status infer_node(const tg_graph *g, const tg_node *n, tg_shapes *s, t
     tgi_node_ctx(g, s, n, src, dst, consts, &ctx);
     memset(dst, 0, sizeof dst);
     TGI_TRY(n->op->infer(&ctx, dst, err));
+    for (int i = 0; i < n->n_dst; i++)
+        if (dst[i].dtype == TG_DTYPE_NONE)
+            return tgi_fail(err, TG_E_UNSUPPORTED, "output %d of %d is not computed", i + 1,
+                            n->n_dst);
     const int evaluable = can_evaluate(n, &ctx);
     if (!evaluable)
         TGI_TRY(check_extents(dst, n->n_dst, err));

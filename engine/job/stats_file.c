@@ -12,9 +12,8 @@
 
 static tg_status read_set(const tgi_json *v, const char *path, tg_stats *s, tgi_err *err)
 {
-    double count = 0, nans = 0;
-    if (!tgi_json_num(tgi_json_get(v, "count"), &count) ||
-        !tgi_json_num(tgi_json_get(v, "nans"), &nans) ||
+    if (!tgi_json_int(tgi_json_get(v, "count"), &s->count) ||
+        !tgi_json_int(tgi_json_get(v, "nans"), &s->nans) || s->count < 0 || s->nans < 0 ||
         !tgi_json_num(tgi_json_get(v, "min"), &s->min) ||
         !tgi_json_num(tgi_json_get(v, "max"), &s->max) ||
         !tgi_json_num(tgi_json_get(v, "mean"), &s->mean) ||
@@ -22,8 +21,6 @@ static tg_status read_set(const tgi_json *v, const char *path, tg_stats *s, tgi_
         !tgi_json_num(tgi_json_get(v, "low"), &s->low) ||
         !tgi_json_num(tgi_json_get(v, "high"), &s->high))
         return tgi_fail(err, TG_E_FORMAT, "%s: a set of statistics lacks a number", path);
-    s->count = (int64_t)count;
-    s->nans = (int64_t)nans;
     return TG_OK;
 }
 

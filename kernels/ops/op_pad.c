@@ -92,6 +92,18 @@ int64_t tgi_pad_source(int mode, int64_t i, int64_t n)
     }
 }
 
+/* Smallest range that holds the sources of `r`, which lies on one side of [0,n). Not one by
+ * one: pads can be a million pixels. */
+static tg_range mirrored(int mode, tg_range r, int64_t n)
+{
+    if (tgi_range_empty(r))
+        return (tg_range){0, 0};
+    const int64_t a = tgi_pad_source(mode, r.lo, n), b = tgi_pad_source(mode, r.hi - 1, n);
+    if (mode == TG_PADDING_WRAP && tgi_range_len(r) != b - a + 1)
+        return (tg_range){0, n}; /* around the end once or more */
+    return (tg_range){tgi_min(a, b), tgi_max(a, b) + 1};
+}
+
 static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
 {
     tgi_pad p;
@@ -103,13 +115,10 @@ static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, 
         const int64_t n = ctx->src[0].dim[k];
         const tg_range r = {dst->ax[k].lo - p.p0[k], dst->ax[k].hi - p.p0[k]};
         tg_range hull = tgi_clip_nonempty(r, n);
-        for (int64_t i = r.lo; i < r.hi && p.mode != TG_PADDING_CONSTANT; i++) {
-            if (i == 0)
-                i = tgi_min(n, r.hi); /* the inside is in the hull already */
-            if (i >= r.hi)
-                break;
-            const int64_t s = tgi_pad_source(p.mode, i, n);
-            hull = tgi_range_hull(hull, (tg_range){s, s + 1});
+        if (p.mode != TG_PADDING_CONSTANT) {
+            const tg_range before = {r.lo, tgi_min(r.hi, 0)}, after = {tgi_max(r.lo, n), r.hi};
+            hull = tgi_range_hull(hull, mirrored(p.mode, before, n));
+            hull = tgi_range_hull(hull, mirrored(p.mode, after, n));
         }
         out->ax[k] = hull;
     }
