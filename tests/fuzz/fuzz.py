@@ -1,27 +1,29 @@
 #!/usr/bin/env python3
 """Builds the fuzz targets with clang and runs them: a planted bug first, then for real.
 
-    fuzz.py --build FOLDER [--seconds N] [--only TARGET,...] [--keep FOLDER]
+    fuzz.py --build FOLDER [--seconds N] [--only TARGET,...] [--keep FOLDER] [--shared FOLDER]
 
 For each target the fuzzer must find every bug that plant.py put into a copy of the code, within
 PLANTED seconds; then it runs N seconds on the code as it is and must find nothing. Prints
-executions and seconds of each. --keep: corpora that grow from run to run. Exit 77: no clang."""
+executions and processor seconds of each. --keep: corpora that grow from run to run. --shared: the
+sample data, whose small ONNX models are read in place as further seeds. Exit 77: no clang."""
 import argparse
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-MAX_LEN = {"tiff": 8192, "onnx": 20000, "ome": 8192, "npy": 2048, "json": 4096, "journal": 16384}
+MAX_LEN = {"tiff": 8192, "png": 8192, "jpeg": 8192, "codec": 8192, "set": 4096, "ome": 8192, "onnx": 20000,
+           "npy": 2048, "json": 4096, "config": 4096, "journal": 16384}
 PLANTED = 120
 LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=256", "-timeout=10", "-print_final_stats=1", "-close_fd_mask=1"]
 
 
-def build(folder):
+def build(folder, targets):
     cc = shutil.which("clang")
     if not cc or not shutil.which("cmake"):
         sys.exit(77)
@@ -32,7 +34,7 @@ def build(folder):
     if r.returncode:
         print(r.stdout + r.stderr)
         return False
-    names = [f"fuzz_{t}" for t in MAX_LEN] + [f"fuzz_planted_{p}" for p, _ in plants()]
+    names = [f"fuzz_{t}" for t in targets] + [f"fuzz_planted_{p}" for p, t in plants() if t in targets]
     r = subprocess.run(["cmake", "--build", folder, "--target", *names], capture_output=True, text=True)
     if r.returncode:
         print((r.stdout + r.stderr)[-4000:])
@@ -45,8 +47,20 @@ def plants():
     return [tuple(line.split()[:2]) for line in r.stdout.splitlines()]
 
 
-def fuzz(folder, program, target, seconds, corpus):
-    """(exit code, executions, seconds, last lines). What it finds lies in FOLDER/found."""
+def models(folder, shared):
+    """A folder of links to the models that are small enough, or None."""
+    links = os.path.join(folder, "models")
+    found = [os.path.join(at, n) for at, _, names in os.walk(shared or "") for n in names
+             if n.endswith(".onnx") and os.path.getsize(os.path.join(at, n)) <= MAX_LEN["onnx"]]
+    shutil.rmtree(links, ignore_errors=True)
+    os.makedirs(links)
+    for i, path in enumerate(sorted(found)):
+        os.symlink(os.path.abspath(path), os.path.join(links, str(i)))
+    return links if found else None
+
+
+def fuzz(folder, program, target, seconds, corpus, more=None):
+    """(exit code, executions, processor seconds, last lines). What it finds lies in FOLDER/found."""
     bin_dir = os.path.join(folder, "tests", "fuzz")
     found = os.path.join(folder, "found", "")
     os.makedirs(found, exist_ok=True)
@@ -55,16 +69,16 @@ def fuzz(folder, program, target, seconds, corpus):
             f"-artifact_prefix={found}{program}-", f"-dict={bin_dir}/seeds/{target}.dict", *LIMITS, corpus,
             f"{bin_dir}/seeds/{target}"]
     cases = os.path.join(HERE, "cases", target)
-    if os.path.isdir(cases):
-        args.append(cases)
+    args += [f for f in (cases, more) if f and os.path.isdir(f)]
     # Freed megabytes are recycled at once: three times the executions where readers have windows.
     env = {**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=4:allocator_release_to_os_interval_ms=-1"}
-    start = time.monotonic()
+    start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     r = subprocess.run(args, capture_output=True, text=True, errors="replace", env=env)
     text = r.stderr
     m = re.search(r"number_of_executed_units: (\d+)", text)
     n = int(m.group(1)) if m else max([int(x) for x in re.findall(r"^#(\d+)", text, re.M)] or [0])
-    return r.returncode, n, time.monotonic() - start, text[-3000:]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
+    return r.returncode, n, used, text[-3000:]
 
 
 def main():
@@ -73,11 +87,13 @@ def main():
     p.add_argument("--seconds", type=int, default=60)
     p.add_argument("--only", default=",".join(MAX_LEN))
     p.add_argument("--keep")
+    p.add_argument("--shared")
     a = p.parse_args()
-    if not build(a.build):
+    only = a.only.split(",")
+    if not build(a.build, only):
         return 1
     failed = 0
-    only = a.only.split(",")
+    links = models(a.build, a.shared)
     corpora = a.keep or os.path.join(a.build, "corpora")
     for name, target in plants():
         if target not in only:
@@ -87,7 +103,8 @@ def main():
         print(f"planted {name}: {'found' if code else 'NOT FOUND'} after {n} executions, {s:.1f} s", flush=True)
         failed += not code
     for target in only:
-        code, n, s, text = fuzz(a.build, f"fuzz_{target}", target, a.seconds, os.path.join(corpora, target))
+        code, n, s, text = fuzz(a.build, f"fuzz_{target}", target, a.seconds, os.path.join(corpora, target),
+                             links if target == "onnx" else None)
         print(f"fuzz_{target}: {n} executions, {s:.0f} s, {'nothing found' if not code else 'FAILED'}", flush=True)
         if code:
             print(text)

@@ -27,7 +27,7 @@ static void as_image(const char *path)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     char path[64];
-    const int fd = fuzz_file(data, n, path);
+    fuzz_file(data, n, path);
     tgi_err err = {0};
     tg_desc desc;
     void *values = NULL;
@@ -38,7 +38,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     fuzz_check(tgi_npy_map_open(path, &map, &err), &err);
     tgi_npy_unmap(&map);
     as_image(path);
-    close(fd);
     fuzz_check_leaks();
     return 0;
 }

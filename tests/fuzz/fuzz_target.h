@@ -20,14 +20,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* The bytes as an anonymous file; `path` (64 bytes) names it while the descriptor is open. */
-static inline int fuzz_file(const uint8_t *data, size_t n, char *path)
+/* The bytes as an anonymous file, which `path` (64 bytes) names until the next call. One file
+ * for all calls: making one costs more than most parsers take. */
+static inline void fuzz_file(const uint8_t *data, size_t n, char *path)
 {
-    const int fd = memfd_create("fuzz", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, data, n) != (ssize_t)n)
+    static int fd = -1;
+    if (fd < 0)
+        fd = memfd_create("fuzz", MFD_CLOEXEC);
+    if (fd < 0 || pwrite(fd, data, n, 0) != (ssize_t)n || ftruncate(fd, (off_t)n))
         abort();
     snprintf(path, 64, "/proc/self/fd/%d", fd);
-    return fd;
 }
 
 /* `st` is an answer that a stranger's bytes may get. */

@@ -3,6 +3,7 @@
 
 Small valid files of every shape that the parsers know, and dictionaries (TARGET.dict) of words
 that a fuzzer would be long in guessing. Standard library alone; the same bytes on every run."""
+import lzma
 import os
 import struct
 import sys
@@ -46,9 +47,101 @@ def deflate(data):
     return zlib.compress(data, 9)
 
 
-PACK = {1: bytes, 5: lzw, 8: deflate, 32773: packbits, 32946: deflate, 50000: zstd}
-SIZE = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 13: 4, 16: 8, 12: 8}
-CODE = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 12: "d"}
+def xz(data):
+    return lzma.compress(data, check=lzma.CHECK_CRC32, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 4096}])
+
+
+class Bits:
+    """Bits into bytes: JPEG fills a byte from its highest bit, WebP from its lowest."""
+
+    def __init__(self):
+        self.text = ""
+
+    def high(self, value, n):
+        self.text += f"{value:0{n}b}" if n else ""
+
+    def low(self, value, n):
+        self.text += f"{value:0{n}b}"[::-1]
+
+    def bytes(self, low=False, fill="1"):
+        t = self.text + fill * (-len(self.text) % 8)
+        return bytes(int(t[i:i + 8][::-1] if low else t[i:i + 8], 2) for i in range(0, len(t), 8))
+
+
+def segment(mark, data):
+    return bytes([0xff, mark]) + struct.pack(">H", len(data) + 2) + data
+
+
+def jpeg_tables():
+    """Quantisation by 8; codes for differences of 0 and 4 bits, and for an empty block, a value of
+    two bits after a zero, and (progressive) a run of 2 empty blocks."""
+    dc, ac = bytes([1, 1] + [0] * 14 + [0, 4]), bytes([1, 1, 1] + [0] * 13 + [0, 0x12, 0x10])
+    return segment(0xdb, b"\0" + b"\x08" * 64) + segment(0xc4, b"\0" + dc) + segment(0xc4, b"\x10" + ac)
+
+
+def jpeg_blocks(blocks, restart=0):
+    out, b = b"", Bits()
+    for i in range(blocks):
+        b.high(0b10, 2)
+        b.high(8 + i % 8, 4)  # a difference of four bits
+        if i % 3 == 0:
+            b.high(0b10, 2)
+            b.high(3, 2)
+        b.high(0, 1)
+        if restart and i % restart == restart - 1 and i < blocks - 1:
+            out += b.bytes().replace(b"\xff", b"\xff\0") + bytes([0xff, 0xd0 + i // restart % 8])
+            b = Bits()
+    return out + b.bytes().replace(b"\xff", b"\xff\0")
+
+
+def jpeg(w, h, factors=(0x11,), tables=True, front=b"", restart=0, frame=0xc0):
+    """Baseline, all components in one scan; `factors`: sampling of each."""
+    n = len(factors)
+    mx, my = max(f >> 4 for f in factors), max(f & 15 for f in factors)
+    mcus = -(-w // (8 * mx)) * -(-h // (8 * my))
+    blocks = mcus * sum((f >> 4) * (f & 15) for f in factors) if n > 1 else -(-w // 8) * -(-h // 8)
+    sof = struct.pack(">BHHB", 8, h, w, n) + b"".join(bytes([i + 1, f, 0]) for i, f in enumerate(factors))
+    sos = bytes([n]) + b"".join(bytes([i + 1, 0]) for i in range(n)) + b"\0\x3f\0"
+    return (b"\xff\xd8" + front + (jpeg_tables() if tables else b"") + segment(frame, sof) +
+            (segment(0xdd, struct.pack(">H", restart)) if restart else b"") + segment(0xda, sos) +
+            jpeg_blocks(blocks, restart) + b"\xff\xd9")
+
+
+def progressive(w, h):
+    """A scan of the first coefficient, one of the others, one that refines the first."""
+    blocks = -(-w // 8) * -(-h // 8)
+    sof = struct.pack(">BHHB", 8, h, w, 1) + b"\1\x11\0"
+    dc, ac, fine = Bits(), Bits(), Bits()
+    for i in range(blocks):
+        dc.high(0b10, 2)
+        dc.high(8 + i % 8, 4)
+        fine.high(i & 1, 1)
+    for _ in range(blocks // 2):
+        ac.high(0b110, 3)
+        ac.high(0, 1)
+    stuff = lambda b: b.bytes().replace(b"\xff", b"\xff\0")
+    return (b"\xff\xd8" + jpeg_tables() + segment(0xc2, sof) + segment(0xda, b"\1\1\0\0\0\1") + stuff(dc) +
+            segment(0xda, b"\1\1\0\1\x3f\0") + stuff(ac) + segment(0xda, b"\1\1\0\0\0\x10") + stuff(fine) +
+            b"\xff\xd9")
+
+
+def webp(w, h, alpha=False):
+    """Lossless, of one colour: every code has a single symbol."""
+    b = Bits()
+    for v, n in ((0x2f, 8), (w - 1, 14), (h - 1, 14), (int(alpha), 1), (0, 3), (0, 1), (0, 1), (0, 1)):
+        b.low(v, n)
+    for symbol in (90, 30, 200, 255, 0):
+        for v, n in ((1, 1), (0, 1), (1, 1), (symbol, 8)):
+            b.low(v, n)
+    data = b.bytes(low=True, fill="0")
+    data += b"\0" * (len(data) % 2)
+    body = b"WEBPVP8L" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+PACK = {1: bytes, 5: lzw, 8: deflate, 32773: packbits, 32946: deflate, 50000: zstd, 34925: xz}
+SIZE = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 13: 4, 16: 8, 12: 8, 7: 1}
+CODE = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 12: "d", 7: "B"}
 
 
 class Tiff:
@@ -100,19 +193,19 @@ def pixels(n, seed=1):
 
 
 def page(t, w, h, samples=1, bits=8, fmt=1, code=1, rows=None, tile=None, planar=1, predictor=1,
-         seed=1, linked=True, **more):
+         seed=1, linked=True, packer=None, **more):
     """One page of w x h; `more`: tNUMBER=(type, value)."""
-    blocks, size = [], samples * bits // 8
-    inner = size if planar == 1 else bits // 8
+    blocks, size = [], samples * bits / 8
+    inner = size if planar == 1 else bits / 8
     for _ in range(1 if planar == 1 else samples):
         if tile:
             for _ in range(-(-h // tile) * -(-w // tile)):
-                blocks.append(pixels(tile * tile * inner, seed))
+                blocks.append(pixels(tile * -int(-tile * inner // 1), seed))
         else:
             step = rows or h
             for y in range(0, h, step):
-                blocks.append(pixels(min(step, h - y) * w * inner, seed + y))
-    packed = [PACK[code](b) for b in blocks]
+                blocks.append(pixels(min(step, h - y) * -int(-w * inner // 1), seed + y))
+    packed = [packer(b) if packer else PACK[code](b) for b in blocks]
     at = [t.add(b) for b in packed]
     wide = 16 if t.big else 4
     tags = {256: (4, w), 257: (4, h), 258: (3, [bits] * samples), 259: (3, code),
@@ -139,12 +232,12 @@ OME_OTHER = (b'<OME UUID="urn:uuid:2"><BinaryOnly MetadataFile="other.companion.
 
 
 def tiffs():
-    for name, code in (("none", 1), ("lzw", 5), ("deflate", 8), ("packbits", 32773), ("zstd", 50000)):
+    for name, code in (("none", 1), ("lzw", 5), ("deflate", 8), ("packbits", 32773), ("zstd", 50000), ("lzma", 34925)):
         t = Tiff()
         page(t, 21, 13, code=code, rows=5)
         yield f"strips_{name}", t
         t = Tiff(">")
-        page(t, 21, 13, code=code, tile=16, bits=16, predictor=2 if code in (5, 8, 50000) else 1)
+        page(t, 21, 13, code=code, tile=16, bits=16, predictor=2 if code in (5, 8, 50000, 34925) else 1)
         yield f"tiles_{name}", t
         t = Tiff()
         page(t, 70, 300, code=code, samples=3)
@@ -173,10 +266,120 @@ def tiffs():
     small = page(t, 16, 16, tile=16, linked=False, t254=(4, 1))
     page(t, 32, 32, tile=16, t330=(13, small))
     yield "subifd", t
+    for bits, fmt in ((1, 1), (2, 1), (4, 1), (10, 1), (12, 1), (14, 1), (16, 3), (24, 1), (24, 3), (32, 2), (64, 3)):
+        t = Tiff(">" if bits == 12 else "<")
+        page(t, 19, 11, bits=bits, fmt=fmt, rows=4, code=5 if bits in (12, 24) else 1)
+        yield f"bits_{bits}_{fmt}", t
+    t = Tiff()
+    page(t, 16, 16, rows=8, samples=3, code=7, packer=lambda b: jpeg(16, 8, (0x21, 0x11, 0x11), tables=False),
+         t262=(3, 6), t530=(3, [2, 1]), t347=(7, b"\xff\xd8" + jpeg_tables() + b"\xff\xd9"))
+    yield "jpeg_strips", t
+    t = Tiff()
+    page(t, 20, 20, tile=16, code=7, packer=lambda b: jpeg(16, 16))
+    yield "jpeg_tiles", t
+    t = Tiff()
+    page(t, 20, 20, tile=16, samples=3, code=50001, packer=lambda b: webp(16, 16))
+    yield "webp_tiles", t
+    t = Tiff()
+    page(t, 8, 8, bits=4, t262=(3, 3), t320=(3, list(range(0, 48 * 1000, 1000))))
+    yield "palette", t
+    t = Tiff()
+    page(t, 8, 8, samples=4, t262=(3, 5), t338=(3, [2]), t274=(3, 6))
+    yield "cmyk_turned", t
+    t = Tiff()
+    page(t, 21, 13, code=5, rows=5, t266=(3, 2), packer=lambda b: bytes(int(f"{x:08b}"[::-1], 2) for x in lzw(b)))
+    yield "fill_order", t
     t = Tiff()
     page(t, 40, 24, rows=8)
     page(t, 20, 12, rows=8, t254=(4, 1))
     yield "pyramid", t
+
+
+# ---- Pictures, blocks, sets of files ------------------------------------------------------------
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(w, h, bits, colour, interlaced=0, front=b"", level=9, parts=1):
+    channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    passes = ([(0, 8, 0, 8), (4, 8, 0, 8), (0, 4, 4, 8), (2, 4, 0, 4), (0, 2, 2, 4), (1, 2, 0, 2), (0, 1, 1, 2)]
+              if interlaced else [(0, 1, 0, 1)])
+    raw, k = b"", 0
+    for x0, dx, y0, dy in passes:
+        width = -(-(w - x0) // dx)
+        for _ in range(y0, h, dy):
+            if width > 0:
+                raw += bytes([k % 5]) + pixels(-(-width * channels * bits // 8), k)
+                k += 1
+    data = zlib.compress(raw, level)
+    step = -(-len(data) // parts)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", w, h, bits, colour, 0, 0, interlaced)) +
+            front + b"".join(chunk(b"IDAT", data[i:i + step]) for i in range(0, len(data), step)) +
+            chunk(b"IEND", b"") + b"\x80")  # the last byte: checksums are fixed
+
+
+def pngs():
+    palette = chunk(b"PLTE", bytes(range(48))) + chunk(b"tRNS", bytes([0, 128, 255]))
+    for bits, colour in ((1, 0), (2, 0), (4, 0), (8, 0), (16, 0), (8, 2), (16, 2), (8, 4), (16, 4), (8, 6), (16, 6)):
+        yield f"colour_{colour}_{bits}", png(13, 9, bits, colour)
+        yield f"interlaced_{colour}_{bits}", png(13, 9, bits, colour, 1, level=0)
+    yield "palette_4", png(13, 9, 4, 3, front=palette)
+    yield "palette_interlaced", png(5, 3, 2, 3, 1, front=palette)
+    yield "many_parts", png(40, 30, 8, 2, front=chunk(b"pHYs", struct.pack(">IIB", 3000, 3000, 1)) +
+                            chunk(b"gAMA", b"\0\0\xb1\x8f") + chunk(b"tEXt", b"k\0v"), parts=7)
+    yield "stored", png(40, 30, 8, 0, level=0)
+
+
+def jpegs():
+    jfif = segment(0xe0, b"JFIF\0\1\2\1\0\x48\0\x48\0\0")
+    yield "grey", jpeg(17, 9)
+    yield "jfif_420", jpeg(33, 17, (0x22, 0x11, 0x11), front=jfif)
+    yield "422_restarts", jpeg(33, 17, (0x21, 0x11, 0x11), restart=2)
+    yield "adobe_cmyk", jpeg(9, 9, (0x11,) * 4, front=segment(0xee, b"Adobe\0\x64\0\0\0\0\2"))
+    yield "exif", jpeg(9, 9, front=segment(0xe1, b"Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0"))
+    yield "progressive", progressive(17, 9)
+    yield "arithmetic", jpeg(9, 9, frame=0xc9)
+    yield "lossless", jpeg(9, 9, frame=0xc3)
+
+
+def blocks():
+    """See fuzz_codec.c for the first eight bytes."""
+    row = {0: bytes, 1: lzw, 3: deflate, 4: packbits, 5: xz, 6: zstd}
+    for code, pack in row.items():
+        for samples, rows in ((1, 3), (3, 20)):
+            data = pixels(30 * samples * rows)
+            yield f"codec_{code}_{samples}", bytes([code, 0, 29, samples - 1, rows - 1, 0, 6, 1]) + pack(data)
+        turned = bytes(int(f"{x:08b}"[::-1], 2) for x in pack(pixels(64)))
+        yield f"codec_{code}_turned", bytes([code, 1, 15, 0, 3, 0, 255, 0]) + turned
+    tables = b"\xff\xd8" + jpeg_tables() + b"\xff\xd9"
+    yield "jpeg_grey", bytes([2, 0, 16, 0, 8, 0, 9, 0]) + jpeg(17, 9)
+    yield "jpeg_ycc", bytes([2, 6, 32, 2, 16, len(tables), 40, 2]) + tables + jpeg(33, 17, (0x22, 0x11, 0x11), tables=False)
+    yield "jpeg_rgb", bytes([2, 2, 15, 2, 7, 0, 255, 7]) + jpeg(16, 8, (0x11,) * 3)
+    yield "jpeg_cmyk", bytes([2, 4, 8, 3, 8, 0, 3, 0]) + jpeg(9, 9, (0x11,) * 4, front=segment(0xee, b"Adobe\0\x64\0\0\0\0\2"))
+    yield "jpeg_progressive", bytes([2, 0, 16, 0, 8, 0, 9, 0]) + progressive(17, 9)
+    yield "webp", bytes([7, 2, 15, 2, 7, 0, 255, 0]) + webp(16, 8)
+    yield "webp_alpha", bytes([7, 2, 15, 3, 7, 0, 255, 0]) + webp(16, 8, True)
+
+
+def sets():
+    """See fuzz_set.c for the lines."""
+    def text(what, keys, names, xml=b""):
+        return "\n".join([what, *keys, *names, "", ""]).encode() + xml
+    none = ["", "", ""]
+    two = OME.replace(b'PlaneCount="2"', b'PlaneCount="1"').replace(b"made.ome.tif", b"a.ome.tif").replace(
+        b"</Pixels>", b'<TiffData IFD="1" FirstZ="1" PlaneCount="1"><UUID FileName="b.ome.tif">urn:uuid:2</UUID></TiffData></Pixels>')
+    yield "folder", text("", none, ["img_1.tif", "img_2.tif", "img_10.tif", "notes.txt"])
+    yield "glob", text("img_*.tif", none, ["img_1.tif", "img_2.tif", "other.tif"])
+    yield "numbered", text("img_%03d.tif", none, ["img_001.tif", "img_002.tif", "img_004.tif", "img_1000.tif"])
+    yield "grid", text("", [r"z(\d+)", "_(DAPI|GFP)", ""], ["z1_DAPI.tif", "z1_GFP.tif", "z2_DAPI.tif", "z2_GFP.tif"])
+    yield "times", text("*.tif", ["", r"c(\d)", "t([0-9]+)"], ["c1t01.tif", "c1t02.tif", "c2t01.tif", "c2t02.tif"])
+    yield "grid_hole", text("", [r"z(\d+)", r"c(\d)", ""], ["z1c1.tif", "z1c2.tif", "z2c1.tif"])
+    yield "ome_two", text("a.ome.tif", none, ["a.ome.tif", "b.ome.tif"], two)
+    yield "ome_missing", text("a.ome.tif", none, ["a.ome.tif"], two)
+    yield "companion", text("x.companion.ome", none, ["x.companion.ome", "a.ome.tif", "b.ome.tif"], two)
+    yield "binary_only", text("a.tif", none, ["a.tif", "other.companion.ome"], OME_OTHER)
+    yield "outside", text("a.ome.tif", none, ["a.ome.tif", "b.ome.tif"], two.replace(b"b.ome.tif", b"../b.ome.tif"))
 
 
 # ---- ONNX ----------------------------------------------------------------------------------------
@@ -303,6 +506,20 @@ JSON = {
     "deep": b"[" * 60 + b"]" * 60,
 }
 
+CONFIG = {
+    "job": b'{"model": "m.onnx", "input": "a.tif", "output": "o.tif", "ram": "1GiB", "tile": "512x256", "roi": "0:10,:,5:",'
+           b' "planes": "0,2,5-9", "axes": "TCYX", "normalize": "percentile:1,99.8", "dtype": "uint8", "compress": "zstd:9",'
+           b' "exact": true, "level": 1, "threads": 4, "pad": "edge", "input-tensor": ["x=a.npy", "y=b.npy"]}',
+    "scale": b'{"normalize": "scale:1/255,-0.5", "ram": "80%", "chunk-size": "8x512x512", "z": "z(1)", "io": "map"}',
+    "descriptor": b'{"name": "n", "version": "1", "license": "MIT", "normalize": "zscore", "output": "denormalize"}',
+    "statistics": b'{"normalize": "minmax", "image": "a.tif", "channels": [' + b", ".join(
+        [b'{"count": 9, "nans": 0, "min": -1.5, "max": 2e3, "mean": 7, "deviation": 1, "low": 0, "high": 1}'] * 3) + b"]}",
+}
+
+for word, value in (("planes", "0,2,5-9"), ("roi", "0:10,:,5:"), ("ram", "80%"), ("tile", "8x512x256"), ("at", "1,2,3"),
+                    ("normalize", "scale:1/255,-.5"), ("compress", "deflate:9"), ("axes", "TCYX"), ("threads", "4")):
+    CONFIG[word] = f'{{"{word}":"{value}"}}'.encode()
+
 XML = {"full": OME, "binary_only": OME_OTHER,
        "many": (b'<ome:OME xmlns:ome="x"><ome:Image><ome:Pixels SizeX="4" SizeY="4" SizeC="3" SizeT="2">' +
                 b'<ome:Channel Name="c"/>' * 3 + b'<ome:TiffData IFD="1" FirstC="2"/>' * 4 +
@@ -332,7 +549,10 @@ def journals():
     yield "empty", b"\0"
 
 
-TAGS = (254, 256, 257, 258, 259, 262, 266, 270, 273, 277, 278, 279, 282, 284, 305, 317, 322, 323, 324, 325, 330, 339)
+OPTIONS = ("model input input-tensor output ram tile chunk-size roi planes axes series level normalize stats descriptor dtype "
+           "compress pyramid pad same-size raw-size exact precision threads isa io on-bad-tile scratch at z c t name version license channels count nans min max mean "
+           "deviation low high").split()
+TAGS = (254, 256, 257, 258, 259, 262, 266, 270, 273, 277, 278, 279, 282, 284, 305, 317, 320, 322, 323, 324, 325, 330, 338, 339, 347, 530)
 OPS = ("Conv ConvTranspose Relu Reshape Resize Slice Split Concat Transpose Gather Shape Expand Pad MaxPool AveragePool "
        "Unsqueeze Squeeze Flatten ConstantOfShape Range Cast Clip Upsample DepthToSpace SpaceToDepth Softmax MatMul Gemm "
        "ReduceMean Einsum Loop If Constant Identity GlobalAveragePool axes axis starts ends steps perm pads strides "
@@ -345,7 +565,7 @@ def quoted(data):
 
 DICTS = {
     "tiff": [quoted(struct.pack("<HH", t, k)) for t in TAGS for k in (3, 4)] +
-            [quoted(struct.pack("<H", c)) for c in (5, 8, 32773, 32946, 50000)] +
+            [quoted(struct.pack("<H", c)) for c in (5, 7, 8, 32773, 32946, 34925, 50000, 50001)] +
             [quoted(w) for w in (b"II*\0", b"MM\0*", b"II+\0", b"ImageJ=", b"images=", b"slices=", b"<OME", b'{"shape": [')],
     "ome": [quoted(w.encode()) for w in (
         "<OME ", "<Image ", "<Pixels ", "<Channel ", "<TiffData ", "<UUID ", "<BinaryOnly ", "<!DOCTYPE", "<!ENTITY",
@@ -355,6 +575,16 @@ DICTS = {
     "npy": [quoted(w.encode()) for w in ("'descr': ", "'fortran_order': ", "'shape': ", "'<f4'", "'>u2'", "'|O'", "True",
                                          "False", "(", ",)", "9223372036854775807", "4294967296")],
     "json": [quoted(w.encode()) for w in ("true", "false", "null", "\\u", "\\ud83d", "\\udc80", "1e308", "-0", "[[[[", "]]]]")],
+    "png": [quoted(w) for w in (b"IHDR", b"PLTE", b"tRNS", b"pHYs", b"IDAT", b"IEND", b"\0\0\0\0", b"\x7f\xff\xff\xff", b"\x78\x9c")],
+    "jpeg": [quoted(bytes([0xff, m])) for m in (0xc0, 0xc1, 0xc2, 0xc4, 0xc9, 0xcc, 0xd0, 0xd8, 0xd9, 0xda, 0xdb, 0xdd, 0xe0, 0xe1, 0xee, 0xfe)] +
+            [quoted(w) for w in (b"JFIF\0", b"Adobe", b"Exif\0\0", b"\x11", b"\x22", b"\x41", b"\0\x3f\0")],
+    "codec": [quoted(w) for w in (b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"RIFF", b"WEBPVP8L", b"WEBPVP8 ", b"WEBPVP8X", b"ALPH",
+                                  b"\x78\x9c", b"\x80", b"\xff\xd8", b"\xff\xc4", b"\xff\xda", b"\xff\xdd")],
+    "set": [quoted(w.encode()) for w in (".tif", ".ome", ".ome.xml", ".npy", "%d", "%05d", "*", "?", "[0-9]", r"(\d+)", "_(A|B)", "\n\n",
+                                         "<TiffData ", "<UUID ", " FileName=\"", " IFD=\"", " FirstZ=\"", " FirstC=\"", " PlaneCount=\"",
+                                         " SizeZ=\"2\"", "<BinaryOnly ", " MetadataFile=\"", "../", "99999999999999999999")],
+    "config": [quoted(f'"{w}": '.encode()) for w in OPTIONS] + [quoted(w.encode()) for w in (
+        "true", "false", "1e300", "-1", "9223372036854775807", '"auto"', '"percentile:1,99"', '"scale:1/255,0"', '"80%"', '":,0:1"', '"10-"')],
     "journal": [quoted(b"TGJRNL01"), quoted(struct.pack("<Q", 0x746f6c732d6a6774)), quoted(struct.pack("<Q", 12288)),
                 quoted(struct.pack("<Q", 12352))],
 }
@@ -362,7 +592,9 @@ DICTS = {
 
 def main(folder):
     corpora = {"tiff": [(n, bytes(t.out)) for n, t in tiffs()], "ome": list(XML.items()), "onnx": list(onnxes()),
-               "npy": list(npys()), "json": list(JSON.items()), "journal": list(journals())}
+               "png": list(pngs()), "jpeg": list(jpegs()), "codec": list(blocks()), "set": list(sets()),
+               "npy": list(npys()), "json": list(JSON.items()), "config": list(CONFIG.items()),
+               "journal": list(journals())}
     for target, files in corpora.items():
         os.makedirs(os.path.join(folder, target), exist_ok=True)
         for name, data in files:

@@ -1,0 +1,115 @@
+/* fuzz_codec.c - any bytes as one packed block of a TIFF, through every decoder: once whole,
+ * once in pieces. Both must give the same pixels, and neither may touch a byte beyond what it
+ * was given: source, tables and destination have just their sizes.
+ *
+ * The first eight bytes say which decoder and how large the block is, then come the bytes of
+ * JPEGTables, if any, then the block. */
+#include "engine/base/arith.h"
+#include "io/tiff_codec.h"
+#include "io/tiff_ifd.h"
+#include "tests/fuzz/fuzz_target.h"
+
+enum { CODEC, HOW, WIDTH, SAMPLES, ROWS, TABLES, PIECE_IN, PIECE_OUT, HEAD };
+#define MOST_HISTORY ((size_t)1 << 20)
+
+static const uint32_t codecs[] = {TGI_TIFF_NONE,        TGI_TIFF_LZW,      TGI_TIFF_JPEG,
+                                  TGI_TIFF_DEFLATE_OLD, TGI_TIFF_PACKBITS, TGI_TIFF_LZMA,
+                                  TGI_TIFF_ZSTD,        TGI_TIFF_WEBP};
+static const uint32_t photometrics[] = {1, TGI_TIFF_RGB, 5, TGI_TIFF_YCBCR};
+
+/* Bytes at the very end of a block of their own. */
+static uint8_t *copy_of(const uint8_t *p, size_t n)
+{
+    uint8_t *c = malloc(n ? n : 1);
+    if (n)
+        memcpy(c, p, n);
+    return c;
+}
+
+static tg_status in_pieces(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *dst,
+                           size_t want, size_t in, size_t out, tgi_err *err)
+{
+    size_t used = 0, got = 0;
+    tgi_unpack_begin(u);
+    for (bool moved = true; moved && got < want;) {
+        const size_t give = tgi_min(in, n - used), room = tgi_min(out, want - got);
+        uint8_t *piece = copy_of(src + used, give);
+        tgi_pieces io = {.src = piece, .n = give, .dst = dst + got, .room = room};
+        const tg_status st = tgi_unpack_more(u, &io, err);
+        moved = io.n < give || io.room < room || (io.n && give < n - used);
+        free(piece);
+        if (st != TG_OK)
+            return st;
+        if (io.n > give || io.room > room)
+            abort();
+        used += give - io.n;
+        got += room - io.room;
+        if (io.n == give && in <= n) /* too little to go on */
+            in *= 2;
+        if (io.ended)
+            break;
+    }
+    return got == want ? TG_OK : tgi_fail(err, TG_E_FORMAT, "too few pixels");
+}
+
+static void decode(const tgi_packing *p, const uint8_t *src, size_t n, const uint8_t *head)
+{
+    const size_t want = p->block_bytes, row = (size_t)p->width * p->samples;
+    const size_t in = 1u + head[PIECE_IN], out = row * (1u + head[PIECE_OUT] % 8u);
+    tgi_err err = {0};
+    tgi_unpack *u = NULL;
+    tg_status st = tgi_unpack_open(p, &u, &err);
+    fuzz_check(st, &err);
+    if (st != TG_OK)
+        return;
+    uint8_t *whole = malloc(want), *pieces = malloc(want);
+    memset(whole, 1, want);
+    memset(pieces, 2, want);
+    st = tgi_unpack_run(u, src, n, whole, want, want, &err);
+    fuzz_check(st, &err);
+    if (tgi_unpack_streams(p->compression)) {
+        err = (tgi_err){0};
+        const tg_status again = in_pieces(u, src, n, pieces, want, in, out, &err);
+        fuzz_check(again, &err);
+        if (st == TG_OK && again == TG_OK && memcmp(whole, pieces, want) != 0)
+            abort();
+    }
+    /* A decoder that met damage decodes the next block all the same. */
+    err = (tgi_err){0};
+    const tg_status twice = tgi_unpack_run(u, src, n, pieces, want, want, &err);
+    if (twice != st || (st == TG_OK && memcmp(whole, pieces, want) != 0))
+        abort();
+    tgi_unpack_close(&u);
+    free(whole);
+    free(pieces);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    if (n < HEAD)
+        return -1;
+    const size_t n_tables = tgi_min(data[TABLES], n - HEAD), n_block = n - HEAD - n_tables;
+    uint8_t *tables = copy_of(data + HEAD, n_tables);
+    uint8_t *block = copy_of(data + HEAD + n_tables, n_block);
+    tgi_packing p = {.compression = codecs[data[CODEC] % (sizeof codecs / sizeof codecs[0])],
+                     .fill_order = data[HOW] & 1 ? 2 : 1,
+                     .photometric = photometrics[data[HOW] >> 1 & 3],
+                     .width = 1u + data[WIDTH],
+                     .samples = 1u + data[SAMPLES] % 4u,
+                     .tables = n_tables ? tables : NULL,
+                     .n_tables = n_tables};
+    if (p.compression == TGI_TIFF_WEBP && p.samples < 3) /* the reader refuses it */
+        p.samples += 2;
+    p.block_bytes = (size_t)p.width * p.samples * (1u + data[ROWS] % 64u);
+    if (tgi_unpack_has_history(p.compression) != TGI_HISTORY_NONE) {
+        uint8_t *head = copy_of(block, tgi_min(n_block, TGI_CODEC_HEAD));
+        p.history = tgi_unpack_history(&p, head, tgi_min(n_block, TGI_CODEC_HEAD));
+        free(head);
+    }
+    if (p.history <= MOST_HISTORY) /* the reader compares it with its budget */
+        decode(&p, block, n_block, data);
+    free(tables);
+    free(block);
+    fuzz_check_leaks();
+    return 0;
+}

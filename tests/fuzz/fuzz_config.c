@@ -1,0 +1,101 @@
+/* fuzz_config.c - any JSON as the files that go with a job: a job file, a model's descriptor,
+ * the statistics of another run. What a job file sets must read back as the same job file. */
+#include "engine/job/job.h"
+#include "engine/opts.h"
+#include "tests/fuzz/fuzz_target.h"
+
+/* Every option's value as the engine asks for it. */
+static void ask_all(const tg_opts *o)
+{
+    tgi_ram_spec ram;
+    tgi_tile_spec tile;
+    tgi_roi_spec roi;
+    tgi_planes_spec planes;
+    tgi_normalize_spec norm;
+    tgi_compress_spec compress;
+    tg_dtype type;
+    int64_t at[3], count;
+    tgi_err err = {0};
+    (void)tgi_opts_ram(o, &ram);
+    tgi_opts_tile(o, &tile);
+    if (tgi_opts_roi(o, &roi)) {
+        const int64_t extent[3] = {1, 100, 200};
+        tg_range box[3];
+        fuzz_check(tgi_roi_resolve(&roi, extent, box, &err), &err);
+    }
+    tgi_opts_planes(o, &planes);
+    err = (tgi_err){0};
+    const tg_status st = tgi_planes_resolve(&planes, 12, &count, &err);
+    fuzz_check(st, &err);
+    for (int64_t i = 0; st == TG_OK && i < count; i++)
+        if (tgi_planes_at(&planes, i) < 0 || tgi_planes_at(&planes, i) >= 12)
+            abort();
+    (void)tgi_opts_normalize(o, &norm);
+    (void)tgi_opts_dtype(o, &type);
+    tgi_opts_compress(o, &compress);
+    (void)tgi_opts_at(o, at);
+    for (int i = 0; i < TGI_OPT_COUNT; i++)
+        (void)tgi_opts_str(o, (tgi_opt)i);
+}
+
+static tg_status job_file(const char *text, size_t n, char **again)
+{
+    tgi_err err = {0};
+    tg_opts *o = NULL;
+    *again = NULL;
+    tg_status st = tgi_opts_new(&o, &err);
+    if (st == TG_OK)
+        st = tgi_opts_from_json(o, text, n, "made.json", &err);
+    fuzz_check(st, &err);
+    if (st == TG_OK) {
+        ask_all(o);
+        st = tgi_opts_to_json(o, again, &err);
+    }
+    tg_opts_free(&o);
+    return st;
+}
+
+static void job_file_twice(const char *text, size_t n)
+{
+    char *first = NULL, *second = NULL;
+    if (job_file(text, n, &first) == TG_OK)
+        if (job_file(first, strlen(first), &second) != TG_OK || strcmp(first, second) != 0)
+            abort();
+    tgi_free(first);
+    tgi_free(second);
+}
+
+static void descriptor(const char *path)
+{
+    tg_descriptor d;
+    tgi_err err = {0};
+    fuzz_check(tgi_descriptor_load("made.onnx", path, &d, &err), &err);
+}
+
+static void statistics(const char *path)
+{
+    tg_job job = {.set = {.normalize_text = "minmax"}, .map = {.n_stats = 3}};
+    tg_stats sets[3] = {0};
+    tgi_err err = {0};
+    int found;
+    if (tgi_opts_new(&job.opts, &err) != TG_OK ||
+        tgi_opts_set(job.opts, "stats", path, &err) != TG_OK)
+        abort();
+    const tg_status st = tgi_job_stats_read(&job, sets, &found, &err);
+    fuzz_check(st, &err);
+    for (int i = 0; st == TG_OK && i < 3; i++)
+        if (sets[i].count < 0 || sets[i].nans < 0)
+            abort();
+    tg_opts_free(&job.opts);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    char path[64];
+    fuzz_file(data, n, path);
+    job_file_twice((const char *)data, n);
+    descriptor(path);
+    statistics(path);
+    fuzz_check_leaks();
+    return 0;
+}
