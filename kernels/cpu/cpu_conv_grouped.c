@@ -147,7 +147,8 @@ static int part(const tg_call *call, const void *arg, const tg_row_part *p)
     const float *w = c->weights + p->b0 * c->most * unit_floats(c);
     const int relu = call->n_epi && call->epi[0].kind == TG_EPI_RELU;
     tap_row rows[ROWS_MAX];
-    tile_job j = {.n_kx = (int)g->k[TG_X],
+    tile_job j = {.ahead = TILE_AHEAD,
+                  .n_kx = (int)g->k[TG_X],
                   .kx_step = g->d[TG_X] * c->cb,
                   .src_step = g->s[TG_X] * c->cb,
                   .bias = c->bias + p->b0 * TG_L,

@@ -28,6 +28,7 @@
 #define TILE_PX(ob) 6
 #endif
 #define TILE_SUMS_MAX 28
+#define TILE_AHEAD 256 /* the usual tile_job.ahead */
 
 /* Output blocks are taken in groups, one tile wide each: as few groups as possible, the wider
  * ones first, of sizes that differ by one at most. */

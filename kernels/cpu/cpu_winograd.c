@@ -396,6 +396,7 @@ static void multiply(const wino *w, int64_t p, int64_t group, int64_t n, const f
                 .w = u + (done + i) * TG_L * ob * TG_L,
                 .lanes = TGS(tgi_unit_at)(TG_L, src->n_seg, w->seg_c, done + i).lanes};
         const tile_job j = {.rows = rows,
+                            .ahead = TILE_AHEAD,
                             .n_rows = (int)count,
                             .n_kx = 1,
                             .src_step = TG_L,
