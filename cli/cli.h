@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include <tegula.h>
+#include <tegula_memory.h>
 
 typedef struct cli cli;
 
@@ -44,6 +45,8 @@ struct cli {
     bool reported; /* the verb has said its failures itself */
     int verbose;
     cli_progress progress;
+    char *words[512]; /* the command as given, the program's name first; 0: longer than that */
+    int n_words;
     char detail[768]; /* of a failure of the command itself; else the context has it */
 };
 
@@ -70,6 +73,10 @@ tg_status cli_fail(cli *c, tg_status st, const char *fmt, ...)
 int cli_exit_code(tg_status st);
 /* The failure, for people on stderr and with --json for programs on stdout. */
 void cli_report(cli *c, tg_status st);
+
+/* refusal_text.c: what follows the line of a memory refusal. */
+void cli_refusal_text(const cli *c, const tg_refusal *r);
+void cli_refusal_json(const cli *c, const tg_refusal *r); /* members, a comma in front */
 
 /* progress.c: callbacks of the context, `user` is the cli. */
 void cli_on_progress(void *user, const tg_progress *p);

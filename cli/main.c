@@ -90,9 +90,12 @@ void cli_report(cli *c, tg_status st)
     if (!detail[0])
         detail = tg_status_sentence(st);
     cli_progress_clear(c);
+    const tg_refusal *refusal = c->detail[0] || !c->ctx ? NULL : tg_ctx_refusal(c->ctx);
     fputs("tegula: ", stderr);
     cli_put_clean(stderr, detail);
     fputc('\n', stderr);
+    if (refusal)
+        cli_refusal_text(c, refusal);
     if (st == TG_E_ARG && c->verb)
         fprintf(stderr, "tegula: see tegula %s --help\n", c->verb->name);
     if (!c->json)
@@ -101,6 +104,8 @@ void cli_report(cli *c, tg_status st)
     cli_json_text(stdout, "status", tg_status_name(st));
     cli_json_int(stdout, "exit", cli_exit_code(st));
     cli_json_text(stdout, "detail", detail);
+    if (refusal)
+        cli_refusal_json(c, refusal);
     fputs("}\n", stdout);
 }
 
@@ -200,6 +205,11 @@ int main(int argc, char **argv)
         return cli_exit_code(TG_E_ARG);
     }
     catch_signals();
+    if (argc <= (int)(sizeof c.words / sizeof c.words[0]))
+        while (c.n_words < argc) {
+            c.words[c.n_words] = argv[c.n_words];
+            c.n_words++;
+        }
     c.verb = cli_verb_find(verb_word(argv[1]));
     tg_status st = begin(&c, argc, argv);
     if (st != TG_OK && !c.reported)

@@ -18,14 +18,18 @@ static void line(const char *name, uint64_t bytes, const char *note)
 
 static void memory_lines(const tg_plan_info *p)
 {
-    char note[96], a[CLI_TEXT];
+    char note[128], a[CLI_TEXT];
     puts("memory");
     for (size_t i = 0; i < p->n_lines; i++)
-        if (!p->lines[i].is_disk)
+        if (p->lines[i].kind == TG_PLAN_MEMORY)
             line(p->lines[i].name, p->lines[i].bytes, p->lines[i].note);
-    snprintf(note, sizeof note, "of a budget of %s (%.0f %%)", cli_size(p->budget_bytes, a),
+    snprintf(note, sizeof note, "of a budget of %s = %" PRIu64 " bytes (%.0f %%)",
+             cli_size(p->budget_bytes, a), p->budget_bytes,
              p->budget_bytes ? 100.0 * (double)p->peak_bytes / (double)p->budget_bytes : 0.0);
     line("peak", p->peak_bytes, note);
+    for (size_t i = 0; i < p->n_lines; i++)
+        if (p->lines[i].kind == TG_PLAN_MARGIN)
+            line(p->lines[i].name, p->lines[i].bytes, p->lines[i].note);
 }
 
 static void disk_lines(const tg_plan_info *p)
@@ -34,7 +38,7 @@ static void disk_lines(const tg_plan_info *p)
     bool any = false;
     for (size_t i = 0; i < p->n_lines; i++) {
         const tg_plan_line *l = &p->lines[i];
-        if (!l->is_disk)
+        if (l->kind != TG_PLAN_DISK)
             continue;
         if (!any)
             puts("disk");

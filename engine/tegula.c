@@ -6,6 +6,7 @@
 #include "engine/ctx.h"
 #include "engine/job/calibrate.h"
 #include "engine/job/job.h"
+#include "engine/job/refusal.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -17,6 +18,8 @@ struct tg_ctx {
     tg_ctx_opts opts;
     const char *last_phase;
     double last_report;
+    tg_refusal refusal; /* of `err`, when it is one of memory */
+    int refused;
 };
 
 /* ---- Context ----------------------------------------------------------------------------- */
@@ -38,7 +41,29 @@ tgi_err *tgi_ctx_err(tg_ctx *ctx)
     if (!ctx)
         return NULL;
     memset(&ctx->err, 0, sizeof ctx->err);
+    ctx->refused = 0;
     return &ctx->err;
+}
+
+const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
+{
+    return ctx && ctx->refused ? &ctx->refusal : NULL;
+}
+
+/* The last step of calls that need memory: when it was refused, find out what would do. */
+static tg_status answer(tg_ctx *ctx, tgi_verb verb, const tg_opts *opts, const tg_job *job,
+                        tg_status st)
+{
+    if (ctx && (st == TG_E_BUDGET || st == TG_E_NOMEM) && ctx->err.code == st) {
+        tgi_refusal_explain(&ctx->err, verb, opts, job, &ctx->refusal);
+        ctx->refused = 1;
+    }
+    return st;
+}
+
+static tg_status answer_job(tg_job *job, tgi_verb verb, tg_status st)
+{
+    return answer(job->ctx, verb, job->opts, job, st);
 }
 
 tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out)
@@ -106,7 +131,7 @@ tg_status tg_describe(tg_ctx *ctx, const char *path, char **json)
     tgi_err *err = tgi_ctx_err(ctx);
     if (!ctx || !path || !json)
         return tgi_fail(err, TG_E_ARG, "tg_describe: NULL argument");
-    return tgi_describe(path, json, err);
+    return answer(ctx, TGI_DO_RUN, NULL, NULL, tgi_describe(path, json, err));
 }
 
 /* ---- Job --------------------------------------------------------------------------------- */
@@ -116,7 +141,7 @@ tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out)
     tgi_err *err = tgi_ctx_err(ctx);
     if (!ctx || !o || !out)
         return tgi_fail(err, TG_E_ARG, "tg_job_open: NULL argument");
-    return tgi_job_open(ctx, o, out, err);
+    return answer(ctx, TGI_DO_RUN, o, NULL, tgi_job_open(ctx, o, out, err));
 }
 
 void tg_job_close(tg_job **job)
@@ -131,7 +156,7 @@ tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (out && out->size != sizeof *out)
         return tgi_fail(err, TG_E_ARG, "tg_job_plan: plan_info.size is not of this version");
-    TGI_TRY(tgi_job_plan_output(job, err));
+    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
     if (out)
         tgi_job_plan_info(job, out);
     return TG_OK;
@@ -144,7 +169,7 @@ tg_status tg_job_plan_json(tg_job *job, int why, char **json)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (!json)
         return tgi_fail(err, TG_E_ARG, "tg_job_plan_json: NULL argument");
-    TGI_TRY(tgi_job_plan_output(job, err));
+    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
     return tgi_job_plan_json(job, why, json, err);
 }
 
@@ -165,7 +190,9 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (out && out->size != sizeof *out)
         return tgi_fail(err, TG_E_ARG, "tg_job_run: result.size is not of this version");
-    return job->set.tensor ? tgi_job_run_tensor(job, out, err) : tgi_job_run(job, out, err);
+    return answer_job(job, TGI_DO_RUN,
+                      job->set.tensor ? tgi_job_run_tensor(job, out, err)
+                                      : tgi_job_run(job, out, err));
 }
 
 tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
@@ -175,12 +202,14 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (!out || out->size != sizeof *out)
         return tgi_fail(err, TG_E_ARG, "tg_job_verify: result.size is not of this version");
-    return tgi_job_verify(job, out, err);
+    return answer_job(job, TGI_DO_VERIFY, tgi_job_verify(job, out, err));
 }
 
 tg_status tg_job_preview(tg_job *job)
 {
-    return job ? tgi_job_preview(job, tgi_ctx_err(job->ctx)) : TG_E_ARG;
+    if (!job)
+        return TG_E_ARG;
+    return answer_job(job, TGI_DO_PREVIEW, tgi_job_preview(job, tgi_ctx_err(job->ctx)));
 }
 
 tg_status tg_calibrate(tg_ctx *ctx, char **json)
@@ -196,5 +225,5 @@ tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
     tgi_err *err = tgi_ctx_err(ctx);
     if (!ctx || !o)
         return tgi_fail(err, TG_E_ARG, "tg_copy: NULL argument");
-    return tgi_copy(ctx, o, NULL, err);
+    return answer(ctx, TGI_DO_COPY, o, NULL, tgi_copy(ctx, o, NULL, err));
 }

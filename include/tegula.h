@@ -145,7 +145,8 @@ typedef struct tg_ctx_opts {
 TG_API tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out);
 /** Close and set to NULL; NULL allowed. Jobs and options made from it must be closed before. */
 TG_API void tg_ctx_close(tg_ctx **ctx);
-/** The detail of the last failure in this context: one line, "" if none. View. */
+/** The detail of the last failure in this context: one line, "" if none. View. Of a memory
+ * refusal tg_ctx_refusal (tegula_memory.h) has the figures and what would do. */
 TG_API const char *tg_ctx_detail(const tg_ctx *ctx);
 /** Ask every running call of this process to stop soon with TG_E_CANCELLED and a valid journal.
  * Async-signal-safe. `signal_number` is kept for tg_cancel_signal (0 to clear the request). */
@@ -199,12 +200,20 @@ TG_API tg_status tg_describe(tg_ctx *ctx, const char *path, char **json);
 
 typedef struct tg_job tg_job;
 
+/** What a line of a plan counts. */
+typedef enum tg_plan_kind {
+    TG_PLAN_MEMORY, /* part of peak_bytes */
+    TG_PLAN_DISK,   /* bytes of a file */
+    TG_PLAN_MARGIN  /* free memory that a budget nobody set leaves to others: part of neither
+                       peak  nor budget */
+} tg_plan_kind;
+
 /** One line of a plan. */
 typedef struct tg_plan_line {
     const char *name; /* "weights", "arena", "output"; view of the job */
     const char *note; /* how it came about; view */
     uint64_t bytes;
-    int is_disk;         /* 0: memory line, 1: disk line */
+    tg_plan_kind kind;
     uint64_t free_bytes; /* disk lines: free on that filesystem */
 } tg_plan_line;
 

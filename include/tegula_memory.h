@@ -150,6 +150,45 @@ TG_API void tg_memory_list_free(void *list);
  */
 TG_API uint64_t tg_mem_clear(void);
 
+/* ---- Refusals ---------------------------------------------------------------------------- */
+
+/** Memory that is held now, by what it is for ("graph", "plan", "io", ...). */
+typedef struct tg_holder {
+    const char *tag; /* static */
+    uint64_t bytes;
+} tg_holder;
+
+/** A change to a command that makes it fit. */
+typedef struct tg_remedy {
+    struct {
+        const char *name; /* of an option: "threads"; static */
+        char value[240];
+    } option[5]; /* to set, in place of what they were */
+    size_t n_options;
+    char loses[96];      /* what it costs: "nothing: so much is free" */
+    uint64_t peak_bytes; /* predicted for the changed command by the planner itself */
+} tg_remedy;
+
+/** Why memory was refused, and what would do. */
+typedef struct tg_refusal {
+    const char *asked_by; /* "the plan", "the reservation", "verify", "an allocation"; static */
+    uint64_t tried_bytes; /* that could not be had; 0: unknown */
+    uint64_t free_bytes;  /* when it was refused, limited by: */
+    char limited_by[224];
+    uint64_t budget_bytes; /* of the command */
+    tg_holder holder[16];  /* largest first */
+    size_t n_holders;
+    tg_remedy remedy[5]; /* least loss first; every one was planned and fits */
+    size_t n_remedies;
+} tg_refusal;
+
+/**
+ * Of the last call in this context that failed with TG_E_BUDGET or TG_E_NOMEM; NULL when the
+ * last failure was another, or none. View, valid until the next call with this context.
+ * @source engine/job/refusal.c
+ */
+TG_API const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx);
+
 /* ---- GPUs -------------------------------------------------------------------------------- */
 /*
  * Read through the driver's management library (NVML), opened when the first of these is

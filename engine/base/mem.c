@@ -15,6 +15,7 @@
 #include "engine/base/pool_priv.h"
 
 #include <malloc.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,21 @@ static void *get_direct(tg_pool *p, uint32_t tag, size_t size, int zero, const c
     return r + 1;
 }
 
+static atomic_size_t refused_bytes; /* of the last request that was refused */
+
+/* What was got, or NULL with its size kept for the sentence about it. */
+static void *noted(void *at, size_t size)
+{
+    if (!at)
+        atomic_store(&refused_bytes, size);
+    return at;
+}
+
+size_t tgi_mem_refused_bytes(void)
+{
+    return atomic_load(&refused_bytes);
+}
+
 static void *get(tgi_tag tag, size_t size, int zero, const char *site)
 {
     tg_pool *p = tgi_pool_engine();
@@ -149,13 +165,13 @@ static bool is_direct(const record *r)
 
 void *tgi_malloc_at(tgi_tag tag, size_t size, const char *site)
 {
-    return get(tag, size, 0, site);
+    return noted(get(tag, size, 0, site), size);
 }
 
 void *tgi_calloc_at(tgi_tag tag, size_t n, size_t size, const char *site)
 {
     size_t all;
-    return tgi_mul_ok(n, size, &all) ? get(tag, all, 1, site) : NULL;
+    return tgi_mul_ok(n, size, &all) ? noted(get(tag, all, 1, site), all) : NULL;
 }
 
 char *tgi_strdup_at(tgi_tag tag, const char *s, const char *site)
@@ -200,14 +216,15 @@ void *tgi_realloc_at(tgi_tag tag, void *at, size_t n, size_t size, const char *s
     if (!tgi_mul_ok(n, size, &all) || all > SIZE_MAX / 2)
         return NULL;
     if (!at)
-        return get(tag, all, 0, site);
+        return noted(get(tag, all, 0, site), all);
     pthread_mutex_lock(&p->lock);
     const bool pooled = block_at(p, at) != NULL;
     pthread_mutex_unlock(&p->lock);
     if (pooled)
-        return tgi_pool_resize(p, at, all, site);
-    return all < p->direct_below ? resize_direct(p, record_of(at), tag, all, site)
-                                 : promote(at, tag, all, site);
+        return noted(tgi_pool_resize(p, at, all, site), all);
+    return noted(all < p->direct_below ? resize_direct(p, record_of(at), tag, all, site)
+                                       : promote(at, tag, all, site),
+                 all);
 }
 
 void tgi_free(void *at)

@@ -44,6 +44,8 @@ typedef struct tgi_mem_stats {
 } tgi_mem_stats;
 void tgi_mem_get_stats(tgi_mem_stats *out);
 const char *tgi_tag_name(tgi_tag tag);
+/* Size of the request that was refused last, for the sentence about it; 0: none was. */
+size_t tgi_mem_refused_bytes(void);
 
 /* Tests: let the k-th request from now fail (1 = the next one), once; 0 switches it off.
  * Also read from TEGULA_FAIL_ALLOC at the first request. The other counts what the system is

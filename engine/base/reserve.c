@@ -29,11 +29,13 @@ tg_status tgi_reserve_open(size_t bytes, tgi_reserve **out, tgi_err *err)
     r->segment = tgi_pool_take_segment(tgi_pool_engine(), &tgi_raw_populated, r->bytes);
     if (!r->segment) {
         tgi_reserve_close(&r);
-        return tgi_fail(
-            err, TG_E_NOMEM,
-            "the system refused a reservation of %zu MiB (memory, or a limit such as "
-            "ulimit -v): give a smaller --ram",
-            (bytes >> 20) + 1);
+        return tgi_err_tried(
+            err,
+            tgi_fail(err, TG_E_NOMEM,
+                     "the system refused a reservation of %zu MiB (memory, or a limit such as "
+                     "ulimit -v): give a smaller --ram",
+                     (bytes >> 20) + 1),
+            "the reservation", bytes);
     }
     if (getenv("TEGULA_POISON")) {
         memset(tgi_segment_base(r->segment), POISON, r->bytes);

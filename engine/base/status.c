@@ -26,6 +26,15 @@ tg_status tgi_fail(tgi_err *err, tg_status st, const char *fmt, ...)
     return st;
 }
 
+tg_status tgi_err_tried(tgi_err *err, tg_status st, const char *asked_by, uint64_t bytes)
+{
+    if (err && !err->asked_by && (err->code == TG_E_BUDGET || err->code == TG_E_NOMEM)) {
+        err->asked_by = asked_by;
+        err->tried_bytes = bytes;
+    }
+    return st;
+}
+
 void tgi_err_prefix(tgi_err *err, const char *fmt, ...)
 {
     if (!err || err->code == TG_OK)

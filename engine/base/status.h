@@ -12,6 +12,8 @@
 
 typedef struct tgi_err {
     tg_status code;          /* TG_OK while nothing failed */
+    uint64_t tried_bytes;    /* of a memory refusal: what was asked for; 0: not noted */
+    const char *asked_by;    /* of the same: who asked; static, or NULL */
     char text[TGI_ERR_TEXT]; /* "what, where, expected, found, try" in one line, no newline */
 } tgi_err;
 
@@ -30,6 +32,10 @@ tg_status tgi_fail(tgi_err *err, tg_status st, const char *fmt, ...) TGI_PRINTF(
 #ifdef __clang_analyzer__ /* tell the analyser what it cannot see: the status comes back */
 #define tgi_fail(err, st, ...) ((void)tgi_fail(err, st, __VA_ARGS__), (st))
 #endif
+
+/* Note beside a recorded memory refusal (TG_E_BUDGET, TG_E_NOMEM) who asked for how much; the
+ * first note stays. `asked_by` static. Returns the recorded code. */
+tg_status tgi_err_tried(tgi_err *err, tg_status st, const char *asked_by, uint64_t bytes);
 
 /* Put `prefix: ` before a recorded detail ("model.onnx: "), keeping its code. */
 void tgi_err_prefix(tgi_err *err, const char *fmt, ...) TGI_PRINTF(2, 3);

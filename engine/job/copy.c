@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ALLOWANCE_BYTES ((size_t)1536 * 1024) /* stacks, library slack: as job_plan.c */
 #define ROWS_BYTES ((size_t)4 << 20) /* of one sample, at most, unless one row is longer */
 
 typedef struct copy {
@@ -104,7 +105,7 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
                       .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
-                      .decode_budget = tgi_job_budget(c->opts) / 4,
+                      .decode_budget = tgi_job_budget(c->opts, NULL) / 4,
                       .cancelled = tg_cancel_signal};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
@@ -228,6 +229,48 @@ static tg_status settle_bad(copy *c, tgi_err *err)
     return tgi_bad_tiles_verdict(tgi_bad_tiles_count(c->bad), c->input, c->output, err);
 }
 
+/* ---- Memory ------------------------------------------------------------------------------ */
+
+/* Slots of the writer, and threads that compress. */
+static int window_of(const tg_sink_layout *l)
+{
+    return (int)tgi_min(INT32_MAX, 2 * l->tiles_x + 2);
+}
+
+static int encoders_of(const copy *c)
+{
+    return (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, tgi_usable_processors());
+}
+
+/* What the copy takes beside what the process holds by now, against --ram or, without one, all
+ * that is free: a copy takes little. `l` NULL: the output is an array. (Rows that are touched
+ * already are counted twice.) */
+static tg_status check_budget(const copy *c, const tg_sink_layout *l, uint64_t *peak,
+                              tgi_err *err)
+{
+    const uint64_t held = tgi_mem_measured();
+    const uint64_t budget = tgi_opts_given(c->opts, TGI_OPT_RAM)
+                                ? tgi_job_budget(c->opts, NULL)
+                                : tgi_sat_add(tgi_mem_available(NULL), held);
+    const size_t row = (size_t)tgi_range_len(c->x) * (size_t)c->info->samples;
+    size_t need = c->source->ops->codec_bytes(c->source) + ALLOWANCE_BYTES +
+                  row * (tgi_dtype_size(c->info->dtype) * (size_t)c->step + 8);
+    char text[2][32];
+    if (l)
+        need = tgi_sat_add(need, tgi_commit_bytes(l, window_of(l), encoders_of(c)) +
+                                     tgi_journal_bytes(l) + tgi_pyramid_bytes(l) +
+                                     tgi_picture_make_bytes(c->writer, l, &c->meta));
+    const uint64_t all = tgi_sat_add(need, held);
+    if (peak)
+        *peak = all;
+    if (all <= budget)
+        return TG_OK;
+    const tg_status st = tgi_fail(err, TG_E_BUDGET, "the copy needs %s, the budget is %s",
+                                  tgi_size_text(all, text[0], sizeof text[0]),
+                                  tgi_size_text(budget, text[1], sizeof text[1]));
+    return tgi_err_tried(err, st, "the copy", all);
+}
+
 /* ---- .npy -------------------------------------------------------------------------------- */
 
 /* Elements between neighbours along an axis of the output array. */
@@ -299,6 +342,7 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
     tgi_npy_out out = {.fd = -1};
     if (access(c->output, F_OK) == 0 && !tgi_opts_flag(c->opts, TGI_OPT_YES))
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it", c->output);
+    TGI_TRY(check_budget(c, NULL, NULL, err));
     for (int a = 0; a < c->n_axes; a++)
         if (c->shape[a] != 1 ||
             strchr("YX", c->axes[a])) /* a row of pixels is an image still */
@@ -449,8 +493,7 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
 
 static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
 {
-    const int window = (int)tgi_min(INT32_MAX, 2 * l->tiles_x + 2);
-    const int encoders = (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, tgi_usable_processors());
+    const int window = window_of(l), encoders = encoders_of(c);
     tg_commit *w = NULL;
     tgi_reserve *mem = NULL;
     void *memory = NULL;
@@ -498,6 +541,8 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
     if (st == TG_OK)
         st = tgi_picture_check(c->writer, c->output, l, &c->meta, err);
     if (st == TG_OK)
+        st = check_budget(c, l, NULL, err);
+    if (st == TG_OK)
         st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);
     if (st == TG_OK)
         st = begin(c, l, j, err);
@@ -513,15 +558,32 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
     return st;
 }
 
+static int is_array(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".npy") == 0;
+}
+
+tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err)
+{
+    copy c = {.opts = o};
+    tg_sink_layout *l = NULL;
+    tg_status st = open_copy(&c, NULL, err);
+    if (st == TG_OK && !is_array(c.output))
+        st = make_layout(&c, &l, err);
+    if (st == TG_OK)
+        st = check_budget(&c, l, bytes, err);
+    tgi_sink_layout_free(&l);
+    close_copy(&c);
+    return st;
+}
+
 tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi_err *err)
 {
     copy c = {.ctx = ctx, .opts = o};
     tg_status st = open_copy(&c, meta, err);
-    if (st == TG_OK) {
-        const size_t n = strlen(c.output);
-        const int npy = n > 4 && strcmp(c.output + n - 4, ".npy") == 0;
-        st = npy ? copy_to_npy(&c, err) : copy_to_tiff(&c, err);
-    }
+    if (st == TG_OK)
+        st = is_array(c.output) ? copy_to_npy(&c, err) : copy_to_tiff(&c, err);
     close_copy(&c);
     return st;
 }

@@ -18,7 +18,7 @@
 #include "io/picture_out.h"
 #include "io/sink.h"
 
-#define TG_MAX_PLAN_LINES 17
+#define TG_MAX_PLAN_LINES 18
 
 /* The model's descriptor: what it expects and gives. Absent: all zero. */
 typedef struct tg_descriptor {
@@ -83,7 +83,7 @@ typedef struct tg_plan_part {
     int64_t tile_h, tile_w; /* of the output file */
     tg_sink_layout *layout;
     int window; /* slots of the writer */
-    size_t budget;
+    size_t budget, margin;
     struct {
         int valid;
         int64_t cut[3], band, tile_h, tile_w, fast;
@@ -109,6 +109,7 @@ struct tg_job {
     tg_desc in_desc, out_desc;
     struct tg_tensors *tensors; /* set.tensor: the files (tensors.h) */
     tg_plan_part plan;
+    size_t beside; /* held by another job of this process, which this one is tried instead of */
     char warning[8][256]; /* also logged when they came up */
     int n_warnings;
 };
@@ -160,8 +161,10 @@ static inline tg_pyramid tgi_opts_pyramid(const tg_opts *opts)
     const int k = tgi_opts_choice(opts, TGI_OPT_PYRAMID);
     return k > 0 ? (tg_pyramid)k : TG_PYRAMID_NONE;
 }
-/* What --ram allows, or what is free less a margin. */
-size_t tgi_job_budget(const tg_opts *opts);
+/* What --ram allows, or what is free less a margin; *margin (NULL allowed) is 0 with --ram. */
+size_t tgi_job_budget(const tg_opts *opts, size_t *margin);
+/* What the process holds now that is this job's, the program's or the libraries'. */
+size_t tgi_job_process_bytes(const tg_job *job);
 /* One buffer of input rows for a tiling. */
 size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t);
 /* Bytes that the writer's window and staging take for a tiling. */
@@ -170,8 +173,10 @@ size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *part
 void tgi_job_plan_seconds(tg_job *job);
 /* plan_report.c: one more line of the plan; `fmt` takes `arg`. Lines beyond the last are left
  * out. */
-void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, int is_disk,
+void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, tg_plan_kind kind,
                       uint64_t free_bytes, const char *fmt, const char *arg);
+/* Its line for the margin, where there is one. */
+void tgi_job_add_margin(tg_plan_part *p);
 /* plan_report.c: the plan in public form, as JSON, and as a job file. After tgi_job_plan. */
 void tgi_job_plan_info(const tg_job *job, tg_plan_info *out);
 tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err);
@@ -191,6 +196,11 @@ tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi
 tg_status tgi_job_preview(tg_job *job, tgi_err *err);
 /* job_verify.c */
 tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err);
+/* What preview, verify and copy hold at most, as tgi_job_plan says it for run; they refuse
+ * (TG_E_BUDGET) what is above the budget. No pixel is touched. */
+tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err);
+tg_status tgi_job_verify_peak(tg_job *job, uint64_t *bytes, tgi_err *err);
+tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err);
 
 /* Statistics and the maps for every set: collected, or read from --stats. Arrays of
  * map.n_stats. */

@@ -3,6 +3,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
+#include "engine/memory/monitor.h"
 #include "engine/memory/monitor_machine.h"
 
 #include <stdarg.h>
@@ -114,7 +115,7 @@ static tg_status open_source(tg_job *job, tgi_err *err)
                                .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z),
                                        tgi_opts_str(job->opts, TGI_OPT_KEY_C),
                                        tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
-                               .decode_budget = tgi_job_budget(job->opts) / 4,
+                               .decode_budget = tgi_job_budget(job->opts, NULL) / 4,
                                .cancelled = tg_cancel_signal,
                                .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
                                .on_bad_arg = job->bad};
@@ -253,6 +254,12 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     }
     warn_of_form(job);
     return bind_image(job, err);
+}
+
+size_t tgi_job_process_bytes(const tg_job *job)
+{
+    const uint64_t now = tgi_mem_measured();
+    return now > job->beside ? (size_t)(now - job->beside) : 0;
 }
 
 tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err)

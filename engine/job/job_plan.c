@@ -143,13 +143,17 @@ static double flops_per_second(const tg_settings *s)
     return per_thread[s->backend->isa] * s->threads;
 }
 
-size_t tgi_job_budget(const tg_opts *opts)
+size_t tgi_job_budget(const tg_opts *opts, size_t *margin)
 {
     tgi_ram_spec ram;
-    const uint64_t free_now = tgi_mem_available(NULL) + tgi_mem_measured();
-    if (!tgi_opts_ram(opts, &ram))
-        return (size_t)tgi_mem_default_budget();
-    return ram.bytes ? (size_t)ram.bytes : (size_t)((double)free_now * ram.percent / 100.0);
+    const uint64_t free_now = tgi_mem_available(NULL), own = tgi_mem_measured();
+    const int given = tgi_opts_ram(opts, &ram);
+    if (margin)
+        *margin = given ? 0 : (size_t)tgi_margin_of(free_now, own);
+    if (!given)
+        return (size_t)tgi_budget_of(free_now, own);
+    return ram.bytes ? (size_t)ram.bytes
+                     : (size_t)((double)tgi_sat_add(free_now, own) * ram.percent / 100.0);
 }
 
 static size_t fixed_bytes(const tg_job *job)
@@ -219,11 +223,10 @@ static size_t least_bytes(const tg_job *job)
     return tgi_sat_add(tgi_sat_add(arena, tables), fixed_bytes(job));
 }
 
-static tg_status refuse(tg_job *job, tgi_err *err)
+static tg_status say_refusal(tg_job *job, size_t least, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
     char need[32], have[32], must[32];
-    const size_t least = least_bytes(job);
     const int large = least >> 30 >= 100; /* nobody types seven digits of MiB */
     const size_t round = (size_t)1 << (large ? 30 : 20);
     tgi_size_text(least, need, sizeof need);
@@ -251,6 +254,12 @@ static tg_status refuse(tg_job *job, tgi_err *err)
         job->set.dtype == TG_DTYPE_F32 ? ", or --dtype uint8 for smaller rows" : "");
 }
 
+static tg_status refuse(tg_job *job, tgi_err *err)
+{
+    const size_t least = least_bytes(job);
+    return tgi_err_tried(err, say_refusal(job, least, err), "the plan", least);
+}
+
 /* ---- Lines ------------------------------------------------------------------------------- */
 
 static uint64_t free_on_disk_of(const char *path)
@@ -276,7 +285,7 @@ static void scratch_line(tg_job *job)
         snprintf(text, sizeof text,
                  "the input is decoded %.1f times; --scratch DIR (%s of disk) decodes it once",
                  s->passes, tgi_size_text(s->bytes, size, sizeof size));
-        tgi_job_add_line(p, "decoding", 0, 0, 0, "%s", text);
+        tgi_job_add_line(p, "decoding", 0, TG_PLAN_MEMORY, 0, "%s", text);
     }
     if (!job->set.scratch)
         return;
@@ -285,9 +294,10 @@ static void scratch_line(tg_job *job)
     else
         snprintf(text, sizeof text, "not used: %.170s", s->why);
     if (s->used && job->scratch_place.in_memory)
-        tgi_job_add_line(p, "scratch", p->bytes.scratch, 0, 0, "%s", text);
+        tgi_job_add_line(p, "scratch", p->bytes.scratch, TG_PLAN_MEMORY, 0, "%s", text);
     else
-        tgi_job_add_line(p, "scratch", s->used ? s->bytes : 0, 1, free_bytes, "%s", text);
+        tgi_job_add_line(p, "scratch", s->used ? s->bytes : 0, TG_PLAN_DISK, free_bytes, "%s",
+                         text);
 }
 
 /* How the image is padded, where it is: "18 + 22 rows before + after, by reflection". */
@@ -305,7 +315,7 @@ static void padding_line(tg_job *job)
                                   (long long)f->before, (long long)after, of[k]);
     }
     if (n)
-        tgi_job_add_line(&job->plan, "padding", 0, 0, 0,
+        tgi_job_add_line(&job->plan, "padding", 0, TG_PLAN_MEMORY, 0,
                          m->pad == TG_PAD_REFLECT ? "%s before + after, by reflection"
                          : m->pad == TG_PAD_EDGE  ? "%s before + after, by repeating the edge"
                                                   : "%s before + after, by zeros",
@@ -329,7 +339,8 @@ static void boxes_line(tg_job *job)
     for (int k = 3 - m->spatial; k < 3; k++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld",
                       k > 3 - m->spatial ? "x" : "", (long long)core[k]);
-    tgi_job_add_line(&job->plan, "boxes", 0, 0, 0, "%s: the network works at one size", text);
+    tgi_job_add_line(&job->plan, "boxes", 0, TG_PLAN_MEMORY, 0,
+                     "%s: the network works at one size", text);
 }
 
 static void write_lines(tg_job *job)
@@ -339,37 +350,42 @@ static void write_lines(tg_job *job)
     char text[96];
     p->n_lines = 0;
     snprintf(text, sizeof text, "%s kernels", job->set.backend->name);
-    tgi_job_add_line(p, "weights", b->weights, 0, 0, "packed for the %s", text);
+    tgi_job_add_line(p, "weights", b->weights, TG_PLAN_MEMORY, 0, "packed for the %s", text);
     tgi_size_text(p->choice.tiling.lower_bound_bytes, text, sizeof text);
-    tgi_job_add_line(p, "arena", b->arena, 0, 0, "activations; %s live together at most", text);
-    tgi_job_add_line(p, "staging", b->staging, 0, 0, "%s", "rows read ahead of the network");
+    tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0,
+                     "activations; %s live together at most", text);
+    tgi_job_add_line(p, "staging", b->staging, TG_PLAN_MEMORY, 0, "%s",
+                     "rows read ahead of the network");
     snprintf(text, sizeof text, "%d tiles of %lldx%lld", p->window, (long long)p->tile_h,
              (long long)p->tile_w);
-    tgi_job_add_line(p, "window", b->window, 0, 0, "%s being filled, compressed, written",
-                     text);
-    tgi_job_add_line(p, "journal", b->journal, 0, 0, "%s",
+    tgi_job_add_line(p, "window", b->window, TG_PLAN_MEMORY, 0,
+                     "%s being filled, compressed, written", text);
+    tgi_job_add_line(p, "journal", b->journal, TG_PLAN_MEMORY, 0, "%s",
                      "offsets and checksums of the output's tiles");
     if (b->decoder)
-        tgi_job_add_line(p, "decoder", b->decoder, 0, 0, "%s",
+        tgi_job_add_line(p, "decoder", b->decoder, TG_PLAN_MEMORY, 0, "%s",
                          "blocks of the input being decompressed");
     if (b->picture)
-        tgi_job_add_line(p, "picture", b->picture, 0, 0, "%s",
+        tgi_job_add_line(p, "picture", b->picture, TG_PLAN_MEMORY, 0, "%s",
                          "the output made of its tiles, at the end");
     if (b->pyramid)
-        tgi_job_add_line(p, "pyramid", b->pyramid, 0, 0, "%s",
+        tgi_job_add_line(p, "pyramid", b->pyramid, TG_PLAN_MEMORY, 0, "%s",
                          "tiles read back to make the smaller levels");
-    tgi_job_add_line(p, "receipt", b->receipt, 0, 0, "%s",
+    tgi_job_add_line(p, "receipt", b->receipt, TG_PLAN_MEMORY, 0, "%s",
                      "the input being read for its checksum");
-    tgi_job_add_line(p, "process", b->process, 0, 0, "%s",
+    tgi_job_add_line(p, "process", b->process, TG_PLAN_MEMORY, 0, "%s",
                      "the program, the parsed model, file indexes");
-    tgi_job_add_line(p, "page tables", b->page_tables, 0, 0, "%s", "of the blocks above");
-    tgi_job_add_line(p, "allowance", b->allowance, 0, 0, "%s", "stacks, library slack");
+    tgi_job_add_line(p, "page tables", b->page_tables, TG_PLAN_MEMORY, 0, "%s",
+                     "of the blocks above");
+    tgi_job_add_line(p, "allowance", b->allowance, TG_PLAN_MEMORY, 0, "%s",
+                     "stacks, library slack");
+    tgi_job_add_margin(p);
     if (tgi_normalize_needs_stats(&job->set.normalize))
-        tgi_job_add_line(p, "statistics", 0, 0, 0, "%s",
+        tgi_job_add_line(p, "statistics", 0, TG_PLAN_MEMORY, 0, "%s",
                          "a first pass over the image; uses the arena before the network does");
     padding_line(job);
     boxes_line(job);
-    tgi_job_add_line(p, "output", b->output_disk, 1, b->output_free, "%s",
+    tgi_job_add_line(p, "output", b->output_disk, TG_PLAN_DISK, b->output_free, "%s",
                      job->set.output ? job->set.output : "(no output named)");
     scratch_line(job);
 }
@@ -547,7 +563,7 @@ static tg_status choose_on_grid(tg_job *job, const int64_t fixed[3], tgi_err *er
     tgi_mapping_meta(&job->map, job->info, &meta);
     p->bytes = (tg_bytes){.journal = tgi_journal_bytes(p->layout),
                           .decoder = decoder,
-                          .process = tgi_mem_measured(),
+                          .process = tgi_job_process_bytes(job),
                           .allowance = ALLOWANCE_BYTES,
                           .pyramid = tgi_pyramid_bytes(p->layout),
                           .receipt = TGI_INPUT_HASH_BYTES,
@@ -614,7 +630,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
             .unit = {1, 1, 16},
             .fixed = {job->set.tile.v[0], job->set.tile.v[1], job->set.tile.v[2]},
             .flops_per_second = flops_per_second(&job->set)};
-        TGI_TRY(tgi_job_plan_tensor(job, &base, tgi_job_budget(job->opts), err));
+        TGI_TRY(tgi_job_plan_tensor(job, &base, tgi_job_budget(job->opts, &p->margin), err));
         tgi_job_plan_seconds(job);
         return TG_OK;
     }
@@ -624,7 +640,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
                         "out --tile",
                         job->set.model, (long long)box_side(&job->map, 1),
                         (long long)box_side(&job->map, 2));
-    p->budget = tgi_job_budget(job->opts);
+    p->budget = tgi_job_budget(job->opts, &p->margin);
     pick_file_tile(job, fixed);
     TGI_TRY(tgi_job_net(job, &job->in_desc, err));
     tgi_stages_fit(p->stages, job->map.fit);

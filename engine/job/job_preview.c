@@ -61,6 +61,7 @@ typedef struct preview {
     tg_panel raw, result;
     int64_t origin[3]; /* of the crop that is being computed */
     tg_picture picture;
+    size_t peak; /* of all the above and what is held */
 } preview;
 
 /* ---- Geometry ---------------------------------------------------------------------------- */
@@ -326,26 +327,31 @@ static tg_status hold_crops(preview *v, int64_t band, tgi_err *err)
     }
 }
 
-/* The largest band that the budget allows. */
+/* The largest band that the budget allows; v->peak is what all of it takes then. */
 static tg_status choose_tiling(preview *v, tgi_err *err)
 {
     const tg_plan_part *plan = &v->job->plan;
-    const size_t held = tgi_sat_add(tgi_mem_measured(), plan->bytes.allowance);
+    const size_t held = tgi_sat_add(tgi_job_process_bytes(v->job), plan->bytes.allowance);
     size_t need = 0;
     for (int64_t band = FIRST_BAND; band >= 1; band /= 2) {
         TGI_TRY(hold_crops(v, band, err));
         v->staging_bytes = staging_for(v, band);
         need =
             tgi_sat_add(v->tiling.arena_bytes, v->staging_bytes + other_bytes(v) + PNG_BYTES);
-        if (tgi_sat_add(need, held) <= plan->budget)
+        v->peak = tgi_sat_add(need, held);
+        if (v->peak <= plan->budget)
             return TG_OK;
         tgi_tiling_free(&v->tiling);
     }
-    return tgi_fail(
+    char text[3][32];
+    const tg_status st = tgi_fail(
         err, TG_E_BUDGET,
-        "the preview needs %zu MiB beside the %zu MiB held, more than the budget of %zu "
-        "MiB: raise --ram or choose a smaller --roi",
-        need >> 20, held >> 20, plan->budget >> 20);
+        "the preview needs %s beside the %s held, more than the budget of %s: raise --ram or "
+        "choose a smaller --roi",
+        tgi_size_text(need, text[0], sizeof text[0]),
+        tgi_size_text(held, text[1], sizeof text[1]),
+        tgi_size_text(plan->budget, text[2], sizeof text[2]));
+    return tgi_err_tried(err, st, "the preview", v->peak);
 }
 
 static tg_status take(preview *v, const char *name, size_t bytes, void *out, tgi_err *err)
@@ -489,23 +495,28 @@ static void lay_panels(preview *v)
     v->picture = tgi_picture_layout(MAX_PLACES, &v->raw, &v->result);
 }
 
+static tg_status lay_out(preview *v, tgi_err *err)
+{
+    v->stage = &v->job->plan.stages->one;
+    v->net = v->job->plan.net;
+    v->item = v->job->map.n_items / 2;
+    int64_t at[3];
+    lay_axes(v);
+    lay_panels(v);
+    v->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)v->job->map.n_stats, sizeof *v->sets);
+    v->need = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)v->net->n_values, sizeof *v->need);
+    if (!v->sets || !v->need)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the preview");
+    if (tgi_opts_at(v->job->opts, at))
+        TGI_TRY(place_given(v, at, err));
+    return choose_tiling(v, err);
+}
+
 static tg_status open_all(preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
     const tg_exec_io io = {v, load_rows, store_rows, check_stop};
-    v->stage = &job->plan.stages->one;
-    v->net = job->plan.net;
-    v->item = job->map.n_items / 2;
-    int64_t at[3];
-    lay_axes(v);
-    lay_panels(v);
-    v->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *v->sets);
-    v->need = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)v->net->n_values, sizeof *v->need);
-    if (!v->sets || !v->need)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the preview");
-    if (tgi_opts_at(job->opts, at))
-        TGI_TRY(place_given(v, at, err));
-    TGI_TRY(choose_tiling(v, err));
+    TGI_TRY(lay_out(v, err));
     TGI_TRY(tgi_threads_open(job->set.threads, &v->pool, err));
     TGI_TRY(reserve_all(v, err));
     const tg_loader_opts load = {
@@ -550,6 +561,16 @@ static void close_all(preview *v)
     tgi_tiling_free(&v->tiling);
     tgi_free(v->sets);
     tgi_free(v->need);
+}
+
+tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
+{
+    preview v = {.job = job};
+    TGI_TRY(tgi_job_plan(job, err));
+    const tg_status st = lay_out(&v, err);
+    *bytes = v.peak;
+    close_all(&v);
+    return st;
 }
 
 tg_status tgi_job_preview(tg_job *job, tgi_err *err)

@@ -180,12 +180,15 @@ static tg_status check_free(size_t need, tgi_err *err)
     char want[32], have[32];
     if (tgi_mem_available(&free_now) >= need)
         return TG_OK;
-    return tgi_fail(
-        err, TG_E_NOMEM,
-        "the plan reserves %s, only %s is free now (%s): give a smaller --ram, or free "
-        "memory",
-        tgi_size_text(need, want, sizeof want),
-        tgi_size_text(free_now.bytes, have, sizeof have), free_now.limited_by);
+    return tgi_err_tried(
+        err,
+        tgi_fail(
+            err, TG_E_NOMEM,
+            "the plan reserves %s, only %s is free now (%s): give a smaller --ram, or free "
+            "memory",
+            tgi_size_text(need, want, sizeof want),
+            tgi_size_text(free_now.bytes, have, sizeof have), free_now.limited_by),
+        "the reservation", need);
 }
 
 static tg_status reserve_all(run *r, tgi_err *err)

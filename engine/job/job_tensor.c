@@ -157,36 +157,43 @@ static tg_status refuse(const tg_job *job, size_t taken, tgi_err *err)
     const tg_plan_part *p = &job->plan;
     const size_t need = tgi_sat_add(p->choice.smallest_bytes, taken);
     char text[32], have[32];
+    tg_status st;
     tgi_size_text(need, text, sizeof text);
     tgi_size_text(p->budget, have, sizeof have);
     if (p->stages->one.whole_op)
-        return tgi_fail(err, TG_E_BUDGET,
-                        "\"%s\" reads the whole image, which needs %s at once; the budget is "
-                        "%s: give a larger --ram",
-                        p->stages->one.whole_op, text, have);
-    return tgi_fail(err, TG_E_BUDGET,
-                    "the smallest plan needs %s, the budget is %s: give a larger --ram", text,
-                    have);
+        st = tgi_fail(err, TG_E_BUDGET,
+                      "\"%s\" reads the whole image, which needs %s at once; the budget is "
+                      "%s: give a larger --ram",
+                      p->stages->one.whole_op, text, have);
+    else
+        st = tgi_fail(err, TG_E_BUDGET,
+                      "the smallest plan needs %s, the budget is %s: give a larger --ram", text,
+                      have);
+    return tgi_err_tried(err, st, "the plan", need);
 }
 
 static void write_lines(tg_job *job)
 {
     tg_plan_part *p = &job->plan;
-    tgi_job_add_line(p, "weights", p->bytes.weights, 0, 0, "%s", "packed for the kernels");
-    tgi_job_add_line(p, "arena", p->bytes.arena, 0, 0, "%s", "activations");
+    tgi_job_add_line(p, "weights", p->bytes.weights, TG_PLAN_MEMORY, 0, "%s",
+                     "packed for the kernels");
+    tgi_job_add_line(p, "arena", p->bytes.arena, TG_PLAN_MEMORY, 0, "%s", "activations");
     if (p->bytes.staging)
-        tgi_job_add_line(p, "staging", p->bytes.staging, 0, 0, "%s",
+        tgi_job_add_line(p, "staging", p->bytes.staging, TG_PLAN_MEMORY, 0, "%s",
                          "rows read ahead of the network");
     if (p->bytes.decoder)
-        tgi_job_add_line(p, "decoder", p->bytes.decoder, 0, 0, "%s",
+        tgi_job_add_line(p, "decoder", p->bytes.decoder, TG_PLAN_MEMORY, 0, "%s",
                          "blocks of the input being decompressed");
     if (p->bytes.statistics)
-        tgi_job_add_line(p, "statistics", p->bytes.statistics, 0, 0, "%s",
+        tgi_job_add_line(p, "statistics", p->bytes.statistics, TG_PLAN_MEMORY, 0, "%s",
                          "a first pass over the image");
-    tgi_job_add_line(p, "process", p->bytes.process, 0, 0, "%s",
+    tgi_job_add_line(p, "process", p->bytes.process, TG_PLAN_MEMORY, 0, "%s",
                      "the program and the parsed model");
-    tgi_job_add_line(p, "page tables", p->bytes.page_tables, 0, 0, "%s", "of the blocks above");
-    tgi_job_add_line(p, "allowance", p->bytes.allowance, 0, 0, "%s", "stacks, library slack");
+    tgi_job_add_line(p, "page tables", p->bytes.page_tables, TG_PLAN_MEMORY, 0, "%s",
+                     "of the blocks above");
+    tgi_job_add_line(p, "allowance", p->bytes.allowance, TG_PLAN_MEMORY, 0, "%s",
+                     "stacks, library slack");
+    tgi_job_add_margin(p);
 }
 
 /* What an image adds: its decoder, and tables for a pass before the bands. */
@@ -210,7 +217,8 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
     if (job->source && !p->net->values[p->net->out[0]].flat)
         tgi_stages_fit(p->stages, job->map.fit);
     p->budget = budget;
-    p->bytes = (tg_bytes){.process = tgi_mem_measured(), .allowance = base->limit_bytes};
+    p->bytes =
+        (tg_bytes){.process = tgi_job_process_bytes(job), .allowance = base->limit_bytes};
     count_image(job);
     choosing c = {job, base};
     const tg_status st =

@@ -44,15 +44,7 @@ static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], in
     const tg_exec_io io = {&dense, tgi_dense_load, tgi_dense_store, NULL};
     TGI_TRY(tgi_tiling_make(stage, cut, band, v->job->set.threads, NULL, &t, err));
     const size_t need = tgi_sat_add(net->packed_bytes, t.arena_bytes);
-    tg_status st = TG_OK;
-    if (tgi_sat_add(need, tgi_mem_measured()) > v->job->plan.budget)
-        st = tgi_fail(
-            err, TG_E_BUDGET,
-            "a whole pass needs %zu MiB beside what is held, more than the budget of %zu MiB: "
-            "verify a part, such as --roi 0:1024,0:1024",
-            need >> 20, v->job->plan.budget >> 20);
-    if (st == TG_OK)
-        st = tgi_reserve_open(need + 256, &mem, err);
+    tg_status st = tgi_reserve_open(need + 256, &mem, err);
     if (st == TG_OK)
         st = tgi_reserve_take(mem, "weights", net->packed_bytes, &packed, err);
     if (st == TG_OK)
@@ -232,6 +224,63 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
     return TG_OK;
 }
 
+static void open_sizes(verify *v, tg_job *job)
+{
+    *v = (verify){.job = job,
+                  .in_bytes = desc_bytes(&job->in_desc),
+                  .out_bytes = desc_bytes(&job->out_desc)};
+}
+
+/* Beside what is held: the image, two results, and the larger of the rows that fill the one and
+ * the arena that makes the others. The passes in cells and of the references take less. */
+static tg_status count_whole(const verify *v, size_t *need, tgi_err *err)
+{
+    const tg_job *job = v->job;
+    const int64_t uncut[3] = {0, 0, 0};
+    tg_tiling t;
+    TGI_TRY(
+        tgi_tiling_make(&v->stages->one, uncut, INT32_MAX, job->set.threads, NULL, &t, err));
+    const tg_fit *f = job->map.fit;
+    const size_t rows = tgi_sat_add(
+        tgi_loader_bytes(&job->map, job->info->dtype, f[0].size, f[1].size, f[2].size),
+        TGI_STATS_SCRATCH);
+    const size_t arena = tgi_sat_add(job->plan.net->packed_bytes, t.arena_bytes);
+    tgi_tiling_free(&t);
+    *need = tgi_sat_add(tgi_sat_add(v->in_bytes, tgi_sat_mul(2, v->out_bytes)),
+                        rows > arena ? rows : arena);
+    return TG_OK;
+}
+
+/* Fills v->stages; TG_E_BUDGET when the whole image is more than the budget. */
+static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
+{
+    const size_t held = tgi_job_process_bytes(v->job);
+    char text[2][32];
+    size_t need = 0;
+    TGI_TRY(tgi_stages_new(v->job->plan.net, &v->stages, err));
+    TGI_TRY(count_whole(v, &need, err));
+    *peak = tgi_sat_add(need, held);
+    if (*peak <= v->job->plan.budget)
+        return TG_OK;
+    const tg_status st = tgi_fail(
+        err, TG_E_BUDGET,
+        "to compare, the whole image takes %s, more than the budget of %s: verify a part, "
+        "such as --roi 0:1024,0:1024",
+        tgi_size_text(need, text[0], sizeof text[0]),
+        tgi_size_text(v->job->plan.budget, text[1], sizeof text[1]));
+    return tgi_err_tried(err, st, "verify", *peak);
+}
+
+tg_status tgi_job_verify_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
+{
+    verify v;
+    TGI_TRY(tgi_job_plan(job, err));
+    open_sizes(&v, job);
+    const tg_status st = check_whole(&v, bytes, err);
+    tgi_stages_free(&v.stages);
+    return st;
+}
+
 tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
 {
     if (job->set.tensor && !job->source)
@@ -243,21 +292,15 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
                         "nothing to compare: the output is no image, and not tiled%s%s",
                         job->plan.whole_text[0] ? ": whole image only, " : "",
                         job->plan.whole_text);
-    verify v = {.job = job,
-                .in_bytes = desc_bytes(&job->in_desc),
-                .out_bytes = desc_bytes(&job->out_desc)};
+    verify v;
+    uint64_t peak = 0;
+    open_sizes(&v, job);
     const size_t need = tgi_sat_add(v.in_bytes, tgi_sat_mul(2, v.out_bytes));
     const size_t size = out->size;
     void *p[3];
     memset(out, 0, sizeof *out);
     out->size = size;
-    if (need > job->plan.budget)
-        return tgi_fail(
-            err, TG_E_BUDGET,
-            "to compare, the whole image takes %zu MiB, more than the budget of %zu "
-            "MiB: verify a part, such as --roi 0:1024,0:1024",
-            need >> 20, job->plan.budget >> 20);
-    tg_status st = tgi_stages_new(job->plan.net, &v.stages, err);
+    tg_status st = check_whole(&v, &peak, err);
     if (st == TG_OK)
         st = tgi_threads_open(job->set.threads, &v.pool, err);
     if (st == TG_OK)

@@ -5,14 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
-void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, int is_disk,
+void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, tg_plan_kind kind,
                       uint64_t free_bytes, const char *fmt, const char *arg)
 {
     if (p->n_lines == TG_MAX_PLAN_LINES)
         return;
     char *note = p->note[p->n_lines];
     snprintf(note, sizeof p->note[0], fmt, arg);
-    p->line[p->n_lines++] = (tg_plan_line){name, note, bytes, is_disk, free_bytes};
+    p->line[p->n_lines++] = (tg_plan_line){name, note, bytes, kind, free_bytes};
+}
+
+void tgi_job_add_margin(tg_plan_part *p)
+{
+    if (p->margin)
+        tgi_job_add_line(
+            p, "margin", p->margin, TG_PLAN_MARGIN, 0, "%s",
+            "left free beside the budget: max(512 MiB, 10 %); --ram decides instead");
 }
 
 void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
@@ -50,14 +58,15 @@ static void put_triple(tgi_jw *w, const char *key, const int64_t v[3])
 
 static void put_lines(tgi_jw *w, const tg_plan_info *i)
 {
+    static const char *const kind[] = {"memory", "disk", "margin"};
     tgi_jw_begin(w, "lines", '[');
     for (size_t k = 0; k < i->n_lines; k++) {
         const tg_plan_line *l = &i->lines[k];
         tgi_jw_begin(w, NULL, '{');
-        tgi_jw_str(w, "kind", l->is_disk ? "disk" : "memory");
+        tgi_jw_str(w, "kind", kind[l->kind]);
         tgi_jw_str(w, "name", l->name);
         tgi_jw_uint(w, "bytes", l->bytes);
-        if (l->is_disk)
+        if (l->kind == TG_PLAN_DISK)
             tgi_jw_uint(w, "free_bytes", l->free_bytes);
         tgi_jw_str(w, "note", l->note);
         tgi_jw_end(w, '}');

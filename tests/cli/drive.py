@@ -109,6 +109,7 @@ def main():
     results, failed = [], 0
     places = {"{%s}" % name: value for name, _, value in
               (a.partition("=") for a in sys.argv[3:] if not a.startswith("--"))}
+    places["{program}"] = program
     places["{here}"] = os.path.dirname(os.path.abspath(path))
     with tempfile.TemporaryDirectory() as tmp:
         places["{tmp}"] = tmp

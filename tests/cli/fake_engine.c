@@ -6,6 +6,7 @@
  * cancelled; "differs.*" makes verify find a difference; anything else succeeds. */
 #include "engine/base/mem.h"
 #include "engine/ctx.h"
+#include "tegula_memory.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -268,4 +269,29 @@ tg_status tg_calibrate(tg_ctx *ctx, char **json)
 tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
 {
     return named_status(ctx, tg_opts_get(o, "input"));
+}
+
+/* Canned: a plan that needs 12 GiB, and two ways out. */
+const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
+{
+    static tg_refusal r;
+    if (ctx->err.code != TG_E_BUDGET)
+        return NULL;
+    r = (tg_refusal){.asked_by = "the plan",
+                     .tried_bytes = 12ull << 30,
+                     .free_bytes = 8ull << 30,
+                     .limited_by = "cgroup /job",
+                     .budget_bytes = 1ull << 30,
+                     .holder = {{"graph", 30u << 20}, {"io", 1u << 20}},
+                     .n_holders = 2,
+                     .remedy = {{.option = {{"threads", "1"}},
+                                 .n_options = 1,
+                                 .loses = "time",
+                                 .peak_bytes = 1000u << 20},
+                                {.option = {{"scratch", "/my tmp"}, {"ram", "2GiB"}},
+                                 .n_options = 2,
+                                 .loses = "disk space",
+                                 .peak_bytes = 900u << 20}},
+                     .n_remedies = 2};
+    return &r;
 }

@@ -88,7 +88,8 @@ class Run:
         self.n += 1
         self.worst_seconds = max(self.worst_seconds, seconds)
         self.worst_kib = max(self.worst_kib, usage.ru_maxrss)
-        lines = [x for x in err if not x.startswith("tegula: warning")]
+        # Figures and remedies of a memory refusal follow its line, indented.
+        lines = [x for x in err if not x.startswith(("tegula: warning", "  "))]
         if code not in allowed:
             self.complain(path, verb, f"exit {code}: {err[:1]}")
         elif code and (len(lines) != 1 or os.path.basename(path) not in lines[0]):

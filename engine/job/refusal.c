@@ -1,0 +1,357 @@
+/* refusal.c - see refusal.h.
+ *
+ * A remedy is never guessed: the options are changed, a second job is opened and planned beside
+ * the one that failed, and only what the planner promises to fit is told, with the peak it
+ * promised. What the failed job holds meanwhile is not counted (tg_job.beside): the changed
+ * command will run without it. Planning takes no memory to speak of, so explaining keeps to the
+ * budget too.
+ *
+ * Kinds of change stand in one table, least loss first. Each is tried alone, from its mildest
+ * step on; when none does, all that lose only time are tried together, and then with less and
+ * less of the image. A refusal by the system instead of the budget (TG_E_NOMEM) is answered
+ * within what is free now: there --ram is part of every change. */
+#include "engine/job/refusal.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "engine/base/size.h"
+#include "engine/job/job.h"
+#include "engine/memory/caches.h"
+#include "engine/memory/monitor.h"
+#include "engine/memory/monitor_machine.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_SECONDS 3.0
+#define MIB ((uint64_t)1 << 20)
+
+typedef struct asking {
+    const tgi_err *err;
+    const tg_opts *opts;
+    const tg_job *job; /* NULL: it could not be opened */
+    tgi_verb verb;
+    size_t beside; /* held by the failed job */
+    uint64_t room; /* largest --ram to propose */
+    char ram[32];  /* that every change includes; "": none */
+    double t0;
+    tg_refusal *out;
+} asking;
+
+static int set(tg_remedy *r, const char *name, const char *fmt, ...) TGI_PRINTF(3, 4);
+
+/* Add an option to a change; 1, for the tables below. */
+static int set(tg_remedy *r, const char *name, const char *fmt, ...)
+{
+    size_t i = 0;
+    while (i < r->n_options && strcmp(r->option[i].name, name) != 0)
+        i++;
+    if (i == sizeof r->option / sizeof r->option[0])
+        return 0;
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(r->option[i].value, sizeof r->option[i].value, fmt, ap);
+    va_end(ap);
+    if (n < 0 || n >= (int)sizeof r->option[i].value)
+        return 0; /* a name that was cut is another name */
+    r->option[i].name = name;
+    if (i == r->n_options)
+        r->n_options++;
+    return 1;
+}
+
+/* ---- Would it fit? ----------------------------------------------------------------------- */
+
+static tg_status peak_of(tgi_verb verb, tg_job *job, uint64_t *peak, tgi_err *err)
+{
+    if (verb == TGI_DO_VERIFY)
+        return tgi_job_verify_peak(job, peak, err);
+    if (verb == TGI_DO_PREVIEW)
+        return tgi_job_preview_peak(job, peak, err);
+    TGI_TRY(tgi_job_plan_output(job, err));
+    *peak = job->plan.bytes.total;
+    return TG_OK;
+}
+
+static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
+{
+    tg_job *trial = NULL;
+    if (a->verb == TGI_DO_COPY)
+        return tgi_copy_peak(o, peak, err);
+    TGI_TRY(tgi_job_open(NULL, o, &trial, err));
+    trial->beside = a->beside;
+    const tg_status st = peak_of(a->verb, trial, peak, err);
+    tgi_job_close(&trial);
+    return st;
+}
+
+/* Plan with the change; fills r->peak_bytes. On TG_E_BUDGET *tried (NULL allowed) is what the
+ * smallest plan needed. */
+static tg_status predict(const asking *a, tg_remedy *r, uint64_t *tried)
+{
+    tg_opts *o = NULL;
+    tgi_err err = {0};
+    tg_status st = tgi_opts_new(&o, &err);
+    if (st == TG_OK)
+        st = tgi_opts_copy(o, a->opts, &err);
+    if (st == TG_OK && a->ram[0])
+        set(r, "ram", "%s", a->ram);
+    for (size_t i = 0; st == TG_OK && i < r->n_options; i++)
+        st = tgi_opts_set(o, r->option[i].name, r->option[i].value, &err);
+    if (st == TG_OK)
+        st = plan_changed(a, o, &r->peak_bytes, &err);
+    if (tried)
+        *tried = err.tried_bytes;
+    tg_opts_free(&o);
+    return st;
+}
+
+static int time_is_up(const asking *a)
+{
+    return tgi_seconds() - a->t0 > MOST_SECONDS || tg_cancel_signal() != 0;
+}
+
+static int is_full(const asking *a)
+{
+    return a->out->n_remedies == sizeof a->out->remedy / sizeof a->out->remedy[0];
+}
+
+static int keep_if_it_fits(asking *a, tg_remedy *r)
+{
+    if (is_full(a) || predict(a, r, NULL) != TG_OK)
+        return 0;
+    a->out->remedy[a->out->n_remedies++] = *r;
+    return 1;
+}
+
+/* ---- Changes ----------------------------------------------------------------------------- */
+
+/* Step k of a kind, from the mildest: 1 and the options, or 0 when there is no such step. */
+typedef int (*change)(const asking *a, int step, tg_remedy *r);
+
+static int free_tile(const asking *a, int step, tg_remedy *r)
+{
+    tgi_tile_spec t;
+    tgi_opts_tile(a->opts, &t);
+    return step == 0 && !t.automatic && set(r, "tile", "auto");
+}
+
+static int fewer_threads(const asking *a, int step, tg_remedy *r)
+{
+    int64_t n = tgi_opts_int(a->opts, TGI_OPT_THREADS, tgi_usable_processors());
+    if (n >> step <= 1)
+        return 0;
+    n >>= step + 1;
+    return set(r, "threads", "%lld", (long long)n);
+}
+
+static int scratch_on_disk(const asking *a, int step, tg_remedy *r)
+{
+    tg_disk d = {.size = sizeof d};
+    const char *folder = tgi_temp_folder();
+    if (step || a->verb != TGI_DO_RUN || tgi_opts_given(a->opts, TGI_OPT_SCRATCH) ||
+        !tgi_disk_look(folder, &d) || d.in_memory)
+        return 0;
+    return set(r, "scratch", "%s", folder);
+}
+
+static int no_compression(const asking *a, int step, tg_remedy *r)
+{
+    tgi_compress_spec c;
+    tgi_opts_compress(a->opts, &c);
+    return step == 0 && c.kind != TGI_COMPRESS_NONE && set(r, "compress", "none");
+}
+
+static int no_pyramid(const asking *a, int step, tg_remedy *r)
+{
+    return step == 0 && tgi_opts_pyramid(a->opts) != TG_PYRAMID_NONE &&
+           set(r, "pyramid", "none");
+}
+
+static int bfloat16(const asking *a, int step, tg_remedy *r)
+{
+    return step == 0 && a->verb != TGI_DO_COPY && a->job && !a->job->set.bf16 &&
+           tgi_isa_has_bf16(a->job->set.backend->isa) && set(r, "precision", "bf16");
+}
+
+/* Half of the longer side, again and again, from where the region begins. */
+static int less_of_the_image(const asking *a, int step, tg_remedy *r)
+{
+    if (!a->job || !a->job->info || a->job->set.tensor || step > 12)
+        return 0;
+    const tg_image_info *i = a->job->info;
+    const int64_t extent[3] = {INT64_MAX / 2, i->height, i->width};
+    tg_range box[3] = {{0, 1}, {0, i->height}, {0, i->width}};
+    tgi_roi_spec roi;
+    if (tgi_opts_roi(a->opts, &roi) && tgi_roi_resolve(&roi, extent, box, NULL) != TG_OK)
+        return 0;
+    int64_t h = tgi_range_len(box[1]), w = tgi_range_len(box[2]);
+    for (int k = 0; k <= step; k++) {
+        int64_t *longer = h >= w ? &h : &w;
+        if (*longer < 64)
+            return 0;
+        *longer = *longer / 32 * 16;
+    }
+    if (!set(r, "roi", "%lld:%lld,%lld:%lld", (long long)box[1].lo, (long long)(box[1].lo + h),
+             (long long)box[2].lo, (long long)(box[2].lo + w)))
+        return 0;
+    snprintf(r->loses, sizeof r->loses, "all but %lld x %lld pixels of the image", (long long)h,
+             (long long)w);
+    return 1;
+}
+
+static const struct {
+    change step;
+    const char *loses;
+    int only_time; /* may be joined with others of the sort */
+} kinds[] = {
+    {free_tile, "nothing", 1},
+    {scratch_on_disk, "disk space while it runs", 0},
+    {fewer_threads, "time", 1},
+    {no_compression, "disk space: a larger file", 0},
+    {bfloat16, "accuracy: some 3e-3 relative", 0},
+    {no_pyramid, "the smaller levels of the output", 0},
+    {less_of_the_image, NULL, 0},
+};
+#define N_KINDS (sizeof kinds / sizeof kinds[0])
+
+/* The mildest step of one kind that fits, on top of `base`. */
+static int try_kind(asking *a, size_t k, const tg_remedy *base)
+{
+    for (int step = 0; !time_is_up(a); step++) {
+        tg_remedy r = *base;
+        if (!r.loses[0] && kinds[k].loses)
+            snprintf(r.loses, sizeof r.loses, "%s", kinds[k].loses);
+        if (!kinds[k].step(a, step, &r))
+            return 0;
+        if (keep_if_it_fits(a, &r))
+            return 1;
+    }
+    return 0;
+}
+
+/* A larger budget, when so much is free: what the plan named, or what it names when asked with
+ * that; `loses` says what it costs. */
+static int try_ram(asking *a, uint64_t most, const char *loses)
+{
+    uint64_t bytes = tgi_sat_add(a->err->tried_bytes, MIB - 1) / MIB * MIB;
+    if (a->out->budget_bytes >= bytes) /* of a part only, such as a decoder */
+        bytes = tgi_sat_mul(2, a->out->budget_bytes) / MIB * MIB;
+    for (int i = 0; i < 12 && bytes <= most && !time_is_up(a); i++) {
+        tg_remedy r = {.n_options = 0};
+        uint64_t tried = 0;
+        snprintf(r.loses, sizeof r.loses, "%s", loses);
+        set(&r, "ram", "%lluMiB", (unsigned long long)(bytes / MIB));
+        const tg_status st = predict(a, &r, &tried);
+        if (st == TG_OK && !is_full(a)) {
+            a->out->remedy[a->out->n_remedies++] = r;
+            return 1;
+        }
+        if (st != TG_E_BUDGET)
+            return 0;
+        tried = tgi_sat_add(tried, MIB - 1) / MIB * MIB;
+        bytes = tried > bytes ? tried : tgi_sat_add(bytes, bytes / 2) / MIB * MIB;
+    }
+    return 0;
+}
+
+/* Everything that loses only time at once, alone and with less of the image. */
+static void try_together(asking *a)
+{
+    tg_remedy all = {.loses = "time"};
+    for (size_t k = 0; k < N_KINDS; k++)
+        for (int step = 0; kinds[k].only_time && kinds[k].step(a, step, &all); step++)
+            ;
+    if (!all.n_options || keep_if_it_fits(a, &all))
+        return;
+    (void)try_kind(a, N_KINDS - 1, &all);
+}
+
+static void find_remedies(asking *a)
+{
+    static const tg_remedy nothing = {.n_options = 0};
+    const int system = a->err->code == TG_E_NOMEM;
+    if (system) {
+        tg_remedy r = {.loses = "time: more and smaller strips"};
+        snprintf(a->ram, sizeof a->ram, "%lluMiB", (unsigned long long)(a->room / MIB));
+        if (a->room < MIB || keep_if_it_fits(a, &r))
+            return; /* the planner does the rest within it */
+    } else if (tgi_opts_given(a->opts, TGI_OPT_RAM)) {
+        (void)try_ram(a, a->room, "nothing: so much is free");
+    }
+    for (size_t k = 0; k < N_KINDS && !is_full(a) && !time_is_up(a); k++)
+        (void)try_kind(a, k, &nothing);
+    if (!system && !tgi_opts_given(a->opts, TGI_OPT_RAM))
+        (void)try_ram(a, a->out->free_bytes, "the margin that is left to other programs");
+    if (!a->out->n_remedies && !time_is_up(a))
+        try_together(a);
+}
+
+/* ---- Figures ----------------------------------------------------------------------------- */
+
+static void add_holder(tg_refusal *out, const char *tag, uint64_t bytes)
+{
+    const size_t cap = sizeof out->holder / sizeof out->holder[0];
+    if (!bytes || out->n_holders == cap)
+        return;
+    size_t at = out->n_holders++;
+    for (; at > 0 && out->holder[at - 1].bytes < bytes; at--)
+        out->holder[at] = out->holder[at - 1];
+    out->holder[at] = (tg_holder){tag, bytes};
+}
+
+static void list_holders(tg_refusal *out)
+{
+    tgi_mem_stats m;
+    tgi_mem_get_stats(&m);
+    const uint64_t all = tgi_mem_measured();
+    uint64_t named = 0;
+    for (int i = 0; i < TGI_TAG_COUNT; named += m.tag_bytes[i++])
+        add_holder(out, tgi_tag_name((tgi_tag)i), m.tag_bytes[i]);
+    add_holder(out, "reservations", m.live_bytes > named ? m.live_bytes - named : 0);
+    add_holder(out, "program and libraries", all > m.live_bytes ? all - m.live_bytes : 0);
+}
+
+/* The largest budget to propose. Where the system refused, its margin may be more than there
+ * is: a tenth of what is free is left then. */
+static uint64_t room_now(const tgi_err *err, uint64_t free_bytes)
+{
+    const uint64_t own = tgi_mem_measured();
+    return err->code == TG_E_NOMEM ? tgi_sat_add(free_bytes - free_bytes / 10, own)
+                                   : tgi_budget_of(free_bytes, own);
+}
+
+void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
+                         const tg_job *job, tg_refusal *out)
+{
+    tgi_free_memory f;
+    tgi_mem_stats m;
+    memset(out, 0, sizeof *out);
+    out->asked_by = err->asked_by ? err->asked_by : "an allocation";
+    out->tried_bytes = err->asked_by             ? err->tried_bytes
+                       : err->code == TG_E_NOMEM ? tgi_mem_refused_bytes()
+                                                 : 0;
+    out->free_bytes = tgi_mem_available(&f);
+    snprintf(out->limited_by, sizeof out->limited_by, "%.223s", f.limited_by);
+    list_holders(out);
+    if (!opts)
+        return;
+    out->budget_bytes = job && job->plan.budget ? job->plan.budget : tgi_job_budget(opts, NULL);
+    if (!err->asked_by)
+        return; /* a reader that was refused a decoder, or a small block: not the plan's to
+                   cure, and opening the file with more allowed would take that memory now */
+    (void)tgi_caches_clear();
+    (void)tgi_mem_available(&f); /* without them */
+    tgi_mem_get_stats(&m);
+    asking a = {.err = err,
+                .opts = opts,
+                .job = job,
+                .verb = verb,
+                .beside = job ? m.live_bytes : 0,
+                .room = room_now(err, f.bytes),
+                .t0 = tgi_seconds(),
+                .out = out};
+    find_remedies(&a);
+}

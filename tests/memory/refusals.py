@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Every remedy that a memory refusal tells is run, and works within the peak it was told with.
+
+    refusals.py TEGULA OWN_MODEL
+
+The command is taken from the text as a person would copy it. Refusals of the plan, of verify, of
+preview, of copy, of arrays, and of the system, whose address space is limited."""
+import json
+import os
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import tiffmade
+
+MIB = 1 << 20
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def size(text):
+    number, unit = text.split()
+    return float(number) * UNITS[unit]
+
+
+def remedies(stderr):
+    """[(command, peak in bytes, what it loses)] of a refusal as it is printed."""
+    lines = stderr.splitlines()
+    if not any(x.startswith("  what would do") for x in lines):
+        return []
+    at = next(i for i, x in enumerate(lines) if x.startswith("  what would do"))
+    found = []
+    for command, cost in zip(lines[at + 1::2], lines[at + 2::2]):
+        if not command.startswith("    "):
+            break
+        peak, _, loses = cost.strip().partition("; loses ")
+        found.append((shlex.split(command), size(peak.removeprefix("peak ")), loses))
+    return found
+
+
+def limited(megabytes):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes * MIB, megabytes * MIB))
+
+
+class Check:
+    def __init__(self, tegula):
+        self.tegula, self.failed, self.n = tegula, 0, 0
+
+    def complain(self, name, what):
+        self.failed += 1
+        print(f"{name}: WRONG: {what}")
+
+    def works(self, name, remedy, address_space):
+        command, told, loses = remedy
+        extra = ["--json"] + ([] if command[1] == "verify" or "-y" in command else ["-y"])
+        done = subprocess.run(command + extra, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL,
+                              preexec_fn=limited(address_space) if address_space else None)
+        if done.returncode:
+            return self.complain(name, f"{shlex.join(command)}: exit {done.returncode}: {done.stderr}")
+        events = [json.loads(x) for x in done.stdout.splitlines()]
+        end = events[-1]
+        measured = end.get("measured_peak_bytes", 0)
+        planned = end.get("predicted_peak_bytes", told)
+        self.n += 1
+        print(f"{name:16} {shlex.join(command[2:])[-60:]:60} told {told / MIB:8.2f} MiB, "
+              f"measured {measured / MIB:8.2f} MiB; loses {loses}")
+        if measured > told * 1.001 + MIB / 64:
+            self.complain(name, "more than it was told")
+        if not 0.95 * told - MIB <= planned <= 1.05 * told + MIB:
+            self.complain(name, f"planned {planned / MIB:.2f} MiB in the end")
+        return None
+
+    def refused(self, name, args, least, expect=(), address_space=0):
+        done = subprocess.run([self.tegula] + args, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL,
+                              preexec_fn=limited(address_space) if address_space else None)
+        found = remedies(done.stderr)
+        if done.returncode != 71 or "tried to allocate" not in done.stderr or \
+                "held now:" not in done.stderr or len(found) < least:
+            return self.complain(name, f"exit {done.returncode}, {len(found)} remedies:\n{done.stderr}")
+        for option in expect:
+            if not any(option in r[0] for r in found):
+                self.complain(name, f"no remedy with {option}:\n{done.stderr}")
+        for remedy in found:
+            self.works(name, remedy, address_space)
+        return None
+
+
+def main():
+    tegula, model = sys.argv[1:3]
+    check = Check(tegula)
+    with tempfile.TemporaryDirectory() as tmp:
+        image = tiffmade.Made(os.path.join(tmp, "an image.tif"), 2048, 512, 1)
+        tiffmade.fill(image)
+        net, image, out = ["-m", model], image.path, ["-o", os.path.join(tmp, "out.tif")]
+        check.refused("budget", ["run", *net, image, *out, "--ram", "5MiB"], 1, ["--ram"])
+        check.refused("tile", ["run", *net, image, *out, "--ram=16MiB", "--tile", "512x2048",
+                               "--threads", "8"], 2, ["--ram", "--tile"])
+        check.refused("no bytes", ["plan", *net, image, *out, "--ram", "1MiB"], 1, ["--ram"])
+        check.refused("verify", ["verify", *net, image, "--ram", "60MiB"], 2, ["--ram", "--roi"])
+        check.refused("preview", ["preview", *net, image, "-o", os.path.join(tmp, "p.png"),
+                                  "--ram", "8MiB"], 1, ["--ram"])
+        check.refused("copy", ["copy", image, *out, "--compress", "zstd", "--threads", "64",
+                               "--ram", "12MiB"], 2, ["--ram", "--threads"])
+        if not is_sanitized():
+            check.refused("system", ["run", *net, image, *out, "-y", "--ram", "3GiB", "--threads", "1",
+                                     "--tile", "512x2048"], 1, ["--ram"], address_space=64)
+    print(f"{check.n} remedies ran, {check.failed} wrong")
+    return 1 if check.failed or not check.n else 0
+
+
+def is_sanitized():
+    """A sanitizer maps terabytes: address space cannot be limited."""
+    return any(k in os.environ for k in ("ASAN_OPTIONS", "TSAN_OPTIONS"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
