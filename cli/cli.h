@@ -14,6 +14,7 @@
 
 #include <tegula.h>
 #include <tegula_memory.h>
+#include <tegula_estimate.h>
 
 typedef struct cli cli;
 
@@ -101,6 +102,7 @@ tg_status cli_cmd_verify(cli *c);
 tg_status cli_cmd_copy(cli *c);
 tg_status cli_cmd_mem(cli *c);
 tg_status cli_cmd_calibrate(cli *c);
+tg_status cli_cmd_estimate(cli *c);
 tg_status cli_cmd_version(cli *c);
 tg_status cli_cmd_help(cli *c);
 

@@ -2,16 +2,20 @@
  *
  * The command has no JSON library: it walks the text once, printing as it goes. An object
  * becomes one "key  value" line per member, nested objects are indented, arrays of plain values
- * are joined by commas, objects inside arrays become one line each. Keys in _bytes are shown as
- * sizes. The walker accepts what a correct writer makes; on anything else it prints the text
- * itself. */
+ * are joined by commas, objects inside arrays and long texts become one line each. Keys in
+ * _bytes and _gib are shown as sizes, those in _seconds as times. The walker accepts what a
+ * correct writer makes; on anything else it prints the text itself. */
 #include "text.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 32, KEY_COLUMN = 22 };
+enum {
+    DEPTH_MAX = 32,
+    KEY_COLUMN = 22,
+    WIDE = 70 /* a list of texts longer than this is a line each */
+};
 
 typedef struct cursor {
     const char *p, *end;
@@ -131,13 +135,25 @@ static void put_string(FILE *to, const char *s, size_t n)
     }
 }
 
-static bool ends_in_bytes(const char *key, size_t n)
+static bool ends_in(const char *key, size_t n, const char *end)
 {
-    return n > 6 && memcmp(key + n - 6, "_bytes", 6) == 0;
+    const size_t k = strlen(end);
+    return n > k && memcmp(key + n - k, end, k) == 0;
+}
+
+/* How a number is shown, by the unit in its key. */
+typedef enum unit { PLAIN, BYTES, GIB, SECONDS } unit;
+
+static unit unit_of(const char *key, size_t n)
+{
+    return ends_in(key, n, "_bytes")     ? BYTES
+           : ends_in(key, n, "_gib")     ? GIB
+           : ends_in(key, n, "_seconds") ? SECONDS
+                                         : PLAIN;
 }
 
 /* A string, number or word. */
-static void put_scalar(FILE *to, cursor *c, bool as_size)
+static void put_scalar(FILE *to, cursor *c, unit u)
 {
     const char *s = NULL;
     size_t n = 0;
@@ -152,14 +168,20 @@ static void put_scalar(FILE *to, cursor *c, bool as_size)
         return;
     const double v = strtod(s, NULL);
     char buf[CLI_TEXT];
-    if (as_size && v >= 1.0 && v < 1.8e19)
+    if (u == BYTES && v >= 1.0 && v < 1.8e19)
         fputs(cli_size((uint64_t)v, buf), to);
+    else if (u == GIB)
+        fprintf(to, "%.2f GiB", v);
+    else if (u == SECONDS && v < 1.0)
+        fprintf(to, "%.3g s", v);
+    else if (u == SECONDS)
+        fputs(cli_seconds(v, buf), to);
     else
         fwrite(s, 1, (size_t)(c->p - s), to);
 }
 
 /* A value on the current line: scalars, {a 1, b 2}, [1, 2]. */
-static void put_inline(FILE *to, cursor *c, bool as_size)
+static void put_inline(FILE *to, cursor *c, unit u)
 {
     const char *s;
     size_t n;
@@ -171,7 +193,7 @@ static void put_inline(FILE *to, cursor *c, bool as_size)
             if (!first)
                 fputs(", ", to);
             first = false;
-            put_inline(to, c, as_size);
+            put_inline(to, c, u);
             take(c, ',');
         }
     } else if (take(c, '{')) {
@@ -181,18 +203,18 @@ static void put_inline(FILE *to, cursor *c, bool as_size)
             first = false;
             put_string(to, s, n);
             fputc(' ', to);
-            put_inline(to, c, ends_in_bytes(s, n));
+            put_inline(to, c, unit_of(s, n));
             take(c, ',');
         }
     } else {
-        put_scalar(to, c, as_size);
+        put_scalar(to, c, u);
     }
 }
 
 static void put_lines(FILE *to, cursor *c, int indent);
 
 /* The value of a member whose key is printed already; `pad` blanks before it on that line. */
-static void put_member(FILE *to, cursor *c, int indent, int pad, bool as_size)
+static void put_member(FILE *to, cursor *c, int indent, int pad, unit u)
 {
     if (at(c, '{')) {
         fputc('\n', to);
@@ -200,13 +222,16 @@ static void put_member(FILE *to, cursor *c, int indent, int pad, bool as_size)
         return;
     }
     cursor look = *c;
-    if (take(&look, '[') && at(&look, '{')) {
+    cursor end = *c;
+    const bool array = take(&look, '[');
+    const bool texts = array && at(&look, '"') && skip(&end, 0) && end.p - look.p > WIDE;
+    if (texts || (array && at(&look, '{'))) {
         fputc('\n', to);
         put_lines(to, c, indent + 2);
         return;
     }
     fprintf(to, "%*s", pad > 1 ? pad : 1, "");
-    put_inline(to, c, as_size);
+    put_inline(to, c, u);
     fputc('\n', to);
 }
 
@@ -218,22 +243,22 @@ static void put_lines(FILE *to, cursor *c, int indent)
     if (take(c, '[')) {
         while (!take(c, ']') && c->p < c->end) {
             fprintf(to, "%*s", indent, "");
-            put_inline(to, c, false);
+            put_inline(to, c, PLAIN);
             fputc('\n', to);
             take(c, ',');
         }
     } else if (take(c, '{')) {
         while (!take(c, '}') && string(c, &s, &n) && take(c, ':')) {
-            const int pad = KEY_COLUMN - indent - (int)n;
+            const int pad = KEY_COLUMN - indent - (int)n + (unit_of(s, n) == GIB ? 4 : 0);
             fprintf(to, "%*s", indent, "");
-            for (size_t i = 0; i < n; i++)
-                fputc(s[i] == '_' ? ' ' : s[i], to);
-            put_member(to, c, indent, pad, ends_in_bytes(s, n));
+            for (size_t i = 0; i < n - (unit_of(s, n) == GIB ? 4 : 0); i++)
+                fputc(s[i] == '_' ? ' ' : s[i], to); /* the unit stands behind the number */
+            put_member(to, c, indent, pad, unit_of(s, n));
             take(c, ',');
         }
     } else {
         fprintf(to, "%*s", indent, "");
-        put_inline(to, c, false);
+        put_inline(to, c, PLAIN);
         fputc('\n', to);
     }
 }

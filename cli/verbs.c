@@ -30,6 +30,10 @@ const cli_verb cli_verbs[] = {
     {"calibrate", "",
      "Measure the speeds of this machine once, so that plan can say how long a run will take.",
      0, 0, "", cli_cmd_calibrate},
+    {"estimate", "data|batch|training|gpu [FILE...] [options]",
+     "Say what a data set, a batch or training would need and how to hold it, and which GPUs "
+     "can run a job (a job file, or -m MODEL IMAGE).",
+     0, 4096, "", cli_cmd_estimate},
     {"version", "", "Print the version.", 0, 0, "", cli_cmd_version},
     {"help", "[VERB]", "Print the verbs, or one verb with its options.", 0, 1, "",
      cli_cmd_help},

@@ -3,6 +3,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS tegula_shared EXPORT tegulaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "tegula*.h")
+install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tegula
+        FILES_MATCHING PATTERN "*.json")
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # For pkg-config and for find_package(tegula). Both find the rest from where they lie themselves,

@@ -6,6 +6,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/estimate/words.h"
 #include "engine/opts_internal.h"
 
 #include <stdio.h>
@@ -28,7 +29,13 @@ typedef enum rule {
     RULE_NORMALIZE,
     RULE_DTYPE,
     RULE_COMPRESS,
-    RULE_AT
+    RULE_AT,
+    RULE_SIZES,
+    RULE_DIMS,
+    RULE_PARAMS,
+    RULE_SHARE,
+    RULE_LOSS_SCALE,
+    RULE_PRICES
 } rule;
 
 typedef struct row_rule {
@@ -171,6 +178,7 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         tgi_normalize_spec norm;
         tg_dtype dtype;
         tgi_compress_spec comp;
+        double number;
     } u;
     switch (r->rule) {
     case RULE_TEXT:
@@ -215,6 +223,18 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         return tgi_compress_parse(text, &u.comp, err);
     case RULE_AT:
         return tgi_at_parse(text, u.at, err);
+    case RULE_SIZES:
+        return tgi_sizes_check(text, err);
+    case RULE_DIMS:
+        return tgi_dims_parse(text, u.at, err);
+    case RULE_PARAMS:
+        return tgi_params_parse(text, &u.i, err);
+    case RULE_SHARE:
+        return tgi_share_parse(text, &u.number, err);
+    case RULE_LOSS_SCALE:
+        return tgi_loss_scale_parse(text, &u.number, err);
+    case RULE_PRICES:
+        return tgi_prices_check(text, err);
     }
     return tgi_fail(err, TG_E_INTERNAL, "option %s has no rule", table[id].name);
 }

@@ -42,7 +42,7 @@ bool tgi_opts_flag(const tg_opts *o, tgi_opt id);       /* switches */
 /* Whole numbers; `auto` or no value gives `otherwise` ("level", "threads"). */
 int64_t tgi_opts_int(const tg_opts *o, tgi_opt id, int64_t otherwise);
 /* Index in the row's choices: "io" auto|map|read = 0,1,2; "pad" reflect|edge|zero; "isa"
- * auto|portable|avx2|avx512; "precision" fp32|bf16. */
+ * auto|portable|avx2|avx512; "precision" fp32|bf16|O1|O2. */
 int tgi_opts_choice(const tg_opts *o, tgi_opt id);
 /* The i-th NAME=FILE of input-tensor in the order given; false when i is past the end. `name`
  * is cut to cap. */

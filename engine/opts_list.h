@@ -12,8 +12,9 @@
  *   keep      1: part of the job, written to job files; 0: how this one command behaves
  */
 #define TG_JOB_ "plan run verify preview"
+#define TG_EST_ " estimate"
 
-TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_ TG_EST_, RULE_TEXT, 0, 0, NULL, 1,
        "the network, an ONNX file")
 TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
        "the image (TIFF, PNG, JPEG) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as "
@@ -25,7 +26,7 @@ TG_OPT(OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy", RULE_TEXT, 
        "what to write: .tif or .npy, .png or .jpg for a single plane (preview: .png), DIR/ for "
        "several network outputs")
 TG_OPT(
-    RAM, "ram", NULL, "SIZE", NULL, TG_JOB_ " copy", RULE_RAM, 0, 0, NULL, 1,
+    RAM, "ram", NULL, "SIZE", NULL, TG_JOB_ " copy" TG_EST_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
 TG_OPT(
     TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TG_JOB_, RULE_TILE, 0, 0, NULL, 1,
@@ -60,10 +61,10 @@ TG_OPT(STATS, "stats", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
 TG_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
        "what the network expects and gives (default: MODEL with .json for .onnx, when there)")
 TG_OPT(
-    DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TG_JOB_ " copy", RULE_DTYPE, 0, 0,
-    NULL, 1,
+    DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TG_JOB_ " copy" TG_EST_, RULE_DTYPE,
+    0, 0, NULL, 1,
     "element type of the output; integers are rounded half to even and clipped (default: the "
-    "descriptor's, else float32; copy: same)")
+    "descriptor's, else float32; copy: same); estimate: of the data set's pixels (float32)")
 TG_OPT(
     COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy", RULE_COMPRESS,
     0, 0, NULL, 1,
@@ -90,12 +91,13 @@ TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL,
 TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
        "direct convolution only: no transform that trades a little accuracy for speed")
 TG_OPT(
-    PRECISION, "precision", NULL, "fp32|bf16", "fp32", TG_JOB_, RULE_CHOICE, 0, 0, "fp32|bf16",
-    1,
+    PRECISION, "precision", NULL, "fp32|bf16|O1|O2", "fp32", TG_JOB_ TG_EST_, RULE_CHOICE, 0, 0,
+    "fp32|bf16|O1|O2", 1,
     "numbers that convolutions multiply; bf16, where that is faster, halves their weights and "
-    "errs by some 3e-3 relative (sums and images stay float32; needs AVX512_BF16)")
-TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_JOB_ " copy", RULE_THREADS, 1, 1024, NULL, 1,
-       "compute threads; auto is one per processor this process may use")
+    "errs by some 3e-3 relative (sums and images stay float32; needs AVX512_BF16). O1 and O2, "
+    "for estimate training: autocast, and half weights beside a float32 copy")
+TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_JOB_ " copy" TG_EST_, RULE_THREADS, 1, 1024,
+       NULL, 1, "compute threads; auto is one per processor this process may use")
 TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_JOB_, RULE_CHOICE, 0, 0,
        "auto|portable|avx2|avx512", 1,
        "instruction set; results of different sets differ in the last bits")
@@ -111,12 +113,61 @@ TG_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run", RULE_TEXT, 0, 0, NULL,
        "again and again is decoded once into it (default: none)")
 TG_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 1,
        "centre of the crop; y,x is fine (default: the densest place)")
+TG_OPT(
+    KIND, "kind", NULL, "images|text|vqa", NULL, "estimate", RULE_CHOICE, 0, 0,
+    "images|text|vqa", 0,
+    "data: what a sample is; vqa has an image, a question and an answer (default: images; of "
+    "a list vqa)")
+TG_OPT(
+    SAMPLES, "samples", NULL, "N", NULL, "estimate mem", RULE_INT, 1, 1000000000000, NULL, 0,
+    "estimate data: how many there are (default: what the files named hold); mem: end --watch "
+    "after so many (default: never)")
+TG_OPT(SIZE, "size", NULL, "HxW[xC]", NULL, "estimate", RULE_DIMS, 0, 0, NULL, 0,
+       "pixels and channels of a sample (default: 224x224x3; of a model what it declares)")
+TG_OPT(PRELOAD, "preload", NULL, "yes|no", "yes", "estimate", RULE_CHOICE, 0, 0, "yes|no", 0,
+       "data vqa: whether images are in memory, or read from disk when they are needed")
+TG_OPT(LENGTH, "length", NULL, "N", "128", "estimate", RULE_INT, 0, 1000000000, NULL, 0,
+       "data text, batch: tokens of a sample; batch: 0 for none")
+TG_OPT(QUESTION_LENGTH, "question-length", NULL, "N", "32", "estimate", RULE_INT, 1, 1000000000,
+       NULL, 0, "data vqa: tokens of a question")
+TG_OPT(ANSWER_LENGTH, "answer-length", NULL, "N", "32", "estimate", RULE_INT, 1, 1000000000,
+       NULL, 0, "data vqa: tokens of an answer")
+TG_OPT(TOKEN_DTYPE, "token-dtype", NULL, "int64|int32|...", "int64", "estimate", RULE_DTYPE, 0,
+       0, NULL, 0, "data: element type of tokens")
+TG_OPT(METADATA, "metadata", NULL, "SIZE", "1KiB", "estimate", RULE_SIZE, 0, 0, NULL, 0,
+       "data vqa: names, ids and the like of a sample")
+TG_OPT(PARAMS, "params", NULL, "N", NULL, "estimate", RULE_PARAMS, 0, 0, NULL, 0,
+       "batch: parameters of the model: 110M, 1.3B or all digits")
+TG_OPT(HIDDEN, "hidden", NULL, "N", "768", "estimate", RULE_INT, 1, 1000000, NULL, 0,
+       "batch: width of a token's embedding")
+TG_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "estimate", RULE_SIZES, 0, 0, NULL, 0,
+       "memory of each GPU: 16GiB, or 16GiB,24GiB for several")
+TG_OPT(GPU, "gpu", NULL, "NAME[,NAME]", NULL, "estimate", RULE_TEXT, 0, 0, NULL, 0,
+       "GPUs of configs/gpus.json by name, such as \"RTX 4090\" or rtx4090; gpu: the one there "
+       "is, to name the next worth having")
+TG_OPT(BATCH, "batch", NULL, "N", "1", "estimate", RULE_INT, 1, 1000000, NULL, 0,
+       "training: samples of one pass")
+TG_OPT(ACCUMULATION, "accumulation", NULL, "N", "1", "estimate", RULE_INT, 1, 1000000, NULL, 0,
+       "training: passes whose gradients are added before a step")
+TG_OPT(CHECKPOINTING, "checkpointing", NULL, NULL, NULL, "estimate", RULE_SWITCH, 0, 0, NULL, 0,
+       "training: keep the borders of segments only and compute the rest again")
+TG_OPT(OPTIMIZER, "optimizer", NULL, "adam|adamw|sgd|...", "adam", "estimate", RULE_CHOICE, 0,
+       0, "adam|adamw|sgd|momentum|rmsprop|adagrad|amsgrad", 0,
+       "training: adam, adamw, sgd, momentum, rmsprop, adagrad or amsgrad")
+TG_OPT(LOSS_SCALE, "loss-scale", NULL, "dynamic|none|X", NULL, "estimate", RULE_LOSS_SCALE, 0,
+       0, NULL, 0,
+       "training: factor of the loss in half precision (default: dynamic for O1 and O2, else "
+       "none)")
+TG_OPT(DEADLINE, "deadline", NULL, "TIME", NULL, "estimate", RULE_DURATION, 0, 0, NULL, 0,
+       "gpu: name the least GPU that is done in time: 90s, 45m or 24h")
+TG_OPT(EFFICIENCY, "efficiency", NULL, "PERCENT", "50%", "estimate", RULE_SHARE, 0, 0, NULL, 0,
+       "gpu: share of a GPU's roofline that is reached, an assumption")
+TG_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0, NULL, 0,
+       "gpu: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
 TG_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
        "write the memory in use over time as CSV")
 TG_OPT(WATCH, "watch", NULL, "TIME", NULL, "mem", RULE_DURATION, 0, 0, NULL, 0,
        "again every 500ms, 1s, 2m, until stopped: a line each, or with --json an event")
-TG_OPT(SAMPLES, "samples", NULL, "N", NULL, "mem", RULE_INT, 1, 1000000000, NULL, 0,
-       "end --watch after so many (default: never)")
 TG_OPT(CSV, "csv", NULL, "FILE", NULL, "mem", RULE_TEXT, 0, 0, NULL, 0,
        "append a row for each sample; a file that is there must have the same columns")
 TG_OPT(REQUIRE, "require", NULL, "SIZE", NULL, "mem", RULE_SIZE, 0, 0, NULL, 0,
@@ -135,11 +186,13 @@ TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
        "also show which plans were rejected, and why")
 TG_OPT(YES, "yes", "y", NULL, NULL, "plan run preview copy", RULE_SWITCH, 0, 0, NULL, 0,
        "overwrite an output that is finished, or that another job left unfinished")
-TG_OPT(JSON, "json", NULL, NULL, NULL, TG_JOB_ " copy info calibrate version mem doctor",
-       RULE_SWITCH, 0, 0, NULL, 0, "results as one JSON object per line on stdout")
-TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info calibrate mem", RULE_SWITCH, 0, 0,
-       NULL, 0, "no progress and no closing line; warnings and errors stay")
-TG_OPT(VERBOSE, "verbose", "v", NULL, NULL, TG_JOB_ " copy info", RULE_SWITCH, 0, 0, NULL, 0,
-       "say what is being done; twice: everything")
+TG_OPT(JSON, "json", NULL, NULL, NULL,
+       TG_JOB_ " copy info calibrate version mem doctor" TG_EST_, RULE_SWITCH, 0, 0, NULL, 0,
+       "results as one JSON object per line on stdout")
+TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info calibrate mem" TG_EST_, RULE_SWITCH,
+       0, 0, NULL, 0, "no progress and no closing line; warnings and errors stay")
+TG_OPT(VERBOSE, "verbose", "v", NULL, NULL, TG_JOB_ " copy info" TG_EST_, RULE_SWITCH, 0, 0,
+       NULL, 0, "say what is being done; twice: everything")
 
 #undef TG_JOB_
+#undef TG_EST_

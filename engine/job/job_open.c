@@ -40,6 +40,10 @@ static tg_status pick_backend(const tg_opts *o, tg_settings *s, tgi_err *err)
         return tgi_fail(err, TG_E_DEVICE, "this machine or build has no %s kernels",
                         tgi_isa_name(cap == TG_ISA_COUNT ? isa : cap));
     s->bf16 = tgi_opts_choice(o, TGI_OPT_PRECISION) == 1;
+    if (tgi_opts_choice(o, TGI_OPT_PRECISION) > 1)
+        return tgi_fail(err, TG_E_ARG,
+                        "--precision %s is of training; a run knows fp32 and bf16",
+                        tgi_opts_str(o, TGI_OPT_PRECISION));
     if (s->bf16 && !tgi_isa_has_bf16(isa))
         return tgi_fail(
             err, TG_E_DEVICE,

@@ -1,0 +1,142 @@
+/* config.c - finding and checking the files of configs/ (config.h). */
+#include "engine/config.h"
+
+#include "engine/spec.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* bin/tegula needs one step up, lib/x86_64-linux-gnu/libtegula.so two, a test of the build
+ * folder (tests/unit/test_x) three. */
+#define STEPS_UP 3
+
+/* Cut the last component of a path; 0 when there is none. */
+static int cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return 0;
+    *slash = 0;
+    return 1;
+}
+
+/* share/tegula/NAME in the folder of `binary` or one above it. */
+static int find_from(const char *binary, const char *name, char *out, size_t cap)
+{
+    char folder[1024];
+    if (snprintf(folder, sizeof folder, "%s", binary) >= (int)sizeof folder)
+        return 0;
+    for (int i = 0; i <= STEPS_UP && cut_last(folder); i++)
+        if (snprintf(out, cap, "%s/share/tegula/%s", folder, name) < (int)cap &&
+            access(out, R_OK) == 0)
+            return 1;
+    return 0;
+}
+
+/* Where the code of this library lies: the shared library, or the program it is linked into.
+ * dladdr repeats what the program was called by, so a bare name is looked up in /proc. */
+static int own_file(char *out, size_t cap)
+{
+    static const int here = 0;
+    Dl_info info;
+    if (dladdr(&here, &info) && info.dli_fname && strchr(info.dli_fname, '/')) {
+        char full[PATH_MAX];
+        if (realpath(info.dli_fname, full) && snprintf(out, cap, "%s", full) < (int)cap)
+            return 1;
+    }
+    const ssize_t n = readlink("/proc/self/exe", out, cap - 1);
+    out[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+tg_status tgi_config_path(const char *name, char *out, size_t cap, tgi_err *err)
+{
+    char binary[1024] = "";
+    const char *folder = getenv("TEGULA_CONFIGS");
+    if (folder && *folder) {
+        if (snprintf(out, cap, "%s/%s", folder, name) < (int)cap && access(out, R_OK) == 0)
+            return TG_OK;
+        return tgi_fail(err, TG_E_NOT_FOUND, "TEGULA_CONFIGS: there is no %s in %s", name,
+                        folder);
+    }
+    if (own_file(binary, sizeof binary) && find_from(binary, name, out, cap))
+        return TG_OK;
+    return tgi_fail(err, TG_E_NOT_FOUND,
+                    "%s was not found: share/tegula is not beside %s or up to %d folders above "
+                    "it; name its folder in TEGULA_CONFIGS",
+                    name, binary, STEPS_UP);
+}
+
+static const char *nearest_key(const tgi_key *keys, int n, const char *name)
+{
+    const char *found = NULL;
+    int best = (int)(strlen(name) / 3) + 2;
+    for (int i = 0; i < n; i++) {
+        const int d = tgi_edit_distance(name, keys[i].name);
+        if (d < best) {
+            best = d;
+            found = keys[i].name;
+        }
+    }
+    return found;
+}
+
+static tg_status check_known(const tgi_json *object, const tgi_key *keys, int n,
+                             const char *what, tgi_err *err)
+{
+    for (const tgi_json *m = tgi_json_first(object); m; m = tgi_json_next(m)) {
+        const char *name = tgi_json_key(m);
+        int i = 0;
+        while (i < n && strcmp(keys[i].name, name) != 0)
+            i++;
+        if (i < n)
+            continue;
+        const char *near = nearest_key(keys, n, name);
+        return tgi_fail(err, TG_E_FORMAT, "%s: there is no key \"%.60s\"%s%s%s", what, name,
+                        near ? "; the nearest is \"" : "", near ? near : "", near ? "\"" : "");
+    }
+    return TG_OK;
+}
+
+static tg_status check_value(const tgi_json *v, const tgi_key *k, const char *what,
+                             tgi_err *err)
+{
+    static const char *const names[] = {"a text", "a number", "true or false", "an object",
+                                        "a list"};
+    const char *text;
+    double number = 0;
+    bool on;
+    const int fits = k->type == TGI_KEY_TEXT     ? tgi_json_str(v, &text)
+                     : k->type == TGI_KEY_NUMBER ? tgi_json_num(v, &number)
+                     : k->type == TGI_KEY_BOOL   ? tgi_json_bool(v, &on)
+                     : k->type == TGI_KEY_OBJECT ? tgi_json_is_object(v)
+                                                 : tgi_json_is_array(v);
+    if (!fits)
+        return tgi_fail(err, TG_E_FORMAT, "%s: \"%s\" must be %s", what, k->name,
+                        names[k->type]);
+    if (k->type == TGI_KEY_NUMBER && !(number >= k->lo && number <= k->hi))
+        return tgi_fail(err, TG_E_FORMAT, "%s: \"%s\" is %g, outside %g to %g", what, k->name,
+                        number, k->lo, k->hi);
+    return TG_OK;
+}
+
+tg_status tgi_config_check(const tgi_json *object, const tgi_key *keys, int n, const char *what,
+                           tgi_err *err)
+{
+    if (!tgi_json_is_object(object))
+        return tgi_fail(err, TG_E_FORMAT, "%s: must be an object", what);
+    TGI_TRY(check_known(object, keys, n, what, err));
+    for (int i = 0; i < n; i++) {
+        const tgi_json *v = tgi_json_get(object, keys[i].name);
+        if (v)
+            TGI_TRY(check_value(v, &keys[i], what, err));
+        else if (keys[i].required)
+            return tgi_fail(err, TG_E_FORMAT, "%s: the key \"%s\" is missing", what,
+                            keys[i].name);
+    }
+    return TG_OK;
+}

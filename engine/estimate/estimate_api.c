@@ -1,0 +1,64 @@
+/* estimate_api.c - the door of the estimators: which one is asked, and its answer as a text. */
+#include "engine/base/mem.h"
+#include "engine/estimate/estimate.h"
+#include "engine/spec.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    tg_status (*run)(const tgi_question *q, tgi_jw *w, tgi_err *err);
+} estimators[] = {
+    {"data", tgi_estimate_data},
+    {"batch", tgi_estimate_batch},
+    {"training", tgi_estimate_training},
+    {"gpu", tgi_estimate_gpu},
+};
+#define N_ESTIMATORS (sizeof estimators / sizeof estimators[0])
+
+static tg_status unknown(const char *what, tgi_err *err)
+{
+    const char *near = NULL;
+    int best = (int)(strlen(what) / 3) + 2;
+    for (size_t i = 0; i < N_ESTIMATORS; i++) {
+        const int d = tgi_edit_distance(what, estimators[i].name);
+        if (d < best) {
+            best = d;
+            near = estimators[i].name;
+        }
+    }
+    return tgi_fail(err, TG_E_ARG,
+                    "there is nothing to estimate called \"%.40s\"%s%s%s: it is data, batch, "
+                    "training or gpu",
+                    what, near ? "; the nearest is \"" : "", near ? near : "",
+                    near ? "\"" : "");
+}
+
+tg_status tg_estimate_json(tg_ctx *ctx, const char *what, const tg_opts *o,
+                           const char *const *files, size_t n_files, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !what || !o || (n_files && !files) || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_estimate_json: NULL argument");
+    const tgi_question q = {ctx, o, files, n_files};
+    tgi_jw w = {0};
+    size_t i = 0;
+    *json = NULL;
+    while (i < N_ESTIMATORS && strcmp(estimators[i].name, what) != 0)
+        i++;
+    if (i == N_ESTIMATORS)
+        return unknown(what, err);
+    tgi_jw_begin(&w, NULL, '{');
+    tgi_jw_str(&w, "estimate", what);
+    const tg_status st = estimators[i].run(&q, &w, err);
+    tgi_jw_end(&w, '}');
+    char *text = NULL;
+    const tg_status taken = tgi_jw_take(&w, &text, err);
+    if (taken != TG_OK)
+        return taken;
+    if (st == TG_OK || st == TG_E_BUDGET || st == TG_E_DEVICE)
+        *json = text;
+    else
+        tgi_free(text);
+    return st;
+}

@@ -1,0 +1,179 @@
+/* gpus.c - the table of GPUs (configs/gpus.json), and the ones that options name.
+ *
+ * The file is checked whole when it is loaded: unknown keys, missing ones, figures out of any
+ * range and a name given twice are errors that say which row. */
+#include "engine/base/mem.h"
+#include "engine/base/size.h"
+#include "engine/config.h"
+#include "engine/estimate/estimate.h"
+#include "engine/estimate/words.h"
+#include "engine/spec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const tgi_key top_keys[] = {
+    {"schema", TGI_KEY_NUMBER, 1, 1, 1},
+    {"note", TGI_KEY_TEXT, 0, 0, 0},
+    {"gpus", TGI_KEY_ARRAY, 1, 0, 0},
+};
+static const tgi_key row_keys[] = {
+    {"name", TGI_KEY_TEXT, 1, 0, 0},
+    {"gib", TGI_KEY_NUMBER, 1, 0.5, 4096},
+    {"fp16_tflops", TGI_KEY_NUMBER, 1, 0.1, 1e6},
+    {"gb_per_second", TGI_KEY_NUMBER, 1, 1, 1e6},
+    {"verified", TGI_KEY_BOOL, 1, 0, 0},
+    {"source", TGI_KEY_TEXT, 1, 0, 0},
+};
+#define N(list) ((int)(sizeof(list) / sizeof((list)[0])))
+
+static void copy_text(const tgi_json *row, const char *key, char *out, size_t cap)
+{
+    const char *text = "";
+    (void)tgi_json_str(tgi_json_get(row, key), &text);
+    snprintf(out, cap, "%s", text);
+}
+
+static double number(const tgi_json *row, const char *key)
+{
+    double v = 0;
+    (void)tgi_json_num(tgi_json_get(row, key), &v);
+    return v;
+}
+
+static const tgi_gpu *by_name(const tgi_gpus *t, const char *name, size_t n)
+{
+    for (int i = 0; i < t->n; i++)
+        if (tgi_same_name(name, n, t->gpu[i].name))
+            return &t->gpu[i];
+    return NULL;
+}
+
+static tg_status read_row(const tgi_json *row, const char *path, tgi_gpus *t, tgi_err *err)
+{
+    char what[1200];
+    tgi_gpu g = {0};
+    bool verified = false;
+    snprintf(what, sizeof what, "%s: row %d", path, t->n + 1);
+    TGI_TRY(tgi_config_check(row, row_keys, N(row_keys), what, err));
+    copy_text(row, "name", g.name, sizeof g.name);
+    copy_text(row, "source", g.source, sizeof g.source);
+    (void)tgi_json_bool(tgi_json_get(row, "verified"), &verified);
+    g.verified = verified;
+    g.memory_bytes = (uint64_t)(number(row, "gib") * TGI_GIB);
+    g.fp16_flops = number(row, "fp16_tflops") * 1e12;
+    g.bytes_per_second = number(row, "gb_per_second") * 1e9;
+    if (!g.name[0] || strpbrk(g.name, ",="))
+        return tgi_fail(err, TG_E_FORMAT, "%s: \"name\" is empty, or has a comma or '=' in it",
+                        what);
+    if (by_name(t, g.name, strlen(g.name)))
+        return tgi_fail(err, TG_E_FORMAT, "%s: \"%s\" is there already", what, g.name);
+    if (t->n == TGI_MAX_GPUS)
+        return tgi_fail(err, TG_E_FORMAT, "%s: more than %d rows", path, TGI_MAX_GPUS);
+    t->gpu[t->n++] = g;
+    return TG_OK;
+}
+
+static tg_status read_table(const tgi_json *doc, const char *path, tgi_gpus *t, tgi_err *err)
+{
+    TGI_TRY(tgi_config_check(doc, top_keys, N(top_keys), path, err));
+    for (const tgi_json *row = tgi_json_first(tgi_json_get(doc, "gpus")); row;
+         row = tgi_json_next(row))
+        TGI_TRY(read_row(row, path, t, err));
+    return t->n ? TG_OK : tgi_fail(err, TG_E_FORMAT, "%s: no GPUs", path);
+}
+
+tg_status tgi_gpus_load(tgi_gpus **out, tgi_err *err)
+{
+    char path[1024];
+    tgi_json *doc = NULL;
+    TGI_TRY(tgi_config_path("gpus.json", path, sizeof path, err));
+    TGI_TRY(tgi_json_load(path, &doc, err));
+    tgi_gpus *t = tgi_calloc(TGI_TAG_MISC, 1, sizeof *t);
+    tg_status st = t ? read_table(doc, path, t, err)
+                     : tgi_fail(err, TG_E_NOMEM, "no memory for the table of GPUs");
+    tgi_json_free(&doc);
+    if (st == TG_OK)
+        *out = t;
+    else
+        tgi_free(t);
+    return st;
+}
+
+tg_status tgi_gpus_find(const tgi_gpus *t, const char *name, size_t n, const tgi_gpu **out,
+                        tgi_err *err)
+{
+    char asked[48], plain[48], other[48];
+    const char *near = NULL;
+    int best = 4;
+    *out = by_name(t, name, n);
+    if (*out)
+        return TG_OK;
+    snprintf(asked, sizeof asked, "%.*s", (int)n, name);
+    tgi_plain_name(name, n, plain, sizeof plain);
+    for (int i = 0; i < t->n; i++) {
+        tgi_plain_name(t->gpu[i].name, strlen(t->gpu[i].name), other, sizeof other);
+        const int d = tgi_edit_distance(plain, other);
+        if (d < best) {
+            best = d;
+            near = t->gpu[i].name;
+        }
+    }
+    return tgi_fail(err, TG_E_ARG,
+                    "there is no GPU \"%s\" in the table%s%s%s; tegula estimate gpu lists it",
+                    asked, near ? "; the nearest is \"" : "", near ? near : "",
+                    near ? "\"" : "");
+}
+
+/* Memories of --vram are GPUs that have no other name. */
+static tg_status add_sizes(const char *list, tgi_gpus *t, tgi_err *err)
+{
+    const char *item;
+    while (list && *list) {
+        const size_t n = tgi_list_next(&list, &item);
+        if (t->n == TGI_MAX_GPUS)
+            return tgi_fail(err, TG_E_ARG, "more than %d GPUs", TGI_MAX_GPUS);
+        tgi_gpu *g = &t->gpu[t->n++];
+        snprintf(g->name, sizeof g->name, "%.*s", (int)n, item);
+        TGI_TRY(tgi_size_parse(g->name, 0, &g->memory_bytes, err));
+    }
+    return TG_OK;
+}
+
+static tg_status add_names(const char *list, tgi_gpus *t, tgi_err *err)
+{
+    tgi_gpus *table = NULL;
+    const char *item;
+    if (!list)
+        return TG_OK;
+    TGI_TRY(tgi_gpus_load(&table, err));
+    tg_status st = TG_OK;
+    while (st == TG_OK && *list) {
+        const tgi_gpu *g = NULL;
+        const size_t n = tgi_list_next(&list, &item);
+        st = t->n < TGI_MAX_GPUS ? tgi_gpus_find(table, item, n, &g, err)
+                                 : tgi_fail(err, TG_E_ARG, "more than %d GPUs", TGI_MAX_GPUS);
+        if (st == TG_OK)
+            t->gpu[t->n++] = *g;
+    }
+    tgi_free(table);
+    return st;
+}
+
+tg_status tgi_gpus_asked(const tg_opts *o, tgi_gpus **out, tgi_err *err)
+{
+    tgi_gpus *t = tgi_calloc(TGI_TAG_MISC, 1, sizeof *t);
+    if (!t)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the GPUs");
+    tg_status st = add_sizes(tgi_opts_str(o, TGI_OPT_VRAM), t, err);
+    if (st == TG_OK)
+        st = add_names(tgi_opts_str(o, TGI_OPT_GPU), t, err);
+    if (st == TG_OK && !t->n)
+        st = tgi_fail(err, TG_E_ARG,
+                      "how much memory? give --vram 16GiB, or --gpu NAME of configs/gpus.json");
+    if (st == TG_OK)
+        *out = t;
+    else
+        tgi_free(t);
+    return st;
+}
