@@ -1,9 +1,11 @@
 /* tiff_series.c - axes of a TIFF, by who wrote it.
  *
- *   OME-TIFF   DimensionOrder and the TiffData map say which directory is which z,c,t;
- *   ImageJ     images, channels, slices, frames; hyperstacks beyond 4 GiB have one directory
- * and all planes behind it, which the file's size must prove; shaped     tifffile's {"shape":
- * [...]}: leading axes are Q unless it names them; plain      pages of equal size: axis I.
+ *   OME-TIFF  DimensionOrder and the TiffData map say which directory is which z,c,t;
+ *   ImageJ    images, channels, slices, frames; hyperstacks beyond 4 GiB have one directory and
+ *             all planes behind it, which the file's size must prove;
+ *   shaped    tifffile's {"shape": [...]}: leading axes are Q unless it names them;
+ *   LSM       slices and frames by Zeiss' tag, channels are samples;
+ *   plain     pages of equal size: axis I.
  *
  * One rule for all: the planes that the metadata claims are all in the file, or opening fails.
  * Plane 0 alone is never passed off as the stack.
@@ -14,6 +16,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/imagej.h"
+#include "io/lsm.h"
 #include "io/ome_grid.h"
 
 #include <stdio.h>
@@ -122,12 +125,60 @@ static tg_status metamorph_planes(const job *j, int64_t *n)
     return claim_planes(j, *n, "MetaMorph");
 }
 
+/* Axes and sizes of a Zeiss LSM file; *known false: plain pages. What the thumbnails among its
+ * pages are the index knows. */
+static tg_status resolve_lsm(const job *j, bool *known)
+{
+    const tgi_tiff_array *a = &j->x->first.lsm;
+    tg_image_meta *m = &j->info->meta;
+    const uint8_t *p;
+    tgi_lsm lsm;
+    *known = false;
+    if (a->count < TGI_LSM_BYTES || a->type != 1) /* BYTE */
+        return TG_OK;
+    TGI_TRY(
+        tgi_window_get(&j->t->win, &j->t->f, a->pos, TGI_LSM_BYTES, TGI_LSM_BYTES, &p, j->err));
+    if (!tgi_lsm_parse(p, TGI_LSM_BYTES, &lsm))
+        return TG_OK;
+    set_flavor(j, "lsm");
+    if (j->t->f.size > UINT32_MAX)
+        return tgi_fail(j->err, TG_E_UNSUPPORTED,
+                        "an LSM file beyond 4 GiB, whose offsets are cut to 32 bits, is not "
+                        "supported: save it as OME-TIFF");
+    for (int i = 0; i < 3; i++) {
+        m->physical[i] = lsm.voxel[i];
+        if (lsm.voxel[i] > 0)
+            snprintf(m->unit[i], sizeof m->unit[i], "\xc2\xb5m");
+    }
+    if (!lsm.axes || j->o->series)
+        return TG_OK;
+    const int64_t z = strchr(lsm.axes, 'Z') ? lsm.z : 1, t = strchr(lsm.axes, 'T') ? lsm.t : 1;
+    const int64_t n = z * t, more = (int64_t)j->x->n_refs / n; /* both below 2^31 */
+    if (more < 1)
+        return tgi_fail(j->err, TG_E_FORMAT,
+                        "Zeiss LSM says %lld planes, but the file holds %llu: it is incomplete "
+                        "or its metadata are wrong",
+                        (long long)n, (unsigned long long)j->x->n_refs);
+    if ((int64_t)j->x->n_refs % n)
+        return TG_OK;
+    m->time_increment = t > 1 ? lsm.interval : 0;
+    if (more > 1) /* positions */
+        add_axis(j->info, 'P', more);
+    for (const char *c = lsm.axes; *c; c++)
+        add_axis(j->info, *c, *c == 'Z' ? z : t);
+    add_page_axes(j);
+    *known = true;
+    return TG_OK;
+}
+
 static tg_status resolve_plain(const job *j)
 {
     int64_t n;
+    bool known;
+    TGI_TRY(resolve_lsm(j, &known));
+    if (known)
+        return TG_OK;
     TGI_TRY(metamorph_planes(j, &n));
-    if (j->x->first.lsm.count)
-        set_flavor(j, "lsm");
     if (n > 1)
         add_axis(j->info, 'I', n);
     add_page_axes(j);

@@ -4,6 +4,7 @@
 #include "tests/tg_test.h"
 #include "tests/unit/tiff_by_hand.h"
 
+#include <math.h>
 #include <sys/stat.h>
 
 static char folder[64] = "/tmp/tegula-sets-XXXXXX";
@@ -460,6 +461,66 @@ static void test_a_metamorph_stack_has_all_its_planes_or_is_refused(void)
     refused(in_folder("made.stk"), NULL, TG_E_FORMAT, "MetaMorph says 3 planes");
 }
 
+/* ---- Zeiss LSM ---- */
+
+static void lsm_block(uint8_t *b, uint32_t z, uint32_t t, unsigned scan)
+{
+    const uint32_t head[7] = {0x0400494c, 120, 32, 16, z, 1, t};
+    const double voxel[3] = {1e-7, 2e-7, 5e-7}, seconds = 1.5;
+    memset(b, 0, 120);
+    memcpy(b, head, sizeof head);
+    memcpy(b + 40, voxel, sizeof voxel);
+    b[88] = (uint8_t)scan;
+    memcpy(b + 112, &seconds, sizeof seconds);
+}
+
+/* Pages of z and t, each with a thumbnail behind it. */
+static void made_lsm(uint32_t z, uint32_t t, unsigned scan)
+{
+    static uint8_t block[120];
+    hand_page p[12];
+    lsm_block(block, z, t, scan);
+    for (int i = 0; i < 12; i++)
+        p[i] = (hand_page){.w = i % 2 ? 8 : 32,
+                           .h = i % 2 ? 4 : 16,
+                           .bits = 8,
+                           .samples = 1,
+                           .subfile = i % 2,
+                           .fill = (uint8_t)(10 * i)};
+    p[0].n_extra = 1;
+    p[0].extra[0] = (hand_tag){34412, 1, sizeof block, block};
+    hand_tiff(in_folder("made.lsm"), p, 12);
+}
+
+static void test_an_lsm_file_has_slices_frames_and_sizes(void)
+{
+    static const struct {
+        unsigned z, t, scan;
+        const char *axes;
+    } kinds[] = {{3, 2, 6, "TZYX"}, {6, 1, 0, "ZYX"}, {1, 6, 3, "TYX"},
+                 {3, 1, 0, "PZYX"}, {5, 1, 0, "IYX"}, {1, 6, 4, "IYX"}};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        made_lsm(kinds[k].z, kinds[k].t, kinds[k].scan);
+        tg_source *s = opened(in_folder("made.lsm"), NULL);
+        if (!s)
+            continue;
+        const tg_image_info *i = s->ops->info(s);
+        CHECK_STR(i->axes, kinds[k].axes);
+        CHECK_STR(i->flavor, "lsm");
+        CHECK_EQ(i->n_planes, 6);
+        CHECK(fabs(i->meta.physical[2] - 0.1) < 1e-12 &&
+              fabs(i->meta.physical[1] - 0.2) < 1e-12);
+        CHECK(fabs(i->meta.physical[0] - 0.5) < 1e-12);
+        CHECK_EQ(i->meta.time_increment > 0, strchr(kinds[k].axes, 'T') != NULL);
+        CHECK_EQ(corner(s, 0, 5), 100); /* the thumbnails are none of its planes */
+        tgi_source_close(&s);
+    }
+    made_lsm(4, 2, 6);
+    refused(in_folder("made.lsm"), NULL, TG_E_FORMAT, "Zeiss LSM says 8 planes");
+    made_lsm(0x7fffffff, 0x7fffffff, 6);
+    refused(in_folder("made.lsm"), NULL, TG_E_FORMAT, "Zeiss LSM says");
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -475,6 +536,7 @@ int main(void)
     RUN(test_images_of_one_ome_file_are_its_series);
     RUN(test_tables_ranges_and_names_of_imagej_are_read);
     RUN(test_a_metamorph_stack_has_all_its_planes_or_is_refused);
+    RUN(test_an_lsm_file_has_slices_frames_and_sizes);
     char rm[128];
     snprintf(rm, sizeof rm, "rm -rf '%s'", folder);
     return system(rm) ? 1 : TEST_END();
