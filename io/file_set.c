@@ -483,6 +483,35 @@ static tg_status place_files(const list *l, const grid *g, int64_t each, tgi_sta
     return TG_OK;
 }
 
+/* A copy of n bytes at *p, which is another image's. */
+static tg_status own(void **p, size_t n, tgi_err *err)
+{
+    void *mine = n ? tgi_malloc(TGI_TAG_IO, n) : NULL;
+    if (n && !mine)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for %zu bytes of metadata", n);
+    if (n)
+        memcpy(mine, *p, n);
+    *p = mine;
+    return TG_OK;
+}
+
+/* What the numbers mean, palette and profile. */
+static tg_status take_form(tg_image_meta *out, const tg_image_meta *m, tgi_err *err)
+{
+    void *palette = m->palette, *icc = m->icc;
+    out->orientation = m->orientation;
+    out->stored_as = m->stored_as;
+    out->colours = m->colours;
+    out->alpha = m->alpha;
+    TGI_TRY(own(&palette, 3 * (size_t)m->n_palette * sizeof *m->palette, err));
+    out->palette = palette;
+    out->n_palette = m->n_palette;
+    TGI_TRY(own(&icc, m->icc_bytes, err));
+    out->icc = icc;
+    out->icc_bytes = m->icc_bytes;
+    return TG_OK;
+}
+
 /* What one file knows about its pixels holds for the stack. */
 static tg_status take_meta(tg_image_info *out, const tg_image_info *one, tgi_err *err)
 {
@@ -492,6 +521,7 @@ static tg_status take_meta(tg_image_info *out, const tg_image_info *one, tgi_err
     memcpy(out->meta.resolution, m->resolution, sizeof m->resolution);
     out->meta.resolution_unit = m->resolution_unit;
     out->meta.time_increment = m->time_increment;
+    TGI_TRY(take_form(&out->meta, m, err));
     if (!strchr(one->axes, 'C') || out->meta.n_channels || !m->n_channels)
         return TG_OK;
     out->meta.channel_name =

@@ -317,6 +317,50 @@ def alpha_is_no_channel(tegula, folder):
     fails([tegula, "copy", path, "-o", os.path.join(folder, "inks.png")], "CMYK inks", "inks as a picture")
 
 
+def stacks_of_files_keep_them(tegula, folder):
+    """A folder of files as one stack: what the first says of its numbers holds for all."""
+    files, out = os.path.join(folder, "frames"), os.path.join(folder, "frames.tif")
+    os.mkdir(files)
+    rgba, icc = drawn((3, 40, 50, 4), "uint8", 1), bytes(range(256)) * 2
+    for i in range(3):
+        tifffile.imwrite(os.path.join(files, "f%d.tif" % i), rgba[i], photometric="rgb", extrasamples=["unassalpha"],
+                         resolution=(400, 200, "CENTIMETER"), metadata=None,
+                         extratags=[(274, 3, 1, 3, True), (34675, 7, len(icc), icc, True)])
+    run([tegula, "copy", files, "-o", out, "-q"], "files")
+    with tifffile.TiffFile(out) as t:
+        p = t.pages[0]
+        expect(numpy.array_equal(t.asarray(), rgba), "files: pixels")
+        expect([int(e) for e in p.extrasamples] == [2] and p.tags[274].value == 3, "files: %s" % (p.extrasamples,))
+        expect(p.tags[34675].value == icc and numpy.allclose(sizes_of(t), (1 / 400, 1 / 200)), "files: profile, sizes")
+    model = network(os.path.join(folder, "files.onnx"), "Conv", 1, 3)
+    run([tegula, "run", "-m", model, files, "-o", out, "-q", "-y", "--dtype", "same", "--normalize", "none"], "files")
+    with tifffile.TiffFile(out) as t:
+        expect(numpy.array_equal(t.asarray(), rgba[..., :3]), "files: a network of three channels")
+
+
+def gdal(tegula, folder):
+    """GDAL's reading, where it is installed: pixels by checksum, kinds of bands, the palette."""
+    if not shutil.which("gdalinfo"):
+        print("no gdalinfo: GDAL is left out")
+        return
+    path, out = os.path.join(folder, "g.tif"), os.path.join(folder, "g-out.tif")
+    colours = numpy.random.default_rng(1).integers(0, 255, (3, 256)).astype("uint16") * 257
+    cases = [(drawn((60, 70), "uint8", 1), dict(photometric="palette", colormap=colours)),
+             (drawn((60, 70, 4), "uint8", 1), dict(photometric="rgb", extrasamples=["unassalpha"])),
+             (drawn((60, 70), "uint16", 1), dict(photometric="miniswhite"))]
+    for a, how in cases:
+        tifffile.imwrite(path, a, metadata=None, compression=None, **how)
+        run([tegula, "copy", path, "-o", out, "-q", "-y", "--compress", "deflate"], "gdal")
+        seen = []
+        for file in (path, out):
+            r = subprocess.run(["gdalinfo", "-checksum", file], capture_output=True, text=True)
+            expect(r.returncode == 0, "gdalinfo: " + r.stderr)
+            seen.append([line.split("Block=")[0] + line.split("Type=")[-1] if "Band" in line else line
+                         for line in r.stdout.splitlines()
+                         if any(w in line for w in ("Band", "Checksum", "Size is")) or line[:3].strip().isdigit()])
+        expect(seen[0] == seen[1] and len(seen[0]) > 2, "gdal: %s and %s" % tuple(seen))
+
+
 def pictures(tegula, folder):
     """PNG and JPEG: profile and orientation come in and go out; the forms of PNG with alpha and palettes."""
     try:
@@ -369,6 +413,8 @@ def main(tegula):
         folders_carry_it_too(tegula, folder)
         forms_survive_a_copy(tegula, folder)
         alpha_is_no_channel(tegula, folder)
+        stacks_of_files_keep_them(tegula, folder)
+        gdal(tegula, folder)
         pictures(tegula, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
