@@ -103,6 +103,7 @@ tg_status cli_cmd_copy(cli *c);
 tg_status cli_cmd_mem(cli *c);
 tg_status cli_cmd_calibrate(cli *c);
 tg_status cli_cmd_estimate(cli *c);
+tg_status cli_cmd_plot(cli *c);
 tg_status cli_cmd_version(cli *c);
 tg_status cli_cmd_help(cli *c);
 

@@ -29,9 +29,9 @@ static void wrapped(FILE *to, const char *text, int at, int indent)
 static int spelling(const tg_option *o, char *buf, size_t cap)
 {
     const bool letter = o->alias && !o->alias[1];
-    const int n =
-        snprintf(buf, cap, "%s%s%s--%s%s%s", letter ? "-" : "", letter ? o->alias : "",
-                 letter ? ", " : "", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    const int n = snprintf(buf, cap, "%s%s%s--%s%s%s", letter ? "-" : "",
+                           letter ? o->alias : "", letter ? ", " : "", o->name,
+                           o->arg && *o->arg != '[' ? " " : "", o->arg ? o->arg : "");
     return n < (int)cap ? n : (int)cap - 1;
 }
 

@@ -1,9 +1,9 @@
 /* parse.c - words of the command line into options, from the library's table alone.
  *
- * Known spellings: --name VALUE, --name=VALUE, --switch, -m VALUE, -mVALUE, -qv (switches
- * together), -- (only files follow). A value is taken as it comes, even when it begins with a
- * dash; what it may be is the table's business (tg_opts_set), and so is naming the nearest
- * option for a misspelt one. */
+ * Known spellings: --name VALUE, --name=VALUE, --switch, --name[=VALUE], -m VALUE, -mVALUE, -qv
+ * (switches together), -- (only files follow). A value is taken as it comes, even when it
+ * begins with a dash; what it may be is the table's business (tg_opts_set), and so is naming
+ * the nearest option for a misspelt one. */
 #include "cli.h"
 
 #include <string.h>
@@ -72,8 +72,8 @@ static tg_status long_option(cli *c, const char *word, const char *next, bool *t
         return unknown(c, word, n);
     if (eq)
         return set(c, o, eq + 1);
-    if (!o->arg)
-        return set(c, o, "true");
+    if (!o->arg || *o->arg == '[') /* nothing need follow */
+        return set(c, o, o->arg ? "" : "true");
     if (!next)
         return missing(c, o);
     *took_next = true;

@@ -34,6 +34,9 @@ const cli_verb cli_verbs[] = {
      "Say what a data set, a batch or training would need and how to hold it, and which GPUs "
      "can run a job (a job file, or -m MODEL IMAGE).",
      0, 4096, "", cli_cmd_estimate},
+    {"plot", "LOG.csv -o OUT.svg|OUT.png",
+     "Draw what run --log wrote: memory over time against budget and prediction.", 1, 1,
+     "output", cli_cmd_plot},
     {"version", "", "Print the version.", 0, 0, "", cli_cmd_version},
     {"help", "[VERB]", "Print the verbs, or one verb with its options.", 0, 1, "",
      cli_cmd_help},

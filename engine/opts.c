@@ -35,7 +35,9 @@ typedef enum rule {
     RULE_PARAMS,
     RULE_SHARE,
     RULE_LOSS_SCALE,
-    RULE_PRICES
+    RULE_PRICES,
+    RULE_INTERVAL,
+    RULE_PICTURE /* FILE.svg or FILE.png; nothing: beside the output */
 } rule;
 
 typedef struct row_rule {
@@ -162,6 +164,15 @@ static tg_status check_tensor(const char *text, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status check_picture(const char *text, tgi_err *err)
+{
+    const size_t n = strlen(text);
+    if (n == 0 ||
+        (n > 4 && (strcmp(text + n - 4, ".svg") == 0 || strcmp(text + n - 4, ".png") == 0)))
+        return TG_OK;
+    return tgi_fail(err, TG_E_ARG, "\"%s\": FILE.svg or FILE.png is expected", text);
+}
+
 /* Parse `text` by the rule of row `id` and throw the result away. */
 static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
 {
@@ -179,6 +190,7 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         tg_dtype dtype;
         tgi_compress_spec comp;
         double number;
+        tgi_interval_spec interval;
     } u;
     switch (r->rule) {
     case RULE_TEXT:
@@ -235,6 +247,10 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         return tgi_loss_scale_parse(text, &u.number, err);
     case RULE_PRICES:
         return tgi_prices_check(text, err);
+    case RULE_INTERVAL:
+        return tgi_interval_parse(text, &u.interval, err);
+    case RULE_PICTURE:
+        return check_picture(text, err);
     }
     return tgi_fail(err, TG_E_INTERNAL, "option %s has no rule", table[id].name);
 }
@@ -269,7 +285,7 @@ tg_status tgi_opt_check(const char *name, const char *value, tgi_opt *id, tgi_er
     const tgi_opt i = tgi_opt_find(name);
     if (i == TGI_OPT_COUNT)
         return fail_unknown(name, err);
-    if (!*value && rules[i].rule != RULE_SWITCH)
+    if (!*value && rules[i].rule != RULE_SWITCH && rules[i].rule != RULE_PICTURE)
         return tgi_fail(err, TG_E_ARG, "%s: a value is missing (%s)", table[i].name,
                         table[i].arg);
     const tg_status st = check_value(i, value, err);
@@ -303,7 +319,8 @@ tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err 
     if (!value)
         value = "";
     TGI_TRY(tgi_opt_check(name, value, &id, err));
-    return keep_value(o, id, *value ? value : "true", err);
+    const bool on = !*value && rules[id].rule == RULE_SWITCH;
+    return keep_value(o, id, on ? "true" : value, err);
 }
 
 tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
@@ -415,4 +432,12 @@ bool tgi_opts_at(const tg_opts *o, int64_t out[3])
 {
     const char *t = tgi_opts_str(o, TGI_OPT_AT);
     return t && tgi_at_parse(t, out, NULL) == TG_OK;
+}
+
+void tgi_opts_interval(const tg_opts *o, tgi_opt id, tgi_interval_spec *out)
+{
+    const char *t = tgi_opts_str(o, id);
+    *out = (tgi_interval_spec){.updates = 10};
+    if (t)
+        (void)tgi_interval_parse(t, out, NULL);
 }

@@ -3,7 +3,7 @@
  *
  *   TG_OPT(ID, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)
  *
- *   arg       what follows on the command line; NULL for a switch
+ *   arg       what follows on the command line; NULL for a switch; "[=FILE]": only behind '='
  *   fallback  the default as text; NULL when there is none or the engine works it out (the help
  *             sentence then says how)
  *   rule      how the value is checked when it is set (enum rule in opts.c)
@@ -16,15 +16,16 @@
 
 TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_ TG_EST_, RULE_TEXT, 0, 0, NULL, 1,
        "the network, an ONNX file")
-TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy plot", RULE_TEXT, 0, 0, NULL, 1,
        "the image (TIFF, PNG, JPEG) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as "
        "one stack; "
        "usually given without --input")
 TG_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TG_JOB_, RULE_TENSOR, 0, 0, NULL,
        1, "one .npy per network input, repeatable; --input NAME=FILE says the same")
-TG_OPT(OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy", RULE_TEXT, 0, 0, NULL, 1,
-       "what to write: .tif or .npy, .png or .jpg for a single plane (preview: .png), DIR/ for "
-       "several network outputs")
+TG_OPT(
+    OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot", RULE_TEXT, 0, 0, NULL, 1,
+    "what to write: .tif or .npy, .png or .jpg for a single plane (preview: .png, plot: .svg "
+    "or .png), DIR/ for several network outputs")
 TG_OPT(
     RAM, "ram", NULL, "SIZE", NULL, TG_JOB_ " copy" TG_EST_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
@@ -165,7 +166,16 @@ TG_OPT(EFFICIENCY, "efficiency", NULL, "PERCENT", "50%", "estimate", RULE_SHARE,
 TG_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0, NULL, 0,
        "gpu: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
 TG_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
-       "write the memory in use over time as CSV")
+       "write the memory in use over time as CSV (docs/tracker.md); a run that goes on appends")
+TG_OPT(LOG_INTERVAL, "log-interval", NULL, "TIME|Nu", "100ms", "run verify", RULE_INTERVAL, 0,
+       0, NULL, 0,
+       "time between the lines of --log, such as 500ms or 2s, or 10u: a line every ten updates")
+TG_OPT(PLOT, "plot", NULL, "[=FILE]", NULL, "run verify", RULE_PICTURE, 0, 0, NULL, 0,
+       "at the end draw the memory in use as FILE.svg or FILE.png (alone: OUT.memory.svg); "
+       "without --log its numbers go to OUT.memory.csv")
+TG_OPT(THEME, "theme", NULL, "auto|light|dark", "auto", "plot", RULE_CHOICE, 0, 0,
+       "auto|light|dark", 0,
+       "colours of the picture; auto: as whoever looks at an SVG prefers, light for a PNG")
 TG_OPT(WATCH, "watch", NULL, "TIME", NULL, "mem", RULE_DURATION, 0, 0, NULL, 0,
        "again every 500ms, 1s, 2m, until stopped: a line each, or with --json an event")
 TG_OPT(CSV, "csv", NULL, "FILE", NULL, "mem", RULE_TEXT, 0, 0, NULL, 0,
@@ -187,12 +197,12 @@ TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
 TG_OPT(YES, "yes", "y", NULL, NULL, "plan run preview copy", RULE_SWITCH, 0, 0, NULL, 0,
        "overwrite an output that is finished, or that another job left unfinished")
 TG_OPT(JSON, "json", NULL, NULL, NULL,
-       TG_JOB_ " copy info calibrate version mem doctor" TG_EST_, RULE_SWITCH, 0, 0, NULL, 0,
-       "results as one JSON object per line on stdout")
-TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info calibrate mem" TG_EST_, RULE_SWITCH,
-       0, 0, NULL, 0, "no progress and no closing line; warnings and errors stay")
-TG_OPT(VERBOSE, "verbose", "v", NULL, NULL, TG_JOB_ " copy info" TG_EST_, RULE_SWITCH, 0, 0,
-       NULL, 0, "say what is being done; twice: everything")
+       TG_JOB_ " copy info calibrate version mem doctor plot" TG_EST_, RULE_SWITCH, 0, 0, NULL,
+       0, "results as one JSON object per line on stdout")
+TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info calibrate mem plot" TG_EST_,
+       RULE_SWITCH, 0, 0, NULL, 0, "no progress and no closing line; warnings and errors stay")
+TG_OPT(VERBOSE, "verbose", "v", NULL, NULL, TG_JOB_ " copy info plot" TG_EST_, RULE_SWITCH, 0,
+       0, NULL, 0, "say what is being done; twice: everything")
 
 #undef TG_JOB_
 #undef TG_EST_

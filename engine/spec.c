@@ -476,3 +476,21 @@ tg_status tgi_axes_parse(const char *text, tgi_err *err)
                         text);
     return TG_OK;
 }
+
+tg_status tgi_interval_parse(const char *text, tgi_interval_spec *out, tgi_err *err)
+{
+    const char *p = text;
+    int64_t n;
+    double seconds;
+    if (number(&p, &n) && strcmp(p, "u") == 0 && n > 0) {
+        *out = (tgi_interval_spec){.updates = n};
+        return TG_OK;
+    }
+    if (tgi_duration_parse(text, &seconds, NULL) != TG_OK || seconds < 1e-3 || seconds > 86400)
+        return tgi_fail(err, TG_E_ARG,
+                        "\"%s\": a time such as 500ms or 2s (1ms to 24h) is expected, or 10u "
+                        "for every tenth update",
+                        text);
+    *out = (tgi_interval_spec){.ms = (int64_t)(seconds * 1e3 + 0.5)};
+    return TG_OK;
+}

@@ -87,6 +87,12 @@ tg_status tgi_at_parse(const char *text, int64_t out[3], tgi_err *err);
 /* ---- axes: capital letters, each once, Y and X among them, at most 8 ---- */
 tg_status tgi_axes_parse(const char *text, tgi_err *err);
 
+/* ---- how far samples are apart: "500ms", "2s", or "10u", every tenth update ---- */
+typedef struct tgi_interval_spec {
+    int64_t ms, updates; /* one of them is 0 */
+} tgi_interval_spec;
+tg_status tgi_interval_parse(const char *text, tgi_interval_spec *out, tgi_err *err);
+
 /* ---- helpers shared by the option table ---- */
 /* A whole decimal number within [lo,hi]; `what` names it in the detail ("level"). */
 tg_status tgi_int_parse(const char *text, int64_t lo, int64_t hi, const char *what,

@@ -163,7 +163,7 @@ typedef struct tg_opts tg_opts;
 typedef struct tg_option {
     const char *name;     /* "ram"; on the command line --ram */
     const char *alias;    /* another spelling or a one-letter form ("m"), or NULL */
-    const char *arg;      /* "SIZE"; NULL for a switch */
+    const char *arg;      /* "SIZE"; NULL for a switch; "[=FILE]": may follow, behind '=' */
     const char *fallback; /* default as text, or NULL for none */
     const char *verbs;    /* "plan run verify": where it means something */
     const char *help;     /* one sentence */

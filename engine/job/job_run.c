@@ -9,10 +9,10 @@
 #include "engine/job/fingerprint.h"
 #include "engine/job/input_hash.h"
 #include "engine/job/job.h"
+#include "engine/job/job_log.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/receipt.h"
 #include "engine/memory/monitor.h"
-#include "engine/memory/tracker.h"
 #include "engine/run/commit.h"
 #include "engine/run/decoded.h"
 #include "engine/run/exec.h"
@@ -22,8 +22,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-#define SAMPLE_MS 5
 
 typedef struct run {
     tg_job *job;
@@ -36,7 +34,7 @@ typedef struct run {
     tg_store *store;
     tg_pyramid_builder *pyramid;
     tg_exec *exec;
-    tgi_tracker *monitor;
+    tg_tracker *tracker;
     tg_stats *sets;
     char *fingerprint;
     int finished;   /* the output has its name */
@@ -60,14 +58,14 @@ static void report(run *r, const char *phase, double fraction, double since)
                      .fraction = fraction,
                      .seconds = spent,
                      .eta_seconds = fraction > 0.01 ? spent / fraction * (1 - fraction) : -1,
-                     .memory_bytes = tgi_tracker_current(r->monitor),
+                     .memory_bytes = tgi_tracker_current(r->tracker),
                      .predicted_bytes = r->predicted,
                      .budget_bytes = r->job->plan.budget,
                      .tiles_total = r->job->plan.layout->n_tiles};
     p.tiles_done = r->commit    ? tgi_commit_written(r->commit)
                    : r->journal ? tgi_journal_appended(r->journal)
                                 : 0;
-    tgi_tracker_note(r->monitor, phase, p.tiles_done, r->predicted, p.budget_bytes);
+    tgi_tracker_update(r->tracker, phase, p.tiles_done);
     tgi_ctx_progress(r->job->ctx, &p);
 }
 
@@ -402,6 +400,7 @@ static void predict(run *r)
     const tg_bytes *b = &r->job->plan.bytes;
     r->predicted =
         tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture + b->pyramid;
+    tgi_tracker_expect(r->tracker, r->predicted, r->job->plan.budget);
 }
 
 static tg_status begin_journal(run *r, tgi_err *err)
@@ -543,7 +542,7 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     report(r, "finish", 1, r->t_phase);
     warn_of_nonfinite(r);
     fill_result(r, res);
-    res->measured_peak_bytes = tgi_tracker_peak(r->monitor);
+    res->measured_peak_bytes = tgi_job_tracker_peak(r->tracker);
     TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, &files, err));
     if (r->job->bad)
         TGI_TRY(tgi_bad_tiles_write(r->job->bad, r->job->set.input, err));
@@ -574,6 +573,11 @@ static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err
     return st;
 }
 
+static int goes_on(const run *r)
+{
+    return !r->start_over && tgi_journal_state(r->journal) == TG_JOURNAL_RESUME;
+}
+
 tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
 {
     run r = {.job = job, .t0 = tgi_seconds()};
@@ -593,11 +597,11 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     }
     tgi_mem_trim(); /* what others freed in this process is not the run's */
     if (st == TG_OK)
-        st = tgi_tracker_open(SAMPLE_MS, tgi_opts_str(job->opts, TGI_OPT_LOG), &r.monitor, err);
+        st = tgi_job_tracker_open(job, goes_on(&r), &r.tracker, err);
     if (st == TG_OK)
         st = conclude(&r, work(&r, err), &res, err);
     fill_result(&r, &res);
-    res.measured_peak_bytes = tgi_tracker_close(&r.monitor);
+    res.measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
     close_run(&r);
     if ((st == TG_OK || r.finished) && out)
         *out = res;

@@ -8,9 +8,9 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/job/job_log.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
-#include "engine/memory/tracker.h"
 #include "engine/run/exec.h"
 #include "engine/run/load.h"
 
@@ -248,6 +248,7 @@ typedef struct tensor_run {
     tg_threads *pool;
     tg_exec *exec;
     tg_loader *loader; /* of an image */
+    tg_tracker *tracker;
     tg_stats *sets;
     tg_affine out;
     void *packed, *arena, *staging[2];
@@ -361,8 +362,10 @@ static tg_status run_samples(tensor_run *r, tg_run_result *res, tgi_err *err)
                            &r->out);
             tgi_loader_item(r->loader, r->sample, in);
         }
-        for (int64_t k = 0; k < t->cells; k++, res->tiles++)
+        for (int64_t k = 0; k < t->cells; k++, res->tiles++) {
+            tgi_tracker_update(r->tracker, "run", res->tiles);
             TGI_TRY(run_cell(r, k, err));
+        }
     }
     res->bands = t->bands * job->tensors->batch;
     const tg_exec_times s = tgi_exec_seconds(r->exec);
@@ -376,16 +379,16 @@ static tg_status run_samples(tensor_run *r, tg_run_result *res, tgi_err *err)
 static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
 {
     tensor_run r = {.job = job};
-    tgi_tracker *monitor = NULL;
     tg_status st = open_run(&r, err);
     if (st == TG_OK)
-        st = tgi_tracker_open(5, tgi_opts_str(job->opts, TGI_OPT_LOG), &monitor, err);
+        st = tgi_job_tracker_open(job, 0, &r.tracker, err);
     tgi_mem_trim();
     res->predicted_peak_bytes =
         tgi_mem_measured() + job->plan.bytes.allowance + job->plan.bytes.decoder;
+    tgi_tracker_expect(r.tracker, res->predicted_peak_bytes, job->plan.budget);
     if (st == TG_OK)
         st = run_samples(&r, res, err);
-    res->measured_peak_bytes = tgi_tracker_close(&monitor);
+    res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
     close_run(&r);
     return st;
 }

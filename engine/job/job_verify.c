@@ -8,6 +8,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/job/job.h"
+#include "engine/job/job_log.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/dense.h"
 #include "engine/run/load.h"
@@ -20,6 +21,7 @@ typedef struct verify {
     tg_stages *stages; /* as the plan's, but all of the output is wanted */
     tgi_reserve *reserve;
     tg_threads *pool;
+    tg_tracker *tracker; /* watches for --log */
     size_t in_bytes, out_bytes;
     float *in, *whole, *other;
 } verify;
@@ -203,13 +205,16 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
     const size_t n = v->out_bytes / sizeof(float);
     const int64_t uncut[3] = {0, 0, 0};
     int64_t cut[3], band, cells;
+    tgi_tracker_update(v->tracker, "input", 0);
     TGI_TRY(load_item(v, err));
+    tgi_tracker_update(v->tracker, "whole", 0);
     TGI_TRY(pass(v, &v->stages->one, uncut, INT32_MAX, v->whole, NULL, &cells, err));
     if (v->stages->one.whole_op) { /* never cut: there are no tiles to compare with */
         tgi_stage_whole_text(&v->stages->one, out->not_tiled, sizeof out->not_tiled);
         out->bit_equal = 1;
     } else {
         cells_to_try(job, cut, &band);
+        tgi_tracker_update(v->tracker, "tiled", 0);
         TGI_TRY(pass(v, &v->stages->one, cut, band, v->other, NULL, &out->tiles, err));
         compare(v->other, v->whole, n, &out->max_abs_difference, &out->relative_l2,
                 &out->bit_equal);
@@ -219,6 +224,7 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
         out->output_min = v->whole[i] < out->output_min ? v->whole[i] : out->output_min;
         out->output_max = v->whole[i] > out->output_max ? v->whole[i] : out->output_max;
     }
+    tgi_tracker_update(v->tracker, "reference", 0);
     TGI_TRY(reference_pass(v, err));
     compare_middle(v, &out->reference_max_abs, &out->reference_relative_l2);
     return TG_OK;
@@ -302,6 +308,8 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     out->size = size;
     tg_status st = check_whole(&v, &peak, err);
     if (st == TG_OK)
+        st = tgi_job_tracker_open(job, 0, &v.tracker, err);
+    if (st == TG_OK)
         st = tgi_threads_open(job->set.threads, &v.pool, err);
     if (st == TG_OK)
         st = tgi_reserve_open(need + 256, &v.reserve, err);
@@ -315,6 +323,7 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
         v.other = p[2];
         st = three_passes(&v, out, err);
     }
+    tgi_job_tracker_close(job, &v.tracker);
     tgi_reserve_close(&v.reserve);
     tgi_threads_close(&v.pool);
     tgi_stages_free(&v.stages);

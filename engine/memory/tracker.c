@@ -1,161 +1,298 @@
-/* tracker.c - one thread that samples, one file descriptor it appends to.
+/* tracker.c - samples on the caller's thread and, by time, on one of its own.
  *
- * Nothing is allocated after opening, and each line is one write of less than a page to a file
- * opened for appending, so what a kill leaves behind is whole lines. */
+ * Two locks. `sampling` is held for a whole look at the system and the writing of its line, so
+ * that lines are in the order of time; `state` for copying numbers only, so that labelling
+ * (invariant 3) never waits. Order: sampling, then state. */
 #include "engine/memory/tracker.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "engine/memory/monitor.h"
+#include "engine/base/utf8.h"
+#include "engine/memory/log_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-struct tgi_tracker {
+struct tg_tracker {
+    pthread_mutex_t sampling, state;
+    pthread_cond_t wake;
     pthread_t thread;
-    int interval_ms, csv;
-    atomic_int quit;
-    atomic_uint_fast64_t current, peak, predicted, budget;
-    atomic_int_fast64_t tiles;
-    _Atomic(const char *) phase;
-    struct timespec t0;
+    int has_thread, quit; /* quit: state */
+    tgi_look look;
+    tgi_interval_spec every;
+    int nap_ms;
+    double t0;        /* of the log: its beginning on the monotonic clock */
+    tgi_log_file log; /* sampling */
+    /* All below: state. */
+    double row_at; /* when the last row was taken */
+    int64_t updates;
+    char phase[TG_TRACKER_PHASE];
+    int64_t tile;
+    uint64_t predicted, budget;
+    uint64_t current, since_row; /* measured: last look, largest since the last row */
+    tg_tracker_row row;
+    tg_tracker_maxima max;
 };
 
-/* The log need not be as dense as the peak's samples: ten lines a second at most. */
-#define CSV_EVERY_MS 100
+/* ---- Samples ----------------------------------------------------------------------------- */
 
-static void write_line(tgi_tracker *m, const tgi_process_memory *p)
+static void raise_to(tg_tracker_maximum *m, uint64_t bytes, const tg_tracker_row *r)
 {
-    char line[512];
-    struct timespec t;
-    tgi_free_memory f;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    tgi_free_memory_read("", &f);
-    const double s =
-        (double)(t.tv_sec - m->t0.tv_sec) + 1e-9 * (double)(t.tv_nsec - m->t0.tv_nsec);
-    const int n = snprintf(
-        line, sizeof line, "%.3f,%s,%lld,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n", s,
-        atomic_load(&m->phase), (long long)atomic_load(&m->tiles), (unsigned long long)p->anon,
-        (unsigned long long)p->file, (unsigned long long)p->shmem, (unsigned long long)p->swap,
-        (unsigned long long)p->pte, (unsigned long long)tgi_measured_of(p),
-        (unsigned long long)f.bytes, (unsigned long long)atomic_load(&m->predicted),
-        (unsigned long long)atomic_load(&m->budget));
-    if (n > 0 && write(m->csv, line, (size_t)n) != n) {
-        close(m->csv); /* a log must not stop a run: it ends here */
-        m->csv = -1;
-    }
+    if (bytes <= m->bytes)
+        return;
+    m->bytes = bytes;
+    m->seconds = r->seconds;
+    m->tile = r->tile;
+    memcpy(m->phase, r->phase, sizeof m->phase);
 }
 
-static void sample(tgi_tracker *m, tgi_process_memory *p)
+/* Label a look at the process and let it count. */
+static void fold_process(tg_tracker *t, tg_tracker_row *r)
 {
-    if (!tgi_process_memory_read("", p))
-        return;
-    const uint64_t now = tgi_measured_of(p);
-    atomic_store(&m->current, now);
-    if (now > atomic_load(&m->peak))
-        atomic_store(&m->peak, now);
+    r->seconds = tgi_seconds() - t->t0;
+    memcpy(r->phase, t->phase, sizeof r->phase);
+    r->tile = t->tile;
+    r->predicted_bytes = t->predicted;
+    r->budget_bytes = t->budget;
+    t->current = r->measured_bytes;
+    if (r->measured_bytes > t->since_row)
+        t->since_row = r->measured_bytes;
+    raise_to(&t->max.measured, r->measured_bytes, r);
+    raise_to(&t->max.resident, tgi_resident_of(r), r);
+}
+
+static void fold_row(tg_tracker *t, tg_tracker_row *r)
+{
+    r->peak_bytes = t->since_row;
+    t->since_row = 0;
+    raise_to(&t->max.pool_allocated, r->pool_allocated_bytes, r);
+    for (int i = 0; i < r->n_gpus; i++)
+        raise_to(&t->max.gpu_used[i], r->gpu_used_bytes[i], r);
+    if (!t->max.samples++ || r->available_bytes < t->max.least_available_bytes)
+        t->max.least_available_bytes = r->available_bytes;
+    t->row = *r;
+    t->row_at = r->seconds;
+}
+
+/* One look; `whole`: a row, with all that is around the process. */
+static void sample(tg_tracker *t, int whole)
+{
+    tg_tracker_row r = {.size = sizeof r};
+    pthread_mutex_lock(&t->sampling);
+    int ok = tgi_look_process(&t->look, &r);
+    if (whole)
+        tgi_look_around(&t->look, &r);
+    pthread_mutex_lock(&t->state);
+    if (ok)
+        fold_process(t, &r);
+    ok = ok && whole;
+    if (ok)
+        fold_row(t, &r);
+    pthread_mutex_unlock(&t->state);
+    if (ok)
+        tgi_log_append(&t->log, &r);
+    pthread_mutex_unlock(&t->sampling);
+}
+
+/* ---- By time ----------------------------------------------------------------------------- */
+
+/* 1 when a row is due now: half a nap early is nearer than half a nap late. */
+static int row_is_due(const tg_tracker *t)
+{
+    const double since = tgi_seconds() - t->t0 - t->row_at;
+    return t->every.ms > 0 && since >= 1e-3 * ((double)t->every.ms - 0.5 * t->nap_ms);
 }
 
 static void *sampler(void *arg)
 {
-    tgi_tracker *m = arg;
-    tgi_process_memory p = {0};
-    const struct timespec nap = {m->interval_ms / 1000, m->interval_ms % 1000 * 1000000L};
-    for (int64_t ms = 0; !atomic_load(&m->quit); ms += m->interval_ms) {
-        sample(m, &p);
-        if (m->csv >= 0 && ms % CSV_EVERY_MS < m->interval_ms)
-            write_line(m, &p);
-        nanosleep(&nap, NULL);
+    tg_tracker *t = arg;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    pthread_mutex_lock(&t->state);
+    while (!t->quit) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        until = now;
+        until.tv_sec += t->nap_ms / 1000;
+        until.tv_nsec += t->nap_ms % 1000 * 1000000L;
+        if (until.tv_nsec >= 1000000000L) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000L;
+        }
+        while (!t->quit && pthread_cond_timedwait(&t->wake, &t->state, &until) == 0)
+            ; /* woken early: to quit, or for no reason */
+        if (t->quit)
+            break;
+        const int whole = row_is_due(t);
+        pthread_mutex_unlock(&t->state);
+        sample(t, whole);
+        pthread_mutex_lock(&t->state);
     }
-    sample(m, &p);
-    if (m->csv >= 0)
-        write_line(m, &p);
+    pthread_mutex_unlock(&t->state);
     return NULL;
 }
 
-static tg_status open_csv(tgi_tracker *m, const char *path, tgi_err *err)
+static tg_status start_thread(tg_tracker *t, tgi_err *err)
 {
-    static const char head[] =
-        "seconds,phase,tiles,anon,file,shmem,swap,pte,measured,available,"
-        "predicted,budget\n";
-    m->csv = -1;
-    if (!path)
-        return TG_OK;
-    m->csv = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    if (m->csv < 0 || write(m->csv, head, sizeof head - 1) != (ssize_t)sizeof head - 1)
-        return tgi_fail(err, TG_E_IO, "%s: the memory log cannot be written: %s", path,
-                        strerror(errno));
-    return TG_OK;
-}
-
-tg_status tgi_tracker_open(int interval_ms, const char *csv_path, tgi_tracker **out,
-                           tgi_err *err)
-{
-    tgi_tracker *m = tgi_calloc(TGI_TAG_MISC, 1, sizeof *m);
-    if (!m)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the tracker");
-    m->interval_ms = interval_ms > 0 ? interval_ms : 1;
-    atomic_store(&m->phase, "start");
-    clock_gettime(CLOCK_MONOTONIC, &m->t0);
-    tg_status st = open_csv(m, csv_path, err);
     pthread_attr_t attr;
+    sigset_t all, before;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 128 * 1024);
-    sigset_t all, before;
     sigfillset(&all); /* signals are the program's: its handlers do not run on this thread */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (st == TG_OK && pthread_create(&m->thread, &attr, sampler, m) != 0)
-        st = tgi_fail(err, TG_E_NOMEM, "the system refused the tracker's thread");
+    t->has_thread = pthread_create(&t->thread, &attr, sampler, t) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
-    if (st != TG_OK) {
-        if (m->csv >= 0)
-            close(m->csv);
-        tgi_free(m);
-        return st;
-    }
-    *out = m;
-    return TG_OK;
+    return t->has_thread ? TG_OK
+                         : tgi_fail(err, TG_E_NOMEM, "the system refused the tracker's thread");
 }
 
-void tgi_tracker_note(tgi_tracker *m, const char *phase, int64_t tiles, uint64_t predicted,
-                      uint64_t budget)
+/* ---- Open and close ---------------------------------------------------------------------- */
+
+static void init_locks(tg_tracker *t)
 {
-    if (!m)
+    pthread_condattr_t clock;
+    pthread_mutex_init(&t->sampling, NULL);
+    pthread_mutex_init(&t->state, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->wake, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+static void free_tracker(tg_tracker *t)
+{
+    tgi_log_close(&t->log);
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->state);
+    pthread_mutex_destroy(&t->sampling);
+    tgi_free(t);
+}
+
+tg_status tgi_tracker_open(const tgi_tracker_opts *o, tg_tracker **out, tgi_err *err)
+{
+    double before = 0;
+    tg_tracker *t = tgi_calloc(TGI_TAG_MISC, 1, sizeof *t);
+    if (!t)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the tracker");
+    init_locks(t);
+    t->look = o->look;
+    t->every = o->every;
+    t->budget = o->budget;
+    t->nap_ms = o->every.ms && (!o->peak_ms || o->every.ms < o->peak_ms) ? (int)o->every.ms
+                                                                         : o->peak_ms;
+    t->log.fd = -1;
+    t->max.n_gpus = o->look.n_gpus;
+    strcpy(t->phase, "start");
+    tg_status st = TG_OK;
+    if (o->csv)
+        st = tgi_log_open(o->csv, o->go_on, o->look.n_gpus, &t->log, &before, err);
+    t->t0 = tgi_seconds() - before;
+    if (st == TG_OK)
+        sample(t, 1);
+    if (st == TG_OK && t->nap_ms > 0)
+        st = start_thread(t, err);
+    if (st == TG_OK)
+        *out = t;
+    else
+        free_tracker(t);
+    return st;
+}
+
+void tgi_tracker_close(tg_tracker **tp, tg_tracker_maxima *out)
+{
+    if (!tp || !*tp)
         return;
-    atomic_store(&m->phase, phase);
-    atomic_store(&m->tiles, tiles);
-    atomic_store(&m->predicted, predicted);
-    atomic_store(&m->budget, budget);
+    tg_tracker *t = *tp;
+    pthread_mutex_lock(&t->state);
+    t->quit = 1;
+    pthread_cond_signal(&t->wake);
+    pthread_mutex_unlock(&t->state);
+    if (t->has_thread)
+        pthread_join(t->thread, NULL);
+    sample(t, 1);
+    if (out)
+        tgi_tracker_maxima(t, out);
+    free_tracker(t);
+    *tp = NULL;
 }
 
-uint64_t tgi_tracker_current(const tgi_tracker *m)
+/* ---- Labels and answers ------------------------------------------------------------------ */
+
+/* A name that CSV needs no quotes for, whole characters of UTF-8. 1 when it is another. */
+static int set_phase(tg_tracker *t, const char *name)
 {
-    return m ? atomic_load(&m->current) : 0;
+    char clean[TG_TRACKER_PHASE] = {0};
+    size_t n = 0;
+    for (const char *p = name; *p;) {
+        const size_t len = tgi_utf8_length(p, strlen(p));
+        const int plain = len && (unsigned char)*p >= 0x20 && !strchr(",\"\x7f", *p);
+        const size_t step = len ? len : 1, put = plain ? len : 1;
+        if (n + put >= sizeof clean)
+            break;
+        memcpy(clean + n, plain ? p : "_", put);
+        n += put;
+        p += step;
+    }
+    const int other = strcmp(t->phase, clean) != 0;
+    memcpy(t->phase, clean, sizeof clean);
+    return other;
 }
 
-uint64_t tgi_tracker_peak(const tgi_tracker *m)
+void tgi_tracker_expect(tg_tracker *t, uint64_t predicted_bytes, uint64_t budget_bytes)
 {
-    return m ? atomic_load(&m->peak) : 0;
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->state);
+    t->predicted = predicted_bytes;
+    t->budget = budget_bytes;
+    pthread_mutex_unlock(&t->state);
 }
 
-uint64_t tgi_tracker_close(tgi_tracker **mp)
+int tgi_tracker_update(tg_tracker *t, const char *phase, int64_t tile)
 {
-    if (!mp || !*mp)
+    if (!t)
         return 0;
-    tgi_tracker *m = *mp;
-    atomic_store(&m->quit, 1);
-    pthread_join(m->thread, NULL);
-    const uint64_t peak = atomic_load(&m->peak);
-    if (m->csv >= 0)
-        close(m->csv);
-    tgi_free(m);
-    *mp = NULL;
-    return peak;
+    pthread_mutex_lock(&t->state);
+    int due = phase && set_phase(t, phase);
+    t->tile = tile;
+    if (t->every.updates && t->updates % t->every.updates == 0)
+        due = 1;
+    t->max.updates = ++t->updates;
+    pthread_mutex_unlock(&t->state);
+    if (due)
+        sample(t, 1);
+    return due;
+}
+
+uint64_t tgi_tracker_current(tg_tracker *t)
+{
+    if (!t)
+        return 0;
+    pthread_mutex_lock(&t->state);
+    const uint64_t now = t->current;
+    pthread_mutex_unlock(&t->state);
+    return now;
+}
+
+void tgi_tracker_row(tg_tracker *t, tg_tracker_row *out)
+{
+    pthread_mutex_lock(&t->state);
+    *out = t->row;
+    pthread_mutex_unlock(&t->state);
+}
+
+void tgi_tracker_maxima(tg_tracker *t, tg_tracker_maxima *out)
+{
+    *out = (tg_tracker_maxima){0};
+    if (t) {
+        pthread_mutex_lock(&t->sampling); /* the log's problem is of that lock */
+        pthread_mutex_lock(&t->state);
+        *out = t->max;
+        memcpy(out->problem, t->log.problem, sizeof out->problem);
+        pthread_mutex_unlock(&t->state);
+        pthread_mutex_unlock(&t->sampling);
+    }
+    out->size = sizeof *out;
 }

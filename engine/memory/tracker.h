@@ -1,21 +1,34 @@
-/* tracker.h - memory over time: the peak of a run, and a CSV of it. */
+/* tracker.h - the tracker behind tg_tracker (tegula_tracker.h), as the engine uses it.
+ *
+ * Invariants. (1) Every sample is folded into the maxima under the label that held when it was
+ * taken. (2) The peak_bytes of the rows together cover all samples: each goes into exactly one
+ * row. (3) Labelling waits for no file and no system call: a stalled disk stops the log, not
+ * the run. (4) Nothing is allocated after opening. */
 #ifndef TGI_TRACKER_H
 #define TGI_TRACKER_H
 
-#include "engine/base/status.h"
+#include "engine/memory/look.h"
+#include "engine/spec.h"
 
-/* A sampling thread: the maximum of `measured` while it runs, and a CSV line per sample when a
- * path is given. Columns: seconds, phase, tiles, anon, file, shmem, swap, pte, measured,
- * available, predicted, budget (bytes). Lines are whole even after a kill. */
-typedef struct tgi_tracker tgi_tracker;
-tg_status tgi_tracker_open(int interval_ms, const char *csv_path, tgi_tracker **out,
-                           tgi_err *err);
-/* What later samples are labelled with; `phase` static. */
-void tgi_tracker_note(tgi_tracker *m, const char *phase, int64_t tiles, uint64_t predicted,
-                      uint64_t budget);
-uint64_t tgi_tracker_current(const tgi_tracker *m); /* last sample */
-uint64_t tgi_tracker_peak(const tgi_tracker *m);
-/* Stop; returns the peak. NULL allowed (0). */
-uint64_t tgi_tracker_close(tgi_tracker **m);
+typedef struct tgi_tracker_opts {
+    tgi_interval_spec every; /* rows */
+    int peak_ms;             /* > 0: looks between them */
+    const char *csv;         /* or NULL */
+    int go_on;
+    uint64_t budget; /* until tgi_tracker_expect says otherwise */
+    tgi_look look;
+} tgi_tracker_opts;
+
+/* As tg_tracker_open. Returned; close with tgi_tracker_close. */
+tg_status tgi_tracker_open(const tgi_tracker_opts *o, tg_tracker **out, tgi_err *err);
+/* The rest allow NULL: no tracker, no numbers. */
+void tgi_tracker_expect(tg_tracker *t, uint64_t predicted_bytes, uint64_t budget_bytes);
+/* As tg_tracker_update. 1 when a sample was taken. */
+int tgi_tracker_update(tg_tracker *t, const char *phase, int64_t tile);
+uint64_t tgi_tracker_current(tg_tracker *t);              /* measured_bytes of the last look */
+void tgi_tracker_row(tg_tracker *t, tg_tracker_row *out); /* the last one */
+void tgi_tracker_maxima(tg_tracker *t, tg_tracker_maxima *out);
+/* A last row, and the end. `out` may be NULL. */
+void tgi_tracker_close(tg_tracker **t, tg_tracker_maxima *out);
 
 #endif
