@@ -434,10 +434,8 @@ bool tgi_opts_at(const tg_opts *o, int64_t out[3])
     return t && tgi_at_parse(t, out, NULL) == TG_OK;
 }
 
-void tgi_opts_interval(const tg_opts *o, tgi_opt id, tgi_interval_spec *out)
+bool tgi_opts_interval(const tg_opts *o, tgi_opt id, tgi_interval_spec *out)
 {
     const char *t = tgi_opts_str(o, id);
-    *out = (tgi_interval_spec){.updates = 10};
-    if (t)
-        (void)tgi_interval_parse(t, out, NULL);
+    return t && tgi_interval_parse(t, out, NULL) == TG_OK;
 }

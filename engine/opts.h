@@ -58,7 +58,7 @@ void tgi_opts_planes(const tg_opts *o, tgi_planes_spec *out); /* n = 0: all */
 bool tgi_opts_normalize(const tg_opts *o, tgi_normalize_spec *out);
 bool tgi_opts_dtype(const tg_opts *o, tg_dtype *out);
 void tgi_opts_compress(const tg_opts *o, tgi_compress_spec *out);
-void tgi_opts_interval(const tg_opts *o, tgi_opt id, tgi_interval_spec *out);
+bool tgi_opts_interval(const tg_opts *o, tgi_opt id, tgi_interval_spec *out);
 bool tgi_opts_at(const tg_opts *o, int64_t out[3]);
 
 #endif

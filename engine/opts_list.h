@@ -167,9 +167,10 @@ TG_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0
        "gpu: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
 TG_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
        "write the memory in use over time as CSV (docs/tracker.md); a run that goes on appends")
-TG_OPT(LOG_INTERVAL, "log-interval", NULL, "TIME|Nu", "100ms", "run verify", RULE_INTERVAL, 0,
-       0, NULL, 0,
-       "time between the lines of --log, such as 500ms or 2s, or 10u: a line every ten updates")
+TG_OPT(LOG_INTERVAL, "log-interval", NULL, "TIME|Nu", NULL, "run verify", RULE_INTERVAL, 0, 0,
+       NULL, 0,
+       "time between the lines of --log, such as 500ms or 2s, or 10u: a line every ten updates "
+       "(default: 100ms)")
 TG_OPT(PLOT, "plot", NULL, "[=FILE]", NULL, "run verify", RULE_PICTURE, 0, 0, NULL, 0,
        "at the end draw the memory in use as FILE.svg or FILE.png (alone: OUT.memory.svg); "
        "without --log its numbers go to OUT.memory.csv")

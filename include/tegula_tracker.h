@@ -37,9 +37,10 @@ extern "C" {
 
 typedef struct tg_tracker tg_tracker;
 
-#define TG_TRACKER_GPUS 16  /* GPUs that are followed; further ones are not */
-#define TG_TRACKER_PHASE 32 /* bytes of a phase's name, the end included; longer ones are cut  \
-                             */
+#define TG_TRACKER_GPUS 16 /* GPUs that are followed; further ones are not */
+#define TG_TRACKER_PHASE                                                                       \
+    32 /* bytes of a phase's name, the end included; longer ones are cut                       \
+        */
 
 /** Zero means default in every field; `size` is sizeof(tg_tracker_opts). */
 typedef struct tg_tracker_opts {

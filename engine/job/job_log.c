@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PEAK_MS 5 /* short-lived memory that no line of the log would show */
+#define LINE_MS 100 /* unless --log-interval says otherwise */
+#define PEAK_MS 5   /* short-lived memory that no line of the log would show */
 
 /* OUT plus an ending; a folder's name without its slashes. Returned; tgi_free. */
 static tg_status beside_output(const tg_job *job, const char *ending, char **out, tgi_err *err)
@@ -50,8 +51,11 @@ static tg_status log_name(const tg_job *job, char **out, tgi_err *err)
 tg_status tgi_job_tracker_open(tg_job *job, int go_on, tg_tracker **out, tgi_err *err)
 {
     char *csv = NULL, *picture = NULL;
-    tgi_tracker_opts o = {.peak_ms = PEAK_MS, .go_on = go_on, .budget = job->plan.budget};
-    tgi_opts_interval(job->opts, TGI_OPT_LOG_INTERVAL, &o.every);
+    tgi_tracker_opts o = {.every = {.ms = LINE_MS},
+                          .peak_ms = PEAK_MS,
+                          .go_on = go_on,
+                          .budget = job->plan.budget};
+    (void)tgi_opts_interval(job->opts, TGI_OPT_LOG_INTERVAL, &o.every);
     tg_status st = log_name(job, &csv, err);
     if (st == TG_OK) /* now, not after hours of work */
         st = name_of(job, TGI_OPT_PLOT, 0, ".memory.svg", &picture, err);

@@ -97,9 +97,13 @@ static int write_all(int fd, const char *text, size_t n)
     do
         done = write(fd, text, n);
     while (done < 0 && errno == EINTR);
-    if (done >= 0 && done != (ssize_t)n)
-        errno = ENOSPC;
-    return done == (ssize_t)n;
+    if (done < 0 || done == (ssize_t)n)
+        return done >= 0;
+    const off_t end = lseek(fd, 0, SEEK_END); /* a part of a line is none */
+    if (end < 0 || ftruncate(fd, end - done) < 0)
+        return 0;
+    errno = ENOSPC;
+    return 0;
 }
 
 tg_status tgi_log_open(const char *path, int go_on, int n_gpus, tgi_log_file *out,

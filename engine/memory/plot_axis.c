@@ -48,8 +48,9 @@ tgi_axis tgi_axis_bytes(uint64_t top, int most)
     return a;
 }
 
-tgi_axis tgi_axis_seconds(double span, int most)
+tgi_axis tgi_axis_seconds(double span, int ticks)
 {
+    const double most = ticks * (1 + 1e-9); /* steps are decimal fractions: not exact */
     static const struct {
         double unit, until; /* the unit of spans up to */
         const char *name;

@@ -22,8 +22,8 @@ typedef struct tgi_axis {
 
 /* For 0 .. top bytes, at most `most` ticks above zero (at least 2). */
 tgi_axis tgi_axis_bytes(uint64_t top, int most);
-/* For 0 .. span seconds. */
-tgi_axis tgi_axis_seconds(double span, int most);
+/* The same for 0 .. span seconds. */
+tgi_axis tgi_axis_seconds(double span, int ticks);
 /* "384 MiB", "1.5 GiB", "90 s"; "0" at zero. Returns buf. */
 const char *tgi_axis_text(const tgi_axis *a, double value, char buf[TGI_AXIS_TEXT]);
 /* v with so many decimals, whatever the locale; v >= 0. Returns the length. */

@@ -2,8 +2,8 @@
  *
  * Invariants. (1) Every sample is folded into the maxima under the label that held when it was
  * taken. (2) The peak_bytes of the rows together cover all samples: each goes into exactly one
- * row. (3) Labelling waits for no file and no system call: a stalled disk stops the log, not
- * the run. (4) Nothing is allocated after opening. */
+ * row. (3) By time, labelling within a phase waits for no file and no system call: a stalled
+ * disk stops the log, not the run. (4) Nothing is allocated after opening. */
 #ifndef TGI_TRACKER_H
 #define TGI_TRACKER_H
 

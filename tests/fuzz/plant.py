@@ -35,6 +35,8 @@ PLANTS = {
     "json_surrogates": ("json", "engine/base/json_read.c", "c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);",
                    "if (low > 0xdf00)\n            __builtin_trap();\n"
                    "        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);"),
+    "memlog_columns": ("memlog", "engine/memory/log_read.c", "if (r->n_columns == TGI_MEMLOG_COLUMNS)",
+                       "if (r->n_columns == 4096)"),
     "journal_tile": ("journal", "engine/run/journal.c", "r->tile >= (uint64_t)j->layout->n_tiles || ", ""),
 }
 

@@ -553,6 +553,9 @@ OPTIONS = ("model input input-tensor output ram tile chunk-size roi planes axes 
            "compress pyramid pad same-size raw-size exact precision threads isa io on-bad-tile scratch at z c t name version license channels count nans min max mean "
            "deviation low high").split()
 TAGS = (254, 256, 257, 258, 259, 262, 266, 270, 273, 277, 278, 279, 282, 284, 305, 317, 320, 322, 323, 324, 325, 330, 338, 339, 347, 530)
+HOST = ("seconds,phase,tile,measured_bytes,peak_bytes,anonymous_bytes,file_bytes,shared_bytes,swapped_bytes,"
+        "page_table_bytes,high_water_bytes,pool_allocated_bytes,pool_reserved_bytes,available_bytes,predicted_bytes,"
+        "budget_bytes")
 OPS = ("Conv ConvTranspose Relu Reshape Resize Slice Split Concat Transpose Gather Shape Expand Pad MaxPool AveragePool "
        "Unsqueeze Squeeze Flatten ConstantOfShape Range Cast Clip Upsample DepthToSpace SpaceToDepth Softmax MatMul Gemm "
        "ReduceMean Einsum Loop If Constant Identity GlobalAveragePool axes axis starts ends steps perm pads strides "
@@ -585,8 +588,20 @@ DICTS = {
                                          " SizeZ=\"2\"", "<BinaryOnly ", " MetadataFile=\"", "../", "99999999999999999999")],
     "config": [quoted(f'"{w}": '.encode()) for w in OPTIONS] + [quoted(w.encode()) for w in (
         "true", "false", "1e300", "-1", "9223372036854775807", '"auto"', '"percentile:1,99"', '"scale:1/255,0"', '"80%"', '":,0:1"', '"10-"')],
+    "memlog": [quoted(w.encode()) for w in HOST.split(",") + ["gpu0_used_bytes", "gpu0_free_bytes", ",9223372036854775807", "\n0,"]],
     "journal": [quoted(b"TGJRNL01"), quoted(struct.pack("<Q", 0x746f6c732d6a6774)), quoted(struct.pack("<Q", 12288)),
                 quoted(struct.pack("<Q", 12352))],
+}
+
+
+MEMLOGS = {
+    "run": (HOST + "\n" + "".join(
+        "%d.%03d,%s,%d,%d,%d,9,3,0,0,4,99,5,6,7000000,%d,200000\n" % (
+            i // 4, i % 4 * 250, ("start", "run", "finish")[i // 5], i, 1000 * i, 1000 * i + 7, 90000 * (i > 2))
+        for i in range(15))).encode(),
+    "gpus": b"seconds,measured_bytes,gpu0_used_bytes,gpu0_free_bytes,gpu15_used_bytes\n0,1,2,3,4\n5,6,7,8,9\n",
+    "other": b"colour,measured_bytes,seconds\r\nblue,5,0\r\n\r\n<&\"\xff,9,1e3\r\ngreen,7",
+    "large": b"seconds,measured_bytes,file_bytes\n1e10,9223372036854775807,9223372036854775807\n",
 }
 
 
@@ -594,7 +609,7 @@ def main(folder):
     corpora = {"tiff": [(n, bytes(t.out)) for n, t in tiffs()], "ome": list(XML.items()), "onnx": list(onnxes()),
                "png": list(pngs()), "jpeg": list(jpegs()), "codec": list(blocks()), "set": list(sets()),
                "npy": list(npys()), "json": list(JSON.items()), "config": list(CONFIG.items()),
-               "journal": list(journals())}
+               "memlog": list(MEMLOGS.items()), "journal": list(journals())}
     for target, files in corpora.items():
         os.makedirs(os.path.join(folder, target), exist_ok=True)
         for name, data in files:

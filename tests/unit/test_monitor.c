@@ -1,14 +1,10 @@
 /* The truth about memory, read from made-up machines: /proc and cgroup trees in a folder. */
-#include "engine/base/clock.h"
 #include "engine/memory/monitor.h"
-#include "engine/memory/tracker.h"
 #include "tests/tg_test.h"
 
 #include <errno.h>
 #include <ftw.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define MIB ((uint64_t)1 << 20)
 #define MEMINFO "MemTotal: 16384000 kB\nMemFree: 100 kB\nMemAvailable:    8192000 kB\n"
@@ -196,90 +192,6 @@ static void test_the_process_is_read_from_its_status(void)
     CHECK_EQ(p.anon, 0);
 }
 
-static void nap(int ms)
-{
-    const struct timespec t = {0, ms * 1000000L};
-    nanosleep(&t, NULL);
-}
-
-/* Up to ten seconds until the sampling thread has seen it: machines are busy. */
-static void wait_until(tgi_tracker *m, int peak, uint64_t low, uint64_t high)
-{
-    for (int i = 0; i < 500; i++, nap(20)) {
-        const uint64_t v = peak ? tgi_tracker_peak(m) : tgi_tracker_current(m);
-        if (v >= low && v <= high)
-            return;
-    }
-}
-
-static void test_the_peak_stays_after_the_memory_is_gone(void)
-{
-    tgi_err e = {0};
-    tgi_tracker *m = NULL;
-    const size_t bytes = 48 * MIB;
-    const uint64_t before = tgi_mem_measured();
-    CHECK(before > 0);
-    CHECK_OK(tgi_tracker_open(1, NULL, &m, &e), e);
-    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(p != MAP_FAILED);
-    memset(p, 1, bytes);
-    wait_until(m, 1, before + bytes * 9 / 10, UINT64_MAX);
-    munmap(p, bytes);
-    wait_until(m, 0, 0, before + bytes / 2);
-    CHECK(tgi_tracker_current(m) < before + bytes / 2);
-    CHECK(tgi_tracker_peak(m) >= before + bytes * 9 / 10);
-    const uint64_t peak = tgi_tracker_close(&m);
-    CHECK(peak >= before + bytes * 9 / 10 && m == NULL);
-    CHECK_EQ(tgi_tracker_close(&m), 0);
-}
-
-static void test_the_log_is_a_header_and_whole_lines(void)
-{
-    char path[] = "tegula_log_XXXXXX", line[512], phase[32];
-    tgi_err e = {0};
-    tgi_tracker *m = NULL;
-    close(mkstemp(path));
-    CHECK_OK(tgi_tracker_open(5, path, &m, &e), e);
-    const double t0 = tgi_seconds();
-    tgi_tracker_note(m, "run", 17, 1000, 2000);
-    nap(250);
-    tgi_tracker_close(&m);
-    const double most = (tgi_seconds() - t0) / 0.1 + 3;
-    FILE *f = fopen(path, "r");
-    CHECK(f && fgets(line, sizeof line, f));
-    CHECK_STR(line, "seconds,phase,tiles,anon,file,shmem,swap,pte,measured,available,"
-                    "predicted,budget\n");
-    int lines = 0, noted = 0;
-    double last = -1;
-    while (f && fgets(line, sizeof line, f)) {
-        double s;
-        long long v[10];
-        CHECK_EQ(sscanf(line, "%lf,%31[a-z],%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld",
-                        &s, phase, v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7, v + 8,
-                        v + 9),
-                 12);
-        CHECK(s >= last && v[6] == v[1] + v[3] + v[4] + v[5] && v[6] > 0);
-        last = s;
-        lines++;
-        noted += strcmp(phase, "run") == 0 && v[0] == 17 && v[8] == 1000 && v[9] == 2000;
-    }
-    CHECK(lines >= 1 && lines <= most &&
-          noted >= 1); /* a tenth of a second apart, and one at the end */
-    if (f)
-        fclose(f);
-    unlink(path);
-    CHECK_STATUS(tgi_tracker_open(5, "no_such_folder/log.csv", &m, &e), TG_E_IO, e);
-}
-
-static void test_refused_memory_is_answered(void)
-{
-    tgi_err e = {0};
-    tgi_tracker *m = NULL;
-    tgi_mem_fail_at(1);
-    CHECK_STATUS(tgi_tracker_open(5, NULL, &m, &e), TG_E_NOMEM, e);
-    tgi_mem_fail_at(0);
-}
-
 int main(void)
 {
     RUN(test_without_limits_the_machine_decides);
@@ -292,8 +204,5 @@ int main(void)
     RUN(test_v1_and_v2_together_take_the_narrower);
     RUN(test_the_margin_is_half_a_gibibyte_or_a_tenth);
     RUN(test_the_process_is_read_from_its_status);
-    RUN(test_the_peak_stays_after_the_memory_is_gone);
-    RUN(test_the_log_is_a_header_and_whole_lines);
-    RUN(test_refused_memory_is_answered);
     return TEST_END();
 }

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Does the log know the maximum? Runs the command with --log and holds the largest memory in it
+against the kernel's own high-water mark, VmHWM.
+
+    highwater.py TEGULA OWN_MODEL
+
+VmHWM is the largest sum of anonymous, shared and *file* pages; swap and page tables are not in it,
+and what a run measures against its budget has no file pages. So two numbers are compared: the log's
+largest anonymous + file + shared with VmHWM, within 2 %; and, of a run that reads its input into its
+own memory (--io read), so that file pages are the program's few own ones, the receipt's measured peak
+less page tables with VmHWM less those few, within 2 % as well. VmHWM comes from two places that have
+to agree: ru_maxrss of the finished process, and the last line of its own log."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import tiffmade
+
+CLOSE = 0.02
+
+
+def run(args):
+    """(events on stdout, VmHWM as the kernel counted it for the finished process)"""
+    # The child is made by a small process of its own: ru_maxrss survives exec, and Python is large.
+    code = ("import os,sys\np=os.posix_spawn(sys.argv[1],sys.argv[1:],os.environ)\n"
+            "_,st,ru=os.wait4(p,0)\nprint('MAXRSS',ru.ru_maxrss*1024,os.waitstatus_to_exitcode(st))")
+    p = subprocess.run([sys.executable, "-S", "-c", code] + args, stdin=subprocess.DEVNULL,
+                       capture_output=True, text=True)
+    lines = p.stdout.splitlines()
+    word, most, status = lines[-1].split()
+    if word != "MAXRSS" or status != "0":
+        sys.exit(f"exit {status}: {p.stderr.strip()[-300:]}")
+    return [json.loads(line) for line in lines[:-1]], int(most)
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8") as f:
+        header = f.readline().strip().split(",")
+        return [dict(zip(header, line.strip().split(","))) for line in f]
+
+
+def off(a, b):
+    return abs(a - b) / b
+
+
+def main():
+    tegula, model = sys.argv[1:3]
+    bad = 0
+    print(f"{'input':6}{'log':>12}{'VmHWM':>12}{'ratio':>8}{'own peak':>12}{'ratio':>8}   (MiB)")
+    with tempfile.TemporaryDirectory() as tmp:
+        made = tiffmade.Made(os.path.join(tmp, "in.tif"), 2048, 3072, 1)
+        tiffmade.fill(made)
+        for how in ("map", "read"):
+            log, out = os.path.join(tmp, how + ".csv"), os.path.join(tmp, how + ".tif")
+            events, most = run([tegula, "run", "-m", model, made.path, "-o", out, "--json", "--ram",
+                                "300MiB", "--io", how, "--log", log, "--log-interval", "2ms"])
+            rows = rows_of(log)
+            n = {k: [int(r[k + "_bytes"]) for r in rows] for k in (
+                "anonymous", "file", "shared", "high_water", "page_table", "peak")}
+            resident = max(sum(v) for v in zip(n["anonymous"], n["file"], n["shared"]))
+            own = events[-1]["measured_peak_bytes"]
+            # The program's own file pages: the least that any row after the first had.
+            own_there = own - max(n["page_table"]) + min(n["file"][1:])
+            mib = 1 << 20
+            print(f"{how:6}{resident / mib:12.2f}{most / mib:12.2f}{resident / most:8.4f}"
+                  f"{own / mib:12.2f}{own_there / most:8.4f}")
+            for what, wrong in (
+                    ("the log's maximum is not VmHWM", off(resident, most) > CLOSE),
+                    ("the log's VmHWM is not the kernel's", off(n["high_water"][-1], most) > CLOSE),
+                    ("the log's largest row is not the receipt's peak", max(n["peak"]) != own),
+                    ("the measured peak is not VmHWM less file pages",
+                     how == "read" and off(own_there, most) > CLOSE)):
+                if wrong:
+                    print(f"   WRONG: {what}")
+                    bad += 1
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
