@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 #include <tegula.h>
-#include <tegula_memory.h>
 #include <tegula_estimate.h>
+#include <tegula_memory.h>
 
 typedef struct cli cli;
 

@@ -1,5 +1,5 @@
-/* gpu.c - `tegula estimate gpu [JOB]`: which GPUs of the table can run a job, in what projected
- * time, which is the least for a deadline, and which is worth having next.
+/* gpu_choice.c - `tegula estimate gpu [JOB]`: which GPUs of the table can run a job, in what
+ * projected time, which is the least for a deadline, and which is worth having next.
  *
  *   fits       weights and arena of a plan in half precision <= memory less max(512 MiB, 10 %)
  *              and 512 MiB for the driver's context
