@@ -14,6 +14,7 @@
 #include "engine/estimate/roofline.h"
 #include "engine/estimate/words.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -184,7 +185,7 @@ static tg_status put_next(tgi_jw *w, const tgi_question *q, const answer *a, tgi
         tgi_jw_bool(w, "fits", now->plan.fits);
         tgi_jw_str(w, "next", next ? next->gpu->name : NULL);
         if (next && now->plan.fits)
-            tgi_jw_num(w, "times_as_fast", now->projected / next->projected);
+            tgi_jw_num(w, "times_as_fast", round(now->projected / next->projected * 100) / 100);
         tgi_jw_end(w, '}');
     }
     tgi_jw_end(w, ']');

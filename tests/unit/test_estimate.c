@@ -427,6 +427,103 @@ static void a_folder_is_counted_by_headers_and_the_rest_is_named(void)
     CHECK_EQ(rmdir(folder), 0);
 }
 
+/* ---- GPUs ---- */
+
+/* Two GPUs: one of 2 GiB, and one of 8 GiB twice as fast in all. */
+static void write_table(const char *folder)
+{
+    static const char table[] =
+        "{\"schema\":1,\"gpus\":["
+        "{\"name\":\"Small\",\"gib\":2,\"fp16_tflops\":10,\"gb_per_second\":100,"
+        "\"verified\":true,\"source\":\"made up\"},"
+        "{\"name\":\"Twice\",\"gib\":8,\"fp16_tflops\":20,\"gb_per_second\":200,"
+        "\"verified\":true,\"source\":\"made up\"},"
+        "{\"name\":\"Tiny\",\"gib\":1,\"fp16_tflops\":99,\"gb_per_second\":999,"
+        "\"verified\":true,\"source\":\"made up\"}]}";
+    put_file(folder, "gpus.json", table, sizeof table - 1);
+}
+
+static tg_status ask_gpu(const char *image, const char *const *options, tgi_json **doc)
+{
+    tg_ctx *ctx = NULL;
+    tg_opts *o = NULL;
+    char *text = NULL;
+    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
+    CHECK_EQ(tg_opts_new(ctx, &o), TG_OK);
+    CHECK_EQ(tg_opts_set(o, "model", TG_SOURCE_DIR "/models/tegula_denoise.onnx"), TG_OK);
+    for (; *options; options += 2)
+        CHECK_EQ(tg_opts_set(o, options[0], options[1]), TG_OK);
+    const tg_status st = tg_estimate_json(ctx, "gpu", o, &image, 1, &text);
+    if (text)
+        CHECK_OK(tgi_json_parse(text, strlen(text), "answer", doc, &err), err);
+    else
+        fprintf(stderr, "%s\n", tg_ctx_detail(ctx));
+    tg_text_free(text);
+    tg_opts_free(&o);
+    tg_ctx_close(&ctx);
+    return st;
+}
+
+static const char *text_at(const tgi_json *v, const char *key)
+{
+    const char *s = NULL;
+    return tgi_json_str(tgi_json_get(v, key), &s) ? s : "(none)";
+}
+
+static void gpus_are_told_apart_by_room_time_and_price(void)
+{
+    char folder[64] = "tegula-gpu-XXXXXX", image[80];
+    tgi_json *d = NULL;
+    CHECK(mkdtemp(folder) != NULL);
+    write_table(folder);
+    put_npy(folder, "a.npy", "16, 60", 960);
+    snprintf(image, sizeof image, "%s/a.npy", folder);
+    setenv("TEGULA_CONFIGS", folder, 1);
+    CHECK_EQ(ask_gpu(image, (const char *const[]){"gpu", "small", "deadline", "1h", NULL}, &d),
+             TG_OK);
+    const tgi_json *small = tgi_json_first(tgi_json_get(d, "fits")),
+                   *twice = tgi_json_next(small);
+    CHECK_STR(text_at(small, "gpu"), "Small");
+    CHECK_STR(text_at(twice, "gpu"), "Twice");
+    CHECK(!tgi_json_next(twice)); /* 1 GiB less the margin less the context is nothing */
+    const double t = number_at(small, "projected_seconds", NULL);
+    CHECK_NEAR(number_at(twice, "projected_seconds", NULL), t / 2, t * 1e-9);
+    CHECK_NEAR(number_at(small, "roofline_seconds", NULL), t / 2, t * 1e-9); /* 50 % */
+    /* 2 GiB less 512 MiB less 512 MiB */
+    CHECK_EQ(number_at(small, "headroom_bytes", NULL) + number_at(small, "needed_bytes", NULL),
+             1073741824);
+    CHECK_STR(text_at(d, "least_for_deadline"), "Small"); /* the slowest that suffices */
+    CHECK_STR(text_at(d, "host_ram"), "16 GiB");
+    CHECK_STR(text_at(tgi_json_first(tgi_json_get(d, "next")), "next"), "Twice");
+    tgi_json_free(&d);
+    /* Twice as fast at less than twice the price is the cheaper one. */
+    CHECK_EQ(ask_gpu(image,
+                     (const char *const[]){"price", "Small=1,Twice=1.9", "deadline", "1h",
+                                           "efficiency", "100%", NULL},
+                     &d),
+             TG_OK);
+    CHECK_STR(text_at(d, "least_for_deadline"), "Twice");
+    small = tgi_json_first(tgi_json_get(d, "fits"));
+    CHECK_NEAR(number_at(small, "projected_seconds", NULL), t / 2, t * 1e-9);
+    CHECK_NEAR(number_at(small, "projected_cost", NULL), t / 2 / 3600, t * 1e-9);
+    tgi_json_free(&d);
+    /* Only 1 GiB, and named: the next is any that has room. */
+    CHECK_EQ(ask_gpu(image, (const char *const[]){"gpu", "tiny", NULL}, &d), TG_OK);
+    CHECK_STR(text_at(tgi_json_first(tgi_json_get(d, "next")), "next"), "Small");
+    tgi_json_free(&d);
+    CHECK_EQ(ask_gpu(image,
+                     (const char *const[]){"deadline", "1ms", "efficiency", "0.001%", NULL},
+                     &d),
+             TG_E_DEVICE);
+    CHECK(d != NULL); /* and yet all is said */
+    tgi_json_free(&d);
+    unsetenv("TEGULA_CONFIGS");
+    unlink(image);
+    snprintf(image, sizeof image, "%s/gpus.json", folder);
+    unlink(image);
+    CHECK_EQ(rmdir(folder), 0);
+}
+
 /* ---- Training ---- */
 
 #define NET "tegula-estimate-net.onnx"
@@ -562,6 +659,7 @@ int main(void)
     RUN(another_folder_of_configs_is_the_only_one);
     RUN(lists_are_counted_as_they_stream_by);
     RUN(a_folder_is_counted_by_headers_and_the_rest_is_named);
+    RUN(gpus_are_told_apart_by_room_time_and_price);
     RUN(training_by_hand);
     RUN(half_precision_by_hand);
     RUN(each_optimizer_has_its_moments);
