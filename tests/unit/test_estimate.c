@@ -476,7 +476,7 @@ static void gpus_are_told_apart_by_room_time_and_price(void)
     tgi_json *d = NULL;
     CHECK(mkdtemp(folder) != NULL);
     write_table(folder);
-    put_npy(folder, "a.npy", "16, 60", 960);
+    put_npy(folder, "a.npy", "1, 1, 16, 60", 960);
     snprintf(image, sizeof image, "%s/a.npy", folder);
     setenv("TEGULA_CONFIGS", folder, 1);
     CHECK_EQ(ask_gpu(image, (const char *const[]){"gpu", "small", "deadline", "1h", NULL}, &d),
