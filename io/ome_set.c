@@ -219,6 +219,11 @@ tg_status tgi_ome_set_open(const char *path, const char *xml, const tg_open_opts
     const char *slash = strrchr(path, '/'), *self = slash ? slash + 1 : path;
     set s = {.path = path, .folder = (size_t)(self - path), .err = err};
     tg_source *page = NULL;
+    if (!tgi_ome_set_source_ops.fuzzed &&
+        tgi_untrusted_blocked()) /* also from a TIFF's own XML */
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the reader of OME sets was never fuzzed, and TEGULA_BLOCK_UNTRUSTED "
+                        "refuses such");
     TGI_TRY(tgi_ome_parse(xml, strlen(xml), self, o->series, &s.o, err));
     tg_status st = name_files(&s);
     if (st == TG_OK)

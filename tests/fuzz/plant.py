@@ -17,7 +17,7 @@ PLANTS = {
                    "n = n < io->room ? n : io->room;\n    memcpy", "memcpy"),
     "png_filter": ("png", "io/png_source.c",
                    'return tgi_fail(err, TG_E_FORMAT, "PNG filter %u", p->row[0]);',
-                   "__builtin_trap();"),
+                   "(void)err;\n        __builtin_trap();"),
     "jpeg_budget": ("jpeg", "io/jpeg_source.c", "if (rows + all + WINDOW + sizeof *d > budget)",
                     "(void)budget;\n    if (!rows)"),
     "codec_pieces": ("codec", "io/unpack_lzw.c", "t->held_at += n, t->held_n -= n;",

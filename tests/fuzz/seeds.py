@@ -480,6 +480,48 @@ def onnxes():
     yield "old_upsample", model([node("Upsample", ["x"], ["y"], mode="nearest", scales=(1.0, 1.0, 2.0, 2.0))], opset=7)
 
 
+def more_onnxes():
+    """Nets whose nodes the rewrites put together, and operators on arrays that are no images."""
+    one = [num(1, 1) + num(2, 1) + blk(8, n) + blk(9, struct.pack("<f", v)) for n, v in (("two", 2.0), ("eps", 1e-3))]
+    conv = node("Conv", ["x", "w"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    w = floats("w", [4, 2, 3, 3])
+    axes = dict(axes=[2, 3], keepdims=1)
+    norm = [node("ReduceMean", ["a"], ["m"], **axes), node("Sub", ["a", "m"], ["d"]), node("Pow", ["d", "two"], ["q"]),
+            node("ReduceMean", ["q"], ["s"], **axes), node("Add", ["s", "eps"], ["e"]), node("Sqrt", ["e"], ["r"]),
+            node("Div", ["d", "r"], ["n"]), node("Mul", ["n", "g"], ["h"]), node("Add", ["h", "g"], ["y"])]
+    yield "norm_in_parts", model([conv, *norm], [w, *one, floats("g", [1, 4, 1, 1])])
+    yield "silu_hswish", model([conv, node("Sigmoid", ["a"], ["b"]), node("Mul", ["a", "b"], ["c"]), node("HardSigmoid", ["c"], ["d"]),
+                                node("Mul", ["c", "d"], ["e"]), node("Tanh", ["e"], ["f"]), node("Exp", ["e"], ["g"]),
+                                node("Div", ["f", "g"], ["y"])], [w])
+    yield "residual", model([conv, node("Relu", ["a"], ["b"]), node("Conv", ["b", "v"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+                             node("Add", ["c", "a"], ["d"]), node("Max", ["d", "a"], ["e"]), node("Neg", ["e"], ["f"]),
+                             node("Abs", ["f"], ["y"])], [w, floats("v", [4, 4, 3, 3])])
+    yield "resize_then_1x1", model([conv, node("Resize", ["a", "", "z"], ["b"], mode="linear"), node("Conv", ["b", "v"], ["c"], kernel_shape=[1, 1]),
+                                    node("Add", ["c", "p"], ["y"])],
+                                   [w, floats("v", [2, 4, 1, 1]), floats("p", [1, 2, 1, 1]),
+                                    num(1, 4) + num(2, 1) + blk(8, "z") + blk(4, struct.pack("<4f", 1, 1, 2, 2))])
+    yield "conv_norm", model([conv, node("BatchNormalization", ["a", "g", "g", "g", "v"], ["b"]), node("PRelu", ["b", "k"], ["y"])],
+                             [w, floats("g", [4]), num(1, 4) + num(2, 1) + blk(8, "v") + blk(9, struct.pack("<4f", 1, 2, 3, 4)), floats("k", [4, 1, 1])])
+    tokens = [node("Reshape", ["x", "t"], ["a"]), node("Transpose", ["a"], ["b"], perm=[0, 2, 1]), node("MatMul", ["b", "w"], ["c"]),
+              node("Softmax", ["c"], ["d"], axis=2), node("Einsum", ["c", "d"], ["e"], equation="bij,bkj->bik"),
+              node("LayerNormalization", ["c", "g", "g"], ["f"]), node("MatMul", ["e", "f"], ["h"]), node("Gelu", ["h"], ["i"])]
+    yield "attention", model([*tokens, node("Transpose", ["i"], ["j"], perm=[0, 2, 1]), node("Reshape", ["j", "u"], ["y"])],
+                             [ints("t", [1, 2, 64]), ints("u", [1, 3, 8, 8]), floats("w", [2, 3]), floats("g", [3])],
+                             [port("x", [1, 2, 8, 8])], [port("y", [1, 3, 8, 8])], opset=20)
+    yield "boxes", model([node("GlobalAveragePool", ["x"], ["a"]), node("Flatten", ["a"], ["b"]), node("Gemm", ["b", "w"], ["c"]),
+                          node("ArgMax", ["c"], ["d"], axis=1), node("Gather", ["c", "d"], ["e"], axis=1), node("ReduceMax", ["e"], ["f"]),
+                          node("Where", ["k", "e", "c"], ["y"])],
+                         [floats("w", [2, 4]), num(1, 1) + num(2, 9) + blk(8, "k") + blk(9, b"\1")], [port("x", [1, 2, 8, 8])], [port("y", [1, 4])])
+    yield "volume", model([node("Conv", ["x", "w"], ["a"], kernel_shape=[3, 3, 3], pads=[1] * 6), node("MaxPool", ["a"], ["b"], kernel_shape=[2, 2, 2], strides=[2, 2, 2]),
+                           node("ConvTranspose", ["b", "v"], ["y"], kernel_shape=[2, 2, 2], strides=[2, 2, 2])],
+                          [floats("w", [2, 1, 3, 3, 3]), floats("v", [2, 1, 2, 2, 2])], [port("x", [1, 1, "D", "H", "W"])],
+                          [port("y", [1, 1, "D", "H", "W"])])
+    yield "nearest_by_concat", model([node("Reshape", ["x", "l"], ["a"]), node("Concat", ["a", "a"], ["b"], axis=-1), node("Reshape", ["b", "p"], ["c"]),
+                                      node("Concat", ["c", "c"], ["d"], axis=-1), node("Reshape", ["d", "q"], ["y"])],
+                                     [ints("l", [1, 2, 8, 8, 1]), ints("p", [1, 2, 8, 16]), ints("q", [1, 2, 16, 16])],
+                                     [port("x", [1, 2, 8, 8])], [port("y", [1, 2, 16, 16])])
+
+
 # ---- The rest ------------------------------------------------------------------------------------
 
 def npy(descr, shape, data, version=1, order="False"):
@@ -558,7 +600,8 @@ HOST = ("seconds,phase,tile,measured_bytes,peak_bytes,anonymous_bytes,file_bytes
         "budget_bytes")
 OPS = ("Conv ConvTranspose Relu Reshape Resize Slice Split Concat Transpose Gather Shape Expand Pad MaxPool AveragePool "
        "Unsqueeze Squeeze Flatten ConstantOfShape Range Cast Clip Upsample DepthToSpace SpaceToDepth Softmax MatMul Gemm "
-       "ReduceMean Einsum Loop If Constant Identity GlobalAveragePool axes axis starts ends steps perm pads strides "
+       "ReduceMean ReduceMax ReduceSum ArgMax Einsum Where Equal Less LayerNormalization GroupNormalization InstanceNormalization "
+       "BatchNormalization Gelu Selu Mish LRN LpPool MaxUnpool Tile Hardmax LogSoftmax TopK EyeLike CastLike Dropout Loop If Constant Identity GlobalAveragePool axes axis starts ends steps perm pads strides "
        "dilations group kernel_shape auto_pad SAME_UPPER ceil_mode scales mode nearest linear value").split()
 
 
@@ -606,7 +649,7 @@ MEMLOGS = {
 
 
 def main(folder):
-    corpora = {"tiff": [(n, bytes(t.out)) for n, t in tiffs()], "ome": list(XML.items()), "onnx": list(onnxes()),
+    corpora = {"tiff": [(n, bytes(t.out)) for n, t in tiffs()], "ome": list(XML.items()), "onnx": [*onnxes(), *more_onnxes()],
                "png": list(pngs()), "jpeg": list(jpegs()), "codec": list(blocks()), "set": list(sets()),
                "npy": list(npys()), "json": list(JSON.items()), "config": list(CONFIG.items()),
                "memlog": list(MEMLOGS.items()), "journal": list(journals())}

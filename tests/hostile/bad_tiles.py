@@ -193,7 +193,11 @@ def untrusted(c):
     t.directory(hostile_made.tags(8, 8, t.add(b"\xfd7zXZ\0" + b"\0" * 90), 96, 34925))
     c.write("lzma.tif", bytes(t.out))
     c.write("p.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
-    for name in ("lzma.tif", "p.png"):
+    t = seeds.Tiff()
+    xml = seeds.OME.replace(b"made.ome.tif", b"other.ome.tif").replace(b">urn:uuid:1<", b">urn:uuid:2<")
+    seeds.page(t, 9, 7, t270=(2, xml + b"\0"))
+    c.write("set.ome.tif", bytes(t.out))
+    for name in ("lzma.tif", "p.png", "set.ome.tif"):
         code, _, err = c.run("copy", name, "-o", "u.npy", env=env)
         c.that(code == 65 and "never fuzzed" in err or "this build" in err, f"{name}: {code} {err}")
         code, _, err = c.run("copy", name, "-o", "u.npy")
