@@ -66,6 +66,10 @@ void tgi_scope_reset(tg_pool *pool, tgi_scope *s);
 void tgi_scope_read(tg_pool *pool, tgi_scope *s, uint64_t *now_bytes, uint64_t *peak_bytes);
 void tgi_scope_close(tg_pool *pool, tgi_scope *s);
 
+/* Memory for books about memory, which no ledger counts: malloc and free. */
+void *tgi_books_alloc(size_t bytes);
+void tgi_books_free(void *p);
+
 /* ---- Tests ------------------------------------------------------------------------------- */
 
 /* The k-th raw call that takes memory from now on is refused, once; 0: none. Of the library's

@@ -168,19 +168,11 @@ static shelf *shelf_of(tg_pool *p, const block *b)
     return &p->shelf[b->seg->room == ROOM_LARGE];
 }
 
-static int class_of_slot(size_t bytes)
-{
-    int c = 0;
-    while (c < TG_POOL_CLASSES - 1 && (size_t)1024 << 2 * c < bytes)
-        c++;
-    return c;
-}
-
 void tgi_blocks_shelve(tg_pool *p, block *b)
 {
     block **list;
     if (b->slot) {
-        list = &p->slots[class_of_slot(b->bytes)];
+        list = &p->slots[b->slot - 1];
     } else {
         shelf *s = shelf_of(p, b);
         const int sort = tgi_sort_of(p, b->bytes);
@@ -201,7 +193,7 @@ static void unshelve(tg_pool *p, block *b)
     if (b->prev_free) {
         b->prev_free->next_free = b->next_free;
     } else if (b->slot) {
-        p->slots[class_of_slot(b->bytes)] = b->next_free;
+        p->slots[b->slot - 1] = b->next_free;
     } else {
         shelf *s = shelf_of(p, b);
         const int sort = tgi_sort_of(p, b->bytes);

@@ -62,7 +62,7 @@ static const char *check_shelves(const tg_pool *p, uint64_t *n_free)
         }
     for (int c = 0; c < TG_POOL_CLASSES; c++)
         for (const block *b = p->slots[c]; b; b = b->next_free, (*n_free)++)
-            if (b->in_use || !b->slot)
+            if (b->in_use || b->slot != c + 1)
                 return "a slot lies wrongly";
     return NULL;
 }

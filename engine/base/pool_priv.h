@@ -71,7 +71,8 @@ typedef struct block {
     tgi_segment *seg;
     struct block *before, *after;        /* neighbours in the segment */
     struct block *next_free, *prev_free; /* in a class, or the list of spare descriptors */
-    uint8_t in_use, slot, zeroed; /* zeroed: never handed out since the backend gave it */
+    uint8_t in_use, zeroed; /* zeroed: never handed out since the backend gave it */
+    uint8_t slot;           /* preallocated: its class, counted from 1 */
 } block;
 
 typedef enum room { ROOM_SMALL, ROOM_LARGE, ROOM_SLOTS, ROOM_OWN } room;
@@ -200,10 +201,6 @@ void tgi_pages_free(void *user, void *at, size_t bytes);
 void *tgi_pages_resize(void *user, void *at, size_t old_bytes, size_t new_bytes);
 /* On a 2 MiB border and populated: resident at once or refused. */
 extern const tg_raw tgi_raw_populated;
-
-/* Memory for the pool's own books, never counted as anybody's: malloc. */
-void *tgi_books_alloc(size_t bytes);
-void tgi_books_free(void *p);
 
 /* Memory that nobody may touch, where AddressSanitizer watches and a processor could. */
 void tgi_blocks_poison(const tg_pool *p, const void *at, size_t bytes);

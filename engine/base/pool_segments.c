@@ -244,7 +244,7 @@ tg_status tgi_pool_grow_slots(tg_pool *p, size_t bytes, const size_t *count)
                 return TG_E_NOMEM;
             }
             const size_t one = tgi_align_size((size_t)1024 << 2 * c, p->align);
-            tgi_blocks_shelve(p, tgi_blocks_lay(p, s, one, 1));
+            tgi_blocks_shelve(p, tgi_blocks_lay(p, s, one, c + 1));
         }
     if (s->last->at + s->last->bytes < s->at + all) /* what rounding left over */
         s->last->bytes = (size_t)(s->at + all - s->last->at);

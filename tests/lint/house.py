@@ -1,5 +1,6 @@
 """Small rules of the house: base names are unique, every operator has cases, nothing grows
-without end, no file knows the machine it was written on.
+without end, no file knows the machine it was written on, nobody but the pool asks the system for
+memory.
 
 A function longer than 100 lines or a file longer than 800 is reported; 150 and 900 fail.
 """
@@ -86,7 +87,34 @@ def places():
     return found, n
 
 
-CHECKS = {"names": names, "cases": cases, "lengths": lengths, "places": places}
+# One allocator: who may ask the system for memory, and for what.
+ALLOCATES = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|"
+                       r"memalign|strdup|strndup|asprintf|vasprintf|getline|sbrk|brk|mremap)\s*\(|"
+                       r"\bMAP_ANON(YMOUS)?\b|(?<![\w.>])alloca\s*\(")
+ALLOCATORS = {
+    "engine/base/mem.c",        # small blocks of the pool "engine"
+    "engine/base/raw_pages.c",  # pages for pools, and the pools' own books
+}
+COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.S)
+
+
+def allocators():
+    found, n = [], 0
+    for path in tree.files(tree.C_ENDINGS):
+        if not path.startswith(("engine/", "kernels/", "io/", "include/")):
+            continue
+        n += 1
+        if path in ALLOCATORS:
+            continue
+        code = COMMENTS.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), tree.text(path))
+        for i, line in enumerate(code.split("\n"), 1):
+            hit = ALLOCATES.search(line)
+            if hit:
+                found.append(f"{path}:{i}: {hit.group(0).strip()}: memory comes from tgi_malloc or a pool")
+    return found, n
+
+
+CHECKS = {"names": names, "cases": cases, "lengths": lengths, "places": places, "allocators": allocators}
 
 
 def main():
