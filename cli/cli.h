@@ -78,6 +78,9 @@ void cli_report(cli *c, tg_status st);
 /* refusal_text.c: what follows the line of a memory refusal. */
 void cli_refusal_text(const cli *c, const tg_refusal *r);
 void cli_refusal_json(const cli *c, const tg_refusal *r); /* members, a comma in front */
+/* timeline.c: --trace. `end` passes on how the verb ended. */
+tg_status cli_timeline_begin(cli *c);
+tg_status cli_timeline_end(cli *c, tg_status st);
 
 /* progress.c: callbacks of the context, `user` is the cli. */
 void cli_on_progress(void *user, const tg_progress *p);

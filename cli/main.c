@@ -163,8 +163,11 @@ static tg_status run_verb(cli *c, int argc, char **argv)
         st = check_complete(c);
     if (st != TG_OK)
         return st;
+    st = cli_timeline_begin(c);
+    if (st != TG_OK)
+        return st;
     cli_progress_open(c);
-    return c->verb->run(c);
+    return cli_timeline_end(c, c->verb->run(c));
 }
 
 /* --json must shape even the errors of parsing, so it is looked for before anything else. */

@@ -177,6 +177,9 @@ TG_OPT(PLOT, "plot", NULL, "[=FILE]", NULL, "run verify", RULE_PICTURE, 0, 0, NU
 TG_OPT(THEME, "theme", NULL, "auto|light|dark", "auto", "plot", RULE_CHOICE, 0, 0,
        "auto|light|dark", 0,
        "colours of the picture; auto: as whoever looks at an SVG prefers, light for a PNG")
+TG_OPT(TRACE, "trace", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 0,
+       "write every allocation, with its begin, end, size, tag and place in the source, as "
+       "JSON")
 TG_OPT(WATCH, "watch", NULL, "TIME", NULL, "mem", RULE_DURATION, 0, 0, NULL, 0,
        "again every 500ms, 1s, 2m, until stopped: a line each, or with --json an event")
 TG_OPT(CSV, "csv", NULL, "FILE", NULL, "mem", RULE_TEXT, 0, 0, NULL, 0,

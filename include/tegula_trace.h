@@ -118,11 +118,11 @@ static inline void tg_trace_print(void *user, const char *line)
 #define TG_TRACE_NAMED_(t, pool, name)                                                         \
     __attribute__((cleanup(tg_trace_end))) tg_trace t;                                         \
     do {                                                                                       \
-        tg_trace_opts tg_trace_o_ = {0};                                                          \
-        tg_trace_o_.size = sizeof tg_trace_o_;                                                       \
-        tg_trace_o_.ctx = (name);                                                                 \
-        tg_trace_o_.emit = TG_TRACE_EMIT;                                                         \
-        (void)tg_trace_begin(&t, (pool), &tg_trace_o_);                                           \
+        tg_trace_opts tg_trace_o_ = {0};                                                       \
+        tg_trace_o_.size = sizeof tg_trace_o_;                                                 \
+        tg_trace_o_.ctx = (name);                                                              \
+        tg_trace_o_.emit = TG_TRACE_EMIT;                                                      \
+        (void)tg_trace_begin(&t, (pool), &tg_trace_o_);                                        \
     } while (0)
 /** From here to the end of the block, reported on every way out of it: return, break, goto.
  * (Leaving by longjmp reports nothing.) Needs the cleanup attribute of GCC and Clang. */

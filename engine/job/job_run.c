@@ -5,6 +5,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/pool.h"
 #include "engine/base/reserve.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/input_hash.h"
@@ -19,6 +20,8 @@
 #include "engine/run/load.h"
 #include "engine/run/pyramid.h"
 #include "engine/run/store.h"
+
+#include <tegula_trace.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +38,7 @@ typedef struct run {
     tg_pyramid_builder *pyramid;
     tg_exec *exec;
     tg_tracker *tracker;
+    tg_trace memory; /* of the library's pool: a debug line after each step */
     tg_stats *sets;
     char *fingerprint;
     int finished;   /* the output has its name */
@@ -50,6 +54,17 @@ typedef struct run {
 } run;
 
 /* ---- Watching ---------------------------------------------------------------------------- */
+
+static void say_memory(void *user, const char *line)
+{
+    tgi_ctx_log(((run *)user)->job->ctx, TG_LOG_DEBUG, "%s", line);
+}
+
+static void trace_begin(run *r)
+{
+    const tg_trace_opts o = {.size = sizeof o, .ctx = "run", .emit = say_memory, .user = r};
+    (void)tg_trace_begin(&r->memory, tgi_pool_engine(), &o);
+}
 
 static void report(run *r, const char *phase, double fraction, double since)
 {
@@ -431,6 +446,7 @@ static tg_status work(run *r, tgi_err *err)
     TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_threads_open(job->set.threads, &r->pool, err));
     TGI_TRY(reserve_all(r, err)); /* before the journal: a refusal leaves nothing behind */
+    tg_trace_report(&r->memory, "reserve");
     TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));
     r->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *r->sets);
@@ -441,7 +457,10 @@ static tg_status work(run *r, tgi_err *err)
     predict(r);
     TGI_TRY(get_statistics(r, err));
     TGI_TRY(open_writer(r, err));
-    return run_items(r, err);
+    tg_trace_report(&r->memory, "open");
+    TGI_TRY(run_items(r, err));
+    tg_trace_report(&r->memory, "bands");
+    return TG_OK;
 }
 
 /* ---- After ------------------------------------------------------------------------------- */
@@ -462,6 +481,7 @@ static void close_run(run *r)
     tgi_reserve_close(&r->reserve);
     tgi_free(r->sets);
     tgi_free(r->fingerprint);
+    tg_trace_end(&r->memory);
 }
 
 /* Where the time of the bands went. The loader and the store convert beside what they wait for.
@@ -584,6 +604,7 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     tg_run_result res = {.size = sizeof res};
     if (job->set.tensor)
         return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");
+    trace_begin(&r);
     tg_status st = open_journal(&r, err);
     if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TG_JOURNAL_FINISHED) {
         st = tgi_journal_clear_finished(r.journal, err);
