@@ -1,12 +1,14 @@
 /* bench_pool.c - allocations of a real run, replayed on a pool.
  *
- *     tegula run ... --trace run.json;  bench_pool [--rounds N] [--json] run.json
+ *     tegula run ... --trace run.json
+ *     bench_pool [--rounds N] [--json] [--most-ns N] [--least-hits SHARE] run.json
  *
  * The timeline's allocations and frees are made again in their order on a pool of host memory
  * with default settings, from the same thread, without what the run did in between. Printed:
  * the hit rate of the first pass on an empty pool (a raw call is a miss), the time of single
  * allocations out of the cache (median and 99th percentile), and the same trace through malloc.
- * The contents are not touched: what is timed is the allocator. */
+ * The contents are not touched: what is timed is the allocator. With limits (a test) it exits 1
+ * when the median or the hit rate of the first pass is beyond them. */
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/base/pool.h"
@@ -127,7 +129,11 @@ static void times_of(replay *r, double *median, double *p99)
     r->n_ns = 0;
 }
 
-static int measure(replay *r, int rounds, int json)
+typedef struct limits {
+    double most_ns, least_hits;
+} limits;
+
+static int measure(replay *r, int rounds, int json, const limits *l)
 {
     tg_raw raw;
     tg_pool *pool = NULL;
@@ -163,23 +169,29 @@ static int measure(replay *r, int rounds, int json)
            r->n_allocs, first.hit_rate, warm, median, p99, malloc_median, malloc_p99,
            (unsigned long long)last.raw_allocs, (unsigned long long)last.allocated_peak_bytes,
            (unsigned long long)last.reserved_peak_bytes);
-    return 1;
+    return median <= l->most_ns && first.hit_rate >= l->least_hits;
 }
 
 int main(int argc, char **argv)
 {
     int rounds = 20, json = 0, i = 1;
+    limits l = {1e9, 0};
     for (; i < argc && argv[i][0] == '-'; i++)
         if (strcmp(argv[i], "--json") == 0)
             json = 1;
         else if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
             rounds = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--most-ns") == 0 && i + 1 < argc)
+            l.most_ns = atof(argv[++i]);
+        else if (strcmp(argv[i], "--least-hits") == 0 && i + 1 < argc)
+            l.least_hits = atof(argv[++i]);
     replay r = {0};
     if (i + 1 != argc || rounds < 1 || rounds > 10000) {
-        fprintf(stderr, "usage: bench_pool [--rounds N] [--json] TIMELINE.json\n");
+        fprintf(stderr, "usage: bench_pool [--rounds N] [--json] [--most-ns N] "
+                        "[--least-hits SHARE] TIMELINE.json\n");
         return 64;
     }
-    const int ok = load(argv[i], rounds, &r) && measure(&r, rounds, json);
+    const int ok = load(argv[i], rounds, &r) && measure(&r, rounds, json, &l);
     free(r.step);
     free(r.bytes);
     free(r.block);

@@ -1,4 +1,4 @@
-"""The five families of measurements. Each is a generator of rows: dictionaries that run.py prints,
+"""The six families of measurements. Each is a generator of rows: dictionaries that run.py prints,
 completes with commit and machine, and keeps. A case that fails comes as its lab.Failure."""
 import csv
 import os
@@ -387,6 +387,37 @@ def stream(bench):
         yield from stream_in_budget(bench)
 
 
+# ---- Pool ----------------------------------------------------------------------------------
+
+def pool_row(bench, name, path, image):
+    """Allocations of a run over 512 x 512 pixels, again on a pool of host memory."""
+    timeline, out = bench.file("timeline.json"), bench.file("traced.tif")
+    lab.remove(out)
+    code, _, _, _, err = lab.run_process([bench.program("cli/tegula"), "run", "-q", "-y", "-m", path, image, "-o", out,
+                                          "--roi", "0:512,0:512", "--trace", timeline])
+    lab.remove(out)
+    if code != 0:
+        raise lab.Failure(f"{name}: {lab.last_words(err)}")
+    code, _, _, text, err = lab.run_process([bench.program("bench/bench_pool"), "--json", "--rounds", "50", timeline])
+    if code != 0:
+        raise lab.Failure(f"bench_pool: {lab.last_words(err)}")
+    r = next(iter(lab.json_lines(text)))
+    ours = {k: r[k] for k in ("median_ns", "p99_ns", "hit_rate", "warm_hit_rate", "allocs", "raw_allocs", "peak_bytes",
+                              "reserved_peak_bytes")}
+    return {"family": "pool", "case": f"{name}, {r['allocs']} allocations", "config": bench.config(threads=1),
+            "tegula": ours, "peer": {"name": "malloc", "median_ns": r["malloc_median_ns"], "p99_ns": r["malloc_p99_ns"]}}
+
+
+def pool(bench):
+    image = process_image(bench)
+    for name, path in networks(bench):
+        if bench.wanted(name):
+            try:
+                yield pool_row(bench, name, path, image)
+            except lab.Failure as e:
+                yield e
+
+
 # ---- Overlap -------------------------------------------------------------------------------
 
 def every_network(bench):
@@ -407,7 +438,7 @@ def estimated(bench):
 
 
 FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy,
-            "estimate": estimated}
+            "estimate": estimated, "pool": pool}
 
 if __name__ == "__main__":
     sys.exit("this is a part of run.py")

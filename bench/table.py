@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BEGIN, END = "<!-- bench: made by bench/table.py --write -->", "<!-- bench: end -->"
 NOTHING = "No measured figures are kept for this version yet; `make bench` makes some.\n"
 UNITS = {"seconds": ("s", 1, "%.3g"), "mpix_per_second": ("MPix/s", 1, "%.3g"), "gflops": ("GF/s", 1, "%.0f"),
-         "busy": ("busy", 1, "%.3f")}
+         "busy": ("busy", 1, "%.3f"), "median_ns": ("ns", 1, "%.0f")}
 
 
 # ---- Rows ----------------------------------------------------------------------------------
@@ -62,6 +62,7 @@ def figure(side):
         if value is not None and not (name != "seconds" and "seconds" in side):
             value = value["median"] if isinstance(value, dict) else value
             text = (form + " " + unit) % (value * scale)
+            text += ", hits %.3f" % side["hit_rate"] if "hit_rate" in side else ""
             return value, text + (", all %.3f" % side["processors"]["median"] if "processors" in side else "")
     return None, ""
 

@@ -3,7 +3,7 @@
     memory.py TEGULA SOURCE_DIR [STEP]
 
 k runs from 1 in steps of STEP until the command no longer notices (TEGULA_FAIL_ALLOC=k,
-engine/base/mem.h). With STEP 1 and a build with AddressSanitizer it also proves that every way
+engine/base/mem.h); a run also with what the system is asked for (TEGULA_FAIL_RAW=k). With STEP 1 and a build with AddressSanitizer it also proves that every way
 out frees what it holds."""
 import concurrent.futures
 import os
@@ -11,10 +11,10 @@ import os
 from crashlib import check, main, picture, upscaler, uses_scratch
 
 
-def one(lab, name, args, k, want):
+def one(lab, name, args, k, want, which="TEGULA_FAIL_ALLOC"):
     out = lab.path("%s-%d.tif" % (name, k))
-    more = ["-o", out] if name in ("run", "copy", "scratch") else []
-    r = lab.run(args + more, {"TEGULA_FAIL_ALLOC": k})
+    more = ["-o", out] if name in ("run", "copy", "scratch", "raw") else []
+    r = lab.run(args + more, {which: k})
     whole = os.path.exists(out)
     result = r.out if name == "info" else open(out, "rb").read() if whole else None
     for end in ("", ".partial", ".journal", ".tegula.json", ".tegula.json.tmp"):
@@ -31,13 +31,13 @@ def one(lab, name, args, k, want):
     return result if k == 0 else r.code
 
 
-def sweep(lab, pool, name, args, step):
+def sweep(lab, pool, name, args, step, which="TEGULA_FAIL_ALLOC"):
     """Fails at every k up to the last allocation; ten successes in a row are the end."""
     k, fine, failed = 1, 0, 0
     want = one(lab, name, args, 0, None)
     while fine < 10:
         ks = range(k, k + 8 * step, step)
-        for code in pool.map(lambda i: one(lab, name, args, i, want), ks):
+        for code in pool.map(lambda i: one(lab, name, args, i, want, which), ks):
             fine = fine + 1 if code == 0 else 0
             failed += code == 71
         k += 8 * step
@@ -58,8 +58,9 @@ def test(lab, rest):
              "info": ["info", image, net], "verify": ["verify"] + job,
              "copy": ["copy", image, "--compress", "zstd"]}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        print("allocations that failed: %s"
-              % {name: sweep(lab, pool, name, args, step) for name, args in verbs.items()})
+        failed = {name: sweep(lab, pool, name, args, step) for name, args in verbs.items()}
+        failed["raw"] = sweep(lab, pool, "raw", verbs["run"], step, "TEGULA_FAIL_RAW")
+        print("allocations that failed: %s" % failed)
 
 
 if __name__ == "__main__":
