@@ -29,10 +29,11 @@ typedef struct cli_verb {
 
 /* Where the progress line stands (progress.c). */
 typedef struct cli_progress {
-    char phase[24];     /* of the last report */
-    double shown_at;    /* seconds into the phase of the last text; < 0: none yet */
-    double event_at;    /* the same for --json */
-    size_t width_drawn; /* characters to overwrite on the terminal */
+    char phase[24];        /* of the last report */
+    double shown_at;       /* seconds into the phase of the last text; < 0: none yet */
+    double event_at;       /* the same for --json */
+    size_t memory, budget; /* largest seen; what is allowed */
+    size_t width_drawn;    /* characters to overwrite on the terminal */
     bool terminal, color;
 } cli_progress;
 

@@ -4,7 +4,7 @@
 
 tg_status cli_cmd_copy(cli *c)
 {
-    char t[CLI_TEXT];
+    char t[CLI_TEXT], m[3 * CLI_TEXT];
     const double start = cli_now();
     const char *out = tg_opts_get(c->opts, "output");
     const tg_status st = tg_copy(c->ctx, c->opts);
@@ -18,7 +18,8 @@ tg_status cli_cmd_copy(cli *c)
         fputs("}\n", stdout);
     } else if (!c->quiet) {
         cli_put_clean(stdout, out);
-        printf(": copied in %s; %s\n", cli_seconds(cli_now() - start, t), cli_opens_in(out));
+        printf(": copied in %s%s; %s\n", cli_seconds(cli_now() - start, t),
+               cli_memory(c->progress.memory, c->progress.budget, m), cli_opens_in(out));
     }
     return TG_OK;
 }

@@ -15,7 +15,7 @@ tg_status cli_cmd_preview(cli *c)
     if (st != TG_OK)
         return st;
     cli_progress_clear(c);
-    char t[CLI_TEXT];
+    char t[CLI_TEXT], m[3 * CLI_TEXT];
     if (c->json) {
         fputs("{\"event\":\"done\"", stdout);
         cli_json_real(stdout, "seconds", cli_now() - start);
@@ -23,8 +23,9 @@ tg_status cli_cmd_preview(cli *c)
         fputs("}\n", stdout);
     } else if (!c->quiet) {
         cli_put_clean(stdout, out);
-        printf(": raw, result and difference in %s; open with any image viewer\n",
-               cli_seconds(cli_now() - start, t));
+        printf(": raw, result and difference in %s%s; open with any image viewer\n",
+               cli_seconds(cli_now() - start, t),
+               cli_memory(c->progress.memory, c->progress.budget, m));
     }
     return TG_OK;
 }

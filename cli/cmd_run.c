@@ -7,9 +7,9 @@
 static void announce(const tg_plan_info *p)
 {
     char a[CLI_TEXT], b[CLI_TEXT], t[CLI_TEXT];
-    fprintf(stderr, "plan: peak %s of %s, %" PRId64 " strips, about %s\n",
+    fprintf(stderr, "plan: peak %s of %s, %" PRId64 " strip%s, about %s\n",
             cli_size(p->peak_bytes, a), cli_size(p->budget_bytes, b), p->strips,
-            cli_seconds(p->seconds_estimate, t));
+            p->strips == 1 ? "" : "s", cli_seconds(p->seconds_estimate, t));
 }
 
 static void close_text(const tg_run_result *r)

@@ -141,12 +141,21 @@ static bool ends_in(const char *key, size_t n, const char *end)
     return n > k && memcmp(key + n - k, end, k) == 0;
 }
 
+/* "file_bytes", "smallest_bytes_for_gigapixel". */
+static bool has_bytes(const char *key, size_t n)
+{
+    for (size_t i = 0; i + 6 <= n; i++)
+        if (memcmp(key + i, "_bytes", 6) == 0 && (i + 6 == n || key[i + 6] == '_'))
+            return true;
+    return false;
+}
+
 /* How a number is shown, by the unit in its key. */
 typedef enum unit { PLAIN, BYTES, GIB, SECONDS } unit;
 
 static unit unit_of(const char *key, size_t n)
 {
-    return ends_in(key, n, "_bytes")     ? BYTES
+    return has_bytes(key, n)             ? BYTES
            : ends_in(key, n, "_gib")     ? GIB
            : ends_in(key, n, "_seconds") ? SECONDS
                                          : PLAIN;
@@ -166,6 +175,10 @@ static void put_scalar(FILE *to, cursor *c, unit u)
     s = c->p;
     if (!skip(c, 0))
         return;
+    if (c->p - s == 4 && memcmp(s, "null", 4) == 0) { /* an extent that is left open */
+        fputs("any", to);
+        return;
+    }
     const double v = strtod(s, NULL);
     char buf[CLI_TEXT];
     if (u == BYTES && v >= 1.0 && v < 1.8e19)

@@ -125,6 +125,8 @@ void cli_on_progress(void *user, const tg_progress *p)
 {
     cli *c = user;
     cli_progress *g = &c->progress;
+    g->memory = p->memory_bytes > g->memory ? p->memory_bytes : g->memory;
+    g->budget = p->budget_bytes ? p->budget_bytes : g->budget;
     if (strncmp(g->phase, p->phase, sizeof g->phase - 1) != 0) {
         cli_progress_clear(c);
         snprintf(g->phase, sizeof g->phase, "%s", p->phase);

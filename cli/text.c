@@ -1,10 +1,12 @@
 /* text.c - numbers for people, and values for JSON (text.h). */
 #include "text.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <tegula_memory.h>
@@ -146,15 +148,51 @@ void cli_json_text(FILE *to, const char *key, const char *v)
         fputs("null", to);
 }
 
+const char *cli_memory(size_t most, size_t budget, char buf[3 * CLI_TEXT])
+{
+    char a[CLI_TEXT], b[CLI_TEXT];
+    buf[0] = 0;
+    if (most && budget)
+        snprintf(buf, 3 * CLI_TEXT, ", memory up to %s of %s", cli_size(most, a),
+                 cli_size(budget, b));
+    return buf;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* By what lies in it: images, arrays or both. */
+static const char *folder_opens_in(const char *path)
+{
+    int tiffs = 0, arrays = 0;
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        const char *dot = strrchr(e->d_name, '.');
+        tiffs |= dot && strcmp(dot, ".tif") == 0;
+        arrays |= dot && strcmp(dot, ".npy") == 0;
+    }
+    if (d)
+        closedir(d);
+    if (tiffs && arrays)
+        return "open its .tif files with Fiji or napari, its .npy files with numpy.load";
+    return tiffs ? "open its .tif files with Fiji, QuPath, napari or tifffile"
+                 : "open with numpy.load, one file per output";
+}
+
 const char *cli_opens_in(const char *path)
 {
     const char *dot = strrchr(path, '.');
     const size_t n = strlen(path);
-    if (n && path[n - 1] == '/')
-        return "open with numpy.load, one file per output";
+    if ((n && path[n - 1] == '/') || is_folder(path))
+        return folder_opens_in(path);
     if (dot && strcmp(dot, ".npy") == 0)
         return "open with numpy.load(path, mmap_mode=\"r\")";
     if (dot && (strcmp(dot, ".tif") == 0 || strcmp(dot, ".tiff") == 0))
         return "open with Fiji, QuPath, napari or tifffile";
-    return "open with any viewer of that format";
+    if (!dot || strchr(dot, '/'))
+        return "a TIFF: open with Fiji, QuPath, napari or tifffile";
+    return "open with any image viewer";
 }

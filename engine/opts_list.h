@@ -66,6 +66,9 @@ TG_OPT(
     0, 0, NULL, 1,
     "element type of the output; integers are rounded half to even and clipped (default: the "
     "descriptor's, else float32; copy: same); estimate: of the data set's pixels (float32)")
+TG_OPT(LABELS, "labels", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
+       "of a network whose channels are classes write the number of the largest, from 0, as "
+       "uint8 (of more than 256: uint16) instead of the channels")
 TG_OPT(
     COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy", RULE_COMPRESS,
     0, 0, NULL, 1,

@@ -124,16 +124,21 @@ static inline const char *made_concat(made *m, int64_t along, const char *a, con
 }
 
 /* Write the file; the graph is released. */
-static inline void made_end(made *m, const char *path)
+static inline void made_end_opset(made *m, const char *path, int opset)
 {
     const int64_t open[5] = {0};
     b_port(&m->g, 12, "y", m->spatial + 2, open);
-    bytes model = b_model(&m->g, 13);
+    bytes model = b_model(&m->g, opset);
     FILE *f = fopen(path, "wb");
     CHECK(f && fwrite(model.p, 1, model.n, f) == model.n);
     if (f)
         fclose(f);
     b_free(&model);
+}
+
+static inline void made_end(made *m, const char *path)
+{
+    made_end_opset(m, path, 13);
 }
 
 #endif

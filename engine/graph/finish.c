@@ -116,6 +116,31 @@ static tg_status classify(tg_graph *g, tgi_err *err)
     return TG_OK;
 }
 
+/* ArgMax over the channels of output 0, whatever axis of the file they are: an exporter's own
+ * ArgMax would be the same node. */
+static tg_status label_output(tg_graph *g, tgi_err *err)
+{
+    char text[96];
+    tg_shapes s;
+    tg_port *p = &g->out[0];
+    tg_node *n;
+    int labels;
+    TGI_TRY(tgi_infer_base(g, &s, err));
+    const tg_desc d = s.desc[p->value];
+    tgi_shapes_free(&s);
+    if (!tgi_is_image(g, &d) || d.dim[1] < 2)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "labels are numbers of channels, and the output \"%s\" is %s", p->name,
+                        tgi_desc_text(&d, text, sizeof text));
+    TGI_TRY(tgi_graph_add_value(g, "labels", &labels, err));
+    TGI_TRY(tgi_graph_add_node(g, "ArgMax", "labels", 1, &p->value, 1, &labels, &n, err));
+    tgi_attr_set_int(n, "axis", 1);
+    p->value = labels;
+    if (p->perm[1] >= 0)
+        p->file_dim[p->perm[1]] = 1;
+    return tgi_graph_note(g, err, "the output is the number of its largest channel");
+}
+
 static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
 {
     TGI_TRY(tgi_graph_clean(g, err));
@@ -125,6 +150,8 @@ static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
     TGI_TRY(tgi_size_find_base(g, err));
     TGI_TRY(tgi_rewrite_canonical(g, flags, err));
     TGI_TRY(tgi_rewrite_edges(g, err));
+    if (flags & TG_GRAPH_LABELS)
+        TGI_TRY(label_output(g, err));
     TGI_TRY(classify(g, err));
     TGI_TRY(tgi_size_analyse(g, err));
     if (!(flags & TG_GRAPH_NO_FUSE))

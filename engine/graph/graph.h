@@ -59,6 +59,7 @@ typedef struct tg_port {
         file_dim[TG_MAX_RANK]; /* declared; -1 where free (also a fixed one freed by proof) */
     int perm[TG_MAX_RANK];     /* graph axis i is file axis perm[i], -1: an axis of size 1 that
                                   the file does not have */
+    tg_dtype file_dtype;       /* declared; TG_DTYPE_NONE: not */
     char *name;
 } tg_port;
 
@@ -114,6 +115,7 @@ tg_status tgi_graph_add_output(tg_graph *g, int value, tgi_err *err);
  * the graph is immutable. `flags` below. */
 #define TG_GRAPH_NO_FUSE 1u    /* keep every op a node: what the reference pass runs */
 #define TG_GRAPH_NO_COMMUTE 2u /* keep 1x1 after Resize */
+#define TG_GRAPH_LABELS 4u     /* output 0 becomes the number of its largest channel */
 tg_status tgi_graph_finish(tg_graph *g, unsigned flags, tgi_err *err);
 
 /* Import: parse and lower the file. The mapping stays open inside the graph. */

@@ -487,6 +487,7 @@ static tg_status lower_inputs(lower *l, const tg_onnx_graph *og, tgi_err *err)
                             p->name);
         TGI_TRY(tgi_graph_add_value(l->g, p->name, &id, err));
         TGI_TRY(tgi_graph_add_input(l->g, id, p->rank, p->dim, err));
+        l->g->in[l->g->n_in - 1].file_dtype = p->dtype;
         TGI_TRY(bind(l, p->name, id, err));
     }
     return TG_OK;
@@ -502,6 +503,7 @@ static tg_status lower_outputs(lower *l, const tg_onnx_graph *og, tgi_err *err)
         TGI_TRY(look_up(l, p->name, &id, err));
         TGI_TRY(tgi_graph_add_output(l->g, id, err));
         tg_port *out = &l->g->out[l->g->n_out - 1];
+        out->file_dtype = p->dtype;
         if (strcmp(out->name, p->name) != 0) { /* an alias: the file's name is the user's */
             tgi_free(out->name);
             if (!(out->name = tgi_strdup(TGI_TAG_GRAPH, p->name)))

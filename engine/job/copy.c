@@ -40,6 +40,7 @@ typedef struct copy {
     int64_t shape[TG_IMAGE_MAX_AXES];
     int n_axes;
     char *in_rows, *out_rows; /* [sample][row][column]; one row of the output */
+    size_t budget;            /* what --ram allows */
     int64_t step;             /* rows read at once */
     int64_t first_tile;       /* tiles before it are in the file */
 } copy;
@@ -97,6 +98,7 @@ static void choose_meta(copy *c, const tg_image_meta *given)
 
 static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
 {
+    c->budget = tgi_job_budget(c->opts, NULL);
     tg_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
                       .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
                       .threads = 1,
@@ -105,7 +107,7 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
                       .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
-                      .decode_budget = tgi_job_budget(c->opts, NULL) / 4,
+                      .decode_budget = c->budget / 4,
                       .cancelled = tg_cancel_signal};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
@@ -198,7 +200,8 @@ static void tell(const copy *c, double fraction)
     const tg_progress p = {.phase = "copy",
                            .fraction = fraction,
                            .eta_seconds = -1,
-                           .memory_bytes = tgi_mem_measured()};
+                           .memory_bytes = tgi_mem_measured(),
+                           .budget_bytes = c->budget};
     tgi_ctx_progress(c->ctx, &p);
 }
 

@@ -217,9 +217,24 @@ static void put_ports(tgi_jw *w, const char *key, const tg_port *p, int n)
         tgi_jw_begin(w, NULL, '{');
         tgi_jw_str(w, "name", p[i].name);
         put_ints(w, "shape", p[i].file_dim, p[i].file_rank);
+        if (p[i].file_dtype != TG_DTYPE_NONE)
+            tgi_jw_str(w, "dtype", tgi_dtype_name(p[i].file_dtype));
         tgi_jw_end(w, '}');
     }
     tgi_jw_end(w, ']');
+}
+
+/* Of a network of one size: what keeps larger images from being put together of boxes. */
+static void put_no_boxes(tgi_jw *w, const tg_graph *g)
+{
+    for (int k = 3 - g->spatial; k < 3 && g->fixed_size; k++) {
+        tg_place place;
+        if (tgi_graph_fixed_extent(g, k) && tgi_graph_place(g, k, &place, NULL) == TG_OK &&
+            place.step_in == 0) {
+            tgi_jw_str(w, "no_boxes_why", place.why);
+            return;
+        }
+    }
 }
 
 /* An input of side n, or the next that works; 0 when the network cannot take it. */
@@ -372,6 +387,7 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
         tgi_jw_bool(w, "fixed_size", g->fixed_size);
         if (g->fixed_why)
             tgi_jw_str(w, "fixed_why", g->fixed_why);
+        put_no_boxes(w, g);
         if (st == TG_OK)
             st = put_sized(w, g, be, err);
         if (st == TG_OK)

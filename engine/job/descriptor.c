@@ -27,10 +27,13 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descr
     copy_str(doc, "license", d->license, sizeof d->license);
     copy_str(doc, "normalize", d->normalize, sizeof d->normalize);
     copy_str(doc, "output", output, sizeof output);
-    if (output[0] && strcmp(output, "denormalize") != 0 && strcmp(output, "raw") != 0)
+    if (output[0] && strcmp(output, "denormalize") != 0 && strcmp(output, "raw") != 0 &&
+        strcmp(output, "argmax") != 0)
         return tgi_fail(err, TG_E_FORMAT,
-                        "%s: \"output\" is \"raw\" or \"denormalize\", not \"%s\"", path,
-                        output);
+                        "%s: \"output\" is \"raw\", \"denormalize\" or \"argmax\", not "
+                        "\"%s\"",
+                        path, output);
+    d->labels = strcmp(output, "argmax") == 0;
     d->denormalize = strcmp(output, "denormalize") == 0;
     return TG_OK;
 }

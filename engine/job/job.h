@@ -26,6 +26,7 @@ typedef struct tg_descriptor {
     char name[64], version[32], license[64];
     char normalize[96]; /* spec as for --normalize, or "" */
     int denormalize;    /* the output is on the input's scale: map it back */
+    int labels;         /* the output is classes: write the number of the largest channel */
 } tg_descriptor;
 
 /* Open: what was asked, resolved. Constant afterwards. */
@@ -44,6 +45,7 @@ typedef struct tg_settings {
     tgi_compress_spec compress;
     tgi_tile_spec tile;
     tg_pad_mode pad;
+    int labels;   /* the network's channels are classes: their numbers are written */
     int raw_size; /* the output has the size that the network gives */
     tg_io_mode io;
     int overwrite, exact, verbose;

@@ -101,6 +101,10 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
     s->exact = tgi_opts_flag(o, TGI_OPT_EXACT);
     TGI_TRY(tgi_descriptor_load(s->model, tgi_opts_str(o, TGI_OPT_DESCRIPTOR), &s->descriptor,
                                 err));
+    s->labels = s->descriptor.labels || tgi_opts_flag(o, TGI_OPT_LABELS);
+    if (s->labels && tgi_opts_pyramid(o) == TG_PYRAMID_MEAN)
+        return tgi_fail(err, TG_E_ARG,
+                        "means of labels are no labels: --pyramid nearest, or leave it out");
     TGI_TRY(pick_normalisation(o, s, err));
     return pick_backend(o, s, err);
 }
@@ -176,6 +180,48 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
     return tgi_mapping_output(&job->map, job->info, &job->in_desc, &job->out_desc, err);
 }
 
+/* Numbers of channels, made here (--labels) or by the network itself, are of no scale, and
+ * small integers hold them. */
+static tg_status type_labels(tg_job *job, const tg_shapes *s, tgi_err *err)
+{
+    const tg_graph *g = job->graph;
+    const int made_by = g->values[g->out[0].value].producer;
+    const tg_node *n = made_by >= 0 ? &g->nodes[made_by] : NULL;
+    tg_dtype asked;
+    double lo, hi;
+    if (!n || (strcmp(n->op->name, "ArgMax") != 0 && strcmp(n->op->name, "ArgMin") != 0) ||
+        !tgi_is_image(g, &job->out_desc))
+        return TG_OK;
+    const int64_t channels = s->desc[n->src[0]].dim[1];
+    job->set.invert = 0;
+    if (!tgi_opts_dtype(job->opts, &asked))
+        job->set.dtype = channels <= 256     ? TG_DTYPE_U8
+                         : channels <= 65536 ? TG_DTYPE_U16
+                                             : TG_DTYPE_F32;
+    tgi_dtype_range(job->set.dtype, &lo, &hi);
+    if (!tgi_dtype_is_float(job->set.dtype) && (double)(channels - 1) > hi)
+        return tgi_fail(err, TG_E_ARG, "%s does not hold the numbers of %lld channels",
+                        tgi_dtype_name(job->set.dtype), (long long)channels);
+    return TG_OK;
+}
+
+/* A network of one size that looks at all of it sees what a smaller image is padded with. */
+static void warn_of_padding(tg_job *job)
+{
+    for (int k = 0; k < 3; k++) {
+        const tg_fit *f = &job->map.fit[k];
+        if (tgi_graph_fixed_extent(job->graph, k) && f->place.step_in == 0 &&
+            f->size > job->map.extent[k]) {
+            tgi_job_warn(
+                job,
+                "the image has %lld pixels where the network takes %lld and looks at all "
+                "of them: it is padded, and what is padded counts too",
+                (long long)job->map.extent[k], (long long)f->size);
+            return;
+        }
+    }
+}
+
 /* Shapes of the network at the job's size, and the mapping of axes. */
 static tg_status bind_image(tg_job *job, tgi_err *err)
 {
@@ -209,7 +255,10 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     tg_shapes shapes = {0};
     TGI_TRY(tgi_graph_infer(job->graph, &job->in_desc, &shapes, err));
     job->out_desc = shapes.desc[job->graph->out[0].value];
+    warn_of_padding(job);
+    const tg_status typed = type_labels(job, &shapes, err);
     tgi_shapes_free(&shapes);
+    TGI_TRY(typed);
     return bind_output(job, err);
 }
 
@@ -235,7 +284,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(read_settings(job->opts, &job->set, err));
     if (job->set.scratch)
         TGI_TRY(tgi_scratch_look(job->set.scratch, &job->scratch_place, err));
-    TGI_TRY(tgi_graph_load_onnx(job->set.model, 0, &job->graph, err));
+    TGI_TRY(tgi_graph_load_onnx(job->set.model, job->set.labels ? TG_GRAPH_LABELS : 0,
+                                &job->graph, err));
     job->set.tensor = tgi_opts_n_tensors(job->opts) > 0 ||
                       (is_npy(job->set.input) && !tgi_source_is_set(job->set.input));
     if (job->set.tensor && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))

@@ -184,9 +184,10 @@ static tg_status reference_pass(verify *v, tgi_err *err)
     tg_net *net = NULL;
     tg_stages *stages = NULL;
     int64_t cells;
+    const unsigned labels = v->job->set.labels ? TG_GRAPH_LABELS : 0;
     const int64_t cut[3] = {0, 0, 0};
-    tg_status st =
-        tgi_graph_load_onnx(v->job->set.model, TG_GRAPH_NO_FUSE | TG_GRAPH_NO_COMMUTE, &g, err);
+    tg_status st = tgi_graph_load_onnx(
+        v->job->set.model, TG_GRAPH_NO_FUSE | TG_GRAPH_NO_COMMUTE | labels, &g, err);
     if (st == TG_OK)
         st = tgi_net_new(g, v->job->set.backend, &v->job->in_desc, TG_NET_REFERENCE, &net, err);
     if (st == TG_OK)

@@ -114,8 +114,8 @@ void tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tg_affine 
     }
     box_zyx(box, q);
     const int r = d->rank;
-    /* In views a bool is 0 or 1. */
-    const tg_dtype type = d->dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8 : TG_DTYPE_F32;
+    /* In views a bool is 0 or 1, an integer itself. */
+    const tg_dtype type = t->file.dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8 : t->file.dtype;
     const int64_t z0 = r == 5 ? t->keep[2].lo : 0, y0 = t->keep[r - 2].lo,
                   x0 = t->keep[r - 1].lo;
     for (int64_t c = 0; c < view->c; c++)

@@ -170,7 +170,10 @@ static tg_status shape_stack(const tg_job *job, int o, const tg_desc *d, tgi_err
     if (m->n_loop + d->rank > TG_IMAGE_MAX_AXES || m->n_loop + d->rank > TG_MAX_RANK)
         return tgi_fail(err, TG_E_UNSUPPORTED, "the output \"%s\" would have more than %d axes",
                         job->graph->out[o].name, TG_IMAGE_MAX_AXES);
-    t->file.dtype = d->dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8 : TG_DTYPE_F32;
+    const int labels = o == 0 && d->dtype == TG_DTYPE_I64;
+    t->file.dtype = d->dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8
+                    : labels                  ? job->set.dtype
+                                              : TG_DTYPE_F32;
     for (int i = 0; i < m->n_loop && m->planes.n == 0; i++) {
         has_c |= m->loop[i].letter == 'C';
         t->axes[n] = m->loop[i].letter;

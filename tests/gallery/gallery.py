@@ -261,6 +261,37 @@ def entry(case):
     return out
 
 
+def readers():
+    """Of every format and codec: (name, a fuzz target reads it, its data end in a checksum)."""
+    for text in sources(("io",)):
+        for kind, body in re.findall(r"const (tgi_codec|tg_source_ops) \w+ = \{([^;]*?)\};", text):
+            name = re.search(r"\.(?:name|format) = \"(\w[^\"]*)\"", body)
+            if name and name.group(1) != "stack":  # what its files' readers are
+                yield name.group(1), ".fuzzed" in body, ".sealed" in body, kind == "tgi_codec"
+
+
+def words(names):
+    return ", ".join(sorted(set(names), key=str.lower))
+
+
+def fuzzed_list():
+    rows = [(n + " in TIFF" if codec else n, f, s, codec) for n, f, s, codec in readers()]
+    fuzzed = {n for n, f, _, _ in rows if f}
+    return ("Fuzzed: " + words(fuzzed) + ". Not fuzzed, and refused then: " +
+            words(n for n, _, _, _ in rows if n not in fuzzed) + ". (As the sources of the readers say it.)\n\n")
+
+
+def checksum_list():
+    codecs = [(n, s) for n, _, s, codec in readers() if codec]
+    sealed = {n for n, s in codecs if s}
+    return ("Damage inside of pixels is seen where the compressed data end in a mark or a checksum: " + words(sealed) +
+            ". Of the others, " + words(n for n, s in codecs if n not in sealed) + ", a changed byte may be a changed "
+            "pixel and nothing else: no reader can tell. Keep checksums of such files beside them.\n\n")
+
+
+BEHIND = {"Refusing what was never fuzzed": fuzzed_list, "Reading damaged pixels": checksum_list}
+
+
 def anchor(title):
     return re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
 
@@ -270,13 +301,14 @@ def document(cases):
     text = HEAD + "".join(f"* [{s}](#{anchor(s)})\n" for s in sections) + "\n"
     for s in sections:
         text += f"## {s}\n\n" + "".join(entry(c) for c in cases if c["section"] == s)
+        text += BEHIND.get(s, str)()
     return text.rstrip("\n") + "\n"
 
 
 # ---- Rules ---------------------------------------------------------------------------------------
 
-def sources():
-    for top in ("engine", "kernels", "io", "cli"):
+def sources(tops=("engine", "kernels", "io", "cli")):
+    for top in tops:
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(n for n in names if n.endswith(".c")):
                 with open(os.path.join(folder, name), encoding="utf-8") as f:

@@ -21,6 +21,27 @@ static void make_valid(const char *path)
     made_end(&m, path);
 }
 
+/* The same with operators that reduce and compare channels at each pixel. */
+static void make_gated(const char *path)
+{
+    bytes soft = {0}, most = {0}, axis = {0};
+    const int64_t channels[1] = {1};
+    made m = made_begin(2, 1, open2);
+    b_str(&axis, 1, "axis");
+    b_int(&axis, 3, 1);
+    b_int(&axis, 20, 2);
+    b_msg(&soft, 5, &axis);
+    b_attr_ints(&most, "axes", 1, channels);
+    const char *a = made_conv(&m, "x", 1, 20, k5x3, 1, 0, NULL);
+    const char *p = made_node(&m, "Softmax", a, NULL, NULL, NULL, &soft, NULL);
+    const char *q = made_node(&m, "ReduceMax", p, NULL, NULL, NULL, &most, NULL);
+    const char *r = made_node(&m, "Less", p, q, NULL, NULL, NULL, NULL);
+    const char *s = made_node(&m, "Where", r, a, p, NULL, NULL, NULL);
+    made_conv(&m, made_node(&m, "HardSwish", s, NULL, NULL, NULL, NULL, NULL), 20, 1, k3, 1, 0,
+              "y");
+    made_end_opset(&m, path, 14);
+}
+
 /* Eats 3 + 2 rows and 1 + 4 columns. */
 static void make_lopsided(const char *path)
 {
@@ -134,6 +155,7 @@ typedef struct placed {
 
 static const placed nets[] = {
     {"valid.onnx", make_valid, 1, 0, 7, 1, 6, 3, 4, 2},
+    {"gated.onnx", make_gated, 1, 0, 7, 1, 6, 3, 4, 2},
     {"lopsided.onnx", make_lopsided, 1, 0, 6, 1, 5, 3, 5, 1},
     {"enlarging.onnx", make_enlarging, 1, 0, 2, 2, 2, 1, 2, 1},
     {"unet.onnx", make_unet, 4, 2, 22, 1, 20, 10, 20, 10},
@@ -344,6 +366,7 @@ typedef struct same_case {
 
 static const same_case sames[] = {
     {"valid.onnx", {0, 3, 2}, {0, 3, 2}, 1, 0},
+    {"gated.onnx", {0, 3, 2}, {0, 3, 2}, 1, 0},
     {"lopsided.onnx", {0, 3, 1}, {0, 2, 4}, 1, 0},
     {"enlarging.onnx", {0, 1, 1}, {0, 1, 1}, 2, 1},
     {"unet.onnx", {0, 10, 10}, {0, 13, 11}, 1, 0}, /* 106 = 4*26+2, 122 = 4*30+2 */
@@ -480,6 +503,73 @@ static void boxes_give_what_the_free_network_gives(void)
         free(wide.px);
         free(in.px);
     }
+}
+
+/* Labels: the same as the largest channel of what the network gives, cut in any way; the same
+ * as the network's own ArgMax; and small integers. */
+static void labels_are_the_number_of_the_largest_channel(void)
+{
+    static const char *const tiles[] = {"auto", "16", "48x32"};
+    for (int own = 0; own < 2; own++) {
+        bytes arg = {0}, axis = {0};
+        made m = made_begin(2, 1, open2);
+        b_str(&axis, 1, "axis");
+        b_int(&axis, 3, 1);
+        b_int(&axis, 20, 2);
+        b_msg(&arg, 5, &axis);
+        const char *a = made_conv(&m, "x", 1, 7, k3, 1, 1, own ? NULL : "y");
+        if (own)
+            made_node(&m, "ArgMax", a, NULL, NULL, NULL, &arg, "y");
+        else
+            b_free(&arg);
+        made_end(&m, in_folder(own ? "own.onnx" : "classes.onnx"));
+    }
+    image in = picture(1, H, W);
+    save(&in, in_folder("in.tif"));
+    CHECK_JOB(TG_OK, run_verb, "model", in_folder("classes.onnx"), "input", in_folder("in.tif"),
+              "output", in_folder("scores.tif"), "tile", "auto");
+    image scores = load(in_folder("scores.tif"));
+    CHECK_EQ(scores.d, 7);
+    for (int t = 0; t < 6; t++) {
+        int64_t wrong = 0;
+        CHECK_JOB(TG_OK, run_verb, "model", in_folder(t < 3 ? "classes.onnx" : "own.onnx"),
+                  "input", in_folder("in.tif"), "output", in_folder("labels.tif"), "tile",
+                  tiles[t % 3], "labels", t < 3 ? "true" : "false", "dtype", "float32");
+        image got = load(in_folder("labels.tif"));
+        CHECK_EQ(got.d, 1);
+        for (int64_t i = 0; i < H * W && got.px && scores.d == 7; i++) {
+            int best = 0;
+            for (int c = 1; c < 7; c++)
+                best = scores.px[c * H * W + i] > scores.px[best * H * W + i] ? c : best;
+            wrong += got.px[i] != (float)best;
+        }
+        CHECK_EQ(wrong, 0);
+        CHECK_JOB(TG_OK, run_verb, "model", in_folder(t < 3 ? "classes.onnx" : "own.onnx"),
+                  "input", in_folder("in.tif"), "output", in_folder("labels.tif"), "labels",
+                  t < 3 ? "true" : "false");
+        tg_source *s = open_image(in_folder("labels.tif"));
+        if (s)
+            CHECK_EQ(s->ops->info(s)->dtype, TG_DTYPE_U8);
+        if (s)
+            tgi_source_close(&s);
+        free(got.px);
+    }
+    CHECK_JOB(TG_OK, verify_verb, "model", in_folder("classes.onnx"), "input",
+              in_folder("in.tif"), "labels", "true");
+    FILE *f = fopen(in_folder("classes.json"), "wb"); /* the descriptor says the same */
+    CHECK(f && fputs("{\"output\": \"argmax\"}", f) >= 0 && fclose(f) == 0);
+    CHECK_JOB(TG_OK, run_verb, "model", in_folder("classes.onnx"), "input", in_folder("in.tif"),
+              "output", in_folder("said.tif"), "dtype", "float32");
+    image said = load(in_folder("said.tif"));
+    CHECK_EQ(said.d, 1);
+    free(said.px);
+    CHECK_JOB(TG_E_UNSUPPORTED, run_verb, "model", in_folder("valid.onnx"), "input",
+              in_folder("in.tif"), "output", in_folder("no.tif"), "labels", "true");
+    CHECK_JOB(TG_E_ARG, run_verb, "model", in_folder("classes.onnx"), "input",
+              in_folder("in.tif"), "output", in_folder("no.tif"), "labels", "true", "pyramid",
+              "mean");
+    free(scores.px);
+    free(in.px);
 }
 
 static int plan_verb(tg_job *j)
@@ -671,6 +761,7 @@ int main(void)
     RUN(raw_size_is_what_the_network_gives);
     RUN(a_freed_export_is_the_export_of_that_size);
     RUN(sizes_that_the_file_computes_follow_the_image);
+    RUN(labels_are_the_number_of_the_largest_channel);
     RUN(boxes_give_what_the_free_network_gives);
     RUN(a_box_keeps_nothing_that_its_own_border_changed);
     RUN(the_plan_says_how_the_image_is_padded_and_cut);
