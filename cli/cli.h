@@ -105,6 +105,7 @@ tg_status cli_cmd_preview(cli *c);
 tg_status cli_cmd_verify(cli *c);
 tg_status cli_cmd_copy(cli *c);
 tg_status cli_cmd_mem(cli *c);
+tg_status cli_cmd_doctor(cli *c);
 tg_status cli_cmd_calibrate(cli *c);
 tg_status cli_cmd_estimate(cli *c);
 tg_status cli_cmd_plot(cli *c);

@@ -117,7 +117,7 @@ static tg_status check_needs(cli *c)
     if (c->n_files > v->max_files)
         return cli_fail(c, TG_E_ARG, "%s takes %d file%s, \"%s\" is one too many", v->name,
                         v->max_files, v->max_files == 1 ? "" : "s", c->files[v->max_files]);
-    if (v->max_files == 1 && first_file) {
+    if (v->max_files == 1 && first_file && v->run != cli_cmd_doctor) {
         const char *set = tg_opts_get(c->opts, "input");
         const tg_status st = tg_opts_set(c->opts, "input", first_file);
         if (st != TG_OK)

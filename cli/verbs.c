@@ -37,6 +37,10 @@ const cli_verb cli_verbs[] = {
     {"plot", "LOG.csv -o OUT.svg|OUT.png",
      "Draw what run --log wrote: memory over time against budget and prediction.", 1, 1,
      "output", cli_cmd_plot},
+    {"doctor", "[JOB.json] [options]",
+     "Say what of this machine, its limits and this build stands in a job's way, each with its "
+     "remedy; with a job file also whether it fits.",
+     0, 1, "", cli_cmd_doctor},
     {"version", "", "Print the version.", 0, 0, "", cli_cmd_version},
     {"help", "[VERB]", "Print the verbs, or one verb with its options.", 0, 1, "",
      cli_cmd_help},

@@ -189,6 +189,32 @@ typedef struct tg_refusal {
  */
 TG_API const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx);
 
+/* ---- Doctor ------------------------------------------------------------------------------ */
+
+typedef enum tg_finding_state {
+    TG_FINDING_OK,     /* as it should be */
+    TG_FINDING_NOTICE, /* slower or smaller than it could be */
+    TG_FINDING_BLOCKS  /* jobs, or this one, cannot run */
+} tg_finding_state;
+
+/** One thing that was looked at. */
+typedef struct tg_finding {
+    const char *about; /* "ram", "cgroup", "driver", "job", ...; static */
+    tg_finding_state state;
+    char says[512];
+    char remedy[512]; /* a command where there is one; "": nothing to do */
+} tg_finding;
+
+/**
+ * Look at what jobs trip over: memory, limits, disks, processor, this build, the GPU driver and
+ * who holds GPU memory; with a job also whether it fits. Changes nothing.
+ * @param root as above. @param job options of a job, borrowed, or NULL. @param list returned;
+ * release with tg_memory_list_free.
+ * @return TG_E_ARG, TG_E_NOMEM, TG_E_CANCELLED. That a job cannot run is a finding, no failure.
+ */
+TG_API tg_status tg_doctor(tg_ctx *ctx, const char *root, const tg_opts *job, tg_finding **list,
+                           size_t *n);
+
 /* ---- GPUs -------------------------------------------------------------------------------- */
 /*
  * Read through the driver's management library (NVML), opened when the first of these is
