@@ -30,6 +30,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/plan/choose.h"
+#include "engine/plan/speed.h"
 #include "engine/run/dense.h"
 #include "io/npy.h"
 
@@ -444,10 +445,22 @@ static void say_end(const settings *s)
     printf("peak RSS of the process %.1f MiB\n", (double)measure_peak_rss() / (1 << 20));
 }
 
-/* One more turn with a clock around each node; what the nodes leave is moving arrays in and out
- * and walking the bands. */
-static void say_nodes(config *c)
+/* What `tegula calibrate` would expect of a node, as a share of what was measured. */
+static void say_expected(const tgi_speeds *s, const config *c, int k, int threads, double ms)
 {
+    const double seconds = s->n_kernels ? tgi_speed_node(s, &c->tiling, k, threads) : -1;
+    if (seconds < 0)
+        printf("           ");
+    else
+        printf("  x %5.2f  ", 1e3 * seconds / ms);
+}
+
+/* One more turn with a clock around each node; what the nodes leave is moving arrays in and out
+ * and walking the bands. Where the machine was calibrated: x expected over measured. */
+static void say_nodes(config *c, int threads)
+{
+    tgi_speeds speeds = {0};
+    (void)tgi_speeds_load(&speeds, NULL);
     const tg_stage *one = &c->p->stages->one;
     double *t = claim((size_t)one->n_nodes * sizeof *t), nodes = 0;
     memset(t, 0, (size_t)one->n_nodes * sizeof *t);
@@ -458,8 +471,9 @@ static void say_nodes(config *c)
     for (int k = 0; k < one->n_nodes; k++) {
         const tg_net_node *n = tgi_stage_node(one, k);
         char shape[96];
-        printf("%8.2f ms %5.1f %%  %-18s %-16s %s\n", 1e3 * t[k] / c->reps,
-               100 * t[k] / c->reps / all, n->node->op->name,
+        printf("%8.2f ms %5.1f %%", 1e3 * t[k] / c->reps, 100 * t[k] / c->reps / all);
+        say_expected(&speeds, c, k, threads, 1e3 * t[k] / c->reps);
+        printf("%-18s %-16s %s\n", n->node->op->name,
                n->variant ? n->variant->name : "reference",
                tgi_desc_text(&n->dst[0], shape, sizeof shape));
         for (int i = 0; i < n->n_epi; i++)
@@ -549,7 +563,7 @@ static void bench(const settings *s, const tg_graph *g)
     else
         run_rounds(s, configs, n);
     if (s->nodes)
-        say_nodes(&configs[n - 1]);
+        say_nodes(&configs[n - 1], s->threads);
     say_end(s);
     for (int i = 0; i < n; i++)
         config_close(&configs[i]);

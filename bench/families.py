@@ -434,7 +434,8 @@ def busy(bench):
 
 
 def estimated(bench):
-    yield from estimate.estimate(bench, process_image(bench), every_network(bench))
+    own = [("tegula_denoise", own_model()), ("reference_unet", reference_unet(bench))]
+    yield from estimate.estimate(bench, process_image(bench), [*own, *every_network(bench)])
 
 
 FAMILIES = {"ops": ops, "nets": nets, "process": process, "stream": stream, "overlap": busy,

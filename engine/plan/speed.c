@@ -3,6 +3,7 @@
 
 #include "engine/memory/monitor_machine.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static int is_conv(const char *name)
     return strncmp(name, "conv", 4) == 0;
 }
 
-/* 1x1 layers are bound by memory, those of few channels by overhead: classes of their own. */
+/* 1x1 layers read a weight for each product, those of few channels are mostly overhead: classes
+ * of their own. */
 static const char *class_of(const tg_net_node *n)
 {
     const tg_desc *w = &n->src[1];
@@ -28,9 +30,10 @@ static const char *class_of(const tg_net_node *n)
     int64_t taps = 1;
     for (int i = 2; i < w->rank; i++)
         taps *= w->dim[i];
+    const int few = n->src[0].dim[1] <= FEW_CHANNELS || n->dst[0].dim[1] <= FEW_CHANNELS;
     if (taps == 1)
-        return "/1x1";
-    return n->src[0].dim[1] <= FEW_CHANNELS || n->dst[0].dim[1] <= FEW_CHANNELS ? "/16" : "";
+        return few ? "/1x1/16" : "/1x1";
+    return few ? "/16" : "";
 }
 
 void tgi_speed_key(const tg_net_node *n, char *out, size_t size)
@@ -51,25 +54,46 @@ static double elements(const tg_desc *d)
     return tgi_desc_count(d, &n) ? (double)n : 0;
 }
 
+/* Channels that are there for each one of the network's: vectors are filled up. */
+static double filled(const tg_desc *d, int lanes)
+{
+    const int64_t c = d->dim[1];
+    return lanes > 1 && c > 0 ? (double)((c + lanes - 1) / lanes * lanes) / (double)c : 1;
+}
+
 /* Of one pass over the whole image. */
 static double bytes_moved(const tg_net *net, const tg_net_node *n)
 {
     double sum = 0;
     for (int j = 0; j < n->n_operands; j++)
-        for (int s = 0; s < n->operand[j].n_seg; s++)
-            sum += elements(&net->values[n->operand[j].value[s]].ext);
+        for (int s = 0; s < n->operand[j].n_seg; s++) {
+            const tg_net_value *v = &net->values[n->operand[j].value[s]];
+            sum += elements(&v->ext) * filled(&v->ext, v->cb);
+        }
     for (int d = 0; d < n->ctx.n_dst; d++)
-        sum += elements(&n->dst[d]);
+        sum += elements(&n->dst[d]) * filled(&n->dst[d], n->hint.dst_cb);
     return sum * (double)sizeof(float);
+}
+
+void tgi_speed_bytes_key(const tg_net_node *n, char *out, size_t size)
+{
+    out[0] = 0;
+    if (!n->flat && n->variant && is_conv(n->variant->name))
+        snprintf(out, size, "%s bytes", n->net->be->name);
+}
+
+double tgi_speed_bytes(const tg_tiling *t, int k)
+{
+    const double all = t->node_flops[2 * k], once = t->node_flops[2 * k + 1];
+    return bytes_moved(t->net, tgi_stage_node(t->stage, k)) * (once > 0 ? all / once : 1);
 }
 
 double tgi_speed_work(const tg_tiling *t, int k)
 {
     const tg_net_node *n = tgi_stage_node(t->stage, k);
-    const double all = t->node_flops[2 * k], once = t->node_flops[2 * k + 1];
     if (n->variant && is_conv(n->variant->name))
-        return all * n->cost;
-    return bytes_moved(t->net, n) * (once > 0 ? all / once : 1);
+        return t->node_flops[2 * k] * n->cost * filled(&n->dst[0], n->hint.dst_cb);
+    return tgi_speed_bytes(t, k);
 }
 
 /* ---- Figures ----------------------------------------------------------------------------- */
@@ -127,16 +151,40 @@ static double rate(const tgi_speeds *s, const tgi_kernel_speed *k, int threads)
     return k->one + (k->all - k->one) * (threads - 1) / (s->processors - 1);
 }
 
+double tgi_speed_both(double arithmetic, double memory)
+{
+    return sqrt(arithmetic * arithmetic + memory * memory);
+}
+
+double tgi_speed_alone(double both, double memory)
+{
+    return memory < both ? sqrt(both * both - memory * memory) : 0;
+}
+
+double tgi_speed_node(const tgi_speeds *s, const tg_tiling *t, int k, int threads)
+{
+    char key[48], bytes[48];
+    const tg_net_node *n = tgi_stage_node(t->stage, k);
+    tgi_speed_key(n, key, sizeof key);
+    const tgi_kernel_speed *speed = key[0] ? nearest(s, key) : NULL;
+    if (!speed || !(rate(s, speed, threads) > 0))
+        return -1;
+    const double seconds = tgi_speed_work(t, k) / rate(s, speed, threads);
+    tgi_speed_bytes_key(n, bytes, sizeof bytes);
+    const tgi_kernel_speed *memory = find(s, bytes);
+    if (!memory || !(rate(s, memory, threads) > 0))
+        return seconds;
+    return tgi_speed_both(seconds, tgi_speed_bytes(t, k) / rate(s, memory, threads));
+}
+
 double tgi_speed_kernels(const tgi_speeds *s, const tg_tiling *t, int threads)
 {
     double sum = 0;
     for (int k = 0; k < t->stage->n_nodes; k++) {
-        char key[48];
-        tgi_speed_key(tgi_stage_node(t->stage, k), key, sizeof key);
-        const tgi_kernel_speed *speed = key[0] ? nearest(s, key) : NULL;
-        if (!speed || !(rate(s, speed, threads) > 0))
+        const double seconds = tgi_speed_node(s, t, k, threads);
+        if (seconds < 0)
             return -1;
-        sum += tgi_speed_work(t, k) / rate(s, speed, threads);
+        sum += seconds;
     }
     return sum;
 }

@@ -6,7 +6,10 @@
  * them up.
  *
  *   kernels   per node: work over the rate of its kernel. Work is operations, weighted with the
- *             variant's cost, for convolutions; bytes read and written for all others.
+ *             variant's cost, for convolutions; bytes read and written for all others. Bytes of
+ *             convolutions take time too, part of it behind the arithmetic: the two are added
+ *             as squares are (a sum and a maximum were each off by up to 2 in layers whose two
+ *             times are alike).
  *   pipeline  processor seconds per sample and byte beside the kernels: conversion, codecs,
  *             checksums, the system's copies. They share the processors with the kernels.
  *   fixed     what a run takes before and after its bands. */
@@ -59,9 +62,19 @@ typedef struct tgi_speed_io {
 void tgi_speed_key(const tg_net_node *n, char *out, size_t size);
 /* Work of position k of a tiling's stage, in the unit of its key. */
 double tgi_speed_work(const tg_tiling *t, int k);
+/* Bytes that it reads and writes, and what their speed is filed under: "" where work is bytes
+ * already. */
+double tgi_speed_bytes(const tg_tiling *t, int k);
+void tgi_speed_bytes_key(const tg_net_node *n, char *out, size_t size);
+/* Seconds of both together; and of the arithmetic alone, of what took `both`. */
+double tgi_speed_both(double arithmetic, double memory);
+double tgi_speed_alone(double both, double memory);
 /* Add a measurement; the last one of a key counts. Beyond TGI_MAX_SPEEDS: left out. */
 void tgi_speed_set(tgi_speeds *s, const char *key, double one, double all);
 
+/* Seconds of position k of the tiling's stage, all its bands, with this many threads; < 0:
+ * these figures say nothing about its kernel. */
+double tgi_speed_node(const tgi_speeds *s, const tg_tiling *t, int k, int threads);
 /* Seconds of all bands' kernels with this many threads; < 0: these figures say nothing about a
  * kernel of the plan. */
 double tgi_speed_kernels(const tgi_speeds *s, const tg_tiling *t, int threads);

@@ -4,6 +4,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/memory/monitor_machine.h"
+#include "kernels/ops/op_attrs.h"
 #include "tests/tg_test.h"
 
 #include <stdlib.h>
@@ -70,6 +71,59 @@ static void the_last_figure_of_a_key_counts_and_the_table_has_an_end(void)
         tgi_speed_set(&s, key, 1, 1);
     }
     CHECK_EQ(s.n_kernels, TGI_MAX_SPEEDS);
+}
+
+/* Conv 3x3, 12 to 12 channels, direct, as the portable backend (8 lanes) runs it on 64x32. */
+static tg_graph *twelve_channels(void)
+{
+    static const int64_t dims[4] = {1, 12, 64, 32};
+    static const float w[12 * 12 * 9];
+    const tg_desc d = {TG_DTYPE_F32, 4, {12, 12, 3, 3}};
+    tg_graph *g = NULL;
+    tg_node *node = NULL;
+    tgi_err e = {0};
+    int src[2], y;
+    CHECK_OK(tgi_graph_new(&g, &e), e);
+    CHECK_OK(tgi_graph_add_value(g, "x", &src[0], &e), e);
+    CHECK_OK(tgi_graph_add_input(g, src[0], 4, dims, &e), e);
+    CHECK_OK(tgi_graph_add_const(g, "w", &d, w, 0, &src[1], &e), e);
+    CHECK_OK(tgi_graph_add_value(g, "y", &y, &e), e);
+    CHECK_OK(tgi_graph_add_node(g, "Conv", "c", 2, src, 1, &y, &node, &e), e);
+    conv_attrs *a = node->attrs;
+    a->kernel_shape.n = 2;
+    a->pads.n = 4;
+    for (int i = 0; i < 4; i++)
+        a->kernel_shape.v[i % 2] = 3, a->pads.v[i] = 1;
+    CHECK_OK(tgi_graph_add_output(g, y, &e), e);
+    CHECK_OK(tgi_graph_finish(g, 0, &e), e);
+    return g;
+}
+
+static void a_convolution_takes_time_for_full_vectors_and_for_its_bytes(void)
+{
+    const double operations = 2.0 * 9 * 12 * 16 * 64 * 32, bytes = 4.0 * (16 + 16) * 64 * 32;
+    const tg_desc in = {TG_DTYPE_F32, 4, {1, 12, 64, 32}};
+    const int64_t uncut[3] = {0, 0, 0};
+    tgi_speeds s = {.processors = 1};
+    tg_graph *g = twelve_channels();
+    tg_net *net = NULL;
+    tg_stages *stages = NULL;
+    tg_tiling t = {0};
+    tgi_err e = {0};
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(TG_ISA_PORTABLE), &in, TG_NET_EXACT, &net, &e), e);
+    CHECK_OK(tgi_stages_new(net, &stages, &e), e);
+    CHECK_OK(tgi_tiling_make(&stages->one, uncut, 64, 1, NULL, &t, &e), e);
+    CHECK(tgi_speed_kernels(&s, &t, 1) < 0); /* nothing is known of it */
+    tgi_speed_set(&s, "portable conv_direct/16", operations / 3, operations / 3);
+    CHECK_NEAR(tgi_speed_kernels(&s, &t, 1), 3, 1e-9);
+    tgi_speed_set(&s, "portable bytes", bytes / 4, bytes / 4);
+    CHECK_NEAR(tgi_speed_kernels(&s, &t, 1), 5, 1e-9); /* 3 and 4 s, added as squares */
+    CHECK_NEAR(tgi_speed_alone(5, 4), 3, 1e-9);
+    CHECK(tgi_speed_alone(4, 5) == 0);
+    tgi_tiling_free(&t);
+    tgi_stages_free(&stages);
+    tgi_net_free(&net);
+    tgi_graph_free(&g);
 }
 
 static char *text_of(const tgi_speeds *s)
@@ -147,6 +201,7 @@ int main(void)
     RUN(what_is_beside_the_kernels_hides_on_processors_that_they_leave);
     RUN(a_first_pass_and_codecs_cost_only_where_they_are);
     RUN(the_last_figure_of_a_key_counts_and_the_table_has_an_end);
+    RUN(a_convolution_takes_time_for_full_vectors_and_for_its_bytes);
     RUN(figures_come_back_as_they_were_written);
     RUN(what_is_no_file_of_speeds_is_refused);
     RUN(figures_of_another_processor_are_not_used);
