@@ -151,14 +151,15 @@ static bool has_bytes(const char *key, size_t n)
 }
 
 /* How a number is shown, by the unit in its key. */
-typedef enum unit { PLAIN, BYTES, GIB, SECONDS } unit;
+typedef enum unit { PLAIN, BYTES, GIB, SECONDS, EXTENT } unit;
 
 static unit unit_of(const char *key, size_t n)
 {
-    return has_bytes(key, n)             ? BYTES
-           : ends_in(key, n, "_gib")     ? GIB
-           : ends_in(key, n, "_seconds") ? SECONDS
-                                         : PLAIN;
+    return has_bytes(key, n)                        ? BYTES
+           : ends_in(key, n, "_gib")                ? GIB
+           : ends_in(key, n, "_seconds")            ? SECONDS
+           : n == 5 && memcmp(key, "shape", 5) == 0 ? EXTENT
+                                                    : PLAIN;
 }
 
 /* A string, number or word. */
@@ -175,8 +176,8 @@ static void put_scalar(FILE *to, cursor *c, unit u)
     s = c->p;
     if (!skip(c, 0))
         return;
-    if (c->p - s == 4 && memcmp(s, "null", 4) == 0) { /* an extent that is left open */
-        fputs("any", to);
+    if (c->p - s == 4 && memcmp(s, "null", 4) == 0) { /* left open, or not known */
+        fputs(u == EXTENT ? "any" : "-", to);
         return;
     }
     const double v = strtod(s, NULL);
@@ -229,12 +230,18 @@ static void put_lines(FILE *to, cursor *c, int indent);
 /* The value of a member whose key is printed already; `pad` blanks before it on that line. */
 static void put_member(FILE *to, cursor *c, int indent, int pad, unit u)
 {
+    cursor look = *c;
+    if (take(&look, '{') && take(&look, '}')) {
+        fprintf(to, "%*s-\n", pad > 1 ? pad : 1, "");
+        *c = look;
+        return;
+    }
     if (at(c, '{')) {
         fputc('\n', to);
         put_lines(to, c, indent + 2);
         return;
     }
-    cursor look = *c;
+    look = *c;
     cursor end = *c;
     const bool array = take(&look, '[');
     const bool texts = array && at(&look, '"') && skip(&end, 0) && end.p - look.p > WIDE;

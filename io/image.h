@@ -64,7 +64,7 @@ typedef struct tg_series_info {
 
 typedef struct tg_image_info {
     const char *format; /* "tiff", "npy"; static */
-    char flavor[24];    /* "ome", "imagej", "shaped", "bigtiff", "" */
+    char flavor[24];    /* "ome", "imagej", "shaped", "lsm", "svs", "fei", "bigtiff", "" */
     int n_axes;
     char axes[TG_IMAGE_MAX_AXES + 1]; /* e.g. "TZCYX" or "ZYXS"; Y and X always there,
                                          singleton axes kept as the file states them */

@@ -211,6 +211,12 @@ static void keep_private(uint16_t tag, const tgi_tiff_array *a, tgi_tiff_page *p
                                               : NULL;
     if (to)
         keep_first(to, a);
+    const bool maker =
+        tag == TGI_TIFF_ZEISS_SEM || tag == TGI_TIFF_FEI || tag == TGI_TIFF_FEI_HELIOS;
+    if (maker && !p->maker.count) {
+        p->maker = *a;
+        p->maker_tag = tag;
+    }
 }
 
 static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *a,

@@ -33,6 +33,9 @@ enum {
     TGI_TIFF_YCBCR = 6
 };
 
+/* Tags of electron microscopes: a text about the image. */
+enum { TGI_TIFF_ZEISS_SEM = 34118, TGI_TIFF_FEI = 34680, TGI_TIFF_FEI_HELIOS = 34682 };
+
 /* Values of one tag, where they lie in the file. count 0: the tag is absent. */
 typedef struct tgi_tiff_array {
     uint64_t pos, count;
@@ -55,6 +58,8 @@ typedef struct tgi_tiff_page {
         colormap;
     tgi_tiff_array icc, ij_counts, ij_bytes; /* ICC profile; ImageJ's metadata */
     tgi_tiff_array lsm, uic2;                /* of Zeiss LSM and MetaMorph STK files */
+    tgi_tiff_array maker; /* what an electron microscope wrote, under the tag `maker_tag` */
+    uint16_t maker_tag;
     /* Derived by tgi_tiff_page_layout. */
     tg_dtype dtype;
     size_t sample_bytes;

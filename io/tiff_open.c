@@ -9,6 +9,7 @@
 #include "io/io_formats.h"
 #include "io/stack.h"
 #include "io/tiff_info.h"
+#include "io/tiff_maker.h"
 #include "io/tiff_source.h"
 
 #include <stdio.h>
@@ -169,6 +170,7 @@ static tg_status open_index(tgi_tiff_source *s, const char *path, const tg_open_
     TGI_TRY(tgi_tiff_series_resolve(&s->file, &s->index, m->description,
                                     slash ? slash + 1 : path, o, &s->info, &s->series, err));
     TGI_TRY(tgi_tiff_info_form(&s->file, first, m, err));
+    TGI_TRY(tgi_tiff_maker_sizes(&s->file, first, o->series, &s->info, err));
     tgi_tiff_info_fill(&s->file, &s->index, &s->info);
     TGI_TRY(tgi_tiff_info_imagej(&s->file, first, &s->info, err));
     return o->axes ? tgi_image_relabel(&s->info, o->axes, err) : TG_OK;

@@ -289,6 +289,11 @@ def tiffs():
     t = Tiff()
     page(t, 21, 13, code=5, rows=5, t266=(3, 2), packer=lambda b: bytes(int(f"{x:08b}"[::-1], 2) for x in lzw(b)))
     yield "fill_order", t
+    for tag, text in ((270, b"Aperio Image Library v10\r\n|AppMag = 20|MPP = 0.4990"), (34118, b"Pixel Size = 10.5 nm\r\n"),
+                      (34682, b"[Scan]\r\nPixelWidth=1e-8\r\nPixelHeight=1e-8\r\n")):
+        t = Tiff()
+        page(t, 9, 7, **{f"t{tag}": (2, text + b"\0")})
+        yield f"maker_{tag}", t
     t = Tiff()
     page(t, 40, 24, rows=8)
     page(t, 20, 12, rows=8, t254=(4, 1))

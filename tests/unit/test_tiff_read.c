@@ -6,6 +6,7 @@
 #include "tests/tg_test.h"
 
 #include <dirent.h>
+#include <math.h>
 
 #define TIFF_DIR TG_SHARED_DATA "/data/tiff/"
 #define BAD_DIR TG_SHARED_DATA "/data/bad/tiff/"
@@ -122,6 +123,8 @@ static void check_metadata(const tg_image_info *i, char **f)
     CHECK_STR(shape, f[F_SHAPE0]);
     CHECK_STR(axes, f[F_AXES]);
     CHECK_STR(tgi_dtype_name(i->dtype), f[F_DTYPE]);
+    if (f[F_FLAVOR][0] && strcmp(f[F_FLAVOR], "geotiff") != 0 && i->note[0] == 0)
+        CHECK(strstr(i->flavor, f[F_FLAVOR]) != NULL);
     CHECK_EQ(i->n_series, atoi(f[F_SERIES]));
     CHECK_EQ(i->n_levels, atoi(f[F_LEVELS]));
     CHECK_EQ(i->big_endian, strcmp(f[F_BIG], "big") == 0);
@@ -364,6 +367,30 @@ static void test_metadata_of_imagej_and_ome_arrive(void)
     tgi_source_close(&s);
 }
 
+/* Sizes along y and x of a sample, in micrometres, at a level or in a series; 0: not known. */
+static void check_sizes(const char *file, int series, double y, double x)
+{
+    char path[512];
+    tgi_err err = {0};
+    tg_source *s = NULL;
+    const tg_open_opts o = {.threads = 1, .series = series};
+    snprintf(path, sizeof path, "%s%s", TIFF_DIR, file);
+    CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
+    if (!s)
+        return;
+    const tg_image_meta *m = &s->ops->info(s)->meta;
+    CHECK(fabs(m->physical[1] - y) < 1e-12 && fabs(m->physical[2] - x) < 1e-12);
+    CHECK_STR(m->unit[2], x > 0 ? "\xc2\xb5m" : "");
+    tgi_source_close(&s);
+}
+
+static void test_sizes_that_makers_of_instruments_wrote_are_found(void)
+{
+    check_sizes("slide_svs_tiled_jpeg_pyramid.svs", 0, 0.499, 0.499);
+    check_sizes("slide_svs_tiled_jpeg_pyramid.svs", 1, 0, 0); /* the thumbnail has others */
+    check_sizes("sem_fei_u8.tif", 0, 0.00770833, 0.00770833); /* an electron microscope */
+}
+
 /* ---- Broken files ---- */
 
 static void read_everything(tg_source *s, tgi_err *err)
@@ -427,6 +454,7 @@ int main(void)
     RUN(test_levels_of_a_pyramid_are_opened_by_number);
     RUN(test_series_beyond_the_first_are_opened_by_number);
     RUN(test_metadata_of_imagej_and_ome_arrive);
+    RUN(test_sizes_that_makers_of_instruments_wrote_are_found);
     RUN(test_broken_files_end_in_a_status_and_little_memory);
     return TEST_END();
 }

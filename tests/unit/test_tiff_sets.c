@@ -521,6 +521,46 @@ static void test_an_lsm_file_has_slices_frames_and_sizes(void)
     refused(in_folder("made.lsm"), NULL, TG_E_FORMAT, "Zeiss LSM says");
 }
 
+/* One page with a text under a maker's tag, or as its description (tag 0): its size along x. */
+static double size_said(int tag, const char *text)
+{
+    hand_page p = {.w = 32, .h = 16, .bits = 8, .samples = 1, .text = tag ? NULL : text};
+    if (tag) {
+        p.n_extra = 1;
+        p.extra[0] = (hand_tag){(uint16_t)tag, 2, (uint32_t)strlen(text) + 1, text};
+    }
+    hand_tiff(in_folder("maker.tif"), &p, 1);
+    tg_source *s = opened(in_folder("maker.tif"), NULL);
+    const double x = s ? s->ops->info(s)->meta.physical[2] : -1;
+    tgi_source_close(&s);
+    return x;
+}
+
+static void test_makers_texts_are_believed_where_they_are_plausible(void)
+{
+    static const struct {
+        int tag;
+        const char *text;
+        double um;
+    } said[] = {
+        {34118, "0\r\nAP_PIXEL_SIZE\r\nPixel Size = 10.5 nm\r\n", 0.0105},
+        {34118, "AP_IMAGE_PIXEL_SIZE\r\nImage Pixel Size = 2 \xb5m\r\nPixel Size = 9 nm\r\n",
+         2},
+        {34118, "Pixel Size = 10.5 parsec\r\n", 0},
+        {34118, "Pixel Size =", 0},
+        {34680, "[User]\r\nPixelWidth=5\r\n[Scan]\r\nPixelWidth=1e-8\r\nPixelHeight=1e-8\r\n",
+         0.01},
+        {34682, "[Scan]\nPixelWidth=1e-8\n", 0}, /* one of two says nothing */
+        {34682, "[Scan]\nPixelWidth=inf\nPixelHeight=-1\n", 0},
+        {0, "Aperio Image Library v10\r\n|AppMag = 40|MPP = 0.2498|Left = 1", 0.2498},
+        {0, "Aperio Image Library v10\r\n|XMPP = 7|MPP = 1e9", 0},
+        {0, "Aperio Image Library v10\r\n|MPP", 0},
+        {0, "Someone else |MPP = 0.5", 0},
+    };
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+        CHECK(fabs(size_said(said[i].tag, said[i].text) - said[i].um) < 1e-12);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -537,6 +577,7 @@ int main(void)
     RUN(test_tables_ranges_and_names_of_imagej_are_read);
     RUN(test_a_metamorph_stack_has_all_its_planes_or_is_refused);
     RUN(test_an_lsm_file_has_slices_frames_and_sizes);
+    RUN(test_makers_texts_are_believed_where_they_are_plausible);
     char rm[128];
     snprintf(rm, sizeof rm, "rm -rf '%s'", folder);
     return system(rm) ? 1 : TEST_END();
