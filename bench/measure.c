@@ -1,5 +1,7 @@
 #include "bench/measure.h"
 
+#include "engine/memory/monitor.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,14 +83,6 @@ double measure_mad(const double *t, int n, double middle)
 
 size_t measure_peak_rss(void)
 {
-    char line[160];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    if (!f)
-        return 0;
-    while (fgets(line, sizeof line, f))
-        if (strncmp(line, "VmHWM:", 6) == 0)
-            kib = strtoull(line + 6, NULL, 10);
-    fclose(f);
-    return (size_t)kib * 1024;
+    tgi_process_memory p;
+    return tgi_process_memory_read("", &p) ? (size_t)p.high_water : 0;
 }

@@ -1,6 +1,6 @@
 """Small rules of the house: base names are unique, every operator has cases, nothing grows
 without end, no file knows the machine it was written on, nobody but the pool asks the system for
-memory.
+memory, nobody but the monitor asks it about memory, every test program looks for leaks.
 
 A function longer than 100 lines or a file longer than 800 is reported; 150 and 900 fail.
 """
@@ -98,15 +98,19 @@ ALLOCATORS = {
 COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.S)
 
 
+def blank(m):
+    return re.sub(r"[^\n]", " ", m.group(0))
+
+
 def allocators():
     found, n = [], 0
     for path in tree.files(tree.C_ENDINGS):
-        if not path.startswith(("engine/", "kernels/", "io/", "include/")):
+        if not path.startswith(("engine/", "kernels/", "io/", "include/", "cli/")):
             continue
         n += 1
         if path in ALLOCATORS:
             continue
-        code = COMMENTS.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), tree.text(path))
+        code = COMMENTS.sub(blank, tree.text(path))
         for i, line in enumerate(code.split("\n"), 1):
             hit = ALLOCATES.search(line)
             if hit:
@@ -114,7 +118,66 @@ def allocators():
     return found, n
 
 
-CHECKS = {"names": names, "cases": cases, "lengths": lengths, "places": places, "allocators": allocators}
+# One monitor: who may read what the system knows about memory. Paths are strings, so these stay.
+READS = re.compile(r"\"(%s)?(/proc/|/sys/fs/cgroup|/sys/devices/system/)[^ \"\n]*\"|"
+                   r"\"memory\.(max|high|current|stat|usage_in_bytes|limit_in_bytes)\"|libnvidia-ml|"
+                   r"\bnvml[A-Z]\w*|\b(sysinfo|mallinfo2?|malloc_info|dlopen)\s*\(|\bru_maxrss\b|"
+                   r"\bRLIMIT_(AS|DATA)\b|\b_SC_(AV)?PHYS_PAGES\b")
+MONITOR = {
+    "engine/memory/monitor.c",          # what changes: this process, the machine, groups, limits
+    "engine/memory/monitor_machine.c",  # what does not: processors, caches, filesystems
+    "engine/memory/monitor_nvml.c",     # GPUs
+}
+# Lines that name such a path and read nothing about memory themselves, with the reason.
+NO_READERS = (r"\btgi_system_word\s*\(",  # the monitor reads it
+              r"\"/proc/self/exe\"")     # where the program lies
+
+
+def keep_strings(m):
+    return m.group(0) if m.group(0)[0] == '"' else blank(m)
+
+
+def readers():
+    found, n = [], 0
+    for path in tree.files(tree.C_ENDINGS):
+        if not path.startswith(("engine/", "kernels/", "io/", "include/", "cli/", "bench/", "tools/")):
+            continue
+        n += 1
+        if path in MONITOR:
+            continue
+        for i, line in enumerate(COMMENTS.sub(keep_strings, tree.text(path)).split("\n"), 1):
+            hit = READS.search(line)
+            if hit and not any(re.search(p, line) for p in NO_READERS):
+                found.append(f"{path}:{i}: {hit.group(0).strip()}: what the system knows about memory, "
+                             "the monitor says (engine/memory/monitor.h)")
+    return found, n
+
+
+# Every test program ends by listing blocks in use (TEST_END), every fuzz target each input.
+ENDS = re.compile(r"\bTEST_END\(\)|\bfuzz_check_leaks\(\)|\bfuzz_image\.h|"
+                  r"\bmem\.live_blocks\b")
+NO_BLOCKS = {
+    "tests/fuzz/replay.c",     # its targets look after each input
+    "tests/cli/fake_engine.c", # no program of its own
+    "tests/unit/fake_nvml.c",
+}
+
+
+def leaks():
+    found, n = [], 0
+    for path in tree.files((".c",)):
+        text = tree.text(path)
+        if not path.startswith("tests/") or path in NO_BLOCKS or \
+                not re.search(r"^int (main|LLVMFuzzerTestOneInput)\(", text, re.M):
+            continue
+        n += 1
+        if not ENDS.search(text):
+            found.append(f"{path}: does not look for leaks: end main with return TEST_END()")
+    return found, n
+
+
+CHECKS = {"names": names, "cases": cases, "lengths": lengths, "places": places,
+          "allocators": allocators, "readers": readers, "leaks": leaks}
 
 
 def main():

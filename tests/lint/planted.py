@@ -1,0 +1,76 @@
+"""The checks that guard one allocator, one monitor and the search for leaks can fail: each violation
+planted here in a tree of its own is found at its line, and nothing else is.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# file -> lines; a line that ends in the mark is a violation
+MARK = "/* WRONG */"
+PLANTED = {
+    "engine/run/second_pool.c": [
+        "void *a = malloc(10); /* WRONG */",
+        "/* malloc(10) in a remark */ const char *s = \"free(p)\";",
+        "void *b = tgi_malloc(TGI_TAG_MISC, 10);",
+        "x.free(at); p->alloc(u, 1);",
+        "void *c = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* WRONG */",
+        "void *d = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, 0);",
+    ],
+    "kernels/ops/op_own.c": ["float *t = aligned_alloc(64, n); /* WRONG */"],
+    "cli/cmd_own.c": ["char *t = strdup(s); /* WRONG */"],
+    "io/line.c": ["while (getline(&line, &cap, f) > 0) /* WRONG */"],
+    "engine/base/mem.c": ["void *p = malloc(size);"],
+    "engine/plan/second_monitor.c": [
+        "FILE *f = fopen(\"/proc/meminfo\", \"r\"); /* WRONG */",
+        "/* \"/proc/meminfo\" in a remark */",
+        "snprintf(path, n, \"%s/sys/fs/cgroup/%s\", root, group); /* WRONG */",
+        "read_number(group, \"memory.max\"); /* WRONG */",
+        "tgi_fail(err, st, \"raise memory.max of that group\");",
+        "tgi_fail(err, st, \"/proc/meminfo: cannot be read\");",
+        "tgi_system_word(root, \"/proc/sys/vm/overcommit_memory\", word, sizeof word);",
+        "readlink(\"/proc/self/exe\", out, cap);",
+        "long pages = sysconf(_SC_AVPHYS_PAGES); /* WRONG */",
+        "getrlimit(RLIMIT_AS, &l); /* WRONG */",
+        "struct mallinfo2 m = mallinfo2(); /* WRONG */",
+    ],
+    "cli/cmd_gpus.c": [
+        "void *h = dlopen(name, RTLD_NOW); /* WRONG */",
+        "nvmlDeviceGetMemoryInfo(device, &m); /* WRONG */",
+    ],
+    "bench/own_peak.c": ["return (size_t)u.ru_maxrss; /* WRONG */"],
+    "engine/memory/monitor.c": ["slurp(root, \"/proc/meminfo\", text, sizeof text);"],
+    "tests/unit/test_forgets.c": ["int main(void) { return 0; }"],
+    "tests/unit/test_looks.c": ["int main(void) { return TEST_END(); }"],
+    "tests/fuzz/fuzz_looks.c": ["int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n)",
+                                "{ fuzz_check_leaks(); }"],
+}
+WHOLE_FILES = {"tests/unit/test_forgets.c"}  # found as a whole, without a line
+
+
+def main():
+    wanted = set(WHOLE_FILES)
+    with tempfile.TemporaryDirectory() as root:
+        for path, lines in PLANTED.items():
+            os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                for i, line in enumerate(lines, 1):
+                    if line.endswith(MARK):
+                        wanted.add(f"{path}:{i}")
+                        line = line.removesuffix(MARK)
+                    f.write(line + "\n")
+        done = subprocess.run([sys.executable, "-B", os.path.join(HERE, "house.py"), "allocators",
+                               "readers", "leaks"], capture_output=True, text=True, check=False,
+                              env={**os.environ, "TG_LINT_ROOT": root})
+    found = {line.split(": ")[0] for line in done.stdout.splitlines() if "checked" not in line}
+    for what, where in (("not found", wanted - found), ("found, and is right", found - wanted)):
+        for w in sorted(where):
+            print(f"{w}: {what}")
+    print(f"{len(wanted)} violations planted, exit {done.returncode}")
+    return 0 if found == wanted and done.returncode == 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
