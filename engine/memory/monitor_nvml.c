@@ -321,21 +321,27 @@ static void insert_process(tg_gpu *g, const tg_gpu_process *p)
         g->process[at] = *p;
 }
 
+#define MOST_PROCESSES 1024 /* asked for at once; 24 KiB of stack */
+
 static void add_processes(nv_result (*ask)(nv_device, unsigned *, nv_process *), int graphics,
                           const tgi_nvml_device *d, const char *root, tg_gpu *out)
 {
-    nv_process list[64];
-    unsigned n = sizeof list / sizeof list[0];
+    nv_process list[MOST_PROCESSES];
+    unsigned n = MOST_PROCESSES;
     memset(list, 0, sizeof list);
     const nv_result r = ask ? ask(d->device, &n, list) : NV_NOT_SUPPORTED;
-    if (r != NV_OK && r != NV_INSUFFICIENT_SIZE) {
+    if (r == NV_INSUFFICIENT_SIZE) { /* it tells none of them then */
+        snprintf(out->problem, sizeof out->problem,
+                 "who holds it: %u programs, too many to list", n);
+        return;
+    }
+    if (r != NV_OK) {
         if (r != NV_NOT_SUPPORTED && !out->problem[0])
             snprintf(out->problem, sizeof out->problem, "who holds it: %s (NVML error %d)",
                      words_of(r), r);
         return;
     }
-    const size_t have = r == NV_INSUFFICIENT_SIZE ? 0 : n < 64 ? n : 64;
-    for (size_t i = 0; i < have; i++) {
+    for (size_t i = 0; i < n && i < MOST_PROCESSES; i++) {
         tg_gpu_process p = {.pid = list[i].pid,
                             .used_bytes = list[i].used == NV_VALUE_NOT_AVAILABLE ? TG_NO_LIMIT
                                                                                  : list[i].used,
@@ -343,8 +349,6 @@ static void add_processes(nv_result (*ask)(nv_device, unsigned *, nv_process *),
         tgi_process_name(root, p.pid, p.name, sizeof p.name);
         insert_process(out, &p);
     }
-    if (r == NV_INSUFFICIENT_SIZE) /* more than anybody wants to read: only their number */
-        out->n_processes += n;
 }
 
 void tgi_nvml_look(const tgi_nvml_device *d, const char *root, tg_gpu *out)

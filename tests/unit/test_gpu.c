@@ -150,8 +150,15 @@ static void test_holders_that_are_not_told_are_unknown_and_no_zeros(void)
     CHECK_EQ(g.n_processes, 40);
     CHECK_EQ(g.process[0].pid, 4711 + 39);
     CHECK_EQ(g.process[15].pid, 4711 + 24);
-    machine(FAKE_NVML, "crowd=100");
-    CHECK_EQ(gpu(0).n_processes, 100);
+    machine(FAKE_NVML, "crowd=1024");
+    g = gpu(0);
+    CHECK_EQ(g.n_processes, 1024);
+    CHECK_EQ(g.process[0].pid, 4711 + 1023);
+    machine(FAKE_NVML, "crowd=1025"); /* the driver lists none, and neither do we */
+    g = gpu(0);
+    CHECK_EQ(g.n_processes, 0);
+    CHECK_EQ(g.process[0].pid, 0);
+    CHECK(strstr(g.problem, "1025 programs") != NULL);
 }
 
 static void test_ids_that_are_none_give_zeros(void)
