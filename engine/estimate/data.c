@@ -18,11 +18,11 @@
 #include "engine/estimate/estimate.h"
 #include "engine/estimate/words.h"
 #include "engine/memory/monitor.h"
+#include "engine/memory/monitor_machine.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { IMAGES, TEXT, VQA }; /* choices of --kind */
 
@@ -234,8 +234,7 @@ static void reason(tgi_jw *w, const char *fmt, ...)
 /* How many processors a loader may use: --threads, else those there are. */
 static int64_t processors(const tg_opts *o)
 {
-    const long there = sysconf(_SC_NPROCESSORS_ONLN);
-    return tgi_opts_int(o, TGI_OPT_THREADS, there > 0 ? there : 1);
+    return tgi_opts_int(o, TGI_OPT_THREADS, tgi_usable_processors());
 }
 
 static uint64_t batch_for(const data_set *d, uint64_t sample, int64_t workers,

