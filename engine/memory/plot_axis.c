@@ -66,15 +66,15 @@ tgi_axis tgi_axis_seconds(double span, int ticks)
         u++;
     tgi_axis a = {.unit = units[u].unit, .name = units[u].name};
     /* Below one second: 1, 2, 5 and powers of ten. */
-    for (double power = 1e-6; u == 0 && !a.step && power < 1; power *= 10)
-        for (int k = 0; k < 3 && !a.step; k++)
+    for (double power = 1e-6; u == 0 && a.step == 0 && power < 1; power *= 10)
+        for (int k = 0; k < 3 && a.step == 0; k++)
             if (span / (power * (k == 0 ? 1 : k == 1 ? 2 : 5)) <= most)
                 a.step = power * (k == 0 ? 1 : k == 1 ? 2 : 5);
-    for (int k = 0; !a.step && units[u].steps[k] > 0; k++)
+    for (int k = 0; a.step == 0 && units[u].steps[k] > 0; k++)
         if (span / (units[u].steps[k] * a.unit) <= most)
             a.step = units[u].steps[k] * a.unit;
-    for (double s = a.unit; !a.step; s *= 10) /* beyond the list */
-        for (int k = 1; k <= 5 && !a.step; k += k == 2 ? 3 : 1)
+    for (double s = a.unit; a.step == 0; s *= 10) /* beyond the list */
+        for (int k = 1; k <= 5 && a.step == 0; k += k == 2 ? 3 : 1)
             if (k != 3 && span / (s * k) <= most)
                 a.step = s * k;
     a.decimals = decimals_of(a.step / a.unit);
