@@ -44,11 +44,19 @@ static tg_status unknown(cli *c, const char *word, size_t n)
     return tg_opts_set(c->opts, name, ""); /* fails, and its detail names the nearest */
 }
 
+/* Why an option that a verb might well have is not one of it; "" where nobody would ask. */
+static const char *why_not(const char *option)
+{
+    return strcmp(option, "machine") == 0 ? ": a job runs on the machine it is started on, "
+                                            "plan says what it would do there"
+                                          : "";
+}
+
 static tg_status set(cli *c, const tg_option *o, const char *value)
 {
     if (!cli_word_in(o->verbs, c->verb->name))
-        return cli_fail(c, TG_E_ARG, "--%s means nothing to %s (it belongs to: %s)", o->name,
-                        c->verb->name, o->verbs);
+        return cli_fail(c, TG_E_ARG, "--%s means nothing to %s%s (it belongs to: %s)", o->name,
+                        c->verb->name, why_not(o->name), o->verbs);
     const char *name = o->name;
     if (strcmp(name, "input") == 0 && strchr(value, '='))
         name = "input-tensor"; /* --input NAME=FILE */

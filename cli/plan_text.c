@@ -89,6 +89,11 @@ static void settings(cli *c)
 void cli_print_plan(cli *c, const tg_plan_info *p)
 {
     char a[128], b[CLI_TEXT], t[CLI_TEXT];
+    if (p->machine) {
+        fputs("for the machine of ", stdout);
+        cli_put_clean(stdout, p->machine);
+        putchar('\n');
+    }
     memory_lines(p);
     disk_lines(p);
     puts("work");

@@ -117,7 +117,7 @@ void cli_refusal_text(const cli *c, const tg_refusal *r)
     fputc(')', stderr);
     if (r->budget_bytes)
         fprintf(stderr, ", budget %s", cli_size(r->budget_bytes, b));
-    fputs("\n  held now:", stderr);
+    fputs(r->n_holders ? "\n  held now:" : "", stderr);
     for (size_t i = 0; i < r->n_holders; i++)
         fprintf(stderr, "%s %s %s", i ? "," : "", r->holder[i].tag,
                 cli_size(r->holder[i].bytes, a));

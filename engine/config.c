@@ -105,20 +105,28 @@ static tg_status check_known(const tgi_json *object, const tgi_key *keys, int n,
 static tg_status check_value(const tgi_json *v, const tgi_key *k, const char *what,
                              tgi_err *err)
 {
-    static const char *const names[] = {"a text", "a number", "true or false", "an object",
-                                        "a list"};
+    static const char *const names[] = {
+        [TGI_KEY_TEXT] = "a text",        [TGI_KEY_TEXT_OR_NULL] = "a text or null",
+        [TGI_KEY_NUMBER] = "a number",    [TGI_KEY_NUMBER_OR_NULL] = "a number or null",
+        [TGI_KEY_BOOL] = "true or false", [TGI_KEY_OBJECT] = "an object",
+        [TGI_KEY_ARRAY] = "a list"};
+    const int is_text = k->type == TGI_KEY_TEXT || k->type == TGI_KEY_TEXT_OR_NULL,
+              is_number = k->type == TGI_KEY_NUMBER || k->type == TGI_KEY_NUMBER_OR_NULL;
     const char *text;
     double number = 0;
     bool on;
-    const int fits = k->type == TGI_KEY_TEXT     ? tgi_json_str(v, &text)
-                     : k->type == TGI_KEY_NUMBER ? tgi_json_num(v, &number)
+    if ((k->type == TGI_KEY_TEXT_OR_NULL || k->type == TGI_KEY_NUMBER_OR_NULL) &&
+        tgi_json_is_null(v))
+        return TG_OK;
+    const int fits = is_text                     ? tgi_json_str(v, &text)
+                     : is_number                 ? tgi_json_num(v, &number)
                      : k->type == TGI_KEY_BOOL   ? tgi_json_bool(v, &on)
                      : k->type == TGI_KEY_OBJECT ? tgi_json_is_object(v)
                                                  : tgi_json_is_array(v);
     if (!fits)
         return tgi_fail(err, TG_E_FORMAT, "%s: \"%s\" must be %s", what, k->name,
                         names[k->type]);
-    if (k->type == TGI_KEY_NUMBER && !(number >= k->lo && number <= k->hi))
+    if (is_number && !(number >= k->lo && number <= k->hi))
         return tgi_fail(err, TG_E_FORMAT, "%s: \"%s\" is %g, outside %g to %g", what, k->name,
                         number, k->lo, k->hi);
     return TG_OK;
@@ -127,9 +135,16 @@ static tg_status check_value(const tgi_json *v, const tgi_key *k, const char *wh
 tg_status tgi_config_check(const tgi_json *object, const tgi_key *keys, int n, const char *what,
                            tgi_err *err)
 {
+    if (tgi_json_is_object(object))
+        TGI_TRY(check_known(object, keys, n, what, err));
+    return tgi_config_check_newer(object, keys, n, what, err);
+}
+
+tg_status tgi_config_check_newer(const tgi_json *object, const tgi_key *keys, int n,
+                                 const char *what, tgi_err *err)
+{
     if (!tgi_json_is_object(object))
         return tgi_fail(err, TG_E_FORMAT, "%s: must be an object", what);
-    TGI_TRY(check_known(object, keys, n, what, err));
     for (int i = 0; i < n; i++) {
         const tgi_json *v = tgi_json_get(object, keys[i].name);
         if (v)

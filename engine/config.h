@@ -17,7 +17,9 @@ tg_status tgi_config_path(const char *name, char *out, size_t cap, tgi_err *err)
 
 typedef enum tgi_key_type {
     TGI_KEY_TEXT,
+    TGI_KEY_TEXT_OR_NULL,
     TGI_KEY_NUMBER, /* within [lo, hi] */
+    TGI_KEY_NUMBER_OR_NULL,
     TGI_KEY_BOOL,
     TGI_KEY_OBJECT,
     TGI_KEY_ARRAY
@@ -36,5 +38,8 @@ typedef struct tgi_key {
  * object in details. */
 tg_status tgi_config_check(const tgi_json *object, const tgi_key *keys, int n, const char *what,
                            tgi_err *err);
+/* The same of a file that a newer program wrote: keys that are not in the list are skipped. */
+tg_status tgi_config_check_newer(const tgi_json *object, const tgi_key *keys, int n,
+                                 const char *what, tgi_err *err);
 
 #endif

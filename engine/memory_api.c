@@ -8,6 +8,7 @@
 #include "engine/memory/monitor.h"
 #include "engine/memory/monitor_machine.h"
 #include "engine/memory/monitor_nvml.h"
+#include "engine/plan/speed.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -135,6 +136,19 @@ tg_status tg_disk_look(const char *path, tg_disk *out)
     return tgi_disk_look(path, out) ? TG_OK : TG_E_NOT_FOUND;
 }
 
+/* What tegula calibrate measured, when it was this processor. */
+static void put_speeds(tgi_jw *w, const char *root)
+{
+    tgi_processors p;
+    tgi_speeds s;
+    tgi_processors_read(root, &p);
+    if (tgi_speeds_load(&s, NULL) != TG_OK || strcmp(s.processor, p.model) != 0)
+        return;
+    tgi_jw_begin(w, "speeds", '{');
+    tgi_speeds_write(w, &s);
+    tgi_jw_end(w, '}');
+}
+
 tg_status tg_memory_json(tg_ctx *ctx, const char *root, char **json)
 {
     tgi_err *err = tgi_ctx_err(ctx);
@@ -143,6 +157,7 @@ tg_status tg_memory_json(tg_ctx *ctx, const char *root, char **json)
         return tgi_fail(err, TG_E_ARG, "tg_memory_json: NULL argument");
     tgi_jw_begin(&w, NULL, '{');
     tgi_machine_json(&w, below(root));
+    put_speeds(&w, below(root));
     tgi_jw_end(&w, '}');
     return tgi_jw_take(&w, json, err);
 }

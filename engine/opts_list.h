@@ -197,6 +197,10 @@ TG_OPT(
     "(default: /)")
 TG_OPT(CONFIG, "config", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 0,
        "read options from this job file; the command line wins")
+TG_OPT(
+    MACHINE, "machine", NULL, "FILE", NULL, "plan" TG_EST_, RULE_TEXT, 0, 0, NULL, 0,
+    "for the machine of this file, which tegula mem --json printed there, instead of the one "
+    "this is")
 TG_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,
        "write every setting, resolved, as a job file for --config")
 TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,

@@ -190,6 +190,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (out && out->size != sizeof *out)
         return tgi_fail(err, TG_E_ARG, "tg_job_run: result.size is not of this version");
+    TGI_TRY(tgi_job_needs_here(job, "run", err));
     return answer_job(job, TGI_DO_RUN,
                       job->set.tensor ? tgi_job_run_tensor(job, out, err)
                                       : tgi_job_run(job, out, err));
@@ -202,6 +203,7 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (!out || out->size != sizeof *out)
         return tgi_fail(err, TG_E_ARG, "tg_job_verify: result.size is not of this version");
+    TGI_TRY(tgi_job_needs_here(job, "be verified", err));
     return answer_job(job, TGI_DO_VERIFY, tgi_job_verify(job, out, err));
 }
 
@@ -209,7 +211,9 @@ tg_status tg_job_preview(tg_job *job)
 {
     if (!job)
         return TG_E_ARG;
-    return answer_job(job, TGI_DO_PREVIEW, tgi_job_preview(job, tgi_ctx_err(job->ctx)));
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    TGI_TRY(tgi_job_needs_here(job, "be previewed", err));
+    return answer_job(job, TGI_DO_PREVIEW, tgi_job_preview(job, err));
 }
 
 tg_status tg_calibrate(tg_ctx *ctx, char **json)

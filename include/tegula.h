@@ -240,6 +240,8 @@ typedef struct tg_plan_info {
                                      nothing does */
     int calibrated; /* 1: seconds_estimate is of speeds measured here by tg_calibrate; 0: of
                        round figures for a usual processor */
+    const char *machine; /* planned for, where option "machine" names its file: "lab3.json: 16
+                            processors, avx512, NAME"; view; NULL: this one */
 } tg_plan_info;
 
 typedef struct tg_run_result {

@@ -42,6 +42,7 @@ const tgi_json *tgi_json_first(const tgi_json *v); /* of an object or array; NUL
 const tgi_json *tgi_json_next(const tgi_json *v);
 bool tgi_json_is_object(const tgi_json *v);
 bool tgi_json_is_array(const tgi_json *v);
+bool tgi_json_is_null(const tgi_json *v); /* there, and null */
 /* False, *out untouched, when v is NULL or of another type; strings are UTF-8, but for
  * bytes of file names that are none and were written as \udcXX. */
 bool tgi_json_str(const tgi_json *v, const char **out);

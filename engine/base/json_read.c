@@ -416,6 +416,11 @@ bool tgi_json_is_array(const tgi_json *v)
     return v && v->kind == ARRAY;
 }
 
+bool tgi_json_is_null(const tgi_json *v)
+{
+    return v && v->kind == NONE;
+}
+
 bool tgi_json_str(const tgi_json *v, const char **out)
 {
     if (!v || v->kind != STRING)

@@ -152,7 +152,7 @@ tg_status tgi_estimate_batch(const tgi_question *q, tgi_jw *w, tgi_err *err)
     if (model == tgi_opts_given(q->o, TGI_OPT_PARAMS))
         return tgi_fail(err, TG_E_ARG,
                         "estimate batch: give either --params 110M or -m MODEL.onnx");
-    TGI_TRY(tgi_gpus_asked(q->o, &gpus, err));
+    TGI_TRY(tgi_gpus_asked(q, &gpus, err));
     const tg_status st = model ? by_plan(q, gpus, w, err) : by_parameters(q, gpus, w, err);
     tgi_free(gpus);
     return st;

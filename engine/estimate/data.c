@@ -17,8 +17,6 @@
 #include "engine/base/size.h"
 #include "engine/estimate/estimate.h"
 #include "engine/estimate/words.h"
-#include "engine/memory/monitor.h"
-#include "engine/memory/monitor_machine.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,17 +37,20 @@ typedef struct data_set {
     int from_files;
 } data_set;
 
-uint64_t tgi_estimate_available(const tg_opts *o, const char **where)
+uint64_t tgi_estimate_available(const tgi_question *q, const char **where)
 {
     tgi_ram_spec ram;
-    if (!tgi_opts_ram(o, &ram)) {
-        *where = "what is free now";
-        return tgi_mem_available(NULL);
+    const tgi_machine *m = &q->machine;
+    if (!tgi_opts_ram(q->o, &ram)) {
+        *where = m->here ? "what is free now" : "what is free there";
+        return m->free_bytes;
     }
-    *where = ram.bytes ? "--ram" : "--ram, of what is free now";
+    *where = ram.bytes ? "--ram"
+             : m->here ? "--ram, of what is free now"
+                       : "--ram, of what is free there";
     if (ram.bytes)
         return ram.bytes;
-    return (uint64_t)((double)tgi_mem_available(NULL) * ram.percent / 100);
+    return (uint64_t)((double)m->free_bytes * ram.percent / 100);
 }
 
 void tgi_estimate_dims(const tg_opts *o, int64_t *height, int64_t *width, int64_t *channels)
@@ -231,12 +232,6 @@ static void reason(tgi_jw *w, const char *fmt, ...)
     tgi_jw_str(w, NULL, text);
 }
 
-/* How many processors a loader may use: --threads, else those there are. */
-static int64_t processors(const tg_opts *o)
-{
-    return tgi_opts_int(o, TGI_OPT_THREADS, tgi_usable_processors());
-}
-
 static uint64_t batch_for(const data_set *d, uint64_t sample, int64_t workers,
                           uint64_t available)
 {
@@ -288,8 +283,9 @@ static void put_reasons(tgi_jw *w, const data_set *d, tg_data_strategy s, uint64
     tgi_jw_end(w, ']');
 }
 
-static void put_advice(tgi_jw *w, const tg_opts *o, const data_set *d, uint64_t available)
+static void put_advice(tgi_jw *w, const tgi_question *q, const data_set *d, uint64_t available)
 {
+    const int64_t there = tgi_opts_int(q->o, TGI_OPT_THREADS, q->machine.processors);
     static const int64_t most_workers[] = {2, 4, 8};
     static const char *const loaders[] = {"preload", "lazy_cache", "stream"};
     const uint64_t needed = d->part.total_bytes;
@@ -298,7 +294,7 @@ static void put_advice(tgi_jw *w, const tg_opts *o, const data_set *d, uint64_t 
     const uint64_t sample =
         (needed + (on_disk ? d->part.image_bytes : 0)) / (uint64_t)d->samples;
     const tg_data_strategy how = on_disk && s == TG_DATA_SMALL ? TG_DATA_MEDIUM : s;
-    const int64_t workers = tgi_min(processors(o), most_workers[how]);
+    const int64_t workers = tgi_min(there, most_workers[how]);
     const uint64_t batch = batch_for(d, sample, workers, available);
     const int float32 =
         d->kind != TEXT && (d->as_stored ? d->scan.floats : d->dtype == TG_DTYPE_F32);
@@ -323,7 +319,7 @@ tg_status tgi_estimate_data(const tgi_question *q, tgi_jw *w, tgi_err *err)
     static const char *const kinds[] = {"images", "text", "vqa"};
     const char *where;
     data_set d = {0};
-    const uint64_t available = tgi_estimate_available(q->o, &where);
+    const uint64_t available = tgi_estimate_available(q, &where);
     read_settings(q->o, &d);
     TGI_TRY(settle(q, &d, err));
     TGI_TRY(count_bytes(&d, err));
@@ -332,6 +328,6 @@ tg_status tgi_estimate_data(const tgi_question *q, tgi_jw *w, tgi_err *err)
     if (d.from_files)
         put_found(w, &d.scan);
     put_bytes(w, &d);
-    put_advice(w, q->o, &d, available);
+    put_advice(w, q, &d, available);
     return TG_OK;
 }

@@ -6,6 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/ctx.h"
 #include "engine/graph/graph.h"
+#include "engine/machine.h"
 #include "engine/opts.h"
 #include "tegula_estimate.h"
 
@@ -17,6 +18,7 @@ typedef struct tgi_question {
     const tg_opts *o;
     const char *const *files;
     size_t n_files;
+    tgi_machine machine; /* this one, or that of --machine */
 } tgi_question;
 
 /* One file per estimator. What does not fit is TG_E_BUDGET with the object complete. */
@@ -29,14 +31,14 @@ tg_status tgi_estimate_gpu(const tgi_question *q, tgi_jw *w, tgi_err *err);
 tg_status tgi_product(const char *what, const int64_t *factor, int n, uint64_t *out,
                       tgi_err *err);
 
-/* Memory that --ram gives, or what is free now; `where` says which, static. */
-uint64_t tgi_estimate_available(const tg_opts *o, const char **where);
+/* Memory that --ram gives, or what is free; `where` says which, static. */
+uint64_t tgi_estimate_available(const tgi_question *q, const char **where);
 /* --size, or the default size of images; *channels 0: not given. */
 void tgi_estimate_dims(const tg_opts *o, int64_t *height, int64_t *width, int64_t *channels);
 /* The largest power of two <= v; 0 for 0. */
 uint64_t tgi_power_of_two(uint64_t v);
 
-/* ---- GPUs: those of --vram, of --gpu, or of the table (gpus.c) ----------------------------
+/* ---- GPUs: of --vram, of --gpu, of a machine, or of the table (gpus.c) --------------------
  */
 
 typedef struct tgi_gpu {
@@ -59,8 +61,15 @@ tg_status tgi_gpus_load(tgi_gpus **out, tgi_err *err);
 /* One by name, TG_E_ARG with the nearest. */
 tg_status tgi_gpus_find(const tgi_gpus *t, const char *name, size_t n, const tgi_gpu **out,
                         tgi_err *err);
-/* What --vram and --gpu name: TG_E_ARG when neither is given. Returned; tgi_free. */
-tg_status tgi_gpus_asked(const tg_opts *o, tgi_gpus **out, tgi_err *err);
+/* What --vram and --gpu name, or --machine has: TG_E_ARG when none is given. Returned;
+ * tgi_free. */
+tg_status tgi_gpus_asked(const tgi_question *q, tgi_gpus **out, tgi_err *err);
+/* The GPUs of a machine, with what is free of their memory, and the speeds of the row of
+ * `table` that they are most like. */
+void tgi_gpus_of_machine(const tgi_machine *m, const tgi_gpus *table, tgi_gpus *out);
+/* The row that a GPU's name, as its driver tells it, and its memory are most like: "NVIDIA
+ * A100-SXM4-80GB" is "A100 80GB". NULL: none. */
+const tgi_gpu *tgi_gpus_like(const tgi_gpus *t, const char *name, uint64_t total_bytes);
 
 /* ---- Real data (data_scan.c, list_count.c) ------------------------------------------------
  */

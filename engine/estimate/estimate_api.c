@@ -40,7 +40,8 @@ tg_status tg_estimate_json(tg_ctx *ctx, const char *what, const tg_opts *o,
     tgi_err *err = tgi_ctx_err(ctx);
     if (!ctx || !what || !o || (n_files && !files) || !json)
         return tgi_fail(err, TG_E_ARG, "tg_estimate_json: NULL argument");
-    const tgi_question q = {ctx, o, files, n_files};
+    tgi_question q = {.ctx = ctx, .o = o, .files = files, .n_files = n_files};
+    char machine[256];
     tgi_jw w = {0};
     size_t i = 0;
     *json = NULL;
@@ -48,8 +49,11 @@ tg_status tg_estimate_json(tg_ctx *ctx, const char *what, const tg_opts *o,
         i++;
     if (i == N_ESTIMATORS)
         return unknown(what, err);
+    TGI_TRY(tgi_machine_of(o, &q.machine, err));
     tgi_jw_begin(&w, NULL, '{');
     tgi_jw_str(&w, "estimate", what);
+    if (!q.machine.here)
+        tgi_jw_str(&w, "machine", tgi_machine_text(&q.machine, machine, sizeof machine));
     const tg_status st = estimators[i].run(&q, &w, err);
     tgi_jw_end(&w, '}');
     char *text = NULL;

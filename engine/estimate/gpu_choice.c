@@ -8,7 +8,10 @@
  *              slowest
  *   next       of those at least 1.5 times as fast as the one named, by the same order
  *   host       16, 32 or 64 GiB: the least that holds the plan's host part, and 4 GiB for the
- *              system */
+ *              system
+ *
+ * With --machine the GPUs are that machine's, by the memory that is free of them, and the host
+ * part is held against its budget. */
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/estimate/roofline.h"
@@ -49,7 +52,9 @@ static tg_status fill_rows(const tgi_question *q, const tgi_device_job *d, answe
         if (r->plan.fits)
             like = &r->plan;
         a->n_fit += r->plan.fits;
-        r->roofline = r->plan.fits ? tgi_roofline_seconds(d, &r->plan, r->gpu) : 0;
+        r->roofline = !r->plan.fits            ? 0
+                      : r->gpu->fp16_flops > 0 ? tgi_roofline_seconds(d, &r->plan, r->gpu)
+                                               : NAN; /* like none of the table */
         r->projected = r->roofline / a->efficiency;
         r->price = tgi_price_of(prices, r->gpu->name);
         r->cost = r->price < 0 ? -1 : r->price * r->projected / 3600;
@@ -148,9 +153,16 @@ static void put_job(tgi_jw *w, const tgi_question *q, const tgi_device_job *d, c
     char line[48];
     snprintf(line, sizeof line, "%s%s", tier ? "" : "more than ", text);
     tgi_jw_str(w, "host_ram", line);
+    if (!q->machine.here)
+        tgi_jw_bool(w, "host_fits", d->host_bytes <= q->machine.budget_bytes);
 }
 
 /* ---- Advice ------------------------------------------------------------------------------ */
+
+static const char *whose(const tgi_question *q)
+{
+    return q->machine.here ? "the table" : q->machine.name;
+}
 
 static tg_status put_deadline(tgi_jw *w, const tgi_question *q, const answer *a, tgi_err *err)
 {
@@ -161,9 +173,9 @@ static tg_status put_deadline(tgi_jw *w, const tgi_question *q, const answer *a,
     if (best)
         return TG_OK;
     return tgi_fail(err, TG_E_DEVICE,
-                    "no GPU of the table is projected to be done in %s: split the job over "
+                    "no GPU of %s is projected to be done in %s: split the job over "
                     "several, or give it more time",
-                    tgi_opts_str(q->o, TGI_OPT_DEADLINE));
+                    whose(q), tgi_opts_str(q->o, TGI_OPT_DEADLINE));
 }
 
 /* For each GPU that --gpu names: the next one worth having. */
@@ -239,7 +251,7 @@ static tg_status job_options(const tgi_question *q, tg_opts **out, tgi_err *err)
     return tgi_opts_set(*out, "input", q->files[0], err);
 }
 
-static tg_status no_room(const answer *a, tgi_err *err)
+static tg_status no_room(const tgi_question *q, const answer *a, tgi_err *err)
 {
     const row *most = &a->row[0];
     char need[32], have[32];
@@ -247,10 +259,10 @@ static tg_status no_room(const answer *a, tgi_err *err)
         if (a->row[i].plan.usable_bytes > most->plan.usable_bytes)
             most = &a->row[i];
     return tgi_fail(err, TG_E_BUDGET,
-                    "no GPU of the table has room: %s are needed at least, \"%s\" has %s: "
+                    "no GPU of %s has room: %s are needed at least, \"%s\" has %s: "
                     "smaller images, or a network that can be cut",
-                    tgi_size_text(most->plan.needed_bytes, need, sizeof need), most->gpu->name,
-                    tgi_size_text(most->plan.usable_bytes, have, sizeof have));
+                    whose(q), tgi_size_text(most->plan.needed_bytes, need, sizeof need),
+                    most->gpu->name, tgi_size_text(most->plan.usable_bytes, have, sizeof have));
 }
 
 static tg_status put_answer(const tgi_question *q, const tgi_device_job *d, answer *a,
@@ -264,7 +276,7 @@ static tg_status put_answer(const tgi_question *q, const tgi_device_job *d, answ
     put_job(w, q, d, a);
     put_rows(w, a);
     TGI_TRY(put_next(w, q, a, err));
-    const tg_status st = a->n_fit ? put_deadline(w, q, a, err) : no_room(a, err);
+    const tg_status st = a->n_fit ? put_deadline(w, q, a, err) : no_room(q, a, err);
     put_notes(w);
     return st;
 }
@@ -274,7 +286,7 @@ tg_status tgi_estimate_gpu(const tgi_question *q, tgi_jw *w, tgi_err *err)
     tg_opts *o = NULL;
     tgi_device_job d = {0};
     tgi_gpus *table = NULL;
-    TGI_TRY(tgi_gpus_load(&table, err));
+    TGI_TRY(q->machine.here ? tgi_gpus_load(&table, err) : tgi_gpus_asked(q, &table, err));
     if (!q->n_files && !tgi_opts_given(q->o, TGI_OPT_MODEL)) {
         put_table(w, table);
         tgi_free(table);

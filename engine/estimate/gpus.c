@@ -160,17 +160,95 @@ static tg_status add_names(const char *list, tgi_gpus *t, tgi_err *err)
     return st;
 }
 
-tg_status tgi_gpus_asked(const tg_opts *o, tgi_gpus **out, tgi_err *err)
+/* ---- Of a machine ------------------------------------------------------------------------ */
+
+/* A word of a row's name that says which build of a GPU it is, and not which GPU. */
+static int is_build(const char *word, size_t n)
 {
+    return (n == 3 && strncmp(word, "SXM", 3) == 0) ||
+           (n == 4 && strncmp(word, "PCIe", 4) == 0) ||
+           (n > 2 && strncmp(word + n - 2, "GB", 2) == 0 && word[0] >= '0' && word[0] <= '9');
+}
+
+/* How well a row's name is found in `plain`: letters of the GPU's name, then builds that agree;
+ * 0: it is another GPU. */
+static int likeness(const char *row, const char *plain)
+{
+    char model[48] = "", word[48];
+    int builds = 0;
+    size_t n = 0;
+    for (const char *p = row; *p; p += strspn(p, " ")) {
+        const size_t len = strcspn(p, " ");
+        tgi_plain_name(p, len, word, sizeof word);
+        if (is_build(p, len))
+            builds += strstr(plain, word) != NULL;
+        else
+            n += (size_t)snprintf(model + n, sizeof model - n, "%s", word);
+        p += len;
+    }
+    return n && strstr(plain, model) ? 8 * (int)n + builds : 0;
+}
+
+const tgi_gpu *tgi_gpus_like(const tgi_gpus *t, const char *name, uint64_t total_bytes)
+{
+    char plain[128];
+    const tgi_gpu *best = NULL;
+    int most = 0;
+    tgi_plain_name(name, strlen(name), plain, sizeof plain);
+    for (int i = 0; i < t->n; i++) {
+        const double size = (double)total_bytes / (double)t->gpu[i].memory_bytes;
+        const int like = likeness(t->gpu[i].name, plain);
+        if (like > most && size > 0.88 && size < 1.12) {
+            most = like;
+            best = &t->gpu[i];
+        }
+    }
+    return best;
+}
+
+void tgi_gpus_of_machine(const tgi_machine *m, const tgi_gpus *table, tgi_gpus *out)
+{
+    out->n = 0;
+    for (int i = 0; i < m->n_gpus && out->n < TGI_MAX_GPUS; i++) {
+        const tgi_machine_gpu *there = &m->gpu[i];
+        const tgi_gpu *like = tgi_gpus_like(table, there->name, there->total_bytes);
+        tgi_gpu *g = &out->gpu[out->n++];
+        *g = like ? *like : (tgi_gpu){.verified = 0};
+        g->memory_bytes = there->free_bytes;
+        snprintf(g->name, sizeof g->name, "%.30s #%d", there->name, i);
+    }
+}
+
+static tg_status add_machine(const tgi_machine *m, tgi_gpus *t, tgi_err *err)
+{
+    tgi_gpus *table = NULL;
+    if (!m->n_gpus)
+        return tgi_fail(err, TG_E_ARG, "%s has no GPU", m->name);
+    TGI_TRY(tgi_gpus_load(&table, err));
+    tgi_gpus_of_machine(m, table, t);
+    tgi_free(table);
+    return TG_OK;
+}
+
+tg_status tgi_gpus_asked(const tgi_question *q, tgi_gpus **out, tgi_err *err)
+{
+    const tg_opts *o = q->o;
+    const int named = tgi_opts_given(o, TGI_OPT_VRAM) || tgi_opts_given(o, TGI_OPT_GPU);
+    if (named && !q->machine.here)
+        return tgi_fail(err, TG_E_ARG, "--machine says which GPUs there are: leave out %s",
+                        tgi_opts_given(o, TGI_OPT_VRAM) ? "--vram" : "--gpu");
     tgi_gpus *t = tgi_calloc(TGI_TAG_MISC, 1, sizeof *t);
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the GPUs");
     tg_status st = add_sizes(tgi_opts_str(o, TGI_OPT_VRAM), t, err);
     if (st == TG_OK)
         st = add_names(tgi_opts_str(o, TGI_OPT_GPU), t, err);
+    if (st == TG_OK && !q->machine.here)
+        st = add_machine(&q->machine, t, err);
     if (st == TG_OK && !t->n)
         st = tgi_fail(err, TG_E_ARG,
-                      "how much memory? give --vram 16GiB, or --gpu NAME of configs/gpus.json");
+                      "how much memory? give --vram 16GiB, --gpu NAME of configs/gpus.json, or "
+                      "--machine FILE");
     if (st == TG_OK)
         *out = t;
     else

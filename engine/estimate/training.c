@@ -228,9 +228,10 @@ static tg_status put_gpus(tgi_jw *w, const tgi_question *q, const tg_train_spec 
     tgi_gpus *gpus = NULL;
     char name[48] = "", text[32];
     uint64_t missing = 0;
-    if (!tgi_opts_given(q->o, TGI_OPT_VRAM) && !tgi_opts_given(q->o, TGI_OPT_GPU))
+    if (!tgi_opts_given(q->o, TGI_OPT_VRAM) && !tgi_opts_given(q->o, TGI_OPT_GPU) &&
+        !q->machine.n_gpus)
         return TG_OK;
-    TGI_TRY(tgi_gpus_asked(q->o, &gpus, err));
+    TGI_TRY(tgi_gpus_asked(q, &gpus, err));
     const uint64_t varies = tgi_sat_mul(r->per_sample_bytes, (size_t)s->batch);
     const uint64_t fixed = r->total_bytes > varies ? r->total_bytes - varies : 0;
     tgi_jw_begin(w, "gpus", '[');

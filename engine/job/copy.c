@@ -9,7 +9,6 @@
 #include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
-#include "engine/memory/monitor_machine.h"
 #include "engine/run/commit.h"
 #include "engine/run/pyramid.h"
 #include "io/npy.h"
@@ -26,6 +25,7 @@
 typedef struct copy {
     tg_ctx *ctx;
     const tg_opts *opts;
+    tgi_machine machine;
     tg_source *source;
     const tg_image_info *info;
     const char *input, *output;
@@ -98,7 +98,8 @@ static void choose_meta(copy *c, const tg_image_meta *given)
 
 static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
 {
-    c->budget = tgi_job_budget(c->opts, NULL);
+    tgi_machine_here(&c->machine);
+    c->budget = tgi_machine_budget(&c->machine, c->opts, NULL);
     tg_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
                       .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
                       .threads = 1,
@@ -242,7 +243,7 @@ static int window_of(const tg_sink_layout *l)
 
 static int encoders_of(const copy *c)
 {
-    return (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, tgi_usable_processors());
+    return (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, c->machine.processors);
 }
 
 /* What the copy takes beside what the process holds by now, against --ram or, without one, all
@@ -253,7 +254,7 @@ static tg_status check_budget(const copy *c, const tg_sink_layout *l, uint64_t *
 {
     const uint64_t held = tgi_mem_measured();
     const uint64_t budget = tgi_opts_given(c->opts, TGI_OPT_RAM)
-                                ? tgi_job_budget(c->opts, NULL)
+                                ? tgi_machine_budget(&c->machine, c->opts, NULL)
                                 : tgi_sat_add(tgi_mem_available(NULL), held);
     const size_t row = (size_t)tgi_range_len(c->x) * (size_t)c->info->samples;
     size_t need = c->source->ops->codec_bytes(c->source) + ALLOWANCE_BYTES +

@@ -8,6 +8,7 @@
 #include "engine/base/size.h"
 #include "engine/base/status.h"
 #include "engine/ctx.h"
+#include "engine/machine.h"
 #include "engine/opts.h"
 #include "engine/plan/choose.h"
 #include "engine/plan/mapping.h"
@@ -100,7 +101,8 @@ typedef struct tg_plan_part {
 
 struct tg_job {
     tg_ctx *ctx;
-    tg_opts *opts; /* a copy: the caller's may go */
+    tg_opts *opts;       /* a copy: the caller's may go */
+    tgi_machine machine; /* planned for; options can name another than this one */
     tg_settings set;
     tg_graph *graph;
     tg_source *source;
@@ -111,6 +113,7 @@ struct tg_job {
     tg_desc in_desc, out_desc;
     struct tg_tensors *tensors; /* set.tensor: the files (tensors.h) */
     tg_plan_part plan;
+    char machine_text[256];
     size_t beside; /* held by another job of this process, which this one is tried instead of */
     char warning[8][256]; /* also logged when they came up */
     int n_warnings;
@@ -163,10 +166,10 @@ static inline tg_pyramid tgi_opts_pyramid(const tg_opts *opts)
     const int k = tgi_opts_choice(opts, TGI_OPT_PYRAMID);
     return k > 0 ? (tg_pyramid)k : TG_PYRAMID_NONE;
 }
-/* What --ram allows, or what is free less a margin; *margin (NULL allowed) is 0 with --ram. */
-size_t tgi_job_budget(const tg_opts *opts, size_t *margin);
 /* What the process holds now that is this job's, the program's or the libraries'. */
 size_t tgi_job_process_bytes(const tg_job *job);
+/* TG_E_ARG for a job that was planned for another machine: it cannot `act` ("run") there. */
+tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err);
 /* One buffer of input rows for a tiling. */
 size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t);
 /* Bytes that the writer's window and staging take for a tiling. */

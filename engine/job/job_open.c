@@ -3,8 +3,6 @@
 #include "engine/base/mem.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
-#include "engine/memory/monitor.h"
-#include "engine/memory/monitor_machine.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,24 +25,26 @@ static tg_status required(const tg_opts *o, tgi_opt id, const char *what, char *
     return copy_text(v, out, err);
 }
 
-static tg_status pick_backend(const tg_opts *o, tg_settings *s, tgi_err *err)
+static tg_status pick_backend(const tg_opts *o, const tgi_machine *m, tg_settings *s,
+                              tgi_err *err)
 {
-    tg_isa cap = TG_ISA_COUNT;
+    tg_isa isa = m->isa, cap = TG_ISA_COUNT;
     const char *name = tgi_opts_str(o, TGI_OPT_ISA);
     if (name && strcmp(name, "auto") != 0 && !tgi_isa_parse(name, &cap))
         return tgi_fail(err, TG_E_ARG, "--isa %s: unknown instruction set", name);
     s->isa_given = cap != TG_ISA_COUNT;
-    const tg_isa isa = tgi_isa_detect(cap);
+    if (cap != TG_ISA_COUNT)
+        isa = cap;
     s->backend = tgi_backend_for(isa);
-    if (!s->backend || (cap != TG_ISA_COUNT && isa != cap))
-        return tgi_fail(err, TG_E_DEVICE, "this machine or build has no %s kernels",
-                        tgi_isa_name(cap == TG_ISA_COUNT ? isa : cap));
+    if (!s->backend || !(m->sets >> isa & 1))
+        return tgi_fail(err, TG_E_DEVICE, "%s or build has no %s kernels", m->name,
+                        tgi_isa_name(isa));
     s->bf16 = tgi_opts_choice(o, TGI_OPT_PRECISION) == 1;
     if (tgi_opts_choice(o, TGI_OPT_PRECISION) > 1)
         return tgi_fail(err, TG_E_ARG,
                         "--precision %s is of training; a run knows fp32 and bf16",
                         tgi_opts_str(o, TGI_OPT_PRECISION));
-    if (s->bf16 && !tgi_isa_has_bf16(isa))
+    if (s->bf16 && (!m->bf16 || isa != m->isa))
         return tgi_fail(
             err, TG_E_DEVICE,
             "--precision bf16 needs a processor with AVX512_BF16; the kernels of this "
@@ -81,7 +81,8 @@ static void pick_output(const tg_opts *o, tg_settings *s, tg_dtype input)
         s->descriptor.denormalize || (!s->descriptor.present && !tgi_dtype_is_float(s->dtype));
 }
 
-static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
+static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tg_settings *s,
+                               tgi_err *err)
 {
     TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
     if (tgi_opts_str(o, TGI_OPT_INPUT) || tgi_opts_n_tensors(o) == 0)
@@ -89,7 +90,7 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_OUTPUT), &s->output, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_SCRATCH), &s->scratch, err));
     TGI_TRY(tgi_picture_choose(o, &s->writer, err));
-    s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, tgi_usable_processors());
+    s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, m->processors);
     tgi_opts_tile(o, &s->tile);
     tgi_opts_compress(o, &s->compress);
     s->pad = (tg_pad_mode)tgi_opts_choice(o, TGI_OPT_PAD);
@@ -106,7 +107,7 @@ static tg_status read_settings(const tg_opts *o, tg_settings *s, tgi_err *err)
         return tgi_fail(err, TG_E_ARG,
                         "means of labels are no labels: --pyramid nearest, or leave it out");
     TGI_TRY(pick_normalisation(o, s, err));
-    return pick_backend(o, s, err);
+    return pick_backend(o, m, s, err);
 }
 
 /* ---- Files ------------------------------------------------------------------------------- */
@@ -115,18 +116,18 @@ static tg_status open_source(tg_job *job, tgi_err *err)
 {
     if (tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 1)
         TGI_TRY(tgi_bad_tiles_new(job->set.output ? job->set.output : "", &job->bad, err));
-    const tg_open_opts opts = {.series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
-                               .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
-                               .threads = TGI_JOB_READERS,
-                               .io = job->set.io,
-                               .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
-                               .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z),
-                                       tgi_opts_str(job->opts, TGI_OPT_KEY_C),
-                                       tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
-                               .decode_budget = tgi_job_budget(job->opts, NULL) / 4,
-                               .cancelled = tg_cancel_signal,
-                               .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
-                               .on_bad_arg = job->bad};
+    const tg_open_opts opts = {
+        .series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
+        .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
+        .threads = TGI_JOB_READERS,
+        .io = job->set.io,
+        .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
+        .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z), tgi_opts_str(job->opts, TGI_OPT_KEY_C),
+                tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
+        .decode_budget = tgi_machine_budget(&job->machine, job->opts, NULL) / 4,
+        .cancelled = tg_cancel_signal,
+        .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
+        .on_bad_arg = job->bad};
     TGI_TRY(tgi_source_open(job->set.input, &opts, &job->source, err));
     job->info = job->source->ops->info(job->source);
     if (job->info->note[0])
@@ -276,14 +277,32 @@ static void warn_of_form(tg_job *job)
                      tgi_stored_name(i->meta.stored_as));
 }
 
+/* Where scratch goes. Of another machine the folder is looked up in its file. */
+static tg_status look_at_scratch(tg_job *job, tgi_err *err)
+{
+    const tgi_machine *m = &job->machine;
+    if (m->here)
+        return tgi_scratch_look(job->set.scratch, &job->scratch_place, err);
+    const tgi_machine_disk *d = tgi_machine_disk_of(m, job->set.scratch);
+    if (!d)
+        return tgi_fail(err, TG_E_NOT_FOUND, "--scratch %s: %s names no disk that it lies on",
+                        job->set.scratch, m->name);
+    job->scratch_place = (tg_scratch_place){.free_bytes = d->free_bytes,
+                                            .device = (uint64_t)(d - m->disk) + 1,
+                                            .in_memory = d->in_memory != 0};
+    return TG_OK;
+}
+
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 {
     tg_dtype asked = TG_DTYPE_NONE;
     TGI_TRY(tgi_opts_new(&job->opts, err));
     TGI_TRY(tgi_opts_copy(job->opts, o, err));
-    TGI_TRY(read_settings(job->opts, &job->set, err));
+    TGI_TRY(tgi_machine_of(job->opts, &job->machine, err));
+    tgi_machine_text(&job->machine, job->machine_text, sizeof job->machine_text);
+    TGI_TRY(read_settings(job->opts, &job->machine, &job->set, err));
     if (job->set.scratch)
-        TGI_TRY(tgi_scratch_look(job->set.scratch, &job->scratch_place, err));
+        TGI_TRY(look_at_scratch(job, err));
     TGI_TRY(tgi_graph_load_onnx(job->set.model, job->set.labels ? TG_GRAPH_LABELS : 0,
                                 &job->graph, err));
     job->set.tensor = tgi_opts_n_tensors(job->opts) > 0 ||
@@ -312,8 +331,17 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 
 size_t tgi_job_process_bytes(const tg_job *job)
 {
-    const uint64_t now = tgi_mem_measured();
-    return now > job->beside ? (size_t)(now - job->beside) : 0;
+    return tgi_machine_process(&job->machine, job->beside);
+}
+
+tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err)
+{
+    if (job->machine.here)
+        return TG_OK;
+    return tgi_fail(err, TG_E_ARG,
+                    "--machine %s is for planning: a job can %s only on the machine it is "
+                    "started on",
+                    job->machine.name, act);
 }
 
 tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err)

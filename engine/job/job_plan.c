@@ -13,7 +13,6 @@
 #include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/job/job_picture.h"
-#include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
 #include "engine/run/decoded.h"
 #include "engine/run/load.h"
@@ -22,7 +21,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 /* Slack beside what is counted: touched stacks of helper threads (some 20 KiB each), the codec
  * state of the reader's library, what malloc keeps after trimming. Measured: tests/memory. */
@@ -143,19 +141,6 @@ static double flops_per_second(const tg_settings *s)
     return per_thread[s->backend->isa] * s->threads;
 }
 
-size_t tgi_job_budget(const tg_opts *opts, size_t *margin)
-{
-    tgi_ram_spec ram;
-    const uint64_t free_now = tgi_mem_available(NULL), own = tgi_mem_measured();
-    const int given = tgi_opts_ram(opts, &ram);
-    if (margin)
-        *margin = given ? 0 : (size_t)tgi_margin_of(free_now, own);
-    if (!given)
-        return (size_t)tgi_budget_of(free_now, own);
-    return ram.bytes ? (size_t)ram.bytes
-                     : (size_t)((double)tgi_sat_add(free_now, own) * ram.percent / 100.0);
-}
-
 static size_t fixed_bytes(const tg_job *job)
 {
     const tg_bytes *b = &job->plan.bytes;
@@ -261,18 +246,6 @@ static tg_status refuse(tg_job *job, tgi_err *err)
 }
 
 /* ---- Lines ------------------------------------------------------------------------------- */
-
-static uint64_t free_on_disk_of(const char *path)
-{
-    char folder[4096];
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    if (slash && slash != path && (size_t)(slash - path) < sizeof folder)
-        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-    else
-        snprintf(folder, sizeof folder, "%s", slash ? "/" : ".");
-    struct statvfs v;
-    return statvfs(folder, &v) == 0 ? (uint64_t)v.f_bavail * v.f_frsize : 0;
-}
 
 /* What is said about decoding: scratch that was asked for, or the hint that it would help. */
 static void scratch_line(tg_job *job)
@@ -412,7 +385,7 @@ static tg_status count(tg_job *job, tgi_err *err)
     b->output_disk = p->layout->file_bytes;
     if (b->picture) /* tiles and picture are both there at the end */
         b->output_disk = 2 * b->output_disk;
-    b->output_free = free_on_disk_of(job->set.output);
+    b->output_free = tgi_machine_disk_free(&job->machine, job->set.output);
     if (b->total > p->budget)
         return refuse(job, err);
     write_lines(job);
@@ -623,6 +596,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     if (p->valid)
         return TG_OK;
     int64_t fixed[3];
+    tgi_machine_look_again(&job->machine);
     if (job->set.tensor) {
         const tg_choose_args base = {
             .threads = job->set.threads,
@@ -630,7 +604,8 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
             .unit = {1, 1, 16},
             .fixed = {job->set.tile.v[0], job->set.tile.v[1], job->set.tile.v[2]},
             .flops_per_second = flops_per_second(&job->set)};
-        TGI_TRY(tgi_job_plan_tensor(job, &base, tgi_job_budget(job->opts, &p->margin), err));
+        const size_t budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
+        TGI_TRY(tgi_job_plan_tensor(job, &base, budget, err));
         tgi_job_plan_seconds(job);
         return TG_OK;
     }
@@ -640,7 +615,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
                         "out --tile",
                         job->set.model, (long long)box_side(&job->map, 1),
                         (long long)box_side(&job->map, 2));
-    p->budget = tgi_job_budget(job->opts, &p->margin);
+    p->budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
     pick_file_tile(job, fixed);
     TGI_TRY(tgi_job_net(job, &job->in_desc, err));
     tgi_stages_fit(p->stages, job->map.fit);

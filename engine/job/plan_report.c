@@ -44,6 +44,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     out->flops = t->flops * (double)out->items;
     out->seconds_estimate = p->seconds;
     out->calibrated = p->calibrated;
+    out->machine = job->machine.here ? NULL : job->machine_text;
     memcpy(out->tile, t->cut, sizeof out->tile);
     memcpy(out->halo, t->halo, sizeof out->halo);
 }
@@ -72,6 +73,18 @@ static void put_lines(tgi_jw *w, const tg_plan_info *i)
         tgi_jw_end(w, '}');
     }
     tgi_jw_end(w, ']');
+}
+
+/* Of another machine than this: which. */
+static void put_machine(tgi_jw *w, const tgi_machine *m)
+{
+    tgi_jw_begin(w, "machine", '{');
+    tgi_jw_str(w, "file", m->name);
+    tgi_jw_str(w, "processor", m->processor);
+    tgi_jw_int(w, "processors", m->processors);
+    tgi_jw_str(w, "instruction_set", tgi_isa_name(m->isa));
+    tgi_jw_bool(w, "bf16", m->bf16);
+    tgi_jw_end(w, '}');
 }
 
 /* What decoding the input costs, and what scratch does about it. */
@@ -114,6 +127,8 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw w = {0};
     tgi_job_plan_info(job, &i);
     tgi_jw_begin(&w, NULL, '{');
+    if (!job->machine.here)
+        put_machine(&w, &job->machine);
     tgi_jw_uint(&w, "peak_bytes", i.peak_bytes);
     tgi_jw_uint(&w, "budget_bytes", i.budget_bytes);
     tgi_jw_uint(&w, "arena_bytes", i.arena_bytes);
@@ -130,6 +145,8 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
     tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);
     tgi_jw_bool(&w, "calibrated", i.calibrated);
+    tgi_jw_int(&w, "threads", job->set.threads);
+    tgi_jw_str(&w, "isa", job->set.backend->name);
     tgi_jw_str(&w, "precision", tgi_job_precision(job));
     tgi_jw_int(&w, "bf16_nodes", tgi_net_bf16_nodes(job->plan.net));
     tgi_jw_int(&w, "winograd_nodes", job->plan.net->n_used);

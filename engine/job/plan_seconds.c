@@ -66,18 +66,18 @@ static tgi_speed_io work_beside(const tg_job *job)
 void tgi_job_plan_seconds(tg_job *job)
 {
     tg_plan_part *p = &job->plan;
-    tgi_speeds s;
+    const tgi_speeds *s = &job->machine.speeds;
     const double items = job->source ? (double)job->map.n_items : 1;
     p->seconds = p->choice.seconds * items;
     p->calibrated = 0;
-    if (tgi_speeds_load(&s, NULL) != TG_OK)
+    if (!job->machine.calibrated)
         return;
-    const double kernels = tgi_speed_kernels(&s, &p->choice.tiling, job->set.threads);
+    const double kernels = tgi_speed_kernels(s, &p->choice.tiling, job->set.threads);
     if (kernels < 0)
         return;
     tgi_speed_io io = {.arena_bytes = (double)p->choice.tiling.arena_bytes};
     if (job->source && !job->set.tensor)
         io = work_beside(job);
-    p->seconds = tgi_speed_job(&s, kernels * items, &io, job->set.threads);
+    p->seconds = tgi_speed_job(s, kernels * items, &io, job->set.threads);
     p->calibrated = 1;
 }

@@ -19,7 +19,6 @@
 #include "engine/job/job.h"
 #include "engine/memory/caches.h"
 #include "engine/memory/monitor.h"
-#include "engine/memory/monitor_machine.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +29,7 @@
 
 typedef struct asking {
     const tgi_err *err;
+    tgi_machine machine; /* that refused: this one, or the one planned for */
     const tg_opts *opts;
     const tg_job *job; /* NULL: it could not be opened */
     tgi_verb verb;
@@ -140,7 +140,7 @@ static int free_tile(const asking *a, int step, tg_remedy *r)
 
 static int fewer_threads(const asking *a, int step, tg_remedy *r)
 {
-    int64_t n = tgi_opts_int(a->opts, TGI_OPT_THREADS, tgi_usable_processors());
+    int64_t n = tgi_opts_int(a->opts, TGI_OPT_THREADS, a->machine.processors);
     if (n >> step <= 1)
         return 0;
     n >>= step + 1;
@@ -149,10 +149,11 @@ static int fewer_threads(const asking *a, int step, tg_remedy *r)
 
 static int scratch_on_disk(const asking *a, int step, tg_remedy *r)
 {
-    tg_disk d = {.size = sizeof d};
-    const char *folder = tgi_temp_folder();
-    if (step || a->verb != TGI_DO_RUN || tgi_opts_given(a->opts, TGI_OPT_SCRATCH) ||
-        !tgi_disk_look(folder, &d) || d.in_memory)
+    int in_memory;
+    uint64_t free_bytes;
+    const char *folder = tgi_machine_temp(&a->machine, &in_memory, &free_bytes);
+    if (step || a->verb != TGI_DO_RUN || tgi_opts_given(a->opts, TGI_OPT_SCRATCH) || !folder ||
+        in_memory)
         return 0;
     return set(r, "scratch", "%s", folder);
 }
@@ -173,7 +174,8 @@ static int no_pyramid(const asking *a, int step, tg_remedy *r)
 static int bfloat16(const asking *a, int step, tg_remedy *r)
 {
     return step == 0 && a->verb != TGI_DO_COPY && a->job && !a->job->set.bf16 &&
-           tgi_isa_has_bf16(a->job->set.backend->isa) && set(r, "precision", "bf16");
+           a->machine.bf16 && a->job->set.backend->isa == a->machine.isa &&
+           set(r, "precision", "bf16");
 }
 
 /* Half of the longer side, again and again, from where the region begins. */
@@ -316,42 +318,41 @@ static void list_holders(tg_refusal *out)
 
 /* The largest budget to propose. Where the system refused, its margin may be more than there
  * is: a tenth of what is free is left then. */
-static uint64_t room_now(const tgi_err *err, uint64_t free_bytes)
+static uint64_t room_now(const tgi_err *err, tgi_machine *m)
 {
-    const uint64_t own = tgi_mem_measured();
-    return err->code == TG_E_NOMEM ? tgi_sat_add(free_bytes - free_bytes / 10, own)
-                                   : tgi_budget_of(free_bytes, own);
+    tgi_machine_look_again(m);
+    return err->code == TG_E_NOMEM
+               ? tgi_sat_add(m->free_bytes - m->free_bytes / 10, m->own_bytes)
+               : tgi_budget_of(m->free_bytes, m->own_bytes);
 }
 
 void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
                          const tg_job *job, tg_refusal *out)
 {
-    tgi_free_memory f;
     tgi_mem_stats m;
+    asking a = {.err = err, .opts = opts, .job = job, .verb = verb, .out = out};
     memset(out, 0, sizeof *out);
+    if (!opts || tgi_machine_of(opts, &a.machine, NULL) != TG_OK)
+        tgi_machine_here(&a.machine);
     out->asked_by = err->asked_by ? err->asked_by : "an allocation";
     out->tried_bytes = err->asked_by             ? err->tried_bytes
                        : err->code == TG_E_NOMEM ? tgi_mem_refused_bytes()
                                                  : 0;
-    out->free_bytes = tgi_mem_available(&f);
-    snprintf(out->limited_by, sizeof out->limited_by, "%.223s", f.limited_by);
-    list_holders(out);
+    out->free_bytes = a.machine.free_bytes;
+    snprintf(out->limited_by, sizeof out->limited_by, "%s", a.machine.limited_by);
+    if (a.machine.here)
+        list_holders(out);
     if (!opts)
         return;
-    out->budget_bytes = job && job->plan.budget ? job->plan.budget : tgi_job_budget(opts, NULL);
+    out->budget_bytes =
+        job && job->plan.budget ? job->plan.budget : tgi_machine_budget(&a.machine, opts, NULL);
     if (!err->asked_by)
         return; /* a reader that was refused a decoder, or a small block: not the plan's to
                    cure, and opening the file with more allowed would take that memory now */
     (void)tgi_caches_clear();
-    (void)tgi_mem_available(&f); /* without them */
     tgi_mem_get_stats(&m);
-    asking a = {.err = err,
-                .opts = opts,
-                .job = job,
-                .verb = verb,
-                .beside = job ? m.live_bytes : 0,
-                .room = room_now(err, f.bytes),
-                .t0 = tgi_seconds(),
-                .out = out};
+    a.beside = job ? m.live_bytes : 0;
+    a.room = room_now(err, &a.machine); /* without them */
+    a.t0 = tgi_seconds();
     find_remedies(&a);
 }
