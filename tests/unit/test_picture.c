@@ -243,9 +243,11 @@ static uint16_t *draw_samples(const form *f, uint64_t *seed)
 {
     const size_t n = (size_t)f->w * f->h * (size_t)channels_of(f);
     uint16_t *v = malloc(n * sizeof *v);
-    for (size_t i = 0; i < n; i++)
-        v[i] = f->colour == 3 ? (uint16_t)tg_rand_in(seed, 0, f->n_palette - 1)
-                              : (uint16_t)(tg_rand(seed) & ((1u << f->bits) - 1));
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t sample = f->colour == 3 ? (uint64_t)tg_rand_in(seed, 0, f->n_palette - 1)
+                                               : tg_rand(seed) & ((1u << f->bits) - 1);
+        v[i] = (uint16_t)sample;
+    }
     return v;
 }
 
