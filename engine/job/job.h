@@ -115,6 +115,7 @@ struct tg_job {
     tg_plan_part plan;
     char machine_text[256];
     size_t beside; /* held by another job of this process, which this one is tried instead of */
+    size_t slack;  /* counted as held, of a trial: what another process may hold more */
     char warning[8][256]; /* also logged when they came up */
     int n_warnings;
 };

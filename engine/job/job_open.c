@@ -331,7 +331,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 
 size_t tgi_job_process_bytes(const tg_job *job)
 {
-    return tgi_machine_process(&job->machine, job->beside);
+    return tgi_machine_process(&job->machine, job->beside) + job->slack;
 }
 
 tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err)

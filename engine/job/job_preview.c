@@ -331,14 +331,15 @@ static tg_status hold_crops(preview *v, int64_t band, tgi_err *err)
 static tg_status choose_tiling(preview *v, tgi_err *err)
 {
     const tg_plan_part *plan = &v->job->plan;
-    const size_t held = tgi_sat_add(tgi_job_process_bytes(v->job), plan->bytes.allowance);
+    const size_t held =
+        tgi_job_process_bytes(v->job) + plan->bytes.allowance + plan->bytes.decoder;
     size_t need = 0;
     for (int64_t band = FIRST_BAND; band >= 1; band /= 2) {
         TGI_TRY(hold_crops(v, band, err));
         v->staging_bytes = staging_for(v, band);
         need =
             tgi_sat_add(v->tiling.arena_bytes, v->staging_bytes + other_bytes(v) + PNG_BYTES);
-        v->peak = tgi_sat_add(need, held);
+        v->peak = tgi_sat_add(tgi_sat_add(need, tgi_page_table_bytes(need)), held);
         if (v->peak <= plan->budget)
             return TG_OK;
         tgi_tiling_free(&v->tiling);

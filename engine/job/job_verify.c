@@ -261,12 +261,13 @@ static tg_status count_whole(const verify *v, size_t *need, tgi_err *err)
 /* Fills v->stages; TG_E_BUDGET when the whole image is more than the budget. */
 static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
 {
-    const size_t held = tgi_job_process_bytes(v->job);
+    const tg_bytes *b = &v->job->plan.bytes;
+    const size_t held = tgi_job_process_bytes(v->job) + b->allowance + b->decoder;
     char text[2][32];
     size_t need = 0;
     TGI_TRY(tgi_stages_new(v->job->plan.net, &v->stages, err));
     TGI_TRY(count_whole(v, &need, err));
-    *peak = tgi_sat_add(need, held);
+    *peak = tgi_sat_add(tgi_sat_add(need, tgi_page_table_bytes(need)), held);
     if (*peak <= v->job->plan.budget)
         return TG_OK;
     const tg_status st = tgi_fail(

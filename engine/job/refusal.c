@@ -26,6 +26,9 @@
 
 #define MOST_SECONDS 3.0
 #define MIB ((uint64_t)1 << 20)
+/* Two processes that did the same hold so much more or less: the kernel counts pages in batches
+ * of 64. A command told to fit must do so then, too. */
+#define SLACK ((uint64_t)256 << 10)
 
 typedef struct asking {
     const tgi_err *err;
@@ -75,16 +78,42 @@ static tg_status peak_of(tgi_verb verb, tg_job *job, uint64_t *peak, tgi_err *er
     return TG_OK;
 }
 
-static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
+/* A copy has no smaller form of itself: at the brim of its budget it is refused. */
+static tg_status copy_changed(const tg_opts *o, uint64_t *peak, tgi_err *err)
+{
+    TGI_TRY(tgi_copy_peak(o, peak, err));
+    *peak += SLACK;
+    if (!tgi_opts_given(o, TGI_OPT_RAM) || *peak <= tgi_job_budget(o, NULL))
+        return TG_OK;
+    return tgi_err_tried(err, tgi_fail(err, TG_E_BUDGET, "too near to the budget"), "copy",
+                         *peak);
+}
+
+static tg_status plan_with(const asking *a, const tg_opts *o, size_t slack, uint64_t *peak,
+                           tgi_err *err)
 {
     tg_job *trial = NULL;
-    if (a->verb == TGI_DO_COPY)
-        return tgi_copy_peak(o, peak, err);
     TGI_TRY(tgi_job_open(NULL, o, &trial, err));
     trial->beside = a->beside;
+    trial->slack = slack;
     const tg_status st = peak_of(a->verb, trial, peak, err);
     tgi_job_close(&trial);
     return st;
+}
+
+static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
+{
+    uint64_t least = 0;
+    if (a->verb == TGI_DO_COPY)
+        return copy_changed(o, peak, err);
+    TGI_TRY(plan_with(a, o, SLACK, peak, err));
+    if (a->verb != TGI_DO_VERIFY && a->verb != TGI_DO_PREVIEW)
+        return TG_OK;
+    /* These two take the kernels of the run's plan as they are: with a little more room those
+     * may be larger ones. */
+    TGI_TRY(plan_with(a, o, 0, &least, err));
+    *peak = least > *peak ? least : *peak;
+    return TG_OK;
 }
 
 /* Plan with the change; fills r->peak_bytes. On TG_E_BUDGET *tried (NULL allowed) is what the
