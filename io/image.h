@@ -29,9 +29,11 @@ typedef struct tg_image_meta {
     char unit[3][16];      /* "um" as UTF-8 "µm" etc.; "" unknown */
     double time_increment; /* seconds; 0 unknown */
     int n_channels;
-    char **channel_name;     /* n_channels entries or NULL; entries may be NULL */
-    uint32_t *channel_color; /* 0xRRGGBBAA, n_channels entries or NULL */
-    char *description;       /* ImageDescription as found; may be OME-XML */
+    char **channel_name;            /* n_channels entries or NULL; entries may be NULL */
+    uint32_t *channel_color;        /* 0xRRGGBBAA, n_channels entries or NULL */
+    char *description;              /* ImageDescription as found; may be OME-XML */
+    char *title, *acquired, *about; /* of OME-XML: the image's name, date, description */
+    char left_behind[160]; /* what of OME-XML no output carries, in words; "" nothing */
     char *software;
     uint8_t *icc; /* colour profile, icc_bytes */
     size_t icc_bytes;

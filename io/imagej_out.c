@@ -270,6 +270,8 @@ static tg_image_meta view_of(const tg_image_meta *m, const tgi_picture_spec *s, 
         v.n_labels = k->images;
     }
     v.label = label;
+    if (!v.info && v.about)
+        v.info = v.about;
     if (!v.info && v.description && tgi_is_prose(v.description))
         v.info = v.description;
     return v;

@@ -139,6 +139,9 @@ void tgi_image_meta_free(tg_image_meta *m)
     tgi_free(m->range);
     tgi_free(m->info);
     tgi_free(m->description);
+    tgi_free(m->title);
+    tgi_free(m->acquired);
+    tgi_free(m->about);
     tgi_free(m->software);
     tgi_free(m->palette);
     *m = (tg_image_meta){0};

@@ -6,6 +6,7 @@
 #include "io/file_ops.h"
 #include "io/jpeg_lib.h"
 #include "io/picture_out.h"
+#include "io/resolution.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -99,13 +100,15 @@ static void jpeg_close(void *state)
     tgi_free(e);
 }
 
+/* A JPEG's densities end at 65535 a centimetre: pixels below 0.16 micrometres have none. */
 static void take_resolution(encoder *e, const tg_image_meta *m)
 {
-    const double x = m ? m->resolution[1] : 0, y = m ? m->resolution[0] : 0;
-    if ((m && m->resolution_unit != 2 && m->resolution_unit != 3) || !(x >= 0.5 && x < 65535) ||
-        !(y >= 0.5 && y < 65535))
+    double per_unit[2];
+    const int unit = tgi_resolution_of(m, per_unit);
+    const double x = per_unit[0], y = per_unit[1];
+    if ((unit != 2 && unit != 3) || !(x >= 0.5 && x < 65535) || !(y >= 0.5 && y < 65535))
         return;
-    e->z.density_unit = m->resolution_unit == 2 ? 1 : 2;
+    e->z.density_unit = unit == 2 ? 1 : 2;
     e->z.X_density = (UINT16)lround(x);
     e->z.Y_density = (UINT16)lround(y);
 }

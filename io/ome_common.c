@@ -19,5 +19,6 @@ void tgi_ome_free(tgi_ome *o)
     tgi_free(o->channels);
     tgi_free(o->blocks);
     tgi_free(o->names);
+    tgi_ome_notes_free(&o->notes);
     *o = (tgi_ome){0};
 }

@@ -70,6 +70,7 @@ tg_status tgi_ome_take_meta(tgi_ome *o, tg_image_meta *m, tgi_err *err)
     memcpy(m->physical, o->physical, sizeof m->physical);
     memcpy(m->unit, o->unit, sizeof m->unit);
     m->time_increment = o->time_increment;
+    tgi_ome_notes_take(&o->notes, m);
     if (!o->n_channels)
         return TG_OK;
     const size_t n = (size_t)o->n_channels;

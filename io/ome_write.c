@@ -256,6 +256,27 @@ static void add_imagej(text *t, const tg_sink_layout *l, const tg_image_meta *m)
     add(t, "</Value></MapAnnotation></StructuredAnnotations>");
 }
 
+/* The image's name, when it was taken, and what was said about it. */
+static void add_about(text *t, const tg_image_meta *m)
+{
+    const char *about = m && m->about                                         ? m->about
+                        : m && m->description && tgi_is_prose(m->description) ? m->description
+                                                                              : NULL;
+    add(t, "<Image ID=\"Image:0\" Name=\"");
+    add_escaped(t, m && m->title && m->title[0] ? m->title : "Image0");
+    add(t, "\">");
+    if (m && m->acquired) {
+        add(t, "<AcquisitionDate>");
+        add_escaped(t, m->acquired);
+        add(t, "</AcquisitionDate>");
+    }
+    if (about) {
+        add(t, "<Description>");
+        add_escaped(t, about);
+        add(t, "</Description>");
+    }
+}
+
 static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, const char *order)
 {
     add(t, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
@@ -263,12 +284,8 @@ static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, co
     add(t, "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
            "xsi:schemaLocation=\"http://www.openmicroscopy.org/Schemas/OME/2016-06 "
            "http://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd\" ");
-    add(t, "Creator=\"tegula\"><Image ID=\"Image:0\" Name=\"Image0\">");
-    if (m && m->description && tgi_is_prose(m->description)) {
-        add(t, "<Description>");
-        add_escaped(t, m->description);
-        add(t, "</Description>");
-    }
+    add(t, "Creator=\"tegula\">");
+    add_about(t, m);
     add(t, "<Pixels ID=\"Pixels:0\" DimensionOrder=\"%s\" Type=\"%s\"", order,
         ome_type(l->dtype));
     add(t, " SizeX=\"%lld\" SizeY=\"%lld\" SizeC=\"%lld\"", (long long)l->width,

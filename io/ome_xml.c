@@ -20,8 +20,9 @@
 #include <strings.h>
 #include <time.h>
 
-#define MAX_COMPARED 1000000000u /* pairs of attributes: a second or two */
-#define MAX_SECONDS 5            /* of this thread; 64 MiB of honest text take less than one */
+#define MAX_COMPARED 1000000000u   /* pairs of attributes: a second or two */
+#define MAX_TEXT ((size_t)1 << 20) /* of one element */
+#define MAX_SECONDS 5 /* of this thread; 64 MiB of honest text take less than one */
 
 typedef struct parse {
     xmlTextReaderPtr r;
@@ -32,6 +33,12 @@ typedef struct parse {
     char first_uuid[96]; /* of the first TiffData: a renamed file has only that one */
     bool in_pixels, in_uuid;
     char uuid_file[256]; /* FileName of the UUID element being read */
+    bool in_map;         /* within the annotation that is ours */
+    char key[32];        /* of the M element being read; "" another element: */
+    char **into;         /* NULL: none */
+    char *said;          /* text of that element so far; owned */
+    size_t n_said;
+    bool saying;
     size_t cap;
     bool many_uuids;
     tgi_err *err;
@@ -196,9 +203,90 @@ static void take_uuid(parse *p, const char *id)
 
 static void take_image(parse *p)
 {
+    char title[256];
     const int k = p->o->n_images++;
     if (k < TGI_OME_MAX_IMAGES)
         attribute(p, "Name", p->o->images[k].name, sizeof p->o->images[k].name);
+    if (k == p->image && attribute(p, "Name", title, sizeof title) && title[0] &&
+        !(p->o->notes.title = tgi_strdup(TGI_TAG_IO, title)))
+        p->st = tgi_fail(p->err, TG_E_NOMEM, "no memory for the name of an OME image");
+}
+
+/* ---- Elements that are texts ---- */
+
+/* What is being said goes to where it belongs. */
+static void end_text(parse *p)
+{
+    if (!p->saying)
+        return;
+    const char *said = p->said ? p->said : "";
+    p->saying = false;
+    if (p->into && !*p->into && said[0]) {
+        *p->into = p->said;
+        p->said = NULL;
+    } else if (!p->into && p->key[0] && p->st == TG_OK) {
+        p->st = tgi_ome_note(&p->o->notes, p->key, said, p->err);
+    }
+    tgi_free(p->said);
+    p->said = NULL;
+    p->n_said = 0;
+}
+
+static void begin_text(parse *p, char **into)
+{
+    end_text(p);
+    p->saying = true;
+    p->into = into;
+    if (xmlTextReaderIsEmptyElement(p->r))
+        end_text(p);
+}
+
+static void add_text(parse *p)
+{
+    const char *v = (const char *)xmlTextReaderConstValue(p->r);
+    const size_t n = v ? strlen(v) : 0;
+    if (!n || n > MAX_TEXT - p->n_said) /* a longer one is cut */
+        return;
+    char *q = tgi_realloc_n(TGI_TAG_IO, p->said, p->n_said + n + 1, 1);
+    if (!q) {
+        p->st = tgi_fail(p->err, TG_E_NOMEM, "no memory for a text of OME-XML");
+        return;
+    }
+    memcpy(q + p->n_said, v, n + 1);
+    p->said = q;
+    p->n_said += n;
+}
+
+/* Elements that outputs do not carry are remembered by name. */
+static void note_element(parse *p, const char *name)
+{
+    char v[8];
+    const char *const *which = tgi_ome_note_attributes(name);
+    bool tells = !which;
+    for (; which && *which && !tells; which++)
+        tells = attribute(p, *which, v, sizeof v);
+    if (tells)
+        tgi_ome_note_element(&p->o->notes, name);
+}
+
+/* True when the element was one of them. */
+static bool start_text(parse *p, const char *name, bool wanted)
+{
+    char space[32];
+    if (strcmp(name, "MapAnnotation") == 0) {
+        attribute(p, "Namespace", space, sizeof space);
+        p->in_map = strcmp(space, "imagej.net") == 0;
+    } else if (p->in_map && strcmp(name, "M") == 0) {
+        attribute(p, "K", p->key, sizeof p->key);
+        begin_text(p, NULL);
+    } else if (wanted && !p->in_pixels && strcmp(name, "AcquisitionDate") == 0) {
+        begin_text(p, &p->o->notes.acquired);
+    } else if (wanted && !p->in_pixels && strcmp(name, "Description") == 0) {
+        begin_text(p, &p->o->notes.about);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 static void take_size(parse *p)
@@ -214,6 +302,9 @@ static void start_element(parse *p, const char *name)
 {
     tgi_ome *o = p->o;
     const bool wanted = o->n_images == p->image + 1;
+    note_element(p, name);
+    if (start_text(p, name, wanted))
+        return;
     if (strcmp(name, "OME") == 0) {
         attribute(p, "UUID", p->root_uuid, sizeof p->root_uuid);
     } else if (strcmp(name, "BinaryOnly") == 0) {
@@ -248,8 +339,15 @@ static void step(parse *p)
         break;
     case XML_READER_TYPE_END_ELEMENT:
         p->in_uuid = false;
+        end_text(p);
+        break;
+    case XML_READER_TYPE_CDATA:
+        if (p->saying)
+            add_text(p);
         break;
     case XML_READER_TYPE_TEXT:
+        if (p->saying)
+            add_text(p);
         if (p->in_uuid) {
             const char *v = (const char *)xmlTextReaderConstValue(p->r);
             take_uuid(p, v ? v : "");
@@ -360,6 +458,7 @@ tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int i
         p.st = tgi_fail(err, TG_E_NOMEM, "no memory for an XML reader");
     xmlSetStructuredErrorFunc(before_arg, before);
     xmlSetGenericErrorFunc(text_before_arg, text_before);
+    tgi_free(p.said);
     settle_uuids(&p);
     if (p.st == TG_OK && rc != 0)
         p.st = tgi_fail(err, TG_E_FORMAT, "the OME-XML in ImageDescription is not well formed");

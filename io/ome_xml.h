@@ -5,6 +5,7 @@
 #define TGI_OME_XML_H
 
 #include "engine/base/status.h"
+#include "io/ome_notes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,6 +49,7 @@ typedef struct tgi_ome {
     int n_channels;
     tgi_ome_block *blocks;
     size_t n_blocks;
+    tgi_ome_notes notes;
     char *names; /* of other files, one after the other */
     size_t names_len, names_cap;
 } tgi_ome;

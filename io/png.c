@@ -11,6 +11,7 @@
 #include "io/exif.h"
 #include "io/file_ops.h"
 #include "io/picture_out.h"
+#include "io/resolution.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -54,12 +55,14 @@ static tg_status write_chunk(png *p, const char *type, size_t n, tgi_err *err)
     return tgi_file_pwrite(p->fd, p->path, p->chunk, n + 12, at, err);
 }
 
-/* Pixels per metre, where the metadata know: the resolution, else the size of a pixel. */
+/* Pixels per metre, where the metadata know. */
 static tg_status write_resolution(png *p, const tg_image_meta *m, tgi_err *err)
 {
-    const double to_metre = m->resolution_unit == 2 ? 100 / 2.54 : 100;
-    const double x = m->resolution[1] * to_metre, y = m->resolution[0] * to_metre;
-    if (m->resolution_unit != 2 && m->resolution_unit != 3)
+    double per_unit[2];
+    const int unit = tgi_resolution_of(m, per_unit);
+    const double to_metre = unit == 2 ? 100 / 2.54 : 100;
+    const double x = per_unit[0] * to_metre, y = per_unit[1] * to_metre;
+    if (unit != 2 && unit != 3)
         return TG_OK;
     if (!(x >= 0.5 && x < INT32_MAX && y >= 0.5 && y < INT32_MAX))
         return TG_OK;

@@ -20,6 +20,7 @@
 #include "io/lzw.h"
 #include "io/ome_write.h"
 #include "io/rational.h"
+#include "io/resolution.h"
 #include "io/sink.h"
 #include "io/zstd_codec.h"
 
@@ -247,28 +248,13 @@ static tg_status take_codec(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err
                     tgi_compression_name(l->compression));
 }
 
-/* Resolution as the input had it, else from the physical size: pixels per centimetre. A
- * resolution without a unit says no more than the pixel's aspect; the size goes before it. */
 static void take_resolution(const tg_image_meta *m, tg_sink_layout *l)
 {
-    double res[2] = {0, 0}; /* x, y */
-    int unit = 0;
-    if (!m)
-        return;
-    if (m->resolution_unit < 2)
-        for (int i = 0; i < 2; i++) {
-            const double um = m->physical[2 - i] * tgi_unit_micrometres(m->unit[2 - i]);
-            res[i] = um > 0 ? 1e4 / um : 0;
-            unit = 3;
-        }
-    if (m->resolution_unit && m->resolution[0] > 0 && m->resolution[1] > 0 &&
-        !(res[0] > 0 && res[1] > 0)) {
-        unit = m->resolution_unit;
-        res[0] = m->resolution[1];
-        res[1] = m->resolution[0];
-    }
-    if (tgi_rational(res[0], l->resolution[0]) && tgi_rational(res[1], l->resolution[1]))
-        l->resolution_unit = unit >= 1 && unit <= 3 ? unit : 1;
+    double per_unit[2];
+    const int unit = tgi_resolution_of(m, per_unit);
+    if (unit && tgi_rational(per_unit[0], l->resolution[0]) &&
+        tgi_rational(per_unit[1], l->resolution[1]))
+        l->resolution_unit = unit;
 }
 
 static tg_status take_icc(const tg_image_meta *m, tg_sink_layout *l, tgi_err *err)

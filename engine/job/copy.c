@@ -129,6 +129,10 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
     c->info = c->source->ops->info(c->source);
     if (c->info->note[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
+    if (c->info->meta.left_behind[0])
+        tgi_ctx_log(c->ctx, TG_LOG_WARN,
+                    "%s: its OME-XML also has %s: a copy does not carry these", c->input,
+                    c->info->meta.left_behind);
     c->dtype =
         tgi_opts_dtype(c->opts, &asked) && asked != TG_DTYPE_NONE ? asked : c->info->dtype;
     TGI_TRY(tgi_picture_choose(c->opts, &c->writer, err));

@@ -46,6 +46,32 @@ static void put_imagej(tgi_jw *w, const tg_image_meta *m)
     }
 }
 
+/* Pixels per unit, as the file's tags say. */
+static void put_resolution(tgi_jw *w, const tg_image_meta *m)
+{
+    static const char *const unit[] = {"none", "none", "inch", "centimetre"};
+    if (m->resolution_unit < 1 || m->resolution_unit > 3 || !(m->resolution[1] > 0))
+        return;
+    tgi_jw_begin(w, "resolution", '{');
+    tgi_jw_num(w, "y", m->resolution[0]);
+    tgi_jw_num(w, "x", m->resolution[1]);
+    tgi_jw_str(w, "unit", unit[m->resolution_unit]);
+    tgi_jw_end(w, '}');
+}
+
+/* What was said about the image. */
+static void put_words(tgi_jw *w, const tg_image_meta *m)
+{
+    if (m->title)
+        tgi_jw_str(w, "name", m->title);
+    if (m->acquired)
+        tgi_jw_str(w, "acquired", m->acquired);
+    if (m->about)
+        tgi_jw_str(w, "description", m->about);
+    if (m->left_behind[0])
+        tgi_jw_str(w, "not_carried", m->left_behind);
+}
+
 static void put_meta(tgi_jw *w, const tg_image_meta *m)
 {
     static const char *const axis[3] = {"z", "y", "x"};
@@ -59,9 +85,11 @@ static void put_meta(tgi_jw *w, const tg_image_meta *m)
         tgi_jw_end(w, '}');
     }
     tgi_jw_end(w, '}');
+    put_resolution(w, m);
     if (m->time_increment > 0)
         tgi_jw_num(w, "time_increment_seconds", m->time_increment);
     put_imagej(w, m);
+    put_words(w, m);
     if (m->icc_bytes)
         tgi_jw_uint(w, "icc_profile_bytes", m->icc_bytes);
     if (m->channel_color && m->n_channels) {

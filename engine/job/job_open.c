@@ -132,6 +132,9 @@ static tg_status open_source(tg_job *job, tgi_err *err)
     job->info = job->source->ops->info(job->source);
     if (job->info->note[0])
         tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
+    if (job->info->meta.left_behind[0])
+        tgi_job_warn(job, "%s: its OME-XML also has %s: outputs do not carry these",
+                     job->set.input, job->info->meta.left_behind);
     return TG_OK;
 }
 

@@ -262,7 +262,8 @@ tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_
     return TG_OK;
 }
 
-/* Values are not the input's any more: no display ranges, and no table for them. */
+/* Values are not the input's any more: no display ranges. Lookup tables colour whatever is
+ * shown, so they stay with their channels. */
 void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_meta *out)
 {
     const int same_samples =
@@ -279,15 +280,18 @@ void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_m
     for (int i = 0; i < m->n_loop && !m->planes.n; i++)
         keeps_c |= m->loop[i].letter == 'C' && m->loop[i].stride &&
                    m->loop[i].size == info->meta.n_channels;
+    const int one = info->meta.n_luts == 1 && m->out_channels == 1 && !m->from_samples;
     if (!keeps_c)
-        out->n_channels = out->n_luts = 0;
+        out->n_channels = 0;
+    if (!keeps_c && !one)
+        out->n_luts = 0;
     if (!strchr(m->out_axes, 'T'))
         out->time_increment = 0;
     if (!same_samples)
         out->icc_bytes = 0;
     if (m->planes.n || m->out_channels > 1 || m->spatial == 3 || m->from_samples)
         out->n_labels = 0;
-    out->n_ranges = out->n_luts = 0;
+    out->n_ranges = 0;
     out->stored_as = TG_STORED_LIGHT;
     if (!same_samples || m->left_out)
         out->alpha = 0;

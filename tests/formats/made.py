@@ -1,0 +1,281 @@
+"""Tables of what small made files show: codecs, depths, kinds of numbers, foreign formats, and which
+metadata come through which way."""
+import os
+import re
+import struct
+import sys
+
+from tool import table
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+sys.path.insert(0, os.path.join(HERE, "..", "fuzz"))
+from seeds import PACK, Tiff, jpeg, jpeg_tables, model, node, page, pixels, port, webp  # noqa: E402
+
+SAFE = {"TEGULA_BLOCK_UNTRUSTED": "1"}
+
+
+def source(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+def one_page(w=16, h=16, order="<", **more):
+    t = Tiff(order)
+    page(t, w, h, **more)
+    return bytes(t.out)
+
+
+# ---- Codecs
+
+
+def known_compressions():
+    """(number, name) of all that have a name in the reader."""
+    text = source("io", "tiff_ifd.c")
+    names = dict(re.findall(r"(TGI_TIFF_[A-Z0-9_]+) = (\d+)", source("io", "tiff_ifd.h")))
+    part = text[text.index("tgi_tiff_compression_name(uint32_t code)"):]
+    part = part[:part.index("};")]
+    return [(int(names.get(n, n)), name) for n, name in re.findall(r'\{(\w+), "([^"]+)"\}', part)]
+
+
+def packed(code):
+    """16 x 16 bytes, or RGB of them, in a codec; bytes that mean nothing where we have no packer."""
+    if code == 7:
+        return one_page(code=7, packer=lambda b: jpeg(16, 16))
+    if code == 50001:
+        return one_page(samples=3, code=50001, packer=lambda b: webp(16, 16))
+    return one_page(code=code, packer=PACK.get(code, bytes))
+
+
+def written_as(t, name):
+    """Compression of a copy made with --compress NAME; "" refused."""
+    code, _, _ = t.run("copy", "plain.tif", "-o", "packed.tif", "-q", "-y", "--compress", name)
+    info = t.info("packed.tif") if code == 0 else None
+    t.drop("packed.tif")
+    return info["compression"] if info else ""
+
+
+def codecs(t):
+    t.write("plain.tif", one_page())
+    rows = []
+    for number, name in known_compressions():
+        t.write("codec.tif", packed(number))
+        code, _, line = t.run("copy", "codec.tif", "-o", "codec.npy", "-q", "-y")
+        t.expect(code == 0 or (code == 65 and name in line), "compression %d: exit %d: %s" % (number, code, line))
+        read = "yes" if code == 0 else "no"
+        fuzzed = "-"
+        if code == 0:
+            fuzzed = "read" if t.run("info", "codec.tif", env=SAFE)[0] == 0 else "refused"
+        rows.append([name, number, read, "yes" if written_as(t, name.lower()) == name else "no", fuzzed])
+        t.drop("codec.npy")
+    rows.sort(key=lambda r: (r[2] != "yes", r[1]))
+    return table(["compression", "in TIFF", "read", "written", "with `TEGULA_BLOCK_UNTRUSTED=1`"], rows)
+
+
+# ---- Kinds of numbers
+
+
+def ranges(found):
+    """[(depth, answer)] -> rows of "from to" with the same answer."""
+    rows = []
+    for depth, answer in found:
+        if rows and rows[-1][2] == answer and rows[-1][1] == depth - 1:
+            rows[-1][1] = depth
+        else:
+            rows.append([depth, depth, answer])
+    return [["%d" % a if a == b else "%d to %d" % (a, b), what] for a, b, what in rows]
+
+
+def depths(t):
+    rows = []
+    for fmt, name in ((1, "unsigned"), (2, "signed"), (3, "floating point")):
+        found = []
+        for bits in range(1, 65):
+            t.write("depth.tif", one_page(bits=bits, fmt=fmt))
+            info = t.info("depth.tif")
+            found.append((bits, info["dtype"] if info else "refused"))
+        rows += [[name, *r] for r in ranges(found)]
+    return table(["numbers", "bits", "delivered as"], rows)
+
+
+def kinds(t):
+    palette = {"t320": (3, list(range(0, 768 * 80, 80)))}
+    tries = [("white is 0", dict(t262=(3, 0))), ("black is 0", {}), ("RGB", dict(samples=3)),
+             ("palette", dict(t262=(3, 3), **palette)), ("transparency mask", dict(t262=(3, 4))),
+             ("CMYK", dict(samples=4, t262=(3, 5))), ("YCbCr, not JPEG", dict(samples=3, t262=(3, 6))),
+             ("YCbCr in JPEG", dict(samples=3, code=7, t262=(3, 6), t530=(3, [2, 1]),
+                                    t347=(7, b"\xff\xd8" + jpeg_tables() + b"\xff\xd9"),
+                                    packer=lambda b: jpeg(16, 16, (0x21, 0x11, 0x11), tables=False))),
+             ("CIE Lab", dict(samples=3, t262=(3, 8))), ("ICC Lab", dict(samples=3, t262=(3, 9))),
+             ("ITU Lab", dict(samples=3, t262=(3, 10))), ("Log L", dict(t262=(3, 32844))),
+             ("Log Luv", dict(samples=3, t262=(3, 32845))), ("sensor mosaic", dict(t262=(3, 32803))),
+             ("linear raw", dict(samples=3, t262=(3, 34892))),
+             ("RGB and alpha", dict(samples=4, t262=(3, 2), t338=(3, [2]))),
+             ("grey and alpha", dict(samples=2, t338=(3, [1]))),
+             ("complex numbers", dict(bits=64, fmt=6)), ("samples in planes", dict(samples=3, planar=2)),
+             ("a volume in one directory", dict(t32997=(4, 4)))]
+    rows = []
+    for name, more in tries:
+        t.write("kind.tif", one_page(**more))
+        i = t.info("kind.tif")
+        said = "refused: " + t.reason("kind.tif") if not i else "%s of axes %s" % (i["dtype"], i["axes"])
+        if i and "stored_as" in i:
+            said += ", as stored (`%s`)" % i["stored_as"]
+        if i and "alpha" in i:
+            said += ", %s alpha" % i["alpha"]
+        rows.append([name, said])
+    return table(["photometric, samples", "delivered"], rows)
+
+
+# ---- Other formats
+
+
+def foreign(t):
+    text = source("io", "io_table.c")
+    part = text[text.index("} foreign[] = {"):]
+    part = part[:part.index("};")]
+    rows = []
+    for raw, n, at, name in re.findall(r'\{"((?:[^"\\]|\\.)*)", (\d+), (\d+), "([^"]+)"\}', part):
+        head = raw.encode().decode("unicode_escape").encode("latin-1")
+        t.expect(len(head) == int(n), "%s: %d bytes, the table says %s" % (name, len(head), n))
+        t.write("foreign", b"\1" * int(at) + head + bytes(200))
+        code, _, line = t.run("info", "foreign")
+        t.expect(code == 65 and name in line, "%s: exit %d: %s" % (name, code, line))
+        rows.append(["`%s`" % raw + (" at %s" % at if at != "0" else ""), re.sub("^(a|an) ", "", name)])
+    return table(["first bytes", "refused as"], rows)
+
+
+# ---- Metadata
+
+OME = ('<?xml version="1.0" encoding="UTF-8"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06">'
+       '<Image ID="Image:0" Name="Position 7"><AcquisitionDate>2024-05-06T07:08:09</AcquisitionDate>'
+       '<Description>two words</Description><Pixels ID="Pixels:0" DimensionOrder="XYCZT" '
+       'Type="uint8" SizeX="32" SizeY="32" SizeC="2" SizeZ="2" SizeT="2" PhysicalSizeX="0.25" PhysicalSizeY="0.5" '
+       'PhysicalSizeZ="1.5" TimeIncrement="2.5"><Channel ID="Channel:0:0" Name="DAPI" Color="65535" '
+       'SamplesPerPixel="1"/><Channel ID="Channel:0:1" Name="GFP" Color="16711935" SamplesPerPixel="1"/>'
+       '<TiffData/></Pixels></Image></OME>')
+
+
+def imagej():
+    """Two channels with tables, ranges, names of planes and an Info text, as ImageJ writes them."""
+    t = Tiff(">")
+    text = lambda s: s.encode("utf-16-be")
+    info, labels = text("some info"), [text("first"), text("second")]
+    ranges_ = struct.pack(">4d", 1, 100, 2, 200)
+    luts = [bytes(k * i // 255 for k in (255, 0, 0) for i in range(256)), bytes(k * i // 255 for k in (0, 255, 0) for i in range(256))]
+    head = b"IJIJ" + b"".join(k + struct.pack(">I", n) for k, n in ((b"info", 1), (b"labl", 2), (b"rang", 1), (b"luts", 2)))
+    parts = [head, info, *labels, ranges_, *luts]
+    said = "ImageJ=1.54f\nimages=2\nchannels=2\nmode=composite\nunit=micron\nfinterval=3\nloop=false\n\0"
+    for seed in (1, 2):
+        more = dict(t270=(2, said.encode()), t50838=(4, [len(p) for p in parts]), t50839=(1, list(b"".join(parts))),
+                    t282=(5, (4, 1)), t283=(5, (2, 1)), t296=(3, 1)) if seed == 1 else {}
+        page(t, 32, 32, seed=seed, **more)
+    return bytes(t.out)
+
+
+def ome():
+    t = Tiff()
+    for k in range(8):
+        page(t, 32, 32, seed=k + 1, **({"t270": (2, OME.encode() + b"\0")} if k == 0 else {}))
+    return bytes(t.out)
+
+
+def same(*keys):
+    """Does `info` say the same of both files?"""
+    def check(a, b, data):
+        for k in keys:
+            a, b = a.get(k) if a else None, b.get(k) if b else None
+        return "yes" if a is not None and a == b else ""
+    return check
+
+
+def within(text):
+    return lambda a, b, data: "yes" if text.encode() in data or text.encode("utf-16-le") in data or text.encode(
+        "utf-16-be") in data else ""
+
+
+def either(first, key, value, words):
+    return lambda a, b, data: first(a, b, data) or (words if b.get(key) == value else "")
+
+
+def per_metre(info, key):
+    """Pixels a metre that the resolution of a file says; 0 unknown."""
+    r = info.get("resolution") or {"unit": "none"}
+    return {"inch": 1 / 0.0254, "centimetre": 100, "none": 0}[r["unit"]] * r.get(key, 0)
+
+
+def resolution(a, b, data):
+    return "yes" if all(abs(per_metre(a, k) - per_metre(b, k)) <= 0.003 * per_metre(a, k) for k in "xy") else ""
+
+
+def size(a, b, data):
+    """The size itself, or (in pictures) its inverse."""
+    um = {k: a["physical_size"][k]["value"] for k in "xy"}
+    if b.get("physical_size", {}).get("x"):
+        return "yes" if all(b["physical_size"][k] == a["physical_size"][k] for k in "xy") else ""
+    return "as resolution" if all(abs(per_metre(b, k) * um[k] * 1e-6 - 1) < 0.001 for k in "xy") else ""
+
+
+# What, of which file, and how it is found.
+CARRIED = [
+    ("size of a pixel, y and x", "ome.tif", size),
+    ("distance of slices", "ome.tif", same("physical_size", "z")),
+    ("time between frames", "ome.tif", same("time_increment_seconds")),
+    ("names of channels", "ome.tif", either(same("channels"), "first_label", "DAPI", "as names of planes")),
+    ("colours of channels", "ome.tif", same("channel_colors")),
+    ("name of the image", "ome.tif", within("Position 7")),
+    ("date of acquisition", "ome.tif", within("2024-05-06T07:08:09")),
+    ("description", "ome.tif", within("two words")),
+    ("lookup tables", "ij.tif", same("lookup_tables")),
+    ("display ranges", "ij.tif", same("display_ranges")),
+    ("names of planes", "ij.tif", same("first_label")),
+    ("ImageJ's Info", "ij.tif", within("some info")),
+    ("resolution in dpi", "rgb.tif", resolution),
+    ("colour profile (ICC)", "rgb.tif", same("icc_profile_bytes")),
+    ("orientation", "rgb.tif", same("orientation")),
+    ("alpha and its kind", "rgba.tif", same("alpha")),
+    ("palette", "palette.tif", either(same("stored_as"), "lookup_tables", 1, "as a table")),
+    ("CMYK inks", "cmyk.tif", same("stored_as")),
+    ("white is 0", "miniswhite.tif", same("stored_as")),
+]
+SAMPLES = {"rgb.tif": 3, "rgba.tif": 4, "cmyk.tif": 4}  # a network for them all; the others' planes in turn
+WAYS = [("copy to TIFF", ["copy"], "out.tif", []), ("run to TIFF", ["run", "-m", "same%d.onnx"], "out.tif", []),
+        ("`--format imagej`", ["copy"], "out.tif", ["--format", "imagej"]), (".png", ["copy"], "out.png", []),
+        (".jpg", ["copy"], "out.jpg", []), (".npy", ["copy"], "out.npy", [])]
+
+
+def make_carriers(t):
+    icc = struct.pack(">I", 512) + bytes(12) + b"RGB " + bytes(range(246)) * 2  # what is looked at
+    t.write("ome.tif", ome())
+    t.write("ij.tif", imagej())
+    t.write("rgb.tif", one_page(samples=3, t34675=(7, icc), t274=(3, 6), t282=(5, (300, 1)), t283=(5, (150, 1)), t296=(3, 2)))
+    t.write("rgba.tif", one_page(samples=4, t262=(3, 2), t338=(3, [2])))
+    t.write("palette.tif", one_page(t262=(3, 3), t320=(3, list(range(0, 768 * 80, 80)))))
+    t.write("cmyk.tif", one_page(samples=4, t262=(3, 5)))
+    t.write("miniswhite.tif", one_page(t262=(3, 0)))
+    for n in (1, 3, 4):
+        ports = [[port(p, [1, n, "H", "W"])] for p in "xy"]
+        t.write("same%d.onnx" % n, model([node("Relu", ["x"], ["y"])], [], *ports))
+
+
+def carried(t):
+    make_carriers(t)
+    rows = [[name] for name, _, _ in CARRIED]
+    for _, verb, out, more in WAYS:
+        seen = {}
+        for row, (_, file, find) in zip(rows, CARRIED):
+            if file not in seen:
+                words = [w % SAMPLES.get(file, 1) if "%" in w else w for w in verb] + [file, "-o", out, "-q", "-y", *more]
+                words += ["--normalize", "none", "--dtype", "same"] if "run" in verb else []
+                words += ["--planes", "0"] if out[-3:] in ("png", "jpg") and file in ("ome.tif", "ij.tif") else []
+                code, _, line = t.run(*words)
+                t.expect(code in (0, 64), "%s to %s: exit %d: %s" % (file, out, code, line))
+                seen[file] = (t.info(file), t.info(out), t.read(out)) if code == 0 else None
+                t.drop(out, out + ".tegula.json")
+            row.append("refused" if not seen[file] else find(*seen[file]) or "-")
+    return table(["", *[w[0] for w in WAYS]], rows)
+
+
+def tables(t):
+    return [("codecs", codecs(t)), ("depths", depths(t)), ("kinds", kinds(t)), ("foreign", foreign(t)),
+            ("carried", carried(t))]
