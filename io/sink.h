@@ -44,7 +44,7 @@ typedef struct tg_sink_spec {
      * "TZCYX", "YXS", "YX". */
     char axes[TG_IMAGE_MAX_AXES + 1];
     int64_t shape[TG_IMAGE_MAX_AXES];
-    int64_t tile_h, tile_w; /* multiples of 16; 0: 256 */
+    int64_t tile_h, tile_w; /* multiples of 16; 0: tgi_sink_tile_side */
     tg_compression compression;
     int level;                 /* deflate 1..9, zstd 1..19; 0: the codec's default (6, 3) */
     int predictor;             /* 0, 1: none; 2: differences (integers); 3: floating point */
@@ -93,6 +93,11 @@ typedef struct tg_sink_layout {
     uint16_t *palette;         /* 3 * n_palette of photometric 3; owned */
     size_t n_palette;
 } tg_sink_layout;
+
+/* Side of the tiles of an image of which nobody asked for a size: 256, or the smallest power of
+ * two (from 16 on) that holds a plane. Tiles are stored at full size, so those of a long series
+ * of small planes would be mostly padding. */
+int64_t tgi_sink_tile_side(int64_t height, int64_t width);
 
 /* Decide the layout of `spec`. Returned; release with tgi_sink_layout_free.
  * TG_E_ARG axes, shape or tile out of range; TG_E_UNSUPPORTED a codec this build lacks. */

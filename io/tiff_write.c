@@ -195,10 +195,19 @@ static tg_status take_levels(tg_sink_layout *l, tgi_err *err)
     return TG_OK;
 }
 
+int64_t tgi_sink_tile_side(int64_t height, int64_t width)
+{
+    int64_t side = 16;
+    while (side < 256 && (side < height || side < width))
+        side *= 2;
+    return side;
+}
+
 static tg_status take_tiles(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err *err)
 {
-    l->tile_h = spec->tile_h ? spec->tile_h : 256;
-    l->tile_w = spec->tile_w ? spec->tile_w : 256;
+    const int64_t side = tgi_sink_tile_side(l->height, l->width);
+    l->tile_h = spec->tile_h ? spec->tile_h : side;
+    l->tile_w = spec->tile_w ? spec->tile_w : side;
     if (l->tile_h < 16 || l->tile_w < 16 || l->tile_h % 16 || l->tile_w % 16)
         return tgi_fail(err, TG_E_ARG, "output tile %lldx%lld: both must be multiples of 16",
                         (long long)l->tile_h, (long long)l->tile_w);

@@ -101,6 +101,7 @@ static void pick_file_tile(tg_job *job, int64_t fixed[3])
                 p->tile_h = p->tile_w = p->tile_h / 2;
         return;
     }
+    p->tile_h = p->tile_w = tgi_sink_tile_side(m->out_extent[1], m->out_extent[2]);
     const double row_bytes = (double)m->out_extent[2] * (double)m->out_channels *
                              (double)tgi_dtype_size(job->set.dtype);
     while (p->tile_h > 64 && 3.0 * row_bytes * (double)p->tile_h > (double)p->budget / 6) {

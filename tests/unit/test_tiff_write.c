@@ -257,6 +257,21 @@ static void test_bigtiff_begins_where_classic_would_overflow(void)
     tgi_sink_layout_free(&l);
 }
 
+static void test_small_planes_do_not_take_the_room_of_large_tiles(void)
+{
+    tgi_err e = {0};
+    tg_sink_layout *l = NULL;
+    const tg_sink_spec series = {.dtype = TG_DTYPE_U16, .axes = "TYX", .shape = {1000, 30, 40}};
+    CHECK_OK(tgi_sink_layout_make(&series, &l, &e), e);
+    CHECK_EQ(l->tile_h, 64);
+    CHECK(l->file_bytes < 10u << 20); /* 2.4 MB of pixels; in tiles of 256: 131 MB */
+    tgi_sink_layout_free(&l);
+    CHECK_EQ(tgi_sink_tile_side(1, 1), 16);
+    CHECK_EQ(tgi_sink_tile_side(16, 17), 32);
+    CHECK_EQ(tgi_sink_tile_side(30, 5000), 256);
+    CHECK_EQ(tgi_sink_tile_side(1000000, 1000000), 256);
+}
+
 static void test_wrong_specs_are_named(void)
 {
     static const tg_sink_spec bad[] = {
@@ -415,6 +430,7 @@ int main(void)
     RUN(test_samples_planes_and_single_tiles_come_back);
     RUN(test_large_tiles_of_noise_and_of_nothing_survive_lzw);
     RUN(test_bigtiff_begins_where_classic_would_overflow);
+    RUN(test_small_planes_do_not_take_the_room_of_large_tiles);
     RUN(test_wrong_specs_are_named);
     RUN(test_a_png_is_well_formed_and_reads_back);
     RUN(test_tifffile_reads_axes_sizes_and_names);
