@@ -553,11 +553,58 @@ static const family families[] = {
     {"storage_forms", 1},
 };
 
+/* Cases of one of the other families that are refused for one reason. */
+typedef struct lack {
+    const char *family;
+    char why[96];
+    int cases;
+} lack;
+
+#define MAX_LACKS 128
+
 typedef struct totals {
     int cases, passes, missing, failed; /* of the promised families, but for `failed` */
     char *list;                         /* the missing ones, as lines of a table */
     size_t list_cap;
+    lack lacks[MAX_LACKS]; /* of the other families */
+    int n_lacks;
 } totals;
+
+/* One more case of that reason; an operator that is not there is the commonest. */
+static void count_lack(totals *sum, const char *path, const char *text)
+{
+    const char *op = strstr(text, ": operator ");
+    char why[96];
+    if (op)
+        snprintf(why, sizeof why, "there is no %.80s", op + strlen(": operator "));
+    else
+        snprintf(why, sizeof why, "%.90s", text);
+    int i = 0;
+    while (i < sum->n_lacks &&
+           (strcmp(sum->lacks[i].family, path) != 0 || strcmp(sum->lacks[i].why, why) != 0))
+        i++;
+    CHECK(i < MAX_LACKS);
+    if (i == MAX_LACKS)
+        return;
+    if (i == sum->n_lacks) {
+        sum->lacks[sum->n_lacks++] = (lack){.family = path};
+        memcpy(sum->lacks[i].why, why, sizeof why);
+    }
+    sum->lacks[i].cases++;
+}
+
+static void print_lacks(const totals *sum)
+{
+    int cases = 0;
+    for (int i = 0; i < sum->n_lacks; i++)
+        cases += sum->lacks[i].cases;
+    printf("\nThe other families hold %d cases that are refused by name:\n\n"
+           "| family | why | cases |\n|---|---|---|\n",
+           cases);
+    for (int i = 0; i < sum->n_lacks; i++)
+        printf("| %s | %s | %d |\n", sum->lacks[i].family, sum->lacks[i].why,
+               sum->lacks[i].cases);
+}
 
 static int is_case(const struct dirent *e)
 {
@@ -587,6 +634,8 @@ static void run_family(const family *f, int table, totals *sum)
             snprintf(sum->list + at, sum->list_cap - at, "| %s/%s | %s |\n", f->path,
                      list[i]->d_name, text);
         }
+        if (v == UNSUPPORTED && !f->promised)
+            count_lack(sum, f->path, text);
         free(list[i]);
     }
     free(list);
@@ -606,7 +655,9 @@ static void run_family(const family *f, int table, totals *sum)
 static void run_families(int table)
 {
     static char list[1 << 16];
-    totals sum = {.list = list, .list_cap = sizeof list};
+    static totals sum;
+    sum = (totals){.list = list, .list_cap = sizeof list};
+    list[0] = 0;
     if (table)
         printf("# Operators against foreign tensors\n\nPrinted by `test_conformance --table`. "
                "A case is a small network with the\ntensors that it must yield; what an "
@@ -619,6 +670,8 @@ static void run_families(int table)
            table && sum.missing ? " The others:\n" : "");
     if (table && sum.missing)
         printf("| case | why not |\n|---|---|\n%s", sum.list);
+    if (table)
+        print_lacks(&sum);
     CHECK_EQ(sum.failed, 0);
     CHECK(sum.missing <= MISSING_MOST);
     CHECK(sum.passes * 100 >= sum.cases * 95);
