@@ -55,8 +55,37 @@ static int is_all_but_alpha(const tg_mapping *m, const tg_image_info *info)
             (info->meta.alpha && info->samples == m->channels + 1));
 }
 
+/* `--planes` names as many planes of the only long axis as the network has channels, equally
+ * far apart: they feed it together. */
+static int take_chosen(tg_mapping *m, const tg_image_info *info, const plane_axis *a, int n,
+                       const tgi_planes_spec *chosen)
+{
+    int64_t count;
+    tgi_err unused = {0};
+    tgi_planes_spec p;
+    if (!chosen || chosen->n < 1 || info->samples > 1)
+        return -1;
+    p = *chosen;
+    const int c = channels_of(a, n);
+    for (int i = 0; i < n; i++)
+        if (i != c && a[i].size > 1)
+            return -1;
+    if (c < 0 || tgi_planes_resolve(&p, a[c].size, &count, &unused) != TG_OK ||
+        count != m->channels)
+        return -1;
+    const int64_t first = tgi_planes_at(&p, 0), step = tgi_planes_at(&p, 1) - first;
+    for (int64_t k = 2; k < count; k++)
+        if (tgi_planes_at(&p, k) != first + k * step)
+            return -1;
+    m->first_plane = first;
+    m->channel_stride = step;
+    m->planes_are_channels = 1;
+    return c;
+}
+
 static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const plane_axis *a,
-                               int n, int *channel_axis, tgi_err *err)
+                               int n, const tgi_planes_spec *chosen, int *channel_axis,
+                               tgi_err *err)
 {
     const int c = channels_of(a, n);
     *channel_axis = -1;
@@ -70,6 +99,9 @@ static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const p
         m->left_out = info->samples - (int)m->channels;
         return TG_OK;
     }
+    *channel_axis = take_chosen(m, info, a, n, chosen);
+    if (*channel_axis >= 0)
+        return TG_OK;
     if (c >= 0 && a[c].size == m->channels && info->samples == 1) {
         *channel_axis = c;
         m->channel_stride = a[c].stride;
@@ -90,9 +122,11 @@ static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const p
             (long long)m->channels, info->axes, info->samples);
     return tgi_fail(
         err, TG_E_ARG,
-        "the network takes %lld channels, the image (axes %s) has %lld%s: choose an image that "
-        "matches, or name its axes with --axes",
-        (long long)m->channels, info->axes, has, c >= 0 && a[c].letter != 'C' ? " planes" : "");
+        "the network takes %lld channels, the image (axes %s) has %lld%s: choose %s, or name "
+        "its "
+        "axes with --axes",
+        (long long)m->channels, info->axes, has, c >= 0 && a[c].letter != 'C' ? " planes" : "",
+        has > m->channels ? "as many of them with --planes" : "an image that matches");
 }
 
 static tg_status take_depth(tg_mapping *m, const tg_image_info *info, const plane_axis *a,
@@ -176,7 +210,7 @@ tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
     m->extent[0] = 1;
     m->extent[1] = info->height;
     m->extent[2] = info->width;
-    TGI_TRY(take_channels(m, info, a, n, &channel_axis, err));
+    TGI_TRY(take_channels(m, info, a, n, o->planes, &channel_axis, err));
     TGI_TRY(take_depth(m, info, a, n, channel_axis, &depth_axis, err));
     take_loops(m, info, a, n, channel_axis, depth_axis);
     if (o->roi) {
@@ -188,7 +222,7 @@ tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
             m->extent[i] = tgi_range_len(r[i]);
         }
     }
-    if (o->planes && o->planes->n > 0) {
+    if (o->planes && o->planes->n > 0 && !m->planes_are_channels) {
         m->planes = *o->planes;
         TGI_TRY(tgi_planes_resolve(&m->planes, m->n_items, &m->n_items, err));
     }
@@ -289,7 +323,8 @@ void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_m
         out->time_increment = 0;
     if (!same_samples)
         out->icc_bytes = 0;
-    if (m->planes.n || m->out_channels > 1 || m->spatial == 3 || m->from_samples)
+    if (m->planes.n || m->planes_are_channels || m->out_channels > 1 || m->spatial == 3 ||
+        m->from_samples)
         out->n_labels = 0;
     out->n_ranges = 0;
     out->stored_as = TG_STORED_LIGHT;
@@ -306,7 +341,8 @@ static int64_t loop_item(const tg_mapping *m, int64_t item)
 
 int64_t tgi_mapping_plane(const tg_mapping *m, int64_t item, int64_t z, int *sample)
 {
-    int64_t k = loop_item(m, item), plane = (m->origin[0] + z) * m->depth_stride;
+    int64_t k = loop_item(m, item),
+            plane = m->first_plane + (m->origin[0] + z) * m->depth_stride;
     *sample = 0;
     for (int i = m->n_loop - 1; i >= 0; i--) {
         const int64_t at = k % m->loop[i].size;

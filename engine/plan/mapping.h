@@ -7,6 +7,8 @@
  *     when it has c entries, else, where C has one entry at most, the only longer axis of
  *     planes when it is not Z and has c entries (two frames of a flow network), else the job is
  * refused, saying what the image has.
+ *     Where --planes names c planes of the only longer axis, equally far apart, these are
+ * taken.
  *  3. A network over volumes takes the Z axis as depth (or, without one, the only plane axis).
  *  4. Every other axis is looped; the output keeps them all, in order. One output channel needs
  *     no axis; several become samples when they came from samples (at most 4), else an axis C.
@@ -45,6 +47,8 @@ typedef struct tg_mapping {
     int left_out;      /* samples at the end of a pixel that the network does not take */
     int loops_samples; /* each sample is an item of its own; the last loop axis */
     int64_t channel_stride, depth_stride; /* in planes; 0 when not from planes */
+    int64_t first_plane;                  /* of the planes chosen to be channels; else 0 */
+    int planes_are_channels;
     int n_loop;
     tg_loop_axis loop[TG_IMAGE_MAX_AXES];
     tgi_planes_spec planes; /* which items; n == 0: all */

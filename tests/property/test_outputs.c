@@ -210,6 +210,41 @@ static void test_two_planes_feed_two_channels_but_slices_do_not(void)
     CHECK(strstr(tg_ctx_detail(ctx), "takes 2 channels"));
 }
 
+/* Planes 1 and 4 of six, chosen by --planes, against an array of these two. */
+static void test_chosen_planes_of_a_series_feed_the_channels(void)
+{
+    enum { N = 6, PLANE = H * W };
+    const int64_t open[2] = {0, 0}, k[2] = {3, 3};
+    const tg_desc stack = {TG_DTYPE_F32, 3, {N, H, W}}, pair = {TG_DTYPE_F32, 4, {1, 2, H, W}};
+    static float x[N * PLANE], two[2 * PLANE];
+    uint64_t seed = 12;
+    tgi_err err = {0};
+    tg_desc d;
+    made m = made_begin(2, 2, open);
+    made_conv(&m, "x", 2, 1, k, 1, 1, "y");
+    made_end(&m, in_folder("pair.onnx"));
+    for (int i = 0; i < N * PLANE; i++)
+        x[i] = tg_rand_unit(&seed);
+    memcpy(two, x + 1 * PLANE, PLANE * sizeof *x);
+    memcpy(two + PLANE, x + 4 * PLANE, PLANE * sizeof *x);
+    CHECK_OK(tgi_npy_save(in_folder("series.npy"), &stack, x, &err), err);
+    CHECK_OK(tgi_npy_save(in_folder("pair.npy"), &pair, two, &err), err);
+    CHECK_COPY(TG_OK, "input", in_folder("series.npy"), "axes", "TYX", "output",
+               in_folder("series.tif"));
+    CHECK_RUN(TG_OK, "model", in_folder("pair.onnx"), "input", in_folder("series.tif"),
+              "planes", "1,4", "output", in_folder("pair_got.npy"));
+    CHECK_RUN(TG_OK, "model", in_folder("pair.onnx"), "input", in_folder("pair.npy"), "output",
+              in_folder("pair_want.npy"));
+    float *got = array_of(in_folder("pair_got.npy"), &d),
+          *want = array_of(in_folder("pair_want.npy"), &d);
+    CHECK_EQ(memcmp(got, want, PLANE * sizeof *got), 0);
+    tgi_free(got);
+    tgi_free(want);
+    CHECK_RUN(TG_E_ARG, "model", in_folder("pair.onnx"), "input", in_folder("series.tif"),
+              "planes", "1,4,5", "output", in_folder("no.npy"));
+    CHECK(strstr(tg_ctx_detail(ctx), "as many of them with --planes"));
+}
+
 static void test_verify_says_what_keeps_a_network_whole(void)
 {
     const int64_t open[2] = {0, 0}, k[2] = {3, 3};
