@@ -15,6 +15,7 @@
 #include <tegula.h>
 #include <tegula_estimate.h>
 #include <tegula_memory.h>
+#include <tegula_preset.h>
 
 typedef struct cli cli;
 
@@ -68,6 +69,8 @@ bool cli_word_in(const char *list, const char *word);
 void cli_help_all(FILE *to);
 void cli_help_verb(FILE *to, const cli_verb *v);
 void cli_help_man(FILE *to);
+/* Text from column `at` on, wrapped, later lines at `indent`; control characters as '?'. */
+void cli_put_wrapped(FILE *to, const char *text, int at, int indent);
 
 /* main.c: note why the command itself (not the library) fails; returns st. */
 tg_status cli_fail(cli *c, tg_status st, const char *fmt, ...)
@@ -90,7 +93,7 @@ void cli_progress_open(cli *c);
 void cli_progress_clear(cli *c); /* before anything else is written to stderr */
 
 /* plan_text.c */
-void cli_print_plan(cli *c, const tg_plan_info *p);
+tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p);
 /* {"event":"NAME","file":FILE, + the members of the library's object, on one line; file may be
  * NULL. */
 void cli_print_event(const char *event, const char *file, const char *object);
@@ -109,6 +112,7 @@ tg_status cli_cmd_doctor(cli *c);
 tg_status cli_cmd_calibrate(cli *c);
 tg_status cli_cmd_estimate(cli *c);
 tg_status cli_cmd_plot(cli *c);
+tg_status cli_cmd_preset(cli *c);
 tg_status cli_cmd_version(cli *c);
 tg_status cli_cmd_help(cli *c);
 

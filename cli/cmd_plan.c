@@ -47,8 +47,8 @@ static tg_status show(cli *c, tg_job *job)
         return st;
     if (c->json)
         return print_json(c, job);
-    cli_print_plan(c, &plan);
-    return cli_flag(c, "why") ? print_why(job, plan.stages) : TG_OK;
+    st = cli_print_plan(c, job, &plan);
+    return st == TG_OK && cli_flag(c, "why") ? print_why(job, plan.stages) : st;
 }
 
 tg_status cli_cmd_plan(cli *c)

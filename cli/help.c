@@ -5,8 +5,7 @@
 
 enum { WIDTH = 80, HELP_COLUMN = 26 };
 
-/* Print text from column `at` on, wrapped, later lines at `indent`. */
-static void wrapped(FILE *to, const char *text, int at, int indent)
+void cli_put_wrapped(FILE *to, const char *text, int at, int indent)
 {
     while (*text) {
         const char *space = strchr(text, ' ');
@@ -18,7 +17,8 @@ static void wrapped(FILE *to, const char *text, int at, int indent)
             fputc(' ', to);
             at++;
         }
-        fprintf(to, "%.*s", n, text);
+        for (int i = 0; i < n; i++)
+            fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], to);
         at += n;
         text += n + (space != NULL);
     }
@@ -54,7 +54,7 @@ static void option_line(FILE *to, const tg_option *o)
         fprintf(to, "\n%*s", HELP_COLUMN, "");
     else
         fprintf(to, "%*s", HELP_COLUMN - n - 2, "");
-    wrapped(to, sentence(o, text, sizeof text), HELP_COLUMN, HELP_COLUMN);
+    cli_put_wrapped(to, sentence(o, text, sizeof text), HELP_COLUMN, HELP_COLUMN);
 }
 
 void cli_help_all(FILE *to)
@@ -66,7 +66,7 @@ void cli_help_all(FILE *to)
         const cli_verb *v = &cli_verbs[i];
         fprintf(to, "  tegula %-8s %s\n", v->name, v->synopsis);
         fprintf(to, "%*s", 18, "");
-        wrapped(to, v->sentence, 18, 18);
+        cli_put_wrapped(to, v->sentence, 18, 18);
     }
     fputs("\ntegula VERB --help lists the options of a verb.\n", to);
 }
@@ -77,7 +77,7 @@ void cli_help_verb(FILE *to, const cli_verb *v)
     const tg_option *t = tg_option_table(&n);
     bool any = false;
     fprintf(to, "tegula %s%s%s\n\n", v->name, *v->synopsis ? " " : "", v->synopsis);
-    wrapped(to, v->sentence, 0, 0);
+    cli_put_wrapped(to, v->sentence, 0, 0);
     for (size_t i = 0; i < n; i++) {
         if (!cli_word_in(t[i].verbs, v->name))
             continue;
@@ -177,6 +177,8 @@ void cli_help_man(FILE *to)
     fputs(".SH ENVIRONMENT\n"
           ".TP\n.B NO_COLOR\nWhen set and not empty, the progress line has no colours.\n"
           ".TP\n.B COLUMNS\nWidth of the progress line where the terminal does not tell.\n"
+          ".TP\n.B XDG_CONFIG_HOME\nWhose tegula/presets has your presets "
+          "(default: ~/.config).\n"
           ".TP\n.B TEGULA_NVML\nThe GPU driver's management library; \"none\" does without.\n"
           ".SH EXAMPLES\n"
           ".nf\ntegula plan \\-m model.onnx big.tif \\-\\-ram 1GiB\n"

@@ -190,6 +190,7 @@ static tg_status begin(cli *c, int argc, char **argv)
     tg_status st = tg_ctx_open(&ctx_opts, &c->ctx);
     if (st == TG_OK)
         st = tg_opts_new(c->ctx, &c->opts);
+    tg_opts_set_by(c->opts, "command line");
     return st == TG_OK ? run_verb(c, argc - 2, argv + 2) : st;
 }
 

@@ -59,34 +59,58 @@ static const char *extent(const int64_t v[3], char *buf, size_t cap)
     return buf;
 }
 
-/* The settings that were chosen or defaulted: no hidden choices. */
-static void settings(cli *c)
+enum { ORIGIN = 20 }; /* columns of an origin: "preset small-memory" */
+
+/* Settings of one origin, as many to a line as fit, the origin in front. */
+static void of_origin(const tg_setting *s, size_t n, const char *origin, bool all)
 {
-    size_t n;
-    const tg_option *t = tg_option_table(&n);
     size_t at = 0;
-    puts("settings");
     for (size_t i = 0; i < n; i++) {
-        const char *v = tg_opts_get(c->opts, t[i].name);
-        if (!v || !cli_word_in(t[i].verbs, "run") ||
-            cli_word_in("input model output log", t[i].name) ||
-            cli_word_in("json quiet verbose yes why save config input-tensor", t[i].name))
+        const size_t need = strlen(s[i].name) + strlen(s[i].value) + 2;
+        if (strcmp(s[i].origin, origin) != 0 || (s[i].is_default && !all))
             continue;
-        const size_t need = strlen(t[i].name) + strlen(v) + 3;
-        if (at && at + need > 78) {
-            putchar('\n');
-            at = 0;
+        if (!at || at + need > 78) {
+            fputs(at ? "\n  " : "  ", stdout);
+            cli_put_clean(stdout, at ? "" : origin);
+            at = at ? 0 : strlen(origin);
+            printf("%*s", at < ORIGIN ? (int)(ORIGIN - at) : 0, "");
+            at = 2 + (at < ORIGIN ? ORIGIN : at);
         }
-        if (!at)
-            at = (size_t)printf(" ");
-        printf(" %s=", t[i].name);
-        cli_put_clean(stdout, v);
+        printf(" %s=", s[i].name);
+        cli_put_clean(stdout, s[i].value);
         at += need;
     }
-    putchar('\n');
+    if (at)
+        putchar('\n');
 }
 
-void cli_print_plan(cli *c, const tg_plan_info *p)
+/* What people said comes first, then what was found, then what nobody thought of. */
+static int turn_of(const char *origin)
+{
+    return strcmp(origin, "default") == 0 ? 2 : strcmp(origin, "worked out") == 0;
+}
+
+/* Every setting that is not the default, with where it is from; with --why all of them. */
+static tg_status settings(cli *c, tg_job *job)
+{
+    const tg_setting *s = NULL;
+    size_t n = 0;
+    const tg_status st = tg_job_settings(job, &s, &n);
+    if (st != TG_OK)
+        return st;
+    puts("settings");
+    for (int turn = 0; turn < 3; turn++)
+        for (size_t i = 0; i < n; i++) {
+            size_t first = 0; /* of this origin */
+            while (strcmp(s[first].origin, s[i].origin) != 0)
+                first++;
+            if (first == i && turn_of(s[i].origin) == turn)
+                of_origin(s, n, s[i].origin, cli_flag(c, "why"));
+        }
+    return TG_OK;
+}
+
+tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
 {
     char a[128], b[CLI_TEXT], t[CLI_TEXT];
     if (p->machine) {
@@ -113,7 +137,7 @@ void cli_print_plan(cli *c, const tg_plan_info *p)
     printf("  estimate           %s, %sflop%s\n", cli_seconds(p->seconds_estimate, t),
            cli_metric(p->flops, b),
            p->calibrated ? "" : "; uncalibrated: see tegula calibrate");
-    settings(c);
+    return settings(c, job);
 }
 
 void cli_print_event(const char *event, const char *file, const char *object)

@@ -60,8 +60,7 @@ tg_status tgi_config_path(const char *name, char *out, size_t cap, tgi_err *err)
     if (folder && *folder) {
         if (snprintf(out, cap, "%s/%s", folder, name) < (int)cap && access(out, R_OK) == 0)
             return TG_OK;
-        return tgi_fail(err, TG_E_NOT_FOUND, "TEGULA_CONFIGS: there is no %s in %s", name,
-                        folder);
+        return tgi_fail(err, TG_E_NOT_FOUND, "TEGULA_CONFIGS: %s is not in %s", name, folder);
     }
     if (own_file(binary, sizeof binary) && find_from(binary, name, out, cap))
         return TG_OK;

@@ -1,13 +1,15 @@
 /* opts.c - the option table and sets of options (opts.h).
  *
- * Invariant: value[i] is NULL or text that row i's rule accepted. Setting replaces; the one
- * exception is input-tensor, which collects. */
+ * Invariant: value[i] is NULL or text that row i's rule accepted, and from[i] is DEFAULT
+ * exactly when there is none. Setting replaces; the one exception is input-tensor, which
+ * collects. */
 #include "engine/opts.h"
 
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/estimate/words.h"
 #include "engine/opts_internal.h"
+#include "engine/preset/preset.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,14 +39,15 @@ typedef enum rule {
     RULE_LOSS_SCALE,
     RULE_PRICES,
     RULE_INTERVAL,
-    RULE_PICTURE /* FILE.svg or FILE.png; nothing: beside the output */
+    RULE_PICTURE, /* FILE.svg or FILE.png; nothing: beside the output */
+    RULE_PRESET   /* a name or a file, read when it is set */
 } rule;
 
 typedef struct row_rule {
     int64_t lo, hi;
     const char *choices;
     rule rule;
-    bool keep;
+    int keep;
 } row_rule;
 
 static const tg_option table[TGI_OPT_COUNT] = {
@@ -79,7 +82,12 @@ tgi_opt tgi_opt_find(const char *name)
 
 bool tgi_opt_in_job(tgi_opt id)
 {
-    return rules[id].keep;
+    return rules[id].keep != 0;
+}
+
+bool tgi_opt_in_preset(tgi_opt id)
+{
+    return rules[id].keep == 1;
 }
 
 bool tgi_opt_is_switch(tgi_opt id)
@@ -136,8 +144,10 @@ void tg_opts_free(tg_opts **o)
 {
     if (!o || !*o)
         return;
-    for (int i = 0; i < TGI_OPT_COUNT; i++)
+    for (int i = 0; i < TGI_OPT_COUNT; i++) {
         tgi_free((*o)->value[i]);
+        tgi_free((*o)->file[i]);
+    }
     for (int i = 0; i < (*o)->n_tensor; i++)
         tgi_free((*o)->tensor[i]);
     tgi_free((*o)->tensor);
@@ -194,6 +204,7 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
     } u;
     switch (r->rule) {
     case RULE_TEXT:
+    case RULE_PRESET:
         return TG_OK;
     case RULE_SWITCH:
         return parse_switch(text, &u.on, err);
@@ -296,40 +307,74 @@ tg_status tgi_opt_check(const char *name, const char *value, tgi_opt *id, tgi_er
     return st;
 }
 
-/* Keep a copy of a checked value. */
-static tg_status keep_value(tg_opts *o, tgi_opt id, const char *value, tgi_err *err)
+static tg_status no_memory(tgi_opt id, tgi_err *err)
 {
-    char *copy = tgi_strdup(TGI_TAG_MISC, value);
-    if (!copy)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for option %s", table[id].name);
-    if (rules[id].rule == RULE_TENSOR) {
-        const tg_status st = add_tensor(o, copy, err);
-        if (st != TG_OK)
-            tgi_free(copy);
+    return tgi_fail(err, TG_E_NOMEM, "no memory for option %s", table[id].name);
+}
+
+/* Keep a copy of a checked value and of where it is from. */
+static tg_status keep_value(tg_opts *o, tgi_opt id, const char *value, tgi_from from,
+                            const char *file, tgi_err *err)
+{
+    char *origin = file ? tgi_strdup(TGI_TAG_MISC, file) : NULL;
+    char *copy = file && !origin ? NULL : tgi_strdup(TGI_TAG_MISC, value);
+    tg_status st = copy ? TG_OK : no_memory(id, err);
+    if (st == TG_OK && rules[id].rule == RULE_TENSOR)
+        st = add_tensor(o, copy, err);
+    if (st != TG_OK) {
+        tgi_free(origin);
+        tgi_free(copy);
         return st;
     }
-    tgi_free(o->value[id]);
-    o->value[id] = copy;
+    if (rules[id].rule != RULE_TENSOR) {
+        tgi_free(o->value[id]);
+        o->value[id] = copy;
+    }
+    tgi_free(o->file[id]);
+    o->file[id] = origin;
+    o->from[id] = (unsigned char)from;
     return TG_OK;
+}
+
+tg_status tgi_opts_set_from(tg_opts *o, const char *name, const char *value, tgi_from from,
+                            const char *file, tgi_err *err)
+{
+    tgi_opt id = TGI_OPT_COUNT;
+    TGI_TRY(tgi_opt_check(name, value, &id, err));
+    if (rules[id].rule == RULE_PRESET)
+        TGI_TRY(tgi_preset_apply(o, value, from == TGI_FROM_SET, err));
+    const bool on = !*value && rules[id].rule == RULE_SWITCH;
+    return keep_value(o, id, on ? "true" : value, from, file, err);
 }
 
 tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err *err)
 {
-    tgi_opt id = TGI_OPT_COUNT;
-    if (!value)
-        value = "";
-    TGI_TRY(tgi_opt_check(name, value, &id, err));
-    const bool on = !*value && rules[id].rule == RULE_SWITCH;
-    return keep_value(o, id, on ? "true" : value, err);
+    return tgi_opts_set_from(o, name, value ? value : "", TGI_FROM_SET, NULL, err);
+}
+
+void tgi_opts_drop(tg_opts *o, tgi_from from)
+{
+    for (int i = 0; i < TGI_OPT_COUNT; i++) {
+        if (o->from[i] != from || i == TGI_OPT_INPUT_TENSOR)
+            continue;
+        tgi_free(o->value[i]);
+        tgi_free(o->file[i]);
+        o->value[i] = o->file[i] = NULL;
+        o->from[i] = TGI_FROM_DEFAULT;
+    }
 }
 
 tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
 {
     for (int i = 0; i < TGI_OPT_COUNT; i++)
         if (from->value[i])
-            TGI_TRY(keep_value(to, (tgi_opt)i, from->value[i], err));
+            TGI_TRY(
+                keep_value(to, (tgi_opt)i, from->value[i], from->from[i], from->file[i], err));
     for (int i = 0; i < from->n_tensor; i++)
-        TGI_TRY(keep_value(to, TGI_OPT_INPUT_TENSOR, from->tensor[i], err));
+        TGI_TRY(keep_value(to, TGI_OPT_INPUT_TENSOR, from->tensor[i],
+                           from->from[TGI_OPT_INPUT_TENSOR], from->file[TGI_OPT_INPUT_TENSOR],
+                           err));
+    memcpy(to->set_by, from->set_by, sizeof to->set_by);
     return TG_OK;
 }
 
@@ -338,6 +383,15 @@ tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
 bool tgi_opts_given(const tg_opts *o, tgi_opt id)
 {
     return id == TGI_OPT_INPUT_TENSOR ? o->n_tensor > 0 : o->value[id] != NULL;
+}
+
+const char *tgi_opts_origin(const tg_opts *o, tgi_opt id)
+{
+    if (o->from[id] == TGI_FROM_DEFAULT)
+        return "default";
+    if (o->from[id] == TGI_FROM_SET)
+        return o->set_by[0] ? o->set_by : "program";
+    return o->file[id];
 }
 
 const char *tgi_opts_str(const tg_opts *o, tgi_opt id)

@@ -2,7 +2,12 @@
  *
  * The rows come from opts_list.h. Values are kept as the text they were given (so a job file
  * says what the user said) and are known to parse: the typed getters cannot fail. The public
- * tg_opts_* calls are thin wrappers of these (opts_api.c). A set belongs to one thread. */
+ * tg_opts_* calls are thin wrappers of these (opts_api.c). A set belongs to one thread.
+ *
+ * Each value knows where it is from, and what it is from decides who wins, in whatever order
+ * they come: what was set by name over a job file over a preset over the table's default. Two
+ * of a rank: the later tgi_opts_set; the earlier job file. Setting "preset" reads the preset
+ * there and then and takes the place of what another one left. */
 #ifndef TGI_OPTS_H
 #define TGI_OPTS_H
 
@@ -22,6 +27,8 @@ tgi_opt tgi_opt_find(const char *name);
 const char *tgi_opt_nearest(const char *name);
 /* 1 when the option is part of the job (job files, fingerprints), 0 for --json, --yes, ... */
 bool tgi_opt_in_job(tgi_opt id);
+/* 1 when it is part of any job: not of one model, image or place in it (presets). */
+bool tgi_opt_in_preset(tgi_opt id);
 
 tg_status tgi_opts_new(tg_opts **out, tgi_err *err); /* returned; close with tg_opts_free */
 /* Copy every option of `from` into the empty set `to`. On failure free `to` as usual. */
@@ -36,7 +43,10 @@ tg_status tgi_opts_from_json(tg_opts *o, const char *text, size_t n, const char 
 /* The options of the job that were set, as the text of a job file. Returned; tgi_free. */
 tg_status tgi_opts_to_json(const tg_opts *o, char **json, tgi_err *err);
 
-bool tgi_opts_given(const tg_opts *o, tgi_opt id);      /* set, not defaulted */
+bool tgi_opts_given(const tg_opts *o, tgi_opt id); /* set, not defaulted */
+/* Where the value is from: "default", "program" (or what tg_opts_set_by says), a job file's
+ * path, "preset NAME". View until the next set. */
+const char *tgi_opts_origin(const tg_opts *o, tgi_opt id);
 const char *tgi_opts_str(const tg_opts *o, tgi_opt id); /* value, default or NULL; view */
 bool tgi_opts_flag(const tg_opts *o, tgi_opt id);       /* switches */
 /* Whole numbers; `auto` or no value gives `otherwise` ("level", "threads"). */

@@ -1,6 +1,9 @@
 /* opts_api.c - the public face of opts.c: details go to the context the set was made from. */
 #include "engine/ctx.h"
 #include "engine/opts_internal.h"
+#include "tegula_preset.h"
+
+#include <stdio.h>
 
 tg_status tg_opts_new(tg_ctx *ctx, tg_opts **out)
 {
@@ -20,6 +23,18 @@ tg_status tg_opts_set(tg_opts *o, const char *name, const char *value)
     if (!name)
         return tgi_fail(err, TG_E_ARG, "tg_opts_set: the name is NULL");
     return tgi_opts_set(o, name, value, err);
+}
+
+void tg_opts_set_by(tg_opts *o, const char *who)
+{
+    if (o)
+        snprintf(o->set_by, sizeof o->set_by, "%s", who ? who : "");
+}
+
+const char *tg_opts_origin(const tg_opts *o, const char *name)
+{
+    const tgi_opt id = o && name ? tgi_opt_find(name) : TGI_OPT_COUNT;
+    return id == TGI_OPT_COUNT ? NULL : tgi_opts_origin(o, id);
 }
 
 const char *tg_opts_get(const tg_opts *o, const char *name)

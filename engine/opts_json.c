@@ -4,8 +4,9 @@
  * the job are written; the ones that steer a single command (--json, --yes, ...) are not.
  * Strings carry the text of the value as the user gave it, so a written file reads back as the
  * same set. Reading checks every value, also those that lose against an option that is set
- * already. */
+ * already. The settings of a preset are read by the same rules, fewer of them (preset.h). */
 #include "engine/base/json.h"
+#include "engine/ctx.h"
 #include "engine/opts_internal.h"
 
 #include <stdio.h>
@@ -25,15 +26,22 @@ static void write_value(tgi_jw *w, const tg_opts *o, tgi_opt id, const char *nam
     }
 }
 
+int tgi_opts_write(tgi_jw *w, const tg_opts *o, bool (*which)(tgi_opt id))
+{
+    int n = 0;
+    for (int i = 0; i < TGI_OPT_COUNT; i++)
+        if (which((tgi_opt)i) && tgi_opts_given(o, (tgi_opt)i)) {
+            write_value(w, o, (tgi_opt)i, tg_option_table(NULL)[i].name);
+            n++;
+        }
+    return n;
+}
+
 tg_status tgi_opts_to_json(const tg_opts *o, char **json, tgi_err *err)
 {
-    size_t n;
-    const tg_option *t = tg_option_table(&n);
     tgi_jw w = {0};
     tgi_jw_begin(&w, NULL, '{');
-    for (size_t i = 0; i < n; i++)
-        if (tgi_opt_in_job((tgi_opt)i) && tgi_opts_given(o, (tgi_opt)i))
-            write_value(&w, o, (tgi_opt)i, t[i].name);
+    (void)tgi_opts_write(&w, o, tgi_opt_in_job);
     tgi_jw_end(&w, '}');
     return tgi_jw_take(&w, json, err);
 }
@@ -43,19 +51,33 @@ tg_status tgi_opts_to_json(const tg_opts *o, char **json, tgi_err *err)
 
 typedef struct reader {
     tg_opts *o;
-    const char *what;          /* the file, for details */
-    bool given[TGI_OPT_COUNT]; /* set before the file was read */
-    bool seen[TGI_OPT_COUNT];  /* in the file already, under this name or the alias */
+    const char *what; /* the file, for details and as the origin */
+    tgi_from from;
+    bool wins[TGI_OPT_COUNT];    /* over what was set before the file was read */
+    bool seen[TGI_OPT_COUNT];    /* in the file already, under this name or the alias */
+    tgi_opt lost[TGI_OPT_COUNT]; /* values of a preset that was set by name */
+    int n_lost;
     tgi_err *err;
 } reader;
+
+/* A preset that was asked for loses to this file: worth a word. */
+static void note_lost(reader *r, tgi_opt id, const char *text)
+{
+    const tg_opts *o = r->o;
+    if (o->from[id] == TGI_FROM_PRESET && o->from[TGI_OPT_PRESET] == TGI_FROM_SET &&
+        strcmp(o->value[id], text) != 0)
+        r->lost[r->n_lost++] = id;
+}
 
 /* Set one value, or only check it when what was set before wins. */
 static tg_status set_text(reader *r, const char *name, const char *text)
 {
     tgi_opt id = TGI_OPT_COUNT;
     tg_status st = tgi_opt_check(name, text, &id, r->err);
-    if (st == TG_OK && !r->given[id])
-        st = tgi_opts_set(r->o, name, text, r->err);
+    if (st == TG_OK && r->wins[id]) {
+        note_lost(r, id, text);
+        st = tgi_opts_set_from(r->o, name, text, r->from, r->what, r->err);
+    }
     if (st != TG_OK)
         tgi_err_prefix(r->err, "%s", r->what);
     return st;
@@ -93,6 +115,18 @@ static tg_status read_tensors(reader *r, const tgi_json *v)
     return TG_OK;
 }
 
+/* What may stand in the file at all. */
+static tg_status check_place(const reader *r, tgi_opt id, const char *name)
+{
+    if (r->from != TGI_FROM_PRESET && (id == TGI_OPT_CONFIG || id == TGI_OPT_SAVE))
+        return tgi_fail(r->err, TG_E_ARG, "%s: \"%s\" is no key of a job file", r->what, name);
+    if (r->from != TGI_FROM_PRESET || tgi_opt_in_preset(id))
+        return TG_OK;
+    return tgi_fail(r->err, TG_E_ARG, "%s: \"%s\" is no setting of a preset: %s", r->what, name,
+                    tgi_opt_in_job(id) ? "it names a file, or is of one image"
+                                       : "it says how one command behaves");
+}
+
 static tg_status read_member(reader *r, const tgi_json *v)
 {
     const char *name = tgi_json_key(v);
@@ -100,8 +134,7 @@ static tg_status read_member(reader *r, const tgi_json *v)
     char buf[40];
     if (id == TGI_OPT_COUNT)
         return set_text(r, name, ""); /* fails, naming the nearest */
-    if (id == TGI_OPT_CONFIG || id == TGI_OPT_SAVE)
-        return tgi_fail(r->err, TG_E_ARG, "%s: \"%s\" is no key of a job file", r->what, name);
+    TGI_TRY(check_place(r, id, name));
     if (r->seen[id])
         return tgi_fail(r->err, TG_E_FORMAT, "%s: \"%s\" is given twice", r->what,
                         tg_option_table(NULL)[id].name);
@@ -117,16 +150,30 @@ static tg_status read_member(reader *r, const tgi_json *v)
     return set_text(r, name, text);
 }
 
-static tg_status read_object(tg_opts *o, const tgi_json *doc, const char *what, tgi_err *err)
+tg_status tgi_opts_read(tg_opts *o, const tgi_json *object, tgi_from from, const char *file,
+                        tgi_err *err)
 {
-    reader r = {.o = o, .what = what, .err = err};
-    if (!tgi_json_is_object(doc))
-        return tgi_fail(err, TG_E_FORMAT, "%s: a job file is one JSON object", what);
+    reader r = {.o = o, .what = file, .from = from, .err = err};
+    if (!tgi_json_is_object(object))
+        return tgi_fail(err, TG_E_FORMAT, "%s: a job file is one JSON object", file);
     for (int i = 0; i < TGI_OPT_COUNT; i++)
-        r.given[i] = tgi_opts_given(o, (tgi_opt)i);
-    for (const tgi_json *v = tgi_json_first(doc); v; v = tgi_json_next(v))
+        r.wins[i] = o->from[i] < from;
+    for (const tgi_json *v = tgi_json_first(object); v; v = tgi_json_next(v))
         TGI_TRY(read_member(&r, v));
+    tgi_opts_tell_lost(o, file, o->value[TGI_OPT_PRESET], r.lost, r.n_lost);
     return TG_OK;
+}
+
+void tgi_opts_tell_lost(const tg_opts *o, const char *job, const char *preset,
+                        const tgi_opt *ids, int n)
+{
+    char names[160] = "";
+    size_t at = 0;
+    for (int i = 0; i < n && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
+                               tg_option_table(NULL)[ids[i]].name);
+    if (n && o->ctx)
+        tgi_ctx_log(o->ctx, TG_LOG_WARN, "%s wins over preset %s in %s", job, preset, names);
 }
 
 tg_status tgi_opts_from_json(tg_opts *o, const char *text, size_t n, const char *what,
@@ -134,7 +181,7 @@ tg_status tgi_opts_from_json(tg_opts *o, const char *text, size_t n, const char 
 {
     tgi_json *doc = NULL;
     TGI_TRY(tgi_json_parse(text, n, what, &doc, err));
-    const tg_status st = read_object(o, doc, what, err);
+    const tg_status st = tgi_opts_read(o, doc, TGI_FROM_JOB, what, err);
     tgi_json_free(&doc);
     return st;
 }
@@ -143,7 +190,7 @@ tg_status tgi_opts_load(tg_opts *o, const char *path, tgi_err *err)
 {
     tgi_json *doc = NULL;
     TGI_TRY(tgi_json_load(path, &doc, err));
-    const tg_status st = read_object(o, doc, path, err);
+    const tg_status st = tgi_opts_read(o, doc, TGI_FROM_JOB, path, err);
     tgi_json_free(&doc);
     return st;
 }

@@ -9,113 +9,116 @@
  *   rule      how the value is checked when it is set (enum rule in opts.c)
  *   lo, hi    range of RULE_INT
  *   choices   "a|b|c" of RULE_CHOICE
- *   keep      1: part of the job, written to job files; 0: how this one command behaves
+ *   keep      0: how this one command behaves; 1: part of any job, so job files and presets may
+ *             hold it; 2: part of one job, in job files only: it names a file, a folder or a
+ * place in one image. Rows with 1 belong to the verb preset, which saves them
  */
 #define TG_JOB_ "plan run verify preview"
+#define TG_SET_ "plan run verify preview preset"
 #define TG_EST_ " estimate"
 
-TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_ TG_EST_, RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_ TG_EST_, RULE_TEXT, 0, 0, NULL, 2,
        "the network, an ONNX file")
-TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy plot", RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy plot", RULE_TEXT, 0, 0, NULL, 2,
        "the image (TIFF, PNG, JPEG) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as "
        "one stack; "
        "usually given without --input")
 TG_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TG_JOB_, RULE_TENSOR, 0, 0, NULL,
-       1, "one .npy per network input, repeatable; --input NAME=FILE says the same")
+       2, "one .npy per network input, repeatable; --input NAME=FILE says the same")
 TG_OPT(
-    OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot", RULE_TEXT, 0, 0, NULL, 1,
+    OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot", RULE_TEXT, 0, 0, NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane (preview: .png, plot: .svg "
     "or .png), DIR/ for several network outputs")
 TG_OPT(
-    RAM, "ram", NULL, "SIZE", NULL, TG_JOB_ " copy" TG_EST_, RULE_RAM, 0, 0, NULL, 1,
+    RAM, "ram", NULL, "SIZE", NULL, TG_SET_ " copy" TG_EST_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
 TG_OPT(
-    TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TG_JOB_, RULE_TILE, 0, 0, NULL, 1,
+    TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TG_SET_, RULE_TILE, 0, 0, NULL, 1,
     "largest strip computed at once, in output pixels; too large is refused with the largest "
     "that fits")
-TG_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TG_JOB_ " copy", RULE_ROI, 0, 0, NULL, 1,
+TG_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TG_JOB_ " copy", RULE_ROI, 0, 0, NULL, 2,
        "only this box, half open, in pixels; y0:y1,x0:x1 and empty bounds are fine")
-TG_OPT(PLANES, "planes", NULL, "LIST", NULL, TG_JOB_ " copy", RULE_PLANES, 0, 0, NULL, 1,
+TG_OPT(PLANES, "planes", NULL, "LIST", NULL, TG_JOB_ " copy", RULE_PLANES, 0, 0, NULL, 2,
        "only these planes of a stack, numbered from 0 in file order: 0,2,5-9 or 10- (default: "
        "all)")
 TG_OPT(
-    AXES, "axes", NULL, "ORDER", NULL, TG_JOB_ " copy", RULE_AXES, 0, 0, NULL, 1,
+    AXES, "axes", NULL, "ORDER", NULL, TG_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
-TG_OPT(SERIES, "series", NULL, "N", NULL, TG_JOB_ " copy", RULE_INT, 0, 4095, NULL, 1,
+TG_OPT(SERIES, "series", NULL, "N", NULL, TG_JOB_ " copy", RULE_INT, 0, 4095, NULL, 2,
        "which image of a file that holds several, from 0; info lists them (default: the first)")
-TG_OPT(LEVEL, "level", NULL, "N", "0", TG_JOB_ " copy", RULE_INT, 0, 15, NULL, 1,
+TG_OPT(LEVEL, "level", NULL, "N", "0", TG_SET_ " copy", RULE_INT, 0, 15, NULL, 1,
        "resolution level of a pyramid; 0 is full size")
 TG_OPT(
-    KEY_Z, "z", NULL, "REGEX", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+    KEY_Z, "z", NULL, "REGEX", NULL, TG_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
     "of many files: where a name says its place along Z, as the group of an extended regular "
     "expression: 'z(\\d+)'")
-TG_OPT(KEY_C, "c", NULL, "REGEX", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(KEY_C, "c", NULL, "REGEX", NULL, TG_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
        "the same for channels, which may have names: '_(DAPI|GFP)'")
-TG_OPT(KEY_T, "t", NULL, "REGEX", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(KEY_T, "t", NULL, "REGEX", NULL, TG_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
        "the same for time")
 TG_OPT(NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,
-       TG_JOB_, RULE_NORMALIZE, 0, 0, NULL, 1,
+       TG_SET_, RULE_NORMALIZE, 0, 0, NULL, 1,
        "map pixels to what the network expects, with statistics of the whole image; scale is "
        "x*a+b, a may be 1/255 (default: the descriptor's, else none)")
-TG_OPT(STATS, "stats", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(STATS, "stats", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 2,
        "save the statistics of --normalize there, or use them when the file exists")
-TG_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 2,
        "what the network expects and gives (default: MODEL with .json for .onnx, when there)")
 TG_OPT(
-    DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TG_JOB_ " copy" TG_EST_, RULE_DTYPE,
+    DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TG_SET_ " copy" TG_EST_, RULE_DTYPE,
     0, 0, NULL, 1,
     "element type of the output; integers are rounded half to even and clipped (default: the "
     "descriptor's, else float32; copy: same); estimate: of the data set's pixels (float32)")
-TG_OPT(LABELS, "labels", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
+TG_OPT(LABELS, "labels", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
        "of a network whose channels are classes write the number of the largest, from 0, as "
        "uint8 (of more than 256: uint16) instead of the channels")
 TG_OPT(
-    COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy", RULE_COMPRESS,
-    0, 0, NULL, 1,
+    COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy preset",
+    RULE_COMPRESS, 0, 0, NULL, 1,
     "compression of a TIFF output, with an optional level as in zstd:3; without one zstd takes "
     "1 and deflate 6")
 TG_OPT(
-    FORMAT, "format", NULL, "imagej", NULL, "plan run copy", RULE_CHOICE, 0, 0, "auto|imagej",
-    1,
+    FORMAT, "format", NULL, "imagej", NULL, "plan run copy preset", RULE_CHOICE, 0, 0,
+    "auto|imagej", 1,
     "a TIFF stack as ImageJ and Fiji keep it: not compressed, at most 4 GiB, of uint8, uint16, "
     "int16 or float32 (default: what the name says; TIFF is OME-TIFF)")
-TG_OPT(PYRAMID, "pyramid", NULL, "mean|nearest", NULL, "plan run copy", RULE_CHOICE, 0, 0,
-       "none|mean|nearest", 1,
+TG_OPT(PYRAMID, "pyramid", NULL, "mean|nearest", NULL, "plan run copy preset", RULE_CHOICE, 0,
+       0, "none|mean|nearest", 1,
        "also write smaller levels of a TIFF output, each half the one above it: means of 2x2 "
        "pixels, or for labels the first of them (default: none)")
-TG_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TG_JOB_, RULE_CHOICE, 0, 0,
+TG_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TG_SET_, RULE_CHOICE, 0, 0,
        "reflect|edge|zero", 1,
        "how pixels beyond the border are made, for --same-size and to fill up to a size the "
        "network accepts; the output is cropped back")
 TG_OPT(
-    SAME_SIZE, "same-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
+    SAME_SIZE, "same-size", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
     "pad so that a network which shrinks its input gives the input's size (default for images)")
-TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
+TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
        "keep the size the network gives (default for .npy)")
-TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_JOB_, RULE_SWITCH, 0, 0, NULL, 1,
+TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
        "direct convolution only: no transform that trades a little accuracy for speed")
 TG_OPT(
-    PRECISION, "precision", NULL, "fp32|bf16|O1|O2", "fp32", TG_JOB_ TG_EST_, RULE_CHOICE, 0, 0,
+    PRECISION, "precision", NULL, "fp32|bf16|O1|O2", "fp32", TG_SET_ TG_EST_, RULE_CHOICE, 0, 0,
     "fp32|bf16|O1|O2", 1,
     "numbers that convolutions multiply; bf16, where that is faster, halves their weights and "
     "errs by some 3e-3 relative (sums and images stay float32; needs AVX512_BF16). O1 and O2, "
     "for estimate training: autocast, and half weights beside a float32 copy")
-TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_JOB_ " copy" TG_EST_, RULE_THREADS, 1, 1024,
+TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_SET_ " copy" TG_EST_, RULE_THREADS, 1, 1024,
        NULL, 1, "compute threads; auto is one per processor this process may use")
-TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_JOB_, RULE_CHOICE, 0, 0,
+TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_SET_, RULE_CHOICE, 0, 0,
        "auto|portable|avx2|avx512", 1,
        "instruction set; results of different sets differ in the last bits")
-TG_OPT(IO, "io", NULL, "auto|map|read", "auto", TG_JOB_ " copy", RULE_CHOICE, 0, 0,
+TG_OPT(IO, "io", NULL, "auto|map|read", "auto", TG_SET_ " copy", RULE_CHOICE, 0, 0,
        "auto|map|read", 1, "read the input through a mapping or by large reads")
 TG_OPT(
-    ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill", "stop", "plan run copy", RULE_CHOICE, 0, 0,
-    "stop|fill", 1,
+    ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill", "stop", "plan run copy preset", RULE_CHOICE,
+    0, 0, "stop|fill", 1,
     "what to do with a strip or tile of the input that cannot be decoded; fill: it counts as "
     "zeros, OUT.errors.json lists it, and the exit code of the finished output is 65")
-TG_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 1,
+TG_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 2,
        "folder for a temporary file: an input whose large compressed blocks would be decoded "
        "again and again is decoded once into it (default: none)")
-TG_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 1,
+TG_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
        "centre of the crop; y,x is fine (default: the densest place)")
 TG_OPT(
     KIND, "kind", NULL, "images|text|vqa", NULL, "estimate", RULE_CHOICE, 0, 0,
@@ -195,25 +198,32 @@ TG_OPT(
     ROOT, "root", NULL, "DIR", NULL, "mem doctor", RULE_TEXT, 0, 0, NULL, 0,
     "read /proc and /sys below this folder, such as /host where a container sees the machine "
     "(default: /)")
-TG_OPT(CONFIG, "config", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 0,
+TG_OPT(CONFIG, "config", NULL, "FILE", NULL, TG_SET_ " copy", RULE_TEXT, 0, 0, NULL, 0,
        "read options from this job file; the command line wins")
 TG_OPT(
     MACHINE, "machine", NULL, "FILE", NULL, "plan" TG_EST_, RULE_TEXT, 0, 0, NULL, 0,
     "for the machine of this file, which tegula mem --json printed there, instead of the one "
     "this is")
+TG_OPT(
+    PRESET, "preset", NULL, "NAME|FILE", NULL, TG_SET_ " copy", RULE_PRESET, 0, 0, NULL, 0,
+    "start from the settings of this preset, which tegula preset list names, or of a file; a "
+    "job file and the command line win")
+TG_OPT(ABOUT, "about", NULL, "TEXT", NULL, "preset", RULE_TEXT, 0, 0, NULL, 0,
+       "save: the sentence that tegula preset list shows (default: the settings)")
 TG_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,
        "write every setting, resolved, as a job file for --config")
 TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
        "also show which plans were rejected, and why")
-TG_OPT(YES, "yes", "y", NULL, NULL, "plan run preview copy", RULE_SWITCH, 0, 0, NULL, 0,
-       "overwrite an output that is finished, or that another job left unfinished")
+TG_OPT(YES, "yes", "y", NULL, NULL, "plan run preview copy preset", RULE_SWITCH, 0, 0, NULL, 0,
+       "overwrite an output that is finished, or that another job left unfinished, or a preset")
 TG_OPT(JSON, "json", NULL, NULL, NULL,
-       TG_JOB_ " copy info calibrate version mem doctor plot" TG_EST_, RULE_SWITCH, 0, 0, NULL,
+       TG_SET_ " copy info calibrate version mem doctor plot" TG_EST_, RULE_SWITCH, 0, 0, NULL,
        0, "results as one JSON object per line on stdout")
-TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_JOB_ " copy info calibrate mem plot" TG_EST_,
+TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_SET_ " copy info calibrate mem plot" TG_EST_,
        RULE_SWITCH, 0, 0, NULL, 0, "no progress and no closing line; warnings and errors stay")
 TG_OPT(VERBOSE, "verbose", "v", NULL, NULL, TG_JOB_ " copy info plot" TG_EST_, RULE_SWITCH, 0,
        0, NULL, 0, "say what is being done; twice: everything")
 
 #undef TG_JOB_
+#undef TG_SET_
 #undef TG_EST_

@@ -180,7 +180,19 @@ tg_status tg_job_save_json(tg_job *job, char **json)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (!json)
         return tgi_fail(err, TG_E_ARG, "tg_job_save_json: NULL argument");
+    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
     return tgi_job_save_json(job, json, err);
+}
+
+tg_status tg_job_settings(tg_job *job, const tg_setting **list, size_t *n)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    if (!list || !n)
+        return tgi_fail(err, TG_E_ARG, "tg_job_settings: NULL argument");
+    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
+    return tgi_job_settings(job, list, n, err);
 }
 
 tg_status tg_job_run(tg_job *job, tg_run_result *out)

@@ -4,25 +4,10 @@
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
 #include "engine/memory/monitor_machine.h"
+#include "engine/text_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* Make the folders of a path, as far as they are missing. */
-static tg_status make_folders(char *path, tgi_err *err)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        const int failed = mkdir(path, 0777) != 0 && errno != EEXIST;
-        const int why = errno;
-        if (failed)
-            return tgi_fail(err, TG_E_IO, "%s cannot be made: %s", path, strerror(why));
-        *slash = '/';
-    }
-    return TG_OK;
-}
 
 static tg_status keep(const char *path, const tgi_speeds *s, char **json, tgi_err *err)
 {
@@ -31,7 +16,7 @@ static tg_status keep(const char *path, const tgi_speeds *s, char **json, tgi_er
     tgi_speeds_write(&w, s);
     tgi_jw_end(&w, '}');
     TGI_TRY(tgi_jw_take(&w, json, err));
-    const tg_status st = tgi_write_text(path, *json, err);
+    const tg_status st = tgi_write_text(path, *json, 1, err);
     if (st != TG_OK) {
         tgi_free(*json);
         *json = NULL;
@@ -46,7 +31,7 @@ tg_status tgi_calibrate(tg_ctx *ctx, char **json, tgi_err *err)
     tgi_processors_read("", &here);
     tgi_speeds s = {.processors = here.usable};
     TGI_TRY(tgi_speeds_path(path, sizeof path, err));
-    TGI_TRY(make_folders(path, err));
+    TGI_TRY(tgi_make_folders(path, err));
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = 0;
     snprintf(s.processor, sizeof s.processor, "%s", here.model);

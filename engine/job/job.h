@@ -18,6 +18,7 @@
 #include "io/image.h"
 #include "io/picture_out.h"
 #include "io/sink.h"
+#include "tegula_preset.h"
 
 #define TG_MAX_PLAN_LINES 18
 
@@ -111,7 +112,8 @@ struct tg_job {
     tg_mapping map;
     tg_scratch_place scratch_place; /* set.scratch: what its folder is like */
     tg_desc in_desc, out_desc;
-    struct tg_tensors *tensors; /* set.tensor: the files (tensors.h) */
+    struct tg_tensors *tensors;            /* set.tensor: the files (tensors.h) */
+    struct tg_job_settings_list *settings; /* NULL until asked for (job_settings.c) */
     tg_plan_part plan;
     char machine_text[256];
     size_t beside; /* held by another job of this process, which this one is tried instead of */
@@ -183,9 +185,13 @@ void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, tg_plan
                       uint64_t free_bytes, const char *fmt, const char *arg);
 /* Its line for the margin, where there is one. */
 void tgi_job_add_margin(tg_plan_part *p);
-/* plan_report.c: the plan in public form, as JSON, and as a job file. After tgi_job_plan. */
+/* plan_report.c: the plan in public form, and as JSON. After tgi_job_plan. */
 void tgi_job_plan_info(const tg_job *job, tg_plan_info *out);
 tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err);
+/* job_settings.c: as tg_job_settings; as member "settings"; as a job file. After tgi_job_plan.
+ */
+tg_status tgi_job_settings(tg_job *job, const tg_setting **list, size_t *n, tgi_err *err);
+tg_status tgi_job_put_settings(tgi_jw *w, tg_job *job, tgi_err *err);
 tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err);
 
 /* job_run.c */
@@ -219,8 +225,6 @@ tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
                                 size_t rows_bytes, tg_stats *sets, tgi_err *err);
 tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err);
 void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n); /* member "channels" */
-/* Write a small text file, durably, by rename. */
-tg_status tgi_write_text(const char *path, const char *text, tgi_err *err);
 
 /* descriptor.c: read MODEL.json beside the model, or `path` if given. */
 tg_status tgi_descriptor_load(const char *model, const char *path, tg_descriptor *d,

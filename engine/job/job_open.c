@@ -383,6 +383,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_bad_tiles_free(&job->bad);
     tgi_graph_free(&job->graph);
     tg_opts_free(&job->opts);
+    tgi_free(job->settings);
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);

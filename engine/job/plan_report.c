@@ -1,4 +1,4 @@
-/* plan_report.c - the plan as the public structs, as JSON and as a job file. */
+/* plan_report.c - the plan as the public structs and as JSON. */
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
 
@@ -121,6 +121,20 @@ static void put_rejected(tgi_jw *w, const tg_plan_part *p)
     tgi_jw_end(w, ']');
 }
 
+/* Take the text, or throw it away after a failure. */
+static tg_status finish(tgi_jw *w, tg_status st, char **json, tgi_err *err)
+{
+    char *text = NULL;
+    const tg_status taken = tgi_jw_take(w, &text, err);
+    if (st == TG_OK)
+        st = taken;
+    if (st == TG_OK)
+        *json = text;
+    else
+        tgi_free(text);
+    return st;
+}
+
 tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
 {
     tg_plan_info i = {.size = sizeof i};
@@ -154,31 +168,10 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     if (!job->set.tensor)
         put_decoding(&w, job);
     put_lines(&w, &i);
+    const tg_status st = tgi_job_put_settings(&w, job, err);
     tgi_stages_json(&w, job->plan.stages, why);
     if (why)
         put_rejected(&w, &job->plan);
     tgi_jw_end(&w, '}');
-    return tgi_jw_take(&w, json, err);
-}
-
-tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err)
-{
-    tg_opts *o = NULL;
-    char n[32];
-    tg_status st = tgi_opts_new(&o, err);
-    if (st == TG_OK)
-        st = tgi_opts_copy(o, job->opts, err);
-    snprintf(n, sizeof n, "%d", job->set.threads);
-    if (st == TG_OK)
-        st = tgi_opts_set(o, "threads", n, err);
-    if (st == TG_OK)
-        st = tgi_opts_set(o, "isa", job->set.backend->name, err);
-    if (st == TG_OK)
-        st = tgi_opts_set(o, "normalize", job->set.normalize_text, err);
-    if (st == TG_OK && !job->set.tensor)
-        st = tgi_opts_set(o, "dtype", tgi_dtype_name(job->set.dtype), err);
-    if (st == TG_OK)
-        st = tgi_opts_to_json(o, json, err);
-    tg_opts_free(&o);
-    return st;
+    return finish(&w, st, json, err);
 }

@@ -1,6 +1,7 @@
 #include "engine/job/receipt.h"
 
 #include "engine/base/mem.h"
+#include "engine/text_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +91,7 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
     TGI_TRY(tgi_jw_take(&w, &text, err));
     tg_status st = TG_OK;
     if (snprintf(path, sizeof path, "%s.tegula.json", job->set.output) < (int)sizeof path)
-        st = tgi_write_text(path, text, err);
+        st = tgi_write_text(path, text, 1, err);
     tgi_free(text);
     return st;
 }

@@ -4,7 +4,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
 #include "engine/memory/monitor.h"
-#include "io/file_ops.h"
+#include "engine/text_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -76,26 +76,6 @@ void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n)
     tgi_jw_end(w, ']');
 }
 
-tg_status tgi_write_text(const char *path, const char *text, tgi_err *err)
-{
-    char partial[4096];
-    if (snprintf(partial, sizeof partial, "%s.tmp", path) >= (int)sizeof partial)
-        return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
-    int fd;
-    TGI_TRY(tgi_file_open(partial, 1, &fd, err));
-    tg_status st = tgi_file_truncate(fd, partial, 0, err);
-    if (st == TG_OK)
-        st = tgi_file_pwrite(fd, partial, text, strlen(text), 0, err);
-    if (st == TG_OK)
-        st = tgi_file_sync(fd, partial, err);
-    close(fd);
-    if (st == TG_OK)
-        st = tgi_file_rename(partial, path, 1, err);
-    if (st != TG_OK)
-        unlink(partial);
-    return st;
-}
-
 /* A first pass can take as long as reading the image does: say so, and stop when asked. */
 static tg_status tell(void *user, double fraction)
 {
@@ -143,7 +123,7 @@ tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *
     tgi_stats_json(&w, sets, job->map.n_stats);
     tgi_jw_end(&w, '}');
     TGI_TRY(tgi_jw_take(&w, &text, err));
-    const tg_status st = tgi_write_text(path, text, err);
+    const tg_status st = tgi_write_text(path, text, 1, err);
     tgi_free(text);
     return st;
 }

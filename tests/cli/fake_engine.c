@@ -6,8 +6,12 @@
  * cancelled; "differs.*" makes verify find a difference; anything else succeeds. */
 #include "engine/base/mem.h"
 #include "engine/ctx.h"
+#include "engine/opts.h"
 #include "tegula_memory.h"
 #include <tegula_estimate.h>
+#include <tegula_preset.h>
+
+#include <stdarg.h>
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,6 +26,8 @@ struct tg_ctx {
 
 struct tg_job {
     tg_ctx *ctx;
+    const tg_opts *opts; /* the command's outlive the job */
+    tg_setting setting[128];
     char input[256], output[256];
     tg_plan_line line[4];
 };
@@ -118,6 +124,7 @@ tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out)
     if (!job)
         return TG_E_NOMEM;
     job->ctx = ctx;
+    job->opts = o;
     snprintf(job->input, sizeof job->input, "%s", input);
     snprintf(job->output, sizeof job->output, "%s", output ? output : "");
     *out = job;
@@ -167,6 +174,37 @@ tg_status tg_job_plan_json(tg_job *job, int why, char **json)
                            "\"peak_bytes\":1610612736,\"why\":\"over the budget\"}]}"
                          : "{\n\t\"peak_bytes\":\t432013312\n}",
                      json);
+}
+
+/* What was set, the defaults, and one value that the engine found. */
+tg_status tg_job_settings(tg_job *job, const tg_setting **list, size_t *n)
+{
+    size_t rows;
+    const tg_option *t = tg_option_table(&rows);
+    *n = 0;
+    *list = job->setting;
+    for (size_t i = 0; i < rows && *n < 127; i++) {
+        const char *value = tg_opts_get(job->opts, t[i].name);
+        const char *origin = tg_opts_origin(job->opts, t[i].name);
+        if (!value || !tgi_opt_in_preset((tgi_opt)i))
+            continue;
+        if (strcmp(t[i].name, "threads") == 0 && strcmp(value, "auto") == 0)
+            value = "2", origin = "worked out";
+        job->setting[(*n)++] = (tg_setting){t[i].name, value, origin,
+                                            t[i].fallback && strcmp(value, t[i].fallback) == 0};
+    }
+    return TG_OK;
+}
+
+void tgi_ctx_log(tg_ctx *ctx, tg_log_level level, const char *fmt, ...)
+{
+    char line[768];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    if (ctx->opts.log)
+        ctx->opts.log(ctx->opts.user, level, line);
 }
 
 tg_status tg_job_save_json(tg_job *job, char **json)

@@ -38,6 +38,23 @@ static void test_no_name_or_alias_means_two_things(void)
         }
 }
 
+static void test_what_presets_may_hold_is_what_the_verb_preset_takes(void)
+{
+    size_t n;
+    const tg_option *t = tg_option_table(&n);
+    for (size_t i = 0; i < n; i++) {
+        const tgi_opt id = (tgi_opt)i;
+        CHECK(!tgi_opt_in_preset(id) || tgi_opt_in_job(id));
+        if (tgi_opt_in_preset(id))
+            CHECK(strstr(t[i].verbs, " preset") != NULL);
+        if (tgi_opt_in_job(id) && t[i].arg &&
+            (strstr(t[i].arg, "FILE") || strstr(t[i].arg, "DIR")))
+            CHECK(!tgi_opt_in_preset(id)); /* nobody else's paths */
+    }
+    CHECK(tgi_opt_in_preset(TGI_OPT_RAM) && !tgi_opt_in_preset(TGI_OPT_ROI));
+    CHECK(!tgi_opt_in_preset(TGI_OPT_PRESET) && !tgi_opt_in_preset(TGI_OPT_YES));
+}
+
 static void test_values_are_kept_as_written_and_defaults_shine_through(void)
 {
     tg_opts *o = NULL;
@@ -171,8 +188,8 @@ static void test_random_values_are_refused_or_kept_whole(void)
             text[k] = letters[tg_rand_in(&seed, 0, sizeof letters - 2)];
         text[len] = 0;
         const tgi_opt id = (tgi_opt)tg_rand_in(&seed, 0, TGI_OPT_COUNT - 1);
-        if (id == TGI_OPT_INPUT_TENSOR)
-            continue; /* it collects */
+        if (id == TGI_OPT_INPUT_TENSOR || id == TGI_OPT_PRESET)
+            continue; /* the one collects, the other is read */
         const tg_status st = tgi_opts_set(o, t[id].name, text, &err);
         if (st == TG_OK && *text)
             CHECK_STR(tgi_opts_str(o, id), text);
@@ -357,6 +374,7 @@ int main(void)
     RUN(test_the_job_is_written_as_json);
     RUN(test_every_row_is_whole_and_its_default_parses);
     RUN(test_no_name_or_alias_means_two_things);
+    RUN(test_what_presets_may_hold_is_what_the_verb_preset_takes);
     RUN(test_values_are_kept_as_written_and_defaults_shine_through);
     RUN(test_numbers_switches_and_choices_are_typed);
     RUN(test_a_refusal_names_the_option_and_the_nearest);

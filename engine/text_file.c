@@ -1,0 +1,45 @@
+/* text_file.c - small files, whole or not at all (text_file.h). */
+#include "engine/text_file.h"
+
+#include "io/file_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+tg_status tgi_make_folders(char *path, tgi_err *err)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        const int failed = mkdir(path, 0777) != 0 && errno != EEXIST;
+        const int why = errno;
+        if (failed)
+            (void)tgi_fail(err, TG_E_IO, "%s cannot be made: %s", path, strerror(why));
+        *slash = '/';
+        if (failed)
+            return TG_E_IO;
+    }
+    return TG_OK;
+}
+
+tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_err *err)
+{
+    char partial[4096];
+    if (snprintf(partial, sizeof partial, "%s.tmp", path) >= (int)sizeof partial)
+        return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
+    int fd;
+    TGI_TRY(tgi_file_open(partial, 1, &fd, err));
+    tg_status st = tgi_file_truncate(fd, partial, 0, err);
+    if (st == TG_OK)
+        st = tgi_file_pwrite(fd, partial, text, strlen(text), 0, err);
+    if (st == TG_OK)
+        st = tgi_file_sync(fd, partial, err);
+    close(fd);
+    if (st == TG_OK)
+        st = tgi_file_rename(partial, path, replace, err);
+    if (st != TG_OK)
+        unlink(partial);
+    return st;
+}

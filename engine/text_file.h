@@ -1,0 +1,15 @@
+/* text_file.h - small text files that are there whole or not at all: settings, statistics,
+ * receipts, what was measured. */
+#ifndef TGI_TEXT_FILE_H
+#define TGI_TEXT_FILE_H
+
+#include "engine/base/status.h"
+
+/* Make the folders of a path, as far as they are missing; `path` is as before afterwards. */
+tg_status tgi_make_folders(char *path, tgi_err *err);
+/* Write, make durable, rename into place. With replace == 0 a file that is there is
+ * TG_E_EXISTS.
+ */
+tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_err *err);
+
+#endif
