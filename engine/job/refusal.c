@@ -79,11 +79,11 @@ static tg_status peak_of(tgi_verb verb, tg_job *job, uint64_t *peak, tgi_err *er
 }
 
 /* A copy has no smaller form of itself: at the brim of its budget it is refused. */
-static tg_status copy_changed(const tg_opts *o, uint64_t *peak, tgi_err *err)
+static tg_status copy_changed(const asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
 {
     TGI_TRY(tgi_copy_peak(o, peak, err));
     *peak += SLACK;
-    if (!tgi_opts_given(o, TGI_OPT_RAM) || *peak <= tgi_job_budget(o, NULL))
+    if (!tgi_opts_given(o, TGI_OPT_RAM) || *peak <= tgi_machine_budget(&a->machine, o, NULL))
         return TG_OK;
     return tgi_err_tried(err, tgi_fail(err, TG_E_BUDGET, "too near to the budget"), "copy",
                          *peak);
@@ -105,7 +105,7 @@ static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak,
 {
     uint64_t least = 0;
     if (a->verb == TGI_DO_COPY)
-        return copy_changed(o, peak, err);
+        return copy_changed(a, o, peak, err);
     TGI_TRY(plan_with(a, o, SLACK, peak, err));
     if (a->verb != TGI_DO_VERIFY && a->verb != TGI_DO_PREVIEW)
         return TG_OK;
