@@ -279,6 +279,7 @@ int main(void)
     test_an_image_file_takes_the_first_output();
     test_what_is_no_image_is_refused_as_one_and_written_as_an_array();
     test_two_planes_feed_two_channels_but_slices_do_not();
+    test_chosen_planes_of_a_series_feed_the_channels();
     test_verify_says_what_keeps_a_network_whole();
     help_close();
     return TEST_END();
