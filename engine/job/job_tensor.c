@@ -193,6 +193,8 @@ static void write_lines(tg_job *job)
                      "of the blocks above");
     tgi_job_add_line(p, "allowance", p->bytes.allowance, TG_PLAN_MEMORY, 0, "%s",
                      "stacks, library slack");
+    tgi_job_add_line(p, "journal", 0, TG_PLAN_MEMORY, 0, "%s",
+                     "none: arrays are written in place, so a stopped run starts over");
     tgi_job_add_margin(p);
 }
 
