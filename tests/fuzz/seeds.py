@@ -567,7 +567,12 @@ for word, value in (("planes", "0,2,5-9"), ("roi", "0:10,:,5:"), ("ram", "80%"),
                     ("normalize", "scale:1/255,-.5"), ("compress", "deflate:9"), ("axes", "TCYX"), ("threads", "4")):
     CONFIG[word] = f'{{"{word}":"{value}"}}'.encode()
 
-XML = {"full": OME, "binary_only": OME_OTHER,
+OME_NOTES = (b'<OME><Instrument/><Image Name="one"><AcquisitionDate>2024-05-06T07:08:09</AcquisitionDate><Description>a '
+             b'<![CDATA[b]]></Description><Pixels DimensionOrder="XYCZT" SizeX="4" SizeY="4" SizeC="1"><Channel EmissionWavelength="5"/>'
+             b'<TiffData/><Plane DeltaT="1"/></Pixels><ROIRef/></Image><StructuredAnnotations><MapAnnotation Namespace="imagej.net">'
+             b'<Value><M K="Info">words</M><M K="Range 0">1 2.5</M><M K="LUT 0">' + b"00ff" * 384 + b'</M><M K="Label 0">p</M>'
+             b'<M K="Label 1"/><M K="Label 9">no</M></Value></MapAnnotation></StructuredAnnotations></OME>')
+XML = {"full": OME, "notes": OME_NOTES, "binary_only": OME_OTHER,
        "many": (b'<ome:OME xmlns:ome="x"><ome:Image><ome:Pixels SizeX="4" SizeY="4" SizeC="3" SizeT="2">' +
                 b'<ome:Channel Name="c"/>' * 3 + b'<ome:TiffData IFD="1" FirstC="2"/>' * 4 +
                 b"</ome:Pixels></ome:Image><ome:Image/></ome:OME>"),

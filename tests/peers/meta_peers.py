@@ -73,6 +73,29 @@ def imagej_round_trip(tegula, folder):
     expect('"flavor":"imagej"' in r.stdout.replace(" ", ""), "our own reader: " + r.stdout)
 
 
+    again = os.path.join(folder, "ij-again.tif")
+    run([tegula, "copy", ome, "-o", again, "-q", "--format", "imagej"], "out of our OME-TIFF")
+    with open(out, "rb") as x, open(again, "rb") as y:
+        expect(x.read() == y.read(), "imagej: by way of OME-TIFF other bytes than directly")
+
+
+def words_of_an_image(tegula, folder):
+    """Name, date and description of an OME image; what is not carried is named, and only that."""
+    path, out = os.path.join(folder, "words.ome.tif"), os.path.join(folder, "words-out.tif")
+    a = drawn((2, 40, 50), "uint8", 1)
+    said = {"Name": "Well <B7> \u00b5", "AcquisitionDate": "2024-05-06T07:08:09", "Description": "two\nlines & more"}
+    for extra, warned in (({}, ""), ({"Plane": {"DeltaT": [0.0, 1.5]}, "Channel": {"Fluor": ["a", "b"]}},
+                                     "wavelengths and dyes, times and positions of planes")):
+        tifffile.imwrite(path, a, ome=True, metadata=dict(said, axes="CYX", **extra))
+        r = subprocess.run([tegula, "copy", path, "-o", out, "-y"], capture_output=True, text=True)
+        expect(r.returncode == 0 and ("also has " + warned in r.stderr if warned else "also has" not in r.stderr),
+               "words: " + r.stderr)
+        with tifffile.TiffFile(out) as t:
+            image = tifffile.xml2dict(t.ome_metadata)["OME"]["Image"]
+            got = {k: image.get(k) for k in said}
+            expect(got == said, "words: %s" % got)
+
+
 def imagej_orders(tegula, folder):
     """Whatever the order of the planes in the file, ImageJ's is channels, slices, frames; unknown axes and
     samples find a place; colours of channels become tables."""
@@ -406,6 +429,7 @@ def main(tegula):
     try:
         models = {"run2": identity(os.path.join(folder, "2d.onnx"), 4)}
         imagej_round_trip(tegula, folder)
+        words_of_an_image(tegula, folder)
         imagej_orders(tegula, folder)
         imagej_refusals(tegula, folder)
         imagej_run(tegula, folder, models)
