@@ -177,12 +177,16 @@ TG_API tg_status tg_opts_new(tg_ctx *ctx, tg_opts **out);
 TG_API void tg_opts_free(tg_opts **o);
 /**
  * Set one option; the text is copied. "input-tensor" may be set several times (NAME=FILE).
- * @return TG_E_ARG  unknown name (the detail names the nearest) or a value that does not parse.
+ * Setting "preset" reads the preset (tegula_preset.h): its settings count where neither this
+ * call nor a job file says something else, before or after.
+ * @return TG_E_ARG  unknown name (the detail names the nearest) or a value that does not parse;
+ *         of "preset" also what tg_preset_load returns.
  */
 TG_API tg_status tg_opts_set(tg_opts *o, const char *name, const char *value);
 /** Value of an option as text, its default, or NULL. View until the next set. */
 TG_API const char *tg_opts_get(const tg_opts *o, const char *name);
-/** Read a JSON object of options (a job file). Options that are set already win.
+/** Read a JSON object of options (a job file). Options that are set already win, but for those
+ * of a preset.
  * @return TG_E_NOT_FOUND, TG_E_FORMAT (not such an object), TG_E_ARG as tg_opts_set. */
 TG_API tg_status tg_opts_load(tg_opts *o, const char *path);
 

@@ -138,7 +138,7 @@ static void test_profile_and_orientation_go_from_tiff_to_picture_and_back(void)
     static uint8_t profile[PROFILE] = {0, 1, 0x86, 0xa0, [16] = 'R', 'G', 'B', ' '};
     static const char *const pictures[] = {"turned.png", "turned.jpg"};
     for (int i = 128; i < PROFILE; i++)
-        profile[i] = (uint8_t)(i * i >> 5);
+        profile[i] = (uint8_t)((uint32_t)i * (uint32_t)i >> 5);
     turned("turned.tif", profile, 6);
     for (int i = 0; i < 2; i++) {
         const tg_status st = copy("", "input", in_folder("turned.tif"), "output",
