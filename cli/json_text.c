@@ -182,7 +182,7 @@ static void put_scalar(FILE *to, cursor *c, unit u)
     }
     const double v = strtod(s, NULL);
     char buf[CLI_TEXT];
-    if (u == BYTES && v >= 1.0 && v < 1.8e19)
+    if (u == BYTES && v >= 0 && v < 1.8e19)
         fputs(cli_size((uint64_t)v, buf), to);
     else if (u == GIB)
         fprintf(to, "%.2f GiB", v);
