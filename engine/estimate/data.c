@@ -101,6 +101,12 @@ static int names_list(const tgi_question *q)
     return 0;
 }
 
+/* Pictures that were found: images, and each frame of a video. */
+static int64_t pictures(const tgi_scan *s)
+{
+    return s->images + s->frames;
+}
+
 /* Count the files, and settle what a sample is and how many there are. */
 static tg_status settle(const tgi_question *q, data_set *d, tgi_err *err)
 {
@@ -109,11 +115,11 @@ static tg_status settle(const tgi_question *q, data_set *d, tgi_err *err)
     const tgi_scan *s = &d->scan;
     d->from_files = q->n_files > 0;
     const int kind = tgi_opts_choice(q->o, TGI_OPT_KIND);
-    d->kind = kind >= 0 ? kind : names_list(q) || (s->lists && !s->images) ? VQA : IMAGES;
-    d->as_stored = s->images > 0 && !tgi_opts_given(q->o, TGI_OPT_SIZE) && d->kind != TEXT;
+    d->kind = kind >= 0 ? kind : names_list(q) || (s->lists && !pictures(s)) ? VQA : IMAGES;
+    d->as_stored = pictures(s) > 0 && !tgi_opts_given(q->o, TGI_OPT_SIZE) && d->kind != TEXT;
     d->samples = tgi_opts_int(q->o, TGI_OPT_SAMPLES, 0);
     if (!d->samples)
-        d->samples = d->kind == IMAGES || !s->list_samples ? s->images : s->list_samples;
+        d->samples = d->kind == IMAGES || !s->list_samples ? pictures(s) : s->list_samples;
     if (d->samples)
         return TG_OK;
     if (d->from_files)
@@ -127,7 +133,7 @@ static tg_status settle(const tgi_question *q, data_set *d, tgi_err *err)
 static tg_status count_bytes(data_set *d, tgi_err *err)
 {
     tg_vqa_size *p = &d->part;
-    const int64_t images = d->scan.images ? d->scan.images : d->samples;
+    const int64_t images = pictures(&d->scan) ? pictures(&d->scan) : d->samples;
     const int64_t pixel[] = {images, d->height, d->width, d->channels,
                              (int64_t)tgi_dtype_size(d->dtype)};
     const int64_t word = (int64_t)tgi_dtype_size(d->token_dtype);
@@ -184,10 +190,16 @@ static void put_settings(tgi_jw *w, const data_set *d, const char *where)
 static void put_found(tgi_jw *w, const tgi_scan *s)
 {
     tgi_jw_begin(w, "found", '{');
+    if (s->videos) {
+        tgi_jw_int(w, "videos", s->videos);
+        tgi_jw_int(w, "frames", s->frames);
+    }
     if (s->images) {
         tgi_jw_int(w, "images", s->images);
         tgi_jw_int(w, "planes", s->planes);
-        tgi_jw_int(w, "compressed_images", s->compressed);
+        tgi_jw_int(w, "compressed_images", s->compressed - s->videos);
+    }
+    if (pictures(s)) {
         tgi_jw_uint(w, "file_bytes", s->file_bytes);
         tgi_jw_uint(w, "decoded_bytes", s->decoded_bytes);
         tgi_jw_uint(w, "largest_image_bytes", s->largest_bytes);

@@ -78,11 +78,12 @@ const tgi_gpu *tgi_gpus_like(const tgi_gpus *t, const char *name, uint64_t total
 
 typedef struct tgi_scan {
     int64_t images, planes, lists, list_samples;
+    int64_t videos, frames; /* a frame is a picture as an image is */
     int64_t not_counted;    /* files */
-    uint64_t decoded_bytes; /* of all images, as stored in memory */
+    uint64_t decoded_bytes; /* of all images as they are, of frames as RGB bytes */
     uint64_t file_bytes;    /* of what was counted */
-    uint64_t largest_bytes; /* of one image */
-    int64_t compressed;     /* images whose pixels have to be decoded */
+    uint64_t largest_bytes; /* of one image or frame */
+    int64_t compressed;     /* images whose pixels have to be decoded, and videos */
     int floats;             /* all pixels are of 4 bytes or more and floating point */
     int n_reasons;
     struct {

@@ -37,6 +37,7 @@ PLANTS = {
                    "        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);"),
     "memlog_columns": ("memlog", "engine/memory/log_read.c", "if (r->n_columns == TGI_MEMLOG_COLUMNS)",
                        "if (r->n_columns == 4096)"),
+    "video_track": ("video", "io/video_mkv.c", "if (track < 128)", "if (track < 1u << 16)"),
     "journal_tile": ("journal", "engine/run/journal.c", "r->tile >= (uint64_t)j->layout->n_tiles || ", ""),
 }
 

@@ -619,7 +619,57 @@ def quoted(data):
     return '"' + "".join(f"\\x{b:02x}" for b in data) + '"'
 
 
+# ---- Videos ---------------------------------------------------------------------------------------
+
+def box(name, *inside):
+    data = b"".join(inside)
+    return struct.pack(">I", 8 + len(data)) + name + data
+
+
+def mp4_track(number, kind, w, h, samples):
+    entry = box(b"avc1", bytes(24), struct.pack(">HH", w, h), bytes(50))
+    tables = box(b"stbl", box(b"stsd", struct.pack(">Q", 1), entry),
+                 box(b"stsz", bytes(8), struct.pack(">I", samples), bytes(4 * samples)))
+    return box(b"trak", box(b"tkhd", bytes(12), struct.pack(">I", number), bytes(68)),
+               box(b"mdia", box(b"hdlr", bytes(8), kind, bytes(13)),
+                   box(b"minf", box(b"hdlr", bytes(4), b"dhlralis", bytes(13)), tables)))
+
+
+def ebml(number, data):
+    name = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return name + struct.pack(">H", 0x4000 | len(data)) + data
+
+
+def chunk_le(name, data):
+    return name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
+
+
+def videos():
+    head, mdat = box(b"ftyp", b"isom", bytes(4)), struct.pack(">I4sQ", 1, b"mdat", 24) + bytes(8)
+    tracks = mp4_track(5, b"soun", 0, 0, 3) + mp4_track(6, b"vide", 64, 48, 7)
+    part = box(b"moof", box(b"traf", box(b"tfhd", bytes(4), struct.pack(">I", 6)),
+                            box(b"trun", bytes(4), struct.pack(">I", 4))))
+    yield "mp4", head + mdat + box(b"moov", tracks)
+    yield "mp4_fragments", head + box(b"moov", mp4_track(6, b"vide", 64, 48, 0)) + part * 3
+    track = ebml(0xAE, ebml(0xD7, b"\2") + ebml(0x83, b"\1") + ebml(0xE0, ebml(0xB0, b"\1\0") + ebml(0xBA, b"\x90")))
+    blocks_ = ebml(0xA3, b"\x82\0\0\x80xx") + ebml(0xA0, ebml(0xA1, b"\x82\0\2\2\1zz")) + ebml(0xEC, bytes(5))
+    front = ebml(0x1A45DFA3, b"\x42\x86\x81\1")
+    yield "mkv", front + ebml(0x18538067, ebml(0x1654AE6B, track) + ebml(0x1F43B675, blocks_))
+    yield "mkv_live", (front + b"\x18\x53\x80\x67\x01" + b"\xff" * 7 + ebml(0x1654AE6B, track) +
+                       (b"\x1f\x43\xb6\x75\x01" + b"\xff" * 7 + blocks_) * 2)
+    stream = (chunk_le(b"strh", b"vids" + bytes(28) + struct.pack("<I", 12) + bytes(20)) +
+              chunk_le(b"strf", struct.pack("<Iii", 40, 16, -12) + bytes(5)))
+    heads = b"hdrl" + chunk_le(b"avih", bytes(56)) + chunk_le(b"LIST", b"strl" + stream)
+    heads += chunk_le(b"LIST", b"odml" + chunk_le(b"dmlh", struct.pack("<I", 30)))
+    yield "avi", b"RIFF" + bytes(4) + b"AVI " + chunk_le(b"LIST", heads) + chunk_le(b"LIST", b"movi" + bytes(40))
+    yield "y4m", b"YUV4MPEG2 W5 H3 F25:1 C420p10\n" + (b"FRAME\n" + bytes(54)) * 2
+
+
 DICTS = {
+    "video": [quoted(w) for w in (b"moov", b"trak", b"tkhd", b"mdia", b"hdlr", b"vide", b"minf", b"stbl", b"stsd", b"stsz", b"stz2",
+                                  b"moof", b"traf", b"tfhd", b"trun", b"\0\0\0\1", b"LIST", b"hdrl", b"strl", b"strh", b"strf", b"vids",
+                                  b"odml", b"dmlh", b"\x18\x53\x80\x67", b"\x1f\x43\xb6\x75", b"\x16\x54\xae\x6b", b"\xae\x80",
+                                  b"\xa3\x84", b"\x01\xff\xff\xff\xff\xff\xff\xff", b" C444", b" C422p10", b"FRAME\n")],
     "tiff": [quoted(struct.pack("<HH", t, k)) for t in TAGS for k in (3, 4)] +
             [quoted(struct.pack("<H", c)) for c in (5, 7, 8, 32773, 32946, 34925, 50000, 50001)] +
             [quoted(w) for w in (b"II*\0", b"MM\0*", b"II+\0", b"ImageJ=", b"images=", b"slices=", b"<OME", b'{"shape": [')],
@@ -662,7 +712,7 @@ def main(folder):
     corpora = {"tiff": [(n, bytes(t.out)) for n, t in tiffs()], "ome": list(XML.items()), "onnx": [*onnxes(), *more_onnxes()],
                "png": list(pngs()), "jpeg": list(jpegs()), "codec": list(blocks()), "set": list(sets()),
                "npy": list(npys()), "json": list(JSON.items()), "config": list(CONFIG.items()),
-               "memlog": list(MEMLOGS.items()), "journal": list(journals())}
+               "memlog": list(MEMLOGS.items()), "journal": list(journals()), "video": list(videos())}
     for target, files in corpora.items():
         os.makedirs(os.path.join(folder, target), exist_ok=True)
         for name, data in files:

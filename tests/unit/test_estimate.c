@@ -10,7 +10,9 @@
 #include "tests/tg_test.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define GIB(x) ((uint64_t)((x)*1073741824.0))
 
@@ -330,6 +332,52 @@ static void lists_are_counted_as_they_stream_by(void)
     rmdir(list_path);
 }
 
+/* In a child: limits cannot be raised again. A list of three times what the process may have.
+ */
+#define LIMIT ((rlim_t)16 << 20)
+
+static int counted_within_the_limit(const char *path)
+{
+    const struct rlimit limit = {LIMIT, LIMIT};
+    tgi_err e = {0};
+    char member[64];
+    int64_t n = 0;
+    if (setrlimit(RLIMIT_AS, &limit) != 0 || malloc(LIMIT) != NULL)
+        return 2;
+    return tgi_list_count(path, &n, member, sizeof member, &e) == TG_OK ? (int)(n >> 10) : 3;
+}
+
+static void a_list_is_counted_in_less_memory_than_it_has_bytes(void)
+{
+    static const char name[] = "tegula-large.json";
+    static char block[1 << 20];
+    if (TG_SANITIZED)
+        return;
+    memset(block, ' ', sizeof block);
+    for (size_t i = 0; i < sizeof block; i += 1024) { /* a sample a KiB */
+        const int n = snprintf(block + i, 1024, "%s{\"q\": \"%0*d\"}", i ? "," : " ", 1000, 7);
+        block[i + (size_t)n] = ' ';
+    }
+    FILE *f = fopen(name, "wb");
+    CHECK(f && fputc('[', f) == '[');
+    for (int i = 0; f && i < 48; i++) {
+        CHECK_EQ(fwrite(block, 1, sizeof block, f), sizeof block);
+        block[0] = ',';
+    }
+    CHECK(f && fputc(']', f) == ']');
+    if (f)
+        fclose(f);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(counted_within_the_limit(name));
+    int status = -1;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 48);
+    unlink(name);
+}
+
 /* ---- Real things ---- */
 
 static void put_file(const char *folder, const char *name, const void *data, size_t n)
@@ -392,16 +440,21 @@ static void a_folder_is_counted_by_headers_and_the_rest_is_named(void)
     put_npy(inner, "b.npy", "3, 4, 8", 96);
     put_file(folder, "c.mp4", "xxxx", 4);
     put_file(folder, "d.tif", "not a TIFF", 10);
+    put_file(inner, "f.y4m", "YUV4MPEG2 W4 H2 C444\nFRAME\n012345678901234567890123", 51);
     put_file(folder, "e.jsonl", "{}\n{}\n{}\n{}\n{}\n", 15);
     put_file(folder, ".hidden.tif", "x", 1);
     snprintf(path, sizeof path, "%s/loop", folder);
     CHECK_EQ(symlink(".", path), 0);
     tgi_json *d = ask(folder, NULL, NULL);
-    CHECK_EQ(number_at(d, "num_samples", NULL), 2);
+    CHECK_EQ(number_at(d, "num_samples", NULL), 3);
     CHECK_EQ(number_at(d, "found", "images"), 2);
     CHECK_EQ(number_at(d, "found", "planes"), 4);
+    CHECK_EQ(number_at(d, "found", "videos"), 1);
+    CHECK_EQ(number_at(d, "found", "frames"), 1);
+    CHECK_EQ(number_at(d, "found", "compressed_images"), 0);
+    CHECK_EQ(number_at(d, "found", "largest_image_bytes"), 96 * 4);
     CHECK_EQ(number_at(d, "found", "list_samples"), 5);
-    CHECK_EQ(number_at(d, "needed", "total_bytes"), 128 * 4);
+    CHECK_EQ(number_at(d, "needed", "total_bytes"), 128 * 4 + 4 * 2 * 3);
     int reasons = 0;
     for (const tgi_json *r =
              tgi_json_first(tgi_json_get(tgi_json_get(d, "found"), "not_counted"));
@@ -409,16 +462,16 @@ static void a_folder_is_counted_by_headers_and_the_rest_is_named(void)
         CHECK_EQ(number_at(r, "files", NULL), 1);
     CHECK_EQ(reasons, 3); /* the video, the file that is no TIFF, the link */
     tgi_json_free(&d);
-    d = ask(folder, "kind", "vqa"); /* five samples, two images as they are */
+    d = ask(folder, "kind", "vqa"); /* five samples, the pictures as they are */
     CHECK_EQ(number_at(d, "num_samples", NULL), 5);
-    CHECK_EQ(number_at(d, "needed", "image_bytes"), 512);
+    CHECK_EQ(number_at(d, "needed", "image_bytes"), 512 + 24);
     CHECK_EQ(number_at(d, "needed", "question_bytes"), 5 * 2 * 32 * 8);
     tgi_json_free(&d);
-    d = ask(folder, "size", "16x16x1"); /* the two images at another size */
-    CHECK_EQ(number_at(d, "needed", "total_bytes"), 2 * 256 * 4);
+    d = ask(folder, "size", "16x16x1"); /* two images and a frame at another size */
+    CHECK_EQ(number_at(d, "needed", "total_bytes"), 3 * 256 * 4);
     tgi_json_free(&d);
-    static const char *const made[] = {"a.npy",   "inner/b.npy", "c.mp4", "d.tif",
-                                       "e.jsonl", ".hidden.tif", "loop"};
+    static const char *const made[] = {"a.npy", "inner/b.npy", "inner/f.y4m", "c.mp4",
+                                       "d.tif", "e.jsonl",     ".hidden.tif", "loop"};
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, made[i]);
         unlink(path);
@@ -658,6 +711,7 @@ int main(void)
     RUN(the_table_of_gpus_is_found_and_sound);
     RUN(another_folder_of_configs_is_the_only_one);
     RUN(lists_are_counted_as_they_stream_by);
+    RUN(a_list_is_counted_in_less_memory_than_it_has_bytes);
     RUN(a_folder_is_counted_by_headers_and_the_rest_is_named);
     RUN(gpus_are_told_apart_by_room_time_and_price);
     RUN(training_by_hand);
