@@ -8,6 +8,7 @@
  * Source: libjpeg.txt; JFIF 1.02 (density); Exif 2.3, section 4.5 (where orientation is). */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/size.h"
 #include "io/bytes.h"
 #include "io/io_formats.h"
 #include "io/jpeg_lib.h"
@@ -221,12 +222,14 @@ static tg_status open_parts(decoder *d, size_t budget, tg_image_info *info, tgi_
     d->height = d->z.image_height;
     d->components = d->z.num_components;
     const size_t rows = tgi_jpeg_rows_bytes(d->z.image_width), all = coefficient_bytes(d);
+    char text[2][32];
     if (rows + all + WINDOW + sizeof *d > budget)
         return tgi_fail(err, TG_E_BUDGET,
-                        "a %sJPEG of %u x %u pixels needs %zu MiB to be decoded, %zu MiB are "
+                        "a %sJPEG of %u x %u pixels needs %s to be decoded, %s are "
                         "allowed (a quarter of --ram): give a larger one",
                         all ? "progressive " : "", d->z.image_width, d->z.image_height,
-                        ((rows + all) >> 20) + 1, budget >> 20);
+                        tgi_size_text(rows + all, text[0], sizeof text[0]),
+                        tgi_size_text(budget, text[1], sizeof text[1]));
     tgi_jpeg_reset(&d->lib, (j_common_ptr)&d->z);
     return use_block(d, rows + all, err);
 }

@@ -11,6 +11,7 @@
  * Source: PNG specification, 2nd edition (ISO 15948). */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/size.h"
 #include "io/bytes.h"
 #include "io/deflate.h"
 #include "io/exif.h"
@@ -276,16 +277,18 @@ static size_t png_bytes(const void *state)
 static tg_status check_size(const png *p, size_t budget, tgi_err *err)
 {
     const double claimed = (double)p->stored * p->height;
+    char text[2][32];
     if (claimed > (double)p->f->size * DEFLATE_MOST + 65536)
         return tgi_fail(err, TG_E_FORMAT,
                         "a PNG of %u x %u pixels in %llu bytes: more than it can hold",
                         p->width, p->height, (unsigned long long)p->f->size);
     if (png_bytes(p) > budget)
         return tgi_fail(err, TG_E_BUDGET,
-                        "%s PNG of %u x %u pixels needs %zu MiB to be decoded, %zu MiB are "
+                        "%s PNG of %u x %u pixels needs %s to be decoded, %s are "
                         "allowed (a quarter of --ram): give a larger one",
                         p->interlaced ? "an interlaced" : "a", p->width, p->height,
-                        (png_bytes(p) >> 20) + 1, budget >> 20);
+                        tgi_size_text(png_bytes(p), text[0], sizeof text[0]),
+                        tgi_size_text(budget, text[1], sizeof text[1]));
     return TG_OK;
 }
 

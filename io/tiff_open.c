@@ -6,6 +6,7 @@
  * the first read. Source: TIFF 6.0; see the other tiff_*.c for theirs. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/base/size.h"
 #include "io/io_formats.h"
 #include "io/stack.h"
 #include "io/tiff_info.h"
@@ -96,6 +97,7 @@ static tg_status size_decoders(tgi_tiff_source *s, size_t *n_streams, tgi_stream
     const size_t each = tgi_sat_add(p->block_bytes, sizeof(tgi_tiff_slot));
     const size_t all = tgi_sat_mul(lanes, tgi_sat_add(fixed, tgi_sat_mul(each, columns)));
     const size_t per_lane = s->budget / lanes;
+    char text[2][32];
     *n_streams = s->n_slots = 0;
     if (all <= s->budget / 16 && all <= SLOTS_CAP) {
         s->n_slots = columns;
@@ -111,15 +113,15 @@ static tg_status size_decoders(tgi_tiff_source *s, size_t *n_streams, tgi_stream
         return TG_OK;
     }
     if (tgi_sat_add(fixed, each) > per_lane)
-        return tgi_fail(err, TG_E_BUDGET,
-                        "one %s of %llu x %llu pixels needs %zu MiB to be decoded, %zu MiB are "
-                        "allowed (a quarter of --ram): give a larger one",
-                        p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
-                        (unsigned long long)p->block_h,
-                        (one < SIZE_MAX ? one : tgi_sat_mul(lanes, tgi_sat_add(fixed, each))) /
-                                (1 << 20) +
-                            1,
-                        s->budget >> 20);
+        return tgi_fail(
+            err, TG_E_BUDGET,
+            "one %s of %llu x %llu pixels needs %s to be decoded, %s are "
+            "allowed (a quarter of --ram): give a larger one",
+            p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
+            (unsigned long long)p->block_h,
+            tgi_size_text(one < SIZE_MAX ? one : tgi_sat_mul(lanes, tgi_sat_add(fixed, each)),
+                          text[0], sizeof text[0]),
+            tgi_size_text(s->budget, text[1], sizeof text[1]));
     const size_t fit = (per_lane - fixed) / each;
     s->n_slots = fit < columns ? fit : columns;
     return TG_OK;

@@ -5,6 +5,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/pool_priv.h"
+#include "engine/base/size.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +29,14 @@ tg_status tgi_reserve_open(size_t bytes, tgi_reserve **out, tgi_err *err)
     r->bytes = tgi_align_size(bytes ? bytes : 1, PAGE);
     r->segment = tgi_pool_take_segment(tgi_pool_engine(), &tgi_raw_populated, r->bytes);
     if (!r->segment) {
+        char text[32];
         tgi_reserve_close(&r);
         return tgi_err_tried(
             err,
             tgi_fail(err, TG_E_NOMEM,
-                     "the system refused a reservation of %zu MiB (memory, or a limit such as "
+                     "the system refused a reservation of %s (memory, or a limit such as "
                      "ulimit -v): give a smaller --ram",
-                     (bytes >> 20) + 1),
+                     tgi_size_text(bytes, text, sizeof text)),
             "the reservation", bytes);
     }
     if (getenv("TEGULA_POISON")) {

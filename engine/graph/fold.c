@@ -5,6 +5,7 @@
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/size.h"
 
 #include <string.h>
 
@@ -75,6 +76,7 @@ static tg_status fold_node(tg_graph *g, int i, size_t *budget, tgi_err *err)
     tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST] = {{0}};
     const tg_const *consts[TG_OP_MAX_SRC];
     void *data[TG_OP_MAX_DST];
+    char text[32];
     for (int k = 0; k < n->n_src; k++) {
         const tg_const *c = n->src[k] < 0 ? NULL : &g->values[n->src[k]].cst;
         src[k] = c ? c->desc : (tg_desc){0};
@@ -94,9 +96,8 @@ static tg_status fold_node(tg_graph *g, int i, size_t *budget, tgi_err *err)
         if (!tgi_desc_count(&dst[k], &count) ||
             !tgi_mul_ok((size_t)count, tgi_dtype_size(dst[k].dtype), &bytes) || bytes > *budget)
             return tgi_fail(err, TG_E_BUDGET,
-                            "its constant result does not fit the %zu MiB "
-                            "that folding may use",
-                            FOLD_BYTES >> 20);
+                            "its constant result does not fit the %s that folding may use",
+                            tgi_size_text(FOLD_BYTES, text, sizeof text));
         *budget -= bytes;
         if (!(data[k] = tgi_graph_own(g, bytes, err)))
             return TG_E_NOMEM;

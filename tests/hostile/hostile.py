@@ -37,7 +37,7 @@ LATE = {"info": (0,), "plan": (0,)}
 def peak_kib(args, cwd):
     """(exit code, lines of stderr, stdout, seconds, peak resident KiB)."""
     env = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TMPDIR": cwd}
-    for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+    for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TEGULA_LEAKS"):
         if key in os.environ:
             env[key] = os.environ[key]
     start = time.monotonic()
@@ -122,7 +122,7 @@ class Run:
             code, text = self.one(verb, path, kind, allowed)
             codes.append(str(code))
             line = text if verb == "run" else line
-        shown = re.sub(r"needs \d+ MiB to be decoded", "needs N MiB to be decoded", line).replace(path, name).replace("tegula: ", "", 1).replace("|", "\\|")
+        shown = re.sub(r"needs [\d.]+ [KMGT]iB to be decoded", "needs N to be decoded", line).replace(path, name).replace("tegula: ", "", 1).replace("|", "\\|")
         return f"| {name} | {what} | {' '.join(codes)} | {shown} |"
 
     def reads(self, path, want):

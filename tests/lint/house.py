@@ -1,6 +1,6 @@
 """Small rules of the house: base names are unique, every operator has cases, nothing grows
 without end, no file knows the machine it was written on, nobody but the pool asks the system for
-memory, nobody but the monitor asks it about memory, every test program looks for leaks.
+memory, nobody but the monitor asks it about memory, every test program looks for leaks, sizes have one printer.
 
 A function longer than 100 lines or a file longer than 800 is reported; 150 and 900 fail.
 """
@@ -176,8 +176,27 @@ def leaks():
     return found, n
 
 
+# One printer of sizes (tg_size_text): two decimals, units of 1024. Without a space it is an option's value.
+BY_HAND = re.compile(r"%(?!\.2f)[-0-9.*]*(?:hh|h|ll|l|z|j)?[diufgeE] [KMGT]i?B\b")
+SIZES = {"engine/base/size.c", "engine/estimate/gpu_choice.c"}  # the printer; sizes that memory is sold in
+
+
+def sizes():
+    found, n = [], 0
+    for path in tree.files(tree.C_ENDINGS):
+        if not path.startswith(("engine/", "kernels/", "io/", "include/", "cli/")) or path in SIZES:
+            continue
+        n += 1
+        for i, line in enumerate(COMMENTS.sub(keep_strings, tree.text(path)).split("\n"), 1):
+            hit = BY_HAND.search(line)
+            if hit:
+                found.append(f"{path}:{i}: {hit.group(0)}: sizes are printed by tg_size_text")
+    return found, n
+
+
 CHECKS = {"names": names, "cases": cases, "lengths": lengths, "places": places,
-          "allocators": allocators, "readers": readers, "leaks": leaks}
+          "allocators": allocators, "readers": readers, "leaks": leaks,
+          "sizes": sizes}
 
 
 def main():

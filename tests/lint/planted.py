@@ -1,4 +1,4 @@
-"""The checks that guard one allocator, one monitor and the search for leaks can fail: each violation
+"""The checks that guard one allocator, one monitor, one printer of sizes and the search for leaks can fail: each violation
 planted here in a tree of its own is found at its line, and nothing else is.
 """
 import os
@@ -42,6 +42,13 @@ PLANTED = {
     ],
     "bench/own_peak.c": ["return (size_t)u.ru_maxrss; /* WRONG */"],
     "engine/memory/monitor.c": ["slurp(root, \"/proc/meminfo\", text, sizeof text);"],
+    "io/own_units.c": [
+        "tgi_fail(err, st, \"needs %zu MiB\", n >> 20); /* WRONG */",
+        "tgi_fail(err, st, \"needs %.1f GB\", n / 1e9); /* WRONG */",
+        "tgi_fail(err, st, \"give --ram %lluMiB\", n >> 20);",
+        "tgi_fail(err, st, \"max(512 MiB, 10 %%)\");",
+        "printf(\"%.2f MiB\", x); /* \"%zu MiB\" */",
+    ],
     "tests/unit/test_forgets.c": ["int main(void) { return 0; }"],
     "tests/unit/test_looks.c": ["int main(void) { return TEST_END(); }"],
     "tests/fuzz/fuzz_looks.c": ["int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n)",
@@ -62,7 +69,7 @@ def main():
                         line = line.removesuffix(MARK)
                     f.write(line + "\n")
         done = subprocess.run([sys.executable, "-B", os.path.join(HERE, "house.py"), "allocators",
-                               "readers", "leaks"], capture_output=True, text=True, check=False,
+                               "readers", "leaks", "sizes"], capture_output=True, text=True, check=False,
                               env={**os.environ, "TG_LINT_ROOT": root})
     found = {line.split(": ")[0] for line in done.stdout.splitlines() if "checked" not in line}
     for what, where in (("not found", wanted - found), ("found, and is right", found - wanted)):
