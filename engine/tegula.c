@@ -45,9 +45,15 @@ tgi_err *tgi_ctx_err(tg_ctx *ctx)
     return &ctx->err;
 }
 
+/* Calls that open no job leave the figures to whoever asks for them. */
 const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
 {
-    return ctx && ctx->refused ? &ctx->refusal : NULL;
+    tg_ctx *c = (tg_ctx *)ctx; /* the caller's const is about the answer */
+    if (c && !c->refused && c->err.code == TG_E_NOMEM) {
+        tgi_refusal_explain(&c->err, TGI_DO_RUN, NULL, NULL, &c->refusal);
+        c->refused = 1;
+    }
+    return c && c->refused ? &c->refusal : NULL;
 }
 
 /* The last step of calls that need memory: when it was refused, find out what would do. */

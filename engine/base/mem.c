@@ -177,7 +177,7 @@ void *tgi_calloc_at(tgi_tag tag, size_t n, size_t size, const char *site)
 char *tgi_strdup_at(tgi_tag tag, const char *s, const char *site)
 {
     const size_t n = strlen(s) + 1;
-    char *p = get(tag, n, 0, site);
+    char *p = noted(get(tag, n, 0, site), n);
     return p ? memcpy(p, s, n) : NULL;
 }
 

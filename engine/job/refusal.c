@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_SECONDS 3.0
+#define MOST_SECONDS 3.0 /* of a processor: a busy machine finds the same remedies, later */
 #define MIB ((uint64_t)1 << 20)
 /* Two processes that did the same hold so much more or less: the kernel counts pages in batches
  * of 64. A command told to fit must do so then, too. */
@@ -139,7 +139,7 @@ static tg_status predict(const asking *a, tg_remedy *r, uint64_t *tried)
 
 static int time_is_up(const asking *a)
 {
-    return tgi_seconds() - a->t0 > MOST_SECONDS || tg_cancel_signal() != 0;
+    return tgi_processor_seconds() - a->t0 > MOST_SECONDS || tg_cancel_signal() != 0;
 }
 
 static int is_full(const asking *a)
@@ -382,6 +382,6 @@ void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
     tgi_mem_get_stats(&m);
     a.beside = job ? m.live_bytes : 0;
     a.room = room_now(err, &a.machine); /* without them */
-    a.t0 = tgi_seconds();
+    a.t0 = tgi_processor_seconds();
     find_remedies(&a);
 }
