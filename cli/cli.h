@@ -86,6 +86,9 @@ void cli_refusal_json(const cli *c, const tg_refusal *r); /* members, a comma in
 tg_status cli_timeline_begin(cli *c);
 tg_status cli_timeline_end(cli *c, tg_status st);
 
+/* leaks.c: the exit code, or another when TEGULA_LEAKS is set and something is held. */
+int cli_leaks_at_end(int code);
+
 /* progress.c: callbacks of the context, `user` is the cli. */
 void cli_on_progress(void *user, const tg_progress *p);
 void cli_on_log(void *user, tg_log_level level, const char *line);

@@ -228,5 +228,5 @@ int main(int argc, char **argv)
     }
     tg_opts_free(&c.opts);
     tg_ctx_close(&c.ctx);
-    return code;
+    return cli_leaks_at_end(code);
 }

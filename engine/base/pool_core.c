@@ -169,10 +169,12 @@ bool tgi_request_allowed(tg_pool *p)
     return ++p->requests != p->fail_at;
 }
 
+#define DECAY 8192 /* requests after which those before count half */
+
 static void count_request(tg_pool *p, size_t rounded)
 {
     p->asked[tgi_sort_of(p, rounded)]++;
-    if (p->requests % 8192 == 0)
+    if (p->requests % DECAY == 0)
         for (int i = 0; i < N_SORTS; i++)
             p->asked[i] /= 2;
 }

@@ -8,7 +8,7 @@
  *
  * Giving back. Only wholly free segments can go. Above the cache limit the sizes that were
  * asked for least go first, and of those the ones idle for longest; the counts are halved every
- * DECAY requests, so what was popular long ago is not kept for it. */
+ * 8,192 requests, so what was popular long ago is not kept for it. */
 #include "engine/base/arith.h"
 #include "engine/base/pool_priv.h"
 #include "engine/base/size.h"
@@ -17,7 +17,6 @@
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
-#define DECAY 8192
 
 bool tgi_raw_allowed(tg_pool *p)
 {

@@ -6,6 +6,7 @@
 #include "engine/memory/monitor.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -74,7 +75,12 @@ static sampler *sampler_open(int every_ms)
     pthread_cond_init(&s->wake, &clock);
     pthread_condattr_destroy(&clock);
     s->start = s->now = s->peak = outside_now();
-    if (pthread_create(&s->id, NULL, sample, s) == 0)
+    sigset_t all, before;
+    sigfillset(&all); /* signals are the program's: its handlers do not run on this thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int refused = pthread_create(&s->id, NULL, sample, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!refused)
         return s;
     sampler_free(s);
     return NULL;

@@ -58,7 +58,7 @@ def run_case(program, case, places):
     for name, value in places.items():
         args = [a.replace(name, value) for a in args]
     env = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}
-    for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+    for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TEGULA_LEAKS"):
         if key in os.environ:
             env[key] = os.environ[key]
     while args and re.fullmatch(r"[A-Z_]+=.*", args[0]):

@@ -191,7 +191,7 @@ class Lab:
         return os.path.join(self.dir, name)
 
     def env(self, extra):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("TEGULA_")}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("TEGULA_") or k == "TEGULA_LEAKS"}
         env.update({k: str(v) for k, v in (extra or {}).items()})
         return env
 

@@ -82,7 +82,7 @@ def glob(pattern, text):
 
 def environment(words):
     env = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}
-    for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+    for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TEGULA_LEAKS"):
         if key in os.environ:
             env[key] = os.environ[key]
     env.update(w.split("=", 1) for w in words)

@@ -58,13 +58,32 @@ typedef struct seen {
     uint64_t before, after; /* requests of our own */
     int begun, ended;
     double written; /* percent of the arena's pages */
+    int used, peaked, used_by_bands, peaked_by_bands, used_at_exit, peaked_at_exit; /* traced */
 } seen;
+
+/* The run's own trace: of the reservation on, behind the bands, at the end. */
+static void take_trace(seen *s, const char *line)
+{
+    static const char head[] = "\u25b3Used Peaked MB:";
+    int used = 0, peaked = 0, n = 0;
+    if (strncmp(line, head, sizeof head - 1) != 0)
+        return;
+    CHECK_EQ(sscanf(line + sizeof head - 1, "%d %d%n", &used, &peaked, &n), 2);
+    const char *where = line + sizeof head - 1 + n;
+    if (strcmp(where, " (run: reserve)") == 0)
+        s->used = used, s->peaked = peaked;
+    else if (strcmp(where, " (run: bands)") == 0)
+        s->used_by_bands = used, s->peaked_by_bands = peaked;
+    else if (strcmp(where, " (run: exit)") == 0)
+        s->used_at_exit = used, s->peaked_at_exit = peaked;
+}
 
 static void on_log(void *user, tg_log_level level, const char *line)
 {
     seen *s = user;
     tgi_mem_stats m;
     (void)level;
+    take_trace(s, line);
     if (strcmp(line, "bands begin") == 0) {
         tgi_mem_get_stats(&m);
         s->before = m.requests;
@@ -138,7 +157,7 @@ static void run_job(const char *model, const char *ram, const char *compress, se
     tg_opts *opts = NULL;
     tg_job *job = NULL;
     tg_run_result res = {.size = sizeof res};
-    *s = (seen){0};
+    *s = (seen){.used_at_exit = -1};
     atomic_store(&calls, 0);
     atomic_store(&call_bytes, 0);
     CHECK_EQ(tg_ctx_open(&co, &ctx), TG_OK);
@@ -193,6 +212,9 @@ static void watch_row(const row *r, const char *compress)
     CHECK_EQ(s.ended, 1);
     CHECK_EQ(s.after - s.before, 0);
     CHECK(s.written >= 95.0);
+    CHECK(s.used > 0 && s.peaked == 0); /* the reservation is what the run takes ... */
+    CHECK(abs(s.used_by_bands - s.used) <= 1 && s.peaked_by_bands <= 1);
+    CHECK(s.used_at_exit == 0 && abs(s.peaked_at_exit - s.used) <= 1); /* ... and gives back */
     CHECK(atomic_load(&call_bytes) <= 64 * 1024); /* the libraries' own, once */
 }
 

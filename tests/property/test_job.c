@@ -390,6 +390,61 @@ static void test_refusals_come_before_any_file(void)
     run_job(large, TG_E_BUDGET, &r);
 }
 
+/* Plan with a --ram or, NULL, without one: bytes of the margin's line, -1 when there is none.
+ * The lines of memory are the peak. */
+static int64_t margin_line(const char *ram, tg_plan_info *p)
+{
+    const char *const o[] = {"model",
+                             model,
+                             "input",
+                             in_folder("in.tif"),
+                             "output",
+                             in_folder("none.tif"),
+                             ram ? "ram" : NULL,
+                             ram,
+                             NULL};
+    tg_ctx *ctx = NULL;
+    tg_opts *opts = NULL;
+    tg_job *job = NULL;
+    int64_t margin = -1;
+    uint64_t memory = 0;
+    int margins = 0;
+    p->size = sizeof *p;
+    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
+    CHECK_EQ(with_options(ctx, o, &opts), TG_OK);
+    CHECK_EQ(tg_job_open(ctx, opts, &job), TG_OK);
+    CHECK_EQ(tg_job_plan(job, p), TG_OK);
+    for (size_t i = 0; i < p->n_lines; i++) {
+        memory += p->lines[i].kind == TG_PLAN_MEMORY ? p->lines[i].bytes : 0;
+        if (p->lines[i].kind == TG_PLAN_MARGIN) {
+            CHECK_STR(p->lines[i].name, "margin");
+            margin = (int64_t)p->lines[i].bytes;
+            margins++;
+        }
+    }
+    CHECK_EQ(memory, p->peak_bytes);
+    CHECK(margins <= 1);
+    p->lines = NULL;
+    tg_job_close(&job);
+    tg_opts_free(&opts);
+    tg_ctx_close(&ctx);
+    return margin;
+}
+
+static void test_the_margin_is_a_line_of_a_plan_whose_budget_nobody_gave(void)
+{
+    tg_plan_info p;
+    const int64_t half = 512 << 20;
+    const int64_t margin = margin_line(NULL, &p);
+    const int64_t tenth = ((int64_t)p.budget_bytes + margin) / 10; /* of free and ours */
+    CHECK_EQ(margin, tenth > half ? tenth : half);
+    CHECK_EQ(margin_line("1GiB", &p), -1);
+    CHECK_EQ(p.budget_bytes, 1 << 30);
+    CHECK_EQ(margin_line("1GB", &p), -1);
+    CHECK_EQ(p.budget_bytes, 1000000000);
+    CHECK_EQ(margin_line("80%", &p), -1); /* of what is free, and all of that */
+}
+
 int main(void)
 {
     snprintf(folder, sizeof folder, "%s/tegula-job-XXXXXX",
@@ -405,6 +460,7 @@ int main(void)
     RUN(test_the_receipt_names_the_precision);
     RUN(test_bf16_is_refused_where_the_processor_lacks_it);
     RUN(test_refusals_come_before_any_file);
+    RUN(test_the_margin_is_a_line_of_a_plan_whose_budget_nobody_gave);
     char command[96];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     CHECK_EQ(system(command), 0);

@@ -220,6 +220,26 @@ static void test_collecting_keeps_what_is_often_asked_for(void)
     tg_pool_close(&pool, NULL);
 }
 
+static void test_twice_is_often_and_what_was_asked_for_long_ago_counts_half(void)
+{
+    fake f = {.total = 1024 * MIB};
+    const tg_pool_opts o = {.size = sizeof o, .margin_bytes = TG_POOL_NONE, .compact_above = 1};
+    tg_pool *pool = open_pool(&f, &o);
+    for (int i = 0; i < 3; i++)
+        tg_pool_free(pool, take(pool, 6 * MIB));
+    for (int i = 0; i < 2; i++)
+        tg_pool_free(pool, take(pool, 20 * MIB));
+    tg_pool_free(pool, take(pool, 50 * MIB));
+    CHECK_EQ(tg_pool_collect(pool), 50 * MIB); /* once is rarely, twice is not */
+    while (tgi_pool_requests(pool) < 8191)
+        tg_pool_free(pool, take(pool, 1000));
+    CHECK_EQ(tg_pool_collect(pool), 0);
+    tg_pool_free(pool, take(pool, 1000)); /* the 8,192nd: 3 and 2 become 1 */
+    CHECK_EQ(tg_pool_collect(pool), 26 * MIB);
+    CHECK_EQ(f.held, 2 * MIB); /* thousands of 1000 bytes are remembered */
+    tg_pool_close(&pool, NULL);
+}
+
 static void test_compaction_returns_half_of_what_is_reserved_to_the_raw_allocator(void)
 {
     fake f = {.total = 1024 * MIB};
@@ -426,6 +446,42 @@ static void test_large_blocks_are_listed_with_their_place(void)
     tg_pool_close(&pool, NULL);
 }
 
+static void test_the_report_says_who_holds_what(void)
+{
+    fake f = {.total = 1024 * MIB};
+    tg_pool *pool = open_pool(&f, NULL);
+    char want[1024], *text = NULL;
+    void *p = NULL;
+    take(pool, 1000);
+    const int line = __LINE__ + 1;
+    CHECK_EQ(tg_pool_alloc(pool, 100 * MIB, "frames", &p), TG_OK);
+    tg_pool_free(pool, take(pool, 8 * MIB));
+    snprintf(want, sizeof want,
+             "pool device 0\n"
+             "  allocated       100.00 MiB   peak   108.00 MiB\n"
+             "  reserved        110.00 MiB   peak   110.00 MiB\n"
+             "  active          100.00 MiB   peak   108.00 MiB\n"
+             "  inactive         10.00 MiB   peak    10.00 MiB\n"
+             "  fragmentation         9.1 %%\n"
+             "  3 allocations, 1 frees, 2 in use, hit rate 0.0 %%\n"
+             "  3 raw allocations, 0 raw frees, 3 segments, 0 refused\n"
+             "  held by test               1000 B\n"
+             "  held by frames         100.00 MiB\n"
+             "  large:   100.00 MiB of frames, allocated at tests/unit/test_pool.c:%d\n",
+             line);
+    CHECK_EQ(tg_pool_report(pool, &text), TG_OK);
+    CHECK_STR(text, want);
+    tg_text_free(text);
+    tg_pool_profile(pool, 1);
+    tg_pool_free(pool, take(pool, 8 * MIB));
+    CHECK_EQ(tg_pool_free(pool, &f), TG_E_ARG);
+    CHECK_EQ(tg_pool_report(pool, &text), TG_OK);
+    CHECK(strstr(text, " us an allocation, mean of 1\n") != NULL);
+    CHECK(strstr(text, "  1 frees of what was no block in use\n") != NULL);
+    tg_text_free(text);
+    tg_pool_close(&pool, NULL);
+}
+
 static void test_pinned_memory_is_known_as_such(void)
 {
     tg_raw raw;
@@ -603,6 +659,7 @@ int main(void)
     RUN(test_the_margin_is_512_MiB_or_a_tenth_unless_said);
     RUN(test_the_cache_limit_gives_back_rarely_used_sizes_first);
     RUN(test_collecting_keeps_what_is_often_asked_for);
+    RUN(test_twice_is_often_and_what_was_asked_for_long_ago_counts_half);
     RUN(test_compaction_returns_half_of_what_is_reserved_to_the_raw_allocator);
     RUN(test_a_pool_about_to_grow_compacts_when_too_much_lies_idle);
     RUN(test_a_refusal_first_empties_the_cache);
@@ -612,6 +669,7 @@ int main(void)
     RUN(test_requests_of_the_library_fail_at_the_raw_call_too);
     RUN(test_memory_of_the_library_grows_shrinks_and_is_zeroed);
     RUN(test_large_blocks_are_listed_with_their_place);
+    RUN(test_the_report_says_who_holds_what);
     RUN(test_pinned_memory_is_known_as_such);
     RUN(test_peaks_can_be_counted_anew);
     RUN(test_the_timeline_is_JSON_with_begin_end_size_tag_and_site);
