@@ -209,6 +209,20 @@ static tg_status type_labels(tg_job *job, const tg_shapes *s, tgi_err *err)
     return TG_OK;
 }
 
+/* A network that says what its output is, masks and integers of up to 16 bits: no scale of the
+ * input's is put on them, and they are written as what they are. */
+static void type_integers(tg_job *job)
+{
+    const tg_dtype d = job->graph->out[0].file_dtype;
+    tg_dtype asked;
+    if (d != TG_DTYPE_BOOL && d != TG_DTYPE_U8 && d != TG_DTYPE_I8 && d != TG_DTYPE_U16 &&
+        d != TG_DTYPE_I16)
+        return;
+    job->set.invert = 0;
+    if (!tgi_opts_dtype(job->opts, &asked))
+        job->set.dtype = d == TG_DTYPE_BOOL ? TG_DTYPE_U8 : d;
+}
+
 /* A network of one size that looks at all of it sees what a smaller image is padded with. */
 static void warn_of_padding(tg_job *job)
 {
@@ -260,6 +274,7 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     TGI_TRY(tgi_graph_infer(job->graph, &job->in_desc, &shapes, err));
     job->out_desc = shapes.desc[job->graph->out[0].value];
     warn_of_padding(job);
+    type_integers(job);
     const tg_status typed = type_labels(job, &shapes, err);
     tgi_shapes_free(&shapes);
     TGI_TRY(typed);
@@ -320,7 +335,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         return TG_OK; /* arrays are opened by the run that feeds them */
     TGI_TRY(open_source(job, err));
     pick_output(job->opts, &job->set, job->info->dtype);
-    if (!tgi_dtype_is_float(job->info->dtype) && !job->set.normalize_given) {
+    const int as_declared = job->graph->in[0].file_dtype == job->info->dtype;
+    if (!tgi_dtype_is_float(job->info->dtype) && !job->set.normalize_given && !as_declared) {
         double lo, hi;
         tgi_dtype_range(job->info->dtype, &lo, &hi);
         tgi_job_warn(job,
