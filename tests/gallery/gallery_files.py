@@ -106,6 +106,7 @@ def arrays():
     yield "plane.npy", npy("<f4", f"({H}, {W})", ones(H * W))
     yield "x.npy", npy("<f4", f"(1, 1, {H}, {W})", ones(H * W))
     yield "two.npy", npy("<f4", f"(2, 1, {H}, {W})", ones(2 * H * W))
+    yield "pair.npy", npy("<f4", f"(1, 2, {H}, {W})", ones(2 * H * W))
     yield "rgb.npy", npy("<f4", f"(1, 3, {H}, {W})", ones(3 * H * W))
     yield "objects.npy", npy("|O", "(1,)", b"\x80\x03N.")
     yield "cut.npy", npy("<f4", f"({H}, {W})", ones(100))
