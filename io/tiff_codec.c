@@ -35,7 +35,9 @@ static const struct {
     {TGI_TIFF_JPEG, &tgi_codec_jpeg},        {TGI_TIFF_DEFLATE, &tgi_codec_zlib},
     {TGI_TIFF_DEFLATE_OLD, &tgi_codec_zlib}, {TGI_TIFF_PACKBITS, &tgi_codec_packbits},
     {TGI_TIFF_LZMA, &tgi_codec_lzma},        {TGI_TIFF_ZSTD, &tgi_codec_zstd},
-    {TGI_TIFF_WEBP, &tgi_codec_webp},
+    {TGI_TIFF_WEBP, &tgi_codec_webp},        {TGI_TIFF_CCITT_RLE, &tgi_codec_ccitt},
+    {TGI_TIFF_CCITT_FAX3, &tgi_codec_ccitt}, {TGI_TIFF_CCITT_FAX4, &tgi_codec_ccitt},
+    {TGI_TIFF_CCITT_RLEW, &tgi_codec_ccitt},
 };
 
 static const tgi_codec *codec_of(uint32_t compression)

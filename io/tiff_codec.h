@@ -26,7 +26,7 @@ typedef struct tgi_pieces {
 
 /* How the blocks of a file are packed: all that a decoder may ask before it sees one. */
 typedef struct tgi_packing {
-    uint32_t compression, fill_order, photometric;
+    uint32_t compression, fill_order, photometric, fax_options;
     uint32_t width, samples; /* of a block, pixels; samples that lie interleaved */
     size_t block_bytes;      /* decoded */
     size_t history; /* what the codec's `history` says of the blocks; 0 where it has none, or
@@ -69,8 +69,8 @@ typedef struct tgi_codec {
 #define TGI_CODEC_HEAD 64
 
 /* unpack_NAME.c each */
-extern const tgi_codec tgi_codec_jpeg, tgi_codec_lzma, tgi_codec_lzw, tgi_codec_packbits,
-    tgi_codec_store, tgi_codec_webp, tgi_codec_zlib, tgi_codec_zstd;
+extern const tgi_codec tgi_codec_ccitt, tgi_codec_jpeg, tgi_codec_lzma, tgi_codec_lzw,
+    tgi_codec_packbits, tgi_codec_store, tgi_codec_webp, tgi_codec_zlib, tgi_codec_zstd;
 
 /* Whether there is a line for this code in the table, also when this build lacks its library.
  */

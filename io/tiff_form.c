@@ -37,6 +37,7 @@ tg_status tgi_packing_of(const tgi_tiff_page *p, const tgi_rfile *f, tgi_packing
     *out = (tgi_packing){.compression = p->compression,
                          .fill_order = p->fill_order,
                          .photometric = p->photometric,
+                         .fax_options = p->fax_options,
                          .width = (uint32_t)p->block_w, /* pictures: <= 65500 */
                          .samples = p->planar ? 1 : p->samples,
                          .block_bytes = p->block_bytes};

@@ -264,6 +264,8 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         p->planar = v == 2;
         return v == 1 || v == 2 ? TG_OK
                                 : tgi_fail(err, TG_E_FORMAT, "PlanarConfiguration is %u", v);
+    case 292:
+        return first32(t, a, &p->fax_options, err);
     case 296:
         return first32(t, a, &p->resolution_unit, err);
     case 305:
@@ -372,9 +374,9 @@ const char *tgi_tiff_compression_name(uint32_t code)
         const char *name;
     } names[] = {
         {TGI_TIFF_NONE, "none"},
-        {2, "CCITT RLE"},
-        {3, "CCITT fax 3"},
-        {4, "CCITT fax 4"},
+        {TGI_TIFF_CCITT_RLE, "CCITT RLE"},
+        {TGI_TIFF_CCITT_FAX3, "CCITT fax 3"},
+        {TGI_TIFF_CCITT_FAX4, "CCITT fax 4"},
         {TGI_TIFF_LZW, "lzw"},
         {6, "old JPEG"},
         {TGI_TIFF_JPEG, "JPEG"},
@@ -382,7 +384,7 @@ const char *tgi_tiff_compression_name(uint32_t code)
         {TGI_TIFF_DEFLATE_OLD, "deflate"},
         {TGI_TIFF_PACKBITS, "packbits"},
         {32766, "NeXT"},
-        {32771, "CCITT RLE/W"},
+        {TGI_TIFF_CCITT_RLEW, "CCITT RLE/W"},
         {32809, "ThunderScan"},
         {32909, "PixarLog"},
         {33003, "JPEG 2000"},
@@ -495,6 +497,12 @@ static tg_status refuse_predictor(const tgi_tiff_page *p, tgi_err *err)
     return TG_OK;
 }
 
+static bool is_fax(const tgi_tiff_page *p)
+{
+    return p->compression == TGI_TIFF_CCITT_RLE || p->compression == TGI_TIFF_CCITT_FAX3 ||
+           p->compression == TGI_TIFF_CCITT_FAX4 || p->compression == TGI_TIFF_CCITT_RLEW;
+}
+
 /* Features we do not read, each by its name and value. */
 static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
 {
@@ -507,6 +515,9 @@ static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
         return tgi_fail(err, TG_E_UNSUPPORTED, "photometric %u (%s) is not supported yet",
                         p->photometric, photometric_name(p->photometric));
     TGI_TRY(refuse_samples(p, err));
+    if (is_fax(p) && (p->bits != 1 || (p->samples > 1 && !p->planar)))
+        return tgi_fail(err, TG_E_UNSUPPORTED, "%s with %u samples of %u bits is not supported",
+                        tgi_tiff_compression_name(p->compression), p->samples, p->bits);
     if (p->depth > 1)
         return tgi_fail(err, TG_E_UNSUPPORTED, "ImageDepth %u is not supported yet", p->depth);
     if (picture) /* a predictor beside a picture means nothing: it is not applied */

@@ -15,10 +15,14 @@
 
 enum {
     TGI_TIFF_NONE = 1,
+    TGI_TIFF_CCITT_RLE = 2,
+    TGI_TIFF_CCITT_FAX3 = 3,
+    TGI_TIFF_CCITT_FAX4 = 4,
     TGI_TIFF_LZW = 5,
     TGI_TIFF_JPEG = 7,
     TGI_TIFF_DEFLATE = 8,
     TGI_TIFF_DEFLATE_OLD = 32946,
+    TGI_TIFF_CCITT_RLEW = 32771,
     TGI_TIFF_PACKBITS = 32773,
     TGI_TIFF_LZMA = 34925,
     TGI_TIFF_ZSTD = 50000,
@@ -51,6 +55,7 @@ typedef struct tgi_tiff_page {
     bool bits_differ;               /* not the same depth or format in all samples */
     bool planar, tiled;
     uint32_t compression, predictor, photometric, fill_order, depth, orientation;
+    uint32_t fax_options;      /* T4Options of compression 3 */
     uint64_t block_w, block_h; /* tile, or width x rows per strip */
     uint32_t resolution_unit;
     double resolution[2]; /* y,x; 0: absent */

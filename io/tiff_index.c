@@ -48,7 +48,7 @@ static bool same_storage(const tgi_tiff_page *a, const tgi_tiff_page *b)
 {
     return a->compression == b->compression && a->predictor == b->predictor &&
            a->tiled == b->tiled && a->block_w == b->block_w && a->block_h == b->block_h &&
-           a->fill_order == b->fill_order &&
+           a->fill_order == b->fill_order && a->fax_options == b->fax_options &&
            (a->compression != TGI_TIFF_JPEG || a->photometric == b->photometric);
 }
 

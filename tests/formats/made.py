@@ -38,8 +38,19 @@ def known_compressions():
     return [(int(names.get(n, n)), name) for n, name in re.findall(r'\{(\w+), "([^"]+)"\}', part)]
 
 
+FAX = {2: "10101000", 3: "000000000001101010", 4: "1", 32771: "1010100000000000"}  # a white row of 16 pixels
+
+
+def fax(code):
+    bits = FAX[code] * 16
+    bits += "0" * (-len(bits) % 8)
+    return bytes(int(bits[i:i + 8], 2) for i in range(0, len(bits), 8))
+
+
 def packed(code):
     """16 x 16 bytes, or RGB of them, in a codec; bytes that mean nothing where we have no packer."""
+    if code in FAX:
+        return one_page(bits=1, code=code, packer=lambda b: fax(code))
     if code == 7:
         return one_page(code=7, packer=lambda b: jpeg(16, 16))
     if code == 50001:

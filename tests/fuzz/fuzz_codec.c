@@ -12,9 +12,10 @@
 enum { CODEC, HOW, WIDTH, SAMPLES, ROWS, TABLES, PIECE_IN, PIECE_OUT, HEAD };
 #define MOST_HISTORY ((size_t)1 << 20)
 
-static const uint32_t codecs[] = {TGI_TIFF_NONE,        TGI_TIFF_LZW,      TGI_TIFF_JPEG,
-                                  TGI_TIFF_DEFLATE_OLD, TGI_TIFF_PACKBITS, TGI_TIFF_LZMA,
-                                  TGI_TIFF_ZSTD,        TGI_TIFF_WEBP};
+static const uint32_t codecs[] = {
+    TGI_TIFF_NONE,      TGI_TIFF_LZW,        TGI_TIFF_JPEG,       TGI_TIFF_DEFLATE_OLD,
+    TGI_TIFF_PACKBITS,  TGI_TIFF_LZMA,       TGI_TIFF_ZSTD,       TGI_TIFF_WEBP,
+    TGI_TIFF_CCITT_RLE, TGI_TIFF_CCITT_FAX3, TGI_TIFF_CCITT_FAX4, TGI_TIFF_CCITT_RLEW};
 static const uint32_t photometrics[] = {1, TGI_TIFF_RGB, 5, TGI_TIFF_YCBCR};
 
 /* Bytes at the very end of a block of their own. */
@@ -94,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     tgi_packing p = {.compression = codecs[data[CODEC] % (sizeof codecs / sizeof codecs[0])],
                      .fill_order = data[HOW] & 1 ? 2 : 1,
                      .photometric = photometrics[data[HOW] >> 1 & 3],
+                     .fax_options = data[HOW] >> 3,
                      .width = 1u + data[WIDTH],
                      .samples = 1u + data[SAMPLES] % 4u,
                      .tables = n_tables ? tables : NULL,

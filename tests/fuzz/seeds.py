@@ -295,6 +295,9 @@ def tiffs():
         page(t, 9, 7, **{f"t{tag}": (2, text + b"\0")})
         yield f"maker_{tag}", t
     t = Tiff()
+    page(t, 16, 8, bits=1, code=4, packer=lambda b: b"\xff\x00\x10\x01", t262=(3, 0))
+    yield "fax4", t
+    t = Tiff()
     page(t, 40, 24, rows=8)
     page(t, 20, 12, rows=8, t254=(4, 1))
     yield "pyramid", t
@@ -357,6 +360,16 @@ def blocks():
             yield f"codec_{code}_{samples}", bytes([code, 0, 29, samples - 1, rows - 1, 0, 6, 1]) + pack(data)
         turned = bytes(int(f"{x:08b}"[::-1], 2) for x in pack(pixels(64)))
         yield f"codec_{code}_turned", bytes([code, 1, 15, 0, 3, 0, 255, 0]) + turned
+    # Fax rows of 30 pixels: white 4, black 3, white 23 by themselves; then changes against the row above.
+    rows, eol = "1011 10 0000100", "000000000001"
+    for code, name, how, text in (
+            (8, "rle", 0, (rows + " 0") * 20), (11, "rle_word", 0, (rows + " 0000") * 20),
+            (9, "fax3", 0, (eol + rows) * 20), (9, "fax3_2d", 8, (eol + "1" + rows + eol + "0 1 011 1") * 10),
+            (10, "fax4", 0, "001 1011 10 1" + " 1 1 1 011 010 1 0001 1 001 1011 10 1" * 6 + eol * 2),
+            (10, "fax4_turned", 1, "001 0011 0101 1 1 000011 1" * 6)):
+        data = text.replace(" ", "")
+        data += "0" * (-len(data) % 8)
+        yield name, bytes([code, how, 29, 0, 19, 0, 6, 1]) + bytes(int(data[i:i + 8], 2) for i in range(0, len(data), 8))
     tables = b"\xff\xd8" + jpeg_tables() + b"\xff\xd9"
     yield "jpeg_grey", bytes([2, 0, 16, 0, 8, 0, 9, 0]) + jpeg(17, 9)
     yield "jpeg_ycc", bytes([2, 6, 32, 2, 16, len(tables), 40, 2]) + tables + jpeg(33, 17, (0x22, 0x11, 0x11), tables=False)

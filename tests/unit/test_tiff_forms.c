@@ -665,7 +665,7 @@ static void test_what_is_not_read_is_refused_by_its_name(void)
     refused(16, 2, 34676, PHOTOMETRIC_LOGL, "SGI LogLuv");
     refused(8, 1, 1, PHOTOMETRIC_YCBCR, "photometric 6 (YCbCr)");
     refused(24, 3, 1, 1, "24 bits per sample, sample format 3");
-    refused(1, 1, 4, 0, "CCITT fax 4");
+    refused(8, 1, 4, 0, "CCITT fax 4 with 1 samples of 8 bits");
 }
 
 int main(void)
