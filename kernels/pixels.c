@@ -160,6 +160,22 @@ static float round_even(float v)
         }                                                                                      \
     } while (0)
 
+int64_t tgi_pixels_outside(tg_dtype type, const float *src, int64_t step, int64_t n, float mul,
+                           float add)
+{
+    double lo, hi;
+    int64_t outside = 0;
+    if (tgi_dtype_is_float(type))
+        return 0;
+    tgi_dtype_range(type, &lo, &hi);
+    const float below = (float)(lo - 0.5), above = (float)(hi + 0.5);
+    for (int64_t i = 0; i < n; i++) {
+        const float x = src[i * step] * mul + add;
+        outside += !((x >= below) & (x <= above));
+    }
+    return outside;
+}
+
 void tgi_pixels_store(tg_dtype type, const float *src, int64_t src_stride, int64_t n, float mul,
                       float add, void *dst, int64_t dst_stride)
 {

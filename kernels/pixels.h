@@ -29,6 +29,11 @@ typedef struct tg_pixels {
 void tgi_pixels_load_run(const tg_pixels *p, const void *src);
 void tgi_pixels_store_run(const tg_pixels *p, void *dst);
 
+/* How many of n floats, `step` apart, lie outside of an integer type by more than rounding, or
+ * are NaN: a store clips them. Of a floating-point type none. */
+int64_t tgi_pixels_outside(tg_dtype type, const float *src, int64_t step, int64_t n, float mul,
+                           float add);
+
 /* The same for one sample: n pixels from `src` (dense) to dst[0], dst[stride], ... */
 void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float add,
                      float *dst, int64_t stride);

@@ -39,10 +39,11 @@ typedef struct copy {
     char axes[TG_IMAGE_MAX_AXES + 1]; /* of the output, singletons kept */
     int64_t shape[TG_IMAGE_MAX_AXES];
     int n_axes;
-    char *in_rows, *out_rows; /* [sample][row][column]; one row of the output */
-    size_t budget;            /* what --ram allows */
-    int64_t step;             /* rows read at once */
-    int64_t first_tile;       /* tiles before it are in the file */
+    char *in_rows, *out_rows;   /* [sample][row][column]; one row of the output */
+    size_t budget;              /* what --ram allows */
+    int64_t step;               /* rows read at once */
+    int64_t first_tile;         /* tiles before it are in the file */
+    int64_t clipped, converted; /* values that the output's type does not hold; all of them */
 } copy;
 
 /* ---- What to copy ------------------------------------------------------------------------ */
@@ -173,7 +174,7 @@ static tg_status read_rows(copy *c, int64_t plane, int64_t y0, int64_t y1, tgi_e
 }
 
 /* n pixels of one sample to every `stride`-th element of dst, in the output's type. */
-static void convert(const copy *c, const char *src, int64_t n, char *dst, int64_t stride)
+static void convert(copy *c, const char *src, int64_t n, char *dst, int64_t stride)
 {
     const size_t size = tgi_dtype_size(c->dtype);
     if (c->dtype == c->info->dtype) {
@@ -188,6 +189,8 @@ static void convert(const copy *c, const char *src, int64_t n, char *dst, int64_
         const int64_t k = tgi_min(512, n - i);
         tgi_pixels_load(c->info->dtype, src + (size_t)i * tgi_dtype_size(c->info->dtype), k,
                         1.0f, 0.0f, piece, 1);
+        c->clipped += tgi_pixels_outside(c->dtype, piece, 1, k, 1.0f, 0.0f);
+        c->converted += k;
         tgi_pixels_store(c->dtype, piece, 1, k, 1.0f, 0.0f, dst + (size_t)(i * stride) * size,
                          stride);
     }
@@ -592,6 +595,10 @@ tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi
     tg_status st = open_copy(&c, meta, err);
     if (st == TG_OK)
         st = is_array(c.output) ? copy_to_npy(&c, err) : copy_to_tiff(&c, err);
+    if (st == TG_OK && (double)c.clipped > TGI_CLIPPED_MANY * (double)c.converted)
+        tgi_ctx_log(ctx, TG_LOG_WARN,
+                    "%s: %.0f %% of the values do not fit %s and were clipped", c.input,
+                    100 * (double)c.clipped / (double)c.converted, tgi_dtype_name(c.dtype));
     close_copy(&c);
     return st;
 }

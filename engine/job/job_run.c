@@ -551,6 +551,19 @@ static void warn_of_nonfinite(run *r)
                                                              "as the end of the range");
 }
 
+/* A few clipped values are noise around black; many mean a type or a scale that does not fit.
+ */
+static void warn_of_clipped(run *r)
+{
+    const double share = r->store ? tgi_store_clipped(r->store) : 0;
+    if (share > TGI_CLIPPED_MANY)
+        tgi_job_warn(
+            r->job,
+            "%.0f %% of the values do not fit %s and were clipped: another --dtype, or "
+            "--normalize, may be meant",
+            100 * share, tgi_dtype_name(r->job->set.dtype));
+}
+
 /* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not;
  * the list of what was filled, too.
  */
@@ -561,6 +574,7 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     TGI_TRY(check_files(r, &files, err));
     report(r, "finish", 1, r->t_phase);
     warn_of_nonfinite(r);
+    warn_of_clipped(r);
     fill_result(r, res);
     res->measured_peak_bytes = tgi_job_tracker_peak(r->tracker);
     TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, &files, err));

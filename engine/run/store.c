@@ -21,7 +21,7 @@ struct tg_store {
     int64_t group;                /* the one that is open, or -1 */
     int64_t tx0, n_tx, ty0, n_ty; /* tiles of the open group */
     int64_t next_seq, done;
-    _Atomic int64_t nonfinite;
+    _Atomic int64_t nonfinite, clipped, stored; /* values */
 };
 
 int64_t tgi_store_group_tiles(const tg_mapping *m, const tg_tiling *t, int64_t tile_h,
@@ -182,7 +182,7 @@ typedef struct copy_job {
 } copy_job;
 
 /* NaN and infinity have an exponent of ones; by bits, so that it vectorises. */
-static void count_nonfinite(tg_store *s, const tg_pixels *p)
+static int64_t nonfinite_in(const tg_pixels *p)
 {
     int64_t bad = 0;
     for (int k = 0; k < p->samples; k++)
@@ -191,8 +191,24 @@ static void count_nonfinite(tg_store *s, const tg_pixels *p)
             memcpy(&u, &p->value[k][i * p->step], sizeof u);
             bad += (u & 0x7f800000u) == 0x7f800000u;
         }
+    return bad;
+}
+
+/* Values that are none, and values that the output's type does not hold; where all of them fit
+ * an integer, none can be NaN or infinite. */
+static void count_misfits(tg_store *s, const tg_pixels *p)
+{
+    int64_t outside = 0;
+    const int is_float = tgi_dtype_is_float(p->type);
+    for (int k = 0; k < p->samples && !is_float; k++)
+        outside += tgi_pixels_outside(p->type, p->value[k], p->step, p->n, p->mul, p->add);
+    const int64_t bad = is_float || outside ? nonfinite_in(p) : 0;
     if (bad)
         atomic_fetch_add(&s->nonfinite, bad);
+    if (!is_float)
+        atomic_fetch_add(&s->stored, p->n * p->samples);
+    if (outside > bad)
+        atomic_fetch_add(&s->clipped, outside - bad);
 }
 
 /* One row of one tile column from the view into its slot. */
@@ -216,7 +232,7 @@ static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_ra
     for (int k = 0; k < l->samples; k++) /* at most four, by the mapping */
         p.value[k] = tgi_view_at(j->view, c + k, s->volume ? z + s->shift[0] : 0,
                                  y + s->shift[1], x.lo + s->shift[2]);
-    count_nonfinite(j->s, &p);
+    count_misfits(j->s, &p);
     s->o.be->pixels_store(&p, slot + (size_t)at * (size_t)l->samples * size);
 }
 
@@ -264,6 +280,12 @@ tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *
 int64_t tgi_store_nonfinite(const tg_store *s)
 {
     return atomic_load(&s->nonfinite);
+}
+
+double tgi_store_clipped(const tg_store *s)
+{
+    const int64_t stored = atomic_load(&s->stored);
+    return stored ? (double)atomic_load(&s->clipped) / (double)stored : 0;
 }
 
 int64_t tgi_store_tiles_done(const tg_store *s)

@@ -48,5 +48,7 @@ tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *
 int64_t tgi_store_tiles_done(const tg_store *s); /* submitted by this run */
 /* Values of the network that are NaN or infinite, in the tiles of this run. */
 int64_t tgi_store_nonfinite(const tg_store *s);
+/* Share of the values of this run that an integer output cannot hold and that were clipped. */
+double tgi_store_clipped(const tg_store *s);
 
 #endif

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What a network declares of its own ends is believed: integers in without a warning, masks and small
-integers out as what they are, pixel by pixel.
+"""Types of pixels. What a network declares of its own ends is believed: integers in without a warning,
+masks and small integers out as what they are, pixel by pixel. Values that the type of the output does not
+hold are counted.
 
     declared.py TEGULA"""
 import array
@@ -35,6 +36,21 @@ def networks():
                                     node("Cast", ["d"], ["y"], **to(INT8))], lambda v: -(v // 2), "int8"
 
 
+def clipping(t):
+    """A quarter of the values is above 255: a copy and a run into uint8 say so, into uint16 they do not."""
+    wide, n = Tiff(), SIDE * SIDE
+    at = wide.add(struct.pack("<%dH" % n, *[300 if i % 4 == 0 else 200 for i in range(n)]))
+    wide.directory({256: (4, SIDE), 257: (4, SIDE), 258: (3, 16), 259: (3, 1), 262: (3, 1), 273: (4, at), 277: (3, 1),
+                    278: (4, SIDE), 279: (4, 2 * n)})
+    t.write("wide.tif", bytes(wide.out))
+    t.write("same.onnx", model([node("Relu", ["x"], ["y"])], [], [port("x", [1, 1, "H", "W"])], [port("y", [1, 1, "H", "W"])]))
+    for verb in (["copy"], ["run", "-m", "same.onnx", "--normalize", "scale:1/1"]):
+        for dtype, said in (("uint8", True), ("uint16", False), ("float32", False)):
+            code, _, _ = t.run(*verb, "wide.tif", "-o", "clipped.tif", "-y", "--dtype", dtype)
+            t.expect(code == 0 and ("25 % of the values do not fit" in t.errors) == said,
+                     "%s to %s: %d, %s" % (verb[0], dtype, code, t.errors))
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="tegula-declared-") as folder:
         t = Tool(os.path.abspath(sys.argv[1]), folder)
@@ -54,6 +70,7 @@ def main():
             data = t.read("out.npy")
             got = array.array({"float32": "f", "uint8": "B", "int8": "b"}[dtype], data[10 + data[8] + 256 * data[9]:])
             t.expect(list(got) == [want(v) for v in raw], name + ": other pixels")
+        clipping(t)
         print("%d commands, %d failures" % (t.commands, t.failed))
         return 1 if t.failed else 0
 

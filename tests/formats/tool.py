@@ -15,6 +15,7 @@ class Tool:
         self.commands += 1
         r = subprocess.run([self.tegula, *words], cwd=self.folder, capture_output=True, text=True, timeout=300,
                            stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+        self.errors = r.stderr
         lines = [x for x in r.stderr.splitlines() if x.startswith("tegula: ") and "warning" not in x[:20]]
         line = lines[0][8:] if lines else ""
         self.lacks_codecs |= "this build cannot" in line

@@ -184,6 +184,8 @@ def nonfinite(c):
     code, out, err = c.run("run", "-m", "relu.onnx", "nan.tif", "-o", "nf.tif", "--json")
     c.that(code == 0 and '"nonfinite":3' in out and "3 values" in err, f"NaN and infinity: {code} {out} {err}")
     c.that(json.loads(c.read("nf.tif.tegula.json"))["nonfinite"] == 3, "the receipt counts them")
+    code, out, err = c.run("run", "-m", "relu.onnx", "nan.tif", "-o", "nf8.tif", "--dtype", "uint8", "--json")
+    c.that(code == 0 and '"nonfinite":3' in out and "clipped" not in err, f"NaN and infinity in uint8: {code} {out} {err}")
 
 
 def untrusted(c):
