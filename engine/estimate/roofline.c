@@ -77,6 +77,13 @@ void tgi_device_job_close(tgi_device_job *d)
     tgi_job_close(&d->job);
 }
 
+/* Weights are there once. */
+static int64_t batch_of(const tgi_device_job *d, const tgi_device_plan *p)
+{
+    const uint64_t arena = p->needed_bytes - d->weights_bytes;
+    return p->fits && arena ? (int64_t)((p->usable_bytes - d->weights_bytes) / arena) : 0;
+}
+
 tg_status tgi_device_plan_make(const tgi_device_job *d, uint64_t memory_bytes,
                                const tgi_device_plan *like, tgi_device_plan *out, tgi_err *err)
 {
@@ -86,6 +93,7 @@ tg_status tgi_device_plan_make(const tgi_device_job *d, uint64_t memory_bytes,
     if (like && like->fits && like->needed_bytes <= usable) {
         *out = *like;
         out->usable_bytes = usable;
+        out->batch = batch_of(d, out);
         return TG_OK;
     }
     /* The planner counts float32: half the bytes is twice the room. */
@@ -105,6 +113,9 @@ tg_status tgi_device_plan_make(const tgi_device_job *d, uint64_t memory_bytes,
         out->flops = c.tiling.flops * (double)d->items;
         out->recomputed = tgi_tiling_recomputed(&c.tiling);
         out->weight_traffic = c.tiling.cost.weight_bytes / 2 * (double)d->items;
+        memcpy(out->tile, c.tiling.cut, sizeof out->tile);
+        out->band = c.tiling.band;
+        out->batch = batch_of(d, out);
     }
     tgi_tiling_free(&c.tiling);
     return TG_OK;

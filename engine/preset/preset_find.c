@@ -113,9 +113,10 @@ static tg_status add_folder(names *all, const char *folder, tg_preset_from from,
     return st;
 }
 
+/* gpu-8gib before gpu-12gib. */
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const tg_preset_info *)a)->name, ((const tg_preset_info *)b)->name);
+    return strverscmp(((const tg_preset_info *)a)->name, ((const tg_preset_info *)b)->name);
 }
 
 /* The names of both folders, sorted. `strict`: that nothing is shipped is an error. */
