@@ -571,6 +571,9 @@ CONFIG = {
            b' "planes": "0,2,5-9", "axes": "TCYX", "normalize": "percentile:1,99.8", "dtype": "uint8", "compress": "zstd:9",'
            b' "exact": true, "level": 1, "threads": 4, "pad": "edge", "input-tensor": ["x=a.npy", "y=b.npy"]}',
     "scale": b'{"normalize": "scale:1/255,-0.5", "ram": "80%", "chunk-size": "8x512x512", "z": "z(1)", "io": "map"}',
+    "preset": b'{"schema": 1, "description": "d", "why": "w", "settings": {"ram": "1GiB", "threads": 4, "exact": true, "tile":'
+              b' "512", "compress": "zstd:9"}, "device": {"gib": 8, "tile": 512, "batch": 2, "precision": "fp16"}}',
+    "job_preset": b'{"preset": "exact", "ram": "1GiB"}',
     "descriptor": b'{"name": "n", "version": "1", "license": "MIT", "normalize": "zscore", "output": "denormalize"}',
     "statistics": b'{"normalize": "minmax", "image": "a.tif", "channels": [' + b", ".join(
         [b'{"count": 9, "nans": 0, "min": -1.5, "max": 2e3, "mean": 7, "deviation": 1, "low": 0, "high": 1}'] * 3) + b"]}",
@@ -616,7 +619,7 @@ def journals():
 
 OPTIONS = ("model input input-tensor output ram tile chunk-size roi planes axes series level normalize stats descriptor dtype "
            "compress pyramid pad same-size raw-size exact precision threads isa io on-bad-tile scratch at z c t name version license channels count nans min max mean "
-           "deviation low high").split()
+           "deviation low high preset schema description why settings device gib batch").split()
 TAGS = (254, 256, 257, 258, 259, 262, 266, 270, 273, 277, 278, 279, 282, 284, 305, 317, 320, 322, 323, 324, 325, 330, 338, 339, 347, 530)
 HOST = ("seconds,phase,tile,measured_bytes,peak_bytes,anonymous_bytes,file_bytes,shared_bytes,swapped_bytes,"
         "page_table_bytes,high_water_bytes,pool_allocated_bytes,pool_reserved_bytes,available_bytes,predicted_bytes,"
