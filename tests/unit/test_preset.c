@@ -123,6 +123,23 @@ static void test_one_preset_counts_that_of_the_command_line_before_that_of_the_j
     tg_opts_free(&o);
 }
 
+static void test_of_two_job_files_the_first_wins_and_of_two_sets_the_last(void)
+{
+    tg_opts *o = new_opts();
+    write_file(in_folder("one.json"), "{\"ram\":\"1GiB\"}");
+    write_file(in_folder("two.json"), "{\"ram\":\"2GiB\",\"level\":2}");
+    CHECK_EQ(tg_opts_load(o, in_folder("one.json")), TG_OK);
+    CHECK_EQ(tg_opts_load(o, in_folder("two.json")), TG_OK);
+    CHECK_STR(tg_opts_get(o, "ram"), "1GiB");
+    CHECK_STR(tg_opts_origin(o, "ram"), in_folder("one.json"));
+    CHECK_STR(tg_opts_origin(o, "level"), in_folder("two.json"));
+    CHECK_SET(o, "level", "1");
+    CHECK_SET(o, "level", "3");
+    CHECK_STR(tg_opts_get(o, "level"), "3");
+    CHECK_STR(tg_opts_origin(o, "level"), "program");
+    tg_opts_free(&o);
+}
+
 static void test_a_preset_that_loses_to_the_job_file_is_told(void)
 {
     user_preset("side", "{\"ram\":\"1GiB\",\"threads\":2,\"level\":1}");
@@ -483,6 +500,7 @@ int main(void)
     make_folders();
     RUN(test_of_each_pair_the_higher_wins_in_any_order);
     RUN(test_one_preset_counts_that_of_the_command_line_before_that_of_the_job);
+    RUN(test_of_two_job_files_the_first_wins_and_of_two_sets_the_last);
     RUN(test_a_preset_that_loses_to_the_job_file_is_told);
     RUN(test_a_copy_knows_where_its_values_are_from);
     RUN(test_files_that_are_no_presets_are_refused_and_say_why);
