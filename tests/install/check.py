@@ -75,6 +75,7 @@ def main():
     moved = os.path.join(scratch, "moved")
     os.rename(prefix, moved)
     run(os.path.join(moved, "bin", "tegula"), "estimate", "batch", "--params", "110M", "--gpu", "T4")
+    run(os.path.join(moved, "bin", "tegula"), "preset", "show", "small-memory")
     os.rename(moved, prefix)
     for name in ("tegula.1", "LICENSE"):
         folder_of(prefix, name)
