@@ -1,4 +1,4 @@
-/* cmd_preset.c - tegula preset list|show|save: named sets of settings. */
+/* cmd_preset.c - tegula preset list|show|save|auto: named sets of settings. */
 #include "cli.h"
 #include "text.h"
 
@@ -165,6 +165,29 @@ static tg_status save(cli *c)
     return st;
 }
 
+/* ---- auto -------------------------------------------------------------------------------- */
+
+static tg_status automatic(cli *c)
+{
+    char *json = NULL;
+    const char *output = tg_opts_get(c->opts, "output");
+    tg_status st = TG_OK;
+    if (c->n_files > 1)
+        st = tg_opts_set(c->opts, "input", c->files[1]);
+    if (st == TG_OK)
+        st = tg_preset_auto(c->ctx, c->opts, &json);
+    if (st == TG_OK && c->json)
+        cli_print_event("preset_auto", NULL, json);
+    else if (st == TG_OK && !c->quiet)
+        cli_print_json(stdout, json);
+    if (st == TG_OK && output && !c->json && !c->quiet) {
+        cli_put_clean(stdout, output);
+        puts(": --preset takes it");
+    }
+    tg_text_free(json);
+    return st;
+}
+
 /* ---- Words ------------------------------------------------------------------------------- */
 
 static const struct {
@@ -176,6 +199,7 @@ static const struct {
     {"list", 0, 0, "", list},
     {"show", 1, 1, " NAME", show},
     {"save", 1, 1, " NAME", save},
+    {"auto", 0, 1, " -m MODEL INPUT", automatic},
 };
 
 tg_status cli_cmd_preset(cli *c)

@@ -41,9 +41,11 @@ const cli_verb cli_verbs[] = {
      "Say what of this machine, its limits and this build stands in a job's way, each with its "
      "remedy; with a job file also whether it fits.",
      0, 1, "", cli_cmd_doctor},
-    {"preset", "list | show NAME | save NAME [options]",
-     "List the named sets of settings that --preset takes, show one, or save one in the user's "
-     "folder.",
+    {"preset", "list | show NAME | save NAME [options] | auto -m MODEL INPUT [-o NAME.json]",
+     "List the named sets of settings that --preset takes, show one, save one in the user's "
+     "folder, or choose the one that a job is predicted to take the least time with, here or "
+     "on "
+     "the machine of --machine.",
      0, 4096, "", cli_cmd_preset},
     {"version", "", "Print the version.", 0, 0, "", cli_cmd_version},
     {"help", "[VERB]", "Print the verbs, or one verb with its options.", 0, 1, "",

@@ -352,16 +352,19 @@ tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err 
     return tgi_opts_set_from(o, name, value ? value : "", TGI_FROM_SET, NULL, err);
 }
 
+void tgi_opts_forget(tg_opts *o, tgi_opt id)
+{
+    tgi_free(o->value[id]);
+    tgi_free(o->file[id]);
+    o->value[id] = o->file[id] = NULL;
+    o->from[id] = TGI_FROM_DEFAULT;
+}
+
 void tgi_opts_drop(tg_opts *o, tgi_from from)
 {
-    for (int i = 0; i < TGI_OPT_COUNT; i++) {
-        if (o->from[i] != from || i == TGI_OPT_INPUT_TENSOR)
-            continue;
-        tgi_free(o->value[i]);
-        tgi_free(o->file[i]);
-        o->value[i] = o->file[i] = NULL;
-        o->from[i] = TGI_FROM_DEFAULT;
-    }
+    for (int i = 0; i < TGI_OPT_COUNT; i++)
+        if (o->from[i] == from && i != TGI_OPT_INPUT_TENSOR)
+            tgi_opts_forget(o, (tgi_opt)i);
 }
 
 tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)

@@ -32,6 +32,8 @@ tg_status tgi_opts_set_from(tg_opts *o, const char *name, const char *value, tgi
                             const char *file, tgi_err *err);
 /* Forget all values of one origin. */
 void tgi_opts_drop(tg_opts *o, tgi_from from);
+/* Forget one value, but of input-tensor. */
+void tgi_opts_forget(tg_opts *o, tgi_opt id);
 /* Set what the object says and what no value of the same or a higher rank is there for.
  * `file` names it in details and as the origin. From a preset only options that presets may
  * hold. */

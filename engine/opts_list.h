@@ -10,23 +10,25 @@
  *   lo, hi    range of RULE_INT
  *   choices   "a|b|c" of RULE_CHOICE
  *   keep      0: how this one command behaves; 1: part of any job, so job files and presets may
- *             hold it; 2: part of one job, in job files only: it names a file, a folder or a
- * place in one image. Rows with 1 belong to the verb preset, which saves them
+ *             hold it; 2: part of one job, in job files only: it names a file or a place in
+ *             one image. The verb preset has both: save takes rows with 1, auto plans a job
  */
 #define TG_JOB_ "plan run verify preview"
 #define TG_SET_ "plan run verify preview preset"
 #define TG_EST_ " estimate"
 
-TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_ TG_EST_, RULE_TEXT, 0, 0, NULL, 2,
+TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_ " preset" TG_EST_, RULE_TEXT, 0, 0, NULL, 2,
        "the network, an ONNX file")
-TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " copy plot", RULE_TEXT, 0, 0, NULL, 2,
+TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " preset copy plot", RULE_TEXT, 0, 0, NULL,
+       2,
        "the image (TIFF, PNG, JPEG) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as "
        "one stack; "
        "usually given without --input")
-TG_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TG_JOB_, RULE_TENSOR, 0, 0, NULL,
-       2, "one .npy per network input, repeatable; --input NAME=FILE says the same")
+TG_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TG_JOB_ " preset", RULE_TENSOR, 0,
+       0, NULL, 2, "one .npy per network input, repeatable; --input NAME=FILE says the same")
 TG_OPT(
-    OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot", RULE_TEXT, 0, 0, NULL, 2,
+    OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset", RULE_TEXT, 0, 0,
+    NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane (preview: .png, plot: .svg "
     "or .png), DIR/ for several network outputs")
 TG_OPT(
@@ -36,15 +38,15 @@ TG_OPT(
     TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TG_SET_, RULE_TILE, 0, 0, NULL, 1,
     "largest strip computed at once, in output pixels; too large is refused with the largest "
     "that fits")
-TG_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TG_JOB_ " copy", RULE_ROI, 0, 0, NULL, 2,
-       "only this box, half open, in pixels; y0:y1,x0:x1 and empty bounds are fine")
-TG_OPT(PLANES, "planes", NULL, "LIST", NULL, TG_JOB_ " copy", RULE_PLANES, 0, 0, NULL, 2,
+TG_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TG_JOB_ " preset copy", RULE_ROI, 0, 0,
+       NULL, 2, "only this box, half open, in pixels; y0:y1,x0:x1 and empty bounds are fine")
+TG_OPT(PLANES, "planes", NULL, "LIST", NULL, TG_JOB_ " preset copy", RULE_PLANES, 0, 0, NULL, 2,
        "only these planes of a stack, numbered from 0 in file order: 0,2,5-9 or 10- (default: "
        "all)")
 TG_OPT(
     AXES, "axes", NULL, "ORDER", NULL, TG_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
-TG_OPT(SERIES, "series", NULL, "N", NULL, TG_JOB_ " copy", RULE_INT, 0, 4095, NULL, 2,
+TG_OPT(SERIES, "series", NULL, "N", NULL, TG_JOB_ " preset copy", RULE_INT, 0, 4095, NULL, 2,
        "which image of a file that holds several, from 0; info lists them (default: the first)")
 TG_OPT(LEVEL, "level", NULL, "N", "0", TG_SET_ " copy", RULE_INT, 0, 15, NULL, 1,
        "resolution level of a pyramid; 0 is full size")
@@ -60,9 +62,10 @@ TG_OPT(NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zsc
        TG_SET_, RULE_NORMALIZE, 0, 0, NULL, 1,
        "map pixels to what the network expects, with statistics of the whole image; scale is "
        "x*a+b, a may be 1/255 (default: the descriptor's, else none)")
-TG_OPT(STATS, "stats", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 2,
+TG_OPT(STATS, "stats", NULL, "FILE", NULL, TG_JOB_ " preset", RULE_TEXT, 0, 0, NULL, 2,
        "save the statistics of --normalize there, or use them when the file exists")
-TG_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TG_JOB_, RULE_TEXT, 0, 0, NULL, 2,
+TG_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TG_JOB_ " preset", RULE_TEXT, 0, 0, NULL,
+       2,
        "what the network expects and gives (default: MODEL with .json for .onnx, when there)")
 TG_OPT(
     DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TG_SET_ " copy" TG_EST_, RULE_DTYPE,
@@ -115,7 +118,7 @@ TG_OPT(
     0, 0, "stop|fill", 1,
     "what to do with a strip or tile of the input that cannot be decoded; fill: it counts as "
     "zeros, OUT.errors.json lists it, and the exit code of the finished output is 65")
-TG_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 2,
+TG_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
        "folder for a temporary file: an input whose large compressed blocks would be decoded "
        "again and again is decoded once into it (default: none)")
 TG_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
@@ -201,7 +204,7 @@ TG_OPT(
 TG_OPT(CONFIG, "config", NULL, "FILE", NULL, TG_SET_ " copy", RULE_TEXT, 0, 0, NULL, 0,
        "read options from this job file; the command line wins")
 TG_OPT(
-    MACHINE, "machine", NULL, "FILE", NULL, "plan" TG_EST_, RULE_TEXT, 0, 0, NULL, 0,
+    MACHINE, "machine", NULL, "FILE", NULL, "plan preset" TG_EST_, RULE_TEXT, 0, 0, NULL, 0,
     "for the machine of this file, which tegula mem --json printed there, instead of the one "
     "this is")
 TG_OPT(

@@ -1,6 +1,8 @@
 /* tegula.c - the public door: check arguments, call down, nothing else. */
 #include "tegula.h"
+#include "tegula_preset.h"
 
+#include "engine/auto/auto.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/ctx.h"
@@ -232,6 +234,21 @@ tg_status tg_job_preview(tg_job *job)
     tgi_err *err = tgi_ctx_err(job->ctx);
     TGI_TRY(tgi_job_needs_here(job, "be previewed", err));
     return answer_job(job, TGI_DO_PREVIEW, tgi_job_preview(job, err));
+}
+
+tg_status tg_preset_auto(tg_ctx *ctx, const tg_opts *o, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    tgi_auto *a = NULL;
+    if (!ctx || !o || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_preset_auto: NULL argument");
+    tg_status st = tgi_auto_search(ctx, o, &a, err);
+    if (st == TG_OK)
+        st = tgi_auto_finish(a, o, json, err);
+    else if (a && a->opts)
+        (void)answer(ctx, TGI_DO_RUN, a->opts, NULL, st);
+    tgi_auto_free(&a);
+    return st;
 }
 
 tg_status tg_calibrate(tg_ctx *ctx, char **json)

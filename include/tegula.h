@@ -120,7 +120,8 @@ typedef enum tg_log_level { TG_LOG_ERROR, TG_LOG_WARN, TG_LOG_INFO, TG_LOG_DEBUG
 
 /** What a running job tells its watcher, at most some ten times a second. */
 typedef struct tg_progress {
-    const char *phase;      /* "statistics", "run", "verify", "copy", "finish"; static */
+    const char *phase;      /* "statistics", "run", "verify", "copy", "finish",
+                               "calibrate"; static */
     double fraction;        /* of the phase, 0..1 */
     double seconds;         /* since the phase began */
     double eta_seconds;     /* < 0 while unknown */

@@ -101,6 +101,23 @@ TG_API tg_status tg_preset_load(tg_ctx *ctx, const char *name, tg_preset_info *i
 TG_API tg_status tg_preset_save(tg_ctx *ctx, const char *name, const tg_opts *o,
                                 tg_preset_info *info);
 
+/**
+ * The preset of one job on one machine: of all settings of a grid (threads, tile, instruction
+ * set, scratch; bf16 only where --precision allows it or nothing else fits) those that fit and
+ * are predicted to take the least time. Every prediction is a plan's. Settings that `o` has are
+ * kept. Touches no pixel.
+ * @param o  options of the job, borrowed; "machine" names the machine file, else it is this
+ * machine; "output" is where the preset is written, not the job's (with "yes" over what is
+ * there); NULL: nowhere.
+ * @param json  the preset, its predictions and reasons, one object (docs/json.md); returned,
+ * tg_text_free.
+ * @return TG_E_BUDGET  nothing fits; tg_ctx_refusal has remedies
+ *         TG_E_EXISTS, TG_E_IO, TG_E_NO_SPACE  the file
+ *         and what tg_job_open returns
+ * @source grid: engine/auto/auto.h; held against an exhaustive search by tests/unit/test_auto.
+ */
+TG_API tg_status tg_preset_auto(tg_ctx *ctx, const tg_opts *o, char **json);
+
 #ifdef __cplusplus
 }
 #endif

@@ -84,24 +84,36 @@ static int64_t batch_of(const tgi_device_job *d, const tgi_device_plan *p)
     return p->fits && arena ? (int64_t)((p->usable_bytes - d->weights_bytes) / arena) : 0;
 }
 
+static uint64_t usable_of(uint64_t memory_bytes)
+{
+    const uint64_t budget = tgi_budget_of(memory_bytes, 0);
+    return budget > TGI_CONTEXT_BYTES ? budget - TGI_CONTEXT_BYTES : 0;
+}
+
 tg_status tgi_device_plan_make(const tgi_device_job *d, uint64_t memory_bytes,
                                const tgi_device_plan *like, tgi_device_plan *out, tgi_err *err)
 {
-    const uint64_t budget = tgi_budget_of(memory_bytes, 0);
-    const uint64_t usable = budget > TGI_CONTEXT_BYTES ? budget - TGI_CONTEXT_BYTES : 0;
+    const uint64_t usable = usable_of(memory_bytes);
+    if (!like || !like->fits || like->needed_bytes > usable)
+        return tgi_device_plan_tile(d, memory_bytes, 0, out, err);
+    *out = *like;
+    out->usable_bytes = usable;
+    out->batch = batch_of(d, out);
+    return TG_OK;
+}
+
+tg_status tgi_device_plan_tile(const tgi_device_job *d, uint64_t memory_bytes, int64_t side,
+                               tgi_device_plan *out, tgi_err *err)
+{
+    const uint64_t usable = usable_of(memory_bytes);
     tg_choice c;
-    if (like && like->fits && like->needed_bytes <= usable) {
-        *out = *like;
-        out->usable_bytes = usable;
-        out->batch = batch_of(d, out);
-        return TG_OK;
-    }
     /* The planner counts float32: half the bytes is twice the room. */
     const uint64_t room = usable > d->weights_bytes ? 2 * (usable - d->weights_bytes) : 0;
     const tg_choose_args a = {.stage = &d->stages->one,
                               .threads = 1,
                               .limit_bytes = (size_t)room,
                               .unit = {1, 1, 16},
+                              .fixed = {side, side, side},
                               .flops_per_second = CHOICE_FLOPS_PER_SECOND};
     const tg_status st = tgi_choose(&a, &c, NULL);
     if (st != TG_OK && st != TG_E_BUDGET)

@@ -46,6 +46,11 @@ void tgi_device_job_close(tgi_device_job *d);
 tg_status tgi_device_plan_make(const tgi_device_job *d, uint64_t memory_bytes,
                                const tgi_device_plan *like, tgi_device_plan *out, tgi_err *err);
 
+/* The plan whose cells are squares (volumes: cubes) of at most `side` pixels; 0: of
+ * any form. */
+tg_status tgi_device_plan_tile(const tgi_device_job *d, uint64_t memory_bytes, int64_t side,
+                               tgi_device_plan *out, tgi_err *err);
+
 /* The least seconds of all items on this GPU. */
 double tgi_roofline_seconds(const tgi_device_job *d, const tgi_device_plan *p,
                             const tgi_gpu *gpu);

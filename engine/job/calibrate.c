@@ -1,8 +1,10 @@
 /* calibrate.c - measure this machine once and keep what was measured. */
 #include "engine/job/calibrate.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
+#include "engine/memory/monitor.h"
 #include "engine/memory/monitor_machine.h"
 #include "engine/text_file.h"
 
@@ -24,10 +26,21 @@ static tg_status keep(const char *path, const tgi_speeds *s, char **json, tgi_er
     return st;
 }
 
+void tgi_calibrate_progress(tg_ctx *ctx, double began, double fraction)
+{
+    const tg_progress p = {.phase = "calibrate",
+                           .fraction = fraction < 1 ? fraction : 1,
+                           .seconds = tgi_seconds() - began,
+                           .eta_seconds = -1,
+                           .memory_bytes = tgi_mem_measured()};
+    tgi_ctx_progress(ctx, &p);
+}
+
 tg_status tgi_calibrate(tg_ctx *ctx, char **json, tgi_err *err)
 {
     char path[1024], folder[1024];
     tgi_processors here;
+    const double began = tgi_seconds();
     tgi_processors_read("", &here);
     tgi_speeds s = {.processors = here.usable};
     TGI_TRY(tgi_speeds_path(path, sizeof path, err));
@@ -35,7 +48,9 @@ tg_status tgi_calibrate(tg_ctx *ctx, char **json, tgi_err *err)
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = 0;
     snprintf(s.processor, sizeof s.processor, "%s", here.model);
+    tgi_calibrate_progress(ctx, began, 0);
     TGI_TRY(tgi_calibrate_kernels(&s, err));
-    TGI_TRY(tgi_calibrate_pipeline(ctx, folder, &s, err));
+    tgi_calibrate_progress(ctx, began, TGI_KERNELS_SHARE);
+    TGI_TRY(tgi_calibrate_pipeline(ctx, began, folder, &s, err));
     return keep(path, &s, json, err);
 }

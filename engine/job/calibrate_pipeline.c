@@ -20,6 +20,7 @@
 #define SMALL 512
 #define LARGE 2048
 #define ROUNDS 3
+#define STEPS (3 + 2 * (TGI_CODEC_COUNT - 1))
 
 /* y = Conv(x, w), w = 1 of 1x1: the protobuf of an ONNX model, field by field. */
 static const char identity[] =
@@ -47,7 +48,10 @@ static const char identity[] =
 static const char *const codec[TGI_CODEC_COUNT] = {"none", "deflate", "zstd", "lzw"};
 
 typedef struct trial {
-    tg_ctx *ctx;
+    tg_ctx *ctx; /* told how far it is; the jobs below it run without: their progress is not
+                    the caller's */
+    double began;
+    int done; /* of STEPS */
     char folder[1024];
     int threads;
     int has[TGI_CODEC_COUNT]; /* the pictures of a codec are there */
@@ -123,7 +127,7 @@ static tg_status write_tiff(const trial *t, int64_t side, const char *how, tgi_e
     path_of(t, name, to, sizeof to);
     const char *const pair[][2] = {{"input", from}, {"output", to}, {"compress", how}};
     TGI_TRY(make_opts(pair, 3, &o, err));
-    const tg_status st = tgi_copy(t->ctx, o, NULL, err);
+    const tg_status st = tgi_copy(NULL, o, NULL, err);
     tg_opts_free(&o);
     return st;
 }
@@ -172,7 +176,7 @@ static tg_status run_once(const trial *t, int64_t side, const char *in, const ch
                                    {"ram", "512MiB"},
                                    {"yes", ""}};
     TGI_TRY(make_opts(pair, (int)(sizeof pair / sizeof pair[0]), &o, err));
-    tg_status st = tgi_job_open(t->ctx, o, &job, err);
+    tg_status st = tgi_job_open(NULL, o, &job, err);
     if (st == TG_OK)
         st = tgi_job_run(job, &res, err);
     tgi_job_close(&job);
@@ -183,7 +187,7 @@ static tg_status run_once(const trial *t, int64_t side, const char *in, const ch
 }
 
 /* The least of some rounds, each figure by itself: what disturbs only adds. */
-static tg_status run_some(const trial *t, int64_t side, const char *in, const char *out,
+static tg_status run_some(trial *t, int64_t side, const char *in, const char *out,
                           const char *normalize, cost *best, tgi_err *err)
 {
     for (int r = 0; r < ROUNDS; r++) {
@@ -194,10 +198,12 @@ static tg_status run_some(const trial *t, int64_t side, const char *in, const ch
         best->beside = fmin(best->beside, c.beside);
         best->processors = fmin(best->processors, c.processors);
     }
+    tgi_calibrate_progress(t->ctx, t->began,
+                           TGI_KERNELS_SHARE + (1 - TGI_KERNELS_SHARE) * ++t->done / STEPS);
     return TG_OK;
 }
 
-static tg_status measure(const trial *t, tgi_speeds *s, tgi_err *err)
+static tg_status measure(trial *t, tgi_speeds *s, tgi_err *err)
 {
     const double samples = (double)LARGE * LARGE, bytes = 2 * samples;
     const double small_bytes = 2.0 * SMALL * SMALL;
@@ -235,9 +241,10 @@ static tg_status measure_clearing(tgi_speeds *s, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_calibrate_pipeline(tg_ctx *ctx, const char *folder, tgi_speeds *s, tgi_err *err)
+tg_status tgi_calibrate_pipeline(tg_ctx *ctx, double began, const char *folder, tgi_speeds *s,
+                                 tgi_err *err)
 {
-    trial t = {.ctx = ctx, .threads = s->processors};
+    trial t = {.ctx = ctx, .began = began, .threads = s->processors};
     if (snprintf(t.folder, sizeof t.folder, "%s/calibrate-XXXXXX", folder) >=
             (int)sizeof t.folder ||
         !mkdtemp(t.folder))

@@ -179,6 +179,11 @@ size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t);
 size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
 /* plan_seconds.c: fill in plan.seconds, of a plan that is complete otherwise. */
 void tgi_job_plan_seconds(tg_job *job);
+/* What no plan of a planned job's network takes less than with so many threads, when its
+ * kernels take at least what they take for tiling `t` of it. */
+double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads);
+/* A round figure for all threads of a usual processor. */
+double tgi_flops_per_second(tg_isa isa, int threads);
 /* plan_report.c: one more line of the plan; `fmt` takes `arg`. Lines beyond the last are left
  * out. */
 void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, tg_plan_kind kind,

@@ -135,11 +135,16 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
 
 /* ---- Choose ------------------------------------------------------------------------------ */
 
-static double flops_per_second(const tg_settings *s)
+double tgi_flops_per_second(tg_isa isa, int threads)
 {
     static const double per_thread[TG_ISA_COUNT] = {
         [TG_ISA_PORTABLE] = 20e9, [TG_ISA_AVX2] = 110e9, [TG_ISA_AVX512] = 200e9};
-    return per_thread[s->backend->isa] * s->threads;
+    return per_thread[isa] * threads;
+}
+
+static double flops_of(const tg_settings *s)
+{
+    return tgi_flops_per_second(s->backend->isa, s->threads);
 }
 
 static size_t fixed_bytes(const tg_job *job)
@@ -167,7 +172,7 @@ static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
                           .threads = job->set.threads,
                           .limit_bytes = p->budget > taken ? p->budget - taken : 0,
                           .unit = {1, is_volume(job) ? p->tile_h : 1, p->tile_w},
-                          .flops_per_second = flops_per_second(&job->set),
+                          .flops_per_second = flops_of(&job->set),
                           .extra = extra_of,
                           .user = job};
     memcpy(a->fixed, fixed, sizeof a->fixed);
@@ -604,7 +609,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
             .limit_bytes = ALLOWANCE_BYTES,
             .unit = {1, 1, 16},
             .fixed = {job->set.tile.v[0], job->set.tile.v[1], job->set.tile.v[2]},
-            .flops_per_second = flops_per_second(&job->set)};
+            .flops_per_second = flops_of(&job->set)};
         const size_t budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
         TGI_TRY(tgi_job_plan_tensor(job, &base, budget, err));
         tgi_job_plan_seconds(job);

@@ -52,15 +52,35 @@ static tgi_speed_io work_beside(const tg_job *job)
     const double out = items * (double)m->out_extent[0] * (double)m->out_extent[1] *
                        (double)m->out_extent[2] * (double)m->out_channels;
     const double passes = p->scratch.passes > 1 && !p->scratch.used ? p->scratch.passes : 1;
-    return (tgi_speed_io){
-        .samples_in = in * times_loaded(&p->choice.tiling),
-        .samples_out = out,
-        .bytes_in = in * passes * (double)tgi_dtype_size(job->info->dtype),
-        .bytes_out = out * (double)tgi_dtype_size(job->set.dtype),
-        .samples_statistics = tgi_normalize_needs_stats(&job->set.normalize) ? in : 0,
-        .arena_bytes = (double)p->choice.tiling.arena_bytes + (double)p->bytes.weights,
-        .in = codec_of_input(job->info),
-        .out = codec_of_output(job)};
+    /* Scratch is made of pages too, and copied into them. */
+    const double scratch = p->scratch.used ? 2 * (double)p->scratch.bytes : 0;
+    return (tgi_speed_io){.samples_in = in * times_loaded(&p->choice.tiling),
+                          .samples_out = out,
+                          .bytes_in = in * passes * (double)tgi_dtype_size(job->info->dtype),
+                          .bytes_out = out * (double)tgi_dtype_size(job->set.dtype),
+                          .samples_statistics =
+                              tgi_normalize_needs_stats(&job->set.normalize) ? in : 0,
+                          .arena_bytes = (double)p->choice.tiling.arena_bytes +
+                                         (double)p->bytes.weights + scratch,
+                          .in = codec_of_input(job->info),
+                          .out = codec_of_output(job)};
+}
+
+double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads)
+{
+    const double items = job->source ? (double)job->map.n_items : 1;
+    const double kernels =
+        job->machine.calibrated ? tgi_speed_kernels(&job->machine.speeds, t, threads) : -1;
+    if (kernels < 0)
+        return items * t->work / tgi_flops_per_second(job->set.backend->isa, threads);
+    tgi_speeds s = job->machine.speeds; /* everything beside hides, and no memory is cleared */
+    s.clear = s.sample = 0;
+    memset(s.decode, 0, sizeof s.decode);
+    memset(s.encode, 0, sizeof s.encode);
+    tgi_speed_io io = {.arena_bytes = 0};
+    if (job->source && !job->set.tensor)
+        io = work_beside(job);
+    return tgi_speed_job(&s, kernels * items, &io, threads);
 }
 
 void tgi_job_plan_seconds(tg_job *job)

@@ -19,7 +19,7 @@
 #include "engine/base/json.h"
 #include "engine/plan/tiling.h"
 
-#define TGI_MAX_SPEEDS 40
+#define TGI_MAX_SPEEDS 64 /* three sets of some sixteen, and a few */
 
 typedef struct tgi_kernel_speed {
     char key[40];    /* "avx512 conv_direct/16": set, kernel, class (tgi_speed_key) */

@@ -368,3 +368,14 @@ const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
                      .n_remedies = 2};
     return &r;
 }
+
+tg_status tg_preset_auto(tg_ctx *ctx, const tg_opts *o, char **json)
+{
+    const char *input = tg_opts_get(o, "input");
+    const tg_status st = named_status(ctx, input ? input : "");
+    return st == TG_OK ? give_text("{\"machine\":\"here\",\"predicted_seconds\":12.5,"
+                                   "\"preset\":{\"settings\":{\"threads\":\"8\"}},"
+                                   "\"reasons\":[\"threads 8: of 8 processors\"]}",
+                                   json)
+                       : st;
+}

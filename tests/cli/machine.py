@@ -3,7 +3,8 @@
     machine.py TEGULA SOURCE_DIR FAKE_NVML
 
 A machine file made here must give the plan made here; one of another machine the plan of that
-machine; and a job runs on no machine but this one."""
+machine; and a job runs on no machine but this one. The presets that `preset auto` chooses for the
+machines of tests/golden/machines are those of tests/golden/presets, which --accept writes."""
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import sys
 import tempfile
 
 TEGULA, SOURCE, NVML = sys.argv[1:4]
+ACCEPT = "--accept" in sys.argv
 sys.path.insert(0, os.path.join(SOURCE, "tests", "memory"))
 from tiffmade import Made  # noqa: E402
 
@@ -38,7 +40,7 @@ def tegula(*words, env=None, code=0):
 
 
 def event(*words, **how):
-    return json.loads(tegula(*words, "--json", **how).splitlines()[0])
+    return json.loads(tegula(*words, "--json", **how).splitlines()[-1])
 
 
 def write(name, value):
@@ -130,6 +132,39 @@ def check_estimates():
     expect(len(rows) >= 2, "GPUs of the driver: %s" % rows)
 
 
+def check_presets():
+    """Five machines, five presets of one job."""
+    golden = os.path.join(SOURCE, "tests", "golden")
+    seen = {}
+    for name in sorted(os.listdir(os.path.join(golden, "machines"))):
+        machine = os.path.join(golden, "machines", name)
+        answer = event("preset", "auto", "-m", MODEL, "large.tif", "--machine", machine, "-o", "auto." + name)
+        with open("auto." + name) as f:
+            chosen = json.load(f)
+        expect(chosen == answer["preset"] and answer["calibrated"], "%s: another answer than file" % name)
+        path = os.path.join(golden, "presets", name)
+        if ACCEPT:
+            with open(path, "w") as f:
+                f.write(json.dumps(chosen, indent=1) + "\n")
+        with open(path) as f:
+            want = json.load(f)
+        expect(chosen == want, "%s: not the golden preset (--accept writes it): %s" % (name, json.dumps(chosen)))
+        part = json.dumps([chosen["settings"], chosen.get("device")])
+        expect(part not in seen, "%s and %s have the same preset" % (name, seen.get(part)))
+        seen[part] = name
+        plan = event("plan", "-m", MODEL, "large.tif", "--machine", machine, "--preset", "auto." + name)
+        expect(plan["seconds_estimate"] == answer["predicted_seconds"], "%s: planned otherwise" % name)
+    expect(len(seen) == 5, "machines: %s" % seen)
+    tegula("preset", "auto", "-m", MODEL, "large.tif", "-o", "auto.laptop.json", code=73)
+    expect(not os.path.exists("auto.laptop.json.tmp"), "something is left of what was not written")
+    said = tegula("preset", "auto", "-m", MODEL, code=64)
+    expect("the input image is missing" in said, said)
+    said = tegula("preset", "auto", "-m", MODEL, "x.tif", "--ram", "3MiB", code=71)
+    expect("what would do, least loss first" in said, said)
+    text = tegula("preset", "auto", "-m", MODEL, "x.tif", "--machine", machine)
+    expect("reasons" in text and "threads 24: of 24 processors" in text, text)
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="tegula-machine-")
     home = os.getcwd()
@@ -140,6 +175,8 @@ def main():
         check_laptop()
         check_other_verbs()
         check_estimates()
+        Made("large.tif", 4000, 2000, bytes_per=2)
+        check_presets()
     finally:
         os.chdir(home)
         shutil.rmtree(folder)
