@@ -9,6 +9,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/job/job.h"
+#include "engine/job/refusal.h"
 #include "engine/memory/gpu.h"
 #include "engine/memory/monitor.h"
 #include "engine/memory/monitor_machine.h"
@@ -290,6 +291,33 @@ static void look_at_gpus(report *r)
 
 /* ---- A job ------------------------------------------------------------------------------- */
 
+/* The mildest change that makes the job fit, as a command; whoever knows its file says it for
+ * JOB.
+ */
+static void tell_what_fits(tg_finding *f, const tgi_err *e, const tg_opts *opts,
+                           const tg_job *job)
+{
+    char peak[32];
+    tg_refusal *r = tgi_calloc(TGI_TAG_MISC, 1, sizeof *r);
+    if (r)
+        tgi_refusal_explain(e, TGI_DO_RUN, opts, job, r);
+    if (r && r->n_remedies) {
+        const tg_remedy *m = &r->remedy[0];
+        size_t n = (size_t)snprintf(f->remedy, sizeof f->remedy, "tegula run --config JOB");
+        for (size_t i = 0; i < m->n_options && n < sizeof f->remedy; i++)
+            n += (size_t)snprintf(f->remedy + n, sizeof f->remedy - n, " --%s '%s'",
+                                  m->option[i].name, m->option[i].value);
+        if (n < sizeof f->remedy)
+            n += (size_t)snprintf(f->remedy + n, sizeof f->remedy - n, " (peak %s; loses %s)",
+                                  tgi_size_text(m->peak_bytes, peak, sizeof peak), m->loses);
+        if (n >= sizeof f->remedy) /* a command that was cut is another command */
+            f->remedy[0] = 0;
+    }
+    if (!f->remedy[0])
+        remedy(f, "nothing was found that fits: a smaller image, or more memory");
+    tgi_free(r);
+}
+
 static tg_status look_at_job(report *r, const tg_opts *opts, tgi_err *err)
 {
     tg_job *job = NULL;
@@ -306,9 +334,10 @@ static tg_status look_at_job(report *r, const tg_opts *opts, tgi_err *err)
              tgi_size_text(job->plan.budget, b, sizeof b));
     } else if (st != TG_E_CANCELLED) {
         tg_finding *f = find(r, "job", TG_FINDING_BLOCKS, "%.500s", e.text);
-        remedy(f, st == TG_E_BUDGET || st == TG_E_NOMEM
-                      ? "tegula plan --config JOB lists commands that fit"
-                      : "docs/errors.md has its cause and cure");
+        if (st == TG_E_BUDGET || st == TG_E_NOMEM)
+            tell_what_fits(f, &e, opts, job);
+        else
+            remedy(f, "docs/errors.md has its cause and cure");
     }
     tgi_job_close(&job);
     return st == TG_E_CANCELLED ? tgi_fail(err, st, "stopped") : TG_OK;

@@ -305,7 +305,7 @@ tg_status tg_doctor(tg_ctx *ctx, const char *root, const tg_opts *job, tg_findin
     static const tg_finding canned[] = {
         {"ram", TG_FINDING_OK, "8.00 GiB free", ""},
         {"gpu", TG_FINDING_NOTICE, "GPU 0: a\nb (pid 7) holds 1.00 GiB", "kill 7"},
-        {"job", TG_FINDING_BLOCKS, "needs 9.00 GiB", "--ram 9GiB"}};
+        {"job", TG_FINDING_BLOCKS, "needs 9.00 GiB", "tegula run --config JOB --ram 9GiB"}};
     (void)root;
     *n = job ? 3 : 2;
     *list = tgi_calloc(TGI_TAG_MISC, *n, sizeof **list);

@@ -6,6 +6,7 @@
 The command is taken from the text as a person would copy it, and its memory is measured from outside
 (and from inside, where it says so). Refusals of the plan, of verify, of
 preview, of copy, of arrays, and of the system, whose address space is limited."""
+import json
 import os
 import resource
 import shlex
@@ -73,6 +74,17 @@ class Check:
             self.complain(name, f"planned {planned / MIB:.2f} MiB in the end")
         return None
 
+    def doctor(self, name, job):
+        """The doctor names one change, with the job's own file."""
+        done = subprocess.run([self.tegula, "doctor", job, "--json"], capture_output=True, text=True,
+                              check=False, stdin=subprocess.DEVNULL)
+        found = [f for f in json.loads(done.stdout.splitlines()[0])["findings"] if f["about"] == "job"]
+        if done.returncode != 71 or len(found) != 1 or " (peak " not in (found[0]["remedy"] or ""):
+            return self.complain(name, f"exit {done.returncode}: {found}")
+        command, _, cost = found[0]["remedy"].removesuffix(")").partition(" (peak ")
+        peak, _, loses = cost.partition("; loses ")
+        return self.works(name, ([self.tegula] + shlex.split(command)[1:], size(peak), loses), 0)
+
     def refused(self, name, args, least, expect=(), address_space=0):
         done = subprocess.run([self.tegula] + args, capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL,
@@ -108,6 +120,14 @@ def main():
             check.refused("packed " + verb, [verb, *([] if verb == "copy" else net), packed, *to,
                                              *(["--compress", "deflate"] if verb == "copy" else []),
                                              "--ram", ram], 1, ["--ram"])
+        job = os.path.join(tmp, "a job.json")
+        subprocess.run([tegula, "plan", *net, image, *out, "--save", job, "-q", "--ram", "1GiB"], check=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        with open(job, encoding="utf-8") as f:
+            saved = json.load(f)
+        with open(job, "w", encoding="utf-8") as f:
+            json.dump({**saved, "ram": "5MiB"}, f)
+        check.doctor("doctor", job)
         check.refused("budget", ["run", *net, image, *out, "--ram", "5MiB"], 1, ["--ram"])
         check.refused("tile", ["run", *net, image, *out, "--ram=16MiB", "--tile", "512x2048",
                                "--threads", "8"], 2, ["--ram", "--tile"])
