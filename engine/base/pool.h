@@ -66,6 +66,12 @@ void tgi_scope_reset(tg_pool *pool, tgi_scope *s);
 void tgi_scope_read(tg_pool *pool, tgi_scope *s, uint64_t *now_bytes, uint64_t *peak_bytes);
 void tgi_scope_close(tg_pool *pool, tgi_scope *s);
 
+/* ---- Holders ----------------------------------------------------------------------------- */
+
+/* Bytes in use by tag, in no order, tags that hold nothing left out; returns how many of at
+ * most `cap` were written. Tags are views of the pool. */
+size_t tgi_pool_holders(tg_pool *pool, const char **tag, uint64_t *bytes, size_t cap);
+
 /* Memory for books about memory, which no ledger counts: malloc and free. */
 void *tgi_books_alloc(size_t bytes);
 void tgi_books_free(void *p);

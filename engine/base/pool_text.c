@@ -169,6 +169,19 @@ size_t tg_pool_large(tg_pool *pool, uint64_t min_bytes, tg_pool_block *rows, siz
     return n;
 }
 
+size_t tgi_pool_holders(tg_pool *pool, const char **tag, uint64_t *bytes, size_t cap)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->n_tags && n < cap; i++)
+        if (pool->tag_bytes[i]) {
+            tag[n] = pool->tag_name[i];
+            bytes[n++] = pool->tag_bytes[i];
+        }
+    pthread_mutex_unlock(&pool->lock);
+    return n;
+}
+
 /* ---- Leaks ------------------------------------------------------------------------------- */
 
 static void say_leaks(const tg_pool *p, uint64_t after, uint64_t until, writer *w)

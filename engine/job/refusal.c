@@ -15,6 +15,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/pool.h"
 #include "engine/base/size.h"
 #include "engine/job/job.h"
 #include "engine/memory/caches.h"
@@ -325,24 +326,24 @@ static void find_remedies(asking *a)
 static void add_holder(tg_refusal *out, const char *tag, uint64_t bytes)
 {
     const size_t cap = sizeof out->holder / sizeof out->holder[0];
-    if (!bytes || out->n_holders == cap)
+    if (!bytes || (out->n_holders == cap && out->holder[cap - 1].bytes >= bytes))
         return;
-    size_t at = out->n_holders++;
+    size_t at = out->n_holders < cap ? out->n_holders++ : cap - 1;
     for (; at > 0 && out->holder[at - 1].bytes < bytes; at--)
         out->holder[at] = out->holder[at - 1];
     out->holder[at] = (tg_holder){tag, bytes};
 }
 
+/* The pool's tags: what parts of the library hold, and the blocks of reservations by name. */
 static void list_holders(tg_refusal *out)
 {
-    tgi_mem_stats m;
-    tgi_mem_get_stats(&m);
+    const char *tag[64];
+    uint64_t bytes[64], named = 0;
     const uint64_t all = tgi_mem_measured();
-    uint64_t named = 0;
-    for (int i = 0; i < TGI_TAG_COUNT; named += m.tag_bytes[i++])
-        add_holder(out, tgi_tag_name((tgi_tag)i), m.tag_bytes[i]);
-    add_holder(out, "reservations", m.live_bytes > named ? m.live_bytes - named : 0);
-    add_holder(out, "program and libraries", all > m.live_bytes ? all - m.live_bytes : 0);
+    const size_t n = tgi_pool_holders(tgi_pool_engine(), tag, bytes, 64);
+    for (size_t i = 0; i < n; named += bytes[i++])
+        add_holder(out, tag[i], bytes[i]);
+    add_holder(out, "program and libraries", all > named ? all - named : 0);
 }
 
 /* The largest budget to propose. Where the system refused, its margin may be more than there

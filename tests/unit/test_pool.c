@@ -482,6 +482,28 @@ static void test_the_report_says_who_holds_what(void)
     tg_pool_close(&pool, NULL);
 }
 
+static void test_holders_are_told_by_tag(void)
+{
+    fake f = {.total = 1024 * MIB};
+    tg_pool *pool = open_pool(&f, NULL);
+    const char *tag[4];
+    uint64_t bytes[4];
+    void *p = NULL;
+    CHECK_EQ(tgi_pool_holders(pool, tag, bytes, 4), 0);
+    take(pool, 1000);
+    take(pool, 24);
+    CHECK_EQ(tg_pool_alloc(pool, 7 * MIB, "frames", &p), TG_OK);
+    CHECK_EQ(tgi_pool_holders(pool, tag, bytes, 4), 2);
+    CHECK_STR(tag[0], "test");
+    CHECK_EQ(bytes[0], 1024);
+    CHECK_STR(tag[1], "frames");
+    CHECK_EQ(bytes[1], 7 * MIB);
+    CHECK_EQ(tgi_pool_holders(pool, tag, bytes, 1), 1);
+    tg_pool_free(pool, p);
+    CHECK_EQ(tgi_pool_holders(pool, tag, bytes, 4), 1);
+    tg_pool_close(&pool, NULL);
+}
+
 static void test_pinned_memory_is_known_as_such(void)
 {
     tg_raw raw;
@@ -670,6 +692,7 @@ int main(void)
     RUN(test_memory_of_the_library_grows_shrinks_and_is_zeroed);
     RUN(test_large_blocks_are_listed_with_their_place);
     RUN(test_the_report_says_who_holds_what);
+    RUN(test_holders_are_told_by_tag);
     RUN(test_pinned_memory_is_known_as_such);
     RUN(test_peaks_can_be_counted_anew);
     RUN(test_the_timeline_is_JSON_with_begin_end_size_tag_and_site);
