@@ -149,7 +149,7 @@ tg_status tgi_imagej_meta_read(const tgi_tiff_file *t, const tgi_tiff_page *p, t
                                bool *whole, tgi_err *err)
 {
     cursor c = {.t = t, .p = p, .n = (size_t)p->ij_bytes.count};
-    *whole = p->ij_bytes.count <= MAX_TEXT && p->ij_bytes.type == 1;
+    *whole = !p->ij_bytes.count || (p->ij_bytes.count <= MAX_TEXT && p->ij_bytes.type == 1);
     if (!p->ij_bytes.count || !p->ij_counts.count || !*whole)
         return TG_OK;
     c.all = tgi_malloc(TGI_TAG_IO, c.n);

@@ -34,6 +34,7 @@ typedef struct copy {
     tgi_bad_tiles *bad;               /* --on-bad-tile fill; else NULL */
     tg_dtype dtype;
     tgi_planes_spec planes;
+    tg_chosen chosen; /* where not all planes are copied */
     int64_t n_planes;
     tg_range y, x;
     char axes[TG_IMAGE_MAX_AXES + 1]; /* of the output, singletons kept */
@@ -65,14 +66,25 @@ static void list_axes(copy *c)
 {
     const tg_image_info *i = c->info;
     const int some = c->n_planes != i->n_planes;
+    char letter[TG_IMAGE_MAX_AXES];
+    int64_t size[TG_IMAGE_MAX_AXES];
+    int n = 0, listed = 0;
+    for (int a = 0; a < i->n_axes; a++)
+        if (!strchr("YXS", i->axes[a])) {
+            letter[n] = i->axes[a];
+            size[n++] = i->shape[a];
+        }
+    if (some)
+        c->chosen = tgi_chosen_axis(&c->planes, c->n_planes, n, letter, size);
     for (int a = 0; a < i->n_axes; a++) {
         const char l = i->axes[a];
         const int is_plane_axis = !strchr("YXS", l);
         if (some && is_plane_axis) {
-            if (c->n_axes == 0 || c->axes[c->n_axes - 1] != 'I') {
-                c->axes[c->n_axes] = 'I';
+            if (!listed && c->chosen.letter) {
+                c->axes[c->n_axes] = c->chosen.letter;
                 c->shape[c->n_axes++] = c->n_planes;
             }
+            listed = 1;
             continue;
         }
         c->axes[c->n_axes] = l;
@@ -91,7 +103,9 @@ static void choose_meta(copy *c, const tg_image_meta *given)
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
         m->n_channels = m->n_luts = m->n_ranges = 0;
         m->n_labels = 0;
-        m->time_increment = 0;
+        m->time_increment =
+            c->chosen.letter == 'T' ? tgi_chosen_scale(&c->chosen, 'T', m->time_increment) : 0;
+        m->physical[0] = tgi_chosen_scale(&c->chosen, 'Z', m->physical[0]);
     }
     if (c->dtype != c->info->dtype) /* numbers of another type are no indices and no inks */
         m->stored_as = TG_STORED_LIGHT;
@@ -127,6 +141,7 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
         o.on_bad_arg = c->bad;
     }
     TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
+    TGI_TRY(tgi_refuse_own_input(c->output, c->source, c->input, NULL, err));
     c->info = c->source->ops->info(c->source);
     if (c->info->note[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);

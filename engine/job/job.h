@@ -206,6 +206,10 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
                               tgi_err *err); /* base->limit_bytes: the allowance */
 void tgi_tensors_close(struct tg_tensors **t);
 tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err);
+/* own_input.c: TG_E_ARG where `output` is one of the files of `source` (NULL: `input`), or the
+ * model. NULL names are nobody's. */
+tg_status tgi_refuse_own_input(const char *output, const tg_source *source, const char *input,
+                               const char *model, tgi_err *err);
 /* A share of clipped values that is worth a warning. */
 #define TGI_CLIPPED_MANY 0.01
 /* describe.c, copy.c, job_preview.c; `meta`: what to say of the image instead of what the input

@@ -129,6 +129,8 @@ static tg_status open_source(tg_job *job, tgi_err *err)
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
         .on_bad_arg = job->bad};
     TGI_TRY(tgi_source_open(job->set.input, &opts, &job->source, err));
+    TGI_TRY(tgi_refuse_own_input(job->set.output, job->source, job->set.input, job->set.model,
+                                 err));
     job->info = job->source->ops->info(job->source);
     if (job->info->note[0])
         tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
@@ -311,6 +313,17 @@ static tg_status look_at_scratch(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+/* The output is none of the arrays that go in. */
+static tg_status keep_arrays(const tg_job *job, tgi_err *err)
+{
+    char name[256];
+    const char *file = job->set.input;
+    TGI_TRY(tgi_refuse_own_input(job->set.output, NULL, file, job->set.model, err));
+    for (int i = 0; tgi_opts_tensor(job->opts, i, name, sizeof name, &file); i++)
+        TGI_TRY(tgi_refuse_own_input(job->set.output, NULL, file, NULL, err));
+    return TG_OK;
+}
+
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 {
     tg_dtype asked = TG_DTYPE_NONE;
@@ -331,6 +344,8 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_check_output_name(job->set.output, job->set.tensor, err));
     if (job->set.tensor && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
         return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
+    if (job->set.tensor)
+        TGI_TRY(keep_arrays(job, err));
     if (job->set.tensor)
         return TG_OK; /* arrays are opened by the run that feeds them */
     TGI_TRY(open_source(job, err));

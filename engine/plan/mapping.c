@@ -252,7 +252,16 @@ static tg_status list_axes(tg_mapping *m, const tg_image_info *info, tgi_err *er
         return tgi_fail(err, TG_E_UNSUPPORTED, "the output would have more than %d axes",
                         TG_IMAGE_MAX_AXES);
     if (m->planes.n > 0) {
-        add_axis(m, &n, 'I', m->n_items);
+        char letter[TG_IMAGE_MAX_AXES];
+        int64_t size[TG_IMAGE_MAX_AXES];
+        for (int i = 0; i < m->n_loop; i++) {
+            letter[i] = m->loop[i].letter;
+            size[i] = m->loop[i].size;
+        }
+        m->chosen = tgi_chosen_axis(&m->planes, m->n_items, m->n_loop, letter, size);
+        if (m->chosen.letter)
+            add_axis(m, &n, m->chosen.letter, m->n_items);
+        has_c |= m->chosen.letter == 'C';
     } else {
         for (int i = 0; i < info->n_axes; i++) {
             const char c = info->axes[i];
@@ -321,6 +330,10 @@ void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_m
         out->n_luts = 0;
     if (!strchr(m->out_axes, 'T'))
         out->time_increment = 0;
+    if (m->planes.n > 0) {
+        out->time_increment = tgi_chosen_scale(&m->chosen, 'T', out->time_increment);
+        out->physical[0] = tgi_chosen_scale(&m->chosen, 'Z', out->physical[0]);
+    }
     if (!same_samples)
         out->icc_bytes = 0;
     if (m->planes.n || m->planes_are_channels || m->out_channels > 1 || m->spatial == 3 ||

@@ -24,6 +24,7 @@
 #ifndef TGI_MAPPING_H
 #define TGI_MAPPING_H
 
+#include "engine/plan/chosen.h"
 #include "engine/plan/fit.h"
 #include "engine/spec.h"
 #include "io/image.h"
@@ -52,6 +53,7 @@ typedef struct tg_mapping {
     int n_loop;
     tg_loop_axis loop[TG_IMAGE_MAX_AXES];
     tgi_planes_spec planes; /* which items; n == 0: all */
+    tg_chosen chosen;       /* where n > 0 */
     int64_t n_items;
     int stats_axis; /* loop axis that numbers the channels for statistics, or -1 */
     int64_t n_stats;

@@ -96,6 +96,29 @@ def words_of_an_image(tegula, folder):
             expect(got == said, "words: %s" % got)
 
 
+def chosen_planes_keep_their_axis(tegula, folder, models):
+    """Planes that differ in one axis are along that axis, at its distance; no others are."""
+    path, out = os.path.join(folder, "chosen.ome.tif"), os.path.join(folder, "chosen-out.tif")
+    a = drawn((3, 2, 5, 40, 50), "uint16", 1)
+    tifffile.imwrite(path, a, ome=True, metadata=dict(
+        MICRON, axes="TCZYX", PhysicalSizeZ=1.5, PhysicalSizeZUnit="\u00b5m", TimeIncrement=2.0, TimeIncrementUnit="s"))
+    flat = a.reshape(30, 40, 50)
+    for verb in (["copy"], ["run", "-m", models["run2"], "--normalize", "none", "--dtype", "same"]):
+        for planes, axes, key, size in (("5-9", "ZYX", "PhysicalSizeZ", 1.5), ("0,2,4", "ZYX", "PhysicalSizeZ", 3),
+                                        ("3,13,23", "TYX", "TimeIncrement", 2), ("1,6", "CYX", None, None),
+                                        ("7", "YX", None, None), ("0-9", "IYX", None, None), ("0,5,10", "IYX", None, None)):
+            label = "%s --planes %s" % (verb[0], planes)
+            run([tegula, *verb, path, "-o", out, "-q", "-y", "--planes", planes], label)
+            lo, _, hi = planes.partition("-")
+            which = list(range(int(lo), int(hi) + 1)) if hi else [int(p) for p in planes.split(",")]
+            with tifffile.TiffFile(out) as t:
+                expect(t.series[0].axes == axes, "%s: axes %s" % (label, t.series[0].axes))
+                expect(numpy.array_equal(t.asarray().reshape(-1, 40, 50), flat[which]), label + ": pixels")
+                pixels = tifffile.xml2dict(t.ome_metadata)["OME"]["Image"]["Pixels"] if t.is_ome else {}
+                expect(not key or pixels[key] == size, "%s: %s is %s" % (label, key, pixels.get(key)))
+                expect(axes[0] == "T" or "TimeIncrement" not in pixels, label + ": times")
+
+
 def imagej_orders(tegula, folder):
     """Whatever the order of the planes in the file, ImageJ's is channels, slices, frames; unknown axes and
     samples find a place; colours of channels become tables."""
@@ -430,6 +453,7 @@ def main(tegula):
         models = {"run2": identity(os.path.join(folder, "2d.onnx"), 4)}
         imagej_round_trip(tegula, folder)
         words_of_an_image(tegula, folder)
+        chosen_planes_keep_their_axis(tegula, folder, models)
         imagej_orders(tegula, folder)
         imagej_refusals(tegula, folder)
         imagej_run(tegula, folder, models)

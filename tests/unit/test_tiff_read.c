@@ -360,6 +360,7 @@ static void test_metadata_of_imagej_and_ome_arrive(void)
     CHECK_STR(s->ops->info(s)->axes, "TZCYX");
     CHECK_STR(s->ops->info(s)->flavor, "imagej");
     CHECK_EQ(s->ops->info(s)->n_planes, 240);
+    CHECK_STR(s->ops->info(s)->note, ""); /* it has no tables, and none are missing */
     tgi_source_close(&s);
     CHECK_OK(tgi_source_open(TIFF_DIR "ome_3ch_5z_int8_be.ome.tif", NULL, &s, &err), err);
     CHECK_STR(s->ops->info(s)->axes, "TCZYX"); /* XYZCT, reversed; T of length 1 stays */
