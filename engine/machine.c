@@ -101,7 +101,7 @@ static int lies_in(const char *path, const char *folder)
     size_t n = strlen(folder);
     while (n > 1 && folder[n - 1] == '/')
         n--;
-    return strncmp(path, folder, n) == 0 &&
+    return n && strncmp(path, folder, n) == 0 &&
            (!path[n] || path[n] == '/' || folder[n - 1] == '/');
 }
 

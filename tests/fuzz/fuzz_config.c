@@ -1,9 +1,8 @@
-/* fuzz_config.c - any JSON as the files that go with a job: a job file, a preset, a model's
- * descriptor, the statistics of another run. What a job file sets must read back as the same
- * job file. */
+/* fuzz_config.c - any JSON as the files that go with a job: a job file, a model's descriptor,
+ * the statistics of another run, a machine file. What a job file sets must read back as the
+ * same job file. */
 #include "engine/job/job.h"
 #include "engine/opts.h"
-#include "engine/preset/preset.h"
 #include "tests/fuzz/fuzz_target.h"
 
 /* Every option's value as the engine asks for it. */
@@ -67,31 +66,6 @@ static void job_file_twice(const char *text, size_t n)
     tgi_free(second);
 }
 
-/* What a preset sets belongs into one, and a set of options that takes it has just that. */
-static void preset(const char *path)
-{
-    tgi_preset p = {0};
-    tg_opts *o = NULL;
-    tgi_err err = {0};
-    const tg_status st = tgi_preset_open(path, &p, &err);
-    fuzz_check(st, &err);
-    err = (tgi_err){0};
-    if (tgi_opts_new(&o, &err) != TG_OK || tgi_opts_set(o, "preset", path, &err) != st)
-        abort();
-    for (int i = 0; i < TGI_OPT_COUNT; i++) {
-        const tgi_opt id = (tgi_opt)i;
-        if (id == TGI_OPT_PRESET || !tgi_opts_given(o, id))
-            continue;
-        if (st != TG_OK || !tgi_opt_in_preset(id) ||
-            strcmp(tgi_opts_str(o, id), tgi_opts_str(p.settings, id)) != 0)
-            abort();
-    }
-    if (st == TG_OK)
-        ask_all(o);
-    tg_opts_free(&o);
-    tgi_preset_close(&p);
-}
-
 static void descriptor(const char *path)
 {
     tg_descriptor d;
@@ -116,12 +90,31 @@ static void statistics(const char *path)
     tg_opts_free(&job.opts);
 }
 
+static void machine(const char *text, size_t n)
+{
+    tgi_machine m;
+    tgi_err err = {0};
+    int in_memory;
+    uint64_t room;
+    char line[256];
+    const tg_status st = tgi_machine_parse(text, n, "made.json", &m, &err);
+    fuzz_check(st, &err);
+    if (st != TG_OK)
+        return;
+    if (m.processors < 1 || !m.sets || !(m.sets >> m.isa & 1) || m.n_disks < 0 ||
+        m.n_disks > TGI_MACHINE_DISKS || m.n_gpus < 0 || m.n_gpus > TGI_MACHINE_GPUS)
+        abort();
+    (void)tgi_machine_disk_free(&m, "/tmp/out.tif");
+    (void)tgi_machine_temp(&m, &in_memory, &room);
+    (void)tgi_machine_text(&m, line, sizeof line);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     char path[64];
     fuzz_file(data, n, path);
     job_file_twice((const char *)data, n);
-    preset(path);
+    machine((const char *)data, n);
     descriptor(path);
     statistics(path);
     fuzz_check_leaks();

@@ -575,6 +575,16 @@ CONFIG = {
               b' "512", "compress": "zstd:9"}, "device": {"gib": 8, "tile": 512, "batch": 2, "precision": "fp16"}}',
     "job_preset": b'{"preset": "exact", "ram": "1GiB"}',
     "descriptor": b'{"name": "n", "version": "1", "license": "MIT", "normalize": "zscore", "output": "denormalize"}',
+    "machine": b'{"schema": "tegula.machine", "version": 1, "tegula": "9.0.0", "memory": {"available_bytes": 8e9, "free_bytes": null},'
+               b' "process": {"measured_bytes": 589824}, "cgroups": [{"version": 2, "path": "/a", "limit_bytes": 2147483648}],'
+               b' "processors": {"model": "P", "usable": 8, "instruction_sets": ["portable", "avx512"], "bf16": true},'
+               b' "disks": [{"role": "temporary", "path": "/tmp", "free_bytes": 1, "in_memory": true}],'
+               b' "gpus": [{"name": "NVIDIA H200", "total_bytes": 150754820096}], "speeds": {"processor": "P", "processors": 8,'
+               b' "clear_seconds_per_byte": 1e-10, "fixed_seconds": 0.1, "finish_seconds_per_byte": 0,'
+               b' "statistics_seconds_per_sample": 0, "processor_seconds_per_sample": 0,'
+               b' "decode_seconds_per_byte": {"none": 0, "deflate": 0, "zstd": 0, "lzw": 0},'
+               b' "encode_seconds_per_byte": {"none": 0, "deflate": 0, "zstd": 0, "lzw": 0},'
+               b' "kernels": {"avx2 conv_direct": [1e10, 8e10], "reference": [1, 1]}}}',
     "statistics": b'{"normalize": "minmax", "image": "a.tif", "channels": [' + b", ".join(
         [b'{"count": 9, "nans": 0, "min": -1.5, "max": 2e3, "mean": 7, "deviation": 1, "low": 0, "high": 1}'] * 3) + b"]}",
 }

@@ -103,6 +103,7 @@ static void paths_belong_to_the_disk_whose_path_is_their_longest_beginning(void)
         ",\"disks\":[{\"role\":\"current\",\"path\":\"/data/me\",\"free_bytes\":1000},"
         "{\"role\":\"temporary\",\"path\":\"/tmp\",\"free_bytes\":2000,\"in_memory\":true},"
         "{\"role\":\"\",\"path\":\"/tmp/big/\",\"free_bytes\":3000},"
+        "{\"role\":\"\",\"path\":\"\",\"free_bytes\":5000},"
         "{\"role\":\"root\",\"path\":\"/\",\"free_bytes\":4000}]}";
     tgi_machine m;
     tgi_err e = {0};
