@@ -45,15 +45,21 @@ def test(lab, rest):
     job.learn()
     check(len(rows_of(log, "undisturbed")[0]) > 5, "too few rows")
     killed = appended = torn_ends = 0
-    for moment in range(moments):
+    seconds = job.seconds
+    for moment in range(4 * moments):  # on a machine that was busier before, runs end too soon
+        if killed >= moments and appended:
+            break
         what = "moment %d" % moment
         job.clean()
         if os.path.exists(log):
             os.unlink(log)
         p = job.start()
-        time.sleep(lab.rng.uniform(0.2, 1.0) * job.seconds)
+        time.sleep(lab.rng.uniform(0.2, 1.0) * seconds)
         p.send_signal(signal.SIGKILL)
-        if lab.wait(p).code != -9 or not os.path.exists(log):
+        if lab.wait(p).code != -9:
+            seconds *= 0.8
+            continue
+        if not os.path.exists(log):
             continue
         if os.path.getsize(log) == 0:  # killed between creating it and the header
             continue

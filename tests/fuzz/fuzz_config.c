@@ -1,8 +1,9 @@
-/* fuzz_config.c - any JSON as the files that go with a job: a job file, a model's descriptor,
- * the statistics of another run, a machine file. What a job file sets must read back as the
- * same job file. */
+/* fuzz_config.c - any JSON as the files that go with a job: a job file, a preset, a model's
+ * descriptor, the statistics of another run, a machine file. What a job file sets must read
+ * back as the same job file. */
 #include "engine/job/job.h"
 #include "engine/opts.h"
+#include "engine/preset/preset.h"
 #include "tests/fuzz/fuzz_target.h"
 
 /* Every option's value as the engine asks for it. */
@@ -66,6 +67,31 @@ static void job_file_twice(const char *text, size_t n)
     tgi_free(second);
 }
 
+/* What a preset sets belongs into one, and a set of options that takes it has just that. */
+static void preset(const char *path)
+{
+    tgi_preset p = {0};
+    tg_opts *o = NULL;
+    tgi_err err = {0};
+    const tg_status st = tgi_preset_open(path, &p, &err);
+    fuzz_check(st, &err);
+    err = (tgi_err){0};
+    if (tgi_opts_new(&o, &err) != TG_OK || tgi_opts_set(o, "preset", path, &err) != st)
+        abort();
+    for (int i = 0; i < TGI_OPT_COUNT; i++) {
+        const tgi_opt id = (tgi_opt)i;
+        if (id == TGI_OPT_PRESET || !tgi_opts_given(o, id))
+            continue;
+        if (st != TG_OK || !tgi_opt_in_preset(id) ||
+            strcmp(tgi_opts_str(o, id), tgi_opts_str(p.settings, id)) != 0)
+            abort();
+    }
+    if (st == TG_OK)
+        ask_all(o);
+    tg_opts_free(&o);
+    tgi_preset_close(&p);
+}
+
 static void descriptor(const char *path)
 {
     tg_descriptor d;
@@ -115,6 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     fuzz_file(data, n, path);
     job_file_twice((const char *)data, n);
     machine((const char *)data, n);
+    preset(path);
     descriptor(path);
     statistics(path);
     fuzz_check_leaks();
