@@ -170,7 +170,9 @@ static tg_status save(cli *c)
 static tg_status automatic(cli *c)
 {
     char *json = NULL;
-    const char *output = tg_opts_get(c->opts, "output");
+    const char *output = strcmp(tg_opts_origin(c->opts, "output"), "command line") == 0
+                             ? tg_opts_get(c->opts, "output")
+                             : NULL; /* a job file's is the job's */
     tg_status st = TG_OK;
     if (c->n_files > 1)
         st = tg_opts_set(c->opts, "input", c->files[1]);

@@ -107,8 +107,8 @@ TG_API tg_status tg_preset_save(tg_ctx *ctx, const char *name, const tg_opts *o,
  * are predicted to take the least time. Every prediction is a plan's. Settings that `o` has are
  * kept. Touches no pixel.
  * @param o  options of the job, borrowed; "machine" names the machine file, else it is this
- * machine; "output" is where the preset is written, not the job's (with "yes" over what is
- * there); NULL: nowhere.
+ * machine; "output", set by name, is where the preset is written (with "yes" over what is
+ * there), not the job's; one of a job file is left alone.
  * @param json  the preset, its predictions and reasons, one object (docs/json.md); returned,
  * tg_text_free.
  * @return TG_E_BUDGET  nothing fits; tg_ctx_refusal has remedies

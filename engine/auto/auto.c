@@ -326,6 +326,11 @@ static tg_status prepare(tg_ctx *ctx, const tg_opts *o, tgi_auto *a, tgi_err *er
     return look_at_job(ctx, a, err);
 }
 
+const char *tgi_auto_output(const tg_opts *o)
+{
+    return o->from[TGI_OPT_OUTPUT] == TGI_FROM_SET ? tgi_opts_str(o, TGI_OPT_OUTPUT) : NULL;
+}
+
 tg_status tgi_auto_search(tg_ctx *ctx, const tg_opts *o, tgi_auto **out, tgi_err *err)
 {
     tgi_mem_stats before, now;
@@ -335,7 +340,7 @@ tg_status tgi_auto_search(tg_ctx *ctx, const tg_opts *o, tgi_auto **out, tgi_err
         return tgi_fail(err, TG_E_NOMEM, "no memory to search settings");
     *out = a;
     a->best = -1;
-    const char *path = tgi_opts_str(o, TGI_OPT_OUTPUT);
+    const char *path = tgi_auto_output(o);
     if (path && !tgi_opts_flag(o, TGI_OPT_YES) && access(path, F_OK) == 0)
         return tgi_fail(err, TG_E_EXISTS, "%s is there already; -y overwrites it", path);
     TGI_TRY(prepare(ctx, o, a, err));

@@ -83,7 +83,10 @@ tg_status tgi_auto_find_device(tg_ctx *ctx, tgi_auto *a, tgi_err *err);
  * "preset", "reasons" and figures (docs/json.md). Returned; tgi_free. */
 tg_status tgi_auto_preset_json(const tgi_auto *a, char **json, tgi_err *err);
 tg_status tgi_auto_json(const tgi_auto *a, char **json, tgi_err *err);
-/* The answer, after the preset was written where `o` says "output". */
+/* Where the preset is to be written: "output" that was set by name; one of a job file is the
+ * job's. NULL: nowhere. View. */
+const char *tgi_auto_output(const tg_opts *o);
+/* The answer, after the preset was written where tgi_auto_output says. */
 tg_status tgi_auto_finish(const tgi_auto *a, const tg_opts *o, char **json, tgi_err *err);
 /* The options of a point, on top of a->opts, into `to`. */
 tg_status tgi_auto_options(const tgi_auto *a, const tgi_auto_try *t, tg_opts *to, tgi_err *err);

@@ -321,7 +321,7 @@ tg_status tgi_auto_json(const tgi_auto *a, char **json, tgi_err *err)
 tg_status tgi_auto_finish(const tgi_auto *a, const tg_opts *o, char **json, tgi_err *err)
 {
     char *preset = NULL, *answer = NULL;
-    const char *path = tgi_opts_str(o, TGI_OPT_OUTPUT);
+    const char *path = tgi_auto_output(o);
     TGI_TRY(tgi_auto_json(a, &answer, err));
     tg_status st = path ? tgi_auto_preset_json(a, &preset, err) : TG_OK;
     if (st == TG_OK && path)

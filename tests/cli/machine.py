@@ -157,6 +157,11 @@ def check_presets():
     expect(len(seen) == 5, "machines: %s" % seen)
     tegula("preset", "auto", "-m", MODEL, "large.tif", "-o", "auto.laptop.json", code=73)
     expect(not os.path.exists("auto.laptop.json.tmp"), "something is left of what was not written")
+    with open("job.json", "w") as f:
+        json.dump({"model": MODEL, "input": "x.tif", "output": "y.tif", "threads": 2}, f)
+    answer = event("preset", "auto", "--config", "job.json", "--machine", machine)
+    expect(answer["preset"]["settings"]["threads"] == "2", "job file: %s" % answer)
+    expect(not os.path.exists("y.tif"), "the preset went where the job's output goes")
     said = tegula("preset", "auto", "-m", MODEL, code=64)
     expect("the input image is missing" in said, said)
     said = tegula("preset", "auto", "-m", MODEL, "x.tif", "--ram", "3MiB", code=71)
