@@ -51,8 +51,8 @@ typedef enum tg_preset_from {
 /** What a preset says of the GPU it is for; not used by a build without a GPU backend. */
 typedef struct tg_preset_device {
     uint64_t memory_bytes; /* 0: the preset has no device part */
-    int64_t tile;          /* widest strip, columns; its rows are streamed */
-    int64_t batch;         /* planes computed together */
+    int64_t tile;          /* side of a square tile, pixels; its rows are streamed */
+    int64_t batch;         /* tiles computed together */
     char precision[8];     /* "fp32", "fp16" or "bf16" */
 } tg_preset_device;
 

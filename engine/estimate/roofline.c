@@ -77,13 +77,6 @@ void tgi_device_job_close(tgi_device_job *d)
     tgi_job_close(&d->job);
 }
 
-/* Weights are there once. */
-static int64_t batch_of(const tgi_device_job *d, const tgi_device_plan *p)
-{
-    const uint64_t arena = p->needed_bytes - d->weights_bytes;
-    return p->fits && arena ? (int64_t)((p->usable_bytes - d->weights_bytes) / arena) : 0;
-}
-
 static uint64_t usable_of(uint64_t memory_bytes)
 {
     const uint64_t budget = tgi_budget_of(memory_bytes, 0);
@@ -98,7 +91,6 @@ tg_status tgi_device_plan_make(const tgi_device_job *d, uint64_t memory_bytes,
         return tgi_device_plan_tile(d, memory_bytes, 0, out, err);
     *out = *like;
     out->usable_bytes = usable;
-    out->batch = batch_of(d, out);
     return TG_OK;
 }
 
@@ -125,9 +117,6 @@ tg_status tgi_device_plan_tile(const tgi_device_job *d, uint64_t memory_bytes, i
         out->flops = c.tiling.flops * (double)d->items;
         out->recomputed = tgi_tiling_recomputed(&c.tiling);
         out->weight_traffic = c.tiling.cost.weight_bytes / 2 * (double)d->items;
-        memcpy(out->tile, c.tiling.cut, sizeof out->tile);
-        out->band = c.tiling.band;
-        out->batch = batch_of(d, out);
     }
     tgi_tiling_free(&c.tiling);
     return TG_OK;

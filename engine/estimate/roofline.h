@@ -32,8 +32,6 @@ typedef struct tgi_device_plan {
     int fits;
     double recomputed;            /* work beyond one pass, relative */
     double flops, weight_traffic; /* of the whole job */
-    int64_t tile[3], band;        /* z,y,x of a strip in output pixels; rows fed at once */
-    int64_t batch;                /* strips of as many items that fit beside each other */
 } tgi_device_plan;
 
 /* Open and plan the job of options `o` (taken over as a copy). Release with

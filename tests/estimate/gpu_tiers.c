@@ -1,9 +1,9 @@
 /* gpu_tiers.c - the presets gpu-*: what the planner's device plan gives, by memory.
  *
  * For each tier the device plan (engine/estimate/roofline.h: half precision, margin and context
- * taken off) of the reference U-Net over one plane of 65536 x 65536 pixels: the widest strip,
- * and of how many planes such strips fit beside each other. Kernels are the portable ones with
- * direct convolutions, so every machine gives the same.
+ * taken off) of the reference U-Net over one plane of 65536 x 65536 pixels: the largest square
+ * tile, and how many of them fit together, as engine/auto chooses them. Kernels are the
+ * portable ones with direct convolutions, so every machine gives the same.
  *
  *   gpu_tiers               compares the files in configs/presets with that
  *   gpu_tiers write FOLDER  writes them */
@@ -11,6 +11,9 @@
 #include "tests/memory/ref_unet.h"
 
 #define SIDE 65536
+#define LEAST_TILE 256 /* those of engine/auto */
+#define MOST_TILE 16384
+#define MOST_BATCH 64
 #define GIB ((uint64_t)1 << 30)
 
 static const int tiers[] = {4, 6, 8, 12, 16, 24, 32, 40, 48, 80};
@@ -20,13 +23,34 @@ static const int tiers[] = {4, 6, 8, 12, 16, 24, 32, 40, 48, 80};
  * 303 MiB with two threads; the rest is for the windows of more. */
 #define HOST_RAM "1GiB"
 
-static void file_text(int gib, const tgi_device_plan *p, char *buf, size_t cap)
+typedef struct tier {
+    int64_t tile, batch;
+} tier;
+
+/* The largest tile that fits, and the power of two of them that fit together. */
+static tier tier_of(const tgi_device_job *d, int gib)
+{
+    for (int64_t side = MOST_TILE; side >= LEAST_TILE; side /= 2) {
+        tgi_device_plan p = {0};
+        tgi_err err = {0};
+        CHECK_OK(tgi_device_plan_tile(d, (uint64_t)gib * GIB, side, &p, &err), err);
+        if (!p.fits)
+            continue;
+        CHECK(p.needed_bytes > d->weights_bytes && p.needed_bytes <= p.usable_bytes);
+        const uint64_t one = p.needed_bytes - d->weights_bytes;
+        const uint64_t most = tgi_power_of_two((p.usable_bytes - d->weights_bytes) / one);
+        return (tier){side, (int64_t)(most < MOST_BATCH ? most : MOST_BATCH)};
+    }
+    return (tier){0, 0};
+}
+
+static void file_text(int gib, tier t, char *buf, size_t cap)
 {
     snprintf(buf, cap,
              "{\n"
              "  \"schema\": 1,\n"
-             "  \"description\": \"images on a GPU of %d GiB: strips of %lld columns, %lld "
-             "plane%s at a time, fp16\",\n"
+             "  \"description\": \"images on a GPU of %d GiB: tiles of %lld x %lld, "
+             "batch %lld, fp16\",\n"
              "  \"why\": \"The planner's device plan for the reference U-Net over a plane of "
              "%d x %d pixels; gpu_tiers in tests/estimate makes and checks it "
              "(docs/presets.md). Planned, not measured. The host stages rows and writes tiles: "
@@ -41,8 +65,8 @@ static void file_text(int gib, const tgi_device_plan *p, char *buf, size_t cap)
              "    \"precision\": \"fp16\"\n"
              "  }\n"
              "}\n",
-             gib, (long long)p->tile[2], (long long)p->batch, p->batch == 1 ? "" : "s", SIDE,
-             SIDE, gib, (long long)p->tile[2], (long long)p->batch);
+             gib, (long long)t.tile, (long long)t.tile, (long long)t.batch, SIDE, SIDE, gib,
+             (long long)t.tile, (long long)t.batch);
 }
 
 static void check_file(const char *path, const char *want)
@@ -68,13 +92,10 @@ static void make_tiers(const tgi_device_job *d, const char *folder)
     int64_t most = 0;
     for (size_t i = 0; i < N_TIERS; i++) {
         char path[1024], text[2048];
-        tgi_device_plan p = {0};
-        tgi_err err = {0};
-        CHECK_OK(tgi_device_plan_make(d, (uint64_t)tiers[i] * GIB, NULL, &p, &err), err);
-        CHECK(p.fits && p.batch >= 1 && p.needed_bytes <= p.usable_bytes);
-        CHECK(p.tile[2] * p.batch >= most); /* more memory never does less at once */
-        most = p.tile[2] * p.batch;
-        file_text(tiers[i], &p, text, sizeof text);
+        const tier t = tier_of(d, tiers[i]);
+        CHECK(t.batch >= 1 && t.tile * t.batch >= most); /* more memory never does less */
+        most = t.tile * t.batch;
+        file_text(tiers[i], t, text, sizeof text);
         snprintf(path, sizeof path, "%s/gpu-%dgib.json",
                  folder ? folder : TG_SOURCE_DIR "/configs/presets", tiers[i]);
         if (folder)
