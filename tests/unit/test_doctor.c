@@ -294,8 +294,10 @@ static void test_a_job_fits_or_is_told_why_not(void)
     look_at_job(TG_SOURCE_DIR "/models/tegula_denoise.onnx", "1GiB");
     expect("job", "of a budget of 1.00 GiB", TG_FINDING_OK, NULL);
     look_at_job(TG_SOURCE_DIR "/models/tegula_denoise.onnx", "1MiB");
-    expect("job", "", TG_FINDING_BLOCKS, "tegula run --config JOB --ram '");
-    expect("job", "", TG_FINDING_BLOCKS, "MiB; loses nothing: so much is free)");
+    if (!TG_SANITIZED) { /* whose process grows while remedies are tried */
+        expect("job", "", TG_FINDING_BLOCKS, "tegula run --config JOB --ram '");
+        expect("job", "", TG_FINDING_BLOCKS, "MiB; loses nothing: so much is free)");
+    }
     look_at_job("no_such_model.onnx", "1GiB");
     expect("job", "no_such_model.onnx", TG_FINDING_BLOCKS, "docs/errors.md");
     CHECK(access("tegula_doctor_out.npy", F_OK) != 0); /* it changes nothing */
