@@ -31,7 +31,7 @@ def image(path, w, h):
 
 def shape_of(lines):
     """Names of the lines and the form of their numbers, which depend on machine and disk."""
-    return [re.sub(r"\d+", "0", re.sub(r"\d+\.\d\d [KMG]iB", "SIZE", line[:33])) for line in lines]
+    return [re.sub(r"\d+", "0", re.sub(r" *\d+\.\d\d [KMG]iB", " SIZE", line[:33])) for line in lines]
 
 
 def plan_differs(tegula, text, folder):

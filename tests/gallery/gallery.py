@@ -15,6 +15,7 @@ A case, in the .case files of this folder and in tests/cli/errors.case:
     signal NAME                               sent once the output is begun
     limit KIB                                 of address space (ulimit -v)
     needs WORD                                a processor with that (/proc/cpuinfo), else it is left out
+    process small                             left out where a sanitizer's process does not fit
     by fake                                   by the test double: what only a bug brings about
     exit CODE STATUS
     err LINE                                  standard error; * stands for what differs
@@ -43,7 +44,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 DOC = os.path.join(ROOT, "docs", "errors.md")
 FILES = [os.path.join(HERE, f) for f in ("image", "model", "match", "memory", "output", "damage", "resume", "machine")]
 FILES = [os.path.join(ROOT, "tests", "cli", "errors.case")] + [f + ".case" for f in FILES]
-ONE = ("exit", "given", "signal", "limit", "needs", "by", "out")
+ONE = ("exit", "given", "signal", "limit", "needs", "process", "by", "out")
 MANY = ("err", "env", "before", "cause", "cure", "also")
 
 
@@ -190,6 +191,8 @@ def cannot(case):
     """Why the case cannot be run here, or nothing."""
     if case["limit"] and "ASAN_OPTIONS" in os.environ:
         return "a sanitizer needs all of the address space"
+    if case["process"] and "ASAN_OPTIONS" in os.environ:
+        return "a sanitizer's process does not fit"
     with open("/proc/cpuinfo", encoding="utf-8") as f:
         return case["needs"] and case["needs"] not in f.read().split() and "another processor"
 
