@@ -82,7 +82,7 @@ static void compose(const cli *c, const tg_remedy *r, char *out, size_t cap)
     bool added = false, skip = false;
     out[0] = 0;
     for (int i = 0; i < c->n_words; i++) {
-        bool takes_next;
+        bool takes_next = false;
         const bool end = strcmp(c->words[i], "--") == 0;
         const tg_option *o = added || skip ? NULL : option_of(c->words[i], &takes_next);
         if (skip) {

@@ -56,7 +56,8 @@ static tg_status make_ring(picture *p, size_t budget, tgi_err *err)
     const size_t room = tgi_min(budget / 16, KEEP_BYTES);
     size_t pixel;
     if (!tgi_mul_ok((size_t)p->info.samples, tgi_dtype_size(p->info.dtype), &pixel) ||
-        !tgi_mul_ok((size_t)p->info.width, pixel, &p->row_bytes) || p->row_bytes > left)
+        !tgi_mul_ok((size_t)p->info.width, pixel, &p->row_bytes) || p->row_bytes > left ||
+        p->row_bytes == 0)
         return tgi_fail(err, TG_E_BUDGET,
                         "a row of %lld pixels does not fit the %zu bytes allowed",
                         (long long)p->info.width, budget);

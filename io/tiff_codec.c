@@ -208,8 +208,11 @@ tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
         const size_t n = io->n;
         io->dst = surplus;
         io->room = sizeof surplus;
-        TGI_TRY(tgi_unpack_more(u, io, err));
+        const tg_status st = tgi_unpack_more(u, io, err);
         seen += sizeof surplus - io->room;
+        io->dst = NULL;
+        if (st != TG_OK)
+            return st;
         if (!io->ended && io->n == n && io->room == sizeof surplus)
             return tgi_fail(err, TG_E_FORMAT, "%s data are cut off behind the last pixel",
                             u->codec->name);

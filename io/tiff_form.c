@@ -76,8 +76,10 @@ static void put_sample(uint8_t *dst, size_t i, uint32_t v, size_t size)
 
 static uint32_t extend(const tgi_form *f, uint32_t v)
 {
+    if (!f->is_signed || f->bits < 1)
+        return v;
     const uint32_t top = UINT32_C(1) << (f->bits - 1);
-    return f->is_signed ? (v ^ top) - top : v;
+    return (v ^ top) - top;
 }
 
 static void unpack_bits(const tgi_form *f, const uint8_t *src, uint8_t *row)

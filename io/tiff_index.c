@@ -15,6 +15,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_GROUPS 64
@@ -267,7 +268,7 @@ static const char *aperio_name(int series, const tgi_tiff_page *p)
 /* Sort all groups into series; the levels of the wanted one go to level_group. */
 static void find_series(walker *w, tgi_tiff_index *x, int level_group[TG_IMAGE_MAX_LEVELS])
 {
-    int own[TG_IMAGE_MAX_LEVELS];
+    int own[TG_IMAGE_MAX_LEVELS] = {0};
     x->n_series = x->n_levels = 0;
     for (int i = 0; i < w->n_groups; i++) {
         const tgi_tiff_page *p = &w->groups[i].like;
@@ -288,7 +289,7 @@ static void find_series(walker *w, tgi_tiff_index *x, int level_group[TG_IMAGE_M
                                         .samples = (int)p->samples,
                                         .n_levels = n};
         if (w->o->aperio)
-            strcpy(x->series[k].name, aperio_name(k, p));
+            snprintf(x->series[k].name, sizeof x->series[k].name, "%s", aperio_name(k, p));
     }
     for (int l = 0; l < x->n_levels; l++) {
         x->level_h[l] = (int64_t)w->groups[level_group[l]].like.height;
@@ -323,7 +324,7 @@ static tg_status index_group(walker *w, const tgi_tiff_page *like, tgi_tiff_page
 static tg_status build(walker *w, tgi_tiff_index *out, tgi_err *err)
 {
     const tgi_tiff_index_opts *o = w->o;
-    int level_group[TG_IMAGE_MAX_LEVELS];
+    int level_group[TG_IMAGE_MAX_LEVELS] = {0};
     group *g = w->groups;
     const bool plain = o->series == 0 && o->level == 0 && !o->width;
     if (plain) {

@@ -65,10 +65,10 @@ static bool table_grow(tg_pool *p)
     const size_t len = p->table_len ? p->table_len * 2 : 64;
     block **old = p->table;
     const size_t old_len = p->table_len;
-    block **fresh = tgi_books_alloc(len * sizeof *fresh);
+    block **fresh = tgi_books_alloc(len * sizeof(void *));
     if (!fresh)
         return false;
-    memset(fresh, 0, len * sizeof *fresh);
+    memset(fresh, 0, len * sizeof(void *));
     p->table = fresh;
     p->table_len = len;
     p->table_used = 0;

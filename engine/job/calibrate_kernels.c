@@ -97,7 +97,8 @@ static void fill(tg_ints *list, int n, int64_t v)
 static int conv(draft *d, int from, int64_t ci, int64_t co, int64_t k, int64_t groups)
 {
     const tg_desc w = {TG_DTYPE_F32, 4, {co, ci / groups, k, k}};
-    const float fan = (float)(ci / groups * k * k);
+    const int64_t taps = w.dim[1] * k * k;
+    const float fan = (float)taps;
     const int src[2] = {from, weights(d, &w, 3.0f / fan)};
     int out;
     conv_attrs *a = add(d, "Conv", 2, src, &out);

@@ -66,10 +66,10 @@ tgi_axis tgi_axis_seconds(double span, int ticks)
         u++;
     tgi_axis a = {.unit = units[u].unit, .name = units[u].name};
     /* Below one second: 1, 2, 5 and powers of ten. */
-    for (double power = 1e-6; u == 0 && a.step == 0 && power < 1; power *= 10)
+    for (int power = -6; u == 0 && a.step == 0 && power < 0; power++)
         for (int k = 0; k < 3 && a.step == 0; k++)
-            if (span / (power * (k == 0 ? 1 : k == 1 ? 2 : 5)) <= most)
-                a.step = power * (k == 0 ? 1 : k == 1 ? 2 : 5);
+            if (span / (pow(10, power) * (k == 0 ? 1 : k == 1 ? 2 : 5)) <= most)
+                a.step = pow(10, power) * (k == 0 ? 1 : k == 1 ? 2 : 5);
     for (int k = 0; a.step == 0 && units[u].steps[k] > 0; k++)
         if (span / (units[u].steps[k] * a.unit) <= most)
             a.step = units[u].steps[k] * a.unit;

@@ -187,7 +187,8 @@ static void size_axis(const view *v, int ticks)
     const tgi_plot_frame *f = &v->f;
     const tgi_axis a = tgi_axis_bytes((uint64_t)f->top, ticks);
     char buf[TGI_AXIS_TEXT];
-    for (double at = 0; at <= f->top; at += a.step) {
+    for (int tick = 0; tick * a.step <= f->top; tick++) {
+        const double at = tick * a.step;
         const double y = y_of(v, at);
         if (at > 0)
             line2(v, f->x[0], y, f->x[1], y, TGI_GRID, 1, 0);
@@ -200,7 +201,9 @@ static void time_axis(const view *v)
     const tgi_plot_frame *f = &v->f;
     const tgi_axis a = tgi_axis_seconds(f->to - f->from, (int)((f->x[1] - f->x[0]) / 80));
     char buf[TGI_AXIS_TEXT];
-    for (double k = ceil(f->from / a.step - 1e-9); k * a.step <= f->to + 1e-3 * a.step; k++) {
+    const double first = ceil(f->from / a.step - 1e-9);
+    for (int i = 0; (first + i) * a.step <= f->to + 1e-3 * a.step; i++) {
+        const double k = first + i;
         const double x = x_of(v, k * a.step);
         line2(v, x, f->y[1], x, f->y[1] + 5, TGI_AXIS, 1, 0);
         text(v, x, f->y[1] + 19, TGI_MIDDLE, 12, 0, TGI_MUTED,
@@ -353,7 +356,8 @@ static box place(const view *v, tgi_point at, double w, double h)
     box best = {0};
     double least = 1e300;
     for (int i = 0; i < 12; i++) {
-        const double gap = 10 + 22 * (i / 4);
+        const int ring = i / 4;
+        const double gap = 10 + 22.0 * ring;
         const box b = {i % 2 ? at.x - 12 - w : at.x + 12,
                        i / 2 % 2 ? at.y - gap - h : at.y + gap, w, h};
         const double bad = hides(v, b) + 0.5 * i;

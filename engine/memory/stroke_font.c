@@ -168,8 +168,8 @@ static double table_number(const char **s)
     for (; **s >= '0' && **s <= '9'; (*s)++)
         v = v * 10 + (**s - '0');
     if (**s == '.' && (*s)++)
-        for (double tenth = 0.1; **s >= '0' && **s <= '9'; (*s)++, tenth /= 10)
-            v += tenth * (**s - '0');
+        for (int place = 1; **s >= '0' && **s <= '9'; (*s)++, place++)
+            v += (**s - '0') / pow(10, place);
     return sign * v;
 }
 

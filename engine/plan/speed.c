@@ -58,7 +58,8 @@ static double elements(const tg_desc *d)
 static double filled(const tg_desc *d, int lanes)
 {
     const int64_t c = d->dim[1];
-    return lanes > 1 && c > 0 ? (double)((c + lanes - 1) / lanes * lanes) / (double)c : 1;
+    const int64_t blocks = lanes > 1 ? (c + lanes - 1) / lanes : 0;
+    return blocks > 0 ? (double)(blocks * lanes) / (double)c : 1;
 }
 
 /* Of one pass over the whole image. */

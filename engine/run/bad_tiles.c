@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "io/file_ops.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -107,6 +108,25 @@ static tg_status append(tgi_bad_tiles *b, const region *r, tgi_err *err)
     return tgi_file_sync(b->fd, b->partial, err);
 }
 
+/* Six numbers and a reason, as `append` writes them; 0 when the line is none. */
+static int read_line(const char *line, region *r)
+{
+    int64_t *const number[] = {&r->plane, &r->sample, &r->y0, &r->y1, &r->x0, &r->x1};
+    for (size_t i = 0; i < sizeof number / sizeof number[0]; i++) {
+        char *end;
+        errno = 0;
+        *number[i] = strtoll(line, &end, 10);
+        if (end == line || *end != ' ' || errno)
+            return 0;
+        line = end + 1;
+    }
+    const size_t n = strcspn(line, "\n");
+    if (n == 0 || line[n] != '\n')
+        return 0;
+    snprintf(r->reason, sizeof r->reason, "%.*s", (int)n, line);
+    return 1;
+}
+
 /* Take over what stands there; a line that was cut off is written again when it is met again.
  */
 static tg_status take_over(tgi_bad_tiles *b, tgi_err *err)
@@ -115,15 +135,10 @@ static tg_status take_over(tgi_bad_tiles *b, tgi_err *err)
     FILE *f = fopen(b->partial, "re");
     while (f && fgets(line, sizeof line, f)) {
         region r = {0};
-        const size_t n = strlen(line);
-        if (!n || line[n - 1] != '\n' ||
-            sscanf(line,
-                   "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
-                   " %127[^\n]",
-                   &r.plane, &r.sample, &r.y0, &r.y1, &r.x0, &r.x1, r.reason) != 7)
+        if (!read_line(line, &r))
             break;
         keep(b, &r);
-        b->bytes += n;
+        b->bytes += strlen(line);
     }
     if (f)
         fclose(f);

@@ -89,7 +89,7 @@ static void eval_channel(const tg_op_ctx *ctx, void *const *dst_data, int64_t c,
     if (a->training_mode) {
         const double running[2] = {stat[0], stat[1]};
         statistics(x, c, plane, &stat[0], &stat[1]);
-        for (int k = 1; k < ctx->n_dst; k++)
+        for (int k = 1; k < ctx->n_dst && k <= 2; k++) /* `infer` lets no more through */
             tgi_num_put(ctx->dst[k].dtype, dst_data[k], c,
                         keep * running[k - 1] + (1 - keep) * stat[k - 1]);
     }

@@ -27,7 +27,7 @@ static tg_status repeats_of(const tg_op_ctx *ctx, tg_ints *r, tgi_err *err)
 
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 {
-    tg_ints r;
+    tg_ints r = {0};
     tg_desc d = ctx->src[0];
     TGI_TRY(repeats_of(ctx, &r, err));
     for (int k = 0; k < d.rank; k++)
