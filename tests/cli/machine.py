@@ -68,6 +68,8 @@ def check_own_file():
         f.write(tegula("mem", "--json"))
     for extra in (["--ram", "1GiB"], ["--ram", "48MiB"], ["--ram", "1GiB", "--threads", "3", "--isa", "portable"],
                   ["--ram", "1GiB", "--exact", "-o", "y.npy"]):
+        if "48MiB" in extra and "ASAN_OPTIONS" in os.environ:
+            continue  # MiB more or less of the process are another plan there
         job = ["plan", "-m", MODEL, "x.tif", "--why"] + extra
         here, there = event(*job), event(*job, "--machine", "here.json")
         machine = there.pop("machine", None)
