@@ -73,10 +73,10 @@ tgi_axis tgi_axis_seconds(double span, int ticks)
     for (int k = 0; a.step == 0 && units[u].steps[k] > 0; k++)
         if (span / (units[u].steps[k] * a.unit) <= most)
             a.step = units[u].steps[k] * a.unit;
-    for (double s = a.unit; a.step == 0; s *= 10) /* beyond the list */
+    for (int power = 0; a.step == 0; power++) /* beyond the list */
         for (int k = 1; k <= 5 && a.step == 0; k += k == 2 ? 3 : 1)
-            if (k != 3 && span / (s * k) <= most)
-                a.step = s * k;
+            if (k != 3 && span / (a.unit * pow(10, power) * k) <= most)
+                a.step = a.unit * pow(10, power) * k;
     a.decimals = decimals_of(a.step / a.unit);
     return a;
 }
