@@ -70,18 +70,13 @@ tg_status tgi_config_path(const char *name, char *out, size_t cap, tgi_err *err)
                     name, binary, STEPS_UP);
 }
 
-static const char *nearest_key(const tgi_key *keys, int n, const char *name)
+/* The keys there are, offered to one that there is not. */
+static tgi_nearest nearest_key(const tgi_key *keys, int n, const char *name)
 {
-    const char *found = NULL;
-    int best = (int)(strlen(name) / 3) + 2;
-    for (int i = 0; i < n; i++) {
-        const int d = tgi_edit_distance(name, keys[i].name);
-        if (d < best) {
-            best = d;
-            found = keys[i].name;
-        }
-    }
-    return found;
+    tgi_nearest near = tgi_nearest_to(name);
+    for (int i = 0; i < n; i++)
+        tgi_nearest_offer(&near, keys[i].name, keys[i].name);
+    return near;
 }
 
 static tg_status check_known(const tgi_json *object, const tgi_key *keys, int n,
@@ -94,9 +89,10 @@ static tg_status check_known(const tgi_json *object, const tgi_key *keys, int n,
             i++;
         if (i < n)
             continue;
-        const char *near = nearest_key(keys, n, name);
-        return tgi_fail(err, TG_E_FORMAT, "%s: there is no key \"%.60s\"%s%s%s", what, name,
-                        near ? "; the nearest is \"" : "", near ? near : "", near ? "\"" : "");
+        char text[96];
+        const tgi_nearest near = nearest_key(keys, n, name);
+        return tgi_fail(err, TG_E_FORMAT, "%s: there is no key \"%.60s\"%s", what, name,
+                        tgi_nearest_text(&near, text, sizeof text));
     }
     return TG_OK;
 }

@@ -101,27 +101,18 @@ bool tgi_opt_is_number(tgi_opt id)
            rules[id].rule == RULE_TILE;
 }
 
-static void nearer(const char *name, const char *candidate, int *best, const char **found)
-{
-    if (!candidate || !candidate[1]) /* one letter is near to everything short */
-        return;
-    const int d = tgi_edit_distance(name, candidate);
-    if (d < *best) {
-        *best = d;
-        *found = candidate;
-    }
-}
-
-/* "Near" is at most a third of the letters wrong, or a beginning of the name ("norm"). */
+/* A beginning of the name is near too ("norm"). */
 const char *tgi_opt_nearest(const char *name)
 {
     const size_t n = strlen(name);
-    const char *found = NULL;
-    int best = (int)(n / 3) + 2;
+    tgi_nearest near = tgi_nearest_to(name);
     for (int i = 0; i < TGI_OPT_COUNT; i++) {
-        nearer(name, table[i].name, &best, &found);
-        nearer(name, table[i].alias, &best, &found);
+        const char *words[] = {table[i].name, table[i].alias};
+        for (int k = 0; k < 2; k++)
+            if (words[k] && words[k][1]) /* one letter is near to everything short */
+                tgi_nearest_offer(&near, words[k], words[k]);
     }
+    const char *found = near.found;
     for (int i = 0; !found && n >= 2 && i < TGI_OPT_COUNT; i++)
         if (strncmp(table[i].name, name, n) == 0)
             found = table[i].name;

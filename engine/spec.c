@@ -155,6 +155,29 @@ int tgi_edit_distance(const char *a, const char *b)
     return prev[nb];
 }
 
+tgi_nearest tgi_nearest_to(const char *asked)
+{
+    return (tgi_nearest){.asked = asked, .best = (int)(strlen(asked) / 3) + 2};
+}
+
+void tgi_nearest_offer(tgi_nearest *n, const char *name, const char *shown)
+{
+    const int d = tgi_edit_distance(n->asked, name);
+    if (d < n->best) {
+        n->best = d;
+        n->found = shown;
+    }
+}
+
+const char *tgi_nearest_text(const tgi_nearest *n, char *buf, size_t cap)
+{
+    if (n->found)
+        snprintf(buf, cap, "; the nearest is \"%s\"", n->found);
+    else
+        buf[0] = 0;
+    return buf;
+}
+
 /* ---- memory budget --------------------------------------------------------------------------
  */
 

@@ -103,4 +103,16 @@ int tgi_choice_index(const char *choices, const char *text);
  * two words (those longer than 32 characters are cut). */
 int tgi_edit_distance(const char *a, const char *b);
 
+/* The nearest of the names that are offered to one that is none of them. Near is at most a
+ * third of the letters and one more; of equals the first offered. */
+typedef struct tgi_nearest {
+    const char *asked, *found; /* views; found: NULL while nothing was near */
+    int best;                  /* a name must be nearer than this */
+} tgi_nearest;
+tgi_nearest tgi_nearest_to(const char *asked);
+/* `shown` is what `found` becomes when `name` is nearer than all before. */
+void tgi_nearest_offer(tgi_nearest *n, const char *name, const char *shown);
+/* For the end of a detail: '; the nearest is "NAME"', or nothing. Cut to cap; returns buf. */
+const char *tgi_nearest_text(const tgi_nearest *n, char *buf, size_t cap);
+
 #endif

@@ -18,20 +18,14 @@ static const struct {
 
 static tg_status unknown(const char *what, tgi_err *err)
 {
-    const char *near = NULL;
-    int best = (int)(strlen(what) / 3) + 2;
-    for (size_t i = 0; i < N_ESTIMATORS; i++) {
-        const int d = tgi_edit_distance(what, estimators[i].name);
-        if (d < best) {
-            best = d;
-            near = estimators[i].name;
-        }
-    }
+    char text[64];
+    tgi_nearest near = tgi_nearest_to(what);
+    for (size_t i = 0; i < N_ESTIMATORS; i++)
+        tgi_nearest_offer(&near, estimators[i].name, estimators[i].name);
     return tgi_fail(err, TG_E_ARG,
-                    "there is nothing to estimate called \"%.40s\"%s%s%s: it is data, batch, "
+                    "there is nothing to estimate called \"%.40s\"%s: it is data, batch, "
                     "training or gpu",
-                    what, near ? "; the nearest is \"" : "", near ? near : "",
-                    near ? "\"" : "");
+                    what, tgi_nearest_text(&near, text, sizeof text));
 }
 
 tg_status tg_estimate_json(tg_ctx *ctx, const char *what, const tg_opts *o,

@@ -103,26 +103,20 @@ tg_status tgi_gpus_load(tgi_gpus **out, tgi_err *err)
 tg_status tgi_gpus_find(const tgi_gpus *t, const char *name, size_t n, const tgi_gpu **out,
                         tgi_err *err)
 {
-    char asked[48], plain[48], other[48];
-    const char *near = NULL;
-    int best = 4;
+    char asked[48], plain[48], other[48], text[80];
     *out = by_name(t, name, n);
     if (*out)
         return TG_OK;
     snprintf(asked, sizeof asked, "%.*s", (int)n, name);
     tgi_plain_name(name, n, plain, sizeof plain);
+    tgi_nearest near = {.asked = plain, .best = 4}; /* models differ in a digit or two */
     for (int i = 0; i < t->n; i++) {
         tgi_plain_name(t->gpu[i].name, strlen(t->gpu[i].name), other, sizeof other);
-        const int d = tgi_edit_distance(plain, other);
-        if (d < best) {
-            best = d;
-            near = t->gpu[i].name;
-        }
+        tgi_nearest_offer(&near, other, t->gpu[i].name);
     }
     return tgi_fail(err, TG_E_ARG,
-                    "there is no GPU \"%s\" in the table%s%s%s; tegula estimate gpu lists it",
-                    asked, near ? "; the nearest is \"" : "", near ? near : "",
-                    near ? "\"" : "");
+                    "there is no GPU \"%s\" in the table%s; tegula estimate gpu lists it",
+                    asked, tgi_nearest_text(&near, text, sizeof text));
 }
 
 /* Memories of --vram are GPUs that have no other name. */

@@ -93,6 +93,14 @@ static void put_attribute(svg *s, const char *name, double v)
     put(s, "\"");
 }
 
+static void put_box(svg *s, double x, double y, double w, double h)
+{
+    put_attribute(s, "x", x);
+    put_attribute(s, "y", y);
+    put_attribute(s, "width", w);
+    put_attribute(s, "height", h);
+}
+
 static void put_class(svg *s, char kind, tgi_role role)
 {
     const char open[] = {' ', 'c', 'l', 'a', 's', 's', '=', '"', kind, '-', 0};
@@ -144,10 +152,7 @@ static void svg_rect(tgi_canvas *c, double x, double y, double w, double h, tgi_
     svg *s = (svg *)c;
     put(s, "<rect");
     put_class(s, 'f', role);
-    put_attribute(s, "x", x);
-    put_attribute(s, "y", y);
-    put_attribute(s, "width", w);
-    put_attribute(s, "height", h);
+    put_box(s, x, y, w, h);
     put(s, "/>\n");
 }
 
@@ -223,10 +228,7 @@ static void svg_tip(tgi_canvas *c, double x, double y, double w, double h, const
 {
     svg *s = (svg *)c;
     put(s, "<rect class=\"t f-ink\"");
-    put_attribute(s, "x", x);
-    put_attribute(s, "y", y);
-    put_attribute(s, "width", w);
-    put_attribute(s, "height", h);
+    put_box(s, x, y, w, h);
     put(s, "><title>");
     put_escaped(s, text);
     put(s, "</title></rect>\n");

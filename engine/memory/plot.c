@@ -2,11 +2,10 @@
 #include "engine/memory/plot.h"
 
 #include "engine/base/mem.h"
-#include "io/file_ops.h"
+#include "engine/text_file.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define WIDTH 960
 #define SCALE 2.0
@@ -15,30 +14,6 @@ static int ends_with(const char *path, const char *suffix)
 {
     const size_t n = strlen(path), k = strlen(suffix);
     return n > k && strcmp(path + n - k, suffix) == 0;
-}
-
-/* Complete under another name, then renamed: nobody finds half a picture. */
-static tg_status write_file(const char *path, const char *text, size_t n, tgi_err *err)
-{
-    const size_t cap = strlen(path) + sizeof ".made";
-    char *made = tgi_malloc(TGI_TAG_MISC, cap);
-    int fd = -1;
-    if (!made)
-        return tgi_fail(err, TG_E_NOMEM, "%s: no memory", path);
-    snprintf(made, cap, "%s.made", path);
-    tg_status st = tgi_file_open(made, 1, &fd, err);
-    if (st == TG_OK)
-        st = tgi_file_truncate(fd, made, 0, err);
-    if (st == TG_OK)
-        st = tgi_file_pwrite(fd, made, text, n, 0, err);
-    if (fd >= 0)
-        close(fd);
-    if (st == TG_OK)
-        st = tgi_file_rename(made, path, 1, err);
-    if (st != TG_OK)
-        tgi_file_unlink(made, NULL);
-    tgi_free(made);
-    return st;
 }
 
 static tg_status make_svg(const tgi_memlog *log, const char *out, const tg_plot_opts *o,
@@ -55,7 +30,7 @@ static tg_status make_svg(const tgi_memlog *log, const char *out, const tg_plot_
     if (st == TG_OK)
         st = closed;
     if (st == TG_OK)
-        st = write_file(out, text, n, err);
+        st = tgi_write_text(out, text, 1, err);
     tgi_free(text);
     return st;
 }

@@ -142,20 +142,15 @@ static tg_status all_names(names *all, int strict, tgi_err *err)
 static tg_status fail_unknown(const char *name, tgi_err *err)
 {
     names all = {0};
-    const char *near = NULL;
-    int best = (int)(strlen(name) / 3) + 2;
+    char text[128];
+    tgi_nearest near = tgi_nearest_to(name);
     const tg_status st = all_names(&all, 0, err);
-    for (size_t i = 0; i < all.n; i++) {
-        const int d = tgi_edit_distance(name, all.at[i].name);
-        if (d < best) {
-            best = d;
-            near = all.at[i].name;
-        }
-    }
+    for (size_t i = 0; i < all.n; i++)
+        tgi_nearest_offer(&near, all.at[i].name, all.at[i].name);
     if (st == TG_OK)
         (void)tgi_fail(err, TG_E_ARG,
-                       "there is no preset \"%s\"%s%s%s; tegula preset list lists them", name,
-                       near ? "; the nearest is \"" : "", near ? near : "", near ? "\"" : "");
+                       "there is no preset \"%s\"%s; tegula preset list lists them", name,
+                       tgi_nearest_text(&near, text, sizeof text));
     tgi_free(all.at);
     return st == TG_OK ? TG_E_ARG : st;
 }

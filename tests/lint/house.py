@@ -102,20 +102,28 @@ def blank(m):
     return re.sub(r"[^\n]", " ", m.group(0))
 
 
-def allocators():
+def sweep(folders, excepted, readable, pattern, complaint, unless=()):
+    """Lines of C below `folders` that `pattern` is found in, but for excepted files and lines.
+    `readable` says what of comments and strings is looked at."""
     found, n = [], 0
     for path in tree.files(tree.C_ENDINGS):
-        if not path.startswith(("engine/", "kernels/", "io/", "include/", "cli/")):
+        if not path.startswith(folders):
             continue
         n += 1
-        if path in ALLOCATORS:
+        if path in excepted:
             continue
-        code = COMMENTS.sub(blank, tree.text(path))
-        for i, line in enumerate(code.split("\n"), 1):
-            hit = ALLOCATES.search(line)
-            if hit:
-                found.append(f"{path}:{i}: {hit.group(0).strip()}: memory comes from tgi_malloc or a pool")
+        for i, line in enumerate(COMMENTS.sub(readable, tree.text(path)).split("\n"), 1):
+            hit = pattern.search(line)
+            if hit and not any(re.search(p, line) for p in unless):
+                found.append(f"{path}:{i}: {hit.group(0).strip()}: {complaint}")
     return found, n
+
+
+PRODUCT = ("engine/", "kernels/", "io/", "include/", "cli/")
+
+
+def allocators():
+    return sweep(PRODUCT, ALLOCATORS, blank, ALLOCATES, "memory comes from tgi_malloc or a pool")
 
 
 # One monitor: who may read what the system knows about memory. Paths are strings, so these stay.
@@ -138,19 +146,8 @@ def keep_strings(m):
 
 
 def readers():
-    found, n = [], 0
-    for path in tree.files(tree.C_ENDINGS):
-        if not path.startswith(("engine/", "kernels/", "io/", "include/", "cli/", "bench/", "tools/")):
-            continue
-        n += 1
-        if path in MONITOR:
-            continue
-        for i, line in enumerate(COMMENTS.sub(keep_strings, tree.text(path)).split("\n"), 1):
-            hit = READS.search(line)
-            if hit and not any(re.search(p, line) for p in NO_READERS):
-                found.append(f"{path}:{i}: {hit.group(0).strip()}: what the system knows about memory, "
-                             "the monitor says (engine/memory/monitor.h)")
-    return found, n
+    return sweep(PRODUCT + ("bench/", "tools/"), MONITOR, keep_strings, READS,
+                 "what the system knows about memory, the monitor says (engine/memory/monitor.h)", NO_READERS)
 
 
 # Every test program ends by listing blocks in use (TEST_END), every fuzz target each input.
