@@ -189,8 +189,15 @@ int layer_case_open(layer_case *k, const layer *l, const tg_backend *be,
             k->v->scratch_bytes(&k->ctx, &lay, k->dv.width, tgi_threads_count(pool)) /
             sizeof(float));
     k->operand = (tg_operand){1, &k->sv};
-    k->call = (tg_call){&k->ctx,   &k->operand, &k->dv, tgi_box_full(&k->dst), &k->relu, 1,
-                        k->mem[2], k->mem[3],   pool};
+    k->call = (tg_call){.ctx = &k->ctx,
+                        .src = &k->operand,
+                        .dst = &k->dv,
+                        .box = tgi_box_full(&k->dst),
+                        .epi = &k->relu,
+                        .n_epi = 1,
+                        .packed = k->mem[2],
+                        .scratch = k->mem[3],
+                        .threads = pool};
     return 1;
 }
 

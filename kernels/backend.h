@@ -58,12 +58,27 @@ typedef struct tg_backend {
     const char *name; /* "avx512" */
     tg_isa isa;
     int lanes;
+    /* 1, of a device: pixels lie whole (NHWC), so a value has one block, of as many lanes as
+     * tgi_whole_pixel says; every node needs a variant, there is no reference behind it. */
+    int whole_pixels;
+    tg_dtype element;                      /* of activations; TG_DTYPE_NONE: float32 */
     const tg_variant *const *variants;     /* NULL-terminated, of equals the preferred first */
     void (*epilogue)(const tg_call *call); /* behind tgi_epilogue_apply */
     /* tgi_pixels_load_run and tgi_pixels_store_run, bit for bit, faster. */
     void (*pixels_load)(const tg_pixels *p, const void *src);
     void (*pixels_store)(const tg_pixels *p, void *dst);
 } tg_backend;
+
+/* Bytes of one element of an activation. */
+static inline size_t tgi_element_bytes(const tg_backend *be)
+{
+    return be->element == TG_DTYPE_NONE ? sizeof(float) : tgi_dtype_size(be->element);
+}
+/* Elements that a whole pixel of c channels takes: 16 bytes are read at once from 8 on. */
+static inline int64_t tgi_whole_pixel(int64_t c)
+{
+    return c <= 2 ? c : c <= 4 ? 4 : (c + 7) / 8 * 8;
+}
 
 /* Best instruction set of this processor not above `cap` (TG_ISA_COUNT: no cap; the environment
  * variable TEGULA_ISA=portable|avx2|avx512 caps too). */

@@ -153,6 +153,9 @@ typedef struct tg_call {
     const void *packed;  /* what the variant's `pack` wrote; NULL for references */
     void *scratch;       /* what the variant booked, 64-byte aligned */
     tg_threads *threads; /* NULL: run on the calling thread */
+    /* Of a device's variant alone (kernels/device.h): */
+    int64_t most[TG_MAX_RANK]; /* lengths of `box` at most, in any band of any cell */
+    void *recorder;            /* where `run` puts its launches */
 } tg_call;
 
 typedef enum tg_op_class {

@@ -14,7 +14,7 @@ import sys
 
 import tree
 
-KERNEL_DOORS = {"kernels/op.h", "kernels/backend.h", "kernels/threads.h", "kernels/pixels.h",
+KERNEL_DOORS = {"kernels/op.h", "kernels/backend.h", "kernels/device.h", "kernels/threads.h", "kernels/pixels.h",
                 "kernels/op_list.h", "kernels/granule.h"}
 
 # Floors of engine/, lowest first: a file includes its own floor and those below.

@@ -1,0 +1,57 @@
+/* cu_common.cuh - what every CUDA kernel file starts from: the contracts in C, the element
+ * types, and how a launch is handed over.
+ *
+ * A variant's `run` (host code) turns a tg_call into a struct of arguments of its own and hands
+ * over (kernel, launch shape, arguments). Launch shapes follow from call.most alone; the
+ * arguments, which hold views and boxes of this band, travel in one block of parameters for all
+ * steps of a band, and the kernel reads its own from device memory. So the launches of a
+ * program are the same in every band and can be one graph.
+ *
+ *     struct relu_args { ... };                             plain data, 8-byte aligned
+ *     CU_KERNEL(cu_relu_f16, relu_args, 256, 2) { ... a->n ... }
+ *     cu_launch(call, cu_relu_f16, grid, dim3(256), 0, args);
+ *
+ * A kernel whose box is empty, or whose block lies outside of it, returns at once. Kernels do
+ * not allocate, print or synchronise; 64-bit indices wherever height times width may enter; the
+ * image's height never on grid y or z alone (65,535).
+ *
+ * The same sources compile as C++ for the processor (TG_CUDA_EMULATED): tests run every kernel
+ * there, block by block, against the reference. */
+#ifndef TG_CU_COMMON_CUH
+#define TG_CU_COMMON_CUH
+
+#ifdef TG_CUDA_EMULATED
+#include "tests/cuda/cuda_emulated.h"
+#else
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+
+extern "C" {
+#include "kernels/device.h"
+#include "kernels/ops/geometry.h"
+#include "kernels/ops/op_attrs.h"
+}
+
+/* A kernel over one struct of arguments. __restrict__ and const let the compiler read them
+ * through the read-only path, once. */
+#define CU_KERNEL(name, A, threads, blocks)                                                    \
+    __global__ void __launch_bounds__(threads, blocks) name(const A *__restrict__ a)
+
+/* cu_program.cu: note a launch of the step being recorded. Arguments are copied. Shared memory
+ * beyond 48 KiB is asked for when the program is opened. */
+void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes,
+            const void *args, size_t args_bytes);
+
+template <class A>
+inline void cu_launch(const tg_call *call, void (*kernel)(const A *), dim3 grid, dim3 block,
+                      unsigned shared_bytes, const A &args)
+{
+    cu_put(call->recorder, (const void *)kernel, grid, block, shared_bytes, &args, sizeof args);
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* device.h - a device that computes beside the processor: what a plugin gives the engine.
+ *
+ * The engine plans and obeys; a device owns memory, three queues and kernels. Work put into a
+ * queue is done in the order of the queue, at some later time; an event is a place in a queue
+ * that another queue, or the caller, can wait for:
+ *
+ *     upload     | pixels k+1 |          | pixels k+2 |
+ *     compute         | band k             | band k+1            |
+ *     download             | pixels k-1 |       | pixels k  |
+ *
+ * MEMORY. Activations lie on the device as views (kernels/op.h) whose `base` is a device
+ * address and whose elements have the backend's type: pitches count elements. Pixels lie whole
+ * (NHWC): a value has one block, cb = tgi_whole_pixel(c) lanes, the unused ones zero, always.
+ *
+ * BORDERS. A device kernel decides by image coordinates alone (ctx->src[].dim) what lies
+ * outside of the image and never reads there: stored columns outside of it, which kernels of
+ * the processor find zero, hold anything here. Rows and columns inside it that `need` names
+ * are there.
+ *
+ * BANDS. A *program* is a list of steps that is the same for every band of every cell: what
+ * changes between bands (views' first columns, boxes) is handed in each time, launch shapes
+ * follow from call.most alone. A step with an empty box does nothing. So a plugin can keep all
+ * launches as one graph and send the rest as a block of parameters.
+ *
+ * ERRORS. Every call answers; a failed launch shows at the latest in the next `sync`, which
+ * then fails, as does everything after it (TG_E_DEVICE, sticky): no byte downloaded before a
+ * good `sync` may be used. TG_E_NOMEM of alloc and pin is not sticky. */
+#ifndef TG_DEVICE_H
+#define TG_DEVICE_H
+
+#include "kernels/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TG_DEVICE_ABI 1u /* rises with any change of this header, op.h or backend.h */
+
+typedef struct tg_device tg_device;                 /* one device, opened: a context */
+typedef struct tg_device_event tg_device_event;     /* a place in a queue */
+typedef struct tg_device_program tg_device_program; /* the steps of a band, prepared */
+
+typedef enum tg_device_queue {
+    TG_QUEUE_UPLOAD,
+    TG_QUEUE_COMPUTE,
+    TG_QUEUE_DOWNLOAD,
+    TG_QUEUE_COUNT
+} tg_device_queue;
+
+typedef struct tg_device_info {
+    int id;           /* as the driver counts */
+    char name[96];    /* "NVIDIA H200" */
+    char uuid[48];    /* "GPU-...", or "" */
+    int major, minor; /* compute capability; 0.0 of a device that has none */
+    int multiprocessors;
+    uint64_t total_bytes; /* of its memory */
+    int copies_overlap;   /* 1: copies both ways run beside kernels */
+    char driver[64];      /* versions of driver and runtime, one line */
+} tg_device_info;
+
+/* How coordinates outside of an image are filled when it is loaded; as tg_pad_mode. */
+typedef enum tg_load_pad { TG_LOAD_REFLECT, TG_LOAD_EDGE, TG_LOAD_ZERO } tg_load_pad;
+
+/* Staged pixels of a rectangle, dense, in this order: slab, plane, row, column, sample. A plane
+ * holds `together` channels side by side; there are channels / together planes. Slabs are those
+ * of the step's box (one for an image); rows and columns are numbered in the region's frame,
+ * in which pixel i is i + shift[] (z,y,x) of the network. */
+typedef struct tg_device_pixels {
+    void *at; /* device address, 16-byte aligned */
+    tg_dtype type;
+    int64_t channels, together;
+    tg_range rows, cols;
+    int64_t shift[3];
+    int64_t extent[3]; /* of the region; load only: outside, `pad` says what is read */
+    tg_load_pad pad;
+    float mul, add; /* load: value = pixel * mul + add; store: pixel = value * mul + add, as
+                       kernels/pixels.h defines both */
+    /* store: two numbers for each row of the box (slabs times rows): values that are NaN or
+     * infinite, and values that an integer type cannot hold. Added to by the kernel; device
+     * address, zeroed by the step itself. */
+    uint32_t *counts;
+} tg_device_pixels;
+
+typedef enum tg_device_step_kind {
+    TG_STEP_NODE,  /* call as its variant wants it */
+    TG_STEP_LOAD,  /* call.dst[0] over call.box := pixels */
+    TG_STEP_STORE, /* pixels := call.src[0].seg[0] over call.box; rows and cols are its box's */
+} tg_device_step_kind;
+
+typedef struct tg_device_step {
+    tg_device_step_kind kind;
+    const tg_variant *variant; /* of a node; one of the device's backend */
+    tg_call call;              /* addresses in it are the device's, `packed` and epilogue
+                                  vectors (epi[].vec) included */
+    tg_device_pixels pixels;   /* of LOAD and STORE */
+} tg_device_step;
+
+typedef struct tg_device_ops {
+    uint32_t abi;
+    const char *name; /* "cuda": as --device spells it */
+    /* Variants for activations of this type; NULL: not offered. Static. */
+    const tg_backend *(*backend)(tg_dtype element);
+    /* Devices there are. TG_E_DEVICE with the reason when there is no driver, or none that
+     * fits. */
+    tg_status (*count)(int *n, tgi_err *err);
+    /* What can be known of device `id` without a context. */
+    tg_status (*describe)(int id, tg_device_info *out, tgi_err *err);
+    /* Make a context on device `id`. When it returns, everything that takes memory there beside
+     * `alloc` has been made: context, kernels, stack limits. Returned; `close`. */
+    tg_status (*open)(int id, tg_device **out, tgi_err *err);
+    void (*close)(tg_device **d);
+    /* Bytes free and in all, as the driver says now. */
+    tg_status (*memory)(tg_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
+                        tgi_err *err);
+    /* Device memory, 256-byte aligned; contents undefined. */
+    tg_status (*alloc)(tg_device *d, size_t bytes, void **at, tgi_err *err);
+    void (*release)(tg_device *d, void *at);
+    /* Host memory that copies can use without the processor. */
+    tg_status (*pin)(tg_device *d, size_t bytes, void **at, tgi_err *err);
+    void (*unpin)(tg_device *d, void *at);
+    /* Copies between pinned (or, slowly, any) host memory and the device. */
+    tg_status (*upload)(tg_device *d, tg_device_queue q, void *dst, const void *src,
+                        size_t bytes, tgi_err *err);
+    tg_status (*download)(tg_device *d, tg_device_queue q, void *dst, const void *src,
+                          size_t bytes, tgi_err *err);
+    tg_status (*event_new)(tg_device *d, tg_device_event **out, tgi_err *err);
+    void (*event_free)(tg_device *d, tg_device_event *e);
+    /* The event is from now on where the queue ends now. */
+    tg_status (*record)(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err);
+    /* What is put into `q` later begins after the event, as it was last recorded; one never
+     * recorded is past. */
+    tg_status (*wait)(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err);
+    /* Block the caller until then. NULL: until all queues are empty. */
+    tg_status (*sync)(tg_device *d, tg_device_event *e, tgi_err *err);
+    /* Prepare a program of n steps. `*bytes`: what it holds on the device, parameters and
+     * graphs; with out == NULL it is only counted. `d` may be NULL then. */
+    tg_status (*program_open)(tg_device *d, const tg_device_step *steps, int n,
+                              tg_device_program **out, size_t *bytes, tgi_err *err);
+    void (*program_close)(tg_device_program **p);
+    /* Put the steps into the compute queue. `steps`: the same nodes, with this band's views and
+     * boxes; read before the call returns. */
+    tg_status (*program_run)(tg_device_program *p, const tg_device_step *steps, tgi_err *err);
+} tg_device_ops;
+
+/* The one symbol of a plugin: its table, or NULL when it was built for another ABI. */
+#define TG_DEVICE_PLUGIN_SYMBOL "tgi_device_plugin"
+typedef const tg_device_ops *(*tg_device_plugin_fn)(uint32_t abi);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
