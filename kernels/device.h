@@ -68,6 +68,7 @@ typedef enum tg_load_pad { TG_LOAD_REFLECT, TG_LOAD_EDGE, TG_LOAD_ZERO } tg_load
 typedef struct tg_device_pixels {
     void *at; /* device address, 16-byte aligned */
     tg_dtype type;
+    tg_dtype element; /* of the activation beside the pixels: the backend's */
     int64_t channels, together;
     tg_range rows, cols;
     int64_t shift[3];

@@ -77,6 +77,8 @@ static tg_status check_ranks(tg_net *net, tgi_err *err)
 
 static int block_of(const tg_net *net, int64_t channels, unsigned flags)
 {
+    if (net->be->whole_pixels)
+        return (int)tgi_whole_pixel(channels);
     return (flags & TG_NET_REFERENCE) || channels <= TG_PLANAR_MAX ? 1 : net->be->lanes;
 }
 
@@ -193,6 +195,8 @@ static int flatten(const tg_net_node *cat, tg_net_operand *parts)
 static int odd_part(const tg_net *net, const tg_net_operand *parts, int v)
 {
     int odd = -1, alike = 1;
+    if (net->be->whole_pixels)
+        return -1; /* each part has a block of its own */
     for (int s = 0; s < parts->n_seg; s++) {
         alike = alike && net->values[parts->value[s]].cb == net->values[parts->value[0]].cb;
         if (net->values[parts->value[s]].cb != net->values[v].cb)
@@ -422,6 +426,20 @@ int tgi_net_bf16_nodes(const tg_net *net)
     return n;
 }
 
+/* A device has no reference behind its variants. */
+static tg_status check_variants(const tg_net *net, tgi_err *err)
+{
+    for (int i = 0; net->be->whole_pixels && i < net->n_nodes; i++) {
+        const tg_net_node *n = &net->nodes[i];
+        if (n->variant)
+            continue;
+        return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" has no kernel for %s%s",
+                        n->node->op->name, n->node->name, net->be->name,
+                        n->flat ? ": it computes no image" : "");
+    }
+    return TG_OK;
+}
+
 /* ---- Open and close ---------------------------------------------------------------------- */
 
 static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *err)
@@ -449,6 +467,7 @@ static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *
             TGI_TRY(fill_node(net, &g->nodes[i], &net->nodes[net->n_nodes++], flags, err));
     TGI_TRY(check_ranks(net, err));
     choose_kernels(net, flags);
+    TGI_TRY(check_variants(net, err));
     return tgi_net_align_blocks(net, err);
 }
 

@@ -250,8 +250,7 @@ int tgi_flow_done(const tg_flow *f)
     return 1;
 }
 
-int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring,
-                          unsigned char *carried, double *rows, tg_flow_cost *cost)
+int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c)
 {
     const tg_stage *stage = f->stage;
     const int n_values = stage->net->n_values;
@@ -264,16 +263,17 @@ int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring
             const tg_range r = tgi_flow_advance(f, k);
             if (tgi_range_empty(r))
                 continue;
-            rows[k] += (double)tgi_range_len(r);
-            cost->calls++;
-            cost->weight_bytes += (double)tgi_stage_node(stage, k)->packed_bytes;
+            c->rows[k] += (double)tgi_range_len(r);
+            c->band_rows[k] = tgi_max(c->band_rows[k], tgi_range_len(r));
+            c->cost->calls++;
+            c->cost->weight_bytes += (double)tgi_stage_node(stage, k)->packed_bytes;
         }
         for (int v = 0; v < n_values; v++)
-            ring[v] = tgi_max(ring[v], f->end[v] - f->keep[v]);
+            c->ring[v] = tgi_max(c->ring[v], f->end[v] - f->keep[v]);
         tgi_flow_release(f);
         for (int v = 0; v < n_values; v++)
             if (f->keep[v] < f->end[v])
-                carried[v] = 1;
+                c->carried[v] = 1;
         bands++;
     }
     return bands;

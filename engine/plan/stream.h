@@ -61,10 +61,17 @@ typedef struct tg_flow_cost {
     double weight_bytes; /* packed weights that those calls read */
 } tg_flow_cost;
 
-/* What a cell needs, by going through its bands without computing. Accumulates maxima into
- * ring[v] (rows alive together) and carried[v] (1: rows survive a band); adds rows computed per
- * position to rows[k], and to *cost. Returns the number of bands. */
-int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, int64_t *ring,
-                          unsigned char *carried, double *rows, tg_flow_cost *cost);
+/* What going through the bands of cells adds up to. */
+typedef struct tg_flow_count {
+    int64_t *ring;          /* per value: most rows alive together */
+    unsigned char *carried; /* per value: 1 when rows survive a band */
+    double *rows;           /* per position: rows computed, added to */
+    int64_t *band_rows;     /* per position: most rows computed in one band */
+    tg_flow_cost *cost;     /* added to */
+} tg_flow_count;
+
+/* What a cell needs, by going through its bands without computing. Returns the number of bands.
+ */
+int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c);
 
 #endif

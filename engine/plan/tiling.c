@@ -75,6 +75,7 @@ static void copy_stream_axis(tg_tiling *t, const tg_tiling *like, axis_work *w)
         t->slot[v].ring = like->slot[v].ring;
     memcpy(t->carried, like->carried, (size_t)net->n_values);
     memcpy(w->sum, like->stream_rows, (size_t)t->stage->n_nodes * sizeof *w->sum);
+    memcpy(t->band_rows, like->band_rows, (size_t)t->stage->n_nodes * sizeof *t->band_rows);
     t->stream_bands = like->stream_bands;
     t->stream_cost = like->stream_cost;
     t->halo[c] = like->halo[c];
@@ -89,8 +90,9 @@ static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, 
     int64_t bands = 0;
     for (int64_t k = 0; k < t->n_cut[c]; k++) {
         const tg_range core = core_of(t, TG_STREAM_AXIS, k);
-        bands +=
-            tgi_flow_simulate(&flow, core, t->band, ring, t->carried, w->sum, &t->stream_cost);
+        bands += tgi_flow_simulate(
+            &flow, core, t->band,
+            &(tg_flow_count){ring, t->carried, w->sum, t->band_rows, &t->stream_cost});
         if (t->n_cut[c] > 1) {
             tgi_axis_need(t->stage, TG_STREAM_AXIS, core, w->stored, w->inside);
             t->halo[c] =
@@ -123,16 +125,17 @@ static void count_flops(tg_tiling *t, int axis, const axis_work *w, double *per_
 
 /* ---- Bytes ------------------------------------------------------------------------------- */
 
-static void size_slot(tg_slot *s, const tg_net_value *v, int volume)
+static void size_slot(tg_slot *s, const tg_net *net, const tg_net_value *v)
 {
     const int64_t blocks = tgi_ceil_div(v->c, v->cb);
     size_t pitch = tgi_align_size((size_t)(s->width * v->cb), 16);
-    if (pitch % 1024 == 0)
+    if (pitch % 1024 == 0 && !net->be->whole_pixels)
         pitch += 16; /* rows a multiple of 4 KiB apart would share the same cache sets */
     s->block_pitch = pitch;
     s->row_pitch = tgi_sat_mul(pitch, (size_t)blocks);
-    s->slab_pitch = volume ? tgi_sat_mul(s->row_pitch, (size_t)s->rows) : s->row_pitch;
-    s->bytes = tgi_sat_mul(tgi_sat_mul(s->slab_pitch, (size_t)s->ring), sizeof(float));
+    s->slab_pitch = net->rank == 5 ? tgi_sat_mul(s->row_pitch, (size_t)s->rows) : s->row_pitch;
+    s->bytes =
+        tgi_sat_mul(tgi_sat_mul(s->slab_pitch, (size_t)s->ring), tgi_element_bytes(net->be));
 }
 
 static size_t scratch_of(const tg_tiling *t, const tg_net_node *n)
@@ -156,7 +159,7 @@ static tg_status place_all(tg_tiling *t, tgi_err *err)
         const tg_stage_value *life = &t->stage->values[v];
         tg_slot *s = &t->slot[v];
         if (life->live)
-            size_slot(s, &net->values[v], net->rank == 5);
+            size_slot(s, net, &net->values[v]);
         items[v] = (tg_item){.bytes = s->bytes,
                              .first = t->carried[v] ? -1 : life->first,
                              .last = t->carried[v] ? nn : life->last};
@@ -245,10 +248,11 @@ tg_status tgi_tiling_make(const tg_stage *stage, const int64_t cut[3], int64_t b
     t.stream_rows = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.stream_rows);
     tg_range *ranges = tgi_calloc(TGI_TAG_PLAN, 2 * nv, sizeof *ranges);
     t.node_flops = tgi_calloc(TGI_TAG_PLAN, 2 * nn, sizeof *t.node_flops);
+    t.band_rows = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.band_rows);
     double *sums = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *sums);
     tg_status st = TG_E_NOMEM;
-    if (t.slot && t.scratch && t.carried && t.stream_rows && t.node_flops && ring && ranges &&
-        sums) {
+    if (t.slot && t.scratch && t.carried && t.stream_rows && t.node_flops && t.band_rows &&
+        ring && ranges && sums) {
         axis_work w = {ranges, ranges + nv, sums};
         set_cuts(&t, cut);
         st = measure(&t, like, ring, &w, err);
@@ -271,6 +275,7 @@ void tgi_tiling_free(tg_tiling *t)
     tgi_free(t->scratch);
     tgi_free(t->carried);
     tgi_free(t->stream_rows);
+    tgi_free(t->band_rows);
     tgi_free(t->node_flops);
     memset(t, 0, sizeof *t);
 }

@@ -31,6 +31,7 @@ typedef struct tg_tiling {
     unsigned char *carried; /* per value: rows survive a band */
     double
         *stream_rows; /* per node of the stage: rows computed along the stream axis, all cuts */
+    int64_t *band_rows;       /* per node of the stage: rows computed in one band at most */
     double *node_flops;       /* per node of the stage, two: of all cells, and of one pass */
     int64_t stream_bands;     /* bands of one walk along the stream axis */
     tg_flow_cost stream_cost; /* of one such walk */
