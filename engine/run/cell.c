@@ -106,14 +106,16 @@ tg_box tgi_cell_next_load(const tg_cell *c, int i)
     return tgi_cell_rows(c, v, r);
 }
 
-void tgi_cell_operands(const tg_cell *c, int k, tg_view (*seg)[TG_MAX_SEG], tg_operand *src)
+int tgi_cell_operands(const tg_cell *c, int k, tg_view *seg, tg_operand *src)
 {
     const tg_net_node *n = tgi_stage_node(c->stage, k);
+    int used = 0;
     for (int j = 0; j < n->n_operands; j++) {
-        src[j] = (tg_operand){n->operand[j].n_seg, seg[j]};
-        for (int s = 0; s < n->operand[j].n_seg; s++) {
-            seg[j][s] = c->view[n->operand[j].value[s]];
-            seg[j][s].doubled = n->operand[j].doubled[s];
+        src[j] = (tg_operand){n->operand[j].n_seg, seg + used};
+        for (int s = 0; s < n->operand[j].n_seg; s++, used++) {
+            seg[used] = c->view[n->operand[j].value[s]];
+            seg[used].doubled = n->operand[j].doubled[s];
         }
     }
+    return used;
 }

@@ -29,7 +29,7 @@ tg_box tgi_cell_rows(const tg_cell *c, int v, tg_range r);
 tg_box tgi_cell_kept(const tg_cell *c, int o, int64_t from);
 /* Rows of input i that the next band will ask for. */
 tg_box tgi_cell_next_load(const tg_cell *c, int i);
-/* The operands of the node at position k, in seg[]: one row of TG_MAX_SEG views each. */
-void tgi_cell_operands(const tg_cell *c, int k, tg_view (*seg)[TG_MAX_SEG], tg_operand *src);
+/* The operands of the node at position k; their views go to seg[]. Returns how many. */
+int tgi_cell_operands(const tg_cell *c, int k, tg_view *seg, tg_operand *src);
 
 #endif

@@ -13,8 +13,8 @@ struct tg_exec {
     const char *packed;
     tg_threads *pool;
     tg_exec_io io;
-    tg_view (*seg)[TG_MAX_SEG]; /* operands of one node, rebuilt for each call */
-    int64_t *before;            /* per output: rows there before the band */
+    tg_view *seg;    /* operands of one node, rebuilt for each call */
+    int64_t *before; /* per output: rows there before the band */
     tg_exec_times seconds;
     double (*node_clock)(void); /* NULL: nodes are not timed */
     double *node_seconds;
@@ -27,7 +27,7 @@ tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_
     if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the executor");
     *e = (tg_exec){.packed = packed, .pool = pool, .io = *io};
-    e->seg = tgi_calloc(TGI_TAG_PLAN, TG_MAX_OPERANDS, sizeof *e->seg);
+    e->seg = tgi_calloc(TGI_TAG_PLAN, (size_t)TG_MAX_OPERANDS * TG_MAX_SEG, sizeof *e->seg);
     e->before = tgi_calloc(TGI_TAG_PLAN, (size_t)t->stage->n_out + 1, sizeof *e->before);
     tg_status st = tgi_cell_open(&e->cell, t, arena, err);
     if (st == TG_OK && (!e->seg || !e->before))
@@ -114,7 +114,7 @@ static tg_status run_node(tg_exec *e, int k, tg_range rows, tgi_err *err)
         return run_flat(c, k, err);
     tg_operand src[TG_MAX_OPERANDS];
     tg_view dst[TG_OP_MAX_DST];
-    tgi_cell_operands(c, k, e->seg, src);
+    (void)tgi_cell_operands(c, k, e->seg, src);
     for (int d = 0; d < n->ctx.n_dst; d++)
         dst[d] = c->view[n->node->dst[d]];
     const tg_call call = {.ctx = &n->ctx,

@@ -358,6 +358,35 @@ tg_status tgi_loader_fill(tg_loader *l, const tg_view *view, const tg_box *box, 
     return TG_OK;
 }
 
+_Static_assert((int)TG_LOAD_REFLECT == (int)TG_PAD_REFLECT &&
+                   (int)TG_LOAD_EDGE == (int)TG_PAD_EDGE &&
+                   (int)TG_LOAD_ZERO == (int)TG_PAD_ZERO,
+               "devices pad as the loader does");
+
+tg_status tgi_loader_pixels(tg_loader *l, const tg_box *box, tg_device_pixels *out,
+                            const void **at, size_t *bytes, tgi_err *err)
+{
+    int which;
+    const tg_status st = obtain(l, box, &which);
+    const fetched *f = &l->slot[which];
+    if (st != TG_OK)
+        return tgi_fail(err, st, "%s", f->err.text);
+    const tg_mapping *m = l->o.map;
+    *out = (tg_device_pixels){.type = l->type,
+                              .channels = m->channels,
+                              .together = l->together,
+                              .rows = f->rows,
+                              .cols = f->cols,
+                              .pad = (tg_load_pad)m->pad,
+                              .mul = (float)l->affine.mul,
+                              .add = (float)l->affine.add};
+    memcpy(out->shift, f->shift, sizeof out->shift);
+    memcpy(out->extent, m->extent, sizeof out->extent);
+    *at = l->o.staging[which];
+    *bytes = plane_bytes(l, f) * (size_t)(tgi_range_len(axis_of(l, f, 0)) * planes_of(l));
+    return TG_OK;
+}
+
 double tgi_loader_wait_seconds(const tg_loader *l)
 {
     return l->waited;

@@ -9,6 +9,7 @@
 #include "engine/plan/mapping.h"
 #include "engine/run/stats.h"
 #include "kernels/backend.h"
+#include "kernels/device.h"
 #include "kernels/threads.h"
 
 typedef struct tg_loader tg_loader;
@@ -39,6 +40,10 @@ void tgi_loader_place(tg_loader *l, const int64_t shift[3]);
 void tgi_loader_prefetch(tg_loader *l, const tg_box *box);
 /* Fill the view over `box` (network coordinates, padding included). */
 tg_status tgi_loader_fill(tg_loader *l, const tg_view *view, const tg_box *box, tgi_err *err);
+/* What a device fills its view from: the staged pixels themselves, *bytes of them at *at, and
+ * how they lie. They stay until the next box but one is asked for. */
+tg_status tgi_loader_pixels(tg_loader *l, const tg_box *box, tg_device_pixels *out,
+                            const void **at, size_t *bytes, tgi_err *err);
 /* Seconds that fill waited for bytes. */
 double tgi_loader_wait_seconds(const tg_loader *l);
 

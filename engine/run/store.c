@@ -177,8 +177,11 @@ void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64
 
 typedef struct copy_job {
     tg_store *s;
-    const tg_view *view;
-    tg_range z, y; /* in the file */
+    const tg_view *view;    /* rows of numbers, or NULL: */
+    const char *pixels;     /* rows of pixels over `box` */
+    const uint32_t *counts; /* two for each row of `box` */
+    const tg_box *box;      /* in the network's output */
+    tg_range z, y;          /* in the file */
 } copy_job;
 
 /* NaN and infinity have an exponent of ones; by bits, so that it vectorises. */
@@ -211,7 +214,48 @@ static void count_misfits(tg_store *s, const tg_pixels *p)
         atomic_fetch_add(&s->clipped, outside - bad);
 }
 
-/* One row of one tile column from the view into its slot. */
+/* Row of `box` that row (z,y) of the file is, slabs counted before. */
+static int64_t row_of_box(const copy_job *j, int64_t z, int64_t y)
+{
+    const tg_store *s = j->s;
+    const tg_range *ax = &j->box->ax[TG_STREAM_AXIS];
+    if (!s->volume)
+        return y + s->shift[1] - ax[0].lo;
+    return (z + s->shift[0] - ax[0].lo) * tgi_range_len(ax[1]) + y + s->shift[1] - ax[1].lo;
+}
+
+/* Pixels that are ready: n of channel c, or of all its samples, from (z,y,x) on. */
+static void copy_pixels(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_range x,
+                        char *dst)
+{
+    const tg_store *s = j->s;
+    const int x_axis = j->box->rank - 1;
+    const int64_t rows = tgi_range_len(j->box->ax[x_axis - 1]);
+    const int64_t width = tgi_range_len(j->box->ax[x_axis]);
+    const int64_t row = row_of_box(j, z, y);
+    /* There are rows. */
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
+    const int64_t plane = row / rows * s->channels + c;
+    const int64_t at =
+        (plane * rows + row % rows) * width + x.lo + s->shift[2] - j->box->ax[x_axis].lo;
+    const size_t pixel = (size_t)s->o.layout->samples * tgi_dtype_size(s->o.layout->dtype);
+    memcpy(dst, j->pixels + (size_t)at * pixel, (size_t)tgi_range_len(x) * pixel);
+}
+
+/* What the device counted in a row. */
+static void add_counts(const copy_job *j, int64_t z, int64_t y)
+{
+    tg_store *s = j->s;
+    const uint32_t *n = j->counts + 2 * row_of_box(j, z, y);
+    atomic_fetch_add(&s->nonfinite, n[0]);
+    if (tgi_dtype_is_float(s->o.layout->dtype))
+        return;
+    atomic_fetch_add(&s->clipped, n[1] > n[0] ? n[1] - n[0] : 0);
+    atomic_fetch_add(&s->stored,
+                     tgi_range_len(s->core[2]) * s->channels * s->o.layout->samples);
+}
+
+/* One row of one tile column into its slot. */
 static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_range x)
 {
     const tg_store *s = j->s;
@@ -222,6 +266,10 @@ static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_ra
         return;
     const int64_t at = y % l->tile_h * l->tile_w + x.lo % l->tile_w;
     const size_t size = tgi_dtype_size(l->dtype);
+    if (j->pixels) {
+        copy_pixels(j, c, z, y, x, slot + (size_t)at * (size_t)l->samples * size);
+        return;
+    }
     tg_pixels p = {.type = l->dtype,
                    .samples = l->samples,
                    .stride = l->samples,
@@ -246,20 +294,19 @@ static void copy_row(void *arg, int64_t job, int thread)
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
     const int64_t y = j->y.lo + job % tgi_range_len(j->y);
     const int64_t z = j->z.lo + job / tgi_range_len(j->y);
+    if (j->pixels)
+        add_counts(j, z, y);
     for (int64_t c = 0; c < s->channels; c++)
         for (int64_t x = s->core[2].lo; x < s->core[2].hi; x = (x / w + 1) * w)
             copy_piece(j, c, z, y, (tg_range){x, tgi_min((x / w + 1) * w, s->core[2].hi)});
 }
 
-tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *box,
-                         tgi_err *err)
+/* All rows of j->box, group by group. */
+static tg_status copy_rows(tg_store *s, copy_job *j, tgi_err *err)
 {
-    tg_store *s = store;
-    if (o != 0)
-        return TG_OK; /* an image file takes the first output */
     const int along = s->volume ? 0 : 1;
-    const tg_range rows = {box->ax[TG_STREAM_AXIS].lo - s->shift[along],
-                           box->ax[TG_STREAM_AXIS].hi - s->shift[along]};
+    const tg_range rows = {j->box->ax[TG_STREAM_AXIS].lo - s->shift[along],
+                           j->box->ax[TG_STREAM_AXIS].hi - s->shift[along]};
     const tg_range stream = tgi_range_clip(rows, s->core[along].lo, s->core[along].hi);
     for (int64_t at = stream.lo; at < stream.hi;) {
         const int64_t g = group_of(s, at);
@@ -267,14 +314,28 @@ tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *
         const tg_range part = tgi_range_clip(stream, at, all.hi);
         if (s->group != g)
             TGI_TRY(open_group(s, g, err));
-        copy_job j = {s, view, s->volume ? part : (tg_range){0, 1},
-                      s->volume ? s->core[1] : part};
-        tgi_parallel(s->o.pool, tgi_range_len(j.z) * tgi_range_len(j.y), copy_row, &j);
+        j->z = s->volume ? part : (tg_range){0, 1};
+        j->y = s->volume ? s->core[1] : part;
+        tgi_parallel(s->o.pool, tgi_range_len(j->z) * tgi_range_len(j->y), copy_row, j);
         at = part.hi;
         if (at == all.hi)
             TGI_TRY(close_group(s, err));
     }
     return TG_OK;
+}
+
+tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *box,
+                         tgi_err *err)
+{
+    copy_job j = {.s = store, .view = view, .box = box};
+    return o == 0 ? copy_rows(store, &j, err) : TG_OK; /* an image file takes the first */
+}
+
+tg_status tgi_store_pixels(tg_store *s, const tg_box *box, const void *pixels,
+                           const uint32_t *counts, tgi_err *err)
+{
+    copy_job j = {.s = s, .pixels = pixels, .counts = counts, .box = box};
+    return copy_rows(s, &j, err);
 }
 
 int64_t tgi_store_nonfinite(const tg_store *s)

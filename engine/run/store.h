@@ -45,6 +45,10 @@ void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64
 /* The executor's store callback. */
 tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *box,
                          tgi_err *err);
+/* The same for pixels that a device has converted: dense, as tg_device_pixels says, over `box`
+ * of the network's output; counts: two for each of its rows. */
+tg_status tgi_store_pixels(tg_store *s, const tg_box *box, const void *pixels,
+                           const uint32_t *counts, tgi_err *err);
 int64_t tgi_store_tiles_done(const tg_store *s); /* submitted by this run */
 /* Values of the network that are NaN or infinite, in the tiles of this run. */
 int64_t tgi_store_nonfinite(const tg_store *s);

@@ -1,0 +1,90 @@
+/* device_exec.h - obeys a tiling on a device: while it computes a band, the pixels of the next
+ * are read and uploaded and those of the one before are downloaded and written.
+ *
+ *     read    | k+2 |                       the caller's reader thread
+ *     upload      | k+1 |                   queue UPLOAD
+ *     compute | band k          | k+1 ...   queue COMPUTE
+ *     download     | k-1 |                  queue DOWNLOAD
+ *     write    | k-2 |                      this thread, then the committer's
+ *
+ * Two buffers on each side are enough: a buffer is free again when the step after it is done
+ * with it, and that is what the events say. The caller's thread puts band k into the queues,
+ * then hands out band k-2: so the device always has another band to go on with, and the thread
+ * waits for nothing that it has just put there. (Handing out k-1 instead left the device idle
+ * for an upload in each band.) Cells follow each other without a gap in the queues.
+ *
+ * Memory is one block of the device, taken when the executor is opened; between the first band
+ * and the last nothing is allocated. */
+#ifndef TGI_DEVICE_EXEC_H
+#define TGI_DEVICE_EXEC_H
+
+#include "engine/plan/tiling.h"
+#include "kernels/device.h"
+
+#define TG_DEVICE_DEPTH 2 /* bands whose pixels are in flight, on each side */
+
+/* What a job's pixels are like, on both ends of the device. */
+typedef struct tg_device_form {
+    tg_dtype in_type, out_type;
+    int64_t out_channels, out_together; /* samples of a pixel, or 1 */
+    size_t in_bytes;                    /* of one band at most */
+} tg_device_form;
+
+/* Bytes that a tiling takes: one block of the device, what the program holds beside it, and
+ * pinned memory of the host for the pixels that come back. */
+typedef struct tg_device_need {
+    size_t weights, constants, arena, pixels; /* parts of the block */
+    size_t block, program;
+    size_t pinned;
+    size_t packing; /* host: the largest node's weights, while they are uploaded */
+} tg_device_need;
+
+tg_status tgi_device_need_of(const tg_device_ops *ops, const tg_tiling *t,
+                             const tg_device_form *form, tg_device_need *out, tgi_err *err);
+
+/* A cell as its owner knows it. */
+typedef struct tg_device_cell {
+    int64_t item, cell;
+    float mul, add; /* network value to output value */
+} tg_device_cell;
+
+typedef struct tg_device_io {
+    void *user;
+    /* The pixels of input 0 that fill `box`: how they lie, and where in (pinned) memory. They
+     * stay until the second next call of fetch. */
+    tg_status (*fetch)(void *user, const tg_box *box, tg_device_pixels *out, const void **at,
+                       size_t *bytes, tgi_err *err);
+    /* The box that will be asked for next; may be empty. */
+    void (*ahead)(void *user, const tg_box *box);
+    /* Finished pixels of a cell over `box` of output 0, and the counts of its rows. */
+    tg_status (*take)(void *user, const tg_device_cell *cell, const tg_box *box,
+                      const void *pixels, const uint32_t *counts, tgi_err *err);
+} tg_device_io;
+
+typedef struct tg_device_exec tg_device_exec;
+
+/* Take the memory, upload the weights, prepare the program. TG_E_NOMEM: the device (or the
+ * host, for pinned memory) has less than the plan counted on; nothing is held then. All
+ * borrowed; returned, tgi_device_exec_close. */
+tg_status tgi_device_exec_open(const tg_device_ops *ops, tg_device *device, const tg_tiling *t,
+                               const tg_device_form *form, const tg_device_io *io,
+                               tg_device_exec **out, tgi_err *err);
+/* Waits for the queues first: the device may still read and write what the caller frees. */
+void tgi_device_exec_close(tg_device_exec **e);
+
+/* Begin a cell (core as for tgi_exec_begin); bands of the one before may still be on their way.
+ */
+void tgi_device_exec_begin(tg_device_exec *e, const tg_device_cell *cell, const tg_range *core);
+/* Put one more band into the queues and hand out one that is back. *done: it was the cell's
+ * last. */
+tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err);
+/* Hand out what is still on its way. */
+tg_status tgi_device_exec_drain(tg_device_exec *e, tgi_err *err);
+
+/* Seconds that the caller's thread waited for the device, and for fetch. */
+typedef struct tg_device_times {
+    double wait, fetch, take;
+} tg_device_times;
+tg_device_times tgi_device_exec_seconds(const tg_device_exec *e);
+
+#endif

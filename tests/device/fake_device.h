@@ -1,0 +1,68 @@
+/* fake_device.h - a device for tests that behaves like one: limited memory, three queues, a
+ * clock, failures to order. Its memory is the host's, its kernels are the references.
+ *
+ * It is *late*: what is put into a queue is done only when somebody waits for it, so a wait
+ * that is missing reads what is not there yet, or overwrites what was still to be sent. Freed
+ * and fresh memory is poisoned.
+ *
+ * Its clock is not the machine's. Every piece of work takes a time of its own; the host's time
+ * advances when a test says so (fake_host_works) and when it waits. The log tells, in order of
+ * the clock, which queue worked from when to when. */
+#ifndef TG_FAKE_DEVICE_H
+#define TG_FAKE_DEVICE_H
+
+#include "kernels/device.h"
+
+typedef enum fake_call {
+    FAKE_OPEN,
+    FAKE_ALLOC,
+    FAKE_PIN,
+    FAKE_UPLOAD,
+    FAKE_DOWNLOAD,
+    FAKE_RUN,
+    FAKE_SYNC,
+    FAKE_PROGRAM,
+    FAKE_CALLS
+} fake_call;
+
+typedef struct fake_settings {
+    int devices;                               /* how many there are; 0: "no device" */
+    size_t bytes;                              /* of memory */
+    size_t taken;                              /* of these, by somebody else */
+    size_t context_bytes;                      /* taken by open */
+    double upload_per_byte, download_per_byte; /* seconds of the fake clock */
+    double run_seconds;                        /* of a program with something to do */
+    int eager[TG_QUEUE_COUNT];
+    int fail_at[FAKE_CALLS]; /* the how-manieth call fails, from 1; 0: none */
+    tg_status fail_with[FAKE_CALLS];
+} fake_settings;
+
+extern fake_settings fake; /* as the next calls find it; all zero but for one device of 1 GiB */
+
+/* One piece of work on the fake clock. */
+typedef struct fake_work {
+    tg_device_queue queue;
+    double from, to;
+} fake_work;
+
+/* Forget log, clock and counters; settings as at first. */
+void fake_reset(void);
+double fake_now(void);
+/* The host is busy for so many seconds. */
+void fake_host_works(double seconds);
+int fake_log(const fake_work **out);
+/* Most bytes that were allocated at the same time, the context included. */
+size_t fake_peak_bytes(void);
+int fake_count(fake_call call);
+/* Blocks, pinned blocks, events, programs and devices not given back. */
+int fake_open_things(void);
+
+/* The table that a plugin would give. */
+const tg_device_ops *fake_device_ops(void);
+
+/* fake_kernels.c */
+const tg_backend *fake_backend(void);
+/* Do a step now: views and pixels are the host's. */
+tg_status fake_run_step(const tg_device_step *step, tgi_err *err);
+
+#endif

@@ -1,0 +1,256 @@
+/* fake_kernels.c - the fake device's kernels: the references, over views of whole pixels. */
+#include "engine/base/arith.h"
+#include "engine/plan/mapping.h"
+#include "kernels/op.h"
+#include "kernels/pixels.h"
+#include "tests/device/fake_device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- One variant for every op ------------------------------------------------------------ */
+
+static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    (void)ctx;
+    (void)lay;
+    return 1;
+}
+
+static void never(const tg_call *call)
+{
+    (void)call;
+    abort(); /* the device runs steps, not variants */
+}
+
+const tg_backend *fake_backend(void)
+{
+    enum { MOST = 256 };
+    static tg_variant variant[MOST];
+    static const tg_variant *list[MOST + 1];
+    static tg_backend be;
+    int n = 0;
+    for (int i = 0; tgi_op_at(i) && n < MOST; i++) {
+        if (!tgi_op_at(i)->ref)
+            continue;
+        variant[n] = (tg_variant){
+            .name = "fake", .op = tgi_op_at(i)->name, .accepts = accepts, .run = never};
+        list[n] = &variant[n];
+        n++;
+    }
+    list[n] = NULL;
+    be = (tg_backend){.name = "fake",
+                      .isa = TG_ISA_PORTABLE,
+                      .lanes = 8,
+                      .whole_pixels = 1,
+                      .element = TG_DTYPE_F32,
+                      .variants = list};
+    return &be;
+}
+
+/* ---- Epilogue ---------------------------------------------------------------------------- */
+
+static float unary(const tg_epi_step *s, float v, int64_t c)
+{
+    switch (s->kind) {
+    case TG_EPI_RELU:
+        return v > 0 ? v : 0;
+    case TG_EPI_LEAKY:
+        return v < 0 ? v * s->a : v;
+    case TG_EPI_PRELU:
+        return v < 0 ? v * s->vec[c] : v;
+    case TG_EPI_CLIP:
+        return fminf(fmaxf(v, s->a), s->b);
+    case TG_EPI_SIGMOID:
+        return 1 / (1 + expf(-v));
+    case TG_EPI_TANH:
+        return tanhf(v);
+    case TG_EPI_ABS:
+        return fabsf(v);
+    case TG_EPI_SQRT:
+        return sqrtf(v);
+    case TG_EPI_EXP:
+        return expf(v);
+    case TG_EPI_NEG:
+        return -v;
+    case TG_EPI_HARDSIGMOID:
+        return fminf(fmaxf(s->a * v + s->b, 0), 1);
+    case TG_EPI_ELU:
+        return v < 0 ? s->a * expm1f(v) : v;
+    case TG_EPI_SILU:
+        return v / (1 + expf(-v));
+    case TG_EPI_HARDSWISH:
+        return v * fminf(fmaxf(s->a * v + s->b, 0), 1);
+    default:
+        abort();
+    }
+}
+
+static float binary(tg_epi_kind kind, float v, float o)
+{
+    switch (kind) {
+    case TG_EPI_ADD:
+        return v + o;
+    case TG_EPI_SUB:
+        return v - o;
+    case TG_EPI_RSUB:
+        return o - v;
+    case TG_EPI_MUL:
+        return v * o;
+    case TG_EPI_DIV:
+        return v / o;
+    case TG_EPI_RDIV:
+        return o / v;
+    case TG_EPI_MIN:
+        return fminf(v, o);
+    default:
+        return fmaxf(v, o);
+    }
+}
+
+static float epilogue_at(const tg_call *call, float v, int64_t c, int64_t z, int64_t y,
+                         int64_t x)
+{
+    float kept = 0;
+    for (int i = 0; i < call->n_epi; i++) {
+        const tg_epi_step *s = &call->epi[i];
+        const float old = v;
+        if (s->kind == TG_EPI_KEEP || s->kind == TG_EPI_SWAP) {
+            v = s->kind == TG_EPI_SWAP ? kept : v;
+            kept = old;
+        } else if (s->kind < TG_EPI_ADD) {
+            v = unary(s, v, c);
+        } else {
+            v = binary(s->kind, v,
+                       s->src == TG_EPI_KEPT ? kept
+                       : s->src >= 0         ? tgi_operand_get(&call->src[s->src], c, z, y, x)
+                       : s->vec              ? s->vec[c]
+                                             : s->a);
+        }
+    }
+    return v;
+}
+
+typedef struct extent {
+    tg_range z, y, x;
+} extent;
+
+static extent extent_of(const tg_box *b)
+{
+    const int volume = b->rank == 5;
+    return (extent){volume ? b->ax[2] : (tg_range){0, 1}, b->ax[b->rank - 2],
+                    b->ax[b->rank - 1]};
+}
+
+static void epilogue(const tg_call *call)
+{
+    const extent e = extent_of(&call->box);
+    const tg_view *d = &call->dst[0];
+    for (int64_t z = e.z.lo; z < e.z.hi; z++)
+        for (int64_t y = e.y.lo; y < e.y.hi; y++)
+            for (int64_t x = e.x.lo; x < e.x.hi; x++)
+                for (int64_t c = 0; c < tgi_view_blocks(d) * d->cb; c++) {
+                    float *at = tgi_view_at(d, c, z, y, x);
+                    *at = c < d->c ? epilogue_at(call, *at, c, z, y, x) : 0;
+                }
+}
+
+/* ---- Steps ------------------------------------------------------------------------------- */
+
+/* The references find zeros in the columns outside of the image; devices keep none there. */
+static void zero_outside(const tg_view *v, int64_t dim)
+{
+    for (int64_t z = 0; z < v->z_ring; z++)
+        for (int64_t y = 0; y < v->y_ring; y++)
+            for (int64_t x = v->x0; x < v->x0 + v->width; x++)
+                if (x < 0 || x >= dim)
+                    memset(tgi_view_at(v, 0, z, y, x), 0, (size_t)v->cb * sizeof(float));
+}
+
+static tg_status run_node(const tg_device_step *s, tgi_err *err)
+{
+    const tg_call *c = &s->call;
+    for (int j = 0; j < c->ctx->n_src; j++)
+        for (int k = 0; k < c->src[j].n_seg; k++)
+            zero_outside(&c->src[j].seg[k], c->ctx->src[j].dim[c->ctx->src[j].rank - 1]);
+    TGI_TRY(tgi_op_find(s->variant->op)->ref(c, err));
+    epilogue(c);
+    return TG_OK;
+}
+
+static float loaded(const tg_device_pixels *p, int64_t slab, int64_t c, int64_t y, int64_t x)
+{
+    float v;
+    const int64_t planes = p->channels / p->together;
+    const int64_t plane = slab * planes + c / p->together;
+    const int64_t at =
+        ((plane * tgi_range_len(p->rows) + y - p->rows.lo) * tgi_range_len(p->cols) + x -
+         p->cols.lo) *
+            p->together +
+        c % p->together;
+    tgi_pixels_load(p->type, (const char *)p->at + (size_t)at * tgi_dtype_size(p->type), 1,
+                    p->mul, p->add, &v, 1);
+    return v;
+}
+
+static void run_load(const tg_device_step *s)
+{
+    const tg_device_pixels *p = &s->pixels;
+    const tg_view *d = &s->call.dst[0];
+    const extent e = extent_of(&s->call.box);
+    const int volume = s->call.box.rank == 5;
+    for (int64_t z = e.z.lo; z < e.z.hi; z++)
+        for (int64_t y = e.y.lo; y < e.y.hi; y++)
+            for (int64_t x = e.x.lo; x < e.x.hi; x++)
+                for (int64_t c = 0; c < d->cb; c++) {
+                    const int64_t sz = volume ? tgi_pad_index((tg_pad_mode)p->pad,
+                                                              z - p->shift[0], p->extent[0])
+                                              : 0;
+                    const int64_t sy =
+                        tgi_pad_index((tg_pad_mode)p->pad, y - p->shift[1], p->extent[1]);
+                    const int64_t sx =
+                        tgi_pad_index((tg_pad_mode)p->pad, x - p->shift[2], p->extent[2]);
+                    const int none = c >= d->c || sz < 0 || sy < 0 || sx < 0;
+                    *tgi_view_at(d, c, z, y, x) = none ? 0 : loaded(p, z - e.z.lo, c, sy, sx);
+                }
+}
+
+static void run_store(const tg_device_step *s)
+{
+    const tg_device_pixels *p = &s->pixels;
+    const tg_view *v = &s->call.src[0].seg[0];
+    const extent e = extent_of(&s->call.box);
+    const int64_t planes = p->channels / p->together, rows = tgi_range_len(e.y);
+    char *at = p->at;
+    memset(p->counts, 0, (size_t)(tgi_range_len(e.z) * rows) * 2 * sizeof *p->counts);
+    for (int64_t z = e.z.lo; z < e.z.hi; z++)
+        for (int64_t plane = 0; plane < planes; plane++)
+            for (int64_t y = e.y.lo; y < e.y.hi; y++)
+                for (int64_t x = e.x.lo; x < e.x.hi; x++)
+                    for (int64_t k = 0; k < p->together; k++) {
+                        const float f = *tgi_view_at(v, plane * p->together + k, z, y, x);
+                        uint32_t *n = p->counts + 2 * ((z - e.z.lo) * rows + y - e.y.lo);
+                        n[0] += !isfinite(f);
+                        n[1] += tgi_dtype_is_float(p->type)
+                                    ? 0
+                                    : (uint32_t)tgi_pixels_outside(p->type, &f, 1, 1, p->mul,
+                                                                   p->add);
+                        tgi_pixels_store(p->type, &f, 1, 1, p->mul, p->add, at, 1);
+                        at += tgi_dtype_size(p->type);
+                    }
+}
+
+tg_status fake_run_step(const tg_device_step *s, tgi_err *err)
+{
+    if (tgi_box_empty(&s->call.box))
+        return TG_OK;
+    if (s->kind == TG_STEP_NODE)
+        return run_node(s, err);
+    if (s->kind == TG_STEP_LOAD)
+        run_load(s);
+    else
+        run_store(s);
+    return TG_OK;
+}
