@@ -1,0 +1,216 @@
+/* cuda_emulated.h - enough of CUDA's language to run our kernels on the processor.
+ *
+ * A launch runs its blocks one after another. The threads of a block take turns on one thread
+ * of the processor: each runs until it has to wait for others (a barrier, an exchange within
+ * its warp) and goes on when all have come. So results do not depend on luck, and
+ *   found here:      wrong indices, missing barriers that let a thread read what a later one
+ *                    writes, copies read before they were waited for, shared memory read before
+ *                    it was written (it is NaN before each block), a thread that does not come;
+ *   not found here:  races between blocks, and most within one.
+ *
+ * Kernels ask for shared memory through two macros, which are plain CUDA there:
+ *     CU_SHARED(float, partial, 32);         a static array
+ *     CU_DYNAMIC_SHARED(unsigned char, s);   what the launch asked for, 16-byte aligned
+ * Single variables: CU_SHARED(int, last, 1), read as last[0]. */
+#ifndef TG_CUDA_EMULATED_H
+#define TG_CUDA_EMULATED_H
+
+#ifndef TG_CUDA_EMULATED
+#error "for builds with TG_CUDA_EMULATED only"
+#endif
+
+#include <stddef.h>
+
+#include "tests/cuda/emulated_numbers.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+#define __grid_constant__
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_)
+    {
+    }
+};
+
+extern uint3 threadIdx, blockIdx; /* of the thread whose turn it is */
+extern dim3 blockDim, gridDim;
+static const int warpSize = 32;
+
+/* ---- the emulator ------------------------------------------------------------------------ */
+
+/* Run a kernel of the form CU_KERNEL over its whole grid. `args` is copied, exactly as long as
+ * it is said to be; 0: the kernel reads it where it lies. What no device would launch (limits
+ * of a grid, of a block, of shared memory) ends the program with a sentence, as does a block
+ * whose threads wait for each other for ever. */
+void tg_emulate(const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes,
+                const void *args, size_t args_bytes);
+/* Largest multiple of shared memory that a launch may ask for: by default what the smallest
+ * device that we build for has. */
+extern unsigned tg_emulated_shared_most;
+
+void tg_emulated_block_barrier(void);
+/* Waits for the lanes of `mask` of this thread's warp. */
+void tg_emulated_warp_barrier(unsigned mask);
+/* Give `bytes` (at most 128) and get those of all 32 lanes, `bytes` apart; valid until the
+ * lane's next exchange but one. */
+const void *tg_emulated_exchange(unsigned mask, const void *mine, size_t bytes);
+int tg_emulated_lane(void);
+/* The block's array of that name, NaN at first. */
+void *tg_emulated_shared(const void *key, size_t bytes);
+void *tg_emulated_dynamic_shared(void);
+/* A copy that is done when its group is waited for, not before. */
+void tg_emulated_copy_async(void *to, const void *from, int bytes, int zeros);
+void tg_emulated_copy_commit(void);
+void tg_emulated_copy_wait(int groups_left);
+
+#define CU_SHARED(T, name, n)                                                                  \
+    static const char name##_key = 0;                                                          \
+    T *const name = (T *)tg_emulated_shared(&name##_key, sizeof(T) * (n))
+#define CU_DYNAMIC_SHARED(T, name) T *const name = (T *)tg_emulated_dynamic_shared()
+
+template <class T> inline const T *tg_emulated_lanes(unsigned mask, const T &mine)
+{
+    return static_cast<const T *>(tg_emulated_exchange(mask, &mine, sizeof mine));
+}
+
+/* ---- barriers and warps ------------------------------------------------------------------ */
+
+static inline void __syncthreads(void)
+{
+    tg_emulated_block_barrier();
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu)
+{
+    tg_emulated_warp_barrier(mask);
+}
+static inline void __threadfence(void)
+{
+}
+static inline void __threadfence_block(void)
+{
+}
+
+template <class T> inline T __shfl_sync(unsigned mask, T v, int lane, int width = 32)
+{
+    const int me = tg_emulated_lane();
+    return tg_emulated_lanes(mask, v)[(me & ~(width - 1)) + (lane & (width - 1))];
+}
+template <class T> inline T __shfl_xor_sync(unsigned mask, T v, int with, int width = 32)
+{
+    const int me = tg_emulated_lane(), from = me ^ with;
+    const T *all = tg_emulated_lanes(mask, v);
+    return from / width > me / width ? v : all[from];
+}
+template <class T> inline T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32)
+{
+    const int me = tg_emulated_lane(), from = me + (int)by;
+    const T *all = tg_emulated_lanes(mask, v);
+    return from / width > me / width ? v : all[from];
+}
+template <class T> inline T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32)
+{
+    const int me = tg_emulated_lane(), from = me - (int)by;
+    const T *all = tg_emulated_lanes(mask, v);
+    return from < (me & ~(width - 1)) ? v : all[from];
+}
+static inline unsigned __ballot_sync(unsigned mask, int yes)
+{
+    const int *all = tg_emulated_lanes(mask, yes);
+    unsigned out = 0;
+    for (int i = 0; i < 32; i++)
+        if (mask >> i & 1u && all[i])
+            out |= 1u << i;
+    return out;
+}
+static inline int __any_sync(unsigned mask, int yes)
+{
+    return __ballot_sync(mask, yes) != 0;
+}
+static inline int __all_sync(unsigned mask, int yes)
+{
+    return __ballot_sync(mask, yes) == mask;
+}
+static inline unsigned __activemask(void)
+{
+    return 0xffffffffu;
+}
+static inline int __syncthreads_or(int yes)
+{
+    CU_SHARED(int, any, 1);
+    __syncthreads();
+    any[0] = 0;
+    __syncthreads();
+    any[0] |= yes;
+    __syncthreads();
+    return any[0] != 0;
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+template <class T> inline T __ldg(const T *p)
+{
+    return *p;
+}
+template <class T> inline T __ldcs(const T *p)
+{
+    return *p;
+}
+template <class T> inline T __ldcg(const T *p)
+{
+    return *p;
+}
+template <class T> inline void __stcs(T *p, T v)
+{
+    *p = v;
+}
+template <class T> inline void __stcg(T *p, T v)
+{
+    *p = v;
+}
+
+template <class T> inline T atomicAdd(T *p, T v)
+{
+    const T was = *p;
+    *p = was + v;
+    return was;
+}
+template <class T> inline T atomicMax(T *p, T v)
+{
+    const T was = *p;
+    *p = was < v ? v : was;
+    return was;
+}
+template <class T> inline T atomicMin(T *p, T v)
+{
+    const T was = *p;
+    *p = v < was ? v : was;
+    return was;
+}
+template <class T> inline T atomicOr(T *p, T v)
+{
+    const T was = *p;
+    *p = was | v;
+    return was;
+}
+template <class T> inline T atomicExch(T *p, T v)
+{
+    const T was = *p;
+    *p = v;
+    return was;
+}
+template <class T> inline T atomicCAS(T *p, T want, T v)
+{
+    const T was = *p;
+    if (was == want)
+        *p = v;
+    return was;
+}
+
+#endif
