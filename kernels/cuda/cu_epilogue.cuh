@@ -1,0 +1,186 @@
+/* cu_epilogue.cuh - the pointwise steps behind a kernel, and the formulas of every step.
+ *
+ * Host: `epi = cu_pool_epilogue(&args.pool, call)`. Device: `cu_epilogue<T, V>(pool, epi,
+ * place, v)` applies the steps in their order to V channels, in float32, before they are
+ * rounded to the element type. Which step it is, is the same for all threads: the branches cost
+ * a few instructions each. Steps of one or two instructions a lane are unrolled; the others are
+ * there once, in a loop that turns the lanes around (indexing them would put them into memory).
+ *
+ * Meaning and treatment of NaN are those of kernels/cpu/cpu_epilogue.c. */
+#ifndef TG_CU_EPILOGUE_CUH
+#define TG_CU_EPILOGUE_CUH
+
+#include "kernels/cuda/cu_view.cuh"
+
+#include <math.h>
+
+struct cu_epi {
+    int32_t first, n; /* steps, in the pool */
+};
+
+/* Views of the other operands lie behind the steps. */
+inline cu_epi cu_pool_epilogue(cu_pool *pool, const tg_call *call)
+{
+    const cu_epi e = {pool->n, call->n_epi};
+    pool->n += call->n_epi;
+    for (int i = 0; i < call->n_epi; i++) {
+        const tg_epi_step *s = &call->epi[i];
+        cu_step d;
+        memset(&d, 0, sizeof d);
+        d.kind = s->kind;
+        d.src = s->src == TG_EPI_KEPT ? TG_EPI_KEPT : -1;
+        d.a = s->a;
+        d.b = s->b;
+        d.vec = s->vec;
+        if (s->src >= 0 && s->kind >= TG_EPI_ADD) {
+            const cu_operand o = cu_pool_operand(pool, &call->src[s->src]);
+            d.src = o.first;
+            d.n = o.n;
+        }
+        pool->item[e.first + i].step = d;
+    }
+    return e;
+}
+
+/* ---- One lane ---------------------------------------------------------------------------- */
+
+__device__ __forceinline__ float cu_sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+__device__ __forceinline__ float cu_clip(float x, float lo, float hi)
+{
+    const float v = x < lo ? lo : x;
+    return v > hi ? hi : v;
+}
+
+/* Steps worth a loop. `o`: the other operand, or the scalar a. */
+__device__ __forceinline__ float cu_step_slow(int kind, float x, float o)
+{
+    switch (kind) {
+    case TG_EPI_SIGMOID:
+        return cu_sigmoid(x);
+    case TG_EPI_TANH:
+        return tanhf(x);
+    case TG_EPI_SQRT:
+        return sqrtf(x);
+    case TG_EPI_EXP:
+        return expf(x);
+    case TG_EPI_ELU:
+        return x < 0.0f ? o * expm1f(x) : x;
+    case TG_EPI_SILU:
+        return x * cu_sigmoid(x);
+    case TG_EPI_DIV:
+        return x / o;
+    default: /* TG_EPI_RDIV */
+        return o / x;
+    }
+}
+
+/* ---- V lanes ----------------------------------------------------------------------------- */
+
+#define CU_EACH(result)                                                                        \
+    do {                                                                                       \
+        _Pragma("unroll") for (int i = 0; i < V; i++)                                          \
+        {                                                                                      \
+            const float x = v[i], o = other[i];                                                \
+            (void)o;                                                                           \
+            v[i] = (result);                                                                   \
+        }                                                                                      \
+        return;                                                                                \
+    } while (0)
+
+/* v = step(v). `other`: second operand, channel vector, or the scalar a in all lanes. It may be
+ * changed. */
+template <int V>
+__device__ __forceinline__ void cu_step_lanes(int kind, float b, float (&v)[V],
+                                              float (&other)[V])
+{
+    switch (kind) {
+    case TG_EPI_RELU:
+        CU_EACH(x < 0.0f ? 0.0f : x);
+    case TG_EPI_LEAKY:
+    case TG_EPI_PRELU:
+        CU_EACH(x < 0.0f ? x * o : x);
+    case TG_EPI_CLIP:
+        CU_EACH(cu_clip(x, o, b));
+    case TG_EPI_ABS:
+        CU_EACH(fabsf(x));
+    case TG_EPI_NEG:
+        CU_EACH(-x);
+    case TG_EPI_HARDSIGMOID:
+        CU_EACH(cu_clip(x * o + b, 0.0f, 1.0f));
+    case TG_EPI_HARDSWISH:
+        CU_EACH(x * cu_clip(x * o + b, 0.0f, 1.0f));
+    case TG_EPI_ADD:
+        CU_EACH(x + o);
+    case TG_EPI_SUB:
+        CU_EACH(x - o);
+    case TG_EPI_RSUB:
+        CU_EACH(o - x);
+    case TG_EPI_MUL:
+        CU_EACH(x * o);
+    case TG_EPI_MIN:
+        CU_EACH(o < x ? o : x);
+    case TG_EPI_MAX:
+        CU_EACH(o > x ? o : x);
+    default:
+        break;
+    }
+#pragma unroll 1
+    for (int i = 0; i < V; i++) {
+        const float done = cu_step_slow(kind, v[0], other[0]);
+#pragma unroll
+        for (int k = 0; k + 1 < V; k++) {
+            v[k] = v[k + 1];
+            other[k] = other[k + 1];
+        }
+        v[V - 1] = done;
+    }
+}
+#undef CU_EACH
+
+/* What a step joins the running value with. */
+template <class T, int V>
+__device__ __forceinline__ void cu_step_other(const cu_pool &pool, const cu_step &s,
+                                              const cu_place &p, const float (&kept)[V],
+                                              float (&other)[V])
+{
+    if (s.src >= 0 && s.n > 0) {
+        const cu_operand o = {s.src, s.n};
+        cu_read<T, V>(pool, o, p.z, p.y, p.x, p.c, other);
+    } else if (s.vec && s.src != TG_EPI_KEPT) {
+        cu_load<float, V>(s.vec + p.c, other);
+    } else {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            other[i] = s.src == TG_EPI_KEPT ? kept[i] : s.a;
+    }
+}
+
+template <class T, int V>
+__device__ __forceinline__ void cu_epilogue(const cu_pool &pool, const cu_epi &e,
+                                            const cu_place &p, float (&v)[V])
+{
+    float kept[V];
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        kept[i] = 0.0f;
+    for (int k = 0; k < e.n; k++) {
+        const cu_step &s = pool.item[e.first + k].step;
+        if (s.kind == TG_EPI_KEEP || s.kind == TG_EPI_SWAP) {
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                const float was = kept[i];
+                kept[i] = v[i];
+                v[i] = s.kind == TG_EPI_SWAP ? was : v[i];
+            }
+            continue;
+        }
+        float other[V];
+        cu_step_other<T, V>(pool, s, p, kept, other);
+        cu_step_lanes<V>(s.kind, s.b, v, other);
+    }
+}
+
+#endif

@@ -1,0 +1,137 @@
+/* cu_map.cuh - kernels that compute each pixel by itself: the loop around them.
+ *
+ * Such an operator is a struct F of plain data with one device function
+ *
+ *     template <class T, int V> void at(const cu_pool &, const cu_place &, float (&v)[V]) const
+ *
+ * which says what channels c to c + V - 1 of a pixel are. cu_map calls it, applies the epilogue
+ * and stores. What is computed at a pixel depends on its place alone, so a tile has the bits of
+ * the whole.
+ *
+ * Blocks lie along rows, one grid axis for everything: block = (row, chunk of the row), thread
+ * = (pixel, V channels), channels fastest, so neighbouring threads touch neighbouring bytes. */
+#ifndef TG_CU_MAP_CUH
+#define TG_CU_MAP_CUH
+
+#include "kernels/cuda/cu_epilogue.cuh"
+
+/* The box of a band, and how blocks cover the largest one. */
+struct cu_cells {
+    int32_t lo[3], hi[3]; /* z, y, x */
+    uint32_t most_y;
+    uint32_t chunks; /* blocks of a row */
+    uint32_t vecs;   /* threads of a pixel */
+    int32_t unused;
+};
+
+struct cu_shape {
+    dim3 grid, block;
+};
+
+/* `per_pixel`: threads that work on a pixel. */
+inline cu_cells cu_cells_of(const tg_call *call, int per_pixel, cu_shape *shape)
+{
+    cu_cells c;
+    int64_t most[3];
+    for (int i = 0; i < 3; i++) {
+        const tg_range r = tgi_box_axis(&call->box, i);
+        const int at = call->box.rank - 3 + i;
+        most[i] = at < 2 ? 1 : call->most[at] < 1 ? 1 : call->most[at];
+        c.lo[i] = (int32_t)r.lo;
+        c.hi[i] = (int32_t)r.hi;
+    }
+    const int64_t work = most[2] * per_pixel;
+    const int64_t threads = work >= 256 ? 256 : (work + 31) / 32 * 32;
+    c.most_y = (uint32_t)most[1];
+    c.chunks = (uint32_t)((work + threads - 1) / threads);
+    c.vecs = (uint32_t)per_pixel;
+    c.unused = 0;
+    shape->grid = dim3((unsigned)(c.chunks * most[1] * most[0]));
+    shape->block = dim3((unsigned)threads);
+    return c;
+}
+
+/* Where this thread works; false: nowhere. */
+template <int V> __device__ __forceinline__ bool cu_place_of(const cu_cells &c, cu_place *p)
+{
+    const uint32_t row = blockIdx.x / c.chunks;
+    const uint32_t i = blockIdx.x % c.chunks * blockDim.x + threadIdx.x;
+    p->z = c.lo[0] + (int32_t)(row / c.most_y);
+    p->y = c.lo[1] + (int32_t)(row % c.most_y);
+    p->x = c.lo[2] + (int32_t)(i / c.vecs);
+    p->c = (int32_t)(i % c.vecs) * V;
+    return p->z < c.hi[0] && p->y < c.hi[1] && p->x < c.hi[2];
+}
+
+template <class F> struct cu_map_args {
+    cu_cells cells;
+    cu_view dst;
+    cu_epi epi;
+    F f;
+    cu_pool pool;
+};
+
+template <class T, int V, class F>
+__global__ void __launch_bounds__(256) cu_map(const cu_map_args<F> *__restrict__ a)
+{
+    cu_place p;
+    float v[V];
+    if (!cu_place_of<V>(a->cells, &p))
+        return;
+    a->f.template at<T, V>(a->pool, p, v);
+    cu_epilogue<T, V>(a->pool, a->epi, p, v);
+    cu_store<T, V>(a->dst, p, v);
+}
+
+/* ---- Host -------------------------------------------------------------------------------- */
+
+template <class F> inline void cu_map_begin(cu_map_args<F> *a, const tg_call *call)
+{
+    a->pool.n = a->pool.unused = 0;
+    a->epi = cu_pool_epilogue(&a->pool, call);
+}
+
+/* Into output `dst`; all else of `a` is set. */
+template <class T, class F>
+inline void cu_map_go(cu_map_args<F> *a, const tg_call *call, int dst)
+{
+    const int lanes = cu_lanes(call->dst[dst].cb);
+    void (*kernel)(const cu_map_args<F> *) = lanes == 8   ? cu_map<T, 8, F>
+                                             : lanes == 4 ? cu_map<T, 4, F>
+                                             : lanes == 2 ? cu_map<T, 2, F>
+                                                          : cu_map<T, 1, F>;
+    cu_shape s;
+    a->dst = cu_view_of(&call->dst[dst]);
+    a->cells = cu_cells_of(call, call->dst[dst].cb / lanes, &s);
+    cu_launch_pool(call, kernel, s.grid, s.block, 0, a);
+}
+
+/* ---- Variants ---------------------------------------------------------------------------- */
+
+typedef int (*cu_accepts_fn)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
+typedef void (*cu_run_fn)(const tg_call *call);
+
+constexpr tg_variant cu_variant(const char *name, const char *op, cu_accepts_fn accepts,
+                                cu_run_fn run)
+{
+    tg_variant v = {};
+    v.name = name;
+    v.op = op;
+    v.accepts = accepts;
+    v.run = run;
+    return v;
+}
+
+/* One operator that is an image of the ranks that run, its sources segments. */
+inline int cu_accepts_image(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return cu_fits(&ctx->src[0]) && cu_fits(&ctx->dst[0]) && lay->src_segs[0] > 0 &&
+           !lay->n_doubled;
+}
+
+/* `name` and its element types: cu_<name>_f32 and cu_<name>_f16, declared in cu_ops.cuh. */
+#define CU_VARIANT(symbol, name, op, accepts, run)                                             \
+    constexpr tg_variant cu_##symbol##_f32 = cu_variant(name, op, accepts, run<float>);        \
+    constexpr tg_variant cu_##symbol##_f16 = cu_variant(name, op, accepts, run<__half>);
+
+#endif

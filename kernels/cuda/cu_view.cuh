@@ -1,0 +1,241 @@
+/* cu_view.cuh - views on the device: plain data made from tg_view, and how kernels read and
+ * write pixels through it.
+ *
+ * A thread works on V channels of one pixel, V being 1, 2, 4 or 8 as the pixel has lanes (8 of
+ * 16-bit numbers are one access of 16 bytes, 8 floats are two), always in float32:
+ *
+ *     cu_read<T, V>(pool, operand, z, y, x, c, v)     v[i] = channel c + i, 0 beyond the last
+ *     cu_store<T, V>(dst, z, y, x, c, v)              unused lanes become 0
+ *
+ * An operand may have many segments and an epilogue many steps, so they lie in a *pool* at the
+ * end of a kernel's arguments, of which only what is used travels to the device.
+ *
+ * Coordinates are 32 bits wide, offsets in memory 64: `cu_fits` refuses images beyond that.
+ * Rows must begin where 16 bytes (or a pixel, if it is smaller) can be read at once. */
+#ifndef TG_CU_VIEW_CUH
+#define TG_CU_VIEW_CUH
+
+#include "kernels/cuda/cu_common.cuh"
+
+#include <string.h>
+
+struct cu_view {
+    char *base;
+    int64_t y_pitch, z_pitch; /* in elements */
+    int32_t x0, c, cb;
+    uint32_t y_ring, z_ring;
+    int32_t unused;
+};
+
+/* A step of an epilogue: cu_epilogue.cuh. */
+struct cu_step {
+    int32_t kind;   /* tg_epi_kind */
+    int32_t src, n; /* views of the other operand: items from src on; or TG_EPI_KEPT, or -1 */
+    float a, b;     /* as tg_epi_step */
+    int32_t unused;
+    const float *vec; /* device address, or NULL */
+};
+
+/* An operand of a pointwise operator, which may be constant and may broadcast. */
+struct cu_side {
+    int32_t first, n;  /* its views; n = 0: a constant */
+    int32_t fixed;     /* bits: axis c, z, y, x (0 to 3) has extent 1 */
+    int32_t stride[4]; /* of the constant, on those axes */
+    int32_t unused;
+    const float *at; /* device address of the constant */
+};
+
+union cu_item {
+    cu_view view;
+    cu_step step;
+    cu_side side;
+};
+
+#define CU_ITEMS 560 /* 32 operands of 16 segments, 16 steps, 16 sides */
+
+/* Last member of a kernel's arguments: items that are not used are not copied. */
+struct cu_pool {
+    int32_t n, unused;
+    cu_item item[CU_ITEMS];
+};
+
+struct cu_operand {
+    int32_t first, n; /* segments, in the pool */
+};
+
+/* Where a thread works. */
+struct cu_place {
+    int32_t z, y, x, c;
+};
+
+/* ---- Host: making arguments -------------------------------------------------------------- */
+
+inline cu_view cu_view_of(const tg_view *v)
+{
+    cu_view d;
+    d.base = (char *)v->base;
+    d.y_pitch = (int64_t)v->y_pitch;
+    d.z_pitch = (int64_t)v->z_pitch;
+    d.x0 = (int32_t)v->x0;
+    d.c = (int32_t)v->c;
+    d.cb = v->cb;
+    d.y_ring = (uint32_t)v->y_ring;
+    d.z_ring = (uint32_t)v->z_ring;
+    d.unused = 0;
+    return d;
+}
+
+inline cu_operand cu_pool_operand(cu_pool *pool, const tg_operand *o)
+{
+    const cu_operand at = {pool->n, o->n_seg};
+    for (int s = 0; s < o->n_seg; s++)
+        pool->item[pool->n++].view = cu_view_of(&o->seg[s]);
+    return at;
+}
+
+/* cu_launch of arguments whose last member is `pool`. */
+template <class A>
+inline void cu_launch_pool(const tg_call *call, void (*kernel)(const A *), dim3 grid,
+                           dim3 block, unsigned shared_bytes, const A *args)
+{
+    const size_t bytes =
+        (size_t)((const char *)&args->pool.item[args->pool.n] - (const char *)args);
+    cu_put(call->recorder, (const void *)kernel, grid, block, shared_bytes, args, bytes);
+}
+
+/* 1: coordinates, and pixels of a row times channels, fit 31 bits; the ranks that run. */
+inline int cu_fits(const tg_desc *d)
+{
+    if ((d->rank != 4 && d->rank != 5) || d->dim[0] != 1)
+        return 0;
+    for (int k = 1; k < d->rank; k++)
+        if (d->dim[k] < 1 || d->dim[k] >= (int64_t)1 << 31)
+            return 0;
+    return d->dim[d->rank - 1] * tgi_whole_pixel(d->dim[1]) < (int64_t)1 << 31;
+}
+
+/* Lanes that a thread takes of a pixel of cb lanes. */
+inline int cu_lanes(int cb)
+{
+    return cb < 8 ? cb : 8;
+}
+
+/* ---- Elements ---------------------------------------------------------------------------- */
+
+__device__ __forceinline__ float cu_float(float v)
+{
+    return v;
+}
+__device__ __forceinline__ float cu_float(__half v)
+{
+    return __half2float(v);
+}
+
+template <class T> __device__ __forceinline__ T cu_element(float v);
+template <> __device__ __forceinline__ float cu_element<float>(float v)
+{
+    return v;
+}
+template <> __device__ __forceinline__ __half cu_element<__half>(float v)
+{
+    return __float2half_rn(v);
+}
+
+#ifndef TG_CUDA_EMULATED /* no kernel is made for it yet */
+__device__ __forceinline__ float cu_float(__nv_bfloat16 v)
+{
+    return __bfloat162float(v);
+}
+template <> __device__ __forceinline__ __nv_bfloat16 cu_element<__nv_bfloat16>(float v)
+{
+    return __float2bfloat16_rn(v);
+}
+#endif
+
+/* V elements that move together. */
+template <class T, int V> struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) cu_vec {
+    T v[V];
+};
+
+template <class T, int V> __device__ __forceinline__ void cu_load(const T *p, float (&out)[V])
+{
+    const cu_vec<T, V> q = *reinterpret_cast<const cu_vec<T, V> *>(p);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        out[i] = cu_float(q.v[i]);
+}
+
+/* ---- Pixels ------------------------------------------------------------------------------ */
+
+template <class T>
+__device__ __forceinline__ T *cu_pixel(const cu_view &v, int32_t z, int32_t y, int32_t x)
+{
+    const int64_t plane = z ? (int64_t)((uint32_t)z % v.z_ring) * v.z_pitch : 0;
+    return reinterpret_cast<T *>(v.base) + plane +
+           (int64_t)((uint32_t)y % v.y_ring) * v.y_pitch + (int64_t)(x - v.x0) * v.cb;
+}
+
+/* Channel c of an operand, 0 beyond its last. */
+template <class T>
+__device__ __forceinline__ float cu_read_one(const cu_pool &pool, cu_operand o, int32_t z,
+                                             int32_t y, int32_t x, int32_t c)
+{
+    for (int s = 0; s < o.n; s++) {
+        const cu_view &v = pool.item[o.first + s].view;
+        if (c < v.c)
+            return cu_float(cu_pixel<T>(v, z, y, x)[c]);
+        c -= v.c;
+    }
+    return 0.0f;
+}
+
+/* Channels c, c + step, ... one by one. The loop turns the array around instead of indexing it:
+ * it stays in registers, and the code is there once. */
+template <class T, int V>
+__device__ __forceinline__ void cu_gather(const cu_pool &pool, cu_operand o, int32_t z,
+                                          int32_t y, int32_t x, int32_t c, int32_t step,
+                                          float (&out)[V])
+{
+#pragma unroll
+    for (int k = 0; k < V; k++)
+        out[k] = 0.0f;
+#pragma unroll 1
+    for (int i = 0; i < V; i++) {
+        const float next = cu_read_one<T>(pool, o, z, y, x, c + i * step);
+#pragma unroll
+        for (int k = 0; k + 1 < V; k++)
+            out[k] = out[k + 1];
+        out[V - 1] = next;
+    }
+}
+
+template <class T, int V>
+__device__ __forceinline__ void cu_read(const cu_pool &pool, cu_operand o, int32_t z, int32_t y,
+                                        int32_t x, int32_t c, float (&out)[V])
+{
+    const cu_view *v = &pool.item[o.first].view;
+    int s = 1;
+    int32_t at = c;
+    for (; s < o.n && at >= v->c; s++) {
+        at -= v->c;
+        v++; /* see the assertion below */
+    }
+    static_assert(sizeof(cu_item) == sizeof(cu_view), "items are stepped as views");
+    if (at % V == 0 && at + V <= (s < o.n ? v->c : v->cb))
+        cu_load<T, V>(cu_pixel<T>(*v, z, y, x) + at, out);
+    else
+        cu_gather<T, V>(pool, o, z, y, x, c, 1, out);
+}
+
+template <class T, int V>
+__device__ __forceinline__ void cu_store(const cu_view &dst, const cu_place &p,
+                                         const float (&v)[V])
+{
+    cu_vec<T, V> q;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        q.v[i] = cu_element<T>(p.c + i < dst.c ? v[i] : 0.0f);
+    *reinterpret_cast<cu_vec<T, V> *>(cu_pixel<T>(dst, p.z, p.y, p.x) + p.c) = q;
+}
+
+#endif
