@@ -90,6 +90,8 @@ def allowed(path, target):
         return False
     if path.startswith("kernels/cpu/") or path.startswith("kernels/cuda/"):
         own = path.rsplit("/", 1)[0] + "/"
+        if path.startswith("kernels/cuda/") and target.startswith("tests/cuda/"):
+            return True  # the emulated device, in builds with TG_CUDA_EMULATED only
         return target.startswith((own, "kernels/ops/")) or target in KERNEL_DOORS
     if path.startswith("kernels/"):
         return target.startswith("kernels/") and not target.startswith("kernels/cuda/")

@@ -1,0 +1,60 @@
+/* cu_plugin.cuh - the host side of the plugin: what its own files know of each other.
+ *
+ *     cu_device.cu   a device: context, memory, queues, events; the table tg_device_ops
+ *     cu_program.cu  the steps of a band as one graph over a block of parameters
+ *     cu_backend.cu  the variants, a table per element type
+ *     cu_pixels.cu   pixels in and out
+ *
+ * Every call of the runtime is looked at. The first failure other than "no memory" is kept in
+ * the device and answered from then on: after it nothing computed can be trusted. */
+#ifndef TG_CU_PLUGIN_CUH
+#define TG_CU_PLUGIN_CUH
+
+#include "kernels/cuda/cu_common.cuh"
+#ifdef TG_CUDA_EMULATED
+#include "tests/cuda/cuda_runtime_emulated.h"
+#endif
+
+#include <pthread.h>
+
+extern "C" {
+#include "engine/base/mem.h"
+}
+
+/* What a thread's stack on the device holds before the driver takes more memory for it: set
+ * when a device is opened, raised by a program whose kernels want more. */
+#define CU_STACK_BYTES 1024u
+
+struct tg_device {
+    int id;
+    int alive;           /* context and queues are there */
+    size_t shared_limit; /* bytes of shared memory a block can ask for */
+    cudaStream_t queue[TG_QUEUE_COUNT];
+    cudaEvent_t end[TG_QUEUE_COUNT]; /* for waiting until all queues are empty */
+    pthread_mutex_t lock;            /* of the two below */
+    int broken;
+    char why[TGI_ERR_TEXT];
+};
+
+/* Turn a runtime's answer into a status. `step` names the step of a program, or is NULL. What
+ * is not TG_OK or TG_E_NOMEM is kept in the device. `d` NULL: no device to keep it in. */
+tg_status cu_answer(tg_device *d, cudaError_t e, const char *call, const char *step,
+                    tgi_err *err);
+/* TG_OK while the device is whole; makes it the calling thread's. */
+tg_status cu_enter(tg_device *d, tgi_err *err);
+
+#define CU_TRY(d, call, err) TGI_TRY(cu_answer(d, call, #call, NULL, err))
+
+/* cu_program.cu; as tg_device_ops says. */
+tg_status cu_program_open(tg_device *d, const tg_device_step *steps, int n,
+                          tg_device_program **out, size_t *bytes, tgi_err *err);
+void cu_program_close(tg_device_program **p);
+tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err);
+
+/* cu_backend.cu: the variants for activations of this type; NULL: not offered. */
+const tg_backend *cu_backend_of(tg_dtype element);
+
+/* cu_pixels.cu: launches of a LOAD or STORE step, whose call has its recorder. */
+void cu_pixels_put(const tg_device_step *step, tg_dtype element);
+
+#endif
