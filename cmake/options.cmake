@@ -65,7 +65,7 @@ function(tg_summary)
   foreach(line IN LISTS tg_summary_lines)
     message(STATUS "${line}")
   endforeach()
-  message(STATUS "  cuda: ${TG_CUDA}   tests: ${TG_TESTS}   bench: ${TG_BENCH}   "
+  message(STATUS "  tests: ${TG_TESTS}   bench: ${TG_BENCH}   "
                  "sanitizers: ${sanitize}")
   message(STATUS "  sample data: ${shared}")
 endfunction()
