@@ -42,6 +42,14 @@ extern "C" {
 #define CU_KERNEL(name, A, threads, blocks)                                                    \
     __global__ void __launch_bounds__(threads, blocks) name(const A *__restrict__ a)
 
+/* Shared memory: a static array of n, and what the launch asked for. */
+#ifndef TG_CUDA_EMULATED
+#define CU_SHARED(T, name, n) __shared__ __align__(16) T name[n]
+#define CU_DYNAMIC_SHARED(T, name)                                                             \
+    extern __shared__ __align__(16) unsigned char cu_dynamic_shared[];                         \
+    T *const name = reinterpret_cast<T *>(cu_dynamic_shared)
+#endif
+
 /* cu_program.cu: note a launch of the step being recorded. Arguments are copied. Shared memory
  * beyond 48 KiB is asked for when the program is opened. */
 void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes,

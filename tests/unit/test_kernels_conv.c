@@ -14,35 +14,6 @@ static void set3(tg_ints *l, int spatial, int64_t v)
         l->v[i] = v;
 }
 
-/* |sum in float32 - sum in float64| <= (n + 2) * 2^-24 * sum |a b|, n terms. The sum of
- * absolute products comes from the reference itself, run on absolute values. The bound misses
- * no wrong tap: one tap is some 1/n of that sum, far above n * 6e-8 of it. */
-static void bound_of_sum(kcase *k)
-{
-    float *keep[3] = {0};
-    k->want = kcase_ref(k);
-    for (int i = 0; i < k->n_src; i++) {
-        if (!k->data[i])
-            continue;
-        const size_t n = kcount(&k->src[i]);
-        keep[i] = kfloats(n);
-        memcpy(keep[i], k->data[i], n * sizeof(float));
-        for (size_t j = 0; j < n; j++)
-            k->data[i][j] = fabsf(k->data[i][j]);
-    }
-    k->bound = kcase_ref(k);
-    double terms = 2;
-    const tg_desc *w = &k->src[1];
-    terms += (double)kcount(w) / (double)w->dim[0] + (double)w->dim[0];
-    for (size_t j = 0; j < kcount(&k->dst); j++)
-        k->bound[j] = (float)((double)k->bound[j] * terms * 6e-8);
-    for (int i = 0; i < k->n_src; i++)
-        if (keep[i]) {
-            memcpy(k->data[i], keep[i], kcount(&k->src[i]) * sizeof(float));
-            tgi_free(keep[i]);
-        }
-}
-
 /* Winograd adds and subtracts whole patches, so a pixel has the rounding of its largest
  * neighbours, and more of it: its transforms weigh numbers by up to 10 x 10 on the way in and
  * 18 x 18 on the way out. Measured over twelve seeds: at most 0.25 of the largest bound. */
@@ -112,7 +83,7 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
             k.doubled[i] = doubled >> i & 1;
         if (doubled)
             kcase_double(&k);
-        bound_of_sum(&k);
+        kcase_bound_of_sum(&k);
         if (k.rearranged)
             widen_bound(&k);
         if (pick(0, 1)) { /* relu does not widen the bound */

@@ -1,0 +1,123 @@
+/* cu_conv.cuh - geometry of convolutions on the device, and how a convolution becomes a list
+ * of K steps for kernels that see it as a matrix product.
+ *
+ * An output coordinate of an axis is o = q * out_step + out_first, its taps are at
+ * i = q * in_step + offset[tap]. A convolution is one such set with q = o; a transposed one of
+ * stride s is a set for each phase (o + pad) mod s, with every tap k for which (k * dilation)
+ * mod s is the phase, and neighbours in q are s apart in o. Groups make further sets: those of
+ * few channels are merged, with zero weights between, until they fill whole units.
+ *
+ * A *unit* is 8 values of K that are read at once: 8 lanes of a segment at one tap, or for
+ * sources of 1, 2 or 4 lanes a pixel each at 8, 4 or 2 taps. All units of a set, channels
+ * outside and taps inside, are cut into K steps; the last is filled up with units that are
+ * nowhere. What a kernel reads, in one block of packed memory:
+ *
+ *     sets    cu_conv_set [n_sets]
+ *     places  int32 [units of all sets][places of a unit][4]: z, y, x offset; segment, lane
+ *     bias    float [out_c, up to whole tiles of all sets]
+ *     weights as the kernel orders them
+ *
+ * The order of a sum is the order of the units: it depends on no box. */
+#ifndef TG_CU_CONV_CUH
+#define TG_CU_CONV_CUH
+
+#include "kernels/cuda/cu_epilogue.cuh"
+
+#define CU_UNIT 8               /* values of K */
+#define CU_NOWHERE (-(1 << 30)) /* offset of a place that does not exist */
+
+struct cu_conv_set {
+    int32_t first_unit, steps;
+    int32_t channel0, channels; /* of the result */
+    int32_t tile0;              /* index of its first tile of channels among all sets' */
+    int32_t out_first[3];       /* z, y, x */
+    int64_t weights;            /* elements from the start of all weights */
+};
+
+/* ---- Host: geometry ---------------------------------------------------------------------- */
+
+inline int cu_is_const_f32(const tg_op_ctx *ctx, int i)
+{
+    return i < ctx->n_src && ctx->const_src[i] && ctx->const_src[i]->desc.dtype == TG_DTYPE_F32;
+}
+inline int cu_is_absent(const tg_op_ctx *ctx, int i)
+{
+    return i >= ctx->n_src || (ctx->src[i].rank == 0 && ctx->src[i].dtype == TG_DTYPE_NONE);
+}
+/* Constants may be views of a file at any byte offset. */
+inline float cu_const_at(const void *data, int64_t i)
+{
+    float v;
+    memcpy(&v, (const char *)data + (size_t)i * sizeof v, sizeof v);
+    return v;
+}
+
+inline int cu_conv_geometry(const tg_op_ctx *ctx, int transposed, tgi_geom *g)
+{
+    return (transposed ? tgi_conv_transpose_geometry(ctx, g, NULL)
+                       : tgi_conv_geometry(ctx, g, NULL)) == TG_OK;
+}
+
+/* What every convolution here asks for. */
+inline int cu_conv_accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed,
+                           tgi_geom *g)
+{
+    return cu_is_const_f32(ctx, 1) && (cu_is_absent(ctx, 2) || cu_is_const_f32(ctx, 2)) &&
+           lay->src_segs[0] > 0 && cu_conv_geometry(ctx, transposed, g) &&
+           cu_fits(&ctx->src[0]) && cu_fits(&ctx->dst[0]);
+}
+
+/* Weight of tap `tap` (row-major) between channels of the whole tensors; 0 between groups. */
+struct cu_conv_weights {
+    const void *data;
+    const tgi_geom *g;
+    int transposed;
+    float at(int64_t ic, int64_t oc, int64_t tap) const
+    {
+        const int64_t ig = g->in_c / g->groups, og = g->out_c / g->groups;
+        const int64_t taps = g->k[0] * g->k[1] * g->k[2];
+        if (ic / ig != oc / og)
+            return 0.0f;
+        return cu_const_at(data,
+                           ((transposed ? ic * og + oc % og : oc * ig + ic % ig) * taps) + tap);
+    }
+};
+
+/* ---- Device: where taps are -------------------------------------------------------------- */
+
+/* Axes z, y, x. */
+struct cu_conv_geom {
+    int32_t k[3], s[3], d[3], p[3], in[3];
+    int32_t transposed;
+};
+
+inline cu_conv_geom cu_conv_geom_of(const tgi_geom *g, int transposed)
+{
+    cu_conv_geom c;
+    for (int i = 0; i < 3; i++) {
+        c.k[i] = (int32_t)g->k[i];
+        c.s[i] = (int32_t)g->s[i];
+        c.d[i] = (int32_t)g->d[i];
+        c.p[i] = (int32_t)g->p0[i];
+        c.in[i] = (int32_t)g->in[i];
+    }
+    c.transposed = transposed;
+    return c;
+}
+
+/* Input coordinate that tap k of output coordinate o reads; false: none inside the image. */
+__device__ __forceinline__ bool cu_tap_at(const cu_conv_geom &g, int axis, int32_t o, int32_t k,
+                                          int32_t *i)
+{
+    if (!g.transposed) {
+        *i = o * g.s[axis] - g.p[axis] + k * g.d[axis];
+    } else {
+        const int32_t t = o + g.p[axis] - k * g.d[axis];
+        if (t < 0 || t % g.s[axis])
+            return false;
+        *i = t / g.s[axis];
+    }
+    return *i >= 0 && *i < g.in[axis];
+}
+
+#endif

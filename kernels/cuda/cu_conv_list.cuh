@@ -1,0 +1,23 @@
+/* cu_conv_list.cuh - the variants of the convolutions: one line each. X(symbol) stands for
+ * cu_<symbol>_f32 and cu_<symbol>_f16, H(symbol) for the latter alone, F(symbol) for the
+ * former. Of variants that cost the same the first is taken. */
+#ifndef TG_CU_CONV_LIST_CUH
+#define TG_CU_CONV_LIST_CUH
+
+#include "kernels/backend.h"
+
+#define CU_CONV_LIST(X, H, F)                                                                  \
+    X(conv_depthwise)                                                                          \
+    X(conv_transpose_depthwise)                                                                \
+    X(conv_plain)                                                                              \
+    X(conv_transpose_plain)
+
+#define CU_CONV_F32(s) extern const tg_variant cu_##s##_f32;
+#define CU_CONV_F16(s) extern const tg_variant cu_##s##_f16;
+#define CU_CONV_BOTH(s) CU_CONV_F32(s) CU_CONV_F16(s)
+CU_CONV_LIST(CU_CONV_BOTH, CU_CONV_F16, CU_CONV_F32)
+#undef CU_CONV_F32
+#undef CU_CONV_F16
+#undef CU_CONV_BOTH
+
+#endif

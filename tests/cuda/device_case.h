@@ -1,0 +1,159 @@
+/* device_case.h - a case of kernel_case.h on a device, for every type of activations it has.
+ *
+ * As there: the whole image near the reference, random boxes with the bits of the whole from
+ * views that hold what `need` asked for and NaN elsewhere, NaN still everywhere outside of the
+ * box, zeros in unused lanes. Beyond that, stored columns outside the image hold NaN here, and
+ * numbers are rounded to the element type before the reference sees them. */
+#ifndef TG_DEVICE_CASE_H
+#define TG_DEVICE_CASE_H
+
+#include "tests/cuda/device_run.h"
+#include "tests/unit/kernel_case.h"
+
+static const tg_device_ops *kdevice_ops;
+static tg_device *kdevice; /* NULL of the emulated one */
+static int kdevice_runs;   /* cases that a variant took */
+
+/* What a case wants of the element type at hand: fills want and bound, for numbers that are
+ * exact in it. */
+typedef void (*kdevice_expect)(kcase *k);
+
+/* Columns outside of the image hold anything on a device. */
+static void kdevice_poison(const kcase *k, krun *r)
+{
+    for (int i = 0; i < k->n_src; i++)
+        for (int s = 0; s < r->op[i].n_seg; s++) {
+            kview *v = &r->seg[i][s];
+            const int64_t w = tgi_desc_axis(&k->src[i], TG_X) / (r->view[i][s].doubled ? 2 : 1);
+            for (size_t at = 0; at < v->n; at++) {
+                const int64_t column = (int64_t)(at % v->v.y_pitch) / v->v.cb + v->v.x0;
+                if (column < 0 || column >= w)
+                    v->mem[at] = NAN;
+            }
+        }
+}
+
+/* As kcase_run. */
+static int kdevice_run(const kcase *k, const tg_backend *be, const tg_variant *v,
+                       const void *packed, size_t packed_bytes, const tg_box *box, float *out,
+                       int compare)
+{
+    tg_op_ctx ctx;
+    krun r;
+    tgi_err err = {0};
+    device_block blocks[TG_OP_MAX_SRC + 1];
+    int n = 0, bad = 0;
+    kcase_ctx(k, &ctx);
+    krun_make(k, &r, v, box, 0);
+    kdevice_poison(k, &r);
+    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+        for (int s = 0; s < r.op[i].n_seg; s++)
+            blocks[n++] = (device_block){r.seg[i][s].mem, r.seg[i][s].n, 0};
+    blocks[n++] = (device_block){r.dst.mem, r.dst.n, 1};
+    const tg_call call = {.ctx = &ctx,
+                          .src = r.op,
+                          .dst = &r.dst.v,
+                          .box = *box,
+                          .epi = k->epi,
+                          .n_epi = k->n_epi,
+                          .packed = packed};
+    const int64_t slack = compare ? tg_rand_in(&kseed, 0, 20) : 0;
+    CHECK_OK(
+        device_run(kdevice_ops, kdevice, be, v, &call, packed_bytes, slack, blocks, n, &err),
+        err);
+    CHECK_EQ(kcase_stray(&r.dst.v, box), 0);
+    for (int64_t c = 0; c < k->dst.dim[1]; c++)
+        for (int64_t z = tgi_box_axis(box, TG_Z).lo; z < tgi_box_axis(box, TG_Z).hi; z++)
+            for (int64_t y = tgi_box_axis(box, TG_Y).lo; y < tgi_box_axis(box, TG_Y).hi; y++)
+                for (int64_t x = tgi_box_axis(box, TG_X).lo; x < tgi_box_axis(box, TG_X).hi;
+                     x++) {
+                    const float got = *tgi_view_at(&r.dst.v, c, z, y, x);
+                    float *to = &out[kat(&k->dst, c, z, y, x)];
+                    if (compare)
+                        bad += memcmp(to, &got, sizeof got) != 0;
+                    else
+                        *to = got;
+                }
+    krun_free(&r);
+    return bad;
+}
+
+/* A half has eleven bits; below 2^-14 it has steps of 2^-24. */
+static double kdevice_rounding(const tg_backend *be, double value)
+{
+    return be->element == TG_DTYPE_F16 ? fabs(value) * 0x1.01p-11 + 0x1p-24 : 0;
+}
+
+static void kdevice_near(const kcase *k, const tg_backend *be, const tg_variant *v,
+                         const float *whole)
+{
+    size_t off = 0;
+    double worst = 0;
+    for (size_t i = 0; i < kcount(&k->dst); i++) {
+        const double d = fabs((double)whole[i] - (double)k->want[i]);
+        const double bound = (double)k->bound[i] + kdevice_rounding(be, (double)k->want[i]);
+        off += !(d <= bound);
+        worst = !(d / bound <= worst) ? d / bound : worst;
+    }
+    if (off)
+        fprintf(stderr, "%s %s on %s: %zu of %zu beyond the bound, worst %g of it\n",
+                k->op->name, v->name, be->name, off, kcount(&k->dst), worst);
+    CHECK_EQ(off, 0);
+}
+
+static void kdevice_backend(kcase *k, const tg_backend *be, int boxes)
+{
+    tg_op_ctx ctx;
+    tg_layout_hint lay;
+    kcase_ctx(k, &ctx);
+    kcase_layout(k, be->lanes, &lay);
+    const tg_variant *v = tgi_variant_pick(be, k->op->name, &ctx, &lay);
+    CHECK(v != NULL);
+    if (!v)
+        return;
+    if (k->variant)
+        CHECK_STR(v->name, k->variant);
+    kdevice_runs++;
+    const size_t pb = v->packed_bytes ? v->packed_bytes(&ctx, &lay) : 0;
+    char *packed = (char *)kfloats(pb / 4 + 16);
+    float *whole = kfloats(kcount(&k->dst));
+    if (pb)
+        v->pack(&ctx, &lay, kalign(packed));
+    const tg_box full = tgi_box_full(&k->dst);
+    kdevice_run(k, be, v, kalign(packed), pb, &full, whole, 0);
+    kdevice_near(k, be, v, whole);
+    for (int i = 0; i < boxes; i++) {
+        tg_box box = full;
+        for (int a = 2; a < box.rank; a++) {
+            box.ax[a].lo = tg_rand_in(&kseed, 0, full.ax[a].hi - 1);
+            box.ax[a].hi = tg_rand_in(&kseed, box.ax[a].lo + 1, full.ax[a].hi);
+        }
+        const int bad = kdevice_run(k, be, v, kalign(packed), pb, &box, whole, 1);
+        if (bad)
+            fprintf(stderr, "%s %s on %s: %d elements differ\n", k->op->name, v->name, be->name,
+                    bad);
+        CHECK_EQ(bad, 0);
+    }
+    tgi_free(packed);
+    tgi_free(whole);
+}
+
+/* For each type of activations, float32 first: `only` is one of them, or TG_DTYPE_NONE. */
+static void kdevice_check(kcase *k, kdevice_expect expect, tg_dtype only, int boxes)
+{
+    static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        const tg_backend *be = kdevice_ops->backend(types[t]);
+        if (!be || (only != TG_DTYPE_NONE && only != types[t]))
+            continue;
+        for (int i = 0; i < k->n_src + k->n_extra; i++)
+            if (k->data[i])
+                device_round(types[t], k->data[i], kcount(&k->src[i]));
+        tgi_free(k->want);
+        tgi_free(k->bound);
+        expect(k);
+        kdevice_backend(k, be, boxes);
+    }
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* device_run.h - run a variant of a device on views of the host: what a test has as float32 is
+ * sent over in the device's element type, and comes back.
+ *
+ * The device is the plugin's table (kernels/device.h): the emulated one is linked in
+ * (tests/cuda/emulated_device.cc), a real one is opened. */
+#ifndef TG_DEVICE_RUN_H
+#define TG_DEVICE_RUN_H
+
+#include "kernels/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A block of host memory that views of a call lie in. */
+typedef struct device_block {
+    float *at;
+    size_t n;
+    int written; /* 1: comes back after the run */
+} device_block;
+
+/* The emulated device. */
+const tg_device_ops *device_emulated(void);
+
+/* Numbers as the element type holds them. */
+void device_round(tg_dtype element, float *p, size_t n);
+
+/* Run `call` of variant v once, as a program of one step. Views have bases inside of `blocks`.
+ * `packed_bytes`: of call->packed. `slack`: how much longer call.most is than the box. */
+tg_status device_run(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
+                     const tg_variant *v, const tg_call *call, size_t packed_bytes,
+                     int64_t slack, const device_block *blocks, int n_blocks, tgi_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

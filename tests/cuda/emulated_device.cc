@@ -1,0 +1,89 @@
+/* emulated_device.cc - a device whose work is done when it is asked for, by the emulator:
+ * memory is the host's, queues have nothing to wait for. Enough of kernels/device.h to test
+ * kernels with; the plugin's own host side is tested elsewhere. */
+#include "kernels/cuda/cu_common.cuh"
+
+extern "C" {
+#include "engine/base/mem.h"
+#include "tests/cuda/device_run.h"
+}
+
+const tg_backend *cu_backend_of(tg_dtype element);
+
+void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes,
+            const void *args, size_t args_bytes)
+{
+    (void)recorder;
+    tg_emulate(kernel, grid, block, shared_bytes, args, args_bytes);
+}
+
+struct tg_device_program {
+    int n;
+};
+
+namespace
+{
+
+tg_status alloc(tg_device *, size_t bytes, void **at, tgi_err *err)
+{
+    *at = tgi_malloc(TGI_TAG_MISC, bytes); /* aligned to 64 bytes, and no byte longer */
+    return *at ? TG_OK : tgi_fail(err, TG_E_NOMEM, "%zu bytes", bytes);
+}
+void release(tg_device *, void *at)
+{
+    tgi_free(at);
+}
+tg_status copy_over(tg_device *, tg_device_queue, void *dst, const void *src, size_t bytes,
+                    tgi_err *)
+{
+    memcpy(dst, src, bytes);
+    return TG_OK;
+}
+tg_status sync(tg_device *, tg_device_event *, tgi_err *)
+{
+    return TG_OK;
+}
+tg_status program_open(tg_device *, const tg_device_step *, int n, tg_device_program **out,
+                       size_t *bytes, tgi_err *)
+{
+    *bytes = 0;
+    if (out)
+        *out = new tg_device_program{n};
+    return TG_OK;
+}
+void program_close(tg_device_program **p)
+{
+    delete *p;
+    *p = NULL;
+}
+tg_status program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *)
+{
+    for (int i = 0; i < p->n; i++)
+        steps[i].variant->run(&steps[i].call);
+    return TG_OK;
+}
+
+tg_device_ops table()
+{
+    tg_device_ops t = {};
+    t.abi = TG_DEVICE_ABI;
+    t.name = "emulated";
+    t.backend = cu_backend_of;
+    t.alloc = alloc;
+    t.release = release;
+    t.upload = copy_over;
+    t.download = copy_over;
+    t.sync = sync;
+    t.program_open = program_open;
+    t.program_close = program_close;
+    t.program_run = program_run;
+    return t;
+}
+
+} // namespace
+
+const tg_device_ops *device_emulated(void)
+{
+    static const tg_device_ops ops = table();
+    return &ops;
+}
