@@ -3,6 +3,9 @@
 
 #include "engine/base/arith.h"
 #include "kernels/ops/geometry.h"
+#ifdef TG_TEST_DEVICE
+#include "tests/cuda/device_run.h"
+#endif
 
 #define MAX_VIEWS 4 /* segments per source */
 
@@ -63,6 +66,9 @@ void node_close(op_node *n)
 void view_open(test_view *t, const tg_desc *d, int64_t channels, const tg_box *box, int cb,
                uint64_t *seed)
 {
+    const int whole = !cb; /* a device's: pixels lie whole */
+    if (whole)
+        cb = (int)tgi_whole_pixel(channels);
     const tg_box in = tgi_box_clip(*box, d); /* rows outside the image are never stored */
     const int64_t margin = tg_rand_in(seed, 0, 3);
     tg_view *v = &t->v;
@@ -71,9 +77,11 @@ void view_open(test_view *t, const tg_desc *d, int64_t channels, const tg_box *b
     v->width = tgi_range_len(tgi_box_axis(box, TG_X)) + 2 * margin;
     v->y_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TG_Y))) + tg_rand_in(seed, 0, 2);
     v->z_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TG_Z))) + tg_rand_in(seed, 0, 1);
-    v->y_pitch = (size_t)(v->width * cb + tg_rand_in(seed, 0, 5));
+    /* Rows of whole pixels begin where pixels do, or 16 bytes if that is less. */
+    const int64_t odd = tg_rand_in(seed, 0, 5) * (whole ? tgi_min(cb, 8) : 1);
+    v->y_pitch = (size_t)(v->width * cb + odd);
     v->z_pitch = v->y_pitch * (size_t)v->y_ring;
-    v->block_pitch = v->z_pitch * (size_t)v->z_ring + 3;
+    v->block_pitch = v->z_pitch * (size_t)v->z_ring + (whole ? 8 : 3);
     t->floats = v->block_pitch * (size_t)tgi_view_blocks(v);
     t->mem = must(tgi_malloc(TGI_TAG_MISC, (t->floats + 1) * sizeof(float)));
     for (size_t i = 0; i < t->floats; i++)
@@ -231,18 +239,68 @@ tg_status node_run_box(const op_node *n, const tg_box *box, int cb, int max_seg,
     return st;
 }
 
+#ifdef TG_TEST_DEVICE
+/* Stored columns outside of the image hold anything there, and the box at most is longer. */
+static void run_variant(const op_node *n, const op_runner *r, operands *o, const tg_call *call,
+                        uint64_t *seed)
+{
+    device_block blocks[TG_OP_MAX_SRC * MAX_VIEWS + TG_OP_MAX_DST];
+    tgi_err err = {0};
+    int count = 0;
+    for (int i = 0; i < n->ctx.n_src; i++)
+        for (int k = 0; k < o->src[i].n_seg; k++) {
+            const test_view *t = &o->in[i][k];
+            const int64_t width = tgi_desc_axis(&n->src[i], TG_X);
+            for (size_t at = 0; at < t->floats; at++) {
+                const size_t in_row = at % t->v.block_pitch % t->v.y_pitch;
+                const int64_t x = (int64_t)in_row / t->v.cb + t->v.x0;
+                if (x < 0 || x >= width)
+                    t->mem[at] = NAN;
+            }
+            blocks[count++] = (device_block){t->mem, t->floats, 0};
+        }
+    for (int k = 0; k < n->ctx.n_dst; k++)
+        blocks[count++] = (device_block){o->out[k].mem, o->out[k].floats, 1};
+    CHECK_OK(device_run(device_emulated(), NULL, r->be, r->v, call, r->packed_bytes,
+                        tg_rand_in(seed, 0, 3), blocks, count, &err),
+             err);
+}
+
+const tg_backend *runner_backend(int i)
+{
+    static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16};
+    return i < 2 ? device_emulated()->backend(types[i]) : NULL;
+}
+#else
+static void run_variant(const op_node *n, const op_runner *r, operands *o, const tg_call *call,
+                        uint64_t *seed)
+{
+    (void)n, (void)o, (void)seed;
+    r->v->run(call);
+}
+
+const tg_backend *runner_backend(int i)
+{
+    for (int isa = 0; isa < TG_ISA_COUNT; isa++)
+        if (tgi_isa_detect((tg_isa)isa) == (tg_isa)isa && tgi_backend_for((tg_isa)isa) &&
+            i-- == 0)
+            return tgi_backend_for((tg_isa)isa);
+    return NULL;
+}
+#endif
+
 void node_run_variant(const op_node *n, const op_runner *r, const tg_box *box, uint64_t *seed,
                       float *const *dst, int *clean)
 {
     operands o;
-    operands_open(&o, n, r, box, r->be->lanes, 0, seed);
+    operands_open(&o, n, r, box, r->be->whole_pixels ? 0 : r->be->lanes, 0, seed);
     const tg_call call = {.ctx = &n->ctx,
                           .src = o.src,
                           .dst = o.outs,
                           .box = *box,
                           .packed = r->packed,
                           .scratch = r->scratch};
-    r->v->run(&call);
+    run_variant(n, r, &o, &call, seed);
     *clean = operands_close(&o, n, box, dst);
 }
 
@@ -266,8 +324,8 @@ int runner_open(op_runner *r, const op_node *n, const tg_backend *be, uint64_t *
     if (!r->v)
         return 0;
     const int64_t width = tgi_desc_axis(&n->dst[0], TG_X);
-    r->packed = aligned_block(r->v->packed_bytes ? r->v->packed_bytes(&n->ctx, &r->lay) : 0,
-                              &r->packed_block);
+    r->packed_bytes = r->v->packed_bytes ? r->v->packed_bytes(&n->ctx, &r->lay) : 0;
+    r->packed = aligned_block(r->packed_bytes, &r->packed_block);
     r->scratch =
         aligned_block(r->v->scratch_bytes ? r->v->scratch_bytes(&n->ctx, &r->lay, width, 1) : 0,
                       &r->scratch_block);

@@ -50,7 +50,12 @@ typedef struct op_runner {
     tg_layout_hint lay;
     void *packed, *scratch; /* aligned, inside the blocks below */
     void *packed_block, *scratch_block;
+    size_t packed_bytes;
 } op_runner;
+
+/* Backends to test: those of this processor, or a device's (TG_TEST_DEVICE). NULL past the
+ * end. */
+const tg_backend *runner_backend(int i);
 
 /* 0: no variant of this backend takes the node with blocked operands. */
 int runner_open(op_runner *r, const op_node *n, const tg_backend *be, uint64_t *seed);

@@ -16,10 +16,15 @@
  *               values SHAPE v,v  eval gives these in output 0
  *               error STATUS text infer or eval fails so, and the detail contains the text
  *
- * Random draws are replayed by the seed in main. */
+ * Random draws are replayed by the seed in main. Usage: test_ops [SYMBOL]. Compiled a second
+ * time with TG_TEST_DEVICE the variants are a device's. */
 #include "tests/unit/op_harness.h"
 
 #include "kernels/ops/op_shared.h"
+
+#ifdef TG_TEST_DEVICE
+#include "tests/cuda/device_run.h"
+#endif
 
 #include <ctype.h>
 
@@ -358,6 +363,30 @@ static void check_boxes(const op_node *n, float *const *whole, float *const *par
     }
 }
 
+/* Halves (a device's): their rounding, and that of weights, in terms of the values' size. */
+static int all_near(const tg_backend *be, const float *got, const float *want, size_t n)
+{
+    double square = 0;
+    int same = 1;
+    for (size_t i = 0; i < n; i++)
+        square += isfinite(want[i]) ? (double)want[i] * (double)want[i] : 0;
+    const double rms = sqrt(square / (double)(n ? n : 1));
+    for (size_t i = 0; i < n; i++) {
+        const double a = (double)got[i], b = (double)want[i];
+        const double bound =
+            be->element == TG_DTYPE_F16 ? 4e-3 * rms + 1e-3 * fabs(b) : 3e-5 * (1 + fabs(b));
+        same &= fabs(a - b) <= bound || (isnan(a) && isnan(b)) || a == b;
+    }
+    return same;
+}
+
+/* On a device there is no reference behind a missing variant: those are listed. */
+static void not_taken(const op_node *n, const tg_backend *be)
+{
+    if (be->whole_pixels)
+        printf("no variant on %s: %s, %s\n", be->name, n->op->name, where);
+}
+
 /* Every variant that takes the node: near ref, and any box equal to its own whole. The bound:
  * sums of at most a few hundred products of numbers below 2, in float32, and functions good to
  * some units in the last place. One wrong tap or pixel is off by 0.1 and more. */
@@ -365,19 +394,18 @@ static void check_variants(const op_node *n, float *const *ref, float *const *wh
                            float *const *part, uint64_t *seed)
 {
     const tg_box full = tgi_box_full(&n->dst[0]);
-    for (int isa = 0; isa < TG_ISA_COUNT; isa++) {
-        const tg_backend *be = tgi_backend_for((tg_isa)isa);
+    const tg_backend *be;
+    for (int at = 0; (be = runner_backend(at)); at++) {
         op_runner r;
         int clean = 1, same = 1;
-        if (!be || tgi_isa_detect((tg_isa)isa) != (tg_isa)isa || !runner_open(&r, n, be, seed))
+        if (!runner_open(&r, n, be, seed)) {
+            not_taken(n, be);
             continue;
+        }
         variant_runs++;
         node_run_variant(n, &r, &full, seed, whole, &clean);
         for (int k = 0; k < n->ctx.n_dst; k++)
-            for (size_t i = 0; i < desc_floats(&n->dst[k]); i++) {
-                const double a = (double)whole[k][i], b = (double)ref[k][i];
-                same &= fabs(a - b) <= 3e-5 * (1 + fabs(b)) || (isnan(a) && isnan(b)) || a == b;
-            }
+            same &= all_near(be, whole[k], ref[k], desc_floats(&n->dst[k]));
         for (int t = 0; t < 6 && same && clean; t++) {
             const tg_box box = box_random(&n->dst[0], seed);
             node_run_variant(n, &r, &box, seed, part, &clean);
@@ -402,6 +430,11 @@ static void check_exact(const op_node *n, uint64_t *seed)
     const tg_box full = tgi_box_full(&n->dst[0]);
     tgi_err err = {0};
     int clean = 1, finite = 0;
+#ifdef TG_TEST_DEVICE
+    for (int i = 0; i < n->ctx.n_src; i++) /* numbers that every element type holds */
+        if (!n->is_const[i] && n->src[i].dtype == TG_DTYPE_F32)
+            device_round(TG_DTYPE_F16, n->data[i], desc_floats(&n->src[i]));
+#endif
     for (int k = 0; k < n->ctx.n_dst; k++) {
         whole[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]), sizeof(float));
         part[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]), sizeof(float));
@@ -514,6 +547,7 @@ static void run_case(const tg_op *op, char *line, uint64_t *seed)
 }
 
 /* Every line of one op's file. Returns the number of cases. */
+static const char *only; /* one operator's file */
 static int run_file(const char *symbol, const tg_op *op)
 {
     char path[512], line[1024], place[600];
@@ -522,7 +556,7 @@ static int run_file(const char *symbol, const tg_op *op)
     int number = 0, cases = 0;
     if (!f)
         return 0;
-    while (fgets(line, sizeof line, f)) {
+    while (!(only && strcmp(only, symbol)) && fgets(line, sizeof line, f)) {
         uint64_t seed = 88172645463325252ull + (uint64_t)++number;
         char *s = trim(line);
         if (!*s || *s == '#')
@@ -549,7 +583,7 @@ static void test_every_operator_keeps_its_contract(void)
         const int cases = run_file(symbols[i], tgi_op_at(i));
         where = symbols[i];
         tg_checks++;
-        if (cases == 0)
+        if (cases == 0 && !only)
             complain("no cases: tests/cases has no lines for this operator");
         total += cases;
     }
@@ -576,8 +610,9 @@ static void test_every_operator_can_be_run_or_folded(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    only = argc > 1 ? argv[1] : NULL;
     printf("seed: 88172645463325252 + line number\n");
     RUN(test_every_operator_keeps_its_contract);
     RUN(test_operators_are_found_by_their_onnx_name);
