@@ -1,73 +1,31 @@
 /* config.c - finding and checking the files of configs/ (config.h). */
 #include "engine/config.h"
 
+#include "engine/base/own_file.h"
 #include "engine/spec.h"
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* bin/tegula needs one step up, lib/x86_64-linux-gnu/libtegula.so two, a test of the build
- * folder (tests/unit/test_x) three. */
-#define STEPS_UP 3
-
-/* Cut the last component of a path; 0 when there is none. */
-static int cut_last(char *path)
-{
-    char *slash = strrchr(path, '/');
-    if (!slash || slash == path)
-        return 0;
-    *slash = 0;
-    return 1;
-}
-
-/* share/tegula/NAME in the folder of `binary` or one above it. */
-static int find_from(const char *binary, const char *name, char *out, size_t cap)
-{
-    char folder[1024];
-    if (snprintf(folder, sizeof folder, "%s", binary) >= (int)sizeof folder)
-        return 0;
-    for (int i = 0; i <= STEPS_UP && cut_last(folder); i++)
-        if (snprintf(out, cap, "%s/share/tegula/%s", folder, name) < (int)cap &&
-            access(out, R_OK) == 0)
-            return 1;
-    return 0;
-}
-
-/* Where the code of this library lies: the shared library, or the program it is linked into.
- * dladdr repeats what the program was called by, so a bare name is looked up in /proc. */
-static int own_file(char *out, size_t cap)
-{
-    static const int here = 0;
-    Dl_info info;
-    if (dladdr(&here, &info) && info.dli_fname && strchr(info.dli_fname, '/')) {
-        char full[PATH_MAX];
-        if (realpath(info.dli_fname, full) && snprintf(out, cap, "%s", full) < (int)cap)
-            return 1;
-    }
-    const ssize_t n = readlink("/proc/self/exe", out, cap - 1);
-    out[n > 0 ? n : 0] = 0;
-    return n > 0;
-}
-
 tg_status tgi_config_path(const char *name, char *out, size_t cap, tgi_err *err)
 {
-    char binary[1024] = "";
+    char binary[1024] = "", relative[1024];
     const char *folder = getenv("TEGULA_CONFIGS");
     if (folder && *folder) {
         if (snprintf(out, cap, "%s/%s", folder, name) < (int)cap && access(out, R_OK) == 0)
             return TG_OK;
         return tgi_fail(err, TG_E_NOT_FOUND, "TEGULA_CONFIGS: %s is not in %s", name, folder);
     }
-    if (own_file(binary, sizeof binary) && find_from(binary, name, out, cap))
+    if (snprintf(relative, sizeof relative, "share/tegula/%s", name) < (int)sizeof relative &&
+        tgi_own_file(binary, sizeof binary) &&
+        tgi_find_beside(binary, TGI_STEPS_UP, relative, out, cap))
         return TG_OK;
     return tgi_fail(err, TG_E_NOT_FOUND,
                     "%s was not found: share/tegula is not beside %s or up to %d folders above "
                     "it; name its folder in TEGULA_CONFIGS",
-                    name, binary, STEPS_UP);
+                    name, binary, TGI_STEPS_UP);
 }
 
 /* The keys there are, offered to one that there is not. */

@@ -8,6 +8,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/device/plugin.h"
 #include "engine/job/job.h"
 #include "engine/job/refusal.h"
 #include "engine/memory/gpu.h"
@@ -223,8 +224,6 @@ static void look_at_build(report *r)
         }
     if (!missing)
         find(r, "build", TG_FINDING_OK, "every codec is there");
-    find(r, "build", TG_FINDING_OK,
-         "no GPU backend in this version: jobs run on the processor");
     if (getenv("TEGULA_BLOCK_UNTRUSTED"))
         remedy(find(r, "build", TG_FINDING_NOTICE,
                     "TEGULA_BLOCK_UNTRUSTED refuses formats that no fuzz target reads"),
@@ -289,6 +288,29 @@ static void look_at_gpus(report *r)
     }
 }
 
+/* What jobs can run on beside the processor. */
+static void look_at_devices(report *r)
+{
+    tgi_devices d;
+    char a[32];
+    tgi_devices_look("cuda", &d);
+    for (int i = 0; i < d.n; i++)
+        find(r, "device", TG_FINDING_OK, "cuda:%d %.95s: %s, compute capability %d.%d, %.63s",
+             d.info[i].id, d.info[i].name, tgi_size_text(d.info[i].total_bytes, a, sizeof a),
+             d.info[i].major, d.info[i].minor, d.info[i].driver);
+    if (d.n)
+        return;
+    /* Who has no GPU misses nothing. */
+    const int gpus = tgi_nvml_count();
+    tg_finding *f = find(r, "device", gpus ? TG_FINDING_NOTICE : TG_FINDING_OK,
+                         "jobs run on the processor: %.250s", d.why);
+    if (gpus && d.ops)
+        remedy(f, "nvidia-smi: what it says of driver and devices");
+    else if (gpus)
+        remedy(f, "build where nvcc is (cmake -DTG_CUDA=on), or name the plugin: "
+                  "TEGULA_CUDA_PLUGIN=/path/libtegula_cuda.so");
+}
+
 /* ---- A job ------------------------------------------------------------------------------- */
 
 /* The mildest change that makes the job fit, as a command; whoever knows its file says it for
@@ -346,7 +368,7 @@ static tg_status look_at_job(report *r, const tg_opts *opts, tgi_err *err)
 tg_status tgi_doctor(const char *root, const tg_opts *job, tg_finding **list, size_t *n,
                      tgi_err *err)
 {
-    report r = {.root = root, .cap = 64 + (size_t)tgi_nvml_count() * 20};
+    report r = {.root = root, .cap = 64 + TGI_MAX_DEVICES + (size_t)tgi_nvml_count() * 20};
     r.list = tgi_calloc(TGI_TAG_MISC, r.cap, sizeof *r.list);
     if (!r.list)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the list of findings");
@@ -358,6 +380,7 @@ tg_status tgi_doctor(const char *root, const tg_opts *job, tg_finding **list, si
     look_at_build(&r);
     look_at_driver(&r);
     look_at_gpus(&r);
+    look_at_devices(&r);
     const tg_status st = job ? look_at_job(&r, job, err) : TG_OK;
     if (st != TG_OK) {
         tgi_free(r.list);

@@ -135,6 +135,7 @@ MONITOR = {
     "engine/memory/monitor.c",          # what changes: this process, the machine, groups, limits
     "engine/memory/monitor_machine.c",  # what does not: processors, caches, filesystems
     "engine/memory/monitor_nvml.c",     # GPUs
+    "engine/device/plugin.c",           # opens plugins, reads nothing
 }
 # Lines that name such a path and read nothing about memory themselves, with the reason.
 NO_READERS = (r"\btgi_system_word\s*\(",  # the monitor reads it
@@ -156,7 +157,7 @@ ENDS = re.compile(r"\bTEST_END\(\)|\bfuzz_check_leaks\(\)|\bfuzz_image\.h|"
 NO_BLOCKS = {
     "tests/fuzz/replay.c",     # its targets look after each input
     "tests/cli/fake_engine.c", # no program of its own
-    "tests/unit/fake_nvml.c",
+    "tests/unit/fake_nvml.c", "tests/unit/fake_plugin.c",
 }
 
 

@@ -2,7 +2,7 @@
 
     cli  bench  tests
       tegula.h tegula_*.h
-    engine:  job, tegula.c > models > run > plan > graph > memory > base
+    engine:  job, tegula.c > models > run > plan > graph > device > memory > base
     kernels (ops, cpu, cuda)      io
              engine/base
 
@@ -18,7 +18,7 @@ KERNEL_DOORS = {"kernels/op.h", "kernels/backend.h", "kernels/device.h", "kernel
                 "kernels/op_list.h", "kernels/granule.h"}
 
 # Floors of engine/, lowest first: a file includes its own floor and those below.
-FLOORS = ["engine/memory/", "engine/graph/", "engine/plan/", "engine/run/", "engine/models/"]
+FLOORS = ["engine/memory/", "engine/device/", "engine/graph/", "engine/plan/", "engine/run/", "engine/models/"]
 
 # header pattern -> files that may include it (tests and benchmarks may include any)
 FOREIGN = {

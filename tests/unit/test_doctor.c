@@ -1,5 +1,6 @@
 /* The doctor on made-up machines: each trouble is found from where it begins, and none is found
  * without what to do about it. */
+#include "engine/device/plugin.h"
 #include "engine/memory/monitor.h"
 #include "engine/memory/monitor_nvml.h"
 #include "tests/made_machine.h"
@@ -75,7 +76,8 @@ static void test_a_machine_with_room_has_nothing_to_do(void)
     expect("driver", "no NVIDIA driver", TG_FINDING_OK, NULL);
     CHECK(!found("swap", "") && !found("overcommit", "") && !found("job", ""));
     CHECK(found("disk", "free in .") && found("temporary", "") && found("processor", "usable"));
-    CHECK(found("build", "no GPU backend") != NULL);
+    CHECK(!found("build", "GPU"));
+    expect("device", "jobs run on the processor", TG_FINDING_OK, NULL);
     for (size_t i = 0; i < n_found; i++)
         CHECK(list[i].state != TG_FINDING_BLOCKS);
 }
@@ -254,6 +256,40 @@ static void test_who_holds_gpu_memory_is_named(void)
     driver("none", "");
 }
 
+static void plugin(const char *path, const char *answers)
+{
+    tgi_device_close_plugins();
+    setenv("TEGULA_CUDA_PLUGIN", path, 1);
+    setenv("FAKE_PLUGIN", answers, 1);
+}
+
+static void test_devices_are_listed_or_why_there_are_none(void)
+{
+    driver(FAKE_NVML, "gpus=1");
+    plugin(FAKE_PLUGIN, "devices=2");
+    begin_machine(ROOMY, NULL);
+    look(NULL);
+    expect("device", "cuda:1 Pretended 1: 12.00 GiB, compute capability 8.6, pretended driver",
+           TG_FINDING_OK, NULL);
+    CHECK(!found("device", "processor"));
+    plugin(FAKE_PLUGIN, "nodriver");
+    begin_machine(ROOMY, NULL);
+    look(NULL);
+    expect("device", "jobs run on the processor: there is no pretended driver",
+           TG_FINDING_NOTICE, "nvidia-smi");
+    plugin("none", "");
+    begin_machine(ROOMY, NULL);
+    look(NULL);
+    expect("device", "switched off by TEGULA_CUDA_PLUGIN", TG_FINDING_NOTICE, "TG_CUDA=on");
+    driver(FAKE_NVML, "gpus=60,crowd=100"); /* a long list, and the last is there */
+    plugin(FAKE_PLUGIN, "devices=40");
+    begin_machine(ROOMY, NULL);
+    look(NULL);
+    CHECK(found("gpu", "GPU 59 ") != NULL && found("device", "cuda:31 ") != NULL);
+    plugin("none", "");
+    driver("none", "");
+}
+
 /* ---- A job ------------------------------------------------------------------------------- */
 
 /* 64 x 64 float32 zeros, as numpy writes them. */
@@ -327,9 +363,11 @@ int main(void)
     RUN(test_folders_and_settings_that_stand_in_the_way_are_told);
     RUN(test_a_driver_that_does_not_answer_is_told_with_its_cure);
     RUN(test_who_holds_gpu_memory_is_named);
+    RUN(test_devices_are_listed_or_why_there_are_none);
     RUN(test_a_job_fits_or_is_told_why_not);
     RUN(test_wrong_arguments_and_no_memory_are_refused);
     tg_memory_list_free(list);
+    tgi_device_close_plugins();
     tgi_nvml_close();
     return TEST_END();
 }

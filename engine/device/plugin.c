@@ -1,0 +1,179 @@
+/* plugin.c - see plugin.h. */
+#include "engine/device/plugin.h"
+
+#include "engine/base/own_file.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Which plugins there are ------------------------------------------------------------- */
+
+typedef struct plugin {
+    const char *name, *file, *environment;
+    int asked; /* whether opening was tried; all below is set then */
+    void *dl;
+    const tg_device_ops *ops;
+    char path[512], why[256];
+} plugin;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static plugin plugins[] = {
+    {.name = "cuda", .file = "libtegula_cuda.so", .environment = "TEGULA_CUDA_PLUGIN"}};
+#define N_PLUGINS (sizeof plugins / sizeof plugins[0])
+
+static plugin *plugin_of(const char *name)
+{
+    for (size_t i = 0; i < N_PLUGINS; i++)
+        if (strcmp(plugins[i].name, name) == 0)
+            return &plugins[i];
+    return NULL;
+}
+
+/* ---- Finding and opening ----------------------------------------------------------------- */
+
+/* The file's path, in p->path; 0 with `why`. */
+static int find_file(plugin *p)
+{
+    const char *named = getenv(p->environment);
+    char own[1024] = "", relative[128];
+    if (named && strcmp(named, "none") == 0) {
+        snprintf(p->why, sizeof p->why, "switched off by %s", p->environment);
+        return 0;
+    }
+    if (named && *named) {
+        if (snprintf(p->path, sizeof p->path, "%s", named) < (int)sizeof p->path)
+            return 1;
+        p->path[0] = 0;
+        snprintf(p->why, sizeof p->why, "%s names a path of %zu characters", p->environment,
+                 strlen(named));
+        return 0;
+    }
+    snprintf(relative, sizeof relative, "lib/tegula/%s", p->file);
+    if (tgi_own_file(own, sizeof own) &&
+        (tgi_find_beside(own, 0, p->file, p->path, sizeof p->path) ||
+         tgi_find_beside(own, TGI_STEPS_UP, relative, p->path, sizeof p->path)))
+        return 1;
+    p->path[0] = 0;
+    snprintf(p->why, sizeof p->why, "this installation has no %s", p->file);
+    return 0;
+}
+
+/* A table lacks nothing: what is offered, works. */
+static int complete(const tg_device_ops *o)
+{
+    return o->name && o->backend && o->count && o->describe && o->open && o->close &&
+           o->memory && o->alloc && o->release && o->pin && o->unpin && o->upload &&
+           o->download && o->event_new && o->event_free && o->record && o->wait && o->sync &&
+           o->program_open && o->program_close && o->program_run;
+}
+
+/* Its table, or NULL with `why`. */
+static const tg_device_ops *table_of(plugin *p)
+{
+    tg_device_plugin_fn ask = NULL;
+    void *at = dlsym(p->dl, TG_DEVICE_PLUGIN_SYMBOL);
+    memcpy(&ask, &at, sizeof ask); /* POSIX says that a function may be had from it */
+    if (!ask) {
+        snprintf(p->why, sizeof p->why, "%.150s is no plugin: it lacks %s", p->path,
+                 TG_DEVICE_PLUGIN_SYMBOL);
+        return NULL;
+    }
+    const tg_device_ops *ops = ask(TG_DEVICE_ABI);
+    if (!ops || ops->abi != TG_DEVICE_ABI) {
+        snprintf(p->why, sizeof p->why, "%.150s belongs to another version of tegula", p->path);
+        return NULL;
+    }
+    if (!complete(ops) || strcmp(ops->name, p->name) != 0) {
+        snprintf(p->why, sizeof p->why, "%.150s is no complete plugin for \"%s\"", p->path,
+                 p->name);
+        return NULL;
+    }
+    return ops;
+}
+
+static void open_plugin(plugin *p)
+{
+    p->asked = 1;
+    p->why[0] = p->path[0] = 0;
+    if (!find_file(p))
+        return;
+    p->dl = dlopen(p->path, RTLD_NOW | RTLD_LOCAL);
+    if (!p->dl) {
+        const char *why = dlerror();
+        snprintf(p->why, sizeof p->why, "%.250s", why ? why : "it cannot be opened");
+        return;
+    }
+    p->ops = table_of(p);
+    if (!p->ops) {
+        dlclose(p->dl);
+        p->dl = NULL;
+    }
+}
+
+void tgi_device_close_plugins(void)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < N_PLUGINS; i++) {
+        plugin *p = &plugins[i];
+        if (p->dl)
+            dlclose(p->dl);
+        p->dl = NULL;
+        p->ops = NULL;
+        p->asked = 0;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+tg_status tgi_device_open_plugin(const char *name, const tg_device_ops **out, tgi_err *err)
+{
+    plugin *p = plugin_of(name);
+    *out = NULL;
+    if (!p)
+        return tgi_fail(err, TG_E_DEVICE, "there are no devices \"%.40s\"", name);
+    pthread_mutex_lock(&lock);
+    if (!p->asked)
+        open_plugin(p);
+    pthread_mutex_unlock(&lock);
+    if (!p->ops)
+        return tgi_fail(err, TG_E_DEVICE, "%s", p->why);
+    *out = p->ops;
+    return TG_OK;
+}
+
+/* ---- Devices ----------------------------------------------------------------------------- */
+
+/* A driver that shows no device may have been told to. */
+static void say_none(tgi_devices *out)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (visible)
+        snprintf(out->why, sizeof out->why,
+                 "the driver shows no device (CUDA_VISIBLE_DEVICES=%.60s)", visible);
+    else
+        snprintf(out->why, sizeof out->why, "the driver shows no device");
+}
+
+void tgi_devices_look(const char *name, tgi_devices *out)
+{
+    tgi_err err = {0};
+    int n = 0;
+    memset(out, 0, sizeof *out);
+    const plugin *p = plugin_of(name);
+    tg_status st = tgi_device_open_plugin(name, &out->ops, &err);
+    if (p)
+        snprintf(out->path, sizeof out->path, "%s", p->path);
+    if (st == TG_OK)
+        st = out->ops->count(&n, &err);
+    n = n < TGI_MAX_DEVICES ? n : TGI_MAX_DEVICES;
+    for (int i = 0; st == TG_OK && i < n; i++)
+        st = out->ops->describe(i, &out->info[i], &err);
+    if (st == TG_OK)
+        out->n = n;
+    if (st != TG_OK)
+        snprintf(out->why, sizeof out->why, "%.250s", err.text);
+    else if (n <= 0)
+        say_none(out);
+}
