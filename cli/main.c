@@ -38,6 +38,7 @@ int cli_exit_code(tg_status st)
     case TG_E_IO:
         return 74; /* EX_IOERR */
     case TG_E_BUSY:
+    case TG_E_DEVICE_LOST:
         return 75; /* EX_TEMPFAIL */
     case TG_E_CANCELLED:
         return 128 + (tg_cancel_signal() ? tg_cancel_signal() : SIGINT);

@@ -32,6 +32,28 @@ static void memory_lines(const tg_plan_info *p)
             line(p->lines[i].name, p->lines[i].bytes, p->lines[i].note);
 }
 
+static void device_lines(const tg_plan_info *p)
+{
+    char note[160], a[CLI_TEXT];
+    if (!p->device)
+        return;
+    fputs("device ", stdout);
+    cli_put_clean(stdout, p->device);
+    putchar('\n');
+    for (size_t i = 0; i < p->n_lines; i++)
+        if (p->lines[i].kind == TG_PLAN_DEVICE)
+            line(p->lines[i].name, p->lines[i].bytes, p->lines[i].note);
+    snprintf(note, sizeof note, "of a budget of %s = %" PRIu64 " bytes (%.0f %%)",
+             cli_size(p->device_budget_bytes, a), p->device_budget_bytes,
+             p->device_budget_bytes
+                 ? 100.0 * (double)p->device_peak_bytes / (double)p->device_budget_bytes
+                 : 0.0);
+    line("peak", p->device_peak_bytes, note);
+    for (size_t i = 0; i < p->n_lines; i++)
+        if (p->lines[i].kind == TG_PLAN_DEVICE_MARGIN)
+            line(p->lines[i].name, p->lines[i].bytes, p->lines[i].note);
+}
+
 static void disk_lines(const tg_plan_info *p)
 {
     char note[160], a[CLI_TEXT];
@@ -118,6 +140,7 @@ tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
         cli_put_clean(stdout, p->machine);
         putchar('\n');
     }
+    device_lines(p);
     memory_lines(p);
     disk_lines(p);
     puts("work");

@@ -40,7 +40,9 @@ typedef enum rule {
     RULE_PRICES,
     RULE_INTERVAL,
     RULE_PICTURE, /* FILE.svg or FILE.png; nothing: beside the output */
-    RULE_PRESET   /* a name or a file, read when it is set */
+    RULE_DEVICE,
+    RULE_VRAM,  /* RULE_RAM, or a list of sizes */
+    RULE_PRESET /* a name or a file, read when it is set */
 } rule;
 
 typedef struct row_rule {
@@ -192,6 +194,7 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         tgi_compress_spec comp;
         double number;
         tgi_interval_spec interval;
+        tgi_device_spec device;
     } u;
     switch (r->rule) {
     case RULE_TEXT:
@@ -253,6 +256,11 @@ static tg_status check_value(tgi_opt id, const char *text, tgi_err *err)
         return tgi_interval_parse(text, &u.interval, err);
     case RULE_PICTURE:
         return check_picture(text, err);
+    case RULE_VRAM:
+        return strchr(text, ',') ? tgi_sizes_check(text, err)
+                                 : tgi_ram_parse(text, &u.ram, err);
+    case RULE_DEVICE:
+        return tgi_device_parse(text, &u.device, err);
     }
     return tgi_fail(err, TG_E_INTERNAL, "option %s has no rule", table[id].name);
 }
@@ -432,10 +440,26 @@ bool tgi_opts_tensor(const tg_opts *o, int i, char *name, size_t cap, const char
     return true;
 }
 
+static bool amount(const tg_opts *o, tgi_opt id, tgi_ram_spec *out)
+{
+    const char *t = tgi_opts_str(o, id);
+    return t && tgi_ram_parse(t, out, NULL) == TG_OK;
+}
+
 bool tgi_opts_ram(const tg_opts *o, tgi_ram_spec *out)
 {
-    const char *t = tgi_opts_str(o, TGI_OPT_RAM);
-    return t && tgi_ram_parse(t, out, NULL) == TG_OK;
+    return amount(o, TGI_OPT_RAM, out);
+}
+
+bool tgi_opts_vram(const tg_opts *o, tgi_ram_spec *out)
+{
+    return amount(o, TGI_OPT_VRAM, out);
+}
+
+void tgi_opts_device(const tg_opts *o, tgi_device_spec *out)
+{
+    *out = (tgi_device_spec){.kind = TGI_DEVICE_CPU, .id = TGI_DEVICE_ANY};
+    (void)tgi_device_parse(tgi_opts_str(o, TGI_OPT_DEVICE), out, NULL);
 }
 
 void tgi_opts_tile(const tg_opts *o, tgi_tile_spec *out)

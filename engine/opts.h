@@ -11,6 +11,7 @@
 #ifndef TGI_OPTS_H
 #define TGI_OPTS_H
 
+#include "engine/device/choice.h"
 #include "engine/spec.h"
 
 typedef enum tgi_opt {
@@ -20,6 +21,16 @@ typedef enum tgi_opt {
 #undef TG_OPT
     TGI_OPT_COUNT
 } tgi_opt;
+
+/* Choices of "precision". */
+typedef enum tgi_precision {
+    TGI_PRECISION_AUTO,
+    TGI_PRECISION_FP32,
+    TGI_PRECISION_FP16,
+    TGI_PRECISION_BF16,
+    TGI_PRECISION_O1,
+    TGI_PRECISION_O2
+} tgi_precision;
 
 /* Row of a name or alias, or TGI_OPT_COUNT. */
 tgi_opt tgi_opt_find(const char *name);
@@ -52,7 +63,7 @@ bool tgi_opts_flag(const tg_opts *o, tgi_opt id);       /* switches */
 /* Whole numbers; `auto` or no value gives `otherwise` ("level", "threads"). */
 int64_t tgi_opts_int(const tg_opts *o, tgi_opt id, int64_t otherwise);
 /* Index in the row's choices: "io" auto|map|read = 0,1,2; "pad" reflect|edge|zero; "isa"
- * auto|portable|avx2|avx512; "precision" fp32|bf16|O1|O2. */
+ * auto|portable|avx2|avx512; "precision" tgi_precision. */
 int tgi_opts_choice(const tg_opts *o, tgi_opt id);
 /* The i-th NAME=FILE of input-tensor in the order given; false when i is past the end. `name`
  * is cut to cap. */
@@ -62,6 +73,8 @@ int tgi_opts_n_tensors(const tg_opts *o);
 /* Specs of one option each; false (and *out untouched) when there is neither value nor default.
  */
 bool tgi_opts_ram(const tg_opts *o, tgi_ram_spec *out);
+bool tgi_opts_vram(const tg_opts *o, tgi_ram_spec *out);
+void tgi_opts_device(const tg_opts *o, tgi_device_spec *out);
 void tgi_opts_tile(const tg_opts *o, tgi_tile_spec *out);
 bool tgi_opts_roi(const tg_opts *o, tgi_roi_spec *out);
 void tgi_opts_planes(const tg_opts *o, tgi_planes_spec *out); /* n = 0: all */

@@ -16,6 +16,7 @@
 #define TG_JOB_ "plan run verify preview"
 #define TG_SET_ "plan run verify preview preset"
 #define TG_EST_ " estimate"
+#define TG_PRECISIONS_ "auto|fp32|fp16|bf16|O1|O2" /* tgi_precision in this order */
 
 TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_ " preset" TG_EST_, RULE_TEXT, 0, 0, NULL, 2,
        "the network, an ONNX file")
@@ -101,11 +102,21 @@ TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL,
 TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
        "direct convolution only: no transform that trades a little accuracy for speed")
 TG_OPT(
-    PRECISION, "precision", NULL, "fp32|bf16|O1|O2", "fp32", TG_SET_ TG_EST_, RULE_CHOICE, 0, 0,
-    "fp32|bf16|O1|O2", 1,
-    "numbers that convolutions multiply; bf16, where that is faster, halves their weights and "
+    PRECISION, "precision", NULL, "auto|fp32|fp16|bf16|O1|O2", "auto", TG_SET_ TG_EST_,
+    RULE_CHOICE, 0, 0, TG_PRECISIONS_, 1,
+    "numbers that convolutions multiply: auto is fp32 on the processor, and fp16 on a GPU "
+    "unless the descriptor forbids it. bf16, where that is faster, halves their weights and "
     "errs by some 3e-3 relative (sums and images stay float32; needs AVX512_BF16). O1 and O2, "
     "for estimate training: autocast, and half weights beside a float32 copy")
+TG_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto", "plan run preset", RULE_DEVICE,
+       0, 0, NULL, 1,
+       "what computes the network: auto is a GPU where there is one that can, else the "
+       "processor; with cuda there is no way back to it")
+TG_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "plan run preset" TG_EST_, RULE_VRAM, 0, 0,
+       NULL, 1,
+       "budget of the GPU's memory, driver and libraries included: 4GiB, or 80% of what is "
+       "free (default: what is free less a margin); estimate: memory of each GPU, 16GiB or "
+       "16GiB,24GiB")
 TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_SET_ " copy" TG_EST_, RULE_THREADS, 1, 1024,
        NULL, 1, "compute threads; auto is one per processor this process may use")
 TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_SET_, RULE_CHOICE, 0, 0,
@@ -150,8 +161,6 @@ TG_OPT(PARAMS, "params", NULL, "N", NULL, "estimate", RULE_PARAMS, 0, 0, NULL, 0
        "batch: parameters of the model: 110M, 1.3B or all digits")
 TG_OPT(HIDDEN, "hidden", NULL, "N", "768", "estimate", RULE_INT, 1, 1000000, NULL, 0,
        "batch: width of a token's embedding")
-TG_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "estimate", RULE_SIZES, 0, 0, NULL, 0,
-       "memory of each GPU: 16GiB, or 16GiB,24GiB for several")
 TG_OPT(GPU, "gpu", NULL, "NAME[,NAME]", NULL, "estimate", RULE_TEXT, 0, 0, NULL, 0,
        "GPUs of configs/gpus.json by name, such as \"RTX 4090\" or rtx4090; gpu: the one there "
        "is, to name the next worth having")

@@ -82,7 +82,8 @@ extern "C" {
     X(TG_E_NO_SPACE, -11, "the disk has no room for the output")                               \
     X(TG_E_BUSY, -12, "another run holds the output; try again later")                         \
     X(TG_E_CHANGED, -13, "the input or the job changed since the journal was written")         \
-    X(TG_E_INTERNAL, -14, "a bug in tegula: something it guarantees to itself did not hold")
+    X(TG_E_INTERNAL, -14, "a bug in tegula: something it guarantees to itself did not hold")   \
+    X(TG_E_DEVICE_LOST, -15, "the accelerator failed during the run; the journal can resume it")
 
 typedef enum tg_status {
 #define TG_STATUS_ENUM_(name, value, sentence) name = value,
@@ -209,8 +210,10 @@ typedef struct tg_job tg_job;
 typedef enum tg_plan_kind {
     TG_PLAN_MEMORY, /* part of peak_bytes */
     TG_PLAN_DISK,   /* bytes of a file */
-    TG_PLAN_MARGIN  /* free memory that a budget nobody set leaves to others: part of neither
+    TG_PLAN_MARGIN, /* free memory that a budget nobody set leaves to others: part of neither
                        peak  nor budget */
+    TG_PLAN_DEVICE, /* part of device_peak_bytes */
+    TG_PLAN_DEVICE_MARGIN
 } tg_plan_kind;
 
 /** One line of a plan. */
@@ -247,6 +250,9 @@ typedef struct tg_plan_info {
                        round figures for a usual processor */
     const char *machine; /* planned for, where option "machine" names its file: "lab3.json: 16
                             processors, avx512, NAME"; view; NULL: this one */
+    const char *device;  /* what computes: "cuda:0, NAME"; view; NULL: the processor */
+    uint64_t device_peak_bytes;   /* predicted: of the device's memory, context included */
+    uint64_t device_budget_bytes; /* what the user allows, or what is free less a margin */
 } tg_plan_info;
 
 typedef struct tg_run_result {
@@ -319,6 +325,7 @@ TG_API tg_status tg_job_save_json(tg_job *job, char **json);
  *         TG_E_CANCELLED  the journal is valid; the same call resumes
  *         TG_E_FORMAT     damaged input; with "on-bad-tile" = "fill" the output is complete
  *                         but for what OUT.errors.json lists, and *out is filled
+ *         TG_E_DEVICE_LOST  the GPU failed; the journal is valid, the same call resumes
  *         TG_E_IO, TG_E_BUDGET, TG_E_NOMEM
  */
 TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);

@@ -100,6 +100,7 @@ static tg_status plan_point(const tgi_auto *a, const tgi_auto_try *t, tg_job **o
         st = tgi_job_open(NULL, o, out, err);
     if (st == TG_OK) {
         (*out)->beside = a->beside; /* a run holds no search */
+        (*out)->processor_only = 1;
         st = tgi_job_plan_output(*out, err);
     }
     tg_opts_free(&o);
@@ -309,7 +310,7 @@ static tg_status prepare(tg_ctx *ctx, const tg_opts *o, tgi_auto *a, tgi_err *er
     TGI_TRY(tgi_opts_new(&a->opts, err));
     TGI_TRY(tgi_opts_copy(a->opts, o, err));
     tgi_opts_forget(a->opts, TGI_OPT_OUTPUT); /* the preset's, not the job's */
-    a->bf16_asked = tgi_opts_choice(o, TGI_OPT_PRECISION) == 1;
+    a->bf16_asked = tgi_opts_choice(o, TGI_OPT_PRECISION) == TGI_PRECISION_BF16;
     a->bf16_may = !tgi_opts_given(o, TGI_OPT_PRECISION);
     if (a->bf16_asked) /* allowed, where it is there */
         TGI_TRY(tgi_opts_set(a->opts, "precision", "fp32", err));

@@ -286,7 +286,7 @@ static tg_status read_spec(const tgi_question *q, tg_train_spec *s, double *loss
                            tgi_err *err)
 {
     const char *scale = tgi_opts_str(q->o, TGI_OPT_LOSS_SCALE);
-    const int precision = tgi_opts_choice(q->o, TGI_OPT_PRECISION); /* fp32 bf16 O1 O2 */
+    const int precision = tgi_opts_choice(q->o, TGI_OPT_PRECISION);
     *s = (tg_train_spec){.size = sizeof *s, .model = tgi_opts_str(q->o, TGI_OPT_MODEL)};
     if (q->n_files)
         return tgi_fail(err, TG_E_ARG, "estimate training takes no files (\"%s\")",
@@ -296,7 +296,9 @@ static tg_status read_spec(const tgi_question *q, tg_train_spec *s, double *loss
     s->batch = tgi_opts_int(q->o, TGI_OPT_BATCH, 1);
     s->accumulation = tgi_opts_int(q->o, TGI_OPT_ACCUMULATION, 1);
     s->checkpointing = tgi_opts_flag(q->o, TGI_OPT_CHECKPOINTING);
-    s->precision = precision <= 0 ? TG_TRAIN_FP32 : precision == 3 ? TG_TRAIN_O2 : TG_TRAIN_O1;
+    s->precision = precision <= TGI_PRECISION_FP32   ? TG_TRAIN_FP32
+                   : precision == TGI_PRECISION_O2 ? TG_TRAIN_O2
+                                                   : TG_TRAIN_O1;
     s->optimizer = (tg_optimizer)tgi_opts_choice(q->o, TGI_OPT_OPTIMIZER);
     *loss_scale = precision >= 2 ? 0 : -1;
     if (scale)

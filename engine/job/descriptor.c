@@ -18,7 +18,7 @@ static void copy_str(const tgi_json *doc, const char *key, char *buf, size_t cap
 static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descriptor *d,
                                  tgi_err *err)
 {
-    char output[32] = "";
+    char output[32] = "", precision[32] = "";
     if (!tgi_json_is_object(doc))
         return tgi_fail(err, TG_E_FORMAT, "%s: a descriptor is a JSON object", path);
     d->present = 1;
@@ -33,6 +33,12 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descr
                         "%s: \"output\" is \"raw\", \"denormalize\" or \"argmax\", not "
                         "\"%s\"",
                         path, output);
+    copy_str(doc, "precision", precision, sizeof precision);
+    if (precision[0] && strcmp(precision, "fp32") != 0 && strcmp(precision, "auto") != 0)
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s: \"precision\" is \"auto\" or \"fp32\", not \"%s\"", path,
+                        precision);
+    d->fp32_only = strcmp(precision, "fp32") == 0;
     d->labels = strcmp(output, "argmax") == 0;
     d->denormalize = strcmp(output, "denormalize") == 0;
     return TG_OK;

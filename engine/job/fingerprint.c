@@ -85,7 +85,7 @@ static void add(lines *t, const char *fmt, ...)
 
 tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
 {
-    char input[128], model[128], codec[64];
+    char input[128], model[128], codec[64], by[64];
     const tg_plan_part *p = &job->plan;
     const tg_mapping *m = &job->map;
     TGI_TRY(tgi_input_identity(job->source, job->set.input, input, sizeof input, err));
@@ -99,7 +99,8 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
     }
     add(&s, "tegula=%s\nisa=%s\nprecision=%s\ninput=%s\nmodel=%s\nkernels=%s\n",
-        TG_VERSION_STRING, job->set.backend->name, tgi_job_precision(job), input, model, net);
+        TG_VERSION_STRING, tgi_job_computed_by(job, by, sizeof by), tgi_job_precision(job),
+        input, model, net);
     add(&s, "region=%lld,%lld,%lld+%lldx%lldx%lld pad=%d items=%lld\n", (long long)m->origin[0],
         (long long)m->origin[1], (long long)m->origin[2], (long long)m->extent[0],
         (long long)m->extent[1], (long long)m->extent[2], (int)m->pad, (long long)m->n_items);

@@ -13,6 +13,7 @@
 #include "engine/plan/choose.h"
 #include "engine/plan/mapping.h"
 #include "engine/run/bad_tiles.h"
+#include "engine/run/device_exec.h"
 #include "engine/run/scratch.h"
 #include "engine/run/stats.h"
 #include "io/image.h"
@@ -20,7 +21,7 @@
 #include "io/sink.h"
 #include "tegula_preset.h"
 
-#define TG_MAX_PLAN_LINES 18
+#define TG_MAX_PLAN_LINES 26
 
 /* The model's descriptor: what it expects and gives. Absent: all zero. */
 typedef struct tg_descriptor {
@@ -29,6 +30,7 @@ typedef struct tg_descriptor {
     char normalize[96]; /* spec as for --normalize, or "" */
     int denormalize;    /* the output is on the input's scale: map it back */
     int labels;         /* the output is classes: write the number of the largest channel */
+    int fp32_only;      /* half precision would not do */
 } tg_descriptor;
 
 /* Open: what was asked, resolved. Constant afterwards. */
@@ -65,9 +67,27 @@ typedef struct tg_bytes {
     size_t picture;     /* making the output of its tiles, when it is a PNG or JPEG */
     size_t statistics;  /* jobs that write arrays: tables of a first pass */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
+    size_t pinned;      /* jobs on a device: pixels on their way to it and back */
     size_t total;
     uint64_t output_disk, output_free;
 } tg_bytes;
+
+/* A device that computes in the processor's place (job_device.c). */
+typedef struct tg_job_device {
+    const tg_device_ops *ops; /* NULL: the processor computes */
+    tg_device_info info;
+    tg_dtype element;
+    int chosen;             /* the question was asked */
+    int by_name;            /* no way back to the processor */
+    tg_device *device;      /* a context, from the plan to the end of the job */
+    uint64_t context_bytes; /* what it took, libraries and kernels included */
+    uint64_t free_bytes;    /* beside it, when it was made */
+    uint64_t limit_bytes;   /* what may be allocated beside it */
+    uint64_t budget_bytes, margin_bytes;
+    uint64_t ran_out; /* what a plan of this job counted on and did not get; 0 */
+    tg_device_form form;
+    tg_device_need need; /* of the chosen tiling */
+} tg_job_device;
 
 /* Scratch for decoded input: whether it helps, whether it is used, and why. */
 typedef struct tg_scratch_part {
@@ -115,7 +135,9 @@ struct tg_job {
     struct tg_tensors *tensors;            /* set.tensor: the files (tensors.h) */
     struct tg_job_settings_list *settings; /* NULL until asked for (job_settings.c) */
     tg_plan_part plan;
-    char machine_text[256];
+    tg_job_device dev;
+    int processor_only; /* no device is asked for, whatever the options say */
+    char machine_text[256], device_text[160];
     size_t beside; /* held by another job of this process, which this one is tried instead of */
     size_t slack;  /* counted as held, of a trial: what another process may hold more */
     char warning[8][256]; /* also logged when they came up */
@@ -134,6 +156,8 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err);
 /* The same for an output that will be written: one that is to be a PNG or JPEG file gets a type
  * that it can hold, unless one was asked for, and is refused when it cannot. */
 tg_status tgi_job_plan_output(tg_job *job, tgi_err *err);
+/* The same for what only the processor does (verify, preview): a device is left. */
+tg_status tgi_job_plan_processor(tg_job *job, tgi_err *err);
 /* Net and stages for inputs of this shape, with the kernels of the settings, unless they are
  * there. */
 tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err);
@@ -143,6 +167,33 @@ void tgi_job_adopt(tg_job *job, const char *decided);
 void tgi_job_decided(const tg_job *job, char *out, size_t size);
 /* Forget what was adopted, and the plan made with it. */
 void tgi_job_adopt_none(tg_job *job);
+/* job_device.c: which device, before a run is planned; asked once. TG_E_DEVICE and
+ * TG_E_UNSUPPORTED where --device names one; else the processor stays, with a notice. */
+tg_status tgi_job_device_choose(tg_job *job, tgi_err *err);
+/* What the last bits of a result depend on: "avx512", or "cuda fp16 9.0": sums of tensor cores
+ * are another generation's in another generation. Returns buf. */
+const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap);
+/* Go back to the processor, dropping the plan: `why` is told, unless --device named the device
+ * (then the answer is TG_E_UNSUPPORTED) or it is NULL. */
+tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err);
+/* Make the context and see how much memory there is; once. */
+tg_status tgi_job_device_open(tg_job *job, tgi_err *err);
+void tgi_job_device_close(tg_job *job);
+double tgi_job_device_flops(const tg_job *job);
+/* What a tiling takes on the device beside the arena; SIZE_MAX when the host has no room for
+ * its side of it: `host` bytes are left there. */
+size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host);
+/* Count the chosen tiling: fills dev.need, bytes.weights and bytes.pinned. */
+tg_status tgi_job_device_count(tg_job *job, tgi_err *err);
+void tgi_job_device_lines(tg_job *job);
+/* After a run that ended in `st`: 1 when the device ran out of memory that the plan counted on;
+ * the context is given up and the next plan takes less. */
+int tgi_job_device_shrink(tg_job *job, tg_status st, const tgi_err *e);
+/* What `st` of a run means to the caller: a device that failed in its middle is lost. */
+tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *e,
+                                tgi_err *err);
+/* The answer when nothing fits the device. */
+tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err);
 /* plan_scratch.c: after a tiling is chosen; fills plan.scratch. */
 tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err);
 /* Disk for the output and for scratch, at second zero: TG_E_NO_SPACE with remedies. */
@@ -161,7 +212,9 @@ static inline size_t tgi_page_table_bytes(size_t bytes)
 /* What convolutions multiply, as --precision spells it. */
 static inline const char *tgi_job_precision(const tg_job *job)
 {
-    return job->set.bf16 ? "bf16" : "fp32";
+    return job->dev.ops && job->dev.element == TG_DTYPE_F16 ? "fp16"
+           : job->set.bf16                                  ? "bf16"
+                                                            : "fp32";
 }
 /* What --pyramid asks for. */
 static inline tg_pyramid tgi_opts_pyramid(const tg_opts *opts)

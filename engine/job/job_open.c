@@ -39,10 +39,10 @@ static tg_status pick_backend(const tg_opts *o, const tgi_machine *m, tg_setting
     if (!s->backend || !(m->sets >> isa & 1))
         return tgi_fail(err, TG_E_DEVICE, "%s or build has no %s kernels", m->name,
                         tgi_isa_name(isa));
-    s->bf16 = tgi_opts_choice(o, TGI_OPT_PRECISION) == 1;
-    if (tgi_opts_choice(o, TGI_OPT_PRECISION) > 1)
+    s->bf16 = tgi_opts_choice(o, TGI_OPT_PRECISION) == TGI_PRECISION_BF16;
+    if (tgi_opts_choice(o, TGI_OPT_PRECISION) > TGI_PRECISION_BF16)
         return tgi_fail(err, TG_E_ARG,
-                        "--precision %s is of training; a run knows fp32 and bf16",
+                        "--precision %s is of training; a run knows fp32, fp16 and bf16",
                         tgi_opts_str(o, TGI_OPT_PRECISION));
     if (s->bf16 && (!m->bf16 || isa != m->isa))
         return tgi_fail(
@@ -408,6 +408,7 @@ void tgi_job_close(tg_job **jobp)
         return;
     tg_job *job = *jobp;
     free_plan(&job->plan);
+    tgi_job_device_close(job);
     tgi_tensors_close(&job->tensors);
     if (job->source)
         tgi_source_close(&job->source);

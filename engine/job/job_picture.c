@@ -89,6 +89,7 @@ tg_status tgi_job_plan_output(tg_job *job, tgi_err *err)
 {
     tg_image_meta meta;
     choose_type(job);
+    TGI_TRY(tgi_job_device_choose(job, err));
     TGI_TRY(tgi_job_plan(job, err));
     if (job->set.tensor)
         return TG_OK;

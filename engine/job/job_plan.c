@@ -69,6 +69,13 @@ static size_t extra_of(void *user, const tg_tiling *t)
     return tgi_job_extra_bytes(user, t, NULL);
 }
 
+static size_t host_room(const tg_job *job);
+
+static size_t device_extra_of(void *user, const tg_tiling *t)
+{
+    return tgi_job_device_extra(user, t, host_room(user));
+}
+
 /* ---- The output file --------------------------------------------------------------------- */
 
 /* Largest standard tile that divides what the user's --tile allows or what a fixed box yields,
@@ -163,22 +170,32 @@ static size_t stats_scratch(const tg_job *job)
                : 0;
 }
 
-static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
+/* What a tiling may take of this machine's memory. */
+static size_t host_room(const tg_job *job)
 {
     const tg_plan_part *p = &job->plan;
     const size_t taken =
         fixed_bytes(job) + tgi_page_table_bytes(p->bytes.weights + p->bytes.receipt);
+    size_t room = p->budget > taken ? p->budget - taken : 0;
+    room -= room / 513; /* the rest maps it */
+    if (room < stats_scratch(job))
+        return 0;
+    return job->dev.ops ? room - stats_scratch(job) : room;
+}
+
+static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
+{
+    const tg_plan_part *p = &job->plan;
+    const int device = job->dev.ops != NULL;
     *a = (tg_choose_args){.stage = &p->stages->one,
                           .threads = job->set.threads,
-                          .limit_bytes = p->budget > taken ? p->budget - taken : 0,
+                          .limit_bytes = device ? job->dev.limit_bytes : host_room(job),
                           .unit = {1, is_volume(job) ? p->tile_h : 1, p->tile_w},
-                          .flops_per_second = flops_of(&job->set),
-                          .extra = extra_of,
+                          .flops_per_second =
+                              device ? tgi_job_device_flops(job) : flops_of(&job->set),
+                          .extra = device ? device_extra_of : extra_of,
                           .user = job};
     memcpy(a->fixed, fixed, sizeof a->fixed);
-    a->limit_bytes -= a->limit_bytes / 513; /* the rest maps it */
-    if (a->limit_bytes < stats_scratch(job))
-        a->limit_bytes = 0;
 }
 
 /* Largest square tile that fits, a multiple of 16; 0: none. */
@@ -248,6 +265,8 @@ static tg_status say_refusal(tg_job *job, size_t least, tgi_err *err)
 static tg_status refuse(tg_job *job, tgi_err *err)
 {
     const size_t least = least_bytes(job);
+    if (job->dev.ops && job->plan.choice.smallest_bytes != SIZE_MAX)
+        return tgi_job_device_refuse(job, job->plan.choice.smallest_bytes, err);
     return tgi_err_tried(err, say_refusal(job, least, err), "the plan", least);
 }
 
@@ -322,17 +341,37 @@ static void boxes_line(tg_job *job)
                      "%s: the network works at one size", text);
 }
 
+/* What the network takes: here, or on the way to the device that has it. */
+static void network_lines(tg_job *job)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_bytes *b = &p->bytes;
+    char text[96];
+    if (job->dev.ops) {
+        tgi_job_device_lines(job);
+        tgi_job_add_line(p, "packing", b->weights, TG_PLAN_MEMORY, 0, "%s",
+                         "the largest layer's weights, while they are sent");
+        tgi_job_add_line(p, "pinned", b->pinned, TG_PLAN_MEMORY, 0, "%s",
+                         "rows that come back from the device");
+        if (b->arena)
+            tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s",
+                             "of the first pass over the image");
+        return;
+    }
+    snprintf(text, sizeof text, "%s kernels", job->set.backend->name);
+    tgi_job_add_line(p, "weights", b->weights, TG_PLAN_MEMORY, 0, "packed for the %s", text);
+    tgi_size_text(p->choice.tiling.lower_bound_bytes, text, sizeof text);
+    tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0,
+                     "activations; %s live together at most", text);
+}
+
 static void write_lines(tg_job *job)
 {
     tg_plan_part *p = &job->plan;
     const tg_bytes *b = &p->bytes;
     char text[96];
     p->n_lines = 0;
-    snprintf(text, sizeof text, "%s kernels", job->set.backend->name);
-    tgi_job_add_line(p, "weights", b->weights, TG_PLAN_MEMORY, 0, "packed for the %s", text);
-    tgi_size_text(p->choice.tiling.lower_bound_bytes, text, sizeof text);
-    tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0,
-                     "activations; %s live together at most", text);
+    network_lines(job);
     tgi_job_add_line(p, "staging", b->staging, TG_PLAN_MEMORY, 0, "%s",
                      "rows read ahead of the network");
     snprintf(text, sizeof text, "%d tiles of %lldx%lld", p->window, (long long)p->tile_h,
@@ -382,12 +421,15 @@ static tg_status count(tg_job *job, tgi_err *err)
     tgi_job_extra_bytes(job, t, b);
     if (!p->scratch.used) /* booked while that was open */
         b->decoder = job->source->ops->codec_bytes(job->source);
-    b->arena = t->arena_bytes;
+    if (job->dev.ops)
+        TGI_TRY(tgi_job_device_count(job, err));
+    b->arena = job->dev.ops ? 0 : t->arena_bytes;
     if (b->arena < stats_scratch(job))
         b->arena = stats_scratch(job);
     b->page_tables =
         tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window + b->receipt);
-    b->total = fixed_bytes(job) + b->arena + b->staging + b->window + b->page_tables;
+    b->total =
+        fixed_bytes(job) + b->arena + b->staging + b->window + b->page_tables + b->pinned;
     b->output_disk = p->layout->file_bytes;
     if (b->picture) /* tiles and picture are both there at the end */
         b->output_disk = 2 * b->output_disk;
@@ -449,6 +491,13 @@ typedef struct choosing {
     const int64_t *fixed;
 } choosing;
 
+/* A device's weights are no memory of ours but while they are sent, which its extra counts. */
+static void set_weights(tg_job *job)
+{
+    tg_plan_part *p = &job->plan;
+    p->bytes.weights = job->dev.ops ? 0 : tgi_align_size(p->net->packed_bytes, 64);
+}
+
 /* With the net's kernels as they are: the adopted tiling when it fits, else the best there is
  * on the same file grid. */
 static tg_status choose_tiling(void *user, tg_choice *out)
@@ -456,14 +505,14 @@ static tg_status choose_tiling(void *user, tg_choice *out)
     tg_job *job = ((const choosing *)user)->job;
     const int64_t *fixed = ((const choosing *)user)->fixed;
     tg_plan_part *p = &job->plan;
-    p->bytes.weights = tgi_align_size(p->net->packed_bytes, 64);
+    set_weights(job);
     tg_choose_args a;
     fill_args(job, fixed, &a);
     if (p->adopted.valid) {
         tg_tiling t;
         TGI_TRY(tgi_tiling_make(&p->stages->one, p->adopted.cut, p->adopted.band,
                                 job->set.threads, NULL, &t, NULL));
-        if (tgi_sat_add(t.arena_bytes, tgi_job_extra_bytes(job, &t, NULL)) <= a.limit_bytes) {
+        if (tgi_sat_add(t.arena_bytes, a.extra(job, &t)) <= a.limit_bytes) {
             memset(out, 0, sizeof *out);
             out->tiling = t;
             out->seconds = t.work / a.flops_per_second;
@@ -482,7 +531,7 @@ static tg_status choose(tg_job *job, const int64_t fixed[3])
     const int given = p->adopted.valid ? (int)p->adopted.fast : -1;
     const tg_status st = tgi_choose_kernels(p->net, given, !job->set.tile.automatic,
                                             choose_tiling, &c, &p->choice);
-    p->bytes.weights = tgi_align_size(p->net->packed_bytes, 64);
+    set_weights(job);
     return st;
 }
 
@@ -490,10 +539,11 @@ tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
     if (!p->net)
-        TGI_TRY(
-            tgi_net_new(job->graph, job->set.backend, in,
-                        (job->set.exact ? TG_NET_EXACT : 0) | (job->set.bf16 ? TG_NET_BF16 : 0),
-                        &p->net, err));
+        TGI_TRY(tgi_net_new(
+            job->graph,
+            job->dev.ops ? job->dev.ops->backend(job->dev.element) : job->set.backend, in,
+            (job->set.exact ? TG_NET_EXACT : 0) | (job->set.bf16 ? TG_NET_BF16 : 0), &p->net,
+            err));
     if (!p->stages)
         TGI_TRY(tgi_stages_new(p->net, &p->stages, err));
     tgi_stage_whole_text(&p->stages->one, p->whole_text, sizeof p->whole_text);
@@ -596,6 +646,38 @@ static tg_status choose_file_tile(tg_job *job, const int64_t fixed[3], tgi_err *
     return choose_on_grid(job, fixed, err);
 }
 
+static tg_status plan_tiling(tg_job *job, const int64_t fixed[3], tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    TGI_TRY(tgi_job_net(job, &job->in_desc, err));
+    tgi_stages_fit(p->stages, job->map.fit);
+    const tg_status st = choose_file_tile(job, fixed, err);
+    if (st == TG_E_BUDGET)
+        return refuse(job, err);
+    return st == TG_OK ? TG_OK : tgi_fail(err, st, "no memory to plan");
+}
+
+/* On the chosen device; where it cannot, back to the processor, unless the user named it. */
+static tg_status plan_on_device(tg_job *job, int64_t fixed[3], tgi_err *err)
+{
+    tgi_err e = {0};
+    if (!job->dev.ops)
+        return TG_OK;
+    tg_status st =
+        tgi_job_net(job, &job->in_desc, &e); /* before a context is made for nothing */
+    if (st == TG_OK)
+        st = tgi_job_device_open(job, &e);
+    if (st == TG_OK)
+        st = plan_tiling(job, fixed, &e);
+    if (st == TG_OK)
+        return TG_OK;
+    if (job->dev.by_name)
+        return tgi_fail(err, st, "%s", e.text);
+    TGI_TRY(tgi_job_device_leave(job, e.text, err));
+    pick_file_tile(job, fixed);
+    return TG_OK;
+}
+
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
@@ -623,13 +705,9 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
                         (long long)box_side(&job->map, 2));
     p->budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
     pick_file_tile(job, fixed);
-    TGI_TRY(tgi_job_net(job, &job->in_desc, err));
-    tgi_stages_fit(p->stages, job->map.fit);
-    const tg_status st = choose_file_tile(job, fixed, err);
-    if (st == TG_E_BUDGET)
-        return refuse(job, err);
-    if (st != TG_OK)
-        return tgi_fail(err, st, "no memory to plan");
+    TGI_TRY(plan_on_device(job, fixed, err));
+    if (!job->dev.ops)
+        TGI_TRY(plan_tiling(job, fixed, err));
     TGI_TRY(add_scratch(job, fixed, err));
     TGI_TRY(count(job, err));
     tgi_job_plan_seconds(job);

@@ -567,7 +567,7 @@ static void close_all(preview *v)
 tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
     preview v = {.job = job};
-    TGI_TRY(tgi_job_plan(job, err));
+    TGI_TRY(tgi_job_plan_processor(job, err));
     const tg_status st = lay_out(&v, err);
     *bytes = v.peak;
     close_all(&v);
@@ -588,7 +588,7 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (!job->set.overwrite && access(job->set.output, F_OK) == 0)
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
                         job->set.output);
-    TGI_TRY(tgi_job_plan(job, err));
+    TGI_TRY(tgi_job_plan_processor(job, err));
     tg_status st = open_all(&v, err);
     if (st == TG_OK)
         st = draw(&v, err);

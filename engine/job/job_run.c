@@ -13,6 +13,7 @@
 #include "engine/job/job_log.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/receipt.h"
+#include "engine/job/run_device.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
 #include "engine/run/decoded.h"
@@ -37,6 +38,7 @@ typedef struct run {
     tg_store *store;
     tg_pyramid_builder *pyramid;
     tg_exec *exec;
+    tgi_run_device device; /* in its place, when the job has one */
     tg_tracker *tracker;
     tg_trace memory; /* of the library's pool: a debug line after each step */
     tg_stats *sets;
@@ -119,14 +121,32 @@ static tg_status adopt_isa(tg_settings *s, const char *isa, tgi_err *err)
     return TG_OK;
 }
 
+/* What computed the interrupted output computes the rest of it. */
+static tg_status adopt_device(tg_job *job, const char *was, tgi_err *err)
+{
+    char now[64];
+    const int on_device = strchr(was, ' ') != NULL; /* "cuda fp16 9.0" */
+    TGI_TRY(tgi_job_device_choose(job, err));
+    if (strcmp(was, tgi_job_computed_by(job, now, sizeof now)) == 0)
+        return TG_OK;
+    if (on_device || job->dev.by_name)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "the interrupted output was computed with %s, this run would use %s: "
+                        "finish it with what began it, or give -y to discard it and start over",
+                        was, now);
+    if (job->dev.ops)
+        TGI_TRY(tgi_job_device_leave(job, NULL, err));
+    return adopt_isa(&job->set, was, err);
+}
+
 /* What an interrupted run decided holds for this one too, as far as it can. */
 static tg_status adopt_plan(run *r, tgi_err *err)
 {
     size_t n;
-    char isa[16], plan[160];
+    char isa[64], plan[160];
     const char *stored = tgi_journal_job(r->journal, &n);
     if (tgi_fingerprint_get(stored, n, "isa", isa, sizeof isa))
-        TGI_TRY(adopt_isa(&r->job->set, isa, err));
+        TGI_TRY(adopt_device(r->job, isa, err));
     if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan))
         tgi_job_adopt(r->job, plan);
     return TG_OK;
@@ -204,18 +224,26 @@ static tg_status check_free(size_t need, tgi_err *err)
         "the reservation", need);
 }
 
+/* Of a device job weights are sent and staging is pinned; both are none of the reservation. */
 static tg_status reserve_all(run *r, tgi_err *err)
 {
     const tg_bytes *b = &r->job->plan.bytes;
-    const size_t all = b->weights + b->arena + b->staging + b->window + b->receipt + 6 * 64;
-    TGI_TRY(check_free(all, err));
+    const int device = r->job->dev.ops != NULL;
+    const size_t weights = device ? 0 : b->weights, staging = device ? 0 : b->staging / 2;
+    const size_t all = weights + b->arena + 2 * staging + b->window + b->receipt + 6 * 64;
+    TGI_TRY(check_free(all + (device ? b->weights + b->staging + b->pinned : 0), err));
     TGI_TRY(tgi_reserve_open(all, &r->reserve, err));
-    TGI_TRY(take(r, "weights", b->weights, &r->packed, err));
     TGI_TRY(take(r, "arena", b->arena, &r->arena, err));
-    TGI_TRY(take(r, "staging", b->staging / 2, &r->staging[0], err));
-    TGI_TRY(take(r, "staging", b->staging / 2, &r->staging[1], err));
     TGI_TRY(take(r, "window", b->window, &r->window, err));
     TGI_TRY(take(r, "receipt", b->receipt, &r->receipt, err));
+    if (device) {
+        TGI_TRY(tgi_run_device_open(&r->device, r->job, err));
+        memcpy(r->staging, r->device.staging, sizeof r->staging);
+        return TG_OK;
+    }
+    TGI_TRY(take(r, "weights", weights, &r->packed, err));
+    TGI_TRY(take(r, "staging", staging, &r->staging[0], err));
+    TGI_TRY(take(r, "staging", staging, &r->staging[1], err));
     tgi_net_pack(r->job->plan.net, r->packed, r->pool);
     return TG_OK;
 }
@@ -269,8 +297,13 @@ static tg_status open_workers(run *r, tgi_err *err)
                                  .staging = {r->staging[0], r->staging[1]},
                                  .staging_bytes = p->bytes.staging / 2,
                                  .pool = r->pool,
-                                 .be = p->net->be};
+                                 .be = job->set.backend};
     TGI_TRY(tgi_loader_open(&load, &r->loader, err));
+    if (job->dev.ops) {
+        r->device.loader = r->loader;
+        r->device.sets = r->sets;
+        return TG_OK;
+    }
     const tg_exec_io io = {r, load_rows, store_rows, check_stop};
     return tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err);
 }
@@ -292,8 +325,9 @@ static tg_status open_writer(run *r, tgi_err *err)
                                  .journal = r->journal,
                                  .commit = r->commit,
                                  .pool = r->pool,
-                                 .be = p->net->be};
+                                 .be = job->set.backend};
     TGI_TRY(tgi_store_open(&store, &r->store, err));
+    r->device.store = r->store;
     return tgi_pyramid_open(p->layout, &r->pyramid, err);
 }
 
@@ -348,6 +382,17 @@ static tg_status get_statistics(run *r, tgi_err *err)
 
 /* ---- Bands ------------------------------------------------------------------------------- */
 
+static tg_status band_done(void *user, tgi_err *err)
+{
+    run *r = user;
+    r->bands_done++;
+    report(r, "run",
+           (double)tgi_commit_written(r->commit) /
+               (double)tgi_max(1, r->job->plan.layout->n_tiles),
+           r->t_phase);
+    return stopped(err);
+}
+
 static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
 {
     const tg_job *job = r->job;
@@ -356,6 +401,9 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
     tg_affine in, out;
     int64_t from;
     int64_t at_in[3], at_out[3];
+    TGI_TRY(stopped(err));
+    if (job->dev.ops)
+        return tgi_run_device_cell(&r->device, item, cell, band_done, r, err);
     tgi_tiling_cell(&job->plan.choice.tiling, cell, core);
     tgi_tiling_shift(&job->plan.choice.tiling, cell, at_in, at_out);
     tgi_job_affine(job, &r->sets[tgi_mapping_stats_of(m, item)], &in, &out);
@@ -367,12 +415,8 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
     tgi_loader_place(r->loader, at_in);
     tgi_exec_begin(r->exec, core);
     for (int done = 0; !done;) {
-        TGI_TRY(stopped(err));
         TGI_TRY(tgi_exec_band(r->exec, &done, err));
-        r->bands_done++;
-        const double f = (double)tgi_commit_written(r->commit) /
-                         (double)tgi_max(1, job->plan.layout->n_tiles);
-        report(r, "run", f, r->t_phase);
+        TGI_TRY(band_done(r, err));
     }
     return TG_OK;
 }
@@ -395,6 +439,8 @@ static tg_status run_items(run *r, tgi_err *err)
     for (int64_t item = 0; item < job->map.n_items; item++)
         for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
             TGI_TRY(run_cell(r, item, cell, err));
+    if (job->dev.ops)
+        TGI_TRY(tgi_run_device_drain(&r->device, err));
     TGI_TRY(tgi_pyramid_build(r->pyramid, r->journal, r->commit, pyramid_tick, r, err));
     const double bands_end = tgi_seconds();
     TGI_TRY(tgi_commit_flush(r->commit, err));
@@ -468,6 +514,7 @@ static tg_status work(run *r, tgi_err *err)
 static void close_run(run *r)
 {
     tgi_err ignored = {0};
+    tgi_run_device_close(&r->device); /* what it still copies is the loader's */
     tgi_loader_close(&r->loader);
     tgi_source_close(&r->decoded);
     tgi_exec_close(&r->exec);
@@ -490,12 +537,18 @@ static void fill_times(const run *r, tg_run_result *res)
 {
     const tg_exec_times s = r->exec ? tgi_exec_seconds(r->exec) : (tg_exec_times){0};
     const double reading = r->loader ? tgi_loader_wait_seconds(r->loader) : 0;
-    res->compute_seconds = s.compute;
+    if (r->device.exec) {
+        const tg_device_times d = tgi_device_exec_seconds(r->device.exec);
+        res->compute_seconds = d.wait;
+        res->convert_seconds = d.take - (r->write_wait - r->flush_wait);
+    } else {
+        res->compute_seconds = s.compute;
+        res->convert_seconds = s.load + s.store - reading - (r->write_wait - r->flush_wait);
+    }
     res->bands_seconds = r->bands_seconds;
     res->processor_seconds = r->bands_seconds > 0 ? r->processor_seconds : 0;
     res->stall_read_seconds = reading;
     res->stall_write_seconds = r->write_wait;
-    res->convert_seconds = s.load + s.store - reading - (r->write_wait - r->flush_wait);
 }
 
 static void fill_result(const run *r, tg_run_result *res)
@@ -612,33 +665,48 @@ static int goes_on(const run *r)
     return !r->start_over && tgi_journal_state(r->journal) == TG_JOURNAL_RESUME;
 }
 
-tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
+/* Begin, or go on with, or find finished. */
+static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err *err)
 {
     run r = {.job = job, .t0 = tgi_seconds()};
-    tg_run_result res = {.size = sizeof res};
-    if (job->set.tensor)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");
     trace_begin(&r);
     tg_status st = open_journal(&r, err);
     if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TG_JOURNAL_FINISHED) {
         st = tgi_journal_clear_finished(r.journal, err);
         if (st == TG_OK && tgi_bad_tiles_listed(job->set.output))
             st = tgi_bad_tiles_verdict(-1, job->set.input, job->set.output, err);
-        fill_result(&r, &res);
+        fill_result(&r, res);
         close_run(&r);
-        if (st == TG_OK && out)
-            *out = res;
+        *finished = st == TG_OK;
         return st;
     }
     tgi_mem_trim(); /* what others freed in this process is not the run's */
     if (st == TG_OK)
         st = tgi_job_tracker_open(job, goes_on(&r), &r.tracker, err);
     if (st == TG_OK)
-        st = conclude(&r, work(&r, err), &res, err);
-    fill_result(&r, &res);
-    res.measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
+        st = conclude(&r, work(&r, err), res, err);
+    fill_result(&r, res);
+    res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
     close_run(&r);
-    if ((st == TG_OK || r.finished) && out)
+    *finished = st == TG_OK || r.finished;
+    return st;
+}
+
+tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
+{
+    tg_run_result res = {.size = sizeof res};
+    int finished = 0;
+    if (job->set.tensor)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");
+    tgi_err e = {0};
+    tg_status st = attempt(job, &res, &finished, &e);
+    for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {
+        memset(&e, 0, sizeof e);
+        st = attempt(job, &res, &finished, &e);
+    }
+    if (st != TG_OK)
+        st = tgi_job_device_answer(job, st, &e, err);
+    if (finished && out)
         *out = res;
     return st;
 }

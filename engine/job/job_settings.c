@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VALUE 128   /* holds what is worked out */
-#define MOST_OPEN 8 /* options that the engine may find a value for: those of worked_out */
+#define VALUE 128    /* holds what is worked out */
+#define MOST_OPEN 11 /* options that the engine may find a value for: those of worked_out */
 
 struct tg_job_settings_list {
     tg_setting at[TGI_OPT_COUNT];
@@ -49,6 +49,19 @@ static const char *worked_out(const tg_job *job, tgi_opt id, char *buf)
     case TGI_OPT_THREADS:
         snprintf(buf, VALUE, "%d", s->threads);
         return by_engine;
+    case TGI_OPT_DEVICE:
+        if (job->dev.ops)
+            snprintf(buf, VALUE, "%s:%d", job->dev.ops->name, job->dev.info.id);
+        else
+            snprintf(buf, VALUE, "cpu");
+        return by_engine;
+    case TGI_OPT_PRECISION:
+        snprintf(buf, VALUE, "%s", tgi_job_precision(job));
+        return s->descriptor.fp32_only ? by_descriptor : by_engine;
+    case TGI_OPT_VRAM:
+        if (job->dev.ops)
+            snprintf(buf, VALUE, "%lluKiB", (unsigned long long)(job->dev.budget_bytes / 1024));
+        return job->dev.ops ? by_engine : NULL;
     case TGI_OPT_ISA:
         snprintf(buf, VALUE, "%s", s->backend->name);
         return by_engine;

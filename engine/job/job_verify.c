@@ -282,7 +282,7 @@ static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
 tg_status tgi_job_verify_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
     verify v;
-    TGI_TRY(tgi_job_plan(job, err));
+    TGI_TRY(tgi_job_plan_processor(job, err));
     open_sizes(&v, job);
     const tg_status st = check_whole(&v, bytes, err);
     tgi_stages_free(&v.stages);
@@ -294,7 +294,7 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     if (job->set.tensor && !job->source)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "verify cuts an image into tiles; give an image, not arrays");
-    TGI_TRY(tgi_job_plan(job, err));
+    TGI_TRY(tgi_job_plan_processor(job, err));
     if (job->set.tensor)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "nothing to compare: the output is no image, and not tiled%s%s",

@@ -45,6 +45,12 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     out->seconds_estimate = p->seconds;
     out->calibrated = p->calibrated;
     out->machine = job->machine.here ? NULL : job->machine_text;
+    if (job->dev.ops) {
+        const tg_job_device *d = &job->dev;
+        out->device = job->device_text;
+        out->device_peak_bytes = d->context_bytes + d->need.block + d->need.program;
+        out->device_budget_bytes = d->budget_bytes;
+    }
     memcpy(out->tile, t->cut, sizeof out->tile);
     memcpy(out->halo, t->halo, sizeof out->halo);
 }
@@ -59,7 +65,7 @@ static void put_triple(tgi_jw *w, const char *key, const int64_t v[3])
 
 static void put_lines(tgi_jw *w, const tg_plan_info *i)
 {
-    static const char *const kind[] = {"memory", "disk", "margin"};
+    static const char *const kind[] = {"memory", "disk", "margin", "device", "device_margin"};
     tgi_jw_begin(w, "lines", '[');
     for (size_t k = 0; k < i->n_lines; k++) {
         const tg_plan_line *l = &i->lines[k];
@@ -162,6 +168,11 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_int(&w, "threads", job->set.threads);
     tgi_jw_str(&w, "isa", job->set.backend->name);
     tgi_jw_str(&w, "precision", tgi_job_precision(job));
+    if (i.device) {
+        tgi_jw_str(&w, "device", i.device);
+        tgi_jw_uint(&w, "device_peak_bytes", i.device_peak_bytes);
+        tgi_jw_uint(&w, "device_budget_bytes", i.device_budget_bytes);
+    }
     tgi_jw_int(&w, "bf16_nodes", tgi_net_bf16_nodes(job->plan.net));
     tgi_jw_int(&w, "winograd_nodes", job->plan.net->n_used);
     tgi_jw_int(&w, "winograd_candidates", job->plan.net->n_fast);

@@ -7,19 +7,24 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* The cell and the group of it that tiles are counted in. */
+typedef struct where {
+    int64_t item;
+    tg_range core[3];             /* z,y,x in pixels of the file, cropped to the image */
+    int64_t shift[3];             /* added to those: pixels of the network's output */
+    int64_t tx0, n_tx, ty0, n_ty; /* tiles of the group */
+} where;
+
 struct tg_store {
     tg_store_opts o;
+    where at;
     int volume;
     int64_t channels; /* planes a group writes per tile place; 1 when interleaved */
-    int64_t item;
-    tg_range core[3]; /* z,y,x in pixels of the file, cropped to the image */
-    int64_t shift[3]; /* added to those: pixels of the network's output */
     tg_affine affine;
     void **slot; /* [channel][tile row][tile column]; NULL: already in the file */
     int64_t *seq;
     int64_t n_slots;
-    int64_t group;                /* the one that is open, or -1 */
-    int64_t tx0, n_tx, ty0, n_ty; /* tiles of the open group */
+    int64_t group; /* the one that is open, or -1 */
     int64_t next_seq, done;
     _Atomic int64_t nonfinite, clipped, stored; /* values */
 };
@@ -79,36 +84,36 @@ static tg_range rows_of(const tg_store *s, int64_t g)
     if (s->volume)
         return (tg_range){g, g + 1};
     return tgi_range_clip((tg_range){g * s->o.layout->tile_h, (g + 1) * s->o.layout->tile_h},
-                          s->core[1].lo, s->core[1].hi);
+                          s->at.core[1].lo, s->at.core[1].hi);
 }
 
 static void frame_group(tg_store *s, int64_t g)
 {
     const tg_sink_layout *l = s->o.layout;
-    s->tx0 = s->core[2].lo / l->tile_w;
-    s->n_tx = tgi_ceil_div(s->core[2].hi, l->tile_w) - s->tx0;
-    s->ty0 = s->volume ? s->core[1].lo / l->tile_h : g;
-    s->n_ty = s->volume ? tgi_ceil_div(s->core[1].hi, l->tile_h) - s->ty0 : 1;
+    s->at.tx0 = s->at.core[2].lo / l->tile_w;
+    s->at.n_tx = tgi_ceil_div(s->at.core[2].hi, l->tile_w) - s->at.tx0;
+    s->at.ty0 = s->volume ? s->at.core[1].lo / l->tile_h : g;
+    s->at.n_ty = s->volume ? tgi_ceil_div(s->at.core[1].hi, l->tile_h) - s->at.ty0 : 1;
 }
 
 static int64_t tile_id(const tg_store *s, int64_t g, int64_t c, int64_t ty, int64_t tx)
 {
     const tg_sink_layout *l = s->o.layout;
-    const int64_t plane = tgi_mapping_out_plane(s->o.map, s->item, s->volume ? g : 0, c);
-    return (plane * l->tiles_y + s->ty0 + ty) * l->tiles_x + s->tx0 + tx;
+    const int64_t plane = tgi_mapping_out_plane(s->o.map, s->at.item, s->volume ? g : 0, c);
+    return (plane * l->tiles_y + s->at.ty0 + ty) * l->tiles_x + s->at.tx0 + tx;
 }
 
 static int64_t slot_index(const tg_store *s, int64_t c, int64_t ty, int64_t tx)
 {
-    return (c * s->n_ty + ty) * s->n_tx + tx;
+    return (c * s->at.n_ty + ty) * s->at.n_tx + tx;
 }
 
 static int group_is_written(tg_store *s, int64_t g)
 {
     frame_group(s, g);
     for (int64_t c = 0; c < s->channels; c++)
-        for (int64_t ty = 0; ty < s->n_ty; ty++)
-            for (int64_t tx = 0; tx < s->n_tx; tx++)
+        for (int64_t ty = 0; ty < s->at.n_ty; ty++)
+            for (int64_t tx = 0; tx < s->at.n_tx; tx++)
                 if (!tgi_journal_has_tile(s->o.journal, tile_id(s, g, c, ty, tx)))
                     return 0;
     return 1;
@@ -119,8 +124,8 @@ static tg_status open_group(tg_store *s, int64_t g, tgi_err *err)
     frame_group(s, g);
     s->group = g;
     for (int64_t c = 0; c < s->channels; c++)
-        for (int64_t ty = 0; ty < s->n_ty; ty++)
-            for (int64_t tx = 0; tx < s->n_tx; tx++) {
+        for (int64_t ty = 0; ty < s->at.n_ty; ty++)
+            for (int64_t tx = 0; tx < s->at.n_tx; tx++) {
                 const int64_t i = slot_index(s, c, ty, tx);
                 s->slot[i] = NULL;
                 if (tgi_journal_has_tile(s->o.journal, tile_id(s, g, c, ty, tx)))
@@ -134,8 +139,8 @@ static tg_status open_group(tg_store *s, int64_t g, tgi_err *err)
 static tg_status close_group(tg_store *s, tgi_err *err)
 {
     for (int64_t c = 0; c < s->channels; c++)
-        for (int64_t ty = 0; ty < s->n_ty; ty++)
-            for (int64_t tx = 0; tx < s->n_tx; tx++) {
+        for (int64_t ty = 0; ty < s->at.n_ty; ty++)
+            for (int64_t tx = 0; tx < s->at.n_tx; tx++) {
                 const int64_t i = slot_index(s, c, ty, tx);
                 if (!s->slot[i])
                     continue;
@@ -149,28 +154,49 @@ static tg_status close_group(tg_store *s, tgi_err *err)
 
 static tg_range in_file(const tg_store *s, tg_range core, int zyx)
 {
-    const int64_t by = s->shift[zyx];
+    const int64_t by = s->at.shift[zyx];
     return tgi_range_clip((tg_range){core.lo - by, core.hi - by}, 0, s->o.map->out_extent[zyx]);
+}
+
+/* Turn to a cell: what tiles and rows are counted in from now on. */
+static void turn_to(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3])
+{
+    s->at.item = item;
+    memcpy(s->at.shift, shift, sizeof s->at.shift);
+    s->at.core[0] = s->volume ? in_file(s, core[0], 0) : (tg_range){0, 1};
+    s->at.core[1] = in_file(s, core[s->volume ? 1 : 0], 1);
+    s->at.core[2] = in_file(s, core[s->volume ? 2 : 1], 2);
+}
+
+/* The first row of the cell that is turned to whose tiles are not all in the file. */
+static int64_t first_missing(tg_store *s, int64_t end)
+{
+    const tg_range stream = s->volume ? s->at.core[0] : s->at.core[1];
+    if (tgi_range_empty(s->at.core[1]) || tgi_range_empty(s->at.core[2]) ||
+        tgi_range_empty(stream))
+        return end; /* only padding */
+    for (int64_t g = group_of(s, stream.lo); g <= group_of(s, stream.hi - 1); g++)
+        if (!group_is_written(s, g))
+            return rows_of(s, g).lo + s->at.shift[s->volume ? 0 : 1];
+    return end;
 }
 
 void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3],
                     tg_affine affine, int64_t *from)
 {
-    s->item = item;
     s->affine = affine;
-    memcpy(s->shift, shift, sizeof s->shift);
-    s->core[0] = s->volume ? in_file(s, core[0], 0) : (tg_range){0, 1};
-    s->core[1] = in_file(s, core[s->volume ? 1 : 0], 1);
-    s->core[2] = in_file(s, core[s->volume ? 2 : 1], 2);
-    const tg_range stream = s->volume ? s->core[0] : s->core[1];
-    *from = core[0].hi;
-    if (tgi_range_empty(s->core[1]) || tgi_range_empty(s->core[2]) || tgi_range_empty(stream))
-        return; /* only padding */
-    for (int64_t g = group_of(s, stream.lo); g <= group_of(s, stream.hi - 1); g++)
-        if (!group_is_written(s, g)) {
-            *from = rows_of(s, g).lo + s->shift[s->volume ? 0 : 1];
-            return;
-        }
+    turn_to(s, item, core, shift);
+    *from = first_missing(s, core[0].hi);
+}
+
+int64_t tgi_store_missing(tg_store *s, int64_t item, const tg_range *core,
+                          const int64_t shift[3])
+{
+    const where now = s->at; /* a group of it may be open */
+    turn_to(s, item, core, shift);
+    const int64_t from = first_missing(s, core[0].hi);
+    s->at = now;
+    return from;
 }
 
 /* ---- Rows -------------------------------------------------------------------------------- */
@@ -220,8 +246,9 @@ static int64_t row_of_box(const copy_job *j, int64_t z, int64_t y)
     const tg_store *s = j->s;
     const tg_range *ax = &j->box->ax[TG_STREAM_AXIS];
     if (!s->volume)
-        return y + s->shift[1] - ax[0].lo;
-    return (z + s->shift[0] - ax[0].lo) * tgi_range_len(ax[1]) + y + s->shift[1] - ax[1].lo;
+        return y + s->at.shift[1] - ax[0].lo;
+    return (z + s->at.shift[0] - ax[0].lo) * tgi_range_len(ax[1]) + y + s->at.shift[1] -
+           ax[1].lo;
 }
 
 /* Pixels that are ready: n of channel c, or of all its samples, from (z,y,x) on. */
@@ -237,7 +264,7 @@ static void copy_pixels(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_r
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
     const int64_t plane = row / rows * s->channels + c;
     const int64_t at =
-        (plane * rows + row % rows) * width + x.lo + s->shift[2] - j->box->ax[x_axis].lo;
+        (plane * rows + row % rows) * width + x.lo + s->at.shift[2] - j->box->ax[x_axis].lo;
     const size_t pixel = (size_t)s->o.layout->samples * tgi_dtype_size(s->o.layout->dtype);
     memcpy(dst, j->pixels + (size_t)at * pixel, (size_t)tgi_range_len(x) * pixel);
 }
@@ -252,7 +279,7 @@ static void add_counts(const copy_job *j, int64_t z, int64_t y)
         return;
     atomic_fetch_add(&s->clipped, n[1] > n[0] ? n[1] - n[0] : 0);
     atomic_fetch_add(&s->stored,
-                     tgi_range_len(s->core[2]) * s->channels * s->o.layout->samples);
+                     tgi_range_len(s->at.core[2]) * s->channels * s->o.layout->samples);
 }
 
 /* One row of one tile column into its slot. */
@@ -260,7 +287,7 @@ static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_ra
 {
     const tg_store *s = j->s;
     const tg_sink_layout *l = s->o.layout;
-    const int64_t tx = x.lo / l->tile_w - s->tx0, ty = y / l->tile_h - s->ty0;
+    const int64_t tx = x.lo / l->tile_w - s->at.tx0, ty = y / l->tile_h - s->at.ty0;
     char *slot = s->slot[slot_index(s, c, ty, tx)];
     if (!slot)
         return;
@@ -278,8 +305,8 @@ static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_ra
                    .add = (float)s->affine.add,
                    .step = j->view->cb};
     for (int k = 0; k < l->samples; k++) /* at most four, by the mapping */
-        p.value[k] = tgi_view_at(j->view, c + k, s->volume ? z + s->shift[0] : 0,
-                                 y + s->shift[1], x.lo + s->shift[2]);
+        p.value[k] = tgi_view_at(j->view, c + k, s->volume ? z + s->at.shift[0] : 0,
+                                 y + s->at.shift[1], x.lo + s->at.shift[2]);
     count_misfits(j->s, &p);
     s->o.be->pixels_store(&p, slot + (size_t)at * (size_t)l->samples * size);
 }
@@ -297,17 +324,17 @@ static void copy_row(void *arg, int64_t job, int thread)
     if (j->pixels)
         add_counts(j, z, y);
     for (int64_t c = 0; c < s->channels; c++)
-        for (int64_t x = s->core[2].lo; x < s->core[2].hi; x = (x / w + 1) * w)
-            copy_piece(j, c, z, y, (tg_range){x, tgi_min((x / w + 1) * w, s->core[2].hi)});
+        for (int64_t x = s->at.core[2].lo; x < s->at.core[2].hi; x = (x / w + 1) * w)
+            copy_piece(j, c, z, y, (tg_range){x, tgi_min((x / w + 1) * w, s->at.core[2].hi)});
 }
 
 /* All rows of j->box, group by group. */
 static tg_status copy_rows(tg_store *s, copy_job *j, tgi_err *err)
 {
     const int along = s->volume ? 0 : 1;
-    const tg_range rows = {j->box->ax[TG_STREAM_AXIS].lo - s->shift[along],
-                           j->box->ax[TG_STREAM_AXIS].hi - s->shift[along]};
-    const tg_range stream = tgi_range_clip(rows, s->core[along].lo, s->core[along].hi);
+    const tg_range rows = {j->box->ax[TG_STREAM_AXIS].lo - s->at.shift[along],
+                           j->box->ax[TG_STREAM_AXIS].hi - s->at.shift[along]};
+    const tg_range stream = tgi_range_clip(rows, s->at.core[along].lo, s->at.core[along].hi);
     for (int64_t at = stream.lo; at < stream.hi;) {
         const int64_t g = group_of(s, at);
         const tg_range all = rows_of(s, g);
@@ -315,7 +342,7 @@ static tg_status copy_rows(tg_store *s, copy_job *j, tgi_err *err)
         if (s->group != g)
             TGI_TRY(open_group(s, g, err));
         j->z = s->volume ? part : (tg_range){0, 1};
-        j->y = s->volume ? s->core[1] : part;
+        j->y = s->volume ? s->at.core[1] : part;
         tgi_parallel(s->o.pool, tgi_range_len(j->z) * tgi_range_len(j->y), copy_row, j);
         at = part.hi;
         if (at == all.hi)

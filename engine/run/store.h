@@ -42,6 +42,9 @@ int64_t tgi_store_group_tiles(const tg_mapping *m, const tg_tiling *t, int64_t t
  * cell that is still missing, core[0].hi when it is complete. */
 void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3],
                     tg_affine affine, int64_t *from);
+/* What *from would be, while another cell is still being stored. */
+int64_t tgi_store_missing(tg_store *s, int64_t item, const tg_range *core,
+                          const int64_t shift[3]);
 /* The executor's store callback. */
 tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *box,
                          tgi_err *err);

@@ -13,6 +13,9 @@
 
 #include "kernels/device.h"
 
+/* As a plugin it is reached by name. */
+#define FAKE_API __attribute__((visibility("default")))
+
 typedef enum fake_call {
     FAKE_OPEN,
     FAKE_ALLOC,
@@ -37,7 +40,8 @@ typedef struct fake_settings {
     tg_status fail_with[FAKE_CALLS];
 } fake_settings;
 
-extern fake_settings fake; /* as the next calls find it; all zero but for one device of 1 GiB */
+extern FAKE_API fake_settings
+    fake; /* as the next calls find it; all zero but for one device of 1 GiB */
 
 /* One piece of work on the fake clock. */
 typedef struct fake_work {
@@ -46,16 +50,16 @@ typedef struct fake_work {
 } fake_work;
 
 /* Forget log, clock and counters; settings as at first. */
-void fake_reset(void);
+FAKE_API void fake_reset(void);
 double fake_now(void);
 /* The host is busy for so many seconds. */
 void fake_host_works(double seconds);
 int fake_log(const fake_work **out);
 /* Most bytes that were allocated at the same time, the context included. */
-size_t fake_peak_bytes(void);
-int fake_count(fake_call call);
+FAKE_API size_t fake_peak_bytes(void);
+FAKE_API int fake_count(fake_call call);
 /* Blocks, pinned blocks, events, programs and devices not given back. */
-int fake_open_things(void);
+FAKE_API int fake_open_things(void);
 
 /* The table that a plugin would give. */
 const tg_device_ops *fake_device_ops(void);

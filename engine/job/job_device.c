@@ -1,0 +1,300 @@
+/* job_device.c - a device in the processor's place: whether there is one that can, what its
+ * memory leaves, what a plan takes of it.
+ *
+ *   --vram >= context + block + program             measured | planned to the byte | planned
+ *
+ * The context is made before free memory is asked for, so what drivers and kernels take is not
+ * free any more; how much that was is the difference to what was free before. */
+#include "engine/base/arith.h"
+#include "engine/job/job.h"
+#include "engine/memory/gpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Left to others of what is free, where --vram does not decide. A desktop's windows come and
+ * go by some hundred megabytes. */
+#define MARGIN_BYTES ((uint64_t)256 << 20)
+/* A round figure for planning; what kernels reach is measured by the benches. */
+#define FLOPS_F16 40e12
+#define FLOPS_F32 8e12
+
+/* ---- Which ------------------------------------------------------------------------------- */
+
+/* Why the job is none for a device; NULL: it is one. */
+static const char *not_for_devices(const tg_job *job)
+{
+    if (job->set.tensor)
+        return "arrays are written by the processor alone";
+    if (job->set.bf16)
+        return "bf16 is of the processor";
+    return NULL;
+}
+
+/* auto: half precision, unless the network's author says no. */
+static tg_dtype element_of(const tg_job *job)
+{
+    switch ((tgi_precision)tgi_opts_choice(job->opts, TGI_OPT_PRECISION)) {
+    case TGI_PRECISION_FP16:
+        return TG_DTYPE_F16;
+    case TGI_PRECISION_AUTO:
+        return job->set.exact || job->set.descriptor.fp32_only ? TG_DTYPE_F32 : TG_DTYPE_F16;
+    default:
+        return TG_DTYPE_F32;
+    }
+}
+
+static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_err *err)
+{
+    memset(&job->dev, 0, sizeof job->dev);
+    job->dev.chosen = 1;
+    if (st != TG_OK)
+        return tgi_fail(err, st, "--device %s: %s", tgi_opts_str(job->opts, TGI_OPT_DEVICE),
+                        why);
+    if (tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_FP16)
+        return tgi_fail(err, TG_E_DEVICE,
+                        "--precision fp16 needs a GPU; the processor has fp32 and bf16%s%s",
+                        why ? ": " : "", why ? why : "");
+    return TG_OK;
+}
+
+tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
+{
+    tgi_device_spec want;
+    tgi_device_choice found;
+    tgi_ram_spec vram;
+    if (job->dev.chosen)
+        return TG_OK;
+    if (tgi_opts_given(job->opts, TGI_OPT_VRAM) && !tgi_opts_vram(job->opts, &vram))
+        return tgi_fail(err, TG_E_ARG, "--vram %s: a job runs on one GPU; give one size",
+                        tgi_opts_str(job->opts, TGI_OPT_VRAM));
+    tgi_opts_device(job->opts, &want);
+    const int by_name = want.kind == TGI_DEVICE_OF_PLUGIN;
+    const char *no = not_for_devices(job);
+    if (!job->machine.here && !by_name)
+        no = "the plan is for another machine";
+    if (want.kind == TGI_DEVICE_CPU || job->processor_only || (no && !by_name))
+        return refuse_or_stay(job, TG_OK, NULL, err);
+    if (no)
+        return refuse_or_stay(job, TG_E_UNSUPPORTED, no, err);
+    TGI_TRY(tgi_device_choose(&want, &found, err));
+    if (!found.ops) {
+        if (found.notice[0])
+            tgi_ctx_log(job->ctx, TG_LOG_INFO, "computed by the processor: %s", found.notice);
+        return refuse_or_stay(job, TG_OK, found.notice[0] ? found.notice : NULL, err);
+    }
+    job->dev = (tg_job_device){.ops = found.ops,
+                               .info = found.info,
+                               .element = element_of(job),
+                               .chosen = 1,
+                               .by_name = by_name};
+    snprintf(job->device_text, sizeof job->device_text, "%s:%d, %s", found.ops->name,
+             found.info.id, found.info.name);
+    if (!found.ops->backend(job->dev.element) && job->dev.element == TG_DTYPE_F16 &&
+        tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_AUTO)
+        job->dev.element = TG_DTYPE_F32;
+    if (!found.ops->backend(job->dev.element))
+        return tgi_job_device_leave(job, "it has no kernels of that precision", err);
+    return TG_OK;
+}
+
+const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap)
+{
+    const tg_job_device *d = &job->dev;
+    if (d->ops)
+        snprintf(buf, cap, "%s %s %d.%d", d->ops->name, tgi_job_precision(job), d->info.major,
+                 d->info.minor);
+    else
+        snprintf(buf, cap, "%s", job->set.backend->name);
+    return buf;
+}
+
+static void drop_plan(tg_job *job)
+{
+    job->plan.valid = 0;
+    tgi_tiling_free(&job->plan.choice.tiling);
+    tgi_stages_free(&job->plan.stages);
+    tgi_net_free(&job->plan.net);
+}
+
+tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err)
+{
+    char text[256];
+    const int by_name = job->dev.by_name && why;
+    if (!job->dev.ops)
+        return TG_OK;
+    snprintf(text, sizeof text, "%s", why ? why : "");
+    drop_plan(job);
+    tgi_job_device_close(job);
+    if (why && !by_name)
+        tgi_ctx_log(job->ctx, TG_LOG_INFO, "computed by the processor: %s", text);
+    return refuse_or_stay(job, by_name ? TG_E_UNSUPPORTED : TG_OK, why ? text : NULL, err);
+}
+
+tg_status tgi_job_plan_processor(tg_job *job, tgi_err *err)
+{
+    TGI_TRY(tgi_job_device_leave(job, NULL, err));
+    if (tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_FP16)
+        return tgi_fail(err, TG_E_DEVICE,
+                        "--precision fp16 needs a GPU; here the processor computes");
+    return tgi_job_plan(job, err);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------ */
+
+/* What --vram allows in all; 0: it does not say. */
+static uint64_t budget_of(const tg_job *job, uint64_t free_before)
+{
+    tgi_ram_spec vram;
+    if (!tgi_opts_vram(job->opts, &vram))
+        return 0;
+    return vram.bytes ? vram.bytes
+                      : (uint64_t)((double)free_before * (double)vram.percent / 100.0);
+}
+
+tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
+{
+    tg_job_device *d = &job->dev;
+    uint64_t before = 0, total = 0, used;
+    if (!d->ops || d->device)
+        return TG_OK;
+    tgi_gpu_free_used(d->info.id, 0, &before, &used);
+    TGI_TRY(d->ops->open(d->info.id, &d->device, err));
+    TGI_TRY(d->ops->memory(d->device, &d->free_bytes, &total, err));
+    if (!before) /* nobody told: what others hold counts as ours, to be safe */
+        before = total;
+    d->context_bytes = before > d->free_bytes ? before - d->free_bytes : 0;
+    if (before < d->free_bytes)
+        before = d->free_bytes;
+    d->budget_bytes = budget_of(job, before);
+    d->margin_bytes = 0;
+    if (!d->budget_bytes) {
+        d->margin_bytes = tgi_max(MARGIN_BYTES, total / 20);
+        d->margin_bytes =
+            d->margin_bytes < d->free_bytes / 2 ? d->margin_bytes : d->free_bytes / 2;
+        d->budget_bytes = before - d->margin_bytes;
+    }
+    const uint64_t allowed =
+        d->budget_bytes > d->context_bytes ? d->budget_bytes - d->context_bytes : 0;
+    d->limit_bytes = allowed < d->free_bytes ? allowed : d->free_bytes;
+    /* Somebody took what an earlier plan of this job counted on: leave more than before. */
+    if (d->ran_out && d->limit_bytes > d->ran_out - d->ran_out / 4)
+        d->limit_bytes = d->ran_out - d->ran_out / 4;
+    return TG_OK;
+}
+
+void tgi_job_device_close(tg_job *job)
+{
+    if (job->dev.ops)
+        job->dev.ops->close(&job->dev.device);
+}
+
+double tgi_job_device_flops(const tg_job *job)
+{
+    return job->dev.element == TG_DTYPE_F16 ? FLOPS_F16 : FLOPS_F32;
+}
+
+/* ---- Plan -------------------------------------------------------------------------------- */
+
+static tg_device_form form_of(const tg_job *job, const tg_tiling *t)
+{
+    return (tg_device_form){.in_type = job->info->dtype,
+                            .out_type = job->set.dtype,
+                            .out_channels = job->map.out_channels,
+                            .out_together = job->map.out_samples ? job->map.out_channels : 1,
+                            .in_bytes = tgi_job_staging_bytes(job, t)};
+}
+
+size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
+{
+    tg_device_need need;
+    const tg_device_form form = form_of(job, t);
+    tgi_err ignored = {0};
+    if (tgi_device_need_of(job->dev.ops, t, &form, &need, &ignored) != TG_OK)
+        return SIZE_MAX;
+    if (tgi_sat_add(tgi_sat_add(need.pinned, need.packing), tgi_job_extra_bytes(job, t, NULL)) >
+        host)
+        return SIZE_MAX;
+    return tgi_sat_add(need.block - need.arena, need.program);
+}
+
+tg_status tgi_job_device_count(tg_job *job, tgi_err *err)
+{
+    tg_job_device *d = &job->dev;
+    const tg_tiling *t = &job->plan.choice.tiling;
+    d->form = form_of(job, t);
+    TGI_TRY(tgi_device_need_of(d->ops, t, &d->form, &d->need, err));
+    job->plan.bytes.weights = d->need.packing;
+    job->plan.bytes.pinned = d->need.pinned;
+    return TG_OK;
+}
+
+void tgi_job_device_lines(tg_job *job)
+{
+    const tg_job_device *d = &job->dev;
+    tg_plan_part *p = &job->plan;
+    char text[160];
+    tgi_job_add_line(p, "context", d->context_bytes, TG_PLAN_DEVICE, 0, "%s",
+                     "driver, libraries and kernels");
+    tgi_job_add_line(p, "weights", d->need.weights + d->need.constants, TG_PLAN_DEVICE, 0,
+                     "packed for %s", tgi_job_precision(job));
+    tgi_size_text(p->choice.tiling.lower_bound_bytes, text, sizeof text);
+    tgi_job_add_line(p, "arena", d->need.arena, TG_PLAN_DEVICE, 0,
+                     "activations; %s live together at most", text);
+    tgi_job_add_line(p, "pixels", d->need.pixels, TG_PLAN_DEVICE, 0, "%s",
+                     "of two bands on their way in, and two out");
+    tgi_job_add_line(p, "program", d->need.program, TG_PLAN_DEVICE, 0, "%s",
+                     "launches of a band and their parameters");
+    if (d->margin_bytes)
+        tgi_job_add_line(p, "margin", d->margin_bytes, TG_PLAN_DEVICE_MARGIN, 0, "%s",
+                         "left free for others; --vram decides instead");
+}
+
+tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err)
+{
+    const tg_job_device *d = &job->dev;
+    char need[32], have[32];
+    const uint64_t all = tgi_sat_add(least, (size_t)d->context_bytes);
+    const uint64_t mib = (all + ((uint64_t)1 << 20) - 1) >> 20;
+    tgi_size_text(all, need, sizeof need);
+    tgi_size_text(d->budget_bytes < d->context_bytes + d->limit_bytes
+                      ? d->budget_bytes
+                      : d->context_bytes + d->limit_bytes,
+                  have, sizeof have);
+    return tgi_fail(err, TG_E_BUDGET,
+                    "the smallest plan needs %s of the memory of %s; %s may be used: "
+                    "give --vram %lluMiB%s, or --device cpu",
+                    need, job->device_text, have, (unsigned long long)mib,
+                    d->element == TG_DTYPE_F32 && d->ops->backend(TG_DTYPE_F16)
+                        ? ", --precision fp16"
+                        : "");
+}
+
+/* ---- After a run ------------------------------------------------------------------------- */
+
+int tgi_job_device_shrink(tg_job *job, tg_status st, const tgi_err *e)
+{
+    tg_job_device *d = &job->dev;
+    char had[32];
+    if (!d->ops || !d->device || st != TG_E_NOMEM)
+        return 0;
+    d->ran_out = d->need.block + d->need.program;
+    tgi_job_warn(job,
+                 "%s: memory that was free is gone (%.100s); planned again with less than %s",
+                 job->device_text, e->text, tgi_size_text(d->ran_out, had, sizeof had));
+    drop_plan(job);
+    d->ops->close(&d->device);
+    return 1;
+}
+
+tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *e, tgi_err *err)
+{
+    if (err)
+        *err = *e;
+    if (!job->dev.ops || !job->dev.device || st != TG_E_DEVICE)
+        return st;
+    if (err)
+        memset(err, 0, sizeof *err);
+    return tgi_fail(err, TG_E_DEVICE_LOST, "%s: %s; the same command goes on", job->device_text,
+                    e->text);
+}

@@ -1,0 +1,98 @@
+#include "engine/job/run_device.h"
+
+#include <string.h>
+
+/* ---- Pixels in and out ------------------------------------------------------------------- */
+
+static tg_status fetch(void *user, const tg_box *box, tg_device_pixels *out, const void **at,
+                       size_t *bytes, tgi_err *err)
+{
+    return tgi_loader_pixels(((tgi_run_device *)user)->loader, box, out, at, bytes, err);
+}
+
+static void ahead(void *user, const tg_box *box)
+{
+    tgi_loader_prefetch(((tgi_run_device *)user)->loader, box);
+}
+
+/* Where a cell lies, and the maps of its item's values. */
+typedef struct place {
+    tg_range core[3];
+    int64_t in[3], out[3];
+    tg_affine to_network, to_file;
+} place;
+
+static place place_of(const tgi_run_device *r, int64_t item, int64_t cell)
+{
+    const tg_tiling *t = &r->job->plan.choice.tiling;
+    place p = {0};
+    tgi_tiling_cell(t, cell, p.core);
+    tgi_tiling_shift(t, cell, p.in, p.out);
+    tgi_job_affine(r->job, &r->sets[tgi_mapping_stats_of(&r->job->map, item)], &p.to_network,
+                   &p.to_file);
+    return p;
+}
+
+/* Rows of a cell that was begun some bands ago, maybe before the one that is loaded now. */
+static tg_status take(void *user, const tg_device_cell *cell, const tg_box *box,
+                      const void *pixels, const uint32_t *counts, tgi_err *err)
+{
+    tgi_run_device *r = user;
+    if (cell->item != r->item || cell->cell != r->cell) {
+        const place p = place_of(r, cell->item, cell->cell);
+        int64_t from;
+        tgi_store_cell(r->store, cell->item, p.core, p.out, p.to_file, &from);
+        r->item = cell->item;
+        r->cell = cell->cell;
+    }
+    return tgi_store_pixels(r->store, box, pixels, counts, err);
+}
+
+/* ---- Open and close ---------------------------------------------------------------------- */
+
+tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, tgi_err *err)
+{
+    const tg_job_device *d = &job->dev;
+    const tg_device_io io = {r, fetch, ahead, take};
+    *r = (tgi_run_device){.job = job, .item = -1};
+    for (int k = 0; k < 2; k++)
+        TGI_TRY(d->ops->pin(d->device, job->plan.bytes.staging / 2, &r->staging[k], err));
+    return tgi_device_exec_open(d->ops, d->device, &job->plan.choice.tiling, &d->form, &io,
+                                &r->exec, err);
+}
+
+void tgi_run_device_close(tgi_run_device *r)
+{
+    tgi_device_exec_close(&r->exec);
+    for (int k = 0; k < 2; k++)
+        if (r->staging[k])
+            r->job->dev.ops->unpin(r->job->dev.device, r->staging[k]);
+    memset(r, 0, sizeof *r);
+}
+
+/* ---- Bands ------------------------------------------------------------------------------- */
+
+tg_status tgi_run_device_cell(tgi_run_device *r, int64_t item, int64_t cell,
+                              tg_status (*tick)(void *user, tgi_err *err), void *user,
+                              tgi_err *err)
+{
+    place p = place_of(r, item, cell);
+    const int64_t from = tgi_store_missing(r->store, item, p.core, p.out);
+    if (from >= p.core[0].hi)
+        return TG_OK;
+    p.core[0].lo = from;
+    tgi_loader_item(r->loader, item, p.to_network);
+    tgi_loader_place(r->loader, p.in);
+    const tg_device_cell id = {item, cell, (float)p.to_file.mul, (float)p.to_file.add};
+    tgi_device_exec_begin(r->exec, &id, p.core);
+    for (int done = 0; !done;) {
+        TGI_TRY(tgi_device_exec_band(r->exec, &done, err));
+        TGI_TRY(tick(user, err));
+    }
+    return TG_OK;
+}
+
+tg_status tgi_run_device_drain(tgi_run_device *r, tgi_err *err)
+{
+    return tgi_device_exec_drain(r->exec, err);
+}

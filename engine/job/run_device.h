@@ -1,0 +1,33 @@
+/* run_device.h - a run's bands on a device: what job_run.c hands to the executor of the device,
+ * and what it gets back. */
+#ifndef TGI_RUN_DEVICE_H
+#define TGI_RUN_DEVICE_H
+
+#include "engine/job/job.h"
+#include "engine/run/device_exec.h"
+#include "engine/run/load.h"
+#include "engine/run/store.h"
+
+typedef struct tgi_run_device {
+    tg_job *job;
+    tg_loader *loader;
+    tg_store *store;
+    const tg_stats *sets;
+    tg_device_exec *exec;
+    void *staging[2];   /* pinned */
+    int64_t item, cell; /* that the store is turned to; -1: none yet */
+} tgi_run_device;
+
+/* Take pinned staging and everything on the device. TG_E_NOMEM: somebody else has what the plan
+ * counted on. Closing is safe any time. */
+tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, tgi_err *err);
+void tgi_run_device_close(tgi_run_device *r);
+/* All bands of a cell into the queues; `tick` after each. Rows before `from` of the core are in
+ * the file. */
+tg_status tgi_run_device_cell(tgi_run_device *r, int64_t item, int64_t cell,
+                              tg_status (*tick)(void *user, tgi_err *err), void *user,
+                              tgi_err *err);
+/* Everything that is on its way is stored when it returns. */
+tg_status tgi_run_device_drain(tgi_run_device *r, tgi_err *err);
+
+#endif

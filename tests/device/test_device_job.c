@@ -1,0 +1,337 @@
+/* Jobs on a device, end to end through the public door, with the fake one as the plugin: the
+ * same pixels in whatever memory, budgets that hold, ways back to the processor, memory that a
+ * neighbour takes, failures that leave a journal the same command goes on from. */
+#include "engine/base/mem.h"
+#include "io/npy.h"
+#include "tests/device/fake_device.h"
+#include "tests/tg_test.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <tegula.h>
+#include <unistd.h>
+
+#define H 301
+#define W 257
+
+static char folder[64], input[128], output[128];
+static const char model[] = TG_SOURCE_DIR "/models/tegula_denoise.onnx";
+
+/* The plugin's own fake: another copy than ours would be. */
+static fake_settings *settings;
+static void (*reset)(void);
+static size_t (*peak_bytes)(void);
+static int (*count)(fake_call call), (*open_things)(void);
+
+static void find_plugin(void)
+{
+    void *dl = dlopen(FAKE_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    CHECK(dl != NULL);
+    if (!dl) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    settings = (fake_settings *)dlsym(dl, "fake");
+    *(void **)&reset = dlsym(dl, "fake_reset");
+    *(void **)&peak_bytes = dlsym(dl, "fake_peak_bytes");
+    *(void **)&count = dlsym(dl, "fake_count");
+    *(void **)&open_things = dlsym(dl, "fake_open_things");
+    CHECK(settings && reset && peak_bytes && count && open_things);
+}
+
+static void make_input(void)
+{
+    static uint16_t px[H * W];
+    uint64_t seed = 3;
+    for (int i = 0; i < H * W; i++)
+        px[i] = (uint16_t)(1000 + 300 * sin(i / 900.0) + 80 * tg_rand_unit(&seed));
+    const tg_desc d = {TG_DTYPE_U16, 2, {H, W}};
+    tgi_err err = {0};
+    char array[160];
+    tg_ctx *ctx = NULL;
+    tg_opts *opts = NULL;
+    snprintf(array, sizeof array, "%s.npy", input);
+    CHECK_OK(tgi_npy_save(array, &d, px, &err), err);
+    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
+    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "input", array), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "output", input), TG_OK);
+    CHECK_EQ(tg_copy(ctx, opts), TG_OK);
+    tg_opts_free(&opts);
+    tg_ctx_close(&ctx);
+    unlink(array);
+}
+
+typedef struct outcome {
+    tg_status st;
+    char detail[512], warnings[1024];
+    uint64_t device_peak, device_budget;
+    int on_device;
+    tg_run_result res;
+} outcome;
+
+static void on_log(void *user, tg_log_level level, const char *line)
+{
+    outcome *o = user;
+    if (level > TG_LOG_INFO)
+        return;
+    const size_t n = strlen(o->warnings);
+    snprintf(o->warnings + n, sizeof o->warnings - n, "%s\n", line);
+}
+
+/* Plan and run with NAME, VALUE pairs beside the usual ones. */
+static outcome run_with(const char *const *extra)
+{
+    outcome o = {.res = {.size = sizeof(tg_run_result)}};
+    tg_ctx_opts how = {.size = sizeof how, .log = on_log, .user = &o};
+    tg_ctx *ctx = NULL;
+    tg_opts *opts = NULL;
+    tg_job *job = NULL;
+    tg_plan_info info = {.size = sizeof info};
+    CHECK_EQ(tg_ctx_open(&how, &ctx), TG_OK);
+    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "model", model), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "input", input), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "output", output), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "threads", "1"), TG_OK);
+    for (; extra && extra[0]; extra += 2)
+        CHECK_EQ(tg_opts_set(opts, extra[0], extra[1]), TG_OK);
+    o.st = tg_job_open(ctx, opts, &job);
+    if (o.st == TG_OK)
+        o.st = tg_job_plan(job, &info);
+    if (o.st == TG_OK) {
+        o.on_device = info.device != NULL;
+        o.device_peak = info.device_peak_bytes;
+        o.device_budget = info.device_budget_bytes;
+        o.st = tg_job_run(job, &o.res);
+    }
+    snprintf(o.detail, sizeof o.detail, "%s", tg_ctx_detail(ctx));
+    tg_job_close(&job);
+    tg_opts_free(&opts);
+    tg_ctx_close(&ctx);
+    CHECK_EQ(open_things(), 0);
+    return o;
+}
+
+static uint64_t hash_file(const char *path)
+{
+    uint64_t h = 1469598103934665603u;
+    FILE *f = fopen(path, "rb");
+    CHECK(f != NULL);
+    for (int c; f && (c = fgetc(f)) != EOF;)
+        h = (h ^ (uint64_t)c) * 1099511628211u;
+    if (f)
+        fclose(f);
+    return h;
+}
+
+static void forget_output(void)
+{
+    char path[192];
+    static const char *const ends[] = {"", ".partial", ".journal", ".json", ".receipt.json"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        snprintf(path, sizeof path, "%s%s", output, ends[i]);
+        unlink(path);
+    }
+}
+
+/* Pixels of a one-plane uint16 image. */
+static uint16_t *pixels_of(const char *path)
+{
+    char array[192];
+    tg_ctx *ctx = NULL;
+    tg_opts *opts = NULL;
+    tg_desc d;
+    void *data = NULL;
+    tgi_err err = {0};
+    snprintf(array, sizeof array, "%s.npy", path);
+    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
+    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "input", path), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "output", array), TG_OK);
+    CHECK_EQ(tg_copy(ctx, opts), TG_OK);
+    CHECK_OK(tgi_npy_load(array, (size_t)1 << 24, &d, &data, &err), err);
+    CHECK_EQ(d.dtype, TG_DTYPE_U16);
+    tg_opts_free(&opts);
+    tg_ctx_close(&ctx);
+    unlink(array);
+    return data;
+}
+
+#define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- Tests ------------------------------------------------------------------------------- */
+
+static void test_pixels_do_not_depend_on_the_devices_memory(void)
+{
+    static const char *const vram[] = {"64MiB", "24MiB", "12MiB", "6MiB"};
+    uint64_t first = 0;
+    for (int i = 0; i < 4; i++) {
+        reset();
+        settings->context_bytes = (size_t)2 << 20;
+        forget_output();
+        const outcome o = run_with(OPTIONS("device", "cuda", "vram", vram[i], "precision",
+                                           "fp32", "tile", i == 3 ? "96x64" : "auto"));
+        CHECK_EQ(o.st, TG_OK);
+        if (o.st != TG_OK) {
+            fprintf(stderr, "  %s: %s\n", vram[i], o.detail);
+            continue;
+        }
+        CHECK(o.on_device);
+        CHECK_EQ(o.device_peak, peak_bytes()); /* planned to the byte */
+        CHECK(o.device_peak <= o.device_budget);
+        const uint64_t h = hash_file(output);
+        (void)first;
+        if (i == 0)
+            first = h;
+        else if (i < 3) /* the same grid of the file */
+            CHECK_EQ(h, first);
+    }
+}
+
+static void test_what_the_device_gives_is_what_the_processor_gives(void)
+{
+    reset();
+    forget_output();
+    outcome o = run_with(OPTIONS("device", "cuda", "dtype", "uint16"));
+    CHECK_EQ(o.st, TG_OK);
+    uint16_t *device = pixels_of(output);
+    forget_output();
+    o = run_with(
+        OPTIONS("device", "cpu", "dtype", "uint16", "isa", "portable", "exact", "true"));
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(!o.on_device);
+    uint16_t *processor = pixels_of(output);
+    int64_t differ = 0, far = 0;
+    for (int i = 0; i < H * W; i++) {
+        differ += device[i] != processor[i];
+        far += abs(device[i] - processor[i]) > 1;
+    }
+    CHECK_EQ(far, 0);
+    CHECK(differ < H * W / 500); /* sums of another order, near a half */
+    tgi_free(device);
+    tgi_free(processor);
+}
+
+static void test_auto_goes_back_to_the_processor_and_says_why(void)
+{
+    reset();
+    settings->devices = 0;
+    forget_output();
+    outcome o = run_with(NULL);
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(!o.on_device && strstr(o.warnings, "no device"));
+    reset();
+    settings->bytes = (size_t)100 << 10; /* nothing fits */
+    forget_output();
+    o = run_with(NULL);
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(!o.on_device && strstr(o.warnings, "computed by the processor"));
+}
+
+static void test_a_device_that_is_named_is_that_or_an_error(void)
+{
+    reset();
+    settings->devices = 0;
+    forget_output();
+    outcome o = run_with(OPTIONS("device", "cuda"));
+    CHECK_EQ(o.st, TG_E_DEVICE);
+    CHECK(strstr(o.detail, "no device"));
+    reset();
+    o = run_with(OPTIONS("device", "cuda", "vram", "100KiB"));
+    CHECK_EQ(o.st, TG_E_BUDGET);
+    CHECK(strstr(o.detail, "--vram"));
+    char least[32] = "";
+    const char *give = strstr(o.detail, "give --vram ");
+    CHECK(give && sscanf(give, "give --vram %31[^,]", least) == 1);
+    reset();
+    o = run_with(OPTIONS("device", "cuda", "vram", least)); /* what it says is enough */
+    CHECK_EQ(o.st, TG_OK);
+    forget_output();
+}
+
+/* A neighbour takes memory between the plan and the run. */
+static void test_memory_that_a_neighbour_took_makes_a_smaller_plan(void)
+{
+    reset();
+    forget_output();
+    CHECK_EQ(run_with(OPTIONS("device", "cuda")).st, TG_OK);
+    const uint64_t whole = hash_file(output);
+    reset();
+    forget_output();
+    settings->fail_at[FAKE_ALLOC] = 1;
+    settings->fail_with[FAKE_ALLOC] = TG_E_NOMEM;
+    outcome o = run_with(OPTIONS("device", "cuda"));
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(o.on_device && strstr(o.warnings, "planned again"));
+    CHECK_EQ(hash_file(output), whole);
+    reset(); /* in the middle of the bands */
+    forget_output();
+    settings->fail_at[FAKE_RUN] = 3;
+    settings->fail_with[FAKE_RUN] = TG_E_NOMEM;
+    o = run_with(OPTIONS("device", "cuda", "vram", "12MiB"));
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(strstr(o.warnings, "planned again"));
+    CHECK_EQ(hash_file(output), whole);
+}
+
+static void test_a_device_that_fails_leaves_a_journal_to_go_on_from(void)
+{
+    static const fake_call calls[] = {FAKE_UPLOAD, FAKE_RUN, FAKE_DOWNLOAD, FAKE_SYNC};
+    reset();
+    forget_output();
+    CHECK_EQ(run_with(OPTIONS("device", "cuda", "vram", "6MiB", "tile", "64x64")).st, TG_OK);
+    const uint64_t whole = hash_file(output);
+    for (int i = 0; i < 4; i++) {
+        reset();
+        forget_output();
+        settings->fail_at[calls[i]] = 14;
+        settings->fail_with[calls[i]] = TG_E_DEVICE;
+        outcome o = run_with(OPTIONS("device", "cuda", "vram", "6MiB", "tile", "64x64"));
+        CHECK_EQ(o.st, TG_E_DEVICE_LOST);
+        CHECK(access(output, F_OK) != 0);
+        reset();
+        o = run_with(OPTIONS("device", "cuda", "vram", "6MiB", "tile", "64x64"));
+        CHECK_EQ(o.st, TG_OK);
+        CHECK(o.res.tiles_resumed > 0);
+        CHECK_EQ(hash_file(output), whole);
+    }
+}
+
+static void test_a_run_goes_on_only_with_what_it_began_with(void)
+{
+    reset();
+    forget_output();
+    settings->fail_at[FAKE_RUN] = 12;
+    settings->fail_with[FAKE_RUN] = TG_E_DEVICE;
+    outcome o = run_with(OPTIONS("device", "cuda", "vram", "6MiB", "tile", "64x64"));
+    CHECK_EQ(o.st, TG_E_DEVICE_LOST);
+    reset();
+    settings->devices = 0;
+    o = run_with(OPTIONS("tile", "64x64")); /* auto, and the GPU is gone */
+    CHECK_EQ(o.st, TG_E_CHANGED);
+    CHECK(strstr(o.detail, "cuda") || strstr(o.detail, "device"));
+    forget_output();
+}
+
+int main(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/tegula_device_job_XXXXXX");
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(input, sizeof input, "%s/in.tif", folder);
+    snprintf(output, sizeof output, "%s/out.tif", folder);
+    setenv("TEGULA_CUDA_PLUGIN", FAKE_PLUGIN, 1);
+    find_plugin();
+    make_input();
+    RUN(test_pixels_do_not_depend_on_the_devices_memory);
+    RUN(test_what_the_device_gives_is_what_the_processor_gives);
+    RUN(test_auto_goes_back_to_the_processor_and_says_why);
+    RUN(test_a_device_that_is_named_is_that_or_an_error);
+    RUN(test_memory_that_a_neighbour_took_makes_a_smaller_plan);
+    RUN(test_a_device_that_fails_leaves_a_journal_to_go_on_from);
+    RUN(test_a_run_goes_on_only_with_what_it_began_with);
+    forget_output();
+    unlink(input);
+    rmdir(folder);
+    return TEST_END();
+}
