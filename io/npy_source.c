@@ -55,10 +55,11 @@ static tg_status take_axes(npy_source *s, const char *axes, tgi_err *err)
     i->n_axes = d->rank;
     i->samples = 1;
     i->n_planes = 1;
+    for (int k = 0; k < d->rank; k++) /* first: beside an empty axis others may be anything */
+        if (d->dim[k] < 1)
+            return tgi_fail(err, TG_E_FORMAT, "npy: an empty array is no image");
     for (int k = d->rank - 1; k >= 0; k--) {
         const int64_t n = d->dim[k];
-        if (n < 1)
-            return tgi_fail(err, TG_E_FORMAT, "npy: an empty array is no image");
         if (axes[k] == 'S' && n > 65535)
             return tgi_fail(err, TG_E_UNSUPPORTED, "npy: %lld samples per pixel", (long long)n);
         i->axes[k] = axes[k];

@@ -1,5 +1,7 @@
 #include "engine/run/dense.h"
 
+#include <string.h>
+
 tg_view tgi_dense_view(const tg_net *net, int v, float *data)
 {
     const tg_desc *d = &net->values[v].ext;
@@ -53,13 +55,38 @@ void tgi_clear_lanes(const tg_view *v, const tg_box *box)
                     *tgi_view_at(v, c, z, y, x) = 0;
 }
 
+/* A flat value is one row of floats to the planner, and bytes here, which need not fill the
+ * last of them. */
+static size_t flat_start(const tg_box *box)
+{
+    return (size_t)box->ax[box->rank - 1].lo * sizeof(float);
+}
+
+static size_t flat_bytes(const tg_net *net, int v, const tg_box *box)
+{
+    const size_t all = tgi_net_dense_bytes(net, v);
+    const size_t end = (size_t)box->ax[box->rank - 1].hi * sizeof(float);
+    return (end < all ? end : all) - flat_start(box);
+}
+
+static float *flat_at(const tg_view *view, const tg_box *box)
+{
+    return view->base + (box->ax[box->rank - 1].lo - view->x0);
+}
+
 tg_status tgi_dense_load(void *user, int i, const tg_view *view, const tg_box *box,
                          tgi_err *err)
 {
     (void)err;
     const tg_dense_io *io = user;
+    const int v = io->net->in[i];
     float *data = (float *)(uintptr_t)io->in[i];
-    const tg_view from = tgi_dense_view(io->net, io->net->in[i], data);
+    if (io->net->values[v].flat) {
+        const size_t at = flat_start(box), n = flat_bytes(io->net, v, box);
+        memcpy(flat_at(view, box), (char *)data + at, n);
+        return TG_OK;
+    }
+    const tg_view from = tgi_dense_view(io->net, v, data);
     tgi_copy_box(&from, view, view->c, box);
     tgi_clear_lanes(view, box);
     return TG_OK;
@@ -70,9 +97,15 @@ tg_status tgi_dense_store(void *user, int o, const tg_view *view, const tg_box *
 {
     (void)err;
     const tg_dense_io *io = user;
+    const int v = io->net->out[o];
     if (!io->out[o])
         return TG_OK;
-    const tg_view to = tgi_dense_view(io->net, io->net->out[o], io->out[o]);
+    if (io->net->values[v].flat) {
+        memcpy((char *)io->out[o] + flat_start(box), flat_at(view, box),
+               flat_bytes(io->net, v, box));
+        return TG_OK;
+    }
+    const tg_view to = tgi_dense_view(io->net, v, io->out[o]);
     tgi_copy_box(view, &to, view->c, box);
     return TG_OK;
 }
