@@ -1,38 +1,9 @@
-/* cu_conv.cuh - geometry of convolutions on the device, and how a convolution becomes a list
- * of K steps for kernels that see it as a matrix product.
- *
- * An output coordinate of an axis is o = q * out_step + out_first, its taps are at
- * i = q * in_step + offset[tap]. A convolution is one such set with q = o; a transposed one of
- * stride s is a set for each phase (o + pad) mod s, with every tap k for which (k * dilation)
- * mod s is the phase, and neighbours in q are s apart in o. Groups make further sets: those of
- * few channels are merged, with zero weights between, until they fill whole units.
- *
- * A *unit* is 8 values of K that are read at once: 8 lanes of a segment at one tap, or for
- * sources of 1, 2 or 4 lanes a pixel each at 8, 4 or 2 taps. All units of a set, channels
- * outside and taps inside, are cut into K steps; the last is filled up with units that are
- * nowhere. What a kernel reads, in one block of packed memory:
- *
- *     sets    cu_conv_set [n_sets]
- *     places  int32 [units of all sets][places of a unit][4]: z, y, x offset; segment, lane
- *     bias    float [out_c, up to whole tiles of all sets]
- *     weights as the kernel orders them
- *
- * The order of a sum is the order of the units: it depends on no box. */
+/* cu_conv.cuh - what the convolutions of the device share: what they accept, their weights, and
+ * where taps are. */
 #ifndef TG_CU_CONV_CUH
 #define TG_CU_CONV_CUH
 
 #include "kernels/cuda/cu_epilogue.cuh"
-
-#define CU_UNIT 8               /* values of K */
-#define CU_NOWHERE (-(1 << 30)) /* offset of a place that does not exist */
-
-struct cu_conv_set {
-    int32_t first_unit, steps;
-    int32_t channel0, channels; /* of the result */
-    int32_t tile0;              /* index of its first tile of channels among all sets' */
-    int32_t out_first[3];       /* z, y, x */
-    int64_t weights;            /* elements from the start of all weights */
-};
 
 /* ---- Host: geometry ---------------------------------------------------------------------- */
 

@@ -7,6 +7,8 @@
 #include "kernels/backend.h"
 
 #define CU_CONV_LIST(X, H, F)                                                                  \
+    H(conv_mma)                                                                                \
+    H(conv_transpose_mma)                                                                      \
     X(conv_depthwise)                                                                          \
     X(conv_transpose_depthwise)                                                                \
     X(conv_plain)                                                                              \

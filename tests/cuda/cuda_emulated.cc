@@ -34,6 +34,8 @@ uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 unsigned tg_emulated_shared_most = 64 << 10; /* compute capability 7.5 */
 
+int tg_emulated_ampere = 1;
+
 namespace
 {
 

@@ -55,6 +55,9 @@ void tg_emulate(const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes
  * device that we build for has. */
 extern unsigned tg_emulated_shared_most;
 
+/* 1: as compute capability 8.0 and later; 0: as 7.5 (cu_mma.cuh). */
+extern int tg_emulated_ampere;
+
 void tg_emulated_block_barrier(void);
 /* Waits for the lanes of `mask` of this thread's warp. */
 void tg_emulated_warp_barrier(unsigned mask);

@@ -2,6 +2,8 @@
  * Usage: test_cuda_conv [SEED]. */
 #include "tests/cuda/device_case.h"
 
+extern int tg_emulated_ampere; /* of the emulator */
+
 static int64_t pick(int64_t lo, int64_t hi)
 {
     return tg_rand_in(&kseed, lo, hi);
@@ -19,14 +21,15 @@ typedef struct shape {
     int64_t ci, co, k, s, p, d;
 } shape;
 
-static struct {
+typedef struct with_what {
     int64_t groups;
     int64_t segs[TG_MAX_SEG];
     int n_seg;
     unsigned doubled; /* bit s: segment s is read doubled */
     tg_dtype only;
     int64_t wide; /* columns at most; 0: 40 */
-} with;           /* of the next case */
+} with_what;
+static with_what with; /* of the next case */
 
 static void expect_sum(kcase *k)
 {
@@ -144,6 +147,111 @@ static void test_depthwise_convolution_agrees(void)
     }
 }
 
+/* Two times in three with copies that go on beside the arithmetic (8.0 and later). */
+static void products_agree(const char *op, const shape *s, const char *variant)
+{
+    static unsigned turn;
+    tg_emulated_ampere = turn++ % 3 != 0;
+    with.only = TG_DTYPE_F16;
+    conv_case(op, s, variant);
+    tg_emulated_ampere = 1;
+}
+
+static void test_tensor_cores_convolve_any_kernel_stride_and_dilation(void)
+{
+    static const shape shapes[] = {
+        {2, 32, 32, 3, 1, 1, 1},  {2, 16, 48, 3, 1, 1, 1},  {2, 48, 16, 1, 1, 0, 1},
+        {2, 19, 33, 3, 1, 1, 1},  {2, 40, 136, 3, 1, 1, 1}, {2, 97, 24, 3, 1, 1, 1},
+        {2, 32, 64, 5, 1, 2, 1},  {2, 16, 8, 7, 1, 3, 1},   {2, 32, 32, 3, 2, 1, 1},
+        {2, 16, 32, 3, 1, 2, 2},  {2, 16, 40, 5, 3, 0, 1},  {2, 64, 3, 1, 2, 0, 1},
+        {3, 16, 32, 3, 1, 1, 1},  {3, 20, 17, 3, 2, 1, 1},  {2, 8, 1, 2, 2, 0, 1},
+        {2, 24, 128, 3, 1, 1, 1}, {2, 16, 2, 3, 1, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        products_agree("Conv", &shapes[i], "conv_mma");
+    with.wide = 300; /* tiles of one row */
+    products_agree("Conv", &shapes[0], "conv_mma");
+}
+
+static void test_tensor_cores_convolve_pixels_of_few_channels(void)
+{
+    static const shape shapes[] = {{2, 1, 32, 3, 1, 1, 1}, {2, 3, 48, 3, 1, 1, 1},
+                                   {2, 3, 64, 7, 2, 3, 1}, {2, 4, 17, 5, 2, 2, 1},
+                                   {3, 1, 16, 3, 1, 1, 1}, {2, 2, 96, 3, 1, 0, 1},
+                                   {2, 3, 3, 3, 1, 1, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        products_agree("Conv", &shapes[i], "conv_mma");
+}
+
+/* Cut the next case's source. */
+static void cut(const int64_t *segs, int n, unsigned doubled)
+{
+    memcpy(with.segs, segs, (size_t)n * sizeof *segs);
+    with.n_seg = n;
+    with.doubled = doubled;
+}
+
+static void test_tensor_cores_read_segments_as_one_tensor(void)
+{
+    static const int64_t two[] = {32, 16}, odd[] = {96, 1}, many[] = {3, 16, 8, 21};
+    const shape a = {2, 48, 32, 3, 1, 1, 1}, b = {2, 97, 48, 3, 1, 1, 1},
+                c = {3, 48, 16, 3, 1, 1, 1};
+    cut(two, 2, 0);
+    products_agree("Conv", &a, "conv_mma");
+    cut(odd, 2, 0);
+    products_agree("Conv", &b, "conv_mma");
+    cut(many, 4, 0);
+    products_agree("Conv", &c, "conv_mma");
+}
+
+static void test_tensor_cores_upsample_what_they_read(void)
+{
+    static const shape shapes[] = {{2, 48, 32, 3, 1, 1, 1},
+                                   {2, 48, 16, 5, 1, 2, 1},
+                                   {2, 48, 16, 3, 2, 1, 1},
+                                   {2, 48, 33, 3, 1, 2, 2},
+                                   {2, 48, 16, 1, 1, 0, 1}};
+    static const int64_t two[] = {32, 16}, one[] = {48}, few[] = {45, 3};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        cut(one, 1, 1);
+        products_agree("Conv", &shapes[i], "conv_mma");
+        cut(two, 2, 1);
+        products_agree("Conv", &shapes[i], "conv_mma");
+    }
+    cut(few, 2, 2);
+    products_agree("Conv", &shapes[0], "conv_mma");
+}
+
+static void test_tensor_cores_convolve_in_groups(void)
+{
+    static const shape shapes[] = {{2, 64, 64, 3, 1, 1, 1},
+                                   {2, 64, 96, 3, 2, 1, 1},
+                                   {2, 32, 32, 3, 1, 1, 1},
+                                   {2, 48, 24, 3, 1, 2, 2}};
+    static const int64_t groups[] = {4, 2, 8, 3}, segs[] = {32, 32};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        with.groups = groups[i];
+        if (i == 0)
+            cut(segs, 2, 0);
+        products_agree("Conv", &shapes[i], "conv_mma");
+    }
+}
+
+static void test_tensor_cores_convolve_transposed(void)
+{
+    static const shape shapes[] = {{2, 32, 16, 2, 2, 0, 1}, {2, 19, 33, 4, 2, 1, 1},
+                                   {2, 16, 8, 3, 2, 1, 1},  {2, 16, 48, 3, 1, 1, 1},
+                                   {2, 8, 16, 9, 3, 4, 1},  {2, 16, 16, 2, 3, 0, 1},
+                                   {3, 16, 16, 2, 2, 0, 1}, {2, 48, 3, 4, 2, 1, 1},
+                                   {2, 16, 16, 3, 2, 1, 2}, {2, 3, 16, 4, 2, 1, 1}};
+    static const int64_t segs[] = {32, 7, 9};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        if (shapes[i].ci == 48)
+            cut(segs, 3, 0);
+        products_agree("ConvTranspose", &shapes[i], "conv_transpose_mma");
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -154,6 +262,12 @@ int main(int argc, char **argv)
     RUN(test_any_convolution_has_a_variant_that_agrees);
     RUN(test_any_transposed_convolution_has_a_variant_that_agrees);
     RUN(test_depthwise_convolution_agrees);
+    RUN(test_tensor_cores_convolve_any_kernel_stride_and_dilation);
+    RUN(test_tensor_cores_convolve_pixels_of_few_channels);
+    RUN(test_tensor_cores_read_segments_as_one_tensor);
+    RUN(test_tensor_cores_upsample_what_they_read);
+    RUN(test_tensor_cores_convolve_in_groups);
+    RUN(test_tensor_cores_convolve_transposed);
     printf("%d runs of a case by a variant\n", kdevice_runs);
     kcase_pools_close();
     return TEST_END();

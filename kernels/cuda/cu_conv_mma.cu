@@ -1,0 +1,386 @@
+/* cu_conv_mma.cu - convolutions of halves on tensor cores: implicit product of matrices
+ * (cu_gemm.cuh), sums in float32.
+ *
+ * Four warps compute 128 pixels times BN channels: 64 x 64 each for BN = 128, 64 x 32 for 64,
+ * 32 x BN below. A K step is 32 values: 64 bytes of a pixel, in three stages of shared memory,
+ * 48 KiB at most, so that two blocks stay on a multiprocessor and one copies while the other
+ * multiplies. From 8.0 on copies are asynchronous and go two steps ahead, with zeros where a
+ * tap lies outside of the image; on 7.5, and for pixels of less than 16 bytes, they wait in
+ * registers one step ahead, while the products of the step before are made.
+ *
+ *     stage:  pixels   [128][4 units of 16 bytes], unit u of row r at u ^ (r / 2 % 4)
+ *             weights  [BN][4 units], the same; packed so that a copy is a straight one
+ *
+ * With that exchange of units the eight rows that ldmatrix reads at once, 64 bytes apart, lie
+ * in different banks, as do the eight threads' pieces of a copy.
+ *
+ * What bounds it (BN = 128, from its SASS, unverified on a GPU): a step of a block has 256
+ * HMMA.16816, 64 LDSM.x4 and 16 KiB of copies; at 128 bytes a clock shared memory takes 384
+ * clocks for it, the tensor cores of 8.0 (1024 multiply-adds a clock) 512: products bound. Each
+ * step reads 8 KiB of pixels, for a 3x3 kernel mostly from the first level, and 8 KiB of
+ * weights from the second, 64 multiply-adds a byte: two bytes a clock for each 128. */
+#include "kernels/cuda/cu_conv_list.cuh"
+#include "kernels/cuda/cu_gemm.cuh"
+#include "kernels/cuda/cu_map.cuh"
+#include "kernels/cuda/cu_mma.cuh"
+
+namespace
+{
+
+const int threads = 128, kstep = 32, stages = 3;
+const int row_bytes = kstep * 2;
+const int pixel_bytes = CU_BM * row_bytes;
+
+/* Where unit u of row r of a stage's pixels or weights lies. */
+__device__ __forceinline__ int unit_at(int row, int unit)
+{
+    return row * row_bytes + ((unit ^ (row >> 1 & 3)) << 4);
+}
+
+template <int BN> struct shape {
+    static const int warps_m = BN >= 64 ? 2 : 4;
+    static const int wm = CU_BM / warps_m;      /* pixels of a warp */
+    static const int wn = BN / (4 / warps_m);   /* channels of a warp */
+    static const int mt = wm / 16, nt = wn / 8; /* products in it */
+    static const int en = BN < 64 ? BN : 64;    /* channels that are stored together */
+    static const int stage_bytes = pixel_bytes + BN * row_bytes;
+    static const int weight_units = BN * 4;
+    static const int per_thread = (weight_units + threads - 1) / threads;
+    static const int sums_bytes = CU_BM * (en + 8) * 4;
+    static const int shared_bytes =
+        stages * stage_bytes > sums_bytes ? stages *stage_bytes : sums_bytes;
+};
+
+/* Sums of a warp. */
+template <int BN> struct sums {
+    float c[shape<BN>::mt][shape<BN>::nt][4];
+};
+
+/* Products of one step. */
+template <int BN>
+__device__ __forceinline__ void multiply(const unsigned char *stage, int wm0, int wn0,
+                                         sums<BN> &s)
+{
+    typedef shape<BN> S;
+    const int lane = (int)threadIdx.x % 32;
+    const unsigned char *weights = stage + pixel_bytes;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        uint32_t b[S::nt][2];
+        if constexpr (S::nt == 1) {
+            cu_ldmatrix2(b[0], weights + unit_at(wn0 + lane % 8, 2 * half + (lane >> 3 & 1)));
+        } else {
+#pragma unroll
+            for (int n = 0; n < S::nt; n += 2) {
+                uint32_t r[4];
+                cu_ldmatrix4(r, weights + unit_at(wn0 + n * 8 + lane % 8 + (lane >> 4) * 8,
+                                                  2 * half + (lane >> 3 & 1)));
+                b[n][0] = r[0];
+                b[n][1] = r[1];
+                b[n + 1][0] = r[2];
+                b[n + 1][1] = r[3];
+            }
+        }
+#pragma unroll
+        for (int m = 0; m < S::mt; m++) {
+            uint32_t a[4];
+            cu_ldmatrix4(a, stage + unit_at(wm0 + m * 16 + lane % 16, 2 * half + (lane >> 4)));
+#pragma unroll
+            for (int n = 0; n < S::nt; n++)
+                cu_mma16(s.c[m][n], a, b[n]);
+        }
+    }
+}
+
+/* What a thread copies in a step: unit `threadIdx.x % 4` of four pixels, and pieces of weights.
+ */
+template <int BN, bool FEW> struct copier {
+    typedef shape<BN> S;
+    cu_gemm_reader<__half, 4> pixels;
+    const int4 *places;
+    const uint4 *weights;
+    int lanes;
+    uint4 held_pixels[4], held_weights[S::per_thread];
+
+    __device__ __forceinline__ void begin(const cu_gemm_args *a, const cu_gemm_block &b)
+    {
+        const int t = (int)threadIdx.x;
+        pixels.begin(a, b, t / 4, threads / 4);
+        lanes = FEW ? a->lanes : 8;
+        places = a->places + b.tile.first + t % 4 * (8 / lanes);
+        weights = reinterpret_cast<const uint4 *>(a->weights + b.tile.weights) + t;
+    }
+
+    /* Pieces of the weights that this thread has. */
+    __device__ __forceinline__ bool has(int i) const
+    {
+        return S::weight_units % threads == 0 ||
+               (int)threadIdx.x + i * threads < S::weight_units;
+    }
+
+    __device__ __forceinline__ void start_copies(const cu_gemm_args *a, int step,
+                                                 unsigned char *stage)
+    {
+        const int t = (int)threadIdx.x;
+        const int4 place = __ldg(places + step * 4);
+        pixels.move(a, place);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const __half *from;
+            const bool inside = pixels.at(i, place, &from);
+            cu_copy16(stage + unit_at(t / 4 + i * (threads / 4), t % 4),
+                      inside ? (const void *)from : (const void *)places, inside);
+        }
+#pragma unroll
+        for (int i = 0; i < S::per_thread; i++)
+            if (has(i))
+                cu_copy16_once(stage + pixel_bytes + (t + i * threads) * 16,
+                               weights + (int64_t)step * S::weight_units + i * threads);
+    }
+
+    /* A unit of pixel i from places of few lanes: N of them, of numbers like W. */
+    template <class W, int N>
+    __device__ __forceinline__ uint4 gather(const cu_gemm_args *a, int step, int i)
+    {
+        union {
+            W part[N];
+            uint4 all;
+        } u;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            const int4 place = __ldg(places + (step * 4 * N + k));
+            const __half *from;
+            pixels.move(a, place);
+            W none = {};
+            u.part[k] =
+                pixels.at(i, place, &from) ? __ldg(reinterpret_cast<const W *>(from)) : none;
+        }
+        return u.all;
+    }
+
+    __device__ __forceinline__ void load(const cu_gemm_args *a, int step)
+    {
+        if constexpr (FEW) {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                held_pixels[i] = lanes == 4   ? gather<uint2, 2>(a, step, i)
+                                 : lanes == 2 ? gather<unsigned, 4>(a, step, i)
+                                              : gather<unsigned short, 8>(a, step, i);
+        } else {
+            const int4 place = __ldg(places + step * 4);
+            pixels.move(a, place);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const __half *from;
+                held_pixels[i] = pixels.at(i, place, &from)
+                                     ? __ldg(reinterpret_cast<const uint4 *>(from))
+                                     : make_uint4(0, 0, 0, 0);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < S::per_thread; i++)
+            if (has(i))
+                held_weights[i] =
+                    __ldg(weights + (int64_t)step * S::weight_units + i * threads);
+    }
+
+    __device__ __forceinline__ void put(unsigned char *stage) const
+    {
+        const int t = (int)threadIdx.x;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            *reinterpret_cast<uint4 *>(stage + unit_at(t / 4 + i * (threads / 4), t % 4)) =
+                held_pixels[i];
+#pragma unroll
+        for (int i = 0; i < S::per_thread; i++)
+            if (has(i))
+                *reinterpret_cast<uint4 *>(stage + pixel_bytes + (t + i * threads) * 16) =
+                    held_weights[i];
+    }
+};
+
+/* All steps; the sums stay in registers. */
+template <int BN, bool FEW>
+__device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_block &b,
+                                       unsigned char *shared, int wm0, int wn0, sums<BN> &s)
+{
+    typedef shape<BN> S;
+    const bool async = CU_HAS_ASYNC && !FEW;
+    const int steps = b.tile.steps;
+    copier<BN, FEW> c;
+    c.begin(a, b);
+    if (async) {
+        for (int k = 0; k < stages - 1; k++) {
+            if (k < steps)
+                c.start_copies(a, k, shared + k * S::stage_bytes);
+            cu_copy_commit();
+        }
+    } else if (steps) {
+        c.load(a, 0);
+        c.put(shared);
+        if (steps > 1)
+            c.load(a, 1);
+    }
+    int now = 0, ahead = async ? stages - 1 : 1; /* stages */
+    for (int k = 0; k < steps; k++) {
+        if (async)
+            cu_copy_wait<stages - 2>();
+        __syncthreads();
+        if (async) {
+            if (k + stages - 1 < steps)
+                c.start_copies(a, k + stages - 1, shared + ahead * S::stage_bytes);
+            cu_copy_commit();
+        } else if (k + 1 < steps) {
+            c.put(shared + ahead * S::stage_bytes);
+            if (k + 2 < steps)
+                c.load(a, k + 2);
+        }
+        multiply<BN>(shared + now * S::stage_bytes, wm0, wn0, s);
+        now = now + 1 == stages ? 0 : now + 1;
+        ahead = ahead + 1 == stages ? 0 : ahead + 1;
+    }
+    if (async)
+        cu_copy_wait<0>();
+}
+
+template <int BN, bool FEW>
+__global__ void __launch_bounds__(threads, 2) conv_mma(const cu_gemm_args *__restrict__ a)
+{
+    typedef shape<BN> S;
+    CU_DYNAMIC_SHARED(unsigned char, shared);
+    cu_gemm_block b;
+    if (!cu_gemm_block_of(a, &b))
+        return;
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const int wm0 = warp % S::warps_m * S::wm, wn0 = warp / S::warps_m * S::wn;
+    sums<BN> s;
+#pragma unroll
+    for (int m = 0; m < S::mt; m++)
+#pragma unroll
+        for (int n = 0; n < S::nt; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                s.c[m][n][i] = 0.0f;
+    sum_up<BN, FEW>(a, b, shared, wm0, wn0, s);
+    float *out = reinterpret_cast<float *>(shared);
+    for (int n0 = 0; n0 < BN; n0 += S::en) {
+        __syncthreads();
+        if (wn0 >= n0 && wn0 < n0 + S::en)
+#pragma unroll
+            for (int m = 0; m < S::mt; m++)
+#pragma unroll
+                for (int n = 0; n < S::nt; n++)
+#pragma unroll
+                    for (int up = 0; up < 2; up++) {
+                        const int row = wm0 + m * 16 + up * 8 + lane / 4;
+                        const int column = wn0 - n0 + n * 8 + lane % 4 * 2;
+                        *reinterpret_cast<float2 *>(out + row * (S::en + 8) + column) =
+                            make_float2(s.c[m][n][2 * up], s.c[m][n][2 * up + 1]);
+                    }
+        __syncthreads();
+        cu_gemm_store<__half, S::en, threads>(a, b, BN, n0, out);
+    }
+}
+
+/* ---- Host -------------------------------------------------------------------------------- */
+
+struct order {
+    typedef __half element;
+    static int64_t at(int, int k, int n)
+    {
+        return n * kstep + (((k / 8) ^ (n >> 1 & 3)) * 8 + k % 8);
+    }
+};
+
+int tile_channels(const cu_gemm_plan *p)
+{
+    const int64_t n = cu_gemm_channels(p);
+    if (p->lanes < 8)
+        return n <= 8 ? 8 : n <= 32 ? 32 : 64;
+    return n <= 8 ? 8 : n <= 16 ? 16 : n <= 32 ? 32 : (n + 63) / 64 % 2 ? 64 : 128;
+}
+
+int plan_of(const tg_op_ctx *ctx, const int64_t *seg_c, int n_seg, int transposed,
+            cu_gemm_plan *p)
+{
+    if (!cu_gemm_plan_of(ctx, seg_c, n_seg, transposed, p))
+        return 0;
+    p->kstep = kstep;
+    p->bn = tile_channels(p);
+    return 1;
+}
+
+template <int TR> int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    tgi_geom g;
+    cu_gemm_plan p;
+    return cu_conv_accepts(ctx, lay, TR, &g) &&
+           plan_of(ctx, lay->seg_c[0], lay->src_segs[0], TR, &p);
+}
+
+template <int TR> size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    cu_gemm_plan p;
+    if (!plan_of(ctx, lay->seg_c[0], lay->src_segs[0], TR, &p))
+        return 0;
+    return cu_gemm_layout_of(&p, sizeof(__half)).bytes;
+}
+
+template <int TR> void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+{
+    cu_gemm_plan p;
+    if (plan_of(ctx, lay->seg_c[0], lay->src_segs[0], TR, &p))
+        cu_gemm_pack<order>(&p, ctx, dst);
+}
+
+template <int TR> double cost(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    cu_gemm_plan p;
+    if (!plan_of(ctx, lay->seg_c[0], lay->src_segs[0], TR, &p))
+        return 1e9;
+    return cu_gemm_waste(&p) * (p.lanes < 8 ? 2 : 1);
+}
+
+template <int BN, bool FEW> void launch(const tg_call *call, dim3 grid, const cu_gemm_args *a)
+{
+    cu_launch_pool(call, conv_mma<BN, FEW>, grid, dim3(threads),
+                   (unsigned)shape<BN>::shared_bytes, a);
+}
+
+template <int TR> void run(const tg_call *call)
+{
+    cu_gemm_plan p;
+    cu_gemm_args a;
+    int64_t seg_c[TG_MAX_SEG];
+    for (int s = 0; s < call->src[0].n_seg; s++)
+        seg_c[s] = call->src[0].seg[s].c;
+    if (!plan_of(call->ctx, seg_c, call->src[0].n_seg, TR, &p))
+        return; /* `accepts` said no */
+    const dim3 grid = cu_gemm_arguments(&p, call, sizeof(__half), &a);
+    if (p.lanes < 8)
+        (p.bn == 8    ? launch<8, true>
+         : p.bn == 32 ? launch<32, true>
+                      : launch<64, true>)(call, grid, &a);
+    else
+        (p.bn == 8    ? launch<8, false>
+         : p.bn == 16 ? launch<16, false>
+         : p.bn == 32 ? launch<32, false>
+         : p.bn == 64 ? launch<64, false>
+                      : launch<128, false>)(call, grid, &a);
+}
+
+template <int TR> constexpr tg_variant variant(const char *name, const char *op)
+{
+    tg_variant v = cu_variant(name, op, accepts<TR>, run<TR>);
+    v.reads_doubled = 1;
+    v.packed_bytes = packed_bytes<TR>;
+    v.pack = pack<TR>;
+    v.cost = cost<TR>;
+    return v;
+}
+
+} // namespace
+
+constexpr tg_variant cu_conv_mma_f16 = variant<0>("conv_mma", "Conv");
+constexpr tg_variant cu_conv_transpose_mma_f16 =
+    variant<1>("conv_transpose_mma", "ConvTranspose");

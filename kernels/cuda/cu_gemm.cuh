@@ -1,0 +1,550 @@
+/* cu_gemm.cuh - a convolution as a matrix product: pixels times channels of the result, summed
+ * over K = (channel, tap) without ever building the matrix of pixels.
+ *
+ * An output coordinate of an axis is o = q * out_step + out_first, the input coordinate of a
+ * tap q * in_step + offset[tap]. A convolution is one *set* of such, with q = o. A transposed
+ * one of stride s is a set for each phase (o + pad) mod s, holding the taps whose k * dilation
+ * has the same rest; neighbours in q are then s apart in o. Groups make further sets: those of
+ * few channels are merged, with zeros as weights between, until they fill whole places.
+ *
+ * A *place* is `lanes` neighbouring channels of a segment at one tap; 8 / lanes places make a
+ * *unit* of 8 values of K, units make K steps. Places of a set run over segments, chunks of 32
+ * channels, taps, and the lanes of the chunk: taps inside of chunks keep the pixels of a tile
+ * in the first-level cache. The last step is filled up with places that are nowhere. This order
+ * is the order of the sum; it depends on no box.
+ *
+ * Packed, in this order, each part aligned to 64 bytes:
+ *
+ *     tiles    cu_gemm_tile [tiles]: up to BN channels of a set's result
+ *     places   int4 {z, y, x offset; segment << 16 | lane, or -1}, set after set
+ *     bias     float [tiles][BN]
+ *     weights  [tiles][steps of its set] blocks of KSTEP x BN, ordered as the kernel reads
+ *
+ * A block of threads computes BM = 128 pixels, a patch of 2^w x 2^(7 - w) chosen from the
+ * launch's extents so that few are wasted, times one tile of channels. */
+#ifndef TG_CU_GEMM_CUH
+#define TG_CU_GEMM_CUH
+
+#include "kernels/cuda/cu_conv.cuh"
+
+#define CU_BM 128           /* pixels of a block */
+#define CU_CHUNK 32         /* channels between which taps lie */
+#define CU_FAR (-(1 << 30)) /* coordinate of a pixel that does not exist */
+
+struct cu_gemm_tile {
+    int32_t first, steps;    /* place; K steps */
+    int32_t channel0, lanes; /* of the result: first, and how many are written */
+    int32_t out_first[3];
+    int32_t unused;
+    int64_t weights; /* bytes from the first */
+};
+
+/* A segment as kernels address it; takes an item of the pool. */
+struct cu_gemm_source {
+    const char *base;
+    int64_t z_pitch;
+    int32_t y_pitch, x0, cb;
+    uint32_t y_ring, y_magic; /* y mod y_ring without a division, see cu_ring */
+    uint32_t z_ring;
+    int32_t doubled, unused;
+};
+static_assert(sizeof(cu_gemm_source) <= sizeof(cu_item), "sources lie in the pool");
+
+struct cu_gemm_args {
+    const cu_gemm_tile *tiles;
+    const int4 *places;
+    const float *bias;
+    const char *weights;
+    cu_view dst;
+    cu_epi epi;
+    int32_t lo[3], hi[3]; /* the box: z, y, x */
+    int32_t in[3], in_step[3], out_step[3];
+    int32_t n_tiles, across, down; /* channel tiles; pixel tiles along x and y */
+    int32_t width_log;             /* of a pixel tile */
+    int32_t lanes;                 /* of a place */
+    int32_t src;                   /* first source, in the pool */
+    int32_t unused;
+    cu_pool pool;
+};
+
+/* ---- Host: what there is to sum ---------------------------------------------------------- */
+
+struct cu_gemm_plan {
+    tgi_geom g;
+    int transposed;
+    int lanes;            /* of a place */
+    int64_t sets, merged; /* groups in one set */
+    int64_t phases[3];
+    int n_seg;
+    int64_t seg_c[TG_MAX_SEG];
+    int kstep, bn;
+};
+
+struct cu_gemm_place {
+    int32_t off[3];
+    int32_t seg, lane;
+    int64_t channel, channels; /* of the whole source, and how many lanes count */
+    int64_t tap;
+};
+
+/* Calls f(place) for all places of a set, in order. */
+template <class F> inline void cu_gemm_each_place(const cu_gemm_plan *p, int64_t set, F f)
+{
+    const tgi_geom *g = &p->g;
+    const int64_t n_phases = p->phases[0] * p->phases[1] * p->phases[2];
+    const int64_t phase = set % n_phases, group = set / n_phases;
+    const int64_t rest[3] = {phase / (p->phases[1] * p->phases[2]),
+                             phase / p->phases[2] % p->phases[1], phase % p->phases[2]};
+    const int64_t per = g->in_c / g->groups * p->merged, lo = group * per, hi = lo + per;
+    const int64_t taps = g->k[0] * g->k[1] * g->k[2];
+    for (int64_t s = 0, c0 = 0; s < p->n_seg; c0 += p->seg_c[s++]) {
+        const int64_t from = lo > c0 ? lo - c0 : 0;
+        const int64_t to = hi - c0 < p->seg_c[s] ? hi - c0 : p->seg_c[s];
+        for (int64_t chunk = from; chunk < to; chunk += CU_CHUNK)
+            for (int64_t t = 0; t < taps; t++) {
+                const int64_t k[3] = {t / (g->k[1] * g->k[2]), t / g->k[2] % g->k[1],
+                                      t % g->k[2]};
+                cu_gemm_place at;
+                int there = 1;
+                for (int i = 0; i < 3; i++) {
+                    const int64_t kd = k[i] * g->d[i];
+                    there &= !p->transposed || kd % g->s[i] == rest[i];
+                    at.off[i] = (int32_t)(p->transposed ? -(kd / g->s[i]) : kd - g->p0[i]);
+                }
+                for (int64_t c = chunk; there && c < to && c < chunk + CU_CHUNK;
+                     c += p->lanes) {
+                    at.seg = (int32_t)s;
+                    at.lane = (int32_t)c;
+                    at.channel = c0 + c;
+                    at.channels = to - c < p->lanes ? to - c : p->lanes;
+                    at.tap = t;
+                    f(at);
+                }
+            }
+    }
+}
+
+inline int64_t cu_gemm_places(const cu_gemm_plan *p, int64_t set)
+{
+    int64_t n = 0;
+    cu_gemm_each_place(p, set, [&](const cu_gemm_place &) { n++; });
+    return n;
+}
+inline int64_t cu_gemm_steps(const cu_gemm_plan *p, int64_t places)
+{
+    return (places * p->lanes + p->kstep - 1) / p->kstep;
+}
+/* Channels of a set's result. */
+inline int64_t cu_gemm_channels(const cu_gemm_plan *p)
+{
+    return p->g.out_c / p->g.groups * p->merged;
+}
+inline int64_t cu_gemm_set_tiles(const cu_gemm_plan *p)
+{
+    return (cu_gemm_channels(p) + p->bn - 1) / p->bn;
+}
+
+/* Merge groups until channels come in whole places and results in whole vectors. */
+inline int cu_gemm_merge(cu_gemm_plan *p)
+{
+    const int64_t in = p->g.in_c / p->g.groups, out = p->g.out_c / p->g.groups;
+    for (int64_t m = 1; m <= p->g.groups; m++) {
+        if (p->g.groups % m || (m != p->g.groups && (m * in % p->lanes || m * out % 8)))
+            continue;
+        p->merged = m;
+        return 1;
+    }
+    return 0;
+}
+
+/* Every set begins at a whole place of a segment. */
+inline int cu_gemm_aligned(const cu_gemm_plan *p)
+{
+    const int64_t per = p->g.in_c / p->g.groups * p->merged;
+    for (int64_t lo = 0; lo < p->g.in_c; lo += per) {
+        int64_t c = lo;
+        int s = 0;
+        while (c >= p->seg_c[s])
+            c -= p->seg_c[s++];
+        if (c % p->lanes)
+            return 0;
+    }
+    return 1;
+}
+
+/* 0: this convolution is not for products of matrices. `bn` is chosen by the caller after. */
+inline int cu_gemm_plan_of(const tg_op_ctx *ctx, const int64_t *seg_c, int n_seg,
+                           int transposed, cu_gemm_plan *p)
+{
+    memset(p, 0, sizeof *p);
+    if (!cu_conv_geometry(ctx, transposed, &p->g))
+        return 0;
+    p->transposed = transposed;
+    p->n_seg = n_seg;
+    p->lanes = 8;
+    for (int s = 0; s < n_seg; s++) {
+        p->seg_c[s] = seg_c[s];
+        p->lanes =
+            (int)(tgi_whole_pixel(seg_c[s]) < p->lanes ? tgi_whole_pixel(seg_c[s]) : p->lanes);
+        if (seg_c[s] >= 1 << 16)
+            return 0;
+    }
+    for (int i = 0; i < 3; i++)
+        p->phases[i] = transposed ? p->g.s[i] : 1;
+    if (!cu_gemm_merge(p) || !cu_gemm_aligned(p))
+        return 0;
+    p->sets = p->g.groups / p->merged * p->phases[0] * p->phases[1] * p->phases[2];
+    return p->sets < 1 << 16;
+}
+
+/* ---- Host: packing ----------------------------------------------------------------------- */
+
+struct cu_gemm_layout {
+    size_t places, bias, weights, bytes;
+    int64_t tiles;
+};
+
+inline size_t cu_align64(size_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+
+inline cu_gemm_layout cu_gemm_layout_of(const cu_gemm_plan *p, size_t element)
+{
+    cu_gemm_layout l;
+    size_t places = 0, weights = 0;
+    l.tiles = p->sets * cu_gemm_set_tiles(p);
+    for (int64_t set = 0; set < p->sets; set++) {
+        const int64_t steps = cu_gemm_steps(p, cu_gemm_places(p, set));
+        places += (size_t)(steps * p->kstep / p->lanes);
+        weights += (size_t)(steps * p->kstep * p->bn * cu_gemm_set_tiles(p));
+    }
+    l.places = cu_align64((size_t)l.tiles * sizeof(cu_gemm_tile));
+    l.bias = l.places + cu_align64(places * sizeof(int4));
+    l.weights = l.bias + cu_align64((size_t)(l.tiles * p->bn) * sizeof(float));
+    l.bytes = l.weights + cu_align64(weights * element);
+    return l;
+}
+
+/* The arithmetic that is done over the arithmetic that counts. */
+inline double cu_gemm_waste(const cu_gemm_plan *p)
+{
+    double done = 0, counts = 0;
+    const int64_t taps = p->g.k[0] * p->g.k[1] * p->g.k[2];
+    for (int64_t set = 0; set < p->sets; set++)
+        done += (double)(cu_gemm_steps(p, cu_gemm_places(p, set)) * p->kstep) *
+                (double)(cu_gemm_set_tiles(p) * p->bn);
+    counts = (double)(p->g.in_c / p->g.groups * taps) * (double)p->g.out_c;
+    return done / counts;
+}
+
+/* K: kernels' order of weights: K::element type, K::at(bn, k, n) the place of value k of a
+ * step, channel n of a tile, in a block. */
+template <class K>
+inline void cu_gemm_pack_set(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64_t set,
+                             int4 *places, typename K::element *weights)
+{
+    const cu_conv_weights w = {ctx->const_src[1]->data, &p->g, p->transposed};
+    const int64_t n_phases = p->phases[0] * p->phases[1] * p->phases[2];
+    const int64_t channel0 = set / n_phases * cu_gemm_channels(p), n = cu_gemm_channels(p);
+    const int64_t steps = cu_gemm_steps(p, cu_gemm_places(p, set));
+    const int64_t block = (int64_t)p->kstep * p->bn;
+    int64_t i = 0;
+    for (int64_t k = 0; k < steps * p->kstep / p->lanes; k++)
+        places[k] = make_int4(0, 0, 0, -1);
+    cu_gemm_each_place(p, set, [&](const cu_gemm_place &at) {
+        places[i] = make_int4(at.off[0], at.off[1], at.off[2], at.seg << 16 | at.lane);
+        for (int64_t c = 0; c < n; c++)
+            for (int64_t lane = 0; lane < at.channels; lane++) {
+                const int64_t k = i * p->lanes + lane, tile = c / p->bn;
+                weights[(tile * steps + k / p->kstep) * block +
+                        K::at(p->bn, (int)(k % p->kstep), (int)(c % p->bn))] =
+                    (typename K::element)w.at(at.channel + lane, channel0 + c, at.tap);
+            }
+        i++;
+    });
+}
+
+template <class K>
+inline void cu_gemm_pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
+{
+    const cu_gemm_layout l = cu_gemm_layout_of(p, sizeof(typename K::element));
+    const int64_t n_phases = p->phases[0] * p->phases[1] * p->phases[2];
+    const int64_t channels = cu_gemm_channels(p), set_tiles = cu_gemm_set_tiles(p);
+    cu_gemm_tile *tile = (cu_gemm_tile *)dst;
+    float *bias = (float *)((char *)dst + l.bias);
+    int64_t place = 0, weight = 0;
+    memset(dst, 0, l.bytes);
+    for (int64_t set = 0; set < p->sets; set++) {
+        const int64_t steps = cu_gemm_steps(p, cu_gemm_places(p, set));
+        const int64_t per_tile = steps * p->kstep * p->bn, phase = set % n_phases;
+        const int64_t rest[3] = {phase / (p->phases[1] * p->phases[2]),
+                                 phase / p->phases[2] % p->phases[1], phase % p->phases[2]};
+        cu_gemm_pack_set<K>(p, ctx, set, (int4 *)((char *)dst + l.places) + place,
+                            (typename K::element *)((char *)dst + l.weights) + weight);
+        for (int64_t t = 0; t < set_tiles; t++, tile++, bias += p->bn) {
+            const int64_t c0 = set / n_phases * channels + t * p->bn;
+            const int64_t left = channels - t * p->bn < p->bn ? channels - t * p->bn : p->bn;
+            tile->first = (int32_t)place;
+            tile->steps = (int32_t)steps;
+            tile->channel0 = (int32_t)c0;
+            tile->lanes = (int32_t)(left <= 4 ? tgi_whole_pixel(left) : (left + 7) / 8 * 8);
+            if (p->g.out_c > 4) /* pixels of whole vectors */
+                tile->lanes = (int32_t)((left + 7) / 8 * 8);
+            for (int i = 0; i < 3; i++)
+                tile->out_first[i] = (int32_t)(p->transposed ? rest[i] - p->g.p0[i] : 0);
+            tile->weights = (int64_t)sizeof(typename K::element) * (weight + t * per_tile);
+            for (int64_t c = 0; c < left && !cu_is_absent(ctx, 2); c++)
+                bias[c] = cu_const_at(ctx->const_src[2]->data, c0 + c);
+        }
+        place += steps * p->kstep / p->lanes;
+        weight += per_tile * set_tiles;
+    }
+}
+
+/* ---- Host: launching --------------------------------------------------------------------- */
+
+inline cu_gemm_source cu_gemm_source_of(const tg_view *v)
+{
+    cu_gemm_source s;
+    s.base = (const char *)v->base;
+    s.z_pitch = (int64_t)v->z_pitch;
+    s.y_pitch = v->y_ring > 1 ? (int32_t)v->y_pitch : 0; /* see cu_ring */
+    s.x0 = (int32_t)v->x0;
+    s.cb = v->cb;
+    s.y_ring = (uint32_t)v->y_ring;
+    s.y_magic = v->y_ring > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint64_t)v->y_ring + 1) : 0;
+    s.z_ring = (uint32_t)v->z_ring;
+    s.doubled = v->doubled != 0;
+    s.unused = 0;
+    return s;
+}
+
+/* Arguments, and how many blocks there are. */
+inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t element,
+                              cu_gemm_args *a)
+{
+    const cu_gemm_layout l = cu_gemm_layout_of(p, element);
+    const char *packed = (const char *)call->packed;
+    int64_t most[3];
+    a->pool.n = a->pool.unused = 0;
+    a->epi = cu_pool_epilogue(&a->pool, call);
+    a->src = a->pool.n;
+    for (int s = 0; s < call->src[0].n_seg; s++) {
+        const cu_gemm_source source = cu_gemm_source_of(&call->src[0].seg[s]);
+        memcpy(&a->pool.item[a->pool.n++], &source, sizeof source);
+    }
+    a->tiles = (const cu_gemm_tile *)packed;
+    a->places = (const int4 *)(packed + l.places);
+    a->bias = (const float *)(packed + l.bias);
+    a->weights = packed + l.weights;
+    a->dst = cu_view_of(&call->dst[0]);
+    for (int i = 0; i < 3; i++) {
+        const tg_range r = tgi_box_axis(&call->box, i);
+        const int at = call->box.rank - 3 + i;
+        const int64_t longest = at < 2 ? 1 : call->most[at] < 1 ? 1 : call->most[at];
+        a->lo[i] = (int32_t)r.lo;
+        a->hi[i] = (int32_t)r.hi;
+        a->in[i] = (int32_t)p->g.in[i];
+        a->in_step[i] = (int32_t)(p->transposed ? 1 : p->g.s[i]);
+        a->out_step[i] = (int32_t)p->phases[i];
+        most[i] = (longest + p->phases[i] - 1) / p->phases[i];
+    }
+    int64_t best = 0;
+    for (int w = 3; w <= 7; w++) { /* 16 x 8 is the squarest: tried first among equals */
+        const int log = w == 3 ? 4 : w == 4 ? 3 : w;
+        const int64_t tw = (int64_t)1 << log, th = CU_BM >> log;
+        const int64_t across = (most[2] + tw - 1) / tw, down = (most[1] + th - 1) / th;
+        if (best && across * down >= best)
+            continue;
+        best = across * down;
+        a->width_log = log;
+        a->across = (int32_t)across;
+        a->down = (int32_t)down;
+    }
+    a->n_tiles = (int32_t)l.tiles;
+    a->lanes = p->lanes;
+    a->unused = 0;
+    return dim3((unsigned)(l.tiles * best * most[0]));
+}
+
+/* ---- Device: where a block works --------------------------------------------------------- */
+
+struct cu_gemm_block {
+    cu_gemm_tile tile;
+    int32_t tile_index;
+    int32_t q[3]; /* of the block's first pixel */
+    int32_t width_log;
+};
+
+__device__ __forceinline__ int32_t cu_gemm_first(int32_t lo, int32_t first, int32_t step)
+{
+    return step == 1 ? lo - first : (lo - first + step - 1) / step;
+}
+
+/* False: no pixel of the box is in the block. */
+__device__ __forceinline__ bool cu_gemm_block_of(const cu_gemm_args *a, cu_gemm_block *b)
+{
+    uint32_t i = blockIdx.x;
+    b->tile_index = (int32_t)(i % (uint32_t)a->n_tiles);
+    i /= (uint32_t)a->n_tiles;
+    const int32_t tx = (int32_t)(i % (uint32_t)a->across);
+    i /= (uint32_t)a->across;
+    const int32_t ty = (int32_t)(i % (uint32_t)a->down), tz = (int32_t)(i / (uint32_t)a->down);
+    b->tile = a->tiles[b->tile_index];
+    b->width_log = a->width_log;
+    b->q[0] = cu_gemm_first(a->lo[0], b->tile.out_first[0], a->out_step[0]) + tz;
+    b->q[1] = cu_gemm_first(a->lo[1], b->tile.out_first[1], a->out_step[1]) +
+              (ty << (7 - b->width_log));
+    b->q[2] =
+        cu_gemm_first(a->lo[2], b->tile.out_first[2], a->out_step[2]) + (tx << b->width_log);
+    for (int k = 0; k < 3; k++)
+        if (b->q[k] * a->out_step[k] + b->tile.out_first[k] >= a->hi[k])
+            return false;
+    return true;
+}
+
+/* q of pixel m of the block on y and x. */
+__device__ __forceinline__ int32_t cu_gemm_qy(const cu_gemm_block &b, int m)
+{
+    return b.q[1] + (m >> b.width_log);
+}
+__device__ __forceinline__ int32_t cu_gemm_qx(const cu_gemm_block &b, int m)
+{
+    return b.q[2] + (m & ((1 << b.width_log) - 1));
+}
+/* Output coordinates; false: outside of the box. */
+__device__ __forceinline__ bool cu_gemm_out(const cu_gemm_args *a, const cu_gemm_block &b,
+                                            int m, cu_place *p)
+{
+    p->z = b.q[0] * a->out_step[0] + b.tile.out_first[0];
+    p->y = cu_gemm_qy(b, m) * a->out_step[1] + b.tile.out_first[1];
+    p->x = cu_gemm_qx(b, m) * a->out_step[2] + b.tile.out_first[2];
+    return p->y < a->hi[1] && p->x < a->hi[2];
+}
+
+/* ---- Device: reading pixels -------------------------------------------------------------- */
+
+/* n mod ring for n < 2^31, where magic = 2^32 / ring + 1: the quotient is at most one too
+ * large, for n * (magic - 2^32 / ring) / 2^32 < 1. A ring of one row has pitch 0: any row will
+ * do. */
+__device__ __forceinline__ int32_t cu_ring(int32_t n, uint32_t ring, uint32_t magic)
+{
+    const int32_t r = n - (int32_t)(__umulhi((uint32_t)n, magic) * ring);
+    return r < 0 ? r + (int32_t)ring : r;
+}
+
+/* Reads N pixels of a block, place by place. What belongs to the segment and the slab is kept
+ * while they stay. */
+template <class T, int N> struct cu_gemm_reader {
+    int32_t y[N], x[N]; /* input coordinates for offset 0 */
+    int32_t z, height, width;
+    int32_t key, key_z; /* segment and slab at hand */
+    const T *plane;     /* NULL: outside */
+    int32_t y_pitch, x0, cb, doubled;
+    uint32_t ring, magic;
+
+    /* Pixels m0, m0 + step, ... */
+    __device__ __forceinline__ void begin(const cu_gemm_args *a, const cu_gemm_block &b, int m0,
+                                          int step)
+    {
+        cu_place p;
+        z = b.q[0] * a->in_step[0];
+        height = a->in[1];
+        width = a->in[2];
+        key = -1;
+        key_z = 0;
+        plane = NULL;
+        y_pitch = x0 = cb = doubled = 0;
+        ring = magic = 0;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const int m = m0 + i * step;
+            const bool inside = cu_gemm_out(a, b, m, &p);
+            y[i] = inside ? cu_gemm_qy(b, m) * a->in_step[1] : CU_FAR;
+            x[i] = inside ? cu_gemm_qx(b, m) * a->in_step[2] : CU_FAR;
+        }
+    }
+
+    __device__ __forceinline__ void move(const cu_gemm_args *a, const int4 &place)
+    {
+        const int32_t seg = place.w >> 16; /* -1: nowhere */
+        if (seg == key && place.x == key_z)
+            return;
+        key = seg;
+        key_z = place.x;
+        plane = NULL;
+        const int32_t at = z + place.x;
+        if (seg < 0 || at < 0 || at >= a->in[0])
+            return;
+        const cu_gemm_source *s =
+            reinterpret_cast<const cu_gemm_source *>(&a->pool.item[a->src + seg]);
+        plane = reinterpret_cast<const T *>(s->base) +
+                (at ? (int64_t)((uint32_t)at % s->z_ring) * s->z_pitch : 0);
+        y_pitch = s->y_pitch;
+        x0 = s->x0;
+        cb = s->cb;
+        doubled = s->doubled;
+        ring = s->y_ring;
+        magic = s->y_magic;
+    }
+
+    /* Address of the lanes of `place` at pixel i; false: zeros are read there. Call move
+     * before. */
+    __device__ __forceinline__ bool at(int i, const int4 &place, const T **p) const
+    {
+        const int32_t iy = y[i] + place.y, ix = x[i] + place.z;
+        const bool inside =
+            plane && (uint32_t)iy < (uint32_t)height && (uint32_t)ix < (uint32_t)width;
+        const int32_t row = cu_ring(iy >> doubled, ring, magic);
+        const T *q =
+            plane + (int64_t)row * y_pitch + (((ix >> doubled) - x0) * cb + (place.w & 0xffff));
+        *p = inside ? q : plane;
+        return inside;
+    }
+};
+
+/* ---- Device: results --------------------------------------------------------------------- */
+
+/* Sums of channels [n0, n0 + EN) of the block's tile, which lie in shared memory as
+ * sums[pixel * (EN + 8) + channel], get their bias, epilogue and type, and are stored. */
+template <class T, int EN, int V, int THREADS>
+__device__ __forceinline__ void cu_gemm_store_lanes(const cu_gemm_args *a,
+                                                    const cu_gemm_block &b, int bn, int n0,
+                                                    const float *sums)
+{
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; i < CU_BM * (EN / V); i += THREADS) {
+        const int m = i / (EN / V), c = i % (EN / V) * V;
+        cu_place p;
+        float v[V], bias[V];
+        if (n0 + c >= b.tile.lanes || !cu_gemm_out(a, b, m, &p))
+            continue;
+        cu_load<float, V>(sums + m * (EN + 8) + c, v);
+        cu_load<float, V>(a->bias + (int64_t)b.tile_index * bn + n0 + c, bias);
+#pragma unroll
+        for (int k = 0; k < V; k++)
+            v[k] += bias[k];
+        p.c = b.tile.channel0 + n0 + c;
+        cu_epilogue<T, V>(a->pool, a->epi, p, v);
+        cu_store<T, V>(a->dst, p, v);
+    }
+}
+
+template <class T, int EN, int THREADS>
+__device__ __forceinline__ void cu_gemm_store(const cu_gemm_args *a, const cu_gemm_block &b,
+                                              int bn, int n0, const float *sums)
+{
+    if (a->dst.cb >= 8) {
+        cu_gemm_store_lanes<T, EN, 8, THREADS>(a, b, bn, n0, sums);
+    } else if constexpr (EN <= 16) { /* pixels of few lanes have narrow tiles */
+        if (a->dst.cb == 4)
+            cu_gemm_store_lanes<T, EN, 4, THREADS>(a, b, bn, n0, sums);
+        else if (a->dst.cb == 2)
+            cu_gemm_store_lanes<T, EN, 2, THREADS>(a, b, bn, n0, sums);
+        else
+            cu_gemm_store_lanes<T, EN, 1, THREADS>(a, b, bn, n0, sums);
+    }
+}
+
+#endif
