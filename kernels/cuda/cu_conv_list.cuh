@@ -9,6 +9,8 @@
 #define CU_CONV_LIST(X, H, F)                                                                  \
     H(conv_mma)                                                                                \
     H(conv_transpose_mma)                                                                      \
+    F(conv_simt)                                                                               \
+    F(conv_transpose_simt)                                                                     \
     X(conv_depthwise)                                                                          \
     X(conv_transpose_depthwise)                                                                \
     X(conv_plain)                                                                              \

@@ -147,17 +147,23 @@ static void test_depthwise_convolution_agrees(void)
     }
 }
 
-/* Two times in three with copies that go on beside the arithmetic (8.0 and later). */
-static void products_agree(const char *op, const shape *s, const char *variant)
+/* The same case in both types, and in halves two times in three with copies that go on beside
+ * the arithmetic (8.0 and later). */
+static void products_agree(const char *op, const shape *s)
 {
     static unsigned turn;
+    const int transposed = strcmp(op, "ConvTranspose") == 0;
+    const with_what keep = with;
     tg_emulated_ampere = turn++ % 3 != 0;
     with.only = TG_DTYPE_F16;
-    conv_case(op, s, variant);
+    conv_case(op, s, transposed ? "conv_transpose_mma" : "conv_mma");
     tg_emulated_ampere = 1;
+    with = keep;
+    with.only = TG_DTYPE_F32;
+    conv_case(op, s, transposed ? "conv_transpose_simt" : "conv_simt");
 }
 
-static void test_tensor_cores_convolve_any_kernel_stride_and_dilation(void)
+static void test_products_convolve_any_kernel_stride_and_dilation(void)
 {
     static const shape shapes[] = {
         {2, 32, 32, 3, 1, 1, 1},  {2, 16, 48, 3, 1, 1, 1},  {2, 48, 16, 1, 1, 0, 1},
@@ -168,19 +174,19 @@ static void test_tensor_cores_convolve_any_kernel_stride_and_dilation(void)
         {2, 24, 128, 3, 1, 1, 1}, {2, 16, 2, 3, 1, 1, 1},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        products_agree("Conv", &shapes[i], "conv_mma");
+        products_agree("Conv", &shapes[i]);
     with.wide = 300; /* tiles of one row */
-    products_agree("Conv", &shapes[0], "conv_mma");
+    products_agree("Conv", &shapes[0]);
 }
 
-static void test_tensor_cores_convolve_pixels_of_few_channels(void)
+static void test_products_convolve_pixels_of_few_channels(void)
 {
     static const shape shapes[] = {{2, 1, 32, 3, 1, 1, 1}, {2, 3, 48, 3, 1, 1, 1},
                                    {2, 3, 64, 7, 2, 3, 1}, {2, 4, 17, 5, 2, 2, 1},
                                    {3, 1, 16, 3, 1, 1, 1}, {2, 2, 96, 3, 1, 0, 1},
                                    {2, 3, 3, 3, 1, 1, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        products_agree("Conv", &shapes[i], "conv_mma");
+        products_agree("Conv", &shapes[i]);
 }
 
 /* Cut the next case's source. */
@@ -191,20 +197,20 @@ static void cut(const int64_t *segs, int n, unsigned doubled)
     with.doubled = doubled;
 }
 
-static void test_tensor_cores_read_segments_as_one_tensor(void)
+static void test_products_read_segments_as_one_tensor(void)
 {
     static const int64_t two[] = {32, 16}, odd[] = {96, 1}, many[] = {3, 16, 8, 21};
     const shape a = {2, 48, 32, 3, 1, 1, 1}, b = {2, 97, 48, 3, 1, 1, 1},
                 c = {3, 48, 16, 3, 1, 1, 1};
     cut(two, 2, 0);
-    products_agree("Conv", &a, "conv_mma");
+    products_agree("Conv", &a);
     cut(odd, 2, 0);
-    products_agree("Conv", &b, "conv_mma");
+    products_agree("Conv", &b);
     cut(many, 4, 0);
-    products_agree("Conv", &c, "conv_mma");
+    products_agree("Conv", &c);
 }
 
-static void test_tensor_cores_upsample_what_they_read(void)
+static void test_products_upsample_what_they_read(void)
 {
     static const shape shapes[] = {{2, 48, 32, 3, 1, 1, 1},
                                    {2, 48, 16, 5, 1, 2, 1},
@@ -214,15 +220,15 @@ static void test_tensor_cores_upsample_what_they_read(void)
     static const int64_t two[] = {32, 16}, one[] = {48}, few[] = {45, 3};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         cut(one, 1, 1);
-        products_agree("Conv", &shapes[i], "conv_mma");
+        products_agree("Conv", &shapes[i]);
         cut(two, 2, 1);
-        products_agree("Conv", &shapes[i], "conv_mma");
+        products_agree("Conv", &shapes[i]);
     }
     cut(few, 2, 2);
-    products_agree("Conv", &shapes[0], "conv_mma");
+    products_agree("Conv", &shapes[0]);
 }
 
-static void test_tensor_cores_convolve_in_groups(void)
+static void test_products_convolve_in_groups(void)
 {
     static const shape shapes[] = {{2, 64, 64, 3, 1, 1, 1},
                                    {2, 64, 96, 3, 2, 1, 1},
@@ -233,11 +239,11 @@ static void test_tensor_cores_convolve_in_groups(void)
         with.groups = groups[i];
         if (i == 0)
             cut(segs, 2, 0);
-        products_agree("Conv", &shapes[i], "conv_mma");
+        products_agree("Conv", &shapes[i]);
     }
 }
 
-static void test_tensor_cores_convolve_transposed(void)
+static void test_products_convolve_transposed(void)
 {
     static const shape shapes[] = {{2, 32, 16, 2, 2, 0, 1}, {2, 19, 33, 4, 2, 1, 1},
                                    {2, 16, 8, 3, 2, 1, 1},  {2, 16, 48, 3, 1, 1, 1},
@@ -248,7 +254,7 @@ static void test_tensor_cores_convolve_transposed(void)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (shapes[i].ci == 48)
             cut(segs, 3, 0);
-        products_agree("ConvTranspose", &shapes[i], "conv_transpose_mma");
+        products_agree("ConvTranspose", &shapes[i]);
     }
 }
 
@@ -262,12 +268,12 @@ int main(int argc, char **argv)
     RUN(test_any_convolution_has_a_variant_that_agrees);
     RUN(test_any_transposed_convolution_has_a_variant_that_agrees);
     RUN(test_depthwise_convolution_agrees);
-    RUN(test_tensor_cores_convolve_any_kernel_stride_and_dilation);
-    RUN(test_tensor_cores_convolve_pixels_of_few_channels);
-    RUN(test_tensor_cores_read_segments_as_one_tensor);
-    RUN(test_tensor_cores_upsample_what_they_read);
-    RUN(test_tensor_cores_convolve_in_groups);
-    RUN(test_tensor_cores_convolve_transposed);
+    RUN(test_products_convolve_any_kernel_stride_and_dilation);
+    RUN(test_products_convolve_pixels_of_few_channels);
+    RUN(test_products_read_segments_as_one_tensor);
+    RUN(test_products_upsample_what_they_read);
+    RUN(test_products_convolve_in_groups);
+    RUN(test_products_convolve_transposed);
     printf("%d runs of a case by a variant\n", kdevice_runs);
     kcase_pools_close();
     return TEST_END();
