@@ -56,6 +56,27 @@ template <int BN> struct sums {
     float c[shape<BN>::mt][shape<BN>::nt][4];
 };
 
+/* Weights of N columns of products, units 2 * half and the next. */
+template <int N>
+__device__ __forceinline__ void read_weights(const unsigned char *weights, int n0, int half,
+                                             uint32_t (&b)[N][2])
+{
+    const int lane = (int)threadIdx.x % 32, unit = 2 * half + (lane >> 3 & 1);
+    if constexpr (N == 1) {
+        cu_ldmatrix2(b[0], weights + unit_at(n0 + lane % 8, unit));
+    } else {
+#pragma unroll
+        for (int n = 0; n < N; n += 2) {
+            uint32_t r[4];
+            cu_ldmatrix4(r, weights + unit_at(n0 + n * 8 + lane % 8 + (lane >> 4) * 8, unit));
+            b[n][0] = r[0];
+            b[n][1] = r[1];
+            b[n + 1][0] = r[2];
+            b[n + 1][1] = r[3];
+        }
+    }
+}
+
 /* Products of one step. */
 template <int BN>
 __device__ __forceinline__ void multiply(const unsigned char *stage, int wm0, int wn0,
@@ -63,24 +84,10 @@ __device__ __forceinline__ void multiply(const unsigned char *stage, int wm0, in
 {
     typedef shape<BN> S;
     const int lane = (int)threadIdx.x % 32;
-    const unsigned char *weights = stage + pixel_bytes;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         uint32_t b[S::nt][2];
-        if constexpr (S::nt == 1) {
-            cu_ldmatrix2(b[0], weights + unit_at(wn0 + lane % 8, 2 * half + (lane >> 3 & 1)));
-        } else {
-#pragma unroll
-            for (int n = 0; n < S::nt; n += 2) {
-                uint32_t r[4];
-                cu_ldmatrix4(r, weights + unit_at(wn0 + n * 8 + lane % 8 + (lane >> 4) * 8,
-                                                  2 * half + (lane >> 3 & 1)));
-                b[n][0] = r[0];
-                b[n][1] = r[1];
-                b[n + 1][0] = r[2];
-                b[n + 1][1] = r[3];
-            }
-        }
+        read_weights<S::nt>(stage + pixel_bytes, wn0, half, b);
 #pragma unroll
         for (int m = 0; m < S::mt; m++) {
             uint32_t a[4];
@@ -96,19 +103,24 @@ __device__ __forceinline__ void multiply(const unsigned char *stage, int wm0, in
  */
 template <int BN, bool FEW> struct copier {
     typedef shape<BN> S;
-    cu_gemm_reader<__half, 4> pixels;
+    cu_gemm_reader<__half, 4, true> pixels;
     const int4 *places;
     const uint4 *weights;
     int lanes;
+    int4 next; /* place of the step to come: known before its addresses are wanted */
     uint4 held_pixels[4], held_weights[S::per_thread];
 
-    __device__ __forceinline__ void begin(const cu_gemm_args *a, const cu_gemm_block &b)
+    /* `shared`: all stages. The third is not one where copies go by way of registers. */
+    __device__ __forceinline__ void begin(const cu_gemm_args *a, const cu_gemm_block &b,
+                                          unsigned char *shared)
     {
         const int t = (int)threadIdx.x;
+        pixels.kept = reinterpret_cast<int2 *>(shared + 2 * S::stage_bytes) + t;
         pixels.begin(a, b, t / 4, threads / 4);
         lanes = FEW ? a->lanes : 8;
         places = a->places + b.tile.first + t % 4 * (8 / lanes);
         weights = reinterpret_cast<const uint4 *>(a->weights + b.tile.weights) + t;
+        next = __ldg(places);
     }
 
     /* Pieces of the weights that this thread has. */
@@ -122,7 +134,8 @@ template <int BN, bool FEW> struct copier {
                                                  unsigned char *stage)
     {
         const int t = (int)threadIdx.x;
-        const int4 place = __ldg(places + step * 4);
+        const int4 place = next;
+        next = __ldg(places + (step + 1) * 4);
         pixels.move(a, place);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
@@ -199,7 +212,8 @@ template <int BN, bool FEW> struct copier {
     }
 };
 
-/* All steps; the sums stay in registers. */
+/* All steps; the sums stay in registers. Ahead is the stage of step k + 2, or k + 1 by way of
+ * registers. */
 template <int BN, bool FEW>
 __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_block &b,
                                        unsigned char *shared, int wm0, int wn0, sums<BN> &s)
@@ -208,7 +222,7 @@ __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_bloc
     const bool async = CU_HAS_ASYNC && !FEW;
     const int steps = b.tile.steps;
     copier<BN, FEW> c;
-    c.begin(a, b);
+    c.begin(a, b, shared);
     if (async) {
         for (int k = 0; k < stages - 1; k++) {
             if (k < steps)
@@ -221,7 +235,8 @@ __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_bloc
         if (steps > 1)
             c.load(a, 1);
     }
-    int now = 0, ahead = async ? stages - 1 : 1; /* stages */
+    const int count = async ? stages : 2;
+    int now = 0, ahead = count - 1; /* stages */
     for (int k = 0; k < steps; k++) {
         if (async)
             cu_copy_wait<stages - 2>();
@@ -236,8 +251,8 @@ __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_bloc
                 c.load(a, k + 2);
         }
         multiply<BN>(shared + now * S::stage_bytes, wm0, wn0, s);
-        now = now + 1 == stages ? 0 : now + 1;
-        ahead = ahead + 1 == stages ? 0 : ahead + 1;
+        now = now + 1 == count ? 0 : now + 1;
+        ahead = ahead + 1 == count ? 0 : ahead + 1;
     }
     if (async)
         cu_copy_wait<0>();

@@ -38,7 +38,7 @@ template <int BN> struct shape {
 
 template <int BN> struct copier {
     typedef shape<BN> S;
-    cu_gemm_reader<float, 1> pixel;
+    cu_gemm_reader<float, 1, false> pixel;
     const int4 *places;
     const float4 *weights;
     int lanes;

@@ -16,7 +16,8 @@
  * Packed, in this order, each part aligned to 64 bytes:
  *
  *     tiles    cu_gemm_tile [tiles]: up to BN channels of a set's result
- *     places   int4 {z, y, x offset; segment << 16 | lane, or -1}, set after set
+ *     places   int4 {z, y, x offset; segment << 16 | lane, or -1}, set after set; and a step
+ *              more, as kernels may read one ahead
  *     bias     float [tiles][BN]
  *     weights  [tiles][steps of its set] blocks of KSTEP x BN, ordered as the kernel reads
  *
@@ -26,6 +27,7 @@
 #define TG_CU_GEMM_CUH
 
 #include "kernels/cuda/cu_conv.cuh"
+#include "kernels/cuda/cu_mma.cuh"
 
 #define CU_BM 128           /* pixels of a block */
 #define CU_CHUNK 32         /* channels between which taps lie */
@@ -220,6 +222,7 @@ inline cu_gemm_layout cu_gemm_layout_of(const cu_gemm_plan *p, size_t element)
         weights += (size_t)(steps * p->kstep * p->bn * cu_gemm_set_tiles(p));
     }
     l.places = cu_align64((size_t)l.tiles * sizeof(cu_gemm_tile));
+    places += (size_t)(p->kstep / p->lanes); /* read one step ahead */
     l.bias = l.places + cu_align64(places * sizeof(int4));
     l.weights = l.bias + cu_align64((size_t)(l.tiles * p->bn) * sizeof(float));
     l.bytes = l.weights + cu_align64(weights * element);
@@ -435,9 +438,11 @@ __device__ __forceinline__ int32_t cu_ring(int32_t n, uint32_t ring, uint32_t ma
 }
 
 /* Reads N pixels of a block, place by place. What belongs to the segment and the slab is kept
- * while they stay. */
-template <class T, int N> struct cu_gemm_reader {
+ * while they stay. KEEP: where registers are short because copies wait there (7.5), coordinates
+ * lie in shared memory, in each thread's own N words `kept`, CU_BM apart. */
+template <class T, int N, bool KEEP> struct cu_gemm_reader {
     int32_t y[N], x[N]; /* input coordinates for offset 0 */
+    int2 *kept;
     int32_t z, height, width;
     int32_t key, key_z; /* segment and slab at hand */
     const T *plane;     /* NULL: outside */
@@ -463,7 +468,14 @@ template <class T, int N> struct cu_gemm_reader {
             const bool inside = cu_gemm_out(a, b, m, &p);
             y[i] = inside ? cu_gemm_qy(b, m) * a->in_step[1] : CU_FAR;
             x[i] = inside ? cu_gemm_qx(b, m) * a->in_step[2] : CU_FAR;
+            if (KEEP && !CU_HAS_ASYNC)
+                kept[i * CU_BM] = make_int2(y[i], x[i]);
         }
+    }
+
+    __device__ __forceinline__ int2 coordinates(int i) const
+    {
+        return KEEP && !CU_HAS_ASYNC ? kept[i * CU_BM] : make_int2(y[i], x[i]);
     }
 
     __device__ __forceinline__ void move(const cu_gemm_args *a, const int4 &place)
@@ -493,7 +505,8 @@ template <class T, int N> struct cu_gemm_reader {
      * before. */
     __device__ __forceinline__ bool at(int i, const int4 &place, const T **p) const
     {
-        const int32_t iy = y[i] + place.y, ix = x[i] + place.z;
+        const int2 q0 = coordinates(i);
+        const int32_t iy = q0.x + place.y, ix = q0.y + place.z;
         const bool inside =
             plane && (uint32_t)iy < (uint32_t)height && (uint32_t)ix < (uint32_t)width;
         const int32_t row = cu_ring(iy >> doubled, ring, magic);
