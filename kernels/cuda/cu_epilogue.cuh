@@ -121,9 +121,9 @@ __device__ __forceinline__ void cu_step_lanes(int kind, float b, float (&v)[V],
     case TG_EPI_MUL:
         CU_EACH(x * o);
     case TG_EPI_MIN:
-        CU_EACH(o < x ? o : x);
+        CU_EACH(o < x || o != o ? o : x); /* NaN wins */
     case TG_EPI_MAX:
-        CU_EACH(o > x ? o : x);
+        CU_EACH(o > x || o != o ? o : x);
     default:
         break;
     }

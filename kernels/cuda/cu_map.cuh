@@ -72,7 +72,7 @@ template <class F> struct cu_map_args {
 };
 
 template <class T, int V, class F>
-__global__ void __launch_bounds__(256) cu_map(const cu_map_args<F> *__restrict__ a)
+__global__ void __launch_bounds__(256, 4) cu_map(const cu_map_args<F> *__restrict__ a)
 {
     cu_place p;
     float v[V];

@@ -41,7 +41,7 @@ struct cu_side {
     int32_t first, n;  /* its views; n = 0: a constant */
     int32_t fixed;     /* bits: axis c, z, y, x (0 to 3) has extent 1 */
     int32_t stride[4]; /* of the constant, on those axes */
-    int32_t unused;
+    int32_t channels;  /* of the constant: lanes from there on read 0 */
     const float *at; /* device address of the constant */
 };
 
@@ -163,6 +163,20 @@ template <class T, int V> __device__ __forceinline__ void cu_load(const T *p, fl
 #pragma unroll
     for (int i = 0; i < V; i++)
         out[i] = cu_float(q.v[i]);
+}
+
+/* v[i] = f(v[i]), for what is long: the loop turns the array around instead of indexing it, so
+ * it stays in registers and f is there once. */
+template <int V, class F> __device__ __forceinline__ void cu_each(float (&v)[V], const F &f)
+{
+#pragma unroll 1
+    for (int i = 0; i < V; i++) {
+        const float next = f(v[0]);
+#pragma unroll
+        for (int k = 0; k + 1 < V; k++)
+            v[k] = v[k + 1];
+        v[V - 1] = next;
+    }
 }
 
 /* ---- Pixels ------------------------------------------------------------------------------ */

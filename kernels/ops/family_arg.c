@@ -7,10 +7,6 @@
 
 #include <math.h>
 
-typedef struct arg_attrs {
-    int64_t axis, keepdims, last;
-} arg_attrs;
-
 #define AT(field) offsetof(arg_attrs, field)
 static const tg_attr rows[] = {
     {"axis", TG_ATTR_INT, AT(axis), 0, 0, 0, NULL, "axis that is searched"},

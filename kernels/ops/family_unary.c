@@ -12,12 +12,6 @@
 
 /* ---- Attributes -------------------------------------------------------------------------- */
 
-typedef struct unary_attrs {
-    float a, b;
-    int64_t low, high;
-    int mode;
-} unary_attrs;
-
 #define REAL(name, field, def, help)                                                           \
     {                                                                                          \
         name, TG_ATTR_FLOAT, offsetof(unary_attrs, field), def, 0, 0, NULL, help               \

@@ -99,4 +99,44 @@ typedef struct instance_norm_attrs {
     float epsilon;
 } instance_norm_attrs;
 
+/* Unary operators of family_unary.c; which field an attribute fills, its rows there say. */
+typedef struct unary_attrs {
+    float a, b;
+    int64_t low, high;
+    int mode;
+} unary_attrs;
+
+typedef struct lp_pool_attrs {
+    pool_attrs pool; /* first: what tgi_pool_geometry reads */
+    int64_t p;
+} lp_pool_attrs;
+
+typedef struct lp_norm_attrs {
+    int64_t axis, p;
+} lp_norm_attrs;
+
+typedef struct lrn_attrs {
+    float alpha, beta, bias;
+    int64_t size;
+} lrn_attrs;
+
+typedef struct arg_attrs { /* ArgMax, ArgMin */
+    int64_t axis, keepdims, last;
+} arg_attrs;
+
+typedef struct bn_attrs {
+    float epsilon, momentum;
+    int64_t is_test, spatial, training_mode;
+} bn_attrs;
+
+typedef struct gn_attrs {
+    float epsilon;
+    int64_t groups;
+} gn_attrs;
+
+typedef struct mod_attrs {
+    int64_t axis, broadcast; /* unused: what the other binary operators have */
+    int64_t fmod;
+} mod_attrs;
+
 #endif

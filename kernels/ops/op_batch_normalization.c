@@ -7,11 +7,6 @@
 
 #include <math.h>
 
-typedef struct bn_attrs {
-    float epsilon, momentum;
-    int64_t is_test, spatial, training_mode;
-} bn_attrs;
-
 #define AT(field) offsetof(bn_attrs, field)
 static const tg_attr rows[] = {
     {"epsilon", TG_ATTR_FLOAT, AT(epsilon), 1e-5, 0, 0, NULL, "added to the variance"},

@@ -9,11 +9,6 @@
 
 #include <math.h>
 
-typedef struct gn_attrs {
-    float epsilon;
-    int64_t groups;
-} gn_attrs;
-
 static const tg_attr rows[] = {
     {"epsilon", TG_ATTR_FLOAT, offsetof(gn_attrs, epsilon), 1e-5, 0, 0, NULL,
      "added to the variance"},

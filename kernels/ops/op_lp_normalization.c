@@ -6,18 +6,14 @@
 
 #include <math.h>
 
-typedef struct lp_attrs {
-    int64_t axis, p;
-} lp_attrs;
-
 static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(lp_attrs, axis), -1, 0, 0, NULL, "axis of the norm"},
-    {"p", TG_ATTR_INT, offsetof(lp_attrs, p), 2, 1, 2, NULL, "1 or 2"},
+    {"axis", TG_ATTR_INT, offsetof(lp_norm_attrs, axis), -1, 0, 0, NULL, "axis of the norm"},
+    {"p", TG_ATTR_INT, offsetof(lp_norm_attrs, p), 2, 1, 2, NULL, "1 or 2"},
     {0}};
 
 static tg_status axis_of(const tg_op_ctx *ctx, int *axis, tgi_err *err)
 {
-    return tgi_axis(((const lp_attrs *)ctx->attrs)->axis, ctx->src[0].rank, axis, err);
+    return tgi_axis(((const lp_norm_attrs *)ctx->attrs)->axis, ctx->src[0].rank, axis, err);
 }
 
 static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
@@ -45,7 +41,7 @@ static double quotient(double v, double sum, int64_t p)
 
 static float value(const tg_call *call, const void *arg, const tgi_px *p)
 {
-    const lp_attrs *a = arg;
+    const lp_norm_attrs *a = arg;
     double sum = 0;
     for (int64_t c = 0; c < call->dst[0].c; c++)
         sum += term((double)tgi_operand_get(&call->src[0], c, p->z, p->y, p->x), a->p);
@@ -61,7 +57,7 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 
 static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    const lp_attrs *a = ctx->attrs;
+    const lp_norm_attrs *a = ctx->attrs;
     const tg_const *c = ctx->const_src[0];
     int64_t outer = 1, inner = 1;
     int axis;
@@ -90,7 +86,7 @@ const tg_op tg_op_lp_normalization = {
     .name = "LpNormalization",
     .classify = classify,
     .attrs = rows,
-    .attrs_size = sizeof(lp_attrs),
+    .attrs_size = sizeof(lp_norm_attrs),
     .infer = infer,
     .ref = ref,
     .eval = eval,

@@ -7,21 +7,16 @@
 
 #include <math.h>
 
-typedef struct lp_attrs {
-    pool_attrs pool; /* first: what tgi_pool_geometry reads */
-    int64_t p;
-} lp_attrs;
-
 static const tg_attr rows[] = {
     TG_WINDOW_ROWS(pool_attrs),
     {"ceil_mode", TG_ATTR_INT, offsetof(pool_attrs, ceil_mode), 0, 0, 1, NULL, "keep the rest"},
-    {"p", TG_ATTR_INT, offsetof(lp_attrs, p), 2, 1, 64, NULL, "of the norm"},
+    {"p", TG_ATTR_INT, offsetof(lp_pool_attrs, p), 2, 1, 64, NULL, "of the norm"},
     {0}};
 
 static float value(const tg_call *call, const void *arg, const tgi_px *p)
 {
     const tgi_geom *g = arg;
-    const double e = (double)((const lp_attrs *)call->ctx->attrs)->p;
+    const double e = (double)((const lp_pool_attrs *)call->ctx->attrs)->p;
     double sum = 0;
     tg_range k[3];
     tgi_pool_taps(g, p, k);
@@ -45,7 +40,7 @@ TGI_EVAL_BY_REF
 const tg_op tg_op_lp_pool = {
     .name = "LpPool",
     .attrs = rows,
-    .attrs_size = sizeof(lp_attrs),
+    .attrs_size = sizeof(lp_pool_attrs),
     .infer = tgi_infer_pool,
     .need = tgi_need_pool,
     .ref = ref,

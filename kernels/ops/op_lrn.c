@@ -6,11 +6,6 @@
 
 #include <math.h>
 
-typedef struct lrn_attrs {
-    float alpha, beta, bias;
-    int64_t size;
-} lrn_attrs;
-
 #define AT(field) offsetof(lrn_attrs, field)
 static const tg_attr rows[] = {
     {"alpha", TG_ATTR_FLOAT, AT(alpha), 1e-4, 0, 0, NULL, "factor of the mean square"},

@@ -6,11 +6,6 @@
 
 #include <math.h>
 
-typedef struct mod_attrs {
-    tgi_binary_attrs unused;
-    int64_t fmod;
-} mod_attrs;
-
 static const tg_attr rows[] = {
     {"fmod", TG_ATTR_INT, offsetof(mod_attrs, fmod), 0, 0, 1, NULL, "sign of the dividend"},
     {0}};

@@ -1,0 +1,126 @@
+/* cu_ops.cuh - the variants of all files but the convolutions': a symbol here is
+ * `cu_<symbol>_f32` and `cu_<symbol>_f16` of the file named beside it. cu_backend.cu expands
+ * the lists into its tables. */
+#ifndef TG_CU_OPS_CUH
+#define TG_CU_OPS_CUH
+
+#include "kernels/cuda/cu_common.cuh"
+
+/* Pointwise operators by their ONNX names (cu_eltwise.cu). */
+#define CU_POINTWISE_LIST(X)                                                                   \
+    X(Abs)                                                                                     \
+    X(Acos)                                                                                    \
+    X(Acosh)                                                                                   \
+    X(Add)                                                                                     \
+    X(And)                                                                                     \
+    X(Asin)                                                                                    \
+    X(Asinh)                                                                                   \
+    X(Atan)                                                                                    \
+    X(Atanh)                                                                                   \
+    X(Cast)                                                                                    \
+    X(CastLike)                                                                                \
+    X(Ceil)                                                                                    \
+    X(Celu)                                                                                    \
+    X(Clip)                                                                                    \
+    X(Cos)                                                                                     \
+    X(Cosh)                                                                                    \
+    X(Div)                                                                                     \
+    X(Dropout)                                                                                 \
+    X(Elu)                                                                                     \
+    X(Equal)                                                                                   \
+    X(Erf)                                                                                     \
+    X(Exp)                                                                                     \
+    X(Floor)                                                                                   \
+    X(Gelu)                                                                                    \
+    X(Greater)                                                                                 \
+    X(GreaterOrEqual)                                                                          \
+    X(HardSigmoid)                                                                             \
+    X(HardSwish)                                                                               \
+    X(Identity)                                                                                \
+    X(IsInf)                                                                                   \
+    X(IsNaN)                                                                                   \
+    X(LeakyRelu)                                                                               \
+    X(Less)                                                                                    \
+    X(LessOrEqual)                                                                             \
+    X(Log)                                                                                     \
+    X(Max)                                                                                     \
+    X(Mean)                                                                                    \
+    X(Min)                                                                                     \
+    X(Mish)                                                                                    \
+    X(Mod)                                                                                     \
+    X(Mul)                                                                                     \
+    X(Neg)                                                                                     \
+    X(Not)                                                                                     \
+    X(Or)                                                                                      \
+    X(PRelu)                                                                                   \
+    X(Pow)                                                                                     \
+    X(Reciprocal)                                                                              \
+    X(Relu)                                                                                    \
+    X(Round)                                                                                   \
+    X(Selu)                                                                                    \
+    X(Shrink)                                                                                  \
+    X(Sigmoid)                                                                                 \
+    X(Sign)                                                                                    \
+    X(Sin)                                                                                     \
+    X(Sinh)                                                                                    \
+    X(Softplus)                                                                                \
+    X(Softsign)                                                                                \
+    X(Sqrt)                                                                                    \
+    X(Sub)                                                                                     \
+    X(Sum)                                                                                     \
+    X(Swish)                                                                                   \
+    X(Tan)                                                                                     \
+    X(Tanh)                                                                                    \
+    X(ThresholdedRelu)                                                                         \
+    X(Where)                                                                                   \
+    X(Xor)
+
+#define CU_OP_LIST(X)                                                                          \
+    X(max_pool)          /* cu_pool.cu */                                                      \
+    X(average_pool)                                                                            \
+    X(lp_pool)                                                                                 \
+    X(resize)            /* cu_resize.cu */                                                    \
+    X(upsample)                                                                                \
+    X(depth_to_space)    /* cu_shuffle.cu */                                                   \
+    X(space_to_depth)                                                                          \
+    X(concat)            /* cu_copy.cu */                                                      \
+    X(slice)                                                                                   \
+    X(split)                                                                                   \
+    X(pad)                                                                                     \
+    X(tile)                                                                                    \
+    X(instance_norm)     /* cu_norm.cu */                                                      \
+    X(group_norm)                                                                              \
+    X(batch_norm)                                                                              \
+    X(global_average)                                                                          \
+    X(softmax)           /* cu_softmax.cu */                                                   \
+    X(log_softmax)                                                                             \
+    X(hardmax)                                                                                 \
+    X(arg_max)                                                                                 \
+    X(arg_min)                                                                                 \
+    X(lp_normalization)                                                                        \
+    X(lrn)                                                                                     \
+    X(global_max)        /* cu_reduce.cu */                                                    \
+    X(reduce_l1)                                                                               \
+    X(reduce_l2)                                                                               \
+    X(reduce_log_sum)                                                                          \
+    X(reduce_log_sum_exp)                                                                      \
+    X(reduce_max)                                                                              \
+    X(reduce_mean)                                                                             \
+    X(reduce_min)                                                                              \
+    X(reduce_prod)                                                                             \
+    X(reduce_sum)                                                                              \
+    X(reduce_sum_square)
+
+#define CU_DECLARE(symbol)                                                                     \
+    extern const tg_variant cu_##symbol##_f32;                                                 \
+    extern const tg_variant cu_##symbol##_f16;
+#define CU_DECLARE_POINTWISE(name) CU_DECLARE(pointwise_##name)
+CU_POINTWISE_LIST(CU_DECLARE_POINTWISE)
+CU_OP_LIST(CU_DECLARE)
+#undef CU_DECLARE_POINTWISE
+#undef CU_DECLARE
+
+/* cu_pixels.cu: launches of a LOAD or STORE step, whose call has its recorder. */
+void cu_pixels_put(const tg_device_step *step);
+
+#endif

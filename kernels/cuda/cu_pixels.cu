@@ -1,0 +1,351 @@
+/* cu_pixels.cu - staged pixels to activations and back: the LOAD and STORE steps of a program.
+ *
+ * Numbers are those of kernels/pixels.h to the bit: two roundings, halves to even, clipping,
+ * NaN as 0. Where a pixel lies outside of the region it is another one's copy, or 0, as
+ * tgi_pad_index (engine/plan/mapping.c) says; there the loader of the processor does the same.
+ *
+ * A thread moves up to 8 channels of a pixel. The type of the image is looked at in the kernel,
+ * once for all of them: these kernels wait for the bus, not for instructions. */
+#include "kernels/cuda/cu_map.cuh"
+#include "kernels/cuda/cu_ops.cuh"
+
+/* Two roundings, whatever the compiler may contract. */
+__device__ __forceinline__ float cu_affine(float v, float mul, float add)
+{
+#ifdef TG_CUDA_EMULATED
+    return v * mul + add;
+#else
+    return __fadd_rn(__fmul_rn(v, mul), add);
+#endif
+}
+
+struct cu_staged {
+    char *at;
+    int32_t type; /* tg_dtype */
+    int32_t channels, together;
+    int32_t row0, rows, col0, cols;
+    int32_t shift[3], extent[3];
+    int32_t pad; /* tg_load_pad */
+    float mul, add;
+    uint32_t *counts;
+    int32_t volume; /* 1: the box has a z axis */
+    int32_t unused;
+};
+
+struct cu_pixels_args {
+    cu_cells cells;
+    cu_view view;
+    cu_staged s;
+};
+
+/* ---- Load -------------------------------------------------------------------------------- */
+
+/* tgi_pad_index. */
+__device__ __forceinline__ int32_t cu_pad_index(int32_t pad, int32_t i, int32_t n)
+{
+    if (i >= 0 && i < n)
+        return i;
+    if (pad == TG_LOAD_ZERO)
+        return -1;
+    if (pad == TG_LOAD_EDGE || n == 1)
+        return i < 0 ? 0 : n - 1;
+    const int64_t period = 2 * ((int64_t)n - 1);
+    int64_t k = i % period;
+    k = k < 0 ? k + period : k;
+    return (int32_t)(k < n ? k : period - k);
+}
+
+/* Element i of staged pixels. */
+__device__ __forceinline__ float cu_sample(const char *at, int32_t type, int64_t i)
+{
+    switch (type) {
+    case TG_DTYPE_U8:
+    case TG_DTYPE_BOOL:
+        return (float)((const uint8_t *)at)[i];
+    case TG_DTYPE_I8:
+        return (float)((const int8_t *)at)[i];
+    case TG_DTYPE_U16:
+        return (float)((const uint16_t *)at)[i];
+    case TG_DTYPE_I16:
+        return (float)((const int16_t *)at)[i];
+    case TG_DTYPE_U32:
+        return (float)((const uint32_t *)at)[i];
+    case TG_DTYPE_I32:
+        return (float)((const int32_t *)at)[i];
+    case TG_DTYPE_U64:
+        return (float)((const uint64_t *)at)[i];
+    case TG_DTYPE_I64:
+        return (float)((const int64_t *)at)[i];
+    case TG_DTYPE_F64:
+        return (float)((const double *)at)[i];
+    case TG_DTYPE_F16:
+        return cu_float(((const __half *)at)[i]);
+    default:
+        return ((const float *)at)[i];
+    }
+}
+
+/* Where channel c of a staged pixel lies; slab, row and column count from the first staged. */
+__device__ __forceinline__ int64_t cu_staged_at(const cu_staged &s, int32_t slab, int32_t row,
+                                                int32_t col, int32_t c)
+{
+    const int32_t planes = s.channels / s.together, plane = c / s.together;
+    return ((((int64_t)slab * planes + plane) * s.rows + row) * s.cols + col) * s.together +
+           c % s.together;
+}
+
+template <class T, int V>
+__global__ void __launch_bounds__(256) cu_load_pixels(const cu_pixels_args *__restrict__ a)
+{
+    const cu_staged &s = a->s;
+    cu_place p;
+    if (!cu_place_of<V>(a->cells, &p))
+        return;
+    const int32_t y = cu_pad_index(s.pad, p.y - s.shift[1], s.extent[1]);
+    const int32_t x = cu_pad_index(s.pad, p.x - s.shift[2], s.extent[2]);
+    const int32_t z = s.volume ? cu_pad_index(s.pad, p.z - s.shift[0], s.extent[0]) : 0;
+    const int there = y >= 0 && x >= 0 && z >= 0;
+    float v[V];
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        v[i] = 0.0f;
+        if (there && p.c + i < s.channels)
+            v[i] = cu_affine(cu_sample(s.at, s.type,
+                                       cu_staged_at(s, p.z - a->cells.lo[0], y - s.row0,
+                                                    x - s.col0, p.c + i)),
+                             s.mul, s.add);
+    }
+    cu_store<T, V>(a->view, p, v);
+}
+
+/* ---- Store ------------------------------------------------------------------------------- */
+
+/* To an integer type of at most 16 bits. */
+__device__ __forceinline__ int32_t cu_to_small(float x, float lo, float hi)
+{
+    const float v = x > lo ? x : x <= lo ? lo : 0.0f;
+    return (int32_t)rintf(v < hi ? v : hi);
+}
+
+/* float_to_half of kernels/pixels.c: a NaN keeps its sign and is quiet. */
+__device__ __forceinline__ void cu_put_half(char *at, int64_t i, float x)
+{
+    if (x == x)
+        ((__half *)at)[i] = __float2half_rn(x);
+    else
+        ((uint16_t *)at)[i] = (uint16_t)(0x7e00u | (__float_as_uint(x) >> 16 & 0x8000u));
+}
+
+#define CU_LARGE(T, LO, HI)                                                                    \
+    do {                                                                                       \
+        const double v = rint((double)x);                                                      \
+        ((T *)at)[i] = v >= (double)(HI)   ? (T)(HI)                                           \
+                       : v <= (double)(LO) ? (T)(LO)                                           \
+                       : v == v            ? (T)v                                              \
+                                           : (T)0;                                             \
+    } while (0)
+
+__device__ __forceinline__ void cu_put_sample(char *at, int32_t type, int64_t i, float x)
+{
+    switch (type) {
+    case TG_DTYPE_U8:
+        ((uint8_t *)at)[i] = (uint8_t)cu_to_small(x, 0.0f, 255.0f);
+        break;
+    case TG_DTYPE_BOOL:
+        ((uint8_t *)at)[i] = (uint8_t)cu_to_small(x, 0.0f, 1.0f);
+        break;
+    case TG_DTYPE_I8:
+        ((int8_t *)at)[i] = (int8_t)cu_to_small(x, -128.0f, 127.0f);
+        break;
+    case TG_DTYPE_U16:
+        ((uint16_t *)at)[i] = (uint16_t)cu_to_small(x, 0.0f, 65535.0f);
+        break;
+    case TG_DTYPE_I16:
+        ((int16_t *)at)[i] = (int16_t)cu_to_small(x, -32768.0f, 32767.0f);
+        break;
+    case TG_DTYPE_U32:
+        CU_LARGE(uint32_t, 0u, UINT32_MAX);
+        break;
+    case TG_DTYPE_I32:
+        CU_LARGE(int32_t, INT32_MIN, INT32_MAX);
+        break;
+    case TG_DTYPE_U64:
+        CU_LARGE(uint64_t, 0u, UINT64_MAX);
+        break;
+    case TG_DTYPE_I64:
+        CU_LARGE(int64_t, INT64_MIN, INT64_MAX);
+        break;
+    case TG_DTYPE_F64:
+        ((double *)at)[i] = (double)x;
+        break;
+    case TG_DTYPE_F16:
+        cu_put_half(at, i, x);
+        break;
+    default:
+        ((float *)at)[i] = x;
+        break;
+    }
+}
+
+/* Smallest and largest number that an integer type takes without clipping, as
+ * tgi_pixels_outside; infinite for floats. */
+__device__ __forceinline__ void cu_type_bounds(int32_t type, float *below, float *above)
+{
+    double lo = 0, hi = 0;
+    switch (type) {
+    case TG_DTYPE_BOOL:
+        hi = 1;
+        break;
+    case TG_DTYPE_U8:
+        hi = 255;
+        break;
+    case TG_DTYPE_I8:
+        lo = -128, hi = 127;
+        break;
+    case TG_DTYPE_U16:
+        hi = 65535;
+        break;
+    case TG_DTYPE_I16:
+        lo = -32768, hi = 32767;
+        break;
+    case TG_DTYPE_U32:
+        hi = 4294967295.0;
+        break;
+    case TG_DTYPE_I32:
+        lo = -2147483648.0, hi = 2147483647.0;
+        break;
+    case TG_DTYPE_U64:
+        hi = 18446744073709551615.0;
+        break;
+    case TG_DTYPE_I64:
+        lo = -9223372036854775808.0, hi = 9223372036854775807.0;
+        break;
+    default:
+        *below = -INFINITY;
+        *above = INFINITY;
+        return;
+    }
+    *below = (float)(lo - 0.5);
+    *above = (float)(hi + 0.5);
+}
+
+__device__ __forceinline__ bool cu_finite(float v)
+{
+    return (__float_as_uint(v) & 0x7f800000u) != 0x7f800000u;
+}
+
+__global__ void __launch_bounds__(256) cu_clear_counts(const cu_pixels_args *__restrict__ a)
+{
+    const int32_t rows = (a->cells.hi[0] - a->cells.lo[0]) * (a->cells.hi[1] - a->cells.lo[1]);
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < 2 * (int64_t)rows)
+        a->s.counts[i] = 0;
+}
+
+/* Adds a warp's misfits to its row's counts: all its threads have the same row. */
+__device__ __forceinline__ void cu_count(uint32_t *of_row, uint32_t nonfinite, uint32_t clipped)
+{
+    uint32_t both = nonfinite | clipped << 16;
+    if (!__any_sync(0xffffffffu, both != 0))
+        return;
+#pragma unroll
+    for (int step = 16; step; step >>= 1)
+        both += __shfl_xor_sync(0xffffffffu, both, step);
+    if (threadIdx.x % 32 == 0 && (both & 0xffffu))
+        atomicAdd(&of_row[0], both & 0xffffu);
+    if (threadIdx.x % 32 == 0 && both >> 16)
+        atomicAdd(&of_row[1], both >> 16);
+}
+
+template <class T, int V>
+__global__ void __launch_bounds__(256) cu_store_pixels(const cu_pixels_args *__restrict__ a)
+{
+    const cu_staged &s = a->s;
+    const cu_cells &cells = a->cells;
+    cu_place p;
+    const bool there = cu_place_of<V>(cells, &p);
+    if (p.z >= cells.hi[0] || p.y >= cells.hi[1]) /* the whole block */
+        return;
+    const int32_t slab = p.z - cells.lo[0], row = p.y - cells.lo[1];
+    uint32_t nonfinite = 0, clipped = 0;
+    if (there) {
+        float v[V], below, above;
+        cu_type_bounds(s.type, &below, &above);
+        cu_load<T, V>(cu_pixel<T>(a->view, p.z, p.y, p.x) + p.c, v);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            if (p.c + i >= s.channels)
+                continue;
+            const float x = cu_affine(v[i], s.mul, s.add);
+            const bool finite = cu_finite(v[i]);
+            nonfinite += !finite;
+            clipped += finite && !(x >= below && x <= above);
+            cu_put_sample(s.at, s.type,
+                          cu_staged_at(s, slab, row, p.x - cells.lo[2], p.c + i), x);
+        }
+    }
+    if (s.counts)
+        cu_count(s.counts +
+                     2 * ((int64_t)slab * (cells.hi[1] - cells.lo[1]) + row),
+                 nonfinite, clipped);
+}
+
+/* ---- Host -------------------------------------------------------------------------------- */
+
+static cu_staged staged_of(const tg_device_step *step)
+{
+    const tg_device_pixels *p = &step->pixels;
+    cu_staged s;
+    s.at = (char *)p->at;
+    s.type = p->type;
+    s.channels = (int32_t)p->channels;
+    s.together = (int32_t)p->together;
+    s.row0 = (int32_t)p->rows.lo;
+    s.rows = (int32_t)tgi_range_len(p->rows);
+    s.col0 = (int32_t)p->cols.lo;
+    s.cols = (int32_t)tgi_range_len(p->cols);
+    for (int i = 0; i < 3; i++) {
+        s.shift[i] = (int32_t)p->shift[i];
+        s.extent[i] = (int32_t)p->extent[i];
+    }
+    s.pad = p->pad;
+    s.mul = p->mul;
+    s.add = p->add;
+    s.counts = p->counts;
+    s.volume = step->call.box.rank == 5;
+    s.unused = 0;
+    return s;
+}
+
+#define CU_BY_LANES(kernel, T, lanes)                                                          \
+    ((lanes) == 8 ? kernel<T, 8>                                                               \
+                  : (lanes) == 4 ? kernel<T, 4> : (lanes) == 2 ? kernel<T, 2> : kernel<T, 1>)
+
+template <class T> static void put(const tg_device_step *step)
+{
+    const tg_call *call = &step->call;
+    const int load = step->kind == TG_STEP_LOAD;
+    const tg_view *view = load ? &call->dst[0] : &call->src[0].seg[0];
+    const int lanes = cu_lanes(view->cb);
+    cu_shape shape;
+    cu_pixels_args a;
+    a.cells = cu_cells_of(call, view->cb / lanes, &shape);
+    a.view = cu_view_of(view);
+    a.s = staged_of(step);
+    if (!load && a.s.counts) {
+        const unsigned rows = shape.grid.x / a.cells.chunks;
+        cu_launch(call, cu_clear_counts, dim3((2 * rows + 255) / 256), dim3(256), 0, a);
+    }
+    cu_launch(call,
+              load ? CU_BY_LANES(cu_load_pixels, T, lanes)
+                   : CU_BY_LANES(cu_store_pixels, T, lanes),
+              shape.grid, shape.block, 0, a);
+}
+
+void cu_pixels_put(const tg_device_step *step)
+{
+    if (step->pixels.element == TG_DTYPE_F16)
+        put<__half>(step);
+    else
+        put<float>(step);
+}
