@@ -562,8 +562,7 @@ static int kind_of(const cu_row *r, const tg_op_ctx *ctx)
                                                                        : r->kind;
 }
 
-template <class F>
-static void begin(cu_map_args<F> *a, const cu_row *r, const tg_call *call)
+template <class F> static void begin(cu_map_args<F> *a, const cu_row *r, const tg_call *call)
 {
     const int n = operands_of(r, call->ctx);
     const float *packed = (const float *)call->packed;
@@ -604,12 +603,11 @@ template <class T> static void run_row(const cu_row *r, const tg_call *call)
 
 /* ---- The variants ------------------------------------------------------------------------ */
 
-constexpr tg_variant pointwise_variant(const char *op, cu_accepts_fn accepts,
-                                       size_t (*bytes)(const tg_op_ctx *,
-                                                       const tg_layout_hint *),
-                                       void (*pack)(const tg_op_ctx *, const tg_layout_hint *,
-                                                    void *),
-                                       cu_run_fn run)
+constexpr tg_variant
+pointwise_variant(const char *op, cu_accepts_fn accepts,
+                  size_t (*bytes)(const tg_op_ctx *, const tg_layout_hint *),
+                  void (*pack)(const tg_op_ctx *, const tg_layout_hint *, void *),
+                  cu_run_fn run)
 {
     tg_variant v = cu_variant("cu_pointwise", op, accepts, run);
     v.packed_bytes = bytes;

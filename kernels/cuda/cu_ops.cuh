@@ -76,30 +76,30 @@
     X(Xor)
 
 #define CU_OP_LIST(X)                                                                          \
-    X(max_pool)          /* cu_pool.cu */                                                      \
+    X(max_pool) /* cu_pool.cu */                                                               \
     X(average_pool)                                                                            \
     X(lp_pool)                                                                                 \
-    X(resize)            /* cu_resize.cu */                                                    \
+    X(resize) /* cu_resize.cu */                                                               \
     X(upsample)                                                                                \
-    X(depth_to_space)    /* cu_shuffle.cu */                                                   \
+    X(depth_to_space) /* cu_shuffle.cu */                                                      \
     X(space_to_depth)                                                                          \
-    X(concat)            /* cu_copy.cu */                                                      \
+    X(concat) /* cu_copy.cu */                                                                 \
     X(slice)                                                                                   \
     X(split)                                                                                   \
     X(pad)                                                                                     \
     X(tile)                                                                                    \
-    X(instance_norm)     /* cu_norm.cu */                                                      \
+    X(instance_norm) /* cu_norm.cu */                                                          \
     X(group_norm)                                                                              \
     X(batch_norm)                                                                              \
     X(global_average)                                                                          \
-    X(softmax)           /* cu_softmax.cu */                                                   \
+    X(softmax) /* cu_softmax.cu */                                                             \
     X(log_softmax)                                                                             \
     X(hardmax)                                                                                 \
     X(arg_max)                                                                                 \
     X(arg_min)                                                                                 \
     X(lp_normalization)                                                                        \
     X(lrn)                                                                                     \
-    X(global_max)        /* cu_reduce.cu */                                                    \
+    X(global_max) /* cu_reduce.cu */                                                           \
     X(reduce_l1)                                                                               \
     X(reduce_l2)                                                                               \
     X(reduce_log_sum)                                                                          \

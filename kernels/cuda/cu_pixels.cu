@@ -95,7 +95,7 @@ __device__ __forceinline__ int64_t cu_staged_at(const cu_staged &s, int32_t slab
 }
 
 template <class T, int V>
-__global__ void __launch_bounds__(256) cu_load_pixels(const cu_pixels_args *__restrict__ a)
+__global__ void __launch_bounds__(256, 4) cu_load_pixels(const cu_pixels_args *__restrict__ a)
 {
     const cu_staged &s = a->s;
     cu_place p;
@@ -142,7 +142,7 @@ __device__ __forceinline__ void cu_put_half(char *at, int64_t i, float x)
         ((T *)at)[i] = v >= (double)(HI)   ? (T)(HI)                                           \
                        : v <= (double)(LO) ? (T)(LO)                                           \
                        : v == v            ? (T)v                                              \
-                                           : (T)0;                                             \
+                                           : (T)0;                                                        \
     } while (0)
 
 __device__ __forceinline__ void cu_put_sample(char *at, int32_t type, int64_t i, float x)
@@ -234,7 +234,7 @@ __device__ __forceinline__ bool cu_finite(float v)
     return (__float_as_uint(v) & 0x7f800000u) != 0x7f800000u;
 }
 
-__global__ void __launch_bounds__(256) cu_clear_counts(const cu_pixels_args *__restrict__ a)
+__global__ void __launch_bounds__(256, 4) cu_clear_counts(const cu_pixels_args *__restrict__ a)
 {
     const int32_t rows = (a->cells.hi[0] - a->cells.lo[0]) * (a->cells.hi[1] - a->cells.lo[1]);
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -258,7 +258,7 @@ __device__ __forceinline__ void cu_count(uint32_t *of_row, uint32_t nonfinite, u
 }
 
 template <class T, int V>
-__global__ void __launch_bounds__(256) cu_store_pixels(const cu_pixels_args *__restrict__ a)
+__global__ void __launch_bounds__(256, 4) cu_store_pixels(const cu_pixels_args *__restrict__ a)
 {
     const cu_staged &s = a->s;
     const cu_cells &cells = a->cells;
@@ -280,14 +280,13 @@ __global__ void __launch_bounds__(256) cu_store_pixels(const cu_pixels_args *__r
             const bool finite = cu_finite(v[i]);
             nonfinite += !finite;
             clipped += finite && !(x >= below && x <= above);
-            cu_put_sample(s.at, s.type,
-                          cu_staged_at(s, slab, row, p.x - cells.lo[2], p.c + i), x);
+            cu_put_sample(s.at, s.type, cu_staged_at(s, slab, row, p.x - cells.lo[2], p.c + i),
+                          x);
         }
     }
     if (s.counts)
-        cu_count(s.counts +
-                     2 * ((int64_t)slab * (cells.hi[1] - cells.lo[1]) + row),
-                 nonfinite, clipped);
+        cu_count(s.counts + 2 * ((int64_t)slab * (cells.hi[1] - cells.lo[1]) + row), nonfinite,
+                 clipped);
 }
 
 /* ---- Host -------------------------------------------------------------------------------- */
@@ -318,8 +317,10 @@ static cu_staged staged_of(const tg_device_step *step)
 }
 
 #define CU_BY_LANES(kernel, T, lanes)                                                          \
-    ((lanes) == 8 ? kernel<T, 8>                                                               \
-                  : (lanes) == 4 ? kernel<T, 4> : (lanes) == 2 ? kernel<T, 2> : kernel<T, 1>)
+    ((lanes) == 8   ? kernel<T, 8>                                                             \
+     : (lanes) == 4 ? kernel<T, 4>                                                             \
+     : (lanes) == 2 ? kernel<T, 2>                                                             \
+                    : kernel<T, 1>)
 
 template <class T> static void put(const tg_device_step *step)
 {

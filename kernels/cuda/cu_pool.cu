@@ -25,8 +25,8 @@ static cu_window window_of(const tgi_geom *g)
 }
 
 /* Taps [lo, hi) of the window at output coordinate o, on axis i, that lie inside the image. */
-__device__ __forceinline__ void cu_taps_inside(const cu_window &w, int i, int32_t o, int32_t *lo,
-                                               int32_t *hi)
+__device__ __forceinline__ void cu_taps_inside(const cu_window &w, int i, int32_t o,
+                                               int32_t *lo, int32_t *hi)
 {
     const int32_t first = o * w.s[i] - w.p0[i], room = w.in[i] - first;
     *lo = first < 0 ? (-first + w.d[i] - 1) / w.d[i] : 0;

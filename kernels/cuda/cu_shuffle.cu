@@ -42,9 +42,9 @@ struct cu_space_to_depth_f {
         cu_each(v, [&](float) {
             const int32_t at = i / channels, one = i % channels;
             i++;
-            return at < b * b ? cu_read_one<T>(pool, src, 0, p.y * b + at / b,
-                                               p.x * b + at % b, one)
-                              : 0.0f;
+            return at < b * b
+                       ? cu_read_one<T>(pool, src, 0, p.y * b + at / b, p.x * b + at % b, one)
+                       : 0.0f;
         });
     }
 };

@@ -42,7 +42,7 @@ struct cu_side {
     int32_t fixed;     /* bits: axis c, z, y, x (0 to 3) has extent 1 */
     int32_t stride[4]; /* of the constant, on those axes */
     int32_t channels;  /* of the constant: lanes from there on read 0 */
-    const float *at; /* device address of the constant */
+    const float *at;   /* device address of the constant */
 };
 
 union cu_item {
