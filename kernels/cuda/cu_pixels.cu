@@ -236,9 +236,10 @@ __device__ __forceinline__ bool cu_finite(float v)
 
 __global__ void __launch_bounds__(256, 4) cu_clear_counts(const cu_pixels_args *__restrict__ a)
 {
-    const int32_t rows = (a->cells.hi[0] - a->cells.lo[0]) * (a->cells.hi[1] - a->cells.lo[1]);
+    const int32_t slabs = a->cells.hi[0] - a->cells.lo[0];
+    const int64_t rows = slabs > 0 ? (int64_t)slabs * (a->cells.hi[1] - a->cells.lo[1]) : 0;
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < 2 * (int64_t)rows)
+    if (a->s.counts && i < 2 * rows)
         a->s.counts[i] = 0;
 }
 
@@ -333,7 +334,7 @@ template <class T> static void put(const tg_device_step *step)
     a.cells = cu_cells_of(call, view->cb / lanes, &shape);
     a.view = cu_view_of(view);
     a.s = staged_of(step);
-    if (!load && a.s.counts) {
+    if (!load) { /* a program's launches are the same in all bands, whoever counts */
         const unsigned rows = shape.grid.x / a.cells.chunks;
         cu_launch(call, cu_clear_counts, dim3((2 * rows + 255) / 256), dim3(256), 0, a);
     }

@@ -201,9 +201,9 @@ __device__ __forceinline__ cu_fold<double> cu_fold_threads(int kind, cu_fold<dou
     acc[t] = f.acc;
     top[t] = f.top;
     __syncthreads();
-    for (uint32_t half = blockDim.x / 2; half >= least; half /= 2) {
-        if (t < half) {
-            const cu_fold<double> other = {acc[t + half], top[t + half]};
+    for (uint32_t apart = blockDim.x / 2; apart >= least; apart /= 2) {
+        if (t < apart) {
+            const cu_fold<double> other = {acc[t + apart], top[t + apart]};
             f = cu_fold_merge(kind, f, other);
             acc[t] = f.acc;
             top[t] = f.top;
@@ -372,7 +372,7 @@ template <class T> static void fold_pixels(const tg_call *call, int kind)
     const int64_t blocks =
         a.chunks * a.groups * a.most[0] * (int64_t)a.most[1] * (int64_t)a.most[2];
     cu_launch_pool(call, cu_fold_pixels<T>, dim3((unsigned)blocks), dim3(256), 0, &a);
-    if (!a.part)
+    if (results_of(ctx) > 1)
         return;
     cu_launch_pool(call, cu_fold_chunks, dim3((unsigned)ctx->dst[0].dim[1]), dim3(256), 0, &a);
     cu_map_args<cu_folded_f> last;
