@@ -5,6 +5,7 @@
  * by one. */
 #include "kernels/cuda/cu_map.cuh"
 #include "kernels/cuda/cu_ops.cuh"
+#include "kernels/cuda/cu_side.cuh"
 
 /* ---- Concat ------------------------------------------------------------------------------ */
 
@@ -19,17 +20,74 @@ struct cu_concat_f {
     }
 };
 
+/* The same with constants among them: channel by channel. */
+struct cu_concat_sides_f {
+    int32_t first, n;
+    template <class T, int V>
+    __device__ __forceinline__ void at(const cu_pool &pool, const cu_place &p,
+                                       float (&v)[V]) const
+    {
+        int32_t next = p.c;
+#pragma unroll
+        for (int k = 0; k < V; k++)
+            v[k] = 0.0f;
+        cu_each(v, [&](float) {
+            int32_t c = next++, k = 0;
+            for (; k < n && c >= pool.item[first + k].side.channels; k++)
+                c -= pool.item[first + k].side.channels;
+            if (k == n)
+                return 0.0f;
+            const cu_side &s = pool.item[first + k].side;
+            const cu_operand o = {s.first, s.n};
+            return s.n ? cu_read_one<T>(pool, o, p.z, p.y, p.x, c) : cu_const_at(s, p, c);
+        });
+    }
+};
+
 static int accepts_concat(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
     for (int i = 0; i < ctx->n_src; i++)
-        if (ctx->const_src[i] || lay->src_segs[i] < 1)
+        if (ctx->const_src[i] ? tgi_const_count(ctx->const_src[i]) >= (int64_t)1 << 31
+                              : lay->src_segs[i] < 1)
             return 0;
-    return cu_accepts_image(ctx, lay);
+    return cu_fits(&ctx->src[0]) && cu_fits(&ctx->dst[0]) && !lay->n_doubled;
+}
+
+static size_t concat_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    (void)lay;
+    return cu_sides_bytes(ctx, ctx->n_src);
+}
+
+static void concat_pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+{
+    (void)lay;
+    cu_sides_pack(ctx, ctx->n_src, (float *)dst);
+}
+
+template <class T> static void concat_sides(const tg_call *call)
+{
+    const float *packed = (const float *)call->packed;
+    cu_map_args<cu_concat_sides_f> a;
+    cu_map_begin(&a, call);
+    a.f.first = a.pool.n;
+    a.f.n = call->ctx->n_src;
+    a.pool.n += a.f.n;
+    for (int i = 0; i < a.f.n; i++) {
+        cu_side s = cu_side_of(call, i, 0, &packed, &a.pool);
+        s.channels = (int32_t)call->ctx->src[i].dim[1];
+        a.pool.item[a.f.first + i].side = s;
+    }
+    cu_map_go<T>(&a, call, 0);
 }
 
 template <class T> static void run_concat(const tg_call *call)
 {
     cu_map_args<cu_concat_f> a;
+    if (concat_bytes(call->ctx, NULL)) {
+        concat_sides<T>(call);
+        return;
+    }
     cu_map_begin(&a, call);
     a.f.src.first = a.pool.n;
     a.f.src.n = 0;
@@ -37,6 +95,16 @@ template <class T> static void run_concat(const tg_call *call)
         a.f.src.n += cu_pool_operand(&a.pool, &call->src[i]).n;
     cu_map_go<T>(&a, call, 0);
 }
+
+constexpr tg_variant concat_variant(cu_run_fn run)
+{
+    tg_variant v = cu_variant("cu_concat", "Concat", accepts_concat, run);
+    v.packed_bytes = concat_bytes;
+    v.pack = concat_pack;
+    return v;
+}
+constexpr tg_variant cu_concat_f32 = concat_variant(run_concat<float>);
+constexpr tg_variant cu_concat_f16 = concat_variant(run_concat<__half>);
 
 /* ---- Slice, Split ------------------------------------------------------------------------ */
 
@@ -212,7 +280,6 @@ static int accepts_tile(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     return !ctx->const_src[0] && cu_accepts_image(ctx, lay);
 }
 
-CU_VARIANT(concat, "cu_concat", "Concat", accepts_concat, run_concat)
 CU_VARIANT(slice, "cu_slice", "Slice", accepts_slice, run_slice)
 CU_VARIANT(split, "cu_split", "Split", accepts_split, run_split)
 CU_VARIANT(pad, "cu_pad", "Pad", accepts_pad, run_pad)

@@ -10,6 +10,7 @@
  * compute in float64. */
 #include "kernels/cuda/cu_map.cuh"
 #include "kernels/cuda/cu_ops.cuh"
+#include "kernels/cuda/cu_side.cuh"
 
 extern "C" {
 #include "kernels/ops/op_shared.h"
@@ -61,34 +62,6 @@ enum cu_formula_kind {
     CU_WHERE,
     CU_XOR
 };
-
-/* ---- Device: operands -------------------------------------------------------------------- */
-
-/* Channels p.c to p.c + V - 1 of an operand at p. */
-template <class T, int V>
-__device__ __forceinline__ void cu_read_side(const cu_pool &pool, const cu_side &s,
-                                             const cu_place &p, float (&out)[V])
-{
-    if (s.n > 0) {
-        const cu_operand o = {s.first, s.n};
-        const int32_t z = s.fixed & 2 ? 0 : p.z, y = s.fixed & 4 ? 0 : p.y,
-                      x = s.fixed & 8 ? 0 : p.x;
-        if (!(s.fixed & 1)) {
-            cu_read<T, V>(pool, o, z, y, x, p.c, out);
-            return;
-        }
-        const float one = cu_read_one<T>(pool, o, z, y, x, 0);
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            out[i] = one;
-        return;
-    }
-    const float *at = s.at + p.z * (int64_t)s.stride[1] + p.y * (int64_t)s.stride[2] +
-                      p.x * (int64_t)s.stride[3];
-#pragma unroll
-    for (int i = 0; i < V; i++)
-        out[i] = p.c + i < s.channels ? at[(p.c + i) * (int64_t)s.stride[0]] : 0.0f;
-}
 
 /* ---- Device: formulas -------------------------------------------------------------------- */
 
@@ -453,62 +426,6 @@ static int accepts_row(const cu_row *r, const tg_op_ctx *ctx, const tg_layout_hi
     return 1;
 }
 
-static size_t packed_row(const cu_row *r, const tg_op_ctx *ctx)
-{
-    size_t bytes = 0;
-    for (int i = 0; i < operands_of(r, ctx); i++)
-        if (ctx->const_src[i])
-            bytes += sizeof(float) * (size_t)tgi_const_count(ctx->const_src[i]);
-    return bytes;
-}
-
-static void pack_row(const cu_row *r, const tg_op_ctx *ctx, float *out)
-{
-    for (int i = 0; i < operands_of(r, ctx); i++) {
-        const tg_const *c = ctx->const_src[i];
-        for (int64_t k = 0; c && k < tgi_const_count(c); k++)
-            *out++ = (float)tgi_num_at(c, k);
-    }
-}
-
-/* Axis k of the result as bit and place in cu_side: c 0, z 1, y 2, x 3; -1: the batch. */
-static int side_axis(int rank, int k)
-{
-    return k == 0 ? -1 : k == 1 ? 0 : 4 - (rank - k);
-}
-
-static cu_side side_of(const cu_row *r, const tg_call *call, int i, const float **packed,
-                       cu_pool *pool)
-{
-    const tg_op_ctx *ctx = call->ctx;
-    const tg_desc *s = &ctx->src[i];
-    const int rank = ctx->dst[0].rank;
-    cu_side d;
-    memset(&d, 0, sizeof d);
-    d.fixed = rank == 4 ? 2 : 0;
-    if (!ctx->const_src[i]) {
-        const cu_operand o = cu_pool_operand(pool, &call->src[i]);
-        d.first = o.first;
-        d.n = o.n;
-        for (int k = 1; k < rank; k++)
-            if (s->dim[k] == 1)
-                d.fixed |= 1 << side_axis(rank, k);
-        return d;
-    }
-    const int at = lead_of(r, ctx, i);
-    int64_t stride = 1;
-    d.at = *packed;
-    for (int k = s->rank - 1; k >= 0; k--) {
-        const int to = side_axis(rank, at + k);
-        if (to >= 0 && s->dim[k] > 1)
-            d.stride[to] = (int32_t)stride;
-        stride *= s->dim[k];
-    }
-    d.channels = (int32_t)ctx->dst[0].dim[1];
-    *packed += tgi_const_count(ctx->const_src[i]);
-    return d;
-}
-
 /* ---- Host: parameters -------------------------------------------------------------------- */
 
 static void clip_bounds(const tg_op_ctx *ctx, float *a, float *b)
@@ -572,7 +489,8 @@ template <class F> static void begin(cu_map_args<F> *a, const cu_row *r, const t
     a->f.first = a->pool.n;
     a->pool.n += n;
     for (int i = 0; i < n; i++)
-        a->pool.item[a->f.first + i].side = side_of(r, call, i, &packed, &a->pool);
+        a->pool.item[a->f.first + i].side =
+            cu_side_of(call, i, lead_of(r, call->ctx, i), &packed, &a->pool);
 }
 
 template <class T> static void run_row(const cu_row *r, const tg_call *call)
@@ -623,12 +541,12 @@ pointwise_variant(const char *op, cu_accepts_fn accepts,
     static size_t bytes_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)               \
     {                                                                                          \
         (void)lay;                                                                             \
-        return packed_row(&cu_row_##name_, ctx);                                               \
+        return cu_sides_bytes(ctx, operands_of(&cu_row_##name_, ctx));                         \
     }                                                                                          \
     static void pack_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)       \
     {                                                                                          \
         (void)lay;                                                                             \
-        pack_row(&cu_row_##name_, ctx, (float *)dst);                                          \
+        cu_sides_pack(ctx, operands_of(&cu_row_##name_, ctx), (float *)dst);                   \
     }                                                                                          \
     template <class T> static void run_##name_(const tg_call *call)                            \
     {                                                                                          \

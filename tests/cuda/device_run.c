@@ -81,7 +81,7 @@ typedef struct moved {
     int n_blocks;
     void *other[MAX_BLOCKS]; /* packed weights, vectors of the epilogue */
     int n_other;
-    tg_operand src[TG_OP_MAX_SRC];
+    tg_operand src[TG_OP_MAX_SRC + 16];
     tg_view seg[MAX_SEGS], dst[MAX_DST];
     int n_seg;
     tg_epi_step epi[16];
@@ -191,8 +191,21 @@ static tg_status fetch_blocks(const moved *m, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status make_scratch(moved *m, tg_call *c, size_t bytes, tgi_err *err)
+{
+    void *ones = tgi_malloc(TGI_TAG_MISC, bytes + 1);
+    if (!ones)
+        return tgi_fail(err, TG_E_NOMEM, "a test's scratch of %zu bytes", bytes);
+    memset(ones, 0xff, bytes);
+    const tg_status st = send(m, ones, bytes, &c->scratch, err);
+    m->other[m->n_other++] = c->scratch;
+    tgi_free(ones);
+    return st;
+}
+
 static tg_status run_moved(moved *m, const tg_variant *v, const tg_call *call,
-                           size_t packed_bytes, int64_t slack, tgi_err *err)
+                           size_t packed_bytes, size_t scratch_bytes, int64_t slack,
+                           tgi_err *err)
 {
     tg_device_step step = {.kind = TG_STEP_NODE, .variant = v, .call = *call};
     int n_src = call->ctx->n_src;
@@ -201,6 +214,8 @@ static tg_status run_moved(moved *m, const tg_variant *v, const tg_call *call,
             n_src = call->epi[i].src + 1;
     TGI_TRY(send_blocks(m, err));
     TGI_TRY(send_vectors(m, &step.call, packed_bytes, err));
+    if (scratch_bytes)
+        TGI_TRY(make_scratch(m, &step.call, scratch_bytes, err));
     move_operands(m, &step.call, n_src);
     for (int a = 0; a < call->box.rank; a++)
         step.call.most[a] = call->box.ax[a].hi - call->box.ax[a].lo + (a < 2 ? 0 : slack);
@@ -208,19 +223,28 @@ static tg_status run_moved(moved *m, const tg_variant *v, const tg_call *call,
     return fetch_blocks(m, err);
 }
 
-tg_status device_run(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
-                     const tg_variant *v, const tg_call *call, size_t packed_bytes,
-                     int64_t slack, const device_block *blocks, int n_blocks, tgi_err *err)
+tg_status device_run_scratch(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
+                             const tg_variant *v, const tg_call *call, size_t packed_bytes,
+                             size_t scratch_bytes, int64_t slack, const device_block *blocks,
+                             int n_blocks, tgi_err *err)
 {
     device_block list[MAX_BLOCKS + 1] = {{0}};
     moved m = {.ops = ops, .d = d, .element = be->element, .blocks = list};
     if (n_blocks > MAX_BLOCKS)
         return tgi_fail(err, TG_E_UNSUPPORTED, "a test of %d blocks", n_blocks);
     memcpy(list, blocks, (size_t)n_blocks * sizeof *blocks);
-    const tg_status st = run_moved(&m, v, call, packed_bytes, slack, err);
+    const tg_status st = run_moved(&m, v, call, packed_bytes, scratch_bytes, slack, err);
     for (int i = 0; i < m.n_blocks; i++)
         ops->release(d, m.at[i]);
     for (int i = 0; i < m.n_other; i++)
         ops->release(d, m.other[i]);
     return st;
+}
+
+tg_status device_run(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
+                     const tg_variant *v, const tg_call *call, size_t packed_bytes,
+                     int64_t slack, const device_block *blocks, int n_blocks, tgi_err *err)
+{
+    return device_run_scratch(ops, d, be, v, call, packed_bytes, 0, slack, blocks, n_blocks,
+                              err);
 }

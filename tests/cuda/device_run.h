@@ -30,6 +30,12 @@ void device_round(tg_dtype element, float *p, size_t n);
 tg_status device_run(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
                      const tg_variant *v, const tg_call *call, size_t packed_bytes,
                      int64_t slack, const device_block *blocks, int n_blocks, tgi_err *err);
+/* The same of a variant with scratch, which lies on the device; all its bits are set at first.
+ */
+tg_status device_run_scratch(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
+                             const tg_variant *v, const tg_call *call, size_t packed_bytes,
+                             size_t scratch_bytes, int64_t slack, const device_block *blocks,
+                             int n_blocks, tgi_err *err);
 
 #ifdef __cplusplus
 }

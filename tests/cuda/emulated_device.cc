@@ -9,6 +9,7 @@ extern "C" {
 }
 
 const tg_backend *cu_backend_of(tg_dtype element);
+void cu_pixels_put(const tg_device_step *step);
 
 void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes,
             const void *args, size_t args_bytes)
@@ -59,7 +60,10 @@ void program_close(tg_device_program **p)
 tg_status program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *)
 {
     for (int i = 0; i < p->n; i++)
-        steps[i].variant->run(&steps[i].call);
+        if (steps[i].kind == TG_STEP_NODE)
+            steps[i].variant->run(&steps[i].call);
+        else
+            cu_pixels_put(&steps[i]);
     return TG_OK;
 }
 

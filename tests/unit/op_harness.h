@@ -50,7 +50,7 @@ typedef struct op_runner {
     tg_layout_hint lay;
     void *packed, *scratch; /* aligned, inside the blocks below */
     void *packed_block, *scratch_block;
-    size_t packed_bytes;
+    size_t packed_bytes, scratch_bytes;
 } op_runner;
 
 /* Backends to test: those of this processor, or a device's (TG_TEST_DEVICE). NULL past the

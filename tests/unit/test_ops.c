@@ -1,13 +1,8 @@
 /* Every operator's contract, from tests/cases/NAME.case (NAME: the symbol in op_list.h). A
- * line:
+ * line (how it is written: op_case.h):
  *
  *   attributes | inputs | what must hold
  *
- *   attributes  name=value or name=v,v,v; opset=N (18), outputs=N (1) set the node itself
- *   inputs      separated by ';'. 1x8x33x47: random float32, the first an activation, the
- *               others constants; a:SHAPE an activation, c:SHAPE a constant; none; a list i:1,2
- *               or f:2x2=1,2,3,4 (rank 1 without a shape) of f float32, d float64, h float16,
- *               i int64, u uint8, b bool; I:3 or F:3 a scalar
  *   must hold   exact SHAPE ...   output shapes; any box computed from need's boxes alone, with
  *                                 poison around them, equals the whole bit for bit; need is
  *                                 monotone; as_step, where there is one, says what ref does;
@@ -18,7 +13,7 @@
  *
  * Random draws are replayed by the seed in main. Usage: test_ops [SYMBOL]. Compiled a second
  * time with TG_TEST_DEVICE the variants are a device's. */
-#include "tests/unit/op_harness.h"
+#include "tests/unit/op_case.h"
 
 #include "kernels/ops/op_shared.h"
 
@@ -26,175 +21,7 @@
 #include "tests/cuda/device_run.h"
 #endif
 
-#include <ctype.h>
-
-static const char *where; /* file:line of the case, for messages */
 static int variant_runs;
-
-static int complain(const char *what)
-{
-    fprintf(stderr, "%s: %s\n", where, what);
-    tg_failures++;
-    return 0;
-}
-
-/* ---- Reading a case ---------------------------------------------------------------------- */
-
-static char *trim(char *s)
-{
-    while (isspace((unsigned char)*s))
-        s++;
-    for (char *e = s + strlen(s); e > s && isspace((unsigned char)e[-1]);)
-        *--e = 0;
-    return s;
-}
-
-/* Numbers separated by `sep`; returns how many. */
-static int numbers(const char *s, char sep, double *v, int max)
-{
-    int n = 0;
-    while (*s && n < max) {
-        char *end;
-        v[n++] = strtod(s, &end);
-        if (end == s)
-            return -1;
-        s = *end == sep ? end + 1 : end;
-    }
-    return n;
-}
-
-static int parse_shape(const char *s, tg_desc *d)
-{
-    double v[TG_MAX_RANK];
-    d->rank = strcmp(s, "scalar") == 0 ? 0 : numbers(s, 'x', v, TG_MAX_RANK);
-    for (int k = 0; k < d->rank; k++)
-        d->dim[k] = (int64_t)v[k];
-    return d->rank >= 0;
-}
-
-static int set_attr(op_node *n, const char *name, const char *value)
-{
-    double v[64];
-    for (const tg_attr *r = n->op->attrs; r && r->name; r++) {
-        if (strcmp(r->name, name) != 0)
-            continue;
-        void *at = (char *)n->attrs + r->offset;
-        const int count = r->type == TG_ATTR_ENUM || r->type == TG_ATTR_STRING
-                              ? 0
-                              : numbers(value, ',', v, TG_ATTR_MAX_INTS);
-        if (count < 0)
-            return 0;
-        if (r->type == TG_ATTR_INT) {
-            *(int64_t *)at = (int64_t)v[0];
-        } else if (r->type == TG_ATTR_FLOAT) {
-            *(float *)at = (float)v[0];
-        } else if (r->type == TG_ATTR_INTS) {
-            ((tg_ints *)at)->n = count;
-            for (int i = 0; i < count; i++)
-                ((tg_ints *)at)->v[i] = (int64_t)v[i];
-        } else if (r->type == TG_ATTR_FLOATS) {
-            ((tg_floats *)at)->n = count;
-            for (int i = 0; i < count; i++)
-                ((tg_floats *)at)->v[i] = (float)v[i];
-        } else if (r->type == TG_ATTR_STRING) {
-            snprintf(at, TG_ATTR_TEXT, "%s", value);
-        } else {
-            for (int i = 0; r->choices && r->choices[i]; i++)
-                if (strcmp(r->choices[i], value) == 0) {
-                    *(int *)at = i;
-                    return 1;
-                }
-            return 0;
-        }
-        return 1;
-    }
-    return 0;
-}
-
-static tg_dtype type_of(char kind)
-{
-    switch (kind) {
-    case 'i':
-    case 'I':
-        return TG_DTYPE_I64;
-    case 'u':
-        return TG_DTYPE_U8;
-    case 'b':
-        return TG_DTYPE_BOOL;
-    case 'd':
-        return TG_DTYPE_F64;
-    case 'h':
-        return TG_DTYPE_F16;
-    default:
-        return TG_DTYPE_F32;
-    }
-}
-
-static int parse_list(op_node *n, int i, char kind, char *body)
-{
-    tg_desc *d = &n->src[i];
-    double v[64];
-    char *list = strchr(body, '=');
-    if (list)
-        *list++ = 0;
-    const int count = numbers(list ? list : body, ',', v, 64);
-    n->is_const[i] = 1;
-    d->rank = kind == 'I' || kind == 'F' ? 0 : 1;
-    d->dim[0] = count;
-    if (list && !parse_shape(body, d))
-        return 0;
-    void *data = node_data(n, i);
-    for (int k = 0; k < count; k++)
-        tgi_num_put(d->dtype, data, k, v[k]);
-    return count >= 0 && desc_floats(d) == (size_t)count;
-}
-
-static int parse_input(op_node *n, int i, char *s, uint64_t *seed)
-{
-    tg_desc *d = &n->src[i];
-    if (strcmp(s, "none") == 0)
-        return 1;
-    n->is_const[i] = i > 0;
-    const char kind = s[1] == ':' ? s[0] : 's';
-    char *body = s[1] == ':' ? s + 2 : s;
-    *d = (tg_desc){.dtype = type_of(kind)};
-    if (kind != 's' && kind != 'a' && kind != 'c')
-        return parse_list(n, i, kind, body);
-    if (kind != 's')
-        n->is_const[i] = kind == 'c';
-    if (!parse_shape(body, d))
-        return 0;
-    float *f = node_data(n, i);
-    for (size_t k = 0; k < desc_floats(d); k++)
-        f[k] = 2.0f * tg_rand_unit(seed);
-    return 1;
-}
-
-/* Attributes and inputs of one line into a node. */
-static int parse_node(op_node *n, const tg_op *op, char *attrs, char *inputs, uint64_t *seed)
-{
-    char *save = NULL, *parts[TG_OP_MAX_SRC];
-    int n_src = 0, ok = 1;
-    for (char *p = strtok_r(inputs, ";", &save); p && n_src < TG_OP_MAX_SRC;
-         p = strtok_r(NULL, ";", &save))
-        parts[n_src++] = trim(p);
-    node_open(n, op, 18, n_src, 1);
-    for (char *p = strtok_r(attrs, " ", &save); p; p = strtok_r(NULL, " ", &save)) {
-        char *value = strchr(p, '=');
-        if (!value)
-            return complain("an attribute without =");
-        *value++ = 0;
-        if (strcmp(p, "opset") == 0)
-            n->ctx.opset = atoi(value);
-        else if (strcmp(p, "outputs") == 0)
-            n->ctx.n_dst = atoi(value);
-        else if (!set_attr(n, p, value))
-            return complain("no such attribute or choice");
-    }
-    for (int i = 0; i < n_src; i++)
-        ok &= parse_input(n, i, parts[i], seed);
-    return ok ? 1 : complain("an input does not parse");
-}
 
 /* ---- What must hold ---------------------------------------------------------------------- */
 
@@ -204,11 +31,11 @@ static int check_shapes(const op_node *n, char *text)
     for (int i = 0; i < n->ctx.n_dst; i++, p = strtok_r(NULL, " ", &save)) {
         tg_desc want = n->dst[i];
         tg_checks++;
-        if (!p || !parse_shape(p, &want))
-            return complain("an expected shape is missing");
+        if (!p || !case_shape(p, &want))
+            return case_complain("an expected shape is missing");
         if (!tgi_desc_same_shape(&want, &n->dst[i])) {
             char a[128], b[128];
-            fprintf(stderr, "%s: shape %s, expected %s\n", where,
+            fprintf(stderr, "%s: shape %s, expected %s\n", case_where,
                     tgi_desc_text(&n->dst[i], a, sizeof a), tgi_desc_text(&want, b, sizeof b));
             tg_failures++;
             return 0;
@@ -230,7 +57,7 @@ static void check_monotone(const op_node *n, uint64_t *seed)
             n->op->need(&n->ctx, 0, &both, i, &large);
             tg_checks++;
             if (tgi_box_empty(&small) || !tgi_box_contains(&large, &small))
-                complain("need is empty or not monotone");
+                case_complain("need is empty or not monotone");
         }
     }
 }
@@ -311,7 +138,7 @@ static void check_steps(const op_node *n, const float *whole)
             tg_checks++;
             if (!(fabs(got - want) <= 1e-6 * (1 + fabs(want))) &&
                 !(isnan(got) && isnan(want))) {
-                fprintf(stderr, "%s: step from input %d gives %g at %zu, ref %g\n", where,
+                fprintf(stderr, "%s: step from input %d gives %g at %zu, ref %g\n", case_where,
                         chain, got, i, want);
                 tg_failures++;
                 break;
@@ -348,15 +175,15 @@ static void check_boxes(const op_node *n, float *const *whole, float *const *par
         int clean = 1;
         tg_checks++;
         if (node_run_box(n, &box, cb, 3, seed, part, &clean, &err) != TG_OK) {
-            complain(err.text);
+            case_complain(err.text);
             return;
         }
         if (!clean)
-            complain("wrote outside the box, or an unused lane is not zero");
+            case_complain("wrote outside the box, or an unused lane is not zero");
         for (int k = 0; k < n->ctx.n_dst; k++) {
             const tg_box b = box_of_output(n, k, &box);
             if (!same_in_box(&n->dst[k], &b, whole[k], part[k])) {
-                complain("a box differs from the whole");
+                case_complain("a box differs from the whole");
                 return;
             }
         }
@@ -384,7 +211,7 @@ static int all_near(const tg_backend *be, const float *got, const float *want, s
 static void not_taken(const op_node *n, const tg_backend *be)
 {
     if (be->whole_pixels)
-        printf("no variant on %s: %s, %s\n", be->name, n->op->name, where);
+        printf("no variant on %s: %s, %s\n", be->name, n->op->name, case_where);
 }
 
 /* Every variant that takes the node: near ref, and any box equal to its own whole. The bound:
@@ -417,8 +244,8 @@ static void check_variants(const op_node *n, float *const *ref, float *const *wh
         tg_checks++;
         if (!same || !clean) {
             fprintf(stderr, "%s on %s: ", r.v->name, be->name);
-            complain(!clean ? "wrote outside the box, or an unused lane is not zero"
-                            : "differs from ref, or a box from the whole");
+            case_complain(!clean ? "wrote outside the box, or an unused lane is not zero"
+                                 : "differs from ref, or a box from the whole");
         }
         runner_close(&r);
     }
@@ -442,12 +269,12 @@ static void check_exact(const op_node *n, uint64_t *seed)
     }
     tg_checks++;
     if (node_run_box(n, &full, 1, 1, seed, whole, &clean, &err) != TG_OK) {
-        complain(err.text);
+        case_complain(err.text);
     } else {
         for (size_t i = 0; i < desc_floats(&n->dst[0]); i++)
             finite |= isfinite(whole[0][i]);
         if (!finite)
-            complain("not one finite result: poison was read");
+            case_complain("not one finite result: poison was read");
         check_boxes(n, whole, part, seed);
         check_variants(n, whole, fast, part, seed);
         check_monotone(n, seed);
@@ -464,7 +291,7 @@ static void check_exact(const op_node *n, uint64_t *seed)
 static void check_values(op_node *n, const char *list)
 {
     double want[64];
-    const int count = numbers(list, ',', want, 64);
+    const int count = case_numbers(list, ',', want, 64);
     tgi_err err = {0};
     int64_t n_got = 0;
     tgi_desc_count(&n->dst[0], &n_got);
@@ -472,7 +299,7 @@ static void check_values(op_node *n, const char *list)
     void *dst[TG_OP_MAX_DST] = {out};
     tg_checks++;
     if (!n->op->eval || n->op->eval(&n->ctx, dst, &err) != TG_OK) {
-        complain(err.text[0] ? err.text : "no eval");
+        case_complain(err.text[0] ? err.text : "no eval");
         tgi_free(out);
         return;
     }
@@ -482,12 +309,13 @@ static void check_values(op_node *n, const char *list)
         tg_checks++;
         if (!(fabs(got - want[i]) <= near) && !(isnan(got) && isnan(want[i])) &&
             !(isinf(got) && isinf(want[i]) && (got > 0) == (want[i] > 0))) {
-            fprintf(stderr, "%s: element %d is %.9g, expected %.9g\n", where, i, got, want[i]);
+            fprintf(stderr, "%s: element %d is %.9g, expected %.9g\n", case_where, i, got,
+                    want[i]);
             tg_failures++;
         }
     }
     if (count != n_got)
-        complain("another number of values");
+        case_complain("another number of values");
     tgi_free(out);
 }
 
@@ -510,15 +338,15 @@ static void run_case(const tg_op *op, char *line, uint64_t *seed)
     char *attrs = strsep(&line, "|"), *inputs = strsep(&line, "|"), *want = strsep(&line, "|");
     op_node n;
     tgi_err err = {0};
-    if (!want || !parse_node(&n, op, trim(attrs), inputs, seed)) {
-        complain("the line does not parse");
+    if (!want || !case_node(&n, op, case_trim(attrs), inputs, seed)) {
+        case_complain("the line does not parse");
         if (want)
             node_close(&n);
         return;
     }
-    want = trim(want);
+    want = case_trim(want);
     char *rest = strchr(want, ' ');
-    rest = rest ? (*rest = 0, trim(rest + 1)) : want + strlen(want);
+    rest = rest ? (*rest = 0, case_trim(rest + 1)) : want + strlen(want);
     if (strcmp(want, "values") == 0)
         for (int i = 0; i < n.ctx.n_src; i++)
             n.is_const[i] = n.data[i] != NULL;
@@ -531,44 +359,22 @@ static void run_case(const tg_op *op, char *line, uint64_t *seed)
             *text++ = 0;
         CHECK_STR(tg_status_name(st), rest);
         if (!text || !strstr(err.text, text))
-            complain(err.text[0] ? err.text : "no error");
+            case_complain(err.text[0] ? err.text : "no error");
     } else if (st != TG_OK) {
-        complain(err.text);
+        case_complain(err.text);
     } else if (strcmp(want, "exact") == 0) {
         if (check_shapes(&n, rest))
             check_exact(&n, seed);
     } else {
         char *list = strchr(rest, ' ');
-        list = list ? (*list = 0, trim(list + 1)) : rest + strlen(rest);
+        list = list ? (*list = 0, case_trim(list + 1)) : rest + strlen(rest);
         if (check_shapes(&n, rest))
             check_values(&n, list);
     }
     node_close(&n);
 }
 
-/* Every line of one op's file. Returns the number of cases. */
 static const char *only; /* one operator's file */
-static int run_file(const char *symbol, const tg_op *op)
-{
-    char path[512], line[1024], place[600];
-    snprintf(path, sizeof path, "%s/tests/cases/%s.case", TG_SOURCE_DIR, symbol);
-    FILE *f = fopen(path, "r");
-    int number = 0, cases = 0;
-    if (!f)
-        return 0;
-    while (!(only && strcmp(only, symbol)) && fgets(line, sizeof line, f)) {
-        uint64_t seed = 88172645463325252ull + (uint64_t)++number;
-        char *s = trim(line);
-        if (!*s || *s == '#')
-            continue;
-        snprintf(place, sizeof place, "%s.case:%d", symbol, number);
-        where = place;
-        run_case(op, s, &seed);
-        cases++;
-    }
-    fclose(f);
-    return cases;
-}
 
 static const char *const symbols[] = {
 #define TG_OP(symbol) #symbol,
@@ -580,11 +386,13 @@ static void test_every_operator_keeps_its_contract(void)
 {
     int total = 0;
     for (int i = 0; symbols[i]; i++) {
-        const int cases = run_file(symbols[i], tgi_op_at(i));
-        where = symbols[i];
+        if (only && strcmp(only, symbols[i]) != 0)
+            continue;
+        const int cases = case_each_line(symbols[i], run_case, tgi_op_at(i));
+        case_where = symbols[i];
         tg_checks++;
-        if (cases == 0 && !only)
-            complain("no cases: tests/cases has no lines for this operator");
+        if (cases == 0)
+            case_complain("no cases: tests/cases has no lines for this operator");
         total += cases;
     }
     printf("%d cases, %d of them by a variant (counted per instruction set)\n", total,

@@ -1,0 +1,357 @@
+/* Staged pixels to activations and back on the device, against the loader's and the store's own
+ * functions of the processor (kernels/pixels.h, tgi_pad_index), bit for bit: all types, samples
+ * side by side and in planes, borders, volumes, NaN and what a type does not hold. */
+#include "engine/base/arith.h"
+#include "engine/plan/mapping.h"
+#include "kernels/ops/geometry.h"
+#include "kernels/pixels.h"
+#include "tests/cuda/device_run.h"
+#include "tests/tg_test.h"
+
+#include <math.h>
+
+static uint64_t seed = 88172645463325252ull;
+
+static const tg_dtype types[] = {TG_DTYPE_U8,  TG_DTYPE_I8,  TG_DTYPE_U16, TG_DTYPE_I16,
+                                 TG_DTYPE_U32, TG_DTYPE_I32, TG_DTYPE_U64, TG_DTYPE_I64,
+                                 TG_DTYPE_F16, TG_DTYPE_F32, TG_DTYPE_F64, TG_DTYPE_BOOL};
+
+static void *must(void *p)
+{
+    if (!p) {
+        fprintf(stderr, "out of memory in a test\n");
+        exit(1);
+    }
+    return p;
+}
+
+/* One rectangle of pixels and the activation it belongs to. */
+typedef struct scene {
+    tg_device_step step;
+    tg_view view;
+    tg_operand operand;
+    tg_box box; /* of the network */
+    tg_desc full;
+    char *staged;
+    size_t staged_bytes, view_elements;
+    void *elements; /* of the view */
+    uint32_t *counts;
+} scene;
+
+static int64_t slabs_of(const scene *s)
+{
+    return tgi_range_len(tgi_box_axis(&s->box, TG_Z));
+}
+
+/* Element of the staged pixels: channel c of row y, column x of slab z, counted from the first
+ * staged. */
+static size_t staged_at(const scene *s, int64_t z, int64_t c, int64_t y, int64_t x)
+{
+    const tg_device_pixels *p = &s->step.pixels;
+    const int64_t planes = p->channels / p->together;
+    const int64_t row = ((z * planes + c / p->together) * tgi_range_len(p->rows) + y);
+    return (size_t)((row * tgi_range_len(p->cols) + x) * p->together + c % p->together);
+}
+
+static size_t view_at(const scene *s, int64_t c, int64_t z, int64_t y, int64_t x)
+{
+    const tg_view *v = &s->view;
+    return (size_t)(z % v->z_ring) * v->z_pitch + (size_t)(y % v->y_ring) * v->y_pitch +
+           (size_t)((x - v->x0) * v->cb + c);
+}
+
+static float element(const scene *s, size_t at)
+{
+    float v;
+    if (s->step.pixels.element == TG_DTYPE_F32)
+        return ((const float *)s->elements)[at];
+    tgi_pixels_load(TG_DTYPE_F16, (const uint16_t *)s->elements + at, 1, 1, 0, &v, 1);
+    return v;
+}
+
+static void put_element(scene *s, size_t at, float v)
+{
+    if (s->step.pixels.element == TG_DTYPE_F32)
+        ((float *)s->elements)[at] = v;
+    else
+        tgi_pixels_store(TG_DTYPE_F16, &v, 1, 1, 1, 0, (uint16_t *)s->elements + at, 1);
+}
+
+/* A random box, types and shapes; room for all of it. */
+static void scene_open(scene *s, tg_device_step_kind kind, tg_dtype type, tg_dtype element_type)
+{
+    static const int64_t channels[] = {1, 2, 3, 4, 5, 12};
+    memset(s, 0, sizeof *s);
+    tg_device_pixels *p = &s->step.pixels;
+    const int rank = (int)tg_rand_in(&seed, 4, 5);
+    const int64_t c = channels[tg_rand_in(&seed, 0, 5)];
+    p->type = type;
+    p->element = element_type;
+    p->channels = c;
+    p->together = tg_rand_in(&seed, 0, 1) ? c : 1;
+    s->box.rank = rank;
+    s->box.ax[0] = (tg_range){0, 1};
+    s->box.ax[1] = (tg_range){0, c};
+    for (int k = 2; k < rank; k++) {
+        const int64_t lo = tg_rand_in(&seed, 0, 9);
+        s->box.ax[k] = (tg_range){lo, lo + tg_rand_in(&seed, 1, k == rank - 1 ? 70 : 5)};
+    }
+    tg_view *v = &s->view;
+    *v = (tg_view){.c = c, .cb = (int)tgi_whole_pixel(c)};
+    v->x0 = s->box.ax[rank - 1].lo - tg_rand_in(&seed, 0, 2);
+    v->width = s->box.ax[rank - 1].hi - v->x0 + tg_rand_in(&seed, 0, 2);
+    v->y_ring = tgi_range_len(tgi_box_axis(&s->box, TG_Y)) + tg_rand_in(&seed, 0, 2);
+    v->z_ring = slabs_of(s);
+    v->y_pitch = (size_t)tgi_align_up(v->width * v->cb, 8);
+    v->block_pitch = v->z_pitch = v->y_pitch * (size_t)v->y_ring;
+    s->view_elements = v->z_pitch * (size_t)v->z_ring;
+    s->elements = must(tgi_malloc(TGI_TAG_MISC, s->view_elements * 4));
+    memset(s->elements, 0xff, s->view_elements * 4);
+    v->base = s->elements;
+    s->step.kind = kind;
+    s->step.call.box = s->box;
+    for (int k = 0; k < rank; k++)
+        s->step.call.most[k] = tgi_range_len(s->box.ax[k]) + (k > 1 ? 3 : 0);
+    if (kind == TG_STEP_LOAD) {
+        s->step.call.dst = v;
+    } else {
+        s->operand = (tg_operand){1, v};
+        s->step.call.src = &s->operand;
+    }
+}
+
+static void stage(scene *s)
+{
+    tg_device_pixels *p = &s->step.pixels;
+    s->staged_bytes =
+        (size_t)(slabs_of(s) * p->channels * tgi_range_len(p->rows) * tgi_range_len(p->cols)) *
+        tgi_dtype_size(p->type);
+    s->staged = must(tgi_malloc(TGI_TAG_MISC, s->staged_bytes + 64));
+    memset(s->staged, 0xaa, s->staged_bytes + 64);
+    p->at = s->staged;
+}
+
+static void scene_close(scene *s)
+{
+    tgi_free(s->elements);
+    tgi_free(s->staged);
+    tgi_free(s->counts);
+}
+
+static void run(const scene *s)
+{
+    const tg_device_ops *ops = device_emulated();
+    tg_device_program *p = NULL;
+    size_t bytes = 0;
+    tgi_err err = {0};
+    CHECK_OK(ops->program_open(NULL, &s->step, 1, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_run(p, &s->step, &err), err);
+    CHECK_OK(ops->sync(NULL, NULL, &err), err);
+    ops->program_close(&p);
+}
+
+/* ---- Load -------------------------------------------------------------------------------- */
+
+static const tg_pad_mode pads[] = {TG_PAD_REFLECT, TG_PAD_EDGE, TG_PAD_ZERO};
+static const tg_load_pad load_pads[] = {TG_LOAD_REFLECT, TG_LOAD_EDGE, TG_LOAD_ZERO};
+
+/* The region lies somewhere about the box; staged is what its pixels need. */
+static tg_pad_mode place_region(scene *s)
+{
+    tg_device_pixels *p = &s->step.pixels;
+    const int mode = (int)tg_rand_in(&seed, 0, 2);
+    tg_range *staged[3] = {NULL, &p->rows, &p->cols};
+    p->pad = load_pads[mode];
+    for (int i = 0; i < 3; i++) {
+        const tg_range r = tgi_box_axis(&s->box, i);
+        p->shift[i] = r.lo + tg_rand_in(&seed, -2, 4);
+        p->extent[i] = tg_rand_in(&seed, 1, tgi_range_len(r) + 2);
+        if (staged[i])
+            *staged[i] = (tg_range){0, p->extent[i]};
+    }
+    /* what lies in front may be left out when nobody needs it */
+    if (tgi_box_axis(&s->box, TG_X).lo - p->shift[2] > 0 && p->extent[2] > 40)
+        p->cols.lo = 0;
+    p->mul = 0.37f;
+    p->add = -3.1f;
+    return pads[mode];
+}
+
+static float loaded(const scene *s, tg_pad_mode pad, int64_t c, int64_t z, int64_t y, int64_t x)
+{
+    const tg_device_pixels *p = &s->step.pixels;
+    const int64_t sz = s->box.rank == 5 ? tgi_pad_index(pad, z - p->shift[0], p->extent[0]) : 0;
+    const int64_t sy = tgi_pad_index(pad, y - p->shift[1], p->extent[1]);
+    const int64_t sx = tgi_pad_index(pad, x - p->shift[2], p->extent[2]);
+    float v = 0;
+    if (sz >= 0 && sy >= 0 && sx >= 0)
+        tgi_pixels_load(p->type,
+                        s->staged + staged_at(s, z - tgi_box_axis(&s->box, TG_Z).lo, c,
+                                              sy - p->rows.lo, sx - p->cols.lo) *
+                                        tgi_dtype_size(p->type),
+                        1, p->mul, p->add, &v, 1);
+    if (p->element == TG_DTYPE_F16) {
+        uint16_t h;
+        tgi_pixels_store(TG_DTYPE_F16, &v, 1, 1, 1, 0, &h, 1);
+        tgi_pixels_load(TG_DTYPE_F16, &h, 1, 1, 0, &v, 1);
+    }
+    return v;
+}
+
+/* Pixels of which all types hold finite numbers. */
+static void fill_staged(scene *s)
+{
+    const size_t size = tgi_dtype_size(s->step.pixels.type);
+    for (size_t i = 0; i < s->staged_bytes / size; i++) {
+        const float v = s->step.pixels.type == TG_DTYPE_BOOL ? (float)tg_rand_in(&seed, 0, 1)
+                                                             : (float)tg_rand_in(&seed, 0, 120);
+        tgi_pixels_store(s->step.pixels.type, &v, 1, 1, 1, 0, s->staged + i * size, 1);
+    }
+}
+
+static int check_loaded(scene *s, tg_pad_mode pad)
+{
+    int bad = 0;
+    size_t seen = 0, poison = 0;
+    for (int64_t z = tgi_box_axis(&s->box, TG_Z).lo; z < tgi_box_axis(&s->box, TG_Z).hi; z++)
+        for (int64_t y = tgi_box_axis(&s->box, TG_Y).lo; y < tgi_box_axis(&s->box, TG_Y).hi;
+             y++)
+            for (int64_t x = tgi_box_axis(&s->box, TG_X).lo; x < tgi_box_axis(&s->box, TG_X).hi;
+                 x++)
+                for (int64_t c = 0; c < s->view.cb; c++, seen++) {
+                    const float want = c < s->view.c ? loaded(s, pad, c, z, y, x) : 0.0f;
+                    const float got = element(s, view_at(s, c, z, y, x));
+                    bad += memcmp(&want, &got, sizeof got) != 0;
+                }
+    for (size_t i = 0; i < s->view_elements; i++)
+        poison += isnan(element(s, i)) != 0;
+    return bad + (poison + seen != s->view_elements);
+}
+
+static void test_pixels_are_loaded_as_the_loader_does(void)
+{
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (int i = 0; i < 24; i++) {
+            scene s;
+            scene_open(&s, TG_STEP_LOAD, types[t], i % 2 ? TG_DTYPE_F16 : TG_DTYPE_F32);
+            const tg_pad_mode pad = place_region(&s);
+            stage(&s);
+            fill_staged(&s);
+            run(&s);
+            const int bad = check_loaded(&s, pad);
+            if (bad)
+                fprintf(stderr, "%s to %s: %d elements differ\n", tgi_dtype_name(types[t]),
+                        tgi_dtype_name(s.step.pixels.element), bad);
+            CHECK_EQ(bad, 0);
+            scene_close(&s);
+        }
+}
+
+/* ---- Store ------------------------------------------------------------------------------- */
+
+static float odd_value(void)
+{
+    static const float odd[] = {NAN,    -NAN,   INFINITY, -INFINITY, 0.5f,  1.5f, 2.5f,
+                                -0.5f,  255.5f, 256.0f,   65504.0f,  -1e6f, 4e9f, 1e19f,
+                                -1e19f, 1e-6f,  127.5f,   -128.5f,   1e30f, 0.0f};
+    return tg_rand_in(&seed, 0, 3) ? 130.0f * tg_rand_unit(&seed)
+                                   : odd[tg_rand_in(&seed, 0, 19)];
+}
+
+/* Every pixel of the view, in the box and beside it. */
+static void fill_view(scene *s)
+{
+    for (size_t i = 0; i < s->view_elements; i++)
+        put_element(s, i, odd_value());
+}
+
+/* One stored number; a NaN has any bits. */
+static int same_number(tg_dtype t, const void *a, const void *b)
+{
+    float x = 0, y = 0;
+    tgi_pixels_load(t, a, 1, 1, 0, &x, 1);
+    tgi_pixels_load(t, b, 1, 1, 0, &y, 1);
+    return memcmp(a, b, tgi_dtype_size(t)) == 0 || (isnan(x) && isnan(y));
+}
+
+static int check_stored(const scene *s)
+{
+    const tg_device_pixels *p = &s->step.pixels;
+    const tg_range rz = tgi_box_axis(&s->box, TG_Z), ry = tgi_box_axis(&s->box, TG_Y),
+                   rx = tgi_box_axis(&s->box, TG_X);
+    const size_t size = tgi_dtype_size(p->type);
+    int bad = 0;
+    for (int64_t z = rz.lo; z < rz.hi; z++)
+        for (int64_t y = ry.lo; y < ry.hi; y++) {
+            uint32_t want[2] = {0, 0};
+            for (int64_t x = rx.lo; x < rx.hi; x++)
+                for (int64_t c = 0; c < p->channels; c++) {
+                    const float v = element(s, view_at(s, c, z, y, x));
+                    _Alignas(8) char held[8];
+                    tgi_pixels_store(p->type, &v, 1, 1, p->mul, p->add, held, 1);
+                    const size_t at = staged_at(s, z - rz.lo, c, y - ry.lo, x - rx.lo);
+                    bad += !same_number(p->type, held, s->staged + size * at);
+                    want[0] += !isfinite(v);
+                    want[1] +=
+                        isfinite(v) && tgi_pixels_outside(p->type, &v, 1, 1, p->mul, p->add);
+                }
+            const uint32_t *got = s->counts + 2 * ((z - rz.lo) * tgi_range_len(ry) + y - ry.lo);
+            bad += got[0] != want[0] || got[1] != want[1];
+        }
+    for (size_t i = 0; i < 64; i++) /* behind the last pixel */
+        bad += s->staged[s->staged_bytes + i] != (char)0xaa;
+    return bad;
+}
+
+static void test_values_are_stored_and_misfits_counted_as_the_store_does(void)
+{
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (int i = 0; i < 24; i++) {
+            scene s;
+            scene_open(&s, TG_STEP_STORE, types[t], i % 2 ? TG_DTYPE_F16 : TG_DTYPE_F32);
+            tg_device_pixels *p = &s.step.pixels;
+            p->rows = tgi_box_axis(&s.box, TG_Y);
+            p->cols = tgi_box_axis(&s.box, TG_X);
+            p->mul = i % 3 ? 1.0f : 1.7f;
+            p->add = i % 3 ? 0.0f : 2.3f;
+            stage(&s);
+            fill_view(&s);
+            const size_t rows = (size_t)(slabs_of(&s) * tgi_range_len(p->rows));
+            s.counts = must(tgi_malloc(TGI_TAG_MISC, 2 * rows * sizeof *s.counts));
+            memset(s.counts, 0xff, 2 * rows * sizeof *s.counts);
+            p->counts = s.counts;
+            run(&s);
+            const int bad = check_stored(&s);
+            if (bad)
+                fprintf(stderr, "%s from %s: %d elements or counts differ\n",
+                        tgi_dtype_name(types[t]), tgi_dtype_name(p->element), bad);
+            CHECK_EQ(bad, 0);
+            scene_close(&s);
+        }
+}
+
+static void test_a_band_without_pixels_does_nothing(void)
+{
+    for (int k = 0; k < 2; k++) {
+        scene s;
+        scene_open(&s, k ? TG_STEP_STORE : TG_STEP_LOAD, TG_DTYPE_U8, TG_DTYPE_F32);
+        place_region(&s);
+        stage(&s);
+        const int at = s.box.rank - 1 - (int)tg_rand_in(&seed, 0, 1);
+        s.step.call.box.ax[at].hi = s.step.call.box.ax[at].lo;
+        run(&s);
+        for (size_t i = 0; i < s.staged_bytes; i++)
+            CHECK_EQ(s.staged[i], (char)0xaa);
+        for (size_t i = 0; i < s.view_elements; i++)
+            CHECK(isnan(element(&s, i)));
+        scene_close(&s);
+    }
+}
+
+int main(void)
+{
+    RUN(test_pixels_are_loaded_as_the_loader_does);
+    RUN(test_values_are_stored_and_misfits_counted_as_the_store_does);
+    RUN(test_a_band_without_pixels_does_nothing);
+    return TEST_END();
+}

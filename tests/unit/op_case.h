@@ -1,0 +1,40 @@
+/* op_case.h - reading tests/cases/NAME.case (NAME: the symbol in op_list.h). A line:
+ *
+ *   attributes | inputs | what must hold
+ *
+ *   attributes  name=value or name=v,v,v; opset=N (18), outputs=N (1) set the node itself
+ *   inputs      separated by ';'. 1x8x33x47: random float32, the first an activation, the
+ *               others constants; a:SHAPE an activation, c:SHAPE a constant; none; a list i:1,2
+ *               or f:2x2=1,2,3,4 (rank 1 without a shape) of f float32, d float64, h float16,
+ *               i int64, u uint8, b bool; I:3 or F:3 a scalar
+ *   must hold   test_ops.c says which words there are
+ *
+ * Random numbers come from a seed per line, so a case replays. */
+#ifndef TG_OP_CASE_H
+#define TG_OP_CASE_H
+
+#include "tests/unit/op_harness.h"
+
+extern const char *case_where; /* file:line of the case, for messages */
+/* Count a failure and say where; 0. */
+static inline int case_complain(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", case_where, what);
+    tg_failures++;
+    return 0;
+}
+
+/* Blanks at both ends gone. */
+char *case_trim(char *s);
+/* Numbers separated by `sep`; returns how many, -1: not a number. */
+int case_numbers(const char *s, char sep, double *v, int max);
+/* "1x3x7x9" or "scalar". */
+int case_shape(const char *s, tg_desc *d);
+/* Attributes and inputs of one line into a node, which is open then (node_close). 0 and a
+ * message: they do not parse. */
+int case_node(op_node *n, const tg_op *op, char *attrs, char *inputs, uint64_t *seed);
+/* fn for every line of one op's file. Returns the number of cases. */
+int case_each_line(const char *symbol, void (*fn)(const tg_op *op, char *line, uint64_t *seed),
+                   const tg_op *op);
+
+#endif
