@@ -55,6 +55,6 @@ tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_
 const tg_backend *cu_backend_of(tg_dtype element);
 
 /* cu_pixels.cu: launches of a LOAD or STORE step, whose call has its recorder. */
-void cu_pixels_put(const tg_device_step *step, tg_dtype element);
+void cu_pixels_put(const tg_device_step *step);
 
 #endif

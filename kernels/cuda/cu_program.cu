@@ -116,7 +116,7 @@ static void note_steps(cu_recorder *r, const tg_device_step *steps, int n)
         if (s.kind == TG_STEP_NODE)
             s.variant->run(&s.call);
         else
-            cu_pixels_put(&s, s.pixels.element);
+            cu_pixels_put(&s);
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * A stream is a list of things to do, numbered as they were put in. `catch_up` does those below
  * a number; a wait inside it first catches up with the other stream, as far as the event stood
- * when the wait was put in. Only one thread of a test calls. */
+ * when the wait was put in. One lock around everything: threads take turns. */
 #include "tests/cuda/cuda_runtime_emulated.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 struct tg_emulated_stream {
@@ -111,7 +112,10 @@ static cudaError_t entry(void)
         return say(m.fail_with);
     return say(m.broken);
 }
+static std::recursive_mutex turn;
+#define TAKE_TURN() const std::lock_guard<std::recursive_mutex> mine_(turn)
 #define ENTER()                                                                                \
+    TAKE_TURN();                                                                               \
     do {                                                                                       \
         const cudaError_t entered_ = entry();                                                  \
         if (entered_ != cudaSuccess)                                                           \
@@ -154,6 +158,7 @@ const char *cudaGetErrorString(cudaError_t e)
 
 cudaError_t cudaGetLastError(void)
 {
+    TAKE_TURN();
     const cudaError_t e = m.broken != cudaSuccess ? m.broken : m.last;
     m.last = cudaSuccess;
     return e;
@@ -280,6 +285,7 @@ static void forget(std::map<const char *, size_t> *all, void *at)
 
 cudaError_t cudaFree(void *at)
 {
+    TAKE_TURN();
     make_context();
     if (at && !m.device.count((char *)at))
         return say(cudaErrorInvalidValue);
@@ -299,6 +305,7 @@ cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned)
 
 cudaError_t cudaFreeHost(void *at)
 {
+    TAKE_TURN();
     if (at && !m.pinned.count((char *)at))
         return say(cudaErrorInvalidValue);
     if (at)
@@ -371,6 +378,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *q, unsigned)
 
 cudaError_t cudaStreamDestroy(cudaStream_t q)
 {
+    TAKE_TURN();
     catch_up(q, q->end());
     q->alive = false;
     return say(m.broken);
@@ -403,6 +411,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 
 cudaError_t cudaEventDestroy(cudaEvent_t e)
 {
+    TAKE_TURN();
     delete e;
     m.others--;
     return say(m.broken);
@@ -540,6 +549,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t q)
 
 cudaError_t cudaGraphDestroy(cudaGraph_t g)
 {
+    TAKE_TURN();
     delete g;
     m.others--;
     return say(m.broken);
@@ -547,6 +557,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t g)
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e)
 {
+    TAKE_TURN();
     delete e;
     m.others--;
     return say(m.broken);

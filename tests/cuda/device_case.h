@@ -11,8 +11,8 @@
 #include "tests/unit/kernel_case.h"
 
 static const tg_device_ops *kdevice_ops;
-static tg_device *kdevice; /* NULL of the emulated one */
-static int kdevice_runs;   /* cases that a variant took */
+static tg_device *kdevice;
+static int kdevice_runs; /* cases that a variant took */
 
 /* What a case wants of the element type at hand: fills want and bound, for numbers that are
  * exact in it. */

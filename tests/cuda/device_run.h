@@ -1,8 +1,9 @@
 /* device_run.h - run a variant of a device on views of the host: what a test has as float32 is
  * sent over in the device's element type, and comes back.
  *
- * The device is the plugin's table (kernels/device.h): the emulated one is linked in
- * (tests/cuda/emulated_device.cc), a real one is opened. */
+ * The same tests are built twice: with the emulated device linked in
+ * (tests/cuda/emulated_device.cc), and for one that the plugin opens (tests/gpu/gpu_device.c).
+ */
 #ifndef TG_DEVICE_RUN_H
 #define TG_DEVICE_RUN_H
 
@@ -19,8 +20,9 @@ typedef struct device_block {
     int written; /* 1: comes back after the run */
 } device_block;
 
-/* The emulated device. */
-const tg_device_ops *device_emulated(void);
+/* The device to test on and its table. NULL: there is none, as standard output says now; the
+ * test is skipped. */
+const tg_device_ops *device_of_test(tg_device **d);
 
 /* Numbers as the element type holds them. */
 void device_round(tg_dtype element, float *p, size_t n);

@@ -263,8 +263,10 @@ int main(int argc, char **argv)
     if (argc > 1)
         kseed = strtoull(argv[1], NULL, 10) | 1;
     printf("seed %llu\n", (unsigned long long)kseed);
+    kdevice_ops = device_of_test(&kdevice);
+    if (!kdevice_ops)
+        return 77;
     kcase_pools_open();
-    kdevice_ops = device_emulated();
     RUN(test_any_convolution_has_a_variant_that_agrees);
     RUN(test_any_transposed_convolution_has_a_variant_that_agrees);
     RUN(test_depthwise_convolution_agrees);

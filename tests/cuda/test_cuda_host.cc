@@ -81,9 +81,9 @@ const tg_backend *cu_backend_of(tg_dtype)
 }
 
 static int pixel_steps;
-void cu_pixels_put(const tg_device_step *, tg_dtype element)
+void cu_pixels_put(const tg_device_step *step)
 {
-    pixel_steps += element == TG_DTYPE_F16;
+    pixel_steps += step->pixels.element == TG_DTYPE_F16;
 }
 
 /* ---- Two steps over one row: count into `mid`, double into `out` ------------------------- */

@@ -261,9 +261,10 @@ static int run_variant(const op_node *n, const op_runner *r, operands *o, const 
         }
     for (int k = 0; k < n->ctx.n_dst; k++)
         blocks[count++] = (device_block){o->out[k].mem, o->out[k].floats, 1};
-    if (device_run_scratch(device_emulated(), NULL, r->be, r->v, call, r->packed_bytes,
-                           r->scratch_bytes, tg_rand_in(seed, 0, 3), blocks, count,
-                           &err) == TG_OK)
+    tg_device *d = NULL;
+    const tg_device_ops *ops = device_of_test(&d);
+    if (device_run_scratch(ops, d, r->be, r->v, call, r->packed_bytes, r->scratch_bytes,
+                           tg_rand_in(seed, 0, 3), blocks, count, &err) == TG_OK)
         return 1;
     fprintf(stderr, "%s\n", err.text);
     return 0;
@@ -272,7 +273,9 @@ static int run_variant(const op_node *n, const op_runner *r, operands *o, const 
 const tg_backend *runner_backend(int i)
 {
     static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16};
-    return i < 2 ? device_emulated()->backend(types[i]) : NULL;
+    tg_device *d = NULL;
+    const tg_device_ops *ops = device_of_test(&d);
+    return ops && i < 2 ? ops->backend(types[i]) : NULL;
 }
 #else
 static int run_variant(const op_node *n, const op_runner *r, operands *o, const tg_call *call,

@@ -421,6 +421,10 @@ static void test_every_operator_can_be_run_or_folded(void)
 int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : NULL;
+#ifdef TG_TEST_DEVICE
+    if (!runner_backend(0))
+        return 77;
+#endif
     printf("seed: 88172645463325252 + line number\n");
     RUN(test_every_operator_keeps_its_contract);
     RUN(test_operators_are_found_by_their_onnx_name);
