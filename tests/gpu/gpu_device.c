@@ -1,0 +1,41 @@
+/* gpu_device.c - the device that tests of the label gpu run on: what the plugin has, opened
+ * once. Without a driver or a device the reason is printed and the tests are skipped; a device
+ * that is there and cannot be opened fails them. */
+#include "engine/device/choice.h"
+#include "tests/cuda/device_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const tg_device_ops *ops;
+static tg_device *opened;
+
+static void close_device(void)
+{
+    ops->close(&opened);
+}
+
+const tg_device_ops *device_of_test(tg_device **d)
+{
+    static int asked;
+    tgi_device_spec want;
+    tgi_device_choice choice;
+    tgi_err err = {0};
+    const char *which = getenv("TEGULA_TEST_DEVICE");
+    if (!asked++) {
+        if (tgi_device_parse(which ? which : "cuda", &want, &err) != TG_OK ||
+            tgi_device_choose(&want, &choice, &err) != TG_OK) {
+            printf("skipped: %s\n", err.text);
+        } else if (choice.ops->open(choice.info.id, &opened, &err) != TG_OK) {
+            printf("%s\n", err.text);
+            exit(1);
+        } else {
+            ops = choice.ops;
+            printf("on %s, compute capability %d.%d, %s\n", choice.info.name, choice.info.major,
+                   choice.info.minor, choice.info.driver);
+            atexit(close_device);
+        }
+    }
+    *d = opened;
+    return ops;
+}
