@@ -1,6 +1,7 @@
 """Small rules of the house: base names are unique, every operator has cases, nothing grows
 without end, no file knows the machine it was written on, nobody but the pool asks the system for
-memory, nobody but the monitor asks it about memory, every test program looks for leaks, sizes have one printer.
+memory, nobody but the monitor asks it about memory, every test program looks for leaks, sizes have one printer, what
+docs/gpu.md says was seen on a GPU has its results.
 
 A function longer than 100 lines or a file longer than 800 is reported; 150 and 900 fail.
 """
@@ -192,9 +193,47 @@ def sizes():
     return found, n
 
 
+# What was seen on a GPU (docs/gpu.md): whoever says so names the results, and they are of that commit.
+RESULTS_NAME = re.compile(r"\b[\w.-]+\.jsonl\b")
+COMMIT = re.compile(r"\b[0-9a-f]{7,40}\b")
+
+
+def gpu_row_problem(cell):
+    """Why the cell "last commit verified, on which GPU" may not stand; None when it may."""
+    if cell == "unverified":
+        return None
+    name, commit = RESULTS_NAME.search(cell), COMMIT.search(cell)
+    if not name or not commit:
+        return "names no commit and results file (or say: unverified)"
+    path = os.path.join("bench", "results", name.group(0))
+    if not os.path.isfile(os.path.join(tree.ROOT, path)):
+        return f"{path} is not there"
+    if commit.group(0) not in tree.text(path):
+        return f"{path} is not of {commit.group(0)}"
+    return None
+
+
+def gpu_rows():
+    found, n, column = [], 0, None
+    if not os.path.isfile(os.path.join(tree.ROOT, "docs", "gpu.md")):
+        return ["docs/gpu.md is not there"], 1
+    for i, line in enumerate(tree.text("docs/gpu.md").split("\n"), 1):
+        cells = [c.strip() for c in line.strip().strip("|").split("|")]
+        if not line.startswith("|"):
+            column = None
+        elif "verified" in line and column is None and len(cells) > 1:
+            column = next(k for k, c in enumerate(cells) if "verified" in c)
+        elif column is not None and set(line) - set("|-: "):
+            n += 1
+            problem = gpu_row_problem(cells[column] if column < len(cells) else "")
+            if problem:
+                found.append(f"docs/gpu.md:{i}: {cells[0][:60]}: {problem}")
+    return found, n
+
+
 CHECKS = {"names": names, "cases": cases, "lengths": lengths, "places": places,
           "allocators": allocators, "readers": readers, "leaks": leaks,
-          "sizes": sizes}
+          "sizes": sizes, "gpu_rows": gpu_rows}
 
 
 def main():

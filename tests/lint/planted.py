@@ -1,4 +1,4 @@
-"""The checks that guard one allocator, one monitor, one printer of sizes and the search for leaks can fail: each violation
+"""The checks that guard one allocator, one monitor, one printer of sizes, the search for leaks and what is said of GPUs can fail: each violation
 planted here in a tree of its own is found at its line, and nothing else is.
 """
 import os
@@ -49,6 +49,21 @@ PLANTED = {
         "tgi_fail(err, st, \"max(512 MiB, 10 %%)\");",
         "printf(\"%.2f MiB\", x); /* \"%zu MiB\" */",
     ],
+    "docs/gpu.md": [
+        "| kernel | last commit verified, on which GPU | figure |",
+        "|---|---|---|",
+        "| a | unverified | |",
+        "| b | 0123abc, a GPU, seen.jsonl | 5 |",
+        "| c | 0123abc, a GPU | 5 | /* WRONG */",
+        "| d | 0123abc, a GPU, unseen.jsonl | 5 | /* WRONG */",
+        "| e | 4567def, a GPU, seen.jsonl | 5 | /* WRONG */",
+        "| f | verified | | /* WRONG */",
+        "| g | | | /* WRONG */",
+        "",
+        "| some | other table |",
+        "| with | anything |",
+    ],
+    "bench/results/seen.jsonl": ['{"commit": "0123abcdef"}'],
     "tests/unit/test_forgets.c": ["int main(void) { return 0; }"],
     "tests/unit/test_looks.c": ["int main(void) { return TEST_END(); }"],
     "tests/fuzz/fuzz_looks.c": ["int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n)",
@@ -69,7 +84,7 @@ def main():
                         line = line.removesuffix(MARK)
                     f.write(line + "\n")
         done = subprocess.run([sys.executable, "-B", os.path.join(HERE, "house.py"), "allocators",
-                               "readers", "leaks", "sizes"], capture_output=True, text=True, check=False,
+                               "readers", "leaks", "sizes", "gpu_rows"], capture_output=True, text=True, check=False,
                               env={**os.environ, "TG_LINT_ROOT": root})
     found = {line.split(": ")[0] for line in done.stdout.splitlines() if "checked" not in line}
     for what, where in (("not found", wanted - found), ("found, and is right", found - wanted)):
