@@ -54,6 +54,24 @@ struct cu_conv_weights {
     }
 };
 
+inline int64_t cu_conv_taps(const tgi_geom *g)
+{
+    return g->k[0] * g->k[1] * g->k[2];
+}
+/* Lanes of a pixel of the result. */
+inline int64_t cu_conv_lanes(const tgi_geom *g)
+{
+    return tgi_whole_pixel(g->out_c);
+}
+/* The bias for all lanes. Returns what is behind it. */
+inline float *cu_conv_pack_bias(const tg_op_ctx *ctx, const tgi_geom *g, float *out)
+{
+    for (int64_t i = 0; i < cu_conv_lanes(g); i++)
+        *out++ = i < g->out_c && !cu_is_absent(ctx, 2) ? cu_const_at(ctx->const_src[2]->data, i)
+                                                       : 0.0f;
+    return out;
+}
+
 /* ---- Device: where taps are -------------------------------------------------------------- */
 
 /* Axes z, y, x. */

@@ -11,6 +11,7 @@
     H(conv_transpose_mma)                                                                      \
     F(conv_simt)                                                                               \
     F(conv_transpose_simt)                                                                     \
+    X(conv_depthwise_row)                                                                      \
     X(conv_depthwise)                                                                          \
     X(conv_transpose_depthwise)                                                                \
     X(conv_plain)                                                                              \

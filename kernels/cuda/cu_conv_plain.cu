@@ -1,10 +1,8 @@
 /* cu_conv_plain.cu - convolutions without tricks: any groups, ranks, strides, dilations, plain
- * and transposed, one thread for a few channels of a pixel; and depthwise ones, which are bound
- * by memory anyway.
+ * and transposed, one thread for a few channels of a pixel.
  *
  * Sums run over taps outside and channels inside, in float32, for both element types. Packed:
- * bias, then weights [out_c][tap][group's channels] (plain) or [tap][out_c] (depthwise), in
- * float32, out_c up to whole pixels. */
+ * bias, then weights [out_c][tap][group's channels] in float32, out_c up to whole pixels. */
 #include "kernels/cuda/cu_conv.cuh"
 #include "kernels/cuda/cu_conv_list.cuh"
 #include "kernels/cuda/cu_map.cuh"
@@ -72,72 +70,20 @@ struct plain {
     }
 };
 
-struct depthwise {
-    cu_conv_geom g;
-    cu_operand src;
-    int32_t lanes, unused; /* of a pixel of weights */
-    const float *bias, *weights;
-
-    template <class T, int V>
-    __device__ void at(const cu_pool &pool, const cu_place &p, float (&v)[V]) const
-    {
-        const float *w = weights + p.c;
-        cu_load<float, V>(bias + p.c, v);
-        for (int32_t kz = 0; kz < g.k[0]; kz++)
-            for (int32_t ky = 0; ky < g.k[1]; ky++)
-                for (int32_t kx = 0; kx < g.k[2]; kx++, w += lanes) {
-                    int32_t z, y, x;
-                    if (!cu_tap_at(g, TG_Z, p.z, kz, &z) || !cu_tap_at(g, TG_Y, p.y, ky, &y) ||
-                        !cu_tap_at(g, TG_X, p.x, kx, &x))
-                        continue;
-                    float in[V], weight[V];
-                    cu_read<T, V>(pool, src, z, y, x, p.c, in);
-                    cu_load<float, V>(w, weight);
-#pragma unroll
-                    for (int i = 0; i < V; i++)
-                        v[i] = fmaf(in[i], weight[i], v[i]);
-                }
-    }
-};
-
 /* ---- Host -------------------------------------------------------------------------------- */
-
-int64_t lanes_of(const tgi_geom *g)
-{
-    return tgi_whole_pixel(g->out_c);
-}
-int64_t taps_of(const tgi_geom *g)
-{
-    return g->k[0] * g->k[1] * g->k[2];
-}
 
 int accepts_any(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed)
 {
     tgi_geom g;
     return cu_conv_accepts(ctx, lay, transposed, &g) && !lay->n_doubled;
 }
-int accepts_depthwise_any(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed)
-{
-    tgi_geom g;
-    return accepts_any(ctx, lay, transposed) && cu_conv_geometry(ctx, transposed, &g) &&
-           g.groups == g.in_c && g.out_c == g.in_c;
-}
-
-size_t bytes_any(const tg_op_ctx *ctx, int transposed, int per_channel)
+size_t bytes_any(const tg_op_ctx *ctx, int transposed)
 {
     tgi_geom g;
     if (!cu_conv_geometry(ctx, transposed, &g))
         return 0;
-    const int64_t in = per_channel ? 1 : g.in_c / g.groups;
-    return sizeof(float) * (size_t)(lanes_of(&g) * (1 + taps_of(&g) * in));
-}
-
-float *pack_bias(const tg_op_ctx *ctx, const tgi_geom *g, float *out)
-{
-    for (int64_t i = 0; i < lanes_of(g); i++)
-        *out++ = i < g->out_c && !cu_is_absent(ctx, 2) ? cu_const_at(ctx->const_src[2]->data, i)
-                                                       : 0.0f;
-    return out;
+    return sizeof(float) *
+           (size_t)(cu_conv_lanes(&g) * (1 + cu_conv_taps(&g) * (g.in_c / g.groups)));
 }
 
 void pack_any(const tg_op_ctx *ctx, int transposed, void *dst)
@@ -147,23 +93,11 @@ void pack_any(const tg_op_ctx *ctx, int transposed, void *dst)
         return; /* `accepts` said no */
     const cu_conv_weights w = {ctx->const_src[1]->data, &g, transposed};
     const int64_t per = g.in_c / g.groups, out_per = g.out_c / g.groups;
-    float *out = pack_bias(ctx, &g, (float *)dst);
-    for (int64_t oc = 0; oc < lanes_of(&g); oc++)
-        for (int64_t t = 0; t < taps_of(&g); t++)
+    float *out = cu_conv_pack_bias(ctx, &g, (float *)dst);
+    for (int64_t oc = 0; oc < cu_conv_lanes(&g); oc++)
+        for (int64_t t = 0; t < cu_conv_taps(&g); t++)
             for (int64_t i = 0; i < per; i++)
                 *out++ = oc < g.out_c ? w.at(oc / out_per * per + i, oc, t) : 0.0f;
-}
-
-void pack_depthwise_any(const tg_op_ctx *ctx, int transposed, void *dst)
-{
-    tgi_geom g;
-    if (!cu_conv_geometry(ctx, transposed, &g))
-        return; /* `accepts` said no */
-    const cu_conv_weights w = {ctx->const_src[1]->data, &g, transposed};
-    float *out = pack_bias(ctx, &g, (float *)dst);
-    for (int64_t t = 0; t < taps_of(&g); t++)
-        for (int64_t oc = 0; oc < lanes_of(&g); oc++)
-            *out++ = oc < g.out_c ? w.at(oc, oc, t) : 0.0f;
 }
 
 template <class T> void run_any(const tg_call *call, int transposed)
@@ -180,23 +114,7 @@ template <class T> void run_any(const tg_call *call, int transposed)
     a.f.out_c = (int32_t)g.out_c;
     a.f.unused = 0;
     a.f.bias = (const float *)call->packed;
-    a.f.weights = a.f.bias + lanes_of(&g);
-    cu_map_go<T>(&a, call, 0);
-}
-
-template <class T> void run_depthwise_any(const tg_call *call, int transposed)
-{
-    tgi_geom g;
-    cu_map_args<depthwise> a;
-    if (!cu_conv_geometry(call->ctx, transposed, &g))
-        return; /* `accepts` said no */
-    cu_map_begin(&a, call);
-    a.f.g = cu_conv_geom_of(&g, transposed);
-    a.f.src = cu_pool_operand(&a.pool, &call->src[0]);
-    a.f.lanes = (int32_t)lanes_of(&g);
-    a.f.unused = 0;
-    a.f.bias = (const float *)call->packed;
-    a.f.weights = a.f.bias + a.f.lanes;
+    a.f.weights = a.f.bias + cu_conv_lanes(&g);
     cu_map_go<T>(&a, call, 0);
 }
 
@@ -205,25 +123,17 @@ template <int TR> int accepts_plain(const tg_op_ctx *ctx, const tg_layout_hint *
 {
     return accepts_any(ctx, lay, TR);
 }
-template <int TR> int accepts_depthwise(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <int TR> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
 {
-    return accepts_depthwise_any(ctx, lay, TR);
+    return bytes_any(ctx, TR);
 }
-template <int TR, int PER> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
+template <int TR> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)
 {
-    return bytes_any(ctx, TR, PER);
-}
-template <int TR, int PER> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)
-{
-    (PER ? pack_depthwise_any : pack_any)(ctx, TR, dst);
+    pack_any(ctx, TR, dst);
 }
 template <class T, int TR> void run_plain(const tg_call *call)
 {
     run_any<T>(call, TR);
-}
-template <class T, int TR> void run_depthwise(const tg_call *call)
-{
-    run_depthwise_any<T>(call, TR);
 }
 /* A thread reads its weights and pixels from the caches with every product. */
 double cost_plain(const tg_op_ctx *, const tg_layout_hint *)
@@ -234,20 +144,11 @@ double cost_plain(const tg_op_ctx *, const tg_layout_hint *)
 template <class T, int TR> constexpr tg_variant plain_variant(const char *name, const char *op)
 {
     tg_variant v = cu_variant(name, op, accepts_plain<TR>, run_plain<T, TR>);
-    v.packed_bytes = bytes<TR, 0>;
-    v.pack = pack<TR, 0>;
+    v.packed_bytes = bytes<TR>;
+    v.pack = pack<TR>;
     v.cost = cost_plain;
     return v;
 }
-template <class T, int TR>
-constexpr tg_variant depthwise_variant(const char *name, const char *op)
-{
-    tg_variant v = cu_variant(name, op, accepts_depthwise<TR>, run_depthwise<T, TR>);
-    v.packed_bytes = bytes<TR, 1>;
-    v.pack = pack<TR, 1>;
-    return v;
-}
-
 } // namespace
 
 constexpr tg_variant cu_conv_plain_f32 = plain_variant<float, 0>("conv_plain", "Conv");
@@ -256,11 +157,3 @@ constexpr tg_variant cu_conv_transpose_plain_f32 =
     plain_variant<float, 1>("conv_transpose_plain", "ConvTranspose");
 constexpr tg_variant cu_conv_transpose_plain_f16 =
     plain_variant<__half, 1>("conv_transpose_plain", "ConvTranspose");
-constexpr tg_variant cu_conv_depthwise_f32 =
-    depthwise_variant<float, 0>("conv_depthwise", "Conv");
-constexpr tg_variant cu_conv_depthwise_f16 =
-    depthwise_variant<__half, 0>("conv_depthwise", "Conv");
-constexpr tg_variant cu_conv_transpose_depthwise_f32 =
-    depthwise_variant<float, 1>("conv_transpose_depthwise", "ConvTranspose");
-constexpr tg_variant cu_conv_transpose_depthwise_f16 =
-    depthwise_variant<__half, 1>("conv_transpose_depthwise", "ConvTranspose");

@@ -127,22 +127,32 @@ static void test_any_transposed_convolution_has_a_variant_that_agrees(void)
     }
 }
 
+/* Cut the next case's source. */
+static void cut(const int64_t *segs, int n, unsigned doubled)
+{
+    memcpy(with.segs, segs, (size_t)n * sizeof *segs);
+    with.n_seg = n;
+    with.doubled = doubled;
+}
+
 static void test_depthwise_convolution_agrees(void)
 {
-    static const shape shapes[] = {{2, 21, 21, 3, 1, 1, 1}, {2, 64, 64, 5, 2, 2, 1},
-                                   {2, 16, 16, 3, 1, 2, 2}, {3, 9, 9, 3, 1, 1, 1},
-                                   {2, 3, 3, 3, 1, 1, 1},   {2, 2, 2, 3, 1, 1, 1}};
+    static const shape shapes[] = {
+        {2, 21, 21, 3, 1, 1, 1}, {2, 64, 64, 5, 2, 2, 1}, {2, 16, 16, 3, 1, 2, 2},
+        {3, 9, 9, 3, 1, 1, 1},   {2, 3, 3, 3, 1, 1, 1},   {2, 2, 2, 3, 1, 1, 1},
+        {2, 64, 64, 5, 1, 2, 1}, {2, 13, 13, 7, 1, 3, 1},
+    };
+    static const char *const names[] = {
+        "conv_depthwise_row", "conv_depthwise", "conv_depthwise",     "conv_depthwise_row",
+        "conv_depthwise",     "conv_depthwise", "conv_depthwise_row", "conv_depthwise_row"};
+    static const int64_t segs[] = {16, 32, 16};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         for (int transposed = 0; transposed < 2; transposed++) {
             with.groups = shapes[i].ci;
-            if (shapes[i].ci == 64) {
-                with.n_seg = 3;
-                with.segs[0] = 16;
-                with.segs[1] = 32;
-                with.segs[2] = 16;
-            }
+            if (shapes[i].ci == 64)
+                cut(segs, 3, 0);
             conv_case(transposed ? "ConvTranspose" : "Conv", &shapes[i],
-                      transposed ? "conv_transpose_depthwise" : "conv_depthwise");
+                      transposed ? "conv_transpose_depthwise" : names[i]);
         }
     }
 }
@@ -187,14 +197,6 @@ static void test_products_convolve_pixels_of_few_channels(void)
                                    {2, 3, 3, 3, 1, 1, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         products_agree("Conv", &shapes[i]);
-}
-
-/* Cut the next case's source. */
-static void cut(const int64_t *segs, int n, unsigned doubled)
-{
-    memcpy(with.segs, segs, (size_t)n * sizeof *segs);
-    with.n_seg = n;
-    with.doubled = doubled;
 }
 
 static void test_products_read_segments_as_one_tensor(void)

@@ -384,8 +384,8 @@ static int kcase_stray(const tg_view *v, const tg_box *box)
 
 /* Run one box; copy its values into the dense `out`, or count those that differ in a bit. */
 static inline int kcase_run(const kcase *k, const tg_backend *be, const tg_variant *v,
-                     const void *packed, void *scratch, const tg_box *box, int threads,
-                     float *out, int compare)
+                            const void *packed, void *scratch, const tg_box *box, int threads,
+                            float *out, int compare)
 {
     tg_op_ctx ctx;
     krun r;
