@@ -192,7 +192,10 @@ static void put_settings(tgi_jw *w, const tgi_question *q, const tg_train_spec *
     tgi_jw_int(w, "batch", s->batch);
     tgi_jw_int(w, "accumulation", s->accumulation);
     tgi_jw_int(w, "effective_batch", s->batch * s->accumulation);
-    tgi_jw_str(w, "precision", tgi_opts_str(o, TGI_OPT_PRECISION));
+    tgi_jw_str(w, "precision",
+               tgi_opts_choice(o, TGI_OPT_PRECISION) == TGI_PRECISION_AUTO
+                   ? "fp32"
+                   : tgi_opts_str(o, TGI_OPT_PRECISION));
     if (loss_scale > 0)
         tgi_jw_num(w, "loss_scale", loss_scale);
     else
@@ -296,7 +299,7 @@ static tg_status read_spec(const tgi_question *q, tg_train_spec *s, double *loss
     s->batch = tgi_opts_int(q->o, TGI_OPT_BATCH, 1);
     s->accumulation = tgi_opts_int(q->o, TGI_OPT_ACCUMULATION, 1);
     s->checkpointing = tgi_opts_flag(q->o, TGI_OPT_CHECKPOINTING);
-    s->precision = precision <= TGI_PRECISION_FP32   ? TG_TRAIN_FP32
+    s->precision = precision <= TGI_PRECISION_FP32 ? TG_TRAIN_FP32
                    : precision == TGI_PRECISION_O2 ? TG_TRAIN_O2
                                                    : TG_TRAIN_O1;
     s->optimizer = (tg_optimizer)tgi_opts_choice(q->o, TGI_OPT_OPTIMIZER);

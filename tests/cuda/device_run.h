@@ -24,6 +24,9 @@ typedef struct device_block {
  * test is skipped. */
 const tg_device_ops *device_of_test(tg_device **d);
 
+/* Which generation's code the emulated device runs, 75 or 80; a real one has its own. */
+void device_generation(int capability);
+
 /* Numbers as the element type holds them. */
 void device_round(tg_dtype element, float *p, size_t n);
 

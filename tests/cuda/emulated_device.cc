@@ -92,3 +92,8 @@ const tg_device_ops *device_of_test(tg_device **d)
     *d = NULL;
     return &ops;
 }
+
+void device_generation(int capability)
+{
+    tg_emulated_ampere = capability >= 80;
+}

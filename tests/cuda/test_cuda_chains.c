@@ -272,9 +272,11 @@ static int dev_box(const dev_node *d, const tg_box *box, float *const *dst, uint
                           .n_epi = d->n_epi,
                           .packed = d->packed};
     const int count = blocks_of(&r, d, blocks);
+    tg_device *dev = NULL;
+    const tg_device_ops *ops = device_of_test(&dev);
     const tg_status st =
-        device_run_scratch(device_emulated(), NULL, d->be, d->v, &call, d->packed_size,
-                           d->scratch_size, tg_rand_in(seed, 0, 2), blocks, count, &err);
+        device_run_scratch(ops, dev, d->be, d->v, &call, d->packed_size, d->scratch_size,
+                           tg_rand_in(seed, 0, 2), blocks, count, &err);
     CHECK_OK(st, err);
     int clean = st == TG_OK;
     for (int k = 0; k < n->ctx.n_dst; k++) {
@@ -543,7 +545,8 @@ static void check_type(op_node *n, tg_dtype t, uint64_t *seed)
             bufs[b][k] =
                 must(tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]) + 1, sizeof(float)));
     for (int with = 0; with < (n->ctx.n_dst > 1 ? 1 : 3); with++) {
-        dev_node d = {.n = n, .be = device_emulated()->backend(t), .t = t};
+        tg_device *dev = NULL;
+        dev_node d = {.n = n, .be = device_of_test(&dev)->backend(t), .t = t};
         CHECK_OK(node_run_box(n, &full, 1, 1, seed, bufs[0], &clean, &err), err);
         while (with && d.n_epi < with * 2)
             random_step(&d, seed);

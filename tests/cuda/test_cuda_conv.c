@@ -2,8 +2,6 @@
  * Usage: test_cuda_conv [SEED]. */
 #include "tests/cuda/device_case.h"
 
-extern int tg_emulated_ampere; /* of the emulator */
-
 static int64_t pick(int64_t lo, int64_t hi)
 {
     return tg_rand_in(&kseed, lo, hi);
@@ -164,10 +162,10 @@ static void products_agree(const char *op, const shape *s)
     static unsigned turn;
     const int transposed = strcmp(op, "ConvTranspose") == 0;
     const with_what keep = with;
-    tg_emulated_ampere = turn++ % 3 != 0;
+    device_generation(turn++ % 3 ? 80 : 75);
     with.only = TG_DTYPE_F16;
     conv_case(op, s, transposed ? "conv_transpose_mma" : "conv_mma");
-    tg_emulated_ampere = 1;
+    device_generation(80);
     with = keep;
     with.only = TG_DTYPE_F32;
     conv_case(op, s, transposed ? "conv_transpose_simt" : "conv_simt");

@@ -140,13 +140,14 @@ static void scene_close(scene *s)
 
 static void run(const scene *s)
 {
-    const tg_device_ops *ops = device_emulated();
+    tg_device *d = NULL;
+    const tg_device_ops *ops = device_of_test(&d);
     tg_device_program *p = NULL;
     size_t bytes = 0;
     tgi_err err = {0};
-    CHECK_OK(ops->program_open(NULL, &s->step, 1, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, &s->step, 1, &p, &bytes, &err), err);
     CHECK_OK(ops->program_run(p, &s->step, &err), err);
-    CHECK_OK(ops->sync(NULL, NULL, &err), err);
+    CHECK_OK(ops->sync(d, NULL, &err), err);
     ops->program_close(&p);
 }
 

@@ -14,6 +14,7 @@ A case, in the .case files of this folder and in tests/cli/errors.case:
     before WORDS                              done first, see `prepare`; tegula commands are shown
     signal NAME                               sent once the output is begun
     limit KIB                                 of address space (ulimit -v)
+    device TEXT                               on the tests' own device, set up so (FAKE_DEVICE); left out without one
     needs WORD                                a processor with that (/proc/cpuinfo), else it is left out
     process small                             left out where a sanitizer's process does not fit
     by fake                                   by the test double: what only a bug brings about
@@ -41,10 +42,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+DEVICE = os.environ.get("FAKE_DEVICE_PLUGIN", "")
 DOC = os.path.join(ROOT, "docs", "errors.md")
 FILES = [os.path.join(HERE, f) for f in ("image", "model", "match", "memory", "output", "damage", "resume", "machine")]
 FILES = [os.path.join(ROOT, "tests", "cli", "errors.case")] + [f + ".case" for f in FILES]
-ONE = ("exit", "given", "signal", "limit", "needs", "process", "by", "out")
+ONE = ("exit", "given", "signal", "limit", "device", "needs", "process", "by", "out")
 MANY = ("err", "env", "before", "cause", "cure", "also")
 
 
@@ -82,7 +84,7 @@ def glob(pattern, text):
 # ---- Running -------------------------------------------------------------------------------------
 
 def environment(words):
-    env = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}
+    env = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TEGULA_CUDA_PLUGIN": "none"}
     for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TEGULA_LEAKS"):
         if key in os.environ:
             env[key] = os.environ[key]
@@ -139,7 +141,8 @@ class Runner:
             if kib:
                 resource.setrlimit(resource.RLIMIT_AS, (kib, kib))
         program = self.fake if case["by"] == "fake" else self.tegula
-        p = subprocess.Popen([program] + words, cwd=folder, env=environment(case["env"]), stdin=subprocess.DEVNULL,
+        device = [f"TEGULA_CUDA_PLUGIN={DEVICE}", f"FAKE_DEVICE={case['device']}"] if case["device"] else []
+        p = subprocess.Popen([program] + words, cwd=folder, env=environment(case["env"] + device), stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limits)
         if case["signal"]:
             begun = os.path.join(folder, words[words.index("-o") + 1] + ".partial")
@@ -191,6 +194,8 @@ def cannot(case):
     """Why the case cannot be run here, or nothing."""
     if case["limit"] and "ASAN_OPTIONS" in os.environ:
         return "a sanitizer needs all of the address space"
+    if case["device"] and not DEVICE:
+        return "the tests' own device is not built"
     if case["process"] and "ASAN_OPTIONS" in os.environ:
         return "a sanitizer's process does not fit"
     with open("/proc/cpuinfo", encoding="utf-8") as f:

@@ -39,3 +39,8 @@ const tg_device_ops *device_of_test(tg_device **d)
     *d = opened;
     return ops;
 }
+
+void device_generation(int capability)
+{
+    (void)capability;
+}
