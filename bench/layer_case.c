@@ -158,6 +158,14 @@ static void make_data(layer_case *k)
     k->cp[2] = &k->cst[2];
 }
 
+/* Lanes of a block of a value with c channels, as the planner has them. */
+static int lanes_of(const tg_backend *be, int64_t c)
+{
+    if (be->whole_pixels)
+        return (int)tgi_whole_pixel(c);
+    return c <= 4 ? 1 : be->lanes;
+}
+
 int layer_case_open(layer_case *k, const layer *l, const tg_backend *be,
                     const layer_choice *want, tg_threads *pool)
 {
@@ -173,8 +181,8 @@ int layer_case_open(layer_case *k, const layer *l, const tg_backend *be,
                           .epi = &k->relu,
                           .n_epi = 1};
     lay.seg_c[0][0] = l->ci;
-    lay.src_cb[0] = l->ci <= 4 ? 1 : be->lanes;
-    lay.dst_cb = l->co <= 4 ? 1 : be->lanes;
+    lay.src_cb[0] = lanes_of(be, l->ci);
+    lay.dst_cb = lanes_of(be, l->co);
     k->v = find_variant(be, want, l->transposed ? "ConvTranspose" : "Conv", &k->ctx, &lay);
     if (!k->v)
         return 0;
@@ -182,12 +190,14 @@ int layer_case_open(layer_case *k, const layer *l, const tg_backend *be,
     k->sv = make_view(&k->src[0], lay.src_cb[0], columns_of_source(k), &k->mem[0]);
     k->dv = make_view(&k->dst, lay.dst_cb, whole, &k->mem[1]);
     each(&k->src[0], &k->sv, k->x, 1);
-    k->mem[2] = layer_floats(k->v->packed_bytes(&k->ctx, &lay) / sizeof(float));
+    k->packed_bytes = k->v->packed_bytes(&k->ctx, &lay);
+    k->mem[2] = layer_floats(k->packed_bytes / sizeof(float));
     k->v->pack(&k->ctx, &lay, k->mem[2]);
     if (k->v->scratch_bytes)
-        k->mem[3] = layer_floats(
-            k->v->scratch_bytes(&k->ctx, &lay, k->dv.width, tgi_threads_count(pool)) /
-            sizeof(float));
+        k->scratch_bytes =
+            k->v->scratch_bytes(&k->ctx, &lay, k->dv.width, tgi_threads_count(pool));
+    if (k->scratch_bytes)
+        k->mem[3] = layer_floats(k->scratch_bytes / sizeof(float));
     k->operand = (tg_operand){1, &k->sv};
     k->call = (tg_call){.ctx = &k->ctx,
                         .src = &k->operand,
@@ -217,10 +227,15 @@ void layer_case_reference(layer_case *k, float *dense)
         dense[i] = dense[i] > 0 ? dense[i] : 0;
 }
 
+void layer_case_dense(const layer_case *k, float *dense)
+{
+    each(&k->dst, &k->dv, dense, 0);
+}
+
 void layer_case_answer(layer_case *k, float *dense)
 {
     layer_case_run(k);
-    each(&k->dst, &k->dv, dense, 0);
+    layer_case_dense(k, dense);
 }
 
 void layer_case_close(layer_case *k)

@@ -25,6 +25,7 @@ typedef struct layer_case {
     tg_view sv, dv;
     tg_operand operand;
     float *mem[4]; /* source view, destination view, packed weights, scratch */
+    size_t packed_bytes, scratch_bytes;
     tg_epi_step relu;
     tg_call call;
     double flops; /* of direct convolution: 2 per multiply-add */
@@ -46,6 +47,8 @@ void layer_case_run(layer_case *k);
 /* The reference's answer, ReLU applied, and ours: dense arrays of the caller's. */
 void layer_case_reference(layer_case *k, float *dense);
 void layer_case_answer(layer_case *k, float *dense);
+/* What stands in the destination view now. */
+void layer_case_dense(const layer_case *k, float *dense);
 
 size_t layer_count(const tg_desc *d); /* elements */
 float *layer_floats(size_t n);        /* zeroed, page-aligned; free() */

@@ -29,7 +29,7 @@ def load(path):
 
 
 def newest(root):
-    found = sorted(glob.glob(os.path.join(root, "bench", "results", "*.jsonl")))
+    found = sorted(glob.glob(os.path.join(root, "bench", "results", "[0-9]*.jsonl")))
     return found[-1] if found else None
 
 

@@ -60,7 +60,7 @@ ABSENT(webp, "WebP", "libwebp", true)
 tg_status tgi_ome_parse(const char *text, size_t n, const char *file_name, int image,
                         tgi_ome *out, tgi_err *err)
 {
-    (void)text, (void)n, (void)file_name;
+    (void)text, (void)n, (void)file_name, (void)image;
     *out = (tgi_ome){0};
     return tgi_fail(err, TG_E_UNSUPPORTED, "OME-TIFF: this build was made without libxml2");
 }

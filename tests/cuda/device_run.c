@@ -40,12 +40,12 @@ static float float_of(uint16_t h)
     return h & 0x8000u ? -a : a;
 }
 
-static size_t element_bytes(tg_dtype element)
+size_t device_element_bytes(tg_dtype element)
 {
     return element == TG_DTYPE_NONE ? sizeof(float) : tgi_dtype_size(element);
 }
 
-static void to_elements(tg_dtype element, const float *from, size_t n, void *to)
+void device_to_elements(tg_dtype element, const float *from, size_t n, void *to)
 {
     uint16_t *h = to;
     if (element != TG_DTYPE_F16)
@@ -54,7 +54,7 @@ static void to_elements(tg_dtype element, const float *from, size_t n, void *to)
         h[i] = half_of(from[i]);
 }
 
-static void from_elements(tg_dtype element, const void *from, size_t n, float *to)
+void device_from_elements(tg_dtype element, const void *from, size_t n, float *to)
 {
     const uint16_t *h = from;
     if (element != TG_DTYPE_F16)
@@ -100,8 +100,8 @@ static void move_view(const moved *m, tg_view *v)
         const device_block *b = &m->blocks[i];
         if (v->base >= b->at && v->base < b->at + b->n) {
             char *there = m->at[i];
-            v->base = (float *)(void *)(there +
-                                        (size_t)(v->base - b->at) * element_bytes(m->element));
+            v->base = (float *)(void *)(there + (size_t)(v->base - b->at) *
+                                                    device_element_bytes(m->element));
             return;
         }
     }
@@ -111,11 +111,11 @@ static tg_status send_blocks(moved *m, tgi_err *err)
 {
     for (; m->n_blocks < MAX_BLOCKS && m->blocks[m->n_blocks].at; m->n_blocks++) {
         const device_block *b = &m->blocks[m->n_blocks];
-        const size_t bytes = b->n * element_bytes(m->element);
+        const size_t bytes = b->n * device_element_bytes(m->element);
         void *copy = tgi_malloc(TGI_TAG_MISC, bytes + 1);
         if (!copy)
             return tgi_fail(err, TG_E_NOMEM, "a test's block of %zu bytes", bytes);
-        to_elements(m->element, b->at, b->n, copy);
+        device_to_elements(m->element, b->at, b->n, copy);
         const tg_status st = send(m, copy, bytes, &m->at[m->n_blocks], err);
         tgi_free(copy);
         TGI_TRY(st);
@@ -176,7 +176,7 @@ static tg_status fetch_blocks(const moved *m, tgi_err *err)
         const device_block *b = &m->blocks[i];
         if (!b->written)
             continue;
-        const size_t bytes = b->n * element_bytes(m->element);
+        const size_t bytes = b->n * device_element_bytes(m->element);
         void *copy = tgi_malloc(TGI_TAG_MISC, bytes + 1);
         if (!copy)
             return tgi_fail(err, TG_E_NOMEM, "a test's block of %zu bytes", bytes);
@@ -184,7 +184,7 @@ static tg_status fetch_blocks(const moved *m, tgi_err *err)
         if (st == TG_OK)
             st = m->ops->sync(m->d, NULL, err);
         if (st == TG_OK)
-            from_elements(m->element, copy, b->n, b->at);
+            device_from_elements(m->element, copy, b->n, b->at);
         tgi_free(copy);
         TGI_TRY(st);
     }

@@ -27,7 +27,10 @@ const tg_device_ops *device_of_test(tg_device **d);
 /* Which generation's code the emulated device runs, 75 or 80; a real one has its own. */
 void device_generation(int capability);
 
-/* Numbers as the element type holds them. */
+/* Numbers as the element type holds them: there, back, and both. */
+size_t device_element_bytes(tg_dtype element);
+void device_to_elements(tg_dtype element, const float *from, size_t n, void *to);
+void device_from_elements(tg_dtype element, const void *from, size_t n, float *to);
 void device_round(tg_dtype element, float *p, size_t n);
 
 /* Run `call` of variant v once, as a program of one step. Views have bases inside of `blocks`.

@@ -37,7 +37,7 @@ def jobs(cc, cxx, flags):
         # Static helpers of test headers may stay unused in a file that uses none.
         more = ["-Wno-unused-function"] if path.startswith("tests/") else []
         more = more + LISTS.get(path, [])
-        if path.startswith(("tests/cuda/cuda_", "tests/cuda/emulated_")):  # CUDA, played by C++
+        if path.startswith("tests/cuda/") and "emulated" in path:  # CUDA's language, played by C++
             if cxx:
                 yield cxx, "c++", "gnu++17", path, more + ["-DTG_CUDA_EMULATED", "-Wno-pedantic"]
             continue
