@@ -37,8 +37,8 @@ static void keep(tg_device *d, const char *text)
     pthread_mutex_unlock(&d->lock);
 }
 
-tg_status cu_answer(tg_device *d, cudaError_t e, const char *call, const char *step,
-                    tgi_err *err)
+static tg_status tell(tg_device *d, cudaError_t e, const char *call, const char *step,
+                      bool taking, tgi_err *err)
 {
     if (e == cudaSuccess)
         return TG_OK;
@@ -47,11 +47,22 @@ tg_status cu_answer(tg_device *d, cudaError_t e, const char *call, const char *s
     const int n = d ? snprintf(text, sizeof text, "GPU %d: ", d->id) : 0;
     snprintf(text + n, sizeof text - (size_t)n, "%s%s%.200s: %s (%s)", step ? step : "",
              step ? ": " : "", call, cudaGetErrorString(e), cudaGetErrorName(e));
-    if (e == cudaErrorMemoryAllocation)
+    if (e == cudaErrorMemoryAllocation && taking)
         return tgi_fail(err, TG_E_NOMEM, "%s", text);
     if (d)
         keep(d, text);
     return tgi_fail(err, TG_E_DEVICE, "%s", text);
+}
+
+tg_status cu_answer(tg_device *d, cudaError_t e, const char *call, const char *step,
+                    tgi_err *err)
+{
+    return tell(d, e, call, step, true, err);
+}
+
+tg_status cu_done(tg_device *d, cudaError_t e, const char *call, const char *step, tgi_err *err)
+{
+    return tell(d, e, call, step, false, err);
 }
 
 tg_status cu_enter(tg_device *d, tgi_err *err)
@@ -63,7 +74,7 @@ tg_status cu_enter(tg_device *d, tgi_err *err)
     pthread_mutex_unlock(&d->lock);
     if (why[0])
         return tgi_fail(err, TG_E_DEVICE, "%s", why);
-    CU_TRY(d, cudaSetDevice(d->id), err);
+    CU_DO(d, cudaSetDevice(d->id), err);
     return TG_OK;
 }
 
@@ -341,7 +352,7 @@ static tg_status device_upload(tg_device *d, tg_device_queue q, void *dst, const
 {
     TGI_TRY(cu_enter(d, err));
     if (bytes)
-        CU_TRY(d, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, d->queue[q]), err);
+        CU_DO(d, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, d->queue[q]), err);
     return TG_OK;
 }
 
@@ -350,7 +361,7 @@ static tg_status device_download(tg_device *d, tg_device_queue q, void *dst, con
 {
     TGI_TRY(cu_enter(d, err));
     if (bytes)
-        CU_TRY(d, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, d->queue[q]), err);
+        CU_DO(d, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, d->queue[q]), err);
     return TG_OK;
 }
 
@@ -384,33 +395,26 @@ static void event_free(tg_device *d, tg_device_event *e)
 static tg_status event_record(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err)
 {
     TGI_TRY(cu_enter(d, err));
-    CU_TRY(d, cudaEventRecord(e->at, d->queue[q]), err);
+    CU_DO(d, cudaEventRecord(e->at, d->queue[q]), err);
     return TG_OK;
 }
 
 static tg_status queue_wait(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err)
 {
     TGI_TRY(cu_enter(d, err));
-    CU_TRY(d, cudaStreamWaitEvent(d->queue[q], e->at, 0), err);
+    CU_DO(d, cudaStreamWaitEvent(d->queue[q], e->at, 0), err);
     return TG_OK;
-}
-
-/* While waiting there is no "no memory": whatever failed had been launched. */
-static tg_status waited(tg_device *d, cudaError_t e, tgi_err *err)
-{
-    return cu_answer(d, e == cudaErrorMemoryAllocation ? cudaErrorLaunchFailure : e,
-                     "cudaEventSynchronize", NULL, err);
 }
 
 static tg_status device_sync(tg_device *d, tg_device_event *e, tgi_err *err)
 {
     TGI_TRY(cu_enter(d, err));
     if (e)
-        return waited(d, cudaEventSynchronize(e->at), err);
+        return cu_done(d, cudaEventSynchronize(e->at), "cudaEventSynchronize", NULL, err);
     for (int q = 0; q < TG_QUEUE_COUNT; q++)
-        CU_TRY(d, cudaEventRecord(d->end[q], d->queue[q]), err);
+        CU_DO(d, cudaEventRecord(d->end[q], d->queue[q]), err);
     for (int q = 0; q < TG_QUEUE_COUNT; q++)
-        TGI_TRY(waited(d, cudaEventSynchronize(d->end[q]), err));
+        CU_DO(d, cudaEventSynchronize(d->end[q]), err);
     return TG_OK;
 }
 

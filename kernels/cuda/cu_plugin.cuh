@@ -40,10 +40,15 @@ struct tg_device {
  * is not TG_OK or TG_E_NOMEM is kept in the device. `d` NULL: no device to keep it in. */
 tg_status cu_answer(tg_device *d, cudaError_t e, const char *call, const char *step,
                     tgi_err *err);
+/* The same where nothing is taken any more: "no memory" is a failure like any other then, and
+ * stays. Queues, waits, running programs. */
+tg_status cu_done(tg_device *d, cudaError_t e, const char *call, const char *step,
+                  tgi_err *err);
 /* TG_OK while the device is whole; makes it the calling thread's. */
 tg_status cu_enter(tg_device *d, tgi_err *err);
 
 #define CU_TRY(d, call, err) TGI_TRY(cu_answer(d, call, #call, NULL, err))
+#define CU_DO(d, call, err) TGI_TRY(cu_done(d, call, #call, NULL, err))
 
 /* cu_program.cu; as tg_device_ops says. */
 tg_status cu_program_open(tg_device *d, const tg_device_step *steps, int n,

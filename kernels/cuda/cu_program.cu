@@ -312,12 +312,12 @@ static tg_status launch_one_by_one(tg_device_program *p, tgi_err *err)
         const char *step = p->step_name[l->step];
         void *at = p->block + l->at;
         void *params[1] = {&at};
-        TGI_TRY(cu_answer(
+        TGI_TRY(cu_done(
             p->d, cudaLaunchKernel(l->kernel, l->grid, l->block, params, l->shared_bytes, q),
             "cudaLaunchKernel", step, err));
         if (p->wait_for_each)
             TGI_TRY(
-                cu_answer(p->d, cudaStreamSynchronize(q), "cudaStreamSynchronize", step, err));
+                cu_done(p->d, cudaStreamSynchronize(q), "cudaStreamSynchronize", step, err));
     }
     return TG_OK;
 }
@@ -328,7 +328,7 @@ tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_
     const cudaStream_t q = d->queue[TG_QUEUE_COMPUTE];
     const unsigned slot = p->next++ % SLOTS;
     TGI_TRY(cu_enter(d, err));
-    CU_TRY(d, cudaEventSynchronize(p->copied[slot]), err);
+    CU_DO(d, cudaEventSynchronize(p->copied[slot]), err);
     cu_recorder r;
     memset(&r, 0, sizeof r);
     r.list = p->list;
@@ -346,10 +346,10 @@ tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_
     }
     if (!p->n)
         return TG_OK;
-    CU_TRY(d, cudaMemcpyAsync(p->block, r.args, p->args_bytes, cudaMemcpyHostToDevice, q), err);
-    CU_TRY(d, cudaEventRecord(p->copied[slot], q), err);
+    CU_DO(d, cudaMemcpyAsync(p->block, r.args, p->args_bytes, cudaMemcpyHostToDevice, q), err);
+    CU_DO(d, cudaEventRecord(p->copied[slot], q), err);
     if (p->one_by_one)
         return launch_one_by_one(p, err);
-    CU_TRY(d, cudaGraphLaunch(p->graph, q), err);
+    CU_DO(d, cudaGraphLaunch(p->graph, q), err);
     return TG_OK;
 }

@@ -486,15 +486,20 @@ static void test_a_copy_that_fails_once_is_not_forgotten(void)
     tg_emulated_begin();
     tg_device *d = open_device();
     pair p = make_pair(d);
-    tg_emulated_fail_call(2, cudaErrorUnknown); /* 1: making the device current */
-    CHECK_STATUS(ops->upload(d, TG_QUEUE_UPLOAD, p.device, p.up, ROW_BYTES, &err), TG_E_DEVICE,
-                 err);
-    CHECK_EQ(ops->sync(d, NULL, &err), TG_E_DEVICE);
-    CHECK(said("cudaMemcpyAsync"));
-    err = {};
+    const cudaError_t with[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
+    for (int w = 0; w < 2; w++) {
+        tg_emulated_fail_call(2, with[w]); /* 1: making the device current */
+        CHECK_STATUS(ops->upload(d, TG_QUEUE_UPLOAD, p.device, p.up, ROW_BYTES, &err),
+                     TG_E_DEVICE, err);
+        CHECK_EQ(ops->sync(d, NULL, &err), TG_E_DEVICE);
+        CHECK(said("cudaMemcpyAsync"));
+        err = {};
+        drop_pair(d, &p);
+        end_device(&d);
+        d = open_device(); /* the driver is well: who opens again can go on */
+        p = make_pair(d);
+    }
     drop_pair(d, &p);
-    end_device(&d);
-    d = open_device(); /* the driver is well: who opens again can go on */
     end_device(&d);
 }
 

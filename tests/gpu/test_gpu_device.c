@@ -364,6 +364,27 @@ static int break_it(void)
     return TEST_END();
 }
 
+/* Take all but `mib` of the device, say so, and wait for a line: a neighbour for others. */
+static int hold(size_t mib)
+{
+    void *ballast[1024] = {NULL};
+    int n = 0;
+    for (size_t piece = 1024 * MIB; piece >= 16 * MIB && n < 1024;) {
+        const uint64_t left = free_now();
+        if (left >= piece + mib * MIB && ops->alloc(d, piece, &ballast[n], &err) == TG_OK)
+            n++;
+        else
+            piece /= 2;
+        memset(&err, 0, sizeof err);
+    }
+    printf("holding all but %llu MiB\n", (unsigned long long)(free_now() / MIB));
+    fflush(stdout);
+    (void)getchar();
+    while (n > 0)
+        ops->release(d, ballast[--n]);
+    return TEST_END();
+}
+
 static void test_a_launch_that_fails_is_never_forgotten(const char *self)
 {
     char command[2048];
@@ -380,6 +401,10 @@ int main(int argc, char **argv)
         return 77;
     if (argc == 2 && strcmp(argv[1], "--break") == 0)
         return break_it();
+    if (argc == 2 && strcmp(argv[1], "--there") == 0)
+        return 0;
+    if (argc == 3 && strcmp(argv[1], "--hold") == 0)
+        return hold((size_t)strtoul(argv[2], NULL, 10));
     RUN(test_what_is_allocated_is_missing_and_comes_back);
     RUN(test_a_neighbour_with_all_the_memory_is_refused_room_and_no_more);
     RUN(test_copies_of_any_size_and_place_come_back);

@@ -1,0 +1,191 @@
+"""Jobs on a device, by the command: near the processor's result, tiles with the bits of the whole,
+inside --vram, beside a neighbour, and what happens when the device is not there, ends or fails.
+
+usage: gpu_run.py BUILD MODEL [--emulated PLUGIN]
+
+With --emulated it runs on the device that is played on the processor (small image, failures on
+demand), else on a real one; without one it is skipped (77). Standard library only.
+"""
+import array
+import ast
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+BUILD, MODEL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+EMULATED = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 and sys.argv[3] == "--emulated" else None
+SIDE = 40 if EMULATED else 1500
+TILE = 24 if EMULATED else 400
+TEGULA = os.path.join(BUILD, "cli", "tegula")
+problems = []
+
+
+def expect(holds, what):
+    if not holds:
+        problems.append(what)
+        print(f"NOT: {what}", flush=True)
+
+
+def environment(emulated=None, plugin=None):
+    env = dict(os.environ)
+    if EMULATED:
+        env["TEGULA_CUDA_PLUGIN"] = EMULATED
+        env["TEGULA_EMULATED"] = "mib=256" + ("," + emulated if emulated else "")
+    if plugin:
+        env["TEGULA_CUDA_PLUGIN"] = plugin
+    return env
+
+
+def command(out, *options, device="cuda"):
+    return [TEGULA, "run", "-y", "--json", "-m", MODEL, "in.tif", "-o", out, "--dtype", "float32", "--normalize",
+            "scale:1/65535", "--device", device, *options]
+
+
+def run(out, *options, env=None, device="cuda"):
+    """(exit code, the last JSON object, stderr)"""
+    done = subprocess.run(command(out, *options, device=device), text=True, capture_output=True, check=False,
+                          env=env or environment())
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return done.returncode, lines[-1] if lines else {}, done.stderr
+
+
+def pixels(tif):
+    """The numbers of an image, by way of an array file."""
+    npy = tif + ".npy"
+    subprocess.run([TEGULA, "copy", "-q", "-y", tif, "-o", npy], check=True, stdout=subprocess.DEVNULL)
+    with open(npy, "rb") as f:
+        head = f.read(10)
+        header = ast.literal_eval(f.read(int.from_bytes(head[8:10], "little")).decode())
+        assert header["descr"] == "<f4", header
+        values = array.array("f")
+        values.frombytes(f.read())
+    return values
+
+
+def distance(a, b):
+    """Relative L2; infinite for another number of pixels, or one that is none."""
+    if len(a) != len(b) or not all(map(math.isfinite, a)):
+        return math.inf
+    return math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b)) / sum(y * y for y in b))
+
+
+# ---- Results -----------------------------------------------------------------------------------
+
+
+def near_the_processor():
+    code, _, said = run("cpu.tif", "--exact", device="cpu")
+    expect(code == 0, f"a run on the processor: exit {code}: {said}")
+    cpu = pixels("cpu.tif")
+    for precision, most in (("fp32", 1e-5), ("fp16", 5e-3)):
+        code, _, said = run(f"{precision}.tif", "--precision", precision)
+        expect(code == 0, f"{precision}: exit {code}: {said}")
+        off = distance(pixels(f"{precision}.tif"), cpu) if code == 0 else math.inf
+        print(f"  {precision}: relative L2 {off:.3g} from the processor", flush=True)
+        expect(off < most, f"{precision} is within {most} of the processor: {off}")
+        expect(off > 0 or precision == "fp32", f"{precision} rounds at all")
+
+
+def tiles_have_the_bits_of_the_whole():
+    for precision in ("fp32", "fp16"):
+        code, done, said = run("tiles.tif", "--precision", precision, "--tile", str(TILE))
+        expect(code == 0 and done.get("tiles", 0) > 1, f"{precision} in tiles: exit {code}: {said}")
+        expect(code == 0 and pixels("tiles.tif") == pixels(f"{precision}.tif"), f"{precision}: tiles equal the whole")
+
+
+def budgets_are_kept_or_refused():
+    code, done, said = run("refused.tif", "--vram", "1MiB")
+    expect(code == 71, f"--vram 1MiB: exit {code}: {said}")
+    expect(not os.path.exists("refused.tif"), "nothing is written by a job that does not fit")
+    code, _, said = run("narrow.tif", "--precision", "fp16", "--vram", "80%")
+    expect(code == 0 and pixels("narrow.tif") == pixels("fp16.tif"), f"--vram 80%: exit {code}: {said}")
+
+
+def two_at_once():
+    both = [subprocess.Popen(command(f"both{i}.tif", "--precision", "fp16"), stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True, env=environment()) for i in range(2)]
+    for i, p in enumerate(both):
+        said = p.communicate()[1]
+        expect(p.returncode == 0, f"run {i} of two at once: exit {p.returncode}: {said}")
+    expect(pixels("both0.tif") == pixels("both1.tif") == pixels("fp16.tif"), "two at once give what one gives")
+
+
+# ---- What goes wrong ---------------------------------------------------------------------------
+
+
+def without_a_device():
+    none = environment(plugin="none")
+    code, _, said = run("none.tif", env=none)
+    expect(code == 69 and "TEGULA_CUDA_PLUGIN" in said, f"--device cuda without a plugin: exit {code}: {said}")
+    expect(not os.path.exists("none.tif"), "nothing is written without the device asked for")
+    code, _, said = run("auto.tif", "--exact", env=none, device="auto")
+    expect(code == 0 and pixels("auto.tif") == pixels("cpu.tif"), f"auto goes on without: exit {code}: {said}")
+
+
+def a_failed_launch_ends_the_attempt():
+    """... with the code for "try again", and the next attempt finishes with the same pixels."""
+    for number in (2, 9, 20):
+        code, _, said = run("failed.tif", "--precision", "fp32", "--tile", str(TILE),
+                            env=environment(f"launch={number}"))
+        expect(code == 75, f"launch {number} fails: exit {code}: {said}")
+        expect("illegal memory access" in said, f"launch {number} fails: the reason is said: {said}")
+        expect(not os.path.exists("failed.tif"), f"launch {number} fails: no output has its name")
+    code, _, said = run("failed.tif", "--precision", "fp32", "--tile", str(TILE))
+    expect(code == 0 and pixels("failed.tif") == pixels("fp32.tif"), f"the same command then: exit {code}: {said}")
+
+
+def memory_that_a_neighbour_took():
+    """The k-th call of the runtime finds no memory: the run ends well or says so; pixels are right."""
+    codes = set()
+    for number in (*range(1, 180, 15), *range(60, 100, 3)):
+        if os.path.exists("squeezed.tif"):
+            os.unlink("squeezed.tif")
+        code, _, said = run("squeezed.tif", "--precision", "fp32", env=environment(f"nomemory={number}"))
+        codes.add(code)
+        expect(code in (0, 69, 71, 75), f"no memory at call {number}: exit {code}: {said}")
+        if code == 0:
+            expect(pixels("squeezed.tif") == pixels("fp32.tif"), f"no memory at call {number}: pixels are right")
+        else:
+            expect(not os.path.exists("squeezed.tif"), f"no memory at call {number}: no output")
+    print("  exit codes:", sorted(codes), flush=True)
+    expect(0 in codes, "a job that finds no memory for its arena is planned smaller and ends well")
+
+
+def beside_a_neighbour():
+    """A neighbour leaves little: the job fits what is left."""
+    holder = subprocess.Popen([os.path.join(BUILD, "tests", "gpu", "gpu_device"), "--hold", "1200"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for line in holder.stdout:
+        if line.startswith("holding"):
+            break
+    code, _, said = run("beside.tif", "--precision", "fp16")
+    expect(code == 0, f"beside a neighbour: exit {code}: {said}")
+    expect(code == 0 and pixels("beside.tif") == pixels("fp16.tif"), "beside a neighbour: pixels are right")
+    holder.communicate("\n")
+
+
+def main():
+    if not EMULATED:
+        there = subprocess.run([os.path.join(BUILD, "tests", "gpu", "gpu_device"), "--there"], text=True,
+                               capture_output=True, check=False)
+        if there.returncode == 77:
+            print(there.stdout.strip())
+            return 77
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        subprocess.run([os.path.join(BUILD, "tools", "tegula-draw"), "--size", str(SIDE), "in.tif", "clean.tif"],
+                       check=True, stdout=subprocess.DEVNULL)
+        steps = [near_the_processor, tiles_have_the_bits_of_the_whole, budgets_are_kept_or_refused, two_at_once,
+                 without_a_device]
+        steps += [a_failed_launch_ends_the_attempt, memory_that_a_neighbour_took] if EMULATED else [beside_a_neighbour]
+        for step in steps:
+            before = len(problems)
+            step()
+            print(f"{'ok  ' if len(problems) == before else 'FAIL'} {step.__name__}", flush=True)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
