@@ -18,9 +18,13 @@ __device__ __forceinline__ void cu_each_channel(const cu_pool &pool, cu_operand 
         for (; c + 8 <= v.c && v.cb % 8 == 0; c += 8) {
             float t[8];
             cu_load<T, 8>(at + c, t);
+#pragma unroll 1 /* the body may be long */
+            for (int i = 0; i < 8; i++) {
+                f(t[0], first + c + i);
 #pragma unroll
-            for (int i = 0; i < 8; i++)
-                f(t[i], first + c + i);
+                for (int k = 0; k < 7; k++)
+                    t[k] = t[k + 1];
+            }
         }
         for (; c < v.c; c++)
             f(cu_float(at[c]), first + c);

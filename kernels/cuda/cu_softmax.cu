@@ -14,6 +14,7 @@ struct cu_along_args {
     cu_view dst;
     cu_epi epi;
     cu_operand src;
+    int32_t kind, unused; /* cu_along: looked at by the kernel, there are kernels enough */
     cu_pool pool;
 };
 
@@ -22,25 +23,25 @@ struct cu_known {
     int32_t at;     /* of the first largest */
 };
 
-template <class T, int KIND>
-__device__ __forceinline__ cu_known cu_know(const cu_pool &pool, cu_operand src,
+template <class T>
+__device__ __forceinline__ cu_known cu_know(const cu_pool &pool, cu_operand src, int kind,
                                             const cu_place &p)
 {
     cu_known k = {-INFINITY, 0.0f, 0};
     float part[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    if (KIND <= CU_HARD)
+    if (kind <= CU_HARD)
         cu_each_channel<T>(pool, src, p.z, p.y, p.x, [&](float v, int32_t c) {
             if (v > k.top || c == 0) {
                 k.top = v;
                 k.at = c;
             }
         });
-    if (KIND == CU_HARD)
+    if (kind == CU_HARD)
         return k;
     cu_each_channel<T>(pool, src, p.z, p.y, p.x, [&](float v, int32_t) {
         /* the oldest sum comes to the front: channel c is added to sum c modulo 8 */
-        const float sum = part[0] + (KIND == CU_NORM_1   ? fabsf(v)
-                                     : KIND == CU_NORM_2 ? v * v
+        const float sum = part[0] + (kind == CU_NORM_1   ? fabsf(v)
+                                     : kind == CU_NORM_2 ? v * v
                                                          : expf(v - k.top));
 #pragma unroll
         for (int i = 0; i < 7; i++)
@@ -49,29 +50,30 @@ __device__ __forceinline__ cu_known cu_know(const cu_pool &pool, cu_operand src,
     });
     k.sum = ((part[0] + part[1]) + (part[2] + part[3])) +
             ((part[4] + part[5]) + (part[6] + part[7]));
-    if (KIND == CU_LOG_SOFT)
+    if (kind == CU_LOG_SOFT)
         k.sum = logf(k.sum);
-    if (KIND == CU_NORM_2)
+    if (kind == CU_NORM_2)
         k.sum = sqrtf(k.sum);
     return k;
 }
 
-template <class T, int V, int KIND>
+template <class T, int V>
 __global__ void __launch_bounds__(256, 4) cu_along_channels(const cu_along_args *__restrict__ a)
 {
     cu_place p;
     if (!cu_place_of<V>(a->cells, &p))
         return;
-    const cu_known k = cu_know<T, KIND>(a->pool, a->src, p);
+    const int kind = a->kind;
+    const cu_known k = cu_know<T>(a->pool, a->src, kind, p);
     for (p.c = 0; p.c < a->dst.cb; p.c += V) {
         float v[V];
         int32_t c = p.c;
         cu_read<T, V>(a->pool, a->src, p.z, p.y, p.x, p.c, v);
         cu_each(v, [&](float x) {
             const int32_t mine = c++;
-            return KIND == CU_SOFT       ? expf(x - k.top) / k.sum
-                   : KIND == CU_LOG_SOFT ? x - k.top - k.sum
-                   : KIND == CU_HARD     ? (mine == k.at ? 1.0f : 0.0f)
+            return kind == CU_SOFT       ? expf(x - k.top) / k.sum
+                   : kind == CU_LOG_SOFT ? x - k.top - k.sum
+                   : kind == CU_HARD     ? (mine == k.at ? 1.0f : 0.0f)
                    : k.sum > 0.0f        ? x / k.sum
                                          : 0.0f;
         });
@@ -80,21 +82,23 @@ __global__ void __launch_bounds__(256, 4) cu_along_channels(const cu_along_args 
     }
 }
 
-template <class T, int KIND> static void run_along(const tg_call *call)
+template <class T> static void run_along(const tg_call *call, int kind)
 {
     const int lanes = cu_lanes(call->dst[0].cb);
     cu_shape s;
     cu_along_args a;
+    a.kind = kind;
+    a.unused = 0;
     a.pool.n = a.pool.unused = 0;
     a.epi = cu_pool_epilogue(&a.pool, call);
     a.src = cu_pool_operand(&a.pool, &call->src[0]);
     a.dst = cu_view_of(&call->dst[0]);
     a.cells = cu_cells_of(call, 1, &s);
     cu_launch_pool(call,
-                   lanes == 8   ? cu_along_channels<T, 8, KIND>
-                   : lanes == 4 ? cu_along_channels<T, 4, KIND>
-                   : lanes == 2 ? cu_along_channels<T, 2, KIND>
-                                : cu_along_channels<T, 1, KIND>,
+                   lanes == 8   ? cu_along_channels<T, 8>
+                   : lanes == 4 ? cu_along_channels<T, 4>
+                   : lanes == 2 ? cu_along_channels<T, 2>
+                                : cu_along_channels<T, 1>,
                    s.grid, s.block, 0, &a);
 }
 
@@ -121,22 +125,22 @@ static int accepts_lp(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 
 template <class T> static void run_soft(const tg_call *call)
 {
-    run_along<T, CU_SOFT>(call);
+    run_along<T>(call, CU_SOFT);
 }
 template <class T> static void run_log_soft(const tg_call *call)
 {
-    run_along<T, CU_LOG_SOFT>(call);
+    run_along<T>(call, CU_LOG_SOFT);
 }
 template <class T> static void run_hard(const tg_call *call)
 {
-    run_along<T, CU_HARD>(call);
+    run_along<T>(call, CU_HARD);
 }
 template <class T> static void run_lp_norm(const tg_call *call)
 {
     if (((const lp_norm_attrs *)call->ctx->attrs)->p == 1)
-        run_along<T, CU_NORM_1>(call);
+        run_along<T>(call, CU_NORM_1);
     else
-        run_along<T, CU_NORM_2>(call);
+        run_along<T>(call, CU_NORM_2);
 }
 
 /* ---- Where the largest is ---------------------------------------------------------------- */
