@@ -67,7 +67,8 @@ __device__ __forceinline__ const cu_view *segment_of(const cu_pool &pool, cu_ope
     return &pool.item[o.first + s].view;
 }
 
-/* One row of taps on pixels x0 to x0 + 3, whose first input column is x. */
+/* One row of taps on pixels x0 to x0 + 3, whose first input column is x; none is read from
+ * `width` on. */
 template <class T, int K>
 __device__ __forceinline__ void add_row(const T *row, int32_t x, int32_t width, int32_t cb,
                                         const float *weights, int32_t lanes,
@@ -106,6 +107,9 @@ __global__ void __launch_bounds__(256) depthwise_row(const row_args *__restrict_
         return;
     p.x = a->cells.lo[2] + (p.x - a->cells.lo[2]) * row_pixels;
     int32_t lane = p.c;
+    /* The last four may reach over the box: no further than it needs. */
+    const int32_t needed = a->hi_x - a->g.p[2] + K - 1;
+    const int32_t width = needed < a->g.in[2] ? needed : a->g.in[2];
     const cu_view &src = *segment_of(a->pool, a->src, &lane);
 #pragma unroll
     for (int j = 0; j < row_pixels; j++)
@@ -116,7 +120,7 @@ __global__ void __launch_bounds__(256) depthwise_row(const row_args *__restrict_
             if (z < 0 || z >= a->g.in[0] || y < 0 || y >= a->g.in[1])
                 continue;
             const T *row = cu_pixel<T>(src, z, y, 0) + lane;
-            add_row<T, K>(row, p.x - a->g.p[2], a->g.in[2], src.cb,
+            add_row<T, K>(row, p.x - a->g.p[2], width, src.cb,
                           a->weights + (int64_t)(kz * K + ky) * K * a->lanes + p.c, a->lanes,
                           v);
         }
