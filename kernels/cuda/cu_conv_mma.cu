@@ -14,11 +14,14 @@
  * With that exchange of units the eight rows that ldmatrix reads at once, 64 bytes apart, lie
  * in different banks, as do the eight threads' pieces of a copy.
  *
- * What bounds it (BN = 128, from its SASS, unverified on a GPU): a step of a block has 256
- * HMMA.16816, 64 LDSM.x4 and 16 KiB of copies; at 128 bytes a clock shared memory takes 384
- * clocks for it, the tensor cores of 8.0 (1024 multiply-adds a clock) 512: products bound. Each
- * step reads 8 KiB of pixels, for a 3x3 kernel mostly from the first level, and 8 KiB of
- * weights from the second, 64 multiply-adds a byte: two bytes a clock for each 128. */
+ * What bounds it, counted in its SASS, unverified on a GPU. BN = 128: a step of a block has 256
+ * HMMA.16816 (512 clocks where 1024 multiply-adds are one, as on 8.0), 64 LDSM.x4 and 16 KiB of
+ * copies (384 clocks of shared memory at 128 bytes each), and some 190 other instructions a
+ * warp (190 clocks with one warp of the block on each scheduler): the products do. 32
+ * multiply-adds for a byte copied: 32 bytes a clock, those of pixels mostly from the first
+ * level for a 3x3 kernel, those of weights from the second. BN = 64: 256 clocks of products to
+ * 288 of shared memory, which does there; narrower ones are bound by it and by the result's way
+ * out. */
 #include "kernels/cuda/cu_conv_list.cuh"
 #include "kernels/cuda/cu_gemm.cuh"
 #include "kernels/cuda/cu_map.cuh"

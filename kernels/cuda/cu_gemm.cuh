@@ -433,7 +433,7 @@ __device__ __forceinline__ bool cu_gemm_out(const cu_gemm_args *a, const cu_gemm
  * do. */
 __device__ __forceinline__ int32_t cu_ring(int32_t n, uint32_t ring, uint32_t magic)
 {
-    const int32_t r = n - (int32_t)(__umulhi((uint32_t)n, magic) * ring);
+    const int32_t r = (int32_t)((uint32_t)n - __umulhi((uint32_t)n, magic) * ring);
     return r < 0 ? r + (int32_t)ring : r;
 }
 
@@ -509,10 +509,12 @@ template <class T, int N, bool KEEP> struct cu_gemm_reader {
         const int32_t iy = q0.x + place.y, ix = q0.y + place.z;
         const bool inside =
             plane && (uint32_t)iy < (uint32_t)height && (uint32_t)ix < (uint32_t)width;
-        const int32_t row = cu_ring(iy >> doubled, ring, magic);
-        const T *q =
-            plane + (int64_t)row * y_pitch + (((ix >> doubled) - x0) * cb + (place.w & 0xffff));
-        *p = inside ? q : plane;
+        /* Computed outside too, where it means nothing: without a sign it may wrap. */
+        const uint32_t row = (uint32_t)cu_ring(iy >> doubled, ring, magic);
+        const uint32_t column = (uint32_t)((ix >> doubled) - x0) * (uint32_t)cb;
+        const int64_t offset =
+            (int64_t)(int32_t)row * y_pitch + (int32_t)(column + (uint32_t)(place.w & 0xffff));
+        *p = inside ? plane + offset : plane;
         return inside;
     }
 };

@@ -1,0 +1,197 @@
+/* The emulated device itself: numbers, warps, barriers, shared memory and copies behave as the
+ * language says, and the wrappers of cu_mma.cuh as the fragments are defined. */
+#include "kernels/cuda/cu_gemm.cuh"
+
+extern "C" {
+#include "tests/tg_test.h"
+}
+
+template <class A>
+static void launch(void (*kernel)(const A *), unsigned blocks, unsigned threads,
+                   unsigned shared_bytes, const A &args)
+{
+    tg_emulate((const void *)kernel, dim3(blocks), dim3(threads), shared_bytes, &args,
+               sizeof args);
+}
+
+/* ---- Numbers ----------------------------------------------------------------------------- */
+
+static void test_every_half_survives_the_way_to_float_and_back()
+{
+    int bad = 0;
+    for (unsigned i = 0; i < 65536; i++) {
+        const uint16_t bits = (uint16_t)i;
+        const float f = tg_half_bits_to_float(bits);
+        bad += isnan(f) ? tg_float_to_half_bits(f) != 0x7fff : tg_float_to_half_bits(f) != bits;
+    }
+    CHECK_EQ(bad, 0);
+}
+
+static void test_halves_round_to_the_nearest_ties_to_even()
+{
+    int bad = 0;
+    for (unsigned i = 0; i < 0x7bff; i++) { /* between each two neighbours */
+        const float lo = tg_half_bits_to_float((uint16_t)i);
+        const float hi = tg_half_bits_to_float((uint16_t)(i + 1)), middle = (lo + hi) / 2;
+        bad += tg_float_to_half_bits(middle) != i + (i & 1);
+        bad += tg_float_to_half_bits(nextafterf(middle, 0)) != i;
+        bad += tg_float_to_half_bits(nextafterf(middle, 1e9f)) != i + 1;
+    }
+    CHECK_EQ(bad, 0);
+    CHECK_EQ(tg_float_to_half_bits(65519.99f), 0x7bff);
+    CHECK_EQ(tg_float_to_half_bits(-65520.0f), 0xfc00);
+}
+
+static void test_rows_of_a_ring_are_found_without_a_division()
+{
+    uint64_t seed = 88172645463325252ull;
+    int bad = 0;
+    for (int i = 0; i < 200000; i++) {
+        const uint32_t ring = (uint32_t)tg_rand_in(&seed, 2, i % 2 ? 70 : INT32_MAX);
+        const uint32_t magic = (uint32_t)(((uint64_t)1 << 32) / ring + 1);
+        const int32_t most = i % 3 ? INT32_MAX : 100000;
+        int32_t n = (int32_t)tg_rand_in(&seed, 0, most);
+        n -= i % 5 ? 0 : n % (int32_t)ring; /* the first of a round */
+        n -= i % 7 || n == 0 ? 0 : 1;       /* or the last */
+        bad += cu_ring(n, ring, magic) != (int32_t)((uint32_t)n % ring);
+    }
+    CHECK_EQ(bad, 0);
+}
+
+/* ---- Threads ----------------------------------------------------------------------------- */
+
+struct sum_args {
+    const int *in;
+    int *out;
+};
+
+CU_KERNEL(sum_kernel, sum_args, 96, 1)
+{
+    CU_SHARED(int, part, 3);
+    int v = a->in[blockIdx.x * 96 + threadIdx.x];
+    for (int by = 16; by > 0; by /= 2)
+        v += __shfl_xor_sync(0xffffffffu, v, by);
+    if (threadIdx.x % 32 == 0)
+        part[threadIdx.x / 32] = v;
+    __syncthreads();
+    if (threadIdx.x == 95)
+        a->out[blockIdx.x] = part[0] + part[1] + part[2];
+}
+
+static void test_warps_and_blocks_meet()
+{
+    int in[4 * 96], out[4], want[4] = {0, 0, 0, 0};
+    for (int i = 0; i < 4 * 96; i++) {
+        in[i] = i * i;
+        want[i / 96] += i * i;
+    }
+    const sum_args args = {in, out};
+    launch(sum_kernel, 4, 96, 0, args);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(out[i], want[i]);
+}
+
+struct poison_args {
+    int *numbers;
+};
+
+CU_KERNEL(poison_kernel, poison_args, 32, 1)
+{
+    CU_SHARED(float, mine, 32);
+    CU_DYNAMIC_SHARED(float, asked);
+    a->numbers[0] += !isnan(mine[threadIdx.x]) + !isnan(asked[threadIdx.x]);
+    mine[threadIdx.x] = asked[threadIdx.x] = 1;
+}
+
+static void test_shared_memory_holds_no_number_before_it_is_written()
+{
+    int numbers = 0;
+    const poison_args args = {&numbers};
+    launch(poison_kernel, 3, 32, 128, args);
+    CHECK_EQ(numbers, 0);
+}
+
+struct copy_args {
+    const float *in;
+    int *early, *late, *zeros;
+};
+
+CU_KERNEL(copy_kernel, copy_args, 1, 1)
+{
+    CU_SHARED(float, to, 12);
+    cu_copy16(to, a->in, true);
+    cu_copy_commit();
+    cu_copy16(to + 4, a->in + 4, true);
+    cu_copy16(to + 8, a->in, false);
+    cu_copy_commit();
+    a->early[0] = isnan(to[0]);
+    cu_copy_wait<1>();
+    a->late[0] = to[3] == 3 && isnan(to[4]);
+    cu_copy_wait<0>();
+    a->zeros[0] = to[7] == 7 && to[8] == 0 && to[11] == 0;
+}
+
+static void test_copies_arrive_when_their_group_is_waited_for()
+{
+    const float in[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    int early = 0, late = 0, zeros = 0;
+    const copy_args args = {in, &early, &late, &zeros};
+    launch(copy_kernel, 1, 1, 0, args);
+    CHECK(early && late && zeros);
+}
+
+/* ---- Products ---------------------------------------------------------------------------- */
+
+struct product_args {
+    const __half *a, *b; /* 16 x 16 by rows, 16 x 8 by columns */
+    float *c;            /* 16 x 8 */
+};
+
+CU_KERNEL(product_kernel, product_args, 32, 1)
+{
+    const int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
+    uint32_t x[4], y[2];
+    float c[4] = {1, 1, 1, 1};
+    cu_ldmatrix4(x, a->a + lane % 16 * 16 + lane / 16 * 8);
+    cu_ldmatrix2(y, a->b + lane % 8 * 16 + (lane / 8 & 1) * 8);
+    cu_mma16(c, x, y);
+    for (int i = 0; i < 4; i++)
+        a->c[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = c[i];
+}
+
+static void test_a_warp_multiplies_matrices()
+{
+    alignas(16) __half a[256], b[128];
+    float c[128];
+    uint64_t seed = 7;
+    for (int i = 0; i < 256; i++)
+        a[i] = __half((float)tg_rand_in(&seed, -9, 9));
+    for (int i = 0; i < 128; i++)
+        b[i] = __half((float)tg_rand_in(&seed, -9, 9));
+    for (tg_emulated_ampere = 0; tg_emulated_ampere < 2; tg_emulated_ampere++) {
+        const product_args args = {a, b, c};
+        int bad = 0;
+        launch(product_kernel, 1, 32, 0, args);
+        for (int m = 0; m < 16; m++)
+            for (int n = 0; n < 8; n++) {
+                float want = 1;
+                for (int k = 0; k < 16; k++)
+                    want += (float)a[m * 16 + k] * (float)b[n * 16 + k];
+                bad += c[m * 8 + n] != want;
+            }
+        CHECK_EQ(bad, 0);
+    }
+    tg_emulated_ampere = 1;
+}
+
+int main()
+{
+    RUN(test_every_half_survives_the_way_to_float_and_back);
+    RUN(test_halves_round_to_the_nearest_ties_to_even);
+    RUN(test_rows_of_a_ring_are_found_without_a_division);
+    RUN(test_warps_and_blocks_meet);
+    RUN(test_shared_memory_holds_no_number_before_it_is_written);
+    RUN(test_copies_arrive_when_their_group_is_waited_for);
+    RUN(test_a_warp_multiplies_matrices);
+    return TEST_END();
+}
