@@ -322,7 +322,7 @@ static void add_extra(dev_node *d, uint64_t *seed)
     device_round(TG_DTYPE_F16, d->extra[d->n_extra++], n); /* every element type holds them */
 }
 
-/* A step, or two where one makes the other's argument lie where it is defined. */
+/* A step, or more where some make another's argument lie where it is defined. */
 static void random_step(dev_node *d, uint64_t *seed)
 {
     static const tg_epi_kind plain[] = {
@@ -351,6 +351,7 @@ static void random_step(dev_node *d, uint64_t *seed)
         break;
     case 5:
         put_step(d, TG_EPI_ABS, -1, 0, 0, NULL);
+        put_step(d, TG_EPI_ADD, -1, 0.5f, 0, NULL); /* near 0 a root makes much of little */
         put_step(d, TG_EPI_SQRT, -1, 0, 0, NULL);
         break;
     case 6:
