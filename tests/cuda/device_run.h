@@ -45,6 +45,10 @@ tg_status device_run_scratch(const tg_device_ops *ops, tg_device *d, const tg_ba
                              size_t scratch_bytes, int64_t slack, const device_block *blocks,
                              int n_blocks, tgi_err *err);
 
+/* Of the emulated device alone: what `call` would launch, as one number (kernels, grids,
+ * blocks, shared memory, bytes of arguments), and how many launches that is. */
+uint64_t device_launches(const tg_variant *v, const tg_call *call, int *n);
+
 #ifdef __cplusplus
 }
 #endif

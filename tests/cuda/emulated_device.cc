@@ -11,10 +11,31 @@ extern "C" {
 const tg_backend *cu_backend_of(tg_dtype element);
 void cu_pixels_put(const tg_device_step *step);
 
+/* Launches that are only looked at. */
+struct launch_log {
+    uint64_t hash;
+    int n;
+};
+
 void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes,
             const void *args, size_t args_bytes)
 {
-    (void)recorder;
+    launch_log *log = (launch_log *)recorder;
+    if (log) {
+        const uint64_t what[] = {(uint64_t)(uintptr_t)kernel,
+                                 grid.x,
+                                 grid.y,
+                                 grid.z,
+                                 block.x,
+                                 block.y,
+                                 block.z,
+                                 shared_bytes,
+                                 args_bytes};
+        for (uint64_t w : what)
+            log->hash = (log->hash ^ w) * 1099511628211u;
+        log->n++;
+        return;
+    }
     tg_emulate(kernel, grid, block, shared_bytes, args, args_bytes);
 }
 
@@ -85,6 +106,16 @@ tg_device_ops table()
 }
 
 } // namespace
+
+uint64_t device_launches(const tg_variant *v, const tg_call *call, int *n)
+{
+    launch_log log = {14695981039346656037u, 0};
+    tg_call with = *call;
+    with.recorder = &log;
+    v->run(&with);
+    *n = log.n;
+    return log.hash;
+}
 
 const tg_device_ops *device_of_test(tg_device **d)
 {

@@ -9,7 +9,9 @@
  *             float16
  *   tile      boxes have the bits of the whole
  *   clean     nothing outside of the box is written, unused lanes are zero
+ *   rest      what is launched follows from shapes and call.most alone (emulated device)
  *
+ * and all again with a random epilogue behind the node.
  * (test_cuda_ops runs the same lines without epilogues.) Usage: test_cuda_chains [SYMBOL]. */
 #include "tests/cuda/device_run.h"
 #include "tests/unit/op_case.h"
@@ -258,6 +260,44 @@ static int blocks_of(const dev_run *r, const dev_node *d, device_block *blocks)
     return n;
 }
 
+#ifdef TG_TEST_EMULATED
+/* A program's launches are made once, at rest: without addresses, from call.most alone. Those
+ * of a band have to be the same. */
+static void check_at_rest(const dev_node *d, const tg_call *band, const dev_run *r)
+{
+    dev_run rest = *r;
+    tg_call call = *band;
+    tg_epi_step epi[MAX_STEPS];
+    int n = 0, n_rest = 0;
+    for (int i = 0; i < d->n->ctx.n_src + d->n_extra; i++) {
+        rest.src[i].seg = rest.segs[i];
+        for (int k = 0; k < rest.src[i].n_seg; k++)
+            rest.segs[i][k] = (tg_view){.c = rest.segs[i][k].c, .cb = rest.segs[i][k].cb};
+    }
+    for (int k = 0; k < d->n->ctx.n_dst; k++)
+        rest.outs[k] = (tg_view){.c = rest.outs[k].c, .cb = rest.outs[k].cb};
+    for (int i = 0; i < d->n_epi; i++) {
+        epi[i] = d->epi[i];
+        epi[i].vec = NULL;
+    }
+    call.src = rest.src;
+    call.dst = rest.outs;
+    call.epi = epi;
+    call.packed = NULL;
+    for (int k = 2; k < call.box.rank; k++) {
+        call.box.ax[k] = (tg_range){0, 0};
+        call.most[k] = tgi_range_len(band->box.ax[k]) + 2;
+    }
+    tg_call same = *band;
+    memcpy(same.most, call.most, sizeof same.most);
+    same.scratch = same.most; /* some address: nothing runs */
+    const uint64_t in_band = device_launches(d->v, &same, &n);
+    tg_checks++;
+    if (device_launches(d->v, &call, &n_rest) != in_band || n != n_rest || n < 1)
+        case_complain("its launches are others at rest than in a band");
+}
+#endif
+
 /* Compute a box of all outputs into dense arrays; 1: clean. */
 static int dev_box(const dev_node *d, const tg_box *box, float *const *dst, uint64_t *seed)
 {
@@ -274,6 +314,9 @@ static int dev_box(const dev_node *d, const tg_box *box, float *const *dst, uint
                           .n_epi = d->n_epi,
                           .packed = d->packed};
     const int count = blocks_of(&r, d, blocks);
+#ifdef TG_TEST_EMULATED
+    check_at_rest(d, &call, &r);
+#endif
     const tg_status st =
         device_run_scratch(ops, device, d->be, d->v, &call, d->packed_size, d->scratch_size,
                            tg_rand_in(seed, 0, 2), blocks, count, &err);
