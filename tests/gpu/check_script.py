@@ -24,7 +24,7 @@ def check(plugin, emulated, folder):
     done = subprocess.run([sys.executable, "-B", SCRIPT, "--no-build", "--quick", "--build", BUILD, "--tests",
                            "^gpu_device$", "--out", out, "--commit", "0123abc"], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env={**os.environ, "TEGULA_CUDA_PLUGIN": plugin, "TEGULA_EMULATED": emulated})
+                          env={**os.environ, "TEGULA_TEST_PLUGIN": plugin, "TEGULA_EMULATED": emulated})
     with open(out, encoding="utf-8") as f:
         rows = [json.loads(line) for line in f]
     return done.returncode, {(r["record"], r.get("name")): r for r in rows}

@@ -1,6 +1,9 @@
 /* gpu_device.c - the device that tests of the label gpu run on: what the plugin has, opened
  * once. Without a driver or a device the reason is printed and the tests are skipped; a device
- * that is there and cannot be opened fails them. */
+ * that is there and cannot be opened fails them.
+ *
+ * TEGULA_TEST_PLUGIN names another plugin (ctest clears TEGULA_CUDA_PLUGIN), TEGULA_TEST_DEVICE
+ * another device. */
 #include "engine/device/choice.h"
 #include "tests/cuda/device_run.h"
 
@@ -21,8 +24,10 @@ const tg_device_ops *device_of_test(tg_device **d)
     tgi_device_spec want;
     tgi_device_choice choice;
     tgi_err err = {0};
-    const char *which = getenv("TEGULA_TEST_DEVICE");
+    const char *which = getenv("TEGULA_TEST_DEVICE"), *plugin = getenv("TEGULA_TEST_PLUGIN");
     if (!asked++) {
+        if (plugin)
+            setenv("TEGULA_CUDA_PLUGIN", plugin, 1);
         if (tgi_device_parse(which ? which : "cuda", &want, &err) != TG_OK ||
             tgi_device_choose(&want, &choice, &err) != TG_OK) {
             printf("skipped: %s\n", err.text);
