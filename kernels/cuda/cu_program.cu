@@ -140,11 +140,13 @@ static tg_status prepare_launch(tg_device *d, const cu_note *l, const char *step
         return tgi_fail(err, TG_E_DEVICE,
                         "%s: a block wants %zu bytes of shared memory, GPU %d gives %zu", step,
                         l->shared_bytes + a.sharedSizeBytes, d->id, d->shared_limit);
+    /* The most there is, not what this launch wants: another launch of the kernel, in this
+     * program or the next, may want more. */
     if (l->shared_bytes + a.sharedSizeBytes > PLAIN_SHARED)
         TGI_TRY(cu_answer(d,
                           cudaFuncSetAttribute(l->kernel,
                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               (int)l->shared_bytes),
+                                               (int)(d->shared_limit - a.sharedSizeBytes)),
                           "cudaFuncSetAttribute", step, err));
     if (a.localSizeBytes > *stack_bytes)
         *stack_bytes = a.localSizeBytes;

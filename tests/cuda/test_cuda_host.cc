@@ -64,6 +64,14 @@ static void toy_double(const tg_call *c)
     launch_toy(c, toy_double_kernel);
 }
 
+/* toy_count with 4 KiB less. */
+static void toy_less(const tg_call *c)
+{
+    shared_wanted -= 4096;
+    launch_toy(c, toy_count_kernel);
+    shared_wanted += 4096;
+}
+
 static tg_variant variant(const char *name, void (*run)(const tg_call *))
 {
     tg_variant v = {};
@@ -434,6 +442,19 @@ static void test_shared_memory_is_asked_for_and_too_much_is_refused(void)
     tg_device *d = open_device();
     shared_wanted = 56 << 10; /* more than a kernel has without asking */
     check_runs(d, TG_OK);
+    band two; /* the same kernel twice, the second time with less */
+    size_t held = 0;
+    void *at = NULL;
+    tg_device_program *both = NULL;
+    const tg_variant less = variant("toy_less", toy_less);
+    CHECK_OK(ops->alloc(d, 2 * ROW_BYTES, &at, &err), err);
+    make_band(&two, at, (char *)at + ROW_BYTES, 0, 10);
+    two.step[1].variant = &less;
+    CHECK_OK(ops->program_open(d, two.step, 2, &both, &held, &err), err);
+    CHECK_OK(ops->program_run(both, two.step, &err), err);
+    CHECK_OK(ops->sync(d, NULL, &err), err);
+    ops->program_close(&both);
+    ops->release(d, at);
     shared_wanted = tg_emulated_shared_most + 16;
     band b;
     size_t bytes = 0;

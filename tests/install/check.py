@@ -48,6 +48,17 @@ def folder_of(prefix, name):
     sys.exit(f"{name} was not installed")
 
 
+def found_plugin(prefix):
+    """The plugin, by the installed command: whatever it says of devices, it is there."""
+    os.environ.pop("TEGULA_CUDA_PLUGIN", None)
+    said = subprocess.run([os.path.join(prefix, "bin", "tegula"), "doctor"], text=True, capture_output=True,
+                          check=False).stdout
+    rows = [line.strip() for line in said.splitlines() if " device " in line]
+    if not rows or any("libtegula_cuda" in row for row in rows):
+        sys.exit(f"the installed plugin was not found:\n{said}")
+    print(rows[0])
+
+
 def main():
     build, scratch = sys.argv[1:]
     shutil.rmtree(scratch, ignore_errors=True)
@@ -76,6 +87,8 @@ def main():
     os.rename(prefix, moved)
     run(os.path.join(moved, "bin", "tegula"), "estimate", "batch", "--params", "110M", "--gpu", "T4")
     run(os.path.join(moved, "bin", "tegula"), "preset", "show", "small-memory")
+    if os.path.isfile(os.path.join(build, "lib", "tegula", "libtegula_cuda.so")):
+        found_plugin(moved)
     os.rename(moved, prefix)
     for name in ("tegula.1", "LICENSE"):
         folder_of(prefix, name)
