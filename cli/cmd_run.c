@@ -20,6 +20,10 @@ static void close_text(const tg_run_result *r)
     printf(", peak %s of %s", cli_size(r->measured_peak_bytes, a),
            cli_size(r->budget_bytes, b));
     printf(" (planned %s)", cli_size(r->predicted_peak_bytes, a));
+    if (r->device)
+        printf(", on %s %s of %s (planned %s)", r->device,
+               cli_size(r->device_measured_bytes, a), cli_size(r->device_budget_bytes, b),
+               cli_size(r->device_predicted_bytes, t));
     if (r->tiles_resumed > 0)
         printf(", %" PRId64 " of %" PRId64 " tiles were done before", r->tiles_resumed,
                r->tiles_resumed + r->tiles);
@@ -32,6 +36,12 @@ static void close_event(const tg_run_result *r)
     cli_json_uint(stdout, "predicted_peak_bytes", r->predicted_peak_bytes);
     cli_json_uint(stdout, "measured_peak_bytes", r->measured_peak_bytes);
     cli_json_uint(stdout, "budget_bytes", r->budget_bytes);
+    if (r->device) {
+        cli_json_text(stdout, "device", r->device);
+        cli_json_uint(stdout, "device_predicted_bytes", r->device_predicted_bytes);
+        cli_json_uint(stdout, "device_measured_bytes", r->device_measured_bytes);
+        cli_json_uint(stdout, "device_budget_bytes", r->device_budget_bytes);
+    }
     cli_json_real(stdout, "seconds", r->seconds);
     cli_json_real(stdout, "compute_seconds", r->compute_seconds);
     cli_json_real(stdout, "bands_seconds", r->bands_seconds);

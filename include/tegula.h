@@ -276,6 +276,11 @@ typedef struct tg_run_result {
     int64_t bad_regions; /* of the input, that "on-bad-tile" = "fill" counted as 0 */
     int64_t nonfinite;   /* values of the network, in the tiles of this call, that are NaN or
                             infinite */
+    /* What computed, "cuda:0, NAME" (view of the job), and its memory: planned; what the driver
+     * says was taken since before the context was made; allowed. NULL and 0: the processor.
+     * compute_seconds is what the calling thread waited for the device then. */
+    const char *device;
+    uint64_t device_predicted_bytes, device_measured_bytes, device_budget_bytes;
 } tg_run_result;
 
 typedef struct tg_verify_result {

@@ -218,6 +218,15 @@ size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
     return tgi_sat_add(need.block - need.arena, need.program);
 }
 
+uint64_t tgi_job_device_taken(const tg_job *job)
+{
+    const tg_job_device *d = &job->dev;
+    uint64_t now = 0, total;
+    if (!d->device || d->ops->memory(d->device, &now, &total, NULL) != TG_OK)
+        return 0;
+    return d->context_bytes + (d->free_bytes > now ? d->free_bytes - now : 0);
+}
+
 tg_status tgi_job_device_count(tg_job *job, tgi_err *err)
 {
     tg_job_device *d = &job->dev;

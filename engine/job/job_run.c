@@ -568,6 +568,13 @@ static void fill_result(const run *r, tg_run_result *res)
     res->bands = r->bands_done;
     res->recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res->output = job->set.output;
+    if (r->device.exec) {
+        res->device = job->device_text;
+        res->device_predicted_bytes =
+            job->dev.context_bytes + job->dev.need.block + job->dev.need.program;
+        res->device_measured_bytes = tgi_job_device_taken(job);
+        res->device_budget_bytes = job->dev.budget_bytes;
+    }
     res->bad_regions = tgi_bad_tiles_count(job->bad);
     res->nonfinite = r->store ? tgi_store_nonfinite(r->store) : 0;
 }

@@ -75,6 +75,11 @@ tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const t
     tgi_jw_uint(&w, "budget_bytes", res->budget_bytes);
     tgi_jw_uint(&w, "predicted_peak_bytes", res->predicted_peak_bytes);
     tgi_jw_uint(&w, "measured_peak_bytes", res->measured_peak_bytes);
+    if (res->device) {
+        tgi_jw_str(&w, "device", res->device);
+        tgi_jw_uint(&w, "device_predicted_bytes", res->device_predicted_bytes);
+        tgi_jw_uint(&w, "device_measured_bytes", res->device_measured_bytes);
+    }
     tgi_jw_num(&w, "seconds", res->seconds);
     tgi_jw_int(&w, "tiles", res->tiles);
     tgi_jw_int(&w, "tiles_resumed", res->tiles_resumed);

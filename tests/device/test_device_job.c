@@ -180,6 +180,8 @@ static void test_pixels_do_not_depend_on_the_devices_memory(void)
         CHECK(o.on_device);
         CHECK_EQ(o.device_peak, peak_bytes()); /* planned to the byte */
         CHECK(o.device_peak <= o.device_budget);
+        CHECK_EQ(o.res.device_predicted_bytes, o.device_peak);
+        CHECK_EQ(o.res.device_measured_bytes, o.device_peak); /* by the driver's own figures */
         uint16_t *px = pixels_of(output);
         if (!first)
             first = px;
