@@ -108,12 +108,12 @@ TG_OPT(
     "unless the descriptor forbids it. bf16, where that is faster, halves their weights and "
     "errs by some 3e-3 relative (sums and images stay float32; needs AVX512_BF16). O1 and O2, "
     "for estimate training: autocast, and half weights beside a float32 copy")
-TG_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto", "plan run preset", RULE_DEVICE,
-       0, 0, NULL, 1,
+TG_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto", "plan run verify preset",
+       RULE_DEVICE, 0, 0, NULL, 1,
        "what computes the network: auto is a GPU where there is one that can, else the "
        "processor; with cuda there is no way back to it")
-TG_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "plan run preset" TG_EST_, RULE_VRAM, 0, 0,
-       NULL, 1,
+TG_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "plan run verify preset" TG_EST_, RULE_VRAM, 0,
+       0, NULL, 1,
        "budget of the GPU's memory, driver and libraries included: 4GiB, or 80% of what is "
        "free (default: what is free less a margin); estimate: memory of each GPU, 16GiB or "
        "16GiB,24GiB")

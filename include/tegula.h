@@ -293,6 +293,13 @@ typedef struct tg_verify_result {
     double reference_max_abs, reference_relative_l2; /* whole against the reference kernels */
     char not_tiled[160]; /* "": it was; else why the network runs over whole images only. Then
                             tiles is 0 and there was nothing to compare */
+    /* Where a GPU would compute: it, in the precision of a run, against the processor's float32
+     * over the whole image; PSNR in dB, of the output's range. And any cut against another
+     * there. device "": the processor computes, nothing was compared. */
+    char device[160], device_precision[8];
+    double device_max_abs, device_relative_l2, device_psnr;
+    int device_bit_equal;
+    int64_t device_tiles;
 } tg_verify_result;
 
 /**

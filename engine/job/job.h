@@ -183,8 +183,8 @@ double tgi_job_device_flops(const tg_job *job);
 /* What a tiling takes on the device beside the arena; SIZE_MAX when the host has no room for
  * its side of it: `host` bytes are left there. */
 size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host);
-/* Bytes taken on the device now: the context, and what is not free any more beside it; 0 when it
- * does not say. A neighbour's counts too. */
+/* Bytes taken on the device now: the context, and what is not free any more beside it; 0 when
+ * it does not say. A neighbour's counts too. */
 uint64_t tgi_job_device_taken(const tg_job *job);
 /* Count the chosen tiling: fills dev.need, bytes.weights and bytes.pinned. */
 tg_status tgi_job_device_count(tg_job *job, tgi_err *err);

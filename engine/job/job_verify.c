@@ -3,12 +3,14 @@
  * The first item (plane or volume) is computed twice with the same kernels, once in cells and
  * bands, once whole; the two are compared bit by bit. (Of a network that runs in fixed boxes,
  * that is the first box.) A third pass with the reference kernels, unfused, over the middle of
- * the image tells how far the fast kernels are from the definition. */
+ * the image tells how far the fast kernels are from the definition. Where a run would be on a
+ * device, that computes the item too (verify_device.h). */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/job/job.h"
 #include "engine/job/job_log.h"
+#include "engine/job/verify_device.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/dense.h"
 #include "engine/run/load.h"
@@ -21,7 +23,8 @@ typedef struct verify {
     tg_stages *stages; /* as the plan's, but all of the output is wanted */
     tgi_reserve *reserve;
     tg_threads *pool;
-    tg_tracker *tracker; /* watches for --log */
+    tg_tracker *tracker;  /* watches for --log */
+    tg_job_device device; /* that a run would be on; the plan is the processor's */
     size_t in_bytes, out_bytes;
     float *in, *whole, *other;
 } verify;
@@ -231,11 +234,36 @@ static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status device_passes(verify *v, tg_verify_result *out, tgi_err *err)
+{
+    if (!v->device.ops)
+        return TG_OK;
+    tgi_tracker_update(v->tracker, "device", 0);
+    v->job->dev = v->device;
+    const tg_status st = tgi_verify_device(v->job, v->in, v->whole, v->other, out, err);
+    tgi_job_device_close(v->job);
+    v->job->dev = (tg_job_device){.chosen = 1};
+    return st;
+}
+
+/* The processor's plan; which device a run would be on is kept beside it. */
+static tg_status plan(verify *v, tg_job *job, tgi_err *err)
+{
+    *v = (verify){.job = job};
+    if (!job->dev.chosen || job->dev.ops) {
+        TGI_TRY(tgi_job_device_leave(job, NULL, err));
+        job->dev.chosen = 0;
+        TGI_TRY(tgi_job_device_choose(job, err));
+        v->device = job->dev;
+        job->dev = (tg_job_device){.chosen = 1};
+    }
+    return tgi_job_plan(job, err);
+}
+
 static void open_sizes(verify *v, tg_job *job)
 {
-    *v = (verify){.job = job,
-                  .in_bytes = desc_bytes(&job->in_desc),
-                  .out_bytes = desc_bytes(&job->out_desc)};
+    v->in_bytes = desc_bytes(&job->in_desc);
+    v->out_bytes = desc_bytes(&job->out_desc);
 }
 
 /* Beside what is held: the image, two results, and the larger of the rows that fill the one and
@@ -255,6 +283,9 @@ static tg_status count_whole(const verify *v, size_t *need, tgi_err *err)
     tgi_tiling_free(&t);
     *need = tgi_sat_add(tgi_sat_add(v->in_bytes, tgi_sat_mul(2, v->out_bytes)),
                         rows > arena ? rows : arena);
+    if (v->device
+            .ops) /* rows on their way there and back are no more than all of them, twice */
+        *need = tgi_sat_add(*need, tgi_sat_mul(2, tgi_sat_add(v->in_bytes, v->out_bytes)));
     return TG_OK;
 }
 
@@ -282,7 +313,7 @@ static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
 tg_status tgi_job_verify_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
     verify v;
-    TGI_TRY(tgi_job_plan_processor(job, err));
+    TGI_TRY(plan(&v, job, err));
     open_sizes(&v, job);
     const tg_status st = check_whole(&v, bytes, err);
     tgi_stages_free(&v.stages);
@@ -294,13 +325,13 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     if (job->set.tensor && !job->source)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "verify cuts an image into tiles; give an image, not arrays");
-    TGI_TRY(tgi_job_plan_processor(job, err));
+    verify v;
+    TGI_TRY(plan(&v, job, err));
     if (job->set.tensor)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "nothing to compare: the output is no image, and not tiled%s%s",
                         job->plan.whole_text[0] ? ": whole image only, " : "",
                         job->plan.whole_text);
-    verify v;
     uint64_t peak = 0;
     open_sizes(&v, job);
     const size_t need = tgi_sat_add(v.in_bytes, tgi_sat_mul(2, v.out_bytes));
@@ -324,6 +355,8 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
         v.whole = p[1];
         v.other = p[2];
         st = three_passes(&v, out, err);
+        if (st == TG_OK)
+            st = device_passes(&v, out, err);
     }
     tgi_job_tracker_close(job, &v.tracker);
     tgi_reserve_close(&v.reserve);

@@ -322,6 +322,52 @@ static void test_a_run_goes_on_only_with_what_it_began_with(void)
     forget_output();
 }
 
+static void verify_with(const char *const *extra, tg_status expect, tg_verify_result *r)
+{
+    tg_ctx *ctx = NULL;
+    tg_opts *opts = NULL;
+    tg_job *job = NULL;
+    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
+    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "model", model), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "input", input), TG_OK);
+    for (; extra && extra[0]; extra += 2)
+        CHECK_EQ(tg_opts_set(opts, extra[0], extra[1]), TG_OK);
+    CHECK_EQ(tg_job_open(ctx, opts, &job), TG_OK);
+    const tg_status st = tg_job_verify(job, r);
+    CHECK_EQ(st, expect);
+    if (st != expect)
+        fprintf(stderr, "  %s\n", tg_ctx_detail(ctx));
+    tg_job_close(&job);
+    tg_opts_free(&opts);
+    tg_ctx_close(&ctx);
+    CHECK_EQ(open_things(), 0);
+}
+
+static void test_verify_compares_the_device_with_the_processor(void)
+{
+    tg_verify_result r = {.size = sizeof r};
+    reset();
+    verify_with(OPTIONS("vram", "1MiB"), TG_OK, &r);
+    CHECK(strstr(r.device, "Fake 1000"));
+    CHECK_STR(r.device_precision, "fp32");
+    CHECK(r.device_bit_equal && r.device_tiles > 1);
+    CHECK(r.device_relative_l2 > 0 && r.device_relative_l2 < 1e-5); /* Winograd here */
+    CHECK(r.device_psnr > 90);
+    CHECK(r.bit_equal && r.tiles > 0); /* the processor's part is as ever */
+    reset();
+    settings->devices = 0;
+    memset(&r, 0, sizeof r);
+    r.size = sizeof r;
+    verify_with(NULL, TG_OK, &r);
+    CHECK_STR(r.device, "");
+    verify_with(OPTIONS("precision", "fp16"), TG_E_DEVICE, &r);
+    reset();
+    settings->fail_at[FAKE_RUN] = 2;
+    settings->fail_with[FAKE_RUN] = TG_E_DEVICE;
+    verify_with(NULL, TG_E_DEVICE, &r);
+}
+
 int main(void)
 {
     snprintf(folder, sizeof folder, "/tmp/tegula_device_job_XXXXXX");
@@ -338,6 +384,7 @@ int main(void)
     RUN(test_memory_that_a_neighbour_took_makes_a_smaller_plan);
     RUN(test_a_device_that_fails_leaves_a_journal_to_go_on_from);
     RUN(test_a_run_goes_on_only_with_what_it_began_with);
+    RUN(test_verify_compares_the_device_with_the_processor);
     forget_output();
     unlink(input);
     rmdir(folder);
