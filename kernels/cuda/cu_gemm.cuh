@@ -291,9 +291,8 @@ inline void cu_gemm_pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
             tile->first = (int32_t)place;
             tile->steps = (int32_t)steps;
             tile->channel0 = (int32_t)c0;
-            tile->lanes = (int32_t)(left <= 4 ? tgi_whole_pixel(left) : (left + 7) / 8 * 8);
-            if (p->g.out_c > 4) /* pixels of whole vectors */
-                tile->lanes = (int32_t)((left + 7) / 8 * 8);
+            tile->lanes = /* pixels of more than four channels are whole vectors */
+                (int32_t)(p->g.out_c > 4 ? (left + 7) / 8 * 8 : tgi_whole_pixel(left));
             for (int i = 0; i < 3; i++)
                 tile->out_first[i] = (int32_t)(p->transposed ? rest[i] - p->g.p0[i] : 0);
             tile->weights = (int64_t)sizeof(typename K::element) * (weight + t * per_tile);
