@@ -45,6 +45,7 @@ struct depthwise {
 /* ---- Four pixels of a row ---------------------------------------------------------------- */
 
 const int row_pixels = 4;
+const int row_threads = 128; /* they take many registers: small blocks fill a multiprocessor */
 
 struct row_args {
     cu_cells cells; /* along x in fours */
@@ -99,7 +100,7 @@ __device__ __forceinline__ void add_row(const T *row, int32_t x, int32_t width, 
 }
 
 template <class T, int K>
-__global__ void __launch_bounds__(256) depthwise_row(const row_args *__restrict__ a)
+__global__ void __launch_bounds__(row_threads, 2) depthwise_row(const row_args *__restrict__ a)
 {
     cu_place p;
     float v[row_pixels][8];
@@ -222,6 +223,13 @@ template <class T> void run_row(const tg_call *call)
     x->hi = x->lo + (x->hi - x->lo + row_pixels - 1) / row_pixels;
     fours.most[fours.box.rank - 1] = (most + row_pixels - 1) / row_pixels;
     a.cells = cu_cells_of(&fours, a.dst.cb / 8, &shape);
+    if (shape.block.x > row_threads) {
+        const uint32_t rows = shape.grid.x / a.cells.chunks;
+        const uint32_t work = a.cells.chunks * shape.block.x;
+        a.cells.chunks = (work + row_threads - 1) / row_threads;
+        shape.block = dim3(row_threads);
+        shape.grid = dim3(rows * a.cells.chunks);
+    }
     cu_launch_pool(call,
                    g.k[TG_X] == 3   ? depthwise_row<T, 3>
                    : g.k[TG_X] == 5 ? depthwise_row<T, 5>
