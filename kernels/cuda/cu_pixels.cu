@@ -58,6 +58,7 @@ __device__ __forceinline__ int32_t cu_pad_index(int32_t pad, int32_t i, int32_t 
 /* Element i of staged pixels. */
 __device__ __forceinline__ float cu_sample(const char *at, int32_t type, int64_t i)
 {
+    cu_global(at);
     switch (type) {
     case TG_DTYPE_U8:
     case TG_DTYPE_BOOL:
@@ -147,6 +148,7 @@ __device__ __forceinline__ void cu_put_half(char *at, int64_t i, float x)
 
 __device__ __forceinline__ void cu_put_sample(char *at, int32_t type, int64_t i, float x)
 {
+    cu_global(at);
     switch (type) {
     case TG_DTYPE_U8:
         ((uint8_t *)at)[i] = (uint8_t)cu_to_small(x, 0.0f, 255.0f);

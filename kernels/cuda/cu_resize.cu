@@ -32,6 +32,9 @@ struct cu_resize_f {
         const cu_tap *tz = tap[0] + (int64_t)p.z * taps[0],
                      *ty = tap[1] + (int64_t)p.y * taps[1],
                      *tx = tap[2] + (int64_t)p.x * taps[2];
+        cu_global(tz);
+        cu_global(ty);
+        cu_global(tx);
         const int there = tz->at >= 0 && ty->at >= 0 && tx->at >= 0;
 #pragma unroll
         for (int i = 0; i < V; i++)

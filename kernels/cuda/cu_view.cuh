@@ -152,17 +152,66 @@ template <> __device__ __forceinline__ __nv_bfloat16 cu_element<__nv_bfloat16>(f
 }
 #endif
 
-/* V elements that move together. */
-template <class T, int V> struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) cu_vec {
-    T v[V];
+/* V elements that move together, as the bits that one access (two of 16 bytes) takes: as a
+ * number of the device's own the compiler would take them apart. */
+template <int BYTES> struct alignas(BYTES < 16 ? BYTES : 16) cu_bits {
+    unsigned at[BYTES / 4];
 };
+template <> struct cu_bits<2> {
+    unsigned short at[1];
+};
+
+#ifdef TG_CUDA_EMULATED
+__device__ __forceinline__ void cu_global(const void *)
+{
+}
+template <class B> __device__ __forceinline__ B cu_get_bits(const void *p)
+{
+    B bits;
+    memcpy(&bits, __builtin_assume_aligned(p, alignof(B)), sizeof bits);
+    return bits;
+}
+template <class B> __device__ __forceinline__ void cu_put_bits(void *p, const B &bits)
+{
+    memcpy(__builtin_assume_aligned(p, alignof(B)), &bits, sizeof bits);
+}
+#else
+/* Addresses in arguments are those of global memory: the compiler cannot know. */
+__device__ __forceinline__ void cu_global(const void *p)
+{
+    __builtin_assume(__isGlobal(p));
+}
+template <class B> __device__ __forceinline__ B cu_get_bits(const void *p)
+{
+    cu_global(p);
+    return *static_cast<const B *>(p);
+}
+template <class B> __device__ __forceinline__ void cu_put_bits(void *p, const B &bits)
+{
+    cu_global(p);
+    *static_cast<B *>(p) = bits;
+}
+#endif
 
 template <class T, int V> __device__ __forceinline__ void cu_load(const T *p, float (&out)[V])
 {
-    const cu_vec<T, V> q = *reinterpret_cast<const cu_vec<T, V> *>(p);
+    T v[V];
+    const cu_bits<sizeof v> bits = cu_get_bits<cu_bits<sizeof v>>(p);
+    memcpy(v, &bits, sizeof v);
 #pragma unroll
     for (int i = 0; i < V; i++)
-        out[i] = cu_float(q.v[i]);
+        out[i] = cu_float(v[i]);
+}
+
+template <class T, int V> __device__ __forceinline__ void cu_save(T *p, const float (&from)[V])
+{
+    T v[V];
+    cu_bits<sizeof v> bits;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        v[i] = cu_element<T>(from[i]);
+    memcpy(&bits, v, sizeof bits);
+    cu_put_bits(p, bits);
 }
 
 /* v[i] = f(v[i]), for what is long: the loop turns the array around instead of indexing it, so
@@ -196,8 +245,11 @@ __device__ __forceinline__ float cu_read_one(const cu_pool &pool, cu_operand o, 
 {
     for (int s = 0; s < o.n; s++) {
         const cu_view &v = pool.item[o.first + s].view;
-        if (c < v.c)
-            return cu_float(cu_pixel<T>(v, z, y, x)[c]);
+        if (c < v.c) {
+            const T *at = cu_pixel<T>(v, z, y, x) + c;
+            cu_global(at);
+            return cu_float(*at);
+        }
         c -= v.c;
     }
     return 0.0f;
@@ -245,11 +297,11 @@ template <class T, int V>
 __device__ __forceinline__ void cu_store(const cu_view &dst, const cu_place &p,
                                          const float (&v)[V])
 {
-    cu_vec<T, V> q;
+    float used[V];
 #pragma unroll
     for (int i = 0; i < V; i++)
-        q.v[i] = cu_element<T>(p.c + i < dst.c ? v[i] : 0.0f);
-    *reinterpret_cast<cu_vec<T, V> *>(cu_pixel<T>(dst, p.z, p.y, p.x) + p.c) = q;
+        used[i] = p.c + i < dst.c ? v[i] : 0.0f;
+    cu_save<T, V>(cu_pixel<T>(dst, p.z, p.y, p.x) + p.c, used);
 }
 
 #endif
