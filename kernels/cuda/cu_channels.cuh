@@ -15,7 +15,6 @@ __device__ __forceinline__ void cu_each_channel(const cu_pool &pool, cu_operand 
         const cu_view &v = pool.item[o.first + s].view;
         const T *at = cu_pixel<T>(v, z, y, x);
         int32_t c = 0;
-        cu_global(at);
         for (; c + 8 <= v.c && v.cb % 8 == 0; c += 8) {
             float t[8];
             cu_load<T, 8>(at + c, t);

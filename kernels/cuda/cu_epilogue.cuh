@@ -150,6 +150,7 @@ __device__ __forceinline__ void cu_step_other(const cu_pool &pool, const cu_step
         const cu_operand o = {s.src, s.n};
         cu_read<T, V>(pool, o, p.z, p.y, p.x, p.c, other);
     } else if (s.vec && s.src != TG_EPI_KEPT) {
+        cu_global(s.vec);
         cu_load<float, V>(s.vec + p.c, other);
     } else {
 #pragma unroll

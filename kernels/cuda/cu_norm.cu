@@ -45,7 +45,6 @@ __device__ __forceinline__ void cu_row_moments(const T *v, int32_t step, int32_t
                                                double *m2)
 {
     double s = 0, q = 0;
-    cu_global(v);
     for (int32_t i = 0; i < n; i++)
         s += (double)cu_float(v[(int64_t)i * step]);
     const double mean = s / (double)n;

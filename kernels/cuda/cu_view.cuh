@@ -176,19 +176,18 @@ template <class B> __device__ __forceinline__ void cu_put_bits(void *p, const B 
     memcpy(__builtin_assume_aligned(p, alignof(B)), &bits, sizeof bits);
 }
 #else
-/* Addresses in arguments are those of global memory: the compiler cannot know. */
+/* An address in arguments is one of global memory: the compiler cannot know. Not said of what
+ * cu_load and cu_save get: that may be shared memory. */
 __device__ __forceinline__ void cu_global(const void *p)
 {
     __builtin_assume(__isGlobal(p));
 }
 template <class B> __device__ __forceinline__ B cu_get_bits(const void *p)
 {
-    cu_global(p);
     return *static_cast<const B *>(p);
 }
 template <class B> __device__ __forceinline__ void cu_put_bits(void *p, const B &bits)
 {
-    cu_global(p);
     *static_cast<B *>(p) = bits;
 }
 #endif
@@ -234,8 +233,10 @@ template <class T>
 __device__ __forceinline__ T *cu_pixel(const cu_view &v, int32_t z, int32_t y, int32_t x)
 {
     const int64_t plane = z ? (int64_t)((uint32_t)z % v.z_ring) * v.z_pitch : 0;
-    return reinterpret_cast<T *>(v.base) + plane +
-           (int64_t)((uint32_t)y % v.y_ring) * v.y_pitch + (int64_t)(x - v.x0) * v.cb;
+    T *at = reinterpret_cast<T *>(v.base) + plane +
+            (int64_t)((uint32_t)y % v.y_ring) * v.y_pitch + (int64_t)(x - v.x0) * v.cb;
+    cu_global(at);
+    return at;
 }
 
 /* Channel c of an operand, 0 beyond its last. */
@@ -245,11 +246,8 @@ __device__ __forceinline__ float cu_read_one(const cu_pool &pool, cu_operand o, 
 {
     for (int s = 0; s < o.n; s++) {
         const cu_view &v = pool.item[o.first + s].view;
-        if (c < v.c) {
-            const T *at = cu_pixel<T>(v, z, y, x) + c;
-            cu_global(at);
-            return cu_float(*at);
-        }
+        if (c < v.c)
+            return cu_float(cu_pixel<T>(v, z, y, x)[c]);
         c -= v.c;
     }
     return 0.0f;
