@@ -199,6 +199,9 @@ def tegula_rows(a, name, path):
             done = subprocess.run([os.path.join(a.build, "bench", "bench_gpu_net"), "--size", str(a.size), "--items",
                                    str(items), "--precision", precision, path], text=True, capture_output=True,
                                   check=False)
+            if done.returncode == 77:
+                print(done.stdout.strip())
+                sys.exit(77)
             rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
             for row in rows:
                 emit(**{**row, "model": name})
