@@ -7,7 +7,7 @@
 static void as_image(const char *path)
 {
     static uint8_t buf[64 * 8 * 4 * 8];
-    const tg_open_opts o = {.threads = 1, .io = TG_IO_READ};
+    const tg_open_opts o = {.threads = 1, .io = TG_IO_READ, .decode_budget = 16u << 20};
     tgi_err err = {0};
     tg_source *s = NULL;
     const tg_status st = tgi_source_open(path, &o, &s, &err);
