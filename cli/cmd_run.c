@@ -10,6 +10,11 @@ static void announce(const tg_plan_info *p)
     fprintf(stderr, "plan: peak %s of %s, %" PRId64 " strip%s, about %s\n",
             cli_size(p->peak_bytes, a), cli_size(p->budget_bytes, b), p->strips,
             p->strips == 1 ? "" : "s", cli_seconds(p->seconds_estimate, t));
+    if (p->device_notice) {
+        fputs("computed by the processor: ", stderr);
+        cli_put_clean(stderr, p->device_notice);
+        fputc('\n', stderr);
+    }
 }
 
 static void close_text(const tg_run_result *r)

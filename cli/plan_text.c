@@ -35,6 +35,11 @@ static void memory_lines(const tg_plan_info *p)
 static void device_lines(const tg_plan_info *p)
 {
     char note[160], a[CLI_TEXT];
+    if (p->device_notice) {
+        fputs("computed by the processor: ", stdout);
+        cli_put_clean(stdout, p->device_notice);
+        putchar('\n');
+    }
     if (!p->device)
         return;
     fputs("device ", stdout);

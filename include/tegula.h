@@ -253,6 +253,8 @@ typedef struct tg_plan_info {
     const char *device;  /* what computes: "cuda:0, NAME"; view; NULL: the processor */
     uint64_t device_peak_bytes;   /* predicted: of the device's memory, context included */
     uint64_t device_budget_bytes; /* what the user allows, or what is free less a margin */
+    const char *device_notice;    /* why the processor computes although a GPU could be expected
+                                     to; one line; view; NULL: nothing to say */
 } tg_plan_info;
 
 typedef struct tg_run_result {

@@ -137,7 +137,7 @@ struct tg_job {
     tg_plan_part plan;
     tg_job_device dev;
     int processor_only; /* no device is asked for, whatever the options say */
-    char machine_text[256], device_text[160];
+    char machine_text[256], device_text[320];
     size_t beside; /* held by another job of this process, which this one is tried instead of */
     size_t slack;  /* counted as held, of a trial: what another process may hold more */
     char warning[8][256]; /* also logged when they came up */

@@ -48,6 +48,7 @@ static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_
 {
     memset(&job->dev, 0, sizeof job->dev);
     job->dev.chosen = 1;
+    snprintf(job->device_text, sizeof job->device_text, "%s", why && st == TG_OK ? why : "");
     if (st != TG_OK)
         return tgi_fail(err, st, "--device %s: %s", tgi_opts_str(job->opts, TGI_OPT_DEVICE),
                         why);

@@ -51,6 +51,8 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
         out->device_peak_bytes = d->context_bytes + d->need.block + d->need.program;
         out->device_budget_bytes = d->budget_bytes;
     }
+    if (!job->dev.ops && job->device_text[0])
+        out->device_notice = job->device_text;
     memcpy(out->tile, t->cut, sizeof out->tile);
     memcpy(out->halo, t->halo, sizeof out->halo);
 }
@@ -168,6 +170,8 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_int(&w, "threads", job->set.threads);
     tgi_jw_str(&w, "isa", job->set.backend->name);
     tgi_jw_str(&w, "precision", tgi_job_precision(job));
+    if (i.device_notice)
+        tgi_jw_str(&w, "device_notice", i.device_notice);
     if (i.device) {
         tgi_jw_str(&w, "device", i.device);
         tgi_jw_uint(&w, "device_peak_bytes", i.device_peak_bytes);

@@ -219,7 +219,7 @@ tg_status tgi_verify_device(tg_job *job, const float *in, const float *whole, fl
             st = pass(&p, thirds, &cells[1], err);
     }
     if (st == TG_OK) {
-        snprintf(out->device, sizeof out->device, "%s", job->device_text);
+        snprintf(out->device, sizeof out->device, "%.159s", job->device_text);
         snprintf(out->device_precision, sizeof out->device_precision, "%s",
                  tgi_job_precision(job));
         out->device_tiles = cells[1];

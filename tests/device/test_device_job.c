@@ -64,7 +64,7 @@ static void make_input(void)
 
 typedef struct outcome {
     tg_status st;
-    char detail[512], warnings[1024];
+    char detail[512], warnings[1024], notice[256];
     uint64_t device_peak, device_budget;
     int on_device;
     tg_run_result res;
@@ -101,6 +101,7 @@ static outcome run_with(const char *const *extra)
         o.st = tg_job_plan(job, &info);
     if (o.st == TG_OK) {
         o.on_device = info.device != NULL;
+        snprintf(o.notice, sizeof o.notice, "%s", info.device_notice ? info.device_notice : "");
         o.device_peak = info.device_peak_bytes;
         o.device_budget = info.device_budget_bytes;
         o.st = tg_job_run(job, &o.res);
@@ -224,6 +225,7 @@ static void test_auto_goes_back_to_the_processor_and_says_why(void)
     outcome o = run_with(NULL);
     CHECK_EQ(o.st, TG_OK);
     CHECK(!o.on_device && strstr(o.warnings, "no device"));
+    CHECK(strstr(o.notice, "no device"));
     reset();
     settings->bytes = (size_t)100 << 10; /* nothing fits */
     forget_output();
