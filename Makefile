@@ -28,7 +28,9 @@ $(BUILD)/build.ninja: | deps
 build: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
 
-demo: build
+# Two programs of all that is built: the GPU's kernels alone take a quarter of an hour.
+demo: deps $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target tegula tegula-draw
 	scripts/demo $(BUILD)
 
 # Every test that needs no accelerator and less than minutes; `test-long` adds the long ones.

@@ -161,6 +161,8 @@ tg_status tgi_job_plan_processor(tg_job *job, tgi_err *err);
 /* Net and stages for inputs of this shape, with the kernels of the settings, unless they are
  * there. */
 tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err);
+/* Forget the plan, not what was adopted: the next question for it plans anew. */
+void tgi_job_drop_plan(tg_job *job);
 /* Use what an interrupted run decided, in the words of tgi_job_decided: kernels and file tile,
  * and cell and band if they still fit. Before tgi_job_plan; drops a plan made already. */
 void tgi_job_adopt(tg_job *job, const char *decided);

@@ -110,14 +110,6 @@ const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap)
     return buf;
 }
 
-static void drop_plan(tg_job *job)
-{
-    job->plan.valid = 0;
-    tgi_tiling_free(&job->plan.choice.tiling);
-    tgi_stages_free(&job->plan.stages);
-    tgi_net_free(&job->plan.net);
-}
-
 tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err)
 {
     char text[256];
@@ -125,7 +117,7 @@ tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err)
     if (!job->dev.ops)
         return TG_OK;
     snprintf(text, sizeof text, "%s", why ? why : "");
-    drop_plan(job);
+    tgi_job_drop_plan(job);
     tgi_job_device_close(job);
     if (why && !by_name)
         tgi_ctx_log(job->ctx, TG_LOG_INFO, "computed by the processor: %s", text);
@@ -292,7 +284,7 @@ int tgi_job_device_shrink(tg_job *job, tg_status st, const tgi_err *e)
     tgi_job_warn(job,
                  "%s: memory that was free is gone (%.100s); planned again with less than %s",
                  job->device_text, e->text, tgi_size_text(d->ran_out, had, sizeof had));
-    drop_plan(job);
+    tgi_job_drop_plan(job);
     d->ops->close(&d->device);
     return 1;
 }

@@ -441,8 +441,9 @@ static tg_status count(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
-static void drop_plan(tg_plan_part *p)
+void tgi_job_drop_plan(tg_job *job)
 {
+    tg_plan_part *p = &job->plan;
     p->valid = 0;
     tgi_tiling_free(&p->choice.tiling);
     tgi_stages_free(&p->stages);
@@ -477,13 +478,13 @@ void tgi_job_adopt(tg_job *job, const char *decided)
     p->adopted.tile_h = c[4];
     p->adopted.tile_w = c[5];
     p->adopted.fast = c[6];
-    drop_plan(p);
+    tgi_job_drop_plan(job);
 }
 
 void tgi_job_adopt_none(tg_job *job)
 {
     job->plan.adopted.valid = 0;
-    drop_plan(&job->plan);
+    tgi_job_drop_plan(job);
 }
 
 typedef struct choosing {

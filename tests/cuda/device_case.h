@@ -62,18 +62,7 @@ static int kdevice_run(const kcase *k, const tg_backend *be, const tg_variant *v
         device_run(kdevice_ops, kdevice, be, v, &call, packed_bytes, slack, blocks, n, &err),
         err);
     CHECK_EQ(kcase_stray(&r.dst.v, box), 0);
-    for (int64_t c = 0; c < k->dst.dim[1]; c++)
-        for (int64_t z = tgi_box_axis(box, TG_Z).lo; z < tgi_box_axis(box, TG_Z).hi; z++)
-            for (int64_t y = tgi_box_axis(box, TG_Y).lo; y < tgi_box_axis(box, TG_Y).hi; y++)
-                for (int64_t x = tgi_box_axis(box, TG_X).lo; x < tgi_box_axis(box, TG_X).hi;
-                     x++) {
-                    const float got = *tgi_view_at(&r.dst.v, c, z, y, x);
-                    float *to = &out[kat(&k->dst, c, z, y, x)];
-                    if (compare)
-                        bad += memcmp(to, &got, sizeof got) != 0;
-                    else
-                        *to = got;
-                }
+    bad += kcase_take(k, &r.dst.v, box, compare, out);
     krun_free(&r);
     return bad;
 }

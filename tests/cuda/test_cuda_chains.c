@@ -14,6 +14,7 @@
  * and all again with a random epilogue behind the node.
  * (test_cuda_ops runs the same lines without epilogues.) Usage: test_cuda_chains [SYMBOL]. */
 #include "tests/cuda/device_run.h"
+#include "tests/plain_step.h"
 #include "tests/unit/op_case.h"
 
 #include "kernels/ops/op_shared.h"
@@ -408,63 +409,6 @@ static void random_step(dev_node *d, uint64_t *seed)
     }
 }
 
-static double clamped(double v, double lo, double hi)
-{
-    return v < lo ? lo : v > hi ? hi : v;
-}
-
-static double step_value(const tg_epi_step *s, double x, double o)
-{
-    const double a = (double)s->a, b = (double)s->b;
-    switch (s->kind) {
-    case TG_EPI_RELU:
-        return x < 0 ? 0 : x;
-    case TG_EPI_LEAKY:
-    case TG_EPI_PRELU:
-        return x < 0 ? x * o : x;
-    case TG_EPI_CLIP:
-        return clamped(x, a, b);
-    case TG_EPI_SIGMOID:
-        return 1 / (1 + exp(-x));
-    case TG_EPI_TANH:
-        return tanh(x);
-    case TG_EPI_ABS:
-        return fabs(x);
-    case TG_EPI_SQRT:
-        return sqrt(x);
-    case TG_EPI_EXP:
-        return exp(x);
-    case TG_EPI_NEG:
-        return -x;
-    case TG_EPI_HARDSIGMOID:
-        return clamped(a * x + b, 0, 1);
-    case TG_EPI_ELU:
-        return x < 0 ? a * expm1(x) : x;
-    case TG_EPI_SILU:
-        return x / (1 + exp(-x));
-    case TG_EPI_HARDSWISH:
-        return x * clamped(a * x + b, 0, 1);
-    case TG_EPI_ADD:
-        return x + o;
-    case TG_EPI_SUB:
-        return x - o;
-    case TG_EPI_RSUB:
-        return o - x;
-    case TG_EPI_MUL:
-        return x * o;
-    case TG_EPI_DIV:
-        return x / o;
-    case TG_EPI_RDIV:
-        return o / x;
-    case TG_EPI_MIN: /* NaN wins */
-        return isnan(x) || x < o ? x : o;
-    case TG_EPI_MAX:
-        return isnan(x) || x > o ? x : o;
-    default:
-        return NAN;
-    }
-}
-
 /* The node's reference with the steps behind it. */
 static void apply_steps(const dev_node *d, float *dense)
 {
@@ -484,7 +428,7 @@ static void apply_steps(const dev_node *d, float *dense)
                              : s->src < -1 ? kept
                              : s->vec      ? (double)s->vec[i / plane]
                                            : (double)s->a;
-            x = step_value(s, x, o);
+            x = plain_step(s, x, o);
         }
         dense[i] = (float)x;
     }

@@ -2,18 +2,6 @@
  * Usage: test_cuda_conv [SEED]. */
 #include "tests/cuda/device_case.h"
 
-static int64_t pick(int64_t lo, int64_t hi)
-{
-    return tg_rand_in(&kseed, lo, hi);
-}
-
-static void set3(tg_ints *l, int spatial, int64_t v)
-{
-    l->n = spatial;
-    for (int i = 0; i < spatial; i++)
-        l->v[i] = v;
-}
-
 typedef struct shape {
     int spatial;
     int64_t ci, co, k, s, p, d;
@@ -46,7 +34,7 @@ static void expect_sum(kcase *k)
 /* Nothing, relu, or the sum with another image of the result's shape, doubled. */
 static void choose_epilogue(kcase *k)
 {
-    const int64_t which = pick(0, 2);
+    const int64_t which = kpick(0, 2);
     if (which == 1)
         k->epi[k->n_epi++] = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
     if (which < 2)
@@ -64,18 +52,18 @@ static void choose_epilogue(kcase *k)
 static void conv_case(const char *op, const shape *s, const char *variant)
 {
     kcase k;
-    const int64_t even = with.doubled ? 2 : 1, d = pick(2, 4);
-    const int64_t h = pick(3, 14) * even, w = pick(3, with.wide ? with.wide : 40) * even;
+    const int64_t even = with.doubled ? 2 : 1, d = kpick(2, 4);
+    const int64_t h = kpick(3, 14) * even, w = kpick(3, with.wide ? with.wide : 40) * even;
     const int transposed = strcmp(op, "ConvTranspose") == 0;
     const int64_t groups = with.groups ? with.groups : 1;
     kcase_begin(&k, op);
-    set3(&k.a.conv.kernel_shape, s->spatial, s->k);
-    set3(&k.a.conv.strides, s->spatial, s->s);
-    set3(&k.a.conv.dilations, s->spatial, s->d);
-    set3(&k.a.conv.pads, 2 * s->spatial, s->p);
+    kset(&k.a.conv.kernel_shape, s->spatial, s->k);
+    kset(&k.a.conv.strides, s->spatial, s->s);
+    kset(&k.a.conv.dilations, s->spatial, s->d);
+    kset(&k.a.conv.pads, 2 * s->spatial, s->p);
     k.a.conv.group = groups;
     k.variant = variant;
-    k.n_src = pick(0, 3) ? 3 : 2;
+    k.n_src = kpick(0, 3) ? 3 : 2;
     k.n_const_from = 1;
     k.src[0] = kdesc(s->spatial, s->ci, d, h, w);
     k.src[1] = kdesc(s->spatial, (transposed ? s->co : s->ci) / groups, s->k, s->k, s->k);

@@ -4,6 +4,7 @@
 #include "kernels/op.h"
 #include "kernels/pixels.h"
 #include "tests/device/fake_device.h"
+#include "tests/plain_step.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -52,64 +53,6 @@ const tg_backend *fake_backend(void)
 
 /* ---- Epilogue ---------------------------------------------------------------------------- */
 
-static float unary(const tg_epi_step *s, float v, int64_t c)
-{
-    switch (s->kind) {
-    case TG_EPI_RELU:
-        return v > 0 ? v : 0;
-    case TG_EPI_LEAKY:
-        return v < 0 ? v * s->a : v;
-    case TG_EPI_PRELU:
-        return v < 0 ? v * s->vec[c] : v;
-    case TG_EPI_CLIP:
-        return fminf(fmaxf(v, s->a), s->b);
-    case TG_EPI_SIGMOID:
-        return 1 / (1 + expf(-v));
-    case TG_EPI_TANH:
-        return tanhf(v);
-    case TG_EPI_ABS:
-        return fabsf(v);
-    case TG_EPI_SQRT:
-        return sqrtf(v);
-    case TG_EPI_EXP:
-        return expf(v);
-    case TG_EPI_NEG:
-        return -v;
-    case TG_EPI_HARDSIGMOID:
-        return fminf(fmaxf(s->a * v + s->b, 0), 1);
-    case TG_EPI_ELU:
-        return v < 0 ? s->a * expm1f(v) : v;
-    case TG_EPI_SILU:
-        return v / (1 + expf(-v));
-    case TG_EPI_HARDSWISH:
-        return v * fminf(fmaxf(s->a * v + s->b, 0), 1);
-    default:
-        abort();
-    }
-}
-
-static float binary(tg_epi_kind kind, float v, float o)
-{
-    switch (kind) {
-    case TG_EPI_ADD:
-        return v + o;
-    case TG_EPI_SUB:
-        return v - o;
-    case TG_EPI_RSUB:
-        return o - v;
-    case TG_EPI_MUL:
-        return v * o;
-    case TG_EPI_DIV:
-        return v / o;
-    case TG_EPI_RDIV:
-        return o / v;
-    case TG_EPI_MIN:
-        return fminf(v, o);
-    default:
-        return fmaxf(v, o);
-    }
-}
-
 static float epilogue_at(const tg_call *call, float v, int64_t c, int64_t z, int64_t y,
                          int64_t x)
 {
@@ -120,14 +63,12 @@ static float epilogue_at(const tg_call *call, float v, int64_t c, int64_t z, int
         if (s->kind == TG_EPI_KEEP || s->kind == TG_EPI_SWAP) {
             v = s->kind == TG_EPI_SWAP ? kept : v;
             kept = old;
-        } else if (s->kind < TG_EPI_ADD) {
-            v = unary(s, v, c);
         } else {
-            v = binary(s->kind, v,
-                       s->src == TG_EPI_KEPT ? kept
-                       : s->src >= 0         ? tgi_operand_get(&call->src[s->src], c, z, y, x)
-                       : s->vec              ? s->vec[c]
-                                             : s->a);
+            const float o = s->src == TG_EPI_KEPT ? kept
+                            : s->src >= 0 ? tgi_operand_get(&call->src[s->src], c, z, y, x)
+                            : s->vec      ? s->vec[c]
+                                          : s->a;
+            v = (float)plain_step(s, (double)v, (double)o);
         }
     }
     return v;

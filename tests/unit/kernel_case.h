@@ -60,6 +60,19 @@ typedef struct kview { /* a view and the block it lives in */
 } kview;
 
 static uint64_t kseed = 88172645463325252ull;
+
+/* A number of the case's own. */
+static inline int64_t kpick(int64_t lo, int64_t hi)
+{
+    return tg_rand_in(&kseed, lo, hi);
+}
+
+static inline void kset(tg_ints *l, int n, int64_t v)
+{
+    l->n = n;
+    for (int i = 0; i < n; i++)
+        l->v[i] = v;
+}
 static tg_threads *kpool[4]; /* [n]: n threads */
 
 static size_t kcount(const tg_desc *d)
@@ -382,6 +395,26 @@ static int kcase_stray(const tg_view *v, const tg_box *box)
     return bad + (all != numbers);
 }
 
+/* Keep the box of a result in `out`, or count the bits there that it does not repeat. */
+static inline int kcase_take(const kcase *k, const tg_view *v, const tg_box *box, int compare,
+                             float *out)
+{
+    int bad = 0;
+    for (int64_t c = 0; c < k->dst.dim[1]; c++)
+        for (int64_t z = tgi_box_axis(box, TG_Z).lo; z < tgi_box_axis(box, TG_Z).hi; z++)
+            for (int64_t y = tgi_box_axis(box, TG_Y).lo; y < tgi_box_axis(box, TG_Y).hi; y++)
+                for (int64_t x = tgi_box_axis(box, TG_X).lo; x < tgi_box_axis(box, TG_X).hi;
+                     x++) {
+                    const float got = *tgi_view_at(v, c, z, y, x);
+                    float *to = &out[kat(&k->dst, c, z, y, x)];
+                    if (compare)
+                        bad += memcmp(to, &got, sizeof got) != 0;
+                    else
+                        *to = got;
+                }
+    return bad;
+}
+
 /* Run one box; copy its values into the dense `out`, or count those that differ in a bit. */
 static inline int kcase_run(const kcase *k, const tg_backend *be, const tg_variant *v,
                             const void *packed, void *scratch, const tg_box *box, int threads,
@@ -403,18 +436,7 @@ static inline int kcase_run(const kcase *k, const tg_backend *be, const tg_varia
                           .threads = kpool[threads]};
     v->run(&call);
     CHECK_EQ(kcase_stray(&r.dst.v, box), 0);
-    for (int64_t c = 0; c < k->dst.dim[1]; c++)
-        for (int64_t z = tgi_box_axis(box, TG_Z).lo; z < tgi_box_axis(box, TG_Z).hi; z++)
-            for (int64_t y = tgi_box_axis(box, TG_Y).lo; y < tgi_box_axis(box, TG_Y).hi; y++)
-                for (int64_t x = tgi_box_axis(box, TG_X).lo; x < tgi_box_axis(box, TG_X).hi;
-                     x++) {
-                    const float got = *tgi_view_at(&r.dst.v, c, z, y, x);
-                    float *to = &out[kat(&k->dst, c, z, y, x)];
-                    if (compare)
-                        bad += memcmp(to, &got, sizeof got) != 0;
-                    else
-                        *to = got;
-                }
+    bad += kcase_take(k, &r.dst.v, box, compare, out);
     krun_free(&r);
     return bad;
 }

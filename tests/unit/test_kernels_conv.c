@@ -1,18 +1,7 @@
 /* test_kernels_conv.c - tuned convolutions against the reference, box against whole, and the
  * epilogue and pool beneath them. Usage: test_kernels_conv [SEED]. */
+#include "tests/plain_step.h"
 #include "tests/unit/kernel_case.h"
-
-static int64_t pick(int64_t lo, int64_t hi)
-{
-    return tg_rand_in(&kseed, lo, hi);
-}
-
-static void set3(tg_ints *l, int spatial, int64_t v)
-{
-    l->n = spatial;
-    for (int i = 0; i < spatial; i++)
-        l->v[i] = v;
-}
 
 /* Winograd adds and subtracts whole patches, so a pixel has the rounding of its largest
  * neighbours, and more of it: its transforms weigh numbers by up to 10 x 10 on the way in and
@@ -51,23 +40,23 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
                          unsigned doubled, int planar_src, int planar_dst, const char *variant)
 {
     kcase k;
-    const int64_t even = doubled ? 2 : 1, d = pick(2, 4);
-    const int64_t h = pick(3, 14) * even, w = pick(3, 40) * even;
+    const int64_t even = doubled ? 2 : 1, d = kpick(2, 4);
+    const int64_t h = kpick(3, 14) * even, w = kpick(3, 40) * even;
     const int transposed = strcmp(op, "ConvTranspose") == 0;
     kcase_begin(&k, op);
-    set3(&k.a.conv.kernel_shape, s->spatial, s->k);
-    set3(&k.a.conv.strides, s->spatial, s->s);
-    set3(&k.a.conv.dilations, s->spatial, s->d);
-    set3(&k.a.conv.pads, 2 * s->spatial, s->p);
+    kset(&k.a.conv.kernel_shape, s->spatial, s->k);
+    kset(&k.a.conv.strides, s->spatial, s->s);
+    kset(&k.a.conv.dilations, s->spatial, s->d);
+    kset(&k.a.conv.pads, 2 * s->spatial, s->p);
     const int depthwise = variant && strcmp(variant, "conv_depthwise") == 0;
     k.rearranged = variant && strcmp(variant, "conv_winograd") == 0;
     k.bf16 = variant && strstr(variant, "bf16");
-    k.phase = pick(0, 9);
+    k.phase = kpick(0, 9);
     k.a.conv.group = depthwise ? s->ci : in_groups;
     k.variant = variant;
     k.planar_src = planar_src;
     k.planar_dst = planar_dst;
-    k.n_src = pick(0, 3) ? 3 : 2;
+    k.n_src = kpick(0, 3) ? 3 : 2;
     k.n_const_from = 1;
     k.src[0] = kdesc(s->spatial, s->ci, d, h, w);
     k.src[1] = kdesc(s->spatial, transposed ? s->co : s->ci / k.a.conv.group, s->k, s->k, s->k);
@@ -86,7 +75,7 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
         kcase_bound_of_sum(&k);
         if (k.rearranged)
             widen_bound(&k);
-        if (pick(0, 1)) { /* relu does not widen the bound */
+        if (kpick(0, 1)) { /* relu does not widen the bound */
             k.epi[0] = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
             k.n_epi = 1;
             for (size_t i = 0; i < kcount(&k.dst); i++)
@@ -314,7 +303,7 @@ static void check_bf16_product(float x, float w, float want)
 {
     kcase k;
     kcase_begin(&k, "Conv");
-    set3(&k.a.conv.kernel_shape, 2, 1);
+    kset(&k.a.conv.kernel_shape, 2, 1);
     k.variant = "conv_bf16";
     k.bf16 = 1;
     k.n_src = 2;
@@ -358,8 +347,8 @@ static void test_bf16_is_taken_where_asked_for_and_cheaper_only(void)
     const tg_isa isa = tgi_isa_detect(TG_ISA_COUNT);
     const tg_backend *be = tgi_backend_for(isa);
     kcase_begin(&k, "Conv");
-    set3(&k.a.conv.kernel_shape, 2, 3);
-    set3(&k.a.conv.pads, 4, 1);
+    kset(&k.a.conv.kernel_shape, 2, 3);
+    kset(&k.a.conv.pads, 4, 1);
     k.n_src = 2;
     k.n_const_from = 1;
     k.src[0] = kdesc(2, 64, 1, 9, 9);
@@ -380,61 +369,6 @@ static void test_bf16_is_taken_where_asked_for_and_cheaper_only(void)
 }
 
 /* ---- epilogue ---------------------------------------------------------------------------- */
-
-static double step_value(const tg_epi_step *s, double x, double o)
-{
-    switch (s->kind) {
-    case TG_EPI_RELU:
-        return x > 0 ? x : 0;
-    case TG_EPI_LEAKY:
-        return x < 0 ? x * (double)s->a : x;
-    case TG_EPI_PRELU:
-        return x < 0 ? x * o : x;
-    case TG_EPI_CLIP:
-        return fmin(fmax(x, (double)s->a), (double)s->b);
-    case TG_EPI_SIGMOID:
-        return 1 / (1 + exp(-x));
-    case TG_EPI_TANH:
-        return tanh(x);
-    case TG_EPI_ABS:
-        return fabs(x);
-    case TG_EPI_SQRT:
-        return sqrt(x);
-    case TG_EPI_EXP:
-        return exp(x);
-    case TG_EPI_NEG:
-        return -x;
-    case TG_EPI_HARDSIGMOID:
-        return fmin(1, fmax(0, (double)s->a * x + (double)s->b));
-    case TG_EPI_ELU:
-        return x < 0 ? (double)s->a * (exp(x) - 1) : x;
-    case TG_EPI_SILU:
-        return x / (1 + exp(-x));
-    case TG_EPI_HARDSWISH:
-        return x * fmin(1, fmax(0, (double)s->a * x + (double)s->b));
-    case TG_EPI_KEEP: /* alone it does nothing */
-        return x;
-    case TG_EPI_SWAP: /* nothing was put aside */
-        return 0;
-    case TG_EPI_ADD:
-        return x + o;
-    case TG_EPI_SUB:
-        return x - o;
-    case TG_EPI_RSUB:
-        return o - x;
-    case TG_EPI_MUL:
-        return x * o;
-    case TG_EPI_DIV:
-        return x / o;
-    case TG_EPI_RDIV:
-        return o / x;
-    case TG_EPI_MIN:
-        return fmin(x, o);
-    case TG_EPI_MAX:
-        return fmax(x, o);
-    }
-    return 0;
-}
 
 /* One step on a blocked or planar row of odd length against libm, a few float32 ulps wide. */
 static void epilogue_case(const tg_backend *be, tg_epi_kind kind, int form, int planar)
@@ -466,7 +400,7 @@ static void epilogue_case(const tg_backend *be, tg_epi_kind kind, int form, int 
                                      : s.src >= 0 ? (double)b[at]
                                      : s.vec      ? (double)vec[c]
                                                   : (double)s.a;
-                const double want = step_value(&s, (double)a[at], other);
+                const double want = plain_step(&s, (double)a[at], other);
                 const double got = (double)*tgi_view_at(&v.v, c, 0, y, x);
                 bad += !(fabs(got - want) <= 4e-7 * fabs(want) + 2e-7);
             }
@@ -505,7 +439,7 @@ static void test_every_job_runs_once_whatever_the_pool(void)
     static int seen[1000];
     for (int n = 1; n < 4; n++)
         for (int round = 0; round < 200; round++) {
-            const int64_t jobs = pick(0, 40);
+            const int64_t jobs = kpick(0, 40);
             memset(seen, 0, sizeof seen);
             tgi_parallel(kpool[n], jobs, count_job, seen);
             int bad = 0;

@@ -2,25 +2,13 @@
  * references, and box against whole. Usage: test_kernels_ops [SEED]. */
 #include "tests/unit/kernel_case.h"
 
-static int64_t pick(int64_t lo, int64_t hi)
-{
-    return tg_rand_in(&kseed, lo, hi);
-}
-
-static void set3(tg_ints *l, int n, int64_t v)
-{
-    l->n = n;
-    for (int i = 0; i < n; i++)
-        l->v[i] = v;
-}
-
 /* Cut c channels of source i into segments, the inner ones of whole blocks of 16. */
 static void cut(kcase *k, int i, int aligned)
 {
     int64_t left = k->src[i].dim[1];
     k->n_seg[i] = 0;
     while (left > 0) {
-        int64_t n = aligned ? 16 * pick(1, 2) : pick(1, 20);
+        int64_t n = aligned ? 16 * kpick(1, 2) : kpick(1, 20);
         if (n > left || k->n_seg[i] == TG_MAX_SEG - 1)
             n = left;
         k->seg_c[i][k->n_seg[i]++] = n;
@@ -43,16 +31,16 @@ static void pool_case(const char *op, int spatial, int64_t kernel, int64_t s, in
 {
     kcase k;
     kcase_begin(&k, op);
-    set3(&k.a.pool.kernel_shape, spatial, kernel);
-    set3(&k.a.pool.strides, spatial, s);
-    set3(&k.a.pool.pads, 2 * spatial, p);
-    set3(&k.a.pool.dilations, spatial, d);
+    kset(&k.a.pool.kernel_shape, spatial, kernel);
+    kset(&k.a.pool.strides, spatial, s);
+    kset(&k.a.pool.pads, 2 * spatial, p);
+    kset(&k.a.pool.dilations, spatial, d);
     k.a.pool.ceil_mode = ceil_mode;
     k.a.pool.count_include_pad = include_pad;
     k.planar_src = k.planar_dst = planar;
     k.n_src = 1;
-    k.src[0] = kdesc(spatial, planar ? pick(1, 4) : pick(1, 50), pick(5, 7), pick(5, 15),
-                     pick(5, 120));
+    k.src[0] = kdesc(spatial, planar ? kpick(1, 4) : kpick(1, 50), kpick(5, 7), kpick(5, 15),
+                     kpick(5, 120));
     cut(&k, 0, 1);
     if (kcase_build(&k, 4.0f))
         finish(&k, op[0] == 'M' ? 0 : (double)(kernel * kernel * kernel) + 2, 4);
@@ -85,7 +73,8 @@ static void resize_case(int spatial, int mode, int coord, int near_mode, float s
     k.planar_src = k.planar_dst = planar;
     k.n_src = 3;
     k.n_const_from = 1;
-    k.src[0] = kdesc(spatial, planar ? 3 : pick(1, 40), pick(2, 4), pick(3, 12), pick(3, 60));
+    k.src[0] =
+        kdesc(spatial, planar ? 3 : kpick(1, 40), kpick(2, 4), kpick(3, 12), kpick(3, 60));
     k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {spatial + 2}};
     cut(&k, 0, 1);
     kcase_build(&k, 2.0f);
@@ -129,8 +118,8 @@ static void shuffle_case(const char *op, int64_t b, int mode, int64_t c, int pla
     k.planar_src = planar_src;
     k.planar_dst = planar_dst;
     k.n_src = 1;
-    k.src[0] =
-        kdesc(2, up ? c * b * b : c, 1, pick(1, 6) * (up ? 1 : b), pick(1, 30) * (up ? 1 : b));
+    k.src[0] = kdesc(2, up ? c * b * b : c, 1, kpick(1, 6) * (up ? 1 : b),
+                     kpick(1, 30) * (up ? 1 : b));
     cut(&k, 0, 0);
     if (kcase_build(&k, 2.0f))
         finish(&k, 0, 0);
@@ -142,10 +131,10 @@ static void test_shuffles_move_every_element_to_its_place(void)
     for (int mode = 0; mode < 2; mode++)
         for (int layout = 0; layout < 4; layout++)
             for (int64_t b = 2; b < 5; b++) {
-                shuffle_case("DepthToSpace", b, mode, pick(1, 3), layout & 1, layout >> 1);
-                shuffle_case("DepthToSpace", b, mode, pick(4, 33), layout & 1, layout >> 1);
+                shuffle_case("DepthToSpace", b, mode, kpick(1, 3), layout & 1, layout >> 1);
+                shuffle_case("DepthToSpace", b, mode, kpick(4, 33), layout & 1, layout >> 1);
                 if (tgi_op_find("SpaceToDepth"))
-                    shuffle_case("SpaceToDepth", b, 0, pick(1, 19), layout & 1, layout >> 1);
+                    shuffle_case("SpaceToDepth", b, 0, kpick(1, 19), layout & 1, layout >> 1);
             }
 }
 
@@ -154,14 +143,14 @@ static void test_concat_copies_segments_that_start_inside_a_block(void)
     for (int layout = 0; layout < 4; layout++)
         for (int round = 0; round < 4; round++) {
             kcase k;
-            const int64_t h = pick(1, 6), w = pick(1, 130), d = pick(1, 3);
+            const int64_t h = kpick(1, 6), w = kpick(1, 130), d = kpick(1, 3);
             kcase_begin(&k, "Concat");
             k.a.axis.axis = 1;
-            k.n_src = (int)pick(1, 5);
+            k.n_src = (int)kpick(1, 5);
             k.planar_src = layout & 1;
             k.planar_dst = layout >> 1;
             for (int i = 0; i < k.n_src; i++) {
-                k.src[i] = kdesc(round & 1 ? 3 : 2, pick(1, 40), d, h, w);
+                k.src[i] = kdesc(round & 1 ? 3 : 2, kpick(1, 40), d, h, w);
                 cut(&k, i, 0);
             }
             if (kcase_build(&k, 2.0f))
@@ -182,15 +171,15 @@ static void test_slices_copy_what_they_name(void)
             k.planar_src = layout & 1;
             k.planar_dst = layout >> 1;
             k.n_src = 1;
-            k.src[0] = kdesc(spatial, pick(2, 40), pick(2, 4), pick(2, 9), pick(2, 120));
+            k.src[0] = kdesc(spatial, kpick(2, 40), kpick(2, 4), kpick(2, 9), kpick(2, 120));
             cut(&k, 0, 0);
             tg_ints *from = &k.a.slice.starts, *to = &k.a.slice.ends, *on = &k.a.slice.axes;
             from->n = to->n = on->n = spatial + 1;
             for (int i = 0; i <= spatial; i++) { /* round 0 leaves the channels whole */
                 const int64_t n = k.src[0].dim[i + 1];
                 on->v[i] = i + 1;
-                from->v[i] = round > 1 || i ? pick(0, n - 1) : 0;
-                to->v[i] = round > 1 || i ? pick(from->v[i] + 1, n) : n;
+                from->v[i] = round > 1 || i ? kpick(0, n - 1) : 0;
+                to->v[i] = round > 1 || i ? kpick(from->v[i] + 1, n) : n;
             }
             if (kcase_build(&k, 2.0f))
                 finish(&k, 0, 0);
@@ -209,7 +198,7 @@ static void gate_cases(const char *op)
             k.n_src = 2;
             k.planar_src = k.planar_dst = planar;
             k.src[first] = kdesc(2, c, 1, 1, 1);
-            k.src[1 - first] = kdesc(2, c, 1, pick(2, 6), pick(2, 120));
+            k.src[1 - first] = kdesc(2, c, 1, kpick(2, 6), kpick(2, 120));
             cut(&k, 0, 1);
             cut(&k, 1, 1);
             if (kcase_build(&k, 2.0f)) {
@@ -239,8 +228,8 @@ static void test_softmax_over_channels_agrees(void)
             k.a.axis.axis = round & 2 ? 1 : -1 - spatial;
             k.planar_src = k.planar_dst = planar;
             k.n_src = 1;
-            k.src[0] = kdesc(spatial, planar ? pick(1, 4) : pick(1, 50), pick(1, 3), pick(1, 6),
-                             pick(1, 150));
+            k.src[0] = kdesc(spatial, planar ? kpick(1, 4) : kpick(1, 50), kpick(1, 3),
+                             kpick(1, 6), kpick(1, 150));
             cut(&k, 0, 1);
             if (kcase_build(&k, round > 3 ? 80.0f : 2.0f)) /* far beyond what exp() holds */
                 finish(&k, 40, 1);
@@ -262,11 +251,12 @@ static void test_pads_copy_mirror_and_repeat(void)
                 k.planar_src = layout & 1;
                 k.planar_dst = layout >> 1;
                 k.n_src = 1;
-                k.src[0] = kdesc(spatial, pick(1, 40), pick(4, 6), pick(4, 9), pick(4, 120));
+                k.src[0] =
+                    kdesc(spatial, kpick(1, 40), kpick(4, 6), kpick(4, 9), kpick(4, 120));
                 cut(&k, 0, 0);
                 k.a.pad.pads.n = 2 * (spatial + 2);
                 for (int i = 0; i < 2 * (spatial + 2); i++) /* negative: a crop */
-                    k.a.pad.pads.v[i] = i % (spatial + 2) < 2 ? 0 : pick(-1, 3);
+                    k.a.pad.pads.v[i] = i % (spatial + 2) < 2 ? 0 : kpick(-1, 3);
                 if (kcase_build(&k, 2.0f))
                     finish(&k, 0, 0);
                 kcase_end(&k);
@@ -285,7 +275,8 @@ static void test_global_pools_have_the_bits_of_the_reference(void)
                 k.planar_src = layout & 1;
                 k.planar_dst = layout >> 1;
                 k.n_src = 1;
-                k.src[0] = kdesc(spatial, pick(1, 40), pick(1, 3), pick(1, 140), pick(1, 140));
+                k.src[0] =
+                    kdesc(spatial, kpick(1, 40), kpick(1, 3), kpick(1, 140), kpick(1, 140));
                 cut(&k, 0, 0);
                 if (kcase_build(&k, 2.0f))
                     finish(&k, 0, 0);
@@ -303,8 +294,8 @@ static void norm_case(int spatial, int planar, float offset)
     k.planar_src = k.planar_dst = planar;
     k.n_src = 3;
     k.n_const_from = 1;
-    const int64_t c = planar ? pick(1, 4) : pick(1, 40);
-    k.src[0] = kdesc(spatial, c, pick(1, 3), pick(5, 90), pick(2, 140));
+    const int64_t c = planar ? kpick(1, 4) : kpick(1, 40);
+    k.src[0] = kdesc(spatial, c, kpick(1, 3), kpick(5, 90), kpick(2, 140));
     k.src[1] = k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {c}};
     cut(&k, 0, 1);
     if (kcase_build(&k, 1.0f)) {
@@ -333,7 +324,7 @@ static void eltwise_case(const char *op, int n_src, int form, int swap, int plan
     k.variant = "eltwise";
     k.n_src = n_src;
     k.planar_src = k.planar_dst = planar;
-    k.src[0] = kdesc(2, planar ? 3 : 21, 1, pick(1, 5), pick(1, 120));
+    k.src[0] = kdesc(2, planar ? 3 : 21, 1, kpick(1, 5), kpick(1, 120));
     if (n_src == 2) {
         k.src[1] = form == 0   ? k.src[0]
                    : form == 1 ? (tg_desc){TG_DTYPE_F32, 4, {1, k.src[0].dim[1], 1, 1}}

@@ -13,6 +13,7 @@
  *
  * Random draws are replayed by the seed in main. Usage: test_ops [SYMBOL]. Compiled a second
  * time with TG_TEST_DEVICE the variants are a device's. */
+#include "tests/plain_step.h"
 #include "tests/unit/op_case.h"
 
 #include "kernels/ops/op_shared.h"
@@ -62,62 +63,6 @@ static void check_monotone(const op_node *n, uint64_t *seed)
     }
 }
 
-/* What a step says, in float64. */
-static double step_value(const tg_epi_step *s, double acc, double o)
-{
-    const double a = (double)s->a, b = (double)s->b;
-    switch (s->kind) {
-    case TG_EPI_RELU:
-        return acc < 0 ? 0 : acc;
-    case TG_EPI_LEAKY:
-        return acc < 0 ? acc * a : acc;
-    case TG_EPI_PRELU:
-        return acc < 0 ? acc * o : acc;
-    case TG_EPI_CLIP:
-        return fmin(fmax(acc, a), b);
-    case TG_EPI_SIGMOID:
-        return 1 / (1 + exp(-acc));
-    case TG_EPI_TANH:
-        return tanh(acc);
-    case TG_EPI_ABS:
-        return fabs(acc);
-    case TG_EPI_SQRT:
-        return sqrt(acc);
-    case TG_EPI_EXP:
-        return exp(acc);
-    case TG_EPI_NEG:
-        return -acc;
-    case TG_EPI_HARDSIGMOID:
-        return fmin(fmax(a * acc + b, 0), 1);
-    case TG_EPI_ELU:
-        return acc < 0 ? a * (exp(acc) - 1) : acc;
-    case TG_EPI_SILU:
-        return acc / (1 + exp(-acc));
-    case TG_EPI_HARDSWISH:
-        return acc * fmin(fmax(a * acc + b, 0), 1);
-    case TG_EPI_KEEP: /* no operator is one of these */
-    case TG_EPI_SWAP:
-        return NAN;
-    case TG_EPI_ADD:
-        return acc + o;
-    case TG_EPI_SUB:
-        return acc - o;
-    case TG_EPI_RSUB:
-        return o - acc;
-    case TG_EPI_MUL:
-        return acc * o;
-    case TG_EPI_DIV:
-        return acc / o;
-    case TG_EPI_RDIV:
-        return o / acc;
-    case TG_EPI_MIN:
-        return fmin(acc, o);
-    case TG_EPI_MAX:
-        return fmax(acc, o);
-    }
-    return NAN;
-}
-
 /* The step from each input as the running value gives what ref gave, up to float rounding. */
 static void check_steps(const op_node *n, const float *whole)
 {
@@ -134,7 +79,7 @@ static void check_steps(const op_node *n, const float *whole)
             const double v = s.src >= 0   ? (double)o[i]
                              : others > 1 ? (double)o[i / plane % others]
                                           : (double)s.a;
-            const double want = (double)whole[i], got = step_value(&s, (double)acc[i], v);
+            const double want = (double)whole[i], got = plain_step(&s, (double)acc[i], v);
             tg_checks++;
             if (!(fabs(got - want) <= 1e-6 * (1 + fabs(want))) &&
                 !(isnan(got) && isnan(want))) {
