@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Builds the fuzz targets with clang and runs them: a planted bug first, then for real.
 
-    fuzz.py --build FOLDER [--seconds N] [--only TARGET,...] [--keep FOLDER] [--shared FOLDER]
+    fuzz.py --build FOLDER [--seconds N [--processor]] [--only TARGET,...] [--keep FOLDER] [--shared FOLDER]
 
 For each target the fuzzer must find every bug that plant.py put into a copy of the code, within
 PLANTED seconds; then it runs N seconds on the code as it is and must find nothing. Prints
-executions and processor seconds of each. --keep: corpora that grow from run to run. --shared: the
+executions and processor seconds of each. --processor: N are processor seconds, for campaigns on a
+machine that does other work too. --keep: corpora that grow from run to run. --shared: the
 sample data, whose small ONNX models are read in place as further seeds. Exit 77: no clang."""
 import argparse
 import os
@@ -81,10 +82,22 @@ def fuzz(folder, program, target, seconds, corpus, more=None):
     return r.returncode, n, used, text[-3000:]
 
 
+def campaign(a, target, corpus, more):
+    """fuzz() on the code as it is, again from the grown corpus until the processor seconds are spent."""
+    total, used = 0, 0.0
+    while True:
+        seconds = max(1, round(a.seconds - used)) if a.processor else a.seconds
+        code, n, s, text = fuzz(a.build, f"fuzz_{target}", target, seconds, corpus, more)
+        total, used = total + n, used + s
+        if code or not a.processor or used >= a.seconds:
+            return code, total, used, text
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", required=True)
     p.add_argument("--seconds", type=int, default=60)
+    p.add_argument("--processor", action="store_true")
     p.add_argument("--only", default=",".join(MAX_LEN))
     p.add_argument("--keep")
     p.add_argument("--shared")
@@ -103,8 +116,7 @@ def main():
         print(f"planted {name}: {'found' if code else 'NOT FOUND'} after {n} executions, {s:.1f} s", flush=True)
         failed += not code
     for target in only:
-        code, n, s, text = fuzz(a.build, f"fuzz_{target}", target, a.seconds, os.path.join(corpora, target),
-                             links if target == "onnx" else None)
+        code, n, s, text = campaign(a, target, os.path.join(corpora, target), links if target == "onnx" else None)
         print(f"fuzz_{target}: {n} executions, {s:.0f} s, {'nothing found' if not code else 'FAILED'}", flush=True)
         if code:
             print(text)
