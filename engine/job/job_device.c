@@ -8,6 +8,7 @@
 #include "engine/base/arith.h"
 #include "engine/job/job.h"
 #include "engine/memory/gpu.h"
+#include "engine/plan/device_time.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +16,6 @@
 /* Left to others of what is free, where --vram does not decide. A desktop's windows come and
  * go by some hundred megabytes. */
 #define MARGIN_BYTES ((uint64_t)256 << 20)
-/* A round figure for planning; what kernels reach is measured by the benches. */
-#define FLOPS_F16 40e12
-#define FLOPS_F32 8e12
 
 /* ---- Which ------------------------------------------------------------------------------- */
 
@@ -182,9 +180,25 @@ void tgi_job_device_close(tg_job *job)
         job->dev.ops->close(&job->dev.device);
 }
 
-double tgi_job_device_flops(const tg_job *job)
+/* Bytes that go out for each that comes in. */
+static double out_per_in(const tg_job *job)
 {
-    return job->dev.element == TG_DTYPE_F16 ? FLOPS_F16 : FLOPS_F32;
+    const tg_mapping *m = &job->map;
+    double in = (double)m->channels * (double)tgi_dtype_size(job->info->dtype);
+    double out = (double)m->out_channels * (double)tgi_dtype_size(job->set.dtype);
+    for (int i = 0; i < 3; i++) {
+        in *= (double)m->extent[i];
+        out *= (double)m->out_extent[i];
+    }
+    return out / in;
+}
+
+double tgi_job_device_seconds(void *user, const tg_tiling *t)
+{
+    const tg_job *job = user;
+    const tg_device_rates r = tgi_device_rates(job->dev.info.multiprocessors, job->dev.element);
+    const double in = (double)tgi_job_staging_bytes(job, t);
+    return tgi_device_seconds(&r, t, in * (1 + out_per_in(job)));
 }
 
 /* ---- Plan -------------------------------------------------------------------------------- */

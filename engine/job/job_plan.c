@@ -191,8 +191,9 @@ static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
                           .threads = job->set.threads,
                           .limit_bytes = device ? job->dev.limit_bytes : host_room(job),
                           .unit = {1, is_volume(job) ? p->tile_h : 1, p->tile_w},
-                          .flops_per_second =
-                              device ? tgi_job_device_flops(job) : flops_of(&job->set),
+                          .flops_per_second = flops_of(&job->set),
+                          .seconds = device ? tgi_job_device_seconds : NULL,
+                          .tallest = device ? TGI_JOB_DEVICE_TALLEST : 0,
                           .extra = device ? device_extra_of : extra_of,
                           .user = job};
     memcpy(a->fixed, fixed, sizeof a->fixed);

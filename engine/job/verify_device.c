@@ -154,6 +154,11 @@ static tg_status run_cells(passes *p, const tg_tiling *t, tgi_err *err)
     return st;
 }
 
+static double seconds(void *user, const tg_tiling *t)
+{
+    return tgi_job_device_seconds(((passes *)user)->job, t);
+}
+
 /* In the cells that the device's memory allows; `fixed` sides (0: free). */
 static tg_status pass(passes *p, const int64_t fixed[3], int64_t *cells, tgi_err *err)
 {
@@ -162,7 +167,8 @@ static tg_status pass(passes *p, const int64_t fixed[3], int64_t *cells, tgi_err
                               .limit_bytes = p->job->dev.limit_bytes,
                               .unit = {1, 1, 1},
                               .fixed = {fixed[0], fixed[1], fixed[2]},
-                              .flops_per_second = tgi_job_device_flops(p->job),
+                              .seconds = seconds,
+                              .tallest = TGI_JOB_DEVICE_TALLEST,
                               .extra = extra,
                               .user = p};
     tg_choice c;

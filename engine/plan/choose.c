@@ -13,8 +13,13 @@
  * showed, and the same command the same kernels, hence bits, tomorrow. */
 #define CLEARED_BYTES_PER_SECOND 1.5e9
 
+#define SPARED 1.02
+#define TALLEST_BAND 256 /* what is above leaves the caches */
+
 static double seconds_of(const tg_choose_args *a, const tg_tiling *t, size_t bytes)
 {
+    if (a->seconds)
+        return a->seconds(a->user, t);
     return t->work / a->flops_per_second + t->cost.calls * SECONDS_PER_CALL +
            t->cost.weight_bytes / WEIGHT_BYTES_PER_SECOND +
            (double)bytes / CLEARED_BYTES_PER_SECOND;
@@ -38,6 +43,20 @@ static void note(tg_choice *c, const tg_tiling *t, size_t bytes, double seconds,
     memcpy(r->cut, t->cut, sizeof r->cut);
 }
 
+/* Of a device's memory a plan takes no more than pays: what is as fast within SPARED and takes
+ * less is better. The processor's seconds have their memory in them. */
+static int better(const tg_choose_args *a, tg_choice *c, double seconds, size_t bytes)
+{
+    if (!c->tiling.slot || !a->seconds) {
+        c->least_seconds = seconds;
+        return !c->tiling.slot || seconds < c->seconds;
+    }
+    const double least = seconds < c->least_seconds ? seconds : c->least_seconds;
+    c->least_seconds = least;
+    return seconds <= least * SPARED &&
+           (bytes < c->chosen_bytes || c->seconds > least * SPARED);
+}
+
 /* Try one tiling; keep it when it fits and is cheaper than the best. *fits tells. */
 static tg_status try_one(const tg_choose_args *a, const int64_t cut[3], int64_t band,
                          tg_tiling *like, tg_choice *c, int *fits, tgi_err *err)
@@ -50,7 +69,7 @@ static tg_status try_one(const tg_choose_args *a, const int64_t cut[3], int64_t 
     *fits = bytes <= a->limit_bytes;
     note(c, &t, bytes, seconds, *fits);
     c->smallest_bytes = bytes < c->smallest_bytes ? bytes : c->smallest_bytes;
-    if (*fits && (!c->tiling.slot || seconds < c->seconds)) {
+    if (*fits && better(a, c, seconds, bytes)) {
         tgi_tiling_free(&c->tiling);
         c->tiling = t;
         c->seconds = seconds;
@@ -142,7 +161,8 @@ tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err)
         st = try_band(&one, rows, out, err);
     } else {
         const int64_t smallest = rows > 16384 ? 8 : rows > 2048 ? 2 : 1;
-        for (int64_t band = 256; st == TG_OK && band >= smallest; band /= 2)
+        const int64_t tallest = a->tallest > TALLEST_BAND ? a->tallest : TALLEST_BAND;
+        for (int64_t band = tallest; st == TG_OK && band >= smallest; band /= 2)
             if (band < 2 * rows || band == smallest)
                 st = try_band(a, band, out, err);
     }

@@ -1,6 +1,7 @@
 /* choose.h - the cheapest tiling of a stage that fits.
  *
- * Candidates: band heights by powers of two, and for each the fewest strips (cells, for
+ * Candidates: band heights by powers of two (up to what the processor's caches like, or as the
+ * caller says), and for each the fewest strips (cells, for
  * volumes) whose memory is below the limit; among them the least estimated time wins. Every
  * candidate that was looked at is kept for `plan --why`. */
 #ifndef TGI_CHOOSE_H
@@ -19,7 +20,8 @@ typedef struct tg_tried {
 
 typedef struct tg_choice {
     tg_tiling tiling;
-    double seconds; /* estimate, uncalibrated */
+    double seconds;       /* estimate, uncalibrated */
+    double least_seconds; /* of those that fit */
     tg_tried tried[TG_MAX_TRIED];
     int n_tried;
     size_t smallest_bytes; /* least that any candidate needed */
@@ -34,6 +36,10 @@ typedef struct tg_choose_args {
     int64_t fixed[3];        /* z,y,x cell the user asked for; 0: free */
     int whole;               /* one cell, one band: the untiled pass */
     double flops_per_second; /* of all threads */
+    /* Seconds of one item in another place than the processor; NULL: there. Bands there are as
+     * tall as pays, up to `tallest` rows of input 0. */
+    double (*seconds)(void *user, const tg_tiling *t);
+    int64_t tallest; /* 0: as the processor's */
     /* Bytes that depend on the tiling but are not the arena: staging, the writer's window. */
     size_t (*extra)(void *user, const tg_tiling *t);
     void *user;

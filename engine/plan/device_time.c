@@ -1,0 +1,68 @@
+#include "engine/plan/device_time.h"
+
+#include "engine/base/arith.h"
+#include "engine/plan/speed.h"
+
+#include <math.h>
+
+/* For each multiprocessor, from the small ones of 7.5 on: what kernels reach, not what is
+ * printed on the box. */
+#define FLOPS_HALF 1e12
+#define FLOPS_FLOAT 0.15e12
+#define BYTES_PER_SECOND 15e9
+#define BLOCKS 2.0
+#define SMALL_DEVICE 24
+#define SECONDS_PER_LAUNCH 2.5e-6 /* in a graph */
+/* The host's side of pixels: files, codecs, conversions. */
+#define PIXEL_BYTES_PER_SECOND 1.5e9
+/* What a block computes of a convolution; other kernels' are of a like size. */
+#define BLOCK_PIXELS 128.0
+#define BLOCK_CHANNELS 64.0
+
+tg_device_rates tgi_device_rates(int multiprocessors, tg_dtype element)
+{
+    const double n = multiprocessors < 1 ? SMALL_DEVICE : multiprocessors;
+    return (tg_device_rates){.flops = n * (element == TG_DTYPE_F32 ? FLOPS_FLOAT : FLOPS_HALF),
+                             .bytes = n * BYTES_PER_SECOND,
+                             .blocks = n * BLOCKS};
+}
+
+double tgi_device_blocks(double pixels, double channels)
+{
+    return fmax(1, ceil(pixels / BLOCK_PIXELS)) * fmax(1, ceil(channels / BLOCK_CHANNELS));
+}
+
+/* The share of the device that so many blocks keep busy: the last round of them is not full. */
+static double share_of(const tg_device_rates *r, double blocks)
+{
+    const double rounds = blocks / r->blocks;
+    return rounds / ceil(rounds);
+}
+
+/* Pixels of a node's result in a full band. */
+static double band_pixels(const tg_tiling *t, int k)
+{
+    const tg_net_node *n = tgi_stage_node(t->stage, k);
+    const tg_slot *s = &t->slot[n->node->dst[0]];
+    const double rows = t->net->rank == 5 ? (double)tgi_max(1, s->rows) : 1;
+    return (double)t->band_rows[k] * rows * (double)tgi_max(1, s->width);
+}
+
+static double node_seconds(const tg_device_rates *r, const tg_tiling *t, int k)
+{
+    const tg_net_node *n = tgi_stage_node(t->stage, k);
+    const double blocks =
+        tgi_device_blocks(band_pixels(t, k), (double)tgi_net_dim(t->net, n->node->dst[0], 1));
+    const double element = (double)tgi_element_bytes(t->net->be) / sizeof(float);
+    const double both = tgi_speed_both(t->node_flops[2 * k] * n->cost / r->flops,
+                                       tgi_speed_bytes(t, k) * element / r->bytes);
+    return both / share_of(r, blocks);
+}
+
+double tgi_device_seconds(const tg_device_rates *r, const tg_tiling *t, double pixel_bytes)
+{
+    double sum = pixel_bytes / PIXEL_BYTES_PER_SECOND;
+    for (int k = 0; k < t->stage->n_nodes; k++)
+        sum += node_seconds(r, t, k);
+    return sum + (double)t->bands * (t->stage->n_nodes + 2) * SECONDS_PER_LAUNCH;
+}

@@ -1,0 +1,34 @@
+/* device_time.h - how long a device takes for a tiling: what the choice of bands goes by there.
+ *
+ * A processor is busy with any band; a device of a hundred multiprocessors is not with the few
+ * rows that a band has left in the deep layers of a U-Net. So bands are as tall as pays:
+ *
+ *   of a launch     its part of the node's work, over the rate that the device has with as many
+ *                   blocks as the launch has; and what a launch costs by itself. A program
+ *                   launches every node in every band, also those with nothing to do.
+ *   of a pass       the first band's pixels are read, and the last one's written, beside
+ *                   nothing: tall bands cost that
+ *
+ * Rates follow from the number of multiprocessors alone, so that the same machine chooses the
+ * same bands tomorrow. They are round figures between small devices and large ones; the ratio
+ * of arithmetic to bandwidth is what decides, and that has stayed alike. */
+#ifndef TGI_DEVICE_TIME_H
+#define TGI_DEVICE_TIME_H
+
+#include "engine/plan/tiling.h"
+
+typedef struct tg_device_rates {
+    double flops, bytes; /* a second, with every multiprocessor busy */
+    double blocks;       /* that run at once */
+} tg_device_rates;
+
+/* For activations of `element`; multiprocessors < 1: of a small device. */
+tg_device_rates tgi_device_rates(int multiprocessors, tg_dtype element);
+
+/* Blocks that a launch of `pixels` times `channels` has, at least 1. */
+double tgi_device_blocks(double pixels, double channels);
+
+/* Seconds of all bands of one item. `pixel_bytes`: of a band's pixels, both ways. */
+double tgi_device_seconds(const tg_device_rates *r, const tg_tiling *t, double pixel_bytes);
+
+#endif
