@@ -62,12 +62,12 @@ static size_t count(const tg_desc *desc)
     return tgi_desc_count(desc, &n) ? (size_t)n : 0;
 }
 
-static tg_status fetch(void *user, const tg_box *box, tg_device_pixels *out, const void **at,
-                       size_t *bytes, tgi_err *e)
+static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_box *box,
+                       tg_device_pixels *out, const void **at, size_t *bytes, tgi_err *e)
 {
     const subject *s = user;
     const tg_desc *in = &s->net->shapes.desc[s->net->in[0]];
-    (void)e;
+    (void)cell, (void)i, (void)e;
     for (int a = TG_STREAM_AXIS; a < box->rank; a++)
         if (box->ax[a].lo != 0 || box->ax[a].hi != in->dim[a])
             die("the whole image was expected");
@@ -84,16 +84,16 @@ static tg_status fetch(void *user, const tg_box *box, tg_device_pixels *out, con
     return TG_OK;
 }
 
-static void ahead(void *user, const tg_box *box)
+static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
 {
-    (void)user, (void)box;
+    (void)user, (void)cell, (void)box;
 }
 
-static tg_status take(void *user, const tg_device_cell *cell, const tg_box *box,
+static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *e)
 {
     const subject *s = user;
-    (void)cell, (void)box, (void)counts, (void)e;
+    (void)cell, (void)o, (void)box, (void)counts, (void)e;
     if (s->out)
         memcpy(s->out, pixels, s->n_out * sizeof(float));
     return TG_OK;
@@ -139,11 +139,10 @@ static void open_subject(subject *s, const tg_graph *g, const tg_backend *be, in
     float *x = noise(n_in);
     put_pixels(s, x, n_in);
     tgi_free(x);
-    const tg_device_form form = {.in_type = type,
-                                 .out_type = type,
-                                 .out_channels = s->net->values[s->net->out[0]].c,
-                                 .out_together = 1,
-                                 .in_bytes = n_in * tgi_dtype_size(type)};
+    tg_device_form form = {0};
+    form.in[0] = (tg_device_port){.type = type, .bytes = n_in * tgi_dtype_size(type)};
+    form.out[0] = (tg_device_port){
+        .type = type, .channels = s->net->values[s->net->out[0]].c, .together = 1};
     must(tgi_device_exec_open(ops, d, &s->tiling, &form, &io, &s->exec, &err));
 }
 

@@ -205,11 +205,13 @@ double tgi_job_device_seconds(void *user, const tg_tiling *t)
 
 static tg_device_form form_of(const tg_job *job, const tg_tiling *t)
 {
-    return (tg_device_form){.in_type = job->info->dtype,
-                            .out_type = job->set.dtype,
-                            .out_channels = job->map.out_channels,
-                            .out_together = job->map.out_samples ? job->map.out_channels : 1,
-                            .in_bytes = tgi_job_staging_bytes(job, t)};
+    tg_device_form f = {0};
+    f.in[0] =
+        (tg_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
+    f.out[0] = (tg_device_port){.type = job->set.dtype,
+                                .channels = job->map.out_channels,
+                                .together = job->map.out_samples ? job->map.out_channels : 1};
+    return f;
 }
 
 size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)

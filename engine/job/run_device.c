@@ -4,17 +4,6 @@
 
 /* ---- Pixels in and out ------------------------------------------------------------------- */
 
-static tg_status fetch(void *user, const tg_box *box, tg_device_pixels *out, const void **at,
-                       size_t *bytes, tgi_err *err)
-{
-    return tgi_loader_pixels(((tgi_run_device *)user)->loader, box, out, at, bytes, err);
-}
-
-static void ahead(void *user, const tg_box *box)
-{
-    tgi_loader_prefetch(((tgi_run_device *)user)->loader, box);
-}
-
 /* Where a cell lies, and the maps of its item's values. */
 typedef struct place {
     tg_range core[3];
@@ -33,11 +22,28 @@ static place place_of(const tgi_run_device *r, int64_t item, int64_t cell)
     return p;
 }
 
+static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_box *box,
+                       tg_device_pixels *out, const void **at, size_t *bytes, tgi_err *err)
+{
+    tgi_run_device *r = user;
+    (void)i; /* an image is the only input */
+    (void)cell;
+    return tgi_loader_pixels(r->loader, box, out, at, bytes, err);
+}
+
+static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
+{
+    tgi_run_device *r = user;
+    const place p = place_of(r, cell->item, cell->cell);
+    tgi_loader_prefetch_at(r->loader, cell->item, p.in, box);
+}
+
 /* Rows of a cell that was begun some bands ago, maybe before the one that is loaded now. */
-static tg_status take(void *user, const tg_device_cell *cell, const tg_box *box,
+static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *err)
 {
     tgi_run_device *r = user;
+    (void)o; /* an image file takes the first */
     if (cell->item != r->item || cell->cell != r->cell) {
         const place p = place_of(r, cell->item, cell->cell);
         int64_t from;
@@ -72,19 +78,46 @@ void tgi_run_device_close(tgi_run_device *r)
 
 /* ---- Bands ------------------------------------------------------------------------------- */
 
+/* What of a cell is missing in the file; 0: nothing. */
+static int missing_of(const tgi_run_device *r, int64_t item, int64_t cell, place *p)
+{
+    *p = place_of(r, item, cell);
+    p->core[0].lo = tgi_store_missing(r->store, item, p->core, p->out);
+    return p->core[0].lo < p->core[0].hi;
+}
+
+static tg_device_cell id_of(const place *p, int64_t item, int64_t cell)
+{
+    return (tg_device_cell){item, cell, (float)p->to_file.mul, (float)p->to_file.add};
+}
+
+/* Announce the cell that the run turns to after this one. */
+static void expect_next(tgi_run_device *r, int64_t item, int64_t cell)
+{
+    const int64_t cells = r->job->plan.choice.tiling.cells;
+    place p;
+    do {
+        cell = (cell + 1) % cells;
+        item += cell == 0;
+        if (item == r->job->map.n_items)
+            return;
+    } while (!missing_of(r, item, cell, &p));
+    const tg_device_cell id = id_of(&p, item, cell);
+    tgi_device_exec_expect(r->exec, &id, p.core);
+}
+
 tg_status tgi_run_device_cell(tgi_run_device *r, int64_t item, int64_t cell,
                               tg_status (*tick)(void *user, tgi_err *err), void *user,
                               tgi_err *err)
 {
-    place p = place_of(r, item, cell);
-    const int64_t from = tgi_store_missing(r->store, item, p.core, p.out);
-    if (from >= p.core[0].hi)
+    place p;
+    if (!missing_of(r, item, cell, &p))
         return TG_OK;
-    p.core[0].lo = from;
     tgi_loader_item(r->loader, item, p.to_network);
     tgi_loader_place(r->loader, p.in);
-    const tg_device_cell id = {item, cell, (float)p.to_file.mul, (float)p.to_file.add};
+    const tg_device_cell id = id_of(&p, item, cell);
     tgi_device_exec_begin(r->exec, &id, p.core);
+    expect_next(r, item, cell);
     for (int done = 0; !done;) {
         TGI_TRY(tgi_device_exec_band(r->exec, &done, err));
         TGI_TRY(tick(user, err));

@@ -45,10 +45,12 @@ static size_t row_at(const extent *e, int64_t c, int64_t z, int64_t y)
     return (size_t)(((c * e->depth + z) * e->height + y) * e->width + e->x.lo);
 }
 
-static tg_status fetch(void *user, const tg_box *box, tg_device_pixels *px, const void **at,
-                       size_t *bytes, tgi_err *err)
+static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_box *box,
+                       tg_device_pixels *px, const void **at, size_t *bytes, tgi_err *err)
 {
     passes *p = user;
+    (void)cell;
+    (void)i; /* an image is the only input */
     (void)err;
     const tg_desc *d = &p->net->shapes.desc[p->net->in[0]];
     const extent e = extent_of(d, box);
@@ -72,17 +74,19 @@ static tg_status fetch(void *user, const tg_box *box, tg_device_pixels *px, cons
     return TG_OK;
 }
 
-static void ahead(void *user, const tg_box *box)
+static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
 {
     (void)user;
+    (void)cell;
     (void)box;
 }
 
-static tg_status take(void *user, const tg_device_cell *cell, const tg_box *box,
+static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *err)
 {
     passes *p = user;
     (void)cell;
+    (void)o; /* the first is compared */
     (void)counts;
     (void)err;
     const tg_desc *d = &p->net->shapes.desc[p->net->out[0]];
@@ -108,8 +112,11 @@ static tg_device_form form_of(const tg_tiling *t)
     const tg_net *net = t->net;
     const tg_slot *in = &t->slot[net->in[0]];
     const int64_t n = net->values[net->in[0]].c * in->ring * in->rows * in->width;
-    return (tg_device_form){TG_DTYPE_F32, TG_DTYPE_F32, net->values[net->out[0]].c, 1,
-                            (size_t)n * sizeof(float)};
+    tg_device_form f = {0};
+    f.in[0] = (tg_device_port){.type = TG_DTYPE_F32, .bytes = (size_t)n * sizeof(float)};
+    f.out[0] = (tg_device_port){
+        .type = TG_DTYPE_F32, .channels = net->values[net->out[0]].c, .together = 1};
+    return f;
 }
 
 static size_t extra(void *user, const tg_tiling *t)
@@ -130,7 +137,7 @@ static tg_status run_cells(passes *p, const tg_tiling *t, tgi_err *err)
     tg_device_exec *e = NULL;
     tg_status st = TG_OK;
     for (int k = 0; k < 2; k++) {
-        p->staging[k] = tgi_malloc(TGI_TAG_IO, form.in_bytes);
+        p->staging[k] = tgi_malloc(TGI_TAG_IO, form.in[0].bytes);
         if (!p->staging[k])
             st = tgi_fail(err, TG_E_NOMEM, "no memory for rows on their way to the device");
     }

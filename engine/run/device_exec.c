@@ -14,8 +14,16 @@
 typedef struct pending {
     int used;
     tg_device_cell cell;
-    tg_box box;
+    tg_box box[TG_MAX_PORTS]; /* of each output; empty: none of its rows */
 } pending;
+
+/* Where the parts of the block begin, the bytes of one buffer on each side, and where in it the
+ * ports lie; counts lead the pixels of an output. */
+typedef struct layout {
+    size_t weights, constants, arena, in, out, total;
+    size_t in_bytes, out_bytes;
+    size_t in_at[TG_MAX_PORTS], out_at[TG_MAX_PORTS], counts_bytes[TG_MAX_PORTS];
+} layout;
 
 typedef struct event_set {
     tg_device_event *uploaded[DEPTH]; /* staged pixels are on the device */
@@ -30,24 +38,24 @@ struct tg_device_exec {
     tg_device_io io;
     tg_device_steps steps;
     tg_device_program *program;
+    layout lay;
     void *block, *pinned;
-    char *in[DEPTH], *out[DEPTH]; /* on the device: pixels; counts lead those that go back */
+    char *in[DEPTH], *out[DEPTH]; /* on the device */
     char *host[DEPTH];            /* pinned: counts and pixels that came back */
-    size_t counts_bytes;
     event_set event;
     tg_device_cell cell;
+    struct {
+        int announced;
+        tg_device_cell id;
+        tg_cell cell;
+        tg_box first[TG_MAX_PORTS]; /* what its first band loads */
+    } coming;
     pending pending[DEPTH];
     int64_t fed, made; /* bands that were fed, and that yielded rows, so far */
     tg_device_times seconds;
 };
 
 /* ---- What it takes ----------------------------------------------------------------------- */
-
-/* Where the parts of the block begin, and the bytes of one buffer on each side. */
-typedef struct layout {
-    size_t weights, constants, arena, in, out, total;
-    size_t in_bytes, out_bytes, counts_bytes;
-} layout;
 
 static size_t part(size_t *at, size_t bytes)
 {
@@ -56,18 +64,30 @@ static size_t part(size_t *at, size_t bytes)
     return from;
 }
 
+/* The ports of a band, one behind the other. */
+static void lay_out_ports(const tg_tiling *t, const tg_device_form *form, layout *l)
+{
+    for (int i = 0; i < t->stage->n_loaded; i++)
+        l->in_at[i] = part(&l->in_bytes, form->in[i].bytes);
+    for (int o = 0; o < t->stage->n_out; o++) {
+        const tg_device_port *p = &form->out[o];
+        int64_t rows, pixels;
+        if (p->type == TG_DTYPE_NONE)
+            continue;
+        tgi_device_store_most(t, o, &rows, &pixels);
+        l->counts_bytes[o] = tgi_align_size((size_t)rows * 2 * sizeof(uint32_t), ALIGN);
+        l->out_at[o] =
+            part(&l->out_bytes,
+                 tgi_sat_add(l->counts_bytes[o],
+                             tgi_sat_mul((size_t)pixels,
+                                         (size_t)p->channels * tgi_dtype_size(p->type))));
+    }
+}
+
 static layout lay_out(const tg_tiling *t, const tg_device_form *form)
 {
     layout l = {0};
-    int64_t rows, pixels;
-    tgi_device_store_most(t, &rows, &pixels);
-    l.counts_bytes = tgi_align_size((size_t)rows * 2 * sizeof(uint32_t), ALIGN);
-    l.in_bytes = tgi_align_size(form->in_bytes, ALIGN);
-    l.out_bytes = tgi_sat_add(
-        l.counts_bytes,
-        tgi_align_size(tgi_sat_mul((size_t)pixels,
-                                   (size_t)form->out_channels * tgi_dtype_size(form->out_type)),
-                       ALIGN));
+    lay_out_ports(t, form, &l);
     l.weights = part(&l.total, t->net->packed_bytes);
     l.constants = part(&l.total, tgi_device_constants_bytes(t));
     l.arena = part(&l.total, t->arena_bytes);
@@ -176,9 +196,10 @@ static tg_status prepare(tg_device_exec *e, const tg_tiling *t, const tg_device_
         e->out[k] = base + l.out + (size_t)k * l.out_bytes;
         e->host[k] = (char *)e->pinned + (size_t)k * l.out_bytes;
     }
-    e->counts_bytes = l.counts_bytes;
+    e->lay = l;
     const tg_device_places at = {base + l.weights, base + l.constants, base + l.arena};
     TGI_TRY(tgi_device_steps_open(&e->steps, t, form, at, err));
+    TGI_TRY(tgi_cell_open(&e->coming.cell, t, at.arena, err));
     TGI_TRY(make_events(e, err));
     TGI_TRY(
         e->ops->program_open(e->device, e->steps.step, e->steps.n, &e->program, &bytes, err));
@@ -220,6 +241,7 @@ void tgi_device_exec_close(tg_device_exec **ep)
         free_event(e, e->event.back[k]);
     }
     tgi_device_steps_close(&e->steps);
+    tgi_cell_close(&e->coming.cell);
     if (e->block)
         e->ops->release(e->device, e->block);
     if (e->pinned)
@@ -233,7 +255,19 @@ void tgi_device_exec_close(tg_device_exec **ep)
 void tgi_device_exec_begin(tg_device_exec *e, const tg_device_cell *cell, const tg_range *core)
 {
     e->cell = *cell;
+    e->coming.announced = 0;
     tgi_cell_begin(&e->steps.cell, core);
+}
+
+void tgi_device_exec_expect(tg_device_exec *e, const tg_device_cell *cell, const tg_range *core)
+{
+    tg_cell *c = &e->coming.cell;
+    e->coming.announced = 1;
+    e->coming.id = *cell;
+    tgi_cell_begin(c, core);
+    for (int i = 0; i < c->stage->n_loaded; i++)
+        e->coming.first[i] =
+            tgi_cell_rows(c, c->stage->in[i].value, tgi_flow_feed(&c->flow, i));
 }
 
 static tg_status wait_for(tg_device_exec *e, tg_device_event *event, tgi_err *err)
@@ -244,57 +278,126 @@ static tg_status wait_for(tg_device_exec *e, tg_device_event *event, tgi_err *er
     return st;
 }
 
+static int all_empty(const tg_box *box, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!tgi_box_empty(&box[i]))
+            return 0;
+    return 1;
+}
+
+/* What will be fetched next: rows of this cell, or the first of the coming one. */
+static void ask_ahead(tg_device_exec *e)
+{
+    const tg_cell *c = &e->steps.cell;
+    tg_box next[TG_MAX_PORTS];
+    for (int i = 0; i < c->stage->n_loaded; i++)
+        next[i] = tgi_cell_next_load(c, i);
+    if (!all_empty(next, c->stage->n_loaded))
+        e->io.ahead(e->io.user, &e->cell, next);
+    else if (e->coming.announced)
+        e->io.ahead(e->io.user, &e->coming.id, e->coming.first);
+}
+
+typedef struct fetched {
+    const void *at;
+    size_t bytes;
+} fetched;
+
+/* Get the band's pixels from their owner, and tell the load steps how they lie. */
+static tg_status fetch(tg_device_exec *e, const tg_box *box, int k, fetched *got, tgi_err *err)
+{
+    const double t0 = tgi_seconds();
+    for (int i = 0; i < e->steps.n_load; i++) {
+        tg_device_pixels px;
+        got[i] = (fetched){0};
+        if (tgi_box_empty(&box[i]))
+            continue;
+        TGI_TRY(
+            e->io.fetch(e->io.user, &e->cell, i, &box[i], &px, &got[i].at, &got[i].bytes, err));
+        px.at = e->in[k] + e->lay.in_at[i];
+        tgi_device_steps_load(&e->steps, i, &box[i], &px);
+    }
+    e->seconds.fetch += tgi_seconds() - t0;
+    return TG_OK;
+}
+
 /* Read the band's pixels and send them; the reader goes on with those of the next band as soon
  * as the buffer they go to was sent. (So is the one that is read now: a band ago.) */
 static tg_status feed(tg_device_exec *e, const tg_box *box, tgi_err *err)
 {
     const int k = (int)(e->fed % DEPTH), other = (int)((e->fed + 1) % DEPTH);
-    tg_device_pixels px;
-    const void *at;
-    size_t bytes;
-    const double t0 = tgi_seconds();
-    TGI_TRY(e->io.fetch(e->io.user, box, &px, &at, &bytes, err));
-    e->seconds.fetch += tgi_seconds() - t0;
+    fetched got[TG_MAX_PORTS];
+    TGI_TRY(fetch(e, box, k, got, err));
     TGI_TRY(wait_for(e, e->event.uploaded[other], err));
-    const tg_box next = tgi_cell_next_load(&e->steps.cell, 0);
-    e->io.ahead(e->io.user, &next);
+    ask_ahead(e);
     TGI_TRY(e->ops->wait(e->device, TG_QUEUE_UPLOAD, e->event.loaded[k], err));
-    TGI_TRY(e->ops->upload(e->device, TG_QUEUE_UPLOAD, e->in[k], at, bytes, err));
+    for (int i = 0; i < e->steps.n_load; i++)
+        if (got[i].bytes)
+            TGI_TRY(e->ops->upload(e->device, TG_QUEUE_UPLOAD, e->in[k] + e->lay.in_at[i],
+                                   got[i].at, got[i].bytes, err));
     TGI_TRY(e->ops->record(e->device, TG_QUEUE_UPLOAD, e->event.uploaded[k], err));
-    TGI_TRY(e->ops->wait(e->device, TG_QUEUE_COMPUTE, e->event.uploaded[k], err));
-    px.at = e->in[k];
-    tgi_device_steps_load(&e->steps, box, &px);
-    return TG_OK;
+    return e->ops->wait(e->device, TG_QUEUE_COMPUTE, e->event.uploaded[k], err);
 }
 
 /* Give the finished pixels in buffer k to the caller. */
 static tg_status hand_out(tg_device_exec *e, int k, tgi_err *err)
 {
     pending *p = &e->pending[k];
+    tg_status st = TG_OK;
     if (!p->used)
         return TG_OK;
     p->used = 0;
     TGI_TRY(wait_for(e, e->event.back[k], err));
     const double t0 = tgi_seconds();
-    const void *counts = e->host[k];
-    const tg_status st =
-        e->io.take(e->io.user, &p->cell, &p->box, e->host[k] + e->counts_bytes, counts, err);
+    for (int o = 0; st == TG_OK && o < e->steps.cell.stage->n_out; o++) {
+        const char *counts = e->host[k] + e->lay.out_at[o];
+        if (!tgi_box_empty(&p->box[o]))
+            st =
+                e->io.take(e->io.user, &p->cell, o, &p->box[o], counts + e->lay.counts_bytes[o],
+                           (const uint32_t *)(const void *)counts, err);
+    }
     e->seconds.take += tgi_seconds() - t0;
     return st;
 }
 
+/* The rows that the band completes of each output that somebody takes, into the store steps; to
+ * buffer k. Returns whether there are any. */
+static int store(tg_device_exec *e, const int64_t *from, int k, tg_box *box, size_t *bytes)
+{
+    tg_device_steps *s = &e->steps;
+    const int n = s->cell.stage->n_out;
+    for (int o = 0; o < n; o++) {
+        box[o] = (tg_box){.rank = s->cell.net->rank};
+        bytes[o] = 0;
+        if (s->store_of[o] >= 0)
+            box[o] = tgi_cell_kept(&s->cell, o, from[o]);
+        char *at = e->out[k] + e->lay.out_at[o];
+        if (!tgi_box_empty(&box[o]))
+            bytes[o] = tgi_device_steps_store(s, o, &box[o], at, at + e->lay.counts_bytes[o],
+                                              e->cell.mul, e->cell.add);
+    }
+    return !all_empty(box, n);
+}
+
 /* Bring the band's rows back. What the buffer holds on the host is handed out first, while the
  * device has this band and the one before to compute. */
-static tg_status fetch_back(tg_device_exec *e, const tg_box *box, size_t bytes, tgi_err *err)
+static tg_status fetch_back(tg_device_exec *e, const tg_box *box, const size_t *bytes,
+                            tgi_err *err)
 {
-    const int k = (int)(e->made % DEPTH);
+    const int k = (int)(e->made % DEPTH), n = e->steps.cell.stage->n_out;
     TGI_TRY(e->ops->record(e->device, TG_QUEUE_COMPUTE, e->event.computed[k], err));
     TGI_TRY(hand_out(e, k, err));
     TGI_TRY(e->ops->wait(e->device, TG_QUEUE_DOWNLOAD, e->event.computed[k], err));
-    TGI_TRY(e->ops->download(e->device, TG_QUEUE_DOWNLOAD, e->host[k], e->out[k],
-                             e->counts_bytes + bytes, err));
+    for (int o = 0; o < n; o++)
+        if (bytes[o])
+            TGI_TRY(e->ops->download(
+                e->device, TG_QUEUE_DOWNLOAD, e->host[k] + e->lay.out_at[o],
+                e->out[k] + e->lay.out_at[o], e->lay.counts_bytes[o] + bytes[o], err));
     TGI_TRY(e->ops->record(e->device, TG_QUEUE_DOWNLOAD, e->event.back[k], err));
-    e->pending[k] = (pending){1, e->cell, *box};
+    e->pending[k].used = 1;
+    e->pending[k].cell = e->cell;
+    memcpy(e->pending[k].box, box, (size_t)n * sizeof *box);
     e->made++;
     return TG_OK;
 }
@@ -304,28 +407,27 @@ tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err)
     tg_device_steps *s = &e->steps;
     tg_cell *c = &s->cell;
     const int k = (int)(e->made % DEPTH);
-    const int v_in = c->stage->in[0].value;
+    int64_t from[TG_MAX_PORTS];
+    tg_box in[TG_MAX_PORTS], out[TG_MAX_PORTS];
+    size_t bytes[TG_MAX_PORTS];
     tgi_device_steps_rest(s);
-    const int64_t from = c->flow.end[c->stage->out[0].value];
-    const tg_box in = tgi_cell_rows(c, v_in, tgi_flow_feed(&c->flow, 0));
-    const int feeds = !tgi_box_empty(&in);
+    for (int o = 0; o < c->stage->n_out; o++)
+        from[o] = c->flow.end[c->stage->out[o].value];
+    for (int i = 0; i < s->n_load; i++)
+        in[i] = tgi_cell_rows(c, c->stage->in[i].value, tgi_flow_feed(&c->flow, i));
+    const int feeds = !all_empty(in, s->n_load);
     if (feeds)
-        TGI_TRY(feed(e, &in, err));
+        TGI_TRY(feed(e, in, err));
     tgi_device_steps_nodes(s);
-    const tg_box out = tgi_cell_kept(c, 0, from);
-    const int yields = !tgi_box_empty(&out);
-    size_t bytes = 0;
-    if (yields) {
+    const int yields = store(e, from, k, out, bytes);
+    if (yields)
         TGI_TRY(e->ops->wait(e->device, TG_QUEUE_COMPUTE, e->event.back[k], err));
-        bytes = tgi_device_steps_store(s, &out, e->out[k], e->out[k] + e->counts_bytes,
-                                       e->cell.mul, e->cell.add);
-    }
     TGI_TRY(e->ops->program_run(e->program, s->step, err));
     if (feeds)
         TGI_TRY(e->ops->record(e->device, TG_QUEUE_COMPUTE, e->event.loaded[e->fed++ % DEPTH],
                                err));
     if (yields)
-        TGI_TRY(fetch_back(e, &out, bytes, err));
+        TGI_TRY(fetch_back(e, out, bytes, err));
     tgi_flow_release(&c->flow);
     *done = tgi_flow_done(&c->flow);
     return TG_OK;

@@ -8,10 +8,13 @@
  *     write    | k-2 |                      this thread, then the committer's
  *
  * Two buffers on each side are enough: a buffer is free again when the step after it is done
- * with it, and that is what the events say. The caller's thread puts band k into the queues,
- * then hands out band k-2: so the device always has another band to go on with, and the thread
- * waits for nothing that it has just put there. (Handing out k-1 instead left the device idle
- * for an upload in each band.) Cells follow each other without a gap in the queues.
+ * with it, and that is what the events say. A buffer holds a band of every input, or of every
+ * output that somebody takes, one behind the other: they travel together, behind one event. The
+ * caller's thread puts band k into the queues, then hands out band k-2: so the device always
+ * has another band to go on with, and the thread waits for nothing that it has just put there.
+ * (Handing out k-1 instead left the device idle for an upload in each band.) Cells follow each
+ * other without a gap in the queues; of one that was announced (expect) the first rows are read
+ * ahead too.
  *
  * Memory is one block of the device, taken when the executor is opened; between the first band
  * and the last nothing is allocated. */
@@ -23,11 +26,16 @@
 
 #define TG_DEVICE_DEPTH 2 /* bands whose pixels are in flight, on each side */
 
-/* What a job's pixels are like, on both ends of the device. */
+/* What the pixels of an input or output are like. */
+typedef struct tg_device_port {
+    tg_dtype type;              /* of an output: TG_DTYPE_NONE: nobody takes it */
+    int64_t channels, together; /* outputs: as tg_device_pixels has them */
+    size_t bytes;               /* inputs: of one band at most */
+} tg_device_port;
+
+/* A job's pixels, on both ends of the device: by input and by output of the stage. */
 typedef struct tg_device_form {
-    tg_dtype in_type, out_type;
-    int64_t out_channels, out_together; /* samples of a pixel, or 1 */
-    size_t in_bytes;                    /* of one band at most */
+    tg_device_port in[TG_MAX_PORTS], out[TG_MAX_PORTS];
 } tg_device_form;
 
 /* Bytes that a tiling takes: one block of the device, what the program holds beside it, and
@@ -50,14 +58,15 @@ typedef struct tg_device_cell {
 
 typedef struct tg_device_io {
     void *user;
-    /* The pixels of input 0 that fill `box`: how they lie, and where in (pinned) memory. They
-     * stay until the second next call of fetch. */
-    tg_status (*fetch)(void *user, const tg_box *box, tg_device_pixels *out, const void **at,
-                       size_t *bytes, tgi_err *err);
-    /* The box that will be asked for next; may be empty. */
-    void (*ahead)(void *user, const tg_box *box);
-    /* Finished pixels of a cell over `box` of output 0, and the counts of its rows. */
-    tg_status (*take)(void *user, const tg_device_cell *cell, const tg_box *box,
+    /* The pixels of input i of a cell that fill `box`: how they lie, and where in (pinned)
+     * memory. They stay until the second next call of fetch for this input. */
+    tg_status (*fetch)(void *user, const tg_device_cell *cell, int i, const tg_box *box,
+                       tg_device_pixels *out, const void **at, size_t *bytes, tgi_err *err);
+    /* The boxes that will be asked for next, one for each input, and of which cell; some may be
+     * empty. */
+    void (*ahead)(void *user, const tg_device_cell *cell, const tg_box *box);
+    /* Finished pixels of a cell over `box` of output o, and the counts of its rows. */
+    tg_status (*take)(void *user, const tg_device_cell *cell, int o, const tg_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *err);
 } tg_device_io;
 
@@ -75,6 +84,10 @@ void tgi_device_exec_close(tg_device_exec **e);
 /* Begin a cell (core as for tgi_exec_begin); bands of the one before may still be on their way.
  */
 void tgi_device_exec_begin(tg_device_exec *e, const tg_device_cell *cell, const tg_range *core);
+/* The cell that will be begun after the one that was begun last: when that is fed, the first
+ * rows of this one are asked for ahead. */
+void tgi_device_exec_expect(tg_device_exec *e, const tg_device_cell *cell,
+                            const tg_range *core);
 /* Put one more band into the queues and hand out one that is back. *done: it was the cell's
  * last. */
 tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err);

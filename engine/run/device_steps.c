@@ -52,10 +52,22 @@ static int64_t rows_per_band(const tg_tiling *t, int value)
     return t->slot[value].ring; /* an input */
 }
 
-void tgi_device_store_most(const tg_tiling *t, int64_t *rows, int64_t *pixels)
+/* Longest share of output o, on an axis, that goes with a cell: tgi_axis_share rounds both of
+ * its ends down. */
+static int64_t longest_share(const tg_tiling *t, int o, int axis)
 {
-    *rows = rows_per_band(t, t->stage->out[0].value) * (t->net->rank == 5 ? t->cut[1] : 1);
-    *pixels = *rows * t->cut[2];
+    const int64_t cut = t->cut[tgi_cut_of_axis(t->net, axis)];
+    const int64_t d0 = tgi_stage_out_dim(t->stage, 0, axis);
+    const int64_t d = tgi_stage_out_dim(t->stage, o, axis);
+    return d == d0 ? cut : tgi_min(d, cut * d / d0 + 1);
+}
+
+void tgi_device_store_most(const tg_tiling *t, int o, int64_t *rows, int64_t *pixels)
+{
+    const int rank = t->net->rank;
+    *rows = rows_per_band(t, t->stage->out[o].value) *
+            (rank == 5 ? longest_share(t, o, rank - 2) : 1);
+    *pixels = *rows * longest_share(t, o, rank - 1);
 }
 
 static void most_of_value(const tg_tiling *t, int value, int64_t rows, int64_t *most)
@@ -72,11 +84,11 @@ static void most_of_value(const tg_tiling *t, int value, int64_t rows, int64_t *
 
 /* ---- Open and close ---------------------------------------------------------------------- */
 
-static void count(const tg_stage *stage, size_t *n_src, size_t *n_seg, size_t *n_dst,
-                  size_t *n_epi)
+static void count(const tg_device_steps *s, const tg_stage *stage, size_t *n_src, size_t *n_seg,
+                  size_t *n_dst, size_t *n_epi)
 {
-    *n_src = *n_dst = 1; /* load's dst, store's src */
-    *n_seg = 1;
+    *n_dst = (size_t)s->n_load;
+    *n_src = *n_seg = (size_t)s->n_store;
     *n_epi = 0;
     for (int k = 0; k < stage->n_nodes; k++) {
         const tg_net_node *n = tgi_stage_node(stage, k);
@@ -91,13 +103,13 @@ static void count(const tg_stage *stage, size_t *n_src, size_t *n_seg, size_t *n
 static void fill_nodes(tg_device_steps *s)
 {
     const tg_tiling *t = s->cell.t;
-    tg_view *dst = s->dst + 1;
-    tg_operand *src = s->src + 1;
+    tg_view *dst = s->dst + s->n_load;
+    tg_operand *src = s->src + s->n_store;
     tg_epi_step *epi = s->epi;
     char *vec = s->at.constants;
     for (int k = 0; k < t->stage->n_nodes; k++) {
         const tg_net_node *n = tgi_stage_node(t->stage, k);
-        tg_device_step *step = &s->step[1 + k];
+        tg_device_step *step = &s->step[s->n_load + k];
         step->kind = TG_STEP_NODE;
         step->variant = n->variant;
         step->call = (tg_call){.ctx = &n->ctx,
@@ -124,32 +136,44 @@ static void fill_nodes(tg_device_steps *s)
 static void fill_ends(tg_device_steps *s)
 {
     const tg_tiling *t = s->cell.t;
-    const int in = t->stage->in[0].value, out = t->stage->out[0].value;
     const tg_dtype element =
         t->net->be->element == TG_DTYPE_NONE ? TG_DTYPE_F32 : t->net->be->element;
-    tg_device_step *load = &s->step[0], *store = &s->step[s->n - 1];
-    load->kind = TG_STEP_LOAD;
-    load->call.dst = s->dst;
-    load->pixels.type = s->form.in_type;
-    load->pixels.element = store->pixels.element = element;
-    most_of_value(t, in, rows_per_band(t, in), load->call.most);
-    store->kind = TG_STEP_STORE;
-    s->src[0] = (tg_operand){1, s->seg};
-    store->call.src = s->src;
-    most_of_value(t, out, rows_per_band(t, out), store->call.most);
-    store->pixels.type = s->form.out_type;
-    store->pixels.channels = s->form.out_channels;
-    store->pixels.together = s->form.out_together;
+    for (int i = 0; i < s->n_load; i++) {
+        const int v = t->stage->in[i].value;
+        tg_device_step *load = &s->step[i];
+        load->kind = TG_STEP_LOAD;
+        load->call.dst = s->dst + i;
+        load->pixels.type = s->form.in[i].type;
+        load->pixels.element = element;
+        most_of_value(t, v, rows_per_band(t, v), load->call.most);
+    }
+    for (int o = 0, k = 0; o < t->stage->n_out; o++) {
+        const int v = t->stage->out[o].value;
+        if (s->store_of[o] < 0)
+            continue;
+        tg_device_step *store = &s->step[s->store_of[o]];
+        store->kind = TG_STEP_STORE;
+        s->src[k] = (tg_operand){1, s->seg + k};
+        store->call.src = s->src + k++;
+        most_of_value(t, v, rows_per_band(t, v), store->call.most);
+        store->pixels.element = element;
+        store->pixels.type = s->form.out[o].type;
+        store->pixels.channels = s->form.out[o].channels;
+        store->pixels.together = s->form.out[o].together;
+    }
 }
 
 /* The views of the cell as they are now, into all steps. */
 static void place_views(tg_device_steps *s)
 {
     const tg_stage *stage = s->cell.stage;
-    tg_view *seg = s->seg + 1, *dst = s->dst + 1;
-    tg_operand *src = s->src + 1;
-    s->dst[0] = s->cell.view[stage->in[0].value];
-    s->seg[0] = s->cell.view[stage->out[0].value];
+    tg_view *seg = s->seg, *dst = s->dst;
+    tg_operand *src = s->src + s->n_store;
+    for (int i = 0; i < s->n_load; i++)
+        *dst++ = s->cell.view[stage->in[i].value];
+    for (int o = 0; o < stage->n_out; o++)
+        if (s->store_of[o] >= 0)
+            *seg++ = s->cell.view[stage->out[o].value];
     for (int k = 0; k < stage->n_nodes; k++) {
         const tg_net_node *n = tgi_stage_node(stage, k);
         seg += tgi_cell_operands(&s->cell, k, seg, src);
@@ -157,6 +181,17 @@ static void place_views(tg_device_steps *s)
         for (int d = 0; d < n->ctx.n_dst; d++)
             *dst++ = s->cell.view[n->node->dst[d]];
     }
+}
+
+/* How many steps there are, and which is which output's. */
+static void number(tg_device_steps *s, const tg_stage *stage)
+{
+    s->n_load = stage->n_loaded;
+    for (int o = 0; o < stage->n_out; o++)
+        s->store_of[o] = s->form.out[o].type == TG_DTYPE_NONE
+                             ? -1
+                             : s->n_load + stage->n_nodes + s->n_store++;
+    s->n = s->n_load + stage->n_nodes + s->n_store;
 }
 
 tg_status tgi_device_steps_open(tg_device_steps *s, const tg_tiling *t,
@@ -167,11 +202,11 @@ tg_status tgi_device_steps_open(tg_device_steps *s, const tg_tiling *t,
     memset(s, 0, sizeof *s);
     s->form = *form;
     s->at = at;
-    s->n = t->stage->n_nodes + 2;
-    count(t->stage, &n_src, &n_seg, &n_dst, &n_epi);
+    number(s, t->stage);
+    count(s, t->stage, &n_src, &n_seg, &n_dst, &n_epi);
     s->step = tgi_calloc(TGI_TAG_PLAN, (size_t)s->n, sizeof *s->step);
-    s->src = tgi_calloc(TGI_TAG_PLAN, n_src, sizeof *s->src);
-    s->seg = tgi_calloc(TGI_TAG_PLAN, n_seg, sizeof *s->seg);
+    s->src = tgi_calloc(TGI_TAG_PLAN, n_src + 1, sizeof *s->src);
+    s->seg = tgi_calloc(TGI_TAG_PLAN, n_seg + 1, sizeof *s->seg);
     s->dst = tgi_calloc(TGI_TAG_PLAN, n_dst, sizeof *s->dst);
     s->epi = tgi_calloc(TGI_TAG_PLAN, n_epi + 1, sizeof *s->epi);
     tg_status st = tgi_cell_open(&s->cell, t, at.arena, err);
@@ -216,12 +251,14 @@ void tgi_device_steps_rest(tg_device_steps *s)
     place_views(s);
 }
 
-void tgi_device_steps_load(tg_device_steps *s, const tg_box *box, const tg_device_pixels *px)
+void tgi_device_steps_load(tg_device_steps *s, int i, const tg_box *box,
+                           const tg_device_pixels *px)
 {
-    const tg_dtype element = s->step[0].pixels.element;
-    s->step[0].pixels = *px;
-    s->step[0].pixels.element = element;
-    s->step[0].call.box = *box;
+    tg_device_step *load = &s->step[i];
+    const tg_dtype element = load->pixels.element;
+    load->pixels = *px;
+    load->pixels.element = element;
+    load->call.box = *box;
 }
 
 void tgi_device_steps_nodes(tg_device_steps *s)
@@ -231,14 +268,14 @@ void tgi_device_steps_nodes(tg_device_steps *s)
         const tg_range rows = tgi_flow_advance(&s->cell.flow, k);
         const tg_box box = tgi_cell_rows(&s->cell, n->node->dst[0], rows);
         if (!tgi_range_empty(rows) && !tgi_box_empty(&box))
-            s->step[1 + k].call.box = box;
+            s->step[s->n_load + k].call.box = box;
     }
 }
 
-size_t tgi_device_steps_store(tg_device_steps *s, const tg_box *box, void *counts, void *at,
-                              float mul, float add)
+size_t tgi_device_steps_store(tg_device_steps *s, int o, const tg_box *box, void *counts,
+                              void *at, float mul, float add)
 {
-    tg_device_step *store = &s->step[s->n - 1];
+    tg_device_step *store = &s->step[s->store_of[o]];
     tg_device_pixels *px = &store->pixels;
     store->call.box = *box;
     px->at = at;

@@ -210,23 +210,29 @@ void tgi_loader_place(tg_loader *l, const int64_t shift[3])
     memcpy(l->shift, shift, sizeof l->shift);
 }
 
-/* Begin slot f anew: `box` of the current item, at the current place. */
-static void ask(const tg_loader *l, fetched *f, const tg_box *box)
+/* Begin slot f anew: `box` of an item at a place. */
+static void ask(fetched *f, int64_t item, const int64_t shift[3], const tg_box *box)
 {
     memset(f, 0, sizeof *f);
-    f->item = l->item;
-    memcpy(f->shift, l->shift, sizeof f->shift);
+    f->item = item;
+    memcpy(f->shift, shift, sizeof f->shift);
     f->box = *box;
 }
 
 void tgi_loader_prefetch(tg_loader *l, const tg_box *box)
+{
+    tgi_loader_prefetch_at(l, l->item, l->shift, box);
+}
+
+void tgi_loader_prefetch_at(tg_loader *l, int64_t item, const int64_t shift[3],
+                            const tg_box *box)
 {
     if (tgi_box_empty(box))
         return;
     pthread_mutex_lock(&l->lock);
     if (l->state == IDLE) {
         fetched *f = &l->slot[l->next];
-        ask(l, f, box);
+        ask(f, item, shift, box);
         f->valid = 1;
         l->state = ASKED;
         pthread_cond_broadcast(&l->wake);
@@ -250,7 +256,7 @@ static tg_status obtain(tg_loader *l, const tg_box *box, int *which)
     if (f->valid && f->item == l->item && tgi_box_equal(&f->box, box) &&
         memcmp(f->shift, l->shift, sizeof f->shift) == 0)
         return f->st;
-    ask(l, f, box);
+    ask(f, l->item, l->shift, box);
     const double t1 = tgi_seconds();
     f->st = fetch(l, *which, 0);
     l->waited += tgi_seconds() - t1;

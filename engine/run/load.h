@@ -38,6 +38,9 @@ void tgi_loader_item(tg_loader *l, int64_t item, tg_affine affine);
 void tgi_loader_place(tg_loader *l, const int64_t shift[3]);
 /* Ask for a box to be fetched in the background; at most one is under way. */
 void tgi_loader_prefetch(tg_loader *l, const tg_box *box);
+/* The same for a box that another item, or another place, will be turned to for. */
+void tgi_loader_prefetch_at(tg_loader *l, int64_t item, const int64_t shift[3],
+                            const tg_box *box);
 /* Fill the view over `box` (network coordinates, padding included). */
 tg_status tgi_loader_fill(tg_loader *l, const tg_view *view, const tg_box *box, tgi_err *err);
 /* What a device fills its view from: the staged pixels themselves, *bytes of them at *at, and

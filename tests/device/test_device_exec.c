@@ -36,99 +36,154 @@ static tg_graph *make_graph(int spatial, const char *path)
     return g;
 }
 
+/* Two inputs of different channels; two outputs, at a quarter and a sixteenth of their size. */
+static tg_graph *make_forked(const char *path)
+{
+    static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3}, open[5] = {1, 2, 0, 0, 0};
+    tg_graph *g = NULL;
+    tgi_err err = {0};
+    made m = made_begin(2, CH, ext);
+    b_port(&m.g, 11, "z", 4, open);
+    const char *x = made_conv(&m, "x", CH, 5, k3, 2, 1, NULL);
+    const char *z = made_pool(&m, made_conv(&m, "z", 2, 4, k3, 1, 1, NULL), 2);
+    const char *a = made_pool(&m, made_concat(&m, 1, x, z), 2);
+    const char *fine = made_conv(&m, a, 9, 3, k3, 1, 1, "fine");
+    const int64_t any[5] = {0};
+    b_port(&m.g, 12, fine, 4, any);
+    made_conv(&m, made_pool(&m, made_pool(&m, fine, 2), 2), 3, 2, k3, 1, 1, "y");
+    made_end(&m, path);
+    CHECK_OK(tgi_graph_import_onnx(path, &g, &err), err);
+    CHECK_OK(tgi_graph_finish(g, 0, &err), err);
+    CHECK_EQ(g->n_in, 2);
+    CHECK_EQ(g->n_out, 2);
+    return g;
+}
+
 /* ---- An owner of pixels: dense arrays, read into two staging buffers -------------------- */
+
+#define PORTS 2
+
+typedef struct port {
+    const float *data; /* [C, (D,) H, W] */
+    float *staging[2];
+    size_t floats; /* of each */
+    int next, has_ahead;
+    tg_box ahead; /* read into staging already, at once: as early as a reader may */
+} port;
 
 typedef struct owner {
     const tg_net *net;
-    const float *in; /* [C, (D,) H, W] */
-    float *out;
-    float *staging[2];
-    size_t staging_floats;
-    tg_box ahead; /* read into staging already, at once: as early as a reader may */
-    int has_ahead, next;
+    port in[PORTS];
+    float *out[PORTS];
     double fetch_seconds, take_seconds; /* of the fake clock */
-    int64_t takes, order_broken;
-    int64_t last_row;
+    int announces;                      /* the cell that comes is announced */
+    int only_first;                     /* nobody takes the others */
+    int64_t takes[PORTS], order_broken, read_ahead;
+    int64_t last_row[PORTS];
 } owner;
 
-static void read_box(owner *o, const tg_box *b, float *dst)
+typedef struct extent {
+    tg_range z, y, x;
+    int64_t depth, h, w;
+} extent;
+
+static extent extent_of(const tg_desc *d, const tg_box *b)
 {
-    const tg_desc *d = &o->net->shapes.desc[o->net->in[0]];
     const int r = d->rank;
-    const int64_t h = d->dim[r - 2], w = d->dim[r - 1], depth = r == 5 ? d->dim[2] : 1;
-    const tg_range z = r == 5 ? b->ax[2] : (tg_range){0, 1};
-    for (int64_t k = z.lo; k < z.hi; k++)
-        for (int64_t c = 0; c < CH; c++)
-            for (int64_t y = b->ax[r - 2].lo; y < b->ax[r - 2].hi; y++)
-                for (int64_t x = b->ax[r - 1].lo; x < b->ax[r - 1].hi; x++)
-                    *dst++ = o->in[((c * depth + k) * h + y) * w + x];
+    return (extent){r == 5 ? b->ax[2] : (tg_range){0, 1},
+                    b->ax[r - 2],
+                    b->ax[r - 1],
+                    r == 5 ? d->dim[2] : 1,
+                    d->dim[r - 2],
+                    d->dim[r - 1]};
+}
+
+static const tg_desc *desc_in(const owner *o, int i)
+{
+    return &o->net->shapes.desc[o->net->in[i]];
+}
+
+static void read_box(const owner *o, int i, const tg_box *b, float *dst)
+{
+    const tg_desc *d = desc_in(o, i);
+    const extent e = extent_of(d, b);
+    for (int64_t k = e.z.lo; k < e.z.hi; k++)
+        for (int64_t c = 0; c < d->dim[1]; c++)
+            for (int64_t y = e.y.lo; y < e.y.hi; y++)
+                for (int64_t x = e.x.lo; x < e.x.hi; x++)
+                    *dst++ = o->in[i].data[((c * e.depth + k) * e.h + y) * e.w + x];
 }
 
 /* The reader's thread has its own time: what is asked ahead costs the host none. */
-static void ahead(void *user, const tg_box *box)
+static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
 {
     owner *o = user;
-    o->has_ahead = !tgi_box_empty(box);
-    if (!o->has_ahead)
-        return;
-    o->ahead = *box;
-    for (size_t i = 0; i < o->staging_floats; i++)
-        o->staging[o->next][i] = NAN;
-    read_box(o, box, o->staging[o->next]);
+    (void)cell;
+    for (int i = 0; i < o->net->n_in; i++) {
+        port *p = &o->in[i];
+        p->has_ahead = !tgi_box_empty(&box[i]);
+        if (!p->has_ahead)
+            continue;
+        p->ahead = box[i];
+        for (size_t k = 0; k < p->floats; k++)
+            p->staging[p->next][k] = NAN;
+        read_box(o, i, &box[i], p->staging[p->next]);
+    }
 }
 
-static tg_status fetch(void *user, const tg_box *box, tg_device_pixels *px, const void **at,
-                       size_t *n_bytes, tgi_err *err)
+static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_box *box,
+                       tg_device_pixels *px, const void **at, size_t *n_bytes, tgi_err *err)
 {
     owner *o = user;
-    const tg_desc *d = &o->net->shapes.desc[o->net->in[0]];
+    port *p = &o->in[i];
+    const tg_desc *d = desc_in(o, i);
     const int r = d->rank;
+    (void)cell;
     (void)err;
-    float *mem = o->staging[o->next];
-    o->next = !o->next;
-    if (!o->has_ahead || !tgi_box_equal(&o->ahead, box)) {
+    float *mem = p->staging[p->next];
+    p->next = !p->next;
+    o->read_ahead += p->has_ahead;
+    if (!p->has_ahead || !tgi_box_equal(&p->ahead, box)) {
         fake_host_works(o->fetch_seconds);
-        read_box(o, box, mem);
+        read_box(o, i, box, mem);
     }
-    o->has_ahead = 0;
+    p->has_ahead = 0;
     *px = (tg_device_pixels){.type = TG_DTYPE_F32,
-                             .channels = CH,
+                             .channels = d->dim[1],
                              .together = 1,
                              .rows = box->ax[r - 2],
                              .cols = box->ax[r - 1],
                              .extent = {r == 5 ? d->dim[2] : 1, d->dim[r - 2], d->dim[r - 1]},
                              .pad = TG_LOAD_ZERO,
                              .mul = 1};
-    int64_t n = CH;
+    int64_t n = d->dim[1];
     for (int a = 2; a < r; a++)
         n *= tgi_range_len(box->ax[a]);
-    CHECK((size_t)n <= o->staging_floats);
+    CHECK((size_t)n <= p->floats);
     *at = mem;
     *n_bytes = (size_t)n * sizeof(float);
     return TG_OK;
 }
 
-static tg_status take(void *user, const tg_device_cell *cell, const tg_box *box,
+static tg_status take(void *user, const tg_device_cell *cell, int out, const tg_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *err)
 {
     owner *o = user;
-    const tg_desc *d = &o->net->shapes.desc[o->net->out[0]];
-    const int r = d->rank;
-    const int64_t h = d->dim[r - 2], w = d->dim[r - 1], depth = r == 5 ? d->dim[2] : 1;
-    const tg_range z = r == 5 ? box->ax[2] : (tg_range){0, 1};
+    const tg_desc *d = &o->net->shapes.desc[o->net->out[out]];
+    const extent e = extent_of(d, box);
     const float *src = pixels;
     (void)err;
     fake_host_works(o->take_seconds);
-    o->takes++;
+    o->takes[out]++;
     const int64_t row = cell->cell * 1000000 + box->ax[2].lo;
-    o->order_broken += row <= o->last_row;
-    o->last_row = row;
+    o->order_broken += row <= o->last_row[out];
+    o->last_row[out] = row;
     CHECK_EQ(counts[0], 0);
-    for (int64_t k = z.lo; k < z.hi; k++)
+    for (int64_t k = e.z.lo; k < e.z.hi; k++)
         for (int64_t c = 0; c < d->dim[1]; c++)
-            for (int64_t y = box->ax[r - 2].lo; y < box->ax[r - 2].hi; y++)
-                for (int64_t x = box->ax[r - 1].lo; x < box->ax[r - 1].hi; x++)
-                    o->out[((c * depth + k) * h + y) * w + x] = *src++;
+            for (int64_t y = e.y.lo; y < e.y.hi; y++)
+                for (int64_t x = e.x.lo; x < e.x.hi; x++)
+                    o->out[out][((c * e.depth + k) * e.h + y) * e.w + x] = *src++;
     return TG_OK;
 }
 
@@ -137,32 +192,36 @@ static tg_status take(void *user, const tg_device_cell *cell, const tg_box *box,
 typedef struct subject {
     tg_graph *g;
     tg_net *net, *plain;
-    float *in, *got, *want;
-    size_t n_in, n_out;
+    float *in[PORTS], *got[PORTS], *want[PORTS];
+    size_t n_out[PORTS];
 } subject;
 
+/* spatial 0: the forked one. */
 static subject open_subject(int spatial, const tg_desc *in)
 {
     char path[64];
     uint64_t seed = 77;
     tgi_err err = {0};
-    int64_t n = 0;
     subject s = {0};
     snprintf(path, sizeof path, "/tmp/tegula_device_%d.onnx", (int)getpid());
-    s.g = make_graph(spatial, path);
+    s.g = spatial ? make_graph(spatial, path) : make_forked(path);
     unlink(path);
     CHECK_OK(tgi_net_new(s.g, fake_backend(), in, 0, &s.net, &err), err);
     CHECK_OK(tgi_net_new(s.g, tgi_backend_for(TG_ISA_PORTABLE), in, TG_NET_REFERENCE, &s.plain,
                          &err),
              err);
-    tgi_desc_count(in, &n);
-    s.n_in = (size_t)n;
-    s.in = malloc(s.n_in * sizeof(float));
-    for (size_t i = 0; i < s.n_in; i++)
-        s.in[i] = tg_rand_unit(&seed);
-    s.n_out = net_out_count(s.net, 0);
-    s.got = malloc(s.n_out * sizeof(float));
-    s.want = malloc(s.n_out * sizeof(float));
+    for (int i = 0; i < s.net->n_in; i++) {
+        int64_t n = 0;
+        tgi_desc_count(&in[i], &n);
+        s.in[i] = malloc((size_t)n * sizeof(float));
+        for (int64_t k = 0; k < n; k++)
+            s.in[i][k] = tg_rand_unit(&seed);
+    }
+    for (int o = 0; o < s.net->n_out; o++) {
+        s.n_out[o] = net_out_count(s.net, o);
+        s.got[o] = malloc(s.n_out[o] * sizeof(float));
+        s.want[o] = malloc(s.n_out[o] * sizeof(float));
+    }
     return s;
 }
 
@@ -171,12 +230,64 @@ static void close_subject(subject *s)
     tgi_net_free(&s->net);
     tgi_net_free(&s->plain);
     tgi_graph_free(&s->g);
-    free(s->in);
-    free(s->got);
-    free(s->want);
+    for (int i = 0; i < PORTS; i++) {
+        free(s->in[i]);
+        free(s->got[i]);
+        free(s->want[i]);
+    }
 }
 
-/* Run every cell of a cut on the fake device; `o`: times of the host, or NULL. */
+static tg_device_form form_of(const tg_tiling *t, const owner *o)
+{
+    const tg_net *net = t->net;
+    tg_device_form f = {0};
+    for (int i = 0; i < net->n_in; i++) {
+        const tg_slot *slot = &t->slot[net->in[i]];
+        f.in[i].type = TG_DTYPE_F32;
+        f.in[i].bytes =
+            (size_t)(net->values[net->in[i]].c * slot->ring * slot->rows * slot->width) *
+            sizeof(float);
+    }
+    for (int k = 0; k < (o->only_first ? 1 : net->n_out); k++)
+        f.out[k] = (tg_device_port){
+            .type = TG_DTYPE_F32, .channels = net->values[net->out[k]].c, .together = 1};
+    return f;
+}
+
+static void open_owner(owner *o, const subject *s, const tg_device_form *form)
+{
+    o->net = s->net;
+    for (int i = 0; i < s->net->n_in; i++) {
+        port *p = &o->in[i];
+        p->data = s->in[i];
+        p->floats = form->in[i].bytes / sizeof(float);
+        for (int k = 0; k < 2; k++)
+            p->staging[k] = malloc(form->in[i].bytes);
+    }
+    for (int k = 0; k < PORTS; k++) {
+        o->out[k] = s->got[k];
+        o->last_row[k] = -1;
+    }
+}
+
+static tg_status run_cells(const tg_tiling *t, const owner *o, tg_device_exec *e, tgi_err *err)
+{
+    for (int64_t k = 0; k < t->cells; k++) {
+        tg_range core[3];
+        const tg_device_cell cell = {.cell = k, .mul = 1}, next = {.cell = k + 1, .mul = 1};
+        tgi_tiling_cell(t, k, core);
+        tgi_device_exec_begin(e, &cell, core);
+        if (o->announces && k + 1 < t->cells) {
+            tgi_tiling_cell(t, k + 1, core);
+            tgi_device_exec_expect(e, &next, core);
+        }
+        for (int done = 0; !done;)
+            TGI_TRY(tgi_device_exec_band(e, &done, err));
+    }
+    return tgi_device_exec_drain(e, err);
+}
+
+/* Run every cell of a cut on the fake device; `o`: times of the host, and what it does. */
 static tg_status run_cut(const subject *s, const int64_t cut[3], int64_t band, owner *o,
                          tgi_err *err)
 {
@@ -187,38 +298,19 @@ static tg_status run_cut(const subject *s, const int64_t cut[3], int64_t band, o
     const tg_device_ops *ops = fake_device_ops();
     CHECK_OK(tgi_stages_new(s->net, &stages, err), *err);
     CHECK_OK(tgi_tiling_make(&stages->one, cut, band, 1, NULL, &t, err), *err);
-    const tg_slot *slot = &t.slot[s->net->in[0]];
-    o->net = s->net;
-    o->in = s->in;
-    o->out = s->got;
-    o->last_row = -1;
-    o->staging_floats = (size_t)(CH * slot->ring * slot->rows * slot->width);
-    for (int k = 0; k < 2; k++)
-        o->staging[k] = malloc(o->staging_floats * sizeof(float));
-    const tg_device_form form = {.in_type = TG_DTYPE_F32,
-                                 .out_type = TG_DTYPE_F32,
-                                 .out_channels = s->net->values[s->net->out[0]].c,
-                                 .out_together = 1,
-                                 .in_bytes = o->staging_floats * sizeof(float)};
+    const tg_device_form form = form_of(&t, o);
     const tg_device_io io = {o, fetch, ahead, take};
+    open_owner(o, s, &form);
     tg_status st = ops->open(0, &device, err);
     if (st == TG_OK)
         st = tgi_device_exec_open(ops, device, &t, &form, &io, &e, err);
-    for (int64_t k = 0; st == TG_OK && k < t.cells; k++) {
-        tg_range core[3];
-        int done = 0;
-        const tg_device_cell cell = {.cell = k, .mul = 1};
-        tgi_tiling_cell(&t, k, core);
-        tgi_device_exec_begin(e, &cell, core);
-        while (st == TG_OK && !done)
-            st = tgi_device_exec_band(e, &done, err);
-    }
     if (st == TG_OK)
-        st = tgi_device_exec_drain(e, err);
+        st = run_cells(&t, o, e, err);
     tgi_device_exec_close(&e);
     ops->close(&device);
-    for (int k = 0; k < 2; k++)
-        free(o->staging[k]);
+    for (int i = 0; i < PORTS; i++)
+        for (int k = 0; k < 2; k++)
+            free(o->in[i].staging[k]);
     tgi_tiling_free(&t);
     tgi_stages_free(&stages);
     return st;
@@ -227,8 +319,9 @@ static tg_status run_cut(const subject *s, const int64_t cut[3], int64_t band, o
 static int64_t differences(const subject *s)
 {
     int64_t bad = 0;
-    for (size_t i = 0; i < s->n_out; i++)
-        bad += memcmp(&s->got[i], &s->want[i], sizeof(float)) != 0;
+    for (int o = 0; o < s->net->n_out; o++)
+        for (size_t i = 0; i < s->n_out[o]; i++)
+            bad += memcmp(&s->got[o][i], &s->want[o][i], sizeof(float)) != 0;
     return bad;
 }
 
@@ -236,28 +329,37 @@ static const int64_t uncut[3] = {0, 0, 0};
 
 /* ---- Tests ------------------------------------------------------------------------------- */
 
-static void test_one_cell_equals_the_processors_references(void)
+static void whole_against_references(int spatial, const tg_desc *in)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 44, 36}};
     tgi_err err = {0};
     owner o = {0};
     fake_reset();
-    subject s = open_subject(2, &in);
-    net_io io = {.in = {s.in}, .out = {s.want}};
+    subject s = open_subject(spatial, in);
+    net_io io = {.in = {s.in[0], s.in[1]}, .out = {s.want[0], s.want[1]}};
     CHECK_OK(net_run(s.plain, uncut, 1 << 20, 1, &io, -1, &err), err);
     CHECK_OK(run_cut(&s, uncut, 1 << 20, &o, &err), err);
-    double worst = 0;
-    for (size_t i = 0; i < s.n_out; i++)
-        worst = fabs((double)s.got[i] - (double)s.want[i]) <= worst
-                    ? worst
-                    : fabs((double)s.got[i] - (double)s.want[i]); /* NaN stays */
-    CHECK(worst == 0);                                            /* the same references */
-    size_t distinct = 0;
-    for (size_t i = 1; i < s.n_out; i++)
-        distinct += isfinite(s.got[i]) && s.got[i] != s.got[i - 1];
-    CHECK(distinct > s.n_out * 9 / 10); /* not a constant, which any cut would give */
-    CHECK_EQ(o.takes, 1);
+    for (int k = 0; k < s.net->n_out; k++) {
+        double worst = 0;
+        size_t distinct = 0;
+        for (size_t i = 0; i < s.n_out[k]; i++) {
+            const double d = fabs((double)s.got[k][i] - (double)s.want[k][i]);
+            worst = d <= worst ? worst : d; /* NaN stays */
+            distinct += i > 0 && isfinite(s.got[k][i]) && s.got[k][i] != s.got[k][i - 1];
+        }
+        CHECK(worst == 0);                     /* the same references */
+        CHECK(distinct > s.n_out[k] * 9 / 10); /* not a constant, which any cut would give */
+        CHECK_EQ(o.takes[k], 1);
+    }
     close_subject(&s);
+}
+
+static void test_one_cell_equals_the_processors_references(void)
+{
+    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 44, 36}};
+    const tg_desc two[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
+                            {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
+    whole_against_references(2, &in);
+    whole_against_references(0, two);
 }
 
 static void cut_and_compare(int spatial, const tg_desc *in, int rounds)
@@ -268,17 +370,19 @@ static void cut_and_compare(int spatial, const tg_desc *in, int rounds)
     fake_reset();
     subject s = open_subject(spatial, in);
     CHECK_OK(run_cut(&s, uncut, 1 << 20, &whole, &err), err);
-    memcpy(s.want, s.got, s.n_out * sizeof(float));
+    for (int k = 0; k < s.net->n_out; k++)
+        memcpy(s.want[k], s.got[k], s.n_out[k] * sizeof(float));
     for (int i = 0; i < rounds; i++) {
         int64_t cut[3];
-        owner o = {0};
+        owner o = {.announces = i % 3 != 0};
         fake_reset();
         for (int a = 0; a < 3; a++)
             cut[a] = tg_rand_in(&seed, 0, 2) ? tg_rand_in(&seed, 3, 40) : 0;
         for (int q = 0; q < TG_QUEUE_COUNT; q++) /* all eight ways of who is early */
             fake.eager[q] = i >> q & 1;
         const int64_t band = tg_rand_in(&seed, 1, 24);
-        memset(s.got, 0xff, s.n_out * sizeof(float));
+        for (int k = 0; k < s.net->n_out; k++)
+            memset(s.got[k], 0xff, s.n_out[k] * sizeof(float));
         CHECK_OK(run_cut(&s, cut, band, &o, &err), err);
         const int64_t bad = differences(&s);
         CHECK_EQ(bad, 0);
@@ -303,7 +407,38 @@ static void test_any_cut_of_a_volume_gives_the_same_bits(void)
     cut_and_compare(3, &in, 8);
 }
 
-/* Bands of equal work on the fake clock; returns when the last one is handed out. */
+/* Outputs at two scales end their bands at different times, and in cells that share a pixel of
+ * the coarse one. */
+static void test_any_cut_of_two_inputs_and_two_outputs_gives_the_same_bits(void)
+{
+    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 80, 112}},
+                           {TG_DTYPE_F32, 4, {1, 2, 80, 112}}};
+    cut_and_compare(0, in, 24);
+}
+
+static void test_an_output_that_nobody_takes_costs_nothing(void)
+{
+    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
+                           {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
+    tgi_err err = {0};
+    owner both = {0}, one = {.only_first = 1};
+    fake_reset();
+    subject s = open_subject(0, in);
+    CHECK_OK(run_cut(&s, uncut, 16, &both, &err), err);
+    const int downloads = fake_count(FAKE_DOWNLOAD);
+    const size_t peak = fake_peak_bytes();
+    memcpy(s.want[0], s.got[0], s.n_out[0] * sizeof(float));
+    fake_reset();
+    CHECK_OK(run_cut(&s, uncut, 16, &one, &err), err);
+    CHECK_EQ(memcmp(s.want[0], s.got[0], s.n_out[0] * sizeof(float)), 0);
+    CHECK_EQ(one.takes[1], 0);
+    CHECK_EQ(downloads - fake_count(FAKE_DOWNLOAD), both.takes[1]);
+    CHECK(fake_peak_bytes() < peak);
+    close_subject(&s);
+}
+
+/* Bands of equal work on the fake clock; returns when the last one is handed out. (The pixels
+ * that set the speeds are those of the net with one input and one output.) */
 static double time_bands(const subject *s, double up, double run, double down, double take_s,
                          int64_t *bands)
 {
@@ -368,24 +503,74 @@ static void test_kernels_follow_each_other_without_a_gap(void)
     close_subject(&s);
 }
 
+/* Two inputs and two outputs are one upload and one download: an event each, and no wait
+ * between them. A band of 16 rows yields four of the one and one of the other. */
+static void test_ports_of_a_band_travel_together(void)
+{
+    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 1600, 32}},
+                           {TG_DTYPE_F32, 4, {1, 2, 1600, 32}}};
+    tgi_err err = {0};
+    owner o = {.fetch_seconds = 1, .take_seconds = 2};
+    fake_reset();
+    subject s = open_subject(0, in);
+    fake.run_seconds = 10;
+    fake.upload_per_byte = 8 / ((CH + 2) * 16.0 * 32.0 * sizeof(float));
+    fake.download_per_byte = 8 / ((3 * 4 * 8 + 2 * 1 * 2) * (double)sizeof(float) + 2 * 256);
+    CHECK_OK(run_cut(&s, uncut, 16, &o, &err), err);
+    const double n = fake_count(FAKE_RUN);
+    CHECK(n >= 100);
+    CHECK(o.takes[0] > 95 && o.takes[1] > 95);
+    CHECK(fake_now() < 10 * n * 1.04 + 3 * (8 + 10 + 8 + 5));
+    printf("  two inputs and outputs: %.2f a band, in turn %d\n", fake_now() / n,
+           8 + 10 + 8 + 2 * 2);
+    close_subject(&s);
+}
+
+/* Cells of one band each: reading is less than the kernels take, and so is taking what comes
+ * back, but both together, by the caller's thread, are more. */
+static double time_cells(const subject *s, int announces, owner *o)
+{
+    static const int64_t cut[3] = {0, 16, 0};
+    tgi_err err = {0};
+    *o = (owner){.fetch_seconds = 8, .take_seconds = 6, .announces = announces};
+    fake_reset();
+    fake.run_seconds = 10;
+    CHECK_OK(run_cut(s, cut, 1 << 20, o, &err), err);
+    return fake_now() / fake_count(FAKE_RUN);
+}
+
+static void test_the_first_rows_of_the_next_cell_are_read_ahead(void)
+{
+    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 480, 24}};
+    owner o;
+    fake_reset();
+    subject s = open_subject(2, &in);
+    const double without = time_cells(&s, 0, &o);
+    const int64_t inside = o.read_ahead;
+    const double with = time_cells(&s, 1, &o);
+    printf("  cells of one band: %.2f each, not announced %.2f\n", with, without);
+    CHECK_EQ(o.read_ahead - inside, 480 / 16 - 1); /* one for each cell but the first */
+    CHECK(with < 10 * 1.04 + 1);                   /* filling and draining 30 cells */
+    CHECK(without > 1.2 * with);
+    close_subject(&s);
+}
+
 static void test_what_is_needed_is_what_is_taken(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 60, 46}};
+    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
+                           {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
     tgi_err err = {0};
     owner o = {0};
     tg_stages *stages = NULL;
     tg_tiling t;
     tg_device_need need;
     fake_reset();
-    subject s = open_subject(2, &in);
+    subject s = open_subject(0, in);
     CHECK_OK(run_cut(&s, uncut, 8, &o, &err), err);
     const size_t peak = fake_peak_bytes();
     CHECK_OK(tgi_stages_new(s.net, &stages, &err), err);
     CHECK_OK(tgi_tiling_make(&stages->one, uncut, 8, 1, NULL, &t, &err), err);
-    const tg_slot *slot = &t.slot[s.net->in[0]];
-    const tg_device_form form = {TG_DTYPE_F32, TG_DTYPE_F32, 2, 1,
-                                 (size_t)(CH * slot->ring * slot->rows * slot->width) *
-                                     sizeof(float)};
+    const tg_device_form form = form_of(&t, &o);
     CHECK_OK(tgi_device_need_of(fake_device_ops(), &t, &form, &need, &err), err);
     CHECK_EQ(need.block + need.program, peak);
     CHECK_EQ(need.weights + need.constants + need.arena + need.pixels, need.block);
@@ -397,9 +582,10 @@ static void test_what_is_needed_is_what_is_taken(void)
 /* Every call that can fail, the first and later ones: answered with its code, nothing left. */
 static void test_any_failure_is_answered_and_leaves_nothing(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 40, 30}};
+    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 48, 32}},
+                           {TG_DTYPE_F32, 4, {1, 2, 48, 32}}};
     fake_reset();
-    subject s = open_subject(2, &in);
+    subject s = open_subject(0, in);
     for (int call = 0; call < FAKE_CALLS; call++)
         for (int k = 1; k <= 4; k++) {
             tgi_err err = {0};
@@ -425,8 +611,12 @@ int main(void)
     RUN(test_one_cell_equals_the_processors_references);
     RUN(test_any_cut_of_an_image_gives_the_same_bits);
     RUN(test_any_cut_of_a_volume_gives_the_same_bits);
+    RUN(test_any_cut_of_two_inputs_and_two_outputs_gives_the_same_bits);
+    RUN(test_an_output_that_nobody_takes_costs_nothing);
     RUN(test_copies_kernels_and_the_host_overlap);
     RUN(test_kernels_follow_each_other_without_a_gap);
+    RUN(test_ports_of_a_band_travel_together);
+    RUN(test_the_first_rows_of_the_next_cell_are_read_ahead);
     RUN(test_what_is_needed_is_what_is_taken);
     RUN(test_any_failure_is_answered_and_leaves_nothing);
     return TEST_END();
