@@ -119,7 +119,7 @@ static int open_layer(on_device *o, const layer *l, const tg_backend *be)
         (layer_count(&o->k.src[0]) + layer_count(&o->k.dst) + layer_count(&o->k.src[1])) *
         device_element_bytes(o->element);
     size_t held = 0;
-    must(ops->program_open(d, &o->step, 1, &o->p, &held, &err));
+    must(ops->program_open(d, TG_QUEUE_COMPUTE, &o->step, 1, &o->p, &held, &err));
     return 1;
 }
 

@@ -1,6 +1,6 @@
 /* device.h - a device that computes beside the processor: what a plugin gives the engine.
  *
- * The engine plans and obeys; a device owns memory, three queues and kernels. Work put into a
+ * The engine plans and obeys; a device owns memory, queues and kernels. Work put into a
  * queue is done in the order of the queue, at some later time; an event is a place in a queue
  * that another queue, or the caller, can wait for:
  *
@@ -34,18 +34,27 @@
 extern "C" {
 #endif
 
-#define TG_DEVICE_ABI 1u /* rises with any change of this header, op.h or backend.h */
+#define TG_DEVICE_ABI 2u /* rises with any change of this header, op.h or backend.h */
 
 typedef struct tg_device tg_device;                 /* one device, opened: a context */
 typedef struct tg_device_event tg_device_event;     /* a place in a queue */
 typedef struct tg_device_program tg_device_program; /* the steps of a band, prepared */
 
+/* Cells that are small enough to leave a device idle are computed beside each other, each in a
+ * lane: a compute queue, a program and an arena of its own. */
+#define TG_DEVICE_LANES 8
+
 typedef enum tg_device_queue {
     TG_QUEUE_UPLOAD,
-    TG_QUEUE_COMPUTE,
     TG_QUEUE_DOWNLOAD,
-    TG_QUEUE_COUNT
+    TG_QUEUE_COMPUTE, /* of lane 0; the others' follow */
+    TG_QUEUE_COUNT = TG_QUEUE_COMPUTE + TG_DEVICE_LANES
 } tg_device_queue;
+
+static inline tg_device_queue tgi_device_lane(int lane)
+{
+    return (tg_device_queue)((int)TG_QUEUE_COMPUTE + lane);
+}
 
 typedef struct tg_device_info {
     int id;           /* as the driver counts */
@@ -133,13 +142,13 @@ typedef struct tg_device_ops {
     tg_status (*wait)(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err);
     /* Block the caller until then. NULL: until all queues are empty. */
     tg_status (*sync)(tg_device *d, tg_device_event *e, tgi_err *err);
-    /* Prepare a program of n steps. `*bytes`: what it holds on the device, parameters and
-     * graphs; with out == NULL it is only counted. `d` may be NULL then. */
-    tg_status (*program_open)(tg_device *d, const tg_device_step *steps, int n,
-                              tg_device_program **out, size_t *bytes, tgi_err *err);
+    /* Prepare a program of n steps for a compute queue. `*bytes`: what it holds on the device,
+     * parameters and graphs; with out == NULL it is only counted. `d` may be NULL then. */
+    tg_status (*program_open)(tg_device *d, tg_device_queue q, const tg_device_step *steps,
+                              int n, tg_device_program **out, size_t *bytes, tgi_err *err);
     void (*program_close)(tg_device_program **p);
-    /* Put the steps into the compute queue. `steps`: the same nodes, with this band's views and
-     * boxes; read before the call returns. */
+    /* Put the steps into the program's queue. `steps`: the same nodes, with this band's views
+     * and boxes; read before the call returns. */
     tg_status (*program_run)(tg_device_program *p, const tg_device_step *steps, tgi_err *err);
 } tg_device_ops;
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define DEPTH TG_DEVICE_DEPTH
+#define MOST_DEPTH (TG_DEVICE_LANES + 1)
 #define ALIGN 256u
 
 /* A band whose pixels are on their way back. */
@@ -21,28 +21,37 @@ typedef struct pending {
  * ports lie; counts lead the pixels of an output. */
 typedef struct layout {
     size_t weights, constants, arena, in, out, total;
-    size_t in_bytes, out_bytes;
+    size_t arena_bytes, in_bytes, out_bytes;
     size_t in_at[TG_MAX_PORTS], out_at[TG_MAX_PORTS], counts_bytes[TG_MAX_PORTS];
 } layout;
 
+/* Of a band's buffers on both sides. */
 typedef struct event_set {
-    tg_device_event *uploaded[DEPTH]; /* staged pixels are on the device */
-    tg_device_event *loaded[DEPTH];   /* ... and in their view: both buffers are free */
-    tg_device_event *computed[DEPTH]; /* finished pixels lie on the device */
-    tg_device_event *back[DEPTH];     /* ... and on the host */
+    tg_device_event *uploaded; /* staged pixels are on the device */
+    tg_device_event *loaded;   /* ... and in their view: both buffers are free */
+    tg_device_event *computed; /* finished pixels lie on the device */
+    tg_device_event *back;     /* ... and on the host */
 } event_set;
+
+/* What computes a cell beside those of the other lanes. */
+typedef struct lane {
+    tg_device_steps steps;
+    tg_device_program *program;
+    tg_device_queue queue;
+} lane;
 
 struct tg_device_exec {
     const tg_device_ops *ops;
     tg_device *device;
     tg_device_io io;
-    tg_device_steps steps;
-    tg_device_program *program;
+    int lanes, depth; /* depth: bands in flight on each side, one more than lanes */
+    lane lane[TG_DEVICE_LANES];
+    lane *now; /* of the cell that was begun last */
     layout lay;
     void *block, *pinned;
-    char *in[DEPTH], *out[DEPTH]; /* on the device */
-    char *host[DEPTH];            /* pinned: counts and pixels that came back */
-    event_set event;
+    char *in[MOST_DEPTH], *out[MOST_DEPTH]; /* on the device */
+    char *host[MOST_DEPTH];                 /* pinned: counts and pixels that came back */
+    event_set event[MOST_DEPTH];
     tg_device_cell cell;
     struct {
         int announced;
@@ -50,7 +59,7 @@ struct tg_device_exec {
         tg_cell cell;
         tg_box first[TG_MAX_PORTS]; /* what its first band loads */
     } coming;
-    pending pending[DEPTH];
+    pending pending[MOST_DEPTH];
     int64_t fed, made; /* bands that were fed, and that yielded rows, so far */
     tg_device_times seconds;
 };
@@ -84,15 +93,22 @@ static void lay_out_ports(const tg_tiling *t, const tg_device_form *form, layout
     }
 }
 
+static int lanes_of(const tg_device_form *form)
+{
+    return form->lanes > 1 ? form->lanes : 1;
+}
+
 static layout lay_out(const tg_tiling *t, const tg_device_form *form)
 {
+    const size_t lanes = (size_t)lanes_of(form);
     layout l = {0};
     lay_out_ports(t, form, &l);
     l.weights = part(&l.total, t->net->packed_bytes);
     l.constants = part(&l.total, tgi_device_constants_bytes(t));
-    l.arena = part(&l.total, t->arena_bytes);
-    l.in = part(&l.total, tgi_sat_mul(DEPTH, l.in_bytes));
-    l.out = part(&l.total, tgi_sat_mul(DEPTH, l.out_bytes));
+    l.arena_bytes = tgi_align_size(t->arena_bytes, ALIGN);
+    l.arena = part(&l.total, tgi_sat_mul(lanes, l.arena_bytes));
+    l.in = part(&l.total, tgi_sat_mul(lanes + 1, l.in_bytes));
+    l.out = part(&l.total, tgi_sat_mul(lanes + 1, l.out_bytes));
     return l;
 }
 
@@ -103,15 +119,17 @@ tg_status tgi_device_need_of(const tg_device_ops *ops, const tg_tiling *t,
     tg_device_steps steps;
     memset(out, 0, sizeof *out);
     TGI_TRY(tgi_device_steps_open(&steps, t, form, (tg_device_places){0}, err));
-    const tg_status st = ops->program_open(NULL, steps.step, steps.n, NULL, &out->program, err);
+    const tg_status st = ops->program_open(NULL, TG_QUEUE_COMPUTE, steps.step, steps.n, NULL,
+                                           &out->program, err);
     tgi_device_steps_close(&steps);
     TGI_TRY(st);
+    out->program = tgi_sat_mul(out->program, (size_t)lanes_of(form));
     out->weights = l.constants - l.weights;
     out->constants = l.arena - l.constants;
     out->arena = l.in - l.arena;
     out->pixels = l.total - l.in;
     out->block = l.total;
-    out->pinned = DEPTH * l.out_bytes;
+    out->pinned = tgi_sat_mul((size_t)lanes_of(form) + 1, l.out_bytes);
     for (int i = 0; i < t->net->n_nodes; i++)
         if (t->net->nodes[i].packed_bytes > out->packing)
             out->packing = t->net->nodes[i].packed_bytes;
@@ -168,11 +186,11 @@ static tg_status upload_constants(tg_device_exec *e, const tg_tiling *t, char *d
 
 static tg_status make_events(tg_device_exec *e, tgi_err *err)
 {
-    for (int k = 0; k < DEPTH; k++) {
-        TGI_TRY(e->ops->event_new(e->device, &e->event.uploaded[k], err));
-        TGI_TRY(e->ops->event_new(e->device, &e->event.loaded[k], err));
-        TGI_TRY(e->ops->event_new(e->device, &e->event.computed[k], err));
-        TGI_TRY(e->ops->event_new(e->device, &e->event.back[k], err));
+    for (int k = 0; k < e->depth; k++) {
+        TGI_TRY(e->ops->event_new(e->device, &e->event[k].uploaded, err));
+        TGI_TRY(e->ops->event_new(e->device, &e->event[k].loaded, err));
+        TGI_TRY(e->ops->event_new(e->device, &e->event[k].computed, err));
+        TGI_TRY(e->ops->event_new(e->device, &e->event[k].back, err));
     }
     return TG_OK;
 }
@@ -183,28 +201,44 @@ static void free_event(tg_device_exec *e, tg_device_event *event)
         e->ops->event_free(e->device, event);
 }
 
+static tg_status open_lanes(tg_device_exec *e, const tg_tiling *t, const tg_device_form *form,
+                            tgi_err *err)
+{
+    char *base = e->block;
+    for (int k = 0; k < e->lanes; k++) {
+        lane *l = &e->lane[k];
+        size_t bytes;
+        const tg_device_places at = {base + e->lay.weights, base + e->lay.constants,
+                                     base + e->lay.arena + (size_t)k * e->lay.arena_bytes};
+        l->queue = tgi_device_lane(k);
+        TGI_TRY(tgi_device_steps_open(&l->steps, t, form, at, err));
+        TGI_TRY(e->ops->program_open(e->device, l->queue, l->steps.step, l->steps.n,
+                                     &l->program, &bytes, err));
+    }
+    return TG_OK;
+}
+
 static tg_status prepare(tg_device_exec *e, const tg_tiling *t, const tg_device_form *form,
                          tgi_err *err)
 {
     const layout l = lay_out(t, form);
-    size_t bytes;
+    e->lay = l;
+    e->lanes = lanes_of(form);
+    e->depth = e->lanes + 1;
+    e->now = e->lane;
     TGI_TRY(e->ops->alloc(e->device, l.total, &e->block, err));
-    TGI_TRY(e->ops->pin(e->device, DEPTH * l.out_bytes, &e->pinned, err));
+    TGI_TRY(e->ops->pin(e->device, (size_t)e->depth * l.out_bytes, &e->pinned, err));
     char *base = e->block;
-    for (int k = 0; k < DEPTH; k++) {
+    for (int k = 0; k < e->depth; k++) {
         e->in[k] = base + l.in + (size_t)k * l.in_bytes;
         e->out[k] = base + l.out + (size_t)k * l.out_bytes;
         e->host[k] = (char *)e->pinned + (size_t)k * l.out_bytes;
     }
-    e->lay = l;
-    const tg_device_places at = {base + l.weights, base + l.constants, base + l.arena};
-    TGI_TRY(tgi_device_steps_open(&e->steps, t, form, at, err));
-    TGI_TRY(tgi_cell_open(&e->coming.cell, t, at.arena, err));
+    TGI_TRY(open_lanes(e, t, form, err));
+    TGI_TRY(tgi_cell_open(&e->coming.cell, t, base + l.arena, err));
     TGI_TRY(make_events(e, err));
-    TGI_TRY(
-        e->ops->program_open(e->device, e->steps.step, e->steps.n, &e->program, &bytes, err));
-    TGI_TRY(upload_weights(e, t->net, at.weights, err));
-    return upload_constants(e, t, at.constants, err);
+    TGI_TRY(upload_weights(e, t->net, base + l.weights, err));
+    return upload_constants(e, t, base + l.constants, err);
 }
 
 tg_status tgi_device_exec_open(const tg_device_ops *ops, tg_device *device, const tg_tiling *t,
@@ -233,14 +267,16 @@ void tgi_device_exec_close(tg_device_exec **ep)
         return;
     tg_device_exec *e = *ep;
     (void)e->ops->sync(e->device, NULL, &ignored);
-    e->ops->program_close(&e->program);
-    for (int k = 0; k < DEPTH; k++) {
-        free_event(e, e->event.uploaded[k]);
-        free_event(e, e->event.loaded[k]);
-        free_event(e, e->event.computed[k]);
-        free_event(e, e->event.back[k]);
+    for (int k = 0; k < e->lanes; k++) {
+        e->ops->program_close(&e->lane[k].program);
+        tgi_device_steps_close(&e->lane[k].steps);
     }
-    tgi_device_steps_close(&e->steps);
+    for (int k = 0; k < e->depth; k++) {
+        free_event(e, e->event[k].uploaded);
+        free_event(e, e->event[k].loaded);
+        free_event(e, e->event[k].computed);
+        free_event(e, e->event[k].back);
+    }
     tgi_cell_close(&e->coming.cell);
     if (e->block)
         e->ops->release(e->device, e->block);
@@ -256,7 +292,8 @@ void tgi_device_exec_begin(tg_device_exec *e, const tg_device_cell *cell, const 
 {
     e->cell = *cell;
     e->coming.announced = 0;
-    tgi_cell_begin(&e->steps.cell, core);
+    e->now = e->now + 1 < e->lane + e->lanes ? e->now + 1 : e->lane;
+    tgi_cell_begin(&e->now->steps.cell, core);
 }
 
 void tgi_device_exec_expect(tg_device_exec *e, const tg_device_cell *cell, const tg_range *core)
@@ -289,7 +326,7 @@ static int all_empty(const tg_box *box, int n)
 /* What will be fetched next: rows of this cell, or the first of the coming one. */
 static void ask_ahead(tg_device_exec *e)
 {
-    const tg_cell *c = &e->steps.cell;
+    const tg_cell *c = &e->now->steps.cell;
     tg_box next[TG_MAX_PORTS];
     for (int i = 0; i < c->stage->n_loaded; i++)
         next[i] = tgi_cell_next_load(c, i);
@@ -308,7 +345,7 @@ typedef struct fetched {
 static tg_status fetch(tg_device_exec *e, const tg_box *box, int k, fetched *got, tgi_err *err)
 {
     const double t0 = tgi_seconds();
-    for (int i = 0; i < e->steps.n_load; i++) {
+    for (int i = 0; i < e->now->steps.n_load; i++) {
         tg_device_pixels px;
         got[i] = (fetched){0};
         if (tgi_box_empty(&box[i]))
@@ -316,7 +353,7 @@ static tg_status fetch(tg_device_exec *e, const tg_box *box, int k, fetched *got
         TGI_TRY(
             e->io.fetch(e->io.user, &e->cell, i, &box[i], &px, &got[i].at, &got[i].bytes, err));
         px.at = e->in[k] + e->lay.in_at[i];
-        tgi_device_steps_load(&e->steps, i, &box[i], &px);
+        tgi_device_steps_load(&e->now->steps, i, &box[i], &px);
     }
     e->seconds.fetch += tgi_seconds() - t0;
     return TG_OK;
@@ -326,18 +363,18 @@ static tg_status fetch(tg_device_exec *e, const tg_box *box, int k, fetched *got
  * as the buffer they go to was sent. (So is the one that is read now: a band ago.) */
 static tg_status feed(tg_device_exec *e, const tg_box *box, tgi_err *err)
 {
-    const int k = (int)(e->fed % DEPTH), other = (int)((e->fed + 1) % DEPTH);
+    const int k = (int)(e->fed % e->depth), before = (int)((e->fed + e->lanes) % e->depth);
     fetched got[TG_MAX_PORTS];
     TGI_TRY(fetch(e, box, k, got, err));
-    TGI_TRY(wait_for(e, e->event.uploaded[other], err));
+    TGI_TRY(wait_for(e, e->event[before].uploaded, err));
     ask_ahead(e);
-    TGI_TRY(e->ops->wait(e->device, TG_QUEUE_UPLOAD, e->event.loaded[k], err));
-    for (int i = 0; i < e->steps.n_load; i++)
+    TGI_TRY(e->ops->wait(e->device, TG_QUEUE_UPLOAD, e->event[k].loaded, err));
+    for (int i = 0; i < e->now->steps.n_load; i++)
         if (got[i].bytes)
             TGI_TRY(e->ops->upload(e->device, TG_QUEUE_UPLOAD, e->in[k] + e->lay.in_at[i],
                                    got[i].at, got[i].bytes, err));
-    TGI_TRY(e->ops->record(e->device, TG_QUEUE_UPLOAD, e->event.uploaded[k], err));
-    return e->ops->wait(e->device, TG_QUEUE_COMPUTE, e->event.uploaded[k], err);
+    TGI_TRY(e->ops->record(e->device, TG_QUEUE_UPLOAD, e->event[k].uploaded, err));
+    return e->ops->wait(e->device, e->now->queue, e->event[k].uploaded, err);
 }
 
 /* Give the finished pixels in buffer k to the caller. */
@@ -348,9 +385,9 @@ static tg_status hand_out(tg_device_exec *e, int k, tgi_err *err)
     if (!p->used)
         return TG_OK;
     p->used = 0;
-    TGI_TRY(wait_for(e, e->event.back[k], err));
+    TGI_TRY(wait_for(e, e->event[k].back, err));
     const double t0 = tgi_seconds();
-    for (int o = 0; st == TG_OK && o < e->steps.cell.stage->n_out; o++) {
+    for (int o = 0; st == TG_OK && o < e->now->steps.cell.stage->n_out; o++) {
         const char *counts = e->host[k] + e->lay.out_at[o];
         if (!tgi_box_empty(&p->box[o]))
             st =
@@ -365,7 +402,7 @@ static tg_status hand_out(tg_device_exec *e, int k, tgi_err *err)
  * buffer k. Returns whether there are any. */
 static int store(tg_device_exec *e, const int64_t *from, int k, tg_box *box, size_t *bytes)
 {
-    tg_device_steps *s = &e->steps;
+    tg_device_steps *s = &e->now->steps;
     const int n = s->cell.stage->n_out;
     for (int o = 0; o < n; o++) {
         box[o] = (tg_box){.rank = s->cell.net->rank};
@@ -385,16 +422,16 @@ static int store(tg_device_exec *e, const int64_t *from, int k, tg_box *box, siz
 static tg_status fetch_back(tg_device_exec *e, const tg_box *box, const size_t *bytes,
                             tgi_err *err)
 {
-    const int k = (int)(e->made % DEPTH), n = e->steps.cell.stage->n_out;
-    TGI_TRY(e->ops->record(e->device, TG_QUEUE_COMPUTE, e->event.computed[k], err));
+    const int k = (int)(e->made % e->depth), n = e->now->steps.cell.stage->n_out;
+    TGI_TRY(e->ops->record(e->device, e->now->queue, e->event[k].computed, err));
     TGI_TRY(hand_out(e, k, err));
-    TGI_TRY(e->ops->wait(e->device, TG_QUEUE_DOWNLOAD, e->event.computed[k], err));
+    TGI_TRY(e->ops->wait(e->device, TG_QUEUE_DOWNLOAD, e->event[k].computed, err));
     for (int o = 0; o < n; o++)
         if (bytes[o])
             TGI_TRY(e->ops->download(
                 e->device, TG_QUEUE_DOWNLOAD, e->host[k] + e->lay.out_at[o],
                 e->out[k] + e->lay.out_at[o], e->lay.counts_bytes[o] + bytes[o], err));
-    TGI_TRY(e->ops->record(e->device, TG_QUEUE_DOWNLOAD, e->event.back[k], err));
+    TGI_TRY(e->ops->record(e->device, TG_QUEUE_DOWNLOAD, e->event[k].back, err));
     e->pending[k].used = 1;
     e->pending[k].cell = e->cell;
     memcpy(e->pending[k].box, box, (size_t)n * sizeof *box);
@@ -404,9 +441,9 @@ static tg_status fetch_back(tg_device_exec *e, const tg_box *box, const size_t *
 
 tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err)
 {
-    tg_device_steps *s = &e->steps;
+    tg_device_steps *s = &e->now->steps;
     tg_cell *c = &s->cell;
-    const int k = (int)(e->made % DEPTH);
+    const int k = (int)(e->made % e->depth);
     int64_t from[TG_MAX_PORTS];
     tg_box in[TG_MAX_PORTS], out[TG_MAX_PORTS];
     size_t bytes[TG_MAX_PORTS];
@@ -421,10 +458,10 @@ tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err)
     tgi_device_steps_nodes(s);
     const int yields = store(e, from, k, out, bytes);
     if (yields)
-        TGI_TRY(e->ops->wait(e->device, TG_QUEUE_COMPUTE, e->event.back[k], err));
-    TGI_TRY(e->ops->program_run(e->program, s->step, err));
+        TGI_TRY(e->ops->wait(e->device, e->now->queue, e->event[k].back, err));
+    TGI_TRY(e->ops->program_run(e->now->program, s->step, err));
     if (feeds)
-        TGI_TRY(e->ops->record(e->device, TG_QUEUE_COMPUTE, e->event.loaded[e->fed++ % DEPTH],
+        TGI_TRY(e->ops->record(e->device, e->now->queue, e->event[e->fed++ % e->depth].loaded,
                                err));
     if (yields)
         TGI_TRY(fetch_back(e, out, bytes, err));
@@ -435,8 +472,8 @@ tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err)
 
 tg_status tgi_device_exec_drain(tg_device_exec *e, tgi_err *err)
 {
-    for (int64_t i = 0; i < DEPTH; i++)
-        TGI_TRY(hand_out(e, (int)((e->made + i) % DEPTH), err));
+    for (int64_t i = 0; i < e->depth; i++)
+        TGI_TRY(hand_out(e, (int)((e->made + i) % e->depth), err));
     return TG_OK;
 }
 

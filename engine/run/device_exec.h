@@ -24,8 +24,6 @@
 #include "engine/plan/tiling.h"
 #include "kernels/device.h"
 
-#define TG_DEVICE_DEPTH 2 /* bands whose pixels are in flight, on each side */
-
 /* What the pixels of an input or output are like. */
 typedef struct tg_device_port {
     tg_dtype type;              /* of an output: TG_DTYPE_NONE: nobody takes it */
@@ -36,6 +34,7 @@ typedef struct tg_device_port {
 /* A job's pixels, on both ends of the device: by input and by output of the stage. */
 typedef struct tg_device_form {
     tg_device_port in[TG_MAX_PORTS], out[TG_MAX_PORTS];
+    int lanes; /* cells beside each other; 0: as 1 */
 } tg_device_form;
 
 /* Bytes that a tiling takes: one block of the device, what the program holds beside it, and

@@ -51,7 +51,7 @@ tg_status cu_enter(tg_device *d, tgi_err *err);
 #define CU_DO(d, call, err) TGI_TRY(cu_done(d, call, #call, NULL, err))
 
 /* cu_program.cu; as tg_device_ops says. */
-tg_status cu_program_open(tg_device *d, const tg_device_step *steps, int n,
+tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step *steps, int n,
                           tg_device_program **out, size_t *bytes, tgi_err *err);
 void cu_program_close(tg_device_program **p);
 tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err);

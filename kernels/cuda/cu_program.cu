@@ -52,6 +52,7 @@ typedef struct cu_recorder {
 
 struct tg_device_program {
     tg_device *d;
+    cudaStream_t queue;
     int n_steps, n;         /* steps, launches */
     const char **step_name; /* static texts */
     cu_note *list;
@@ -199,7 +200,7 @@ static void make_graph(tg_device_program *p)
         (void)cudaGraphDestroy(graph);
     }
     if (e == cudaSuccess) /* what it takes on the device is taken now, not at the first run */
-        e = cudaGraphUpload(p->graph, p->d->queue[TG_QUEUE_COMPUTE]);
+        e = cudaGraphUpload(p->graph, p->queue);
     if (e == cudaSuccess)
         return;
     (void)cudaGetLastError();
@@ -250,11 +251,11 @@ static tg_status prepare(tg_device_program *p, const tg_device_step *steps, tgi_
     p->one_by_one = p->wait_for_each;
     if (!p->one_by_one && p->n)
         make_graph(p);
-    CU_TRY(p->d, cudaStreamSynchronize(p->d->queue[TG_QUEUE_COMPUTE]), err);
+    CU_TRY(p->d, cudaStreamSynchronize(p->queue), err);
     return TG_OK;
 }
 
-tg_status cu_program_open(tg_device *d, const tg_device_step *steps, int n,
+tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step *steps, int n,
                           tg_device_program **out, size_t *bytes, tgi_err *err)
 {
     cu_recorder count;
@@ -271,6 +272,7 @@ tg_status cu_program_open(tg_device *d, const tg_device_step *steps, int n,
     if (!p)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a program");
     p->d = d;
+    p->queue = d->queue[q];
     p->n_steps = n;
     p->n = count.n;
     p->args_bytes = args;
@@ -289,7 +291,7 @@ void cu_program_close(tg_device_program **at)
     if (!p)
         return;
     (void)cudaSetDevice(p->d->id);
-    (void)cudaStreamSynchronize(p->d->queue[TG_QUEUE_COMPUTE]); /* it may still be running */
+    (void)cudaStreamSynchronize(p->queue); /* it may still be running */
     if (p->graph)
         (void)cudaGraphExecDestroy(p->graph);
     for (int i = 0; i < SLOTS; i++)
@@ -308,7 +310,7 @@ void cu_program_close(tg_device_program **at)
 
 static tg_status launch_one_by_one(tg_device_program *p, tgi_err *err)
 {
-    const cudaStream_t q = p->d->queue[TG_QUEUE_COMPUTE];
+    const cudaStream_t q = p->queue;
     for (int i = 0; i < p->n; i++) {
         const cu_note *l = &p->list[i];
         const char *step = p->step_name[l->step];
@@ -327,7 +329,7 @@ static tg_status launch_one_by_one(tg_device_program *p, tgi_err *err)
 tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
 {
     tg_device *d = p->d;
-    const cudaStream_t q = d->queue[TG_QUEUE_COMPUTE];
+    const cudaStream_t q = p->queue;
     const unsigned slot = p->next++ % SLOTS;
     TGI_TRY(cu_enter(d, err));
     CU_DO(d, cudaEventSynchronize(p->copied[slot]), err);

@@ -162,7 +162,7 @@ static tg_status run_step(moved *m, const tg_device_step *step, tgi_err *err)
 {
     tg_device_program *p = NULL;
     size_t bytes = 0;
-    TGI_TRY(m->ops->program_open(m->d, step, 1, &p, &bytes, err));
+    TGI_TRY(m->ops->program_open(m->d, TG_QUEUE_COMPUTE, step, 1, &p, &bytes, err));
     tg_status st = m->ops->program_run(p, step, err);
     if (st == TG_OK)
         st = m->ops->sync(m->d, NULL, err);

@@ -65,8 +65,8 @@ tg_status sync(tg_device *, tg_device_event *, tgi_err *)
 {
     return TG_OK;
 }
-tg_status program_open(tg_device *, const tg_device_step *, int n, tg_device_program **out,
-                       size_t *bytes, tgi_err *)
+tg_status program_open(tg_device *, tg_device_queue, const tg_device_step *, int n,
+                       tg_device_program **out, size_t *bytes, tgi_err *)
 {
     *bytes = 0;
     if (out)

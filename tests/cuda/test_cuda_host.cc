@@ -334,8 +334,8 @@ static void check_runs(tg_device *d, int expect_status)
     CHECK_OK(ops->alloc(d, RUNS * ROW_BYTES, &out, &err), err);
     CHECK_OK(ops->pin(d, RUNS * ROW_BYTES, &got, &err), err);
     make_band(&b, mid, out, 0, MOST);
-    CHECK_OK(ops->program_open(NULL, b.step, 2, NULL, &counted, &err), err);
-    CHECK_OK(ops->program_open(d, b.step, 2, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(NULL, TG_QUEUE_COMPUTE, b.step, 2, NULL, &counted, &err), err);
+    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), err);
     CHECK_EQ(bytes, counted);
     CHECK_EQ(bytes, (size_t)4 << 20);
     for (int i = 0; i < RUNS; i++) { /* other places, other boxes; the last is empty */
@@ -395,7 +395,7 @@ static void test_other_launches_than_when_it_was_opened_are_our_fault(void)
     tg_device *d = open_device();
     CHECK_OK(ops->alloc(d, 2 * ROW_BYTES, &at, &err), err);
     make_band(&b, at, (char *)at + ROW_BYTES, 0, 10);
-    CHECK_OK(ops->program_open(d, b.step, 2, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), err);
     b.step[1].call.most[3] = MOST / 2; /* another grid */
     CHECK_EQ(ops->program_run(p, b.step, &err), TG_E_INTERNAL);
     CHECK(said("toy_double") && said("launch 1 of 2"));
@@ -428,7 +428,7 @@ static void test_pixels_go_through_their_own_door_and_a_program_may_be_empty(voi
     tg_emulated_begin();
     tg_device *d = open_device();
     pixel_steps = 0;
-    CHECK_OK(ops->program_open(d, steps, 2, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, steps, 2, &p, &bytes, &err), err);
     CHECK_OK(ops->program_run(p, steps, &err), err);
     CHECK_EQ(pixel_steps, 6); /* counted, noted, run */
     CHECK_OK(ops->sync(d, NULL, &err), err);
@@ -450,7 +450,7 @@ static void test_shared_memory_is_asked_for_and_too_much_is_refused(void)
     CHECK_OK(ops->alloc(d, 2 * ROW_BYTES, &at, &err), err);
     make_band(&two, at, (char *)at + ROW_BYTES, 0, 10);
     two.step[1].variant = &less;
-    CHECK_OK(ops->program_open(d, two.step, 2, &both, &held, &err), err);
+    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, two.step, 2, &both, &held, &err), err);
     CHECK_OK(ops->program_run(both, two.step, &err), err);
     CHECK_OK(ops->sync(d, NULL, &err), err);
     ops->program_close(&both);
@@ -460,7 +460,7 @@ static void test_shared_memory_is_asked_for_and_too_much_is_refused(void)
     size_t bytes = 0;
     tg_device_program *p = NULL;
     make_band(&b, NULL, NULL, 0, 0);
-    CHECK_EQ(ops->program_open(d, b.step, 2, &p, &bytes, &err), TG_E_DEVICE);
+    CHECK_EQ(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), TG_E_DEVICE);
     CHECK(p == NULL && said("toy_count") && said("shared memory"));
     err = {};
     shared_wanted = 0;
@@ -476,7 +476,8 @@ static void test_launches_that_no_device_makes_are_our_fault(void)
     tg_device_program *p = NULL;
     make_band(&b, NULL, NULL, 0, 0);
     b.step[0].call.most[3] = 0; /* no blocks */
-    CHECK_EQ(ops->program_open(d, b.step, 2, &p, &bytes, &err), TG_E_INTERNAL);
+    CHECK_EQ(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err),
+             TG_E_INTERNAL);
     CHECK(p == NULL && said("toy_count: a launch of 0 x 1 x 1"));
     err = {};
     end_device(&d);
@@ -535,7 +536,7 @@ static void test_steps_one_by_one_name_the_one_that_failed(void)
     setenv("TEGULA_CUDA_STEPS", "1", 1);
     CHECK_OK(ops->alloc(d, 2 * ROW_BYTES, &at, &err), err);
     make_band(&b, at, (char *)at + ROW_BYTES, 0, 10);
-    CHECK_OK(ops->program_open(d, b.step, 2, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), err);
     unsetenv("TEGULA_CUDA_STEPS");
     tg_emulated_fail_launch(2, cudaErrorLaunchFailure);
     CHECK_EQ(ops->program_run(p, b.step, &err), TG_E_DEVICE);
@@ -567,7 +568,7 @@ static tg_status small_job(tgi_err *e)
         st = ops->event_new(d, &done, e);
     make_band(&b, at, (char *)at + ROW_BYTES, 5, 10);
     if (st == TG_OK)
-        st = ops->program_open(d, b.step, 2, &p, &bytes, e);
+        st = ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, e);
     if (st == TG_OK)
         st = ops->program_run(p, b.step, e);
     if (st == TG_OK)

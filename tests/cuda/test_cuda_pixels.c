@@ -161,7 +161,7 @@ static void run_step(const tg_device_step *step)
     tg_device_program *p = NULL;
     size_t bytes = 0;
     tgi_err err = {0};
-    CHECK_OK(ops->program_open(device, step, 1, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(device, TG_QUEUE_COMPUTE, step, 1, &p, &bytes, &err), err);
     CHECK_OK(ops->program_run(p, step, &err), err);
     CHECK_OK(ops->sync(device, NULL, &err), err);
     ops->program_close(&p);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_WORK 65536
+#define MOST_WORK 16384
 #define MOST_LOG 65536
 
 fake_settings fake = {.devices = 1, .bytes = (size_t)1 << 30};
@@ -24,6 +24,7 @@ struct tg_device_event {
 };
 
 struct tg_device_program {
+    tg_device_queue queue;
     int n;
 };
 
@@ -418,8 +419,8 @@ static tg_status sync_event(tg_device *d, tg_device_event *e, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status program_open(tg_device *d, const tg_device_step *steps, int n,
-                              tg_device_program **out, size_t *bytes, tgi_err *err)
+static tg_status program_open(tg_device *d, tg_device_queue q, const tg_device_step *steps,
+                              int n, tg_device_program **out, size_t *bytes, tgi_err *err)
 {
     (void)steps;
     *bytes = (size_t)n * 1024;
@@ -429,7 +430,7 @@ static tg_status program_open(tg_device *d, const tg_device_step *steps, int n,
     TGI_TRY(called(FAKE_PROGRAM, err));
     TGI_TRY(take(*bytes, err));
     *out = calloc(1, sizeof **out);
-    (*out)->n = n;
+    **out = (tg_device_program){q, n};
     return TG_OK;
 }
 
@@ -475,7 +476,7 @@ static void keep_step(kept_steps *k, tg_device_step *s)
 static tg_status program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
 {
     TGI_TRY(called(FAKE_RUN, err));
-    work *w = put(TG_QUEUE_COMPUTE);
+    work *w = put(p->queue);
     w->kind = WORK_RUN;
     w->seconds = fake.run_seconds;
     kept_steps *k = &w->steps;

@@ -78,6 +78,7 @@ typedef struct owner {
     double fetch_seconds, take_seconds; /* of the fake clock */
     int announces;                      /* the cell that comes is announced */
     int only_first;                     /* nobody takes the others */
+    int lanes;
     int64_t takes[PORTS], order_broken, read_ahead;
     int64_t last_row[PORTS];
 } owner;
@@ -240,7 +241,7 @@ static void close_subject(subject *s)
 static tg_device_form form_of(const tg_tiling *t, const owner *o)
 {
     const tg_net *net = t->net;
-    tg_device_form f = {0};
+    tg_device_form f = {.lanes = o->lanes};
     for (int i = 0; i < net->n_in; i++) {
         const tg_slot *slot = &t->slot[net->in[i]];
         f.in[i].type = TG_DTYPE_F32;
@@ -374,12 +375,14 @@ static void cut_and_compare(int spatial, const tg_desc *in, int rounds)
         memcpy(s.want[k], s.got[k], s.n_out[k] * sizeof(float));
     for (int i = 0; i < rounds; i++) {
         int64_t cut[3];
-        owner o = {.announces = i % 3 != 0};
+        owner o = {.announces = i % 3 != 0,
+                   .lanes = i % 2 ? 1 : (int)tg_rand_in(&seed, 2, TG_DEVICE_LANES)};
         fake_reset();
         for (int a = 0; a < 3; a++)
             cut[a] = tg_rand_in(&seed, 0, 2) ? tg_rand_in(&seed, 3, 40) : 0;
-        for (int q = 0; q < TG_QUEUE_COUNT; q++) /* all eight ways of who is early */
-            fake.eager[q] = i >> q & 1;
+        for (int q = 0; q < TG_QUEUE_COUNT; q++) /* who is early: all eight ways of one lane */
+            fake.eager[q] =
+                q <= (int)TG_QUEUE_COMPUTE ? i >> q & 1 : (int)tg_rand_in(&seed, 0, 1);
         const int64_t band = tg_rand_in(&seed, 1, 24);
         for (int k = 0; k < s.net->n_out; k++)
             memset(s.got[k], 0xff, s.n_out[k] * sizeof(float));
@@ -555,12 +558,40 @@ static void test_the_first_rows_of_the_next_cell_are_read_ahead(void)
     close_subject(&s);
 }
 
-static void test_what_is_needed_is_what_is_taken(void)
+/* A device that a cell of one band does not fill takes as many at once as there are lanes; the
+ * results are the same and leave in the same order. */
+static void test_small_cells_are_computed_beside_each_other(void)
+{
+    static const int64_t cut[3] = {0, 16, 0};
+    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 480, 24}};
+    double took[TG_DEVICE_LANES + 1] = {0};
+    tgi_err err = {0};
+    fake_reset();
+    subject s = open_subject(2, &in);
+    for (int lanes = 1; lanes <= TG_DEVICE_LANES; lanes *= 2) {
+        owner o = {.announces = 1, .lanes = lanes, .take_seconds = 1};
+        fake_reset();
+        fake.run_seconds = 40;
+        memset(s.got[0], 0xff, s.n_out[0] * sizeof(float));
+        CHECK_OK(run_cut(&s, cut, 1 << 20, &o, &err), err);
+        CHECK_EQ(o.order_broken, 0);
+        if (lanes == 1)
+            memcpy(s.want[0], s.got[0], s.n_out[0] * sizeof(float));
+        CHECK_EQ(differences(&s), 0);
+        took[lanes] = fake_now() / fake_count(FAKE_RUN);
+        printf("  %d lanes: %.1f a cell of 40\n", lanes, took[lanes]);
+        CHECK(took[lanes] < 40.0 / lanes * 1.1 + 2);
+    }
+    CHECK(took[1] >= 40);
+    close_subject(&s);
+}
+
+static void need_against_taken(int lanes)
 {
     const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
                            {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
     tgi_err err = {0};
-    owner o = {0};
+    owner o = {.lanes = lanes};
     tg_stages *stages = NULL;
     tg_tiling t;
     tg_device_need need;
@@ -579,6 +610,12 @@ static void test_what_is_needed_is_what_is_taken(void)
     close_subject(&s);
 }
 
+static void test_what_is_needed_is_what_is_taken(void)
+{
+    need_against_taken(1);
+    need_against_taken(5);
+}
+
 /* Every call that can fail, the first and later ones: answered with its code, nothing left. */
 static void test_any_failure_is_answered_and_leaves_nothing(void)
 {
@@ -589,7 +626,7 @@ static void test_any_failure_is_answered_and_leaves_nothing(void)
     for (int call = 0; call < FAKE_CALLS; call++)
         for (int k = 1; k <= 4; k++) {
             tgi_err err = {0};
-            owner o = {0};
+            owner o = {.lanes = k};
             fake_reset();
             fake.fail_at[call] = k;
             fake.fail_with[call] =
@@ -617,6 +654,7 @@ int main(void)
     RUN(test_kernels_follow_each_other_without_a_gap);
     RUN(test_ports_of_a_band_travel_together);
     RUN(test_the_first_rows_of_the_next_cell_are_read_ahead);
+    RUN(test_small_cells_are_computed_beside_each_other);
     RUN(test_what_is_needed_is_what_is_taken);
     RUN(test_any_failure_is_answered_and_leaves_nothing);
     return TEST_END();

@@ -276,9 +276,9 @@ static void program_of(const tg_backend *be)
         CHECK(!"a variant of Relu");
         return;
     }
-    CHECK_OK(ops->program_open(NULL, b.step, 3, NULL, &counted, &err), err);
+    CHECK_OK(ops->program_open(NULL, TG_QUEUE_COMPUTE, b.step, 3, NULL, &counted, &err), err);
     const uint64_t before = free_now();
-    CHECK_OK(ops->program_open(d, b.step, 3, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
     const uint64_t opened = free_now();
     CHECK_EQ(counted, bytes);
     fill(image, result);
@@ -349,7 +349,7 @@ static int break_it(void)
     const tg_backend *be = ops->backend(TG_DTYPE_F32);
     CHECK_OK(ops->alloc(d, 2 * BAND_FLOATS * sizeof(float), (void **)&arena, &err), err);
     CHECK(make_band(&b, be, arena, arena, arena, 0));
-    CHECK_OK(ops->program_open(d, b.step, 3, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
     b.step[0].pixels.at = (void *)(uintptr_t)0x10000; /* nobody's */
     tg_status st = ops->program_run(p, b.step, &err);
     if (st == TG_OK)

@@ -120,10 +120,10 @@ static tg_status no_sync(tg_device *d, tg_device_event *e, tgi_err *err)
     (void)d, (void)e;
     return refuse(err, "no");
 }
-static tg_status no_program(tg_device *d, const tg_device_step *steps, int n,
+static tg_status no_program(tg_device *d, tg_device_queue q, const tg_device_step *steps, int n,
                             tg_device_program **out, size_t *bytes, tgi_err *err)
 {
-    (void)d, (void)steps, (void)n, (void)out, (void)bytes;
+    (void)d, (void)q, (void)steps, (void)n, (void)out, (void)bytes;
     return refuse(err, "no");
 }
 static void no_program_close(tg_device_program **p)
