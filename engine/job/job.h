@@ -192,6 +192,7 @@ size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host);
 uint64_t tgi_job_device_taken(const tg_job *job);
 /* Count the chosen tiling: fills dev.need, bytes.weights and bytes.pinned. */
 tg_status tgi_job_device_count(tg_job *job, tgi_err *err);
+/* Its lines of the plan, and those of what the host holds for it. */
 void tgi_job_device_lines(tg_job *job);
 /* After a run that ended in `st`: 1 when the device ran out of memory that the plan counted on;
  * the context is given up and the next plan takes less. */
@@ -199,6 +200,8 @@ int tgi_job_device_shrink(tg_job *job, tg_status st, const tgi_err *e);
 /* What `st` of a run means to the caller: a device that failed in its middle is lost. */
 tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *e,
                                 tgi_err *err);
+/* What a run on the device took of it, before it is given back. */
+void tgi_job_device_result(const tg_job *job, tg_run_result *res);
 /* The answer when nothing fits the device. */
 tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err);
 /* plan_scratch.c: after a tiling is chosen; fills plan.scratch. */

@@ -7,6 +7,7 @@
  * free any more; how much that was is the difference to what was free before. */
 #include "engine/base/arith.h"
 #include "engine/job/job.h"
+#include "engine/job/tensor_rows.h"
 #include "engine/memory/gpu.h"
 #include "engine/plan/device_time.h"
 
@@ -22,8 +23,6 @@
 /* Why the job is none for a device; NULL: it is one. */
 static const char *not_for_devices(const tg_job *job)
 {
-    if (job->set.tensor)
-        return "arrays are written by the processor alone";
     if (job->set.bf16)
         return "bf16 is of the processor";
     return NULL;
@@ -206,12 +205,23 @@ double tgi_job_device_seconds(void *user, const tg_tiling *t)
 static tg_device_form form_of(const tg_job *job, const tg_tiling *t)
 {
     tg_device_form f = {0};
+    if (job->set.tensor) {
+        tgi_tensor_form(job, t, &f);
+        return f;
+    }
     f.in[0] =
         (tg_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
     f.out[0] = (tg_device_port){.type = job->set.dtype,
                                 .channels = job->map.out_channels,
                                 .together = job->map.out_samples ? job->map.out_channels : 1};
     return f;
+}
+
+/* Rows on their way there, and tiles on their way to a file. */
+static size_t host_bytes(const tg_job *job, const tg_tiling *t)
+{
+    return job->set.tensor ? tgi_sat_mul(2, tgi_tensor_band_bytes(job, t))
+                           : tgi_job_extra_bytes(job, t, NULL);
 }
 
 size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
@@ -221,8 +231,7 @@ size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
     tgi_err ignored = {0};
     if (tgi_device_need_of(job->dev.ops, t, &form, &need, &ignored) != TG_OK)
         return SIZE_MAX;
-    if (tgi_sat_add(tgi_sat_add(need.pinned, need.packing), tgi_job_extra_bytes(job, t, NULL)) >
-        host)
+    if (tgi_sat_add(tgi_sat_add(need.pinned, need.packing), host_bytes(job, t)) > host)
         return SIZE_MAX;
     return tgi_sat_add(need.block - need.arena, need.program);
 }
@@ -266,6 +275,10 @@ void tgi_job_device_lines(tg_job *job)
     if (d->margin_bytes)
         tgi_job_add_line(p, "margin", d->margin_bytes, TG_PLAN_DEVICE_MARGIN, 0, "%s",
                          "left free for others; --vram decides instead");
+    tgi_job_add_line(p, "packing", p->bytes.weights, TG_PLAN_MEMORY, 0, "%s",
+                     "the largest layer's weights, while they are sent");
+    tgi_job_add_line(p, "pinned", p->bytes.pinned, TG_PLAN_MEMORY, 0, "%s",
+                     "rows that come back from the device");
 }
 
 tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err)
@@ -313,6 +326,15 @@ tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *
         return st;
     if (err)
         memset(err, 0, sizeof *err);
-    return tgi_fail(err, TG_E_DEVICE_LOST, "%s: %s; the same command goes on", job->device_text,
-                    e->text);
+    return tgi_fail(err, TG_E_DEVICE_LOST, "%s: %s; the same command %s", job->device_text,
+                    e->text, job->set.tensor ? "starts over" : "goes on");
+}
+
+void tgi_job_device_result(const tg_job *job, tg_run_result *res)
+{
+    const tg_job_device *d = &job->dev;
+    res->device = job->device_text;
+    res->device_predicted_bytes = d->context_bytes + d->need.block + d->need.program;
+    res->device_measured_bytes = tgi_job_device_taken(job);
+    res->device_budget_bytes = d->budget_bytes;
 }

@@ -350,10 +350,6 @@ static void network_lines(tg_job *job)
     char text[96];
     if (job->dev.ops) {
         tgi_job_device_lines(job);
-        tgi_job_add_line(p, "packing", b->weights, TG_PLAN_MEMORY, 0, "%s",
-                         "the largest layer's weights, while they are sent");
-        tgi_job_add_line(p, "pinned", b->pinned, TG_PLAN_MEMORY, 0, "%s",
-                         "rows that come back from the device");
         if (b->arena)
             tgi_job_add_line(p, "arena", b->arena, TG_PLAN_MEMORY, 0, "%s",
                              "of the first pass over the image");

@@ -514,8 +514,9 @@ static tg_status work(run *r, tgi_err *err)
 static void close_run(run *r)
 {
     tgi_err ignored = {0};
-    tgi_run_device_close(&r->device); /* what it still copies is the loader's */
-    tgi_loader_close(&r->loader);
+    tgi_run_device_stop(&r->device); /* what it still copies is the loader's, */
+    tgi_loader_close(&r->loader);    /* which may still be reading into the device's staging */
+    tgi_run_device_close(&r->device);
     tgi_source_close(&r->decoded);
     tgi_exec_close(&r->exec);
     tgi_store_close(&r->store);
@@ -568,13 +569,8 @@ static void fill_result(const run *r, tg_run_result *res)
     res->bands = r->bands_done;
     res->recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res->output = job->set.output;
-    if (r->device.exec) {
-        res->device = job->device_text;
-        res->device_predicted_bytes =
-            job->dev.context_bytes + job->dev.need.block + job->dev.need.program;
-        res->device_measured_bytes = tgi_job_device_taken(job);
-        res->device_budget_bytes = job->dev.budget_bytes;
-    }
+    if (r->device.exec)
+        tgi_job_device_result(job, res);
     res->bad_regions = tgi_bad_tiles_count(job->bad);
     res->nonfinite = r->store ? tgi_store_nonfinite(r->store) : 0;
 }

@@ -9,6 +9,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/job/job_log.h"
+#include "engine/job/run_device.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/exec.h"
@@ -129,30 +130,45 @@ static size_t fixed_bytes(const tg_plan_part *p)
     return p->bytes.process + p->bytes.allowance + p->bytes.decoder + p->bytes.statistics;
 }
 
-/* Rows of an image on their way to the network: one buffer filled, one read ahead. */
+/* Rows of an image, or on their way to a device, one buffer filled, one read ahead; the
+ * processor reads arrays where they are. */
 static size_t staging_of(void *user, const tg_tiling *t)
 {
     const tg_job *job = user;
-    return job->source ? tgi_sat_mul(2, tgi_job_staging_bytes(job, t)) : 0;
+    return job->source || job->dev.ops ? tgi_sat_mul(2, tgi_tensor_band_bytes(job, t)) : 0;
+}
+
+/* What a tiling may take of this machine's memory. */
+static size_t host_room(const tg_job *job)
+{
+    const tg_plan_part *p = &job->plan;
+    const size_t weights = job->dev.ops ? 0 : tgi_align_size(p->net->packed_bytes, 64);
+    const size_t taken = weights + fixed_bytes(p) + tgi_page_table_bytes(weights);
+    const size_t left = p->budget > taken ? p->budget - taken : 0;
+    return left - left / 513; /* the rest maps it */
+}
+
+static size_t device_extra_of(void *user, const tg_tiling *t)
+{
+    return tgi_job_device_extra(user, t, host_room(user));
 }
 
 /* The best plan with the net's kernels as they are. */
 static tg_status choose(void *user, tg_choice *out)
 {
     const choosing *c = user;
-    const tg_plan_part *p = &c->job->plan;
-    const size_t weights = tgi_align_size(p->net->packed_bytes, 64);
-    const size_t taken = weights + fixed_bytes(p) + tgi_page_table_bytes(weights);
-    const size_t left = p->budget > taken ? p->budget - taken : 0;
+    tg_job *job = c->job;
     tg_choose_args a = *c->base;
-    a.stage = &p->stages->one;
-    a.limit_bytes = left - left / 513; /* the rest maps it */
-    a.extra = staging_of;
-    a.user = c->job;
+    a.stage = &job->plan.stages->one;
+    a.limit_bytes = job->dev.ops ? job->dev.limit_bytes : host_room(job);
+    a.extra = job->dev.ops ? device_extra_of : staging_of;
+    if (job->dev.ops)
+        a.flops_per_second = tgi_job_device_flops(job);
+    a.user = job;
     return tgi_choose(&a, out, NULL);
 }
 
-static tg_status refuse(const tg_job *job, size_t taken, tgi_err *err)
+static tg_status refuse(tg_job *job, size_t taken, tgi_err *err)
 {
     const tg_plan_part *p = &job->plan;
     const size_t need = tgi_sat_add(p->choice.smallest_bytes, taken);
@@ -160,6 +176,13 @@ static tg_status refuse(const tg_job *job, size_t taken, tgi_err *err)
     tg_status st;
     tgi_size_text(need, text, sizeof text);
     tgi_size_text(p->budget, have, sizeof have);
+    if (job->dev.ops && p->choice.smallest_bytes != SIZE_MAX)
+        return tgi_job_device_refuse(job, p->choice.smallest_bytes, err);
+    if (job->dev.ops)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "rows on their way to the device do not fit the budget of %s: give a "
+                        "larger --ram",
+                        have);
     if (p->stages->one.whole_op)
         st = tgi_fail(err, TG_E_BUDGET,
                       "\"%s\" reads the whole image, which needs %s at once; the budget is "
@@ -172,12 +195,24 @@ static tg_status refuse(const tg_job *job, size_t taken, tgi_err *err)
     return tgi_err_tried(err, st, "the plan", need);
 }
 
-static void write_lines(tg_job *job)
+/* What the network takes: here, or on the way to the device that has it. */
+static void network_lines(tg_job *job)
 {
     tg_plan_part *p = &job->plan;
+    if (job->dev.ops) {
+        tgi_job_device_lines(job);
+        return;
+    }
     tgi_job_add_line(p, "weights", p->bytes.weights, TG_PLAN_MEMORY, 0, "%s",
                      "packed for the kernels");
     tgi_job_add_line(p, "arena", p->bytes.arena, TG_PLAN_MEMORY, 0, "%s", "activations");
+}
+
+static void write_lines(tg_job *job)
+{
+    tg_plan_part *p = &job->plan;
+    p->n_lines = 0;
+    network_lines(job);
     if (p->bytes.staging)
         tgi_job_add_line(p, "staging", p->bytes.staging, TG_PLAN_MEMORY, 0, "%s",
                          "rows read ahead of the network");
@@ -209,33 +244,68 @@ static void count_image(tg_job *job)
         b->statistics = tgi_align_size(TGI_STATS_SCRATCH, 64);
 }
 
-tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t budget,
-                              tgi_err *err)
+/* Bytes of the chosen tiling, and all together. */
+static tg_status count(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
-    if (!job->tensors)
-        TGI_TRY(open_inputs(job, err));
+    tg_bytes *b = &p->bytes;
+    b->weights = tgi_align_size(p->net->packed_bytes, 64);
+    b->arena = job->dev.ops ? 0 : p->choice.tiling.arena_bytes;
+    b->staging = staging_of(job, &p->choice.tiling);
+    if (job->dev.ops)
+        TGI_TRY(tgi_job_device_count(job, err));
+    b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging);
+    b->total = fixed_bytes(p) + b->weights + b->arena + b->staging + b->page_tables + b->pinned;
+    return TG_OK;
+}
+
+static tg_status plan_tiling(tg_job *job, const tg_choose_args *base, tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
     TGI_TRY(tgi_job_net(job, job->tensors->in_desc, err));
     if (job->source && !p->net->values[p->net->out[0]].flat)
         tgi_stages_fit(p->stages, job->map.fit);
-    p->budget = budget;
     p->bytes =
         (tg_bytes){.process = tgi_job_process_bytes(job), .allowance = base->limit_bytes};
     count_image(job);
     choosing c = {job, base};
     const tg_status st =
         tgi_choose_kernels(p->net, -1, !job->set.tile.automatic, choose, &c, &p->choice);
-    p->bytes.weights = tgi_align_size(p->net->packed_bytes, 64);
-    const size_t taken = p->bytes.weights + fixed_bytes(p);
     if (st == TG_E_BUDGET)
-        return refuse(job, taken, err);
+        return refuse(job, tgi_align_size(p->net->packed_bytes, 64) + fixed_bytes(p), err);
     if (st != TG_OK)
         return tgi_fail(err, st, "no memory to plan");
-    p->bytes.arena = p->choice.tiling.arena_bytes;
-    p->bytes.staging = staging_of(job, &p->choice.tiling);
-    p->bytes.page_tables =
-        tgi_page_table_bytes(p->bytes.weights + p->bytes.arena + p->bytes.staging);
-    p->bytes.total = taken + p->bytes.arena + p->bytes.staging + p->bytes.page_tables;
+    return count(job, err);
+}
+
+/* On the chosen device; where it cannot, back to the processor, unless the user named it. */
+static tg_status plan_on_device(tg_job *job, const tg_choose_args *base, tgi_err *err)
+{
+    tgi_err e = {0};
+    if (!job->dev.ops)
+        return TG_OK;
+    /* before a context is made for nothing */
+    tg_status st = tgi_job_net(job, job->tensors->in_desc, &e);
+    if (st == TG_OK)
+        st = tgi_job_device_open(job, &e);
+    if (st == TG_OK)
+        st = plan_tiling(job, base, &e);
+    if (st == TG_OK)
+        return TG_OK;
+    return job->dev.by_name ? tgi_fail(err, st, "%s", e.text)
+                            : tgi_job_device_leave(job, e.text, err);
+}
+
+tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t budget,
+                              tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    if (!job->tensors)
+        TGI_TRY(open_inputs(job, err));
+    p->budget = budget;
+    TGI_TRY(plan_on_device(job, base, err));
+    if (!job->dev.ops)
+        TGI_TRY(plan_tiling(job, base, err));
     write_lines(job);
     p->valid = 1;
     return TG_OK;
@@ -249,7 +319,8 @@ typedef struct tensor_run {
     tgi_reserve *reserve;
     tg_threads *pool;
     tg_exec *exec;
-    tg_loader *loader; /* of an image */
+    tg_loader *loader;     /* of an image */
+    tgi_run_device device; /* in exec's place, when the job has one */
     tg_tracker *tracker;
     tg_stats *sets;
     tg_affine out;
@@ -309,7 +380,22 @@ static tg_status open_image(tensor_run *r, tgi_err *err)
                                  .staging_bytes = b->staging / 2,
                                  .pool = r->pool,
                                  .be = job->plan.net->be};
-    return tgi_loader_open(&load, &r->loader, err);
+    TGI_TRY(tgi_loader_open(&load, &r->loader, err));
+    r->device.loader = r->loader;
+    r->device.sets = r->sets;
+    return TG_OK;
+}
+
+/* The device has weights and arena, and pins the staging. */
+static tg_status open_device(tensor_run *r, tgi_err *err)
+{
+    const tg_bytes *b = &r->job->plan.bytes;
+    TGI_TRY(tgi_reserve_open(b->statistics + 64, &r->reserve, err));
+    TGI_TRY(tgi_threads_open(r->job->set.threads, &r->pool, err));
+    TGI_TRY(tgi_run_device_open(&r->device, r->job, err));
+    r->device.pool = r->pool;
+    memcpy(r->staging, r->device.staging, sizeof r->staging);
+    return r->job->source ? open_image(r, err) : TG_OK;
 }
 
 static tg_status open_run(tensor_run *r, tgi_err *err)
@@ -317,6 +403,8 @@ static tg_status open_run(tensor_run *r, tgi_err *err)
     tg_job *job = r->job;
     const tg_bytes *b = &job->plan.bytes;
     const tg_exec_io io = {r, load_input, store_output, check_stop};
+    if (job->dev.ops)
+        return open_device(r, err);
     TGI_TRY(tgi_reserve_open(b->weights + b->arena + b->staging + b->statistics + 6 * 64,
                              &r->reserve, err));
     TGI_TRY(tgi_reserve_take(r->reserve, "weights", b->weights, &r->packed, err));
@@ -332,7 +420,9 @@ static tg_status open_run(tensor_run *r, tgi_err *err)
 
 static void close_run(tensor_run *r)
 {
+    tgi_run_device_stop(&r->device);
     tgi_loader_close(&r->loader);
+    tgi_run_device_close(&r->device);
     tgi_exec_close(&r->exec);
     tgi_threads_close(&r->pool);
     tgi_reserve_close(&r->reserve);
@@ -351,30 +441,61 @@ static tg_status run_cell(tensor_run *r, int64_t k, tgi_err *err)
     return tgi_exec_cell(r->exec, core, err);
 }
 
-static tg_status run_samples(tensor_run *r, tg_run_result *res, tgi_err *err)
+/* Cells of a sample by the processor. */
+static tg_status run_sample(tensor_run *r, tg_run_result *res, tgi_err *err)
 {
     const tg_job *job = r->job;
-    const tg_tiling *t = &job->plan.choice.tiling;
-    const double before = tgi_processor_seconds();
     r->out = (tg_affine){1, 0};
-    for (r->sample = 0; r->sample < job->tensors->batch; r->sample++) {
-        if (r->loader) {
-            tg_affine in;
-            tgi_job_affine(job, &r->sets[tgi_mapping_stats_of(&job->map, r->sample)], &in,
-                           &r->out);
-            tgi_loader_item(r->loader, r->sample, in);
-        }
-        for (int64_t k = 0; k < t->cells; k++, res->tiles++) {
-            tgi_tracker_update(r->tracker, "run", res->tiles);
-            TGI_TRY(run_cell(r, k, err));
-        }
+    if (r->loader) {
+        tg_affine in;
+        tgi_job_affine(job, &r->sets[tgi_mapping_stats_of(&job->map, r->sample)], &in, &r->out);
+        tgi_loader_item(r->loader, r->sample, in);
     }
-    res->bands = t->bands * job->tensors->batch;
+    for (int64_t k = 0; k < job->plan.choice.tiling.cells; k++, res->tiles++) {
+        tgi_tracker_update(r->tracker, "run", res->tiles);
+        TGI_TRY(run_cell(r, k, err));
+    }
+    return TG_OK;
+}
+
+/* The same into the queues of a device: the next sample follows without emptying them. */
+static tg_status queue_sample(tensor_run *r, tg_run_result *res, tgi_err *err)
+{
+    for (int64_t k = 0; k < r->job->plan.choice.tiling.cells; k++, res->tiles++) {
+        tgi_tracker_update(r->tracker, "run", res->tiles);
+        TGI_TRY(tgi_run_device_cell(&r->device, r->sample, k, check_stop, r, err));
+    }
+    return TG_OK;
+}
+
+/* Where the time went. */
+static void fill_times(const tensor_run *r, tg_run_result *res)
+{
+    if (r->device.exec) {
+        const tg_device_times d = tgi_device_exec_seconds(r->device.exec);
+        res->compute_seconds = d.wait;
+        res->convert_seconds = d.take;
+        res->stall_read_seconds = r->loader ? tgi_loader_wait_seconds(r->loader) : d.fetch;
+        return;
+    }
     const tg_exec_times s = tgi_exec_seconds(r->exec);
     res->compute_seconds = s.compute;
     res->convert_seconds = s.load + s.store;
-    res->bands_seconds = s.compute + s.load + s.store;
+}
+
+static tg_status run_samples(tensor_run *r, tg_run_result *res, tgi_err *err)
+{
+    const tg_job *job = r->job;
+    const double before = tgi_processor_seconds(), t0 = tgi_seconds();
+    for (r->sample = 0; r->sample < job->tensors->batch; r->sample++)
+        TGI_TRY(job->dev.ops ? queue_sample(r, res, err) : run_sample(r, res, err));
+    if (job->dev.ops)
+        TGI_TRY(tgi_run_device_drain(&r->device, err));
+    res->bands = job->plan.choice.tiling.bands * job->tensors->batch;
+    res->bands_seconds = tgi_seconds() - t0;
+    fill_times(r, res);
     res->processor_seconds = tgi_processor_seconds() - before;
+    res->nonfinite = r->device.nonfinite;
     return TG_OK;
 }
 
@@ -390,15 +511,45 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
     tgi_tracker_expect(r.tracker, res->predicted_peak_bytes, job->plan.budget);
     if (st == TG_OK)
         st = run_samples(&r, res, err);
+    if (r.device.exec)
+        tgi_job_device_result(job, res);
     res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
     close_run(&r);
     return st;
 }
 
+/* Numbers of a smaller range than the processor's, perhaps. */
+static void warn_of_nonfinite(tg_job *job, const tg_run_result *res)
+{
+    if (res->nonfinite)
+        tgi_job_warn(job, "%lld values that the network gave are NaN or infinite%s",
+                     (long long)res->nonfinite,
+                     job->dev.element == TG_DTYPE_F16 ? "; --precision fp32 has a larger range"
+                                                      : "");
+}
+
+/* All samples; from the first again, and with a smaller plan, when the memory that the plan of
+ * a device counted on is gone. */
+static tg_status compute_until_it_fits(tg_job *job, tg_run_result *res, tgi_err *err)
+{
+    tgi_err e = {0};
+    const tg_run_result fresh = *res;
+    tg_status st = compute(job, res, &e);
+    for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {
+        memset(&e, 0, sizeof e);
+        *res = fresh;
+        st = tgi_job_plan(job, &e);
+        if (st == TG_OK)
+            st = compute(job, res, &e);
+    }
+    return st == TG_OK ? st : tgi_job_device_answer(job, st, &e, err);
+}
+
 static tg_status fill_outputs(tg_job *job, tg_run_result *res, tgi_err *err)
 {
     TGI_TRY(tgi_tensors_create(job, err));
-    TGI_TRY(compute(job, res, err));
+    TGI_TRY(compute_until_it_fits(job, res, err));
+    warn_of_nonfinite(job, res);
     return tgi_tensors_finish(job, err);
 }
 
@@ -407,7 +558,7 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
     const double t0 = tgi_seconds();
     tg_run_result res = {.size = sizeof res, .budget_bytes = 0};
     int64_t n = 0;
-    TGI_TRY(tgi_job_plan(job, err));
+    TGI_TRY(tgi_job_plan_output(job, err));
     const tg_status st = fill_outputs(job, &res, err);
     if (st != TG_OK) {
         tgi_tensors_drop(job);

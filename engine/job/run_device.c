@@ -17,8 +17,10 @@ static place place_of(const tgi_run_device *r, int64_t item, int64_t cell)
     place p = {0};
     tgi_tiling_cell(t, cell, p.core);
     tgi_tiling_shift(t, cell, p.in, p.out);
-    tgi_job_affine(r->job, &r->sets[tgi_mapping_stats_of(&r->job->map, item)], &p.to_network,
-                   &p.to_file);
+    p.to_network = p.to_file = (tg_affine){1, 0};
+    if (r->loader)
+        tgi_job_affine(r->job, &r->sets[tgi_mapping_stats_of(&r->job->map, item)],
+                       &p.to_network, &p.to_file);
     return p;
 }
 
@@ -26,16 +28,30 @@ static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_b
                        tg_device_pixels *out, const void **at, size_t *bytes, tgi_err *err)
 {
     tgi_run_device *r = user;
-    (void)i; /* an image is the only input */
-    (void)cell;
-    return tgi_loader_pixels(r->loader, box, out, at, bytes, err);
+    if (r->loader) /* an image is the only input, turned to the cell */
+        return tgi_loader_pixels(r->loader, box, out, at, bytes, err);
+    tgi_tensor_reader_get(r->reader, cell->item, i, box, out, at, bytes);
+    return TG_OK;
 }
 
 static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
 {
     tgi_run_device *r = user;
+    if (!r->loader) {
+        tgi_tensor_reader_ask(r->reader, cell->item, box);
+        return;
+    }
     const place p = place_of(r, cell->item, cell->cell);
     tgi_loader_prefetch_at(r->loader, cell->item, p.in, box);
+}
+
+/* Values of arrays that are no numbers, by row. */
+static void count_nonfinite(tgi_run_device *r, const tg_box *box, const uint32_t *counts)
+{
+    const int64_t slabs = box->rank == 5 ? tgi_range_len(box->ax[2]) : 1;
+    const int64_t rows = slabs * tgi_range_len(box->ax[box->rank - 2]);
+    for (int64_t i = 0; i < rows; i++)
+        r->nonfinite += counts[2 * i];
 }
 
 /* Rows of a cell that was begun some bands ago, maybe before the one that is loaded now. */
@@ -43,7 +59,11 @@ static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_bo
                       const void *pixels, const uint32_t *counts, tgi_err *err)
 {
     tgi_run_device *r = user;
-    (void)o; /* an image file takes the first */
+    if (!r->store) {
+        tgi_tensor_take(r->job, o, cell->item, box, pixels, r->pool);
+        count_nonfinite(r, box, counts);
+        return TG_OK;
+    }
     if (cell->item != r->item || cell->cell != r->cell) {
         const place p = place_of(r, cell->item, cell->cell);
         int64_t from;
@@ -63,13 +83,22 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, tgi_err *err)
     *r = (tgi_run_device){.job = job, .item = -1};
     for (int k = 0; k < 2; k++)
         TGI_TRY(d->ops->pin(d->device, job->plan.bytes.staging / 2, &r->staging[k], err));
+    if (job->tensors && !job->source)
+        TGI_TRY(
+            tgi_tensor_reader_open(job, &job->plan.choice.tiling, r->staging, &r->reader, err));
     return tgi_device_exec_open(d->ops, d->device, &job->plan.choice.tiling, &d->form, &io,
                                 &r->exec, err);
 }
 
-void tgi_run_device_close(tgi_run_device *r)
+void tgi_run_device_stop(tgi_run_device *r)
 {
     tgi_device_exec_close(&r->exec);
+}
+
+void tgi_run_device_close(tgi_run_device *r)
+{
+    tgi_run_device_stop(r);
+    tgi_tensor_reader_close(&r->reader);
     for (int k = 0; k < 2; k++)
         if (r->staging[k])
             r->job->dev.ops->unpin(r->job->dev.device, r->staging[k]);
@@ -82,6 +111,8 @@ void tgi_run_device_close(tgi_run_device *r)
 static int missing_of(const tgi_run_device *r, int64_t item, int64_t cell, place *p)
 {
     *p = place_of(r, item, cell);
+    if (!r->store)
+        return 1;
     p->core[0].lo = tgi_store_missing(r->store, item, p->core, p->out);
     return p->core[0].lo < p->core[0].hi;
 }
@@ -94,12 +125,14 @@ static tg_device_cell id_of(const place *p, int64_t item, int64_t cell)
 /* Announce the cell that the run turns to after this one. */
 static void expect_next(tgi_run_device *r, int64_t item, int64_t cell)
 {
-    const int64_t cells = r->job->plan.choice.tiling.cells;
+    const tg_job *job = r->job;
+    const int64_t cells = job->plan.choice.tiling.cells;
+    const int64_t items = job->tensors ? job->tensors->batch : job->map.n_items;
     place p;
     do {
         cell = (cell + 1) % cells;
         item += cell == 0;
-        if (item == r->job->map.n_items)
+        if (item == items)
             return;
     } while (!missing_of(r, item, cell, &p));
     const tg_device_cell id = id_of(&p, item, cell);
@@ -113,8 +146,10 @@ tg_status tgi_run_device_cell(tgi_run_device *r, int64_t item, int64_t cell,
     place p;
     if (!missing_of(r, item, cell, &p))
         return TG_OK;
-    tgi_loader_item(r->loader, item, p.to_network);
-    tgi_loader_place(r->loader, p.in);
+    if (r->loader) {
+        tgi_loader_item(r->loader, item, p.to_network);
+        tgi_loader_place(r->loader, p.in);
+    }
     const tg_device_cell id = id_of(&p, item, cell);
     tgi_device_exec_begin(r->exec, &id, p.core);
     expect_next(r, item, cell);

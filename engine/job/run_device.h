@@ -1,26 +1,33 @@
-/* run_device.h - a run's bands on a device: what job_run.c hands to the executor of the device,
- * and what it gets back. */
+/* run_device.h - a run's bands on a device: what job_run.c and job_tensor.c hand to the
+ * executor of the device, and what they get back. Pixels come from an image or from arrays, and
+ * go into tiles of an image or into arrays. */
 #ifndef TGI_RUN_DEVICE_H
 #define TGI_RUN_DEVICE_H
 
 #include "engine/job/job.h"
+#include "engine/job/tensor_rows.h"
 #include "engine/run/device_exec.h"
 #include "engine/run/load.h"
 #include "engine/run/store.h"
 
 typedef struct tgi_run_device {
     tg_job *job;
-    tg_loader *loader;
-    tg_store *store;
-    const tg_stats *sets;
+    tg_loader *loader; /* of an image; NULL: */
+    tg_tensor_reader *reader;
+    tg_store *store;      /* of an image; NULL: arrays */
+    tg_threads *pool;     /* to fill arrays; may be NULL */
+    const tg_stats *sets; /* of an image */
     tg_device_exec *exec;
     void *staging[2];   /* pinned */
     int64_t item, cell; /* that the store is turned to; -1: none yet */
+    int64_t nonfinite;  /* values in arrays that are NaN or infinite */
 } tgi_run_device;
 
 /* Take pinned staging and everything on the device. TG_E_NOMEM: somebody else has what the plan
  * counted on. Closing is safe any time. */
 tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, tgi_err *err);
+/* The device reads and writes nothing any more: what fills the staging can be closed. */
+void tgi_run_device_stop(tgi_run_device *r);
 void tgi_run_device_close(tgi_run_device *r);
 /* All bands of a cell into the queues; `tick` after each. Rows before `from` of the core are in
  * the file. */

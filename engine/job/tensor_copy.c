@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Element strides of a dense array along the graph's axes. */
-static void set_strides(const tg_port *p, const tg_desc *file, int rank, int64_t *stride)
+void tgi_tensor_strides(const tg_port *p, const tg_desc *file, int rank, int64_t *stride)
 {
     int64_t step[TG_MAX_RANK] = {0}, n = 1;
     for (int i = file->rank - 1; i >= 0; i--) {
@@ -61,7 +60,7 @@ void tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_view *vi
     const tg_desc *d = &t->in_desc[i];
     int64_t stride[TG_MAX_RANK] = {0};
     tg_range q[3];
-    set_strides(&job->graph->in[i], &m->desc, d->rank, stride);
+    tgi_tensor_strides(&job->graph->in[i], &m->desc, d->rank, stride);
     if (!tgi_is_image(job->graph, d)) {
         load_flat(m, d, stride, sample * stride[0], view);
         return;

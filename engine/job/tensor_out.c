@@ -63,6 +63,24 @@ int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d)
     return tgi_is_image(g, d) && perm[d->rank - 1] >= 0 && perm[d->rank - 2] >= 0;
 }
 
+int tgi_tensor_makes_image(const tg_job *job, int o)
+{
+    const tg_net *net = job->plan.net;
+    return job->tensors->from_image && job->set.output && is_folder(job->set.output) &&
+           tgi_output_is_image(job->graph, o, &net->shapes.desc[net->out[o]]);
+}
+
+tg_dtype tgi_tensor_out_type(const tg_job *job, int o)
+{
+    const tg_net *net = job->plan.net;
+    const tg_dtype type = net->shapes.desc[net->out[o]].dtype;
+    if (!tgi_tensor_makes_image(job, o))
+        return type;
+    return type == TG_DTYPE_BOOL            ? TG_DTYPE_U8
+           : o == 0 && type == TG_DTYPE_I64 ? job->set.dtype /* labels */
+                                            : TG_DTYPE_F32;
+}
+
 /* ---- Names ------------------------------------------------------------------------------- */
 
 static tg_status copy_name(const char *name, char **out, tgi_err *err)
@@ -109,9 +127,7 @@ static tg_status name_output(const tg_job *job, int o, tgi_err *err)
     for (int k = 0; k < o; k++)
         if (strcmp(job->tensors->out[k].path, path) == 0)
             return tgi_fail(err, TG_E_UNSUPPORTED, "two outputs would be written to %s", path);
-    const tg_net *net = job->plan.net;
-    if (!job->tensors->from_image ||
-        !tgi_output_is_image(job->graph, o, &net->shapes.desc[net->out[o]]))
+    if (!tgi_tensor_makes_image(job, o))
         return TG_OK;
     TGI_TRY(name_in_folder(out, name, ".tif", path, sizeof path, err));
     return copy_name(path, &t->tiff, err);
@@ -170,10 +186,7 @@ static tg_status shape_stack(const tg_job *job, int o, const tg_desc *d, tgi_err
     if (m->n_loop + d->rank > TG_IMAGE_MAX_AXES || m->n_loop + d->rank > TG_MAX_RANK)
         return tgi_fail(err, TG_E_UNSUPPORTED, "the output \"%s\" would have more than %d axes",
                         job->graph->out[o].name, TG_IMAGE_MAX_AXES);
-    const int labels = o == 0 && d->dtype == TG_DTYPE_I64;
-    t->file.dtype = d->dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8
-                    : labels                  ? job->set.dtype
-                                              : TG_DTYPE_F32;
+    t->file.dtype = tgi_tensor_out_type(job, o);
     for (int i = 0; i < m->n_loop && m->planes.n == 0; i++) {
         has_c |= m->loop[i].letter == 'C';
         t->axes[n] = m->loop[i].letter;

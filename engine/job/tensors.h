@@ -38,14 +38,20 @@ tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err)
  * x? */
 int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d);
 
-/* tensor_out.c: name and create the outputs; plan made. */
+/* tensor_out.c: is output o written as an image, and which type do its elements have in the
+ * file? Plan made. */
+int tgi_tensor_makes_image(const tg_job *job, int o);
+tg_dtype tgi_tensor_out_type(const tg_job *job, int o);
+/* Name and create the outputs; plan made. */
 tg_status tgi_tensors_create(tg_job *job, tgi_err *err);
 /* All samples are stored: give the outputs their names, and make images of them. */
 tg_status tgi_tensors_finish(tg_job *job, tgi_err *err);
 /* There is no journal that says how far they are: nothing could go on from them. */
 void tgi_tensors_drop(const tg_job *job);
 
-/* tensor_copy.c: input i of a sample into a view; a view into output o. */
+/* tensor_copy.c: element strides of a dense array along the graph's axes. */
+void tgi_tensor_strides(const tg_port *p, const tg_desc *file, int rank, int64_t *stride);
+/* Input i of a sample into a view; a view into output o. */
 void tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_view *view,
                      const tg_box *box);
 void tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tg_affine *map,

@@ -1,0 +1,371 @@
+#include "engine/job/tensor_rows.h"
+
+#include "engine/base/arith.h"
+#include "engine/base/clock.h"
+#include "engine/base/mem.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* ---- How elements lie -------------------------------------------------------------------- */
+
+/* One end of a copy: an array in a file, and the staged box of it. */
+typedef struct rows {
+    size_t size; /* of an element */
+    int rank;
+    const tg_desc *d;       /* in the graph's order */
+    const int64_t *stride;  /* elements, per axis of the graph */
+    const tg_range *origin; /* of the file, per axis: its first element's place; NULL: zeros */
+    int64_t first;          /* element of the sample */
+    int flat;
+    int64_t channels, together;
+    tg_range z, y, x;
+} rows;
+
+/* Channels lie side by side behind x: as the model declares it, before there is a file. */
+static int64_t together_of(const tg_port *p, const tg_desc *d)
+{
+    const int x = p->perm[d->rank - 1], c = p->perm[1];
+    return c >= 0 && c == p->file_rank - 1 && x == c - 1 ? d->dim[1] : 1;
+}
+
+static void set_box(rows *r, const tg_box *b)
+{
+    r->z = b->rank == 5 ? b->ax[2] : (tg_range){0, 1};
+    r->y = b->ax[b->rank - 2];
+    r->x = b->ax[b->rank - 1];
+}
+
+/* Of input i: `stride` has room for all axes. */
+static rows rows_in(const tg_job *job, int i, int64_t sample, int64_t *stride)
+{
+    const struct tg_tensors *t = job->tensors;
+    const tg_desc *d = &t->in_desc[i];
+    const int flat = !tgi_is_image(job->graph, d);
+    tgi_tensor_strides(&job->graph->in[i], &t->in[i].desc, d->rank, stride);
+    return (rows){.size = tgi_dtype_size(t->in[i].desc.dtype),
+                  .rank = d->rank,
+                  .d = d,
+                  .stride = stride,
+                  .first = sample * stride[0],
+                  .flat = flat,
+                  .channels = flat ? 1 : d->dim[1],
+                  .together = flat ? 1 : together_of(&job->graph->in[i], d)};
+}
+
+static rows rows_out(const tg_job *job, int o, int64_t sample)
+{
+    const tg_net *net = job->plan.net;
+    const tg_tensor_out *t = &job->tensors->out[o];
+    const tg_device_port *p = &job->dev.form.out[o];
+    return (rows){.size = tgi_dtype_size(t->file.dtype),
+                  .rank = net->shapes.desc[net->out[o]].rank,
+                  .d = &net->shapes.desc[net->out[o]],
+                  .stride = t->stride,
+                  .origin = t->keep,
+                  .first = sample * t->sample_stride,
+                  .flat = net->values[net->out[o]].flat,
+                  .channels = p->channels,
+                  .together = p->together};
+}
+
+/* Element of channel c of pixel (z,y,x). */
+static int64_t element(const rows *r, int64_t c, int64_t z, int64_t y, int64_t x)
+{
+    const int n = r->rank;
+    if (r->origin) {
+        z -= n == 5 ? r->origin[2].lo : 0;
+        y -= r->origin[n - 2].lo;
+        x -= r->origin[n - 1].lo;
+    }
+    return r->first + c * r->stride[1] + (n == 5 ? z * r->stride[2] : 0) +
+           y * r->stride[n - 2] + x * r->stride[n - 1];
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+typedef struct copying {
+    const rows *r;
+    char *file, *staged; /* one of them is only read */
+    int to_file;
+} copying;
+
+static void move(const copying *j, size_t in_file, size_t in_staged, size_t n)
+{
+    const size_t size = j->r->size;
+    if (j->to_file)
+        memcpy(j->file + in_file * size, j->staged + in_staged * size, n * size);
+    else
+        memcpy(j->staged + in_staged * size, j->file + in_file * size, n * size);
+}
+
+/* Row `job` of the staged box: slab, plane, row. */
+static void copy_row(void *arg, int64_t job, int thread)
+{
+    const copying *j = arg;
+    const rows *r = j->r;
+    (void)thread;
+    const int64_t ny = tgi_range_len(r->y), nx = tgi_range_len(r->x);
+    const int64_t planes = r->channels / r->together, n = nx * r->together;
+    /* There are jobs only where there are rows. */
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
+    const int64_t y = r->y.lo + job % ny, plane = job / ny % planes;
+    const int64_t z = r->z.lo + job / ny / planes;
+    const int64_t step = r->stride[r->rank - 1];
+    const int64_t at = element(r, plane * r->together, z, y, r->x.lo);
+    if (r->together > 1 || step == 1) {
+        move(j, (size_t)at, (size_t)(job * n), (size_t)n);
+        return;
+    }
+    for (int64_t x = 0; x < nx; x++)
+        move(j, (size_t)(at + x * step), (size_t)(job * n + x), 1);
+}
+
+/* A value that is no image: elements in the order of the graph. */
+static void copy_flat(const copying *j)
+{
+    const rows *r = j->r;
+    for (int64_t k = r->x.lo; k < r->x.hi; k++) {
+        int64_t at = r->first, left = k;
+        for (int a = r->rank - 1; a >= 0; left /= r->d->dim[a--])
+            at += left % r->d->dim[a] * r->stride[a];
+        move(j, (size_t)at, (size_t)(k - r->x.lo), 1);
+    }
+}
+
+static int64_t n_rows(const rows *r)
+{
+    return tgi_range_len(r->z) * (r->channels / r->together) * tgi_range_len(r->y);
+}
+
+static void copy_box(const copying *j, tg_threads *pool)
+{
+    copying mine = *j;
+    if (j->r->flat)
+        copy_flat(j);
+    else
+        tgi_parallel(pool, n_rows(j->r), copy_row, &mine);
+}
+
+void tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tg_box *box,
+                     const void *pixels, tg_threads *pool)
+{
+    const tg_tensor_out *t = &job->tensors->out[o];
+    rows r = rows_out(job, o, sample);
+    set_box(&r, box);
+    /* Staged elements are only read: one struct serves both directions. */
+    const copying j = {&r, t->map + t->head_bytes, (char *)(uintptr_t)pixels, 1};
+    copy_box(&j, pool);
+}
+
+/* ---- Sizes ------------------------------------------------------------------------------- */
+
+/* Elements of input i that a band loads at most. */
+static size_t band_elements(const tg_tiling *t, int i)
+{
+    const tg_net *net = t->net;
+    const int v = net->in[i];
+    const tg_slot *s = &t->slot[v];
+    const int64_t fed = i == 0 ? tgi_min(t->band, s->ring) : s->ring;
+    const int64_t across = tgi_max(1, s->rows);
+    const int64_t columns = tgi_min(s->width, tgi_net_dim(net, v, net->rank - 1));
+    return tgi_sat_mul(tgi_sat_mul((size_t)net->values[v].c, (size_t)tgi_max(1, fed)),
+                       tgi_sat_mul((size_t)across, (size_t)tgi_max(1, columns)));
+}
+
+static size_t input_bytes(const tg_job *job, const tg_tiling *t, int i)
+{
+    return tgi_align_size(
+        tgi_sat_mul(band_elements(t, i), tgi_dtype_size(job->tensors->in[i].desc.dtype)), 64);
+}
+
+void tgi_tensor_form(const tg_job *job, const tg_tiling *t, tg_device_form *out)
+{
+    const tg_net *net = t->net;
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < net->n_in && !job->source; i++)
+        out->in[i] = (tg_device_port){.type = job->tensors->in[i].desc.dtype,
+                                      .bytes = input_bytes(job, t, i)};
+    if (job->source)
+        out->in[0] =
+            (tg_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
+    for (int o = 0; o < net->n_out; o++) {
+        const tg_desc *d = &net->shapes.desc[net->out[o]];
+        const tg_dtype type = tgi_tensor_out_type(job, o);
+        const int plain = net->values[net->out[o]].flat || tgi_tensor_makes_image(job, o);
+        out->out[o] =
+            (tg_device_port){.type = type == TG_DTYPE_BOOL ? TG_DTYPE_U8 : type, /* 0 or 1 */
+                             .channels = net->values[net->out[o]].c,
+                             .together = plain ? 1 : together_of(&job->graph->out[o], d)};
+    }
+}
+
+size_t tgi_tensor_band_bytes(const tg_job *job, const tg_tiling *t)
+{
+    size_t bytes = 0;
+    if (job->source)
+        return tgi_job_staging_bytes(job, t);
+    for (int i = 0; i < t->net->n_in; i++)
+        bytes = tgi_sat_add(bytes, input_bytes(job, t, i));
+    return bytes;
+}
+
+/* ---- Reading ahead ----------------------------------------------------------------------- */
+
+/* A box of an input in one of its two places. */
+typedef struct staged {
+    int valid;
+    int64_t sample;
+    tg_box box;
+} staged;
+
+enum { IDLE, ASKED, READY, QUIT };
+
+struct tg_tensor_reader {
+    const tg_job *job;
+    int n_in;
+    char *place[TG_MAX_PORTS][2];
+    staged slot[TG_MAX_PORTS][2];
+    int next[TG_MAX_PORTS]; /* the place that the next box goes to */
+    int64_t sample;         /* asked for: */
+    tg_box box[TG_MAX_PORTS];
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int state, started;
+    double waited;
+};
+
+static void stage(tg_tensor_reader *r, int i, int64_t sample, const tg_box *box)
+{
+    int64_t stride[TG_MAX_RANK] = {0};
+    const int k = r->next[i];
+    rows from = rows_in(r->job, i, sample, stride);
+    set_box(&from, box);
+    r->slot[i][k] = (staged){1, sample, *box};
+    /* A mapped input is only read. */
+    const copying j = {&from, (char *)(uintptr_t)r->job->tensors->in[i].data, r->place[i][k],
+                       0};
+    copy_box(&j, NULL);
+}
+
+static void *reader(void *arg)
+{
+    tg_tensor_reader *r = arg;
+    pthread_mutex_lock(&r->lock);
+    while (r->state != QUIT) {
+        if (r->state != ASKED) {
+            pthread_cond_wait(&r->wake, &r->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&r->lock);
+        for (int i = 0; i < r->n_in; i++)
+            if (!tgi_box_empty(&r->box[i]))
+                stage(r, i, r->sample, &r->box[i]);
+        pthread_mutex_lock(&r->lock);
+        if (r->state == ASKED)
+            r->state = READY;
+        pthread_cond_broadcast(&r->wake);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+tg_status tgi_tensor_reader_open(const tg_job *job, const tg_tiling *t, void *const staging[2],
+                                 tg_tensor_reader **out, tgi_err *err)
+{
+    tg_tensor_reader *r = tgi_calloc(TGI_TAG_IO, 1, sizeof *r);
+    if (!r)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the reader");
+    r->job = job;
+    r->n_in = t->net->n_in;
+    size_t at = 0;
+    for (int i = 0; i < r->n_in; at += input_bytes(job, t, i++))
+        for (int k = 0; k < 2; k++)
+            r->place[i][k] = (char *)staging[k] + at;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->wake, NULL);
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 256 * 1024);
+    r->started = pthread_create(&r->thread, &attr, reader, r) == 0;
+    pthread_attr_destroy(&attr);
+    if (!r->started) {
+        tgi_tensor_reader_close(&r);
+        return tgi_fail(err, TG_E_NOMEM, "the system refused the reader's thread");
+    }
+    *out = r;
+    return TG_OK;
+}
+
+void tgi_tensor_reader_close(tg_tensor_reader **rp)
+{
+    if (!rp || !*rp)
+        return;
+    tg_tensor_reader *r = *rp;
+    if (r->started) {
+        pthread_mutex_lock(&r->lock);
+        r->state = QUIT;
+        pthread_cond_broadcast(&r->wake);
+        pthread_mutex_unlock(&r->lock);
+        pthread_join(r->thread, NULL);
+    }
+    pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->wake);
+    tgi_free(r);
+    *rp = NULL;
+}
+
+void tgi_tensor_reader_ask(tg_tensor_reader *r, int64_t sample, const tg_box *box)
+{
+    pthread_mutex_lock(&r->lock);
+    if (r->state == IDLE) {
+        r->sample = sample;
+        memcpy(r->box, box, (size_t)r->n_in * sizeof *box);
+        r->state = ASKED;
+        pthread_cond_broadcast(&r->wake);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+void tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, const tg_box *box,
+                           tg_device_pixels *out, const void **at, size_t *bytes)
+{
+    int64_t stride[TG_MAX_RANK] = {0};
+    const double t0 = tgi_seconds();
+    pthread_mutex_lock(&r->lock);
+    while (r->state == ASKED)
+        pthread_cond_wait(&r->wake, &r->lock);
+    r->state = IDLE; /* READY or IDLE: the reader waits either way */
+    pthread_mutex_unlock(&r->lock);
+    const int k = r->next[i];
+    const staged *s = &r->slot[i][k];
+    if (!s->valid || s->sample != sample || !tgi_box_equal(&s->box, box))
+        stage(r, i, sample, box);
+    r->slot[i][k].valid = 0; /* sent; what lies there is next but one's place */
+    r->next[i] = !k;
+    r->waited += tgi_seconds() - t0;
+    const tg_desc *d = &r->job->tensors->in_desc[i];
+    rows from = rows_in(r->job, i, sample, stride);
+    set_box(&from, box);
+    *out = (tg_device_pixels){.type = r->job->tensors->in[i].desc.dtype,
+                              .channels = from.channels,
+                              .together = from.together,
+                              .rows = from.y,
+                              .cols = from.x,
+                              .extent = {1, 1, from.x.hi},
+                              .pad = TG_LOAD_ZERO,
+                              .mul = 1};
+    if (!from.flat) {
+        out->extent[0] = d->rank == 5 ? d->dim[2] : 1;
+        out->extent[1] = d->dim[d->rank - 2];
+        out->extent[2] = d->dim[d->rank - 1];
+    }
+    *at = r->place[i][k];
+    *bytes = (size_t)(n_rows(&from) * tgi_range_len(from.x) * from.together) * from.size;
+}
+
+double tgi_tensor_reader_waited(const tg_tensor_reader *r)
+{
+    return r->waited;
+}
