@@ -191,7 +191,7 @@ size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host);
  * it does not say. A neighbour's counts too. */
 uint64_t tgi_job_device_taken(const tg_job *job);
 /* Count the chosen tiling: fills dev.need, bytes.weights and bytes.pinned. */
-tg_status tgi_job_device_count(tg_job *job, tgi_err *err);
+tg_status tgi_job_device_count(tg_job *job, size_t host, tgi_err *err);
 /* Its lines of the plan, and those of what the host holds for it. */
 void tgi_job_device_lines(tg_job *job);
 /* After a run that ended in `st`: 1 when the device ran out of memory that the plan counted on;

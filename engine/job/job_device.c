@@ -179,25 +179,9 @@ void tgi_job_device_close(tg_job *job)
         job->dev.ops->close(&job->dev.device);
 }
 
-/* Bytes that go out for each that comes in. */
-static double out_per_in(const tg_job *job)
+static tg_device_rates rates_of(const tg_job *job)
 {
-    const tg_mapping *m = &job->map;
-    double in = (double)m->channels * (double)tgi_dtype_size(job->info->dtype);
-    double out = (double)m->out_channels * (double)tgi_dtype_size(job->set.dtype);
-    for (int i = 0; i < 3; i++) {
-        in *= (double)m->extent[i];
-        out *= (double)m->out_extent[i];
-    }
-    return out / in;
-}
-
-double tgi_job_device_seconds(void *user, const tg_tiling *t)
-{
-    const tg_job *job = user;
-    const tg_device_rates r = tgi_device_rates(job->dev.info.multiprocessors, job->dev.element);
-    const double in = (double)tgi_job_staging_bytes(job, t);
-    return tgi_device_seconds(&r, t, in * (1 + out_per_in(job)));
+    return tgi_device_rates(job->dev.info.multiprocessors, job->dev.element);
 }
 
 /* ---- Plan -------------------------------------------------------------------------------- */
@@ -224,6 +208,29 @@ static size_t host_bytes(const tg_job *job, const tg_tiling *t)
                            : tgi_job_extra_bytes(job, t, NULL);
 }
 
+/* Bytes that go out for each that comes in. */
+static double out_per_in(const tg_job *job)
+{
+    const tg_mapping *m = &job->map;
+    double in = (double)m->channels * (double)tgi_dtype_size(job->info->dtype);
+    double out = (double)m->out_channels * (double)tgi_dtype_size(job->set.dtype);
+    for (int i = 0; i < 3; i++) {
+        in *= (double)m->extent[i];
+        out *= (double)m->out_extent[i];
+    }
+    return out / in;
+}
+
+double tgi_job_device_seconds(void *user, const tg_tiling *t)
+{
+    const tg_job *job = user;
+    const tg_device_rates r = rates_of(job);
+    const double pixels = job->set.tensor
+                              ? 2 * (double)tgi_tensor_band_bytes(job, t)
+                              : (double)tgi_job_staging_bytes(job, t) * (1 + out_per_in(job));
+    return tgi_device_seconds(&r, t, pixels);
+}
+
 size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
 {
     tg_device_need need;
@@ -245,12 +252,35 @@ uint64_t tgi_job_device_taken(const tg_job *job)
     return d->context_bytes + (d->free_bytes > now ? d->free_bytes - now : 0);
 }
 
-tg_status tgi_job_device_count(tg_job *job, tgi_err *err)
+/* As many cells beside each other as the device wants and both memories hold. */
+static tg_status add_lanes(tg_job *job, const tg_tiling *t, size_t host, tgi_err *err)
+{
+    tg_job_device *d = &job->dev;
+    const tg_device_rates r = rates_of(job);
+    const int64_t items = job->set.tensor ? job->tensors->batch : job->map.n_items;
+    const int64_t cells = tgi_min(tgi_device_lanes_wanted(&r, t), t->cells * items);
+    const size_t fixed = tgi_sat_add(host_bytes(job, t), d->need.packing);
+    for (int lanes = 2; lanes <= cells; lanes++) {
+        tg_device_form form = d->form;
+        tg_device_need need;
+        form.lanes = lanes;
+        TGI_TRY(tgi_device_need_of(d->ops, t, &form, &need, err));
+        if (tgi_sat_add(need.block, need.program) > d->limit_bytes ||
+            tgi_sat_add(need.pinned, fixed) > host)
+            break;
+        d->form = form;
+        d->need = need;
+    }
+    return TG_OK;
+}
+
+tg_status tgi_job_device_count(tg_job *job, size_t host, tgi_err *err)
 {
     tg_job_device *d = &job->dev;
     const tg_tiling *t = &job->plan.choice.tiling;
     d->form = form_of(job, t);
     TGI_TRY(tgi_device_need_of(d->ops, t, &d->form, &d->need, err));
+    TGI_TRY(add_lanes(job, t, host, err));
     job->plan.bytes.weights = d->need.packing;
     job->plan.bytes.pinned = d->need.pinned;
     return TG_OK;
@@ -260,16 +290,22 @@ void tgi_job_device_lines(tg_job *job)
 {
     const tg_job_device *d = &job->dev;
     tg_plan_part *p = &job->plan;
-    char text[160];
+    const int lanes = d->form.lanes > 1 ? d->form.lanes : 1;
+    char text[160], size[32];
     tgi_job_add_line(p, "context", d->context_bytes, TG_PLAN_DEVICE, 0, "%s",
                      "driver, libraries and kernels");
     tgi_job_add_line(p, "weights", d->need.weights + d->need.constants, TG_PLAN_DEVICE, 0,
                      "packed for %s", tgi_job_precision(job));
-    tgi_size_text(p->choice.tiling.lower_bound_bytes, text, sizeof text);
-    tgi_job_add_line(p, "arena", d->need.arena, TG_PLAN_DEVICE, 0,
-                     "activations; %s live together at most", text);
-    tgi_job_add_line(p, "pixels", d->need.pixels, TG_PLAN_DEVICE, 0, "%s",
-                     "of two bands on their way in, and two out");
+    tgi_size_text(p->choice.tiling.lower_bound_bytes, size, sizeof size);
+    if (lanes > 1)
+        snprintf(text, sizeof text,
+                 "activations of %d cells beside each other, %s live of each", lanes, size);
+    else
+        snprintf(text, sizeof text, "activations; %s live together at most", size);
+    tgi_job_add_line(p, "arena", d->need.arena, TG_PLAN_DEVICE, 0, "%s", text);
+    snprintf(text, sizeof text, "of %s on their way in, and as many out",
+             lanes > 1 ? "these cells and one more" : "two bands");
+    tgi_job_add_line(p, "pixels", d->need.pixels, TG_PLAN_DEVICE, 0, "%s", text);
     tgi_job_add_line(p, "program", d->need.program, TG_PLAN_DEVICE, 0, "%s",
                      "launches of a band and their parameters");
     if (d->margin_bytes)

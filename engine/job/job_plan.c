@@ -419,7 +419,7 @@ static tg_status count(tg_job *job, tgi_err *err)
     if (!p->scratch.used) /* booked while that was open */
         b->decoder = job->source->ops->codec_bytes(job->source);
     if (job->dev.ops)
-        TGI_TRY(tgi_job_device_count(job, err));
+        TGI_TRY(tgi_job_device_count(job, host_room(job), err));
     b->arena = job->dev.ops ? 0 : t->arena_bytes;
     if (b->arena < stats_scratch(job))
         b->arena = stats_scratch(job);

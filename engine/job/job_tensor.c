@@ -162,8 +162,6 @@ static tg_status choose(void *user, tg_choice *out)
     a.stage = &job->plan.stages->one;
     a.limit_bytes = job->dev.ops ? job->dev.limit_bytes : host_room(job);
     a.extra = job->dev.ops ? device_extra_of : staging_of;
-    if (job->dev.ops)
-        a.flops_per_second = tgi_job_device_flops(job);
     a.user = job;
     return tgi_choose(&a, out, NULL);
 }
@@ -253,7 +251,7 @@ static tg_status count(tg_job *job, tgi_err *err)
     b->arena = job->dev.ops ? 0 : p->choice.tiling.arena_bytes;
     b->staging = staging_of(job, &p->choice.tiling);
     if (job->dev.ops)
-        TGI_TRY(tgi_job_device_count(job, err));
+        TGI_TRY(tgi_job_device_count(job, host_room(job), err));
     b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging);
     b->total = fixed_bytes(p) + b->weights + b->arena + b->staging + b->page_tables + b->pinned;
     return TG_OK;

@@ -2,6 +2,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/plan/speed.h"
+#include "kernels/device.h"
 
 #include <math.h>
 
@@ -48,21 +49,42 @@ static double band_pixels(const tg_tiling *t, int k)
     return (double)t->band_rows[k] * rows * (double)tgi_max(1, s->width);
 }
 
-static double node_seconds(const tg_device_rates *r, const tg_tiling *t, int k)
+/* On a device that is busy all over. */
+static double busy_seconds(const tg_device_rates *r, const tg_tiling *t, int k)
 {
     const tg_net_node *n = tgi_stage_node(t->stage, k);
-    const double blocks =
-        tgi_device_blocks(band_pixels(t, k), (double)tgi_net_dim(t->net, n->node->dst[0], 1));
     const double element = (double)tgi_element_bytes(t->net->be) / sizeof(float);
-    const double both = tgi_speed_both(t->node_flops[2 * k] * n->cost / r->flops,
-                                       tgi_speed_bytes(t, k) * element / r->bytes);
-    return both / share_of(r, blocks);
+    return tgi_speed_both(t->node_flops[2 * k] * n->cost / r->flops,
+                          tgi_speed_bytes(t, k) * element / r->bytes);
+}
+
+/* Of all bands' kernels: as the launches fill the device, and as if they did. */
+static double kernel_seconds(const tg_device_rates *r, const tg_tiling *t, double *busy)
+{
+    double sum = (double)t->bands * (t->stage->n_nodes + 2) * SECONDS_PER_LAUNCH;
+    *busy = 0;
+    for (int k = 0; k < t->stage->n_nodes; k++) {
+        const tg_net_node *n = tgi_stage_node(t->stage, k);
+        const double blocks = tgi_device_blocks(
+            band_pixels(t, k), (double)tgi_net_dim(t->net, n->node->dst[0], 1));
+        const double seconds = busy_seconds(r, t, k);
+        *busy += seconds;
+        sum += seconds / share_of(r, blocks);
+    }
+    return sum;
 }
 
 double tgi_device_seconds(const tg_device_rates *r, const tg_tiling *t, double pixel_bytes)
 {
-    double sum = pixel_bytes / PIXEL_BYTES_PER_SECOND;
-    for (int k = 0; k < t->stage->n_nodes; k++)
-        sum += node_seconds(r, t, k);
-    return sum + (double)t->bands * (t->stage->n_nodes + 2) * SECONDS_PER_LAUNCH;
+    double busy;
+    return pixel_bytes / PIXEL_BYTES_PER_SECOND + kernel_seconds(r, t, &busy);
+}
+
+int tgi_device_lanes_wanted(const tg_device_rates *r, const tg_tiling *t)
+{
+    double busy;
+    const double alone = kernel_seconds(r, t, &busy);
+    if (t->bands != t->cells || busy <= 0)
+        return 1;
+    return (int)fmin(ceil(alone / busy), TG_DEVICE_LANES);
 }

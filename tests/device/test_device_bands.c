@@ -157,6 +157,24 @@ static void test_memory_that_does_not_pay_is_not_taken(void)
     close_subject(&s);
 }
 
+static int lanes_for(int64_t side, int multiprocessors)
+{
+    subject s = open_subject(side, multiprocessors);
+    tg_choice c = choose(&s, (size_t)1 << 34, 0);
+    const int lanes = tgi_device_lanes_wanted(&s.rates, &c.tiling);
+    CHECK(lanes == 1 || c.tiling.bands == c.tiling.cells);
+    tgi_tiling_free(&c.tiling);
+    close_subject(&s);
+    return lanes;
+}
+
+static void test_small_images_are_computed_beside_each_other(void)
+{
+    CHECK_EQ(lanes_for(64, 132), TG_DEVICE_LANES);
+    CHECK_EQ(lanes_for(8192, 132), 1);
+    CHECK(lanes_for(128, 4) < lanes_for(128, 132));
+}
+
 static void test_seconds_follow_the_share_of_busy_blocks(void)
 {
     const tg_device_rates r = tgi_device_rates(10, TG_DTYPE_F16);
@@ -174,6 +192,7 @@ int main(void)
     RUN(test_less_memory_costs_time_but_always_fits);
     RUN(test_bands_in_a_quarter_of_the_memory_take_little_longer_than_the_whole);
     RUN(test_memory_that_does_not_pay_is_not_taken);
+    RUN(test_small_images_are_computed_beside_each_other);
     RUN(test_seconds_follow_the_share_of_busy_blocks);
     return TEST_END();
 }
