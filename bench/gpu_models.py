@@ -209,9 +209,30 @@ def tegula_rows(a, name, path):
                 emit(family="gpu_nets", model=name, element=precision, items=items, error=done.stderr.strip()[-300:])
 
 
+def untiled_rate(a, model):
+    """Megapixels a second of one pass over the image in memory; None where the device has no room for it."""
+    done = subprocess.run([os.path.join(a.build, "bench", "bench_gpu_net"), "--size", str(a.tiled), "--items", "1",
+                           "--rounds", "3", model], text=True, capture_output=True, check=False)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    for row in rows:
+        emit(**{**row, "model": "tegula_denoise"})
+    return rows[0]["mpx_s"] if rows else None
+
+
+def shares(done, rate):
+    """How busy the device was while the bands went by, and the rate beside the untiled one."""
+    bands = done.get("bands_seconds") or 0
+    queues = [done.get(f"device_{q}_seconds", 0) for q in ("upload", "kernel", "download")]
+    if not bands or not queues[1]:
+        return {}
+    return {"busy": queues[1] / bands, "overlap": sum(queues) / bands,
+            "of_untiled": done["megapixels_per_second"] / rate if rate else None}
+
+
 def tiled_rows(a):
     """A large image, file to file: the rate without a budget, then in budgets."""
     model = os.path.join(TOP, "models", "tegula_denoise.onnx")
+    rate = untiled_rate(a, model)
     with tempfile.TemporaryDirectory() as folder:
         image = os.path.join(folder, "in.tif")
         subprocess.run([os.path.join(a.build, "tools", "tegula-draw"), "--size", str(a.tiled), image,
@@ -220,10 +241,12 @@ def tiled_rows(a):
             begin = time.time()
             done = subprocess.run([os.path.join(a.build, "cli", "tegula"), "run", "-y", "--json", "-m", model, image,
                                    "-o", os.path.join(folder, "out.tif"), "--device", "cuda", "--precision", "fp16"] +
-                                  (["--vram", budget] if budget else []), text=True, capture_output=True, check=False)
+                                  (["--vram", budget] if budget else []), text=True, capture_output=True, check=False,
+                                  env={**os.environ, "TEGULA_CUDA_TIMES": "1"})
             last = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
             emit(family="gpu_tiled", size=a.tiled, vram=budget, exit=done.returncode, seconds=time.time() - begin,
-                 done=last[-1] if last else None, error=done.stderr.strip()[-300:] if done.returncode else None)
+                 **(shares(last[-1], rate) if last else {}), done=last[-1] if last else None,
+                 error=done.stderr.strip()[-300:] if done.returncode else None)
 
 
 def main():

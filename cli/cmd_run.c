@@ -47,6 +47,11 @@ static void close_event(const tg_run_result *r)
         cli_json_uint(stdout, "device_measured_bytes", r->device_measured_bytes);
         cli_json_uint(stdout, "device_budget_bytes", r->device_budget_bytes);
     }
+    if (r->device_kernel_seconds > 0) {
+        cli_json_real(stdout, "device_upload_seconds", r->device_upload_seconds);
+        cli_json_real(stdout, "device_kernel_seconds", r->device_kernel_seconds);
+        cli_json_real(stdout, "device_download_seconds", r->device_download_seconds);
+    }
     cli_json_real(stdout, "seconds", r->seconds);
     cli_json_real(stdout, "compute_seconds", r->compute_seconds);
     cli_json_real(stdout, "bands_seconds", r->bands_seconds);

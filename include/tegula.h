@@ -283,6 +283,9 @@ typedef struct tg_run_result {
      * compute_seconds is what the calling thread waited for the device then. */
     const char *device;
     uint64_t device_predicted_bytes, device_measured_bytes, device_budget_bytes;
+    /* Seconds that its uploads, kernels (of cells beside each other: summed) and downloads
+     * took, where TEGULA_CUDA_TIMES=1 has them measured; else 0. */
+    double device_upload_seconds, device_kernel_seconds, device_download_seconds;
 } tg_run_result;
 
 typedef struct tg_verify_result {

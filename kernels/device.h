@@ -150,6 +150,9 @@ typedef struct tg_device_ops {
     /* Put the steps into the program's queue. `steps`: the same nodes, with this band's views
      * and boxes; read before the call returns. */
     tg_status (*program_run)(tg_device_program *p, const tg_device_step *steps, tgi_err *err);
+    /* Seconds that uploads, downloads and kernels (of all lanes together) have taken since the
+     * device was opened; waits for what is in the queues. All 0: nobody measures. */
+    tg_status (*times)(tg_device *d, double seconds[3], tgi_err *err);
 } tg_device_ops;
 
 /* The one symbol of a plugin: its table, or NULL when it was built for another ABI. */

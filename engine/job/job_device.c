@@ -373,4 +373,10 @@ void tgi_job_device_result(const tg_job *job, tg_run_result *res)
     res->device_predicted_bytes = d->context_bytes + d->need.block + d->need.program;
     res->device_measured_bytes = tgi_job_device_taken(job);
     res->device_budget_bytes = d->budget_bytes;
+    double seconds[3];
+    if (d->device && d->ops->times(d->device, seconds, NULL) == TG_OK) {
+        res->device_upload_seconds = seconds[TG_QUEUE_UPLOAD];
+        res->device_download_seconds = seconds[TG_QUEUE_DOWNLOAD];
+        res->device_kernel_seconds = seconds[TG_QUEUE_COMPUTE];
+    }
 }

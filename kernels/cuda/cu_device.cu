@@ -249,6 +249,7 @@ static tg_status make_context(tg_device *d, tgi_err *err)
                                         cudaEventDisableTiming | cudaEventBlockingSync),
                err);
     }
+    CU_TRY(d, cu_times_open(&d->times), err);
     return probe(d, err);
 }
 
@@ -258,6 +259,7 @@ static void device_close(tg_device **at)
     if (!d)
         return;
     (void)cudaSetDevice(d->id); /* of a broken device all of these fail, and nobody minds */
+    cu_times_close(&d->times);
     for (int q = 0; q < TG_QUEUE_COUNT; q++) {
         if (d->end[q])
             (void)cudaEventDestroy(d->end[q]);
@@ -347,22 +349,28 @@ static void device_unpin(tg_device *d, void *at)
 
 /* ---- Queues and events ------------------------------------------------------------------- */
 
+static tg_status copy(tg_device *d, tg_device_queue q, void *dst, const void *src, size_t bytes,
+                      cudaMemcpyKind kind, tgi_err *err)
+{
+    TGI_TRY(cu_enter(d, err));
+    if (bytes == 0)
+        return TG_OK;
+    CU_DO(d, cu_times_begin(&d->times, q, d->queue[q]), err);
+    CU_DO(d, cudaMemcpyAsync(dst, src, bytes, kind, d->queue[q]), err);
+    CU_DO(d, cu_times_end(&d->times, q, d->queue[q]), err);
+    return TG_OK;
+}
+
 static tg_status device_upload(tg_device *d, tg_device_queue q, void *dst, const void *src,
                                size_t bytes, tgi_err *err)
 {
-    TGI_TRY(cu_enter(d, err));
-    if (bytes)
-        CU_DO(d, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, d->queue[q]), err);
-    return TG_OK;
+    return copy(d, q, dst, src, bytes, cudaMemcpyHostToDevice, err);
 }
 
 static tg_status device_download(tg_device *d, tg_device_queue q, void *dst, const void *src,
                                  size_t bytes, tgi_err *err)
 {
-    TGI_TRY(cu_enter(d, err));
-    if (bytes)
-        CU_DO(d, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, d->queue[q]), err);
-    return TG_OK;
+    return copy(d, q, dst, src, bytes, cudaMemcpyDeviceToHost, err);
 }
 
 static tg_status event_new(tg_device *d, tg_device_event **out, tgi_err *err)
@@ -418,6 +426,13 @@ static tg_status device_sync(tg_device *d, tg_device_event *e, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status device_times(tg_device *d, double seconds[3], tgi_err *err)
+{
+    TGI_TRY(cu_enter(d, err));
+    CU_DO(d, cu_times_read(&d->times, seconds), err);
+    return TG_OK;
+}
+
 /* ---- The table --------------------------------------------------------------------------- */
 
 static const tg_device_ops cuda_ops = {
@@ -425,7 +440,7 @@ static const tg_device_ops cuda_ops = {
     device_open,      device_close,   device_memory, device_alloc,    device_release,
     device_pin,       device_unpin,   device_upload, device_download, event_new,
     event_free,       event_record,   queue_wait,    device_sync,     cu_program_open,
-    cu_program_close, cu_program_run,
+    cu_program_close, cu_program_run, device_times,
 };
 
 extern "C" {

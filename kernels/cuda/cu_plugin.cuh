@@ -4,6 +4,7 @@
  *     cu_program.cu  the steps of a band as one graph over a block of parameters
  *     cu_backend.cu  the variants, a table per element type
  *     cu_pixels.cu   pixels in and out
+ *     cu_times.cu    how long queues have worked, for the benches
  *
  * Every call of the runtime is looked at. The first failure other than "no memory" is kept in
  * the device and answered from then on: after it nothing computed can be trusted. */
@@ -11,6 +12,7 @@
 #define TG_CU_PLUGIN_CUH
 
 #include "kernels/cuda/cu_common.cuh"
+#include "kernels/cuda/cu_times.cuh"
 #ifdef TG_CUDA_EMULATED
 #include "tests/cuda/cuda_runtime_emulated.h"
 #endif
@@ -34,6 +36,7 @@ struct tg_device {
     pthread_mutex_t lock;            /* of the two below */
     int broken;
     char why[TGI_ERR_TEXT];
+    cu_times times;
 };
 
 /* Turn a runtime's answer into a status. `step` names the step of a program, or is NULL. What

@@ -52,7 +52,8 @@ typedef struct cu_recorder {
 
 struct tg_device_program {
     tg_device *d;
-    cudaStream_t queue;
+    tg_device_queue number;
+    cudaStream_t queue;     /* of that number */
     int n_steps, n;         /* steps, launches */
     const char **step_name; /* static texts */
     cu_note *list;
@@ -272,6 +273,7 @@ tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step 
     if (!p)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a program");
     p->d = d;
+    p->number = q;
     p->queue = d->queue[q];
     p->n_steps = n;
     p->n = count.n;
@@ -352,8 +354,11 @@ tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_
         return TG_OK;
     CU_DO(d, cudaMemcpyAsync(p->block, r.args, p->args_bytes, cudaMemcpyHostToDevice, q), err);
     CU_DO(d, cudaEventRecord(p->copied[slot], q), err);
+    CU_DO(d, cu_times_begin(&d->times, p->number, q), err);
     if (p->one_by_one)
-        return launch_one_by_one(p, err);
-    CU_DO(d, cudaGraphLaunch(p->graph, q), err);
+        TGI_TRY(launch_one_by_one(p, err));
+    else
+        CU_DO(d, cudaGraphLaunch(p->graph, q), err);
+    CU_DO(d, cu_times_end(&d->times, p->number, q), err);
     return TG_OK;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -27,6 +28,8 @@ struct tg_emulated_stream {
 struct tg_emulated_event {
     tg_emulated_stream *stream; /* NULL: never recorded */
     uint64_t at;
+    std::shared_ptr<double>
+        seconds; /* when the queue came here; the work may outlive the event */
 };
 struct tg_emulated_node {
     const void *kernel;
@@ -420,8 +423,24 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t q)
 {
     ENTER();
+    const auto seconds = std::make_shared<double>(0);
+    put(q, [seconds] {
+        *seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+                .count();
+    });
     e->stream = q;
     e->at = q->end();
+    e->seconds = seconds;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    ENTER();
+    if (!from->stream || !to->stream)
+        return cudaErrorInvalidValue;
+    *ms = (float)((*to->seconds - *from->seconds) * 1e3);
     return cudaSuccess;
 }
 

@@ -489,6 +489,16 @@ static tg_status program_run(tg_device_program *p, const tg_device_step *steps, 
     return go_on(err);
 }
 
+static tg_status times(tg_device *d, double seconds[3], tgi_err *err)
+{
+    TGI_TRY(sync_event(d, NULL, err));
+    memset(seconds, 0, 3 * sizeof *seconds);
+    for (int i = 0; i < state.n_log; i++)
+        seconds[state.log[i].queue < TG_QUEUE_COMPUTE ? (int)state.log[i].queue : 2] +=
+            state.log[i].to - state.log[i].from;
+    return TG_OK;
+}
+
 const tg_device_ops *fake_device_ops(void)
 {
     static const tg_device_ops ops = {.abi = TG_DEVICE_ABI,
@@ -512,6 +522,7 @@ const tg_device_ops *fake_device_ops(void)
                                       .sync = sync_event,
                                       .program_open = program_open,
                                       .program_close = program_close,
-                                      .program_run = program_run};
+                                      .program_run = program_run,
+                                      .times = times};
     return &ops;
 }

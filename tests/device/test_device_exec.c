@@ -503,6 +503,10 @@ static void test_kernels_follow_each_other_without_a_gap(void)
         busy += log[i].to - log[i].from;
     }
     CHECK(busy > 0.97 * (last - first));
+    double seconds[3];
+    tgi_err err = {0};
+    CHECK_OK(fake_device_ops()->times(NULL, seconds, &err), err);
+    CHECK(fabs(seconds[TG_QUEUE_COMPUTE] - busy) < 1e-6 * busy);
     close_subject(&s);
 }
 

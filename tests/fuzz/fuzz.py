@@ -60,6 +60,12 @@ def models(folder, shared):
     return links if found else None
 
 
+def processor_seconds():
+    """Of all children so far, the system's work for them included: targets that open files are half of it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def fuzz(folder, program, target, seconds, corpus, more=None):
     """(exit code, executions, processor seconds, last lines). What it finds lies in FOLDER/found."""
     bin_dir = os.path.join(folder, "tests", "fuzz")
@@ -73,13 +79,12 @@ def fuzz(folder, program, target, seconds, corpus, more=None):
     args += [f for f in (cases, more) if f and os.path.isdir(f)]
     # Freed megabytes are recycled at once: three times the executions where readers have windows.
     env = {**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=4:allocator_release_to_os_interval_ms=-1"}
-    start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    start = processor_seconds()
     r = subprocess.run(args, capture_output=True, text=True, errors="replace", env=env)
     text = r.stderr
     m = re.search(r"number_of_executed_units: (\d+)", text)
     n = int(m.group(1)) if m else max([int(x) for x in re.findall(r"^#(\d+)", text, re.M)] or [0])
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start
-    return r.returncode, n, used, text[-3000:]
+    return r.returncode, n, processor_seconds() - start, text[-3000:]
 
 
 def campaign(a, target, corpus, more):

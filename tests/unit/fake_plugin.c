@@ -135,6 +135,11 @@ static tg_status no_run(tg_device_program *p, const tg_device_step *steps, tgi_e
     (void)p, (void)steps;
     return refuse(err, "no");
 }
+static tg_status no_times(tg_device *d, double seconds[3], tgi_err *err)
+{
+    (void)d, (void)seconds;
+    return refuse(err, "no");
+}
 
 static const tg_device_ops table = {
 #ifdef FAKE_LIES
@@ -168,7 +173,8 @@ static const tg_device_ops table = {
 #endif
     .program_open = no_program,
     .program_close = no_program_close,
-    .program_run = no_run};
+    .program_run = no_run,
+    .times = no_times};
 
 #ifdef FAKE_STRANGER
 EXPORT const tg_device_ops *somebody_elses_symbol(uint32_t abi);
