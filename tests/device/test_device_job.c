@@ -14,7 +14,7 @@
 #define H 120
 #define W 88
 
-static char folder[64], input[128], output[128];
+static char folder[64], input[128], output[128], array_in[128], array_out[128];
 static const char model[] = TG_SOURCE_DIR "/models/tegula_denoise.onnx";
 
 /* The plugin's own fake: another copy than ours would be. */
@@ -62,6 +62,18 @@ static void make_input(void)
     unlink(array);
 }
 
+/* Two samples of the same size. */
+static void make_array(void)
+{
+    static float px[2 * H * W];
+    uint64_t seed = 5;
+    for (int i = 0; i < 2 * H * W; i++)
+        px[i] = tg_rand_unit(&seed);
+    const tg_desc d = {TG_DTYPE_F32, 4, {2, 1, H, W}};
+    tgi_err err = {0};
+    CHECK_OK(tgi_npy_save(array_in, &d, px, &err), err);
+}
+
 typedef struct outcome {
     tg_status st;
     char detail[512], warnings[1024], notice[256];
@@ -80,7 +92,7 @@ static void on_log(void *user, tg_log_level level, const char *line)
 }
 
 /* Plan and run with NAME, VALUE pairs beside the usual ones. */
-static outcome run_with(const char *const *extra)
+static outcome run_from(const char *from, const char *to, const char *const *extra)
 {
     outcome o = {.res = {.size = sizeof(tg_run_result)}};
     tg_ctx_opts how = {.size = sizeof how, .log = on_log, .user = &o};
@@ -91,8 +103,8 @@ static outcome run_with(const char *const *extra)
     CHECK_EQ(tg_ctx_open(&how, &ctx), TG_OK);
     CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
     CHECK_EQ(tg_opts_set(opts, "model", model), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "input", input), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "output", output), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "input", from), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "output", to), TG_OK);
     CHECK_EQ(tg_opts_set(opts, "threads", "1"), TG_OK);
     for (; extra && extra[0]; extra += 2)
         CHECK_EQ(tg_opts_set(opts, extra[0], extra[1]), TG_OK);
@@ -112,6 +124,11 @@ static outcome run_with(const char *const *extra)
     tg_ctx_close(&ctx);
     CHECK_EQ(open_things(), 0);
     return o;
+}
+
+static outcome run_with(const char *const *extra)
+{
+    return run_from(input, output, extra);
 }
 
 static uint64_t hash_file(const char *path)
@@ -324,6 +341,126 @@ static void test_a_run_goes_on_only_with_what_it_began_with(void)
     forget_output();
 }
 
+/* ---- Arrays ------------------------------------------------------------------------------ */
+
+static float *array_of(const char *path)
+{
+    tg_desc d;
+    void *data = NULL;
+    tgi_err err = {0};
+    CHECK_OK(tgi_npy_load(path, (size_t)1 << 24, &d, &data, &err), err);
+    CHECK_EQ(d.rank, 4);
+    CHECK_EQ(d.dim[0], 2);
+    return data;
+}
+
+static outcome run_array(const char *const *extra)
+{
+    unlink(array_out);
+    return run_from(array_in, array_out, extra);
+}
+
+static void test_arrays_do_not_depend_on_the_devices_memory(void)
+{
+    static const char *const vram[] = {"64MiB", "4MiB", "3MiB", "2700KiB"};
+    float *first = NULL;
+    for (int i = 0; i < 4; i++) {
+        reset();
+        settings->context_bytes = (size_t)2 << 20;
+        const outcome o = run_array(OPTIONS("device", "cuda", "vram", vram[i], "precision",
+                                            "fp32", "tile", i == 3 ? "48x32" : "auto"));
+        CHECK_EQ(o.st, TG_OK);
+        if (o.st != TG_OK) {
+            fprintf(stderr, "  %s: %s\n", vram[i], o.detail);
+            continue;
+        }
+        CHECK(o.on_device);
+        CHECK_EQ(o.device_peak, peak_bytes()); /* planned to the byte */
+        CHECK(o.device_peak <= o.device_budget);
+        CHECK_EQ(o.res.device_predicted_bytes, o.device_peak);
+        CHECK_EQ(o.res.device_measured_bytes, o.device_peak);
+        float *px = array_of(array_out);
+        if (!first)
+            first = px;
+        CHECK(memcmp(first, px, sizeof(float) * 2 * H * W) == 0);
+        if (px != first)
+            tgi_free(px);
+    }
+    tgi_free(first);
+    reset();
+    outcome o = run_array(OPTIONS("device", "cuda", "vram", "100KiB"));
+    CHECK_EQ(o.st, TG_E_BUDGET);
+    CHECK(strstr(o.detail, "--vram"));
+    o = run_array(OPTIONS("device", "cuda", "ram", "1MiB"));
+    CHECK_EQ(o.st, TG_E_BUDGET);
+    CHECK(strstr(o.detail, "--ram"));
+}
+
+static void test_arrays_of_the_device_are_those_of_the_processor(void)
+{
+    double d2 = 0, s2 = 0;
+    reset();
+    CHECK_EQ(run_array(OPTIONS("device", "cuda")).st, TG_OK);
+    float *device = array_of(array_out);
+    const outcome o = run_array(OPTIONS("device", "cpu", "exact", "true"));
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(!o.on_device);
+    float *processor = array_of(array_out);
+    for (int i = 0; i < 2 * H * W; i++) {
+        d2 += pow((double)device[i] - (double)processor[i], 2);
+        s2 += pow((double)processor[i], 2);
+    }
+    CHECK(s2 > 0);
+    printf("  relative L2 %.3g\n", sqrt(d2 / s2));
+    CHECK(sqrt(d2 / s2) < 1e-5); /* sums of another order */
+    tgi_free(device);
+    tgi_free(processor);
+}
+
+/* There is no journal: the next attempt, in the same call, fills all of it. */
+static void test_arrays_begin_again_when_a_neighbour_took_the_memory(void)
+{
+    static const fake_call calls[] = {FAKE_ALLOC, FAKE_RUN};
+    reset();
+    CHECK_EQ(run_array(OPTIONS("device", "cuda")).st, TG_OK);
+    float *whole = array_of(array_out);
+    for (int i = 0; i < 2; i++) {
+        reset();
+        settings->fail_at[calls[i]] = i ? 3 : 1;
+        settings->fail_with[calls[i]] = TG_E_NOMEM;
+        const outcome o = run_array(OPTIONS("device", "cuda", "vram", "1MiB"));
+        CHECK_EQ(o.st, TG_OK);
+        CHECK(o.on_device && strstr(o.warnings, "planned again"));
+        float *px = array_of(array_out);
+        CHECK(memcmp(px, whole, sizeof(float) * 2 * H * W) == 0);
+        tgi_free(px);
+    }
+    tgi_free(whole);
+}
+
+static void test_a_device_that_fails_leaves_no_array(void)
+{
+    static const fake_call calls[] = {FAKE_UPLOAD, FAKE_RUN, FAKE_DOWNLOAD, FAKE_SYNC};
+    char partial[192];
+    snprintf(partial, sizeof partial, "%s.partial", array_out);
+    for (int i = 0; i < 4; i++) {
+        reset();
+        settings->fail_at[calls[i]] = 9;
+        settings->fail_with[calls[i]] = TG_E_DEVICE;
+        const outcome o = run_array(OPTIONS("device", "cuda", "vram", "1MiB", "tile", "32x32"));
+        CHECK_EQ(o.st, TG_E_DEVICE_LOST);
+        CHECK(strstr(o.detail, "starts over"));
+        CHECK(access(array_out, F_OK) != 0 && access(partial, F_OK) != 0);
+    }
+    reset();
+    settings->devices = 0;
+    const outcome o = run_array(NULL); /* auto, and there is none */
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(!o.on_device && strstr(o.notice, "no device"));
+}
+
+/* ---- Verify ------------------------------------------------------------------------------ */
+
 static void verify_with(const char *const *extra, tg_status expect, tg_verify_result *r)
 {
     tg_ctx *ctx = NULL;
@@ -376,9 +513,12 @@ int main(void)
     CHECK(mkdtemp(folder) != NULL);
     snprintf(input, sizeof input, "%s/in.tif", folder);
     snprintf(output, sizeof output, "%s/out.tif", folder);
+    snprintf(array_in, sizeof array_in, "%s/array.npy", folder);
+    snprintf(array_out, sizeof array_out, "%s/result.npy", folder);
     setenv("TEGULA_CUDA_PLUGIN", FAKE_PLUGIN, 1);
     find_plugin();
     make_input();
+    make_array();
     RUN(test_pixels_do_not_depend_on_the_devices_memory);
     RUN(test_what_the_device_gives_is_what_the_processor_gives);
     RUN(test_auto_goes_back_to_the_processor_and_says_why);
@@ -386,9 +526,15 @@ int main(void)
     RUN(test_memory_that_a_neighbour_took_makes_a_smaller_plan);
     RUN(test_a_device_that_fails_leaves_a_journal_to_go_on_from);
     RUN(test_a_run_goes_on_only_with_what_it_began_with);
+    RUN(test_arrays_do_not_depend_on_the_devices_memory);
+    RUN(test_arrays_of_the_device_are_those_of_the_processor);
+    RUN(test_arrays_begin_again_when_a_neighbour_took_the_memory);
+    RUN(test_a_device_that_fails_leaves_no_array);
     RUN(test_verify_compares_the_device_with_the_processor);
     forget_output();
     unlink(input);
+    unlink(array_in);
+    unlink(array_out);
     rmdir(folder);
     return TEST_END();
 }

@@ -1,0 +1,251 @@
+"""Jobs of arrays on a device, by the command: several inputs, outputs at several scales, both orders of axes,
+volumes, batches, every type of element; near the processor's result, tiles with the bits of the whole, inside
+--vram, and what is left when the device fails.
+
+usage: gpu_arrays.py BUILD [--emulated PLUGIN]
+
+With --emulated it runs on the device that is played on the processor (small arrays, failures on demand), else on
+a real one; without one it is skipped (77). Standard library only; the networks are made here.
+"""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
+from gpu_command import Command, distance, read  # noqa: E402
+from seeds import floats, model, node, npy, port  # noqa: E402
+
+EMULATED = sys.argv[3] if len(sys.argv) > 3 and sys.argv[2] == "--emulated" else None
+C = Command(sys.argv[1], EMULATED)
+H, W = (40, 56) if EMULATED else (400, 520)
+TILE = "8" if EMULATED else "64"  # of the first output
+K3 = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+
+
+# ---- Networks and arrays -----------------------------------------------------------------------
+
+
+def conv(x, y, w, **more):
+    return node("Conv", [x, w], [y], **{**K3, **more})
+
+
+def forked():
+    """Two inputs; the outputs are a half and an eighth of them."""
+    return model([conv("a", "p", "wa", strides=[2, 2]), conv("b", "q", "wb"),
+                  node("MaxPool", ["q"], ["r"], kernel_shape=[2, 2], strides=[2, 2]),
+                  node("Concat", ["p", "r"], ["s"], axis=1), conv("s", "fine", "wf"), node("LeakyRelu", ["fine"], ["t"]),
+                  node("MaxPool", ["t"], ["u"], kernel_shape=[4, 4], strides=[4, 4]), conv("u", "coarse", "wc")],
+                 [floats("wa", [5, 3, 3, 3]), floats("wb", [4, 2, 3, 3]), floats("wf", [3, 9, 3, 3]),
+                  floats("wc", [2, 3, 3, 3])],
+                 [port("a", ["N", 3, "H", "W"]), port("b", ["N", 2, "H", "W"])],
+                 [port("fine", ["N", 3, "h", "w"]), port("coarse", ["N", 2, "i", "j"])])
+
+
+def last():
+    """Channels are the last axis, in and out."""
+    return model([node("Transpose", ["x"], ["a"], perm=[0, 3, 1, 2]), conv("a", "b", "w"),
+                  node("Transpose", ["b"], ["y"], perm=[0, 2, 3, 1])], [floats("w", [4, 3, 3, 3])],
+                 [port("x", ["N", "H", "W", 3])], [port("y", ["N", "H", "W", 4])])
+
+
+def volume():
+    return model([node("Conv", ["x", "w"], ["a"], kernel_shape=[3, 3, 3], pads=[1] * 6), node("Relu", ["a"], ["y"])],
+                 [floats("w", [2, 1, 3, 3, 3])], [port("x", ["N", 1, "D", "H", "W"])],
+                 [port("y", ["N", 2, "D", "H", "W"])])
+
+
+def classes():
+    """Integers come out. The weights are 16ths, so that channels may be equal but for the order of their sums."""
+    return model([conv("x", "a", "w"), node("ArgMax", ["a"], ["y"], axis=1, keepdims=1)], [floats("w", [7, 3, 3, 3])],
+                 [port("x", ["N", 3, "H", "W"])], [port("y", ["N", 1, "H", "W"], 7)])
+
+
+def plain():
+    return model([conv("x", "y", "w")], [floats("w", [2, 3, 3, 3])], [port("x", ["N", 3, "H", "W"])])
+
+
+def numbers(shape, descr="<f4", seed=0):
+    n, code = 1, {"<f4": "f", "<f2": "e", "<f8": "d", "|u1": "B", "|i1": "b", "<u2": "H", "<i2": "h", "<i4": "i",
+                  "<i8": "q"}[descr]
+    for s in shape:
+        n *= s
+    whole = [(i * 7919 + seed * 104729) % 251 for i in range(n)]
+    values = [v / 251 - 0.4 for v in whole] if descr[1] == "f" else [v % 100 for v in whole]
+    return npy(descr, repr(tuple(shape)), struct.pack(f"<{n}{code}", *values))
+
+
+def write(name, data):
+    with open(name, "wb") as f:
+        f.write(data)
+
+
+def make():
+    for name, net in (("forked", forked()), ("last", last()), ("volume", volume()), ("classes", classes()),
+                      ("plain", plain())):
+        write(name + ".onnx", net)
+    write("a.npy", numbers([1, 3, H, W]))
+    write("b.npy", numbers([1, 2, H, W], seed=1))
+    write("last.npy", numbers([1, H, W, 3]))
+    write("volume.npy", numbers([1, 1, 9, H // 2, W // 2]))
+    write("three.npy", numbers([3, 3, H, W]))
+    write("pair.npy", numbers([3, 2, H, W], seed=1))
+
+
+FORKED = ("-m", "forked.onnx", "--input", "a=a.npy", "--input", "b=b.npy")
+JOBS = {"two inputs and outputs": (FORKED, ("fine", "coarse")),
+        "channels last": (("-m", "last.onnx", "last.npy"), ("y",)),
+        "a volume": (("-m", "volume.onnx", "volume.npy"), ("y",)),
+        "classes": (("-m", "classes.onnx", "a.npy"), ("y",))}
+
+
+def on_device(folder, *words, order=None, precision="fp32", vram=None):
+    if EMULATED is None and vram is None:
+        return C.run(*words, "-y", "-o", folder + "/", "--device", "cuda", "--precision", precision)
+    return C.run(*words, "-y", "-o", folder + "/", "--device", "cuda", "--precision", precision, "--vram",
+                 vram or "200MiB", order=order)
+
+
+def result(folder, names):
+    try:
+        return [read(os.path.join(folder, n + ".npy")) for n in names]
+    except OSError:
+        return []
+
+
+# ---- Results -----------------------------------------------------------------------------------
+
+
+def near_the_processor():
+    for what, (words, names) in JOBS.items():
+        code, _, said = C.run(*words, "-y", "-o", "cpu/", "--device", "cpu", "--exact")
+        cpu = result("cpu", names)
+        C.expect(code == 0 and len(cpu) == len(names), f"{what} on the processor: exit {code}: {said}")
+        for precision, most in (("fp32", 1e-5), ("fp16", 5e-3)):
+            code, done, said = on_device("device", *words, precision=precision)
+            got = result("device", names)
+            C.expect(code == 0 and len(got) == len(names), f"{what}, {precision}: exit {code}: {said}")
+            for name, (shape, values), (want_shape, want) in zip(names, got, cpu):
+                C.expect(shape == want_shape, f"{what}, {name}: shape {shape}, not {want_shape}")
+                off = distance(values, want)
+                wrong = sum(x != y for x, y in zip(values, want)) / len(want)
+                if what == "classes":
+                    print(f"  {what}, {precision}: {wrong:.2%} another class", flush=True)
+                    C.expect(wrong < 0.01, f"{what}: {wrong} are another class")
+                else:
+                    print(f"  {what}, {name}, {precision}: relative L2 {off:.3g}", flush=True)
+                    C.expect(off < most, f"{what}, {name}, {precision}: {off} from the processor")
+            C.expect(0 < done.get("device_measured_bytes", 0) <= done["device_predicted_bytes"]
+                     <= done["device_budget_bytes"], f"{what}: {done} tells the device's memory")
+
+
+def tiles_have_the_bits_of_the_whole():
+    for what, (words, names) in JOBS.items():
+        for precision in ("fp32", "fp16"):
+            on_device("whole", *words, precision=precision)
+            code, done, said = on_device("tiles", *words, "--tile", TILE, precision=precision)
+            C.expect(code == 0 and done.get("tiles", 0) > 1, f"{what} in tiles: exit {code}, {done}: {said}")
+            C.expect(code == 0 and result("tiles", names) == result("whole", names),
+                     f"{what}, {precision}: tiles equal the whole")
+
+
+def samples_of_a_batch_are_what_each_is_alone():
+    words = ("-m", "forked.onnx", "--input", "a=three.npy", "--input", "b=pair.npy")
+    code, done, said = on_device("batch", *words)
+    all_three = result("batch", ("fine", "coarse"))
+    C.expect(code == 0 and all_three and all_three[0][0][0] == 3, f"a batch of three: exit {code}, {done}: {said}")
+    with open("three.npy", "rb") as f, open("pair.npy", "rb") as g:
+        a, b = f.read()[-3 * 3 * H * W * 4:], g.read()[-3 * 2 * H * W * 4:]
+    for k in range(3):
+        write("a1.npy", npy("<f4", repr((1, 3, H, W)), a[k * len(a) // 3:(k + 1) * len(a) // 3]))
+        write("b1.npy", npy("<f4", repr((1, 2, H, W)), b[k * len(b) // 3:(k + 1) * len(b) // 3]))
+        on_device("alone", "-m", "forked.onnx", "--input", "a=a1.npy", "--input", "b=b1.npy")
+        for (_, values), (_, one) in zip(all_three, result("alone", ("fine", "coarse"))):
+            n = len(one)
+            C.expect(values[k * n:(k + 1) * n] == one, f"sample {k} of a batch is what it is alone")
+
+
+def every_type_of_element_goes_in():
+    for descr in ("<f2", "<f8", "|u1", "|i1", "<u2", "<i2", "<i4", "<i8"):
+        write("typed.npy", numbers([1, 3, H, W], descr))
+        words = ("-m", "plain.onnx", "typed.npy")
+        C.run(*words, "-y", "-o", "cpu/", "--device", "cpu", "--exact")
+        code, _, said = on_device("device", *words)
+        off = distance(result("device", ["y"])[0][1], result("cpu", ["y"])[0][1]) if code == 0 else said
+        C.expect(code == 0 and off < 1e-5, f"elements {descr}: {off}")
+
+
+def an_image_goes_in_and_arrays_come_out():
+    """... in a folder, and as one; a plane of the stack is a sample."""
+    subprocess.run([os.path.join(C.build, "tools", "tegula-draw"), "--size", str(H), "in.tif", "clean.tif"], check=True,
+                   stdout=subprocess.DEVNULL)
+    write("one.onnx", model([conv("x", "y", "w", strides=[2, 2]), conv("y", "z", "v")],
+                            [floats("w", [2, 1, 3, 3]), floats("v", [1, 2, 3, 3])],
+                            [port("x", ["N", 1, "H", "W"])],
+                            [port("y", ["N", 2, "h", "w"]), port("z", ["N", 1, "h", "w"])]))
+    words = ("-m", "one.onnx", "in.tif", "--normalize", "scale:1/65535")
+    write("half.onnx", model([conv("x", "y", "w", strides=[2, 2])], [floats("w", [2, 1, 3, 3])],
+                             [port("x", ["N", 1, "H", "W"])], [port("y", ["N", 2, "h", "w"])]))
+    code, done, said = C.run("-m", "half.onnx", *words[2:], "-y", "-o", "image.npy", "--device", "cuda", "--precision",
+                             "fp32")
+    cpu = C.run("-m", "half.onnx", *words[2:], "-y", "-o", "image_cpu.npy", "--device", "cpu", "--exact")
+    C.expect(code == 0 and cpu[0] == 0, f"an image into one array: exit {code}: {said}, {cpu}")
+    off = distance(read("image.npy")[1], read("image_cpu.npy")[1]) if code == 0 else said
+    C.expect(code == 0 and off < 1e-5, f"an image into one array: {off}")
+    code, done, said = on_device("images", *words)
+    C.expect(code == 0 and os.path.exists("images/y.tif") and os.path.exists("images/z.tif"),
+             f"an image into a folder: exit {code}, {done}: {said}")
+
+
+def plans_say_what_the_device_takes():
+    code, plan, said = C.run(*FORKED, "--device", "cuda", "--precision", "fp32", verb="plan")
+    lines = {line["name"] for line in plan.get("lines", [])}
+    C.expect(code == 0 and {"context", "pinned", "staging", "program"} <= lines, f"plan: exit {code}, {lines}: {said}")
+    code, _, said = on_device("refused", *FORKED, vram="1MiB")
+    C.expect(code == 71 and "--vram" in said, f"--vram 1MiB: exit {code}: {said}")
+    C.expect(not result("refused", ["fine"]), "nothing is written by a job that does not fit")
+
+
+# ---- What goes wrong ---------------------------------------------------------------------------
+
+
+def a_failed_launch_leaves_nothing():
+    for number in (2, 9, 20):
+        code, _, said = on_device("failed", *FORKED, "--tile", TILE, order=f"launch={number}")
+        C.expect(code == 75 and "starts over" in said, f"launch {number} fails: exit {code}: {said}")
+        C.expect(not os.listdir("failed"), f"launch {number} fails: {os.listdir('failed')}")
+
+
+def memory_that_a_neighbour_took():
+    codes = set()
+    on_device("whole", *FORKED)
+    for number in range(1, 120, 9):
+        code, _, said = on_device("squeezed", *FORKED, order=f"nomemory={number}")
+        codes.add(code)
+        C.expect(code in (0, 69, 71, 75), f"no memory at call {number}: exit {code}: {said}")
+        if code == 0:
+            C.expect(result("squeezed", ("fine", "coarse")) == result("whole", ("fine", "coarse")),
+                     f"no memory at call {number}: the numbers are right")
+        else:
+            C.expect(not os.path.isdir("squeezed") or not os.listdir("squeezed"),
+                     f"no memory at call {number}: nothing is left")
+        subprocess.run(["rm", "-rf", "squeezed"], check=True)
+    print("  exit codes:", sorted(codes), flush=True)
+    C.expect(0 in codes, "a job that finds no memory for its arena is planned smaller and ends well")
+
+
+def main():
+    if not C.there():
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        make()
+        more = [a_failed_launch_leaves_nothing, memory_that_a_neighbour_took] if EMULATED else []
+        return C.steps(near_the_processor, tiles_have_the_bits_of_the_whole, samples_of_a_batch_are_what_each_is_alone,
+                       every_type_of_element_goes_in, an_image_goes_in_and_arrays_come_out,
+                       plans_say_what_the_device_takes, *more)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""The command on a device, for the tests of jobs there, and arrays without any library.
+
+The device is the one of the machine, or, with a plugin named, one that is played on the processor."""
+import array
+import json
+import math
+import os
+import struct
+import subprocess
+
+CODES = {"<f4": "f", "<f8": "d", "|u1": "B", "|b1": "B", "|i1": "b", "<u2": "H", "<i2": "h", "<i4": "i", "<u4": "I",
+         "<i8": "q", "<u8": "Q"}
+
+
+class Command:
+    def __init__(self, build, emulated=None, mib=256):
+        self.build, self.emulated, self.mib = os.path.abspath(build), emulated and os.path.abspath(emulated), mib
+        self.tegula = os.path.join(self.build, "cli", "tegula")
+        self.problems = []
+
+    def expect(self, holds, what):
+        if not holds:
+            self.problems.append(what)
+            print(f"NOT: {what}", flush=True)
+
+    def there(self):
+        """A device; else why not is printed."""
+        if self.emulated:
+            return True
+        done = subprocess.run([os.path.join(self.build, "tests", "gpu", "gpu_device"), "--there"], text=True,
+                              capture_output=True, check=False)
+        if done.returncode == 77:
+            print(done.stdout.strip())
+        return done.returncode != 77
+
+    def environment(self, order=None):
+        env = dict(os.environ)
+        if self.emulated:
+            env["TEGULA_CUDA_PLUGIN"] = self.emulated
+            env["TEGULA_EMULATED"] = f"mib={self.mib}" + ("," + order if order else "")
+        return env
+
+    def run(self, *words, verb="run", order=None):
+        """(exit code, the last JSON object, stderr)"""
+        done = subprocess.run([self.tegula, verb, "--json", *words], text=True, capture_output=True, check=False,
+                              env=self.environment(order))
+        try:
+            last = json.loads(done.stdout)
+        except ValueError:
+            lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+            last = lines[-1] if lines else {}
+        return done.returncode, last, done.stderr
+
+    def steps(self, *steps):
+        for step in steps:
+            before = len(self.problems)
+            step()
+            print(f"{'ok  ' if len(self.problems) == before else 'FAIL'} {step.__name__}", flush=True)
+        return 1 if self.problems else 0
+
+
+def read(path):
+    """(shape, numbers) of a NumPy file."""
+    with open(path, "rb") as f:
+        data = f.read()
+    n, = struct.unpack_from("<H", data, 8)
+    head = eval(data[10:10 + n].decode(), {"__builtins__": {}})  # pylint: disable=eval-used
+    numbers = array.array(CODES[head["descr"]])
+    numbers.frombytes(data[10 + n:])
+    return head["shape"], numbers
+
+
+def distance(a, b):
+    """Relative L2; infinite for another number of elements, or one that is no number."""
+    if len(a) != len(b) or not all(map(math.isfinite, a)):
+        return math.inf
+    of = sum(y * y for y in b)
+    return math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b)) / of) if of else math.inf
