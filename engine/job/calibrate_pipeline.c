@@ -263,8 +263,10 @@ tg_status tgi_calibrate_pipeline(tg_ctx *ctx, double began, const char *folder, 
     for (int k = 0; st == TG_OK && k < TGI_CODEC_COUNT; k++) {
         st = write_tiff(&t, LARGE, codec[k], err);
         t.has[k] = st == TG_OK;
-        if (k && st == TG_E_UNSUPPORTED) /* not in this build: its speed stays 0 */
+        if (k && st == TG_E_UNSUPPORTED) { /* not in this build: its speed stays 0 */
             st = TG_OK;
+            memset(err, 0, sizeof *err);
+        }
     }
     if (st == TG_OK)
         st = measure(&t, s, err);

@@ -162,6 +162,8 @@ static tg_status choose(void *user, tg_choice *out)
     a.stage = &job->plan.stages->one;
     a.limit_bytes = job->dev.ops ? job->dev.limit_bytes : host_room(job);
     a.extra = job->dev.ops ? device_extra_of : staging_of;
+    a.seconds = job->dev.ops ? tgi_job_device_seconds : NULL;
+    a.tallest = job->dev.ops ? TGI_JOB_DEVICE_TALLEST : 0;
     a.user = job;
     return tgi_choose(&a, out, NULL);
 }

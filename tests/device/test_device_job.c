@@ -507,6 +507,21 @@ static void test_verify_compares_the_device_with_the_processor(void)
     verify_with(NULL, TG_E_DEVICE, &r);
 }
 
+static void run_image_tests(void)
+{
+    make_input();
+    RUN(test_pixels_do_not_depend_on_the_devices_memory);
+    RUN(test_what_the_device_gives_is_what_the_processor_gives);
+    RUN(test_auto_goes_back_to_the_processor_and_says_why);
+    RUN(test_a_device_that_is_named_is_that_or_an_error);
+    RUN(test_memory_that_a_neighbour_took_makes_a_smaller_plan);
+    RUN(test_a_device_that_fails_leaves_a_journal_to_go_on_from);
+    RUN(test_a_run_goes_on_only_with_what_it_began_with);
+    RUN(test_verify_compares_the_device_with_the_processor);
+    forget_output();
+    unlink(input);
+}
+
 int main(void)
 {
     snprintf(folder, sizeof folder, "/tmp/tegula_device_job_XXXXXX");
@@ -517,22 +532,15 @@ int main(void)
     snprintf(array_out, sizeof array_out, "%s/result.npy", folder);
     setenv("TEGULA_CUDA_PLUGIN", FAKE_PLUGIN, 1);
     find_plugin();
-    make_input();
     make_array();
-    RUN(test_pixels_do_not_depend_on_the_devices_memory);
-    RUN(test_what_the_device_gives_is_what_the_processor_gives);
-    RUN(test_auto_goes_back_to_the_processor_and_says_why);
-    RUN(test_a_device_that_is_named_is_that_or_an_error);
-    RUN(test_memory_that_a_neighbour_took_makes_a_smaller_plan);
-    RUN(test_a_device_that_fails_leaves_a_journal_to_go_on_from);
-    RUN(test_a_run_goes_on_only_with_what_it_began_with);
+    if (TG_READS_OME)
+        run_image_tests();
+    else
+        printf("skipped of images: this build is without libxml2, which reads them back\n");
     RUN(test_arrays_do_not_depend_on_the_devices_memory);
     RUN(test_arrays_of_the_device_are_those_of_the_processor);
     RUN(test_arrays_begin_again_when_a_neighbour_took_the_memory);
     RUN(test_a_device_that_fails_leaves_no_array);
-    RUN(test_verify_compares_the_device_with_the_processor);
-    forget_output();
-    unlink(input);
     unlink(array_in);
     unlink(array_out);
     rmdir(folder);

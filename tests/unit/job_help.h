@@ -89,6 +89,8 @@ static inline tg_source *open_image(const char *path)
     tg_source *s = NULL;
     const tg_open_opts o = {.threads = 1};
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
+    if (!s)
+        exit(1); /* what follows reads it */
     return s;
 }
 

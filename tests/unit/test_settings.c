@@ -67,6 +67,8 @@ static tg_job *open_job(const tg_opts *o)
     if (st != TG_OK)
         fprintf(stderr, "%s\n", tg_ctx_detail(ctx));
     CHECK_EQ(st, TG_OK);
+    if (!job)
+        exit(1); /* what follows asks it */
     return job;
 }
 
