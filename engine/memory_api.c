@@ -3,6 +3,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/ctx.h"
+#include "engine/device/current.h"
 #include "engine/memory/caches.h"
 #include "engine/memory/gpu.h"
 #include "engine/memory/monitor.h"
@@ -244,6 +245,8 @@ int tg_gpu_most_free(uint64_t *free_bytes)
 
 tg_status tg_gpu_preload(tg_ctx *ctx, int id)
 {
+    tgi_err ignored = {0};
+    (void)tgi_device_be_backend(&ignored); /* without one the next call says so */
     return tgi_gpu_preload(id, tgi_ctx_err(ctx));
 }
 

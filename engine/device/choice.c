@@ -42,13 +42,11 @@ tg_status tgi_device_parse(const char *text, tgi_device_spec *out, tgi_err *err)
 /* 0 when nobody knows. */
 static uint64_t free_of(const tg_device_info *info)
 {
-    for (int i = 0; info->uuid[0] && i < tgi_nvml_count(); i++) {
-        tg_gpu g = {.size = sizeof g};
-        tgi_gpu_memory(i, "", &g);
-        if (strcmp(g.uuid, info->uuid) == 0)
-            return g.free_bytes;
-    }
-    return 0;
+    uint64_t bytes = 0, used;
+    const int id = tgi_gpu_of_uuid(info->uuid);
+    if (id != TG_GPU_NONE)
+        tgi_gpu_free_used(id, 0, &bytes, &used);
+    return bytes;
 }
 
 static int most_free(const tgi_devices *all)

@@ -6,6 +6,7 @@
  * The context is made before free memory is asked for, so what drivers and kernels take is not
  * free any more; how much that was is the difference to what was free before. */
 #include "engine/base/arith.h"
+#include "engine/device/current.h"
 #include "engine/job/job.h"
 #include "engine/job/tensor_rows.h"
 #include "engine/memory/gpu.h"
@@ -148,8 +149,11 @@ tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
     uint64_t before = 0, total = 0, used;
     if (!d->ops || d->device)
         return TG_OK;
-    tgi_gpu_free_used(d->info.id, 0, &before, &used);
+    const int id = tgi_gpu_of_uuid(d->info.uuid); /* the driver may count others */
+    if (id != TG_GPU_NONE)
+        tgi_gpu_free_used(id, 0, &before, &used);
     TGI_TRY(d->ops->open(d->info.id, &d->device, err));
+    tgi_device_is_current(&d->info);
     TGI_TRY(d->ops->memory(d->device, &d->free_bytes, &total, err));
     if (!before) /* nobody told: what others hold counts as ours, to be safe */
         before = total;

@@ -62,6 +62,17 @@ void tgi_gpu_free_used(int id, int cache_is_free, uint64_t *free_bytes, uint64_t
     *used_bytes -= idle;
 }
 
+int tgi_gpu_of_uuid(const char *uuid)
+{
+    for (int i = 0; uuid[0] && i < tgi_nvml_count(); i++) {
+        tg_gpu g = {.size = sizeof g};
+        tgi_gpu_memory(i, "", &g);
+        if (strcmp(g.uuid, uuid) == 0)
+            return i;
+    }
+    return TG_GPU_NONE;
+}
+
 int tgi_gpu_most_free(uint64_t *free_bytes)
 {
     int best = TG_GPU_NONE;

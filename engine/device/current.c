@@ -1,0 +1,48 @@
+#include "engine/device/current.h"
+
+#include "engine/memory/gpu.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static atomic_int current_id; /* as the monitor counts */
+
+static int current(void)
+{
+    return atomic_load(&current_id);
+}
+
+/* The context is the process's: it stays when the device is closed again. */
+static tg_status preload(int id, tgi_err *err)
+{
+    tgi_devices all;
+    tgi_devices_look("cuda", &all);
+    for (int i = 0; i < all.n; i++) {
+        tg_device *d = NULL;
+        if (tgi_gpu_of_uuid(all.info[i].uuid) != id)
+            continue;
+        TGI_TRY(all.ops->open(i, &d, err));
+        all.ops->close(&d);
+        return TG_OK;
+    }
+    return tgi_fail(err, TG_E_DEVICE, "no context can be made on GPU %d: %s", id,
+                    all.n ? "CUDA_VISIBLE_DEVICES hides it" : all.why);
+}
+
+static const tgi_gpu_hooks hooks = {current, preload};
+
+void tgi_device_is_current(const tg_device_info *info)
+{
+    const int id = tgi_gpu_of_uuid(info->uuid);
+    if (id != TG_GPU_NONE)
+        atomic_store(&current_id, id);
+    tgi_gpu_set_hooks(&hooks);
+}
+
+tg_status tgi_device_be_backend(tgi_err *err)
+{
+    const tg_device_ops *ops;
+    TGI_TRY(tgi_device_open_plugin("cuda", &ops, err));
+    tgi_gpu_set_hooks(&hooks);
+    return TG_OK;
+}
