@@ -17,6 +17,7 @@ typedef struct tg_layout_hint {
     int lanes;                 /* channel block of the instruction set: 8 or 16 */
     int exact;                 /* 1: no variant that rearranges the sum */
     int bf16;                  /* 1: variants with products of bfloat16 numbers too */
+    int flat;                  /* 1: variants over whole arrays, and none else */
     int n_src;                 /* operands (see n_seg for virtual concats) */
     int src_cb[TG_OP_MAX_SRC]; /* 1 or lanes */
     int src_segs[TG_OP_MAX_SRC];
@@ -35,6 +36,11 @@ typedef struct tg_variant {
     int rearranges;
     int bf16; /* 1: products of bfloat16 numbers, float32 sums: with --precision bf16 only */
     int reads_doubled; /* takes sources that are read doubled (tg_view) */
+    /* 1: computes a node over whole arrays (net.h): reads all of its sources and writes all of
+     * its results, of images what call.boxes says. Scratch: for each source that is an image,
+     * then each result that is one, a dense array in the backend's element type, aligned to 64
+     * bytes; then what `scratch_bytes` says. */
+    int flat;
     int (*accepts)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
     /* Weights in the form the kernel reads; 0 or NULL: none. `pack` writes exactly that many
      * bytes (64-byte aligned destination). */

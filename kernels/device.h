@@ -17,6 +17,9 @@
  * the processor find zero, hold anything here. Rows and columns inside it that `need` names
  * are there.
  *
+ * FLAT. A node that reads or yields something that is no image works on whole arrays
+ * (tg_variant.flat): dense, row-major, every number as the backend's element type.
+ *
  * BANDS. A *program* is a list of steps that is the same for every band of every cell: what
  * changes between bands (views' first columns, boxes) is handed in each time, launch shapes
  * follow from call.most alone. A step with an empty box does nothing. So a plugin can keep all
@@ -34,7 +37,7 @@
 extern "C" {
 #endif
 
-#define TG_DEVICE_ABI 2u /* rises with any change of this header, op.h or backend.h */
+#define TG_DEVICE_ABI 3u /* rises with any change of this header, op.h or backend.h */
 
 typedef struct tg_device tg_device;                 /* one device, opened: a context */
 typedef struct tg_device_event tg_device_event;     /* a place in a queue */

@@ -60,6 +60,9 @@ typedef struct tg_op_ctx {
     const tg_desc *dst;
     const tg_const *const *const_src; /* NULL where not a constant */
     int64_t phase; /* variants that compute whole blocks: one starts at this row and column */
+    /* Bits: source j, result d is flat, a dense row-major array of its shape. Its view is one
+     * row of one channel, as long as the array. */
+    uint32_t flat_src, flat_dst;
 } tg_op_ctx;
 
 typedef struct tg_view {
@@ -154,6 +157,7 @@ typedef struct tg_call {
     void *scratch;       /* what the variant booked, 64-byte aligned */
     tg_threads *threads; /* NULL: run on the calling thread */
     /* Of a device's variant alone (kernels/device.h): */
+    const tg_box *boxes;       /* of a flat node: for each result, what is kept of it */
     int64_t most[TG_MAX_RANK]; /* lengths of `box` at most, in any band of any cell */
     void *recorder;            /* where `run` puts its launches */
 } tg_call;

@@ -21,6 +21,16 @@ static void add_operand(const tg_net *net, tg_net_operand *o, int value)
         o->value[o->n_seg++] = value;
 }
 
+static void mark_flat(const tg_net *net, tg_net_node *n)
+{
+    for (int j = 0; j < n->ctx.n_src; j++)
+        if (n->operand[j].n_seg && net->values[n->operand[j].value[0]].flat)
+            n->ctx.flat_src |= 1u << j;
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        if (net->values[n->node->dst[d]].flat)
+            n->ctx.flat_dst |= 1u << d;
+}
+
 static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsigned flags,
                            tgi_err *err)
 {
@@ -33,6 +43,7 @@ static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsig
     n->n_operands = gn->n_src;
     for (int j = 0; j < gn->n_src; j++)
         add_operand(net, &n->operand[j], gn->src[j]);
+    mark_flat(net, n);
     n->n_epi = gn->n_epi;
     for (int i = 0; i < gn->n_epi; i++) {
         n->epi[i] = gn->epi[i].step;
@@ -89,18 +100,28 @@ size_t tgi_net_dense_bytes(const tg_net *net, int value)
     return tgi_desc_count(d, &n) ? tgi_sat_mul((size_t)n, tgi_dtype_size(d->dtype)) : SIZE_MAX;
 }
 
+/* Bytes of a value as a dense array where it is computed: a device knows one type. */
+static size_t stored_bytes(const tg_net *net, int v)
+{
+    const tg_desc *d = &net->shapes.desc[v];
+    int64_t n = 0;
+    if (!net->be->whole_pixels)
+        return tgi_net_dense_bytes(net, v);
+    return tgi_desc_count(d, &n) ? tgi_sat_mul((size_t)n, tgi_element_bytes(net->be))
+                                 : SIZE_MAX;
+}
+
 static void set_flat_extents(tg_net *net, int v)
 {
     tg_desc *e = &net->values[v].ext;
-    const size_t bytes = tgi_net_dense_bytes(net, v);
-    const size_t floats = bytes / sizeof(float) + (bytes % sizeof(float) != 0);
+    const size_t bytes = stored_bytes(net, v), size = tgi_element_bytes(net->be);
     *e = (tg_desc){TG_DTYPE_F32, net->rank, {1, 1, 1, 1, 1}};
-    e->dim[net->rank - 1] = (int64_t)floats;
+    e->dim[net->rank - 1] = (int64_t)(bytes / size + (bytes % size != 0));
 }
 
 static size_t copy_bytes(const tg_net *net, int v)
 {
-    return net->values[v].flat ? 0 : tgi_align_size(tgi_net_dense_bytes(net, v), 64);
+    return net->values[v].flat ? 0 : tgi_align_size(stored_bytes(net, v), 64);
 }
 
 size_t tgi_net_flat_scratch(const tg_net *net, const tg_net_node *n)
@@ -111,6 +132,8 @@ size_t tgi_net_flat_scratch(const tg_net *net, const tg_net_node *n)
             bytes = tgi_sat_add(bytes, copy_bytes(net, n->operand[j].value[0]));
     for (int d = 0; d < n->ctx.n_dst; d++)
         bytes = tgi_sat_add(bytes, copy_bytes(net, n->node->dst[d]));
+    if (n->variant && n->variant->scratch_bytes)
+        bytes = tgi_sat_add(bytes, n->variant->scratch_bytes(&n->ctx, &n->hint, 0, 1));
     return bytes;
 }
 
@@ -136,6 +159,7 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
     h->lanes = net->be->lanes;
     h->exact = n->exact;
     h->bf16 = n->bf16;
+    h->flat = n->flat;
     h->n_src = n->ctx.n_src;
     for (int j = 0; j < n->ctx.n_src; j++) {
         const tg_net_operand *o = &n->operand[j];
@@ -154,7 +178,7 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
 static void pick_variant(const tg_net *net, tg_net_node *n, unsigned flags)
 {
     fill_hint(net, n);
-    n->variant = (flags & TG_NET_REFERENCE) || n->flat
+    n->variant = (flags & TG_NET_REFERENCE) || (n->flat && !net->be->whole_pixels)
                      ? NULL
                      : tgi_variant_pick(net->be, n->node->op->name, &n->ctx, &n->hint);
 }
@@ -168,8 +192,8 @@ static int is_plain_concat(const tg_net_node *n)
 static int takes_segments(const tg_net *net, const tg_net_node *n, int j,
                           const tg_net_operand *parts)
 {
-    if (j >= n->ctx.n_src)
-        return 0; /* epilogue operands are single views */
+    if (j >= n->ctx.n_src || n->flat)
+        return 0; /* epilogue operands are single views, and so are those of arrays */
     tg_net_node trial = *n;
     trial.operand[j] = *parts;
     pick_variant(net, &trial, 0);

@@ -9,6 +9,7 @@
  * A *flat* value (graph.h) is dense and row-major; planning sees one row of it, of as many
  * columns as it has floats. A flat node reads all of its operands and computes all of its
  * results at once: operands and results that are images pass through dense copies in scratch.
+ * On a device its elements have the backend's type, whatever they are: one column each.
  *
  * Axes: activations are [N,C,<stream>,<tile axes...>]. Axis 2 is the stream axis (y, or z of a
  * volume): bands advance along it. The axes after it are cut into strips. */
@@ -38,7 +39,7 @@ typedef struct tg_net_node {
     int n_operands; /* ctx.n_src, then the epilogue's activations */
     tg_net_operand operand[TG_MAX_OPERANDS];
     int n_epi;
-    int flat;                 /* runs as op->eval over whole arrays */
+    int flat;                 /* over whole arrays: as op->eval, or on a device by a variant */
     const struct tg_net *net; /* whose node it is */
     tg_epi_step epi[TG_MAX_EPI];
     tg_layout_hint hint;
@@ -55,7 +56,8 @@ typedef struct tg_net_value {
     int cb;    /* 1 or lanes */
     int is_out;
     int flat;
-    tg_desc ext; /* as planning counts: the image's shape; of a flat value [1,1,(1,)1,floats] */
+    tg_desc ext; /* as planning counts: the image's shape; of a flat value [1,1,(1,)1,floats],
+                    on a device [1,1,(1,)1,elements] */
 } tg_net_value;
 
 typedef struct tg_net {
@@ -114,9 +116,10 @@ static inline int64_t tgi_net_dim(const tg_net *net, int value, int axis)
     return net->values[value].ext.dim[axis];
 }
 
-/* Bytes of a value as a dense array. */
+/* Bytes of a value as a dense array of its own type, on the host. */
 size_t tgi_net_dense_bytes(const tg_net *net, int value);
-/* Scratch of a flat node: a dense copy of each operand and result that is an image. */
+/* Scratch of a flat node: a dense copy of each operand and result that is an image, and what
+ * its variant wants beside. */
 size_t tgi_net_flat_scratch(const tg_net *net, const tg_net_node *n);
 
 /* Text of the choices (variant per node), part of the numerics fingerprint. tgi_free. */

@@ -107,6 +107,7 @@ static void fill_nodes(tg_device_steps *s)
     tg_operand *src = s->src + s->n_store;
     tg_epi_step *epi = s->epi;
     char *vec = s->at.constants;
+    const tg_box *box = s->box;
     for (int k = 0; k < t->stage->n_nodes; k++) {
         const tg_net_node *n = tgi_stage_node(t->stage, k);
         tg_device_step *step = &s->step[s->n_load + k];
@@ -117,6 +118,7 @@ static void fill_nodes(tg_device_steps *s)
                                .dst = dst,
                                .epi = epi,
                                .n_epi = n->n_epi,
+                               .boxes = box,
                                .packed = s->at.weights + n->packed_offset,
                                .scratch = s->at.arena + t->scratch[k]};
         most_of_value(t, n->node->dst[0], t->band_rows[k], step->call.most);
@@ -129,6 +131,7 @@ static void fill_nodes(tg_device_steps *s)
         }
         src += n->n_operands;
         dst += n->ctx.n_dst;
+        box += n->ctx.n_dst;
         epi += n->n_epi;
     }
 }
@@ -209,8 +212,9 @@ tg_status tgi_device_steps_open(tg_device_steps *s, const tg_tiling *t,
     s->seg = tgi_calloc(TGI_TAG_PLAN, n_seg + 1, sizeof *s->seg);
     s->dst = tgi_calloc(TGI_TAG_PLAN, n_dst, sizeof *s->dst);
     s->epi = tgi_calloc(TGI_TAG_PLAN, n_epi + 1, sizeof *s->epi);
+    s->box = tgi_calloc(TGI_TAG_PLAN, n_dst, sizeof *s->box);
     tg_status st = tgi_cell_open(&s->cell, t, at.arena, err);
-    if (st == TG_OK && (!s->step || !s->src || !s->seg || !s->dst || !s->epi))
+    if (st == TG_OK && (!s->step || !s->src || !s->seg || !s->dst || !s->epi || !s->box))
         st = tgi_fail(err, TG_E_NOMEM, "no memory for the steps of a band");
     if (st != TG_OK) {
         tgi_device_steps_close(s);
@@ -233,6 +237,7 @@ void tgi_device_steps_close(tg_device_steps *s)
     tgi_free(s->seg);
     tgi_free(s->dst);
     tgi_free(s->epi);
+    tgi_free(s->box);
     memset(s, 0, sizeof *s);
 }
 
@@ -261,14 +266,29 @@ void tgi_device_steps_load(tg_device_steps *s, int i, const tg_box *box,
     load->call.box = *box;
 }
 
+/* What the bands have of each result of a flat node: all of what is stored. */
+static void fill_boxes(tg_device_steps *s, const tg_net_node *n, tg_box *box)
+{
+    const tg_flow *f = &s->cell.flow;
+    for (int d = 0; d < n->ctx.n_dst; d++) {
+        const int v = n->node->dst[d];
+        box[d] = tgi_cell_rows(&s->cell, v, (tg_range){f->lo[v], f->hi[v]});
+    }
+}
+
 void tgi_device_steps_nodes(tg_device_steps *s)
 {
+    tg_box *at = s->box;
     for (int k = 0; k < s->cell.stage->n_nodes; k++) {
         const tg_net_node *n = tgi_stage_node(s->cell.stage, k);
         const tg_range rows = tgi_flow_advance(&s->cell.flow, k);
         const tg_box box = tgi_cell_rows(&s->cell, n->node->dst[0], rows);
-        if (!tgi_range_empty(rows) && !tgi_box_empty(&box))
+        if (!tgi_range_empty(rows) && !tgi_box_empty(&box)) {
             s->step[s->n_load + k].call.box = box;
+            if (n->flat)
+                fill_boxes(s, n, at);
+        }
+        at += n->ctx.n_dst;
     }
 }
 

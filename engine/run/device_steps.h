@@ -23,6 +23,7 @@ typedef struct tg_device_steps {
     tg_view *seg, *dst;
     tg_operand *src;
     tg_epi_step *epi;
+    tg_box *box; /* of the nodes' results, in their order */
 } tg_device_steps;
 
 /* For a tiling of a device's net; boxes are empty at first. */

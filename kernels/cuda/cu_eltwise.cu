@@ -4,417 +4,44 @@
  * extent 1: a gate (an image joined with a number per channel) is no case of its own. Constants
  * travel as float32 in the packed block, one after the other.
  *
- * Operators that are epilogue steps run the step's own code; the rest are a formula of up to
- * three numbers in float32. Those stand in a kernel of their own: the stack that trigonometry
- * wants shall not be the others'. Formulas are written so that nothing cancels; the references
- * compute in float64. */
+ * The formulas (cu_formula.cuh) stand in three kernels: the stack that trigonometry wants shall
+ * not be the others'. */
+#include "kernels/cuda/cu_formula.cuh"
 #include "kernels/cuda/cu_map.cuh"
 #include "kernels/cuda/cu_ops.cuh"
 #include "kernels/cuda/cu_side.cuh"
 
-extern "C" {
-#include "kernels/ops/op_shared.h"
-}
+/* ---- Device ------------------------------------------------------------------------------ */
 
-/* What is not a step of an epilogue (tg_epi_kind is below 100). */
-enum cu_formula_kind {
-    CU_ACOS = 100,
-    CU_ACOSH,
-    CU_AND,
-    CU_ASIN,
-    CU_ASINH,
-    CU_ATAN,
-    CU_ATANH,
-    CU_CAST,
-    CU_CEIL,
-    CU_CELU,
-    CU_COS,
-    CU_COSH,
-    CU_EQUAL,
-    CU_ERF,
-    CU_FLOOR,
-    CU_GELU,
-    CU_GREATER,
-    CU_GREATER_EQUAL,
-    CU_IS_INF,
-    CU_IS_NAN,
-    CU_LESS,
-    CU_LESS_EQUAL,
-    CU_LOG,
-    CU_MEAN,
-    CU_MISH,
-    CU_MOD,
-    CU_NOT,
-    CU_OR,
-    CU_POW,
-    CU_RECIPROCAL,
-    CU_ROUND,
-    CU_SELU,
-    CU_SHRINK,
-    CU_SIGN,
-    CU_SIN,
-    CU_SINH,
-    CU_SOFTPLUS,
-    CU_SOFTSIGN,
-    CU_SWISH,
-    CU_TAN,
-    CU_THRESHOLD,
-    CU_WHERE,
-    CU_XOR
+template <class T, int V> struct cu_side_reader {
+    const cu_pool &pool;
+    const cu_place &p;
+    int32_t first;
+    __device__ __forceinline__ void operator()(int k, float (&v)[V]) const
+    {
+        cu_read_side<T, V>(pool, pool.item[first + k].side, p, v);
+    }
 };
 
-/* ---- Device: formulas -------------------------------------------------------------------- */
-
-__device__ __forceinline__ float cu_truth(float v)
-{
-    return v > 0.0f || v < 0.0f ? 1.0f : 0.0f;
-}
-
-/* What C makes of x as an integer of this type, tgi_num_put of kernels/ops: truncated, wrapped;
- * outside of 64 bits the nearest. */
-__device__ __forceinline__ float cu_cast(float x, int type)
-{
-    int64_t i;
-    if (type == TG_DTYPE_BOOL)
-        return x != 0.0f ? 1.0f : 0.0f;
-    if (type == TG_DTYPE_U64)
-        return x >= 0.0f && (double)x < 1.8e19 ? (float)(uint64_t)x : 0.0f;
-    if ((double)x > -9.2e18 && (double)x < 9.2e18)
-        i = (int64_t)x;
-    else
-        i = x < 0.0f ? INT64_MIN : x > 0.0f ? INT64_MAX : 0;
-    switch (type) {
-    case TG_DTYPE_U8:
-        return (float)(uint8_t)i;
-    case TG_DTYPE_I8:
-        return (float)(int8_t)i;
-    case TG_DTYPE_U16:
-        return (float)(uint16_t)i;
-    case TG_DTYPE_I16:
-        return (float)(int16_t)i;
-    case TG_DTYPE_U32:
-        return (float)(uint32_t)i;
-    case TG_DTYPE_I32:
-        return (float)(int32_t)i;
-    default:
-        return (float)i;
-    }
-}
-
-/* `tanh_form`: the approximation by tanh, which is a sigmoid of twice its argument. */
-__device__ __forceinline__ float cu_gelu(float x, int tanh_form)
-{
-    if (tanh_form)
-        return x / (1.0f + expf(-1.5957691216057308f * (x + 0.044715f * x * x * x)));
-    return 0.5f * x * erfcf(-0.70710678118654752f * x);
-}
-
-__device__ __forceinline__ float cu_softplus(float x)
-{
-    return (x > 0.0f ? x : 0.0f) + log1pf(expf(-fabsf(x)));
-}
-
-__device__ __forceinline__ float cu_mod(float x, float y, int c_sign)
-{
-    const float r = fmodf(x, y);
-    return !c_sign && r != 0.0f && (r < 0.0f) != (y < 0.0f) ? r + y : r;
-}
-
-/* Of one number. m: the mode, or a type. */
-__device__ __forceinline__ float cu_formula_one(int kind, float x, float a, float b, int m)
-{
-    switch (kind) {
-    case CU_ACOS:
-        return acosf(x);
-    case CU_ACOSH:
-        return acoshf(x);
-    case CU_ASIN:
-        return asinf(x);
-    case CU_ASINH:
-        return asinhf(x);
-    case CU_ATAN:
-        return atanf(x);
-    case CU_ATANH:
-        return atanhf(x);
-    case CU_CAST:
-        return cu_cast(x, m);
-    case CU_CEIL:
-        return ceilf(x);
-    case CU_CELU:
-        return x > 0.0f ? x : a * expm1f(x / a);
-    case CU_COS:
-        return cosf(x);
-    case CU_COSH:
-        return coshf(x);
-    case CU_ERF:
-        return erff(x);
-    case CU_FLOOR:
-        return floorf(x);
-    case CU_GELU:
-        return cu_gelu(x, m);
-    case CU_IS_INF:
-        return (x == INFINITY && (m & 2)) || (x == -INFINITY && (m & 1)) ? 1.0f : 0.0f;
-    case CU_IS_NAN:
-        return x != x ? 1.0f : 0.0f;
-    case CU_LOG:
-        return logf(x);
-    case CU_MISH:
-        return x * tanhf(cu_softplus(x));
-    case CU_NOT:
-        return x == 0.0f ? 1.0f : 0.0f;
-    case CU_RECIPROCAL:
-        return 1.0f / x;
-    case CU_ROUND:
-        return rintf(x);
-    case CU_SELU:
-        return b * (x > 0.0f ? x : a * expm1f(x));
-    case CU_SHRINK:
-        return x < -a ? x + b : x > a ? x - b : x != x ? x : 0.0f;
-    case CU_SIGN:
-        return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x != x ? x : 0.0f;
-    case CU_SIN:
-        return sinf(x);
-    case CU_SINH:
-        return sinhf(x);
-    case CU_SOFTPLUS:
-        return cu_softplus(x);
-    case CU_SOFTSIGN:
-        return x / (1.0f + fabsf(x));
-    case CU_SWISH:
-        return x / (1.0f + expf(-a * x));
-    case CU_TAN:
-        return tanf(x);
-    default: /* CU_THRESHOLD */
-        return x > a || x != x ? x : 0.0f;
-    }
-}
-
-/* Of two or three numbers. */
-__device__ __forceinline__ float cu_formula_more(int kind, float x, float y, float w, int m)
-{
-    switch (kind) {
-    case CU_AND:
-        return cu_truth(x) * cu_truth(y);
-    case CU_OR:
-        return cu_truth(x) + cu_truth(y) > 0.0f ? 1.0f : 0.0f;
-    case CU_XOR:
-        return cu_truth(x) != cu_truth(y) ? 1.0f : 0.0f;
-    case CU_EQUAL:
-        return x == y ? 1.0f : 0.0f;
-    case CU_GREATER:
-        return x > y ? 1.0f : 0.0f;
-    case CU_GREATER_EQUAL:
-        return x >= y ? 1.0f : 0.0f;
-    case CU_LESS:
-        return x < y ? 1.0f : 0.0f;
-    case CU_LESS_EQUAL:
-        return x <= y ? 1.0f : 0.0f;
-    case CU_MOD:
-        return cu_mod(x, y, m);
-    case CU_POW:
-        return y == 2.0f ? x * x : powf(x, y);
-    default: /* CU_WHERE */
-        return cu_truth(x) > 0.0f ? y : w;
-    }
-}
-
-/* ---- Device: the two kinds of pixel-wise kernels ----------------------------------------- */
-
-struct cu_steps_f {
-    int32_t kind, sides, first; /* operands: items of the pool */
-    float a, b;
+/* F: what is computed at a pixel. */
+template <class F> struct cu_pointwise_f {
+    F formula;
+    int32_t first, unused; /* operands: items of the pool */
     template <class T, int V>
     __device__ __forceinline__ void at(const cu_pool &pool, const cu_place &p,
                                        float (&v)[V]) const
     {
-        float other[V];
-        cu_read_side<T, V>(pool, pool.item[first].side, p, v);
-        if (kind == TG_EPI_KEEP)
-            return;
-        if (kind < TG_EPI_KEEP && kind != TG_EPI_PRELU) {
-#pragma unroll
-            for (int i = 0; i < V; i++)
-                other[i] = a;
-            cu_step_lanes<V>(kind, b, v, other);
-            return;
-        }
-        for (int k = 1; k < sides; k++) {
-            cu_read_side<T, V>(pool, pool.item[first + k].side, p, other);
-            cu_step_lanes<V>(kind, b, v, other);
-        }
+        const cu_side_reader<T, V> read = {pool, p, first};
+        formula.template at<V>(read, v);
     }
 };
 
-struct cu_formula_f {
-    int32_t kind, sides, first;
-    float a, b;
-    int32_t mode;
-    template <class T, int V>
-    __device__ __forceinline__ void at(const cu_pool &pool, const cu_place &p,
-                                       float (&v)[V]) const
-    {
-        cu_read_side<T, V>(pool, pool.item[first].side, p, v);
-#pragma unroll 1
-        for (int i = 0; i < V; i++) {
-            const float done = cu_formula_one(kind, v[0], a, b, mode);
-#pragma unroll
-            for (int k = 0; k + 1 < V; k++)
-                v[k] = v[k + 1];
-            v[V - 1] = done;
-        }
-    }
-};
-
-struct cu_formula_more_f {
-    int32_t kind, sides, first;
-    int32_t mode;
-    template <class T, int V>
-    __device__ __forceinline__ void at(const cu_pool &pool, const cu_place &p,
-                                       float (&v)[V]) const
-    {
-        float y[V], w[V];
-        cu_read_side<T, V>(pool, pool.item[first].side, p, v);
-        if (kind == CU_MEAN) {
-            mean<T, V>(pool, p, v, y);
-            return;
-        }
-        cu_read_side<T, V>(pool, pool.item[first + 1].side, p, y);
-        cu_read_side<T, V>(pool, pool.item[first + sides - 1].side, p, w);
-#pragma unroll 1
-        for (int i = 0; i < V; i++) {
-            const float done = cu_formula_more(kind, v[0], y[0], w[0], mode);
-#pragma unroll
-            for (int k = 0; k + 1 < V; k++) {
-                v[k] = v[k + 1];
-                y[k] = y[k + 1];
-                w[k] = w[k + 1];
-            }
-            v[V - 1] = done;
-        }
-    }
-    template <class T, int V>
-    __device__ __forceinline__ void mean(const cu_pool &pool, const cu_place &p, float (&v)[V],
-                                         float (&other)[V]) const
-    {
-        for (int k = 1; k < sides; k++) {
-            cu_read_side<T, V>(pool, pool.item[first + k].side, p, other);
-#pragma unroll
-            for (int i = 0; i < V; i++)
-                v[i] += other[i];
-        }
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            v[i] /= (float)sides;
-    }
-};
-
-/* ---- Host: which operator is what -------------------------------------------------------- */
-
-typedef enum cu_params {
-    CU_P_NONE,
-    CU_P_ALPHA, /* alpha_attrs */
-    CU_P_UNARY, /* unary_attrs */
-    CU_P_CLIP,
-    CU_P_SIXTH, /* HardSwish */
-    CU_P_TYPE,  /* the result's */
-    CU_P_MOD
-} cu_params;
-
-typedef struct cu_row {
-    int kind;     /* tg_epi_kind or cu_formula_kind */
-    int operands; /* 0: as many as there are */
-    int lead;     /* 1: opset < 7 has `axis` and `broadcast`; 2: PRelu's slope of rank 1 */
-    cu_params params;
-} cu_row;
-
-#define CU_ROW(name, kind, operands, lead, params)                                             \
-    static constexpr cu_row cu_row_##name = {kind, operands, lead, params};
-CU_ROW(Abs, TG_EPI_ABS, 1, 0, CU_P_NONE)
-CU_ROW(Acos, CU_ACOS, 1, 0, CU_P_NONE)
-CU_ROW(Acosh, CU_ACOSH, 1, 0, CU_P_NONE)
-CU_ROW(Add, TG_EPI_ADD, 2, 1, CU_P_NONE)
-CU_ROW(And, CU_AND, 2, 1, CU_P_NONE)
-CU_ROW(Asin, CU_ASIN, 1, 0, CU_P_NONE)
-CU_ROW(Asinh, CU_ASINH, 1, 0, CU_P_NONE)
-CU_ROW(Atan, CU_ATAN, 1, 0, CU_P_NONE)
-CU_ROW(Atanh, CU_ATANH, 1, 0, CU_P_NONE)
-CU_ROW(Cast, CU_CAST, 1, 0, CU_P_TYPE)
-CU_ROW(CastLike, CU_CAST, 1, 0, CU_P_TYPE)
-CU_ROW(Ceil, CU_CEIL, 1, 0, CU_P_NONE)
-CU_ROW(Celu, CU_CELU, 1, 0, CU_P_UNARY)
-CU_ROW(Clip, TG_EPI_CLIP, 1, 0, CU_P_CLIP)
-CU_ROW(Cos, CU_COS, 1, 0, CU_P_NONE)
-CU_ROW(Cosh, CU_COSH, 1, 0, CU_P_NONE)
-CU_ROW(Div, TG_EPI_DIV, 2, 1, CU_P_NONE)
-CU_ROW(Dropout, TG_EPI_KEEP, 1, 0, CU_P_NONE)
-CU_ROW(Elu, TG_EPI_ELU, 1, 0, CU_P_ALPHA)
-CU_ROW(Equal, CU_EQUAL, 2, 1, CU_P_NONE)
-CU_ROW(Erf, CU_ERF, 1, 0, CU_P_NONE)
-CU_ROW(Exp, TG_EPI_EXP, 1, 0, CU_P_NONE)
-CU_ROW(Floor, CU_FLOOR, 1, 0, CU_P_NONE)
-CU_ROW(Gelu, CU_GELU, 1, 0, CU_P_UNARY)
-CU_ROW(Greater, CU_GREATER, 2, 1, CU_P_NONE)
-CU_ROW(GreaterOrEqual, CU_GREATER_EQUAL, 2, 1, CU_P_NONE)
-CU_ROW(HardSigmoid, TG_EPI_HARDSIGMOID, 1, 0, CU_P_ALPHA)
-CU_ROW(HardSwish, TG_EPI_HARDSWISH, 1, 0, CU_P_SIXTH)
-CU_ROW(Identity, TG_EPI_KEEP, 1, 0, CU_P_NONE)
-CU_ROW(IsInf, CU_IS_INF, 1, 0, CU_P_UNARY)
-CU_ROW(IsNaN, CU_IS_NAN, 1, 0, CU_P_NONE)
-CU_ROW(LeakyRelu, TG_EPI_LEAKY, 1, 0, CU_P_ALPHA)
-CU_ROW(Less, CU_LESS, 2, 1, CU_P_NONE)
-CU_ROW(LessOrEqual, CU_LESS_EQUAL, 2, 1, CU_P_NONE)
-CU_ROW(Log, CU_LOG, 1, 0, CU_P_NONE)
-CU_ROW(Max, TG_EPI_MAX, 0, 0, CU_P_NONE)
-CU_ROW(Mean, CU_MEAN, 0, 0, CU_P_NONE)
-CU_ROW(Min, TG_EPI_MIN, 0, 0, CU_P_NONE)
-CU_ROW(Mish, CU_MISH, 1, 0, CU_P_NONE)
-CU_ROW(Mod, CU_MOD, 2, 0, CU_P_MOD)
-CU_ROW(Mul, TG_EPI_MUL, 2, 1, CU_P_NONE)
-CU_ROW(Neg, TG_EPI_NEG, 1, 0, CU_P_NONE)
-CU_ROW(Not, CU_NOT, 1, 0, CU_P_NONE)
-CU_ROW(Or, CU_OR, 2, 1, CU_P_NONE)
-CU_ROW(PRelu, TG_EPI_PRELU, 2, 2, CU_P_NONE)
-CU_ROW(Pow, CU_POW, 2, 1, CU_P_NONE)
-CU_ROW(Reciprocal, CU_RECIPROCAL, 1, 0, CU_P_NONE)
-CU_ROW(Relu, TG_EPI_RELU, 1, 0, CU_P_NONE)
-CU_ROW(Round, CU_ROUND, 1, 0, CU_P_NONE)
-CU_ROW(Selu, CU_SELU, 1, 0, CU_P_UNARY)
-CU_ROW(Shrink, CU_SHRINK, 1, 0, CU_P_UNARY)
-CU_ROW(Sigmoid, TG_EPI_SIGMOID, 1, 0, CU_P_NONE)
-CU_ROW(Sign, CU_SIGN, 1, 0, CU_P_NONE)
-CU_ROW(Sin, CU_SIN, 1, 0, CU_P_NONE)
-CU_ROW(Sinh, CU_SINH, 1, 0, CU_P_NONE)
-CU_ROW(Softplus, CU_SOFTPLUS, 1, 0, CU_P_NONE)
-CU_ROW(Softsign, CU_SOFTSIGN, 1, 0, CU_P_NONE)
-CU_ROW(Sqrt, TG_EPI_SQRT, 1, 0, CU_P_NONE)
-CU_ROW(Sub, TG_EPI_SUB, 2, 1, CU_P_NONE)
-CU_ROW(Sum, TG_EPI_ADD, 0, 0, CU_P_NONE)
-CU_ROW(Swish, CU_SWISH, 1, 0, CU_P_UNARY)
-CU_ROW(Tan, CU_TAN, 1, 0, CU_P_NONE)
-CU_ROW(Tanh, TG_EPI_TANH, 1, 0, CU_P_NONE)
-CU_ROW(ThresholdedRelu, CU_THRESHOLD, 1, 0, CU_P_UNARY)
-CU_ROW(Where, CU_WHERE, 3, 0, CU_P_NONE)
-CU_ROW(Xor, CU_XOR, 2, 1, CU_P_NONE)
-
-static int operands_of(const cu_row *r, const tg_op_ctx *ctx)
-{
-    return r->operands ? r->operands : ctx->n_src;
-}
-
-/* The axis of the result where input i begins. */
-static int lead_of(const cu_row *r, const tg_op_ctx *ctx, int i)
-{
-    const int end = ctx->dst[0].rank - ctx->src[i].rank;
-    const int lead = r->lead == 1 ? tgi_binary_lead(ctx) : -1;
-    if (r->lead == 2 && ctx->opset < 7 && ctx->src[1].rank == 1)
-        return i == 1 ? 1 : end;
-    return lead >= 0 && i > 0 ? lead : end;
-}
+/* ---- Host: what is accepted -------------------------------------------------------------- */
 
 static int accepts_row(const cu_row *r, const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
     const tg_desc *d = &ctx->dst[0];
-    const int n = operands_of(r, ctx);
+    const int n = cu_operands_of(r, ctx);
     if (!cu_fits(d) || lay->n_doubled || n < 1 || n > ctx->n_src || ctx->n_dst != 1)
         return 0;
     for (int i = 0; i < n; i++) {
@@ -426,97 +53,24 @@ static int accepts_row(const cu_row *r, const tg_op_ctx *ctx, const tg_layout_hi
     return 1;
 }
 
-/* ---- Host: parameters -------------------------------------------------------------------- */
-
-static void clip_bounds(const tg_op_ctx *ctx, float *a, float *b)
-{
-    const clip_attrs *c = (const clip_attrs *)ctx->attrs;
-    const tg_const *low = tgi_const(ctx, 1), *high = tgi_const(ctx, 2);
-    *a = ctx->opset < 11 ? c->min : low ? (float)tgi_num_at(low, 0) : -INFINITY;
-    *b = ctx->opset < 11 ? c->max : high ? (float)tgi_num_at(high, 0) : INFINITY;
-}
-
-static void params_of(const cu_row *r, const tg_op_ctx *ctx, float *a, float *b, int32_t *mode)
-{
-    const alpha_attrs *al = (const alpha_attrs *)ctx->attrs;
-    const unary_attrs *un = (const unary_attrs *)ctx->attrs;
-    *a = *b = 0;
-    *mode = 0;
-    switch (r->params) {
-    case CU_P_NONE:
-        break;
-    case CU_P_ALPHA:
-        *a = al->alpha;
-        *b = al->beta;
-        break;
-    case CU_P_UNARY:
-        *a = un->a;
-        *b = un->b;
-        *mode = r->kind == CU_IS_INF ? (un->low ? 1 : 0) | (un->high ? 2 : 0) : un->mode;
-        break;
-    case CU_P_CLIP:
-        clip_bounds(ctx, a, b);
-        break;
-    case CU_P_SIXTH:
-        *a = 1.0f / 6;
-        *b = 0.5f;
-        break;
-    case CU_P_TYPE:
-        *mode = ctx->dst[0].dtype;
-        break;
-    case CU_P_MOD:
-        *mode = ((const mod_attrs *)ctx->attrs)->fmod != 0;
-        break;
-    }
-}
-
 /* ---- Host: launches ---------------------------------------------------------------------- */
-
-/* A cast between floats is a copy. */
-static int kind_of(const cu_row *r, const tg_op_ctx *ctx)
-{
-    return r->kind == CU_CAST && tgi_dtype_is_float(ctx->dst[0].dtype) ? (int)TG_EPI_KEEP
-                                                                       : r->kind;
-}
-
-template <class F> static void begin(cu_map_args<F> *a, const cu_row *r, const tg_call *call)
-{
-    const int n = operands_of(r, call->ctx);
-    const float *packed = (const float *)call->packed;
-    cu_map_begin(a, call);
-    a->f.kind = kind_of(r, call->ctx);
-    a->f.sides = n;
-    a->f.first = a->pool.n;
-    a->pool.n += n;
-    for (int i = 0; i < n; i++)
-        a->pool.item[a->f.first + i].side =
-            cu_side_of(call, i, lead_of(r, call->ctx, i), &packed, &a->pool);
-}
 
 template <class T> static void run_row(const cu_row *r, const tg_call *call)
 {
-    float a, b;
-    int32_t mode;
-    params_of(r, call->ctx, &a, &b, &mode);
-    if (kind_of(r, call->ctx) < 100) {
-        cu_map_args<cu_steps_f> args;
-        begin(&args, r, call);
-        args.f.a = a;
-        args.f.b = b;
+    cu_formula_of(r, call->ctx, [&](auto formula) {
+        cu_map_args<cu_pointwise_f<decltype(formula)>> args;
+        const int n = cu_operands_of(r, call->ctx);
+        const float *packed = (const float *)call->packed;
+        cu_map_begin(&args, call);
+        args.f.formula = formula;
+        args.f.first = args.pool.n;
+        args.f.unused = 0;
+        args.pool.n += n;
+        for (int i = 0; i < n; i++)
+            args.pool.item[args.f.first + i].side =
+                cu_side_of(call, i, cu_lead_of(r, call->ctx, i), &packed, &args.pool);
         cu_map_go<T>(&args, call, 0);
-    } else if (r->operands == 1) {
-        cu_map_args<cu_formula_f> args;
-        begin(&args, r, call);
-        args.f.a = a;
-        args.f.b = b;
-        args.f.mode = mode;
-        cu_map_go<T>(&args, call, 0);
-    } else {
-        cu_map_args<cu_formula_more_f> args;
-        begin(&args, r, call);
-        args.f.mode = mode;
-        cu_map_go<T>(&args, call, 0);
-    }
+    });
 }
 
 /* ---- The variants ------------------------------------------------------------------------ */
@@ -541,12 +95,12 @@ pointwise_variant(const char *op, cu_accepts_fn accepts,
     static size_t bytes_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)               \
     {                                                                                          \
         (void)lay;                                                                             \
-        return cu_sides_bytes(ctx, operands_of(&cu_row_##name_, ctx));                         \
+        return cu_sides_bytes(ctx, cu_operands_of(&cu_row_##name_, ctx));                      \
     }                                                                                          \
     static void pack_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)       \
     {                                                                                          \
         (void)lay;                                                                             \
-        cu_sides_pack(ctx, operands_of(&cu_row_##name_, ctx), (float *)dst);                   \
+        cu_sides_pack(ctx, cu_operands_of(&cu_row_##name_, ctx), (float *)dst);                \
     }                                                                                          \
     template <class T> static void run_##name_(const tg_call *call)                            \
     {                                                                                          \

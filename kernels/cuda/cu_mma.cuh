@@ -93,6 +93,16 @@ template <int N> inline void tg_emulated_ldmatrix(uint32_t (&r)[N], const void *
     for (int i = 0; i < N; i++)
         memcpy(&r[i], (const char *)rows[8 * i + lane / 4] + 4 * (lane % 4), 4);
 }
+/* The matrices turned: lane l gets rows 2 (l % 4) and one more, of column l / 4. */
+template <int N> inline void tg_emulated_ldmatrix_turned(uint32_t (&r)[N], const void *row)
+{
+    const void *const *rows = tg_emulated_lanes(0xffffffffu, row);
+    const int lane = tg_emulated_lane();
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < 2; k++)
+            memcpy((char *)&r[i] + 2 * k,
+                   (const char *)rows[8 * i + 2 * (lane % 4) + k] + 2 * (lane / 4), 2);
+}
 #endif
 
 __device__ __forceinline__ void cu_ldmatrix4(uint32_t (&r)[4], const void *row)
@@ -101,6 +111,18 @@ __device__ __forceinline__ void cu_ldmatrix4(uint32_t (&r)[4], const void *row)
     tg_emulated_ldmatrix(r, row);
 #else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(cu_shared_address(row))
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void cu_ldmatrix4_turned(uint32_t (&r)[4], const void *row)
+{
+#ifdef TG_CUDA_EMULATED
+    tg_emulated_ldmatrix_turned(r, row);
+#else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(cu_shared_address(row))
                  : "memory");

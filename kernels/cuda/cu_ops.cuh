@@ -111,12 +111,53 @@
     X(reduce_sum)                                                                              \
     X(reduce_sum_square)
 
+/* Over whole arrays; and each pointwise operator again, flat_<name> (cu_flat_eltwise.cu). */
+#define CU_FLAT_LIST(X)                                                                        \
+    X(flat_concat) /* cu_flat_move.cu */                                                       \
+    X(flat_depth_to_space)                                                                     \
+    X(flat_expand)                                                                             \
+    X(flat_flatten)                                                                            \
+    X(flat_gather)                                                                             \
+    X(flat_pad)                                                                                \
+    X(flat_reshape)                                                                            \
+    X(flat_slice)                                                                              \
+    X(flat_space_to_depth)                                                                     \
+    X(flat_split)                                                                              \
+    X(flat_squeeze)                                                                            \
+    X(flat_tile)                                                                               \
+    X(flat_transpose)                                                                          \
+    X(flat_unsqueeze)                                                                          \
+    X(flat_softmax) /* cu_flat_rows.cu */                                                      \
+    X(flat_log_softmax)                                                                        \
+    X(flat_hardmax)                                                                            \
+    X(flat_lp_normalization)                                                                   \
+    X(flat_layer_norm)                                                                         \
+    X(flat_rms_norm)                                                                           \
+    X(flat_mvn)                                                                                \
+    X(flat_instance_norm)                                                                      \
+    X(flat_arg_max)                                                                            \
+    X(flat_arg_min)                                                                            \
+    X(flat_reduce_l1)                                                                          \
+    X(flat_reduce_l2)                                                                          \
+    X(flat_reduce_log_sum)                                                                     \
+    X(flat_reduce_log_sum_exp)                                                                 \
+    X(flat_reduce_max)                                                                         \
+    X(flat_reduce_mean)                                                                        \
+    X(flat_reduce_min)                                                                         \
+    X(flat_reduce_prod)                                                                        \
+    X(flat_reduce_sum)                                                                         \
+    X(flat_reduce_sum_square)                                                                  \
+    X(mat_mul) /* cu_matmul.cu */                                                              \
+    X(gemm)                                                                                    \
+    X(einsum)
+
 #define CU_DECLARE(symbol)                                                                     \
     extern const tg_variant cu_##symbol##_f32;                                                 \
     extern const tg_variant cu_##symbol##_f16;
-#define CU_DECLARE_POINTWISE(name) CU_DECLARE(pointwise_##name)
+#define CU_DECLARE_POINTWISE(name) CU_DECLARE(pointwise_##name) CU_DECLARE(flat_##name)
 CU_POINTWISE_LIST(CU_DECLARE_POINTWISE)
 CU_OP_LIST(CU_DECLARE)
+CU_FLAT_LIST(CU_DECLARE)
 #undef CU_DECLARE_POINTWISE
 #undef CU_DECLARE
 

@@ -2,18 +2,14 @@
  * hold is brought to mean 0 and variance 1 (RMS: to mean square 1), then scaled and shifted.
  * Computed in float64, two passes. On dense tensors.
  * @source ONNX operators LayerNormalization, version 17, and RMSNormalization, version 23. */
-#include "kernels/ops/op_shared.h"
+#include "kernels/ops/dense_plan.h"
 
 #include <math.h>
 
-typedef struct norm_attrs {
-    int64_t axis;
-    float epsilon;
-} norm_attrs;
-
 static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(norm_attrs, axis), -1, 0, 0, NULL, "first normalised axis"},
-    {"epsilon", TG_ATTR_FLOAT, offsetof(norm_attrs, epsilon), 1e-5, 0, 0, NULL,
+    {"axis", TG_ATTR_INT, offsetof(layer_norm_attrs, axis), -1, 0, 0, NULL,
+     "first normalised axis"},
+    {"epsilon", TG_ATTR_FLOAT, offsetof(layer_norm_attrs, epsilon), 1e-5, 0, 0, NULL,
      "added to the variance"},
     {"stash_type", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "type of the sums: float64 here"},
     {0}};
@@ -36,7 +32,8 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     int axis;
     if (ctx->n_src < 2 || !tgi_given(ctx, 0))
         return tgi_fail(err, TG_E_FORMAT, "%d inputs, expected data and scale", ctx->n_src);
-    TGI_TRY(tgi_axis(((const norm_attrs *)ctx->attrs)->axis, ctx->src[0].rank, &axis, err));
+    TGI_TRY(
+        tgi_axis(((const layer_norm_attrs *)ctx->attrs)->axis, ctx->src[0].rank, &axis, err));
     for (int i = 1; i < ctx->n_src && i < 3; i++)
         if (tgi_given(ctx, i))
             TGI_TRY(check_operand(ctx, i, err));
@@ -68,7 +65,7 @@ static void moments_of(const tg_const *c, int64_t first, int64_t n, int centred,
 static tg_status eval_norm(const tg_op_ctx *ctx, void *const *dst_data, int centred,
                            tgi_err *err)
 {
-    const norm_attrs *a = ctx->attrs;
+    const layer_norm_attrs *a = ctx->attrs;
     const tg_const *c = ctx->const_src[0];
     int64_t at[TG_MAX_RANK] = {0}, n = 1, i = 0;
     double mean = 0, inverse = 0;
@@ -109,7 +106,7 @@ static double flops(const tg_op_ctx *ctx)
     const tg_op tg_op_##symbol = {.name = onnx,                                                \
                                   .op_class = TG_OP_DENSE,                                     \
                                   .attrs = rows,                                               \
-                                  .attrs_size = sizeof(norm_attrs),                            \
+                                  .attrs_size = sizeof(layer_norm_attrs),                      \
                                   .infer = infer,                                              \
                                   .eval = eval_##symbol,                                       \
                                   .flops = flops};

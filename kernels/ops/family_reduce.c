@@ -7,7 +7,7 @@
  * Border: none.
  * @source ONNX operators of the names in the table, versions 1 to 20: axes are an attribute, or
  * input 1 from opset 13 (ReduceSum) or 18 on. */
-#include "kernels/ops/op_shared.h"
+#include "kernels/ops/dense_plan.h"
 
 #include <math.h>
 
@@ -26,7 +26,7 @@ static const tg_attr rows[] = {
     {0}};
 
 /* The folded axes as bits. */
-static tg_status axes_of(const tg_op_ctx *ctx, unsigned *bits, tgi_err *err)
+tg_status tgi_reduce_axes(const tg_op_ctx *ctx, unsigned *bits, tgi_err *err)
 {
     const reduce_attrs *a = ctx->attrs;
     const int rank = ctx->src[0].rank;
@@ -48,7 +48,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 {
     const reduce_attrs *a = ctx->attrs;
     unsigned bits;
-    TGI_TRY(axes_of(ctx, &bits, err));
+    TGI_TRY(tgi_reduce_axes(ctx, &bits, err));
     tg_desc d = {ctx->src[0].dtype, 0, {0}};
     for (int k = 0; k < ctx->src[0].rank; k++)
         if (!(bits & 1u << k))
@@ -62,7 +62,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 static tg_op_class classify(const tg_op_ctx *ctx)
 {
     unsigned bits;
-    if (axes_of(ctx, &bits, NULL) != TG_OK || ctx->dst[0].rank != ctx->src[0].rank ||
+    if (tgi_reduce_axes(ctx, &bits, NULL) != TG_OK || ctx->dst[0].rank != ctx->src[0].rank ||
         (bits & 1u && ctx->src[0].dim[0] != 1))
         return TG_OP_DENSE;
     return bits & ~3u ? TG_OP_WHOLE : TG_OP_LOCAL;
@@ -73,7 +73,7 @@ static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, 
     unsigned bits;
     (void)dst_i;
     *out = tgi_box_full(&ctx->src[src_i]);
-    if (src_i != 0 || dst->rank != out->rank || axes_of(ctx, &bits, NULL) != TG_OK)
+    if (src_i != 0 || dst->rank != out->rank || tgi_reduce_axes(ctx, &bits, NULL) != TG_OK)
         return;
     for (int k = 2; k < out->rank; k++)
         if (!(bits & 1u << k))
@@ -238,7 +238,7 @@ static tg_status eval_kind(const tg_op_ctx *ctx, void *const *dst_data, kind k, 
     const tg_dtype t = c->desc.dtype;
     int64_t at[TG_MAX_RANK] = {0}, n = 0;
     unsigned bits;
-    TGI_TRY(axes_of(ctx, &bits, err));
+    TGI_TRY(tgi_reduce_axes(ctx, &bits, err));
     const walk w = walk_of(ctx, bits);
     if (tgi_dense_count(&ctx->dst[0]) == 0)
         return TG_OK;
@@ -301,7 +301,7 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
 static tg_status ref_kind(const tg_call *call, kind k, tgi_err *err)
 {
     image_fold a = {.kind = k};
-    TGI_TRY(axes_of(call->ctx, &a.bits, err));
+    TGI_TRY(tgi_reduce_axes(call->ctx, &a.bits, err));
     tgi_ref_each(call, 0, value, &a);
     return TG_OK;
 }

@@ -4,7 +4,7 @@
  * dense tensors otherwise.
  * Border: none, each pixel by itself.
  * @source ONNX operators Softmax, LogSoftmax and Hardmax, versions 1, 11 (flattening), 13. */
-#include "kernels/ops/op_shared.h"
+#include "kernels/ops/dense_plan.h"
 
 #include <math.h>
 
@@ -17,8 +17,8 @@ static const tg_attr rows[] = {
     {0}};
 
 /* The data seen as [outer, n, inner]. */
-static tg_status plan(const tg_op_ctx *ctx, int *axis, int64_t *outer, int64_t *n,
-                      int64_t *inner, tgi_err *err)
+tg_status tgi_softmax_rows(const tg_op_ctx *ctx, int *axis, int64_t *outer, int64_t *n,
+                           int64_t *inner, tgi_err *err)
 {
     const axis_attrs *a = ctx->attrs;
     const tg_desc *d = &ctx->src[0];
@@ -34,7 +34,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 {
     int64_t outer, n, inner;
     int axis;
-    TGI_TRY(plan(ctx, &axis, &outer, &n, &inner, err));
+    TGI_TRY(tgi_softmax_rows(ctx, &axis, &outer, &n, &inner, err));
     dst[0] = ctx->src[0];
     return TG_OK;
 }
@@ -43,7 +43,7 @@ static tg_op_class classify(const tg_op_ctx *ctx)
 {
     int64_t outer, n, inner;
     int axis;
-    const tg_status st = plan(ctx, &axis, &outer, &n, &inner, NULL);
+    const tg_status st = tgi_softmax_rows(ctx, &axis, &outer, &n, &inner, NULL);
     return st == TG_OK && axis == 1 && n == ctx->src[0].dim[1] ? TG_OP_LOCAL : TG_OP_DENSE;
 }
 
@@ -101,7 +101,7 @@ static tg_status eval_kind(const tg_op_ctx *ctx, void *const *dst_data, kind k, 
     const tg_const *c = ctx->const_src[0];
     int64_t outer, n, inner;
     int axis;
-    TGI_TRY(plan(ctx, &axis, &outer, &n, &inner, err));
+    TGI_TRY(tgi_softmax_rows(ctx, &axis, &outer, &n, &inner, err));
     for (int64_t o = 0; o < outer * inner; o++) {
         const int64_t base = o / inner * n * inner + o % inner;
         row r = {-INFINITY, 0, 0};

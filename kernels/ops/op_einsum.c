@@ -2,7 +2,7 @@
  * others. Without "->" the result has the letters that occur once, in alphabetical order, after
  * the axes of an ellipsis. A letter twice in one term is a diagonal. On dense tensors.
  * @source ONNX operator Einsum, version 12; numpy.einsum. */
-#include "kernels/ops/contract.h"
+#include "kernels/ops/dense_plan.h"
 
 #include <ctype.h>
 
@@ -174,25 +174,34 @@ static int summed_axes(const plan *p, int *axis)
     return n;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+tg_status tgi_einsum_sum(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
 {
     plan p;
     int summed[TGI_CONTRACT_AXES];
     TGI_TRY(make_plan(ctx, &p, err));
-    tgi_contraction c = {.n_in = p.n_in, .rank = p.out.n, .sum_rank = summed_axes(&p, summed)};
-    if (c.sum_rank > TGI_CONTRACT_AXES)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "a sum over %d axes", c.sum_rank);
-    for (int k = 0; k < c.rank; k++)
-        c.dim[k] = p.dim[p.out.axis[k]];
-    for (int k = 0; k < c.sum_rank; k++)
-        c.sum_dim[k] = p.dim[summed[k]];
+    *c =
+        (tgi_contraction){.n_in = p.n_in, .rank = p.out.n, .sum_rank = summed_axes(&p, summed)};
+    if (c->sum_rank > TGI_CONTRACT_AXES)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "a sum over %d axes", c->sum_rank);
+    for (int k = 0; k < c->rank; k++)
+        c->dim[k] = p.dim[p.out.axis[k]];
+    for (int k = 0; k < c->sum_rank; k++)
+        c->sum_dim[k] = p.dim[summed[k]];
     for (int i = 0; i < p.n_in; i++) {
-        c.in[i] = ctx->const_src[i];
-        for (int k = 0; k < c.rank; k++)
-            c.stride[i][k] = stride_along(&p, ctx, i, p.out.axis[k]);
-        for (int k = 0; k < c.sum_rank; k++)
-            c.sum_stride[i][k] = stride_along(&p, ctx, i, summed[k]);
+        for (int k = 0; k < c->rank; k++)
+            c->stride[i][k] = stride_along(&p, ctx, i, p.out.axis[k]);
+        for (int k = 0; k < c->sum_rank; k++)
+            c->sum_stride[i][k] = stride_along(&p, ctx, i, summed[k]);
     }
+    return TG_OK;
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    tgi_contraction c;
+    TGI_TRY(tgi_einsum_sum(ctx, &c, err));
+    for (int i = 0; i < c.n_in; i++)
+        c.in[i] = ctx->const_src[i];
     tgi_contract(&c, dst_data[0]);
     return TG_OK;
 }

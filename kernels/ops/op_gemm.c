@@ -1,12 +1,7 @@
 /* op_gemm.c - Gemm: alpha * A' * B' + beta * C of matrices, each of A and B transposed or not,
  * C broadcast. On dense tensors.
  * @source ONNX operator Gemm, versions 1 to 13. */
-#include "kernels/ops/contract.h"
-
-typedef struct gemm_attrs {
-    float alpha, beta;
-    int64_t trans_a, trans_b;
-} gemm_attrs;
+#include "kernels/ops/dense_plan.h"
 
 #define AT(field) offsetof(gemm_attrs, field)
 static const tg_attr rows[] = {
@@ -69,13 +64,12 @@ static void add_c(const tg_op_ctx *ctx, void *dst)
     } while (tgi_next_index(&ctx->dst[0], at));
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+tg_status tgi_gemm_sum(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
 {
     const gemm_attrs *g = ctx->attrs;
     const tg_desc *a = &ctx->src[0], *b = &ctx->src[1], *d = &ctx->dst[0];
-    const tgi_contraction c = {
+    *c = (tgi_contraction){
         .n_in = 2,
-        .in = {ctx->const_src[0], ctx->const_src[1]},
         .rank = 2,
         .dim = {d->dim[0], d->dim[1]},
         .stride = {{g->trans_a ? 1 : a->dim[1], 0}, {0, g->trans_b ? b->dim[1] : 1}},
@@ -83,8 +77,17 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
         .sum_dim = {a->dim[!g->trans_a]},
         .sum_stride = {{g->trans_a ? a->dim[1] : 1}, {g->trans_b ? 1 : b->dim[1]}}};
     (void)err;
+    return TG_OK;
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    tgi_contraction c;
+    TGI_TRY(tgi_gemm_sum(ctx, &c, err));
+    c.in[0] = ctx->const_src[0];
+    c.in[1] = ctx->const_src[1];
     tgi_contract(&c, dst_data[0]);
-    if (tgi_dense_count(d) > 0)
+    if (tgi_dense_count(&ctx->dst[0]) > 0)
         add_c(ctx, dst_data[0]);
     return TG_OK;
 }

@@ -1,7 +1,7 @@
 /* op_mat_mul.c - MatMul: products of matrices, the axes before the last two broadcast; a vector
  * is a row on the left and a column on the right. On dense tensors.
  * @source ONNX operator MatMul, versions 1 to 13; numpy.matmul. */
-#include "kernels/ops/contract.h"
+#include "kernels/ops/dense_plan.h"
 
 /* [rows, columns] of an operand and its leading axes. */
 typedef struct factor {
@@ -57,25 +57,33 @@ static void lead_strides(const tg_desc *d, int lead, int rank, int64_t *stride)
     }
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+tg_status tgi_mat_mul_sum(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
 {
     const tg_desc *a = &ctx->src[0], *b = &ctx->src[1], *d = &ctx->dst[0];
     const factor fa = factor_of(a, 1), fb = factor_of(b, 0);
     const int lead = fa.lead > fb.lead ? fa.lead : fb.lead;
-    tgi_contraction c = {
-        .n_in = 2, .in = {ctx->const_src[0], ctx->const_src[1]}, .rank = lead, .sum_rank = 1};
+    *c = (tgi_contraction){.n_in = 2, .rank = lead, .sum_rank = 1};
     (void)err;
     for (int k = 0; k < d->rank; k++)
-        c.dim[k] = d->dim[k];
-    lead_strides(a, fa.lead, lead, c.stride[0]);
-    lead_strides(b, fb.lead, lead, c.stride[1]);
+        c->dim[k] = d->dim[k];
+    lead_strides(a, fa.lead, lead, c->stride[0]);
+    lead_strides(b, fb.lead, lead, c->stride[1]);
     if (a->rank > 1)
-        c.stride[0][c.rank++] = fa.row_stride;
+        c->stride[0][c->rank++] = fa.row_stride;
     if (b->rank > 1)
-        c.stride[1][c.rank++] = fb.col_stride;
-    c.sum_dim[0] = fa.cols;
-    c.sum_stride[0][0] = fa.col_stride;
-    c.sum_stride[1][0] = fb.row_stride;
+        c->stride[1][c->rank++] = fb.col_stride;
+    c->sum_dim[0] = fa.cols;
+    c->sum_stride[0][0] = fa.col_stride;
+    c->sum_stride[1][0] = fb.row_stride;
+    return TG_OK;
+}
+
+static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+{
+    tgi_contraction c;
+    TGI_TRY(tgi_mat_mul_sum(ctx, &c, err));
+    c.in[0] = ctx->const_src[0];
+    c.in[1] = ctx->const_src[1];
     tgi_contract(&c, dst_data[0]);
     return TG_OK;
 }

@@ -1,7 +1,7 @@
 /* op_mean_variance_normalization.c - MeanVarianceNormalization: (x - mean) / (deviation + 1e-9)
  * over some axes, by default all but channels. In float64, two passes. On dense tensors.
  * @source ONNX operator MeanVarianceNormalization, versions 9, 13. */
-#include "kernels/ops/op_shared.h"
+#include "kernels/ops/dense_plan.h"
 
 #include <math.h>
 
@@ -28,6 +28,16 @@ static tg_status split(const tg_op_ctx *ctx, tg_desc *inner, tg_desc *outer, tgi
         inner->dim[k] = ctx->src[0].dim[k];
         outer->dim[k] = 1;
     }
+    return TG_OK;
+}
+
+tg_status tgi_mvn_axes(const tg_op_ctx *ctx, unsigned *bits, tgi_err *err)
+{
+    tg_desc inner, outer;
+    *bits = 0;
+    TGI_TRY(split(ctx, &inner, &outer, err));
+    for (int k = 0; k < outer.rank; k++) /* an axis of 1 is either */
+        *bits |= outer.dim[k] == 1 ? 1u << k : 0;
     return TG_OK;
 }
 

@@ -1,7 +1,7 @@
 /* op_split.c - Split: pieces along an axis. On images along channels only; constants anywhere.
  * Border: none, each element has one source element.
  * @source ONNX operator Split, versions 2, 11 (attribute), 13 (input), 18 (num_outputs). */
-#include "kernels/ops/op_shared.h"
+#include "kernels/ops/dense_plan.h"
 
 typedef struct split_attrs {
     int64_t axis, num_outputs;
@@ -16,7 +16,7 @@ static const tg_attr rows[] = {
     {0}};
 
 /* Extents of the pieces. */
-static tg_status plan(const tg_op_ctx *ctx, int *axis, int64_t *n, tgi_err *err)
+tg_status tgi_split_pieces(const tg_op_ctx *ctx, int *axis, int64_t *n, tgi_err *err)
 {
     const split_attrs *a = ctx->attrs;
     tg_ints list = a->split;
@@ -53,7 +53,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     if (ctx->n_dst < 1 || ctx->n_dst > TG_OP_MAX_DST)
         return tgi_fail(err, TG_E_UNSUPPORTED, "%d outputs, at most %d", ctx->n_dst,
                         TG_OP_MAX_DST);
-    TGI_TRY(plan(ctx, &axis, n, err));
+    TGI_TRY(tgi_split_pieces(ctx, &axis, n, err));
     if (axis != 1 && ctx->src[0].rank >= 4 && !tgi_const(ctx, 0))
         return tgi_fail(err, TG_E_UNSUPPORTED, "an image cut along axis %d: channels only",
                         axis);
@@ -92,7 +92,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     int64_t n[TG_OP_MAX_DST], stride[TG_MAX_RANK], first = 0;
     int axis;
-    TGI_TRY(plan(ctx, &axis, n, err));
+    TGI_TRY(tgi_split_pieces(ctx, &axis, n, err));
     tgi_dense_strides(&ctx->src[0], stride);
     for (int i = 0; i < ctx->n_dst; i++) {
         tgi_gather_dense(&ctx->dst[i], dst_data[i], ctx->const_src[0]->data,

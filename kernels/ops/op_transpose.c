@@ -1,7 +1,7 @@
 /* op_transpose.c - Transpose: axes in another order (reversed when perm is not given). On
  * images the importer turns it into a relabelling, or part of a known pattern.
  * @source ONNX operator Transpose, versions 1 to 21. */
-#include "kernels/ops/op_shared.h"
+#include "kernels/ops/dense_plan.h"
 
 typedef struct transpose_attrs {
     tg_ints perm;
@@ -13,7 +13,7 @@ static const tg_attr rows[] = {{"perm", TG_ATTR_INTS, offsetof(transpose_attrs, 
                                 " source axis perm[i]"},
                                {0}};
 
-static int source_axis(const tg_op_ctx *ctx, int k)
+int tgi_transpose_source(const tg_op_ctx *ctx, int k)
 {
     const transpose_attrs *a = ctx->attrs;
     return a->perm.n < 0 ? ctx->src[0].rank - 1 - k : (int)a->perm.v[k];
@@ -31,7 +31,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     for (int k = 0; k < s->rank; k++) {
         if (a->perm.n >= 0 && (a->perm.v[k] < 0 || a->perm.v[k] >= s->rank))
             return tgi_fail(err, TG_E_FORMAT, "perm[%d] is %" PRId64, k, a->perm.v[k]);
-        const int from = source_axis(ctx, k);
+        const int from = tgi_transpose_source(ctx, k);
         d.dim[k] = s->dim[from];
         seen |= 1u << from;
     }
@@ -47,7 +47,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     (void)err;
     tgi_dense_strides(&ctx->src[0], dense);
     for (int k = 0; k < ctx->dst[0].rank; k++)
-        stride[k] = dense[source_axis(ctx, k)];
+        stride[k] = dense[tgi_transpose_source(ctx, k)];
     tgi_gather_dense(&ctx->dst[0], dst_data[0], ctx->const_src[0]->data, 0, stride,
                      tgi_dtype_size(ctx->dst[0].dtype));
     return TG_OK;

@@ -1,0 +1,518 @@
+/* cu_matmul.cu - MatMul, Gemm and Einsum over whole arrays: sums of products.
+ *
+ * Every such node is a contraction (kernels/ops/contract.h): axes of the result and summed
+ * ones, with a stride in each factor. Of two factors and one summed axis it is a product of
+ * matrices: the longest axis that B does not have is M, the longest that A does not have is N,
+ * all others are batches. Factors are read by their strides as they lie, so a transposed one is
+ * not copied. Whatever is no such product (three factors, several summed axes) is computed
+ * result by result.
+ *
+ * Half: tiles of 64 x 64 by four warps of 32 x 32 on tensor cores, K in steps of 32, two
+ * stages; the next step's numbers are on their way in registers meanwhile. A factor lies in
+ * shared memory as it does in memory (along K, or along M or N) and is turned by ldmatrix on
+ * the way to the fragments. Float32: tiles of 64 x 64 by 256 threads of 4 x 4 sums, fused
+ * multiply-adds in the order of K.
+ *
+ * A result's sum runs over K in order, from 0, in steps that K alone decides: no split, so its
+ * bits depend on no launch.
+ *
+ * What bounds it (unverified on a GPU): 64 x 64 x 32 products of a step for 8 KiB of shared
+ * memory written and 16 KiB read by ldmatrix; large products stay below the tensor cores' rate,
+ * those of attention (K of 16 to 64) are bound by memory. */
+#include "kernels/cuda/cu_flat.cuh"
+#include "kernels/cuda/cu_mma.cuh"
+#include "kernels/cuda/cu_ops.cuh"
+
+namespace
+{
+
+const int BM = 64, BN = 64;
+
+/* A factor's strides: along M or N, and along K. */
+struct factor {
+    const char *at;
+    int64_t line, k;
+    int32_t along_k; /* 1: neighbours in memory are neighbours in K */
+    int32_t vector;  /* 1: 16 bytes at once */
+};
+
+struct matmul_args {
+    factor a, b;
+    char *dst;
+    const char *c; /* what is added, or NULL */
+    int32_t m, n, k, unused;
+    int64_t dst_m, dst_n, c_m, c_n;
+    int64_t tiles_m, tiles_n, tiles; /* tiles of all batches; 0 at rest */
+    float alpha, beta;
+    cu_walk<3> batch; /* A, B, result */
+};
+
+struct tile_of {
+    int32_t m0, n0;
+    int64_t off[3];
+};
+
+__device__ __forceinline__ tile_of tile_at(const matmul_args *a, int64_t tile)
+{
+    tile_of t;
+    t.m0 = (int32_t)(tile % a->tiles_m) * BM;
+    tile /= a->tiles_m;
+    t.n0 = (int32_t)(tile % a->tiles_n) * BN;
+    cu_walk_to<3>(a->batch, tile / a->tiles_n, t.off);
+    return t;
+}
+
+/* One result. */
+template <class T>
+__device__ __forceinline__ void put_result(const matmul_args *a, const tile_of &t, int32_t m,
+                                           int32_t n, float v)
+{
+    if (m >= a->m || n >= a->n)
+        return;
+    v *= a->alpha;
+    if (a->c)
+        v = fmaf(a->beta, cu_float(reinterpret_cast<const T *>(a->c)[m * a->c_m + n * a->c_n]),
+                 v);
+    reinterpret_cast<T *>(a->dst)[t.off[2] + m * a->dst_m + n * a->dst_n] = cu_element<T>(v);
+}
+
+/* ---- Half: tensor cores ------------------------------------------------------------------ */
+
+const int half_threads = 128, half_k = 32;
+const int row_k = half_k + 8; /* a line's numbers along K; 16 bytes more: other banks */
+const int row_l = BM + 8;     /* a step's numbers along M or N */
+const int half_stage = BM * row_k > half_k *row_l ? BM *row_k : half_k *row_l;
+
+/* 64 lines by 32 of K: each thread moves two pieces of 8 numbers, half the lines or half of K
+ * apart. ALONG: pieces lie along K. */
+template <bool ALONG> struct half_copier {
+    const __half *at; /* the first piece of the next step */
+    int32_t line, k;
+    cu_bits<16> held[2];
+
+    __device__ __forceinline__ void begin(const factor &f, int64_t base, int32_t line0)
+    {
+        const int piece = (int)threadIdx.x;
+        line = line0 + (ALONG ? piece / 4 : piece % 8 * 8);
+        k = ALONG ? piece % 4 * 8 : piece / 8;
+        at = reinterpret_cast<const __half *>(f.at) + base + line * f.line + k * f.k;
+    }
+    __device__ __forceinline__ void load(const factor &f, int32_t lines, int32_t ks)
+    {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int32_t left = ALONG ? ks - k : lines - line;
+            const bool there = ALONG ? line + 32 * i < lines : k + 16 * i < ks;
+            const __half *p = at + (ALONG ? 32 * i * f.line : 16 * i * f.k);
+            if (there && left >= 8 && f.vector) {
+                held[i] = cu_get_bits<cu_bits<16>>(p);
+                continue;
+            }
+            unsigned short one[8];
+            const int64_t apart = ALONG ? f.k : f.line;
+#pragma unroll
+            for (int e = 0; e < 8; e++, p += apart) {
+                one[e] = 0;
+                if (there && e < left)
+                    memcpy(&one[e], p, 2);
+            }
+            memcpy(&held[i], one, 16);
+        }
+        k += half_k;
+        at += half_k * f.k;
+    }
+    __device__ __forceinline__ void put(__half *stage) const
+    {
+        const int piece = (int)threadIdx.x;
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            cu_put_bits(ALONG ? stage + (piece / 4 + 32 * i) * row_k + piece % 4 * 8
+                              : stage + (piece / 8 + 16 * i) * row_l + piece % 8 * 8,
+                        held[i]);
+    }
+};
+
+/* Rows r0 to r0 + 15 of A and 16 of K as a fragment. The four matrices of 8 x 8: rows, then
+ * columns. */
+template <bool ALONG>
+__device__ __forceinline__ void read_a(uint32_t (&r)[4], const __half *stage, int r0, int k0)
+{
+    const int lane = (int)threadIdx.x % 32, in = lane % 8, low = lane / 8 % 2, high = lane / 16;
+    if (ALONG)
+        cu_ldmatrix4(r, stage + (r0 + low * 8 + in) * row_k + k0 + high * 8);
+    else
+        cu_ldmatrix4_turned(r, stage + (k0 + high * 8 + in) * row_l + r0 + low * 8);
+}
+
+/* Columns c0 to c0 + 15 of B, two fragments: r[0], r[1] and r[2], r[3]. */
+template <bool ALONG>
+__device__ __forceinline__ void read_b(uint32_t (&r)[4], const __half *stage, int c0, int k0)
+{
+    const int lane = (int)threadIdx.x % 32, in = lane % 8, low = lane / 8 % 2, high = lane / 16;
+    if (ALONG)
+        cu_ldmatrix4(r, stage + (c0 + high * 8 + in) * row_k + k0 + low * 8);
+    else
+        cu_ldmatrix4_turned(r, stage + (k0 + low * 8 + in) * row_l + c0 + high * 8);
+}
+
+template <bool A_ALONG, bool B_ALONG>
+__device__ __forceinline__ void multiply_half(const __half *sa, const __half *sb, int wm,
+                                              int wn, float (&c)[2][4][4])
+{
+#pragma unroll
+    for (int k = 0; k < half_k; k += 16) {
+        uint32_t fa[2][4], fb[2][4];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            read_a<A_ALONG>(fa[i], sa, wm + 16 * i, k);
+            read_b<B_ALONG>(fb[i], sb, wn + 16 * i, k);
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const uint32_t b[2] = {fb[j / 2][j % 2 * 2], fb[j / 2][j % 2 * 2 + 1]};
+                cu_mma16(c[i][j], fa[i], b);
+            }
+    }
+}
+
+template <bool A_ALONG, bool B_ALONG> CU_KERNEL(matmul_half, matmul_args, half_threads, 4)
+{
+    CU_SHARED(__half, stage_a, 2 * half_stage);
+    CU_SHARED(__half, stage_b, 2 * half_stage);
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const int wm = warp / 2 * 32, wn = warp % 2 * 32;
+    const int steps = a->k / half_k + (a->k % half_k != 0);
+    half_copier<A_ALONG> ca;
+    half_copier<B_ALONG> cb;
+    for (int64_t tile = blockIdx.x; tile < a->tiles; tile += gridDim.x) {
+        const tile_of t = tile_at(a, tile);
+        float c[2][4][4];
+#pragma unroll
+        for (int i = 0; i < 32; i++)
+            c[i / 16][i / 4 % 4][i % 4] = 0.0f;
+        ca.begin(a->a, t.off[0], t.m0);
+        cb.begin(a->b, t.off[1], t.n0);
+        ca.load(a->a, a->m, a->k);
+        cb.load(a->b, a->n, a->k);
+        for (int s = 0; s < steps; s++) {
+            const int at = s % 2 * half_stage;
+            ca.put(stage_a + at); /* two steps ago it was read: a barrier lies between */
+            cb.put(stage_b + at);
+            __syncthreads();
+            if (s + 1 < steps) {
+                ca.load(a->a, a->m, a->k);
+                cb.load(a->b, a->n, a->k);
+            }
+            multiply_half<A_ALONG, B_ALONG>(stage_a + at, stage_b + at, wm, wn, c);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    put_result<__half>(a, t, t.m0 + wm + 16 * i + lane / 4 + e / 2 * 8,
+                                       t.n0 + wn + 8 * j + lane % 4 * 2 + e % 2, c[i][j][e]);
+    }
+}
+
+/* ---- Float32 ----------------------------------------------------------------------------- */
+
+const int float_threads = 256, float_k = 16, float_row = BM + 4;
+
+/* 64 lines by 16 of K: each thread moves four numbers. Neighbours in memory are neighbours
+ * among threads. */
+struct float_copier {
+    float held[4];
+    __device__ __forceinline__ static void place(const factor &f, int i, int *line, int *k)
+    {
+        const int piece = (int)threadIdx.x + i * float_threads;
+        *line = f.along_k ? piece / float_k : piece % BM;
+        *k = f.along_k ? piece % float_k : piece / BM;
+    }
+    __device__ __forceinline__ void load(const factor &f, int64_t base, int32_t line0,
+                                         int32_t lines, int32_t k0, int32_t ks)
+    {
+        const float *from = reinterpret_cast<const float *>(f.at) + base;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int line, k;
+            place(f, i, &line, &k);
+            line += line0;
+            k += k0;
+            held[i] = line < lines && k < ks ? from[line * f.line + k * f.k] : 0.0f;
+        }
+    }
+    __device__ __forceinline__ void put(const factor &f, float *stage) const
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int line, k;
+            place(f, i, &line, &k);
+            stage[k * float_row + line] = held[i];
+        }
+    }
+};
+
+CU_KERNEL(matmul_float, matmul_args, float_threads, 2)
+{
+    CU_SHARED(float, stage_a, 2 * float_k * float_row);
+    CU_SHARED(float, stage_b, 2 * float_k * float_row);
+    const int m = (int)threadIdx.x / 16 * 4, n = (int)threadIdx.x % 16 * 4;
+    const int steps = a->k / float_k + (a->k % float_k != 0);
+    float_copier ca, cb;
+    for (int64_t tile = blockIdx.x; tile < a->tiles; tile += gridDim.x) {
+        const tile_of t = tile_at(a, tile);
+        float c[4][4];
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            c[i / 4][i % 4] = 0.0f;
+        ca.load(a->a, t.off[0], t.m0, a->m, 0, a->k);
+        cb.load(a->b, t.off[1], t.n0, a->n, 0, a->k);
+        for (int s = 0; s < steps; s++) {
+            float *const sa = stage_a + s % 2 * float_k * float_row;
+            float *const sb = stage_b + s % 2 * float_k * float_row;
+            ca.put(a->a, sa);
+            cb.put(a->b, sb);
+            __syncthreads();
+            if (s + 1 < steps) {
+                ca.load(a->a, t.off[0], t.m0, a->m, (s + 1) * float_k, a->k);
+                cb.load(a->b, t.off[1], t.n0, a->n, (s + 1) * float_k, a->k);
+            }
+#pragma unroll
+            for (int k = 0; k < float_k; k++) {
+                float p[4], q[4];
+                cu_load<float, 4>(sa + k * float_row + m, p);
+                cu_load<float, 4>(sb + k * float_row + n, q);
+#pragma unroll
+                for (int i = 0; i < 16; i++)
+                    c[i / 4][i % 4] = fmaf(p[i / 4], q[i % 4], c[i / 4][i % 4]);
+            }
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            put_result<float>(a, t, t.m0 + m + i / 4, t.n0 + n + i % 4, c[i / 4][i % 4]);
+    }
+}
+
+/* ---- Result by result -------------------------------------------------------------------- */
+
+const int terms = TGI_CONTRACT_INPUTS;
+
+struct sum_args {
+    int64_t n, sums; /* results, terms of each */
+    int32_t n_in, unused;
+    const char *in[terms];
+    char *dst;
+    cu_walk<terms> out, sum;
+};
+
+template <class T> CU_KERNEL(contract, sum_args, CU_FLAT_THREADS, 2)
+{
+    for (int64_t i = cu_flat_first(); i < a->n; i += cu_flat_step()) {
+        int64_t base[terms], off[terms];
+        float acc = 0.0f, lost = 0.0f; /* of the sum so far */
+        cu_walk_to<terms>(a->out, i, base);
+        for (int64_t s = 0; s < a->sums; s++) {
+            cu_walk_to<terms>(a->sum, s, off);
+            float p = 1.0f;
+#pragma unroll
+            for (int k = 0; k < terms; k++)
+                if (k < a->n_in)
+                    p *= cu_float(reinterpret_cast<const T *>(a->in[k])[base[k] + off[k]]);
+            const float term = p - lost, more = acc + term;
+            lost = (more - acc) - term;
+            acc = more;
+        }
+        reinterpret_cast<T *>(a->dst)[i] = cu_element<T>(acc);
+    }
+}
+
+/* ---- Host: is it a product of matrices --------------------------------------------------- */
+
+typedef tg_status (*sum_fn)(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err);
+
+/* Axes that both factors and the result step through alike are one. */
+struct product {
+    cu_walk<3> axes; /* A, B, result */
+    cu_walk<2> sums;
+    int m, n; /* among the axes; -1: of extent 1 */
+};
+
+int longest(const cu_walk<3> &w, int absent)
+{
+    int best = -1;
+    for (int k = 0; k < w.rank; k++)
+        if (w.stride[absent][k] == 0 && w.stride[1 - absent][k] != 0 &&
+            (best < 0 || w.dim[k] > w.dim[best]))
+            best = k;
+    return best;
+}
+
+/* Extents of matrices are numbers of 32 bits, tiles beyond the end included. */
+template <int N> int fits(const cu_walk<N> *w, int axis)
+{
+    return axis < 0 || w->dim[axis] < ((int64_t)1 << 31) - 64;
+}
+
+/* 0: no product of matrices. */
+int product_of(const tgi_contraction *c, product *p)
+{
+    int64_t dense = 1, dst[TGI_CONTRACT_AXES];
+    cu_walk_begin(&p->axes);
+    cu_walk_begin(&p->sums);
+    for (int k = c->rank - 1; k >= 0; k--) {
+        dst[k] = dense;
+        dense *= c->dim[k];
+    }
+    for (int k = 0; k < c->rank; k++)
+        cu_walk_axis<3>(&p->axes, c->dim[k], {c->stride[0][k], c->stride[1][k], dst[k]});
+    for (int k = 0; k < c->sum_rank; k++)
+        cu_walk_axis<2>(&p->sums, c->sum_dim[k], {c->sum_stride[0][k], c->sum_stride[1][k]});
+    p->m = longest(p->axes, 1);
+    p->n = longest(p->axes, 0);
+    return c->n_in == 2 && p->sums.rank <= 1 && fits(&p->axes, p->m) && fits(&p->axes, p->n) &&
+           fits(&p->sums, p->sums.rank - 1);
+}
+
+factor factor_of(const product *p, int i, const char *at, size_t element)
+{
+    const int axis = i == 0 ? p->m : p->n, each = 16 / (int)element;
+    const int64_t k = p->sums.rank ? p->sums.stride[i][0] : 1;
+    const int64_t line = axis < 0 ? 0 : p->axes.stride[i][axis];
+    factor f = {at, line, k, k == 1 || line != 1, 1};
+    f.vector = (f.along_k ? k == 1 : line == 1) && (f.along_k ? line : k) % each == 0;
+    for (int b = 0; b < p->axes.rank; b++)
+        if (b != p->m && b != p->n && p->axes.stride[i][b] % each)
+            f.vector = 0;
+    return f;
+}
+
+template <class T> void launch_product(const cu_flat *f, const product *p, const gemm_attrs *g)
+{
+    const tg_op_ctx *ctx = f->call->ctx;
+    matmul_args a;
+    memset(&a, 0, sizeof a);
+    a.a = factor_of(p, 0, f->src[0], sizeof(T));
+    a.b = factor_of(p, 1, f->src[1], sizeof(T));
+    a.dst = f->dst[0];
+    a.m = p->m < 0 ? 1 : (int32_t)p->axes.dim[p->m];
+    a.n = p->n < 0 ? 1 : (int32_t)p->axes.dim[p->n];
+    a.k = p->sums.rank ? (int32_t)p->sums.dim[0] : 1;
+    a.dst_m = p->m < 0 ? 0 : p->axes.stride[2][p->m];
+    a.dst_n = p->n < 0 ? 0 : p->axes.stride[2][p->n];
+    for (int b = 0; b < p->axes.rank; b++)
+        if (b != p->m && b != p->n) {
+            const int64_t stride[3] = {p->axes.stride[0][b], p->axes.stride[1][b],
+                                       p->axes.stride[2][b]};
+            cu_walk_axis<3>(&a.batch, p->axes.dim[b], stride);
+        }
+    a.alpha = g ? g->alpha : 1.0f;
+    a.beta = g ? g->beta : 0.0f;
+    if (g && tgi_given(ctx, 2)) {
+        int64_t stride[TG_MAX_RANK];
+        const tg_desc *c = &ctx->src[2];
+        tgi_dense_strides(c, stride);
+        a.c = f->src[2];
+        a.c_n = c->rank > 0 && c->dim[c->rank - 1] != 1 ? stride[c->rank - 1] : 0;
+        a.c_m = c->rank > 1 && c->dim[c->rank - 2] != 1 ? stride[c->rank - 2] : 0;
+    }
+    a.tiles_m = ((int64_t)a.m + BM - 1) / BM;
+    a.tiles_n = ((int64_t)a.n + BN - 1) / BN;
+    const int64_t tiles = a.tiles_m * a.tiles_n * cu_walk_count(a.batch);
+    a.tiles = f->count(tiles);
+    if (sizeof(T) == sizeof(float)) {
+        cu_launch(f->call, matmul_float, cu_flat_grid(tiles, 1), dim3(float_threads), 0, a);
+        return;
+    }
+    void (*kernel)(const matmul_args *) =
+        a.a.along_k ? (a.b.along_k ? matmul_half<true, true> : matmul_half<true, false>)
+                    : (a.b.along_k ? matmul_half<false, true> : matmul_half<false, false>);
+    cu_launch(f->call, kernel, cu_flat_grid(tiles, 1), dim3(half_threads), 0, a);
+}
+
+template <class T> void launch_sum(const cu_flat *f, const tgi_contraction *c)
+{
+    sum_args a;
+    memset(&a, 0, sizeof a);
+    int64_t stride[terms];
+    for (int k = 0; k < c->rank; k++) {
+        for (int i = 0; i < terms; i++)
+            stride[i] = i < c->n_in ? c->stride[i][k] : 0;
+        cu_walk_axis<terms>(&a.out, c->dim[k], stride);
+    }
+    for (int k = 0; k < c->sum_rank; k++) {
+        for (int i = 0; i < terms; i++)
+            stride[i] = i < c->n_in ? c->sum_stride[i][k] : 0;
+        cu_walk_axis<terms>(&a.sum, c->sum_dim[k], stride);
+    }
+    for (int i = 0; i < c->n_in; i++)
+        a.in[i] = f->src[i];
+    a.n_in = c->n_in;
+    a.dst = f->dst[0];
+    a.sums = cu_walk_count(a.sum);
+    const int64_t n = cu_walk_count(a.out);
+    a.n = f->count(n);
+    cu_launch(f->call, contract<T>, cu_flat_grid(n, CU_FLAT_THREADS), dim3(CU_FLAT_THREADS), 0,
+              a);
+}
+
+/* ---- The variants ------------------------------------------------------------------------ */
+
+const uint32_t all_inputs = (1u << TG_OP_MAX_SRC) - 1u;
+
+template <sum_fn FN> int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    tgi_contraction c;
+    return cu_flat_accepts(ctx, lay) && FN(ctx, &c, NULL) == TG_OK;
+}
+
+template <class T> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
+{
+    return cu_flat_const_bytes<T>(ctx, all_inputs);
+}
+
+template <class T> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)
+{
+    cu_flat_const_pack<T>(ctx, all_inputs, dst);
+}
+
+template <class T, sum_fn FN> void run(const tg_call *call)
+{
+    tgi_contraction c;
+    product p;
+    cu_flat f;
+    if (FN(call->ctx, &c, NULL) != TG_OK)
+        return; /* `accepts` said no */
+    cu_flat_begin<T, T>(&f, call, all_inputs);
+    if (product_of(&c, &p))
+        launch_product<T>(&f, &p,
+                          FN == tgi_gemm_sum ? (const gemm_attrs *)call->ctx->attrs : NULL);
+    else
+        launch_sum<T>(&f, &c);
+    cu_flat_end<T>(&f);
+}
+
+template <class T> void run_mat_mul(const tg_call *call)
+{
+    run<T, tgi_mat_mul_sum>(call);
+}
+template <class T> void run_gemm(const tg_call *call)
+{
+    run<T, tgi_gemm_sum>(call);
+}
+template <class T> void run_einsum(const tg_call *call)
+{
+    run<T, tgi_einsum_sum>(call);
+}
+
+} // namespace
+
+CU_FLAT_VARIANT(mat_mul, "cu_matmul", "MatMul", accepts<tgi_mat_mul_sum>, bytes, pack,
+                run_mat_mul)
+CU_FLAT_VARIANT(gemm, "cu_matmul", "Gemm", accepts<tgi_gemm_sum>, bytes, pack, run_gemm)
+CU_FLAT_VARIANT(einsum, "cu_matmul", "Einsum", accepts<tgi_einsum_sum>, bytes, pack, run_einsum)

@@ -1,0 +1,677 @@
+/* Kernels over whole arrays with what stands behind them: every operator that yields something
+ * which is no image, in float32 and in float16, against its `eval`.
+ *
+ * Cases are the lines of tests/cases and those below. Their floats become activations in turn:
+ * arrays, or, where they are of that shape, images with their rows in rings and NaN around
+ * them. For each
+ *
+ *   near      within 1e-5 of the value and of the array's RMS in float32; 1e-3 and 5e-3 in
+ *             float16, of the same (rounded) numbers
+ *   clean     of an image nothing outside of the box is written, unused lanes are zero
+ *   rest      what is launched at rest is what is launched in a band (emulated device)
+ *
+ * An operator that takes none of its cases, or refuses one, has to stand in a list with the
+ * reason. Usage: test_cuda_flat [SYMBOL]. */
+#include "engine/base/arith.h"
+#include "kernels/ops/geometry.h"
+#include "tests/cuda/device_run.h"
+#include "tests/unit/op_case.h"
+
+#include <math.h>
+
+#define MAX_ARRAYS (TG_OP_MAX_SRC + TG_OP_MAX_DST)
+
+static const tg_device_ops *ops;
+static tg_device *device;
+static int runs, image_runs;
+
+static void *must(void *p)
+{
+    if (!p) {
+        fprintf(stderr, "out of memory in a test\n");
+        exit(1);
+    }
+    return p;
+}
+
+static float *floats(size_t n)
+{
+    float *p = must(tgi_malloc(TGI_TAG_MISC, (n + 16) * sizeof *p));
+    for (size_t i = 0; i < n + 16; i++)
+        p[i] = NAN;
+    return p;
+}
+
+/* ---- Arrays and images ------------------------------------------------------------------- */
+
+/* A source or a result as the device has it. */
+typedef struct held {
+    tg_desc d;
+    int image;
+    tg_box box; /* of an image: what is there */
+    tg_view v;
+    float *mem;
+    size_t n;
+} held;
+
+static int may_be_image(const tg_desc *d)
+{
+    if ((d->rank != 4 && d->rank != 5) || d->dim[0] != 1)
+        return 0;
+    for (int k = 1; k < d->rank; k++)
+        if (d->dim[k] < 1)
+            return 0;
+    return 1;
+}
+
+static void hold(held *h, const tg_desc *d, int image, const tg_box *box, uint64_t *seed)
+{
+    *h = (held){.d = *d, .image = image};
+    tg_view *v = &h->v;
+    if (image) {
+        const int64_t c = d->dim[1], margin = tg_rand_in(seed, 0, 3);
+        h->box = *box;
+        *v = (tg_view){.c = c, .cb = (int)tgi_whole_pixel(c)};
+        v->x0 = tgi_box_axis(box, TG_X).lo - margin;
+        v->width = tgi_range_len(tgi_box_axis(box, TG_X)) + 2 * margin;
+        v->y_ring = tgi_range_len(tgi_box_axis(box, TG_Y)) + tg_rand_in(seed, 0, 2);
+        v->z_ring = tgi_range_len(tgi_box_axis(box, TG_Z)) + tg_rand_in(seed, 0, 1);
+        v->y_pitch = (size_t)(tgi_align_up(v->width * v->cb, 8) + 8 * tg_rand_in(seed, 0, 2));
+        v->z_pitch = v->y_pitch * (size_t)v->y_ring;
+        h->n = v->z_pitch * (size_t)v->z_ring;
+    } else {
+        *v = (tg_view){.c = 1, .cb = 1, .y_ring = 1, .z_ring = 1};
+        v->width = (int64_t)desc_floats(d);
+        v->y_pitch = v->z_pitch = h->n = desc_floats(d);
+    }
+    v->block_pitch = h->n;
+    h->mem = v->base = floats(h->n);
+}
+
+/* fn(element of the image, element of the dense array or NULL for an unused lane) for the box.
+ */
+static int each_lane(const held *h, float *dense, int (*fn)(float *at, float *dense))
+{
+    const tg_range rz = tgi_box_axis(&h->box, TG_Z), ry = tgi_box_axis(&h->box, TG_Y),
+                   rx = tgi_box_axis(&h->box, TG_X);
+    const int64_t D = tgi_desc_axis(&h->d, TG_Z), H = tgi_desc_axis(&h->d, TG_Y),
+                  W = tgi_desc_axis(&h->d, TG_X);
+    int good = 1;
+    for (int64_t c = 0; c < h->v.cb; c++)
+        for (int64_t z = rz.lo; z < rz.hi; z++)
+            for (int64_t y = ry.lo; y < ry.hi; y++)
+                for (int64_t x = rx.lo; x < rx.hi; x++)
+                    good &= fn(tgi_view_at(&h->v, 0, z, y, x) + c,
+                               c < h->v.c ? dense + ((c * D + z) * H + y) * W + x : NULL);
+    return good;
+}
+
+static int put_lane(float *at, float *dense)
+{
+    *at = dense ? *dense : 0.0f;
+    return 1;
+}
+
+static int take_lane(float *at, float *dense)
+{
+    const float v = *at;
+    *at = NAN;
+    if (dense)
+        *dense = v;
+    return dense || v == 0.0f;
+}
+
+static void fill(held *h, float *dense)
+{
+    if (h->image)
+        each_lane(h, dense, put_lane);
+    else
+        memcpy(h->mem, dense, h->n * sizeof *dense);
+}
+
+/* 0: something outside of the box was written, or an unused lane is not zero. */
+static int take(held *h, float *dense)
+{
+    int clean = 1;
+    if (!h->image) {
+        memcpy(dense, h->mem, h->n * sizeof *dense);
+        return 1;
+    }
+    clean &= each_lane(h, dense, take_lane);
+    for (size_t i = 0; i < h->n; i++)
+        clean &= isnan(h->mem[i]) != 0;
+    return clean;
+}
+
+/* ---- One node on the device -------------------------------------------------------------- */
+
+typedef struct flat_node {
+    op_node *n;
+    tg_op_ctx ctx;
+    const tg_const *consts[TG_OP_MAX_SRC];
+    const tg_backend *be;
+    const tg_variant *v;
+    tg_layout_hint lay;
+    char *packed;
+    size_t packed_bytes, scratch_bytes;
+    held src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
+    tg_operand op[TG_OP_MAX_SRC];
+    tg_view out[TG_OP_MAX_DST];
+    tg_box boxes[TG_OP_MAX_DST];
+} flat_node;
+
+static int is_activation(const flat_node *f, int i)
+{
+    return f->n->data[i] && !f->consts[i];
+}
+
+static void mark_images(flat_node *f, uint64_t *seed)
+{
+    for (int i = 0; i < f->ctx.n_src; i++)
+        if (is_activation(f, i) && !(may_be_image(&f->n->src[i]) && tg_rand_in(seed, 0, 1)))
+            f->ctx.flat_src |= 1u << i;
+    for (int d = 0; d < f->ctx.n_dst; d++)
+        if (!(may_be_image(&f->n->dst[d]) && tg_rand_in(seed, 0, 1)))
+            f->ctx.flat_dst |= 1u << d;
+}
+
+/* As the planner does: the dense copies of images, then what the variant wants. */
+static size_t scratch_of(const flat_node *f)
+{
+    size_t bytes = 0;
+    const size_t element = device_element_bytes(f->be->element);
+    for (int i = 0; i < f->ctx.n_src; i++)
+        if (is_activation(f, i) && !(f->ctx.flat_src >> i & 1u))
+            bytes += tgi_align_size(desc_floats(&f->n->src[i]) * element, 64);
+    for (int d = 0; d < f->ctx.n_dst; d++)
+        if (!(f->ctx.flat_dst >> d & 1u))
+            bytes += tgi_align_size(desc_floats(&f->n->dst[d]) * element, 64);
+    return bytes + (f->v->scratch_bytes ? f->v->scratch_bytes(&f->ctx, &f->lay, 0, 1) : 0);
+}
+
+/* 0: no variant takes the node. */
+static int pick(flat_node *f)
+{
+    f->lay = (tg_layout_hint){.lanes = f->be->lanes, .flat = 1, .n_src = f->ctx.n_src};
+    for (int i = 0; i < f->ctx.n_src; i++)
+        if (is_activation(f, i)) {
+            const int flat = (int)(f->ctx.flat_src >> i & 1u);
+            f->lay.src_segs[i] = 1;
+            f->lay.seg_c[i][0] = flat ? 1 : f->n->src[i].dim[1];
+        }
+    f->v = tgi_variant_pick(f->be, f->n->op->name, &f->ctx, &f->lay);
+    if (!f->v)
+        return 0;
+    f->packed_bytes = f->v->packed_bytes ? f->v->packed_bytes(&f->ctx, &f->lay) : 0;
+    f->packed = must(tgi_malloc(TGI_TAG_MISC, f->packed_bytes + 1));
+    memset(f->packed, 0xff, f->packed_bytes);
+    if (f->packed_bytes)
+        f->v->pack(&f->ctx, &f->lay, f->packed);
+    f->scratch_bytes = scratch_of(f);
+    return 1;
+}
+
+static void lay_out(flat_node *f, uint64_t *seed)
+{
+    for (int i = 0; i < f->ctx.n_src; i++) {
+        if (!is_activation(f, i))
+            continue;
+        const int image = !(f->ctx.flat_src >> i & 1u);
+        const tg_box all = tgi_box_full(&f->n->src[i]);
+        hold(&f->src[i], &f->n->src[i], image, &all, seed);
+        fill(&f->src[i], f->n->data[i]);
+        f->op[i] = (tg_operand){1, &f->src[i].v};
+        image_runs += image;
+    }
+    for (int d = 0; d < f->ctx.n_dst; d++) {
+        const int image = !(f->ctx.flat_dst >> d & 1u);
+        if (image) {
+            f->boxes[d] = box_random(&f->n->dst[d], seed);
+        } else { /* a row, as the planner sees it */
+            f->boxes[d] = (tg_box){.rank = 4};
+            for (int k = 0; k < 4; k++)
+                f->boxes[d].ax[k] = (tg_range){0, 1};
+            f->boxes[d].ax[3].hi = (int64_t)desc_floats(&f->n->dst[d]);
+        }
+        hold(&f->dst[d], &f->n->dst[d], image, &f->boxes[d], seed);
+        f->out[d] = f->dst[d].v;
+        image_runs += image;
+    }
+}
+
+static void release(flat_node *f)
+{
+    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+        tgi_free(f->src[i].mem);
+    for (int d = 0; d < TG_OP_MAX_DST; d++)
+        tgi_free(f->dst[d].mem);
+    tgi_free(f->packed);
+}
+
+#ifdef TG_TEST_EMULATED
+/* A program's launches are made once, without addresses and with nothing to do. */
+static void check_at_rest(const flat_node *f, const tg_call *band)
+{
+    flat_node rest = *f;
+    tg_call call = *band, same = *band;
+    int n = 0, n_rest = 0;
+    for (int i = 0; i < f->ctx.n_src; i++) {
+        rest.src[i].v = (tg_view){.c = f->src[i].v.c, .cb = f->src[i].v.cb};
+        rest.op[i].seg = &rest.src[i].v;
+    }
+    for (int d = 0; d < f->ctx.n_dst; d++)
+        rest.out[d] = (tg_view){.c = f->out[d].c, .cb = f->out[d].cb};
+    call.src = rest.op;
+    call.dst = rest.out;
+    call.boxes = NULL;
+    call.packed = NULL;
+    for (int k = 0; k < call.box.rank; k++)
+        call.box.ax[k] = (tg_range){0, 0};
+    same.scratch = &same; /* some address: nothing runs */
+    const uint64_t in_band = device_launches(f->v, &same, &n);
+    tg_checks++;
+    if (device_launches(f->v, &call, &n_rest) != in_band || n != n_rest || n < 1)
+        case_complain("its launches are others at rest than in a band");
+}
+#endif
+
+static tg_status compute(flat_node *f, tgi_err *err)
+{
+    device_block blocks[MAX_ARRAYS];
+    int n = 0;
+    for (int i = 0; i < f->ctx.n_src; i++)
+        if (f->src[i].mem)
+            blocks[n++] = (device_block){f->src[i].mem, f->src[i].n + 1, 0};
+    for (int d = 0; d < f->ctx.n_dst; d++)
+        blocks[n++] = (device_block){f->dst[d].mem, f->dst[d].n + 1, 1};
+    const tg_call call = {.ctx = &f->ctx,
+                          .src = f->op,
+                          .dst = f->out,
+                          .box = f->boxes[0],
+                          .boxes = f->boxes,
+                          .packed = f->packed};
+#ifdef TG_TEST_EMULATED
+    check_at_rest(f, &call);
+#endif
+    return device_run_scratch(ops, device, f->be, f->v, &call, f->packed_bytes,
+                              f->scratch_bytes, 0, blocks, n, err);
+}
+
+/* ---- Checks ------------------------------------------------------------------------------ */
+
+/* Results of `eval` as floats, one array each. */
+static int reference(const flat_node *f, float **want)
+{
+    void *data[TG_OP_MAX_DST];
+    const tg_const *all[TG_OP_MAX_SRC];
+    tg_op_ctx ctx = f->ctx;
+    tgi_err err = {0};
+    for (int i = 0; i < ctx.n_src; i++)
+        all[i] = f->n->data[i] ? &f->n->cst[i] : NULL;
+    ctx.const_src = all;
+    for (int d = 0; d < ctx.n_dst; d++)
+        data[d] = must(tgi_calloc(TGI_TAG_MISC, desc_floats(&f->n->dst[d]) + 1,
+                                  tgi_dtype_size(f->n->dst[d].dtype)));
+    const tg_status st = f->n->op->eval(&ctx, data, &err);
+    for (int d = 0; d < ctx.n_dst; d++) {
+        const tg_const c = {f->n->dst[d], data[d]};
+        want[d] = floats(desc_floats(&f->n->dst[d]));
+        for (size_t i = 0; st == TG_OK && i < desc_floats(&f->n->dst[d]); i++)
+            want[d][i] = (float)tgi_num_at(&c, (int64_t)i);
+        tgi_free(data[d]);
+    }
+    return st == TG_OK;
+}
+
+/* `got` holds NaN where no box was: those are not looked at. */
+static int near(const float *got, const float *want, size_t count, tg_dtype t, const int *there)
+{
+    const double rel = t == TG_DTYPE_F16 ? 1e-3 : 1e-5, part = t == TG_DTYPE_F16 ? 5e-3 : 1e-5,
+                 least = t == TG_DTYPE_F16 ? 6e-8 : 1e-37;
+    double squares = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(want[i])) {
+            squares += (double)want[i] * (double)want[i];
+            n++;
+        }
+    const double rms = n ? sqrt(squares / (double)n) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const double g = (double)got[i], w = (double)want[i];
+        if ((there && !there[i]) || (t == TG_DTYPE_F16 && fabs(w) > 6e4))
+            continue;
+        if (!(fabs(g - w) <= rel * fabs(w) + part * rms + least) && !(isnan(g) && isnan(w)) &&
+            memcmp(&got[i], &want[i], sizeof(float)) != 0) {
+            fprintf(stderr, "%s: element %zu is %.9g, expected %.9g (rms %g)\n", case_where, i,
+                    g, w, rms);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Which elements of an image the box has; NULL: all of them. */
+static int *inside(const held *h)
+{
+    if (!h->image)
+        return NULL;
+    int *there = must(tgi_calloc(TGI_TAG_MISC, desc_floats(&h->d) + 1, sizeof *there));
+    int64_t at[TG_MAX_RANK] = {0};
+    for (size_t i = 0; i < desc_floats(&h->d); i++) {
+        int in = 1;
+        for (int k = 2; k < h->d.rank; k++)
+            in &= at[k] >= h->box.ax[k].lo && at[k] < h->box.ax[k].hi;
+        there[i] = in;
+        for (int k = h->d.rank - 1; k >= 0 && ++at[k] == h->d.dim[k]; k--)
+            at[k] = 0;
+    }
+    return there;
+}
+
+static void check_results(flat_node *f, float *const *want)
+{
+    tgi_err err = {0};
+    int clean = 1, close = 1;
+    CHECK_OK(compute(f, &err), err);
+    for (int d = 0; d < f->ctx.n_dst; d++) {
+        const size_t count = desc_floats(&f->n->dst[d]);
+        float *got = floats(count);
+        int *there = inside(&f->dst[d]);
+        clean &= take(&f->dst[d], got);
+        close &= near(got, want[d], count, f->be->element, there);
+        tgi_free(got);
+        tgi_free(there);
+    }
+    tg_checks++;
+    if (!clean || !close) {
+        fprintf(stderr, "%s in %s: ", f->v->name, tgi_dtype_name(f->be->element));
+        case_complain(close ? "wrote outside the box, or an unused lane is not zero"
+                            : "differs from the reference");
+    }
+}
+
+/* ---- Which operators have none ----------------------------------------------------------- */
+
+#define IMAGES "images of one sample, by the kernels for images"
+
+/* Operators that may refuse a case over whole arrays, and why. */
+static const struct {
+    const char *op, *why;
+} refused[] = {
+    {"AveragePool", IMAGES},
+    {"BatchNormalization", IMAGES},
+    {"BitShift", "integers"},
+    {"BitwiseAnd", "integers"},
+    {"BitwiseOr", "integers"},
+    {"BitwiseXor", "integers"},
+    {"ConstantOfShape", "its input is known where it runs"},
+    {"Conv", IMAGES},
+    {"ConvTranspose", IMAGES},
+    {"EyeLike", "follows from its input's shape"},
+    {"GlobalAveragePool", IMAGES},
+    {"GlobalMaxPool", IMAGES},
+    {"GroupNormalization", IMAGES},
+    {"LpPool", IMAGES},
+    {"LRN", IMAGES},
+    {"MaxPool", IMAGES},
+    {"MaxUnpool", "its places are integers"},
+    {"Range", "its inputs are known where it runs"},
+    {"Resize", IMAGES},
+};
+
+static int may_refuse(const char *op)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (strcmp(refused[i].op, op) == 0)
+            return 1;
+    return 0;
+}
+
+static const char *taken[256];
+static int n_taken;
+
+static int was_taken(const char *op)
+{
+    for (int i = 0; i < n_taken; i++)
+        if (strcmp(taken[i], op) == 0)
+            return 1;
+    return 0;
+}
+
+/* ---- Cases ------------------------------------------------------------------------------- */
+
+static void check_type(op_node *n, uint32_t activations, tg_dtype t, uint64_t *seed)
+{
+    flat_node f = {.n = n, .ctx = n->ctx, .be = ops->backend(t)};
+    float *want[TG_OP_MAX_DST] = {NULL};
+    for (int i = 0; i < n->ctx.n_src; i++)
+        f.consts[i] = n->data[i] && !(activations >> i & 1u) ? &n->cst[i] : NULL;
+    f.ctx.const_src = f.consts;
+    mark_images(&f, seed);
+    if (!reference(&f, want)) {
+        /* a case of something that `eval` refuses too */
+    } else if (pick(&f)) {
+        lay_out(&f, seed);
+        check_results(&f, want);
+        runs++;
+        if (!was_taken(n->op->name) && n_taken < 256)
+            taken[n_taken++] = n->op->name;
+    } else if (!may_refuse(n->op->name)) {
+        tg_checks++;
+        fprintf(stderr, "activations %x: ", activations);
+        case_complain("no variant takes it");
+    }
+    release(&f);
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        tgi_free(want[d]);
+}
+
+static int is_float(const op_node *n, int i)
+{
+    return n->data[i] && n->src[i].dtype == TG_DTYPE_F32;
+}
+
+/* Results of types that a device holds. */
+static int holds_results(const op_node *n)
+{
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        if (n->dst[d].dtype != TG_DTYPE_F32 && n->dst[d].dtype != TG_DTYPE_BOOL &&
+            strncmp(n->op->name, "Arg", 3) != 0)
+            return 0;
+    return 1;
+}
+
+/* `shape` alone is enough to know the node: nothing to run. */
+static int is_known(const op_node *n)
+{
+    return strcmp(n->op->name, "Shape") == 0 || strcmp(n->op->name, "Size") == 0;
+}
+
+/* The sets of inputs that are activations in turn: the case's own, input 0, all floats. */
+static void check_case(op_node *n, uint64_t *seed)
+{
+    uint32_t sets[3] = {0};
+    for (int i = 0; i < n->ctx.n_src; i++) {
+        sets[0] |= n->is_const[i] || !n->data[i] ? 0 : 1u << i;
+        sets[1] |= i == 0 && is_float(n, 0) ? 1u : 0;
+        sets[2] |= is_float(n, i) ? 1u << i : 0;
+    }
+    for (int i = 0; i < n->ctx.n_src; i++)
+        if (is_float(n, i))
+            device_round(TG_DTYPE_F16, n->data[i], desc_floats(&n->src[i]));
+    for (int s = 0; s < 3; s++) {
+        tg_op_ctx ctx = n->ctx;
+        const tg_const *consts[TG_OP_MAX_SRC];
+        tg_desc dst[TG_OP_MAX_DST];
+        int fits = sets[s] != 0 && (s == 0 || sets[s] != sets[s - 1]);
+        for (int i = 0; i < n->ctx.n_src; i++) {
+            const int live = (int)(sets[s] >> i & 1u);
+            consts[i] = n->data[i] && !live ? &n->cst[i] : NULL;
+            fits &= !live || is_float(n, i);
+        }
+        ctx.const_src = consts;
+        ctx.dst = NULL;
+        if (!fits || n->op->infer(&ctx, dst, NULL) != TG_OK)
+            continue; /* such inputs have to be constant */
+        check_type(n, sets[s], TG_DTYPE_F32, seed);
+        check_type(n, sets[s], TG_DTYPE_F16, seed);
+    }
+}
+
+static void run_case(const tg_op *op, char *line, uint64_t *seed)
+{
+    char *attrs = strsep(&line, "|"), *inputs = strsep(&line, "|"), *want = strsep(&line, "|");
+    op_node n;
+    tgi_err err = {0};
+    if (!op->eval || is_known(&(op_node){.op = op}) || !want ||
+        strncmp(case_trim(want), "error", 5) == 0)
+        return;
+    if (case_node(&n, op, case_trim(attrs), inputs, seed)) {
+        for (int i = 0; i < n.ctx.n_src; i++)
+            n.is_const[i] |= n.data[i] == NULL;
+        const tg_status st = node_bind(&n, &err);
+        if (st == TG_OK && holds_results(&n))
+            check_case(&n, seed);
+    }
+    node_close(&n);
+}
+
+static const char *const symbols[] = {
+#define TG_OP(symbol) #symbol,
+#include "kernels/op_list.h"
+#undef TG_OP
+    NULL};
+
+/* Shapes that the files have no need of. */
+static const struct {
+    const char *symbol, *line;
+} larger[] = {
+    {"transpose", "perm=0,2,1 | 1x37x70 | exact"},
+    {"transpose", "perm=2,0,3,1 | 3x4x16x24 | exact"},
+    {"transpose", "perm=0,2,3,1 | 1x20x9x16 | exact"},
+    {"transpose", "perm=1,0,2 | 7x9x32 | exact"},
+    {"reshape", " | 1x24x5x9 ; i:1,24,45 | exact"},
+    {"reshape", " | 45x24 ; i:1,24,5,9 | exact"},
+    {"concat", "axis=-1 | 3x5x16 ; a:3x5x8 ; a:3x5x24 | exact"},
+    {"concat", "axis=0 | 3x5 ; c:2x5 ; a:1x5 | exact"},
+    {"split", "axis=-1 outputs=3 | 7x48 ; i:16,16,16 | exact"},
+    {"split", "axis=2 outputs=2 | 2x3x7 ; i:3,4 | exact"},
+    {"slice", " | 9x40 ; i:8,1 ; i:0,39 ; i:0,1 ; i:-2,3 | exact"},
+    {"slice", " | 4x16x32 ; i:8 ; i:24 ; i:2 | exact"},
+    {"expand", " | 5x1x8 ; i:2,5,3,8 | exact"},
+    {"tile", " | 2x3x8 ; i:2,1,3 | exact"},
+    {"tile", " | 2x3x5 ; i:1,4,2 | exact"},
+    {"pad", "mode=constant | 5x7x3 ; i:1,0,2,0,3,0 ; F:0.5 | exact"},
+    {"pad", "mode=reflect | 5x7 ; i:1,2,3,4 | exact"},
+    {"pad", "mode=edge | 2x12x9x10 ; i:0,1,5,7,0,0,8,3 | exact"},
+    {"gather", "axis=1 | 3x9x16 ; i:2x2=0,8,-1,3 | exact"},
+    {"gather", "axis=0 | 9x5 ; I:3 | exact"},
+    {"depth_to_space", "blocksize=2 | 2x12x5x3 | exact"},
+    {"depth_to_space", "blocksize=2 mode=CRD | 2x12x5x3 | exact"},
+    {"space_to_depth", "blocksize=3 | 2x2x6x9 | exact"},
+    {"add", " | 3x5x16 ; a:16 | exact"},
+    {"add", " | 3x5x16 ; a:3x5x16 | exact"},
+    {"mul", " | 5x1x9 ; a:4x1x7x1 | exact"},
+    {"sub", " | c:5x1 ; a:5x40 | exact"},
+    {"sum", " | 16x9 ; a:1x9 ; c:16x1 ; a:9 | exact"},
+    {"where", " | 16x9 ; a:9 ; a:16x1 | exact"},
+    {"erf", " | 3x17x24 | exact"},
+    {"gelu", " | 3x17x25 | exact"},
+    {"clip", " | 3x24 ; F:0.5 ; F:1.5 | exact"},
+    {"flatten", "axis=2 | 2x3x4x5 | exact"},
+    {"squeeze", " | 3x1x5 ; i:1 | exact"},
+    {"unsqueeze", " | 3x5 ; i:1 | exact"},
+    {"mat_mul", " | 70x40 ; a:40x130 | exact"},
+    {"mat_mul", " | 2x3x65x16 ; a:2x3x16x70 | exact"},
+    {"mat_mul", " | 2x1x65x33 ; c:3x33x7 | exact"},
+    {"mat_mul", " | 5x64x72 ; c:72x64 | exact"},
+    {"mat_mul", " | 129 ; a:129x9 | exact"},
+    {"mat_mul", " | 3x9x129 ; a:129 | exact"},
+    {"gemm", "transA=1 transB=1 alpha=0.5 beta=2 | 40x70 ; a:66x40 ; a:66 | exact"},
+    {"gemm", "transB=1 | 7x48 ; c:80x48 ; c:80 | exact"},
+    {"gemm", "transA=1 | 33x65 ; a:33x64 ; a:65x1 | exact"},
+    {"gemm", " | 1x96 ; c:96x10 ; c:10 | exact"},
+    {"einsum", "equation=bhid,bhjd->bhij | 2x2x65x24 ; a:2x2x66x24 | exact"},
+    {"einsum", "equation=bhij,bhjd->bihd | 1x2x33x40 ; a:1x2x40x16 | exact"},
+    {"einsum", "equation=bchw,dc->bdhw | 1x20x5x16 ; c:24x20 | exact"},
+    {"einsum", "equation=bhwc,cd->bdhw | 2x5x6x20 ; c:20x3 | exact"},
+    {"einsum", "equation=viwh,vivwh->vwh | 3x2x5x4 ; a:3x2x3x5x4 | exact"},
+    {"softmax", " | 3x5x70 | exact"},
+    {"softmax", "axis=1 | 3x50x40 | exact"},
+    {"softmax", "axis=0 | 2100x3 | exact"},
+    {"softmax", "axis=1 opset=11 | 3x5x7x9 | exact"},
+    {"log_softmax", " | 2x2500 | exact"},
+    {"hardmax", "axis=-1 | 9x33 | exact"},
+    {"arg_max", "axis=-1 keepdims=0 | 9x33 | exact"},
+    {"arg_min", "axis=0 keepdims=0 | 40x9x8 | exact"},
+    {"arg_max", "axis=1 | 3x2047 | exact"},
+    {"layer_normalization", " | 5x7x48 ; 48 ; 48 | exact"},
+    {"layer_normalization", "axis=1 | 3x7x40 ; a:7x40 | exact"},
+    {"layer_normalization", "outputs=3 | 2x9x2200 ; 2200 ; a:2200 | exact"},
+    {"rms_normalization", " | 5x7x48 ; 48 | exact"},
+    {"mean_variance_normalization", " | 2x3x9x40 | exact"},
+    {"mean_variance_normalization", "axes=1 | 2x40x9 | exact"},
+    {"lp_normalization", "axis=-1 | 5x70 | exact"},
+    {"lp_normalization", "axis=1 p=1 | 2x30x9 | exact"},
+    {"instance_normalization", " | 3x5x9x8 ; 5 ; 5 | exact"},
+    {"instance_normalization", " | 2x5x40 ; 5 ; 5 | exact"},
+    {"reduce_mean", "keepdims=0 | 3x5x70 ; i:2 | exact"},
+    {"reduce_mean", "keepdims=0 | 3x50x7 ; i:1 | exact"},
+    {"reduce_sum", "keepdims=0 | 3x5x7x9 ; i:0,2 | exact"},
+    {"reduce_max", "keepdims=0 | 3x4500 ; i:1 | exact"},
+    {"reduce_log_sum_exp", "keepdims=0 | 3x4500 ; i:1 | exact"},
+    {"reduce_l2", "keepdims=0 | 1x20x5x9 | exact"},
+    {"einsum", "equation=ijk,ik,jk->i | 4x5x6 ; a:4x6 ; a:5x6 | exact"},
+};
+
+static const char *only; /* the one operator to look at */
+
+static void run_larger(const char *symbol, const char *text, uint64_t seed)
+{
+    char line[256];
+    const int before = runs;
+    for (int i = 0; symbols[i]; i++)
+        if (strcmp(symbols[i], symbol) == 0) {
+            snprintf(line, sizeof line, "%s", text);
+            case_where = text;
+            run_case(tgi_op_at(i), line, &seed);
+        }
+    tg_checks++;
+    if (runs == before)
+        case_complain("did not run");
+}
+
+static void test_kernels_over_arrays_agree_with_the_references(void)
+{
+    for (int i = 0; symbols[i]; i++)
+        if (!only || strcmp(only, symbols[i]) == 0)
+            case_each_line(symbols[i], run_case, tgi_op_at(i));
+    for (size_t i = 0; i < sizeof larger / sizeof larger[0]; i++)
+        if (!only || strcmp(only, larger[i].symbol) == 0)
+            run_larger(larger[i].symbol, larger[i].line, 7 + i);
+    printf("%d runs, %d of their sources and results images\n", runs, image_runs);
+    CHECK(runs > 0);
+}
+
+static void test_every_operator_on_arrays_has_a_kernel(void)
+{
+    for (int i = 0; symbols[i] && !only; i++) {
+        const tg_op *op = tgi_op_at(i);
+        case_where = op->name;
+        tg_checks++;
+        if (op->eval && !is_known(&(op_node){.op = op}) && !was_taken(op->name) &&
+            !may_refuse(op->name))
+            case_complain("no variant computes it over whole arrays");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    only = argc > 1 ? argv[1] : NULL;
+    ops = device_of_test(&device);
+    if (!ops)
+        return 77;
+    RUN(test_kernels_over_arrays_agree_with_the_references);
+    RUN(test_every_operator_on_arrays_has_a_kernel);
+    return TEST_END();
+}
