@@ -147,6 +147,17 @@
     X(flat_reduce_prod)                                                                        \
     X(flat_reduce_sum)                                                                         \
     X(flat_reduce_sum_square)                                                                  \
+    X(flat_average_pool) /* cu_flat_image.cu */                                                \
+    X(flat_batch_norm)                                                                         \
+    X(flat_conv)                                                                               \
+    X(flat_conv_transpose)                                                                     \
+    X(flat_global_average)                                                                     \
+    X(flat_global_max)                                                                         \
+    X(flat_group_norm)                                                                         \
+    X(flat_lp_pool)                                                                            \
+    X(flat_lrn)                                                                                \
+    X(flat_max_pool)                                                                           \
+    X(flat_resize)                                                                             \
     X(mat_mul) /* cu_matmul.cu */                                                              \
     X(gemm)                                                                                    \
     X(einsum)

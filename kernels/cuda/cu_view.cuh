@@ -106,7 +106,7 @@ inline void cu_launch_pool(const tg_call *call, void (*kernel)(const A *), dim3 
 /* 1: coordinates, and pixels of a row times channels, fit 31 bits; the ranks that run. */
 inline int cu_fits(const tg_desc *d)
 {
-    if ((d->rank != 4 && d->rank != 5) || d->dim[0] != 1)
+    if (d->rank < 3 || d->rank > 5 || d->dim[0] != 1)
         return 0;
     for (int k = 1; k < d->rank; k++)
         if (d->dim[k] < 1 || d->dim[k] >= (int64_t)1 << 31)

@@ -11,7 +11,8 @@
  *   rest      what is launched at rest is what is launched in a band (emulated device)
  *
  * An operator that takes none of its cases, or refuses one, has to stand in a list with the
- * reason. Usage: test_cuda_flat [SYMBOL]. */
+ * reason. Usage: test_cuda_flat [SYMBOL | --table], the table
+ * being docs/operators_cuda.md. */
 #include "engine/base/arith.h"
 #include "kernels/ops/geometry.h"
 #include "tests/cuda/device_run.h"
@@ -392,31 +393,19 @@ static void check_results(flat_node *f, float *const *want)
 
 /* ---- Which operators have none ----------------------------------------------------------- */
 
-#define IMAGES "images of one sample, by the kernels for images"
-
 /* Operators that may refuse a case over whole arrays, and why. */
 static const struct {
     const char *op, *why;
 } refused[] = {
-    {"AveragePool", IMAGES},
-    {"BatchNormalization", IMAGES},
+    {"BatchNormalization", "not with statistics of its input (training)"},
     {"BitShift", "integers"},
     {"BitwiseAnd", "integers"},
     {"BitwiseOr", "integers"},
     {"BitwiseXor", "integers"},
     {"ConstantOfShape", "its input is known where it runs"},
-    {"Conv", IMAGES},
-    {"ConvTranspose", IMAGES},
     {"EyeLike", "follows from its input's shape"},
-    {"GlobalAveragePool", IMAGES},
-    {"GlobalMaxPool", IMAGES},
-    {"GroupNormalization", IMAGES},
-    {"LpPool", IMAGES},
-    {"LRN", IMAGES},
-    {"MaxPool", IMAGES},
     {"MaxUnpool", "its places are integers"},
     {"Range", "its inputs are known where it runs"},
-    {"Resize", IMAGES},
 };
 
 static int may_refuse(const char *op)
@@ -621,6 +610,17 @@ static const struct {
     {"reduce_max", "keepdims=0 | 3x4500 ; i:1 | exact"},
     {"reduce_log_sum_exp", "keepdims=0 | 3x4500 ; i:1 | exact"},
     {"reduce_l2", "keepdims=0 | 1x20x5x9 | exact"},
+    {"conv", "pads=1,1,1,1 | 3x5x9x8 ; 16x5x3x3 ; 16 | exact"},
+    {"conv", "group=16 | 2x16x9 ; 16x1x3 | exact"},
+    {"conv_transpose", "strides=2,2 | 2x8x5x6 ; 8x3x2x2 ; 3 | exact"},
+    {"max_pool", "kernel_shape=2,2 strides=2,2 | 3x9x8x8 | exact"},
+    {"average_pool", "kernel_shape=3 pads=1,1 | 2x9x20 | exact"},
+    {"resize", "mode=linear | 2x5x7x9 ; none ; f:1,1,2,2 | exact"},
+    {"global_average_pool", " | 3x20x9x8 | exact"},
+    {"batch_normalization", " | 2x4x9 ; f:1,2,3,4 ; f:0,1,2,3 ; f:5,-6,7,8 ; f:1,.5,2,3 | "
+                            "exact"},
+    {"group_normalization", "num_groups=4 opset=21 | 2x8x9x9 ; 8 ; 8 | exact"},
+    {"lrn", "size=3 | 2x9x5x6 | exact"},
     {"einsum", "equation=ijk,ik,jk->i | 4x5x6 ; a:4x6 ; a:5x6 | exact"},
 };
 
@@ -665,13 +665,90 @@ static void test_every_operator_on_arrays_has_a_kernel(void)
     }
 }
 
+/* ---- The table --------------------------------------------------------------------------- */
+
+/* Names of an operator's variants, of either type of activations, each once. */
+static void print_variants(FILE *out, const char *op, int flat)
+{
+    static const tg_dtype types[] = {TG_DTYPE_F16, TG_DTYPE_F32};
+    const char *seen[16];
+    int n = 0;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (const tg_variant *const *v = ops->backend(types[t])->variants; *v; v++) {
+            int known = strcmp((*v)->op, op) != 0 || (*v)->flat != flat;
+            for (int i = 0; i < n; i++)
+                known |= strcmp(seen[i], (*v)->name) == 0;
+            if (known || n == 16)
+                continue;
+            fprintf(out, "%s%s", n ? ", " : "", (*v)->name);
+            seen[n++] = (*v)->name;
+        }
+}
+
+static const char *note_of(const tg_op *op)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (strcmp(refused[i].op, op->name) == 0)
+            return refused[i].why;
+    return is_known(&(op_node){.op = op}) ? "known before anything runs" : "";
+}
+
+static void print_table(FILE *out)
+{
+    fprintf(out,
+            "# Operators on a CUDA device\n\n"
+            "Printed by `test_cuda_flat --table`: the kernels of each operator, on images and\n"
+            "over whole arrays (whatever has not the rank of the network's images, or more\n"
+            "samples than one). A network with a node that has none runs on the processor.\n"
+            "All of them run on the emulated device in the tests; what ran on a GPU says\n"
+            "[gpu.md](gpu.md).\n\n"
+            "| operator | images | arrays | |\n|---|---|---|---|\n");
+    for (int i = 0; symbols[i]; i++) {
+        const tg_op *op = tgi_op_at(i);
+        fprintf(out, "| %s | ", op->name);
+        print_variants(out, op->name, 0);
+        fprintf(out, " | ");
+        print_variants(out, op->name, 1);
+        fprintf(out, " | %s |\n", note_of(op));
+    }
+}
+
+#ifdef TG_TEST_EMULATED
+static void test_the_table_of_operators_is_what_the_kernels_are(void)
+{
+    FILE *doc = fopen(TG_SOURCE_DIR "/docs/operators_cuda.md", "r"), *made = tmpfile();
+    CHECK(doc && made);
+    if (doc && made) {
+        int a, b;
+        print_table(made);
+        rewind(made);
+        do {
+            a = fgetc(made);
+            b = fgetc(doc);
+        } while (a == b && a != EOF);
+        CHECK_EQ(a, b);
+    }
+    if (doc)
+        fclose(doc);
+    if (made)
+        fclose(made);
+}
+#endif
+
 int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : NULL;
     ops = device_of_test(&device);
     if (!ops)
         return 77;
+    if (only && strcmp(only, "--table") == 0) {
+        print_table(stdout);
+        return 0;
+    }
     RUN(test_kernels_over_arrays_agree_with_the_references);
     RUN(test_every_operator_on_arrays_has_a_kernel);
+#ifdef TG_TEST_EMULATED
+    RUN(test_the_table_of_operators_is_what_the_kernels_are);
+#endif
     return TEST_END();
 }
