@@ -653,6 +653,18 @@ static void test_kernels_over_arrays_agree_with_the_references(void)
     CHECK(runs > 0);
 }
 
+#ifdef TG_TEST_EMULATED
+/* Compute capability 7.5 has products of half the depth, and no asynchronous copies. */
+static void test_products_of_the_first_tensor_cores_agree_too(void)
+{
+    device_generation(75);
+    for (size_t i = 0; i < sizeof larger / sizeof larger[0]; i++)
+        if (strcmp(larger[i].symbol, "mat_mul") == 0 || strcmp(larger[i].symbol, "gemm") == 0)
+            run_larger(larger[i].symbol, larger[i].line, 70 + i);
+    device_generation(80);
+}
+#endif
+
 static void test_every_operator_on_arrays_has_a_kernel(void)
 {
     for (int i = 0; symbols[i] && !only; i++) {
@@ -746,6 +758,9 @@ int main(int argc, char **argv)
         return 0;
     }
     RUN(test_kernels_over_arrays_agree_with_the_references);
+#ifdef TG_TEST_EMULATED
+    RUN(test_products_of_the_first_tensor_cores_agree_too);
+#endif
     RUN(test_every_operator_on_arrays_has_a_kernel);
 #ifdef TG_TEST_EMULATED
     RUN(test_the_table_of_operators_is_what_the_kernels_are);
