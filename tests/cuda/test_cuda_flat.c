@@ -13,290 +13,7 @@
  * An operator that takes none of its cases, or refuses one, has to stand in a list with the
  * reason. Usage: test_cuda_flat [SYMBOL | --table], the table
  * being docs/operators_cuda.md. */
-#include "engine/base/arith.h"
-#include "kernels/ops/geometry.h"
-#include "tests/cuda/device_run.h"
-#include "tests/unit/op_case.h"
-
-#include <math.h>
-
-#define MAX_ARRAYS (TG_OP_MAX_SRC + TG_OP_MAX_DST)
-
-static const tg_device_ops *ops;
-static tg_device *device;
-static int runs, image_runs;
-
-static void *must(void *p)
-{
-    if (!p) {
-        fprintf(stderr, "out of memory in a test\n");
-        exit(1);
-    }
-    return p;
-}
-
-static float *floats(size_t n)
-{
-    float *p = must(tgi_malloc(TGI_TAG_MISC, (n + 16) * sizeof *p));
-    for (size_t i = 0; i < n + 16; i++)
-        p[i] = NAN;
-    return p;
-}
-
-/* ---- Arrays and images ------------------------------------------------------------------- */
-
-/* A source or a result as the device has it. */
-typedef struct held {
-    tg_desc d;
-    int image;
-    tg_box box; /* of an image: what is there */
-    tg_view v;
-    float *mem;
-    size_t n;
-} held;
-
-static int may_be_image(const tg_desc *d)
-{
-    if ((d->rank != 4 && d->rank != 5) || d->dim[0] != 1)
-        return 0;
-    for (int k = 1; k < d->rank; k++)
-        if (d->dim[k] < 1)
-            return 0;
-    return 1;
-}
-
-static void hold(held *h, const tg_desc *d, int image, const tg_box *box, uint64_t *seed)
-{
-    *h = (held){.d = *d, .image = image};
-    tg_view *v = &h->v;
-    if (image) {
-        const int64_t c = d->dim[1], margin = tg_rand_in(seed, 0, 3);
-        h->box = *box;
-        *v = (tg_view){.c = c, .cb = (int)tgi_whole_pixel(c)};
-        v->x0 = tgi_box_axis(box, TG_X).lo - margin;
-        v->width = tgi_range_len(tgi_box_axis(box, TG_X)) + 2 * margin;
-        v->y_ring = tgi_range_len(tgi_box_axis(box, TG_Y)) + tg_rand_in(seed, 0, 2);
-        v->z_ring = tgi_range_len(tgi_box_axis(box, TG_Z)) + tg_rand_in(seed, 0, 1);
-        v->y_pitch = (size_t)(tgi_align_up(v->width * v->cb, 8) + 8 * tg_rand_in(seed, 0, 2));
-        v->z_pitch = v->y_pitch * (size_t)v->y_ring;
-        h->n = v->z_pitch * (size_t)v->z_ring;
-    } else {
-        *v = (tg_view){.c = 1, .cb = 1, .y_ring = 1, .z_ring = 1};
-        v->width = (int64_t)desc_floats(d);
-        v->y_pitch = v->z_pitch = h->n = desc_floats(d);
-    }
-    v->block_pitch = h->n;
-    h->mem = v->base = floats(h->n);
-}
-
-/* fn(element of the image, element of the dense array or NULL for an unused lane) for the box.
- */
-static int each_lane(const held *h, float *dense, int (*fn)(float *at, float *dense))
-{
-    const tg_range rz = tgi_box_axis(&h->box, TG_Z), ry = tgi_box_axis(&h->box, TG_Y),
-                   rx = tgi_box_axis(&h->box, TG_X);
-    const int64_t D = tgi_desc_axis(&h->d, TG_Z), H = tgi_desc_axis(&h->d, TG_Y),
-                  W = tgi_desc_axis(&h->d, TG_X);
-    int good = 1;
-    for (int64_t c = 0; c < h->v.cb; c++)
-        for (int64_t z = rz.lo; z < rz.hi; z++)
-            for (int64_t y = ry.lo; y < ry.hi; y++)
-                for (int64_t x = rx.lo; x < rx.hi; x++)
-                    good &= fn(tgi_view_at(&h->v, 0, z, y, x) + c,
-                               c < h->v.c ? dense + ((c * D + z) * H + y) * W + x : NULL);
-    return good;
-}
-
-static int put_lane(float *at, float *dense)
-{
-    *at = dense ? *dense : 0.0f;
-    return 1;
-}
-
-static int take_lane(float *at, float *dense)
-{
-    const float v = *at;
-    *at = NAN;
-    if (dense)
-        *dense = v;
-    return dense || v == 0.0f;
-}
-
-static void fill(held *h, float *dense)
-{
-    if (h->image)
-        each_lane(h, dense, put_lane);
-    else
-        memcpy(h->mem, dense, h->n * sizeof *dense);
-}
-
-/* 0: something outside of the box was written, or an unused lane is not zero. */
-static int take(held *h, float *dense)
-{
-    int clean = 1;
-    if (!h->image) {
-        memcpy(dense, h->mem, h->n * sizeof *dense);
-        return 1;
-    }
-    clean &= each_lane(h, dense, take_lane);
-    for (size_t i = 0; i < h->n; i++)
-        clean &= isnan(h->mem[i]) != 0;
-    return clean;
-}
-
-/* ---- One node on the device -------------------------------------------------------------- */
-
-typedef struct flat_node {
-    op_node *n;
-    tg_op_ctx ctx;
-    const tg_const *consts[TG_OP_MAX_SRC];
-    const tg_backend *be;
-    const tg_variant *v;
-    tg_layout_hint lay;
-    char *packed;
-    size_t packed_bytes, scratch_bytes;
-    held src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
-    tg_operand op[TG_OP_MAX_SRC];
-    tg_view out[TG_OP_MAX_DST];
-    tg_box boxes[TG_OP_MAX_DST];
-} flat_node;
-
-static int is_activation(const flat_node *f, int i)
-{
-    return f->n->data[i] && !f->consts[i];
-}
-
-static void mark_images(flat_node *f, uint64_t *seed)
-{
-    for (int i = 0; i < f->ctx.n_src; i++)
-        if (is_activation(f, i) && !(may_be_image(&f->n->src[i]) && tg_rand_in(seed, 0, 1)))
-            f->ctx.flat_src |= 1u << i;
-    for (int d = 0; d < f->ctx.n_dst; d++)
-        if (!(may_be_image(&f->n->dst[d]) && tg_rand_in(seed, 0, 1)))
-            f->ctx.flat_dst |= 1u << d;
-}
-
-/* As the planner does: the dense copies of images, then what the variant wants. */
-static size_t scratch_of(const flat_node *f)
-{
-    size_t bytes = 0;
-    const size_t element = device_element_bytes(f->be->element);
-    for (int i = 0; i < f->ctx.n_src; i++)
-        if (is_activation(f, i) && !(f->ctx.flat_src >> i & 1u))
-            bytes += tgi_align_size(desc_floats(&f->n->src[i]) * element, 64);
-    for (int d = 0; d < f->ctx.n_dst; d++)
-        if (!(f->ctx.flat_dst >> d & 1u))
-            bytes += tgi_align_size(desc_floats(&f->n->dst[d]) * element, 64);
-    return bytes + (f->v->scratch_bytes ? f->v->scratch_bytes(&f->ctx, &f->lay, 0, 1) : 0);
-}
-
-/* 0: no variant takes the node. */
-static int pick(flat_node *f)
-{
-    f->lay = (tg_layout_hint){.lanes = f->be->lanes, .flat = 1, .n_src = f->ctx.n_src};
-    for (int i = 0; i < f->ctx.n_src; i++)
-        if (is_activation(f, i)) {
-            const int flat = (int)(f->ctx.flat_src >> i & 1u);
-            f->lay.src_segs[i] = 1;
-            f->lay.seg_c[i][0] = flat ? 1 : f->n->src[i].dim[1];
-        }
-    f->v = tgi_variant_pick(f->be, f->n->op->name, &f->ctx, &f->lay);
-    if (!f->v)
-        return 0;
-    f->packed_bytes = f->v->packed_bytes ? f->v->packed_bytes(&f->ctx, &f->lay) : 0;
-    f->packed = must(tgi_malloc(TGI_TAG_MISC, f->packed_bytes + 1));
-    memset(f->packed, 0xff, f->packed_bytes);
-    if (f->packed_bytes)
-        f->v->pack(&f->ctx, &f->lay, f->packed);
-    f->scratch_bytes = scratch_of(f);
-    return 1;
-}
-
-static void lay_out(flat_node *f, uint64_t *seed)
-{
-    for (int i = 0; i < f->ctx.n_src; i++) {
-        if (!is_activation(f, i))
-            continue;
-        const int image = !(f->ctx.flat_src >> i & 1u);
-        const tg_box all = tgi_box_full(&f->n->src[i]);
-        hold(&f->src[i], &f->n->src[i], image, &all, seed);
-        fill(&f->src[i], f->n->data[i]);
-        f->op[i] = (tg_operand){1, &f->src[i].v};
-        image_runs += image;
-    }
-    for (int d = 0; d < f->ctx.n_dst; d++) {
-        const int image = !(f->ctx.flat_dst >> d & 1u);
-        if (image) {
-            f->boxes[d] = box_random(&f->n->dst[d], seed);
-        } else { /* a row, as the planner sees it */
-            f->boxes[d] = (tg_box){.rank = 4};
-            for (int k = 0; k < 4; k++)
-                f->boxes[d].ax[k] = (tg_range){0, 1};
-            f->boxes[d].ax[3].hi = (int64_t)desc_floats(&f->n->dst[d]);
-        }
-        hold(&f->dst[d], &f->n->dst[d], image, &f->boxes[d], seed);
-        f->out[d] = f->dst[d].v;
-        image_runs += image;
-    }
-}
-
-static void release(flat_node *f)
-{
-    for (int i = 0; i < TG_OP_MAX_SRC; i++)
-        tgi_free(f->src[i].mem);
-    for (int d = 0; d < TG_OP_MAX_DST; d++)
-        tgi_free(f->dst[d].mem);
-    tgi_free(f->packed);
-}
-
-#ifdef TG_TEST_EMULATED
-/* A program's launches are made once, without addresses and with nothing to do. */
-static void check_at_rest(const flat_node *f, const tg_call *band)
-{
-    flat_node rest = *f;
-    tg_call call = *band, same = *band;
-    int n = 0, n_rest = 0;
-    for (int i = 0; i < f->ctx.n_src; i++) {
-        rest.src[i].v = (tg_view){.c = f->src[i].v.c, .cb = f->src[i].v.cb};
-        rest.op[i].seg = &rest.src[i].v;
-    }
-    for (int d = 0; d < f->ctx.n_dst; d++)
-        rest.out[d] = (tg_view){.c = f->out[d].c, .cb = f->out[d].cb};
-    call.src = rest.op;
-    call.dst = rest.out;
-    call.boxes = NULL;
-    call.packed = NULL;
-    for (int k = 0; k < call.box.rank; k++)
-        call.box.ax[k] = (tg_range){0, 0};
-    same.scratch = &same; /* some address: nothing runs */
-    const uint64_t in_band = device_launches(f->v, &same, &n);
-    tg_checks++;
-    if (device_launches(f->v, &call, &n_rest) != in_band || n != n_rest || n < 1)
-        case_complain("its launches are others at rest than in a band");
-}
-#endif
-
-static tg_status compute(flat_node *f, tgi_err *err)
-{
-    device_block blocks[MAX_ARRAYS];
-    int n = 0;
-    for (int i = 0; i < f->ctx.n_src; i++)
-        if (f->src[i].mem)
-            blocks[n++] = (device_block){f->src[i].mem, f->src[i].n + 1, 0};
-    for (int d = 0; d < f->ctx.n_dst; d++)
-        blocks[n++] = (device_block){f->dst[d].mem, f->dst[d].n + 1, 1};
-    const tg_call call = {.ctx = &f->ctx,
-                          .src = f->op,
-                          .dst = f->out,
-                          .box = f->boxes[0],
-                          .boxes = f->boxes,
-                          .packed = f->packed};
-#ifdef TG_TEST_EMULATED
-    check_at_rest(f, &call);
-#endif
-    return device_run_scratch(ops, device, f->be, f->v, &call, f->packed_bytes,
-                              f->scratch_bytes, 0, blocks, n, err);
-}
+#include "tests/cuda/flat_case.h"
 
 /* ---- Checks ------------------------------------------------------------------------------ */
 
@@ -641,6 +358,82 @@ static void run_larger(const char *symbol, const char *text, uint64_t seed)
         case_complain("did not run");
 }
 
+/* ---- Random shapes ----------------------------------------------------------------------- */
+
+/* Extents, and as "3x5x7". */
+static void random_shape(int64_t *dim, int rank, uint64_t *seed, char *out)
+{
+    int at = 0;
+    for (int k = 0; k < rank; k++) {
+        dim[k] = tg_rand_in(seed, 1, k + 1 == rank ? 40 : 7);
+        at += sprintf(out + at, "%s%" PRId64, k ? "x" : "", dim[k]);
+    }
+}
+
+/* The same extents, some of them 1. */
+static void thinner(const int64_t *dim, int rank, uint64_t *seed, char *out)
+{
+    int at = 0;
+    for (int k = 0; k < rank; k++) {
+        const int64_t d = tg_rand_in(seed, 0, 2) == 0 ? 1 : dim[k];
+        at += sprintf(out + at, "%s%" PRId64, k ? "x" : "", d);
+    }
+}
+
+static void random_product(uint64_t *seed, char *line)
+{
+    const int m = (int)tg_rand_in(seed, 1, 140), n = (int)tg_rand_in(seed, 1, 140),
+              k = (int)tg_rand_in(seed, 1, 100), b = (int)tg_rand_in(seed, 1, 3);
+    const int what = (int)tg_rand_in(seed, 0, 1);
+    if (what)
+        snprintf(line, 200, " | %dx1x%dx%d ; c:2x%dx%d | exact", b, m, k, k, n);
+    else
+        snprintf(line, 200, " | %dx%dx%d ; a:%dx%dx%d | exact", b, m, k, b, k, n);
+}
+
+/* A line for the operator at random. */
+static const char *random_line(uint64_t *seed, char *line)
+{
+    static const char *const names[] = {"transpose", "add", "reduce_sum", "softmax", "mat_mul"};
+    const int what = (int)tg_rand_in(seed, 0, 4), rank = (int)tg_rand_in(seed, 2, 5);
+    int64_t dim[TG_MAX_RANK];
+    char shape[96], other[96], list[32] = "";
+    random_shape(dim, rank, seed, shape);
+    thinner(dim, rank, seed, other);
+    int axis[TG_MAX_RANK], at = 0;
+    for (int k = 0; k < rank; k++)
+        axis[k] = k;
+    for (int k = rank - 1; k > 0; k--) {
+        const int with = (int)tg_rand_in(seed, 0, k), was = axis[k];
+        axis[k] = axis[with];
+        axis[with] = was;
+    }
+    const int n = what == 2 ? (int)tg_rand_in(seed, 1, rank) : rank;
+    for (int k = 0; k < n; k++)
+        at += sprintf(list + at, "%s%d", k ? "," : "", axis[k]);
+    if (what == 0)
+        snprintf(line, 256, "perm=%s | %s | exact", list, shape);
+    else if (what == 1)
+        snprintf(line, 256, " | %s ; a:%s | exact", shape, other);
+    else if (what == 2)
+        snprintf(line, 256, "keepdims=0 | %s ; i:%s | exact", shape, list);
+    else if (what == 3)
+        snprintf(line, 256, "axis=%d | %s | exact", axis[0], shape);
+    else
+        random_product(seed, line);
+    return names[what];
+}
+
+static void test_random_shapes_agree_with_the_references(void)
+{
+    uint64_t seed = 20261122;
+    char line[256];
+    for (int i = 0; i < 60 && !only; i++) {
+        const char *symbol = random_line(&seed, line);
+        run_larger(symbol, line, 1000 + (uint64_t)i);
+    }
+}
+
 static void test_kernels_over_arrays_agree_with_the_references(void)
 {
     for (int i = 0; symbols[i]; i++)
@@ -758,6 +551,7 @@ int main(int argc, char **argv)
         return 0;
     }
     RUN(test_kernels_over_arrays_agree_with_the_references);
+    RUN(test_random_shapes_agree_with_the_references);
 #ifdef TG_TEST_EMULATED
     RUN(test_products_of_the_first_tensor_cores_agree_too);
 #endif
