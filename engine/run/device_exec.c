@@ -347,7 +347,6 @@ static tg_status fetch(tg_device_exec *e, const tg_box *box, int k, fetched *got
     const double t0 = tgi_seconds();
     for (int i = 0; i < e->now->steps.n_load; i++) {
         tg_device_pixels px;
-        got[i] = (fetched){0};
         if (tgi_box_empty(&box[i]))
             continue;
         TGI_TRY(
@@ -364,7 +363,7 @@ static tg_status fetch(tg_device_exec *e, const tg_box *box, int k, fetched *got
 static tg_status feed(tg_device_exec *e, const tg_box *box, tgi_err *err)
 {
     const int k = (int)(e->fed % e->depth), before = (int)((e->fed + e->lanes) % e->depth);
-    fetched got[TG_MAX_PORTS];
+    fetched got[TG_MAX_PORTS] = {{0}};
     TGI_TRY(fetch(e, box, k, got, err));
     TGI_TRY(wait_for(e, e->event[before].uploaded, err));
     ask_ahead(e);
@@ -406,7 +405,6 @@ static int store(tg_device_exec *e, const int64_t *from, int k, tg_box *box, siz
     const int n = s->cell.stage->n_out;
     for (int o = 0; o < n; o++) {
         box[o] = (tg_box){.rank = s->cell.net->rank};
-        bytes[o] = 0;
         if (s->store_of[o] >= 0)
             box[o] = tgi_cell_kept(&s->cell, o, from[o]);
         char *at = e->out[k] + e->lay.out_at[o];
@@ -444,9 +442,9 @@ tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err)
     tg_device_steps *s = &e->now->steps;
     tg_cell *c = &s->cell;
     const int k = (int)(e->made % e->depth);
-    int64_t from[TG_MAX_PORTS];
+    int64_t from[TG_MAX_PORTS] = {0};
     tg_box in[TG_MAX_PORTS], out[TG_MAX_PORTS];
-    size_t bytes[TG_MAX_PORTS];
+    size_t bytes[TG_MAX_PORTS] = {0};
     tgi_device_steps_rest(s);
     for (int o = 0; o < c->stage->n_out; o++)
         from[o] = c->flow.end[c->stage->out[o].value];
