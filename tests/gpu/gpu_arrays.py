@@ -176,6 +176,16 @@ def every_type_of_element_goes_in():
         C.expect(code == 0 and off < 1e-5, f"elements {descr}: {off}")
 
 
+def what_half_precision_does_not_hold_is_told():
+    n = 3 * H * W
+    write("large.npy", npy("<f4", repr((1, 3, H, W)), struct.pack(f"<{n}f", *[1e6 + i for i in range(n)])))
+    words = ("-m", "plain.onnx", "large.npy")
+    code, done, said = on_device("large", *words)
+    C.expect(code == 0 and not done["nonfinite"] and "infinite" not in said, f"large numbers, fp32: exit {code}: {said}")
+    code, done, said = on_device("large", *words, precision="fp16")
+    C.expect(code == 0 and done["nonfinite"] and "--precision fp32" in said, f"large numbers, fp16: exit {code}: {said}")
+
+
 def an_image_goes_in_and_arrays_come_out():
     """... in a folder, and as one; a plane of the stack is a sample."""
     subprocess.run([os.path.join(C.build, "tools", "tegula-draw"), "--size", str(H), "in.tif", "clean.tif"], check=True,
@@ -243,8 +253,8 @@ def main():
         make()
         more = [a_failed_launch_leaves_nothing, memory_that_a_neighbour_took] if EMULATED else []
         return C.steps(near_the_processor, tiles_have_the_bits_of_the_whole, samples_of_a_batch_are_what_each_is_alone,
-                       every_type_of_element_goes_in, an_image_goes_in_and_arrays_come_out,
-                       plans_say_what_the_device_takes, *more)
+                       every_type_of_element_goes_in, what_half_precision_does_not_hold_is_told,
+                       an_image_goes_in_and_arrays_come_out, plans_say_what_the_device_takes, *more)
 
 
 if __name__ == "__main__":
