@@ -18,6 +18,7 @@ typedef struct tg_layout_hint {
     int exact;                 /* 1: no variant that rearranges the sum */
     int bf16;                  /* 1: variants with products of bfloat16 numbers too */
     int flat;                  /* 1: variants over whole arrays, and none else */
+    int tf32;                  /* 1: variants with products of TF32 numbers too */
     int n_src;                 /* operands (see n_seg for virtual concats) */
     int src_cb[TG_OP_MAX_SRC]; /* 1 or lanes */
     int src_segs[TG_OP_MAX_SRC];
@@ -35,6 +36,7 @@ typedef struct tg_variant {
      * node by node whether to use it; --exact never does. */
     int rearranges;
     int bf16; /* 1: products of bfloat16 numbers, float32 sums: with --precision bf16 only */
+    int tf32; /* 1: products of float32 numbers rounded to 10 bits: with --tf32 only */
     int reads_doubled; /* takes sources that are read doubled (tg_view) */
     /* 1: computes a node over whole arrays (net.h): reads all of its sources and writes all of
      * its results, of images what call.boxes says. Scratch: for each source that is an image,

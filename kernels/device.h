@@ -67,6 +67,7 @@ typedef struct tg_device_info {
     int multiprocessors;
     uint64_t total_bytes; /* of its memory */
     int copies_overlap;   /* 1: copies both ways run beside kernels */
+    int bf16, tf32;       /* 1: its matrix units multiply such numbers */
     char driver[64];      /* versions of driver and runtime, one line */
 } tg_device_info;
 

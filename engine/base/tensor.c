@@ -23,6 +23,7 @@ static const struct {
     [TG_DTYPE_F32] = {"float32", 4, -3.4028234663852886e38, 3.4028234663852886e38},
     [TG_DTYPE_F64] = {"float64", 8, -1.7976931348623157e308, 1.7976931348623157e308},
     [TG_DTYPE_BOOL] = {"bool", 1, 0, 1},
+    [TGI_DTYPE_BF16] = {"bfloat16", 2, -3.3895313892515355e38, 3.3895313892515355e38},
 };
 #define N_TYPES (sizeof types / sizeof types[0])
 
@@ -38,7 +39,7 @@ const char *tgi_dtype_name(tg_dtype t)
 
 bool tgi_dtype_parse(const char *name, tg_dtype *out)
 {
-    for (size_t i = 1; i < N_TYPES; i++)
+    for (size_t i = 1; i < TGI_DTYPE_BF16; i++)
         if (strcmp(name, types[i].name) == 0) {
             *out = (tg_dtype)i;
             return true;
@@ -48,7 +49,7 @@ bool tgi_dtype_parse(const char *name, tg_dtype *out)
 
 bool tgi_dtype_is_float(tg_dtype t)
 {
-    return t == TG_DTYPE_F16 || t == TG_DTYPE_F32 || t == TG_DTYPE_F64;
+    return t == TG_DTYPE_F16 || t == TG_DTYPE_F32 || t == TG_DTYPE_F64 || t == TGI_DTYPE_BF16;
 }
 
 void tgi_dtype_range(tg_dtype t, double *lo, double *hi)

@@ -18,6 +18,9 @@ typedef struct tg_desc {
     int64_t dim[TG_MAX_RANK];
 } tg_desc;
 
+/* bfloat16: a type that activations on a device can have, and no file, array or network. */
+#define TGI_DTYPE_BF16 ((tg_dtype)(TG_DTYPE_BOOL + 1))
+
 size_t tgi_dtype_size(tg_dtype t);      /* bytes; 0 for TG_DTYPE_NONE */
 const char *tgi_dtype_name(tg_dtype t); /* numpy spelling: "uint16" */
 bool tgi_dtype_parse(const char *name, tg_dtype *out);

@@ -39,6 +39,7 @@ static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsig
     n->flat = tgi_node_is_flat(net->g, &net->shapes, gn);
     n->exact = (flags & TG_NET_EXACT) != 0;
     n->bf16 = (flags & TG_NET_BF16) != 0;
+    n->tf32 = (flags & TG_NET_TF32) != 0;
     tgi_node_ctx(net->g, &net->shapes, gn, n->src, n->dst, n->consts, &n->ctx);
     n->n_operands = gn->n_src;
     for (int j = 0; j < gn->n_src; j++)
@@ -160,6 +161,7 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
     h->exact = n->exact;
     h->bf16 = n->bf16;
     h->flat = n->flat;
+    h->tf32 = n->tf32;
     h->n_src = n->ctx.n_src;
     for (int j = 0; j < n->ctx.n_src; j++) {
         const tg_net_operand *o = &n->operand[j];

@@ -44,7 +44,7 @@ typedef struct tg_net_node {
     tg_epi_step epi[TG_MAX_EPI];
     tg_layout_hint hint;
     int exact;                 /* no variant that rearranges its sum */
-    int bf16;                  /* variants with bfloat16 products too */
+    int bf16, tf32;            /* variants with such products too */
     const tg_variant *variant; /* NULL: the reference */
     size_t packed_bytes, packed_offset;
     double flops_per_element; /* of dst[0], epilogue included */
@@ -78,6 +78,7 @@ typedef struct tg_net {
 #define TG_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */
 #define TG_NET_EXACT 2u     /* no variant that rearranges sums */
 #define TG_NET_BF16 4u      /* products of bfloat16 numbers where that is faster */
+#define TG_NET_TF32 8u      /* products of TF32 numbers where that is faster */
 
 /* `in`: one desc per graph input, N = 1. `g` borrowed. Returned; tgi_net_free. */
 tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in,

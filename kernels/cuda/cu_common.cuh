@@ -50,6 +50,13 @@ extern "C" {
     T *const name = reinterpret_cast<T *>(cu_dynamic_shared)
 #endif
 
+/* X(suffix, type, ...) for each type that activations can have: a variant `cu_name` is
+ * cu_name_f32, cu_name_f16 and cu_name_bf16. */
+#define CU_ELEMENTS(X, ...)                                                                    \
+    X(f32, float, __VA_ARGS__)                                                                 \
+    X(f16, __half, __VA_ARGS__)                                                                \
+    X(bf16, __nv_bfloat16, __VA_ARGS__)
+
 /* cu_program.cu: note a launch of the step being recorded. Arguments are copied. Shared memory
  * beyond 48 KiB is asked for when the program is opened. */
 void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes,

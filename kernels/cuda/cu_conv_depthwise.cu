@@ -266,11 +266,10 @@ template <class T> constexpr tg_variant row_variant()
 
 } // namespace
 
-constexpr tg_variant cu_conv_depthwise_row_f32 = row_variant<float>();
-constexpr tg_variant cu_conv_depthwise_row_f16 = row_variant<__half>();
-constexpr tg_variant cu_conv_depthwise_f32 = any_variant<float, 0>("conv_depthwise", "Conv");
-constexpr tg_variant cu_conv_depthwise_f16 = any_variant<__half, 0>("conv_depthwise", "Conv");
-constexpr tg_variant cu_conv_transpose_depthwise_f32 =
-    any_variant<float, 1>("conv_transpose_depthwise", "ConvTranspose");
-constexpr tg_variant cu_conv_transpose_depthwise_f16 =
-    any_variant<__half, 1>("conv_transpose_depthwise", "ConvTranspose");
+#define DEPTHWISE(suffix, T, ...)                                                              \
+    constexpr tg_variant cu_conv_depthwise_row_##suffix = row_variant<T>();                    \
+    constexpr tg_variant cu_conv_depthwise_##suffix =                                          \
+        any_variant<T, 0>("conv_depthwise", "Conv");                                           \
+    constexpr tg_variant cu_conv_transpose_depthwise_##suffix =                                \
+        any_variant<T, 1>("conv_transpose_depthwise", "ConvTranspose");
+CU_ELEMENTS(DEPTHWISE, )

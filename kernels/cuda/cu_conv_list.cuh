@@ -1,6 +1,6 @@
 /* cu_conv_list.cuh - the variants of the convolutions: one line each. X(symbol) stands for
- * cu_<symbol>_f32 and cu_<symbol>_f16, H(symbol) for the latter alone, F(symbol) for the
- * former. Of variants that cost the same the first is taken. */
+ * cu_<symbol>_f32, _f16 and _bf16, H(symbol) for the two of 16 bits, F(symbol) for the first.
+ * Of variants that cost the same the first is taken. */
 #ifndef TG_CU_CONV_LIST_CUH
 #define TG_CU_CONV_LIST_CUH
 
@@ -9,6 +9,8 @@
 #define CU_CONV_LIST(X, H, F)                                                                  \
     H(conv_mma)                                                                                \
     H(conv_transpose_mma)                                                                      \
+    F(conv_tf32)                                                                               \
+    F(conv_transpose_tf32)                                                                     \
     F(conv_simt)                                                                               \
     F(conv_transpose_simt)                                                                     \
     X(conv_depthwise_row)                                                                      \
@@ -18,11 +20,11 @@
     X(conv_transpose_plain)
 
 #define CU_CONV_F32(s) extern const tg_variant cu_##s##_f32;
-#define CU_CONV_F16(s) extern const tg_variant cu_##s##_f16;
-#define CU_CONV_BOTH(s) CU_CONV_F32(s) CU_CONV_F16(s)
-CU_CONV_LIST(CU_CONV_BOTH, CU_CONV_F16, CU_CONV_F32)
+#define CU_CONV_16(s) extern const tg_variant cu_##s##_f16, cu_##s##_bf16;
+#define CU_CONV_ALL(s) CU_CONV_F32(s) CU_CONV_16(s)
+CU_CONV_LIST(CU_CONV_ALL, CU_CONV_16, CU_CONV_F32)
 #undef CU_CONV_F32
-#undef CU_CONV_F16
-#undef CU_CONV_BOTH
+#undef CU_CONV_16
+#undef CU_CONV_ALL
 
 #endif

@@ -1,7 +1,7 @@
 /* cu_conv_plain.cu - convolutions without tricks: any groups, ranks, strides, dilations, plain
  * and transposed, one thread for a few channels of a pixel.
  *
- * Sums run over taps outside and channels inside, in float32, for both element types. Packed:
+ * Sums run over taps outside and channels inside, in float32, for all element types. Packed:
  * bias, then weights [out_c][tap][group's channels] in float32, out_c up to whole pixels. */
 #include "kernels/cuda/cu_conv.cuh"
 #include "kernels/cuda/cu_conv_list.cuh"
@@ -151,9 +151,8 @@ template <class T, int TR> constexpr tg_variant plain_variant(const char *name, 
 }
 } // namespace
 
-constexpr tg_variant cu_conv_plain_f32 = plain_variant<float, 0>("conv_plain", "Conv");
-constexpr tg_variant cu_conv_plain_f16 = plain_variant<__half, 0>("conv_plain", "Conv");
-constexpr tg_variant cu_conv_transpose_plain_f32 =
-    plain_variant<float, 1>("conv_transpose_plain", "ConvTranspose");
-constexpr tg_variant cu_conv_transpose_plain_f16 =
-    plain_variant<__half, 1>("conv_transpose_plain", "ConvTranspose");
+#define PLAIN(suffix, T, ...)                                                                  \
+    constexpr tg_variant cu_conv_plain_##suffix = plain_variant<T, 0>("conv_plain", "Conv");   \
+    constexpr tg_variant cu_conv_transpose_plain_##suffix =                                    \
+        plain_variant<T, 1>("conv_transpose_plain", "ConvTranspose");
+CU_ELEMENTS(PLAIN, )

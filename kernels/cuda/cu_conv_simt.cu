@@ -15,8 +15,7 @@
  * multiprocessor of 128 lanes takes 64 clocks for the FFMA of four warps and 16 to 32 for the
  * reads: arithmetic bound. */
 #include "kernels/cuda/cu_conv_list.cuh"
-#include "kernels/cuda/cu_gemm.cuh"
-#include "kernels/cuda/cu_map.cuh"
+#include "kernels/cuda/cu_conv_variant.cuh"
 
 namespace
 {
@@ -59,34 +58,48 @@ template <int BN> struct copier {
         return S::weight_vecs % threads == 0 || (int)threadIdx.x + i * threads < S::weight_vecs;
     }
 
-    /* The pixel's values of a step, from places of N lanes. */
-    template <int N> __device__ __forceinline__ void gather(const cu_gemm_args *a, int step)
+    /* Values [from, from + COUNT) of a step in the order of `held`, from places of N lanes. */
+    template <int N, int COUNT>
+    __device__ __forceinline__ void gather(const cu_gemm_args *a, int step, int from)
     {
 #pragma unroll
-        for (int k = 0; k < kstep / N; k++) {
-            const int4 place = __ldg(places + (step * (kstep / N) + k));
-            const float *from;
+        for (int k = 0; k < COUNT / N; k++) {
+            const int4 place = __ldg(places + (step * (kstep / N) + from / N + k));
+            const float *at;
             float v[N];
             pixel.move(a, place);
-            const bool inside = pixel.at(0, place, &from);
+            const bool inside = pixel.at(0, place, &at);
             if (inside)
-                cu_load<float, N>(from, v);
+                cu_load<float, N>(at, v);
 #pragma unroll
             for (int i = 0; i < N; i++)
-                held[k * N + i] = inside ? v[i] : 0.0f;
+                held[kstep - COUNT + k * N + i] = inside ? v[i] : 0.0f;
+        }
+    }
+
+    /* From places of few lanes, four values at a time: there is less of it to compile, and the
+     * values move up instead of being indexed. */
+    template <int N> __device__ __forceinline__ void gather_few(const cu_gemm_args *a, int step)
+    {
+#pragma unroll 1
+        for (int from = 0; from < kstep; from += 4) {
+#pragma unroll
+            for (int i = 0; i + 4 < kstep; i++)
+                held[i] = held[i + 4];
+            gather<N, 4>(a, step, from);
         }
     }
 
     __device__ __forceinline__ void load(const cu_gemm_args *a, int step)
     {
         if (lanes == 8)
-            gather<8>(a, step);
+            gather<8, kstep>(a, step, 0);
         else if (lanes == 4)
-            gather<4>(a, step);
+            gather_few<4>(a, step);
         else if (lanes == 2)
-            gather<2>(a, step);
+            gather_few<2>(a, step);
         else
-            gather<1>(a, step);
+            gather_few<1>(a, step);
 #pragma unroll
         for (int i = 0; i < S::per_thread; i++)
             if (has(i))
@@ -198,87 +211,37 @@ __global__ void __launch_bounds__(threads, 3) conv_simt(const cu_gemm_args *__re
 
 /* ---- Host -------------------------------------------------------------------------------- */
 
-struct order {
-    typedef float element;
+struct floats {
+    typedef float element, weight;
+    static const int threads = ::threads, kstep = ::kstep, lanes = 8, tf32 = 0;
+
+    static int takes(const cu_gemm_plan *)
+    {
+        return 1;
+    }
+    static int channels(const cu_gemm_plan *p)
+    {
+        const int64_t n = cu_gemm_channels(p);
+        return n <= 16 ? 16 : n <= 32 || (n + 31) / 32 % 2 ? 32 : 64;
+    }
     static int64_t at(int bn, int k, int n)
     {
         return k * bn + n;
     }
+    static double cost(const cu_gemm_plan *p)
+    {
+        return cu_gemm_waste(p);
+    }
+    static cu_product_kernel kernel(const cu_gemm_plan *p, unsigned *shared_bytes)
+    {
+        *shared_bytes = (unsigned)(p->bn == 16   ? shape<16>::shared_bytes
+                                   : p->bn == 32 ? shape<32>::shared_bytes
+                                                 : shape<64>::shared_bytes);
+        return p->bn == 16 ? conv_simt<16> : p->bn == 32 ? conv_simt<32> : conv_simt<64>;
+    }
 };
-
-int plan_of(const tg_op_ctx *ctx, const int64_t *seg_c, int n_seg, int transposed,
-            cu_gemm_plan *p)
-{
-    if (!cu_gemm_plan_of(ctx, seg_c, n_seg, transposed, p))
-        return 0;
-    const int64_t n = cu_gemm_channels(p);
-    p->kstep = kstep;
-    p->bn = n <= 16 ? 16 : n <= 32 || (n + 31) / 32 % 2 ? 32 : 64;
-    return 1;
-}
-
-template <int TR> int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
-{
-    tgi_geom g;
-    cu_gemm_plan p;
-    return cu_conv_accepts(ctx, lay, TR, &g) &&
-           plan_of(ctx, lay->seg_c[0], lay->src_segs[0], TR, &p);
-}
-
-template <int TR> size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
-{
-    cu_gemm_plan p;
-    if (!plan_of(ctx, lay->seg_c[0], lay->src_segs[0], TR, &p))
-        return 0;
-    return cu_gemm_layout_of(&p, sizeof(float)).bytes;
-}
-
-template <int TR> void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
-{
-    cu_gemm_plan p;
-    if (plan_of(ctx, lay->seg_c[0], lay->src_segs[0], TR, &p))
-        cu_gemm_pack<order>(&p, ctx, dst);
-}
-
-template <int TR> double cost(const tg_op_ctx *ctx, const tg_layout_hint *lay)
-{
-    cu_gemm_plan p;
-    if (!plan_of(ctx, lay->seg_c[0], lay->src_segs[0], TR, &p))
-        return 1e9;
-    return cu_gemm_waste(&p);
-}
-
-template <int BN> void launch(const tg_call *call, dim3 grid, const cu_gemm_args *a)
-{
-    cu_launch_pool(call, conv_simt<BN>, grid, dim3(threads), (unsigned)shape<BN>::shared_bytes,
-                   a);
-}
-
-template <int TR> void run(const tg_call *call)
-{
-    cu_gemm_plan p;
-    cu_gemm_args a;
-    int64_t seg_c[TG_MAX_SEG];
-    for (int s = 0; s < call->src[0].n_seg; s++)
-        seg_c[s] = call->src[0].seg[s].c;
-    if (!plan_of(call->ctx, seg_c, call->src[0].n_seg, TR, &p))
-        return; /* `accepts` said no */
-    const dim3 grid = cu_gemm_arguments(&p, call, sizeof(float), &a);
-    (p.bn == 16 ? launch<16> : p.bn == 32 ? launch<32> : launch<64>)(call, grid, &a);
-}
-
-template <int TR> constexpr tg_variant variant(const char *name, const char *op)
-{
-    tg_variant v = cu_variant(name, op, accepts<TR>, run<TR>);
-    v.reads_doubled = 1;
-    v.packed_bytes = packed_bytes<TR>;
-    v.pack = pack<TR>;
-    v.cost = cost<TR>;
-    return v;
-}
 
 } // namespace
 
-constexpr tg_variant cu_conv_simt_f32 = variant<0>("conv_simt", "Conv");
-constexpr tg_variant cu_conv_transpose_simt_f32 =
-    variant<1>("conv_transpose_simt", "ConvTranspose");
+constexpr tg_variant cu_conv_simt_f32 = cu_product<floats, 0>("conv_simt");
+constexpr tg_variant cu_conv_transpose_simt_f32 = cu_product<floats, 1>("conv_transpose_simt");

@@ -103,8 +103,9 @@ constexpr tg_variant concat_variant(cu_run_fn run)
     v.pack = concat_pack;
     return v;
 }
-constexpr tg_variant cu_concat_f32 = concat_variant(run_concat<float>);
-constexpr tg_variant cu_concat_f16 = concat_variant(run_concat<__half>);
+#define CONCAT(suffix, T, ...)                                                                 \
+    constexpr tg_variant cu_concat_##suffix = concat_variant(run_concat<T>);
+CU_ELEMENTS(CONCAT, )
 
 /* ---- Slice, Split ------------------------------------------------------------------------ */
 

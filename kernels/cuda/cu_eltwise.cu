@@ -87,6 +87,9 @@ pointwise_variant(const char *op, cu_accepts_fn accepts,
     return v;
 }
 
+#define CU_POINTWISE_OF(suffix, T, name_)                                                      \
+    constexpr tg_variant cu_pointwise_##name_##_##suffix = pointwise_variant(                  \
+        #name_, accepts_##name_, bytes_##name_, pack_##name_, run_##name_<T>);
 #define CU_POINTWISE(name_)                                                                    \
     static int accepts_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)                \
     {                                                                                          \
@@ -106,8 +109,5 @@ pointwise_variant(const char *op, cu_accepts_fn accepts,
     {                                                                                          \
         run_row<T>(&cu_row_##name_, call);                                                     \
     }                                                                                          \
-    constexpr tg_variant cu_pointwise_##name_##_f32 = pointwise_variant(                       \
-        #name_, accepts_##name_, bytes_##name_, pack_##name_, run_##name_<float>);             \
-    constexpr tg_variant cu_pointwise_##name_##_f16 = pointwise_variant(                       \
-        #name_, accepts_##name_, bytes_##name_, pack_##name_, run_##name_<__half>);
+    CU_ELEMENTS(CU_POINTWISE_OF, name_)
 CU_POINTWISE_LIST(CU_POINTWISE)

@@ -85,6 +85,10 @@ inline void cu_flat_put(__half *at, double v)
 {
     *at = __float2half_rn((float)v);
 }
+inline void cu_flat_put(__nv_bfloat16 *at, double v)
+{
+    *at = __float2bfloat16_rn((float)v);
+}
 
 template <class C> inline void cu_flat_const_pack(const tg_op_ctx *ctx, uint32_t bits, void *to)
 {
@@ -281,10 +285,9 @@ constexpr tg_variant cu_flat_variant(const char *name, const char *op, cu_accept
 }
 
 /* One operator for each element type; `bytes` and `pack` are of the type too. */
-#define CU_FLAT_VARIANT(symbol, name, op, accepts, bytes, pack, run)                           \
-    constexpr tg_variant cu_##symbol##_f32 =                                                   \
-        cu_flat_variant(name, op, accepts, bytes<float>, pack<float>, run<float>);             \
-    constexpr tg_variant cu_##symbol##_f16 =                                                   \
-        cu_flat_variant(name, op, accepts, bytes<__half>, pack<__half>, run<__half>);
+#define CU_FLAT_VARIANT_OF(suffix, T, symbol, name, op, accepts, bytes, pack, run)             \
+    constexpr tg_variant cu_##symbol##_##suffix =                                              \
+        cu_flat_variant(name, op, accepts, bytes<T>, pack<T>, run<T>);
+#define CU_FLAT_VARIANT(...) CU_ELEMENTS(CU_FLAT_VARIANT_OF, __VA_ARGS__)
 
 #endif

@@ -97,6 +97,7 @@ void cu_flat_give(const tg_call *call, const void *from, const tg_desc *d, const
                                   const tg_box *, const tg_view *);
 CU_FLAT_IMAGES(float)
 CU_FLAT_IMAGES(__half)
+CU_FLAT_IMAGES(__nv_bfloat16)
 
 /* ---- Moves ------------------------------------------------------------------------------- */
 

@@ -469,11 +469,10 @@ template <class T, int KIND> static void run_reduce(const tg_call *call)
         reduce_axes<T>(call, bits, KIND, 0);
 }
 
-#define CU_FLAT_REDUCE(symbol, op, kind)                                                       \
-    constexpr tg_variant cu_flat_##symbol##_f32 = cu_flat_variant(                             \
-        "cu_flat_reduce", op, accepts_reduce, NULL, NULL, run_reduce<float, kind>);            \
-    constexpr tg_variant cu_flat_##symbol##_f16 = cu_flat_variant(                             \
-        "cu_flat_reduce", op, accepts_reduce, NULL, NULL, run_reduce<__half, kind>);
+#define CU_FLAT_REDUCE_OF(suffix, T, symbol, op, kind)                                         \
+    constexpr tg_variant cu_flat_##symbol##_##suffix = cu_flat_variant(                        \
+        "cu_flat_reduce", op, accepts_reduce, NULL, NULL, run_reduce<T, kind>);
+#define CU_FLAT_REDUCE(...) CU_ELEMENTS(CU_FLAT_REDUCE_OF, __VA_ARGS__)
 CU_FOLD_LIST(CU_FLAT_REDUCE)
 
 /* The place is a number of the element type: it has to be one. */
@@ -487,7 +486,7 @@ template <class T> static int accepts_arg(const tg_op_ctx *ctx, const tg_layout_
     numbers.dst = &dst;
     return cu_flat_accepts(&numbers, lay) && !ctx->const_src[0] &&
            tgi_axis(a->axis, ctx->src[0].rank, &axis, NULL) == TG_OK &&
-           ctx->src[0].dim[axis] <= (sizeof(T) < sizeof(float) ? 1 << 11 : 1 << 24);
+           ctx->src[0].dim[axis] <= cu_counts_to<T>();
 }
 
 template <class T, int KIND> static void run_arg(const tg_call *call)
@@ -498,10 +497,9 @@ template <class T, int KIND> static void run_arg(const tg_call *call)
         reduce_axes<T>(call, 1u << axis, KIND, a->last);
 }
 
-#define CU_FLAT_ARG(symbol, op, kind)                                                          \
-    constexpr tg_variant cu_flat_##symbol##_f32 = cu_flat_variant(                             \
-        "cu_flat_reduce", op, accepts_arg<float>, NULL, NULL, run_arg<float, kind>);           \
-    constexpr tg_variant cu_flat_##symbol##_f16 = cu_flat_variant(                             \
-        "cu_flat_reduce", op, accepts_arg<__half>, NULL, NULL, run_arg<__half, kind>);
+#define CU_FLAT_ARG_OF(suffix, T, symbol, op, kind)                                            \
+    constexpr tg_variant cu_flat_##symbol##_##suffix =                                         \
+        cu_flat_variant("cu_flat_reduce", op, accepts_arg<T>, NULL, NULL, run_arg<T, kind>);
+#define CU_FLAT_ARG(...) CU_ELEMENTS(CU_FLAT_ARG_OF, __VA_ARGS__)
 CU_FLAT_ARG(arg_max, "ArgMax", -1)
 CU_FLAT_ARG(arg_min, "ArgMin", -2)

@@ -174,16 +174,17 @@ inline int cu_gemm_aligned(const cu_gemm_plan *p)
     return 1;
 }
 
-/* 0: this convolution is not for products of matrices. `bn` is chosen by the caller after. */
+/* 0: this convolution is not for products of matrices. `lanes`: of a place at most. `bn` is
+ * chosen by the caller after. */
 inline int cu_gemm_plan_of(const tg_op_ctx *ctx, const int64_t *seg_c, int n_seg,
-                           int transposed, cu_gemm_plan *p)
+                           int transposed, int lanes, cu_gemm_plan *p)
 {
     memset(p, 0, sizeof *p);
     if (!cu_conv_geometry(ctx, transposed, &p->g))
         return 0;
     p->transposed = transposed;
     p->n_seg = n_seg;
-    p->lanes = 8;
+    p->lanes = lanes;
     for (int s = 0; s < n_seg; s++) {
         p->seg_c[s] = seg_c[s];
         p->lanes =
@@ -241,11 +242,11 @@ inline double cu_gemm_waste(const cu_gemm_plan *p)
     return done / counts;
 }
 
-/* K: kernels' order of weights: K::element type, K::at(bn, k, n) the place of value k of a
+/* K: kernels' order of weights: K::weight type, K::at(bn, k, n) the place of value k of a
  * step, channel n of a tile, in a block. */
 template <class K>
 inline void cu_gemm_pack_set(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64_t set,
-                             int4 *places, typename K::element *weights)
+                             int4 *places, typename K::weight *weights)
 {
     const cu_conv_weights w = {ctx->const_src[1]->data, &p->g, p->transposed};
     const int64_t n_phases = p->phases[0] * p->phases[1] * p->phases[2];
@@ -262,7 +263,7 @@ inline void cu_gemm_pack_set(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64_
                 const int64_t k = i * p->lanes + lane, tile = c / p->bn;
                 weights[(tile * steps + k / p->kstep) * block +
                         K::at(p->bn, (int)(k % p->kstep), (int)(c % p->bn))] =
-                    (typename K::element)w.at(at.channel + lane, channel0 + c, at.tap);
+                    (typename K::weight)w.at(at.channel + lane, channel0 + c, at.tap);
             }
         i++;
     });
@@ -271,7 +272,7 @@ inline void cu_gemm_pack_set(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64_
 template <class K>
 inline void cu_gemm_pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
 {
-    const cu_gemm_layout l = cu_gemm_layout_of(p, sizeof(typename K::element));
+    const cu_gemm_layout l = cu_gemm_layout_of(p, sizeof(typename K::weight));
     const int64_t n_phases = p->phases[0] * p->phases[1] * p->phases[2];
     const int64_t channels = cu_gemm_channels(p), set_tiles = cu_gemm_set_tiles(p);
     cu_gemm_tile *tile = (cu_gemm_tile *)dst;
@@ -284,7 +285,7 @@ inline void cu_gemm_pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
         const int64_t rest[3] = {phase / (p->phases[1] * p->phases[2]),
                                  phase / p->phases[2] % p->phases[1], phase % p->phases[2]};
         cu_gemm_pack_set<K>(p, ctx, set, (int4 *)((char *)dst + l.places) + place,
-                            (typename K::element *)((char *)dst + l.weights) + weight);
+                            (typename K::weight *)((char *)dst + l.weights) + weight);
         for (int64_t t = 0; t < set_tiles; t++, tile++, bias += p->bn) {
             const int64_t c0 = set / n_phases * channels + t * p->bn;
             const int64_t left = channels - t * p->bn < p->bn ? channels - t * p->bn : p->bn;
@@ -295,7 +296,7 @@ inline void cu_gemm_pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
                 (int32_t)(p->g.out_c > 4 ? (left + 7) / 8 * 8 : tgi_whole_pixel(left));
             for (int i = 0; i < 3; i++)
                 tile->out_first[i] = (int32_t)(p->transposed ? rest[i] - p->g.p0[i] : 0);
-            tile->weights = (int64_t)sizeof(typename K::element) * (weight + t * per_tile);
+            tile->weights = (int64_t)sizeof(typename K::weight) * (weight + t * per_tile);
             for (int64_t c = 0; c < left && !cu_is_absent(ctx, 2); c++)
                 bias[c] = cu_const_at(ctx->const_src[2]->data, c0 + c);
         }

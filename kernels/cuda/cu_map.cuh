@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(256, 4) cu_map(const cu_map_args<F> *__restric
 {
     cu_place p;
     float v[V];
-    if (!cu_place_of<V>(a->cells, &p))
+    if (!cu_offered<T>::here || !cu_place_of<V>(a->cells, &p))
         return;
     a->f.template at<T, V>(a->pool, p, v);
     cu_epilogue<T, V>(a->pool, a->epi, p, v);
@@ -129,9 +129,9 @@ inline int cu_accepts_image(const tg_op_ctx *ctx, const tg_layout_hint *lay)
            !lay->n_doubled;
 }
 
-/* `name` and its element types: cu_<name>_f32 and cu_<name>_f16, declared in cu_ops.cuh. */
-#define CU_VARIANT(symbol, name, op, accepts, run)                                             \
-    constexpr tg_variant cu_##symbol##_f32 = cu_variant(name, op, accepts, run<float>);        \
-    constexpr tg_variant cu_##symbol##_f16 = cu_variant(name, op, accepts, run<__half>);
+/* A variant for each type of elements: cu_<symbol>_f32 and so on, declared in cu_ops.cuh. */
+#define CU_VARIANT_OF(suffix, T, symbol, name, op, accepts, run)                               \
+    constexpr tg_variant cu_##symbol##_##suffix = cu_variant(name, op, accepts, run<T>);
+#define CU_VARIANT(...) CU_ELEMENTS(CU_VARIANT_OF, __VA_ARGS__)
 
 #endif

@@ -7,11 +7,11 @@
  * not copied. Whatever is no such product (three factors, several summed axes) is computed
  * result by result.
  *
- * Half: tiles of 64 x 64 by four warps of 32 x 32 on tensor cores, K in steps of 32, two
- * stages; the next step's numbers are on their way in registers meanwhile. A factor lies in
- * shared memory as it does in memory (along K, or along M or N) and is turned by ldmatrix on
- * the way to the fragments. Float32: tiles of 64 x 64 by 256 threads of 4 x 4 sums, fused
- * multiply-adds in the order of K.
+ * 16 bits (half, bfloat16): tiles of 64 x 64 by four warps of 32 x 32 on tensor cores, K in
+ * steps of 32, two stages; the next step's numbers are on their way in registers meanwhile. A
+ * factor lies in shared memory as it does in memory (along K, or along M or N) and is turned by
+ * ldmatrix on the way to the fragments. Float32: tiles of 64 x 64 by 256 threads of 4 x 4 sums,
+ * fused multiply-adds in the order of K.
  *
  * A result's sum runs over K in order, from 0, in steps that K alone decides: no split, so its
  * bits depend on no launch.
@@ -76,7 +76,7 @@ __device__ __forceinline__ void put_result(const matmul_args *a, const tile_of &
     reinterpret_cast<T *>(a->dst)[t.off[2] + m * a->dst_m + n * a->dst_n] = cu_element<T>(v);
 }
 
-/* ---- Half: tensor cores ------------------------------------------------------------------ */
+/* ---- 16 bits: tensor cores --------------------------------------------------------------- */
 
 const int half_threads = 128, half_k = 32;
 const int row_k = half_k + 8; /* a line's numbers along K; 16 bytes more: other banks */
@@ -86,7 +86,7 @@ const int half_stage = BM * row_k > half_k *row_l ? BM *row_k : half_k *row_l;
 /* 64 lines by 32 of K: each thread moves two pieces of 8 numbers, half the lines or half of K
  * apart. ALONG: pieces lie along K. */
 template <bool ALONG> struct half_copier {
-    const __half *at; /* the first piece of the next step */
+    const uint16_t *at; /* the first piece of the next step */
     int32_t line, k;
     cu_bits<16> held[2];
 
@@ -95,7 +95,7 @@ template <bool ALONG> struct half_copier {
         const int piece = (int)threadIdx.x;
         line = line0 + (ALONG ? piece / 4 : piece % 8 * 8);
         k = ALONG ? piece % 4 * 8 : piece / 8;
-        at = reinterpret_cast<const __half *>(f.at) + base + line * f.line + k * f.k;
+        at = reinterpret_cast<const uint16_t *>(f.at) + base + line * f.line + k * f.k;
     }
     __device__ __forceinline__ void load(const factor &f, int32_t lines, int32_t ks)
     {
@@ -103,7 +103,7 @@ template <bool ALONG> struct half_copier {
         for (int i = 0; i < 2; i++) {
             const int32_t left = ALONG ? ks - k : lines - line;
             const bool there = ALONG ? line + 32 * i < lines : k + 16 * i < ks;
-            const __half *p = at + (ALONG ? 32 * i * f.line : 16 * i * f.k);
+            const uint16_t *p = at + (ALONG ? 32 * i * f.line : 16 * i * f.k);
             if (there && left >= 8 && f.vector) {
                 held[i] = cu_get_bits<cu_bits<16>>(p);
                 continue;
@@ -121,7 +121,7 @@ template <bool ALONG> struct half_copier {
         k += half_k;
         at += half_k * f.k;
     }
-    __device__ __forceinline__ void put(__half *stage) const
+    __device__ __forceinline__ void put(uint16_t *stage) const
     {
         const int piece = (int)threadIdx.x;
 #pragma unroll
@@ -135,7 +135,7 @@ template <bool ALONG> struct half_copier {
 /* Rows r0 to r0 + 15 of A and 16 of K as a fragment. The four matrices of 8 x 8: rows, then
  * columns. */
 template <bool ALONG>
-__device__ __forceinline__ void read_a(uint32_t (&r)[4], const __half *stage, int r0, int k0)
+__device__ __forceinline__ void read_a(uint32_t (&r)[4], const uint16_t *stage, int r0, int k0)
 {
     const int lane = (int)threadIdx.x % 32, in = lane % 8, low = lane / 8 % 2, high = lane / 16;
     if (ALONG)
@@ -146,7 +146,7 @@ __device__ __forceinline__ void read_a(uint32_t (&r)[4], const __half *stage, in
 
 /* Columns c0 to c0 + 15 of B, two fragments: r[0], r[1] and r[2], r[3]. */
 template <bool ALONG>
-__device__ __forceinline__ void read_b(uint32_t (&r)[4], const __half *stage, int c0, int k0)
+__device__ __forceinline__ void read_b(uint32_t (&r)[4], const uint16_t *stage, int c0, int k0)
 {
     const int lane = (int)threadIdx.x % 32, in = lane % 8, low = lane / 8 % 2, high = lane / 16;
     if (ALONG)
@@ -155,8 +155,8 @@ __device__ __forceinline__ void read_b(uint32_t (&r)[4], const __half *stage, in
         cu_ldmatrix4_turned(r, stage + (k0 + low * 8 + in) * row_l + c0 + high * 8);
 }
 
-template <bool A_ALONG, bool B_ALONG>
-__device__ __forceinline__ void multiply_half(const __half *sa, const __half *sb, int wm,
+template <class T, bool A_ALONG, bool B_ALONG>
+__device__ __forceinline__ void multiply_half(const uint16_t *sa, const uint16_t *sb, int wm,
                                               int wn, float (&c)[2][4][4])
 {
 #pragma unroll
@@ -172,15 +172,18 @@ __device__ __forceinline__ void multiply_half(const __half *sa, const __half *sb
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const uint32_t b[2] = {fb[j / 2][j % 2 * 2], fb[j / 2][j % 2 * 2 + 1]};
-                cu_mma16(c[i][j], fa[i], b);
+                cu_mma_of<T>(c[i][j], fa[i], b);
             }
     }
 }
 
-template <bool A_ALONG, bool B_ALONG> CU_KERNEL(matmul_half, matmul_args, half_threads, 4)
+template <class T, bool A_ALONG, bool B_ALONG>
+CU_KERNEL(matmul_half, matmul_args, half_threads, 4)
 {
-    CU_SHARED(__half, stage_a, 2 * half_stage);
-    CU_SHARED(__half, stage_b, 2 * half_stage);
+    CU_SHARED(uint16_t, stage_a, 2 * half_stage);
+    CU_SHARED(uint16_t, stage_b, 2 * half_stage);
+    if (!cu_offered<T>::here)
+        return;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int wm = warp / 2 * 32, wn = warp % 2 * 32;
     const int steps = a->k / half_k + (a->k % half_k != 0);
@@ -205,7 +208,7 @@ template <bool A_ALONG, bool B_ALONG> CU_KERNEL(matmul_half, matmul_args, half_t
                 ca.load(a->a, a->m, a->k);
                 cb.load(a->b, a->n, a->k);
             }
-            multiply_half<A_ALONG, B_ALONG>(stage_a + at, stage_b + at, wm, wn, c);
+            multiply_half<T, A_ALONG, B_ALONG>(stage_a + at, stage_b + at, wm, wn, c);
         }
         __syncthreads();
 #pragma unroll
@@ -214,8 +217,8 @@ template <bool A_ALONG, bool B_ALONG> CU_KERNEL(matmul_half, matmul_args, half_t
             for (int j = 0; j < 4; j++)
 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    put_result<__half>(a, t, t.m0 + wm + 16 * i + lane / 4 + e / 2 * 8,
-                                       t.n0 + wn + 8 * j + lane % 4 * 2 + e % 2, c[i][j][e]);
+                    put_result<T>(a, t, t.m0 + wm + 16 * i + lane / 4 + e / 2 * 8,
+                                  t.n0 + wn + 8 * j + lane % 4 * 2 + e % 2, c[i][j][e]);
     }
 }
 
@@ -425,14 +428,15 @@ template <class T> void launch_product(const cu_flat *f, const product *p, const
     a.tiles_n = ((int64_t)a.n + BN - 1) / BN;
     const int64_t tiles = a.tiles_m * a.tiles_n * cu_walk_count(a.batch);
     a.tiles = f->count(tiles);
-    if (sizeof(T) == sizeof(float)) {
+    if constexpr (sizeof(T) == sizeof(float)) {
         cu_launch(f->call, matmul_float, cu_flat_grid(tiles, 1), dim3(float_threads), 0, a);
-        return;
+    } else {
+        void (*kernel)(const matmul_args *) =
+            a.a.along_k
+                ? (a.b.along_k ? matmul_half<T, true, true> : matmul_half<T, true, false>)
+                : (a.b.along_k ? matmul_half<T, false, true> : matmul_half<T, false, false>);
+        cu_launch(f->call, kernel, cu_flat_grid(tiles, 1), dim3(half_threads), 0, a);
     }
-    void (*kernel)(const matmul_args *) =
-        a.a.along_k ? (a.b.along_k ? matmul_half<true, true> : matmul_half<true, false>)
-                    : (a.b.along_k ? matmul_half<false, true> : matmul_half<false, false>);
-    cu_launch(f->call, kernel, cu_flat_grid(tiles, 1), dim3(half_threads), 0, a);
 }
 
 template <class T> void launch_sum(const cu_flat *f, const tgi_contraction *c)

@@ -144,31 +144,52 @@ __device__ __forceinline__ void cu_ldmatrix2(uint32_t (&r)[2], const void *row)
 /* ---- Products ---------------------------------------------------------------------------- */
 
 #ifdef TG_CUDA_EMULATED
-struct tg_emulated_fragment {
-    float a[8], b[4];
+/* Words of 16 bits, two in a register, the deeper ones in the later registers. */
+struct tg_emulated_halves {
+    static const int words = 2;
+    static float at(uint32_t r, int i)
+    {
+        return tg_half_bits_to_float((uint16_t)(r >> 16 * i));
+    }
+};
+struct tg_emulated_brains {
+    static const int words = 2;
+    static float at(uint32_t r, int i)
+    {
+        return __uint_as_float(r >> 16 * i << 16);
+    }
+};
+/* One of 32 bits, of which the unit does not look at the last 13. */
+struct tg_emulated_tf32s {
+    static const int words = 1;
+    static float at(uint32_t r, int)
+    {
+        return __uint_as_float(r & 0xffffe000u);
+    }
 };
 
+struct tg_emulated_fragment {
+    uint32_t a[4], b[2];
+};
+
+/* Columns k0 to k1 of A times rows k0 to k1 of B. Column k lies in lane k / words % 4 of a row,
+ * in the second half of the registers from column 4 * words on. */
+template <class N>
 inline void tg_emulated_mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                             int k0, int k1)
 {
     tg_emulated_fragment mine;
-    for (int i = 0; i < 4; i++) {
-        mine.a[2 * i] = tg_half_bits_to_float((uint16_t)a[i]);
-        mine.a[2 * i + 1] = tg_half_bits_to_float((uint16_t)(a[i] >> 16));
-    }
-    for (int i = 0; i < 2; i++) {
-        mine.b[2 * i] = tg_half_bits_to_float((uint16_t)b[i]);
-        mine.b[2 * i + 1] = tg_half_bits_to_float((uint16_t)(b[i] >> 16));
-    }
+    memcpy(mine.a, a, sizeof mine.a);
+    memcpy(mine.b, b, sizeof mine.b);
     const tg_emulated_fragment *all = tg_emulated_lanes(0xffffffffu, mine);
     const int lane = tg_emulated_lane(), g = lane / 4, t = lane % 4;
-    for (int k = k0; k < k1; k++) { /* column k of A: lane k % 8 / 2, words k / 8 */
-        const tg_emulated_fragment *row = &all[4 * g + k % 8 / 2];
-        const int word = 4 * (k / 8) + k % 2;
+    for (int k = k0; k < k1; k++) {
+        const int from = k / N::words % 4, deep = k / (4 * N::words), word = k % N::words;
+        const tg_emulated_fragment *row = &all[4 * g + from];
         for (int n = 0; n < 2; n++) {
-            const float w = all[4 * (2 * t + n) + k % 8 / 2].b[2 * (k / 8) + k % 2];
-            c[n] = fmaf(row->a[word], w, c[n]);
-            c[2 + n] = fmaf(row->a[word + 2], w, c[2 + n]);
+            const float w = N::at(all[4 * (2 * t + n) + from].b[deep], word);
+            c[n] = fmaf(N::at(row->a[2 * deep], word), w, c[n]);
+            c[2 + n] = fmaf(N::at(row->a[2 * deep + 1], word), w, c[2 + n]);
         }
     }
 }
@@ -180,10 +201,10 @@ __device__ __forceinline__ void cu_mma16(float (&c)[4], const uint32_t (&a)[4],
 {
 #ifdef TG_CUDA_EMULATED
     if (CU_HAS_ASYNC) {
-        tg_emulated_mma(c, a, b, 0, 16);
+        tg_emulated_mma<tg_emulated_halves>(c, a, b, 0, 16);
     } else {
-        tg_emulated_mma(c, a, b, 0, 8);
-        tg_emulated_mma(c, a, b, 8, 16);
+        tg_emulated_mma<tg_emulated_halves>(c, a, b, 0, 8);
+        tg_emulated_mma<tg_emulated_halves>(c, a, b, 8, 16);
     }
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
@@ -197,6 +218,70 @@ __device__ __forceinline__ void cu_mma16(float (&c)[4], const uint32_t (&a)[4],
                      "{%4,%5}, {%6}, {%0,%1,%2,%3};"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                      : "r"(a[2 * i]), "r"(a[2 * i + 1]), "r"(b[i]));
+#endif
+}
+
+/* The same of bfloat16 numbers, from 8.0 on. */
+__device__ __forceinline__ void cu_mma_bf16(float (&c)[4], const uint32_t (&a)[4],
+                                            const uint32_t (&b)[2])
+{
+#ifdef TG_CUDA_EMULATED
+    tg_emulated_mma<tg_emulated_brains>(c, a, b, 0, 16);
+#elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    (void)c, (void)a, (void)b;
+#endif
+}
+
+/* By the type of the numbers, of 16 bits. */
+template <class T>
+__device__ __forceinline__ void cu_mma_of(float (&c)[4], const uint32_t (&a)[4],
+                                          const uint32_t (&b)[2]);
+template <>
+__device__ __forceinline__ void cu_mma_of<__half>(float (&c)[4], const uint32_t (&a)[4],
+                                                  const uint32_t (&b)[2])
+{
+    cu_mma16(c, a, b);
+}
+template <>
+__device__ __forceinline__ void cu_mma_of<__nv_bfloat16>(float (&c)[4], const uint32_t (&a)[4],
+                                                         const uint32_t (&b)[2])
+{
+    cu_mma_bf16(c, a, b);
+}
+
+/* The bits of a float32, rounded to what a TF32 product looks at: to nearest, ties away. */
+__device__ __forceinline__ uint32_t cu_round_tf32(uint32_t bits)
+{
+#ifdef TG_CUDA_EMULATED
+    return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
+#elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    uint32_t r;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(bits)));
+    return r;
+#else
+    return bits;
+#endif
+}
+
+/* c += A B of TF32 numbers, 16 x 8 times 8 x 8, from 8.0 on: one number in a register, lane t
+ * has columns t (a0, a1; b0) and t + 4 (a2, a3; b1). */
+__device__ __forceinline__ void cu_mma_tf32(float (&c)[4], const uint32_t (&a)[4],
+                                            const uint32_t (&b)[2])
+{
+#ifdef TG_CUDA_EMULATED
+    tg_emulated_mma<tg_emulated_tf32s>(c, a, b, 0, 8);
+#elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, "
+                 "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    (void)c, (void)a, (void)b;
 #endif
 }
 

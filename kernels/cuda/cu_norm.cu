@@ -380,11 +380,10 @@ constexpr tg_variant norm_variant(const char *name, const char *op, cu_accepts_f
     return v;
 }
 
-#define CU_NORM(symbol, name, op, accepts, bytes, pack, scratch, run)                          \
-    constexpr tg_variant cu_##symbol##_f32 =                                                   \
-        norm_variant(name, op, accepts, bytes, pack, scratch, run<float>);                     \
-    constexpr tg_variant cu_##symbol##_f16 =                                                   \
-        norm_variant(name, op, accepts, bytes, pack, scratch, run<__half>);
+#define CU_NORM_OF(suffix, T, symbol, name, op, accepts, bytes, pack, scratch, run)            \
+    constexpr tg_variant cu_##symbol##_##suffix =                                              \
+        norm_variant(name, op, accepts, bytes, pack, scratch, run<T>);
+#define CU_NORM(...) CU_ELEMENTS(CU_NORM_OF, __VA_ARGS__)
 CU_NORM(instance_norm, "cu_instance_norm", "InstanceNormalization", accepts_whole,
         packed_scales, pack_scales, norm_scratch, run_instance)
 CU_NORM(group_norm, "cu_group_norm", "GroupNormalization", accepts_whole, packed_scales,

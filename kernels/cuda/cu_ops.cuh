@@ -1,6 +1,6 @@
 /* cu_ops.cuh - the variants of all files but the convolutions': a symbol here is
- * `cu_<symbol>_f32` and `cu_<symbol>_f16` of the file named beside it. cu_backend.cu expands
- * the lists into its tables. */
+ * `cu_<symbol>_f32`, `_f16` and `_bf16` of the file named beside it (CU_ELEMENTS).
+ * cu_backend.cu expands the lists into its tables. */
 #ifndef TG_CU_OPS_CUH
 #define TG_CU_OPS_CUH
 
@@ -162,15 +162,15 @@
     X(gemm)                                                                                    \
     X(einsum)
 
-#define CU_DECLARE(symbol)                                                                     \
-    extern const tg_variant cu_##symbol##_f32;                                                 \
-    extern const tg_variant cu_##symbol##_f16;
+#define CU_DECLARE_OF(suffix, T, symbol) extern const tg_variant cu_##symbol##_##suffix;
+#define CU_DECLARE(symbol) CU_ELEMENTS(CU_DECLARE_OF, symbol)
 #define CU_DECLARE_POINTWISE(name) CU_DECLARE(pointwise_##name) CU_DECLARE(flat_##name)
 CU_POINTWISE_LIST(CU_DECLARE_POINTWISE)
 CU_OP_LIST(CU_DECLARE)
 CU_FLAT_LIST(CU_DECLARE)
 #undef CU_DECLARE_POINTWISE
 #undef CU_DECLARE
+#undef CU_DECLARE_OF
 
 /* cu_pixels.cu: launches of a LOAD or STORE step, whose call has its recorder. */
 void cu_pixels_put(const tg_device_step *step);

@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(256, 4) cu_load_pixels(const cu_pixels_args *_
 {
     const cu_staged &s = a->s;
     cu_place p;
-    if (!cu_place_of<V>(a->cells, &p))
+    if (!cu_offered<T>::here || !cu_place_of<V>(a->cells, &p))
         return;
     const int32_t y = cu_pad_index(s.pad, p.y - s.shift[1], s.extent[1]);
     const int32_t x = cu_pad_index(s.pad, p.x - s.shift[2], s.extent[2]);
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(256, 4) cu_store_pixels(const cu_pixels_args *
     const cu_cells &cells = a->cells;
     cu_place p;
     const bool there = cu_place_of<V>(cells, &p);
-    if (p.z >= cells.hi[0] || p.y >= cells.hi[1]) /* the whole block */
+    if (!cu_offered<T>::here || p.z >= cells.hi[0] || p.y >= cells.hi[1]) /* the whole block */
         return;
     const int32_t slab = p.z - cells.lo[0], row = p.y - cells.lo[1];
     uint32_t nonfinite = 0, clipped = 0;
@@ -350,6 +350,8 @@ void cu_pixels_put(const tg_device_step *step)
 {
     if (step->pixels.element == TG_DTYPE_F16)
         put<__half>(step);
+    else if (step->pixels.element == TGI_DTYPE_BF16)
+        put<__nv_bfloat16>(step);
     else
         put<float>(step);
 }

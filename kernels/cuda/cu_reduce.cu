@@ -313,9 +313,11 @@ constexpr tg_variant fold_variant(const char *op, cu_run_fn run_it)
     return v;
 }
 
-#define CU_REDUCE(symbol, op, kind)                                                            \
-    constexpr tg_variant cu_##symbol##_f32 = fold_variant(op, run<float, kind>);               \
-    constexpr tg_variant cu_##symbol##_f16 = fold_variant(op, run<__half, kind>);
+#define CU_REDUCE_OF(suffix, T, symbol, op, kind)                                              \
+    constexpr tg_variant cu_##symbol##_##suffix = fold_variant(op, run<T, kind>);
+#define CU_REDUCE(...) CU_ELEMENTS(CU_REDUCE_OF, __VA_ARGS__)
 CU_FOLD_LIST(CU_REDUCE)
-constexpr tg_variant cu_global_max_f32 = fold_variant("GlobalMaxPool", run_global_max<float>);
-constexpr tg_variant cu_global_max_f16 = fold_variant("GlobalMaxPool", run_global_max<__half>);
+#define CU_GLOBAL_MAX(suffix, T, ...)                                                          \
+    constexpr tg_variant cu_global_max_##suffix =                                              \
+        fold_variant("GlobalMaxPool", run_global_max<T>);
+CU_ELEMENTS(CU_GLOBAL_MAX, )

@@ -154,6 +154,8 @@ template <class T> static void run(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
+#define CU_RESIZE_OF(suffix, T, symbol)                                                        \
+    constexpr tg_variant cu_##symbol##_##suffix = symbol##_of(run<T>);
 #define CU_RESIZE(symbol, op)                                                                  \
     constexpr tg_variant symbol##_of(cu_run_fn run_it)                                         \
     {                                                                                          \
@@ -162,7 +164,6 @@ template <class T> static void run(const tg_call *call)
         v.pack = pack;                                                                         \
         return v;                                                                              \
     }                                                                                          \
-    constexpr tg_variant cu_##symbol##_f32 = symbol##_of(run<float>);                          \
-    constexpr tg_variant cu_##symbol##_f16 = symbol##_of(run<__half>);
+    CU_ELEMENTS(CU_RESIZE_OF, symbol)
 CU_RESIZE(resize, "Resize")
 CU_RESIZE(upsample, "Upsample")

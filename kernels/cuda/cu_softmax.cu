@@ -168,10 +168,12 @@ struct cu_arg_f {
     }
 };
 
-static int accepts_arg(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+/* The place is a number of the element type: it has to be one. */
+template <class T> static int accepts_arg(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
     const arg_attrs *a = (const arg_attrs *)ctx->attrs;
     return !ctx->const_src[0] && cu_accepts_image(ctx, lay) && a->keepdims &&
+           ctx->src[0].dim[1] <= cu_counts_to<T>() &&
            (a->axis == 1 || a->axis == 1 - ctx->src[0].rank);
 }
 
@@ -241,6 +243,10 @@ CU_VARIANT(softmax, "cu_softmax", "Softmax", accepts_softmax, run_soft)
 CU_VARIANT(log_softmax, "cu_log_softmax", "LogSoftmax", accepts_softmax, run_log_soft)
 CU_VARIANT(hardmax, "cu_hardmax", "Hardmax", accepts_softmax, run_hard)
 CU_VARIANT(lp_normalization, "cu_lp_normalization", "LpNormalization", accepts_lp, run_lp_norm)
-CU_VARIANT(arg_max, "cu_arg_max", "ArgMax", accepts_arg, run_arg_max)
-CU_VARIANT(arg_min, "cu_arg_min", "ArgMin", accepts_arg, run_arg_min)
+#define CU_ARG(suffix, T, ...)                                                                 \
+    constexpr tg_variant cu_arg_max_##suffix =                                                 \
+        cu_variant("cu_arg_max", "ArgMax", accepts_arg<T>, run_arg_max<T>);                    \
+    constexpr tg_variant cu_arg_min_##suffix =                                                 \
+        cu_variant("cu_arg_min", "ArgMin", accepts_arg<T>, run_arg_min<T>);
+CU_ELEMENTS(CU_ARG, )
 CU_VARIANT(lrn, "cu_lrn", "LRN", accepts_lrn, run_lrn)

@@ -131,6 +131,31 @@ __device__ __forceinline__ float cu_float(__half v)
     return __half2float(v);
 }
 
+/* Up to which whole numbers are elements: places and classes have to be. */
+template <class T> constexpr int64_t cu_counts_to(void)
+{
+    return (int64_t)1 << 24;
+}
+template <> constexpr int64_t cu_counts_to<__half>(void)
+{
+    return 1 << 11;
+}
+template <> constexpr int64_t cu_counts_to<__nv_bfloat16>(void)
+{
+    return 1 << 8;
+}
+
+/* False: this generation has no products of such numbers, so no kernel over them is launched
+ * there (cu_device.cu says so of the device), and none is compiled. */
+template <class T> struct cu_offered {
+    static const bool here = true;
+};
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <> struct cu_offered<__nv_bfloat16> {
+    static const bool here = false;
+};
+#endif
+
 template <class T> __device__ __forceinline__ T cu_element(float v);
 template <> __device__ __forceinline__ float cu_element<float>(float v)
 {
@@ -141,7 +166,6 @@ template <> __device__ __forceinline__ __half cu_element<__half>(float v)
     return __float2half_rn(v);
 }
 
-#ifndef TG_CUDA_EMULATED /* no kernel is made for it yet */
 __device__ __forceinline__ float cu_float(__nv_bfloat16 v)
 {
     return __bfloat162float(v);
@@ -150,7 +174,6 @@ template <> __device__ __forceinline__ __nv_bfloat16 cu_element<__nv_bfloat16>(f
 {
     return __float2bfloat16_rn(v);
 }
-#endif
 
 /* V elements that move together, as the bits that one access (two of 16 bytes) takes: as a
  * number of the device's own the compiler would take them apart. */

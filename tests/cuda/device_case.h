@@ -12,7 +12,8 @@
 
 static const tg_device_ops *kdevice_ops;
 static tg_device *kdevice;
-static int kdevice_runs; /* cases that a variant took */
+static int kdevice_runs;   /* cases that a variant took */
+static double kdevice_off; /* relative L2 distance of the last whole image from the reference */
 
 /* What a case wants of the element type at hand: fills want and bound, for numbers that are
  * exact in it. */
@@ -67,9 +68,12 @@ static int kdevice_run(const kcase *k, const tg_backend *be, const tg_variant *v
     return bad;
 }
 
-/* A half has eleven bits; below 2^-14 it has steps of 2^-24. */
+/* A half has eleven bits; below 2^-14 it has steps of 2^-24. A bfloat16 has eight, and they
+ * reach as far down as those of float32. */
 static double kdevice_rounding(const tg_backend *be, double value)
 {
+    if (be->element == TGI_DTYPE_BF16)
+        return fabs(value) * 0x1.01p-8;
     return be->element == TG_DTYPE_F16 ? fabs(value) * 0x1.01p-11 + 0x1p-24 : 0;
 }
 
@@ -77,13 +81,16 @@ static void kdevice_near(const kcase *k, const tg_backend *be, const tg_variant 
                          const float *whole)
 {
     size_t off = 0;
-    double worst = 0;
+    double worst = 0, d2 = 0, w2 = 0;
     for (size_t i = 0; i < kcount(&k->dst); i++) {
         const double d = fabs((double)whole[i] - (double)k->want[i]);
         const double bound = (double)k->bound[i] + kdevice_rounding(be, (double)k->want[i]);
+        d2 += d * d;
+        w2 += (double)k->want[i] * (double)k->want[i];
         off += !(d <= bound);
         worst = !(d / bound <= worst) ? d / bound : worst;
     }
+    kdevice_off = w2 > 0 ? sqrt(d2 / w2) : 0;
     if (off)
         fprintf(stderr, "%s %s on %s: %zu of %zu beyond the bound, worst %g of it\n",
                 k->op->name, v->name, be->name, off, kcount(&k->dst), worst);
@@ -130,7 +137,7 @@ static void kdevice_backend(kcase *k, const tg_backend *be, int boxes)
 /* For each type of activations, float32 first: `only` is one of them, or TG_DTYPE_NONE. */
 static void kdevice_check(kcase *k, kdevice_expect expect, tg_dtype only, int boxes)
 {
-    static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16};
+    static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         const tg_backend *be = kdevice_ops->backend(types[t]);
         if (!be || (only != TG_DTYPE_NONE && only != types[t]))

@@ -40,33 +40,55 @@ static float float_of(uint16_t h)
     return h & 0x8000u ? -a : a;
 }
 
+static uint16_t brain_of(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    const uint32_t half = 0x7fffu + (u >> 16 & 1u); /* ties to even */
+    return isnan(f) ? 0x7fff : (uint16_t)((u + half) >> 16);
+}
+
+static float float_of_brain(uint16_t b)
+{
+    const uint32_t u = (uint32_t)b << 16;
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
 size_t device_element_bytes(tg_dtype element)
 {
     return element == TG_DTYPE_NONE ? sizeof(float) : tgi_dtype_size(element);
 }
 
+static int is_16(tg_dtype element)
+{
+    return element == TG_DTYPE_F16 || element == TGI_DTYPE_BF16;
+}
+
 void device_to_elements(tg_dtype element, const float *from, size_t n, void *to)
 {
     uint16_t *h = to;
-    if (element != TG_DTYPE_F16)
+    if (!is_16(element))
         memcpy(to, from, n * sizeof *from);
-    for (size_t i = 0; i < n && element == TG_DTYPE_F16; i++)
-        h[i] = half_of(from[i]);
+    for (size_t i = 0; i < n && is_16(element); i++)
+        h[i] = element == TG_DTYPE_F16 ? half_of(from[i]) : brain_of(from[i]);
 }
 
 void device_from_elements(tg_dtype element, const void *from, size_t n, float *to)
 {
     const uint16_t *h = from;
-    if (element != TG_DTYPE_F16)
+    if (!is_16(element))
         memcpy(to, from, n * sizeof *to);
-    for (size_t i = 0; i < n && element == TG_DTYPE_F16; i++)
-        to[i] = float_of(h[i]);
+    for (size_t i = 0; i < n && is_16(element); i++)
+        to[i] = element == TG_DTYPE_F16 ? float_of(h[i]) : float_of_brain(h[i]);
 }
 
 void device_round(tg_dtype element, float *p, size_t n)
 {
-    for (size_t i = 0; i < n && element == TG_DTYPE_F16; i++)
-        p[i] = float_of(half_of(p[i]));
+    for (size_t i = 0; i < n && is_16(element); i++)
+        p[i] =
+            element == TG_DTYPE_F16 ? float_of(half_of(p[i])) : float_of_brain(brain_of(p[i]));
 }
 
 /* ---- A call, moved over -------------------------------------------------------------------

@@ -6,6 +6,7 @@
  *   driver=N     its version, 13000 for 13.0; 0: none     devices=N    how many (1)
  *   mib=N        memory of each (256)                     context=N    MiB that a context takes
  * (8) launch=N     the N-th launch fails while it runs      nographs     graphs cannot be made
+ *   capability=N the compute capability, 90 for 9.0
  *   call=N       the N-th call of the runtime fails       nomemory=N   ... for want of memory
  */
 #include "tests/cuda/cuda_runtime_emulated.h"
@@ -26,6 +27,9 @@ __attribute__((constructor)) static void set_up(void)
 {
     tg_emulated_begin();
     tg_emulated.driver = word("driver", 13000);
+    tg_emulated.major = word("capability", 90) / 10;
+    tg_emulated.minor = word("capability", 90) % 10;
+    tg_emulated_ampere = tg_emulated.major >= 8;
     tg_emulated.devices = word("devices", 1);
     tg_emulated.memory_bytes = (size_t)word("mib", 256) << 20;
     tg_emulated.context_bytes = (size_t)word("context", 8) << 20;

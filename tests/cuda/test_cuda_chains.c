@@ -1,12 +1,12 @@
 /* Kernels of the device with what stands behind them: the lines `exact` of tests/cases, and
- * larger shapes, in float32 and in float16, with random epilogues.
+ * larger shapes, in float32, float16 and bfloat16, with random epilogues.
  *
  * Operands lie as the device keeps them: whole pixels, unused lanes zero, rows in rings, NaN in
  * whatever `need` does not name and outside of the image. For each case
  *
  *   near      the whole result is near the reference, computed from the same (rounded) numbers:
  *             within 1e-5 of the value and of the image's RMS in float32; 1e-3 and 5e-3 in
- *             float16
+ *             float16; 4e-3 (2^-8) and 2e-3 in bfloat16
  *   tile      boxes have the bits of the whole
  *   clean     nothing outside of the box is written, unused lanes are zero
  *   rest      what is launched follows from shapes and call.most alone (emulated device)
@@ -363,7 +363,7 @@ static void add_extra(dev_node *d, uint64_t *seed)
 {
     const size_t n = desc_floats(&d->n->dst[0]);
     d->extra[d->n_extra] = random_floats(n, -2, 2, seed);
-    device_round(TG_DTYPE_F16, d->extra[d->n_extra++], n); /* every element type holds them */
+    device_round(d->t, d->extra[d->n_extra++], n);
 }
 
 /* A step, or more where some make another's argument lie where it is defined. */
@@ -439,8 +439,10 @@ static void apply_steps(const dev_node *d, float *dense)
 /* `count` results against the reference. */
 static int near(const float *got, const float *want, size_t count, tg_dtype t)
 {
-    const double rel = t == TG_DTYPE_F16 ? 1e-3 : 1e-5, part = t == TG_DTYPE_F16 ? 5e-3 : 1e-5,
-                 least = t == TG_DTYPE_F16 ? 6e-8 : 1e-37; /* half of these there is no more */
+    const int half = t == TG_DTYPE_F16, brain = t == TGI_DTYPE_BF16;
+    const double rel = half ? 1e-3 : brain ? 4e-3 : 1e-5;
+    const double part = half ? 5e-3 : brain ? 2e-3 : 1e-5;
+    const double least = half ? 6e-8 : 1e-37; /* half of these there is no more */
     double squares = 0;
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
@@ -503,12 +505,14 @@ static void check_node(dev_node *d, float *const *ref, float *const *whole, floa
     }
 }
 
-/* Activations become numbers that every element type holds. */
-static void round_inputs(op_node *n)
+/* Activations become numbers that the type holds; weights too in bfloat16, which has few. */
+static void round_inputs(op_node *n, tg_dtype t)
 {
     for (int i = 0; i < n->ctx.n_src; i++)
-        if (!n->is_const[i] && n->data[i])
-            device_round(TG_DTYPE_F16, n->data[i], desc_floats(&n->src[i]));
+        if (n->data[i] &&
+            (!n->is_const[i] ||
+             (t == TGI_DTYPE_BF16 && n->src[i].dtype == TG_DTYPE_F32 && n->src[i].rank >= 4)))
+            device_round(t, n->data[i], desc_floats(&n->src[i]));
 }
 
 static int is_image(const op_node *n)
@@ -576,9 +580,11 @@ static void run_case(const tg_op *op, char *line, uint64_t *seed)
         return;
     if (case_node(&n, op, case_trim(attrs), inputs, seed) && node_bind(&n, &err) == TG_OK &&
         tgi_op_class(op, &n.ctx) != TG_OP_DENSE && is_image(&n)) {
-        round_inputs(&n);
-        check_type(&n, TG_DTYPE_F32, seed);
-        check_type(&n, TG_DTYPE_F16, seed);
+        static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+            round_inputs(&n, types[i]);
+            check_type(&n, types[i], seed);
+        }
     }
     node_close(&n);
 }

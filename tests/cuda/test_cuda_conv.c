@@ -13,6 +13,7 @@ typedef struct with_what {
     int n_seg;
     unsigned doubled; /* bit s: segment s is read doubled */
     tg_dtype only;
+    int tf32;
     int64_t wide; /* columns at most; 0: 40 */
 } with_what;
 static with_what with; /* of the next case */
@@ -29,6 +30,16 @@ static void expect_sum(kcase *k)
             k->bound[i] = 2 * k->bound[i] + 3e-7f * fabsf(k->want[i]);
         }
     }
+}
+
+/* Both factors of a product are within 2^-11 of what they were. */
+static void expect_tf32_sum(kcase *k)
+{
+    const double terms =
+        2 + (double)kcount(&k->src[1]) / (double)k->src[1].dim[0] + (double)k->src[1].dim[0];
+    expect_sum(k);
+    for (size_t i = 0; i < kcount(&k->dst); i++)
+        k->bound[i] *= (float)(1 + 0x1.01p-10 / (terms * 6e-8));
 }
 
 /* Nothing, relu, or the sum with another image of the result's shape, doubled. */
@@ -80,7 +91,8 @@ static void conv_case(const char *op, const shape *s, const char *variant)
         if (with.doubled)
             kcase_double(&k);
         choose_epilogue(&k);
-        kdevice_check(&k, expect_sum, with.only, 3);
+        k.tf32 = with.tf32;
+        kdevice_check(&k, with.tf32 ? expect_tf32_sum : expect_sum, with.only, 3);
     }
     kcase_end(&k);
     memset(&with, 0, sizeof with);
@@ -145,8 +157,8 @@ static void test_depthwise_convolution_agrees(void)
     }
 }
 
-/* The same case in both types, and in halves two times in three with copies that go on beside
- * the arithmetic (8.0 and later). */
+/* The same case in all types, and in halves two times in three with copies that go on beside
+ * the arithmetic (8.0 and later, where all products of bfloat16 numbers are). */
 static void products_agree(const char *op, const shape *s)
 {
     static unsigned turn;
@@ -157,8 +169,24 @@ static void products_agree(const char *op, const shape *s)
     conv_case(op, s, transposed ? "conv_transpose_mma" : "conv_mma");
     device_generation(80);
     with = keep;
+    with.only = TGI_DTYPE_BF16;
+    conv_case(op, s, transposed ? "conv_transpose_mma" : "conv_mma");
+    with = keep;
     with.only = TG_DTYPE_F32;
     conv_case(op, s, transposed ? "conv_transpose_simt" : "conv_simt");
+    CHECK(kdevice_off < 1e-5); /* in true float32, unless --tf32 is given: */
+    with = keep;
+    with.only = TG_DTYPE_F32;
+    with.tf32 = 1;
+    int few = s->ci <= 2; /* lanes, with which it is not worth it */
+    for (int i = 0; i < with.n_seg; i++)
+        few |= with.segs[i] <= 2;
+    if (few) {
+        conv_case(op, s, transposed ? "conv_transpose_simt" : "conv_simt");
+        return;
+    }
+    conv_case(op, s, transposed ? "conv_transpose_tf32" : "conv_tf32");
+    CHECK(kdevice_off > 1e-5 && kdevice_off < 2e-3);
 }
 
 static void test_products_convolve_any_kernel_stride_and_dilation(void)

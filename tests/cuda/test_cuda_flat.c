@@ -1,12 +1,12 @@
 /* Kernels over whole arrays with what stands behind them: every operator that yields something
- * which is no image, in float32 and in float16, against its `eval`.
+ * which is no image, in float32, float16 and bfloat16, against its `eval`.
  *
  * Cases are the lines of tests/cases and those below. Their floats become activations in turn:
  * arrays, or, where they are of that shape, images with their rows in rings and NaN around
  * them. For each
  *
  *   near      within 1e-5 of the value and of the array's RMS in float32; 1e-3 and 5e-3 in
- *             float16, of the same (rounded) numbers
+ *             float16, eight times that in bfloat16, of the same (rounded) numbers
  *   clean     of an image nothing outside of the box is written, unused lanes are zero
  *   rest      what is launched at rest is what is launched in a band (emulated device)
  *
@@ -44,8 +44,10 @@ static int reference(const flat_node *f, float **want)
 /* `got` holds NaN where no box was: those are not looked at. */
 static int near(const float *got, const float *want, size_t count, tg_dtype t, const int *there)
 {
-    const double rel = t == TG_DTYPE_F16 ? 1e-3 : 1e-5, part = t == TG_DTYPE_F16 ? 5e-3 : 1e-5,
-                 least = t == TG_DTYPE_F16 ? 6e-8 : 1e-37;
+    const int half = t == TG_DTYPE_F16, brain = t == TGI_DTYPE_BF16;
+    const double rel = half ? 1e-3 : brain ? 8e-3 : 1e-5;
+    const double part = half ? 5e-3 : brain ? 4e-2 : 1e-5;
+    const double least = half ? 6e-8 : 1e-37;
     double squares = 0;
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
@@ -193,34 +195,44 @@ static int is_known(const op_node *n)
     return strcmp(n->op->name, "Shape") == 0 || strcmp(n->op->name, "Size") == 0;
 }
 
+/* The inputs of a set being activations, in types of one rounding. */
+static void check_set(op_node *n, uint32_t set, const tg_dtype *types, int n_types,
+                      uint64_t *seed)
+{
+    tg_op_ctx ctx = n->ctx;
+    const tg_const *consts[TG_OP_MAX_SRC];
+    tg_desc dst[TG_OP_MAX_DST];
+    int fits = set != 0;
+    for (int i = 0; i < n->ctx.n_src; i++) {
+        const int live = (int)(set >> i & 1u);
+        consts[i] = n->data[i] && !live ? &n->cst[i] : NULL;
+        fits &= !live || is_float(n, i);
+    }
+    ctx.const_src = consts;
+    ctx.dst = NULL;
+    if (!fits || n->op->infer(&ctx, dst, NULL) != TG_OK)
+        return; /* such inputs have to be constant */
+    for (int t = 0; t < n_types; t++)
+        check_type(n, set, types[t], seed);
+}
+
 /* The sets of inputs that are activations in turn: the case's own, input 0, all floats. */
 static void check_case(op_node *n, uint64_t *seed)
 {
+    static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
     uint32_t sets[3] = {0};
     for (int i = 0; i < n->ctx.n_src; i++) {
         sets[0] |= n->is_const[i] || !n->data[i] ? 0 : 1u << i;
         sets[1] |= i == 0 && is_float(n, 0) ? 1u : 0;
         sets[2] |= is_float(n, i) ? 1u << i : 0;
     }
-    for (int i = 0; i < n->ctx.n_src; i++)
-        if (is_float(n, i))
-            device_round(TG_DTYPE_F16, n->data[i], desc_floats(&n->src[i]));
-    for (int s = 0; s < 3; s++) {
-        tg_op_ctx ctx = n->ctx;
-        const tg_const *consts[TG_OP_MAX_SRC];
-        tg_desc dst[TG_OP_MAX_DST];
-        int fits = sets[s] != 0 && (s == 0 || sets[s] != sets[s - 1]);
-        for (int i = 0; i < n->ctx.n_src; i++) {
-            const int live = (int)(sets[s] >> i & 1u);
-            consts[i] = n->data[i] && !live ? &n->cst[i] : NULL;
-            fits &= !live || is_float(n, i);
-        }
-        ctx.const_src = consts;
-        ctx.dst = NULL;
-        if (!fits || n->op->infer(&ctx, dst, NULL) != TG_OK)
-            continue; /* such inputs have to be constant */
-        check_type(n, sets[s], TG_DTYPE_F32, seed);
-        check_type(n, sets[s], TG_DTYPE_F16, seed);
+    for (int brain = 0; brain < 2; brain++) {
+        for (int i = 0; i < n->ctx.n_src; i++)
+            if (is_float(n, i))
+                device_round(types[1 + brain], n->data[i], desc_floats(&n->src[i]));
+        for (int s = 0; s < 3; s++)
+            if (s == 0 || sets[s] != sets[s - 1])
+                check_set(n, sets[s], &types[2 * brain], brain ? 1 : 2, seed);
     }
 }
 

@@ -18,6 +18,8 @@ static const tg_dtype types[] = {TG_DTYPE_U8,  TG_DTYPE_I8,  TG_DTYPE_U16, TG_DT
                                  TG_DTYPE_U32, TG_DTYPE_I32, TG_DTYPE_U64, TG_DTYPE_I64,
                                  TG_DTYPE_F16, TG_DTYPE_F32, TG_DTYPE_F64, TG_DTYPE_BOOL};
 
+static const tg_dtype element_of[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
+
 static void *must(void *p)
 {
     if (!p) {
@@ -67,7 +69,10 @@ static float element(const scene *s, size_t at)
     float v;
     if (s->step.pixels.element == TG_DTYPE_F32)
         return ((const float *)s->elements)[at];
-    tgi_pixels_load(TG_DTYPE_F16, (const uint16_t *)s->elements + at, 1, 1, 0, &v, 1);
+    if (s->step.pixels.element == TGI_DTYPE_BF16)
+        device_from_elements(TGI_DTYPE_BF16, (const uint16_t *)s->elements + at, 1, &v);
+    else
+        tgi_pixels_load(TG_DTYPE_F16, (const uint16_t *)s->elements + at, 1, 1, 0, &v, 1);
     return v;
 }
 
@@ -75,6 +80,8 @@ static void put_element(scene *s, size_t at, float v)
 {
     if (s->step.pixels.element == TG_DTYPE_F32)
         ((float *)s->elements)[at] = v;
+    else if (s->step.pixels.element == TGI_DTYPE_BF16)
+        device_to_elements(TGI_DTYPE_BF16, &v, 1, (uint16_t *)s->elements + at);
     else
         tgi_pixels_store(TG_DTYPE_F16, &v, 1, 1, 1, 0, (uint16_t *)s->elements + at, 1);
 }
@@ -234,6 +241,7 @@ static float loaded(const scene *s, tg_pad_mode pad, int64_t c, int64_t z, int64
         tgi_pixels_store(TG_DTYPE_F16, &v, 1, 1, 1, 0, &h, 1);
         tgi_pixels_load(TG_DTYPE_F16, &h, 1, 1, 0, &v, 1);
     }
+    device_round(p->element == TGI_DTYPE_BF16 ? TGI_DTYPE_BF16 : TG_DTYPE_F32, &v, 1);
     return v;
 }
 
@@ -272,7 +280,7 @@ static void test_pixels_are_loaded_as_the_loader_does(void)
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (int i = 0; i < 24; i++) {
             scene s;
-            scene_open(&s, TG_STEP_LOAD, types[t], i % 2 ? TG_DTYPE_F16 : TG_DTYPE_F32);
+            scene_open(&s, TG_STEP_LOAD, types[t], element_of[i % 3]);
             const tg_pad_mode pad = place_region(&s);
             stage(&s);
             fill_staged(&s);
@@ -347,7 +355,7 @@ static void test_values_are_stored_and_misfits_counted_as_the_store_does(void)
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (int i = 0; i < 24; i++) {
             scene s;
-            scene_open(&s, TG_STEP_STORE, types[t], i % 2 ? TG_DTYPE_F16 : TG_DTYPE_F32);
+            scene_open(&s, TG_STEP_STORE, types[t], element_of[i % 3]);
             tg_device_pixels *p = &s.step.pixels;
             p->rows = tgi_box_axis(&s.box, TG_Y);
             p->cols = tgi_box_axis(&s.box, TG_X);

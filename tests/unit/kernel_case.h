@@ -36,6 +36,7 @@ typedef struct kcase {
     const char *variant;            /* the name that must be picked; NULL: any */
     int rearranged;                 /* variants that rearrange sums may be picked */
     int bf16;                       /* those with bfloat16 products, where there are any */
+    int tf32;                       /* the same with TF32 products */
     int64_t phase;                  /* where their blocks start */
     int opset, n_src, n_const_from; /* sources from n_const_from on are constants */
     tg_desc src[TG_OP_MAX_SRC], dst;
@@ -352,6 +353,7 @@ static void kcase_layout(const kcase *k, int lanes, tg_layout_hint *lay)
     lay->lanes = lanes;
     lay->exact = !k->rearranged;
     lay->bf16 = k->bf16;
+    lay->tf32 = k->tf32;
     lay->n_src = k->n_src;
     for (int i = 0; i < k->n_src; i++) {
         lay->src_cb[i] = k->planar_src ? 1 : lanes;

@@ -135,7 +135,8 @@ static void check_boxes(const op_node *n, float *const *whole, float *const *par
     }
 }
 
-/* Halves (a device's): their rounding, and that of weights, in terms of the values' size. */
+/* Halves and bfloat16 (a device's): their rounding, and that of weights, in terms of the
+ * values' size. */
 static int all_near(const tg_backend *be, const float *got, const float *want, size_t n)
 {
     double square = 0;
@@ -145,8 +146,9 @@ static int all_near(const tg_backend *be, const float *got, const float *want, s
     const double rms = sqrt(square / (double)(n ? n : 1));
     for (size_t i = 0; i < n; i++) {
         const double a = (double)got[i], b = (double)want[i];
-        const double bound =
-            be->element == TG_DTYPE_F16 ? 4e-3 * rms + 1e-3 * fabs(b) : 3e-5 * (1 + fabs(b));
+        const double bound = be->element == TG_DTYPE_F16     ? 4e-3 * rms + 1e-3 * fabs(b)
+                             : be->element == TGI_DTYPE_BF16 ? 3e-2 * rms + 8e-3 * fabs(b)
+                                                             : 3e-5 * (1 + fabs(b));
         same &= fabs(a - b) <= bound || (isnan(a) && isnan(b)) || a == b;
     }
     return same;
@@ -205,7 +207,9 @@ static void check_exact(const op_node *n, uint64_t *seed)
 #ifdef TG_TEST_DEVICE
     for (int i = 0; i < n->ctx.n_src; i++) /* numbers that every element type holds */
         if (!n->is_const[i] && n->src[i].dtype == TG_DTYPE_F32)
-            device_round(TG_DTYPE_F16, n->data[i], desc_floats(&n->src[i]));
+            for (int t = 0; t < 2; t++)
+                device_round(t ? TGI_DTYPE_BF16 : TG_DTYPE_F16, n->data[i],
+                             desc_floats(&n->src[i]));
 #endif
     for (int k = 0; k < n->ctx.n_dst; k++) {
         whole[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]), sizeof(float));
