@@ -104,10 +104,17 @@ TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
 TG_OPT(
     PRECISION, "precision", NULL, "auto|fp32|fp16|bf16|O1|O2", "auto", TG_SET_ TG_EST_,
     RULE_CHOICE, 0, 0, TG_PRECISIONS_, 1,
-    "numbers that convolutions multiply: auto is fp32 on the processor, and fp16 on a GPU "
-    "unless the descriptor forbids it. bf16, where that is faster, halves their weights and "
-    "errs by some 3e-3 relative (sums and images stay float32; needs AVX512_BF16). O1 and O2, "
-    "for estimate training: autocast, and half weights beside a float32 copy")
+    "numbers that convolutions multiply: auto is fp32 on the processor, and on a GPU fp16 "
+    "where that is measured to be faster, unless the descriptor forbids it. bf16, where that "
+    "is faster, halves their weights and errs by some 3e-3 relative (sums and images stay "
+    "float32; needs AVX512_BF16); on a GPU, from compute capability 8.0 on, activations are "
+    "bf16 too. O1 and O2, for estimate training: autocast, and half weights beside a float32 "
+    "copy")
+TG_OPT(
+    TF32, "tf32", NULL, NULL, NULL, "plan run verify preset", RULE_SWITCH, 0, 0, NULL, 1,
+    "on a GPU from compute capability 8.0 on, in fp32: convolutions may multiply numbers "
+    "rounded to 10 bits (TF32), which errs as fp16 does, by 1e-3 to 4e-3 relative; sums stay "
+    "float32")
 TG_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto", "plan run verify preset",
        RULE_DEVICE, 0, 0, NULL, 1,
        "what computes the network: auto is a GPU where there is one that can, else the "

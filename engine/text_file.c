@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,4 +43,24 @@ tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_er
     if (st != TG_OK)
         unlink(partial);
     return st;
+}
+
+tg_status tgi_cache_path(const char *name, char *out, size_t size, tgi_err *err)
+{
+    const char *own = getenv("TEGULA_CACHE"), *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    int n;
+    if (own && own[0])
+        n = snprintf(out, size, "%s/%s", own, name);
+    else if (xdg && xdg[0] == '/')
+        n = snprintf(out, size, "%s/tegula/%s", xdg, name);
+    else if (home && home[0])
+        n = snprintf(out, size, "%s/.cache/tegula/%s", home, name);
+    else
+        return tgi_fail(err, TG_E_NOT_FOUND,
+                        "no folder for what was measured: set HOME, XDG_CACHE_HOME or "
+                        "TEGULA_CACHE");
+    return n > 0 && (size_t)n < size
+               ? TG_OK
+               : tgi_fail(err, TG_E_ARG, "the name of the cache folder is too long");
 }

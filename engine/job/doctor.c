@@ -8,6 +8,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/device/measured.h"
 #include "engine/device/plugin.h"
 #include "engine/job/job.h"
 #include "engine/job/refusal.h"
@@ -292,12 +293,19 @@ static void look_at_gpus(report *r)
 static void look_at_devices(report *r)
 {
     tgi_devices d;
+    tgi_measured m;
     char a[32];
     tgi_devices_look("cuda", &d);
-    for (int i = 0; i < d.n; i++)
+    for (int i = 0; i < d.n; i++) {
         find(r, "device", TG_FINDING_OK, "cuda:%d %.95s: %s, compute capability %d.%d, %.63s",
              d.info[i].id, d.info[i].name, tgi_size_text(d.info[i].total_bytes, a, sizeof a),
              d.info[i].major, d.info[i].minor, d.info[i].driver);
+        if (tgi_measured_read(&d.info[i], &m))
+            find(r, "device", TG_FINDING_OK,
+                 "cuda:%d: fp16 is %.2f times as fast as fp32; a context takes %s, as measured "
+                 "when it was first used",
+                 d.info[i].id, m.half_gain, tgi_size_text(m.context_bytes, a, sizeof a));
+    }
     if (d.n)
         return;
     /* Who has no GPU misses nothing. */
@@ -368,7 +376,7 @@ static tg_status look_at_job(report *r, const tg_opts *opts, tgi_err *err)
 tg_status tgi_doctor(const char *root, const tg_opts *job, tg_finding **list, size_t *n,
                      tgi_err *err)
 {
-    report r = {.root = root, .cap = 64 + TGI_MAX_DEVICES + (size_t)tgi_nvml_count() * 20};
+    report r = {.root = root, .cap = 64 + 2 * TGI_MAX_DEVICES + (size_t)tgi_nvml_count() * 20};
     r.list = tgi_calloc(TGI_TAG_MISC, r.cap, sizeof *r.list);
     if (!r.list)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the list of findings");

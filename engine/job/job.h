@@ -54,6 +54,8 @@ typedef struct tg_settings {
     tg_io_mode io;
     int overwrite, exact, verbose;
     int bf16;      /* products of bfloat16 numbers where that is faster */
+    int bf16_here; /* the processor has them */
+    int tf32;      /* a device may round what it multiplies to TF32 */
     int isa_given; /* by name */
     int tensor;    /* arrays in or out: job_tensor.c runs it, not job_run.c */
 } tg_settings;
@@ -175,6 +177,9 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err);
 /* What the last bits of a result depend on: "avx512", or "cuda fp16 9.0": sums of tensor cores
  * are another generation's in another generation. Returns buf. */
 const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap);
+/* Of a device that was chosen: take the precision of `was`, in the words of
+ * tgi_job_computed_by, where --precision leaves it open. */
+void tgi_job_device_adopt(tg_job *job, const char *was);
 /* Go back to the processor, dropping the plan: `why` is told, unless --device named the device
  * (then the answer is TG_E_UNSUPPORTED) or it is NULL. */
 tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err);
@@ -219,13 +224,10 @@ static inline size_t tgi_page_table_bytes(size_t bytes)
 {
     return bytes / 512 + ((size_t)64 << 10);
 }
-/* What convolutions multiply, as --precision spells it. */
-static inline const char *tgi_job_precision(const tg_job *job)
-{
-    return job->dev.ops && job->dev.element == TG_DTYPE_F16 ? "fp16"
-           : job->set.bf16                                  ? "bf16"
-                                                            : "fp32";
-}
+/* What convolutions multiply, as --precision spells it, or "tf32". */
+const char *tgi_job_precision(const tg_job *job);
+/* TG_NET_* of what the job's settings and device allow, for its own backend. */
+unsigned tgi_job_net_flags(const tg_job *job);
 /* What --pyramid asks for. */
 static inline tg_pyramid tgi_opts_pyramid(const tg_opts *opts)
 {

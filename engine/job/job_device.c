@@ -6,7 +6,10 @@
  * The context is made before free memory is asked for, so what drivers and kernels take is not
  * free any more; how much that was is the difference to what was free before. */
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/device/current.h"
+#include "engine/device/half_gain.h"
+#include "engine/device/measured.h"
 #include "engine/job/job.h"
 #include "engine/job/tensor_rows.h"
 #include "engine/memory/gpu.h"
@@ -21,25 +24,84 @@
 
 /* ---- Which ------------------------------------------------------------------------------- */
 
-/* Why the job is none for a device; NULL: it is one. */
-static const char *not_for_devices(const tg_job *job)
+const char *tgi_job_precision(const tg_job *job)
 {
-    if (job->set.bf16)
-        return "bf16 is of the processor";
-    return NULL;
+    if (!job->dev.ops)
+        return job->set.bf16 ? "bf16" : "fp32";
+    return job->dev.element == TG_DTYPE_F16      ? "fp16"
+           : job->dev.element == TGI_DTYPE_BF16  ? "bf16"
+           : job->set.tf32 && job->dev.info.tf32 ? "tf32"
+                                                 : "fp32";
 }
 
-/* auto: half precision, unless the network's author says no. */
-static tg_dtype element_of(const tg_job *job)
+unsigned tgi_job_net_flags(const tg_job *job)
+{
+    const int tf32 = job->dev.ops && job->set.tf32 && job->dev.info.tf32;
+    const int bf16 = !job->dev.ops && job->set.bf16 && job->set.bf16_here;
+    return (job->set.exact ? TG_NET_EXACT : 0) | (bf16 ? TG_NET_BF16 : 0) |
+           (tf32 ? TG_NET_TF32 : 0);
+}
+
+/* Measured once on each device and kept: tgi_measured. On the context that the job is planned
+ * with, as another one would take memory that nobody counts. What cannot be measured is
+ * believed to be as most devices are. */
+static int half_is_faster(tg_job *job)
+{
+    tg_job_device *d = &job->dev;
+    tgi_measured m = {0};
+    tgi_err e = {0};
+    if (!d->ops->backend(TG_DTYPE_F16))
+        return 0;
+    if (tgi_measured_read(&d->info, &m))
+        return m.half_gain >= TGI_HALF_IS_FASTER;
+    if (tgi_job_device_open(job, &e) != TG_OK ||
+        tgi_half_gain(d->ops, d->device, &d->info, d->limit_bytes, tgi_seconds, &m.half_gain,
+                      &e) != TG_OK ||
+        m.half_gain <= 0)
+        return 1;
+    m.context_bytes = d->context_bytes;
+    tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: fp16 is %.2f times as fast as fp32",
+                job->device_text, m.half_gain);
+    if (tgi_measured_write(&d->info, &m, &e) != TG_OK)
+        tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "it is measured again next time: %s", e.text);
+    return m.half_gain >= TGI_HALF_IS_FASTER;
+}
+
+/* auto: half precision where it is faster, unless the network's author says no. */
+static tg_dtype element_of(tg_job *job)
 {
     switch ((tgi_precision)tgi_opts_choice(job->opts, TGI_OPT_PRECISION)) {
     case TGI_PRECISION_FP16:
         return TG_DTYPE_F16;
+    case TGI_PRECISION_BF16:
+        return TGI_DTYPE_BF16;
     case TGI_PRECISION_AUTO:
-        return job->set.exact || job->set.descriptor.fp32_only ? TG_DTYPE_F32 : TG_DTYPE_F16;
+        return job->set.exact || job->set.tf32 || job->set.descriptor.fp32_only ||
+                       !half_is_faster(job)
+                   ? TG_DTYPE_F32
+                   : TG_DTYPE_F16;
     default:
         return TG_DTYPE_F32;
     }
+}
+
+/* TG_E_DEVICE when the processor has no numbers of the precision asked for. */
+static tg_status processor_has(const tg_job *job, const char *why, tgi_err *err)
+{
+    const tg_isa isa = job->set.backend->isa;
+    const char *colon = why ? ": " : "";
+    if (tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_FP16)
+        return tgi_fail(err, TG_E_DEVICE,
+                        "--precision fp16 needs a GPU; the processor has fp32 and bf16%s%s",
+                        colon, why ? why : "");
+    if (job->set.bf16 && !job->set.bf16_here)
+        return tgi_fail(
+            err, TG_E_DEVICE,
+            "--precision bf16 needs a processor with AVX512_BF16; the kernels of this "
+            "run are %s%s%s%s",
+            tgi_isa_name(isa), isa == TG_ISA_AVX512 ? " without it" : "", colon,
+            why ? why : "");
+    return TG_OK;
 }
 
 static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_err *err)
@@ -50,11 +112,18 @@ static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_
     if (st != TG_OK)
         return tgi_fail(err, st, "--device %s: %s", tgi_opts_str(job->opts, TGI_OPT_DEVICE),
                         why);
-    if (tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_FP16)
-        return tgi_fail(err, TG_E_DEVICE,
-                        "--precision fp16 needs a GPU; the processor has fp32 and bf16%s%s",
-                        why ? ": " : "", why ? why : "");
-    return TG_OK;
+    return processor_has(job, why, err);
+}
+
+/* Why the device cannot compute in the precision that was chosen; NULL: it can. */
+static const char *lacks(const tg_job_device *d)
+{
+    if (!d->ops->backend(d->element))
+        return "it has no kernels of that precision";
+    if (d->element == TGI_DTYPE_BF16 && !d->info.bf16)
+        return "it multiplies no bfloat16 numbers (NVIDIA's do from compute capability 8.0 "
+               "on): --precision fp16 or fp32";
+    return NULL;
 }
 
 tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
@@ -69,32 +138,42 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
                         tgi_opts_str(job->opts, TGI_OPT_VRAM));
     tgi_opts_device(job->opts, &want);
     const int by_name = want.kind == TGI_DEVICE_OF_PLUGIN;
-    const char *no = not_for_devices(job);
-    if (!job->machine.here && !by_name)
-        no = "the plan is for another machine";
-    if (want.kind == TGI_DEVICE_CPU || job->processor_only || (no && !by_name))
+    if (want.kind == TGI_DEVICE_CPU || job->processor_only ||
+        (!job->machine.here && !by_name)) /* the plan is for another machine */
         return refuse_or_stay(job, TG_OK, NULL, err);
-    if (no)
-        return refuse_or_stay(job, TG_E_UNSUPPORTED, no, err);
     TGI_TRY(tgi_device_choose(&want, &found, err));
     if (!found.ops) {
         if (found.notice[0])
             tgi_ctx_log(job->ctx, TG_LOG_INFO, "computed by the processor: %s", found.notice);
         return refuse_or_stay(job, TG_OK, found.notice[0] ? found.notice : NULL, err);
     }
-    job->dev = (tg_job_device){.ops = found.ops,
-                               .info = found.info,
-                               .element = element_of(job),
-                               .chosen = 1,
-                               .by_name = by_name};
+    job->dev =
+        (tg_job_device){.ops = found.ops, .info = found.info, .chosen = 1, .by_name = by_name};
     snprintf(job->device_text, sizeof job->device_text, "%s:%d, %s", found.ops->name,
              found.info.id, found.info.name);
-    if (!found.ops->backend(job->dev.element) && job->dev.element == TG_DTYPE_F16 &&
-        tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_AUTO)
-        job->dev.element = TG_DTYPE_F32;
-    if (!found.ops->backend(job->dev.element))
-        return tgi_job_device_leave(job, "it has no kernels of that precision", err);
+    job->dev.element = element_of(job);
+    const char *missing = lacks(&job->dev);
+    if (missing)
+        return tgi_job_device_leave(job, missing, err);
+    if (job->set.tf32 && !job->dev.info.tf32)
+        tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: it has no TF32, float32 stays as it is",
+                    job->device_text);
     return TG_OK;
+}
+
+void tgi_job_device_adopt(tg_job *job, const char *was)
+{
+    static const tg_dtype open[] = {TG_DTYPE_F32, TG_DTYPE_F16};
+    const tg_dtype chosen = job->dev.element;
+    char now[64];
+    if (!job->dev.ops || tgi_opts_choice(job->opts, TGI_OPT_PRECISION) != TGI_PRECISION_AUTO)
+        return;
+    for (int i = 0; i < 2 && strcmp(was, tgi_job_computed_by(job, now, sizeof now)) != 0; i++)
+        job->dev.element = open[i];
+    if (strcmp(was, tgi_job_computed_by(job, now, sizeof now)) != 0 || lacks(&job->dev))
+        job->dev.element = chosen;
+    if (job->dev.element != chosen)
+        tgi_job_drop_plan(job);
 }
 
 const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap)
@@ -128,6 +207,7 @@ tg_status tgi_job_plan_processor(tg_job *job, tgi_err *err)
     if (tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_FP16)
         return tgi_fail(err, TG_E_DEVICE,
                         "--precision fp16 needs a GPU; here the processor computes");
+    TGI_TRY(processor_has(job, NULL, err));
     return tgi_job_plan(job, err);
 }
 

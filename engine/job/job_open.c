@@ -44,12 +44,13 @@ static tg_status pick_backend(const tg_opts *o, const tgi_machine *m, tg_setting
         return tgi_fail(err, TG_E_ARG,
                         "--precision %s is of training; a run knows fp32, fp16 and bf16",
                         tgi_opts_str(o, TGI_OPT_PRECISION));
-    if (s->bf16 && (!m->bf16 || isa != m->isa))
-        return tgi_fail(
-            err, TG_E_DEVICE,
-            "--precision bf16 needs a processor with AVX512_BF16; the kernels of this "
-            "run are %s%s",
-            tgi_isa_name(isa), isa == TG_ISA_AVX512 ? " without it" : "");
+    s->bf16_here = m->bf16 && isa == m->isa;
+    s->tf32 = tgi_opts_flag(o, TGI_OPT_TF32);
+    if (s->tf32 && s->exact)
+        return tgi_fail(err, TG_E_ARG, "--exact and --tf32 exclude each other");
+    if (s->tf32 && tgi_opts_choice(o, TGI_OPT_PRECISION) > TGI_PRECISION_FP32)
+        return tgi_fail(err, TG_E_ARG, "--tf32 is of fp32: leave it out, or --precision %s",
+                        tgi_opts_str(o, TGI_OPT_PRECISION));
     return TG_OK;
 }
 

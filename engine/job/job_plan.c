@@ -537,11 +537,10 @@ tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
     if (!p->net)
-        TGI_TRY(tgi_net_new(
-            job->graph,
-            job->dev.ops ? job->dev.ops->backend(job->dev.element) : job->set.backend, in,
-            (job->set.exact ? TG_NET_EXACT : 0) | (job->set.bf16 ? TG_NET_BF16 : 0), &p->net,
-            err));
+        TGI_TRY(tgi_net_new(job->graph,
+                            job->dev.ops ? job->dev.ops->backend(job->dev.element)
+                                         : job->set.backend,
+                            in, tgi_job_net_flags(job), &p->net, err));
     if (!p->stages)
         TGI_TRY(tgi_stages_new(p->net, &p->stages, err));
     tgi_stage_whole_text(&p->stages->one, p->whole_text, sizeof p->whole_text);

@@ -127,6 +127,7 @@ static tg_status adopt_device(tg_job *job, const char *was, tgi_err *err)
     char now[64];
     const int on_device = strchr(was, ' ') != NULL; /* "cuda fp16 9.0" */
     TGI_TRY(tgi_job_device_choose(job, err));
+    tgi_job_device_adopt(job, was);
     if (strcmp(was, tgi_job_computed_by(job, now, sizeof now)) == 0)
         return TG_OK;
     if (on_device || job->dev.by_name)

@@ -241,9 +241,16 @@ static tg_status device_passes(verify *v, tg_verify_result *out, tgi_err *err)
     tgi_tracker_update(v->tracker, "device", 0);
     v->job->dev = v->device;
     const tg_status st = tgi_verify_device(v->job, v->in, v->whole, v->other, out, err);
-    tgi_job_device_close(v->job);
+    v->device = v->job->dev; /* open, for leave_device */
     v->job->dev = (tg_job_device){.chosen = 1};
     return st;
+}
+
+/* Choosing it may have made its context already. */
+static void leave_device(verify *v)
+{
+    if (v->device.ops)
+        v->device.ops->close(&v->device.device);
 }
 
 /* The processor's plan; which device a run would be on is kept beside it. */
@@ -257,7 +264,10 @@ static tg_status plan(verify *v, tg_job *job, tgi_err *err)
         v->device = job->dev;
         job->dev = (tg_job_device){.chosen = 1};
     }
-    return tgi_job_plan(job, err);
+    const tg_status st = tgi_job_plan(job, err);
+    if (st != TG_OK)
+        leave_device(v);
+    return st;
 }
 
 static void open_sizes(verify *v, tg_job *job)
@@ -317,6 +327,7 @@ tg_status tgi_job_verify_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
     open_sizes(&v, job);
     const tg_status st = check_whole(&v, bytes, err);
     tgi_stages_free(&v.stages);
+    leave_device(&v);
     return st;
 }
 
@@ -327,11 +338,13 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
                         "verify cuts an image into tiles; give an image, not arrays");
     verify v;
     TGI_TRY(plan(&v, job, err));
-    if (job->set.tensor)
+    if (job->set.tensor) {
+        leave_device(&v);
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "nothing to compare: the output is no image, and not tiled%s%s",
                         job->plan.whole_text[0] ? ": whole image only, " : "",
                         job->plan.whole_text);
+    }
     uint64_t peak = 0;
     open_sizes(&v, job);
     const size_t need = tgi_sat_add(v.in_bytes, tgi_sat_mul(2, v.out_bytes));
@@ -362,5 +375,6 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     tgi_reserve_close(&v.reserve);
     tgi_threads_close(&v.pool);
     tgi_stages_free(&v.stages);
+    leave_device(&v);
     return st;
 }

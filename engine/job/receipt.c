@@ -32,8 +32,8 @@ static void put_methods(tgi_jw *w, const tg_job *job)
              "normalisation: %s, statistics over the whole image; the tiled computation is "
              "bit-identical to processing the whole image at once.%s",
              d->name[0] ? d->name : job->set.model, d->version[0] ? " " : "", d->version,
-             TG_VERSION_STRING, job->set.backend->name, tgi_job_precision(job),
-             job->set.normalize_text,
+             TG_VERSION_STRING, job->dev.ops ? job->dev.ops->name : job->set.backend->name,
+             tgi_job_precision(job), job->set.normalize_text,
              job->set.labels ? " Each pixel of the result is the number, from 0, of the "
                                "network's largest output channel there."
                              : "");

@@ -218,8 +218,8 @@ tg_status tgi_verify_device(tg_job *job, const float *in, const float *whole, fl
     tgi_desc_count(d, &n);
     tg_status st = tgi_job_device_open(job, err);
     if (st == TG_OK)
-        st = tgi_net_new(job->graph, job->dev.ops->backend(job->dev.element), &job->in_desc, 0,
-                         &net, err);
+        st = tgi_net_new(job->graph, job->dev.ops->backend(job->dev.element), &job->in_desc,
+                         tgi_job_net_flags(job), &net, err);
     p.net = net;
     if (st == TG_OK)
         st = tgi_stages_new(net, &p.stages, err);

@@ -2,6 +2,7 @@
 #include "engine/plan/speed.h"
 
 #include "engine/memory/monitor_machine.h"
+#include "engine/text_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -302,22 +303,7 @@ tg_status tgi_speeds_read(const tgi_json *object, tgi_speeds *out, tgi_err *err)
 
 tg_status tgi_speeds_path(char *out, size_t size, tgi_err *err)
 {
-    const char *own = getenv("TEGULA_CACHE"), *xdg = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
-    int n;
-    if (own && own[0])
-        n = snprintf(out, size, "%s/calibration.json", own);
-    else if (xdg && xdg[0] == '/')
-        n = snprintf(out, size, "%s/tegula/calibration.json", xdg);
-    else if (home && home[0])
-        n = snprintf(out, size, "%s/.cache/tegula/calibration.json", home);
-    else
-        return tgi_fail(err, TG_E_NOT_FOUND,
-                        "no folder for what was measured: set HOME, XDG_CACHE_HOME or "
-                        "TEGULA_CACHE");
-    return n > 0 && (size_t)n < size
-               ? TG_OK
-               : tgi_fail(err, TG_E_ARG, "the name of the cache folder is too long");
+    return tgi_cache_path("calibration.json", out, size, err);
 }
 
 tg_status tgi_speeds_load(tgi_speeds *out, tgi_err *err)

@@ -30,7 +30,7 @@ def expect(holds, what):
 
 
 def environment(emulated=None, plugin=None):
-    env = dict(os.environ)
+    env = dict(os.environ, TEGULA_CACHE=os.path.abspath("cache"))
     if EMULATED:
         env["TEGULA_CUDA_PLUGIN"] = EMULATED
         env["TEGULA_EMULATED"] = "mib=256" + ("," + emulated if emulated else "")
@@ -97,18 +97,34 @@ def near_the_processor():
     code, _, said = run("cpu.tif", "--exact", device="cpu")
     expect(code == 0, f"a run on the processor: exit {code}: {said}")
     cpu = pixels("cpu.tif")
-    for precision, most in (("fp32", 1e-5), ("fp16", 5e-3)):
+    for precision, most in (("fp32", 1e-5), ("fp16", 5e-3), ("bf16", 4e-2)):
         code, _, said = run(f"{precision}.tif", "--precision", precision)
         expect(code == 0, f"{precision}: exit {code}: {said}")
         off = distance(pixels(f"{precision}.tif"), cpu) if code == 0 else math.inf
         print(f"  {precision}: relative L2 {off:.3g} from the processor", flush=True)
         expect(off < most, f"{precision} is within {most} of the processor: {off}")
         expect(off > 0 or precision == "fp32", f"{precision} rounds at all")
+        expect_receipt(f"{precision}.tif", precision)
+    code, _, said = run("tf32.tif", "--precision", "fp32", "--tf32")
+    off = distance(pixels("tf32.tif"), cpu) if code == 0 else math.inf
+    print(f"  tf32: relative L2 {off:.3g} from the processor", flush=True)
+    expect(1e-5 < off < 5e-3, f"--tf32 errs by some 1e-3, and errs: {off} {said}")
+    expect_receipt("tf32.tif", "tf32")
+
+
+def expect_receipt(tif, precision):
+    """The receipt names what was multiplied."""
+    with open(f"{tif}.tegula.json", encoding="utf-8") as f:
+        text = f.read()
+    holds = f"cuda {precision} " in text and f"{precision} products" in text
+    expect(holds, f"{tif}.tegula.json says {precision}: {text[:600]}")
+    return holds
 
 
 def tiles_have_the_bits_of_the_whole():
-    for precision in ("fp32", "fp16"):
-        code, done, said = run("tiles.tif", "--precision", precision, "--tile", str(TILE))
+    for precision in ("fp32", "fp16", "bf16", "tf32"):
+        asked = ("fp32", "--tf32") if precision == "tf32" else (precision,)
+        code, done, said = run("tiles.tif", "--precision", *asked, "--tile", str(TILE))
         expect(code == 0 and done.get("tiles", 0) > 1, f"{precision} in tiles: exit {code}: {said}")
         expect(code == 0 and pixels("tiles.tif") == pixels(f"{precision}.tif"), f"{precision}: tiles equal the whole")
 
@@ -128,6 +144,45 @@ def two_at_once():
         said = p.communicate()[1]
         expect(p.returncode == 0, f"run {i} of two at once: exit {p.returncode}: {said}")
     expect(pixels("both0.tif") == pixels("both1.tif") == pixels("fp16.tif"), "two at once give what one gives")
+
+
+def an_older_device_says_what_it_lacks():
+    """7.5 has neither bfloat16 nor TF32."""
+    old = environment("capability=75")
+    code, _, said = run("old.tif", "--precision", "bf16", env=old)
+    expect(code == 65 and "bfloat16" in said and "fp16" in said, f"bf16 on 7.5: exit {code}: {said}")
+    code, _, said = run("old.tif", "--precision", "fp32", "--tf32", "-v", env=old)
+    expect(code == 0 and "no TF32" in said, f"--tf32 on 7.5: exit {code}: {said}")
+    expect(code == 0 and pixels("old.tif") == pixels("fp32.tif"), "--tf32 on 7.5 is true float32")
+
+
+def options_that_exclude_each_other():
+    for options in (("--tf32", "--exact"), ("--tf32", "--precision", "fp16"), ("--tf32", "--precision", "bf16")):
+        code, _, said = run("never.tif", *options)
+        expect(code == 64 and "--tf32" in said, f"{options}: exit {code}: {said}")
+
+
+def auto_measures_once():
+    """... and keeps it; a file that is damaged is measured again."""
+    env = environment()
+    kept = os.path.join("cache", "devices.json")
+    seen = []
+    if os.path.exists(kept):
+        os.unlink(kept)
+    for i in range(3):
+        code, _, said = run("auto.tif", "-v", env=env)
+        expect(code == 0, f"auto, time {i + 1}: exit {code}: {said}")
+        seen.append("times as fast as fp32" in said)
+        if i == 1:
+            with open(kept, "w", encoding="utf-8") as f:
+                f.write("{")
+    expect(seen == [True, False, True], f"measured, kept, and measured again: {seen}")
+    with open(kept, encoding="utf-8") as f:
+        row = json.load(f)["devices"][0]
+    half = row["half_gain"] >= 1.15
+    expect(pixels("auto.tif") == pixels("fp16.tif" if half else "fp32.tif"), f"auto goes by it: {row}")
+    done = subprocess.run([TEGULA, "doctor"], text=True, capture_output=True, check=False, env=env)
+    expect("times as fast as fp32" in done.stdout, f"doctor shows it: {done.stdout}")
 
 
 # ---- What goes wrong ---------------------------------------------------------------------------
@@ -196,8 +251,8 @@ def main():
         subprocess.run([os.path.join(BUILD, "tools", "tegula-draw"), "--size", str(SIDE), "in.tif", "clean.tif"],
                        check=True, stdout=subprocess.DEVNULL)
         steps = [near_the_processor, tiles_have_the_bits_of_the_whole, budgets_are_kept_or_refused, two_at_once,
-                 without_a_device]
-        steps += [a_failed_launch_ends_the_attempt, memory_that_a_neighbour_took] if EMULATED else [beside_a_neighbour]
+                 auto_measures_once, options_that_exclude_each_other, without_a_device]
+        steps += [an_older_device_says_what_it_lacks, a_failed_launch_ends_the_attempt, memory_that_a_neighbour_took] if EMULATED else [beside_a_neighbour]
         for step in steps:
             before = len(problems)
             step()

@@ -1,0 +1,241 @@
+/* How much faster a device is in half precision: measured by its own convolution on the fake
+ * device's clock, kept in the user's cache folder, measured again when it cannot be believed.
+ */
+#include "engine/device/half_gain.h"
+#include "engine/device/measured.h"
+#include "engine/text_file.h"
+#include "tests/device/fake_device.h"
+#include "tests/tg_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROOM ((uint64_t)64 << 20)
+
+static char folder[64], file[96];
+
+/* ---- The fake device with two types of activations --------------------------------------- */
+
+static double run_seconds[2];        /* of a program in float32, in half precision */
+static double first_seconds;         /* more, of the first run of each program */
+static const tg_backend *offered[2]; /* the same variants under two types */
+static int programs_opened, runs[2];
+
+static const tg_backend *backend_of(tg_dtype element)
+{
+    static tg_backend half;
+    half = *fake_backend();
+    half.element = TG_DTYPE_F16;
+    offered[0] = fake_backend();
+    offered[1] = &half;
+    return element == TG_DTYPE_F16 ? offered[1] : element == TG_DTYPE_F32 ? offered[0] : NULL;
+}
+
+static tg_status open_program(tg_device *d, tg_device_queue q, const tg_device_step *steps,
+                              int n, tg_device_program **out, size_t *bytes, tgi_err *err)
+{
+    programs_opened++;
+    return fake_device_ops()->program_open(d, q, steps, n, out, bytes, err);
+}
+
+/* By turns: the first program that runs is the one in float32. Nothing is computed. */
+static tg_device_program *in_float32;
+static tg_status run_program(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
+{
+    (void)steps;
+    (void)err;
+    if (!in_float32)
+        in_float32 = p;
+    const int half = p != in_float32;
+    fake_host_works(run_seconds[half] + (runs[half]++ == 0 ? first_seconds : 0));
+    return TG_OK;
+}
+
+static tg_device_ops ops;
+static tg_device *device;
+static tg_device_info info = {.name = "Fake 1000",
+                              .uuid = "GPU-1",
+                              .driver = "driver of CUDA 12.4, runtime 13.0",
+                              .multiprocessors = 2};
+
+static void begin(double in_fp32, double in_fp16)
+{
+    tgi_err err = {0};
+    fake_reset();
+    ops = *fake_device_ops();
+    ops.backend = backend_of;
+    ops.program_open = open_program;
+    ops.program_run = run_program;
+    run_seconds[0] = in_fp32;
+    run_seconds[1] = in_fp16;
+    first_seconds = 0;
+    in_float32 = NULL;
+    programs_opened = runs[0] = runs[1] = 0;
+    CHECK_OK(ops.open(0, &device, &err), err);
+}
+
+static double measure(void)
+{
+    tgi_err err = {0};
+    double gain = -1;
+    CHECK_OK(tgi_half_gain(&ops, device, &info, ROOM, fake_now, &gain, &err), err);
+    ops.close(&device);
+    CHECK_EQ(fake_open_things(), 0);
+    return gain;
+}
+
+/* ---- Measuring --------------------------------------------------------------------------- */
+
+static void test_the_gain_is_that_of_the_devices_own_times(void)
+{
+    begin(4e-3, 1e-3);
+    CHECK_NEAR(measure(), 4, 1e-9);
+    begin(1e-3, 2e-3); /* no matrix units */
+    CHECK_NEAR(measure(), 0.5, 1e-9);
+    CHECK_EQ(programs_opened, 2);
+}
+
+static void test_what_the_first_run_takes_more_does_not_count(void)
+{
+    begin(2e-3, 1e-3);
+    first_seconds = 0.5;
+    CHECK_NEAR(measure(), 2, 1e-9);
+}
+
+static void test_a_slow_device_is_not_asked_often(void)
+{
+    begin(1.0, 0.5);
+    CHECK_NEAR(measure(), 2, 1e-9);
+    CHECK(runs[0] == 2 && runs[1] == 2);
+}
+
+static void test_a_device_that_fails_leaves_nothing_behind(void)
+{
+    for (int i = 1; i <= 4; i++) {
+        tgi_err err = {0};
+        double gain = -1;
+        begin(1e-3, 1e-3);
+        fake.fail_at[FAKE_ALLOC] = i;
+        fake.fail_with[FAKE_ALLOC] = TG_E_NOMEM;
+        CHECK_EQ(tgi_half_gain(&ops, device, &info, ROOM, fake_now, &gain, &err), TG_E_NOMEM);
+        CHECK(gain == 0);
+        ops.close(&device);
+        CHECK_EQ(fake_open_things(), 0);
+    }
+}
+
+static void test_no_more_is_taken_than_is_allowed(void)
+{
+    tgi_err err = {0};
+    double gain = -1;
+    begin(1e-3, 1e-3);
+    CHECK_EQ(tgi_half_gain(&ops, device, &info, 1 << 20, fake_now, &gain, &err), TG_E_BUDGET);
+    CHECK_EQ(fake_count(FAKE_ALLOC), 0);
+    CHECK_OK(tgi_half_gain(&ops, device, &info, ROOM, fake_now, &gain, &err), err);
+    CHECK(fake_peak_bytes() <= ((size_t)8 << 20) + 32 * 49152);
+    ops.close(&device);
+}
+
+/* ---- Keeping ----------------------------------------------------------------------------- */
+
+static void write_file(const char *text)
+{
+    tgi_err err = {0};
+    CHECK_OK(tgi_write_text(file, text, 1, &err), err);
+}
+
+static void keep(const tg_device_info *of, double gain)
+{
+    const tgi_measured m = {gain, 300u << 20};
+    tgi_err err = {0};
+    CHECK_OK(tgi_measured_write(of, &m, &err), err);
+}
+
+static void test_what_is_kept_is_of_one_device_driver_and_version(void)
+{
+    tgi_measured m = {0};
+    tg_device_info other = info, newer = info;
+    snprintf(other.uuid, sizeof other.uuid, "GPU-2");
+    snprintf(newer.driver, sizeof newer.driver, "driver of CUDA 13.1, runtime 13.0");
+    CHECK(!tgi_measured_read(&info, &m));
+    keep(&info, 3.25);
+    CHECK(tgi_measured_read(&info, &m));
+    CHECK(m.half_gain == 3.25 && m.context_bytes == 300u << 20);
+    CHECK(!tgi_measured_read(&other, &m));
+    CHECK(!tgi_measured_read(&newer, &m));
+    keep(&other, 0.5);
+    CHECK(tgi_measured_read(&info, &m) && m.half_gain == 3.25);
+    CHECK(tgi_measured_read(&other, &m) && m.half_gain == 0.5);
+    keep(&newer, 4); /* one row for a device */
+    CHECK(!tgi_measured_read(&info, &m));
+    CHECK(tgi_measured_read(&newer, &m) && m.half_gain == 4);
+    unlink(file);
+}
+
+static void test_a_damaged_file_is_none(void)
+{
+    static const char *const damaged[] = {
+        "", "{", "[]", "{\"devices\":3}", "{\"devices\":[1,{},[]]}", "\xff\xfe", "null"};
+    tgi_measured m = {0};
+    keep(&info, 2);
+    char text[1024] = "";
+    FILE *f = fopen(file, "r");
+    CHECK(f && fread(text, 1, sizeof text - 1, f) > 0);
+    if (f)
+        fclose(f);
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        write_file(damaged[i]);
+        CHECK(!tgi_measured_read(&info, &m));
+    }
+    static const char *const values[] = {"-2", "0", "1e9", "\"2\"", "null"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char wrong[1100];
+        char *at = strstr(text, "\"half_gain\":");
+        CHECK(at != NULL);
+        if (!at)
+            break;
+        const char *rest = strpbrk(at, ",}");
+        snprintf(wrong, sizeof wrong, "%.*s\"half_gain\":%s%s", (int)(at - text), text,
+                 values[i], rest);
+        write_file(wrong);
+        CHECK(!tgi_measured_read(&info, &m));
+    }
+    write_file("{\"devices\":[7]}"); /* and is written over */
+    keep(&info, 2);
+    CHECK(tgi_measured_read(&info, &m) && m.half_gain == 2);
+    unlink(file);
+}
+
+static void test_without_a_folder_nothing_is_kept(void)
+{
+    const tgi_measured m = {2, 0};
+    tgi_measured read;
+    tgi_err err = {0};
+    unsetenv("TEGULA_CACHE");
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    CHECK_EQ(tgi_measured_write(&info, &m, &err), TG_E_NOT_FOUND);
+    CHECK(!tgi_measured_read(&info, &read));
+    setenv("TEGULA_CACHE", folder, 1);
+}
+
+int main(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/tegula_half_gain_XXXXXX");
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(file, sizeof file, "%s/devices.json", folder);
+    setenv("TEGULA_CACHE", folder, 1);
+    RUN(test_the_gain_is_that_of_the_devices_own_times);
+    RUN(test_what_the_first_run_takes_more_does_not_count);
+    RUN(test_a_slow_device_is_not_asked_often);
+    RUN(test_a_device_that_fails_leaves_nothing_behind);
+    RUN(test_no_more_is_taken_than_is_allowed);
+    RUN(test_what_is_kept_is_of_one_device_driver_and_version);
+    RUN(test_a_damaged_file_is_none);
+    RUN(test_without_a_folder_nothing_is_kept);
+    unlink(file);
+    rmdir(folder);
+    return TEST_END();
+}
