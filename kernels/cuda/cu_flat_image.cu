@@ -83,7 +83,7 @@ static size_t image_bytes(const tg_desc *d, size_t element)
 
 template <class T> static const tg_backend *backend_of(void)
 {
-    return cu_backend_of(sizeof(T) == sizeof(float) ? TG_DTYPE_F32 : TG_DTYPE_F16);
+    return cu_backend_of(cu_dtype<T>());
 }
 
 template <class T>
@@ -208,7 +208,8 @@ constexpr tg_variant samples_variant(const char *op, cu_accepts_fn accepts, cu_b
 
 #define CU_SAMPLES(symbol, op)                                                                 \
     CU_SAMPLES_OF(symbol, op, float, f32)                                                      \
-    CU_SAMPLES_OF(symbol, op, __half, f16)
+    CU_SAMPLES_OF(symbol, op, __half, f16)                                                     \
+    CU_SAMPLES_OF(symbol, op, __nv_bfloat16, bf16)
 
 CU_SAMPLES(flat_average_pool, "AveragePool")
 CU_SAMPLES(flat_batch_norm, "BatchNormalization")

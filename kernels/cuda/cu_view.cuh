@@ -131,6 +131,20 @@ __device__ __forceinline__ float cu_float(__half v)
     return __half2float(v);
 }
 
+/* The type's name among activations. */
+template <class T> constexpr tg_dtype cu_dtype(void)
+{
+    return TG_DTYPE_F32;
+}
+template <> constexpr tg_dtype cu_dtype<__half>(void)
+{
+    return TG_DTYPE_F16;
+}
+template <> constexpr tg_dtype cu_dtype<__nv_bfloat16>(void)
+{
+    return TGI_DTYPE_BF16;
+}
+
 /* Up to which whole numbers are elements: places and classes have to be. */
 template <class T> constexpr int64_t cu_counts_to(void)
 {
