@@ -589,17 +589,9 @@ static void run_case(const tg_op *op, char *line, uint64_t *seed)
     node_close(&n);
 }
 
-static const char *const symbols[] = {
-#define TG_OP(symbol) #symbol,
-#include "kernels/op_list.h"
-#undef TG_OP
-    NULL};
-
 /* Shapes that the files have no need of: pixels of several vectors, rows of several blocks,
  * images of several granules and chunks. */
-static const struct {
-    const char *symbol, *line;
-} larger[] = {
+static const case_line larger[] = {
     {"relu", " | 1x20x5x90 | exact 1x20x5x90"},
     {"add", " | 1x24x3x41 ; a:1x24x1x1 | exact"},
     {"mul", " | 1x20x7x9 ; a:1x1x7x9 | exact"},
@@ -643,29 +635,10 @@ static const struct {
 
 static const char *only; /* the one operator to look at */
 
-static void run_larger(const char *symbol, const char *text, uint64_t seed)
-{
-    char line[256];
-    const int before = runs;
-    for (int i = 0; symbols[i]; i++)
-        if (strcmp(symbols[i], symbol) == 0) {
-            snprintf(line, sizeof line, "%s", text);
-            case_where = text;
-            run_case(tgi_op_at(i), line, &seed);
-        }
-    tg_checks++;
-    if (runs == before)
-        case_complain("did not run");
-}
-
 static void test_kernels_agree_with_the_references(void)
 {
-    for (int i = 0; symbols[i]; i++)
-        if (!only || strcmp(only, symbols[i]) == 0)
-            case_each_line(symbols[i], run_case, tgi_op_at(i));
-    for (size_t i = 0; i < sizeof larger / sizeof larger[0]; i++)
-        if (!only || strcmp(only, larger[i].symbol) == 0)
-            run_larger(larger[i].symbol, larger[i].line, 7 + i);
+    case_every_op(only, run_case);
+    case_lines(only, larger, sizeof larger / sizeof larger[0], run_case, &runs);
     printf("%d runs, %d of them with an epilogue\n", runs, epilogue_runs);
     CHECK(runs > 0);
 }

@@ -262,16 +262,8 @@ static void run_case(const tg_op *op, char *line, uint64_t *seed)
     node_close(&n);
 }
 
-static const char *const symbols[] = {
-#define TG_OP(symbol) #symbol,
-#include "kernels/op_list.h"
-#undef TG_OP
-    NULL};
-
 /* Shapes that the files have no need of. */
-static const struct {
-    const char *symbol, *line;
-} larger[] = {
+static const case_line larger[] = {
     {"transpose", "perm=0,2,1 | 1x37x70 | exact"},
     {"transpose", "perm=2,0,3,1 | 3x4x16x24 | exact"},
     {"transpose", "perm=0,2,3,1 | 1x20x9x16 | exact"},
@@ -363,21 +355,6 @@ static const struct {
 
 static const char *only; /* the one operator to look at */
 
-static void run_larger(const char *symbol, const char *text, uint64_t seed)
-{
-    char line[256];
-    const int before = runs;
-    for (int i = 0; symbols[i]; i++)
-        if (strcmp(symbols[i], symbol) == 0) {
-            snprintf(line, sizeof line, "%s", text);
-            case_where = text;
-            run_case(tgi_op_at(i), line, &seed);
-        }
-    tg_checks++;
-    if (runs == before)
-        case_complain("did not run");
-}
-
 /* ---- Random shapes ----------------------------------------------------------------------- */
 
 /* Extents, and as "3x5x7". */
@@ -450,18 +427,14 @@ static void test_random_shapes_agree_with_the_references(void)
     char line[256];
     for (int i = 0; i < 60 && !only; i++) {
         const char *symbol = random_line(&seed, line);
-        run_larger(symbol, line, 1000 + (uint64_t)i);
+        case_one(&(case_line){symbol, line}, run_case, 1000 + (uint64_t)i, &runs);
     }
 }
 
 static void test_kernels_over_arrays_agree_with_the_references(void)
 {
-    for (int i = 0; symbols[i]; i++)
-        if (!only || strcmp(only, symbols[i]) == 0)
-            case_each_line(symbols[i], run_case, tgi_op_at(i));
-    for (size_t i = 0; i < sizeof larger / sizeof larger[0]; i++)
-        if (!only || strcmp(only, larger[i].symbol) == 0)
-            run_larger(larger[i].symbol, larger[i].line, 7 + i);
+    case_every_op(only, run_case);
+    case_lines(only, larger, sizeof larger / sizeof larger[0], run_case, &runs);
     printf("%d runs, %d of their sources and results images\n", runs, image_runs);
     CHECK(runs > 0);
 }
@@ -473,14 +446,14 @@ static void test_products_of_the_first_tensor_cores_agree_too(void)
     device_generation(75);
     for (size_t i = 0; i < sizeof larger / sizeof larger[0]; i++)
         if (strcmp(larger[i].symbol, "mat_mul") == 0 || strcmp(larger[i].symbol, "gemm") == 0)
-            run_larger(larger[i].symbol, larger[i].line, 70 + i);
+            case_one(&larger[i], run_case, 70 + i, &runs);
     device_generation(80);
 }
 #endif
 
 static void test_every_operator_on_arrays_has_a_kernel(void)
 {
-    for (int i = 0; symbols[i] && !only; i++) {
+    for (int i = 0; case_symbols[i] && !only; i++) {
         const tg_op *op = tgi_op_at(i);
         case_where = op->name;
         tg_checks++;
@@ -528,7 +501,7 @@ static void print_table(FILE *out)
             "All of them run on the emulated device in the tests; what ran on a GPU says\n"
             "[gpu.md](gpu.md).\n\n"
             "| operator | images | arrays | |\n|---|---|---|---|\n");
-    for (int i = 0; symbols[i]; i++) {
+    for (int i = 0; case_symbols[i]; i++) {
         const tg_op *op = tgi_op_at(i);
         fprintf(out, "| %s | ", op->name);
         print_variants(out, op->name, 0);

@@ -170,8 +170,7 @@ int case_node(op_node *n, const tg_op *op, char *attrs, char *inputs, uint64_t *
     return ok ? 1 : say("an input does not parse");
 }
 
-int case_each_line(const char *symbol, void (*fn)(const tg_op *op, char *line, uint64_t *seed),
-                   const tg_op *op)
+int case_each_line(const char *symbol, case_fn *fn, const tg_op *op)
 {
     char path[512], line[1024], place[600];
     snprintf(path, sizeof path, "%s/tests/cases/%s.case", TG_SOURCE_DIR, symbol);
@@ -191,4 +190,17 @@ int case_each_line(const char *symbol, void (*fn)(const tg_op *op, char *line, u
     }
     fclose(f);
     return cases;
+}
+
+const char *const case_symbols[] = {
+#define TG_OP(symbol) #symbol,
+#include "kernels/op_list.h"
+#undef TG_OP
+    NULL};
+
+void case_every_op(const char *only, case_fn *fn)
+{
+    for (int i = 0; case_symbols[i]; i++)
+        if (!only || strcmp(only, case_symbols[i]) == 0)
+            case_each_line(case_symbols[i], fn, tgi_op_at(i));
 }

@@ -33,8 +33,46 @@ int case_shape(const char *s, tg_desc *d);
 /* Attributes and inputs of one line into a node, which is open then (node_close). 0 and a
  * message: they do not parse. */
 int case_node(op_node *n, const tg_op *op, char *attrs, char *inputs, uint64_t *seed);
+/* What is done with a line; `line` is taken apart. */
+typedef void case_fn(const tg_op *op, char *line, uint64_t *seed);
+
+/* The names of the operators' files, in tgi_op_at's order; NULL ends it. */
+extern const char *const case_symbols[];
+
 /* fn for every line of one op's file. Returns the number of cases. */
-int case_each_line(const char *symbol, void (*fn)(const tg_op *op, char *line, uint64_t *seed),
-                   const tg_op *op);
+int case_each_line(const char *symbol, case_fn *fn, const tg_op *op);
+/* ... of every op's; `only` not NULL: of that one. */
+void case_every_op(const char *only, case_fn *fn);
+
+/* A line that stands in a test. */
+typedef struct case_line {
+    const char *symbol, *text;
+} case_line;
+
+/* fn for it, which has to count it as one of *runs at least. (Inline like case_complain: checks
+ * are counted where the test is.) */
+static inline void case_one(const case_line *l, case_fn *fn, uint64_t seed, const int *runs)
+{
+    const int before = *runs;
+    char line[256];
+    for (int i = 0; case_symbols[i]; i++)
+        if (strcmp(case_symbols[i], l->symbol) == 0) {
+            snprintf(line, sizeof line, "%s", l->text);
+            case_where = l->text;
+            fn(tgi_op_at(i), line, &seed);
+        }
+    tg_checks++;
+    if (*runs == before)
+        case_complain("did not run");
+}
+
+/* ... for each of n lines; `only` not NULL: for those of one operator. */
+static inline void case_lines(const char *only, const case_line *lines, size_t n, case_fn *fn,
+                              const int *runs)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!only || strcmp(only, lines[i].symbol) == 0)
+            case_one(&lines[i], fn, 7 + i, runs);
+}
 
 #endif

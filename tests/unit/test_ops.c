@@ -325,20 +325,14 @@ static void run_case(const tg_op *op, char *line, uint64_t *seed)
 
 static const char *only; /* one operator's file */
 
-static const char *const symbols[] = {
-#define TG_OP(symbol) #symbol,
-#include "kernels/op_list.h"
-#undef TG_OP
-    NULL};
-
 static void test_every_operator_keeps_its_contract(void)
 {
     int total = 0;
-    for (int i = 0; symbols[i]; i++) {
-        if (only && strcmp(only, symbols[i]) != 0)
+    for (int i = 0; case_symbols[i]; i++) {
+        if (only && strcmp(only, case_symbols[i]) != 0)
             continue;
-        const int cases = case_each_line(symbols[i], run_case, tgi_op_at(i));
-        case_where = symbols[i];
+        const int cases = case_each_line(case_symbols[i], run_case, tgi_op_at(i));
+        case_where = case_symbols[i];
         tg_checks++;
         if (cases == 0)
             case_complain("no cases: tests/cases has no lines for this operator");
