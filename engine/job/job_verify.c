@@ -8,6 +8,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/job/distance.h"
 #include "engine/job/job.h"
 #include "engine/job/job_log.h"
 #include "engine/job/verify_device.h"
@@ -15,7 +16,6 @@
 #include "engine/run/dense.h"
 #include "engine/run/load.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct verify {
@@ -114,16 +114,11 @@ static tg_status load_item(verify *v, tgi_err *err)
 static void compare(const float *a, const float *b, size_t n, double *max_abs, double *rel,
                     int *equal)
 {
-    double d2 = 0, s2 = 0;
-    *max_abs = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)a[i] - (double)b[i];
-        d2 += d * d;
-        s2 += (double)b[i] * (double)b[i];
-        if (fabs(d) > *max_abs || d != d)
-            *max_abs = d == d ? fabs(d) : INFINITY;
-    }
-    *rel = s2 > 0 ? sqrt(d2 / s2) : sqrt(d2);
+    tgi_distance s = {0};
+    for (size_t i = 0; i < n; i++)
+        tgi_distance_add(&s, a[i], b[i]);
+    *max_abs = s.most;
+    *rel = tgi_distance_relative(&s);
     *equal = memcmp(a, b, n * sizeof *a) == 0;
 }
 
@@ -160,23 +155,19 @@ static void compare_middle(const verify *v, double *max_abs, double *rel)
     const tg_view a = tgi_dense_view(net, net->out[0], v->whole);
     const tg_view b = tgi_dense_view(net, net->out[0], v->other);
     tg_range m[3] = {{0, 0}}, z = {0, 1};
-    double d2 = 0, s2 = 0;
+    tgi_distance s = {0};
     middle_of(&v->job->out_desc, m);
     const int volume = net->rank == 5;
     if (volume)
         z = m[0];
-    *max_abs = 0;
     for (int64_t c = 0; c < a.c; c++)
         for (int64_t k = z.lo; k < z.hi; k++)
             for (int64_t y = m[volume].lo; y < m[volume].hi; y++)
-                for (int64_t x = m[volume + 1].lo; x < m[volume + 1].hi; x++) {
-                    const double r = *tgi_view_at(&b, c, k, y, x);
-                    const double d = *tgi_view_at(&a, c, k, y, x) - r;
-                    d2 += d * d;
-                    s2 += r * r;
-                    *max_abs = fabs(d) > *max_abs ? fabs(d) : d == d ? *max_abs : INFINITY;
-                }
-    *rel = s2 > 0 ? sqrt(d2 / s2) : sqrt(d2);
+                for (int64_t x = m[volume + 1].lo; x < m[volume + 1].hi; x++)
+                    tgi_distance_add(&s, *tgi_view_at(&a, c, k, y, x),
+                                     *tgi_view_at(&b, c, k, y, x));
+    *max_abs = s.most;
+    *rel = tgi_distance_relative(&s);
 }
 
 static tg_status reference_pass(verify *v, tgi_err *err)

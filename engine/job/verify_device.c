@@ -2,6 +2,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/job/distance.h"
 #include "engine/run/dense.h"
 #include "engine/run/device_exec.h"
 
@@ -192,18 +193,15 @@ static tg_status pass(passes *p, const int64_t fixed[3], int64_t *cells, tgi_err
 /* Peak signal-to-noise ratio in dB, the peak being the range of the processor's result. */
 static void compare(const float *device, const float *whole, size_t n, tg_verify_result *out)
 {
-    double d2 = 0, s2 = 0, most = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)device[i] - (double)whole[i];
-        d2 += d * d;
-        s2 += (double)whole[i] * (double)whole[i];
-        most = fabs(d) > most ? fabs(d) : d == d ? most : INFINITY;
-    }
+    tgi_distance s = {0};
+    for (size_t i = 0; i < n; i++)
+        tgi_distance_add(&s, device[i], whole[i]);
     const double range = out->output_max - out->output_min;
-    out->device_max_abs = most;
-    out->device_relative_l2 = s2 > 0 ? sqrt(d2 / s2) : sqrt(d2);
-    out->device_psnr =
-        d2 > 0 && range > 0 ? 10 * log10(range * range * (double)n / d2) : INFINITY;
+    out->device_max_abs = s.most;
+    out->device_relative_l2 = tgi_distance_relative(&s);
+    out->device_psnr = s.squares > 0 && range > 0
+                           ? 10 * log10(range * range * (double)n / s.squares)
+                           : INFINITY;
 }
 
 tg_status tgi_verify_device(tg_job *job, const float *in, const float *whole, float *other,
