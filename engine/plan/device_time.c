@@ -86,5 +86,5 @@ int tgi_device_lanes_wanted(const tg_device_rates *r, const tg_tiling *t)
     const double alone = kernel_seconds(r, t, &busy);
     if (t->bands != t->cells || busy <= 0)
         return 1;
-    return (int)fmin(ceil(alone / busy), TG_DEVICE_LANES);
+    return (int)fmax(1, fmin(floor(alone / busy + 0.5), TG_DEVICE_LANES)); /* half pays */
 }

@@ -172,6 +172,7 @@ static void test_small_images_are_computed_beside_each_other(void)
 {
     CHECK_EQ(lanes_for(64, 132), TG_DEVICE_LANES);
     CHECK_EQ(lanes_for(8192, 132), 1);
+    CHECK_EQ(lanes_for(256, 2), 1); /* one band, and enough */
     CHECK(lanes_for(128, 4) < lanes_for(128, 132));
 }
 
