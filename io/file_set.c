@@ -19,6 +19,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
+#include <math.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,60 @@ static tg_status list_files(list *l, const char *path)
 
 /* ---- Keys: which z, c, t ----------------------------------------------------------------- */
 
+/* Regular expressions are compiled by copying: each + doubles what it repeats, {n} copies it n
+ * times. So what is repeated again and again ("f+++++...") takes memory without end; counted
+ * here before anything is compiled. */
+#define MOST_PIECES 2000
+#define MOST_GROUPS 8
+
+static const char *skip_bracket(const char *p)
+{
+    p += p[1] == '^' ? 2 : 1;
+    for (p += *p == ']'; *p && *p != ']';)
+        p++;
+    return *p ? p : p - 1;
+}
+
+/* The repetition at p of a piece of that size: its size afterwards. */
+static double repeated(double size, const char *p)
+{
+    int from = 0, to = 0;
+    if (*p != '{')
+        return *p == '+' ? 2 * size : size;
+    // NOLINTNEXTLINE(cert-err34-c)
+    const int n = sscanf(p, "{%9d,%9d", &from, &to);
+    return size * (1.0 + (n == 2 && to > from ? to : from));
+}
+
+/* 1: a pattern that its compiler can hold. */
+static int is_modest(const char *p)
+{
+    double sum[MOST_GROUPS + 1] = {0}, last = 0; /* of each open group, and of its last piece */
+    int depth = 0;
+    for (; *p; p++) {
+        if (strchr("+*?{", *p)) {
+            sum[depth] -= last;
+            last = repeated(fmax(1, last), p); /* of nothing: a character like others */
+            if (*p == '{' && strchr(p, '}'))
+                p = strchr(p, '}');
+        } else if (*p == '(') {
+            if (depth == MOST_GROUPS)
+                return 0;
+            sum[++depth] = last = 0;
+            continue;
+        } else if (*p == ')' && depth > 0) {
+            last = sum[depth--];
+        } else {
+            p = *p == '[' ? skip_bracket(p) : *p == '\\' && p[1] ? p + 1 : p;
+            last = 1;
+        }
+        sum[depth] += last;
+        if (sum[depth] > MOST_PIECES)
+            return 0;
+    }
+    return 1;
+}
+
 /* \d is what people write; POSIX has [0-9]. */
 static tg_status compile(const char *text, char axis, regex_t *r, tgi_err *err)
 {
@@ -230,6 +285,9 @@ static tg_status compile(const char *text, char axis, regex_t *r, tgi_err *err)
             posix[n++] = *p;
         }
     posix[n] = 0;
+    if (!is_modest(posix))
+        return tgi_fail(err, TG_E_ARG,
+                        "--%c '%.80s' repeats too often what is repeated already", axis, text);
     if (strlen(text) > 250 || regcomp(r, posix, REG_EXTENDED) != 0)
         return tgi_fail(err, TG_E_ARG, "--%c '%.80s' is no regular expression", axis, text);
     if (r->re_nsub != 1) {

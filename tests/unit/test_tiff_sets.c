@@ -174,6 +174,12 @@ static void test_names_give_channels_and_times_their_places(void)
     refused(in_folder("grid"), &two, TG_E_ARG, "must have one group");
     const tg_open_opts broken = {.threads = 1, .key = {NULL, "t(\\d+", NULL}};
     refused(in_folder("grid"), &broken, TG_E_ARG, "no regular expression");
+    const tg_open_opts pluses = {.threads = 1, .key = {NULL, "++++++++++++++t(.)", NULL}};
+    const tg_open_opts braces = {.threads = 1, .key = {NULL, "t{255}{255}(.)", NULL}};
+    const tg_open_opts groups = {.threads = 1, .key = {NULL, "(t{99}){99}", NULL}};
+    refused(in_folder("grid"), &pluses, TG_E_ARG, "repeats too often");
+    refused(in_folder("grid"), &braces, TG_E_ARG, "repeats too often");
+    refused(in_folder("grid"), &groups, TG_E_ARG, "repeats too often");
     unlink(in_folder("grid/exp_t10_GFP.tif"));
     refused(in_folder("grid"), &o, TG_E_ARG, "no file for c=GFP t=10");
     refused(in_folder("grid/exp_t0_GFP.tif"), &o, TG_E_ARG, "is one file");
