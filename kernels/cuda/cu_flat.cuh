@@ -229,7 +229,21 @@ template <int N> inline void cu_walk_vectors(cu_walk<N> *w, int v)
         w->stride[k][w->rank - 1] *= v;
 }
 
-/* Where element i is in each array. 32 bits divide several times faster than 64. */
+/* The place on an axis of `dim` of what is left of an element's number, which loses it. 32 bits
+ * divide several times faster than 64. */
+__device__ __forceinline__ int64_t cu_take_axis(int64_t *left, int64_t dim)
+{
+    if (*left >> 31 == 0 && dim >> 31 == 0) {
+        const uint32_t d = (uint32_t)dim, q = (uint32_t)*left / d, at = (uint32_t)*left - q * d;
+        *left = q;
+        return at;
+    }
+    const int64_t q = *left / dim, at = *left - q * dim;
+    *left = q;
+    return at;
+}
+
+/* Where element i is in each array. */
 template <int N>
 __device__ __forceinline__ void cu_walk_to(const cu_walk<N> &w, int64_t i, int64_t (&off)[N])
 {
@@ -238,16 +252,7 @@ __device__ __forceinline__ void cu_walk_to(const cu_walk<N> &w, int64_t i, int64
         off[k] = 0;
     int axis = w.rank - 1;
     for (; axis > 0; axis--) {
-        int64_t at;
-        if (i >> 31 == 0 && w.dim[axis] >> 31 == 0) {
-            const uint32_t d = (uint32_t)w.dim[axis], q = (uint32_t)i / d;
-            at = (uint32_t)i - q * d;
-            i = q;
-        } else {
-            const int64_t q = i / w.dim[axis];
-            at = i - q * w.dim[axis];
-            i = q;
-        }
+        const int64_t at = cu_take_axis(&i, w.dim[axis]);
 #pragma unroll
         for (int k = 0; k < N; k++)
             off[k] += at * w.stride[k][axis];

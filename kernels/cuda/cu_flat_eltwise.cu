@@ -32,16 +32,7 @@ template <class T, int V, class F> struct cu_array_reader {
         const cu_walk<CU_SIDES> &w = a->walk;
         int64_t rest = i, off = 0;
         for (int axis = w.rank - 1; axis > 0; axis--) {
-            int64_t at;
-            if (rest >> 31 == 0 && w.dim[axis] >> 31 == 0) {
-                const uint32_t d = (uint32_t)w.dim[axis], q = (uint32_t)rest / d;
-                at = (uint32_t)rest - q * d;
-                rest = q;
-            } else {
-                const int64_t q = rest / w.dim[axis];
-                at = rest - q * w.dim[axis];
-                rest = q;
-            }
+            const int64_t at = cu_take_axis(&rest, w.dim[axis]);
             off += at * w.stride[k][axis];
         }
         return off + rest * w.stride[k][0];

@@ -14,6 +14,7 @@
  * and all again with a random epilogue behind the node.
  * (test_cuda_ops runs the same lines without epilogues.) Usage: test_cuda_chains [SYMBOL]. */
 #include "tests/cuda/device_run.h"
+#include "tests/cuda/near.h"
 #include "tests/plain_step.h"
 #include "tests/unit/op_case.h"
 
@@ -436,35 +437,6 @@ static void apply_steps(const dev_node *d, float *dense)
 
 /* ---- Checks ------------------------------------------------------------------------------ */
 
-/* `count` results against the reference. */
-static int near(const float *got, const float *want, size_t count, tg_dtype t)
-{
-    const int half = t == TG_DTYPE_F16, brain = t == TGI_DTYPE_BF16;
-    const double rel = half ? 1e-3 : brain ? 4e-3 : 1e-5;
-    const double part = half ? 5e-3 : brain ? 2e-3 : 1e-5;
-    const double least = half ? 6e-8 : 1e-37; /* half of these there is no more */
-    double squares = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++)
-        if (isfinite(want[i])) {
-            squares += (double)want[i] * (double)want[i];
-            n++;
-        }
-    const double rms = n ? sqrt(squares / (double)n) : 0;
-    for (size_t i = 0; i < count; i++) {
-        const double g = (double)got[i], w = (double)want[i];
-        if (t == TG_DTYPE_F16 && fabs(w) > 6e4) /* more than it holds */
-            continue;
-        if (!(fabs(g - w) <= rel * fabs(w) + part * rms + least) && !(isnan(g) && isnan(w)) &&
-            memcmp(&got[i], &want[i], sizeof(float)) != 0) {
-            fprintf(stderr, "%s: element %zu is %.9g, expected %.9g (rms %g)\n", case_where, i,
-                    g, w, rms);
-            return 0;
-        }
-    }
-    return 1;
-}
-
 static int same_in_box(const tg_desc *d, const tg_box *b, const float *p, const float *q)
 {
     const tg_range rz = tgi_box_axis(b, TG_Z), ry = tgi_box_axis(b, TG_Y),
@@ -486,7 +458,7 @@ static void check_node(dev_node *d, float *const *ref, float *const *whole, floa
     const tg_box full = tgi_box_full(&n->dst[0]);
     int clean = dev_box(d, &full, whole, seed), same = 1, close = 1;
     for (int k = 0; k < n->ctx.n_dst; k++)
-        close &= near(whole[k], ref[k], desc_floats(&n->dst[k]), d->t);
+        close &= case_near(whole[k], ref[k], desc_floats(&n->dst[k]), d->t, NULL);
     for (int i = 0; i < 4 && clean && close && same; i++) {
         const tg_box box = box_random(&n->dst[0], seed);
         clean &= dev_box(d, &box, part, seed);

@@ -14,6 +14,7 @@
  * reason. Usage: test_cuda_flat [SYMBOL | --table], the table
  * being docs/operators_cuda.md. */
 #include "tests/cuda/flat_case.h"
+#include "tests/cuda/near.h"
 
 /* ---- Checks ------------------------------------------------------------------------------ */
 
@@ -39,35 +40,6 @@ static int reference(const flat_node *f, float **want)
         tgi_free(data[d]);
     }
     return st == TG_OK;
-}
-
-/* `got` holds NaN where no box was: those are not looked at. */
-static int near(const float *got, const float *want, size_t count, tg_dtype t, const int *there)
-{
-    const int half = t == TG_DTYPE_F16, brain = t == TGI_DTYPE_BF16;
-    const double rel = half ? 1e-3 : brain ? 8e-3 : 1e-5;
-    const double part = half ? 5e-3 : brain ? 4e-2 : 1e-5;
-    const double least = half ? 6e-8 : 1e-37;
-    double squares = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++)
-        if (isfinite(want[i])) {
-            squares += (double)want[i] * (double)want[i];
-            n++;
-        }
-    const double rms = n ? sqrt(squares / (double)n) : 0;
-    for (size_t i = 0; i < count; i++) {
-        const double g = (double)got[i], w = (double)want[i];
-        if ((there && !there[i]) || (t == TG_DTYPE_F16 && fabs(w) > 6e4))
-            continue;
-        if (!(fabs(g - w) <= rel * fabs(w) + part * rms + least) && !(isnan(g) && isnan(w)) &&
-            memcmp(&got[i], &want[i], sizeof(float)) != 0) {
-            fprintf(stderr, "%s: element %zu is %.9g, expected %.9g (rms %g)\n", case_where, i,
-                    g, w, rms);
-            return 0;
-        }
-    }
-    return 1;
 }
 
 /* Which elements of an image the box has; NULL: all of them. */
@@ -98,7 +70,7 @@ static void check_results(flat_node *f, float *const *want)
         float *got = floats(count);
         int *there = inside(&f->dst[d]);
         clean &= take(&f->dst[d], got);
-        close &= near(got, want[d], count, f->be->element, there);
+        close &= case_near(got, want[d], count, f->be->element, there);
         tgi_free(got);
         tgi_free(there);
     }

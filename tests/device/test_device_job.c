@@ -180,6 +180,21 @@ static uint16_t *pixels_of(const char *path)
 
 /* ---- Tests ------------------------------------------------------------------------------- */
 
+static int took_what_was_planned(const outcome *o, const char *vram)
+{
+    CHECK_EQ(o->st, TG_OK);
+    if (o->st != TG_OK) {
+        fprintf(stderr, "  %s: %s\n", vram, o->detail);
+        return 0;
+    }
+    CHECK(o->on_device);
+    CHECK_EQ(o->device_peak, peak_bytes()); /* planned to the byte */
+    CHECK(o->device_peak <= o->device_budget);
+    CHECK_EQ(o->res.device_predicted_bytes, o->device_peak);
+    CHECK_EQ(o->res.device_measured_bytes, o->device_peak); /* by the driver's own figures */
+    return 1;
+}
+
 static void test_pixels_do_not_depend_on_the_devices_memory(void)
 {
     static const char *const vram[] = {"64MiB", "4MiB", "3MiB", "2700KiB"};
@@ -190,16 +205,8 @@ static void test_pixels_do_not_depend_on_the_devices_memory(void)
         forget_output();
         const outcome o = run_with(OPTIONS("device", "cuda", "vram", vram[i], "precision",
                                            "fp32", "tile", i == 3 ? "48x32" : "auto"));
-        CHECK_EQ(o.st, TG_OK);
-        if (o.st != TG_OK) {
-            fprintf(stderr, "  %s: %s\n", vram[i], o.detail);
+        if (!took_what_was_planned(&o, vram[i]))
             continue;
-        }
-        CHECK(o.on_device);
-        CHECK_EQ(o.device_peak, peak_bytes()); /* planned to the byte */
-        CHECK(o.device_peak <= o.device_budget);
-        CHECK_EQ(o.res.device_predicted_bytes, o.device_peak);
-        CHECK_EQ(o.res.device_measured_bytes, o.device_peak); /* by the driver's own figures */
         uint16_t *px = pixels_of(output);
         if (!first)
             first = px;
@@ -369,16 +376,8 @@ static void test_arrays_do_not_depend_on_the_devices_memory(void)
         settings->context_bytes = (size_t)2 << 20;
         const outcome o = run_array(OPTIONS("device", "cuda", "vram", vram[i], "precision",
                                             "fp32", "tile", i == 3 ? "48x32" : "auto"));
-        CHECK_EQ(o.st, TG_OK);
-        if (o.st != TG_OK) {
-            fprintf(stderr, "  %s: %s\n", vram[i], o.detail);
+        if (!took_what_was_planned(&o, vram[i]))
             continue;
-        }
-        CHECK(o.on_device);
-        CHECK_EQ(o.device_peak, peak_bytes()); /* planned to the byte */
-        CHECK(o.device_peak <= o.device_budget);
-        CHECK_EQ(o.res.device_predicted_bytes, o.device_peak);
-        CHECK_EQ(o.res.device_measured_bytes, o.device_peak);
         float *px = array_of(array_out);
         if (!first)
             first = px;
