@@ -101,7 +101,7 @@ static void *claim(size_t bytes)
 
 static unsigned net_flags(const settings *s)
 {
-    return (s->exact ? TG_NET_EXACT : 0) | (s->bf16 ? TG_NET_BF16 : 0);
+    return (s->exact ? TG_NET_EXACT : 0) | (s->bf16 ? TG_NET_KINDS(TG_KIND_BF16) : 0);
 }
 
 static float *dense_input(const tg_desc *d)

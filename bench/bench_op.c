@@ -404,7 +404,7 @@ static int bench_layer(const layer *l, const settings *s)
     void (*const run_peer)(work *) = s->want.bf16 ? own_run : peer_run;
     const int peer = any_peer(&k, s);
     const double off = distance(&k);
-    if (!(off < (k.c.v->bf16 ? BF16_L2 : 1e-5))) {
+    if (!(off < (k.c.v->kinds ? BF16_L2 : 1e-5))) {
         printf("%-26s WRONG: relative L2 %.2e\n", l->name, off);
         release(&k);
         return 1;

@@ -30,9 +30,8 @@ const tg_variant *tgi_variant_pick(const tg_backend *be, const char *op, const t
     double least = 0;
     for (const tg_variant *const *v = be->variants; *v; v++) {
         if (strcmp((*v)->op, op) != 0 || (lay->exact && (*v)->rearranges) ||
-            (!lay->bf16 && (*v)->bf16) || (!lay->tf32 && (*v)->tf32) ||
-            lay->flat != (*v)->flat || (lay->n_doubled && !(*v)->reads_doubled) ||
-            !(*v)->accepts(ctx, lay))
+            ((*v)->kinds & ~lay->kinds) || lay->flat != (*v)->flat ||
+            (lay->n_doubled && !(*v)->reads_doubled) || !(*v)->accepts(ctx, lay))
             continue;
         const double cost = (*v)->cost ? (*v)->cost(ctx, lay) : 1;
         if (!best || cost < least) {

@@ -12,13 +12,18 @@
 
 typedef enum tg_isa { TG_ISA_PORTABLE, TG_ISA_AVX2, TG_ISA_AVX512, TG_ISA_COUNT } tg_isa;
 
+/* Kinds of variants that are computed with only where all of theirs are allowed. */
+#define TG_KIND_BF16 1u    /* of a processor: products of bfloat16 numbers, float32 sums */
+#define TG_KIND_TF32 2u    /* products of float32 numbers rounded to 10 bits */
+#define TG_KIND_WGMMA 4u   /* products by the warp groups of compute capability 9.0 */
+#define TG_KIND_LIBRARY 8u /* products by a library that the device opens when asked */
+
 /* Layout of the operands that the planner offers a variant. */
 typedef struct tg_layout_hint {
     int lanes;                 /* channel block of the instruction set: 8 or 16 */
     int exact;                 /* 1: no variant that rearranges the sum */
-    int bf16;                  /* 1: variants with products of bfloat16 numbers too */
+    unsigned kinds;            /* that are allowed: TG_KIND_* */
     int flat;                  /* 1: variants over whole arrays, and none else */
-    int tf32;                  /* 1: variants with products of TF32 numbers too */
     int n_src;                 /* operands (see n_seg for virtual concats) */
     int src_cb[TG_OP_MAX_SRC]; /* 1 or lanes */
     int src_segs[TG_OP_MAX_SRC];
@@ -35,8 +40,7 @@ typedef struct tg_variant {
     /* 1: a faster sum that rounds differently from the direct one (Winograd). The plan decides
      * node by node whether to use it; --exact never does. */
     int rearranges;
-    int bf16; /* 1: products of bfloat16 numbers, float32 sums: with --precision bf16 only */
-    int tf32; /* 1: products of float32 numbers rounded to 10 bits: with --tf32 only */
+    unsigned kinds;    /* TG_KIND_* that it is of; 0 of most */
     int reads_doubled; /* takes sources that are read doubled (tg_view) */
     /* 1: computes a node over whole arrays (net.h): reads all of its sources and writes all of
      * its results, of images what call.boxes says. Scratch: for each source that is an image,

@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-#define TG_DEVICE_ABI 3u /* rises with any change of this header, op.h or backend.h */
+#define TG_DEVICE_ABI 4u /* rises with any change of this header, op.h or backend.h */
 
 typedef struct tg_device tg_device;                 /* one device, opened: a context */
 typedef struct tg_device_event tg_device_event;     /* a place in a queue */
@@ -67,7 +67,8 @@ typedef struct tg_device_info {
     int multiprocessors;
     uint64_t total_bytes; /* of its memory */
     int copies_overlap;   /* 1: copies both ways run beside kernels */
-    int bf16, tf32;       /* 1: its matrix units multiply such numbers */
+    int bf16;             /* 1: it multiplies bfloat16 numbers */
+    unsigned kinds;       /* of variants that it can compute: TG_KIND_* */
     char driver[64];      /* versions of driver and runtime, one line */
 } tg_device_info;
 

@@ -22,7 +22,7 @@ static inline int net_in_bf16(void)
 }
 static inline unsigned net_flags(uint64_t number)
 {
-    return !net_in_bf16() ? 0 : number % 2 ? TG_NET_BF16 | TG_NET_EXACT : TG_NET_BF16;
+    return !net_in_bf16() ? 0 : TG_NET_KINDS(TG_KIND_BF16) | (number % 2 ? TG_NET_EXACT : 0);
 }
 /* The machine cannot run what TG_TEST_PRECISION asks for. */
 static inline int net_must_skip(void)

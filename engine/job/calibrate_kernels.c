@@ -363,7 +363,7 @@ tg_status tgi_calibrate_kernels(tgi_speeds *s, tgi_err *err)
         if (be && st == TG_OK)
             st = measure_set(g, be, 0, s, err);
         if (be && st == TG_OK && tgi_isa_has_bf16(isa))
-            st = measure_set(g, be, TG_NET_EXACT | TG_NET_BF16, s, err);
+            st = measure_set(g, be, TG_NET_EXACT | TG_NET_KINDS(TG_KIND_BF16), s, err);
         if (isa == TG_ISA_PORTABLE)
             break;
     }

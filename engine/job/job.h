@@ -79,6 +79,7 @@ typedef struct tg_job_device {
     const tg_device_ops *ops; /* NULL: the processor computes */
     tg_device_info info;
     tg_dtype element;
+    unsigned kinds;         /* of variants that may be used: TG_KIND_* */
     int chosen;             /* the question was asked */
     int by_name;            /* no way back to the processor */
     tg_device *device;      /* a context, from the plan to the end of the job */

@@ -28,18 +28,17 @@ const char *tgi_job_precision(const tg_job *job)
 {
     if (!job->dev.ops)
         return job->set.bf16 ? "bf16" : "fp32";
-    return job->dev.element == TG_DTYPE_F16      ? "fp16"
-           : job->dev.element == TGI_DTYPE_BF16  ? "bf16"
-           : job->set.tf32 && job->dev.info.tf32 ? "tf32"
-                                                 : "fp32";
+    return job->dev.element == TG_DTYPE_F16     ? "fp16"
+           : job->dev.element == TGI_DTYPE_BF16 ? "bf16"
+           : job->dev.kinds & TG_KIND_TF32      ? "tf32"
+                                                : "fp32";
 }
 
 unsigned tgi_job_net_flags(const tg_job *job)
 {
-    const int tf32 = job->dev.ops && job->set.tf32 && job->dev.info.tf32;
-    const int bf16 = !job->dev.ops && job->set.bf16 && job->set.bf16_here;
-    return (job->set.exact ? TG_NET_EXACT : 0) | (bf16 ? TG_NET_BF16 : 0) |
-           (tf32 ? TG_NET_TF32 : 0);
+    const unsigned of_processor = job->set.bf16 && job->set.bf16_here ? TG_KIND_BF16 : 0;
+    return (job->set.exact ? TG_NET_EXACT : 0) |
+           TG_NET_KINDS(job->dev.ops ? job->dev.kinds : of_processor);
 }
 
 /* Measured once on each device and kept: tgi_measured. On the context that the job is planned
@@ -155,7 +154,9 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
     const char *missing = lacks(&job->dev);
     if (missing)
         return tgi_job_device_leave(job, missing, err);
-    if (job->set.tf32 && !job->dev.info.tf32)
+    if (job->set.tf32)
+        job->dev.kinds |= job->dev.info.kinds & TG_KIND_TF32;
+    if (job->set.tf32 && !job->dev.kinds)
         tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: it has no TF32, float32 stays as it is",
                     job->device_text);
     return TG_OK;

@@ -177,7 +177,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
         tgi_jw_uint(&w, "device_peak_bytes", i.device_peak_bytes);
         tgi_jw_uint(&w, "device_budget_bytes", i.device_budget_bytes);
     }
-    tgi_jw_int(&w, "bf16_nodes", tgi_net_bf16_nodes(job->plan.net));
+    tgi_jw_int(&w, "bf16_nodes", tgi_net_nodes_of(job->plan.net, TG_KIND_BF16));
     tgi_jw_int(&w, "winograd_nodes", job->plan.net->n_used);
     tgi_jw_int(&w, "winograd_candidates", job->plan.net->n_fast);
     if (!job->set.tensor)

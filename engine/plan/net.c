@@ -38,8 +38,7 @@ static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsig
     n->net = net;
     n->flat = tgi_node_is_flat(net->g, &net->shapes, gn);
     n->exact = (flags & TG_NET_EXACT) != 0;
-    n->bf16 = (flags & TG_NET_BF16) != 0;
-    n->tf32 = (flags & TG_NET_TF32) != 0;
+    n->kinds = flags >> 8;
     tgi_node_ctx(net->g, &net->shapes, gn, n->src, n->dst, n->consts, &n->ctx);
     n->n_operands = gn->n_src;
     for (int j = 0; j < gn->n_src; j++)
@@ -159,9 +158,8 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
     memset(h, 0, sizeof *h);
     h->lanes = net->be->lanes;
     h->exact = n->exact;
-    h->bf16 = n->bf16;
+    h->kinds = n->kinds;
     h->flat = n->flat;
-    h->tf32 = n->tf32;
     h->n_src = n->ctx.n_src;
     for (int j = 0; j < n->ctx.n_src; j++) {
         const tg_net_operand *o = &n->operand[j];
@@ -444,11 +442,11 @@ void tgi_net_use_fast(tg_net *net, int n)
     place_weights(net);
 }
 
-int tgi_net_bf16_nodes(const tg_net *net)
+int tgi_net_nodes_of(const tg_net *net, unsigned kinds)
 {
     int n = 0;
     for (int i = 0; i < net->n_nodes; i++)
-        n += net->nodes[i].variant && net->nodes[i].variant->bf16;
+        n += net->nodes[i].variant && (net->nodes[i].variant->kinds & kinds);
     return n;
 }
 

@@ -44,7 +44,7 @@ typedef struct tg_net_node {
     tg_epi_step epi[TG_MAX_EPI];
     tg_layout_hint hint;
     int exact;                 /* no variant that rearranges its sum */
-    int bf16, tf32;            /* variants with such products too */
+    unsigned kinds;            /* of variants that are allowed: TG_KIND_* */
     const tg_variant *variant; /* NULL: the reference */
     size_t packed_bytes, packed_offset;
     double flops_per_element; /* of dst[0], epilogue included */
@@ -77,8 +77,8 @@ typedef struct tg_net {
 
 #define TG_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */
 #define TG_NET_EXACT 2u     /* no variant that rearranges sums */
-#define TG_NET_BF16 4u      /* products of bfloat16 numbers where that is faster */
-#define TG_NET_TF32 8u      /* products of TF32 numbers where that is faster */
+/* Variants of these kinds (TG_KIND_*) where they cost less. */
+#define TG_NET_KINDS(kinds) ((unsigned)(kinds) << 8)
 
 /* `in`: one desc per graph input, N = 1. `g` borrowed. Returned; tgi_net_free. */
 tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in,
@@ -90,8 +90,8 @@ void tgi_net_free(tg_net **net);
  * net uses all; tilings made before the call no longer hold. */
 void tgi_net_use_fast(tg_net *net, int n);
 
-/* Nodes whose products are of bfloat16 numbers. */
-int tgi_net_bf16_nodes(const tg_net *net);
+/* Nodes whose variants are of one of these kinds. */
+int tgi_net_nodes_of(const tg_net *net, unsigned kinds);
 
 /* phase.c: place the blocks of block-wise kernels; part of tgi_net_new and tgi_net_use_fast. */
 tg_status tgi_net_align_blocks(tg_net *net, tgi_err *err);

@@ -281,8 +281,9 @@ static tg_status shape_of(const tg_op_ctx *ctx, const tg_layout_hint *lay, int t
 static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed)
 {
     shape s;
-    return lay->bf16 && lay->lanes == TG_L && lay->dst_cb == TG_L && lay->src_cb[0] == TG_L &&
-           tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
+    return (lay->kinds & TG_KIND_BF16) && lay->lanes == TG_L && lay->dst_cb == TG_L &&
+           lay->src_cb[0] == TG_L && tgi_is_const_f32(ctx, 1) &&
+           (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
            shape_of(ctx, lay, transposed, &s) == TG_OK && s.g.groups == 1 &&
            window_room(&s) <= WINDOW_BYTES_MAX;
 }
@@ -625,7 +626,7 @@ DEFINE_VARIANT(transposed, 1)
 
 const tg_variant TGS(tgi_conv_bf16) = {.name = "conv_bf16",
                                        .op = "Conv",
-                                       .bf16 = 1,
+                                       .kinds = TG_KIND_BF16,
                                        .reads_doubled = 1,
                                        .accepts = plain_accepts,
                                        .packed_bytes = plain_packed_bytes,
@@ -635,7 +636,7 @@ const tg_variant TGS(tgi_conv_bf16) = {.name = "conv_bf16",
                                        .run = plain_run};
 const tg_variant TGS(tgi_conv_transpose_bf16) = {.name = "conv_transpose_bf16",
                                                  .op = "ConvTranspose",
-                                                 .bf16 = 1,
+                                                 .kinds = TG_KIND_BF16,
                                                  .accepts = transposed_accepts,
                                                  .packed_bytes = transposed_packed_bytes,
                                                  .pack = transposed_pack,

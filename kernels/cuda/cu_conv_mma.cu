@@ -8,7 +8,7 @@ struct halves {
     typedef __half element, weight;
     static const bool everywhere = true; /* on 7.5 too */
     static const bool few = true;
-    static const int tf32 = 0;
+    static const unsigned kinds = 0;
     static constexpr double cost = 1; /* of a product, over one of halves */
     static __device__ __forceinline__ void prepare(uint32_t (&)[4])
     {

@@ -31,7 +31,7 @@
  *     typedef element, weight     see cu_conv_variant.cuh; both of one size
  *     everywhere                  on 7.5 too
  *     few                         pixels of less than 16 bytes too
- *     tf32, cost                  see tg_variant; of a product, over one of halves
+ *     kinds, cost                 see tg_variant; of a product, over one of halves
  *     prepare(a), multiply(c, a, b)
  */
 #ifndef TG_CU_CONV_MMA_CUH
@@ -333,7 +333,7 @@ __global__ void __launch_bounds__(threads, 2) conv_mma(const cu_gemm_args *__res
 template <class P> struct mma_product {
     typedef typename P::element element;
     typedef typename P::weight weight;
-    static const int threads = ::threads, tf32 = P::tf32;
+    static const int threads = ::threads, kinds = P::kinds;
     static const int unit = 16 / (int)sizeof(element), kstep = 4 * unit, lanes = unit;
 
     static int takes(const cu_gemm_plan *p)

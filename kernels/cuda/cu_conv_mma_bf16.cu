@@ -9,7 +9,7 @@ struct brains {
     typedef __nv_bfloat16 element, weight;
     static const bool everywhere = false;
     static const bool few = true;
-    static const int tf32 = 0;
+    static const unsigned kinds = 0;
     static constexpr double cost = 1;
     static __device__ __forceinline__ void prepare(uint32_t (&)[4])
     {

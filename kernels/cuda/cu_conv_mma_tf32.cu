@@ -25,7 +25,7 @@ struct tf32s {
     typedef rounded weight;
     static const bool everywhere = false;
     static const bool few = false;
-    static const int tf32 = 1;
+    static const unsigned kinds = TG_KIND_TF32;
     static constexpr double cost = 0.5; /* of FFMA: a round figure that prefers it */
     static __device__ __forceinline__ void prepare(uint32_t (&a)[4])
     {

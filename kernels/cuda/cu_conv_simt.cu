@@ -213,7 +213,8 @@ __global__ void __launch_bounds__(threads, 3) conv_simt(const cu_gemm_args *__re
 
 struct floats {
     typedef float element, weight;
-    static const int threads = ::threads, kstep = ::kstep, lanes = 8, tf32 = 0;
+    static const int threads = ::threads, kstep = ::kstep, lanes = 8;
+    static const unsigned kinds = 0;
 
     static int takes(const cu_gemm_plan *)
     {

@@ -6,7 +6,7 @@
  *         typedef __half weight;              packed; made from float by a cast, rounding
  *         static const int threads = 128, kstep = 32;
  *         static const int lanes = 8;         of a place at most: channels read at once
- *         static const int tf32 = 0;          see tg_variant
+ *         static const unsigned kinds = 0;    see tg_variant
  *         static int takes(const cu_gemm_plan *p);        0: not for places of p->lanes
  *         static int channels(const cu_gemm_plan *p);     of a tile: chosen from p->lanes and
  *                                                         cu_gemm_channels(p)
@@ -89,7 +89,7 @@ template <class K, int TR> constexpr tg_variant cu_product(const char *name)
 {
     typedef cu_product_of<K, TR> P;
     tg_variant v = cu_variant(name, TR ? "ConvTranspose" : "Conv", P::accepts, P::run);
-    v.tf32 = K::tf32;
+    v.kinds = K::kinds;
     v.reads_doubled = 1;
     v.packed_bytes = P::packed_bytes;
     v.pack = P::pack;

@@ -148,7 +148,8 @@ static tg_status device_describe(int id, tg_device_info *out, tgi_err *err)
     out->multiprocessors = p.multiProcessorCount;
     out->total_bytes = p.totalGlobalMem;
     out->copies_overlap = p.asyncEngineCount >= 2;
-    out->bf16 = out->tf32 = p.major >= 8;
+    out->bf16 = p.major >= 8;
+    out->kinds = p.major >= 8 ? TG_KIND_TF32 : 0;
     snprintf(out->driver, sizeof out->driver, "driver of CUDA %s, runtime %s", a, b);
     return TG_OK;
 }

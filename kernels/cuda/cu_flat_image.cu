@@ -46,7 +46,7 @@ static const tg_variant *inner_of(const tg_backend *be, const char *op, const cu
     const tg_variant *best = NULL;
     double least = 0;
     for (const tg_variant *const *v = be->variants; *v; v++) {
-        if ((*v)->flat || (*v)->bf16 || (*v)->rearranges || strcmp((*v)->op, op) != 0 ||
+        if ((*v)->flat || (*v)->kinds || (*v)->rearranges || strcmp((*v)->op, op) != 0 ||
             !(*v)->accepts(&s->ctx, &s->lay))
             continue;
         const double cost = (*v)->cost ? (*v)->cost(&s->ctx, &s->lay) : 1;

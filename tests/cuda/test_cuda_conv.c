@@ -13,7 +13,7 @@ typedef struct with_what {
     int n_seg;
     unsigned doubled; /* bit s: segment s is read doubled */
     tg_dtype only;
-    int tf32;
+    unsigned kinds;
     int64_t wide; /* columns at most; 0: 40 */
 } with_what;
 static with_what with; /* of the next case */
@@ -91,8 +91,9 @@ static void conv_case(const char *op, const shape *s, const char *variant)
         if (with.doubled)
             kcase_double(&k);
         choose_epilogue(&k);
-        k.tf32 = with.tf32;
-        kdevice_check(&k, with.tf32 ? expect_tf32_sum : expect_sum, with.only, 3);
+        k.kinds = with.kinds;
+        kdevice_check(&k, with.kinds & TG_KIND_TF32 ? expect_tf32_sum : expect_sum, with.only,
+                      3);
     }
     kcase_end(&k);
     memset(&with, 0, sizeof with);
@@ -177,7 +178,7 @@ static void products_agree(const char *op, const shape *s)
     CHECK(kdevice_off < 1e-5); /* in true float32, unless --tf32 is given: */
     with = keep;
     with.only = TG_DTYPE_F32;
-    with.tf32 = 1;
+    with.kinds = TG_KIND_TF32;
     int few = s->ci <= 2; /* lanes, with which it is not worth it */
     for (int i = 0; i < with.n_seg; i++)
         few |= with.segs[i] <= 2;

@@ -134,7 +134,7 @@ static void run_case(const char *model, const char *folder, const tg_graph *g,
                          &net, &err),
              err);
     if (net)
-        run_net(model, folder, net, &in, v, flags & TG_NET_BF16 ? NULL : tol);
+        run_net(model, folder, net, &in, v, flags & TG_NET_KINDS(TG_KIND_BF16) ? NULL : tol);
     tgi_net_free(&net);
     free(in.data);
 }
@@ -176,8 +176,8 @@ int main(void)
         found++;
         run_model(models[i], folder, NULL, 0);
         if (strstr(models[i], "unet") && bf16) { /* all in bf16, and as the planner likes */
-            run_model(models[i], folder, NULL, TG_NET_BF16 | TG_NET_EXACT);
-            run_model(models[i], folder, NULL, TG_NET_BF16);
+            run_model(models[i], folder, NULL, TG_NET_KINDS(TG_KIND_BF16) | TG_NET_EXACT);
+            run_model(models[i], folder, NULL, TG_NET_KINDS(TG_KIND_BF16));
         }
     }
     run_model("tegula_denoise", TG_SOURCE_DIR "/tests/golden/tegula_denoise",

@@ -35,8 +35,7 @@ typedef struct kcase {
     } a;
     const char *variant;            /* the name that must be picked; NULL: any */
     int rearranged;                 /* variants that rearrange sums may be picked */
-    int bf16;                       /* those with bfloat16 products, where there are any */
-    int tf32;                       /* the same with TF32 products */
+    unsigned kinds;                 /* those of these kinds too (TG_KIND_*) */
     int64_t phase;                  /* where their blocks start */
     int opset, n_src, n_const_from; /* sources from n_const_from on are constants */
     tg_desc src[TG_OP_MAX_SRC], dst;
@@ -352,8 +351,7 @@ static void kcase_layout(const kcase *k, int lanes, tg_layout_hint *lay)
     memset(lay, 0, sizeof *lay);
     lay->lanes = lanes;
     lay->exact = !k->rearranged;
-    lay->bf16 = k->bf16;
-    lay->tf32 = k->tf32;
+    lay->kinds = k->kinds;
     lay->n_src = k->n_src;
     for (int i = 0; i < k->n_src; i++) {
         lay->src_cb[i] = k->planar_src ? 1 : lanes;
@@ -503,7 +501,7 @@ static inline void kcase_check(const kcase *k, int boxes)
 {
     for (int isa = 0; isa < TG_ISA_COUNT; isa++)
         if (tgi_isa_detect((tg_isa)isa) == (tg_isa)isa &&
-            (!k->bf16 || tgi_isa_has_bf16((tg_isa)isa)))
+            (!(k->kinds & TG_KIND_BF16) || tgi_isa_has_bf16((tg_isa)isa)))
             kcase_backend(k, tgi_backend_for((tg_isa)isa), boxes);
 }
 

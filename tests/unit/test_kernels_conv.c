@@ -50,7 +50,7 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
     kset(&k.a.conv.pads, 2 * s->spatial, s->p);
     const int depthwise = variant && strcmp(variant, "conv_depthwise") == 0;
     k.rearranged = variant && strcmp(variant, "conv_winograd") == 0;
-    k.bf16 = variant && strstr(variant, "bf16");
+    k.kinds = variant && strstr(variant, "bf16") ? TG_KIND_BF16 : 0;
     k.phase = kpick(0, 9);
     k.a.conv.group = depthwise ? s->ci : in_groups;
     k.variant = variant;
@@ -66,7 +66,7 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
         k.seg_c[0][i] = segs[i];
     k.n_seg[0] = n_seg;
     if (kcase_build(&k, 1.0f)) {
-        for (int i = 0; k.bf16 && i < 2; i++)
+        for (int i = 0; k.kinds && i < 2; i++)
             cut_to_bf16(k.data[i], kcount(&k.src[i]));
         for (int i = 0; i < n_seg; i++)
             k.doubled[i] = doubled >> i & 1;
@@ -305,7 +305,7 @@ static void check_bf16_product(float x, float w, float want)
     kcase_begin(&k, "Conv");
     kset(&k.a.conv.kernel_shape, 2, 1);
     k.variant = "conv_bf16";
-    k.bf16 = 1;
+    k.kinds = TG_KIND_BF16;
     k.n_src = 2;
     k.n_const_from = 1;
     k.src[0] = kdesc(2, 8, 1, 3, 5);
@@ -359,7 +359,7 @@ static void test_bf16_is_taken_where_asked_for_and_cheaper_only(void)
     kcase_layout(&k, be->lanes, &lay);
     const tg_variant *v = tgi_variant_pick(be, "Conv", &ctx, &lay);
     CHECK_STR(v->name, "conv_direct"); /* not asked for */
-    lay.bf16 = 1;
+    lay.kinds = TG_KIND_BF16;
     v = tgi_variant_pick(be, "Conv", &ctx, &lay);
     CHECK_STR(v->name, tgi_isa_has_bf16(isa) ? "conv_bf16" : "conv_direct");
     lay.exact = 0;
