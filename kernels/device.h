@@ -158,6 +158,11 @@ typedef struct tg_device_ops {
     /* Seconds that uploads, downloads and kernels (of all lanes together) have taken since the
      * device was opened; waits for what is in the queues. All 0: nobody measures. */
     tg_status (*times)(tg_device *d, double seconds[3], tgi_err *err);
+    /* Open the library that variants of TG_KIND_LIBRARY compute with, or close it. When it is
+     * open, everything that it takes on the device has been taken; closing gives back what can
+     * be. TG_E_UNSUPPORTED with the reason in one line where there is none that fits: the
+     * device is as it was. */
+    tg_status (*library)(tg_device *d, int open, tgi_err *err);
 } tg_device_ops;
 
 /* The one symbol of a plugin: its table, or NULL when it was built for another ABI. */

@@ -435,6 +435,12 @@ static tg_status device_times(tg_device *d, double seconds[3], tgi_err *err)
     return TG_OK;
 }
 
+static tg_status device_library(tg_device *d, int open, tgi_err *err)
+{
+    (void)d;
+    return open ? tgi_fail(err, TG_E_UNSUPPORTED, "this plugin knows no library") : TG_OK;
+}
+
 /* ---- The table --------------------------------------------------------------------------- */
 
 static const tg_device_ops cuda_ops = {
@@ -442,7 +448,7 @@ static const tg_device_ops cuda_ops = {
     device_open,      device_close,   device_memory, device_alloc,    device_release,
     device_pin,       device_unpin,   device_upload, device_download, event_new,
     event_free,       event_record,   queue_wait,    device_sync,     cu_program_open,
-    cu_program_close, cu_program_run, device_times,
+    cu_program_close, cu_program_run, device_times,  device_library,
 };
 
 extern "C" {

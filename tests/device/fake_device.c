@@ -13,6 +13,7 @@ fake_settings fake = {.devices = 1, .bytes = (size_t)1 << 30};
 
 struct tg_device {
     int id;
+    int library; /* it is open */
 };
 
 /* A place in a queue: behind `at` pieces of work. */
@@ -241,6 +242,7 @@ static tg_status describe(int id, tg_device_info *out, tgi_err *err)
                             .name = "Fake 1000",
                             .total_bytes = fake.bytes,
                             .copies_overlap = 1,
+                            .kinds = fake.kinds,
                             .driver = "none"};
     return TG_OK;
 }
@@ -266,10 +268,14 @@ static tg_status open_device(int id, tg_device **out, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status library(tg_device *d, int open, tgi_err *err);
+
 static void close_device(tg_device **d)
 {
     if (!*d)
         return;
+    if ((*d)->library)
+        (void)library(*d, 0, NULL);
     state.used -= fake.context_bytes;
     state.things--;
     free(*d);
@@ -422,12 +428,14 @@ static tg_status sync_event(tg_device *d, tg_device_event *e, tgi_err *err)
 static tg_status program_open(tg_device *d, tg_device_queue q, const tg_device_step *steps,
                               int n, tg_device_program **out, size_t *bytes, tgi_err *err)
 {
-    (void)steps;
     *bytes = (size_t)n * 1024;
     if (!out)
         return TG_OK;
-    (void)d;
     TGI_TRY(called(FAKE_PROGRAM, err));
+    for (int i = 0; i < n; i++)
+        if (steps[i].kind == TG_STEP_NODE && (steps[i].variant->kinds & TG_KIND_LIBRARY) &&
+            !d->library)
+            return tgi_fail(err, TG_E_DEVICE, "the library that this needs is not open");
     TGI_TRY(take(*bytes, err));
     *out = calloc(1, sizeof **out);
     **out = (tg_device_program){q, n};
@@ -499,6 +507,24 @@ static tg_status times(tg_device *d, double seconds[3], tgi_err *err)
     return TG_OK;
 }
 
+static tg_status library(tg_device *d, int open, tgi_err *err)
+{
+    if (open == d->library)
+        return TG_OK;
+    if (!open) {
+        state.used -= fake.library_bytes;
+        state.things--;
+        d->library = 0;
+        return TG_OK;
+    }
+    if (!fake.library_bytes)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "there is no library");
+    TGI_TRY(called(FAKE_LIBRARY, err));
+    TGI_TRY(take(fake.library_bytes, err));
+    d->library = 1;
+    return TG_OK;
+}
+
 const tg_device_ops *fake_device_ops(void)
 {
     static const tg_device_ops ops = {.abi = TG_DEVICE_ABI,
@@ -523,6 +549,7 @@ const tg_device_ops *fake_device_ops(void)
                                       .program_open = program_open,
                                       .program_close = program_close,
                                       .program_run = program_run,
-                                      .times = times};
+                                      .times = times,
+                                      .library = library};
     return &ops;
 }

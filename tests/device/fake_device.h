@@ -25,14 +25,17 @@ typedef enum fake_call {
     FAKE_RUN,
     FAKE_SYNC,
     FAKE_PROGRAM,
+    FAKE_LIBRARY,
     FAKE_CALLS
 } fake_call;
 
 typedef struct fake_settings {
-    int devices;                               /* how many there are; 0: "no device" */
-    size_t bytes;                              /* of memory */
-    size_t taken;                              /* of these, by somebody else */
-    size_t context_bytes;                      /* taken by open */
+    int devices;          /* how many there are; 0: "no device" */
+    size_t bytes;         /* of memory */
+    size_t taken;         /* of these, by somebody else */
+    size_t context_bytes; /* taken by open */
+    size_t library_bytes; /* taken by its library while it is open; 0: it has none */
+    unsigned kinds;       /* of variants that it says it can (TG_KIND_*) */
     double upload_per_byte, download_per_byte; /* seconds of the fake clock */
     double run_seconds;                        /* of a program with something to do */
     int eager[TG_QUEUE_COUNT];

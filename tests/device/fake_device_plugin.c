@@ -11,8 +11,8 @@ FAKE_API const tg_device_ops *tgi_device_plugin(uint32_t abi);
 
 static int call_of(const char *name)
 {
-    static const char *const names[FAKE_CALLS] = {"open",     "alloc", "pin",  "upload",
-                                                  "download", "run",   "sync", "program"};
+    static const char *const names[FAKE_CALLS] = {
+        "open", "alloc", "pin", "upload", "download", "run", "sync", "program", "library"};
     for (int i = 0; i < FAKE_CALLS; i++)
         if (strcmp(names[i], name) == 0)
             return i;

@@ -26,11 +26,40 @@ static void never(const tg_call *call)
     abort(); /* the device runs steps, not variants */
 }
 
+/* The same numbers in half of the time, where they are allowed. */
+static double half(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    (void)ctx;
+    (void)lay;
+    return 0.5;
+}
+
+static int is_1x1(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    (void)lay;
+    return ctx->src[1].dim[2] == 1 && ctx->src[1].dim[3] == 1;
+}
+
+static const tg_variant of_kinds[] = {
+    {.name = "fake_wgmma",
+     .op = "Conv",
+     .kinds = TG_KIND_WGMMA,
+     .accepts = accepts,
+     .cost = half,
+     .run = never},
+    {.name = "fake_library",
+     .op = "Conv",
+     .kinds = TG_KIND_LIBRARY,
+     .accepts = is_1x1,
+     .cost = half,
+     .run = never},
+};
+
 const tg_backend *fake_backend(void)
 {
     enum { MOST = 256 };
     static tg_variant variant[MOST];
-    static const tg_variant *list[MOST + 1];
+    static const tg_variant *list[MOST + sizeof of_kinds / sizeof *of_kinds + 1];
     static tg_backend be;
     int n = 0;
     for (int i = 0; tgi_op_at(i) && n < MOST; i++) {
@@ -41,6 +70,8 @@ const tg_backend *fake_backend(void)
         list[n] = &variant[n];
         n++;
     }
+    for (size_t i = 0; i < sizeof of_kinds / sizeof *of_kinds; i++)
+        list[n++] = &of_kinds[i];
     list[n] = NULL;
     be = (tg_backend){.name = "fake",
                       .isa = TG_ISA_PORTABLE,
