@@ -115,6 +115,10 @@ TG_OPT(
     "on a GPU from compute capability 8.0 on, in fp32: convolutions may multiply numbers "
     "rounded to 10 bits (TF32), which errs as fp16 does, by 1e-3 to 4e-3 relative; sums stay "
     "float32")
+TG_OPT(NO_CUBLAS, "no-cublas", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL, 1,
+       "on a GPU: products of matrices by tegula's own kernels alone. Without it cuBLASLt is "
+       "opened where it is installed, computes the same as measured, the memory that it takes "
+       "fits and the plan gains by it")
 TG_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto", "plan run verify preset",
        RULE_DEVICE, 0, 0, NULL, 1,
        "what computes the network: auto is a GPU where there is one that can, else the "

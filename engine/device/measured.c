@@ -32,17 +32,37 @@ static int same_text(const tgi_json *row, const char *key, const char *want)
     return tgi_json_str(tgi_json_get(row, key), &text) && strcmp(text, want) == 0;
 }
 
-/* 1: a whole row. */
-static int read_row(const tgi_json *row, tgi_measured *out)
+static void know_nothing(tgi_measured *m)
+{
+    *m = (tgi_measured){.context_bytes = 0};
+    for (int i = 0; i < TGI_GAIN_COUNT; i++)
+        m->gain[i] = -1;
+}
+
+/* 1: there is no such key, or a size. */
+static int read_bytes(const tgi_json *row, const char *key, uint64_t *out)
 {
     int64_t bytes = 0;
-    double gain = 0;
-    if (!tgi_json_num(tgi_json_get(row, "half_gain"), &gain) || !(gain > 0) ||
-        gain > MOST_GAIN || !tgi_json_int(tgi_json_get(row, "context_bytes"), &bytes) ||
-        bytes < 0)
+    const tgi_json *at = tgi_json_get(row, key);
+    if (at && (!tgi_json_int(at, &bytes) || bytes < 0))
         return 0;
-    *out = (tgi_measured){gain, (uint64_t)bytes};
+    *out = (uint64_t)bytes;
     return 1;
+}
+
+/* 1: nothing in it is damaged. */
+static int read_row(const tgi_json *row, tgi_measured *out)
+{
+    know_nothing(out);
+    int good = read_bytes(row, "context_bytes", &out->context_bytes) &&
+               read_bytes(row, "library_bytes", &out->library_bytes);
+    for (int i = 0; i < TGI_GAIN_COUNT; i++) {
+        const tgi_json *at = tgi_json_get(row, tgi_gain_name((tgi_gain)i));
+        if (at)
+            good &= tgi_json_num(at, &out->gain[i]) && out->gain[i] >= 0 &&
+                    out->gain[i] <= MOST_GAIN;
+    }
+    return good;
 }
 
 static const tgi_json *rows_of(const tgi_json *doc)
@@ -62,7 +82,7 @@ static tgi_json *load(char *path, size_t cap)
     return doc;
 }
 
-int tgi_measured_read(const tg_device_info *info, tgi_measured *out)
+void tgi_measured_read(const tg_device_info *info, tgi_measured *out)
 {
     const identity id = identity_of(info);
     char path[1024];
@@ -73,7 +93,8 @@ int tgi_measured_read(const tg_device_info *info, tgi_measured *out)
                 same_text(row, "driver", id.driver) && same_text(row, "version", id.version) &&
                 read_row(row, out);
     tgi_json_free(&doc);
-    return found;
+    if (!found)
+        know_nothing(out);
 }
 
 static void put_row(tgi_jw *w, const char *device, const char *driver, const char *version,
@@ -83,8 +104,13 @@ static void put_row(tgi_jw *w, const char *device, const char *driver, const cha
     tgi_jw_str(w, "device", device);
     tgi_jw_str(w, "driver", driver);
     tgi_jw_str(w, "version", version);
-    tgi_jw_num(w, "half_gain", m->half_gain);
-    tgi_jw_uint(w, "context_bytes", m->context_bytes);
+    for (int i = 0; i < TGI_GAIN_COUNT; i++)
+        if (m->gain[i] >= 0)
+            tgi_jw_num(w, tgi_gain_name((tgi_gain)i), m->gain[i]);
+    if (m->context_bytes)
+        tgi_jw_uint(w, "context_bytes", m->context_bytes);
+    if (m->library_bytes)
+        tgi_jw_uint(w, "library_bytes", m->library_bytes);
     tgi_jw_end(w, '}');
 }
 

@@ -4,15 +4,16 @@
 #ifndef TGI_MEASURED_H
 #define TGI_MEASURED_H
 
-#include "kernels/device.h"
+#include "engine/device/gains.h"
 
 typedef struct tgi_measured {
-    double half_gain;       /* time in float32 over that in half precision; see half_gain.h */
-    uint64_t context_bytes; /* that the context takes on the device; 0: not known */
+    double gain[TGI_GAIN_COUNT]; /* < 0: not measured */
+    uint64_t context_bytes;      /* that the context takes on the device; 0: not known */
+    uint64_t library_bytes;      /* and the library when it is open; 0: not known */
 } tgi_measured;
 
-/* 1: it is there. */
-int tgi_measured_read(const tg_device_info *info, tgi_measured *out);
+/* What is known; nothing, where there is no row. */
+void tgi_measured_read(const tg_device_info *info, tgi_measured *out);
 /* Keep it, beside what is there of other devices. */
 tg_status tgi_measured_write(const tg_device_info *info, const tgi_measured *m, tgi_err *err);
 

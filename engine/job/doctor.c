@@ -289,22 +289,42 @@ static void look_at_gpus(report *r)
     }
 }
 
+/* What was measured when the device was first used for what it is about. */
+static void look_at_measured(report *r, const tg_device_info *info)
+{
+    static const char *const of[TGI_GAIN_COUNT] = {
+        "fp16 is %.2f times as fast as fp32",
+        "convolutions by warp groups are %.2f times as fast as the others",
+        "products by its library are %.2f times as fast as our own"};
+    tgi_measured m;
+    char a[32], text[128];
+    tgi_measured_read(info, &m);
+    if (m.context_bytes)
+        find(r, "device", TG_FINDING_OK, "cuda:%d: a context takes %s, as measured", info->id,
+             tgi_size_text(m.context_bytes, a, sizeof a));
+    for (int i = 0; i < TGI_GAIN_COUNT; i++) {
+        if (m.gain[i] < 0)
+            continue;
+        snprintf(text, sizeof text, of[i], m.gain[i]);
+        find(r, "device", TG_FINDING_OK, "cuda:%d: %s, as measured%s", info->id, text,
+             m.gain[i] == 0 ? ": they are not there, or compute something else" : "");
+    }
+    if (m.library_bytes)
+        find(r, "device", TG_FINDING_OK, "cuda:%d: its library takes %s when it is open",
+             info->id, tgi_size_text(m.library_bytes, a, sizeof a));
+}
+
 /* What jobs can run on beside the processor. */
 static void look_at_devices(report *r)
 {
     tgi_devices d;
-    tgi_measured m;
     char a[32];
     tgi_devices_look("cuda", &d);
     for (int i = 0; i < d.n; i++) {
         find(r, "device", TG_FINDING_OK, "cuda:%d %.95s: %s, compute capability %d.%d, %.63s",
              d.info[i].id, d.info[i].name, tgi_size_text(d.info[i].total_bytes, a, sizeof a),
              d.info[i].major, d.info[i].minor, d.info[i].driver);
-        if (tgi_measured_read(&d.info[i], &m))
-            find(r, "device", TG_FINDING_OK,
-                 "cuda:%d: fp16 is %.2f times as fast as fp32; a context takes %s, as measured "
-                 "when it was first used",
-                 d.info[i].id, m.half_gain, tgi_size_text(m.context_bytes, a, sizeof a));
+        look_at_measured(r, &d.info[i]);
     }
     if (d.n)
         return;

@@ -8,6 +8,7 @@
 #include "engine/base/size.h"
 #include "engine/base/status.h"
 #include "engine/ctx.h"
+#include "engine/device/measured.h"
 #include "engine/machine.h"
 #include "engine/opts.h"
 #include "engine/plan/choose.h"
@@ -53,11 +54,12 @@ typedef struct tg_settings {
     int raw_size; /* the output has the size that the network gives */
     tg_io_mode io;
     int overwrite, exact, verbose;
-    int bf16;      /* products of bfloat16 numbers where that is faster */
-    int bf16_here; /* the processor has them */
-    int tf32;      /* a device may round what it multiplies to TF32 */
-    int isa_given; /* by name */
-    int tensor;    /* arrays in or out: job_tensor.c runs it, not job_run.c */
+    int bf16;       /* products of bfloat16 numbers where that is faster */
+    int bf16_here;  /* the processor has them */
+    int tf32;       /* a device may round what it multiplies to TF32 */
+    int no_library; /* a device opens no library of others */
+    int isa_given;  /* by name */
+    int tensor;     /* arrays in or out: job_tensor.c runs it, not job_run.c */
 } tg_settings;
 
 /* Bytes of a run, block by block: what the plan promises and the reservation holds. */
@@ -83,7 +85,10 @@ typedef struct tg_job_device {
     int chosen;             /* the question was asked */
     int by_name;            /* no way back to the processor */
     tg_device *device;      /* a context, from the plan to the end of the job */
-    uint64_t context_bytes; /* what it took, libraries and kernels included */
+    uint64_t context_bytes; /* what it took, kernels included */
+    int library;            /* the device's library is open (plan_device.c) */
+    uint64_t library_bytes; /* what it took beside the context */
+    int settled;            /* element and kinds are those of an interrupted run */
     uint64_t free_bytes;    /* beside it, when it was made */
     uint64_t limit_bytes;   /* what may be allocated beside it */
     uint64_t budget_bytes, margin_bytes;
@@ -175,12 +180,28 @@ void tgi_job_adopt_none(tg_job *job);
 /* job_device.c: which device, before a run is planned; asked once. TG_E_DEVICE and
  * TG_E_UNSUPPORTED where --device names one; else the processor stays, with a notice. */
 tg_status tgi_job_device_choose(tg_job *job, tgi_err *err);
-/* What the last bits of a result depend on: "avx512", or "cuda fp16 9.0": sums of tensor cores
- * are another generation's in another generation. Returns buf. */
+/* device_kinds.c. What the last bits of a result depend on: "avx512", or "cuda fp16 9.0 wgmma":
+ * sums of tensor cores are another generation's in another generation. Returns buf. */
 const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap);
-/* Of a device that was chosen: take the precision of `was`, in the words of
- * tgi_job_computed_by, where --precision leaves it open. */
+/* Choose precision and kinds of variants of the device. Why it cannot compute so; NULL: it can.
+ */
+const char *tgi_job_pick_kinds(tg_job *job);
+/* Of a device that was chosen: take precision and kinds of `was`, in the words of
+ * tgi_job_computed_by, where the options leave them open. */
 void tgi_job_device_adopt(tg_job *job, const char *was);
+/* What the device gains, measured now when nobody has yet; fills `m` with all that is known.
+ * < 0: it cannot be measured. */
+double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m);
+/* For the next job; a folder that cannot be written is no failure. */
+void tgi_job_keep_measured(tg_job *job, const tgi_measured *m);
+/* 1: nothing but the plan decides whether the library is used. */
+int tgi_job_library_is_open(const tg_job *job);
+/* plan_device.c: plan on the device, if one is chosen, with `tile` (which chooses the tiling of
+ * the net that is there); where that fails back to the processor, unless the user named the
+ * device. `in`: as tgi_job_net. */
+tg_status tgi_job_plan_on_device(tg_job *job, const tg_desc *in,
+                                 tg_status (*tile)(void *user, tgi_err *err), void *user,
+                                 tgi_err *err);
 /* Go back to the processor, dropping the plan: `why` is told, unless --device named the device
  * (then the answer is TG_E_UNSUPPORTED) or it is NULL. */
 tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err);
@@ -193,6 +214,8 @@ double tgi_job_device_seconds(void *user, const tg_tiling *t);
 /* What a tiling takes on the device beside the arena; SIZE_MAX when the host has no room for
  * its side of it: `host` bytes are left there. */
 size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host);
+/* Of a plan: all that the job will hold on the device, context included. */
+uint64_t tgi_job_device_planned(const tg_job *job);
 /* Bytes taken on the device now: the context, and what is not free any more beside it; 0 when
  * it does not say. A neighbour's counts too. */
 uint64_t tgi_job_device_taken(const tg_job *job);
@@ -200,8 +223,9 @@ uint64_t tgi_job_device_taken(const tg_job *job);
 tg_status tgi_job_device_count(tg_job *job, size_t host, tgi_err *err);
 /* Its lines of the plan, and those of what the host holds for it. */
 void tgi_job_device_lines(tg_job *job);
-/* After a run that ended in `st`: 1 when the device ran out of memory that the plan counted on;
- * the context is given up and the next plan takes less. */
+/* After a run that ended in `st`: 1 when the device ran out of memory that the plan counted on,
+ * or its library has no kernel for a layer; the context is given up and the next plan takes
+ * less, or leaves the library out. */
 int tgi_job_device_shrink(tg_job *job, tg_status st, const tgi_err *e);
 /* What `st` of a run means to the caller: a device that failed in its middle is lost. */
 tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *e,
@@ -225,7 +249,7 @@ static inline size_t tgi_page_table_bytes(size_t bytes)
 {
     return bytes / 512 + ((size_t)64 << 10);
 }
-/* What convolutions multiply, as --precision spells it, or "tf32". */
+/* device_kinds.c: what convolutions multiply, as --precision spells it, or "tf32". */
 const char *tgi_job_precision(const tg_job *job);
 /* TG_NET_* of what the job's settings and device allow, for its own backend. */
 unsigned tgi_job_net_flags(const tg_job *job);

@@ -6,10 +6,7 @@
  * The context is made before free memory is asked for, so what drivers and kernels take is not
  * free any more; how much that was is the difference to what was free before. */
 #include "engine/base/arith.h"
-#include "engine/base/clock.h"
 #include "engine/device/current.h"
-#include "engine/device/half_gain.h"
-#include "engine/device/measured.h"
 #include "engine/job/job.h"
 #include "engine/job/tensor_rows.h"
 #include "engine/memory/gpu.h"
@@ -23,66 +20,6 @@
 #define MARGIN_BYTES ((uint64_t)256 << 20)
 
 /* ---- Which ------------------------------------------------------------------------------- */
-
-const char *tgi_job_precision(const tg_job *job)
-{
-    if (!job->dev.ops)
-        return job->set.bf16 ? "bf16" : "fp32";
-    return job->dev.element == TG_DTYPE_F16     ? "fp16"
-           : job->dev.element == TGI_DTYPE_BF16 ? "bf16"
-           : job->dev.kinds & TG_KIND_TF32      ? "tf32"
-                                                : "fp32";
-}
-
-unsigned tgi_job_net_flags(const tg_job *job)
-{
-    const unsigned of_processor = job->set.bf16 && job->set.bf16_here ? TG_KIND_BF16 : 0;
-    return (job->set.exact ? TG_NET_EXACT : 0) |
-           TG_NET_KINDS(job->dev.ops ? job->dev.kinds : of_processor);
-}
-
-/* Measured once on each device and kept: tgi_measured. On the context that the job is planned
- * with, as another one would take memory that nobody counts. What cannot be measured is
- * believed to be as most devices are. */
-static int half_is_faster(tg_job *job)
-{
-    tg_job_device *d = &job->dev;
-    tgi_measured m = {0};
-    tgi_err e = {0};
-    if (!d->ops->backend(TG_DTYPE_F16))
-        return 0;
-    if (tgi_measured_read(&d->info, &m))
-        return m.half_gain >= TGI_HALF_IS_FASTER;
-    if (tgi_job_device_open(job, &e) != TG_OK ||
-        tgi_half_gain(d->ops, d->device, &d->info, d->limit_bytes, tgi_seconds, &m.half_gain,
-                      &e) != TG_OK ||
-        m.half_gain <= 0)
-        return 1;
-    m.context_bytes = d->context_bytes;
-    tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: fp16 is %.2f times as fast as fp32",
-                job->device_text, m.half_gain);
-    if (tgi_measured_write(&d->info, &m, &e) != TG_OK)
-        tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "it is measured again next time: %s", e.text);
-    return m.half_gain >= TGI_HALF_IS_FASTER;
-}
-
-/* auto: half precision where it is faster, unless the network's author says no. */
-static tg_dtype element_of(tg_job *job)
-{
-    switch ((tgi_precision)tgi_opts_choice(job->opts, TGI_OPT_PRECISION)) {
-    case TGI_PRECISION_FP16:
-        return TG_DTYPE_F16;
-    case TGI_PRECISION_BF16:
-        return TGI_DTYPE_BF16;
-    case TGI_PRECISION_AUTO:
-        return job->set.exact || job->set.tf32 || job->set.descriptor.fp32_only ||
-                       !half_is_faster(job)
-                   ? TG_DTYPE_F32
-                   : TG_DTYPE_F16;
-    default:
-        return TG_DTYPE_F32;
-    }
-}
 
 /* TG_E_DEVICE when the processor has no numbers of the precision asked for. */
 static tg_status processor_has(const tg_job *job, const char *why, tgi_err *err)
@@ -114,17 +51,6 @@ static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_
     return processor_has(job, why, err);
 }
 
-/* Why the device cannot compute in the precision that was chosen; NULL: it can. */
-static const char *lacks(const tg_job_device *d)
-{
-    if (!d->ops->backend(d->element))
-        return "it has no kernels of that precision";
-    if (d->element == TGI_DTYPE_BF16 && !d->info.bf16)
-        return "it multiplies no bfloat16 numbers (NVIDIA's do from compute capability 8.0 "
-               "on): --precision fp16 or fp32";
-    return NULL;
-}
-
 tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
 {
     tgi_device_spec want;
@@ -150,42 +76,8 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
         (tg_job_device){.ops = found.ops, .info = found.info, .chosen = 1, .by_name = by_name};
     snprintf(job->device_text, sizeof job->device_text, "%s:%d, %s", found.ops->name,
              found.info.id, found.info.name);
-    job->dev.element = element_of(job);
-    const char *missing = lacks(&job->dev);
-    if (missing)
-        return tgi_job_device_leave(job, missing, err);
-    if (job->set.tf32)
-        job->dev.kinds |= job->dev.info.kinds & TG_KIND_TF32;
-    if (job->set.tf32 && !job->dev.kinds)
-        tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: it has no TF32, float32 stays as it is",
-                    job->device_text);
-    return TG_OK;
-}
-
-void tgi_job_device_adopt(tg_job *job, const char *was)
-{
-    static const tg_dtype open[] = {TG_DTYPE_F32, TG_DTYPE_F16};
-    const tg_dtype chosen = job->dev.element;
-    char now[64];
-    if (!job->dev.ops || tgi_opts_choice(job->opts, TGI_OPT_PRECISION) != TGI_PRECISION_AUTO)
-        return;
-    for (int i = 0; i < 2 && strcmp(was, tgi_job_computed_by(job, now, sizeof now)) != 0; i++)
-        job->dev.element = open[i];
-    if (strcmp(was, tgi_job_computed_by(job, now, sizeof now)) != 0 || lacks(&job->dev))
-        job->dev.element = chosen;
-    if (job->dev.element != chosen)
-        tgi_job_drop_plan(job);
-}
-
-const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap)
-{
-    const tg_job_device *d = &job->dev;
-    if (d->ops)
-        snprintf(buf, cap, "%s %s %d.%d", d->ops->name, tgi_job_precision(job), d->info.major,
-                 d->info.minor);
-    else
-        snprintf(buf, cap, "%s", job->set.backend->name);
-    return buf;
+    const char *missing = tgi_job_pick_kinds(job);
+    return missing ? tgi_job_device_leave(job, missing, err) : TG_OK;
 }
 
 tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err)
@@ -262,6 +154,8 @@ void tgi_job_device_close(tg_job *job)
 {
     if (job->dev.ops)
         job->dev.ops->close(&job->dev.device);
+    job->dev.library = 0;
+    job->dev.library_bytes = 0;
 }
 
 static tg_device_rates rates_of(const tg_job *job)
@@ -328,6 +222,12 @@ size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
     return tgi_sat_add(need.block - need.arena, need.program);
 }
 
+uint64_t tgi_job_device_planned(const tg_job *job)
+{
+    const tg_job_device *d = &job->dev;
+    return d->context_bytes + d->library_bytes + d->need.block + d->need.program;
+}
+
 uint64_t tgi_job_device_taken(const tg_job *job)
 {
     const tg_job_device *d = &job->dev;
@@ -379,6 +279,9 @@ void tgi_job_device_lines(tg_job *job)
     char text[160], size[32];
     tgi_job_add_line(p, "context", d->context_bytes, TG_PLAN_DEVICE, 0, "%s",
                      "driver, libraries and kernels");
+    if (d->library)
+        tgi_job_add_line(p, "library", d->library_bytes, TG_PLAN_DEVICE, 0, "%s",
+                         "of products of matrices; --no-cublas leaves it out");
     tgi_job_add_line(p, "weights", d->need.weights + d->need.constants, TG_PLAN_DEVICE, 0,
                      "packed for %s", tgi_job_precision(job));
     tgi_size_text(p->choice.tiling.lower_bound_bytes, size, sizeof size);
@@ -406,7 +309,7 @@ tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err)
 {
     const tg_job_device *d = &job->dev;
     char need[32], have[32];
-    const uint64_t all = tgi_sat_add(least, (size_t)d->context_bytes);
+    const uint64_t all = tgi_sat_add(least, (size_t)(d->context_bytes + d->library_bytes));
     const uint64_t mib = (all + ((uint64_t)1 << 20) - 1) >> 20;
     tgi_size_text(all, need, sizeof need);
     tgi_size_text(d->budget_bytes < d->context_bytes + d->limit_bytes
@@ -428,14 +331,25 @@ int tgi_job_device_shrink(tg_job *job, tg_status st, const tgi_err *e)
 {
     tg_job_device *d = &job->dev;
     char had[32];
-    if (!d->ops || !d->device || st != TG_E_NOMEM)
+    if (!d->ops || !d->device)
+        return 0;
+    if (st == TG_E_UNSUPPORTED && d->library && !d->settled) {
+        tgi_job_warn(job, "%s: planned again without its library (%.100s)", job->device_text,
+                     e->text);
+        d->info.kinds &= ~TG_KIND_LIBRARY;
+        d->kinds &= ~TG_KIND_LIBRARY;
+        tgi_job_drop_plan(job);
+        tgi_job_device_close(job);
+        return 1;
+    }
+    if (st != TG_E_NOMEM)
         return 0;
     d->ran_out = d->need.block + d->need.program;
     tgi_job_warn(job,
                  "%s: memory that was free is gone (%.100s); planned again with less than %s",
                  job->device_text, e->text, tgi_size_text(d->ran_out, had, sizeof had));
     tgi_job_drop_plan(job);
-    d->ops->close(&d->device);
+    tgi_job_device_close(job);
     return 1;
 }
 
@@ -455,7 +369,7 @@ void tgi_job_device_result(const tg_job *job, tg_run_result *res)
 {
     const tg_job_device *d = &job->dev;
     res->device = job->device_text;
-    res->device_predicted_bytes = d->context_bytes + d->need.block + d->need.program;
+    res->device_predicted_bytes = tgi_job_device_planned(job);
     res->device_measured_bytes = tgi_job_device_taken(job);
     res->device_budget_bytes = d->budget_bytes;
     double seconds[3];

@@ -46,6 +46,7 @@ static tg_status pick_backend(const tg_opts *o, const tgi_machine *m, tg_setting
                         tgi_opts_str(o, TGI_OPT_PRECISION));
     s->bf16_here = m->bf16 && isa == m->isa;
     s->tf32 = tgi_opts_flag(o, TGI_OPT_TF32);
+    s->no_library = tgi_opts_flag(o, TGI_OPT_NO_CUBLAS);
     if (s->tf32 && s->exact)
         return tgi_fail(err, TG_E_ARG, "--exact and --tf32 exclude each other");
     if (s->tf32 && tgi_opts_choice(o, TGI_OPT_PRECISION) > TGI_PRECISION_FP32)

@@ -481,6 +481,7 @@ void tgi_job_adopt(tg_job *job, const char *decided)
 void tgi_job_adopt_none(tg_job *job)
 {
     job->plan.adopted.valid = 0;
+    job->dev.settled = 0;
     tgi_job_drop_plan(job);
 }
 
@@ -654,25 +655,17 @@ static tg_status plan_tiling(tg_job *job, const int64_t fixed[3], tgi_err *err)
     return st == TG_OK ? TG_OK : tgi_fail(err, st, "no memory to plan");
 }
 
-/* On the chosen device; where it cannot, back to the processor, unless the user named it. */
-static tg_status plan_on_device(tg_job *job, int64_t fixed[3], tgi_err *err)
+typedef struct grid {
+    tg_job *job;
+    int64_t fixed[3];
+} grid;
+
+/* From the first file tile on. */
+static tg_status plan_afresh(void *user, tgi_err *err)
 {
-    tgi_err e = {0};
-    if (!job->dev.ops)
-        return TG_OK;
-    tg_status st =
-        tgi_job_net(job, &job->in_desc, &e); /* before a context is made for nothing */
-    if (st == TG_OK)
-        st = tgi_job_device_open(job, &e);
-    if (st == TG_OK)
-        st = plan_tiling(job, fixed, &e);
-    if (st == TG_OK)
-        return TG_OK;
-    if (job->dev.by_name)
-        return tgi_fail(err, st, "%s", e.text);
-    TGI_TRY(tgi_job_device_leave(job, e.text, err));
-    pick_file_tile(job, fixed);
-    return TG_OK;
+    grid *g = user;
+    pick_file_tile(g->job, g->fixed);
+    return plan_tiling(g->job, g->fixed, err);
 }
 
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
@@ -680,7 +673,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     tg_plan_part *p = &job->plan;
     if (p->valid)
         return TG_OK;
-    int64_t fixed[3];
+    grid g = {.job = job};
     tgi_machine_look_again(&job->machine);
     if (job->set.tensor) {
         const tg_choose_args base = {
@@ -701,11 +694,10 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
                         job->set.model, (long long)box_side(&job->map, 1),
                         (long long)box_side(&job->map, 2));
     p->budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
-    pick_file_tile(job, fixed);
-    TGI_TRY(plan_on_device(job, fixed, err));
+    TGI_TRY(tgi_job_plan_on_device(job, &job->in_desc, plan_afresh, &g, err));
     if (!job->dev.ops)
-        TGI_TRY(plan_tiling(job, fixed, err));
-    TGI_TRY(add_scratch(job, fixed, err));
+        TGI_TRY(plan_afresh(&g, err));
+    TGI_TRY(add_scratch(job, g.fixed, err));
     TGI_TRY(count(job, err));
     tgi_job_plan_seconds(job);
     return TG_OK;

@@ -259,8 +259,10 @@ static tg_status count(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status plan_tiling(tg_job *job, const tg_choose_args *base, tgi_err *err)
+static tg_status plan_tiling(void *user, tgi_err *err)
 {
+    tg_job *job = ((const choosing *)user)->job;
+    const tg_choose_args *base = ((const choosing *)user)->base;
     tg_plan_part *p = &job->plan;
     TGI_TRY(tgi_job_net(job, job->tensors->in_desc, err));
     if (job->source && !p->net->values[p->net->out[0]].flat)
@@ -268,32 +270,13 @@ static tg_status plan_tiling(tg_job *job, const tg_choose_args *base, tgi_err *e
     p->bytes =
         (tg_bytes){.process = tgi_job_process_bytes(job), .allowance = base->limit_bytes};
     count_image(job);
-    choosing c = {job, base};
     const tg_status st =
-        tgi_choose_kernels(p->net, -1, !job->set.tile.automatic, choose, &c, &p->choice);
+        tgi_choose_kernels(p->net, -1, !job->set.tile.automatic, choose, user, &p->choice);
     if (st == TG_E_BUDGET)
         return refuse(job, tgi_align_size(p->net->packed_bytes, 64) + fixed_bytes(p), err);
     if (st != TG_OK)
         return tgi_fail(err, st, "no memory to plan");
     return count(job, err);
-}
-
-/* On the chosen device; where it cannot, back to the processor, unless the user named it. */
-static tg_status plan_on_device(tg_job *job, const tg_choose_args *base, tgi_err *err)
-{
-    tgi_err e = {0};
-    if (!job->dev.ops)
-        return TG_OK;
-    /* before a context is made for nothing */
-    tg_status st = tgi_job_net(job, job->tensors->in_desc, &e);
-    if (st == TG_OK)
-        st = tgi_job_device_open(job, &e);
-    if (st == TG_OK)
-        st = plan_tiling(job, base, &e);
-    if (st == TG_OK)
-        return TG_OK;
-    return job->dev.by_name ? tgi_fail(err, st, "%s", e.text)
-                            : tgi_job_device_leave(job, e.text, err);
 }
 
 tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t budget,
@@ -303,9 +286,10 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
     if (!job->tensors)
         TGI_TRY(open_inputs(job, err));
     p->budget = budget;
-    TGI_TRY(plan_on_device(job, base, err));
+    choosing c = {job, base};
+    TGI_TRY(tgi_job_plan_on_device(job, job->tensors->in_desc, plan_tiling, &c, err));
     if (!job->dev.ops)
-        TGI_TRY(plan_tiling(job, base, err));
+        TGI_TRY(plan_tiling(&c, err));
     write_lines(job);
     p->valid = 1;
     return TG_OK;

@@ -48,7 +48,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     if (job->dev.ops) {
         const tg_job_device *d = &job->dev;
         out->device = job->device_text;
-        out->device_peak_bytes = d->context_bytes + d->need.block + d->need.program;
+        out->device_peak_bytes = tgi_job_device_planned(job);
         out->device_budget_bytes = d->budget_bytes;
     }
     if (!job->dev.ops && job->device_text[0])

@@ -80,6 +80,18 @@ double tgi_device_seconds(const tg_device_rates *r, const tg_tiling *t, double p
     return pixel_bytes / PIXEL_BYTES_PER_SECOND + kernel_seconds(r, t, &busy);
 }
 
+double tgi_device_share(const tg_device_rates *r, const tg_tiling *t,
+                        int (*is)(const void *user, const tg_node *node), const void *user)
+{
+    double all = 0, theirs = 0;
+    for (int k = 0; k < t->stage->n_nodes; k++) {
+        const double seconds = busy_seconds(r, t, k);
+        all += seconds;
+        theirs += is(user, tgi_stage_node(t->stage, k)->node) ? seconds : 0;
+    }
+    return all > 0 ? theirs / all : 0;
+}
+
 int tgi_device_lanes_wanted(const tg_device_rates *r, const tg_tiling *t)
 {
     double busy;

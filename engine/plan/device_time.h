@@ -31,6 +31,10 @@ double tgi_device_blocks(double pixels, double channels);
 /* Seconds of all bands of one item. `pixel_bytes`: of a band's pixels, both ways. */
 double tgi_device_seconds(const tg_device_rates *r, const tg_tiling *t, double pixel_bytes);
 
+/* Of the kernels' seconds on a busy device, the share of the nodes for which `is` says yes. */
+double tgi_device_share(const tg_device_rates *r, const tg_tiling *t,
+                        int (*is)(const void *user, const tg_node *node), const void *user);
+
 /* Cells that keep the device as busy as one large one would, computed beside each other: 1
  * where a cell is more than one band, and at most TG_DEVICE_LANES. */
 int tgi_device_lanes_wanted(const tg_device_rates *r, const tg_tiling *t);

@@ -1,66 +1,9 @@
 /* Jobs on a device, end to end through the public door, with the fake one as the plugin: the
  * same pixels in whatever memory, budgets that hold, ways back to the processor, memory that a
  * neighbour takes, failures that leave a journal the same command goes on from. */
-#include "engine/base/mem.h"
-#include "io/npy.h"
-#include "tests/device/fake_device.h"
-#include "tests/tg_test.h"
+#include "tests/device/device_job.h"
 
-#include <dlfcn.h>
-#include <sys/stat.h>
-#include <tegula.h>
-#include <unistd.h>
-
-#define H 120
-#define W 88
-
-static char folder[64], input[128], output[128], array_in[128], array_out[128];
-static const char model[] = TG_SOURCE_DIR "/models/tegula_denoise.onnx";
-
-/* The plugin's own fake: another copy than ours would be. */
-static fake_settings *settings;
-static void (*reset)(void);
-static size_t (*peak_bytes)(void);
-static int (*count)(fake_call call), (*open_things)(void);
-
-static void find_plugin(void)
-{
-    void *dl = dlopen(FAKE_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-    CHECK(dl != NULL);
-    if (!dl) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(1);
-    }
-    settings = (fake_settings *)dlsym(dl, "fake");
-    *(void **)&reset = dlsym(dl, "fake_reset");
-    *(void **)&peak_bytes = dlsym(dl, "fake_peak_bytes");
-    *(void **)&count = dlsym(dl, "fake_count");
-    *(void **)&open_things = dlsym(dl, "fake_open_things");
-    CHECK(settings && reset && peak_bytes && count && open_things);
-}
-
-static void make_input(void)
-{
-    static uint16_t px[H * W];
-    uint64_t seed = 3;
-    for (int i = 0; i < H * W; i++)
-        px[i] = (uint16_t)(1000 + 300 * sin(i / 900.0) + 80 * tg_rand_unit(&seed));
-    const tg_desc d = {TG_DTYPE_U16, 2, {H, W}};
-    tgi_err err = {0};
-    char array[160];
-    tg_ctx *ctx = NULL;
-    tg_opts *opts = NULL;
-    snprintf(array, sizeof array, "%s.npy", input);
-    CHECK_OK(tgi_npy_save(array, &d, px, &err), err);
-    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
-    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "input", array), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "output", input), TG_OK);
-    CHECK_EQ(tg_copy(ctx, opts), TG_OK);
-    tg_opts_free(&opts);
-    tg_ctx_close(&ctx);
-    unlink(array);
-}
+static char array_in[128], array_out[128];
 
 /* Two samples of the same size. */
 static void make_array(void)
@@ -74,126 +17,7 @@ static void make_array(void)
     CHECK_OK(tgi_npy_save(array_in, &d, px, &err), err);
 }
 
-typedef struct outcome {
-    tg_status st;
-    char detail[512], warnings[1024], notice[256];
-    uint64_t device_peak, device_budget;
-    int on_device;
-    tg_run_result res;
-} outcome;
-
-static void on_log(void *user, tg_log_level level, const char *line)
-{
-    outcome *o = user;
-    if (level > TG_LOG_INFO)
-        return;
-    const size_t n = strlen(o->warnings);
-    snprintf(o->warnings + n, sizeof o->warnings - n, "%s\n", line);
-}
-
-/* Plan and run with NAME, VALUE pairs beside the usual ones. */
-static outcome run_from(const char *from, const char *to, const char *const *extra)
-{
-    outcome o = {.res = {.size = sizeof(tg_run_result)}};
-    tg_ctx_opts how = {.size = sizeof how, .log = on_log, .user = &o};
-    tg_ctx *ctx = NULL;
-    tg_opts *opts = NULL;
-    tg_job *job = NULL;
-    tg_plan_info info = {.size = sizeof info};
-    CHECK_EQ(tg_ctx_open(&how, &ctx), TG_OK);
-    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "model", model), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "input", from), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "output", to), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "threads", "1"), TG_OK);
-    for (; extra && extra[0]; extra += 2)
-        CHECK_EQ(tg_opts_set(opts, extra[0], extra[1]), TG_OK);
-    o.st = tg_job_open(ctx, opts, &job);
-    if (o.st == TG_OK)
-        o.st = tg_job_plan(job, &info);
-    if (o.st == TG_OK) {
-        o.on_device = info.device != NULL;
-        snprintf(o.notice, sizeof o.notice, "%s", info.device_notice ? info.device_notice : "");
-        o.device_peak = info.device_peak_bytes;
-        o.device_budget = info.device_budget_bytes;
-        o.st = tg_job_run(job, &o.res);
-    }
-    snprintf(o.detail, sizeof o.detail, "%s", tg_ctx_detail(ctx));
-    tg_job_close(&job);
-    tg_opts_free(&opts);
-    tg_ctx_close(&ctx);
-    CHECK_EQ(open_things(), 0);
-    return o;
-}
-
-static outcome run_with(const char *const *extra)
-{
-    return run_from(input, output, extra);
-}
-
-static uint64_t hash_file(const char *path)
-{
-    uint64_t h = 1469598103934665603u;
-    FILE *f = fopen(path, "rb");
-    CHECK(f != NULL);
-    for (int c; f && (c = fgetc(f)) != EOF;)
-        h = (h ^ (uint64_t)c) * 1099511628211u;
-    if (f)
-        fclose(f);
-    return h;
-}
-
-static void forget_output(void)
-{
-    char path[192];
-    static const char *const ends[] = {"", ".partial", ".journal", ".json", ".receipt.json"};
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        snprintf(path, sizeof path, "%s%s", output, ends[i]);
-        unlink(path);
-    }
-}
-
-/* Pixels of a one-plane uint16 image. */
-static uint16_t *pixels_of(const char *path)
-{
-    char array[192];
-    tg_ctx *ctx = NULL;
-    tg_opts *opts = NULL;
-    tg_desc d;
-    void *data = NULL;
-    tgi_err err = {0};
-    snprintf(array, sizeof array, "%s.npy", path);
-    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
-    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "input", path), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "output", array), TG_OK);
-    CHECK_EQ(tg_copy(ctx, opts), TG_OK);
-    CHECK_OK(tgi_npy_load(array, (size_t)1 << 24, &d, &data, &err), err);
-    CHECK_EQ(d.dtype, TG_DTYPE_U16);
-    tg_opts_free(&opts);
-    tg_ctx_close(&ctx);
-    unlink(array);
-    return data;
-}
-
-#define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 /* ---- Tests ------------------------------------------------------------------------------- */
-
-static int took_what_was_planned(const outcome *o, const char *vram)
-{
-    CHECK_EQ(o->st, TG_OK);
-    if (o->st != TG_OK) {
-        fprintf(stderr, "  %s: %s\n", vram, o->detail);
-        return 0;
-    }
-    CHECK(o->on_device);
-    CHECK_EQ(o->device_peak, peak_bytes()); /* planned to the byte */
-    CHECK(o->device_peak <= o->device_budget);
-    CHECK_EQ(o->res.device_predicted_bytes, o->device_peak);
-    CHECK_EQ(o->res.device_measured_bytes, o->device_peak); /* by the driver's own figures */
-    return 1;
-}
 
 static void test_pixels_do_not_depend_on_the_devices_memory(void)
 {
@@ -523,14 +347,9 @@ static void run_image_tests(void)
 
 int main(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/tegula_device_job_XXXXXX");
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(input, sizeof input, "%s/in.tif", folder);
-    snprintf(output, sizeof output, "%s/out.tif", folder);
+    begin_in("device_job", FAKE_PLUGIN, TG_SOURCE_DIR "/models/tegula_denoise.onnx");
     snprintf(array_in, sizeof array_in, "%s/array.npy", folder);
     snprintf(array_out, sizeof array_out, "%s/result.npy", folder);
-    setenv("TEGULA_CUDA_PLUGIN", FAKE_PLUGIN, 1);
-    find_plugin();
     make_array();
     if (TG_READS_OME)
         run_image_tests();

@@ -1,7 +1,7 @@
 /* How much faster a device is in half precision: measured by its own convolution on the fake
  * device's clock, kept in the user's cache folder, measured again when it cannot be believed.
  */
-#include "engine/device/half_gain.h"
+#include "engine/device/gains.h"
 #include "engine/device/measured.h"
 #include "engine/text_file.h"
 #include "tests/device/fake_device.h"
@@ -21,7 +21,8 @@ static char folder[64], file[96];
 static double run_seconds[2];        /* of a program in float32, in half precision */
 static double first_seconds;         /* more, of the first run of each program */
 static const tg_backend *offered[2]; /* the same variants under two types */
-static int programs_opened, runs[2];
+static int programs_opened, runs[2], comparing;
+static tg_device_program *plain; /* the first of each two: in float32, or without the kind */
 
 static const tg_backend *backend_of(tg_dtype element)
 {
@@ -33,22 +34,34 @@ static const tg_backend *backend_of(tg_dtype element)
     return element == TG_DTYPE_F16 ? offered[1] : element == TG_DTYPE_F32 ? offered[0] : NULL;
 }
 
+static const tg_backend *only_float32(tg_dtype element)
+{
+    return element == TG_DTYPE_F32 ? fake_backend() : NULL;
+}
+
 static tg_status open_program(tg_device *d, tg_device_queue q, const tg_device_step *steps,
                               int n, tg_device_program **out, size_t *bytes, tgi_err *err)
 {
-    programs_opened++;
-    return fake_device_ops()->program_open(d, q, steps, n, out, bytes, err);
+    const tg_status st = fake_device_ops()->program_open(d, q, steps, n, out, bytes, err);
+    if (programs_opened++ % 2 == 0)
+        plain = *out;
+    return st;
 }
 
-/* By turns: the first program that runs is the one in float32. Nothing is computed. */
-static tg_device_program *in_float32;
+/* What is computed is the same number everywhere, but for what a test wants. */
+enum { GOOD, WRONG_AT_THE_END, NOT_WRITTEN } other_results;
+static int kinds_seen;
 static tg_status run_program(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
 {
-    (void)steps;
+    const tg_view *v = steps->call.dst;
+    const size_t bytes = (size_t)v->y_ring * v->y_pitch * 2;
     (void)err;
-    if (!in_float32)
-        in_float32 = p;
-    const int half = p != in_float32;
+    const int half = p != plain;
+    kinds_seen |= (int)steps->variant->kinds << (half ? 8 : 0);
+    if (comparing && !(half && other_results == NOT_WRITTEN)) {
+        memset(v->base, 0x11, bytes);
+        ((char *)v->base)[bytes - 1] ^= half && other_results == WRONG_AT_THE_END;
+    }
     fake_host_works(run_seconds[half] + (runs[half]++ == 0 ? first_seconds : 0));
     return TG_OK;
 }
@@ -71,8 +84,8 @@ static void begin(double in_fp32, double in_fp16)
     run_seconds[0] = in_fp32;
     run_seconds[1] = in_fp16;
     first_seconds = 0;
-    in_float32 = NULL;
-    programs_opened = runs[0] = runs[1] = 0;
+    other_results = GOOD;
+    programs_opened = runs[0] = runs[1] = comparing = kinds_seen = 0;
     CHECK_OK(ops.open(0, &device, &err), err);
 }
 
@@ -80,7 +93,8 @@ static double measure(void)
 {
     tgi_err err = {0};
     double gain = -1;
-    CHECK_OK(tgi_half_gain(&ops, device, &info, ROOM, fake_now, &gain, &err), err);
+    CHECK_OK(tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, ROOM, fake_now, &gain, &err),
+             err);
     ops.close(&device);
     CHECK_EQ(fake_open_things(), 0);
     return gain;
@@ -119,7 +133,9 @@ static void test_a_device_that_fails_leaves_nothing_behind(void)
         begin(1e-3, 1e-3);
         fake.fail_at[FAKE_ALLOC] = i;
         fake.fail_with[FAKE_ALLOC] = TG_E_NOMEM;
-        CHECK_EQ(tgi_half_gain(&ops, device, &info, ROOM, fake_now, &gain, &err), TG_E_NOMEM);
+        CHECK_EQ(
+            tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, ROOM, fake_now, &gain, &err),
+            TG_E_NOMEM);
         CHECK(gain == 0);
         ops.close(&device);
         CHECK_EQ(fake_open_things(), 0);
@@ -131,10 +147,48 @@ static void test_no_more_is_taken_than_is_allowed(void)
     tgi_err err = {0};
     double gain = -1;
     begin(1e-3, 1e-3);
-    CHECK_EQ(tgi_half_gain(&ops, device, &info, 1 << 20, fake_now, &gain, &err), TG_E_BUDGET);
+    CHECK_EQ(
+        tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, 1 << 20, fake_now, &gain, &err),
+        TG_E_BUDGET);
     CHECK_EQ(fake_count(FAKE_ALLOC), 0);
-    CHECK_OK(tgi_half_gain(&ops, device, &info, ROOM, fake_now, &gain, &err), err);
+    CHECK_OK(tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, ROOM, fake_now, &gain, &err),
+             err);
     CHECK(fake_peak_bytes() <= ((size_t)8 << 20) + 32 * 49152);
+    ops.close(&device);
+}
+
+/* Its half-precision layers, of which there are two. */
+static double measure_kind(double without, double with, int results)
+{
+    tgi_err err = {0};
+    double gain = -1;
+    begin(without, with);
+    comparing = 1;
+    other_results = results;
+    CHECK_OK(tgi_gain_measure(TGI_GAIN_WGMMA, &ops, device, &info, ROOM, fake_now, &gain, &err),
+             err);
+    ops.close(&device);
+    CHECK_EQ(fake_open_things(), 0);
+    return gain;
+}
+
+static void test_a_kind_gains_only_if_it_computes_the_same(void)
+{
+    CHECK_NEAR(measure_kind(3e-3, 1e-3, GOOD), 3, 1e-9);
+    CHECK_EQ(kinds_seen, TG_KIND_WGMMA << 8); /* of the second program alone */
+    CHECK(measure_kind(3e-3, 1e-3, WRONG_AT_THE_END) == 0);
+    CHECK(measure_kind(3e-3, 1e-3, NOT_WRITTEN) == 0);
+}
+
+static void test_a_device_without_the_kind_gains_nothing_by_it(void)
+{
+    tgi_err err = {0};
+    double gain = -1;
+    begin(1e-3, 1e-3);
+    ops.backend = only_float32;
+    CHECK_OK(tgi_gain_measure(TGI_GAIN_WGMMA, &ops, device, &info, ROOM, fake_now, &gain, &err),
+             err);
+    CHECK(gain == 0 && programs_opened == 0);
     ops.close(&device);
 }
 
@@ -146,9 +200,15 @@ static void write_file(const char *text)
     CHECK_OK(tgi_write_text(file, text, 1, &err), err);
 }
 
+static int known(const tg_device_info *of, tgi_measured *m)
+{
+    tgi_measured_read(of, m);
+    return m->gain[TGI_GAIN_HALF] >= 0;
+}
+
 static void keep(const tg_device_info *of, double gain)
 {
-    const tgi_measured m = {gain, 300u << 20};
+    const tgi_measured m = {.gain = {gain, -1, -1}, .context_bytes = 300u << 20};
     tgi_err err = {0};
     CHECK_OK(tgi_measured_write(of, &m, &err), err);
 }
@@ -159,18 +219,18 @@ static void test_what_is_kept_is_of_one_device_driver_and_version(void)
     tg_device_info other = info, newer = info;
     snprintf(other.uuid, sizeof other.uuid, "GPU-2");
     snprintf(newer.driver, sizeof newer.driver, "driver of CUDA 13.1, runtime 13.0");
-    CHECK(!tgi_measured_read(&info, &m));
+    CHECK(!known(&info, &m));
     keep(&info, 3.25);
-    CHECK(tgi_measured_read(&info, &m));
-    CHECK(m.half_gain == 3.25 && m.context_bytes == 300u << 20);
-    CHECK(!tgi_measured_read(&other, &m));
-    CHECK(!tgi_measured_read(&newer, &m));
+    CHECK(known(&info, &m));
+    CHECK(m.gain[0] == 3.25 && m.context_bytes == 300u << 20);
+    CHECK(!known(&other, &m));
+    CHECK(!known(&newer, &m));
     keep(&other, 0.5);
-    CHECK(tgi_measured_read(&info, &m) && m.half_gain == 3.25);
-    CHECK(tgi_measured_read(&other, &m) && m.half_gain == 0.5);
+    CHECK(known(&info, &m) && m.gain[0] == 3.25);
+    CHECK(known(&other, &m) && m.gain[0] == 0.5);
     keep(&newer, 4); /* one row for a device */
-    CHECK(!tgi_measured_read(&info, &m));
-    CHECK(tgi_measured_read(&newer, &m) && m.half_gain == 4);
+    CHECK(!known(&info, &m));
+    CHECK(known(&newer, &m) && m.gain[0] == 4);
     unlink(file);
 }
 
@@ -187,9 +247,9 @@ static void test_a_damaged_file_is_none(void)
         fclose(f);
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
         write_file(damaged[i]);
-        CHECK(!tgi_measured_read(&info, &m));
+        CHECK(!known(&info, &m));
     }
-    static const char *const values[] = {"-2", "0", "1e9", "\"2\"", "null"};
+    static const char *const values[] = {"-2", "1e9", "\"2\"", "null"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         char wrong[1100];
         char *at = strstr(text, "\"half_gain\":");
@@ -200,30 +260,30 @@ static void test_a_damaged_file_is_none(void)
         snprintf(wrong, sizeof wrong, "%.*s\"half_gain\":%s%s", (int)(at - text), text,
                  values[i], rest);
         write_file(wrong);
-        CHECK(!tgi_measured_read(&info, &m));
+        CHECK(!known(&info, &m));
     }
     write_file("{\"devices\":[7]}"); /* and is written over */
     keep(&info, 2);
-    CHECK(tgi_measured_read(&info, &m) && m.half_gain == 2);
+    CHECK(known(&info, &m) && m.gain[0] == 2);
     unlink(file);
 }
 
 static void test_without_a_folder_nothing_is_kept(void)
 {
-    const tgi_measured m = {2, 0};
+    const tgi_measured m = {.gain = {2, -1, -1}};
     tgi_measured read;
     tgi_err err = {0};
     unsetenv("TEGULA_CACHE");
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
     CHECK_EQ(tgi_measured_write(&info, &m, &err), TG_E_NOT_FOUND);
-    CHECK(!tgi_measured_read(&info, &read));
+    CHECK(!known(&info, &read));
     setenv("TEGULA_CACHE", folder, 1);
 }
 
 int main(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/tegula_half_gain_XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/tegula_gains_XXXXXX");
     CHECK(mkdtemp(folder) != NULL);
     snprintf(file, sizeof file, "%s/devices.json", folder);
     setenv("TEGULA_CACHE", folder, 1);
@@ -232,6 +292,8 @@ int main(void)
     RUN(test_a_slow_device_is_not_asked_often);
     RUN(test_a_device_that_fails_leaves_nothing_behind);
     RUN(test_no_more_is_taken_than_is_allowed);
+    RUN(test_a_kind_gains_only_if_it_computes_the_same);
+    RUN(test_a_device_without_the_kind_gains_nothing_by_it);
     RUN(test_what_is_kept_is_of_one_device_driver_and_version);
     RUN(test_a_damaged_file_is_none);
     RUN(test_without_a_folder_nothing_is_kept);

@@ -1,0 +1,32 @@
+/* gains.h - what a device gains by what is left open: measured by doing it both ways. Some
+ * devices have no matrix units, on others they are what the device is for; tables of names
+ * would be of yesterday. */
+#ifndef TGI_GAINS_H
+#define TGI_GAINS_H
+
+#include "kernels/device.h"
+
+typedef enum tgi_gain {
+    TGI_GAIN_HALF,    /* of half precision over float32, in a convolution */
+    TGI_GAIN_WGMMA,   /* of TG_KIND_WGMMA, in convolutions of 16-bit numbers */
+    TGI_GAIN_LIBRARY, /* of TG_KIND_LIBRARY, which must be open, in products of matrices */
+    TGI_GAIN_COUNT
+} tgi_gain;
+
+/* "half_gain": how the figure is kept. */
+const char *tgi_gain_name(tgi_gain which);
+/* From here on it is worth its price: rounding, another kind of kernel, memory. */
+double tgi_gain_worth(tgi_gain which);
+
+/* Time of a layer without it over that with it, the least of a few rounds each, with the
+ * device's own variants and programs; of several layers the least gain. Some milliseconds.
+ * 0: the device has no such variants, or they do not compute what the others do: a kind's
+ * results are compared, bit by bit, on numbers whose sums are exact in any order.
+ *
+ * `now`: seconds. Everything it allocates on the device is given back; TG_E_BUDGET: that would
+ * be more than `limit` bytes, as it is where --vram leaves little. */
+tg_status tgi_gain_measure(tgi_gain which, const tg_device_ops *ops, tg_device *d,
+                           const tg_device_info *info, uint64_t limit, double (*now)(void),
+                           double *gain, tgi_err *err);
+
+#endif

@@ -1,0 +1,213 @@
+/* device_kinds.c - what a device computes with where the options leave it open: precision, and
+ * kinds of variants that are not used on trust.
+ *
+ * Measured when a device is first used, and kept (measured.h). A run that goes on takes what
+ * its output was begun with, whatever was measured since. */
+#include "engine/base/clock.h"
+#include "engine/device/measured.h"
+#include "engine/job/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Kinds that are open, as tgi_job_computed_by spells them. */
+static const struct {
+    unsigned kind;
+    const char *name;
+} open_kinds[] = {{TG_KIND_WGMMA, "wgmma"}, {TG_KIND_LIBRARY, "library"}};
+#define OPEN_KINDS (int)(sizeof open_kinds / sizeof *open_kinds)
+
+const char *tgi_job_precision(const tg_job *job)
+{
+    if (!job->dev.ops)
+        return job->set.bf16 ? "bf16" : "fp32";
+    return job->dev.element == TG_DTYPE_F16     ? "fp16"
+           : job->dev.element == TGI_DTYPE_BF16 ? "bf16"
+           : job->dev.kinds & TG_KIND_TF32      ? "tf32"
+                                                : "fp32";
+}
+
+unsigned tgi_job_net_flags(const tg_job *job)
+{
+    const unsigned of_processor = job->set.bf16 && job->set.bf16_here ? TG_KIND_BF16 : 0;
+    return (job->set.exact ? TG_NET_EXACT : 0) |
+           TG_NET_KINDS(job->dev.ops ? job->dev.kinds : of_processor);
+}
+
+const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap)
+{
+    const tg_job_device *d = &job->dev;
+    size_t n;
+    if (!d->ops) {
+        snprintf(buf, cap, "%s", job->set.backend->name);
+        return buf;
+    }
+    snprintf(buf, cap, "%s %s %d.%d", d->ops->name, tgi_job_precision(job), d->info.major,
+             d->info.minor);
+    for (int i = 0; i < OPEN_KINDS; i++)
+        if ((d->kinds & open_kinds[i].kind) && (n = strlen(buf)) < cap)
+            snprintf(buf + n, cap - n, " %s", open_kinds[i].name);
+    return buf;
+}
+
+/* ---- What is measured -------------------------------------------------------------------- */
+
+void tgi_job_keep_measured(tg_job *job, const tgi_measured *m)
+{
+    tgi_err e = {0};
+    if (tgi_measured_write(&job->dev.info, m, &e) != TG_OK)
+        tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "it is measured again next time: %s", e.text);
+}
+
+double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
+{
+    tg_job_device *d = &job->dev;
+    tgi_err e = {0};
+    double gain;
+    tgi_measured_read(&d->info, m);
+    if (m->gain[which] >= 0)
+        return m->gain[which];
+    if (tgi_job_device_open(job, &e) != TG_OK ||
+        tgi_gain_measure(which, d->ops, d->device, &d->info, d->limit_bytes, tgi_seconds, &gain,
+                         &e) != TG_OK) {
+        tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "%s: %s could not be measured: %s",
+                    job->device_text, tgi_gain_name(which), e.text);
+        return -1;
+    }
+    m->gain[which] = gain;
+    m->context_bytes = d->context_bytes;
+    tgi_job_keep_measured(job, m);
+    return gain;
+}
+
+/* What cannot be measured is believed to be as most devices are. */
+static int half_is_faster(tg_job *job)
+{
+    tgi_measured m, before;
+    if (!job->dev.ops->backend(TG_DTYPE_F16))
+        return 0;
+    tgi_measured_read(&job->dev.info, &before);
+    const double gain = tgi_job_gain(job, TGI_GAIN_HALF, &m);
+    if (gain > 0 && before.gain[TGI_GAIN_HALF] < 0)
+        tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: fp16 is %.2f times as fast as fp32",
+                    job->device_text, gain);
+    return gain <= 0 || gain >= tgi_gain_worth(TGI_GAIN_HALF);
+}
+
+/* ---- What is taken ----------------------------------------------------------------------- */
+
+/* auto: half precision where it is faster, unless the network's author says no. */
+static tg_dtype element_of(tg_job *job)
+{
+    switch ((tgi_precision)tgi_opts_choice(job->opts, TGI_OPT_PRECISION)) {
+    case TGI_PRECISION_FP16:
+        return TG_DTYPE_F16;
+    case TGI_PRECISION_BF16:
+        return TGI_DTYPE_BF16;
+    case TGI_PRECISION_AUTO:
+        return job->set.exact || job->set.tf32 || job->set.descriptor.fp32_only ||
+                       !half_is_faster(job)
+                   ? TG_DTYPE_F32
+                   : TG_DTYPE_F16;
+    default:
+        return TG_DTYPE_F32;
+    }
+}
+
+/* Why the device cannot compute in the precision that was chosen; NULL: it can. */
+static const char *lacks(const tg_job_device *d)
+{
+    if (!d->ops->backend(d->element))
+        return "it has no kernels of that precision";
+    if (d->element == TGI_DTYPE_BF16 && !d->info.bf16)
+        return "it multiplies no bfloat16 numbers (NVIDIA's do from compute capability 8.0 "
+               "on): --precision fp16 or fp32";
+    return NULL;
+}
+
+/* Kinds that may be used on this device at all. */
+static unsigned allowed(const tg_job *job)
+{
+    unsigned kinds = job->dev.info.kinds & (TG_KIND_WGMMA | TG_KIND_LIBRARY);
+    if (job->set.exact)
+        return 0;
+    if (job->dev.element == TG_DTYPE_F32)
+        kinds &= ~TG_KIND_WGMMA;
+    if (job->set.no_library)
+        kinds &= ~TG_KIND_LIBRARY;
+    return kinds;
+}
+
+/* Of those that need no memory: the library is the plan's question. */
+static unsigned pays(tg_job *job)
+{
+    tgi_measured m;
+    return (allowed(job) & TG_KIND_WGMMA) &&
+                   tgi_job_gain(job, TGI_GAIN_WGMMA, &m) >= tgi_gain_worth(TGI_GAIN_WGMMA)
+               ? TG_KIND_WGMMA
+               : 0;
+}
+
+const char *tgi_job_pick_kinds(tg_job *job)
+{
+    tg_job_device *d = &job->dev;
+    d->element = element_of(job);
+    const char *missing = lacks(d);
+    if (missing)
+        return missing;
+    d->kinds = pays(job);
+    if (job->set.tf32 && (d->info.kinds & TG_KIND_TF32))
+        d->kinds |= TG_KIND_TF32;
+    else if (job->set.tf32)
+        tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: it has no TF32, float32 stays as it is",
+                    job->device_text);
+    return NULL;
+}
+
+int tgi_job_library_is_open(const tg_job *job)
+{
+    return (allowed(job) & TG_KIND_LIBRARY) && !job->dev.settled;
+}
+
+/* ---- What an interrupted run took -------------------------------------------------------- */
+
+/* 1: with these types and some of the open kinds it is what `was` says. */
+static int is_some(tg_job *job, const char *was, tg_dtype element)
+{
+    tg_job_device *d = &job->dev;
+    char now[64];
+    const unsigned fixed = d->kinds & ~(TG_KIND_WGMMA | TG_KIND_LIBRARY);
+    d->element = element;
+    for (int set = 0; set < 1 << OPEN_KINDS; set++) {
+        unsigned kinds = 0;
+        for (int i = 0; i < OPEN_KINDS; i++)
+            kinds |= set >> i & 1 ? open_kinds[i].kind : 0;
+        if (kinds & ~allowed(job))
+            continue;
+        d->kinds = fixed | kinds;
+        if (strcmp(was, tgi_job_computed_by(job, now, sizeof now)) == 0)
+            return !lacks(d);
+    }
+    return 0;
+}
+
+void tgi_job_device_adopt(tg_job *job, const char *was)
+{
+    static const tg_dtype open[] = {TG_DTYPE_F32, TG_DTYPE_F16};
+    tg_job_device *d = &job->dev;
+    const tg_dtype chosen = d->element;
+    const unsigned kinds = d->kinds;
+    if (!d->ops)
+        return;
+    int found = is_some(job, was, chosen);
+    if (tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_AUTO)
+        for (int i = 0; i < 2 && !found; i++)
+            found = is_some(job, was, open[i]);
+    d->settled = found;
+    if (!found) {
+        d->element = chosen;
+        d->kinds = kinds;
+    } else if (d->element != chosen || d->kinds != kinds) {
+        tgi_job_drop_plan(job);
+    }
+}
