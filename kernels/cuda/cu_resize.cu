@@ -5,9 +5,9 @@
  * that defines them, and lie in the packed block: tables cu_tap[output][tap] over the whole
  * extents of z, y and x, one after the other.
  *
- * A pixel is the sum over z, y and x of weights times pixels, in float32, in that order. A tap
- * of coordinate -1 is none; an output without any lies outside the crop of
- * tf_crop_and_resize. */
+ * A pixel is the sum over z, y and x of weights times pixels, in float32, in that order: one
+ * sum, as a second one for rows is more than the registers hold. A tap of coordinate -1 is
+ * none; an output without any lies outside the crop of tf_crop_and_resize. */
 #include "kernels/cuda/cu_map.cuh"
 #include "kernels/cuda/cu_ops.cuh"
 
@@ -40,29 +40,15 @@ struct cu_resize_f {
         for (int i = 0; i < V; i++)
             v[i] = there ? 0.0f : outside;
         for (int32_t i = 0; there && i < taps[0] && tz[i].at >= 0; i++)
-            for (int32_t j = 0; j < taps[1] && ty[j].at >= 0; j++) {
-                float row[V];
-                add_row<T, V>(pool, tz[i].at, ty[j].at, tx, p.c, row);
-                const float w = tz[i].w * ty[j].w;
+            for (int32_t j = 0; j < taps[1] && ty[j].at >= 0; j++)
+                for (int32_t k = 0; k < taps[2] && tx[k].at >= 0; k++) {
+                    float t[V];
+                    cu_read<T, V>(pool, src, tz[i].at, ty[j].at, tx[k].at, p.c, t);
+                    const float w = tz[i].w * ty[j].w * tx[k].w;
 #pragma unroll
-                for (int q = 0; q < V; q++)
-                    v[q] += w * row[q];
-            }
-    }
-    template <class T, int V>
-    __device__ __forceinline__ void add_row(const cu_pool &pool, int32_t z, int32_t y,
-                                            const cu_tap *tx, int32_t c, float (&row)[V]) const
-    {
-#pragma unroll
-        for (int q = 0; q < V; q++)
-            row[q] = 0.0f;
-        for (int32_t k = 0; k < taps[2] && tx[k].at >= 0; k++) {
-            float t[V];
-            cu_read<T, V>(pool, src, z, y, tx[k].at, c, t);
-#pragma unroll
-            for (int q = 0; q < V; q++)
-                row[q] += tx[k].w * t[q];
-        }
+                    for (int q = 0; q < V; q++)
+                        v[q] += w * t[q];
+                }
     }
 };
 
