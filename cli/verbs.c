@@ -18,8 +18,9 @@ const cli_verb cli_verbs[] = {
      "them.",
      1, 1, "model output", cli_cmd_preview},
     {"verify", "-m MODEL INPUT [options]",
-     "Run in tiles and as a whole and compare; use --roi on images that do not fit.", 1, 1,
-     "model", cli_cmd_verify},
+     "Run in tiles and as a whole and compare, images or arrays (.npy), every output; on a GPU "
+     "also with the processor in fp32. Use --roi on images that do not fit.",
+     1, 1, "model", cli_cmd_verify},
     {"copy", "INPUT -o OUT [options]",
      "Copy an image or array through the reader and the writer, without a network.", 1, 1,
      "output", cli_cmd_copy},

@@ -288,6 +288,23 @@ typedef struct tg_run_result {
     double device_upload_seconds, device_kernel_seconds, device_download_seconds;
 } tg_run_result;
 
+/* Of one output of the network. */
+typedef struct tg_verify_output {
+    const char *name;
+    double min, max; /* of its finite values */
+    /* Tiled against whole. */
+    double max_abs_difference, relative_l2;
+    int bit_equal;
+    /* Whole against the reference kernels; PSNR in dB, of the output's range: infinite where
+     * nothing differs, NaN where that is no number. */
+    double reference_max_abs, reference_relative_l2, reference_psnr;
+    /* The GPU against the processor; 0 where none computes. */
+    double device_max_abs, device_relative_l2, device_psnr;
+    int device_bit_equal;
+    int64_t device_nonfinite; /* values that are NaN or infinite there */
+} tg_verify_output;
+
+/* The first plane, volume or sample of the input; of several outputs the worst. */
 typedef struct tg_verify_result {
     size_t size;
     double max_abs_difference; /* tiled against whole */
@@ -296,6 +313,7 @@ typedef struct tg_verify_result {
     int bit_equal;                                   /* 1: every bit */
     int64_t tiles;                                   /* strips compared */
     double reference_max_abs, reference_relative_l2; /* whole against the reference kernels */
+    double reference_psnr;
     char not_tiled[160]; /* "": it was; else why the network runs over whole images only. Then
                             tiles is 0 and there was nothing to compare */
     /* Where a GPU would compute: it, in the precision of a run, against the processor's float32
@@ -305,6 +323,9 @@ typedef struct tg_verify_result {
     double device_max_abs, device_relative_l2, device_psnr;
     int device_bit_equal;
     int64_t device_tiles;
+    int64_t items; /* planes, volumes or samples there are: the first one was computed */
+    const tg_verify_output *outputs; /* view, until the job is verified again or closed */
+    size_t n_outputs;
 } tg_verify_result;
 
 /**

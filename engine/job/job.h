@@ -148,7 +148,8 @@ struct tg_job {
     char machine_text[256], device_text[320];
     size_t beside; /* held by another job of this process, which this one is tried instead of */
     size_t slack;  /* counted as held, of a trial: what another process may hold more */
-    char warning[8][256]; /* also logged when they came up */
+    tg_verify_output verified[TG_MAX_PORTS]; /* of the last verify, which hands them out */
+    char warning[8][256];                    /* also logged when they came up */
     int n_warnings;
 };
 

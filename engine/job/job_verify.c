@@ -1,52 +1,63 @@
 /* job_verify.c - show on the user's own file that tiled equals whole.
  *
- * The first item (plane or volume) is computed twice with the same kernels, once in cells and
- * bands, once whole; the two are compared bit by bit. (Of a network that runs in fixed boxes,
- * that is the first box.) A third pass with the reference kernels, unfused, over the middle of
- * the image tells how far the fast kernels are from the definition. Where a run would be on a
- * device, that computes the item too (verify_device.h). */
+ * The first item (plane, volume or sample of arrays) is computed twice with the same kernels,
+ * once in cells and bands, once whole; every output of the two is compared bit by bit. (Of a
+ * network that runs in fixed boxes, that is the first box.) A third pass with the reference
+ * kernels, unfused, over the middle of the image tells how far the fast kernels are from the
+ * definition. Where a run would be on a device, that computes the item too (verify_device.h).
+ */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
-#include "engine/job/distance.h"
 #include "engine/job/job.h"
 #include "engine/job/job_log.h"
+#include "engine/job/tensors.h"
 #include "engine/job/verify_device.h"
 #include "engine/memory/monitor.h"
 #include "engine/run/dense.h"
 #include "engine/run/load.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+/* The network as the definition has it: not rewritten, reference kernels. */
+typedef struct reference {
+    tg_graph *graph;
+    tg_net *net;
+    tg_stages *stages;
+} reference;
 
 typedef struct verify {
     tg_job *job;
     tg_stages *stages; /* as the plan's, but all of the output is wanted */
+    reference ref;
     tgi_reserve *reserve;
     tg_threads *pool;
     tg_tracker *tracker;  /* watches for --log */
     tg_job_device device; /* that a run would be on; the plan is the processor's */
-    size_t in_bytes, out_bytes;
-    float *in, *whole, *other;
+    int bf16;             /* as the job had it */
+    tgi_verify_values values;
 } verify;
 
-static size_t desc_bytes(const tg_desc *d)
-{
-    int64_t n = 0;
-    return tgi_desc_count(d, &n) ? tgi_sat_mul((size_t)n, sizeof(float)) : SIZE_MAX;
-}
+/* ---- Passes ------------------------------------------------------------------------------ */
 
-/* One pass over the dense input with a tiling of the stage, into `out`; `only`: one cell of
+/* One pass over the dense inputs with a tiling of the stage, into `out`; `only`: one cell of
  * that core instead of all. */
 static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], int64_t band,
-                      float *out, const tg_range *only, int64_t *cells, tgi_err *err)
+                      float *const *out, const tg_range *only, int64_t *cells, tgi_err *err)
 {
     const tg_net *net = stage->net;
     tg_tiling t;
     tg_exec *e = NULL;
     void *packed = NULL, *arena = NULL;
     tgi_reserve *mem = NULL;
-    tg_dense_io dense = {.net = net, .in = {v->in}, .out = {out}};
+    tg_dense_io dense = {.net = net};
     const tg_exec_io io = {&dense, tgi_dense_load, tgi_dense_store, NULL};
+    for (int i = 0; i < net->n_in; i++)
+        dense.in[i] = v->values.in[i];
+    for (int o = 0; o < net->n_out; o++)
+        dense.out[o] = out[o];
     TGI_TRY(tgi_tiling_make(stage, cut, band, v->job->set.threads, NULL, &t, err));
     const size_t need = tgi_sat_add(net->packed_bytes, t.arena_bytes);
     tg_status st = tgi_reserve_open(need + 256, &mem, err);
@@ -70,7 +81,7 @@ static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], in
     return st;
 }
 
-static tg_status load_item(verify *v, tgi_err *err)
+static tg_status load_plane(verify *v, tgi_err *err)
 {
     tg_job *job = v->job;
     tg_loader *l = NULL;
@@ -99,7 +110,7 @@ static tg_status load_item(verify *v, tgi_err *err)
     if (st == TG_OK)
         st = tgi_loader_open(&o, &l, err);
     if (st == TG_OK) {
-        const tg_view view = tgi_dense_view(net, net->in[0], v->in);
+        const tg_view view = tgi_dense_view(net, net->in[0], v->values.in[0]);
         const tg_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
         tgi_job_affine(job, &sets[tgi_mapping_stats_of(&job->map, 0)], &in, &out);
         tgi_loader_item(l, 0, in);
@@ -111,117 +122,164 @@ static tg_status load_item(verify *v, tgi_err *err)
     return st;
 }
 
-static void compare(const float *a, const float *b, size_t n, double *max_abs, double *rel,
-                    int *equal)
+static void load_sample(verify *v)
 {
-    tgi_distance s = {0};
-    for (size_t i = 0; i < n; i++)
-        tgi_distance_add(&s, a[i], b[i]);
-    *max_abs = s.most;
-    *rel = tgi_distance_relative(&s);
-    *equal = memcmp(a, b, n * sizeof *a) == 0;
+    const tg_net *net = v->job->plan.net;
+    for (int i = 0; i < net->n_in; i++) {
+        const tg_desc *d = &v->job->tensors->in_desc[i];
+        const tg_box box = tgi_box_full(d);
+        const tg_view view = net->values[net->in[i]].flat
+                                 ? (tg_view){.base = v->values.in[i]}
+                                 : tgi_dense_view(net, net->in[i], v->values.in[i]);
+        tgi_tensor_load(v->job, i, 0, &view, &box);
+    }
 }
 
 /* The plan's cells, or thirds when the plan does not cut this image at all. */
-static void cells_to_try(const tg_job *job, int64_t cut[3], int64_t *band)
+static void cells_to_try(const verify *v, int64_t cut[3], int64_t *band)
 {
-    const tg_tiling *t = &job->plan.choice.tiling;
+    const tg_tiling *t = &v->job->plan.choice.tiling;
+    const tg_net *net = v->job->plan.net;
     memcpy(cut, t->cut, sizeof t->cut);
     *band = t->band;
     if (t->cells > 1)
         return;
-    const tg_desc *d = &job->out_desc;
-    cut[1] = d->dim[d->rank - 2] / 2 + 3;
-    cut[2] = d->dim[d->rank - 1] / 3 + 5;
+    cut[1] = tgi_net_dim(net, net->out[0], net->rank - 2) / 2 + 3;
+    cut[2] = tgi_net_dim(net, net->out[0], net->rank - 1) / 3 + 5;
     *band = tgi_min(*band, 16);
 }
+
+/* ---- Reference --------------------------------------------------------------------------- */
 
 /* The reference kernels are slow by design: they compute the middle of the image, at most
  * REFERENCE_SIDE pixels wide. */
 #define REFERENCE_SIDE 192
 
-static void middle_of(const tg_desc *d, tg_range *middle)
+static int has_flat_output(const tg_net *net)
 {
-    for (int a = 0; a < d->rank - TG_STREAM_AXIS; a++) {
-        const int64_t n = d->dim[TG_STREAM_AXIS + a], half = tgi_min(n, REFERENCE_SIDE) / 2;
-        middle[a] = (tg_range){n / 2 - half, tgi_max(n / 2 - half + 1, n / 2 + half)};
+    for (int o = 0; o < net->n_out; o++)
+        if (net->values[net->out[o]].flat)
+            return 1;
+    return 0;
+}
+
+/* The middle of output 0; NULL: all of it, since one that is no image comes as a whole. */
+static const tg_range *middle_of(const tg_net *net, tg_range *middle)
+{
+    if (has_flat_output(net))
+        return NULL;
+    for (int a = TG_STREAM_AXIS; a < net->rank; a++) {
+        const int64_t n = tgi_net_dim(net, net->out[0], a),
+                      half = tgi_min(n, REFERENCE_SIDE) / 2;
+        middle[a - TG_STREAM_AXIS] =
+            (tg_range){n / 2 - half, tgi_max(n / 2 - half + 1, n / 2 + half)};
+    }
+    return middle;
+}
+
+static void compare_middle(verify *v)
+{
+    const tg_net *net = v->job->plan.net;
+    tg_range m[3] = {{0, 0}};
+    const tg_range *middle = middle_of(net, m);
+    for (int o = 0; o < net->n_out; o++) {
+        tg_verify_output *r = &v->job->verified[o];
+        tgi_distance s = {0};
+        tg_box box = tgi_box_full(&net->shapes.desc[net->out[o]]);
+        for (int a = TG_STREAM_AXIS; a < net->rank && middle; a++)
+            box.ax[a] = tgi_axis_share(&v->stages->one, a, o, middle[a - TG_STREAM_AXIS]);
+        const int64_t n = tgi_verify_distance(&v->values, o, middle ? &box : NULL, &s);
+        r->reference_max_abs = s.most;
+        r->reference_relative_l2 = tgi_distance_relative(&s);
+        r->reference_psnr = tgi_verify_psnr(&s, n, r);
     }
 }
 
-/* Distance of `whole` from `other` over the middle alone. */
-static void compare_middle(const verify *v, double *max_abs, double *rel)
+static void close_reference(reference *r)
 {
-    const tg_net *net = v->job->plan.net;
-    const tg_view a = tgi_dense_view(net, net->out[0], v->whole);
-    const tg_view b = tgi_dense_view(net, net->out[0], v->other);
-    tg_range m[3] = {{0, 0}}, z = {0, 1};
-    tgi_distance s = {0};
-    middle_of(&v->job->out_desc, m);
-    const int volume = net->rank == 5;
-    if (volume)
-        z = m[0];
-    for (int64_t c = 0; c < a.c; c++)
-        for (int64_t k = z.lo; k < z.hi; k++)
-            for (int64_t y = m[volume].lo; y < m[volume].hi; y++)
-                for (int64_t x = m[volume + 1].lo; x < m[volume + 1].hi; x++)
-                    tgi_distance_add(&s, *tgi_view_at(&a, c, k, y, x),
-                                     *tgi_view_at(&b, c, k, y, x));
-    *max_abs = s.most;
-    *rel = tgi_distance_relative(&s);
+    tgi_stages_free(&r->stages);
+    tgi_net_free(&r->net);
+    tgi_graph_free(&r->graph);
 }
+
+static tg_status open_reference(const tg_job *job, reference *r, tgi_err *err)
+{
+    const unsigned labels = job->set.labels ? TG_GRAPH_LABELS : 0;
+    TGI_TRY(tgi_graph_load_onnx(job->set.model, TG_GRAPH_NO_FUSE | TG_GRAPH_NO_COMMUTE | labels,
+                                &r->graph, err));
+    TGI_TRY(tgi_net_new(r->graph, job->set.backend, tgi_verify_descs(job), TG_NET_REFERENCE,
+                        &r->net, err));
+    return tgi_stages_new(r->net, &r->stages, err);
+}
+
+#define REFERENCE_BAND 32
 
 static tg_status reference_pass(verify *v, tgi_err *err)
 {
+    const int64_t uncut[3] = {0, 0, 0};
     tg_range middle[3];
-    middle_of(&v->job->out_desc, middle);
-    tg_graph *g = NULL;
-    tg_net *net = NULL;
-    tg_stages *stages = NULL;
     int64_t cells;
-    const unsigned labels = v->job->set.labels ? TG_GRAPH_LABELS : 0;
-    const int64_t cut[3] = {0, 0, 0};
-    tg_status st = tgi_graph_load_onnx(
-        v->job->set.model, TG_GRAPH_NO_FUSE | TG_GRAPH_NO_COMMUTE | labels, &g, err);
-    if (st == TG_OK)
-        st = tgi_net_new(g, v->job->set.backend, &v->job->in_desc, TG_NET_REFERENCE, &net, err);
-    if (st == TG_OK)
-        st = tgi_stages_new(net, &stages, err);
-    if (st == TG_OK)
-        st = pass(v, &stages->one, cut, 32, v->other, middle, &cells, err);
-    tgi_stages_free(&stages);
-    tgi_net_free(&net);
-    tgi_graph_free(&g);
-    return st;
+    return pass(v, &v->ref.stages->one, uncut, REFERENCE_BAND, v->values.other,
+                middle_of(v->job->plan.net, middle), &cells, err);
+}
+
+/* ---- All of them ------------------------------------------------------------------------- */
+
+static tg_status whole_pass(verify *v, tgi_err *err)
+{
+    const tg_graph *g = v->job->graph;
+    const int64_t uncut[3] = {0, 0, 0};
+    int64_t cells;
+    TGI_TRY(pass(v, &v->stages->one, uncut, INT32_MAX, v->values.whole, NULL, &cells, err));
+    for (int o = 0; o < g->n_out; o++) {
+        tg_verify_output *r = &v->job->verified[o];
+        *r = (tg_verify_output){.name = g->out[o].name, .bit_equal = 1};
+        tgi_verify_range(&v->values, o, &r->min, &r->max);
+    }
+    return TG_OK;
+}
+
+static tg_status tiled_pass(verify *v, tg_verify_result *out, tgi_err *err)
+{
+    const tg_net *net = v->job->plan.net;
+    int64_t cut[3], band;
+    if (v->stages->one.whole_op) { /* never cut: there are no tiles to compare with */
+        tgi_stage_whole_text(&v->stages->one, out->not_tiled, sizeof out->not_tiled);
+        return TG_OK;
+    }
+    if (net->values[net->out[0]].flat) {
+        snprintf(out->not_tiled, sizeof out->not_tiled, "the output \"%.100s\" is no image",
+                 v->job->graph->out[0].name);
+        return TG_OK;
+    }
+    cells_to_try(v, cut, &band);
+    tgi_tracker_update(v->tracker, "tiled", 0);
+    TGI_TRY(pass(v, &v->stages->one, cut, band, v->values.other, NULL, &out->tiles, err));
+    for (int o = 0; o < net->n_out; o++) {
+        tg_verify_output *r = &v->job->verified[o];
+        tgi_distance s = {0};
+        r->bit_equal = tgi_verify_equal(&v->values, o);
+        if (!r->bit_equal) /* else numbers that are none would differ from themselves */
+            tgi_verify_distance(&v->values, o, NULL, &s);
+        r->max_abs_difference = s.most;
+        r->relative_l2 = tgi_distance_relative(&s);
+    }
+    return TG_OK;
 }
 
 static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
 {
-    tg_job *job = v->job;
-    const size_t n = v->out_bytes / sizeof(float);
-    const int64_t uncut[3] = {0, 0, 0};
-    int64_t cut[3], band, cells;
     tgi_tracker_update(v->tracker, "input", 0);
-    TGI_TRY(load_item(v, err));
+    if (v->job->source)
+        TGI_TRY(load_plane(v, err));
+    else
+        load_sample(v);
     tgi_tracker_update(v->tracker, "whole", 0);
-    TGI_TRY(pass(v, &v->stages->one, uncut, INT32_MAX, v->whole, NULL, &cells, err));
-    if (v->stages->one.whole_op) { /* never cut: there are no tiles to compare with */
-        tgi_stage_whole_text(&v->stages->one, out->not_tiled, sizeof out->not_tiled);
-        out->bit_equal = 1;
-    } else {
-        cells_to_try(job, cut, &band);
-        tgi_tracker_update(v->tracker, "tiled", 0);
-        TGI_TRY(pass(v, &v->stages->one, cut, band, v->other, NULL, &out->tiles, err));
-        compare(v->other, v->whole, n, &out->max_abs_difference, &out->relative_l2,
-                &out->bit_equal);
-    }
-    out->output_min = out->output_max = v->whole[0];
-    for (size_t i = 1; i < n; i++) {
-        out->output_min = v->whole[i] < out->output_min ? v->whole[i] : out->output_min;
-        out->output_max = v->whole[i] > out->output_max ? v->whole[i] : out->output_max;
-    }
+    TGI_TRY(whole_pass(v, err));
+    TGI_TRY(tiled_pass(v, out, err));
     tgi_tracker_update(v->tracker, "reference", 0);
     TGI_TRY(reference_pass(v, err));
-    compare_middle(v, &out->reference_max_abs, &out->reference_relative_l2);
+    compare_middle(v);
     return TG_OK;
 }
 
@@ -231,29 +289,36 @@ static tg_status device_passes(verify *v, tg_verify_result *out, tgi_err *err)
         return TG_OK;
     tgi_tracker_update(v->tracker, "device", 0);
     v->job->dev = v->device;
-    const tg_status st = tgi_verify_device(v->job, v->in, v->whole, v->other, out, err);
+    const tg_status st = tgi_verify_device(v->job, &v->values, out, err);
     v->device = v->job->dev; /* open, for leave_device */
     v->job->dev = (tg_job_device){.chosen = 1};
     return st;
 }
 
-/* Choosing it may have made its context already. */
+/* Choosing it may have made its context already. What the job runs on is asked again. */
 static void leave_device(verify *v)
 {
-    if (v->device.ops)
-        v->device.ops->close(&v->device.device);
+    tg_job *job = v->job;
+    if (!v->device.ops)
+        return;
+    v->device.ops->close(&v->device.device);
+    tgi_job_drop_plan(job);
+    job->dev = (tg_job_device){0};
+    job->set.bf16 = v->bf16;
 }
 
-/* The processor's plan; which device a run would be on is kept beside it. */
+/* The processor's plan; which device a run would be on is kept beside it. What that is compared
+ * with is in float32, whatever the precision there. */
 static tg_status plan(verify *v, tg_job *job, tgi_err *err)
 {
-    *v = (verify){.job = job};
+    *v = (verify){.job = job, .bf16 = job->set.bf16};
     if (!job->dev.chosen || job->dev.ops) {
         TGI_TRY(tgi_job_device_leave(job, NULL, err));
         job->dev.chosen = 0;
         TGI_TRY(tgi_job_device_choose(job, err));
         v->device = job->dev;
         job->dev = (tg_job_device){.chosen = 1};
+        job->set.bf16 &= !v->device.ops;
     }
     const tg_status st = tgi_job_plan(job, err);
     if (st != TG_OK)
@@ -261,86 +326,140 @@ static tg_status plan(verify *v, tg_job *job, tgi_err *err)
     return st;
 }
 
-static void open_sizes(verify *v, tg_job *job)
+/* Rows that fill the input from an image. */
+static size_t rows_bytes(const tg_job *job)
 {
-    v->in_bytes = desc_bytes(&job->in_desc);
-    v->out_bytes = desc_bytes(&job->out_desc);
+    const tg_fit *f = job->map.fit;
+    return job->source ? tgi_sat_add(tgi_loader_bytes(&job->map, job->info->dtype, f[0].size,
+                                                      f[1].size, f[2].size),
+                                     TGI_STATS_SCRATCH)
+                       : 0;
 }
 
-/* Beside what is held: the image, two results, and the larger of the rows that fill the one and
- * the arena that makes the others. The passes in cells and of the references take less. */
-static tg_status count_whole(const verify *v, size_t *need, tgi_err *err)
+/* Weights and arena of a pass that is not cut. */
+static tg_status pass_bytes(const verify *v, const tg_stage *stage, int64_t band, size_t *bytes,
+                            tgi_err *err)
 {
-    const tg_job *job = v->job;
     const int64_t uncut[3] = {0, 0, 0};
     tg_tiling t;
-    TGI_TRY(
-        tgi_tiling_make(&v->stages->one, uncut, INT32_MAX, job->set.threads, NULL, &t, err));
-    const tg_fit *f = job->map.fit;
-    const size_t rows = tgi_sat_add(
-        tgi_loader_bytes(&job->map, job->info->dtype, f[0].size, f[1].size, f[2].size),
-        TGI_STATS_SCRATCH);
-    const size_t arena = tgi_sat_add(job->plan.net->packed_bytes, t.arena_bytes);
+    TGI_TRY(tgi_tiling_make(stage, uncut, band, v->job->set.threads, NULL, &t, err));
+    *bytes = tgi_sat_add(stage->net->packed_bytes, t.arena_bytes);
     tgi_tiling_free(&t);
-    *need = tgi_sat_add(tgi_sat_add(v->in_bytes, tgi_sat_mul(2, v->out_bytes)),
-                        rows > arena ? rows : arena);
-    if (v->device
-            .ops) /* rows on their way there and back are no more than all of them, twice */
-        *need = tgi_sat_add(*need, tgi_sat_mul(2, tgi_sat_add(v->in_bytes, v->out_bytes)));
     return TG_OK;
 }
 
-/* Fills v->stages; TG_E_BUDGET when the whole image is more than the budget. */
+/* Beside what is held: inputs, two results, and the largest of the rows that fill the ones and
+ * the arenas that make the others. The pass in cells takes less than the whole one. */
+static tg_status count_whole(const verify *v, size_t *need, tgi_err *err)
+{
+    const tg_net *net = v->job->plan.net;
+    size_t whole, ref, most = rows_bytes(v->job);
+    TGI_TRY(pass_bytes(v, &v->stages->one, INT32_MAX, &whole, err));
+    TGI_TRY(pass_bytes(v, &v->ref.stages->one, REFERENCE_BAND, &ref, err));
+    most = whole > most ? whole : most;
+    most = ref > most ? ref : most;
+    *need = tgi_sat_add(tgi_verify_room(net), most);
+    /* rows on their way to a device and back are no more than all of them, twice */
+    if (v->device.ops)
+        *need = tgi_sat_add(*need, tgi_sat_mul(2, tgi_sat_add(tgi_verify_in_bytes(net),
+                                                              tgi_verify_out_bytes(net))));
+    return TG_OK;
+}
+
+static tg_status refuse(const verify *v, size_t need, uint64_t peak, tgi_err *err)
+{
+    char text[2][32];
+    tgi_size_text(need, text[0], sizeof text[0]);
+    tgi_size_text(v->job->plan.budget, text[1], sizeof text[1]);
+    const tg_status st =
+        v->job->source
+            ? tgi_fail(err, TG_E_BUDGET,
+                       "to compare, the whole image takes %s, more than the budget of %s: "
+                       "verify a part, such as --roi 0:1024,0:1024",
+                       text[0], text[1])
+            : tgi_fail(err, TG_E_BUDGET,
+                       "to compare, a whole sample takes %s, more than the budget of %s: give "
+                       "--ram %lluMiB, or smaller arrays",
+                       text[0], text[1], (unsigned long long)(peak + ((1u << 20) - 1)) >> 20);
+    return tgi_err_tried(err, st, "verify", peak);
+}
+
+/* Fills v->stages and v->ref; TG_E_BUDGET when the whole item is more than the budget. */
 static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
 {
     const tg_bytes *b = &v->job->plan.bytes;
-    const size_t held = tgi_job_process_bytes(v->job) + b->allowance + b->decoder;
-    char text[2][32];
     size_t need = 0;
     TGI_TRY(tgi_stages_new(v->job->plan.net, &v->stages, err));
+    TGI_TRY(open_reference(v->job, &v->ref, err));
+    const size_t held = tgi_job_process_bytes(v->job) + b->allowance + b->decoder;
     TGI_TRY(count_whole(v, &need, err));
     *peak = tgi_sat_add(tgi_sat_add(need, tgi_page_table_bytes(need)), held);
-    if (*peak <= v->job->plan.budget)
-        return TG_OK;
-    const tg_status st = tgi_fail(
-        err, TG_E_BUDGET,
-        "to compare, the whole image takes %s, more than the budget of %s: verify a part, "
-        "such as --roi 0:1024,0:1024",
-        tgi_size_text(need, text[0], sizeof text[0]),
-        tgi_size_text(v->job->plan.budget, text[1], sizeof text[1]));
-    return tgi_err_tried(err, st, "verify", *peak);
+    return *peak <= v->job->plan.budget ? TG_OK : refuse(v, need, *peak, err);
+}
+
+static void close_all(verify *v)
+{
+    tgi_job_tracker_close(v->job, &v->tracker);
+    tgi_reserve_close(&v->reserve);
+    tgi_threads_close(&v->pool);
+    close_reference(&v->ref);
+    tgi_stages_free(&v->stages);
+    leave_device(v);
 }
 
 tg_status tgi_job_verify_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
     verify v;
     TGI_TRY(plan(&v, job, err));
-    open_sizes(&v, job);
     const tg_status st = check_whole(&v, bytes, err);
-    tgi_stages_free(&v.stages);
-    leave_device(&v);
+    close_all(&v);
     return st;
+}
+
+/* ---- Answer ------------------------------------------------------------------------------ */
+
+/* NaN is worse than any number. */
+static double worse(double a, double b)
+{
+    return a >= b || a != a ? a : b;
+}
+
+/* The worst of all outputs. */
+static void summarise(const tg_job *job, tg_verify_result *out)
+{
+    out->outputs = job->verified;
+    out->n_outputs = (size_t)job->graph->n_out;
+    out->items = job->source ? job->map.n_items : job->tensors->batch;
+    out->bit_equal = 1;
+    out->device_bit_equal = out->device[0] != 0;
+    out->output_min = job->verified[0].min;
+    out->output_max = job->verified[0].max;
+    out->reference_psnr = INFINITY;
+    out->device_psnr = out->device[0] ? INFINITY : 0;
+    for (size_t o = 0; o < out->n_outputs; o++) {
+        const tg_verify_output *r = &out->outputs[o];
+        out->bit_equal &= r->bit_equal;
+        out->max_abs_difference = worse(out->max_abs_difference, r->max_abs_difference);
+        out->relative_l2 = worse(out->relative_l2, r->relative_l2);
+        out->output_min = r->min < out->output_min ? r->min : out->output_min;
+        out->output_max = r->max > out->output_max ? r->max : out->output_max;
+        out->reference_max_abs = worse(out->reference_max_abs, r->reference_max_abs);
+        out->reference_relative_l2 =
+            worse(out->reference_relative_l2, r->reference_relative_l2);
+        out->reference_psnr = -worse(-out->reference_psnr, -r->reference_psnr);
+        out->device_max_abs = worse(out->device_max_abs, r->device_max_abs);
+        out->device_relative_l2 = worse(out->device_relative_l2, r->device_relative_l2);
+        out->device_psnr = -worse(-out->device_psnr, -r->device_psnr);
+        out->device_bit_equal &= r->device_bit_equal;
+    }
 }
 
 tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
 {
-    if (job->set.tensor && !job->source)
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "verify cuts an image into tiles; give an image, not arrays");
     verify v;
-    TGI_TRY(plan(&v, job, err));
-    if (job->set.tensor) {
-        leave_device(&v);
-        return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "nothing to compare: the output is no image, and not tiled%s%s",
-                        job->plan.whole_text[0] ? ": whole image only, " : "",
-                        job->plan.whole_text);
-    }
     uint64_t peak = 0;
-    open_sizes(&v, job);
-    const size_t need = tgi_sat_add(v.in_bytes, tgi_sat_mul(2, v.out_bytes));
     const size_t size = out->size;
-    void *p[3];
+    TGI_TRY(plan(&v, job, err));
     memset(out, 0, sizeof *out);
     out->size = size;
     tg_status st = check_whole(&v, &peak, err);
@@ -349,23 +468,15 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     if (st == TG_OK)
         st = tgi_threads_open(job->set.threads, &v.pool, err);
     if (st == TG_OK)
-        st = tgi_reserve_open(need + 256, &v.reserve, err);
+        st = tgi_reserve_open(tgi_verify_room(job->plan.net), &v.reserve, err);
     if (st == TG_OK)
-        st = tgi_reserve_take(v.reserve, "input", v.in_bytes, &p[0], err);
-    for (int i = 1; i < 3 && st == TG_OK; i++)
-        st = tgi_reserve_take(v.reserve, "output", v.out_bytes, &p[i], err);
-    if (st == TG_OK) {
-        v.in = p[0];
-        v.whole = p[1];
-        v.other = p[2];
+        st = tgi_verify_take(v.reserve, job->plan.net, &v.values, err);
+    if (st == TG_OK)
         st = three_passes(&v, out, err);
-        if (st == TG_OK)
-            st = device_passes(&v, out, err);
-    }
-    tgi_job_tracker_close(job, &v.tracker);
-    tgi_reserve_close(&v.reserve);
-    tgi_threads_close(&v.pool);
-    tgi_stages_free(&v.stages);
-    leave_device(&v);
+    if (st == TG_OK)
+        st = device_passes(&v, out, err);
+    if (st == TG_OK)
+        summarise(job, out);
+    close_all(&v);
     return st;
 }

@@ -1,7 +1,9 @@
 """The real command with a network of two inputs: arrays by name.
 
     arrays.py TEGULA SOURCE_DIR"""
+import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -11,7 +13,10 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(sys.argv[2], "tests", "memory"))
+sys.path.insert(0, os.path.join(sys.argv[2], "tests", "fuzz"))
 from onnxmade import block, number, port  # noqa: E402
+from seeds import floats, model, node  # noqa: E402
+from seeds import port as seed_port  # noqa: E402
 
 HEIGHT, WIDTH = 37, 53
 
@@ -37,6 +42,51 @@ def npy(path, values, height=HEIGHT, width=WIDTH):
     with open(path, "wb") as f:
         f.write(b"\x93NUMPY\1\0" + struct.pack("<H", 118) + head.ljust(117).encode() + b"\n")
         f.write(struct.pack("<%df" % len(values), *values))
+
+
+def deep(path):
+    """Two outputs of one input; the layers in between have channels for bfloat16 products."""
+    k3 = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    with open(path, "wb") as f:
+        f.write(model([node("Conv", ["x", "a"], ["p"], **k3), node("Conv", ["p", "b"], ["q"], **k3),
+                       node("Conv", ["q", "c"], ["fine"], **k3),
+                       node("MaxPool", ["q"], ["r"], kernel_shape=[2, 2], strides=[2, 2]),
+                       node("Conv", ["r", "c"], ["coarse"], **k3)],
+                      [floats("a", [32, 1, 3, 3]), floats("b", [32, 32, 3, 3]), floats("c", [2, 32, 3, 3])],
+                      [seed_port("x", ["N", 1, "H", "W"])],
+                      [seed_port("fine", ["N", 2, "H", "W"]), seed_port("coarse", ["N", 2, "h", "w"])]))
+
+
+def check_verify(tegula, at, want):
+    def verify(*words):
+        r = subprocess.run([tegula, "verify", "--json", "--device", "cpu"] + list(words), capture_output=True, text=True)
+        return r, json.loads(r.stdout.splitlines()[-1])
+    r, said = verify("-m", at("sub.onnx"), "--input", "left=" + at("left.npy"), "--input", "right=" + at("right.npy"))
+    expect(r.returncode == 0 and said["bit_equal"] and said["tiles"] > 1, "verify of two arrays: %s" % r)
+    one, = said["outputs"]
+    expect(one["name"] == "y" and one["reference_max_abs_difference"] == 0 and one["output_range"] == [min(want), max(want)],
+           "verify of a difference: %s" % said)
+    deep(at("deep.onnx"))
+    words = ["-m", at("deep.onnx"), at("two.npy")]
+    npy(at("two.npy"), [((i * 7919) % 251) / 251 - 0.4 for i in range(256 * 256)], 256, 256)
+    fast, exact = verify(*words)[1], verify(*words, "--exact")[1]
+    for said in (fast, exact):
+        expect([o["name"] for o in said.get("outputs", [])] == ["fine", "coarse"], "verify of two outputs: %s" % said)
+        for o in said["outputs"]:
+            expect(o["bit_equal"] and 0 <= o["reference_relative_l2"] < 1e-5 and o["reference_psnr"] > 100,
+                   "fast against the reference: %s" % o)
+    expect(fast != exact, "Winograd's sums are others than those of --exact")
+    r, said = verify(*words, "--exact", "--precision", "bf16")
+    if r.returncode != 69:  # the processor has them
+        for o in said["outputs"]:
+            expect(o["bit_equal"] and 1e-4 < o["reference_relative_l2"] < 2e-2 and 40 < o["reference_psnr"] < 90,
+                   "bf16 against the reference: %s" % o)
+    # What does not fit names what does.
+    r, said = verify(*words, "--ram", "9MiB")
+    least = re.search(r"give --ram (\d+)MiB", r.stderr)
+    expect(r.returncode == 71 and "a whole sample takes" in r.stderr and least, "verify in 9 MiB: %s" % r)
+    r, said = verify(*words, "--ram", least.group(1) + "MiB")
+    expect(r.returncode == 0 and said["event"] == "verify", "verify with what was named: %s" % r)
 
 
 def check_stop(tegula, folder):
@@ -81,8 +131,9 @@ def main(tegula):
         expect(r.returncode == 64 and '"right"' in r.stderr, "a missing array is not named: %s" % r)
         r = run(*(named + ["--input", "centre=" + at("left.npy")]))
         expect(r.returncode == 64 and "centre" in r.stderr, "an unknown input is not named: %s" % r)
+        check_verify(tegula, at, [a - b for a, b in zip(left, right)])
         check_stop(tegula, folder)
-        print("two inputs by name, in either order; a missing and an unknown one are named")
+        print("two inputs by name, in either order; a missing and an unknown one are named; verify of every output")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

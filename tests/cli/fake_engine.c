@@ -11,6 +11,7 @@
 #include <tegula_estimate.h>
 #include <tegula_preset.h>
 
+#include <math.h>
 #include <stdarg.h>
 
 #include <stdbool.h>
@@ -281,6 +282,23 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
 tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
 {
     const bool differs = strncmp(job->input, "differs.", 8) == 0;
+    static tg_verify_output canned[2];
+    canned[0] = (tg_verify_output){.name = "y",
+                                   .min = -0.5,
+                                   .max = 1.5,
+                                   .max_abs_difference = differs ? 0.125 : 0.0,
+                                   .relative_l2 = differs ? 1e-3 : 0.0,
+                                   .bit_equal = !differs,
+                                   .reference_max_abs = 1e-6,
+                                   .reference_relative_l2 = 0.1,
+                                   .reference_psnr = 126.0};
+    canned[1] = (tg_verify_output){.name = "mask\n",
+                                   .bit_equal = 1,
+                                   .reference_psnr = HUGE_VAL,
+                                   .device_max_abs = HUGE_VAL,
+                                   .device_psnr = NAN,
+                                   .device_bit_equal = 1,
+                                   .device_nonfinite = 3};
     *out = (tg_verify_result){.size = sizeof *out,
                               .max_abs_difference = differs ? 0.125 : 0.0,
                               .relative_l2 = differs ? 1e-3 : 0.0,
@@ -289,7 +307,24 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
                               .bit_equal = !differs,
                               .tiles = 9,
                               .reference_max_abs = 1e-6,
-                              .reference_relative_l2 = 0.1};
+                              .reference_relative_l2 = 0.1,
+                              .reference_psnr = 126.0,
+                              .items = 1,
+                              .outputs = canned,
+                              .n_outputs = 1};
+    if (strncmp(job->input, "device.", 7) == 0) { /* two outputs, on a device */
+        canned[0].device_max_abs = 1e-3;
+        canned[0].device_psnr = 60;
+        canned[0].device_bit_equal = 1;
+        snprintf(out->device, sizeof out->device, "%s", "cuda:0, Fake");
+        snprintf(out->device_precision, sizeof out->device_precision, "%s", "fp16");
+        out->device_bit_equal = 1;
+        out->device_max_abs = HUGE_VAL;
+        out->device_psnr = NAN;
+        out->device_tiles = 6;
+        out->items = 4;
+        out->n_outputs = 2;
+    }
     return TG_OK;
 }
 

@@ -7,6 +7,7 @@ usage: gpu_arrays.py BUILD [--emulated PLUGIN]
 With --emulated it runs on the device that is played on the processor (small arrays, failures on demand), else on
 a real one; without one it is skipped (77). Standard library only; the networks are made here.
 """
+import math
 import os
 import struct
 import subprocess
@@ -150,6 +151,40 @@ def tiles_have_the_bits_of_the_whole():
                      f"{what}, {precision}: tiles equal the whole")
 
 
+def far(got, want):
+    """What verify says of two results, worked out here: the largest difference, relative L2, PSNR."""
+    most = max(abs(x - y) for x, y in zip(got, want))
+    squares, of = sum((x - y) ** 2 for x, y in zip(got, want)), sum(y * y for y in want)
+    span = max(want) - min(want)
+    return most, math.sqrt(squares / of), 10 * math.log10(span * span * len(want) / squares) if squares else None
+
+
+def verify_says_how_far_every_output_is():
+    """... from the processor, as two runs say it."""
+    for what, (words, names) in JOBS.items():
+        for precision in ("fp32", "fp16"):
+            C.run(*words, "-y", "-o", "cpu/", "--device", "cpu")
+            on_device("device", *words, precision=precision)
+            code, said, err = C.run(*words, "--device", "cuda", "--precision", precision, "--vram", "200MiB", verb="verify")
+            outputs = said.get("outputs", [])
+            C.expect(code == 0 and [o["name"] for o in outputs] == list(names) and said["device_precision"] == precision
+                     and said["device_bit_equal"] and said["device_tiles"] > 1 and said["bit_equal"],
+                     f"verify of {what}, {precision}: exit {code}, {said}: {err}")
+            for o, (_, got), (_, want) in zip(outputs, result("device", names), result("cpu", names)):
+                most, relative, psnr = far(got, want)
+                told = o["device_max_abs_difference"], o["device_relative_l2"], o["device_psnr"]
+                C.expect(math.isclose(told[0], most, rel_tol=1e-6) and math.isclose(told[1], relative, rel_tol=1e-6)
+                         and (told[2] is psnr is None or math.isclose(told[2], psnr, rel_tol=1e-6)),
+                         f"verify of {what}, {o['name']}, {precision}: {told}, but {(most, relative, psnr)}")
+    n = 3 * H * W
+    write("large.npy", npy("<f4", repr((1, 3, H, W)), struct.pack(f"<{n}f", *[1e6 + i for i in range(n)])))
+    code, said, err = C.run("-m", "plain.onnx", "large.npy", "--device", "cuda", "--precision", "fp16", verb="verify")
+    C.expect(code == 0 and said["outputs"][0]["device_nonfinite"] > 0 and said["device_psnr"] is None,
+             f"verify of large numbers: exit {code}, {said}: {err}")
+    code, said, err = C.run("-m", "plain.onnx", "three.npy", "--device", "cuda", verb="verify")
+    C.expect(code == 0 and said["items"] == 3, f"verify of a batch: exit {code}, {said}: {err}")
+
+
 def samples_of_a_batch_are_what_each_is_alone():
     words = ("-m", "forked.onnx", "--input", "a=three.npy", "--input", "b=pair.npy")
     code, done, said = on_device("batch", *words)
@@ -252,7 +287,8 @@ def main():
         os.chdir(folder)
         make()
         more = [a_failed_launch_leaves_nothing, memory_that_a_neighbour_took] if EMULATED else []
-        return C.steps(near_the_processor, tiles_have_the_bits_of_the_whole, samples_of_a_batch_are_what_each_is_alone,
+        return C.steps(near_the_processor, tiles_have_the_bits_of_the_whole,
+                       verify_says_how_far_every_output_is, samples_of_a_batch_are_what_each_is_alone,
                        every_type_of_element_goes_in, what_half_precision_does_not_hold_is_told,
                        an_image_goes_in_and_arrays_come_out, plans_say_what_the_device_takes, *more)
 
