@@ -343,7 +343,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     if (job->set.tensor && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");
-    TGI_TRY(tgi_check_output_name(job->set.output, job->set.tensor, err));
+    TGI_TRY(tgi_check_output_name(job->set.output, 0, err));
     if (job->set.tensor && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
         return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
     if (job->set.tensor)

@@ -102,8 +102,10 @@ static tg_status check_names(const tg_job *job, tgi_err *err)
 
 static tg_status open_inputs(tg_job *job, tgi_err *err)
 {
-    if (!job->source)
+    if (!job->source) { /* a preview of arrays has a name for a picture, and another refusal */
+        TGI_TRY(tgi_check_output_name(job->set.output, 1, err));
         TGI_TRY(check_names(job, err));
+    }
     struct tg_tensors *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");
