@@ -152,7 +152,7 @@ tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
     printf("  strips             %" PRId64 " of at most %s pixels, %" PRId64 " bands in all",
            p->strips, extent(p->tile, a, sizeof a), p->bands);
     if (p->items > 1)
-        printf(", for each of %" PRId64 " planes or volumes", p->items);
+        printf(", for each of %" PRId64 " planes, volumes or samples", p->items);
     if (p->whole_image_only) {
         printf("\n  whole image only   ");
         cli_put_clean(stdout, p->whole_image_only);
@@ -164,7 +164,9 @@ tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
     printf("  recomputed         %.1f %%\n", 100.0 * p->recomputed_fraction);
     printf("  estimate           %s, %sflop%s\n", cli_seconds(p->seconds_estimate, t),
            cli_metric(p->flops, b),
-           p->calibrated ? "" : "; uncalibrated: see tegula calibrate");
+           p->device       ? "; by a model of GPUs, nothing of it is measured"
+           : p->calibrated ? ""
+                           : "; uncalibrated: see tegula calibrate");
     return settings(c, job);
 }
 

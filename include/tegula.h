@@ -236,7 +236,7 @@ typedef struct tg_plan_info {
     int64_t tile[3];       /* largest strip core, z,y,x, in output pixels */
     int64_t halo[3];       /* input pixels read beyond a core, z,y,x, larger side */
     int64_t strips, bands; /* per item; bands of all strips together */
-    int64_t items;         /* planes or volumes the network is looped over */
+    int64_t items;         /* planes, volumes or samples the network is looped over */
     double flops;          /* of the whole job, recomputation included */
     double recomputed_fraction; /* computed pixels beyond one pass, relative */
     double seconds_estimate;    /* of tg_job_run, see `calibrated` */
@@ -247,7 +247,7 @@ typedef struct tg_plan_info {
     const char *whole_image_only; /* what keeps the network from running in parts; view; NULL:
                                      nothing does */
     int calibrated; /* 1: seconds_estimate is of speeds measured here by tg_calibrate; 0: of
-                       round figures for a usual processor */
+                       round figures for a usual processor, or GPU where one is `device` */
     const char *machine; /* planned for, where option "machine" names its file: "lab3.json: 16
                             processors, avx512, NAME"; view; NULL: this one */
     const char *device;  /* what computes: "cuda:0, NAME"; view; NULL: the processor */

@@ -211,6 +211,9 @@ tg_status tgi_job_device_open(tg_job *job, tgi_err *err);
 void tgi_job_device_close(tg_job *job);
 /* Seconds of an item on the device, as tg_choose_args wants them; user: the job. */
 double tgi_job_device_seconds(void *user, const tg_tiling *t);
+/* Of all items, with the chosen lanes; pixel_bytes: all that go in and out. */
+double tgi_job_device_all_seconds(const tg_job *job, const tg_tiling *t, double items,
+                                  double pixel_bytes);
 #define TGI_JOB_DEVICE_TALLEST 4096 /* rows of a band that is worth planning */
 /* What a tiling takes on the device beside the arena; SIZE_MAX when the host has no room for
  * its side of it: `host` bytes are left there. */

@@ -210,6 +210,14 @@ double tgi_job_device_seconds(void *user, const tg_tiling *t)
     return tgi_device_seconds(&r, t, pixels);
 }
 
+double tgi_job_device_all_seconds(const tg_job *job, const tg_tiling *t, double items,
+                                  double pixel_bytes)
+{
+    const tg_device_rates r = rates_of(job);
+    const int lanes = job->dev.form.lanes > 1 ? job->dev.form.lanes : 1;
+    return tgi_device_all_seconds(&r, t, items, lanes, pixel_bytes);
+}
+
 size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
 {
     tg_device_need need;

@@ -1,6 +1,6 @@
 /* plan_report.c - the plan as the public structs and as JSON. */
 #include "engine/base/mem.h"
-#include "engine/job/job.h"
+#include "engine/job/tensors.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,9 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
                           .stages = job->plan.stages->n,
                           .strips = t->cells,
                           .bands = t->bands,
-                          .items = job->source ? job->map.n_items : 1,
+                          .items = job->tensors  ? job->tensors->batch
+                                   : job->source ? job->map.n_items
+                                                 : 1,
                           .recomputed_fraction = tgi_tiling_recomputed(t),
                           .lines = p->line,
                           .n_lines = (size_t)p->n_lines,

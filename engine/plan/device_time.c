@@ -92,6 +92,17 @@ double tgi_device_share(const tg_device_rates *r, const tg_tiling *t,
     return all > 0 ? theirs / all : 0;
 }
 
+double tgi_device_all_seconds(const tg_device_rates *r, const tg_tiling *t, double items,
+                              int lanes, double pixel_bytes)
+{
+    double busy;
+    const double alone = kernel_seconds(r, t, &busy);
+    const double kernels = items * fmax(busy, alone / lanes);
+    const double pixels = pixel_bytes / PIXEL_BYTES_PER_SECOND;
+    const double bands = fmax(1, items * (double)t->bands);
+    return fmax(kernels, pixels) + pixels / bands;
+}
+
 int tgi_device_lanes_wanted(const tg_device_rates *r, const tg_tiling *t)
 {
     double busy;

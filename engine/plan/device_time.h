@@ -35,6 +35,12 @@ double tgi_device_seconds(const tg_device_rates *r, const tg_tiling *t, double p
 double tgi_device_share(const tg_device_rates *r, const tg_tiling *t,
                         int (*is)(const void *user, const tg_node *node), const void *user);
 
+/* Seconds of so many items, with `lanes` cells beside each other: what takes longer, the
+ * kernels or the host with all pixels (`pixel_bytes`, both ways), and the first and the last
+ * band's pixels, which travel alone. */
+double tgi_device_all_seconds(const tg_device_rates *r, const tg_tiling *t, double items,
+                              int lanes, double pixel_bytes);
+
 /* Cells that keep the device as busy as one large one would, computed beside each other: 1
  * where a cell is more than one band, and at most TG_DEVICE_LANES. */
 int tgi_device_lanes_wanted(const tg_device_rates *r, const tg_tiling *t);

@@ -176,6 +176,29 @@ static void test_small_images_are_computed_beside_each_other(void)
     CHECK(lanes_for(128, 4) < lanes_for(128, 132));
 }
 
+static void test_all_items_take_as_long_as_kernels_or_pixels_do(void)
+{
+    subject s = open_subject(64, 132);
+    tg_choice c = choose(&s, (size_t)1 << 34, 0);
+    const tg_tiling *t = &c.tiling;
+    const double alone = tgi_device_seconds(&s.rates, t, 0);
+    CHECK_NEAR(tgi_device_all_seconds(&s.rates, t, 1, 1, 0), alone, 1e-12);
+    CHECK_NEAR(tgi_device_all_seconds(&s.rates, t, 10, 1, 0), 10 * alone, 1e-11);
+    /* Beside each other they take less, but for what keeps the device busy by itself. */
+    const double four = tgi_device_all_seconds(&s.rates, t, 10, 4, 0);
+    CHECK(four >= 10 * alone / 4 && four < 10 * alone / 2);
+    CHECK(tgi_device_all_seconds(&s.rates, t, 10, 1000000, 0) > 0.01 * alone);
+    /* A terabyte takes the host longer than the kernels take; half as much half as long. */
+    const double much = tgi_device_all_seconds(&s.rates, t, 10, 1, 1e12);
+    CHECK(much > 100 && much > 10 * alone);
+    CHECK_NEAR(tgi_device_all_seconds(&s.rates, t, 10, 1, 5e11), much / 2, 1e-6 * much);
+    /* Few pixels hide behind the kernels, but for a band of them. */
+    const double few = tgi_device_all_seconds(&s.rates, t, 10, 1, 1e4);
+    CHECK(few > 10 * alone && few < 10.1 * alone);
+    tgi_tiling_free(&c.tiling);
+    close_subject(&s);
+}
+
 static void test_seconds_follow_the_share_of_busy_blocks(void)
 {
     const tg_device_rates r = tgi_device_rates(10, TG_DTYPE_F16);
@@ -194,6 +217,7 @@ int main(void)
     RUN(test_bands_in_a_quarter_of_the_memory_take_little_longer_than_the_whole);
     RUN(test_memory_that_does_not_pay_is_not_taken);
     RUN(test_small_images_are_computed_beside_each_other);
+    RUN(test_all_items_take_as_long_as_kernels_or_pixels_do);
     RUN(test_seconds_follow_the_share_of_busy_blocks);
     return TEST_END();
 }

@@ -282,6 +282,59 @@ static void test_a_device_that_fails_leaves_no_array(void)
     CHECK(!o.on_device && strstr(o.notice, "no device"));
 }
 
+/* ---- How long ---------------------------------------------------------------------------- */
+
+static tg_plan_info plan_of(const char *from, const char *device)
+{
+    tg_plan_info info = {.size = sizeof info};
+    tg_ctx *ctx = NULL;
+    tg_opts *opts = NULL;
+    tg_job *job = NULL;
+    CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
+    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "model", model), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "input", from), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "device", device), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "tile", "32x32"), TG_OK);
+    CHECK_EQ(tg_job_open(ctx, opts, &job), TG_OK);
+    CHECK_EQ(tg_job_plan(job, &info), TG_OK);
+    info.lines = NULL; /* views of the job */
+    tg_job_close(&job);
+    tg_opts_free(&opts);
+    tg_ctx_close(&ctx);
+    return info;
+}
+
+static void test_samples_of_a_batch_take_their_time(void)
+{
+    static const char *const device[] = {"cpu", "cuda"};
+    char one[160];
+    tg_desc d = {TG_DTYPE_F32, 4, {1, 1, H, W}};
+    tgi_err err = {0};
+    float *px = tgi_calloc(TGI_TAG_MISC, 9 * H * W, sizeof *px);
+    snprintf(one, sizeof one, "%s.one.npy", array_in);
+    for (int i = 0; i < 2; i++) {
+        reset();
+        d.dim[0] = 1;
+        CHECK_OK(tgi_npy_save(one, &d, px, &err), err);
+        const tg_plan_info alone = plan_of(one, device[i]);
+        d.dim[0] = 9;
+        CHECK_OK(tgi_npy_save(one, &d, px, &err), err);
+        const tg_plan_info nine = plan_of(one, device[i]);
+        CHECK_EQ(alone.items, 1);
+        CHECK_EQ(nine.items, 9);
+        CHECK_NEAR(nine.flops, 9 * alone.flops, 1e-9 * nine.flops);
+        /* On a device the first band's pixels come in, and the last one's go out, once. */
+        CHECK_NEAR(nine.seconds_estimate, 9 * alone.seconds_estimate,
+                   (i ? 0.05 : 1e-9) * nine.seconds_estimate);
+        CHECK(!nine.calibrated);
+        printf("  %s: %.3g s, nine %.3g s\n", device[i], alone.seconds_estimate,
+               nine.seconds_estimate);
+    }
+    unlink(one);
+    tgi_free(px);
+}
+
 /* ---- Verify ------------------------------------------------------------------------------ */
 
 static void verify_with(const char *const *extra, tg_status expect, tg_verify_result *r)
@@ -359,6 +412,7 @@ int main(void)
     RUN(test_arrays_of_the_device_are_those_of_the_processor);
     RUN(test_arrays_begin_again_when_a_neighbour_took_the_memory);
     RUN(test_a_device_that_fails_leaves_no_array);
+    RUN(test_samples_of_a_batch_take_their_time);
     unlink(array_in);
     unlink(array_out);
     rmdir(folder);
