@@ -148,7 +148,8 @@ typedef struct tg_device_ops {
     /* Block the caller until then. NULL: until all queues are empty. */
     tg_status (*sync)(tg_device *d, tg_device_event *e, tgi_err *err);
     /* Prepare a program of n steps for a compute queue. `*bytes`: what it holds on the device,
-     * parameters and graphs; with out == NULL it is only counted. `d` may be NULL then. */
+     * parameters and graphs; with out == NULL it is only counted. `d` may be NULL then.
+     * TG_E_UNSUPPORTED: the library does not compute one of the steps: plan without it. */
     tg_status (*program_open)(tg_device *d, tg_device_queue q, const tg_device_step *steps,
                               int n, tg_device_program **out, size_t *bytes, tgi_err *err);
     void (*program_close)(tg_device_program **p);

@@ -17,7 +17,8 @@
     X(conv_depthwise)                                                                          \
     X(conv_transpose_depthwise)                                                                \
     X(conv_plain)                                                                              \
-    X(conv_transpose_plain)
+    X(conv_transpose_plain)                                                                    \
+    X(conv_1x1_cublaslt)
 
 #define CU_CONV_F32(s) extern const tg_variant cu_##s##_f32;
 #define CU_CONV_16(s) extern const tg_variant cu_##s##_f16, cu_##s##_bf16;

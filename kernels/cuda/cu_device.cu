@@ -65,6 +65,13 @@ tg_status cu_done(tg_device *d, cudaError_t e, const char *call, const char *ste
     return tell(d, e, call, step, false, err);
 }
 
+tg_status cu_keep(tg_device *d, tg_status st, const tgi_err *why)
+{
+    if (st == TG_E_DEVICE)
+        keep(d, why->text);
+    return st;
+}
+
 tg_status cu_enter(tg_device *d, tgi_err *err)
 {
     char why[TGI_ERR_TEXT] = "";
@@ -149,7 +156,7 @@ static tg_status device_describe(int id, tg_device_info *out, tgi_err *err)
     out->total_bytes = p.totalGlobalMem;
     out->copies_overlap = p.asyncEngineCount >= 2;
     out->bf16 = p.major >= 8;
-    out->kinds = p.major >= 8 ? TG_KIND_TF32 : 0;
+    out->kinds = TG_KIND_LIBRARY | (p.major >= 8 ? TG_KIND_TF32 : 0u);
     snprintf(out->driver, sizeof out->driver, "driver of CUDA %s, runtime %s", a, b);
     return TG_OK;
 }
@@ -261,6 +268,7 @@ static void device_close(tg_device **at)
     if (!d)
         return;
     (void)cudaSetDevice(d->id); /* of a broken device all of these fail, and nobody minds */
+    cu_library_close(&d->library);
     cu_times_close(&d->times);
     for (int q = 0; q < TG_QUEUE_COUNT; q++) {
         if (d->end[q])
@@ -435,20 +443,14 @@ static tg_status device_times(tg_device *d, double seconds[3], tgi_err *err)
     return TG_OK;
 }
 
-static tg_status device_library(tg_device *d, int open, tgi_err *err)
-{
-    (void)d;
-    return open ? tgi_fail(err, TG_E_UNSUPPORTED, "this plugin knows no library") : TG_OK;
-}
-
 /* ---- The table --------------------------------------------------------------------------- */
 
 static const tg_device_ops cuda_ops = {
-    TG_DEVICE_ABI,    "cuda",         cu_backend_of, device_count,    device_describe,
-    device_open,      device_close,   device_memory, device_alloc,    device_release,
-    device_pin,       device_unpin,   device_upload, device_download, event_new,
-    event_free,       event_record,   queue_wait,    device_sync,     cu_program_open,
-    cu_program_close, cu_program_run, device_times,  device_library,
+    TG_DEVICE_ABI,    "cuda",         cu_backend_of, device_count,      device_describe,
+    device_open,      device_close,   device_memory, device_alloc,      device_release,
+    device_pin,       device_unpin,   device_upload, device_download,   event_new,
+    event_free,       event_record,   queue_wait,    device_sync,       cu_program_open,
+    cu_program_close, cu_program_run, device_times,  cu_device_library,
 };
 
 extern "C" {

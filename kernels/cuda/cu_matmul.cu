@@ -1,11 +1,7 @@
 /* cu_matmul.cu - MatMul, Gemm and Einsum over whole arrays: sums of products.
  *
- * Every such node is a contraction (kernels/ops/contract.h): axes of the result and summed
- * ones, with a stride in each factor. Of two factors and one summed axis it is a product of
- * matrices: the longest axis that B does not have is M, the longest that A does not have is N,
- * all others are batches. Factors are read by their strides as they lie, so a transposed one is
- * not copied. Whatever is no such product (three factors, several summed axes) is computed
- * result by result.
+ * Products of matrices (cu_contract.cuh) read their factors by their strides as they lie, so a
+ * transposed one is not copied. Whatever is no such product is computed result by result.
  *
  * 16 bits (half, bfloat16): tiles of 64 x 64 by four warps of 32 x 32 on tensor cores, K in
  * steps of 32, two stages; the next step's numbers are on their way in registers meanwhile. A
@@ -19,7 +15,7 @@
  * What bounds it (unverified on a GPU): 64 x 64 x 32 products of a step for 8 KiB of shared
  * memory written and 16 KiB read by ldmatrix; large products stay below the tensor cores' rate,
  * those of attention (K of 16 to 64) are bound by memory. */
-#include "kernels/cuda/cu_flat.cuh"
+#include "kernels/cuda/cu_contract.cuh"
 #include "kernels/cuda/cu_mma.cuh"
 #include "kernels/cuda/cu_ops.cuh"
 
@@ -335,54 +331,9 @@ template <class T> CU_KERNEL(contract, sum_args, CU_FLAT_THREADS, 2)
     }
 }
 
-/* ---- Host: is it a product of matrices --------------------------------------------------- */
+/* ---- Host: launching --------------------------------------------------------------------- */
 
-typedef tg_status (*sum_fn)(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err);
-
-/* Axes that both factors and the result step through alike are one. */
-struct product {
-    cu_walk<3> axes; /* A, B, result */
-    cu_walk<2> sums;
-    int m, n; /* among the axes; -1: of extent 1 */
-};
-
-int longest(const cu_walk<3> &w, int absent)
-{
-    int best = -1;
-    for (int k = 0; k < w.rank; k++)
-        if (w.stride[absent][k] == 0 && w.stride[1 - absent][k] != 0 &&
-            (best < 0 || w.dim[k] > w.dim[best]))
-            best = k;
-    return best;
-}
-
-/* Extents of matrices are numbers of 32 bits, tiles beyond the end included. */
-template <int N> int fits(const cu_walk<N> *w, int axis)
-{
-    return axis < 0 || w->dim[axis] < ((int64_t)1 << 31) - 64;
-}
-
-/* 0: no product of matrices. */
-int product_of(const tgi_contraction *c, product *p)
-{
-    int64_t dense = 1, dst[TGI_CONTRACT_AXES];
-    cu_walk_begin(&p->axes);
-    cu_walk_begin(&p->sums);
-    for (int k = c->rank - 1; k >= 0; k--) {
-        dst[k] = dense;
-        dense *= c->dim[k];
-    }
-    for (int k = 0; k < c->rank; k++)
-        cu_walk_axis<3>(&p->axes, c->dim[k], {c->stride[0][k], c->stride[1][k], dst[k]});
-    for (int k = 0; k < c->sum_rank; k++)
-        cu_walk_axis<2>(&p->sums, c->sum_dim[k], {c->sum_stride[0][k], c->sum_stride[1][k]});
-    p->m = longest(p->axes, 1);
-    p->n = longest(p->axes, 0);
-    return c->n_in == 2 && p->sums.rank <= 1 && fits(&p->axes, p->m) && fits(&p->axes, p->n) &&
-           fits(&p->sums, p->sums.rank - 1);
-}
-
-factor factor_of(const product *p, int i, const char *at, size_t element)
+factor factor_of(const cu_contract_product *p, int i, const char *at, size_t element)
 {
     const int axis = i == 0 ? p->m : p->n, each = 16 / (int)element;
     const int64_t k = p->sums.rank ? p->sums.stride[i][0] : 1;
@@ -395,7 +346,8 @@ factor factor_of(const product *p, int i, const char *at, size_t element)
     return f;
 }
 
-template <class T> void launch_product(const cu_flat *f, const product *p, const gemm_attrs *g)
+template <class T>
+void launch_product(const cu_flat *f, const cu_contract_product *p, const gemm_attrs *g)
 {
     const tg_op_ctx *ctx = f->call->ctx;
     matmul_args a;
@@ -417,12 +369,8 @@ template <class T> void launch_product(const cu_flat *f, const product *p, const
     a.alpha = g ? g->alpha : 1.0f;
     a.beta = g ? g->beta : 0.0f;
     if (g && tgi_given(ctx, 2)) {
-        int64_t stride[TG_MAX_RANK];
-        const tg_desc *c = &ctx->src[2];
-        tgi_dense_strides(c, stride);
         a.c = f->src[2];
-        a.c_n = c->rank > 0 && c->dim[c->rank - 1] != 1 ? stride[c->rank - 1] : 0;
-        a.c_m = c->rank > 1 && c->dim[c->rank - 2] != 1 ? stride[c->rank - 2] : 0;
+        cu_gemm_c(&ctx->src[2], &a.c_m, &a.c_n);
     }
     a.tiles_m = ((int64_t)a.m + BM - 1) / BM;
     a.tiles_n = ((int64_t)a.n + BN - 1) / BN;
@@ -469,7 +417,7 @@ template <class T> void launch_sum(const cu_flat *f, const tgi_contraction *c)
 
 const uint32_t all_inputs = (1u << TG_OP_MAX_SRC) - 1u;
 
-template <sum_fn FN> int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <cu_sum_fn FN> int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
     tgi_contraction c;
     return cu_flat_accepts(ctx, lay) && FN(ctx, &c, NULL) == TG_OK;
@@ -485,15 +433,15 @@ template <class T> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void 
     cu_flat_const_pack<T>(ctx, all_inputs, dst);
 }
 
-template <class T, sum_fn FN> void run(const tg_call *call)
+template <class T, cu_sum_fn FN> void run(const tg_call *call)
 {
     tgi_contraction c;
-    product p;
+    cu_contract_product p;
     cu_flat f;
     if (FN(call->ctx, &c, NULL) != TG_OK)
         return; /* `accepts` said no */
     cu_flat_begin<T, T>(&f, call, all_inputs);
-    if (product_of(&c, &p))
+    if (cu_product_of(&c, &p))
         launch_product<T>(&f, &p,
                           FN == tgi_gemm_sum ? (const gemm_attrs *)call->ctx->attrs : NULL);
     else

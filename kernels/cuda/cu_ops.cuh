@@ -160,7 +160,10 @@
     X(flat_resize)                                                                             \
     X(mat_mul) /* cu_matmul.cu */                                                              \
     X(gemm)                                                                                    \
-    X(einsum)
+    X(einsum)                                                                                  \
+    X(mat_mul_cublaslt) /* cu_matmul_cublaslt.cu */                                            \
+    X(gemm_cublaslt)                                                                           \
+    X(einsum_cublaslt)
 
 #define CU_DECLARE_OF(suffix, T, symbol) extern const tg_variant cu_##symbol##_##suffix;
 #define CU_DECLARE(symbol) CU_ELEMENTS(CU_DECLARE_OF, symbol)

@@ -2,6 +2,8 @@
  *
  *     cu_device.cu   a device: context, memory, queues, events; the table tg_device_ops
  *     cu_program.cu  the steps of a band as one graph over a block of parameters
+ *     cu_library.cu  cuBLASLt, opened at run time, and the products it computes
+ *     cu_device_library.cu  the same as a device has it: opened, tried, closed
  *     cu_backend.cu  the variants, a table per element type
  *     cu_pixels.cu   pixels in and out
  *     cu_times.cu    how long queues have worked, for the benches
@@ -12,6 +14,7 @@
 #define TG_CU_PLUGIN_CUH
 
 #include "kernels/cuda/cu_common.cuh"
+#include "kernels/cuda/cu_library.cuh"
 #include "kernels/cuda/cu_times.cuh"
 #ifdef TG_CUDA_EMULATED
 #include "tests/cuda/cuda_runtime_emulated.h"
@@ -37,6 +40,7 @@ struct tg_device {
     int broken;
     char why[TGI_ERR_TEXT];
     cu_times times;
+    cu_library *library; /* NULL: not open */
 };
 
 /* Turn a runtime's answer into a status. `step` names the step of a program, or is NULL. What
@@ -47,6 +51,9 @@ tg_status cu_answer(tg_device *d, cudaError_t e, const char *call, const char *s
  * stays. Queues, waits, running programs. */
 tg_status cu_done(tg_device *d, cudaError_t e, const char *call, const char *step,
                   tgi_err *err);
+/* Keep a failure that was answered elsewhere, if it is one of the device's (TG_E_DEVICE).
+ * Returns `st`. */
+tg_status cu_keep(tg_device *d, tg_status st, const tgi_err *why);
 /* TG_OK while the device is whole; makes it the calling thread's. */
 tg_status cu_enter(tg_device *d, tgi_err *err);
 
@@ -58,6 +65,9 @@ tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step 
                           tg_device_program **out, size_t *bytes, tgi_err *err);
 void cu_program_close(tg_device_program **p);
 tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err);
+
+/* cu_device_library.cu; as tg_device_ops says. */
+tg_status cu_device_library(tg_device *d, int open, tgi_err *err);
 
 /* cu_backend.cu: the variants for activations of this type; NULL: not offered. */
 const tg_backend *cu_backend_of(tg_dtype element);

@@ -1,4 +1,4 @@
-/* cu_program.cu - the steps of a band as one graph of launches over one block of parameters.
+/* cu_program.cu - the steps of a band as graphs of launches over one block of parameters.
  *
  * A variant's `run` does not launch: it notes (kernel, shape, arguments) through cu_put.
  * Opening a program notes all steps once, for the list of launches and the place of each
@@ -17,6 +17,12 @@
  * graph does. Where a graph cannot be made the same launches are made one by one. With
  * TEGULA_CUDA_STEPS=1 they are too, each waited for: an error is then that of its step.
  *
+ * PARTS. A product that a library computes (cu_product.cuh) is no launch that we know: it is
+ * noted like one, its words lie in the slot like arguments, and the caller hands it to the
+ * library between two graphs. Without such steps a program is one graph.
+ *
+ *              compute queue:   copy, graph [launch 0 ...], product, graph [... last launch]
+ *
  * @source CUDA Runtime API reference: graph management, cudaLaunchKernel, cudaFuncSetAttribute.
  */
 #include "kernels/cuda/cu_plugin.cuh"
@@ -26,13 +32,14 @@
 #include <string.h>
 
 #define SLOTS 4
-#define ARGS_ALIGN 64u               /* of each launch's arguments in the block */
-#define PLAIN_SHARED (48u << 10)     /* what a kernel has without asking */
-#define PAGE ((size_t)2 << 20)       /* the driver takes device memory in these */
-#define NODE_BYTES ((size_t)4 << 10) /* of a graph on the device, per launch, at most */
+#define ARGS_ALIGN 64u                 /* of each launch's arguments in the block */
+#define PLAIN_SHARED (48u << 10)       /* what a kernel has without asking */
+#define PAGE ((size_t)2 << 20)         /* the driver takes device memory in these */
+#define NODE_BYTES ((size_t)4 << 10)   /* of a graph on the device, per launch, at most */
+#define GRAPH_BYTES ((size_t)64 << 10) /* of each graph beside the first */
 
 typedef struct cu_note {
-    const void *kernel;
+    const void *kernel; /* NULL: a product */
     dim3 grid, block;
     unsigned shared_bytes;
     int step;
@@ -43,27 +50,36 @@ typedef struct cu_note {
 typedef struct cu_recorder {
     cu_note *list;
     uint8_t *args;
-    int cap, n;            /* launches */
+    int cap, n; /* launches and products */
+    int products;
     size_t args_cap, used; /* bytes of arguments */
     int compare;           /* 1: the list is there, and what is noted must equal it */
     int differs;           /* index of the first launch that does not, plus 1 */
     int step;              /* being noted */
 } cu_recorder;
 
+/* Launches in a row, or one product. */
+typedef struct cu_part {
+    int first, n;
+    cudaGraphExec_t graph; /* NULL: one by one */
+    cu_library_product *product;
+} cu_part;
+
 struct tg_device_program {
     tg_device *d;
     tg_device_queue number;
-    cudaStream_t queue;     /* of that number */
-    int n_steps, n;         /* steps, launches */
+    cudaStream_t queue; /* of that number */
+    int n_steps, n;     /* steps, launches and products */
+    int n_parts;
     const char **step_name; /* static texts */
     cu_note *list;
+    cu_part *part;
     size_t args_bytes;
     uint8_t *block; /* device */
     uint8_t *slots; /* pinned: SLOTS times args_bytes */
     cudaEvent_t copied[SLOTS];
     unsigned next;
-    int one_by_one, wait_for_each;
-    cudaGraphExec_t graph; /* NULL: one by one */
+    int wait_for_each;
 };
 
 /* ---- Noting ------------------------------------------------------------------------------ */
@@ -91,6 +107,7 @@ void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned 
     cu_recorder *r = (cu_recorder *)recorder;
     const cu_note now = {kernel, grid, block, shared_bytes, r->step, r->used, args_bytes};
     const int i = r->n++;
+    r->products += kernel == NULL;
     r->used = up(r->used + args_bytes, ARGS_ALIGN);
     if (!r->list || r->differs)
         return;
@@ -100,6 +117,11 @@ void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned 
     }
     r->list[i] = now;
     memcpy(r->args + now.at, args, args_bytes);
+}
+
+void cu_put_product(void *recorder, const cu_product *p)
+{
+    cu_put(recorder, NULL, dim3(0), dim3(0), 0, p, sizeof *p);
 }
 
 static const char *name_of(const tg_device_step *s)
@@ -159,18 +181,21 @@ static tg_status prepare_launches(const tg_device_program *p, tgi_err *err)
 {
     size_t stack = CU_STACK_BYTES;
     for (int i = 0; i < p->n; i++)
-        TGI_TRY(prepare_launch(p->d, &p->list[i], p->step_name[p->list[i].step], &stack, err));
+        if (p->list[i].kernel)
+            TGI_TRY(
+                prepare_launch(p->d, &p->list[i], p->step_name[p->list[i].step], &stack, err));
     if (stack > CU_STACK_BYTES)
         CU_TRY(p->d, cudaDeviceSetLimit(cudaLimitStackSize, stack), err);
     return TG_OK;
 }
 
 /* Nodes in a chain: what one step writes the next may read, and rings are overwritten. */
-static cudaError_t add_launches(const tg_device_program *p, cudaGraph_t graph)
+static cudaError_t add_launches(const tg_device_program *p, const cu_part *part,
+                                cudaGraph_t graph)
 {
     cudaGraphNode_t last = NULL;
-    for (int i = 0; i < p->n; i++) {
-        const cu_note *l = &p->list[i];
+    for (int i = 0; i < part->n; i++) {
+        const cu_note *l = &p->list[part->first + i];
         void *at = p->block + l->at;
         void *params[1] = {&at};
         cudaKernelNodeParams node = {};
@@ -190,33 +215,67 @@ static cudaError_t add_launches(const tg_device_program *p, cudaGraph_t graph)
 }
 
 /* A graph that cannot be made is no failure: the launches go one by one. */
-static void make_graph(tg_device_program *p)
+static void make_graph(const tg_device_program *p, cu_part *part)
 {
     cudaGraph_t graph = NULL;
     cudaError_t e = cudaGraphCreate(&graph, 0);
     if (e == cudaSuccess) {
-        e = add_launches(p, graph);
+        e = add_launches(p, part, graph);
         if (e == cudaSuccess)
-            e = cudaGraphInstantiateWithFlags(&p->graph, graph, 0);
+            e = cudaGraphInstantiateWithFlags(&part->graph, graph, 0);
         (void)cudaGraphDestroy(graph);
     }
     if (e == cudaSuccess) /* what it takes on the device is taken now, not at the first run */
-        e = cudaGraphUpload(p->graph, p->queue);
+        e = cudaGraphUpload(part->graph, p->queue);
     if (e == cudaSuccess)
         return;
     (void)cudaGetLastError();
-    if (p->graph)
-        (void)cudaGraphExecDestroy(p->graph);
-    p->graph = NULL;
-    p->one_by_one = 1;
+    if (part->graph)
+        (void)cudaGraphExecDestroy(part->graph);
+    part->graph = NULL;
+}
+
+static void find_parts(tg_device_program *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        cu_part *last = p->n_parts ? &p->part[p->n_parts - 1] : NULL;
+        if (p->list[i].kernel && last && p->list[last->first].kernel) {
+            last->n++;
+        } else {
+            p->part[p->n_parts].first = i;
+            p->part[p->n_parts++].n = 1;
+        }
+    }
+}
+
+static const cu_product *product_of(const tg_device_program *p, const cu_part *part,
+                                    const uint8_t *args)
+{
+    return (const cu_product *)(const void *)(args + p->list[part->first].at);
+}
+
+static tg_status open_products(tg_device_program *p, tgi_err *err)
+{
+    for (int i = 0; i < p->n_parts; i++) {
+        cu_part *part = &p->part[i];
+        const char *step = p->step_name[p->list[part->first].step];
+        if (p->list[part->first].kernel)
+            continue;
+        if (!p->d->library)
+            return tgi_fail(err, TG_E_UNSUPPORTED, "%s: the library is not open", step);
+        TGI_TRY(cu_library_product_open(p->d->library, product_of(p, part, p->slots), step,
+                                        &part->product, err));
+    }
+    return TG_OK;
 }
 
 static tg_status take_memory(tg_device_program *p, tgi_err *err)
 {
     p->list = (cu_note *)tgi_calloc(TGI_TAG_PLAN, (size_t)p->n + 1, sizeof *p->list);
+    p->part = (cu_part *)tgi_calloc(TGI_TAG_PLAN, (size_t)p->n + 1, sizeof *p->part);
     p->step_name =
         (const char **)tgi_calloc(TGI_TAG_PLAN, (size_t)p->n_steps + 1, sizeof *p->step_name);
-    if (!p->list || !p->step_name)
+    if (!p->list || !p->part || !p->step_name)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a program of %d launches", p->n);
     void *block = NULL, *slots = NULL;
     CU_TRY(p->d, cudaMalloc(&block, p->args_bytes), err);
@@ -247,11 +306,13 @@ static tg_status prepare(tg_device_program *p, const tg_device_step *steps, tgi_
                         "a step's launches differ from one look to the next");
     for (int i = 0; i < p->n_steps; i++)
         p->step_name[i] = name_of(&steps[i]);
+    find_parts(p);
+    TGI_TRY(open_products(p, err));
     TGI_TRY(prepare_launches(p, err));
     p->wait_for_each = one && strcmp(one, "1") == 0;
-    p->one_by_one = p->wait_for_each;
-    if (!p->one_by_one && p->n)
-        make_graph(p);
+    for (int i = 0; i < p->n_parts && !p->wait_for_each; i++)
+        if (!p->part[i].product)
+            make_graph(p, &p->part[i]);
     CU_TRY(p->d, cudaStreamSynchronize(p->queue), err);
     return TG_OK;
 }
@@ -263,7 +324,8 @@ tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step 
     memset(&count, 0, sizeof count);
     note_steps(&count, steps, n);
     const size_t args = count.used ? count.used : ARGS_ALIGN;
-    *bytes = up(args, PAGE) + up((size_t)count.n * NODE_BYTES, PAGE);
+    *bytes = up(args, PAGE) +
+             up((size_t)count.n * NODE_BYTES + (size_t)count.products * GRAPH_BYTES, PAGE);
     if (!out)
         return TG_OK;
     *out = NULL;
@@ -294,8 +356,11 @@ void cu_program_close(tg_device_program **at)
         return;
     (void)cudaSetDevice(p->d->id);
     (void)cudaStreamSynchronize(p->queue); /* it may still be running */
-    if (p->graph)
-        (void)cudaGraphExecDestroy(p->graph);
+    for (int i = 0; i < p->n_parts; i++) {
+        if (p->part[i].graph)
+            (void)cudaGraphExecDestroy(p->part[i].graph);
+        cu_library_product_close(&p->part[i].product);
+    }
     for (int i = 0; i < SLOTS; i++)
         if (p->copied[i])
             (void)cudaEventDestroy(p->copied[i]);
@@ -303,6 +368,7 @@ void cu_program_close(tg_device_program **at)
     (void)cudaFree(p->block);
     (void)cudaGetLastError();
     tgi_free(p->step_name);
+    tgi_free(p->part);
     tgi_free(p->list);
     tgi_free(p);
     *at = NULL;
@@ -310,11 +376,12 @@ void cu_program_close(tg_device_program **at)
 
 /* ---- Running ----------------------------------------------------------------------------- */
 
-static tg_status launch_one_by_one(tg_device_program *p, tgi_err *err)
+static tg_status launch_one_by_one(const tg_device_program *p, const cu_part *part,
+                                   tgi_err *err)
 {
     const cudaStream_t q = p->queue;
-    for (int i = 0; i < p->n; i++) {
-        const cu_note *l = &p->list[i];
+    for (int i = 0; i < part->n; i++) {
+        const cu_note *l = &p->list[part->first + i];
         const char *step = p->step_name[l->step];
         void *at = p->block + l->at;
         void *params[1] = {&at};
@@ -324,6 +391,36 @@ static tg_status launch_one_by_one(tg_device_program *p, tgi_err *err)
         if (p->wait_for_each)
             TGI_TRY(
                 cu_done(p->d, cudaStreamSynchronize(q), "cudaStreamSynchronize", step, err));
+    }
+    return TG_OK;
+}
+
+static tg_status run_product(const tg_device_program *p, const cu_part *part,
+                             const uint8_t *args, tgi_err *err)
+{
+    const char *step = p->step_name[p->list[part->first].step];
+    tgi_err why = {};
+    const tg_status st =
+        cu_library_product_run(part->product, product_of(p, part, args), p->queue, &why);
+    if (st != TG_OK)
+        return tgi_fail(err, cu_keep(p->d, st, &why), "%s", why.text);
+    if (p->wait_for_each)
+        TGI_TRY(
+            cu_done(p->d, cudaStreamSynchronize(p->queue), "cudaStreamSynchronize", step, err));
+    return TG_OK;
+}
+
+/* The parts in their order, `args` being what has been noted for this band. */
+static tg_status put_parts(const tg_device_program *p, const uint8_t *args, tgi_err *err)
+{
+    for (int i = 0; i < p->n_parts; i++) {
+        const cu_part *part = &p->part[i];
+        if (part->product)
+            TGI_TRY(run_product(p, part, args, err));
+        else if (part->graph)
+            CU_DO(p->d, cudaGraphLaunch(part->graph, p->queue), err);
+        else
+            TGI_TRY(launch_one_by_one(p, part, err));
     }
     return TG_OK;
 }
@@ -355,10 +452,7 @@ tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_
     CU_DO(d, cudaMemcpyAsync(p->block, r.args, p->args_bytes, cudaMemcpyHostToDevice, q), err);
     CU_DO(d, cudaEventRecord(p->copied[slot], q), err);
     CU_DO(d, cu_times_begin(&d->times, p->number, q), err);
-    if (p->one_by_one)
-        TGI_TRY(launch_one_by_one(p, err));
-    else
-        CU_DO(d, cudaGraphLaunch(p->graph, q), err);
+    TGI_TRY(put_parts(p, r.args, err));
     CU_DO(d, cu_times_end(&d->times, p->number, q), err);
     return TG_OK;
 }

@@ -4,7 +4,9 @@
  * a number; a wait inside it first catches up with the other stream, as far as the event stood
  * when the wait was put in. One lock around everything: threads take turns. */
 #include "tests/cuda/cuda_runtime_emulated.h"
+#include "tests/cuda/fake_cublaslt.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -580,4 +582,35 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e)
     delete e;
     m.others--;
     return say(m.broken);
+}
+
+/* ---- A library ----------------------------------------------------------------------------
+ */
+
+static void put_work(void *stream, void (*fn)(void *), const void *arg, size_t bytes)
+{
+    TAKE_TURN();
+    const std::vector<char> now((const char *)arg, (const char *)arg + bytes);
+    put((cudaStream_t)stream, [=] {
+        std::vector<char> mine = now;
+        fn(mine.data());
+    });
+}
+
+static int take_memory(int64_t bytes)
+{
+    TAKE_TURN();
+    if (bytes > 0 && (uint64_t)bytes > tg_emulated.memory_bytes - m.device_bytes)
+        return 0;
+    m.device_bytes += (size_t)bytes;
+    return 1;
+}
+
+void tg_emulated_library(void *so)
+{
+    static const tg_fake_device_calls calls = {put_work, take_memory};
+    tg_fake_device_fn introduce;
+    *(void **)(void *)&introduce = dlsym(so, TG_FAKE_DEVICE_SYMBOL);
+    if (introduce)
+        introduce(&calls);
 }

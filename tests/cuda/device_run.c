@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_BLOCKS 128
@@ -269,4 +270,45 @@ tg_status device_run(const tg_device_ops *ops, tg_device *d, const tg_backend *b
 {
     return device_run_scratch(ops, d, be, v, call, packed_bytes, 0, slack, blocks, n_blocks,
                               err);
+}
+
+/* ---- The device's library ---------------------------------------------------------------- */
+
+int device_open_library(const tg_device_ops *ops, tg_device *d)
+{
+    tgi_err err = {0};
+    const tg_status st = ops->library(d, 1, &err);
+    if (st != TG_OK)
+        printf("without the library: %s\n", err.text);
+    return st == TG_OK;
+}
+
+#define MAX_LIBRARY_VARIANTS 15
+
+static const tg_backend *(*whole_backend)(tg_dtype element);
+
+static const tg_backend *library_backend(tg_dtype element)
+{
+    static tg_backend backends[3];
+    static const tg_variant *variants[3][MAX_LIBRARY_VARIANTS + 1];
+    const tg_backend *whole = whole_backend(element);
+    const int i = element == TG_DTYPE_F32 ? 0 : element == TG_DTYPE_F16 ? 1 : 2;
+    if (!whole)
+        return NULL;
+    int n = 0;
+    for (const tg_variant *const *v = whole->variants; *v && n < MAX_LIBRARY_VARIANTS; v++)
+        if ((*v)->kinds & TG_KIND_LIBRARY)
+            variants[i][n++] = *v;
+    backends[i] = *whole;
+    backends[i].variants = variants[i];
+    return &backends[i];
+}
+
+const tg_device_ops *device_library_alone(const tg_device_ops *ops)
+{
+    static tg_device_ops alone;
+    alone = *ops;
+    whole_backend = ops->backend;
+    alone.backend = library_backend;
+    return &alone;
 }

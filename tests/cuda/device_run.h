@@ -24,6 +24,12 @@ typedef struct device_block {
  * test is skipped. */
 const tg_device_ops *device_of_test(tg_device **d);
 
+/* Open the library that variants of TG_KIND_LIBRARY compute with. 0: it is not there, as
+ * standard output says now. */
+int device_open_library(const tg_device_ops *ops, tg_device *d);
+/* The table of a device that has those variants and no other, for every type. */
+const tg_device_ops *device_library_alone(const tg_device_ops *ops);
+
 /* Which generation's code the emulated device runs, 75 or 80; a real one has its own. */
 void device_generation(int capability);
 

@@ -17,6 +17,7 @@
 static const tg_device_ops *ops;
 static tg_device *device;
 static int runs, image_runs; /* nodes that ran; sources and results that were images */
+static unsigned kinds;       /* of variants that are allowed (TG_KIND_*) */
 
 static void *must(void *p)
 {
@@ -185,7 +186,8 @@ static size_t scratch_of(const flat_node *f)
 /* 0: no variant takes the node. */
 static int pick(flat_node *f)
 {
-    f->lay = (tg_layout_hint){.lanes = f->be->lanes, .flat = 1, .n_src = f->ctx.n_src};
+    f->lay = (tg_layout_hint){
+        .lanes = f->be->lanes, .flat = 1, .kinds = kinds, .n_src = f->ctx.n_src};
     for (int i = 0; i < f->ctx.n_src; i++)
         if (is_activation(f, i)) {
             const int flat = (int)(f->ctx.flat_src >> i & 1u);

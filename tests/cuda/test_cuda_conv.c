@@ -15,6 +15,7 @@ typedef struct with_what {
     tg_dtype only;
     unsigned kinds;
     int64_t wide; /* columns at most; 0: 40 */
+    int relu_at_most;
 } with_what;
 static with_what with; /* of the next case */
 
@@ -45,7 +46,7 @@ static void expect_tf32_sum(kcase *k)
 /* Nothing, relu, or the sum with another image of the result's shape, doubled. */
 static void choose_epilogue(kcase *k)
 {
-    const int64_t which = kpick(0, 2);
+    const int64_t which = kpick(0, with.relu_at_most ? 1 : 2);
     if (which == 1)
         k->epi[k->n_epi++] = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
     if (which < 2)
@@ -277,6 +278,61 @@ static void test_products_convolve_transposed(void)
     }
 }
 
+/* What stands in for a product of matrices: single pixels, one segment, nothing behind it but a
+ * Relu. Rows of few pixels too, and rows that lie without gaps. */
+static void test_a_library_convolves_single_pixels(void)
+{
+    static const shape shapes[] = {{2, 32, 32, 1, 1, 0, 1},  {2, 33, 64, 1, 1, 0, 1},
+                                   {2, 100, 40, 1, 1, 0, 1}, {2, 48, 96, 1, 1, 0, 1},
+                                   {2, 8, 16, 1, 1, 0, 1},   {2, 5, 8, 1, 1, 0, 1}};
+    static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
+    const tg_device_ops *all = kdevice_ops;
+    const int is_open = device_open_library(all, kdevice);
+#ifdef TG_TEST_EMULATED
+    CHECK(is_open);
+#endif
+    if (!is_open)
+        return;
+    kdevice_ops = device_library_alone(all);
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+            with.only = types[t];
+            with.kinds = TG_KIND_LIBRARY;
+            with.relu_at_most = 1;
+            with.wide = i % 2 ? 3 : 0;
+            conv_case("Conv", &shapes[i / 2], "conv_1x1_cublaslt");
+            CHECK(types[t] != TG_DTYPE_F32 || kdevice_off < 1e-5);
+        }
+    kdevice_ops = all;
+    tgi_err err = {0};
+    CHECK_OK(kdevice_ops->library(kdevice, 0, &err), err);
+}
+
+/* What it is not asked for: its words are too few. */
+static void test_a_library_is_not_asked_for_other_convolutions(void)
+{
+    static const shape shapes[] = {{2, 64, 64, 3, 1, 1, 1}, {2, 64, 64, 1, 2, 0, 1},
+                                   {2, 64, 64, 1, 1, 1, 1}, {2, 64, 60, 1, 1, 0, 1},
+                                   {2, 3, 64, 1, 1, 0, 1},  {3, 64, 64, 1, 1, 0, 1}};
+    static const int64_t two[] = {32, 32};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        with.kinds = TG_KIND_LIBRARY;
+        with.only = TG_DTYPE_F16;
+        conv_case("Conv", &shapes[i], shapes[i].ci == 3 ? "conv_plain" : "conv_mma");
+    }
+    const shape pixels = {2, 64, 64, 1, 1, 0, 1};
+    with.kinds = TG_KIND_LIBRARY;
+    with.only = TG_DTYPE_F16;
+    with.groups = 2;
+    conv_case("Conv", &pixels, "conv_mma");
+    with.kinds = TG_KIND_LIBRARY;
+    with.only = TG_DTYPE_F16;
+    cut(two, 2, 0);
+    conv_case("Conv", &pixels, "conv_mma");
+    with.only = TG_DTYPE_F16; /* and not without being allowed */
+    conv_case("Conv", &pixels, "conv_mma");
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -295,6 +351,8 @@ int main(int argc, char **argv)
     RUN(test_products_upsample_what_they_read);
     RUN(test_products_convolve_in_groups);
     RUN(test_products_convolve_transposed);
+    RUN(test_a_library_convolves_single_pixels);
+    RUN(test_a_library_is_not_asked_for_other_convolutions);
     printf("%d runs of a case by a variant\n", kdevice_runs);
     kcase_pools_close();
     return TEST_END();

@@ -144,7 +144,7 @@ static void check_type(op_node *n, uint32_t activations, tg_dtype t, uint64_t *s
         runs++;
         if (!was_taken(n->op->name) && n_taken < 256)
             taken[n_taken++] = n->op->name;
-    } else if (!may_refuse(n->op->name) && !counts_too_far(n, t)) {
+    } else if (!kinds && !may_refuse(n->op->name) && !counts_too_far(n, t)) {
         tg_checks++;
         fprintf(stderr, "activations %x: ", activations);
         case_complain("no variant takes it");
@@ -325,6 +325,35 @@ static const case_line larger[] = {
     {"einsum", "equation=ijk,ik,jk->i | 4x5x6 ; a:4x6 ; a:5x6 | exact"},
 };
 
+/* Products that lie in ways the library has words for, or has not. */
+static const case_line products[] = {
+    {"mat_mul", " | 3x5x24x40 ; a:3x5x40x16 | exact"},
+    {"mat_mul", " | 5x24x40 ; a:40x16 | exact"},
+    {"mat_mul", " | 24x40 ; a:5x40x16 | exact"},
+    {"mat_mul", " | 3x1x24x40 ; a:1x4x40x16 | exact"},
+    {"mat_mul", " | 2x3x4x5x24x33 ; a:2x3x4x5x33x7 | exact"},
+    {"mat_mul", " | 1x40 ; a:40x9 | exact"},
+    {"gemm", "transB=1 beta=0.5 | 24x40 ; a:16x40 ; a:24x16 | exact"},
+    {"gemm", "transA=1 alpha=-2 | 40x24 ; a:40x16 ; a:16 | exact"},
+    {"gemm", "alpha=0.5 beta=3 | 24x40 ; c:40x16 ; c:24x16 | exact"},
+    {"gemm", " | 24x40 ; a:40x16 ; a:1x16 | exact"},
+    {"gemm", " | 24x40 ; a:40x16 | exact"},
+    {"gemm", " | 24x40 ; a:40x1 ; a:24x1 | exact"},
+    {"einsum", "equation=ik,jk->ji | 24x40 ; a:16x40 | exact"},
+    {"einsum", "equation=bhid,bhjd->bhij | 2x3x24x40 ; a:2x3x16x40 | exact"},
+    {"einsum", "equation=bhij,bhjd->bihd | 1x2x33x40 ; a:1x2x40x16 | exact"},
+};
+
+/* No products of matrices, and what is added to one in ways that it has no words for. */
+static const case_line no_products[] = {
+    {"mat_mul", " | 1x40 ; a:40x1 | exact"},
+    {"gemm", "beta=0.5 | 24x40 ; a:40x16 ; a:16 | exact"},
+    {"gemm", " | 24x40 ; a:40x16 ; a:1 | exact"},
+    {"gemm", "transA=1 | 33x65 ; a:33x64 ; a:65x1 | exact"},
+    {"einsum", "equation=viwh,vivwh->vwh | 3x2x5x4 ; a:3x2x3x5x4 | exact"},
+    {"einsum", "equation=ijk,ik,jk->i | 4x5x6 ; a:4x6 ; a:5x6 | exact"},
+};
+
 static const char *only; /* the one operator to look at */
 
 /* ---- Random shapes ----------------------------------------------------------------------- */
@@ -423,6 +452,67 @@ static void test_products_of_the_first_tensor_cores_agree_too(void)
 }
 #endif
 
+/* 0: there is none to test. */
+static int begin_library(const tg_device_ops **own)
+{
+    const int is_open = device_open_library(ops, device);
+#ifdef TG_TEST_EMULATED
+    CHECK(is_open);
+#endif
+    *own = ops;
+    if (is_open) {
+        ops = device_library_alone(ops);
+        kinds = TG_KIND_LIBRARY;
+    }
+    return is_open;
+}
+
+static void end_library(const tg_device_ops *own)
+{
+    tgi_err err = {0};
+    ops = own;
+    kinds = 0;
+    CHECK_OK(ops->library(device, 0, &err), err);
+}
+
+/* A case that is counted whether it ran or not: the count is then one too many. */
+static void run_other_case(const tg_op *op, char *line, uint64_t *seed)
+{
+    run_case(op, line, seed);
+    runs++;
+}
+
+/* All that it takes, however small, and none of it by an own kernel. */
+static void test_products_of_a_library_agree_too(void)
+{
+    static const char *const symbols[] = {"mat_mul", "gemm", "einsum"};
+    const size_t n = sizeof products / sizeof products[0];
+    const tg_device_ops *own;
+    char line[256] = "";
+    uint64_t seed = 20261123;
+    const int before = runs;
+    if (!begin_library(&own))
+        return;
+    for (size_t i = 0; i < 3; i++)
+        if (!only || strcmp(only, symbols[i]) == 0)
+            case_every_op(symbols[i], run_case);
+    case_lines(only, products, n, run_case, &runs);
+    for (size_t i = 0; i < sizeof larger / sizeof larger[0]; i++)
+        if (!only && strcmp(larger[i].symbol, "mat_mul") == 0)
+            case_one(&larger[i], run_case, 30 + i, &runs);
+    for (int i = 0; i < 12 && !only; i++) {
+        random_product(&seed, line);
+        case_one(&(case_line){"mat_mul", line}, run_case, 2000 + (uint64_t)i, &runs);
+    }
+    printf("%d runs by the library\n", runs - before);
+    CHECK(only || runs - before > 100);
+    const int taken_by_it = runs;
+    for (size_t i = 0; i < sizeof no_products / sizeof no_products[0]; i++)
+        case_one(&no_products[i], run_other_case, 50 + i, &runs);
+    CHECK_EQ(runs - taken_by_it, sizeof no_products / sizeof no_products[0]);
+    end_library(own);
+}
+
 static void test_every_operator_on_arrays_has_a_kernel(void)
 {
     for (int i = 0; case_symbols[i] && !only; i++) {
@@ -520,6 +610,7 @@ int main(int argc, char **argv)
 #ifdef TG_TEST_EMULATED
     RUN(test_products_of_the_first_tensor_cores_agree_too);
 #endif
+    RUN(test_products_of_a_library_agree_too);
     RUN(test_every_operator_on_arrays_has_a_kernel);
 #ifdef TG_TEST_EMULATED
     RUN(test_the_table_of_operators_is_what_the_kernels_are);

@@ -619,12 +619,12 @@ static void test_any_call_can_fail_and_nothing_is_left_behind(void)
 
 static void test_any_request_for_host_memory_can_fail(void)
 {
-    for (int k = 1; k <= 6; k++) {
+    for (int k = 1; k <= 7; k++) {
         tg_emulated_begin();
         tgi_mem_fail_at((uint64_t)k);
         const tg_status st = small_job(&err);
         tgi_mem_fail_at(0);
-        CHECK_EQ(st, k <= 5 ? TG_E_NOMEM : TG_OK);
+        CHECK_EQ(st, k <= 6 ? TG_E_NOMEM : TG_OK);
         err = {};
         CHECK_EQ(tg_emulated_alive(), 0);
     }

@@ -137,6 +137,7 @@ MONITOR = {
     "engine/memory/monitor_machine.c",  # what does not: processors, caches, filesystems
     "engine/memory/monitor_nvml.c",     # GPUs
     "engine/device/plugin.c",           # opens plugins, reads nothing
+    "kernels/cuda/cu_library.cu",       # opens cuBLASLt, reads nothing
 }
 # Lines that name such a path and read nothing about memory themselves, with the reason.
 NO_READERS = (r"\btgi_system_word\s*\(",  # the monitor reads it
