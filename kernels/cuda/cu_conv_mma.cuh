@@ -330,7 +330,7 @@ __global__ void __launch_bounds__(threads, 2) conv_mma(const cu_gemm_args *__res
 
 /* ---- Host -------------------------------------------------------------------------------- */
 
-template <class P> struct mma_product {
+template <class P> struct mma_product : cu_by_places<mma_product<P>> {
     typedef typename P::element element;
     typedef typename P::weight weight;
     static const int threads = ::threads, kinds = P::kinds;

@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(threads, 3) conv_simt(const cu_gemm_args *__re
 
 /* ---- Host -------------------------------------------------------------------------------- */
 
-struct floats {
+struct floats : cu_by_places<floats> {
     typedef float element, weight;
     static const int threads = ::threads, kstep = ::kstep, lanes = 8;
     static const unsigned kinds = 0;

@@ -10,11 +10,19 @@
  *         static int takes(const cu_gemm_plan *p);        0: not for places of p->lanes
  *         static int channels(const cu_gemm_plan *p);     of a tile: chosen from p->lanes and
  *                                                         cu_gemm_channels(p)
- *         static int64_t at(int bn, int k, int n);        place of a weight in a block: value k
- *                                                         of a step, channel n of the tile
  *         static double cost(const cu_gemm_plan *p);      over the time of products that count
  *         static cu_product_kernel kernel(const cu_gemm_plan *p, unsigned *shared_bytes);
+ *
+ *         static size_t bytes(const cu_gemm_plan *p);     packed
+ *         static void pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst);
+ *         static dim3 arguments(const cu_gemm_plan *p, const tg_call *call, cu_gemm_args *a);
  *     };
+ *
+ * Kinds whose K runs over places have the last three from cu_by_places<halves>, and this:
+ *
+ *         static int64_t at(int bn, int k, int n);        place of a weight in a block: value k
+ *                                                         of a step, channel n of the tile
+ *
  *     constexpr tg_variant cu_conv_mma_f16 = cu_product<halves, 0>("conv_mma");
  *     constexpr tg_variant cu_conv_transpose_mma_f16 =
  *         cu_product<halves, 1>("conv_transpose_mma");
@@ -26,6 +34,21 @@
 #include "kernels/cuda/cu_map.cuh"
 
 typedef void (*cu_product_kernel)(const cu_gemm_args *a);
+
+template <class K> struct cu_by_places {
+    static size_t bytes(const cu_gemm_plan *p)
+    {
+        return cu_gemm_layout_of(p, sizeof(typename K::weight)).bytes;
+    }
+    static void pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
+    {
+        cu_gemm_pack<K>(p, ctx, dst);
+    }
+    static dim3 arguments(const cu_gemm_plan *p, const tg_call *call, cu_gemm_args *a)
+    {
+        return cu_gemm_arguments(p, call, sizeof(typename K::weight), a);
+    }
+};
 
 template <class K, int TR> struct cu_product_of {
     static int plan(const tg_op_ctx *ctx, const int64_t *seg_c, int n_seg, cu_gemm_plan *p)
@@ -52,15 +75,14 @@ template <class K, int TR> struct cu_product_of {
     static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     {
         cu_gemm_plan p;
-        return planned(ctx, lay, &p) ? cu_gemm_layout_of(&p, sizeof(typename K::weight)).bytes
-                                     : 0;
+        return planned(ctx, lay, &p) ? K::bytes(&p) : 0;
     }
 
     static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
     {
         cu_gemm_plan p;
         if (planned(ctx, lay, &p))
-            cu_gemm_pack<K>(&p, ctx, dst);
+            K::pack(&p, ctx, dst);
     }
 
     static double cost(const tg_op_ctx *ctx, const tg_layout_hint *lay)
@@ -79,7 +101,7 @@ template <class K, int TR> struct cu_product_of {
             seg_c[s] = call->src[0].seg[s].c;
         if (!plan(call->ctx, seg_c, call->src[0].n_seg, &p))
             return; /* `accepts` said no */
-        const dim3 grid = cu_gemm_arguments(&p, call, sizeof(typename K::weight), &a);
+        const dim3 grid = K::arguments(&p, call, &a);
         const cu_product_kernel kernel = K::kernel(&p, &shared_bytes);
         cu_launch_pool(call, kernel, grid, dim3(K::threads), shared_bytes, &a);
     }

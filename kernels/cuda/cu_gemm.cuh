@@ -21,8 +21,10 @@
  *     bias     float [tiles][BN]
  *     weights  [tiles][steps of its set] blocks of KSTEP x BN, ordered as the kernel reads
  *
- * A block of threads computes BM = 128 pixels, a patch of 2^w x 2^(7 - w) chosen from the
- * launch's extents so that few are wasted, times one tile of channels. */
+ * A block of threads computes BM = 128 pixels, a tile of 2^w x 2^(7 - w) chosen from the
+ * launch's extents so that few are wasted, times one tile of channels.
+ *
+ * Another order of K, by patches of pixels, is cu_patch.cuh; it shares all but places. */
 #ifndef TG_CU_GEMM_CUH
 #define TG_CU_GEMM_CUH
 
@@ -62,10 +64,9 @@ struct cu_gemm_args {
     int32_t lo[3], hi[3]; /* the box: z, y, x */
     int32_t in[3], in_step[3], out_step[3];
     int32_t n_tiles, across, down; /* channel tiles; pixel tiles along x and y */
-    int32_t width_log;             /* of a pixel tile */
+    int32_t width_log, height_log; /* of a pixel tile */
     int32_t lanes;                 /* of a place */
     int32_t src;                   /* first source, in the pool */
-    int32_t unused;
     cu_pool pool;
 };
 
@@ -269,36 +270,44 @@ inline void cu_gemm_pack_set(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64_
     });
 }
 
+/* Channel tile t of a set: what it writes, and its bias. */
+inline void cu_gemm_pack_tile(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64_t set,
+                              int64_t t, cu_gemm_tile *tile, float *bias)
+{
+    const int64_t n_phases = p->phases[0] * p->phases[1] * p->phases[2];
+    const int64_t channels = cu_gemm_channels(p), phase = set % n_phases;
+    const int64_t rest[3] = {phase / (p->phases[1] * p->phases[2]),
+                             phase / p->phases[2] % p->phases[1], phase % p->phases[2]};
+    const int64_t c0 = set / n_phases * channels + t * p->bn;
+    const int64_t left = channels - t * p->bn < p->bn ? channels - t * p->bn : p->bn;
+    tile->channel0 = (int32_t)c0;
+    tile->lanes = /* pixels of more than four channels are whole vectors */
+        (int32_t)(p->g.out_c > 4 ? (left + 7) / 8 * 8 : tgi_whole_pixel(left));
+    for (int i = 0; i < 3; i++)
+        tile->out_first[i] = (int32_t)(p->transposed ? rest[i] - p->g.p0[i] : 0);
+    for (int64_t c = 0; c < left && !cu_is_absent(ctx, 2); c++)
+        bias[c] = cu_const_at(ctx->const_src[2]->data, c0 + c);
+}
+
 template <class K>
 inline void cu_gemm_pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
 {
     const cu_gemm_layout l = cu_gemm_layout_of(p, sizeof(typename K::weight));
-    const int64_t n_phases = p->phases[0] * p->phases[1] * p->phases[2];
-    const int64_t channels = cu_gemm_channels(p), set_tiles = cu_gemm_set_tiles(p);
+    const int64_t set_tiles = cu_gemm_set_tiles(p);
     cu_gemm_tile *tile = (cu_gemm_tile *)dst;
     float *bias = (float *)((char *)dst + l.bias);
     int64_t place = 0, weight = 0;
     memset(dst, 0, l.bytes);
     for (int64_t set = 0; set < p->sets; set++) {
         const int64_t steps = cu_gemm_steps(p, cu_gemm_places(p, set));
-        const int64_t per_tile = steps * p->kstep * p->bn, phase = set % n_phases;
-        const int64_t rest[3] = {phase / (p->phases[1] * p->phases[2]),
-                                 phase / p->phases[2] % p->phases[1], phase % p->phases[2]};
+        const int64_t per_tile = steps * p->kstep * p->bn;
         cu_gemm_pack_set<K>(p, ctx, set, (int4 *)((char *)dst + l.places) + place,
                             (typename K::weight *)((char *)dst + l.weights) + weight);
         for (int64_t t = 0; t < set_tiles; t++, tile++, bias += p->bn) {
-            const int64_t c0 = set / n_phases * channels + t * p->bn;
-            const int64_t left = channels - t * p->bn < p->bn ? channels - t * p->bn : p->bn;
+            cu_gemm_pack_tile(p, ctx, set, t, tile, bias);
             tile->first = (int32_t)place;
             tile->steps = (int32_t)steps;
-            tile->channel0 = (int32_t)c0;
-            tile->lanes = /* pixels of more than four channels are whole vectors */
-                (int32_t)(p->g.out_c > 4 ? (left + 7) / 8 * 8 : tgi_whole_pixel(left));
-            for (int i = 0; i < 3; i++)
-                tile->out_first[i] = (int32_t)(p->transposed ? rest[i] - p->g.p0[i] : 0);
             tile->weights = (int64_t)sizeof(typename K::weight) * (weight + t * per_tile);
-            for (int64_t c = 0; c < left && !cu_is_absent(ctx, 2); c++)
-                bias[c] = cu_const_at(ctx->const_src[2]->data, c0 + c);
         }
         place += steps * p->kstep / p->lanes;
         weight += per_tile * set_tiles;
@@ -323,13 +332,10 @@ inline cu_gemm_source cu_gemm_source_of(const tg_view *v)
     return s;
 }
 
-/* Arguments, and how many blocks there are. */
-inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t element,
-                              cu_gemm_args *a)
+/* Views, epilogue and box of a call. `most`: of each axis, of a set's coordinates. */
+inline void cu_gemm_operands(const cu_gemm_plan *p, const tg_call *call, cu_gemm_args *a,
+                             int64_t (&most)[3])
 {
-    const cu_gemm_layout l = cu_gemm_layout_of(p, element);
-    const char *packed = (const char *)call->packed;
-    int64_t most[3];
     a->pool.n = a->pool.unused = 0;
     a->epi = cu_pool_epilogue(&a->pool, call);
     a->src = a->pool.n;
@@ -337,10 +343,6 @@ inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t
         const cu_gemm_source source = cu_gemm_source_of(&call->src[0].seg[s]);
         memcpy(&a->pool.item[a->pool.n++], &source, sizeof source);
     }
-    a->tiles = (const cu_gemm_tile *)packed;
-    a->places = (const int4 *)(packed + l.places);
-    a->bias = (const float *)(packed + l.bias);
-    a->weights = packed + l.weights;
     a->dst = cu_view_of(&call->dst[0]);
     for (int i = 0; i < 3; i++) {
         const tg_range r = tgi_box_axis(&call->box, i);
@@ -353,22 +355,44 @@ inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t
         a->out_step[i] = (int32_t)p->phases[i];
         most[i] = (longest + p->phases[i] - 1) / p->phases[i];
     }
+}
+
+/* Tiles of 2^log pixels as wide as one of the n widths says: the one that needs fewest of them,
+ * of equals the first. Returns how many blocks there are. */
+inline dim3 cu_gemm_cover(int log, const int *widths, int n, const int64_t (&most)[3],
+                          cu_gemm_args *a)
+{
     int64_t best = 0;
-    for (int w = 3; w <= 7; w++) { /* 16 x 8 is the squarest: tried first among equals */
-        const int log = w == 3 ? 4 : w == 4 ? 3 : w;
-        const int64_t tw = (int64_t)1 << log, th = CU_BM >> log;
+    for (int i = 0; i < n; i++) {
+        const int64_t tw = (int64_t)1 << widths[i], th = (int64_t)1 << (log - widths[i]);
         const int64_t across = (most[2] + tw - 1) / tw, down = (most[1] + th - 1) / th;
         if (best && across * down >= best)
             continue;
         best = across * down;
-        a->width_log = log;
+        a->width_log = widths[i];
+        a->height_log = log - widths[i];
         a->across = (int32_t)across;
         a->down = (int32_t)down;
     }
+    return dim3((unsigned)(a->n_tiles * best * most[0]));
+}
+
+/* Arguments, and how many blocks there are. */
+inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t element,
+                              cu_gemm_args *a)
+{
+    static const int widths[] = {4, 3, 5, 6, 7}; /* the squarest first */
+    const cu_gemm_layout l = cu_gemm_layout_of(p, element);
+    const char *packed = (const char *)call->packed;
+    int64_t most[3];
+    cu_gemm_operands(p, call, a, most);
+    a->tiles = (const cu_gemm_tile *)packed;
+    a->places = (const int4 *)(packed + l.places);
+    a->bias = (const float *)(packed + l.bias);
+    a->weights = packed + l.weights;
     a->n_tiles = (int32_t)l.tiles;
     a->lanes = p->lanes;
-    a->unused = 0;
-    return dim3((unsigned)(l.tiles * best * most[0]));
+    return cu_gemm_cover(7, widths, 5, most, a);
 }
 
 /* ---- Device: where a block works --------------------------------------------------------- */
@@ -397,8 +421,8 @@ __device__ __forceinline__ bool cu_gemm_block_of(const cu_gemm_args *a, cu_gemm_
     b->tile = a->tiles[b->tile_index];
     b->width_log = a->width_log;
     b->q[0] = cu_gemm_first(a->lo[0], b->tile.out_first[0], a->out_step[0]) + tz;
-    b->q[1] = cu_gemm_first(a->lo[1], b->tile.out_first[1], a->out_step[1]) +
-              (ty << (7 - b->width_log));
+    b->q[1] =
+        cu_gemm_first(a->lo[1], b->tile.out_first[1], a->out_step[1]) + (ty << a->height_log);
     b->q[2] =
         cu_gemm_first(a->lo[2], b->tile.out_first[2], a->out_step[2]) + (tx << b->width_log);
     for (int k = 0; k < 3; k++)
@@ -521,21 +545,32 @@ template <class T, int N, bool KEEP> struct cu_gemm_reader {
 
 /* ---- Device: results --------------------------------------------------------------------- */
 
-/* Sums of channels [n0, n0 + EN) of the block's tile, which lie in shared memory as
- * sums[pixel * (EN + 8) + channel], get their bias, epilogue and type, and are stored. */
-template <class T, int EN, int V, int THREADS>
+/* Where sums lie in shared memory, before bias and epilogue: channels [n0, n0 + EN) of a
+ * block's tile at each of its pixels, neighbours side by side. */
+template <int EN> struct cu_gemm_sums {
+    static const int pixels = CU_BM, channels = EN;
+    const float *first;
+    __device__ __forceinline__ const float *of(int pixel) const
+    {
+        return first + pixel * (EN + 8);
+    }
+};
+
+/* They get their bias, epilogue and type, and are stored. */
+template <class T, class S, int V, int THREADS>
 __device__ __forceinline__ void cu_gemm_store_lanes(const cu_gemm_args *a,
                                                     const cu_gemm_block &b, int bn, int n0,
-                                                    const float *sums)
+                                                    const S &sums)
 {
+    const int vecs = S::channels / V;
 #pragma unroll 1
-    for (int i = (int)threadIdx.x; i < CU_BM * (EN / V); i += THREADS) {
-        const int m = i / (EN / V), c = i % (EN / V) * V;
+    for (int i = (int)threadIdx.x; i < S::pixels * vecs; i += THREADS) {
+        const int m = i / vecs, c = i % vecs * V;
         cu_place p;
         float v[V], bias[V];
         if (n0 + c >= b.tile.lanes || !cu_gemm_out(a, b, m, &p))
             continue;
-        cu_load<float, V>(sums + m * (EN + 8) + c, v);
+        cu_load<float, V>(sums.of(m) + c, v);
         cu_load<float, V>(a->bias + (int64_t)b.tile_index * bn + n0 + c, bias);
 #pragma unroll
         for (int k = 0; k < V; k++)
@@ -548,17 +583,19 @@ __device__ __forceinline__ void cu_gemm_store_lanes(const cu_gemm_args *a,
 
 template <class T, int EN, int THREADS>
 __device__ __forceinline__ void cu_gemm_store(const cu_gemm_args *a, const cu_gemm_block &b,
-                                              int bn, int n0, const float *sums)
+                                              int bn, int n0, const float *first)
 {
+    typedef cu_gemm_sums<EN> S;
+    const S sums = {first};
     if (a->dst.cb >= 8) {
-        cu_gemm_store_lanes<T, EN, 8, THREADS>(a, b, bn, n0, sums);
+        cu_gemm_store_lanes<T, S, 8, THREADS>(a, b, bn, n0, sums);
     } else if constexpr (EN <= 16) { /* pixels of few lanes have narrow tiles */
         if (a->dst.cb == 4)
-            cu_gemm_store_lanes<T, EN, 4, THREADS>(a, b, bn, n0, sums);
+            cu_gemm_store_lanes<T, S, 4, THREADS>(a, b, bn, n0, sums);
         else if (a->dst.cb == 2)
-            cu_gemm_store_lanes<T, EN, 2, THREADS>(a, b, bn, n0, sums);
+            cu_gemm_store_lanes<T, S, 2, THREADS>(a, b, bn, n0, sums);
         else
-            cu_gemm_store_lanes<T, EN, 1, THREADS>(a, b, bn, n0, sums);
+            cu_gemm_store_lanes<T, S, 1, THREADS>(a, b, bn, n0, sums);
     }
 }
 
