@@ -7,7 +7,7 @@
  *
  * A warp's exchange has two sets of slots in turn: a lane can be one exchange ahead of another
  * at most. */
-#include "tests/cuda/cuda_emulated.h"
+#include "tests/cuda/emulated_wgmma.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +52,7 @@ struct copy {
 struct thread_state {
     uint3 at;
     unsigned group;           /* that its next copy belongs to */
+    int unfenced;             /* copies have come that products may not see yet */
     std::vector<copy> copies; /* not waited for, oldest first */
 };
 
@@ -94,6 +95,7 @@ struct machine {
     std::deque<shared_array> shared;
     std::unique_ptr<uint64_t[]> dynamic_shared;
     size_t dynamic_words;
+    uint64_t block; /* how many have begun */
 } m;
 
 [[noreturn]] void stop(const std::string &why)
@@ -242,6 +244,7 @@ void start_block(dim3 block)
         thread_state &t = m.threads[i];
         t.at = make_uint3(i % block.x, i / block.x % block.y, i / (block.x * block.y));
         t.group = 0;
+        t.unfenced = 0;
         t.copies.clear();
     }
     m.warps.resize((n + 31) / 32);
@@ -252,6 +255,7 @@ void start_block(dim3 block)
         w.arrived = w.phase = 0;
         w.waits.clear();
     }
+    m.block++;
     m.next = m.ended = 0;
     m.at_barrier.clear();
     m.ready.clear();
@@ -268,6 +272,8 @@ void run_block(dim3 block)
         done = 1;
         go(fresh_carrier());
     }
+    if (tg_emulated_wgmma_pending())
+        stop("it ended with products that nobody waited for");
 }
 
 void check_launch(dim3 grid, dim3 block, unsigned shared_bytes)
@@ -360,6 +366,7 @@ void tg_emulated_copy_async(void *to, const void *from, int bytes, int zeros)
 {
     thread_state &t = m.threads[m.now->thread];
     t.copies.push_back({to, from, bytes, zeros, t.group});
+    memset(to, 0xff, (size_t)(bytes + zeros)); /* a device may write it from now on */
 }
 
 void tg_emulated_copy_commit(void)
@@ -375,6 +382,54 @@ void tg_emulated_copy_wait(int groups_left)
         const copy &c = t.copies[n];
         memcpy(c.to, c.from, (size_t)c.bytes);
         memset((char *)c.to + c.bytes, 0, (size_t)c.zeros);
+        t.unfenced = 1;
     }
     t.copies.erase(t.copies.begin(), t.copies.begin() + (ptrdiff_t)n);
+}
+
+void tg_emulated_fence_async(void)
+{
+    m.threads[m.now->thread].unfenced = 0;
+}
+
+int tg_emulated_unfenced(void)
+{
+    for (const thread_state &t : m.threads)
+        if (t.unfenced)
+            return 1;
+    return 0;
+}
+
+/* Dynamic shared memory does not begin at 0 on a device either. */
+static const unsigned shared_base = 1024;
+
+unsigned tg_emulated_shared_address(const void *p)
+{
+    const char *from = (const char *)tg_emulated_dynamic_shared();
+    const size_t at = (size_t)((const char *)p - from);
+    if ((const char *)p < from || at > 8 * m.dynamic_words)
+        stop("an address that is none of dynamic shared memory");
+    return shared_base + (unsigned)at;
+}
+
+const void *tg_emulated_shared_at(unsigned address, size_t bytes)
+{
+    if (address < shared_base || address - shared_base + bytes > 8 * m.dynamic_words)
+        stop("a matrix that reaches out of dynamic shared memory");
+    return (const char *)tg_emulated_dynamic_shared() + (address - shared_base);
+}
+
+unsigned tg_emulated_thread(void)
+{
+    return m.now->thread;
+}
+
+uint64_t tg_emulated_block(void)
+{
+    return m.block;
+}
+
+void tg_emulated_stop(const char *why)
+{
+    stop(why);
 }

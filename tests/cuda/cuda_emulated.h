@@ -68,10 +68,24 @@ int tg_emulated_lane(void);
 /* The block's array of that name, NaN at first. */
 void *tg_emulated_shared(const void *key, size_t bytes);
 void *tg_emulated_dynamic_shared(void);
-/* A copy that is done when its group is waited for, not before. */
+/* A copy that is done when its group is waited for, not before; until then NaN lies there. */
 void tg_emulated_copy_async(void *to, const void *from, int bytes, int zeros);
 void tg_emulated_copy_commit(void);
 void tg_emulated_copy_wait(int groups_left);
+/* Copies that have come are seen by products of groups of warps (emulated_wgmma.h) from here
+ * on; 1: a thread of the block has some for which that is not so. */
+void tg_emulated_fence_async(void);
+int tg_emulated_unfenced(void);
+
+/* Addresses of dynamic shared memory, as descriptors have them; at most `bytes` behind one. */
+unsigned tg_emulated_shared_address(const void *p);
+const void *tg_emulated_shared_at(unsigned address, size_t bytes);
+
+/* The running thread of the block, and the block, of all there were. */
+unsigned tg_emulated_thread(void);
+uint64_t tg_emulated_block(void);
+/* End the program with a sentence. */
+[[noreturn]] void tg_emulated_stop(const char *why);
 
 #define CU_SHARED(T, name, n)                                                                  \
     static const char name##_key = 0;                                                          \

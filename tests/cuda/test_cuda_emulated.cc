@@ -1,6 +1,8 @@
 /* The emulated device itself: numbers, warps, barriers, shared memory and copies behave as the
- * language says, and the wrappers of cu_mma.cuh as the fragments are defined. */
+ * language says, and the wrappers of cu_mma.cuh and cu_wgmma.cuh as fragments and descriptors
+ * are defined. */
 #include "kernels/cuda/cu_gemm.cuh"
+#include "kernels/cuda/cu_wgmma.cuh"
 
 extern "C" {
 #include "tests/tg_test.h"
@@ -184,6 +186,86 @@ static void test_a_warp_multiplies_matrices()
     tg_emulated_ampere = 1;
 }
 
+/* Numbers of a factor lie in core matrices of 8 rows and 8 columns, `across` bytes apart, the
+ * second half of the columns `along` further. */
+struct group_args {
+    const __half *a, *b; /* [64][16], [256][16] */
+    float *c;            /* [64][256] */
+    int across, along;
+};
+
+CU_KERNEL(group_kernel, group_args, 128, 1)
+{
+    CU_DYNAMIC_SHARED(unsigned char, shared);
+    const int t = (int)threadIdx.x, g = t % 32 / 4 + t / 32 * 16;
+    unsigned char *left = shared + 48, *right = shared + 16384;
+    float c[128];
+    for (int row = t; row < 320; row += 128)
+        for (int k = 0; k < 16; k += 8) {
+            const __half *from = row < 256 ? a->b + row * 16 + k : a->a + (row - 256) * 16 + k;
+            unsigned char *to = row < 256 ? right : left;
+            cu_copy16(to + row % 256 / 8 * a->across + row % 8 * 16 + k / 8 * a->along, from,
+                      true);
+        }
+    cu_copy_commit();
+    cu_copy_wait<0>();
+    cu_fence_async();
+    __syncthreads();
+    cu_wgmma_fence();
+    for (int i = 0; i < 2; i++) /* set, then added to */
+        cu_wgmma_64x256<__half>(c, cu_wgmma_matrix(left, a->along, a->across),
+                                cu_wgmma_matrix(right, a->along, a->across), i);
+    cu_wgmma_commit();
+    cu_wgmma_finish(c);
+    for (int i = 0; i < 128; i++)
+        a->c[(g + i / 2 % 2 * 8) * 256 + i / 4 * 8 + t % 4 * 2 + i % 2] = c[i];
+}
+
+static void test_a_group_of_warps_multiplies_matrices_that_descriptors_name()
+{
+    static __half a[64 * 16], b[256 * 16];
+    static float c[64 * 256];
+    uint64_t seed = 9;
+    for (__half &v : a)
+        v = __half((float)tg_rand_in(&seed, -9, 9));
+    for (__half &v : b)
+        v = __half((float)tg_rand_in(&seed, -9, 9));
+    for (int wide = 0; wide < 2; wide++) {
+        const group_args args = {a, b, c, wide ? 272 : 128, wide ? 128 : 4096 + 16};
+        int bad = 0;
+        launch(group_kernel, 1, 128, 32768, args);
+        for (int m = 0; m < 64; m++)
+            for (int n = 0; n < 256; n++) {
+                float want = 0;
+                for (int k = 0; k < 16; k++)
+                    want += 2 * (float)a[m * 16 + k] * (float)b[n * 16 + k];
+                bad += c[m * 256 + n] != want;
+            }
+        CHECK_EQ(bad, 0);
+    }
+}
+
+struct descriptor_args {
+    uint64_t *out;
+};
+
+CU_KERNEL(descriptor_kernel, descriptor_args, 1, 1)
+{
+    CU_DYNAMIC_SHARED(unsigned char, shared);
+    a->out[0] = cu_wgmma_matrix(shared + 32, 1024, 160);
+    a->out[1] = cu_wgmma_moved(a->out[0], 4096);
+}
+
+/* Shared memory begins at 1024 here. */
+static void test_a_descriptor_has_its_fields_where_the_manual_says()
+{
+    uint64_t out[2];
+    const descriptor_args args = {out};
+    launch(descriptor_kernel, 1, 1, 8192, args);
+    CHECK_EQ(out[0], (uint64_t)(1056 / 16) | (uint64_t)64 << 16 | (uint64_t)10 << 32);
+    CHECK_EQ(out[1], (uint64_t)(5152 / 16) | (uint64_t)64 << 16 | (uint64_t)10 << 32);
+}
+
 int main()
 {
     RUN(test_every_half_survives_the_way_to_float_and_back);
@@ -193,5 +275,7 @@ int main()
     RUN(test_shared_memory_holds_no_number_before_it_is_written);
     RUN(test_copies_arrive_when_their_group_is_waited_for);
     RUN(test_a_warp_multiplies_matrices);
+    RUN(test_a_group_of_warps_multiplies_matrices_that_descriptors_name);
+    RUN(test_a_descriptor_has_its_fields_where_the_manual_says);
     return TEST_END();
 }
