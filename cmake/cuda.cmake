@@ -73,3 +73,17 @@ function(tg_cuda_architectures out)
   endif()
   set(${out} "${list}" PARENT_SCOPE)
 endfunction()
+
+# For sources with products by groups of warps, which 9.0 alone has: the same list with 9.0 in its
+# form with the features of that generation (code of no other runs there then). Empty: not here.
+function(tg_cuda_wgmma_architectures out)
+  tg_cuda_architectures(list)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.0 OR NOT list MATCHES "(^|;)90(-real)?(;|$)")
+    set(list "")
+  endif()
+  if(list MATCHES "(^|;)90(;|$)") # its intermediate form was that of devices to come
+    list(APPEND list 80-virtual)
+  endif()
+  list(TRANSFORM list REPLACE "^90(-real)?$" "90a-real")
+  set(${out} "${list}" PARENT_SCOPE)
+endfunction()

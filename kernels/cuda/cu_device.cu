@@ -136,6 +136,17 @@ static void uuid_text(const cudaUUID_t *u, char *out, size_t cap)
     }
 }
 
+/* Code for 9.0 with features of that generation alone runs there alone. */
+static bool has_wgmma(const cudaDeviceProp *p)
+{
+#if defined(TG_CUDA_WGMMA) || defined(TG_CUDA_EMULATED)
+    return p->major == 9 && p->minor == 0 && p->sharedMemPerBlockOptin >= CU_PATCH_SHARED;
+#else
+    (void)p;
+    return false;
+#endif
+}
+
 static tg_status device_describe(int id, tg_device_info *out, tgi_err *err)
 {
     cudaDeviceProp p = {};
@@ -157,6 +168,8 @@ static tg_status device_describe(int id, tg_device_info *out, tgi_err *err)
     out->copies_overlap = p.asyncEngineCount >= 2;
     out->bf16 = p.major >= 8;
     out->kinds = TG_KIND_LIBRARY | (p.major >= 8 ? TG_KIND_TF32 : 0u);
+    if (has_wgmma(&p))
+        out->kinds |= TG_KIND_WGMMA;
     snprintf(out->driver, sizeof out->driver, "driver of CUDA %s, runtime %s", a, b);
     return TG_OK;
 }

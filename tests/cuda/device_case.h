@@ -97,13 +97,26 @@ static void kdevice_near(const kcase *k, const tg_backend *be, const tg_variant 
     CHECK_EQ(off, 0);
 }
 
+/* The cheapest variant; of groups of warps the one that the case names, whatever it costs: they
+ * are for large products, and the cases are small. */
+static const tg_variant *kdevice_pick(const kcase *k, const tg_backend *be,
+                                      const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    if (!(k->kinds & TG_KIND_WGMMA))
+        return tgi_variant_pick(be, k->op->name, ctx, lay);
+    for (const tg_variant *const *v = be->variants; *v; v++)
+        if (strcmp((*v)->name, k->variant) == 0 && (*v)->accepts(ctx, lay))
+            return *v;
+    return NULL;
+}
+
 static void kdevice_backend(kcase *k, const tg_backend *be, int boxes)
 {
     tg_op_ctx ctx;
     tg_layout_hint lay;
     kcase_ctx(k, &ctx);
     kcase_layout(k, be->lanes, &lay);
-    const tg_variant *v = tgi_variant_pick(be, k->op->name, &ctx, &lay);
+    const tg_variant *v = kdevice_pick(k, be, &ctx, &lay);
     CHECK(v != NULL);
     if (!v)
         return;

@@ -30,8 +30,10 @@ int device_open_library(const tg_device_ops *ops, tg_device *d);
 /* The table of a device that has those variants and no other, for every type. */
 const tg_device_ops *device_library_alone(const tg_device_ops *ops);
 
-/* Which generation's code the emulated device runs, 75 or 80; a real one has its own. */
+/* Which generation's code the emulated device runs, 75, 80 or 90; a real one has its own. */
 void device_generation(int capability);
+/* Kinds of variants (TG_KIND_*) that the device can compute, now. */
+unsigned device_kinds(void);
 
 /* Numbers as the element type holds them: there, back, and both. */
 size_t device_element_bytes(tg_dtype element);

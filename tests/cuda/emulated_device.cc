@@ -172,4 +172,11 @@ const tg_device_ops *device_of_test(tg_device **d)
 void device_generation(int capability)
 {
     tg_emulated_ampere = capability >= 80;
+    tg_emulated_shared_most = capability >= 90 ? 227 << 10 : 64 << 10;
+}
+
+unsigned device_kinds(void)
+{
+    return (tg_emulated_ampere ? TG_KIND_TF32 : 0) |
+           (tg_emulated_shared_most > 64 << 10 ? TG_KIND_WGMMA : 0);
 }

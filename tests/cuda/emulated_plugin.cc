@@ -6,8 +6,9 @@
  *   driver=N     its version, 13000 for 13.0; 0: none     devices=N    how many (1)
  *   mib=N        memory of each (256)                     context=N    MiB that a context takes
  * (8) launch=N     the N-th launch fails while it runs      nographs     graphs cannot be made
- *   capability=N the compute capability, 90 for 9.0
- *   call=N       the N-th call of the runtime fails       nomemory=N   ... for want of memory
+ *   capability=N the compute capability, 90 for 9.0       wgmma        blocks may have the
+ * shared memory that groups of warps want (of 9.0 alone) call=N       the N-th call of the
+ * runtime fails       nomemory=N   ... for want of memory
  */
 #include "tests/cuda/cuda_runtime_emulated.h"
 
@@ -30,6 +31,8 @@ __attribute__((constructor)) static void set_up(void)
     tg_emulated.major = word("capability", 90) / 10;
     tg_emulated.minor = word("capability", 90) % 10;
     tg_emulated_ampere = tg_emulated.major >= 8;
+    if (word("wgmma", 0))
+        tg_emulated_shared_most = 227 << 10;
     tg_emulated.devices = word("devices", 1);
     tg_emulated.memory_bytes = (size_t)word("mib", 256) << 20;
     tg_emulated.context_bytes = (size_t)word("context", 8) << 20;

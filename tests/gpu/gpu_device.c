@@ -12,6 +12,7 @@
 
 static const tg_device_ops *ops;
 static tg_device *opened;
+static unsigned kinds;
 
 static void close_device(void)
 {
@@ -36,6 +37,7 @@ const tg_device_ops *device_of_test(tg_device **d)
             exit(1);
         } else {
             ops = choice.ops;
+            kinds = choice.info.kinds;
             printf("on %s, compute capability %d.%d, %s\n", choice.info.name, choice.info.major,
                    choice.info.minor, choice.info.driver);
             atexit(close_device);
@@ -48,4 +50,9 @@ const tg_device_ops *device_of_test(tg_device **d)
 void device_generation(int capability)
 {
     (void)capability;
+}
+
+unsigned device_kinds(void)
+{
+    return kinds;
 }

@@ -1,0 +1,268 @@
+/* cu_conv_wgmma.cu - convolutions of 16-bit numbers by groups of four warps, on compute
+ * capability 9.0 alone: the product over patches of cu_patch.cuh. A block is one group: 64
+ * channels (rows) times 256 pixels (columns), the largest product there is (m64n256k16), 128
+ * sums a thread. That way round the pixels, of which there are always enough, are the wide
+ * side, and 64 channels are no narrow case. Two blocks stay on a multiprocessor: one copies, or
+ * writes its results, while the other multiplies.
+ *
+ * Copies are asynchronous ones by all threads (cp.async, zeros outside of the image); three to
+ * six stages. The products of a step are one group that is waited for a step later, so the
+ * matrix units have the next ones before they are done with these.
+ *
+ * What bounds it, counted, unverified on a GPU, for 64 channels, 3x3, stride 1; a step is 16
+ * channels at 9 taps. A multiprocessor has 2048 multiply-adds a clock in its matrix units, 128
+ * bytes of shared memory, some 40 bytes from the second level:
+ *
+ *     products        9 x 128                                             1152 clocks
+ *     shared memory   9 x (2 KiB weights + 8 KiB pixels) read, 10.6 KiB
+ *                     of pixels and 18 KiB of weights written             950
+ *     second level    the same 28.6 KiB, if the first level helps not     732
+ *     instructions    of 4 warps, one on each scheduler                   500 to 800
+ *
+ * and behind four such steps 1100 clocks of shared memory for the sums' way out. So the
+ * products do, with little to spare; both blocks together need 85 % of shared memory's time.
+ * With pixels gathered tap by tap (cu_gemm.cuh) the copies alone would be 9 x 8 KiB of pixels,
+ * twice through the first level's memory, which is the shared one: 2300 clocks. A 1x1 kernel
+ * copies 10 KiB a product and is bound by the second level at a third of the products' rate. */
+#include "kernels/cuda/cu_conv_list.cuh"
+#include "kernels/cuda/cu_conv_variant.cuh"
+#include "kernels/cuda/cu_patch.cuh"
+#include "kernels/cuda/cu_wgmma.cuh"
+
+namespace
+{
+
+const int threads = CU_PATCH_THREADS;
+const int sums_pitch = CU_PATCH_BN + 4; /* see put_sums */
+const int sums_bytes = CU_PATCH_PIXELS * sums_pitch * 4;
+
+#if CU_HAS_WGMMA
+
+/* What a step multiplies: matrices of its first tap and units, and where the next ones are. */
+struct products {
+    uint64_t pixels, weights;
+    int n, nx, units;        /* products; taps of a row; units of a tap */
+    int plane, tap_y, tap_x; /* bytes from one unit of pixels to the next, from tap to tap */
+    int add;                 /* 0: the first of all sets the sums */
+};
+
+__device__ __forceinline__ products products_of(const cu_gemm_args *a, const cu_gemm_block &b,
+                                                const cu_patch_stage &how, int step,
+                                                const unsigned char *stage)
+{
+    const cu_patch_step s = cu_patch_step_at(a, b.tile.first + step);
+    const bool wide = cu_patch_is_wide(a);
+    const int row = cu_patch_pitch(s, wide) * 16;
+    products p;
+    p.pixels = cu_wgmma_matrix(stage, how.plane_bytes, row);
+    p.weights = cu_wgmma_matrix(stage + how.units * how.plane_bytes, CU_PATCH_BN * 16, 128);
+    p.n = s.pieces / (CU_PATCH_TAP / 16);
+    p.nx = s.nx;
+    p.units = how.units;
+    p.plane = how.plane_bytes;
+    p.tap_y = s.dy * (wide ? 16 : row);
+    p.tap_x = s.dx * (wide ? row : 16);
+    p.add = step != 0;
+    return p;
+}
+
+/* N products, tap by tap, two units at a time, and their group: one piece of code without a
+ * branch, as the compiler would end a group at each. The first sets the sums: were they set
+ * before, it would wait for every product. */
+template <class T, int N>
+__device__ __forceinline__ void multiply(const products &p, float (&c)[128])
+{
+    int at = 0, unit = 0, x = 0;
+    cu_wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        cu_wgmma_64x256<T>(c, cu_wgmma_moved(p.weights, i * CU_PATCH_TAP),
+                           cu_wgmma_moved(p.pixels, at), i ? 1 : p.add);
+        const bool next_tap = unit + 2 == p.units, next_row = next_tap && x + 1 == p.nx;
+        at += next_tap ? p.tap_x - unit * p.plane : 2 * p.plane;
+        at += next_row ? p.tap_y - p.nx * p.tap_x : 0;
+        unit = next_tap ? 0 : unit + 2;
+        x = next_row ? 0 : x + next_tap;
+    }
+    cu_wgmma_commit();
+}
+
+/* A step's, of which there are N at most. */
+template <class T, int N>
+__device__ __forceinline__ void multiply_up_to(const products &p, float (&c)[128])
+{
+    if (p.n == N)
+        multiply<T, N>(p, c);
+    else if constexpr (N > 1)
+        multiply_up_to<T, N - 1>(p, c);
+}
+
+/* This thread's copies of all steps but the last `n` are there. */
+__device__ __forceinline__ void wait_for_copies(int n)
+{
+    if (n == 0)
+        cu_copy_wait<0>();
+    else if (n == 1)
+        cu_copy_wait<1>();
+    else if (n == 2)
+        cu_copy_wait<2>();
+    else
+        cu_copy_wait<3>();
+}
+
+/* All steps; the sums are in registers. While the products of a step are made, copies of the
+ * step `ahead` further go into the stage of the step before: its products were waited for by
+ * all warps, before the barrier. */
+template <class T>
+__device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_block &b,
+                                       unsigned char *shared, float (&c)[128])
+{
+    const cu_patch_stage how = cu_patch_stage_at(a);
+    const int steps = b.tile.steps, ahead = how.count - 2;
+    cu_patch_copier<T, threads> copies;
+    copies.begin(a, b);
+    for (int k = 0; k < ahead; k++) {
+        if (k < steps)
+            copies.start_copies(a, b, how, k, shared + k * how.bytes);
+        cu_copy_commit();
+    }
+    int now = 0, next = ahead; /* stages */
+    for (int k = 0; k < steps; k++) {
+        wait_for_copies(ahead - 1);
+        cu_fence_async();
+        __syncthreads();
+        multiply_up_to<T, CU_PATCH_PRODUCTS>(
+            products_of(a, b, how, k, shared + now * how.bytes), c);
+        if (k + ahead < steps)
+            copies.start_copies(a, b, how, k + ahead, shared + next * how.bytes);
+        cu_copy_commit();
+        cu_wgmma_wait<1>();
+        now = now + 1 == how.count ? 0 : now + 1;
+        next = next + 1 == how.count ? 0 : next + 1;
+    }
+    cu_wgmma_finish(c);
+    cu_copy_wait<0>();
+}
+
+/* Rows of channels become columns: a pixel's channels lie side by side, pixels 68 words apart,
+ * so that the 32 words that a warp writes at once are in different banks. */
+__device__ __forceinline__ void put_sums(const float (&c)[128], float *sums)
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    float *at = sums + lane % 4 * 2 * sums_pitch + warp * 16 + lane / 4;
+#pragma unroll
+    for (int j = 0; j < 32; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            at[(8 * j + i % 2) * sums_pitch + i / 2 * 8] = c[4 * j + i];
+}
+
+/* As cu_gemm_store wants them: pixels are counted along x there. */
+struct turned_sums {
+    static const int pixels = CU_PATCH_PIXELS, channels = CU_PATCH_BN;
+    const float *first;
+    bool wide;
+    __device__ __forceinline__ const float *of(int pixel) const
+    {
+        return first + (wide ? pixel % 32 * 8 + pixel / 32 : pixel) * sums_pitch;
+    }
+};
+
+#endif
+
+template <class T>
+__global__ void __launch_bounds__(threads, 2) conv_wgmma(const cu_gemm_args *__restrict__ a)
+{
+#if CU_HAS_WGMMA
+    CU_DYNAMIC_SHARED(unsigned char, shared);
+    cu_gemm_block b;
+    float c[128];
+    if (!cu_gemm_block_of(a, &b))
+        return;
+    sum_up<T>(a, b, shared, c);
+    const turned_sums sums = {reinterpret_cast<float *>(shared), cu_patch_is_wide(a)};
+    __syncthreads();
+    put_sums(c, reinterpret_cast<float *>(shared));
+    __syncthreads();
+    cu_gemm_store_lanes<T, turned_sums, 8, threads>(a, b, CU_PATCH_BN, 0, sums);
+#else
+    (void)a; /* nobody launches it here */
+#endif
+}
+
+/* ---- Host -------------------------------------------------------------------------------- */
+
+template <class T> struct wgmma_product {
+    typedef T element, weight;
+    static const int threads = ::threads, kstep = 16, lanes = 8;
+    static const unsigned kinds = TG_KIND_WGMMA;
+
+    static int takes(const cu_gemm_plan *p)
+    {
+        cu_patch_plan how;
+        return p->lanes == lanes && p->g.out_c > 4 && cu_patch_plan_of(p, &how);
+    }
+    static int channels(const cu_gemm_plan *)
+    {
+        return CU_PATCH_BN;
+    }
+    /* The longest of what a block waits for, over the time of mma.sync's products at 60 % of
+     * the rate; see the top of this file. */
+    static double cost(const cu_gemm_plan *p)
+    {
+        cu_patch_plan how;
+        double clocks = 0;
+        if (!cu_patch_plan_of(p, &how))
+            return 1e9;
+        for (int64_t set = 0; set < p->sets; set++) {
+            const cu_patch_sum sum = cu_patch_sum_of(p, &how, set);
+            const double products = (double)sum.pieces * 16 / CU_PATCH_TAP;
+            const double copied = (double)(sum.pixel_bytes + sum.pieces * 16);
+            const double units = 128 * products;
+            const double shared = (10240 * products + copied + sums_bytes * 2) / 128;
+            const double second = copied / 32;
+            clocks += (units > shared && units > second ? units
+                       : shared > second                ? shared
+                                                        : second) *
+                      (double)cu_gemm_set_tiles(p);
+        }
+        const double counts = (double)(p->g.in_c / p->g.groups) * (double)p->g.out_c *
+                              (double)(p->g.k[0] * p->g.k[1] * p->g.k[2]);
+        return clocks / (CU_PATCH_PIXELS * counts / (0.6 * 2048));
+    }
+    static cu_product_kernel kernel(const cu_gemm_plan *p, unsigned *shared_bytes)
+    {
+        cu_patch_plan how = {};
+        cu_patch_plan_of(p, &how);
+        const int stages = how.stage.bytes * how.stage.count;
+        *shared_bytes = (unsigned)(stages > sums_bytes ? stages : sums_bytes);
+        return conv_wgmma<T>;
+    }
+    static size_t bytes(const cu_gemm_plan *p)
+    {
+        cu_patch_plan how;
+        return cu_patch_plan_of(p, &how) ? cu_patch_layout_of(p, &how).bytes : 0;
+    }
+    static void pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
+    {
+        cu_patch_plan how;
+        if (cu_patch_plan_of(p, &how))
+            cu_patch_pack<T>(p, &how, ctx, dst);
+    }
+    static dim3 arguments(const cu_gemm_plan *p, const tg_call *call, cu_gemm_args *a)
+    {
+        cu_patch_plan how = {};
+        cu_patch_plan_of(p, &how);
+        return cu_patch_arguments(p, &how, call, a);
+    }
+};
+
+} // namespace
+
+constexpr tg_variant cu_conv_wgmma_f16 = cu_product<wgmma_product<__half>, 0>("conv_wgmma");
+constexpr tg_variant cu_conv_transpose_wgmma_f16 =
+    cu_product<wgmma_product<__half>, 1>("conv_transpose_wgmma");
+constexpr tg_variant cu_conv_wgmma_bf16 =
+    cu_product<wgmma_product<__nv_bfloat16>, 0>("conv_wgmma");
+constexpr tg_variant cu_conv_transpose_wgmma_bf16 =
+    cu_product<wgmma_product<__nv_bfloat16>, 1>("conv_transpose_wgmma");
