@@ -6,6 +6,7 @@
 #include <string.h>
 
 static atomic_int current_id; /* as the monitor counts */
+static atomic_uint seen;      /* bits of those that were, of the first 32 */
 
 static int current(void)
 {
@@ -36,7 +37,14 @@ void tgi_device_is_current(const tg_device_info *info)
     const int id = tgi_gpu_of_uuid(info->uuid);
     if (id != TG_GPU_NONE)
         atomic_store(&current_id, id);
+    if (info->id >= 0 && info->id < 32)
+        atomic_fetch_or(&seen, 1u << info->id);
     tgi_gpu_set_hooks(&hooks);
+}
+
+int tgi_device_was_current(const tg_device_info *info)
+{
+    return info->id < 0 || info->id >= 32 || (atomic_load(&seen) >> info->id & 1);
 }
 
 tg_status tgi_device_be_backend(tgi_err *err)

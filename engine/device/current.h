@@ -9,6 +9,10 @@
 /* From now on this is the current device of the monitor, and the monitor can make contexts. */
 void tgi_device_is_current(const tg_device_info *info);
 
+/* 1: this process has been told so of the device before: its context may be there still, and
+ * takes nothing when it is opened again. */
+int tgi_device_was_current(const tg_device_info *info);
+
 /* The plugin as the monitor's backend, whichever device is current. TG_E_DEVICE: there is none.
  */
 tg_status tgi_device_be_backend(tgi_err *err);

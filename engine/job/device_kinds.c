@@ -74,8 +74,8 @@ double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
                     job->device_text, tgi_gain_name(which), e.text);
         return -1;
     }
+    tgi_measured_read(&d->info, m); /* the context's bytes may be new */
     m->gain[which] = gain;
-    m->context_bytes = d->context_bytes;
     tgi_job_keep_measured(job, m);
     return gain;
 }

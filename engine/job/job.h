@@ -88,6 +88,7 @@ typedef struct tg_job_device {
     uint64_t context_bytes; /* what it took, kernels included */
     int library;            /* the device's library is open (plan_device.c) */
     uint64_t library_bytes; /* what it took beside the context */
+    int supposed;           /* no context: figures kept of an earlier one stand for it */
     int settled;            /* element and kinds are those of an interrupted run */
     uint64_t free_bytes;    /* beside it, when it was made */
     uint64_t limit_bytes;   /* what may be allocated beside it */
@@ -144,6 +145,7 @@ struct tg_job {
     struct tg_job_settings_list *settings; /* NULL until asked for (job_settings.c) */
     tg_plan_part plan;
     tg_job_device dev;
+    int running;        /* figures of the device are measured, not looked up */
     int processor_only; /* no device is asked for, whatever the options say */
     char machine_text[256], device_text[320];
     size_t beside; /* held by another job of this process, which this one is tried instead of */
@@ -203,10 +205,17 @@ int tgi_job_library_is_open(const tg_job *job);
 tg_status tgi_job_plan_on_device(tg_job *job, const tg_desc *in,
                                  tg_status (*tile)(void *user, tgi_err *err), void *user,
                                  tgi_err *err);
+/* Before a plan is run: if it was made without a context, make that now. *holds: 0 when what
+ * is measured is not what was supposed, and the plan has to be made again. */
+tg_status tgi_job_device_confirm(tg_job *job, int *holds, tgi_err *err);
 /* Go back to the processor, dropping the plan: `why` is told, unless --device named the device
  * (then the answer is TG_E_UNSUPPORTED) or it is NULL. */
 tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err);
-/* Make the context and see how much memory there is; once. */
+/* See how much memory there is, and what a context takes of it. Of a job that is not running
+ * without making one, where both can be looked up: what an earlier context took, and what the
+ * management library says is free. */
+tg_status tgi_job_device_see(tg_job *job, tgi_err *err);
+/* Make the context and measure both; once. */
 tg_status tgi_job_device_open(tg_job *job, tgi_err *err);
 void tgi_job_device_close(tg_job *job);
 /* Seconds of an item on the device, as tg_choose_args wants them; user: the job. */

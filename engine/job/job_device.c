@@ -4,9 +4,11 @@
  *   --vram >= context + block + program             measured | planned to the byte | planned
  *
  * The context is made before free memory is asked for, so what drivers and kernels take is not
- * free any more; how much that was is the difference to what was free before. */
+ * free any more; how much that was is the difference to what was free before. It is kept
+ * (measured.h), so that asking for a plan takes nobody's memory: a run measures. */
 #include "engine/base/arith.h"
 #include "engine/device/current.h"
+#include "engine/device/measured.h"
 #include "engine/job/job.h"
 #include "engine/job/tensor_rows.h"
 #include "engine/memory/gpu.h"
@@ -116,23 +118,10 @@ static uint64_t budget_of(const tg_job *job, uint64_t free_before)
                       : (uint64_t)((double)free_before * (double)vram.percent / 100.0);
 }
 
-tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
+/* What of `before` free bytes the job may take, beside a context that is known. */
+static void allow(tg_job *job, uint64_t before, uint64_t total)
 {
     tg_job_device *d = &job->dev;
-    uint64_t before = 0, total = 0, used;
-    if (!d->ops || d->device)
-        return TG_OK;
-    const int id = tgi_gpu_of_uuid(d->info.uuid); /* the driver may count others */
-    if (id != TG_GPU_NONE)
-        tgi_gpu_free_used(id, 0, &before, &used);
-    TGI_TRY(d->ops->open(d->info.id, &d->device, err));
-    tgi_device_is_current(&d->info);
-    TGI_TRY(d->ops->memory(d->device, &d->free_bytes, &total, err));
-    if (!before) /* nobody told: what others hold counts as ours, to be safe */
-        before = total;
-    d->context_bytes = before > d->free_bytes ? before - d->free_bytes : 0;
-    if (before < d->free_bytes)
-        before = d->free_bytes;
     d->budget_bytes = budget_of(job, before);
     d->margin_bytes = 0;
     if (!d->budget_bytes) {
@@ -147,6 +136,65 @@ tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
     /* Somebody took what an earlier plan of this job counted on: leave more than before. */
     if (d->ran_out && d->limit_bytes > d->ran_out - d->ran_out / 4)
         d->limit_bytes = d->ran_out - d->ran_out / 4;
+}
+
+/* Free now, as the management library says; 0: it does not. */
+static uint64_t told_free(const tg_device_info *info)
+{
+    const int id = tgi_gpu_of_uuid(info->uuid); /* the driver may count others */
+    uint64_t free_bytes = 0, used;
+    if (id != TG_GPU_NONE)
+        tgi_gpu_free_used(id, 0, &free_bytes, &used);
+    return free_bytes;
+}
+
+/* For jobs that only ask. A first context of the process, and nobody else's memory in it. */
+static void keep_context(tg_job *job, int first)
+{
+    tgi_measured m;
+    tgi_measured_read(&job->dev.info, &m);
+    if (!first || !job->dev.context_bytes || m.context_bytes == job->dev.context_bytes)
+        return;
+    m.context_bytes = job->dev.context_bytes;
+    tgi_job_keep_measured(job, &m);
+}
+
+tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
+{
+    tg_job_device *d = &job->dev;
+    uint64_t total = 0;
+    if (!d->ops || d->device)
+        return TG_OK;
+    const uint64_t told = told_free(&d->info);
+    const int first = !tgi_device_was_current(&d->info);
+    TGI_TRY(d->ops->open(d->info.id, &d->device, err));
+    d->supposed = 0;
+    tgi_device_is_current(&d->info);
+    TGI_TRY(d->ops->memory(d->device, &d->free_bytes, &total, err));
+    /* nobody told: what others hold counts as ours, to be safe */
+    const uint64_t before = told ? told : total;
+    d->context_bytes = before > d->free_bytes ? before - d->free_bytes : 0;
+    if (told)
+        keep_context(job, first);
+    allow(job, before < d->free_bytes ? d->free_bytes : before, total);
+    return TG_OK;
+}
+
+tg_status tgi_job_device_see(tg_job *job, tgi_err *err)
+{
+    tg_job_device *d = &job->dev;
+    tgi_measured m;
+    if (!d->ops || d->device)
+        return TG_OK;
+    tgi_measured_read(&d->info, &m);
+    const uint64_t told = told_free(&d->info);
+    if (job->running || !m.context_bytes || told <= m.context_bytes ||
+        tgi_device_was_current(&d->info))
+        return tgi_job_device_open(job, err);
+    d->supposed = 1;
+    d->context_bytes = m.context_bytes;
+    d->free_bytes = told - m.context_bytes;
+    allow(job, told, d->info.total_bytes);
     return TG_OK;
 }
 
@@ -156,6 +204,7 @@ void tgi_job_device_close(tg_job *job)
         job->dev.ops->close(&job->dev.device);
     job->dev.library = 0;
     job->dev.library_bytes = 0;
+    job->dev.supposed = 0;
 }
 
 static tg_device_rates rates_of(const tg_job *job)

@@ -668,9 +668,27 @@ static tg_status plan_afresh(void *user, tgi_err *err)
     return plan_tiling(g->job, g->fixed, err);
 }
 
+/* A plan that was asked for is about to be run: drop it unless the device is as it was
+ * supposed to be. Where there is none any more, `auto` goes back to the processor. */
+static tg_status confirm(tg_job *job, tgi_err *err)
+{
+    int holds = 1;
+    tgi_err e = {0};
+    if (!job->plan.valid || !job->running)
+        return TG_OK;
+    const tg_status st = tgi_job_device_confirm(job, &holds, &e);
+    if (st != TG_OK)
+        return job->dev.by_name ? tgi_fail(err, st, "%s", e.text)
+                                : tgi_job_device_leave(job, e.text, err);
+    if (!holds)
+        tgi_job_drop_plan(job);
+    return TG_OK;
+}
+
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
+    TGI_TRY(confirm(job, err));
     if (p->valid)
         return TG_OK;
     grid g = {.job = job};

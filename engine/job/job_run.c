@@ -702,6 +702,7 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     int finished = 0;
     if (job->set.tensor)
         return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");
+    job->running = 1;
     tgi_err e = {0};
     tg_status st = attempt(job, &res, &finished, &e);
     for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {

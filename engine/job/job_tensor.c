@@ -544,6 +544,7 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
     const double t0 = tgi_seconds();
     tg_run_result res = {.size = sizeof res, .budget_bytes = 0};
     int64_t n = 0;
+    job->running = 1;
     TGI_TRY(tgi_job_plan_output(job, err));
     const tg_status st = fill_outputs(job, &res, err);
     if (st != TG_OK) {

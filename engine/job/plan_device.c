@@ -6,6 +6,7 @@
  * gain that was measured say what is saved; and what it takes when it is open, measured once
  * for each device, says what is left for bands. It is opened when the plan in the memory that
  * it leaves is still the faster one. */
+#include "engine/base/arith.h"
 #include "engine/device/measured.h"
 #include "engine/job/job.h"
 #include "engine/plan/device_time.h"
@@ -18,17 +19,36 @@
 
 /* ---- Open and closed --------------------------------------------------------------------- */
 
+/* For jobs that only ask; where it is measured at all. */
+static void keep_library(tg_job *job)
+{
+    tgi_measured m;
+    tgi_measured_read(&job->dev.info, &m);
+    if (m.gain[TGI_GAIN_LIBRARY] < 0 || m.library_bytes == job->dev.library_bytes)
+        return;
+    m.library_bytes = job->dev.library_bytes;
+    tgi_job_keep_measured(job, &m);
+}
+
 static tg_status open_library(tg_job *job, tgi_err *err)
 {
     tg_job_device *d = &job->dev;
     uint64_t before = 0, after = 0, total = 0;
     if (d->library)
         return TG_OK;
-    TGI_TRY(d->ops->memory(d->device, &before, &total, err));
-    TGI_TRY(d->ops->library(d->device, 1, err));
-    d->library = 1;
-    TGI_TRY(d->ops->memory(d->device, &after, &total, err));
-    d->library_bytes = before > after ? before - after : 0;
+    if (d->supposed) { /* nor a library: only what it took */
+        tgi_measured m;
+        tgi_measured_read(&d->info, &m);
+        d->library = 1;
+        d->library_bytes = m.library_bytes;
+    } else {
+        TGI_TRY(d->ops->memory(d->device, &before, &total, err));
+        TGI_TRY(d->ops->library(d->device, 1, err));
+        d->library = 1;
+        TGI_TRY(d->ops->memory(d->device, &after, &total, err));
+        d->library_bytes = before > after ? before - after : 0;
+        keep_library(job);
+    }
     d->limit_bytes -= d->library_bytes < d->limit_bytes ? d->library_bytes : d->limit_bytes;
     return TG_OK;
 }
@@ -40,8 +60,10 @@ static void close_library(tg_job *job)
     uint64_t now = 0, total = 0;
     if (!d->library)
         return;
-    if (d->ops->library(d->device, 0, &e) == TG_OK &&
-        d->ops->memory(d->device, &now, &total, &e) == TG_OK) {
+    if (d->supposed)
+        d->limit_bytes += d->library_bytes;
+    else if (d->ops->library(d->device, 0, &e) == TG_OK &&
+             d->ops->memory(d->device, &now, &total, &e) == TG_OK) {
         d->limit_bytes += d->library_bytes; /* what it kept is not free any more */
         d->limit_bytes = d->limit_bytes < now ? d->limit_bytes : now;
     }
@@ -133,6 +155,11 @@ static tg_status consider_library(const planner *p, tgi_err *err)
     const double share = share_of(job, p->in);
     if (share < SAVED_LEAST)
         return TG_OK;
+    tgi_measured_read(&d->info, &m);
+    if (d->supposed && m.gain[TGI_GAIN_LIBRARY] < 0) { /* it takes a context to know */
+        TGI_TRY(tgi_job_device_open(job, err));
+        TGI_TRY(plan_with(p, kinds, err));
+    }
     const double gain = gain_of(job, &m);
     const double saved = gain > 0 ? share * (1 - 1 / gain) : 0;
     if (gain < tgi_gain_worth(TGI_GAIN_LIBRARY) || saved < SAVED_LEAST ||
@@ -168,7 +195,7 @@ static tg_status plan_on_device(const planner *p, tgi_err *err)
 {
     tg_job *job = p->job;
     TGI_TRY(tgi_job_net(job, p->in, err)); /* before a context is made for nothing */
-    TGI_TRY(tgi_job_device_open(job, err));
+    TGI_TRY(tgi_job_device_see(job, err));
     if (job->dev.kinds & TG_KIND_LIBRARY)
         return plan_again(p, err);
     TGI_TRY(p->tile(p->user, err));
@@ -188,4 +215,23 @@ tg_status tgi_job_plan_on_device(tg_job *job, const tg_desc *in,
         return TG_OK;
     return job->dev.by_name ? tgi_fail(err, st, "%s", e.text)
                             : tgi_job_device_leave(job, e.text, err);
+}
+
+tg_status tgi_job_device_confirm(tg_job *job, int *holds, tgi_err *err)
+{
+    tg_job_device *d = &job->dev;
+    const int library = d->library;
+    const uint64_t supposed = d->context_bytes + d->library_bytes;
+    *holds = 1;
+    if (!d->supposed)
+        return TG_OK;
+    d->library = 0;
+    d->library_bytes = 0;
+    TGI_TRY(tgi_job_device_open(job, err));
+    if (library && open_library(job, err) != TG_OK)
+        *holds = 0; /* planning tells why, and goes on without */
+    if (d->context_bytes + d->library_bytes != supposed ||
+        tgi_sat_add(d->need.block, d->need.program) > d->limit_bytes)
+        *holds = 0;
+    return TG_OK;
 }

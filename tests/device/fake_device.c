@@ -244,6 +244,8 @@ static tg_status describe(int id, tg_device_info *out, tgi_err *err)
                             .copies_overlap = 1,
                             .kinds = fake.kinds,
                             .driver = "none"};
+    if (fake.told)
+        snprintf(out->uuid, sizeof out->uuid, "%s", FAKE_UUID);
     return TG_OK;
 }
 

@@ -29,11 +29,14 @@ typedef enum fake_call {
     FAKE_CALLS
 } fake_call;
 
+#define FAKE_UUID "GPU-fa4e"
+
 typedef struct fake_settings {
     int devices;          /* how many there are; 0: "no device" */
     size_t bytes;         /* of memory */
     size_t taken;         /* of these, by somebody else */
     size_t context_bytes; /* taken by open */
+    int told;             /* it has FAKE_UUID, and its management library shows it */
     size_t library_bytes; /* taken by its library while it is open; 0: it has none */
     unsigned kinds;       /* of variants that it says it can (TG_KIND_*) */
     double upload_per_byte, download_per_byte; /* seconds of the fake clock */

@@ -33,6 +33,8 @@ static void set_up(const char *text)
             fake.bytes = n << 20;
         else if (sscanf(word, "context=%zu", &n) == 1)
             fake.context_bytes = n << 20;
+        else if (strcmp(word, "told") == 0)
+            fake.told = 1;
         else if (sscanf(word, "taken=%zu", &n) == 1)
             fake.taken = n << 20;
         else if (sscanf(word, "fail=%15[a-z]:%d:%d", call, &at, &with) == 3) {

@@ -1,0 +1,49 @@
+/* fake_device_nvml.c - the management library of the fake device: the same plugin, named by
+ * TEGULA_NVML. It tells what is free on a device that has a UUID (fake.told), without a
+ * context, as the driver's does. */
+#include "tests/device/fake_device.h"
+
+#include <stdio.h>
+
+typedef struct nvml_memory {
+    unsigned long long total, free, used;
+} nvml_memory;
+
+FAKE_API int nvmlInit_v2(void);
+FAKE_API int nvmlDeviceGetCount_v2(unsigned *n);
+FAKE_API int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **handle);
+FAKE_API int nvmlDeviceGetMemoryInfo(void *handle, nvml_memory *m);
+FAKE_API int nvmlDeviceGetUUID(void *handle, char *out, unsigned n);
+
+int nvmlInit_v2(void)
+{
+    return 0;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *n)
+{
+    *n = fake.told && fake.devices > 0;
+    return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **handle)
+{
+    *handle = &fake;
+    return i ? 2 : 0;
+}
+
+int nvmlDeviceGetMemoryInfo(void *handle, nvml_memory *m)
+{
+    uint64_t free_bytes = 0, total = 0;
+    (void)handle;
+    (void)fake_device_ops()->memory(NULL, &free_bytes, &total, NULL);
+    *m = (nvml_memory){total, free_bytes, total - free_bytes};
+    return 0;
+}
+
+int nvmlDeviceGetUUID(void *handle, char *out, unsigned n)
+{
+    (void)handle;
+    snprintf(out, n, "%s", FAKE_UUID);
+    return 0;
+}
