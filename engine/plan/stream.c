@@ -101,7 +101,7 @@ tg_status tgi_flow_open(tg_flow *f, const tg_stage *stage, tgi_err *err)
     const size_t n = (size_t)stage->net->n_values + 1;
     memset(f, 0, sizeof *f);
     f->stage = stage;
-    f->lo = tgi_calloc(TGI_TAG_PLAN, n * 4, sizeof *f->lo);
+    f->lo = tgi_calloc(TGI_TAG_PLAN, n * 5, sizeof *f->lo);
     f->work = tgi_calloc(TGI_TAG_PLAN, n * 2, sizeof *f->work);
     if (!f->lo || !f->work) {
         tgi_flow_close(f);
@@ -110,6 +110,7 @@ tg_status tgi_flow_open(tg_flow *f, const tg_stage *stage, tgi_err *err)
     f->hi = f->lo + n;
     f->end = f->lo + 2 * n;
     f->keep = f->lo + 3 * n;
+    f->step = f->lo + 4 * n;
     return TG_OK;
 }
 
@@ -154,11 +155,12 @@ tg_range tgi_flow_feed(tg_flow *f, int i)
     return r;
 }
 
-/* Are the rows that dst rows [from,to) read all there? */
-static int computable(const tg_flow *f, const tg_net_node *n, int64_t from, int64_t to)
+/* Are the rows that dst rows [from,to) read all there? `full`: of the node's first result. */
+static int computable(const tg_flow *f, const tg_net_node *n, const tg_box *full, int64_t from,
+                      int64_t to)
 {
     const tg_net *net = f->stage->net;
-    tg_box box = full_of(n), need;
+    tg_box box = *full, need;
     box.ax[TG_STREAM_AXIS] = (tg_range){from, to};
     for (int j = 0; j < n->n_operands; j++) {
         const tg_net_operand *o = &n->operand[j];
@@ -180,11 +182,32 @@ static tg_range advance_flat(tg_flow *f, const tg_net_node *n)
 {
     const int v = n->node->dst[0];
     const int64_t from = f->end[v];
-    if (from >= f->hi[v] || !computable(f, n, from, f->hi[v]))
+    const tg_box full = full_of(n);
+    if (from >= f->hi[v] || !computable(f, n, &full, from, f->hi[v]))
         return (tg_range){from, from};
     for (int d = 0; d < n->ctx.n_dst; d++)
         f->end[n->node->dst[d]] = f->hi[n->node->dst[d]];
     return (tg_range){from, f->hi[v]};
+}
+
+/* The last row of v that the node can yield, of which the first missing one is `from`. By
+ * bisection, which begins at the step of the band before: most bands are like it. */
+static int64_t last_of(const tg_flow *f, const tg_net_node *n, int v, int64_t from)
+{
+    const tg_box full = full_of(n);
+    int64_t good = from, bad = f->hi[v]; /* computable(from, good) holds, (from, bad) not */
+    int64_t mid = from + f->step[v];
+    if (from >= bad || computable(f, n, &full, from, bad))
+        return tgi_max(from, bad);
+    for (int k = 0; bad - good > 1; k++) {
+        if (k > 1 || mid <= good || mid >= bad)
+            mid = good + (bad - good) / 2;
+        if (computable(f, n, &full, from, mid))
+            good = mid++;
+        else
+            bad = mid;
+    }
+    return good;
 }
 
 tg_range tgi_flow_advance(tg_flow *f, int k)
@@ -194,21 +217,12 @@ tg_range tgi_flow_advance(tg_flow *f, int k)
     const int64_t from = f->end[v];
     if (n->flat)
         return advance_flat(f, n);
-    int64_t good = from, bad = f->hi[v] + 1; /* computable(from, good) holds, (from, bad) not */
-    if (good < f->hi[v] && computable(f, n, from, f->hi[v]))
-        good = f->hi[v];
-    else
-        bad = f->hi[v];
-    while (bad - good > 1 && good < f->hi[v]) {
-        const int64_t mid = good + (bad - good) / 2;
-        if (computable(f, n, from, mid))
-            good = mid;
-        else
-            bad = mid;
-    }
+    const int64_t last = last_of(f, n, v, from);
+    if (last > from)
+        f->step[v] = last - from;
     for (int d = 0; d < n->ctx.n_dst; d++)
-        f->end[n->node->dst[d]] = good;
-    return (tg_range){from, good};
+        f->end[n->node->dst[d]] = last;
+    return (tg_range){from, last};
 }
 
 void tgi_flow_release(tg_flow *f)

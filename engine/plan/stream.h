@@ -37,6 +37,7 @@ typedef struct tg_flow {
     const tg_stage *stage;
     int64_t band;
     int64_t *lo, *hi, *end, *keep; /* net->n_values each */
+    int64_t *step;                 /* rows that a node yielded last, by its first result */
     tg_range *work;                /* two arrays of n_values for tgi_axis_need */
 } tg_flow;
 
