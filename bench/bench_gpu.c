@@ -5,7 +5,8 @@
  *
  * Each case is checked before it is timed (relative L2 against the reference kernel, at a side
  * of at most 48), then run so often that a round takes 50 ms: one program, one graph launch a
- * run, one wait at the end. A row of JSON a case; shares are of the ceilings given
+ * run, one wait at the end. Where the device has a library of products, cases that it computes
+ * come a second time, by it. A row of JSON a case; shares are of the ceilings given
  * (bench/gpu_peak.cu). Bytes are those that must move once: source, result, weights. Exit 77
  * without a device. */
 #include "bench/layer_case.h"
@@ -30,7 +31,9 @@ static const layer layers[] = {
     {"conv 3x3 512", 512, 512, 0, 256, 256, 3, 1, 1, 0},
     {"conv 3x3 3 to 64", 3, 64, 0, 720, 720, 3, 1, 1, 0},
     {"conv 3x3 64 to 1", 64, 1, 0, 720, 720, 3, 1, 1, 0},
+    {"conv 1x1 64", 64, 64, 0, 720, 720, 1, 1, 1, 0},
     {"conv 1x1 256", 256, 256, 0, 360, 360, 1, 1, 1, 0},
+    {"conv 1x1 512", 512, 512, 0, 256, 256, 1, 1, 1, 0},
     {"conv 3x3 stride 2, 64 to 128", 64, 128, 0, 720, 720, 3, 2, 1, 0},
     {"transposed 2x2 stride 2, 128 to 64", 128, 64, 0, 360, 360, 2, 2, 1, 1},
     {"depthwise 3x3 64", 64, 64, 0, 720, 720, 3, 1, 64, 0},
@@ -44,6 +47,7 @@ static struct {
 
 static const tg_device_ops *ops;
 static tg_device *d;
+static unsigned kinds; /* of variants that are allowed */
 static tgi_err err;
 
 static void must(tg_status st)
@@ -95,7 +99,7 @@ static void put_view(on_device *o, int i, const tg_view *host, tg_view *there)
 
 static int open_layer(on_device *o, const layer *l, const tg_backend *be)
 {
-    const layer_choice any = {0};
+    const layer_choice any = {.kinds = kinds};
     memset(o, 0, sizeof *o);
     o->element = be->element;
     if (!layer_case_open(&o->k, l, be, &any, NULL)) {
@@ -228,6 +232,21 @@ static int row(const layer *base, const tg_backend *be)
     return 1;
 }
 
+/* Of all layers, or of single pixels alone. Returns how many answers were wrong. */
+static int rows(const tg_device_ops *of, int pixels)
+{
+    static const tg_dtype types[] = {TG_DTYPE_F16, TG_DTYPE_F32};
+    int wrong = 0;
+    for (int t = 0; t < 2; t++) {
+        const tg_backend *be = of->backend(types[t]);
+        for (size_t i = 0; be && i < sizeof layers / sizeof *layers; i++)
+            if (layers[i].ci <= set.channels && layers[i].co <= set.channels &&
+                (!pixels || layers[i].k == 1))
+                wrong += !row(&layers[i], be);
+    }
+    return wrong;
+}
+
 static double number(int argc, char **argv, int i)
 {
     char *end = NULL;
@@ -260,13 +279,11 @@ int main(int argc, char **argv)
     ops = device_of_test(&d);
     if (!ops)
         return 77;
-    static const tg_dtype types[] = {TG_DTYPE_F16, TG_DTYPE_F32};
-    int wrong = 0;
-    for (int t = 0; t < 2; t++) {
-        const tg_backend *be = ops->backend(types[t]);
-        for (size_t i = 0; be && i < sizeof layers / sizeof *layers; i++)
-            if (layers[i].ci <= set.channels && layers[i].co <= set.channels)
-                wrong += !row(&layers[i], be);
+    int wrong = rows(ops, 0);
+    if (device_open_library(ops, d)) {
+        kinds = TG_KIND_LIBRARY;
+        wrong += rows(device_library_alone(ops), 1);
+        must(ops->library(d, 0, &err));
     }
     return wrong ? 1 : 0;
 }

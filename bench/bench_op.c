@@ -301,7 +301,7 @@ static int repetitions(work *k, void (*run)(work *))
 static int any_peer(work *k, const settings *s)
 {
     const layer_choice direct = {.exact = 1};
-    if (!s->want.bf16)
+    if (!s->want.kinds)
         return peer_side(k);
     k->has_own = layer_case_open(&k->own, k->c.l, s->be, &direct, s->pool);
     if (!k->has_own)
@@ -387,7 +387,7 @@ static int errors_of_layer(const layer *l, const settings *s)
 {
     const double direct = error_of(l, s, 1), fast = error_of(l, s, 0);
     printf("%-26s %s  direct %.1e  default %.1e\n", l->name, s->be->name, direct, fast);
-    const double most = s->want.bf16 ? BF16_L2 : 1e-5;
+    const double most = s->want.kinds ? BF16_L2 : 1e-5;
     return !(direct < most && fast < most);
 }
 
@@ -401,7 +401,7 @@ static int bench_layer(const layer *l, const settings *s)
         release(&k);
         return 0;
     }
-    void (*const run_peer)(work *) = s->want.bf16 ? own_run : peer_run;
+    void (*const run_peer)(work *) = s->want.kinds ? own_run : peer_run;
     const int peer = any_peer(&k, s);
     const double off = distance(&k);
     if (!(off < (k.c.v->kinds ? BF16_L2 : 1e-5))) {
@@ -448,7 +448,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--isa") == 0 && tgi_isa_parse(value, &cap))
             i++;
         else if (strcmp(argv[i], "--precision") == 0)
-            s.want.bf16 = strcmp(value, "bf16") == 0, i++;
+            s.want.kinds = strcmp(value, "bf16") == 0 ? TG_KIND_BF16 : 0, i++;
         else if (strcmp(argv[i], "--variant") == 0)
             s.want.variant = value, i++;
         else if (argv[i][0] == '-')
@@ -464,7 +464,7 @@ int main(int argc, char **argv)
     s.be = tgi_backend_for(tgi_isa_detect(cap));
     if (tgi_threads_open(s.threads, &s.pool, &err) != TG_OK)
         layer_die(err.text);
-    if (s.want.bf16 && !tgi_isa_has_bf16(s.be->isa))
+    if (s.want.kinds && !tgi_isa_has_bf16(s.be->isa))
         layer_die("--precision bf16: this processor has no AVX512_BF16");
     peer_open(s.threads, s.be->isa);
     if (!s.json && !s.errors)

@@ -175,7 +175,7 @@ int layer_case_open(layer_case *k, const layer *l, const tg_backend *be,
     k->relu = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
     tg_layout_hint lay = {.lanes = be->lanes,
                           .exact = want->exact,
-                          .kinds = want->bf16 ? TG_KIND_BF16 : 0,
+                          .kinds = want->kinds,
                           .n_src = 3,
                           .src_segs = {1},
                           .epi = &k->relu,

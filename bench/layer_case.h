@@ -34,7 +34,7 @@ typedef struct layer_case {
 typedef struct layer_choice {
     const char *variant; /* of this name; NULL: the one the planner prefers */
     int exact;           /* direct sums only */
-    int bf16;            /* products of bfloat16 numbers where that costs less */
+    unsigned kinds;      /* those of these kinds too (TG_KIND_*), where they cost less */
 } layer_choice;
 
 /* Fill in shapes and data of a layer with bias and ReLU. 0: no such variant accepts the layer

@@ -131,7 +131,7 @@ static int above(const row *r, const settings *s)
     layer_case k;
     int rounds = 0;
     double share = 0;
-    const layer_choice want = {.variant = r->variant, .bf16 = is_bf16(r)};
+    const layer_choice want = {.variant = r->variant, .kinds = is_bf16(r) ? TG_KIND_BF16 : 0};
     const double floor = r->share[s->be->isa] * FLOOR_OF_SHARE * s->scale;
     if (is_bf16(r) && (floor <= 0 || !tgi_isa_has_bf16(s->be->isa)))
         return 1;
