@@ -8,7 +8,7 @@
  *
  * Rows of a box are a batch, from one end of a ring to where it begins again, in the source's
  * or the result's: at most three. Where the box has whole rows and both lie without gaps, all
- * pixels are one matrix.
+ * pixels are one matrix, up to some millions.
  *
  * Weights and the bias are of the element type, the bias too, other than in own kernels: the
  * library knows no other. Unused lanes of the result would not stay zero beside an infinite
@@ -130,7 +130,7 @@ void say_pieces(const tg_view *src, const tg_view *dst, tg_range rows, tg_range 
     while (y < rows.hi && p->n_pieces < CU_PRODUCT_PIECES) {
         int64_t together = tgi_min(rows_together(src, y), rows_together(dst, y));
         together = tgi_min(together, tgi_min(rows.hi - y, CU_PRODUCT_BATCH));
-        const int one = whole && together * n < (int64_t)1 << 31;
+        const int one = whole && together * n <= CU_PRODUCT_COLUMNS;
         cu_product_piece *at = &p->piece[p->n_pieces++];
         at->b = pixel<T>(src, y, columns.lo);
         at->d = pixel<T>(dst, y, columns.lo);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 extern "C" {
+#include "engine/base/arith.h"
 #include "engine/base/mem.h"
 }
 
@@ -278,15 +279,19 @@ static int splits(const cu_library *l, const cu_lt_algorithm *a)
     return parts > 1 || reduction != CU_LT_REDUCTION_NONE;
 }
 
-/* Whether the algorithm computes pieces of that size, without a workspace. */
+/* Whether the algorithm computes pieces of that size, without a workspace. Rows of an image are
+ * as far apart as they are long, or further. */
 static int can(const cu_library_product *o, const cu_lt_algorithm *a, int64_t n, int64_t batch)
 {
-    cu_lt_found f;
-    memset(&f, 0, sizeof f);
-    return set_sizes(o, n, batch, o->form.stride_b, o->form.stride_d) == CU_LT_SUCCESS &&
+    const cu_product_form *f = &o->form;
+    const int64_t stride_b = f->image ? n * f->ldb : f->stride_b;
+    const int64_t stride_d = f->image ? n * f->ldd : f->stride_d;
+    cu_lt_found found;
+    memset(&found, 0, sizeof found);
+    return set_sizes(o, n, batch, stride_b, stride_d) == CU_LT_SUCCESS &&
            o->l->check(o->l->handle, o->operation, o->a, o->b, o->c ? o->c : o->d, o->d, a,
-                       &f) == CU_LT_SUCCESS &&
-           f.workspace == 0;
+                       &found) == CU_LT_SUCCESS &&
+           found.workspace == 0;
 }
 
 /* The first that may be taken: decided by the form alone. */
@@ -341,8 +346,9 @@ static tg_status prepare(cu_library_product *o, const cu_product *p, tgi_err *er
     TGI_TRY(make_operation(o, err));
     TGI_TRY(make_layouts(o, err));
     TGI_TRY(find_algorithm(o, err));
+    const int64_t together = tgi_min(p->most_n * p->most_batch, CU_PRODUCT_COLUMNS);
     if (!can(o, &o->algorithm, p->most_n, p->most_batch) ||
-        (f->image && !can(o, &o->algorithm, p->most_n * p->most_batch, 1)))
+        (f->image && !can(o, &o->algorithm, together, 1)))
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "%s: %s: its algorithm does not compute %lld matrices of %lld columns",
                         o->step, o->l->name, (long long)p->most_batch, (long long)p->most_n);

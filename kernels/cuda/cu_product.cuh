@@ -21,7 +21,8 @@
 
 #define CU_PRODUCT_ALIGNMENT 16 /* of arrays and rows, in bytes; more is of no use */
 #define CU_PRODUCT_PIECES 16
-#define CU_PRODUCT_BATCH 65535 /* matrices in a piece at most */
+#define CU_PRODUCT_BATCH 65535                /* matrices in a piece at most */
+#define CU_PRODUCT_COLUMNS ((int64_t)1 << 22) /* of rows made one matrix, at most */
 
 /* Compared byte by byte: no holes. */
 struct cu_product_form {
