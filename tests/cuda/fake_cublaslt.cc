@@ -16,6 +16,7 @@
  *   version=N   its major version (13)            mib=N      memory that a handle takes
  *   nocreate    there is no handle                none       it finds no algorithm
  *   careless    it offers what was not wished     small      nothing beyond 20,000 columns
+ *   none_beyond=N  it finds no algorithm for more columns than that
  *   fail=N      the N-th product from opening on fails       wrong      results are off by one
  *
  * @source cuBLAS library reference: cuBLASLt data types and functions. */
@@ -292,7 +293,8 @@ int cublasLtMatmulAlgoGetHeuristic(cu_lt_handle, cu_lt_operation o, cu_lt_layout
     *n = 0;
     if (look(o, a, b, c, d, &q) != OK || most < 1)
         return INVALID;
-    if (word("none", 0))
+    const int beyond = word("none_beyond", 0);
+    if (word("none", 0) || (beyond && q.n * (uint64_t)q.d->batches > (uint64_t)beyond))
         return NOT_SUPPORTED;
     const int offered[] = {0,
                            careless || p->workspace >= WORKSPACE,
