@@ -112,9 +112,9 @@ TG_OPT(
     "copy")
 TG_OPT(
     TF32, "tf32", NULL, NULL, NULL, "plan run verify preset", RULE_SWITCH, 0, 0, NULL, 1,
-    "on a GPU from compute capability 8.0 on, in fp32: convolutions may multiply numbers "
-    "rounded to 10 bits (TF32), which errs as fp16 does, by 1e-3 to 4e-3 relative; sums stay "
-    "float32")
+    "on a GPU from compute capability 8.0 on, in fp32: convolutions and products of "
+    "matrices may multiply numbers rounded to 10 bits (TF32), which errs as fp16 does, by 1e-3 "
+    "to 4e-3 relative; sums stay float32")
 TG_OPT(NO_CUBLAS, "no-cublas", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL, 1,
        "on a GPU: products of matrices by tegula's own kernels alone. Without it cuBLASLt is "
        "opened where it is installed, computes the same as measured, the memory that it takes "

@@ -262,7 +262,8 @@ static inline size_t tgi_page_table_bytes(size_t bytes)
 {
     return bytes / 512 + ((size_t)64 << 10);
 }
-/* device_kinds.c: what convolutions multiply, as --precision spells it, or "tf32". */
+/* device_kinds.c: what convolutions and products of matrices multiply, as --precision spells
+ * it, or "tf32". */
 const char *tgi_job_precision(const tg_job *job);
 /* TG_NET_* of what the job's settings and device allow, for its own backend. */
 unsigned tgi_job_net_flags(const tg_job *job);

@@ -459,7 +459,7 @@ static tg_status check_variants(const tg_net *net, tgi_err *err)
             continue;
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" has no kernel for %s%s",
                         n->node->op->name, n->node->name, net->be->name,
-                        n->flat ? ": it computes no image" : "");
+                        n->flat ? " and these arrays" : "");
     }
     return TG_OK;
 }

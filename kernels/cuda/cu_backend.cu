@@ -8,15 +8,19 @@
 #define F32(s) &cu_##s##_f32,
 #define F16(s) &cu_##s##_f16,
 #define BF16(s) &cu_##s##_bf16,
+#define BITS_F32(name) &cu_flat_##name##_f32,
+#define BITS_F16(name) &cu_flat_##name##_f16,
+#define BITS_BF16(name) &cu_flat_##name##_bf16,
 #define POINTWISE_F32(name) &cu_pointwise_##name##_f32, &cu_flat_##name##_f32,
 #define POINTWISE_F16(name) &cu_pointwise_##name##_f16, &cu_flat_##name##_f16,
 #define POINTWISE_BF16(name) &cu_pointwise_##name##_bf16, &cu_flat_##name##_bf16,
-static const tg_variant *const variants_f32[] = {CU_CONV_LIST(F32, NONE, F32) CU_OP_LIST(
-    F32) CU_FLAT_LIST(F32) CU_POINTWISE_LIST(POINTWISE_F32) NULL};
+static const tg_variant *const variants_f32[] = {
+    CU_CONV_LIST(F32, NONE, F32) CU_OP_LIST(F32) CU_FLAT_TF32_LIST(F32) CU_FLAT_LIST(F32)
+        CU_POINTWISE_LIST(POINTWISE_F32) CU_BITS_LIST(BITS_F32) NULL};
 static const tg_variant *const variants_f16[] = {CU_CONV_LIST(F16, F16, NONE) CU_OP_LIST(
-    F16) CU_FLAT_LIST(F16) CU_POINTWISE_LIST(POINTWISE_F16) NULL};
+    F16) CU_FLAT_LIST(F16) CU_POINTWISE_LIST(POINTWISE_F16) CU_BITS_LIST(BITS_F16) NULL};
 static const tg_variant *const variants_bf16[] = {CU_CONV_LIST(BF16, BF16, NONE) CU_OP_LIST(
-    BF16) CU_FLAT_LIST(BF16) CU_POINTWISE_LIST(POINTWISE_BF16) NULL};
+    BF16) CU_FLAT_LIST(BF16) CU_POINTWISE_LIST(POINTWISE_BF16) CU_BITS_LIST(BITS_BF16) NULL};
 
 static const tg_backend backends[] = {
     {"cuda-f32", TG_ISA_PORTABLE, 8, 1, TG_DTYPE_F32, variants_f32, NULL, NULL, NULL},

@@ -35,26 +35,39 @@ inline int64_t cu_count(const tg_desc *d)
     return tgi_desc_count(d, &n) ? n : 0;
 }
 
-/* What a device holds as it is: integers need not fit its elements. */
-inline int cu_flat_type(tg_dtype t)
+/* Integers are elements like all numbers, and exact: whoever makes them (Cast, ArgMax, the
+ * places of MaxPool) is refused where one would be no element. So what moves or compares them
+ * takes every type; what computes with them cannot wrap as their type does, and takes none. */
+typedef enum cu_integers { CU_NO_INTEGERS, CU_ALL_INTEGERS } cu_integers;
+
+inline int cu_flat_type(tg_dtype t, cu_integers which)
 {
-    return t == TG_DTYPE_F32 || t == TG_DTYPE_BOOL;
+    return t == TG_DTYPE_F32 || t == TG_DTYPE_BOOL ||
+           (which == CU_ALL_INTEGERS && !tgi_dtype_is_float(t));
+}
+
+/* Every number of the type is an element. */
+template <class T> inline int cu_flat_holds(tg_dtype t)
+{
+    return t == TG_DTYPE_BOOL || t == TG_DTYPE_U8 || t == TG_DTYPE_I8 ||
+           ((t == TG_DTYPE_U16 || t == TG_DTYPE_I16) && cu_counts_to<T>() >= 1 << 16);
 }
 
 /* Every activation is of a type that the device holds, every image of extents that fit. */
-inline int cu_flat_accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+inline int cu_flat_accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay,
+                           cu_integers which = CU_NO_INTEGERS)
 {
     if (!lay->flat || lay->n_epi || lay->n_doubled)
         return 0;
     for (int j = 0; j < ctx->n_src; j++) {
         if (ctx->const_src[j] || !tgi_given(ctx, j))
             continue;
-        if (!cu_flat_type(ctx->src[j].dtype) || lay->src_segs[j] != 1 ||
+        if (!cu_flat_type(ctx->src[j].dtype, which) || lay->src_segs[j] != 1 ||
             (!(ctx->flat_src >> j & 1u) && !cu_fits(&ctx->src[j])))
             return 0;
     }
     for (int d = 0; d < ctx->n_dst; d++)
-        if (!cu_flat_type(ctx->dst[d].dtype) ||
+        if (!cu_flat_type(ctx->dst[d].dtype, which) ||
             (!(ctx->flat_dst >> d & 1u) && !cu_fits(&ctx->dst[d])))
             return 0;
     return 1;
@@ -88,6 +101,35 @@ inline void cu_flat_put(__half *at, double v)
 inline void cu_flat_put(__nv_bfloat16 *at, double v)
 {
     *at = __float2bfloat16_rn((float)v);
+}
+
+inline double cu_flat_got(float v)
+{
+    return (double)v;
+}
+inline double cu_flat_got(__half v)
+{
+    return (double)__half2float(v);
+}
+inline double cu_flat_got(__nv_bfloat16 v)
+{
+    return (double)__bfloat162float(v);
+}
+
+/* Of those constants, integers are numbers of type C. */
+template <class C> inline int cu_flat_const_exact(const tg_op_ctx *ctx, uint32_t bits)
+{
+    for (int j = 0; j < ctx->n_src; j++) {
+        const tg_const *c = bits >> j & 1u ? ctx->const_src[j] : NULL;
+        const int64_t n = c && !tgi_dtype_is_float(c->desc.dtype) ? tgi_const_count(c) : 0;
+        for (int64_t i = 0; i < n; i++) {
+            C there;
+            cu_flat_put(&there, tgi_num_at(c, i));
+            if (!(cu_flat_got(there) == tgi_num_at(c, i)))
+                return 0;
+        }
+    }
+    return 1;
 }
 
 template <class C> inline void cu_flat_const_pack(const tg_op_ctx *ctx, uint32_t bits, void *to)
@@ -292,7 +334,7 @@ constexpr tg_variant cu_flat_variant(const char *name, const char *op, cu_accept
 /* One operator for each element type; `bytes` and `pack` are of the type too. */
 #define CU_FLAT_VARIANT_OF(suffix, T, symbol, name, op, accepts, bytes, pack, run)             \
     constexpr tg_variant cu_##symbol##_##suffix =                                              \
-        cu_flat_variant(name, op, accepts, bytes<T>, pack<T>, run<T>);
+        cu_flat_variant(name, op, accepts<T>, bytes<T>, pack<T>, run<T>);
 #define CU_FLAT_VARIANT(...) CU_ELEMENTS(CU_FLAT_VARIANT_OF, __VA_ARGS__)
 
 #endif

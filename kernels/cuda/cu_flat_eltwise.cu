@@ -55,6 +55,37 @@ template <class T, int V, class F> struct cu_array_reader {
     }
 };
 
+/* Bits of two integers, as two's complement has them; shifts are of unsigned ones of 16 bits at
+ * most. `mask`: to the left, of the bits that the type has; 0: to the right. A formula of its
+ * own: the others' kernels have no registers left. */
+struct cu_bits_formula {
+    int32_t kind, mask;
+    __device__ __forceinline__ float one(float x, float y) const
+    {
+        const uint32_t n = (uint32_t)fminf(y, 31.0f);
+        switch (kind) {
+        case CU_BIT_AND:
+            return (float)((int32_t)x & (int32_t)y);
+        case CU_BIT_OR:
+            return (float)((int32_t)x | (int32_t)y);
+        case CU_BIT_XOR:
+            return (float)((int32_t)x ^ (int32_t)y);
+        default: /* CU_SHIFT */
+            return (float)(mask ? (uint32_t)x << n & (uint32_t)mask : (uint32_t)x >> n);
+        }
+    }
+    template <int V, class R>
+    __device__ __forceinline__ void at(const R &read, float (&v)[V]) const
+    {
+        float y[V];
+        read(0, v);
+        read(1, y);
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            v[i] = one(v[i], y[i]);
+    }
+};
+
 template <class T, int V, class F>
 CU_KERNEL(cu_flat_pointwise, cu_flat_args<F>, CU_FLAT_THREADS, 4)
 {
@@ -73,11 +104,32 @@ static uint32_t sides_of(const cu_row *r, const tg_op_ctx *ctx)
     return (1u << cu_operands_of(r, ctx)) - 1u;
 }
 
+/* Integers that it makes are elements: constants among which it chooses; bits where the type
+ * has no other numbers; what a cast cuts off or wraps, but for numbers below 0 in an unsigned
+ * type that goes further than elements do. */
+template <class T> static int accepts_integers(const cu_row *r, const tg_op_ctx *ctx)
+{
+    const tg_dtype to = ctx->dst[0].dtype;
+    if (r->integers == CU_I_NONE)
+        return 1;
+    if (!cu_flat_const_exact<T>(ctx, (1u << ctx->n_src) - 1u))
+        return 0;
+    if (r->kind == CU_CAST)
+        return to != TG_DTYPE_U64 && to != TG_DTYPE_U32 &&
+               (to != TG_DTYPE_U16 || cu_flat_holds<T>(to));
+    if (r->integers != CU_I_BITS)
+        return 1;
+    return cu_flat_holds<T>(to) &&
+           (r->kind != CU_SHIFT || to == TG_DTYPE_U8 || to == TG_DTYPE_U16);
+}
+
+template <class T>
 static int accepts_row(const cu_row *r, const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
     const int n = cu_operands_of(r, ctx);
-    return cu_flat_accepts(ctx, lay) && ctx->n_dst == 1 && n >= 1 && n <= ctx->n_src &&
-           n <= CU_SIDES;
+    const cu_integers which = r->integers == CU_I_NONE ? CU_NO_INTEGERS : CU_ALL_INTEGERS;
+    return cu_flat_accepts(ctx, lay, which) && ctx->n_dst == 1 && n >= 1 && n <= ctx->n_src &&
+           n <= CU_SIDES && accepts_integers<T>(r, ctx);
 }
 
 static cu_walk<CU_SIDES> walk_of(const cu_row *r, const tg_op_ctx *ctx)
@@ -145,13 +197,21 @@ static void put_row(const cu_row *r, const tg_call *call, const F &formula)
 
 template <class T> static void run_row(const cu_row *r, const tg_call *call)
 {
+    if (r->integers == CU_I_BITS) {
+        float a, b;
+        int32_t mask;
+        cu_params_of(r, call->ctx, &a, &b, &mask);
+        put_row<T>(r, call, cu_bits_formula{r->kind, mask});
+        return;
+    }
     cu_formula_of(r, call->ctx, [&](auto formula) { put_row<T>(r, call, formula); });
 }
 
 #define CU_FLAT_POINTWISE(name_)                                                               \
+    template <class T>                                                                         \
     static int accepts_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)                \
     {                                                                                          \
-        return accepts_row(&cu_row_##name_, ctx, lay);                                         \
+        return accepts_row<T>(&cu_row_##name_, ctx, lay);                                      \
     }                                                                                          \
     template <class T>                                                                         \
     static size_t bytes_##name_(const tg_op_ctx *ctx, const tg_layout_hint *)                  \
@@ -170,3 +230,4 @@ template <class T> static void run_row(const cu_row *r, const tg_call *call)
     CU_FLAT_VARIANT(flat_##name_, "cu_flat_pointwise", #name_, accepts_##name_, bytes_##name_, \
                     pack_##name_, run_##name_)
 CU_POINTWISE_LIST(CU_FLAT_POINTWISE)
+CU_BITS_LIST(CU_FLAT_POINTWISE)

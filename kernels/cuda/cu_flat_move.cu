@@ -420,10 +420,12 @@ static uint32_t moved_bits(const cu_moves *all)
     return bits;
 }
 
+template <class T>
 static int accepts_moves(cu_moves_fn fn, const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
     cu_moves all;
-    return cu_flat_accepts(ctx, lay) && make_moves(fn, ctx, NULL, &all);
+    return cu_flat_accepts(ctx, lay, CU_ALL_INTEGERS) && make_moves(fn, ctx, NULL, &all) &&
+           cu_flat_const_exact<T>(ctx, moved_bits(&all));
 }
 
 template <class T> static size_t moves_bytes(cu_moves_fn fn, const tg_op_ctx *ctx)
@@ -494,9 +496,10 @@ template <class T> static void run_moves(cu_moves_fn fn, const tg_call *call)
 }
 
 #define CU_MOVES(symbol, op, fn)                                                               \
+    template <class T>                                                                         \
     static int accepts_##symbol(const tg_op_ctx *ctx, const tg_layout_hint *lay)               \
     {                                                                                          \
-        return accepts_moves(fn, ctx, lay);                                                    \
+        return accepts_moves<T>(fn, ctx, lay);                                                 \
     }                                                                                          \
     template <class T>                                                                         \
     static size_t bytes_##symbol(const tg_op_ctx *ctx, const tg_layout_hint *)                 \

@@ -321,6 +321,7 @@ template <class T> static void run_rows(cu_row_plan_fn fn, const tg_call *call)
 }
 
 #define CU_ROWS(symbol, op, fn)                                                                \
+    template <class T>                                                                         \
     static int accepts_##symbol(const tg_op_ctx *ctx, const tg_layout_hint *lay)               \
     {                                                                                          \
         return accepts_rows(fn, ctx, lay);                                                     \
@@ -484,7 +485,7 @@ template <class T> static int accepts_arg(const tg_op_ctx *ctx, const tg_layout_
     int axis;
     dst.dtype = TG_DTYPE_F32;
     numbers.dst = &dst;
-    return cu_flat_accepts(&numbers, lay) && !ctx->const_src[0] &&
+    return cu_flat_accepts(&numbers, lay, CU_ALL_INTEGERS) && !ctx->const_src[0] &&
            tgi_axis(a->axis, ctx->src[0].rank, &axis, NULL) == TG_OK &&
            ctx->src[0].dim[axis] <= cu_counts_to<T>();
 }

@@ -24,6 +24,9 @@ enum cu_formula_kind {
     CU_ASINH,
     CU_ATAN,
     CU_ATANH,
+    CU_BIT_AND,
+    CU_BIT_OR,
+    CU_BIT_XOR,
     CU_CAST,
     CU_CEIL,
     CU_CELU,
@@ -49,6 +52,7 @@ enum cu_formula_kind {
     CU_RECIPROCAL,
     CU_ROUND,
     CU_SELU,
+    CU_SHIFT,
     CU_SHRINK,
     CU_SIGN,
     CU_SIN,
@@ -313,62 +317,74 @@ typedef enum cu_params {
     CU_P_CLIP,
     CU_P_SIXTH, /* HardSwish */
     CU_P_TYPE,  /* the result's */
-    CU_P_MOD
+    CU_P_MOD,
+    CU_P_SHIFT
 } cu_params;
+
+/* Over whole arrays, of integers: none; as elements hold them, for they are only compared and
+ * chosen; bit by bit, where elements hold every number of their type. */
+typedef enum cu_row_integers { CU_I_NONE, CU_I_CHOSEN, CU_I_BITS } cu_row_integers;
 
 typedef struct cu_row {
     int kind;     /* tg_epi_kind or cu_formula_kind */
     int operands; /* 0: as many as there are */
     int lead;     /* 1: opset < 7 has `axis` and `broadcast`; 2: PRelu's slope of rank 1 */
     cu_params params;
+    cu_row_integers integers;
 } cu_row;
 
 #define CU_ROW(name, kind, operands, lead, params)                                             \
-    static constexpr cu_row cu_row_##name = {kind, operands, lead, params};
+    static constexpr cu_row cu_row_##name = {kind, operands, lead, params, CU_I_NONE};
+#define CU_ROW_I(name, kind, operands, lead, params, integers)                                 \
+    static constexpr cu_row cu_row_##name = {kind, operands, lead, params, integers};
 CU_ROW(Abs, TG_EPI_ABS, 1, 0, CU_P_NONE)
 CU_ROW(Acos, CU_ACOS, 1, 0, CU_P_NONE)
 CU_ROW(Acosh, CU_ACOSH, 1, 0, CU_P_NONE)
 CU_ROW(Add, TG_EPI_ADD, 2, 1, CU_P_NONE)
-CU_ROW(And, CU_AND, 2, 1, CU_P_NONE)
+CU_ROW_I(And, CU_AND, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Asin, CU_ASIN, 1, 0, CU_P_NONE)
 CU_ROW(Asinh, CU_ASINH, 1, 0, CU_P_NONE)
 CU_ROW(Atan, CU_ATAN, 1, 0, CU_P_NONE)
 CU_ROW(Atanh, CU_ATANH, 1, 0, CU_P_NONE)
-CU_ROW(Cast, CU_CAST, 1, 0, CU_P_TYPE)
-CU_ROW(CastLike, CU_CAST, 1, 0, CU_P_TYPE)
+CU_ROW_I(BitShift, CU_SHIFT, 2, 0, CU_P_SHIFT, CU_I_BITS)
+CU_ROW_I(BitwiseAnd, CU_BIT_AND, 2, 0, CU_P_NONE, CU_I_BITS)
+CU_ROW_I(BitwiseOr, CU_BIT_OR, 2, 0, CU_P_NONE, CU_I_BITS)
+CU_ROW_I(BitwiseXor, CU_BIT_XOR, 2, 0, CU_P_NONE, CU_I_BITS)
+CU_ROW_I(Cast, CU_CAST, 1, 0, CU_P_TYPE, CU_I_CHOSEN)
+CU_ROW_I(CastLike, CU_CAST, 1, 0, CU_P_TYPE, CU_I_CHOSEN)
 CU_ROW(Ceil, CU_CEIL, 1, 0, CU_P_NONE)
 CU_ROW(Celu, CU_CELU, 1, 0, CU_P_UNARY)
-CU_ROW(Clip, TG_EPI_CLIP, 1, 0, CU_P_CLIP)
+CU_ROW_I(Clip, TG_EPI_CLIP, 1, 0, CU_P_CLIP, CU_I_CHOSEN)
 CU_ROW(Cos, CU_COS, 1, 0, CU_P_NONE)
 CU_ROW(Cosh, CU_COSH, 1, 0, CU_P_NONE)
 CU_ROW(Div, TG_EPI_DIV, 2, 1, CU_P_NONE)
 CU_ROW(Dropout, TG_EPI_KEEP, 1, 0, CU_P_NONE)
 CU_ROW(Elu, TG_EPI_ELU, 1, 0, CU_P_ALPHA)
-CU_ROW(Equal, CU_EQUAL, 2, 1, CU_P_NONE)
+CU_ROW_I(Equal, CU_EQUAL, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Erf, CU_ERF, 1, 0, CU_P_NONE)
 CU_ROW(Exp, TG_EPI_EXP, 1, 0, CU_P_NONE)
 CU_ROW(Floor, CU_FLOOR, 1, 0, CU_P_NONE)
 CU_ROW(Gelu, CU_GELU, 1, 0, CU_P_UNARY)
-CU_ROW(Greater, CU_GREATER, 2, 1, CU_P_NONE)
-CU_ROW(GreaterOrEqual, CU_GREATER_EQUAL, 2, 1, CU_P_NONE)
+CU_ROW_I(Greater, CU_GREATER, 2, 1, CU_P_NONE, CU_I_CHOSEN)
+CU_ROW_I(GreaterOrEqual, CU_GREATER_EQUAL, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(HardSigmoid, TG_EPI_HARDSIGMOID, 1, 0, CU_P_ALPHA)
 CU_ROW(HardSwish, TG_EPI_HARDSWISH, 1, 0, CU_P_SIXTH)
-CU_ROW(Identity, TG_EPI_KEEP, 1, 0, CU_P_NONE)
+CU_ROW_I(Identity, TG_EPI_KEEP, 1, 0, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(IsInf, CU_IS_INF, 1, 0, CU_P_UNARY)
 CU_ROW(IsNaN, CU_IS_NAN, 1, 0, CU_P_NONE)
 CU_ROW(LeakyRelu, TG_EPI_LEAKY, 1, 0, CU_P_ALPHA)
-CU_ROW(Less, CU_LESS, 2, 1, CU_P_NONE)
-CU_ROW(LessOrEqual, CU_LESS_EQUAL, 2, 1, CU_P_NONE)
+CU_ROW_I(Less, CU_LESS, 2, 1, CU_P_NONE, CU_I_CHOSEN)
+CU_ROW_I(LessOrEqual, CU_LESS_EQUAL, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Log, CU_LOG, 1, 0, CU_P_NONE)
-CU_ROW(Max, TG_EPI_MAX, 0, 0, CU_P_NONE)
+CU_ROW_I(Max, TG_EPI_MAX, 0, 0, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Mean, CU_MEAN, 0, 0, CU_P_NONE)
-CU_ROW(Min, TG_EPI_MIN, 0, 0, CU_P_NONE)
+CU_ROW_I(Min, TG_EPI_MIN, 0, 0, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Mish, CU_MISH, 1, 0, CU_P_NONE)
 CU_ROW(Mod, CU_MOD, 2, 0, CU_P_MOD)
 CU_ROW(Mul, TG_EPI_MUL, 2, 1, CU_P_NONE)
 CU_ROW(Neg, TG_EPI_NEG, 1, 0, CU_P_NONE)
-CU_ROW(Not, CU_NOT, 1, 0, CU_P_NONE)
-CU_ROW(Or, CU_OR, 2, 1, CU_P_NONE)
+CU_ROW_I(Not, CU_NOT, 1, 0, CU_P_NONE, CU_I_CHOSEN)
+CU_ROW_I(Or, CU_OR, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(PRelu, TG_EPI_PRELU, 2, 2, CU_P_NONE)
 CU_ROW(Pow, CU_POW, 2, 1, CU_P_NONE)
 CU_ROW(Reciprocal, CU_RECIPROCAL, 1, 0, CU_P_NONE)
@@ -389,8 +405,8 @@ CU_ROW(Swish, CU_SWISH, 1, 0, CU_P_UNARY)
 CU_ROW(Tan, CU_TAN, 1, 0, CU_P_NONE)
 CU_ROW(Tanh, TG_EPI_TANH, 1, 0, CU_P_NONE)
 CU_ROW(ThresholdedRelu, CU_THRESHOLD, 1, 0, CU_P_UNARY)
-CU_ROW(Where, CU_WHERE, 3, 0, CU_P_NONE)
-CU_ROW(Xor, CU_XOR, 2, 1, CU_P_NONE)
+CU_ROW_I(Where, CU_WHERE, 3, 0, CU_P_NONE, CU_I_CHOSEN)
+CU_ROW_I(Xor, CU_XOR, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 
 inline int cu_operands_of(const cu_row *r, const tg_op_ctx *ctx)
 {
@@ -448,6 +464,11 @@ inline void cu_params_of(const cu_row *r, const tg_op_ctx *ctx, float *a, float 
         break;
     case CU_P_MOD:
         *mode = ((const mod_attrs *)ctx->attrs)->fmod != 0;
+        break;
+    case CU_P_SHIFT: /* 8 or 16 bits: others are refused */
+        *mode = ((const shift_attrs *)ctx->attrs)->direction ? 0
+                : ctx->dst[0].dtype == TG_DTYPE_U8           ? 0xff
+                                                             : 0xffff;
         break;
     }
 }

@@ -3,18 +3,20 @@
  * Products of matrices (cu_contract.cuh) read their factors by their strides as they lie, so a
  * transposed one is not copied. Whatever is no such product is computed result by result.
  *
- * 16 bits (half, bfloat16): tiles of 64 x 64 by four warps of 32 x 32 on tensor cores, K in
- * steps of 32, two stages; the next step's numbers are on their way in registers meanwhile. A
- * factor lies in shared memory as it does in memory (along K, or along M or N) and is turned by
- * ldmatrix on the way to the fragments. Float32: tiles of 64 x 64 by 256 threads of 4 x 4 sums,
- * fused multiply-adds in the order of K.
+ * Tensor cores (half, bfloat16; float32 with --tf32): tiles of 64 x 64 by four warps of 32 x
+ * 32, K in steps of 64 bytes, two stages; the next step's numbers are on their way in registers
+ * meanwhile. A factor lies in shared memory as it does in memory (along K, or along M or N) and
+ * is turned on the way to the fragments: by ldmatrix, numbers of 32 bits one by one. With
+ * --tf32 numbers are rounded to 10 bits behind the first as they are put into shared memory.
+ * True float32: tiles of 64 x 64 by 256 threads of 4 x 4 sums, fused multiply-adds in the order
+ * of K.
  *
  * A result's sum runs over K in order, from 0, in steps that K alone decides: no split, so its
  * bits depend on no launch.
  *
- * What bounds it (unverified on a GPU): 64 x 64 x 32 products of a step for 8 KiB of shared
- * memory written and 16 KiB read by ldmatrix; large products stay below the tensor cores' rate,
- * those of attention (K of 16 to 64) are bound by memory. */
+ * What bounds it (unverified on a GPU): 64 x 64 x 32 products of a step of halves (16 of TF32)
+ * for 8 KiB of shared memory written and 16 KiB read; large products stay below the tensor
+ * cores' rate, those of attention (K of 16 to 64) are bound by memory. */
 #include "kernels/cuda/cu_contract.cuh"
 #include "kernels/cuda/cu_mma.cuh"
 #include "kernels/cuda/cu_ops.cuh"
@@ -72,119 +74,171 @@ __device__ __forceinline__ void put_result(const matmul_args *a, const tile_of &
     reinterpret_cast<T *>(a->dst)[t.off[2] + m * a->dst_m + n * a->dst_n] = cu_element<T>(v);
 }
 
-/* ---- 16 bits: tensor cores --------------------------------------------------------------- */
+/* ---- Tensor cores ------------------------------------------------------------------------ */
 
-const int half_threads = 128, half_k = 32;
-const int row_k = half_k + 8; /* a line's numbers along K; 16 bytes more: other banks */
-const int row_l = BM + 8;     /* a step's numbers along M or N */
-const int half_stage = BM * row_k > half_k *row_l ? BM *row_k : half_k *row_l;
+/* What is multiplied: `element` in memory, as `word` in shared memory, `depth` of K at once. A
+ * step of K is 64 bytes. */
+template <class T> struct sixteen_bits {
+    typedef T element;
+    typedef uint16_t word;
+    static const int depth = 16;
+    static const bool here = cu_offered<T>::here;
+    static __device__ __forceinline__ void prepare(cu_bits<16> *)
+    {
+    }
+    static __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&a)[4],
+                                                    const uint32_t (&b)[2])
+    {
+        cu_mma_of<T>(c, a, b);
+    }
+};
 
-/* 64 lines by 32 of K: each thread moves two pieces of 8 numbers, half the lines or half of K
- * apart. ALONG: pieces lie along K. */
-template <bool ALONG> struct half_copier {
-    const uint16_t *at; /* the first piece of the next step */
+struct tf32s {
+    typedef float element;
+    typedef uint32_t word;
+    static const int depth = 8;
+    static const bool here = cu_offered<__nv_bfloat16>::here; /* both from 8.0 on */
+    static __device__ __forceinline__ void prepare(cu_bits<16> *held)
+    {
+        uint32_t one[4];
+        memcpy(one, held, 16);
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            one[e] = cu_round_tf32(one[e]);
+        memcpy(held, one, 16);
+    }
+    static __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&a)[4],
+                                                    const uint32_t (&b)[2])
+    {
+        cu_mma_tf32(c, a, b);
+    }
+};
+
+const int mma_threads = 128;
+
+/* Sizes in words. */
+template <class P> struct stage_of {
+    static const int each = 16 / (int)sizeof(typename P::word); /* a piece: 16 bytes */
+    static const int k = 4 * each;
+    static const int row_k =
+        k + each;                    /* a line's numbers along K; 16 bytes more: other banks */
+    static const int row_l = BM + 8; /* a step's numbers along M or N */
+    static const int words = BM * row_k > k *row_l ? BM *row_k : k *row_l;
+};
+
+/* 64 lines by a step of K: each thread moves two pieces, half the lines or half of K apart.
+ * ALONG: pieces lie along K. */
+template <class P, bool ALONG> struct mma_copier {
+    typedef typename P::word word;
+    typedef stage_of<P> S;
+    static const int across = ALONG ? S::k / S::each : BM / S::each; /* pieces side by side */
+    static const int apart = mma_threads / across;                   /* of a thread's two */
+    const word *at; /* the first piece of the next step */
     int32_t line, k;
     cu_bits<16> held[2];
 
     __device__ __forceinline__ void begin(const factor &f, int64_t base, int32_t line0)
     {
-        const int piece = (int)threadIdx.x;
-        line = line0 + (ALONG ? piece / 4 : piece % 8 * 8);
-        k = ALONG ? piece % 4 * 8 : piece / 8;
-        at = reinterpret_cast<const uint16_t *>(f.at) + base + line * f.line + k * f.k;
+        const int deep = (int)threadIdx.x / across, side = (int)threadIdx.x % across * S::each;
+        line = line0 + (ALONG ? deep : side);
+        k = ALONG ? side : deep;
+        at = reinterpret_cast<const word *>(f.at) + base + line * f.line + k * f.k;
     }
     __device__ __forceinline__ void load(const factor &f, int32_t lines, int32_t ks)
     {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int32_t left = ALONG ? ks - k : lines - line;
-            const bool there = ALONG ? line + 32 * i < lines : k + 16 * i < ks;
-            const uint16_t *p = at + (ALONG ? 32 * i * f.line : 16 * i * f.k);
-            if (there && left >= 8 && f.vector) {
+            const bool there = ALONG ? line + apart * i < lines : k + apart * i < ks;
+            const word *p = at + apart * i * (ALONG ? f.line : f.k);
+            if (there && left >= S::each && f.vector) {
                 held[i] = cu_get_bits<cu_bits<16>>(p);
                 continue;
             }
-            unsigned short one[8];
-            const int64_t apart = ALONG ? f.k : f.line;
+            word one[S::each];
+            const int64_t step = ALONG ? f.k : f.line;
 #pragma unroll
-            for (int e = 0; e < 8; e++, p += apart) {
+            for (int e = 0; e < S::each; e++, p += step) {
                 one[e] = 0;
                 if (there && e < left)
-                    memcpy(&one[e], p, 2);
+                    memcpy(&one[e], p, sizeof one[e]);
             }
             memcpy(&held[i], one, 16);
         }
-        k += half_k;
-        at += half_k * f.k;
+        k += S::k;
+        at += S::k * f.k;
     }
-    __device__ __forceinline__ void put(uint16_t *stage) const
+    __device__ __forceinline__ void put(word *stage)
     {
-        const int piece = (int)threadIdx.x;
+        const int deep = (int)threadIdx.x / across, side = (int)threadIdx.x % across * S::each;
 #pragma unroll
-        for (int i = 0; i < 2; i++)
-            cu_put_bits(ALONG ? stage + (piece / 4 + 32 * i) * row_k + piece % 4 * 8
-                              : stage + (piece / 8 + 16 * i) * row_l + piece % 8 * 8,
+        for (int i = 0; i < 2; i++) {
+            P::prepare(&held[i]);
+            cu_put_bits(stage + (deep + apart * i) * (ALONG ? S::row_k : S::row_l) + side,
                         held[i]);
+        }
     }
 };
 
-/* Rows r0 to r0 + 15 of A and 16 of K as a fragment. The four matrices of 8 x 8: rows, then
- * columns. */
-template <bool ALONG>
-__device__ __forceinline__ void read_a(uint32_t (&r)[4], const uint16_t *stage, int r0, int k0)
+/* Lines l0 to l0 + 15 of a factor by P::depth of K: the four matrices of 8 lines by 16 bytes,
+ * in the order of an A fragment (FIRST: lines, then K) or of two B fragments (K, then lines).
+ */
+template <class P, bool ALONG, bool FIRST>
+__device__ __forceinline__ void read_lines(uint32_t (&r)[4], const typename P::word *stage,
+                                           int l0, int k0)
 {
-    const int lane = (int)threadIdx.x % 32, in = lane % 8, low = lane / 8 % 2, high = lane / 16;
-    if (ALONG)
-        cu_ldmatrix4(r, stage + (r0 + low * 8 + in) * row_k + k0 + high * 8);
-    else
-        cu_ldmatrix4_turned(r, stage + (k0 + high * 8 + in) * row_l + r0 + low * 8);
+    typedef stage_of<P> S;
+    const int lane = (int)threadIdx.x % 32, in = lane % 8;
+    const int low = lane / 8 % 2, high = lane / 16, l = FIRST ? low : high,
+              k = FIRST ? high : low;
+    if constexpr (ALONG) {
+        cu_ldmatrix4(r, stage + (l0 + l * 8 + in) * S::row_k + k0 + k * S::each);
+    } else if constexpr (sizeof(typename P::word) == 2) {
+        cu_ldmatrix4_turned(r, stage + (k0 + k * 8 + in) * S::row_l + l0 + l * 8);
+    } else {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            r[i] = stage[(k0 + (FIRST ? i / 2 : i % 2) * S::each + lane % 4) * S::row_l + l0 +
+                         (FIRST ? i % 2 : i / 2) * 8 + lane / 4];
+    }
 }
 
-/* Columns c0 to c0 + 15 of B, two fragments: r[0], r[1] and r[2], r[3]. */
-template <bool ALONG>
-__device__ __forceinline__ void read_b(uint32_t (&r)[4], const uint16_t *stage, int c0, int k0)
-{
-    const int lane = (int)threadIdx.x % 32, in = lane % 8, low = lane / 8 % 2, high = lane / 16;
-    if (ALONG)
-        cu_ldmatrix4(r, stage + (c0 + high * 8 + in) * row_k + k0 + low * 8);
-    else
-        cu_ldmatrix4_turned(r, stage + (k0 + low * 8 + in) * row_l + c0 + high * 8);
-}
-
-template <class T, bool A_ALONG, bool B_ALONG>
-__device__ __forceinline__ void multiply_half(const uint16_t *sa, const uint16_t *sb, int wm,
-                                              int wn, float (&c)[2][4][4])
+template <class P, bool A_ALONG, bool B_ALONG>
+__device__ __forceinline__ void multiply_step(const typename P::word *sa,
+                                              const typename P::word *sb, int wm, int wn,
+                                              float (&c)[2][4][4])
 {
 #pragma unroll
-    for (int k = 0; k < half_k; k += 16) {
+    for (int k = 0; k < stage_of<P>::k; k += P::depth) {
         uint32_t fa[2][4], fb[2][4];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            read_a<A_ALONG>(fa[i], sa, wm + 16 * i, k);
-            read_b<B_ALONG>(fb[i], sb, wn + 16 * i, k);
+            read_lines<P, A_ALONG, true>(fa[i], sa, wm + 16 * i, k);
+            read_lines<P, B_ALONG, false>(fb[i], sb, wn + 16 * i, k);
         }
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const uint32_t b[2] = {fb[j / 2][j % 2 * 2], fb[j / 2][j % 2 * 2 + 1]};
-                cu_mma_of<T>(c[i][j], fa[i], b);
+                P::multiply(c[i][j], fa[i], b);
             }
     }
 }
 
-template <class T, bool A_ALONG, bool B_ALONG>
-CU_KERNEL(matmul_half, matmul_args, half_threads, 4)
+template <class P, bool A_ALONG, bool B_ALONG>
+CU_KERNEL(matmul_mma, matmul_args, mma_threads, 4)
 {
-    CU_SHARED(uint16_t, stage_a, 2 * half_stage);
-    CU_SHARED(uint16_t, stage_b, 2 * half_stage);
-    if (!cu_offered<T>::here)
+    typedef stage_of<P> S;
+    CU_SHARED(typename P::word, stage_a, 2 * S::words);
+    CU_SHARED(typename P::word, stage_b, 2 * S::words);
+    if (!P::here)
         return;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int wm = warp / 2 * 32, wn = warp % 2 * 32;
-    const int steps = a->k / half_k + (a->k % half_k != 0);
-    half_copier<A_ALONG> ca;
-    half_copier<B_ALONG> cb;
+    const int steps = a->k / S::k + (a->k % S::k != 0);
+    mma_copier<P, A_ALONG> ca;
+    mma_copier<P, B_ALONG> cb;
     for (int64_t tile = blockIdx.x; tile < a->tiles; tile += gridDim.x) {
         const tile_of t = tile_at(a, tile);
         float c[2][4][4];
@@ -196,7 +250,7 @@ CU_KERNEL(matmul_half, matmul_args, half_threads, 4)
         ca.load(a->a, a->m, a->k);
         cb.load(a->b, a->n, a->k);
         for (int s = 0; s < steps; s++) {
-            const int at = s % 2 * half_stage;
+            const int at = s % 2 * S::words;
             ca.put(stage_a + at); /* two steps ago it was read: a barrier lies between */
             cb.put(stage_b + at);
             __syncthreads();
@@ -204,7 +258,7 @@ CU_KERNEL(matmul_half, matmul_args, half_threads, 4)
                 ca.load(a->a, a->m, a->k);
                 cb.load(a->b, a->n, a->k);
             }
-            multiply_half<T, A_ALONG, B_ALONG>(stage_a + at, stage_b + at, wm, wn, c);
+            multiply_step<P, A_ALONG, B_ALONG>(stage_a + at, stage_b + at, wm, wn, c);
         }
         __syncthreads();
 #pragma unroll
@@ -213,8 +267,9 @@ CU_KERNEL(matmul_half, matmul_args, half_threads, 4)
             for (int j = 0; j < 4; j++)
 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    put_result<T>(a, t, t.m0 + wm + 16 * i + lane / 4 + e / 2 * 8,
-                                  t.n0 + wn + 8 * j + lane % 4 * 2 + e % 2, c[i][j][e]);
+                    put_result<typename P::element>(
+                        a, t, t.m0 + wm + 16 * i + lane / 4 + e / 2 * 8,
+                        t.n0 + wn + 8 * j + lane % 4 * 2 + e % 2, c[i][j][e]);
     }
 }
 
@@ -346,9 +401,36 @@ factor factor_of(const cu_contract_product *p, int i, const char *at, size_t ele
     return f;
 }
 
-template <class T>
+/* How a product is computed: P's numbers on tensor cores, or true float32. */
+template <class P> struct on_tensor_cores {
+    typedef typename P::element element;
+    static void launch(const tg_call *call, int64_t tiles, const matmul_args &a)
+    {
+        void (*kernel)(const matmul_args *) =
+            a.a.along_k
+                ? (a.b.along_k ? matmul_mma<P, true, true> : matmul_mma<P, true, false>)
+                : (a.b.along_k ? matmul_mma<P, false, true> : matmul_mma<P, false, false>);
+        cu_launch(call, kernel, cu_flat_grid(tiles, 1), dim3(mma_threads), 0, a);
+    }
+};
+
+struct in_float {
+    typedef float element;
+    static void launch(const tg_call *call, int64_t tiles, const matmul_args &a)
+    {
+        cu_launch(call, matmul_float, cu_flat_grid(tiles, 1), dim3(float_threads), 0, a);
+    }
+};
+
+template <class T> struct usual : on_tensor_cores<sixteen_bits<T>> {
+};
+template <> struct usual<float> : in_float {
+};
+
+template <class How>
 void launch_product(const cu_flat *f, const cu_contract_product *p, const gemm_attrs *g)
 {
+    typedef typename How::element T;
     const tg_op_ctx *ctx = f->call->ctx;
     matmul_args a;
     memset(&a, 0, sizeof a);
@@ -376,15 +458,7 @@ void launch_product(const cu_flat *f, const cu_contract_product *p, const gemm_a
     a.tiles_n = ((int64_t)a.n + BN - 1) / BN;
     const int64_t tiles = a.tiles_m * a.tiles_n * cu_walk_count(a.batch);
     a.tiles = f->count(tiles);
-    if constexpr (sizeof(T) == sizeof(float)) {
-        cu_launch(f->call, matmul_float, cu_flat_grid(tiles, 1), dim3(float_threads), 0, a);
-    } else {
-        void (*kernel)(const matmul_args *) =
-            a.a.along_k
-                ? (a.b.along_k ? matmul_half<T, true, true> : matmul_half<T, true, false>)
-                : (a.b.along_k ? matmul_half<T, false, true> : matmul_half<T, false, false>);
-        cu_launch(f->call, kernel, cu_flat_grid(tiles, 1), dim3(half_threads), 0, a);
-    }
+    How::launch(f->call, tiles, a);
 }
 
 template <class T> void launch_sum(const cu_flat *f, const tgi_contraction *c)
@@ -417,10 +491,23 @@ template <class T> void launch_sum(const cu_flat *f, const tgi_contraction *c)
 
 const uint32_t all_inputs = (1u << TG_OP_MAX_SRC) - 1u;
 
-template <cu_sum_fn FN> int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <cu_sum_fn FN> int accepts_sum(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
     tgi_contraction c;
     return cu_flat_accepts(ctx, lay) && FN(ctx, &c, NULL) == TG_OK;
+}
+
+template <class T> int accepts_mat_mul(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return accepts_sum<tgi_mat_mul_sum>(ctx, lay);
+}
+template <class T> int accepts_gemm(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return accepts_sum<tgi_gemm_sum>(ctx, lay);
+}
+template <class T> int accepts_einsum(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    return accepts_sum<tgi_einsum_sum>(ctx, lay);
 }
 
 template <class T> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
@@ -433,8 +520,9 @@ template <class T> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void 
     cu_flat_const_pack<T>(ctx, all_inputs, dst);
 }
 
-template <class T, cu_sum_fn FN> void run(const tg_call *call)
+template <class How, cu_sum_fn FN> void run_how(const tg_call *call)
 {
+    typedef typename How::element T;
     tgi_contraction c;
     cu_contract_product p;
     cu_flat f;
@@ -442,8 +530,8 @@ template <class T, cu_sum_fn FN> void run(const tg_call *call)
         return; /* `accepts` said no */
     cu_flat_begin<T, T>(&f, call, all_inputs);
     if (cu_product_of(&c, &p))
-        launch_product<T>(&f, &p,
-                          FN == tgi_gemm_sum ? (const gemm_attrs *)call->ctx->attrs : NULL);
+        launch_product<How>(&f, &p,
+                            FN == tgi_gemm_sum ? (const gemm_attrs *)call->ctx->attrs : NULL);
     else
         launch_sum<T>(&f, &c);
     cu_flat_end<T>(&f);
@@ -451,20 +539,38 @@ template <class T, cu_sum_fn FN> void run(const tg_call *call)
 
 template <class T> void run_mat_mul(const tg_call *call)
 {
-    run<T, tgi_mat_mul_sum>(call);
+    run_how<usual<T>, tgi_mat_mul_sum>(call);
 }
 template <class T> void run_gemm(const tg_call *call)
 {
-    run<T, tgi_gemm_sum>(call);
+    run_how<usual<T>, tgi_gemm_sum>(call);
 }
 template <class T> void run_einsum(const tg_call *call)
 {
-    run<T, tgi_einsum_sum>(call);
+    run_how<usual<T>, tgi_einsum_sum>(call);
+}
+
+/* With --tf32: what is a product of matrices, and nothing else is rounded. */
+template <cu_sum_fn FN> int accepts_tf32(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+{
+    tgi_contraction c;
+    cu_contract_product p;
+    return accepts_sum<FN>(ctx, lay) && FN(ctx, &c, NULL) == TG_OK && cu_product_of(&c, &p);
+}
+
+template <cu_sum_fn FN> constexpr tg_variant tf32_variant(const char *op)
+{
+    tg_variant v = cu_flat_variant("cu_matmul_tf32", op, accepts_tf32<FN>, bytes<float>,
+                                   pack<float>, run_how<on_tensor_cores<tf32s>, FN>);
+    v.kinds = TG_KIND_TF32;
+    return v;
 }
 
 } // namespace
 
-CU_FLAT_VARIANT(mat_mul, "cu_matmul", "MatMul", accepts<tgi_mat_mul_sum>, bytes, pack,
-                run_mat_mul)
-CU_FLAT_VARIANT(gemm, "cu_matmul", "Gemm", accepts<tgi_gemm_sum>, bytes, pack, run_gemm)
-CU_FLAT_VARIANT(einsum, "cu_matmul", "Einsum", accepts<tgi_einsum_sum>, bytes, pack, run_einsum)
+CU_FLAT_VARIANT(mat_mul, "cu_matmul", "MatMul", accepts_mat_mul, bytes, pack, run_mat_mul)
+CU_FLAT_VARIANT(gemm, "cu_matmul", "Gemm", accepts_gemm, bytes, pack, run_gemm)
+CU_FLAT_VARIANT(einsum, "cu_matmul", "Einsum", accepts_einsum, bytes, pack, run_einsum)
+constexpr tg_variant cu_mat_mul_tf32_f32 = tf32_variant<tgi_mat_mul_sum>("MatMul");
+constexpr tg_variant cu_gemm_tf32_f32 = tf32_variant<tgi_gemm_sum>("Gemm");
+constexpr tg_variant cu_einsum_tf32_f32 = tf32_variant<tgi_einsum_sum>("Einsum");

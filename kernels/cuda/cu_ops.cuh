@@ -75,6 +75,13 @@
     X(Where)                                                                                   \
     X(Xor)
 
+/* Those that have no form for images (cu_flat_eltwise.cu). */
+#define CU_BITS_LIST(X)                                                                        \
+    X(BitShift)                                                                                \
+    X(BitwiseAnd)                                                                              \
+    X(BitwiseOr)                                                                               \
+    X(BitwiseXor)
+
 #define CU_OP_LIST(X)                                                                          \
     X(max_pool) /* cu_pool.cu */                                                               \
     X(average_pool)                                                                            \
@@ -158,6 +165,8 @@
     X(flat_lrn)                                                                                \
     X(flat_max_pool)                                                                           \
     X(flat_resize)                                                                             \
+    X(max_pool_places) /* cu_places.cu */                                                      \
+    X(max_unpool)                                                                              \
     X(mat_mul) /* cu_matmul.cu */                                                              \
     X(gemm)                                                                                    \
     X(einsum)                                                                                  \
@@ -165,12 +174,24 @@
     X(gemm_cublaslt)                                                                           \
     X(einsum_cublaslt)
 
+/* Of float32 alone, where TF32 is allowed; they go before the others. */
+#define CU_FLAT_TF32_LIST(X)                                                                   \
+    X(mat_mul_tf32) /* cu_matmul.cu */                                                         \
+    X(gemm_tf32)                                                                               \
+    X(einsum_tf32)
+
 #define CU_DECLARE_OF(suffix, T, symbol) extern const tg_variant cu_##symbol##_##suffix;
 #define CU_DECLARE(symbol) CU_ELEMENTS(CU_DECLARE_OF, symbol)
 #define CU_DECLARE_POINTWISE(name) CU_DECLARE(pointwise_##name) CU_DECLARE(flat_##name)
 CU_POINTWISE_LIST(CU_DECLARE_POINTWISE)
+#define CU_DECLARE_BITS(name) CU_DECLARE(flat_##name)
+CU_BITS_LIST(CU_DECLARE_BITS)
+#undef CU_DECLARE_BITS
 CU_OP_LIST(CU_DECLARE)
 CU_FLAT_LIST(CU_DECLARE)
+#define CU_DECLARE_F32(symbol) CU_DECLARE_OF(f32, float, symbol)
+CU_FLAT_TF32_LIST(CU_DECLARE_F32)
+#undef CU_DECLARE_F32
 #undef CU_DECLARE_POINTWISE
 #undef CU_DECLARE
 #undef CU_DECLARE_OF

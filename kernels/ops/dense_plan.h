@@ -33,4 +33,7 @@ tg_status tgi_softmax_rows(const tg_op_ctx *ctx, int *axis, int64_t *outer, int6
 tg_status tgi_reduce_axes(const tg_op_ctx *ctx, unsigned *bits, tgi_err *err);
 tg_status tgi_mvn_axes(const tg_op_ctx *ctx, unsigned *bits, tgi_err *err);
 
+/* MaxUnpool: the array that its windows cover, in which places count. */
+tg_status tgi_unpool_covered(const tg_op_ctx *ctx, tg_desc *d, tgi_err *err);
+
 #endif

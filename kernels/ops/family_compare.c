@@ -5,11 +5,6 @@
  * @source ONNX operators of the names in the table (`axis`, `broadcast`: opset < 7). */
 #include "kernels/ops/op_shared.h"
 
-typedef struct shift_attrs {
-    tgi_binary_attrs unused; /* what tgi_binary_lead reads */
-    int direction;
-} shift_attrs;
-
 static const char *const directions[] = {"LEFT", "RIGHT", NULL};
 static const tg_attr shift_rows[] = {{"direction", TG_ATTR_ENUM,
                                       offsetof(shift_attrs, direction), 0, 0, 1, directions,

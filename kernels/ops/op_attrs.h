@@ -139,4 +139,9 @@ typedef struct mod_attrs {
     int64_t fmod;
 } mod_attrs;
 
+/* BitShift: choices LEFT, RIGHT. */
+typedef struct shift_attrs {
+    int direction;
+} shift_attrs;
+
 #endif

@@ -3,6 +3,7 @@
  * pads give; `output_shape` may ask for a larger one, in whose corner that lies. On dense
  * tensors.
  * @source ONNX operator MaxUnpool, versions 9 to 22. */
+#include "kernels/ops/dense_plan.h"
 #include "kernels/ops/op_shared.h"
 
 typedef struct unpool_attrs {
@@ -16,8 +17,7 @@ static const tg_attr rows[] = {
     {"strides", TG_ATTR_INTS, AT(strides), 0, 0, 0, NULL, "step per input"},
     {0}};
 
-/* What the windows cover. */
-static tg_status covered(const tg_op_ctx *ctx, tg_desc *d, tgi_err *err)
+tg_status tgi_unpool_covered(const tg_op_ctx *ctx, tg_desc *d, tgi_err *err)
 {
     const unpool_attrs *a = ctx->attrs;
     const int n = ctx->src[0].rank - 2;
@@ -47,7 +47,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     tg_ints shape;
     if (ctx->n_src < 2 || !tgi_desc_same_shape(&ctx->src[0], &ctx->src[1]))
         return tgi_fail(err, TG_E_FORMAT, "data and indices are not of one shape");
-    TGI_TRY(covered(ctx, &d, err));
+    TGI_TRY(tgi_unpool_covered(ctx, &d, err));
     if (tgi_given(ctx, 2)) {
         TGI_TRY(tgi_const_ints(ctx, 2, "output_shape", &shape, err));
         for (int k = 0; k < d.rank; k++) {
@@ -66,7 +66,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     const size_t size = tgi_dtype_size(x->desc.dtype);
     int64_t stride[TG_MAX_RANK];
     tg_desc d;
-    TGI_TRY(covered(ctx, &d, err));
+    TGI_TRY(tgi_unpool_covered(ctx, &d, err));
     const int64_t n = tgi_dense_count(&d);
     tgi_dense_strides(&ctx->dst[0], stride);
     memset(dst_data[0], 0, (size_t)tgi_dense_count(&ctx->dst[0]) * size);

@@ -206,6 +206,15 @@ static int pick(flat_node *f)
     return 1;
 }
 
+static void fill_from(held *h, const tg_const *c)
+{
+    float *dense = floats(desc_floats(&h->d));
+    for (size_t i = 0; i < desc_floats(&h->d); i++)
+        dense[i] = (float)tgi_num_at(c, (int64_t)i);
+    fill(h, dense);
+    tgi_free(dense);
+}
+
 static void lay_out(flat_node *f, uint64_t *seed)
 {
     for (int i = 0; i < f->ctx.n_src; i++) {
@@ -214,7 +223,7 @@ static void lay_out(flat_node *f, uint64_t *seed)
         const int image = !(f->ctx.flat_src >> i & 1u);
         const tg_box all = tgi_box_full(&f->n->src[i]);
         hold(&f->src[i], &f->n->src[i], image, &all, seed);
-        fill(&f->src[i], f->n->data[i]);
+        fill_from(&f->src[i], &f->n->cst[i]);
         f->op[i] = (tg_operand){1, &f->src[i].v};
         image_runs += image;
     }
@@ -290,6 +299,50 @@ static tg_status compute(flat_node *f, tgi_err *err)
 #endif
     return device_run_scratch(ops, device, f->be, f->v, &call, f->packed_bytes,
                               f->scratch_bytes, 0, blocks, n, err);
+}
+
+/* ---- What is expected -------------------------------------------------------------------- */
+
+/* Results of `eval` as floats, one array each. */
+static int reference(const flat_node *f, float **want)
+{
+    void *data[TG_OP_MAX_DST];
+    const tg_const *all[TG_OP_MAX_SRC];
+    tg_op_ctx ctx = f->ctx;
+    tgi_err err = {0};
+    for (int i = 0; i < ctx.n_src; i++)
+        all[i] = f->n->data[i] ? &f->n->cst[i] : NULL;
+    ctx.const_src = all;
+    for (int d = 0; d < ctx.n_dst; d++)
+        data[d] = must(tgi_calloc(TGI_TAG_MISC, desc_floats(&f->n->dst[d]) + 1,
+                                  tgi_dtype_size(f->n->dst[d].dtype)));
+    const tg_status st = f->n->op->eval(&ctx, data, &err);
+    for (int d = 0; d < ctx.n_dst; d++) {
+        const tg_const c = {f->n->dst[d], data[d]};
+        want[d] = floats(desc_floats(&f->n->dst[d]));
+        for (size_t i = 0; st == TG_OK && i < desc_floats(&f->n->dst[d]); i++)
+            want[d][i] = (float)tgi_num_at(&c, (int64_t)i);
+        tgi_free(data[d]);
+    }
+    return st == TG_OK;
+}
+
+/* Which elements of an image the box has; NULL: all of them. */
+static int *inside(const held *h)
+{
+    if (!h->image)
+        return NULL;
+    int *there = must(tgi_calloc(TGI_TAG_MISC, desc_floats(&h->d) + 1, sizeof *there));
+    int64_t at[TG_MAX_RANK] = {0};
+    for (size_t i = 0; i < desc_floats(&h->d); i++) {
+        int in = 1;
+        for (int k = 2; k < h->d.rank; k++)
+            in &= at[k] >= h->box.ax[k].lo && at[k] < h->box.ax[k].hi;
+        there[i] = in;
+        for (int k = h->d.rank - 1; k >= 0 && ++at[k] == h->d.dim[k]; k--)
+            at[k] = 0;
+    }
+    return there;
 }
 
 #endif

@@ -63,6 +63,15 @@ def classes():
                  [port("x", ["N", 3, "H", "W"])], [port("y", ["N", 1, "H", "W"], 7)])
 
 
+def pooled():
+    """Largest pixels go back to where they came from: integers between two nodes."""
+    two = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    return model([conv("x", "a", "w"), node("MaxPool", ["a"], ["b", "at"], **two), node("LeakyRelu", ["b"], ["c"]),
+                  node("MaxUnpool", ["c", "at"], ["d"], **two), conv("d", "y", "v")],
+                 [floats("w", [4, 3, 3, 3]), floats("v", [2, 4, 3, 3])], [port("x", ["N", 3, "H", "W"])],
+                 [port("y", ["N", 2, "H", "W"])])
+
+
 def plain():
     return model([conv("x", "y", "w")], [floats("w", [2, 3, 3, 3])], [port("x", ["N", 3, "H", "W"])])
 
@@ -84,7 +93,7 @@ def write(name, data):
 
 def make():
     for name, net in (("forked", forked()), ("last", last()), ("volume", volume()), ("classes", classes()),
-                      ("plain", plain())):
+                      ("plain", plain()), ("pooled", pooled())):
         write(name + ".onnx", net)
     write("a.npy", numbers([1, 3, H, W]))
     write("b.npy", numbers([1, 2, H, W], seed=1))
@@ -221,6 +230,16 @@ def what_half_precision_does_not_hold_is_told():
     C.expect(code == 0 and done["nonfinite"] and "--precision fp32" in said, f"large numbers, fp16: exit {code}: {said}")
 
 
+def places_are_counted_where_elements_count_them():
+    words = ("-m", "pooled.onnx", "a.npy")
+    C.run(*words, "-y", "-o", "cpu/", "--device", "cpu", "--exact")
+    code, _, said = on_device("pooled", *words)
+    off = distance(result("pooled", ["y"])[0][1], result("cpu", ["y"])[0][1]) if code == 0 else said
+    C.expect(code == 0 and off < 1e-5, f"pixels back in their places: exit {code}, {off}")
+    code, _, said = on_device("refused", *words, precision="fp16")
+    C.expect(code == 65 and "MaxPool" in said, f"places beyond 2048 in halves: exit {code}: {said}")
+
+
 def an_image_goes_in_and_arrays_come_out():
     """... in a folder, and as one; a plane of the stack is a sample."""
     subprocess.run([os.path.join(C.build, "tools", "tegula-draw"), "--size", str(H), "in.tif", "clean.tif"], check=True,
@@ -290,7 +309,8 @@ def main():
         return C.steps(near_the_processor, tiles_have_the_bits_of_the_whole,
                        verify_says_how_far_every_output_is, samples_of_a_batch_are_what_each_is_alone,
                        every_type_of_element_goes_in, what_half_precision_does_not_hold_is_told,
-                       an_image_goes_in_and_arrays_come_out, plans_say_what_the_device_takes, *more)
+                       places_are_counted_where_elements_count_them, an_image_goes_in_and_arrays_come_out,
+                       plans_say_what_the_device_takes, *more)
 
 
 if __name__ == "__main__":

@@ -93,6 +93,10 @@ static tg_dtype type_of(char kind)
         return TG_DTYPE_I64;
     case 'u':
         return TG_DTYPE_U8;
+    case 'w':
+        return TG_DTYPE_U16;
+    case 'j':
+        return TG_DTYPE_I16;
     case 'b':
         return TG_DTYPE_BOOL;
     case 'd':
