@@ -5,10 +5,10 @@
  *
  * Each case is checked before it is timed (relative L2 against the reference kernel, at a side
  * of at most 48), then run so often that a round takes 50 ms: one program, one graph launch a
- * run, one wait at the end. Where the device has a library of products, cases that it computes
- * come a second time, by it. A row of JSON a case; shares are of the ceilings given
- * (bench/gpu_peak.cu). Bytes are those that must move once: source, result, weights. Exit 77
- * without a device. */
+ * run, one wait at the end. A row of JSON a case; shares are of the ceilings given
+ * (bench/gpu_peak.cu). Bytes are those that must move once: source, result, weights. Where a
+ * kind of variants that the device has would be preferred, there is a row of it too: kinds are
+ * not compared with each other before they ran. Exit 77 without a device. */
 #include "bench/layer_case.h"
 #include "bench/measure.h"
 #include "engine/base/mem.h"
@@ -47,7 +47,6 @@ static struct {
 
 static const tg_device_ops *ops;
 static tg_device *d;
-static unsigned kinds; /* of variants that are allowed */
 static tgi_err err;
 
 static void must(tg_status st)
@@ -97,7 +96,7 @@ static void put_view(on_device *o, int i, const tg_view *host, tg_view *there)
     there->base = o->at[i];
 }
 
-static int open_layer(on_device *o, const layer *l, const tg_backend *be)
+static int open_layer(on_device *o, const layer *l, const tg_backend *be, unsigned kinds)
 {
     const layer_choice any = {.kinds = kinds};
     memset(o, 0, sizeof *o);
@@ -189,14 +188,21 @@ static void share(const char *name, double part, double of)
         printf(", \"%s\": %.4f", name, part / of);
 }
 
-static int row(const layer *base, const tg_backend *be)
+/* 0: wrong. */
+static int row(const layer *base, const tg_backend *be, unsigned kinds)
 {
     const layer small = capped(*base, CHECK_SIDE < set.side ? CHECK_SIDE : set.side);
     const layer large = capped(*base, set.side);
     const int half = be->element == TG_DTYPE_F16;
     double t[ROUNDS_MAX];
     on_device o;
-    if (!open_layer(&o, &small, be)) {
+    const int there = open_layer(&o, &small, be, kinds);
+    if (kinds && (!there || !(o.k.v->kinds & kinds))) {
+        if (there)
+            close_layer(&o);
+        return 1;
+    }
+    if (!there) {
         printf("{\"family\": \"gpu_ops\", \"case\": \"%s\", \"element\": \"%s\", "
                "\"variant\": null}\n",
                base->name, tgi_dtype_name(be->element));
@@ -205,7 +211,7 @@ static int row(const layer *base, const tg_backend *be)
     const double l2 = distance(&o);
     close_layer(&o);
     const int right = l2 < (half ? 5e-3 : 1e-5);
-    if (!right || !open_layer(&o, &large, be)) {
+    if (!right || !open_layer(&o, &large, be, kinds)) {
         printf("{\"family\": \"gpu_ops\", \"case\": \"%s\", \"element\": \"%s\", "
                "\"answer_relative_l2\": %.3g, \"error\": \"wrong, so not timed\"}\n",
                base->name, tgi_dtype_name(be->element), l2);
@@ -232,17 +238,17 @@ static int row(const layer *base, const tg_backend *be)
     return 1;
 }
 
-/* Of all layers, or of single pixels alone. Returns how many answers were wrong. */
-static int rows(const tg_device_ops *of, int pixels)
+/* Of all layers, or of those for which a variant of these kinds is preferred where it is
+ * allowed. Returns how many answers were wrong. */
+static int rows(unsigned kinds)
 {
     static const tg_dtype types[] = {TG_DTYPE_F16, TG_DTYPE_F32};
     int wrong = 0;
     for (int t = 0; t < 2; t++) {
-        const tg_backend *be = of->backend(types[t]);
+        const tg_backend *be = ops->backend(types[t]);
         for (size_t i = 0; be && i < sizeof layers / sizeof *layers; i++)
-            if (layers[i].ci <= set.channels && layers[i].co <= set.channels &&
-                (!pixels || layers[i].k == 1))
-                wrong += !row(&layers[i], be);
+            if (layers[i].ci <= set.channels && layers[i].co <= set.channels)
+                wrong += !row(&layers[i], be, kinds);
     }
     return wrong;
 }
@@ -279,10 +285,12 @@ int main(int argc, char **argv)
     ops = device_of_test(&d);
     if (!ops)
         return 77;
-    int wrong = rows(ops, 0);
-    if (device_open_library(ops, d)) {
-        kinds = TG_KIND_LIBRARY;
-        wrong += rows(device_library_alone(ops), 1);
+    const int library = device_open_library(ops, d);
+    int wrong = rows(0);
+    if (device_kinds() & TG_KIND_WGMMA)
+        wrong += rows(TG_KIND_WGMMA);
+    if (library) {
+        wrong += rows(TG_KIND_LIBRARY);
         must(ops->library(d, 0, &err));
     }
     return wrong ? 1 : 0;

@@ -1,9 +1,9 @@
 /* gpu_peak.cu - what a device can do at most, measured: multiply-adds of halves in the matrix
  * units (float32 sums), of float32 in the plain ones, and copies within its memory. One JSON
- * object on one line; bench_gpu's shares are of these. The matrix figure is that of mma.sync:
- * on devices whose newer instructions do more, a matrix product of a library can be faster. */
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
+ * object on one line; bench_gpu's shares are of these. The matrix units by mma.sync and, on
+ * compute capability 9.0, by groups of warps, which do more there. */
+#include "kernels/cuda/cu_wgmma.cuh"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +69,38 @@ __global__ void __launch_bounds__(256, 2) matrix_kernel(float *out, int *k)
     *k = MMA_K;
 }
 
+/* Chains of products of 64 x 16 times 16 x 256, both in shared memory: LOOPS of them a block.
+ */
+__global__ void __launch_bounds__(128, 2) group_kernel(float *out)
+{
+#if CU_HAS_WGMMA
+    __shared__ __align__(128) uint32_t numbers[(64 + 256) * 16 / 2];
+    float c[128];
+    for (uint32_t i = threadIdx.x; i < sizeof numbers / 4; i += 128)
+        numbers[i] = halves(i);
+    cu_fence_async();
+    __syncthreads();
+    const uint64_t a = cu_wgmma_matrix(numbers, 1024, 128);
+    const uint64_t b = cu_wgmma_matrix(numbers + 512, 4096, 128);
+    for (int i = 0; i < LOOPS / CHAINS; i++) {
+        cu_wgmma_fence();
+#pragma unroll
+        for (int j = 0; j < CHAINS; j++)
+            cu_wgmma_64x256<__half>(c, a, b, j || i);
+        cu_wgmma_commit();
+        cu_wgmma_wait<1>();
+    }
+    cu_wgmma_finish(c);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < 128; i++)
+        sum += c[i];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+#else
+    (void)out;
+#endif
+}
+
 __global__ void __launch_bounds__(256, 2) plain_kernel(float *out)
 {
     float c[CHAINS], a = 1.0f + (float)threadIdx.x * 1e-9f, b = (float)blockIdx.x * 1e-9f;
@@ -99,6 +131,10 @@ typedef void (*launch_fn)(const work *w);
 static void launch_matrix(const work *w)
 {
     matrix_kernel<<<w->blocks, 256>>>(w->out, w->k);
+}
+static void launch_group(const work *w)
+{
+    group_kernel<<<w->blocks, 128>>>(w->out);
 }
 static void launch_plain(const work *w)
 {
@@ -157,8 +193,14 @@ int main(void)
     check(cudaMemcpy(&k, w.k, sizeof k, cudaMemcpyDeviceToHost), "memory");
     const double loops = (double)w.blocks * LOOPS * CHAINS;
     printf("{\"family\": \"gpu_peak\", \"device\": \"%s\", \"compute\": \"%d.%d\", "
-           "\"mma_f16_tflops\": %.2f, \"fma_f32_tflops\": %.2f, \"copy_gbs\": %.1f}\n",
+           "\"mma_f16_tflops\": %.2f, \"fma_f32_tflops\": %.2f, \"copy_gbs\": %.1f",
            p.name, p.major, p.minor, loops * 8 /* warps */ * 2.0 * 16 * 8 * k / matrix * 1e-12,
            loops * 256 * 2.0 / plain * 1e-12, 2.0 * (double)w.bytes / copy * 1e-9);
+#ifdef TG_CUDA_WGMMA
+    if (p.major == 9 && p.minor == 0)
+        printf(", \"wgmma_f16_tflops\": %.2f", (double)w.blocks * LOOPS * 2.0 * 64 * 256 * 16 /
+                                                   seconds_of(launch_group, &w) * 1e-12);
+#endif
+    printf("}\n");
     return 0;
 }

@@ -34,7 +34,7 @@ typedef struct layer_case {
 typedef struct layer_choice {
     const char *variant; /* of this name; NULL: the one the planner prefers */
     int exact;           /* direct sums only */
-    unsigned kinds;      /* those of these kinds too (TG_KIND_*), where they cost less */
+    unsigned kinds;      /* of variants that are allowed too: TG_KIND_* */
 } layer_choice;
 
 /* Fill in shapes and data of a layer with bias and ReLU. 0: no such variant accepts the layer
