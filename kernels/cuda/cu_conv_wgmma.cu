@@ -17,13 +17,13 @@
  *     shared memory   9 x (2 KiB weights + 8 KiB pixels) read, 10.6 KiB
  *                     of pixels and 18 KiB of weights written             950
  *     second level    the same 28.6 KiB, if the first level helps not     732
- *     instructions    of 4 warps, one on each scheduler                   500 to 800
+ *     instructions    of 4 warps, one on each scheduler                   some 500
  *
- * and behind four such steps 1100 clocks of shared memory for the sums' way out. So the
- * products do, with little to spare; both blocks together need 85 % of shared memory's time.
- * With pixels gathered tap by tap (cu_gemm.cuh) the copies alone would be 9 x 8 KiB of pixels,
- * twice through the first level's memory, which is the shared one: 2300 clocks. A 1x1 kernel
- * copies 10 KiB a product and is bound by the second level at a third of the products' rate. */
+ * and behind four such steps 1100 clocks of shared memory for the sums' way out: 4900 of it to
+ * 4600 of products, which are level then; with more channels the products do. With pixels
+ * gathered tap by tap (cu_gemm.cuh) the copies alone would be 9 x 8 KiB of pixels, twice
+ * through the first level's memory, which is the shared one: 2300 clocks a step. A 1x1 kernel
+ * copies 10 KiB a product and is bound by the second level at half of the products' rate. */
 #include "kernels/cuda/cu_conv_list.cuh"
 #include "kernels/cuda/cu_conv_variant.cuh"
 #include "kernels/cuda/cu_patch.cuh"
@@ -33,7 +33,7 @@ namespace
 {
 
 const int threads = CU_PATCH_THREADS;
-const int sums_pitch = CU_PATCH_BN + 4; /* see put_sums */
+const int sums_pitch = CU_PATCH_BN + 4; /* see sum_at */
 const int sums_bytes = CU_PATCH_PIXELS * sums_pitch * 4;
 
 #if CU_HAS_WGMMA
@@ -144,17 +144,24 @@ __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_bloc
     cu_copy_wait<0>();
 }
 
-/* Rows of channels become columns: a pixel's channels lie side by side, pixels 68 words apart,
- * so that the 32 words that a warp writes at once are in different banks. */
+/* Where channel c of a pixel lies: the first fours of all eights, then the second ones. With 68
+ * words a pixel the 32 words that a warp writes at once are in different banks, and so are the
+ * fours that eight threads read. */
+__device__ __forceinline__ int sum_at(int c)
+{
+    return c / 8 * 4 + c % 4 + c / 4 % 2 * 36;
+}
+
+/* Rows of channels become columns: a pixel's channels lie together. */
 __device__ __forceinline__ void put_sums(const float (&c)[128], float *sums)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    float *at = sums + lane % 4 * 2 * sums_pitch + warp * 16 + lane / 4;
+    float *at = sums + lane % 4 * 2 * sums_pitch + sum_at(warp * 16 + lane / 4);
 #pragma unroll
     for (int j = 0; j < 32; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            at[(8 * j + i % 2) * sums_pitch + i / 2 * 8] = c[4 * j + i];
+            at[(8 * j + i % 2) * sums_pitch + sum_at(i / 2 * 8)] = c[4 * j + i];
 }
 
 /* As cu_gemm_store wants them: pixels are counted along x there. */
@@ -162,9 +169,18 @@ struct turned_sums {
     static const int pixels = CU_PATCH_PIXELS, channels = CU_PATCH_BN;
     const float *first;
     bool wide;
-    __device__ __forceinline__ const float *of(int pixel) const
+    template <int V> __device__ __forceinline__ void load(int pixel, int c, float (&v)[V]) const
     {
-        return first + (wide ? pixel % 32 * 8 + pixel / 32 : pixel) * sums_pitch;
+        static_assert(V == 8, "two fours, 36 words apart");
+        const int row = wide ? pixel % 32 * 8 + pixel / 32 : pixel;
+        float half[4];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            cu_load<float, 4>(first + row * sums_pitch + sum_at(c + 4 * h), half);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                v[4 * h + i] = half[i];
+        }
     }
 };
 
@@ -220,7 +236,7 @@ template <class T> struct wgmma_product {
             const double copied = (double)(sum.pixel_bytes + sum.pieces * 16);
             const double units = 128 * products;
             const double shared = (10240 * products + copied + sums_bytes * 2) / 128;
-            const double second = copied / 32;
+            const double second = copied / 40;
             clocks += (units > shared && units > second ? units
                        : shared > second                ? shared
                                                         : second) *

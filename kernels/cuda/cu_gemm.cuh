@@ -550,9 +550,9 @@ template <class T, int N, bool KEEP> struct cu_gemm_reader {
 template <int EN> struct cu_gemm_sums {
     static const int pixels = CU_BM, channels = EN;
     const float *first;
-    __device__ __forceinline__ const float *of(int pixel) const
+    template <int V> __device__ __forceinline__ void load(int pixel, int c, float (&v)[V]) const
     {
-        return first + pixel * (EN + 8);
+        cu_load<float, V>(first + pixel * (EN + 8) + c, v);
     }
 };
 
@@ -570,7 +570,7 @@ __device__ __forceinline__ void cu_gemm_store_lanes(const cu_gemm_args *a,
         float v[V], bias[V];
         if (n0 + c >= b.tile.lanes || !cu_gemm_out(a, b, m, &p))
             continue;
-        cu_load<float, V>(sums.of(m) + c, v);
+        sums.template load<V>(m, c, v);
         cu_load<float, V>(a->bias + (int64_t)b.tile_index * bn + n0 + c, bias);
 #pragma unroll
         for (int k = 0; k < V; k++)
