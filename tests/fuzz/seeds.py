@@ -439,12 +439,12 @@ def node(op, ins, outs, **attrs):
             blk(4, op) + b"".join(blk(5, attr(k, v)) for k, v in attrs.items()))
 
 
-def floats(name, dims):
+def floats(name, dims, over=16):
     n = 1
     for d in dims:
         n *= d
     return (b"".join(num(1, d) for d in dims) + num(2, 1) + blk(8, name) +
-            blk(9, struct.pack(f"<{n}f", *[((i * 37) % 11 - 5) / 16 for i in range(n)])))
+            blk(9, struct.pack(f"<{n}f", *[((i * 37) % 11 - 5) / over for i in range(n)])))
 
 
 def ints(name, values):

@@ -15,6 +15,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
+from seeds import floats, model, node, port  # noqa: E402
+
 BUILD, MODEL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 EMULATED = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 and sys.argv[3] == "--emulated" else None
 SIDE = 40 if EMULATED else 1500
@@ -39,14 +42,14 @@ def environment(emulated=None, plugin=None):
     return env
 
 
-def command(out, *options, device="cuda"):
-    return [TEGULA, "run", "-y", "--json", "-m", MODEL, "in.tif", "-o", out, "--dtype", "float32", "--normalize",
+def command(out, *options, device="cuda", net=MODEL):
+    return [TEGULA, "run", "-y", "--json", "-m", net, "in.tif", "-o", out, "--dtype", "float32", "--normalize",
             "scale:1/65535", "--device", device, *options]
 
 
-def run(out, *options, env=None, device="cuda"):
+def run(out, *options, env=None, device="cuda", net=MODEL):
     """(exit code, the last JSON object, stderr)"""
-    done = subprocess.run(command(out, *options, device=device), text=True, capture_output=True, check=False,
+    done = subprocess.run(command(out, *options, device=device, net=net), text=True, capture_output=True, check=False,
                           env=env or environment())
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return done.returncode, lines[-1] if lines else {}, done.stderr
@@ -127,6 +130,39 @@ def tiles_have_the_bits_of_the_whole():
         code, done, said = run("tiles.tif", "--precision", *asked, "--tile", str(TILE))
         expect(code == 0 and done.get("tiles", 0) > 1, f"{precision} in tiles: exit {code}: {said}")
         expect(code == 0 and pixels("tiles.tif") == pixels(f"{precision}.tif"), f"{precision}: tiles equal the whole")
+
+
+def wide_network():
+    """64 channels in the middle, which groups of warps are for; weights that are no short fractions, or sums would be
+    exact in any order."""
+    nodes = [node("Conv", [x, w], [y], kernel_shape=[3, 3], pads=[1] * 4) for x, w, y in
+             (("x", "w0", "a"), ("a", "w1", "b"), ("b", "w2", "y"))]
+    with open("wide.onnx", "wb") as f:
+        f.write(model(nodes, [floats("w0", [64, 1, 3, 3]), floats("w1", [64, 64, 3, 3], 29), floats("w2", [1, 64, 3, 3])],
+                      [port("x", ["N", 1, "H", "W"])], [port("y", ["N", 1, "H", "W"])]))
+
+
+def groups_of_warps_compute_what_the_others_do():
+    """Where their kind was measured to be faster, and to compute the same: the receipt says so."""
+    env = dict(environment("wgmma"), TEGULA_CACHE=os.path.abspath("cache-of-groups"))
+    wide_network()
+    code, _, said = run("wide.tif", "--exact", device="cpu", net="wide.onnx")
+    expect(code == 0, f"a wide network on the processor: exit {code}: {said}")
+    cpu = pixels("wide.tif")
+    code, _, said = run("plain.tif", "--precision", "fp16", net="wide.onnx")
+    expect(code == 0, f"a wide network: exit {code}: {said}")
+    code, _, said = run("groups.tif", "--precision", "fp16", env=env, net="wide.onnx")
+    expect(code == 0, f"groups of warps: exit {code}: {said}")
+    whole = pixels("groups.tif")
+    off = distance(whole, cpu)
+    print(f"  groups of warps: relative L2 {off:.3g} from the processor", flush=True)
+    expect(off < 5e-3, f"groups of warps are within 5e-3 of the processor: {off}")
+    expect(whole != pixels("plain.tif"), "groups of warps sum in another order")
+    with open("groups.tif.tegula.json", encoding="utf-8") as f:
+        expect("cuda fp16 9.0 wgmma" in f.read(), "the receipt says wgmma")
+    code, done, said = run("tiles.tif", "--precision", "fp16", "--tile", str(TILE), env=env, net="wide.onnx")
+    expect(code == 0 and done.get("tiles", 0) > 1, f"groups of warps, in tiles: exit {code}: {said}")
+    expect(code == 0 and pixels("tiles.tif") == whole, "groups of warps: tiles equal the whole")
 
 
 def budgets_are_kept_or_refused():
@@ -252,7 +288,8 @@ def main():
                        check=True, stdout=subprocess.DEVNULL)
         steps = [near_the_processor, tiles_have_the_bits_of_the_whole, budgets_are_kept_or_refused, two_at_once,
                  auto_measures_once, options_that_exclude_each_other, without_a_device]
-        steps += [an_older_device_says_what_it_lacks, a_failed_launch_ends_the_attempt, memory_that_a_neighbour_took] if EMULATED else [beside_a_neighbour]
+        steps += [groups_of_warps_compute_what_the_others_do, an_older_device_says_what_it_lacks,
+                  a_failed_launch_ends_the_attempt, memory_that_a_neighbour_took] if EMULATED else [beside_a_neighbour]
         for step in steps:
             before = len(problems)
             step()
