@@ -28,7 +28,7 @@
 
 static const tg_device_ops *ops;
 static tg_device *device;
-static int runs, epilogue_runs;
+static int runs, epilogue_runs, by_groups;
 
 /* ---- Views of the device ----------------------------------------------------------------- */
 
@@ -156,6 +156,23 @@ static int cut(int64_t c, int64_t *seg_c, uint64_t *seed)
     return k;
 }
 
+/* Every second time the one by groups of warps, whatever it costs, where the device has it and
+ * it takes the node; else the cheapest. */
+static const tg_variant *dev_choose(const dev_node *d)
+{
+    static unsigned turn;
+    device_generation(90);
+    for (const tg_variant *const *v = d->be->variants; *v; v++)
+        if ((*v)->kinds & device_kinds() & TG_KIND_WGMMA &&
+            strcmp((*v)->op, d->n->op->name) == 0 && (*v)->accepts(&d->n->ctx, &d->lay) &&
+            turn++ % 2 == 0) {
+            by_groups++;
+            return *v;
+        }
+    device_generation(80);
+    return tgi_variant_pick(d->be, d->n->op->name, &d->n->ctx, &d->lay);
+}
+
 /* 0: no variant takes the node. */
 static int dev_pick(dev_node *d, uint64_t *seed)
 {
@@ -169,7 +186,7 @@ static int dev_pick(dev_node *d, uint64_t *seed)
     d->lay.dst_cb = (int)tgi_whole_pixel(n->dst[0].dim[1]);
     d->lay.epi = d->epi;
     d->lay.n_epi = d->n_epi;
-    d->v = tgi_variant_pick(d->be, n->op->name, &n->ctx, &d->lay);
+    d->v = dev_choose(d);
     if (!d->v)
         return 0;
     d->packed_size = d->v->packed_bytes ? d->v->packed_bytes(&n->ctx, &d->lay) : 0;
@@ -611,8 +628,12 @@ static void test_kernels_agree_with_the_references(void)
 {
     case_every_op(only, run_case);
     case_lines(only, larger, sizeof larger / sizeof larger[0], run_case, &runs);
-    printf("%d runs, %d of them with an epilogue\n", runs, epilogue_runs);
+    printf("%d runs, %d of them with an epilogue, %d by groups of warps\n", runs, epilogue_runs,
+           by_groups);
     CHECK(runs > 0);
+    device_generation(90);
+    CHECK(only || by_groups > 0 || !(device_kinds() & TG_KIND_WGMMA));
+    device_generation(80);
 }
 
 /* What `ref` can do on images the device can do too. */
