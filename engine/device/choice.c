@@ -85,7 +85,6 @@ tg_status tgi_device_choose(const tgi_device_spec *want, tgi_device_choice *out,
         return tgi_fail(err, TG_E_DEVICE, "no %s device: %s", want->plugin, all.why);
     /* Who has neither plugin nor GPU expects none. */
     if (all.path[0] || tgi_nvml_count() > 0)
-        snprintf(out->notice, sizeof out->notice, "the processor computes: no %s device: %s",
-                 want->plugin, all.why);
+        snprintf(out->notice, sizeof out->notice, "no %s device: %s", want->plugin, all.why);
     return TG_OK;
 }

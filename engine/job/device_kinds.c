@@ -65,7 +65,7 @@ double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
     tgi_err e = {0};
     double gain;
     tgi_measured_read(&d->info, m);
-    if (m->gain[which] >= 0)
+    if (m->gain[which] >= 0 || job->like)
         return m->gain[which];
     if (tgi_job_device_open(job, &e) != TG_OK ||
         tgi_gain_measure(which, d->ops, d->device, &d->info, d->limit_bytes, tgi_seconds, &gain,
@@ -151,6 +151,13 @@ static unsigned pays(tg_job *job)
 const char *tgi_job_pick_kinds(tg_job *job)
 {
     tg_job_device *d = &job->dev;
+    const tg_job *like = job->like;
+    if (like && tgi_opts_choice(job->opts, TGI_OPT_PRECISION) ==
+                    tgi_opts_choice(like->opts, TGI_OPT_PRECISION)) {
+        d->element = like->refused.element;
+        d->kinds = like->refused.kinds & ~TG_KIND_LIBRARY;
+        return NULL;
+    }
     d->element = element_of(job);
     const char *missing = lacks(d);
     if (missing)

@@ -145,8 +145,12 @@ struct tg_job {
     struct tg_job_settings_list *settings; /* NULL until asked for (job_settings.c) */
     tg_plan_part plan;
     tg_job_device dev;
-    int running;        /* figures of the device are measured, not looked up */
-    int processor_only; /* no device is asked for, whatever the options say */
+    tg_job_device refused;     /* whose memory did not do, as it was then */
+    uint64_t refused_bytes;    /* that it would have taken; 0: none was refused */
+    uint64_t device_peak;      /* of the last plan there */
+    const struct tg_job *like; /* a trial: the device is as it was when that job was refused */
+    int running;               /* figures of the device are measured, not looked up */
+    int processor_only;        /* no device is asked for, whatever the options say */
     char machine_text[256], device_text[320];
     size_t beside; /* held by another job of this process, which this one is tried instead of */
     size_t slack;  /* counted as held, of a trial: what another process may hold more */

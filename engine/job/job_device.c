@@ -91,6 +91,9 @@ tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err)
     snprintf(text, sizeof text, "%s", why ? why : "");
     tgi_job_drop_plan(job);
     tgi_job_device_close(job);
+    job->device_peak = 0;
+    if (!by_name)
+        job->refused_bytes = 0;
     if (why && !by_name)
         tgi_ctx_log(job->ctx, TG_LOG_INFO, "computed by the processor: %s", text);
     return refuse_or_stay(job, by_name ? TG_E_UNSUPPORTED : TG_OK, why ? text : NULL, err);
@@ -186,6 +189,13 @@ tg_status tgi_job_device_see(tg_job *job, tgi_err *err)
     tgi_measured m;
     if (!d->ops || d->device)
         return TG_OK;
+    if (job->like) {
+        d->supposed = 1;
+        d->context_bytes = job->like->refused.context_bytes;
+        d->free_bytes = job->like->refused.free_bytes;
+        allow(job, d->context_bytes + d->free_bytes, d->info.total_bytes);
+        return TG_OK;
+    }
     tgi_measured_read(&d->info, &m);
     const uint64_t told = told_free(&d->info);
     if (job->running || !m.context_bytes || told <= m.context_bytes ||
@@ -325,6 +335,7 @@ tg_status tgi_job_device_count(tg_job *job, size_t host, tgi_err *err)
     TGI_TRY(add_lanes(job, t, host, err));
     job->plan.bytes.weights = d->need.packing;
     job->plan.bytes.pinned = d->need.pinned;
+    job->device_peak = tgi_job_device_planned(job);
     return TG_OK;
 }
 
@@ -368,18 +379,23 @@ tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err)
     char need[32], have[32];
     const uint64_t all = tgi_sat_add(least, (size_t)(d->context_bytes + d->library_bytes));
     const uint64_t mib = (all + ((uint64_t)1 << 20) - 1) >> 20;
+    const uint64_t there = d->context_bytes + d->free_bytes;
+    const uint64_t may = d->context_bytes + d->library_bytes + d->limit_bytes;
+    const char *or_cpu = d->by_name ? ", or --device cpu" : "";
+    job->refused = *d;
+    job->refused.device = NULL;
+    job->refused_bytes = all;
     tgi_size_text(all, need, sizeof need);
-    tgi_size_text(d->budget_bytes < d->context_bytes + d->limit_bytes
-                      ? d->budget_bytes
-                      : d->context_bytes + d->limit_bytes,
-                  have, sizeof have);
+    tgi_size_text(d->budget_bytes < may ? d->budget_bytes : may, have, sizeof have);
+    if (mib << 20 <= there)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "the smallest plan needs %s of the memory of %s; %s may be used: give "
+                        "--vram %lluMiB%s",
+                        need, job->device_text, have, (unsigned long long)mib, or_cpu);
+    tgi_size_text(there, have, sizeof have);
     return tgi_fail(err, TG_E_BUDGET,
-                    "the smallest plan needs %s of the memory of %s; %s may be used: "
-                    "give --vram %lluMiB%s, or --device cpu",
-                    need, job->device_text, have, (unsigned long long)mib,
-                    d->element == TG_DTYPE_F32 && d->ops->backend(TG_DTYPE_F16)
-                        ? ", --precision fp16"
-                        : "");
+                    "the smallest plan needs %s of the memory of %s; %s are free there%s", need,
+                    job->device_text, have, d->by_name ? ": give --device cpu" : "");
 }
 
 /* ---- After a run ------------------------------------------------------------------------- */

@@ -691,6 +691,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     TGI_TRY(confirm(job, err));
     if (p->valid)
         return TG_OK;
+    job->refused_bytes = 0;
     grid g = {.job = job};
     tgi_machine_look_again(&job->machine);
     if (job->set.tensor) {

@@ -34,9 +34,10 @@ typedef struct verify {
     reference ref;
     tgi_reserve *reserve;
     tg_threads *pool;
-    tg_tracker *tracker;  /* watches for --log */
-    tg_job_device device; /* that a run would be on; the plan is the processor's */
-    int bf16;             /* as the job had it */
+    tg_tracker *tracker;   /* watches for --log */
+    tg_job_device device;  /* that a run would be on; the plan is the processor's */
+    tgi_verify_device *on; /* what it will do */
+    int bf16;              /* as the job had it */
     tgi_verify_values values;
 } verify;
 
@@ -289,22 +290,50 @@ static tg_status device_passes(verify *v, tg_verify_result *out, tgi_err *err)
         return TG_OK;
     tgi_tracker_update(v->tracker, "device", 0);
     v->job->dev = v->device;
-    const tg_status st = tgi_verify_device(v->job, &v->values, out, err);
+    tgi_err e = {0};
+    const tg_status st = tgi_verify_device_run(v->job, v->on, &v->values, out, &e);
     v->device = v->job->dev; /* open, for leave_device */
     v->job->dev = (tg_job_device){.chosen = 1};
-    return st;
+    return st == TG_OK ? st
+                       : tgi_fail(err, st, "%s: %s; --device cpu verifies without it",
+                                  v->job->device_text, e.text);
 }
 
 /* Choosing it may have made its context already. What the job runs on is asked again. */
 static void leave_device(verify *v)
 {
     tg_job *job = v->job;
+    tgi_verify_device_free(&v->on);
     if (!v->device.ops)
         return;
     v->device.ops->close(&v->device.device);
     tgi_job_drop_plan(job);
     job->dev = (tg_job_device){0};
     job->set.bf16 = v->bf16;
+}
+
+/* What the device will do, before anything is computed; where it cannot, the processor is
+ * verified alone as it would run alone, unless --device names the device. */
+static tg_status plan_device(verify *v, tgi_err *err)
+{
+    tg_job *job = v->job;
+    tgi_err e = {0};
+    if (!v->device.ops)
+        return TG_OK;
+    job->dev = v->device;
+    const tg_status st = tgi_verify_device_plan(job, &v->on, &e);
+    v->device = job->dev;
+    job->dev = (tg_job_device){.chosen = 1};
+    if (st == TG_OK)
+        return TG_OK;
+    if (v->device.by_name)
+        return tgi_fail(err, st, "%s", e.text);
+    tgi_ctx_log(job->ctx, TG_LOG_INFO, "computed by the processor: %s", e.text);
+    leave_device(v);
+    v->device.ops = NULL;
+    job->refused_bytes = 0;
+    job->dev.chosen = 1;
+    return tgi_job_plan(job, err);
 }
 
 /* The processor's plan; which device a run would be on is kept beside it. What that is compared
@@ -320,7 +349,9 @@ static tg_status plan(verify *v, tg_job *job, tgi_err *err)
         job->dev = (tg_job_device){.chosen = 1};
         job->set.bf16 &= !v->device.ops;
     }
-    const tg_status st = tgi_job_plan(job, err);
+    tg_status st = tgi_job_plan(job, err);
+    if (st == TG_OK)
+        st = plan_device(v, err);
     if (st != TG_OK)
         leave_device(v);
     return st;

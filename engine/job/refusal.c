@@ -97,7 +97,10 @@ static tg_status plan_with(const asking *a, const tg_opts *o, size_t slack, uint
     TGI_TRY(tgi_job_open(NULL, o, &trial, err));
     trial->beside = a->beside;
     trial->slack = slack;
+    trial->like = a->job && a->job->refused_bytes ? a->job : NULL;
     const tg_status st = peak_of(a->verb, trial, peak, err);
+    if (st == TG_OK && trial->device_peak)
+        *peak = trial->device_peak;
     tgi_job_close(&trial);
     return st;
 }
@@ -321,6 +324,59 @@ static void find_remedies(asking *a)
         try_together(a);
 }
 
+/* ---- Of a device ------------------------------------------------------------------------- */
+
+static int larger_vram(const asking *a, int step, tg_remedy *r)
+{
+    const tg_job_device *d = &a->job->refused;
+    const uint64_t mib = (a->job->refused_bytes + MIB - 1) / MIB;
+    return step == 0 && mib * MIB <= d->context_bytes + d->free_bytes &&
+           set(r, "vram", "%lluMiB", (unsigned long long)mib);
+}
+
+static int half_precision(const asking *a, int step, tg_remedy *r)
+{
+    const tg_job_device *d = &a->job->refused;
+    return step == 0 && d->element == TG_DTYPE_F32 && !a->job->set.exact && !a->job->set.tf32 &&
+           d->ops->backend(TG_DTYPE_F16) && set(r, "precision", "fp16");
+}
+
+static int on_the_processor(const asking *a, int step, tg_remedy *r)
+{
+    (void)a;
+    return step == 0 && set(r, "device", "cpu");
+}
+
+static const struct {
+    change step;
+    const char *loses;
+} device_kinds[] = {
+    {larger_vram, "nothing: so much is free there"},
+    {free_tile, "nothing"},
+    {half_precision, "accuracy: tegula verify says how much"},
+    {on_the_processor, "time: the processor computes"},
+};
+
+/* The memory that did not do is the device's: what is free there, and what would do. Trials
+ * take its figures as they were; they make no context. */
+static void explain_device(asking *a)
+{
+    const tg_job *job = a->job;
+    const tg_job_device *d = &job->refused;
+    tg_refusal *out = a->out;
+    out->asked_by = "the plan";
+    out->tried_bytes = job->refused_bytes;
+    out->free_bytes = d->context_bytes + d->free_bytes;
+    out->budget_bytes = d->budget_bytes;
+    snprintf(out->limited_by, sizeof out->limited_by, "%.200s", job->device_text);
+    for (size_t k = 0; k < sizeof device_kinds / sizeof *device_kinds; k++) {
+        tg_remedy r = {.n_options = 0};
+        snprintf(r.loses, sizeof r.loses, "%s", device_kinds[k].loses);
+        if (!time_is_up(a) && device_kinds[k].step(a, 0, &r))
+            (void)keep_if_it_fits(a, &r);
+    }
+}
+
 /* ---- Figures ----------------------------------------------------------------------------- */
 
 static void add_holder(tg_refusal *out, const char *tag, uint64_t bytes)
@@ -362,6 +418,11 @@ void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
     tgi_mem_stats m;
     asking a = {.err = err, .opts = opts, .job = job, .verb = verb, .out = out};
     memset(out, 0, sizeof *out);
+    if (job && job->refused_bytes) {
+        a.t0 = tgi_processor_seconds();
+        explain_device(&a);
+        return;
+    }
     if (!opts || tgi_machine_of(opts, &a.machine, NULL) != TG_OK)
         tgi_machine_here(&a.machine);
     out->asked_by = err->asked_by ? err->asked_by : "an allocation";

@@ -8,10 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+struct tgi_verify_device {
+    tg_net *net;
+    tg_stages *stages;
+    tg_tiling tiling[2]; /* in the memory there is; in other cells, where there are some */
+    int n;
+};
+
 typedef struct passes {
     tg_job *job;
-    const tg_net *net; /* the device's */
-    tg_stages *stages;
+    const tg_net *net;               /* the device's */
     const tgi_verify_values *values; /* `other` is written, or compared with: */
     int comparing;                   /* bit by bit */
     int64_t unequal[TG_MAX_PORTS];
@@ -117,7 +123,7 @@ static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_bo
     return TG_OK;
 }
 
-/* ---- One pass ---------------------------------------------------------------------------- */
+/* ---- Run --------------------------------------------------------------------------------- */
 
 /* Of a band, at most. */
 static size_t input_bytes(const tg_tiling *t, int i)
@@ -138,16 +144,6 @@ static tg_device_form form_of(const tg_tiling *t)
         f.out[o] = (tg_device_port){
             .type = out_type(net, o), .channels = net->values[net->out[o]].c, .together = 1};
     return f;
-}
-
-static size_t extra(void *user, const tg_tiling *t)
-{
-    const passes *p = user;
-    tg_device_need need;
-    const tg_device_form form = form_of(t);
-    if (tgi_device_need_of(p->job->dev.ops, t, &form, &need, NULL) != TG_OK)
-        return SIZE_MAX;
-    return tgi_sat_add(need.block - need.arena, need.program);
 }
 
 static tg_status open_staging(passes *p, const tg_device_form *form, tgi_err *err)
@@ -195,34 +191,6 @@ static tg_status run_cells(passes *p, const tg_tiling *t, tgi_err *err)
     return st;
 }
 
-static double seconds(void *user, const tg_tiling *t)
-{
-    return tgi_job_device_seconds(((passes *)user)->job, t);
-}
-
-/* In the cells that the device's memory allows; `fixed` sides (0: free). */
-static tg_status pass(passes *p, const int64_t fixed[3], int64_t *cells, tgi_err *err)
-{
-    const tg_choose_args a = {.stage = &p->stages->one,
-                              .threads = p->job->set.threads,
-                              .limit_bytes = p->job->dev.limit_bytes,
-                              .unit = {1, 1, 1},
-                              .fixed = {fixed[0], fixed[1], fixed[2]},
-                              .seconds = seconds,
-                              .tallest = TGI_JOB_DEVICE_TALLEST,
-                              .extra = extra,
-                              .user = p};
-    tg_choice c;
-    const tg_status st = tgi_choose(&a, &c, err);
-    if (st == TG_E_BUDGET)
-        return tgi_job_device_refuse(p->job, c.smallest_bytes, err);
-    TGI_TRY(st);
-    *cells = c.tiling.cells;
-    const tg_status ran = run_cells(p, &c.tiling, err);
-    tgi_tiling_free(&c.tiling);
-    return ran;
-}
-
 /* Each output of the device with the processor's. */
 static void compare(passes *p)
 {
@@ -237,19 +205,6 @@ static void compare(passes *p)
     }
 }
 
-/* A second time, in cells that the first did not have; not where there are none. */
-static tg_status pass_in_thirds(passes *p, int64_t *cells, tgi_err *err)
-{
-    const tg_net *net = p->net;
-    const int v = net->out[0];
-    const int64_t thirds[3] = {0, tgi_net_dim(net, v, net->rank - 2) / 2 + 3,
-                               tgi_net_dim(net, v, net->rank - 1) / 3 + 5};
-    if (p->stages->one.whole_op || net->values[v].flat)
-        return TG_OK;
-    p->comparing = 1;
-    return pass(p, thirds, cells, err);
-}
-
 static void say_what_it_was(const passes *p, int64_t tiles, tg_verify_result *out)
 {
     snprintf(out->device, sizeof out->device, "%.159s", p->job->device_text);
@@ -260,29 +215,117 @@ static void say_what_it_was(const passes *p, int64_t tiles, tg_verify_result *ou
         p->job->verified[o].device_bit_equal = p->unequal[o] == 0;
 }
 
-tg_status tgi_verify_device(tg_job *job, const tgi_verify_values *v, tg_verify_result *out,
-                            tgi_err *err)
+tg_status tgi_verify_device_run(tg_job *job, const tgi_verify_device *d,
+                                const tgi_verify_values *v, tg_verify_result *out, tgi_err *err)
+{
+    passes p = {.job = job, .net = d->net, .values = v};
+    TGI_TRY(tgi_job_device_open(job, err));
+    TGI_TRY(run_cells(&p, &d->tiling[0], err));
+    compare(&p);
+    p.comparing = 1;
+    if (d->n > 1)
+        TGI_TRY(run_cells(&p, &d->tiling[1], err));
+    say_what_it_was(&p, d->n > 1 ? d->tiling[1].cells : 0, out);
+    return TG_OK;
+}
+
+/* ---- Plan -------------------------------------------------------------------------------- */
+
+static tg_status need_of(const tg_job *job, const tg_tiling *t, tg_device_need *out)
+{
+    const tg_device_form form = form_of(t);
+    return tgi_device_need_of(job->dev.ops, t, &form, out, NULL);
+}
+
+static size_t extra(void *user, const tg_tiling *t)
+{
+    tg_device_need need;
+    return need_of(user, t, &need) == TG_OK ? tgi_sat_add(need.block - need.arena, need.program)
+                                            : SIZE_MAX;
+}
+
+/* In the cells that the device's memory allows; `fixed` sides (0: free). TG_E_BUDGET: nothing
+ * fits less than *least. */
+static tg_status choose(tg_job *job, tgi_verify_device *d, const int64_t fixed[3],
+                        size_t *least)
+{
+    const tg_choose_args a = {.stage = &d->stages->one,
+                              .threads = job->set.threads,
+                              .limit_bytes = job->dev.limit_bytes,
+                              .unit = {1, 1, 1},
+                              .fixed = {fixed[0], fixed[1], fixed[2]},
+                              .seconds = tgi_job_device_seconds,
+                              .tallest = TGI_JOB_DEVICE_TALLEST,
+                              .extra = extra,
+                              .user = job};
+    tg_device_need need;
+    tg_choice c;
+    tg_status st = tgi_choose(&a, &c, NULL);
+    *least = c.smallest_bytes;
+    if (st != TG_OK)
+        return st;
+    d->tiling[d->n++] = c.tiling;
+    st = need_of(job, &c.tiling, &need);
+    if (st == TG_OK && need.block + need.program > job->dev.need.block + job->dev.need.program)
+        job->dev.need = need;
+    job->device_peak = tgi_job_device_planned(job);
+    return st;
+}
+
+/* Cells that the first pass did not have, as large as fit; not where there are none. */
+static tg_status choose_others(tg_job *job, tgi_verify_device *d)
+{
+    const tg_net *net = d->net;
+    const int v = net->out[0];
+    int64_t h = tgi_net_dim(net, v, net->rank - 2) / 2 + 3,
+            w = tgi_net_dim(net, v, net->rank - 1) / 3 + 5;
+    tg_status st = TG_E_BUDGET;
+    size_t least;
+    if (d->stages->one.whole_op || net->values[v].flat)
+        return TG_OK;
+    for (; st == TG_E_BUDGET && h > 0 && w > 0; h /= 2, w /= 2) {
+        const int64_t fixed[3] = {0, h, w};
+        st = choose(job, d, fixed, &least);
+    }
+    return st == TG_E_BUDGET ? TG_OK : st;
+}
+
+static tg_status plan(tg_job *job, tgi_verify_device *d, tgi_err *err)
 {
     const int64_t free_cells[3] = {0, 0, 0};
-    passes p = {.job = job, .values = v};
-    tg_net *net = NULL;
-    int64_t cells = 0, tiles = 0;
-    tg_status st = tgi_job_device_open(job, err);
+    size_t least;
+    TGI_TRY(tgi_job_device_see(job, err));
+    TGI_TRY(tgi_net_new(job->graph, job->dev.ops->backend(job->dev.element),
+                        tgi_verify_descs(job), tgi_job_net_flags(job), &d->net, err));
+    TGI_TRY(tgi_stages_new(d->net, &d->stages, err));
+    tg_status st = choose(job, d, free_cells, &least);
+    if (st == TG_E_BUDGET)
+        return tgi_job_device_refuse(job, least, err);
     if (st == TG_OK)
-        st = tgi_net_new(job->graph, job->dev.ops->backend(job->dev.element),
-                         tgi_verify_descs(job), tgi_job_net_flags(job), &net, err);
-    p.net = net;
-    if (st == TG_OK)
-        st = tgi_stages_new(net, &p.stages, err);
-    if (st == TG_OK)
-        st = pass(&p, free_cells, &cells, err);
-    if (st == TG_OK) {
-        compare(&p);
-        st = pass_in_thirds(&p, &tiles, err);
-    }
-    if (st == TG_OK)
-        say_what_it_was(&p, tiles, out);
-    tgi_stages_free(&p.stages);
-    tgi_net_free(&net);
+        st = choose_others(job, d);
+    return st == TG_OK ? st : tgi_fail(err, st, "no memory to plan for %s", job->device_text);
+}
+
+tg_status tgi_verify_device_plan(tg_job *job, tgi_verify_device **out, tgi_err *err)
+{
+    *out = tgi_calloc(TGI_TAG_PLAN, 1, sizeof **out);
+    if (!*out)
+        return tgi_fail(err, TG_E_NOMEM, "no memory to plan for %s", job->device_text);
+    const tg_status st = plan(job, *out, err);
+    if (st != TG_OK)
+        tgi_verify_device_free(out);
     return st;
+}
+
+void tgi_verify_device_free(tgi_verify_device **dp)
+{
+    tgi_verify_device *d = *dp;
+    if (!d)
+        return;
+    for (int i = 0; i < d->n; i++)
+        tgi_tiling_free(&d->tiling[i]);
+    tgi_stages_free(&d->stages);
+    tgi_net_free(&d->net);
+    tgi_free(d);
+    *dp = NULL;
 }

@@ -6,6 +6,7 @@
 #include "engine/device/measured.h"
 
 #include <sys/wait.h>
+#include <tegula_memory.h>
 
 #define MIB ((size_t)1 << 20)
 #define CONTEXT (3 * MIB)
@@ -242,6 +243,28 @@ static void what_nobody_has_measured_takes_a_context(void)
     end(a);
 }
 
+/* What would do is planned with the figures of the refusal: the context that is there would be
+ * counted as free memory's lack, and another one as nothing. */
+static void a_refusal_tells_what_does_and_makes_no_context_for_it(void)
+{
+    asked *a = ask("3100KiB", "cuda");
+    CHECK_EQ(a->st, TG_E_BUDGET);
+    CHECK_EQ(count(FAKE_OPEN), 1);
+    const tg_refusal *r = tg_ctx_refusal(a->ctx);
+    CHECK(r && r->n_remedies == 2 && r->budget_bytes == 3100 << 10);
+    CHECK(r && r->free_bytes == settings->bytes && strstr(r->limited_by, "Fake 1000"));
+    CHECK_STR(r->remedy[0].option[0].name, "vram");
+    CHECK_STR(r->remedy[1].option[0].name, "device");
+    char vram[256];
+    snprintf(vram, sizeof vram, "%s", r->remedy[0].option[0].value);
+    const uint64_t told_peak = r->remedy[0].peak_bytes;
+    end(a);
+    a = ask(vram, "cuda");
+    CHECK_EQ(a->st, TG_OK);
+    CHECK_EQ(a->plan.device_peak_bytes, told_peak);
+    end(a);
+}
+
 /* ---- Processes --------------------------------------------------------------------------- */
 
 static void in_a_process(void (*test)(void), const char *name)
@@ -285,6 +308,7 @@ int main(void)
     IN_A_PROCESS(the_library_is_not_opened_for_a_question_either);
     IN_A_PROCESS(a_library_that_is_gone_is_left_out);
     IN_A_PROCESS(what_nobody_has_measured_takes_a_context);
+    IN_A_PROCESS(a_refusal_tells_what_does_and_makes_no_context_for_it);
     unlink(input);
     unlink(output);
     rmdir(folder);

@@ -381,6 +381,16 @@ static void test_verify_compares_the_device_with_the_processor(void)
     settings->fail_at[FAKE_RUN] = 2;
     settings->fail_with[FAKE_RUN] = TG_E_DEVICE;
     verify_with(NULL, TG_E_DEVICE, &r);
+    /* Too little for it: refused before anything is computed, or left out as a run would. */
+    reset();
+    settings->context_bytes = (size_t)2 << 20;
+    verify_with(OPTIONS("vram", "2100KiB", "device", "cuda"), TG_E_BUDGET, &r);
+    CHECK_EQ(count(FAKE_RUN), 0);
+    verify_with(OPTIONS("vram", "2100KiB"), TG_OK, &r);
+    CHECK_STR(r.device, "");
+    verify_with(OPTIONS("vram", "2700KiB"), TG_OK, &r);
+    CHECK(r.device[0] && r.device_bit_equal && r.device_tiles > 1);
+    CHECK(peak_bytes() <= (size_t)2700 << 10);
 }
 
 static void run_image_tests(void)

@@ -7,8 +7,10 @@ usage: gpu_arrays.py BUILD [--emulated PLUGIN]
 With --emulated it runs on the device that is played on the processor (small arrays, failures on demand), else on
 a real one; without one it is skipped (77). Standard library only; the networks are made here.
 """
+import json
 import math
 import os
+import shlex
 import struct
 import subprocess
 import sys
@@ -271,6 +273,30 @@ def plans_say_what_the_device_takes():
     C.expect(not result("refused", ["fine"]), "nothing is written by a job that does not fit")
 
 
+def what_a_refusal_tells_works():
+    """Of a device with too little memory: every command that is told, as it stands."""
+    def answer(verb, words, vram):
+        env = dict(C.environment(), TEGULA_LEAKS="")
+        done = subprocess.run([C.tegula, verb, "--json", *words, "--device", "cuda", "--precision", "fp32", "--vram", vram],
+                              text=True, capture_output=True, check=False, env=env)
+        return done.returncode, json.loads(done.stdout.splitlines()[-1])
+    for verb, words in (("plan", FORKED), ("run", (*FORKED, "-o", "told/", "-y")), ("verify", FORKED),
+                        ("plan", (*FORKED, "--tile", "40"))):
+        code, said = answer(verb, words, "1MiB")
+        told = said.get("remedies", [])
+        C.expect(code == 71 and said["budget_bytes"] == 1 << 20 and len(told) >= 2, f"{verb} in 1 MiB: {code}, {said}")
+        C.expect({"vram", "device"} <= {name for t in told for name in t["options"]}, f"{verb}: told {told}")
+        for t in told:
+            env = C.environment()
+            done = subprocess.run([C.tegula, *shlex.split(t["command"])[1:], "--json"], text=True, capture_output=True,
+                                  check=False, env=env)
+            C.expect(done.returncode == 0, f"told, and does not do: {t['command']}: {done.stderr}")
+            last = json.loads(done.stdout.splitlines()[-1]) if done.stdout else {}
+            if done.returncode == 0 and verb != "verify" and "device" not in t["options"]:
+                peak = last.get("device_predicted_bytes", last.get("device_peak_bytes"))
+                C.expect(peak == t["peak_bytes"], f"{t['command']}: peak {peak}, told {t['peak_bytes']}")
+
+
 # ---- What goes wrong ---------------------------------------------------------------------------
 
 
@@ -310,7 +336,7 @@ def main():
                        verify_says_how_far_every_output_is, samples_of_a_batch_are_what_each_is_alone,
                        every_type_of_element_goes_in, what_half_precision_does_not_hold_is_told,
                        places_are_counted_where_elements_count_them, an_image_goes_in_and_arrays_come_out,
-                       plans_say_what_the_device_takes, *more)
+                       plans_say_what_the_device_takes, what_a_refusal_tells_works, *more)
 
 
 if __name__ == "__main__":

@@ -191,7 +191,7 @@ static void test_auto_goes_on_without_and_says_so_where_a_device_is_expected(voi
     driver("none", "");
     CHECK_EQ(choose("auto", &c), TG_OK);
     CHECK(c.ops == NULL);
-    CHECK_STR(c.notice, "the processor computes: no cuda device: there is no pretended driver");
+    CHECK_STR(c.notice, "no cuda device: there is no pretended driver");
     machine("none", ""); /* neither plugin nor GPU: nothing to say */
     CHECK_EQ(choose("auto", &c), TG_OK);
     CHECK(c.ops == NULL && !c.notice[0]);
