@@ -122,7 +122,7 @@ static tg_status boxes(mp4 *m, uint64_t at, uint64_t end, int depth, tgi_err *er
         return tgi_fail(err, TG_E_FORMAT, "boxes within boxes at byte %llu, %d deep",
                         (unsigned long long)at, depth);
     while (end - at >= 8) {
-        box b;
+        box b = {.at = 0};
         const tg_status st = box_at(m, at, end, &b, err);
         if (st == TG_E_FORMAT && depth == 0 && m->first.samples) {
             *err = (tgi_err){0};
