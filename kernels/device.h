@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-#define TG_DEVICE_ABI 4u /* rises with any change of this header, op.h or backend.h */
+#define TG_DEVICE_ABI 5u /* rises with any change of this header, op.h or backend.h */
 
 typedef struct tg_device tg_device;                 /* one device, opened: a context */
 typedef struct tg_device_event tg_device_event;     /* a place in a queue */
@@ -164,6 +164,8 @@ typedef struct tg_device_ops {
      * be. TG_E_UNSUPPORTED with the reason in one line where there is none that fits: the
      * device is as it was. */
     tg_status (*library)(tg_device *d, int open, tgi_err *err);
+    /* What is open, with its version; NULL: nothing is. Lives until it is closed. */
+    const char *(*library_name)(tg_device *d);
 } tg_device_ops;
 
 /* The one symbol of a plugin: its table, or NULL when it was built for another ABI. */

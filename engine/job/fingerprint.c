@@ -101,6 +101,9 @@ tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
     add(&s, "tegula=%s\nisa=%s\nprecision=%s\ninput=%s\nmodel=%s\nkernels=%s\n",
         TG_VERSION_STRING, tgi_job_computed_by(job, by, sizeof by), tgi_job_precision(job),
         input, model, net);
+    if (job->dev.library && !job->dev.supposed) /* which chooses algorithms by device */
+        add(&s, "library=%s on %s\n", job->dev.ops->library_name(job->dev.device),
+            job->dev.info.name);
     add(&s, "region=%lld,%lld,%lld+%lldx%lldx%lld pad=%d items=%lld\n", (long long)m->origin[0],
         (long long)m->origin[1], (long long)m->origin[2], (long long)m->extent[0],
         (long long)m->extent[1], (long long)m->extent[2], (int)m->pad, (long long)m->n_items);

@@ -463,7 +463,7 @@ static const tg_device_ops cuda_ops = {
     device_open,      device_close,   device_memory, device_alloc,      device_release,
     device_pin,       device_unpin,   device_upload, device_download,   event_new,
     event_free,       event_record,   queue_wait,    device_sync,       cu_program_open,
-    cu_program_close, cu_program_run, device_times,  cu_device_library,
+    cu_program_close, cu_program_run, device_times,  cu_device_library, cu_device_library_name,
 };
 
 extern "C" {

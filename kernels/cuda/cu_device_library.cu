@@ -155,3 +155,8 @@ tg_status cu_device_library(tg_device *d, int open, tgi_err *err)
     cu_library_close(&d->library);
     return TG_OK;
 }
+
+const char *cu_device_library_name(tg_device *d)
+{
+    return d->library ? cu_library_name(d->library) : NULL;
+}

@@ -68,6 +68,7 @@ tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_
 
 /* cu_device_library.cu; as tg_device_ops says. */
 tg_status cu_device_library(tg_device *d, int open, tgi_err *err);
+const char *cu_device_library_name(tg_device *d);
 
 /* cu_backend.cu: the variants for activations of this type; NULL: not offered. */
 const tg_backend *cu_backend_of(tg_dtype element);

@@ -527,6 +527,11 @@ static tg_status library(tg_device *d, int open, tgi_err *err)
     return TG_OK;
 }
 
+static const char *library_name(tg_device *d)
+{
+    return !d->library ? NULL : fake.newer_library ? "Fake library 2" : "Fake library 1";
+}
+
 const tg_device_ops *fake_device_ops(void)
 {
     static const tg_device_ops ops = {.abi = TG_DEVICE_ABI,
@@ -552,6 +557,7 @@ const tg_device_ops *fake_device_ops(void)
                                       .program_close = program_close,
                                       .program_run = program_run,
                                       .times = times,
-                                      .library = library};
+                                      .library = library,
+                                      .library_name = library_name};
     return &ops;
 }

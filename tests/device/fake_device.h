@@ -38,6 +38,7 @@ typedef struct fake_settings {
     size_t context_bytes; /* taken by open */
     int told;             /* it has FAKE_UUID, and its management library shows it */
     size_t library_bytes; /* taken by its library while it is open; 0: it has none */
+    int newer_library;    /* it has another version */
     unsigned kinds;       /* of variants that it says it can (TG_KIND_*) */
     double upload_per_byte, download_per_byte; /* seconds of the fake clock */
     double run_seconds;                        /* of a program with something to do */

@@ -170,6 +170,22 @@ static void test_a_run_goes_on_with_what_its_output_was_begun_with(void)
     }
 }
 
+/* It may choose another algorithm, whose sums end otherwise. */
+static void test_another_version_of_it_does_not_go_on(void)
+{
+    begin(2);
+    settings->fail_at[FAKE_RUN] = 11;
+    settings->fail_with[FAKE_RUN] = TG_E_DEVICE;
+    CHECK_EQ(run_in("8MiB").st, TG_E_DEVICE_LOST);
+    reset_device(2);
+    settings->newer_library = 1;
+    const outcome o = run_in("8MiB");
+    CHECK_EQ(o.st, TG_E_CHANGED);
+    CHECK(strstr(o.detail, "Fake library 2"));
+    reset_device(2);
+    CHECK_EQ(run_in("8MiB").st, TG_OK);
+}
+
 int main(void)
 {
     char kept[128];
@@ -182,6 +198,7 @@ int main(void)
     RUN(test_a_device_without_one_goes_on_without);
     RUN(test_a_layer_that_it_cannot_do_is_planned_without_it);
     RUN(test_it_is_not_opened_to_measure_it_where_there_is_little_room);
+    RUN(test_another_version_of_it_does_not_go_on);
     RUN(test_a_run_goes_on_with_what_its_output_was_begun_with);
     forget_output();
     unlink(input);
