@@ -136,6 +136,7 @@ __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_bloc
         if (k + ahead < steps)
             copies.start_copies(a, b, how, k + ahead, shared + next * how.bytes);
         cu_copy_commit();
+        __syncwarp(); /* what waits for products wants warps whole */
         cu_wgmma_wait<1>();
         now = now + 1 == how.count ? 0 : now + 1;
         next = next + 1 == how.count ? 0 : next + 1;

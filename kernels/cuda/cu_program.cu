@@ -165,13 +165,20 @@ static tg_status prepare_launch(tg_device *d, const cu_note *l, const char *step
                         "%s: a block wants %zu bytes of shared memory, GPU %d gives %zu", step,
                         l->shared_bytes + a.sharedSizeBytes, d->id, d->shared_limit);
     /* The most there is, not what this launch wants: another launch of the kernel, in this
-     * program or the next, may want more. */
-    if (l->shared_bytes + a.sharedSizeBytes > PLAIN_SHARED)
+     * program or the next, may want more. And of what a multiprocessor divides between shared
+     * memory and first level, all that can be the former: such kernels count on two blocks. */
+    if (l->shared_bytes + a.sharedSizeBytes > PLAIN_SHARED) {
         TGI_TRY(cu_answer(d,
                           cudaFuncSetAttribute(l->kernel,
                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                (int)(d->shared_limit - a.sharedSizeBytes)),
                           "cudaFuncSetAttribute", step, err));
+        TGI_TRY(cu_answer(d,
+                          cudaFuncSetAttribute(l->kernel,
+                                               cudaFuncAttributePreferredSharedMemoryCarveout,
+                                               cudaSharedmemCarveoutMaxShared),
+                          "cudaFuncSetAttribute", step, err));
+    }
     if (a.localSizeBytes > *stack_bytes)
         *stack_bytes = a.localSizeBytes;
     return TG_OK;

@@ -467,9 +467,11 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, const void *)
     return cudaSuccess;
 }
 
-cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute, int value)
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute what, int value)
 {
     ENTER();
+    if (what == cudaFuncAttributePreferredSharedMemoryCarveout) /* percent; a hint */
+        return value < -1 || value > 100 ? say(cudaErrorInvalidValue) : cudaSuccess;
     if (value < 0 || (size_t)value > tg_emulated_shared_most)
         return say(cudaErrorInvalidValue);
     m.shared_allowed[kernel] = (size_t)value;
