@@ -377,14 +377,11 @@ inline dim3 cu_gemm_cover(int log, const int *widths, int n, const int64_t (&mos
     return dim3((unsigned)(a->n_tiles * best * most[0]));
 }
 
-/* Arguments, and how many blocks there are. */
-inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t element,
-                              cu_gemm_args *a)
+/* Arguments of what was packed so; `most`: see cu_gemm_operands. */
+inline void cu_gemm_packed(const cu_gemm_plan *p, const tg_call *call, const cu_gemm_layout &l,
+                           cu_gemm_args *a, int64_t (&most)[3])
 {
-    static const int widths[] = {4, 3, 5, 6, 7}; /* the squarest first */
-    const cu_gemm_layout l = cu_gemm_layout_of(p, element);
     const char *packed = (const char *)call->packed;
-    int64_t most[3];
     cu_gemm_operands(p, call, a, most);
     a->tiles = (const cu_gemm_tile *)packed;
     a->places = (const int4 *)(packed + l.places);
@@ -392,6 +389,15 @@ inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t
     a->weights = packed + l.weights;
     a->n_tiles = (int32_t)l.tiles;
     a->lanes = p->lanes;
+}
+
+/* Arguments, and how many blocks there are. */
+inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t element,
+                              cu_gemm_args *a)
+{
+    static const int widths[] = {4, 3, 5, 6, 7}; /* the squarest first */
+    int64_t most[3];
+    cu_gemm_packed(p, call, cu_gemm_layout_of(p, element), a, most);
     return cu_gemm_cover(7, widths, 5, most, a);
 }
 

@@ -364,16 +364,8 @@ inline dim3 cu_patch_arguments(const cu_gemm_plan *p, const cu_patch_plan *how,
                                const tg_call *call, cu_gemm_args *a)
 {
     static const int widths[] = {5, 3};
-    const cu_gemm_layout l = cu_patch_layout_of(p, how);
-    const char *packed = (const char *)call->packed;
     int64_t most[3];
-    cu_gemm_operands(p, call, a, most);
-    a->tiles = (const cu_gemm_tile *)packed;
-    a->places = (const int4 *)(packed + l.places);
-    a->bias = (const float *)(packed + l.bias);
-    a->weights = packed + l.weights;
-    a->n_tiles = (int32_t)l.tiles;
-    a->lanes = p->lanes;
+    cu_gemm_packed(p, call, cu_patch_layout_of(p, how), a, most);
     return cu_gemm_cover(CU_PATCH_PIXELS_LOG, widths, 2, most, a);
 }
 

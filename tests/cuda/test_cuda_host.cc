@@ -2,6 +2,7 @@
  * there, memory that ends, queues that are as late as they may be, programs, and every call of
  * the runtime failing in turn. The kernels here are toys. */
 #include "kernels/cuda/cu_plugin.cuh"
+#include "tests/cuda/toys.cuh"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,52 +18,7 @@ const tg_device_ops *tgi_device_plugin(uint32_t abi);
 static const tg_device_ops *ops;
 static tgi_err err;
 
-/* ---- Toys: y[i] = i + add, and y[i] = 2 * x[i] ------------------------------------------- */
-
-struct toy_args {
-    const float *x;
-    float *y;
-    int64_t n;
-    float add;
-};
-
-CU_KERNEL(toy_count_kernel, toy_args, 64, 1)
-{
-    const int64_t i = (int64_t)blockIdx.x * 64 + threadIdx.x;
-    if (i < a->n)
-        a->y[i] = (float)i + a->add;
-}
-
-CU_KERNEL(toy_double_kernel, toy_args, 64, 1)
-{
-    const int64_t i = (int64_t)blockIdx.x * 64 + threadIdx.x;
-    if (i < a->n)
-        a->y[i] = 2 * a->x[i];
-}
-
-static unsigned shared_wanted;
-
-static toy_args args_of(const tg_call *c)
-{
-    return {c->n_epi ? c->src[0].seg[0].base : NULL, c->dst[0].base,
-            tgi_range_len(c->box.ax[3]), (float)c->box.ax[3].lo};
-}
-
-static void launch_toy(const tg_call *c, void (*kernel)(const toy_args *))
-{
-    cu_launch(c, kernel, dim3((unsigned)((c->most[3] + 63) / 64)), dim3(64), shared_wanted,
-              args_of(c));
-}
-
-static void toy_count(const tg_call *c)
-{
-    launch_toy(c, toy_count_kernel);
-}
-
-static void toy_double(const tg_call *c)
-{
-    launch_toy(c, toy_double_kernel);
-}
+/* ---- Toys ------------------------------------------------------------------------------- */
 
 /* toy_count with 4 KiB less. */
 static void toy_less(const tg_call *c)
@@ -71,17 +27,6 @@ static void toy_less(const tg_call *c)
     launch_toy(c, toy_count_kernel);
     shared_wanted += 4096;
 }
-
-static tg_variant variant(const char *name, void (*run)(const tg_call *))
-{
-    tg_variant v = {};
-    v.name = name;
-    v.op = "Toy";
-    v.run = run;
-    return v;
-}
-static const tg_variant count_variant = variant("toy_count", toy_count),
-                        double_variant = variant("toy_double", toy_double);
 
 const tg_backend *cu_backend_of(tg_dtype)
 {
@@ -117,7 +62,6 @@ static void make_band(band *b, void *mid, void *out, int64_t first, int64_t n)
         s->kind = TG_STEP_NODE;
         s->variant = i ? &double_variant : &count_variant;
         s->call.src = &b->src;
-        s->call.n_epi = i; /* whether there is a source, to these toys */
         s->call.dst = i ? &b->out : &b->mid;
         s->call.box.rank = 4;
         s->call.box.ax[3] = {first, first + n};

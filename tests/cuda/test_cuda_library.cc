@@ -2,6 +2,7 @@
  * (fake_cublaslt.cc): opening and closing it, every way in which it is not there, products
  * between graphs of launches, and each thing that it may answer. The kernels here are toys. */
 #include "kernels/cuda/cu_plugin.cuh"
+#include "tests/cuda/toys.cuh"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,48 +16,12 @@ const tg_device_ops *tgi_device_plugin(uint32_t abi);
 static const tg_device_ops *ops;
 static tgi_err err;
 
-/* ---- Toys: y[i] = i + add, y = 3 * x by a product, y[i] = 2 * x[i] -------------------------
+/* ---- Toys: y = 3 * x by a product ---------------------------------------------------------
  */
 
 #define SIDE 4 /* numbers of a column */
 #define MOST 1024
 #define ROW_BYTES (MOST * sizeof(float))
-
-struct toy_args {
-    const float *x;
-    float *y;
-    int64_t n;
-    float add;
-};
-
-CU_KERNEL(toy_count_kernel, toy_args, 64, 1)
-{
-    const int64_t i = (int64_t)blockIdx.x * 64 + threadIdx.x;
-    if (i < a->n)
-        a->y[i] = (float)i + a->add;
-}
-
-CU_KERNEL(toy_double_kernel, toy_args, 64, 1)
-{
-    const int64_t i = (int64_t)blockIdx.x * 64 + threadIdx.x;
-    if (i < a->n)
-        a->y[i] = 2 * a->x[i];
-}
-
-static void launch_toy(const tg_call *c, void (*kernel)(const toy_args *))
-{
-    const toy_args a = {c->src[0].seg[0].base, c->dst[0].base, tgi_range_len(c->box.ax[3]),
-                        (float)c->box.ax[3].lo};
-    cu_launch(c, kernel, dim3((unsigned)((c->most[3] + 63) / 64)), dim3(64), 0, a);
-}
-static void toy_count(const tg_call *c)
-{
-    launch_toy(c, toy_count_kernel);
-}
-static void toy_double(const tg_call *c)
-{
-    launch_toy(c, toy_double_kernel);
-}
 
 static int64_t toy_k = SIDE; /* of the next product's form */
 static int64_t toy_most = MOST / SIDE;
@@ -88,17 +53,7 @@ static void toy_triple(const tg_call *c)
     cu_put_product(c->recorder, &p);
 }
 
-static tg_variant variant(const char *name, void (*run)(const tg_call *))
-{
-    tg_variant v = {};
-    v.name = name;
-    v.op = "Toy";
-    v.run = run;
-    return v;
-}
-static const tg_variant count_variant = variant("toy_count", toy_count),
-                        triple_variant = variant("toy_triple", toy_triple),
-                        double_variant = variant("toy_double", toy_double);
+static const tg_variant triple_variant = toy_variant("toy_triple", toy_triple);
 
 const tg_backend *cu_backend_of(tg_dtype)
 {
