@@ -6,7 +6,9 @@
 #include <string.h>
 
 static atomic_int current_id; /* as the monitor counts */
-static atomic_uint seen;      /* bits of those that were, of the first 32 */
+#define DEVICES 32            /* more are never seen again */
+static atomic_uint seen;      /* bits of those that were */
+static atomic_ullong context[DEVICES];
 
 static int current(void)
 {
@@ -37,14 +39,24 @@ void tgi_device_is_current(const tg_device_info *info)
     const int id = tgi_gpu_of_uuid(info->uuid);
     if (id != TG_GPU_NONE)
         atomic_store(&current_id, id);
-    if (info->id >= 0 && info->id < 32)
+    if (info->id >= 0 && info->id < DEVICES)
         atomic_fetch_or(&seen, 1u << info->id);
     tgi_gpu_set_hooks(&hooks);
 }
 
 int tgi_device_was_current(const tg_device_info *info)
 {
-    return info->id < 0 || info->id >= 32 || (atomic_load(&seen) >> info->id & 1);
+    return info->id < 0 || info->id >= DEVICES || (atomic_load(&seen) >> info->id & 1);
+}
+
+uint64_t tgi_device_context(const tg_device_info *info, uint64_t bytes)
+{
+    if (info->id < 0 || info->id >= DEVICES)
+        return bytes;
+    unsigned long long most = atomic_load(&context[info->id]);
+    while (most < bytes && !atomic_compare_exchange_weak(&context[info->id], &most, bytes))
+        ;
+    return most < bytes ? bytes : most;
 }
 
 tg_status tgi_device_be_backend(tgi_err *err)

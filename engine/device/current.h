@@ -13,6 +13,9 @@ void tgi_device_is_current(const tg_device_info *info);
  * takes nothing when it is opened again. */
 int tgi_device_was_current(const tg_device_info *info);
 
+/* The most that the device's context was seen to take in this process, `bytes` now included. */
+uint64_t tgi_device_context(const tg_device_info *info, uint64_t bytes);
+
 /* The plugin as the monitor's backend, whichever device is current. TG_E_DEVICE: there is none.
  */
 tg_status tgi_device_be_backend(tgi_err *err);

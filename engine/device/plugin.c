@@ -67,7 +67,8 @@ static int complete(const tg_device_ops *o)
     return o->name && o->backend && o->count && o->describe && o->open && o->close &&
            o->memory && o->alloc && o->release && o->pin && o->unpin && o->upload &&
            o->download && o->event_new && o->event_free && o->record && o->wait && o->sync &&
-           o->program_open && o->program_close && o->program_run && o->times;
+           o->program_open && o->program_close && o->program_run && o->times && o->library &&
+           o->library_name;
 }
 
 /* Its table, or NULL with `why`. */

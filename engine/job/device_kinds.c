@@ -63,21 +63,25 @@ double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
 {
     tg_job_device *d = &job->dev;
     tgi_err e = {0};
-    double gain;
+    double gain = -1;
     tgi_measured_read(&d->info, m);
     if (m->gain[which] >= 0 || job->like)
         return m->gain[which];
-    if (tgi_job_device_open(job, &e) != TG_OK ||
-        tgi_gain_measure(which, d->ops, d->device, &d->info, d->limit_bytes, tgi_seconds, &gain,
-                         &e) != TG_OK) {
-        tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "%s: %s could not be measured: %s",
-                    job->device_text, tgi_gain_name(which), e.text);
-        return -1;
+    tg_status st = tgi_job_device_open(job, &e);
+    if (st == TG_OK) {
+        tgi_measured_read(&d->info, m); /* the context's bytes may be new */
+        m->gain[which] = 0; /* stays, if this breaks the device or ends the process */
+        tgi_job_keep_measured(job, m);
+        st = tgi_gain_measure(which, d->ops, d->device, &d->info, d->limit_bytes, tgi_seconds,
+                              &gain, &e);
+        m->gain[which] = st == TG_OK ? gain : st == TG_E_DEVICE ? 0 : -1;
+        tgi_job_keep_measured(job, m);
     }
-    tgi_measured_read(&d->info, m); /* the context's bytes may be new */
-    m->gain[which] = gain;
-    tgi_job_keep_measured(job, m);
-    return gain;
+    if (st != TG_OK)
+        tgi_ctx_log(job->ctx, st == TG_E_DEVICE ? TG_LOG_WARN : TG_LOG_DEBUG,
+                    "%s: %s could not be measured: %s", job->device_text, tgi_gain_name(which),
+                    e.text);
+    return st == TG_OK ? gain : -1;
 }
 
 /* What cannot be measured is believed to be as most devices are. */

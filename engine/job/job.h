@@ -221,6 +221,9 @@ tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err);
 tg_status tgi_job_device_see(tg_job *job, tgi_err *err);
 /* Make the context and measure both; once. */
 tg_status tgi_job_device_open(tg_job *job, tgi_err *err);
+/* With nothing of the job's on the device but its context: what is not free any more is the
+ * context's, and the rest is allowed anew. */
+void tgi_job_device_recount(tg_job *job);
 void tgi_job_device_close(tg_job *job);
 /* Seconds of an item on the device, as tg_choose_args wants them; user: the job. */
 double tgi_job_device_seconds(void *user, const tg_tiling *t);

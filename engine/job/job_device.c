@@ -179,8 +179,22 @@ tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
     d->context_bytes = before > d->free_bytes ? before - d->free_bytes : 0;
     if (told)
         keep_context(job, first);
-    allow(job, before < d->free_bytes ? d->free_bytes : before, total);
+    if (told) /* that of an earlier job in this process is there still, and was not free */
+        d->context_bytes = tgi_device_context(&d->info, d->context_bytes);
+    allow(job, d->context_bytes + d->free_bytes, total);
     return TG_OK;
+}
+
+void tgi_job_device_recount(tg_job *job)
+{
+    tg_job_device *d = &job->dev;
+    uint64_t now = 0, total = d->info.total_bytes;
+    if (d->device && d->ops->memory(d->device, &now, &total, NULL) == TG_OK &&
+        now < d->free_bytes) {
+        d->context_bytes += d->free_bytes - now;
+        d->free_bytes = now;
+    }
+    allow(job, d->context_bytes + d->free_bytes, total);
 }
 
 tg_status tgi_job_device_see(tg_job *job, tgi_err *err)

@@ -321,6 +321,7 @@ static tg_status plan_device(verify *v, tgi_err *err)
     if (!v->device.ops)
         return TG_OK;
     job->dev = v->device;
+    job->running = 1; /* at once: nothing is supposed of the device */
     const tg_status st = tgi_verify_device_plan(job, &v->on, &e);
     v->device = job->dev;
     job->dev = (tg_job_device){.chosen = 1};

@@ -56,19 +56,13 @@ static tg_status open_library(tg_job *job, tgi_err *err)
 static void close_library(tg_job *job)
 {
     tg_job_device *d = &job->dev;
-    tgi_err e = {0};
-    uint64_t now = 0, total = 0;
     if (!d->library)
         return;
-    if (d->supposed)
-        d->limit_bytes += d->library_bytes;
-    else if (d->ops->library(d->device, 0, &e) == TG_OK &&
-             d->ops->memory(d->device, &now, &total, &e) == TG_OK) {
-        d->limit_bytes += d->library_bytes; /* what it kept is not free any more */
-        d->limit_bytes = d->limit_bytes < now ? d->limit_bytes : now;
-    }
+    if (!d->supposed)
+        (void)d->ops->library(d->device, 0, NULL);
     d->library = 0;
     d->library_bytes = 0;
+    tgi_job_device_recount(job);
 }
 
 /* Gain and bytes; < 0 where they cannot be known now. */
@@ -160,11 +154,12 @@ static tg_status consider_library(const planner *p, tgi_err *err)
         TGI_TRY(tgi_job_device_open(job, err));
         TGI_TRY(plan_with(p, kinds, err));
     }
+    const uint64_t limit = d->limit_bytes;
     const double gain = gain_of(job, &m);
     const double saved = gain > 0 ? share * (1 - 1 / gain) : 0;
     if (gain < tgi_gain_worth(TGI_GAIN_LIBRARY) || saved < SAVED_LEAST ||
-        m.library_bytes >= d->limit_bytes)
-        return TG_OK;
+        m.library_bytes >= d->limit_bytes) /* what measuring it left behind is gone */
+        return d->limit_bytes < limit ? plan_with(p, kinds, err) : TG_OK;
     tg_status st = open_library(job, &e);
     if (st == TG_OK)
         st = plan_with(p, kinds | TG_KIND_LIBRARY, &e);

@@ -390,7 +390,7 @@ static void test_shared_memory_is_asked_for_and_too_much_is_refused(void)
     size_t held = 0;
     void *at = NULL;
     tg_device_program *both = NULL;
-    const tg_variant less = variant("toy_less", toy_less);
+    const tg_variant less = toy_variant("toy_less", toy_less);
     CHECK_OK(ops->alloc(d, 2 * ROW_BYTES, &at, &err), err);
     make_band(&two, at, (char *)at + ROW_BYTES, 0, 10);
     two.step[1].variant = &less;

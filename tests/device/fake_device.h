@@ -37,6 +37,8 @@ typedef struct fake_settings {
     size_t taken;         /* of these, by somebody else */
     size_t context_bytes; /* taken by open */
     int told;             /* it has FAKE_UUID, and its management library shows it */
+    int keeps_context;    /* it is the process's: closing gives nothing back */
+    size_t library_keeps; /* of its library's bytes, when that is closed */
     size_t library_bytes; /* taken by its library while it is open; 0: it has none */
     int newer_library;    /* it has another version */
     unsigned kinds;       /* of variants that it says it can (TG_KIND_*) */

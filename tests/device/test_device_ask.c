@@ -107,6 +107,22 @@ static void the_first_plan_makes_a_context_and_keeps_what_it_took(void)
     end(a);
 }
 
+static void a_second_job_of_the_process_counts_the_context_that_is_there(void)
+{
+    settings->keeps_context = 1;
+    know(CONTEXT, -1);
+    uint64_t took[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        asked *a = ask("8MiB", "cuda");
+        took[i] = run(a).device_predicted_bytes;
+        CHECK_EQ(a->st, TG_OK);
+        CHECK(peak_bytes() <= 8 * MIB);
+        end(a);
+    }
+    CHECK(took[0] > CONTEXT);
+    CHECK_EQ(took[1], took[0]);
+}
+
 static void a_plan_makes_none_and_says_what_the_run_then_takes(void)
 {
     static const char *const vram[] = {"8MiB", NULL, "90%"};
@@ -299,6 +315,7 @@ int main(void)
     make_array();
 #define IN_A_PROCESS(test) in_a_process(test, #test)
     IN_A_PROCESS(the_first_plan_makes_a_context_and_keeps_what_it_took);
+    IN_A_PROCESS(a_second_job_of_the_process_counts_the_context_that_is_there);
     IN_A_PROCESS(a_plan_makes_none_and_says_what_the_run_then_takes);
     IN_A_PROCESS(a_run_that_nobody_asked_about_measures);
     IN_A_PROCESS(a_run_replaces_what_was_wrong);

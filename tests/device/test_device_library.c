@@ -170,6 +170,50 @@ static void test_a_run_goes_on_with_what_its_output_was_begun_with(void)
     }
 }
 
+/* What it leaves behind when it is closed is the context's from then on. */
+static void test_what_a_closed_library_keeps_breaks_no_budget(void)
+{
+    int ran = 0;
+    for (int kib = 256; kib <= 4096; kib += kib / 4) {
+        char vram[32];
+        snprintf(vram, sizeof vram, "%dKiB", kib);
+        begin(4);
+        settings->library_keeps = LIBRARY_BYTES / 4;
+        const outcome o = run_in(vram);
+        CHECK(o.st == TG_OK || o.st == TG_E_BUDGET);
+        CHECK(peak_bytes() <= (size_t)kib << 10);
+        if (o.st == TG_OK)
+            CHECK_EQ(o.res.device_predicted_bytes, o.res.device_measured_bytes);
+        ran += o.st == TG_OK && !strstr(o.warnings, "planned again");
+    }
+    CHECK(ran > 0);
+}
+
+/* Nobody has to trust it: the next command is computed without. */
+static void test_a_library_that_breaks_the_device_is_not_measured_again(void)
+{
+    const tgi_measured nothing = {.gain = {1, -1, -1}, .context_bytes = 1};
+    tgi_err err = {0};
+    tgi_measured m;
+    begin(1);
+    CHECK_OK(tgi_measured_write(&info, &nothing, &err), err);
+    settings->bytes = (size_t)4 << 30;
+    settings->fail_at[FAKE_RUN] = 1;
+    settings->fail_with[FAKE_RUN] = TG_E_DEVICE;
+    outcome o = run_in("4GiB");
+    CHECK(o.st == TG_E_DEVICE || o.st == TG_E_DEVICE_LOST);
+    CHECK(strstr(o.warnings, "could not be measured"));
+    tgi_measured_read(&info, &m);
+    CHECK(m.gain[TGI_GAIN_LIBRARY] == 0);
+    reset();
+    settings->kinds = TG_KIND_LIBRARY;
+    settings->library_bytes = LIBRARY_BYTES;
+    settings->bytes = (size_t)4 << 30;
+    o = run_in("4GiB");
+    CHECK_EQ(o.st, TG_OK);
+    CHECK_EQ(count(FAKE_LIBRARY), 0);
+}
+
 /* It may choose another algorithm, whose sums end otherwise. */
 static void test_another_version_of_it_does_not_go_on(void)
 {
@@ -198,6 +242,8 @@ int main(void)
     RUN(test_a_device_without_one_goes_on_without);
     RUN(test_a_layer_that_it_cannot_do_is_planned_without_it);
     RUN(test_it_is_not_opened_to_measure_it_where_there_is_little_room);
+    RUN(test_what_a_closed_library_keeps_breaks_no_budget);
+    RUN(test_a_library_that_breaks_the_device_is_not_measured_again);
     RUN(test_another_version_of_it_does_not_go_on);
     RUN(test_a_run_goes_on_with_what_its_output_was_begun_with);
     forget_output();
