@@ -141,6 +141,17 @@ static tg_status no_times(tg_device *d, double seconds[3], tgi_err *err)
     return refuse(err, "no");
 }
 
+static tg_status no_library(tg_device *d, int open, tgi_err *err)
+{
+    (void)d, (void)open;
+    return refuse(err, "no");
+}
+static const char *no_library_name(tg_device *d)
+{
+    (void)d;
+    return NULL;
+}
+
 static const tg_device_ops table = {
 #ifdef FAKE_LIES
     .abi = TG_DEVICE_ABI + 1,
@@ -174,7 +185,9 @@ static const tg_device_ops table = {
     .program_open = no_program,
     .program_close = no_program_close,
     .program_run = no_run,
-    .times = no_times};
+    .times = no_times,
+    .library = no_library,
+    .library_name = no_library_name};
 
 #ifdef FAKE_STRANGER
 EXPORT const tg_device_ops *somebody_elses_symbol(uint32_t abi);
