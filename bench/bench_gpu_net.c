@@ -1,13 +1,19 @@
 /* bench_gpu_net - a whole network on a device, warm, through the plugin and the executor that
  * jobs use: pixels in pinned memory, uint16 in and out, one cell without cuts.
  *
- * usage: bench_gpu_net [--size N] [--items N] [--rounds N] [--precision fp32|fp16] MODEL.onnx
+ * usage: bench_gpu_net [--size N] [--items N] [--rounds N] [--precision fp32|fp16]
+ *                      [--kinds measured|all|none] MODEL.onnx
+ *
+ * Kinds of variants that pay on this device only (wgmma) are measured and used as a job does
+ * it; `all` and `none` use what there is, or nothing of them, whatever it gains.
  *
  * First the answer at a small size is compared with the reference kernels (relative L2). Then
  * `items` images follow each other, upload, kernels and download overlapping, `rounds` times;
  * one row of JSON: megapixels of the input a second. --items 1 is the time of one image, alone.
  * Exit 77 without a device. */
 #include "bench/measure.h"
+#include "engine/base/clock.h"
+#include "engine/device/gains.h"
 #include "engine/graph/graph.h"
 #include "engine/run/device_exec.h"
 #include "tests/cuda/device_run.h"
@@ -24,11 +30,12 @@ static struct {
     int64_t size, items;
     int rounds;
     tg_dtype element;
-    const char *model;
-} set = {1024, 8, 9, TG_DTYPE_F16, NULL};
+    const char *kinds, *model;
+} set = {1024, 8, 9, TG_DTYPE_F16, "measured", NULL};
 
 static const tg_device_ops *ops;
 static tg_device *d;
+static unsigned kinds; /* of variants that nets may use: TG_KIND_* */
 static tgi_err err;
 
 _Noreturn static void die(const char *what)
@@ -128,7 +135,7 @@ static void open_subject(subject *s, const tg_graph *g, const tg_backend *be, in
     memset(s, 0, sizeof *s);
     s->type = type;
     tgi_graph_input_descs(g, ext, in);
-    must(tgi_net_new(g, be, in, 0, &s->net, &err));
+    must(tgi_net_new(g, be, in, TG_NET_KINDS(kinds), &s->net, &err));
     if (s->net->n_in != 1 || s->net->n_out != 1 || in[0].rank != 4)
         die("one image in and one out are wanted");
     must(tgi_stages_new(s->net, &s->stages, &err));
@@ -203,6 +210,21 @@ static double distance(const tg_graph *g, const tg_backend *be, int64_t side)
 
 /* ---- The program ------------------------------------------------------------------------- */
 
+/* What a job would use (engine/job/device_kinds.c), but for libraries. */
+static unsigned kinds_of_device(void)
+{
+    const unsigned there =
+        set.element == TG_DTYPE_F32 ? 0 : device_described()->kinds & TG_KIND_WGMMA;
+    uint64_t room, total;
+    double gain = 0;
+    if (!there || strcmp(set.kinds, "measured") != 0)
+        return strcmp(set.kinds, "none") == 0 ? 0 : there;
+    must(ops->memory(d, &room, &total, &err));
+    must(tgi_gain_measure(TGI_GAIN_WGMMA, ops, d, device_described(), room, tgi_seconds, &gain,
+                          &err));
+    return gain >= tgi_gain_worth(TGI_GAIN_WGMMA) ? there : 0;
+}
+
 static int64_t side_of(const tg_graph *g, int64_t wanted)
 {
     const int64_t unit = g->divisor[1] > g->divisor[2] ? g->divisor[1] : g->divisor[2];
@@ -230,10 +252,12 @@ static void measure(const tg_graph *g, const tg_backend *be)
     const double median = measure_median(t, set.rounds);
     printf("{\"family\": \"gpu_nets\", \"case\": \"%s %lldx%lld\", \"element\": \"%s\", "
            "\"items\": %lld, \"mps\": {\"median\": %.3f, \"min\": %.3f, \"max\": %.3f, "
-           "\"rounds\": %d}, \"arena_bytes\": %zu, \"answer_relative_l2\": %.3g}\n",
+           "\"rounds\": %d}, \"arena_bytes\": %zu, \"answer_relative_l2\": %.3g, "
+           "\"kinds\": \"%s\", \"nodes_of_kinds\": %d}\n",
            set.model, (long long)side, (long long)side, tgi_dtype_name(set.element),
            (long long)set.items, mp / median, mp / t[set.rounds - 1], mp / t[0], set.rounds,
-           s.tiling.arena_bytes, l2);
+           s.tiling.arena_bytes, l2, kinds & TG_KIND_WGMMA ? "wgmma" : "",
+           tgi_net_nodes_of(s.net, kinds));
     close_subject(&s);
 }
 
@@ -244,6 +268,8 @@ static int read_options(int argc, char **argv)
         const long n = strtol(value, NULL, 10);
         if (strcmp(argv[i], "--precision") == 0)
             set.element = strcmp(value, "fp32") == 0 ? TG_DTYPE_F32 : TG_DTYPE_F16;
+        else if (strcmp(argv[i], "--kinds") == 0)
+            set.kinds = value;
         else if (strcmp(argv[i], "--size") == 0 && n > 0)
             set.size = n;
         else if (strcmp(argv[i], "--items") == 0 && n > 0)
@@ -256,7 +282,9 @@ static int read_options(int argc, char **argv)
             return 0;
         i += argv[i][0] == '-';
     }
-    return set.model != NULL;
+    return set.model != NULL &&
+           (strcmp(set.kinds, "measured") == 0 || strcmp(set.kinds, "all") == 0 ||
+            strcmp(set.kinds, "none") == 0);
 }
 
 int main(int argc, char **argv)
@@ -264,13 +292,14 @@ int main(int argc, char **argv)
     tg_graph *g = NULL;
     if (!read_options(argc, argv))
         die("usage: bench_gpu_net [--size N] [--items N] [--rounds N] "
-            "[--precision fp32|fp16] MODEL.onnx");
+            "[--precision fp32|fp16] [--kinds measured|all|none] MODEL.onnx");
     ops = device_of_test(&d);
     if (!ops)
         return 77;
     const tg_backend *be = ops->backend(set.element);
     if (!be)
         die("the device has no such numbers");
+    kinds = kinds_of_device();
     must(tgi_graph_import_onnx(set.model, &g, &err));
     must(tgi_graph_finish(g, 0, &err));
     measure(g, be);

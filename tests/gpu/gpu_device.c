@@ -12,7 +12,7 @@
 
 static const tg_device_ops *ops;
 static tg_device *opened;
-static unsigned kinds;
+static tg_device_info described;
 
 static void close_device(void)
 {
@@ -37,7 +37,7 @@ const tg_device_ops *device_of_test(tg_device **d)
             exit(1);
         } else {
             ops = choice.ops;
-            kinds = choice.info.kinds;
+            described = choice.info;
             printf("on %s, compute capability %d.%d, %s\n", choice.info.name, choice.info.major,
                    choice.info.minor, choice.info.driver);
             atexit(close_device);
@@ -54,5 +54,10 @@ void device_generation(int capability)
 
 unsigned device_kinds(void)
 {
-    return kinds;
+    return described.kinds;
+}
+
+const tg_device_info *device_described(void)
+{
+    return &described;
 }
