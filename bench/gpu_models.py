@@ -4,15 +4,17 @@ PyTorch in channels_last, FP16, cuDNN in benchmark mode, and compiled where torc
 device, no copies counted). One row of JSON each, to standard output; and a large image file to file in budgets
 of device memory.
 
-    bench/gpu_models.py --build build-gpu [--data FOLDER] [--size 1024] [--no-compile] [--tiled 16384]
+    bench/gpu_models.py --build build-gpu [--data FOLDER] [--size 1024] [--no-torch] [--no-compile]
+    bench/gpu_models.py --build build-gpu --only tiled [--tiled 16384]
 
-Networks: the project's own, and those of FOLDER/models. PyTorch runs the same file: node by node, by the
-operators below. What it lacks (torch, onnx, an operator) is a row that says so. tegula's answer is compared with its
-reference kernels before anything is timed.
+Networks: the project's own, and those of FOLDER/data/models or FOLDER/models. PyTorch runs the same file: node by
+node, by the operators below. What it lacks (torch, onnx, an operator) is a row that says so. tegula's answer is compared
+with its reference kernels before anything is timed. What may take longest comes last: who ends this early has the rest.
 """
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -22,7 +24,6 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = ("unet2d_nuclei_broad", "fmd_noise2noise_unet", "kair_dncnn25", "span_x2_nomosuni", "compact_x2_nomosuni",
           "waifu2x_cunet_n1_x2")
-ROUNDS = 9
 
 
 def emit(**row):
@@ -149,8 +150,9 @@ def as_torch(path):
     return Network().eval()
 
 
-def torch_rows(name, path, size, compiled):
+def torch_rows(name, path, a, kind):
     import torch
+    size = a.size
     torch.backends.cudnn.benchmark = True
     channels = None
     net = as_torch(path)
@@ -160,25 +162,24 @@ def torch_rows(name, path, size, compiled):
     net = net.cuda().half().to(memory_format=torch.channels_last)
     for batch in (1, 8):
         x = torch.rand(batch, channels, size, size, device="cuda").half().contiguous(memory_format=torch.channels_last)
-        for kind in ("eager", "compiled") if compiled else ("eager",):
-            row = {"family": "gpu_nets_torch", "model": name, "batch": batch, "kind": kind, "torch": torch.__version__}
-            try:
-                run = torch.compile(net) if kind == "compiled" else net
-                emit(**row, size=size, **timed(run, x, batch * size * size * 1e-6))
-            except Exception as e:  # pylint: disable=broad-except
-                emit(**row, error=f"{type(e).__name__}: {e}"[:300])
+        row = {"family": "gpu_nets_torch", "model": name, "batch": batch, "kind": kind, "torch": torch.__version__}
+        try:
+            run = torch.compile(net) if kind == "compiled" else net
+            emit(**row, size=size, **timed(run, x, batch * size * size * 1e-6, a.rounds))
+        except Exception as e:  # pylint: disable=broad-except
+            emit(**row, error=f"{type(e).__name__}: {e}"[:300])
         del x
         torch.cuda.empty_cache()
 
 
-def timed(run, x, megapixels):
+def timed(run, x, megapixels, rounds):
     import torch
     seconds = []
     with torch.inference_mode():
         for _ in range(3):
             run(x)
         torch.cuda.synchronize()
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
             for _ in range(5):
@@ -187,36 +188,31 @@ def timed(run, x, megapixels):
             torch.cuda.synchronize()
             seconds.append(begin.elapsed_time(end) * 1e-3 / 5)
     return {"mps": {"median": megapixels / statistics.median(seconds), "min": megapixels / max(seconds),
-                    "max": megapixels / min(seconds), "rounds": ROUNDS}}
+                    "max": megapixels / min(seconds), "rounds": rounds}}
 
 
 # ---- tegula ------------------------------------------------------------------------------------
 
 
-def tegula_rows(a, name, path):
-    for precision in ("fp16", "fp32"):
-        for items in (1, 8):
-            done = subprocess.run([os.path.join(a.build, "bench", "bench_gpu_net"), "--size", str(a.size), "--items",
-                                   str(items), "--precision", precision, path], text=True, capture_output=True,
-                                  check=False)
-            if done.returncode == 77:
-                print(done.stdout.strip())
-                sys.exit(77)
-            rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-            for row in rows:
-                emit(**{**row, "model": name})
-            if not rows:
-                emit(family="gpu_nets", model=name, element=precision, items=items, error=done.stderr.strip()[-300:])
-
-
-def untiled_rate(a, model):
-    """Megapixels a second of one pass over the image in memory; None where the device has no room for it."""
-    done = subprocess.run([os.path.join(a.build, "bench", "bench_gpu_net"), "--size", str(a.tiled), "--items", "1",
-                           "--rounds", "3", model], text=True, capture_output=True, check=False)
+def bench_net(a, name, path, size, *options):
+    """Rows of bench_gpu_net, written as they are, but for the network's name; or what it says instead."""
+    done = subprocess.run([os.path.join(a.build, "bench", "bench_gpu_net"), "--size", str(size), "--rounds",
+                           str(a.rounds), "--kinds", a.kinds, *options, path], text=True, capture_output=True, check=False)
+    if done.returncode == 77:
+        print(done.stdout.strip())
+        sys.exit(77)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     for row in rows:
-        emit(**{**row, "model": "tegula_denoise"})
-    return rows[0]["mpx_s"] if rows else None
+        emit(**{**row, "model": name})
+    if not rows:
+        emit(family="gpu_nets", model=name, size=size, options=options, error=done.stderr.strip()[-300:])
+    return rows
+
+
+def tegula_rows(a, name, path):
+    for precision in ("fp16", "fp32"):
+        for items in ("1", "8"):
+            bench_net(a, name, path, a.size, "--items", items, "--precision", precision)
 
 
 def shares(done, rate):
@@ -232,44 +228,74 @@ def shares(done, rate):
 def tiled_rows(a):
     """A large image, file to file: the rate without a budget, then in budgets."""
     model = os.path.join(TOP, "models", "tegula_denoise.onnx")
-    rate = untiled_rate(a, model)
+    whole = bench_net(a, "tegula_denoise", model, a.tiled, "--items", "1")
+    rate = whole[0]["mps"]["median"] if whole else None  # None: the device has no room for the whole image
     with tempfile.TemporaryDirectory() as folder:
         image = os.path.join(folder, "in.tif")
-        subprocess.run([os.path.join(a.build, "tools", "tegula-draw"), "--size", str(a.tiled), image,
-                        os.path.join(folder, "clean.tif")], check=True, stdout=subprocess.DEVNULL)
-        for budget in (None, "8GiB", "4GiB", "2GiB"):
-            begin = time.time()
-            done = subprocess.run([os.path.join(a.build, "cli", "tegula"), "run", "-y", "--json", "-m", model, image,
+
+        def draw(size):
+            subprocess.run([os.path.join(a.build, "tools", "tegula-draw"), "--size", str(size), image,
+                            os.path.join(folder, "clean.tif")], check=True, stdout=subprocess.DEVNULL)
+
+        def run(budget):
+            return subprocess.run([os.path.join(a.build, "cli", "tegula"), "run", "-y", "--json", "-m", model, image,
                                    "-o", os.path.join(folder, "out.tif"), "--device", "cuda", "--precision", "fp16"] +
                                   (["--vram", budget] if budget else []), text=True, capture_output=True, check=False,
-                                  env={**os.environ, "TEGULA_CUDA_TIMES": "1"})
+                                  env={**os.environ, "TEGULA_CUDA_TIMES": "1", "TEGULA_CACHE": folder})
+
+        draw(64)
+        run(None)  # what is measured when a device is first used would count as work of its queues
+        draw(a.tiled)
+        for budget in (None, "8GiB", "4GiB", "2GiB"):
+            begin = time.time()
+            done = run(budget)
             last = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
             emit(family="gpu_tiled", size=a.tiled, vram=budget, exit=done.returncode, seconds=time.time() - begin,
                  **(shares(last[-1], rate) if last else {}), done=last[-1] if last else None,
                  error=done.stderr.strip()[-300:] if done.returncode else None)
 
 
+def models(data):
+    """(name, path): the project's own network, and those of the collection that are there."""
+    yield "tegula_denoise", os.path.join(TOP, "models", "tegula_denoise.onnx")
+    places = [os.path.join(data, *up, "models") for up in (["data"], [])] if data else []
+    folder = next((p for p in places if os.path.isdir(p)), None)
+    for name in MODELS if folder else ():
+        path = os.path.join(folder, name, "model.onnx")
+        if os.path.exists(path):
+            yield name, path
+
+
+def network_rows(a):
+    networks = list(models(a.data))
+    for name, path in networks:
+        tegula_rows(a, name, path)
+    for kind in () if a.no_torch else ("eager",) if a.no_compile else ("eager", "compiled"):
+        for name, path in networks:
+            try:
+                torch_rows(name, path, a, kind)
+            except Exception as e:  # pylint: disable=broad-except
+                emit(family="gpu_nets_torch", model=name, kind=kind, error=f"{type(e).__name__}: {e}"[:300])
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", required=True)
-    p.add_argument("--data", help="folder that has models/NAME/model.onnx")
-    p.add_argument("--size", type=int, default=1024)
-    p.add_argument("--no-compile", action="store_true")
-    p.add_argument("--tiled", type=int, default=16384, help="side of the large image; 0: none")
+    p.add_argument("--data", help="folder that has data/models/NAME/model.onnx, or models/NAME/model.onnx")
+    p.add_argument("--only", choices=("tiled", "nets"), help="the large image, or the networks in memory")
+    p.add_argument("--size", type=int, default=1024, help="side of images in memory")
+    p.add_argument("--rounds", type=int, default=9, help="of a row; its median counts")
+    p.add_argument("--kinds", choices=("measured", "all", "none"), default="measured",
+                   help="variants that tegula uses where they pay: as bench_gpu_net has it")
+    p.add_argument("--no-torch", action="store_true", help="without the peer")
+    p.add_argument("--no-compile", action="store_true", help="the peer eager alone")
+    p.add_argument("--tiled", type=int, default=16384, help="side of the large image")
     a = p.parse_args()
-    models = [("tegula_denoise", os.path.join(TOP, "models", "tegula_denoise.onnx"))]
-    for name in MODELS:
-        path = os.path.join(a.data or "", "models", name, "model.onnx")
-        if a.data and os.path.exists(path):
-            models.append((name, path))
-    for name, path in models:
-        tegula_rows(a, name, path)
-        try:
-            torch_rows(name, path, a.size, not a.no_compile)
-        except Exception as e:  # pylint: disable=broad-except
-            emit(family="gpu_nets_torch", model=name, error=f"{type(e).__name__}: {e}"[:300])
-    if a.tiled:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the large image is removed then too
+    if a.only != "nets":
         tiled_rows(a)
+    if a.only != "tiled":
+        network_rows(a)
     return 0
 
 

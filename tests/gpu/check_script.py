@@ -1,13 +1,16 @@
 """scripts/gpu-check, told of a device that is emulated: rows of what passed, failed and was skipped,
-and the exit code that says so.
+and the exit code that says so. Its benchmarks, with programs that print rows at once; what runs past its time.
 
 usage: check_script.py gpu-check BUILD EMULATED_PLUGIN
 """
+import importlib.machinery
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 
 SCRIPT, BUILD, PLUGIN = sys.argv[1:4]
 problems = []
@@ -30,7 +33,73 @@ def check(plugin, emulated, folder):
     return done.returncode, {(r["record"], r.get("name")): r for r in rows}
 
 
+NET = '{"family": "gpu_nets", "mps": {"median": 4.0}}'
+DONE = ('{"bands_seconds": 2.0, "device_upload_seconds": 0.5, "device_kernel_seconds": 1.5, '
+        '"device_download_seconds": 1.0, "megapixels_per_second": 3.0}')
+PROGRAMS = {"bench/gpu_peak": """echo '{"family": "gpu_peak", "copy_gbs": 5.0}'""",
+            "bench/bench_gpu": """echo '{"family": "gpu_ops", "told": "'"$*"'"}'""",
+            "bench/bench_gpu_net": f"echo '{NET}'", "tools/tegula-draw": "exit 0", "cli/tegula": f"echo '{DONE}'"}
+
+
+def benchmarks(folder, *words):
+    """Rows of the benchmarks, of a build that has PROGRAMS, and of a collection of one network."""
+    build, out = os.path.join(folder, "build"), os.path.join(folder, "bench.jsonl")
+    model = os.path.join(folder, "shared", "data", "models", "kair_dncnn25", "model.onnx")
+    for path, text in [(os.path.join(build, p), f"#!/bin/sh\n{t}\n") for p, t in PROGRAMS.items()] + [
+            (model, ""), (os.path.join(folder, "torch.py"), "raise ImportError('not in this test')\n")]:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(path, 0o755)
+    done = subprocess.run([sys.executable, "-B", SCRIPT, "--steps", "bench", "--build", build, "--out", out, "--data",
+                           os.path.join(folder, "shared"), *words], check=False, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": folder})
+    with open(out, encoding="utf-8") as f:
+        rows = [json.loads(line) for line in f]
+    expect(f"benchmarks {words}: exit", done.returncode, 0)
+    names = [r["name"] for r in rows if "status" in r]
+    return names, [r for r in rows if r["record"] == "bench" and "family" in r]
+
+
+def every_benchmark_runs(folder):
+    names, rows = benchmarks(folder)
+    expect("benchmarks", names, ["gpu_peak", "bench_gpu", "gpu_tiled", "gpu_nets"])
+    expect("ceilings are handed on", [r["told"] for r in rows if r["family"] == "gpu_ops"], ["--copy 5.0"])
+    tiled = [(r["vram"], r["of_untiled"], r["busy"], r["overlap"]) for r in rows if r["family"] == "gpu_tiled"]
+    expect("the large image", tiled, [(v, 0.75, 0.75, 1.5) for v in (None, "8GiB", "4GiB", "2GiB")])
+    nets = [r["model"] for r in rows if r["family"] == "gpu_nets"]
+    expect("networks", nets, ["tegula_denoise"] * 5 + ["kair_dncnn25"] * 4)
+    expect("some benchmarks", benchmarks(folder, "--benches", "peak")[0], ["gpu_peak"])
+
+
+def what_runs_past_its_time_is_ended_whole():
+    loader = importlib.machinery.SourceFileLoader("gpu_check", SCRIPT)
+    script = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    loader.exec_module(script)
+    script.PATIENCE = 1
+    # A child that does not listen, and does not hold the output either.
+    code, said = script.run(["sh", "-c", "(trap '' TERM; exec >/dev/null 2>&1; sleep 60; sleep 60) & echo $!; wait"], 1)
+    expect("past its time: exit", code, 124)
+    expect("past its time: what it had said", said.strip().isdigit(), True)
+    gone = not os.path.exists(f"/proc/{said.strip()}")
+    for _ in range(20):  # whoever adopts it takes a moment
+        gone = gone or is_dead(said.strip())
+        time.sleep(0 if gone else 0.1)
+    expect("past its time: children are gone", gone, True)
+
+
+def is_dead(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 def main():
+    with tempfile.TemporaryDirectory() as folder:
+        every_benchmark_runs(folder)
+    what_runs_past_its_time_is_ended_whole()
     with tempfile.TemporaryDirectory() as folder:
         code, rows = check(PLUGIN, "mib=256", folder)
         expect("a device: exit", code, 0)
