@@ -93,7 +93,8 @@ typedef struct tg_job_device {
     uint64_t free_bytes;    /* beside it, when it was made */
     uint64_t limit_bytes;   /* what may be allocated beside it */
     uint64_t budget_bytes, margin_bytes;
-    uint64_t ran_out; /* what a plan of this job counted on and did not get; 0 */
+    double seconds_before[3]; /* that its queues worked before the run: measurements */
+    uint64_t ran_out;         /* what a plan of this job counted on and did not get; 0 */
     tg_device_form form;
     tg_device_need need; /* of the chosen tiling */
 } tg_job_device;

@@ -461,6 +461,8 @@ void tgi_job_device_result(const tg_job *job, tg_run_result *res)
     res->device_budget_bytes = d->budget_bytes;
     double seconds[3];
     if (d->device && d->ops->times(d->device, seconds, NULL) == TG_OK) {
+        for (int i = 0; i < 3; i++)
+            seconds[i] -= d->seconds_before[i];
         res->device_upload_seconds = seconds[TG_QUEUE_UPLOAD];
         res->device_download_seconds = seconds[TG_QUEUE_DOWNLOAD];
         res->device_kernel_seconds = seconds[TG_QUEUE_COMPUTE];

@@ -81,6 +81,7 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, tgi_err *err)
     const tg_job_device *d = &job->dev;
     const tg_device_io io = {r, fetch, ahead, take};
     *r = (tgi_run_device){.job = job, .item = -1};
+    TGI_TRY(d->ops->times(d->device, job->dev.seconds_before, err));
     for (int k = 0; k < 2; k++)
         TGI_TRY(d->ops->pin(d->device, job->plan.bytes.staging / 2, &r->staging[k], err));
     if (job->tensors && !job->source)
