@@ -494,13 +494,15 @@ static void check_node(dev_node *d, float *const *ref, float *const *whole, floa
     }
 }
 
-/* Activations become numbers that the type holds; weights too in bfloat16, which has few. */
+/* Activations and weights become numbers that the type holds: what is looked for is a wrong
+ * sum, and steps behind it can make much of a weight's rounding (a difference of two that are
+ * nearly equal). */
 static void round_inputs(op_node *n, tg_dtype t)
 {
     for (int i = 0; i < n->ctx.n_src; i++)
         if (n->data[i] &&
             (!n->is_const[i] ||
-             (t == TGI_DTYPE_BF16 && n->src[i].dtype == TG_DTYPE_F32 && n->src[i].rank >= 4)))
+             (t != TG_DTYPE_F32 && n->src[i].dtype == TG_DTYPE_F32 && n->src[i].rank >= 4)))
             device_round(t, n->data[i], desc_floats(&n->src[i]));
 }
 
