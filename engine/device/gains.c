@@ -5,6 +5,7 @@
 #include "kernels/ops/op_attrs.h"
 #include "kernels/pixels.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define COLUMNS 64
@@ -36,22 +37,28 @@ typedef struct trial {
         }                                                                                      \
     }
 static const struct {
-    const char *name;
+    const char *name, *what, *than;
     double worth;
     int compared;
     trial trial[MOST_TRIALS];
 } measured[TGI_GAIN_COUNT] = {
     [TGI_GAIN_HALF] = {"half_gain",
+                       "fp16 is",
+                       "fp32",
                        1.15,
                        0,
                        {{{TG_DTYPE_F32, 0, 64, 3}, {TG_DTYPE_F16, 0, 64, 3}}}},
     [TGI_GAIN_WGMMA] = {"wgmma_gain",
+                        "convolutions by warp groups are",
+                        "the others",
                         1.05,
                         1,
                         {KIND(TG_DTYPE_F16, TG_KIND_WGMMA, 128, 3),
                          KIND(TG_DTYPE_F16, TG_KIND_WGMMA, 64, 3),
                          KIND(TGI_DTYPE_BF16, TG_KIND_WGMMA, 128, 3)}},
     [TGI_GAIN_LIBRARY] = {"library_gain",
+                          "products by its library are",
+                          "our own",
                           1.1,
                           1,
                           {KIND(TG_DTYPE_F16, TG_KIND_LIBRARY, 256, 1),
@@ -62,6 +69,13 @@ static const struct {
 const char *tgi_gain_name(tgi_gain which)
 {
     return measured[which].name;
+}
+
+const char *tgi_gain_text(tgi_gain which, double gain, char *buf, size_t cap)
+{
+    snprintf(buf, cap, "%s %.2f times as fast as %s", measured[which].what, gain,
+             measured[which].than);
+    return buf;
 }
 
 double tgi_gain_worth(tgi_gain which)

@@ -15,6 +15,8 @@ typedef enum tgi_gain {
 
 /* "half_gain": how the figure is kept. */
 const char *tgi_gain_name(tgi_gain which);
+/* "fp16 is 3.20 times as fast as fp32". Returns buf. */
+const char *tgi_gain_text(tgi_gain which, double gain, char *buf, size_t cap);
 /* From here on it is worth its price: rounding, another kind of kernel, memory. */
 double tgi_gain_worth(tgi_gain which);
 

@@ -64,6 +64,7 @@ double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
     tg_job_device *d = &job->dev;
     tgi_err e = {0};
     double gain = -1;
+    char text[128];
     tgi_measured_read(&d->info, m);
     if (m->gain[which] >= 0 || job->like)
         return m->gain[which];
@@ -81,20 +82,19 @@ double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
         tgi_ctx_log(job->ctx, st == TG_E_DEVICE ? TG_LOG_WARN : TG_LOG_DEBUG,
                     "%s: %s could not be measured: %s", job->device_text, tgi_gain_name(which),
                     e.text);
+    else
+        tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: %s", job->device_text,
+                    tgi_gain_text(which, gain, text, sizeof text));
     return st == TG_OK ? gain : -1;
 }
 
 /* What cannot be measured is believed to be as most devices are. */
 static int half_is_faster(tg_job *job)
 {
-    tgi_measured m, before;
+    tgi_measured m;
     if (!job->dev.ops->backend(TG_DTYPE_F16))
         return 0;
-    tgi_measured_read(&job->dev.info, &before);
     const double gain = tgi_job_gain(job, TGI_GAIN_HALF, &m);
-    if (gain > 0 && before.gain[TGI_GAIN_HALF] < 0)
-        tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: fp16 is %.2f times as fast as fp32",
-                    job->device_text, gain);
     return gain <= 0 || gain >= tgi_gain_worth(TGI_GAIN_HALF);
 }
 

@@ -292,10 +292,6 @@ static void look_at_gpus(report *r)
 /* What was measured when the device was first used for what it is about. */
 static void look_at_measured(report *r, const tg_device_info *info)
 {
-    static const char *const of[TGI_GAIN_COUNT] = {
-        "fp16 is %.2f times as fast as fp32",
-        "convolutions by warp groups are %.2f times as fast as the others",
-        "products by its library are %.2f times as fast as our own"};
     tgi_measured m;
     char a[32], text[128];
     tgi_measured_read(info, &m);
@@ -305,8 +301,8 @@ static void look_at_measured(report *r, const tg_device_info *info)
     for (int i = 0; i < TGI_GAIN_COUNT; i++) {
         if (m.gain[i] < 0)
             continue;
-        snprintf(text, sizeof text, of[i], m.gain[i]);
-        find(r, "device", TG_FINDING_OK, "cuda:%d: %s, as measured%s", info->id, text,
+        find(r, "device", TG_FINDING_OK, "cuda:%d: %s, as measured%s", info->id,
+             tgi_gain_text((tgi_gain)i, m.gain[i], text, sizeof text),
              m.gain[i] == 0 ? ": they are not there, or compute something else" : "");
     }
     if (m.library_bytes)
