@@ -80,23 +80,30 @@ static inline void on_log(void *user, tg_log_level level, const char *line)
     snprintf(o->warnings + n, sizeof o->warnings - n, "%s\n", line);
 }
 
+/* Options of a job of the model: the input, and NAME, VALUE pairs up to NULL. */
+static inline tg_opts *options_of(tg_ctx *ctx, const char *from, const char *const *extra)
+{
+    tg_opts *opts = NULL;
+    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "model", model), TG_OK);
+    CHECK_EQ(tg_opts_set(opts, "input", from), TG_OK);
+    for (; extra && extra[0]; extra += 2)
+        CHECK_EQ(tg_opts_set(opts, extra[0], extra[1]), TG_OK);
+    return opts;
+}
+
 /* Plan and run with NAME, VALUE pairs beside the usual ones. */
 static inline outcome run_from(const char *from, const char *to, const char *const *extra)
 {
     outcome o = {.res = {.size = sizeof(tg_run_result)}};
     tg_ctx_opts how = {.size = sizeof how, .log = on_log, .user = &o};
     tg_ctx *ctx = NULL;
-    tg_opts *opts = NULL;
     tg_job *job = NULL;
     tg_plan_info info = {.size = sizeof info};
     CHECK_EQ(tg_ctx_open(&how, &ctx), TG_OK);
-    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "model", model), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "input", from), TG_OK);
+    tg_opts *opts = options_of(ctx, from, extra);
     CHECK_EQ(tg_opts_set(opts, "output", to), TG_OK);
     CHECK_EQ(tg_opts_set(opts, "threads", "1"), TG_OK);
-    for (; extra && extra[0]; extra += 2)
-        CHECK_EQ(tg_opts_set(opts, extra[0], extra[1]), TG_OK);
     o.st = tg_job_open(ctx, opts, &job);
     if (o.st == TG_OK)
         o.st = tg_job_plan(job, &info);

@@ -58,12 +58,8 @@ static asked *open_job(const char *vram, const char *device)
     tg_ctx_opts how = {.size = sizeof how, .log = on_log, .user = &a->log};
     a->plan.size = sizeof a->plan;
     CHECK_EQ(tg_ctx_open(&how, &a->ctx), TG_OK);
-    CHECK_EQ(tg_opts_new(a->ctx, &a->opts), TG_OK);
-    CHECK_EQ(tg_opts_set(a->opts, "model", model), TG_OK);
-    CHECK_EQ(tg_opts_set(a->opts, "input", input), TG_OK);
-    CHECK_EQ(tg_opts_set(a->opts, "output", output), TG_OK);
-    CHECK_EQ(tg_opts_set(a->opts, "device", device), TG_OK);
-    CHECK_EQ(tg_opts_set(a->opts, "tile", "32x32"), TG_OK);
+    a->opts =
+        options_of(a->ctx, input, OPTIONS("output", output, "device", device, "tile", "32x32"));
     if (vram)
         CHECK_EQ(tg_opts_set(a->opts, "vram", vram), TG_OK);
     CHECK_EQ(tg_job_open(a->ctx, a->opts, &a->job), TG_OK);

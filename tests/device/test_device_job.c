@@ -288,14 +288,9 @@ static tg_plan_info plan_of(const char *from, const char *device)
 {
     tg_plan_info info = {.size = sizeof info};
     tg_ctx *ctx = NULL;
-    tg_opts *opts = NULL;
     tg_job *job = NULL;
     CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
-    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "model", model), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "input", from), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "device", device), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "tile", "32x32"), TG_OK);
+    tg_opts *opts = options_of(ctx, from, OPTIONS("device", device, "tile", "32x32"));
     CHECK_EQ(tg_job_open(ctx, opts, &job), TG_OK);
     CHECK_EQ(tg_job_plan(job, &info), TG_OK);
     info.lines = NULL; /* views of the job */
@@ -340,14 +335,9 @@ static void test_samples_of_a_batch_take_their_time(void)
 static void verify_with(const char *const *extra, tg_status expect, tg_verify_result *r)
 {
     tg_ctx *ctx = NULL;
-    tg_opts *opts = NULL;
     tg_job *job = NULL;
     CHECK_EQ(tg_ctx_open(NULL, &ctx), TG_OK);
-    CHECK_EQ(tg_opts_new(ctx, &opts), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "model", model), TG_OK);
-    CHECK_EQ(tg_opts_set(opts, "input", input), TG_OK);
-    for (; extra && extra[0]; extra += 2)
-        CHECK_EQ(tg_opts_set(opts, extra[0], extra[1]), TG_OK);
+    tg_opts *opts = options_of(ctx, input, extra);
     CHECK_EQ(tg_job_open(ctx, opts, &job), TG_OK);
     const tg_status st = tg_job_verify(job, r);
     CHECK_EQ(st, expect);
