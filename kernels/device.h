@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-#define TG_DEVICE_ABI 5u /* rises with any change of this header, op.h or backend.h */
+#define TG_DEVICE_ABI 6u /* rises with any change of this header, op.h or backend.h */
 
 typedef struct tg_device tg_device;                 /* one device, opened: a context */
 typedef struct tg_device_event tg_device_event;     /* a place in a queue */
@@ -94,6 +94,8 @@ typedef struct tg_device_pixels {
      * infinite, and values that an integer type cannot hold. Added to by the kernel; device
      * address, zeroed by the step itself. */
     uint32_t *counts;
+    tg_pick pick; /* store: the value is the number of a channel of the pixel, finite; channels
+                     and together are 1. TG_PICK_NONE: a value for each channel */
 } tg_device_pixels;
 
 typedef enum tg_device_step_kind {

@@ -177,6 +177,15 @@ typedef enum tg_whole {
     TG_WHOLE_REDUCED, /* numbers per channel, nothing else (GlobalAveragePool) */
 } tg_whole;
 
+/* The number of which channel of a pixel, of several alike the first or the last of them. */
+typedef enum tg_pick {
+    TG_PICK_NONE,
+    TG_PICK_FIRST_LARGEST,
+    TG_PICK_LAST_LARGEST,
+    TG_PICK_FIRST_SMALLEST,
+    TG_PICK_LAST_SMALLEST
+} tg_pick;
+
 typedef struct tg_op {
     const char *name; /* ONNX spelling: "Conv" */
     tg_op_class op_class;
@@ -213,6 +222,9 @@ typedef struct tg_op {
     /* 1: output 0 is source 0 with every pixel of the plane repeated in a square of 2x2, and
      * nothing else. NULL: never. */
     int (*doubles)(const tg_op_ctx *ctx);
+    /* What output 0 is of the channels of source 0 at the same pixel, and nothing else. NULL:
+     * TG_PICK_NONE. */
+    tg_pick (*picks)(const tg_op_ctx *ctx);
 } tg_op;
 
 static inline tg_op_class tgi_op_class(const tg_op *op, const tg_op_ctx *ctx)

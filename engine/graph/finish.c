@@ -150,6 +150,7 @@ static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
     TGI_TRY(tgi_size_find_base(g, err));
     TGI_TRY(tgi_rewrite_canonical(g, flags, err));
     TGI_TRY(tgi_rewrite_edges(g, err));
+    TGI_TRY(tgi_size_find_rank(g, err));
     if (flags & TG_GRAPH_LABELS)
         TGI_TRY(label_output(g, err));
     TGI_TRY(classify(g, err));

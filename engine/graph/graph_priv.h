@@ -90,6 +90,8 @@ tg_status tgi_fold_constants(tg_graph *g, tgi_err *err);
 tg_status tgi_free_sizes(tg_graph *g, tgi_freed *f, tgi_err *err);
 tg_status tgi_fix_sizes(tg_graph *g, const tgi_freed *f, tgi_err *err);
 tg_status tgi_size_find_base(tg_graph *g, tgi_err *err);
+/* Whether it works on images or volumes (spatial, base): known behind tgi_rewrite_edges. */
+tg_status tgi_size_find_rank(tg_graph *g, tgi_err *err);
 tg_status tgi_size_analyse(tg_graph *g, tgi_err *err);
 tg_status tgi_rewrite_edges(tg_graph *g, tgi_err *err);
 tg_status tgi_rewrite_canonical(tg_graph *g, unsigned flags, tgi_err *err);

@@ -449,7 +449,7 @@ int64_t tgi_graph_extent(const tg_graph *g, int k, int64_t n)
     return tgi_align_up(tgi_max(0, least - r), d) + r;
 }
 
-tg_status tgi_size_analyse(tg_graph *g, tgi_err *err)
+tg_status tgi_size_find_rank(tg_graph *g, tgi_err *err)
 {
     const tg_desc *in0 = &tgi_priv(g)->base_in[0];
     if (in0->rank < 4 || in0->rank > 5)
@@ -460,6 +460,12 @@ tg_status tgi_size_analyse(tg_graph *g, tgi_err *err)
     g->spatial = in0->rank - 2;
     for (int k = 0; k < 3; k++)
         g->base[k] = k >= 3 - g->spatial ? in0->dim[in0->rank - 3 + k] : 1;
+    return TG_OK;
+}
+
+tg_status tgi_size_analyse(tg_graph *g, tgi_err *err)
+{
+    const tg_desc *in0 = &tgi_priv(g)->base_in[0];
     TGI_TRY(free_or_fix(g, err));
     if (g->fixed_size)
         TGI_TRY(retry_freed(g, err));

@@ -351,6 +351,45 @@ static int make_doubled(tg_net *net, int at)
     return 1;
 }
 
+static int is_made_here(const tg_net *net, int v)
+{
+    for (int i = 0; i < net->n_nodes; i++)
+        for (int d = 0; d < net->nodes[i].ctx.n_dst; d++)
+            if (net->nodes[i].node->dst[d] == v)
+                return 1;
+    return 0;
+}
+
+static int is_read(const tg_net *net, int v)
+{
+    for (int i = 0; i < net->n_nodes; i++)
+        for (int j = 0; j < net->nodes[i].n_operands; j++)
+            if (reads_part(&net->nodes[i].operand[j], v))
+                return 1;
+    return 0;
+}
+
+/* Remove node `at` if all that it yields is an output of the net which the step that makes
+ * pixels of it can find itself. 1 when it is gone. */
+static int make_picked(tg_net *net, int at)
+{
+    const tg_net_node *n = &net->nodes[at];
+    const int v = n->node->dst[0], from = n->operand[0].value[0];
+    const tg_pick pick = n->node->op->picks ? n->node->op->picks(&n->ctx) : TG_PICK_NONE;
+    if (!net->be->whole_pixels || pick == TG_PICK_NONE || n->n_epi || n->flat ||
+        !net->values[v].is_out || n->operand[0].n_seg != 1 || n->operand[0].doubled[0] ||
+        net->values[from].is_out || !is_made_here(net, from) || is_read(net, v))
+        return 0;
+    for (int o = 0; o < net->n_out; o++)
+        if (net->out[o] == v) {
+            net->held[o] = from;
+            net->pick[o] = pick;
+        }
+    net->values[from].is_out = 1;
+    remove_node(net, at);
+    return 1;
+}
+
 /* The contexts point into their own node: repair them after nodes moved. */
 static void repoint(tg_net *net)
 {
@@ -423,6 +462,7 @@ static void choose_kernels(tg_net *net, unsigned flags)
     if (!(flags & TG_NET_REFERENCE)) {
         remove_nodes(net, make_virtual);
         remove_nodes(net, make_doubled);
+        remove_nodes(net, make_picked);
     }
     for (int i = 0; i < net->n_nodes; i++)
         settle(net, &net->nodes[i], flags);
@@ -482,7 +522,7 @@ static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *
     for (int i = 0; i < g->n_in; i++)
         net->in[i] = g->in[i].value;
     for (int i = 0; i < g->n_out; i++)
-        net->out[i] = g->out[i].value;
+        net->out[i] = net->held[i] = g->out[i].value;
     lay_out_values(net, flags);
     for (int i = 0; i < g->n_out; i++)
         net->values[g->out[i].value].is_out = 1;
@@ -559,7 +599,7 @@ void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need)
 
 char *tgi_net_text(const tg_net *net)
 {
-    const size_t cap = 160 * (size_t)net->n_nodes + 64;
+    const size_t cap = 160 * (size_t)(net->n_nodes + net->n_out) + 64;
     char *text = tgi_malloc(TGI_TAG_PLAN, cap);
     if (!text)
         return NULL;
@@ -571,5 +611,8 @@ char *tgi_net_text(const tg_net *net)
                                : n->flat  ? "flat"
                                           : "ref");
     }
+    for (int o = 0; o < net->n_out && at < cap; o++)
+        if (net->pick[o] != TG_PICK_NONE)
+            at += (size_t)snprintf(text + at, cap - at, ";out%d:pick%d", o, (int)net->pick[o]);
     return text;
 }

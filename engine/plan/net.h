@@ -6,6 +6,10 @@
  * operands is *virtual*: it has no node and no buffer, its consumers read the parts. So is
  * nearest upsampling by two whose consumers all read doubled views: they read its source.
  *
+ * On a device an output that only says which channel of a pixel is the largest (ArgMax at the
+ * end of a network, or --labels) has neither: the step that makes pixels of it reads the
+ * channels themselves. What is in memory for an output is `held`, which else is the output.
+ *
  * A *flat* value (graph.h) is dense and row-major; planning sees one row of it, of as many
  * columns as it has floats. A flat node reads all of its operands and computes all of its
  * results at once: operands and results that are images pass through dense copies in scratch.
@@ -70,9 +74,11 @@ typedef struct tg_net {
     tg_net_value *values; /* g->n_values */
     int n_values;
     int in[TG_MAX_PORTS], out[TG_MAX_PORTS], n_in, n_out;
-    size_t packed_bytes; /* all weights in kernel form */
-    int *fast;           /* nodes that may rearrange their sums, see tgi_net_use_fast */
-    int n_fast, n_used;  /* how many there are, and how many do */
+    int held[TG_MAX_PORTS];     /* value that is in memory for the output */
+    tg_pick pick[TG_MAX_PORTS]; /* what the output is of the channels of `held` */
+    size_t packed_bytes;        /* all weights in kernel form */
+    int *fast;                  /* nodes that may rearrange their sums, see tgi_net_use_fast */
+    int n_fast, n_used;         /* how many there are, and how many do */
 } tg_net;
 
 #define TG_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */

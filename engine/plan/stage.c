@@ -129,7 +129,7 @@ static void find_homes(cutter *c)
         c->home[i] = INT_MAX;
     }
     for (int o = 0; o < net->n_out; o++)
-        use_in(c, net->out[o], there(c, net->out[o]));
+        use_in(c, net->held[o], there(c, net->held[o]));
     c->n = 1;
     for (int i = net->n_nodes - 1; i >= 0; i--) {
         const tg_net_node *n = &net->nodes[i];
@@ -310,8 +310,15 @@ static int waits_for(const cutter *c, int k, int v)
 static void add_out(tg_stage *s, int v, int whole, int reduced)
 {
     if (s->out)
-        s->out[s->n_out] = (tg_stage_out){v, whole, reduced};
+        s->out[s->n_out] = (tg_stage_out){v, whole, reduced, TG_PICK_NONE};
     s->n_out++;
+}
+
+static void add_net_out(tg_stage *s, const tg_net *net, int o, int whole)
+{
+    add_out(s, net->held[o], whole, 0);
+    if (s->out)
+        s->out[s->n_out - 1].pick = net->pick[o];
 }
 
 /* At first all of output 0 is wanted. */
@@ -328,9 +335,9 @@ static void list_outputs(tg_stage *s, const cutter *c, int k)
     const tg_net *net = c->net;
     s->n_out = 0;
     for (int o = 0; o < net->n_out; o++) {
-        const int p = c->producer[net->out[o]];
+        const int p = c->producer[net->held[o]];
         if ((p < 0 ? 0 : c->home[p]) == k)
-            add_out(s, net->out[o], waits_for(c, k, net->out[o]), 0);
+            add_net_out(s, net, o, waits_for(c, k, net->held[o]));
     }
     for (int v = 0; v < net->n_values; v++)
         if (c->stored[v] && !net->values[v].is_out && c->home[c->producer[v]] == k)
@@ -372,7 +379,7 @@ static tg_status whole_net(const tg_net *net, tg_stage *s, tgi_err *err)
         s->in[s->n_in++] = (tg_stage_in){net->in[i], 0};
     s->n_loaded = s->n_in;
     for (int o = 0; o < net->n_out; o++)
-        add_out(s, net->out[o], -1, 0);
+        add_net_out(s, net, o, -1);
     want_all(s);
     find_lifetimes(s);
     return TG_OK;
@@ -435,7 +442,7 @@ tg_status tgi_stages_new(const tg_net *net, tg_stages **out, tgi_err *err)
 
 static void fit_stage(tg_stage *s, const tg_fit fit[3])
 {
-    if (s->n_out == 0 || s->out[0].reduced || s->out[0].value != s->net->out[0])
+    if (s->n_out == 0 || s->out[0].reduced || s->out[0].value != s->net->held[0])
         return;
     for (int a = 0; a < s->net->rank - TG_STREAM_AXIS; a++)
         s->fit[a] = fit[a + 5 - s->net->rank];

@@ -39,8 +39,9 @@ typedef struct tg_stage_in {
 
 typedef struct tg_stage_out {
     int value;
-    int whole;   /* net index of the whole-extent node that waits for it, or -1 */
-    int reduced; /* 1: the node's reduction of the value; 0: the value itself, stored */
+    int whole;    /* net index of the whole-extent node that waits for it, or -1 */
+    int reduced;  /* 1: the node's reduction of the value; 0: the value itself, stored */
+    tg_pick pick; /* of an output of the net: what it is of the value's channels */
 } tg_stage_out;
 
 typedef struct tg_stage_value {

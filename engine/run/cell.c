@@ -89,6 +89,8 @@ tg_box tgi_cell_kept(const tg_cell *c, int o, int64_t from)
         const tg_range core = tgi_axis_share(c->stage, axis, o, c->core[axis - TG_STREAM_AXIS]);
         box.ax[axis] = tgi_range_clip(box.ax[axis], core.lo, core.hi);
     }
+    if (c->stage->out[o].pick != TG_PICK_NONE)
+        box.ax[1] = (tg_range){0, 1};
     return box;
 }
 

@@ -163,6 +163,7 @@ static void fill_ends(tg_device_steps *s)
         store->pixels.type = s->form.out[o].type;
         store->pixels.channels = s->form.out[o].channels;
         store->pixels.together = s->form.out[o].together;
+        store->pixels.pick = t->stage->out[o].pick;
     }
 }
 

@@ -5,6 +5,21 @@
 
 #include "kernels/cuda/cu_map.cuh"
 
+/* The channel that has the largest number, or the smallest: */
+struct cu_best {
+    float best;
+    int32_t at;
+    /* numbers times `sign` are compared; `last`: of equals */
+    __device__ __forceinline__ void offer(float v, int32_t c, float sign, int32_t last)
+    {
+        const float s = sign * v;
+        if (c == 0 || s > best || (last && s >= best)) {
+            best = s;
+            at = c;
+        }
+    }
+};
+
 /* f(value, channel) for all channels of an operand at a pixel. */
 template <class T, class F>
 __device__ __forceinline__ void cu_each_channel(const cu_pool &pool, cu_operand o, int32_t z,

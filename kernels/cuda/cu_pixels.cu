@@ -4,9 +4,10 @@
  * NaN as 0. Where a pixel lies outside of the region it is another one's copy, or 0, as
  * tgi_pad_index (engine/plan/mapping.c) says; there the loader of the processor does the same.
  *
- * A thread moves up to 8 channels of a pixel. The type of the image is looked at in the kernel,
+ * A thread moves up to 8 channels of a pixel; where a pixel becomes the number of its largest
+ * channel it reads them all. The type of the image is looked at in the kernel,
  * once for all of them: these kernels wait for the bus, not for instructions. */
-#include "kernels/cuda/cu_map.cuh"
+#include "kernels/cuda/cu_channels.cuh"
 #include "kernels/cuda/cu_ops.cuh"
 
 /* Two roundings, whatever the compiler may contract. */
@@ -29,7 +30,7 @@ struct cu_staged {
     float mul, add;
     uint32_t *counts;
     int32_t volume; /* 1: the box has a z axis */
-    int32_t unused;
+    int32_t pick;   /* tg_pick */
 };
 
 struct cu_pixels_args {
@@ -260,36 +261,87 @@ __device__ __forceinline__ void cu_count(uint32_t *of_row, uint32_t nonfinite, u
         atomicAdd(&of_row[1], both >> 16);
 }
 
-template <class T, int V>
-__global__ void __launch_bounds__(256, 4) cu_store_pixels(const cu_pixels_args *__restrict__ a)
+struct cu_misfits {
+    uint32_t nonfinite, clipped;
+};
+
+/* Channels p.c and following of a pixel. */
+template <int V>
+__device__ __forceinline__ cu_misfits cu_put_pixel(const cu_pixels_args *a, const cu_place &p,
+                                                   const float (&v)[V])
 {
     const cu_staged &s = a->s;
+    cu_misfits m = {0, 0};
+    float below, above;
+    cu_type_bounds(s.type, &below, &above);
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        if (p.c + i >= s.channels)
+            continue;
+        const float x = cu_affine(v[i], s.mul, s.add);
+        const bool finite = cu_finite(v[i]);
+        m.nonfinite += !finite;
+        m.clipped += finite && !(x >= below && x <= above);
+        cu_put_sample(s.at, s.type,
+                      cu_staged_at(s, p.z - a->cells.lo[0], p.y - a->cells.lo[1],
+                                   p.x - a->cells.lo[2], p.c + i),
+                      x);
+    }
+    return m;
+}
+
+/* Channels p.c and following as they are. */
+template <class T, int V> struct cu_as_it_is {
+    static constexpr int lanes = V;
+    static constexpr bool here = cu_offered<T>::here;
+    static __device__ __forceinline__ cu_misfits put(const cu_pixels_args *a, const cu_place &p)
+    {
+        float v[V];
+        cu_load<T, V>(cu_pixel<T>(a->view, p.z, p.y, p.x) + p.c, v);
+        return cu_put_pixel<V>(a, p, v);
+    }
+};
+
+/* The number of the channel that `pick` says, V at a time. */
+template <class T, int V> struct cu_number_of {
+    static constexpr int lanes = 1;
+    static constexpr bool here = cu_offered<T>::here;
+    static __device__ __forceinline__ cu_misfits put(const cu_pixels_args *a, const cu_place &p)
+    {
+        const int32_t pick = a->s.pick;
+        const int32_t last = pick == TG_PICK_LAST_LARGEST || pick == TG_PICK_LAST_SMALLEST;
+        const float sign =
+            pick == TG_PICK_FIRST_SMALLEST || pick == TG_PICK_LAST_SMALLEST ? -1.0f : 1.0f;
+        const T *at = cu_pixel<T>(a->view, p.z, p.y, p.x);
+        cu_best b = {0.0f, 0};
+        for (int32_t c = 0; c < a->view.c; c += V) {
+            float v[V];
+            cu_load<T, V>(at + c, v);
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                if (c + i < a->view.c)
+                    b.offer(v[i], c + i, sign, last);
+        }
+        const float number[1] = {(float)b.at};
+        return cu_put_pixel<1>(a, p, number);
+    }
+};
+
+template <class OF>
+__global__ void __launch_bounds__(256, 4) cu_store_pixels(const cu_pixels_args *__restrict__ a)
+{
     const cu_cells &cells = a->cells;
     cu_place p;
-    const bool there = cu_place_of<V>(cells, &p);
-    if (!cu_offered<T>::here || p.z >= cells.hi[0] || p.y >= cells.hi[1]) /* the whole block */
+    cu_misfits m = {0, 0};
+    const bool there = cu_place_of<OF::lanes>(cells, &p);
+    if (!OF::here || p.z >= cells.hi[0] || p.y >= cells.hi[1]) /* the whole block */
         return;
-    const int32_t slab = p.z - cells.lo[0], row = p.y - cells.lo[1];
-    uint32_t nonfinite = 0, clipped = 0;
-    if (there) {
-        float v[V], below, above;
-        cu_type_bounds(s.type, &below, &above);
-        cu_load<T, V>(cu_pixel<T>(a->view, p.z, p.y, p.x) + p.c, v);
-#pragma unroll
-        for (int i = 0; i < V; i++) {
-            if (p.c + i >= s.channels)
-                continue;
-            const float x = cu_affine(v[i], s.mul, s.add);
-            const bool finite = cu_finite(v[i]);
-            nonfinite += !finite;
-            clipped += finite && !(x >= below && x <= above);
-            cu_put_sample(s.at, s.type, cu_staged_at(s, slab, row, p.x - cells.lo[2], p.c + i),
-                          x);
-        }
-    }
-    if (s.counts)
-        cu_count(s.counts + 2 * ((int64_t)slab * (cells.hi[1] - cells.lo[1]) + row), nonfinite,
-                 clipped);
+    if (there)
+        m = OF::put(a, p);
+    if (a->s.counts)
+        cu_count(a->s.counts + 2 * ((int64_t)(p.z - cells.lo[0]) * (cells.hi[1] - cells.lo[1]) +
+                                    p.y - cells.lo[1]),
+                 m.nonfinite, m.clipped);
 }
 
 /* ---- Host -------------------------------------------------------------------------------- */
@@ -315,35 +367,40 @@ static cu_staged staged_of(const tg_device_step *step)
     s.add = p->add;
     s.counts = p->counts;
     s.volume = step->call.box.rank == 5;
-    s.unused = 0;
+    s.pick = p->pick;
     return s;
 }
 
-#define CU_BY_LANES(kernel, T, lanes)                                                          \
-    ((lanes) == 8   ? kernel<T, 8>                                                             \
-     : (lanes) == 4 ? kernel<T, 4>                                                             \
-     : (lanes) == 2 ? kernel<T, 2>                                                             \
-                    : kernel<T, 1>)
+typedef void (*cu_pixels_kernel)(const cu_pixels_args *);
+
+template <class T, int V> static cu_pixels_kernel kernel_of(const tg_device_step *step)
+{
+    if (step->kind == TG_STEP_LOAD)
+        return cu_load_pixels<T, V>;
+    return step->pixels.pick == TG_PICK_NONE ? cu_store_pixels<cu_as_it_is<T, V>>
+                                             : cu_store_pixels<cu_number_of<T, V>>;
+}
 
 template <class T> static void put(const tg_device_step *step)
 {
     const tg_call *call = &step->call;
     const int load = step->kind == TG_STEP_LOAD;
     const tg_view *view = load ? &call->dst[0] : &call->src[0].seg[0];
-    const int lanes = cu_lanes(view->cb);
+    const int lanes = cu_lanes(view->cb), each = step->pixels.pick == TG_PICK_NONE;
     cu_shape shape;
     cu_pixels_args a;
-    a.cells = cu_cells_of(call, view->cb / lanes, &shape);
+    a.cells = cu_cells_of(call, each ? view->cb / lanes : 1, &shape);
     a.view = cu_view_of(view);
     a.s = staged_of(step);
     if (!load) { /* a program's launches are the same in all bands, whoever counts */
         const unsigned rows = shape.grid.x / a.cells.chunks;
         cu_launch(call, cu_clear_counts, dim3((2 * rows + 255) / 256), dim3(256), 0, a);
     }
-    cu_launch(call,
-              load ? CU_BY_LANES(cu_load_pixels, T, lanes)
-                   : CU_BY_LANES(cu_store_pixels, T, lanes),
-              shape.grid, shape.block, 0, a);
+    const cu_pixels_kernel kernel = lanes == 8   ? kernel_of<T, 8>(step)
+                                    : lanes == 4 ? kernel_of<T, 4>(step)
+                                    : lanes == 2 ? kernel_of<T, 2>(step)
+                                                 : kernel_of<T, 1>(step);
+    cu_launch(call, kernel, shape.grid, shape.block, 0, a);
 }
 
 void cu_pixels_put(const tg_device_step *step)

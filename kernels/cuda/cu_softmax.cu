@@ -153,18 +153,12 @@ struct cu_arg_f {
     __device__ __forceinline__ void at(const cu_pool &pool, const cu_place &p,
                                        float (&v)[V]) const
     {
-        float best = 0.0f;
-        int32_t where = 0;
-        cu_each_channel<T>(pool, src, p.z, p.y, p.x, [&](float x, int32_t c) {
-            const float s = sign * x;
-            if (c == 0 || s > best || (last && s >= best)) {
-                best = s;
-                where = c;
-            }
-        });
+        cu_best b = {0.0f, 0};
+        cu_each_channel<T>(pool, src, p.z, p.y, p.x,
+                           [&](float x, int32_t c) { b.offer(x, c, sign, last); });
 #pragma unroll
         for (int i = 0; i < V; i++)
-            v[i] = (float)where;
+            v[i] = (float)b.at;
     }
 };
 

@@ -100,6 +100,15 @@ static double flops(const tg_op_ctx *ctx)
     return (double)ctx->src[0].dim[ctx->src[0].rank > 1];
 }
 
+static tg_pick picks(const tg_op_ctx *ctx, int smallest)
+{
+    const int last = ((const arg_attrs *)ctx->attrs)->last != 0;
+    if (classify(ctx) != TG_OP_LOCAL)
+        return TG_PICK_NONE;
+    return smallest ? (last ? TG_PICK_LAST_SMALLEST : TG_PICK_FIRST_SMALLEST)
+                    : (last ? TG_PICK_LAST_LARGEST : TG_PICK_FIRST_LARGEST);
+}
+
 #define ARG(symbol, onnx, sign)                                                                \
     static tg_status ref_##symbol(const tg_call *call, tgi_err *err)                           \
     {                                                                                          \
@@ -109,6 +118,10 @@ static double flops(const tg_op_ctx *ctx)
     {                                                                                          \
         return eval_sign(ctx, dst_data, sign, err);                                            \
     }                                                                                          \
+    static tg_pick picks_##symbol(const tg_op_ctx *ctx)                                        \
+    {                                                                                          \
+        return picks(ctx, (sign) < 0);                                                         \
+    }                                                                                          \
     const tg_op tg_op_##symbol = {.name = onnx,                                                \
                                   .classify = classify,                                        \
                                   .any_type = 1,                                               \
@@ -117,7 +130,8 @@ static double flops(const tg_op_ctx *ctx)
                                   .infer = infer,                                              \
                                   .ref = ref_##symbol,                                         \
                                   .eval = eval_##symbol,                                       \
-                                  .flops = flops};
+                                  .flops = flops,                                              \
+                                  .picks = picks_##symbol};
 
 ARG(arg_max, "ArgMax", 1.0)
 ARG(arg_min, "ArgMin", -1.0)

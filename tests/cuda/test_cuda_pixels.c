@@ -321,6 +321,24 @@ static int same_number(tg_dtype t, const void *a, const void *b)
     return memcmp(a, b, tgi_dtype_size(t)) == 0 || (isnan(x) && isnan(y));
 }
 
+/* What becomes of channel c. */
+static float wanted(const scene *s, int64_t c, int64_t z, int64_t y, int64_t x)
+{
+    const tg_pick pick = s->step.pixels.pick;
+    const int last = pick == TG_PICK_LAST_LARGEST || pick == TG_PICK_LAST_SMALLEST;
+    const int largest = pick == TG_PICK_FIRST_LARGEST || pick == TG_PICK_LAST_LARGEST;
+    int64_t at = 0;
+    if (pick == TG_PICK_NONE)
+        return element(s, view_at(s, c, z, y, x));
+    for (int64_t k = 1; k < s->view.c; k++) {
+        const float v = element(s, view_at(s, k, z, y, x)),
+                    best = element(s, view_at(s, at, z, y, x));
+        if ((largest ? v > best : v < best) || (last && v == best))
+            at = k;
+    }
+    return (float)at;
+}
+
 static int check_stored(const scene *s)
 {
     const tg_device_pixels *p = &s->step.pixels;
@@ -333,7 +351,7 @@ static int check_stored(const scene *s)
             uint32_t want[2] = {0, 0};
             for (int64_t x = rx.lo; x < rx.hi; x++)
                 for (int64_t c = 0; c < p->channels; c++) {
-                    const float v = element(s, view_at(s, c, z, y, x));
+                    const float v = wanted(s, c, z, y, x);
                     _Alignas(8) char held[8];
                     tgi_pixels_store(p->type, &v, 1, 1, p->mul, p->add, held, 1);
                     const size_t at = staged_at(s, z - rz.lo, c, y - ry.lo, x - rx.lo);
@@ -350,6 +368,22 @@ static int check_stored(const scene *s)
     return bad;
 }
 
+/* A scene whose box and numbers stand is stored and looked at. */
+static void store_and_check(scene *s)
+{
+    tg_device_pixels *p = &s->step.pixels;
+    const size_t rows = (size_t)(slabs_of(s) * tgi_range_len(p->rows));
+    s->counts = must(tgi_malloc(TGI_TAG_MISC, 2 * rows * sizeof *s->counts));
+    memset(s->counts, 0xff, 2 * rows * sizeof *s->counts);
+    s->n_counts = 2 * rows;
+    run(s);
+    const int bad = check_stored(s);
+    if (bad)
+        fprintf(stderr, "%s from %s, pick %d: %d elements or counts differ\n",
+                tgi_dtype_name(p->type), tgi_dtype_name(p->element), (int)p->pick, bad);
+    CHECK_EQ(bad, 0);
+}
+
 static void test_values_are_stored_and_misfits_counted_as_the_store_does(void)
 {
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
@@ -363,16 +397,34 @@ static void test_values_are_stored_and_misfits_counted_as_the_store_does(void)
             p->add = i % 3 ? 0.0f : 2.3f;
             stage(&s);
             fill_view(&s);
-            const size_t rows = (size_t)(slabs_of(&s) * tgi_range_len(p->rows));
-            s.counts = must(tgi_malloc(TGI_TAG_MISC, 2 * rows * sizeof *s.counts));
-            memset(s.counts, 0xff, 2 * rows * sizeof *s.counts);
-            s.n_counts = 2 * rows;
-            run(&s);
-            const int bad = check_stored(&s);
-            if (bad)
-                fprintf(stderr, "%s from %s: %d elements or counts differ\n",
-                        tgi_dtype_name(types[t]), tgi_dtype_name(p->element), bad);
-            CHECK_EQ(bad, 0);
+            store_and_check(&s);
+            scene_close(&s);
+        }
+}
+
+/* Few different numbers, so that pixels have several largest and smallest ones. */
+static void fill_with_equals(scene *s)
+{
+    for (size_t i = 0; i < s->view_elements; i++)
+        put_element(s, i, (float)tg_rand_in(&seed, -2, 3));
+}
+
+static void test_pixels_become_the_number_of_a_channel(void)
+{
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (int i = 0; i < 24; i++) {
+            scene s;
+            scene_open(&s, TG_STEP_STORE, types[t], element_of[i % 3]);
+            tg_device_pixels *p = &s.step.pixels;
+            p->pick = (tg_pick)tg_rand_in(&seed, TG_PICK_FIRST_LARGEST, TG_PICK_LAST_SMALLEST);
+            p->channels = p->together = 1;
+            s.step.call.box.ax[1].hi = s.box.ax[1].hi = 1;
+            p->rows = tgi_box_axis(&s.box, TG_Y);
+            p->cols = tgi_box_axis(&s.box, TG_X);
+            p->mul = i % 4 ? 1.0f : 60.0f;
+            stage(&s);
+            fill_with_equals(&s);
+            store_and_check(&s);
             scene_close(&s);
         }
 }
@@ -402,6 +454,7 @@ int main(void)
         return 77;
     RUN(test_pixels_are_loaded_as_the_loader_does);
     RUN(test_values_are_stored_and_misfits_counted_as_the_store_does);
+    RUN(test_pixels_become_the_number_of_a_channel);
     RUN(test_a_band_without_pixels_does_nothing);
     return TEST_END();
 }

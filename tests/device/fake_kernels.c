@@ -183,10 +183,27 @@ static void run_load(const tg_device_step *s)
                 }
 }
 
+/* What the step makes of channel c of the pixel. */
+static float stored(const tg_device_step *s, int64_t c, int64_t z, int64_t y, int64_t x)
+{
+    const tg_view *v = &s->call.src[0].seg[0];
+    const tg_pick pick = s->pixels.pick;
+    if (pick == TG_PICK_NONE)
+        return *tgi_view_at(v, c, z, y, x);
+    const int last = pick == TG_PICK_LAST_LARGEST || pick == TG_PICK_LAST_SMALLEST;
+    const int largest = pick == TG_PICK_FIRST_LARGEST || pick == TG_PICK_LAST_LARGEST;
+    int64_t at = 0;
+    for (int64_t k = 1; k < v->c; k++) {
+        const float f = *tgi_view_at(v, k, z, y, x), best = *tgi_view_at(v, at, z, y, x);
+        if ((largest ? f > best : f < best) || (last && f == best))
+            at = k;
+    }
+    return (float)at;
+}
+
 static void run_store(const tg_device_step *s)
 {
     const tg_device_pixels *p = &s->pixels;
-    const tg_view *v = &s->call.src[0].seg[0];
     const extent e = extent_of(&s->call.box);
     const int64_t planes = p->channels / p->together, rows = tgi_range_len(e.y);
     char *at = p->at;
@@ -196,7 +213,7 @@ static void run_store(const tg_device_step *s)
             for (int64_t y = e.y.lo; y < e.y.hi; y++)
                 for (int64_t x = e.x.lo; x < e.x.hi; x++)
                     for (int64_t k = 0; k < p->together; k++) {
-                        const float f = *tgi_view_at(v, plane * p->together + k, z, y, x);
+                        const float f = stored(s, plane * p->together + k, z, y, x);
                         uint32_t *n = p->counts + 2 * ((z - e.z.lo) * rows + y - e.y.lo);
                         n[0] += !isfinite(f);
                         n[1] += tgi_dtype_is_float(p->type)

@@ -13,12 +13,26 @@
 
 /* ---- Networks ---------------------------------------------------------------------------- */
 
+/* Kinds of subjects: 2 and 3, an image or a volume; with LABELS, the numbers of its channels.
+ */
+#define FORKED 0
+#define BOTH 1
+#define LABELS 10
+
+static tg_graph *finished(made *m, const char *path, unsigned flags)
+{
+    tg_graph *g = NULL;
+    tgi_err err = {0};
+    made_end(m, path);
+    CHECK_OK(tgi_graph_import_onnx(path, &g, &err), err);
+    CHECK_OK(tgi_graph_finish(g, flags, &err), err);
+    return g;
+}
+
 /* A skip, a concat, pooling, upsampling; 2-D or 3-D. */
 static tg_graph *make_graph(int spatial, const char *path)
 {
     static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3}, k1[3] = {1, 1, 1};
-    tg_graph *g = NULL;
-    tgi_err err = {0};
     made m = made_begin(spatial, CH, ext);
     const char *a = made_conv(&m, "x", CH, 6, k3, 1, 1, NULL);
     a = made_node(&m, "LeakyRelu", a, NULL, NULL, NULL, NULL, NULL);
@@ -30,18 +44,38 @@ static tg_graph *make_graph(int spatial, const char *path)
     const char *s = made_conv(&m, cat, 11, 9, k3, 1, 1, NULL);
     s = made_node(&m, "Abs", s, NULL, NULL, NULL, NULL, NULL);
     made_conv(&m, s, 9, 2, k1, 1, 0, "y");
-    made_end(&m, path);
-    CHECK_OK(tgi_graph_import_onnx(path, &g, &err), err);
-    CHECK_OK(tgi_graph_finish(g, 0, &err), err);
-    return g;
+    return finished(&m, path, 0);
+}
+
+/* The number of the largest of seven channels, none of which is that everywhere. */
+static tg_graph *make_labels(int spatial, const char *path)
+{
+    static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3};
+    made m = made_begin(spatial, CH, ext);
+    made_conv(&m, made_conv(&m, "x", CH, 6, k3, 1, 1, NULL), 6, 7, k3, 1, 1, "y");
+    return finished(&m, path, TG_GRAPH_LABELS);
+}
+
+/* Channels, and the number of the smallest of each pixel. */
+static tg_graph *make_both(const char *path)
+{
+    static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3}, any[5] = {0};
+    bytes axis = {0}, a = {0};
+    made m = made_begin(2, CH, ext);
+    const char *logits = made_conv(&m, "x", CH, 6, k3, 1, 1, "logits");
+    b_port(&m.g, 12, logits, 4, any);
+    b_str(&axis, 1, "axis");
+    b_int(&axis, 3, 1);
+    b_int(&axis, 20, 2);
+    b_msg(&a, 5, &axis);
+    made_node(&m, "ArgMin", logits, NULL, NULL, NULL, &a, "y");
+    return finished(&m, path, 0);
 }
 
 /* Two inputs of different channels; two outputs, at a quarter and a sixteenth of their size. */
 static tg_graph *make_forked(const char *path)
 {
     static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3}, open[5] = {1, 2, 0, 0, 0};
-    tg_graph *g = NULL;
-    tgi_err err = {0};
     made m = made_begin(2, CH, ext);
     b_port(&m.g, 11, "z", 4, open);
     const char *x = made_conv(&m, "x", CH, 5, k3, 2, 1, NULL);
@@ -51,9 +85,7 @@ static tg_graph *make_forked(const char *path)
     const int64_t any[5] = {0};
     b_port(&m.g, 12, fine, 4, any);
     made_conv(&m, made_pool(&m, made_pool(&m, fine, 2), 2), 3, 2, k3, 1, 1, "y");
-    made_end(&m, path);
-    CHECK_OK(tgi_graph_import_onnx(path, &g, &err), err);
-    CHECK_OK(tgi_graph_finish(g, 0, &err), err);
+    tg_graph *g = finished(&m, path, 0);
     CHECK_EQ(g->n_in, 2);
     CHECK_EQ(g->n_out, 2);
     return g;
@@ -197,15 +229,22 @@ typedef struct subject {
     size_t n_out[PORTS];
 } subject;
 
-/* spatial 0: the forked one. */
-static subject open_subject(int spatial, const tg_desc *in)
+static tg_graph *make_of_kind(int kind, const char *path)
+{
+    return kind == FORKED  ? make_forked(path)
+           : kind == BOTH  ? make_both(path)
+           : kind > LABELS ? make_labels(kind - LABELS, path)
+                           : make_graph(kind, path);
+}
+
+static subject open_subject(int kind, const tg_desc *in)
 {
     char path[64];
     uint64_t seed = 77;
     tgi_err err = {0};
     subject s = {0};
     snprintf(path, sizeof path, "/tmp/tegula_device_%d.onnx", (int)getpid());
-    s.g = spatial ? make_graph(spatial, path) : make_forked(path);
+    s.g = make_of_kind(kind, path);
     unlink(path);
     CHECK_OK(tgi_net_new(s.g, fake_backend(), in, 0, &s.net, &err), err);
     CHECK_OK(tgi_net_new(s.g, tgi_backend_for(TG_ISA_PORTABLE), in, TG_NET_REFERENCE, &s.plain,
@@ -330,12 +369,12 @@ static const int64_t uncut[3] = {0, 0, 0};
 
 /* ---- Tests ------------------------------------------------------------------------------- */
 
-static void whole_against_references(int spatial, const tg_desc *in)
+static void whole_against_references(int kind, const tg_desc *in)
 {
     tgi_err err = {0};
     owner o = {0};
     fake_reset();
-    subject s = open_subject(spatial, in);
+    subject s = open_subject(kind, in);
     net_io io = {.in = {s.in[0], s.in[1]}, .out = {s.want[0], s.want[1]}};
     CHECK_OK(net_run(s.plain, uncut, 1 << 20, 1, &io, -1, &err), err);
     CHECK_OK(run_cut(&s, uncut, 1 << 20, &o, &err), err);
@@ -360,16 +399,16 @@ static void test_one_cell_equals_the_processors_references(void)
     const tg_desc two[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
                             {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
     whole_against_references(2, &in);
-    whole_against_references(0, two);
+    whole_against_references(FORKED, two);
 }
 
-static void cut_and_compare(int spatial, const tg_desc *in, int rounds)
+static void cut_and_compare(int kind, const tg_desc *in, int rounds)
 {
     uint64_t seed = 20261121;
     tgi_err err = {0};
     owner whole = {0};
     fake_reset();
-    subject s = open_subject(spatial, in);
+    subject s = open_subject(kind, in);
     CHECK_OK(run_cut(&s, uncut, 1 << 20, &whole, &err), err);
     for (int k = 0; k < s.net->n_out; k++)
         memcpy(s.want[k], s.got[k], s.n_out[k] * sizeof(float));
@@ -416,7 +455,66 @@ static void test_any_cut_of_two_inputs_and_two_outputs_gives_the_same_bits(void)
 {
     const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 80, 112}},
                            {TG_DTYPE_F32, 4, {1, 2, 80, 112}}};
-    cut_and_compare(0, in, 24);
+    cut_and_compare(FORKED, in, 24);
+}
+
+static int has_op(const tg_net *net, const char *op)
+{
+    int n = 0;
+    for (int i = 0; i < net->n_nodes; i++)
+        n += strcmp(net->nodes[i].node->op->name, op) == 0;
+    return n;
+}
+
+/* The step that makes pixels reads the channels: neither a node nor a value of numbers is left.
+ */
+static void labels_against_references(int spatial, const tg_desc *in)
+{
+    tgi_err err = {0};
+    owner o = {0};
+    size_t seen[7] = {0};
+    fake_reset();
+    subject s = open_subject(LABELS + spatial, in);
+    CHECK_EQ(has_op(s.net, "ArgMax"), 0);
+    CHECK_EQ(has_op(s.plain, "ArgMax"), 1);
+    CHECK_EQ(s.net->pick[0], TG_PICK_FIRST_LARGEST);
+    CHECK_EQ(s.net->values[s.net->held[0]].c, 7);
+    net_io io = {.in = {s.in[0]}, .out = {s.want[0]}};
+    CHECK_OK(net_run(s.plain, uncut, 1 << 20, 1, &io, -1, &err), err);
+    CHECK_OK(run_cut(&s, uncut, 1 << 20, &o, &err), err);
+    CHECK_EQ(differences(&s), 0);
+    for (size_t i = 0; i < s.n_out[0]; i++)
+        seen[s.want[0][i] >= 0 && s.want[0][i] < 7 ? (int)s.want[0][i] : 0]++;
+    for (int k = 0; k < 7; k++)
+        CHECK(seen[k] > s.n_out[0] / 50);
+    close_subject(&s);
+    cut_and_compare(LABELS + spatial, in, 12);
+}
+
+static void test_numbers_of_channels_are_found_where_pixels_leave(void)
+{
+    const tg_desc image = {TG_DTYPE_F32, 4, {1, CH, 60, 46}};
+    const tg_desc volume = {TG_DTYPE_F32, 5, {1, CH, 14, 16, 12}};
+    labels_against_references(2, &image);
+    labels_against_references(3, &volume);
+}
+
+/* Channels that are an output too are that: their numbers come from a node. */
+static void test_channels_and_their_numbers_are_two_outputs(void)
+{
+    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 60, 46}};
+    tgi_err err = {0};
+    owner o = {0};
+    fake_reset();
+    subject s = open_subject(BOTH, &in);
+    CHECK_EQ(has_op(s.net, "ArgMin"), 1);
+    CHECK_EQ(s.net->pick[0], TG_PICK_NONE);
+    CHECK_EQ(s.net->pick[1], TG_PICK_NONE);
+    net_io io = {.in = {s.in[0]}, .out = {s.want[0], s.want[1]}};
+    CHECK_OK(net_run(s.plain, uncut, 1 << 20, 1, &io, -1, &err), err);
+    CHECK_OK(run_cut(&s, uncut, 1 << 20, &o, &err), err);
+    CHECK_EQ(differences(&s), 0);
+    close_subject(&s);
 }
 
 static void test_an_output_that_nobody_takes_costs_nothing(void)
@@ -426,7 +524,7 @@ static void test_an_output_that_nobody_takes_costs_nothing(void)
     tgi_err err = {0};
     owner both = {0}, one = {.only_first = 1};
     fake_reset();
-    subject s = open_subject(0, in);
+    subject s = open_subject(FORKED, in);
     CHECK_OK(run_cut(&s, uncut, 16, &both, &err), err);
     const int downloads = fake_count(FAKE_DOWNLOAD);
     const size_t peak = fake_peak_bytes();
@@ -519,7 +617,7 @@ static void test_ports_of_a_band_travel_together(void)
     tgi_err err = {0};
     owner o = {.fetch_seconds = 1, .take_seconds = 2};
     fake_reset();
-    subject s = open_subject(0, in);
+    subject s = open_subject(FORKED, in);
     fake.run_seconds = 10;
     fake.upload_per_byte = 8 / ((CH + 2) * 16.0 * 32.0 * sizeof(float));
     fake.download_per_byte = 8 / ((3 * 4 * 8 + 2 * 1 * 2) * (double)sizeof(float) + 2 * 256);
@@ -600,7 +698,7 @@ static void need_against_taken(int lanes)
     tg_tiling t;
     tg_device_need need;
     fake_reset();
-    subject s = open_subject(0, in);
+    subject s = open_subject(FORKED, in);
     CHECK_OK(run_cut(&s, uncut, 8, &o, &err), err);
     const size_t peak = fake_peak_bytes();
     CHECK_OK(tgi_stages_new(s.net, &stages, &err), err);
@@ -626,7 +724,7 @@ static void test_any_failure_is_answered_and_leaves_nothing(void)
     const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 48, 32}},
                            {TG_DTYPE_F32, 4, {1, 2, 48, 32}}};
     fake_reset();
-    subject s = open_subject(0, in);
+    subject s = open_subject(FORKED, in);
     for (int call = 0; call < FAKE_CALLS; call++)
         for (int k = 1; k <= 4; k++) {
             tgi_err err = {0};
@@ -653,6 +751,8 @@ int main(void)
     RUN(test_any_cut_of_an_image_gives_the_same_bits);
     RUN(test_any_cut_of_a_volume_gives_the_same_bits);
     RUN(test_any_cut_of_two_inputs_and_two_outputs_gives_the_same_bits);
+    RUN(test_numbers_of_channels_are_found_where_pixels_leave);
+    RUN(test_channels_and_their_numbers_are_two_outputs);
     RUN(test_an_output_that_nobody_takes_costs_nothing);
     RUN(test_copies_kernels_and_the_host_overlap);
     RUN(test_kernels_follow_each_other_without_a_gap);
