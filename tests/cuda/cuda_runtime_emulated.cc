@@ -4,6 +4,7 @@
  * a number; a wait inside it first catches up with the other stream, as far as the event stood
  * when the wait was put in. One lock around everything: threads take turns. */
 #include "tests/cuda/cuda_runtime_emulated.h"
+#include "tests/cuda/emulated_share.h"
 #include "tests/cuda/fake_cublaslt.h"
 
 #include <dlfcn.h>
@@ -69,7 +70,7 @@ void tg_emulated_begin(void)
     m.device_bytes = 0;
     m.context = m.calls = m.fail_at = m.launches = m.fail_launch_at = 0;
     m.broken = m.last = cudaSuccess;
-    tg_emulated = {13000, 13000, 1, 9, 0, (size_t)256 << 20, (size_t)8 << 20, 0, 0, 0};
+    tg_emulated = {13000, 13000, 1, 9, 0, (size_t)256 << 20, (size_t)8 << 20, 0, 0, 0, 0};
 }
 
 int tg_emulated_alive(void)
@@ -231,6 +232,37 @@ static size_t taken(size_t bytes)
     return (bytes + 511) / 512 * 512;
 }
 
+/* What other processes have of the device, and ours for them to see. */
+static uint64_t told_others(void)
+{
+    return tg_emulated_share_tell(m.device_bytes + (m.context ? tg_emulated.hidden_bytes : 0));
+}
+
+static void give(size_t bytes)
+{
+    m.device_bytes -= bytes;
+    told_others();
+}
+
+static bool fits(uint64_t ours)
+{
+    const uint64_t others = told_others();
+    return others <= tg_emulated.memory_bytes && ours <= tg_emulated.memory_bytes - others;
+}
+
+/* Looked at again when it is ours: of two that ask at the same time none gets what the other
+ * has. */
+static bool take(size_t bytes)
+{
+    if (!fits((uint64_t)m.device_bytes + bytes))
+        return false;
+    m.device_bytes += bytes;
+    if (fits(m.device_bytes))
+        return true;
+    give(bytes);
+    return false;
+}
+
 static bool lies_in(const std::map<const char *, size_t> &all, const void *at, size_t bytes)
 {
     auto next = all.upper_bound((const char *)at);
@@ -250,16 +282,19 @@ static char *poisoned(size_t bytes)
 
 static void make_context(void)
 {
-    if (!m.context)
-        m.device_bytes += tg_emulated.context_bytes;
+    if (m.context)
+        return;
     m.context = 1;
+    m.device_bytes += tg_emulated.context_bytes;
+    told_others();
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     ENTER();
     *total_bytes = tg_emulated.memory_bytes;
-    *free_bytes = *total_bytes > m.device_bytes ? *total_bytes - m.device_bytes : 0;
+    const uint64_t used = m.device_bytes + told_others();
+    *free_bytes = *total_bytes > used ? (size_t)(*total_bytes - used) : 0;
     return cudaSuccess;
 }
 
@@ -267,12 +302,10 @@ cudaError_t cudaMalloc(void **at, size_t bytes)
 {
     ENTER();
     make_context();
-    if (bytes > tg_emulated.memory_bytes ||
-        taken(bytes) > tg_emulated.memory_bytes - m.device_bytes)
+    if (bytes > tg_emulated.memory_bytes || !take(taken(bytes)))
         return say(cudaErrorMemoryAllocation);
     char *got = poisoned(bytes);
     m.device[got] = bytes;
-    m.device_bytes += taken(bytes);
     *at = got;
     return cudaSuccess;
 }
@@ -283,7 +316,7 @@ static void forget(std::map<const char *, size_t> *all, void *at)
 {
     catch_up_with_all();
     if (all == &m.device)
-        m.device_bytes -= taken((*all)[(char *)at]);
+        give(taken((*all)[(char *)at]));
     all->erase((char *)at);
     free(at);
 }
@@ -602,9 +635,9 @@ static void put_work(void *stream, void (*fn)(void *), const void *arg, size_t b
 static int take_memory(int64_t bytes)
 {
     TAKE_TURN();
-    if (bytes > 0 && (uint64_t)bytes > tg_emulated.memory_bytes - m.device_bytes)
-        return 0;
-    m.device_bytes += (size_t)bytes;
+    if (bytes > 0)
+        return take((size_t)bytes);
+    give((size_t)-bytes);
     return 1;
 }
 
