@@ -1,5 +1,6 @@
 """scripts/gpu-check, told of a device that is emulated: rows of what passed, failed and was skipped,
-and the exit code that says so. Its benchmarks, with programs that print rows at once; what runs past its time.
+and the exit code that says so. Its benchmarks, with programs that print rows at once; what runs past its time; that
+tests of the label see the machine's device at all.
 
 usage: check_script.py gpu-check BUILD EMULATED_PLUGIN
 """
@@ -88,6 +89,17 @@ def what_runs_past_its_time_is_ended_whole():
     expect("past its time: children are gone", gone, True)
 
 
+def every_test_sees_the_machines_device():
+    """Tests of other labels do not (tests/CMakeLists.txt): those of this one would be skipped like them."""
+    done = subprocess.run(["ctest", "--test-dir", BUILD, "-L", "^gpu$", "--show-only=json-v1"], check=True,
+                          capture_output=True, text=True)
+    tests = json.loads(done.stdout)["tests"]
+    sees = [t["name"] for t in tests for p in t["properties"]
+            if p["name"] == "ENVIRONMENT_MODIFICATION" and "TEGULA_CUDA_PLUGIN=unset:" in p["value"]]
+    expect("tests that see the device", sees, [t["name"] for t in tests])
+    expect("tests of jobs", {"gpu_run", "gpu_arrays", "gpu_goldens", "gpu_library"} <= set(sees), True)
+
+
 def is_dead(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
@@ -100,6 +112,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         every_benchmark_runs(folder)
     what_runs_past_its_time_is_ended_whole()
+    every_test_sees_the_machines_device()
     with tempfile.TemporaryDirectory() as folder:
         code, rows = check(PLUGIN, "mib=256", folder)
         expect("a device: exit", code, 0)
