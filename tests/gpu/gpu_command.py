@@ -40,10 +40,10 @@ class Command:
             env["TEGULA_EMULATED"] = f"mib={self.mib}" + ("," + order if order else "")
         return env
 
-    def run(self, *words, verb="run", order=None):
-        """(exit code, the last JSON object, stderr)"""
+    def run(self, *words, verb="run", order=None, more=None):
+        """(exit code, the last JSON object, stderr); `more` of the environment"""
         done = subprocess.run([self.tegula, verb, "--json", *words], text=True, capture_output=True, check=False,
-                              env=self.environment(order))
+                              env={**self.environment(order), **(more or {})})
         try:
             last = json.loads(done.stdout)
         except ValueError:
