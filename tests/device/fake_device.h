@@ -44,6 +44,7 @@ typedef struct fake_settings {
     unsigned kinds;       /* of variants that it says it can (TG_KIND_*) */
     double upload_per_byte, download_per_byte; /* seconds of the fake clock */
     double run_seconds;                        /* of a program with something to do */
+    int hollow; /* nodes compute nothing: for tests of the clock alone */
     int eager[TG_QUEUE_COUNT];
     int fail_at[FAKE_CALLS]; /* the how-manieth call fails, from 1; 0: none */
     tg_status fail_with[FAKE_CALLS];
@@ -60,10 +61,10 @@ typedef struct fake_work {
 
 /* Forget log, clock and counters; settings as at first. */
 FAKE_API void fake_reset(void);
-double fake_now(void);
+FAKE_API double fake_now(void);
 /* The host is busy for so many seconds. */
 void fake_host_works(double seconds);
-int fake_log(const fake_work **out);
+FAKE_API int fake_log(const fake_work **out);
 /* Most bytes that were allocated at the same time, the context included. */
 FAKE_API size_t fake_peak_bytes(void);
 FAKE_API int fake_count(fake_call call);
