@@ -27,7 +27,8 @@
  *
  * ERRORS. Every call answers; a failed launch shows at the latest in the next `sync`, which
  * then fails, as does everything after it (TG_E_DEVICE, sticky): no byte downloaded before a
- * good `sync` may be used. TG_E_NOMEM of alloc and pin is not sticky. */
+ * good `sync` may be used. TG_E_NOMEM of alloc and pin is not sticky; where it is the device's
+ * memory that is short the error says so (TG_DEVICE_ASKS). */
 #ifndef TG_DEVICE_H
 #define TG_DEVICE_H
 
@@ -38,6 +39,10 @@ extern "C" {
 #endif
 
 #define TG_DEVICE_ABI 6u /* rises with any change of this header, op.h or backend.h */
+
+/* What tgi_err.asked_by says of a TG_E_NOMEM that the device's memory is the reason of: a plan
+ * that takes less of it may do. */
+#define TG_DEVICE_ASKS "the device"
 
 typedef struct tg_device tg_device;                 /* one device, opened: a context */
 typedef struct tg_device_event tg_device_event;     /* a place in a queue */

@@ -141,14 +141,15 @@ static void allow(tg_job *job, uint64_t before, uint64_t total)
         d->limit_bytes = d->ran_out - d->ran_out / 4;
 }
 
-/* Free now, as the management library says; 0: it does not. */
+/* Free now, as the management library says; 0: it does not. Where it counts much more than the
+ * device has, it speaks of the whole of which this one is an instance (MIG). */
 static uint64_t told_free(const tg_device_info *info)
 {
     const int id = tgi_gpu_of_uuid(info->uuid); /* the driver may count others */
-    uint64_t free_bytes = 0, used;
+    uint64_t free_bytes = 0, used = 0;
     if (id != TG_GPU_NONE)
         tgi_gpu_free_used(id, 0, &free_bytes, &used);
-    return free_bytes;
+    return free_bytes + used > info->total_bytes + info->total_bytes / 8 ? 0 : free_bytes;
 }
 
 /* For jobs that only ask. A first context of the process, and nobody else's memory in it. */
@@ -429,7 +430,7 @@ int tgi_job_device_shrink(tg_job *job, tg_status st, const tgi_err *e)
         tgi_job_device_close(job);
         return 1;
     }
-    if (st != TG_E_NOMEM)
+    if (st != TG_E_NOMEM || !e->asked_by || strcmp(e->asked_by, TG_DEVICE_ASKS) != 0)
         return 0;
     d->ran_out = d->need.block + d->need.program;
     tgi_job_warn(job,

@@ -239,7 +239,8 @@ static tg_status reserve_all(run *r, tgi_err *err)
     TGI_TRY(take(r, "receipt", b->receipt, &r->receipt, err));
     if (device) {
         TGI_TRY(tgi_run_device_open(&r->device, r->job, err));
-        memcpy(r->staging, r->device.staging, sizeof r->staging);
+        for (int k = 0; k < 2; k++)
+            r->staging[k] = r->device.staging[k].at;
         return TG_OK;
     }
     TGI_TRY(take(r, "weights", weights, &r->packed, err));

@@ -76,6 +76,15 @@ static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_bo
 
 /* ---- Open and close ---------------------------------------------------------------------- */
 
+static tg_status open_reader(tgi_run_device *r, tgi_err *err)
+{
+    void *const staging[2] = {r->staging[0].at, r->staging[1].at};
+    const tg_job *job = r->job;
+    if (!job->tensors || job->source)
+        return TG_OK;
+    return tgi_tensor_reader_open(job, &job->plan.choice.tiling, staging, &r->reader, err);
+}
+
 tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, tgi_err *err)
 {
     const tg_job_device *d = &job->dev;
@@ -83,12 +92,17 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, tgi_err *err)
     *r = (tgi_run_device){.job = job, .item = -1};
     TGI_TRY(d->ops->times(d->device, job->dev.seconds_before, err));
     for (int k = 0; k < 2; k++)
-        TGI_TRY(d->ops->pin(d->device, job->plan.bytes.staging / 2, &r->staging[k], err));
-    if (job->tensors && !job->source)
-        TGI_TRY(
-            tgi_tensor_reader_open(job, &job->plan.choice.tiling, r->staging, &r->reader, err));
-    return tgi_device_exec_open(d->ops, d->device, &job->plan.choice.tiling, &d->form, &io,
-                                &r->exec, err);
+        TGI_TRY(tgi_pinned_get(d->ops, d->device, job->plan.bytes.staging / 2, &r->staging[k],
+                               err));
+    TGI_TRY(open_reader(r, err));
+    TGI_TRY(tgi_device_exec_open(d->ops, d->device, &job->plan.choice.tiling, &d->form, &io,
+                                 &r->exec, err));
+    if (r->staging[0].ordinary || r->staging[1].ordinary || !tgi_device_exec_is_pinned(r->exec))
+        tgi_job_warn(job,
+                     "%s: the system pins no memory (a limit on locked memory?); copies pass "
+                     "through the driver's, and take longer",
+                     job->device_text);
+    return TG_OK;
 }
 
 void tgi_run_device_stop(tgi_run_device *r)
@@ -101,8 +115,8 @@ void tgi_run_device_close(tgi_run_device *r)
     tgi_run_device_stop(r);
     tgi_tensor_reader_close(&r->reader);
     for (int k = 0; k < 2; k++)
-        if (r->staging[k])
-            r->job->dev.ops->unpin(r->job->dev.device, r->staging[k]);
+        if (r->job)
+            tgi_pinned_drop(r->job->dev.ops, r->job->dev.device, &r->staging[k]);
     memset(r, 0, sizeof *r);
 }
 

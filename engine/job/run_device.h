@@ -4,6 +4,7 @@
 #ifndef TGI_RUN_DEVICE_H
 #define TGI_RUN_DEVICE_H
 
+#include "engine/device/pinned.h"
 #include "engine/job/job.h"
 #include "engine/job/tensor_rows.h"
 #include "engine/run/device_exec.h"
@@ -18,7 +19,7 @@ typedef struct tgi_run_device {
     tg_threads *pool;     /* to fill arrays; may be NULL */
     const tg_stats *sets; /* of an image */
     tg_device_exec *exec;
-    void *staging[2];   /* pinned */
+    tg_pinned staging[2];
     int64_t item, cell; /* that the store is turned to; -1: none yet */
     int64_t nonfinite;  /* values in arrays that are NaN or infinite */
 } tgi_run_device;

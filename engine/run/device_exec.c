@@ -3,6 +3,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/device/pinned.h"
 #include "engine/run/device_steps.h"
 
 #include <string.h>
@@ -48,7 +49,8 @@ struct tg_device_exec {
     lane lane[TG_DEVICE_LANES];
     lane *now; /* of the cell that was begun last */
     layout lay;
-    void *block, *pinned;
+    void *block;
+    tg_pinned pinned;
     char *in[MOST_DEPTH], *out[MOST_DEPTH]; /* on the device */
     char *host[MOST_DEPTH];                 /* pinned: counts and pixels that came back */
     event_set event[MOST_DEPTH];
@@ -227,12 +229,12 @@ static tg_status prepare(tg_device_exec *e, const tg_tiling *t, const tg_device_
     e->depth = e->lanes + 1;
     e->now = e->lane;
     TGI_TRY(e->ops->alloc(e->device, l.total, &e->block, err));
-    TGI_TRY(e->ops->pin(e->device, (size_t)e->depth * l.out_bytes, &e->pinned, err));
+    TGI_TRY(tgi_pinned_get(e->ops, e->device, (size_t)e->depth * l.out_bytes, &e->pinned, err));
     char *base = e->block;
     for (int k = 0; k < e->depth; k++) {
         e->in[k] = base + l.in + (size_t)k * l.in_bytes;
         e->out[k] = base + l.out + (size_t)k * l.out_bytes;
-        e->host[k] = (char *)e->pinned + (size_t)k * l.out_bytes;
+        e->host[k] = (char *)e->pinned.at + (size_t)k * l.out_bytes;
     }
     TGI_TRY(open_lanes(e, t, form, err));
     TGI_TRY(tgi_cell_open(&e->coming.cell, t, base + l.arena, err));
@@ -280,8 +282,7 @@ void tgi_device_exec_close(tg_device_exec **ep)
     tgi_cell_close(&e->coming.cell);
     if (e->block)
         e->ops->release(e->device, e->block);
-    if (e->pinned)
-        e->ops->unpin(e->device, e->pinned);
+    tgi_pinned_drop(e->ops, e->device, &e->pinned);
     tgi_free(e);
     *ep = NULL;
 }
@@ -473,6 +474,11 @@ tg_status tgi_device_exec_drain(tg_device_exec *e, tgi_err *err)
     for (int64_t i = 0; i < e->depth; i++)
         TGI_TRY(hand_out(e, (int)((e->made + i) % e->depth), err));
     return TG_OK;
+}
+
+int tgi_device_exec_is_pinned(const tg_device_exec *e)
+{
+    return !e->pinned.ordinary;
 }
 
 tg_device_times tgi_device_exec_seconds(const tg_device_exec *e)

@@ -77,6 +77,8 @@ typedef struct tg_device_exec tg_device_exec;
 tg_status tgi_device_exec_open(const tg_device_ops *ops, tg_device *device, const tg_tiling *t,
                                const tg_device_form *form, const tg_device_io *io,
                                tg_device_exec **out, tgi_err *err);
+/* 0: the system pinned no memory for what comes back (engine/device/pinned.h). */
+int tgi_device_exec_is_pinned(const tg_device_exec *e);
 /* Waits for the queues first: the device may still read and write what the caller frees. */
 void tgi_device_exec_close(tg_device_exec **e);
 

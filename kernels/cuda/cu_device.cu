@@ -48,7 +48,7 @@ static tg_status tell(tg_device *d, cudaError_t e, const char *call, const char 
     snprintf(text + n, sizeof text - (size_t)n, "%s%s%.200s: %s (%s)", step ? step : "",
              step ? ": " : "", call, cudaGetErrorString(e), cudaGetErrorName(e));
     if (e == cudaErrorMemoryAllocation && taking)
-        return tgi_fail(err, TG_E_NOMEM, "%s", text);
+        return tgi_err_tried(err, tgi_fail(err, TG_E_NOMEM, "%s", text), TG_DEVICE_ASKS, 0);
     if (d)
         keep(d, text);
     return tgi_fail(err, TG_E_DEVICE, "%s", text);
@@ -331,19 +331,24 @@ static tg_status device_memory(tg_device *d, uint64_t *free_bytes, uint64_t *tot
     return TG_OK;
 }
 
-/* A refusal that says how much was asked for. */
-static tg_status asked(tg_device *d, cudaError_t e, const char *call, size_t bytes,
-                       tgi_err *err)
+/* A refusal that says who asked for how much. */
+static tg_status asked(tg_device *d, cudaError_t e, const char *call, const char *by,
+                       size_t bytes, tgi_err *err)
 {
     const tg_status st = cu_answer(d, e, call, NULL, err);
-    return st == TG_E_NOMEM ? tgi_err_tried(err, st, "the device", bytes) : st;
+    if (st == TG_E_NOMEM && err) {
+        err->asked_by = by;
+        err->tried_bytes = bytes;
+    }
+    return st;
 }
 
 static tg_status device_alloc(tg_device *d, size_t bytes, void **at, tgi_err *err)
 {
     *at = NULL;
     TGI_TRY(cu_enter(d, err));
-    return asked(d, cudaMalloc(at, bytes ? bytes : 1), "cudaMalloc", bytes, err);
+    return asked(d, cudaMalloc(at, bytes ? bytes : 1), "cudaMalloc", TG_DEVICE_ASKS, bytes,
+                 err);
 }
 
 static void device_release(tg_device *d, void *at)
@@ -359,7 +364,7 @@ static tg_status device_pin(tg_device *d, size_t bytes, void **at, tgi_err *err)
     *at = NULL;
     TGI_TRY(cu_enter(d, err));
     return asked(d, cudaHostAlloc(at, bytes ? bytes : 1, cudaHostAllocDefault), "cudaHostAlloc",
-                 bytes, err);
+                 "pinned memory", bytes, err);
 }
 
 static void device_unpin(tg_device *d, void *at)

@@ -87,6 +87,16 @@ struct cu_library_product {
 
 /* ---- Opening ----------------------------------------------------------------------------- */
 
+/* What a call answered that did not succeed; `step` may be NULL. */
+static tg_status say(const cu_library *l, int e, const char *step, const char *call,
+                     tg_status otherwise, tgi_err *err)
+{
+    const tg_status st =
+        tgi_fail(err, e == CU_LT_ALLOC_FAILED ? TG_E_NOMEM : otherwise, "%s%s%s: %s: %s",
+                 step ? step : "", step ? ": " : "", l->name, call, l->status_name(e));
+    return st == TG_E_NOMEM ? tgi_err_tried(err, st, TG_DEVICE_ASKS, 0) : st;
+}
+
 static tg_status find_functions(cu_library *l, tgi_err *err)
 {
 #define FIND(member, symbol, result, arguments)                                                \
@@ -132,8 +142,7 @@ static tg_status open_library(cu_library *l, int major, tgi_err *err)
     const int e = l->create(&l->handle);
     if (e != CU_LT_SUCCESS) {
         l->handle = NULL;
-        return tgi_fail(err, e == CU_LT_ALLOC_FAILED ? TG_E_NOMEM : TG_E_UNSUPPORTED,
-                        "%s: cublasLtCreate: %s", l->name, l->status_name(e));
+        return say(l, e, NULL, "cublasLtCreate", TG_E_UNSUPPORTED, err);
     }
     return TG_OK;
 }
@@ -176,8 +185,7 @@ static tg_status answer(const cu_library_product *o, int e, const char *call,
 {
     if (e == CU_LT_SUCCESS)
         return TG_OK;
-    return tgi_fail(err, e == CU_LT_ALLOC_FAILED ? TG_E_NOMEM : otherwise, "%s: %s: %s: %s",
-                    o->step, o->l->name, call, o->l->status_name(e));
+    return say(o->l, e, o->step, call, otherwise, err);
 }
 
 /* While a program is opened: what the library does not do is done without it. */

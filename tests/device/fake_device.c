@@ -130,11 +130,13 @@ static tg_status called(fake_call call, tgi_err *err)
 {
     if (state.broken)
         return tgi_fail(err, TG_E_DEVICE, "the fake device has failed before");
-    if (++state.count[call] != fake.fail_at[call])
+    const int n = ++state.count[call], at = fake.fail_at[call];
+    if (at >= 0 ? n != at : n < -at)
         return TG_OK;
     const tg_status st = fake.fail_with[call];
     state.broken = st == TG_E_DEVICE;
-    return tgi_fail(err, st, "the fake device was told to fail");
+    const tg_status said = tgi_fail(err, st, "the fake device was told to fail");
+    return call == FAKE_PIN ? said : tgi_err_tried(err, said, TG_DEVICE_ASKS, 0);
 }
 
 /* ---- Doing what was put into the queues -------------------------------------------------- */
@@ -253,8 +255,11 @@ static tg_status take(size_t bytes, tgi_err *err)
 {
     const size_t used = state.used + fake.taken;
     if (used > fake.bytes || bytes > fake.bytes - used)
-        return tgi_fail(err, TG_E_NOMEM, "the device has %zu bytes free, %zu are asked for",
-                        fake.bytes > used ? fake.bytes - used : 0, bytes);
+        return tgi_err_tried(err,
+                             tgi_fail(err, TG_E_NOMEM,
+                                      "the device has %zu bytes free, %zu are asked for",
+                                      fake.bytes > used ? fake.bytes - used : 0, bytes),
+                             TG_DEVICE_ASKS, bytes);
     state.used += bytes;
     state.peak = state.used > state.peak ? state.used : state.peak;
     state.things++;

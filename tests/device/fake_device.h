@@ -37,6 +37,7 @@ typedef struct fake_settings {
     size_t taken;         /* of these, by somebody else */
     size_t context_bytes; /* taken by open */
     int told;             /* it has FAKE_UUID, and its management library shows it */
+    size_t told_beside;   /* that counts so many bytes more: it shows what this is a part of */
     int keeps_context;    /* it is the process's: closing gives nothing back */
     size_t library_keeps; /* of its library's bytes, when that is closed */
     size_t library_bytes; /* taken by its library while it is open; 0: it has none */
@@ -46,7 +47,8 @@ typedef struct fake_settings {
     double run_seconds;                        /* of a program with something to do */
     int hollow; /* nodes compute nothing: for tests of the clock alone */
     int eager[TG_QUEUE_COUNT];
-    int fail_at[FAKE_CALLS]; /* the how-manieth call fails, from 1; 0: none */
+    int fail_at[FAKE_CALLS]; /* the how-manieth call fails, from 1; 0: none; -n: and all later
+                              */
     tg_status fail_with[FAKE_CALLS];
 } fake_settings;
 

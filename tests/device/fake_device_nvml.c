@@ -37,7 +37,8 @@ int nvmlDeviceGetMemoryInfo(void *handle, nvml_memory *m)
     uint64_t free_bytes = 0, total = 0;
     (void)handle;
     (void)fake_device_ops()->memory(NULL, &free_bytes, &total, NULL);
-    *m = (nvml_memory){total, free_bytes, total - free_bytes};
+    *m = (nvml_memory){total + fake.told_beside, free_bytes + fake.told_beside,
+                       total - free_bytes};
     return 0;
 }
 

@@ -211,6 +211,19 @@ static void without_a_management_library_the_device_is_asked(void)
     end(a);
 }
 
+/* An instance of a device (MIG) under the name of the whole. */
+static void a_part_of_a_device_is_not_told_of_by_the_whole(void)
+{
+    settings->told_beside = 4 * settings->bytes;
+    asked *a = ask("8MiB", "cuda");
+    CHECK_EQ(a->st, TG_OK);
+    const tg_run_result r = run(a);
+    CHECK_EQ(a->st, TG_OK);
+    CHECK_EQ(r.device_predicted_bytes, peak_bytes());
+    CHECK_EQ(known_context(), 0); /* as long as nobody tells what was there before */
+    end(a);
+}
+
 static void the_library_is_not_opened_for_a_question_either(void)
 {
     settings->kinds = TG_KIND_LIBRARY;
@@ -318,6 +331,7 @@ int main(void)
     IN_A_PROCESS(a_run_plans_again_when_a_neighbour_came_meanwhile);
     IN_A_PROCESS(a_device_that_is_gone_at_the_run);
     IN_A_PROCESS(without_a_management_library_the_device_is_asked);
+    IN_A_PROCESS(a_part_of_a_device_is_not_told_of_by_the_whole);
     IN_A_PROCESS(the_library_is_not_opened_for_a_question_either);
     IN_A_PROCESS(a_library_that_is_gone_is_left_out);
     IN_A_PROCESS(what_nobody_has_measured_takes_a_context);

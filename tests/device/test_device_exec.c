@@ -731,8 +731,7 @@ static void test_any_failure_is_answered_and_leaves_nothing(void)
             owner o = {.lanes = k};
             fake_reset();
             fake.fail_at[call] = k;
-            fake.fail_with[call] =
-                call == FAKE_ALLOC || call == FAKE_PIN ? TG_E_NOMEM : TG_E_DEVICE;
+            fake.fail_with[call] = call == FAKE_ALLOC ? TG_E_NOMEM : TG_E_DEVICE;
             const tg_status st = run_cut(&s, uncut, 6, &o, &err);
             if (fake_count((fake_call)call) < k) {
                 CHECK_EQ(st, TG_OK); /* there are not so many calls of it */

@@ -261,6 +261,51 @@ static void test_arrays_begin_again_when_a_neighbour_took_the_memory(void)
     tgi_free(whole);
 }
 
+/* Memory that is not pinned does, too. */
+static void test_a_system_that_pins_no_memory_is_slower(void)
+{
+    reset();
+    CHECK_EQ(run_array(OPTIONS("device", "cuda")).st, TG_OK);
+    float *whole = array_of(array_out);
+    for (int from = 1; from <= 3; from++) {
+        reset();
+        settings->fail_at[FAKE_PIN] = -from;
+        settings->fail_with[FAKE_PIN] = TG_E_NOMEM;
+        const outcome o = run_array(OPTIONS("device", "cuda"));
+        CHECK_EQ(o.st, TG_OK);
+        CHECK(o.on_device && strstr(o.warnings, "pins no memory"));
+        CHECK(!strstr(o.warnings, "planned again"));
+        float *px = array_of(array_out);
+        CHECK(memcmp(px, whole, sizeof(float) * 2 * H * W) == 0);
+        tgi_free(px);
+    }
+    tgi_free(whole);
+}
+
+/* A smaller plan on the device would not help. */
+static void test_memory_of_the_host_is_no_reason_to_plan_smaller(void)
+{
+    int refused = 0;
+    tgi_mem_stats before, after;
+    reset();
+    tgi_mem_get_stats(&before);
+    CHECK_EQ(run_array(OPTIONS("device", "cuda")).st, TG_OK);
+    tgi_mem_get_stats(&after);
+    const uint64_t n = after.requests - before.requests;
+    for (int i = 6; i <= 80; i++) { /* behind the options */
+        reset();
+        settings->hollow = 1;
+        tgi_mem_fail_at(n * (uint64_t)i / 80);
+        const outcome o = run_array(OPTIONS("device", "cuda"));
+        tgi_mem_fail_at(0);
+        refused += o.st == TG_E_NOMEM;
+        CHECK(o.st == TG_E_NOMEM || o.st == TG_OK);
+        CHECK(!strstr(o.warnings, "planned again"));
+    }
+    printf("  %llu requests, %d of 75 refusals end the job\n", (unsigned long long)n, refused);
+    CHECK(refused > 20);
+}
+
 static void test_a_device_that_fails_leaves_no_array(void)
 {
     static const fake_call calls[] = {FAKE_UPLOAD, FAKE_RUN, FAKE_DOWNLOAD, FAKE_SYNC};
@@ -411,6 +456,8 @@ int main(void)
     RUN(test_arrays_do_not_depend_on_the_devices_memory);
     RUN(test_arrays_of_the_device_are_those_of_the_processor);
     RUN(test_arrays_begin_again_when_a_neighbour_took_the_memory);
+    RUN(test_a_system_that_pins_no_memory_is_slower);
+    RUN(test_memory_of_the_host_is_no_reason_to_plan_smaller);
     RUN(test_a_device_that_fails_leaves_no_array);
     RUN(test_samples_of_a_batch_take_their_time);
     unlink(array_in);
