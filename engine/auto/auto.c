@@ -294,6 +294,7 @@ static tg_status look_at_job(tg_ctx *ctx, tgi_auto *a, tgi_err *err)
     const tg_status st = tgi_job_open(ctx, a->opts, &job, err);
     if (st == TG_OK) {
         a->tensor = job->set.tensor;
+        a->bf16_may = a->bf16_may && !job->set.descriptor.fp32_only;
         a->volume = job->map.spatial == 3;
         a->boxed = !a->tensor && tgi_mapping_boxed(&job->map);
         memcpy(a->extent, job->map.out_extent, sizeof a->extent);

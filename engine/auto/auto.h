@@ -61,7 +61,8 @@ typedef struct tgi_auto {
     tgi_auto_try tried[TGI_AUTO_TRIES];
     int n_tried, best;        /* best < 0: nothing fits */
     int calibrated;           /* the prediction of the best */
-    int bf16_asked, bf16_may; /* by --precision bf16; when nothing fits: --precision is open */
+    int bf16_asked, bf16_may; /* by --precision bf16; when nothing fits: --precision and the
+                                descriptor leave it open */
     int bf16_needed;          /* nothing fits in fp32 */
     size_t beside;            /* what the search itself holds */
     tgi_err refusal;          /* of the first plan that did not fit */

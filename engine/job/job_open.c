@@ -299,6 +299,20 @@ static void warn_of_form(tg_job *job)
                      tgi_stored_name(i->meta.stored_as));
 }
 
+/* Who asks for half precision by name gets it, also where the network's author says that it
+ * would not do: to see what it costs, he must. */
+static void warn_of_precision(tg_job *job)
+{
+    const int asked = tgi_opts_choice(job->opts, TGI_OPT_PRECISION);
+    if (job->set.descriptor.fp32_only &&
+        (asked == TGI_PRECISION_FP16 || asked == TGI_PRECISION_BF16))
+        tgi_job_warn(
+            job,
+            "the descriptor says that this network needs fp32; --precision %s is taken "
+            "all the same: tegula verify says what it costs",
+            tgi_opts_str(job->opts, TGI_OPT_PRECISION));
+}
+
 /* Where scratch goes. Of another machine the folder is looked up in its file. */
 static tg_status look_at_scratch(tg_job *job, tgi_err *err)
 {
@@ -334,6 +348,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_machine_of(job->opts, &job->machine, err));
     tgi_machine_text(&job->machine, job->machine_text, sizeof job->machine_text);
     TGI_TRY(read_settings(job->opts, &job->machine, &job->set, err));
+    warn_of_precision(job);
     if (job->set.scratch)
         TGI_TRY(look_at_scratch(job, err));
     TGI_TRY(tgi_graph_load_onnx(job->set.model, job->set.labels ? TG_GRAPH_LABELS : 0,

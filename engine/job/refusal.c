@@ -207,8 +207,8 @@ static int no_pyramid(const asking *a, int step, tg_remedy *r)
 static int bfloat16(const asking *a, int step, tg_remedy *r)
 {
     return step == 0 && a->verb != TGI_DO_COPY && a->job && !a->job->set.bf16 &&
-           a->machine.bf16 && a->job->set.backend->isa == a->machine.isa &&
-           set(r, "precision", "bf16");
+           !a->job->set.descriptor.fp32_only && a->machine.bf16 &&
+           a->job->set.backend->isa == a->machine.isa && set(r, "precision", "bf16");
 }
 
 /* Half of the longer side, again and again, from where the region begins. */
@@ -338,7 +338,8 @@ static int half_precision(const asking *a, int step, tg_remedy *r)
 {
     const tg_job_device *d = &a->job->refused;
     return step == 0 && d->element == TG_DTYPE_F32 && !a->job->set.exact && !a->job->set.tf32 &&
-           d->ops->backend(TG_DTYPE_F16) && set(r, "precision", "fp16");
+           !a->job->set.descriptor.fp32_only && d->ops->backend(TG_DTYPE_F16) &&
+           set(r, "precision", "fp16");
 }
 
 static int on_the_processor(const asking *a, int step, tg_remedy *r)

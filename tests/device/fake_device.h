@@ -43,6 +43,7 @@ typedef struct fake_settings {
     size_t library_bytes; /* taken by its library while it is open; 0: it has none */
     int newer_library;    /* it has another version */
     unsigned kinds;       /* of variants that it says it can (TG_KIND_*) */
+    int plans_halves;     /* it has variants for float16, which only plans can use */
     double upload_per_byte, download_per_byte; /* seconds of the fake clock */
     double run_seconds;                        /* of a program with something to do */
     int hollow; /* nodes compute nothing: for tests of the clock alone */

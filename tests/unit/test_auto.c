@@ -349,6 +349,32 @@ static void what_is_given_is_kept_and_what_does_not_fit_is_refused(void)
     tg_opts_free(&o);
 }
 
+/* Points in bf16 that were tried on a machine that has it, where nothing fits. */
+static int tried_in_bf16(const char *descriptor)
+{
+    tgi_auto *a = NULL;
+    tgi_err e = {0};
+    struct job j = jobs[0];
+    int n = 0;
+    j.also[0][1] = "2MiB";
+    FILE *f = fopen(in_folder("says.json"), "w");
+    CHECK(f != NULL && fputs(descriptor, f) >= 0 && fclose(f) == 0);
+    tg_opts *o = options(machine_of("node"), &j);
+    set(o, "descriptor", in_folder("says.json"));
+    CHECK_EQ(tgi_auto_search(ctx, o, &a, &e), TG_E_BUDGET);
+    for (int i = 0; a && i < a->n_tried; i++)
+        n += a->tried[i].bf16;
+    tgi_auto_free(&a);
+    tg_opts_free(&o);
+    return n;
+}
+
+static void bf16_is_no_way_out_where_the_descriptor_says_fp32(void)
+{
+    CHECK(tried_in_bf16("{}") > 0);
+    CHECK_EQ(tried_in_bf16("{\"precision\": \"fp32\"}"), 0);
+}
+
 static void the_preset_that_is_written_can_be_taken_and_plans_the_same(void)
 {
     char *json = NULL;
@@ -384,6 +410,7 @@ int main(void)
     RUN(scratch_is_chosen_where_decoding_once_is_faster_and_has_room);
     RUN(a_gpu_gets_the_largest_tile_of_the_least_projected_time);
     RUN(what_is_given_is_kept_and_what_does_not_fit_is_refused);
+    RUN(bf16_is_no_way_out_where_the_descriptor_says_fp32);
     RUN(the_preset_that_is_written_can_be_taken_and_plans_the_same);
     help_close();
     return TEST_END();
