@@ -70,6 +70,38 @@ def read(path):
     return head["shape"], numbers
 
 
+def pixels(tif):
+    """The numbers of a TIFF of our own writer: uncompressed tiles of float32, uint8 or uint16, one sample. (The command
+    itself reads OME-TIFF only where it was built with libxml2.)"""
+    with open(tif, "rb") as f:
+        data = f.read()
+    assert data[:2] == b"II", data[:4]
+    big = data[2] == 43
+    word, entry, inline = ("<Q", "<HHQ", 8) if big else ("<I", "<HHI", 4)
+    at = struct.unpack_from(word, data, 8 if big else 4)[0]
+    n, = struct.unpack_from("<Q" if big else "<H", data, at)
+    at += 8 if big else 2
+    tags = {}
+    for i in range(n):
+        here = at + (4 + 2 * inline) * i
+        tag, kind, count = struct.unpack_from(entry, data, here)
+        size, code = {3: (2, "H"), 4: (4, "I"), 16: (8, "Q")}.get(kind, (0, ""))
+        if size:
+            here += 4 + inline
+            where = here if size * count <= inline else struct.unpack_from(word, data, here)[0]
+            tags[tag] = struct.unpack_from(f"<{count}{code}", data, where)
+    (w,), (h,), (tw,), (th,) = (tags[t] for t in (256, 257, 322, 323))
+    code = {(32, 3): "f", (16, 1): "H", (8, 1): "B"}[tags[258][0], tags.get(339, (1,))[0]]
+    across, out = (w + tw - 1) // tw, array.array(code, bytes(tags[258][0] // 8 * w * h))
+    for i, offset in enumerate(tags[324]):
+        y0, x0 = i // across * th, i % across * tw
+        for y in range(y0, min(y0 + th, h)):
+            n = min(tw, w - x0)
+            row = offset + out.itemsize * (y - y0) * tw
+            out[y * w + x0:y * w + x0 + n] = array.array(code, data[row:row + out.itemsize * n])
+    return out
+
+
 def distance(a, b):
     """Relative L2; infinite for another number of elements, or one that is no number."""
     if len(a) != len(b) or not all(map(math.isfinite, a)):

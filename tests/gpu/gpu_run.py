@@ -6,16 +6,15 @@ usage: gpu_run.py BUILD MODEL [--emulated PLUGIN]
 With --emulated it runs on the device that is played on the processor (small image, failures on
 demand), else on a real one; without one it is skipped (77). Standard library only.
 """
-import array
 import json
 import math
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
+from gpu_command import distance, pixels  # noqa: E402
 from seeds import floats, model, node, port  # noqa: E402
 
 BUILD, MODEL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -53,44 +52,6 @@ def run(out, *options, env=None, device="cuda", net=MODEL):
                           env=env or environment())
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return done.returncode, lines[-1] if lines else {}, done.stderr
-
-
-def pixels(tif):
-    """The numbers of a TIFF of our own writer: uncompressed tiles of float32, one sample. (The command itself
-    reads OME-TIFF only where it was built with libxml2.)"""
-    with open(tif, "rb") as f:
-        data = f.read()
-    assert data[:2] == b"II", data[:4]
-    big = data[2] == 43
-    word, entry, inline = ("<Q", "<HHQ", 8) if big else ("<I", "<HHI", 4)
-    at = struct.unpack_from(word, data, 8 if big else 4)[0]
-    n, = struct.unpack_from("<Q" if big else "<H", data, at)
-    at += 8 if big else 2
-    tags = {}
-    for i in range(n):
-        here = at + (4 + 2 * inline) * i
-        tag, kind, count = struct.unpack_from(entry, data, here)
-        size, code = {3: (2, "H"), 4: (4, "I"), 16: (8, "Q")}.get(kind, (0, ""))
-        if size:
-            here += 4 + inline
-            where = here if size * count <= inline else struct.unpack_from(word, data, here)[0]
-            tags[tag] = struct.unpack_from(f"<{count}{code}", data, where)
-    (w,), (h,), (tw,), (th,) = (tags[t] for t in (256, 257, 322, 323))
-    across, out = (w + tw - 1) // tw, array.array("f", bytes(4 * w * h))
-    for i, offset in enumerate(tags[324]):
-        y0, x0 = i // across * th, i % across * tw
-        for y in range(y0, min(y0 + th, h)):
-            n = min(tw, w - x0)
-            row = offset + 4 * (y - y0) * tw
-            out[y * w + x0:y * w + x0 + n] = array.array("f", data[row:row + 4 * n])
-    return out
-
-
-def distance(a, b):
-    """Relative L2; infinite for another number of pixels, or one that is none."""
-    if len(a) != len(b) or not all(map(math.isfinite, a)):
-        return math.inf
-    return math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b)) / sum(y * y for y in b))
 
 
 # ---- Results -----------------------------------------------------------------------------------
