@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(256, 4) cu_map(const cu_map_args<F> *__restric
 {
     cu_place p;
     float v[V];
-    if (!cu_offered<T>::here || !cu_place_of<V>(a->cells, &p))
+    if (!cu_offered<T>() || !cu_place_of<V>(a->cells, &p))
         return;
     a->f.template at<T, V>(a->pool, p, v);
     cu_epilogue<T, V>(a->pool, a->epi, p, v);

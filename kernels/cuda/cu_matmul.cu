@@ -82,7 +82,10 @@ template <class T> struct sixteen_bits {
     typedef T element;
     typedef uint16_t word;
     static const int depth = 16;
-    static const bool here = cu_offered<T>::here;
+    static __device__ __forceinline__ bool here(void)
+    {
+        return cu_offered<T>();
+    }
     static __device__ __forceinline__ void prepare(cu_bits<16> *)
     {
     }
@@ -97,7 +100,10 @@ struct tf32s {
     typedef float element;
     typedef uint32_t word;
     static const int depth = 8;
-    static const bool here = cu_offered<__nv_bfloat16>::here; /* both from 8.0 on */
+    static __device__ __forceinline__ bool here(void) /* as those numbers, from 8.0 on */
+    {
+        return cu_offered<__nv_bfloat16>();
+    }
     static __device__ __forceinline__ void prepare(cu_bits<16> *held)
     {
         uint32_t one[4];
@@ -232,7 +238,7 @@ CU_KERNEL(matmul_mma, matmul_args, mma_threads, 4)
     typedef stage_of<P> S;
     CU_SHARED(typename P::word, stage_a, 2 * S::words);
     CU_SHARED(typename P::word, stage_b, 2 * S::words);
-    if (!P::here)
+    if (!P::here())
         return;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int wm = warp / 2 * 32, wn = warp % 2 * 32;

@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(256, 4) cu_load_pixels(const cu_pixels_args *_
 {
     const cu_staged &s = a->s;
     cu_place p;
-    if (!cu_offered<T>::here || !cu_place_of<V>(a->cells, &p))
+    if (!cu_offered<T>() || !cu_place_of<V>(a->cells, &p))
         return;
     const int32_t y = cu_pad_index(s.pad, p.y - s.shift[1], s.extent[1]);
     const int32_t x = cu_pad_index(s.pad, p.x - s.shift[2], s.extent[2]);
@@ -293,7 +293,10 @@ __device__ __forceinline__ cu_misfits cu_put_pixel(const cu_pixels_args *a, cons
 /* Channels p.c and following as they are. */
 template <class T, int V> struct cu_as_it_is {
     static constexpr int lanes = V;
-    static constexpr bool here = cu_offered<T>::here;
+    static __device__ __forceinline__ bool here(void)
+    {
+        return cu_offered<T>();
+    }
     static __device__ __forceinline__ cu_misfits put(const cu_pixels_args *a, const cu_place &p)
     {
         float v[V];
@@ -305,7 +308,10 @@ template <class T, int V> struct cu_as_it_is {
 /* The number of the channel that `pick` says, V at a time. */
 template <class T, int V> struct cu_number_of {
     static constexpr int lanes = 1;
-    static constexpr bool here = cu_offered<T>::here;
+    static __device__ __forceinline__ bool here(void)
+    {
+        return cu_offered<T>();
+    }
     static __device__ __forceinline__ cu_misfits put(const cu_pixels_args *a, const cu_place &p)
     {
         const int32_t pick = a->s.pick;
@@ -334,7 +340,7 @@ __global__ void __launch_bounds__(256, 4) cu_store_pixels(const cu_pixels_args *
     cu_place p;
     cu_misfits m = {0, 0};
     const bool there = cu_place_of<OF::lanes>(cells, &p);
-    if (!OF::here || p.z >= cells.hi[0] || p.y >= cells.hi[1]) /* the whole block */
+    if (!OF::here() || p.z >= cells.hi[0] || p.y >= cells.hi[1]) /* the whole block */
         return;
     if (there)
         m = OF::put(a, p);

@@ -161,13 +161,20 @@ template <> constexpr int64_t cu_counts_to<__nv_bfloat16>(void)
 
 /* False: this generation has no products of such numbers, so no kernel over them is launched
  * there (cu_device.cu says so of the device), and none is compiled. */
-template <class T> struct cu_offered {
-    static const bool here = true;
-};
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-template <> struct cu_offered<__nv_bfloat16> {
-    static const bool here = false;
-};
+template <class T> __device__ __forceinline__ constexpr bool cu_offered(void)
+{
+    return true;
+}
+#ifdef TG_CUDA_EMULATED
+template <> inline bool cu_offered<__nv_bfloat16>(void)
+{
+    return tg_emulated_ampere != 0;
+}
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <> __device__ __forceinline__ constexpr bool cu_offered<__nv_bfloat16>(void)
+{
+    return false;
+}
 #endif
 
 template <class T> __device__ __forceinline__ T cu_element(float v);

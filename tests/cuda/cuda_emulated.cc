@@ -365,6 +365,7 @@ void *tg_emulated_dynamic_shared(void)
 void tg_emulated_copy_async(void *to, const void *from, int bytes, int zeros)
 {
     thread_state &t = m.threads[m.now->thread];
+    tg_emulated_from_ampere("a copy that goes on beside the arithmetic");
     t.copies.push_back({to, from, bytes, zeros, t.group});
     memset(to, 0xff, (size_t)(bytes + zeros)); /* a device may write it from now on */
 }

@@ -86,6 +86,12 @@ unsigned tg_emulated_thread(void);
 uint64_t tg_emulated_block(void);
 /* End the program with a sentence. */
 [[noreturn]] void tg_emulated_stop(const char *why);
+/* ... unless the device is of compute capability 8.0 or later. */
+static inline void tg_emulated_from_ampere(const char *what)
+{
+    if (!tg_emulated_ampere)
+        tg_emulated_stop(what);
+}
 
 #define CU_SHARED(T, name, n)                                                                  \
     static const char name##_key = 0;                                                          \

@@ -147,13 +147,14 @@ static void kdevice_backend(kcase *k, const tg_backend *be, int boxes)
     tgi_free(whole);
 }
 
-/* For each type of activations, float32 first: `only` is one of them, or TG_DTYPE_NONE. */
+/* For each type of activations that the device has, float32 first: `only` is one of them, or
+ * TG_DTYPE_NONE. */
 static void kdevice_check(kcase *k, kdevice_expect expect, tg_dtype only, int boxes)
 {
     static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         const tg_backend *be = kdevice_ops->backend(types[t]);
-        if (!be || (only != TG_DTYPE_NONE && only != types[t]))
+        if (!be || !device_has(types[t]) || (only != TG_DTYPE_NONE && only != types[t]))
             continue;
         for (int i = 0; i < k->n_src + k->n_extra; i++)
             if (k->data[i])

@@ -34,6 +34,8 @@ const tg_device_ops *device_library_alone(const tg_device_ops *ops);
 void device_generation(int capability);
 /* Kinds of variants (TG_KIND_*) that the device can compute, now. */
 unsigned device_kinds(void);
+/* 1: it computes with such numbers, now: bfloat16 comes with 8.0. */
+int device_has(tg_dtype element);
 /* Of a device that the plugin opened (tests/gpu/gpu_device.c) alone: what it is. */
 const tg_device_info *device_described(void);
 

@@ -180,3 +180,8 @@ unsigned device_kinds(void)
     return (tg_emulated_ampere ? TG_KIND_TF32 : 0) |
            (tg_emulated_shared_most > 64 << 10 ? TG_KIND_WGMMA : 0);
 }
+
+int device_has(tg_dtype element)
+{
+    return element != TGI_DTYPE_BF16 || tg_emulated_ampere;
+}

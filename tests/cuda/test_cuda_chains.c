@@ -572,7 +572,7 @@ static void run_case(const tg_op *op, char *line, uint64_t *seed)
     if (case_node(&n, op, case_trim(attrs), inputs, seed) && node_bind(&n, &err) == TG_OK &&
         tgi_op_class(op, &n.ctx) != TG_OP_DENSE && is_image(&n)) {
         static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
-        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        for (size_t i = 0; i < sizeof types / sizeof *types && device_has(types[i]); i++) {
             round_inputs(&n, types[i]);
             check_type(&n, types[i], seed);
         }

@@ -57,6 +57,11 @@ unsigned device_kinds(void)
     return described.kinds;
 }
 
+int device_has(tg_dtype element)
+{
+    return element != TGI_DTYPE_BF16 || described.bf16;
+}
+
 const tg_device_info *device_described(void)
 {
     return &described;

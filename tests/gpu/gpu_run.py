@@ -1,14 +1,16 @@
 """Jobs on a device, by the command: near the processor's result, tiles with the bits of the whole,
 inside --vram, beside a neighbour, and what happens when the device is not there, ends or fails.
 
-usage: gpu_run.py BUILD MODEL [--emulated PLUGIN]
+usage: gpu_run.py BUILD MODEL [--emulated PLUGIN [WORDS]]
 
 With --emulated it runs on the device that is played on the processor (small image, failures on
-demand), else on a real one; without one it is skipped (77). Standard library only.
+demand; of WORDS of TEGULA_EMULATED, results alone), else on a real one; without one it is skipped
+(77). Standard library only.
 """
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from seeds import floats, model, node, port  # noqa: E402
 
 BUILD, MODEL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 EMULATED = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 and sys.argv[3] == "--emulated" else None
+WORDS = sys.argv[5] if len(sys.argv) > 5 else None
 SIDE = 40 if EMULATED else 1500
 TILE = 24 if EMULATED else 400
 TEGULA = os.path.join(BUILD, "cli", "tegula")
@@ -35,10 +38,18 @@ def environment(emulated=None, plugin=None):
     env = dict(os.environ, TEGULA_CACHE=os.path.abspath("cache"))
     if EMULATED:
         env["TEGULA_CUDA_PLUGIN"] = EMULATED
-        env["TEGULA_EMULATED"] = "mib=256" + ("," + emulated if emulated else "")
+        env["TEGULA_EMULATED"] = ",".join(filter(None, ("mib=256", WORDS, emulated)))
     if plugin:
         env["TEGULA_CUDA_PLUGIN"] = plugin
     return env
+
+
+def offered():
+    """Precisions that the device multiplies in, by its generation as the doctor names it."""
+    done = subprocess.run([TEGULA, "doctor", "--json"], text=True, capture_output=True, check=False, env=environment())
+    said = re.search(r"compute capability (\d+)\.", done.stdout)
+    expect(said, f"doctor names the device's compute capability: {done.stdout}{done.stderr}")
+    return ("fp32", "fp16", "bf16", "tf32") if said and int(said.group(1)) >= 8 else ("fp32", "fp16")
 
 
 def command(out, *options, device="cuda", net=MODEL):
@@ -61,7 +72,10 @@ def near_the_processor():
     code, _, said = run("cpu.tif", "--exact", device="cpu")
     expect(code == 0, f"a run on the processor: exit {code}: {said}")
     cpu = pixels("cpu.tif")
+    has = offered()
     for precision, most in (("fp32", 1e-5), ("fp16", 5e-3), ("bf16", 4e-2)):
+        if precision not in has:
+            continue
         code, _, said = run(f"{precision}.tif", "--precision", precision)
         expect(code == 0, f"{precision}: exit {code}: {said}")
         off = distance(pixels(f"{precision}.tif"), cpu) if code == 0 else math.inf
@@ -69,6 +83,8 @@ def near_the_processor():
         expect(off < most, f"{precision} is within {most} of the processor: {off}")
         expect(off > 0 or precision == "fp32", f"{precision} rounds at all")
         expect_receipt(f"{precision}.tif", precision)
+    if "tf32" not in has:
+        return
     code, _, said = run("tf32.tif", "--precision", "fp32", "--tf32")
     off = distance(pixels("tf32.tif"), cpu) if code == 0 else math.inf
     print(f"  tf32: relative L2 {off:.3g} from the processor", flush=True)
@@ -86,7 +102,7 @@ def expect_receipt(tif, precision):
 
 
 def tiles_have_the_bits_of_the_whole():
-    for precision in ("fp32", "fp16", "bf16", "tf32"):
+    for precision in offered():
         asked = ("fp32", "--tf32") if precision == "tf32" else (precision,)
         code, done, said = run("tiles.tif", "--precision", *asked, "--tile", str(TILE))
         expect(code == 0 and done.get("tiles", 0) > 1, f"{precision} in tiles: exit {code}: {said}")
@@ -249,8 +265,15 @@ def main():
                        check=True, stdout=subprocess.DEVNULL)
         steps = [near_the_processor, tiles_have_the_bits_of_the_whole, budgets_are_kept_or_refused, two_at_once,
                  auto_measures_once, options_that_exclude_each_other, without_a_device]
-        steps += [groups_of_warps_compute_what_the_others_do, an_older_device_says_what_it_lacks,
-                  a_failed_launch_ends_the_attempt, memory_that_a_neighbour_took] if EMULATED else [beside_a_neighbour]
+        if WORDS:
+            steps = steps[:3]
+        elif EMULATED:
+            steps += [groups_of_warps_compute_what_the_others_do, a_failed_launch_ends_the_attempt,
+                      memory_that_a_neighbour_took]
+        else:
+            steps.append(beside_a_neighbour)
+        if EMULATED or "bf16" not in offered():
+            steps.append(an_older_device_says_what_it_lacks)
         for step in steps:
             before = len(problems)
             step()

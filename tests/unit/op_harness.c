@@ -275,7 +275,7 @@ const tg_backend *runner_backend(int i)
     static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
     tg_device *d = NULL;
     const tg_device_ops *ops = device_of_test(&d);
-    return ops && i < 3 ? ops->backend(types[i]) : NULL;
+    return ops && i < 3 && device_has(types[i]) ? ops->backend(types[i]) : NULL;
 }
 #else
 static int run_variant(const op_node *n, const op_runner *r, operands *o, const tg_call *call,
