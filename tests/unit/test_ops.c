@@ -13,6 +13,7 @@
  *
  * Random draws are replayed by the seed in main. Usage: test_ops [SYMBOL]. Compiled a second
  * time with TG_TEST_DEVICE the variants are a device's. */
+#include "tests/cuda/near.h"
 #include "tests/plain_step.h"
 #include "tests/unit/op_case.h"
 
@@ -135,25 +136,6 @@ static void check_boxes(const op_node *n, float *const *whole, float *const *par
     }
 }
 
-/* Halves and bfloat16 (a device's): their rounding, and that of weights, in terms of the
- * values' size. */
-static int all_near(const tg_backend *be, const float *got, const float *want, size_t n)
-{
-    double square = 0;
-    int same = 1;
-    for (size_t i = 0; i < n; i++)
-        square += isfinite(want[i]) ? (double)want[i] * (double)want[i] : 0;
-    const double rms = sqrt(square / (double)(n ? n : 1));
-    for (size_t i = 0; i < n; i++) {
-        const double a = (double)got[i], b = (double)want[i];
-        const double bound = be->element == TG_DTYPE_F16     ? 4e-3 * rms + 1e-3 * fabs(b)
-                             : be->element == TGI_DTYPE_BF16 ? 3e-2 * rms + 8e-3 * fabs(b)
-                                                             : 3e-5 * (1 + fabs(b));
-        same &= fabs(a - b) <= bound || (isnan(a) && isnan(b)) || a == b;
-    }
-    return same;
-}
-
 /* On a device there is no reference behind a missing variant: those are listed. */
 static void not_taken(const op_node *n, const tg_backend *be)
 {
@@ -161,9 +143,24 @@ static void not_taken(const op_node *n, const tg_backend *be)
         printf("no variant on %s: %s, %s\n", be->name, n->op->name, case_where);
 }
 
-/* Every variant that takes the node: near ref, and any box equal to its own whole. The bound:
- * sums of at most a few hundred products of numbers below 2, in float32, and functions good to
- * some units in the last place. One wrong tap or pixel is off by 0.1 and more. */
+#ifdef TG_TEST_DEVICE
+/* Weights travel in the element type: what `ref` computes with those that it holds. */
+static void expect_of(const op_node *n, tg_dtype element, float *const *ref, uint64_t *seed)
+{
+    const tg_box full = tgi_box_full(&n->dst[0]);
+    tgi_err err = {0};
+    int clean = 1;
+    for (int i = 0; i < n->ctx.n_src; i++)
+        if (n->is_const[i] && n->data[i] && n->src[i].dtype == TG_DTYPE_F32 &&
+            n->src[i].rank >= 4)
+            device_round(element, n->data[i], desc_floats(&n->src[i]));
+    CHECK_OK(node_run_box(n, &full, 1, 1, seed, ref, &clean, &err), err);
+}
+#endif
+
+/* Every variant that takes the node: near ref, and any box equal to its own whole. The bound
+ * has room for sums of a few hundred products of numbers below 2, and for functions good to
+ * some units in the last place; one wrong tap or pixel is off by 0.1 and more. */
 static void check_variants(const op_node *n, float *const *ref, float *const *whole,
                            float *const *part, uint64_t *seed)
 {
@@ -172,6 +169,9 @@ static void check_variants(const op_node *n, float *const *ref, float *const *wh
     for (int at = 0; (be = runner_backend(at)); at++) {
         op_runner r;
         int clean = 1, same = 1;
+#ifdef TG_TEST_DEVICE
+        expect_of(n, be->element, ref, seed);
+#endif
         if (!runner_open(&r, n, be, seed)) {
             not_taken(n, be);
             continue;
@@ -179,7 +179,7 @@ static void check_variants(const op_node *n, float *const *ref, float *const *wh
         variant_runs++;
         node_run_variant(n, &r, &full, seed, whole, &clean);
         for (int k = 0; k < n->ctx.n_dst; k++)
-            same &= all_near(be, whole[k], ref[k], desc_floats(&n->dst[k]));
+            same &= case_near(whole[k], ref[k], desc_floats(&n->dst[k]), be->element, NULL);
         for (int t = 0; t < 6 && same && clean; t++) {
             const tg_box box = box_random(&n->dst[0], seed);
             node_run_variant(n, &r, &box, seed, part, &clean);
