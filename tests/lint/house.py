@@ -5,6 +5,7 @@ docs/gpu.md says was seen on a GPU has its results.
 
 A function longer than 100 lines or a file longer than 800 is reported; 150 and 900 fail.
 """
+import json
 import os
 import re
 import sys
@@ -194,24 +195,38 @@ def sizes():
     return found, n
 
 
-# What was seen on a GPU (docs/gpu.md): whoever says so names the results, and they are of that commit.
+# What was seen on a GPU (docs/gpu.md): whoever says so names commit, GPU and results, and scripts/gpu-check wrote
+# those: of that commit with nothing changed beside it ("+"), on that GPU.
 RESULTS_NAME = re.compile(r"\b[\w.-]+\.jsonl\b")
 COMMIT = re.compile(r"\b[0-9a-f]{7,40}\b")
+
+
+def gpu_checks(path):
+    """Commit and device of what scripts/gpu-check began in a results file."""
+    for line in tree.text(path).splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and row.get("record") == "gpu-check":
+            yield str(row.get("commit", "")), str(row.get("device", ""))
 
 
 def gpu_row_problem(cell):
     """Why the cell "last commit verified, on which GPU" may not stand; None when it may."""
     if cell == "unverified":
         return None
-    name, commit = RESULTS_NAME.search(cell), COMMIT.search(cell)
+    name = RESULTS_NAME.search(cell)
+    commit = COMMIT.search(RESULTS_NAME.sub(" ", cell))
     if not name or not commit:
         return "names no commit and results file (or say: unverified)"
     path = os.path.join("bench", "results", name.group(0))
     if not os.path.isfile(os.path.join(tree.ROOT, path)):
         return f"{path} is not there"
-    if commit.group(0) not in tree.text(path):
-        return f"{path} is not of {commit.group(0)}"
-    return None
+    for of, device in gpu_checks(path):
+        if of.startswith(commit.group(0)) and not of.endswith("+") and device and device in cell:
+            return None
+    return f"{path} has no gpu-check of {commit.group(0)}, unchanged, on the GPU named here"
 
 
 def gpu_rows():
