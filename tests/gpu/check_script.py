@@ -1,9 +1,10 @@
 """scripts/gpu-check, told of a device that is emulated: rows of what passed, failed and was skipped,
-and the exit code that says so. Its benchmarks, with programs that print rows at once; what runs past its time; that
-tests of the label see the machine's device at all.
+and the exit code that says so. Its benchmarks, with programs that print rows at once, and its sanitizer, with one that
+starts them; what runs past its time; that tests of the label see the machine's device at all.
 
 usage: check_script.py gpu-check BUILD EMULATED_PLUGIN
 """
+import argparse
 import importlib.machinery
 import importlib.util
 import json
@@ -73,10 +74,47 @@ def every_benchmark_runs(folder):
     expect("some benchmarks", benchmarks(folder, "--benches", "peak")[0], ["gpu_peak"])
 
 
-def what_runs_past_its_time_is_ended_whole():
+def as_module():
     loader = importlib.machinery.SourceFileLoader("gpu_check", SCRIPT)
     script = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
     loader.exec_module(script)
+    return script
+
+
+def executable(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\n{text}\n")
+    os.chmod(path, 0o755)
+
+
+def sanitized(folder, tool):
+    """Rows of a sanitizer that starts what it is given, and how the summary counts them."""
+    script, out = as_module(), os.path.join(folder, "rows.jsonl")
+    script.sanitizer = lambda: tool
+    a = argparse.Namespace(build=os.path.join(folder, "build"), tests=".", sanitizer_seconds=20)
+    results = script.Results(out, False)
+    script.sanitize(a, results)
+    with open(out, encoding="utf-8") as f:
+        return results, [json.loads(line) for line in f]
+
+
+def nothing_is_broken_on_purpose_under_the_sanitizer(folder):
+    tool = os.path.join(folder, "compute-sanitizer")
+    executable(tool, 'while [ "${1#*/tests/gpu/}" = "$1" ]; do shift; done; exec "$@"')
+    for name in ("gpu_device", "gpu_pixels"):  # errors, but for what it is told
+        executable(os.path.join(folder, "build", "tests", "gpu", name),
+                   f'[ {name} = gpu_pixels ] || [ "$*" = --watched ] || exit 99')
+    results, rows = sanitized(folder, tool)
+    expect("sanitizer", sorted((r["name"], r["status"]) for r in rows),
+           [(f"{check} {name}", "passed") for check in ("memcheck", "racecheck") for name in ("gpu_device", "gpu_pixels")])
+    results, rows = sanitized(folder, None)
+    expect("no sanitizer", [(r["name"], r["status"], results.skipped) for r in rows], [("compute-sanitizer", "skipped", 1)])
+    expect("no sanitizer: the summary", ["compute-sanitizer is not there" in line for line in results.missing], [True])
+
+
+def what_runs_past_its_time_is_ended_whole():
+    script = as_module()
     script.PATIENCE = 1
     # A child that does not listen, and does not hold the output either.
     code, said = script.run(["sh", "-c", "(trap '' TERM; exec >/dev/null 2>&1; sleep 60; sleep 60) & echo $!; wait"], 1)
@@ -111,6 +149,8 @@ def is_dead(pid):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         every_benchmark_runs(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        nothing_is_broken_on_purpose_under_the_sanitizer(folder)
     what_runs_past_its_time_is_ended_whole()
     every_test_sees_the_machines_device()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,10 @@
 /* A device through the plugin's table: memory that ends, copies, the order of queues, programs
  * with many bands on their way, and a launch that fails. Runs on a real device (label gpu), and
- * on the emulated one that is a plugin. */
+ * on the emulated one that is a plugin.
+ *
+ * Usage: test_gpu_device [--watched]: by a tool that takes device memory itself and reports
+ * every illegal access (compute-sanitizer); nothing is said of memory then, and nothing broken.
+ */
 #include "kernels/ops/op_attrs.h"
 #include "tests/cuda/device_run.h"
 #include "tests/tg_test.h"
@@ -13,6 +17,7 @@ static const tg_device_ops *ops;
 static tg_device *d;
 static tgi_err err;
 static uint64_t seed = 88172645463325252u;
+static int watched;
 
 static uint64_t free_now(void)
 {
@@ -292,8 +297,8 @@ static void program_of(const tg_backend *be)
     const uint64_t after = free_now();
     printf("  %s: a program says %zu bytes, took %lld; its runs took %lld more\n", be->name,
            bytes, (long long)before - (long long)opened, (long long)opened - (long long)after);
-    CHECK(before <= opened + bytes);
-    CHECK(opened <= after); /* nothing is taken later */
+    CHECK(watched || before <= opened + bytes);
+    CHECK(watched || opened <= after); /* nothing is taken later */
     ops->program_close(&p);
     for (int i = 0; i < 2; i++) {
         ops->release(d, up[i]);
@@ -335,7 +340,7 @@ static void test_devices_opened_and_closed_leave_nothing(void)
         if (i == 1) /* what the first opening makes stays with the process */
             before = free_now();
     }
-    CHECK(free_now() + 2 * MIB >= before);
+    CHECK(watched || free_now() + 2 * MIB >= before);
 }
 
 /* A launch that reads where nothing is: in a process of its own, for the context is lost. */
@@ -405,13 +410,17 @@ int main(int argc, char **argv)
         return 0;
     if (argc == 3 && strcmp(argv[1], "--hold") == 0)
         return hold((size_t)strtoul(argv[2], NULL, 10));
-    RUN(test_what_is_allocated_is_missing_and_comes_back);
-    RUN(test_a_neighbour_with_all_the_memory_is_refused_room_and_no_more);
+    watched = argc == 2 && strcmp(argv[1], "--watched") == 0;
+    if (!watched) {
+        RUN(test_what_is_allocated_is_missing_and_comes_back);
+        RUN(test_a_neighbour_with_all_the_memory_is_refused_room_and_no_more);
+    }
     RUN(test_copies_of_any_size_and_place_come_back);
     RUN(test_a_queue_waits_for_an_event_of_another);
     RUN(test_bands_in_three_queues_give_every_number);
     RUN(test_launches_one_by_one_give_the_same);
     RUN(test_devices_opened_and_closed_leave_nothing);
-    test_a_launch_that_fails_is_never_forgotten(argv[0]);
+    if (!watched)
+        test_a_launch_that_fails_is_never_forgotten(argv[0]);
     return TEST_END();
 }
