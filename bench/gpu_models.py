@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Whole networks on a GPU: tegula (bench_gpu_net, through the executor of jobs, copies included) beside
-PyTorch in channels_last, FP16, cuDNN in benchmark mode, and compiled where torch.compile works (tensors on the
-device, no copies counted). One row of JSON each, to standard output; and a large image file to file in budgets
-of device memory.
+PyTorch in channels_last, FP16, cuDNN in benchmark mode, and compiled where torch.compile works, with its choices
+measured too while there is time (tensors on the device, no copies counted). One row of JSON each, to standard output,
+and one for each network and batch beside the best of PyTorch's; and a large image file to file in budgets of device
+memory.
 
     bench/gpu_models.py --build build-gpu [--data FOLDER] [--size 1024] [--no-torch] [--no-compile]
     bench/gpu_models.py --build build-gpu --only tiled [--tiled 16384]
@@ -24,6 +25,8 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = ("unet2d_nuclei_broad", "fmd_noise2noise_unet", "kair_dncnn25", "span_x2_nomosuni", "compact_x2_nomosuni",
           "waifu2x_cunet_n1_x2")
+COMPILED = {"compiled": {}, "autotuned": {"mode": "max-autotune"}}  # words for torch.compile
+SHORTEST = 45  # seconds of which an autotuned network is tried
 
 
 def emit(**row):
@@ -150,7 +153,18 @@ def as_torch(path):
     return Network().eval()
 
 
-def torch_rows(name, path, a, kind):
+def torch_runner(net, kind):
+    """For the batch that comes next and no other: asked for a second one, it would compile for any."""
+    if kind == "eager":
+        return net
+    import torch
+    import torch._dynamo
+    torch._dynamo.reset()  # pylint: disable=protected-access
+    return torch.compile(net, dynamic=False, **COMPILED[kind])
+
+
+def torch_rows(name, path, a, kind, medians):
+    """... whose medians go by batch."""
     import torch
     size = a.size
     torch.backends.cudnn.benchmark = True
@@ -164,8 +178,11 @@ def torch_rows(name, path, a, kind):
         x = torch.rand(batch, channels, size, size, device="cuda").half().contiguous(memory_format=torch.channels_last)
         row = {"family": "gpu_nets_torch", "model": name, "batch": batch, "kind": kind, "torch": torch.__version__}
         try:
-            run = torch.compile(net) if kind == "compiled" else net
-            emit(**row, size=size, **timed(run, x, batch * size * size * 1e-6, a.rounds))
+            rate = timed(torch_runner(net, kind), x, batch * size * size * 1e-6, a.rounds)
+            emit(**row, size=size, **rate)
+            medians[batch] = rate["mps"]["median"]
+        except TimeoutError:
+            raise
         except Exception as e:  # pylint: disable=broad-except
             emit(**row, error=f"{type(e).__name__}: {e}"[:300])
         del x
@@ -210,9 +227,14 @@ def bench_net(a, name, path, size, *options):
 
 
 def tegula_rows(a, name, path):
+    """Medians of FP16 by batch."""
+    medians = {}
     for precision in ("fp16", "fp32"):
-        for items in ("1", "8"):
-            bench_net(a, name, path, a.size, "--items", items, "--precision", precision)
+        for items in (1, 8):
+            rows = bench_net(a, name, path, a.size, "--items", str(items), "--precision", precision)
+            if precision == "fp16" and rows and "mps" in rows[0]:
+                medians[items] = rows[0]["mps"]["median"]
+    return medians
 
 
 def shares(done, rate):
@@ -266,16 +288,50 @@ def models(data):
             yield name, path
 
 
-def network_rows(a):
-    networks = list(models(a.data))
-    for name, path in networks:
-        tegula_rows(a, name, path)
-    for kind in () if a.no_torch else ("eager",) if a.no_compile else ("eager", "compiled"):
+def peer_rows(a, networks, begin):
+    """(network, kind, medians by batch), kind after kind: what may take longest comes last, and ends in time."""
+    for kind in () if a.no_torch else ("eager",) if a.no_compile else ("eager", *COMPILED):
         for name, path in networks:
+            left = int(a.seconds - (time.time() - begin))
+            if kind == "autotuned" and left < SHORTEST:
+                return
+            medians = {}
             try:
-                torch_rows(name, path, a, kind)
+                signal.alarm(left if kind == "autotuned" else 0)
+                torch_rows(name, path, a, kind, medians)
             except Exception as e:  # pylint: disable=broad-except
                 emit(family="gpu_nets_torch", model=name, kind=kind, error=f"{type(e).__name__}: {e}"[:300])
+            finally:
+                signal.alarm(0)
+            yield name, kind, medians
+
+
+def too_late(*_):
+    raise TimeoutError("no time is left for it")
+
+
+def beside_the_best(ours, theirs):
+    """tegula's FP16 over the fastest of what PyTorch did, for each network and batch that both have."""
+    for name, medians in ours.items():
+        for batch, median in medians.items():
+            rates = {kind: of[batch] for (model, kind), of in theirs.items() if model == name and batch in of}
+            if rates:
+                best = max(rates, key=rates.get)
+                emit(family="gpu_nets_against", model=name, batch=batch, kind=best, torch=rates[best], tegula=median,
+                     ratio=median / rates[best])
+
+
+def network_rows(a):
+    begin, networks = time.time(), list(models(a.data))
+    ours, theirs = {}, {}
+    signal.signal(signal.SIGALRM, too_late)
+    try:
+        for name, path in networks:
+            ours[name] = tegula_rows(a, name, path)
+        for name, kind, medians in peer_rows(a, networks, begin):
+            theirs[name, kind] = medians
+    finally:  # ended early, too
+        beside_the_best(ours, theirs)
 
 
 def main():
@@ -289,6 +345,7 @@ def main():
                    help="variants that tegula uses where they pay: as bench_gpu_net has it")
     p.add_argument("--no-torch", action="store_true", help="without the peer")
     p.add_argument("--no-compile", action="store_true", help="the peer eager alone")
+    p.add_argument("--seconds", type=int, default=400, help="until when the peer's choices may be measured, for networks")
     p.add_argument("--tiled", type=int, default=16384, help="side of the large image")
     a = p.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the large image is removed then too
