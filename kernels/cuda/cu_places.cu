@@ -26,19 +26,21 @@ struct pool_args {
     int64_t by_columns; /* storage_order */
 };
 
-__device__ __forceinline__ int64_t stored_at(const pool_args *a, int64_t plane, int64_t z,
-                                             int64_t y, int64_t x)
+/* The place of element `at`, as storage_order counts it. */
+__device__ __forceinline__ int64_t place_of(const pool_args *a, int64_t at)
 {
-    const int64_t base = plane * a->in[0] * a->in[1] * a->in[2];
-    return base + (a->by_columns ? (x * a->in[1] + y) * a->in[0] + z
-                                 : (z * a->in[1] + y) * a->in[2] + x);
+    if (!a->by_columns)
+        return at;
+    const int64_t x = cu_take_axis(&at, a->in[2]), y = cu_take_axis(&at, a->in[1]),
+                  z = cu_take_axis(&at, a->in[0]);
+    return ((at * a->in[2] + x) * a->in[1] + y) * a->in[0] + z;
 }
 
 template <class T> CU_KERNEL(pool_places, pool_args, CU_FLAT_THREADS, 4)
 {
     const T *const src = reinterpret_cast<const T *>(a->src);
     for (int64_t i = cu_flat_first(); i < a->n; i += cu_flat_step()) {
-        int64_t first[3], plane = i, top = -1, stored = 0;
+        int64_t first[3], plane = i, top = -1;
         for (int k = 2; k >= 0; k--)
             first[k] = cu_take_axis(&plane, a->out[k]) * a->s[k] - a->p0[k];
         for (int64_t kz = 0, z = first[0]; kz < a->k[0]; kz++, z += a->d[0])
@@ -48,13 +50,12 @@ template <class T> CU_KERNEL(pool_places, pool_args, CU_FLAT_THREADS, 4)
                         x >= a->in[2])
                         continue;
                     const int64_t at = ((plane * a->in[0] + z) * a->in[1] + y) * a->in[2] + x;
-                    if (top < 0 || cu_float(src[at]) > cu_float(src[top])) {
+                    if (top < 0 || cu_float(src[at]) > cu_float(src[top]))
                         top = at;
-                        stored = stored_at(a, plane, z, y, x);
-                    }
                 }
-        reinterpret_cast<T *>(a->dst)[i] = src[top < 0 ? 0 : top]; /* `accepts`: there is one */
-        reinterpret_cast<T *>(a->place)[i] = cu_element<T>((float)stored);
+        top = top < 0 ? 0 : top; /* `accepts`: there is one */
+        reinterpret_cast<T *>(a->dst)[i] = src[top];
+        reinterpret_cast<T *>(a->place)[i] = cu_element<T>((float)place_of(a, top));
     }
 }
 
