@@ -75,11 +75,11 @@ function(tg_cuda_architectures out)
 endfunction()
 
 # For sources with products by groups of warps, which 9.0 alone has: the same list with 9.0 in its
-# form with the features of that generation (code of no other runs there then). Empty: not here;
-# before 13.0, as the assembler of 12.4 takes minutes for one such kernel, that of 13.0 seconds.
+# form with the features of that generation (code of no other runs there then). Empty: not here, or
+# a toolkit before 12.4, the oldest that they were compiled with.
 function(tg_cuda_wgmma_architectures out)
   tg_cuda_architectures(list)
-  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13.0 OR NOT list MATCHES "(^|;)90(-real)?(;|$)")
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.4 OR NOT list MATCHES "(^|;)90(-real)?(;|$)")
     set(list "")
   endif()
   if(list MATCHES "(^|;)90(;|$)") # its intermediate form was that of devices to come

@@ -38,12 +38,17 @@ const int sums_bytes = CU_PATCH_PIXELS * sums_pitch * 4;
 
 #if CU_HAS_WGMMA
 
+/* The pixels of a product, and how far that is in the step. */
+struct place {
+    int at, unit, x; /* bytes from the step's first pixels; unit of the tap; tap of the row */
+};
+
 /* What a step multiplies: matrices of its first tap and units, and where the next ones are. */
 struct products {
     uint64_t pixels, weights;
     int n, nx, units;        /* products; taps of a row; units of a tap */
     int plane, tap_y, tap_x; /* bytes from one unit of pixels to the next, from tap to tap */
-    int add;                 /* 0: the first of all sets the sums */
+    place from;
 };
 
 __device__ __forceinline__ products products_of(const cu_gemm_args *a, const cu_gemm_block &b,
@@ -62,32 +67,57 @@ __device__ __forceinline__ products products_of(const cu_gemm_args *a, const cu_
     p.plane = how.plane_bytes;
     p.tap_y = s.dy * (wide ? 16 : row);
     p.tap_x = s.dx * (wide ? row : 16);
-    p.add = step != 0;
+    p.from = {0, 0, 0};
     return p;
 }
 
+/* The next two units: of this tap, of the next one of the row, of the next row's first. */
+__device__ __forceinline__ place next_place(const products &p, place from)
+{
+    const bool next_tap = from.unit + 2 == p.units, next_row = next_tap && from.x + 1 == p.nx;
+    place to;
+    to.at = from.at + (next_tap ? p.tap_x - from.unit * p.plane : 2 * p.plane) +
+            (next_row ? p.tap_y - p.nx * p.tap_x : 0);
+    to.unit = next_tap ? 0 : from.unit + 2;
+    to.x = next_row ? 0 : from.x + next_tap;
+    return to;
+}
+
+/* The first product of all sets the sums, in front of the loop over steps: assemblers before
+ * that of CUDA 12.9 wait for every product where sums that no product has set go into it. */
+template <class T>
+__device__ __forceinline__ void multiply_first(const products &p, float (&c)[128])
+{
+    cu_wgmma_fence();
+    cu_wgmma_64x256<T>(c, p.weights, p.pixels, 0);
+    cu_wgmma_commit();
+}
+
+/* ... and these are those of the first step that it leaves. */
+__device__ __forceinline__ void leave_first(products *p)
+{
+    p->weights = cu_wgmma_moved(p->weights, CU_PATCH_TAP);
+    p->from = next_place(*p, p->from);
+    p->n--;
+}
+
 /* N products, tap by tap, two units at a time, and their group: one piece of code without a
- * branch, as the compiler would end a group at each. The first sets the sums: were they set
- * before, it would wait for every product. */
+ * branch, as the compiler would end a group at each. */
 template <class T, int N>
 __device__ __forceinline__ void multiply(const products &p, float (&c)[128])
 {
-    int at = 0, unit = 0, x = 0;
+    place from = p.from;
     cu_wgmma_fence();
 #pragma unroll
     for (int i = 0; i < N; i++) {
         cu_wgmma_64x256<T>(c, cu_wgmma_moved(p.weights, i * CU_PATCH_TAP),
-                           cu_wgmma_moved(p.pixels, at), i ? 1 : p.add);
-        const bool next_tap = unit + 2 == p.units, next_row = next_tap && x + 1 == p.nx;
-        at += next_tap ? p.tap_x - unit * p.plane : 2 * p.plane;
-        at += next_row ? p.tap_y - p.nx * p.tap_x : 0;
-        unit = next_tap ? 0 : unit + 2;
-        x = next_row ? 0 : x + next_tap;
+                           cu_wgmma_moved(p.pixels, from.at), 1);
+        from = next_place(p, from);
     }
     cu_wgmma_commit();
 }
 
-/* A step's, of which there are N at most. */
+/* A step's, of which there are N at most; the first one's may be none. */
 template <class T, int N>
 __device__ __forceinline__ void multiply_up_to(const products &p, float (&c)[128])
 {
@@ -126,13 +156,19 @@ __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_bloc
             copies.start_copies(a, b, how, k, shared + k * how.bytes);
         cu_copy_commit();
     }
+    wait_for_copies(ahead - 1);
+    cu_fence_async();
+    __syncthreads();
+    multiply_first<T>(products_of(a, b, how, 0, shared), c);
     int now = 0, next = ahead; /* stages */
     for (int k = 0; k < steps; k++) {
         wait_for_copies(ahead - 1);
         cu_fence_async();
         __syncthreads();
-        multiply_up_to<T, CU_PATCH_PRODUCTS>(
-            products_of(a, b, how, k, shared + now * how.bytes), c);
+        products p = products_of(a, b, how, k, shared + now * how.bytes);
+        if (k == 0)
+            leave_first(&p);
+        multiply_up_to<T, CU_PATCH_PRODUCTS>(p, c);
         if (k + ahead < steps)
             copies.start_copies(a, b, how, k + ahead, shared + next * how.bytes);
         cu_copy_commit();
