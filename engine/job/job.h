@@ -76,22 +76,30 @@ typedef struct tg_bytes {
     uint64_t output_disk, output_free;
 } tg_bytes;
 
+/* What other processes hold on a device, at a moment. */
+typedef struct tg_device_others {
+    int told;   /* the driver says so */
+    int listed; /* and has this process beside them */
+    uint64_t bytes;
+} tg_device_others;
+
 /* A device that computes in the processor's place (job_device.c). */
 typedef struct tg_job_device {
     const tg_device_ops *ops; /* NULL: the processor computes */
     tg_device_info info;
     tg_dtype element;
-    unsigned kinds;         /* of variants that may be used: TG_KIND_* */
-    int chosen;             /* the question was asked */
-    int by_name;            /* no way back to the processor */
-    tg_device *device;      /* a context, from the plan to the end of the job */
-    uint64_t context_bytes; /* what it took, kernels included */
-    int library;            /* the device's library is open (plan_device.c) */
-    uint64_t library_bytes; /* what it took beside the context */
-    int supposed;           /* no context: figures kept of an earlier one stand for it */
-    int settled;            /* element and kinds are those of an interrupted run */
-    uint64_t free_bytes;    /* beside it, when it was made */
-    uint64_t limit_bytes;   /* what may be allocated beside it */
+    unsigned kinds;          /* of variants that may be used: TG_KIND_* */
+    int chosen;              /* the question was asked */
+    int by_name;             /* no way back to the processor */
+    tg_device *device;       /* a context, from the plan to the end of the job */
+    uint64_t context_bytes;  /* what it took, kernels included */
+    int library;             /* the device's library is open (plan_device.c) */
+    uint64_t library_bytes;  /* what it took beside the context */
+    int supposed;            /* no context: figures kept of an earlier one stand for it */
+    int settled;             /* element and kinds are those of an interrupted run */
+    uint64_t free_bytes;     /* beside it, when it was made */
+    tg_device_others others; /* then */
+    uint64_t limit_bytes;    /* what may be allocated beside it */
     uint64_t budget_bytes, margin_bytes;
     double seconds_before[3]; /* that its queues worked before the run: measurements */
     uint64_t ran_out;         /* what a plan of this job counted on and did not get; 0 */

@@ -152,6 +152,46 @@ static uint64_t told_free(const tg_device_info *info)
     return free_bytes + used > info->total_bytes + info->total_bytes / 8 ? 0 : free_bytes;
 }
 
+static tg_device_others others_now(const tg_device_info *info)
+{
+    tg_device_others o = {0};
+    const int id = tgi_gpu_of_uuid(info->uuid);
+    o.told = id != TG_GPU_NONE && tgi_gpu_others(id, &o.bytes, &o.listed);
+    return o;
+}
+
+/* What is free and what others hold at the same moment: nobody came or went between two looks.
+ * Without a context the management library tells both. */
+#define LOOKS 8 /* somebody who is never still counts as ours */
+static tg_status look(const tg_job_device *d, uint64_t *free_bytes, uint64_t *total,
+                      tg_device_others *others, tgi_err *err)
+{
+    for (int i = 0; i < LOOKS; i++) {
+        *others = others_now(&d->info);
+        if (d->device)
+            TGI_TRY(d->ops->memory(d->device, free_bytes, total, err));
+        else
+            *free_bytes = told_free(&d->info);
+        const tg_device_others again = others_now(&d->info);
+        if (again.told == others->told && again.bytes == others->bytes)
+            return TG_OK;
+    }
+    others->told = 0;
+    return TG_OK;
+}
+
+/* Of what is missing on the device, our part: free memory went from `had` to `has`, and others
+ * from `then` to `now`. Without ourselves in the later list (a container may see that of
+ * another namespace) all of it counts as ours. */
+static uint64_t our_part(uint64_t had, uint64_t has, const tg_device_others *then,
+                         const tg_device_others *now)
+{
+    int64_t ours = (int64_t)had - (int64_t)has;
+    if (then->told && now->told && now->listed)
+        ours -= (int64_t)now->bytes - (int64_t)then->bytes;
+    return ours > 0 ? (uint64_t)ours : 0;
+}
+
 /* For jobs that only ask. A first context of the process, and nobody else's memory in it. */
 static void keep_context(tg_job *job, int first)
 {
@@ -166,18 +206,20 @@ static void keep_context(tg_job *job, int first)
 tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
 {
     tg_job_device *d = &job->dev;
-    uint64_t total = 0;
+    uint64_t told = 0, total = 0;
+    tg_device_others then;
     if (!d->ops || d->device)
         return TG_OK;
-    const uint64_t told = told_free(&d->info);
+    TGI_TRY(look(d, &told, &total, &then, err));
     const int first = !tgi_device_was_current(&d->info);
+    then.told = then.told && !(first && then.listed); /* who is listed, is somebody else */
     TGI_TRY(d->ops->open(d->info.id, &d->device, err));
     d->supposed = 0;
     tgi_device_is_current(&d->info);
-    TGI_TRY(d->ops->memory(d->device, &d->free_bytes, &total, err));
+    TGI_TRY(look(d, &d->free_bytes, &total, &d->others, err));
     /* nobody told: what others hold counts as ours, to be safe */
     const uint64_t before = told ? told : total;
-    d->context_bytes = before > d->free_bytes ? before - d->free_bytes : 0;
+    d->context_bytes = our_part(before, d->free_bytes, &then, &d->others);
     if (told)
         keep_context(job, first);
     if (told) /* that of an earlier job in this process is there still, and was not free */
@@ -190,10 +232,11 @@ void tgi_job_device_recount(tg_job *job)
 {
     tg_job_device *d = &job->dev;
     uint64_t now = 0, total = d->info.total_bytes;
-    if (d->device && d->ops->memory(d->device, &now, &total, NULL) == TG_OK &&
-        now < d->free_bytes) {
-        d->context_bytes += d->free_bytes - now;
+    tg_device_others others;
+    if (d->device && look(d, &now, &total, &others, NULL) == TG_OK && now < d->free_bytes) {
+        d->context_bytes += our_part(d->free_bytes, now, &d->others, &others);
         d->free_bytes = now;
+        d->others = others;
     }
     allow(job, d->context_bytes + d->free_bytes, total);
 }
@@ -314,9 +357,10 @@ uint64_t tgi_job_device_taken(const tg_job *job)
 {
     const tg_job_device *d = &job->dev;
     uint64_t now = 0, total;
-    if (!d->device || d->ops->memory(d->device, &now, &total, NULL) != TG_OK)
+    tg_device_others others;
+    if (!d->device || look(d, &now, &total, &others, NULL) != TG_OK)
         return 0;
-    return d->context_bytes + (d->free_bytes > now ? d->free_bytes - now : 0);
+    return d->context_bytes + our_part(d->free_bytes, now, &d->others, &others);
 }
 
 /* As many cells beside each other as the device wants and both memories hold. */

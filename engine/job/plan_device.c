@@ -33,7 +33,6 @@ static void keep_library(tg_job *job)
 static tg_status open_library(tg_job *job, tgi_err *err)
 {
     tg_job_device *d = &job->dev;
-    uint64_t before = 0, after = 0, total = 0;
     if (d->library)
         return TG_OK;
     if (d->supposed) { /* nor a library: only what it took */
@@ -42,11 +41,11 @@ static tg_status open_library(tg_job *job, tgi_err *err)
         d->library = 1;
         d->library_bytes = m.library_bytes;
     } else {
-        TGI_TRY(d->ops->memory(d->device, &before, &total, err));
+        const uint64_t before = tgi_job_device_taken(job);
         TGI_TRY(d->ops->library(d->device, 1, err));
         d->library = 1;
-        TGI_TRY(d->ops->memory(d->device, &after, &total, err));
-        d->library_bytes = before > after ? before - after : 0;
+        const uint64_t after = tgi_job_device_taken(job);
+        d->library_bytes = after > before ? after - before : 0;
         keep_library(job);
     }
     d->limit_bytes -= d->library_bytes < d->limit_bytes ? d->library_bytes : d->limit_bytes;

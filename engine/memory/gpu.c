@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static _Atomic(const tgi_gpu_hooks *) hooks_of_backend;
 
@@ -60,6 +61,12 @@ void tgi_gpu_free_used(int id, int cache_is_free, uint64_t *free_bytes, uint64_t
     idle = idle < *used_bytes ? idle : *used_bytes; /* two clocks: never more than there is */
     *free_bytes += idle;
     *used_bytes -= idle;
+}
+
+int tgi_gpu_others(int id, uint64_t *bytes, int *listed)
+{
+    const tgi_nvml_device *d = tgi_nvml_device_at(tgi_gpu_resolve(id));
+    return d && tgi_nvml_others(d, (unsigned)getpid(), bytes, listed);
 }
 
 int tgi_gpu_of_uuid(const char *uuid)

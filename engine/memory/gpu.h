@@ -20,6 +20,9 @@ int tgi_gpu_resolve(int id); /* TG_GPU_CURRENT to the device's id; others as the
 void tgi_gpu_memory(int id, const char *root, tg_gpu *out); /* but for `size` */
 /* Free and used bytes, our idle reserve on the side asked for; 0 and 0 when there is none. */
 void tgi_gpu_free_used(int id, int cache_is_free, uint64_t *free_bytes, uint64_t *used_bytes);
+/* Bytes that other processes hold on the device to compute with; `*listed`: this one is in the
+ * driver's list too. 0: the driver does not tell. */
+int tgi_gpu_others(int id, uint64_t *bytes, int *listed);
 /* The id of the device with this UUID, TG_GPU_NONE when the management library shows none. */
 int tgi_gpu_of_uuid(const char *uuid);
 int tgi_gpu_most_free(uint64_t *free_bytes);

@@ -351,6 +351,26 @@ static void add_processes(nv_result (*ask)(nv_device, unsigned *, nv_process *),
     }
 }
 
+int tgi_nvml_others(const tgi_nvml_device *d, unsigned self, uint64_t *bytes, int *listed)
+{
+    nv_process list[MOST_PROCESSES];
+    unsigned n = MOST_PROCESSES;
+    memset(list, 0, sizeof list);
+    *bytes = 0;
+    *listed = 0;
+    if (!d->device || !lib.computing || lib.computing(d->device, &n, list) != NV_OK)
+        return 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (list[i].pid == self)
+            *listed = 1;
+        else if (list[i].used == NV_VALUE_NOT_AVAILABLE)
+            return 0;
+        else
+            *bytes += list[i].used;
+    }
+    return 1;
+}
+
 void tgi_nvml_look(const tgi_nvml_device *d, const char *root, tg_gpu *out)
 {
     nv_pci pci;

@@ -24,6 +24,9 @@ int tgi_nvml_memory(const tgi_nvml_device *d, uint64_t *total, uint64_t *free_by
                     uint64_t *used, char *why);
 /* Everything of tg_gpu but our pool; `root` is where names of processes are read. */
 void tgi_nvml_look(const tgi_nvml_device *d, const char *root, tg_gpu *out);
+/* Bytes that processes which compute there hold, `self` not counted; `*listed`: it is one of
+ * them. 0: the driver does not tell, or not of all. */
+int tgi_nvml_others(const tgi_nvml_device *d, unsigned self, uint64_t *bytes, int *listed);
 void tgi_nvml_driver(tg_gpu_driver *out); /* but for `size` */
 /* Close the library; the next question opens the one of TEGULA_NVML then. Handles die: for
  * tests, which pretend one machine after another. */

@@ -279,6 +279,7 @@ static tg_status open_device(int id, tg_device **out, tgi_err *err)
     else
         TGI_TRY(take(fake.context_bytes, err));
     state.context = fake.keeps_context;
+    fake.taken = (size_t)((long)fake.taken + fake.comes);
     *out = calloc(1, sizeof **out);
     (*out)->id = id;
     return TG_OK;
@@ -307,6 +308,11 @@ static tg_status memory(tg_device *d, uint64_t *free_bytes, uint64_t *total_byte
     *free_bytes = used < fake.bytes ? fake.bytes - used : 0;
     *total_bytes = fake.bytes;
     return TG_OK;
+}
+
+size_t fake_used_bytes(void)
+{
+    return state.used;
 }
 
 /* Blocks know their size and are full of NaN. */

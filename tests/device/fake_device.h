@@ -36,6 +36,8 @@ typedef struct fake_settings {
     size_t bytes;         /* of memory */
     size_t taken;         /* of these, by somebody else */
     size_t context_bytes; /* taken by open */
+    long comes;           /* bytes that somebody else takes meanwhile; < 0: gives back */
+    int listed;           /* its management library lists processes */
     int told;             /* it has FAKE_UUID, and its management library shows it */
     size_t told_beside;   /* that counts so many bytes more: it shows what this is a part of */
     int keeps_context;    /* it is the process's: closing gives nothing back */
@@ -76,6 +78,7 @@ FAKE_API int fake_open_things(void);
 
 /* The table that a plugin would give. */
 const tg_device_ops *fake_device_ops(void);
+size_t fake_used_bytes(void); /* without what is somebody else's */
 
 /* fake_kernels.c */
 const tg_backend *fake_backend(void);

@@ -185,6 +185,45 @@ static void a_run_plans_again_when_a_neighbour_came_meanwhile(void)
     end(a);
 }
 
+/* Who comes or goes while a context is made changes what is free, and not the context: counted
+ * in, a budget would refuse what fits; counted out, it would be broken. */
+static void meanwhile(long comes)
+{
+    settings->listed = 1;
+    settings->taken = 20 * MIB;
+    settings->comes = comes;
+    asked *a = ask("8MiB", "cuda");
+    CHECK_EQ(a->st, TG_OK);
+    CHECK_EQ(known_context(), CONTEXT);
+    settings->taken += MIB; /* before it runs, too */
+    const tg_run_result r = run(a);
+    CHECK_EQ(a->st, TG_OK);
+    CHECK_EQ(r.device_measured_bytes, peak_bytes());
+    CHECK(peak_bytes() <= 8 * MIB);
+    end(a);
+}
+
+static void somebody_who_comes_while_a_context_is_made(void)
+{
+    meanwhile(5 * (long)MIB);
+}
+
+static void somebody_who_goes_while_a_context_is_made(void)
+{
+    meanwhile(-5 * (long)MIB);
+}
+
+/* Without the list all that went is ours, to be safe. */
+static void somebody_else_whom_nobody_names_counts_as_ours(void)
+{
+    settings->comes = 2 * (long)MIB;
+    asked *a = ask("8MiB", "cuda");
+    CHECK_EQ(a->st, TG_OK);
+    CHECK_EQ(known_context(), CONTEXT + 2 * MIB);
+    CHECK(a->plan.device_peak_bytes > CONTEXT + 2 * MIB);
+    end(a);
+}
+
 static void a_device_that_is_gone_at_the_run(void)
 {
     know(CONTEXT, -1);
@@ -329,6 +368,9 @@ int main(void)
     IN_A_PROCESS(a_run_that_nobody_asked_about_measures);
     IN_A_PROCESS(a_run_replaces_what_was_wrong);
     IN_A_PROCESS(a_run_plans_again_when_a_neighbour_came_meanwhile);
+    IN_A_PROCESS(somebody_who_comes_while_a_context_is_made);
+    IN_A_PROCESS(somebody_who_goes_while_a_context_is_made);
+    IN_A_PROCESS(somebody_else_whom_nobody_names_counts_as_ours);
     IN_A_PROCESS(a_device_that_is_gone_at_the_run);
     IN_A_PROCESS(without_a_management_library_the_device_is_asked);
     IN_A_PROCESS(a_part_of_a_device_is_not_told_of_by_the_whole);

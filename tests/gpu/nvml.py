@@ -57,7 +57,7 @@ class Watch:
     """Samples a device's memory in a thread, from `with` on until its end; then `highest` is the most that was used
     beyond what was used before, and `others` says what somebody else changed meanwhile ("": nothing).
 
-    `ours`: how many processes of the device are started inside. What we took is given back at the end, so that `used`
+    `seen`: processes that were there. `ours`: how many processes of the device are started inside. What we took is given back at the end, so that `used`
     must come back to what it was: else somebody else took or gave."""
 
     EVERY = 0.002  # seconds; processes are asked for each tenth time
@@ -66,13 +66,14 @@ class Watch:
     def __init__(self, nvml, handle, ours=1):
         self.nvml, self.handle, self.ours = nvml, handle, ours
         self.highest = self.samples = 0
-        self.others = ""
+        self.others, self.seen = "", set()
         self.over = threading.Event()
         self.lock = threading.Lock()
         self.thread = threading.Thread(target=self.sample)
 
     def judge(self, now, ours):
         """... a list of processes, in which are that many of ours."""
+        self.seen |= now or set()
         if now is None or self.there is None or self.others:
             return
         if len(now - self.there) > ours:

@@ -161,6 +161,31 @@ static void test_holders_that_are_not_told_are_unknown_and_no_zeros(void)
     CHECK(strstr(g.problem, "1025 programs") != NULL);
 }
 
+/* `self` stands for our process, on GPU 0. */
+static int others(const char *library, const char *answers, unsigned self, uint64_t *bytes,
+                  int *listed)
+{
+    machine(library, answers);
+    return tgi_nvml_count() > 0 && tgi_nvml_others(tgi_nvml_device_at(0), self, bytes, listed);
+}
+
+static void test_what_others_hold_is_told_of_all_or_not_at_all(void)
+{
+    uint64_t bytes = 0;
+    int listed = 0;
+    CHECK(others(FAKE_NVML, "", 1, &bytes, &listed));
+    CHECK_EQ(bytes, 3 * (GIB / 64)); /* of two */
+    CHECK(!listed);
+    CHECK(others(FAKE_NVML, "", 4711, &bytes, &listed));
+    CHECK_EQ(bytes, 2 * (GIB / 64));
+    CHECK(listed);
+    CHECK(!others(FAKE_NVML, "denied", 4711, &bytes, &listed));
+    CHECK(!others(FAKE_NVML, "hidden", 4711, &bytes, &listed));
+    CHECK(!others(FAKE_NVML, "crowd=1025", 4711, &bytes, &listed));
+    CHECK(!others(FAKE_NVML, "closed=0", 4711, &bytes, &listed));
+    CHECK(!others(FAKE_NVML_OLD, "", 4711, &bytes, &listed));
+}
+
 static void test_ids_that_are_none_give_zeros(void)
 {
     machine(FAKE_NVML, "gpus=2");
@@ -340,6 +365,7 @@ int main(void)
     RUN(test_an_old_driver_tells_memory_and_little_else);
     RUN(test_one_failing_gpu_leaves_the_others);
     RUN(test_holders_that_are_not_told_are_unknown_and_no_zeros);
+    RUN(test_what_others_hold_is_told_of_all_or_not_at_all);
     RUN(test_ids_that_are_none_give_zeros);
     RUN(test_of_gpus_with_equal_room_the_first_is_taken);
     RUN(test_a_handle_reads_what_the_long_way_reads);
