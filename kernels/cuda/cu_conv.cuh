@@ -34,7 +34,7 @@ inline int cu_conv_accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay, int 
                            tgi_geom *g)
 {
     return cu_is_const_f32(ctx, 1) && (cu_is_absent(ctx, 2) || cu_is_const_f32(ctx, 2)) &&
-           lay->src_segs[0] > 0 && cu_conv_geometry(ctx, transposed, g) &&
+           lay->src_segs[0] > 0 && cu_conv_geometry(ctx, transposed, g) && cu_window_fits(g) &&
            cu_fits(&ctx->src[0]) && cu_fits(&ctx->dst[0]);
 }
 

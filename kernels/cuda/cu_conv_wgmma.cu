@@ -253,7 +253,8 @@ template <class T> struct wgmma_product {
     static int takes(const cu_gemm_plan *p)
     {
         cu_patch_plan how;
-        return p->lanes == lanes && p->g.out_c > 4 && cu_patch_plan_of(p, &how);
+        return p->lanes == lanes && p->g.out_c > 4 && cu_patch_plan_of(p, &how) &&
+               cu_patch_reaches(p, &how);
     }
     static int channels(const cu_gemm_plan *)
     {

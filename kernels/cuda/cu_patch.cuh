@@ -175,6 +175,17 @@ inline int cu_patch_plan_of(const cu_gemm_plan *p, cu_patch_plan *out)
     return least > 0;
 }
 
+/* Offsets from a patch's first row to its last pixel have 32 bits, in pieces of 8 channels,
+ * even where rows have margins as long as the image's. */
+inline int cu_patch_reaches(const cu_gemm_plan *p, const cu_patch_plan *how)
+{
+    int64_t lanes = 8;
+    for (int s = 0; s < p->n_seg; s++)
+        lanes = p->seg_c[s] > lanes ? tgi_whole_pixel(p->seg_c[s]) : lanes;
+    const int64_t row = 2 * p->g.in[TG_X] * lanes / 8, rows = how->stage.plane_bytes / 16 / 8;
+    return row * rows * (p->transposed ? 1 : p->g.s[TG_Y]) < (int64_t)1 << 32;
+}
+
 /* ---- Host: steps ------------------------------------------------------------------------- */
 
 struct cu_patch_taps {
@@ -405,10 +416,13 @@ template <class T, int THREADS> struct cu_patch_copier {
     int32_t height, width; /* pixels of the block that are in the box */
     int4 key;              /* segment, slab, first pixel of the patch at hand */
     int32_t key_taps;
-    const uint4 *plane;           /* NULL: outside */
+    const uint4 *plane;           /* its first row that there is; NULL: outside */
+    const uint4 *again;           /* that row, were it behind the ring's last: see `turned` */
     int32_t count;                /* pixels of the patch that this thread copies */
     uint32_t inside;              /* bit i: the i-th is read */
-    uint32_t at[CU_PATCH_COPIES]; /* ... at this piece of the plane */
+    uint32_t turned;              /* ... from the ring's beginning on again */
+    uint32_t at[CU_PATCH_COPIES]; /* ... at this piece from the row's: 32 bits for a patch,
+                                     which has few rows (cu_patch_reaches), not for a plane */
 
     __device__ __forceinline__ void begin(const cu_gemm_args *a, const cu_gemm_block &b)
     {
@@ -420,8 +434,8 @@ template <class T, int THREADS> struct cu_patch_copier {
         width = min(end[1] - b.q[2], 1 << a->width_log);
         key = make_int4(-1, 0, 0, 0);
         key_taps = count = 0;
-        plane = NULL;
-        inside = 0;
+        plane = again = NULL;
+        inside = turned = 0;
     }
 
     /* The last pixel first: the loop turns the array around instead of indexing it. */
@@ -435,8 +449,14 @@ template <class T, int THREADS> struct cu_patch_copier {
         const int area = pitch * (32 + (wide ? beyond_x : beyond_y));
         const uint32_t over = (1u << 20) / (uint32_t)pitch + 1; /* i / pitch for i < 2^12 */
         const uint32_t y_pitch = (uint32_t)from->y_pitch / 8, cb = (uint32_t)from->cb / 8;
+        const int32_t row0 = max(y0 + s.y, 0) >> from->doubled;
+        const int32_t ring0 = cu_ring(row0, from->y_ring, from->y_magic);
         count = first < area ? (area - first - 1) / (THREADS >> log) + 1 : 0;
-        inside = 0;
+        inside = turned = 0;
+        if (plane) {
+            plane += (int64_t)ring0 * y_pitch;
+            again = plane - (int64_t)from->y_ring * y_pitch;
+        }
 #pragma unroll 1
         for (int k = count - 1; k >= 0; k--) {
             const int i = first + k * (THREADS >> log);
@@ -447,14 +467,14 @@ template <class T, int THREADS> struct cu_patch_copier {
             const bool there = py < height + beyond_y && px < width + beyond_x &&
                                (uint32_t)iy < (uint32_t)a->in[1] &&
                                (uint32_t)ix < (uint32_t)a->in[2];
-            const uint32_t row =
-                (uint32_t)cu_ring(iy >> from->doubled, from->y_ring, from->y_magic);
+            const uint32_t row = (uint32_t)((iy >> from->doubled) - row0);
             const uint32_t column = (uint32_t)((ix >> from->doubled) - from->x0);
 #pragma unroll
             for (int j = CU_PATCH_COPIES - 1; j > 0; j--)
                 at[j] = at[j - 1];
             at[0] = there ? row * y_pitch + column * cb : 0;
             inside = inside << 1 | (there ? 1u : 0u);
+            turned = turned << 1 | ((uint32_t)ring0 + row >= from->y_ring ? 1u : 0u);
         }
     }
 
@@ -485,13 +505,16 @@ template <class T, int THREADS> struct cu_patch_copier {
         const int unit = t & (how.units - 1);
         move(a, s, b.q[0] * a->in_step[0] + s.z, how.units);
         const uint32_t read = plane && unit < s.units ? inside : 0;
-        const uint4 *pixels = plane ? plane + ((s.source & 0xffff) / 8 + unit)
-                                    : reinterpret_cast<const uint4 *>(a->places);
+        const uint4 *const nothing = reinterpret_cast<const uint4 *>(a->places);
+        const int lane = (s.source & 0xffff) / 8 + unit;
+        const uint4 *const pixels = plane ? plane + lane : nothing;
+        const uint4 *const others = plane ? again + lane : nothing;
         unsigned char *to = stage + unit * how.plane_bytes + (t >> log) * 16;
 #pragma unroll
         for (int k = 0; k < CU_PATCH_COPIES; k++)
             if (k < count)
-                cu_copy16(to + k * ((THREADS >> log) * 16), pixels + at[k], read >> k & 1);
+                cu_copy16(to + k * ((THREADS >> log) * 16),
+                          (turned >> k & 1 ? others : pixels) + at[k], read >> k & 1);
         const uint4 *weights =
             reinterpret_cast<const uint4 *>(a->weights + b.tile.weights) + s.weights;
         to = stage + how.units * how.plane_bytes;

@@ -121,17 +121,13 @@ template <class T, int KIND> static void run_pool(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
-/* Windows that fit 31 bits, as coordinates do. */
+/* Windows that fit 31 bits, as coordinates do, and so do their pixels. */
 static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 {
     tgi_geom g;
-    if (ctx->n_dst != 1 || !cu_accepts_image(ctx, lay) ||
-        tgi_pool_geometry(ctx, &g, NULL) != TG_OK)
-        return 0;
-    for (int i = 0; i < 3; i++)
-        if (g.in[i] + g.p0[i] + g.p1[i] + g.k[i] * g.d[i] >= (int64_t)1 << 30)
-            return 0;
-    return 1;
+    return ctx->n_dst == 1 && cu_accepts_image(ctx, lay) &&
+           tgi_pool_geometry(ctx, &g, NULL) == TG_OK && cu_window_fits(&g) &&
+           g.k[0] * g.k[1] < (int64_t)1 << 31 && g.k[0] * g.k[1] * g.k[2] < (int64_t)1 << 31;
 }
 
 template <class T> static void run_max(const tg_call *call)

@@ -11,6 +11,7 @@
  * end of a kernel's arguments, of which only what is used travels to the device.
  *
  * Coordinates are 32 bits wide, offsets in memory 64: `cu_fits` refuses images beyond that.
+ * Within a row offsets have 31 bits.
  * Rows must begin where 16 bytes (or a pixel, if it is smaller) can be read at once. */
 #ifndef TG_CU_VIEW_CUH
 #define TG_CU_VIEW_CUH
@@ -103,15 +104,37 @@ inline void cu_launch_pool(const tg_call *call, void (*kernel)(const A *), dim3 
     cu_put(call->recorder, (const void *)kernel, grid, block, shared_bytes, args, bytes);
 }
 
-/* 1: coordinates, and pixels of a row times channels, fit 31 bits; the ranks that run. */
+/* Extents and what is added to them are below this: a band may begin in the last row and have
+ * blocks for as many rows as the image (all bands have the same launches), and a block of 128
+ * rows that lie less than 2^16 apart may begin there; so twice an extent and 2^23 fit 31 bits.
+ */
+#define CU_MOST_EXTENT (((int64_t)1 << 30) - ((int64_t)1 << 23))
+#define CU_MOST_STRIDE ((int64_t)1 << 16) /* of a window, below */
+#define CU_MOST_PADDING ((int64_t)1 << 22)
+#define CU_MOST_CHANNELS ((int64_t)1 << 27) /* kernels count a few times as many */
+#define CU_MOST_ROW ((int64_t)1 << 30)      /* elements of one, and margins beside the image */
+
+/* 1: extents fit, and rows of all slabs, and elements of a row; the ranks that run. */
 inline int cu_fits(const tg_desc *d)
 {
-    if (d->rank < 3 || d->rank > 5 || d->dim[0] != 1)
+    if (d->rank < 3 || d->rank > 5 || d->dim[0] != 1 || d->dim[1] >= CU_MOST_CHANNELS)
         return 0;
     for (int k = 1; k < d->rank; k++)
-        if (d->dim[k] < 1 || d->dim[k] >= (int64_t)1 << 31)
+        if (d->dim[k] < 1 || d->dim[k] >= CU_MOST_EXTENT)
             return 0;
-    return d->dim[d->rank - 1] * tgi_whole_pixel(d->dim[1]) < (int64_t)1 << 31;
+    return (d->rank < 5 || d->dim[2] * d->dim[3] < CU_MOST_EXTENT) &&
+           d->dim[d->rank - 1] * tgi_whole_pixel(d->dim[1]) < CU_MOST_ROW;
+}
+
+/* 1: so do the coordinates that a window reaches. */
+inline int cu_window_fits(const tgi_geom *g)
+{
+    for (int i = 0; i < 3; i++)
+        if (g->in[i] + g->k[i] * g->d[i] >= (int64_t)1 << 30 || g->s[i] >= CU_MOST_STRIDE ||
+            g->p0[i] <= -CU_MOST_PADDING || g->p0[i] >= CU_MOST_PADDING ||
+            g->p1[i] <= -CU_MOST_PADDING || g->p1[i] >= CU_MOST_PADDING)
+            return 0;
+    return 1;
 }
 
 /* Lanes that a thread takes of a pixel of cb lanes. */

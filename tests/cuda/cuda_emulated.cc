@@ -36,6 +36,8 @@ unsigned tg_emulated_shared_most = 64 << 10; /* compute capability 7.5 */
 
 int tg_emulated_ampere = 1;
 
+unsigned tg_emulated_last = 0;
+
 namespace
 {
 
@@ -304,9 +306,11 @@ void tg_emulate(const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes
     m.dynamic_words = (shared_bytes + 7) / 8;
     m.dynamic_shared.reset(new uint64_t[m.dynamic_words + 2]);
     blockDim = block;
+    const bool some = tg_emulated_last && tg_emulated_last < grid.x;
+    const unsigned first = some ? grid.x - tg_emulated_last : 0;
     for (unsigned z = 0; z < grid.z; z++)
         for (unsigned y = 0; y < grid.y; y++)
-            for (unsigned x = 0; x < grid.x; x++) {
+            for (unsigned x = first; x < grid.x; x++) {
                 blockIdx = make_uint3(x, y, z);
                 run_block(block);
             }

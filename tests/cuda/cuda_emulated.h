@@ -58,6 +58,10 @@ extern unsigned tg_emulated_shared_most;
 /* 1: as compute capability 8.0 and later; 0: as 7.5 (cu_mma.cuh). */
 extern int tg_emulated_ampere;
 
+/* How many blocks of a grid run, its last ones: of launches over more than 2^31 elements. 0:
+ * all. */
+extern unsigned tg_emulated_last;
+
 void tg_emulated_block_barrier(void);
 /* Waits for the lanes of `mask` of this thread's warp. */
 void tg_emulated_warp_barrier(unsigned mask);

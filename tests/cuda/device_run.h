@@ -36,6 +36,9 @@ void device_generation(int capability);
 unsigned device_kinds(void);
 /* 1: it computes with such numbers, now: bfloat16 comes with 8.0. */
 int device_has(tg_dtype element);
+/* The emulated device runs the last n blocks of each grid from now on; 0: all, as a real one
+ * does whatever is said here. */
+void device_blocks(unsigned last);
 /* Of a device that the plugin opened (tests/gpu/gpu_device.c) alone: what it is. */
 const tg_device_info *device_described(void);
 

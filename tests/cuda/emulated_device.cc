@@ -175,6 +175,11 @@ void device_generation(int capability)
     tg_emulated_shared_most = capability >= 90 ? 227 << 10 : 64 << 10;
 }
 
+void device_blocks(unsigned last)
+{
+    tg_emulated_last = last;
+}
+
 unsigned device_kinds(void)
 {
     return (tg_emulated_ampere ? TG_KIND_TF32 : 0) |

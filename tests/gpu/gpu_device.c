@@ -52,6 +52,11 @@ void device_generation(int capability)
     (void)capability;
 }
 
+void device_blocks(unsigned last)
+{
+    (void)last;
+}
+
 unsigned device_kinds(void)
 {
     return described.kinds;
