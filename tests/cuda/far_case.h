@@ -96,6 +96,20 @@ static void get(void *to, const void *from, size_t bytes)
     CHECK_OK(ops->sync(device, NULL, &err), err);
 }
 
+/* Zeros everywhere: a real device's memory holds anything. */
+static void clear(void *at, size_t bytes)
+{
+#ifdef TG_TEST_EMULATED
+    (void)at, (void)bytes;
+#else
+    const size_t part = (size_t)64 << 20;
+    void *zeros = must(tgi_calloc(TGI_TAG_MISC, part, 1));
+    for (size_t done = 0; done < bytes; done += part)
+        put((char *)at + done, zeros, bytes - done < part ? bytes - done : part);
+    tgi_free(zeros);
+#endif
+}
+
 /* A copy of n elements there, of as many bytes as a kernel may read. */
 static void *sent(const void *from, size_t bytes)
 {
@@ -254,8 +268,9 @@ typedef struct far_line {
     unsigned doubled;          /* bit s: segment s is read doubled */
     int add;                   /* 1: another image is added to the result */
     int whole;                 /* 1: all of the result, the source is small */
-    int wide;                  /* 1: rows are long, too; more: that much shorter */
-    unsigned last;             /* blocks: of a whole image the emulated device runs these */
+    int64_t tail;  /* rows of the source that are there, its last; 0: what is read */
+    int wide;      /* 1: rows are long, too; more: that much shorter */
+    unsigned last; /* blocks: of a whole image the emulated device runs these */
 } far_line;
 
 typedef struct far_node {
@@ -393,8 +408,12 @@ static int hold_operand(far_node *f, int i, const tg_desc *full, const tg_box *n
             box.ax[k] = (tg_range){box.ax[k].lo / 2, (box.ax[k].hi + 1) / 2};
         }
         held *h = &f->view[f->n_views];
+        if (l->tail)
+            box.ax[2].lo = tgi_max(box.ax[2].lo, box.ax[2].hi - l->tail);
         if (!hold(h, &d, c, &box, f->be->element, far))
             return 0;
+        if (l->tail)
+            clear(h->v.base, h->bytes);
         fill_numbers(h, (*seed)++);
         f->seg[f->n_views] = h->v;
         f->seg[f->n_views++].doubled = twice;

@@ -2,7 +2,7 @@
  * rows, columns and slabs lie there, staged pixels and whole arrays of which a part is
  * computed, and images of more rows than a grid's y or z has blocks. Usage: test_cuda_far. */
 #include "kernels/pixels.h"
-#include "tests/cuda/far_case.h"
+#include "tests/cuda/far_flat.h"
 
 #define HALF TG_DTYPE_F16
 #define BRAIN TGI_DTYPE_BF16
@@ -102,6 +102,42 @@ static void test_convolutions_reach_far_rows_columns_and_slabs(void)
 static void test_other_operators_reach_far_rows_columns_and_slabs(void)
 {
     check_lines(others, sizeof others / sizeof *others);
+}
+
+/* More than 2^31 pixels become one number: sums and maxima of chunks in the order of the image,
+ * of which the last is there. All others are zero, here because nobody computes them. */
+static void test_reductions_count_beyond_31_bits_of_pixels(void)
+{
+    static const far_line lines[] = {
+        {"reduce_sum", " | 1x1x16x1024 ; i:2,3", "cu_reduce", .whole = 1, .tail = 16},
+        {"reduce_max", " | 1x1x16x1024 ; i:2,3", "cu_reduce", .whole = 1, .tail = 16},
+        {"global_max_pool", " | 1x1x16x1024", "cu_reduce", .whole = 1, .tail = 16},
+    };
+    const int64_t pixels = tgi_min(far_reach, (int64_t)1 << 32) * 2;
+    device_blocks(1);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        far_check(&lines[i], i ? HALF : SINGLE, pixels / 1024);
+    device_blocks(0);
+}
+
+/* Rows of an image that the library takes as a batch of matrices. */
+static void test_a_library_reaches_far_rows(void)
+{
+    static const far_line lines[] = {
+        {"conv", " | 1x32x96x24 ; 32x32x1x1 ; 32", "conv_1x1_cublaslt", .element = HALF,
+         .kinds = TG_KIND_LIBRARY, .wide = 1},
+        {"conv", " | 1x32x96x24 ; 32x32x1x1", "conv_1x1_cublaslt", .element = SINGLE,
+         .kinds = TG_KIND_LIBRARY, .wide = 1},
+    };
+    const int is_open = device_open_library(ops, device);
+    tgi_err err = {0};
+#ifdef TG_TEST_EMULATED
+    CHECK(is_open);
+#endif
+    if (!is_open)
+        return;
+    check_lines(lines, sizeof lines / sizeof *lines);
+    CHECK_OK(ops->library(device, 0, &err), err);
 }
 
 /* ---- Images of many rows ------------------------------------------------------------------
@@ -425,6 +461,48 @@ static void test_pixels_are_stored_beyond_31_bits(void)
     }
 }
 
+/* ---- Whole arrays -------------------------------------------------------------------------
+ */
+
+/* clang-format off */
+static const flat_line arrays[] = {
+    {"slice", " | 5x4 ; i:-3 ; i:100000000000 ; i:0", "cu_flat_move", .axis = {1}},
+    {"gather", "axis=0 | 8x4 ; i:-1,-4,-2", "cu_flat_move", .axis = {1}},
+    {"transpose", "perm=1,0 | 256x1", "cu_flat_move", .axis = {1}},
+    {"transpose", "perm=1,2,0 | 2x8x16", "cu_flat_move", .axis = {3}},
+    {"concat", "axis=0 | 64x4 ; a:3x4", "cu_flat_move", .axis = {1}},
+    {"reshape", " | 128x8 ; i:-1,4", "cu_flat_move", .axis = {1}},
+    {"slice", " | 1x4x2x256 ; i:-1,-156 ; i:100000000000,100000000000 ; i:2,3", "cu_flat_move", .axis = {3}, .image = 1},
+    {"add", " | 64x16 ; a:64x16", "cu_flat_pointwise", .axis = {1, 1}},
+    {"mul", " | 64x16 ; a:16", "cu_flat_pointwise", .axis = {1}},
+    {"where", " | 16x3 ; a:16x3 ; a:1x3", "cu_flat_pointwise", .axis = {1, 1}},
+    {"softmax", "axis=-1 | 8x64", "cu_flat_row", .axis = {1}},
+    {"softmax", "axis=-1 | 8x2", "cu_flat_row", .axis = {1}},
+    {"softmax", "axis=0 | 16x256", "cu_flat_row", .axis = {2}},
+    {"layer_normalization", "axis=-1 | 8x64 ; 64 ; 64", "cu_flat_row", .axis = {1}},
+    {"reduce_sum", "keepdims=0 | 8x64 ; i:1", "cu_flat_reduce", .axis = {1}},
+    {"reduce_max", "keepdims=0 | 16x256 ; i:0", "cu_flat_reduce", .axis = {2}},
+    {"arg_max", "axis=0 keepdims=0 | 16x256", "cu_flat_reduce", .axis = {2}},
+    {"mat_mul", " | 64x64 ; a:64x16", "cu_matmul", .axis = {1}},
+    {"mat_mul", " | 3x64 ; a:64x64", "cu_matmul", .axis = {0, 2}},
+    {"gemm", "transA=1 | 64x64 ; a:64x8 ; a:8", "cu_matmul", .axis = {2}},
+    {"gemm", "transB=1 alpha=0.5 beta=2 | 64x32 ; a:8x32 ; a:64x8", "cu_matmul", .axis = {1, 0, 1}},
+    {"einsum", "equation=ijk,ik,jk->i | 16x4x8 ; a:16x8 ; a:4x8", "cu_matmul", .axis = {1, 1}},
+    {"mat_mul", " | 64x64 ; a:64x16", "cu_matmul_tf32", .axis = {1}, .kinds = TG_KIND_TF32, .element = SINGLE},
+    {"gemm", "transA=1 | 64x64 ; a:64x8", "cu_matmul_tf32", .axis = {2}, .kinds = TG_KIND_TF32, .element = SINGLE},
+};
+/* clang-format on */
+
+static void test_whole_arrays_of_more_than_31_bits(void)
+{
+    static const tg_dtype types[] = {SINGLE, HALF, BRAIN};
+    device_generation(80);
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        for (int t = 0; t < 3; t++)
+            if (arrays[i].element == types[t] || arrays[i].element == ANY)
+                flat_check(&arrays[i], types[t]);
+}
+
 int main(void)
 {
     ops = device_of_test(&device);
@@ -433,6 +511,8 @@ int main(void)
     choose_reach();
     RUN(test_convolutions_reach_far_rows_columns_and_slabs);
     RUN(test_other_operators_reach_far_rows_columns_and_slabs);
+    RUN(test_reductions_count_beyond_31_bits_of_pixels);
+    RUN(test_a_library_reaches_far_rows);
     RUN(test_rows_are_counted_up_to_the_last_coordinate);
     RUN(test_blocks_behind_the_last_row_do_nothing);
     RUN(test_rows_and_slabs_are_more_than_a_grid_has_on_y_or_z);
@@ -440,6 +520,7 @@ int main(void)
     RUN(test_what_a_kernel_adds_up_has_limits_too);
     RUN(test_staged_pixels_are_more_than_31_bits_count);
     RUN(test_pixels_are_stored_beyond_31_bits);
+    RUN(test_whole_arrays_of_more_than_31_bits);
     printf("%d runs, %d skipped\n", far_runs, far_skipped);
     return far_runs ? TEST_END() : 77;
 }
