@@ -314,7 +314,7 @@ static void widen(far_node *f, const far_line *l)
     tgi_err err = {0};
     for (int i = 0; i < f->n.ctx.n_src; i++)
         if (is_activation(f, i))
-            f->n.src[i].dim[x] = far_reach / 128 / l->wide / lanes / 64 * 64;
+            f->n.src[i].dim[x] = far_reach / 96 / l->wide / lanes / 64 * 64;
     CHECK_OK(node_bind(&f->n, &err), err);
 }
 
