@@ -88,6 +88,7 @@ template <int N> __device__ __forceinline__ void cu_copy_wait(void)
  */
 template <int N> inline void tg_emulated_ldmatrix(uint32_t (&r)[N], const void *row)
 {
+    tg_emulated_aligned(row, 16);
     const void *const *rows = tg_emulated_lanes(0xffffffffu, row);
     const int lane = tg_emulated_lane();
     for (int i = 0; i < N; i++)
@@ -96,6 +97,7 @@ template <int N> inline void tg_emulated_ldmatrix(uint32_t (&r)[N], const void *
 /* The matrices turned: lane l gets rows 2 (l % 4) and one more, of column l / 4. */
 template <int N> inline void tg_emulated_ldmatrix_turned(uint32_t (&r)[N], const void *row)
 {
+    tg_emulated_aligned(row, 16);
     const void *const *rows = tg_emulated_lanes(0xffffffffu, row);
     const int lane = tg_emulated_lane();
     for (int i = 0; i < N; i++)
@@ -226,7 +228,7 @@ __device__ __forceinline__ void cu_mma_bf16(float (&c)[4], const uint32_t (&a)[4
                                             const uint32_t (&b)[2])
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_from_ampere("a product of bfloat16 numbers");
+    tg_emulated_from_ampere("a product of bfloat16 numbers on 7.5");
     tg_emulated_mma<tg_emulated_brains>(c, a, b, 0, 16);
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
@@ -275,7 +277,7 @@ __device__ __forceinline__ void cu_mma_tf32(float (&c)[4], const uint32_t (&a)[4
                                             const uint32_t (&b)[2])
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_from_ampere("a product of TF32 numbers");
+    tg_emulated_from_ampere("a product of TF32 numbers on 7.5");
     tg_emulated_mma<tg_emulated_tf32s>(c, a, b, 0, 8);
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, "

@@ -235,11 +235,13 @@ __device__ __forceinline__ void cu_global(const void *)
 template <class B> __device__ __forceinline__ B cu_get_bits(const void *p)
 {
     B bits;
+    tg_emulated_aligned(p, alignof(B));
     memcpy(&bits, __builtin_assume_aligned(p, alignof(B)), sizeof bits);
     return bits;
 }
 template <class B> __device__ __forceinline__ void cu_put_bits(void *p, const B &bits)
 {
+    tg_emulated_aligned(p, alignof(B));
     memcpy(__builtin_assume_aligned(p, alignof(B)), &bits, sizeof bits);
 }
 #else

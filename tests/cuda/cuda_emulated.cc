@@ -35,6 +35,7 @@ dim3 blockDim, gridDim;
 unsigned tg_emulated_shared_most = 64 << 10; /* compute capability 7.5 */
 
 int tg_emulated_ampere = 1;
+int tg_emulated_order = getenv("TEGULA_EMULATED_ORDER") != NULL;
 
 unsigned tg_emulated_last = 0;
 
@@ -89,6 +90,8 @@ struct machine {
     std::vector<warp> warps;
     unsigned next, ended; /* threads begun, threads that came to their end */
     std::vector<carrier *> at_barrier;
+    const char *barrier_file; /* where it is */
+    int barrier_line;
     std::deque<carrier *> ready;
     std::vector<std::unique_ptr<carrier>> carriers;
     std::vector<carrier *> idle;
@@ -110,23 +113,33 @@ struct machine {
 
 void block_barrier_check()
 {
-    if (!m.at_barrier.empty() && m.at_barrier.size() + m.ended == m.threads.size()) {
+    if (m.at_barrier.size() == m.threads.size()) {
         m.ready.insert(m.ready.end(), m.at_barrier.begin(), m.at_barrier.end());
         m.at_barrier.clear();
     }
+}
+
+/* The thread that begins as the nth. */
+unsigned thread_of(unsigned nth)
+{
+    const unsigned n = (unsigned)m.threads.size();
+    if (!tg_emulated_order)
+        return nth;
+    return m.block % 2 && n % 37 ? (nth * 37 + 11) % n : n - 1 - nth; /* 37: a prime */
 }
 
 void run_threads()
 {
     while (m.next < m.threads.size()) {
         carrier *c = m.now;
-        c->thread = m.next++;
+        c->thread = thread_of(m.next++);
         thread_state &t = m.threads[c->thread];
         threadIdx = t.at;
         m.kernel(m.args);
         m.warps[c->thread / 32].live &= ~(1u << c->thread % 32);
         m.ended++;
-        block_barrier_check();
+        if (!m.at_barrier.empty())
+            stop("it ends while others wait for it at a barrier");
     }
 }
 
@@ -158,8 +171,11 @@ carrier *fresh_carrier()
 carrier *next_carrier()
 {
     if (!m.ready.empty()) {
-        carrier *c = m.ready.front();
-        m.ready.pop_front();
+        carrier *c = tg_emulated_order ? m.ready.back() : m.ready.front();
+        if (tg_emulated_order)
+            m.ready.pop_back();
+        else
+            m.ready.pop_front();
         return c;
     }
     if (m.next < m.threads.size())
@@ -317,8 +333,16 @@ void tg_emulate(const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes
     m.now = NULL;
 }
 
-void tg_emulated_block_barrier(void)
+void tg_emulated_block_barrier(const char *file, int line)
 {
+    if (m.ended)
+        stop("it waits at a barrier that others have ended before");
+    if (m.at_barrier.empty()) {
+        m.barrier_file = file;
+        m.barrier_line = line;
+    } else if (line != m.barrier_line || strcmp(file, m.barrier_file) != 0) {
+        stop("it waits at a barrier while others wait at another");
+    }
     m.at_barrier.push_back(m.now);
     carrier *me = m.now;
     block_barrier_check();
@@ -369,7 +393,9 @@ void *tg_emulated_dynamic_shared(void)
 void tg_emulated_copy_async(void *to, const void *from, int bytes, int zeros)
 {
     thread_state &t = m.threads[m.now->thread];
-    tg_emulated_from_ampere("a copy that goes on beside the arithmetic");
+    tg_emulated_from_ampere("a copy beside the arithmetic on 7.5");
+    tg_emulated_aligned(to, 16);
+    tg_emulated_aligned(from, 16);
     t.copies.push_back({to, from, bytes, zeros, t.group});
     memset(to, 0xff, (size_t)(bytes + zeros)); /* a device may write it from now on */
 }

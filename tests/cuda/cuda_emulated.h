@@ -4,9 +4,11 @@
  * of the processor: each runs until it has to wait for others (a barrier, an exchange within
  * its warp) and goes on when all have come. So results do not depend on luck, and
  *   found here:      wrong indices, missing barriers that let a thread read what a later one
- *                    writes, copies read before they were waited for, shared memory read before
- *                    it was written (it is NaN before each block), a thread that does not come;
- *   not found here:  races between blocks, and most within one.
+ *                    writes (or an earlier one: tg_emulated_order), copies read before they
+ * were waited for, shared memory read before it was written (it is NaN before each block), a
+ * thread that does not come to a barrier or comes to another one, accesses that are not aligned
+ * to what they read or write at once; not found here:  races between blocks, and most within
+ * one.
  *
  * Kernels ask for shared memory through two macros, which are plain CUDA there:
  *     CU_SHARED(float, partial, 32);         a static array
@@ -55,6 +57,10 @@ void tg_emulate(const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes
  * device that we build for has. */
 extern unsigned tg_emulated_shared_most;
 
+/* 0: threads begin in the order of their numbers and go on first come, first served. 1: the
+ * last ones first, and in every second block mixed. Set by TEGULA_EMULATED_ORDER. */
+extern int tg_emulated_order;
+
 /* 1: as compute capability 8.0 and later; 0: as 7.5 (cu_mma.cuh). */
 extern int tg_emulated_ampere;
 
@@ -62,7 +68,8 @@ extern int tg_emulated_ampere;
  * all. */
 extern unsigned tg_emulated_last;
 
-void tg_emulated_block_barrier(void);
+/* The barrier of all threads that is in this line of a source. */
+void tg_emulated_block_barrier(const char *file, int line);
 /* Waits for the lanes of `mask` of this thread's warp. */
 void tg_emulated_warp_barrier(unsigned mask);
 /* Give `bytes` (at most 128) and get those of all 32 lanes, `bytes` apart; valid until the
@@ -90,6 +97,12 @@ unsigned tg_emulated_thread(void);
 uint64_t tg_emulated_block(void);
 /* End the program with a sentence. */
 [[noreturn]] void tg_emulated_stop(const char *why);
+/* ... unless an access of so many bytes at once is aligned to them, */
+static inline void tg_emulated_aligned(const void *p, size_t bytes)
+{
+    if ((uintptr_t)p % bytes)
+        tg_emulated_stop("an access that is not aligned");
+}
 /* ... unless the device is of compute capability 8.0 or later. */
 static inline void tg_emulated_from_ampere(const char *what)
 {
@@ -109,9 +122,10 @@ template <class T> inline const T *tg_emulated_lanes(unsigned mask, const T &min
 
 /* ---- barriers and warps ------------------------------------------------------------------ */
 
-static inline void __syncthreads(void)
+static inline void __syncthreads(const char *file = __builtin_FILE(),
+                                 int line = __builtin_LINE())
 {
-    tg_emulated_block_barrier();
+    tg_emulated_block_barrier(file, line);
 }
 static inline void __syncwarp(unsigned mask = 0xffffffffu)
 {
@@ -183,6 +197,7 @@ static inline int __syncthreads_or(int yes)
 
 template <class T> inline T __ldg(const T *p)
 {
+    tg_emulated_aligned(p, alignof(T));
     return *p;
 }
 template <class T> inline T __ldcs(const T *p)

@@ -1,12 +1,16 @@
 /* The emulated device itself: numbers, warps, barriers, shared memory and copies behave as the
  * language says, and the wrappers of cu_mma.cuh and cu_wgmma.cuh as fragments and descriptors
- * are defined. */
+ * are defined. What it finds, it finds in toys that are wrong. */
 #include "kernels/cuda/cu_gemm.cuh"
 #include "kernels/cuda/cu_wgmma.cuh"
 
 extern "C" {
 #include "tests/tg_test.h"
 }
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 template <class A>
 static void launch(void (*kernel)(const A *), unsigned blocks, unsigned threads,
@@ -266,6 +270,153 @@ static void test_a_descriptor_has_its_fields_where_the_manual_says()
     CHECK_EQ(out[1], (uint64_t)(5152 / 16) | (uint64_t)64 << 16 | (uint64_t)10 << 32);
 }
 
+/* ---- What is wrong ----------------------------------------------------------------------- */
+
+enum fault {
+    READS,
+    WRITES,
+    READS_ONE,
+    COPIES_FROM,
+    COPIES_TO,
+    MATRIX,
+    MATRIX_TURNED,
+    ENDS_EARLY,
+    ENDS_LATE,
+    OTHER_BARRIER,
+    COPIES,
+    BRAINS,
+    TF32S
+};
+
+struct fault_args {
+    float *numbers; /* 64, aligned to 16 bytes */
+    int fault, by;  /* how many bytes beside where it should be */
+};
+
+CU_KERNEL(misplaced_kernel, fault_args, 32, 1)
+{
+    CU_DYNAMIC_SHARED(unsigned char, shared);
+    uint32_t r[4] = {0, 0, 0, 0}, b[2] = {0, 0};
+    float c[4] = {0, 0, 0, 0};
+    unsigned char *at = (unsigned char *)a->numbers + a->by;
+    if (a->fault == READS)
+        c[0] = (float)cu_get_bits<cu_bits<16>>(at).at[0];
+    else if (a->fault == WRITES)
+        cu_put_bits(at, cu_bits<16>());
+    else if (a->fault == READS_ONE)
+        c[0] = __ldg((const float *)at);
+    else if (a->fault == MATRIX)
+        cu_ldmatrix4(r, shared + a->by);
+    else if (a->fault == MATRIX_TURNED)
+        cu_ldmatrix4_turned(r, shared + a->by);
+    else if (a->fault == BRAINS)
+        cu_mma_bf16(c, r, b);
+    else if (a->fault == TF32S)
+        cu_mma_tf32(c, r, b);
+    else
+        cu_copy16(shared + (a->fault == COPIES_TO ? a->by : 0),
+                  a->fault == COPIES_FROM ? (void *)at : (void *)a->numbers, true);
+}
+
+CU_KERNEL(parted_kernel, fault_args, 64, 1)
+{
+    const int me = (int)threadIdx.x, with = a->by;
+    if (with && me == (a->fault == ENDS_EARLY ? 0 : 63) && a->fault != OTHER_BARRIER)
+        return;
+    if (!with || a->fault != OTHER_BARRIER || me < 32)
+        __syncthreads();
+    else
+        __syncthreads();
+    a->numbers[me] = 1;
+}
+
+/* What the program says when such a launch ends it; "" where it does not. */
+static const char *last_words(int fault, int by)
+{
+    static char said[256];
+    alignas(16) static float numbers[128];
+    int pipes[2];
+    ssize_t n = 0, more;
+    fflush(NULL);
+    CHECK_EQ(pipe(pipes), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit none = {0, 0};
+        const fault_args args = {numbers, fault, by};
+        setrlimit(RLIMIT_CORE, &none);
+        dup2(pipes[1], 2);
+        if (fault == ENDS_EARLY || fault == ENDS_LATE || fault == OTHER_BARRIER)
+            launch(parted_kernel, 1, 64, 0, args);
+        else
+            launch(misplaced_kernel, 1, 32, 1024, args);
+        _exit(0);
+    }
+    close(pipes[1]);
+    while ((more = read(pipes[0], said + n, sizeof said - 1 - (size_t)n)) > 0)
+        n += more;
+    close(pipes[0]);
+    said[n] = 0;
+    int status = 0;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(n == 0 ? WIFEXITED(status) && WEXITSTATUS(status) == 0
+                 : WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    return said;
+}
+
+static void test_accesses_that_are_not_aligned_end_the_program()
+{
+    for (int fault = READS; fault <= MATRIX_TURNED; fault++) {
+        CHECK_STR(last_words(fault, 0), "");
+        CHECK_STR(last_words(fault, fault == READS_ONE ? 4 : 16), "");
+        CHECK(strstr(last_words(fault, fault == READS_ONE ? 2 : 8), "not aligned") != NULL);
+    }
+}
+
+static void test_threads_that_part_at_a_barrier_end_the_program()
+{
+    for (tg_emulated_order = 0; tg_emulated_order < 2; tg_emulated_order++)
+        for (int fault = ENDS_EARLY; fault <= OTHER_BARRIER; fault++) {
+            CHECK_STR(last_words(fault, 0), "");
+            CHECK(strstr(last_words(fault, 1), "barrier") != NULL);
+        }
+    tg_emulated_order = 0;
+}
+
+static void test_the_first_tensor_cores_have_no_other_products_or_copies()
+{
+    for (int fault = COPIES; fault <= TF32S; fault++) {
+        CHECK_STR(last_words(fault, 0), "");
+        tg_emulated_ampere = 0;
+        CHECK(strstr(last_words(fault, 0), "on 7.5") != NULL);
+        tg_emulated_ampere = 1;
+    }
+}
+
+struct order_args {
+    int *unwritten; /* of each block */
+};
+
+/* Without a barrier each reads what the one before it wrote. */
+CU_KERNEL(hasty_kernel, order_args, 64, 1)
+{
+    CU_SHARED(float, of, 65);
+    of[0] = 0;
+    of[threadIdx.x + 1] = 1;
+    a->unwritten[blockIdx.x] += isnan(of[threadIdx.x]);
+}
+
+static void test_a_missing_barrier_shows_when_threads_begin_in_another_order()
+{
+    for (tg_emulated_order = 0; tg_emulated_order < 2; tg_emulated_order++) {
+        int unwritten[2] = {0, 0};
+        const order_args args = {unwritten};
+        launch(hasty_kernel, 2, 64, 0, args);
+        for (int b = 0; b < 2; b++)
+            CHECK_EQ(unwritten[b] > 0, tg_emulated_order);
+    }
+    tg_emulated_order = 0;
+}
+
 int main()
 {
     RUN(test_every_half_survives_the_way_to_float_and_back);
@@ -277,5 +428,9 @@ int main()
     RUN(test_a_warp_multiplies_matrices);
     RUN(test_a_group_of_warps_multiplies_matrices_that_descriptors_name);
     RUN(test_a_descriptor_has_its_fields_where_the_manual_says);
+    RUN(test_accesses_that_are_not_aligned_end_the_program);
+    RUN(test_threads_that_part_at_a_barrier_end_the_program);
+    RUN(test_the_first_tensor_cores_have_no_other_products_or_copies);
+    RUN(test_a_missing_barrier_shows_when_threads_begin_in_another_order);
     return TEST_END();
 }
