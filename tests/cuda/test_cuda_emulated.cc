@@ -333,7 +333,7 @@ CU_KERNEL(parted_kernel, fault_args, 64, 1)
 /* What the program says when such a launch ends it; "" where it does not. */
 static const char *last_words(int fault, int by)
 {
-    static char said[256];
+    static char said[8192]; /* sanitizers speak of the stack that is left */
     alignas(16) static float numbers[128];
     int pipes[2];
     ssize_t n = 0, more;
