@@ -238,13 +238,16 @@ def tegula_rows(a, name, path):
 
 
 def shares(done, rate):
-    """How busy the device was while the bands went by, and the rate beside the untiled one."""
+    """How busy the device was while the bands went by, and the rate beside the untiled one: of the whole run, with
+    its look at the pixels before (statistics) and its end, and of the bands alone."""
     bands = done.get("bands_seconds") or 0
     queues = [done.get(f"device_{q}_seconds", 0) for q in ("upload", "kernel", "download")]
     if not bands or not queues[1]:
         return {}
-    return {"busy": queues[1] / bands, "overlap": sum(queues) / bands,
-            "of_untiled": done["megapixels_per_second"] / rate if rate else None}
+    mps = {"of_untiled": done["megapixels_per_second"]}
+    mps["bands_of_untiled"] = mps["of_untiled"] * done["seconds"] / bands
+    return {"busy": queues[1] / bands, "overlap": sum(queues) / bands, "bands_mps": mps["bands_of_untiled"],
+            **{of: value / rate if rate else None for of, value in mps.items()}}
 
 
 def tiled_rows(a):

@@ -87,7 +87,8 @@ def main():
         expect(r["exit"] == 0, f"{r['vram']}: {r['error']}")
         # Of the emulated device one thread does everything: the queues' time is a part of the bands'.
         expect(0.5 < r.get("busy", 0) <= r.get("overlap", 0) < 1.01, f"{r['vram']}: shares of the time of the bands")
-        expect((r.get("of_untiled") or 0) > 0, f"{r['vram']}: the rate beside the untiled one")
+        expect(0 < (r.get("of_untiled") or 0) <= (r.get("bands_of_untiled") or 0),
+               f"{r['vram']}: the rate beside the untiled one, of the run and of its bands")
     nets = [r for r in rows if r["family"] == "gpu_nets"]
     expect([(r.get("element"), r.get("items"), r["case"].rsplit(" ", 1)[-1]) for r in nets if "case" in r] ==
            [("float16", 1, "64x64")] + [(e, i, "32x32") for e in ("float16", "float32") for i in (1, 8)],

@@ -37,7 +37,7 @@ def check(plugin, emulated, folder):
 
 NET = '{"family": "gpu_nets", "mps": {"median": 4.0}}'
 DONE = ('{"bands_seconds": 2.0, "device_upload_seconds": 0.5, "device_kernel_seconds": 1.5, '
-        '"device_download_seconds": 1.0, "megapixels_per_second": 3.0}')
+        '"device_download_seconds": 1.0, "megapixels_per_second": 3.0, "seconds": 2.5}')
 PROGRAMS = {"bench/gpu_peak": """echo '{"family": "gpu_peak", "copy_gbs": 5.0}'""",
             "bench/bench_gpu": """echo '{"family": "gpu_ops", "told": "'"$*"'"}'""",
             "bench/bench_gpu_net": f"echo '{NET}'", "tools/tegula-draw": "exit 0", "cli/tegula": f"echo '{DONE}'"}
@@ -67,8 +67,8 @@ def every_benchmark_runs(folder):
     names, rows = benchmarks(folder)
     expect("benchmarks", names, ["gpu_peak", "bench_gpu", "gpu_tiled", "gpu_nets"])
     expect("ceilings are handed on", [r["told"] for r in rows if r["family"] == "gpu_ops"], ["--copy 5.0"])
-    tiled = [(r["vram"], r["of_untiled"], r["busy"], r["overlap"]) for r in rows if r["family"] == "gpu_tiled"]
-    expect("the large image", tiled, [(v, 0.75, 0.75, 1.5) for v in (None, "8GiB", "4GiB", "2GiB")])
+    tiled = [(r["vram"], r["of_untiled"], r["bands_of_untiled"], r["bands_mps"], r["busy"], r["overlap"]) for r in rows if r["family"] == "gpu_tiled"]
+    expect("the large image", tiled, [(v, 0.75, 0.9375, 3.75, 0.75, 1.5) for v in (None, "8GiB", "4GiB", "2GiB")])
     nets = [r["model"] for r in rows if r["family"] == "gpu_nets"]
     expect("networks", nets, ["tegula_denoise"] * 5 + ["kair_dncnn25"] * 4)
     expect("some benchmarks", benchmarks(folder, "--benches", "peak")[0], ["gpu_peak"])
