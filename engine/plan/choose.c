@@ -14,7 +14,8 @@
 #define CLEARED_BYTES_PER_SECOND 1.5e9
 
 #define SPARED 1.02
-#define TALLEST_BAND 256 /* what is above leaves the caches */
+#define TALLEST_BAND 256    /* what is above leaves the caches */
+#define NARROWEST_LINE 2048 /* narrower is tried only where it has to be */
 
 static double seconds_of(const tg_choose_args *a, const tg_tiling *t, size_t bytes)
 {
@@ -114,8 +115,15 @@ static int same_cut(const int64_t a[3], const int64_t b[3])
     return a[0] == b[0] && a[1] == b[1] && a[2] == b[2];
 }
 
+/* An image of one row has no bands: only its cells can be small enough for the caches, and for
+ * little memory to clear. */
+static int is_one_row(const tg_choose_args *a)
+{
+    return a->stage->net->rank == 4 && tgi_stage_in_dim(a->stage, 0, TG_STREAM_AXIS) == 1;
+}
+
 /* For one band height: the fewest parts that fit. Memory falls with the width, so double until
- * it fits, then close in from below. */
+ * it fits, then close in from below. Of one row: and then more parts, as they may be faster. */
 static tg_status try_band(const tg_choose_args *a, int64_t band, tg_choice *c, tgi_err *err)
 {
     tg_tiling like = {0};
@@ -128,11 +136,11 @@ static tg_status try_band(const tg_choose_args *a, int64_t band, tg_choice *c, t
             break; /* as narrow as it gets */
         memcpy(last, cut, sizeof last);
         st = try_one(a, cut, band, &like, c, &fits, err);
-        if (fits) {
+        if (fits && !good)
             good = n;
+        if (good && (!is_one_row(a) || cut[2] <= NARROWEST_LINE))
             break;
-        }
-        bad = n;
+        bad = good ? bad : n;
     }
     while (st == TG_OK && a->stage->net->rank == 4 && good - bad > 1) {
         int fits = 0;
