@@ -9,7 +9,7 @@
 
 typedef struct made {
     bytes g;
-    int spatial; /* 2 or 3 */
+    int spatial; /* 1 to 3 */
     int n_names;
     uint64_t seed;
 } made;

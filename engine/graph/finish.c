@@ -1,10 +1,17 @@
 /* finish.c - from what a file says to what can be executed: the order of the phases, and the
  * check of the invariants in graph.h at their end. */
-#include "engine/graph/graph_priv.h"
+#include "engine/graph/line_ops.h"
 
 #include <string.h>
 
-/* Elements of the float constants that live nodes read, but for the factors of a Resize. */
+/* How many operands of a node may be parameters: the factors of a Resize are none, nor is what
+ * a norm measured. */
+static int parameter_operands(const tg_node *n)
+{
+    return tgi_node_is(n, "Resize") ? 0 : tgi_node_is(n, "BatchNormalization") ? 3 : n->n_src;
+}
+
+/* Elements of the float constants that live nodes read. */
 static tg_status count_params(tg_graph *g, tgi_err *err)
 {
     unsigned char *seen = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, 1);
@@ -12,7 +19,7 @@ static tg_status count_params(tg_graph *g, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory to count parameters");
     g->n_params = 0;
     for (int i = 0; i < g->n_nodes; i++)
-        for (int k = 0; k < g->nodes[i].n_src && !tgi_node_is(&g->nodes[i], "Resize"); k++) {
+        for (int k = 0; k < parameter_operands(&g->nodes[i]); k++) {
             const int v = g->nodes[i].src[k];
             int64_t count = 0;
             if (v < 0 || !g->values[v].is_const || seen[v]++ ||
@@ -141,15 +148,27 @@ static tg_status label_output(tg_graph *g, tgi_err *err)
     return tgi_graph_note(g, err, "the output is the number of its largest channel");
 }
 
+/* What has one row now takes the forms of images. */
+static tg_status lines_as_images(tg_graph *g, unsigned flags, tgi_err *err)
+{
+    TGI_TRY(tgi_rewrite_lines(g, err));
+    TGI_TRY(tgi_rewrite_canonical(g, flags, err));
+    return tgi_rewrite_edges(g, err);
+}
+
 static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
 {
     TGI_TRY(tgi_graph_clean(g, err));
     TGI_TRY(count_params(g, err));
     TGI_TRY(tgi_fold_constants(g, err));
     TGI_TRY(tgi_graph_clean(g, err));
+    tgi_priv(g)->lines = tgi_has_lines_only(g);
     TGI_TRY(tgi_size_find_base(g, err));
     TGI_TRY(tgi_rewrite_canonical(g, flags, err));
+    TGI_TRY(tgi_describe_outputs(g, err));
     TGI_TRY(tgi_rewrite_edges(g, err));
+    if (tgi_priv(g)->base_in[0].rank <= TGI_LINE_RANK)
+        TGI_TRY(lines_as_images(g, flags, err));
     TGI_TRY(tgi_size_find_rank(g, err));
     if (flags & TG_GRAPH_LABELS)
         TGI_TRY(label_output(g, err));

@@ -142,7 +142,9 @@ int tgi_node_is_flat(const tg_graph *g, const tg_shapes *s, const tg_node *n);
  * inputs keep their ratio to it. `in` holds TG_MAX_PORTS. Valid after tgi_graph_finish. */
 void tgi_graph_input_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in);
 
-/* The one extent that works on axis k (index into z,y,x), or 0: it is free. */
+/* 1: axis k (index into z,y,x) is one of the model's first input; lines have no rows. */
+int tgi_graph_has_axis(const tg_graph *g, int k);
+/* The one extent that works on axis k, or 0: it is free. An axis that is not there has one. */
 int64_t tgi_graph_fixed_extent(const tg_graph *g, int k);
 /* Smallest extent >= n of a free axis k that works. */
 int64_t tgi_graph_extent(const tg_graph *g, int k, int64_t n);

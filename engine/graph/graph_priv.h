@@ -19,6 +19,7 @@ typedef struct tgi_graph_priv {
     int cap_values, cap_nodes;
     int finished;
     tg_onnx_model *model;          /* keeps the mapped file open */
+    int lines;                     /* windows slide over one axis: inputs may be [N,C,L] */
     tg_desc base_in[TG_MAX_PORTS]; /* inputs at the base size, graph order */
 } tgi_graph_priv;
 
@@ -93,9 +94,17 @@ tg_status tgi_size_find_base(tg_graph *g, tgi_err *err);
 /* Whether it works on images or volumes (spatial, base): known behind tgi_rewrite_edges. */
 tg_status tgi_size_find_rank(tg_graph *g, tgi_err *err);
 tg_status tgi_size_analyse(tg_graph *g, tgi_err *err);
+/* rewrite_edges.c: outputs that the file declares without a shape have the one that is
+ * inferred, as long as the graph's axes are the file's. */
+tg_status tgi_describe_outputs(tg_graph *g, tgi_err *err);
 tg_status tgi_rewrite_edges(tg_graph *g, tgi_err *err);
+/* rewrite_lines.c: [N,C,L] as [N,C,1,L]. */
+tg_status tgi_rewrite_lines(tg_graph *g, tgi_err *err);
+/* 1: there are windows, and all of them slide over one axis. */
+int tgi_has_lines_only(const tg_graph *g);
 tg_status tgi_rewrite_canonical(tg_graph *g, unsigned flags, tgi_err *err);
-/* rewrite_parts.c: instance norm and upsampling written in parts. */
+/* rewrite_parts.c: batch norm in parts; instance norm and upsampling out of parts. */
+tg_status tgi_split_norms(tg_graph *g, const tg_shapes *s, tgi_err *err);
 tg_status tgi_join_norms(tg_graph *g, const tg_shapes *s, tgi_err *err);
 tg_status tgi_join_doublings(tg_graph *g, const tg_shapes *s, tgi_err *err);
 tg_status tgi_rewrite_fuse(tg_graph *g, tgi_err *err);

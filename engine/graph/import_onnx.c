@@ -3,9 +3,7 @@
  * Nodes become nodes one by one, attributes go into the op's struct by its tg_attr rows. What
  * carries no arithmetic disappears here: Constant, Identity, Dropout, casts between float types
  * (everything computes in float32; half and double weights are converted), and If with a
- * constant condition, whose branch is read in place. BatchNormalization is scale and shift by
- * constants, so it arrives as Mul and Add, which a rewrite folds into the convolution before
- * it.
+ * constant condition, whose branch is read in place.
  *
  * Names are scoped: a branch sees the names around it, and its own vanish at its end. The
  * entries form a stack, newest first in each hash bucket, so leaving a scope is popping. */
@@ -356,14 +354,12 @@ static tg_status lower_cast(lower *l, const tg_onnx_node *n, tgi_err *err)
                : tgi_fail(err, TG_E_INTERNAL, "Cast lacks its attribute");
 }
 
-/* y = x * s + t with s = scale / sqrt(var + eps), t = bias - mean * s, computed in double.
- * @source ONNX BatchNormalization, inference form. */
+/* In its inference form, whatever the opset calls it; what it is of, the shapes will say. */
 static tg_status lower_norm(lower *l, const tg_onnx_node *n, tgi_err *err)
 {
-    int src[5], mid, out;
+    int src[5], out;
     const tg_onnx_attr *a = attr_named(n, "epsilon"), *train = attr_named(n, "training_mode");
-    const double eps = a && a->kind == TG_ONNX_FLOAT ? (double)a->f : 1e-5;
-    const float *c[5] = {0};
+    tg_node *node;
     if (n->n_in != 5 || given((const char *const *)n->out, n->n_out) != 1 ||
         (train && train->i))
         return tgi_fail(err, TG_E_UNSUPPORTED, "BatchNormalization in its training form");
@@ -376,27 +372,14 @@ static tg_status lower_norm(lower *l, const tg_onnx_node *n, tgi_err *err)
             return tgi_fail(err, TG_E_UNSUPPORTED,
                             "its statistics are not constant vectors of "
                             "one length");
-        c[i] = i ? v->cst.data : NULL;
     }
-    const int64_t ch = l->g->values[src[1]].cst.desc.dim[0];
-    float *st = tgi_graph_own(l->g, 2 * (size_t)ch * sizeof *st, err);
-    if (!st)
-        return TG_E_NOMEM;
-    for (int64_t k = 0; k < ch; k++) {
-        const double s = (double)c[1][k] / sqrt((double)c[4][k] + eps);
-        st[k] = (float)s;
-        st[ch + k] = (float)((double)c[2][k] - (double)c[3][k] * s);
-    }
-    /* [C,1,1]: aligned with the channels of [N,C,H,W]. */
-    const tg_desc d = {.dtype = TG_DTYPE_F32, .rank = 3, .dim = {ch, 1, 1}};
-    int two[2] = {src[0], -1};
-    TGI_TRY(tgi_graph_add_const(l->g, n->in[1], &d, st, 1, &two[1], err));
-    TGI_TRY(tgi_graph_add_value(l->g, n->out[0], &mid, err));
-    TGI_TRY(tgi_graph_add_node(l->g, "Mul", n->name, 2, two, 1, &mid, NULL, err));
-    two[0] = mid;
-    TGI_TRY(tgi_graph_add_const(l->g, n->in[2], &d, st + ch, 1, &two[1], err));
     TGI_TRY(make_outputs(l, n, 1, 1, &out, err));
-    return tgi_graph_add_node(l->g, "Add", n->name, 2, two, 1, &out, NULL, err);
+    TGI_TRY(
+        tgi_graph_add_node(l->g, "BatchNormalization", n->name, 5, src, 1, &out, &node, err));
+    const float eps = a && a->kind == TG_ONNX_FLOAT ? a->f : 1e-5f;
+    return tgi_attr_set_float(node, "epsilon", eps) && tgi_attr_set_int(node, "is_test", 1)
+               ? TG_OK
+               : tgi_fail(err, TG_E_INTERNAL, "BatchNormalization lacks its attributes");
 }
 
 static tg_status lower_nodes(lower *l, const tg_onnx_graph *og, tgi_err *err);

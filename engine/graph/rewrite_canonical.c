@@ -384,6 +384,7 @@ static tg_status pass(tg_graph *g, tg_status (*fn)(tg_graph *, const tg_shapes *
 
 tg_status tgi_rewrite_canonical(tg_graph *g, unsigned flags, tgi_err *err)
 {
+    TGI_TRY(pass(g, tgi_split_norms, err));
     TGI_TRY(pass(g, find_shuffles, err));
     TGI_TRY(pass(g, tgi_join_doublings, err));
     TGI_TRY(pass(g, tgi_join_norms, err));

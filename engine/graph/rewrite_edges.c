@@ -218,16 +218,19 @@ static void tidy(tg_port *p, int rank)
             p->perm[1] = i;
 }
 
-/* Outputs that the file declares without a shape have the one that was inferred. */
-static void describe_outputs(tg_graph *g, const tg_shapes *s)
+tg_status tgi_describe_outputs(tg_graph *g, tgi_err *err)
 {
+    tg_shapes s;
+    TGI_TRY(tgi_infer_base(g, &s, err));
     for (int i = 0; i < g->n_out; i++) {
         tg_port *p = &g->out[i];
-        const tg_desc *d = &s->desc[p->value];
+        const tg_desc *d = &s.desc[p->value];
         for (int x = 0; x < d->rank && p->file_rank == 0; x++)
             p->file_dim[x] = d->dim[x];
         p->file_rank = d->rank;
     }
+    tgi_shapes_free(&s);
+    return TG_OK;
 }
 
 tg_status tgi_rewrite_edges(tg_graph *g, tgi_err *err)
@@ -235,7 +238,6 @@ tg_status tgi_rewrite_edges(tg_graph *g, tgi_err *err)
     tg_shapes s;
     int moved = 0;
     TGI_TRY(tgi_infer_base(g, &s, err));
-    describe_outputs(g, &s);
     for (int i = 0; i < g->n_in; i++) {
         for (int k = 0; k < MAX_CHAIN && step_input(g, &s, i); k++)
             moved++;

@@ -8,10 +8,65 @@
  * As one operator each is computed once instead of in five passes, keeps the image an image,
  * and says what it needs of the whole extent: statistics, or a neighbour. Means may be taken
  * over [1,C,1,H*W]: a Reshape that leaves batch and channels as they are is looked through.
- * What other nodes read of the parts stays; the rest is dead and goes. */
+ * What other nodes read of the parts stays; the rest is dead and goes.
+ *
+ * And the one operator that is better off as two: BatchNormalization is a scale and a shift by
+ * constants, so it becomes Mul and Add, which fold into the convolution before it. */
 #include "engine/graph/graph_priv.h"
 
+#include <math.h>
 #include <string.h>
+
+/* ---- Batch norm -------------------------------------------------------------------------- */
+
+/* y = x * s + t with s = scale / sqrt(var + eps), t = shift - mean * s, computed in double.
+ * @source ONNX BatchNormalization, inference form. */
+static float *scale_and_shift(tg_graph *g, const tg_node *n, int64_t channels, tgi_err *err)
+{
+    const float *c[5] = {0};
+    const double eps = (double)tgi_attr_float(n, "epsilon", 1e-5f);
+    for (int i = 1; i < 5; i++)
+        c[i] = g->values[n->src[i]].cst.data;
+    float *st = tgi_graph_own(g, 2 * (size_t)channels * sizeof *st, err);
+    for (int64_t k = 0; st && k < channels; k++) {
+        const double s = (double)c[1][k] / sqrt((double)c[4][k] + eps);
+        st[k] = (float)s;
+        st[channels + k] = (float)((double)c[2][k] - (double)c[3][k] * s);
+    }
+    return st;
+}
+
+/* One pair [C,1,...] of them, aligned with the channels of what node i reads. */
+static tg_status split_norm(tg_graph *g, const tg_shapes *s, int i, tgi_err *err)
+{
+    const tg_node *n = &g->nodes[i];
+    const tg_desc *x = &s->desc[n->src[0]];
+    const int64_t c = x->dim[1];
+    tg_desc d = {.dtype = TG_DTYPE_F32, .rank = x->rank - 1, .dim = {c}};
+    for (int k = 1; k < d.rank; k++)
+        d.dim[k] = 1;
+    float *st = scale_and_shift(g, n, c, err);
+    if (!st)
+        return TG_E_NOMEM;
+    const char *const name = n->name; /* stays where it is: nodes move, names do not */
+    int two[2] = {n->src[0], -1}, mid, out = n->dst[0];
+    TGI_TRY(tgi_graph_add_const(g, "scale", &d, st, 1, &two[1], err));
+    TGI_TRY(tgi_graph_add_value(g, g->values[out].name, &mid, err));
+    tgi_graph_drop(g, i);
+    TGI_TRY(tgi_graph_add_node(g, "Mul", name, 2, two, 1, &mid, NULL, err));
+    two[0] = mid;
+    TGI_TRY(tgi_graph_add_const(g, "shift", &d, st + c, 1, &two[1], err));
+    return tgi_graph_add_node(g, "Add", name, 2, two, 1, &out, NULL, err);
+}
+
+tg_status tgi_split_norms(tg_graph *g, const tg_shapes *s, tgi_err *err)
+{
+    const int n_nodes = g->n_nodes;
+    for (int i = 0; i < n_nodes; i++)
+        if (tgi_node_is(&g->nodes[i], "BatchNormalization"))
+            TGI_TRY(split_norm(g, s, i, err));
+    return tgi_graph_clean(g, err);
+}
 
 /* ---- Instance norm ----------------------------------------------------------------------- */
 

@@ -31,13 +31,25 @@ static const int64_t bases[][3] = {
     {8, 96, 64},    {8, 64, 64},    {16, 1024, 2048}, {16, 257, 321}, {16, 32, 32}};
 #define N_BASES ((int)(sizeof bases / sizeof bases[0]))
 
+/* Is an input of this rank a line, [N,C,L] or [N,L]? */
+static int is_line(const tg_graph *g, int rank)
+{
+    return tgi_priv(g)->lines && (rank == 2 || rank == 3);
+}
+
+/* Is the first axis that of samples? */
+static int has_batch(const tg_graph *g, int rank)
+{
+    return rank >= 4 || is_line(g, rank);
+}
+
 /* Which file axes of an input are spatial, before anything is known about the graph: the last
  * ones, or those before the last where only the last of [N,?,?,c] is given. */
-static void guess_spatial(const tg_port *p, int rank, int *first, int *last)
+static void guess_spatial(const tg_graph *g, const tg_port *p, int rank, int *first, int *last)
 {
-    *first = rank >= 4 ? 2 : rank >= 2 ? rank - 2 : 0;
+    *first = is_line(g, rank) ? rank - 1 : rank >= 4 ? 2 : rank >= 2 ? rank - 2 : 0;
     *last = rank - 1;
-    if (rank < 4 || p->file_rank != rank || p->file_dim[rank - 1] < 0)
+    if (rank < (is_line(g, rank) ? 3 : 4) || p->file_rank != rank || p->file_dim[rank - 1] < 0)
         return;
     for (int i = 1; i < rank - 1; i++)
         if (p->file_dim[i] > 0)
@@ -47,17 +59,18 @@ static void guess_spatial(const tg_port *p, int rank, int *first, int *last)
 }
 
 /* Base desc of an input; `open` gets bit 0 for an open extent, bit 1 for open channels. */
-static tg_desc try_input(const tg_port *p, const int64_t ext[3], int64_t channels, int *open)
+static tg_desc try_input(const tg_graph *g, const tg_port *p, const int64_t ext[3],
+                         int64_t channels, int *open)
 {
     const int rank = p->file_rank ? p->file_rank : 4;
     tg_desc d = {.dtype = TG_DTYPE_F32, .rank = rank};
     int first, last;
-    guess_spatial(p, rank, &first, &last);
+    guess_spatial(g, p, rank, &first, &last);
     for (int i = 0; i < rank; i++) {
         const int64_t declared = p->file_rank ? p->file_dim[i] : -1;
         const int spatial = i >= first && i <= last;
         const int from_x = last - i; /* 0: x, 1: y, 2: z */
-        if (i == 0 && rank >= 4)
+        if (i == 0 && has_batch(g, rank))
             d.dim[i] = 1;
         else if (declared > 0)
             d.dim[i] = declared;
@@ -82,14 +95,14 @@ static tg_status probe(const tg_graph *g, const tg_desc *in, tgi_err *err)
 }
 
 /* Write down what the search found out about an input without a declared shape. */
-static void settle_port(tg_port *p, const tg_desc *d)
+static void settle_port(const tg_graph *g, tg_port *p, const tg_desc *d)
 {
     int first, last;
     const int unknown = p->file_rank == 0;
     if (unknown)
         p->file_rank = d->rank;
-    guess_spatial(p, d->rank, &first, &last);
-    for (int i = d->rank >= 4 ? 1 : 0; i < d->rank; i++)
+    guess_spatial(g, p, d->rank, &first, &last);
+    for (int i = has_batch(g, d->rank) ? 1 : 0; i < d->rank; i++)
         if ((i < first || i > last) && p->file_dim[i] < 0)
             p->file_dim[i] = d->dim[i];
 }
@@ -97,7 +110,7 @@ static void settle_port(tg_port *p, const tg_desc *d)
 static void settle(tg_graph *g)
 {
     for (int i = 0; i < g->n_in; i++)
-        settle_port(&g->in[i], &tgi_priv(g)->base_in[i]);
+        settle_port(g, &g->in[i], &tgi_priv(g)->base_in[i]);
 }
 
 /* One try: all inputs at extents ext (z,y,x) and, where open, that many channels. */
@@ -106,7 +119,7 @@ static tg_status try_base(const tg_graph *g, const int64_t ext[3], int64_t chann
 {
     tg_desc *in = tgi_priv(g)->base_in;
     for (int i = 0; i < g->n_in; i++)
-        in[i] = try_input(&g->in[i], ext, channels, open);
+        in[i] = try_input(g, &g->in[i], ext, channels, open);
     return probe(g, in, err);
 }
 
@@ -436,10 +449,15 @@ static tg_status find_divisor(tg_graph *g, int k, tgi_err *err)
     return set_why(g, "the extents that work do not follow each other in even steps", err);
 }
 
+int tgi_graph_has_axis(const tg_graph *g, int k)
+{
+    return declared(&g->in[0], g->spatial + 2, k) != 0;
+}
+
 int64_t tgi_graph_fixed_extent(const tg_graph *g, int k)
 {
-    const int64_t n = g->fixed_size ? declared(&g->in[0], g->spatial + 2, k) : 0;
-    return n > 0 ? n : 0;
+    const int64_t n = declared(&g->in[0], g->spatial + 2, k);
+    return n == 0 ? 1 : g->fixed_size && n > 0 ? n : 0;
 }
 
 int64_t tgi_graph_extent(const tg_graph *g, int k, int64_t n)
@@ -449,14 +467,28 @@ int64_t tgi_graph_extent(const tg_graph *g, int k, int64_t n)
     return tgi_align_up(tgi_max(0, least - r), d) + r;
 }
 
+/* "; it is read by Op": who keeps an input of three axes from being a line. */
+static const char *first_reader(const tg_graph *g, char *text, size_t cap)
+{
+    text[0] = 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].src[0] == g->in[0].value) {
+            snprintf(text, cap, "; it is read by %s \"%.60s\"", g->nodes[i].op->name,
+                     g->nodes[i].name);
+            break;
+        }
+    return text;
+}
+
 tg_status tgi_size_find_rank(tg_graph *g, tgi_err *err)
 {
+    char text[128];
     const tg_desc *in0 = &tgi_priv(g)->base_in[0];
     if (in0->rank < 4 || in0->rank > 5)
         return tgi_fail(err, TG_E_UNSUPPORTED,
-                        "input \"%s\" has %d axes; images have 4 "
-                        "([N,C,H,W]) or 5 ([N,C,D,H,W])",
-                        g->in[0].name, in0->rank);
+                        "input \"%s\" has %d axes; images have 4 ([N,C,H,W]) or 5 "
+                        "([N,C,D,H,W]), lines that a window slides over 3 ([N,C,L])%s",
+                        g->in[0].name, in0->rank, first_reader(g, text, sizeof text));
     g->spatial = in0->rank - 2;
     for (int k = 0; k < 3; k++)
         g->base[k] = k >= 3 - g->spatial ? in0->dim[in0->rank - 3 + k] : 1;

@@ -135,6 +135,11 @@ tg_status tgi_fit_axis(const tg_graph *g, int k, int64_t extent, int same_size, 
                        tgi_err *err)
 {
     *out = (tg_fit){0};
+    if (extent > 1 && !tgi_graph_has_axis(g, k))
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "the network works on lines and the image has %lld rows: choose one, "
+                        "--roi",
+                        (long long)extent);
     TGI_TRY(tgi_graph_place(g, k, &out->place, err));
     if (same_size && out->place.up > 0 && out->place.lost > 0)
         TGI_TRY(fit_same(g, k, extent, out, err));

@@ -3,7 +3,7 @@
 #include "tests/cuda/device_case.h"
 
 typedef struct shape {
-    int spatial;
+    int spatial; /* 1: an image of one row, as lines are */
     int64_t ci, co, k, s, p, d;
 } shape;
 
@@ -61,6 +61,22 @@ static void choose_epilogue(kcase *k)
     k->seg_c[i][0] = k->dst.dim[1];
 }
 
+/* The attributes of a window, and what it slides over. */
+static void set_window(kcase *k, const shape *s, int64_t d, int64_t h, int64_t w)
+{
+    const int n = s->spatial == 1 ? 2 : s->spatial;
+    conv_attrs *a = &k->a.conv;
+    kset(&a->kernel_shape, n, s->k);
+    kset(&a->strides, n, s->s);
+    kset(&a->dilations, n, s->d);
+    kset(&a->pads, 2 * n, s->p);
+    k->src[0] = kdesc(n, s->ci, d, s->spatial == 1 ? 1 : h, w);
+    if (s->spatial == 1) {
+        a->kernel_shape.v[0] = a->strides.v[0] = a->dilations.v[0] = 1;
+        a->pads.v[0] = a->pads.v[2] = 0;
+    }
+}
+
 /* 1: there was something to compute (a drawn image can be too small for its kernel). */
 static int conv_case(const char *op, const shape *s, const char *variant)
 {
@@ -71,16 +87,13 @@ static int conv_case(const char *op, const shape *s, const char *variant)
     const int transposed = strcmp(op, "ConvTranspose") == 0;
     const int64_t groups = with.groups ? with.groups : 1;
     kcase_begin(&k, op);
-    kset(&k.a.conv.kernel_shape, s->spatial, s->k);
-    kset(&k.a.conv.strides, s->spatial, s->s);
-    kset(&k.a.conv.dilations, s->spatial, s->d);
-    kset(&k.a.conv.pads, 2 * s->spatial, s->p);
+    set_window(&k, s, d, h, w);
     k.a.conv.group = groups;
     k.variant = variant;
     k.n_src = kpick(0, 3) ? 3 : 2;
     k.n_const_from = 1;
-    k.src[0] = kdesc(s->spatial, s->ci, d, h, w);
-    k.src[1] = kdesc(s->spatial, (transposed ? s->co : s->ci) / groups, s->k, s->k, s->k);
+    k.src[1] = kdesc(s->spatial == 1 ? 2 : s->spatial, (transposed ? s->co : s->ci) / groups,
+                     s->k, s->spatial == 1 ? 1 : s->k, s->k);
     k.src[1].dim[0] = transposed ? s->ci : s->co;
     k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {s->co}};
     if (k.n_src == 2)
@@ -302,6 +315,31 @@ static void test_products_convolve_transposed(void)
     }
 }
 
+/* Kernels of one row over images of one row. */
+static void test_products_convolve_lines(void)
+{
+    static const shape shapes[] = {{1, 32, 32, 3, 1, 1, 1}, {1, 19, 33, 5, 1, 2, 1},
+                                   {1, 8, 64, 7, 2, 3, 1},  {1, 16, 40, 3, 1, 4, 4},
+                                   {1, 48, 16, 1, 1, 0, 1}, {1, 1, 32, 5, 2, 0, 1},
+                                   {1, 64, 3, 9, 1, 4, 1},  {1, 24, 128, 3, 3, 1, 2}};
+    static const shape up[] = {
+        {1, 32, 16, 4, 2, 1, 1}, {1, 16, 33, 2, 2, 0, 1}, {1, 48, 3, 9, 3, 4, 1}};
+    static const shape alone = {1, 64, 64, 5, 1, 2, 1};
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+        with.wide = i % 2 ? 300 : 0;
+        products_agree("Conv", &shapes[i / 2]);
+    }
+    for (size_t i = 0; i < sizeof up / sizeof *up; i++) {
+        with.wide = 100;
+        products_agree("ConvTranspose", &up[i]);
+    }
+    for (int transposed = 0; transposed < 2; transposed++) {
+        with.groups = alone.ci;
+        with.wide = 200;
+        conv_case(transposed ? "ConvTranspose" : "Conv", &alone, NULL);
+    }
+}
+
 /* What stands in for a product of matrices: single pixels, one segment, nothing behind it but a
  * Relu. Rows of few pixels too, and rows that lie without gaps. */
 static void test_a_library_convolves_single_pixels(void)
@@ -375,6 +413,7 @@ int main(int argc, char **argv)
     RUN(test_products_upsample_what_they_read);
     RUN(test_products_convolve_in_groups);
     RUN(test_products_convolve_transposed);
+    RUN(test_products_convolve_lines);
     RUN(test_a_library_convolves_single_pixels);
     RUN(test_a_library_is_not_asked_for_other_convolutions);
     printf("%d runs of a case by a variant\n", kdevice_runs);

@@ -1,11 +1,13 @@
 /* Tiled equals whole, and tuned equals reference, for small networks nobody drew: random chains
  * and skips of convolutions, pools, resizes, shuffles, concats, pointwise and whole-extent
- * operators in two and three dimensions, random channel counts, cut at random.
+ * operators in one to three dimensions, random channel counts, cut at random. Those of one are
+ * also held against their operators on arrays of three axes, before anything was rewritten.
  *
  * A value's spatial scale is tracked as a power of two relative to the input, so that branches
  * can be joined only where their extents agree. */
 #include "kernels/ops/geometry.h"
 #include "kernels/ops/op_attrs.h"
+#include "tests/dense_eval.h"
 #include "tests/net_run.h"
 
 #define MAX_VALUES 64
@@ -108,7 +110,7 @@ static void add_conv(draft *d, int i)
                   cin = d->c[i] / groups;
     tg_desc w = {TG_DTYPE_F32, d->spatial + 2, {cout, cin, k, k, k}},
             b = {TG_DTYPE_F32, 1, {cout}};
-    const double taps = (double)cin * (double)(d->spatial == 3 ? k * k * k : k * k);
+    const double taps = (double)cin * pow((double)k, d->spatial);
     const int64_t margin = (k - 1) * dil / 2;
     const int padded = margin && tg_rand_in(&d->seed, 0, 3) == 0;
     const int from = padded ? add_margin(d, i, margin) : d->value[i];
@@ -164,20 +166,20 @@ static void add_transposed(draft *d, int i)
     if (d->log2[i] >= 1 || d->spatial == 3)
         return;
     const int64_t cout = random_channels(d), k = tg_rand_in(&d->seed, 0, 1) ? 2 : 4;
-    const tg_desc w = {TG_DTYPE_F32, 4, {d->c[i], cout, k, k}};
+    const tg_desc w = {TG_DTYPE_F32, d->spatial + 2, {d->c[i], cout, k, k}};
     const int src[2] = {d->value[i],
                         constant(d, &w, (float)sqrt(3.0 / (double)d->c[i]) / 2, 0)};
     conv_attrs *a = add(d, "ConvTranspose", 2, src, &out);
-    fill(&a->kernel_shape, 2, k);
-    fill(&a->strides, 2, 2);
-    fill(&a->pads, 4, k == 4);
+    fill(&a->kernel_shape, d->spatial, k);
+    fill(&a->strides, d->spatial, 2);
+    fill(&a->pads, 2 * d->spatial, k == 4);
     keep(d, out, cout, d->log2[i] + 1);
 }
 
 static void add_shuffle(draft *d, int i)
 {
     int out;
-    if (d->spatial == 3 || d->c[i] % 4 || d->log2[i] >= 1)
+    if (d->spatial != 2 || d->c[i] % 4 || d->log2[i] >= 1)
         return;
     d2s_attrs *a = add(d, "DepthToSpace", 1, &d->value[i], &out);
     a->blocksize = 2;
@@ -309,15 +311,18 @@ static void add_choice(draft *d, int i)
     keep(d, out, d->c[i], d->log2[i]);
 }
 
+/* *spatial 0: two or three dimensions, as it comes. */
 static tg_graph *draw_graph(uint64_t seed, int *spatial)
 {
     void (*const steps[])(draft *, int) = {
         add_conv,    add_conv,      add_conv,      add_pool,  add_resize, add_transposed,
         add_shuffle, add_pointwise, add_pointwise, add_join,  add_concat, add_concat,
         add_whole,   add_fork,      add_softmax,   add_choice};
-    draft d = {.seed = seed, .spatial = 2};
+    draft d = {.seed = seed};
     tgi_err e = {0};
-    d.spatial = *spatial = tg_rand_in(&d.seed, 0, 3) ? 2 : 3;
+    if (*spatial == 0)
+        *spatial = tg_rand_in(&d.seed, 0, 3) ? 2 : 3;
+    d.spatial = *spatial;
     CHECK_OK(tgi_graph_new(&d.g, &e), e);
     const int64_t c = tg_rand_in(&d.seed, 1, 5);
     const int64_t dims[5] = {-1, c, -1, -1, -1};
@@ -334,11 +339,16 @@ static tg_graph *draw_graph(uint64_t seed, int *spatial)
     }
     CHECK_OK(tgi_graph_add_output(d.g, d.value[d.n - 1], &e), e);
     d.g->opset = 17;
-    const tg_status st = tgi_graph_finish(d.g, 0, &e);
+    return d.g;
+}
+
+static void finish(tg_graph *g)
+{
+    tgi_err e = {0};
+    const tg_status st = tgi_graph_finish(g, 0, &e);
     CHECK_EQ(st, TG_OK);
     if (st != TG_OK)
         fprintf(stderr, "  %s\n", e.text);
-    return d.g;
 }
 
 /* ---- The property ------------------------------------------------------------------------ */
@@ -430,40 +440,73 @@ static void check_reference(const tg_graph *g, const tg_desc *in, net_io *io,
     tgi_net_free(&ref);
 }
 
-static int check_graph(uint64_t seed)
+/* Lines: the same graph with its three axes, node by node. Tolerances as above. */
+static void check_plain(uint64_t seed, const tg_desc *in, const float *x, const tg_desc *got,
+                        const float *whole, size_t n)
 {
-    int spatial;
+    int spatial = 1;
+    tg_graph *g = draw_graph(seed, &spatial);
+    const tg_desc line = {TG_DTYPE_F32, 3, {1, in->dim[1], in->dim[3]}};
+    tg_desc d = {0};
+    float *plain = dense_eval(g, &line, x, &d);
+    double d2 = 0, s2 = 0;
+    CHECK_EQ(d.rank, 3);
+    CHECK(d.dim[1] == got->dim[1] && got->dim[2] == 1 && d.dim[2] == got->dim[3]);
+    for (size_t i = 0; plain && i < n; i++) {
+        const double e = (double)plain[i] - (double)whole[i];
+        d2 += e * e;
+        s2 += (double)plain[i] * (double)plain[i];
+    }
+    CHECK(d2 <= 1e-10 * s2 + 1e-12);
+    farthest = s2 > 0 ? fmax(farthest, sqrt(d2 / s2)) : farthest;
+    tgi_free(plain);
+    tgi_graph_free(&g);
+}
+
+static void check_net(const tg_graph *g, const tg_net *net, const tg_desc *in, uint64_t seed,
+                      int is_line, uint64_t *s)
+{
+    tgi_err err = {0};
+    int64_t n_in = 0;
+    const int64_t uncut[3] = {0, 0, 0};
+    tgi_desc_count(in, &n_in);
+    const size_t n = net_out_count(net, 0);
+    float *x = malloc((size_t)n_in * sizeof *x), *whole = malloc(n * sizeof *x);
+    float *other = malloc(n * sizeof *x);
+    for (int64_t i = 0; i < n_in; i++)
+        x[i] = tg_rand_unit(s);
+    net_io io = {.in = {x}, .out = {whole}};
+    CHECK_OK(net_run(net, uncut, 1 << 20, 1, &io, -1, &err), err);
+    io.out[0] = other;
+    check_cuts(net, &io, whole, n, s, &err);
+    check_part(net, &io, whole, n, s, &err);
+    check_reference(g, in, &io, whole, n, &err);
+    if (is_line && !net_in_bf16())
+        check_plain(seed, in, x, &net->shapes.desc[net->out[0]], whole, n);
+    free(x);
+    free(whole);
+    free(other);
+}
+
+static int check_graph(uint64_t seed, int is_line)
+{
+    int spatial = is_line;
     tgi_err err = {0};
     tg_net *net = NULL;
     tg_graph *g = draw_graph(seed, &spatial);
     uint64_t s = seed ^ 0x9e3779b97f4a7c15ull;
-    tg_desc in = {TG_DTYPE_F32, spatial + 2, {1, g->in[0].file_dim[1]}};
+    finish(g);
+    tg_desc in = {TG_DTYPE_F32, g->spatial + 2, {1, g->in[0].file_dim[1], 1}};
     for (int i = 0; i < spatial; i++) {
-        const int64_t least = tg_rand_in(&s, 8, spatial == 3 ? 14 : 40);
-        in.dim[2 + i] = tgi_graph_extent(g, 3 - spatial + i, least);
+        const int64_t least =
+            is_line ? tg_rand_in(&s, 8, 400) : tg_rand_in(&s, 8, spatial == 3 ? 14 : 40);
+        in.dim[in.rank - spatial + i] = tgi_graph_extent(g, 3 - spatial + i, least);
     }
     CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, net_flags(seed),
                          &net, &err),
              err);
-    if (net) {
-        int64_t n_in = 0;
-        const int64_t uncut[3] = {0, 0, 0};
-        tgi_desc_count(&in, &n_in);
-        const size_t n = net_out_count(net, 0);
-        float *x = malloc((size_t)n_in * sizeof *x), *whole = malloc(n * sizeof *x);
-        float *other = malloc(n * sizeof *x);
-        for (int64_t i = 0; i < n_in; i++)
-            x[i] = tg_rand_unit(&s);
-        net_io io = {.in = {x}, .out = {whole}};
-        CHECK_OK(net_run(net, uncut, 1 << 20, 1, &io, -1, &err), err);
-        io.out[0] = other;
-        check_cuts(net, &io, whole, n, &s, &err);
-        check_part(net, &io, whole, n, &s, &err);
-        check_reference(g, &in, &io, whole, n, &err);
-        free(x);
-        free(whole);
-        free(other);
-    }
+    if (net)
+        check_net(g, net, &in, seed, is_line, &s);
     tgi_net_free(&net);
     tgi_graph_free(&g);
     return spatial;
@@ -480,7 +523,8 @@ int main(int argc, char **argv)
            (unsigned long long)seed, count);
     for (int i = 0; i < count; i++) {
         const int before = tg_failures;
-        volumes += check_graph(seed + (uint64_t)i * 7919) == 3;
+        volumes += check_graph(seed + (uint64_t)i * 7919, 0) == 3;
+        check_graph(seed + (uint64_t)i * 7919, 1);
         if (tg_failures > before)
             printf("FAIL graph of seed %llu\n",
                    (unsigned long long)(seed + (uint64_t)i * 7919));
