@@ -555,7 +555,8 @@ static void far_compare(const far_node *near, const far_node *far)
 static int far_offered(const far_line *l, tg_dtype element)
 {
     device_generation(l->capability ? l->capability : 80);
-    if (ops->backend(element) && !(l->kinds & ~(device_kinds() | TG_KIND_LIBRARY)))
+    if (ops->backend(element) && device_has(element) &&
+        !(l->kinds & ~(device_kinds() | TG_KIND_LIBRARY)))
         return 1;
     printf("not on this device: %s of %s\n", l->variant, tgi_dtype_name(element));
     far_skipped++;
