@@ -4,10 +4,10 @@
  * Four warps compute 128 pixels times BN channels: 64 x 64 each for BN = 128, 64 x 32 for 64,
  * 32 x BN below. A K step is 64 bytes of a pixel (32 values of 16 bits, 16 of 32), in three
  * stages of shared memory, 48 KiB at most, so that two blocks stay on a multiprocessor and one
- * copies while the other multiplies. From 8.0 on copies are asynchronous and go two steps
- * ahead, with zeros where a tap lies outside of the image; on 7.5, and for pixels of less than
- * 16 bytes, they wait in registers one step ahead, while the products of the step before are
- * made.
+ * copies while the other multiplies (on 7.5, which has 64 KiB, only for BN below 64). From 8.0
+ * on copies are asynchronous and go two steps ahead, with zeros where a tap lies outside of the
+ * image; on 7.5, and for pixels of less than 16 bytes, they wait in registers one step ahead,
+ * while the products of the step before are made.
  *
  *     stage:  pixels   [128][4 units of 16 bytes], unit u of row r at u ^ (r / 2 % 4)
  *             weights  [BN][4 units], the same; packed so that a copy is a straight one
