@@ -146,8 +146,10 @@ def budgets_are_kept_or_refused():
     code, done, said = run("refused.tif", "--vram", "1MiB")
     expect(code == 71, f"--vram 1MiB: exit {code}: {said}")
     expect(not os.path.exists("refused.tif"), "nothing is written by a job that does not fit")
-    code, _, said = run("narrow.tif", "--precision", "fp16", "--vram", "80%")
+    code, done, said = run("narrow.tif", "--precision", "fp16", "--vram", "80%")
     expect(code == 0 and pixels("narrow.tif") == pixels("fp16.tif"), f"--vram 80%: exit {code}: {said}")
+    expect(0 < done.get("device_measured_bytes", 0) <= done.get("device_predicted_bytes", 0)
+           <= done.get("device_budget_bytes", 0), f"--vram 80%: measured, predicted and budget: {done}")
 
 
 def two_at_once():
@@ -176,12 +178,11 @@ def options_that_exclude_each_other():
 
 
 def auto_measures_once():
-    """... and keeps it; a file that is damaged is measured again."""
-    env = environment()
-    kept = os.path.join("cache", "devices.json")
+    """... and keeps it; a file that is damaged is measured again. In a cache of its own: measured again, another kind
+    of kernels may pay, whose sums are others."""
+    env = dict(environment(), TEGULA_CACHE=os.path.abspath("cache-of-auto"))
+    kept = os.path.join("cache-of-auto", "devices.json")
     seen = []
-    if os.path.exists(kept):
-        os.unlink(kept)
     for i in range(3):
         code, _, said = run("auto.tif", "-v", env=env)
         expect(code == 0, f"auto, time {i + 1}: exit {code}: {said}")
@@ -192,8 +193,10 @@ def auto_measures_once():
     expect(seen == [True, False, True], f"measured, kept, and measured again: {seen}")
     with open(kept, encoding="utf-8") as f:
         row = json.load(f)["devices"][0]
-    half = row["half_gain"] >= 1.15
-    expect(pixels("auto.tif") == pixels("fp16.tif" if half else "fp32.tif"), f"auto goes by it: {row}")
+    precision = "fp16" if row["half_gain"] >= 1.15 else "fp32"
+    expect_receipt("auto.tif", precision)
+    code, _, said = run("asked.tif", "--precision", precision, env=env)
+    expect(code == 0 and pixels("auto.tif") == pixels("asked.tif"), f"auto goes by it: {row}: {said}")
     done = subprocess.run([TEGULA, "doctor"], text=True, capture_output=True, check=False, env=env)
     expect("times as fast as fp32" in done.stdout, f"doctor shows it: {done.stdout}")
 

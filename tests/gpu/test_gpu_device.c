@@ -334,7 +334,7 @@ static void test_devices_opened_and_closed_leave_nothing(void)
     uint64_t before = 0;
     for (int i = 0; i < 6; i++) {
         tg_device *other = NULL;
-        CHECK_OK(ops->open(0, &other, &err), err);
+        CHECK_OK(ops->open(device_described()->id, &other, &err), err);
         ops->close(&other);
         CHECK(other == NULL);
         if (i == 1) /* what the first opening makes stays with the process */
