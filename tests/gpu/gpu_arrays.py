@@ -62,6 +62,17 @@ def volume():
                  [port("y", ["N", 2, "D", "H", "W"])])
 
 
+def line():
+    """One spatial axis, an image of one row inside."""
+    return model([node("Conv", ["x", "w"], ["a"], kernel_shape=[5], pads=[2, 2]), node("Relu", ["a"], ["b"]),
+                  node("MaxPool", ["b"], ["c"], kernel_shape=[2], strides=[2]),
+                  node("Conv", ["c", "v"], ["d"], kernel_shape=[3], pads=[2, 2], dilations=[2]),
+                  node("ConvTranspose", ["d", "u"], ["e"], kernel_shape=[2], strides=[2]),
+                  node("Concat", ["e", "b"], ["f"], axis=1), node("Conv", ["f", "o"], ["y"], kernel_shape=[1])],
+                 [floats("w", [16, 8, 5]), floats("v", [24, 16, 3]), floats("u", [24, 16, 2]), floats("o", [3, 32, 1])],
+                 [port("x", ["N", 8, "L"])], [port("y", ["N", 3, "M"])])
+
+
 def classes():
     """Integers come out. The weights are 16ths, so that channels may be equal but for the order of their sums."""
     return model([conv("x", "a", "w"), node("ArgMax", ["a"], ["y"], axis=1, keepdims=1)], [floats("w", [7, 3, 3, 3])],
@@ -97,13 +108,14 @@ def write(name, data):
 
 
 def make():
-    for name, net in (("forked", forked()), ("last", last()), ("volume", volume()), ("classes", classes()),
-                      ("plain", plain()), ("pooled", pooled())):
+    for name, net in (("forked", forked()), ("last", last()), ("volume", volume()), ("line", line()),
+                      ("classes", classes()), ("plain", plain()), ("pooled", pooled())):
         write(name + ".onnx", net)
     write("a.npy", numbers([1, 3, H, W]))
     write("b.npy", numbers([1, 2, H, W], seed=1))
     write("last.npy", numbers([1, H, W, 3]))
     write("volume.npy", numbers([1, 1, 9, H // 2, W // 2]))
+    write("line.npy", numbers([1, 8, 10 * W]))
     write("three.npy", numbers([3, 3, H, W]))
     write("pair.npy", numbers([3, 2, H, W], seed=1))
 
@@ -112,6 +124,7 @@ FORKED = ("-m", "forked.onnx", "--input", "a=a.npy", "--input", "b=b.npy")
 JOBS = {"two inputs and outputs": (FORKED, ("fine", "coarse")),
         "channels last": (("-m", "last.onnx", "last.npy"), ("y",)),
         "a volume": (("-m", "volume.onnx", "volume.npy"), ("y",)),
+        "a line": (("-m", "line.onnx", "line.npy"), ("y",)),
         "classes": (("-m", "classes.onnx", "a.npy"), ("y",))}
 
 
