@@ -457,19 +457,27 @@ static void far_close(far_node *f)
     node_close(&f->n);
 }
 
+/* "attributes | inputs" of an operator. 0: it does not parse. */
+static int far_split(op_node *n, const char *symbol, const char *line)
+{
+    char text[256], *rest = text;
+    uint64_t seed = 5;
+    snprintf(text, sizeof text, "%s", line);
+    case_where = line;
+    char *attrs = strsep(&rest, "|"), *inputs = strsep(&rest, "|");
+    return case_node(n, op_of(symbol), case_trim(attrs), inputs, &seed)
+               ? 1
+               : case_complain("does not parse");
+}
+
 /* The line's node, of `extents` (NULL: its own), laid out. 0: it does not parse. */
 static int far_parse(far_node *f, const far_line *l, tg_dtype element, const int64_t *extents)
 {
-    char text[256], *line = text;
-    uint64_t seed = 5;
     tgi_err err = {0};
     memset(f, 0, sizeof *f);
     f->be = ops->backend(element);
-    snprintf(text, sizeof text, "%s", l->text);
-    case_where = l->text;
-    char *attrs = strsep(&line, "|"), *inputs = strsep(&line, "|");
-    if (!case_node(&f->n, op_of(l->symbol), case_trim(attrs), inputs, &seed))
-        return case_complain("does not parse");
+    if (!far_split(&f->n, l->symbol, l->text))
+        return 0;
     for (int i = 0; i < f->n.ctx.n_src; i++)
         for (int k = 0; extents && is_activation(f, i) && k < f->n.src[i].rank; k++)
             f->n.src[i].dim[k] = extents[k];

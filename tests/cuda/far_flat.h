@@ -85,16 +85,11 @@ static int64_t flat_reach(void)
 
 static int flat_parse(flat_node *f, const flat_line *l, tg_dtype element, int large)
 {
-    char text[256], *line = text;
-    uint64_t seed = 5;
     tgi_err err = {0};
     memset(f, 0, sizeof *f);
     f->be = ops->backend(element);
-    snprintf(text, sizeof text, "%s", l->text);
-    case_where = l->text;
-    char *attrs = strsep(&line, "|"), *inputs = strsep(&line, "|");
-    if (!case_node(&f->n, op_of(l->symbol), case_trim(attrs), inputs, &seed))
-        return case_complain("does not parse");
+    if (!far_split(&f->n, l->symbol, l->text))
+        return 0;
     int64_t extent = 0; /* the first that grows says how far */
     for (int i = 0; i < f->n.ctx.n_src && large; i++) {
         tg_desc *d = &f->n.src[i];

@@ -534,6 +534,20 @@ def more_onnxes():
                            node("ConvTranspose", ["b", "v"], ["y"], kernel_shape=[2, 2, 2], strides=[2, 2, 2])],
                           [floats("w", [2, 1, 3, 3, 3]), floats("v", [2, 1, 2, 2, 2])], [port("x", [1, 1, "D", "H", "W"])],
                           [port("y", [1, 1, "D", "H", "W"])])
+    conv = dict(kernel_shape=[3], pads=[1, 1])
+    lines = [port("x", [1, 2, "L"])], [port("y", ["N", "C", "M"])]
+    yield "line", model([node("Conv", ["x", "w"], ["a"], **conv), node("BatchNormalization", ["a", "g", "g", "g", "v"], ["b"]),
+                         node("MaxPool", ["b"], ["c"], kernel_shape=[2], strides=[2]), node("Mul", ["c", "k"], ["d"]),
+                         node("ConvTranspose", ["d", "u"], ["e"], kernel_shape=[2], strides=[2]), node("Concat", ["e", "b"], ["f"], axis=1),
+                         node("ReduceMean", ["f"], ["m"], axes=[2], keepdims=1), node("Sub", ["f", "m"], ["y"])],
+                        [floats("w", [4, 2, 3]), floats("g", [4]), num(1, 4) + num(2, 1) + blk(8, "v") + blk(9, struct.pack("<4f", 1, 2, 3, 4)),
+                         floats("k", [4, 1]), floats("u", [4, 2, 2])], *lines)
+    yield "line_to_tokens", model([node("Conv", ["x", "w"], ["a"], **conv), node("Pad", ["a", "p"], ["b"], mode="edge"), node("Slice", ["b", "one", "nine", "axis"], ["c"]),
+                                   node("Shape", ["c"], ["s"]), node("Transpose", ["c"], ["t"], perm=[0, 2, 1]), node("MatMul", ["t", "v"], ["q"]),
+                                   node("Transpose", ["q"], ["r"], perm=[0, 2, 1]), node("Reshape", ["r", "s"], ["h"]), node("Softmax", ["h"], ["i"], axis=1),
+                                   node("Conv", ["i", "w3"], ["j"], **conv), node("ArgMax", ["j"], ["y"], axis=1, keepdims=0)],
+                                  [floats("w", [3, 2, 3]), floats("w3", [3, 3, 3]), floats("v", [3, 3]), ints("p", [0, 0, 1, 0, 0, 1]), ints("one", [1]), ints("nine", [9]),
+                                   ints("axis", [2])], [port("x", [1, 2, 16])], [port("y", [1, 8])])
     yield "nearest_by_concat", model([node("Reshape", ["x", "l"], ["a"]), node("Concat", ["a", "a"], ["b"], axis=-1), node("Reshape", ["b", "p"], ["c"]),
                                       node("Concat", ["c", "c"], ["d"], axis=-1), node("Reshape", ["d", "q"], ["y"])],
                                      [ints("l", [1, 2, 8, 8, 1]), ints("p", [1, 2, 8, 16]), ints("q", [1, 2, 16, 16])],

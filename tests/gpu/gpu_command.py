@@ -2,11 +2,13 @@
 
 The device is the one of the machine, or, with a plugin named, one that is played on the processor."""
 import array
+import contextlib
 import json
 import math
 import os
 import struct
 import subprocess
+import tempfile
 
 CODES = {"<f4": "f", "<f8": "d", "|u1": "B", "|b1": "B", "|i1": "b", "<u2": "H", "<i2": "h", "<i4": "i", "<u4": "I",
          "<i8": "q", "<u8": "Q"}
@@ -57,6 +59,15 @@ class Command:
             step()
             print(f"{'ok  ' if len(self.problems) == before else 'FAIL'} {step.__name__}", flush=True)
         return 1 if self.problems else 0
+
+
+@contextlib.contextmanager
+def own_folder():
+    """A folder to work in that goes in the end, and in it what tegula keeps of devices."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.environ["TEGULA_CACHE"] = os.path.join(folder, "cache")
+        yield folder
 
 
 def read(path):

@@ -13,10 +13,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import Command, distance, pixels, read  # noqa: E402
+from gpu_command import Command, distance, own_folder, pixels, read  # noqa: E402
 from gpu_made import content, write  # noqa: E402
 from seeds import floats, model, node, port  # noqa: E402
 
@@ -137,9 +136,7 @@ def a_descriptor_that_says_fp32_has_it():
 def main():
     if not C.there():
         return 77
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        os.environ["TEGULA_CACHE"] = os.path.join(folder, "cache")
+    with own_folder():
         make()
         return C.steps(labels_are_the_largest_channel, tiles_have_the_labels_of_the_whole,
                        a_descriptor_that_says_fp32_has_it)

@@ -11,10 +11,9 @@ import json
 import os
 import struct
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import Command, distance, read  # noqa: E402
+from gpu_command import Command, distance, own_folder, read  # noqa: E402
 from seeds import floats, model, node, npy, port  # noqa: E402
 
 EMULATED = sys.argv[3] if len(sys.argv) > 4 and sys.argv[2] == "--emulated" else None
@@ -157,9 +156,7 @@ def a_product_that_fails_ends_the_attempt():
 def main():
     if not C.there():
         return 77
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        os.environ["TEGULA_CACHE"] = os.path.join(folder, "cache")
+    with own_folder():
         if EMULATED:
             os.environ["TEGULA_CUBLASLT"] = LIBRARY
             pretend("")

@@ -11,10 +11,9 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import Command  # noqa: E402
+from gpu_command import Command, own_folder  # noqa: E402
 from gpu_made import broad, content, numbers, write  # noqa: E402
 
 EMULATED, NVML = map(os.path.abspath, sys.argv[4:6]) if sys.argv[3:4] == ["--emulated"] else (None, None)
@@ -118,9 +117,7 @@ def with_nothing_left_it_is_refused():
 def main():
     if not C.there():
         return 77
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        os.environ["TEGULA_CACHE"] = os.path.join(folder, "cache")
+    with own_folder() as folder:
         if EMULATED:
             os.environ.update(TEGULA_NVML=NVML, TEGULA_EMULATED_SHARE=os.path.join(folder, "share"))
         make()

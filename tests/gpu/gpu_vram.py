@@ -12,10 +12,9 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
-from gpu_command import Command  # noqa: E402
+from gpu_command import Command, own_folder  # noqa: E402
 from gpu_made import broad, numbers, write  # noqa: E402
 from nvml import Nvml, Watch  # noqa: E402
 
@@ -191,9 +190,7 @@ def find_device():
 def main():
     if not C.there():
         return 77
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        os.environ["TEGULA_CACHE"] = os.path.join(folder, "cache")
+    with own_folder() as folder:
         if EMULATED:
             Watch.PATIENCE = 0.2  # what ends there has given back
             os.environ.update(TEGULA_NVML=NVML, TEGULA_EMULATED_SHARE=os.path.join(folder, "share"))
