@@ -60,12 +60,6 @@ static tg_status change_window(tg_graph *g, const tg_shapes *s, int node, tgi_on
 
 /* ---- One axis ---------------------------------------------------------------------------- */
 
-static void set_axis(tg_node *n, int64_t axis)
-{
-    const tg_attr *row = tgi_attr_row(n->op, "axis");
-    *(int64_t *)(void *)((char *)n->attrs + row->offset) = axis;
-}
-
 /* The attribute `axis`; what is no axis of a line is a default. */
 static tg_status change_axis(tg_graph *g, const tg_shapes *s, int node, tgi_on_rows *r,
                              int *yes, tgi_err *err)
@@ -77,7 +71,7 @@ static tg_status change_axis(tg_graph *g, const tg_shapes *s, int node, tgi_on_r
     (void)yes;
     (void)err;
     if (is_line_axis(a))
-        set_axis(n, row_axis(a));
+        tgi_attr_set_int(n, "axis", row_axis(a));
     return TG_OK;
 }
 
@@ -175,7 +169,7 @@ static tg_status relist(tg_graph *g, const tg_shapes *s, int node, int k, int tw
     TGI_TRY(tgi_graph_add_value(g, name, &all, err));
     tg_node *made;
     TGI_TRY(tgi_graph_add_node(g, "Concat", name, 2, two, 1, &all, &made, err));
-    set_axis(made, 0);
+    tgi_attr_set_int(made, "axis", 0);
     two[0] = all;
     TGI_TRY(add_longs(g, "axes", &at, &two[1], err));
     TGI_TRY(tgi_graph_add_value(g, name, &out, err));

@@ -63,6 +63,19 @@ static inline void make_input(void)
     unlink(array);
 }
 
+/* Samples [1,H,W] of noise, as an array. */
+static inline void make_array_of(const char *path, int samples)
+{
+    const tg_desc d = {TG_DTYPE_F32, 4, {samples, 1, H, W}};
+    float *px = tgi_calloc(TGI_TAG_MISC, (size_t)samples * H * W, sizeof *px);
+    uint64_t seed = 5;
+    tgi_err err = {0};
+    for (int i = 0; px && i < samples * H * W; i++)
+        px[i] = tg_rand_unit(&seed);
+    CHECK_OK(tgi_npy_save(path, &d, px, &err), err);
+    tgi_free(px);
+}
+
 typedef struct outcome {
     tg_status st;
     char detail[512], warnings[1024], notice[256];

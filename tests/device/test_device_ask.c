@@ -30,17 +30,6 @@ static uint64_t known_context(void)
     return m.context_bytes;
 }
 
-static void make_array(void)
-{
-    static float px[H * W];
-    uint64_t seed = 5;
-    for (int i = 0; i < H * W; i++)
-        px[i] = tg_rand_unit(&seed);
-    const tg_desc d = {TG_DTYPE_F32, 4, {1, 1, H, W}};
-    tgi_err err = {0};
-    CHECK_OK(tgi_npy_save(input, &d, px, &err), err);
-}
-
 /* ---- A job, asked first and run then ----------------------------------------------------- */
 
 typedef struct asked {
@@ -360,7 +349,7 @@ int main(void)
     snprintf(output, sizeof output, "%s/out.npy", folder);
     setenv("TEGULA_NVML", FAKE_PLUGIN, 1);
     setenv("TEGULA_CACHE", folder, 1);
-    make_array();
+    make_array_of(input, 1);
 #define IN_A_PROCESS(test) in_a_process(test, #test)
     IN_A_PROCESS(the_first_plan_makes_a_context_and_keeps_what_it_took);
     IN_A_PROCESS(a_second_job_of_the_process_counts_the_context_that_is_there);

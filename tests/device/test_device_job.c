@@ -5,18 +5,6 @@
 
 static char array_in[128], array_out[128];
 
-/* Two samples of the same size. */
-static void make_array(void)
-{
-    static float px[2 * H * W];
-    uint64_t seed = 5;
-    for (int i = 0; i < 2 * H * W; i++)
-        px[i] = tg_rand_unit(&seed);
-    const tg_desc d = {TG_DTYPE_F32, 4, {2, 1, H, W}};
-    tgi_err err = {0};
-    CHECK_OK(tgi_npy_save(array_in, &d, px, &err), err);
-}
-
 /* ---- Tests ------------------------------------------------------------------------------- */
 
 static void test_pixels_do_not_depend_on_the_devices_memory(void)
@@ -448,7 +436,7 @@ int main(void)
     begin_in("device_job", FAKE_PLUGIN, TG_SOURCE_DIR "/models/tegula_denoise.onnx");
     snprintf(array_in, sizeof array_in, "%s/array.npy", folder);
     snprintf(array_out, sizeof array_out, "%s/result.npy", folder);
-    make_array();
+    make_array_of(array_in, 2);
     if (TG_READS_OME)
         run_image_tests();
     else

@@ -115,21 +115,13 @@ static void test_small_cells_of_a_job_are_computed_beside_each_other(void)
     lanes_are_used("arrays", array_in, array_out);
 }
 
-static void make_array(void)
-{
-    static float px[2 * H * W];
-    const tg_desc d = {TG_DTYPE_F32, 4, {2, 1, H, W}};
-    tgi_err err = {0};
-    CHECK_OK(tgi_npy_save(array_in, &d, px, &err), err);
-}
-
 int main(void)
 {
     begin_in("device_overlap", FAKE_PLUGIN, TG_SOURCE_DIR "/models/tegula_denoise.onnx");
     snprintf(array_in, sizeof array_in, "%s/array.npy", folder);
     snprintf(array_out, sizeof array_out, "%s/result.npy", folder);
     *(void **)&log_of = dlsym(dlopen(FAKE_PLUGIN, RTLD_NOW | RTLD_LOCAL), "fake_log");
-    make_array();
+    make_array_of(array_in, 2);
     if (TG_READS_OME)
         make_input();
     RUN(test_an_image_keeps_a_device_busy);

@@ -151,14 +151,6 @@ static void test_a_refusal_offers_no_halves_against_the_descriptor(void)
     CHECK(!offers_halves());
 }
 
-static void make_array(void)
-{
-    static float px[H * W];
-    const tg_desc d = {TG_DTYPE_F32, 4, {1, 1, H, W}};
-    tgi_err err = {0};
-    CHECK_OK(tgi_npy_save(input, &d, px, &err), err);
-}
-
 int main(void)
 {
     char kept[128];
@@ -167,7 +159,7 @@ int main(void)
     snprintf(descriptor, sizeof descriptor, "%s/says.json", folder);
     snprintf(kept, sizeof kept, "%s/devices.json", folder);
     setenv("TEGULA_CACHE", folder, 1);
-    make_array();
+    make_array_of(input, 1);
     RUN(test_auto_is_what_pays_unless_the_descriptor_says_fp32);
     RUN(test_nothing_is_measured_for_a_descriptor_that_says_fp32);
     RUN(test_who_asks_for_halves_by_name_gets_them_and_is_told);
