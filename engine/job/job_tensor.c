@@ -380,7 +380,8 @@ static tg_status open_device(tensor_run *r, tgi_err *err)
     TGI_TRY(tgi_threads_open(r->job->set.threads, &r->pool, err));
     TGI_TRY(tgi_run_device_open(&r->device, r->job, err));
     r->device.pool = r->pool;
-    memcpy(r->staging, r->device.staging, sizeof r->staging);
+    for (int i = 0; i < 2; i++)
+        r->staging[i] = r->device.staging[i].at;
     return r->job->source ? open_image(r, err) : TG_OK;
 }
 
