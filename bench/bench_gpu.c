@@ -1,7 +1,9 @@
 /* bench_gpu - convolutions on a device, through the plugin that the command opens.
  *
- * usage: bench_gpu [--side N] [--channels N] [--rounds N] [--f16 TFLOPS] [--f32 TFLOPS]
- *                  [--copy GBS]
+ * usage: bench_gpu [--case TEXT] [--side N] [--channels N] [--rounds N] [--f16 TFLOPS]
+ *                  [--f32 TFLOPS] [--copy GBS]
+ *
+ * --case takes the layers alone whose names contain TEXT (for a profiler).
  *
  * Each case is checked before it is timed (relative L2 against the reference kernel, at a side
  * of at most 48), then run so often that a round takes 50 ms: one program, one graph launch a
@@ -43,7 +45,8 @@ static struct {
     int64_t side, channels; /* at most */
     int rounds;
     double f16, f32, copy; /* ceilings: TFLOP/s, GB/s; 0: not given */
-} set = {1024, 512, 9, 0, 0, 0};
+    const char *only;      /* in the names of layers */
+} set = {1024, 512, 9, 0, 0, 0, ""};
 
 static const tg_device_ops *ops;
 static tg_device *d;
@@ -247,7 +250,8 @@ static int rows(unsigned kinds)
     for (int t = 0; t < 2; t++) {
         const tg_backend *be = ops->backend(types[t]);
         for (size_t i = 0; be && i < sizeof layers / sizeof *layers; i++)
-            if (layers[i].ci <= set.channels && layers[i].co <= set.channels)
+            if (layers[i].ci <= set.channels && layers[i].co <= set.channels &&
+                strstr(layers[i].name, set.only))
                 wrong += !row(&layers[i], be, kinds);
     }
     return wrong;
@@ -258,14 +262,18 @@ static double number(int argc, char **argv, int i)
     char *end = NULL;
     const double v = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
     if (!end || *end || v <= 0)
-        layer_die("usage: bench_gpu [--side N] [--channels N] [--rounds N] [--f16 TFLOPS] "
-                  "[--f32 TFLOPS] [--copy GBS]");
+        layer_die("usage: bench_gpu [--case TEXT] [--side N] [--channels N] [--rounds N] "
+                  "[--f16 TFLOPS] [--f32 TFLOPS] [--copy GBS]");
     return v;
 }
 
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i += 2) {
+        if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) {
+            set.only = argv[i + 1];
+            continue;
+        }
         const double v = number(argc, argv, i);
         if (strcmp(argv[i], "--side") == 0)
             set.side = (int64_t)v;
