@@ -2,9 +2,12 @@
 #include "engine/device/plugin.h"
 
 #include "engine/base/own_file.h"
+#include "engine/memory/gpu.h"
+#include "engine/memory/monitor_nvml.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +160,62 @@ static void say_none(tgi_devices *out)
         snprintf(out->why, sizeof out->why, "the driver shows no device");
 }
 
+/* ---- What the driver takes first ----------------------------------------------------------
+ */
+
+/* A driver takes a little of each device when a process first asks it anything (some 3 MiB on
+ * an H100), before any context: no look at free memory that comes later sees it. */
+static atomic_ullong first_bytes[TGI_MAX_DEVICES]; /* by the management library's number */
+
+typedef struct looked {
+    int n;
+    uint64_t free_bytes[TGI_MAX_DEVICES], others[TGI_MAX_DEVICES];
+} looked;
+
+static void look_at_memory(looked *l)
+{
+    uint64_t used;
+    int listed;
+    memset(l, 0, sizeof *l);
+    l->n = tgi_nvml_count() < TGI_MAX_DEVICES ? tgi_nvml_count() : TGI_MAX_DEVICES;
+    for (int i = 0; i < l->n; i++) {
+        tgi_gpu_free_used(i, 0, &l->free_bytes[i], &used);
+        if (!tgi_gpu_others(i, &l->others[i], &listed))
+            l->others[i] = 0; /* nobody tells: what went counts as ours */
+    }
+}
+
+/* Where others came or went meanwhile, or much went, it was not the driver alone. */
+#define MOST_FIRST ((uint64_t)64 << 20)
+static void keep_first(const looked *before, const looked *after)
+{
+    for (int i = 0; i < before->n && i < after->n; i++) {
+        const uint64_t had = before->free_bytes[i], has = after->free_bytes[i];
+        if (before->others[i] == after->others[i] && had > has && had - has <= MOST_FIRST)
+            atomic_store(&first_bytes[i], had - has);
+    }
+}
+
+uint64_t tgi_device_first_bytes(const tg_device_info *info)
+{
+    const int id = tgi_gpu_of_uuid(info->uuid);
+    return id >= 0 && id < TGI_MAX_DEVICES ? atomic_load(&first_bytes[id]) : 0;
+}
+
+/* The driver's first answer in this process. */
+static tg_status count_devices(const tg_device_ops *ops, int *n, tgi_err *err)
+{
+    static atomic_flag asked = ATOMIC_FLAG_INIT;
+    looked before, after;
+    if (atomic_flag_test_and_set(&asked))
+        return ops->count(n, err);
+    look_at_memory(&before);
+    TGI_TRY(ops->count(n, err));
+    look_at_memory(&after);
+    keep_first(&before, &after);
+    return TG_OK;
+}
+
 void tgi_devices_look(const char *name, tgi_devices *out)
 {
     tgi_err err = {0};
@@ -167,7 +226,7 @@ void tgi_devices_look(const char *name, tgi_devices *out)
     if (p)
         snprintf(out->path, sizeof out->path, "%s", p->path);
     if (st == TG_OK)
-        st = out->ops->count(&n, &err);
+        st = count_devices(out->ops, &n, &err);
     n = n < TGI_MAX_DEVICES ? n : TGI_MAX_DEVICES;
     for (int i = 0; st == TG_OK && i < n; i++)
         st = out->ops->describe(i, &out->info[i], &err);

@@ -32,6 +32,10 @@ tg_status tgi_device_open_plugin(const char *name, const tg_device_ops **out, tg
 /* What a plugin has, without making a context anywhere. */
 void tgi_devices_look(const char *name, tgi_devices *out);
 
+/* Bytes of the device that the driver took when this process first asked it anything; 0: none,
+ * or nobody knows. */
+uint64_t tgi_device_first_bytes(const tg_device_info *info);
+
 /* Close all, so that the next question looks again: for tests, which pretend one machine after
  * another. */
 void tgi_device_close_plugins(void);

@@ -220,6 +220,8 @@ tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
     /* nobody told: what others hold counts as ours, to be safe */
     const uint64_t before = told ? told : total;
     d->context_bytes = our_part(before, d->free_bytes, &then, &d->others);
+    if (told && first)
+        d->context_bytes += tgi_device_first_bytes(&d->info);
     if (told)
         keep_context(job, first);
     if (told) /* that of an earlier job in this process is there still, and was not free */

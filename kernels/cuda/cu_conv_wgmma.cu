@@ -33,7 +33,8 @@ namespace
 {
 
 const int threads = CU_PATCH_THREADS;
-const int sums_pitch = CU_PATCH_BN + 4; /* see sum_at */
+const int sums_pitch = CU_PATCH_BN + 4;       /* see sum_at */
+const int pixel_bytes = CU_PATCH_BN * 2 + 16; /* of a pixel's results: see put_pairs */
 const int sums_bytes = CU_PATCH_PIXELS * sums_pitch * 4;
 
 #if CU_HAS_WGMMA
@@ -51,12 +52,10 @@ struct products {
     place from;
 };
 
-__device__ __forceinline__ products products_of(const cu_gemm_args *a, const cu_gemm_block &b,
-                                                const cu_patch_stage &how, int step,
+__device__ __forceinline__ products products_of(const cu_patch_step &s, bool wide,
+                                                const cu_patch_stage &how,
                                                 const unsigned char *stage)
 {
-    const cu_patch_step s = cu_patch_step_at(a, b.tile.first + step);
-    const bool wide = cu_patch_is_wide(a);
     const int row = cu_patch_pitch(s, wide) * 16;
     products p;
     p.pixels = cu_wgmma_matrix(stage, how.plane_bytes, row);
@@ -127,7 +126,7 @@ __device__ __forceinline__ void multiply_up_to(const products &p, float (&c)[128
         multiply_up_to<T, N - 1>(p, c);
 }
 
-/* This thread's copies of all steps but the last `n` are there. */
+/* This thread's copies of all steps but the last `n` are there, and seen by products. */
 __device__ __forceinline__ void wait_for_copies(int n)
 {
     if (n == 0)
@@ -136,49 +135,174 @@ __device__ __forceinline__ void wait_for_copies(int n)
         cu_copy_wait<1>();
     else if (n == 2)
         cu_copy_wait<2>();
-    else
+    else if (n == 3)
         cu_copy_wait<3>();
+    else
+        cu_copy_wait<4>();
+    cu_fence_async();
 }
 
-/* All steps; the sums are in registers. While the products of a step are made, copies of the
- * step `ahead` further go into the stage of the step before: its products were waited for by
- * all warps, before the barrier. */
+/* All steps; the sums are in registers. While the products of a step are made, those of the one
+ * before are waited for, by all warps, and the step `ahead` is copied into their stage: so the
+ * matrix units always have products to go on with, and copies have all steps between for their
+ * way. What a step is like is read a step earlier. */
 template <class T>
 __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_block &b,
                                        unsigned char *shared, float (&c)[128])
 {
     const cu_patch_stage how = cu_patch_stage_at(a);
-    const int steps = b.tile.steps, ahead = how.count - 2;
+    const bool wide = cu_patch_is_wide(a);
+    const int steps = b.tile.steps, ahead = how.count - 1;
     cu_patch_copier<T, threads> copies;
     copies.begin(a, b);
     for (int k = 0; k < ahead; k++) {
         if (k < steps)
-            copies.start_copies(a, b, how, k, shared + k * how.bytes);
+            copies.start_copies(a, b, how, cu_patch_step_at(a, b.tile.first + k),
+                                shared + k * how.bytes);
         cu_copy_commit();
     }
+    cu_patch_step s = cu_patch_step_at(a, b.tile.first);
+    cu_patch_step to_copy = cu_patch_step_at(a, b.tile.first + min(ahead, steps - 1));
     wait_for_copies(ahead - 1);
-    cu_fence_async();
     __syncthreads();
-    multiply_first<T>(products_of(a, b, how, 0, shared), c);
+    products p = products_of(s, wide, how, shared);
+    multiply_first<T>(p, c);
+    leave_first(&p);
     int now = 0, next = ahead; /* stages */
-    for (int k = 0; k < steps; k++) {
-        wait_for_copies(ahead - 1);
-        cu_fence_async();
-        __syncthreads();
-        products p = products_of(a, b, how, k, shared + now * how.bytes);
-        if (k == 0)
-            leave_first(&p);
+    for (int k = 0;;) {
         multiply_up_to<T, CU_PATCH_PRODUCTS>(p, c);
-        if (k + ahead < steps)
-            copies.start_copies(a, b, how, k + ahead, shared + next * how.bytes);
-        cu_copy_commit();
+        s = cu_patch_step_at(a, b.tile.first + min(k + 1, steps - 1));
         __syncwarp(); /* what waits for products wants warps whole */
         cu_wgmma_wait<1>();
+        if (k + ahead < steps) {
+            __syncthreads();
+            copies.start_copies(a, b, how, to_copy, shared + next * how.bytes);
+            to_copy = cu_patch_step_at(a, b.tile.first + min(k + ahead + 1, steps - 1));
+        }
+        cu_copy_commit();
+        if (++k == steps)
+            break;
         now = now + 1 == how.count ? 0 : now + 1;
         next = next + 1 == how.count ? 0 : next + 1;
+        wait_for_copies(ahead - 1);
+        __syncthreads();
+        p = products_of(s, wide, how, shared + now * how.bytes);
     }
     cu_wgmma_finish(c);
     cu_copy_wait<0>();
+}
+
+/* ---- Results ----------------------------------------------------------------------------- */
+
+/* Of a thread: sums c[4j] and c[4j + 1] are of its first channel, c[4j + 2] and
+ * c[4j + 3] of the one 8 further. */
+__device__ __forceinline__ int first_channel(void)
+{
+    return (int)threadIdx.x / 32 * 16 + (int)threadIdx.x % 32 / 4;
+}
+
+#define EACH_SUM(result)                                                                       \
+    do {                                                                                       \
+        _Pragma("unroll") for (int i = 0; i < 128; i++)                                        \
+        {                                                                                      \
+            const float x = c[i], o = other[i / 2 % 2];                                        \
+            (void)o;                                                                           \
+            c[i] = (result);                                                                   \
+        }                                                                                      \
+        return true;                                                                           \
+    } while (0)
+
+/* A step where the sums lie; false: one that is made where eight channels lie together. As
+ * cu_step_lanes has them. */
+__device__ __forceinline__ bool step_sums(int kind, float b, const float (&other)[2],
+                                          float (&c)[128])
+{
+    switch (kind) {
+    case TG_EPI_RELU:
+        EACH_SUM(x < 0.0f ? 0.0f : x);
+    case TG_EPI_LEAKY:
+    case TG_EPI_PRELU:
+        EACH_SUM(x < 0.0f ? x * o : x);
+    case TG_EPI_CLIP:
+        EACH_SUM(cu_clip(x, o, b));
+    default:
+        return false;
+    }
+}
+
+/* Bias, and an epilogue of such a step or none. False: nothing was done. */
+__device__ __forceinline__ bool finish_sums(const cu_gemm_args *a, const cu_gemm_block &b,
+                                            float (&c)[128])
+{
+    const float *bias = a->bias + (int64_t)b.tile_index * CU_PATCH_BN;
+    cu_light_epilogue<1> light[2];
+    float other[2], of[2];
+    bool quick = true;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int n = first_channel() + 8 * h;
+        quick &= light[h].begin(a->pool, a->epi, b.tile.channel0 + (n < b.tile.lanes ? n : 0));
+        of[h] = bias[n];
+        other[h] = light[h].other[0];
+    }
+    const int kind = light[0].steps ? light[0].kind : -1;
+    if (!quick || (kind != -1 && kind != TG_EPI_RELU && kind != TG_EPI_LEAKY &&
+                   kind != TG_EPI_PRELU && kind != TG_EPI_CLIP))
+        return false;
+#pragma unroll
+    for (int i = 0; i < 128; i++)
+        c[i] += of[i / 2 % 2];
+    if (kind != -1)
+        step_sums(kind, light[0].b, other, c);
+    return true;
+}
+
+/* Finished sums as numbers of the image: a pixel's channels lie together, pixels 16 bytes
+ * further apart than they need, so that what eight lanes write or read is in different banks.
+ */
+template <class T>
+__device__ __forceinline__ void put_pairs(const float (&c)[128], int counted,
+                                          unsigned char *shared)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const bool there[2] = {first_channel() < counted, first_channel() + 8 < counted};
+    unsigned char *at = shared + (lane / 16 * 8 + lane % 8) * pixel_bytes +
+                        ((int)threadIdx.x / 32 * 16 + lane / 8 % 2 * 8) * 2;
+#pragma unroll
+    for (int j = 0; j < 32; j += 2) {
+        uint32_t r[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const float *pair = &c[4 * (j + i / 2) + i % 2 * 2];
+            r[i] = there[i % 2] ? cu_pair<T>(pair[0], pair[1]) : 0;
+        }
+        cu_put_matrices_turned(at + j * 8 * pixel_bytes, r);
+    }
+}
+
+/* Which of a product's columns is pixel m, counted along x. */
+__device__ __forceinline__ int column_of(int m, bool wide)
+{
+    return wide ? m % 32 * 8 + m / 32 : m;
+}
+
+template <class T>
+__device__ __forceinline__ void store_pairs(const cu_gemm_args *a, const cu_gemm_block &b,
+                                            const unsigned char *shared)
+{
+    const int n = (int)threadIdx.x % 8 * 8;
+    const bool wide = cu_patch_is_wide(a);
+    cu_gemm_writer<T, 8> out;
+    if (n >= b.tile.lanes)
+        return;
+    out.begin(a, b, b.tile.channel0 + n);
+#pragma unroll 4
+    for (int m = (int)threadIdx.x / 8; m < CU_PATCH_PIXELS; m += threads / 8) {
+        T *const to = out.to(a, b, m);
+        if (to)
+            cu_put_bits(to, cu_get_bits<cu_bits<16>>(shared + column_of(m, wide) * pixel_bytes +
+                                                     n * 2));
+    }
 }
 
 /* Where channel c of a pixel lies: the first fours of all eights, then the second ones. With 68
@@ -209,7 +333,7 @@ struct turned_sums {
     template <int V> __device__ __forceinline__ void load(int pixel, int c, float (&v)[V]) const
     {
         static_assert(V == 8, "two fours, 36 words apart");
-        const int row = wide ? pixel % 32 * 8 + pixel / 32 : pixel;
+        const int row = column_of(pixel, wide);
         float half[4];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -220,6 +344,27 @@ struct turned_sums {
         }
     }
 };
+
+/* Sums become results where they lie, if they can: half the shared memory, and no epilogue that
+ * is looked up for each pixel. */
+template <class T>
+__device__ __forceinline__ void store(const cu_gemm_args *a, const cu_gemm_block &b,
+                                      unsigned char *shared, float (&c)[128])
+{
+    const bool quick = finish_sums(a, b, c);
+    __syncthreads(); /* all stages have been read */
+    if (quick)
+        put_pairs<T>(c, a->dst.c - b.tile.channel0, shared);
+    else
+        put_sums(c, reinterpret_cast<float *>(shared));
+    __syncthreads();
+    if (quick) {
+        store_pairs<T>(a, b, shared);
+    } else {
+        const turned_sums sums = {reinterpret_cast<float *>(shared), cu_patch_is_wide(a)};
+        cu_gemm_store_lanes<T, turned_sums, 8, threads>(a, b, CU_PATCH_BN, 0, sums);
+    }
+}
 
 #endif
 
@@ -233,11 +378,7 @@ __global__ void __launch_bounds__(threads, 2) conv_wgmma(const cu_gemm_args *__r
     if (!cu_gemm_block_of(a, &b))
         return;
     sum_up<T>(a, b, shared, c);
-    const turned_sums sums = {reinterpret_cast<float *>(shared), cu_patch_is_wide(a)};
-    __syncthreads();
-    put_sums(c, reinterpret_cast<float *>(shared));
-    __syncthreads();
-    cu_gemm_store_lanes<T, turned_sums, 8, threads>(a, b, CU_PATCH_BN, 0, sums);
+    store<T>(a, b, shared, c);
 #else
     (void)a; /* nobody launches it here */
 #endif

@@ -281,7 +281,7 @@ static void device_close(tg_device **at)
     if (!d)
         return;
     (void)cudaSetDevice(d->id); /* of a broken device all of these fail, and nobody minds */
-    cu_library_close(&d->library);
+    cu_device_library_close(d);
     cu_times_close(&d->times);
     for (int q = 0; q < TG_QUEUE_COUNT; q++) {
         if (d->end[q])

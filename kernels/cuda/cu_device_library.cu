@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#define SIDE 32 /* of the matrices that are tried */
+#define WORKSPACE_STEP ((size_t)256) /* from one queue's to the next: its alignment */
+#define SIDE 32                      /* of the matrices that are tried */
 #define MATRIX (SIDE * SIDE)
 #define NUMBERS (3 * MATRIX + SIDE) /* A, B, D and a bias */
 
@@ -92,7 +93,10 @@ static tg_status try_at(tg_device *d, cu_library *l, tg_dtype type, T *device, t
     }
     TGI_TRY(cu_library_product_open(l, &p, cu_library_name(l), &o, err));
     cudaError_t e = cudaMemcpyAsync(device, host, sizeof host, cudaMemcpyHostToDevice, q);
-    tg_status st = e == cudaSuccess ? cu_library_product_run(o, &p, q, err) : TG_OK;
+    tg_status st =
+        e == cudaSuccess
+            ? cu_library_product_run(o, &p, cu_device_workspace(d, TG_QUEUE_COMPUTE), q, err)
+            : TG_OK;
     if (e == cudaSuccess)
         e = cudaMemcpyAsync(host, device, sizeof host, cudaMemcpyDeviceToHost, q);
     if (e == cudaSuccess)
@@ -136,12 +140,28 @@ static tg_status open_library(tg_device *d, tgi_err *err)
     (void)cudaRuntimeGetVersion(&runtime);
     tg_status st = cu_library_open(runtime / 1000, &l, err);
     if (st == TG_OK)
+        st = cu_answer(d, cudaMalloc(&d->workspaces, TG_QUEUE_COUNT * WORKSPACE_STEP),
+                       "cudaMalloc", NULL, err);
+    if (st == TG_OK)
         st = try_out(d, l, err);
     (void)cudaGetLastError(); /* the library may have asked what a driver does not know */
-    if (st != TG_OK)
-        cu_library_close(&l);
     d->library = l;
+    if (st != TG_OK)
+        cu_device_library_close(d);
     return st;
+}
+
+void cu_device_library_close(tg_device *d)
+{
+    cu_library_close(&d->library);
+    if (d->workspaces)
+        (void)cudaFree(d->workspaces);
+    d->workspaces = NULL;
+}
+
+void *cu_device_workspace(const tg_device *d, tg_device_queue q)
+{
+    return (char *)d->workspaces + (size_t)q * WORKSPACE_STEP;
 }
 
 tg_status cu_device_library(tg_device *d, int open, tgi_err *err)
@@ -152,7 +172,7 @@ tg_status cu_device_library(tg_device *d, int open, tgi_err *err)
     if (d->library && cu_library_products(d->library))
         return tgi_fail(err, TG_E_INTERNAL, "%s: programs are open that use it",
                         cu_library_name(d->library));
-    cu_library_close(&d->library);
+    cu_device_library_close(d);
     return TG_OK;
 }
 

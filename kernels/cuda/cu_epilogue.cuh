@@ -159,6 +159,47 @@ __device__ __forceinline__ void cu_step_other(const cu_pool &pool, const cu_step
     }
 }
 
+/* An epilogue of one step at most that joins no image: its other operand is the same at all
+ * pixels, so it is read once for all of a thread's. */
+template <int V> struct cu_light_epilogue {
+    int32_t steps = 0, kind = 0;
+    float b = 0.0f, other[V] = {};
+
+    /* False: it is another kind of epilogue. */
+    __device__ __forceinline__ bool begin(const cu_pool &pool, const cu_epi &e, int32_t c)
+    {
+        steps = e.n;
+        if (steps == 0)
+            return true;
+        const cu_step &s = pool.item[e.first].step;
+        kind = s.kind;
+        b = s.b;
+        if (steps > 1 || s.src >= 0 || s.src == TG_EPI_KEPT || kind == TG_EPI_KEEP ||
+            kind == TG_EPI_SWAP)
+            return false;
+        if (s.vec) {
+            cu_global(s.vec);
+            cu_load<float, V>(s.vec + c, other);
+        } else {
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                other[i] = s.a;
+        }
+        return true;
+    }
+
+    __device__ __forceinline__ void apply(float (&v)[V]) const
+    {
+        if (steps == 0)
+            return;
+        float o[V]; /* cu_step_lanes may change it */
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            o[i] = other[i];
+        cu_step_lanes<V>(kind, b, v, o);
+    }
+};
+
 template <class T, int V>
 __device__ __forceinline__ void cu_epilogue(const cu_pool &pool, const cu_epi &e,
                                             const cu_place &p, float (&v)[V])

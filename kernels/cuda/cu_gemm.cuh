@@ -325,7 +325,7 @@ inline cu_gemm_source cu_gemm_source_of(const tg_view *v)
     s.x0 = (int32_t)v->x0;
     s.cb = v->cb;
     s.y_ring = (uint32_t)v->y_ring;
-    s.y_magic = v->y_ring > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint64_t)v->y_ring + 1) : 0;
+    s.y_magic = cu_ring_magic(v->y_ring);
     s.z_ring = (uint32_t)v->z_ring;
     s.doubled = v->doubled != 0;
     s.unused = 0;
@@ -458,15 +458,6 @@ __device__ __forceinline__ bool cu_gemm_out(const cu_gemm_args *a, const cu_gemm
 
 /* ---- Device: reading pixels -------------------------------------------------------------- */
 
-/* n mod ring for n < 2^31, where magic = 2^32 / ring + 1: the quotient is at most one too
- * large, for n * (magic - 2^32 / ring) / 2^32 < 1. A ring of one row has pitch 0: any row will
- * do. */
-__device__ __forceinline__ int32_t cu_ring(int32_t n, uint32_t ring, uint32_t magic)
-{
-    const int32_t r = (int32_t)((uint32_t)n - __umulhi((uint32_t)n, magic) * ring);
-    return r < 0 ? r + (int32_t)ring : r;
-}
-
 /* Reads N pixels of a block, place by place. What belongs to the segment and the slab is kept
  * while they stay. KEEP: where registers are short because copies wait there (7.5), coordinates
  * lie in shared memory, in each thread's own N words `kept`, CU_BM apart. */
@@ -562,28 +553,81 @@ template <int EN> struct cu_gemm_sums {
     }
 };
 
+/* Where a thread stores: V channels of every THREADS / vecs-th pixel of a block, the same
+ * channels of all. What does not hang on the pixel is read once. */
+template <class T, int V> struct cu_gemm_writer {
+    cu_place at;     /* of the pixel that `to` was asked for last; c: the first channel */
+    int32_t counted; /* channels that there are, of the V; the others become 0 */
+    T *base;         /* of the slab, at the first channel */
+    int64_t pitch;
+    uint32_t ring, magic;
+    int32_t x0, cb;
+
+    __device__ __forceinline__ void begin(const cu_gemm_args *a, const cu_gemm_block &b,
+                                          int32_t channel)
+    {
+        const cu_view &dst = a->dst;
+        at.z = b.q[0] * a->out_step[0] + b.tile.out_first[0];
+        at.c = channel;
+        counted = dst.c - channel;
+        ring = dst.y_ring;
+        magic = dst.y_magic;
+        pitch = dst.y_pitch;
+        x0 = dst.x0;
+        cb = dst.cb;
+        base = reinterpret_cast<T *>(dst.base) + channel +
+               (at.z ? (int64_t)((uint32_t)at.z % dst.z_ring) * dst.z_pitch : 0);
+        cu_global(base);
+    }
+
+    /* Pixel m's; NULL: it is outside of the box. */
+    __device__ __forceinline__ T *to(const cu_gemm_args *a, const cu_gemm_block &b, int m)
+    {
+        if (!cu_gemm_out(a, b, m, &at))
+            return NULL;
+        return base + (int64_t)cu_ring(at.y, ring, magic) * pitch + (int64_t)(at.x - x0) * cb;
+    }
+
+    __device__ __forceinline__ void put(T *to, float (&v)[V]) const
+    {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            v[i] = i < counted ? v[i] : 0.0f;
+        cu_save<T, V>(to, v);
+    }
+};
+
 /* They get their bias, epilogue and type, and are stored. */
 template <class T, class S, int V, int THREADS>
 __device__ __forceinline__ void cu_gemm_store_lanes(const cu_gemm_args *a,
                                                     const cu_gemm_block &b, int bn, int n0,
                                                     const S &sums)
 {
-    const int vecs = S::channels / V;
+    const int vecs = S::channels / V, step = THREADS / vecs;
+    static_assert(THREADS % vecs == 0, "a thread keeps to its channels");
+    const int c = (int)threadIdx.x % vecs * V;
+    cu_gemm_writer<T, V> out;
+    cu_light_epilogue<V> light;
+    float bias[V], v[V];
+    if (n0 + c >= b.tile.lanes)
+        return;
+    cu_load<float, V>(a->bias + (int64_t)b.tile_index * bn + n0 + c, bias);
+    out.begin(a, b, b.tile.channel0 + n0 + c);
+    const bool is_light = light.begin(a->pool, a->epi, out.at.c);
 #pragma unroll 1
-    for (int i = (int)threadIdx.x; i < S::pixels * vecs; i += THREADS) {
-        const int m = i / vecs, c = i % vecs * V;
-        cu_place p;
-        float v[V], bias[V];
-        if (n0 + c >= b.tile.lanes || !cu_gemm_out(a, b, m, &p))
+    for (int m = (int)threadIdx.x / vecs; m < S::pixels; m += step) {
+        T *const to = out.to(a, b, m);
+        if (!to)
             continue;
         sums.template load<V>(m, c, v);
-        cu_load<float, V>(a->bias + (int64_t)b.tile_index * bn + n0 + c, bias);
 #pragma unroll
         for (int k = 0; k < V; k++)
             v[k] += bias[k];
-        p.c = b.tile.channel0 + n0 + c;
-        cu_epilogue<T, V>(a->pool, a->epi, p, v);
-        cu_store<T, V>(a->dst, p, v);
+        if (is_light)
+            light.apply(v);
+        else
+            cu_epilogue<T, V>(a->pool, a->epi, out.at, v);
+        out.put(to, v);
     }
 }
 

@@ -259,11 +259,11 @@ static int set_sizes(const cu_library_product *o, int64_t n, int64_t batch, int6
 
 static tg_status set_wishes(const cu_library_product *o, cu_lt_preference wish, tgi_err *err)
 {
-    const uint64_t none = 0, float32 = ~CU_LT_NOT_FLOAT32;
+    const uint64_t workspace = CU_LIBRARY_WORKSPACE, float32 = ~CU_LT_NOT_FLOAT32;
     const uint32_t reductions = CU_LT_REDUCTION_NONE;
     const uint32_t a = (uint32_t)o->form.align_a, b = (uint32_t)o->form.align_b,
                    c = (uint32_t)o->align_c, d = (uint32_t)o->form.align_d;
-    TRY(preference_set(wish, CU_LT_MOST_WORKSPACE, &none, sizeof none));
+    TRY(preference_set(wish, CU_LT_MOST_WORKSPACE, &workspace, sizeof workspace));
     TRY(preference_set(wish, CU_LT_REDUCTIONS, &reductions, sizeof reductions));
     TRY(preference_set(wish, CU_LT_ALIGNMENT_A, &a, sizeof a));
     TRY(preference_set(wish, CU_LT_ALIGNMENT_B, &b, sizeof b));
@@ -287,8 +287,8 @@ static int splits(const cu_library *l, const cu_lt_algorithm *a)
     return parts > 1 || reduction != CU_LT_REDUCTION_NONE;
 }
 
-/* Whether the algorithm computes pieces of that size, without a workspace. Rows of an image are
- * as far apart as they are long, or further. */
+/* Whether the algorithm computes pieces of that size, in the workspace there is. Rows of an
+ * image are as far apart as they are long, or further. */
 static int can(const cu_library_product *o, const cu_lt_algorithm *a, int64_t n, int64_t batch)
 {
     const cu_product_form *f = &o->form;
@@ -299,7 +299,7 @@ static int can(const cu_library_product *o, const cu_lt_algorithm *a, int64_t n,
     return set_sizes(o, n, batch, stride_b, stride_d) == CU_LT_SUCCESS &&
            o->l->check(o->l->handle, o->operation, o->a, o->b, o->c ? o->c : o->d, o->d, a,
                        &found) == CU_LT_SUCCESS &&
-           found.workspace == 0;
+           found.workspace <= CU_LIBRARY_WORKSPACE;
 }
 
 /* The first that may be taken: decided by the form alone. */
@@ -308,8 +308,8 @@ static tg_status choose(cu_library_product *o, const cu_lt_found *found, int n, 
     const cu_product_form *f = &o->form;
     for (int i = 0; i < n; i++) {
         const cu_lt_algorithm *a = &found[i].algorithm;
-        if (found[i].state != CU_LT_SUCCESS || found[i].workspace || splits(o->l, a) ||
-            !can(o, a, f->n, f->batch) || (f->image && !can(o, a, 1, 1)))
+        if (found[i].state != CU_LT_SUCCESS || found[i].workspace > CU_LIBRARY_WORKSPACE ||
+            splits(o->l, a) || !can(o, a, f->n, f->batch) || (f->image && !can(o, a, 1, 1)))
             continue;
         o->algorithm = *a;
         return TG_OK;
@@ -422,7 +422,8 @@ static int aligned(const cu_library_product *o, const cu_product *p, const cu_pr
 }
 
 static tg_status run_piece(const cu_library_product *o, const cu_product *p,
-                           const cu_product_piece *i, cudaStream_t q, tgi_err *err)
+                           const cu_product_piece *i, void *workspace, cudaStream_t q,
+                           tgi_err *err)
 {
     const cu_product_form *f = &o->form;
     if (!aligned(o, p, i))
@@ -433,12 +434,12 @@ static tg_status run_piece(const cu_library_product *o, const cu_product *p,
     return answer(o,
                   o->l->multiply(o->l->handle, o->operation, &f->alpha, i->a, o->a, i->b, o->b,
                                  &f->beta, f->add_c ? p->c : i->d, o->c ? o->c : o->d, i->d,
-                                 o->d, &o->algorithm, NULL, 0, q),
+                                 o->d, &o->algorithm, workspace, CU_LIBRARY_WORKSPACE, q),
                   "cublasLtMatmul", TG_E_DEVICE, err);
 }
 
-tg_status cu_library_product_run(cu_library_product *o, const cu_product *p, cudaStream_t q,
-                                 tgi_err *err)
+tg_status cu_library_product_run(cu_library_product *o, const cu_product *p, void *workspace,
+                                 cudaStream_t q, tgi_err *err)
 {
     if (memcmp(&o->form, &p->form, sizeof o->form) != 0)
         return tgi_fail(err, TG_E_INTERNAL,
@@ -448,6 +449,6 @@ tg_status cu_library_product_run(cu_library_product *o, const cu_product *p, cud
                        o->l->operation_set(o->operation, CU_LT_BIAS, &p->bias, sizeof p->bias),
                        "bias", TG_E_DEVICE, err));
     for (int64_t i = 0; i < p->n_pieces; i++)
-        TGI_TRY(run_piece(o, p, &p->piece[i], q, err));
+        TGI_TRY(run_piece(o, p, &p->piece[i], workspace, q, err));
     return TG_OK;
 }

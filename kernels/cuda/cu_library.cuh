@@ -6,9 +6,10 @@
  * BITS. A result must not depend on where its pixel lies in a launch. So a product has one
  * algorithm, found for its form (cu_product.cuh), and that one
  *   - splits no sum: no reduction scheme, K in one part;
- *   - gets no workspace: blocks have no place to hand each other parts of a sum, whatever an
- *     algorithm's attributes leave unsaid (stream-K). It takes no memory either, and products
- *     of several queues cannot meet in it;
+ *   - gets a workspace of 64 bytes: room to count tiles in, which products of more than a wave
+ *     of blocks want on compute capability 9.0 (4 bytes), and no place where blocks could hand
+ *     each other parts of a sum, whatever an algorithm's attributes leave unsaid (stream-K).
+ *     Each queue has its own;
  *   - multiplies float32 numbers as such, on no matrix units.
  * It is named to the library in each call, which takes it or answers that it does not; it never
  * takes another. What is not able to compute the largest piece is refused when a program is
@@ -23,6 +24,8 @@
 #ifdef TG_CUDA_EMULATED
 #include "tests/cuda/cuda_runtime_emulated.h"
 #endif
+
+#define CU_LIBRARY_WORKSPACE 64 /* bytes of a product on the device, aligned to 256 */
 
 struct cu_library;
 struct cu_library_product; /* a form's algorithm and descriptors */
@@ -41,9 +44,10 @@ const char *cu_library_name(const cu_library *l);
 tg_status cu_library_product_open(cu_library *l, const cu_product *p, const char *step,
                                   cu_library_product **out, tgi_err *err);
 void cu_library_product_close(cu_library_product **p);
-/* Put all pieces into the stream. TG_E_INTERNAL: the form is another than when it was opened.
+/* Put all pieces into the stream. `workspace`: CU_LIBRARY_WORKSPACE bytes of the device that
+ * nothing beside this stream uses. TG_E_INTERNAL: the form is another than when it was opened.
  */
-tg_status cu_library_product_run(cu_library_product *o, const cu_product *p, cudaStream_t q,
-                                 tgi_err *err);
+tg_status cu_library_product_run(cu_library_product *o, const cu_product *p, void *workspace,
+                                 cudaStream_t q, tgi_err *err);
 
 #endif

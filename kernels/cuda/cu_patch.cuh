@@ -35,6 +35,7 @@
 #define CU_PATCH_TAP (CU_PATCH_BN * 16 * 2) /* bytes of weights of a tap and two units */
 #define CU_PATCH_TAPS 64                    /* of an axis, at most */
 #define CU_PATCH_COPIES 12                  /* pixels of a patch that a thread copies at most */
+#define CU_PATCH_STAGES 6                   /* at most */
 #define CU_PATCH_PRODUCTS 12                /* of a step at most: taps, and pairs of units */
 
 /* How a stage lies in shared memory: of all steps. */
@@ -113,7 +114,7 @@ inline cu_patch_stage cu_patch_stage_of(int units, int64_t area, int64_t taps)
     s.plane_bytes = (int32_t)(pixels * 16);
     s.bytes = (int32_t)(fits ? bytes : 1 << 20);
     s.count = CU_PATCH_SHARED / s.bytes;
-    s.count = s.count < 6 ? s.count : 6;
+    s.count = s.count < CU_PATCH_STAGES ? s.count : CU_PATCH_STAGES;
     return s;
 }
 
@@ -438,7 +439,6 @@ template <class T, int THREADS> struct cu_patch_copier {
         inside = turned = 0;
     }
 
-    /* The last pixel first: the loop turns the array around instead of indexing it. */
     __device__ __forceinline__ void locate(const cu_gemm_args *a, const cu_patch_step &s,
                                            int units, const cu_gemm_source *from)
     {
@@ -457,8 +457,10 @@ template <class T, int THREADS> struct cu_patch_copier {
             plane += (int64_t)ring0 * y_pitch;
             again = plane - (int64_t)from->y_ring * y_pitch;
         }
-#pragma unroll 1
-        for (int k = count - 1; k >= 0; k--) {
+#pragma unroll
+        for (int k = 0; k < CU_PATCH_COPIES; k++) {
+            if (k >= count)
+                break;
             const int i = first + k * (THREADS >> log);
             const int outer = (int)((uint32_t)i * over >> 20), inner = i - outer * pitch;
             const int py = wide ? inner : outer, px = wide ? outer : inner;
@@ -469,12 +471,9 @@ template <class T, int THREADS> struct cu_patch_copier {
                                (uint32_t)ix < (uint32_t)a->in[2];
             const uint32_t row = (uint32_t)((iy >> from->doubled) - row0);
             const uint32_t column = (uint32_t)((ix >> from->doubled) - from->x0);
-#pragma unroll
-            for (int j = CU_PATCH_COPIES - 1; j > 0; j--)
-                at[j] = at[j - 1];
-            at[0] = there ? row * y_pitch + column * cb : 0;
-            inside = inside << 1 | (there ? 1u : 0u);
-            turned = turned << 1 | ((uint32_t)ring0 + row >= from->y_ring ? 1u : 0u);
+            at[k] = there ? row * y_pitch + column * cb : 0;
+            inside |= (there ? 1u : 0u) << k;
+            turned |= ((uint32_t)ring0 + row >= from->y_ring ? 1u : 0u) << k;
         }
     }
 
@@ -496,11 +495,11 @@ template <class T, int THREADS> struct cu_patch_copier {
         locate(a, s, units, from);
     }
 
+    /* Those of step `s`. */
     __device__ __forceinline__ void start_copies(const cu_gemm_args *a, const cu_gemm_block &b,
-                                                 const cu_patch_stage &how, int step,
-                                                 unsigned char *stage)
+                                                 const cu_patch_stage &how,
+                                                 const cu_patch_step &s, unsigned char *stage)
     {
-        const cu_patch_step s = cu_patch_step_at(a, b.tile.first + step);
         const int log = how.units == 4 ? 2 : 1, t = (int)threadIdx.x;
         const int unit = t & (how.units - 1);
         move(a, s, b.q[0] * a->in_step[0] + s.z, how.units);
@@ -511,15 +510,23 @@ template <class T, int THREADS> struct cu_patch_copier {
         const uint4 *const others = plane ? again + lane : nothing;
         unsigned char *to = stage + unit * how.plane_bytes + (t >> log) * 16;
 #pragma unroll
-        for (int k = 0; k < CU_PATCH_COPIES; k++)
-            if (k < count)
-                cu_copy16(to + k * ((THREADS >> log) * 16),
-                          (turned >> k & 1 ? others : pixels) + at[k], read >> k & 1);
+        for (int k = 0; k < CU_PATCH_COPIES; k++) {
+            if (k >= count)
+                break;
+            cu_copy16(to + k * ((THREADS >> log) * 16),
+                      (turned >> k & 1 ? others : pixels) + at[k], read >> k & 1);
+        }
         const uint4 *weights =
-            reinterpret_cast<const uint4 *>(a->weights + b.tile.weights) + s.weights;
-        to = stage + how.units * how.plane_bytes;
-        for (int i = t; i < s.pieces; i += THREADS)
-            cu_copy16_once(to + i * 16, weights + i);
+            reinterpret_cast<const uint4 *>(a->weights + b.tile.weights) + s.weights + t;
+        to = stage + how.units * how.plane_bytes + t * 16;
+        const int pieces = s.pieces / THREADS; /* a tap and two units have 128 */
+        static_assert(CU_PATCH_TAP / 16 % THREADS == 0, "as many for each thread");
+#pragma unroll
+        for (int k = 0; k < CU_PATCH_PRODUCTS * (CU_PATCH_TAP / 16 / THREADS); k++) {
+            if (k >= pieces)
+                break;
+            cu_copy16_once(to + k * (THREADS * 16), weights + k * THREADS);
+        }
     }
 };
 

@@ -41,6 +41,7 @@ struct tg_device {
     char why[TGI_ERR_TEXT];
     cu_times times;
     cu_library *library; /* NULL: not open */
+    void *workspaces;    /* on the device, of the library's products: one of each queue */
 };
 
 /* Turn a runtime's answer into a status. `step` names the step of a program, or is NULL. What
@@ -69,6 +70,8 @@ tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_
 /* cu_device_library.cu; as tg_device_ops says. */
 tg_status cu_device_library(tg_device *d, int open, tgi_err *err);
 const char *cu_device_library_name(tg_device *d);
+void cu_device_library_close(tg_device *d);
+void *cu_device_workspace(const tg_device *d, tg_device_queue q);
 
 /* cu_backend.cu: the variants for activations of this type; NULL: not offered. */
 const tg_backend *cu_backend_of(tg_dtype element);

@@ -408,7 +408,8 @@ static tg_status run_product(const tg_device_program *p, const cu_part *part,
     const char *step = p->step_name[p->list[part->first].step];
     tgi_err why = {};
     const tg_status st =
-        cu_library_product_run(part->product, product_of(p, part, args), p->queue, &why);
+        cu_library_product_run(part->product, product_of(p, part, args),
+                               cu_device_workspace(p->d, p->number), p->queue, &why);
     if (st != TG_OK)
         return tgi_fail(err, cu_keep(p->d, st, &why), "%s", why.text);
     if (p->wait_for_each)

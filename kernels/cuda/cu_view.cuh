@@ -25,7 +25,7 @@ struct cu_view {
     int64_t y_pitch, z_pitch; /* in elements */
     int32_t x0, c, cb;
     uint32_t y_ring, z_ring;
-    int32_t unused;
+    uint32_t y_magic; /* y mod y_ring without a division, see cu_ring */
 };
 
 /* A step of an epilogue: cu_epilogue.cuh. */
@@ -71,18 +71,24 @@ struct cu_place {
 
 /* ---- Host: making arguments -------------------------------------------------------------- */
 
+/* What cu_ring multiplies by: 0 of a ring of one row. */
+inline uint32_t cu_ring_magic(int64_t ring)
+{
+    return ring > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint64_t)ring + 1) : 0;
+}
+
 inline cu_view cu_view_of(const tg_view *v)
 {
     cu_view d;
     d.base = (char *)v->base;
-    d.y_pitch = (int64_t)v->y_pitch;
+    d.y_pitch = v->y_ring > 1 ? (int64_t)v->y_pitch : 0; /* see cu_ring */
     d.z_pitch = (int64_t)v->z_pitch;
     d.x0 = (int32_t)v->x0;
     d.c = (int32_t)v->c;
     d.cb = v->cb;
     d.y_ring = (uint32_t)v->y_ring;
     d.z_ring = (uint32_t)v->z_ring;
-    d.unused = 0;
+    d.y_magic = cu_ring_magic(v->y_ring);
     return d;
 }
 
@@ -298,12 +304,21 @@ template <int V, class F> __device__ __forceinline__ void cu_each(float (&v)[V],
 
 /* ---- Pixels ------------------------------------------------------------------------------ */
 
+/* n mod ring for n < 2^31, where magic = 2^32 / ring + 1: the quotient is at most one too
+ * large, for n * (magic - 2^32 / ring) / 2^32 < 1. A ring of one row has pitch 0: any row will
+ * do. */
+__device__ __forceinline__ int32_t cu_ring(int32_t n, uint32_t ring, uint32_t magic)
+{
+    const int32_t r = (int32_t)((uint32_t)n - __umulhi((uint32_t)n, magic) * ring);
+    return r < 0 ? r + (int32_t)ring : r;
+}
+
 template <class T>
 __device__ __forceinline__ T *cu_pixel(const cu_view &v, int32_t z, int32_t y, int32_t x)
 {
     const int64_t plane = z ? (int64_t)((uint32_t)z % v.z_ring) * v.z_pitch : 0;
     T *at = reinterpret_cast<T *>(v.base) + plane +
-            (int64_t)((uint32_t)y % v.y_ring) * v.y_pitch + (int64_t)(x - v.x0) * v.cb;
+            (int64_t)cu_ring(y, v.y_ring, v.y_magic) * v.y_pitch + (int64_t)(x - v.x0) * v.cb;
     cu_global(at);
     return at;
 }

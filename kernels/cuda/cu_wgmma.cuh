@@ -27,6 +27,7 @@
 #define TG_CU_WGMMA_CUH
 
 #include "kernels/cuda/cu_mma.cuh"
+#include "kernels/cuda/cu_view.cuh"
 
 #ifdef TG_CUDA_EMULATED
 #include "tests/cuda/emulated_wgmma.h"
@@ -40,6 +41,50 @@
 #endif
 
 #if CU_HAS_WGMMA
+
+/* ---- Results ----------------------------------------------------------------------------- */
+
+/* Two numbers of 16 bits, the first in the lower half. */
+template <class T> __device__ __forceinline__ uint32_t cu_pair(float first, float second);
+template <> __device__ __forceinline__ uint32_t cu_pair<__half>(float first, float second)
+{
+#ifdef TG_CUDA_EMULATED
+    return (uint32_t)tg_float_to_half_bits(second) << 16 | tg_float_to_half_bits(first);
+#else
+    const __half2 both = __floats2half2_rn(first, second);
+    return *reinterpret_cast<const uint32_t *>(&both);
+#endif
+}
+template <>
+__device__ __forceinline__ uint32_t cu_pair<__nv_bfloat16>(float first, float second)
+{
+#ifdef TG_CUDA_EMULATED
+    const __nv_bfloat16 both[2] = {__float2bfloat16_rn(first), __float2bfloat16_rn(second)};
+    uint32_t bits;
+    memcpy(&bits, both, sizeof bits);
+    return bits;
+#else
+    const __nv_bfloat162 both = __floats2bfloat162_rn(first, second);
+    return *reinterpret_cast<const uint32_t *>(&both);
+#endif
+}
+
+/* Four matrices of 8 x 8 numbers of 16 bits into shared memory, turned: lanes 8i to 8i + 7 say
+ * where the columns of matrix i go, of which lane l has row l / 4, columns 2 (l % 4) and one
+ * more (PTX: stmatrix). */
+__device__ __forceinline__ void cu_put_matrices_turned(void *column, const uint32_t (&r)[4])
+{
+#ifdef TG_CUDA_EMULATED
+    tg_emulated_stmatrix_turned(column, r);
+#else
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
+                     cu_shared_address(column)),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+#endif
+}
+
+/* ---- Products ---------------------------------------------------------------------------- */
 
 /* Strides in bytes. */
 __device__ __forceinline__ uint64_t cu_wgmma_matrix(const void *start, unsigned k_stride,

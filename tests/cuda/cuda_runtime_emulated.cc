@@ -54,7 +54,7 @@ static struct {
     std::vector<std::unique_ptr<tg_emulated_stream>> streams;
     std::map<const void *, size_t> shared_allowed; /* kernel, bytes */
     size_t device_bytes;
-    int context, others; /* events, graphs */
+    int asked, context, others; /* others: events, graphs */
     int calls, fail_at, launches, fail_launch_at;
     cudaError_t fail_with, launch_fails_with, broken, last;
 } m;
@@ -68,9 +68,9 @@ void tg_emulated_begin(void)
     m.streams.clear();
     m.shared_allowed.clear();
     m.device_bytes = 0;
-    m.context = m.calls = m.fail_at = m.launches = m.fail_launch_at = 0;
+    m.asked = m.context = m.calls = m.fail_at = m.launches = m.fail_launch_at = 0;
     m.broken = m.last = cudaSuccess;
-    tg_emulated = {13000, 13000, 1, 9, 0, (size_t)256 << 20, (size_t)8 << 20, 0, 0, 0, 0};
+    tg_emulated = {13000, 13000, 1, 9, 0, (size_t)256 << 20, (size_t)8 << 20, 0, 0, 0, 0, 0};
 }
 
 int tg_emulated_alive(void)
@@ -184,6 +184,8 @@ cudaError_t cudaRuntimeGetVersion(int *v)
     return cudaSuccess;
 }
 
+static uint64_t told_others(void);
+
 cudaError_t cudaGetDeviceCount(int *n)
 {
     ENTER();
@@ -192,6 +194,10 @@ cudaError_t cudaGetDeviceCount(int *n)
     if (tg_emulated.devices == 0)
         return say(cudaErrorNoDevice);
     *n = tg_emulated.devices;
+    if (!m.asked++ && tg_emulated.first_bytes) {
+        m.device_bytes += tg_emulated.first_bytes;
+        told_others();
+    }
     return cudaSuccess;
 }
 

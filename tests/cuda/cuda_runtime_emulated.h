@@ -20,6 +20,7 @@ typedef struct tg_emulated_machine {
     int major, minor;
     size_t memory_bytes, context_bytes; /* of each device, and what a context takes of it */
     size_t hidden_bytes;                /* taken with a context, and not told of */
+    size_t first_bytes;                 /* taken when the driver is first asked anything */
     int no_graphs;                      /* 1: graphs cannot be made */
     int no_kernels;                     /* 1: kernels are there for other devices only */
     int wrong;                          /* 1: what is downloaded has a wrong bit */

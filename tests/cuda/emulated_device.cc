@@ -59,7 +59,7 @@ void multiply(const cu_product *p)
     else
         product_status = cu_library_product_open(library, p, "a product", &o, &product_err);
     if (product_status == TG_OK)
-        product_status = cu_library_product_run(o, p, NULL, &product_err);
+        product_status = cu_library_product_run(o, p, NULL, NULL, &product_err);
     cu_library_product_close(&o);
 }
 

@@ -69,10 +69,10 @@ FUNCTION(nvmlDeviceGetComputeRunningProcesses_v3, void *, unsigned *n, nvml_proc
     const unsigned room = *n;
     if (tg_emulated_word("nobody", 0))
         return NO_PERMISSION;
-    *n = (unsigned)there;
-    if (room < *n)
-        return INSUFFICIENT_SIZE;
+    const uint64_t first = (uint64_t)tg_emulated_word("first", 0) << 20;
+    *n = 0;
     for (int i = 0; i < there; i++)
-        list[i] = {(unsigned)h[i].pid, h[i].bytes, 0, 0};
-    return OK;
+        if (h[i].bytes > first && (*n)++ < room) /* who has a context */
+            list[*n - 1] = {(unsigned)h[i].pid, h[i].bytes, 0, 0};
+    return room < *n ? INSUFFICIENT_SIZE : OK;
 }

@@ -8,6 +8,7 @@
  *   mib=N         memory of each (256)
  *   context=N     MiB that a context takes (8)
  *   hidden=N      MiB more that it takes, and that cudaMemGetInfo does not see
+ *   first=N       MiB that the driver takes when it is first asked anything (0)
  *   capability=N  the compute capability, 90 for 9.0
  *   wgmma         blocks may have the shared memory that groups of warps want (of 9.0 alone)
  *   nographs      graphs cannot be made
@@ -32,6 +33,7 @@ __attribute__((constructor)) static void set_up(void)
     tg_emulated.memory_bytes = (size_t)tg_emulated_word("mib", 256) << 20;
     tg_emulated.context_bytes = (size_t)tg_emulated_word("context", 8) << 20;
     tg_emulated.hidden_bytes = (size_t)tg_emulated_word("hidden", 0) << 20;
+    tg_emulated.first_bytes = (size_t)tg_emulated_word("first", 0) << 20;
     tg_emulated.no_graphs = tg_emulated_word("nographs", 0);
     tg_emulated_fail_launch(tg_emulated_word("launch", 0), cudaErrorIllegalAddress);
     if (tg_emulated_word("call", 0))

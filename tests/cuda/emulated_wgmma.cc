@@ -115,6 +115,21 @@ void compute(const product &p, int at, float *c)
 
 } // namespace
 
+void tg_emulated_stmatrix_turned(void *column, const uint32_t (&r)[4])
+{
+    struct piece {
+        uint32_t r[4];
+        void *column;
+    } mine = {{r[0], r[1], r[2], r[3]}, column};
+    tg_emulated_aligned(column, 16);
+    const piece *all = tg_emulated_lanes(0xffffffffu, mine);
+    const int lane = tg_emulated_lane();
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 2; k++)
+            memcpy((char *)all[8 * i + 2 * (lane % 4) + k].column + 2 * (lane / 4),
+                   (const char *)&r[i] + 2 * k, 2);
+}
+
 void tg_emulated_wgmma_fence(void)
 {
     mine().fenced = 1;

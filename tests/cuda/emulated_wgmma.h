@@ -16,6 +16,8 @@
 
 #include "tests/cuda/cuda_emulated.h"
 
+/* Four matrices, turned, of lanes 8i to 8i + 7 the addresses of matrix i's columns. */
+void tg_emulated_stmatrix_turned(void *column, const uint32_t (&r)[4]);
 void tg_emulated_wgmma_fence(void);
 /* c (n / 2 numbers of this thread) := 64 x 16 times 16 x n, or += when `add`; brains: of
  * bfloat16 numbers. */

@@ -99,7 +99,7 @@ def what_it_gains_is_measured_once():
 def near_the_processor_and_own_kernels():
     for what in JOBS:
         line = planned(what)
-        C.expect(line and (not EMULATED or line["bytes"] == 300 << 20), f"the plan of {what} has the library: {line}")
+        C.expect(line and (not EMULATED or 0 < line["bytes"] - (300 << 20) <= 4096), f"the plan of {what} has the library: {line}")
         C.expect(planned(what, "--no-cublas") is None and planned(what, "--exact") is None,
                  f"the plan of {what} has none where it is not wanted")
         C.run("-m", what + ".onnx", what + ".npy", "-y", "-o", "cpu.npy", "--device", "cpu", "--exact")

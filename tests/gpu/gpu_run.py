@@ -24,6 +24,7 @@ EMULATED = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 and sys.argv[3] == 
 WORDS = sys.argv[5] if len(sys.argv) > 5 else None
 SIDE = 40 if EMULATED else 1500
 TILE = 24 if EMULATED else 400
+MOST = (5e-3, 4e-2) if EMULATED else (1.2e-2, 9.6e-2)  # fp16 and tf32, bf16: eight times that
 TEGULA = os.path.join(BUILD, "cli", "tegula")
 problems = []
 
@@ -73,7 +74,9 @@ def near_the_processor():
     expect(code == 0, f"a run on the processor: exit {code}: {said}")
     cpu = pixels("cpu.tif")
     has = offered()
-    for precision, most in (("fp32", 1e-5), ("fp16", 5e-3), ("bf16", 4e-2)):
+    # An image of 1500 is darker than one of 40, and what its values are off by weighs more: on the emulated device its
+    # parts of 96 x 96 are off by 5.7e-6 to 8.5e-6 (fp32) and 0.0076 to 0.0112 (fp16), one of 40 by a third of that.
+    for precision, most in (("fp32", 1e-5), ("fp16", MOST[0]), ("bf16", MOST[1])):
         if precision not in has:
             continue
         code, _, said = run(f"{precision}.tif", "--precision", precision)
@@ -88,7 +91,7 @@ def near_the_processor():
     code, _, said = run("tf32.tif", "--precision", "fp32", "--tf32")
     off = distance(pixels("tf32.tif"), cpu) if code == 0 else math.inf
     print(f"  tf32: relative L2 {off:.3g} from the processor", flush=True)
-    expect(1e-5 < off < 5e-3, f"--tf32 errs by some 1e-3, and errs: {off} {said}")
+    expect(1e-5 < off < MOST[0], f"--tf32 errs by some 1e-3, and errs: {off} {said}")
     expect_receipt("tf32.tif", "tf32")
 
 
