@@ -182,6 +182,7 @@ static void check_runs(tg_device *d)
 
 static void test_what_it_takes_is_taken_when_it_is_opened_and_given_back_when_it_is_closed(void)
 {
+    const uint64_t taken = ((uint64_t)32 << 20) + TG_QUEUE_COUNT * 256; /* and workspaces */
     uint64_t before = 0, open = 0, after = 0, total = 0;
     tg_device *d = open_device("mib=32");
     CHECK_OK(ops->memory(d, &before, &total, &err), err);
@@ -189,7 +190,7 @@ static void test_what_it_takes_is_taken_when_it_is_opened_and_given_back_when_it
     CHECK_OK(ops->library(d, 1, &err), err);
     CHECK_OK(ops->library(d, 1, &err), err); /* it is open */
     CHECK_OK(ops->memory(d, &open, &total, &err), err);
-    CHECK_EQ(before - open, ((uint64_t)32 << 20) + TG_QUEUE_COUNT * 256);
+    CHECK_EQ(before - open, taken);
     check_runs(d);
     CHECK_OK(ops->memory(d, &after, &total, &err), err);
     CHECK_EQ(open, after);
