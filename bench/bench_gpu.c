@@ -1,9 +1,10 @@
 /* bench_gpu - convolutions on a device, through the plugin that the command opens.
  *
- * usage: bench_gpu [--case TEXT] [--side N] [--channels N] [--rounds N] [--f16 TFLOPS]
- *                  [--f32 TFLOPS] [--copy GBS]
+ * usage: bench_gpu [--case TEXT] [--precision fp16|fp32] [--side N] [--channels N]
+ *                  [--rounds N] [--f16 TFLOPS] [--f32 TFLOPS] [--copy GBS]
  *
- * --case takes the layers alone whose names contain TEXT (for a profiler).
+ * --case takes the layers alone whose names contain TEXT (for a profiler), --precision one type
+ * of numbers.
  *
  * Each case is checked before it is timed (relative L2 against the reference kernel, at a side
  * of at most 48), then run so often that a round takes 50 ms: one program, one graph launch a
@@ -46,7 +47,8 @@ static struct {
     int rounds;
     double f16, f32, copy; /* ceilings: TFLOP/s, GB/s; 0: not given */
     const char *only;      /* in the names of layers */
-} set = {1024, 512, 9, 0, 0, 0, ""};
+    const char *precision; /* NULL: both */
+} set = {1024, 512, 9, 0, 0, 0, "", NULL};
 
 static const tg_device_ops *ops;
 static tg_device *d;
@@ -246,8 +248,11 @@ static int row(const layer *base, const tg_backend *be, unsigned kinds)
 static int rows(unsigned kinds)
 {
     static const tg_dtype types[] = {TG_DTYPE_F16, TG_DTYPE_F32};
+    static const char *const names[] = {"fp16", "fp32"};
     int wrong = 0;
     for (int t = 0; t < 2; t++) {
+        if (set.precision && strcmp(set.precision, names[t]) != 0)
+            continue;
         const tg_backend *be = ops->backend(types[t]);
         for (size_t i = 0; be && i < sizeof layers / sizeof *layers; i++)
             if (layers[i].ci <= set.channels && layers[i].co <= set.channels &&
@@ -262,16 +267,19 @@ static double number(int argc, char **argv, int i)
     char *end = NULL;
     const double v = i + 1 < argc ? strtod(argv[i + 1], &end) : 0;
     if (!end || *end || v <= 0)
-        layer_die("usage: bench_gpu [--case TEXT] [--side N] [--channels N] [--rounds N] "
-                  "[--f16 TFLOPS] [--f32 TFLOPS] [--copy GBS]");
+        layer_die("usage: bench_gpu [--case TEXT] [--precision fp16|fp32] [--side N] "
+                  "[--channels N] [--rounds N] [--f16 TFLOPS] [--f32 TFLOPS] [--copy GBS]");
     return v;
 }
 
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i += 2) {
-        if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) {
-            set.only = argv[i + 1];
+        const char **text = strcmp(argv[i], "--case") == 0        ? &set.only
+                            : strcmp(argv[i], "--precision") == 0 ? &set.precision
+                                                                  : NULL;
+        if (text && i + 1 < argc) {
+            *text = argv[i + 1];
             continue;
         }
         const double v = number(argc, argv, i);

@@ -39,19 +39,14 @@ const int sums_bytes = CU_PATCH_PIXELS * sums_pitch * 4;
 
 #if CU_HAS_WGMMA
 
-/* The pixels of a product, and how far that is in the step. */
-struct place {
-    int at, unit, x; /* bytes from the step's first pixels; unit of the tap; tap of the row */
-};
-
 /* What a step multiplies: matrices of its first tap and units, and where the next ones are. */
 struct products {
     uint64_t pixels, weights;
-    int n, nx, units;        /* products; taps of a row; units of a tap */
+    int n, nx;               /* products; taps of a row */
     int plane, tap_y, tap_x; /* bytes from one unit of pixels to the next, from tap to tap */
-    place from;
 };
 
+template <int UNITS>
 __device__ __forceinline__ products products_of(const cu_patch_step &s, bool wide,
                                                 const cu_patch_stage &how,
                                                 const unsigned char *stage)
@@ -59,27 +54,13 @@ __device__ __forceinline__ products products_of(const cu_patch_step &s, bool wid
     const int row = cu_patch_pitch(s, wide) * 16;
     products p;
     p.pixels = cu_wgmma_matrix(stage, how.plane_bytes, row);
-    p.weights = cu_wgmma_matrix(stage + how.units * how.plane_bytes, CU_PATCH_BN * 16, 128);
+    p.weights = cu_wgmma_matrix(stage + UNITS * how.plane_bytes, CU_PATCH_BN * 16, 128);
     p.n = s.pieces / (CU_PATCH_TAP / 16);
     p.nx = s.nx;
-    p.units = how.units;
     p.plane = how.plane_bytes;
     p.tap_y = s.dy * (wide ? 16 : row);
     p.tap_x = s.dx * (wide ? row : 16);
-    p.from = {0, 0, 0};
     return p;
-}
-
-/* The next two units: of this tap, of the next one of the row, of the next row's first. */
-__device__ __forceinline__ place next_place(const products &p, place from)
-{
-    const bool next_tap = from.unit + 2 == p.units, next_row = next_tap && from.x + 1 == p.nx;
-    place to;
-    to.at = from.at + (next_tap ? p.tap_x - from.unit * p.plane : 2 * p.plane) +
-            (next_row ? p.tap_y - p.nx * p.tap_x : 0);
-    to.unit = next_tap ? 0 : from.unit + 2;
-    to.x = next_row ? 0 : from.x + next_tap;
-    return to;
 }
 
 /* The first product of all sets the sums, in front of the loop over steps: assemblers before
@@ -92,38 +73,45 @@ __device__ __forceinline__ void multiply_first(const products &p, float (&c)[128
     cu_wgmma_commit();
 }
 
-/* ... and these are those of the first step that it leaves. */
-__device__ __forceinline__ void leave_first(products *p)
-{
-    p->weights = cu_wgmma_moved(p->weights, CU_PATCH_TAP);
-    p->from = next_place(*p, p->from);
-    p->n--;
-}
-
-/* N products, tap by tap, two units at a time, and their group: one piece of code without a
- * branch, as the compiler would end a group at each. */
-template <class T, int N>
+/* Products FIRST to N - 1 of a step, tap by tap, two units at a time, and their group: one
+ * piece of code without a branch, as the compiler would end a group at each. NX: taps of a row;
+ * 0: as the step says. */
+template <class T, int UNITS, int NX, int FIRST, int N>
 __device__ __forceinline__ void multiply(const products &p, float (&c)[128])
 {
-    place from = p.from;
+    int x = 0, row = 0, unit = 0; /* of the product at hand; of its row: bytes */
     cu_wgmma_fence();
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        cu_wgmma_64x256<T>(c, cu_wgmma_moved(p.weights, i * CU_PATCH_TAP),
-                           cu_wgmma_moved(p.pixels, from.at), 1);
-        from = next_place(p, from);
+        const int at =
+            NX ? i / NX * p.tap_y + i % NX * p.tap_x : row + x * p.tap_x + unit * p.plane;
+        if (i >= FIRST)
+            cu_wgmma_64x256<T>(c, cu_wgmma_moved(p.weights, i * CU_PATCH_TAP),
+                               cu_wgmma_moved(p.pixels, at), 1);
+        const bool next_tap = unit + 2 == UNITS, next_row = next_tap && x + 1 == p.nx;
+        unit = next_tap ? 0 : unit + 2;
+        x = next_row ? 0 : x + next_tap;
+        row += next_row ? p.tap_y : 0;
     }
     cu_wgmma_commit();
 }
 
-/* A step's, of which there are N at most; the first one's may be none. */
-template <class T, int N>
+/* A step's, of which there are N at most, from FIRST on, which may be none. */
+template <class T, int UNITS, int FIRST, int N>
 __device__ __forceinline__ void multiply_up_to(const products &p, float (&c)[128])
 {
     if (p.n == N)
-        multiply<T, N>(p, c);
-    else if constexpr (N > 1)
-        multiply_up_to<T, N - 1>(p, c);
+        multiply<T, UNITS, 0, FIRST, N>(p, c);
+    else if constexpr (N > FIRST + 1)
+        multiply_up_to<T, UNITS, FIRST, N - 1>(p, c);
+}
+template <class T, int UNITS, int FIRST>
+__device__ __forceinline__ void multiply_step(const products &p, float (&c)[128])
+{
+    if (UNITS == 2 && p.n == 9 && p.nx == 3)
+        multiply<T, UNITS, 3, FIRST, 9>(p, c);
+    else
+        multiply_up_to<T, UNITS, FIRST, CU_PATCH_PRODUCTS>(p, c);
 }
 
 /* This thread's copies of all steps but the last `n` are there, and seen by products. */
@@ -146,47 +134,60 @@ __device__ __forceinline__ void wait_for_copies(int n)
  * before are waited for, by all warps, and the step `ahead` is copied into their stage: so the
  * matrix units always have products to go on with, and copies have all steps between for their
  * way. What a step is like is read a step earlier. */
-template <class T>
+template <class T, int UNITS, int COPIES>
 __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_block &b,
                                        unsigned char *shared, float (&c)[128])
 {
+    CU_SHARED(uint64_t, barrier, CU_PATCH_STAGES);
     const cu_patch_stage how = cu_patch_stage_at(a);
     const bool wide = cu_patch_is_wide(a);
     const int steps = b.tile.steps, ahead = how.count - 1;
-    cu_patch_copier<T, threads> copies;
+    cu_patch_copier<T, threads, UNITS, COPIES> copies;
+    if (threadIdx.x == 0) { /* which alone copies by them, and so needs no other to know */
+        for (int k = 0; k < how.count; k++)
+            cu_bulk_begin(barrier + k);
+        cu_fence_async();
+    }
     copies.begin(a, b);
     for (int k = 0; k < ahead; k++) {
         if (k < steps)
             copies.start_copies(a, b, how, cu_patch_step_at(a, b.tile.first + k),
-                                shared + k * how.bytes);
+                                shared + k * how.bytes, barrier + k);
         cu_copy_commit();
     }
     cu_patch_step s = cu_patch_step_at(a, b.tile.first);
     cu_patch_step to_copy = cu_patch_step_at(a, b.tile.first + min(ahead, steps - 1));
     wait_for_copies(ahead - 1);
     __syncthreads();
-    products p = products_of(s, wide, how, shared);
+    cu_bulk_wait(barrier, 0);
+    products p = products_of<UNITS>(s, wide, how, shared);
     multiply_first<T>(p, c);
-    leave_first(&p);
+    multiply_step<T, UNITS, 1>(p, c);
     int now = 0, next = ahead; /* stages */
+    unsigned parity = 0;       /* of the copies of stage `now` */
     for (int k = 0;;) {
-        multiply_up_to<T, CU_PATCH_PRODUCTS>(p, c);
         s = cu_patch_step_at(a, b.tile.first + min(k + 1, steps - 1));
         __syncwarp(); /* what waits for products wants warps whole */
         cu_wgmma_wait<1>();
         if (k + ahead < steps) {
             __syncthreads();
-            copies.start_copies(a, b, how, to_copy, shared + next * how.bytes);
+            copies.start_copies(a, b, how, to_copy, shared + next * how.bytes, barrier + next);
             to_copy = cu_patch_step_at(a, b.tile.first + min(k + ahead + 1, steps - 1));
         }
         cu_copy_commit();
         if (++k == steps)
             break;
-        now = now + 1 == how.count ? 0 : now + 1;
+        now++;
+        if (now == how.count) {
+            now = 0;
+            parity ^= 1;
+        }
         next = next + 1 == how.count ? 0 : next + 1;
         wait_for_copies(ahead - 1);
         __syncthreads();
-        p = products_of(s, wide, how, shared + now * how.bytes);
+        cu_bulk_wait(barrier + now, parity);
+        p = products_of<UNITS>(s, wide, how, shared + now * how.bytes);
+        multiply_step<T, UNITS, 0>(p, c);
     }
     cu_wgmma_finish(c);
     cu_copy_wait<0>();
@@ -368,7 +369,7 @@ __device__ __forceinline__ void store(const cu_gemm_args *a, const cu_gemm_block
 
 #endif
 
-template <class T>
+template <class T, int UNITS, int COPIES>
 __global__ void __launch_bounds__(threads, 2) conv_wgmma(const cu_gemm_args *__restrict__ a)
 {
 #if CU_HAS_WGMMA
@@ -377,7 +378,7 @@ __global__ void __launch_bounds__(threads, 2) conv_wgmma(const cu_gemm_args *__r
     float c[128];
     if (!cu_gemm_block_of(a, &b))
         return;
-    sum_up<T>(a, b, shared, c);
+    sum_up<T, UNITS, COPIES>(a, b, shared, c);
     store<T>(a, b, shared, c);
 #else
     (void)a; /* nobody launches it here */
@@ -431,7 +432,11 @@ template <class T> struct wgmma_product {
         cu_patch_plan_of(p, &how);
         const int stages = how.stage.bytes * how.stage.count;
         *shared_bytes = (unsigned)(stages > sums_bytes ? stages : sums_bytes);
-        return conv_wgmma<T>;
+        if (how.stage.units == 4)
+            return conv_wgmma<T, 4, CU_PATCH_COPIES>;
+        return cu_patch_copies_of(&how.stage) == CU_PATCH_COPIES
+                   ? conv_wgmma<T, 2, CU_PATCH_COPIES>
+                   : conv_wgmma<T, 2, CU_PATCH_COPIES / 2>;
     }
     static size_t bytes(const cu_gemm_plan *p)
     {

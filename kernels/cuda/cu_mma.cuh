@@ -48,6 +48,24 @@ __device__ __forceinline__ void cu_copy16(void *to, const void *from, bool valid
 #endif
 }
 
+/* The same, or nothing at all where it is not `wanted`. */
+__device__ __forceinline__ void cu_copy16_if(void *to, const void *from, bool valid,
+                                             bool wanted)
+{
+#ifdef TG_CUDA_EMULATED
+    if (wanted)
+        tg_emulated_copy_async(to, from, valid ? 16 : 0, valid ? 0 : 16);
+#elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %3, 0; "
+        "@p cp.async.ca.shared.global [%0], [%1], 16, %2; }" ::"r"(cu_shared_address(to)),
+        "l"(from), "r"(valid ? 16 : 0), "r"((int)wanted)
+        : "memory");
+#else
+    (void)to, (void)from, (void)valid, (void)wanted;
+#endif
+}
+
 /* The same past the first level: for what this block reads once. */
 __device__ __forceinline__ void cu_copy16_once(void *to, const void *from)
 {

@@ -27,6 +27,7 @@
 #define TG_CU_PATCH_CUH
 
 #include "kernels/cuda/cu_gemm.cuh"
+#include "kernels/cuda/cu_wgmma.cuh"
 
 #define CU_PATCH_PIXELS_LOG 8 /* of a block */
 #define CU_PATCH_PIXELS 256
@@ -35,6 +36,7 @@
 #define CU_PATCH_TAP (CU_PATCH_BN * 16 * 2) /* bytes of weights of a tap and two units */
 #define CU_PATCH_TAPS 64                    /* of an axis, at most */
 #define CU_PATCH_COPIES 12                  /* pixels of a patch that a thread copies at most */
+#define CU_PATCH_BARRIERS 64                /* bytes of shared memory, of all stages' */
 #define CU_PATCH_STAGES 6                   /* at most */
 #define CU_PATCH_PRODUCTS 12                /* of a step at most: taps, and pairs of units */
 
@@ -113,7 +115,7 @@ inline cu_patch_stage cu_patch_stage_of(int units, int64_t area, int64_t taps)
     s.units = units;
     s.plane_bytes = (int32_t)(pixels * 16);
     s.bytes = (int32_t)(fits ? bytes : 1 << 20);
-    s.count = CU_PATCH_SHARED / s.bytes;
+    s.count = (CU_PATCH_SHARED - CU_PATCH_BARRIERS) / s.bytes;
     s.count = s.count < CU_PATCH_STAGES ? s.count : CU_PATCH_STAGES;
     return s;
 }
@@ -409,21 +411,35 @@ __device__ __forceinline__ int cu_patch_pitch(const cu_patch_step &s, bool wide)
     return 8 + (wide ? (s.ny - 1) * s.dy : (s.nx - 1) * s.dx);
 }
 
-/* What a thread copies: one unit of every THREADS / units-th pixel, and pieces of weights. Rows
- * and columns that no pixel of the box reads may not be there: they are zeros, as is what lies
- * outside of the image. Where pixels lie is kept while steps differ in channels alone. */
-template <class T, int THREADS> struct cu_patch_copier {
+/* Copies of a thread for a stage: which kernel it takes. */
+inline int cu_patch_copies_of(const cu_patch_stage *s)
+{
+    const int pixels = CU_PATCH_THREADS / s->units;
+    return (s->plane_bytes / 16 + pixels - 1) / pixels <= CU_PATCH_COPIES / 2
+               ? CU_PATCH_COPIES / 2
+               : CU_PATCH_COPIES;
+}
+
+#if CU_HAS_WGMMA
+
+/* What a thread copies: one unit of every THREADS / UNITS-th pixel, COPIES at most, and one of
+ * them the weights. Rows and columns that no pixel of the box reads may not be there: they are
+ * zeros, as is what lies outside of the image. Where pixels lie is kept while steps differ in
+ * channels alone. */
+template <class T, int THREADS, int UNITS, int COPIES> struct cu_patch_copier {
+    static const int pixels = THREADS / UNITS; /* from one copy to the next */
     int32_t y0, x0;        /* input coordinates of the block's first pixel, for offset 0 */
     int32_t height, width; /* pixels of the block that are in the box */
     int4 key;              /* segment, slab, first pixel of the patch at hand */
     int32_t key_taps;
-    const uint4 *plane;           /* its first row that there is; NULL: outside */
-    const uint4 *again;           /* that row, were it behind the ring's last: see `turned` */
-    int32_t count;                /* pixels of the patch that this thread copies */
-    uint32_t inside;              /* bit i: the i-th is read */
-    uint32_t turned;              /* ... from the ring's beginning on again */
-    uint32_t at[CU_PATCH_COPIES]; /* ... at this piece from the row's: 32 bits for a patch,
-                                     which has few rows (cu_patch_reaches), not for a plane */
+    const uint4 *plane;  /* its first row that there is; NULL: outside */
+    const uint4 *again;  /* that row, were it behind the ring's last: see `turned` */
+    const char *weights; /* of the tile */
+    int32_t count;       /* pixels of the patch that this thread copies */
+    uint32_t inside;     /* bit i: the i-th is read */
+    uint32_t turned;     /* ... from the ring's beginning on again */
+    uint32_t at[COPIES]; /* ... at this piece from the row's: 32 bits for a patch, which has
+                            few rows (cu_patch_reaches), not for a plane */
 
     __device__ __forceinline__ void begin(const cu_gemm_args *a, const cu_gemm_block &b)
     {
@@ -436,14 +452,18 @@ template <class T, int THREADS> struct cu_patch_copier {
         key = make_int4(-1, 0, 0, 0);
         key_taps = count = 0;
         plane = again = NULL;
+        weights = a->weights + b.tile.weights;
         inside = turned = 0;
+#pragma unroll
+        for (int k = 0; k < COPIES; k++)
+            at[k] = 0;
     }
 
     __device__ __forceinline__ void locate(const cu_gemm_args *a, const cu_patch_step &s,
-                                           int units, const cu_gemm_source *from)
+                                           const cu_gemm_source *from)
     {
         const bool wide = cu_patch_is_wide(a);
-        const int log = units == 4 ? 2 : 1, first = (int)threadIdx.x >> log;
+        const int first = (int)threadIdx.x / UNITS;
         const int beyond_y = (s.ny - 1) * s.dy, beyond_x = (s.nx - 1) * s.dx;
         const int pitch = cu_patch_pitch(s, wide);
         const int area = pitch * (32 + (wide ? beyond_x : beyond_y));
@@ -451,22 +471,20 @@ template <class T, int THREADS> struct cu_patch_copier {
         const uint32_t y_pitch = (uint32_t)from->y_pitch / 8, cb = (uint32_t)from->cb / 8;
         const int32_t row0 = max(y0 + s.y, 0) >> from->doubled;
         const int32_t ring0 = cu_ring(row0, from->y_ring, from->y_magic);
-        count = first < area ? (area - first - 1) / (THREADS >> log) + 1 : 0;
+        count = first < area ? (area - first - 1) / pixels + 1 : 0;
         inside = turned = 0;
         if (plane) {
             plane += (int64_t)ring0 * y_pitch;
             again = plane - (int64_t)from->y_ring * y_pitch;
         }
 #pragma unroll
-        for (int k = 0; k < CU_PATCH_COPIES; k++) {
-            if (k >= count)
-                break;
-            const int i = first + k * (THREADS >> log);
+        for (int k = 0; k < COPIES; k++) {
+            const int i = first + k * pixels;
             const int outer = (int)((uint32_t)i * over >> 20), inner = i - outer * pitch;
             const int py = wide ? inner : outer, px = wide ? outer : inner;
             const int32_t iy = y0 + s.y + py * a->in_step[1];
             const int32_t ix = x0 + s.x + px * a->in_step[2];
-            const bool there = py < height + beyond_y && px < width + beyond_x &&
+            const bool there = k < count && py < height + beyond_y && px < width + beyond_x &&
                                (uint32_t)iy < (uint32_t)a->in[1] &&
                                (uint32_t)ix < (uint32_t)a->in[2];
             const uint32_t row = (uint32_t)((iy >> from->doubled) - row0);
@@ -477,8 +495,7 @@ template <class T, int THREADS> struct cu_patch_copier {
         }
     }
 
-    __device__ __forceinline__ void move(const cu_gemm_args *a, const cu_patch_step &s, int z,
-                                         int units)
+    __device__ __forceinline__ void move(const cu_gemm_args *a, const cu_patch_step &s, int z)
     {
         const int32_t seg = s.source >> 16, taps = s.ny << 16 | s.nx;
         if (seg == key.x && z == key.y && s.y == key.z && s.x == key.w && taps == key_taps)
@@ -492,42 +509,32 @@ template <class T, int THREADS> struct cu_patch_copier {
             plane = reinterpret_cast<const uint4 *>(
                 reinterpret_cast<const T *>(from->base) +
                 (z ? (int64_t)((uint32_t)z % from->z_ring) * from->z_pitch : 0));
-        locate(a, s, units, from);
+        locate(a, s, from);
     }
 
-    /* Those of step `s`. */
+    /* Those of step `s`; `barrier`: of the stage, see cu_bulk_copy. */
     __device__ __forceinline__ void start_copies(const cu_gemm_args *a, const cu_gemm_block &b,
                                                  const cu_patch_stage &how,
-                                                 const cu_patch_step &s, unsigned char *stage)
+                                                 const cu_patch_step &s, unsigned char *stage,
+                                                 uint64_t *barrier)
     {
-        const int log = how.units == 4 ? 2 : 1, t = (int)threadIdx.x;
-        const int unit = t & (how.units - 1);
-        move(a, s, b.q[0] * a->in_step[0] + s.z, how.units);
+        const int t = (int)threadIdx.x, unit = t % UNITS;
+        if (t == 0)
+            cu_bulk_copy(stage + UNITS * how.plane_bytes, weights + (int64_t)s.weights * 16,
+                         (unsigned)s.pieces * 16, barrier);
+        move(a, s, b.q[0] * a->in_step[0] + s.z);
         const uint32_t read = plane && unit < s.units ? inside : 0;
         const uint4 *const nothing = reinterpret_cast<const uint4 *>(a->places);
         const int lane = (s.source & 0xffff) / 8 + unit;
-        const uint4 *const pixels = plane ? plane + lane : nothing;
+        const uint4 *const first = plane ? plane + lane : nothing;
         const uint4 *const others = plane ? again + lane : nothing;
-        unsigned char *to = stage + unit * how.plane_bytes + (t >> log) * 16;
+        unsigned char *to = stage + unit * how.plane_bytes + t / UNITS * 16;
 #pragma unroll
-        for (int k = 0; k < CU_PATCH_COPIES; k++) {
-            if (k >= count)
-                break;
-            cu_copy16(to + k * ((THREADS >> log) * 16),
-                      (turned >> k & 1 ? others : pixels) + at[k], read >> k & 1);
-        }
-        const uint4 *weights =
-            reinterpret_cast<const uint4 *>(a->weights + b.tile.weights) + s.weights + t;
-        to = stage + how.units * how.plane_bytes + t * 16;
-        const int pieces = s.pieces / THREADS; /* a tap and two units have 128 */
-        static_assert(CU_PATCH_TAP / 16 % THREADS == 0, "as many for each thread");
-#pragma unroll
-        for (int k = 0; k < CU_PATCH_PRODUCTS * (CU_PATCH_TAP / 16 / THREADS); k++) {
-            if (k >= pieces)
-                break;
-            cu_copy16_once(to + k * (THREADS * 16), weights + k * THREADS);
-        }
+        for (int k = 0; k < COPIES; k++)
+            cu_copy16_if(to + k * (pixels * 16), (turned >> k & 1 ? others : first) + at[k],
+                         read >> k & 1, k < count);
     }
 };
 
+#endif
 #endif

@@ -42,6 +42,53 @@
 
 #if CU_HAS_WGMMA
 
+/* ---- Copies by the copy engine ------------------------------------------------------------
+ */
+
+/* Some KiB in a row, by one thread, that no other instruction waits for (PTX: cp.async.bulk and
+ * mbarrier). A place in shared memory has a barrier of its own, which counts its copies: the
+ * n-th one's `parity` is n % 2, and who waits for it sees what came. Products do too, without a
+ * fence. */
+__device__ __forceinline__ void cu_bulk_begin(uint64_t *barrier)
+{
+#ifdef TG_CUDA_EMULATED
+    tg_emulated_bulk_begin(barrier);
+#else
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(cu_shared_address(barrier))
+                 : "memory");
+#endif
+}
+
+/* From and to multiples of 16, as are the bytes. */
+__device__ __forceinline__ void cu_bulk_copy(void *to, const void *from, unsigned bytes,
+                                             uint64_t *barrier)
+{
+#ifdef TG_CUDA_EMULATED
+    tg_emulated_bulk_copy(to, from, bytes, barrier);
+#else
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%3], %2; "
+                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                 "[%1], %2, [%3];" ::"r"(cu_shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(cu_shared_address(barrier))
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void cu_bulk_wait(uint64_t *barrier, unsigned parity)
+{
+#ifdef TG_CUDA_EMULATED
+    tg_emulated_bulk_wait(barrier, parity);
+#else
+    unsigned there = 0;
+    while (!there)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(there)
+                     : "r"(cu_shared_address(barrier)), "r"(parity)
+                     : "memory");
+#endif
+}
+
 /* ---- Results ----------------------------------------------------------------------------- */
 
 /* Two numbers of 16 bits, the first in the lower half. */

@@ -43,6 +43,30 @@ struct block_products {
     std::vector<warp_group> groups;
 } m;
 
+/* A barrier of bulk copies. */
+struct bulk_copy {
+    void *to;
+    const void *from;
+    unsigned bytes;
+};
+struct bulk_barrier {
+    uint64_t *at;
+    unsigned done; /* copies */
+    std::deque<bulk_copy> waits;
+};
+struct block_copies {
+    uint64_t block;
+    std::vector<bulk_barrier> barriers;
+} bulk;
+
+bulk_barrier &barrier_of(uint64_t *at)
+{
+    for (bulk_barrier &b : bulk.barriers)
+        if (b.at == at && bulk.block == tg_emulated_block())
+            return b;
+    tg_emulated_stop("a barrier of copies that nobody began");
+}
+
 /* The calling thread's, of the block that is running. */
 thread_products &mine()
 {
@@ -114,6 +138,38 @@ void compute(const product &p, int at, float *c)
 }
 
 } // namespace
+
+void tg_emulated_bulk_begin(uint64_t *barrier)
+{
+    tg_emulated_aligned(barrier, 8);
+    if (bulk.block != tg_emulated_block()) {
+        bulk.block = tg_emulated_block();
+        bulk.barriers.clear();
+    }
+    bulk.barriers.push_back({barrier, 0, {}});
+}
+
+void tg_emulated_bulk_copy(void *to, const void *from, unsigned bytes, uint64_t *barrier)
+{
+    tg_emulated_aligned(to, 16);
+    tg_emulated_aligned(from, 16);
+    if (bytes % 16 || bytes == 0)
+        tg_emulated_stop("a bulk copy of odd length");
+    barrier_of(barrier).waits.push_back({to, from, bytes});
+    memset(to, 0xff, bytes);
+}
+
+void tg_emulated_bulk_wait(uint64_t *barrier, unsigned parity)
+{
+    bulk_barrier &b = barrier_of(barrier);
+    while (b.done % 2 == parity) {
+        if (b.waits.empty())
+            tg_emulated_stop("it waits for a copy that nobody began");
+        memcpy(b.waits.front().to, b.waits.front().from, b.waits.front().bytes);
+        b.waits.pop_front();
+        b.done++;
+    }
+}
 
 void tg_emulated_stmatrix_turned(void *column, const uint32_t (&r)[4])
 {

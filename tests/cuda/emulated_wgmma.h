@@ -16,6 +16,11 @@
 
 #include "tests/cuda/cuda_emulated.h"
 
+/* Copies that are done when their barrier is waited for, not before; until then NaN lies there.
+ */
+void tg_emulated_bulk_begin(uint64_t *barrier);
+void tg_emulated_bulk_copy(void *to, const void *from, unsigned bytes, uint64_t *barrier);
+void tg_emulated_bulk_wait(uint64_t *barrier, unsigned parity);
 /* Four matrices, turned, of lanes 8i to 8i + 7 the addresses of matrix i's columns. */
 void tg_emulated_stmatrix_turned(void *column, const uint32_t (&r)[4]);
 void tg_emulated_wgmma_fence(void);
