@@ -50,6 +50,9 @@ extern "C" {
     T *const name = reinterpret_cast<T *>(cu_dynamic_shared)
 #endif
 
+/* As many bytes from the beginning of a launch's arguments on may be read, whatever they are. */
+#define CU_ARGUMENTS_NEAR 1024
+
 /* Shared memory that a block may take so that two are on a multiprocessor of compute capability
  * 9.0: half of its 228 KiB, less the 1 KiB that each block costs. */
 #define CU_PATCH_SHARED 115712

@@ -149,14 +149,14 @@ __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_bloc
         cu_fence_async();
     }
     copies.begin(a, b);
+    cu_patch_step s = cu_patch_step_at(a, b.tile.first), to_copy = s;
     for (int k = 0; k < ahead; k++) {
         if (k < steps)
-            copies.start_copies(a, b, how, cu_patch_step_at(a, b.tile.first + k),
-                                shared + k * how.bytes, barrier + k);
+            copies.start_copies(a, b, how, to_copy, shared + k * how.bytes, barrier + k);
+        if (k + 1 < steps)
+            cu_patch_next_step(a, how, b.tile.first + k + 1, &to_copy);
         cu_copy_commit();
     }
-    cu_patch_step s = cu_patch_step_at(a, b.tile.first);
-    cu_patch_step to_copy = cu_patch_step_at(a, b.tile.first + min(ahead, steps - 1));
     wait_for_copies(ahead - 1);
     __syncthreads();
     cu_bulk_wait(barrier, 0);
@@ -166,13 +166,17 @@ __device__ __forceinline__ void sum_up(const cu_gemm_args *a, const cu_gemm_bloc
     int now = 0, next = ahead; /* stages */
     unsigned parity = 0;       /* of the copies of stage `now` */
     for (int k = 0;;) {
-        s = cu_patch_step_at(a, b.tile.first + min(k + 1, steps - 1));
+        if (k + 1 < steps)
+            cu_patch_next_step(a, how, b.tile.first + k + 1, &s);
         __syncwarp(); /* what waits for products wants warps whole */
         cu_wgmma_wait<1>();
         if (k + ahead < steps) {
             __syncthreads();
+            if (COPIES > CU_PATCH_COPIES / 2) /* registers are short */
+                to_copy = cu_patch_step_at(a, b.tile.first + k + ahead);
             copies.start_copies(a, b, how, to_copy, shared + next * how.bytes, barrier + next);
-            to_copy = cu_patch_step_at(a, b.tile.first + min(k + ahead + 1, steps - 1));
+            if (COPIES <= CU_PATCH_COPIES / 2 && k + ahead + 1 < steps)
+                cu_patch_next_step(a, how, b.tile.first + k + ahead + 1, &to_copy);
         }
         cu_copy_commit();
         if (++k == steps)
@@ -287,22 +291,31 @@ __device__ __forceinline__ int column_of(int m, bool wide)
     return wide ? m % 32 * 8 + m / 32 : m;
 }
 
+/* Eight threads write a pixel, 16 pixels at a time: halves of rows of 32, or two rows of 8. */
 template <class T>
 __device__ __forceinline__ void store_pairs(const cu_gemm_args *a, const cu_gemm_block &b,
                                             const unsigned char *shared)
 {
-    const int n = (int)threadIdx.x % 8 * 8;
+    const int n = (int)threadIdx.x % 8 * 8, m = (int)threadIdx.x / 8;
     const bool wide = cu_patch_is_wide(a);
+    const int32_t y0 = b.q[1] * a->out_step[1] + b.tile.out_first[1], dy = a->out_step[1];
+    const int32_t x0 = b.q[2] * a->out_step[2] + b.tile.out_first[2], dx = a->out_step[2];
+    const int32_t y_end = a->hi[1], x_end = a->hi[2];
     cu_gemm_writer<T, 8> out;
     if (n >= b.tile.lanes)
         return;
     out.begin(a, b, b.tile.channel0 + n);
+    const unsigned char *const from = shared + n * 2;
 #pragma unroll 4
-    for (int m = (int)threadIdx.x / 8; m < CU_PATCH_PIXELS; m += threads / 8) {
-        T *const to = out.to(a, b, m);
-        if (to)
-            cu_put_bits(to, cu_get_bits<cu_bits<16>>(shared + column_of(m, wide) * pixel_bytes +
-                                                     n * 2));
+    for (int i = 0; i < CU_PATCH_PIXELS / (threads / 8); i++) {
+        const int y = wide ? i / 2 : 2 * i + m / 8, x = wide ? i % 2 * 16 + m : m % 8;
+        const int32_t oy = y0 + y * dy, ox = x0 + x * dx;
+        const cu_bits<16> bits =
+            cu_get_bits<cu_bits<16>>(from + (wide ? x * 8 + y : y * 8 + x) * pixel_bytes);
+        T *const to = out.base + (int64_t)cu_ring(oy, out.ring, out.magic) * out.pitch +
+                      (int64_t)(ox - out.x0) * out.cb;
+        if (oy < y_end && ox < x_end)
+            cu_put_bits(to, bits);
     }
 }
 
@@ -370,12 +383,14 @@ __device__ __forceinline__ void store(const cu_gemm_args *a, const cu_gemm_block
 #endif
 
 template <class T, int UNITS, int COPIES>
-__global__ void __launch_bounds__(threads, 2) conv_wgmma(const cu_gemm_args *__restrict__ a)
+__global__ void __launch_bounds__(threads, 2) conv_wgmma(const cu_gemm_args *a)
 {
 #if CU_HAS_WGMMA
     CU_DYNAMIC_SHARED(unsigned char, shared);
+    CU_SHARED(uint4, near_by, CU_ARGUMENTS_NEAR / 16);
     cu_gemm_block b;
     float c[128];
+    a = cu_arguments_near(a, near_by);
     if (!cu_gemm_block_of(a, &b))
         return;
     sum_up<T, UNITS, COPIES>(a, b, shared, c);
@@ -403,7 +418,10 @@ template <class T> struct wgmma_product {
         return CU_PATCH_BN;
     }
     /* The longest of what a block waits for, over the time of mma.sync's products at 60 % of
-     * the rate; see the top of this file. */
+     * the rate; see the top of this file. A step is some 1500 clocks of barriers and
+     * instructions beside its products: with fewer than a 3x3 kernel's nine it is those that
+     * count (stride 2 on an H100: 161 us, by mma.sync 110). */
+    static constexpr double usual_products = 9, step_clocks = 1500;
     static double cost(const cu_gemm_plan *p)
     {
         cu_patch_plan how;
@@ -417,10 +435,12 @@ template <class T> struct wgmma_product {
             const double units = 128 * products;
             const double shared = (10240 * products + copied + sums_bytes * 2) / 128;
             const double second = copied / 40;
-            clocks += (units > shared && units > second ? units
-                       : shared > second                ? shared
-                                                        : second) *
-                      (double)cu_gemm_set_tiles(p);
+            const double many = units > shared && units > second ? units
+                                : shared > second                ? shared
+                                                                 : second;
+            const double more = (double)sum.steps - products / usual_products;
+            clocks +=
+                (many + (more > 0 ? more * step_clocks : 0)) * (double)cu_gemm_set_tiles(p);
         }
         const double counts = (double)(p->g.in_c / p->g.groups) * (double)p->g.out_c *
                               (double)(p->g.k[0] * p->g.k[1] * p->g.k[2]);

@@ -403,6 +403,23 @@ inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t
 
 /* ---- Device: where a block works --------------------------------------------------------- */
 
+/* The arguments in shared memory, fetched by all threads at once: what a block asks of them one
+ * by one would each time be on its way from the second level, as images pass through the first.
+ * Where they are longer than that is (operands of many segments) they are read where they lie.
+ */
+__device__ __forceinline__ const cu_gemm_args *cu_arguments_near(const cu_gemm_args *a,
+                                                                 uint4 *near_by)
+{
+    const uint4 *from = reinterpret_cast<const uint4 *>(a);
+    for (int i = (int)threadIdx.x; i < CU_ARGUMENTS_NEAR / 16; i += (int)blockDim.x)
+        near_by[i] = __ldg(from + i);
+    __syncthreads();
+    const cu_gemm_args *const there = reinterpret_cast<const cu_gemm_args *>(near_by);
+    const size_t bytes = offsetof(cu_gemm_args, pool) + offsetof(cu_pool, item) +
+                         (size_t)there->pool.n * sizeof(cu_item);
+    return bytes <= CU_ARGUMENTS_NEAR ? there : a;
+}
+
 struct cu_gemm_block {
     cu_gemm_tile tile;
     int32_t tile_index;

@@ -42,7 +42,8 @@
 
 /* How a stage lies in shared memory: of all steps. */
 struct cu_patch_stage {
-    int32_t units, plane_bytes, bytes, count; /* of a step; of a plane, a stage; stages */
+    int32_t units, plane_bytes, bytes; /* of a step; of a plane, a stage */
+    int16_t count, alike;              /* stages; 1: steps of a set differ in channels alone */
 };
 
 struct cu_patch_step {
@@ -115,7 +116,8 @@ inline cu_patch_stage cu_patch_stage_of(int units, int64_t area, int64_t taps)
     s.units = units;
     s.plane_bytes = (int32_t)(pixels * 16);
     s.bytes = (int32_t)(fits ? bytes : 1 << 20);
-    s.count = (CU_PATCH_SHARED - CU_PATCH_BARRIERS) / s.bytes;
+    s.count = (int16_t)((CU_PATCH_SHARED - CU_PATCH_BARRIERS - CU_ARGUMENTS_NEAR) / s.bytes);
+    s.alike = 0;
     s.count = s.count < CU_PATCH_STAGES ? s.count : CU_PATCH_STAGES;
     return s;
 }
@@ -340,6 +342,15 @@ inline void cu_patch_pack_step(const cu_gemm_plan *p, const cu_conv_weights &w,
     }
 }
 
+/* 1: step b is a's, of the next channels. */
+inline int cu_patch_follows(const cu_patch_step &a, const cu_patch_step &b, int units)
+{
+    cu_patch_step next = a;
+    next.source += units * 8;
+    next.weights += a.pieces;
+    return memcmp(&next, &b, sizeof next) == 0;
+}
+
 template <class W>
 inline void cu_patch_pack(const cu_gemm_plan *p, const cu_patch_plan *how, const tg_op_ctx *ctx,
                           void *dst)
@@ -354,12 +365,16 @@ inline void cu_patch_pack(const cu_gemm_plan *p, const cu_patch_plan *how, const
     int64_t first = 0, weight = 0; /* step; piece */
     memset(dst, 0, l.bytes);
     *stage = how->stage;
+    stage->alike = 1;
     for (int64_t set = 0; set < p->sets; set++) {
         const cu_patch_sum sum = cu_patch_sum_of(p, how, set);
         const int64_t channel0 = set / n_phases * cu_gemm_channels(p);
         W *weights = (W *)((char *)dst + l.weights) + weight * 8;
+        int64_t in_set = 0;
         cu_patch_each_step(p, how, set, [&](const cu_patch_taps &t) {
-            *step++ = t.step;
+            *step = t.step;
+            stage->alike &= !in_set++ || cu_patch_follows(step[-1], *step, how->stage.units);
+            step++;
             cu_patch_pack_step(p, w, t, channel0, sum.pieces, weights);
         });
         for (int64_t t = 0; t < cu_gemm_set_tiles(p); t++, tile++, bias += CU_PATCH_BN) {
@@ -388,7 +403,7 @@ inline dim3 cu_patch_arguments(const cu_gemm_plan *p, const cu_patch_plan *how,
 __device__ __forceinline__ cu_patch_stage cu_patch_stage_at(const cu_gemm_args *a)
 {
     const int4 s = __ldg(a->places);
-    const cu_patch_stage stage = {s.x, s.y, s.z, s.w};
+    const cu_patch_stage stage = {s.x, s.y, s.z, (int16_t)(s.w & 0xffff), (int16_t)(s.w >> 16)};
     return stage;
 }
 
@@ -398,6 +413,18 @@ __device__ __forceinline__ cu_patch_step cu_patch_step_at(const cu_gemm_args *a,
     const int4 u = __ldg(at), v = __ldg(at + 1), w = __ldg(at + 2);
     const cu_patch_step step = {u.x, u.y, u.z, u.w, v.x, v.y, v.z, v.w, w.x, w.y, w.z, w.w};
     return step;
+}
+
+/* The step after `s`, which is the i-th. */
+__device__ __forceinline__ void
+cu_patch_next_step(const cu_gemm_args *a, const cu_patch_stage &how, int i, cu_patch_step *s)
+{
+    if (how.alike) {
+        s->source += how.units * 8;
+        s->weights += s->pieces;
+    } else {
+        *s = cu_patch_step_at(a, i);
+    }
 }
 
 /* The tile is wide: y is the inner axis. */

@@ -285,7 +285,7 @@ static tg_status take_memory(tg_device_program *p, tgi_err *err)
     if (!p->list || !p->part || !p->step_name)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a program of %d launches", p->n);
     void *block = NULL, *slots = NULL;
-    CU_TRY(p->d, cudaMalloc(&block, p->args_bytes), err);
+    CU_TRY(p->d, cudaMalloc(&block, p->args_bytes + CU_ARGUMENTS_NEAR), err);
     p->block = (uint8_t *)block;
     CU_TRY(p->d, cudaHostAlloc(&slots, SLOTS * p->args_bytes, cudaHostAllocDefault), err);
     p->slots = (uint8_t *)slots;
@@ -331,7 +331,7 @@ tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step 
     memset(&count, 0, sizeof count);
     note_steps(&count, steps, n);
     const size_t args = count.used ? count.used : ARGS_ALIGN;
-    *bytes = up(args, PAGE) +
+    *bytes = up(args + CU_ARGUMENTS_NEAR, PAGE) +
              up((size_t)count.n * NODE_BYTES + (size_t)count.products * GRAPH_BYTES, PAGE);
     if (!out)
         return TG_OK;

@@ -44,6 +44,7 @@ namespace
 
 const size_t stack_bytes = 256 << 10; /* committed as it is touched */
 const size_t slot_bytes = 128;
+const size_t readable = 1024; /* from the beginning of arguments on: CU_ARGUMENTS_NEAR */
 
 struct copy {
     void *to;
@@ -313,7 +314,7 @@ void tg_emulate(const void *kernel, dim3 grid, dim3 block, unsigned shared_bytes
                 const void *args, size_t args_bytes)
 {
     check_launch(grid, block, shared_bytes);
-    const std::unique_ptr<unsigned char[]> copy_of(new unsigned char[args_bytes]);
+    const std::unique_ptr<unsigned char[]> copy_of(new unsigned char[args_bytes + readable]);
     if (args_bytes)
         memcpy(copy_of.get(), args, args_bytes);
     m.kernel = (entry)(uintptr_t)kernel;
