@@ -233,6 +233,20 @@ static int64_t side_of(const tg_graph *g, int64_t wanted)
     return (wanted + unit - 1) / unit * unit;
 }
 
+/* The file's name, or its folder's where all are called model.onnx. */
+static const char *name_of(const char *path, char *buf, size_t cap)
+{
+    const char *end = strrchr(path, '/');
+    if (end && strcmp(end, "/model.onnx") != 0)
+        path = end + 1;
+    end = end && path <= end ? end : path + strlen(path);
+    const char *from = end;
+    while (from > path && from[-1] != '/')
+        from--;
+    snprintf(buf, cap, "%.*s", (int)(end - from), from);
+    return buf;
+}
+
 static void measure(const tg_graph *g, const tg_backend *be)
 {
     double t[ROUNDS_MAX];
@@ -250,14 +264,15 @@ static void measure(const tg_graph *g, const tg_backend *be)
         t[i] = time_of(&s, set.items);
     const double mp = (double)(set.items * side * side) * 1e-6;
     const double median = measure_median(t, set.rounds);
+    char name[128];
     printf("{\"family\": \"gpu_nets\", \"case\": \"%s %lldx%lld\", \"element\": \"%s\", "
            "\"items\": %lld, \"mps\": {\"median\": %.3f, \"min\": %.3f, \"max\": %.3f, "
            "\"rounds\": %d}, \"arena_bytes\": %zu, \"answer_relative_l2\": %.3g, "
            "\"kinds\": \"%s\", \"nodes_of_kinds\": %d}\n",
-           set.model, (long long)side, (long long)side, tgi_dtype_name(set.element),
-           (long long)set.items, mp / median, mp / t[set.rounds - 1], mp / t[0], set.rounds,
-           s.tiling.arena_bytes, l2, kinds & TG_KIND_WGMMA ? "wgmma" : "",
-           tgi_net_nodes_of(s.net, kinds));
+           name_of(set.model, name, sizeof name), (long long)side, (long long)side,
+           tgi_dtype_name(set.element), (long long)set.items, mp / median,
+           mp / t[set.rounds - 1], mp / t[0], set.rounds, s.tiling.arena_bytes, l2,
+           kinds & TG_KIND_WGMMA ? "wgmma" : "", tgi_net_nodes_of(s.net, kinds));
     close_subject(&s);
 }
 
