@@ -482,37 +482,59 @@ static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_c
     return st;
 }
 
+static tg_status fingerprint(const copy *c, const tg_sink_layout *l, char **out, tgi_err *err)
+{
+    char id[160], codec[64];
+    tgi_lines t = {0};
+    TGI_TRY(tgi_input_identity(c->source, c->input, id, sizeof id, err));
+    tgi_fingerprint_program(&t, "copy " TG_VERSION_STRING);
+    tgi_lines_add(&t, "input", "%s", id);
+    tgi_lines_add(&t, "region", "%lld:%lld,%lld:%lld planes=%lld", (long long)c->y.lo,
+                  (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
+                  (long long)c->n_planes);
+    tgi_fingerprint_chosen(&t, c->opts);
+    tgi_lines_add(&t, "pyramid", "%d", (int)tgi_opts_pyramid(c->opts));
+    tgi_lines_add(&t, "dtype", "%s", tgi_dtype_name(c->dtype));
+    tgi_lines_add(&t, "codec", "%s", tgi_tile_codec_text(l, codec, sizeof codec));
+    if (c->writer)
+        tgi_lines_add(&t, "format", "%s", c->writer->name);
+    return tgi_lines_take(&t, out, err);
+}
+
+static tg_status go_on(const copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
+{
+    if (!c->bad && tgi_bad_tiles_left(c->output))
+        return tgi_fail(
+            err, TG_E_CHANGED,
+            "the interrupted output of %s has regions filled by --on-bad-tile fill: go on "
+            "with it, or give -y to discard that output and start over",
+            c->output);
+    return tgi_journal_resume(j, l, err);
+}
+
 static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
 {
     char *text = NULL;
     size_t n;
-    char id[160];
-    TGI_TRY(tgi_input_identity(c->source, c->input, id, sizeof id, err));
-    text = tgi_malloc(TGI_TAG_JOURNAL, 512);
-    if (!text)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
-    snprintf(text, 512,
-             "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\n"
-             "series=%lld level=%lld pyramid=%d\ndtype=%s\n%s%s%s",
-             id, (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
-             (long long)c->n_planes, (long long)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
-             (long long)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0), (int)tgi_opts_pyramid(c->opts),
-             tgi_dtype_name(c->dtype), c->writer ? "format=" : "",
-             c->writer ? c->writer->name : "", c->writer ? "\n" : "");
-    const tg_journal_state state = tgi_journal_state(j);
+    TGI_TRY(fingerprint(c, l, &text, err));
     const void *stored = tgi_journal_job(j, &n);
-    tg_status st = state == TG_JOURNAL_FRESH ? tgi_journal_begin(j, l, text, strlen(text), err)
-                                             : tgi_fingerprint_compare(stored, n, text, err);
-    if (st == TG_OK && state == TG_JOURNAL_RESUME && !c->bad && tgi_bad_tiles_left(c->output))
-        st = tgi_fail(
-            err, TG_E_CHANGED,
-            "the interrupted output of %s has regions filled by --on-bad-tile fill: go on "
-            "with it, or remove %s.journal to start over",
-            c->output, c->output);
-    if (st == TG_OK && state == TG_JOURNAL_RESUME)
-        st = tgi_journal_resume(j, l, err);
-    if (st == TG_OK && state != TG_JOURNAL_FINISHED)
-        st = begin_bad(c, state == TG_JOURNAL_RESUME, err);
+    int resumed = tgi_journal_state(j) == TG_JOURNAL_RESUME,
+        fresh = tgi_journal_state(j) == TG_JOURNAL_FRESH;
+    tg_status st = fresh ? TG_OK : tgi_fingerprint_compare(stored, n, text, err);
+    if (st == TG_OK && resumed)
+        st = go_on(c, l, j, err);
+    if (st == TG_E_CHANGED && tgi_opts_flag(c->opts, TGI_OPT_YES)) {
+        tgi_ctx_log(c->ctx, TG_LOG_WARN,
+                    "-y: %s.partial, an interrupted output of another copy, is discarded",
+                    c->output);
+        resumed = 0;
+        fresh = 1;
+        st = TG_OK;
+    }
+    if (st == TG_OK && fresh)
+        st = tgi_journal_begin(j, l, text, strlen(text), err);
+    if (st == TG_OK && (fresh || resumed))
+        st = begin_bad(c, resumed, err);
     tgi_free(text);
     return st;
 }

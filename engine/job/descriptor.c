@@ -25,6 +25,11 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descr
     copy_str(doc, "name", d->name, sizeof d->name);
     copy_str(doc, "version", d->version, sizeof d->version);
     copy_str(doc, "license", d->license, sizeof d->license);
+    const char *text;
+    if (tgi_json_str(tgi_json_get(doc, "normalize"), &text) &&
+        strlen(text) >= sizeof d->normalize)
+        return tgi_fail(err, TG_E_FORMAT, "%s: the normalisation \"%.40s...\" is too long",
+                        path, text);
     copy_str(doc, "normalize", d->normalize, sizeof d->normalize);
     copy_str(doc, "output", output, sizeof output);
     if (output[0] && strcmp(output, "denormalize") != 0 && strcmp(output, "raw") != 0 &&

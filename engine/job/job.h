@@ -166,6 +166,7 @@ struct tg_job {
     tg_verify_output verified[TG_MAX_PORTS]; /* of the last verify, which hands them out */
     char warning[8][256];                    /* also logged when they came up */
     int n_warnings;
+    struct tgi_given_stats *given; /* those that --stats named; NULL: not read (stats_file.c) */
 };
 
 /* Keep a warning for the receipt and tell the log. */
@@ -350,11 +351,13 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err);
 void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affine *out);
 
 /* stats_file.c */
-tg_status tgi_job_stats_read(const tg_job *job, tg_stats *sets, int *found, tgi_err *err);
+tg_status tgi_job_stats_read(tg_job *job, tg_stats *sets, int *found, tgi_err *err);
+/* TG_E_CHANGED when the file is there and holds others than an interrupted output used. */
+tg_status tgi_job_stats_same(tg_job *job, const tg_stats *used, tgi_err *err);
 /* For passes without a journal (verify, preview): read, or collect with scratch from `mem`. */
-tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
+tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows,
                                 size_t rows_bytes, tg_stats *sets, tgi_err *err);
-tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err);
+tg_status tgi_job_stats_write(tg_job *job, const tg_stats *sets, tgi_err *err);
 void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n); /* member "channels" */
 
 /* descriptor.c: read MODEL.json beside the model, or `path` if given. */

@@ -63,6 +63,8 @@ static tg_status pick_normalisation(const tg_opts *o, tg_settings *s, tgi_err *e
     s->normalize_given = text || d->normalize[0];
     if (!text)
         text = d->normalize[0] ? d->normalize : "none";
+    if (strlen(text) >= sizeof s->normalize_text)
+        return tgi_fail(err, TG_E_ARG, "the normalisation \"%.40s...\" is too long", text);
     snprintf(s->normalize_text, sizeof s->normalize_text, "%s", text);
     return tgi_normalize_parse(text, &s->normalize, err);
 }
@@ -433,6 +435,7 @@ void tgi_job_close(tg_job **jobp)
     tgi_graph_free(&job->graph);
     tg_opts_free(&job->opts);
     tgi_free(job->settings);
+    tgi_free(job->given);
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);

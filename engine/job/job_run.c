@@ -161,6 +161,14 @@ static tg_status plan_afresh(run *r, tgi_err *err)
     return tgi_fingerprint_make(r->job, &r->fingerprint, err);
 }
 
+/* What a journal holds of statistics; 0: this job needs none. */
+static size_t stats_bytes(const tg_job *job)
+{
+    return tgi_normalize_needs_stats(&job->set.normalize)
+               ? (size_t)job->map.n_stats * sizeof(tg_stats)
+               : 0;
+}
+
 /* Plan as the interrupted run did; TG_E_CHANGED when it was another job's. */
 static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
@@ -174,7 +182,9 @@ static tg_status plan_to_go_on(run *r, tgi_err *err)
     TGI_TRY(adopt_plan(r, err));
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
-    return tgi_fingerprint_compare(stored, n, r->fingerprint, err);
+    TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
+    const void *kept = tgi_journal_stats(r->journal, &n);
+    return n && n == stats_bytes(r->job) ? tgi_job_stats_same(r->job, kept, err) : TG_OK;
 }
 
 /* -y: what another job left is discarded, when the new plan stands and the run begins. */
@@ -364,15 +374,15 @@ static tg_status collect(run *r, tgi_err *err)
 static tg_status get_statistics(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const size_t bytes = (size_t)job->map.n_stats * sizeof *r->sets;
+    const size_t bytes = stats_bytes(job);
     size_t n;
     const void *kept = tgi_journal_stats(r->journal, &n);
     int found = 0;
-    if (!tgi_normalize_needs_stats(&job->set.normalize))
+    if (!bytes)
         return TG_OK;
-    if (n == bytes) {
+    if (n == bytes) { /* what is new is the wish for a file of them */
         memcpy(r->sets, kept, bytes);
-        return TG_OK;
+        return tgi_job_stats_write(job, r->sets, err);
     }
     TGI_TRY(tgi_job_stats_read(job, r->sets, &found, err));
     if (!found) {
