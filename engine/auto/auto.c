@@ -309,6 +309,7 @@ static tg_status prepare(tg_ctx *ctx, const tg_opts *o, tgi_auto *a, tgi_err *er
     int in_memory;
     uint64_t room;
     TGI_TRY(tgi_opts_new(&a->opts, err));
+    TGI_TRY(tgi_opts_keep_pipes(o, err));
     TGI_TRY(tgi_opts_copy(a->opts, o, err));
     tgi_opts_forget(a->opts, TGI_OPT_OUTPUT); /* the preset's, not the job's */
     a->bf16_asked = tgi_opts_choice(o, TGI_OPT_PRECISION) == TGI_PRECISION_BF16;

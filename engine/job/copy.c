@@ -4,6 +4,7 @@
  */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/gate.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job.h"
 #include "engine/job/job_picture.h"
@@ -44,6 +45,7 @@ typedef struct copy {
     size_t budget;              /* what --ram allows */
     int64_t step;               /* rows read at once */
     int64_t first_tile;         /* tiles before it are in the file */
+    atomic_int surplus;         /* the input has more data than pixels */
     int64_t clipped, converted; /* values that the output's type does not hold; all of them */
 } copy;
 
@@ -111,6 +113,18 @@ static void choose_meta(copy *c, const tg_image_meta *given)
         m->stored_as = TG_STORED_LIGHT;
 }
 
+static tg_status pass_gate(const copy *c, tgi_err *err)
+{
+    tgi_gate g = {0};
+    tg_status st = tgi_gate_options_write(&g, c->opts, err);
+    if (st == TG_OK)
+        st = tgi_gate_options_read(&g, c->opts, err);
+    if (st == TG_OK)
+        st = tgi_gate_reads_source(&g, c->source, c->input, err);
+    tgi_gate_close(&g);
+    return st;
+}
+
 static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
 {
     tgi_machine_here(&c->machine);
@@ -124,7 +138,8 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
                       .decode_budget = c->budget / 4,
-                      .cancelled = tg_cancel_signal};
+                      .cancelled = tg_cancel_signal,
+                      .surplus = &c->surplus};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
@@ -141,7 +156,7 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
         o.on_bad_arg = c->bad;
     }
     TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
-    TGI_TRY(tgi_refuse_own_input(c->output, c->source, c->input, NULL, err));
+    TGI_TRY(pass_gate(c, err));
     c->info = c->source->ops->info(c->source);
     if (c->info->note[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
@@ -636,6 +651,11 @@ tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi
         tgi_ctx_log(ctx, TG_LOG_WARN,
                     "%s: %.0f %% of the values do not fit %s and were clipped", c.input,
                     100 * (double)c.clipped / (double)c.converted, tgi_dtype_name(c.dtype));
+    if (st == TG_OK && atomic_load(&c.surplus))
+        tgi_ctx_log(ctx, TG_LOG_WARN,
+                    "%s: blocks of it hold far more data than pixels: what lies behind the "
+                    "pixels was not read, and may be damaged",
+                    c.input);
     close_copy(&c);
     return st;
 }

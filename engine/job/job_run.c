@@ -643,6 +643,7 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     report(r, "finish", 1, r->t_phase);
     warn_of_nonfinite(r);
     warn_of_clipped(r);
+    tgi_job_warn_of_surplus(r->job);
     fill_result(r, res);
     res->measured_peak_bytes = tgi_job_tracker_peak(r->tracker);
     TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, &files, err));
@@ -713,6 +714,8 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     int finished = 0;
     if (job->set.tensor)
         return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");
+    TGI_TRY(tgi_job_sides_look(job, err)); /* before there is a journal of ours */
+    TGI_TRY(tgi_job_stats_look(job, err));
     job->running = 1;
     tgi_err e = {0};
     tg_status st = attempt(job, &res, &finished, &e);
@@ -720,8 +723,10 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
         memset(&e, 0, sizeof e);
         st = attempt(job, &res, &finished, &e);
     }
-    if (st != TG_OK)
+    if (st != TG_OK) {
         st = tgi_job_device_answer(job, st, &e, err);
+        tgi_job_sides_drop(job, st);
+    }
     if (finished && out)
         *out = res;
     return st;

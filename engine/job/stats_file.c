@@ -69,7 +69,7 @@ static tg_status load_given(tg_job *job, const char *path, tgi_err *err)
 {
     tgi_json *doc = NULL;
     tgi_given_stats *g = NULL;
-    TGI_TRY(tgi_json_load(path, &doc, err));
+    TGI_TRY(tgi_opts_json(job->opts, TGI_OPT_STATS, &doc, err));
     tg_status st = new_given(job, &g, err);
     if (st == TG_OK)
         st = read_doc(job, doc, path, g->set, err);
@@ -79,6 +79,15 @@ static tg_status load_given(tg_job *job, const char *path, tgi_err *err)
     else
         tgi_free(g);
     return st;
+}
+
+tg_status tgi_job_stats_look(tg_job *job, tgi_err *err)
+{
+    const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
+    if (!path || job->given || access(path, F_OK) != 0 ||
+        !tgi_normalize_needs_stats(&job->set.normalize))
+        return TG_OK;
+    return load_given(job, path, err);
 }
 
 tg_status tgi_job_stats_read(tg_job *job, tg_stats *sets, int *found, tgi_err *err)

@@ -142,7 +142,8 @@ MONITOR = {
 }
 # Lines that name such a path and read nothing about memory themselves, with the reason.
 NO_READERS = (r"\btgi_system_word\s*\(",  # the monitor reads it
-              r"\"/proc/self/exe\"")     # where the program lies
+              r"\"/proc/self/exe\"",     # where the program lies
+              r"\"/proc/self/fd/\"")     # descriptors by name
 
 
 def keep_strings(m):
