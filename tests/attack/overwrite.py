@@ -5,6 +5,7 @@ link, with and without -y; and nothing that is there without -y.
 import json
 import os
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -182,6 +183,48 @@ def test_members_of_a_stack(lab):
         check(r.code in (64, 73), "%s onto a file of the stack: %s" % (option, r))
 
 
+def array(path, values):
+    """A [1,1,H,W] array of float32."""
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 8, %d), }" % (len(values) // 8)
+    head += b" " * (64 - (len(head) + 11) % 64) + b"\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<%df" % len(values), *values))
+    return path
+
+
+def test_arrays(lab):
+    """A folder of outputs whose names are those of inputs, and side files onto arrays."""
+    p = Place(lab, "arrays")
+    model = upscaler(p.at("up.onnx"), 4)  # gives "y"
+    os.mkdir(p.at("all"))
+    for name in ("y.npy", "y.tif", "y.npy.partial"):
+        x = array(os.path.join(p.at("all"), "x.npy"), [0.5] * 64)
+        os.rename(x, os.path.join(p.at("all"), name))
+        x = os.path.join(p.at("all"), name)
+        with open(x, "rb") as f:
+            before = f.read()
+        r = lab.run(["run", "-m", model, "--input-tensor", "x=" + x, "-o", p.at("all") + "/", "-y"])
+        check(os.path.exists(x), "-o DIR/ over its own input %s: it is gone: %s" % (name, r))
+        with open(x, "rb") as f:
+            check(f.read() == before, "-o DIR/ over its own input %s: it was changed" % name)
+        check(r.code == 64, "-o DIR/ over its own input %s: %s" % (name, r))
+        os.remove(x)
+    x = array(p.at("x.npy"), [0.5] * 64)
+    with open(x, "rb") as f:
+        before = f.read()
+    for more in (["--log", x], ["--trace", x], ["--log", p.at("z.npy")], ["--log", p.at("z.npy.partial")]):
+        r = lab.run(["run", "-m", model, x, "-o", p.at("z.npy"), "-y"] + more)
+        check(r.code == 64 and not os.path.exists(p.at("z.npy")), "an array and %s: %s" % (more, r))
+        with open(x, "rb") as f:
+            check(f.read() == before, "an array and %s: it was changed" % more)
+    r = lab.run(["run", "-m", model, x, "-o", p.at("z.npy"), "--log", p.at("l.csv"), "--trace", p.at("t.json")])
+    check(r.code == 0, "an array with side files: %s" % r)
+    p.hold()
+    r = lab.run(["run", "-m", model, x, "-o", p.at("z2.npy"), "--log", p.at("l.csv")])
+    check(r.code == 73, "an array, and a log that is there: %s" % r)
+    p.confirm("an array, and a log that is there")
+
+
 def test_derived_names(lab):
     """An input whose name is one that the output's run takes for itself."""
     for end in (".partial", ".journal", ".made", ".tegula.json", ".tegula.json.tmp", ".errors.partial", ".errors.json"):
@@ -313,7 +356,7 @@ def test_the_same_command_goes_on(lab):
 def test(lab, rest):
     chosen = [globals()[name] for name in rest] or [
         test_sides_onto_what_is_read, test_sides_onto_each_other, test_sides_without_y, test_members_of_a_stack,
-        test_derived_names, test_links_at_derived_names, test_no_regular_files, test_streams,
+        test_arrays, test_derived_names, test_links_at_derived_names, test_no_regular_files, test_streams,
         test_the_same_command_goes_on]
     for one in chosen:
         one(lab)
