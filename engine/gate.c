@@ -126,9 +126,8 @@ static int is_folder(const char *path)
     return (n && path[n - 1] == '/') || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-/* A file that takes another's place when it is complete. */
-static tg_status writes_whole(tgi_gate *g, const char *path, const char *what,
-                              const char *ending, tgi_err *err)
+tg_status tgi_gate_writes_whole(tgi_gate *g, const char *path, const char *what,
+                                const char *ending, tgi_err *err)
 {
     char name[4096];
     if (tgi_is_stream(path))
@@ -212,11 +211,12 @@ static tg_status add_sides(tgi_gate *g, const tg_opts *o, tgi_err *err)
     if ((path = tgi_gate_plot(o, buf, sizeof buf))) {
         const size_t n = strlen(path);
         const int svg = n > 4 && strcmp(path + n - 4, ".svg") == 0;
-        TGI_TRY(writes_whole(g, path, "--plot", svg ? ".tmp" : ".made", err));
+        TGI_TRY(tgi_gate_writes_whole(g, path, "--plot", svg ? ".tmp" : ".made", err));
     }
     path = tgi_opts_str(o, TGI_OPT_STATS);
-    return path && access(path, F_OK) != 0 ? writes_whole(g, path, "--stats", ".tmp", err)
-                                           : TG_OK;
+    return path && access(path, F_OK) != 0
+               ? tgi_gate_writes_whole(g, path, "--stats", ".tmp", err)
+               : TG_OK;
 }
 
 tg_status tgi_gate_options_read(const tgi_gate *g, const tg_opts *o, tgi_err *err)

@@ -50,6 +50,10 @@ tg_status tgi_gate_writes(tgi_gate *g, const char *path, const char *what, tgi_g
                           tgi_err *err);
 /* An output, and every name that is made from its own. */
 tg_status tgi_gate_writes_output(tgi_gate *g, const char *path, tgi_err *err);
+/* A file that grows as PATH and an ending, and takes its place when it is complete; a pipe is
+ * written to. */
+tg_status tgi_gate_writes_whole(tgi_gate *g, const char *path, const char *what,
+                                const char *ending, tgi_err *err);
 /* TG_E_ARG when it is one of the writes. NULL: nothing. */
 tg_status tgi_gate_reads(const tgi_gate *g, const char *path, const char *what, tgi_err *err);
 /* All that the options name. A folder as the output names nothing yet. */

@@ -82,9 +82,12 @@ static tg_status open_old(const char *path, tgi_side_how how, tgi_side *out, tgi
     struct stat st;
     if (how == TGI_SIDE_NEW)
         return tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
-    out->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    out->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
     if (out->fd < 0)
-        return cannot(path, strerror(errno), err);
+        return cannot(path,
+                      errno == ELOOP ? "it is a symbolic link to a file, which is not followed"
+                                     : strerror(errno),
+                      err);
     out->is_file = 1;
     int good = fstat(out->fd, &st) == 0 && S_ISREG(st.st_mode);
     if (good && how == TGI_SIDE_REPLACE)

@@ -344,6 +344,8 @@ struct tgi_gate;
 tg_status tgi_job_gate(const tg_job *job, tgi_err *err);
 tg_status tgi_gate_reads_source(const struct tgi_gate *g, const tg_source *s, const char *path,
                                 tgi_err *err);
+/* The same for one more file that is made of what a job is: it is none that the job reads. */
+tg_status tgi_job_spares(const tg_job *job, const char *path, const char *what, tgi_err *err);
 /* Before a run or verify touches anything: TG_E_EXISTS where --log or --plot names what is
  * there, -y is not given and no interrupted run left it. */
 tg_status tgi_job_sides_look(tg_job *job, tgi_err *err);

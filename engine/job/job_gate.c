@@ -49,6 +49,13 @@ tg_status tgi_gate_reads_source(const tgi_gate *g, const tg_source *s, const cha
     return TG_OK;
 }
 
+static tg_status reads(const tgi_gate *g, const tg_job *job, tgi_err *err)
+{
+    TGI_TRY(tgi_gate_options_read(g, job->opts, err));
+    TGI_TRY(reads_model(g, job, err));
+    return job->source ? tgi_gate_reads_source(g, job->source, job->set.input, err) : TG_OK;
+}
+
 tg_status tgi_job_gate(const tg_job *job, tgi_err *err)
 {
     tgi_gate g = {0};
@@ -57,11 +64,17 @@ tg_status tgi_job_gate(const tg_job *job, tgi_err *err)
     if (st == TG_OK && out && tgi_names_folder(out))
         st = writes_in_folder(&g, job, err);
     if (st == TG_OK)
-        st = tgi_gate_options_read(&g, job->opts, err);
+        st = reads(&g, job, err);
+    tgi_gate_close(&g);
+    return st;
+}
+
+tg_status tgi_job_spares(const tg_job *job, const char *path, const char *what, tgi_err *err)
+{
+    tgi_gate g = {0};
+    tg_status st = tgi_gate_writes_whole(&g, path, what, ".tmp", err);
     if (st == TG_OK)
-        st = reads_model(&g, job, err);
-    if (st == TG_OK && job->source)
-        st = tgi_gate_reads_source(&g, job->source, job->set.input, err);
+        st = reads(&g, job, err);
     tgi_gate_close(&g);
     return st;
 }

@@ -138,6 +138,16 @@ def test_sides_without_y(lab):
         for name in ("out.tif", "out.tif.tegula.json", "out.png", "there.svg", "out.memory.csv", "out.tif.memory.csv"):
             if os.path.exists(p.at(name)):
                 os.remove(p.at(name))
+    os.symlink(p.precious("elsewhere.csv"), p.at("link.csv"))
+    for option, verb in (("--trace", "run"), ("--log", "run"), ("--save", "plan")):
+        p.refused(side(option, p.at("link.csv")) + ["-y"], "%s %s through a link" % (verb, option), verb, codes=(73,))
+        if os.path.exists(p.out):
+            os.remove(p.out)
+    p.hold()
+    for victim in (p.model, p.image, p.extra):
+        r = lab.run(["preset", "auto", "-m", p.model, p.image, "-o", victim, "-y"])
+        check(r.code in (64, 73), "preset auto -o %s: %s" % (os.path.basename(victim), r))
+        p.confirm("preset auto -o %s" % os.path.basename(victim))
     r = lab.run(["run", "-m", p.model, p.image, "-o", p.out, "--log", p.at("m.csv")])
     check(r.code == 0, "a log: %s" % r)
     path = p.precious("m.svg")
