@@ -91,21 +91,24 @@ def test_no_end(lab):
 
 
 def silent(d):
-    """Commands that wait for a FIFO that nobody opens at its other end."""
-    pipe = d.lab.path("silent.json")
-    if not os.path.exists(pipe):
-        os.mkfifo(pipe)
-    base = ["run", "-m", d.model, d.image, "-o", d.out, "--normalize", "zscore"]
-    return [base + [o, pipe] for o in ("--config", "--descriptor", "--stats", "--log", "--trace")] + [
-        ["plot", pipe, "-o", d.lab.path("never.svg")], ["plan", "-m", d.model, d.image, "--machine", pipe],
-        ["estimate", "data", pipe]]
+    """Commands that wait for a FIFO that nobody opens at its other end, one each."""
+    def pipe(k):
+        path = d.lab.path("silent%d.json" % k)
+        if not os.path.exists(path):
+            os.mkfifo(path)
+        return path
+
+    def run(k, option):
+        return ["run", "-m", d.model, d.image, "-o", d.lab.path("out%d.tif" % k), "--normalize", "zscore", option, pipe(k)]
+    return [run(k, option) for k, option in enumerate(("--config", "--descriptor", "--stats", "--log", "--trace"))] + [
+        ["plot", "-o", d.lab.path("never.svg"), pipe(5)], ["plan", "-m", d.model, d.image, "--machine", pipe(6)],
+        ["estimate", "data", pipe(7)]]
 
 
 def test_silence_is_stopped(lab):
     """A signal ends the waiting, and leaves nothing."""
     d = Desk(lab)
     for args in silent(d):
-        d.clean()
         p = lab.start(args)
         time.sleep(0.4)
         what = " ".join(args[:1] + args[-2:])
@@ -115,7 +118,7 @@ def test_silence_is_stopped(lab):
         r = lab.wait(p, 30)
         check(r.code in (65, 130), "%s, stopped: %s" % (what, r))
         check(time.monotonic() - at < SOON, "%s is deaf for %.1f s" % (what, time.monotonic() - at))
-        left = [n for n in os.listdir(lab.dir) if n.startswith("out.tif")]
+        left = [n for n in os.listdir(lab.dir) if n.startswith("out")]
         check(not left, "%s, stopped, left %s" % (what, left))
 
 
@@ -125,7 +128,9 @@ def test_silence_ends(lab):
     running = [(args, lab.start(args)) for args in silent(d)]
     for args, p in running:
         r = lab.wait(p, 90)
-        check(r.code in (65, 74), "%s: %s" % (" ".join(args[-2:]), r))
+        check(r.code == 74, "%s: %s" % (" ".join(args[-2:]), r))
+    left = [n for n in os.listdir(lab.dir) if n.startswith("out")]
+    check(not left, "left %s" % left)
 
 
 def test(lab, rest):
