@@ -46,6 +46,8 @@ struct cli {
     int n_files;
     bool json, quiet, help, man;
     bool reported; /* the verb has said its failures itself */
+    bool opened;   /* its job: all that it reads and writes is known, and passed the gate */
+    int trace;     /* file of --trace that was there; -1: none */
     int verbose;
     cli_progress progress;
     char *words[512]; /* the command as given, the program's name first; 0: longer than that */
@@ -100,6 +102,8 @@ tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p);
 /* {"event":"NAME","file":FILE, + the members of the library's object, on one line; file may be
  * NULL. */
 void cli_print_event(const char *event, const char *file, const char *object);
+/* May the file of --save be written? */
+tg_status cli_save_look(cli *c);
 /* Write the resolved settings where --save says. */
 tg_status cli_save_job(cli *c, tg_job *job);
 

@@ -7,7 +7,6 @@
 #include "text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -228,10 +227,17 @@ static tg_status open_csv(cli *c, const sample *s, const char *path, int *out)
     char want[ROW], have[ROW];
     const size_t n = csv_header(s->n_gpus, want);
     struct stat st;
-    const int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0 || fstat(fd, &st) != 0)
+    int fd;
+    const tg_status opened = tg_opts_open_output(c->opts, "csv", TG_OUTPUT_APPEND, &fd);
+    if (opened != TG_OK)
+        return opened;
+    if (fstat(fd, &st) != 0) {
+        close(fd);
         return cli_fail(c, TG_E_EXISTS, "--csv %s: %s", path, strerror(errno));
+    }
     *out = fd;
+    if (!S_ISREG(st.st_mode)) /* what was there before, nobody knows */
+        st.st_size = 0;
     if (st.st_size == 0 && write(fd, want, n) == (ssize_t)n)
         return TG_OK;
     if (st.st_size > 0 && pread(fd, have, n, 0) == (ssize_t)n && memcmp(have, want, n) == 0)

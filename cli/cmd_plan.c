@@ -55,6 +55,7 @@ tg_status cli_cmd_plan(cli *c)
 {
     tg_job *job = NULL;
     tg_status st = tg_job_open(c->ctx, c->opts, &job);
+    c->opened = st == TG_OK;
     if (st == TG_OK)
         st = show(c, job);
     if (st == TG_OK)

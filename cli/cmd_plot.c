@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <tegula_tracker.h>
+#include <unistd.h>
 
 static tg_theme theme_of(const char *name)
 {
@@ -44,7 +45,12 @@ tg_status cli_cmd_plot(cli *c)
     const char *out = tg_opts_get(c->opts, "output");
     const tg_plot_opts o = {.size = sizeof o, .theme = theme_of(tg_opts_get(c->opts, "theme"))};
     tg_plot_result r = {.size = sizeof r};
-    const tg_status st = tg_plot(c->ctx, tg_opts_get(c->opts, "input"), out, &o, &r);
+    int there;
+    tg_status st = tg_opts_open_output(c->opts, "output", TG_OUTPUT_LOOK, &there);
+    if (there >= 0)
+        close(there);
+    if (st == TG_OK)
+        st = tg_plot(c->ctx, tg_opts_get(c->opts, "input"), out, &o, &r);
     if (st != TG_OK)
         return st;
     if (c->json)

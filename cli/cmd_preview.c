@@ -9,6 +9,7 @@ tg_status cli_cmd_preview(cli *c)
     const double start = cli_now();
     const char *out = tg_opts_get(c->opts, "output");
     tg_status st = tg_job_open(c->ctx, c->opts, &job);
+    c->opened = st == TG_OK;
     if (st == TG_OK)
         st = tg_job_preview(job);
     tg_job_close(&job);

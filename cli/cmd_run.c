@@ -91,12 +91,15 @@ tg_status cli_cmd_run(cli *c)
     tg_job *job = NULL;
     tg_run_result r = {.size = sizeof r};
     tg_status st = tg_job_open(c->ctx, c->opts, &job);
+    c->opened = st == TG_OK;
     if (st == TG_OK)
         st = plan_first(c, job);
     if (st == TG_OK)
-        st = cli_save_job(c, job);
+        st = cli_save_look(c);
     if (st == TG_OK)
         st = tg_job_run(job, &r);
+    if (st == TG_OK) /* not before: a run that is killed leaves nothing in its own way */
+        st = cli_save_job(c, job);
     if (st == TG_OK || r.bad_regions > 0) { /* filled regions: done, and an error */
         cli_progress_clear(c);
         if (!r.output)

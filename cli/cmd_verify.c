@@ -163,6 +163,7 @@ tg_status cli_cmd_verify(cli *c)
     tg_verify_result r = {.size = sizeof r};
     const double start = cli_now();
     tg_status st = tg_job_open(c->ctx, c->opts, &job);
+    c->opened = st == TG_OK;
     if (st == TG_OK)
         st = tg_job_verify(job, &r);
     if (st == TG_OK)

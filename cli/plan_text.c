@@ -3,7 +3,6 @@
 #include "text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -191,6 +190,17 @@ void cli_print_event(const char *event, const char *file, const char *object)
     fflush(stdout);
 }
 
+tg_status cli_save_look(cli *c)
+{
+    int fd = -1;
+    if (!tg_opts_get(c->opts, "save"))
+        return TG_OK;
+    const tg_status st = tg_opts_open_output(c->opts, "save", TG_OUTPUT_LOOK, &fd);
+    if (fd >= 0)
+        close(fd);
+    return st;
+}
+
 tg_status cli_save_job(cli *c, tg_job *job)
 {
     const char *path = tg_opts_get(c->opts, "save");
@@ -200,13 +210,13 @@ tg_status cli_save_job(cli *c, tg_job *job)
     tg_status st = tg_job_save_json(job, &json);
     if (st != TG_OK)
         return st;
-    const int fd = open(
-        path, O_WRONLY | O_CREAT | O_CLOEXEC | (cli_flag(c, "yes") ? O_TRUNC : O_EXCL), 0666);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!f) {
-        st = cli_fail(c, TG_E_EXISTS, "--save %s: %s%s", path, strerror(errno),
-                      errno == EEXIST ? "; -y overwrites it" : "");
-    } else {
+    int fd = -1;
+    st = tg_opts_open_output(c->opts, "save", TG_OUTPUT_OPEN, &fd);
+    FILE *f = st == TG_OK ? fdopen(fd, "w") : NULL;
+    if (!f && fd >= 0) {
+        close(fd);
+        st = cli_fail(c, TG_E_NOMEM, "--save %s: %s", path, strerror(errno));
+    } else if (f) {
         const bool wrote = fputs(json, f) >= 0 && fputc('\n', f) != EOF;
         if (fclose(f) != 0 || !wrote)
             st = cli_fail(c, TG_E_IO, "--save %s: %s", path, strerror(errno));

@@ -44,10 +44,15 @@ void tgi_machine_here(tgi_machine *out)
 tg_status tgi_machine_of(const tg_opts *o, tgi_machine *out, tgi_err *err)
 {
     const char *path = tgi_opts_str(o, TGI_OPT_MACHINE);
-    if (path)
-        return tgi_machine_load(path, out, err);
-    tgi_machine_here(out);
-    return TG_OK;
+    if (!path) {
+        tgi_machine_here(out);
+        return TG_OK;
+    }
+    tgi_json *doc = NULL;
+    TGI_TRY(tgi_opts_json(o, TGI_OPT_MACHINE, &doc, err));
+    const tg_status st = tgi_machine_read(doc, path, out, err);
+    tgi_json_free(&doc);
+    return st;
 }
 
 void tgi_machine_find_gpus(tgi_machine *m)

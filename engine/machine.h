@@ -66,6 +66,8 @@ typedef struct tgi_machine {
 void tgi_machine_here(tgi_machine *out);
 /* A machine file. TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_NOMEM; details name the file and the key.
  */
+tg_status tgi_machine_read(const tgi_json *doc, const char *what, tgi_machine *out,
+                           tgi_err *err);
 tg_status tgi_machine_load(const char *path, tgi_machine *out, tgi_err *err);
 /* The same of a text. */
 tg_status tgi_machine_parse(const char *text, size_t n, const char *what, tgi_machine *out,

@@ -354,7 +354,8 @@ static tg_status read_all(reader *r, const tgi_json *doc)
     return read_speeds(r, tgi_json_get(doc, "speeds"));
 }
 
-static tg_status read_doc(const tgi_json *doc, const char *what, tgi_machine *out, tgi_err *err)
+tg_status tgi_machine_read(const tgi_json *doc, const char *what, tgi_machine *out,
+                           tgi_err *err)
 {
     reader r = {.what = what, .m = out, .err = err};
     *out = (tgi_machine){.here = 0};
@@ -367,7 +368,7 @@ tg_status tgi_machine_parse(const char *text, size_t n, const char *what, tgi_ma
 {
     tgi_json *doc = NULL;
     TGI_TRY(tgi_json_parse(text, n, what, &doc, err));
-    const tg_status st = read_doc(doc, what, out, err);
+    const tg_status st = tgi_machine_read(doc, what, out, err);
     tgi_json_free(&doc);
     return st;
 }
@@ -376,7 +377,7 @@ tg_status tgi_machine_load(const char *path, tgi_machine *out, tgi_err *err)
 {
     tgi_json *doc = NULL;
     TGI_TRY(tgi_json_load(path, &doc, err));
-    const tg_status st = read_doc(doc, path, out, err);
+    const tg_status st = tgi_machine_read(doc, path, out, err);
     tgi_json_free(&doc);
     return st;
 }

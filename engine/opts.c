@@ -5,6 +5,7 @@
  * collects. */
 #include "engine/opts.h"
 
+#include "engine/base/input.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/estimate/words.h"
@@ -127,6 +128,10 @@ const char *tgi_opt_nearest(const char *name)
 tg_status tgi_opts_new(tg_opts **out, tgi_err *err)
 {
     tg_opts *o = tgi_calloc(TGI_TAG_MISC, 1, sizeof *o);
+    if (o && !(o->kept = tgi_calloc(TGI_TAG_MISC, TGI_OPT_COUNT, sizeof *o->kept))) {
+        tgi_free(o);
+        o = NULL;
+    }
     if (!o)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a set of options");
     *out = o;
@@ -140,7 +145,9 @@ void tg_opts_free(tg_opts **o)
     for (int i = 0; i < TGI_OPT_COUNT; i++) {
         tgi_free((*o)->value[i]);
         tgi_free((*o)->file[i]);
+        tgi_free((*o)->kept[i].text);
     }
+    tgi_free((*o)->kept);
     for (int i = 0; i < (*o)->n_tensor; i++)
         tgi_free((*o)->tensor[i]);
     tgi_free((*o)->tensor);
@@ -332,6 +339,8 @@ static tg_status keep_value(tg_opts *o, tgi_opt id, const char *value, tgi_from 
     tgi_free(o->file[id]);
     o->file[id] = origin;
     o->from[id] = (unsigned char)from;
+    tgi_free(o->kept[id].text); /* of another pipe */
+    o->kept[id] = (tgi_kept){0};
     return TG_OK;
 }
 
@@ -355,6 +364,8 @@ void tgi_opts_forget(tg_opts *o, tgi_opt id)
 {
     tgi_free(o->value[id]);
     tgi_free(o->file[id]);
+    tgi_free(o->kept[id].text);
+    o->kept[id] = (tgi_kept){0};
     o->value[id] = o->file[id] = NULL;
     o->from[id] = TGI_FROM_DEFAULT;
 }
@@ -364,6 +375,21 @@ void tgi_opts_drop(tg_opts *o, tgi_from from)
     for (int i = 0; i < TGI_OPT_COUNT; i++)
         if (o->from[i] == from && i != TGI_OPT_INPUT_TENSOR)
             tgi_opts_forget(o, (tgi_opt)i);
+}
+
+static tg_status copy_kept(tg_opts *to, const tg_opts *from, tgi_err *err)
+{
+    for (int i = 0; i < TGI_OPT_COUNT; i++) {
+        const tgi_kept *k = &from->kept[i];
+        if (!k->text)
+            continue;
+        char *text = tgi_malloc(TGI_TAG_MISC, k->n + 1);
+        if (!text)
+            return no_memory((tgi_opt)i, err);
+        memcpy(text, k->text, k->n + 1);
+        to->kept[i] = (tgi_kept){text, k->n};
+    }
+    return TG_OK;
 }
 
 tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
@@ -377,7 +403,34 @@ tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
                            from->from[TGI_OPT_INPUT_TENSOR], from->file[TGI_OPT_INPUT_TENSOR],
                            err));
     memcpy(to->set_by, from->set_by, sizeof to->set_by);
+    return copy_kept(to, from, err);
+}
+
+/* ---- Files that options name ---- */
+
+static tg_status keep_pipe(const tg_opts *o, tgi_opt id, const char *path, tgi_err *err)
+{
+    tgi_kept *k = &o->kept[id];
+    return path && !k->text && tgi_input_is_stream(path)
+               ? tgi_input_load(path, TGI_JSON_FILE, &k->text, &k->n, err)
+               : TG_OK;
+}
+
+tg_status tgi_opts_keep_pipes(const tg_opts *o, tgi_err *err)
+{
+    static const tgi_opt read[] = {TGI_OPT_DESCRIPTOR, TGI_OPT_STATS, TGI_OPT_MACHINE};
+    for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
+        TGI_TRY(keep_pipe(o, read[i], o->value[read[i]], err));
     return TG_OK;
+}
+
+tg_status tgi_opts_json(const tg_opts *o, tgi_opt id, tgi_json **doc, tgi_err *err)
+{
+    const char *path = tgi_opts_str(o, id);
+    const tgi_kept *k = &o->kept[id];
+    TGI_TRY(keep_pipe(o, id, path, err));
+    return k->text ? tgi_json_parse(k->text, k->n, path, doc, err)
+                   : tgi_json_load(path, doc, err);
 }
 
 /* ---- typed getters: the text parsed when it was set, so nothing below can fail ---- */

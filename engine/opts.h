@@ -11,6 +11,7 @@
 #ifndef TGI_OPTS_H
 #define TGI_OPTS_H
 
+#include "engine/base/json.h"
 #include "engine/device/choice.h"
 #include "engine/spec.h"
 
@@ -44,6 +45,11 @@ bool tgi_opt_in_preset(tgi_opt id);
 tg_status tgi_opts_new(tg_opts **out, tgi_err *err); /* returned; close with tg_opts_free */
 /* Copy every option of `from` into the empty set `to`. On failure free `to` as usual. */
 tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err);
+/* Read the pipes that options name (a descriptor, statistics, a machine) before the set is
+ * copied or asked twice: what they give is in it from then on, and in its copies. */
+tg_status tgi_opts_keep_pipes(const tg_opts *o, tgi_err *err);
+/* The document in the file that the option names, or what its pipe gave. */
+tg_status tgi_opts_json(const tg_opts *o, tgi_opt id, tgi_json **doc, tgi_err *err);
 /* As tg_opts_set; NULL or "" turns a switch on and is refused for all others. */
 tg_status tgi_opts_set(tg_opts *o, const char *name, const char *value, tgi_err *err);
 /* Set what is not set yet from a job file / from its text (n bytes). On failure nothing or a

@@ -13,6 +13,11 @@ typedef enum tgi_from {
     TGI_FROM_SET
 } tgi_from;
 
+typedef struct tgi_kept {
+    char *text;
+    size_t n;
+} tgi_kept;
+
 struct tg_opts {
     tg_ctx *ctx; /* where the public calls leave details; NULL for sets the engine makes */
     char *value[TGI_OPT_COUNT];
@@ -21,6 +26,7 @@ struct tg_opts {
     char set_by[32];                   /* who calls tg_opts_set; "": a program */
     char **tensor;                     /* "NAME=FILE" */
     int n_tensor;
+    tgi_kept *kept; /* TGI_OPT_COUNT: what pipes that options name gave, once */
 };
 
 bool tgi_opt_is_switch(tgi_opt id);

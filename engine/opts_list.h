@@ -237,8 +237,11 @@ TG_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,
        "write every setting, resolved, as a job file for --config")
 TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
        "also show which plans were rejected, and why")
-TG_OPT(YES, "yes", "y", NULL, NULL, "plan run preview copy preset", RULE_SWITCH, 0, 0, NULL, 0,
-       "overwrite an output that is finished, or that another job left unfinished, or a preset")
+TG_OPT(
+    YES, "yes", "y", NULL, NULL, "plan run verify preview copy preset plot", RULE_SWITCH, 0, 0,
+    NULL, 0,
+    "overwrite an output that is finished, or that another job left unfinished, a preset, and "
+    "what --log, --plot, --trace or --save name")
 TG_OPT(JSON, "json", NULL, NULL, NULL,
        TG_SET_ " copy info calibrate version mem doctor plot" TG_EST_, RULE_SWITCH, 0, 0, NULL,
        0, "results as one JSON object per line on stdout")

@@ -2,6 +2,7 @@
 #include "engine/text_file.h"
 
 #include "io/file_ops.h"
+#include "io/side_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,8 +26,21 @@ tg_status tgi_make_folders(char *path, tgi_err *err)
     return TG_OK;
 }
 
+/* Into a pipe or a terminal: there is nothing to be replaced. */
+static tg_status write_through(const char *path, const char *text, tgi_err *err)
+{
+    tgi_side s;
+    TGI_TRY(tgi_side_open(path, TGI_SIDE_KEEP, &s, err));
+    const int good = tgi_side_write(&s, text, strlen(text));
+    const int why = errno;
+    tgi_side_close(&s);
+    return good ? TG_OK : tgi_fail(err, TG_E_IO, "%s: %s", path, strerror(why));
+}
+
 tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_err *err)
 {
+    if (tgi_is_stream(path))
+        return write_through(path, text, err);
     char partial[4096];
     if (snprintf(partial, sizeof partial, "%s.tmp", path) >= (int)sizeof partial)
         return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);

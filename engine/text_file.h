@@ -8,8 +8,7 @@
 /* Make the folders of a path, as far as they are missing; `path` is as before afterwards. */
 tg_status tgi_make_folders(char *path, tgi_err *err);
 /* Write, make durable, rename into place. With replace == 0 a file that is there is
- * TG_E_EXISTS.
- */
+ * TG_E_EXISTS. A pipe, a terminal or /dev/null is written to. */
 tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_err *err);
 
 /* The path of a file of ours in the user's cache folder: TEGULA_CACHE, or tegula in

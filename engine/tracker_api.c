@@ -11,8 +11,11 @@ tg_status tg_tracker_open(tg_ctx *ctx, const tg_tracker_opts *opts, tg_tracker *
     if (!out || (opts && opts->size != sizeof *opts))
         return tgi_fail(err, TG_E_ARG, "tg_tracker_open: NULL, or options of another version");
     const tg_tracker_opts o = opts ? *opts : (tg_tracker_opts){0};
-    tgi_tracker_opts t = {
-        .peak_ms = o.peak_ms, .csv = o.csv, .go_on = o.go_on, .look = tgi_look_here(1)};
+    tgi_tracker_opts t = {.peak_ms = o.peak_ms,
+                          .csv = o.csv,
+                          .how = TGI_SIDE_REPLACE,
+                          .go_on = o.go_on,
+                          .look = tgi_look_here(1)};
     if (o.peak_ms < 0 || o.peak_ms > PEAK_MS_MOST)
         return tgi_fail(err, TG_E_ARG, "peak_ms is %d; 0 to %d are possible", o.peak_ms,
                         PEAK_MS_MOST);

@@ -192,6 +192,26 @@ TG_API const char *tg_opts_get(const tg_opts *o, const char *name);
  * @return TG_E_NOT_FOUND, TG_E_FORMAT (not such an object), TG_E_ARG as tg_opts_set. */
 TG_API tg_status tg_opts_load(tg_opts *o, const char *path);
 
+/* How a file is opened that the program itself writes for an option. */
+typedef enum tg_output_how {
+    TG_OUTPUT_LOOK,  /* as it is; *fd is -1 when it is not there */
+    TG_OUTPUT_OPEN,  /* made, or emptied */
+    TG_OUTPUT_APPEND /* made, or as it is, which needs no "yes" */
+} tg_output_how;
+
+/**
+ * Open the file that an option names ("trace", "save", "csv"; "output" of a program of its own)
+ * for writing, through the gate that every output of the library passes: it is none of the
+ * files that the set's options read, and no other output of them, whatever the names; a file
+ * that is there is emptied only with the option "yes", or where an interrupted run of this
+ * output left it; devices and pipes are written through, folders refused.
+ * @param fd the caller's to close.
+ * @return TG_E_ARG (not set; one of the set's own files), TG_E_EXISTS, TG_E_IO (a pipe that
+ * nobody reads), TG_E_CANCELLED, TG_E_NOMEM.
+ */
+TG_API tg_status tg_opts_open_output(const tg_opts *o, const char *name, tg_output_how how,
+                                     int *fd);
+
 /* ---- Look -------------------------------------------------------------------------------- */
 
 /**

@@ -107,7 +107,8 @@ typedef struct tg_tracker_maxima {
  * work.
  * @param ctx for the detail line; NULL: none. @param opts NULL for defaults. @param out written
  * only on TG_OK; returned, close with tg_tracker_close.
- * @return TG_E_ARG (an option, no `every`), TG_E_IO (the file cannot be created), TG_E_NOMEM.
+ * @return TG_E_ARG (an option, no `every`), TG_E_EXISTS (the file cannot be created), TG_E_IO
+ * (it cannot be written; a pipe that nobody reads), TG_E_CANCELLED, TG_E_NOMEM.
  */
 TG_API tg_status tg_tracker_open(tg_ctx *ctx, const tg_tracker_opts *opts, tg_tracker **out);
 

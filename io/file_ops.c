@@ -74,16 +74,37 @@ static tg_status failed(tgi_err *err, const char *doing, const char *path, int e
                     strerror(e), full ? "; make room, then run the same command again" : "");
 }
 
+/* Open what is a regular file and no link to one: names of ours can be foreseen, and somebody
+ * may have been there before. -1: *e says why, -1 in it that it is no file. */
+static int open_regular(const char *path, int create, int *e)
+{
+    struct stat st;
+    int f;
+    do
+        f = open(path,
+                 O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
+                     (create ? O_CREAT : 0),
+                 0666);
+    while (f < 0 && errno == EINTR);
+    *e = f < 0 ? errno : 0;
+    if (f >= 0 && fstat(f, &st) == 0 && !S_ISREG(st.st_mode)) {
+        close(f);
+        *e = -1;
+        return -1;
+    }
+    return f;
+}
+
 tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err)
 {
     int e = ask(TGI_FILE_OPEN, path);
     int f = -1;
-    if (!e) {
-        do
-            f = open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
-        while (f < 0 && errno == EINTR);
-        e = f < 0 ? errno : 0;
-    }
+    if (!e)
+        f = open_regular(path, create, &e);
+    if (e == -1 || e == ELOOP || e == ENXIO)
+        return tgi_fail(err, TG_E_EXISTS,
+                        "%s: is %s, which is not written to: remove it, or choose another name",
+                        path, e == ELOOP ? "a symbolic link" : "no regular file");
     if (e == ENOSPC || e == EDQUOT || e == EIO)
         return failed(err, "open", path, e);
     const char *slash = strrchr(path, '/');
@@ -247,9 +268,21 @@ static int rename_exclusive(const char *from, const char *to)
     return rename(from, to) ? errno : 0;
 }
 
+/* Only files are replaced, and links to something; a device's node stays. */
+static int is_node(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) &&
+           !S_ISDIR(st.st_mode);
+}
+
 tg_status tgi_file_rename(const char *from, const char *to, int replace, tgi_err *err)
 {
     int e = ask(TGI_FILE_RENAME, to);
+    if (!e && is_node(to))
+        return tgi_fail(err, TG_E_EXISTS,
+                        "%s: is no regular file and is not replaced; the result stays in %s",
+                        to, from);
     if (!e)
         e = !replace ? rename_exclusive(from, to) : rename(from, to) ? errno : 0;
     if (e == EEXIST)

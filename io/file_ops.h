@@ -24,7 +24,8 @@ typedef enum tgi_file_op {
 } tgi_file_op;
 
 /* Open for reading and writing. create: make it if it is not there (TG_E_EXISTS when it cannot
- * be created); else TG_E_NOT_FOUND when it is not there. */
+ * be created); else TG_E_NOT_FOUND when it is not there. Symbolic links are not followed, and
+ * what is no regular file is TG_E_EXISTS. */
 tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err);
 /* A file without a name in `folder`, for reading and writing: it is gone when it is closed,
  * also by a kill. TG_E_NOT_FOUND no such folder, TG_E_EXISTS nothing can be created there. */
@@ -40,7 +41,8 @@ tg_status tgi_file_truncate(int fd, const char *path, uint64_t size, tgi_err *er
 /* Take disk space for [0, bytes) without changing the file's size. A filesystem that cannot
  * reserve is asked for its free space instead. */
 tg_status tgi_file_reserve(int fd, const char *path, uint64_t bytes, tgi_err *err);
-/* Rename; with replace == 0 an existing `to` is TG_E_EXISTS. */
+/* Rename; with replace == 0 an existing `to` is TG_E_EXISTS, and one that is a device or a pipe
+ * always is. */
 tg_status tgi_file_rename(const char *from, const char *to, int replace, tgi_err *err);
 /* Remove; a file that is not there is no error. */
 tg_status tgi_file_unlink(const char *path, tgi_err *err);

@@ -9,6 +9,7 @@
 #include "engine/base/status.h"
 #include "engine/base/tensor.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #define TG_IMAGE_MAX_AXES 8
@@ -123,6 +124,8 @@ typedef struct tg_open_opts {
                                take long: not 0 ends the reading with TG_E_CANCELLED; or NULL */
     tg_bad_region_fn *on_bad; /* NULL: what cannot be decoded ends the reading. (Formats that */
     void *on_bad_arg;         /* decode a whole file at once end in any case.) */
+    atomic_int *surplus; /* becomes 1 when a block has far more data than pixels: the rest is
+                            not read, so nobody knows whether it is whole. Or NULL */
 } tg_open_opts;
 
 typedef struct tg_source_ops {

@@ -31,6 +31,7 @@ typedef struct decoder {
     uint64_t at;     /* the byte of the file behind what libjpeg has */
     uint8_t *memory; /* the block, not aligned */
     size_t block_bytes;
+    bool made_up;             /* the end mark, since the file ended */
     JDIMENSION width, height; /* at open */
     int components;
     tgi_err io_error; /* of the file, in a callback */
@@ -57,6 +58,7 @@ static boolean source_more(j_decompress_ptr z)
         d->lib.damaged |= z->progressive_mode;
         if (z->progressive_mode)
             memcpy(d->lib.text, "the file ends too early", 24);
+        d->made_up = true;
         d->source.next_input_byte = end;
         d->source.bytes_in_buffer = sizeof end;
         return TRUE;
@@ -105,6 +107,7 @@ static void start_over(decoder *d)
 {
     tgi_jpeg_reset(&d->lib, (j_common_ptr)&d->z);
     d->at = 0;
+    d->made_up = false;
     d->source.bytes_in_buffer = 0;
     d->io_status = TG_OK;
 }
@@ -292,13 +295,32 @@ static tg_status jpeg_row(void *state, uint8_t *row, tgi_err *err)
     return damage(d, err);
 }
 
+static tg_status finish(decoder *d, tgi_err *err)
+{
+    if (TGI_JPEG_TRY(&d->lib))
+        return failed(d, err);
+    jpeg_finish_decompress(&d->z);
+    return TG_OK;
+}
+
+static tg_status jpeg_end(void *state, int *surplus, tgi_err *err)
+{
+    decoder *d = state;
+    *surplus = 0;
+    TGI_TRY(finish(d, err));
+    TGI_TRY(damage(d, err));
+    return d->made_up ? tgi_fail(err, TG_E_FORMAT, "the JPEG is cut: it ends without EOI")
+                      : TG_OK;
+}
+
 /* ---- The format ---- */
 
 static const tgi_picture_ops ops = {.open = jpeg_open,
                                     .close = jpeg_close,
                                     .bytes = jpeg_bytes,
                                     .begin = jpeg_begin,
-                                    .row = jpeg_row};
+                                    .row = jpeg_row,
+                                    .end = jpeg_end};
 
 static tg_status source_open(const char *path, const tg_open_opts *o, tg_source **out,
                              tgi_err *err)

@@ -519,6 +519,15 @@ tg_status tgi_onnx_open(const char *path, tg_onnx_model **out, tgi_err *err)
     return TG_OK;
 }
 
+const char *tgi_onnx_file(const tg_onnx_model *m, int i)
+{
+    const tgi_onnx_priv *p = m->priv_;
+    for (const tgi_onnx_map *f = p->maps; f; f = f->next)
+        if (f->location && i-- == 0)
+            return f->location;
+    return NULL;
+}
+
 void tgi_onnx_close(tg_onnx_model **m)
 {
     if (!m || !*m)

@@ -82,6 +82,8 @@ typedef struct tg_onnx_model {
 tg_status tgi_onnx_open(const char *path, tg_onnx_model **out, tgi_err *err);
 /* Parse bytes in memory (fuzzing); external data refused. `bytes` borrowed for the life. */
 tg_status tgi_onnx_parse(const void *bytes, size_t n, tg_onnx_model **out, tgi_err *err);
+/* The i-th file of external data, as the model spells it, below its folder; NULL: no more. */
+const char *tgi_onnx_file(const tg_onnx_model *m, int i);
 void tgi_onnx_close(tg_onnx_model **m);
 
 #endif

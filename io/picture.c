@@ -7,6 +7,7 @@
 #include "io/io_formats.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define DEFAULT_BUDGET ((size_t)1 << 30)
@@ -20,6 +21,7 @@ typedef struct picture {
     tg_image_info info;
     void *state;
     int (*cancelled)(void);
+    atomic_int *surplus; /* or NULL */
     pthread_mutex_t lock;
     size_t row_bytes, keep;
     int64_t next;  /* rows decoded since the beginning; -1: not begun, or failed */
@@ -92,6 +94,7 @@ tg_status tgi_picture_open(const tg_source_ops *source, const tgi_picture_ops *o
         return tgi_fail(err, TG_E_NOMEM, "no memory for a %s reader", source->format);
     *p = (picture){.base.ops = source, .ops = ops, .file.fd = -1, .next = -1};
     p->cancelled = o->cancelled;
+    p->surplus = o->surplus;
     pthread_mutex_init(&p->lock, NULL);
     const tg_status st = open_parts(p, path, o, err);
     *out = &p->base;
@@ -115,6 +118,19 @@ void tgi_picture_close(tg_source **s)
     *s = NULL;
 }
 
+/* The next row; with the last one all that a whole file has behind it. */
+static tg_status decode_row(picture *p, uint8_t *at, tgi_err *err)
+{
+    int surplus = 0;
+    TGI_TRY(p->ops->row(p->state, at, err));
+    if (p->next + 1 < p->info.height)
+        return TG_OK;
+    TGI_TRY(p->ops->end(p->state, &surplus, err));
+    if (surplus && p->surplus)
+        atomic_store(p->surplus, 1);
+    return TG_OK;
+}
+
 /* Rows until y is there. A failure is met again by whoever asks next. */
 static tg_status decode_to(picture *p, int64_t y, tgi_err *err)
 {
@@ -126,7 +142,7 @@ static tg_status decode_to(picture *p, int64_t y, tgi_err *err)
     while (p->next <= y) {
         uint8_t *at = p->ring + (size_t)p->next % p->keep * p->row_bytes;
         const int far = y - p->next >= (int64_t)p->keep; /* on the way only */
-        const tg_status st = p->ops->row(p->state, at, err);
+        const tg_status st = decode_row(p, at, err);
         if (st != TG_OK) {
             tgi_err_prefix(err, "row %lld", (long long)p->next);
             p->next = -1;

@@ -22,6 +22,9 @@ typedef struct tgi_picture_ops {
     tg_status (*begin)(void *state, tgi_err *err);
     /* The next row: width pixels of samples interleaved, native order. TG_E_FORMAT. */
     tg_status (*row)(void *state, uint8_t *row, tgi_err *err);
+    /* Behind the last row: is what follows what a whole file has there? TG_E_FORMAT. *surplus:
+     * more data than pixels, which were not read. */
+    tg_status (*end)(void *state, int *surplus, tgi_err *err);
 } tgi_picture_ops;
 
 /* The open of a source's ops table: `source` is that table, `ops` the row decoder. */

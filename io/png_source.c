@@ -26,6 +26,7 @@
 #define DEFLATE_MOST 1032 /* pixels' bytes for one byte of deflate data, at best */
 
 #define ICC_CAP ((size_t)16 << 20)
+#define SURPLUS_BYTES ((uint32_t)16 << 20) /* of a chunk, behind the end of its data */
 
 static const tgi_packing deflate = {.compression = TGI_TIFF_DEFLATE, .fill_order = 1};
 
@@ -46,10 +47,12 @@ typedef struct png {
     uint64_t at;    /* the next byte of IDAT data */
     uint32_t left;  /* of this IDAT */
     uint32_t crc;
+    bool ended; /* the deflate data, with their checksum */
     tgi_unpack *unpack;
     uint8_t *row, *above; /* a filter's number and `stored` bytes each */
     uint8_t *whole;       /* interlaced: all pixels, or NULL */
     bool ready;           /* whole is filled */
+    int surplus;          /* it has more data than pixels */
     uint32_t next;        /* row of it */
 } png;
 
@@ -340,6 +343,7 @@ static void rewind_data(png *p)
 {
     p->at = p->first;
     p->left = 0;
+    p->ended = false;
     tgi_unpack_begin(p->unpack);
 }
 
@@ -381,8 +385,76 @@ static tg_status inflate_bytes(png *p, uint8_t *dst, size_t n, tgi_err *err)
         p->crc = tgi_crc32(p->crc, b, used);
         p->at += used;
         p->left -= (uint32_t)used;
+        p->ended = io.ended;
         if (io.room && (io.ended || (!used && io.room == room)))
             return tgi_fail(err, TG_E_FORMAT, "PNG data end before the last row");
+    }
+    return TG_OK;
+}
+
+/* ---- Behind the last row ---- */
+
+/* The end of the deflate data, with the checksum of all pixels. What has far more of them is
+ * not followed: *surplus. */
+static tg_status seal_pixels(png *p, int *surplus, tgi_err *err)
+{
+    size_t seen = 0;
+    while (!p->ended && seen < TGI_UNPACK_SURPLUS) {
+        tgi_pieces io = {0};
+        while (!p->left)
+            TGI_TRY(enter_chunk(p, p->at == p->first, err));
+        const size_t piece = tgi_min(p->left, WINDOW);
+        TGI_TRY(bytes_at(p, p->at, piece, &io.src, err));
+        const uint8_t *b = io.src;
+        io.n = piece;
+        TGI_TRY(tgi_unpack_seal(p->unpack, &io, &seen, 0, err));
+        const size_t used = piece - io.n;
+        p->crc = tgi_crc32(p->crc, b, used);
+        p->at += used;
+        p->left -= (uint32_t)used;
+        p->ended = io.ended;
+        if (!used && !io.ended && seen < TGI_UNPACK_SURPLUS)
+            return tgi_fail(err, TG_E_FORMAT, "PNG data are damaged behind the last row");
+    }
+    *surplus = !p->ended;
+    return TG_OK;
+}
+
+/* The checksum of the IDAT that is open. One with far more bytes than data is not read. */
+static tg_status seal_chunk(png *p, int *surplus, tgi_err *err)
+{
+    const uint8_t *b;
+    *surplus |= p->left > SURPLUS_BYTES;
+    if (*surplus) {
+        p->at += p->left;
+        p->left = 0;
+    }
+    for (; p->left; p->left -= (uint32_t)tgi_min(p->left, WINDOW)) {
+        const size_t piece = tgi_min(p->left, WINDOW);
+        TGI_TRY(bytes_at(p, p->at, piece, &b, err));
+        p->crc = tgi_crc32(p->crc, b, piece);
+        p->at += piece;
+    }
+    TGI_TRY(bytes_at(p, p->at, 4, &b, err));
+    p->at += 4;
+    return *surplus || tgi_load32(b, true) == p->crc ? TG_OK : wrong_check("IDAT", err);
+}
+
+/* A file that was cut has all of its pixels at times, and never its end. */
+static tg_status png_end(void *state, int *surplus, tgi_err *err)
+{
+    png *p = state;
+    chunk c = {.type = ""};
+    if (p->ready) { /* interlaced: read to its end at once */
+        *surplus = p->surplus;
+        return TG_OK;
+    }
+    TGI_TRY(seal_pixels(p, surplus, err));
+    TGI_TRY(seal_chunk(p, surplus, err));
+    while (strcmp(c.type, "IEND") != 0) {
+        if (p->at == p->f->size)
+            return tgi_fail(err, TG_E_FORMAT, "the PNG is cut: it ends without IEND");
+        TGI_TRY(next_chunk(p, &p->at, &c, err));
     }
     return TG_OK;
 }
@@ -510,6 +582,7 @@ static tg_status png_begin(void *state, tgi_err *err)
     if (!p->interlaced)
         return TG_OK;
     TGI_TRY(read_interlaced(p, err));
+    TGI_TRY(png_end(p, &p->surplus, err));
     p->ready = true;
     return TG_OK;
 }
@@ -532,7 +605,8 @@ static const tgi_picture_ops ops = {.open = png_open,
                                     .close = png_close,
                                     .bytes = png_bytes,
                                     .begin = png_begin,
-                                    .row = png_row};
+                                    .row = png_row,
+                                    .end = png_end};
 
 static tg_status source_open(const char *path, const tg_open_opts *o, tg_source **out,
                              tgi_err *err)

@@ -17,12 +17,12 @@
 #include "io/tiff_ifd.h"
 
 #define TURNED 4096
-#define SURPLUS ((size_t)1 << 20) /* pixels behind the last: padding of some writers */
 
 struct tgi_unpack {
     const tgi_codec *codec;
     void *state;
     uint8_t *turned; /* TURNED bytes, for FillOrder 2; else NULL */
+    atomic_int *surplus;
 };
 
 /* ---- The table ---- */
@@ -90,6 +90,7 @@ tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err)
     if (!u)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a decoder");
     u->codec = codec;
+    u->surplus = p->surplus;
     tg_status st = open_turned(p, u, err);
     if (st == TG_OK)
         st = codec->open(p, &u->state, err);
@@ -201,22 +202,26 @@ static tg_status run_pieces(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
+tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last, tgi_err *err)
 {
     uint8_t surplus[4096];
-    for (size_t seen = 0; u->codec->sealed && !io->ended && seen < SURPLUS;) {
+    while (u->codec->sealed && !io->ended && *seen < TGI_UNPACK_SURPLUS) {
         const size_t n = io->n;
         io->dst = surplus;
         io->room = sizeof surplus;
         const tg_status st = tgi_unpack_more(u, io, err);
-        seen += sizeof surplus - io->room;
+        const size_t got = sizeof surplus - io->room;
+        *seen += got;
         io->dst = NULL;
         if (st != TG_OK)
             return st;
-        if (!io->ended && io->n == n && io->room == sizeof surplus)
-            return tgi_fail(err, TG_E_FORMAT, "%s data are cut off behind the last pixel",
-                            u->codec->name);
+        if (!io->ended && io->n == n && !got)
+            return last ? tgi_fail(err, TG_E_FORMAT,
+                                   "%s data are cut off behind the last pixel", u->codec->name)
+                        : TG_OK;
     }
+    if (u->surplus && u->codec->sealed && !io->ended)
+        atomic_store(u->surplus, 1);
     return TG_OK;
 }
 
@@ -230,8 +235,9 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
         tgi_pieces io = {.src = src, .n = n, .dst = dst, .room = want};
         TGI_TRY(run_pieces(u, &io, err));
         got = want - io.room;
+        size_t seen = 0;
         if (got >= want)
-            TGI_TRY(tgi_unpack_seal(u, &io, err));
+            TGI_TRY(tgi_unpack_seal(u, &io, &seen, 1, err));
     }
     return got >= want ? TG_OK
                        : tgi_fail(err, TG_E_FORMAT, "%s data ends after %zu of %zu bytes",

@@ -9,6 +9,7 @@
 
 #include "engine/base/status.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,7 @@ typedef struct tgi_packing {
                        (TGI_HISTORY_STREAMS) blocks are decoded whole */
     const uint8_t *tables; /* JPEGTables, n_tables bytes, borrowed for the call; or NULL */
     size_t n_tables;
+    atomic_int *surplus; /* tg_open_opts has it; or NULL */
 } tgi_packing;
 
 typedef enum tgi_history {
@@ -95,9 +97,12 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
 void tgi_unpack_begin(tgi_unpack *u);
 tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
 /* The block's pixels are all there: go on through the rest of it to its end mark and checksum.
- * Does nothing for codecs without; what claims to hold far more pixels is not followed.
- * TG_E_FORMAT: damaged, or cut off before it. */
-tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
+ * Does nothing for codecs without; what claims to hold far more pixels is not followed (*seen
+ * reaches TGI_UNPACK_SURPLUS). Called with piece after piece, *seen being 0 at first and `last`
+ * with the last, until io->ended. TG_E_FORMAT: damaged, or cut off before it. */
+#define TGI_UNPACK_SURPLUS                                                                     \
+    ((size_t)1 << 20) /* pixels behind the last: padding of some writers */
+tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last, tgi_err *err);
 const char *tgi_unpack_name(const tgi_unpack *u);
 
 #endif

@@ -183,6 +183,7 @@ static tg_status open_lanes(tgi_tiff_source *s, size_t budget, tgi_err *err)
     const tgi_tiff_page *p = &s->index.page;
     s->form = tgi_form_of(p, s->file.big_endian);
     TGI_TRY(tgi_packing_of(p, &s->file.f, &s->packing, &s->tables, err));
+    s->packing.surplus = s->surplus;
     s->bytes += s->packing.n_tables;
     s->budget = budget;
     s->planes_at_once = s->plane_stride = 1;
@@ -270,6 +271,7 @@ static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **
     s->cancelled = o->cancelled;
     s->on_bad = o->on_bad;
     s->on_bad_arg = o->on_bad_arg;
+    s->surplus = o->surplus;
     s->file.f.fd = -1;
     s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);
     tg_status st = tgi_rfile_open(path, &s->file.f, err);

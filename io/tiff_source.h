@@ -41,6 +41,7 @@ typedef struct tgi_tiff_source {
     int (*cancelled)(void);
     tg_bad_region_fn *on_bad; /* or NULL: a block that cannot be decoded ends the reading */
     void *on_bad_arg;
+    atomic_int *surplus;  /* or NULL */
     tgi_streams *streams; /* or NULL: blocks are held whole, or stored as they are */
     size_t keep;          /* rows a stream keeps */
     pthread_mutex_t lock; /* of `streams` */

@@ -118,14 +118,18 @@ tgi_stream *tgi_streams_take(tgi_streams *s, const tgi_stream_block *b)
 /* Behind the last row: the end mark and the checksum of the block. */
 static tg_status decode_seal(tgi_streams *s, tgi_stream *t, tgi_pieces *io, tgi_err *err)
 {
-    if (io->ended)
-        return TG_OK;
-    const uint64_t left = t->b.count - t->taken;
-    io->n = (size_t)(left < READ_PIECE ? left : READ_PIECE);
-    if (io->n)
-        TGI_TRY(
-            tgi_window_get(&t->win, s->f, t->b.off + t->taken, io->n, io->n, &io->src, err));
-    return tgi_unpack_seal(t->unpack, io, err);
+    size_t seen = 0;
+    for (int last = 0; !io->ended && !last && seen < TGI_UNPACK_SURPLUS;) {
+        const uint64_t left = t->b.count - t->taken;
+        const size_t n = (size_t)(left < READ_PIECE ? left : READ_PIECE);
+        last = n == left;
+        if (n)
+            TGI_TRY(tgi_window_get(&t->win, s->f, t->b.off + t->taken, n, n, &io->src, err));
+        io->n = n;
+        TGI_TRY(tgi_unpack_seal(t->unpack, io, &seen, last, err));
+        t->taken += n - io->n;
+    }
+    return TG_OK;
 }
 
 /* The next row of the block, as it is stored. */

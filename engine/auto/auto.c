@@ -288,10 +288,12 @@ static tg_status try_all(tgi_auto *a, tgi_err *err)
 }
 
 /* What the grid depends on, from the job as the options have it; its warnings go to ctx. */
-static tg_status look_at_job(tg_ctx *ctx, tgi_auto *a, tgi_err *err)
+static tg_status look_at_job(tg_ctx *ctx, tgi_auto *a, const char *output, tgi_err *err)
 {
     tg_job *job = NULL;
-    const tg_status st = tgi_job_open(ctx, a->opts, &job, err);
+    tg_status st = tgi_job_open(ctx, a->opts, &job, err);
+    if (st == TG_OK && output)
+        st = tgi_job_spares(job, output, "the preset", err);
     if (st == TG_OK) {
         a->tensor = job->set.tensor;
         a->bf16_may = a->bf16_may && !job->set.descriptor.fp32_only;
@@ -303,12 +305,18 @@ static tg_status look_at_job(tg_ctx *ctx, tgi_auto *a, tgi_err *err)
     return st;
 }
 
+const char *tgi_auto_output(const tg_opts *o)
+{
+    return o->from[TGI_OPT_OUTPUT] == TGI_FROM_SET ? tgi_opts_str(o, TGI_OPT_OUTPUT) : NULL;
+}
+
 static tg_status prepare(tg_ctx *ctx, const tg_opts *o, tgi_auto *a, tgi_err *err)
 {
     char ram[32];
     int in_memory;
     uint64_t room;
     TGI_TRY(tgi_opts_new(&a->opts, err));
+    TGI_TRY(tgi_opts_keep_pipes(o, err));
     TGI_TRY(tgi_opts_copy(a->opts, o, err));
     tgi_opts_forget(a->opts, TGI_OPT_OUTPUT); /* the preset's, not the job's */
     a->bf16_asked = tgi_opts_choice(o, TGI_OPT_PRECISION) == TGI_PRECISION_BF16;
@@ -325,12 +333,7 @@ static tg_status prepare(tg_ctx *ctx, const tg_opts *o, tgi_auto *a, tgi_err *er
     a->ram_given = tgi_opts_given(o, TGI_OPT_RAM);
     if (!a->ram_given)
         TGI_TRY(tgi_opts_set(a->opts, "ram", ram, err));
-    return look_at_job(ctx, a, err);
-}
-
-const char *tgi_auto_output(const tg_opts *o)
-{
-    return o->from[TGI_OPT_OUTPUT] == TGI_FROM_SET ? tgi_opts_str(o, TGI_OPT_OUTPUT) : NULL;
+    return look_at_job(ctx, a, tgi_auto_output(o), err);
 }
 
 tg_status tgi_auto_search(tg_ctx *ctx, const tg_opts *o, tgi_auto **out, tgi_err *err)

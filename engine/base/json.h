@@ -32,7 +32,9 @@ typedef struct tgi_json tgi_json; /* a value inside a document; view */
 /* Parse n bytes; `what` names them in details. Returned document; tgi_json_free. */
 tg_status tgi_json_parse(const char *text, size_t n, const char *what, tgi_json **doc,
                          tgi_err *err);
-/* Read and parse a file of at most 16 MiB. TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_NOMEM. */
+/* Read and parse a file, or a pipe, of at most 16 MiB. TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_NOMEM,
+ * of a pipe TG_E_CANCELLED and TG_E_IO too (input.h). */
+#define TGI_JSON_FILE ((size_t)16 << 20)
 tg_status tgi_json_load(const char *path, tgi_json **doc, tgi_err *err);
 void tgi_json_free(tgi_json **doc);
 

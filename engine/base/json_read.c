@@ -7,20 +7,16 @@
  * text, so they are known before the first byte is read: every value but the first follows a
  * '[', '{' or ',', and a decoded string with its NUL is never longer than its quoted form. */
 #include "engine/base/arith.h"
+#include "engine/base/input.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/base/number.h"
 #include "engine/base/utf8.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MAX_DEPTH 64
 #define MAX_MEMBERS 16384 /* of one object: looking for duplicates is quadratic */
-#define MAX_FILE ((off_t)16 << 20)
 
 typedef enum kind { NONE, BOOLEAN, INTEGER, REAL, STRING, ARRAY, OBJECT } kind;
 
@@ -329,44 +325,12 @@ tg_status tgi_json_parse(const char *text, size_t n, const char *what, tgi_json 
     return TG_OK;
 }
 
-static tg_status read_all(int fd, const char *path, char **text, size_t *n, tgi_err *err)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE)
-        return tgi_fail(err, TG_E_FORMAT, "%s: not a file of at most 16 MiB", path);
-    char *t = tgi_malloc(TGI_TAG_MISC, (size_t)st.st_size + 1);
-    if (!t)
-        return tgi_fail(err, TG_E_NOMEM, "%s: no memory to read it", path);
-    size_t got = 0;
-    ssize_t k = 1;
-    while (got < (size_t)st.st_size && k > 0) {
-        k = read(fd, t + got, (size_t)st.st_size - got);
-        if (k < 0 && errno == EINTR)
-            k = 1;
-        else if (k > 0)
-            got += (size_t)k;
-    }
-    if (got < (size_t)st.st_size) {
-        tgi_free(t);
-        return tgi_fail(err, TG_E_IO, "%s: only %zu of %lld bytes could be read", path, got,
-                        (long long)st.st_size);
-    }
-    *text = t;
-    *n = got;
-    return TG_OK;
-}
-
 tg_status tgi_json_load(const char *path, tgi_json **doc, tgi_err *err)
 {
     char *text = NULL;
     size_t n = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return tgi_fail(err, TG_E_NOT_FOUND, "%s: %s", path, strerror(errno));
-    tg_status st = read_all(fd, path, &text, &n, err);
-    close(fd);
-    if (st == TG_OK)
-        st = tgi_json_parse(text, n, path, doc, err);
+    TGI_TRY(tgi_input_load(path, TGI_JSON_FILE, &text, &n, err));
+    const tg_status st = tgi_json_parse(text, n, path, doc, err);
     tgi_free(text);
     return st;
 }

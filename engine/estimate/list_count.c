@@ -8,14 +8,11 @@
  *   .jsonl  every line that is not blank is a sample and a value of its own
  *   .json   the elements of the top array; of a top object, those of its longest array
  *           ({"info": {...}, "questions": [...]}, as question sets are published) */
+#include "engine/base/input.h"
 #include "engine/estimate/estimate.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define BLOCK 65536
 #define MAX_DEPTH 512
@@ -187,22 +184,18 @@ static tg_status finish(counter *c, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status read_through(counter *c, int fd, tgi_err *err)
+static tg_status read_through(counter *c, tgi_input *in, tgi_err *err)
 {
     char block[BLOCK];
     for (;;) {
-        const ssize_t n = read(fd, block, sizeof block);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return tgi_fail(err, TG_E_IO, "%s: %s", c->path, strerror(errno));
+        size_t n, i = 0;
+        TGI_TRY(tgi_input_read(in, block, sizeof block, &n, err));
         if (n == 0)
             return finish(c, err);
         if (tg_cancel_signal())
             return tgi_fail(err, TG_E_CANCELLED, "%s: stopped while counting", c->path);
-        ssize_t i = 0;
         if (c->byte == 0 && n >= 3 && memcmp(block, "\xef\xbb\xbf", 3) == 0)
-            i = c->byte = 3; /* a byte order mark */
+            c->byte = (int64_t)(i = 3); /* a byte order mark */
         for (; i < n; i++, c->byte++)
             TGI_TRY(one_byte(c, block[i], err));
     }
@@ -213,15 +206,11 @@ tg_status tgi_list_count(const char *path, int64_t *samples, char *member, size_
 {
     const size_t n = strlen(path);
     counter c = {.path = path, .line = 1};
-    struct stat st;
     c.lines = n > 6 && strcmp(path + n - 6, ".jsonl") == 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return tgi_fail(err, TG_E_NOT_FOUND, "%s: %s", path, strerror(errno));
-    tg_status got = fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
-                        ? read_through(&c, fd, err)
-                        : tgi_fail(err, TG_E_FORMAT, "%s: not a regular file", path);
-    close(fd);
+    tgi_input in;
+    TGI_TRY(tgi_input_open(path, &in, err));
+    const tg_status got = read_through(&c, &in, err);
+    tgi_input_close(&in);
     if (got != TG_OK)
         return got;
     *samples = c.best;

@@ -68,6 +68,12 @@ void tgi_graph_free(tg_graph **gp)
     *gp = NULL;
 }
 
+const char *tgi_graph_file(const tg_graph *g, int i)
+{
+    const tgi_graph_priv *p = tgi_priv(g);
+    return p->model ? tgi_onnx_file(p->model, i) : NULL;
+}
+
 /* Make room for one more element; doubles. */
 static tg_status grow(void **array, int n, int *cap, size_t size, int max, const char *what,
                       tgi_err *err)

@@ -122,6 +122,9 @@ tg_status tgi_graph_finish(tg_graph *g, unsigned flags, tgi_err *err);
 tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err);
 /* Import and finish, with the flags of tgi_graph_finish; what goes wrong names the file. */
 tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tg_graph **out, tgi_err *err);
+/* The i-th file beside the model that holds weights of it: its name below the model's folder.
+ * NULL: no more. */
+const char *tgi_graph_file(const tg_graph *g, int i);
 /* The second half: lower parsed structs. *model is taken on success (set to NULL). */
 struct tg_onnx_model;
 tg_status tgi_graph_lower_onnx(struct tg_onnx_model **model, tg_graph **out, tgi_err *err);

@@ -4,6 +4,7 @@
  */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/gate.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/job.h"
 #include "engine/job/job_picture.h"
@@ -44,6 +45,7 @@ typedef struct copy {
     size_t budget;              /* what --ram allows */
     int64_t step;               /* rows read at once */
     int64_t first_tile;         /* tiles before it are in the file */
+    atomic_int surplus;         /* the input has more data than pixels */
     int64_t clipped, converted; /* values that the output's type does not hold; all of them */
 } copy;
 
@@ -111,6 +113,18 @@ static void choose_meta(copy *c, const tg_image_meta *given)
         m->stored_as = TG_STORED_LIGHT;
 }
 
+static tg_status pass_gate(const copy *c, tgi_err *err)
+{
+    tgi_gate g = {0};
+    tg_status st = tgi_gate_options_write(&g, c->opts, err);
+    if (st == TG_OK)
+        st = tgi_gate_options_read(&g, c->opts, err);
+    if (st == TG_OK)
+        st = tgi_gate_reads_source(&g, c->source, c->input, err);
+    tgi_gate_close(&g);
+    return st;
+}
+
 static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
 {
     tgi_machine_here(&c->machine);
@@ -124,7 +138,8 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
                       .decode_budget = c->budget / 4,
-                      .cancelled = tg_cancel_signal};
+                      .cancelled = tg_cancel_signal,
+                      .surplus = &c->surplus};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
@@ -141,7 +156,7 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
         o.on_bad_arg = c->bad;
     }
     TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
-    TGI_TRY(tgi_refuse_own_input(c->output, c->source, c->input, NULL, err));
+    TGI_TRY(pass_gate(c, err));
     c->info = c->source->ops->info(c->source);
     if (c->info->note[0])
         tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", c->input, c->info->note);
@@ -482,37 +497,59 @@ static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_c
     return st;
 }
 
+static tg_status fingerprint(const copy *c, const tg_sink_layout *l, char **out, tgi_err *err)
+{
+    char id[160], codec[64];
+    tgi_lines t = {0};
+    TGI_TRY(tgi_input_identity(c->source, c->input, id, sizeof id, err));
+    tgi_fingerprint_program(&t, "copy " TG_VERSION_STRING);
+    tgi_lines_add(&t, "input", "%s", id);
+    tgi_lines_add(&t, "region", "%lld:%lld,%lld:%lld planes=%lld", (long long)c->y.lo,
+                  (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
+                  (long long)c->n_planes);
+    tgi_fingerprint_chosen(&t, c->opts);
+    tgi_lines_add(&t, "pyramid", "%d", (int)tgi_opts_pyramid(c->opts));
+    tgi_lines_add(&t, "dtype", "%s", tgi_dtype_name(c->dtype));
+    tgi_lines_add(&t, "codec", "%s", tgi_tile_codec_text(l, codec, sizeof codec));
+    if (c->writer)
+        tgi_lines_add(&t, "format", "%s", c->writer->name);
+    return tgi_lines_take(&t, out, err);
+}
+
+static tg_status go_on(const copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
+{
+    if (!c->bad && tgi_bad_tiles_left(c->output))
+        return tgi_fail(
+            err, TG_E_CHANGED,
+            "the interrupted output of %s has regions filled by --on-bad-tile fill: go on "
+            "with it, or give -y to discard that output and start over",
+            c->output);
+    return tgi_journal_resume(j, l, err);
+}
+
 static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
 {
     char *text = NULL;
     size_t n;
-    char id[160];
-    TGI_TRY(tgi_input_identity(c->source, c->input, id, sizeof id, err));
-    text = tgi_malloc(TGI_TAG_JOURNAL, 512);
-    if (!text)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
-    snprintf(text, 512,
-             "tegula=copy\ninput=%s\nregion=%lld:%lld,%lld:%lld planes=%lld\n"
-             "series=%lld level=%lld pyramid=%d\ndtype=%s\n%s%s%s",
-             id, (long long)c->y.lo, (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
-             (long long)c->n_planes, (long long)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
-             (long long)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0), (int)tgi_opts_pyramid(c->opts),
-             tgi_dtype_name(c->dtype), c->writer ? "format=" : "",
-             c->writer ? c->writer->name : "", c->writer ? "\n" : "");
-    const tg_journal_state state = tgi_journal_state(j);
+    TGI_TRY(fingerprint(c, l, &text, err));
     const void *stored = tgi_journal_job(j, &n);
-    tg_status st = state == TG_JOURNAL_FRESH ? tgi_journal_begin(j, l, text, strlen(text), err)
-                                             : tgi_fingerprint_compare(stored, n, text, err);
-    if (st == TG_OK && state == TG_JOURNAL_RESUME && !c->bad && tgi_bad_tiles_left(c->output))
-        st = tgi_fail(
-            err, TG_E_CHANGED,
-            "the interrupted output of %s has regions filled by --on-bad-tile fill: go on "
-            "with it, or remove %s.journal to start over",
-            c->output, c->output);
-    if (st == TG_OK && state == TG_JOURNAL_RESUME)
-        st = tgi_journal_resume(j, l, err);
-    if (st == TG_OK && state != TG_JOURNAL_FINISHED)
-        st = begin_bad(c, state == TG_JOURNAL_RESUME, err);
+    int resumed = tgi_journal_state(j) == TG_JOURNAL_RESUME,
+        fresh = tgi_journal_state(j) == TG_JOURNAL_FRESH;
+    tg_status st = fresh ? TG_OK : tgi_fingerprint_compare(stored, n, text, err);
+    if (st == TG_OK && resumed)
+        st = go_on(c, l, j, err);
+    if (st == TG_E_CHANGED && tgi_opts_flag(c->opts, TGI_OPT_YES)) {
+        tgi_ctx_log(c->ctx, TG_LOG_WARN,
+                    "-y: %s.partial, an interrupted output of another copy, is discarded",
+                    c->output);
+        resumed = 0;
+        fresh = 1;
+        st = TG_OK;
+    }
+    if (st == TG_OK && fresh)
+        st = tgi_journal_begin(j, l, text, strlen(text), err);
+    if (st == TG_OK && (fresh || resumed))
+        st = begin_bad(c, resumed, err);
     tgi_free(text);
     return st;
 }
@@ -614,6 +651,11 @@ tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi
         tgi_ctx_log(ctx, TG_LOG_WARN,
                     "%s: %.0f %% of the values do not fit %s and were clipped", c.input,
                     100 * (double)c.clipped / (double)c.converted, tgi_dtype_name(c.dtype));
+    if (st == TG_OK && atomic_load(&c.surplus))
+        tgi_ctx_log(ctx, TG_LOG_WARN,
+                    "%s: blocks of it hold far more data than pixels: what lies behind the "
+                    "pixels was not read, and may be damaged",
+                    c.input);
     close_copy(&c);
     return st;
 }

@@ -25,6 +25,11 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descr
     copy_str(doc, "name", d->name, sizeof d->name);
     copy_str(doc, "version", d->version, sizeof d->version);
     copy_str(doc, "license", d->license, sizeof d->license);
+    const char *text;
+    if (tgi_json_str(tgi_json_get(doc, "normalize"), &text) &&
+        strlen(text) >= sizeof d->normalize)
+        return tgi_fail(err, TG_E_FORMAT, "%s: the normalisation \"%.40s...\" is too long",
+                        path, text);
     copy_str(doc, "normalize", d->normalize, sizeof d->normalize);
     copy_str(doc, "output", output, sizeof output);
     if (output[0] && strcmp(output, "denormalize") != 0 && strcmp(output, "raw") != 0 &&
@@ -44,22 +49,32 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descr
     return TG_OK;
 }
 
-tg_status tgi_descriptor_load(const char *model, const char *path, tg_descriptor *d,
+/* MODEL.json, when it is there. */
+static tg_status load_beside(const char *model, tg_descriptor *d, tgi_err *err)
+{
+    char path[4096];
+    const size_t n = strlen(model);
+    tgi_json *doc = NULL;
+    if (n < 6 || n >= sizeof path || strcmp(model + n - 5, ".onnx") != 0)
+        return TG_OK;
+    snprintf(path, sizeof path, "%.*s.json", (int)(n - 5), model);
+    if (access(path, R_OK) != 0)
+        return TG_OK;
+    TGI_TRY(tgi_json_load(path, &doc, err));
+    const tg_status st = read_descriptor(doc, path, d, err);
+    tgi_json_free(&doc);
+    return st;
+}
+
+tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tg_descriptor *d,
                               tgi_err *err)
 {
-    char beside[4096];
-    memset(d, 0, sizeof *d);
-    if (!path) {
-        const size_t n = strlen(model);
-        if (n < 6 || n >= sizeof beside || strcmp(model + n - 5, ".onnx") != 0)
-            return TG_OK;
-        snprintf(beside, sizeof beside, "%.*s.json", (int)(n - 5), model);
-        if (access(beside, R_OK) != 0)
-            return TG_OK;
-        path = beside;
-    }
+    const char *path = tgi_opts_str(o, TGI_OPT_DESCRIPTOR);
     tgi_json *doc = NULL;
-    TGI_TRY(tgi_json_load(path, &doc, err));
+    memset(d, 0, sizeof *d);
+    if (!path)
+        return load_beside(model, d, err);
+    TGI_TRY(tgi_opts_json(o, TGI_OPT_DESCRIPTOR, &doc, err));
     const tg_status st = read_descriptor(doc, path, d, err);
     tgi_json_free(&doc);
     return st;

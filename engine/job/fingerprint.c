@@ -1,20 +1,44 @@
 #include "engine/job/fingerprint.h"
 
 #include "engine/base/mem.h"
+#include "engine/base/versions.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* FNV-1a, 64 bits: identity of files among honest users, not a defence against forgery. */
+/* FNV-1a over words of 64 bits, turned so that their upper bits reach the lower ones, and bytes
+ * at the end: identity of files among honest users, not a defence against forgery. The whole of
+ * a model goes through it. */
 static uint64_t hash_bytes(uint64_t h, const unsigned char *p, size_t n)
 {
+    uint64_t word;
+    for (; n >= sizeof word; p += sizeof word, n -= sizeof word) {
+        memcpy(&word, p, sizeof word);
+        h = (h ^ word) * 1099511628211ull;
+        h = h << 29 | h >> 35;
+    }
     for (size_t i = 0; i < n; i++)
         h = (h ^ p[i]) * 1099511628211ull;
     return h;
+}
+
+/* As many bytes as there are: where a block ends must not depend on how it was read. */
+static size_t read_block(int fd, unsigned char *block, size_t cap, off_t at)
+{
+    size_t got = 0;
+    ssize_t n = 1;
+    while (got < cap && n != 0) {
+        n = pread(fd, block + got, cap - got, at + (off_t)got);
+        if (n > 0)
+            got += (size_t)n;
+        else if (n < 0 && errno != EINTR)
+            break;
+    }
+    return got;
 }
 
 /* Size, time of change and a hash: of the whole file up to `limit` bytes, else of its two ends.
@@ -22,7 +46,7 @@ static uint64_t hash_bytes(uint64_t h, const unsigned char *p, size_t n)
 tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t cap,
                             tgi_err *err)
 {
-    unsigned char block[16384];
+    unsigned char block[65536];
     struct stat st;
     uint64_t h = 14695981039346656037ull;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -33,11 +57,11 @@ tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t c
     }
     const off_t part = st.st_size <= limit ? st.st_size : limit / 2;
     for (off_t at = 0; at < st.st_size;) {
-        const ssize_t n = pread(fd, block, sizeof block, at);
-        if (n <= 0)
+        const size_t n = read_block(fd, block, sizeof block, at);
+        if (!n)
             break;
-        h = hash_bytes(h, block, (size_t)n);
-        at += n;
+        h = hash_bytes(h, block, n);
+        at += (off_t)n;
         if (at >= part && at < st.st_size - part)
             at = st.st_size - part; /* the middle of a huge image is left out */
     }
@@ -67,117 +91,121 @@ tg_status tgi_input_identity(const tg_source *s, const char *path, char *buf, si
     return TG_OK;
 }
 
-typedef struct lines {
-    char *p;
-    size_t n, cap;
-} lines;
-
-static void add(lines *t, const char *fmt, ...) TGI_PRINTF(2, 3);
-static void add(lines *t, const char *fmt, ...)
+void tgi_fingerprint_program(tgi_lines *t, const char *program)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    const int w = vsnprintf(t->p + t->n, t->cap - t->n, fmt, ap);
-    va_end(ap);
-    if (w > 0)
-        t->n = t->n + (size_t)w < t->cap ? t->n + (size_t)w : t->cap - 1;
+    tgi_lines_add(t, "tegula", "%s", program);
+    tgi_lines_add(t, "bits", "%d", TGI_BITS);
+    tgi_lines_add(t, "journal", "%d", TGI_JOURNAL_FORMAT);
+}
+
+void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o)
+{
+    static const struct {
+        tgi_opt opt;
+        const char *key, *unset;
+    } text[] = {{TGI_OPT_PLANES, "planes", "all"},
+                {TGI_OPT_AXES, "axes", "file"},
+                {TGI_OPT_KEY_Z, "key_z", ""},
+                {TGI_OPT_KEY_C, "key_c", ""},
+                {TGI_OPT_KEY_T, "key_t", ""}};
+    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
+        const char *v = tgi_opts_str(o, text[i].opt);
+        tgi_lines_add(t, text[i].key, "%s", v ? v : text[i].unset);
+    }
+    tgi_lines_add(t, "series", "%lld level=%lld", (long long)tgi_opts_int(o, TGI_OPT_SERIES, 0),
+                  (long long)tgi_opts_int(o, TGI_OPT_LEVEL, 0));
+}
+
+/* Weights may lie in files beside the model, which are the model as much as it is. */
+static tg_status add_model(tgi_lines *t, const tg_job *job, tgi_err *err)
+{
+    char one[128];
+    const char *model = job->set.model, *slash = strrchr(model, '/'), *name;
+    const int folder = slash ? (int)(slash - model) + 1 : 0;
+    TGI_TRY(tgi_file_identity(model, INT64_MAX, one, sizeof one, err));
+    tgi_lines_add(t, "model", "%s", one);
+    tgi_lines all = {0};
+    for (int i = 0; (name = tgi_graph_file(job->graph, i)); i++) {
+        char path[4096];
+        tg_status st = TG_E_NOT_FOUND;
+        if (snprintf(path, sizeof path, "%.*s%s", folder, model, name) < (int)sizeof path)
+            st = tgi_file_identity(path, INT64_MAX, one, sizeof one, err);
+        else
+            (void)tgi_fail(err, st, "%s: the name of its external data is too long", model);
+        if (st != TG_OK) {
+            tgi_free(all.p);
+            return st;
+        }
+        tgi_lines_add(&all, name, "%s;", one);
+    }
+    for (size_t i = 0; all.p && i < all.n; i++)
+        if (all.p[i] == '\n')
+            all.p[i] = ' ';
+    t->lost |= all.lost;
+    if (all.p)
+        tgi_lines_add(t, "model_data", "%s", all.p);
+    tgi_free(all.p);
+    return TG_OK;
+}
+
+static void add_region(tgi_lines *t, const tg_mapping *m)
+{
+    char size[3][160];
+    tgi_lines_add(t, "region", "%lld,%lld,%lld+%lldx%lldx%lld pad=%d items=%lld",
+                  (long long)m->origin[0], (long long)m->origin[1], (long long)m->origin[2],
+                  (long long)m->extent[0], (long long)m->extent[1], (long long)m->extent[2],
+                  (int)m->pad, (long long)m->n_items);
+    for (int i = 0; i < 3; i++)
+        snprintf(size[i], sizeof size[i], "%lld+%lld>%lld+%lld box %lld,%lld",
+                 (long long)m->fit[i].before, (long long)m->fit[i].size,
+                 (long long)m->fit[i].crop, (long long)m->fit[i].out, (long long)m->fit[i].box,
+                 (long long)m->fit[i].core);
+    tgi_lines_add(t, "size", "%s %s %s", size[0], size[1], size[2]);
+}
+
+static void add_output(tgi_lines *t, const tg_job *job)
+{
+    char codec[64], plan[160];
+    tgi_lines_add(t, "dtype", "%s", tgi_dtype_name(job->set.dtype));
+    tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);
+    tgi_lines_add(t, "pyramid", "%d", (int)tgi_opts_pyramid(job->opts));
+    if (job->set.writer)
+        tgi_lines_add(t, "format", "%s", job->set.writer->name);
+    tgi_lines_add(t, "on_bad_tile", "%s", job->bad ? "fill" : "stop");
+    tgi_lines_add(t, "codec", "%s", tgi_tile_codec_text(job->plan.layout, codec, sizeof codec));
+    tgi_job_decided(job, plan, sizeof plan);
+    tgi_lines_add(t, "plan", "%s", plan);
+}
+
+static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
+{
+    char input[128], by[64];
+    TGI_TRY(tgi_input_identity(job->source, job->set.input, input, sizeof input, err));
+    tgi_fingerprint_program(t, TG_VERSION_STRING);
+    tgi_lines_add(t, "isa", "%s", tgi_job_computed_by(job, by, sizeof by));
+    tgi_lines_add(t, "precision", "%s", tgi_job_precision(job));
+    tgi_lines_add(t, "input", "%s", input);
+    TGI_TRY(add_model(t, job, err));
+    char *net = tgi_net_text(job->plan.net);
+    t->lost |= !net;
+    if (net)
+        tgi_lines_add(t, "kernels", "%s", net);
+    tgi_free(net);
+    if (job->dev.library && !job->dev.supposed) /* which chooses algorithms by device */
+        tgi_lines_add(t, "library", "%s on %s", job->dev.ops->library_name(job->dev.device),
+                      job->dev.info.name);
+    add_region(t, &job->map);
+    tgi_fingerprint_chosen(t, job->opts);
+    add_output(t, job);
+    return TG_OK;
 }
 
 tg_status tgi_fingerprint_make(const tg_job *job, char **out, tgi_err *err)
 {
-    char input[128], model[128], codec[64], by[64];
-    const tg_plan_part *p = &job->plan;
-    const tg_mapping *m = &job->map;
-    TGI_TRY(tgi_input_identity(job->source, job->set.input, input, sizeof input, err));
-    TGI_TRY(tgi_file_identity(job->set.model, (int64_t)1 << 30, model, sizeof model, err));
-    char *net = tgi_net_text(p->net);
-    lines s = {.cap = 4096 + (net ? strlen(net) : 0)};
-    s.p = tgi_malloc(TGI_TAG_JOURNAL, s.cap);
-    if (!net || !s.p) {
-        tgi_free(net);
-        tgi_free(s.p);
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the job's fingerprint");
-    }
-    add(&s, "tegula=%s\nisa=%s\nprecision=%s\ninput=%s\nmodel=%s\nkernels=%s\n",
-        TG_VERSION_STRING, tgi_job_computed_by(job, by, sizeof by), tgi_job_precision(job),
-        input, model, net);
-    if (job->dev.library && !job->dev.supposed) /* which chooses algorithms by device */
-        add(&s, "library=%s on %s\n", job->dev.ops->library_name(job->dev.device),
-            job->dev.info.name);
-    add(&s, "region=%lld,%lld,%lld+%lldx%lldx%lld pad=%d items=%lld\n", (long long)m->origin[0],
-        (long long)m->origin[1], (long long)m->origin[2], (long long)m->extent[0],
-        (long long)m->extent[1], (long long)m->extent[2], (int)m->pad, (long long)m->n_items);
-    add(&s, "size=");
-    for (int i = 0; i < 3; i++)
-        add(&s, "%s%lld+%lld>%lld+%lld box %lld,%lld", i ? " " : "",
-            (long long)m->fit[i].before, (long long)m->fit[i].size, (long long)m->fit[i].crop,
-            (long long)m->fit[i].out, (long long)m->fit[i].box, (long long)m->fit[i].core);
-    add(&s, "\nplanes=%s\nseries=%lld level=%lld\n",
-        tgi_opts_str(job->opts, TGI_OPT_PLANES) ? tgi_opts_str(job->opts, TGI_OPT_PLANES)
-                                                : "all",
-        (long long)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
-        (long long)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0));
-    add(&s, "dtype=%s\nnormalize=%s invert=%d\n", tgi_dtype_name(job->set.dtype),
-        job->set.normalize_text, job->set.invert);
-    add(&s, "pyramid=%d\n", (int)tgi_opts_pyramid(job->opts));
-    if (job->set.writer)
-        add(&s, "format=%s\n", job->set.writer->name);
-    add(&s, "on_bad_tile=%s\n", job->bad ? "fill" : "stop");
-    add(&s, "codec=%s\n", tgi_tile_codec_text(p->layout, codec, sizeof codec));
-    char plan[160];
-    tgi_job_decided(job, plan, sizeof plan);
-    add(&s, "plan=%s\n", plan);
-    tgi_free(net);
-    *out = s.p;
-    return TG_OK;
-}
-
-/* The line that begins with `key=`; NULL if there is none. */
-static const char *find_line(const char *stored, size_t n, const char *key, size_t *len)
-{
-    const size_t k = strlen(key);
-    for (const char *line = stored, *end = stored + n; line < end;) {
-        const char *stop = memchr(line, '\n', (size_t)(end - line));
-        const size_t l = (size_t)((stop ? stop : end) - line);
-        if (l > k && line[k] == '=' && memcmp(line, key, k) == 0) {
-            *len = l - k - 1;
-            return line + k + 1;
-        }
-        line += l + 1;
-    }
-    return NULL;
-}
-
-int tgi_fingerprint_get(const char *stored, size_t n, const char *key, char *buf, size_t cap)
-{
-    size_t len;
-    const char *v = find_line(stored, n, key, &len);
-    if (!v || len >= cap)
-        return 0;
-    memcpy(buf, v, len);
-    buf[len] = 0;
-    return 1;
-}
-
-tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours, tgi_err *err)
-{
-    for (const char *line = ours; *line;) {
-        const char *stop = strchr(line, '\n'), *eq = strchr(line, '=');
-        char key[32];
-        size_t len = 0;
-        if (!stop || !eq || (size_t)(eq - line) >= sizeof key)
-            break;
-        snprintf(key, sizeof key, "%.*s", (int)(eq - line), line);
-        const size_t want = (size_t)(stop - eq - 1);
-        const char *v = find_line(stored, n, key, &len);
-        const int may_differ = !strcmp(key, "plan") || !strcmp(key, "on_bad_tile");
-        if (!may_differ && (!v || len != want || memcmp(v, eq + 1, want) != 0))
-            return tgi_fail(err, TG_E_CHANGED,
-                            "the interrupted output was made with another %s (%.*s, now %.*s): "
-                            "restore it, or give -y to discard that output and start over",
-                            key, (int)(len < 120 ? len : 120), v ? v : "",
-                            (int)(want < 120 ? want : 120), eq + 1);
-        line = stop + 1;
-    }
-    return TG_OK;
+    tgi_lines t = {0};
+    const tg_status st = add_all(&t, job, err);
+    if (st == TG_OK)
+        return tgi_lines_take(&t, out, err);
+    tgi_free(t.p);
+    return st;
 }

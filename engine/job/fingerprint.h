@@ -5,15 +5,15 @@
 #ifndef TGI_FINGERPRINT_H
 #define TGI_FINGERPRINT_H
 
+#include "engine/job/fingerprint_text.h"
 #include "engine/job/job.h"
 
 /* Text for the job as planned (input identity, model, kernels, settings, plan). tgi_free. */
 tg_status tgi_fingerprint_make(const tg_job *job, char **text, tgi_err *err);
-/* Value of a key in a stored text, NUL-terminated into buf; 0 when absent or too long. */
-int tgi_fingerprint_get(const char *text, size_t n, const char *key, char *buf, size_t cap);
-/* TG_E_CHANGED naming the first key that differs; keys beginning with "plan" are not compared.
- */
-tg_status tgi_fingerprint_compare(const char *stored, size_t n, const char *ours, tgi_err *err);
+/* The lines that every fingerprint begins with, whatever the job: program, bits, journal. */
+void tgi_fingerprint_program(tgi_lines *t, const char *program);
+/* The lines of what is chosen of an input: planes, axes, patterns, series, level. */
+void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o);
 
 /* Size, time of change and a hash of a file: of all of it up to `limit` bytes, else of both
  * ends. TG_E_NOT_FOUND. */

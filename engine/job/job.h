@@ -19,6 +19,7 @@
 #include "engine/run/stats.h"
 #include "io/image.h"
 #include "io/picture_out.h"
+#include "io/side_file.h"
 #include "io/sink.h"
 #include "tegula_preset.h"
 
@@ -33,6 +34,12 @@ typedef struct tg_descriptor {
     int labels;         /* the output is classes: write the number of the largest channel */
     int fp32_only;      /* half precision would not do */
 } tg_descriptor;
+
+/* A side file: how it may be opened, and whether it was not there before. */
+typedef struct tgi_job_side {
+    tgi_side_how how;
+    int made;
+} tgi_job_side;
 
 /* Open: what was asked, resolved. Constant afterwards. */
 typedef struct tg_settings {
@@ -166,8 +173,14 @@ struct tg_job {
     tg_verify_output verified[TG_MAX_PORTS]; /* of the last verify, which hands them out */
     char warning[8][256];                    /* also logged when they came up */
     int n_warnings;
+    tgi_job_side log, drawn; /* --log and --plot, once they were looked at (job_gate.c) */
+    int sides_known;
+    atomic_int surplus;            /* the input has more data than pixels (tg_open_opts) */
+    struct tgi_given_stats *given; /* those that --stats named; NULL: not read (stats_file.c) */
 };
 
+/* When the input has been read: what was not looked at of it. Once. */
+void tgi_job_warn_of_surplus(tg_job *job);
 /* Keep a warning for the receipt and tell the log. */
 void tgi_job_warn(tg_job *job, const char *fmt, ...) TGI_PRINTF(2, 3);
 
@@ -326,10 +339,19 @@ tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t bu
                               tgi_err *err); /* base->limit_bytes: the allowance */
 void tgi_tensors_close(struct tg_tensors **t);
 tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err);
-/* own_input.c: TG_E_ARG where `output` is one of the files of `source` (NULL: `input`), or the
- * model. NULL names are nobody's. */
-tg_status tgi_refuse_own_input(const char *output, const tg_source *source, const char *input,
-                               const char *model, tgi_err *err);
+/* job_gate.c: all that the job writes and reads passes the gate (engine/gate.h). */
+struct tgi_gate;
+tg_status tgi_job_gate(const tg_job *job, tgi_err *err);
+tg_status tgi_gate_reads_source(const struct tgi_gate *g, const tg_source *s, const char *path,
+                                tgi_err *err);
+/* The same for one more file that is made of what a job is: it is none that the job reads. */
+tg_status tgi_job_spares(const tg_job *job, const char *path, const char *what, tgi_err *err);
+/* Before a run or verify touches anything: TG_E_EXISTS where --log or --plot names what is
+ * there, -y is not given and no interrupted run left it. */
+tg_status tgi_job_sides_look(tg_job *job, tgi_err *err);
+/* A run that ended in `st`, with nothing to go on from, and that the same command is to begin
+ * anew: remove what this job made of them, so that it finds nothing in its way. */
+void tgi_job_sides_drop(const tg_job *job, tg_status st);
 /* A share of clipped values that is worth a warning. */
 #define TGI_CLIPPED_MANY 0.01
 /* describe.c, copy.c, job_preview.c; `meta`: what to say of the image instead of what the input
@@ -350,15 +372,18 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err);
 void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affine *out);
 
 /* stats_file.c */
-tg_status tgi_job_stats_read(const tg_job *job, tg_stats *sets, int *found, tgi_err *err);
+tg_status tgi_job_stats_look(tg_job *job, tgi_err *err); /* read them now, if they are there */
+tg_status tgi_job_stats_read(tg_job *job, tg_stats *sets, int *found, tgi_err *err);
+/* TG_E_CHANGED when the file is there and holds others than an interrupted output used. */
+tg_status tgi_job_stats_same(tg_job *job, const tg_stats *used, tgi_err *err);
 /* For passes without a journal (verify, preview): read, or collect with scratch from `mem`. */
-tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
-                                size_t rows_bytes, tg_stats *sets, tgi_err *err);
-tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err);
+tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
+                                tg_stats *sets, tgi_err *err);
+tg_status tgi_job_stats_write(tg_job *job, const tg_stats *sets, tgi_err *err);
 void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n); /* member "channels" */
 
-/* descriptor.c: read MODEL.json beside the model, or `path` if given. */
-tg_status tgi_descriptor_load(const char *model, const char *path, tg_descriptor *d,
+/* descriptor.c: read MODEL.json beside the model, or what --descriptor names. */
+tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tg_descriptor *d,
                               tgi_err *err);
 
 #endif

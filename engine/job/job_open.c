@@ -63,6 +63,8 @@ static tg_status pick_normalisation(const tg_opts *o, tg_settings *s, tgi_err *e
     s->normalize_given = text || d->normalize[0];
     if (!text)
         text = d->normalize[0] ? d->normalize : "none";
+    if (strlen(text) >= sizeof s->normalize_text)
+        return tgi_fail(err, TG_E_ARG, "the normalisation \"%.40s...\" is too long", text);
     snprintf(s->normalize_text, sizeof s->normalize_text, "%s", text);
     return tgi_normalize_parse(text, &s->normalize, err);
 }
@@ -102,8 +104,7 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tg_settin
     s->io = (tg_io_mode)tgi_opts_choice(o, TGI_OPT_IO);
     s->overwrite = tgi_opts_flag(o, TGI_OPT_YES);
     s->exact = tgi_opts_flag(o, TGI_OPT_EXACT);
-    TGI_TRY(tgi_descriptor_load(s->model, tgi_opts_str(o, TGI_OPT_DESCRIPTOR), &s->descriptor,
-                                err));
+    TGI_TRY(tgi_descriptor_load(s->model, o, &s->descriptor, err));
     s->labels = s->descriptor.labels || tgi_opts_flag(o, TGI_OPT_LABELS);
     if (s->labels && tgi_opts_pyramid(o) == TG_PYRAMID_MEAN)
         return tgi_fail(err, TG_E_ARG,
@@ -129,10 +130,10 @@ static tg_status open_source(tg_job *job, tgi_err *err)
         .decode_budget = tgi_machine_budget(&job->machine, job->opts, NULL) / 4,
         .cancelled = tg_cancel_signal,
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
-        .on_bad_arg = job->bad};
+        .on_bad_arg = job->bad,
+        .surplus = &job->surplus};
     TGI_TRY(tgi_source_open(job->set.input, &opts, &job->source, err));
-    TGI_TRY(tgi_refuse_own_input(job->set.output, job->source, job->set.input, job->set.model,
-                                 err));
+    TGI_TRY(tgi_job_gate(job, err));
     job->info = job->source->ops->info(job->source);
     if (job->info->note[0])
         tgi_job_warn(job, "%s: %s", job->set.input, job->info->note);
@@ -329,20 +330,10 @@ static tg_status look_at_scratch(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
-/* The output is none of the arrays that go in. */
-static tg_status keep_arrays(const tg_job *job, tgi_err *err)
-{
-    char name[256];
-    const char *file = job->set.input;
-    TGI_TRY(tgi_refuse_own_input(job->set.output, NULL, file, job->set.model, err));
-    for (int i = 0; tgi_opts_tensor(job->opts, i, name, sizeof name, &file); i++)
-        TGI_TRY(tgi_refuse_own_input(job->set.output, NULL, file, NULL, err));
-    return TG_OK;
-}
-
 static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
 {
     tg_dtype asked = TG_DTYPE_NONE;
+    TGI_TRY(tgi_opts_keep_pipes(o, err)); /* a refusal asks them again */
     TGI_TRY(tgi_opts_new(&job->opts, err));
     TGI_TRY(tgi_opts_copy(job->opts, o, err));
     TGI_TRY(tgi_machine_of(job->opts, &job->machine, err));
@@ -362,7 +353,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     if (job->set.tensor && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
         return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
     if (job->set.tensor)
-        TGI_TRY(keep_arrays(job, err));
+        TGI_TRY(tgi_job_gate(job, err));
     if (job->set.tensor)
         return TG_OK; /* arrays are opened by the run that feeds them */
     TGI_TRY(open_source(job, err));
@@ -433,12 +424,22 @@ void tgi_job_close(tg_job **jobp)
     tgi_graph_free(&job->graph);
     tg_opts_free(&job->opts);
     tgi_free(job->settings);
+    tgi_free(job->given);
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);
     tgi_free(job->set.scratch);
     tgi_free(job);
     *jobp = NULL;
+}
+
+void tgi_job_warn_of_surplus(tg_job *job)
+{
+    if (atomic_exchange(&job->surplus, 0))
+        tgi_job_warn(job,
+                     "%s: blocks of it hold far more data than pixels: what lies behind the "
+                     "pixels was not read, and may be damaged",
+                     job->set.input);
 }
 
 void tgi_job_warn(tg_job *job, const char *fmt, ...)

@@ -593,5 +593,6 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (st == TG_OK)
         st = draw(&v, err);
     close_all(&v);
+    tgi_job_warn_of_surplus(job);
     return st;
 }

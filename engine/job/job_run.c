@@ -161,6 +161,14 @@ static tg_status plan_afresh(run *r, tgi_err *err)
     return tgi_fingerprint_make(r->job, &r->fingerprint, err);
 }
 
+/* What a journal holds of statistics; 0: this job needs none. */
+static size_t stats_bytes(const tg_job *job)
+{
+    return tgi_normalize_needs_stats(&job->set.normalize)
+               ? (size_t)job->map.n_stats * sizeof(tg_stats)
+               : 0;
+}
+
 /* Plan as the interrupted run did; TG_E_CHANGED when it was another job's. */
 static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
@@ -174,7 +182,9 @@ static tg_status plan_to_go_on(run *r, tgi_err *err)
     TGI_TRY(adopt_plan(r, err));
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
-    return tgi_fingerprint_compare(stored, n, r->fingerprint, err);
+    TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
+    const void *kept = tgi_journal_stats(r->journal, &n);
+    return n && n == stats_bytes(r->job) ? tgi_job_stats_same(r->job, kept, err) : TG_OK;
 }
 
 /* -y: what another job left is discarded, when the new plan stands and the run begins. */
@@ -364,15 +374,15 @@ static tg_status collect(run *r, tgi_err *err)
 static tg_status get_statistics(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const size_t bytes = (size_t)job->map.n_stats * sizeof *r->sets;
+    const size_t bytes = stats_bytes(job);
     size_t n;
     const void *kept = tgi_journal_stats(r->journal, &n);
     int found = 0;
-    if (!tgi_normalize_needs_stats(&job->set.normalize))
+    if (!bytes)
         return TG_OK;
-    if (n == bytes) {
+    if (n == bytes) { /* what is new is the wish for a file of them */
         memcpy(r->sets, kept, bytes);
-        return TG_OK;
+        return tgi_job_stats_write(job, r->sets, err);
     }
     TGI_TRY(tgi_job_stats_read(job, r->sets, &found, err));
     if (!found) {
@@ -633,6 +643,7 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     report(r, "finish", 1, r->t_phase);
     warn_of_nonfinite(r);
     warn_of_clipped(r);
+    tgi_job_warn_of_surplus(r->job);
     fill_result(r, res);
     res->measured_peak_bytes = tgi_job_tracker_peak(r->tracker);
     TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, &files, err));
@@ -703,6 +714,8 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
     int finished = 0;
     if (job->set.tensor)
         return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");
+    TGI_TRY(tgi_job_sides_look(job, err)); /* before there is a journal of ours */
+    TGI_TRY(tgi_job_stats_look(job, err));
     job->running = 1;
     tgi_err e = {0};
     tg_status st = attempt(job, &res, &finished, &e);
@@ -710,8 +723,10 @@ tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
         memset(&e, 0, sizeof e);
         st = attempt(job, &res, &finished, &e);
     }
-    if (st != TG_OK)
+    if (st != TG_OK) {
         st = tgi_job_device_answer(job, st, &e, err);
+        tgi_job_sides_drop(job, st);
+    }
     if (finished && out)
         *out = res;
     return st;

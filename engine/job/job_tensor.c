@@ -537,6 +537,7 @@ static tg_status fill_outputs(tg_job *job, tg_run_result *res, tgi_err *err)
     TGI_TRY(tgi_tensors_create(job, err));
     TGI_TRY(compute_until_it_fits(job, res, err));
     warn_of_nonfinite(job, res);
+    tgi_job_warn_of_surplus(job);
     return tgi_tensors_finish(job, err);
 }
 
@@ -545,11 +546,13 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
     const double t0 = tgi_seconds();
     tg_run_result res = {.size = sizeof res, .budget_bytes = 0};
     int64_t n = 0;
+    TGI_TRY(tgi_job_sides_look(job, err));
     job->running = 1;
     TGI_TRY(tgi_job_plan_output(job, err));
     const tg_status st = fill_outputs(job, &res, err);
     if (st != TG_OK) {
         tgi_tensors_drop(job);
+        tgi_job_sides_drop(job, st);
         return st;
     }
     const tg_net *net = job->plan.net;

@@ -432,6 +432,7 @@ static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
 static void close_all(verify *v)
 {
     tgi_job_tracker_close(v->job, &v->tracker);
+    tgi_job_warn_of_surplus(v->job);
     tgi_reserve_close(&v->reserve);
     tgi_threads_close(&v->pool);
     close_reference(&v->ref);
@@ -491,6 +492,7 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
     verify v;
     uint64_t peak = 0;
     const size_t size = out->size;
+    TGI_TRY(tgi_job_sides_look(job, err));
     TGI_TRY(plan(&v, job, err));
     memset(out, 0, sizeof *out);
     out->size = size;

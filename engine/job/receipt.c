@@ -1,23 +1,28 @@
 #include "engine/job/receipt.h"
 
 #include "engine/base/mem.h"
+#include "engine/job/fingerprint_text.h"
 #include "engine/text_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* "key": "value" of each line. A receipt that has no memory for one is not taken. */
 static void put_fingerprint(tgi_jw *w, const char *text)
 {
+    const char *end = text + strlen(text);
+    tgi_line l;
     tgi_jw_begin(w, "fingerprint", '{');
-    while (*text) {
-        char key[32], value[4096];
-        const char *eq = strchr(text, '='), *stop = strchr(text, '\n');
-        if (!eq || !stop)
-            break;
-        snprintf(key, sizeof key, "%.*s", (int)(eq - text), text);
-        snprintf(value, sizeof value, "%.*s", (int)(stop - eq - 1), eq + 1);
+    while (tgi_lines_next(&text, end, &l)) {
+        char key[48], *value = tgi_malloc(TGI_TAG_MISC, l.value_n + 1);
+        w->failed |= !value;
+        if (!value)
+            return;
+        memcpy(value, l.value, l.value_n);
+        value[l.value_n] = 0;
+        snprintf(key, sizeof key, "%.*s", (int)l.key_n, l.key);
         tgi_jw_str(w, key, value);
-        text = stop + 1;
+        tgi_free(value);
     }
     tgi_jw_end(w, '}');
 }

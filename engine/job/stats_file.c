@@ -21,7 +21,12 @@ static tg_status read_set(const tgi_json *v, const char *path, tg_stats *s, tgi_
         !tgi_json_num(tgi_json_get(v, "low"), &s->low) ||
         !tgi_json_num(tgi_json_get(v, "high"), &s->high))
         return tgi_fail(err, TG_E_FORMAT, "%s: a set of statistics lacks a number", path);
-    return TG_OK;
+    const char *wrong = s->deviation < 0   ? "a negative deviation"
+                        : s->min > s->max  ? "a minimum above its maximum"
+                        : s->low > s->high ? "a low percentile above its high one"
+                                           : NULL;
+    return wrong ? tgi_fail(err, TG_E_FORMAT, "%s: a set of statistics has %s", path, wrong)
+                 : TG_OK;
 }
 
 static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *path,
@@ -44,17 +49,82 @@ static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *pa
     return TG_OK;
 }
 
-tg_status tgi_job_stats_read(const tg_job *job, tg_stats *sets, int *found, tgi_err *err)
+/* What --stats named, read once: a pipe gives it only once. */
+typedef struct tgi_given_stats {
+    int64_t n;
+    tg_stats set[];
+} tgi_given_stats;
+
+static tg_status new_given(const tg_job *job, tgi_given_stats **out, tgi_err *err)
+{
+    const size_t n = (size_t)job->map.n_stats;
+    *out = tgi_calloc(TGI_TAG_PLAN, 1, sizeof **out + n * sizeof(tg_stats));
+    if (!*out)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
+    (*out)->n = job->map.n_stats;
+    return TG_OK;
+}
+
+static tg_status load_given(tg_job *job, const char *path, tgi_err *err)
+{
+    tgi_json *doc = NULL;
+    tgi_given_stats *g = NULL;
+    TGI_TRY(tgi_opts_json(job->opts, TGI_OPT_STATS, &doc, err));
+    tg_status st = new_given(job, &g, err);
+    if (st == TG_OK)
+        st = read_doc(job, doc, path, g->set, err);
+    tgi_json_free(&doc);
+    if (st == TG_OK)
+        job->given = g;
+    else
+        tgi_free(g);
+    return st;
+}
+
+tg_status tgi_job_stats_look(tg_job *job, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
-    tgi_json *doc = NULL;
-    *found = 0;
-    if (!path || access(path, F_OK) != 0)
+    if (!path || job->given || access(path, F_OK) != 0 ||
+        !tgi_normalize_needs_stats(&job->set.normalize))
         return TG_OK;
-    TGI_TRY(tgi_json_load(path, &doc, err));
-    const tg_status st = read_doc(job, doc, path, sets, err);
-    tgi_json_free(&doc);
-    *found = st == TG_OK;
+    return load_given(job, path, err);
+}
+
+tg_status tgi_job_stats_read(tg_job *job, tg_stats *sets, int *found, tgi_err *err)
+{
+    const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
+    *found = 0;
+    if (!path || (!job->given && access(path, F_OK) != 0))
+        return TG_OK;
+    if (!job->given)
+        TGI_TRY(load_given(job, path, err));
+    memcpy(sets, job->given->set, (size_t)job->given->n * sizeof *sets);
+    *found = 1;
+    return TG_OK;
+}
+
+static int is_same(const tg_stats *a, const tg_stats *b)
+{
+    return a->count == b->count && a->nans == b->nans && a->min == b->min && a->max == b->max &&
+           a->mean == b->mean && a->deviation == b->deviation && a->low == b->low &&
+           a->high == b->high;
+}
+
+tg_status tgi_job_stats_same(tg_job *job, const tg_stats *used, tgi_err *err)
+{
+    int found;
+    tgi_given_stats *now = NULL;
+    TGI_TRY(new_given(job, &now, err));
+    tg_status st = tgi_job_stats_read(job, now->set, &found, err);
+    for (int64_t i = 0; st == TG_OK && found && i < now->n; i++)
+        if (!is_same(&used[i], &now->set[i]))
+            st = tgi_fail(err, TG_E_CHANGED,
+                          "the interrupted output was made with other statistics than %s has "
+                          "(of channel %lld, where the mean was %.9g and is %.9g): restore it, "
+                          "or give -y to discard that output and start over",
+                          tgi_opts_str(job->opts, TGI_OPT_STATS), (long long)i, used[i].mean,
+                          now->set[i].mean);
+    tgi_free(now);
     return st;
 }
 
@@ -89,8 +159,8 @@ static tg_status tell(void *user, double fraction)
     return tg_cancel_signal() ? TG_E_CANCELLED : TG_OK;
 }
 
-tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
-                                size_t rows_bytes, tg_stats *sets, tgi_err *err)
+tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
+                                tg_stats *sets, tgi_err *err)
 {
     int found = 0;
     tg_stats_args a = {.source = job->source,
@@ -100,7 +170,7 @@ tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
                        .rows = rows,
                        .rows_bytes = rows_bytes,
                        .tick = tell,
-                       .user = (void *)(uintptr_t)job};
+                       .user = job};
     TGI_TRY(tgi_job_stats_read(job, sets, &found, err));
     if (found)
         return TG_OK;
@@ -110,12 +180,12 @@ tg_status tgi_job_stats_collect(const tg_job *job, tgi_reserve *mem, void *rows,
                                 : st;
 }
 
-tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *err)
+tg_status tgi_job_stats_write(tg_job *job, const tg_stats *sets, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
     tgi_jw w = {0};
     char *text = NULL;
-    if (!path)
+    if (!path || job->given)
         return TG_OK;
     tgi_jw_begin(&w, NULL, '{');
     tgi_jw_str(&w, "normalize", job->set.normalize_text);
@@ -123,7 +193,12 @@ tg_status tgi_job_stats_write(const tg_job *job, const tg_stats *sets, tgi_err *
     tgi_stats_json(&w, sets, job->map.n_stats);
     tgi_jw_end(&w, '}');
     TGI_TRY(tgi_jw_take(&w, &text, err));
-    const tg_status st = tgi_write_text(path, text, 1, err);
+    tg_status st = tgi_write_text(path, text, 0, err); /* a file that is there was read */
     tgi_free(text);
+    tgi_given_stats *g = NULL;
+    if (st == TG_OK && (st = new_given(job, &g, err)) == TG_OK) {
+        memcpy(g->set, sets, (size_t)g->n * sizeof *sets);
+        job->given = g;
+    }
     return st;
 }

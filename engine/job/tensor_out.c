@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int is_folder(const char *path)
+int tgi_names_folder(const char *path)
 {
     struct stat s;
     const size_t n = strlen(path);
@@ -26,7 +26,7 @@ static int is_folder(const char *path)
 int tgi_names_arrays(const char *output)
 {
     const size_t n = output ? strlen(output) : 0;
-    return n && ((n > 4 && strcmp(output + n - 4, ".npy") == 0) || is_folder(output));
+    return n && ((n > 4 && strcmp(output + n - 4, ".npy") == 0) || tgi_names_folder(output));
 }
 
 /* The letters behind the last dot of a name, or "" where it has none or only digits. */
@@ -66,7 +66,7 @@ int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d)
 int tgi_tensor_makes_image(const tg_job *job, int o)
 {
     const tg_net *net = job->plan.net;
-    return job->tensors->from_image && job->set.output && is_folder(job->set.output) &&
+    return job->tensors->from_image && job->set.output && tgi_names_folder(job->set.output) &&
            tgi_output_is_image(job->graph, o, &net->shapes.desc[net->out[o]]);
 }
 
@@ -89,9 +89,8 @@ static tg_status copy_name(const char *name, char **out, tgi_err *err)
     return *out ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a path");
 }
 
-/* DIR/NAME.suffix; what would lead out of the folder is replaced. */
-static tg_status name_in_folder(const char *folder, const char *name, const char *suffix,
-                                char *buf, size_t cap, tgi_err *err)
+tg_status tgi_name_in_folder(const char *folder, const char *name, const char *suffix,
+                             char *buf, size_t cap, tgi_err *err)
 {
     const size_t n = strlen(folder);
     const int at = snprintf(buf, cap, "%s%s", folder, n && folder[n - 1] == '/' ? "" : "/");
@@ -114,7 +113,7 @@ static tg_status name_output(const tg_job *job, int o, tgi_err *err)
     char path[4096];
     if (!out || !*out)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.npy or -o DIR/) is missing");
-    if (!is_folder(out)) {
+    if (!tgi_names_folder(out)) {
         if (job->graph->n_out > 1)
             return tgi_fail(err, TG_E_ARG, "the network has %d outputs: give a folder, -o DIR/",
                             job->graph->n_out);
@@ -122,14 +121,14 @@ static tg_status name_output(const tg_job *job, int o, tgi_err *err)
     }
     if (mkdir(out, 0777) != 0 && errno != EEXIST)
         return tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: %s", out, strerror(errno));
-    TGI_TRY(name_in_folder(out, name, ".npy", path, sizeof path, err));
+    TGI_TRY(tgi_name_in_folder(out, name, ".npy", path, sizeof path, err));
     TGI_TRY(copy_name(path, &t->path, err));
     for (int k = 0; k < o; k++)
         if (strcmp(job->tensors->out[k].path, path) == 0)
             return tgi_fail(err, TG_E_UNSUPPORTED, "two outputs would be written to %s", path);
     if (!tgi_tensor_makes_image(job, o))
         return TG_OK;
-    TGI_TRY(name_in_folder(out, name, ".tif", path, sizeof path, err));
+    TGI_TRY(tgi_name_in_folder(out, name, ".tif", path, sizeof path, err));
     return copy_name(path, &t->tiff, err);
 }
 

@@ -3,7 +3,6 @@
 #include "engine/base/number.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -71,52 +70,38 @@ static double last_seconds(int fd, off_t size, off_t *end)
     return s >= 0 ? s : 0;
 }
 
-/* Open a log of these columns to go on with it; -1: there is none. */
-static int open_old(const char *path, const char *header, size_t n, double *seconds)
+/* Go on with a log of these columns: cut off a last line that has no end. 0: it is another. */
+static int take_up(int fd, const char *header, size_t n, double *seconds)
 {
     char first[TGI_LOG_LINE];
     struct stat st;
     off_t end = 0;
-    const int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && pread(fd, first, n, 0) == (ssize_t)n &&
-        memcmp(first, header, n) == 0) {
-        *seconds = last_seconds(fd, st.st_size, &end);
-        if (end >= (off_t)n && ftruncate(fd, end) == 0)
-            return fd;
-    }
-    close(fd);
-    *seconds = 0;
-    return -1;
-}
-
-static int write_all(int fd, const char *text, size_t n)
-{
-    ssize_t done;
-    do
-        done = write(fd, text, n);
-    while (done < 0 && errno == EINTR);
-    if (done < 0 || done == (ssize_t)n)
-        return done >= 0;
-    const off_t end = lseek(fd, 0, SEEK_END); /* a part of a line is none */
-    if (end < 0 || ftruncate(fd, end - done) < 0)
+    if (fstat(fd, &st) != 0 || pread(fd, first, n, 0) != (ssize_t)n ||
+        memcmp(first, header, n) != 0)
         return 0;
-    errno = ENOSPC;
+    *seconds = last_seconds(fd, st.st_size, &end);
+    if (end >= (off_t)n && ftruncate(fd, end) == 0)
+        return 1;
+    *seconds = 0;
     return 0;
 }
 
-tg_status tgi_log_open(const char *path, int go_on, int n_gpus, tgi_log_file *out,
-                       double *seconds, tgi_err *err)
+tg_status tgi_log_open(const char *path, tgi_side_how how, int go_on, int n_gpus,
+                       tgi_log_file *out, double *seconds, tgi_err *err)
 {
     char header[TGI_LOG_LINE];
     const size_t n = tgi_log_header(n_gpus, header);
     *seconds = 0;
-    *out = (tgi_log_file){.fd = go_on ? open_old(path, header, n, seconds) : -1};
-    if (out->fd >= 0)
-        return TG_OK;
-    out->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    if (out->fd >= 0 && write_all(out->fd, header, n))
+    *out = (tgi_log_file){.to.fd = -1};
+    const tgi_side_how first = go_on && how == TGI_SIDE_REPLACE ? TGI_SIDE_KEEP : how;
+    TGI_TRY(tgi_side_open(path, first, &out->to, err));
+    if (first == TGI_SIDE_KEEP && out->to.is_file) {
+        if (take_up(out->to.fd, header, n, seconds))
+            return TG_OK;
+        if (ftruncate(out->to.fd, 0) != 0)
+            return tgi_fail(err, TG_E_IO, "%s: cannot be emptied: %s", path, strerror(errno));
+    }
+    if (tgi_side_write(&out->to, header, n))
         return TG_OK;
     const tg_status st = tgi_fail(err, TG_E_IO, "%s: the memory log cannot be written: %s",
                                   path, strerror(errno));
@@ -127,10 +112,10 @@ tg_status tgi_log_open(const char *path, int go_on, int n_gpus, tgi_log_file *ou
 void tgi_log_append(tgi_log_file *l, const tg_tracker_row *row)
 {
     char line[TGI_LOG_LINE];
-    if (l->fd < 0)
+    if (l->to.fd < 0)
         return;
     const size_t n = tgi_log_line(row, line);
-    if (write_all(l->fd, line, n))
+    if (tgi_side_write(&l->to, line, n))
         return;
     snprintf(l->problem, sizeof l->problem, "the memory log ended at %.0f s: %s", row->seconds,
              strerror(errno));
@@ -139,7 +124,5 @@ void tgi_log_append(tgi_log_file *l, const tg_tracker_row *row)
 
 void tgi_log_close(tgi_log_file *l)
 {
-    if (l->fd >= 0)
-        close(l->fd);
-    l->fd = -1;
+    tgi_side_close(&l->to);
 }

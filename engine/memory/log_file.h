@@ -8,6 +8,7 @@
 #define TGI_LOG_FILE_H
 
 #include "engine/base/status.h"
+#include "io/side_file.h"
 #include "tegula_tracker.h"
 
 /* Columns of the host, in order; then gpuN_used_bytes,gpuN_free_bytes for each GPU. */
@@ -18,14 +19,15 @@
 #define TGI_LOG_LINE 2048 /* bytes that no line of ours exceeds */
 
 typedef struct tgi_log_file {
-    int fd;            /* -1: none, or given up */
+    tgi_side to;       /* fd -1: none, or given up */
     char problem[160]; /* why it was given up */
 } tgi_log_file;
 
-/* Create the log, or (go_on) continue one of the same columns: *seconds is the time of its last
- * line then, else 0. TG_E_IO. */
-tg_status tgi_log_open(const char *path, int go_on, int n_gpus, tgi_log_file *out,
-                       double *seconds, tgi_err *err);
+/* Create the log. One that is there is TG_E_EXISTS, or (TGI_SIDE_REPLACE) begun anew, or
+ * (go_on) continued where it has the same columns: *seconds is the time of its last line then,
+ * else 0. TG_E_IO, TG_E_CANCELLED. */
+tg_status tgi_log_open(const char *path, tgi_side_how how, int go_on, int n_gpus,
+                       tgi_log_file *out, double *seconds, tgi_err *err);
 /* Append a line; a file that refuses it is closed, with the reason in `problem`. */
 void tgi_log_append(tgi_log_file *l, const tg_tracker_row *row);
 void tgi_log_close(tgi_log_file *l);

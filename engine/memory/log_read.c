@@ -1,14 +1,12 @@
 #include "engine/memory/log_read.h"
 
+#include "engine/base/input.h"
 #include "engine/base/mem.h"
 #include "engine/base/number.h"
 #include "engine/base/utf8.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What a field of a row may mean. GPU columns follow: used and free of each. */
 enum {
@@ -394,30 +392,24 @@ tg_status tgi_memlog_parse(const char *text, size_t n, const char *name, tgi_mem
     return finish(r, feed(r, text, n, err), out, err);
 }
 
-static tg_status feed_file(reader *r, int fd, tgi_err *err)
+static tg_status feed_all(reader *r, tgi_input *in, tgi_err *err)
 {
     char block[1 << 15];
-    for (;;) {
-        const ssize_t n = read(fd, block, sizeof block);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return tgi_fail(err, TG_E_IO, "%s: %s", r->name, strerror(errno));
-        if (n == 0)
-            return TG_OK;
-        TGI_TRY(feed(r, block, (size_t)n, err));
+    for (size_t n = 1; n;) {
+        TGI_TRY(tgi_input_read(in, block, sizeof block, &n, err));
+        TGI_TRY(feed(r, block, n, err));
     }
+    return TG_OK;
 }
 
 tg_status tgi_memlog_read(const char *path, tgi_memlog **out, tgi_err *err)
 {
     reader *r = NULL;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return tgi_fail(err, TG_E_NOT_FOUND, "%s: %s", path, strerror(errno));
+    tgi_input in;
+    TGI_TRY(tgi_input_open(path, &in, err));
     tg_status st = begin(path, &r, err);
     if (st == TG_OK)
-        st = finish(r, feed_file(r, fd, err), out, err);
-    close(fd);
+        st = finish(r, feed_all(r, &in, err), out, err);
+    tgi_input_close(&in);
     return st;
 }

@@ -182,12 +182,12 @@ tg_status tgi_tracker_open(const tgi_tracker_opts *o, tg_tracker **out, tgi_err 
     t->budget = o->budget;
     t->nap_ms = o->every.ms && (!o->peak_ms || o->every.ms < o->peak_ms) ? (int)o->every.ms
                                                                          : o->peak_ms;
-    t->log.fd = -1;
+    t->log.to.fd = -1;
     t->max.n_gpus = o->look.n_gpus;
     strcpy(t->phase, "start");
     tg_status st = TG_OK;
     if (o->csv)
-        st = tgi_log_open(o->csv, o->go_on, o->look.n_gpus, &t->log, &before, err);
+        st = tgi_log_open(o->csv, o->how, o->go_on, o->look.n_gpus, &t->log, &before, err);
     t->t0 = tgi_seconds() - before;
     if (st == TG_OK)
         sample(t, 1);

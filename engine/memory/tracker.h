@@ -9,12 +9,14 @@
 
 #include "engine/memory/look.h"
 #include "engine/spec.h"
+#include "io/side_file.h"
 
 typedef struct tgi_tracker_opts {
     tgi_interval_spec every; /* rows */
     int peak_ms;             /* > 0: looks between them */
     const char *csv;         /* or NULL */
-    int go_on;
+    tgi_side_how how;        /* of a file that is there */
+    int go_on;       /* with TGI_SIDE_REPLACE: continue it where it has the same columns */
     uint64_t budget; /* until tgi_tracker_expect says otherwise */
     tgi_look look;
 } tgi_tracker_opts;

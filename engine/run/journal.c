@@ -36,6 +36,7 @@
  *   OUT as promised     -> FINISHED, whether OUT.partial is still there or not
  *   slot, no partial    somebody removed the data      -> FRESH
  *   both slots damaged  -> TG_E_FORMAT: a person must decide
+ *   another format      -> TG_E_CHANGED, or FRESH where the caller may overwrite
  *
  * The lock is an open-file-description lock on OUT.journal; it dies with its holder.
  * Source: the pager of SQLite (atomiccommit.html) for the style of argument; Rebello et al.,
@@ -43,6 +44,7 @@
 #include "engine/run/journal.h"
 
 #include "engine/base/mem.h"
+#include "engine/base/versions.h"
 #include "engine/run/journal_file.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
@@ -240,6 +242,12 @@ static tg_status look(tg_journal *j, tgi_err *err)
     j->stats = f.stats;
     if (st != TG_OK)
         return st;
+    if (f.format && !j->overwrite)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "%s: begun by another tegula (format %d of its journal, this one has "
+                        "%d): finish it with the tegula that began it, or give -y to discard "
+                        "that output and start over",
+                        j->file.name, f.format, TGI_JOURNAL_FORMAT);
     if (!f.found && f.tried > 1)
         return tgi_fail(err, TG_E_FORMAT,
                         "%s: damaged; remove it and %s to start from the beginning",

@@ -3,16 +3,19 @@
 #include "engine/run/journal_file.h"
 
 #include "engine/base/mem.h"
+#include "engine/base/versions.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD_TEXT "TGJRNL01"
+#define HEAD "TGJRNL"
+#define HEAD_BYTES 8
 #define BEGUN_AT 8
 #define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
 #define SLOT_MAGIC 0x746f6c732d6a6774ull
@@ -129,18 +132,39 @@ static tg_status find_slot(const tgi_journal_file *f, uint64_t size, tgi_journal
     return TG_OK;
 }
 
+static void make_head(char out[HEAD_BYTES + 1])
+{
+    _Static_assert(TGI_JOURNAL_FORMAT > 0 && TGI_JOURNAL_FORMAT < 100, "two digits");
+    snprintf(out, HEAD_BYTES + 1, HEAD "%02d", TGI_JOURNAL_FORMAT % 100);
+}
+
+/* The format that a head of another tegula names; 0: it is none. */
+static int other_format(const char head[HEAD_BYTES])
+{
+    const int tens = head[6] - '0', ones = head[7] - '0';
+    const int is_head =
+        memcmp(head, HEAD, 6) == 0 && tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9;
+    return is_head ? 10 * tens + ones : 0;
+}
+
 tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *out, tgi_err *err)
 {
     uint64_t size;
     *out = (tgi_journal_found){0};
     TGI_TRY(tgi_file_size(f->fd, f->name, &size, err));
-    char head[8] = {0};
+    char head[HEAD_BYTES] = {0}, want[HEAD_BYTES + 1];
     const size_t n = size < sizeof head ? (size_t)size : sizeof head;
+    make_head(want);
     TGI_TRY(tgi_file_pread(f->fd, f->name, head, n, 0, err));
-    if (n && memcmp(head, HEAD_TEXT, n) != 0)
-        return tgi_fail(err, TG_E_FORMAT,
-                        "%s: is not a journal of tegula; move it away or choose another output",
-                        f->name);
+    if (n && memcmp(head, want, n) != 0) {
+        out->format = n == sizeof head ? other_format(head) : 0;
+        return out->format
+                   ? TG_OK
+                   : tgi_fail(err, TG_E_FORMAT,
+                              "%s: is not a journal of tegula; move it away or choose another "
+                              "output",
+                              f->name);
+    }
     return find_slot(f, size, out, err);
 }
 
@@ -148,7 +172,9 @@ tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *ou
 
 tg_status tgi_journal_file_head(const tgi_journal_file *f, tgi_err *err)
 {
-    return tgi_file_pwrite(f->fd, f->name, HEAD_TEXT, 8, 0, err);
+    char head[HEAD_BYTES + 1];
+    make_head(head);
+    return tgi_file_pwrite(f->fd, f->name, head, HEAD_BYTES, 0, err);
 }
 
 tg_status tgi_journal_file_slot(const tgi_journal_file *f, tgi_journal_slot *s, tgi_err *err)

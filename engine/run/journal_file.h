@@ -1,7 +1,8 @@
 /* journal_file.h - what stands in OUT.journal, and how it is read and written. Private to
  * journal.c, which decides when.
  *
- *     0      head: "TGJRNL01"                        tells our files from strangers
+ *     0      head: "TGJRNL" and two digits           tells our files from strangers, and their
+ *                                                    format (TGI_JOURNAL_FORMAT) from others
  *     8      tiles begun, 8 bytes: a running count, not part of any promise (see below)
  *     4096   slot 0 \  {sequence, tiles, file length, places of the texts, checksums};
  *     8192   slot 1 /  written in turn, the valid one with the higher sequence counts
@@ -57,7 +58,8 @@ typedef struct tgi_journal_file {
  * with a 0 behind them. */
 typedef struct tgi_journal_found {
     int found;
-    int tried; /* places of slots that are not zero */
+    int tried;  /* places of slots that are not zero */
+    int format; /* another than ours, which is not read; 0: ours, or nothing */
     tgi_journal_slot slot;
     void *job, *stats;
 } tgi_journal_found;

@@ -67,7 +67,7 @@ def test(lab, rest):
         before, torn = rows_of(log, what)
         torn_ends += torn != b""
         if before:
-            r = lab.run(["plot", log, "-o", drawing])
+            r = lab.run(["plot", log, "-o", drawing, "-y"])
             check(r.code == 0, "%s: cannot be drawn: %s" % (what, r))
         goes_on = job.slot() is not None and os.path.exists(job.out + ".partial")
         if job.finish(what, more=["--plot=" + drawing]) is None:

@@ -1,6 +1,7 @@
 /* fuzz_config.c - any JSON as the files that go with a job: a job file, a preset, a model's
  * descriptor, the statistics of another run, a machine file. What a job file sets must read
  * back as the same job file. */
+#include "engine/base/mem.h"
 #include "engine/job/job.h"
 #include "engine/opts.h"
 #include "engine/preset/preset.h"
@@ -96,7 +97,11 @@ static void descriptor(const char *path)
 {
     tg_descriptor d;
     tgi_err err = {0};
-    fuzz_check(tgi_descriptor_load("made.onnx", path, &d, &err), &err);
+    tg_opts *o = NULL;
+    if (tgi_opts_new(&o, &err) != TG_OK || tgi_opts_set(o, "descriptor", path, &err) != TG_OK)
+        abort();
+    fuzz_check(tgi_descriptor_load("made.onnx", o, &d, &err), &err);
+    tg_opts_free(&o);
 }
 
 static void statistics(const char *path)
@@ -113,6 +118,7 @@ static void statistics(const char *path)
     for (int i = 0; st == TG_OK && i < 3; i++)
         if (sets[i].count < 0 || sets[i].nans < 0)
             abort();
+    tgi_free(job.given);
     tg_opts_free(&job.opts);
 }
 

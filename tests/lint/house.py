@@ -142,7 +142,26 @@ MONITOR = {
 }
 # Lines that name such a path and read nothing about memory themselves, with the reason.
 NO_READERS = (r"\btgi_system_word\s*\(",  # the monitor reads it
-              r"\"/proc/self/exe\"")     # where the program lies
+              r"\"/proc/self/exe\"",     # where the program lies
+              r"\"/proc/self/fd/\"")     # descriptors by name
+
+
+# One gate: who may make, empty or replace a file. Everything else asks these (engine/gate.h).
+MAKES = re.compile(r"\bO_(CREAT|TRUNC|TMPFILE)\b|\b(creat|mkostemps?|mkstemps?|link|linkat|symlink|freopen)\s*\(|"
+                   r"(?<![\w.>])fopen\s*\([^;]*\"[wa]|(?<![\w.>])rename(at2?)?\s*\(")
+MAKERS = {
+    "io/file_ops.c",                    # files that take another's place: no links, no devices
+    "io/side_file.c",                   # what is written through: logs, traces, pipes
+    "engine/job/calibrate_pipeline.c",  # inside a folder that it has made for itself
+    "engine/job/tensor_out.c",          # arrays, in OUT.partial
+    "engine/job/copy.c",                # the same
+    "io/npy.c",                         # the same
+}
+
+
+def makers():
+    return sweep(("engine/", "io/", "cli/"), MAKERS, keep_strings, MAKES,
+                 "files are made by io/file_ops.h and io/side_file.h, behind the gate (engine/gate.h)")
 
 
 def keep_strings(m):
@@ -248,7 +267,7 @@ def gpu_rows():
 
 
 CHECKS = {"names": names, "cases": cases, "lengths": lengths, "places": places,
-          "allocators": allocators, "readers": readers, "leaks": leaks,
+          "allocators": allocators, "makers": makers, "readers": readers, "leaks": leaks,
           "sizes": sizes, "gpu_rows": gpu_rows}
 
 

@@ -169,7 +169,7 @@ static void test_a_failed_allocation_is_answered_and_leaks_nothing(void)
         if (st == TG_OK)
             st = tgi_opts_set(o, "model", "n.onnx", &err);
         tgi_mem_fail_at(0);
-        CHECK_EQ(st, k <= 5 ? TG_E_NOMEM : TG_OK); /* set, text, text, list, text */
+        CHECK_EQ(st, k <= 6 ? TG_E_NOMEM : TG_OK); /* set, pipes, text, text, list, text */
         tg_opts_free(&o);
         memset(&err, 0, sizeof err);
     }

@@ -80,6 +80,7 @@ static tg_tracker *open_by_updates(int64_t updates, const char *path, int go_on,
     tg_tracker *t = NULL;
     const tgi_tracker_opts o = {.every = {.updates = updates},
                                 .csv = path,
+                                .how = TGI_SIDE_REPLACE,
                                 .go_on = go_on,
                                 .look = {.root = machine, .n_gpus = n_gpus, .gpu = two_gpus}};
     CHECK_OK(tgi_tracker_open(&o, &t, &e), e);
@@ -429,7 +430,7 @@ static void test_what_cannot_be_opened_is_refused(void)
     tg_tracker *t = NULL;
     tgi_tracker_opts o = {.every = {.updates = 1}, .csv = "no_such_folder/log.csv"};
     o.look = tgi_look_here(0);
-    CHECK_STATUS(tgi_tracker_open(&o, &t, &e), TG_E_IO, e);
+    CHECK_STATUS(tgi_tracker_open(&o, &t, &e), TG_E_EXISTS, e);
     o.csv = "/dev/full";
     CHECK_STATUS(tgi_tracker_open(&o, &t, &e), TG_E_IO, e);
     tgi_mem_fail_at(1);

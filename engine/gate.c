@@ -1,0 +1,315 @@
+/* gate.c - see gate.h. */
+#include "engine/gate.h"
+
+#include "engine/base/mem.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Places ------------------------------------------------------------------------------ */
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The folder a path lies in. */
+static int stat_folder(const char *path, struct stat *st)
+{
+    char folder[4096];
+    const char *base = base_of(path);
+    const size_t n = (size_t)(base - path);
+    if (n >= sizeof folder)
+        return -1;
+    memcpy(folder, n ? path : ".", n ? n : 1);
+    folder[n ? n : 1] = 0;
+    return stat(folder, st);
+}
+
+static int same(const tgi_gate_place *a, const tgi_gate_place *b)
+{
+    return a->there == b->there && a->dev == b->dev && a->ino == b->ino &&
+           (a->there || strcmp(base_of(a->path), base_of(b->path)) == 0);
+}
+
+static tg_status no_file(const tgi_gate_place *p, const char *is, tgi_err *err)
+{
+    return tgi_fail(
+        err, TG_E_EXISTS,
+        "%s: %s would take the place of %s, which is never replaced: choose another "
+        "name",
+        p->path, p->what, is);
+}
+
+/* Look at what is there. Something else than a file is one's own to write through at most. */
+static tg_status look(tgi_gate_place *p, int *compared, tgi_err *err)
+{
+    struct stat st;
+    const int link = lstat(p->path, &st) == 0 && S_ISLNK(st.st_mode);
+    *compared = 1;
+    if (link && p->how == TGI_GATE_OWN)
+        return no_file(p, "a symbolic link", err);
+    if (stat(p->path, &st) != 0) {
+        *compared = !link && stat_folder(p->path, &st) == 0;
+    } else if (S_ISREG(st.st_mode)) {
+        p->there = 1;
+    } else {
+        *compared = 0;
+        if (p->how >= TGI_GATE_STREAM && tgi_is_stream(p->path))
+            return TG_OK;
+        if (p->how == TGI_GATE_FILE && S_ISDIR(st.st_mode))
+            return TG_OK; /* a folder of outputs, or refused by who knows */
+        return no_file(p, S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe", err);
+    }
+    p->dev = st.st_dev;
+    p->ino = st.st_ino;
+    return TG_OK;
+}
+
+static tg_status keep(tgi_gate *g, const tgi_gate_place *p, tgi_err *err)
+{
+    if (g->n == g->cap) {
+        const int cap = g->cap ? 2 * g->cap : 16;
+        tgi_gate_place *at = tgi_realloc_n(TGI_TAG_MISC, g->at, (size_t)cap, sizeof *at);
+        if (!at)
+            return tgi_fail(err, TG_E_NOMEM, "no memory for the names of what is written");
+        g->at = at;
+        g->cap = cap;
+    }
+    g->at[g->n] = *p;
+    g->at[g->n].path = tgi_strdup(TGI_TAG_MISC, p->path);
+    if (!g->at[g->n].path)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the names of what is written");
+    g->n_there += p->there;
+    g->n++;
+    return TG_OK;
+}
+
+tg_status tgi_gate_writes(tgi_gate *g, const char *path, const char *what, tgi_gate_how how,
+                          tgi_err *err)
+{
+    tgi_gate_place p = {.path = (char *)(uintptr_t)path, .what = what, .how = how};
+    int compared;
+    TGI_TRY(look(&p, &compared, err));
+    for (int i = 0; compared && i < g->n; i++)
+        if (same(&p, &g->at[i]))
+            return tgi_fail(err, TG_E_ARG,
+                            "%s: %s and %s would be one file: choose another name", path,
+                            g->at[i].what, what);
+    return compared ? keep(g, &p, err) : TG_OK;
+}
+
+tg_status tgi_gate_writes_output(tgi_gate *g, const char *path, tgi_err *err)
+{
+    static const char *const end[] = {".partial",       ".journal",         ".made",
+                                      ".tegula.json",   ".tegula.json.tmp", ".errors.json",
+                                      ".errors.partial"};
+    char name[4096];
+    TGI_TRY(tgi_gate_writes(g, path, "the output", TGI_GATE_FILE, err));
+    for (size_t i = 0; i < sizeof end / sizeof end[0]; i++) {
+        if (snprintf(name, sizeof name, "%s%s", path, end[i]) >= (int)sizeof name)
+            return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
+        TGI_TRY(tgi_gate_writes(g, name, "a file beside the output", TGI_GATE_OWN, err));
+    }
+    return TG_OK;
+}
+
+static int is_folder(const char *path)
+{
+    struct stat st;
+    const size_t n = strlen(path);
+    return (n && path[n - 1] == '/') || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+tg_status tgi_gate_writes_whole(tgi_gate *g, const char *path, const char *what,
+                                const char *ending, tgi_err *err)
+{
+    char name[4096];
+    if (tgi_is_stream(path))
+        return TG_OK;
+    const tgi_gate_place p = {.path = (char *)(uintptr_t)path, .what = what};
+    if (is_folder(path))
+        return no_file(&p, "a folder", err);
+    TGI_TRY(tgi_gate_writes(g, path, what, TGI_GATE_FILE, err));
+    if (snprintf(name, sizeof name, "%s%s", path, ending) >= (int)sizeof name)
+        return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
+    return tgi_gate_writes(g, name, what, TGI_GATE_OWN, err);
+}
+
+tg_status tgi_gate_reads(const tgi_gate *g, const char *path, const char *what, tgi_err *err)
+{
+    struct stat st;
+    const int is_job = strcmp(what, "the job file") == 0;
+    if (!path || !g->n_there || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return TG_OK;
+    for (int i = 0; i < g->n; i++) {
+        const tgi_gate_place *w = &g->at[i];
+        if (w->there && w->dev == st.st_dev && w->ino == st.st_ino &&
+            !(is_job && w->how == TGI_GATE_JOB))
+            return tgi_fail(err, TG_E_ARG,
+                            "%s: %s is %s itself, which is never replaced: choose another name",
+                            w->path, w->what, what);
+    }
+    return TG_OK;
+}
+
+void tgi_gate_close(tgi_gate *g)
+{
+    for (int i = 0; i < g->n; i++)
+        tgi_free(g->at[i].path);
+    tgi_free(g->at);
+    *g = (tgi_gate){0};
+}
+
+/* ---- What options name ------------------------------------------------------------------- */
+
+/* The output without the slashes behind it, and an ending. */
+static const char *beside(const tg_opts *o, const char *ending, char *buf, size_t cap)
+{
+    const char *out = tgi_opts_str(o, TGI_OPT_OUTPUT);
+    size_t n = out ? strlen(out) : 0;
+    while (n > 1 && out[n - 1] == '/')
+        n--;
+    return n && snprintf(buf, cap, "%.*s%s", (int)n, out, ending) < (int)cap ? buf : NULL;
+}
+
+const char *tgi_gate_plot(const tg_opts *o, char *buf, size_t cap)
+{
+    const char *given = tgi_opts_str(o, TGI_OPT_PLOT);
+    return !given ? NULL : *given ? given : beside(o, ".memory.svg", buf, cap);
+}
+
+const char *tgi_gate_log(const tg_opts *o, char *buf, size_t cap)
+{
+    const char *given = tgi_opts_str(o, TGI_OPT_LOG);
+    if (given && *given)
+        return given;
+    return given || tgi_opts_given(o, TGI_OPT_PLOT) ? beside(o, ".memory.csv", buf, cap) : NULL;
+}
+
+static tg_status add_sides(tgi_gate *g, const tg_opts *o, tgi_err *err)
+{
+    static const struct {
+        tgi_opt opt;
+        const char *what;
+        tgi_gate_how how;
+    } through[] = {{TGI_OPT_TRACE, "--trace", TGI_GATE_STREAM},
+                   {TGI_OPT_CSV, "--csv", TGI_GATE_STREAM},
+                   {TGI_OPT_SAVE, "--save", TGI_GATE_JOB}};
+    char buf[4096];
+    const char *path = tgi_gate_log(o, buf, sizeof buf);
+    if (path)
+        TGI_TRY(tgi_gate_writes(g, path, "--log", TGI_GATE_STREAM, err));
+    for (size_t i = 0; i < sizeof through / sizeof through[0]; i++)
+        if ((path = tgi_opts_str(o, through[i].opt)))
+            TGI_TRY(tgi_gate_writes(g, path, through[i].what, through[i].how, err));
+    if ((path = tgi_gate_plot(o, buf, sizeof buf))) {
+        const size_t n = strlen(path);
+        const int svg = n > 4 && strcmp(path + n - 4, ".svg") == 0;
+        TGI_TRY(tgi_gate_writes_whole(g, path, "--plot", svg ? ".tmp" : ".made", err));
+    }
+    path = tgi_opts_str(o, TGI_OPT_STATS);
+    return path && access(path, F_OK) != 0
+               ? tgi_gate_writes_whole(g, path, "--stats", ".tmp", err)
+               : TG_OK;
+}
+
+tg_status tgi_gate_options_read(const tgi_gate *g, const tg_opts *o, tgi_err *err)
+{
+    static const struct {
+        tgi_opt opt;
+        const char *what;
+    } read[] = {{TGI_OPT_INPUT, "the input"},           {TGI_OPT_MODEL, "the model"},
+                {TGI_OPT_DESCRIPTOR, "the descriptor"}, {TGI_OPT_CONFIG, "the job file"},
+                {TGI_OPT_STATS, "the statistics"},      {TGI_OPT_MACHINE, "the machine file"},
+                {TGI_OPT_PRESET, "the preset"}};
+    char name[256], beside_model[4096];
+    const char *file, *model = tgi_opts_str(o, TGI_OPT_MODEL);
+    for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
+        TGI_TRY(tgi_gate_reads(g, tgi_opts_str(o, read[i].opt), read[i].what, err));
+    for (int i = 0; tgi_opts_tensor(o, i, name, sizeof name, &file); i++)
+        TGI_TRY(tgi_gate_reads(g, file, "the input", err));
+    const size_t n = model ? strlen(model) : 0;
+    if (n > 5 && n < sizeof beside_model && strcmp(model + n - 5, ".onnx") == 0 &&
+        !tgi_opts_str(o, TGI_OPT_DESCRIPTOR)) {
+        snprintf(beside_model, sizeof beside_model, "%.*s.json", (int)(n - 5), model);
+        TGI_TRY(tgi_gate_reads(g, beside_model, "the descriptor", err));
+    }
+    return TG_OK;
+}
+
+tg_status tgi_gate_options_write(tgi_gate *g, const tg_opts *o, tgi_err *err)
+{
+    const char *out = tgi_opts_str(o, TGI_OPT_OUTPUT);
+    if (out && *out && !is_folder(out))
+        TGI_TRY(tgi_gate_writes_output(g, out, err));
+    return add_sides(g, o, err);
+}
+
+/* ---- Side files that are there ----------------------------------------------------------- */
+
+static int is_there(const char *output, const char *ending)
+{
+    char name[4096];
+    struct stat st;
+    return snprintf(name, sizeof name, "%s%s", output, ending) < (int)sizeof name &&
+           lstat(name, &st) == 0;
+}
+
+/* Does the folder hold an array that is not complete? */
+static int holds_partial(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int found = 0;
+    for (const struct dirent *e; d && !found && (e = readdir(d));) {
+        const size_t n = strlen(e->d_name);
+        found = n > 8 && strcmp(e->d_name + n - 8, ".partial") == 0;
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+int tgi_gate_interrupted(const char *output)
+{
+    return output && *output &&
+           (is_there(output, ".journal") || is_there(output, ".partial") ||
+            (is_folder(output) && holds_partial(output)));
+}
+
+/* Does the file begin as what tegula writes for this option? One that is empty was begun. */
+static int is_ours(tgi_opt side, const char *path)
+{
+    static const struct {
+        tgi_opt side;
+        const char *begin;
+    } known[] = {{TGI_OPT_LOG, "seconds,phase,tile,"},
+                 {TGI_OPT_PLOT, "<svg "},
+                 {TGI_OPT_PLOT, "\x89PNG"},
+                 {TGI_OPT_TRACE, "{\"tegula_timeline\""},
+                 {TGI_OPT_SAVE, "{"}};
+    char have[64];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const ssize_t n = fd >= 0 ? read(fd, have, sizeof have) : -1;
+    if (fd >= 0)
+        close(fd);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const size_t len = strlen(known[i].begin);
+        if (known[i].side == side &&
+            (n == 0 || (n >= (ssize_t)len && memcmp(have, known[i].begin, len) == 0)))
+            return 1;
+    }
+    return 0;
+}
+
+tgi_side_how tgi_gate_side(const tg_opts *o, tgi_opt side, const char *path)
+{
+    const int left = tgi_gate_interrupted(tgi_opts_str(o, TGI_OPT_OUTPUT));
+    return tgi_opts_flag(o, TGI_OPT_YES) || (left && is_ours(side, path)) ? TGI_SIDE_REPLACE
+                                                                          : TGI_SIDE_NEW;
+}

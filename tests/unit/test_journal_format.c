@@ -1,0 +1,96 @@
+/* The bytes of a journal and the number of their format change together: whoever changes the
+ * first without the second lets an older tegula's journal be read as what it is not. */
+#include "engine/base/versions.h"
+#include "engine/run/journal.h"
+#include "engine/run/journal_file.h"
+#include "io/crc32c.h"
+#include "tests/tg_test.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A checksum of what the journal below holds, for each number. A new number gets a new line, an
+ * old line is never changed. */
+static const struct {
+    int format;
+    uint32_t check;
+} known[] = {{1, 0xbd76aaeau}};
+
+enum { TILES = 4 };
+
+static void write_tiles(tg_journal *j, const tg_sink_layout *l, tgi_err *e)
+{
+    uint8_t tile[64 * 64];
+    for (int i = 0; i < TILES; i++) {
+        memset(tile, 10 * i + 1, sizeof tile);
+        CHECK_OK(tgi_journal_append(j, (i + 1) % TILES, tile, l->tile_bytes, e), *e);
+    }
+    CHECK_OK(tgi_journal_sync(j, e), *e);
+}
+
+/* The front of an output names this version of tegula, and where it lies depends on that: both
+ * are no matter of the journal's format. */
+static void forget_front(uint8_t *bytes, size_t n)
+{
+    for (size_t at = 4096; at <= 8192; at += 4096) {
+        tgi_journal_slot s;
+        if (n < at + sizeof s)
+            continue;
+        memcpy(&s, bytes + at, sizeof s);
+        s.front_check = s.check = 0;
+        s.file_bytes = 0;
+        memcpy(bytes + at, &s, sizeof s);
+    }
+}
+
+static void test_bytes_and_number_agree(void)
+{
+    tgi_err e = {0};
+    char folder[] = "/tmp/tg_format_XXXXXX", path[64], name[80];
+    tg_sink_layout *l = NULL;
+    tg_journal *j = NULL;
+    const tg_sink_spec spec = {
+        .dtype = TG_DTYPE_U8, .axes = "YX", .shape = {32, 32}, .tile_h = 16, .tile_w = 16};
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/out.tif", folder);
+    CHECK_OK(tgi_sink_layout_make(&spec, &l, &e), e);
+    CHECK_EQ(l->n_tiles, TILES);
+    CHECK_OK(tgi_journal_open(path, 0, NULL, &j, &e), e);
+    CHECK_OK(tgi_journal_begin(j, l, "job=1\n", 6, &e), e);
+    CHECK_OK(tgi_journal_set_stats(j, "statistics", 10, &e), e);
+    write_tiles(j, l, &e);
+    tgi_journal_close(&j);
+
+    static uint8_t bytes[65536];
+    snprintf(name, sizeof name, "%s.journal", path);
+    FILE *f = fopen(name, "rb");
+    CHECK(f != NULL);
+    const size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+    if (f)
+        fclose(f);
+    forget_front(bytes, n);
+    const uint32_t check = tgi_crc32c(0, bytes, n);
+    int found = 0;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].format == TGI_JOURNAL_FORMAT) {
+            found = 1;
+            if (known[i].check != check)
+                printf("the bytes of a journal are others (%08x): raise TGI_JOURNAL_FORMAT and "
+                       "add a line here\n",
+                       (unsigned)check);
+            CHECK_EQ(known[i].check, check);
+        }
+    CHECK(found);
+    unlink(name);
+    snprintf(name, sizeof name, "%s.partial", path);
+    unlink(name);
+    rmdir(folder);
+    tgi_sink_layout_free(&l);
+}
+
+int main(void)
+{
+    RUN(test_bytes_and_number_agree);
+    return TEST_END();
+}
