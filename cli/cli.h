@@ -36,6 +36,7 @@ typedef struct cli_progress {
     size_t memory, budget; /* largest seen; what is allowed */
     size_t width_drawn;    /* characters to overwrite on the terminal */
     bool terminal, color;
+    bool resumed; /* what was done before has been said */
 } cli_progress;
 
 struct cli {

@@ -79,10 +79,24 @@ static void compose(const tg_progress *p, char line[LINE_MAX_CHARS], size_t room
                  p->tiles_total);
         field(line, room, text);
     }
-    if (p->tiles_done > 0 && p->seconds >= 1.0) {
-        snprintf(text, sizeof text, "%.1f/s", (double)p->tiles_done / p->seconds);
+    /* Of this run's own tiles, while they are made. */
+    const int64_t made = p->tiles_done - p->tiles_resumed;
+    if (made > 0 && p->seconds >= 1.0 && strcmp(p->phase, "run") == 0) {
+        snprintf(text, sizeof text, "%.1f/s", (double)made / p->seconds);
         field(line, room, text);
     }
+}
+
+/* Once, as soon as it is known. */
+static void say_resumed(cli *c, const tg_progress *p)
+{
+    char done[CLI_TEXT], all[CLI_TEXT];
+    if (c->progress.resumed || p->tiles_resumed <= 0)
+        return;
+    c->progress.resumed = true;
+    cli_progress_clear(c);
+    fprintf(stderr, "continuing: %s of %s tiles done\n", cli_count(p->tiles_resumed, done),
+            cli_count(p->tiles_total, all));
 }
 
 static void draw(cli *c, const tg_progress *p)
@@ -117,6 +131,7 @@ static void event(const tg_progress *p)
     cli_json_uint(stdout, "budget_bytes", p->budget_bytes);
     cli_json_int(stdout, "tiles_done", p->tiles_done);
     cli_json_int(stdout, "tiles_total", p->tiles_total);
+    cli_json_int(stdout, "tiles_resumed", p->tiles_resumed);
     fputs("}\n", stdout);
     fflush(stdout);
 }
@@ -139,6 +154,7 @@ void cli_on_progress(void *user, const tg_progress *p)
     }
     if (c->quiet)
         return;
+    say_resumed(c, p);
     if (g->terminal) {
         draw(c, p);
     } else if (p->seconds - g->shown_at >= PLAIN_EVERY) {

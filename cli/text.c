@@ -50,6 +50,20 @@ const char *cli_metric(double v, char buf[CLI_TEXT])
     return buf;
 }
 
+const char *cli_count(int64_t n, char buf[CLI_TEXT])
+{
+    char digits[CLI_TEXT];
+    const int all = snprintf(digits, sizeof digits, "%" PRId64, n);
+    size_t to = 0;
+    for (int i = 0; i < all; i++) {
+        buf[to++] = digits[i];
+        if (i + 1 < all && (all - 1 - i) % 3 == 0 && digits[i] != '-')
+            buf[to++] = ',';
+    }
+    buf[to] = 0;
+    return buf;
+}
+
 double cli_now(void)
 {
     struct timespec t;

@@ -15,6 +15,8 @@ const char *cli_size(uint64_t bytes, char buf[CLI_TEXT]);
 const char *cli_seconds(double s, char buf[CLI_TEXT]);
 /* "1.3 G" for 1.3e9; returns buf. */
 const char *cli_metric(double v, char buf[CLI_TEXT]);
+/* "1,344"; returns buf. */
+const char *cli_count(int64_t n, char buf[CLI_TEXT]);
 /* ", memory up to 12.0 MiB of 1.0 GiB", or "" where none was seen; returns buf. */
 const char *cli_memory(size_t most, size_t budget, char buf[3 * CLI_TEXT]);
 /* How a person opens what was written at `path`. */

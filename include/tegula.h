@@ -121,8 +121,8 @@ typedef enum tg_log_level { TG_LOG_ERROR, TG_LOG_WARN, TG_LOG_INFO, TG_LOG_DEBUG
 
 /** What a running job tells its watcher, at most some ten times a second. */
 typedef struct tg_progress {
-    const char *phase;      /* "statistics", "run", "verify", "copy", "finish",
-                               "calibrate"; static */
+    const char *phase;      /* "statistics", "run", "check" (what an interrupted run left),
+                               "verify", "copy", "finish", "calibrate"; static */
     double fraction;        /* of the phase, 0..1 */
     double seconds;         /* since the phase began */
     double eta_seconds;     /* < 0 while unknown */
@@ -130,6 +130,7 @@ typedef struct tg_progress {
     size_t predicted_bytes; /* what the plan promised */
     size_t budget_bytes;    /* what the user allows */
     int64_t tiles_done, tiles_total;
+    int64_t tiles_resumed; /* of those done, by the runs before: found in the journal */
 } tg_progress;
 
 /** Zero means default in every field; `size` is sizeof(tg_ctx_opts). */

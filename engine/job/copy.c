@@ -3,9 +3,11 @@
  * run's, a picture is made of such a TIFF; .npy output is written to OUT.partial and renamed.
  */
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/gate.h"
 #include "engine/job/fingerprint.h"
+#include "engine/job/go_on.h"
 #include "engine/job/job.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
@@ -44,8 +46,11 @@ typedef struct copy {
     char *in_rows, *out_rows;   /* [sample][row][column]; one row of the output */
     size_t budget;              /* what --ram allows */
     int64_t step;               /* rows read at once */
-    int64_t first_tile;         /* tiles before it are in the file */
     atomic_int surplus;         /* the input has more data than pixels */
+    double begun;               /* the phase */
+    int64_t n_tiles, resumed;   /* of a TIFF; those that were found */
+    int64_t repairs;            /* of these damaged, and written again */
+    int64_t seq;                /* of the next tile */
     int64_t clipped, converted; /* values that the output's type does not hold; all of them */
 } copy;
 
@@ -233,27 +238,27 @@ static const char *row_of(const copy *c, int64_t s, int64_t r, int64_t rows)
     return c->in_rows + (size_t)(s * rows + r) * pitch;
 }
 
-static void tell(const copy *c, double fraction)
+static void say(const copy *c, const char *phase, double fraction)
 {
-    const tg_progress p = {.phase = "copy",
+    const tg_progress p = {.phase = phase,
                            .fraction = fraction,
+                           .seconds = tgi_seconds() - c->begun,
                            .eta_seconds = -1,
                            .memory_bytes = tgi_mem_measured(),
-                           .budget_bytes = c->budget};
+                           .budget_bytes = c->budget,
+                           .tiles_done = c->seq - c->repairs,
+                           .tiles_total = c->n_tiles,
+                           .tiles_resumed = c->resumed - c->repairs};
     tgi_ctx_progress(c->ctx, &p);
+}
+
+static void tell(const copy *c, double fraction)
+{
+    say(c, "copy", fraction);
 }
 
 /* ---- What could not be decoded -------------------------------------------------------------
  */
-
-static tg_status begin_bad(copy *c, int resume, tgi_err *err)
-{
-    if (c->bad)
-        return tgi_bad_tiles_begin(c->bad, resume, err);
-    if (!resume)
-        tgi_bad_tiles_forget(c->output);
-    return TG_OK;
-}
 
 /* Before the output gets its name. */
 static tg_status list_bad(copy *c, tgi_err *err)
@@ -390,7 +395,7 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
             d.dim[d.rank++] = c->shape[a];
     snprintf(partial, sizeof partial, "%s.partial", c->output);
     TGI_TRY(tgi_npy_create(partial, &d, &out, err));
-    tg_status st = begin_bad(c, 0, err);
+    tg_status st = tgi_bad_tiles_begin_output(c->bad, c->output, err);
     if (st == TG_OK)
         st = npy_planes(c, &out, err);
     if (st == TG_OK)
@@ -440,16 +445,17 @@ static tg_status make_layout(const copy *c, tg_sink_layout **out, tgi_err *err)
 }
 
 /* One row of tiles of one plane. */
-static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_t plane,
-                          int64_t ty, void **slot, tgi_err *err)
+static tg_status tile_row(copy *c, const tg_sink_layout *l, const tg_journal *j, tg_commit *w,
+                          int64_t plane, int64_t ty, void **slot, tgi_err *err)
 {
     const int64_t first = (plane * l->tiles_y + ty) * l->tiles_x;
+    int64_t seq = c->seq;
     const int64_t y_end = tgi_min(l->height, (ty + 1) * l->tile_h);
     const size_t size = tgi_dtype_size(l->dtype);
     for (int64_t i = 0; i < l->tiles_x; i++) {
         slot[i] = NULL; /* written already, by a run that stopped within this row */
-        if (first + i >= c->first_tile)
-            TGI_TRY(tgi_commit_slot(w, first + i, &slot[i], err));
+        if (!tgi_journal_has_tile(j, first + i))
+            TGI_TRY(tgi_commit_slot(w, c->seq++, &slot[i], err));
     }
     for (int64_t y = ty * l->tile_h; y < y_end; y += c->step) {
         const int64_t y1 = tgi_min(y_end, y + c->step);
@@ -468,7 +474,7 @@ static tg_status tile_row(copy *c, const tg_sink_layout *l, tg_commit *w, int64_
     }
     for (int64_t i = 0; i < l->tiles_x; i++)
         if (slot[i])
-            TGI_TRY(tgi_commit_submit(w, first + i, first + i, err));
+            TGI_TRY(tgi_commit_submit(w, seq++, first + i, err));
     return TG_OK;
 }
 
@@ -480,15 +486,51 @@ static tg_status copy_stopped(void *user, tgi_err *err)
                : TG_OK;
 }
 
+static int row_is_there(const tg_sink_layout *l, const tg_journal *j, int64_t first)
+{
+    for (int64_t i = 0; i < l->tiles_x; i++)
+        if (!tgi_journal_has_tile(j, first + i))
+            return 0;
+    return 1;
+}
+
+/* All that are missing. */
+static tg_status tile_rows(copy *c, const tg_sink_layout *l, const tg_journal *j, tg_commit *w,
+                           void **slot, tgi_err *err)
+{
+    const int64_t n = l->n_planes * l->tiles_y;
+    for (int64_t k = 0; k < n; k++) {
+        if (row_is_there(l, j, k * l->tiles_x))
+            continue;
+        TGI_TRY(tile_row(c, l, j, w, k / l->tiles_y, k % l->tiles_y, slot, err));
+        tell(c, (double)(k + 1) / (double)n);
+    }
+    return tgi_commit_flush(w, err);
+}
+
+static tg_status check_tick(void *user, double fraction, tgi_err *err)
+{
+    say(user, "check", fraction);
+    return copy_stopped(user, err);
+}
+
 static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_commit *w,
                            void **slot, tgi_err *err)
 {
-    c->first_tile = tgi_journal_appended(j);
-    for (int64_t k = c->first_tile / l->tiles_x; k < l->n_planes * l->tiles_y; k++) {
-        TGI_TRY(tile_row(c, l, w, k / l->tiles_y, k % l->tiles_y, slot, err));
-        tell(c, (double)(k + 1) / (double)(l->n_planes * l->tiles_y));
+    c->n_tiles = l->n_tiles;
+    c->seq = c->resumed = tgi_journal_appended(j);
+    TGI_TRY(tile_rows(c, l, j, w, slot, err));
+    int64_t damaged;
+    c->begun = tgi_seconds();
+    TGI_TRY(tgi_journal_recheck(j, check_tick, c, &damaged, err));
+    c->repairs = damaged;
+    if (damaged) {
+        tgi_ctx_log(c->ctx, TG_LOG_WARN,
+                    "%s.partial: %lld of the %lld tiles that the interrupted copy left were "
+                    "damaged and are written again",
+                    c->output, (long long)damaged, (long long)c->resumed);
+        TGI_TRY(tile_rows(c, l, j, w, slot, err));
     }
-    TGI_TRY(tgi_commit_flush(w, err));
     tg_pyramid_builder *b = NULL;
     tg_status st = tgi_pyramid_open(l, &b, err);
     if (st == TG_OK)
@@ -516,42 +558,41 @@ static tg_status fingerprint(const copy *c, const tg_sink_layout *l, char **out,
     return tgi_lines_take(&t, out, err);
 }
 
-static tg_status go_on(const copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
+/* What an interrupted copy left is ours to go on with. */
+static tg_status take_over(copy *c, const tg_sink_layout *l, tg_journal *j, const char *text,
+                           tgi_err *err)
 {
-    if (!c->bad && tgi_bad_tiles_left(c->output))
-        return tgi_fail(
-            err, TG_E_CHANGED,
-            "the interrupted output of %s has regions filled by --on-bad-tile fill: go on "
-            "with it, or give -y to discard that output and start over",
-            c->output);
-    return tgi_journal_resume(j, l, err);
+    size_t n;
+    const void *stored = tgi_journal_job(j, &n);
+    TGI_TRY(tgi_fingerprint_compare(stored, n, text, err));
+    TGI_TRY(tgi_may_go_on(j, c->bad, c->output, err));
+    return tgi_journal_state(j) == TG_JOURNAL_FINISHED ? TG_OK : tgi_go_on(j, l, c->bad, err);
 }
 
 static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
 {
     char *text = NULL;
-    size_t n;
+    tgi_err why = {0};
+    tg_status st = TG_E_CHANGED;
+    int afresh = tgi_journal_state(j) == TG_JOURNAL_FRESH;
     TGI_TRY(fingerprint(c, l, &text, err));
-    const void *stored = tgi_journal_job(j, &n);
-    int resumed = tgi_journal_state(j) == TG_JOURNAL_RESUME,
-        fresh = tgi_journal_state(j) == TG_JOURNAL_FRESH;
-    tg_status st = fresh ? TG_OK : tgi_fingerprint_compare(stored, n, text, err);
-    if (st == TG_OK && resumed)
-        st = go_on(c, l, j, err);
-    if (st == TG_E_CHANGED && tgi_opts_flag(c->opts, TGI_OPT_YES)) {
+    if (!afresh)
+        st = take_over(c, l, j, text, &why);
+    if (st == TG_E_CHANGED && !afresh && tgi_opts_flag(c->opts, TGI_OPT_YES)) {
         tgi_ctx_log(c->ctx, TG_LOG_WARN,
                     "-y: %s.partial, an interrupted output of another copy, is discarded",
                     c->output);
-        resumed = 0;
-        fresh = 1;
-        st = TG_OK;
+        afresh = 1;
     }
-    if (st == TG_OK && fresh)
-        st = tgi_journal_begin(j, l, text, strlen(text), err);
-    if (st == TG_OK && (fresh || resumed))
-        st = begin_bad(c, resumed, err);
+    if (afresh)
+        st = tgi_journal_begin(j, l, text, strlen(text), &why);
+    if (afresh && st == TG_OK)
+        st = tgi_bad_tiles_begin_output(c->bad, c->output, &why);
     tgi_free(text);
-    return st;
+    if (st != TG_OK)
+        return tgi_fail(err, st, "%s", why.text);
+    tgi_journal_watch_bad(j, c->bad);
+    return TG_OK;
 }
 
 static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
@@ -598,6 +639,7 @@ static tg_status fill_tiff(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_
 
 static tg_status copy_to_tiff(copy *c, tgi_err *err)
 {
+    int settled;
     tg_sink_layout *l = NULL;
     tg_journal *j = NULL;
     tg_status st = make_layout(c, &l, err);
@@ -610,9 +652,7 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
     if (st == TG_OK)
         st = begin(c, l, j, err);
     if (st == TG_OK && tgi_journal_state(j) == TG_JOURNAL_FINISHED) {
-        st = tgi_journal_clear_finished(j, err);
-        if (st == TG_OK && tgi_bad_tiles_listed(c->output))
-            st = tgi_bad_tiles_verdict(-1, c->input, c->output, err);
+        st = tgi_settle(j, c->bad, c->input, c->output, &settled, err);
     } else if (st == TG_OK) {
         st = fill_tiff(c, l, j, err);
     }
@@ -643,7 +683,7 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err)
 
 tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi_err *err)
 {
-    copy c = {.ctx = ctx, .opts = o};
+    copy c = {.ctx = ctx, .opts = o, .begun = tgi_seconds()};
     tg_status st = open_copy(&c, meta, err);
     if (st == TG_OK)
         st = is_array(c.output) ? copy_to_npy(&c, err) : copy_to_tiff(&c, err);

@@ -1,33 +1,22 @@
 #include "engine/job/input_hash.h"
 
+#include "engine/base/beside.h"
 #include "engine/base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#define STACK_BYTES (128u * 1024u)
-/* ioprio_set(2): of a thread; class best effort, its lowest level. Not class idle: on a disk
- * that is never idle that would be never. */
-#define IO_WHO_THREAD 1
-#define IO_LOWEST (2 << 13 | 7)
 
 struct tgi_input_hash {
     const tg_source *source;
     const char *path;
     void *buffer;
-    int running; /* the thread is there to be joined */
-    pthread_t thread;
-    atomic_int stop;
+    tgi_beside beside;
     uint64_t before, bytes; /* stamp and size of all files at the start */
-    /* The thread's until it is joined. */
+    /* The thread's until it is stopped. */
     tgi_sha256 sha;
     int64_t file; /* the one being read */
     int fd;       /* -1: not open yet */
@@ -59,8 +48,9 @@ static int stamp(const tgi_input_hash *h, uint64_t *out, uint64_t *bytes)
 }
 
 /* Read and mix the next piece; 0 at the end of the last file and after a failure. */
-static int step(tgi_input_hash *h)
+static int step(void *arg)
 {
+    tgi_input_hash *h = arg;
     ssize_t n;
     if (h->error)
         return 0;
@@ -90,16 +80,6 @@ static int step(tgi_input_hash *h)
     return n == 0;
 }
 
-static void *hash_main(void *arg)
-{
-    tgi_input_hash *h = arg;
-    setpriority(PRIO_PROCESS, 0, 19); /* on Linux: of this thread alone */
-    syscall(SYS_ioprio_set, IO_WHO_THREAD, 0, IO_LOWEST);
-    while (!atomic_load(&h->stop) && step(h))
-        ;
-    return NULL;
-}
-
 tg_status tgi_input_hash_open(const tg_source *source, const char *path, void *buffer,
                               tgi_input_hash **out, tgi_err *err)
 {
@@ -112,22 +92,10 @@ tg_status tgi_input_hash_open(const tg_source *source, const char *path, void *b
     h->fd = -1;
     tgi_sha256_begin(&h->sha);
     h->error = stamp(h, &h->before, &h->bytes);
-    pthread_attr_t a;
-    pthread_attr_init(&a);
-    pthread_attr_setstacksize(&a, STACK_BYTES);
-    /* Without a thread it is all done at the end. */
-    h->running = !h->error && pthread_create(&h->thread, &a, hash_main, h) == 0;
-    pthread_attr_destroy(&a);
+    if (!h->error)
+        tgi_beside_start(&h->beside, step, h);
     *out = h;
     return TG_OK;
-}
-
-static void stop_thread(tgi_input_hash *h)
-{
-    atomic_store(&h->stop, 1);
-    if (h->running)
-        pthread_join(h->thread, NULL);
-    h->running = 0;
 }
 
 tg_status tgi_input_hash_finish(tgi_input_hash *h,
@@ -135,7 +103,7 @@ tg_status tgi_input_hash_finish(tgi_input_hash *h,
                                 void *user, tgi_input_digest *out, tgi_err *err)
 {
     uint64_t after = 0, bytes = 0;
-    stop_thread(h);
+    tgi_beside_stop(&h->beside);
     while (step(h)) {
         const double all = h->bytes > 0 ? (double)h->bytes : 1;
         TGI_TRY(tick(user, (double)h->sha.bytes / all, err));
@@ -160,7 +128,7 @@ void tgi_input_hash_close(tgi_input_hash **hp)
     tgi_input_hash *h = *hp;
     if (!h)
         return;
-    stop_thread(h);
+    tgi_beside_stop(&h->beside);
     if (h->fd >= 0)
         close(h->fd);
     tgi_free(h);

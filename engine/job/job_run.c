@@ -8,6 +8,7 @@
 #include "engine/base/pool.h"
 #include "engine/base/reserve.h"
 #include "engine/job/fingerprint.h"
+#include "engine/job/go_on.h"
 #include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/job/job_log.h"
@@ -47,9 +48,10 @@ typedef struct run {
     int start_over; /* nothing to go on from, or another job's and -y was given */
     tgi_input_hash *hash;
     void *packed, *arena, *staging[2], *window, *receipt;
-    int64_t bands_done, bands_total, tiles_before;
+    int64_t bands_done, bands_total;
+    int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
     size_t predicted;
-    double t0, t_phase;
+    double t0, t_phase, t_check;
     double bands_seconds, write_wait,
         flush_wait; /* flush_wait: of write_wait, after the bands */
     double processor_seconds;
@@ -68,20 +70,32 @@ static void trace_begin(run *r)
     (void)tg_trace_begin(&r->memory, tgi_pool_engine(), &o);
 }
 
+#define BY_TILES (-1.0) /* the fraction is that of the tiles that are written */
+
+/* Time left is told by what this run does itself: tiles that it found took it none. */
 static void report(run *r, const char *phase, double fraction, double since)
 {
-    const double now = tgi_seconds(), spent = now - since;
-    tg_progress p = {.phase = phase,
-                     .fraction = fraction,
-                     .seconds = spent,
-                     .eta_seconds = fraction > 0.01 ? spent / fraction * (1 - fraction) : -1,
-                     .memory_bytes = tgi_tracker_current(r->tracker),
-                     .predicted_bytes = r->predicted,
-                     .budget_bytes = r->job->plan.budget,
-                     .tiles_total = r->job->plan.layout->n_tiles};
-    p.tiles_done = r->commit    ? tgi_commit_written(r->commit)
-                   : r->journal ? tgi_journal_appended(r->journal)
-                                : 0;
+    const double spent = tgi_seconds() - since;
+    const int64_t all = r->job->plan.layout->n_tiles, again = r->repairs;
+    const int64_t written = r->commit    ? tgi_commit_written(r->commit)
+                            : r->journal ? tgi_journal_appended(r->journal) + again
+                                         : 0;
+    double share = fraction;
+    if (fraction < 0) {
+        fraction = (double)(written - again) / (double)tgi_max(1, all);
+        share = (double)(written - r->tiles_before) /
+                (double)tgi_max(1, all - r->tiles_before + again);
+    }
+    const tg_progress p = {.phase = phase,
+                           .fraction = fraction,
+                           .seconds = spent,
+                           .eta_seconds = share > 0.01 ? spent / share * (1 - share) : -1,
+                           .memory_bytes = tgi_tracker_current(r->tracker),
+                           .predicted_bytes = r->predicted,
+                           .budget_bytes = r->job->plan.budget,
+                           .tiles_done = written - again,
+                           .tiles_total = all,
+                           .tiles_resumed = r->tiles_before - again};
     tgi_tracker_update(r->tracker, phase, p.tiles_done);
     tgi_ctx_progress(r->job->ctx, &p);
 }
@@ -173,12 +187,7 @@ static size_t stats_bytes(const tg_job *job)
 static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
     size_t n;
-    if (!r->job->bad && tgi_bad_tiles_left(r->job->set.output))
-        return tgi_fail(
-            err, TG_E_CHANGED,
-            "the interrupted output of %s has regions filled by --on-bad-tile fill: "
-            "go on with it, or give -y to discard that output and start over",
-            r->job->set.output);
+    TGI_TRY(tgi_may_go_on(r->journal, r->job->bad, r->job->set.output, err));
     TGI_TRY(adopt_plan(r, err));
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
@@ -394,15 +403,17 @@ static tg_status get_statistics(run *r, tgi_err *err)
 
 /* ---- Bands ------------------------------------------------------------------------------- */
 
-static tg_status band_done(void *user, tgi_err *err)
+static tg_status run_tick(void *user, tgi_err *err)
 {
     run *r = user;
-    r->bands_done++;
-    report(r, "run",
-           (double)tgi_commit_written(r->commit) /
-               (double)tgi_max(1, r->job->plan.layout->n_tiles),
-           r->t_phase);
+    report(r, "run", BY_TILES, r->t_phase);
     return stopped(err);
+}
+
+static tg_status band_done(void *user, tgi_err *err)
+{
+    ((run *)user)->bands_done++;
+    return run_tick(user, err);
 }
 
 static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
@@ -411,7 +422,6 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
     const tg_mapping *m = &job->map;
     tg_range core[3];
     tg_affine in, out;
-    int64_t from;
     int64_t at_in[3], at_out[3];
     TGI_TRY(stopped(err));
     if (job->dev.ops)
@@ -419,10 +429,9 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
     tgi_tiling_cell(&job->plan.choice.tiling, cell, core);
     tgi_tiling_shift(&job->plan.choice.tiling, cell, at_in, at_out);
     tgi_job_affine(job, &r->sets[tgi_mapping_stats_of(m, item)], &in, &out);
-    tgi_store_cell(r->store, item, core, at_out, out, &from);
-    if (from >= core[0].hi)
+    core[0] = tgi_store_cell(r->store, item, core, at_out, out);
+    if (tgi_range_empty(core[0]))
         return TG_OK;
-    core[0].lo = from;
     tgi_loader_item(r->loader, item, in);
     tgi_loader_place(r->loader, at_in);
     tgi_exec_begin(r->exec, core);
@@ -433,12 +442,42 @@ static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status pyramid_tick(void *user, tgi_err *err)
+/* All tiles that are missing. */
+static tg_status run_cells(run *r, tgi_err *err)
+{
+    const tg_job *job = r->job;
+    for (int64_t item = 0; item < job->map.n_items; item++)
+        for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
+            TGI_TRY(run_cell(r, item, cell, err));
+    return job->dev.ops ? tgi_run_device_drain(&r->device, err) : TG_OK;
+}
+
+static tg_status check_tick(void *user, double fraction, tgi_err *err)
 {
     run *r = user;
-    const double n = (double)tgi_max(1, r->job->plan.layout->n_tiles);
-    report(r, "run", (double)tgi_commit_written(r->commit) / n, r->t_phase);
+    report(r, "check", fraction, r->t_check);
     return stopped(err);
+}
+
+/* Before anything is made of the tiles: those that were found must be what was written. What
+ * is not is computed again. */
+static tg_status repair(run *r, tgi_err *err)
+{
+    int64_t damaged;
+    if (!r->tiles_before)
+        return TG_OK;
+    TGI_TRY(tgi_commit_flush(r->commit, err));
+    r->t_check = tgi_seconds();
+    TGI_TRY(tgi_journal_recheck(r->journal, check_tick, r, &damaged, err));
+    r->repairs = damaged;
+    if (!damaged)
+        return TG_OK;
+    tgi_job_warn(
+        r->job,
+        "%s.partial: %lld of the %lld tiles that the interrupted run left were damaged "
+        "and are computed again",
+        r->job->set.output, (long long)damaged, (long long)r->tiles_before);
+    return run_cells(r, err);
 }
 
 static tg_status run_items(run *r, tgi_err *err)
@@ -448,12 +487,9 @@ static tg_status run_items(run *r, tgi_err *err)
     r->processor_seconds = -tgi_processor_seconds();
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG,
                 "bands begin"); /* nothing is allocated until they end */
-    for (int64_t item = 0; item < job->map.n_items; item++)
-        for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
-            TGI_TRY(run_cell(r, item, cell, err));
-    if (job->dev.ops)
-        TGI_TRY(tgi_run_device_drain(&r->device, err));
-    TGI_TRY(tgi_pyramid_build(r->pyramid, r->journal, r->commit, pyramid_tick, r, err));
+    TGI_TRY(run_cells(r, err));
+    TGI_TRY(repair(r, err));
+    TGI_TRY(tgi_pyramid_build(r->pyramid, r->journal, r->commit, run_tick, r, err));
     const double bands_end = tgi_seconds();
     TGI_TRY(tgi_commit_flush(r->commit, err));
     r->flush_wait = tgi_seconds() - bands_end;
@@ -476,24 +512,27 @@ static void predict(run *r)
     tgi_tracker_expect(r->tracker, r->predicted, r->job->plan.budget);
 }
 
+static tg_status begin_anew(run *r, tgi_err *err)
+{
+    TGI_TRY(tgi_journal_begin(r->journal, r->job->plan.layout, r->fingerprint,
+                              strlen(r->fingerprint), err));
+    return tgi_bad_tiles_begin_output(r->job->bad, r->job->set.output, err);
+}
+
 static tg_status begin_journal(run *r, tgi_err *err)
 {
-    const tg_plan_part *p = &r->job->plan;
-    int resumed = 0;
     tg_status st = TG_E_CHANGED;
-    if (tgi_journal_state(r->journal) == TG_JOURNAL_RESUME && !r->start_over) {
-        st = tgi_journal_resume(r->journal, p->layout, err);
-        resumed = st == TG_OK;
-    } else {
+    tgi_err why = {0};
+    if (tgi_journal_state(r->journal) != TG_JOURNAL_RESUME)
         r->start_over = 1;
-    }
+    if (!r->start_over)
+        st = tgi_go_on(r->journal, r->job->plan.layout, r->job->bad, &why);
     if (st == TG_E_CHANGED && (r->start_over || r->job->set.overwrite))
-        st = tgi_journal_begin(r->journal, p->layout, r->fingerprint, strlen(r->fingerprint),
-                               err);
-    if (st == TG_OK && r->job->bad)
-        st = tgi_bad_tiles_begin(r->job->bad, resumed, err);
-    else if (st == TG_OK && !resumed)
-        tgi_bad_tiles_forget(r->job->set.output);
+        st = begin_anew(r, err);
+    else if (st != TG_OK)
+        return tgi_fail(err, st, "%s", why.text);
+    if (r->job->bad)
+        tgi_journal_watch_bad(r->journal, r->job->bad);
     r->tiles_before = st == TG_OK ? tgi_journal_appended(r->journal) : 0;
     return st;
 }
@@ -576,7 +615,7 @@ static void fill_result(const run *r, tg_run_result *res)
     fill_times(r, res);
     res->megapixels_per_second = res->seconds > 0 ? pixels / 1e6 / res->seconds : 0;
     res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
-    res->tiles_resumed = r->tiles_before;
+    res->tiles_resumed = r->tiles_before - r->repairs;
     res->tiles_begun = r->journal ? tgi_journal_begun(r->journal) : 0;
     res->bands = r->bands_done;
     res->recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
@@ -688,12 +727,10 @@ static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err
     trace_begin(&r);
     tg_status st = open_journal(&r, err);
     if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TG_JOURNAL_FINISHED) {
-        st = tgi_journal_clear_finished(r.journal, err);
-        if (st == TG_OK && tgi_bad_tiles_listed(job->set.output))
-            st = tgi_bad_tiles_verdict(-1, job->set.input, job->set.output, err);
+        st = tgi_settle(r.journal, job->bad, job->set.input, job->set.output, &r.finished, err);
         fill_result(&r, res);
         close_run(&r);
-        *finished = st == TG_OK;
+        *finished = r.finished;
         return st;
     }
     tgi_mem_trim(); /* what others freed in this process is not the run's */

@@ -535,10 +535,22 @@ static tg_status compute_until_it_fits(tg_job *job, tg_run_result *res, tgi_err 
 static tg_status fill_outputs(tg_job *job, tg_run_result *res, tgi_err *err)
 {
     TGI_TRY(tgi_tensors_create(job, err));
+    TGI_TRY(tgi_bad_tiles_begin_output(job->bad, job->set.output, err));
     TGI_TRY(compute_until_it_fits(job, res, err));
     warn_of_nonfinite(job, res);
     tgi_job_warn_of_surplus(job);
+    if (job->bad)
+        TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
     return tgi_tensors_finish(job, err);
+}
+
+/* What could not be decoded, once the outputs have their names. */
+static tg_status answer_for_bad(tg_job *job, tg_run_result *res, tgi_err *err)
+{
+    res->bad_regions = tgi_bad_tiles_count(job->bad);
+    if (job->bad)
+        tgi_bad_tiles_clear(job->bad);
+    return tgi_bad_tiles_verdict(res->bad_regions, job->set.input, job->set.output, err);
 }
 
 tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
@@ -553,6 +565,8 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
     if (st != TG_OK) {
         tgi_tensors_drop(job);
         tgi_job_sides_drop(job, st);
+        if (job->bad)
+            tgi_bad_tiles_clear(job->bad);
         return st;
     }
     const tg_net *net = job->plan.net;
@@ -563,7 +577,8 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
         (double)n / (double)tgi_max(1, net->values[net->out[0]].c) / 1e6 / res.seconds;
     res.recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res.output = job->set.output;
+    const tg_status answer = answer_for_bad(job, &res, err);
     if (out)
         *out = res;
-    return TG_OK;
+    return answer;
 }

@@ -66,8 +66,7 @@ static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_bo
     }
     if (cell->item != r->item || cell->cell != r->cell) {
         const place p = place_of(r, cell->item, cell->cell);
-        int64_t from;
-        tgi_store_cell(r->store, cell->item, p.core, p.out, p.to_file, &from);
+        (void)tgi_store_cell(r->store, cell->item, p.core, p.out, p.to_file);
         r->item = cell->item;
         r->cell = cell->cell;
     }
@@ -128,8 +127,8 @@ static int missing_of(const tgi_run_device *r, int64_t item, int64_t cell, place
     *p = place_of(r, item, cell);
     if (!r->store)
         return 1;
-    p->core[0].lo = tgi_store_missing(r->store, item, p->core, p->out);
-    return p->core[0].lo < p->core[0].hi;
+    p->core[0] = tgi_store_missing(r->store, item, p->core, p->out);
+    return !tgi_range_empty(p->core[0]);
 }
 
 static tg_device_cell id_of(const place *p, int64_t item, int64_t cell)

@@ -2,6 +2,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
+#include "io/crc32c.h"
 #include "io/file_ops.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ typedef struct region {
 struct tgi_bad_tiles {
     char *partial, *list; /* OUT.errors.partial, OUT.errors.json */
     int fd;               /* of the first; -1: nothing noted yet */
-    uint64_t bytes;       /* of it */
+    tgi_bad_state safe;   /* what of it is on the disk */
     int64_t n, beyond;    /* regions listed; calls that found no room */
     pthread_mutex_t lock;
     region at[LISTED];
@@ -103,9 +104,12 @@ static tg_status append(tgi_bad_tiles *b, const region *r, tgi_err *err)
                  r->plane, r->sample, r->y0, r->y1, r->x0, r->x1, r->reason);
     if (b->fd < 0)
         TGI_TRY(tgi_file_open(b->partial, 1, &b->fd, err));
-    TGI_TRY(tgi_file_pwrite(b->fd, b->partial, line, (size_t)n, b->bytes, err));
-    b->bytes += (uint64_t)n;
-    return tgi_file_sync(b->fd, b->partial, err);
+    TGI_TRY(tgi_file_pwrite(b->fd, b->partial, line, (size_t)n, b->safe.bytes, err));
+    TGI_TRY(tgi_file_sync(b->fd, b->partial, err));
+    b->safe.check = tgi_crc32c(b->safe.check, line, (size_t)n);
+    b->safe.bytes += (uint64_t)n;
+    b->safe.regions++;
+    return TG_OK;
 }
 
 /* Six numbers and a reason, as `append` writes them; 0 when the line is none. */
@@ -127,28 +131,49 @@ static int read_line(const char *line, region *r)
     return 1;
 }
 
-/* Take over what stands there; a line that was cut off is written again when it is met again.
- */
-static tg_status take_over(tgi_bad_tiles *b, tgi_err *err)
+/* The next line of what is safe; 0 when there is none, or it is none of ours. */
+static int take_line(tgi_bad_tiles *b, FILE *f, const tgi_bad_state *from)
 {
     char line[LINE];
-    FILE *f = fopen(b->partial, "re");
-    while (f && fgets(line, sizeof line, f)) {
-        region r = {0};
-        if (!read_line(line, &r))
-            break;
-        keep(b, &r);
-        b->bytes += strlen(line);
-    }
-    if (f)
-        fclose(f);
-    return b->bytes ? tgi_file_open(b->partial, 1, &b->fd, err) : TG_OK;
+    region r = {0};
+    if (!fgets(line, sizeof line, f) || !read_line(line, &r))
+        return 0;
+    const size_t n = strlen(line);
+    b->safe.check = tgi_crc32c(b->safe.check, line, n);
+    b->safe.bytes += n;
+    b->safe.regions++;
+    return b->safe.bytes <= from->bytes && keep(b, &r);
 }
 
-tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, int resume, tgi_err *err)
+/* Take over what the journal knows, and cut off what it does not. */
+static tg_status take_over(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_err *err)
 {
-    if (resume)
-        return take_over(b, err);
+    FILE *f = fopen(b->partial, "re");
+    while (f && b->safe.bytes < from->bytes && take_line(b, f, from))
+        ;
+    if (f)
+        fclose(f);
+    if (b->safe.bytes != from->bytes || b->safe.check != from->check ||
+        b->safe.regions != from->regions)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "%s: is missing or was changed: it lists what of the input the "
+                        "interrupted run filled (%u region%s); give -y to discard its output "
+                        "and start over",
+                        b->partial, (unsigned)from->regions, from->regions == 1 ? "" : "s");
+    b->beyond = b->safe.beyond = from->beyond;
+    TGI_TRY(tgi_file_open(b->partial, 1, &b->fd, err));
+    return tgi_file_truncate(b->fd, b->partial, b->safe.bytes, err);
+}
+
+tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_err *err)
+{
+    if (b->fd >= 0) /* of an earlier run with the same job */
+        close(b->fd);
+    b->fd = -1;
+    b->n = b->beyond = 0;
+    b->safe = (tgi_bad_state){0};
+    if (from && from->bytes)
+        return take_over(b, from, err);
     TGI_TRY(tgi_file_unlink(b->partial, err));
     return tgi_file_unlink(b->list, err); /* of an output that is overwritten */
 }
@@ -160,8 +185,16 @@ tg_status tgi_bad_tiles_note(void *arg, const tg_bad_region *r, tgi_err *err)
     snprintf(k.reason, sizeof k.reason, "%s", r->reason);
     pthread_mutex_lock(&b->lock);
     const tg_status st = keep(b, &k) ? append(b, &k, err) : TG_OK;
+    b->safe.beyond = b->beyond > 0;
     pthread_mutex_unlock(&b->lock);
     return st;
+}
+
+void tgi_bad_tiles_state(tgi_bad_tiles *b, tgi_bad_state *out)
+{
+    pthread_mutex_lock(&b->lock);
+    *out = b->safe;
+    pthread_mutex_unlock(&b->lock);
 }
 
 int64_t tgi_bad_tiles_count(const tgi_bad_tiles *b)
@@ -245,41 +278,31 @@ static void forget(const char *output, const char *end)
     tgi_free(path);
 }
 
-void tgi_bad_tiles_forget(const char *output)
+tg_status tgi_bad_tiles_begin_output(tgi_bad_tiles *b, const char *output, tgi_err *err)
 {
+    if (b)
+        return tgi_bad_tiles_begin(b, NULL, err);
     forget(output, ".errors.partial");
     forget(output, ".errors.json");
+    return TG_OK;
 }
 
-static int is_there(const char *output, const char *end)
+int tgi_bad_tiles_left(const char *output)
 {
     struct stat st;
-    char *path = joined(output, end);
+    char *path = joined(output, ".errors.partial");
     const int yes = path && !stat(path, &st) && st.st_size > 0;
     tgi_free(path);
     return yes;
 }
 
-int tgi_bad_tiles_left(const char *output)
-{
-    return is_there(output, ".errors.partial");
-}
-
-int tgi_bad_tiles_listed(const char *output)
-{
-    return is_there(output, ".errors.json");
-}
-
 tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output, tgi_err *err)
 {
-    char count[32] = "some";
     if (n == 0)
         return TG_OK;
-    if (n > 0)
-        snprintf(count, sizeof count, "%" PRId64, n);
-    return tgi_fail(
-        err, TG_E_FORMAT,
-        "%s: %s region%s of it cannot be decoded and counted as 0: %s is there but for "
-        "that, %s.errors.json lists it",
-        input, count, n == 1 ? "" : "s", output, output);
+    return tgi_fail(err, TG_E_FORMAT,
+                    "%s: %" PRId64
+                    " region%s of it cannot be decoded and counted as 0: %s is there but for "
+                    "that, %s.errors.json lists it",
+                    input, n, n == 1 ? "" : "s", output, output);
 }

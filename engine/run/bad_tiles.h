@@ -2,8 +2,10 @@
  *
  * The reader fills such a region and tells it here. Each new one is written to
  * OUT.errors.partial, durably, before the reading goes on: so before any tile of the output
- * that was computed from it can be safe in the journal, and a resumed run knows all of them
- * although it does not read them again. At the end the list becomes OUT.errors.json.
+ * that was computed from it can be safe in the journal. The journal keeps with each of its
+ * states how much of that file there was, and its checksum: a resumed run knows all regions,
+ * although it does not read them again, or refuses. What stands behind belongs to tiles that
+ * are computed again. At the end the list becomes OUT.errors.json.
  *
  * Nothing is allocated after open: room for LISTED regions, what comes beyond is only counted.
  */
@@ -14,28 +16,36 @@
 
 typedef struct tgi_bad_tiles tgi_bad_tiles;
 
+/* How far the list is. As it stands in the journal. */
+typedef struct tgi_bad_state {
+    uint64_t bytes;   /* of OUT.errors.partial that are on the disk */
+    uint32_t check;   /* of these */
+    uint32_t regions; /* that they list */
+    uint32_t beyond;  /* 1: there were more, for which the list has no room */
+    uint32_t pad;
+} tgi_bad_state;
+
 /* `output` is copied. */
 tg_status tgi_bad_tiles_new(const char *output, tgi_bad_tiles **out, tgi_err *err);
-/* Before the first read: forget what an earlier, discarded run left (resume 0), or take it
- * over.
- */
-tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, int resume, tgi_err *err);
+/* Before the first read: forget what an earlier, discarded run left (`from` NULL), or go on
+ * from there. TG_E_CHANGED  OUT.errors.partial is not what the journal knows of it. */
+tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_err *err);
 /* The callback of tg_open_opts; `arg` is the tgi_bad_tiles. Any thread. */
 tg_status tgi_bad_tiles_note(void *arg, const tg_bad_region *r, tgi_err *err);
 int64_t tgi_bad_tiles_count(const tgi_bad_tiles *b);
+void tgi_bad_tiles_state(tgi_bad_tiles *b, tgi_bad_state *out); /* any thread */
 /* Write OUT.errors.json when there are any, naming `input`. */
 tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err);
 /* OUT.errors.partial is of no use any more: the output is finished, or abandoned. */
 void tgi_bad_tiles_clear(tgi_bad_tiles *b);
 void tgi_bad_tiles_free(tgi_bad_tiles **b); /* NULL is fine */
 
-/* Remove both files: the output is begun anew. */
-void tgi_bad_tiles_forget(const char *output);
+/* The output is begun anew, with (`b`) or without (NULL) a list: what an earlier one left is
+ * removed. */
+tg_status tgi_bad_tiles_begin_output(tgi_bad_tiles *b, const char *output, tgi_err *err);
 /* 1 when an interrupted run has filled regions of this output. */
 int tgi_bad_tiles_left(const char *output);
-/* 1 when a finished output has a list beside it. */
-int tgi_bad_tiles_listed(const char *output);
-/* What the run that filled n regions (-1: some) answers, its output in place. */
+/* What the run that filled n regions answers, its output in place. */
 tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output, tgi_err *err);
 
 #endif

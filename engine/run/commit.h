@@ -49,7 +49,8 @@ tg_status tgi_commit_flush(tg_commit *c, tgi_err *err);
 void tgi_commit_stop(tg_commit *c);
 /* Seconds that tgi_commit_slot and tgi_commit_flush waited. */
 double tgi_commit_wait_seconds(tg_commit *c);
-/* Tiles written so far, those of earlier runs included (for progress; any thread). */
+/* Tiles written so far, those of earlier runs included: the sequence number after them. More
+ * than the output has, when damaged ones were written again. Any thread. */
 int64_t tgi_commit_written(tg_commit *c);
 /* Stop the threads, having written what is ready in order, and sync; NULL allowed. Returns the
  * sticky error, if any; submitted tiles behind a gap are given up. The journal stays open. */

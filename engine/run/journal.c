@@ -13,12 +13,17 @@
  *  3. A new slot never overwrites the newest durable one. After a crash the slot found is made
  *     durable in its own place before the other place is used again.
  *  4. Tile i lies behind tile i-1 without a gap; the first behind the front. So any prefix of
- * valid records is a valid state, and tiles that do not match their checksum are cut off.
+ *     valid records is a valid state.
  *  5. Texts that a durable slot points to are never overwritten; statistics are replaced by
  *     writing behind them, and only while there is no record.
  *  6. OUT appears by rename, after fdatasync of complete data and offsets, and after a durable
  * slot said FINAL. OUT.journal disappears only after the folder was synced with the new name.
- *  7. After a failed fdatasync nothing is written any more (what it left in the page cache
+ *  7. Tiles that earlier runs wrote are read back before OUT gets its name. One that does not
+ *     match its record is computed again and written in its place, and only if it is what the
+ *     record says: no tile behind it moves, and no record changes.
+ *  8. A slot names how much of the list of what could not be decoded (bad_tiles.h) was there
+ *     when it was written; that is synced before any tile that was computed from it.
+ *  9. After a failed fdatasync nothing is written any more (what it left in the page cache
  * proves nothing); the next run starts at the last slot on the disk.
  *
  * States on disk, who leaves them, and what the next run does
@@ -40,11 +45,12 @@
  *
  * The lock is an open-file-description lock on OUT.journal; it dies with its holder.
  * Source: the pager of SQLite (atomiccommit.html) for the style of argument; Rebello et al.,
- * "Can applications recover from fsync failures?" (2020) for invariants 3 and 7. */
+ * "Can applications recover from fsync failures?" (2020) for invariants 3 and 9. */
 #include "engine/run/journal.h"
 
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
+#include "engine/run/journal_check.h"
 #include "engine/run/journal_file.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
@@ -58,8 +64,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PENDING 2048  /* records kept in memory between two writes */
-#define CHECK_BACK 16 /* newest tiles read back at resume; all of them if one is bad */
+#define PENDING 2048 /* records kept in memory between two writes */
 #define WRITE_BEHIND                                                                           \
     (8u << 20) /* hand data to the disk early, so that a sync has little to do */
 
@@ -82,7 +87,7 @@ struct tg_journal {
     void *job, *stats;
     const tg_sink_layout *layout;
     uint64_t *offset; /* per tile id; 0: not there (tiles never begin at 0) */
-    uint32_t *length;
+    uint32_t *length; /* with TGI_TILE_DAMAGED */
     record *pending;
     int n_pending;
     int64_t appended;
@@ -91,8 +96,14 @@ struct tg_journal {
     uint32_t records_check; /* of all appended records */
     uint32_t data_check;    /* of all appended tiles in a row */
     double first_unsafe;    /* when the oldest uncommitted tile came */
-    char *scratch;          /* TGI_SINK_SCRATCH bytes */
+    char *scratch;          /* TGI_SINK_SCRATCH bytes; the check's while that is open */
+    tgi_journal_check check;
+    int open_check;     /* tiles of earlier runs were not read back yet */
+    int mending;        /* they were, and some are damaged; then not changed any more */
+    int64_t damaged;    /* how many are still to be written again; who appends counts */
+    tgi_bad_tiles *bad; /* whose state goes into each slot; NULL: none */
 };
+_Static_assert(TGI_SINK_SCRATCH >= TGI_CHECK_BUFFER, "the check reads into the scratch");
 
 static double now(void)
 {
@@ -103,7 +114,7 @@ static double now(void)
 
 /* ---- Slots and texts --------------------------------------------------------------------- */
 
-/* fdatasync of the journal; a failure ends this journal's writing (invariant 7). */
+/* fdatasync of the journal; a failure ends this journal's writing (invariant 9). */
 static tg_status sync_journal(tg_journal *j, tgi_err *err)
 {
     const tg_status st = tgi_file_sync(j->file.fd, j->file.name, err);
@@ -125,6 +136,8 @@ static tg_status next_slot(tg_journal *j, const slot *next, tgi_err *err)
     const slot before = j->s;
     j->s = *next;
     j->s.sequence = before.sequence + 1;
+    if (j->bad)
+        tgi_bad_tiles_state(j->bad, &j->s.bad);
     tg_status st = tgi_journal_file_slot(&j->file, &j->s, err);
     if (st == TG_OK)
         st = sync_journal(j, err);
@@ -162,77 +175,6 @@ static tg_status lock(tg_journal *j, tgi_err *err)
     return st;
 }
 
-/* Checksum and size of a whole file. */
-static tg_status check_file(tg_journal *j, const char *path, uint32_t *check, uint64_t *bytes,
-                            tgi_err *err)
-{
-    int fd;
-    TGI_TRY(tgi_file_open(path, 0, &fd, err));
-    tg_status st = tgi_file_size(fd, path, bytes, err);
-    *check = 0;
-    for (uint64_t at = 0; st == TG_OK && at < *bytes;) {
-        const size_t n =
-            *bytes - at < TGI_SINK_SCRATCH ? (size_t)(*bytes - at) : TGI_SINK_SCRATCH;
-        if ((st = tgi_file_pread(fd, path, j->scratch, n, at, err)) == TG_OK)
-            *check = tgi_crc32c(*check, j->scratch, n);
-        at += n;
-    }
-    close(fd);
-    return st;
-}
-
-static tg_status is_made_output(tg_journal *j, int *yes, tgi_err *err)
-{
-    uint32_t check;
-    uint64_t bytes;
-    struct stat st;
-    *yes = 0;
-    if (stat(j->path, &st) || !S_ISREG(st.st_mode) || (uint32_t)st.st_size != j->s.made_bytes)
-        return TG_OK;
-    TGI_TRY(check_file(j, j->path, &check, &bytes, err));
-    *yes = check == j->s.final_check;
-    return TG_OK;
-}
-
-/* FINAL and no partial file: is OUT the file that was to be renamed? */
-static tg_status is_our_output(tg_journal *j, int *yes, tgi_err *err)
-{
-    if (j->s.final == 2)
-        return is_made_output(j, yes, err);
-    *yes = 0;
-    struct stat st;
-    if (stat(j->path, &st) || (uint64_t)st.st_size != j->s.file_bytes)
-        return TG_OK;
-    /* Its front carries all offsets and lengths; the front ends where the first tile begins. */
-    uint64_t total = 0;
-    for (int64_t i = 0; i < (int64_t)j->s.n_tiles; i++) {
-        record r;
-        TGI_TRY(tgi_file_pread(j->file.fd, j->file.name, &r, sizeof r,
-                               tgi_journal_record_at(&j->s, i), err));
-        total += r.length;
-    }
-    const int fd = open(j->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || total > j->s.file_bytes) {
-        if (fd >= 0)
-            close(fd);
-        return TG_OK;
-    }
-    uint32_t check = 0;
-    tg_status t = TG_OK;
-    uint64_t at = 0;
-    const uint64_t front = j->s.file_bytes - total;
-    while (t == TG_OK && at < front) {
-        const size_t n =
-            front - at < TGI_SINK_SCRATCH ? (size_t)(front - at) : TGI_SINK_SCRATCH;
-        if ((t = tgi_file_pread(fd, j->path, j->scratch, n, at, err)) == TG_OK)
-            check = tgi_crc32c(check, j->scratch, n);
-        at += n;
-    }
-    close(fd);
-    *yes = t == TG_OK && check == j->s.final_check;
-    return t;
-}
-
 /* Decide the state from what is on disk; reads only. */
 static tg_status look(tg_journal *j, tgi_err *err)
 {
@@ -252,7 +194,6 @@ static tg_status look(tg_journal *j, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT,
                         "%s: damaged; remove it and %s to start from the beginning",
                         j->file.name, j->partial);
-    j->state = TG_JOURNAL_FRESH;
     if (!f.found)
         return TG_OK;
     j->s = f.slot;
@@ -260,11 +201,16 @@ static tg_status look(tg_journal *j, tgi_err *err)
     const int partial = exists(j->partial);
     int ours = 0;
     if (j->s.final == 2 || (j->s.final && !partial))
-        TGI_TRY(is_our_output(j, &ours, err));
+        TGI_TRY(tgi_check_output(&j->file, &j->s, j->path, j->scratch, &ours, err));
     if (ours)
         j->state = TG_JOURNAL_FINISHED;
     else if (partial)
         j->state = TG_JOURNAL_RESUME;
+    else if (j->s.final && exists(j->path) && !j->overwrite)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "%s: is not as it was finished: damaged, or another file; -y computes "
+                        "it again",
+                        j->path);
     return TG_OK;
 }
 
@@ -451,24 +397,8 @@ tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const v
     return TG_OK;
 }
 
-/* Does tile `length` bytes at `at` have this checksum? A file too short is an answer, too. */
-static int tile_holds(tg_journal *j, uint64_t at, uint32_t length, uint32_t want)
-{
-    uint32_t check = 0;
-    while (length) {
-        const uint32_t n = length < TGI_SINK_SCRATCH ? length : TGI_SINK_SCRATCH;
-        if (tgi_file_pread(j->data, j->partial, j->scratch, n, at, NULL) != TG_OK)
-            return 0;
-        check = tgi_crc32c(check, j->scratch, n);
-        at += n;
-        length -= n;
-    }
-    return check == want;
-}
-
-/* Take over records [0, n) up to the first that is no tile of this layout, or - from
- * `check_from` on - whose data does not hold. */
-static tg_status take_records(tg_journal *j, int64_t n, int64_t check_from, tgi_err *err)
+/* Take over records [0, n) up to the first that is no tile of this layout. */
+static tg_status take_records(tg_journal *j, int64_t n, tgi_err *err)
 {
     memset(j->offset, 0, (size_t)j->layout->n_tiles * sizeof *j->offset);
     memset(j->length, 0, (size_t)j->layout->n_tiles * sizeof *j->length);
@@ -482,8 +412,8 @@ static tg_status take_records(tg_journal *j, int64_t n, int64_t check_from, tgi_
             TGI_TRY(tgi_file_pread(j->file.fd, j->file.name, r, many * sizeof *r,
                                    tgi_journal_record_at(&j->s, i), err));
         }
-        if (r->tile >= (uint64_t)j->layout->n_tiles || j->offset[r->tile] ||
-            (i >= check_from && !tile_holds(j, j->file_bytes, r->length, r->check)))
+        if (r->tile >= (uint64_t)j->layout->n_tiles || j->offset[r->tile] || !r->length ||
+            r->length > j->layout->tile_bound)
             return TG_OK;
         j->offset[r->tile] = j->file_bytes;
         j->length[r->tile] = r->length;
@@ -492,6 +422,36 @@ static tg_status take_records(tg_journal *j, int64_t n, int64_t check_from, tgi_
         j->data_check = tgi_crc32c_join(j->data_check, r->check, r->length);
         j->appended++;
     }
+    return TG_OK;
+}
+
+/* Begin to read back what is there. */
+static void check_tiles(tg_journal *j)
+{
+    j->check = (tgi_journal_check){.file = &j->file,
+                                   .records_at = j->s.records_at,
+                                   .n = j->appended,
+                                   .records_check = j->records_check,
+                                   .data = j->data,
+                                   .partial = j->partial,
+                                   .at = j->layout->front_bytes,
+                                   .length = j->length,
+                                   .buffer = j->scratch};
+    j->open_check = j->appended > 0;
+    tgi_check_begin(&j->check);
+}
+
+tg_status tgi_journal_recheck(tg_journal *j,
+                              tg_status (*tick)(void *user, double fraction, tgi_err *err),
+                              void *user, int64_t *n_damaged, tgi_err *err)
+{
+    if (j->open_check)
+        TGI_TRY(tgi_check_finish(&j->check, tick, user, err));
+    if (j->open_check)
+        j->damaged = j->check.damaged;
+    j->mending = j->damaged > 0;
+    j->open_check = 0;
+    *n_damaged = j->damaged;
     return TG_OK;
 }
 
@@ -512,9 +472,7 @@ tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_er
     TGI_TRY(tgi_journal_file_slot(&j->file, &j->s, err));
     TGI_TRY(sync_journal(j, err));
     const int64_t n = (int64_t)j->s.n_tiles;
-    TGI_TRY(take_records(j, n, n - CHECK_BACK, err));
-    if (j->appended < n)
-        TGI_TRY(take_records(j, n, 0, err));
+    TGI_TRY(take_records(j, n, err));
     if (j->appended < n || j->s.final) {
         slot s = j->s;
         s.n_tiles = (uint64_t)j->appended;
@@ -525,6 +483,7 @@ tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_er
     }
     TGI_TRY(tgi_file_truncate(j->file.fd, j->file.name,
                               tgi_journal_record_at(&j->s, j->appended), err));
+    /* Where it is too short, the tiles that are not there are damaged ones. */
     TGI_TRY(tgi_file_truncate(j->data, j->partial, j->file_bytes, err));
     TGI_TRY(reserve(j, err));
     TGI_TRY(write_front(j, 0, 0, &check, err)); /* finish() may have begun to fill it */
@@ -533,6 +492,7 @@ tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_er
     j->ready = 1;
     if (j->begun < n) /* lost with the power */
         j->begun = n;
+    check_tiles(j);
     return TG_OK;
 }
 
@@ -570,6 +530,13 @@ static tg_status usable(const tg_journal *j, tgi_err *err)
         return tgi_fail(err, TG_E_IO, "%s: a sync failed before; run the same command again",
                         j->path);
     return TG_OK;
+}
+
+/* Known once the check is through; until then nobody but that looks at the marks. */
+static int is_damaged(const tg_journal *j, int64_t tile_id)
+{
+    return j->mending && tile_id >= 0 && tile_id < j->layout->n_tiles &&
+           (j->length[tile_id] & TGI_TILE_DAMAGED);
 }
 
 /* Records may stand in the journal ahead of the slot that counts them. */
@@ -620,10 +587,31 @@ static void write_behind(tg_journal *j)
 #endif
 }
 
+/* A damaged tile, computed again, into its place: the bytes that its record tells of, or none.
+ */
+static tg_status write_again(tg_journal *j, int64_t tile_id, const void *bytes, size_t n,
+                             tgi_err *err)
+{
+    record r;
+    TGI_TRY(tgi_check_record(&j->check, tile_id, &r, err));
+    if (n != r.length || tgi_crc32c(0, bytes, n) != r.check)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "%s: tile %lld was damaged, and computed again it is another than "
+                        "before: the input, the network or the program is not the one that "
+                        "began it; remove %s to start from the beginning",
+                        j->partial, (long long)tile_id, j->file.name);
+    TGI_TRY(tgi_file_pwrite(j->data, j->partial, bytes, n, j->offset[tile_id], err));
+    j->length[tile_id] = r.length;
+    j->damaged--;
+    return TG_OK;
+}
+
 tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, size_t n,
                              tgi_err *err)
 {
     TGI_TRY(usable(j, err));
+    if (is_damaged(j, tile_id))
+        return write_again(j, tile_id, bytes, n, err);
     if (tile_id < 0 || tile_id >= j->layout->n_tiles || j->offset[tile_id] || !n ||
         n > j->layout->tile_bound)
         return tgi_fail(err, TG_E_INTERNAL, "%s: tile %lld of %zu bytes is not the next one",
@@ -653,9 +641,11 @@ tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, 
 static tg_status complete(tg_journal *j, slot *s, tgi_err *err)
 {
     TGI_TRY(usable(j, err));
-    if (j->appended != j->layout->n_tiles)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: %lld of %lld tiles are written", j->path,
-                        (long long)j->appended, (long long)j->layout->n_tiles);
+    if (j->appended != j->layout->n_tiles || j->open_check || j->damaged)
+        return tgi_fail(err, TG_E_INTERNAL,
+                        "%s: %lld of %lld tiles are written, %lld damaged%s", j->path,
+                        (long long)j->appended, (long long)j->layout->n_tiles,
+                        (long long)j->damaged, j->open_check ? ", not all read back" : "");
     TGI_TRY(tgi_journal_sync(j, err));
     *s = j->s;
     TGI_TRY(write_front(j, 1, 0, &s->final_check, err));
@@ -667,7 +657,7 @@ tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tg
     slot s;
     TGI_TRY(complete(j, &s, err));
     TGI_TRY(make(arg, j->partial, j->made, err));
-    TGI_TRY(check_file(j, j->made, &j->made_check, &j->made_bytes, err));
+    TGI_TRY(tgi_check_file(j->made, j->scratch, &j->made_check, &j->made_bytes, err));
     j->is_made = 1;
     return TG_OK;
 }
@@ -724,6 +714,7 @@ void tgi_journal_close(tg_journal **j)
     tg_journal *p = *j;
     if (!p)
         return;
+    tgi_check_stop(&p->check);
     uint64_t size;
     if (p->locked && tgi_file_size(p->file.fd, p->file.name, &size, NULL) == TG_OK && !size)
         tgi_file_unlink(p->file.name, NULL); /* open() made it and nothing was begun */
@@ -743,6 +734,16 @@ void tgi_journal_close(tg_journal **j)
     tgi_free(p->pending);
     tgi_free(p);
     *j = NULL;
+}
+
+const tgi_bad_state *tgi_journal_bad(const tg_journal *j)
+{
+    return &j->s.bad;
+}
+
+void tgi_journal_watch_bad(tg_journal *j, tgi_bad_tiles *bad)
+{
+    j->bad = bad;
 }
 
 void tgi_journal_begin_tile(tg_journal *j)
@@ -781,5 +782,6 @@ tg_status tgi_journal_read_tile(const tg_journal *j, int64_t tile_id, void *byte
 
 int tgi_journal_has_tile(const tg_journal *j, int64_t tile_id)
 {
-    return j->offset && tile_id >= 0 && tile_id < j->layout->n_tiles && j->offset[tile_id] != 0;
+    return j->offset && tile_id >= 0 && tile_id < j->layout->n_tiles &&
+           j->offset[tile_id] != 0 && !is_damaged(j, tile_id);
 }

@@ -15,6 +15,7 @@
  *     FRESH:    tgi_journal_begin(j, layout, job, n)
  *     [tgi_journal_set_stats]                          once, before the first tile
  *     for seq from tgi_journal_appended(j): tgi_journal_append(j, tile id, bytes, n)
+ *     tgi_journal_recheck(j): tiles that were found damaged are appended once more
  *     [tgi_journal_make]                               the output is no TIFF
  *     tgi_journal_finish(j)
  *     tgi_journal_close(&j)                            at any time; keeps what is there
@@ -24,6 +25,7 @@
 #define TG_JOURNAL_H
 
 #include "engine/base/status.h"
+#include "engine/run/bad_tiles.h"
 #include "io/sink.h"
 
 #include <stddef.h>
@@ -65,15 +67,29 @@ const void *tgi_journal_stats(const tg_journal *j, size_t *n);
  * nothing is left behind). `job` is copied; `layout` is borrowed until close. */
 tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const void *job,
                             size_t job_bytes, tgi_err *err);
-/* Go on behind the last safe tile. Reads back the newest tiles and compares their checksums;
- * what does not match is dropped and written again. `layout` is borrowed until close.
- * TG_E_CHANGED  the partial file was begun with another layout. */
+/* Go on behind the last safe tile. A thread of the journal's begins to read back all tiles that
+ * are there (it allocates nothing). `layout` is borrowed until close. TG_E_CHANGED  the partial
+ * file was begun with another layout. */
 tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_err *err);
+/* After the last tile that was missing: wait until that thread is through, helping it. `tick`
+ * (NULL: none) is called meanwhile with the fraction done; what it answers but TG_OK is
+ * answered here. *n_damaged tiles are not what was written: has_tile says 0 of them from now
+ * on, and append puts each in its old place, where it must be what it was (TG_E_CHANGED).
+ * finish wants this to have been called, and none of them left. Nobody else uses the journal
+ * meanwhile. */
+tg_status tgi_journal_recheck(tg_journal *j,
+                              tg_status (*tick)(void *user, double fraction, tgi_err *err),
+                              void *user, int64_t *n_damaged, tgi_err *err);
 /* Only in state FINISHED: remove the leftover journal. The output stays. */
 tg_status tgi_journal_clear_finished(tg_journal *j, tgi_err *err);
 
 /* Store the statistics (durably, at once); only while no tile has been appended. */
 tg_status tgi_journal_set_stats(tg_journal *j, const void *stats, size_t n, tgi_err *err);
+
+/* What of the input could not be decoded, as the newest safe state knows it; and from now on
+ * the state of `bad`, borrowed until close, goes into each new one. */
+const tgi_bad_state *tgi_journal_bad(const tg_journal *j);
+void tgi_journal_watch_bad(tg_journal *j, tgi_bad_tiles *bad);
 
 /* Append one encoded tile, and sync when the policy says so. Tiles come in the plan's order;
  * each tile id once. After TG_E_NO_SPACE or TG_E_IO from writing the tile itself, the tiles

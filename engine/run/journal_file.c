@@ -195,14 +195,16 @@ tg_status tgi_journal_file_text(const tgi_journal_file *f, const void *text, siz
 
 int64_t tgi_journal_file_begun(const tgi_journal_file *f)
 {
-    int64_t n = 0;
-    return pread(f->fd, &n, sizeof n, BEGUN_AT) == sizeof n && n > 0 ? n : 0;
+    int64_t n[2] = {0};
+    return pread(f->fd, n, sizeof n, BEGUN_AT) == sizeof n && n[0] > 0 && n[1] == ~n[0] ? n[0]
+                                                                                        : 0;
 }
 
 /* Not through file_ops.h: it is no operation that durability depends on, and it comes from the
  * computing thread, whose place among the committer's operations is chance. */
 void tgi_journal_file_set_begun(const tgi_journal_file *f, int64_t n)
 {
-    if (pwrite(f->fd, &n, sizeof n, BEGUN_AT) != sizeof n)
+    const int64_t both[2] = {n, ~n};
+    if (pwrite(f->fd, both, sizeof both, BEGUN_AT) != sizeof both)
         return; /* a number less in a report */
 }

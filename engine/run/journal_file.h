@@ -3,7 +3,8 @@
  *
  *     0      head: "TGJRNL" and two digits           tells our files from strangers, and their
  *                                                    format (TGI_JOURNAL_FORMAT) from others
- *     8      tiles begun, 8 bytes: a running count, not part of any promise (see below)
+ *     8      tiles begun, 8 bytes and the same inverted: a running count, not part of any
+ *            promise (see below)
  *     4096   slot 0 \  {sequence, tiles, file length, places of the texts, checksums};
  *     8192   slot 1 /  written in turn, the valid one with the higher sequence counts
  *     12288  job text, statistics text, then one record per tile:
@@ -11,11 +12,14 @@
  *
  * The count says how many tiles were begun by all the runs that worked on this output; what
  * exceeds its tiles was computed more than once. It is kept while the run computes, so it
- * survives a kill; nothing syncs it, so after a power failure it may be behind. */
+ * survives a kill; nothing syncs it, so after a power failure it may be behind.
+ *
+ * Whoever changes what stands here, or what it means, raises the number: a run goes on with
+ * journals of its own number only. */
 #ifndef TGI_JOURNAL_FILE_H
 #define TGI_JOURNAL_FILE_H
 
-#include "engine/base/status.h"
+#include "engine/run/bad_tiles.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +43,7 @@ typedef struct tgi_journal_slot {
     uint64_t n_tiles, file_bytes;
     uint64_t records_at;
     tgi_journal_text job, stats;
+    tgi_bad_state bad;      /* of OUT.errors.partial, when the slot was written */
     uint32_t records_check; /* of all n records */
     uint32_t front_check;   /* of the front of zeros: the layout */
     uint32_t final;         /* 1: OUT.partial is complete and durable; 2: so is OUT.made */

@@ -227,7 +227,7 @@ tg_status tgi_pyramid_build(tg_pyramid_builder *b, const tg_journal *j, tg_commi
         return TG_OK;
     const tg_sink_layout *l = b->l;
     TGI_TRY(tgi_commit_flush(c, err));
-    int64_t seq = tgi_journal_appended(j);
+    int64_t seq = tgi_commit_written(c);
     for (int k = 1; k < l->n_levels; k++) {
         const int64_t end = k + 1 < l->n_levels ? l->level_of[k + 1].first : l->n_tiles;
         for (int64_t tile = l->level_of[k].first; tile < end; tile++) {

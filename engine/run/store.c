@@ -168,35 +168,43 @@ static void turn_to(tg_store *s, int64_t item, const tg_range *core, const int64
     s->at.core[2] = in_file(s, core[s->volume ? 2 : 1], 2);
 }
 
-/* The first row of the cell that is turned to whose tiles are not all in the file. */
-static int64_t first_missing(tg_store *s, int64_t end)
+/* Of the cell that is turned to, whose rows are `rows` in the network's output. Up to its end,
+ * beyond the image's where it has padding, unless the last tiles are there. */
+static tg_range missing_rows(tg_store *s, tg_range rows)
 {
     const tg_range stream = s->volume ? s->at.core[0] : s->at.core[1];
+    const int64_t shift = s->at.shift[s->volume ? 0 : 1];
     if (tgi_range_empty(s->at.core[1]) || tgi_range_empty(s->at.core[2]) ||
         tgi_range_empty(stream))
-        return end; /* only padding */
-    for (int64_t g = group_of(s, stream.lo); g <= group_of(s, stream.hi - 1); g++)
-        if (!group_is_written(s, g))
-            return rows_of(s, g).lo + s->at.shift[s->volume ? 0 : 1];
-    return end;
+        return (tg_range){rows.hi, rows.hi}; /* only padding */
+    const int64_t last = group_of(s, stream.hi - 1);
+    int64_t from = group_of(s, stream.lo), to = last;
+    while (from <= last && group_is_written(s, from))
+        from++;
+    if (from > last)
+        return (tg_range){rows.hi, rows.hi};
+    while (group_is_written(s, to))
+        to--;
+    return (tg_range){rows_of(s, from).lo + shift,
+                      to == last ? rows.hi : rows_of(s, to).hi + shift};
 }
 
-void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3],
-                    tg_affine affine, int64_t *from)
+tg_range tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3],
+                        tg_affine affine)
 {
     s->affine = affine;
     turn_to(s, item, core, shift);
-    *from = first_missing(s, core[0].hi);
+    return missing_rows(s, core[0]);
 }
 
-int64_t tgi_store_missing(tg_store *s, int64_t item, const tg_range *core,
-                          const int64_t shift[3])
+tg_range tgi_store_missing(tg_store *s, int64_t item, const tg_range *core,
+                           const int64_t shift[3])
 {
     const where now = s->at; /* a group of it may be open */
     turn_to(s, item, core, shift);
-    const int64_t from = first_missing(s, core[0].hi);
+    const tg_range missing = missing_rows(s, core[0]);
     s->at = now;
-    return from;
+    return missing;
 }
 
 /* ---- Rows -------------------------------------------------------------------------------- */

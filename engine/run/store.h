@@ -38,13 +38,13 @@ int64_t tgi_store_group_tiles(const tg_mapping *m, const tg_tiling *t, int64_t t
                               int64_t tile_w, int volume);
 
 /* Begin cell `core` of an item; output pixel o of the file is o + shift[] (z,y,x) there, and
- * `affine` maps network values to output values. Returns in *from the first row (slab) of the
- * cell that is still missing, core[0].hi when it is complete. */
-void tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3],
-                    tg_affine affine, int64_t *from);
-/* What *from would be, while another cell is still being stored. */
-int64_t tgi_store_missing(tg_store *s, int64_t item, const tg_range *core,
-                          const int64_t shift[3]);
+ * `affine` maps network values to output values. Answers rows (slabs) of the cell: from the
+ * first that is still missing to the last; empty when it is complete. */
+tg_range tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3],
+                        tg_affine affine);
+/* What that would answer, while another cell is still being stored. */
+tg_range tgi_store_missing(tg_store *s, int64_t item, const tg_range *core,
+                           const int64_t shift[3]);
 /* The executor's store callback. */
 tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *box,
                          tgi_err *err);

@@ -230,6 +230,8 @@ static tg_status progress(tg_job *job, bool slow)
         o->log(o->user, TG_LOG_INFO, "an info line");
         o->log(o->user, TG_LOG_DEBUG, "a debug line");
     }
+    const int64_t before = strncmp(job->input, "resumed.", 8) == 0 ? 352 : 0;
+    const int64_t all = before ? 1344 : n;
     for (int i = 1; i <= n; i++) {
         const tg_progress p = {.phase = i == 1 ? "statistics" : "run",
                                .fraction = (double)i / n,
@@ -238,8 +240,9 @@ static tg_status progress(tg_job *job, bool slow)
                                .memory_bytes = 405u << 20,
                                .predicted_bytes = 412u << 20,
                                .budget_bytes = 1u << 30,
-                               .tiles_done = i,
-                               .tiles_total = n};
+                               .tiles_done = before + i * (all - before) / n,
+                               .tiles_total = all,
+                               .tiles_resumed = before};
         if (o->progress)
             o->progress(o->user, &p);
         if (slow)

@@ -15,7 +15,7 @@ import time
 import zlib
 
 SLOT_MAGIC = 0x746F6C732D6A6774
-SLOT = struct.Struct("<5Q QQII QQII 4I 2I")  # engine/run/journal_file.h
+SLOT = struct.Struct("<5Q QQII QQII Q4I 4I 2I")  # engine/run/journal_file.h
 
 
 def _crc_table():
@@ -281,9 +281,9 @@ class Job:
             if len(data) < at + SLOT.size:
                 continue
             v = SLOT.unpack_from(data, at)
-            whole = crc32c(data[at:at + SLOT.size - 4]) == v[18]  # else torn by the kill
+            whole = crc32c(data[at:at + SLOT.size - 4]) == v[23]  # else torn by the kill
             if v[0] == SLOT_MAGIC and whole and (best is None or v[1] > best["sequence"]):
-                best = {"sequence": v[1], "tiles": v[2], "bytes": v[3], "stats": v[10], "final": v[15]}
+                best = {"sequence": v[1], "tiles": v[2], "bytes": v[3], "stats": v[10], "filled": v[15], "final": v[20]}
         if best:
             best["begun"], = struct.unpack_from("<q", data, 8)
         return best

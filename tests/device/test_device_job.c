@@ -144,6 +144,48 @@ static void test_a_device_that_fails_leaves_a_journal_to_go_on_from(void)
     }
 }
 
+/* Flip a bit of the interrupted output every `step` bytes. */
+static void damage(int64_t step)
+{
+    char partial[192];
+    snprintf(partial, sizeof partial, "%s.partial", output);
+    FILE *f = fopen(partial, "r+b");
+    CHECK(f && !fseek(f, 0, SEEK_END));
+    for (int64_t at = f ? ftell(f) - 9 : 0; at > 0; at -= step) {
+        CHECK(!fseek(f, (long)at, SEEK_SET));
+        const int c = fgetc(f);
+        CHECK(!fseek(f, (long)at, SEEK_SET) && fputc(c ^ 4, f) != EOF);
+    }
+    if (f)
+        fclose(f);
+}
+
+/* The cells of damaged tiles are queued a second time, after the last of the others. */
+static void test_damaged_tiles_of_an_interrupted_run_are_computed_again(void)
+{
+    static const int64_t step[] = {1 << 30, 20000, 3000, 500}; /* one tile .. all of them */
+    reset();
+    forget_output();
+    CHECK_EQ(run_with(OPTIONS("device", "cuda", "vram", "1MiB", "tile", "32x32")).st, TG_OK);
+    const uint64_t whole = hash_file(output);
+    for (int i = 0; i < 4; i++) {
+        reset();
+        forget_output();
+        settings->fail_at[FAKE_RUN] = 9 + i;
+        settings->fail_with[FAKE_RUN] = TG_E_DEVICE;
+        outcome o = run_with(OPTIONS("device", "cuda", "vram", "1MiB", "tile", "32x32"));
+        CHECK_EQ(o.st, TG_E_DEVICE_LOST);
+        damage(step[i]);
+        reset();
+        o = run_with(OPTIONS("device", "cuda", "vram", "1MiB", "tile", "32x32"));
+        CHECK_EQ(o.st, TG_OK);
+        CHECK(strstr(o.warnings, "were damaged and are computed again"));
+        CHECK(o.on_device && (i > 0 || o.res.tiles_resumed > 0));
+        CHECK_EQ(hash_file(output), whole);
+    }
+    forget_output();
+}
+
 static void test_a_run_goes_on_only_with_what_it_began_with(void)
 {
     reset();
@@ -425,6 +467,7 @@ static void run_image_tests(void)
     RUN(test_a_device_that_is_named_is_that_or_an_error);
     RUN(test_memory_that_a_neighbour_took_makes_a_smaller_plan);
     RUN(test_a_device_that_fails_leaves_a_journal_to_go_on_from);
+    RUN(test_damaged_tiles_of_an_interrupted_run_are_computed_again);
     RUN(test_a_run_goes_on_only_with_what_it_began_with);
     RUN(test_verify_compares_the_device_with_the_processor);
     forget_output();

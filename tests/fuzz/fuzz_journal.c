@@ -3,7 +3,8 @@
  * calls finished has all its tiles.
  *
  * Checksums would keep a fuzzer out, so the target writes them anew where the first byte asks
- * for it. The rest of the first byte says whether OUT.partial is there, and how it is. */
+ * for it, those of tiles as if they were zeros. The rest of the first byte says whether
+ * OUT.partial is there, and how it is. */
 #include "engine/run/journal.h"
 #include "engine/run/journal_file.h"
 #include "io/crc32c.h"
@@ -12,7 +13,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { TILES = 4, FIX = 1, NO_PARTIAL = 2, ZEROS = 4, IS_FINISHED = 8 };
+enum { TILES = 4, FIX = 1, NO_PARTIAL = 2, ZEROS = 4, IS_FINISHED = 8, OVERWRITE = 16 };
+enum { FIX_TILES = 32 };
+static uint8_t zeros[4096];
 static char folder[] = "/dev/shm/tg_fuzz_XXXXXX", path[64], partial[80], name[80];
 static tg_sink_layout *layout;
 static uint32_t front_check;
@@ -58,14 +61,30 @@ static uint32_t part_check(const uint8_t *d, size_t n, uint64_t at, uint64_t byt
     return at <= n && bytes <= n - at ? tgi_crc32c(0, d + at, bytes) : old;
 }
 
+/* Tiles of zeros are what the slot's records tell of. */
+static void fix_tiles(const tgi_journal_slot *s, uint8_t *d, size_t n)
+{
+    for (uint64_t i = 0; i < s->n_tiles && i < TILES; i++) {
+        tgi_journal_record r;
+        const uint64_t at = s->records_at + i * sizeof r;
+        if (at > n || n - at < sizeof r)
+            return;
+        memcpy(&r, d + at, sizeof r);
+        r.check = tgi_crc32c(0, zeros, r.length < sizeof zeros ? r.length : sizeof zeros);
+        memcpy(d + at, &r, sizeof r);
+    }
+}
+
 /* Make what the slots say about themselves true, as far as it lies in the file. */
-static void fix_checks(uint8_t *d, size_t n)
+static void fix_checks(uint8_t *d, size_t n, int tiles)
 {
     for (size_t at = 4096; at <= 8192; at += 4096) {
         tgi_journal_slot s;
         if (n < at + sizeof s)
             return;
         memcpy(&s, d + at, sizeof s);
+        if (tiles)
+            fix_tiles(&s, d, n);
         s.job.check = part_check(d, n, s.job.at, s.job.bytes, s.job.check);
         s.stats.check = part_check(d, n, s.stats.at, s.stats.bytes, s.stats.check);
         if (s.n_tiles <= n)
@@ -103,6 +122,11 @@ static tg_status go_on(tg_journal *j, tgi_err *err)
     for (int64_t id = 0; id < TILES; id++)
         if (!tgi_journal_has_tile(j, id))
             TGI_TRY(tgi_journal_append(j, id, tile, sizeof tile, err));
+    int64_t damaged;
+    TGI_TRY(tgi_journal_recheck(j, NULL, NULL, &damaged, err));
+    for (int64_t id = 0; id < TILES; id++)
+        if (!tgi_journal_has_tile(j, id))
+            TGI_TRY(tgi_journal_append(j, id, tile, sizeof tile, err));
     TGI_TRY(tgi_journal_finish(j, err));
     struct stat st;
     if (stat(path, &st) || (uint64_t)st.st_size < layout->front_bytes + TILES)
@@ -112,7 +136,6 @@ static tg_status go_on(tg_journal *j, tgi_err *err)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static uint8_t zeros[4096];
     if (!layout)
         set_up();
     if (n < 1)
@@ -121,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     uint8_t *d = malloc(n);
     memcpy(d, data + 1, n - 1);
     if (how & FIX)
-        fix_checks(d, n - 1);
+        fix_checks(d, n - 1, how & FIX_TILES);
     write_file(name, d, n - 1);
     free(d);
     if (!(how & NO_PARTIAL))
@@ -130,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         write_file(path, zeros, sizeof zeros);
     tgi_err err = {0};
     tg_journal *j = NULL;
-    tg_status st = tgi_journal_open(path, how & 16 ? 1 : 0, NULL, &j, &err);
+    tg_status st = tgi_journal_open(path, how & OVERWRITE ? 1 : 0, NULL, &j, &err);
     if (st == TG_OK)
         st = go_on(j, &err);
     tgi_journal_close(&j);

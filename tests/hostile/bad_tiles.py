@@ -116,6 +116,13 @@ def network(c):
     c.that(receipt["on_bad_tile"] == "fill" and receipt["bad_regions"] == 1, "the receipt says so")
     c.that(c.names("whole") == ["whole.tif", "whole.tif.errors.json", "whole.tif.tegula.json"], f"{c.names('whole')}")
     errors = c.read("whole.tif.errors.json")
+    for out in ("array.npy", "arrays/"):
+        code, said, err = c.run("run", "-m", "net.onnx", "bad.tif", "--on-bad-tile", "fill", "-o", out, "--json")
+        c.that(code == 65 and '"bad_regions":1' in said and out + ".errors.json" in err, f"{out}: {code} {said} {err}")
+        c.that(json.loads(c.read(out + ".errors.json")) == json.loads(errors), f"{out}: the list")
+        c.that(not os.path.exists(os.path.join(c.folder, out + ".errors.partial")), f"{out}: left")
+        code, _, err = c.run("run", "-m", "net.onnx", "good.tif", "-q", "-y", "-o", out)
+        c.that(code == 0 and not os.path.exists(os.path.join(c.folder, out + ".errors.json")), f"{out}: an old list stays")
     kills = refused = 0
     for k in range(1, 400, 7):
         c.clean("part")

@@ -23,6 +23,7 @@ static struct shared {
     int64_t appended;  /* tiles appended by this run */
     int64_t committed; /* of all runs, when last asked */
     int64_t first;     /* sequence number this run began with */
+    int64_t damaged;   /* tiles of earlier runs that did not hold */
 } * now;
 static int64_t fail_at;
 static int fail_with;
@@ -103,19 +104,37 @@ static tg_status append_all(tg_journal *j, const tg_sink_layout *l, int64_t stop
     return TG_OK;
 }
 
+/* What earlier runs wrote and what was damaged since is appended once more. */
+static tg_status mend(tg_journal *j, const tg_sink_layout *l, tgi_err *err)
+{
+    static uint8_t bytes[4096];
+    TGI_TRY(tgi_journal_recheck(j, NULL, NULL, &now->damaged, err));
+    int64_t missing = 0;
+    for (int64_t id = 0; id < N_TILES; id++)
+        if (!tgi_journal_has_tile(j, id)) {
+            missing++;
+            const size_t n = tile_of(l, id, bytes);
+            TGI_TRY(tgi_journal_append(j, id, bytes, n, err));
+            CHECK(tgi_journal_has_tile(j, id));
+        }
+    CHECK_EQ(missing, now->damaged);
+    return TG_OK;
+}
+
 /* One run as the engine does it. */
 static tg_status run_once(const tg_sink_layout *l, int overwrite, tgi_err *err)
 {
     const tg_journal_policy policy = {.tiles = SYNC_EVERY, .seconds = 1e9};
     tg_journal *j = NULL;
-    now->appended = now->first = 0;
+    now->appended = now->first = now->damaged = 0;
     tg_status st = tgi_journal_open(path, overwrite, &policy, &j, err);
     if (st != TG_OK)
         return st;
     if (tgi_journal_state(j) == TG_JOURNAL_FINISHED) {
         st = tgi_journal_clear_finished(j, err);
     } else if ((st = start(j, l, err)) == TG_OK &&
-               (st = append_all(j, l, N_TILES, err)) == TG_OK) {
+               (st = append_all(j, l, N_TILES, err)) == TG_OK &&
+               (st = mend(j, l, err)) == TG_OK) {
         st = tgi_journal_finish(j, err);
     }
     tgi_journal_close(&j);
@@ -339,27 +358,65 @@ static void test_damage_to_one_slot_falls_back_to_the_other(void)
     tgi_sink_layout_free(&l);
 }
 
-static void test_damage_to_tiles_records_and_lengths_is_cut_off(void)
+/* All tiles of the stopped run are kept, but `damaged`, which are written again. */
+static void completes_with(const tg_sink_layout *l, int64_t first, int64_t damaged)
+{
+    completes_from_at_least(l, first);
+    CHECK_EQ(now->first, first);
+    CHECK_EQ(now->damaged, damaged);
+}
+
+static void damaged_tiles_are_written_again(tg_compression c)
+{
+    tg_sink_layout *l = layout_of(c);
+    undisturbed(l);
+    struct stat st;
+    stop_after(l, 8);
+    flip(partial, (off_t)l->front_bytes + 5); /* the first tile */
+    completes_with(l, 8, 1);
+    stop_after(l, 8);
+    CHECK(!stat(partial, &st));
+    flip(partial, (off_t)l->front_bytes + 5);
+    flip(partial, st.st_size - 1); /* and the last */
+    completes_with(l, 8, 2);
+    stop_after(l, N_TILES);
+    CHECK(!stat(partial, &st));
+    for (off_t at = (off_t)l->front_bytes; at < st.st_size; at += 97) { /* each byte's tile */
+        stop_after(l, N_TILES);
+        flip_bits(partial, at, (uint8_t)(1u << at % 8));
+        completes_with(l, N_TILES, 1);
+    }
+    stop_after(l, 8); /* somebody cut the data */
+    CHECK(!stat(partial, &st) && !truncate(partial, st.st_size - 1));
+    completes_with(l, 8, 1);
+    stop_after(l, 8);
+    CHECK(!truncate(partial, 0));
+    completes_with(l, 8, 8);
+    stop_after(l, N_TILES); /* garbage behind the end, as a crash may leave it */
+    FILE *f = fopen(partial, "ab");
+    CHECK(f && fwrite("garbage", 1, 7, f) == 7 && !fclose(f));
+    completes_with(l, N_TILES, 0);
+    stop_after(l, 8);
+    unlink(partial); /* the data are gone: from the beginning */
+    completes_with(l, 0, 0);
+    tgi_sink_layout_free(&l);
+}
+
+static void test_damaged_tiles_are_written_again_in_their_places(void)
+{
+    damaged_tiles_are_written_again(TG_COMPRESS_NONE);
+    damaged_tiles_are_written_again(TG_COMPRESS_LZW);
+}
+
+static void test_damaged_records_and_lengths_fall_back(void)
 {
     tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
     undisturbed(l);
     struct stat st;
     stop_after(l, 8);
-    flip(partial, (off_t)l->front_bytes + 5); /* the first tile */
-    completes_from_at_least(l, 0);
-    CHECK_EQ(now->first, 0);
-    stop_after(l, 8);
-    CHECK(!stat(partial, &st));
-    flip(partial, st.st_size - 1);
-    completes_from_at_least(l, 7);
-    stop_after(l, 8); /* somebody cut the data */
-    CHECK(!stat(partial, &st) && !truncate(partial, st.st_size - 1));
-    completes_from_at_least(l, 7);
-    stop_after(l, 8);
     CHECK(!stat(name, &st));
     flip(name, st.st_size - 3); /* the last record: only the slot before holds */
-    completes_from_at_least(l, 6);
-    CHECK_EQ(now->first, 6);
+    completes_with(l, 6, 0);
     stop_after(l,
                8); /* the first record, now of another tile: no slot holds, a person decides */
     CHECK(!stat(name, &st));
@@ -368,15 +425,113 @@ static void test_damage_to_tiles_records_and_lengths_is_cut_off(void)
     CHECK_STATUS(run_once(l, 0, &e), TG_E_FORMAT, e);
     stop_after(l, 8);
     CHECK(!stat(name, &st) && !truncate(name, st.st_size - 1));
-    completes_from_at_least(l, 6);
-    CHECK_EQ(now->first, 6);
-    stop_after(l, N_TILES); /* garbage behind the end, as a crash may leave it */
-    FILE *f = fopen(partial, "ab");
-    CHECK(f && fwrite("garbage", 1, 7, f) == 7 && !fclose(f));
-    completes_from_at_least(l, N_TILES);
+    completes_with(l, 6, 0);
+    tgi_sink_layout_free(&l);
+}
+
+/* Computed again, a tile must be what it was: else another input or program is at work. */
+static void test_a_damaged_tile_takes_back_only_what_it_was(void)
+{
+    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    static uint8_t bytes[4096];
+    tg_journal *j = NULL;
+    tgi_err e = {0};
+    int64_t damaged = 0;
+    size_t before, after;
+    undisturbed(l);
     stop_after(l, 8);
-    unlink(partial); /* the data are gone: from the beginning */
-    completes_from_at_least(l, 0);
+    flip(partial, (off_t)l->front_bytes + 5);
+    uint8_t *was = slurp(partial, &before);
+    CHECK_OK(tgi_journal_open(path, 0, NULL, &j, &e), e);
+    CHECK_OK(start(j, l, &e), e);
+    CHECK_OK(append_all(j, l, N_TILES, &e), e);
+    const int64_t id = id_of(0);
+    CHECK(tgi_journal_has_tile(j, id)); /* until the check is through, it is taken for good */
+    CHECK_STATUS(tgi_journal_finish(j, &e), TG_E_INTERNAL, e);
+    memset(&e, 0, sizeof e);
+    CHECK_OK(tgi_journal_recheck(j, NULL, NULL, &damaged, &e), e);
+    CHECK(damaged == 1 && !tgi_journal_has_tile(j, id));
+    const size_t n = tile_of(l, id, bytes);
+    CHECK_STATUS(tgi_journal_append(j, id, bytes, n - 1, &e), TG_E_CHANGED, e);
+    bytes[9] ^= 1;
+    memset(&e, 0, sizeof e);
+    CHECK_STATUS(tgi_journal_append(j, id, bytes, n, &e), TG_E_CHANGED, e);
+    memset(&e, 0, sizeof e);
+    CHECK_STATUS(tgi_journal_finish(j, &e), TG_E_INTERNAL, e);
+    CHECK(!there(path));
+    uint8_t *is = slurp(partial, &after);
+    CHECK(after > before &&
+          !memcmp(was + l->front_bytes, is + l->front_bytes, before - l->front_bytes));
+    bytes[9] ^= 1;
+    memset(&e, 0, sizeof e);
+    CHECK_OK(tgi_journal_append(j, id, bytes, n, &e), e);
+    CHECK_OK(tgi_journal_finish(j, &e), e);
+    tgi_journal_close(&j);
+    check_done();
+    free(was);
+    free(is);
+    clean();
+    tgi_sink_layout_free(&l);
+}
+
+/* A kill while damaged tiles are written again: at every call, in front of it and inside. */
+static void test_a_kill_while_mending_is_resumed(void)
+{
+    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    undisturbed(l);
+    for (int64_t k = 1; k < 60; k++) {
+        stop_after(l, 8);
+        for (off_t at = 0; at < 400; at += 100)
+            flip(partial, (off_t)l->front_bytes + at);
+        killed_at(l, k, TGI_FILE_TORN);
+        tgi_err e = {0};
+        now->calls = fail_at = 0;
+        if (!there(path) || there(name))
+            CHECK_OK(run_once(l, 0, &e), e);
+        check_done();
+        clean();
+    }
+    tgi_sink_layout_free(&l);
+}
+
+/* Between the rename and the end of the journal the output is read, all of it. */
+static void test_a_finished_output_that_was_damaged_is_none(void)
+{
+    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    struct stat st;
+    const int64_t calls = undisturbed(l);
+    for (off_t at = 0; at < (off_t)expected_bytes; at += 61) {
+        tgi_err e = {0};
+        CHECK(killed_at(l, calls, ALWAYS_KILL)); /* in front of removing the journal */
+        CHECK(there(path) && there(name) && !there(partial));
+        flip(path, at);
+        now->calls = fail_at = 0;
+        CHECK_STATUS(run_once(l, 0, &e), TG_E_CHANGED, e);
+        CHECK(there(name));
+        memset(&e, 0, sizeof e);
+        CHECK_OK(run_once(l, 1, &e), e);
+        CHECK(!stat(path, &st));
+        check_done();
+        clean();
+    }
+    tgi_sink_layout_free(&l);
+}
+
+/* Journals of another number: a cure, and with -y a beginning. */
+static void test_a_journal_of_another_form_is_not_gone_on_with(void)
+{
+    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    tgi_err e = {0};
+    undisturbed(l);
+    stop_after(l, 8);
+    flip_bits(name, 7, 3); /* 02 -> 01 */
+    CHECK_EQ(run_once(l, 0, &e), TG_E_CHANGED);
+    CHECK(strstr(e.text, "another tegula") && strstr(e.text, "-y"));
+    CHECK(there(partial) && there(name));
+    memset(&e, 0, sizeof e);
+    CHECK_OK(run_once(l, 1, &e), e);
+    CHECK_EQ(now->first, 0);
+    check_done();
     tgi_sink_layout_free(&l);
 }
 
@@ -593,7 +748,12 @@ int main(void)
     RUN(test_a_kill_at_any_call_costs_at_most_what_was_not_synced);
     RUN(test_a_kill_during_resume_is_resumed);
     RUN(test_damage_to_one_slot_falls_back_to_the_other);
-    RUN(test_damage_to_tiles_records_and_lengths_is_cut_off);
+    RUN(test_damaged_tiles_are_written_again_in_their_places);
+    RUN(test_damaged_records_and_lengths_fall_back);
+    RUN(test_a_damaged_tile_takes_back_only_what_it_was);
+    RUN(test_a_kill_while_mending_is_resumed);
+    RUN(test_a_finished_output_that_was_damaged_is_none);
+    RUN(test_a_journal_of_another_form_is_not_gone_on_with);
     RUN(test_a_strangers_file_is_left_alone);
     RUN(test_another_layout_is_refused);
     RUN(test_an_existing_output_is_replaced_only_on_request_and_at_the_end);

@@ -1,0 +1,42 @@
+/* beside.c - see beside.h. Source: Linux ioprio_set(2), getpriority(2). */
+#include "engine/base/beside.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define STACK_BYTES (128u * 1024u)
+/* ioprio_set(2): of a thread; class best effort, its lowest level. Not class idle: on a disk
+ * that is never idle that would be never. */
+#define IO_WHO_THREAD 1
+#define IO_LOWEST (2 << 13 | 7)
+
+static void *beside_main(void *arg)
+{
+    tgi_beside *b = arg;
+    setpriority(PRIO_PROCESS, 0, 19); /* on Linux: of this thread alone */
+    syscall(SYS_ioprio_set, IO_WHO_THREAD, 0, IO_LOWEST);
+    while (!atomic_load(&b->stop) && b->step(b->arg))
+        ;
+    return NULL;
+}
+
+void tgi_beside_start(tgi_beside *b, tgi_beside_step *step, void *arg)
+{
+    pthread_attr_t a;
+    b->step = step;
+    b->arg = arg;
+    atomic_store(&b->stop, 0);
+    pthread_attr_init(&a);
+    pthread_attr_setstacksize(&a, STACK_BYTES);
+    b->running = pthread_create(&b->thread, &a, beside_main, b) == 0;
+    pthread_attr_destroy(&a);
+}
+
+void tgi_beside_stop(tgi_beside *b)
+{
+    atomic_store(&b->stop, 1);
+    if (b->running)
+        pthread_join(b->thread, NULL);
+    b->running = 0;
+}

@@ -1,0 +1,21 @@
+/* go_on.h - what a run or a copy does with what an interrupted one left. */
+#ifndef TGI_GO_ON_H
+#define TGI_GO_ON_H
+
+#include "engine/run/journal.h"
+
+/* Before anything is taken over: an output with regions that --on-bad-tile fill filled is gone
+ * on with under that option only (TG_E_CHANGED). `bad` NULL: without it. */
+tg_status tgi_may_go_on(const tg_journal *j, const tgi_bad_tiles *bad, const char *output,
+                        tgi_err *err);
+/* Take over the tiles, and the list of what was filled. TG_E_CHANGED: they are not what the
+ * journal knows of them. */
+tg_status tgi_go_on(tg_journal *j, const tg_sink_layout *layout, tgi_bad_tiles *bad,
+                    tgi_err *err);
+/* In state FINISHED: what is left besides the output is settled, the list written (it may be as
+ * an earlier stop left it), and what could not be decoded is answered as it would have been.
+ * *settled: nothing is left. */
+tg_status tgi_settle(tg_journal *j, tgi_bad_tiles *bad, const char *input, const char *output,
+                     int *settled, tgi_err *err);
+
+#endif

@@ -1,0 +1,52 @@
+"""What a run that goes on says: where it continues, and how long its own tiles will take.
+
+    resumed.py TEGULA SOURCE_DIR
+
+The time left is told by tiles of this run alone: an estimate that counted those that were found would
+promise the end within moments. Each `progress` event must agree with itself: seconds for the tiles made
+so far, times those that are missing."""
+import json
+import re
+
+from crashlib import Job, check, main, picture
+
+
+def events(result):
+    for line in result.out.splitlines():
+        e = json.loads(line)
+        if e["event"] == "progress" and e["phase"] == "run":
+            yield e
+
+
+def check_time_left(e):
+    made, left = e["tiles_done"] - e["tiles_resumed"], e["tiles_total"] - e["tiles_done"]
+    if e["eta_seconds"] is None or made <= 0:
+        return 0
+    want = e["seconds"] / made * left
+    check(abs(e["eta_seconds"] - want) <= 1e-9 * max(1, want),
+          "%d tiles made in %g s, %d left: %g s are said, not %g" % (made, e["seconds"], left, e["eta_seconds"], want))
+    return 1
+
+
+def test(lab, rest):
+    image = picture(lab.path("noisy.tif"), 1536, 1024)
+    job = Job(lab, "slow", ["run", "-m", lab.denoiser, image, "--ram", "64MiB", "--tile", "64x64", "--threads", "1",
+                            "--isa", "portable"], needs_stats=False)
+    r = job.run({"TEGULA_FAIL_IO": "120:kill"})
+    check(r.code == -9 and "continuing" not in r.err, "a first run: %s" % r)
+    found = job.slot()["tiles"]
+    r = job.run()
+    check(r.code == 0 and found > 0, "goes on from %d tiles: %s" % (found, r))
+    said = re.findall(r"^continuing: .*$", r.err, re.M)
+    check(said == ["continuing: %d of 384 tiles done" % found], "it says %s" % said)
+    timed = 0
+    for e in events(r):
+        check(e["tiles_resumed"] == found and e["tiles_done"] >= found, "%s" % e)
+        timed += check_time_left(e)
+    check(timed > 0, "no event with a time left")
+    print("%d of 384 tiles found; %d events with a time left" % (found, timed))
+
+
+if __name__ == "__main__":
+    import sys
+    main(test, sys.argv, in_memory=True)
