@@ -71,7 +71,9 @@ static void disk_lines(const tg_plan_info *p)
             puts("disk");
         any = true;
         snprintf(note, sizeof note, "%.100s%s%s free", l->note ? l->note : "",
-                 l->note && *l->note ? "; " : "", cli_size(l->free_bytes, a));
+                 l->note && *l->note ? "; " : "",
+                 l->free_bytes == UINT64_MAX ? "it is not known what is"
+                                             : cli_size(l->free_bytes, a));
         line(l->name, l->bytes, note);
     }
 }

@@ -222,7 +222,8 @@ typedef struct tg_plan_line {
     const char *note; /* how it came about; view */
     uint64_t bytes;
     tg_plan_kind kind;
-    uint64_t free_bytes; /* disk lines: free on that filesystem */
+    uint64_t free_bytes; /* disk lines: free on that filesystem; UINT64_MAX: a machine file does
+                            not say */
 } tg_plan_line;
 
 /** What a job needs. Filled by tg_job_plan; set `size` first. */

@@ -95,6 +95,7 @@ typedef struct tg_job_device {
     uint64_t context_bytes;  /* what it took, kernels included */
     int library;             /* the device's library is open (plan_device.c) */
     uint64_t library_bytes;  /* what it took beside the context */
+    int of_file;             /* of a machine file: there is no device, only a plan for it */
     int supposed;            /* no context: figures kept of an earlier one stand for it */
     int settled;             /* element and kinds are those of an interrupted run */
     uint64_t free_bytes;     /* beside it, when it was made */
@@ -196,6 +197,9 @@ void tgi_job_adopt_none(tg_job *job);
 /* job_device.c: which device, before a run is planned; asked once. TG_E_DEVICE and
  * TG_E_UNSUPPORTED where --device names one; else the processor stays, with a notice. */
 tg_status tgi_job_device_choose(tg_job *job, tgi_err *err);
+/* device_foreign.c: the GPU of the job's machine file, into job->dev. TG_E_DEVICE: none, or no
+ * plugin. */
+tg_status tgi_job_device_of_file(tg_job *job, const tgi_device_spec *want, tgi_err *err);
 /* device_kinds.c. What the last bits of a result depend on: "avx512", or "cuda fp16 9.0 wgmma":
  * sums of tensor cores are another generation's in another generation. Returns buf. */
 const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap);

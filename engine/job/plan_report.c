@@ -1,7 +1,9 @@
 /* plan_report.c - the plan as the public structs and as JSON. */
 #include "engine/base/mem.h"
 #include "engine/job/tensors.h"
+#include "tegula_memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,7 +79,9 @@ static void put_lines(tgi_jw *w, const tg_plan_info *i)
         tgi_jw_str(w, "kind", kind[l->kind]);
         tgi_jw_str(w, "name", l->name);
         tgi_jw_uint(w, "bytes", l->bytes);
-        if (l->kind == TG_PLAN_DISK)
+        if (l->kind == TG_PLAN_DISK && l->free_bytes == TG_NO_LIMIT)
+            tgi_jw_num(w, "free_bytes", NAN); /* null: not known */
+        else if (l->kind == TG_PLAN_DISK)
             tgi_jw_uint(w, "free_bytes", l->free_bytes);
         tgi_jw_str(w, "note", l->note);
         tgi_jw_end(w, '}');
