@@ -42,8 +42,7 @@ static tg_status open_input(tg_job *job, struct tg_tensors *t, int i, tgi_err *e
     TGI_TRY(tgi_npy_map_open(path, &t->in[i], err));
     const tg_desc *f = &t->in[i].desc;
     if (f->rank != p->file_rank)
-        return tgi_fail(err, TG_E_ARG, "%s holds %s, the network's input \"%s\" has rank %d",
-                        path, tgi_desc_text(f, text, sizeof text), p->name, p->file_rank);
+        return tgi_tensor_wrong_rank(p, path, f, err);
     tg_desc *d = &t->in_desc[i], want_desc[TG_MAX_PORTS];
     tgi_graph_input_descs(job->graph, job->graph->base, want_desc);
     *d = (tg_desc){TG_DTYPE_F32, want_desc[i].rank, {0}};

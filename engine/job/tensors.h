@@ -34,6 +34,10 @@ int tgi_names_arrays(const char *output);
  * in, one of images. NULL is fine: a plan needs no name. */
 tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err);
 
+/* tensor_rank.c: TG_E_ARG: the array has more or fewer axes than the input; what would do. */
+tg_status tgi_tensor_wrong_rank(const tg_port *p, const char *path, const tg_desc *f,
+                                tgi_err *err);
+
 /* Is output o, of this shape in the graph, an image for the model's file too: with axes y and
  * x? */
 int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d);

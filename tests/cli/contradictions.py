@@ -188,6 +188,36 @@ def a_timeline_is_drawn():
         expect("line" in tegula("plot", "bad.json", "-o", "bad.svg", code=65), bad)
 
 
+def a_descriptor_says_what_is_read():
+    job = ["plan", *JOB, "--descriptor", "d.json"]
+    for text, said in (('{"normalise": "zscore"}', "the nearest is \"normalize\""), ('{"task": "denoise"}', "about for all else"),
+                       ('{"normalize": 3}', "must be a text"), ('{"about": "text"}', "must be an object")):
+        with open("d.json", "w") as f:
+            f.write(text)
+        expect(said in tegula(*job, code=65), text)
+    write("d.json", {"name": "n", "version": "1", "license": "MIT", "normalize": "zscore", "output": "raw", "precision": "fp32",
+                     "about": {"anything": [1, {"at": "all"}]}})
+    expect("normalize=zscore" in tegula(*job), "all keys")
+
+
+def axes_that_are_missing_are_named_with_their_cure():
+    def array(name, *shape):
+        count = 1
+        for n in shape:
+            count *= n
+        head = ("{'descr': '<f4', 'fortran_order': False, 'shape': %r, }" % (shape,)).ljust(117).encode() + b"\n"
+        with open(name, "wb") as f:
+            f.write(b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + bytes(4 * count))
+    for shape, cure in (((30, 40), "a.reshape(1,1,30,40)"), ((1, 30, 40), "a.reshape(1,1,30,40)"),
+                        ((30, 40, 1), "a.transpose(2, 0, 1)[None]"), ((1, 1, 1, 30, 40), "a.reshape(1,1,30,40)"),
+                        ((3, 30, 40), "give an array of these axes"), ((40,), "a.reshape(1,1,1,40)"), ((2, 1, 1, 30, 40), "give an array of these axes")):
+        array("a.npy", *shape)
+        said = tegula("run", "-m", MODEL, "a.npy", "-o", "b.npy", code=64)
+        expect("[any,1,any,any]" in said and cure in said, "%s: %s" % (shape, said))
+    array("a.npy", 1, 1, 32, 40)
+    tegula("run", "-m", MODEL, "a.npy", "-o", "b.npy")
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="tegula-contradictions-")
     home = os.getcwd()
@@ -197,7 +227,8 @@ def main():
         for check in (a_gpu_is_a_thing_that_is_computed_on, sizes_of_gpus_that_are_given_are_those_asked_about,
                       a_gpu_is_found_by_the_name_on_its_box, a_plan_for_a_machine_with_a_gpu_is_for_that_gpu,
                       a_disk_that_nobody_named_is_not_full, images_that_are_not_held_are_not_preloaded,
-                      what_was_tried_is_not_advised, every_member_of_a_plan_has_its_line, a_timeline_is_drawn):
+                      what_was_tried_is_not_advised, every_member_of_a_plan_has_its_line, a_timeline_is_drawn, a_descriptor_says_what_is_read,
+                      axes_that_are_missing_are_named_with_their_cure):
             before = failures
             try:
                 check()
