@@ -167,6 +167,7 @@ tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
     printf("  estimate           %s, %sflop%s\n", cli_seconds(p->seconds_estimate, t),
            cli_metric(p->flops, b),
            p->device       ? "; by a model of GPUs, nothing of it is measured"
+           : p->lessons    ? "; as runs that finished here took"
            : p->calibrated ? ""
                            : "; uncalibrated: see tegula calibrate");
     return settings(c, job);

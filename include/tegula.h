@@ -248,7 +248,7 @@ typedef struct tg_plan_info {
     const char *whole_image_only; /* what keeps the network from running in parts; view; NULL:
                                      nothing does */
     int calibrated; /* 1: seconds_estimate is of speeds measured here by tg_calibrate; 0: of
-                       round figures for a usual processor, or GPU where one is `device` */
+                       those of a usual machine, or GPU where one is `device` */
     const char *machine; /* planned for, where option "machine" names its file: "lab3.json: 16
                             processors, avx512, NAME"; view; NULL: this one */
     const char *device;  /* what computes: "cuda:0, NAME"; view; NULL: the processor */
@@ -256,6 +256,7 @@ typedef struct tg_plan_info {
     uint64_t device_budget_bytes; /* what the user allows, or what is free less a margin */
     const char *device_notice;    /* why the processor computes although a GPU could be expected
                                      to; one line; view; NULL: nothing to say */
+    int64_t lessons; /* finished runs here that corrected seconds_estimate; 0: none */
 } tg_plan_info;
 
 typedef struct tg_run_result {

@@ -118,8 +118,9 @@ typedef struct tg_scratch_part {
 
 typedef struct tg_plan_part {
     int valid;
-    double seconds; /* estimate of the whole job */
-    int calibrated; /* 1: by the speeds of this machine */
+    double seconds;  /* estimate of the whole job */
+    int calibrated;  /* 1: by the speeds of this machine */
+    int64_t lessons; /* finished runs that corrected it */
     tg_net *net;
     tg_stages *stages; /* of the net; stages->one is what runs */
     tg_choice choice;
@@ -167,6 +168,10 @@ struct tg_job {
     tg_verify_output verified[TG_MAX_PORTS]; /* of the last verify, which hands them out */
     char warning[8][256];                    /* also logged when they came up */
     int n_warnings;
+    struct tgi_lessons *lessons; /* NULL until asked for (plan_seconds.c) */
+    double *node_seconds;        /* of the stage's nodes in this run; NULL: not timed */
+    double processor_before;     /* processor seconds of this process when that began */
+    int unlearned;               /* what finished runs took is neither asked nor told */
 };
 
 /* Keep a warning for the receipt and tell the log. */
@@ -303,6 +308,11 @@ size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t);
 size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
 /* plan_seconds.c: fill in plan.seconds, of a plan that is complete otherwise. */
 void tgi_job_plan_seconds(tg_job *job);
+/* A run that computes all of a job on the processor: time its nodes; and keep for the next
+ * estimate what it took, in all, when it has finished. */
+struct tg_exec;
+void tgi_job_learn_begin(tg_job *job, struct tg_exec *exec);
+void tgi_job_learn_end(tg_job *job, double seconds);
 /* What no plan of a planned job's network takes less than with so many threads, when its
  * kernels take at least what they take for tiling `t` of it. */
 double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads);

@@ -433,6 +433,8 @@ void tgi_job_close(tg_job **jobp)
     tgi_graph_free(&job->graph);
     tg_opts_free(&job->opts);
     tgi_free(job->settings);
+    tgi_free(job->lessons);
+    tgi_free(job->node_seconds);
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);

@@ -401,6 +401,7 @@ static tg_status open_run(tensor_run *r, tgi_err *err)
     tgi_net_pack(job->plan.net, r->packed, r->pool);
     TGI_TRY(tgi_exec_open(&job->plan.choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec,
                           err));
+    tgi_job_learn_begin(job, r->exec);
     return job->source ? open_image(r, err) : TG_OK;
 }
 
@@ -559,6 +560,8 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
         (double)n / (double)tgi_max(1, net->values[net->out[0]].c) / 1e6 / res.seconds;
     res.recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res.output = job->set.output;
+    if (!job->dev.ops)
+        tgi_job_learn_end(job, res.seconds);
     if (out)
         *out = res;
     return TG_OK;

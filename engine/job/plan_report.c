@@ -48,6 +48,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     out->flops = t->flops * (double)out->items;
     out->seconds_estimate = p->seconds;
     out->calibrated = p->calibrated;
+    out->lessons = p->lessons;
     out->machine = job->machine.here ? NULL : job->machine_text;
     if (job->dev.ops) {
         const tg_job_device *d = &job->dev;
@@ -173,6 +174,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
     tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);
     tgi_jw_bool(&w, "calibrated", i.calibrated);
+    tgi_jw_int(&w, "lessons", i.lessons);
     tgi_jw_int(&w, "threads", job->set.threads);
     tgi_jw_str(&w, "isa", job->set.backend->name);
     tgi_jw_str(&w, "precision", tgi_job_precision(job));
