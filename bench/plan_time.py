@@ -23,7 +23,8 @@ def tegula(build, words, cache):
     r = subprocess.run([os.path.join(build, "cli", "tegula")] + words + ["--json"], capture_output=True, text=True,
                        env=dict(os.environ, TEGULA_CACHE=cache, TEGULA_LEARN="yes", TEGULA_CUDA_PLUGIN="none"))
     if r.returncode:
-        raise RuntimeError(r.stderr.strip().splitlines()[0] if r.stderr else "exit %d" % r.returncode)
+        said = [line for line in r.stderr.splitlines() if line.startswith("tegula: ")]
+        raise RuntimeError(said[0][8:] if said else "exit %d" % r.returncode)
     return json.loads(r.stdout.splitlines()[-1])
 
 
