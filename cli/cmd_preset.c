@@ -108,7 +108,7 @@ static void show_text(const tg_preset_info *i, const tg_opts *o)
     }
     if (i->device.memory_bytes)
         printf("  device part, %s: tile %" PRId64 ", batch %" PRId64
-               ", %s; not used: this build has no GPU backend\n",
+               ", %s; not used: a plan on a GPU chooses its own\n",
                cli_size(i->device.memory_bytes, size), i->device.tile, i->device.batch,
                i->device.precision);
 }

@@ -70,7 +70,9 @@ static void disk_lines(const tg_plan_info *p)
             puts("disk");
         any = true;
         snprintf(note, sizeof note, "%.100s%s%s free", l->note ? l->note : "",
-                 l->note && *l->note ? "; " : "", cli_size(l->free_bytes, a));
+                 l->note && *l->note ? "; " : "",
+                 l->free_bytes == UINT64_MAX ? "it is not known what is"
+                                             : cli_size(l->free_bytes, a));
         line(l->name, l->bytes, note);
     }
 }
@@ -164,6 +166,7 @@ tg_status cli_print_plan(cli *c, tg_job *job, const tg_plan_info *p)
     printf("  estimate           %s, %sflop%s\n", cli_seconds(p->seconds_estimate, t),
            cli_metric(p->flops, b),
            p->device       ? "; by a model of GPUs, nothing of it is measured"
+           : p->lessons    ? "; as runs that finished here took"
            : p->calibrated ? ""
                            : "; uncalibrated: see tegula calibrate");
     return settings(c, job);

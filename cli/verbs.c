@@ -36,8 +36,8 @@ const cli_verb cli_verbs[] = {
      "can run a job (a job file, or -m MODEL IMAGE).",
      0, 4096, "", cli_cmd_estimate},
     {"plot", "LOG.csv -o OUT.svg|OUT.png",
-     "Draw what run --log wrote: memory over time against budget and prediction.", 1, 1,
-     "output", cli_cmd_plot},
+     "Draw what run --log or --trace wrote: memory over time against budget and prediction.", 1,
+     1, "output", cli_cmd_plot},
     {"doctor", "[JOB.json] [options]",
      "Say what of this machine, its limits and this build stands in a job's way, each with its "
      "remedy; with a job file also whether it fits.",

@@ -135,7 +135,7 @@ uint64_t tgi_machine_disk_free(const tgi_machine *m, const char *path)
     tg_disk room = {.size = sizeof room};
     if (!m->here) {
         const tgi_machine_disk *d = tgi_machine_disk_of(m, path);
-        return d ? d->free_bytes : 0;
+        return d ? d->free_bytes : TG_NO_LIMIT;
     }
     if (slash && slash != path && (size_t)(slash - path) < sizeof folder)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);

@@ -39,6 +39,8 @@ typedef struct tgi_machine_disk {
 typedef struct tgi_machine_gpu {
     char name[96];
     uint64_t total_bytes, free_bytes;
+    int major, minor;    /* compute capability; 0.0: the file does not say */
+    int multiprocessors; /* 0: it does not say */
 } tgi_machine_gpu;
 
 typedef struct tgi_machine {

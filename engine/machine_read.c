@@ -103,6 +103,7 @@ static const tgi_key gpu_keys[] = {
     TEXT("uuid"),
     TEXT("pci"),
     {"compute_capability", TGI_KEY_ARRAY, 0, 0, 0},
+    COUNT("multiprocessors", 4096),
     {"total_bytes", TGI_KEY_NUMBER, 1, 0, MOST_BYTES},
     BYTES("free_bytes"),
     BYTES("used_bytes"),
@@ -202,17 +203,32 @@ static void take_disk(reader *r, const tgi_json *row)
     d->in_memory = in_memory;
 }
 
+/* [major, minor]; anything else says nothing. */
+static void take_capability(const tgi_json *major, tgi_machine_gpu *g)
+{
+    int64_t a = 0, b = 0;
+    if (major && tgi_json_int(major, &a) && tgi_json_int(tgi_json_next(major), &b) && a > 0 &&
+        a < 100 && b >= 0 && b < 10) {
+        g->major = (int)a;
+        g->minor = (int)b;
+    }
+}
+
 /* Without free_bytes, as by hand, all of it is free. */
 static void take_gpu(reader *r, const tgi_json *row)
 {
     tgi_machine *m = r->m;
     tgi_machine_gpu g = {.total_bytes = 0};
+    double number = 0;
+    (void)tgi_json_num(tgi_json_get(row, "multiprocessors"), &number);
     (void)bytes_of(row, "total_bytes", &g.total_bytes);
     if (!g.total_bytes || m->n_gpus == TGI_MACHINE_GPUS)
         return; /* it could not be read there */
     if (!bytes_of(row, "free_bytes", &g.free_bytes) || g.free_bytes > g.total_bytes)
         g.free_bytes = g.total_bytes;
     text_of(row, "name", g.name, sizeof g.name);
+    take_capability(tgi_json_first(tgi_json_get(row, "compute_capability")), &g);
+    g.multiprocessors = (int)number;
     m->gpu[m->n_gpus++] = g;
 }
 

@@ -243,7 +243,8 @@ typedef struct tg_plan_line {
     const char *note; /* how it came about; view */
     uint64_t bytes;
     tg_plan_kind kind;
-    uint64_t free_bytes; /* disk lines: free on that filesystem */
+    uint64_t free_bytes; /* disk lines: free on that filesystem; UINT64_MAX: a machine file does
+                            not say */
 } tg_plan_line;
 
 /** What a job needs. Filled by tg_job_plan; set `size` first. */
@@ -268,7 +269,7 @@ typedef struct tg_plan_info {
     const char *whole_image_only; /* what keeps the network from running in parts; view; NULL:
                                      nothing does */
     int calibrated; /* 1: seconds_estimate is of speeds measured here by tg_calibrate; 0: of
-                       round figures for a usual processor, or GPU where one is `device` */
+                       those of a usual machine, or GPU where one is `device` */
     const char *machine; /* planned for, where option "machine" names its file: "lab3.json: 16
                             processors, avx512, NAME"; view; NULL: this one */
     const char *device;  /* what computes: "cuda:0, NAME"; view; NULL: the processor */
@@ -276,6 +277,7 @@ typedef struct tg_plan_info {
     uint64_t device_budget_bytes; /* what the user allows, or what is free less a margin */
     const char *device_notice;    /* why the processor computes although a GPU could be expected
                                      to; one line; view; NULL: nothing to say */
+    int64_t lessons; /* finished runs here that corrected seconds_estimate; 0: none */
 } tg_plan_info;
 
 typedef struct tg_run_result {

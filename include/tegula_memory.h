@@ -291,8 +291,8 @@ TG_API int tg_gpu_most_free(uint64_t *free_bytes);
 
 /**
  * Make the device's context now, so that what it takes is in the next measurement and not a
- * surprise after it. @return TG_E_ARG (no such GPU), TG_E_UNSUPPORTED (this build has no GPU
- * backend, or none was opened), TG_E_DEVICE.
+ * surprise after it. @return TG_E_ARG (no such GPU), TG_E_UNSUPPORTED (no GPU backend was
+ * opened), TG_E_DEVICE.
  */
 TG_API tg_status tg_gpu_preload(tg_ctx *ctx, int id);
 

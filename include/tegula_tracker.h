@@ -167,7 +167,8 @@ typedef struct tg_plot_result {
  * marked; a panel for each GPU. The picture is deterministic: the same log gives the same
  * bytes.
  * @param csv a log of a tracker, from whomever: it is read in bounded memory, and more lines
- * than the picture has columns are drawn by their least and largest values.
+ * than the picture has columns are drawn by their least and largest values. Or a timeline of
+ * `--trace`: what was in use after every allocation and release.
  * @param out FILE.svg (self-contained, no scripts, light and dark) or FILE.png; replaced only
  * when complete. @param opts, result NULL allowed.
  * @return TG_E_ARG (options; another suffix), TG_E_NOT_FOUND, TG_E_FORMAT (not such a log; the

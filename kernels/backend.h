@@ -93,11 +93,12 @@ static inline int64_t tgi_whole_pixel(int64_t c)
 }
 
 /* Best instruction set of this processor not above `cap` (TG_ISA_COUNT: no cap; the environment
- * variable TEGULA_ISA=portable|avx2|avx512 caps too). */
+ * variable TEGULA_ISA=portable|avx2|avx512-nobf16|avx512 caps too). */
 tg_isa tgi_isa_detect(tg_isa cap);
 const tg_backend *tgi_backend_for(tg_isa isa); /* NULL when not compiled in */
 /* 1: this processor and build have the instruction set's bfloat16 dot product. A feature of its
- * own: there are processors with AVX-512 and without it. */
+ * own: there are processors with AVX-512 and without it, and TEGULA_ISA=avx512-nobf16 makes
+ * this one of them. */
 int tgi_isa_has_bf16(tg_isa isa);
 const char *tgi_isa_name(tg_isa isa);
 int tgi_isa_parse(const char *name, tg_isa *out); /* 1 when known */

@@ -36,11 +36,26 @@ static tg_isa best_of_cpu(void)
     return TG_ISA_PORTABLE;
 }
 
+/* The cap of TEGULA_ISA. One set comes in two forms: processors with AVX-512 have AVX512_BF16
+ * or not. */
+static tg_isa cap_of_user(int *no_bf16)
+{
+    tg_isa cap = TG_ISA_COUNT;
+    const char *env = getenv("TEGULA_ISA");
+    *no_bf16 = env && strcmp(env, "avx512-nobf16") == 0;
+    if (*no_bf16)
+        return TG_ISA_AVX512;
+    if (env)
+        (void)tgi_isa_parse(env, &cap); /* another word is no cap */
+    return cap;
+}
+
 tg_isa tgi_isa_detect(tg_isa cap)
 {
-    tg_isa isa = best_of_cpu(), wanted;
-    const char *env = getenv("TEGULA_ISA");
-    if (env && tgi_isa_parse(env, &wanted) && wanted < isa)
+    int no_bf16;
+    tg_isa isa = best_of_cpu();
+    const tg_isa wanted = cap_of_user(&no_bf16);
+    if (wanted < isa)
         isa = wanted;
     if (cap < isa)
         isa = cap;
@@ -52,8 +67,10 @@ tg_isa tgi_isa_detect(tg_isa cap)
 int tgi_isa_has_bf16(tg_isa isa)
 {
 #ifdef TG_HAVE_BF16
+    int no_bf16;
     __builtin_cpu_init();
-    return isa == TG_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
+    (void)cap_of_user(&no_bf16);
+    return isa == TG_ISA_AVX512 && !no_bf16 && __builtin_cpu_supports("avx512bf16");
 #else
     (void)isa;
     return 0;

@@ -67,6 +67,30 @@ static int tg_failures, tg_checks;
                     tg_a_ ? tg_a_ : "(null)", tg_b_ ? tg_b_ : "(null)");                       \
         }                                                                                      \
     } while (0)
+/* An environment variable for a while. What it was comes back, since a suite may run under it
+ * (TEGULA_ISA). */
+typedef struct tg_env {
+    const char *name;
+    char was[512];
+    int had;
+} tg_env;
+
+static inline void tg_env_lend(tg_env *e, const char *name, const char *value)
+{
+    const char *was = getenv(name);
+    e->name = name;
+    e->had = was != NULL;
+    snprintf(e->was, sizeof e->was, "%s", was ? was : "");
+    setenv(name, value, 1);
+}
+static inline void tg_env_back(const tg_env *e)
+{
+    if (e->had)
+        setenv(e->name, e->was, 1);
+    else
+        unsetenv(e->name);
+}
+
 /* A status with its detail line; `err` is a tgi_err lvalue, cleared afterwards. */
 #define CHECK_OK(expr, err)                                                                    \
     do {                                                                                       \

@@ -230,19 +230,14 @@ def describe(args):
     eval_denoiser.show(results)
     command = ("python tools/train_denoiser.py --seed %d --steps %d --batch %d --crop %d --pool %d"
                " --rate %g" % (args.seed, args.steps, args.batch, args.crop, args.pool, args.rate))
-    card = {
-        "name": "tegula_denoise",
-        "version": args.version,
-        "license": "Apache-2.0",
+    about = {  # for people: tegula reads nothing of it
         "task": "denoise",
         "model": os.path.basename(args.out),
         "axes": "YX",
         "channels": 1,
         "divisor": DIVISOR,
-        "normalize": "percentile:1,99.8",
         "normalize_help": "x = (raw - p1) / (p99.8 - p1), not clipped; the percentiles are taken "
                           "over the whole image, with linear interpolation between ranks",
-        "output": "denormalize",
         "output_help": "raw = y * (p99.8 - p1) + p1; round and clip for integer outputs",
         "flop_per_pixel": int(round(flop_per_pixel())),
         "parameters": sum(9 * ci * co + co for _, ci, co, _ in CONVS),
@@ -252,6 +247,14 @@ def describe(args):
                       "gain %g to %g" % (synth.PEAK_PHOTONS + synth.READ_NOISE + synth.GAIN),
         "command": command,
         "held_out": dict(results, command="python tools/eval_denoiser.py"),
+    }
+    card = {
+        "name": "tegula_denoise",
+        "version": args.version,
+        "license": "Apache-2.0",
+        "normalize": "percentile:1,99.8",
+        "output": "denormalize",
+        "about": about,
     }
     path = os.path.splitext(args.out)[0] + ".json"
     with open(path, "w", encoding="utf-8") as f:

@@ -98,6 +98,8 @@ static tg_status plan_point(const tgi_auto *a, const tgi_auto_try *t, tg_job **o
         st = tgi_auto_options(a, t, o, err);
     if (st == TG_OK)
         st = tgi_job_open(NULL, o, out, err);
+    if (st == TG_OK)
+        (*out)->unlearned = 1; /* what is chosen must not depend on what ran yesterday */
     if (st == TG_OK) {
         (*out)->beside = a->beside; /* a run holds no search */
         (*out)->processor_only = 1;

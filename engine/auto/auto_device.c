@@ -1,9 +1,9 @@
 /* auto_device.c - what a GPU of the machine would be given: the largest square tile of the
  * least projected time, and how many of them together.
  *
- * There is no GPU backend yet, so this is the planner's arena at two bytes a number and the
- * roofline of estimate/roofline.h at half its rate: projected, and marked so. Precision is FP16
- * with sums in FP32, the one whose rates configs/gpus.json has. */
+ * The GPU may be that of another machine, so this is the planner's arena at two bytes a number
+ * and the roofline of estimate/roofline.h at half its rate: projected, and marked so. Precision
+ * is FP16 with sums in FP32, the one whose rates configs/gpus.json has. */
 #include "engine/auto/auto.h"
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"

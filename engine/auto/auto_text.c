@@ -191,8 +191,7 @@ static void say_device(lines *l, const tgi_auto *a)
         return;
     }
     say(l,
-        "device %s: tile %lld, batch %lld, fp16 with sums in fp32; %s projected, not measured: "
-        "this build has no GPU backend",
+        "device %s: tile %lld, batch %lld, fp16 with sums in fp32; %s projected, not measured",
         d->gpu, (long long)d->tile, (long long)d->batch,
         d->seconds >= 0 ? seconds_text(d->seconds, time) : "time unknown,");
     if (d->alike > 1)

@@ -13,6 +13,14 @@ static inline double tgi_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* That this thread has spent on processors. */
+static inline double tgi_thread_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* That all threads of this process have spent on processors, for themselves and in the kernel.
  */
 static inline double tgi_processor_seconds(void)

@@ -244,6 +244,12 @@ static void reason(tgi_jw *w, const char *fmt, ...)
     tgi_jw_str(w, NULL, text);
 }
 
+/* Images that are not to be held. */
+static int on_disk(const data_set *d)
+{
+    return d->kind == VQA && !d->preload;
+}
+
 static uint64_t batch_for(const data_set *d, uint64_t sample, int64_t workers,
                           uint64_t available)
 {
@@ -275,17 +281,20 @@ static void put_reasons(tgi_jw *w, const data_set *d, tg_data_strategy s, uint64
     tgi_size_text(available, have, sizeof have);
     tgi_size_text(sample, one, sizeof one);
     tgi_jw_begin(w, "reasons", '[');
-    reason(w, "%s is %.1f %% of the %s available: %s", need,
-           100 * (double)d->part.total_bytes / (double)(available ? available : 1), have,
-           s == TG_DATA_SMALL    ? "below 50 %, so all of it is preloaded"
-           : s == TG_DATA_MEDIUM ? "50 % or more and below 200 %, so samples are loaded when "
-                                   "asked for, behind a cache"
-                                 : "200 % or more, so it is read as it is used");
+    reason(
+        w, "%s is %.1f %% of the %s available: %s", need,
+        100 * (double)d->part.total_bytes / (double)(available ? available : 1), have,
+        s == TG_DATA_SMALL && on_disk(d)
+            ? "below 50 %, so it stays in memory; images do not, they are loaded when asked for"
+        : s == TG_DATA_SMALL  ? "below 50 %, so all of it is preloaded"
+        : s == TG_DATA_MEDIUM ? "50 % or more and below 200 %, so samples are loaded when "
+                                "asked for, behind a cache"
+                              : "200 % or more, so it is read as it is used");
     reason(w,
            "a batch of %llu samples of %s, two for each worker and two more, is within 10 %% "
            "of what is available",
            (unsigned long long)batch, one);
-    if (d->kind == VQA && !d->preload)
+    if (on_disk(d))
         reason(w, "--preload no: images are read when they are needed, and only the rest is "
                   "counted above");
     if (half != s)
@@ -302,10 +311,9 @@ static void put_advice(tgi_jw *w, const tgi_question *q, const data_set *d, uint
     static const char *const loaders[] = {"preload", "lazy_cache", "stream"};
     const uint64_t needed = d->part.total_bytes;
     const tg_data_strategy s = tg_estimate_strategy(needed, available);
-    const int on_disk = d->kind == VQA && !d->preload;
     const uint64_t sample =
-        (needed + (on_disk ? d->part.image_bytes : 0)) / (uint64_t)d->samples;
-    const tg_data_strategy how = on_disk && s == TG_DATA_SMALL ? TG_DATA_MEDIUM : s;
+        (needed + (on_disk(d) ? d->part.image_bytes : 0)) / (uint64_t)d->samples;
+    const tg_data_strategy how = on_disk(d) && s == TG_DATA_SMALL ? TG_DATA_MEDIUM : s;
     const int64_t workers = tgi_min(there, most_workers[how]);
     const uint64_t batch = batch_for(d, sample, workers, available);
     const int float32 =

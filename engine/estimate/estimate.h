@@ -45,6 +45,8 @@ typedef struct tgi_gpu {
     char name[48];
     uint64_t memory_bytes;
     double fp16_flops, bytes_per_second; /* 0: unknown */
+    int major, minor;                    /* compute capability; 0.0: unknown */
+    int multiprocessors;                 /* 0: unknown */
     int verified;                        /* the table's figures were looked up */
     char source[160];
 } tgi_gpu;
@@ -58,11 +60,14 @@ typedef struct tgi_gpus {
 
 /* configs/gpus.json, checked. Returned; tgi_free. */
 tg_status tgi_gpus_load(tgi_gpus **out, tgi_err *err);
-/* One by name, TG_E_ARG with the nearest. */
+/* One by name; a name without its build ("RTX 3060") is that of the only build there is.
+ * TG_E_ARG with the builds, or the nearest. */
 tg_status tgi_gpus_find(const tgi_gpus *t, const char *name, size_t n, const tgi_gpu **out,
                         tgi_err *err);
 /* What --vram and --gpu name, or --machine has: TG_E_ARG when none is given. Returned;
  * tgi_free. */
+/* 0: the plugin has no kernels for it (docs/gpu.md). */
+int tgi_gpu_is_served(const tgi_gpu *g);
 tg_status tgi_gpus_asked(const tgi_question *q, tgi_gpus **out, tgi_err *err);
 /* The GPUs of a machine, with what is free of their memory, and the speeds of the row of
  * `table` that they are most like. */

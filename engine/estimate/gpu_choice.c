@@ -10,8 +10,9 @@
  *   host       16, 32 or 64 GiB: the least that holds the plan's host part, and 4 GiB for the
  *              system
  *
- * With --machine the GPUs are that machine's, by the memory that is free of them, and the host
- * part is held against its budget. */
+ * With --vram the GPUs are of these sizes, of unknown speed, and those that --gpu names; with
+ * --machine they are that machine's, by the memory that is free of them, and the host part is
+ * held against its budget. */
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/estimate/roofline.h"
@@ -27,6 +28,7 @@
 typedef struct row {
     const tgi_gpu *gpu;
     tgi_device_plan plan;
+    int fits;                   /* its memory holds the plan, and there are kernels for it */
     double roofline, projected; /* seconds */
     double price, cost;         /* of an hour, of the job; < 0: unknown */
 } row;
@@ -34,7 +36,7 @@ typedef struct row {
 typedef struct answer {
     tgi_gpus *table;
     row row[TGI_MAX_GPUS];
-    int n, n_fit;
+    int n, n_fit, n_unserved;
     double efficiency, deadline; /* deadline 0: none */
 } answer;
 
@@ -51,7 +53,9 @@ static tg_status fill_rows(const tgi_question *q, const tgi_device_job *d, answe
         TGI_TRY(tgi_device_plan_make(d, r->gpu->memory_bytes, like, &r->plan, err));
         if (r->plan.fits)
             like = &r->plan;
-        a->n_fit += r->plan.fits;
+        r->fits = r->plan.fits && tgi_gpu_is_served(r->gpu);
+        a->n_fit += r->fits;
+        a->n_unserved += !tgi_gpu_is_served(r->gpu);
         r->roofline = !r->plan.fits            ? 0
                       : r->gpu->fp16_flops > 0 ? tgi_roofline_seconds(d, &r->plan, r->gpu)
                                                : NAN; /* like none of the table */
@@ -81,7 +85,7 @@ static const row *least_within(const answer *a, double seconds, const row *but)
     const row *best = NULL;
     for (int i = 0; i < a->n; i++) {
         const row *r = &a->row[i];
-        if (r->plan.fits && r != but && r->projected <= seconds && is_less(r, best))
+        if (r->fits && r != but && r->projected <= seconds && is_less(r, best))
             best = r;
     }
     return best;
@@ -108,12 +112,19 @@ static void put_rows(tgi_jw *w, const answer *a)
 {
     tgi_jw_begin(w, "fits", '[');
     for (int i = 0; i < a->n; i++)
-        if (a->row[i].plan.fits)
+        if (a->row[i].fits)
             put_row(w, &a->row[i]);
     tgi_jw_end(w, ']');
     tgi_jw_begin(w, "does_not_fit", '[');
     for (int i = 0; i < a->n; i++)
-        if (!a->row[i].plan.fits)
+        if (!a->row[i].plan.fits && tgi_gpu_is_served(a->row[i].gpu))
+            tgi_jw_str(w, NULL, a->row[i].gpu->name);
+    tgi_jw_end(w, ']');
+    if (!a->n_unserved)
+        return;
+    tgi_jw_begin(w, "without_kernels", '[');
+    for (int i = 0; i < a->n; i++)
+        if (!tgi_gpu_is_served(a->row[i].gpu))
             tgi_jw_str(w, NULL, a->row[i].gpu->name);
     tgi_jw_end(w, ']');
 }
@@ -161,7 +172,9 @@ static void put_job(tgi_jw *w, const tgi_question *q, const tgi_device_job *d, c
 
 static const char *whose(const tgi_question *q)
 {
-    return q->machine.here ? "the table" : q->machine.name;
+    return !q->machine.here                     ? q->machine.name
+           : tgi_opts_given(q->o, TGI_OPT_VRAM) ? "those asked for"
+                                                : "the table";
 }
 
 static tg_status put_deadline(tgi_jw *w, const tgi_question *q, const answer *a, tgi_err *err)
@@ -190,13 +203,13 @@ static tg_status put_next(tgi_jw *w, const tgi_question *q, const answer *a, tgi
         const size_t n = tgi_list_next(&list, &item);
         TGI_TRY(tgi_gpus_find(a->table, item, n, &g, err));
         const row *now = &a->row[g - a->table->gpu];
-        const double most = now->plan.fits ? now->projected / WORTH_BUYING : 1e300;
+        const double most = now->fits ? now->projected / WORTH_BUYING : 1e300;
         const row *next = least_within(a, most, now);
         tgi_jw_begin(w, NULL, '{');
         tgi_jw_str(w, "gpu", g->name);
-        tgi_jw_bool(w, "fits", now->plan.fits);
+        tgi_jw_bool(w, "fits", now->fits);
         tgi_jw_str(w, "next", next ? next->gpu->name : NULL);
-        if (next && now->plan.fits)
+        if (next && now->fits)
             tgi_jw_num(w, "times_as_fast", round(now->projected / next->projected * 100) / 100);
         tgi_jw_end(w, '}');
     }
@@ -204,15 +217,19 @@ static tg_status put_next(tgi_jw *w, const tgi_question *q, const answer *a, tgi
     return TG_OK;
 }
 
-static void put_notes(tgi_jw *w)
+static void put_notes(tgi_jw *w, const answer *a)
 {
     tgi_jw_begin(w, "notes", '[');
     tgi_jw_str(w, NULL,
-               "projected, not measured: this version has no GPU backend; the roofline is a "
-               "bound that no kernel beats, the efficiency an assumption");
+               "projected, not measured: the roofline is a bound that no kernel beats, the "
+               "efficiency an assumption; plan --device cuda plans for a GPU that is there");
     tgi_jw_str(w, NULL,
                "copies between host and device and the disk are not in these times; they "
                "overlap with computing where they are faster");
+    if (a->n_unserved)
+        tgi_jw_str(w, NULL,
+                   "without_kernels: GPUs before compute capability 7.5, on which tegula does "
+                   "not compute");
     tgi_jw_end(w, ']');
 }
 
@@ -228,6 +245,8 @@ static void put_table(tgi_jw *w, const tgi_gpus *t)
         tgi_jw_uint(w, "memory_bytes", g->memory_bytes);
         tgi_jw_num(w, "fp16_tflops", g->fp16_flops / 1e12);
         tgi_jw_num(w, "gb_per_second", g->bytes_per_second / 1e9);
+        tgi_jw_num(w, "compute_capability", g->major + 0.1 * g->minor);
+        tgi_jw_int(w, "multiprocessors", g->multiprocessors);
         tgi_jw_bool(w, "verified", g->verified);
         tgi_jw_str(w, "source", g->source);
         tgi_jw_end(w, '}');
@@ -258,6 +277,12 @@ static tg_status no_room(const tgi_question *q, const answer *a, tgi_err *err)
     for (int i = 1; i < a->n; i++)
         if (a->row[i].plan.usable_bytes > most->plan.usable_bytes)
             most = &a->row[i];
+    if (most->plan.fits)
+        return tgi_fail(
+            err, TG_E_DEVICE,
+            "no GPU of %s has kernels: \"%s\" has compute capability %d.%d, they begin "
+            "at 7.5",
+            whose(q), most->gpu->name, most->gpu->major, most->gpu->minor);
     return tgi_fail(err, TG_E_BUDGET,
                     "no GPU of %s has room: %s are needed at least, \"%s\" has %s: "
                     "smaller images, or a network that can be cut",
@@ -277,7 +302,7 @@ static tg_status put_answer(const tgi_question *q, const tgi_device_job *d, answ
     put_rows(w, a);
     TGI_TRY(put_next(w, q, a, err));
     const tg_status st = a->n_fit ? put_deadline(w, q, a, err) : no_room(q, a, err);
-    put_notes(w);
+    put_notes(w, a);
     return st;
 }
 
@@ -286,8 +311,15 @@ tg_status tgi_estimate_gpu(const tgi_question *q, tgi_jw *w, tgi_err *err)
     tg_opts *o = NULL;
     tgi_device_job d = {0};
     tgi_gpus *table = NULL;
-    TGI_TRY(q->machine.here ? tgi_gpus_load(&table, err) : tgi_gpus_asked(q, &table, err));
-    if (!q->n_files && !tgi_opts_given(q->o, TGI_OPT_MODEL)) {
+    const int no_job = !q->n_files && !tgi_opts_given(q->o, TGI_OPT_MODEL);
+    const int sizes = tgi_opts_given(q->o, TGI_OPT_VRAM);
+    if (no_job && sizes)
+        return tgi_fail(
+            err, TG_E_ARG,
+            "--vram asks whether a job fits: name it, JOB.json or -m MODEL.onnx IMAGE");
+    TGI_TRY(q->machine.here && !sizes ? tgi_gpus_load(&table, err)
+                                      : tgi_gpus_asked(q, &table, err));
+    if (no_job) {
         put_table(w, table);
         tgi_free(table);
         return TG_OK;

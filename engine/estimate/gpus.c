@@ -9,6 +9,7 @@
 #include "engine/estimate/words.h"
 #include "engine/spec.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ static const tgi_key top_keys[] = {
 static const tgi_key row_keys[] = {
     {"name", TGI_KEY_TEXT, 1, 0, 0},
     {"gib", TGI_KEY_NUMBER, 1, 0.5, 4096},
+    {"compute_capability", TGI_KEY_NUMBER, 0, 1, 99},
+    {"multiprocessors", TGI_KEY_NUMBER, 0, 1, 4096},
     {"fp16_tflops", TGI_KEY_NUMBER, 1, 0.1, 1e6},
     {"gb_per_second", TGI_KEY_NUMBER, 1, 1, 1e6},
     {"verified", TGI_KEY_BOOL, 1, 0, 0},
@@ -63,6 +66,9 @@ static tg_status read_row(const tgi_json *row, const char *path, tgi_gpus *t, tg
     g.memory_bytes = (uint64_t)(number(row, "gib") * TGI_GIB);
     g.fp16_flops = number(row, "fp16_tflops") * 1e12;
     g.bytes_per_second = number(row, "gb_per_second") * 1e9;
+    g.multiprocessors = (int)number(row, "multiprocessors");
+    g.major = (int)number(row, "compute_capability");
+    g.minor = (int)lround(10 * (number(row, "compute_capability") - g.major));
     if (!g.name[0] || strpbrk(g.name, ",="))
         return tgi_fail(err, TG_E_FORMAT, "%s: \"name\" is empty, or has a comma or '=' in it",
                         what);
@@ -100,14 +106,58 @@ tg_status tgi_gpus_load(tgi_gpus **out, tgi_err *err)
     return st;
 }
 
+/* A word of a row's name that says which build of a GPU it is, and not which GPU. */
+static int is_build(const char *word, size_t n)
+{
+    return (n == 3 && strncmp(word, "SXM", 3) == 0) ||
+           (n == 4 && strncmp(word, "PCIe", 4) == 0) ||
+           (n > 2 && strncmp(word + n - 2, "GB", 2) == 0 && word[0] >= '0' && word[0] <= '9');
+}
+
+/* The name is the first `most` bytes of a row's. */
+static int same_model(const char *name, size_t n, const char *row, size_t most)
+{
+    char model[48];
+    snprintf(model, sizeof model, "%.*s", (int)most, row);
+    return tgi_same_name(name, n, model);
+}
+
+/* "RTX 3060" is "RTX 3060 12GB" where there is no other one. Returns how many builds there are;
+ * `list` names them: "A100 40GB or A100 80GB". */
+static int builds_of(const tgi_gpus *t, const char *name, size_t n, const tgi_gpu **one,
+                     char *list, size_t cap)
+{
+    int found = 0;
+    size_t at = 0;
+    list[0] = 0;
+    for (int i = 0; i < t->n; i++) {
+        const char *row = t->gpu[i].name, *last = strrchr(row, ' ');
+        if (!last || !is_build(last + 1, strlen(last + 1)) ||
+            !same_model(name, n, row, (size_t)(last - row)))
+            continue;
+        *one = &t->gpu[i];
+        if (at < cap)
+            at += (size_t)snprintf(list + at, cap - at, "%s%s", found ? " or " : "", row);
+        found++;
+    }
+    return found;
+}
+
 tg_status tgi_gpus_find(const tgi_gpus *t, const char *name, size_t n, const tgi_gpu **out,
                         tgi_err *err)
 {
-    char asked[48], plain[48], other[48], text[80];
+    char asked[48], plain[48], other[48], text[160];
     *out = by_name(t, name, n);
     if (*out)
         return TG_OK;
     snprintf(asked, sizeof asked, "%.*s", (int)n, name);
+    const int builds = builds_of(t, name, n, out, text, sizeof text);
+    if (builds == 1)
+        return TG_OK;
+    *out = NULL;
+    if (builds)
+        return tgi_fail(err, TG_E_ARG, "\"%s\" is there in more than one build: %s", asked,
+                        text);
     tgi_plain_name(name, n, plain, sizeof plain);
     tgi_nearest near = {.asked = plain, .best = 4}; /* models differ in a digit or two */
     for (int i = 0; i < t->n; i++) {
@@ -156,12 +206,9 @@ static tg_status add_names(const char *list, tgi_gpus *t, tgi_err *err)
 
 /* ---- Of a machine ------------------------------------------------------------------------ */
 
-/* A word of a row's name that says which build of a GPU it is, and not which GPU. */
-static int is_build(const char *word, size_t n)
+int tgi_gpu_is_served(const tgi_gpu *g)
 {
-    return (n == 3 && strncmp(word, "SXM", 3) == 0) ||
-           (n == 4 && strncmp(word, "PCIe", 4) == 0) ||
-           (n > 2 && strncmp(word + n - 2, "GB", 2) == 0 && word[0] >= '0' && word[0] <= '9');
+    return !g->major || 10 * g->major + g->minor >= 75;
 }
 
 /* How well a row's name is found in `plain`: letters of the GPU's name, then builds that agree;

@@ -1,10 +1,10 @@
 /* roofline.h - a job on a GPU that is not here: what its plan takes in half precision, and the
  * least time that arithmetic and memory traffic allow.
  *
- * There is no GPU backend yet, so nothing of this is measured: every time is *projected*. Per
- * node the slower of its operations at the GPU's FP16 rate and its bytes at the GPU's bandwidth
- * (each operand read once, each result written once, two bytes an element); weights once per
- * band. @source Williams et al., "Roofline", CACM 52(4), 2009. */
+ * Nothing of this is measured, whatever GPU is here: every time is *projected*. Per node the
+ * slower of its operations at the GPU's FP16 rate and its bytes at the GPU's bandwidth (each
+ * operand read once, each result written once, two bytes an element); weights once per band.
+ * @source Williams et al., "Roofline", CACM 52(4), 2009. */
 #ifndef TGI_ROOFLINE_H
 #define TGI_ROOFLINE_H
 

@@ -223,13 +223,36 @@ static void put_bytes(tgi_jw *w, const tg_train_size *r)
     tgi_jw_end(w, '}');
 }
 
+/* What of the ways to need less is not taken yet. */
+static const char *ways_out(const tg_train_spec *s, char *buf, size_t cap)
+{
+    const char *way[3];
+    int n = 0;
+    if (s->batch > 1)
+        way[n++] = "--accumulation with a smaller --batch";
+    if (!s->checkpointing)
+        way[n++] = "--checkpointing";
+    if (s->precision != TG_TRAIN_O2)
+        way[n++] = "--precision O2";
+    if (!n)
+        way[n++] = "a smaller --size, or a larger GPU";
+    size_t at = 0;
+    for (int i = 0; i < n && at < cap; i++)
+        at += (size_t)snprintf(buf + at, cap - at, "%s%s",
+                               !i           ? ""
+                               : i == n - 1 ? (n > 2 ? ", or " : " or ")
+                                            : ", ",
+                               way[i]);
+    return buf;
+}
+
 /* Whether the step fits each GPU, and the largest batch that would. Refuses when one has no
  * room for the batch asked for. */
 static tg_status put_gpus(tgi_jw *w, const tgi_question *q, const tg_train_spec *s,
                           const tg_train_size *r, tgi_err *err)
 {
     tgi_gpus *gpus = NULL;
-    char name[48] = "", text[32];
+    char name[48] = "", text[32], ways[160];
     uint64_t missing = 0;
     if (!tgi_opts_given(q->o, TGI_OPT_VRAM) && !tgi_opts_given(q->o, TGI_OPT_GPU) &&
         !q->machine.n_gpus)
@@ -259,11 +282,9 @@ static tg_status put_gpus(tgi_jw *w, const tgi_question *q, const tg_train_spec 
     tgi_free(gpus);
     if (!missing)
         return TG_OK;
-    return tgi_fail(
-        err, TG_E_BUDGET,
-        "training does not fit on \"%s\", where %s are missing: --accumulation with "
-        "a smaller --batch, --checkpointing, or --precision O2",
-        name, tgi_size_text(missing, text, sizeof text));
+    return tgi_fail(err, TG_E_BUDGET,
+                    "training does not fit on \"%s\", where %s are missing: %s", name,
+                    tgi_size_text(missing, text, sizeof text), ways_out(s, ways, sizeof ways));
 }
 
 /* What is not counted, and what was assumed. */

@@ -1,12 +1,21 @@
 /* descriptor.c - MODEL.json beside MODEL.onnx: what a network expects of an image and gives
- * back. Keys that are not known are left alone: a descriptor is also read by people. */
+ * back (docs/json.md). A key that is not known is refused: a slip of the pen must not become
+ * another normalisation. What people say to people goes into "about". */
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
+#include "engine/config.h"
 #include "engine/job/job.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+static const tgi_key keys[] = {
+    {"name", TGI_KEY_TEXT, 0, 0, 0},    {"version", TGI_KEY_TEXT, 0, 0, 0},
+    {"license", TGI_KEY_TEXT, 0, 0, 0}, {"normalize", TGI_KEY_TEXT, 0, 0, 0},
+    {"output", TGI_KEY_TEXT, 0, 0, 0},  {"precision", TGI_KEY_TEXT, 0, 0, 0},
+    {"about", TGI_KEY_OBJECT, 0, 0, 0},
+};
 
 static void copy_str(const tgi_json *doc, const char *key, char *buf, size_t cap)
 {
@@ -18,9 +27,17 @@ static void copy_str(const tgi_json *doc, const char *key, char *buf, size_t cap
 static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descriptor *d,
                                  tgi_err *err)
 {
+    tgi_err why = {0};
     char output[32] = "", precision[32] = "";
     if (!tgi_json_is_object(doc))
         return tgi_fail(err, TG_E_FORMAT, "%s: a descriptor is a JSON object", path);
+    const tg_status st =
+        tgi_config_check(doc, keys, (int)(sizeof keys / sizeof keys[0]), path, &why);
+    if (st != TG_OK)
+        return tgi_fail(err, st,
+                        "%s; a descriptor has name, version, license, normalize, output, "
+                        "precision, and about for all else",
+                        why.text);
     d->present = 1;
     copy_str(doc, "name", d->name, sizeof d->name);
     copy_str(doc, "version", d->version, sizeof d->version);

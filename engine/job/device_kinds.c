@@ -66,7 +66,9 @@ double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
     double gain = -1;
     char text[128];
     tgi_measured_read(&d->info, m);
-    if (m->gain[which] >= 0 || job->like)
+    if (d->of_file)
+        m->gain[which] = -1; /* of a device of that name here it says nothing */
+    if (m->gain[which] >= 0 || job->like || d->of_file)
         return m->gain[which];
     tg_status st = tgi_job_device_open(job, &e);
     if (st == TG_OK) {

@@ -16,6 +16,7 @@
 #include "engine/memory/monitor.h"
 #include "engine/memory/monitor_machine.h"
 #include "engine/memory/monitor_nvml.h"
+#include "engine/plan/lessons.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -176,6 +177,29 @@ static void look_at_processor(report *r)
         remedy(
             find(r, "processor", TG_FINDING_NOTICE, "TEGULA_ISA=%.40s caps the kernels", cap),
             "unset TEGULA_ISA");
+}
+
+/* What the time that a plan states is made of. */
+static void look_at_speeds(report *r)
+{
+    tgi_speeds measured, base;
+    const int calibrated = tgi_speeds_load(&measured, NULL) == TG_OK;
+    tgi_lessons *l = tgi_calloc(TGI_TAG_MISC, 1, sizeof *l);
+    tgi_speeds_usual(tgi_usable_processors(), calibrated ? &measured : NULL, &base);
+    if (l)
+        tgi_lessons_load(&base, calibrated, l);
+    const char *of =
+        calibrated ? "those that tegula calibrate measured" : "those of a usual machine";
+    if (l && l->runs)
+        find(r, "speeds", TG_FINDING_OK,
+             "estimates are of %s, corrected by %lld finished runs, which took %.2f times what "
+             "was said",
+             of, (long long)l->runs, tgi_lessons_overall(l));
+    else
+        find(r, "speeds", TG_FINDING_OK, "estimates are of %s%s", of,
+             tgi_lessons_wanted() ? "; no finished run has corrected them yet"
+                                  : "; TEGULA_LEARN=no: finished runs do not correct them");
+    tgi_free(l);
 }
 
 /* What was not there when this was built; the codecs say it themselves (codec_absent.c). */
@@ -401,6 +425,7 @@ tg_status tgi_doctor(const char *root, const tg_opts *job, tg_finding **list, si
     look_at_disk(&r, "disk", ".");
     look_at_disk(&r, "temporary", tgi_temp_folder());
     look_at_processor(&r);
+    look_at_speeds(&r);
     look_at_build(&r);
     look_at_driver(&r);
     look_at_gpus(&r);

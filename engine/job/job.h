@@ -102,6 +102,7 @@ typedef struct tg_job_device {
     uint64_t context_bytes;  /* what it took, kernels included */
     int library;             /* the device's library is open (plan_device.c) */
     uint64_t library_bytes;  /* what it took beside the context */
+    int of_file;             /* of a machine file: there is no device, only a plan for it */
     int supposed;            /* no context: figures kept of an earlier one stand for it */
     int settled;             /* element and kinds are those of an interrupted run */
     uint64_t free_bytes;     /* beside it, when it was made */
@@ -124,8 +125,9 @@ typedef struct tg_scratch_part {
 
 typedef struct tg_plan_part {
     int valid;
-    double seconds; /* estimate of the whole job */
-    int calibrated; /* 1: by the speeds of this machine */
+    double seconds;  /* estimate of the whole job */
+    int calibrated;  /* 1: by the speeds of this machine */
+    int64_t lessons; /* finished runs that corrected it */
     tg_net *net;
     tg_stages *stages; /* of the net; stages->one is what runs */
     tg_choice choice;
@@ -177,6 +179,10 @@ struct tg_job {
     int sides_known;
     atomic_int surplus;            /* the input has more data than pixels (tg_open_opts) */
     struct tgi_given_stats *given; /* those that --stats named; NULL: not read (stats_file.c) */
+    struct tgi_lessons *lessons;   /* NULL until asked for (plan_seconds.c) */
+    double *node_seconds;          /* of the stage's nodes in this run; NULL: not timed */
+    double processor_before;       /* processor seconds of this process when that began */
+    int unlearned;                 /* what finished runs took is neither asked nor told */
 };
 
 /* When the input has been read: what was not looked at of it. Once. */
@@ -209,6 +215,9 @@ void tgi_job_adopt_none(tg_job *job);
 /* job_device.c: which device, before a run is planned; asked once. TG_E_DEVICE and
  * TG_E_UNSUPPORTED where --device names one; else the processor stays, with a notice. */
 tg_status tgi_job_device_choose(tg_job *job, tgi_err *err);
+/* device_foreign.c: the GPU of the job's machine file, into job->dev. TG_E_DEVICE: none, or no
+ * plugin. */
+tg_status tgi_job_device_of_file(tg_job *job, const tgi_device_spec *want, tgi_err *err);
 /* device_kinds.c. What the last bits of a result depend on: "avx512", or "cuda fp16 9.0 wgmma":
  * sums of tensor cores are another generation's in another generation. Returns buf. */
 const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap);
@@ -312,6 +321,11 @@ size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t);
 size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
 /* plan_seconds.c: fill in plan.seconds, of a plan that is complete otherwise. */
 void tgi_job_plan_seconds(tg_job *job);
+/* A run that computes all of a job on the processor: time its nodes; and keep for the next
+ * estimate what it took, in all, when it has finished. */
+struct tg_exec;
+void tgi_job_learn_begin(tg_job *job, struct tg_exec *exec);
+void tgi_job_learn_end(tg_job *job, double seconds);
 /* What no plan of a planned job's network takes less than with so many threads, when its
  * kernels take at least what they take for tiling `t` of it. */
 double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads);

@@ -53,6 +53,16 @@ static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_
     return processor_has(job, why, err);
 }
 
+/* What it computes with; it may not do. */
+static tg_status settle_device(tg_job *job, tgi_err *err)
+{
+    const tg_job_device *d = &job->dev;
+    snprintf(job->device_text, sizeof job->device_text, "%s:%d, %s", d->ops->name, d->info.id,
+             d->info.name);
+    const char *missing = tgi_job_pick_kinds(job);
+    return missing ? tgi_job_device_leave(job, missing, err) : TG_OK;
+}
+
 tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
 {
     tgi_device_spec want;
@@ -68,6 +78,10 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
     if (want.kind == TGI_DEVICE_CPU || job->processor_only ||
         (!job->machine.here && !by_name)) /* the plan is for another machine */
         return refuse_or_stay(job, TG_OK, NULL, err);
+    if (!job->machine.here) {
+        TGI_TRY(tgi_job_device_of_file(job, &want, err));
+        return settle_device(job, err);
+    }
     TGI_TRY(tgi_device_choose(&want, &found, err));
     if (!found.ops) {
         if (found.notice[0])
@@ -76,10 +90,7 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
     }
     job->dev =
         (tg_job_device){.ops = found.ops, .info = found.info, .chosen = 1, .by_name = by_name};
-    snprintf(job->device_text, sizeof job->device_text, "%s:%d, %s", found.ops->name,
-             found.info.id, found.info.name);
-    const char *missing = tgi_job_pick_kinds(job);
-    return missing ? tgi_job_device_leave(job, missing, err) : TG_OK;
+    return settle_device(job, err);
 }
 
 tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err)
@@ -208,7 +219,7 @@ tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
     tg_job_device *d = &job->dev;
     uint64_t told = 0, total = 0;
     tg_device_others then;
-    if (!d->ops || d->device)
+    if (!d->ops || d->device || d->of_file)
         return TG_OK;
     TGI_TRY(look(d, &told, &total, &then, err));
     const int first = !tgi_device_was_current(&d->info);
@@ -249,6 +260,10 @@ tg_status tgi_job_device_see(tg_job *job, tgi_err *err)
     tgi_measured m;
     if (!d->ops || d->device)
         return TG_OK;
+    if (d->of_file) {
+        allow(job, d->context_bytes + d->free_bytes, d->info.total_bytes);
+        return TG_OK;
+    }
     if (job->like) {
         d->supposed = 1;
         d->context_bytes = job->like->refused.context_bytes;
@@ -274,7 +289,7 @@ void tgi_job_device_close(tg_job *job)
         job->dev.ops->close(&job->dev.device);
     job->dev.library = 0;
     job->dev.library_bytes = 0;
-    job->dev.supposed = 0;
+    job->dev.supposed = job->dev.of_file;
 }
 
 static tg_device_rates rates_of(const tg_job *job)

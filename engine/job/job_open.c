@@ -425,6 +425,8 @@ void tgi_job_close(tg_job **jobp)
     tg_opts_free(&job->opts);
     tgi_free(job->settings);
     tgi_free(job->given);
+    tgi_free(job->lessons);
+    tgi_free(job->node_seconds);
     tgi_free(job->set.model);
     tgi_free(job->set.input);
     tgi_free(job->set.output);

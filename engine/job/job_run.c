@@ -326,7 +326,10 @@ static tg_status open_workers(run *r, tgi_err *err)
         return TG_OK;
     }
     const tg_exec_io io = {r, load_rows, store_rows, check_stop};
-    return tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err);
+    TGI_TRY(tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err));
+    if (!r->tiles_before) /* of a part nothing was said */
+        tgi_job_learn_begin(job, r->exec);
+    return TG_OK;
 }
 
 /* After the statistics: from here on the journal belongs to the committer's thread. */
@@ -740,6 +743,8 @@ static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err
         st = conclude(&r, work(&r, err), res, err);
     fill_result(&r, res);
     res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
+    if (st == TG_OK && r.exec && !r.tiles_before)
+        tgi_job_learn_end(job, res->seconds);
     close_run(&r);
     *finished = st == TG_OK || r.finished;
     return st;

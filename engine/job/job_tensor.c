@@ -42,8 +42,7 @@ static tg_status open_input(tg_job *job, struct tg_tensors *t, int i, tgi_err *e
     TGI_TRY(tgi_npy_map_open(path, &t->in[i], err));
     const tg_desc *f = &t->in[i].desc;
     if (f->rank != p->file_rank)
-        return tgi_fail(err, TG_E_ARG, "%s holds %s, the network's input \"%s\" has rank %d",
-                        path, tgi_desc_text(f, text, sizeof text), p->name, p->file_rank);
+        return tgi_tensor_wrong_rank(p, path, f, err);
     tg_desc *d = &t->in_desc[i], want_desc[TG_MAX_PORTS];
     tgi_graph_input_descs(job->graph, job->graph->base, want_desc);
     *d = (tg_desc){TG_DTYPE_F32, want_desc[i].rank, {0}};
@@ -402,6 +401,7 @@ static tg_status open_run(tensor_run *r, tgi_err *err)
     tgi_net_pack(job->plan.net, r->packed, r->pool);
     TGI_TRY(tgi_exec_open(&job->plan.choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec,
                           err));
+    tgi_job_learn_begin(job, r->exec);
     return job->source ? open_image(r, err) : TG_OK;
 }
 
@@ -578,6 +578,8 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
     res.recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res.output = job->set.output;
     const tg_status answer = answer_for_bad(job, &res, err);
+    if (!job->dev.ops)
+        tgi_job_learn_end(job, res.seconds);
     if (out)
         *out = res;
     return answer;

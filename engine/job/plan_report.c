@@ -1,7 +1,9 @@
 /* plan_report.c - the plan as the public structs and as JSON. */
 #include "engine/base/mem.h"
 #include "engine/job/tensors.h"
+#include "tegula_memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +48,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     out->flops = t->flops * (double)out->items;
     out->seconds_estimate = p->seconds;
     out->calibrated = p->calibrated;
+    out->lessons = p->lessons;
     out->machine = job->machine.here ? NULL : job->machine_text;
     if (job->dev.ops) {
         const tg_job_device *d = &job->dev;
@@ -77,7 +80,9 @@ static void put_lines(tgi_jw *w, const tg_plan_info *i)
         tgi_jw_str(w, "kind", kind[l->kind]);
         tgi_jw_str(w, "name", l->name);
         tgi_jw_uint(w, "bytes", l->bytes);
-        if (l->kind == TG_PLAN_DISK)
+        if (l->kind == TG_PLAN_DISK && l->free_bytes == TG_NO_LIMIT)
+            tgi_jw_num(w, "free_bytes", NAN); /* null: not known */
+        else if (l->kind == TG_PLAN_DISK)
             tgi_jw_uint(w, "free_bytes", l->free_bytes);
         tgi_jw_str(w, "note", l->note);
         tgi_jw_end(w, '}');
@@ -169,6 +174,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
     tgi_jw_num(&w, "seconds_estimate", i.seconds_estimate);
     tgi_jw_bool(&w, "calibrated", i.calibrated);
+    tgi_jw_int(&w, "lessons", i.lessons);
     tgi_jw_int(&w, "threads", job->set.threads);
     tgi_jw_str(&w, "isa", job->set.backend->name);
     tgi_jw_str(&w, "precision", tgi_job_precision(job));

@@ -1,8 +1,13 @@
 /* plan_seconds.c - how long a planned job will take: by measured speeds where there are some,
- * on a device by a model. */
+ * else by those of a usual machine, corrected by what finished runs took; on a device by a
+ * model. And what a run took. */
 #include "engine/base/arith.h"
+#include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "engine/ctx.h"
 #include "engine/job/tensors.h"
-#include "engine/plan/speed.h"
+#include "engine/plan/lessons.h"
+#include "engine/run/exec.h"
 
 #include <string.h>
 
@@ -122,15 +127,32 @@ static tgi_speed_io work_beside(const tg_job *job)
         .out = job->set.tensor ? TGI_CODEC_NONE : codec_of_output(job)};
 }
 
+/* Speeds of the machine that is planned for: its own, and a usual one's where it has none. */
+static void speeds_of(const tg_job *job, int calibrated, tgi_speeds *out)
+{
+    tgi_speeds_usual(job->machine.processors, calibrated ? &job->machine.speeds : NULL, out);
+}
+
+/* 1: the machine's own speeds know every tuned kernel of the plan. */
+static int knows(const tg_job *job, const tgi_speeds *s)
+{
+    return job->machine.calibrated &&
+           tgi_speed_kernels(s, &job->plan.choice.tiling, job->set.threads) >= 0;
+}
+
 double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads)
 {
     const double items = items_of(job);
-    const double kernels =
-        job->machine.calibrated ? tgi_speed_kernels(&job->machine.speeds, t, threads) : -1;
+    tgi_speeds s;
+    speeds_of(job, job->machine.calibrated, &s);
+    double kernels = tgi_speed_kernels(&s, t, threads);
+    if (kernels < 0) {
+        speeds_of(job, 0, &s);
+        kernels = tgi_speed_kernels(&s, t, threads);
+    }
     if (kernels < 0)
-        return items * t->work / tgi_flops_per_second(job->set.backend->isa, threads);
-    tgi_speeds s = job->machine.speeds; /* everything beside hides, and no memory is cleared */
-    s.clear = s.sample = 0;
+        return 0;
+    s.clear = s.sample = 0; /* everything beside hides, and no memory is cleared */
     memset(s.decode, 0, sizeof s.decode);
     memset(s.encode, 0, sizeof s.encode);
     tgi_speed_io io = {.arena_bytes = 0};
@@ -148,22 +170,126 @@ static double seconds_on_device(const tg_job *job)
                                       all.bytes_in * times_loaded(t) + all.bytes_out);
 }
 
+/* Seconds that the job takes beside `kernels`, of all items. Arrays have no journal that must
+ * reach the disk. */
+#define FIXED_OF_ARRAYS 0.3
+static double beside(const tg_job *job, const tgi_speeds *s, double kernels)
+{
+    tgi_speeds of_job = *s;
+    const tgi_speed_io io = work_beside(job);
+    if (job->set.tensor)
+        of_job.fixed *= FIXED_OF_ARRAYS;
+    return tgi_speed_job(&of_job, kernels, &io, job->set.threads) - kernels;
+}
+
+/* Lessons of finished runs; NULL where they are not wanted. */
+static const tgi_lessons *lessons_of(tg_job *job, const tgi_speeds *s, int calibrated)
+{
+    if (job->unlearned || !job->machine.here)
+        return NULL;
+    if (!job->lessons) {
+        job->lessons = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *job->lessons);
+        if (job->lessons)
+            tgi_lessons_load(s, calibrated, job->lessons);
+    }
+    return job->lessons && job->lessons->n ? job->lessons : NULL;
+}
+
 void tgi_job_plan_seconds(tg_job *job)
 {
     tg_plan_part *p = &job->plan;
-    const tgi_speeds *s = &job->machine.speeds;
+    const tg_tiling *t = &p->choice.tiling;
+    tgi_speeds s;
     p->calibrated = 0;
+    p->lessons = 0;
     if (job->dev.ops) {
         p->seconds = seconds_on_device(job);
         return;
     }
-    p->seconds = p->choice.seconds * items_of(job);
-    if (!job->machine.calibrated)
+    speeds_of(job, job->machine.calibrated, &s);
+    p->calibrated = knows(job, &s);
+    if (!p->calibrated)
+        speeds_of(job, 0, &s);
+    const tgi_lessons *l = lessons_of(job, &s, p->calibrated);
+    const double kernels = tgi_lessons_kernels(l, &s, t, job->set.threads);
+    if (kernels < 0) {
+        p->seconds = p->choice.seconds * items_of(job);
         return;
-    const double kernels = tgi_speed_kernels(s, &p->choice.tiling, job->set.threads);
-    if (kernels < 0)
+    }
+    const double said = tgi_speed_kernels(&s, t, job->set.threads) * items_of(job);
+    p->seconds = kernels * items_of(job) +
+                 beside(job, &s, said) * (l ? tgi_lessons_factor(l, TGI_LESSON_BESIDE) : 1);
+    p->lessons = l ? l->runs : 0;
+}
+
+/* ---- What a run took --------------------------------------------------------------------- */
+
+#define LEAST_SECONDS 0.02 /* of a run: of less, most is chance */
+
+void tgi_job_learn_begin(tg_job *job, tg_exec *exec)
+{
+    if (!tgi_lessons_wanted() || job->unlearned)
         return;
-    const tgi_speed_io io = work_beside(job);
-    p->seconds = tgi_speed_job(s, kernels * items_of(job), &io, job->set.threads);
-    p->calibrated = 1;
+    tgi_free(job->node_seconds);
+    job->node_seconds =
+        tgi_calloc(TGI_TAG_PLAN, (size_t)job->plan.choice.tiling.stage->n_nodes + 1,
+                   sizeof *job->node_seconds);
+    /* One thread's own time is disturbed less by other programs; several wait for each other.
+     */
+    if (job->node_seconds)
+        tgi_exec_time_nodes(exec, job->set.threads > 1 ? tgi_seconds : tgi_thread_seconds,
+                            job->node_seconds);
+    job->processor_before = tgi_processor_seconds();
+}
+
+/* Seconds of the kernels, taken and said, key by key into `l`. */
+static void learn_kernels(const tg_job *job, const tgi_speeds *s, tgi_lessons *l, double *took,
+                          double *said)
+{
+    const tg_tiling *t = &job->plan.choice.tiling;
+    const int n = t->stage->n_nodes;
+    char key[48], other[48];
+    for (int k = 0; k < n; k++) {
+        double a = 0, b = 0;
+        int first = k;
+        tgi_speed_key(tgi_stage_node(t->stage, k), key, sizeof key);
+        for (int j = 0; j < n; j++) {
+            tgi_speed_key(tgi_stage_node(t->stage, j), other, sizeof other);
+            if (strcmp(key, other) != 0)
+                continue;
+            first = j < first ? j : first;
+            a += job->node_seconds[j];
+            b += tgi_speed_node(s, t, j, job->set.threads) * items_of(job);
+        }
+        if (first < k) /* of this key it was added */
+            continue;
+        tgi_lessons_add(l, key, a, b);
+        *took += a;
+        *said += b;
+    }
+}
+
+void tgi_job_learn_end(tg_job *job, double seconds)
+{
+    double took = 0, said = 0;
+    tgi_speeds s;
+    tgi_err e = {0};
+    if (!job->node_seconds || seconds < LEAST_SECONDS)
+        return;
+    if (job->set.threads == 1)
+        seconds = tgi_processor_seconds() - job->processor_before;
+    const int calibrated = job->plan.calibrated;
+    speeds_of(job, calibrated, &s);
+    if (tgi_speed_kernels(&s, &job->plan.choice.tiling, job->set.threads) < 0)
+        return;
+    tgi_lessons *l = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *l);
+    if (!l)
+        return;
+    tgi_lessons_load(&s, calibrated, l); /* others may have finished meanwhile */
+    learn_kernels(job, &s, l, &took, &said);
+    tgi_lessons_add(l, TGI_LESSON_BESIDE, seconds - took, beside(job, &s, said));
+    l->runs++;
+    if (tgi_lessons_save(&s, calibrated, l, &e) != TG_OK)
+        tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "nothing was learned of this run: %s", e.text);
+    tgi_free(l);
 }

@@ -39,6 +39,10 @@ tg_status tgi_name_in_folder(const char *folder, const char *name, const char *s
                              char *buf, size_t cap, tgi_err *err);
 tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err);
 
+/* tensor_rank.c: TG_E_ARG: the array has more or fewer axes than the input; what would do. */
+tg_status tgi_tensor_wrong_rank(const tg_port *p, const char *path, const tg_desc *f,
+                                tgi_err *err);
+
 /* Is output o, of this shape in the graph, an image for the model's file too: with axes y and
  * x? */
 int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d);

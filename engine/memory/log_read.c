@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/number.h"
 #include "engine/base/utf8.h"
+#include "engine/memory/timeline_read.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +48,8 @@ typedef struct reader {
     char phase[TG_TRACKER_PHASE];
     int64_t stride, in_last; /* rows that a full group has; that the last one has */
     char text[TGI_MEMLOG_LINE + 1];
-    size_t n; /* of text: a line that has not ended yet */
+    size_t n;               /* of text: a line that has not ended yet */
+    tgi_timeline *timeline; /* the file is one, and no log */
     tgi_memlog *log;
 } reader;
 
@@ -292,6 +294,24 @@ static void end_row(reader *r)
     add_group(r, &g);
 }
 
+/* A timeline's steps as rows: what is held after each moment. */
+static tg_status rows_of_timeline(reader *r, tgi_err *err)
+{
+    int64_t n, held = 0;
+    const tgi_timeline_step *s = tgi_timeline_steps(r->timeline, &n);
+    memcpy(r->phase, "command", sizeof "command");
+    for (int64_t i = 0; i < n; i++) {
+        if (s[i].bytes > 0 && held > INT64_MAX - s[i].bytes)
+            return tgi_fail(err, TG_E_FORMAT, "%s: its allocations overflow", r->name);
+        held += s[i].bytes;
+        r->seconds = 1e-9 * (double)s[i].ns;
+        r->value[MEASURED] = (uint64_t)(held > 0 ? held : 0);
+        end_row(r);
+    }
+    r->log->unfinished = !tgi_timeline_ended(r->timeline);
+    return TG_OK;
+}
+
 /* One line without its end. */
 static tg_status take_line(reader *r, const char *s, size_t n, tgi_err *err)
 {
@@ -302,6 +322,8 @@ static tg_status take_line(reader *r, const char *s, size_t n, tgi_err *err)
         n--;
     if (n == 0)
         return TG_OK;
+    if (r->timeline || (header && tgi_timeline_begins(s, n)))
+        return tgi_timeline_line(&r->timeline, r->name, r->line, s, n, err);
     for (size_t at = 0; at <= n; k++) {
         const char *comma = memchr(s + at, ',', n - at);
         const size_t len = comma ? (size_t)(comma - (s + at)) : n - at;
@@ -348,7 +370,9 @@ static tg_status feed(reader *r, const char *s, size_t n, tgi_err *err)
 static tg_status end_of_text(reader *r, tgi_err *err)
 {
     r->log->unfinished = r->n > 0;
-    if (r->n_columns == 0)
+    if (r->timeline)
+        TGI_TRY(rows_of_timeline(r, err));
+    else if (r->n_columns == 0)
         return tgi_fail(err, TG_E_FORMAT, "%s: no header: this is no memory log of tegula",
                         r->name);
     if (!r->log->rows)
@@ -380,6 +404,7 @@ static tg_status finish(reader *r, tg_status st, tgi_memlog **out, tgi_err *err)
         *out = r->log;
     else
         tgi_free(r->log);
+    tgi_timeline_free(&r->timeline);
     tgi_free(r);
     return st;
 }

@@ -39,11 +39,8 @@ static const char *class_of(const tg_net_node *n)
 
 void tgi_speed_key(const tg_net_node *n, char *out, size_t size)
 {
-    out[0] = 0;
-    if (n->flat)
-        return;
-    if (!n->variant)
-        snprintf(out, size, "reference");
+    if (n->flat || !n->variant)
+        snprintf(out, size, "%s %s", n->flat ? "flat" : "reference", n->node->op->name);
     else
         snprintf(out, size, "%s %s%s", n->net->be->name, n->variant->name,
                  is_conv(n->variant->name) ? class_of(n) : "");
@@ -90,9 +87,23 @@ double tgi_speed_bytes(const tg_tiling *t, int k)
     return bytes_moved(t->net, tgi_stage_node(t->stage, k)) * (once > 0 ? all / once : 1);
 }
 
+/* Of an operator without a tuned kernel: its operations, and a step for each element that it
+ * reads or writes. */
+static double steps(const tg_tiling *t, int k, const tg_net_node *n)
+{
+    double sum = t->node_flops[2 * k];
+    for (int j = 0; j < n->ctx.n_src; j++)
+        sum += elements(&n->src[j]);
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        sum += elements(&n->dst[d]);
+    return sum;
+}
+
 double tgi_speed_work(const tg_tiling *t, int k)
 {
     const tg_net_node *n = tgi_stage_node(t->stage, k);
+    if (n->flat || !n->variant)
+        return steps(t, k, n);
     if (n->variant && is_conv(n->variant->name))
         return t->node_flops[2 * k] * n->cost * filled(&n->dst[0], n->hint.dst_cb);
     return tgi_speed_bytes(t, k);
@@ -132,6 +143,10 @@ static const tgi_kernel_speed *nearest(const tgi_speeds *s, const char *key)
     if (k || !name)
         return k;
     const int set = (int)(name - key);
+    if (strncmp(key, "flat ", 5) == 0 || strncmp(key, "reference ", 10) == 0) {
+        snprintf(like, sizeof like, "%.*s", set, key);
+        return find(s, like);
+    }
     snprintf(like, sizeof like, "%.*s", (int)strcspn(key, "/"), key);
     k = find(s, like);
     if (k)

@@ -12,14 +12,19 @@
  *             times are alike).
  *   pipeline  processor seconds per sample and byte beside the kernels: conversion, codecs,
  *             checksums, the system's copies. They share the processors with the kernels.
- *   fixed     what a run takes before and after its bands. */
+ *   fixed     what a run takes before and after its bands.
+ *
+ * What was not measured is that of a usual machine (speed_usual.c), and what finished runs took
+ * corrects both (lessons.h). */
 #ifndef TGI_SPEED_H
 #define TGI_SPEED_H
 
 #include "engine/base/json.h"
 #include "engine/plan/tiling.h"
 
-#define TGI_MAX_SPEEDS 64 /* three sets of some sixteen, and a few */
+#define TGI_MAX_SPEEDS                                                                         \
+    192 /* three sets of some sixteen, and operators without tuned kernels                     \
+         */
 
 typedef struct tgi_kernel_speed {
     char key[40];    /* "avx512 conv_direct/16": set, kernel, class (tgi_speed_key) */
@@ -58,7 +63,8 @@ typedef struct tgi_speed_io {
     tgi_codec_speed in, out;
 } tgi_speed_io;
 
-/* What the speed of a node is filed under; "" for one that runs as a flat operator. */
+/* What the speed of a node is filed under: "avx512 conv_direct/16"; "reference Where" and "flat
+ * MatMul" of what has no tuned kernel, whose work is operations and elements moved. */
 void tgi_speed_key(const tg_net_node *n, char *out, size_t size);
 /* Work of position k of a tiling's stage, in the unit of its key. */
 double tgi_speed_work(const tg_tiling *t, int k);
@@ -69,6 +75,9 @@ void tgi_speed_bytes_key(const tg_net_node *n, char *out, size_t size);
 /* Seconds of both together; and of the arithmetic alone, of what took `both`. */
 double tgi_speed_both(double arithmetic, double memory);
 double tgi_speed_alone(double both, double memory);
+/* What a usual machine with this many processors reaches, by measurement of one; speed_usual.c.
+ * And with what was measured here in its place, where `measured` is not NULL. */
+void tgi_speeds_usual(int processors, const tgi_speeds *measured, tgi_speeds *out);
 /* Add a measurement; the last one of a key counts. Beyond TGI_MAX_SPEEDS: left out. */
 void tgi_speed_set(tgi_speeds *s, const char *key, double one, double all);
 

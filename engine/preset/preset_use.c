@@ -20,8 +20,8 @@ static void tell(const tg_opts *o, const tg_preset_info *i, const char *name)
     if (o->ctx && i->device.memory_bytes)
         tgi_ctx_log(
             o->ctx, TG_LOG_WARN,
-            "preset %s: its device part (%s) is not used: this build has no GPU backend", name,
-            tgi_preset_device_text(&i->device, device, sizeof device));
+            "preset %s: its device part (%s) is not used: a plan on a GPU chooses its own",
+            name, tgi_preset_device_text(&i->device, device, sizeof device));
 }
 
 /* Set what the preset says where nothing of a higher rank is; `lost`: against job files. */

@@ -151,6 +151,7 @@ def models():
         [node("Concat", [f"t{i}"] * 2, [f"t{i + 1}"], axis=1) for i in range(40)] + [node("Relu", ["t40"], ["y"])],
         [], [port("t0", [1, 1, "H", "W"])])
     yield "strict.onnx", plain
+    yield "slip.onnx", plain
     yield "odd.onnx", plain
 
 
@@ -159,6 +160,7 @@ def texts():
     for name in ("net", "colour", "pair", "volume", "norm", "fixed", "classes", "halves", "doubling", "blend", "unknown", "future", "shapes"):
         yield f"{name}.json", scale.encode()
     yield "strict.json", b'{"normalize": "scale:1/255", "output": "labels please"}'
+    yield "slip.json", b'{"normalise": "zscore"}'
     yield "odd.json", b'{"normalize": "scale:1/255",}'
     yield "job.json", b'{"model": "net.onnx", "tiel": 256}'
     yield "list.json", b'["net.onnx"]'

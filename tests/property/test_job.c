@@ -351,18 +351,19 @@ static void test_the_receipt_names_the_precision(void)
 
 static void test_bf16_is_refused_where_the_processor_lacks_it(void)
 {
+    tg_env env;
     tg_run_result r;
     struct stat st;
     const char *const o[] = {"model",     model,  "input",  in_folder("in.tif"), "isa", "avx2",
                              "precision", "bf16", "output", in_folder("no.tif"), NULL};
     run_job(o, TG_E_DEVICE, &r);
     CHECK(stat(in_folder("no.tif"), &st) != 0);
-    setenv("TEGULA_ISA", "avx2", 1); /* and where it must not be used */
+    tg_env_lend(&env, "TEGULA_ISA", "avx2"); /* and where it must not be used */
     const char *const capped[] = {"model",     model,  "input",  in_folder("in.tif"),
                                   "precision", "bf16", "output", in_folder("no.tif"),
                                   NULL};
     run_job(capped, TG_E_DEVICE, &r);
-    unsetenv("TEGULA_ISA");
+    tg_env_back(&env);
     CHECK(stat(in_folder("no.tif"), &st) != 0);
 }
 

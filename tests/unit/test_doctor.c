@@ -186,13 +186,14 @@ static void test_a_limit_of_the_shell_is_told(void)
 
 static void test_folders_and_settings_that_stand_in_the_way_are_told(void)
 {
-    setenv("TMPDIR", "no/such/folder", 1);
-    setenv("TEGULA_ISA", "portable", 1);
+    tg_env tmp, isa;
+    tg_env_lend(&tmp, "TMPDIR", "no/such/folder");
+    tg_env_lend(&isa, "TEGULA_ISA", "portable");
     setenv("TEGULA_BLOCK_UNTRUSTED", "1", 1);
     begin_machine(ROOMY, NULL);
     look(NULL);
-    unsetenv("TMPDIR");
-    unsetenv("TEGULA_ISA");
+    tg_env_back(&tmp);
+    tg_env_back(&isa);
     unsetenv("TEGULA_BLOCK_UNTRUSTED");
     expect("temporary", "no/such/folder is not there", TG_FINDING_NOTICE,
            "mkdir -p 'no/such/folder'");

@@ -1,0 +1,114 @@
+/* speed_usual.c - what a usual machine reaches: a guess, until this one is measured or has
+ * finished a run.
+ *
+ * Tuned kernels: what `tegula calibrate` measured on one thread of an AMD EPYC with AVX-512, in
+ * work a second (speed.h). Operators without one: operations and elements a second of one
+ * thread, by runs of the networks that bench/plan_time.py takes, on the same machine. */
+#include "engine/plan/speed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Threads that memory feeds: more of them get no more bytes. */
+#define FED_BY_MEMORY 4
+
+static const struct {
+    const char *key;
+    double one;
+} usual[] = {
+    {"avx512 conv_stem", 1.08e+11},
+    {"avx512 bytes", 2.93e+10},
+    {"avx512 conv_direct/16", 1.98e+11},
+    {"avx512 conv_depthwise", 1.44e+11},
+    {"avx512 max_pool", 3.99e+10},
+    {"avx512 conv_direct/1x1/16", 2.1e+11},
+    {"avx512 conv_direct", 2.25e+11},
+    {"avx512 conv_direct/1x1", 2.64e+11},
+    {"avx512 conv_grouped", 9.86e+10},
+    {"avx512 eltwise", 1.76e+10},
+    {"avx512 conv_transpose", 2.32e+11},
+    {"avx512 conv_few", 6.47e+10},
+    {"avx512 conv_winograd/16", 1.94e+11},
+    {"avx512 conv_winograd", 2.01e+11},
+    {"avx512 conv_bf16", 2.2e+11},
+    {"avx512 conv_transpose_bf16", 2.45e+11},
+    {"avx2 conv_stem", 1.63e+11},
+    {"avx2 bytes", 1.82e+10},
+    {"avx2 conv_direct/16", 1.15e+11},
+    {"avx2 conv_depthwise", 8.68e+10},
+    {"avx2 max_pool", 4.09e+10},
+    {"avx2 conv_direct/1x1/16", 1.17e+11},
+    {"avx2 conv_direct", 1.15e+11},
+    {"avx2 conv_direct/1x1", 1.08e+11},
+    {"avx2 conv_grouped", 9.21e+10},
+    {"avx2 eltwise", 1.21e+10},
+    {"avx2 conv_transpose", 1.06e+11},
+    {"avx2 conv_few", 4.8e+10},
+    {"avx2 conv_winograd/16", 1.64e+11},
+    {"avx2 conv_winograd", 1.18e+11},
+    {"portable conv_stem", 2.3e+10},
+    {"portable bytes", 2.09e+09},
+    {"portable conv_direct/16", 1.96e+10},
+    {"portable conv_depthwise", 1.66e+10},
+    {"portable max_pool", 3.83e+09},
+    {"portable conv_direct/1x1/16", 2.06e+10},
+    {"portable conv_direct", 1.96e+10},
+    {"portable conv_direct/1x1", 1.98e+10},
+    {"portable conv_grouped", 2.02e+10},
+    {"portable eltwise", 2.82e+09},
+    {"portable conv_transpose", 1.8e+10},
+    {"portable conv_few", 2.15e+10},
+    {"portable conv_winograd/16", 2.47e+10},
+    {"portable conv_winograd", 2.1e+10},
+    {"reference", 4e8},
+    {"reference Erf", 2.2e8},
+    {"flat", 5e8},
+    {"flat Add", 3.7e8},
+    {"flat Div", 4.2e8},
+    {"flat Einsum", 3.8e9},
+    {"flat Flatten", 4.5e9},
+    {"flat Gemm", 4e9},
+    {"flat Identity", 4.5e9},
+    {"flat MatMul", 7e9},
+    {"flat Mul", 3.8e8},
+    {"flat Pow", 3.2e8},
+    {"flat ReduceMean", 4e8},
+    {"flat Reshape", 4.5e9},
+    {"flat Softmax", 1.5e9},
+    {"flat Squeeze", 4.5e9},
+    {"flat Sub", 4.7e8},
+    {"flat Transpose", 7e8},
+    {"flat Unsqueeze", 4.5e9},
+};
+
+void tgi_speeds_usual(int processors, const tgi_speeds *measured, tgi_speeds *out)
+{
+    *out = (tgi_speeds){
+        .processors = processors > 0 ? processors : 1,
+        .clear = 1e-9,
+        .fixed = 0.02,
+        .finish = 4e-9,
+        .statistics = 2.9e-8,
+        .sample = 2.1e-9,
+        .decode =
+            {[TGI_CODEC_DEFLATE] = 4e-9, [TGI_CODEC_ZSTD] = 1.5e-9, [TGI_CODEC_LZW] = 4e-9},
+        .encode = {
+            [TGI_CODEC_DEFLATE] = 5e-8, [TGI_CODEC_ZSTD] = 5e-9, [TGI_CODEC_LZW] = 6e-9}};
+    if (measured) {
+        *out = *measured;
+        out->n_kernels = 0;
+    }
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        const char *key = usual[i].key;
+        const int plain = strncmp(key, "reference", 9) == 0 || strncmp(key, "flat", 4) == 0;
+        const int moves = strstr(key, "bytes") || strstr(key, "eltwise") || strstr(key, "pool");
+        const int threads =
+            moves && out->processors > FED_BY_MEMORY ? FED_BY_MEMORY : out->processors;
+        if (!measured || plain)
+            tgi_speed_set(out, key, usual[i].one,
+                          plain ? usual[i].one : usual[i].one * threads);
+    }
+    for (int i = 0; measured && i < measured->n_kernels; i++)
+        tgi_speed_set(out, measured->kernel[i].key, measured->kernel[i].one,
+                      measured->kernel[i].all);
+}
