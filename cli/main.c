@@ -83,6 +83,7 @@ static void catch_signals(void)
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &act, NULL); /* nohup's choice is kept */
+    signal(SIGXFSZ, SIG_IGN); /* a limit on files (ulimit -f) is an error of writing then */
 }
 
 void cli_report(cli *c, tg_status st)

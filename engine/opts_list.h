@@ -134,7 +134,8 @@ TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_SET_, RULE_CHOI
        "auto|portable|avx2|avx512", 1,
        "instruction set; results of different sets differ in the last bits")
 TG_OPT(IO, "io", NULL, "auto|map|read", "auto", TG_SET_ " copy", RULE_CHOICE, 0, 0,
-       "auto|map|read", 1, "read the input through a mapping or by large reads")
+       "auto|map|read", 1,
+       "has no effect any more: inputs are read, never mapped; kept for older job files")
 TG_OPT(
     ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill", "stop", "plan run copy preset", RULE_CHOICE,
     0, 0, "stop|fill", 1,

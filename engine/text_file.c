@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 tg_status tgi_make_folders(char *path, tgi_err *err)
@@ -37,6 +38,21 @@ static tg_status write_through(const char *path, const char *text, tgi_err *err)
     return good ? TG_OK : tgi_fail(err, TG_E_IO, "%s: %s", path, strerror(why));
 }
 
+/* Two who write the same file at the same time would mix their texts. One is written in
+ * milliseconds, so the second waits: a second at most. */
+static tg_status open_alone(const char *partial, const char *path, int *fd, tgi_err *err)
+{
+    const struct timespec a_moment = {0, 10000000};
+    tgi_err e = {0};
+    tg_status st = tgi_file_open_locked(partial, path, fd, &e);
+    for (int i = 0; i < 100 && st == TG_E_BUSY; i++) {
+        nanosleep(&a_moment, NULL);
+        e = (tgi_err){0};
+        st = tgi_file_open_locked(partial, path, fd, &e);
+    }
+    return st == TG_OK ? st : tgi_fail(err, st, "%s", e.text);
+}
+
 tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_err *err)
 {
     if (tgi_is_stream(path))
@@ -45,17 +61,17 @@ tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_er
     if (snprintf(partial, sizeof partial, "%s.tmp", path) >= (int)sizeof partial)
         return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
     int fd;
-    TGI_TRY(tgi_file_open(partial, 1, &fd, err));
+    TGI_TRY(open_alone(partial, path, &fd, err));
     tg_status st = tgi_file_truncate(fd, partial, 0, err);
     if (st == TG_OK)
         st = tgi_file_pwrite(fd, partial, text, strlen(text), 0, err);
     if (st == TG_OK)
         st = tgi_file_sync(fd, partial, err);
-    close(fd);
     if (st == TG_OK)
         st = tgi_file_rename(partial, path, replace, err);
     if (st != TG_OK)
         unlink(partial);
+    close(fd); /* the lock goes with it */
     return st;
 }
 

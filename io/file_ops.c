@@ -118,6 +118,38 @@ tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err)
     return TG_OK;
 }
 
+/* 1: `path` still names this open file, which somebody may have renamed or removed. */
+static int has_name(int fd, const char *path)
+{
+    struct stat held, named;
+    return !fstat(fd, &held) && !stat(path, &named) && held.st_ino == named.st_ino &&
+           held.st_dev == named.st_dev;
+}
+
+/* The holder before us renames or removes the file when it is done; then the one we locked has
+ * not this name any more, and another, or none, has: begin again. */
+tg_status tgi_file_open_locked(const char *path, const char *output, int *fd, tgi_err *err)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        int f = -1;
+        TGI_TRY(tgi_file_open(path, 1, &f, err));
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        const int e = fcntl(f, F_OFD_SETLK, &lock) ? errno : 0;
+        /* A filesystem without locks: run without one, as everything there does. */
+        const int none = e == ENOLCK || e == EOPNOTSUPP || e == ENOSYS || e == EINVAL;
+        if ((!e || none) && has_name(f, path)) {
+            *fd = f;
+            return TG_OK;
+        }
+        close(f);
+        if (e == EAGAIN || e == EACCES)
+            return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output", output);
+        if (e && !none)
+            return tgi_fail(err, TG_E_IO, "%s: lock: %s", path, strerror(e));
+    }
+    return tgi_fail(err, TG_E_BUSY, "%s: other runs keep coming and going", path);
+}
+
 /* Filesystems without O_TMPFILE: a name nobody else has, removed at once. */
 static int open_and_unlink(const char *folder)
 {

@@ -27,6 +27,10 @@ typedef enum tgi_file_op {
  * be created); else TG_E_NOT_FOUND when it is not there. Symbolic links are not followed, and
  * what is no regular file is TG_E_EXISTS. */
 tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err);
+/* As tgi_file_open with `create`, and locked: nobody else who opens it so gets it before it is
+ * closed, or its holder dies. TG_E_BUSY: another has it; the detail names `output`. What is in
+ * the file is as it was. On a filesystem without locks: open, without one. */
+tg_status tgi_file_open_locked(const char *path, const char *output, int *fd, tgi_err *err);
 /* A file without a name in `folder`, for reading and writing: it is gone when it is closed,
  * also by a kill. TG_E_NOT_FOUND no such folder, TG_E_EXISTS nothing can be created there. */
 tg_status tgi_file_open_unnamed(const char *folder, int *fd, tgi_err *err);

@@ -88,7 +88,7 @@ typedef struct tg_image_info {
     tg_series_info series[TG_IMAGE_MAX_SERIES];
     int64_t n_files;     /* 1, or the files of a set */
     uint64_t file_bytes; /* of all of them */
-    int mappable;        /* rows can be read from the mapping without decoding */
+    int plain;           /* rows can be read without decoding */
     char note[200];      /* what the user should know about the file; "" nothing */
     tg_image_meta meta;
 } tg_image_info;
@@ -104,15 +104,12 @@ typedef struct tg_bad_region {
  * reading goes on. */
 typedef tg_status tg_bad_region_fn(void *arg, const tg_bad_region *r, tgi_err *err);
 
-typedef enum tg_io_mode { TG_IO_AUTO, TG_IO_MAP, TG_IO_READ } tg_io_mode;
-
 typedef struct tg_source tg_source;
 
 typedef struct tg_open_opts {
-    int series;  /* which image of the file, 0 = the first */
-    int level;   /* resolution level, 0 = full */
-    int threads; /* readers at the same time: handles are opened for each (>= 1) */
-    tg_io_mode io;
+    int series;           /* which image of the file, 0 = the first */
+    int level;            /* resolution level, 0 = full */
+    int threads;          /* readers at the same time: handles are opened for each (>= 1) */
     const char *axes;     /* override of the axes of the planes ("TZCYX"), or NULL */
     const char *key[3];   /* of a set of files: regular expressions for z, c, t, or NULL */
     int pages;            /* 1: plain pages, whatever the description says (files of a set) */

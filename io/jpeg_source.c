@@ -207,7 +207,7 @@ static tg_status open_parts(decoder *d, size_t budget, tg_image_info *info, tgi_
 {
     if (!create(d))
         return tgi_fail(err, TG_E_NOMEM, "no memory for a JPEG decoder");
-    TGI_TRY(tgi_window_init(&d->win, false, WINDOW, err));
+    TGI_TRY(tgi_window_init(&d->win, WINDOW, err));
     TGI_TRY(use_block(d, HEADER_BYTES, err));
     d->source = (struct jpeg_source_mgr){.init_source = source_nothing,
                                          .fill_input_buffer = source_more,

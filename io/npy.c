@@ -1,4 +1,4 @@
-/* npy.c - header parser, loading, mapping and writing of .npy files.
+/* npy.c - header parser, loading and writing of .npy files.
  *
  * The header is a Python dictionary literal. It is read by a scanner for exactly the three keys
  * that the format prescribes, in any order; anything else is an error. Lengths are bounded
@@ -8,14 +8,12 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/bytes.h"
+#include "io/file_ops.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define MAX_HEAD 65536
 #define MAGIC "\x93NUMPY"
@@ -223,35 +221,26 @@ tg_status tgi_npy_load(const char *path, size_t max_bytes, tg_desc *desc, void *
     return TG_OK;
 }
 
-tg_status tgi_npy_map_open(const char *path, tgi_npy_map *out, tgi_err *err)
+tg_status tgi_npy_open(const char *path, tgi_npy_in *out, tgi_err *err)
 {
-    tgi_rfile f;
-    tgi_npy_head h;
-    TGI_TRY(tgi_rfile_open(path, &f, err));
-    tg_status st = tgi_npy_read_head(&f, &h, err);
-    if (st == TG_OK && (h.swap || h.data_off % tgi_dtype_size(h.desc.dtype)))
-        st = tgi_fail(err, TG_E_UNSUPPORTED, "npy: %s: cannot be mapped, only loaded",
-                      h.swap ? "foreign byte order" : "unaligned data");
-    if (st == TG_OK) {
-        const size_t n = (size_t)h.data_off + h.data_bytes;
-        void *p = mmap(NULL, n, PROT_READ, MAP_SHARED, f.fd, 0);
-        if (p == MAP_FAILED)
-            st =
-                tgi_fail(err, TG_E_NOMEM, "no memory to map %zu bytes: %s", n, strerror(errno));
-        else
-            *out = (tgi_npy_map){h.desc, (const char *)p + h.data_off, p, n};
-    }
-    tgi_rfile_close(&f);
-    if (st != TG_OK)
+    tgi_npy_in in = {.file.fd = -1};
+    TGI_TRY(tgi_rfile_open(path, &in.file, err));
+    tg_status st = tgi_npy_read_head(&in.file, &in.head, err);
+    if (st == TG_OK && in.head.swap)
+        st = tgi_fail(err, TG_E_UNSUPPORTED,
+                      "npy: foreign byte order; save a.astype(a.dtype.newbyteorder('='))");
+    if (st != TG_OK) {
+        tgi_npy_close(&in);
         tgi_err_prefix(err, "%s", path);
-    return st;
+        return st;
+    }
+    *out = in;
+    return TG_OK;
 }
 
-void tgi_npy_unmap(tgi_npy_map *m)
+void tgi_npy_close(tgi_npy_in *in)
 {
-    if (m->base)
-        munmap(m->base, m->base_bytes);
-    *m = (tgi_npy_map){0};
+    tgi_rfile_close(&in->file);
 }
 
 /* ---- Writing ---- */
@@ -291,22 +280,8 @@ tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *
     return TG_OK;
 }
 
-static tg_status write_all(int fd, uint64_t off, const void *src, size_t n, tgi_err *err)
-{
-    for (size_t done = 0; done < n;) {
-        const ssize_t k = pwrite(fd, (const char *)src + done, n - done, (off_t)(off + done));
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return tgi_fail(err, errno == ENOSPC || errno == EDQUOT ? TG_E_NO_SPACE : TG_E_IO,
-                            "writing %zu bytes at %llu: %s", n, (unsigned long long)off,
-                            strerror(errno));
-        done += (size_t)k;
-    }
-    return TG_OK;
-}
-
-tg_status tgi_npy_create(const char *path, const tg_desc *desc, tgi_npy_out *out, tgi_err *err)
+tg_status tgi_npy_create(const char *path, const tg_desc *desc, int replace, tgi_npy_out *out,
+                         tgi_err *err)
 {
     char head[512];
     size_t n = 0, bytes;
@@ -316,19 +291,14 @@ tg_status tgi_npy_create(const char *path, const tg_desc *desc, tgi_npy_out *out
         !tgi_mul_ok((size_t)count, tgi_dtype_size(desc->dtype), &bytes) ||
         bytes > INT64_MAX / 2)
         return tgi_fail(err, TG_E_ARG, "npy: the shape overflows");
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return tgi_fail(err, TG_E_EXISTS, "%s: %s", path, strerror(errno));
-    tg_status st = write_all(fd, 0, head, n, err);
-    if (st == TG_OK && ftruncate(fd, (off_t)(n + bytes)) != 0)
-        st = tgi_fail(err, errno == EFBIG || errno == ENOSPC ? TG_E_NO_SPACE : TG_E_IO,
-                      "%s: %zu bytes: %s", path, n + bytes, strerror(errno));
-    if (st != TG_OK) {
-        close(fd);
-        return st;
-    }
-    *out = (tgi_npy_out){.fd = fd, .data_off = n, .data_bytes = bytes};
-    return TG_OK;
+    out->data_off = n;
+    out->data_bytes = bytes;
+    out->written = 0;
+    TGI_TRY(tgi_part_create(path, n + bytes, replace, &out->part, err));
+    const tg_status st = tgi_part_write(&out->part, 0, head, n, err);
+    if (st != TG_OK)
+        tgi_npy_abandon(out);
+    return st;
 }
 
 tg_status tgi_npy_write(tgi_npy_out *o, uint64_t off, const void *src, size_t n, tgi_err *err)
@@ -336,36 +306,38 @@ tg_status tgi_npy_write(tgi_npy_out *o, uint64_t off, const void *src, size_t n,
     if (off > o->data_bytes || n > o->data_bytes - off)
         return tgi_fail(err, TG_E_ARG, "npy: %zu bytes at %llu of an array of %llu", n,
                         (unsigned long long)off, (unsigned long long)o->data_bytes);
-    TGI_TRY(write_all(o->fd, o->data_off + off, src, n, err));
+    TGI_TRY(tgi_part_write(&o->part, o->data_off + off, src, n, err));
     o->written += n;
     return TG_OK;
 }
 
+tg_status tgi_npy_seal(const tgi_npy_out *o, tgi_err *err)
+{
+    const uint64_t written = o->written;
+    if (written < o->data_bytes)
+        return tgi_fail(err, TG_E_INTERNAL, "npy: %llu of %llu bytes were written",
+                        (unsigned long long)written, (unsigned long long)o->data_bytes);
+    return tgi_part_sync(&o->part, err);
+}
+
 tg_status tgi_npy_finish(tgi_npy_out *o, tgi_err *err)
 {
-    tg_status st = TG_OK;
-    if (o->written < o->data_bytes)
-        st = tgi_fail(err, TG_E_INTERNAL, "npy: %llu of %llu bytes were written",
-                      (unsigned long long)o->written, (unsigned long long)o->data_bytes);
-    if (st == TG_OK && fsync(o->fd) != 0)
-        st = tgi_fail(err, TG_E_IO, "npy: fsync: %s", strerror(errno));
-    if (close(o->fd) != 0 && st == TG_OK)
-        st = tgi_fail(err, TG_E_IO, "npy: close: %s", strerror(errno));
-    o->fd = -1;
+    TGI_TRY(tgi_npy_seal(o, err));
+    TGI_TRY(tgi_part_name(&o->part, err));
+    const tg_status st = tgi_file_sync_dir(o->part.path, err);
+    tgi_npy_abandon(o);
     return st;
 }
 
 void tgi_npy_abandon(tgi_npy_out *o)
 {
-    if (o->fd >= 0)
-        close(o->fd);
-    o->fd = -1;
+    tgi_part_drop(&o->part);
 }
 
 tg_status tgi_npy_save(const char *path, const tg_desc *desc, const void *data, tgi_err *err)
 {
-    tgi_npy_out o = {.fd = -1};
-    TGI_TRY(tgi_npy_create(path, desc, &o, err));
+    tgi_npy_out o = {.part = TGI_PART_CLOSED};
+    TGI_TRY(tgi_npy_create(path, desc, 1, &o, err));
     tg_status st = tgi_npy_write(&o, 0, data, (size_t)o.data_bytes, err);
     if (st == TG_OK)
         st = tgi_npy_finish(&o, err);

@@ -7,6 +7,7 @@
 #define TGI_NPY_H
 
 #include "engine/base/tensor.h"
+#include "io/part.h"
 #include "io/rfile.h"
 
 typedef struct tgi_npy_head {
@@ -24,38 +25,43 @@ tg_status tgi_npy_read_head(const tgi_rfile *f, tgi_npy_head *out, tgi_err *err)
 tg_status tgi_npy_load(const char *path, size_t max_bytes, tg_desc *desc, void **data,
                        tgi_err *err);
 
-typedef struct tgi_npy_map {
-    tg_desc desc;
-    const void *data; /* view, read-only, aligned for its type */
-    void *base;       /* the mapping */
-    size_t base_bytes;
-} tgi_npy_map;
+/* An array that stays in its file, read in pieces (tgi_rfile_read from head.data_off on). */
+typedef struct tgi_npy_in {
+    tgi_rfile file;
+    tgi_npy_head head;
+} tgi_npy_in;
 
-/* Map an array without copying. TG_E_UNSUPPORTED as well when the bytes are not in native order
- * or not aligned: use tgi_npy_load then. Release with tgi_npy_unmap. */
-tg_status tgi_npy_map_open(const char *path, tgi_npy_map *out, tgi_err *err);
-void tgi_npy_unmap(tgi_npy_map *m); /* safe on zero and after unmap */
+/* TG_E_UNSUPPORTED as well when the bytes are not in native order: use tgi_npy_load then. */
+tg_status tgi_npy_open(const char *path, tgi_npy_in *out, tgi_err *err);
+void tgi_npy_close(tgi_npy_in *in); /* safe on {.file.fd = -1} and after close */
 
 /* Header bytes for `desc` into buf; *n is a multiple of 64. 512 bytes are always enough. */
 tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *n,
                             tgi_err *err);
 
-/* Write a whole array, replacing the file. TG_E_EXISTS (cannot create), TG_E_IO, TG_E_NO_SPACE.
- */
+/* Write a whole array, replacing the file. TG_E_EXISTS (cannot create), TG_E_BUSY, TG_E_IO,
+ * TG_E_NO_SPACE. */
 tg_status tgi_npy_save(const char *path, const tg_desc *desc, const void *data, tgi_err *err);
 
-/* Streaming: create, write parts in any order, finish. */
+/* Streaming: create, write parts in any order and from any thread, finish. */
 typedef struct tgi_npy_out {
-    int fd; /* -1: closed */
-    uint64_t data_off, data_bytes, written;
+    tgi_part part;
+    uint64_t data_off, data_bytes;
+    _Atomic uint64_t written;
 } tgi_npy_out;
 
-/* Create the file at its full length (sparse). */
-tg_status tgi_npy_create(const char *path, const tg_desc *desc, tgi_npy_out *out, tgi_err *err);
+/* Begin the file, under its partial name and at its full length (part.h). Before the first use
+ * `out` is {.part = TGI_PART_CLOSED}. */
+tg_status tgi_npy_create(const char *path, const tg_desc *desc, int replace, tgi_npy_out *out,
+                         tgi_err *err);
 /* `n` bytes of native data at byte `off` of the array. */
 tg_status tgi_npy_write(tgi_npy_out *o, uint64_t off, const void *src, size_t n, tgi_err *err);
-/* Flush and close. TG_E_INTERNAL when fewer bytes were written than the array has. */
+/* All is written, and on the disk. TG_E_INTERNAL when fewer bytes were written than the array
+ * has. */
+tg_status tgi_npy_seal(const tgi_npy_out *o, tgi_err *err);
+/* Seal, give the file its name, close. (Of several files: seal all, then tgi_part_name each.)
+ */
 tg_status tgi_npy_finish(tgi_npy_out *o, tgi_err *err);
-void tgi_npy_abandon(tgi_npy_out *o); /* close without checks; safe after finish */
+void tgi_npy_abandon(tgi_npy_out *o); /* close; remove what has no name; safe any time */
 
 #endif

@@ -11,8 +11,7 @@
 
 #include <string.h>
 
-#define WINDOW (1u << 20)
-#define MAP_WINDOW (16u << 20)
+#define WINDOW (64u << 10) /* as fast as 1 MiB (bench_read), and a part of every plan */
 #define MAX_THREADS 1024
 
 typedef struct npy_source {
@@ -20,7 +19,6 @@ typedef struct npy_source {
     tgi_rfile file;
     tgi_npy_head head;
     tg_image_info info;
-    bool mapped;
     int n_lanes;
     tgi_window *lanes;
     uint64_t stride[TG_IMAGE_MAX_AXES]; /* bytes, of each axis */
@@ -94,7 +92,7 @@ static uint64_t plane_offset(const npy_source *s, int64_t plane)
 /* Columns [x0,x1) of one sample in one row, in pieces that fit the window, to every `to`-th
  * element. */
 static tg_status read_row(npy_source *s, tgi_window *w, uint64_t row_off, int64_t x0,
-                          int64_t x1, uint8_t *dst, size_t to, tgi_err *err)
+                          int64_t x1, size_t ahead, uint8_t *dst, size_t to, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(s->info.dtype);
     const int64_t piece = (int64_t)(w->cap / s->stride_x);
@@ -102,8 +100,8 @@ static tg_status read_row(npy_source *s, tgi_window *w, uint64_t row_off, int64_
         const int64_t n = tgi_min(x1 - x, tgi_max(piece, 1));
         const size_t len = (size_t)(n - 1) * s->stride_x + size;
         const uint8_t *src;
-        TGI_TRY(tgi_window_get(w, &s->file, row_off + (uint64_t)x * s->stride_x, len, w->cap,
-                               &src, err));
+        TGI_TRY(tgi_window_get(w, &s->file, row_off + (uint64_t)x * s->stride_x, len,
+                               ahead > len ? ahead : len, &src, err));
         if (s->stride_x == size && to == 1)
             memcpy(dst, src, len);
         else
@@ -119,6 +117,34 @@ static tg_status read_row(npy_source *s, tgi_window *w, uint64_t row_off, int64_
     return TG_OK;
 }
 
+/* Samples [k0,k1) of a box of a plane whose first byte is `at`. */
+typedef struct rows {
+    uint64_t at;
+    int k0, k1;
+    int64_t y0, y1, x0, x1;
+    uint8_t *dst;
+    size_t row_pitch, next, to; /* bytes between rows and samples; elements between columns */
+} rows;
+
+static tg_status read_rows(npy_source *s, tgi_window *w, const rows *r, tgi_err *err)
+{
+    const tgi_file_rows file = {.off = r->at + (uint64_t)r->k0 * s->stride_s +
+                                       (uint64_t)r->y0 * s->stride_y +
+                                       (uint64_t)r->x0 * s->stride_x,
+                                .len = (size_t)(r->x1 - r->x0) * s->stride_x,
+                                .pitch = s->stride_y,
+                                .n = r->y1 - r->y0};
+    const size_t ahead = tgi_rfile_ahead(&s->file, &file, w->cap);
+    for (int64_t y = r->y0; y < r->y1; y++)
+        for (int k = r->k0; k < r->k1; k++)
+            TGI_TRY(read_row(
+                s, w, r->at + (uint64_t)y * s->stride_y + (uint64_t)k * s->stride_s, r->x0,
+                r->x1, ahead,
+                r->dst + (size_t)(k - r->k0) * r->next + (size_t)(y - r->y0) * r->row_pitch,
+                r->to, err));
+    return TG_OK;
+}
+
 static tg_status npy_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
                           int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                           size_t row_pitch, size_t sample_pitch, tgi_err *err)
@@ -129,18 +155,24 @@ static tg_status npy_read(tg_source *base, int thread, int64_t plane, int s0, in
         s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
         return tgi_fail(err, TG_E_ARG, "a box outside the array: plane %lld, rows %lld:%lld",
                         (long long)plane, (long long)y0, (long long)y1);
-    if (s->mapped)
-        TGI_TRY(tgi_rfile_check(&s->file, err));
     const bool together = sample_pitch == TG_INTERLEAVED;
     const size_t next = together ? tgi_dtype_size(i->dtype) : sample_pitch;
     const uint64_t at = plane_offset(s, plane);
-    for (int64_t y = y0; y < y1 && x0 < x1; y++)
-        for (int k = s0; k < s1; k++)
-            TGI_TRY(read_row(s, &s->lanes[thread],
-                             at + (uint64_t)y * s->stride_y + (uint64_t)k * s->stride_s, x0, x1,
-                             (uint8_t *)dst + (size_t)(k - s0) * next +
-                                 (size_t)(y - y0) * row_pitch,
-                             together ? (size_t)(s1 - s0) : 1, err));
+    const bool apart = s->stride_s > s->stride_y; /* samples: one after the other, all rows */
+    for (int k = s0; k < s1 && x0 < x1; k += apart ? 1 : s1 - s0) {
+        const rows r = {.at = at,
+                        .k0 = k,
+                        .k1 = apart ? k + 1 : s1,
+                        .y0 = y0,
+                        .y1 = y1,
+                        .x0 = x0,
+                        .x1 = x1,
+                        .dst = (uint8_t *)dst + (size_t)(k - s0) * next,
+                        .row_pitch = row_pitch,
+                        .next = next,
+                        .to = together ? (size_t)(s1 - s0) : 1};
+        TGI_TRY(read_rows(s, &s->lanes[thread], &r, err));
+    }
     return TG_OK;
 }
 
@@ -180,13 +212,12 @@ static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts 
     i->level_h[0] = i->height;
     i->level_w[0] = i->width;
     i->file_bytes = s->file.size;
-    i->mappable = 1;
-    s->mapped = o->io == TG_IO_MAP || (o->io == TG_IO_AUTO && !tgi_rfile_is_remote(&s->file));
+    i->plain = 1;
     s->lanes = tgi_calloc(TGI_TAG_IO, (size_t)s->n_lanes, sizeof *s->lanes);
     if (!s->lanes)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %d readers", s->n_lanes);
     for (int k = 0; k < s->n_lanes; k++)
-        TGI_TRY(tgi_window_init(&s->lanes[k], s->mapped, s->mapped ? MAP_WINDOW : WINDOW, err));
+        TGI_TRY(tgi_window_init(&s->lanes[k], WINDOW, err));
     return TG_OK;
 }
 
@@ -217,7 +248,7 @@ static const tg_image_info *npy_info(const tg_source *s)
 static size_t npy_codec_bytes(const tg_source *base)
 {
     const npy_source *s = (const npy_source *)base;
-    return sizeof *s + (size_t)s->n_lanes * (sizeof *s->lanes + (s->mapped ? 0 : WINDOW));
+    return sizeof *s + (size_t)s->n_lanes * (sizeof *s->lanes + WINDOW);
 }
 
 static int npy_probe(const uint8_t *head, size_t n, const char *path)

@@ -286,11 +286,16 @@ tg_status tgi_png_write(const char *path, const uint8_t *pixels, int64_t height,
     if (!made)
         return tgi_fail(err, TG_E_NOMEM, "%s: no memory", path);
     snprintf(made, n, "%s.made", path);
-    tg_status st = write_all(made, &s, pixels, pitch, err);
+    int lock = -1; /* two who make the same picture at the same time would mix them */
+    tg_status st = tgi_file_open_locked(made, path, &lock, err);
+    if (st == TG_OK)
+        st = write_all(made, &s, pixels, pitch, err);
     if (st == TG_OK)
         st = tgi_file_rename(made, path, 1, err);
-    if (st != TG_OK)
+    if (st != TG_OK && lock >= 0)
         tgi_file_unlink(made, NULL);
+    if (lock >= 0)
+        close(lock);
     tgi_free(made);
     return st;
 }

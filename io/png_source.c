@@ -308,7 +308,7 @@ static void png_close(void *state)
 
 static tg_status open_parts(png *p, size_t budget, tg_image_info *info, tgi_err *err)
 {
-    TGI_TRY(tgi_window_init(&p->win, false, WINDOW, err));
+    TGI_TRY(tgi_window_init(&p->win, WINDOW, err));
     TGI_TRY(read_header(p, info, err));
     fill_info(p, info);
     TGI_TRY(check_size(p, budget, err));

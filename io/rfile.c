@@ -1,8 +1,4 @@
-/* rfile.c - windows over a file: pread into a buffer, or mmap of a bounded stretch.
- *
- * A mapped window starts on a page, holds at least what was asked and at most `cap` bytes more,
- * and is unmapped before the next one is mapped, so resident file pages stay bounded per reader
- * and leave the address space when the reader moves on. */
+/* rfile.c - see rfile.h. */
 #include "io/rfile.h"
 
 #include "engine/base/arith.h"
@@ -10,11 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 tg_status tgi_rfile_open(const char *path, tgi_rfile *f, tgi_err *err)
@@ -39,43 +32,6 @@ void tgi_rfile_close(tgi_rfile *f)
     f->fd = -1;
 }
 
-tg_status tgi_rfile_check(const tgi_rfile *f, tgi_err *err)
-{
-    struct stat sb;
-    if (fstat(f->fd, &sb) != 0)
-        return tgi_fail(err, TG_E_IO, "fstat: %s", strerror(errno));
-    if ((uint64_t)sb.st_size < f->size)
-        return tgi_fail(err, TG_E_FORMAT,
-                        "the file shrank from %llu to %llu bytes while it was read",
-                        (unsigned long long)f->size, (unsigned long long)sb.st_size);
-    return TG_OK;
-}
-
-bool tgi_rfile_is_remote(const tgi_rfile *f)
-{
-    /* @source statfs(2), f_type. */
-    static const uint32_t remote[] = {
-        0x6969,     /* NFS */
-        0xff534d42, /* CIFS */
-        0xfe534d42, /* SMB2 */
-        0x517b,     /* SMB */
-        0x65735546, /* FUSE */
-        0x01021997, /* 9p */
-        0x0bd00bd0, /* Lustre */
-        0x47504653, /* GPFS */
-        0x00c36400, /* Ceph */
-        0x5346414f, /* AFS */
-        0x19830326, /* BeeGFS */
-    };
-    struct statfs sf;
-    if (fstatfs(f->fd, &sf) != 0)
-        return true; /* unknown: take the form that cannot fault */
-    for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++)
-        if ((uint32_t)sf.f_type == remote[i])
-            return true;
-    return false;
-}
-
 tg_status tgi_rfile_read(const tgi_rfile *f, uint64_t off, void *dst, size_t n, tgi_err *err)
 {
     size_t done = 0;
@@ -97,51 +53,18 @@ tg_status tgi_rfile_read(const tgi_rfile *f, uint64_t off, void *dst, size_t n, 
     return TG_OK;
 }
 
-tg_status tgi_window_init(tgi_window *w, bool mapped, size_t cap, tgi_err *err)
+tg_status tgi_window_init(tgi_window *w, size_t cap, tgi_err *err)
 {
     *w = (tgi_window){.cap = cap};
-    if (mapped)
-        return TG_OK;
     w->buf = tgi_malloc(TGI_TAG_IO, cap);
     return w->buf ? TG_OK
                   : tgi_fail(err, TG_E_NOMEM, "no memory for a window of %zu bytes", cap);
 }
 
-static void unmap(tgi_window *w)
-{
-    if (w->map)
-        munmap(w->map, w->len);
-    w->map = NULL;
-    w->len = 0;
-}
-
 void tgi_window_free(tgi_window *w)
 {
-    unmap(w);
     tgi_free(w->buf);
-    w->buf = NULL;
-}
-
-static tg_status map_window(tgi_window *w, const tgi_rfile *f, uint64_t off, size_t len,
-                            tgi_err *err)
-{
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const uint64_t from = off / page * page;
-    uint64_t n = off - from + len;
-    unmap(w);
-    if (n < w->cap)
-        n = w->cap;
-    if (n > f->size - from)
-        n = f->size - from;
-    TGI_TRY(tgi_rfile_check(f, err));
-    void *p = mmap(NULL, (size_t)n, PROT_READ, MAP_SHARED, f->fd, (off_t)from);
-    if (p == MAP_FAILED)
-        return tgi_fail(err, TG_E_NOMEM, "mapping %llu bytes at offset %llu: %s",
-                        (unsigned long long)n, (unsigned long long)from, strerror(errno));
-    w->map = p;
-    w->off = from;
-    w->len = (size_t)n;
-    return TG_OK;
+    *w = (tgi_window){0};
 }
 
 static tg_status fill_window(tgi_window *w, const tgi_rfile *f, uint64_t off, size_t len,
@@ -168,12 +91,28 @@ tg_status tgi_window_get(tgi_window *w, const tgi_rfile *f, uint64_t off, size_t
         return tgi_fail(err, TG_E_FORMAT, "%zu bytes at offset %llu lie past the end (%llu)",
                         len, (unsigned long long)off, (unsigned long long)f->size);
     if (off < w->off || off - w->off > w->len || len > w->len - (size_t)(off - w->off) ||
-        w->len == 0) {
-        if (w->buf)
-            TGI_TRY(fill_window(w, f, off, len, ahead, err));
-        else
-            TGI_TRY(map_window(w, f, off, len, err));
-    }
-    *out = (w->buf ? w->buf : w->map) + (off - w->off);
+        w->len == 0)
+        TGI_TRY(fill_window(w, f, off, len, ahead, err));
+    *out = w->buf + (off - w->off);
     return TG_OK;
+}
+
+#define NEAR ((uint64_t)16 << 10) /* a gap is read in the time of a call */
+#define FAR ((uint64_t)128 << 10) /* what a system reads around a page that is missing */
+
+size_t tgi_rfile_ahead(const tgi_rfile *f, const tgi_file_rows *r, size_t cap)
+{
+    const uint64_t all = (uint64_t)(r->n > 1 ? r->n - 1 : 0) * r->pitch + r->len;
+    if (r->pitch / 2 <= r->len)
+        return cap; /* nearly all that lies there: who reads this reads on */
+    if (r->n < 2 || r->pitch <= NEAR)
+        return all < cap ? (size_t)all : cap;
+    if (r->pitch <= FAR)
+        posix_fadvise(f->fd, (off_t)r->off, (off_t)((uint64_t)r->n * r->pitch),
+                      POSIX_FADV_WILLNEED);
+    else
+        for (int64_t i = 0; i < r->n; i++)
+            posix_fadvise(f->fd, (off_t)(r->off + (uint64_t)i * r->pitch), (off_t)r->len,
+                          POSIX_FADV_WILLNEED);
+    return r->len;
 }

@@ -287,7 +287,7 @@ static tg_status take_from_first(stack_source *s, tgi_err *err)
     w->block_w = i->block_w;
     w->big_endian = i->big_endian;
     w->bigtiff = i->bigtiff;
-    w->mappable = i->mappable;
+    w->plain = i->plain;
     w->n_levels = i->n_levels;
     memcpy(w->level_h, i->level_h, sizeof w->level_h);
     memcpy(w->level_w, i->level_w, sizeof w->level_w);

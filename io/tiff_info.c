@@ -144,6 +144,6 @@ void tgi_tiff_info_fill(const tgi_tiff_file *t, const tgi_tiff_index *x, tg_imag
     memcpy(i->level_w, x->level_w, sizeof i->level_w);
     i->n_files = 1;
     i->file_bytes = t->f.size;
-    i->mappable = p->raw;
+    i->plain = p->raw;
     scale_physical(x, &i->meta);
 }

@@ -20,8 +20,7 @@
 #define META_WINDOW 65536
 #define NAME_BYTES 4096 /* the path, as the plan counts it */
 #define LOOKUP_WINDOW ((size_t)4096)
-#define READ_WINDOW (1u << 20)
-#define MAP_WINDOW (16u << 20)
+#define READ_WINDOW (64u << 10) /* as fast as 1 MiB (bench_read), and a part of every plan */
 #define DEFAULT_BUDGET ((size_t)1 << 30)
 #define SLOTS_CAP ((size_t)64 << 20) /* decoded blocks held at most, all threads together */
 #define KEEP_BYTES ((size_t)1 << 20) /* rows a stream keeps, */
@@ -33,9 +32,9 @@ static tg_status lane_open_slots(tgi_tiff_source *s, tgi_tiff_lane *l, bool pack
                                  tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const size_t cap = s->mapped ? MAP_WINDOW : packed ? s->max_packed : READ_WINDOW;
-    TGI_TRY(tgi_window_init(&l->data, s->mapped, cap, err));
-    s->decoder_bytes += s->mapped ? 0 : cap;
+    const size_t cap = packed ? s->max_packed : READ_WINDOW;
+    TGI_TRY(tgi_window_init(&l->data, cap, err));
+    s->decoder_bytes += cap;
     if (!packed)
         return TG_OK;
     const tgi_packing packing = tgi_packing_whole(&s->packing);
@@ -76,7 +75,6 @@ static tgi_stream_shape stream_shape(const tgi_tiff_source *s, size_t columns)
     return (tgi_stream_shape){
         .packing = s->packing,
         .form = s->form,
-        .mapped = s->mapped,
         .keep = (size_t)tgi_clamp((int64_t)(room / p->row_bytes), 1, KEEP_ROWS),
         .cancelled = s->cancelled};
 }
@@ -91,9 +89,8 @@ static tg_status size_decoders(tgi_tiff_source *s, size_t *n_streams, tgi_stream
     const size_t columns = tgi_sat_mul((size_t)tgi_tiff_columns(p), (size_t)s->planes_at_once),
                  lanes = (size_t)s->n_lanes;
     const tgi_packing packing = tgi_packing_whole(&s->packing);
-    size_t fixed = tgi_sat_add(p->row_bytes, tgi_unpack_bytes(&packing));
-    if (!s->mapped)
-        fixed = tgi_sat_add(fixed, s->max_packed);
+    const size_t fixed =
+        tgi_sat_add(s->max_packed, tgi_sat_add(p->row_bytes, tgi_unpack_bytes(&packing)));
     const size_t each = tgi_sat_add(p->block_bytes, sizeof(tgi_tiff_slot));
     const size_t all = tgi_sat_mul(lanes, tgi_sat_add(fixed, tgi_sat_mul(each, columns)));
     const size_t per_lane = s->budget / lanes;
@@ -151,7 +148,7 @@ static tg_status open_index(tgi_tiff_source *s, const char *path, const tg_open_
     tgi_tiff_page *first = &s->index.first;
     tg_image_meta *m = &s->info.meta;
     const char *slash = strrchr(path, '/');
-    TGI_TRY(tgi_window_init(&s->file.win, false, META_WINDOW, err));
+    TGI_TRY(tgi_window_init(&s->file.win, META_WINDOW, err));
     TGI_TRY(tgi_tiff_header(&s->file, err));
     TGI_TRY(tgi_tiff_page_parse(&s->file, s->file.first_ifd, first, err));
     TGI_TRY(tgi_tiff_info_texts(&s->file, first, m, err));
@@ -195,8 +192,8 @@ static tg_status open_lanes(tgi_tiff_source *s, size_t budget, tgi_err *err)
                 (s->series.rank ? (size_t)s->info.n_planes * sizeof *s->series.rank : 0) +
                 (s->info.meta.description ? strlen(s->info.meta.description) : 0);
     for (int i = 0; i < s->n_lanes; i++) {
-        TGI_TRY(tgi_window_init(&s->lanes[i].offsets, false, LOOKUP_WINDOW, err));
-        TGI_TRY(tgi_window_init(&s->lanes[i].counts, false, LOOKUP_WINDOW, err));
+        TGI_TRY(tgi_window_init(&s->lanes[i].offsets, LOOKUP_WINDOW, err));
+        TGI_TRY(tgi_window_init(&s->lanes[i].counts, LOOKUP_WINDOW, err));
         s->bytes += 2 * LOOKUP_WINDOW;
     }
     TGI_TRY(tgi_tiff_check_blocks(s, err));
@@ -275,11 +272,8 @@ static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **
     s->file.f.fd = -1;
     s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);
     tg_status st = tgi_rfile_open(path, &s->file.f, err);
-    if (st == TG_OK) {
-        s->mapped =
-            o->io == TG_IO_MAP || (o->io == TG_IO_AUTO && !tgi_rfile_is_remote(&s->file.f));
+    if (st == TG_OK)
         st = open_index(s, path, o, budget, err);
-    }
     if (st == TG_OK)
         st = open_lanes(s, budget, err);
     if (st == TG_OK) {

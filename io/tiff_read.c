@@ -1,7 +1,7 @@
 /* tiff_read.c - pixels out of an open TIFF. Reading finds the strips or tiles that a box
  * touches:
  *
- *   uncompressed: rows are copied straight from a window on the file (mapped, or read),
+ *   uncompressed: rows are copied straight from a window on the file,
  *                 whatever the size of the strip; nothing else is touched;
  *   small blocks: decoded whole into a slot of the thread's own cache, one slot for each tile
  *                 of a row of tiles, so reading band after band decodes no tile twice;
@@ -165,6 +165,12 @@ static tg_status copy_raw(const tgi_tiff_source *s, tgi_tiff_lane *l, const requ
         x0 == in.x && x1 == tgi_min(in.x + (int64_t)p->block_w, (int64_t)p->width);
     tgi_tiff_place at;
     TGI_TRY(tgi_tiff_locate(s, l, q->plane, block, &at, err));
+    const tgi_file_rows rows = {.off = at.off + (uint64_t)(y0 - in.y) * p->row_bytes +
+                                       (uint64_t)(x0 - in.x) * in.pixel,
+                                .len = (size_t)(x1 - x0) * in.pixel,
+                                .pitch = p->row_bytes,
+                                .n = y1 - y0};
+    const size_t together = whole_rows ? 0 : tgi_rfile_ahead(&s->file.f, &rows, l->data.cap);
     for (int64_t y = y0; y < y1; y++)
         for (int64_t x = x0; x < x1; x += piece) {
             const int64_t xe = tgi_min(x1, x + piece);
@@ -174,7 +180,7 @@ static tg_status copy_raw(const tgi_tiff_source *s, tgi_tiff_lane *l, const requ
             /* Strips usually follow each other: read ahead to the end of the request. */
             const size_t ahead =
                 whole_rows ? tgi_sat_mul((size_t)((p->tiled ? y1 : q->y1) - y), p->row_bytes)
-                           : len;
+                           : together;
             const uint8_t *src;
             TGI_TRY(tgi_window_get(&l->data, &s->file.f, off, len, ahead, &src, err));
             deliver(s, q, in.sample, y, x, xe, src, s->form.swap);
@@ -320,8 +326,6 @@ tg_status tgi_tiff_read(tg_source *base, int thread, int64_t plane, int s0, int 
     request q =
         request_of(plane, s0, s1, dst, row_pitch, sample_pitch, s->index.page.sample_bytes);
     q.y0 = y0, q.y1 = y1, q.x0 = x0, q.x1 = x1;
-    if (s->mapped)
-        TGI_TRY(tgi_rfile_check(&s->file.f, err));
     if (!s->streams)
         return read_samples(s, l, &q, err);
     pthread_mutex_lock(&s->lock);

@@ -30,7 +30,6 @@ typedef struct tgi_tiff_source {
     tgi_tiff_index index;
     tgi_tiff_series series;
     tg_image_info info;
-    bool mapped;
     tgi_form form;
     tgi_packing packing;
     uint8_t *tables;   /* JPEGTables or NULL */

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #define NO_BLOCK UINT64_MAX
-#define MAP_PIECE ((size_t)4 << 20)  /* compressed bytes mapped at a time: file pages */
-#define READ_PIECE ((size_t)1 << 16) /* or read at a time, into a buffer */
+/* Compressed bytes read at a time. Most decoders go on at any byte; those of fax want a row in
+ * one piece, those of pictures a marker. */
+#define PIECE ((size_t)8 << 10)
+#define LARGE_PIECE ((size_t)64 << 10)
 
 struct tgi_stream {
     tgi_stream_block b; /* b.block NO_BLOCK: nothing */
@@ -31,19 +33,33 @@ struct tgi_streams {
     tgi_stream *stream;
 };
 
+static size_t piece_of(const tgi_packing *p)
+{
+    switch (p->compression) {
+    case TGI_TIFF_LZW:
+    case TGI_TIFF_DEFLATE:
+    case TGI_TIFF_DEFLATE_OLD:
+    case TGI_TIFF_LZMA:
+    case TGI_TIFF_PACKBITS:
+    case TGI_TIFF_ZSTD:
+        return PIECE;
+    default:
+        return LARGE_PIECE;
+    }
+}
+
 size_t tgi_stream_bytes(const tgi_stream_shape *p)
 {
     const size_t rows = tgi_sat_mul(p->keep, p->form.row_bytes);
     const size_t state = tgi_unpack_bytes(&p->packing);
-    return tgi_sat_add(tgi_sat_add(rows, state),
-                       sizeof(tgi_stream) + (p->mapped ? 0 : READ_PIECE));
+    return tgi_sat_add(tgi_sat_add(rows, state), sizeof(tgi_stream) + piece_of(&p->packing));
 }
 
 static tg_status stream_open(tgi_streams *s, tgi_stream *t, tgi_err *err)
 {
     const tgi_stream_shape *p = &s->shape;
     t->b.block = NO_BLOCK;
-    TGI_TRY(tgi_window_init(&t->win, p->mapped, p->mapped ? MAP_PIECE : READ_PIECE, err));
+    TGI_TRY(tgi_window_init(&t->win, piece_of(&p->packing), err));
     TGI_TRY(tgi_unpack_open(&p->packing, &t->unpack, err));
     t->ring = tgi_malloc(TGI_TAG_IO, tgi_sat_mul(p->keep, p->form.row_bytes));
     return t->ring ? TG_OK
@@ -121,7 +137,7 @@ static tg_status decode_seal(tgi_streams *s, tgi_stream *t, tgi_pieces *io, tgi_
     size_t seen = 0;
     for (int last = 0; !io->ended && !last && seen < TGI_UNPACK_SURPLUS;) {
         const uint64_t left = t->b.count - t->taken;
-        const size_t n = (size_t)(left < READ_PIECE ? left : READ_PIECE);
+        const size_t n = (size_t)(left < t->win.cap ? left : t->win.cap);
         last = n == left;
         if (n)
             TGI_TRY(tgi_window_get(&t->win, s->f, t->b.off + t->taken, n, n, &io->src, err));
@@ -138,7 +154,7 @@ static tg_status decode_row(tgi_streams *s, tgi_stream *t, uint8_t *dst, tgi_err
     tgi_pieces io = {.dst = dst, .room = s->shape.form.stored_row};
     for (;;) {
         const uint64_t left = t->b.count - t->taken;
-        const size_t n = (size_t)(left < READ_PIECE ? left : READ_PIECE);
+        const size_t n = (size_t)(left < t->win.cap ? left : t->win.cap);
         const size_t room = io.room;
         if (n)
             TGI_TRY(tgi_window_get(&t->win, s->f, t->b.off + t->taken, n, n, &io.src, err));

@@ -16,7 +16,6 @@
 typedef struct tgi_stream_shape {
     tgi_packing packing; /* its tables: borrowed while the set is opened */
     tgi_form form;
-    bool mapped;
     size_t keep;            /* rows kept, >= 1 */
     int (*cancelled)(void); /* as tg_open_opts */
 } tgi_stream_shape;

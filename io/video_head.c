@@ -213,7 +213,7 @@ tg_status tgi_video_head_read(const char *path, tgi_video_head *out, tgi_err *er
                         path);
     TGI_TRY(tgi_rfile_open(path, &v.f, err));
     out->file_bytes = v.f.size;
-    tg_status st = tgi_window_init(&v.win, false, WINDOW, err);
+    tg_status st = tgi_window_init(&v.win, WINDOW, err);
     if (st == TG_OK)
         st = read_head(&v, out, err);
     if (st != TG_OK)

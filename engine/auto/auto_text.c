@@ -179,7 +179,7 @@ static void say_files(lines *l, const tgi_auto *a)
     if (is_given(a, TGI_OPT_IO))
         say(l, "io %s: given", tgi_opts_str(a->opts, TGI_OPT_IO));
     else
-        say(l, "io auto: no prediction depends on it, and the reader knows the filesystem");
+        say(l, "io auto: inputs are read, never mapped");
 }
 
 static void say_device(lines *l, const tgi_auto *a)

@@ -84,7 +84,7 @@ static tg_status add_image(tgi_scan *s, const char *path, tgi_err *err)
         s->planes += i->n_planes;
         s->decoded_bytes = tgi_sat_add(s->decoded_bytes, bytes);
         s->file_bytes += i->file_bytes;
-        s->compressed += !i->mappable;
+        s->compressed += !i->plain;
         if (bytes > s->largest_bytes)
             s->largest_bytes = bytes;
         if (!tgi_dtype_is_float(i->dtype) || tgi_dtype_size(i->dtype) < 4)

@@ -14,13 +14,12 @@
 #include "engine/memory/monitor.h"
 #include "engine/run/commit.h"
 #include "engine/run/pyramid.h"
+#include "io/file_ops.h"
 #include "io/npy.h"
 #include "kernels/pixels.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ALLOWANCE_BYTES ((size_t)1536 * 1024) /* stacks, library slack: as job_plan.c */
 #define ROWS_BYTES ((size_t)4 << 20) /* of one sample, at most, unless one row is longer */
@@ -34,6 +33,7 @@ typedef struct copy {
     const char *input, *output;
     const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
     tg_image_meta meta;               /* of the output, a view */
+    int fresh;                        /* the input was made just now: nothing can go on */
     tgi_bad_tiles *bad;               /* --on-bad-tile fill; else NULL */
     tg_dtype dtype;
     tgi_planes_spec planes;
@@ -137,7 +137,6 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
     tg_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
                       .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
                       .threads = 1,
-                      .io = (tg_io_mode)tgi_opts_choice(c->opts, TGI_OPT_IO),
                       .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
                       .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
@@ -383,31 +382,24 @@ static tg_status npy_planes(copy *c, tgi_npy_out *out, tgi_err *err)
 
 static tg_status copy_to_npy(copy *c, tgi_err *err)
 {
-    char partial[4200];
     tg_desc d = {c->dtype, 0, {0}};
-    tgi_npy_out out = {.fd = -1};
-    if (access(c->output, F_OK) == 0 && !tgi_opts_flag(c->opts, TGI_OPT_YES))
-        return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it", c->output);
+    tgi_npy_out out = {.part = TGI_PART_CLOSED};
     TGI_TRY(check_budget(c, NULL, NULL, err));
     for (int a = 0; a < c->n_axes; a++)
         if (c->shape[a] != 1 ||
             strchr("YX", c->axes[a])) /* a row of pixels is an image still */
             d.dim[d.rank++] = c->shape[a];
-    snprintf(partial, sizeof partial, "%s.partial", c->output);
-    TGI_TRY(tgi_npy_create(partial, &d, &out, err));
+    TGI_TRY(tgi_npy_create(c->output, &d, tgi_opts_flag(c->opts, TGI_OPT_YES), &out, err));
     tg_status st = tgi_bad_tiles_begin_output(c->bad, c->output, err);
     if (st == TG_OK)
         st = npy_planes(c, &out, err);
     if (st == TG_OK)
-        st = tgi_npy_finish(&out, err);
-    if (st == TG_OK)
         st = list_bad(c, err);
-    if (st == TG_OK && rename(partial, c->output) != 0)
-        st = tgi_fail(err, TG_E_IO, "%s: %s", c->output, strerror(errno));
+    if (st == TG_OK)
+        st = tgi_npy_finish(&out, err);
     tgi_npy_abandon(&out);
     if (st == TG_OK)
         return settle_bad(c, err);
-    unlink(partial);
     if (c->bad)
         tgi_bad_tiles_clear(c->bad);
     return st;
@@ -637,6 +629,25 @@ static tg_status fill_tiff(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_
     return st == TG_OK ? settle_bad(c, err) : st;
 }
 
+static tg_status open_journal(const copy *c, tg_journal **j, tgi_err *err)
+{
+    return tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, j, err);
+}
+
+/* What an attempt that was killed left of this output was made of an input that is gone: it is
+ * removed while the lock is ours. */
+static tg_status forget_attempt(const copy *c, tg_journal **j, tgi_err *err)
+{
+    char partial[4200];
+    if (tgi_journal_state(*j) == TG_JOURNAL_FRESH)
+        return TG_OK;
+    snprintf(partial, sizeof partial, "%s.partial", c->output);
+    TGI_TRY(tgi_journal_state(*j) == TG_JOURNAL_FINISHED ? tgi_journal_clear_finished(*j, err)
+                                                         : tgi_file_unlink(partial, err));
+    tgi_journal_close(j);
+    return open_journal(c, j, err); /* without its data a journal counts for nothing */
+}
+
 static tg_status copy_to_tiff(copy *c, tgi_err *err)
 {
     int settled;
@@ -648,7 +659,9 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
     if (st == TG_OK)
         st = check_budget(c, l, NULL, err);
     if (st == TG_OK)
-        st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);
+        st = open_journal(c, &j, err);
+    if (st == TG_OK && c->fresh)
+        st = forget_attempt(c, &j, err);
     if (st == TG_OK)
         st = begin(c, l, j, err);
     if (st == TG_OK && tgi_journal_state(j) == TG_JOURNAL_FINISHED) {
@@ -683,7 +696,7 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err)
 
 tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi_err *err)
 {
-    copy c = {.ctx = ctx, .opts = o, .begun = tgi_seconds()};
+    copy c = {.ctx = ctx, .opts = o, .begun = tgi_seconds(), .fresh = meta != NULL};
     tg_status st = open_copy(&c, meta, err);
     if (st == TG_OK)
         st = is_array(c.output) ? copy_to_npy(&c, err) : copy_to_tiff(&c, err);

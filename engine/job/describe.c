@@ -188,12 +188,12 @@ static tg_status describe_image(const char *path, tgi_jw *w, tgi_err *err)
 
 static tg_status describe_array(const char *path, tgi_jw *w, tgi_err *err)
 {
-    tgi_npy_map m = {0};
-    TGI_TRY(tgi_npy_map_open(path, &m, err));
+    tgi_npy_in in;
+    TGI_TRY(tgi_npy_open(path, &in, err));
     tgi_jw_str(w, "kind", "array");
-    put_ints(w, "shape", m.desc.dim, m.desc.rank);
-    tgi_jw_str(w, "dtype", tgi_dtype_name(m.desc.dtype));
-    tgi_npy_unmap(&m);
+    put_ints(w, "shape", in.head.desc.dim, in.head.desc.rank);
+    tgi_jw_str(w, "dtype", tgi_dtype_name(in.head.desc.dtype));
+    tgi_npy_close(&in);
     return TG_OK;
 }
 

@@ -59,7 +59,6 @@ typedef struct tg_settings {
     tg_pad_mode pad;
     int labels;   /* the network's channels are classes: their numbers are written */
     int raw_size; /* the output has the size that the network gives */
-    tg_io_mode io;
     int overwrite, exact, verbose;
     int bf16;       /* products of bfloat16 numbers where that is faster */
     int bf16_here;  /* the processor has them */

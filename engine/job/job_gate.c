@@ -13,7 +13,7 @@
 /* DIR/NAME.npy for each output, and what it is while it grows; an image's may be NAME.tif. */
 static tg_status writes_in_folder(tgi_gate *g, const tg_job *job, tgi_err *err)
 {
-    static const char *const end[] = {".npy", ".tif"};
+    static const char *const end[] = {".npy", ".tif", ".partial.tif"};
     char path[4096];
     for (int o = 0; o < job->graph->n_out; o++)
         for (size_t i = 0; i < sizeof end / sizeof end[0]; i++) {

@@ -101,7 +101,6 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tg_settin
     s->raw_size = tgi_opts_flag(o, TGI_OPT_RAW_SIZE);
     if (s->raw_size && tgi_opts_flag(o, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG, "--same-size and --raw-size exclude each other");
-    s->io = (tg_io_mode)tgi_opts_choice(o, TGI_OPT_IO);
     s->overwrite = tgi_opts_flag(o, TGI_OPT_YES);
     s->exact = tgi_opts_flag(o, TGI_OPT_EXACT);
     TGI_TRY(tgi_descriptor_load(s->model, o, &s->descriptor, err));
@@ -123,7 +122,6 @@ static tg_status open_source(tg_job *job, tgi_err *err)
         .series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
         .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
         .threads = TGI_JOB_READERS,
-        .io = job->set.io,
         .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
         .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z), tgi_opts_str(job->opts, TGI_OPT_KEY_C),
                 tgi_opts_str(job->opts, TGI_OPT_KEY_T)},

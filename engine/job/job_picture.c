@@ -171,7 +171,7 @@ static tg_status make(void *arg, const char *partial, const char *made, tgi_err 
 {
     const making *m = arg;
     const tg_sink_layout *l = m->layout;
-    const tg_open_opts o = {.threads = 1, .io = TG_IO_READ};
+    const tg_open_opts o = {.threads = 1};
     const tgi_picture_spec spec = spec_of(l, m->meta);
     const size_t pixels = (size_t)l->width * l->pixel_bytes;
     const int64_t rows = rows_at_once(l, pixels);

@@ -257,7 +257,7 @@ static tg_status reserve_all(run *r, tgi_err *err)
     TGI_TRY(take(r, "window", b->window, &r->window, err));
     TGI_TRY(take(r, "receipt", b->receipt, &r->receipt, err));
     if (device) {
-        TGI_TRY(tgi_run_device_open(&r->device, r->job, err));
+        TGI_TRY(tgi_run_device_open(&r->device, r->job, NULL, err));
         for (int k = 0; k < 2; k++)
             r->staging[k] = r->device.staging[k].at;
         return TG_OK;

@@ -2,8 +2,9 @@
  * declares them (NCHW or NHWC), still in strips and bands inside the budget.
  *
  * Inputs are arrays of a batch, or the planes of an image, looped over, one sample at a time.
- * Arrays are mapped files: their pages are the kernel's, not ours. There is no journal, a
- * stopped run starts over. */
+ * Arrays are read and written piece by piece, never mapped: a file that is cut short meanwhile,
+ * or a disk that is full, is an error then and no signal. There is no journal, a stopped run
+ * starts over. */
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
@@ -16,7 +17,6 @@
 #include "engine/run/load.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 /* ---- Inputs ------------------------------------------------------------------------------ */
 
@@ -39,7 +39,9 @@ static tg_status open_input(tg_job *job, struct tg_tensors *t, int i, tgi_err *e
         return tgi_fail(err, TG_E_ARG,
                         "the network's input \"%s\" has no array: --input %s=FILE.npy", p->name,
                         p->name);
-    TGI_TRY(tgi_npy_map_open(path, &t->in[i], err));
+    TGI_TRY(tgi_npy_open(path, &t->in[i].npy, err));
+    t->in[i].path = path;
+    t->in[i].desc = t->in[i].npy.head.desc;
     const tg_desc *f = &t->in[i].desc;
     if (f->rank != p->file_rank)
         return tgi_tensor_wrong_rank(p, path, f, err);
@@ -70,13 +72,9 @@ void tgi_tensors_close(struct tg_tensors **tp)
     if (!tp || !*tp)
         return;
     struct tg_tensors *t = *tp;
-    for (int i = 0; i < TG_MAX_PORTS; i++) {
-        tgi_npy_unmap(&t->in[i]);
-        if (t->out[i].map)
-            munmap(t->out[i].map, t->out[i].map_bytes);
-        tgi_free(t->out[i].path);
-        tgi_free(t->out[i].tiff);
-    }
+    tgi_tensors_drop(t);
+    for (int i = 0; i < TG_MAX_PORTS; i++)
+        tgi_npy_close(&t->in[i].npy);
     tgi_free(t);
     *tp = NULL;
 }
@@ -109,6 +107,10 @@ static tg_status open_inputs(tg_job *job, tgi_err *err)
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");
     job->tensors = t;
+    for (int i = 0; i < TG_MAX_PORTS; i++) {
+        t->in[i].npy.file.fd = -1;
+        t->out[i].npy.part = TGI_PART_CLOSED;
+    }
     t->from_image = job->source != NULL;
     if (t->from_image) {
         t->in_desc[0] = job->in_desc;
@@ -128,11 +130,12 @@ typedef struct choosing {
 /* Bytes beside weights and arena that do not depend on the cut. */
 static size_t fixed_bytes(const tg_plan_part *p)
 {
-    return p->bytes.process + p->bytes.allowance + p->bytes.decoder + p->bytes.statistics;
+    return p->bytes.process + p->bytes.allowance + p->bytes.decoder + p->bytes.statistics +
+           p->bytes.window;
 }
 
-/* Rows of an image, or on their way to a device, one buffer filled, one read ahead; the
- * processor reads arrays where they are. */
+/* Rows of an image, or on their way to a device, one buffer filled, one read ahead; for the
+ * processor arrays are read where the network wants them. */
 static size_t staging_of(void *user, const tg_tiling *t)
 {
     const tg_job *job = user;
@@ -217,6 +220,8 @@ static void write_lines(tg_job *job)
     if (p->bytes.staging)
         tgi_job_add_line(p, "staging", p->bytes.staging, TG_PLAN_MEMORY, 0, "%s",
                          "rows read ahead of the network");
+    tgi_job_add_line(p, "window", p->bytes.window, TG_PLAN_MEMORY, 0, "%s",
+                     "rows of arrays between their files and the network");
     if (p->bytes.decoder)
         tgi_job_add_line(p, "decoder", p->bytes.decoder, TG_PLAN_MEMORY, 0, "%s",
                          "blocks of the input being decompressed");
@@ -232,6 +237,12 @@ static void write_lines(tg_job *job)
     tgi_job_add_line(p, "journal", 0, TG_PLAN_MEMORY, 0, "%s",
                      "none: arrays are written in place, so a stopped run starts over");
     tgi_job_add_margin(p);
+}
+
+/* One buffer serves reading and writing in turn; a device has a thread of its own for each. */
+static size_t window_bytes(const tg_job *job)
+{
+    return (job->dev.ops && !job->source ? 2 : 1) * TGI_TENSOR_ROWS;
 }
 
 /* What an image adds: its decoder, and tables for a pass before the bands. */
@@ -255,7 +266,7 @@ static tg_status count(tg_job *job, tgi_err *err)
     b->staging = staging_of(job, &p->choice.tiling);
     if (job->dev.ops)
         TGI_TRY(tgi_job_device_count(job, host_room(job), err));
-    b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging);
+    b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window);
     b->total = fixed_bytes(p) + b->weights + b->arena + b->staging + b->page_tables + b->pinned;
     return TG_OK;
 }
@@ -270,6 +281,7 @@ static tg_status plan_tiling(void *user, tgi_err *err)
         tgi_stages_fit(p->stages, job->map.fit);
     p->bytes =
         (tg_bytes){.process = tgi_job_process_bytes(job), .allowance = base->limit_bytes};
+    p->bytes.window = window_bytes(job);
     count_image(job);
     const tg_status st =
         tgi_choose_kernels(p->net, -1, !job->set.tile.automatic, choose, user, &p->choice);
@@ -309,7 +321,7 @@ typedef struct tensor_run {
     tg_tracker *tracker;
     tg_stats *sets;
     tg_affine out;
-    void *packed, *arena, *staging[2];
+    void *packed, *arena, *staging[2], *rows;
 } tensor_run;
 
 static tg_status load_input(void *user, int i, const tg_view *view, const tg_box *box,
@@ -317,10 +329,8 @@ static tg_status load_input(void *user, int i, const tg_view *view, const tg_box
 {
     const tensor_run *r = user;
     tg_box next;
-    if (!r->loader) {
-        tgi_tensor_load(r->job, i, r->sample, view, box);
-        return TG_OK;
-    }
+    if (!r->loader)
+        return tgi_tensor_load(r->job, i, r->sample, view, box, r->rows, err);
     TGI_TRY(tgi_loader_fill(r->loader, view, box, err));
     tgi_exec_next_load(r->exec, 0, &next);
     tgi_loader_prefetch(r->loader, &next);
@@ -331,9 +341,7 @@ static tg_status store_output(void *user, int o, const tg_view *view, const tg_b
                               tgi_err *err)
 {
     const tensor_run *r = user;
-    (void)err;
-    tgi_tensor_store(r->job, o, r->sample, &r->out, view, box);
-    return TG_OK;
+    return tgi_tensor_store(r->job, o, r->sample, &r->out, view, box, r->rows, err);
 }
 
 static tg_status check_stop(void *user, tgi_err *err)
@@ -375,10 +383,10 @@ static tg_status open_image(tensor_run *r, tgi_err *err)
 static tg_status open_device(tensor_run *r, tgi_err *err)
 {
     const tg_bytes *b = &r->job->plan.bytes;
-    TGI_TRY(tgi_reserve_open(b->statistics + 64, &r->reserve, err));
+    TGI_TRY(tgi_reserve_open(b->statistics + b->window + 2 * 64, &r->reserve, err));
+    TGI_TRY(tgi_reserve_take(r->reserve, "window", b->window, &r->rows, err));
     TGI_TRY(tgi_threads_open(r->job->set.threads, &r->pool, err));
-    TGI_TRY(tgi_run_device_open(&r->device, r->job, err));
-    r->device.pool = r->pool;
+    TGI_TRY(tgi_run_device_open(&r->device, r->job, r->rows, err));
     for (int i = 0; i < 2; i++)
         r->staging[i] = r->device.staging[i].at;
     return r->job->source ? open_image(r, err) : TG_OK;
@@ -391,10 +399,12 @@ static tg_status open_run(tensor_run *r, tgi_err *err)
     const tg_exec_io io = {r, load_input, store_output, check_stop};
     if (job->dev.ops)
         return open_device(r, err);
-    TGI_TRY(tgi_reserve_open(b->weights + b->arena + b->staging + b->statistics + 6 * 64,
+    TGI_TRY(tgi_reserve_open(b->weights + b->arena + b->staging + b->statistics + b->window +
+                                 7 * 64,
                              &r->reserve, err));
     TGI_TRY(tgi_reserve_take(r->reserve, "weights", b->weights, &r->packed, err));
     TGI_TRY(tgi_reserve_take(r->reserve, "arena", b->arena, &r->arena, err));
+    TGI_TRY(tgi_reserve_take(r->reserve, "window", b->window, &r->rows, err));
     for (int i = 0; i < 2; i++)
         TGI_TRY(tgi_reserve_take(r->reserve, "staging", b->staging / 2, &r->staging[i], err));
     TGI_TRY(tgi_threads_open(job->set.threads, &r->pool, err));
@@ -562,8 +572,8 @@ tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
     job->running = 1;
     TGI_TRY(tgi_job_plan_output(job, err));
     const tg_status st = fill_outputs(job, &res, err);
+    tgi_tensors_drop(job->tensors);
     if (st != TG_OK) {
-        tgi_tensors_drop(job);
         tgi_job_sides_drop(job, st);
         if (job->bad)
             tgi_bad_tiles_clear(job->bad);

@@ -123,17 +123,21 @@ static tg_status load_plane(verify *v, tgi_err *err)
     return st;
 }
 
-static void load_sample(verify *v)
+static tg_status load_sample(verify *v, tgi_err *err)
 {
     const tg_net *net = v->job->plan.net;
-    for (int i = 0; i < net->n_in; i++) {
+    void *rows = tgi_malloc(TGI_TAG_IO, TGI_TENSOR_ROWS);
+    tg_status st = rows ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for rows of the input");
+    for (int i = 0; st == TG_OK && i < net->n_in; i++) {
         const tg_desc *d = &v->job->tensors->in_desc[i];
         const tg_box box = tgi_box_full(d);
         const tg_view view = net->values[net->in[i]].flat
                                  ? (tg_view){.base = v->values.in[i]}
                                  : tgi_dense_view(net, net->in[i], v->values.in[i]);
-        tgi_tensor_load(v->job, i, 0, &view, &box);
+        st = tgi_tensor_load(v->job, i, 0, &view, &box, rows, err);
     }
+    tgi_free(rows);
+    return st;
 }
 
 /* The plan's cells, or thirds when the plan does not cut this image at all. */
@@ -271,10 +275,7 @@ static tg_status tiled_pass(verify *v, tg_verify_result *out, tgi_err *err)
 static tg_status three_passes(verify *v, tg_verify_result *out, tgi_err *err)
 {
     tgi_tracker_update(v->tracker, "input", 0);
-    if (v->job->source)
-        TGI_TRY(load_plane(v, err));
-    else
-        load_sample(v);
+    TGI_TRY(v->job->source ? load_plane(v, err) : load_sample(v, err));
     tgi_tracker_update(v->tracker, "whole", 0);
     TGI_TRY(whole_pass(v, err));
     TGI_TRY(tiled_pass(v, out, err));

@@ -145,8 +145,8 @@ tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err)
     memset(s, 0, sizeof *s);
     if (!tgi_job_streams_input(job)) {
         snprintf(s->why, sizeof s->why, "%s",
-                 job->info->mappable ? "the input is not compressed"
-                                     : "the blocks of the input are small enough to be held");
+                 job->info->plain ? "the input is not compressed"
+                                  : "the blocks of the input are small enough to be held");
         return TG_OK;
     }
     TGI_TRY(count_passes(job, err));

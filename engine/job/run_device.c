@@ -30,8 +30,7 @@ static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_b
     tgi_run_device *r = user;
     if (r->loader) /* an image is the only input, turned to the cell */
         return tgi_loader_pixels(r->loader, box, out, at, bytes, err);
-    tgi_tensor_reader_get(r->reader, cell->item, i, box, out, at, bytes);
-    return TG_OK;
+    return tgi_tensor_reader_get(r->reader, cell->item, i, box, out, at, bytes, err);
 }
 
 static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
@@ -60,7 +59,7 @@ static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_bo
 {
     tgi_run_device *r = user;
     if (!r->store) {
-        tgi_tensor_take(r->job, o, cell->item, box, pixels, r->pool);
+        TGI_TRY(tgi_tensor_take(r->job, o, cell->item, box, pixels, r->rows, err));
         count_nonfinite(r, box, counts);
         return TG_OK;
     }
@@ -81,14 +80,15 @@ static tg_status open_reader(tgi_run_device *r, tgi_err *err)
     const tg_job *job = r->job;
     if (!job->tensors || job->source)
         return TG_OK;
-    return tgi_tensor_reader_open(job, &job->plan.choice.tiling, staging, &r->reader, err);
+    return tgi_tensor_reader_open(job, &job->plan.choice.tiling, staging,
+                                  r->rows + TGI_TENSOR_ROWS, &r->reader, err);
 }
 
-tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, tgi_err *err)
+tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, void *rows, tgi_err *err)
 {
     const tg_job_device *d = &job->dev;
     const tg_device_io io = {r, fetch, ahead, take};
-    *r = (tgi_run_device){.job = job, .item = -1};
+    *r = (tgi_run_device){.job = job, .rows = rows, .item = -1};
     TGI_TRY(d->ops->times(d->device, job->dev.seconds_before, err));
     for (int k = 0; k < 2; k++)
         TGI_TRY(tgi_pinned_get(d->ops, d->device, job->plan.bytes.staging / 2, &r->staging[k],

@@ -16,7 +16,7 @@ typedef struct tgi_run_device {
     tg_loader *loader; /* of an image; NULL: */
     tg_tensor_reader *reader;
     tg_store *store;      /* of an image; NULL: arrays */
-    tg_threads *pool;     /* to fill arrays; may be NULL */
+    char *rows;           /* of arrays: TGI_TENSOR_ROWS bytes to write, then as many to read */
     const tg_stats *sets; /* of an image */
     tg_device_exec *exec;
     tg_pinned staging[2];
@@ -24,9 +24,10 @@ typedef struct tgi_run_device {
     int64_t nonfinite;  /* values in arrays that are NaN or infinite */
 } tgi_run_device;
 
-/* Take pinned staging and everything on the device. TG_E_NOMEM: somebody else has what the plan
- * counted on. Closing is safe any time. */
-tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, tgi_err *err);
+/* Take pinned staging and everything on the device. `rows`, borrowed: the plan's window where
+ * arrays are read or written, else NULL. TG_E_NOMEM: somebody else has what the plan counted
+ * on. Closing is safe any time. */
+tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, void *rows, tgi_err *err);
 /* The device reads and writes nothing any more: what fills the staging can be closed. */
 void tgi_run_device_stop(tgi_run_device *r);
 void tgi_run_device_close(tgi_run_device *r);

@@ -1,9 +1,11 @@
-/* tensor_copy.c - elements between mapped arrays, in any order of axes, and views. */
+/* tensor_copy.c - elements between arrays in files, in any order of axes, and views. */
 #include "engine/base/arith.h"
 #include "engine/job/tensors.h"
 #include "kernels/pixels.h"
 
 #include <string.h>
+
+enum { C, Z, Y, X, AXES }; /* of a box of an image */
 
 void tgi_tensor_strides(const tg_port *p, const tg_desc *file, int rank, int64_t *stride)
 {
@@ -16,6 +18,25 @@ void tgi_tensor_strides(const tg_port *p, const tg_desc *file, int rank, int64_t
         stride[a] = p->perm[a] >= 0 ? step[p->perm[a]] : 0;
 }
 
+tg_status tgi_tensor_read(const tg_tensor_in *in, int64_t element, void *dst, int64_t n,
+                          tgi_err *err)
+{
+    const size_t size = tgi_dtype_size(in->desc.dtype);
+    const tg_status st =
+        tgi_rfile_read(&in->npy.file, in->npy.head.data_off + (uint64_t)element * size, dst,
+                       (size_t)n * size, err);
+    if (st != TG_OK)
+        tgi_err_prefix(err, "%s", in->path);
+    return st;
+}
+
+tg_status tgi_tensor_write(tg_tensor_out *out, int64_t element, const void *src, int64_t n,
+                           tgi_err *err)
+{
+    const size_t size = tgi_dtype_size(out->file.dtype);
+    return tgi_npy_write(&out->npy, (uint64_t)element * size, src, (size_t)n * size, err);
+}
+
 static void box_zyx(const tg_box *b, tg_range r[3])
 {
     r[0] = b->rank == 5 ? b->ax[2] : (tg_range){0, 1};
@@ -23,107 +44,197 @@ static void box_zyx(const tg_box *b, tg_range r[3])
     r[2] = b->ax[b->rank - 1];
 }
 
-static int64_t element(const int64_t *stride, int rank, int64_t c, int64_t z, int64_t y,
-                       int64_t x)
+/* A box of an image in a file whose axes have these strides; *first counts from the sample. */
+static tgi_file_box image_box(const int64_t *stride, int rank, int64_t channels,
+                              const tg_range q[3], const int64_t origin[3], int64_t *first)
 {
-    return c * stride[1] + (rank == 5 ? z * stride[2] : 0) + y * stride[rank - 2] +
-           x * stride[rank - 1];
+    const tgi_file_box b = {
+        .rank = AXES,
+        .n = {channels, tgi_range_len(q[0]), tgi_range_len(q[1]), tgi_range_len(q[2])},
+        .step = {stride[1], rank == 5 ? stride[2] : 0, stride[rank - 2], stride[rank - 1]}};
+    *first = 0;
+    for (int i = 0; i < 3; i++)
+        *first += (q[i].lo - origin[i]) * b.step[Z + i];
+    return b;
 }
 
-/* Offset of element k, in row-major order, of a value of shape d. */
-static int64_t flat_element(const tg_desc *d, const int64_t *stride, int64_t k)
+/* A value that is no image: all of it, in the order of the graph. */
+static tgi_file_box flat_box(const tg_desc *d, const int64_t *stride)
 {
-    int64_t at = 0;
-    for (int a = d->rank - 1; a >= 0; k /= d->dim[a--])
-        at += k % d->dim[a] * stride[a];
-    return at;
+    tgi_file_box b = {.rank = d->rank};
+    for (int a = 0; a < d->rank; a++) {
+        b.n[a] = d->dim[a];
+        b.step[a] = stride[a];
+    }
+    return b;
 }
 
-static void load_flat(const tgi_npy_map *m, const tg_desc *d, const int64_t *stride,
-                      int64_t first, const tg_view *view)
+/* Element `k` of a piece in row-major order: where it lies behind the piece's first in the
+ * file, and in the value. */
+static void flat_place(const tg_desc *d, const tgi_file_box *b, const tgi_file_piece *p,
+                       int64_t k, int64_t *in_file, int64_t *in_value)
 {
-    int64_t n = 0;
-    tgi_desc_count(d, &n);
-    for (int64_t k = 0; k < n; k++) {
-        const int64_t at = first + flat_element(d, stride, k);
-        tgi_pixels_load(m->desc.dtype,
-                        (const char *)m->data + (size_t)at * tgi_dtype_size(m->desc.dtype), 1,
-                        1.0f, 0.0f, view->base + k, 1);
+    int64_t step = 1;
+    *in_file = *in_value = 0;
+    for (int a = d->rank - 1; a >= 0; step *= d->dim[a], k /= p->n[a], a--) {
+        *in_file += k % p->n[a] * b->step[a];
+        *in_value += (p->lo[a] + k % p->n[a]) * step;
     }
 }
 
-void tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_view *view,
-                     const tg_box *box)
+static int64_t count_of(const tgi_file_piece *p, int rank)
 {
-    const struct tg_tensors *t = job->tensors;
-    const tgi_npy_map *m = &t->in[i];
-    const tg_desc *d = &t->in_desc[i];
-    int64_t stride[TG_MAX_RANK] = {0};
-    tg_range q[3];
-    tgi_tensor_strides(&job->graph->in[i], &m->desc, d->rank, stride);
-    if (!tgi_is_image(job->graph, d)) {
-        load_flat(m, d, stride, sample * stride[0], view);
-        return;
+    int64_t n = 1;
+    for (int a = 0; a < rank; a++)
+        n *= p->n[a];
+    return n;
+}
+
+/* ---- In ---------------------------------------------------------------------------------- */
+
+static tg_status load_flat(const tg_tensor_in *in, const tg_desc *d, const int64_t *stride,
+                           int64_t first, const tg_view *view, void *rows, tgi_err *err)
+{
+    const size_t size = tgi_dtype_size(in->desc.dtype);
+    const tgi_file_box box = flat_box(d, stride);
+    tgi_file_walk w;
+    tgi_file_piece p;
+    tgi_file_walk_begin(&w, &box, (int64_t)(TGI_TENSOR_ROWS / size), TGI_FILE_NEAR, NULL);
+    while (tgi_file_walk_next(&w, &p)) {
+        TGI_TRY(tgi_tensor_read(in, first + p.first, rows, p.span, err));
+        for (int64_t k = 0, at, to; k < count_of(&p, d->rank); k++) {
+            flat_place(d, &box, &p, k, &at, &to);
+            tgi_pixels_load(in->desc.dtype, (const char *)rows + (size_t)at * size, 1, 1.0f,
+                            0.0f, view->base + to, 1);
+        }
     }
-    box_zyx(box, q);
-    const size_t size = tgi_dtype_size(m->desc.dtype);
-    const int64_t sx = stride[d->rank - 1];
-    for (int64_t c = 0; c < tgi_view_blocks(view) * view->cb; c++)
-        for (int64_t z = q[0].lo; z < q[0].hi; z++)
-            for (int64_t y = q[1].lo; y < q[1].hi; y++) {
-                float *dst = tgi_view_at(view, c, z, y, q[2].lo);
-                const int64_t at =
-                    sample * stride[0] + element(stride, d->rank, c, z, y, q[2].lo);
-                const char *src = (const char *)m->data + (size_t)at * size;
-                for (int64_t x = 0; x < tgi_range_len(q[2]); x++)
-                    if (c >= view->c)
-                        dst[x * view->cb] = 0;
-                    else
-                        tgi_pixels_load(m->desc.dtype, src + (size_t)(x * sx) * size, 1, 1.0f,
+    return TG_OK;
+}
+
+/* One piece of an image into the view; `q` is the box it is of. */
+static void load_piece(tg_dtype type, const tgi_file_box *box, const tgi_file_piece *p,
+                       const tg_range q[3], const char *src, const tg_view *view)
+{
+    const size_t size = tgi_dtype_size(type);
+    for (int64_t c = 0; c < p->n[C]; c++)
+        for (int64_t z = 0; z < p->n[Z]; z++)
+            for (int64_t y = 0; y < p->n[Y]; y++) {
+                const char *from =
+                    src +
+                    (size_t)(c * box->step[C] + z * box->step[Z] + y * box->step[Y]) * size;
+                float *dst = tgi_view_at(view, p->lo[C] + c, q[0].lo + p->lo[Z] + z,
+                                         q[1].lo + p->lo[Y] + y, q[2].lo + p->lo[X]);
+                if (box->step[X] == 1)
+                    tgi_pixels_load(type, from, p->n[X], 1.0f, 0.0f, dst, view->cb);
+                else
+                    for (int64_t x = 0; x < p->n[X]; x++)
+                        tgi_pixels_load(type, from + (size_t)(x * box->step[X]) * size, 1, 1.0f,
                                         0.0f, dst + x * view->cb, 1);
             }
 }
 
+/* Lanes beyond the last channel are zero. */
+static void clear_lanes(const tg_view *view, const tg_range q[3])
+{
+    for (int64_t c = view->c; c < tgi_view_blocks(view) * view->cb; c++)
+        for (int64_t z = q[0].lo; z < q[0].hi; z++)
+            for (int64_t y = q[1].lo; y < q[1].hi; y++) {
+                float *dst = tgi_view_at(view, c, z, y, q[2].lo);
+                for (int64_t x = 0; x < tgi_range_len(q[2]); x++)
+                    dst[x * view->cb] = 0;
+            }
+}
+
+tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_view *view,
+                          const tg_box *box, void *rows, tgi_err *err)
+{
+    static const int64_t zero[3];
+    const struct tg_tensors *t = job->tensors;
+    const tg_tensor_in *in = &t->in[i];
+    const tg_desc *d = &t->in_desc[i];
+    int64_t stride[TG_MAX_RANK] = {0}, first;
+    tg_range q[3];
+    tgi_tensor_strides(&job->graph->in[i], &in->desc, d->rank, stride);
+    if (!tgi_is_image(job->graph, d))
+        return load_flat(in, d, stride, sample * stride[0], view, rows, err);
+    box_zyx(box, q);
+    const tgi_file_box b = image_box(stride, d->rank, view->c, q, zero, &first);
+    tgi_file_walk w;
+    tgi_file_piece p;
+    const int64_t room = (int64_t)(TGI_TENSOR_ROWS / tgi_dtype_size(in->desc.dtype));
+    tgi_file_walk_begin(&w, &b, room, TGI_FILE_NEAR, NULL);
+    while (tgi_file_walk_next(&w, &p)) {
+        TGI_TRY(tgi_tensor_read(in, sample * stride[0] + first + p.first, rows, p.span, err));
+        load_piece(in->desc.dtype, &b, &p, q, rows, view);
+    }
+    clear_lanes(view, q);
+    return TG_OK;
+}
+
+/* ---- Out --------------------------------------------------------------------------------- */
+
 /* A flat value is there as a whole; every cell that ends in it has the same. */
-static void store_flat(const tg_tensor_out *o, const tg_desc *d, char *data, int64_t first,
-                       const tg_view *view)
+static tg_status store_flat(tg_tensor_out *t, const tg_desc *d, int64_t first,
+                            const tg_view *view, char *rows, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(d->dtype);
     const char *src = (const char *)view->base;
-    int64_t n = 0;
-    tgi_desc_count(d, &n);
-    for (int64_t k = 0; k < n; k++) {
-        const int64_t at = first + flat_element(d, o->stride, k);
-        memcpy(data + (size_t)at * size, src + (size_t)k * size, size);
+    const tgi_file_box box = flat_box(d, t->stride);
+    tgi_file_walk w;
+    tgi_file_piece p;
+    tgi_file_walk_begin(&w, &box, (int64_t)(TGI_TENSOR_ROWS / size), TGI_FILE_DENSE, NULL);
+    while (tgi_file_walk_next(&w, &p)) {
+        for (int64_t k = 0, to, at; k < count_of(&p, d->rank); k++) {
+            flat_place(d, &box, &p, k, &to, &at);
+            memcpy(rows + (size_t)to * size, src + (size_t)at * size, size);
+        }
+        TGI_TRY(tgi_tensor_write(t, first + p.first, rows, p.span, err));
     }
+    return TG_OK;
 }
 
-void tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tg_affine *map,
-                      const tg_view *view, const tg_box *box)
+static void store_piece(tg_dtype type, const tgi_file_box *box, const tgi_file_piece *p,
+                        const tg_range q[3], const tg_affine *map, const tg_view *view,
+                        char *dst)
 {
-    const tg_tensor_out *t = &job->tensors->out[o];
+    const size_t size = tgi_dtype_size(type);
+    for (int64_t c = 0; c < p->n[C]; c++)
+        for (int64_t z = 0; z < p->n[Z]; z++)
+            for (int64_t y = 0; y < p->n[Y]; y++) {
+                const float *from = tgi_view_at(view, p->lo[C] + c, q[0].lo + p->lo[Z] + z,
+                                                q[1].lo + p->lo[Y] + y, q[2].lo + p->lo[X]);
+                char *to =
+                    dst +
+                    (size_t)(c * box->step[C] + z * box->step[Z] + y * box->step[Y]) * size;
+                tgi_pixels_store(type, from, view->cb, p->n[X], (float)map->mul,
+                                 (float)map->add, to, box->step[X]);
+            }
+}
+
+tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tg_affine *map,
+                           const tg_view *view, const tg_box *box, void *rows, tgi_err *err)
+{
+    tg_tensor_out *t = &job->tensors->out[o];
     const tg_net *net = job->plan.net;
     const tg_desc *d = &net->shapes.desc[net->out[o]];
-    const int64_t first = sample * t->sample_stride;
-    char *data = t->map + t->head_bytes;
-    tg_range q[3];
-    if (net->values[net->out[o]].flat) {
-        store_flat(t, d, data, first, view);
-        return;
-    }
-    box_zyx(box, q);
     const int r = d->rank;
+    int64_t first = sample * t->sample_stride, corner;
+    tg_range q[3];
+    if (net->values[net->out[o]].flat)
+        return store_flat(t, d, first, view, rows, err);
+    box_zyx(box, q);
     /* In views a bool is 0 or 1, an integer itself. */
     const tg_dtype type = t->file.dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8 : t->file.dtype;
-    const int64_t z0 = r == 5 ? t->keep[2].lo : 0, y0 = t->keep[r - 2].lo,
-                  x0 = t->keep[r - 1].lo;
-    for (int64_t c = 0; c < view->c; c++)
-        for (int64_t z = q[0].lo; z < q[0].hi; z++)
-            for (int64_t y = q[1].lo; y < q[1].hi; y++) {
-                const int64_t at =
-                    first + element(t->stride, r, c, z - z0, y - y0, q[2].lo - x0);
-                tgi_pixels_store(type, tgi_view_at(view, c, z, y, q[2].lo), view->cb,
-                                 tgi_range_len(q[2]), (float)map->mul, (float)map->add,
-                                 data + (size_t)at * tgi_dtype_size(type), t->stride[r - 1]);
-            }
+    const int64_t origin[3] = {r == 5 ? t->keep[2].lo : 0, t->keep[r - 2].lo,
+                               t->keep[r - 1].lo};
+    const tgi_file_box b = image_box(t->stride, r, view->c, q, origin, &corner);
+    tgi_file_walk w;
+    tgi_file_piece p;
+    tgi_file_walk_begin(&w, &b, (int64_t)(TGI_TENSOR_ROWS / tgi_dtype_size(type)),
+                        TGI_FILE_DENSE, NULL);
+    while (tgi_file_walk_next(&w, &p)) {
+        store_piece(type, &b, &p, q, map, view, rows);
+        TGI_TRY(tgi_tensor_write(t, first + corner + p.first, rows, p.span, err));
+    }
+    return TG_OK;
 }

@@ -1,18 +1,18 @@
 /* tensor_out.c - arrays as outputs: their names, shapes and files.
  *
- * They grow in NAME.npy.partial, mapped, and get their names when all of them are complete. A
- * job that reads an image and writes into a folder turns those that are images into NAME.tif
- * then, planes in the order of the image's own. */
+ * They grow in NAME.npy.partial, locked against a second run (io/part.h), and get their names
+ * when all of them are complete. A job that reads an image and writes into a folder turns those
+ * that are images into NAME.tif then, planes in the order of the image's own; their arrays
+ * never have a name. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/tensors.h"
+#include "io/file_ops.h"
 #include "io/picture_out.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,7 +129,9 @@ static tg_status name_output(const tg_job *job, int o, tgi_err *err)
     if (!tgi_tensor_makes_image(job, o))
         return TG_OK;
     TGI_TRY(tgi_name_in_folder(out, name, ".tif", path, sizeof path, err));
-    return copy_name(path, &t->tiff, err);
+    TGI_TRY(copy_name(path, &t->tiff, err));
+    TGI_TRY(tgi_name_in_folder(out, name, ".partial.tif", path, sizeof path, err));
+    return copy_name(path, &t->made, err);
 }
 
 /* ---- Shapes ------------------------------------------------------------------------------ */
@@ -211,40 +213,6 @@ static tg_status shape_stack(const tg_job *job, int o, const tg_desc *d, tgi_err
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
-static tg_status partial_name(const tg_tensor_out *t, char *buf, size_t cap, tgi_err *err)
-{
-    const int n = snprintf(buf, cap, "%s.partial", t->path);
-    return n > 0 && (size_t)n < cap
-               ? TG_OK
-               : tgi_fail(err, TG_E_ARG, "%s: the name is too long", t->path);
-}
-
-static tg_status map_output(tg_tensor_out *t, tgi_err *err)
-{
-    char head[512], partial[4200];
-    int64_t n = 0;
-    TGI_TRY(partial_name(t, partial, sizeof partial, err));
-    TGI_TRY(tgi_npy_make_head(&t->file, head, sizeof head, &t->head_bytes, err));
-    tgi_desc_count(&t->file, &n);
-    t->map_bytes = t->head_bytes + (size_t)n * tgi_dtype_size(t->file.dtype);
-    const int fd = open(partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: %s", partial,
-                        strerror(errno));
-    const int e = posix_fallocate(fd, 0, (off_t)t->map_bytes);
-    void *p =
-        e ? MAP_FAILED : mmap(NULL, t->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (p == MAP_FAILED) {
-        unlink(partial);
-        return tgi_fail(err, e == ENOSPC ? TG_E_NO_SPACE : TG_E_IO, "%s: %s", partial,
-                        strerror(e ? e : errno));
-    }
-    t->map = p;
-    memcpy(t->map, head, t->head_bytes);
-    return TG_OK;
-}
-
 static tg_status refuse_existing(const tg_job *job, const char *path, tgi_err *err)
 {
     return path && access(path, F_OK) == 0 && !job->set.overwrite
@@ -263,8 +231,13 @@ tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
         set_keep(job, o, d);
         TGI_TRY(t->tiff ? shape_stack(job, o, d, err) : shape_array(job, o, d, err));
     }
-    for (int o = 0; o < net->n_out; o++)
-        TGI_TRY(map_output(&job->tensors->out[o], err));
+    for (int o = 0; o < net->n_out; o++) {
+        tg_tensor_out *t = &job->tensors->out[o];
+        TGI_TRY(tgi_npy_create(t->path, &t->file, t->tiff != NULL || job->set.overwrite,
+                               &t->npy, err));
+        if (t->tiff) /* finished by a run that held the lock until now? */
+            TGI_TRY(refuse_existing(job, t->tiff, err));
+    }
     return TG_OK;
 }
 
@@ -287,7 +260,7 @@ static void meta_of(const tg_job *job, int o, tg_image_meta *out)
     tgi_mapping_meta(&m, job->info, out);
 }
 
-/* The array is complete: what remains is another format. */
+/* The array is complete: what remains is another format. The lock on it is held meanwhile. */
 static tg_status make_image(const tg_job *job, int index, tgi_err *err)
 {
     static const struct {
@@ -299,47 +272,70 @@ static tg_status make_image(const tg_job *job, int index, tgi_err *err)
     tg_opts *o = NULL;
     meta_of(job, index, &meta);
     TGI_TRY(tgi_opts_new(&o, err));
-    tg_status st = tgi_opts_set(o, "input", t->path, err);
+    tg_status st = tgi_opts_set(o, "input", t->npy.part.partial, err);
     if (st == TG_OK)
-        st = tgi_opts_set(o, "output", t->tiff, err);
+        st = tgi_opts_set(o, "output", t->made, err);
     if (st == TG_OK)
         st = tgi_opts_set(o, "axes", t->axes, err);
     for (size_t i = 0; i < sizeof handed_on / sizeof handed_on[0] && st == TG_OK; i++)
         if (tgi_opts_str(job->opts, handed_on[i].id))
             st = tgi_opts_set(o, handed_on[i].name, tgi_opts_str(job->opts, handed_on[i].id),
                               err);
-    if (st == TG_OK && job->set.overwrite)
+    if (st == TG_OK) /* another attempt's is of no use */
         st = tgi_opts_set(o, "yes", "true", err);
     if (st == TG_OK)
         st = tgi_copy(job->ctx, o, &meta, err);
-    if (st == TG_OK)
-        unlink(t->path);
     tg_opts_free(&o);
     return st;
 }
 
+static tg_status name_image(const tg_job *job, tg_tensor_out *t, tgi_err *err)
+{
+    const tg_status st = tgi_file_rename(t->made, t->tiff, job->set.overwrite, err);
+    if (st != TG_OK && st != TG_E_EXISTS)
+        return st;
+    tgi_free(t->made); /* it has its name, or the detail says where it stays */
+    t->made = NULL;
+    return st;
+}
+
+/* First all of them are complete and on the disk, then they get their names at once: a kill
+ * before that leaves none, and the same command starts over. */
 tg_status tgi_tensors_finish(tg_job *job, tgi_err *err)
 {
     const int n = job->graph->n_out;
-    char partial[4200];
-    for (int o = 0; o < n; o++) {
-        tg_tensor_out *t = &job->tensors->out[o];
-        TGI_TRY(partial_name(t, partial, sizeof partial, err));
-        if (msync(t->map, t->map_bytes, MS_SYNC) != 0 || rename(partial, t->path) != 0)
-            return tgi_fail(err, TG_E_IO, "%s: %s", t->path, strerror(errno));
-    }
+    tg_tensor_out *out = job->tensors->out;
     for (int o = 0; o < n; o++)
-        if (job->tensors->out[o].tiff)
+        TGI_TRY(tgi_npy_seal(&out[o].npy, err));
+    for (int o = 0; o < n; o++)
+        if (out[o].tiff)
             TGI_TRY(make_image(job, o, err));
-    return TG_OK;
+    for (int o = 0; o < n; o++)
+        TGI_TRY(out[o].tiff ? name_image(job, &out[o], err)
+                            : tgi_part_name(&out[o].npy.part, err));
+    return tgi_file_sync_dir(out[0].path, err);
 }
 
-void tgi_tensors_drop(const tg_job *job)
+/* What was to become an image, and what its writing left: the array it is made of goes, too. */
+static void drop_image(const tg_tensor_out *t)
 {
-    char partial[4200];
-    for (int o = 0; o < job->graph->n_out; o++) {
-        const tg_tensor_out *t = &job->tensors->out[o];
-        if (t->map && partial_name(t, partial, sizeof partial, NULL) == TG_OK)
-            unlink(partial);
+    static const char *const ends[] = {"", ".partial", ".journal"};
+    char path[4200];
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (snprintf(path, sizeof path, "%s%s", t->made, ends[i]) < (int)sizeof path)
+            tgi_file_unlink(path, NULL);
+}
+
+void tgi_tensors_drop(struct tg_tensors *t)
+{
+    for (int o = 0; o < TG_MAX_PORTS; o++) {
+        tg_tensor_out *p = &t->out[o];
+        if (p->made && p->npy.part.fd >= 0) /* the lock on it is the array's */
+            drop_image(p);
+        tgi_npy_abandon(&p->npy);
+        tgi_free(p->path);
+        tgi_free(p->tiff);
+        tgi_free(p->made);
+        p->path = p->tiff = p->made = NULL;
     }
 }

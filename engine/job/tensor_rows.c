@@ -9,7 +9,7 @@
 
 /* ---- How elements lie -------------------------------------------------------------------- */
 
-/* One end of a copy: an array in a file, and the staged box of it. */
+/* An array in a file, and the staged box of it. */
 typedef struct rows {
     size_t size; /* of an element */
     int rank;
@@ -69,68 +69,136 @@ static rows rows_out(const tg_job *job, int o, int64_t sample)
                   .together = p->together};
 }
 
-/* Element of channel c of pixel (z,y,x). */
-static int64_t element(const rows *r, int64_t c, int64_t z, int64_t y, int64_t x)
-{
-    const int n = r->rank;
-    if (r->origin) {
-        z -= n == 5 ? r->origin[2].lo : 0;
-        y -= r->origin[n - 2].lo;
-        x -= r->origin[n - 1].lo;
-    }
-    return r->first + c * r->stride[1] + (n == 5 ? z * r->stride[2] : 0) +
-           y * r->stride[n - 2] + x * r->stride[n - 1];
-}
-
 /* ---- Rows -------------------------------------------------------------------------------- */
 
+/* A box of a file, and where the same elements lie in staged memory. */
 typedef struct copying {
-    const rows *r;
-    char *file, *staged; /* one of them is only read */
-    int to_file;
+    tgi_file_box box;
+    int64_t step[TG_MAX_RANK]; /* in memory */
+    int64_t first;             /* element of the file */
+    size_t size;
+    const tg_tensor_in *in; /* one of both */
+    tg_tensor_out *out;
+    char *staged, *rows;
 } copying;
 
-static void move(const copying *j, size_t in_file, size_t in_staged, size_t n)
+/* Rows of an image: slab, plane, row, pixels with what lies together. */
+static void image_copy(const rows *r, copying *j)
 {
-    const size_t size = j->r->size;
-    if (j->to_file)
-        memcpy(j->file + in_file * size, j->staged + in_staged * size, n * size);
-    else
-        memcpy(j->staged + in_staged * size, j->file + in_file * size, n * size);
-}
-
-/* Row `job` of the staged box: slab, plane, row. */
-static void copy_row(void *arg, int64_t job, int thread)
-{
-    const copying *j = arg;
-    const rows *r = j->r;
-    (void)thread;
-    const int64_t ny = tgi_range_len(r->y), nx = tgi_range_len(r->x);
-    const int64_t planes = r->channels / r->together, n = nx * r->together;
-    /* There are jobs only where there are rows. */
-    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
-    const int64_t y = r->y.lo + job % ny, plane = job / ny % planes;
-    const int64_t z = r->z.lo + job / ny / planes;
-    const int64_t step = r->stride[r->rank - 1];
-    const int64_t at = element(r, plane * r->together, z, y, r->x.lo);
-    if (r->together > 1 || step == 1) {
-        move(j, (size_t)at, (size_t)(job * n), (size_t)n);
-        return;
-    }
-    for (int64_t x = 0; x < nx; x++)
-        move(j, (size_t)(at + x * step), (size_t)(job * n + x), 1);
+    enum { C, Z, Y, X };
+    const int64_t nz = tgi_range_len(r->z), ny = tgi_range_len(r->y), nx = tgi_range_len(r->x);
+    const int64_t plane = ny * nx * r->together;
+    const int n = r->rank;
+    const int64_t lo[3] = {r->z.lo - (r->origin && n == 5 ? r->origin[2].lo : 0),
+                           r->y.lo - (r->origin ? r->origin[n - 2].lo : 0),
+                           r->x.lo - (r->origin ? r->origin[n - 1].lo : 0)};
+    j->box = (tgi_file_box){
+        4,
+        {r->channels, nz, ny, nx},
+        {r->stride[1], n == 5 ? r->stride[2] : 0, r->stride[n - 2], r->stride[n - 1]}};
+    j->step[C] = r->together > 1 ? 1 : plane;
+    j->step[Z] = r->channels / r->together * plane;
+    j->step[Y] = nx * r->together;
+    j->step[X] = r->together;
+    j->first = r->first;
+    for (int i = 0; i < 3; i++)
+        j->first += lo[i] * j->box.step[Z + i];
 }
 
 /* A value that is no image: elements in the order of the graph. */
-static void copy_flat(const copying *j)
+static void flat_copy(const rows *r, copying *j)
 {
-    const rows *r = j->r;
-    for (int64_t k = r->x.lo; k < r->x.hi; k++) {
-        int64_t at = r->first, left = k;
-        for (int a = r->rank - 1; a >= 0; left /= r->d->dim[a--])
-            at += left % r->d->dim[a] * r->stride[a];
-        move(j, (size_t)at, (size_t)(k - r->x.lo), 1);
+    int64_t step = 1;
+    j->box = (tgi_file_box){.rank = r->d->rank};
+    for (int a = r->d->rank - 1; a >= 0; step *= r->d->dim[a--]) {
+        j->box.n[a] = r->d->dim[a];
+        j->box.step[a] = r->stride[a];
+        j->step[a] = step;
     }
+    j->first = r->first;
+}
+
+/* Element k, in row-major order, of a piece: where it lies behind the piece's first. */
+static void place_of(const copying *j, const tgi_file_piece *p, int64_t k, size_t *in_file,
+                     size_t *in_memory)
+{
+    int64_t file = 0, memory = 0;
+    for (int a = j->box.rank - 1; a >= 0; k /= p->n[a], a--) {
+        file += k % p->n[a] * j->box.step[a];
+        memory += (p->lo[a] + k % p->n[a]) * j->step[a];
+    }
+    *in_file = (size_t)file * j->size;
+    *in_memory = (size_t)memory * j->size;
+}
+
+/* Elements that lie in memory in another order than in the file go through `rows`. */
+static tg_status copy_turned(const copying *j, tgi_err *err)
+{
+    tgi_file_walk w;
+    tgi_file_piece p;
+    tgi_file_walk_begin(&w, &j->box, (int64_t)(TGI_TENSOR_ROWS / j->size),
+                        j->in ? TGI_FILE_NEAR : TGI_FILE_DENSE, NULL);
+    while (tgi_file_walk_next(&w, &p)) {
+        int64_t n = 1;
+        size_t file, memory;
+        for (int a = 0; a < j->box.rank; a++)
+            n *= p.n[a];
+        if (j->in)
+            TGI_TRY(tgi_tensor_read(j->in, j->first + p.first, j->rows, p.span, err));
+        for (int64_t k = 0; k < n; k++) {
+            place_of(j, &p, k, &file, &memory);
+            if (j->in)
+                memcpy(j->staged + memory, j->rows + file, j->size);
+            else
+                memcpy(j->rows + file, j->staged + memory, j->size);
+        }
+        if (j->out)
+            TGI_TRY(tgi_tensor_write(j->out, j->first + p.first, j->rows, p.span, err));
+    }
+    return TG_OK;
+}
+
+/* Elements that lie in memory as in the file, row by row at least: straight to their place. */
+static tg_status copy_rows(const copying *j, tgi_err *err)
+{
+    tgi_file_walk w;
+    tgi_file_piece p;
+    tgi_file_walk_begin(&w, &j->box, INT64_MAX / 4, TGI_FILE_DENSE, j->step);
+    while (tgi_file_walk_next(&w, &p)) {
+        size_t file, memory;
+        place_of(j, &p, 0, &file, &memory);
+        if (j->in)
+            TGI_TRY(
+                tgi_tensor_read(j->in, j->first + p.first, j->staged + memory, p.span, err));
+        else
+            TGI_TRY(
+                tgi_tensor_write(j->out, j->first + p.first, j->staged + memory, p.span, err));
+    }
+    return TG_OK;
+}
+
+/* Does the file's innermost axis lie the same way in memory? */
+static int in_rows(const copying *j)
+{
+    int inner = -1;
+    for (int a = 0; a < j->box.rank; a++)
+        if (j->box.n[a] > 1 && (inner < 0 || j->box.step[a] < j->box.step[inner]))
+            inner = a;
+    return inner < 0 || (j->box.step[inner] == 1 && j->step[inner] == 1);
+}
+
+static tg_status copy_box(const rows *r, copying *j, tgi_err *err)
+{
+    int64_t all = 0;
+    j->size = r->size;
+    if (!r->flat)
+        image_copy(r, j);
+    else if (tgi_desc_count(r->d, &all) && r->x.lo == 0 && r->x.hi == all)
+        flat_copy(r, j);
+    else
+        return tgi_fail(err, TG_E_INTERNAL, "a part of %lld elements that are no image",
+                        (long long)all);
+    return in_rows(j) ? copy_rows(j, err) : copy_turned(j, err);
 }
 
 static int64_t n_rows(const rows *r)
@@ -138,24 +206,15 @@ static int64_t n_rows(const rows *r)
     return tgi_range_len(r->z) * (r->channels / r->together) * tgi_range_len(r->y);
 }
 
-static void copy_box(const copying *j, tg_threads *pool)
+tg_status tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tg_box *box,
+                          const void *pixels, void *buffer, tgi_err *err)
 {
-    copying mine = *j;
-    if (j->r->flat)
-        copy_flat(j);
-    else
-        tgi_parallel(pool, n_rows(j->r), copy_row, &mine);
-}
-
-void tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tg_box *box,
-                     const void *pixels, tg_threads *pool)
-{
-    const tg_tensor_out *t = &job->tensors->out[o];
     rows r = rows_out(job, o, sample);
     set_box(&r, box);
     /* Staged elements are only read: one struct serves both directions. */
-    const copying j = {&r, t->map + t->head_bytes, (char *)(uintptr_t)pixels, 1};
-    copy_box(&j, pool);
+    copying j = {
+        .out = &job->tensors->out[o], .staged = (char *)(uintptr_t)pixels, .rows = buffer};
+    return copy_box(&r, &j, err);
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------- */
@@ -224,7 +283,7 @@ enum { IDLE, ASKED, READY, QUIT };
 struct tg_tensor_reader {
     const tg_job *job;
     int n_in;
-    char *place[TG_MAX_PORTS][2];
+    char *place[TG_MAX_PORTS][2], *rows;
     staged slot[TG_MAX_PORTS][2];
     int next[TG_MAX_PORTS]; /* the place that the next box goes to */
     int64_t sample;         /* asked for: */
@@ -236,17 +295,18 @@ struct tg_tensor_reader {
     double waited;
 };
 
-static void stage(tg_tensor_reader *r, int i, int64_t sample, const tg_box *box)
+static tg_status stage(tg_tensor_reader *r, int i, int64_t sample, const tg_box *box,
+                       tgi_err *err)
 {
     int64_t stride[TG_MAX_RANK] = {0};
     const int k = r->next[i];
     rows from = rows_in(r->job, i, sample, stride);
     set_box(&from, box);
+    r->slot[i][k].valid = 0;
+    copying j = {.in = &r->job->tensors->in[i], .staged = r->place[i][k], .rows = r->rows};
+    TGI_TRY(copy_box(&from, &j, err));
     r->slot[i][k] = (staged){1, sample, *box};
-    /* A mapped input is only read. */
-    const copying j = {&from, (char *)(uintptr_t)r->job->tensors->in[i].data, r->place[i][k],
-                       0};
-    copy_box(&j, NULL);
+    return TG_OK;
 }
 
 static void *reader(void *arg)
@@ -259,9 +319,11 @@ static void *reader(void *arg)
             continue;
         }
         pthread_mutex_unlock(&r->lock);
-        for (int i = 0; i < r->n_in; i++)
+        for (int i = 0; i < r->n_in; i++) {
+            tgi_err later = {0}; /* who wants these rows reads them again, and is told */
             if (!tgi_box_empty(&r->box[i]))
-                stage(r, i, r->sample, &r->box[i]);
+                (void)stage(r, i, r->sample, &r->box[i], &later);
+        }
         pthread_mutex_lock(&r->lock);
         if (r->state == ASKED)
             r->state = READY;
@@ -272,12 +334,13 @@ static void *reader(void *arg)
 }
 
 tg_status tgi_tensor_reader_open(const tg_job *job, const tg_tiling *t, void *const staging[2],
-                                 tg_tensor_reader **out, tgi_err *err)
+                                 void *buffer, tg_tensor_reader **out, tgi_err *err)
 {
     tg_tensor_reader *r = tgi_calloc(TGI_TAG_IO, 1, sizeof *r);
     if (!r)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the reader");
     r->job = job;
+    r->rows = buffer;
     r->n_in = t->net->n_in;
     size_t at = 0;
     for (int i = 0; i < r->n_in; at += input_bytes(job, t, i++))
@@ -328,8 +391,9 @@ void tgi_tensor_reader_ask(tg_tensor_reader *r, int64_t sample, const tg_box *bo
     pthread_mutex_unlock(&r->lock);
 }
 
-void tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, const tg_box *box,
-                           tg_device_pixels *out, const void **at, size_t *bytes)
+tg_status tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, const tg_box *box,
+                                tg_device_pixels *out, const void **at, size_t *bytes,
+                                tgi_err *err)
 {
     int64_t stride[TG_MAX_RANK] = {0};
     const double t0 = tgi_seconds();
@@ -341,7 +405,7 @@ void tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, const tg_
     const int k = r->next[i];
     const staged *s = &r->slot[i][k];
     if (!s->valid || s->sample != sample || !tgi_box_equal(&s->box, box))
-        stage(r, i, sample, box);
+        TGI_TRY(stage(r, i, sample, box, err));
     r->slot[i][k].valid = 0; /* sent; what lies there is next but one's place */
     r->next[i] = !k;
     r->waited += tgi_seconds() - t0;
@@ -363,6 +427,7 @@ void tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, const tg_
     }
     *at = r->place[i][k];
     *bytes = (size_t)(n_rows(&from) * tgi_range_len(from.x) * from.together) * from.size;
+    return TG_OK;
 }
 
 double tgi_tensor_reader_waited(const tg_tensor_reader *r)

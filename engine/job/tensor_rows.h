@@ -1,8 +1,9 @@
-/* tensor_rows.h - rows of mapped arrays on their way to a device and back.
+/* tensor_rows.h - rows of arrays on their way to a device and back.
  *
  * The device converts: what is copied here are elements as the files have them. Channels of a
  * pixel that lie side by side in the file (NHWC) stay so, others go plane by plane: both ways a
- * row is one copy. Arrays with their axes in any other order are gathered element by element.
+ * row is read or written where it lies, and rows that follow each other as one. Arrays with
+ * their axes in any other order go through a buffer, element by element.
  *
  * A reader's thread copies the rows of the next band into the second of two staging buffers,
  * and waits for the disk, while the device computes; rows that were not foreseen are copied on
@@ -11,7 +12,6 @@
 #define TGI_TENSOR_ROWS_H
 
 #include "engine/job/tensors.h"
-#include "kernels/threads.h"
 
 /* What inputs and outputs are like for a tiling on a device; planned, files need not be there
  * yet. */
@@ -21,24 +21,25 @@ size_t tgi_tensor_band_bytes(const tg_job *job, const tg_tiling *t);
 
 typedef struct tg_tensor_reader tg_tensor_reader;
 
-/* staging: two buffers of tgi_tensor_band_bytes, borrowed. Returned; tgi_tensor_reader_close.
- */
+/* staging: two buffers of tgi_tensor_band_bytes, `rows`: TGI_TENSOR_ROWS bytes, all borrowed.
+ * Returned; tgi_tensor_reader_close. */
 tg_status tgi_tensor_reader_open(const tg_job *job, const tg_tiling *t, void *const staging[2],
-                                 tg_tensor_reader **out, tgi_err *err);
+                                 void *rows, tg_tensor_reader **out, tgi_err *err);
 void tgi_tensor_reader_close(tg_tensor_reader **r);
 /* Ask for a sample's boxes, one for each input, in the background; at most one set of them is
  * under way. */
 void tgi_tensor_reader_ask(tg_tensor_reader *r, int64_t sample, const tg_box *box);
 /* The staged elements of input i over `box`, *bytes of them at *at, and how they lie. They stay
  * until the next box but one of this input is asked for. */
-void tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, const tg_box *box,
-                           tg_device_pixels *out, const void **at, size_t *bytes);
+tg_status tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, const tg_box *box,
+                                tg_device_pixels *out, const void **at, size_t *bytes,
+                                tgi_err *err);
 /* Seconds that `get` waited for elements. */
 double tgi_tensor_reader_waited(const tg_tensor_reader *r);
 
 /* Elements of output o of a sample over `box`, as the form says, to their places in the file.
- */
-void tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tg_box *box,
-                     const void *pixels, tg_threads *pool);
+ * `rows`: TGI_TENSOR_ROWS bytes. */
+tg_status tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tg_box *box,
+                          const void *pixels, void *rows, tgi_err *err);
 
 #endif

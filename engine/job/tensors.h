@@ -5,23 +5,30 @@
 #define TGI_TENSORS_H
 
 #include "engine/job/job.h"
+#include "engine/job/tensor_pieces.h"
 #include "io/npy.h"
+
+typedef struct tg_tensor_in {
+    const char *path; /* a view of the job's options */
+    tgi_npy_in npy;   /* .file.fd -1: not open */
+    tg_desc desc;     /* as it lies there */
+} tg_tensor_in;
 
 typedef struct tg_tensor_out {
     char *path; /* of the array; it grows in PATH.partial */
-    char *tiff; /* NULL, or the image that is made of the array in the end */
+    char *tiff; /* NULL, or the image that is made of the array in the end, */
+    char *made; /* under this name until all outputs are complete */
     char axes[TG_IMAGE_MAX_AXES + 1];
     tg_desc file;                /* as it lies there, all samples */
     int64_t stride[TG_MAX_RANK]; /* elements, per axis of the graph's value */
     int64_t sample_stride;
     tg_range keep[TG_MAX_RANK]; /* what of an image is kept, per axis */
-    char *map;
-    size_t map_bytes, head_bytes;
+    tgi_npy_out npy;            /* open while the run writes; then the lock is ours */
 } tg_tensor_out;
 
 struct tg_tensors {
     int from_image;
-    tgi_npy_map in[TG_MAX_PORTS];
+    tg_tensor_in in[TG_MAX_PORTS];
     tg_desc in_desc[TG_MAX_PORTS]; /* graph order, N = 1 */
     int64_t batch;                 /* samples, looped over */
     tg_tensor_out out[TG_MAX_PORTS];
@@ -51,19 +58,26 @@ int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d);
  * file? Plan made. */
 int tgi_tensor_makes_image(const tg_job *job, int o);
 tg_dtype tgi_tensor_out_type(const tg_job *job, int o);
-/* Name and create the outputs; plan made. */
+/* Name, lock and create the outputs; plan made. TG_E_BUSY: another run writes one of them. */
 tg_status tgi_tensors_create(tg_job *job, tgi_err *err);
-/* All samples are stored: give the outputs their names, and make images of them. */
+/* All samples are stored: make images of those that shall be, and give the others their names.
+ */
 tg_status tgi_tensors_finish(tg_job *job, tgi_err *err);
-/* There is no journal that says how far they are: nothing could go on from them. */
-void tgi_tensors_drop(const tg_job *job);
+/* The end of a run, also of one that failed: what has no name yet goes, since there is no
+ * journal that says how far it is. Safe where nothing was created. */
+void tgi_tensors_drop(struct tg_tensors *t);
 
 /* tensor_copy.c: element strides of a dense array along the graph's axes. */
 void tgi_tensor_strides(const tg_port *p, const tg_desc *file, int rank, int64_t *stride);
-/* Input i of a sample into a view; a view into output o. */
-void tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_view *view,
-                     const tg_box *box);
-void tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tg_affine *map,
-                      const tg_view *view, const tg_box *box);
+/* n elements of a file, from `element` of the array on. TG_E_FORMAT: it ends before. */
+tg_status tgi_tensor_read(const tg_tensor_in *in, int64_t element, void *dst, int64_t n,
+                          tgi_err *err);
+tg_status tgi_tensor_write(tg_tensor_out *out, int64_t element, const void *src, int64_t n,
+                           tgi_err *err);
+/* Input i of a sample into a view; a view into output o. `rows`: TGI_TENSOR_ROWS bytes. */
+tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_view *view,
+                          const tg_box *box, void *rows, tgi_err *err);
+tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tg_affine *map,
+                           const tg_view *view, const tg_box *box, void *rows, tgi_err *err);
 
 #endif

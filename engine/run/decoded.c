@@ -233,7 +233,7 @@ static tg_status open_parts(decoded *d, const char *folder, tgi_err *err)
     TGI_TRY(
         tgi_scratch_create(folder, plane_bytes(d->map, info) * (uint64_t)n, &d->scratch, err));
     for (int i = 0; i < d->threads; i++)
-        TGI_TRY(tgi_scratch_window(d->scratch, &d->window[i], err));
+        TGI_TRY(tgi_window_init(&d->window[i], TGI_SCRATCH_WINDOW, err));
     return TG_OK;
 }
 

@@ -8,10 +8,8 @@
 #include "io/file_ops.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define HEAD "TGJRNL"
@@ -22,29 +20,9 @@
 
 /* ---- Lock -------------------------------------------------------------------------------- */
 
-/* The holder before us removes the file when it is done; then the one we locked has no name any
- * more and we take the one that has it. */
 tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err *err)
 {
-    for (int tries = 0; tries < 100; tries++) {
-        TGI_TRY(tgi_file_open(f->name, 1, &f->fd, err));
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        if (fcntl(f->fd, F_OFD_SETLK, &lock)) {
-            const int e = errno;
-            if (e == EAGAIN || e == EACCES)
-                return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output",
-                                output);
-            if (e != ENOLCK && e != EOPNOTSUPP && e != ENOSYS && e != EINVAL)
-                return tgi_fail(err, TG_E_IO, "%s: lock: %s", f->name, strerror(e));
-        } /* a filesystem without locks: run without one, as everything there does */
-        struct stat held, named;
-        if (!fstat(f->fd, &held) && !stat(f->name, &named) && held.st_ino == named.st_ino &&
-            held.st_dev == named.st_dev)
-            return TG_OK;
-        close(f->fd);
-        f->fd = -1;
-    }
-    return tgi_fail(err, TG_E_BUSY, "%s: other runs keep coming and going", f->name);
+    return tgi_file_open_locked(f->name, output, &f->fd, err);
 }
 
 /* ---- Reading ----------------------------------------------------------------------------- */

@@ -9,12 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAP_AHEAD ((size_t)4 << 20)
-
 struct tg_scratch {
     tgi_rfile f;
     const char *folder; /* borrowed: for messages */
-    bool mapped;
 };
 
 tg_status tgi_scratch_look(const char *folder, tg_scratch_place *out, tgi_err *err)
@@ -46,9 +43,7 @@ tg_status tgi_scratch_create(const char *folder, uint64_t bytes, tg_scratch **ou
         st = tgi_file_reserve(s->f.fd, folder, bytes, err);
     if (st == TG_OK)
         st = tgi_file_truncate(s->f.fd, folder, bytes, err);
-    if (st == TG_OK)
-        s->mapped = !tgi_rfile_is_remote(&s->f);
-    else
+    if (st != TG_OK)
         tgi_scratch_close(&s);
     *out = s;
     return st;
@@ -70,11 +65,6 @@ tg_status tgi_scratch_write(tg_scratch *s, uint64_t at, const void *bytes, size_
         return tgi_fail(err, TG_E_INTERNAL, "%zu bytes at %llu of a scratch file of %llu", n,
                         (unsigned long long)at, (unsigned long long)s->f.size);
     return tgi_file_pwrite(s->f.fd, s->folder, bytes, n, at, err);
-}
-
-tg_status tgi_scratch_window(const tg_scratch *s, tgi_window *out, tgi_err *err)
-{
-    return tgi_window_init(out, s->mapped, s->mapped ? MAP_AHEAD : TGI_SCRATCH_WINDOW, err);
 }
 
 tg_status tgi_scratch_read(const tg_scratch *s, tgi_window *w, uint64_t at, size_t n,

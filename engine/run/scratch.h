@@ -31,11 +31,8 @@ tg_status tgi_scratch_create(const char *folder, uint64_t bytes, tg_scratch **ou
 void tgi_scratch_close(tg_scratch **s);
 tg_status tgi_scratch_write(tg_scratch *s, uint64_t at, const void *bytes, size_t n,
                             tgi_err *err);
-/* What a window may take of our memory: nothing when mapped, a buffer where mapping is slow or
- * unsafe. */
+/* One reader's window (tgi_window_init). */
 #define TGI_SCRATCH_WINDOW ((size_t)64 << 10)
-/* A window for one reader; release with tgi_window_free. */
-tg_status tgi_scratch_window(const tg_scratch *s, tgi_window *out, tgi_err *err);
 /* Pointer to n bytes, at most TGI_SCRATCH_WINDOW, at `at`, until the next call on this window.
  */
 tg_status tgi_scratch_read(const tg_scratch *s, tgi_window *w, uint64_t at, size_t n,

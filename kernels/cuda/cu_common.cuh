@@ -50,7 +50,8 @@ extern "C" {
     T *const name = reinterpret_cast<T *>(cu_dynamic_shared)
 #endif
 
-/* As many bytes from the beginning of a launch's arguments on may be read, whatever they are. */
+/* As many bytes from the beginning of a launch's arguments on may be read, whatever they are.
+ */
 #define CU_ARGUMENTS_NEAR 1024
 
 /* Shared memory that a block may take so that two are on a multiprocessor of compute capability

@@ -159,7 +159,7 @@ def test_patterns(lab):
 def test_statistics(lab):
     model = upscaler(lab.path("stats.onnx"), 4)
     image = picture(lab.path("stats.tif"), 96, 200)
-    out, stats = lab.path("stats-out.tif"), lab.path("stats.json")
+    out, stats = lab.path("stats-out.tif"), lab.path("collected.json")
     plain = ["run", "-m", model, image, "--tile", "32x32", "--normalize", "zscore"]
     named = plain + ["--stats", stats]
     want = whole(lab, plain, out)

@@ -35,7 +35,6 @@ static inline void fuzz_image(const uint8_t *data, size_t n, unsigned how)
     fuzz_file(data, n, path);
     const tg_open_opts o = {.threads = how & 8 ? 2 : 1,
                             .level = how & 1,
-                            .io = how & 2 ? TG_IO_MAP : TG_IO_READ,
                             .decode_budget = how & 4 ? 64u << 10 : 16u << 20};
     tgi_err err = {0};
     tg_source *s = NULL;

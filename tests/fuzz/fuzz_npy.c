@@ -1,4 +1,5 @@
-/* fuzz_npy.c - any bytes as a .npy array: loaded whole, mapped, and read as an image. */
+/* fuzz_npy.c - any bytes as a .npy array: loaded whole, opened to be read in pieces, and read
+ * as an image. */
 #include "engine/base/arith.h"
 #include "io/image.h"
 #include "io/npy.h"
@@ -7,7 +8,7 @@
 static void as_image(const char *path)
 {
     static uint8_t buf[64 * 8 * 4 * 8];
-    const tg_open_opts o = {.threads = 1, .io = TG_IO_READ, .decode_budget = 16u << 20};
+    const tg_open_opts o = {.threads = 1, .decode_budget = 16u << 20};
     tgi_err err = {0};
     tg_source *s = NULL;
     const tg_status st = tgi_source_open(path, &o, &s, &err);
@@ -31,12 +32,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     tgi_err err = {0};
     tg_desc desc;
     void *values = NULL;
-    tgi_npy_map map = {0};
+    tgi_npy_in in = {.file.fd = -1};
     fuzz_check(tgi_npy_load(path, 1u << 20, &desc, &values, &err), &err);
     tgi_free(values);
     err = (tgi_err){0};
-    fuzz_check(tgi_npy_map_open(path, &map, &err), &err);
-    tgi_npy_unmap(&map);
+    fuzz_check(tgi_npy_open(path, &in, &err), &err);
+    tgi_npy_close(&in);
     as_image(path);
     fuzz_check_leaks();
     return 0;

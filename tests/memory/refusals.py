@@ -129,7 +129,7 @@ def main():
             json.dump({**saved, "ram": "5MiB"}, f)
         check.doctor("doctor", job)
         check.refused("budget", ["run", *net, image, *out, "--ram", "5MiB"], 1, ["--ram"])
-        check.refused("tile", ["run", *net, image, *out, "--ram=16MiB", "--tile", "512x2048",
+        check.refused("tile", ["run", *net, image, *out, "--ram=17MiB", "--tile", "512x2048",
                                "--threads", "8"], 2, ["--ram", "--tile"])
         check.refused("no bytes", ["plan", *net, image, *out, "--ram", "1MiB"], 1, ["--ram"])
         check.refused("verify", ["verify", *net, image, "--ram", "60MiB"], 2, ["--ram", "--roi"])

@@ -37,7 +37,8 @@ static void test_every_type_goes_out_and_comes_back(void)
         uint8_t data[30 * 8];
         tg_desc got = {0};
         void *back = NULL;
-        tgi_npy_map m = {0};
+        tgi_npy_in in = {.file.fd = -1};
+        uint8_t piece[30 * 8];
         tgi_err err = {0};
         for (size_t i = 0; i < sizeof data; i++)
             data[i] = (uint8_t)(t == TG_DTYPE_BOOL ? i & 1 : i * 37);
@@ -46,9 +47,12 @@ static void test_every_type_goes_out_and_comes_back(void)
         CHECK_EQ(got.dtype, t);
         CHECK(tgi_desc_same_shape(&got, &d));
         CHECK(back && memcmp(back, data, 30 * tgi_dtype_size(d.dtype)) == 0);
-        CHECK_OK(tgi_npy_map_open(path, &m, &err), err);
-        CHECK(m.data && memcmp(m.data, data, 30 * tgi_dtype_size(d.dtype)) == 0);
-        tgi_npy_unmap(&m);
+        CHECK_OK(tgi_npy_open(path, &in, &err), err);
+        CHECK_EQ(in.head.data_bytes, 30 * tgi_dtype_size(d.dtype));
+        CHECK_OK(tgi_rfile_read(&in.file, in.head.data_off, piece, in.head.data_bytes, &err),
+                 err);
+        CHECK(memcmp(piece, data, in.head.data_bytes) == 0);
+        tgi_npy_close(&in);
         tgi_free(back);
     }
 }
@@ -88,8 +92,8 @@ static void test_versions_byte_orders_and_loose_spelling_are_read(void)
             CHECK_EQ(((uint16_t *)p)[1], 772);
         }
         tgi_free(p);
-        tgi_npy_map m;
-        CHECK_STATUS(tgi_npy_map_open(path, &m, &err), TG_E_UNSUPPORTED, err);
+        tgi_npy_in in;
+        CHECK_STATUS(tgi_npy_open(path, &in, &err), TG_E_UNSUPPORTED, err);
     }
 }
 
@@ -169,11 +173,15 @@ static void test_a_stream_must_be_complete_and_inside(void)
 {
     const tg_desc d = {TG_DTYPE_U16, 2, {4, 3}};
     const uint16_t row[3] = {7, 8, 9};
-    tgi_npy_out o;
+    tgi_npy_out o = {.part = TGI_PART_CLOSED}, second = o;
     tg_desc got;
     void *p = NULL;
     tgi_err err = {0};
-    CHECK_OK(tgi_npy_create(path, &d, &o, &err), err);
+    unlink(path);
+    CHECK_OK(tgi_npy_create(path, &d, 0, &o, &err), err);
+    CHECK(access(path, F_OK) != 0); /* no name before it is whole */
+    CHECK_STATUS(tgi_npy_create(path, &d, 1, &second, &err), TG_E_BUSY, err);
+    tgi_npy_abandon(&second); /* nothing of the first one's */
     for (uint64_t y = 4; y-- > 0;)
         CHECK_OK(tgi_npy_write(&o, y * 6, row, 6, &err), err);
     CHECK_STATUS(tgi_npy_write(&o, 20, row, 6, &err), TG_E_ARG, err);
@@ -181,9 +189,38 @@ static void test_a_stream_must_be_complete_and_inside(void)
     CHECK_OK(tgi_npy_load(path, 0, &got, &p, &err), err);
     CHECK(p && ((uint16_t *)p)[11] == 9);
     tgi_free(p);
-    CHECK_OK(tgi_npy_create(path, &d, &o, &err), err);
+    CHECK_STATUS(tgi_npy_create(path, &d, 0, &o, &err), TG_E_EXISTS, err);
+    CHECK_OK(tgi_npy_create(path, &d, 1, &o, &err), err);
     CHECK_OK(tgi_npy_write(&o, 0, row, 6, &err), err);
     CHECK_STATUS(tgi_npy_finish(&o, &err), TG_E_INTERNAL, err);
+    tgi_npy_abandon(&o);
+    tgi_npy_abandon(&o);                                  /* safe again */
+    CHECK_OK(tgi_npy_load(path, 0, &got, &p, &err), err); /* the older one is as it was */
+    CHECK(p && ((uint16_t *)p)[11] == 9);
+    tgi_free(p);
+}
+
+static void test_a_file_that_came_meanwhile_is_not_replaced(void)
+{
+    const tg_desc d = {TG_DTYPE_U8, 1, {3}};
+    char partial[300];
+    tgi_npy_out o = {.part = TGI_PART_CLOSED};
+    tg_desc got;
+    void *p = NULL;
+    tgi_err err = {0};
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    unlink(path);
+    CHECK_OK(tgi_npy_create(path, &d, 0, &o, &err), err);
+    CHECK_OK(tgi_npy_write(&o, 0, "abc", 3, &err), err);
+    write_file("other", 5);
+    CHECK_EQ(tgi_npy_finish(&o, &err), TG_E_EXISTS);
+    CHECK(strstr(err.text, partial) != NULL); /* says where the result stays, */
+    tgi_npy_abandon(&o);
+    CHECK_OK(tgi_npy_load(partial, 0, &got, &p, &err), err); /* and it does */
+    CHECK(p && memcmp(p, "abc", 3) == 0);
+    CHECK_EQ(tgi_npy_load(path, 0, &got, &p, &err), TG_E_FORMAT); /* the other's */
+    tgi_free(p);
+    unlink(partial);
 }
 
 static void test_an_array_is_an_image_by_rank_or_by_named_axes(void)
@@ -202,39 +239,36 @@ static void test_an_array_is_an_image_by_rank_or_by_named_axes(void)
     for (int i = 0; i < 120; i++)
         data[i] = (int16_t)i;
     CHECK_OK(tgi_npy_save(path, &d, data, &err), err);
-    for (int io = TG_IO_MAP; io <= TG_IO_READ; io++)
-        for (size_t c = 0; c < 4; c++) {
-            const tg_open_opts o = {.threads = 1, .io = (tg_io_mode)io, .axes = cases[c].axes};
-            tg_source *s = NULL;
-            CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
-            if (!s)
-                continue;
-            const tg_image_info *i = s->ops->info(s);
-            CHECK_STR(i->axes, cases[c].want);
-            CHECK_EQ(i->n_planes, cases[c].planes);
-            CHECK_EQ(i->samples, cases[c].samples);
-            CHECK_EQ(i->planar_samples, cases[c].planar);
-            int16_t v[2];
-            /* last plane, last sample, last row, last two columns */
-            CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, i->samples - 1, i->samples,
-                                  i->height - 1, i->height, i->width - 2, i->width, v, 4, 4,
-                                  &err),
-                     err);
-            CHECK_EQ(v[1], 119);
-            CHECK_EQ(v[0], i->axes[3] == 'S' ? 114 : 118);
-            int16_t all[10], last; /* of the last two columns, all samples side by side */
-            CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, 0, i->samples, i->height - 1,
-                                  i->height, i->width - 2, i->width, all, 0, TG_INTERLEAVED,
-                                  &err),
-                     err);
-            CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, 0, 1, i->height - 1, i->height,
-                                  i->width - 1, i->width, &last, 2, 2, &err),
-                     err);
-            CHECK_EQ(all[2 * i->samples - 1], 119);
-            CHECK_EQ(all[i->samples - 1], v[0]);
-            CHECK_EQ(all[i->samples], last);
-            tgi_source_close(&s);
-        }
+    for (size_t c = 0; c < 4; c++) {
+        const tg_open_opts o = {.threads = 1, .axes = cases[c].axes};
+        tg_source *s = NULL;
+        CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
+        if (!s)
+            continue;
+        const tg_image_info *i = s->ops->info(s);
+        CHECK_STR(i->axes, cases[c].want);
+        CHECK_EQ(i->n_planes, cases[c].planes);
+        CHECK_EQ(i->samples, cases[c].samples);
+        CHECK_EQ(i->planar_samples, cases[c].planar);
+        int16_t v[2];
+        /* last plane, last sample, last row, last two columns */
+        CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, i->samples - 1, i->samples, i->height - 1,
+                              i->height, i->width - 2, i->width, v, 4, 4, &err),
+                 err);
+        CHECK_EQ(v[1], 119);
+        CHECK_EQ(v[0], i->axes[3] == 'S' ? 114 : 118);
+        int16_t all[10], last; /* of the last two columns, all samples side by side */
+        CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, 0, i->samples, i->height - 1, i->height,
+                              i->width - 2, i->width, all, 0, TG_INTERLEAVED, &err),
+                 err);
+        CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, 0, 1, i->height - 1, i->height,
+                              i->width - 1, i->width, &last, 2, 2, &err),
+                 err);
+        CHECK_EQ(all[2 * i->samples - 1], 119);
+        CHECK_EQ(all[i->samples - 1], v[0]);
+        CHECK_EQ(all[i->samples], last);
+        tgi_source_close(&s);
+    }
     const tg_open_opts bad = {.threads = 1, .axes = "ZYXT"},
                        twice = {.threads = 1, .axes = "ZZYX"};
     tg_source *s = NULL;
@@ -284,6 +318,7 @@ int main(void)
     RUN(test_a_cut_file_is_damage_at_every_length);
     RUN(test_an_array_over_the_limit_is_refused_before_it_is_loaded);
     RUN(test_a_stream_must_be_complete_and_inside);
+    RUN(test_a_file_that_came_meanwhile_is_not_replaced);
     RUN(test_an_array_is_an_image_by_rank_or_by_named_axes);
     RUN(test_arrays_that_numpy_wrote_are_read);
     unlink(path);
