@@ -324,7 +324,7 @@ __global__ void __launch_bounds__(threads, 2) conv_mma(const cu_gemm_args *__res
                             make_float2(s.c[m][n][2 * up], s.c[m][n][2 * up + 1]);
                     }
         __syncthreads();
-        cu_gemm_store<typename P::element, S::en, threads>(a, b, BN, n0, out);
+        cu_gemm_store<typename P::element, S::en, threads, (BN < 128)>(a, b, BN, n0, out);
     }
 }
 

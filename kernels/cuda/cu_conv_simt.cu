@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(threads, 3) conv_simt(const cu_gemm_args *__re
         __syncthreads();
         lay_out<BN>(c, m, n, n0, shared);
         __syncthreads();
-        cu_gemm_store<float, S::en, threads>(a, b, BN, n0, shared);
+        cu_gemm_store<float, S::en, threads, false>(a, b, BN, n0, shared);
     }
 }
 

@@ -38,11 +38,12 @@ namespace
 {
 
 const int threads = CU_PATCH_THREADS;
-const int sums_pitch = CU_PATCH_BN + 4;       /* see sum_at */
-const int pixel_bytes = CU_PATCH_BN * 2 + 16; /* of a pixel's results: see put_pairs */
+const int sums_pitch = CU_PATCH_BN + 4; /* see sum_at */
 const int sums_bytes = CU_PATCH_PIXELS * sums_pitch * 4;
 
 #if CU_HAS_WGMMA
+
+const int pixel_bytes = CU_PATCH_BN * 2 + 16; /* of a pixel's results: see put_pairs */
 
 /* What a step multiplies: matrices of its first tap and units, and where the next ones are. */
 struct products {
@@ -381,7 +382,7 @@ __device__ __forceinline__ void store(const cu_gemm_args *a, const cu_gemm_block
         store_pairs<T>(a, b, shared);
     } else {
         const turned_sums sums = {reinterpret_cast<float *>(shared), cu_patch_is_wide(a)};
-        cu_gemm_store_lanes<T, turned_sums, 8, threads>(a, b, CU_PATCH_BN, 0, sums);
+        cu_gemm_store_lanes<T, turned_sums, 8, threads, true>(a, b, CU_PATCH_BN, 0, sums);
     }
 }
 

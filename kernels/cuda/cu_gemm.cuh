@@ -614,8 +614,9 @@ template <class T, int V> struct cu_gemm_writer {
     }
 };
 
-/* They get their bias, epilogue and type, and are stored. */
-template <class T, class S, int V, int THREADS>
+/* They get their bias, epilogue and type, and are stored. KEEP: the bias stays in registers;
+ * not where sums that are stored later still fill them. */
+template <class T, class S, int V, int THREADS, bool KEEP>
 __device__ __forceinline__ void cu_gemm_store_lanes(const cu_gemm_args *a,
                                                     const cu_gemm_block &b, int bn, int n0,
                                                     const S &sums)
@@ -628,7 +629,9 @@ __device__ __forceinline__ void cu_gemm_store_lanes(const cu_gemm_args *a,
     float bias[V], v[V];
     if (n0 + c >= b.tile.lanes)
         return;
-    cu_load<float, V>(a->bias + (int64_t)b.tile_index * bn + n0 + c, bias);
+    const float *const first_bias = a->bias + (int64_t)b.tile_index * bn + n0 + c;
+    if (KEEP)
+        cu_load<float, V>(first_bias, bias);
     out.begin(a, b, b.tile.channel0 + n0 + c);
     const bool is_light = light.begin(a->pool, a->epi, out.at.c);
 #pragma unroll 1
@@ -637,6 +640,8 @@ __device__ __forceinline__ void cu_gemm_store_lanes(const cu_gemm_args *a,
         if (!to)
             continue;
         sums.template load<V>(m, c, v);
+        if (!KEEP)
+            cu_load<float, V>(first_bias, bias);
 #pragma unroll
         for (int k = 0; k < V; k++)
             v[k] += bias[k];
@@ -648,21 +653,21 @@ __device__ __forceinline__ void cu_gemm_store_lanes(const cu_gemm_args *a,
     }
 }
 
-template <class T, int EN, int THREADS>
+template <class T, int EN, int THREADS, bool KEEP>
 __device__ __forceinline__ void cu_gemm_store(const cu_gemm_args *a, const cu_gemm_block &b,
                                               int bn, int n0, const float *first)
 {
     typedef cu_gemm_sums<EN> S;
     const S sums = {first};
     if (a->dst.cb >= 8) {
-        cu_gemm_store_lanes<T, S, 8, THREADS>(a, b, bn, n0, sums);
+        cu_gemm_store_lanes<T, S, 8, THREADS, KEEP>(a, b, bn, n0, sums);
     } else if constexpr (EN <= 16) { /* pixels of few lanes have narrow tiles */
         if (a->dst.cb == 4)
-            cu_gemm_store_lanes<T, S, 4, THREADS>(a, b, bn, n0, sums);
+            cu_gemm_store_lanes<T, S, 4, THREADS, KEEP>(a, b, bn, n0, sums);
         else if (a->dst.cb == 2)
-            cu_gemm_store_lanes<T, S, 2, THREADS>(a, b, bn, n0, sums);
+            cu_gemm_store_lanes<T, S, 2, THREADS, KEEP>(a, b, bn, n0, sums);
         else
-            cu_gemm_store_lanes<T, S, 1, THREADS>(a, b, bn, n0, sums);
+            cu_gemm_store_lanes<T, S, 1, THREADS, KEEP>(a, b, bn, n0, sums);
     }
 }
 
