@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,18 +56,17 @@ tg_status cli_fail(cli *c, tg_status st, const char *fmt, ...)
     return st;
 }
 
-static volatile sig_atomic_t asked_to_stop;
+static atomic_flag asked_to_stop = ATOMIC_FLAG_INIT; /* two threads may get a signal each */
 
 static void on_signal(int sig)
 {
     static const char note[] = "\ntegula: stopping; the same command continues later "
                                "(once more to stop at once)\n";
-    if (asked_to_stop) {
+    if (atomic_flag_test_and_set(&asked_to_stop)) {
         signal(sig, SIG_DFL);
         raise(sig); /* delivered when this handler returns */
         return;
     }
-    asked_to_stop = 1;
     tg_cancel(sig);
     if (write(STDERR_FILENO, note, sizeof note - 1) < 0)
         return; /* nobody listens; stopping goes on */

@@ -3,6 +3,7 @@
 #include "tegula_preset.h"
 
 #include "engine/auto/auto.h"
+#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/ctx.h"
@@ -10,7 +11,6 @@
 #include "engine/job/job.h"
 #include "engine/job/refusal.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,16 +26,14 @@ struct tg_ctx {
 
 /* ---- Context ----------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t cancel_signal;
-
 void tg_cancel(int signal_number)
 {
-    cancel_signal = signal_number;
+    tgi_cancel(signal_number);
 }
 
 int tg_cancel_signal(void)
 {
-    return cancel_signal;
+    return tgi_cancel_signal();
 }
 
 tgi_err *tgi_ctx_err(tg_ctx *ctx)

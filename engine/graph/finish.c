@@ -66,7 +66,7 @@ static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node
     if (n_act == 0)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "%s \"%s\" computes a constant that is not "
-                        "folded here",
+                        "folded here; an exporter can fold it",
                         n->op->name, n->name);
     return TG_OK;
 }

@@ -1,15 +1,22 @@
 /* fold.c - nodes whose inputs are all constants become constants; and reading constants.
  *
  * Only ops with an `eval` are folded. Everything folded in one graph together stays below
- * FOLD_BYTES: a file that asks to materialise a petabyte gets TG_E_BUDGET at once. */
+ * FOLD_BYTES: a file that asks to materialise a petabyte gets TG_E_BUDGET at once. And below
+ * FOLD_WORK operations: a few letters of an Einsum ask for hours. What is beyond that stays a
+ * node, which the run computes like any other, and can be stopped at. */
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/size.h"
 
+#include <math.h>
 #include <string.h>
 
 #define FOLD_BYTES ((size_t)64 << 20)
+/* About a second: exporters leave products of small factors behind and shape arithmetic.
+ * Counted in operations, not measured, so that a graph is the same on every machine and day. */
+#define FOLD_WORK 2e9
 
 double tgi_const_get(const tg_const *c, int64_t i)
 {
@@ -70,7 +77,24 @@ static int all_const(const tg_graph *g, const tg_node *n)
     return n->n_epi == 0;
 }
 
-static tg_status fold_node(tg_graph *g, int i, size_t *budget, tgi_err *err)
+double tgi_eval_work(const tg_op *op, const tg_op_ctx *ctx)
+{
+    const double each = op->flops ? op->flops(ctx) : 1;
+    double work = 0;
+    int64_t count;
+    for (int k = 0; k < ctx->n_src; k++)
+        work += tgi_desc_count(&ctx->src[k], &count) ? (double)count : 0;
+    for (int k = 0; k < ctx->n_dst; k++)
+        work += tgi_desc_count(&ctx->dst[k], &count) ? (double)count * each : INFINITY;
+    return work;
+}
+
+typedef struct fold_budget {
+    size_t bytes;
+    double work;
+} fold_budget;
+
+static tg_status fold_node(tg_graph *g, int i, fold_budget *budget, tgi_err *err)
 {
     tg_node *n = &g->nodes[i];
     tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST] = {{0}};
@@ -90,18 +114,25 @@ static tg_status fold_node(tg_graph *g, int i, size_t *budget, tgi_err *err)
                            .dst = dst,
                            .const_src = consts};
     TGI_TRY(n->op->infer(&ctx, dst, err));
+    size_t bytes[TG_OP_MAX_DST], left = budget->bytes;
     for (int k = 0; k < n->n_dst; k++) {
         int64_t count;
-        size_t bytes;
         if (!tgi_desc_count(&dst[k], &count) ||
-            !tgi_mul_ok((size_t)count, tgi_dtype_size(dst[k].dtype), &bytes) || bytes > *budget)
+            !tgi_mul_ok((size_t)count, tgi_dtype_size(dst[k].dtype), &bytes[k]) ||
+            bytes[k] > left)
             return tgi_fail(err, TG_E_BUDGET,
                             "its constant result does not fit the %s that folding may use",
                             tgi_size_text(FOLD_BYTES, text, sizeof text));
-        *budget -= bytes;
-        if (!(data[k] = tgi_graph_own(g, bytes, err)))
-            return TG_E_NOMEM;
+        left -= bytes[k];
     }
+    const double work = tgi_eval_work(n->op, &ctx);
+    if (work > budget->work)
+        return TG_OK; /* the run computes it */
+    budget->work -= work;
+    budget->bytes = left;
+    for (int k = 0; k < n->n_dst; k++)
+        if (!(data[k] = tgi_graph_own(g, bytes[k], err)))
+            return TG_E_NOMEM;
     TGI_TRY(n->op->eval(&ctx, data, err));
     for (int k = 0; k < n->n_dst; k++) {
         tg_value *v = &g->values[n->dst[k]];
@@ -114,12 +145,13 @@ static tg_status fold_node(tg_graph *g, int i, size_t *budget, tgi_err *err)
 
 tg_status tgi_fold_constants(tg_graph *g, tgi_err *err)
 {
-    size_t budget = FOLD_BYTES;
+    fold_budget budget = {FOLD_BYTES, FOLD_WORK};
     for (int i = 0; i < g->n_nodes; i++) {
         const tg_node *n = &g->nodes[i];
         if (!n->op || !n->op->eval || n->n_src == 0 || !all_const(g, n))
             continue;
         tgi_err local = {0};
+        TGI_TRY(tgi_check_cancel(err));
         const tg_status st = fold_node(g, i, &budget, &local);
         if (st != TG_OK)
             return tgi_fail(err, st, "%s \"%s\": %s", n->op->name, n->name, local.text);

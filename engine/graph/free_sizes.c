@@ -12,6 +12,7 @@
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,28 +104,44 @@ static tg_status depends(const tg_graph *g, int value, int from, int *yes, tgi_e
     return TG_OK;
 }
 
+/* A value that reader r of node i's output joins with it, of the target's extents; -1: none. */
+static tg_status joined_by(const tg_graph *g, const tg_shapes *s, int i, int r, const target *t,
+                           int *ref, tgi_err *err)
+{
+    const tg_node *n = &g->nodes[r];
+    for (int k = 0; k < n->n_src && *ref < 0; k++) {
+        const int v = n->src[k];
+        int cycle = 0;
+        if (v < 0 || v == g->nodes[i].dst[0] || g->values[v].is_const ||
+            !has_extents(t, &s->desc[v]))
+            continue;
+        TGI_TRY(depends(g, v, i, &cycle, err));
+        if (!cycle)
+            *ref = v;
+    }
+    return TG_OK;
+}
+
+/* The first reader of node i's output behind `from`, in the order of nodes; -1: there is none.
+ */
+static int reader_behind(const tg_graph *g, int i, int from)
+{
+    const int v = g->nodes[i].dst[0];
+    int at = -1, r, first = -1;
+    while ((r = tgi_graph_next_reader(g, v, &at)) >= 0)
+        if (r > from && (first < 0 || r < first))
+            first = r;
+    return first;
+}
+
 /* A value that some reader of node i's output joins with it, of the target's extents; -1: none.
  */
 static tg_status joined_with(const tg_graph *g, const tg_shapes *s, int i, const target *t,
                              int *ref, tgi_err *err)
 {
-    const int own = g->nodes[i].dst[0];
     *ref = -1;
-    for (int r = i + 1; r < g->n_nodes && *ref < 0; r++) {
-        const tg_node *n = &g->nodes[r];
-        int reads = 0;
-        for (int k = 0; k < n->n_src; k++)
-            reads |= n->src[k] == own;
-        for (int k = 0; reads && k < n->n_src && *ref < 0; k++) {
-            const int v = n->src[k];
-            int cycle = 0;
-            if (v < 0 || v == own || g->values[v].is_const || !has_extents(t, &s->desc[v]))
-                continue;
-            TGI_TRY(depends(g, v, i, &cycle, err));
-            if (!cycle)
-                *ref = v;
-        }
-    }
+    for (int r = i; *ref < 0 && (r = reader_behind(g, i, r)) >= 0;)
+        TGI_TRY(joined_by(g, s, i, r, t, ref, err));
     return TG_OK;
 }
 
@@ -219,8 +236,7 @@ static tg_status free_node_at(tg_graph *g, const tg_shapes *s, int i, tgi_freed 
     tg_node *now = &g->nodes[i]; /* adding nodes moves them */
     const int k = resize ? SIZES : ENDS;
     f->item[f->n++] = (tgi_freed_item){now->dst[0], k, now->src[k]};
-    now->src[k] = to;
-    return TG_OK;
+    return tgi_graph_set_src(g, i, k, to, err);
 }
 
 tg_status tgi_free_sizes(tg_graph *g, tgi_freed *f, tgi_err *err)
@@ -232,7 +248,8 @@ tg_status tgi_free_sizes(tg_graph *g, tgi_freed *f, tgi_err *err)
     f->item = tgi_calloc(TGI_TAG_GRAPH, (size_t)n_nodes + 1, sizeof *f->item);
     tg_status st = f->item ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory to free sizes");
     for (int i = 0; i < n_nodes && st == TG_OK; i++)
-        st = free_node_at(g, &s, i, f, err);
+        if ((st = tgi_check_cancel(err)) == TG_OK)
+            st = free_node_at(g, &s, i, f, err);
     tgi_shapes_free(&s);
     return st == TG_OK && f->n ? tgi_graph_clean(g, err) : st;
 }
@@ -242,7 +259,7 @@ tg_status tgi_fix_sizes(tg_graph *g, const tgi_freed *f, tgi_err *err)
     for (int i = 0; i < f->n; i++) {
         const int producer = g->values[f->item[i].dst].producer;
         if (producer >= 0)
-            g->nodes[producer].src[f->item[i].src] = f->item[i].constant;
+            TGI_TRY(tgi_graph_set_src(g, producer, f->item[i].src, f->item[i].constant, err));
     }
     return f->n ? tgi_graph_clean(g, err) : TG_OK;
 }

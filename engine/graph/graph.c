@@ -60,6 +60,7 @@ void tgi_graph_free(tg_graph **gp)
         tgi_free(p->blocks[i]);
     tgi_onnx_close(&p->model);
     tgi_free(p->blocks);
+    tgi_readers_free(&p->readers);
     tgi_free(p);
     tgi_free(g->fixed_why);
     tgi_free(g->values);
@@ -170,6 +171,16 @@ static tg_status check_new_node(const tg_graph *g, const char *op, const char *n
     return TG_OK;
 }
 
+static tg_status enter_readers(tg_graph *g, int node, tgi_err *err)
+{
+    const tg_node *n = &g->nodes[node];
+    for (int k = 0; k < n->n_src; k++)
+        TGI_TRY(tgi_graph_note_reader(g, node, n->src[k], err));
+    for (int k = 0; k < n->n_epi; k++)
+        TGI_TRY(tgi_graph_note_reader(g, node, n->epi[k].value, err));
+    return TG_OK;
+}
+
 tg_status tgi_graph_add_node(tg_graph *g, const char *op, const char *name, int n_src,
                              const int *src, int n_dst, const int *dst, tg_node **out,
                              tgi_err *err)
@@ -202,7 +213,7 @@ tg_status tgi_graph_add_node(tg_graph *g, const char *op, const char *name, int 
     if (out)
         *out = &g->nodes[g->n_nodes];
     g->n_nodes++;
-    return TG_OK;
+    return enter_readers(g, g->n_nodes - 1, err);
 }
 
 static tg_status new_port(tg_graph *g, int value, tg_port *p, tgi_err *err)
@@ -252,35 +263,85 @@ int tgi_node_is(const tg_node *n, const char *op)
     return n->op && strcmp(n->op->name, op) == 0;
 }
 
+/* Operands and epilogue steps by which a live node reads the value. */
+static int reads(const tg_graph *g, int node, int value)
+{
+    const tg_node *n = &g->nodes[node];
+    int count = 0;
+    for (int k = 0; n->op && k < n->n_src; k++)
+        count += n->src[k] == value;
+    for (int k = 0; n->op && k < n->n_epi; k++)
+        count += n->epi[k].value == value;
+    return count;
+}
+
+/* Was the node met among the entries before `end`? Asked behind few of them. */
+static int met_before(const tgi_readers *r, int value, int end, int node)
+{
+    for (int e = tgi_readers_of(r, value); e != end; e = r->entry[e].next)
+        if (r->entry[e].node == node)
+            return 1;
+    return 0;
+}
+
 int tgi_graph_uses(const tg_graph *g, int value)
 {
-    int uses = 0;
-    for (int i = 0; i < g->n_nodes; i++) {
-        const tg_node *n = &g->nodes[i];
-        for (int k = 0; n->op && k < n->n_src; k++)
-            uses += n->src[k] == value;
-        for (int k = 0; n->op && k < n->n_epi; k++)
-            uses += n->epi[k].value == value;
-    }
+    const tgi_readers *r = &tgi_priv(g)->readers;
+    int uses = 0, last = -1;
     for (int i = 0; i < g->n_out; i++)
         uses += g->out[i].value == value;
-    return uses;
+    for (int e = tgi_readers_of(r, value); e >= 0 && uses < TGI_MANY_USES;
+         e = r->entry[e].next) {
+        const int node = r->entry[e].node, n = reads(g, node, value);
+        if (n && !met_before(r, value, e, node)) {
+            uses += n;
+            last = e;
+        } else if (last >= 0) { /* stale: the next walk is without it */
+            r->entry[last].next = r->entry[e].next;
+        } else {
+            r->first[value] = r->entry[e].next;
+        }
+    }
+    return uses < TGI_MANY_USES ? uses : TGI_MANY_USES;
+}
+
+int tgi_graph_next_reader(const tg_graph *g, int value, int *at)
+{
+    const tgi_readers *r = &tgi_priv(g)->readers;
+    int e = *at < 0 ? tgi_readers_of(r, value) : r->entry[*at].next;
+    while (e >= 0 && !reads(g, r->entry[e].node, value))
+        e = r->entry[e].next;
+    *at = e;
+    return e < 0 ? -1 : r->entry[e].node;
 }
 
 int tgi_graph_only_user(const tg_graph *g, int value)
 {
+    int at = -1;
     if (tgi_graph_uses(g, value) != 1)
         return -1;
-    for (int i = 0; i < g->n_nodes; i++)
-        for (int k = 0; g->nodes[i].op && k < g->nodes[i].n_src; k++)
-            if (g->nodes[i].src[k] == value)
-                return i;
-    return -1;
+    const int node = tgi_graph_next_reader(g, value, &at);
+    for (int k = 0; node >= 0 && k < g->nodes[node].n_src; k++)
+        if (g->nodes[node].src[k] == value)
+            return node;
+    return -1; /* an epilogue or an output */
 }
 
-void tgi_graph_replace(tg_graph *g, int from, int to)
+tg_status tgi_graph_note_reader(tg_graph *g, int node, int value, tgi_err *err)
 {
-    for (int i = 0; i < g->n_nodes; i++) {
+    return value < 0 ? TG_OK : tgi_readers_add(&tgi_priv(g)->readers, value, node, err);
+}
+
+tg_status tgi_graph_set_src(tg_graph *g, int node, int k, int value, tgi_err *err)
+{
+    g->nodes[node].src[k] = value;
+    return tgi_graph_note_reader(g, node, value, err);
+}
+
+tg_status tgi_graph_replace(tg_graph *g, int from, int to, tgi_err *err)
+{
+    int at = -1, i;
+    while ((i = tgi_graph_next_reader(g, from, &at)) >= 0) {
         tg_node *n = &g->nodes[i];
         for (int k = 0; k < n->n_src; k++)
             if (n->src[k] == from)
@@ -288,10 +349,12 @@ void tgi_graph_replace(tg_graph *g, int from, int to)
         for (int k = 0; k < n->n_epi; k++)
             if (n->epi[k].value == from)
                 n->epi[k].value = to;
+        TGI_TRY(tgi_graph_note_reader(g, i, to, err));
     }
-    for (int i = 0; i < g->n_out; i++)
+    for (i = 0; i < g->n_out; i++)
         if (g->out[i].value == from)
             g->out[i].value = to;
+    return TG_OK;
 }
 
 void tgi_graph_drop(tg_graph *g, int node)
@@ -408,6 +471,9 @@ static tg_status permute(tg_graph *g, const sorter *s, tgi_err *err)
     g->nodes = nodes;
     g->n_nodes = s->n_order;
     tgi_priv(g)->cap_nodes = s->n_order + 1;
+    tgi_readers_clear(&tgi_priv(g)->readers);
+    for (int i = 0; i < g->n_nodes; i++)
+        TGI_TRY(enter_readers(g, i, err));
     return TG_OK;
 }
 

@@ -8,16 +8,18 @@
 
 #include "engine/base/mem.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/readers.h"
 #include "io/onnx.h"
 
-#define TGI_MAX_NODES 8192 /* passes may be quadratic */
-#define TGI_MAX_VALUES 65536
+#define TGI_MAX_NODES 32768 /* a plan takes some kilobytes for each */
+#define TGI_MAX_VALUES (8 * TGI_MAX_NODES)
 
 typedef struct tgi_graph_priv {
     void **blocks; /* owned constant data */
     int n_blocks, cap_blocks;
     int cap_values, cap_nodes;
     int finished;
+    tgi_readers readers;           /* of every value, by operands and epilogues */
     tg_onnx_model *model;          /* keeps the mapped file open */
     int lines;                     /* windows slide over one axis: inputs may be [N,C,L] */
     tg_desc base_in[TG_MAX_PORTS]; /* inputs at the base size, graph order */
@@ -33,13 +35,24 @@ void *tgi_graph_own(tg_graph *g, size_t bytes, tgi_err *err);
 
 /* ---- Edits (before the graph is finished) ------------------------------------------------ */
 
-/* How many operands, epilogue steps and graph outputs read the value. */
+/* How many operands, epilogue steps and graph outputs read the value; TGI_MANY_USES: as many or
+ * more. */
+#define TGI_MANY_USES 3
 int tgi_graph_uses(const tg_graph *g, int value);
+/* The nodes that read `value`, in any order: entries behind *at (-1: from the beginning) are
+ * looked through; -1 at the end. A node that is changed on the way may be missed or met again.
+ */
+int tgi_graph_next_reader(const tg_graph *g, int value, int *at);
+/* Let source k of the node read `value`. Whoever edits operands does it by this, or readers go
+ * unseen. */
+tg_status tgi_graph_set_src(tg_graph *g, int node, int k, int value, tgi_err *err);
+/* The node reads `value` from now on, by an epilogue. */
+tg_status tgi_graph_note_reader(tg_graph *g, int node, int value, tgi_err *err);
 /* The only node that reads `value` as an operand, or -1: none, several, an epilogue or an
  * output. */
 int tgi_graph_only_user(const tg_graph *g, int value);
 /* Let every reader of `from`, graph outputs too, read `to`. */
-void tgi_graph_replace(tg_graph *g, int from, int to);
+tg_status tgi_graph_replace(tg_graph *g, int from, int to, tgi_err *err);
 /* Mark a node as gone. */
 void tgi_graph_drop(tg_graph *g, int node);
 /* Remove gone and dead nodes, restore topological order and `producer`. TG_E_FORMAT on a cycle.
@@ -75,6 +88,12 @@ int tgi_value_scalar(const tg_graph *g, int v, float *out);
  * else. */
 int tgi_value_channels(const tg_graph *g, int v, int rank, int64_t channels, float *out);
 
+/* 1: a failed inference that says nothing about the size it was asked for: the search ends. */
+static inline int tgi_search_ends(tg_status st)
+{
+    return st == TG_E_NOMEM || st == TG_E_CANCELLED;
+}
+
 /* ---- Phases of tgi_graph_finish ---------------------------------------------------------- */
 
 /* What tgi_free_sizes replaced: source `src` of the node that yields `dst` was `constant`. */
@@ -87,6 +106,8 @@ typedef struct tgi_freed {
 } tgi_freed;
 
 tg_status tgi_fold_constants(tg_graph *g, tgi_err *err);
+/* Operations of the node's `eval`, about: what it reads, and what each result takes. */
+double tgi_eval_work(const tg_op *op, const tg_op_ctx *ctx);
 /* free_sizes.c: expressions in place of constants that hold the declared size; and back. */
 tg_status tgi_free_sizes(tg_graph *g, tgi_freed *f, tgi_err *err);
 tg_status tgi_fix_sizes(tg_graph *g, const tgi_freed *f, tgi_err *err);

@@ -176,7 +176,7 @@ static tg_status place_free(const tg_graph *g, int k, tg_place *out, tgi_err *er
     int found = 0;
     TGI_TRY(tgi_graph_output_extent(g, k, base, &q0, err));
     const tg_status st = tgi_graph_output_extent(g, k, base + more, &q1, &e);
-    if (st == TG_E_NOMEM)
+    if (tgi_search_ends(st))
         return tgi_fail(err, st, "%s", e.text);
     if (st != TG_OK || q1 <= q0)
         return TG_OK;

@@ -233,13 +233,12 @@ static tg_status fold_norm(tg_graph *g, const tg_shapes *s, int conv_i, int *don
     const int dst = g->nodes[add_i].dst[0];
     tgi_graph_drop(g, mul_i);
     tgi_graph_drop(g, add_i);
-    to->src[1] = wv;
-    to->src[2] = bv;
     to->n_src = 3;
     to->dst[0] = dst;
     g->values[dst].producer = conv_i;
     *done = 1;
-    return TG_OK;
+    TGI_TRY(tgi_graph_set_src(g, conv_i, 1, wv, err));
+    return tgi_graph_set_src(g, conv_i, 2, bv, err);
 }
 
 static int is_conv(const tg_node *n)
@@ -309,13 +308,12 @@ static tg_status exchange(tg_graph *g, int first, int second, int k, tgi_err *er
     int mid;
     TGI_TRY(tgi_graph_add_value(g, g->values[g->nodes[second].dst[0]].name, &mid, err));
     tg_node *a = &g->nodes[first], *b = &g->nodes[second];
-    b->src[k] = a->src[0];
-    a->src[0] = mid;
     a->dst[0] = b->dst[0];
     b->dst[0] = mid;
     g->values[a->dst[0]].producer = first;
     g->values[mid].producer = second;
-    return TG_OK;
+    TGI_TRY(tgi_graph_set_src(g, second, k, a->src[0], err));
+    return tgi_graph_set_src(g, first, 0, mid, err);
 }
 
 static tg_status exchange_resizes(tg_graph *g, const tg_shapes *s, tgi_err *err)

@@ -87,49 +87,40 @@ static int match_relabel(const tg_node *n, const tg_shapes *s, relabel *r)
 static int feeds_image_op(const tg_graph *g, const tg_shapes *s, int v, int depth)
 {
     const int rank = s->desc[v].rank;
-    for (int i = 0; i < g->n_nodes; i++) {
+    int at = -1, i;
+    while ((i = tgi_graph_next_reader(g, v, &at)) >= 0) {
         const tg_node *n = &g->nodes[i];
-        for (int k = 0; n->op && k < n->n_src; k++) {
-            if (n->src[k] != v)
-                continue;
-            if (names_relabel(n)) {
-                if (depth < MAX_CHAIN && feeds_image_op(g, s, n->dst[0], depth + 1))
-                    return 1;
-            } else if (n->op_class != TG_OP_DENSE && (rank == 4 || rank == 5)) {
+        if (names_relabel(n)) {
+            if (depth < MAX_CHAIN && feeds_image_op(g, s, n->dst[0], depth + 1))
                 return 1;
-            }
+        } else if (n->op_class != TG_OP_DENSE && (rank == 4 || rank == 5)) {
+            return 1;
         }
     }
     return 0;
 }
 
-static int reads(const tg_node *n, int v)
+/* Readers of `v` that are the same relabel as R yield the same value. *same = 0, and nothing is
+ * changed, when another reads it. */
+static tg_status only_relabels(tg_graph *g, const tg_shapes *s, int v, int first,
+                               const relabel *r, int *same, tgi_err *err)
 {
-    for (int k = 0; n->op && k < n->n_src; k++)
-        if (n->src[k] == v)
-            return 1;
-    return 0;
-}
-
-/* Readers of `v` that are the same relabel as R yield the same value. 0 when another reads it.
- */
-static int only_relabels(tg_graph *g, const tg_shapes *s, int v, int first, const relabel *r)
-{
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < g->n_nodes; i++) {
-            tg_node *n = &g->nodes[i];
-            relabel other;
-            if (!reads(n, v) || i == first)
-                continue;
-            if (pass == 0 && (!match_relabel(n, s, &other) || other.rank != r->rank ||
-                              memcmp(other.map, r->map, (size_t)r->rank * sizeof *r->map) != 0))
-                return 0;
-            if (pass == 1) {
-                tgi_graph_replace(g, n->dst[0], g->nodes[first].dst[0]);
-                tgi_graph_drop(g, i);
-            }
-        }
-    return 1;
+    int at = -1, i;
+    *same = 0;
+    while ((i = tgi_graph_next_reader(g, v, &at)) >= 0) {
+        relabel other;
+        if (i != first && (!match_relabel(&g->nodes[i], s, &other) || other.rank != r->rank ||
+                           memcmp(other.map, r->map, (size_t)r->rank * sizeof *r->map) != 0))
+            return TG_OK;
+    }
+    *same = 1;
+    while ((i = tgi_graph_next_reader(g, v, &at)) >= 0) {
+        if (i == first)
+            continue;
+        TGI_TRY(tgi_graph_replace(g, g->nodes[i].dst[0], g->nodes[first].dst[0], err));
+        tgi_graph_drop(g, i);
+    }
+    return TG_OK;
 }
 
 /* perm of a value that is relabelled `r` from one with `perm`. */
@@ -141,32 +132,39 @@ static void compose(const relabel *r, int *perm)
         perm[i] = i < r->rank && r->map[i] >= 0 ? old[r->map[i]] : -1;
 }
 
-/* Move one relabel into an input; 1 when there was one. */
-static int step_input(tg_graph *g, const tg_shapes *s, int port)
+/* Let input `port` be what node i relabels it to. */
+static void take_relabel(tg_graph *g, const tg_shapes *s, int port, int i, const relabel *r)
 {
     tg_port *p = &g->in[port];
-    const int v = p->value;
+    const int v = p->value, b = g->nodes[i].dst[0];
+    tgi_graph_drop(g, i);
+    for (int k = 0; k < g->n_out; k++)
+        if (g->out[k].value == v) {
+            compose(r, g->out[k].perm);
+            g->out[k].value = b;
+        }
+    compose(r, p->perm);
+    p->value = b;
+    tgi_priv(g)->base_in[port] = s->desc[b];
+}
+
+/* Move one relabel into an input; *moved when there was one. */
+static tg_status step_input(tg_graph *g, const tg_shapes *s, int port, int *moved, tgi_err *err)
+{
+    const int v = g->in[port].value;
     relabel r;
+    *moved = 0;
     for (int i = 0; i < g->n_nodes; i++) {
-        tg_node *n = &g->nodes[i];
+        const tg_node *n = &g->nodes[i];
         if (!n->op || n->src[0] != v || !match_relabel(n, s, &r) ||
             !feeds_image_op(g, s, n->dst[0], 0))
             continue;
-        if (!only_relabels(g, s, v, i, &r))
-            return 0;
-        const int b = n->dst[0];
-        tgi_graph_drop(g, i);
-        for (int k = 0; k < g->n_out; k++)
-            if (g->out[k].value == v) {
-                compose(&r, g->out[k].perm);
-                g->out[k].value = b;
-            }
-        compose(&r, p->perm);
-        p->value = b;
-        tgi_priv(g)->base_in[port] = s->desc[b];
-        return 1;
+        TGI_TRY(only_relabels(g, s, v, i, &r, moved, err));
+        if (*moved)
+            take_relabel(g, s, port, i, &r);
+        return TG_OK;
     }
-    return 0;
+    return TG_OK;
 }
 
 /* Does the value come, perhaps through relabels, from an operator on images or an input? */
@@ -233,22 +231,32 @@ tg_status tgi_describe_outputs(tg_graph *g, tgi_err *err)
     return TG_OK;
 }
 
+static tg_status step_ports(tg_graph *g, const tg_shapes *s, int *moved, tgi_err *err)
+{
+    for (int i = 0; i < g->n_in; i++) {
+        int more = 1;
+        for (int k = 0; k < MAX_CHAIN && more; k++) {
+            TGI_TRY(step_input(g, s, i, &more, err));
+            *moved += more;
+        }
+        tidy(&g->in[i], tgi_priv(g)->base_in[i].rank);
+    }
+    for (int i = 0; i < g->n_out; i++) {
+        for (int k = 0; k < MAX_CHAIN && step_output(g, s, i); k++)
+            ++*moved;
+        tidy(&g->out[i], s->desc[g->out[i].value].rank);
+    }
+    return TG_OK;
+}
+
 tg_status tgi_rewrite_edges(tg_graph *g, tgi_err *err)
 {
     tg_shapes s;
     int moved = 0;
     TGI_TRY(tgi_infer_base(g, &s, err));
-    for (int i = 0; i < g->n_in; i++) {
-        for (int k = 0; k < MAX_CHAIN && step_input(g, &s, i); k++)
-            moved++;
-        tidy(&g->in[i], tgi_priv(g)->base_in[i].rank);
-    }
-    for (int i = 0; i < g->n_out; i++) {
-        for (int k = 0; k < MAX_CHAIN && step_output(g, &s, i); k++)
-            moved++;
-        tidy(&g->out[i], s.desc[g->out[i].value].rank);
-    }
+    const tg_status st = step_ports(g, &s, &moved, err);
     tgi_shapes_free(&s);
+    TGI_TRY(st);
     if (moved)
         TGI_TRY(tgi_graph_note(g, err, "axes relabelled at the edges (%d operators)", moved));
     return tgi_graph_clean(g, err);

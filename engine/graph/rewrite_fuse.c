@@ -127,7 +127,7 @@ static tg_status append(tg_graph *g, const tg_shapes *s, int host, const tg_node
     }
     h->epi[h->n_epi++] = (tg_epi){step, other, p->op->name};
     *done = 1;
-    return TG_OK;
+    return tgi_graph_note_reader(g, host, other, err);
 }
 
 /* The host yields what `last` did. */
@@ -167,18 +167,23 @@ typedef struct side { /* from one reader on, each the only reader of the one bef
     int node[SIDE_MAX], n;
 } side;
 
-/* The two nodes that read v as one operand each, and nobody else does. */
+/* The two nodes that read v as one operand each, and nobody else does, in their order. */
 static int two_readers(const tg_graph *g, int v, int reader[2])
 {
-    int n = 0;
+    int n = 0, at = -1, i;
     if (tgi_graph_uses(g, v) != 2)
         return 0;
-    for (int i = 0; i < g->n_nodes; i++) {
+    while (n < 2 && (i = tgi_graph_next_reader(g, v, &at)) >= 0) {
         int reads = 0;
-        for (int k = 0; g->nodes[i].op && k < g->nodes[i].n_src; k++)
+        for (int k = 0; k < g->nodes[i].n_src; k++)
             reads += g->nodes[i].src[k] == v;
-        if (reads == 1 && n < 2)
+        if (reads == 1)
             reader[n++] = i;
+    }
+    if (n == 2 && reader[0] > reader[1]) {
+        const int later = reader[0];
+        reader[0] = reader[1];
+        reader[1] = later;
     }
     return n == 2;
 }

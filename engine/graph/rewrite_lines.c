@@ -10,6 +10,7 @@
  * Not every value of three axes is a line: an image without its batch has as many, and so have
  * tokens. What a window slides over, or what is resized, is one (says_so); from there it
  * spreads over operators that can be said of rows, and ends at those that cannot. */
+#include "engine/base/cancel.h"
 #include "engine/graph/line_ops.h"
 
 #include <string.h>
@@ -91,7 +92,7 @@ static int find_lines(lines *l)
         if (op && op->says_so && could_be(l, n->src[0]) && may_change(l, n))
             found |= mark_around(l, n);
     }
-    while (more) {
+    while (more && !tgi_cancel_signal()) {
         more = 0;
         for (int i = 0; i < 2 * l->g->n_nodes; i++) { /* there and back: long chains at once */
             const int at = i < l->g->n_nodes ? i : 2 * l->g->n_nodes - 1 - i;
@@ -207,9 +208,9 @@ static tg_status change_node(lines *l, int i, int *changed, tgi_err *err)
         return TG_OK;
     for (int k = 0; k < r.n_src; k++)
         TGI_TRY(raise(l, r.src[k], &r.src[k], err));
-    tg_node *n = &l->g->nodes[i];
-    n->n_src = r.n_src;
-    memcpy(n->src, r.src, sizeof r.src);
+    l->g->nodes[i].n_src = r.n_src;
+    for (int k = 0; k < r.n_src; k++)
+        TGI_TRY(tgi_graph_set_src(l->g, i, k, r.src[k], err));
     for (int k = 0; k < l->g->nodes[i].n_dst; k++)
         TGI_TRY(lower_result(l, i, k, &r.drop, err));
     ++*changed;
@@ -231,7 +232,7 @@ static tg_status change_shapes(lines *l, int n_nodes, tgi_err *err)
         const int was = g->nodes[i].dst[0];
         int two[2];
         TGI_TRY(tgi_graph_add_value(g, g->values[was].name, &two[0], err));
-        g->nodes[i].src[0] = l->raised[v];
+        TGI_TRY(tgi_graph_set_src(g, i, 0, l->raised[v], err));
         g->nodes[i].dst[0] = two[0];
         g->values[two[0]].producer = i;
         g->values[was].producer = -1;

@@ -4,15 +4,18 @@
  * One walk in node order. An op's rule sees the extents and, where known, the data of its
  * inputs. Integer tensors computed from shapes (Shape, Gather, Concat, ... feeding a Resize or
  * Reshape) are evaluated on the way by the op's `eval`, so their answers follow the size; they
- * are small, and anything larger than KNOWN_MAX elements is left alone. */
+ * are small, and anything larger than KNOWN_MAX elements or KNOWN_WORK operations is left
+ * alone: inference is asked at hundreds of sizes. It ends when somebody asks to stop. */
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define KNOWN_MAX 4096               /* elements of one evaluated value */
+#define KNOWN_WORK 1e6               /* operations of one evaluation */
 #define VALUE_MAX ((int64_t)1 << 56) /* elements of any value: bytes still fit int64 */
 
 /* Data of known values, freed with the shapes. */
@@ -105,14 +108,21 @@ static int can_evaluate(const tg_node *n, const tg_op_ctx *ctx)
     return 1;
 }
 
-static tg_status evaluate(const tg_node *n, const tg_op_ctx *ctx, tg_shapes *s, tgi_err *err)
+/* Small enough to be shape arithmetic? */
+static int is_small(const tg_node *n, const tg_op_ctx *ctx)
 {
-    void *data[TG_OP_MAX_DST];
     for (int i = 0; i < n->n_dst; i++) {
         int64_t count;
         if (!tgi_desc_count(&ctx->dst[i], &count) || count > KNOWN_MAX)
-            return TG_OK; /* too large to be shape arithmetic */
+            return 0;
     }
+    return tgi_node_is(n, "Shape") || tgi_node_is(n, "Size") ||
+           tgi_eval_work(n->op, ctx) <= KNOWN_WORK;
+}
+
+static tg_status evaluate(const tg_node *n, const tg_op_ctx *ctx, tg_shapes *s, tgi_err *err)
+{
+    void *data[TG_OP_MAX_DST];
     for (int i = 0; i < n->n_dst; i++) {
         int64_t count = 0;
         tgi_desc_count(&ctx->dst[i], &count);
@@ -179,7 +189,7 @@ static tg_status infer_node(const tg_graph *g, const tg_node *n, tg_shapes *s, t
         if (dst[i].dtype == TG_DTYPE_NONE)
             return tgi_fail(err, TG_E_UNSUPPORTED, "output %d of %d is not computed", i + 1,
                             n->n_dst);
-    const int evaluable = can_evaluate(n, &ctx);
+    const int evaluable = can_evaluate(n, &ctx) && is_small(n, &ctx);
     if (!evaluable)
         TGI_TRY(check_extents(dst, n->n_dst, err));
     for (int i = 0; i < n->n_dst; i++)
@@ -213,6 +223,8 @@ static tg_status infer_all(const tg_graph *g, const tg_desc *in, tg_shapes *s, t
 tg_status tgi_graph_infer(const tg_graph *g, const tg_desc *in, tg_shapes *out, tgi_err *err)
 {
     tg_shapes s = {.n_values = g->n_values};
+    *out = s;
+    TGI_TRY(tgi_check_cancel(err));
     const size_t n = (size_t)g->n_values + 1;
     s.desc = tgi_calloc(TGI_TAG_GRAPH, n, sizeof *s.desc);
     s.known = tgi_calloc(TGI_TAG_GRAPH, n, sizeof *s.known);

@@ -85,7 +85,7 @@ static tg_desc try_input(const tg_graph *g, const tg_port *p, const int64_t ext[
     return d;
 }
 
-/* TG_OK, or the failure in err; a refused allocation is told apart by its code. */
+/* TG_OK, or the failure in err; what ends the search is told apart by its code. */
 static tg_status probe(const tg_graph *g, const tg_desc *in, tgi_err *err)
 {
     tg_shapes s;
@@ -134,7 +134,7 @@ static tg_status search_base(const tg_graph *g, int64_t channels, int *found, tg
         tgi_err e = {0};
         ext[0] = ext[1] = ext[2];
         const tg_status st = try_base(g, ext, channels, &open, &e);
-        if (st == TG_E_NOMEM)
+        if (tgi_search_ends(st))
             return tgi_fail(err, st, "%s", e.text);
         *found = st == TG_OK;
     }
@@ -181,8 +181,10 @@ tg_status tgi_size_find_base(tg_graph *g, tgi_err *err)
                 settle(g);
                 return TG_OK;
             }
+            if (tgi_search_ends(st))
+                return tgi_fail(err, st, "%s", e.text);
             note_failure(&f, &e);
-            if (st == TG_E_NOMEM || !(open & 1))
+            if (!(open & 1))
                 break;
         }
         if (first.code == TG_OK)
@@ -195,7 +197,7 @@ tg_status tgi_size_find_base(tg_graph *g, tgi_err *err)
                 return TG_OK;
             }
         }
-        if (first.code == TG_E_NOMEM || !(open & 2))
+        if (!(open & 2))
             break;
     }
     return tgi_fail(err, first.code, "%s", first.text);
@@ -310,7 +312,7 @@ static tg_status compare_at(tg_graph *g, const tg_shapes *base, const int64_t ex
     int axis = 0;
     tgi_graph_input_descs(g, ext, in);
     tg_status st = tgi_graph_infer(g, in, &s, &e);
-    if (st == TG_E_NOMEM)
+    if (tgi_search_ends(st))
         return tgi_fail(err, st, "%s", e.text);
     if (st != TG_OK) {
         snprintf(why, sizeof why, "at %lldx%lld, %s", (long long)ext[1], (long long)ext[2],
@@ -341,7 +343,7 @@ static tg_status find_growth(const tg_graph *g, int64_t *step, tgi_err *err)
         tgi_err e = {0};
         grow(g, t, 1, ext);
         const tg_status st = probe_ext(g, ext, &e);
-        if (st == TG_E_NOMEM)
+        if (tgi_search_ends(st))
             return tgi_fail(err, st, "%s", e.text);
         if (st == TG_OK) {
             *step = t ? tgi_align_up(side, t) : 0;
@@ -410,7 +412,7 @@ static tg_status divides(const tg_graph *g, int k, int64_t d, int *yes, tgi_err 
         tgi_err e = {0};
         ext[k] = g->base[k] + m * d;
         const tg_status st = probe_ext(g, ext, &e);
-        if (st == TG_E_NOMEM)
+        if (tgi_search_ends(st))
             return tgi_fail(err, st, "%s", e.text);
         if (st != TG_OK)
             return TG_OK;
@@ -426,7 +428,7 @@ static tg_status find_minimum(tg_graph *g, int k, tgi_err *err)
     for (ext[k] = r ? r : d; ext[k] < g->base[k]; ext[k] += d) {
         tgi_err e = {0};
         const tg_status st = probe_ext(g, ext, &e);
-        if (st == TG_E_NOMEM)
+        if (tgi_search_ends(st))
             return tgi_fail(err, st, "%s", e.text);
         if (st == TG_OK)
             break;

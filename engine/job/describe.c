@@ -201,16 +201,17 @@ static tg_status describe_array(const char *path, tgi_jw *w, tgi_err *err)
 
 static void put_operators(tgi_jw *w, const tg_graph *g)
 {
+    int counted = 0;
     tgi_jw_begin(w, "operators", '{');
-    for (int i = 0; i < g->n_nodes; i++) {
+    for (int i = 0; i < g->n_nodes && counted < g->n_nodes; i++) {
         int count = 0, seen = 0;
-        for (int k = 0; k < g->n_nodes; k++) {
-            const int same = g->nodes[k].op == g->nodes[i].op;
-            seen |= same && k < i;
-            count += same;
-        }
+        for (int k = 0; k < i && !seen; k++)
+            seen = g->nodes[k].op == g->nodes[i].op;
+        for (int k = i; k < g->n_nodes && !seen; k++)
+            count += g->nodes[k].op == g->nodes[i].op;
         if (!seen)
             tgi_jw_int(w, g->nodes[i].op->name, count);
+        counted += count;
     }
     tgi_jw_end(w, '}');
 }
@@ -280,10 +281,11 @@ static int input_of(const tg_graph *g, int64_t n, tg_desc *d)
     return d->dim[1] > 0 && g->n_in == 1;
 }
 
-/* What cannot be told of a network is left out; what memory did not suffice for is an error. */
-static tg_status only_memory(tg_status st)
+/* What cannot be told of a network is left out; what memory did not suffice for is an error,
+ * and so is a request to stop. */
+static tg_status only_ours(tg_status st)
 {
-    return st == TG_E_NOMEM ? st : TG_OK;
+    return st == TG_E_NOMEM || st == TG_E_CANCELLED ? st : TG_OK;
 }
 
 /* The network at one size. Freed by the caller, also after a failure. */
@@ -372,7 +374,7 @@ static tg_status put_sized(tgi_jw *w, const tg_graph *g, const tg_backend *be, t
         tgi_stages_json(w, s.stages, 0);
     }
     close_sized(&s);
-    return only_memory(st);
+    return only_ours(st);
 }
 
 /* Smallest arena and weights for 32768 x 32768 pixels: the narrowest useful strips. */
@@ -391,7 +393,7 @@ static tg_status put_gigapixel(tgi_jw *w, const tg_graph *g, const tg_backend *b
         tgi_tiling_free(&t);
     }
     close_sized(&s);
-    return only_memory(st);
+    return only_ours(st);
 }
 
 static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)

@@ -3,7 +3,10 @@
  * compiler can vectorise, everything else goes element by element. */
 #include "kernels/ops/contract.h"
 
-#define RUN 64 /* results that are summed together */
+#include "engine/base/cancel.h"
+
+#define RUN 64                           /* results that are summed together */
+#define BETWEEN_LOOKS ((int64_t)1 << 20) /* terms summed before the next look at who waits */
 
 typedef union sums {
     double f[RUN];
@@ -76,9 +79,18 @@ static int has_nothing(const int64_t *dim, int rank)
     return 0;
 }
 
+/* Count n terms; TG_E_CANCELLED when somebody asked to stop. */
+static tg_status look(int64_t *terms, int64_t n, tgi_err *err)
+{
+    if ((*terms += n) < BETWEEN_LOOKS)
+        return TG_OK;
+    *terms = 0;
+    return tgi_check_cancel(err);
+}
+
 /* n results from `from` on, stored from element `to` on. */
-static void sum_run(const tgi_contraction *c, const int64_t *from, int64_t n, void *dst,
-                    int64_t to)
+static tg_status sum_run(const tgi_contraction *c, const int64_t *from, int64_t n, void *dst,
+                         int64_t to, int64_t *terms, tgi_err *err)
 {
     const tg_dtype t = c->in[0]->desc.dtype;
     int64_t last[TGI_CONTRACT_INPUTS] = {0};
@@ -90,32 +102,35 @@ static void sum_run(const tgi_contraction *c, const int64_t *from, int64_t n, vo
         last[i] = c->rank ? c->stride[i][c->rank - 1] : 0;
     }
     if (!has_nothing(c->sum_dim, c->sum_rank))
-        do
+        do {
             add_products(c, s.off, last, n, &acc);
-        while (step(&s, c->sum_rank, c->n_in, c->sum_dim, c->sum_stride));
+            TGI_TRY(look(terms, n, err));
+        } while (step(&s, c->sum_rank, c->n_in, c->sum_dim, c->sum_stride));
     for (int64_t j = 0; j < n; j++)
         if (tgi_dtype_is_float(t))
             tgi_num_put(t, dst, to + j, acc.f[j]);
         else
             tgi_int_put(t, dst, to + j, acc.i[j]);
+    return TG_OK;
 }
 
-void tgi_contract(const tgi_contraction *c, void *dst)
+tg_status tgi_contract(const tgi_contraction *c, void *dst, tgi_err *err)
 {
     const int outer = c->rank ? c->rank - 1 : 0;
     const int64_t width = c->rank ? c->dim[outer] : 1;
     position r = {{0}, {0}};
-    int64_t to = 0;
+    int64_t to = 0, terms = 0;
     if (has_nothing(c->dim, c->rank))
-        return;
+        return TG_OK;
     do
         for (int64_t x = 0; x < width; x += RUN) {
             const int64_t n = tgi_min(RUN, width - x);
             int64_t from[TGI_CONTRACT_INPUTS];
             for (int i = 0; i < c->n_in; i++)
                 from[i] = r.off[i] + (c->rank ? x * c->stride[i][outer] : 0);
-            sum_run(c, from, n, dst, to);
+            TGI_TRY(sum_run(c, from, n, dst, to, &terms, err));
             to += n;
         }
     while (step(&r, outer, c->n_in, c->dim, c->stride));
+    return TG_OK;
 }

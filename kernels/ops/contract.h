@@ -22,7 +22,10 @@ typedef struct tgi_contraction {
 } tgi_contraction;
 
 /* Write the result, dense in the order of `dim` and of the inputs' element type. Floats are
- * summed in float64, integers modulo their range, s always in order. */
-void tgi_contract(const tgi_contraction *c, void *dst);
+ * summed in float64, integers modulo their range, s always in order. TG_E_CANCELLED, with some
+ * of it written, when a request to stop comes meanwhile: a few letters of Einsum may ask for
+ * hours.
+ */
+tg_status tgi_contract(const tgi_contraction *c, void *dst, tgi_err *err);
 
 #endif

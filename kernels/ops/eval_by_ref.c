@@ -2,6 +2,7 @@
  * at a time, and other element types pass through float32, which is what such kernels compute
  * in. A signal [N,C,W] is an image with one row: views and boxes of rank 3 say so by
  * themselves. */
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "kernels/ops/op_shared.h"
 
@@ -93,6 +94,7 @@ static tg_status run_samples(const floats *f, const tg_op_ctx *ctx, tgi_ref_fn r
         const tg_view in = view_of(&f->src_desc[0], f->src, s);
         tg_operand src[TG_OP_MAX_SRC] = {{1, &in}};
         tg_view dst[TG_OP_MAX_DST];
+        TGI_TRY(tgi_check_cancel(err));
         for (int k = 0; k < ctx->n_dst; k++)
             dst[k] = view_of(&f->dst_desc[k], f->dst[k], s);
         const tg_call call = {

@@ -202,8 +202,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     TGI_TRY(tgi_einsum_sum(ctx, &c, err));
     for (int i = 0; i < c.n_in; i++)
         c.in[i] = ctx->const_src[i];
-    tgi_contract(&c, dst_data[0]);
-    return TG_OK;
+    return tgi_contract(&c, dst_data[0], err);
 }
 
 static double flops(const tg_op_ctx *ctx)

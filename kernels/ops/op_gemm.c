@@ -86,7 +86,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     TGI_TRY(tgi_gemm_sum(ctx, &c, err));
     c.in[0] = ctx->const_src[0];
     c.in[1] = ctx->const_src[1];
-    tgi_contract(&c, dst_data[0]);
+    TGI_TRY(tgi_contract(&c, dst_data[0], err));
     if (tgi_dense_count(&ctx->dst[0]) > 0)
         add_c(ctx, dst_data[0]);
     return TG_OK;
