@@ -186,8 +186,8 @@ static void *resize_direct(tg_pool *p, record *r, tgi_tag tag, size_t size, cons
 {
     if (!may_ask(p))
         return NULL;
-    const record old = *r;
     pthread_mutex_lock(&p->lock);
+    const record old = *r; /* its neighbours in the ledger write its links */
     leave(p, r);
     pthread_mutex_unlock(&p->lock);
     record *to = realloc(r, size + sizeof(record));
