@@ -136,10 +136,8 @@ static tg_range columns_of_source(const layer_case *k)
     const tg_op *op = tgi_op_find(k->v->op);
     const tg_box full = tgi_box_full(&k->dst);
     tg_box need = tgi_box_full(&k->src[0]);
-    if (k->v->need)
-        k->v->need(&k->ctx, 0, &full, 0, &need);
-    else if (op && op->need)
-        op->need(&k->ctx, 0, &full, 0, &need);
+    if (op)
+        tgi_variant_need(k->v, op, &k->ctx, 0, &full, 0, &need);
     tg_range x = tgi_box_axis(&need, TG_X);
     x.lo = tgi_min(x.lo, 0);
     x.hi = tgi_max(x.hi, tgi_desc_axis(&k->src[0], TG_X));

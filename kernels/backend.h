@@ -58,13 +58,20 @@ typedef struct tg_variant {
                             int threads);
     /* Time of the variant over the time that the op's `flops` would take; NULL: 1. */
     double (*cost)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
-    /* NULL: the op's own need. */
-    void (*need)(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
+    /* What it reads where that is more than the op's own need says: as tg_op's slide, and
+     * always 1. NULL: the op's. Asked through tgi_variant_need. */
+    int (*slide)(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
     /* Compute dst over call->box, epilogue included. May write stored columns right of the box
      * only inside the view's width and only if they are recomputed before use: never columns
      * outside the image. Must not allocate. */
     void (*run)(const tg_call *call);
 } tg_variant;
+
+/* tgi_op_need and tgi_op_slide of the variant, or of the op where there is none (NULL). */
+void tgi_variant_need(const tg_variant *v, const tg_op *op, const tg_op_ctx *ctx, int dst_i,
+                      const tg_box *dst, int src_i, tg_box *need);
+int tgi_variant_slide(const tg_variant *v, const tg_op *op, const tg_op_ctx *ctx, int src_i,
+                      int axis, tg_slide *slide);
 
 typedef struct tg_backend {
     const char *name; /* "avx512" */

@@ -203,8 +203,12 @@ typedef struct tg_op {
     /* The box of source `src_i` that the box `dst` of output `dst_i` reads. May reach outside
      * the image: there the op reads zeros, and the executor stores them. Ops with another
      * border rule return a box inside the image. Monotone: a larger dst never needs less. NULL:
-     * same box (pointwise). */
+     * as `slide` says. Asked through tgi_op_need. */
     void (*need)(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
+    /* The same along one axis (TG_Z to TG_X) where it goes on evenly, so that plans of many
+     * nodes need not ask row by row: equal to `need` wherever it answers 1; 0: only `need`
+     * knows. NULL: same rows (pointwise), or, where there is a `need`, 0. */
+    int (*slide)(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
     /* Reference: plain C over views, any box, obviously right. Computes dst[*] over call->box
      * WITHOUT the epilogue. NULL for TG_OP_DENSE. Accumulates in float64 unless the op is exact
      * in float32. */
@@ -231,6 +235,12 @@ static inline tg_op_class tgi_op_class(const tg_op *op, const tg_op_ctx *ctx)
 {
     return op->classify ? op->classify(ctx) : op->op_class;
 }
+
+/* Box of source `src_i` that box `dst` of output `dst_i` reads. */
+void tgi_op_need(const tg_op *op, const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
+                 tg_box *need);
+/* 1: so it goes on along that axis, for any box. */
+int tgi_op_slide(const tg_op *op, const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
 
 /* kernels/op_table.c */
 const tg_op *tgi_op_find(const char *name); /* NULL: unknown */

@@ -1,5 +1,7 @@
 #include "engine/base/region.h"
 
+#include "engine/base/arith.h"
+
 tg_box tgi_box_full(const tg_desc *d)
 {
     tg_box b = {.rank = d->rank};
@@ -58,4 +60,48 @@ bool tgi_box_contains(const tg_box *outer, const tg_box *inner)
 tg_range tgi_window_need(tg_range out, int64_t k, int64_t s, int64_t p, int64_t d)
 {
     return (tg_range){out.lo * s - p, (out.hi - 1) * s - p + (k - 1) * d + 1};
+}
+
+tg_slide tgi_window_slide(int64_t k, int64_t s, int64_t p, int64_t d)
+{
+    return (tg_slide){.num = s, .den = 1, .lo = -p, .hi = (k - 1) * d - p};
+}
+
+tg_slide tgi_slide_all(int64_t n)
+{
+    return (tg_slide){.den = 1, .hi = n - 1};
+}
+
+/* First row of the block in which row r lies. */
+static int64_t block_of(const tg_slide *s, int64_t r)
+{
+    return s->block <= 1 ? r : tgi_floor_div(r - s->phase, s->block) * s->block + s->phase;
+}
+
+static int64_t over(int64_t a, int64_t den)
+{
+    return den == 1 ? a : tgi_floor_div(a, den);
+}
+
+tg_range tgi_slide_need(const tg_slide *s, tg_range out)
+{
+    const int64_t a = block_of(s, out.lo), b = block_of(s, out.hi - 1);
+    const tg_range r = {over(a * s->num + s->lo, s->den), over(b * s->num + s->hi, s->den) + 1};
+    if (s->of <= 0)
+        return r;
+    return (tg_range){tgi_clamp(r.lo, 0, s->of - 1), tgi_clamp(r.hi, 1, s->of)};
+}
+
+int64_t tgi_slide_end(const tg_slide *s, int64_t end)
+{
+    if (s->of > 0 && end >= s->of)
+        return INT64_MAX;
+    if (s->of > 0 && end < 1)
+        return INT64_MIN;
+    /* b' * num + hi < end * den for the block of b - 1 */
+    const int64_t room = end * s->den - 1 - s->hi;
+    if (s->num == 0)
+        return room >= 0 ? INT64_MAX : INT64_MIN;
+    const int64_t last = over(room, s->num);
+    return s->block <= 1 ? last + 1 : block_of(s, last) + s->block;
 }

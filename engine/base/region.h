@@ -44,9 +44,28 @@ bool tgi_box_empty(const tg_box *b);
 bool tgi_box_equal(const tg_box *a, const tg_box *b);
 bool tgi_box_contains(const tg_box *outer, const tg_box *inner);
 
+/* How a range of a result's rows asks for rows of a source, where that goes on evenly: rows
+ * [a,b) read [floor((a'*num + lo) / den), floor((b'*num + hi) / den) + 1), where a' and b' are
+ * the first rows of the blocks in which a and b - 1 lie; blocks of `block` rows, one of which
+ * begins at row `phase`. With `of` > 0 that is cut to [0,of), a row of it at least. */
+typedef struct tg_slide {
+    int64_t num, den, lo, hi;
+    int64_t block, phase; /* block <= 1: each row by itself */
+    int64_t of;
+} tg_slide;
+
+#define TG_SLIDE_SAME ((tg_slide){.num = 1, .den = 1}) /* row by row */
+
+tg_slide tgi_slide_all(int64_t n); /* [0,n), whatever is asked for */
+/* What `out`, which is not empty, reads. */
+tg_range tgi_slide_need(const tg_slide *s, tg_range out);
+/* The largest b for which rows below b read only rows below `end`; INT64_MAX: there is none. */
+int64_t tgi_slide_end(const tg_slide *s, int64_t end);
+
 /* Input interval read by output interval `out` of a window op with kernel k, stride s,
  * zero padding p before, dilation d: [a*s-p, (b-1)*s-p+(k-1)*d+1), unclipped.
  * @source ONNX Conv. */
 tg_range tgi_window_need(tg_range out, int64_t k, int64_t s, int64_t p, int64_t d);
+tg_slide tgi_window_slide(int64_t k, int64_t s, int64_t p, int64_t d);
 
 #endif

@@ -30,11 +30,14 @@ static int need_of(const tg_node *n, int flat, const tg_op_ctx *ctx, int j, int 
         *need = dst;
         return s->dim[axis] == d->dim[axis];
     }
-    tg_box box = tgi_box_full(d), in = box;
+    tg_slide slide;
+    if (axis >= 2 && !n->op->need && tgi_op_slide(n->op, ctx, j, axis + 3 - d->rank, &slide)) {
+        *need = tgi_slide_need(&slide, dst);
+        return 1;
+    }
+    tg_box box = tgi_box_full(d), in;
     box.ax[axis] = dst;
-    in = box;
-    if (n->op->need)
-        n->op->need(ctx, 0, &box, j, &in);
+    tgi_op_need(n->op, ctx, 0, &box, j, &in);
     *need = in.ax[axis];
     return 1;
 }

@@ -21,43 +21,47 @@ static int by_key(const void *a, const void *b)
     return x->item - y->item;
 }
 
-static int overlap_in_time(const tg_item *a, const tg_item *b)
-{
-    return a->first <= b->last && b->first <= a->last;
-}
+typedef struct placed { /* small: they are all gone through for each new one */
+    size_t from, to;
+    int first, last;
+} placed;
 
-/* Lowest offset at which item `it` meets none of the placed ones. `placed` is sorted by offset.
+/* Lowest offset at which item `it` meets none of the placed ones, which are sorted by offset.
  */
-static size_t lowest_gap(const tg_item *items, const int *placed, int n_placed,
-                         const tg_item *it)
+static size_t lowest_gap(const placed *p, int n, const tg_item *it)
 {
     size_t at = 0;
-    for (int i = 0; i < n_placed; i++) {
-        const tg_item *p = &items[placed[i]];
-        if (!overlap_in_time(p, it))
+    for (int i = 0; i < n; i++) {
+        if (p[i].first > it->last || it->first > p[i].last)
             continue;
-        if (at + it->bytes <= p->offset)
+        if (at + it->bytes <= p[i].from)
             return at;
-        if (p->offset + p->bytes > at)
-            at = tgi_align_size(p->offset + p->bytes, TGI_ARENA_ALIGN);
+        if (p[i].to > at)
+            at = tgi_align_size(p[i].to, TGI_ARENA_ALIGN);
     }
     return at;
 }
 
-static size_t place(tg_item *items, const order_entry *order, int n, int *placed)
+static size_t place(tg_item *items, const order_entry *order, int n, placed *list)
 {
     size_t total = 0;
     int n_placed = 0;
     for (int i = 0; i < n; i++) {
         tg_item *it = &items[order[i].item];
-        it->offset = it->bytes ? lowest_gap(items, placed, n_placed, it) : 0;
+        it->offset = it->bytes ? lowest_gap(list, n_placed, it) : 0;
         if (!it->bytes)
             continue;
-        int at = n_placed++;
-        for (; at > 0 && items[placed[at - 1]].offset > it->offset; at--)
-            placed[at] = placed[at - 1];
-        placed[at] = order[i].item;
-        total = total > it->offset + it->bytes ? total : it->offset + it->bytes;
+        int lo = 0, hi = n_placed; /* behind those at the same offset */
+        while (lo < hi) {
+            const int mid = lo + (hi - lo) / 2;
+            if (list[mid].from <= it->offset)
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        memmove(&list[lo + 1], &list[lo], (size_t)(n_placed++ - lo) * sizeof *list);
+        list[lo] = (placed){it->offset, it->offset + it->bytes, it->first, it->last};
+        total = total > list[lo].to ? total : list[lo].to;
     }
     return total;
 }
@@ -89,15 +93,31 @@ static void make_order(const tg_item *items, int n, int kind, order_entry *order
     qsort(order, (size_t)n, sizeof *order, by_key);
 }
 
-static size_t largest_live_set(const tg_item *items, int n)
+/* By `edge`: where bytes begin and, one step after the last, end. */
+typedef struct edge {
+    int at;
+    size_t begins, ends;
+} edge;
+
+static int by_step(const void *a, const void *b)
 {
-    size_t best = 0;
-    for (int i = 0; i < n; i++) { /* the sum changes only where something begins */
-        size_t sum = 0;
-        for (int k = 0; k < n; k++)
-            if (items[k].first <= items[i].first && items[i].first <= items[k].last)
-                sum += items[k].bytes;
-        best = sum > best ? sum : best;
+    const edge *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static size_t largest_live_set(const tg_item *items, int n, edge *edges)
+{
+    size_t best = 0, now = 0;
+    for (int i = 0; i < n; i++) {
+        edges[2 * i] = (edge){items[i].first, items[i].bytes, 0};
+        edges[2 * i + 1] = (edge){items[i].last + 1, 0, items[i].bytes};
+    }
+    qsort(edges, 2 * (size_t)n, sizeof *edges, by_step);
+    for (int i = 0; i < 2 * n;) {
+        const int at = edges[i].at;
+        for (; i < 2 * n && edges[i].at == at; i++)
+            now += edges[i].begins - edges[i].ends; /* wraps and comes back */
+        best = now > best ? now : best;
     }
     return best;
 }
@@ -106,25 +126,28 @@ tg_status tgi_arena_pack(tg_item *items, int n, size_t *total, size_t *lower_bou
                          tgi_err *err)
 {
     order_entry *order = tgi_malloc(TGI_TAG_PLAN, ((size_t)n + 1) * sizeof *order);
-    int *placed = tgi_malloc(TGI_TAG_PLAN, ((size_t)n + 1) * sizeof *placed);
-    if (!order || !placed) {
+    placed *list = tgi_malloc(TGI_TAG_PLAN, ((size_t)n + 1) * sizeof *list);
+    edge *edges = tgi_malloc(TGI_TAG_PLAN, (2 * (size_t)n + 1) * sizeof *edges);
+    if (!order || !list || !edges) {
         tgi_free(order);
-        tgi_free(placed);
+        tgi_free(list);
+        tgi_free(edges);
         return tgi_fail(err, TG_E_NOMEM, "no memory to place %d buffers", n);
     }
     int best_kind = 0;
     size_t best = SIZE_MAX;
     for (int kind = 0; kind <= 4; kind++) { /* the last round repeats the best order */
         make_order(items, n, kind == 4 ? best_kind : kind, order);
-        const size_t t = place(items, order, n, placed);
+        const size_t t = place(items, order, n, list);
         if (t < best) {
             best = t;
             best_kind = kind;
         }
     }
     *total = tgi_align_size(best == SIZE_MAX ? 0 : best, TGI_ARENA_ALIGN);
-    *lower_bound = largest_live_set(items, n);
+    *lower_bound = largest_live_set(items, n, edges);
     tgi_free(order);
-    tgi_free(placed);
+    tgi_free(list);
+    tgi_free(edges);
     return TG_OK;
 }

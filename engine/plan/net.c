@@ -175,7 +175,7 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
     h->n_epi = n->n_epi;
 }
 
-static void pick_variant(const tg_net *net, tg_net_node *n, unsigned flags)
+void tgi_net_pick_variant(const tg_net *net, tg_net_node *n, unsigned flags)
 {
     fill_hint(net, n);
     n->variant = (flags & TG_NET_REFERENCE) || (n->flat && !net->be->whole_pixels)
@@ -183,228 +183,10 @@ static void pick_variant(const tg_net *net, tg_net_node *n, unsigned flags)
                      : tgi_variant_pick(net->be, n->node->op->name, &n->ctx, &n->hint);
 }
 
-static int is_plain_concat(const tg_net_node *n)
-{
-    return strcmp(n->node->op->name, "Concat") == 0 && n->n_epi == 0 && !n->flat;
-}
-
-/* Would the consumer still have a tuned kernel if operand j were these segments? */
-static int takes_segments(const tg_net *net, const tg_net_node *n, int j,
-                          const tg_net_operand *parts)
-{
-    if (j >= n->ctx.n_src || n->flat)
-        return 0; /* epilogue operands are single views, and so are those of arrays */
-    tg_net_node trial = *n;
-    trial.operand[j] = *parts;
-    pick_variant(net, &trial, 0);
-    return trial.variant != NULL;
-}
-
-/* Operands of a concat flattened into one list; 0 when there are too many. */
-static int flatten(const tg_net_node *cat, tg_net_operand *parts)
-{
-    parts->n_seg = 0;
-    for (int j = 0; j < cat->ctx.n_src; j++)
-        for (int s = 0; s < cat->operand[j].n_seg; s++) {
-            if (parts->n_seg == TG_MAX_SEG)
-                return 0;
-            parts->doubled[parts->n_seg] = cat->operand[j].doubled[s];
-            parts->value[parts->n_seg++] = cat->operand[j].value[s];
-        }
-    return parts->n_seg > 0;
-}
-
-/* The one part of another layout than the rest, which has the concat's own; -1: all are alike;
- * -2: there are more. */
-static int odd_part(const tg_net *net, const tg_net_operand *parts, int v)
-{
-    int odd = -1, alike = 1;
-    if (net->be->whole_pixels)
-        return -1; /* each part has a block of its own */
-    for (int s = 0; s < parts->n_seg; s++) {
-        alike = alike && net->values[parts->value[s]].cb == net->values[parts->value[0]].cb;
-        if (net->values[parts->value[s]].cb != net->values[v].cb)
-            odd = odd == -1 ? s : -2;
-    }
-    return alike ? -1 : odd;
-}
-
-static int reads_value(const tg_net_node *n, int j, int v)
-{
-    return n->operand[j].n_seg == 1 && n->operand[j].value[0] == v;
-}
-
-static int all_take(const tg_net *net, int at, int v, const tg_net_operand *parts)
-{
-    for (int i = at + 1; i < net->n_nodes; i++)
-        for (int j = 0; j < net->nodes[i].n_operands; j++)
-            if (reads_value(&net->nodes[i], j, v) &&
-                !takes_segments(net, &net->nodes[i], j, parts))
-                return 0;
-    return 1;
-}
-
-static void hand_parts(tg_net *net, int at, int v, const tg_net_operand *parts)
-{
-    for (int i = at + 1; i < net->n_nodes; i++)
-        for (int j = 0; j < net->nodes[i].n_operands; j++)
-            if (reads_value(&net->nodes[i], j, v))
-                net->nodes[i].operand[j] = *parts;
-}
-
-static void remove_node(tg_net *net, int at)
-{
-    memmove(&net->nodes[at], &net->nodes[at + 1],
-            (size_t)(net->n_nodes - at - 1) * sizeof net->nodes[0]);
-    net->n_nodes--;
-}
-
-/* The concat copies part `odd` alone, into the layout of the others. Its value becomes that
- * part: the copy is as wide as the part, not as the whole. */
-static void copy_one_part(tg_net *net, int at, int odd_value)
-{
-    tg_net_node *n = &net->nodes[at];
-    n->src[0] = n->dst[0] = net->shapes.desc[odd_value];
-    n->consts[0] = NULL;
-    n->ctx.n_src = n->n_operands = 1;
-    n->operand[0] = (tg_net_operand){.n_seg = 1, .value = {odd_value}};
-}
-
-/* Remove node `at`, or all but one part of it, if it is a Concat that every consumer can read
- * in parts. 1 when the node is gone. */
-static int make_virtual(tg_net *net, int at)
-{
-    const tg_net_node *cat = &net->nodes[at];
-    const int v = cat->node->dst[0];
-    tg_net_operand parts;
-    if (!is_plain_concat(cat) || net->values[v].is_out || !flatten(cat, &parts))
-        return 0;
-    const int odd = odd_part(net, &parts, v);
-    if (odd == -1) {
-        if (!all_take(net, at, v, &parts))
-            return 0;
-        hand_parts(net, at, v, &parts);
-        remove_node(net, at);
-        return 1;
-    }
-    if (odd < 0)
-        return 0;
-    const int part = parts.value[odd];
-    const int64_t channels = net->values[v].c;
-    net->values[v].c = net->values[part].c;
-    parts.value[odd] = v;
-    if (!all_take(net, at, v, &parts)) {
-        net->values[v].c = channels;
-        return 0;
-    }
-    hand_parts(net, at, v, &parts);
-    copy_one_part(net, at, part);
-    return 0;
-}
-
-/* Operand with every part that is value v replaced by `from`, doubled. 0: there is none. */
-static int doubled_parts(const tg_net_operand *o, int v, int from, tg_net_operand *parts)
-{
-    int n = 0;
-    *parts = *o;
-    for (int s = 0; s < o->n_seg; s++)
-        if (o->value[s] == v) {
-            if (o->doubled[s])
-                return 0;
-            parts->value[s] = from;
-            parts->doubled[s] = 1;
-            n++;
-        }
-    return n;
-}
-
-static int reads_part(const tg_net_operand *o, int v)
-{
-    int n = 0;
-    for (int s = 0; s < o->n_seg; s++)
-        n += o->value[s] == v;
-    return n;
-}
-
-/* Remove node `at` if it is upsampling that every consumer can do while it reads. 1 when it is
- * gone. */
-static int make_doubled(tg_net *net, int at)
-{
-    const tg_net_node *up = &net->nodes[at];
-    const int v = up->node->dst[0], from = up->operand[0].value[0];
-    tg_net_operand parts;
-    if (up->n_epi || up->flat || net->values[v].is_out || !up->node->op->doubles ||
-        up->operand[0].n_seg != 1 || up->operand[0].doubled[0] ||
-        !up->node->op->doubles(&up->ctx))
-        return 0;
-    for (int i = at + 1; i < net->n_nodes; i++)
-        for (int j = 0; j < net->nodes[i].n_operands; j++)
-            if (reads_part(&net->nodes[i].operand[j], v) &&
-                !(doubled_parts(&net->nodes[i].operand[j], v, from, &parts) &&
-                  takes_segments(net, &net->nodes[i], j, &parts)))
-                return 0;
-    for (int i = at + 1; i < net->n_nodes; i++)
-        for (int j = 0; j < net->nodes[i].n_operands; j++)
-            if (doubled_parts(&net->nodes[i].operand[j], v, from, &parts))
-                net->nodes[i].operand[j] = parts;
-    remove_node(net, at);
-    return 1;
-}
-
-static int is_made_here(const tg_net *net, int v)
-{
-    for (int i = 0; i < net->n_nodes; i++)
-        for (int d = 0; d < net->nodes[i].ctx.n_dst; d++)
-            if (net->nodes[i].node->dst[d] == v)
-                return 1;
-    return 0;
-}
-
-static int is_read(const tg_net *net, int v)
-{
-    for (int i = 0; i < net->n_nodes; i++)
-        for (int j = 0; j < net->nodes[i].n_operands; j++)
-            if (reads_part(&net->nodes[i].operand[j], v))
-                return 1;
-    return 0;
-}
-
-/* Remove node `at` if all that it yields is an output of the net which the step that makes
- * pixels of it can find itself. 1 when it is gone. */
-static int make_picked(tg_net *net, int at)
-{
-    const tg_net_node *n = &net->nodes[at];
-    const int v = n->node->dst[0], from = n->operand[0].value[0];
-    const tg_pick pick = n->node->op->picks ? n->node->op->picks(&n->ctx) : TG_PICK_NONE;
-    if (!net->be->whole_pixels || pick == TG_PICK_NONE || n->n_epi || n->flat ||
-        !net->values[v].is_out || n->operand[0].n_seg != 1 || n->operand[0].doubled[0] ||
-        net->values[from].is_out || !is_made_here(net, from) || is_read(net, v))
-        return 0;
-    for (int o = 0; o < net->n_out; o++)
-        if (net->out[o] == v) {
-            net->held[o] = from;
-            net->pick[o] = pick;
-        }
-    net->values[from].is_out = 1;
-    remove_node(net, at);
-    return 1;
-}
-
-/* The contexts point into their own node: repair them after nodes moved. */
-static void repoint(tg_net *net)
-{
-    for (int i = 0; i < net->n_nodes; i++) {
-        tg_net_node *n = &net->nodes[i];
-        n->ctx.src = n->src;
-        n->ctx.dst = n->dst;
-        n->ctx.const_src = n->consts;
-    }
-}
-
 /* The node's kernel and what follows from it. */
 static void settle(const tg_net *net, tg_net_node *n, unsigned flags)
 {
-    pick_variant(net, n, flags);
+    tgi_net_pick_variant(net, n, flags);
     const tg_variant *v = n->variant;
     n->packed_bytes = v && v->packed_bytes ? v->packed_bytes(&n->ctx, &n->hint) : 0;
     n->cost = v && v->cost ? v->cost(&n->ctx, &n->hint) : 1;
@@ -443,32 +225,18 @@ static void rank_fast(tg_net *net)
     net->n_used = net->n_fast;
 }
 
-/* Try `removes` on every node; 1 is its answer when the node is gone. */
-static void remove_nodes(tg_net *net, int (*removes)(tg_net *net, int at))
+static tg_status choose_kernels(tg_net *net, unsigned flags, tgi_err *err)
 {
-    for (int i = 0; i < net->n_nodes;) {
-        const int removed = removes(net, i);
-        if (removed)
-            repoint(net);
-        i += !removed;
-    }
-}
-
-static void choose_kernels(tg_net *net, unsigned flags)
-{
-    repoint(net);
     for (int i = 0; i < net->n_nodes; i++)
-        pick_variant(net, &net->nodes[i], flags);
-    if (!(flags & TG_NET_REFERENCE)) {
-        remove_nodes(net, make_virtual);
-        remove_nodes(net, make_doubled);
-        remove_nodes(net, make_picked);
-    }
+        tgi_net_pick_variant(net, &net->nodes[i], flags);
+    if (!(flags & TG_NET_REFERENCE))
+        TGI_TRY(tgi_net_remove_views(net, err));
     for (int i = 0; i < net->n_nodes; i++)
         settle(net, &net->nodes[i], flags);
     if (!(flags & TG_NET_REFERENCE))
         rank_fast(net);
     place_weights(net);
+    return TG_OK;
 }
 
 void tgi_net_use_fast(tg_net *net, int n)
@@ -477,6 +245,7 @@ void tgi_net_use_fast(tg_net *net, int n)
         tg_net_node *node = &net->nodes[net->fast[k]];
         node->exact = k >= n;
         settle(net, node, 0);
+        tgi_reads_renew(net, net->fast[k], &net->reads);
     }
     net->n_used = n < net->n_fast ? n : net->n_fast;
     place_weights(net);
@@ -530,9 +299,10 @@ static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *
         if (!tgi_node_is_known(&net->shapes, &g->nodes[i]))
             TGI_TRY(fill_node(net, &g->nodes[i], &net->nodes[net->n_nodes++], flags, err));
     TGI_TRY(check_ranks(net, err));
-    choose_kernels(net, flags);
+    TGI_TRY(choose_kernels(net, flags, err));
     TGI_TRY(check_variants(net, err));
-    return tgi_net_align_blocks(net, err);
+    TGI_TRY(tgi_net_align_blocks(net, err));
+    return tgi_reads_make(net, &net->reads, err);
 }
 
 tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in,
@@ -560,6 +330,7 @@ void tgi_net_free(tg_net **net)
     tgi_free((*net)->values);
     tgi_free((*net)->nodes);
     tgi_free((*net)->fast);
+    tgi_reads_free(&(*net)->reads);
     tgi_free(*net);
     *net = NULL;
 }
@@ -591,10 +362,7 @@ void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need)
         *need = tgi_box_full(&n->net->values[n->operand[j].value[0]].ext);
     if (j >= n->ctx.n_src || n->flat)
         return;
-    if (n->variant && n->variant->need)
-        n->variant->need(&n->ctx, 0, dst, j, need);
-    else if (n->node->op->need)
-        n->node->op->need(&n->ctx, 0, dst, j, need);
+    tgi_variant_need(n->variant, n->node->op, &n->ctx, 0, dst, j, need);
 }
 
 char *tgi_net_text(const tg_net *net)

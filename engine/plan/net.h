@@ -22,6 +22,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/graph/graph.h"
+#include "engine/plan/reads.h"
 #include "kernels/backend.h"
 #include "kernels/threads.h"
 
@@ -79,6 +80,7 @@ typedef struct tg_net {
     size_t packed_bytes;        /* all weights in kernel form */
     int *fast;                  /* nodes that may rearrange their sums, see tgi_net_use_fast */
     int n_fast, n_used;         /* how many there are, and how many do */
+    tgi_reads reads;
 } tg_net;
 
 #define TG_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */
@@ -99,7 +101,13 @@ void tgi_net_use_fast(tg_net *net, int n);
 /* Nodes whose variants are of one of these kinds. */
 int tgi_net_nodes_of(const tg_net *net, unsigned kinds);
 
-/* phase.c: place the blocks of block-wise kernels; part of tgi_net_new and tgi_net_use_fast. */
+/* The node's kernel, by its hint, which is made anew. */
+void tgi_net_pick_variant(const tg_net *net, tg_net_node *n, unsigned flags);
+
+/* net_views.c: remove the nodes whose readers can read what they read; part of tgi_net_new. */
+tg_status tgi_net_remove_views(tg_net *net, tgi_err *err);
+
+/* phase.c: place the blocks of block-wise kernels; part of tgi_net_new. */
 tg_status tgi_net_align_blocks(tg_net *net, tgi_err *err);
 
 /* Write all packed weights at `dst` (packed_bytes, 64-byte aligned), on all threads. */

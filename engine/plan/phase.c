@@ -19,7 +19,7 @@
 static void plain_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need)
 {
     if (n->variant && n->variant->rearranges && j < n->ctx.n_src)
-        n->node->op->need(&n->ctx, 0, dst, j, need);
+        tgi_op_need(n->node->op, &n->ctx, 0, dst, j, need);
     else
         tgi_net_need(n, dst, j, need);
 }

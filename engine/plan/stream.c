@@ -7,11 +7,6 @@
 
 /* ---- One axis, backward ------------------------------------------------------------------ */
 
-static tg_box full_of(const tg_net_node *n)
-{
-    return tgi_box_full(&n->net->values[n->node->dst[0]].ext);
-}
-
 static tg_range clip_to(const tg_net *net, int v, int axis, tg_range r)
 {
     return tgi_range_clip(r, 0, tgi_net_dim(net, v, axis));
@@ -26,18 +21,13 @@ tg_range tgi_axis_share(const tg_stage *stage, int axis, int o, tg_range core)
     return (tg_range){core.lo * d / d0, core.hi * d / d0};
 }
 
-static void need_of_operands(const tg_net_node *n, int axis, tg_range dst, tg_range *stored)
+static void need_of_operands(const tg_net *net, int i, int axis, tg_range dst, tg_range *stored)
 {
-    tg_box box = full_of(n), need;
-    box.ax[axis] = dst;
-    for (int j = 0; j < n->n_operands; j++) {
-        const tg_net_operand *o = &n->operand[j];
-        if (o->n_seg == 0)
-            continue;
-        tgi_net_need(n, &box, j, &need);
-        for (int s = 0; s < o->n_seg; s++)
-            stored[o->value[s]] =
-                tgi_range_hull(stored[o->value[s]], tgi_net_part(o, s, axis, need.ax[axis]));
+    const tgi_reader *n = &net->reads.node[i];
+    const tgi_read *read = net->reads.read[axis - TG_STREAM_AXIS];
+    for (int k = n->first; k < n[1].first; k++) {
+        const int v = read[k].value;
+        stored[v] = tgi_range_hull(stored[v], tgi_read_need(net, i, &read[k], axis, dst));
     }
 }
 
@@ -59,6 +49,20 @@ static void fill_flat(const tg_net *net, const tg_net_node *n, int axis, tg_rang
     }
 }
 
+/* A node computes one box for all its results. */
+static void fill_alike(const tg_net *net, const tg_net_node *n, int axis, tg_range *stored,
+                       tg_range *inside)
+{
+    tg_range all = {0, 0};
+    for (int d = 0; d < n->ctx.n_dst; d++)
+        all = tgi_range_hull(all, stored[n->node->dst[d]]);
+    const tg_range dst = clip_to(net, n->node->dst[0], axis, all);
+    for (int d = 0; d < n->ctx.n_dst; d++) {
+        stored[n->node->dst[d]] = all;
+        inside[n->node->dst[d]] = dst;
+    }
+}
+
 void tgi_axis_need(const tg_stage *stage, int axis, tg_range core, tg_range *stored,
                    tg_range *inside)
 {
@@ -70,23 +74,15 @@ void tgi_axis_need(const tg_stage *stage, int axis, tg_range core, tg_range *sto
         stored[v] = tgi_range_hull(stored[v], tgi_axis_share(stage, axis, o, core));
     }
     for (int k = stage->n_nodes - 1; k >= 0; k--) {
-        const tg_net_node *n = tgi_stage_node(stage, k);
-        if (n->flat) {
-            fill_flat(net, n, axis, stored, inside);
-            if (!tgi_range_empty(inside[n->node->dst[0]]))
-                need_of_operands(n, axis, inside[n->node->dst[0]], stored);
-            continue;
-        }
-        tg_range all = {0, 0}; /* a node computes one box for all its outputs */
-        for (int d = 0; d < n->ctx.n_dst; d++)
-            all = tgi_range_hull(all, stored[n->node->dst[d]]);
-        const tg_range dst = clip_to(net, n->node->dst[0], axis, all);
-        for (int d = 0; d < n->ctx.n_dst; d++) {
-            stored[n->node->dst[d]] = all;
-            inside[n->node->dst[d]] = dst;
-        }
-        if (!tgi_range_empty(dst))
-            need_of_operands(n, axis, dst, stored);
+        const int i = stage->node[k], v = net->reads.node[i].dst;
+        if (net->reads.node[i].flat)
+            fill_flat(net, &net->nodes[i], axis, stored, inside);
+        else if (net->reads.node[i].n_dst == 1)
+            inside[v] = clip_to(net, v, axis, stored[v]);
+        else
+            fill_alike(net, &net->nodes[i], axis, stored, inside);
+        if (!tgi_range_empty(inside[v]))
+            need_of_operands(net, i, axis, inside[v], stored);
     }
     for (int i = 0; i < stage->n_loaded; i++) {
         const int v = stage->in[i].value;
@@ -155,73 +151,75 @@ tg_range tgi_flow_feed(tg_flow *f, int i)
     return r;
 }
 
-/* Are the rows that dst rows [from,to) read all there? `full`: of the node's first result. */
-static int computable(const tg_flow *f, const tg_net_node *n, const tg_box *full, int64_t from,
-                      int64_t to)
+/* Reads of node i on the stream axis: from `first`, up to the next node's. */
+static const tgi_read *reads_of(const tg_net *net, int i, const tgi_read **end)
+{
+    const tgi_reader *n = &net->reads.node[i];
+    *end = net->reads.read[0] + n[1].first;
+    return net->reads.read[0] + n->first;
+}
+
+/* Are the rows that rows [from,to) of node i read all there? */
+static int computable(const tg_flow *f, int i, int64_t from, int64_t to)
 {
     const tg_net *net = f->stage->net;
-    tg_box box = *full, need;
-    box.ax[TG_STREAM_AXIS] = (tg_range){from, to};
-    for (int j = 0; j < n->n_operands; j++) {
-        const tg_net_operand *o = &n->operand[j];
-        if (o->n_seg == 0)
-            continue;
-        tgi_net_need(n, &box, j, &need);
-        for (int s = 0; s < o->n_seg; s++) {
-            const int v = o->value[s];
-            const tg_range r = tgi_net_part(o, s, TG_STREAM_AXIS, need.ax[TG_STREAM_AXIS]);
-            if (tgi_min(r.hi, tgi_net_dim(net, v, TG_STREAM_AXIS)) > f->end[v])
-                return 0;
-        }
+    const tgi_read *end, *r = reads_of(net, i, &end);
+    for (; r < end; r++) {
+        const tg_range need = tgi_read_need(net, i, r, TG_STREAM_AXIS, (tg_range){from, to});
+        if (tgi_min(need.hi, r->rows) > f->end[r->value])
+            return 0;
     }
     return 1;
 }
 
-/* A flat node yields everything at once. */
-static tg_range advance_flat(tg_flow *f, const tg_net_node *n)
+/* How many rows of node i can be had of what is there, where all that it reads goes on evenly;
+ * not less than `from`. */
+static int64_t even_end(const tg_flow *f, int i, int64_t from, int64_t hi)
 {
-    const int v = n->node->dst[0];
-    const int64_t from = f->end[v];
-    const tg_box full = full_of(n);
-    if (from >= f->hi[v] || !computable(f, n, &full, from, f->hi[v]))
-        return (tg_range){from, from};
-    for (int d = 0; d < n->ctx.n_dst; d++)
-        f->end[n->node->dst[d]] = f->hi[n->node->dst[d]];
-    return (tg_range){from, f->hi[v]};
+    const tgi_read *end, *r = reads_of(f->stage->net, i, &end);
+    for (; r < end && hi > from; r++)
+        hi = tgi_min(hi, tgi_read_end(r, f->end[r->value]));
+    return tgi_max(from, hi);
 }
 
-/* The last row of v that the node can yield, of which the first missing one is `from`. By
- * bisection, which begins at the step of the band before: most bands are like it. */
-static int64_t last_of(const tg_flow *f, const tg_net_node *n, int v, int64_t from)
+/* The last row that node i can yield, of which the first missing one is `from`. By bisection,
+ * which begins at the step of the band before: most bands are like it. */
+static int64_t uneven_end(tg_flow *f, int i, int64_t from, int64_t hi)
 {
-    const tg_box full = full_of(n);
-    int64_t good = from, bad = f->hi[v]; /* computable(from, good) holds, (from, bad) not */
+    const int v = f->stage->net->reads.node[i].dst;
+    int64_t good = from, bad = hi; /* computable(from, good) holds, (from, bad) not */
     int64_t mid = from + f->step[v];
-    if (from >= bad || computable(f, n, &full, from, bad))
+    if (from >= bad || computable(f, i, from, bad))
         return tgi_max(from, bad);
     for (int k = 0; bad - good > 1; k++) {
         if (k > 1 || mid <= good || mid >= bad)
             mid = good + (bad - good) / 2;
-        if (computable(f, n, &full, from, mid))
+        if (computable(f, i, from, mid))
             good = mid++;
         else
             bad = mid;
     }
+    if (good > from)
+        f->step[v] = good - from;
     return good;
 }
 
 tg_range tgi_flow_advance(tg_flow *f, int k)
 {
-    const tg_net_node *n = tgi_stage_node(f->stage, k);
-    const int v = n->node->dst[0];
-    const int64_t from = f->end[v];
-    if (n->flat)
-        return advance_flat(f, n);
-    const int64_t last = last_of(f, n, v, from);
-    if (last > from)
-        f->step[v] = last - from;
-    for (int d = 0; d < n->ctx.n_dst; d++)
-        f->end[n->node->dst[d]] = last;
+    const tg_net *net = f->stage->net;
+    const int i = f->stage->node[k];
+    const tgi_reader *n = &net->reads.node[i];
+    const int64_t from = f->end[n->dst], hi = f->hi[n->dst];
+    int64_t last = n->even[0] ? even_end(f, i, from, hi) : uneven_end(f, i, from, hi);
+    if (n->flat && last < hi) /* yields everything at once */
+        last = from;
+    if (n->n_dst == 1)
+        f->end[n->dst] = last;
+    else
+        for (int d = 0; d < n->n_dst; d++) {
+            const int v = net->nodes[i].node->dst[d];
+            f->end[v] = !n->flat ? last : last > from ? f->hi[v] : f->end[v];
+        }
     return (tg_range){from, last};
 }
 
@@ -231,25 +229,17 @@ void tgi_flow_release(tg_flow *f)
     for (int v = 0; v < stage->net->n_values; v++)
         f->keep[v] = f->end[v];
     for (int k = 0; k < stage->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(stage, k);
-        const int d = n->node->dst[0];
+        const int i = stage->node[k], d = stage->net->reads.node[i].dst;
         if (f->end[d] >= f->hi[d])
             continue;
-        tg_box box = full_of(n), need;
         /* All rows to come, not the next alone: a mirrored border reads upwards as it goes
-         * down.
-         */
-        box.ax[TG_STREAM_AXIS] = (tg_range){f->end[d], f->hi[d]};
-        for (int j = 0; j < n->n_operands; j++) {
-            const tg_net_operand *o = &n->operand[j];
-            if (o->n_seg == 0)
-                continue;
-            tgi_net_need(n, &box, j, &need);
-            for (int s = 0; s < o->n_seg; s++) {
-                const tg_range r = tgi_net_part(o, s, TG_STREAM_AXIS, need.ax[TG_STREAM_AXIS]);
-                const int v = o->value[s];
-                f->keep[v] = tgi_min(f->keep[v], tgi_max(r.lo, f->lo[v]));
-            }
+         * down. */
+        const tg_range rest = {f->end[d], f->hi[d]};
+        const tgi_read *end, *r = reads_of(stage->net, i, &end);
+        for (; r < end; r++) {
+            const int v = r->value;
+            const int64_t lo = tgi_read_need(stage->net, i, r, TG_STREAM_AXIS, rest).lo;
+            f->keep[v] = tgi_min(f->keep[v], tgi_max(lo, f->lo[v]));
         }
     }
 }
@@ -280,7 +270,8 @@ int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow
             c->rows[k] += (double)tgi_range_len(r);
             c->band_rows[k] = tgi_max(c->band_rows[k], tgi_range_len(r));
             c->cost->calls++;
-            c->cost->weight_bytes += (double)tgi_stage_node(stage, k)->packed_bytes;
+            c->cost->weight_bytes +=
+                (double)stage->net->reads.node[stage->node[k]].packed_bytes;
         }
         for (int v = 0; v < n_values; v++)
             c->ring[v] = tgi_max(c->ring[v], f->end[v] - f->keep[v]);

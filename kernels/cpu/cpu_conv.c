@@ -433,21 +433,16 @@ static size_t no_scratch(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_
 
 /* Every (i) with i*s + k*d = o + p for some tap k, unclipped: what lies outside the image is
  * stored as zeros and read. */
-static void need_transpose(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
-                           tg_box *need)
+static int slide_transpose(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
     tgi_geom g;
-    (void)dst_i;
-    *need = tgi_box_full(&ctx->src[src_i]);
-    if (src_i || geometry(ctx, 1, &g) != TG_OK)
-        return;
-    for (int i = 3 - g.spatial; i < 3; i++) {
-        const tg_range o = tgi_box_axis(dst, i);
-        const int64_t reach = (g.k[i] - 1) * g.d[i];
-        tg_range *r = &need->ax[need->rank - 3 + i];
-        r->lo = tgi_floor_div64(o.lo + g.p0[i] - reach + g.s[i] - 1, g.s[i]);
-        r->hi = tgi_floor_div64(o.hi - 1 + g.p0[i], g.s[i]) + 1;
-    }
+    *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
+    if (src_i != 0 || axis < 5 - ctx->src[0].rank || geometry(ctx, 1, &g) != TG_OK)
+        return 1;
+    const int64_t reach = (g.k[axis] - 1) * g.d[axis];
+    *out = (tg_slide){
+        .num = 1, .den = g.s[axis], .lo = g.p0[axis] - reach + g.s[axis] - 1, .hi = g.p0[axis]};
+    return 1;
 }
 
 const tg_variant TGS(tgi_conv_direct) = {.name = "conv_direct",
@@ -471,5 +466,5 @@ const tg_variant TGS(tgi_conv_transpose) = {.name = "conv_transpose",
                                             .packed_bytes = packed_bytes,
                                             .pack = pack_transpose,
                                             .scratch_bytes = no_scratch,
-                                            .need = need_transpose,
+                                            .slide = slide_transpose,
                                             .run = run_transpose};

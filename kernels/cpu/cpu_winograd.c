@@ -3,7 +3,7 @@
  *
  * The result is cut into blocks of 4x4 pixels that start at multiples of 4 of the *image*, plus
  * the node's phase, so a pixel's block, and with it every rounding, is the same for any box. A
- * block reads 6x6 source pixels whole: `need` below asks for whole blocks, also where only a
+ * block reads 6x6 source pixels whole: `slide` below asks for whole blocks, also where only a
  * part of one is wanted.
  *
  * A job is a batch of blocks, in reading order, small enough for the second-level cache:
@@ -202,19 +202,18 @@ static double cost(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 }
 
 /* Whole blocks: what any of their pixels reads. */
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
     tgi_geom g;
-    (void)dst_i;
-    *out = tgi_box_full(&ctx->src[src_i]);
-    if (src_i || tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
-        return;
-    for (int i = TG_Y; i <= TG_X; i++) {
-        const tg_range o = tgi_box_axis(dst, i);
-        tg_range *r = &out->ax[out->rank - 3 + i];
-        r->lo = block_start(block_of(o.lo, ctx->phase), ctx->phase) - g.p0[i];
-        r->hi = block_start(block_of(o.hi - 1, ctx->phase), ctx->phase) - g.p0[i] + PATCH;
-    }
+    *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
+    if (src_i == 0 && axis >= TG_Y && tgi_conv_geometry(ctx, &g, NULL) == TG_OK)
+        *out = (tg_slide){.num = 1,
+                          .den = 1,
+                          .lo = -g.p0[axis],
+                          .hi = PATCH - 1 - g.p0[axis],
+                          .block = OUT,
+                          .phase = ctx->phase};
+    return 1;
 }
 
 /* ---- Transforms -------------------------------------------------------------------------- */
@@ -534,5 +533,5 @@ const tg_variant TGS(tgi_conv_winograd) = {.name = "conv_winograd",
                                            .pack = pack,
                                            .scratch_bytes = scratch_bytes,
                                            .cost = cost,
-                                           .need = need,
+                                           .slide = slide,
                                            .run = run};

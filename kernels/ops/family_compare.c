@@ -44,7 +44,7 @@ static tg_status infer_bits(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
                                   .attrs_size = sizeof(tgi_binary_attrs),                      \
                                   .infer = infer_bool,                                         \
                                   .any_type = 1,                                               \
-                                  .need = tgi_need_broadcast,                                  \
+                                  .slide = tgi_slide_broadcast,                                \
                                   .ref = ref_##symbol,                                         \
                                   .eval = eval_##symbol};
 

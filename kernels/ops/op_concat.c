@@ -39,11 +39,12 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+/* All channels of the same rows. */
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
-    (void)dst_i;
-    *out = *dst;
-    out->ax[1] = (tg_range){0, ctx->src[src_i].dim[1]};
+    (void)ctx, (void)src_i, (void)axis;
+    *out = TG_SLIDE_SAME;
+    return 1;
 }
 
 static float value(const tg_call *call, const void *arg, const tgi_px *p)
@@ -89,7 +90,7 @@ const tg_op tg_op_concat = {
     .attrs = rows,
     .attrs_size = sizeof(axis_attrs),
     .infer = infer,
-    .need = need,
+    .slide = slide,
     .ref = ref,
     .eval = eval,
 };

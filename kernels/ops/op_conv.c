@@ -32,16 +32,13 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
     tgi_geom g;
-    (void)dst_i;
-    *out = tgi_box_full(&ctx->src[src_i]);
-    if (src_i != 0 || tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
-        return;
-    for (int i = 0; i < 3; i++)
-        tgi_box_set(out, i,
-                    tgi_window_need(tgi_box_axis(dst, i), g.k[i], g.s[i], g.p0[i], g.d[i]));
+    *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
+    if (src_i == 0 && tgi_conv_geometry(ctx, &g, NULL) == TG_OK)
+        *out = tgi_window_slide(g.k[axis], g.s[axis], g.p0[axis], g.d[axis]);
+    return 1;
 }
 
 #define RUN_PX 64 /* pixels of a row that are summed together */
@@ -142,7 +139,7 @@ const tg_op tg_op_conv = {
     .attrs = rows,
     .attrs_size = sizeof(conv_attrs),
     .infer = infer,
-    .need = need,
+    .slide = slide,
     .ref = ref,
     .eval = eval,
     .flops = flops,

@@ -37,20 +37,18 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 /* Input i meets output o = i * s - p + k * d for a tap k in [0, K). Where kernels leave gaps an
  * output meets none: the input pixel before it is named all the same, which keeps the box from
  * being empty and `need` monotone. */
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
     tgi_geom g;
-    (void)dst_i;
-    *out = tgi_box_full(&ctx->src[src_i]);
+    *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
     if (src_i != 0 || tgi_conv_transpose_geometry(ctx, &g, NULL) != TG_OK)
-        return;
-    for (int i = 0; i < 3; i++) {
-        const tg_range r = tgi_box_axis(dst, i);
-        const int64_t lo = tgi_ceil_div(r.lo + g.p0[i] - (g.k[i] - 1) * g.d[i], g.s[i]);
-        const int64_t hi = tgi_floor_div(r.hi - 1 + g.p0[i], g.s[i]) + 1;
-        const int64_t before = tgi_floor_div(r.lo + g.p0[i], g.s[i]);
-        tgi_box_set(out, i, (tg_range){tgi_min(lo, before), hi});
-    }
+        return 1;
+    /* From the first row that any tap of a can reach, rounded up; where that lies behind a's
+     * own, from there. */
+    const int64_t p = g.p0[axis], reach = (g.k[axis] - 1) * g.d[axis];
+    *out = (tg_slide){
+        .num = 1, .den = g.s[axis], .lo = tgi_min(p - reach + g.s[axis] - 1, p), .hi = p};
+    return 1;
 }
 
 typedef struct job {
@@ -113,7 +111,7 @@ const tg_op tg_op_conv_transpose = {
     .attrs = rows,
     .attrs_size = sizeof(conv_attrs),
     .infer = infer,
-    .need = need,
+    .slide = slide,
     .ref = ref,
     .eval = eval,
     .flops = flops,

@@ -53,15 +53,12 @@ tg_status tgi_infer_broadcast(const tg_op_ctx *ctx, int lead, tg_desc *dst, tgi_
     return TG_OK;
 }
 
-void tgi_need_broadcast(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
-                        tg_box *need)
+int tgi_slide_broadcast(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
 {
-    (void)dst_i;
     const tg_desc *s = &ctx->src[src_i];
-    *need = tgi_box_full(s);
-    for (int k = 2; k < s->rank && s->rank == dst->rank; k++)
-        if (s->dim[k] != 1)
-            need->ax[k] = dst->ax[k];
+    const int64_t n = tgi_desc_axis(s, axis);
+    *slide = s->rank == ctx->dst[0].rank && n != 1 ? TG_SLIDE_SAME : tgi_slide_all(n);
+    return 1;
 }
 
 tgi_const_form tgi_const_form_of(const tg_op_ctx *ctx, int i, int lead)

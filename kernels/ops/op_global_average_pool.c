@@ -26,7 +26,7 @@ const tg_op tg_op_global_average_pool = {
     .op_class = TG_OP_WHOLE,
     .whole = TG_WHOLE_REDUCED,
     .infer = tgi_infer_global,
-    .need = tgi_need_whole,
+    .slide = tgi_slide_whole,
     .ref = ref,
     .eval = eval,
 };

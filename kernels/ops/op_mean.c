@@ -43,7 +43,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 const tg_op tg_op_mean = {
     .name = "Mean",
     .infer = infer,
-    .need = tgi_need_broadcast,
+    .slide = tgi_slide_broadcast,
     .ref = ref,
     .eval = eval,
 };

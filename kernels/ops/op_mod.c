@@ -69,7 +69,7 @@ const tg_op tg_op_mod = {
     .attrs = rows,
     .attrs_size = sizeof(mod_attrs),
     .infer = infer,
-    .need = tgi_need_broadcast,
+    .slide = tgi_slide_broadcast,
     .ref = ref,
     .eval = eval,
 };

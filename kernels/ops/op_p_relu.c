@@ -59,7 +59,7 @@ static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
 const tg_op tg_op_p_relu = {
     .name = "PRelu",
     .infer = infer,
-    .need = tgi_need_broadcast,
+    .slide = tgi_slide_broadcast,
     .ref = ref,
     .eval = eval,
     .as_step = as_step,

@@ -124,6 +124,19 @@ static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, 
     }
 }
 
+/* A mirrored border is read upwards as the result goes down: for need alone. */
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+{
+    tgi_pad p;
+    const int k = ctx->src[src_i].rank - 3 + axis;
+    *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
+    if (src_i != 0 || k < 2 || tgi_pad_map(ctx, &p, NULL) != TG_OK)
+        return 1;
+    *out = (tg_slide){
+        .num = 1, .den = 1, .lo = -p.p0[k], .hi = -p.p0[k], .of = ctx->src[0].dim[k]};
+    return p.mode == TG_PADDING_CONSTANT;
+}
+
 static float value(const tg_call *call, const void *arg, const tgi_px *q)
 {
     const tgi_pad *p = arg;
@@ -186,6 +199,7 @@ const tg_op tg_op_pad = {
     .attrs_size = sizeof(pad_attrs),
     .infer = infer,
     .need = need,
+    .slide = slide,
     .ref = ref,
     .eval = eval,
 };

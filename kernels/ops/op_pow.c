@@ -53,7 +53,7 @@ const tg_op tg_op_pow = {
     .attrs = tgi_binary_rows,
     .attrs_size = sizeof(tgi_binary_attrs),
     .infer = infer,
-    .need = tgi_need_broadcast,
+    .slide = tgi_slide_broadcast,
     .ref = ref,
     .eval = eval,
 };

@@ -42,6 +42,7 @@ const tg_op tg_op_resize = {
     .attrs_size = sizeof(resize_attrs),
     .infer = tgi_resize_infer,
     .need = tgi_resize_need_box,
+    .slide = tgi_resize_slide,
     .ref = tgi_resize_ref,
     .eval = eval,
     .flops = tgi_resize_flops,

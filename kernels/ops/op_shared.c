@@ -236,11 +236,10 @@ tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err)
     return TG_OK;
 }
 
-void tgi_need_whole(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need)
+int tgi_slide_whole(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
 {
-    (void)dst_i;
-    (void)dst;
-    *need = tgi_box_full(&ctx->src[src_i]);
+    *slide = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
+    return 1;
 }
 
 tg_range tgi_clip_nonempty(tg_range r, int64_t n)

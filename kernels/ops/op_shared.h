@@ -68,8 +68,7 @@ tg_status tgi_axis(int64_t axis, int rank, int *out, tgi_err *err);
 tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err);
 
 /* `need` of operators that read the whole spatial extent. */
-void tgi_need_whole(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
-                    tg_box *need);
+int tgi_slide_whole(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
 /* Intersect with [0, n), but never empty: a box wholly in a border reads its nearest pixel, so
  * that `need` stays monotone. */
 tg_range tgi_clip_nonempty(tg_range r, int64_t n);
@@ -87,8 +86,7 @@ static inline void tgi_box_set(tg_box *b, int i, tg_range r)
  * 1's first axis in input 0; -1: aligned at the end. @source ONNX Broadcasting.md */
 tg_status tgi_infer_broadcast(const tg_op_ctx *ctx, int lead, tg_desc *dst, tgi_err *err);
 /* `need` of a broadcasting operator: an axis of extent 1 is read as a whole. */
-void tgi_need_broadcast(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
-                        tg_box *need);
+int tgi_slide_broadcast(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
 /* What input i is to a running value of shape dst, when it is constant. */
 typedef enum tgi_const_form {
     TGI_NOT_CONST,
@@ -163,7 +161,7 @@ extern const char *const tgi_auto_pad_names[]; /* in the order of tg_auto_pad */
 
 /* MaxPool and AveragePool. */
 tg_status tgi_infer_pool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
-void tgi_need_pool(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
+int tgi_slide_pool(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
 double tgi_flops_pool(const tg_op_ctx *ctx);
 /* GlobalAveragePool and GlobalMaxPool: spatial extents become 1. */
 tg_status tgi_infer_global(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);

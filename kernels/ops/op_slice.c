@@ -97,6 +97,18 @@ static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, 
     }
 }
 
+/* Forwards; a reversed axis is for need alone. */
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+{
+    tgi_slice s;
+    const int k = ctx->src[src_i].rank - 3 + axis;
+    *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
+    if (src_i != 0 || k < 2 || tgi_slice_map(ctx, &s, NULL) != TG_OK)
+        return 1;
+    *out = (tg_slide){.num = s.step[k], .den = 1, .lo = s.start[k], .hi = s.start[k]};
+    return s.step[k] > 0;
+}
+
 static float value(const tg_call *call, const void *arg, const tgi_px *p)
 {
     const tgi_slice *s = arg;
@@ -138,6 +150,7 @@ const tg_op tg_op_slice = {
     .attrs_size = sizeof(slice_attrs),
     .infer = infer,
     .need = need,
+    .slide = slide,
     .ref = ref,
     .eval = eval,
 };

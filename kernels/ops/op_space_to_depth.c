@@ -29,13 +29,12 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
     const int64_t b = ((const d2s_attrs *)ctx->attrs)->blocksize;
-    (void)dst_i;
-    *out = tgi_box_full(&ctx->src[src_i]);
-    for (int k = 2; k < 4; k++)
-        out->ax[k] = (tg_range){dst->ax[k].lo * b, dst->ax[k].hi * b};
+    (void)src_i;
+    *out = axis == TG_Z ? TG_SLIDE_SAME : (tg_slide){.num = b, .den = 1, .hi = b - 1};
+    return 1;
 }
 
 static float value(const tg_call *call, const void *arg, const tgi_px *p)
@@ -59,7 +58,7 @@ const tg_op tg_op_space_to_depth = {
     .attrs = rows,
     .attrs_size = sizeof(d2s_attrs),
     .infer = infer,
-    .need = need,
+    .slide = slide,
     .ref = ref,
     .eval = eval,
 };

@@ -64,11 +64,12 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+/* All channels of the same rows. */
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
-    (void)dst_i;
-    *out = *dst;
-    out->ax[1] = (tg_range){0, ctx->src[src_i].dim[1]};
+    (void)ctx, (void)src_i, (void)axis;
+    *out = TG_SLIDE_SAME;
+    return 1;
 }
 
 static float value(const tg_call *call, const void *arg, const tgi_px *p)
@@ -108,7 +109,7 @@ const tg_op tg_op_split = {
     .attrs = rows,
     .attrs_size = sizeof(split_attrs),
     .infer = infer,
-    .need = need,
+    .slide = slide,
     .ref = ref,
     .eval = eval,
 };

@@ -28,6 +28,7 @@ const tg_op tg_op_upsample = {
     .attrs_size = sizeof(resize_attrs),
     .infer = infer,
     .need = tgi_resize_need_box,
+    .slide = tgi_resize_slide,
     .ref = tgi_resize_ref,
     .flops = tgi_resize_flops,
     .doubles = tgi_resize_doubles,

@@ -55,7 +55,7 @@ const tg_op tg_op_where = {
     .name = "Where",
     .any_type = 1,
     .infer = infer,
-    .need = tgi_need_broadcast,
+    .slide = tgi_slide_broadcast,
     .ref = ref,
     .eval = eval,
 };

@@ -14,18 +14,15 @@ tg_status tgi_infer_pool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-void tgi_need_pool(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need)
+int tgi_slide_pool(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
 {
     tgi_geom g;
-    (void)dst_i;
-    *need = tgi_box_full(&ctx->src[src_i]);
-    if (tgi_pool_geometry(ctx, &g, NULL) != TG_OK)
-        return;
-    for (int i = 0; i < 3; i++) {
-        const tg_range r =
-            tgi_window_need(tgi_box_axis(dst, i), g.k[i], g.s[i], g.p0[i], g.d[i]);
-        tgi_box_set(need, i, tgi_clip_nonempty(r, g.in[i]));
+    *slide = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
+    if (tgi_pool_geometry(ctx, &g, NULL) == TG_OK) {
+        *slide = tgi_window_slide(g.k[axis], g.s[axis], g.p0[axis], g.d[axis]);
+        slide->of = g.in[axis];
     }
+    return 1;
 }
 
 void tgi_pool_taps(const tgi_geom *g, const tgi_px *p, tg_range *k)

@@ -420,20 +420,44 @@ double tgi_resize_flops(const tg_op_ctx *ctx)
     return a->mode == TG_RESIZE_NEAREST ? 1 : 2 * pow(taps, ctx->src[0].rank - 2);
 }
 
+#define BORDER 8 /* outputs at either end where coordinates are cut off, and more */
+
+/* Is output o's coordinate that of o - 2 and 1, to the last bit? With a scale of 2 they are
+ * quarters. */
+static int repeats(const tgi_resize_axis *ax)
+{
+    return ax->scale == 2 && ax->length == (double)ax->out &&
+           ax->coord != TG_COORD_ALIGN_CORNERS && ax->coord != TG_COORD_TF_CROP_AND_RESIZE;
+}
+
+static int doubles_axis(const tgi_resize_axis *ax)
+{
+    if (ax->mode != TG_RESIZE_NEAREST || ax->out != 2 * ax->in)
+        return 0;
+    for (int64_t o = 0; o < ax->out; o++) {
+        tgi_taps t;
+        if (o == BORDER && ax->out > 2 * BORDER && repeats(ax))
+            o = ax->out - BORDER;
+        tgi_resize_taps(ax, o, &t);
+        if (t.n != 1 || t.at[0] != o / 2)
+            return 0;
+    }
+    return 1;
+}
+
 int tgi_resize_doubles(const tg_op_ctx *ctx)
 {
     tgi_resize_axis ax[3];
-    if (ctx->src[0].rank != 4 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
-        return 0;
-    for (int i = TG_Y; i <= TG_X; i++) {
-        if (ax[i].mode != TG_RESIZE_NEAREST || ax[i].out != 2 * ax[i].in)
-            return 0;
-        for (int64_t o = 0; o < ax[i].out; o++) {
-            tgi_taps t;
-            tgi_resize_taps(&ax[i], o, &t);
-            if (t.n != 1 || t.at[0] != o / 2)
-                return 0;
-        }
-    }
-    return 1;
+    return ctx->src[0].rank == 4 && tgi_resize_axes(ctx, ax, NULL) == TG_OK &&
+           doubles_axis(&ax[TG_Y]) && doubles_axis(&ax[TG_X]);
+}
+
+int tgi_resize_slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
+{
+    tgi_resize_axis ax[3];
+    *slide = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
+    if (src_i != 0 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
+        return 1;
+    *slide = (tg_slide){.num = 1, .den = 2};
+    return doubles_axis(&ax[axis]);
 }

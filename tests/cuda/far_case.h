@@ -383,11 +383,8 @@ static tg_box need_of(const far_node *f, int i)
     tg_box hull = {0};
     for (int k = 0; k < f->n.ctx.n_dst; k++) {
         const tg_box b = box_of_output(&f->n, k, &f->box);
-        tg_box need = b;
-        if (f->v->need)
-            f->v->need(&f->n.ctx, k, &b, i, &need);
-        else if (f->n.op->need)
-            f->n.op->need(&f->n.ctx, k, &b, i, &need);
+        tg_box need;
+        tgi_variant_need(f->v, f->n.op, &f->n.ctx, k, &b, i, &need);
         hull = k ? tgi_box_hull(&hull, &need) : need;
     }
     return tgi_box_clip(hull, &f->n.src[i]);

@@ -215,11 +215,8 @@ static tg_box need_of(const dev_node *d, int i, const tg_box *box)
     tg_box hull = {0};
     for (int k = 0; k < n->ctx.n_dst; k++) {
         const tg_box b = box_of_output(n, k, box);
-        tg_box need = b;
-        if (d->v->need)
-            d->v->need(&n->ctx, k, &b, i, &need);
-        else if (n->op->need)
-            n->op->need(&n->ctx, k, &b, i, &need);
+        tg_box need;
+        tgi_variant_need(d->v, n->op, &n->ctx, k, &b, i, &need);
         hull = k ? tgi_box_hull(&hull, &need) : need;
     }
     return hull;

@@ -263,10 +263,8 @@ static void krun_make(const kcase *k, krun *r, const tg_variant *v, const tg_box
         if (!k->src[i].rank || k->cp[i])
             continue;
         tg_box need = *box;
-        if (i < k->n_src && v && v->need)
-            v->need(&ctx, 0, box, i, &need);
-        else if (i < k->n_src && k->op->need)
-            k->op->need(&ctx, 0, box, i, &need);
+        if (i < k->n_src)
+            tgi_variant_need(v, k->op, &ctx, 0, box, i, &need);
         int64_t c0 = 0;
         const int planar = i < k->n_src ? k->planar_src : k->planar_dst;
         r->op[i] = (tg_operand){k->n_seg[i], r->view[i]};

@@ -158,11 +158,8 @@ static tg_box need_of(const op_node *n, const op_runner *r, int i, const tg_box 
     tg_box hull = {0};
     for (int k = 0; k < n->ctx.n_dst; k++) {
         const tg_box b = box_of_output(n, k, box);
-        tg_box need = b;
-        if (r && r->v->need)
-            r->v->need(&n->ctx, k, &b, i, &need);
-        else if (n->op->need)
-            n->op->need(&n->ctx, k, &b, i, &need);
+        tg_box need;
+        tgi_variant_need(r ? r->v : NULL, n->op, &n->ctx, k, &b, i, &need);
         hull = k ? tgi_box_hull(&hull, &need) : need;
     }
     return hull;

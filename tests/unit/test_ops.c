@@ -46,17 +46,45 @@ static int check_shapes(const op_node *n, char *text)
     return 1;
 }
 
+/* Where an operator says that an axis goes on evenly it does: the same rows as need says, and
+ * no row more can be had than the last of which need lies in what is there. */
+static void check_slide(const op_node *n, int i, const tg_box *box, uint64_t *seed)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        const int k = n->dst[0].rank - 3 + axis;
+        tg_slide s;
+        tg_box need;
+        if (k < 2 || n->src[i].rank != n->dst[0].rank ||
+            !tgi_op_slide(n->op, &n->ctx, i, axis, &s))
+            continue;
+        tgi_op_need(n->op, &n->ctx, 0, box, i, &need);
+        const tg_range r = tgi_slide_need(&s, box->ax[k]);
+        tg_checks++;
+        if (r.lo != need.ax[k].lo || r.hi != need.ax[k].hi)
+            case_complain("slide is not what need says");
+        const int64_t end = (int64_t)(tg_rand(seed) % (uint64_t)(n->src[i].dim[k] + 1));
+        const int64_t most = tgi_slide_end(&s, end);
+        for (int64_t b = 1; b <= n->dst[0].dim[k]; b++) {
+            const tg_range one = tgi_slide_need(&s, (tg_range){b - 1, b});
+            tg_checks++;
+            if ((one.hi <= end) != (b <= most))
+                case_complain("slide ends elsewhere than need does");
+        }
+    }
+}
+
 static void check_monotone(const op_node *n, uint64_t *seed)
 {
-    for (int t = 0; t < 100 && n->op->need; t++) {
+    for (int t = 0; t < 100; t++) {
         const tg_box a = box_random(&n->dst[0], seed), b = box_random(&n->dst[0], seed);
         const tg_box both = tgi_box_hull(&a, &b);
         for (int i = 0; i < n->ctx.n_src; i++) {
             tg_box small, large;
             if (!n->data[i] || n->is_const[i])
                 continue;
-            n->op->need(&n->ctx, 0, &a, i, &small);
-            n->op->need(&n->ctx, 0, &both, i, &large);
+            tgi_op_need(n->op, &n->ctx, 0, &a, i, &small);
+            tgi_op_need(n->op, &n->ctx, 0, &both, i, &large);
+            check_slide(n, i, &a, seed);
             tg_checks++;
             if (tgi_box_empty(&small) || !tgi_box_contains(&large, &small))
                 case_complain("need is empty or not monotone");
@@ -356,7 +384,7 @@ static void test_every_operator_can_be_run_or_folded(void)
         const tg_op *op = tgi_op_at(i);
         CHECK(op->infer != NULL);
         CHECK(op->op_class == TG_OP_DENSE ? op->eval && !op->ref : op->ref != NULL);
-        CHECK(op->op_class != TG_OP_WHOLE || op->need);
+        CHECK(op->op_class != TG_OP_WHOLE || op->need || op->slide);
         CHECK((op->attrs == NULL) == (op->attrs_size == 0));
     }
 }

@@ -1,0 +1,118 @@
+#include "engine/plan/reads.h"
+
+#include "engine/base/mem.h"
+#include "engine/plan/net.h"
+
+#include <string.h>
+
+static int count_reads(const tg_net *net)
+{
+    int n = 0;
+    for (int i = 0; i < net->n_nodes; i++)
+        for (int j = 0; j < net->nodes[i].n_operands; j++)
+            n += net->nodes[i].operand[j].n_seg;
+    return n;
+}
+
+/* How operand j goes on along an axis; 0: unevenly. As tgi_net_need. */
+static int slide_of(const tg_net_node *n, int j, int axis, tg_slide *s)
+{
+    const tg_net *net = n->net;
+    *s = TG_SLIDE_SAME;
+    if (n->flat)
+        *s = tgi_slide_all(tgi_net_dim(net, n->operand[j].value[0], axis));
+    else if (j < n->ctx.n_src)
+        return n->src[j].rank == net->rank &&
+               tgi_variant_slide(n->variant, n->node->op, &n->ctx, j, axis + 3 - net->rank, s);
+    return 1;
+}
+
+static void fill_axis(const tg_net *net, int i, int axis, tgi_reads *out)
+{
+    const tg_net_node *n = &net->nodes[i];
+    tgi_reader *reader = &out->node[i];
+    tgi_read *r = out->read[axis - TG_STREAM_AXIS] + reader->first;
+    int all = 1;
+    for (int j = 0; j < n->n_operands; j++) {
+        const tg_net_operand *o = &n->operand[j];
+        tg_slide at;
+        const int even = o->n_seg > 0 && slide_of(n, j, axis, &at);
+        all &= even || o->n_seg == 0;
+        for (int s = 0; s < o->n_seg; s++) {
+            *r = (tgi_read){.value = o->value[s],
+                            .operand = (short)j,
+                            .doubled = o->doubled[s],
+                            .even = (unsigned char)even,
+                            .rows = tgi_net_dim(net, o->value[s], axis)};
+            if (even)
+                r->at = at;
+            r++;
+        }
+    }
+    reader->even[axis - TG_STREAM_AXIS] = (unsigned char)all;
+}
+
+void tgi_reads_renew(const tg_net *net, int i, tgi_reads *r)
+{
+    r->node[i].packed_bytes = net->nodes[i].packed_bytes;
+    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++)
+        fill_axis(net, i, axis, r);
+}
+
+tg_status tgi_reads_make(const tg_net *net, tgi_reads *out, tgi_err *err)
+{
+    const size_t n_reads = (size_t)count_reads(net) + 1;
+    const int axes = net->rank - TG_STREAM_AXIS;
+    tgi_reads_free(out);
+    out->node = tgi_calloc(TGI_TAG_PLAN, (size_t)net->n_nodes + 1, sizeof *out->node);
+    int made = out->node != NULL;
+    for (int a = 0; a < axes; a++) {
+        out->read[a] = tgi_calloc(TGI_TAG_PLAN, n_reads, sizeof *out->read[a]);
+        made &= out->read[a] != NULL;
+    }
+    if (!made)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for what %d nodes read", net->n_nodes);
+    int first = 0;
+    for (int i = 0; i < net->n_nodes; i++) {
+        const tg_net_node *n = &net->nodes[i];
+        out->node[i] = (tgi_reader){.first = first,
+                                    .dst = n->node->dst[0],
+                                    .n_dst = (short)n->ctx.n_dst,
+                                    .flat = n->flat != 0};
+        for (int j = 0; j < n->n_operands; j++)
+            first += n->operand[j].n_seg;
+        tgi_reads_renew(net, i, out);
+    }
+    out->node[net->n_nodes].first = first;
+    return TG_OK;
+}
+
+void tgi_reads_free(tgi_reads *r)
+{
+    tgi_free(r->node);
+    for (int a = 0; a < 3; a++)
+        tgi_free(r->read[a]);
+    memset(r, 0, sizeof *r);
+}
+
+tg_range tgi_read_need(const tg_net *net, int i, const tgi_read *r, int axis, tg_range dst)
+{
+    tg_range need;
+    if (r->even) {
+        need = tgi_slide_need(&r->at, dst);
+    } else {
+        const tg_net_node *n = &net->nodes[i];
+        tg_box box = tgi_box_full(&net->values[n->node->dst[0]].ext), in;
+        box.ax[axis] = dst;
+        tgi_net_need(n, &box, r->operand, &in);
+        need = in.ax[axis];
+    }
+    if (!r->doubled || tgi_range_empty(need))
+        return need;
+    return (tg_range){tgi_floor_div(need.lo, 2), tgi_floor_div(need.hi - 1, 2) + 1};
+}
+
+int64_t tgi_read_end(const tgi_read *r, int64_t end)
+{
+    return end >= r->rows ? INT64_MAX : tgi_slide_end(&r->at, r->doubled ? 2 * end : end);
+}

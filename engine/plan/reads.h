@@ -1,0 +1,52 @@
+/* reads.h - what every node of a net reads along every axis, in a form that is small enough to
+ * walk once for each band of a deep network: ten thousand nodes and four thousand bands are
+ * asked about together.
+ *
+ * A *read* is one part of one operand. Where the operator says that an axis goes on evenly
+ * (tg_slide) the read is arithmetic; else it asks tgi_net_need, row by row. */
+#ifndef TGI_READS_H
+#define TGI_READS_H
+
+#include "engine/base/region.h"
+#include "engine/base/status.h"
+
+struct tg_net;
+
+typedef struct tgi_read {
+    int value;
+    short operand;
+    unsigned char doubled;
+    unsigned char even; /* 1: as `at` says */
+    int64_t rows;       /* extent of the value along the axis */
+    tg_slide at;        /* of the operand: with `doubled` twice as many rows as the value has */
+} tgi_read;
+
+typedef struct tgi_reader { /* a node */
+    int first;              /* of its reads; the next node's first is behind its last */
+    int dst;                /* first result */
+    short n_dst;
+    unsigned char flat;
+    unsigned char even[3]; /* per axis from the stream axis on: all of its reads are */
+    size_t packed_bytes;
+} tgi_reader;
+
+typedef struct tgi_reads {
+    tgi_reader *node;  /* net->n_nodes and one more */
+    tgi_read *read[3]; /* per axis from the stream axis on */
+} tgi_reads;
+
+/* Of the net as it is. */
+tg_status tgi_reads_make(const struct tg_net *net, tgi_reads *out, tgi_err *err);
+/* Node i has another variant now. */
+void tgi_reads_renew(const struct tg_net *net, int i, tgi_reads *r);
+void tgi_reads_free(tgi_reads *r);
+
+/* Rows of the value that rows `dst`, not empty, of node `i` read along an axis. May reach
+ * outside the image. */
+tg_range tgi_read_need(const struct tg_net *net, int i, const tgi_read *r, int axis,
+                       tg_range dst);
+/* The largest b for which an even read of rows below b finds all in the first `end` rows of the
+ * value; INT64_MAX: there is none. */
+int64_t tgi_read_end(const tgi_read *r, int64_t end);
+
+#endif

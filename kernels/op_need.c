@@ -1,0 +1,51 @@
+/* op_need.c - what an operator or a variant reads, from whichever member says it. */
+#include "kernels/backend.h"
+#include "kernels/ops/op_shared.h"
+
+typedef int (*slide_fn)(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
+
+static void need_by_slide(slide_fn slide, const tg_op_ctx *ctx, const tg_box *dst, int src_i,
+                          tg_box *need)
+{
+    *need = tgi_box_full(&ctx->src[src_i]);
+    for (int i = 0; i < 3; i++) {
+        tg_slide s;
+        if (slide(ctx, src_i, i, &s))
+            tgi_box_set(need, i, tgi_slide_need(&s, tgi_box_axis(dst, i)));
+    }
+}
+
+void tgi_op_need(const tg_op *op, const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
+                 tg_box *need)
+{
+    if (op->need)
+        op->need(ctx, dst_i, dst, src_i, need);
+    else if (op->slide)
+        need_by_slide(op->slide, ctx, dst, src_i, need);
+    else
+        *need = *dst;
+}
+
+int tgi_op_slide(const tg_op *op, const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
+{
+    if (op->slide)
+        return op->slide(ctx, src_i, axis, slide);
+    *slide = TG_SLIDE_SAME;
+    return !op->need;
+}
+
+void tgi_variant_need(const tg_variant *v, const tg_op *op, const tg_op_ctx *ctx, int dst_i,
+                      const tg_box *dst, int src_i, tg_box *need)
+{
+    if (v && v->slide)
+        need_by_slide(v->slide, ctx, dst, src_i, need);
+    else
+        tgi_op_need(op, ctx, dst_i, dst, src_i, need);
+}
+
+int tgi_variant_slide(const tg_variant *v, const tg_op *op, const tg_op_ctx *ctx, int src_i,
+                      int axis, tg_slide *slide)
+{
+    return v && v->slide ? v->slide(ctx, src_i, axis, slide)
+                         : tgi_op_slide(op, ctx, src_i, axis, slide);
+}
