@@ -163,10 +163,11 @@ size_t tgi_unpack_history(const tgi_packing *p, const uint8_t *head, size_t n)
     return codec->history(turned, n);
 }
 
-/* The same as `more`, over bytes turned around piece by piece. */
+/* The same as `more`, over bytes turned around piece by piece. A piece of nothing says that the
+ * block has ended: that is for the caller to say. */
 static tg_status more_turned(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
 {
-    while (io->room && !io->ended) {
+    for (int first = 1; io->room && !io->ended && (first || io->n); first = 0) {
         const size_t n = io->n < TURNED ? io->n : TURNED, room = io->room;
         tgi_pieces part = {.src = u->turned, .n = n, .dst = io->dst, .room = room};
         for (size_t i = 0; i < n; i++)

@@ -57,11 +57,6 @@ bool tgi_box_contains(const tg_box *outer, const tg_box *inner)
     return true;
 }
 
-tg_range tgi_window_need(tg_range out, int64_t k, int64_t s, int64_t p, int64_t d)
-{
-    return (tg_range){out.lo * s - p, (out.hi - 1) * s - p + (k - 1) * d + 1};
-}
-
 tg_slide tgi_window_slide(int64_t k, int64_t s, int64_t p, int64_t d)
 {
     return (tg_slide){.num = s, .den = 1, .lo = -p, .hi = (k - 1) * d - p};

@@ -62,10 +62,8 @@ tg_range tgi_slide_need(const tg_slide *s, tg_range out);
 /* The largest b for which rows below b read only rows below `end`; INT64_MAX: there is none. */
 int64_t tgi_slide_end(const tg_slide *s, int64_t end);
 
-/* Input interval read by output interval `out` of a window op with kernel k, stride s,
- * zero padding p before, dilation d: [a*s-p, (b-1)*s-p+(k-1)*d+1), unclipped.
- * @source ONNX Conv. */
-tg_range tgi_window_need(tg_range out, int64_t k, int64_t s, int64_t p, int64_t d);
+/* Of a window op with kernel k, stride s, zero padding p before, dilation d: output rows [a,b)
+ * read [a*s-p, (b-1)*s-p+(k-1)*d+1), unclipped. @source ONNX Conv. */
 tg_slide tgi_window_slide(int64_t k, int64_t s, int64_t p, int64_t d);
 
 #endif

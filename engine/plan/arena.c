@@ -3,6 +3,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,42 +27,67 @@ typedef struct placed { /* small: they are all gone through for each new one */
     int first, last;
 } placed;
 
-/* Lowest offset at which item `it` meets none of the placed ones, which are sorted by offset.
- */
-static size_t lowest_gap(const placed *p, int n, const tg_item *it)
+/* The placed ones, by offset. Those that live through everything and lie at the bottom without
+ * a gap need not be gone through again: the first `ground` ones, up to offset `bottom`. */
+typedef struct shelf {
+    placed *p;
+    int n, ground;
+    size_t bottom;
+    int first, last; /* of all items */
+} shelf;
+
+/* Lowest offset at which item `it` meets none of the placed ones. */
+static size_t lowest_gap(const shelf *s, const tg_item *it)
 {
-    size_t at = 0;
-    for (int i = 0; i < n; i++) {
-        if (p[i].first > it->last || it->first > p[i].last)
+    size_t at = s->bottom;
+    for (int i = s->ground; i < s->n; i++) {
+        const placed *p = &s->p[i];
+        if (p->first > it->last || it->first > p->last)
             continue;
-        if (at + it->bytes <= p[i].from)
+        if (at + it->bytes <= p->from)
             return at;
-        if (p[i].to > at)
-            at = tgi_align_size(p[i].to, TGI_ARENA_ALIGN);
+        if (p->to > at)
+            at = tgi_align_size(p->to, TGI_ARENA_ALIGN);
     }
     return at;
+}
+
+/* Behind those at the same offset. */
+static void put(shelf *s, const tg_item *it)
+{
+    int lo = s->ground, hi = s->n;
+    while (lo < hi) {
+        const int mid = lo + (hi - lo) / 2;
+        if (s->p[mid].from <= it->offset)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    memmove(&s->p[lo + 1], &s->p[lo], (size_t)(s->n++ - lo) * sizeof *s->p);
+    s->p[lo] = (placed){it->offset, it->offset + it->bytes, it->first, it->last};
+    for (; s->ground < s->n; s->ground++) {
+        const placed *p = &s->p[s->ground];
+        if (p->from != s->bottom || p->first > s->first || p->last < s->last)
+            break;
+        s->bottom = tgi_align_size(p->to, TGI_ARENA_ALIGN);
+    }
 }
 
 static size_t place(tg_item *items, const order_entry *order, int n, placed *list)
 {
     size_t total = 0;
-    int n_placed = 0;
+    shelf s = {.p = list, .first = INT_MAX, .last = INT_MIN};
+    for (int i = 0; i < n; i++) {
+        s.first = items[i].first < s.first ? items[i].first : s.first;
+        s.last = items[i].last > s.last ? items[i].last : s.last;
+    }
     for (int i = 0; i < n; i++) {
         tg_item *it = &items[order[i].item];
-        it->offset = it->bytes ? lowest_gap(list, n_placed, it) : 0;
+        it->offset = it->bytes ? lowest_gap(&s, it) : 0;
         if (!it->bytes)
             continue;
-        int lo = 0, hi = n_placed; /* behind those at the same offset */
-        while (lo < hi) {
-            const int mid = lo + (hi - lo) / 2;
-            if (list[mid].from <= it->offset)
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-        memmove(&list[lo + 1], &list[lo], (size_t)(n_placed++ - lo) * sizeof *list);
-        list[lo] = (placed){it->offset, it->offset + it->bytes, it->first, it->last};
-        total = total > list[lo].to ? total : list[lo].to;
+        put(&s, it);
+        total = total > it->offset + it->bytes ? total : it->offset + it->bytes;
     }
     return total;
 }

@@ -21,11 +21,36 @@ static void test_sizes_saturate_and_never_wrap(void)
     CHECK(!tgi_desc_count(&d, &n));
 }
 
-static void test_window_need_is_the_closed_formula(void)
+static void test_a_window_slides_by_the_closed_formula(void)
 {
-    const tg_range r = tgi_window_need((tg_range){10, 20}, 3, 2, 1, 1);
+    const tg_slide s = tgi_window_slide(3, 2, 1, 1);
+    const tg_range r = tgi_slide_need(&s, (tg_range){10, 20});
     CHECK_EQ(r.lo, 19);
     CHECK_EQ(r.hi, 19 * 2 - 1 + 3);
+}
+
+/* Rows below tgi_slide_end find all they read, and one more row does not: asked row by row. */
+static void test_a_slide_ends_where_its_need_does(void)
+{
+    uint64_t seed = 11;
+    for (int t = 0; t < 3000; t++) {
+        tg_slide s = {.num = tg_rand_in(&seed, 0, 4),
+                      .den = tg_rand_in(&seed, 1, 4),
+                      .lo = tg_rand_in(&seed, -9, 9),
+                      .block = tg_rand_in(&seed, 0, 5),
+                      .phase = tg_rand_in(&seed, 0, 9),
+                      .of = tg_rand_in(&seed, 0, 1) ? tg_rand_in(&seed, 1, 40) : 0};
+        s.hi = s.lo + tg_rand_in(&seed, 0, 9);
+        const int64_t end = tg_rand_in(&seed, -3, 50), most = tgi_slide_end(&s, end);
+        for (int64_t b = -20; b <= 60; b++) {
+            const tg_range one = tgi_slide_need(&s, (tg_range){b - 1, b});
+            const tg_range two = tgi_slide_need(&s, (tg_range){b - 7, b});
+            CHECK_EQ(one.hi <= end, b <= most);
+            CHECK_EQ(one.hi, two.hi);
+            CHECK(two.lo <= one.lo);
+            CHECK(s.of == 0 || (one.lo >= 0 && one.lo < one.hi && one.hi <= s.of));
+        }
+    }
 }
 
 static void test_a_refused_allocation_is_null_once(void)
@@ -51,7 +76,8 @@ int main(void)
 {
     RUN(test_division_rounds_towards_the_named_side);
     RUN(test_sizes_saturate_and_never_wrap);
-    RUN(test_window_need_is_the_closed_formula);
+    RUN(test_a_window_slides_by_the_closed_formula);
+    RUN(test_a_slide_ends_where_its_need_does);
     RUN(test_a_refused_allocation_is_null_once);
     RUN(test_an_error_line_cannot_be_forged);
     return TEST_END();
