@@ -156,8 +156,13 @@ tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err)
         return TG_OK;
     }
     s->helps = 1;
-    s->used = job->set.scratch != NULL;
-    snprintf(s->why, sizeof s->why, "decoded once instead of %.1f times", s->passes);
+    s->used = job->set.scratch != NULL && !job->without_scratch;
+    if (job->without_scratch)
+        snprintf(s->why, sizeof s->why,
+                 "the budget has no room for its buffers; the input is decoded %.1f times",
+                 s->passes);
+    else
+        snprintf(s->why, sizeof s->why, "decoded once instead of %.1f times", s->passes);
     return TG_OK;
 }
 
