@@ -12,6 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define TABLE_PART 512 /* a page table of 8 bytes for each page of 4096 */
+#define PROGRAM_STEP ((uint64_t)1 << 20)
+#define PROGRAM_SPREAD ((uint64_t)128 << 10) /* twenty pages were seen */
+
 /* ---- This machine ------------------------------------------------------------------------ */
 
 void tgi_machine_look_again(tgi_machine *m)
@@ -87,15 +91,24 @@ size_t tgi_machine_budget(const tgi_machine *m, const tg_opts *o, size_t *margin
     return (size_t)((double)tgi_sat_add(m->free_bytes, m->own_bytes) * ram.percent / 100.0);
 }
 
-size_t tgi_machine_process(const tgi_machine *m, size_t beside)
+/* Of `bytes` that the program was seen to hold; nobody is surprised by a few pages more. */
+static uint64_t whole_mib(uint64_t bytes)
 {
-    tgi_mem_stats s;
-    uint64_t now = tgi_mem_measured();
-    if (!m->here) {
-        tgi_mem_get_stats(&s);
-        now = m->own_bytes + s.live_bytes;
+    return tgi_sat_add(bytes, PROGRAM_STEP + PROGRAM_SPREAD - 1) / PROGRAM_STEP * PROGRAM_STEP;
+}
+
+size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program)
+{
+    uint64_t own = m->own_bytes;
+    if (m->here) {
+        tgi_mem_trim(); /* what was freed is no part of it */
+        const uint64_t now = tgi_mem_measured(), all = tgi_mem_held();
+        const uint64_t ours = all + all / TABLE_PART;
+        own = now > ours ? now - ours : 0;
     }
-    return now > beside ? (size_t)(now - beside) : 0;
+    own = whole_mib(own);
+    *program = own > *program ? own : *program;
+    return tgi_sat_add((size_t)*program, tgi_sat_add(held, held / TABLE_PART));
 }
 
 /* ---- Disks ------------------------------------------------------------------------------- */

@@ -85,9 +85,12 @@ void tgi_machine_find_gpus(tgi_machine *m);
 /* What --ram allows, or the budget of a job without it; *margin (NULL allowed) is 0 with --ram.
  */
 size_t tgi_machine_budget(const tgi_machine *m, const tg_opts *o, size_t *margin);
-/* What the process of a job holds: measured, or on another machine the program there and what
- * is allocated here; less `beside`, which other jobs hold. */
-size_t tgi_machine_process(const tgi_machine *m, size_t beside);
+/* What the process of a job holds: `held` bytes of the library (tgi_mem_held), their page
+ * tables, and the program. What is measured of the program differs by some pages from start to
+ * start (where the system puts things is drawn by lot), so it is rounded up to whole MiB: the
+ * same command has the same plan each time. *program (0 at first) keeps it, so that it is the
+ * same for all plans of a job, and never shrinks. */
+size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program);
 /* Room of the filesystem at a folder, or a file in one; NULL: the current folder. 0: unknown.
  */
 uint64_t tgi_machine_disk_free(const tgi_machine *m, const char *path);

@@ -117,6 +117,9 @@ typedef struct tg_open_opts {
     size_t decode_budget; /* bytes a reader may allocate for decoding; 0: 1 GiB. A strip or tile
                              that needs more even as a stream of rows is refused at open, before
                              any allocation. */
+    int spare; /* 1: decoders hold the least they can, whatever decode_budget allows: pixels are
+                  decoded again rather than kept. What is held is then the same for each
+                  budget that the file opens with. */
     int (*cancelled)(void); /* asked while rows are decoded only to get at later ones, which can
                                take long: not 0 ends the reading with TG_E_CANCELLED; or NULL */
     tg_bad_region_fn *on_bad; /* NULL: what cannot be decoded ends the reading. (Formats that */

@@ -226,13 +226,15 @@ static tg_status open_parts(decoder *d, size_t budget, tg_image_info *info, tgi_
     d->components = d->z.num_components;
     const size_t rows = tgi_jpeg_rows_bytes(d->z.image_width), all = coefficient_bytes(d);
     char text[2][32];
-    if (rows + all + WINDOW + sizeof *d > budget)
+    d->block_bytes = rows + all;
+    const size_t row = (size_t)d->z.image_width * (size_t)d->z.num_components;
+    if (jpeg_bytes(d) + row > budget)
         return tgi_fail(err, TG_E_BUDGET,
                         "a %sJPEG of %u x %u pixels needs %s to be decoded, %s are "
                         "allowed (a quarter of --ram): give a larger one",
                         all ? "progressive " : "", d->z.image_width, d->z.image_height,
-                        tgi_size_text(rows + all, text[0], sizeof text[0]),
-                        tgi_size_text(budget, text[1], sizeof text[1]));
+                        tgi_size_above(jpeg_bytes(d) + row, text[0], sizeof text[0]),
+                        tgi_size_below(budget, text[1], sizeof text[1]));
     tgi_jpeg_reset(&d->lib, (j_common_ptr)&d->z);
     return use_block(d, rows + all, err);
 }

@@ -52,7 +52,7 @@ static void fill_info(picture *p, const char *format)
     i->file_bytes = p->file.size;
 }
 
-static tg_status make_ring(picture *p, size_t budget, tgi_err *err)
+static tg_status make_ring(picture *p, size_t budget, int spare, tgi_err *err)
 {
     const size_t used = p->ops->bytes(p->state), left = budget > used ? budget - used : 0;
     const size_t room = tgi_min(budget / 16, KEEP_BYTES);
@@ -64,7 +64,8 @@ static tg_status make_ring(picture *p, size_t budget, tgi_err *err)
                         "a row of %lld pixels does not fit the %zu bytes allowed",
                         (long long)p->info.width, budget);
     const int64_t rows = (int64_t)(room / p->row_bytes), least = (int64_t)(left / p->row_bytes);
-    p->keep = (size_t)tgi_min(tgi_max(rows, tgi_min(KEEP_ROWS, least)), p->info.height);
+    p->keep =
+        spare ? 1 : (size_t)tgi_min(tgi_max(rows, tgi_min(KEEP_ROWS, least)), p->info.height);
     p->ring = tgi_malloc(TGI_TAG_IO, p->keep * p->row_bytes);
     return p->ring ? TG_OK
                    : tgi_fail(err, TG_E_NOMEM, "no memory for %zu rows of a picture", p->keep);
@@ -82,7 +83,7 @@ static tg_status open_parts(picture *p, const char *path, const tg_open_opts *o,
                         o->level);
     if (o->axes)
         TGI_TRY(tgi_image_relabel(&p->info, o->axes, err));
-    return make_ring(p, budget, err);
+    return make_ring(p, budget, o->spare, err);
 }
 
 tg_status tgi_picture_open(const tg_source_ops *source, const tgi_picture_ops *ops,

@@ -290,8 +290,8 @@ static tg_status check_size(const png *p, size_t budget, tgi_err *err)
                         "%s PNG of %u x %u pixels needs %s to be decoded, %s are "
                         "allowed (a quarter of --ram): give a larger one",
                         p->interlaced ? "an interlaced" : "a", p->width, p->height,
-                        tgi_size_text(png_bytes(p), text[0], sizeof text[0]),
-                        tgi_size_text(budget, text[1], sizeof text[1]));
+                        tgi_size_above(png_bytes(p), text[0], sizeof text[0]),
+                        tgi_size_below(budget, text[1], sizeof text[1]));
     return TG_OK;
 }
 

@@ -79,9 +79,23 @@ static tgi_stream_shape stream_shape(const tgi_tiff_source *s, size_t columns)
         .cancelled = s->cancelled};
 }
 
+/* Refuses before anything is allocated; `least` is what would be enough. */
+static tg_status refuse_block(const tgi_tiff_source *s, size_t least, tgi_err *err)
+{
+    const tgi_tiff_page *p = &s->index.page;
+    char text[2][32];
+    return tgi_fail(err, TG_E_BUDGET,
+                    "one %s of %llu x %llu pixels needs %s to be decoded, %s are "
+                    "allowed (a quarter of --ram): give a larger one",
+                    p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
+                    (unsigned long long)p->block_h,
+                    tgi_size_above(least, text[0], sizeof text[0]),
+                    tgi_size_below(s->budget, text[1], sizeof text[1]));
+}
+
 /* How blocks are decoded. Whole when a row of them is small, in all lanes together; else rows
- * are streamed when that takes less; slots fewer than columns are what is left. Fills n_slots
- * or n_streams; refuses before anything is allocated. */
+ * are streamed when that takes less; slots fewer than columns are what is left. Sparing: one
+ * slot or one stream that keeps one row, whichever is smaller. Fills n_slots or n_streams. */
 static tg_status size_decoders(tgi_tiff_source *s, size_t *n_streams, tgi_stream_shape *shape,
                                tgi_err *err)
 {
@@ -92,34 +106,31 @@ static tg_status size_decoders(tgi_tiff_source *s, size_t *n_streams, tgi_stream
     const size_t fixed =
         tgi_sat_add(s->max_packed, tgi_sat_add(p->row_bytes, tgi_unpack_bytes(&packing)));
     const size_t each = tgi_sat_add(p->block_bytes, sizeof(tgi_tiff_slot));
+    const size_t slot = tgi_sat_mul(lanes, tgi_sat_add(fixed, each));
     const size_t all = tgi_sat_mul(lanes, tgi_sat_add(fixed, tgi_sat_mul(each, columns)));
-    const size_t per_lane = s->budget / lanes;
-    char text[2][32];
+    const size_t room = s->budget > p->row_bytes ? s->budget - p->row_bytes : 0;
     *n_streams = s->n_slots = 0;
-    if (all <= s->budget / 16 && all <= SLOTS_CAP) {
+    if (!s->spare && all <= s->budget / 16 && all <= SLOTS_CAP) {
         s->n_slots = columns;
         return TG_OK;
     }
     *shape = stream_shape(s, columns);
     const bool knows = s->packing.history || !tgi_unpack_has_history(p->compression);
     const bool may = knows && tgi_unpack_streams(p->compression);
-    const size_t one = may ? tgi_stream_bytes(shape) : SIZE_MAX;
-    const size_t room = s->budget > p->row_bytes ? s->budget - p->row_bytes : 0;
-    if (one > 0 && one <= room && tgi_sat_mul(one, columns) < all) {
-        *n_streams = room / one < columns ? room / one : columns;
+    size_t one = may ? tgi_stream_bytes(shape) : SIZE_MAX;
+    if (may && (s->spare || one > room)) {
+        shape->keep = 1;
+        one = tgi_stream_bytes(shape);
+    }
+    const bool streams = tgi_sat_mul(one, columns) < all;
+    const size_t least = streams && one + p->row_bytes < slot ? one + p->row_bytes : slot;
+    if (least > s->budget)
+        return refuse_block(s, least, err);
+    if (streams && one <= room && (!s->spare || least < slot)) {
+        *n_streams = s->spare ? 1 : (room / one < columns ? room / one : columns);
         return TG_OK;
     }
-    if (tgi_sat_add(fixed, each) > per_lane)
-        return tgi_fail(
-            err, TG_E_BUDGET,
-            "one %s of %llu x %llu pixels needs %s to be decoded, %s are "
-            "allowed (a quarter of --ram): give a larger one",
-            p->tiled ? "tile" : "strip", (unsigned long long)p->block_w,
-            (unsigned long long)p->block_h,
-            tgi_size_text(one < SIZE_MAX ? one : tgi_sat_mul(lanes, tgi_sat_add(fixed, each)),
-                          text[0], sizeof text[0]),
-            tgi_size_text(s->budget, text[1], sizeof text[1]));
-    const size_t fit = (per_lane - fixed) / each;
+    const size_t fit = s->spare ? 1 : (s->budget / lanes - fixed) / each;
     s->n_slots = fit < columns ? fit : columns;
     return TG_OK;
 }
@@ -269,6 +280,7 @@ static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **
     s->on_bad = o->on_bad;
     s->on_bad_arg = o->on_bad_arg;
     s->surplus = o->surplus;
+    s->spare = o->spare;
     s->file.f.fd = -1;
     s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);
     tg_status st = tgi_rfile_open(path, &s->file.f, err);

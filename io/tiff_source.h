@@ -37,6 +37,7 @@ typedef struct tgi_tiff_source {
     size_t n_slots;    /* per tgi_tiff_lane */
     int64_t planes_at_once, plane_stride; /* planes read in turn, row by row */
     size_t budget;
+    int spare; /* tg_open_opts.spare */
     int (*cancelled)(void);
     tg_bad_region_fn *on_bad; /* or NULL: a block that cannot be decoded ends the reading */
     void *on_bad_arg;

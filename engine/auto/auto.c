@@ -340,8 +340,7 @@ static tg_status prepare(tg_ctx *ctx, const tg_opts *o, tgi_auto *a, tgi_err *er
 
 tg_status tgi_auto_search(tg_ctx *ctx, const tg_opts *o, tgi_auto **out, tgi_err *err)
 {
-    tgi_mem_stats before, now;
-    tgi_mem_get_stats(&before);
+    const size_t before = tgi_mem_held();
     tgi_auto *a = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *a);
     if (!a)
         return tgi_fail(err, TG_E_NOMEM, "no memory to search settings");
@@ -351,8 +350,8 @@ tg_status tgi_auto_search(tg_ctx *ctx, const tg_opts *o, tgi_auto **out, tgi_err
     if (path && !tgi_opts_flag(o, TGI_OPT_YES) && access(path, F_OK) == 0)
         return tgi_fail(err, TG_E_EXISTS, "%s is there already; -y overwrites it", path);
     TGI_TRY(prepare(ctx, o, a, err));
-    tgi_mem_get_stats(&now);
-    a->beside = now.live_bytes > before.live_bytes ? now.live_bytes - before.live_bytes : 0;
+    const size_t now = tgi_mem_held();
+    a->beside = now > before ? now - before : 0;
     TGI_TRY(try_all(a, err));
     return tgi_auto_find_device(ctx, a, err);
 }

@@ -268,6 +268,13 @@ void tgi_mem_get_stats(tgi_mem_stats *out)
     pthread_mutex_unlock(&p->lock);
 }
 
+size_t tgi_mem_held(void)
+{
+    tgi_mem_stats s;
+    tgi_mem_get_stats(&s);
+    return s.live_bytes - s.tag_bytes[TGI_TAG_MISC];
+}
+
 const char *tgi_tag_name(tgi_tag tag)
 {
     static const char *const names[TGI_TAG_COUNT] = {"misc", "graph", "plan", "io", "journal"};

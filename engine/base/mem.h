@@ -43,6 +43,9 @@ typedef struct tgi_mem_stats {
     size_t tag_bytes[TGI_TAG_COUNT];
 } tgi_mem_stats;
 void tgi_mem_get_stats(tgi_mem_stats *out);
+/* Bytes in use, without texts and settings (TGI_TAG_MISC): what follows from a job's files and
+ * options is the same however the command is spelled. */
+size_t tgi_mem_held(void);
 const char *tgi_tag_name(tgi_tag tag);
 /* Size of the request that was refused last, for the sentence about it; 0: none was. */
 size_t tgi_mem_refused_bytes(void);

@@ -2,6 +2,7 @@
 
 #include "engine/base/number.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,18 +70,41 @@ tg_status tgi_duration_parse(const char *text, double *seconds, tgi_err *err)
     return tgi_fail(err, TG_E_ARG, "\"%s\": unknown unit, use ms, s, m or h", text);
 }
 
-const char *tgi_size_text(uint64_t bytes, char *buf, size_t cap)
+static double nearest(double v)
 {
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double v = (double)bytes;
+    return floor(v + 0.5);
+}
+
+/* Hundredths of the largest unit of which there is a whole one, rounded by `to_whole`. */
+static const char *size_text(uint64_t bytes, double (*to_whole)(double), char *buf, size_t cap)
+{
+    static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double v = (double)bytes / 1024;
     int i = 0;
-    while ((i == 0 ? v >= 1024.0 : v >= 1023.995) && i < 6) { /* else it prints as 1024.00 */
-        v /= 1024.0;
+    if (bytes < 1024) {
+        snprintf(buf, cap, "%llu B", (unsigned long long)bytes);
+        return buf;
+    }
+    while (to_whole(v * 100) >= 102400 && i < 5) { /* else it prints as 1024.00 */
+        v /= 1024;
         i++;
     }
-    if (i == 0)
-        snprintf(buf, cap, "%llu B", (unsigned long long)bytes);
-    else
-        snprintf(buf, cap, "%.2f %s", v, unit[i]);
+    snprintf(buf, cap, "%.2f %s", to_whole(v * 100) / 100, unit[i]);
     return buf;
+}
+
+const char *tgi_size_text(uint64_t bytes, char *buf, size_t cap)
+{
+    return size_text(bytes, nearest, buf, cap);
+}
+
+const char *tgi_size_above(uint64_t bytes, char *buf, size_t cap)
+{
+    return size_text(bytes, ceil, buf, cap);
+}
+
+const char *tgi_size_below(uint64_t bytes, char *buf, size_t cap)
+{
+    /* "4.46MiB" was read as the last byte before: it is told as 4.46 again */
+    return size_text(bytes < 1024 ? bytes : bytes + (bytes < UINT64_MAX), floor, buf, cap);
 }

@@ -13,5 +13,9 @@ tg_status tgi_size_parse(const char *text, uint64_t of, uint64_t *bytes, tgi_err
 tg_status tgi_duration_parse(const char *text, double *seconds, tgi_err *err);
 /* "1.00 GiB", "512.00 MiB", "17.20 KiB", "17 B"; returns buf (cap >= 16). */
 const char *tgi_size_text(uint64_t bytes, char *buf, size_t cap);
+/* The same, rounded up: what is needed, so that who gives what he reads gives enough. */
+const char *tgi_size_above(uint64_t bytes, char *buf, size_t cap);
+/* The same, rounded down: what there is. */
+const char *tgi_size_below(uint64_t bytes, char *buf, size_t cap);
 
 #endif

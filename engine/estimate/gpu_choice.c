@@ -286,8 +286,9 @@ static tg_status no_room(const tgi_question *q, const answer *a, tgi_err *err)
     return tgi_fail(err, TG_E_BUDGET,
                     "no GPU of %s has room: %s are needed at least, \"%s\" has %s: "
                     "smaller images, or a network that can be cut",
-                    whose(q), tgi_size_text(most->plan.needed_bytes, need, sizeof need),
-                    most->gpu->name, tgi_size_text(most->plan.usable_bytes, have, sizeof have));
+                    whose(q), tgi_size_above(most->plan.needed_bytes, need, sizeof need),
+                    most->gpu->name,
+                    tgi_size_below(most->plan.usable_bytes, have, sizeof have));
 }
 
 static tg_status put_answer(const tgi_question *q, const tgi_device_job *d, answer *a,

@@ -44,7 +44,11 @@ typedef struct copy {
     int64_t shape[TG_IMAGE_MAX_AXES];
     int n_axes;
     char *in_rows, *out_rows;   /* [sample][row][column]; one row of the output */
+    size_t row_bytes;           /* of both */
     size_t budget;              /* what --ram allows */
+    size_t source_bytes;        /* of the library, that the source took when it was opened */
+    int spare;                  /* it was opened to hold as little as it can */
+    int refused;                /* check_budget did not let it begin */
     int64_t step;               /* rows read at once */
     atomic_int surplus;         /* the input has more data than pixels */
     double begun;               /* the phase */
@@ -142,6 +146,7 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
                       .decode_budget = c->budget / 4,
+                      .spare = c->spare,
                       .cancelled = tg_cancel_signal,
                       .surplus = &c->surplus};
     tg_dtype asked = TG_DTYPE_NONE;
@@ -159,7 +164,9 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
         o.on_bad = tgi_bad_tiles_note;
         o.on_bad_arg = c->bad;
     }
+    const size_t before = tgi_mem_held();
     TGI_TRY(tgi_source_open(c->input, &o, &c->source, err));
+    c->source_bytes = tgi_mem_held() - before;
     TGI_TRY(pass_gate(c, err));
     c->info = c->source->ops->info(c->source);
     if (c->info->note[0])
@@ -181,6 +188,8 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
                     c->input, tgi_stored_name(c->meta.stored_as));
     const size_t row = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     c->step = tgi_clamp((int64_t)(ROWS_BYTES / (row ? row : 1)), 1, tgi_range_len(c->y));
+    c->row_bytes = (size_t)(c->step * c->info->samples) * row +
+                   (size_t)(tgi_range_len(c->x) * c->info->samples) * 8;
     c->in_rows = tgi_calloc(TGI_TAG_IO, (size_t)(c->step * c->info->samples), row);
     c->out_rows = tgi_calloc(TGI_TAG_IO, (size_t)(tgi_range_len(c->x) * c->info->samples), 8);
     return c->in_rows && c->out_rows ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for rows");
@@ -288,18 +297,18 @@ static int encoders_of(const copy *c)
 }
 
 /* What the copy takes beside what the process holds by now, against --ram or, without one, all
- * that is free: a copy takes little. `l` NULL: the output is an array. (Rows that are touched
- * already are counted twice.) */
-static tg_status check_budget(const copy *c, const tg_sink_layout *l, uint64_t *peak,
-                              tgi_err *err)
+ * that is free: a copy takes little. `l` NULL: the output is an array. */
+static tg_status check_budget(copy *c, const tg_sink_layout *l, uint64_t *peak, tgi_err *err)
 {
-    const uint64_t held = tgi_mem_measured();
+    const size_t codec = c->source->ops->codec_bytes(c->source), now = tgi_mem_held();
+    const size_t counted = c->row_bytes + (c->source_bytes < codec ? c->source_bytes : codec);
+    uint64_t program = 0;
+    const uint64_t held =
+        tgi_machine_process(&c->machine, now > counted ? now - counted : 0, &program);
     const uint64_t budget = tgi_opts_given(c->opts, TGI_OPT_RAM)
                                 ? tgi_machine_budget(&c->machine, c->opts, NULL)
                                 : tgi_sat_add(tgi_mem_available(NULL), held);
-    const size_t row = (size_t)tgi_range_len(c->x) * (size_t)c->info->samples;
-    size_t need = c->source->ops->codec_bytes(c->source) + ALLOWANCE_BYTES +
-                  row * (tgi_dtype_size(c->info->dtype) * (size_t)c->step + 8);
+    size_t need = tgi_sat_add(codec, ALLOWANCE_BYTES + c->row_bytes);
     char text[2][32];
     if (l)
         need = tgi_sat_add(need, tgi_commit_bytes(l, window_of(l), encoders_of(c)) +
@@ -310,9 +319,10 @@ static tg_status check_budget(const copy *c, const tg_sink_layout *l, uint64_t *
         *peak = all;
     if (all <= budget)
         return TG_OK;
+    c->refused = 1;
     const tg_status st = tgi_fail(err, TG_E_BUDGET, "the copy needs %s, the budget is %s",
-                                  tgi_size_text(all, text[0], sizeof text[0]),
-                                  tgi_size_text(budget, text[1], sizeof text[1]));
+                                  tgi_size_above(all, text[0], sizeof text[0]),
+                                  tgi_size_below(budget, text[1], sizeof text[1]));
     return tgi_err_tried(err, st, "the copy", all);
 }
 
@@ -680,26 +690,67 @@ static int is_array(const char *path)
     return n > 4 && strcmp(path + n - 4, ".npy") == 0;
 }
 
+/* Open and check alone. */
+static tg_status count_copy(copy *c, uint64_t *bytes, tgi_err *err)
+{
+    tg_sink_layout *l = NULL;
+    tg_status st = open_copy(c, NULL, err);
+    if (st == TG_OK && !is_array(c->output))
+        st = make_layout(c, &l, err);
+    if (st == TG_OK)
+        st = check_budget(c, l, bytes, err);
+    tgi_sink_layout_free(&l);
+    return st;
+}
+
 tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err)
 {
     copy c = {.opts = o};
-    tg_sink_layout *l = NULL;
-    tg_status st = open_copy(&c, NULL, err);
-    if (st == TG_OK && !is_array(c.output))
-        st = make_layout(&c, &l, err);
-    if (st == TG_OK)
-        st = check_budget(&c, l, bytes, err);
-    tgi_sink_layout_free(&l);
+    tgi_err e = {0};
+    tg_status st = count_copy(&c, bytes, &e);
+    if (c.refused) {
+        close_copy(&c);
+        c = (copy){.opts = o, .spare = 1};
+        e = (tgi_err){0};
+        st = count_copy(&c, bytes, &e);
+    }
     close_copy(&c);
+    if (st != TG_OK && err)
+        *err = e;
     return st;
+}
+
+static tg_status copy_opened(copy *c, tgi_err *err)
+{
+    return is_array(c->output) ? copy_to_npy(c, err) : copy_to_tiff(c, err);
+}
+
+/* Within a budget that has no more room, decoders hold as little as they can. */
+static tg_status copy_sparing(copy *c, tg_ctx *ctx, const tg_image_meta *meta, tgi_err *err)
+{
+    const tg_opts *opts = c->opts;
+    const double begun = c->begun;
+    const int fresh = c->fresh;
+    close_copy(c);
+    *c = (copy){.opts = opts, .begun = begun, .fresh = fresh, .spare = 1};
+    TGI_TRY(open_copy(c, meta, err)); /* warnings were told the first time */
+    c->ctx = ctx;
+    return copy_opened(c, err);
 }
 
 tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi_err *err)
 {
     copy c = {.ctx = ctx, .opts = o, .begun = tgi_seconds(), .fresh = meta != NULL};
-    tg_status st = open_copy(&c, meta, err);
+    tgi_err e = {0};
+    tg_status st = open_copy(&c, meta, &e);
     if (st == TG_OK)
-        st = is_array(c.output) ? copy_to_npy(&c, err) : copy_to_tiff(&c, err);
+        st = copy_opened(&c, &e);
+    if (c.refused) {
+        e = (tgi_err){0};
+        st = copy_sparing(&c, ctx, meta, &e);
+    }
+    if (st != TG_OK && err)
+        *err = e;
     if (st == TG_OK && (double)c.clipped > TGI_CLIPPED_MANY * (double)c.converted)
         tgi_ctx_log(ctx, TG_LOG_WARN,
                     "%s: %.0f %% of the values do not fit %s and were clipped", c.input,

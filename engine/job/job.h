@@ -108,6 +108,8 @@ typedef struct tg_job_device {
     tg_device_others others; /* then */
     uint64_t limit_bytes;    /* what may be allocated beside it */
     uint64_t budget_bytes, margin_bytes;
+    size_t
+        host_least; /* of tilings that this machine has no room for, the least they take here */
     double seconds_before[3]; /* that its queues worked before the run: measurements */
     uint64_t ran_out;         /* what a plan of this job counted on and did not get; 0 */
     tg_device_form form;
@@ -167,10 +169,15 @@ struct tg_job {
     uint64_t device_peak;      /* of the last plan there */
     const struct tg_job *like; /* a trial: the device is as it was when that job was refused */
     int running;               /* figures of the device are measured, not looked up */
-    int processor_only;        /* no device is asked for, whatever the options say */
+    int without_scratch;       /* of a plan: buffers to write it would not fit */
+    int plan_is_part;   /* verify and preview: what the plan takes is not all they take */
+    int processor_only; /* no device is asked for, whatever the options say */
     char machine_text[256], device_text[320];
+    size_t held_before; /* live bytes of the library when the job was opened */
     size_t beside; /* held by another job of this process, which this one is tried instead of */
-    size_t slack;  /* counted as held, of a trial: what another process may hold more */
+    uint64_t program_bytes; /* tgi_machine_process */
+    size_t source_bytes;    /* of the library, that the source took when it was opened */
+    int spare;              /* it was opened to hold as little as it can */
     tg_verify_output verified[TG_MAX_PORTS]; /* of the last verify, which hands them out */
     char warning[8][256];                    /* also logged when they came up */
     int n_warnings;
@@ -282,6 +289,11 @@ tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *
                                 tgi_err *err);
 /* What a run on the device took of it, before it is given back. */
 void tgi_job_device_result(const tg_job *job, tg_run_result *res);
+/* The answer when nothing fits this machine's memory: `least` bytes would do; `or` is another
+ * remedy, or "". */
+tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char * or, tgi_err *err);
+/* Of a plan that is refused: what the device was like, for trials. */
+void tgi_job_device_keep_refused(tg_job *job);
 /* The answer when nothing fits the device. */
 tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err);
 /* plan_scratch.c: after a tiling is chosen; fills plan.scratch. */
@@ -299,6 +311,20 @@ static inline size_t tgi_page_table_bytes(size_t bytes)
 {
     return bytes / 512 + ((size_t)64 << 10);
 }
+/* The most bytes that fit `left` with the tables that map them and `mapped` bytes beside. */
+static inline size_t tgi_room_beside(size_t left, size_t mapped)
+{
+    const size_t none = tgi_page_table_bytes(mapped);
+    size_t room = left > none ? (left - none) / 513 * 512 : 0;
+    while (left > none && room + 1 + tgi_page_table_bytes(mapped + room + 1) <= left)
+        room++;
+    return room;
+}
+/* What that many take then; SIZE_MAX stays what it is. */
+static inline size_t tgi_with_tables(size_t bytes, size_t mapped)
+{
+    return tgi_sat_add(bytes, tgi_page_table_bytes(tgi_sat_add(bytes, mapped)));
+}
 /* device_kinds.c: what convolutions and products of matrices multiply, as --precision spells
  * it, or "tf32". */
 const char *tgi_job_precision(const tg_job *job);
@@ -310,8 +336,11 @@ static inline tg_pyramid tgi_opts_pyramid(const tg_opts *opts)
     const int k = tgi_opts_choice(opts, TGI_OPT_PYRAMID);
     return k > 0 ? (tg_pyramid)k : TG_PYRAMID_NONE;
 }
+/* Open the input again to hold as little as it can: a plan that does not fit may fit then, at
+ * the cost of decoding pixels more than once. 0: that is no less, or was done. */
+int tgi_job_spare_source(tg_job *job);
 /* What the process holds now that is this job's, the program's or the libraries'. */
-size_t tgi_job_process_bytes(const tg_job *job);
+size_t tgi_job_process_bytes(tg_job *job);
 /* TG_E_ARG for a job that was planned for another machine: it cannot `act` ("run") there. */
 tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err);
 /* One buffer of input rows for a tiling. */

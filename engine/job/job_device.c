@@ -359,9 +359,14 @@ size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
     tgi_err ignored = {0};
     if (tgi_device_need_of(job->dev.ops, t, &form, &need, &ignored) != TG_OK)
         return SIZE_MAX;
-    if (tgi_sat_add(tgi_sat_add(need.pinned, need.packing), host_bytes(job, t)) > host)
+    const size_t here = tgi_sat_add(tgi_sat_add(need.pinned, need.packing), host_bytes(job, t));
+    if (here > host) {
+        job->dev.host_least = here < job->dev.host_least ? here : job->dev.host_least;
         return SIZE_MAX;
-    return tgi_sat_add(need.block - need.arena, need.program);
+    }
+    /* The tiling's arena is counted by who asks; the device rounds it up. */
+    const size_t block = need.block > t->arena_bytes ? need.block - t->arena_bytes : 0;
+    return tgi_sat_add(block, need.program);
 }
 
 uint64_t tgi_job_device_planned(const tg_job *job)
@@ -449,6 +454,12 @@ void tgi_job_device_lines(tg_job *job)
                      "rows that come back from the device");
 }
 
+void tgi_job_device_keep_refused(tg_job *job)
+{
+    job->refused = job->dev;
+    job->refused.device = NULL;
+}
+
 tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err)
 {
     const tg_job_device *d = &job->dev;
@@ -458,17 +469,16 @@ tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err)
     const uint64_t there = d->context_bytes + d->free_bytes;
     const uint64_t may = d->context_bytes + d->library_bytes + d->limit_bytes;
     const char *or_cpu = d->by_name ? ", or --device cpu" : "";
-    job->refused = *d;
-    job->refused.device = NULL;
+    tgi_job_device_keep_refused(job);
     job->refused_bytes = all;
-    tgi_size_text(all, need, sizeof need);
-    tgi_size_text(d->budget_bytes < may ? d->budget_bytes : may, have, sizeof have);
+    tgi_size_above(all, need, sizeof need);
+    tgi_size_below(d->budget_bytes < may ? d->budget_bytes : may, have, sizeof have);
     if (mib << 20 <= there)
         return tgi_fail(err, TG_E_BUDGET,
                         "the smallest plan needs %s of the memory of %s; %s may be used: give "
                         "--vram %lluMiB%s",
                         need, job->device_text, have, (unsigned long long)mib, or_cpu);
-    tgi_size_text(there, have, sizeof have);
+    tgi_size_below(there, have, sizeof have);
     return tgi_fail(err, TG_E_BUDGET,
                     "the smallest plan needs %s of the memory of %s; %s are free there%s", need,
                     job->device_text, have, d->by_name ? ": give --device cpu" : "");

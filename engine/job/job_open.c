@@ -114,10 +114,8 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tg_settin
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
-static tg_status open_source(tg_job *job, tgi_err *err)
+static tg_status open_reader(tg_job *job, tg_source **out, tgi_err *err)
 {
-    if (tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 1)
-        TGI_TRY(tgi_bad_tiles_new(job->set.output ? job->set.output : "", &job->bad, err));
     const tg_open_opts opts = {
         .series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
         .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
@@ -126,11 +124,28 @@ static tg_status open_source(tg_job *job, tgi_err *err)
         .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z), tgi_opts_str(job->opts, TGI_OPT_KEY_C),
                 tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
         .decode_budget = tgi_machine_budget(&job->machine, job->opts, NULL) / 4,
+        .spare = job->spare,
         .cancelled = tg_cancel_signal,
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
         .on_bad_arg = job->bad,
         .surplus = &job->surplus};
-    TGI_TRY(tgi_source_open(job->set.input, &opts, &job->source, err));
+    return tgi_source_open(job->set.input, &opts, out, err);
+}
+
+static tg_status expect_planes(tg_job *job, tg_source *source, tgi_err *err)
+{
+    return source->ops->expect && job->map.channel_stride > 0
+               ? source->ops->expect(source, job->map.channels, job->map.channel_stride, err)
+               : TG_OK;
+}
+
+static tg_status open_source(tg_job *job, tgi_err *err)
+{
+    if (tgi_opts_choice(job->opts, TGI_OPT_ON_BAD_TILE) == 1)
+        TGI_TRY(tgi_bad_tiles_new(job->set.output ? job->set.output : "", &job->bad, err));
+    const size_t before = tgi_mem_held();
+    TGI_TRY(open_reader(job, &job->source, err));
+    job->source_bytes = tgi_mem_held() - before;
     TGI_TRY(tgi_job_gate(job, err));
     job->info = job->source->ops->info(job->source);
     if (job->info->note[0])
@@ -139,6 +154,29 @@ static tg_status open_source(tg_job *job, tgi_err *err)
         tgi_job_warn(job, "%s: its OME-XML also has %s: outputs do not carry these",
                      job->set.input, job->info->meta.left_behind);
     return TG_OK;
+}
+
+int tgi_job_spare_source(tg_job *job)
+{
+    tg_source *least = NULL;
+    tgi_err ignored = {0};
+    if (job->spare || !job->source)
+        return 0;
+    job->spare = 1;
+    const size_t before = tgi_mem_held(), was = job->source->ops->codec_bytes(job->source);
+    tg_status st = open_reader(job, &least, &ignored);
+    if (st == TG_OK)
+        st = expect_planes(job, least, &ignored);
+    if (st != TG_OK || least->ops->codec_bytes(least) >= was) {
+        if (least)
+            tgi_source_close(&least);
+        return 0;
+    }
+    job->source_bytes = tgi_mem_held() - before;
+    tgi_source_close(&job->source);
+    job->source = least;
+    job->info = least->ops->info(least);
+    return 1;
 }
 
 static int is_npy(const char *path)
@@ -270,9 +308,9 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
                      "is none in the output",
                      job->info->meta.alpha ? "alpha" : "what follows the colours",
                      (long long)job->map.channels);
-    if (job->source->ops->expect && job->map.channel_stride > 0)
-        TGI_TRY(job->source->ops->expect(job->source, job->map.channels,
-                                         job->map.channel_stride, err));
+    const size_t before = tgi_mem_held();
+    TGI_TRY(expect_planes(job, job->source, err));
+    job->source_bytes += tgi_mem_held() - before; /* or less than it was */
     tg_shapes shapes = {0};
     TGI_TRY(tgi_graph_infer(job->graph, &job->in_desc, &shapes, err));
     job->out_desc = shapes.desc[job->graph->out[0].value];
@@ -369,9 +407,14 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     return bind_image(job, err);
 }
 
-size_t tgi_job_process_bytes(const tg_job *job)
+size_t tgi_job_process_bytes(tg_job *job)
 {
-    return tgi_machine_process(&job->machine, job->beside) + job->slack;
+    /* The source's bytes are a part of the plan of their own, as `codec_bytes` tells them. */
+    const size_t codec = job->source ? job->source->ops->codec_bytes(job->source) : 0;
+    const size_t source = job->source_bytes < codec ? job->source_bytes : codec;
+    const size_t now = tgi_mem_held(), others = tgi_sat_add(job->beside, source);
+    return tgi_machine_process(&job->machine, now > others ? now - others : 0,
+                               &job->program_bytes);
 }
 
 tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err)
@@ -389,6 +432,7 @@ tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err
     tg_job *job = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *job);
     if (!job)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a job");
+    job->held_before = tgi_mem_held() - sizeof *job;
     job->ctx = ctx;
     const tg_status st = bind(job, o, err);
     if (st != TG_OK) {

@@ -64,12 +64,16 @@ size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *part
     return tgi_sat_add(staging, slots);
 }
 
+static size_t host_room(const tg_job *job);
+static size_t stats_scratch(const tg_job *job);
+
+/* The first pass works in the arena: one that is too small for it is made larger. */
 static size_t extra_of(void *user, const tg_tiling *t)
 {
-    return tgi_job_extra_bytes(user, t, NULL);
+    const size_t stats = stats_scratch(user);
+    return tgi_sat_add(tgi_job_extra_bytes(user, t, NULL),
+                       stats > t->arena_bytes ? stats - t->arena_bytes : 0);
 }
-
-static size_t host_room(const tg_job *job);
 
 static size_t device_extra_of(void *user, const tg_tiling *t)
 {
@@ -161,7 +165,7 @@ static size_t fixed_bytes(const tg_job *job)
            b->receipt + b->picture + b->pyramid;
 }
 
-/* The first pass works in the arena, which must be large enough for its tables and a row. */
+/* What the first pass takes: its tables and a row. */
 static size_t stats_scratch(const tg_job *job)
 {
     const size_t row = (size_t)job->map.extent[2] * tgi_dtype_size(job->info->dtype);
@@ -170,17 +174,19 @@ static size_t stats_scratch(const tg_job *job)
                : 0;
 }
 
+/* Blocks that are mapped whatever the tiling. */
+static size_t mapped_bytes(const tg_job *job)
+{
+    const tg_bytes *b = &job->plan.bytes;
+    return b->weights + b->receipt + (job->dev.ops ? stats_scratch(job) : 0);
+}
+
 /* What a tiling may take of this machine's memory. */
 static size_t host_room(const tg_job *job)
 {
     const tg_plan_part *p = &job->plan;
-    const size_t taken =
-        fixed_bytes(job) + tgi_page_table_bytes(p->bytes.weights + p->bytes.receipt);
-    size_t room = p->budget > taken ? p->budget - taken : 0;
-    room -= room / 513; /* the rest maps it */
-    if (room < stats_scratch(job))
-        return 0;
-    return job->dev.ops ? room - stats_scratch(job) : room;
+    const size_t taken = tgi_sat_add(fixed_bytes(job), job->dev.ops ? stats_scratch(job) : 0);
+    return p->budget > taken ? tgi_room_beside(p->budget - taken, mapped_bytes(job)) : 0;
 }
 
 static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
@@ -200,9 +206,8 @@ static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
 }
 
 /* Largest square tile that fits, a multiple of 16; 0: none. */
-static int64_t largest_tile(tg_job *job, tgi_err *err)
+static int64_t largest_tile(tg_job *job)
 {
-    (void)err;
     int64_t good = 0, bad = tgi_max(job->map.out_extent[1], job->map.out_extent[2]) / 16 + 2;
     while (bad - good > 1) {
         const int64_t mid = good + (bad - good) / 2;
@@ -224,43 +229,63 @@ static int64_t largest_tile(tg_job *job, tgi_err *err)
 /* What the smallest plan on this grid of the file would take. */
 static size_t least_bytes(const tg_job *job)
 {
-    const tg_choice *c = &job->plan.choice;
-    const size_t arena =
-        c->smallest_bytes > stats_scratch(job) ? c->smallest_bytes : stats_scratch(job);
-    const size_t tables = tgi_page_table_bytes(
-        tgi_sat_add(arena, job->plan.bytes.weights + job->plan.bytes.receipt));
-    return tgi_sat_add(tgi_sat_add(arena, tables), fixed_bytes(job));
+    const size_t host = job->dev.ops ? job->dev.host_least : job->plan.choice.smallest_bytes;
+    const size_t stats = job->dev.ops ? stats_scratch(job) : 0;
+    return tgi_sat_add(tgi_with_tables(host, mapped_bytes(job)),
+                       tgi_sat_add(fixed_bytes(job), stats));
+}
+
+/* "6MiB": the smallest such number that is enough. */
+static const char *ram_text(size_t least, char *buf, size_t cap)
+{
+    const int large = least >> 30 >= 100; /* nobody types seven digits of MiB */
+    const size_t round = (size_t)1 << (large ? 30 : 20);
+    snprintf(buf, cap, "%zu%s", least / round + (least % round != 0), large ? "GiB" : "MiB");
+    return buf;
+}
+
+tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char * or, tgi_err *err)
+{
+    const char *whole = job->plan.stages->one.whole_op;
+    char need[32], have[32], must[32] = "a larger --ram";
+    tgi_size_above(least, need, sizeof need);
+    tgi_size_below(job->plan.budget, have, sizeof have);
+    if (!job->plan_is_part) {
+        memcpy(must, "--ram ", 6);
+        ram_text(least, must + 6, sizeof must - 6);
+    }
+    if (job->dev.ops)
+        tgi_job_device_keep_refused(job);
+    if (job->dev.ops)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "the smallest plan on %s needs %s of this machine's memory, the budget "
+                        "is %s: give %s",
+                        job->device_text, need, have, must);
+    if (whole)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "\"%s\" reads the whole image, which needs %s at once; the budget is "
+                        "%s: give %s%s",
+                        whole, need, have, must,
+                        job->source ? ", or a smaller --roi" : ", or a smaller array");
+    return tgi_fail(err, TG_E_BUDGET, "the smallest plan needs %s, the budget is %s: give %s%s",
+                    need, have, must, or);
 }
 
 static tg_status say_refusal(tg_job *job, size_t least, tgi_err *err)
 {
-    tg_plan_part *p = &job->plan;
     char need[32], have[32], must[32];
-    const int large = least >> 30 >= 100; /* nobody types seven digits of MiB */
-    const size_t round = (size_t)1 << (large ? 30 : 20);
-    tgi_size_text(least, need, sizeof need);
-    tgi_size_text(p->budget, have, sizeof have);
-    snprintf(must, sizeof must, "%zu%s", tgi_sat_add(least, round - 1) / round,
-             large ? "GiB" : "MiB");
-    if (!job->set.tile.automatic) {
-        const int64_t t = largest_tile(job, err);
-        if (t > 0)
-            return tgi_fail(
-                err, TG_E_BUDGET,
-                "tile too large: it needs %s, the budget is %s; the largest that fits "
-                "is --tile %lld, or give --ram %s",
-                need, have, (long long)t, must);
-    }
-    if (p->stages->one.whole_op)
-        return tgi_fail(
-            err, TG_E_BUDGET,
-            "\"%s\" reads the whole image, which needs %s at once; the budget is %s: "
-            "give --ram %s, or a smaller --roi",
-            p->stages->one.whole_op, need, have, must);
-    return tgi_fail(
-        err, TG_E_BUDGET, "the smallest plan needs %s, the budget is %s: give --ram %s%s", need,
-        have, must,
-        job->set.dtype == TG_DTYPE_F32 ? ", or --dtype uint8 for smaller rows" : "");
+    const int chosen = job->set.tile.automatic || job->dev.ops || job->plan_is_part;
+    const int64_t t = chosen ? 0 : largest_tile(job);
+    if (t > 0)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "tile too large: it needs %s, the budget is %s; the largest that fits "
+                        "is --tile %lld, or give --ram %s",
+                        tgi_size_above(least, need, sizeof need),
+                        tgi_size_below(job->plan.budget, have, sizeof have), (long long)t,
+                        ram_text(least, must, sizeof must));
+    return tgi_job_refuse_host(
+        job, least, job->set.dtype == TG_DTYPE_F32 ? ", or --dtype uint8 for smaller rows" : "",
+        err);
 }
 
 static tg_status refuse(tg_job *job, tgi_err *err)
@@ -507,6 +532,7 @@ static tg_status choose_tiling(void *user, tg_choice *out)
     set_weights(job);
     tg_choose_args a;
     fill_args(job, fixed, &a);
+    job->dev.host_least = SIZE_MAX;
     if (p->adopted.valid) {
         tg_tiling t;
         TGI_TRY(tgi_tiling_make(&p->stages->one, p->adopted.cut, p->adopted.band,
@@ -519,7 +545,9 @@ static tg_status choose_tiling(void *user, tg_choice *out)
         }
         tgi_tiling_free(&t);
     }
-    return tgi_choose(&a, out, NULL);
+    const tg_status st = tgi_choose(&a, out, NULL);
+    out->beside_bytes = p->bytes.weights;
+    return st;
 }
 
 /* Kernels and tiling. What an interrupted run used stays, for the bits' sake. */
@@ -583,7 +611,7 @@ static tg_status choose_on_grid(tg_job *job, const int64_t fixed[3], tgi_err *er
     tg_image_meta meta;
     tg_plan_part *p = &job->plan;
     size_t decoder = job->source->ops->codec_bytes(job->source);
-    if (job->set.scratch && tgi_job_streams_input(job))
+    if (job->set.scratch && !job->without_scratch && tgi_job_streams_input(job))
         decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
     tgi_tiling_free(&p->choice.tiling);
     TGI_TRY(make_layout(job, err));
@@ -604,6 +632,15 @@ static int is_ideal(const tg_plan_part *p)
     return p->net->n_used == p->net->n_fast && tgi_tiling_recomputed(&p->choice.tiling) < 0.02;
 }
 
+/* On a device what fits the processor's side of it is nearer than what does not. */
+static size_t least_of_grid(const tg_job *job)
+{
+    const size_t device = job->plan.choice.smallest_bytes;
+    if (!job->dev.ops)
+        return least_bytes(job);
+    return device != SIZE_MAX ? device : SIZE_MAX / 2 + least_bytes(job) / 2;
+}
+
 /* Cells end on file tiles and the writer holds whole ones, so finer tiles cut finer and leave
  * more to the network: halve them until a plan fits and is good, or the next is no faster. Of a
  * huge image the tables of fine tiles are what does not fit: coarser ones are tried last. */
@@ -619,8 +656,8 @@ static tg_status choose_file_tile(tg_job *job, const int64_t fixed[3], tgi_err *
         const tg_status st = choose_on_grid(job, fixed, err);
         if (st != TG_OK && st != TG_E_BUDGET)
             return st;
-        if (st != TG_OK && least_bytes(job) < least) {
-            least = least_bytes(job);
+        if (st != TG_OK && least_of_grid(job) < least) {
+            least = least_of_grid(job);
             least_tile = p->tile_h;
         }
         if (st == TG_OK && (!best || p->choice.seconds < 0.9 * best_seconds)) {
@@ -685,39 +722,63 @@ static tg_status confirm(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+/* Of arrays. */
+static tg_status plan_arrays(tg_job *job, tgi_err *err)
+{
+    const tg_choose_args base = {
+        .threads = job->set.threads,
+        .limit_bytes = ALLOWANCE_BYTES,
+        .unit = {1, 1, 16},
+        .fixed = {job->set.tile.v[0], job->set.tile.v[1], job->set.tile.v[2]},
+        .flops_per_second = flops_of(&job->set)};
+    return tgi_job_plan_tensor(job, &base, job->plan.budget, err);
+}
+
+/* Of an image. */
+static tg_status plan_image(tg_job *job, tgi_err *err)
+{
+    grid g = {.job = job};
+    TGI_TRY(tgi_job_plan_on_device(job, &job->in_desc, plan_afresh, &g, err));
+    if (!job->dev.ops)
+        TGI_TRY(plan_afresh(&g, err));
+    TGI_TRY(add_scratch(job, g.fixed, err));
+    return count(job, err);
+}
+
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
+    tgi_err e = {0};
     TGI_TRY(confirm(job, err));
     if (p->valid)
         return TG_OK;
     job->refused_bytes = 0;
-    grid g = {.job = job};
+    job->refused.ops = NULL;
+    job->without_scratch = 0;
     tgi_machine_look_again(&job->machine);
-    if (job->set.tensor) {
-        const tg_choose_args base = {
-            .threads = job->set.threads,
-            .limit_bytes = ALLOWANCE_BYTES,
-            .unit = {1, 1, 16},
-            .fixed = {job->set.tile.v[0], job->set.tile.v[1], job->set.tile.v[2]},
-            .flops_per_second = flops_of(&job->set)};
-        const size_t budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
-        TGI_TRY(tgi_job_plan_tensor(job, &base, budget, err));
-        tgi_job_plan_seconds(job);
-        return TG_OK;
-    }
-    if (tgi_mapping_boxed(&job->map) && !job->set.tile.automatic)
+    if (!job->set.tensor && tgi_mapping_boxed(&job->map) && !job->set.tile.automatic)
         return tgi_fail(err, TG_E_ARG,
                         "%s works at one size, in boxes that give %lldx%lld pixels each: leave "
                         "out --tile",
                         job->set.model, (long long)box_side(&job->map, 1),
                         (long long)box_side(&job->map, 2));
     p->budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
-    TGI_TRY(tgi_job_plan_on_device(job, &job->in_desc, plan_afresh, &g, err));
-    if (!job->dev.ops)
-        TGI_TRY(plan_afresh(&g, err));
-    TGI_TRY(add_scratch(job, g.fixed, err));
-    TGI_TRY(count(job, err));
+    tg_status (*const plan)(tg_job *, tgi_err *) = job->set.tensor ? plan_arrays : plan_image;
+    tg_status st = plan(job, &e);
+    if (st == TG_E_BUDGET && tgi_job_spare_source(job)) {
+        e = (tgi_err){0};
+        st = plan(job, &e);
+    }
+    if (st == TG_E_BUDGET && job->set.scratch && job->source) {
+        e = (tgi_err){0};
+        job->without_scratch = 1;
+        st = plan(job, &e);
+    }
+    if (st != TG_OK) {
+        if (err)
+            *err = e;
+        return st;
+    }
     tgi_job_plan_seconds(job);
     return TG_OK;
 }

@@ -344,14 +344,12 @@ static tg_status choose_tiling(preview *v, tgi_err *err)
             return TG_OK;
         tgi_tiling_free(&v->tiling);
     }
-    char text[3][32];
+    char text[2][32];
     const tg_status st = tgi_fail(
         err, TG_E_BUDGET,
-        "the preview needs %s beside the %s held, more than the budget of %s: raise --ram or "
-        "choose a smaller --roi",
-        tgi_size_text(need, text[0], sizeof text[0]),
-        tgi_size_text(held, text[1], sizeof text[1]),
-        tgi_size_text(plan->budget, text[2], sizeof text[2]));
+        "the preview needs %s, the budget is %s: raise --ram or choose a smaller --roi",
+        tgi_size_above(v->peak, text[0], sizeof text[0]),
+        tgi_size_below(plan->budget, text[1], sizeof text[1]));
     return tgi_err_tried(err, st, "the preview", v->peak);
 }
 
@@ -567,6 +565,7 @@ static void close_all(preview *v)
 tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 {
     preview v = {.job = job};
+    job->plan_is_part = 1;
     TGI_TRY(tgi_job_plan_processor(job, err));
     const tg_status st = lay_out(&v, err);
     *bytes = v.peak;
@@ -588,6 +587,7 @@ tg_status tgi_job_preview(tg_job *job, tgi_err *err)
     if (!job->set.overwrite && access(job->set.output, F_OK) == 0)
         return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
                         job->set.output);
+    job->plan_is_part = 1;
     TGI_TRY(tgi_job_plan_processor(job, err));
     tg_status st = open_all(&v, err);
     if (st == TG_OK)

@@ -239,8 +239,8 @@ static tg_status check_free(size_t need, tgi_err *err)
             err, TG_E_NOMEM,
             "the plan reserves %s, only %s is free now (%s): give a smaller --ram, or free "
             "memory",
-            tgi_size_text(need, want, sizeof want),
-            tgi_size_text(free_now.bytes, have, sizeof have), free_now.limited_by),
+            tgi_size_above(need, want, sizeof want),
+            tgi_size_below(free_now.bytes, have, sizeof have), free_now.limited_by),
         "the reservation", need);
 }
 

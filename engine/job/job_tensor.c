@@ -142,14 +142,18 @@ static size_t staging_of(void *user, const tg_tiling *t)
     return job->source || job->dev.ops ? tgi_sat_mul(2, tgi_tensor_band_bytes(job, t)) : 0;
 }
 
+static size_t weights_of(const tg_job *job)
+{
+    return job->dev.ops ? 0 : tgi_align_size(job->plan.net->packed_bytes, 64);
+}
+
 /* What a tiling may take of this machine's memory. */
 static size_t host_room(const tg_job *job)
 {
     const tg_plan_part *p = &job->plan;
-    const size_t weights = job->dev.ops ? 0 : tgi_align_size(p->net->packed_bytes, 64);
-    const size_t taken = weights + fixed_bytes(p) + tgi_page_table_bytes(weights);
-    const size_t left = p->budget > taken ? p->budget - taken : 0;
-    return left - left / 513; /* the rest maps it */
+    const size_t weights = weights_of(job), taken = weights + fixed_bytes(p);
+    return p->budget > taken ? tgi_room_beside(p->budget - taken, weights + p->bytes.window)
+                             : 0;
 }
 
 static size_t device_extra_of(void *user, const tg_tiling *t)
@@ -169,34 +173,23 @@ static tg_status choose(void *user, tg_choice *out)
     a.seconds = job->dev.ops ? tgi_job_device_seconds : NULL;
     a.tallest = job->dev.ops ? TGI_JOB_DEVICE_TALLEST : 0;
     a.user = job;
-    return tgi_choose(&a, out, NULL);
+    job->dev.host_least = SIZE_MAX;
+    const tg_status st = tgi_choose(&a, out, NULL);
+    out->beside_bytes = weights_of(job);
+    return st;
 }
 
-static tg_status refuse(tg_job *job, size_t taken, tgi_err *err)
+/* The net is as the smallest plan has it. */
+static tg_status refuse(tg_job *job, tgi_err *err)
 {
     const tg_plan_part *p = &job->plan;
-    const size_t need = tgi_sat_add(p->choice.smallest_bytes, taken);
-    char text[32], have[32];
-    tg_status st;
-    tgi_size_text(need, text, sizeof text);
-    tgi_size_text(p->budget, have, sizeof have);
     if (job->dev.ops && p->choice.smallest_bytes != SIZE_MAX)
         return tgi_job_device_refuse(job, p->choice.smallest_bytes, err);
-    if (job->dev.ops)
-        return tgi_fail(err, TG_E_BUDGET,
-                        "rows on their way to the device do not fit the budget of %s: give a "
-                        "larger --ram",
-                        have);
-    if (p->stages->one.whole_op)
-        st = tgi_fail(err, TG_E_BUDGET,
-                      "\"%s\" reads the whole image, which needs %s at once; the budget is "
-                      "%s: give a larger --ram",
-                      p->stages->one.whole_op, text, have);
-    else
-        st = tgi_fail(err, TG_E_BUDGET,
-                      "the smallest plan needs %s, the budget is %s: give a larger --ram", text,
-                      have);
-    return tgi_err_tried(err, st, "the plan", need);
+    const size_t host = job->dev.ops ? job->dev.host_least : p->choice.smallest_bytes;
+    const size_t weights = weights_of(job);
+    const size_t least =
+        tgi_sat_add(tgi_with_tables(host, weights + p->bytes.window), weights + fixed_bytes(p));
+    return tgi_err_tried(err, tgi_job_refuse_host(job, least, "", err), "the plan", least);
 }
 
 /* What the network takes: here, or on the way to the device that has it. */
@@ -286,7 +279,7 @@ static tg_status plan_tiling(void *user, tgi_err *err)
     const tg_status st =
         tgi_choose_kernels(p->net, -1, !job->set.tile.automatic, choose, user, &p->choice);
     if (st == TG_E_BUDGET)
-        return refuse(job, tgi_align_size(p->net->packed_bytes, 64) + fixed_bytes(p), err);
+        return refuse(job, err);
     if (st != TG_OK)
         return tgi_fail(err, st, "no memory to plan");
     return count(job, err);

@@ -343,6 +343,7 @@ static tg_status plan_device(verify *v, tgi_err *err)
 static tg_status plan(verify *v, tg_job *job, tgi_err *err)
 {
     *v = (verify){.job = job, .bf16 = job->set.bf16};
+    job->plan_is_part = 1;
     if (!job->dev.chosen || job->dev.ops) {
         TGI_TRY(tgi_job_device_leave(job, NULL, err));
         job->dev.chosen = 0;
@@ -399,21 +400,22 @@ static tg_status count_whole(const verify *v, size_t *need, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status refuse(const verify *v, size_t need, uint64_t peak, tgi_err *err)
+static tg_status refuse(const verify *v, uint64_t peak, tgi_err *err)
 {
     char text[2][32];
-    tgi_size_text(need, text[0], sizeof text[0]);
-    tgi_size_text(v->job->plan.budget, text[1], sizeof text[1]);
+    tgi_size_above(peak, text[0], sizeof text[0]);
+    tgi_size_below(v->job->plan.budget, text[1], sizeof text[1]);
     const tg_status st =
         v->job->source
             ? tgi_fail(err, TG_E_BUDGET,
                        "to compare, the whole image takes %s, more than the budget of %s: "
                        "verify a part, such as --roi 0:1024,0:1024",
                        text[0], text[1])
-            : tgi_fail(err, TG_E_BUDGET,
-                       "to compare, a whole sample takes %s, more than the budget of %s: give "
-                       "--ram %lluMiB, or smaller arrays",
-                       text[0], text[1], (unsigned long long)(peak + ((1u << 20) - 1)) >> 20);
+            : tgi_fail(
+                  err, TG_E_BUDGET,
+                  "to compare, a whole sample takes %s, more than the budget of %s: give a "
+                  "larger --ram, or smaller arrays",
+                  text[0], text[1]);
     return tgi_err_tried(err, st, "verify", peak);
 }
 
@@ -427,7 +429,7 @@ static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
     const size_t held = tgi_job_process_bytes(v->job) + b->allowance + b->decoder;
     TGI_TRY(count_whole(v, &need, err));
     *peak = tgi_sat_add(tgi_sat_add(need, tgi_page_table_bytes(need)), held);
-    return *peak <= v->job->plan.budget ? TG_OK : refuse(v, need, *peak, err);
+    return *peak <= v->job->plan.budget ? TG_OK : refuse(v, *peak, err);
 }
 
 static void close_all(verify *v)

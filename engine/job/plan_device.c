@@ -207,8 +207,10 @@ tg_status tgi_job_plan_on_device(tg_job *job, const tg_desc *in,
     const tg_status st = plan_on_device(&p, &e);
     if (st == TG_OK)
         return TG_OK;
-    return job->dev.by_name ? tgi_fail(err, st, "%s", e.text)
-                            : tgi_job_device_leave(job, e.text, err);
+    if (!job->dev.by_name)
+        return tgi_job_device_leave(job, e.text, err);
+    (void)tgi_fail(err, st, "%s", e.text);
+    return tgi_err_tried(err, st, e.asked_by, e.tried_bytes);
 }
 
 tg_status tgi_job_device_confirm(tg_job *job, int *holds, tgi_err *err)

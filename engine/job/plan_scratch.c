@@ -156,8 +156,13 @@ tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err)
         return TG_OK;
     }
     s->helps = 1;
-    s->used = job->set.scratch != NULL;
-    snprintf(s->why, sizeof s->why, "decoded once instead of %.1f times", s->passes);
+    s->used = job->set.scratch != NULL && !job->without_scratch;
+    if (job->without_scratch)
+        snprintf(s->why, sizeof s->why,
+                 "the budget has no room for its buffers; the input is decoded %.1f times",
+                 s->passes);
+    else
+        snprintf(s->why, sizeof s->why, "decoded once instead of %.1f times", s->passes);
     return TG_OK;
 }
 
@@ -212,8 +217,8 @@ static tg_status no_room_for_output(const tg_job *job, uint64_t need, uint64_t s
     return tgi_fail(err, TG_E_NO_SPACE,
                     "the output%s needs %s, the disk has %s: %sor choose another folder",
                     scratch ? " and the scratch file beside it" : "",
-                    tgi_size_text(need, needs, sizeof needs),
-                    tgi_size_text(b->output_free, has, sizeof has), ways);
+                    tgi_size_above(need, needs, sizeof needs),
+                    tgi_size_below(b->output_free, has, sizeof has), ways);
 }
 
 tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
@@ -232,8 +237,8 @@ tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
                         "--scratch %s: the decoded input needs %s, the disk has %s: another "
                         "folder, a smaller --roi, or without --scratch the input is decoded "
                         "%.1f times",
-                        job->set.scratch, tgi_size_text(s->bytes, need, sizeof need),
-                        tgi_size_text(job->scratch_place.free_bytes, has, sizeof has),
+                        job->set.scratch, tgi_size_above(s->bytes, need, sizeof need),
+                        tgi_size_below(job->scratch_place.free_bytes, has, sizeof has),
                         s->passes);
     const uint64_t all = output + (together ? s->bytes : 0);
     if (!output || all <= b->output_free)

@@ -27,9 +27,6 @@
 
 #define MOST_SECONDS 3.0 /* of a processor: a busy machine finds the same remedies, later */
 #define MIB ((uint64_t)1 << 20)
-/* Two processes that did the same hold so much more or less: the kernel counts pages in batches
- * of 64. A command told to fit must do so then, too. */
-#define SLACK ((uint64_t)256 << 10)
 
 typedef struct asking {
     const tgi_err *err;
@@ -37,7 +34,6 @@ typedef struct asking {
     const tg_opts *opts;
     const tg_job *job; /* NULL: it could not be opened */
     tgi_verb verb;
-    size_t beside; /* held by the failed job */
     uint64_t room; /* largest --ram to propose */
     char ram[32];  /* that every change includes; "": none */
     double t0;
@@ -79,45 +75,34 @@ static tg_status peak_of(tgi_verb verb, tg_job *job, uint64_t *peak, tgi_err *er
     return TG_OK;
 }
 
-/* A copy has no smaller form of itself: at the brim of its budget it is refused. */
+/* A copy has no smaller form of itself. */
 static tg_status copy_changed(const asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
 {
     TGI_TRY(tgi_copy_peak(o, peak, err));
-    *peak += SLACK;
     if (!tgi_opts_given(o, TGI_OPT_RAM) || *peak <= tgi_machine_budget(&a->machine, o, NULL))
         return TG_OK;
     return tgi_err_tried(err, tgi_fail(err, TG_E_BUDGET, "too near to the budget"), "copy",
                          *peak);
 }
 
-static tg_status plan_with(const asking *a, const tg_opts *o, size_t slack, uint64_t *peak,
-                           tgi_err *err)
+/* What the failed job holds, and the options of the trial, are not there when the changed
+ * command runs. */
+static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
 {
     tg_job *trial = NULL;
+    if (a->verb == TGI_DO_COPY)
+        return copy_changed(a, o, peak, err);
     TGI_TRY(tgi_job_open(NULL, o, &trial, err));
-    trial->beside = a->beside;
-    trial->slack = slack;
-    trial->like = a->job && a->job->refused_bytes ? a->job : NULL;
+    if (a->job) {
+        trial->beside = trial->held_before - a->job->held_before;
+        trial->program_bytes = a->job->program_bytes;
+    }
+    trial->like = a->job && a->job->refused.ops ? a->job : NULL;
     const tg_status st = peak_of(a->verb, trial, peak, err);
-    if (st == TG_OK && trial->device_peak)
+    if (st == TG_OK && trial->device_peak && a->job && a->job->refused_bytes)
         *peak = trial->device_peak;
     tgi_job_close(&trial);
     return st;
-}
-
-static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak, tgi_err *err)
-{
-    uint64_t least = 0;
-    if (a->verb == TGI_DO_COPY)
-        return copy_changed(a, o, peak, err);
-    TGI_TRY(plan_with(a, o, SLACK, peak, err));
-    if (a->verb != TGI_DO_VERIFY && a->verb != TGI_DO_PREVIEW)
-        return TG_OK;
-    /* These two take the kernels of the run's plan as they are: with a little more room those
-     * may be larger ones. */
-    TGI_TRY(plan_with(a, o, 0, &least, err));
-    *peak = least > *peak ? least : *peak;
-    return TG_OK;
 }
 
 /* Plan with the change; fills r->peak_bytes. On TG_E_BUDGET *tried (NULL allowed) is what the
@@ -416,7 +401,6 @@ static uint64_t room_now(const tgi_err *err, tgi_machine *m)
 void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
                          const tg_job *job, tg_refusal *out)
 {
-    tgi_mem_stats m;
     asking a = {.err = err, .opts = opts, .job = job, .verb = verb, .out = out};
     memset(out, 0, sizeof *out);
     if (job && job->refused_bytes) {
@@ -442,8 +426,6 @@ void tgi_refusal_explain(const tgi_err *err, tgi_verb verb, const tg_opts *opts,
         return; /* a reader that was refused a decoder, or a small block: not the plan's to
                    cure, and opening the file with more allowed would take that memory now */
     (void)tgi_caches_clear();
-    tgi_mem_get_stats(&m);
-    a.beside = job ? m.live_bytes : 0;
     a.room = room_now(err, &a.machine); /* without them */
     a.t0 = tgi_processor_seconds();
     find_remedies(&a);

@@ -184,16 +184,21 @@ tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err)
     return TG_OK;
 }
 
+static size_t least_of(const tg_choice *c)
+{
+    return tgi_sat_add(c->smallest_bytes, c->beside_bytes);
+}
+
 tg_status tgi_choose_kernels(tg_net *net, int given, int first,
                              tg_status (*choose)(void *user, tg_choice *out), void *user,
                              tg_choice *best)
 {
     tg_status st = TG_E_BUDGET;
-    int used = 0;
+    int used = 0, any = 0;
     memset(best, 0, sizeof *best);
     for (int quarter = given < 0 ? 4 : 0; quarter >= 0; quarter--) {
         const int n = given < 0 ? net->n_fast * quarter / 4 : given;
-        if (quarter < 4 && n == net->n_used && best->n_tried)
+        if (quarter < 4 && n == net->n_used && any)
             continue; /* few nodes: the same again */
         tgi_net_use_fast(net, n);
         tg_choice one;
@@ -204,12 +209,15 @@ tg_status tgi_choose_kernels(tg_net *net, int given, int first,
         }
         if (got != TG_OK && st == TG_OK)
             continue; /* fewer weights and yet no room: rounding of file tiles */
+        if (got != TG_OK && any && least_of(best) <= least_of(&one))
+            continue; /* a kernel that saves weights may take scratch */
         if (got == TG_OK && st == TG_OK && one.seconds >= best->seconds) {
             tgi_tiling_free(&one.tiling);
             continue;
         }
         tgi_tiling_free(&best->tiling);
-        *best = one; /* also what did not fit: the last is the smallest */
+        *best = one; /* also what did not fit: the smallest of it */
+        any = 1;
         st = got;
         used = net->n_used;
         if (st == TG_OK && (first || tgi_tiling_recomputed(&best->tiling) <= 0))

@@ -25,6 +25,7 @@ typedef struct tg_choice {
     tg_tried tried[TG_MAX_TRIED];
     int n_tried;
     size_t smallest_bytes; /* least that any candidate needed */
+    size_t beside_bytes; /* that the net's kernels need beside it: theirs who call tgi_choose */
     size_t chosen_bytes;
 } tg_choice;
 

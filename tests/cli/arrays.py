@@ -83,7 +83,7 @@ def check_verify(tegula, at, want):
                    "bf16 against the reference: %s" % o)
     # What does not fit names what does.
     r, said = verify(*words, "--ram", "9MiB")
-    least = re.search(r"give --ram (\d+)MiB", r.stderr)
+    least = re.search(r"--ram (\d+)MiB", r.stderr)
     expect(r.returncode == 71 and "a whole sample takes" in r.stderr and least, "verify in 9 MiB: %s" % r)
     r, said = verify(*words, "--ram", least.group(1) + "MiB")
     expect(r.returncode == 0 and said["event"] == "verify", "verify with what was named: %s" % r)

@@ -83,19 +83,48 @@ static void what_the_file_says_of_its_budget_stands(void)
     tg_opts_free(&o);
 }
 
-static void the_process_is_the_program_there_and_what_is_allocated_here(void)
+static void the_process_is_the_program_there_and_what_is_held_here(void)
 {
     tgi_machine m;
     tgi_err e = {0};
-    tgi_mem_stats s;
+    uint64_t program = 0;
+    const uint64_t mib = 1 << 20;
     CHECK_OK(parse(SMALL, &m, &e), e);
-    tgi_mem_get_stats(&s);
-    CHECK_EQ(tgi_machine_process(&m, 0), m.own_bytes + s.live_bytes);
-    CHECK_EQ(tgi_machine_process(&m, 1000), m.own_bytes + s.live_bytes - 1000);
-    void *p = tgi_malloc(TGI_TAG_MISC, 5 << 20);
-    CHECK(tgi_machine_process(&m, 0) >= m.own_bytes + s.live_bytes + (5 << 20));
-    tgi_free(p);
-    CHECK_EQ(tgi_machine_process(&m, SIZE_MAX), 0);
+    m.own_bytes = mib / 2; /* a few pages more or less are the same */
+    CHECK_EQ(tgi_machine_process(&m, 0, &program), mib);
+    CHECK_EQ(program, mib);
+    m.own_bytes += 20 * 4096;
+    CHECK_EQ(tgi_machine_process(&m, 0, &program), mib);
+    CHECK_EQ(tgi_machine_process(&m, 512 * 1000, &program), mib + 513 * 1000);
+    m.own_bytes = mib;
+    CHECK_EQ(tgi_machine_process(&m, 0, &program), 2 * mib);
+    m.own_bytes = mib / 2; /* of one job it never shrinks */
+    CHECK_EQ(tgi_machine_process(&m, 0, &program), 2 * mib);
+    CHECK(tgi_machine_process(&m, SIZE_MAX, &program) == SIZE_MAX);
+}
+
+/* What other parts of the program hold is the program's, and what the library holds is not
+ * counted twice. */
+static void the_process_here_is_measured(void)
+{
+    tgi_machine m;
+    uint64_t before = 0, after = 0;
+    const size_t more = 64 << 20;
+    tgi_machine_here(&m);
+    (void)tgi_machine_process(&m, 0, &before);
+    char *ours = tgi_malloc(TGI_TAG_IO, more);
+    CHECK(ours != NULL);
+    for (size_t i = 0; ours && i < more; i += 4096)
+        ours[i] = 1;
+    (void)tgi_machine_process(&m, 0, &after);
+    CHECK(after <= before + (1 << 20));
+    tgi_free(ours);
+    char *theirs = malloc(more);
+    for (size_t i = 0; theirs && i < more; i += 4096)
+        ((volatile char *)theirs)[i] = 1;
+    (void)tgi_machine_process(&m, 0, &after);
+    CHECK(after >= before + more - (1 << 20));
+    free(theirs);
 }
 
 static void paths_belong_to_the_disk_whose_path_is_their_longest_beginning(void)
@@ -285,7 +314,8 @@ int main(void)
     RUN(a_file_made_by_hand_needs_memory_and_processors_only);
     RUN(free_memory_is_the_least_of_the_machine_and_its_cgroups);
     RUN(what_the_file_says_of_its_budget_stands);
-    RUN(the_process_is_the_program_there_and_what_is_allocated_here);
+    RUN(the_process_is_the_program_there_and_what_is_held_here);
+    RUN(the_process_here_is_measured);
     RUN(paths_belong_to_the_disk_whose_path_is_their_longest_beginning);
     RUN(speeds_count_when_they_are_of_the_processor_of_the_file);
     RUN(gpus_that_could_not_be_read_are_none);

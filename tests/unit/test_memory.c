@@ -66,6 +66,14 @@ static void test_sizes_are_shown_with_two_decimals(void)
     CHECK_STR(tgi_size_text(1024, t, sizeof t), "1.00 KiB");
     CHECK_STR(tgi_size_text((1ull << 30) - 1, t, sizeof t), "1.00 GiB"); /* not 1024.00 MiB */
     CHECK_STR(tgi_size_text(UINT64_MAX, t, sizeof t), "16.00 EiB");
+    CHECK_STR(tgi_size_above(6 << 20, t, sizeof t), "6.00 MiB"); /* both: exact stays */
+    CHECK_STR(tgi_size_below(6 << 20, t, sizeof t), "6.00 MiB");
+    CHECK_STR(tgi_size_above((6 << 20) + 1, t, sizeof t), "6.01 MiB");
+    CHECK_STR(tgi_size_below((6 << 20) - 2, t, sizeof t), "5.99 MiB");
+    CHECK_STR(tgi_size_below(4676648, t, sizeof t), "4.46 MiB"); /* what 4.46MiB is read as */
+    CHECK_STR(tgi_size_above((1 << 30) - 1, t, sizeof t), "1.00 GiB");
+    CHECK_STR(tgi_size_below((1 << 30) - 2, t, sizeof t), "1023.99 MiB");
+    CHECK_STR(tgi_size_above(17, t, sizeof t), "17 B");
 }
 
 static void test_blocks_lie_apart_aligned_and_in_the_ledger(void)
