@@ -496,6 +496,9 @@ static tg_status open_model(const char *path, tg_onnx_model *m, tgi_err *err)
     if (fd < 0)
         return tgi_fail(err, TG_E_NOT_FOUND, "%s", strerror(errno));
     TGI_TRY(tgi_onnx_map_fd(p, fd, NULL, &map, err));
+    p->path = tgi_strdup(TGI_TAG_GRAPH, path);
+    if (!p->path)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a path");
     p->dir_fd = open_folder(path);
     const tg_status st = parse(m, map->data, map->size, err);
     if (p->dir_fd >= 0)
@@ -535,6 +538,7 @@ void tgi_onnx_close(tg_onnx_model **m)
     tgi_onnx_priv *p = (*m)->priv_;
     tgi_onnx_unmap_all(p);
     tgi_onnx_arena_free(&p->arena);
+    tgi_free(p->path);
     tgi_free(p);
     tgi_free(*m);
     *m = NULL;

@@ -84,6 +84,9 @@ tg_status tgi_onnx_open(const char *path, tg_onnx_model **out, tgi_err *err);
 tg_status tgi_onnx_parse(const void *bytes, size_t n, tg_onnx_model **out, tgi_err *err);
 /* The i-th file of external data, as the model spells it, below its folder; NULL: no more. */
 const char *tgi_onnx_file(const tg_onnx_model *m, int i);
+/* TG_E_FORMAT when one of its files is another one than when it was opened, in size or time of
+ * change. Weights are views of the files: ask behind reading them. */
+tg_status tgi_onnx_unchanged(const tg_onnx_model *m, tgi_err *err);
 void tgi_onnx_close(tg_onnx_model **m);
 
 #endif

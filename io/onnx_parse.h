@@ -6,12 +6,15 @@
 #include "io/onnx.h"
 #include "io/onnx_wire.h"
 
+#include <sys/stat.h>
+
 /* A file mapped for reading; one per model file and per external data file. */
 typedef struct tgi_onnx_map {
     struct tgi_onnx_map *next;
     const char *location; /* as the model spells it; NULL for the model itself */
     const uint8_t *data;
     size_t size;
+    struct stat was; /* when it was mapped */
 } tgi_onnx_map;
 
 /* The reader's state while it parses, and afterwards what a model must keep. */
@@ -19,6 +22,7 @@ typedef struct tgi_onnx_priv {
     tgi_onnx_arena arena;
     tgi_onnx_map *maps;
     size_t n_maps;
+    char *path;     /* of the model; NULL: bytes in memory */
     int dir_fd;     /* the model's folder while parsing; -1: external data is refused */
     size_t n_items; /* nodes, attributes, tensors, names read so far */
 } tgi_onnx_priv;

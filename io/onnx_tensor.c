@@ -18,6 +18,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -85,7 +87,7 @@ tg_status tgi_onnx_map_fd(tgi_onnx_priv *p, int fd, const char *location, tgi_on
         tgi_free(m);
         return st;
     }
-    *m = (tgi_onnx_map){p->maps, location, data, (size_t)sb.st_size};
+    *m = (tgi_onnx_map){p->maps, location, data, (size_t)sb.st_size, sb};
     p->maps = m;
     p->n_maps++;
     *out = m;
@@ -100,6 +102,39 @@ void tgi_onnx_unmap_all(tgi_onnx_priv *p)
         munmap((void *)(uintptr_t)m->data, m->size);
         tgi_free(m);
     }
+}
+
+/* The path of a mapped file; "" when it is too long. */
+static void path_of(const tgi_onnx_priv *p, const tgi_onnx_map *m, char *buf, size_t cap)
+{
+    const char *slash = strrchr(p->path, '/');
+    const int folder = slash ? (int)(slash + 1 - p->path) : 0;
+    const int n = m->location ? snprintf(buf, cap, "%.*s%s", folder, p->path, m->location)
+                              : snprintf(buf, cap, "%s", p->path);
+    if (n < 0 || (size_t)n >= cap)
+        buf[0] = 0;
+}
+
+tg_status tgi_onnx_unchanged(const tg_onnx_model *model, tgi_err *err)
+{
+    const tgi_onnx_priv *p = model->priv_;
+    char path[PATH_MAX];
+    for (const tgi_onnx_map *m = p->path ? p->maps : NULL; m; m = m->next) {
+        const struct stat *was = &m->was;
+        struct stat is;
+        path_of(p, m, path, sizeof path);
+        if (stat(path, &is) != 0 || is.st_dev != was->st_dev || is.st_ino != was->st_ino)
+            continue; /* another file has the name: ours is as it was */
+        if (is.st_size == was->st_size && is.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+            is.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
+            continue;
+        return tgi_fail(err, TG_E_FORMAT,
+                        "%s was changed while it was read (%lld bytes, then %lld): the same "
+                        "command starts again; give a new version of a model another name, or "
+                        "move it over the old one",
+                        path, (long long)was->st_size, (long long)is.st_size);
+    }
+    return TG_OK;
 }
 
 tg_status tgi_onnx_more(tgi_onnx_priv *p, size_t n, tgi_err *err)

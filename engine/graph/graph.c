@@ -75,6 +75,12 @@ const char *tgi_graph_file(const tg_graph *g, int i)
     return p->model ? tgi_onnx_file(p->model, i) : NULL;
 }
 
+tg_status tgi_graph_unchanged(const tg_graph *g, tgi_err *err)
+{
+    const tgi_graph_priv *p = tgi_priv(g);
+    return p->model ? tgi_onnx_unchanged(p->model, err) : TG_OK;
+}
+
 /* Make room for one more element; doubles. */
 static tg_status grow(void **array, int n, int *cap, size_t size, int max, const char *what,
                       tgi_err *err)

@@ -376,7 +376,7 @@ static tg_status reserve_all(preview *v, tgi_err *err)
     TGI_TRY(take(v, "picture", pixels, &p->pixels, err));
     TGI_TRY(take(v, "scratch", scratch, &v->scratch, err));
     tgi_net_pack(v->net, v->weights, v->pool);
-    return TG_OK;
+    return tgi_graph_unchanged(v->job->graph, err);
 }
 
 /* ---- One crop ---------------------------------------------------------------------------- */

@@ -260,13 +260,13 @@ static tg_status reserve_all(run *r, tgi_err *err)
         TGI_TRY(tgi_run_device_open(&r->device, r->job, NULL, err));
         for (int k = 0; k < 2; k++)
             r->staging[k] = r->device.staging[k].at;
-        return TG_OK;
+        return tgi_graph_unchanged(r->job->graph, err);
     }
     TGI_TRY(take(r, "weights", weights, &r->packed, err));
     TGI_TRY(take(r, "staging", staging, &r->staging[0], err));
     TGI_TRY(take(r, "staging", staging, &r->staging[1], err));
     tgi_net_pack(r->job->plan.net, r->packed, r->pool);
-    return TG_OK;
+    return tgi_graph_unchanged(r->job->graph, err);
 }
 
 static tg_status open_scratch(run *r, tgi_err *err)

@@ -382,6 +382,7 @@ static tg_status open_device(tensor_run *r, tgi_err *err)
     TGI_TRY(tgi_run_device_open(&r->device, r->job, r->rows, err));
     for (int i = 0; i < 2; i++)
         r->staging[i] = r->device.staging[i].at;
+    TGI_TRY(tgi_graph_unchanged(r->job->graph, err));
     return r->job->source ? open_image(r, err) : TG_OK;
 }
 
@@ -402,6 +403,7 @@ static tg_status open_run(tensor_run *r, tgi_err *err)
         TGI_TRY(tgi_reserve_take(r->reserve, "staging", b->staging / 2, &r->staging[i], err));
     TGI_TRY(tgi_threads_open(job->set.threads, &r->pool, err));
     tgi_net_pack(job->plan.net, r->packed, r->pool);
+    TGI_TRY(tgi_graph_unchanged(job->graph, err));
     TGI_TRY(tgi_exec_open(&job->plan.choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec,
                           err));
     tgi_job_learn_begin(job, r->exec);

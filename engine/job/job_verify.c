@@ -69,6 +69,8 @@ static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], in
     if (st == TG_OK)
         tgi_net_pack(net, packed, NULL);
     if (st == TG_OK)
+        st = tgi_graph_unchanged(v->job->graph, err);
+    if (st == TG_OK)
         st = tgi_exec_open(&t, packed, arena, v->pool, &io, &e, err);
     for (int64_t k = 0; st == TG_OK && k < (only ? 1 : t.cells); k++) {
         tg_range core[3];

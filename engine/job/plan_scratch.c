@@ -17,100 +17,136 @@
 /* Fewer decoded pixels than this much beyond one pass are the overlap of neighbours. */
 #define WORTH_IT 1.05
 
-/* What the cuts along one axis of the network's input read. */
-typedef struct cuts {
-    int64_t n;
-    tg_range *r; /* in the region, padding clipped */
-} cuts;
+/* Rows of one block column as a reader meets them that streams (io/tiff_stream.c). */
+typedef struct walk {
+    int64_t block_h, kept; /* rows of a block; of the past, at hand */
+    int64_t plane, block;  /* which it is in; -1: none */
+    int64_t lo, next;      /* rows of the file: kept from, decoded up to */
+    double rows;           /* decoded */
+} walk;
 
-static void close_cuts(cuts c[3])
+static walk walk_of(const tg_job *job)
 {
-    for (int a = 0; a < 3; a++)
-        tgi_free(c[a].r);
+    return (walk){.block_h = job->info->block_h,
+                  .kept = job->source->ops->stream_rows(job->source),
+                  .plane = -1,
+                  .block = -1};
 }
 
-/* Needs of all cuts along each axis, z,y,x. */
-static tg_status list_cuts(const tg_job *job, cuts c[3], tgi_err *err)
+/* Read rows (of the file) of a plane. */
+static void walk_rows(walk *w, int64_t plane, tg_range rows)
+{
+    for (int64_t y = rows.lo; y < rows.hi;) {
+        const int64_t block = y / w->block_h, begin = block * w->block_h;
+        const int64_t hi = tgi_min(rows.hi, begin + w->block_h);
+        if (plane != w->plane || block != w->block || y < w->lo)
+            w->lo = w->next = begin;
+        w->plane = plane;
+        w->block = block;
+        w->rows += (double)tgi_max(0, hi - w->next);
+        w->next = tgi_max(w->next, hi);
+        w->lo = tgi_max(w->lo, w->next - w->kept);
+        y = hi;
+    }
+}
+
+/* One cut along an axis (z,y,x) of the tiling: its core, and how far the region lies from it.
+ */
+static tg_range cut_of(const tg_tiling *t, int a, int64_t k, int64_t *shift)
+{
+    const int64_t step[3] = {1, t->n_cut[0], t->n_cut[0] * t->n_cut[1]};
+    int64_t in[3], out[3];
+    tg_range core[3];
+    tgi_tiling_cell(t, k * step[a], core);
+    tgi_tiling_shift(t, k * step[a], in, out);
+    *shift = in[a];
+    return core[a - (t->net->rank == 4)];
+}
+
+/* What cut k of an axis that is not streamed along reads of the file. `work`: two arrays of the
+ * net's values. */
+static tg_range read_by_cut(const tg_job *job, int a, int64_t k, tg_range *work)
 {
     const tg_tiling *t = &job->plan.choice.tiling;
-    const tg_net *net = t->net;
-    tg_range *work = tgi_calloc(TGI_TAG_PLAN, 2 * ((size_t)net->n_values + 1), sizeof *work);
-    if (!work)
-        return tgi_fail(err, TG_E_NOMEM, "no memory to count what is decoded");
-    for (int a = 0; a < 3; a++) {
-        const int axis = a + TG_STREAM_AXIS - (net->rank == 4);
-        c[a].n = a == 0 && net->rank == 4 ? 1 : t->n_cut[a];
-        c[a].r = tgi_calloc(TGI_TAG_PLAN, (size_t)c[a].n, sizeof *c[a].r);
-        if (!c[a].r) {
-            tgi_free(work);
-            return tgi_fail(err, TG_E_NOMEM, "no memory to count what is decoded");
-        }
-        for (int64_t k = 0; k < c[a].n; k++) {
-            c[a].r[k] = (tg_range){0, 1};
-            if (a == 0 && net->rank == 4)
-                continue;
-            const int64_t dim = tgi_stage_out_dim(t->stage, 0, axis);
-            const tg_range core = {k * t->cut[a], tgi_min((k + 1) * t->cut[a], dim)};
-            tgi_axis_need(t->stage, axis, core, work, work + net->n_values);
-            c[a].r[k] = tgi_range_clip(work[net->n_values + t->stage->in[0].value], 0,
-                                       job->map.extent[a]);
+    const int axis = a + TG_STREAM_AXIS - (t->net->rank == 4);
+    tg_range *inside = work + t->net->n_values;
+    int64_t shift;
+    const tg_range core = cut_of(t, a, k, &shift);
+    tgi_axis_need(t->stage, axis, core, work, inside);
+    const tg_range r = inside[t->stage->in[0].value];
+    const tg_range h =
+        tgi_pad_hull(job->map.pad, (tg_range){r.lo - shift, r.hi - shift}, job->map.extent[a]);
+    return (tg_range){job->map.origin[a] + h.lo, job->map.origin[a] + h.hi};
+}
+
+/* Slabs or rows of a band, [r.lo, r.hi) of the region's frame. `across`: of a volume, the rows
+ * that its cell reads. */
+static void walk_band(const tg_job *job, walk *w, tg_range r, tg_range across)
+{
+    const tg_mapping *m = &job->map;
+    if (job->plan.choice.tiling.net->rank == 4) {
+        const tg_range h = tgi_pad_hull(m->pad, r, m->extent[1]);
+        walk_rows(w, 0, (tg_range){m->origin[1] + h.lo, m->origin[1] + h.hi});
+        return;
+    }
+    for (int64_t k = r.lo; k < r.hi; k++) {
+        const int64_t z = tgi_pad_index(m->pad, k, m->extent[0]);
+        if (z >= 0)
+            walk_rows(w, z, across);
+    }
+}
+
+/* Cells that follow each other along the stream axis, band after band. */
+static void walk_cells(const tg_job *job, tg_flow *f, walk *w, tg_range across)
+{
+    const tg_tiling *t = &job->plan.choice.tiling;
+    const int a = tgi_cut_of_axis(t->net, TG_STREAM_AXIS), v = t->stage->in[0].value;
+    for (int64_t k = 0; k < t->n_cut[a]; k++) {
+        int64_t shift;
+        tgi_flow_begin(f, cut_of(t, a, k, &shift), t->band);
+        while (f->end[v] < f->hi[v]) {
+            const tg_range r = tgi_flow_feed(f, 0);
+            walk_band(job, w, (tg_range){r.lo - shift, r.hi - shift}, across);
         }
     }
-    tgi_free(work);
-    return TG_OK;
 }
 
-/* Rows decoded by one walk down the cells of a column; `kept` rows of the past are at hand. */
-static double rows_of_walk(const tg_job *job, const cuts *y, int64_t kept, int same_plane)
+static int64_t columns_in(const tg_job *job, tg_range x)
 {
-    const int64_t block = job->info->block_h, origin = job->map.origin[1];
-    double rows = 0;
-    int64_t at = -1; /* next row the decoder gives; -1: it is elsewhere */
-    for (int64_t k = 0; k < y->n; k++) {
-        const int64_t lo = origin + y->r[k].lo, hi = origin + y->r[k].hi;
-        const int64_t begin = lo / block * block;
-        const int64_t from = at >= 0 && lo >= at - kept ? tgi_max(at, begin) : begin;
-        rows += (double)tgi_max(0, hi - from);
-        at = same_plane ? hi : -1;
-    }
-    return rows;
+    const int64_t block = job->info->block_w;
+    return tgi_range_empty(x) ? 0 : (x.hi - 1) / block - x.lo / block + 1;
 }
 
-static double columns_of(const tg_job *job, const cuts *x)
+/* Rows times columns of blocks that one pass over the region decodes. */
+static double once_over(const tg_job *job)
 {
-    const int64_t block = job->info->block_w, origin = job->map.origin[2];
-    int64_t columns = 0;
-    for (int64_t k = 0; k < x->n; k++)
-        if (!tgi_range_empty(x->r[k]))
-            columns += (origin + x->r[k].hi - 1) / block - (origin + x->r[k].lo) / block + 1;
-    return (double)columns;
-}
-
-static double planes_of(const cuts *z)
-{
-    double planes = 0;
-    for (int64_t k = 0; k < z->n; k++)
-        planes += (double)tgi_range_len(z->r[k]);
-    return planes;
+    const tg_mapping *m = &job->map;
+    walk w = walk_of(job);
+    walk_rows(&w, 0, (tg_range){m->origin[1], m->origin[1] + m->extent[1]});
+    return w.rows * (double)m->extent[0] *
+           (double)columns_in(job, (tg_range){m->origin[2], m->origin[2] + m->extent[2]});
 }
 
 /* How often a pixel is decoded by the bands, on average; 1: once. */
 static tg_status passes_of_bands(const tg_job *job, double *passes, tgi_err *err)
 {
-    const tg_mapping *m = &job->map;
-    const cuts whole[3] = {{1, &(tg_range){0, m->extent[0]}},
-                           {1, &(tg_range){0, m->extent[1]}},
-                           {1, &(tg_range){0, m->extent[2]}}};
-    const int64_t kept = job->source->ops->stream_rows(job->source);
-    cuts c[3] = {{0, NULL}, {0, NULL}, {0, NULL}};
-    const tg_status st = list_cuts(job, c, err);
-    if (st == TG_OK)
-        *passes = planes_of(&c[0]) * rows_of_walk(job, &c[1], kept, m->spatial == 2) *
-                  columns_of(job, &c[2]) /
-                  (planes_of(&whole[0]) * rows_of_walk(job, &whole[1], kept, 1) *
-                   columns_of(job, &whole[2]));
-    close_cuts(c);
-    return st;
+    const tg_tiling *t = &job->plan.choice.tiling;
+    const int volume = t->net->rank == 5;
+    tg_flow f;
+    int64_t columns = 0;
+    TGI_TRY(tgi_flow_open(&f, t->stage, err));
+    for (int64_t k = 0; k < t->n_cut[2]; k++)
+        columns += columns_in(job, read_by_cut(job, 2, k, f.work));
+    double rows = 0;
+    for (int64_t k = 0; k < (volume ? t->n_cut[1] : 1); k++) {
+        const tg_range across = volume ? read_by_cut(job, 1, k, f.work) : (tg_range){0, 0};
+        walk w = walk_of(job);
+        walk_cells(job, &f, &w, across);
+        rows += w.rows;
+    }
+    tgi_flow_close(&f);
+    *passes = rows * (double)columns / once_over(job);
+    return TG_OK;
 }
 
 static double passes_of_statistics(const tg_job *job)

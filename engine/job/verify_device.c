@@ -176,6 +176,8 @@ static tg_status run_cells(passes *p, const tg_tiling *t, tgi_err *err)
     tg_status st = open_staging(p, &form, err);
     if (st == TG_OK)
         st = tgi_device_exec_open(d->ops, d->device, t, &form, &io, &e, err);
+    if (st == TG_OK)
+        st = tgi_graph_unchanged(p->job->graph, err);
     for (int64_t k = 0; st == TG_OK && k < t->cells; k++) {
         tg_range core[3];
         const tg_device_cell cell = {.cell = k, .mul = 1};

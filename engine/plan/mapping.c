@@ -398,3 +398,22 @@ int64_t tgi_pad_index(tg_pad_mode mode, int64_t i, int64_t n)
         k += period;
     return k < n ? k : period - k;
 }
+
+tg_range tgi_pad_hull(tg_pad_mode mode, tg_range r, int64_t n)
+{
+    tg_range h = tgi_range_clip(r, 0, n);
+    if (tgi_range_empty(h))
+        h = (tg_range){n, 0};
+    for (int64_t i = r.lo; i < r.hi; i++) {
+        if (i >= 0 && i < n) { /* inside: no need to look at each */
+            i = tgi_min(r.hi, n) - 1;
+            continue;
+        }
+        const int64_t k = tgi_pad_index(mode, i, n);
+        if (k < 0)
+            continue;
+        h.lo = tgi_min(h.lo, k);
+        h.hi = tgi_max(h.hi, k + 1);
+    }
+    return h.lo < h.hi ? h : (tg_range){0, 0};
+}

@@ -101,5 +101,8 @@ int64_t tgi_mapping_out_plane(const tg_mapping *m, int64_t item, int64_t z, int6
 /* Where padded coordinate i reads in [0,n): reflect without repeating the edge, edge, or -1 for
  * zero. */
 int64_t tgi_pad_index(tg_pad_mode mode, int64_t i, int64_t n);
+/* Pixels of [0,n) that interval r of the region's frame reads: itself, and what its parts
+ * beyond the border are mirrored from. */
+tg_range tgi_pad_hull(tg_pad_mode mode, tg_range r, int64_t n);
 
 #endif

@@ -114,12 +114,25 @@ static layout lay_out(const tg_tiling *t, const tg_device_form *form)
     return l;
 }
 
+/* What is kept of each port has a place for so many; a network has no more, but a stage that
+ * hands out what a later one reads may. */
+static tg_status check_ports(const tg_stage *stage, tgi_err *err)
+{
+    if (stage->n_loaded <= TG_MAX_PORTS && stage->n_out <= TG_MAX_PORTS)
+        return TG_OK;
+    return tgi_fail(err, TG_E_UNSUPPORTED,
+                    "a pass of %d inputs and %d outputs: devices take up to %d of each; "
+                    "--device cpu",
+                    stage->n_loaded, stage->n_out, TG_MAX_PORTS);
+}
+
 tg_status tgi_device_need_of(const tg_device_ops *ops, const tg_tiling *t,
                              const tg_device_form *form, tg_device_need *out, tgi_err *err)
 {
+    memset(out, 0, sizeof *out);
+    TGI_TRY(check_ports(t->stage, err));
     const layout l = lay_out(t, form);
     tg_device_steps steps;
-    memset(out, 0, sizeof *out);
     TGI_TRY(tgi_device_steps_open(&steps, t, form, (tg_device_places){0}, err));
     const tg_status st = ops->program_open(NULL, TG_QUEUE_COMPUTE, steps.step, steps.n, NULL,
                                            &out->program, err);
@@ -247,6 +260,7 @@ tg_status tgi_device_exec_open(const tg_device_ops *ops, tg_device *device, cons
                                const tg_device_form *form, const tg_device_io *io,
                                tg_device_exec **out, tgi_err *err)
 {
+    TGI_TRY(check_ports(t->stage, err));
     tg_device_exec *e = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *e);
     if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the executor");

@@ -37,27 +37,6 @@ struct tg_loader {
 
 /* ---- Geometry ---------------------------------------------------------------------------- */
 
-/* Pixels of [0,n) that interval r of the region's frame reads: itself, and what its parts
- * beyond the border are mirrored from. */
-static tg_range hull_of(tg_pad_mode mode, tg_range r, int64_t n)
-{
-    tg_range h = tgi_range_clip(r, 0, n);
-    if (tgi_range_empty(h))
-        h = (tg_range){n, 0};
-    for (int64_t i = r.lo; i < r.hi; i++) {
-        if (i >= 0 && i < n) { /* inside: no need to look at each */
-            i = tgi_min(r.hi, n) - 1;
-            continue;
-        }
-        const int64_t k = tgi_pad_index(mode, i, n);
-        if (k < 0)
-            continue;
-        h.lo = tgi_min(h.lo, k);
-        h.hi = tgi_max(h.hi, k + 1);
-    }
-    return h.lo < h.hi ? h : (tg_range){0, 0};
-}
-
 /* Axis of a box in the region's frame. */
 static tg_range axis_of(const tg_loader *l, const fetched *f, int zyx)
 {
@@ -114,8 +93,8 @@ static tg_status fetch(tg_loader *l, int which, int thread)
 {
     fetched *f = &l->slot[which];
     const tg_mapping *m = l->o.map;
-    f->rows = hull_of(m->pad, axis_of(l, f, 1), m->extent[1]);
-    f->cols = hull_of(m->pad, axis_of(l, f, 2), m->extent[2]);
+    f->rows = tgi_pad_hull(m->pad, axis_of(l, f, 1), m->extent[1]);
+    f->cols = tgi_pad_hull(m->pad, axis_of(l, f, 2), m->extent[2]);
     const tg_range z = axis_of(l, f, 0);
     const size_t need = plane_bytes(l, f) * (size_t)(tgi_range_len(z) * planes_of(l));
     if (need > l->o.staging_bytes)

@@ -374,4 +374,4 @@ def test(lab, rest):
 
 
 if __name__ == "__main__":
-    main(test, sys.argv)
+    main(test, sys.argv, in_memory=True)

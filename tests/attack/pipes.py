@@ -108,18 +108,17 @@ def silent(d):
 def test_silence_is_stopped(lab):
     """A signal ends the waiting, and leaves nothing."""
     d = Desk(lab)
-    for args in silent(d):
-        p = lab.start(args)
-        time.sleep(0.4)
-        what = " ".join(args[:1] + args[-2:])
+    running = [(" ".join(args[:1] + args[-2:]), lab.start(args)) for args in silent(d)]
+    time.sleep(1)
+    for what, p in running:
         check(p.poll() is None or p.returncode == 65, "%s did not wait: %s" % (what, p.returncode))
         at = time.monotonic()
         p.send_signal(signal.SIGINT)
         r = lab.wait(p, 30)
         check(r.code in (65, 130), "%s, stopped: %s" % (what, r))
         check(time.monotonic() - at < SOON, "%s is deaf for %.1f s" % (what, time.monotonic() - at))
-        left = [n for n in os.listdir(lab.dir) if n.startswith("out")]
-        check(not left, "%s, stopped, left %s" % (what, left))
+    left = [n for n in os.listdir(lab.dir) if n.startswith("out")]
+    check(not left, "stopped, left %s" % left)
 
 
 def test_silence_ends(lab):

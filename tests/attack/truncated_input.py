@@ -24,14 +24,14 @@ def array(path, shape, seed=3):
     n = 1
     for d in shape:
         n *= d
-    row = [rng.random() for _ in range(shape[-1])]
+    row = struct.pack("<%df" % shape[-1], *(rng.random() for _ in range(shape[-1])))
     text = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }" % (tuple(shape),)
     head = text + " " * (-(len(text) + 11) % 64) + "\n"
     with open(path, "wb") as f:
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
         for y in range(n // shape[-1]):
-            k = y * 7 % len(row)
-            f.write(struct.pack("<%df" % len(row), *(row[k:] + row[:k])))
+            k = y * 7 % shape[-1] * 4
+            f.write(row[k:] + row[:k])
     return path
 
 
@@ -121,12 +121,12 @@ class Case:
         return r.code
 
 
-def cases(lab):
-    raw = noise(lab.path("raw.tif"), 1024, 1024, 16)
-    grey = noise(lab.path("grey.tif"), 1024, 2048, 8)
-    packed = noise(lab.path("packed.tif"), 2048, 1024, 16, packed=True)  # one strip, streamed
-    x = array(lab.path("x.npy"), (1, 1, 1024, 1024))
-    plane = array(lab.path("plane.npy"), (4096, 2048))
+def cases(lab, side):
+    raw = noise(lab.path("raw.tif"), side, side, 16)
+    grey = noise(lab.path("grey.tif"), side, 2 * side, 8)
+    packed = noise(lab.path("packed.tif"), 2048, side, 16, packed=True)  # one strip, streamed
+    x = array(lab.path("x.npy"), (1, 1, side, side))
+    plane = array(lab.path("plane.npy"), (4 * side, 2048))
     tiles, png, jpeg = (lab.path(n) for n in ("tiles.tif", "photo.png", "photo.jpg"))
     for args in ([raw, "-o", tiles, "--compress", "deflate"], [grey, "-o", png], [grey, "-o", jpeg]):
         r = lab.run(["copy"] + args)
@@ -153,7 +153,7 @@ def test(lab, rest):
     moments = int(rest[0]) if rest else 2
     count = {}
     failed = []
-    for case in cases(lab):
+    for case in cases(lab, 512 if moments < 9 else 1024):
         case.learn()
         codes = []
         for k in range(moments):

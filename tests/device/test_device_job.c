@@ -215,6 +215,19 @@ static float *array_of(const char *path)
     return data;
 }
 
+/* What an image became: no axis but its own. */
+static float *image_array(void)
+{
+    tg_desc d = {0};
+    void *data = NULL;
+    tgi_err err = {0};
+    CHECK_OK(tgi_npy_load(array_out, (size_t)1 << 24, &d, &data, &err), err);
+    int64_t n = 0;
+    CHECK_EQ(d.dtype, TG_DTYPE_F32);
+    CHECK(tgi_desc_count(&d, &n) && n == H * W);
+    return data;
+}
+
 static outcome run_array(const char *const *extra)
 {
     unlink(array_out);
@@ -268,6 +281,38 @@ static void test_arrays_of_the_device_are_those_of_the_processor(void)
     CHECK(sqrt(d2 / s2) < 1e-5); /* sums of another order */
     tgi_free(device);
     tgi_free(processor);
+}
+
+/* An image's rows go through the loader into staging that is pinned, two buffers by turns: of
+ * several bands the second is used too. */
+static void test_an_image_into_an_array_in_several_bands(void)
+{
+    static const char *const vram[] = {"3MiB", "2700KiB"};
+    unlink(array_out);
+    outcome o = run_from(input, array_out, OPTIONS("device", "cpu", "exact", "true"));
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(!o.on_device);
+    float *want = image_array();
+    for (int i = 0; i < 2; i++) {
+        double worst = 0;
+        reset();
+        settings->context_bytes = (size_t)2 << 20;
+        unlink(array_out);
+        o = run_from(input, array_out,
+                     OPTIONS("device", "cuda", "vram", vram[i], "precision", "fp32", "tile",
+                             i == 1 ? "48x32" : "auto"));
+        if (!took_what_was_planned(&o, vram[i]))
+            continue;
+        CHECK(count(FAKE_RUN) > 2); /* bands: the second buffer and the first again */
+        float *px = image_array();
+        for (int k = 0; k < H * W; k++) {
+            const double d = fabs((double)px[k] - (double)want[k]) / fabs((double)want[k]);
+            worst = d <= worst ? worst : d; /* NaN stays */
+        }
+        CHECK(worst < 1e-5); /* sums of another order */
+        tgi_free(px);
+    }
+    tgi_free(want);
 }
 
 /* There is no journal: the next attempt, in the same call, fills all of it. */
@@ -477,6 +522,7 @@ static void run_image_tests(void)
     RUN(test_damaged_tiles_of_an_interrupted_run_are_computed_again);
     RUN(test_a_run_goes_on_only_with_what_it_began_with);
     RUN(test_verify_compares_the_device_with_the_processor);
+    RUN(test_an_image_into_an_array_in_several_bands);
     forget_output();
     unlink(input);
 }

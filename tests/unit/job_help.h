@@ -26,7 +26,7 @@ static inline const char *in_folder(const char *name)
     static char path[8][160];
     static int next;
     next = (next + 1) % 8;
-    snprintf(path[next], sizeof path[next], "%s/%s", folder, name);
+    snprintf(path[next], sizeof path[next], "%s/%.90s", folder, name);
     return path[next];
 }
 

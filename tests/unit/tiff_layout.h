@@ -70,10 +70,10 @@ static inline void write_tiff(const char *path, const layout *a, const uint8_t *
             for (uint32_t x = 0; x < a->w; x += a->block_w, n++) {
                 const uint32_t rows =
                     a->tiled || y + a->block_h <= a->h ? a->block_h : a->h - y;
-                const tmsize_t bytes = (tmsize_t)(rows * a->block_w * inner * size);
+                const tmsize_t packed = (tmsize_t)(rows * a->block_w * inner * size);
                 cut(a, pixels, x, y, k, block);
-                CHECK(a->tiled ? TIFFWriteEncodedTile(t, n, block, bytes) >= 0
-                               : TIFFWriteEncodedStrip(t, n, block, bytes) >= 0);
+                CHECK(a->tiled ? TIFFWriteEncodedTile(t, n, block, packed) >= 0
+                               : TIFFWriteEncodedStrip(t, n, block, packed) >= 0);
             }
     TIFFClose(t);
     free(block);
