@@ -155,7 +155,7 @@ def streams(c):
     data, rows = strip(height, width, 0.5)
     c.write("strip.tif", data)
     first = None
-    small = "48MiB" if "ASAN_OPTIONS" in os.environ else "5MiB"  # a sanitizer's process alone has 20
+    small = "48MiB" if "ASAN_OPTIONS" in os.environ else "6MiB"  # a sanitizer's process alone has 20
     for ram in ("64MiB", small):
         code, _, err = c.run("copy", "strip.tif", "-o", "s.npy", "-y", "--on-bad-tile", "fill", "--ram", ram)
         c.that(code == 65 and "s.npy.errors.json" in err, f"a strip: {code} {err}")
