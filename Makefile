@@ -3,6 +3,7 @@
 #
 #   make            build            make demo      build, draw an image, denoise it in a budget
 #   make test       build and test   make bench     build, measure beside the peers (bench/README.md)
+#   make test-more  what that leaves out and CI runs
 #   make install    PREFIX=...       make package   .deb and .tar.gz
 #   make format     clang-format     make lint      layers, headers, clang-tidy, format
 #
@@ -15,9 +16,10 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
 BENCH ?=
+CTEST = ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-label-summary
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-long bench install package format lint tidy deps clean
+.PHONY: build demo test test-more test-long bench install package format lint tidy deps clean
 
 deps:
 	@scripts/deps-debian build
@@ -26,19 +28,27 @@ $(BUILD)/build.ninja: | deps
 	cmake --preset $(PRESET) -B $(BUILD) $(CMAKE_ARGS)
 
 build: deps $(BUILD)/build.ninja
-	cmake --build $(BUILD) -j $(JOBS)
+	cmake --build $(BUILD) -j $(JOBS) --target product
 
-# Two programs of all that is built: the GPU's kernels alone take a quarter of an hour.
 demo: deps $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS) --target tegula tegula-draw
 	scripts/demo $(BUILD)
 
-# Every test that needs no accelerator and less than minutes; `test-long` adds the long ones.
-test: build
-	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-label-summary -LE '^(long|gpu)$$'
+# What everybody should see green before and after a change, in minutes; `test-more` is what it leaves out and
+# CI runs: other instruction sets (label sets), the emulated GPU (cuda), and the plugin, for every GPU that nvcc
+# knows. `test-long`: also what takes longer.
+test: deps $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target tests
+	$(CTEST) -LE '^(long|gpu|cuda|sets)$$'
 
-test-long: build
-	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-label-summary -LE '^gpu$$'
+test-more: deps
+	cmake --preset $(PRESET) -B $(BUILD) -DTG_CUDA_FOR=all $(CMAKE_ARGS)
+	cmake --build $(BUILD) -j $(JOBS) --target tests_more
+	$(CTEST) -L '^(cuda|sets)$$' -LE '^(long|gpu)$$'
+
+test-long: deps $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS) --target tests_more
+	$(CTEST) -LE '^gpu$$'
 
 bench: deps
 	@scripts/deps-debian bench
@@ -49,16 +59,20 @@ bench: deps
 install: build
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
-package: build
+# For every GPU, wherever it is built.
+package: deps
+	cmake --preset $(PRESET) -B $(BUILD) -DTG_CUDA_FOR=all $(CMAKE_ARGS)
+	cmake --build $(BUILD) -j $(JOBS) --target product
 	cmake --build $(BUILD) --target package
 
 format:
 	@scripts/deps-debian lint
 	git ls-files -- '*.c' '*.h' '*.cu' '*.cuh' | xargs clang-format -i
 
-lint: build
+lint: deps $(BUILD)/build.ninja
 	@scripts/deps-debian lint
 	cmake --preset $(PRESET) -B $(BUILD) $(CMAKE_ARGS)
+	cmake --build $(BUILD) -j $(JOBS) --target product
 	ctest --test-dir $(BUILD) --output-on-failure --no-label-summary -L '^lint$$' -LE '^long$$'
 	python3 tests/lint/format.py
 

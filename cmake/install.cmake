@@ -22,6 +22,7 @@ install(EXPORT tegulaTargets NAMESPACE tegula:: DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/tegulaConfig.cmake
               ${PROJECT_BINARY_DIR}/tegulaConfigVersion.cmake DESTINATION ${package_dir})
 
+set(CMAKE_SKIP_PACKAGE_ALL_DEPENDENCY ON) # a package needs no tests
 set(CPACK_PACKAGE_NAME tegula)
 set(CPACK_PACKAGE_VENDOR "tegula developers")
 set(CPACK_PACKAGE_CONTACT "tegula developers <tegula@localhost>")
