@@ -472,6 +472,7 @@ static tg_status one_crop(preview *v, int i, tgi_err *err)
         core[dim - TG_STREAM_AXIS] =
             core_of(v, dim - TG_STREAM_AXIS + first_axis(v->job), v->origin);
     TGI_TRY(tgi_exec_cell(v->exec, core, err));
+    TGI_TRY(tgi_net_unchanged(v->net, err));
     tgi_picture_row(&v->picture, i, &v->raw, &v->result, v->scratch);
     const tg_progress p = {.phase = "preview",
                            .fraction = (double)(i + 1) / v->n_places,

@@ -299,7 +299,9 @@ static tg_status load_rows(void *user, int i, const tg_view *view, const tg_box 
 static tg_status store_rows(void *user, int o, const tg_view *view, const tg_box *box,
                             tgi_err *err)
 {
-    return tgi_store_rows(((run *)user)->store, o, view, box, err);
+    run *r = user;
+    TGI_TRY(tgi_net_unchanged(r->job->plan.net, err));
+    return tgi_store_rows(r->store, o, view, box, err);
 }
 
 static tg_status check_stop(void *user, tgi_err *err)

@@ -542,6 +542,7 @@ static tg_status fill_outputs(tg_job *job, tg_run_result *res, tgi_err *err)
     TGI_TRY(tgi_tensors_create(job, err));
     TGI_TRY(tgi_bad_tiles_begin_output(job->bad, job->set.output, err));
     TGI_TRY(compute_until_it_fits(job, res, err));
+    TGI_TRY(tgi_net_unchanged(job->plan.net, err));
     warn_of_nonfinite(job, res);
     tgi_job_warn_of_surplus(job);
     if (job->bad)

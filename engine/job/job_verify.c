@@ -77,6 +77,8 @@ static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], in
         tgi_tiling_cell(&t, k, core);
         st = tgi_exec_cell(e, only ? only : core, err);
     }
+    if (st == TG_OK)
+        st = tgi_net_unchanged(net, err);
     *cells = t.cells;
     tgi_exec_close(&e);
     tgi_reserve_close(&mem);

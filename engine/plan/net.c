@@ -275,6 +275,20 @@ static tg_status check_variants(const tg_net *net, tgi_err *err)
 
 /* ---- Open and close ---------------------------------------------------------------------- */
 
+static void find_unpacked(tg_net *net)
+{
+    for (int i = 0; i < net->n_nodes && !net->reads_model; i++) {
+        const tg_net_node *n = &net->nodes[i];
+        for (int j = 0; j < n->ctx.n_src && !n->packed_bytes; j++)
+            net->reads_model |= n->consts[j] != NULL;
+    }
+}
+
+tg_status tgi_net_unchanged(const tg_net *net, tgi_err *err)
+{
+    return net->reads_model ? tgi_graph_unchanged(net->g, err) : TG_OK;
+}
+
 static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *err)
 {
     const tg_graph *g = net->g;
@@ -301,6 +315,7 @@ static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *
     TGI_TRY(check_ranks(net, err));
     TGI_TRY(choose_kernels(net, flags, err));
     TGI_TRY(check_variants(net, err));
+    find_unpacked(net);
     TGI_TRY(tgi_net_align_blocks(net, err));
     return tgi_reads_make(net, &net->reads, err);
 }

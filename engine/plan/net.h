@@ -81,6 +81,7 @@ typedef struct tg_net {
     int *fast;                  /* nodes that may rearrange their sums, see tgi_net_use_fast */
     int n_fast, n_used;         /* how many there are, and how many do */
     tgi_reads reads;
+    int reads_model; /* some node computes from the model's own bytes: nothing packs them */
 } tg_net;
 
 #define TG_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */
@@ -107,6 +108,10 @@ void tgi_net_pick_variant(const tg_net *net, tg_net_node *n, unsigned flags);
 /* net_views.c: remove the nodes whose readers can read what they read; part of tgi_net_new. */
 tg_status tgi_net_remove_views(tg_net *net, tgi_err *err);
 
+/* TG_E_FORMAT: a node computes from the model's own bytes while the bands run, and they are no
+ * longer what was opened. Whoever keeps what a band gave asks behind it. */
+tg_status tgi_net_unchanged(const tg_net *net, tgi_err *err);
+
 /* phase.c: place the blocks of block-wise kernels; part of tgi_net_new. */
 tg_status tgi_net_align_blocks(tg_net *net, tgi_err *err);
 
@@ -116,14 +121,6 @@ void tgi_net_pack(const tg_net *net, void *dst, tg_threads *pool);
 /* Box of operand j that box `dst` of the node reads: the variant's rule, the op's, or the same
  * box. May reach outside the image where the op reads zeros. */
 void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need);
-
-/* Rows or columns of the value behind part s of an operand, from those of the operand. */
-static inline tg_range tgi_net_part(const tg_net_operand *o, int s, int axis, tg_range r)
-{
-    if (!o->doubled[s] || axis < TG_STREAM_AXIS || tgi_range_empty(r))
-        return r;
-    return (tg_range){tgi_floor_div(r.lo, 2), tgi_floor_div(r.hi - 1, 2) + 1};
-}
 
 /* Extent of a value along an axis, as planning counts. */
 static inline int64_t tgi_net_dim(const tg_net *net, int value, int axis)

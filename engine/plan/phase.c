@@ -35,8 +35,7 @@ static int there(const tg_net_node *n, int64_t row, const int64_t *end)
             continue;
         plain_need(n, &box, j, &need);
         for (int s = 0; s < o->n_seg; s++)
-            if (tgi_net_part(o, s, TG_STREAM_AXIS, need.ax[TG_STREAM_AXIS]).hi >
-                end[o->value[s]])
+            if (tgi_read_part(o->doubled[s], need.ax[TG_STREAM_AXIS]).hi > end[o->value[s]])
                 return 0;
     }
     return 1;

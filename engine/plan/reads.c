@@ -95,6 +95,13 @@ void tgi_reads_free(tgi_reads *r)
     memset(r, 0, sizeof *r);
 }
 
+tg_range tgi_read_part(int doubled, tg_range r)
+{
+    if (!doubled || tgi_range_empty(r))
+        return r;
+    return (tg_range){tgi_floor_div(r.lo, 2), tgi_floor_div(r.hi - 1, 2) + 1};
+}
+
 tg_range tgi_read_need(const tg_net *net, int i, const tgi_read *r, int axis, tg_range dst)
 {
     tg_range need;
@@ -107,9 +114,7 @@ tg_range tgi_read_need(const tg_net *net, int i, const tgi_read *r, int axis, tg
         tgi_net_need(n, &box, r->operand, &in);
         need = in.ax[axis];
     }
-    if (!r->doubled || tgi_range_empty(need))
-        return need;
-    return (tg_range){tgi_floor_div(need.lo, 2), tgi_floor_div(need.hi - 1, 2) + 1};
+    return tgi_read_part(r->doubled, need);
 }
 
 int64_t tgi_read_end(const tgi_read *r, int64_t end)

@@ -41,6 +41,9 @@ tg_status tgi_reads_make(const struct tg_net *net, tgi_reads *out, tgi_err *err)
 void tgi_reads_renew(const struct tg_net *net, int i, tgi_reads *r);
 void tgi_reads_free(tgi_reads *r);
 
+/* Of a value that is read `doubled`, the rows (or columns) behind those of the operand. */
+tg_range tgi_read_part(int doubled, tg_range r);
+
 /* Rows of the value that rows `dst`, not empty, of node `i` read along an axis. May reach
  * outside the image. */
 tg_range tgi_read_need(const struct tg_net *net, int i, const tgi_read *r, int axis,

@@ -67,7 +67,7 @@ tg_status tgi_axis(int64_t axis, int rank, int *out, tgi_err *err);
 /* Fails unless input i is [N,C,W], [N,C,H,W] or [N,C,D,H,W], of any type. */
 tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err);
 
-/* `need` of operators that read the whole spatial extent. */
+/* `slide` of operators that read the whole spatial extent. */
 int tgi_slide_whole(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
 /* Intersect with [0, n), but never empty: a box wholly in a border reads its nearest pixel, so
  * that `need` stays monotone. */
@@ -85,7 +85,7 @@ static inline void tgi_box_set(tg_box *b, int i, tg_range r)
 /* numpy's rule over all given inputs. `lead` (opset < 7, attribute `axis`): position of input
  * 1's first axis in input 0; -1: aligned at the end. @source ONNX Broadcasting.md */
 tg_status tgi_infer_broadcast(const tg_op_ctx *ctx, int lead, tg_desc *dst, tgi_err *err);
-/* `need` of a broadcasting operator: an axis of extent 1 is read as a whole. */
+/* `slide` of a broadcasting operator: an axis of extent 1 is read as a whole. */
 int tgi_slide_broadcast(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
 /* What input i is to a running value of shape dst, when it is constant. */
 typedef enum tgi_const_form {
