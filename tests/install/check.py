@@ -4,6 +4,7 @@ find_package, once by pkg-config. Also: the installed command starts.
 usage: check.py BUILD SCRATCH
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -92,6 +93,12 @@ def main():
     os.rename(moved, prefix)
     for name in ("tegula.1", "LICENSE"):
         folder_of(prefix, name)
+    readme = os.path.join(folder_of(prefix, "CHANGELOG.md"), "README.md")
+    with open(readme, encoding="utf-8") as f:
+        links = re.findall(r"\]\((docs/[^)#]+)", f.read())
+    lost = [link for link in links if not os.path.exists(os.path.join(os.path.dirname(readme), link))]
+    if lost or not links:
+        sys.exit(f"the installed README leads to what is not there: {lost or 'it has no links'}")
 
 
 if __name__ == "__main__":
