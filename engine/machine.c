@@ -102,8 +102,8 @@ size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program)
     uint64_t own = m->own_bytes;
     if (m->here) {
         tgi_mem_trim(); /* what was freed is no part of it */
-        const uint64_t now = tgi_mem_measured(), all = tgi_mem_held();
-        const uint64_t ours = all + all / TABLE_PART;
+        const uint64_t touched = tgi_mem_touched(), now = tgi_mem_measured();
+        const uint64_t ours = touched + touched / TABLE_PART;
         own = now > ours ? now - ours : 0;
     }
     own = whole_mib(own);

@@ -33,6 +33,7 @@
 #define DIRECT_BELOW ((size_t)64 << 10)
 #endif
 #define CACHE_LIMIT ((uint64_t)4 << 20)
+#define LOOKED_INTO ((size_t)16 << 10) /* smaller ones share their pages with others */
 
 static tg_pool engine;
 static pthread_once_t made = PTHREAD_ONCE_INIT;
@@ -273,6 +274,23 @@ size_t tgi_mem_held(void)
     tgi_mem_stats s;
     tgi_mem_get_stats(&s);
     return s.live_bytes - s.tag_bytes[TGI_TAG_MISC];
+}
+
+size_t tgi_mem_touched(void)
+{
+    tg_pool *p = tgi_pool_engine();
+    size_t bytes = 0;
+    pthread_mutex_lock(&p->lock);
+    for (const record *r = p->live.newer; r != &p->live; r = r->newer) {
+        const void *at = is_direct(r) ? (const void *)(r + 1) : ((const block *)r)->at;
+        if (r->tag == TGI_TAG_MISC)
+            continue;
+        bytes += r->bytes;
+        if (r->bytes >= LOOKED_INTO)
+            bytes -= tgi_pages_untouched(at, r->bytes);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return bytes;
 }
 
 const char *tgi_tag_name(tgi_tag tag)

@@ -46,6 +46,9 @@ void tgi_mem_get_stats(tgi_mem_stats *out);
 /* Bytes in use, without texts and settings (TGI_TAG_MISC): what follows from a job's files and
  * options is the same however the command is spelled. */
 size_t tgi_mem_held(void);
+/* Of these, what the system has given pages for: buffers are not touched before they are used,
+ * and until then they are no part of what is measured of the process. */
+size_t tgi_mem_touched(void);
 const char *tgi_tag_name(tgi_tag tag);
 /* Size of the request that was refused last, for the sentence about it; 0: none was. */
 size_t tgi_mem_refused_bytes(void);

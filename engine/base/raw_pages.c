@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE ((size_t)2 << 20)
 #define PAGE ((size_t)4096)
@@ -89,6 +90,27 @@ const tg_raw tgi_raw_populated = {.size = sizeof(tg_raw),
                                   .is_zeroed = 1,
                                   .alloc = alloc_populated,
                                   .free = tgi_pages_free};
+
+size_t tgi_pages_untouched(const void *at, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const char *begin = (const char *)at + (page - (uintptr_t)at % page) % page;
+    size_t left = bytes > (size_t)(begin - (const char *)at)
+                      ? (bytes - (size_t)(begin - (const char *)at)) / page
+                      : 0;
+    size_t untouched = 0;
+    while (left) {
+        unsigned char resident[1024];
+        const size_t n = left < sizeof resident ? left : sizeof resident;
+        if (mincore((void *)begin, n * page, resident) != 0)
+            return 0;
+        for (size_t i = 0; i < n; i++)
+            untouched += !(resident[i] & 1);
+        begin += n * page;
+        left -= n;
+    }
+    return untouched * page;
+}
 
 void *tgi_books_alloc(size_t bytes)
 {

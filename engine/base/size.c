@@ -103,8 +103,20 @@ const char *tgi_size_above(uint64_t bytes, char *buf, size_t cap)
     return size_text(bytes, ceil, buf, cap);
 }
 
+/* Hundredths of the unit that it is told in, and nothing over. */
+static int is_hundredth(uint64_t bytes)
+{
+    double v = (double)bytes / 1024 * 100;
+    while (v >= 102400)
+        v /= 1024;
+    return v == floor(v);
+}
+
+/* Where 4.46 MiB end is no whole byte: "4.46MiB" is read as the byte in which they end, which
+ * alone would be told as 4.45. So where a hundredth ends within the byte that follows, that
+ * hundredth is told; where it ends with it (6 MiB), the byte is missing and it is not. */
 const char *tgi_size_below(uint64_t bytes, char *buf, size_t cap)
 {
-    /* "4.46MiB" was read as the last byte before: it is told as 4.46 again */
-    return size_text(bytes < 1024 ? bytes : bytes + (bytes < UINT64_MAX), floor, buf, cap);
+    const int cut = bytes >= 1024 && bytes < UINT64_MAX && !is_hundredth(bytes + 1);
+    return size_text(bytes + (uint64_t)cut, floor, buf, cap);
 }

@@ -164,9 +164,10 @@ struct tg_job {
     struct tg_job_settings_list *settings; /* NULL until asked for (job_settings.c) */
     tg_plan_part plan;
     tg_job_device dev;
-    tg_job_device refused;     /* whose memory did not do, as it was then */
-    uint64_t refused_bytes;    /* that it would have taken; 0: none was refused */
-    uint64_t device_peak;      /* of the last plan there */
+    tg_job_device refused;  /* whose memory did not do, as it was then */
+    uint64_t refused_bytes; /* that it would have taken; 0: none was refused */
+    uint64_t device_peak;   /* of the last plan there */
+    tgi_err uncounted; /* why a tiling could not be counted there: the first of an attempt */
     const struct tg_job *like; /* a trial: the device is as it was when that job was refused */
     int running;               /* figures of the device are measured, not looked up */
     int without_scratch;       /* of a plan: buffers to write it would not fit */
@@ -289,8 +290,8 @@ tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *
                                 tgi_err *err);
 /* What a run on the device took of it, before it is given back. */
 void tgi_job_device_result(const tg_job *job, tg_run_result *res);
-/* The answer when nothing fits this machine's memory: `least` bytes would do; `or` is another
- * remedy, or "". */
+/* The answer when nothing fits this machine's memory: `least` bytes would do, SIZE_MAX: that
+ * could not be counted; `or` is another remedy, or "". */
 tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char * or, tgi_err *err);
 /* Of a plan that is refused: what the device was like, for trials. */
 void tgi_job_device_keep_refused(tg_job *job);

@@ -356,9 +356,12 @@ size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
 {
     tg_device_need need;
     const tg_device_form form = form_of(job, t);
-    tgi_err ignored = {0};
-    if (tgi_device_need_of(job->dev.ops, t, &form, &need, &ignored) != TG_OK)
+    tgi_err e = {0};
+    if (tgi_device_need_of(job->dev.ops, t, &form, &need, &e) != TG_OK) {
+        if (job->uncounted.code == TG_OK)
+            job->uncounted = e;
         return SIZE_MAX;
+    }
     const size_t here = tgi_sat_add(tgi_sat_add(need.pinned, need.packing), host_bytes(job, t));
     if (here > host) {
         job->dev.host_least = here < job->dev.host_least ? here : job->dev.host_least;

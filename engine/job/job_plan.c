@@ -244,10 +244,23 @@ static const char *ram_text(size_t least, char *buf, size_t cap)
     return buf;
 }
 
+/* No tiling could be counted: why the device could not, else its sum is past all memory. */
+static tg_status no_figure(const tg_job *job, tgi_err *err)
+{
+    if (job->dev.ops && job->uncounted.code != TG_OK)
+        return tgi_fail(err, job->uncounted.code, "%s: %s", job->device_text,
+                        job->uncounted.text);
+    return tgi_fail(err, TG_E_BUDGET,
+                    "the smallest plan needs more memory than can be counted: give a smaller "
+                    "image, or --roi");
+}
+
 tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char * or, tgi_err *err)
 {
     const char *whole = job->plan.stages->one.whole_op;
     char need[32], have[32], must[32] = "a larger --ram";
+    if (least == SIZE_MAX)
+        return no_figure(job, err);
     tgi_size_above(least, need, sizeof need);
     tgi_size_below(job->plan.budget, have, sizeof have);
     if (!job->plan_is_part) {
@@ -276,6 +289,11 @@ static tg_status say_refusal(tg_job *job, size_t least, tgi_err *err)
     char need[32], have[32], must[32];
     const int chosen = job->set.tile.automatic || job->dev.ops || job->plan_is_part;
     const int64_t t = chosen ? 0 : largest_tile(job);
+    if (t > 0 && least == SIZE_MAX)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "tile too large: it needs more memory than can be counted; the largest "
+                        "that fits is --tile %lld",
+                        (long long)t);
     if (t > 0)
         return tgi_fail(err, TG_E_BUDGET,
                         "tile too large: it needs %s, the budget is %s; the largest that fits "
@@ -293,7 +311,8 @@ static tg_status refuse(tg_job *job, tgi_err *err)
     const size_t least = least_bytes(job);
     if (job->dev.ops && job->plan.choice.smallest_bytes != SIZE_MAX)
         return tgi_job_device_refuse(job, job->plan.choice.smallest_bytes, err);
-    return tgi_err_tried(err, say_refusal(job, least, err), "the plan", least);
+    const tg_status st = say_refusal(job, least, err);
+    return st == TG_E_BUDGET ? tgi_err_tried(err, st, "the plan", least) : st;
 }
 
 /* ---- Lines ------------------------------------------------------------------------------- */
@@ -754,6 +773,7 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
         return TG_OK;
     job->refused_bytes = 0;
     job->refused.ops = NULL;
+    job->uncounted.code = TG_OK;
     job->without_scratch = 0;
     tgi_machine_look_again(&job->machine);
     if (!job->set.tensor && tgi_mapping_boxed(&job->map) && !job->set.tile.automatic)

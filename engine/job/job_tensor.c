@@ -189,7 +189,8 @@ static tg_status refuse(tg_job *job, tgi_err *err)
     const size_t weights = weights_of(job);
     const size_t least =
         tgi_sat_add(tgi_with_tables(host, weights + p->bytes.window), weights + fixed_bytes(p));
-    return tgi_err_tried(err, tgi_job_refuse_host(job, least, "", err), "the plan", least);
+    const tg_status st = tgi_job_refuse_host(job, least, "", err);
+    return st == TG_E_BUDGET ? tgi_err_tried(err, st, "the plan", least) : st;
 }
 
 /* What the network takes: here, or on the way to the device that has it. */

@@ -452,7 +452,9 @@ static tg_status program_open(tg_device *d, tg_device_queue q, const tg_device_s
 {
     *bytes = (size_t)n * 1024;
     if (!out)
-        return TG_OK;
+        return fake.uncountable
+                   ? tgi_fail(err, TG_E_UNSUPPORTED, "the fake device counts no launches")
+                   : TG_OK;
     TGI_TRY(called(FAKE_PROGRAM, err));
     for (int i = 0; i < n; i++)
         if (steps[i].kind == TG_STEP_NODE && (steps[i].variant->kinds & TG_KIND_LIBRARY) &&

@@ -38,6 +38,7 @@ typedef struct fake_settings {
     size_t context_bytes; /* taken by open */
     long comes;           /* bytes that somebody else takes meanwhile; < 0: gives back */
     int listed;           /* its management library lists processes */
+    int uncountable;      /* what a program would take cannot be told */
     int told;             /* it has FAKE_UUID, and its management library shows it */
     size_t told_beside;   /* that counts so many bytes more: it shows what this is a part of */
     int keeps_context;    /* it is the process's: closing gives nothing back */

@@ -234,6 +234,24 @@ static outcome run_array(const char *const *extra)
     return run_from(array_in, array_out, extra);
 }
 
+/* What it cannot do is told, and not a figure of memory. */
+static void test_a_device_that_cannot_count_says_what_it_cannot_do(void)
+{
+    reset();
+    settings->uncountable = 1;
+    forget_output();
+    outcome o = run_with(OPTIONS("device", "cuda"));
+    CHECK_EQ(o.st, TG_E_UNSUPPORTED);
+    CHECK(strstr(o.detail, "counts no launches") && !strstr(o.detail, "EiB"));
+    o = run_array(OPTIONS("device", "cuda"));
+    CHECK_EQ(o.st, TG_E_UNSUPPORTED);
+    CHECK(strstr(o.detail, "counts no launches") && !strstr(o.detail, "EiB"));
+    o = run_with(NULL); /* nobody named it */
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(!o.on_device && strstr(o.notice, "counts no launches"));
+    forget_output();
+}
+
 static void test_arrays_do_not_depend_on_the_devices_memory(void)
 {
     static const char *const vram[] = {"64MiB", "4MiB", "3MiB", "2700KiB"};
@@ -517,6 +535,7 @@ static void run_image_tests(void)
     RUN(test_what_the_device_gives_is_what_the_processor_gives);
     RUN(test_auto_goes_back_to_the_processor_and_says_why);
     RUN(test_a_device_that_is_named_is_that_or_an_error);
+    RUN(test_a_device_that_cannot_count_says_what_it_cannot_do);
     RUN(test_memory_that_a_neighbour_took_makes_a_smaller_plan);
     RUN(test_a_device_that_fails_leaves_a_journal_to_go_on_from);
     RUN(test_damaged_tiles_of_an_interrupted_run_are_computed_again);

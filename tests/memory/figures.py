@@ -101,6 +101,7 @@ class Check:
             return None
         r = Refusal(event["detail"])
         r.remedies = event.get("remedies", [])
+        r.tried = event.get("tried_bytes", 0)
         r.budget = ram
         if not r.need:
             self.complain(f"{verb} {self.option} {ram}: no figure: {r.text}")
@@ -134,6 +135,10 @@ class Check:
             return self.remedies(verb, args, r)
         self.taken(verb, args, size + unit, "the need")
         self.stands(verb, args, f"{float(size) - 0.01:.2f}{unit}", r)
+        if r.tried:  # one byte less than the need, and than the printed one
+            for less in (r.tried - 1, int(-(-need // 1)) - 1):
+                if less < r.tried:
+                    self.stands(verb, args, f"{less / 1024:.10f}KiB", r)
         if ram:
             self.taken(verb, args, "".join(ram), "told")
             self.stands(verb, args, f"{int(ram[0]) - 1}{ram[1]}", r)

@@ -76,6 +76,21 @@ static void test_sizes_are_shown_with_two_decimals(void)
     CHECK_STR(tgi_size_above(17, t, sizeof t), "17 B");
 }
 
+/* "needs 6.00 MiB, the budget is 6.00 MiB" tells nothing. */
+static void test_a_need_is_told_as_more_than_a_budget_below_it(void)
+{
+    static const uint64_t unit[] = {1u << 10, 1u << 20, 1u << 30};
+    char need[32], have[32];
+    int same = 0;
+    CHECK_STR(tgi_size_below((6 << 20) - 1, have, sizeof have), "5.99 MiB");
+    for (int u = 0; u < 3; u++)
+        for (uint64_t hundredth = 101; hundredth < 102400; hundredth++)
+            for (uint64_t b = hundredth * unit[u] / 100 - 2, i = 0; i < 4; i++, b++)
+                same += strcmp(tgi_size_below(b, have, sizeof have),
+                               tgi_size_above(b + 1, need, sizeof need)) == 0;
+    CHECK_EQ(same, 0);
+}
+
 static void test_blocks_lie_apart_aligned_and_in_the_ledger(void)
 {
     tgi_err e = {0};
@@ -200,6 +215,7 @@ int main(void)
     RUN(test_sizes_read_with_their_units);
     RUN(test_sizes_that_would_be_guesses_are_refused_with_advice);
     RUN(test_sizes_are_shown_with_two_decimals);
+    RUN(test_a_need_is_told_as_more_than_a_budget_below_it);
     RUN(test_blocks_lie_apart_aligned_and_in_the_ledger);
     RUN(test_a_reservation_is_resident_at_once_and_no_larger_than_asked);
     RUN(test_the_poison_counts_the_pages_a_run_has_written);
