@@ -91,7 +91,8 @@ size_t tgi_machine_budget(const tgi_machine *m, const tg_opts *o, size_t *margin
     return (size_t)((double)tgi_sat_add(m->free_bytes, m->own_bytes) * ram.percent / 100.0);
 }
 
-/* Of `bytes` that the program was seen to hold; nobody is surprised by a few pages more. */
+/* Of `bytes` that the program was seen to hold. What it holds differs by some pages from start
+ * to start: the spread keeps a program that lies just below a step on it. */
 static uint64_t whole_mib(uint64_t bytes)
 {
     return tgi_sat_add(bytes, PROGRAM_STEP + PROGRAM_SPREAD - 1) / PROGRAM_STEP * PROGRAM_STEP;

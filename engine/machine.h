@@ -88,8 +88,9 @@ size_t tgi_machine_budget(const tgi_machine *m, const tg_opts *o, size_t *margin
 /* What the process of a job holds: `held` bytes of the library (tgi_mem_held), their page
  * tables, and the program. What is measured of the program differs by some pages from start to
  * start (where the system puts things is drawn by lot), so it is rounded up to whole MiB: the
- * same command has the same plan each time. *program (0 at first) keeps it, so that it is the
- * same for all plans of a job, and never shrinks. */
+ * same command has the same plan each time, but where it lies within those pages of a step.
+ * *program (0 at first) keeps it, so that it is the same for all plans of a job, and never
+ * shrinks. */
 size_t tgi_machine_process(const tgi_machine *m, size_t held, uint64_t *program);
 /* Room of the filesystem at a folder, or a file in one; NULL: the current folder. 0: unknown.
  */

@@ -108,8 +108,8 @@ typedef struct tg_job_device {
     tg_device_others others; /* then */
     uint64_t limit_bytes;    /* what may be allocated beside it */
     uint64_t budget_bytes, margin_bytes;
-    size_t
-        host_least; /* of tilings that this machine has no room for, the least they take here */
+    /* Of tilings that this machine has no room for, the least that they take here. */
+    size_t host_least;
     double seconds_before[3]; /* that its queues worked before the run: measurements */
     uint64_t ran_out;         /* what a plan of this job counted on and did not get; 0 */
     tg_device_form form;
@@ -292,7 +292,7 @@ tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *
 void tgi_job_device_result(const tg_job *job, tg_run_result *res);
 /* The answer when nothing fits this machine's memory: `least` bytes would do, SIZE_MAX: that
  * could not be counted; `or` is another remedy, or "". */
-tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char * or, tgi_err *err);
+tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, tgi_err *err);
 /* Of a plan that is refused: what the device was like, for trials. */
 void tgi_job_device_keep_refused(tg_job *job);
 /* The answer when nothing fits the device. */

@@ -103,8 +103,10 @@ tg_status tgi_job_device_leave(tg_job *job, const char *why, tgi_err *err)
     tgi_job_drop_plan(job);
     tgi_job_device_close(job);
     job->device_peak = 0;
-    if (!by_name)
+    if (!by_name) {
         job->refused_bytes = 0;
+        job->refused.ops = NULL;
+    }
     if (why && !by_name)
         tgi_ctx_log(job->ctx, TG_LOG_INFO, "computed by the processor: %s", text);
     return refuse_or_stay(job, by_name ? TG_E_UNSUPPORTED : TG_OK, why ? text : NULL, err);

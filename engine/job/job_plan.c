@@ -255,7 +255,7 @@ static tg_status no_figure(const tg_job *job, tgi_err *err)
                     "image, or --roi");
 }
 
-tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char * or, tgi_err *err)
+tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char *other_way, tgi_err *err)
 {
     const char *whole = job->plan.stages->one.whole_op;
     char need[32], have[32], must[32] = "a larger --ram";
@@ -267,13 +267,13 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char * or, tgi_er
         memcpy(must, "--ram ", 6);
         ram_text(least, must + 6, sizeof must - 6);
     }
-    if (job->dev.ops)
+    if (job->dev.ops) {
         tgi_job_device_keep_refused(job);
-    if (job->dev.ops)
         return tgi_fail(err, TG_E_BUDGET,
                         "the smallest plan on %s needs %s of this machine's memory, the budget "
                         "is %s: give %s",
                         job->device_text, need, have, must);
+    }
     if (whole)
         return tgi_fail(err, TG_E_BUDGET,
                         "\"%s\" reads the whole image, which needs %s at once; the budget is "
@@ -281,7 +281,7 @@ tg_status tgi_job_refuse_host(tg_job *job, size_t least, const char * or, tgi_er
                         whole, need, have, must,
                         job->source ? ", or a smaller --roi" : ", or a smaller array");
     return tgi_fail(err, TG_E_BUDGET, "the smallest plan needs %s, the budget is %s: give %s%s",
-                    need, have, must, or);
+                    need, have, must, other_way);
 }
 
 static tg_status say_refusal(tg_job *job, size_t least, tgi_err *err)
@@ -764,6 +764,16 @@ static tg_status plan_image(tg_job *job, tgi_err *err)
     return count(job, err);
 }
 
+/* What the one before was refused is no matter of this one. */
+static tg_status attempt(tg_job *job, tg_status (*plan)(tg_job *, tgi_err *), tgi_err *err)
+{
+    *err = (tgi_err){0};
+    job->refused_bytes = 0;
+    job->refused.ops = NULL;
+    job->uncounted.code = TG_OK;
+    return plan(job, err);
+}
+
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
 {
     tg_plan_part *p = &job->plan;
@@ -771,9 +781,6 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
     TGI_TRY(confirm(job, err));
     if (p->valid)
         return TG_OK;
-    job->refused_bytes = 0;
-    job->refused.ops = NULL;
-    job->uncounted.code = TG_OK;
     job->without_scratch = 0;
     tgi_machine_look_again(&job->machine);
     if (!job->set.tensor && tgi_mapping_boxed(&job->map) && !job->set.tile.automatic)
@@ -784,15 +791,12 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
                         (long long)box_side(&job->map, 2));
     p->budget = tgi_machine_budget(&job->machine, job->opts, &p->margin);
     tg_status (*const plan)(tg_job *, tgi_err *) = job->set.tensor ? plan_arrays : plan_image;
-    tg_status st = plan(job, &e);
-    if (st == TG_E_BUDGET && tgi_job_spare_source(job)) {
-        e = (tgi_err){0};
-        st = plan(job, &e);
-    }
+    tg_status st = attempt(job, plan, &e);
+    if (st == TG_E_BUDGET && tgi_job_spare_source(job))
+        st = attempt(job, plan, &e);
     if (st == TG_E_BUDGET && job->set.scratch && job->source) {
-        e = (tgi_err){0};
         job->without_scratch = 1;
-        st = plan(job, &e);
+        st = attempt(job, plan, &e);
     }
     if (st != TG_OK) {
         if (err)
