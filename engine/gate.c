@@ -2,6 +2,9 @@
 #include "engine/gate.h"
 
 #include "engine/base/mem.h"
+#include "engine/run/bad_tiles.h"
+#include "io/file_ops.h"
+#include "io/part.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -104,19 +107,62 @@ tg_status tgi_gate_writes(tgi_gate *g, const char *path, const char *what, tgi_g
     return compared ? keep(g, &p, err) : TG_OK;
 }
 
-tg_status tgi_gate_writes_output(tgi_gate *g, const char *path, tgi_err *err)
+/* A name that is made from an output's. */
+typedef struct derived {
+    const char *end;
+    const char *head; /* what a complete one begins with; NULL: who opens it looks */
+    int (*is_ours)(const char *path); /* or NULL */
+    int report;                       /* it stays, and -y replaces it with its output */
+} derived;
+
+static tg_status is_ours(const tgi_gate *g, const char *path, const derived *d, tgi_err *err)
 {
-    static const char *const end[] = {".partial",       ".journal",         ".made",
-                                      ".tegula.json",   ".tegula.json.tmp", ".errors.json",
-                                      ".errors.partial"};
+    const tgi_left left = {path, NULL, d->report ? NULL : TGI_PART_MARK, d->head,
+                           d->head ? strlen(d->head) : 0};
+    if (d->is_ours ? d->is_ours(path) : !d->head || tgi_file_is_ours(&left))
+        return TG_OK;
+    if (!d->report)
+        return tgi_file_in_the_way(path, err);
+    return g->yes ? TG_OK
+                  : tgi_fail(err, TG_E_EXISTS,
+                             "%s: exists, and is no report of tegula: -y replaces it", path);
+}
+
+static tg_status writes_derived(tgi_gate *g, const char *path, const derived *d, int n,
+                                tgi_err *err)
+{
     char name[4096];
-    TGI_TRY(tgi_gate_writes(g, path, "the output", TGI_GATE_FILE, err));
-    for (size_t i = 0; i < sizeof end / sizeof end[0]; i++) {
-        if (snprintf(name, sizeof name, "%s%s", path, end[i]) >= (int)sizeof name)
+    for (int i = 0; i < n; i++) {
+        if (snprintf(name, sizeof name, "%s%s", path, d[i].end) >= (int)sizeof name)
             return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
         TGI_TRY(tgi_gate_writes(g, name, "a file beside the output", TGI_GATE_OWN, err));
+        TGI_TRY(is_ours(g, name, &d[i], err));
     }
     return TG_OK;
+}
+
+#define ERRORS                                                                                 \
+    {".errors.json", "{\"input\":", NULL, 1},                                                  \
+    {                                                                                          \
+        ".errors.partial", NULL, tgi_bad_tiles_ours, 0                                         \
+    }
+
+tg_status tgi_gate_writes_output(tgi_gate *g, const char *path, tgi_err *err)
+{
+    static const derived names[] = {{".partial", NULL, NULL, 0},
+                                    {".journal", NULL, NULL, 0},
+                                    {".made", NULL, NULL, 0},
+                                    {".tegula.json", "{\"tegula\":", NULL, 1},
+                                    {".tegula.json.tmp", "{\"tegula\":", NULL, 0},
+                                    ERRORS};
+    TGI_TRY(tgi_gate_writes(g, path, "the output", TGI_GATE_FILE, err));
+    return writes_derived(g, path, names, (int)(sizeof names / sizeof names[0]), err);
+}
+
+tg_status tgi_gate_writes_folder(tgi_gate *g, const char *path, tgi_err *err)
+{
+    static const derived names[] = {ERRORS};
+    return writes_derived(g, path, names, (int)(sizeof names / sizeof names[0]), err);
 }
 
 static int is_folder(const char *path)
@@ -127,18 +173,16 @@ static int is_folder(const char *path)
 }
 
 tg_status tgi_gate_writes_whole(tgi_gate *g, const char *path, const char *what,
-                                const char *ending, tgi_err *err)
+                                const char *ending, const char *begins, tgi_err *err)
 {
-    char name[4096];
+    const derived grows = {ending, begins, NULL, 0};
     if (tgi_is_stream(path))
         return TG_OK;
     const tgi_gate_place p = {.path = (char *)(uintptr_t)path, .what = what};
     if (is_folder(path))
         return no_file(&p, "a folder", err);
     TGI_TRY(tgi_gate_writes(g, path, what, TGI_GATE_FILE, err));
-    if (snprintf(name, sizeof name, "%s%s", path, ending) >= (int)sizeof name)
-        return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
-    return tgi_gate_writes(g, name, what, TGI_GATE_OWN, err);
+    return writes_derived(g, path, &grows, 1, err);
 }
 
 tg_status tgi_gate_reads(const tgi_gate *g, const char *path, const char *what, tgi_err *err)
@@ -211,11 +255,12 @@ static tg_status add_sides(tgi_gate *g, const tg_opts *o, tgi_err *err)
     if ((path = tgi_gate_plot(o, buf, sizeof buf))) {
         const size_t n = strlen(path);
         const int svg = n > 4 && strcmp(path + n - 4, ".svg") == 0;
-        TGI_TRY(tgi_gate_writes_whole(g, path, "--plot", svg ? ".tmp" : ".made", err));
+        TGI_TRY(tgi_gate_writes_whole(g, path, "--plot", svg ? ".tmp" : ".made",
+                                      svg ? "<svg " : "\x89PNG", err));
     }
     path = tgi_opts_str(o, TGI_OPT_STATS);
     return path && access(path, F_OK) != 0
-               ? tgi_gate_writes_whole(g, path, "--stats", ".tmp", err)
+               ? tgi_gate_writes_whole(g, path, "--stats", ".tmp", "{", err)
                : TG_OK;
 }
 
@@ -246,6 +291,7 @@ tg_status tgi_gate_options_read(const tgi_gate *g, const tg_opts *o, tgi_err *er
 tg_status tgi_gate_options_write(tgi_gate *g, const tg_opts *o, tgi_err *err)
 {
     const char *out = tgi_opts_str(o, TGI_OPT_OUTPUT);
+    g->yes = tgi_opts_flag(o, TGI_OPT_YES);
     if (out && *out && !is_folder(out))
         TGI_TRY(tgi_gate_writes_output(g, out, err));
     return add_sides(g, o, err);
@@ -283,7 +329,7 @@ int tgi_gate_interrupted(const char *output)
 }
 
 /* Does the file begin as what tegula writes for this option? One that is empty was begun. */
-static int is_ours(tgi_opt side, const char *path)
+static int is_side_of_ours(tgi_opt side, const char *path)
 {
     static const struct {
         tgi_opt side;
@@ -310,6 +356,7 @@ static int is_ours(tgi_opt side, const char *path)
 tgi_side_how tgi_gate_side(const tg_opts *o, tgi_opt side, const char *path)
 {
     const int left = tgi_gate_interrupted(tgi_opts_str(o, TGI_OPT_OUTPUT));
-    return tgi_opts_flag(o, TGI_OPT_YES) || (left && is_ours(side, path)) ? TGI_SIDE_REPLACE
-                                                                          : TGI_SIDE_NEW;
+    return tgi_opts_flag(o, TGI_OPT_YES) || (left && is_side_of_ours(side, path))
+               ? TGI_SIDE_REPLACE
+               : TGI_SIDE_NEW;
 }

@@ -43,17 +43,21 @@ typedef struct tgi_gate {
     tgi_gate_place *at;
     int n, cap;
     int n_there; /* of them */
+    int yes;     /* -y is among the options */
 } tgi_gate;
 
 /* TG_E_ARG when it is another write's, TG_E_EXISTS when what is there is no file. */
 tg_status tgi_gate_writes(tgi_gate *g, const char *path, const char *what, tgi_gate_how how,
                           tgi_err *err);
-/* An output, and every name that is made from its own. */
+/* An output, and every name that is made from its own; a folder of outputs has the list of what
+ * could not be decoded. What stands at such a name and is not ours is TG_E_EXISTS: with -y a
+ * report is replaced, but nothing that the user never named. */
 tg_status tgi_gate_writes_output(tgi_gate *g, const char *path, tgi_err *err);
+tg_status tgi_gate_writes_folder(tgi_gate *g, const char *path, tgi_err *err);
 /* A file that grows as PATH and an ending, and takes its place when it is complete; a pipe is
- * written to. */
+ * written to. `begins`: what a complete one has at its beginning. */
 tg_status tgi_gate_writes_whole(tgi_gate *g, const char *path, const char *what,
-                                const char *ending, tgi_err *err);
+                                const char *ending, const char *begins, tgi_err *err);
 /* TG_E_ARG when it is one of the writes. NULL: nothing. */
 tg_status tgi_gate_reads(const tgi_gate *g, const char *path, const char *what, tgi_err *err);
 /* All that the options name. A folder as the output names nothing yet. */

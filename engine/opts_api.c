@@ -86,6 +86,8 @@ tg_status tg_opts_open_output(const tg_opts *o, const char *name, tg_output_how 
     if (how == TG_OUTPUT_LOOK && side == TGI_SIDE_REPLACE)
         side = TGI_SIDE_KEEP;
     TGI_TRY(tgi_side_open(path, side, &s, err));
+    if (how == TG_OUTPUT_LOOK && !s.is_file && fstat(s.fd, &st) == 0 && S_ISREG(st.st_mode))
+        tgi_side_close(&s); /* a descriptor's: nobody may take it for one to be emptied */
     *fd = s.fd;
     return TG_OK;
 }

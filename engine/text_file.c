@@ -1,7 +1,7 @@
 /* text_file.c - small files, whole or not at all (text_file.h). */
 #include "engine/text_file.h"
 
-#include "io/file_ops.h"
+#include "io/part.h"
 #include "io/side_file.h"
 
 #include <errno.h>
@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define HEAD_BYTES 16 /* of a text, by which it is known for one of ours: its first key */
 
 tg_status tgi_make_folders(char *path, tgi_err *err)
 {
@@ -40,38 +42,40 @@ static tg_status write_through(const char *path, const char *text, tgi_err *err)
 
 /* Two who write the same file at the same time would mix their texts. One is written in
  * milliseconds, so the second waits: a second at most. */
-static tg_status open_alone(const char *partial, const char *path, int *fd, tgi_err *err)
+static tg_status open_alone(const tgi_part_spec *s, tgi_part *out, tgi_err *err)
 {
     const struct timespec a_moment = {0, 10000000};
     tgi_err e = {0};
-    tg_status st = tgi_file_open_locked(partial, path, fd, &e);
+    tg_status st = tgi_part_create(s, out, &e);
     for (int i = 0; i < 100 && st == TG_E_BUSY; i++) {
         nanosleep(&a_moment, NULL);
         e = (tgi_err){0};
-        st = tgi_file_open_locked(partial, path, fd, &e);
+        st = tgi_part_create(s, out, &e);
     }
     return st == TG_OK ? st : tgi_fail(err, st, "%s", e.text);
 }
 
 tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_err *err)
 {
+    const size_t n = strlen(text);
+    const tgi_part_spec spec = {.path = path,
+                                .ending = ".tmp",
+                                .bytes = n,
+                                .replace = replace,
+                                .at_once = 1,
+                                .head = text,
+                                .head_bytes = n < HEAD_BYTES ? n : HEAD_BYTES};
+    tgi_part p;
     if (tgi_is_stream(path))
         return write_through(path, text, err);
-    char partial[4096];
-    if (snprintf(partial, sizeof partial, "%s.tmp", path) >= (int)sizeof partial)
-        return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
-    int fd;
-    TGI_TRY(open_alone(partial, path, &fd, err));
-    tg_status st = tgi_file_truncate(fd, partial, 0, err);
+    TGI_TRY(open_alone(&spec, &p, err));
+    tg_status st = tgi_part_write(&p, 0, text, n, err);
     if (st == TG_OK)
-        st = tgi_file_pwrite(fd, partial, text, strlen(text), 0, err);
+        st = tgi_part_sync(&p, err);
     if (st == TG_OK)
-        st = tgi_file_sync(fd, partial, err);
-    if (st == TG_OK)
-        st = tgi_file_rename(partial, path, replace, err);
-    if (st != TG_OK)
-        unlink(partial);
-    close(fd); /* the lock goes with it */
+        st = tgi_part_name(&p, err);
+    p.keep &= st == TG_OK; /* of a text nothing stays under another name */
+    tgi_part_drop(&p);
     return st;
 }
 

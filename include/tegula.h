@@ -195,7 +195,7 @@ TG_API tg_status tg_opts_load(tg_opts *o, const char *path);
 
 /* How a file is opened that the program itself writes for an option. */
 typedef enum tg_output_how {
-    TG_OUTPUT_LOOK,  /* as it is; *fd is -1 when it is not there */
+    TG_OUTPUT_LOOK,  /* as it is; *fd is -1 when it is not there, or is a descriptor's */
     TG_OUTPUT_OPEN,  /* made, or emptied */
     TG_OUTPUT_APPEND /* made, or as it is, which needs no "yes" */
 } tg_output_how;

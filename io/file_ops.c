@@ -76,15 +76,12 @@ static tg_status failed(tgi_err *err, const char *doing, const char *path, int e
 
 /* Open what is a regular file and no link to one: names of ours can be foreseen, and somebody
  * may have been there before. -1: *e says why, -1 in it that it is no file. */
-static int open_regular(const char *path, int create, int *e)
+static int open_regular(const char *path, int flags, int *e)
 {
     struct stat st;
     int f;
     do
-        f = open(path,
-                 O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
-                     (create ? O_CREAT : 0),
-                 0666);
+        f = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags, 0666);
     while (f < 0 && errno == EINTR);
     *e = f < 0 ? errno : 0;
     if (f >= 0 && fstat(f, &st) == 0 && !S_ISREG(st.st_mode)) {
@@ -95,27 +92,83 @@ static int open_regular(const char *path, int create, int *e)
     return f;
 }
 
-tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err)
+static tg_status cannot_open(const char *path, int create, int e, tgi_err *err)
 {
-    int e = ask(TGI_FILE_OPEN, path);
-    int f = -1;
-    if (!e)
-        f = open_regular(path, create, &e);
+    const char *slash = strrchr(path, '/');
     if (e == -1 || e == ELOOP || e == ENXIO)
         return tgi_fail(err, TG_E_EXISTS,
                         "%s: is %s, which is not written to: remove it, or choose another name",
                         path, e == ELOOP ? "a symbolic link" : "no regular file");
     if (e == ENOSPC || e == EDQUOT || e == EIO)
         return failed(err, "open", path, e);
-    const char *slash = strrchr(path, '/');
+    if (e == EEXIST)
+        return tgi_file_in_the_way(path, err);
     if (e == ENOENT && create)
         return tgi_fail(err, TG_E_EXISTS, "%s: cannot be created: there is no folder %.*s",
                         path, slash ? (int)(slash - path) : 1, slash ? path : ".");
+    return tgi_fail(err, create ? TG_E_EXISTS : TG_E_NOT_FOUND, "%s: cannot be %s: %s", path,
+                    create ? "created" : "opened", strerror(e));
+}
+
+static tg_status open_file(const char *path, int flags, int *fd, tgi_err *err)
+{
+    int e = ask(TGI_FILE_OPEN, path), f = -1;
+    if (!e)
+        f = open_regular(path, flags, &e);
     if (e)
-        return tgi_fail(err, create ? TG_E_EXISTS : TG_E_NOT_FOUND, "%s: cannot be %s: %s",
-                        path, create ? "created" : "opened", strerror(e));
+        return cannot_open(path, flags & O_CREAT, e, err);
     *fd = f;
     return TG_OK;
+}
+
+tg_status tgi_file_open(const char *path, int *fd, tgi_err *err)
+{
+    return open_file(path, 0, fd, err);
+}
+
+tg_status tgi_file_create(const char *path, int *fd, tgi_err *err)
+{
+    return open_file(path, O_CREAT | O_EXCL, fd, err);
+}
+
+/* ---- Names of ours ----------------------------------------------------------------------- */
+
+/* Does the file begin as this does, as far as the shorter of both goes? */
+static int begins(int fd, const void *with, size_t n)
+{
+    char have[256];
+    n = n < sizeof have ? n : sizeof have;
+    const ssize_t got = with ? pread(fd, have, n, 0) : 0;
+    return got > 0 && memcmp(have, with, (size_t)got) == 0;
+}
+
+static int is_ours(int fd, const tgi_left *l)
+{
+    struct stat st;
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink > 1)
+        return 0;
+    return st.st_size == 0 || begins(fd, l->begins, l->begins ? strlen(l->begins) : 0) ||
+           begins(fd, l->head, l->head_bytes);
+}
+
+int tgi_file_is_ours(const tgi_left *left)
+{
+    struct stat st;
+    if (lstat(left->path, &st))
+        return 1;
+    const int f = open(left->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    const int ours = f >= 0 && is_ours(f, left);
+    if (f >= 0)
+        close(f);
+    return ours;
+}
+
+tg_status tgi_file_in_the_way(const char *path, tgi_err *err)
+{
+    return tgi_fail(err, TG_E_EXISTS,
+                    "%s: is in the way, and not a file that a stopped run left: move it away, "
+                    "or choose another output",
+                    path);
 }
 
 /* 1: `path` still names this open file, which somebody may have renamed or removed. */
@@ -128,26 +181,30 @@ static int has_name(int fd, const char *path)
 
 /* The holder before us renames or removes the file when it is done; then the one we locked has
  * not this name any more, and another, or none, has: begin again. */
-tg_status tgi_file_open_locked(const char *path, const char *output, int *fd, tgi_err *err)
+tg_status tgi_file_open_locked(const tgi_left *left, int *fd, tgi_err *err)
 {
     for (int tries = 0; tries < 100; tries++) {
         int f = -1;
-        TGI_TRY(tgi_file_open(path, 1, &f, err));
+        TGI_TRY(open_file(left->path, O_CREAT, &f, err));
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
         const int e = fcntl(f, F_OFD_SETLK, &lock) ? errno : 0;
         /* A filesystem without locks: run without one, as everything there does. */
         const int none = e == ENOLCK || e == EOPNOTSUPP || e == ENOSYS || e == EINVAL;
-        if ((!e || none) && has_name(f, path)) {
+        const int held = (!e || none) && has_name(f, left->path);
+        if (held && is_ours(f, left)) {
             *fd = f;
             return TG_OK;
         }
         close(f);
+        if (held)
+            return tgi_file_in_the_way(left->path, err);
         if (e == EAGAIN || e == EACCES)
-            return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output", output);
+            return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output",
+                            left->output);
         if (e && !none)
-            return tgi_fail(err, TG_E_IO, "%s: lock: %s", path, strerror(e));
+            return tgi_fail(err, TG_E_IO, "%s: lock: %s", left->path, strerror(e));
     }
-    return tgi_fail(err, TG_E_BUSY, "%s: other runs keep coming and going", path);
+    return tgi_fail(err, TG_E_BUSY, "%s: other runs keep coming and going", left->path);
 }
 
 /* Filesystems without O_TMPFILE: a name nobody else has, removed at once. */

@@ -23,14 +23,33 @@ typedef enum tgi_file_op {
     TGI_FILE_SYNC_DIR
 } tgi_file_op;
 
-/* Open for reading and writing. create: make it if it is not there (TG_E_EXISTS when it cannot
- * be created); else TG_E_NOT_FOUND when it is not there. Symbolic links are not followed, and
- * what is no regular file is TG_E_EXISTS. */
-tg_status tgi_file_open(const char *path, int create, int *fd, tgi_err *err);
-/* As tgi_file_open with `create`, and locked: nobody else who opens it so gets it before it is
- * closed, or its holder dies. TG_E_BUSY: another has it; the detail names `output`. What is in
- * the file is as it was. On a filesystem without locks: open, without one. */
-tg_status tgi_file_open_locked(const char *path, const char *output, int *fd, tgi_err *err);
+/* Open what is there for reading and writing. TG_E_NOT_FOUND it is not, TG_E_EXISTS it is no
+ * regular file. Symbolic links are not followed. */
+tg_status tgi_file_open(const char *path, int *fd, tgi_err *err);
+/* Make a file, for reading and writing. TG_E_EXISTS something is there, or it cannot be
+ * created. */
+tg_status tgi_file_create(const char *path, int *fd, tgi_err *err);
+
+/* What a stopped run may have left at a name that is made from another one. */
+typedef struct tgi_left {
+    const char *path;   /* OUT.partial */
+    const char *output; /* that the user named: OUT */
+    const char *begins; /* what one that grows has at its beginning; NULL: only an empty one is
+                           ours */
+    const void *head;   /* or what one that was complete, and had no name yet; NULL: none */
+    size_t head_bytes;
+} tgi_left;
+
+/* 1: nothing is there, or a regular file that has no second name and is empty or begins so
+ * (`output` does not matter). Such a file may be written over; no other is, whatever -y says:
+ * the user never named it. */
+int tgi_file_is_ours(const tgi_left *left);
+/* Make the file, or open it if it is ours, and lock it: nobody else who opens it so gets it
+ * before it is closed, or its holder dies. What is in it is as it was. On a filesystem without
+ * locks: open, without one. TG_E_BUSY another has it, TG_E_EXISTS it is not ours. */
+tg_status tgi_file_open_locked(const tgi_left *left, int *fd, tgi_err *err);
+/* TG_E_EXISTS, and what can be done about a file that stands where one of ours should. */
+tg_status tgi_file_in_the_way(const char *path, tgi_err *err);
 /* A file without a name in `folder`, for reading and writing: it is gone when it is closed,
  * also by a kill. TG_E_NOT_FOUND no such folder, TG_E_EXISTS nothing can be created there. */
 tg_status tgi_file_open_unnamed(const char *folder, int *fd, tgi_err *err);

@@ -16,7 +16,6 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/base/utf8.h"
-#include "io/file_ops.h"
 #include "io/imagej_meta.h"
 #include "io/ome_write.h"
 #include "io/picture_out.h"
@@ -26,7 +25,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SHORT = 3, LONG = 4, RATIONAL = 5, ASCII = 2, BYTE = 1, UNDEFINED = 7 };
 #define LIMIT 0xffffffffull
@@ -435,8 +433,7 @@ static size_t other_bytes(const front *f)
 /* ---- The file ---------------------------------------------------------------------------- */
 
 typedef struct writer {
-    int fd;
-    char *path;
+    tgi_part *to; /* borrowed */
     stack k;
     front f;
     uint64_t at;     /* where the piece goes */
@@ -534,9 +531,6 @@ static int64_t imagej_source(const tgi_picture_spec *s, int64_t i, int *sample)
 static void imagej_close(void *state)
 {
     writer *w = state;
-    if (w->fd >= 0)
-        close(w->fd);
-    tgi_free(w->path);
     tgi_free(w->piece);
     tgi_free(w);
 }
@@ -550,8 +544,8 @@ static tg_status write_front(writer *w, const tgi_picture_spec *s, making *g, tg
     w->pixels = g->k.plane_bytes * (uint64_t)g->k.images;
     f->bytes = tgi_calloc(TGI_TAG_IO, f->n, 1);
     if (!f->bytes)
-        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for %zu bytes of metadata", w->path,
-                        f->n);
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for %zu bytes of metadata",
+                        w->to->partial, f->n);
     fill_front(f, s, &g->k, &g->meta, &g->x);
     const uint32_t at = 8;
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -562,32 +556,27 @@ static tg_status write_front(writer *w, const tgi_picture_spec *s, making *g, tg
     memcpy(f->bytes + 4, &at, 4);
     const uint64_t behind = tgi_align_size(f->n + w->pixels, 4);
     put_directory(f, true, f->n, w->k.images > 1 ? behind : 0, f->bytes + 8);
-    const tg_status st = tgi_file_pwrite(w->fd, w->path, f->bytes, f->n, 0, err);
+    const tg_status st = tgi_part_write(w->to, 0, f->bytes, f->n, err);
     tgi_free(f->bytes);
     f->bytes = NULL;
     w->at = f->n;
     return st;
 }
 
-static tg_status imagej_create(const char *path, const tgi_picture_spec *s, void **state,
+static tg_status imagej_create(tgi_part *to, const tgi_picture_spec *s, void **state,
                                tgi_err *err)
 {
     making g = {.lut = NULL};
     writer *w = tgi_calloc(TGI_TAG_IO, 1, sizeof *w);
     if (!w)
-        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the stack", path);
-    w->fd = -1;
-    w->path = tgi_strdup(TGI_TAG_IO, path);
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the stack", to->partial);
+    w->to = to;
     w->piece = tgi_malloc(TGI_TAG_IO, PIECE);
-    tg_status st = w->path && w->piece
+    tg_status st = w->piece
                        ? imagej_may(s, err)
-                       : tgi_fail(err, TG_E_NOMEM, "%s: no memory for the stack", path);
+                       : tgi_fail(err, TG_E_NOMEM, "%s: no memory for the stack", to->partial);
     if (st == TG_OK)
         st = make(s, &g, err);
-    if (st == TG_OK)
-        st = tgi_file_open(path, 1, &w->fd, err);
-    if (st == TG_OK)
-        st = tgi_file_truncate(w->fd, path, 0, err);
     if (st == TG_OK)
         st = write_front(w, s, &g, err);
     free_making(&g);
@@ -603,7 +592,7 @@ static tg_status flush(writer *w, tgi_err *err)
     const size_t n = w->n;
     w->n = 0;
     w->at += n;
-    return n ? tgi_file_pwrite(w->fd, w->path, w->piece, n, w->at - n, err) : TG_OK;
+    return n ? tgi_part_write(w->to, w->at - n, w->piece, n, err) : TG_OK;
 }
 
 static tg_status put(writer *w, const void *bytes, size_t n, tgi_err *err)
@@ -634,8 +623,8 @@ static tg_status imagej_finish(void *state, tgi_err *err)
     const uint64_t first = w->f.n, end = first + w->pixels;
     const size_t each = other_bytes(&w->f);
     if (w->at + w->n != end)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: %llu bytes of pixels are missing", w->path,
-                        (unsigned long long)(end - w->at - w->n));
+        return tgi_fail(err, TG_E_INTERNAL, "%s: %llu bytes of pixels are missing",
+                        w->to->partial, (unsigned long long)(end - w->at - w->n));
     if (w->k.images > 1)
         TGI_TRY(put(w, room, (size_t)(tgi_align_size(end, 4) - end), err));
     for (int64_t i = 1; i < w->k.images; i++) {
@@ -645,7 +634,7 @@ static tg_status imagej_finish(void *state, tgi_err *err)
         TGI_TRY(put(w, room, each, err));
     }
     TGI_TRY(flush(w, err));
-    return tgi_file_sync(w->fd, w->path, err);
+    return tgi_part_sync(w->to, err);
 }
 
 const tgi_picture_writer tgi_imagej_writer = {.name = "ImageJ TIFF",

@@ -3,13 +3,11 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "io/exif.h"
-#include "io/file_ops.h"
 #include "io/jpeg_lib.h"
 #include "io/picture_out.h"
 #include "io/resolution.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #define QUALITY 95
 #define MOST 65500
@@ -20,8 +18,7 @@ typedef struct encoder {
     struct jpeg_compress_struct z; /* first: callbacks get it and mean the encoder */
     struct jpeg_destination_mgr to;
     tgi_jpeg lib;
-    int fd;
-    char *path;
+    tgi_part *part; /* borrowed */
     uint64_t at;
     uint8_t *memory; /* PIECE, then the block */
     tgi_err io_error;
@@ -62,7 +59,7 @@ static void start_piece(j_compress_ptr z)
 
 static void write_piece(encoder *e, size_t n)
 {
-    e->io_status = tgi_file_pwrite(e->fd, e->path, e->memory, n, e->at, &e->io_error);
+    e->io_status = tgi_part_write(e->part, e->at, e->memory, n, &e->io_error);
     e->at += n;
     if (e->io_status != TG_OK)
         e->z.err->error_exit((j_common_ptr)&e->z);
@@ -83,8 +80,9 @@ static void last_piece(j_compress_ptr z)
 
 static tg_status failed(const encoder *e, tgi_err *err)
 {
-    return e->io_status != TG_OK ? tgi_fail(err, e->io_status, "%s", e->io_error.text)
-                                 : tgi_fail(err, TG_E_INTERNAL, "%s: %s", e->path, e->lib.text);
+    return e->io_status != TG_OK
+               ? tgi_fail(err, e->io_status, "%s", e->io_error.text)
+               : tgi_fail(err, TG_E_INTERNAL, "%s: %s", e->part->partial, e->lib.text);
 }
 
 /* ---- Writing ---- */
@@ -93,9 +91,6 @@ static void jpeg_close(void *state)
 {
     encoder *e = state;
     tgi_jpeg_destroy(&e->lib, (j_common_ptr)&e->z);
-    if (e->fd >= 0)
-        close(e->fd);
-    tgi_free(e->path);
     tgi_free(e->memory);
     tgi_free(e);
 }
@@ -164,21 +159,18 @@ static tg_status start(encoder *e, const tgi_picture_spec *s, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status jpeg_create(const char *path, const tgi_picture_spec *s, void **state,
+static tg_status jpeg_create(tgi_part *to, const tgi_picture_spec *s, void **state,
                              tgi_err *err)
 {
     TGI_TRY(jpeg_may(s, err));
     encoder *e = tgi_calloc(TGI_TAG_IO, 1, sizeof *e);
     if (!e)
-        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", path);
-    e->fd = -1;
-    e->path = tgi_strdup(TGI_TAG_IO, path);
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", to->partial);
+    e->part = to;
     e->memory = tgi_malloc(TGI_TAG_IO, PIECE + block_bytes(s) + 64);
-    tg_status st = e->path && e->memory
-                       ? tgi_file_open(path, 1, &e->fd, err)
-                       : tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", path);
-    if (st == TG_OK)
-        st = tgi_file_truncate(e->fd, path, 0, err);
+    tg_status st =
+        e->memory ? TG_OK
+                  : tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", to->partial);
     if (st == TG_OK)
         st = start(e, s, err);
     if (st != TG_OK)
@@ -210,7 +202,7 @@ static tg_status jpeg_finish(void *state, tgi_err *err)
 {
     encoder *e = state;
     TGI_TRY(finish(e, err));
-    return tgi_file_sync(e->fd, e->path, err);
+    return tgi_part_sync(e->part, err);
 }
 
 const tgi_picture_writer tgi_jpeg_writer = {.name = "JPEG",

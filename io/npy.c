@@ -280,13 +280,12 @@ tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *
     return TG_OK;
 }
 
-tg_status tgi_npy_create(const char *path, const tg_desc *desc, int replace, tgi_npy_out *out,
-                         tgi_err *err)
+/* Head and sizes. */
+static tg_status describe(const tg_desc *desc, char head[512], tgi_npy_out *out, tgi_err *err)
 {
-    char head[512];
     size_t n = 0, bytes;
     int64_t count;
-    TGI_TRY(tgi_npy_make_head(desc, head, sizeof head, &n, err));
+    TGI_TRY(tgi_npy_make_head(desc, head, 512, &n, err));
     if (!tgi_desc_count(desc, &count) ||
         !tgi_mul_ok((size_t)count, tgi_dtype_size(desc->dtype), &bytes) ||
         bytes > INT64_MAX / 2)
@@ -294,11 +293,39 @@ tg_status tgi_npy_create(const char *path, const tg_desc *desc, int replace, tgi
     out->data_off = n;
     out->data_bytes = bytes;
     out->written = 0;
-    TGI_TRY(tgi_part_create(path, n + bytes, replace, &out->part, err));
-    const tg_status st = tgi_part_write(&out->part, 0, head, n, err);
+    return TG_OK;
+}
+
+static tg_status write_head(tgi_npy_out *out, const char *head, tgi_err *err)
+{
+    const tg_status st = tgi_part_write(&out->part, 0, head, out->data_off, err);
     if (st != TG_OK)
         tgi_npy_abandon(out);
     return st;
+}
+
+tg_status tgi_npy_create(const char *path, const tg_desc *desc, int replace, tgi_npy_out *out,
+                         tgi_err *err)
+{
+    char head[512];
+    TGI_TRY(describe(desc, head, out, err));
+    const tgi_part_spec part = {.path = path,
+                                .ending = ".partial",
+                                .bytes = out->data_off + out->data_bytes,
+                                .replace = replace,
+                                .head = head,
+                                .head_bytes = out->data_off};
+    TGI_TRY(tgi_part_create(&part, &out->part, err));
+    return write_head(out, head, err);
+}
+
+tg_status tgi_npy_create_unnamed(const char *folder, const tg_desc *desc, tgi_npy_out *out,
+                                 tgi_err *err)
+{
+    char head[512];
+    TGI_TRY(describe(desc, head, out, err));
+    TGI_TRY(tgi_part_unnamed(folder, out->data_off + out->data_bytes, &out->part, err));
+    return write_head(out, head, err);
 }
 
 tg_status tgi_npy_write(tgi_npy_out *o, uint64_t off, const void *src, size_t n, tgi_err *err)

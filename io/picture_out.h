@@ -7,6 +7,7 @@
 #define TGI_PICTURE_OUT_H
 
 #include "io/image.h"
+#include "io/part.h"
 
 #include <stdbool.h>
 
@@ -30,14 +31,13 @@ typedef struct tgi_picture_writer {
      * has; and the plane that image i is, all its samples (*sample -1) or one of them. */
     int64_t (*images)(const tgi_picture_spec *s);
     int64_t (*source)(const tgi_picture_spec *s, int64_t i, int *sample);
-    /* Create or replace the file. */
-    tg_status (*create)(const char *path, const tgi_picture_spec *s, void **state,
-                        tgi_err *err);
+    /* Begin in `to`, a new file that grows; borrowed until close. */
+    tg_status (*create)(tgi_part *to, const tgi_picture_spec *s, void **state, tgi_err *err);
     /* The next row, samples interleaved, native order. */
     tg_status (*row)(void *state, const void *row, tgi_err *err);
-    /* After the last row: complete and on the disk. */
+    /* After the last row: complete and on the disk, without its name. */
     tg_status (*finish)(void *state, tgi_err *err);
-    void (*close)(void *state); /* at any time; removes nothing */
+    void (*close)(void *state); /* at any time; the file stays open, and there */
 } tgi_picture_writer;
 
 extern const tgi_picture_writer tgi_png_writer, tgi_jpeg_writer, tgi_imagej_writer;

@@ -9,20 +9,18 @@
 #include "io/bytes.h"
 #include "io/deflate.h"
 #include "io/exif.h"
-#include "io/file_ops.h"
 #include "io/picture_out.h"
 #include "io/resolution.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ROOM ((size_t)1 << 18) /* filtered bytes of a band, unless one row needs more */
+#define SIGNATURE "\x89PNG\r\n\x1a\n"
 
 typedef struct png {
-    int fd;
-    const char *path; /* owned */
+    tgi_part *to; /* borrowed */
     uint64_t at;
     size_t row_bytes, wide; /* of a row; elements of it when they are 16 bits, else 0 */
     int64_t left;           /* rows to come */
@@ -52,7 +50,7 @@ static tg_status write_chunk(png *p, const char *type, size_t n, tgi_err *err)
     put32(p->chunk + 8 + n, tgi_crc32(0, p->chunk + 4, n + 4));
     const uint64_t at = p->at;
     p->at += n + 12;
-    return tgi_file_pwrite(p->fd, p->path, p->chunk, n + 12, at, err);
+    return tgi_part_write(p->to, at, p->chunk, n + 12, err);
 }
 
 /* Pixels per metre, where the metadata know. */
@@ -92,7 +90,7 @@ static tg_status write_profile(png *p, const tgi_picture_spec *s, tgi_err *err)
 static tg_status write_head(png *p, const tgi_picture_spec *s, tgi_err *err)
 {
     static const uint8_t colour[5] = {0, 0, 4, 2, 6};
-    TGI_TRY(tgi_file_pwrite(p->fd, p->path, "\x89PNG\r\n\x1a\n", 8, 0, err));
+    TGI_TRY(tgi_part_write(p->to, 0, SIGNATURE, 8, err));
     p->at = 8;
     uint8_t *d = p->chunk + 8;
     memset(d, 0, 13);
@@ -141,7 +139,7 @@ static tg_status make_buffers(png *p, const tgi_picture_spec *s, tgi_err *err)
 {
     char *m = p->block = tgi_malloc(TGI_TAG_IO, png_bytes(s) - sizeof(png));
     if (!m)
-        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", p->path);
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", p->to->partial);
     m += (64 - (uintptr_t)m % 64) % 64;
     p->row_bytes = row_bytes_of(s);
     p->wide = s->dtype == TG_DTYPE_U16 ? p->row_bytes / 2 : 0;
@@ -154,7 +152,7 @@ static tg_status make_buffers(png *p, const tgi_picture_spec *s, tgi_err *err)
     p->rows = p->row + p->row_bytes;
     p->chunk = p->rows + p->band;
     memset(p->above, 0, p->row_bytes);
-    return p->deflate ? TG_OK : tgi_fail(err, TG_E_INTERNAL, "%s: deflate", p->path);
+    return p->deflate ? TG_OK : tgi_fail(err, TG_E_INTERNAL, "%s: deflate", p->to->partial);
 }
 
 /* ---- Rows ---- */
@@ -176,28 +174,18 @@ static tg_status png_may(const tgi_picture_spec *s, tgi_err *err)
 static void png_close(void *state)
 {
     png *p = state;
-    if (p->fd >= 0)
-        close(p->fd);
-    tgi_free((char *)(uintptr_t)p->path);
     tgi_free(p->block);
     tgi_free(p);
 }
 
-static tg_status png_create(const char *path, const tgi_picture_spec *s, void **state,
-                            tgi_err *err)
+static tg_status png_create(tgi_part *to, const tgi_picture_spec *s, void **state, tgi_err *err)
 {
     TGI_TRY(png_may(s, err));
     png *p = tgi_calloc(TGI_TAG_IO, 1, sizeof *p);
-    if (!p || !(p->path = tgi_strdup(TGI_TAG_IO, path))) {
-        tgi_free(p);
-        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", path);
-    }
-    p->fd = -1;
+    if (!p)
+        return tgi_fail(err, TG_E_NOMEM, "%s: no memory for the picture", to->partial);
+    p->to = to;
     tg_status st = make_buffers(p, s, err);
-    if (st == TG_OK)
-        st = tgi_file_open(path, 1, &p->fd, err);
-    if (st == TG_OK)
-        st = tgi_file_truncate(p->fd, path, 0, err);
     if (st == TG_OK)
         st = write_head(p, s, err);
     if (st != TG_OK)
@@ -213,7 +201,7 @@ static tg_status write_band(png *p, tgi_err *err)
         tgi_deflate_part(p->deflate, p->rows, p->n, p->left == 0, p->chunk + 8, p->cap);
     p->n = 0;
     if (got == SIZE_MAX)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: deflate failed", p->path);
+        return tgi_fail(err, TG_E_INTERNAL, "%s: deflate failed", p->to->partial);
     return got ? write_chunk(p, "IDAT", got, err) : TG_OK;
 }
 
@@ -240,10 +228,10 @@ static tg_status png_finish(void *state, tgi_err *err)
 {
     png *p = state;
     if (p->left)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: %lld rows are missing", p->path,
+        return tgi_fail(err, TG_E_INTERNAL, "%s: %lld rows are missing", p->to->partial,
                         (long long)p->left);
     TGI_TRY(write_chunk(p, "IEND", 0, err));
-    return tgi_file_sync(p->fd, p->path, err);
+    return tgi_part_sync(p->to, err);
 }
 
 const tgi_picture_writer tgi_png_writer = {.name = "PNG",
@@ -257,11 +245,11 @@ const tgi_picture_writer tgi_png_writer = {.name = "PNG",
 
 /* ---- Small pictures at once ---- */
 
-static tg_status write_all(const char *path, const tgi_picture_spec *s, const uint8_t *pixels,
+static tg_status write_all(tgi_part *to, const tgi_picture_spec *s, const uint8_t *pixels,
                            size_t pitch, tgi_err *err)
 {
     void *p = NULL;
-    TGI_TRY(png_create(path, s, &p, err));
+    TGI_TRY(png_create(to, s, &p, err));
     tg_status st = TG_OK;
     for (int64_t y = 0; y < s->height && st == TG_OK; y++)
         st = png_row(p, pixels + (size_t)y * pitch, err);
@@ -276,26 +264,22 @@ tg_status tgi_png_write(const char *path, const uint8_t *pixels, int64_t height,
 {
     const tgi_picture_spec s = {
         .height = height, .width = width, .samples = channels, .dtype = TG_DTYPE_U8};
+    const tgi_part_spec spec = {.path = path,
+                                .ending = ".made", /* .partial may be a run's */
+                                .bytes = TGI_PART_GROWS,
+                                .replace = 1,
+                                .head = SIGNATURE,
+                                .head_bytes = sizeof SIGNATURE - 1};
+    tgi_part to = TGI_PART_CLOSED;
     const tg_status may = png_may(&s, err);
     if (may != TG_OK) {
         tgi_err_prefix(err, "%s", path);
         return may;
     }
-    const size_t n = strlen(path) + sizeof ".made"; /* .partial may be a run's */
-    char *made = tgi_malloc(TGI_TAG_IO, n);
-    if (!made)
-        return tgi_fail(err, TG_E_NOMEM, "%s: no memory", path);
-    snprintf(made, n, "%s.made", path);
-    int lock = -1; /* two who make the same picture at the same time would mix them */
-    tg_status st = tgi_file_open_locked(made, path, &lock, err);
+    TGI_TRY(tgi_part_create(&spec, &to, err));
+    tg_status st = write_all(&to, &s, pixels, pitch, err);
     if (st == TG_OK)
-        st = write_all(made, &s, pixels, pitch, err);
-    if (st == TG_OK)
-        st = tgi_file_rename(made, path, 1, err);
-    if (st != TG_OK && lock >= 0)
-        tgi_file_unlink(made, NULL);
-    if (lock >= 0)
-        close(lock);
-    tgi_free(made);
+        st = tgi_part_name(&to, err);
+    tgi_part_drop(&to);
     return st;
 }

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -66,6 +67,21 @@ static tg_status open_flow(const char *path, tgi_side *out, tgi_err *err)
     }
 }
 
+/* A file that somebody opened for us is written to as he opened it: where he stands in it, and
+ * not at all if he reads. */
+static tg_status open_descriptor(const char *path, tgi_side *out, tgi_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    const int fd = strcmp(slash, "/stderr") == 0   ? STDERR_FILENO
+                   : strcmp(slash, "/stdout") == 0 ? STDOUT_FILENO
+                                                   : (int)strtol(slash + 1, NULL, 10);
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return cannot(path, flags < 0 ? strerror(errno) : "it was opened to be read", err);
+    out->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return out->fd >= 0 ? TG_OK : cannot(path, strerror(errno), err);
+}
+
 static tg_status open_new(const char *path, tgi_side *out, tgi_err *err)
 {
     out->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
@@ -90,6 +106,11 @@ static tg_status open_old(const char *path, tgi_side_how how, tgi_side *out, tgi
                       err);
     out->is_file = 1;
     int good = fstat(out->fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (good && st.st_nlink > 1) {
+        tgi_side_close(out);
+        return cannot(
+            path, "the file has another name (a hard link), and would change there too", err);
+    }
     if (good && how == TGI_SIDE_REPLACE)
         good = ftruncate(out->fd, 0) == 0;
     if (good)
@@ -105,7 +126,8 @@ tg_status tgi_side_open(const char *path, tgi_side_how how, tgi_side *out, tgi_e
     if (stat(path, &st) != 0)
         return open_new(path, out, err);
     if (tgi_is_stream(path))
-        return open_flow(path, out, err);
+        return S_ISREG(st.st_mode) ? open_descriptor(path, out, err)
+                                   : open_flow(path, out, err);
     if (!S_ISREG(st.st_mode))
         return cannot(path, S_ISDIR(st.st_mode) ? "it is a folder" : "it is no file", err);
     return open_old(path, how, out, err);

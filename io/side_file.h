@@ -1,6 +1,6 @@
 /* side_file.h - a file that is written from its beginning to its end, beside the output: a
  * log, a trace. Where the user names a pipe, a terminal or /dev/null, that is written as it is;
- * /dev/stderr is appended to, whatever it is.
+ * so is /dev/stderr, or another descriptor, whatever it is.
  *
  * A pipe may have no reader, or one that is slow or leaves. Opening waits for the first within
  * limits and until the caller is asked to stop (tg_cancel); writing gives up after a while, and

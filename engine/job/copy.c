@@ -24,6 +24,9 @@
 #define ALLOWANCE_BYTES ((size_t)1536 * 1024) /* stacks, library slack: as job_plan.c */
 #define ROWS_BYTES ((size_t)4 << 20) /* of one sample, at most, unless one row is longer */
 
+/* The program in the fingerprint of a copy that is part of a job. */
+#define PART "array " TG_VERSION_STRING
+
 typedef struct copy {
     tg_ctx *ctx;
     const tg_opts *opts;
@@ -33,7 +36,7 @@ typedef struct copy {
     const char *input, *output;
     const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
     tg_image_meta meta;               /* of the output, a view */
-    int fresh;                        /* the input was made just now: nothing can go on */
+    const tgi_copy_part *part;        /* of a job; or NULL */
     tgi_bad_tiles *bad;               /* --on-bad-tile fill; else NULL */
     tg_dtype dtype;
     tgi_planes_spec planes;
@@ -107,10 +110,10 @@ static void list_axes(copy *c)
 }
 
 /* What is known beside the pixels and holds for the output. */
-static void choose_meta(copy *c, const tg_image_meta *given)
+static void choose_meta(copy *c)
 {
     tg_image_meta *m = &c->meta;
-    *m = given ? *given : c->info->meta;
+    *m = c->part ? *c->part->meta : c->info->meta;
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
         m->n_channels = m->n_luts = m->n_ranges = 0;
         m->n_labels = 0;
@@ -134,7 +137,7 @@ static tg_status pass_gate(const copy *c, tgi_err *err)
     return st;
 }
 
-static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
+static tg_status open_copy(copy *c, tgi_err *err)
 {
     tgi_machine_here(&c->machine);
     c->budget = tgi_machine_budget(&c->machine, c->opts, NULL);
@@ -180,7 +183,7 @@ static tg_status open_copy(copy *c, const tg_image_meta *given, tgi_err *err)
     TGI_TRY(tgi_picture_choose(c->opts, &c->writer, err));
     TGI_TRY(choose_region(c, err));
     list_axes(c);
-    choose_meta(c, given);
+    choose_meta(c);
     if (c->writer && !c->writer->images && c->meta.stored_as)
         tgi_ctx_log(c->ctx, TG_LOG_WARN,
                     "%s: the pixels are stored as %s and written as they are: the picture will "
@@ -546,7 +549,7 @@ static tg_status fingerprint(const copy *c, const tg_sink_layout *l, char **out,
     char id[160], codec[64];
     tgi_lines t = {0};
     TGI_TRY(tgi_input_identity(c->source, c->input, id, sizeof id, err));
-    tgi_fingerprint_program(&t, "copy " TG_VERSION_STRING);
+    tgi_fingerprint_program(&t, c->part ? PART : "copy " TG_VERSION_STRING);
     tgi_lines_add(&t, "input", "%s", id);
     tgi_lines_add(&t, "region", "%lld:%lld,%lld:%lld planes=%lld", (long long)c->y.lo,
                   (long long)c->y.hi, (long long)c->x.lo, (long long)c->x.hi,
@@ -576,7 +579,7 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
     char *text = NULL;
     tgi_err why = {0};
     tg_status st = TG_E_CHANGED;
-    int afresh = tgi_journal_state(j) == TG_JOURNAL_FRESH;
+    int afresh = c->part || tgi_journal_state(j) == TG_JOURNAL_FRESH;
     TGI_TRY(fingerprint(c, l, &text, err));
     if (!afresh)
         st = take_over(c, l, j, text, &why);
@@ -635,43 +638,31 @@ static tg_status fill_tiff(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_
     if (st == TG_OK)
         st = list_bad(c, err);
     if (st == TG_OK)
-        st = tgi_journal_finish(j, err);
+        st = c->part ? tgi_journal_seal(j, err) : tgi_journal_finish(j, err);
     return st == TG_OK ? settle_bad(c, err) : st;
 }
 
-static tg_status open_journal(const copy *c, tg_journal **j, tgi_err *err)
+int tgi_copy_was_part(const tg_journal *j)
 {
-    return tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, j, err);
-}
-
-/* What an attempt that was killed left of this output was made of an input that is gone: it is
- * removed while the lock is ours. */
-static tg_status forget_attempt(const copy *c, tg_journal **j, tgi_err *err)
-{
-    char partial[4200];
-    if (tgi_journal_state(*j) == TG_JOURNAL_FRESH)
-        return TG_OK;
-    snprintf(partial, sizeof partial, "%s.partial", c->output);
-    TGI_TRY(tgi_journal_state(*j) == TG_JOURNAL_FINISHED ? tgi_journal_clear_finished(*j, err)
-                                                         : tgi_file_unlink(partial, err));
-    tgi_journal_close(j);
-    return open_journal(c, j, err); /* without its data a journal counts for nothing */
+    size_t n;
+    char program[64];
+    const char *stored = tgi_journal_job(j, &n);
+    return n && tgi_fingerprint_get(stored, n, "tegula", program, sizeof program) &&
+           strncmp(program, PART, strcspn(PART, " ")) == 0;
 }
 
 static tg_status copy_to_tiff(copy *c, tgi_err *err)
 {
     int settled;
     tg_sink_layout *l = NULL;
-    tg_journal *j = NULL;
+    tg_journal *j = c->part ? c->part->journal : NULL;
     tg_status st = make_layout(c, &l, err);
     if (st == TG_OK)
         st = tgi_picture_check(c->writer, c->output, l, &c->meta, err);
     if (st == TG_OK)
         st = check_budget(c, l, NULL, err);
-    if (st == TG_OK)
-        st = open_journal(c, &j, err);
-    if (st == TG_OK && c->fresh)
-        st = forget_attempt(c, &j, err);
+    if (st == TG_OK && !j)
+        st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);
     if (st == TG_OK)
         st = begin(c, l, j, err);
     if (st == TG_OK && tgi_journal_state(j) == TG_JOURNAL_FINISHED) {
@@ -679,7 +670,8 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
     } else if (st == TG_OK) {
         st = fill_tiff(c, l, j, err);
     }
-    tgi_journal_close(&j);
+    if (!c->part)
+        tgi_journal_close(&j);
     tgi_sink_layout_free(&l);
     return st;
 }
@@ -694,7 +686,7 @@ static int is_array(const char *path)
 static tg_status count_copy(copy *c, uint64_t *bytes, tgi_err *err)
 {
     tg_sink_layout *l = NULL;
-    tg_status st = open_copy(c, NULL, err);
+    tg_status st = open_copy(c, err);
     if (st == TG_OK && !is_array(c->output))
         st = make_layout(c, &l, err);
     if (st == TG_OK)
@@ -726,35 +718,36 @@ static tg_status copy_opened(copy *c, tgi_err *err)
 }
 
 /* Within a budget that has no more room, decoders hold as little as they can. */
-static tg_status copy_sparing(copy *c, tg_ctx *ctx, const tg_image_meta *meta, tgi_err *err)
+static tg_status copy_sparing(copy *c, tg_ctx *ctx, tgi_err *err)
 {
     const tg_opts *opts = c->opts;
     const double begun = c->begun;
-    const int fresh = c->fresh;
+    const tgi_copy_part *part = c->part;
     close_copy(c);
-    *c = (copy){.opts = opts, .begun = begun, .fresh = fresh, .spare = 1};
-    TGI_TRY(open_copy(c, meta, err)); /* warnings were told the first time */
+    *c = (copy){.opts = opts, .begun = begun, .part = part, .spare = 1};
+    TGI_TRY(open_copy(c, err)); /* warnings were told the first time */
     c->ctx = ctx;
     return copy_opened(c, err);
 }
 
-tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi_err *err)
+tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tgi_copy_part *part, tgi_err *err)
 {
-    copy c = {.ctx = ctx, .opts = o, .begun = tgi_seconds(), .fresh = meta != NULL};
+    copy c = {.ctx = ctx, .opts = o, .begun = tgi_seconds(), .part = part};
     tgi_err e = {0};
-    tg_status st = open_copy(&c, meta, &e);
+    tg_status st = open_copy(&c, &e);
     if (st == TG_OK)
         st = copy_opened(&c, &e);
     if (c.refused) {
         e = (tgi_err){0};
-        st = copy_sparing(&c, ctx, meta, &e);
+        st = copy_sparing(&c, ctx, &e);
     }
     if (st != TG_OK && err)
         *err = e;
     if (st == TG_OK && (double)c.clipped > TGI_CLIPPED_MANY * (double)c.converted)
         tgi_ctx_log(ctx, TG_LOG_WARN,
-                    "%s: %.0f %% of the values do not fit %s and were clipped", c.input,
-                    100 * (double)c.clipped / (double)c.converted, tgi_dtype_name(c.dtype));
+                    "%s: %.0f %% of the values do not fit %s and were clipped",
+                    part ? c.output : c.input, 100 * (double)c.clipped / (double)c.converted,
+                    tgi_dtype_name(c.dtype));
     if (st == TG_OK && atomic_load(&c.surplus))
         tgi_ctx_log(ctx, TG_LOG_WARN,
                     "%s: blocks of it hold far more data than pixels: what lies behind the "

@@ -397,10 +397,18 @@ tg_status tgi_job_sides_look(tg_job *job, tgi_err *err);
 void tgi_job_sides_drop(const tg_job *job, tg_status st);
 /* A share of clipped values that is worth a warning. */
 #define TGI_CLIPPED_MANY 0.01
-/* describe.c, copy.c, job_preview.c; `meta`: what to say of the image instead of what the input
- * says, or NULL. */
+/* A copy that is a part of a job: what the job has computed becomes an image. */
+typedef struct tgi_copy_part {
+    const tg_image_meta *meta;  /* what to say of it, instead of what the input says */
+    struct tg_journal *journal; /* of the output, open; what a stopped run left is discarded.
+                                   It is sealed, and its holder gives the name */
+} tgi_copy_part;
+
+/* describe.c, copy.c, job_preview.c; `part` NULL: a job of its own. */
 tg_status tgi_describe(const char *path, char **json, tgi_err *err);
-tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tg_image_meta *meta, tgi_err *err);
+tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tgi_copy_part *part, tgi_err *err);
+/* Does the journal tell of such a part? Then nobody goes on with it. */
+int tgi_copy_was_part(const struct tg_journal *j);
 tg_status tgi_job_preview(tg_job *job, tgi_err *err);
 /* job_verify.c */
 tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err);

@@ -10,11 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* DIR/NAME.npy for each output, and what it is while it grows; an image's may be NAME.tif. */
+/* DIR/NAME.npy for each output, and what it is while it grows; an image's is NAME.tif. */
 static tg_status writes_in_folder(tgi_gate *g, const tg_job *job, tgi_err *err)
 {
-    static const char *const end[] = {".npy", ".tif", ".partial.tif"};
+    static const char *const end[] = {".npy", ".tif"};
     char path[4096];
+    TGI_TRY(tgi_gate_writes_folder(g, job->set.output, err));
     for (int o = 0; o < job->graph->n_out; o++)
         for (size_t i = 0; i < sizeof end / sizeof end[0]; i++) {
             TGI_TRY(tgi_name_in_folder(job->set.output, job->graph->out[o].name, end[i], path,
@@ -72,7 +73,7 @@ tg_status tgi_job_gate(const tg_job *job, tgi_err *err)
 tg_status tgi_job_spares(const tg_job *job, const char *path, const char *what, tgi_err *err)
 {
     tgi_gate g = {0};
-    tg_status st = tgi_gate_writes_whole(&g, path, what, ".tmp", err);
+    tg_status st = tgi_gate_writes_whole(&g, path, what, ".tmp", "{", err);
     if (st == TG_OK)
         st = reads(&g, job, err);
     tgi_gate_close(&g);

@@ -173,6 +173,9 @@ static tg_status make(void *arg, const char *partial, const char *made, tgi_err 
     const tg_sink_layout *l = m->layout;
     const tg_open_opts o = {.threads = 1};
     const tgi_picture_spec spec = spec_of(l, m->meta);
+    const tgi_part_spec part = {
+        .path = made, .ending = "", .bytes = TGI_PART_GROWS, .replace = 1};
+    tgi_part to = TGI_PART_CLOSED;
     const size_t pixels = (size_t)l->width * l->pixel_bytes;
     const int64_t rows = rows_at_once(l, pixels);
     tg_source *s = NULL;
@@ -181,11 +184,15 @@ static tg_status make(void *arg, const char *partial, const char *made, tgi_err 
     tg_status st = band ? tgi_source_open(partial, &o, &s, err)
                         : tgi_fail(err, TG_E_NOMEM, "%s: no memory for rows", made);
     if (st == TG_OK)
-        st = m->writer->create(made, &spec, &state, err);
+        st = tgi_part_create(&part, &to, err);
+    if (st == TG_OK)
+        st = m->writer->create(&to, &spec, &state, err);
     if (st == TG_OK)
         st = copy_rows(m, &spec, s, state, band, rows, band + (size_t)rows * pixels, err);
     if (state)
         m->writer->close(state);
+    to.keep = st == TG_OK; /* the journal gives it its name */
+    tgi_part_drop(&to);
     tgi_source_close(&s);
     tgi_free(band);
     return st;

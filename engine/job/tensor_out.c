@@ -3,10 +3,12 @@
  * They grow in NAME.npy.partial, locked against a second run (io/part.h), and get their names
  * when all of them are complete. A job that reads an image and writes into a folder turns those
  * that are images into NAME.tif then, planes in the order of the image's own; their arrays
- * never have a name. */
+ * never have a name, and NAME.tif is locked by its journal from the beginning, as by a run that
+ * writes nothing else. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/tensors.h"
+#include "engine/run/journal.h"
 #include "io/file_ops.h"
 #include "io/picture_out.h"
 
@@ -129,9 +131,7 @@ static tg_status name_output(const tg_job *job, int o, tgi_err *err)
     if (!tgi_tensor_makes_image(job, o))
         return TG_OK;
     TGI_TRY(tgi_name_in_folder(out, name, ".tif", path, sizeof path, err));
-    TGI_TRY(copy_name(path, &t->tiff, err));
-    TGI_TRY(tgi_name_in_folder(out, name, ".partial.tif", path, sizeof path, err));
-    return copy_name(path, &t->made, err);
+    return copy_name(path, &t->tiff, err);
 }
 
 /* ---- Shapes ------------------------------------------------------------------------------ */
@@ -220,6 +220,34 @@ static tg_status refuse_existing(const tg_job *job, const char *path, tgi_err *e
                : TG_OK;
 }
 
+/* What is there of this image, if anything: only what such a run left may go without -y. */
+static tg_status may_begin(const tg_job *job, tg_tensor_out *t, tgi_err *err)
+{
+    const tg_journal_state state = tgi_journal_state(t->journal);
+    if (state == TG_JOURNAL_FRESH)
+        return TG_OK;
+    if (!tgi_copy_was_part(t->journal) && !job->set.overwrite)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "%s.partial is the interrupted output of another job: finish that one, "
+                        "or give -y to discard it",
+                        t->tiff);
+    if (state != TG_JOURNAL_FINISHED)
+        return TG_OK;
+    TGI_TRY(tgi_journal_clear_finished(t->journal, err)); /* all but its name was done */
+    TGI_TRY(refuse_existing(job, t->tiff, err));
+    tgi_journal_close(&t->journal);
+    return tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, err);
+}
+
+static tg_status create_one(const tg_job *job, tg_tensor_out *t, tgi_err *err)
+{
+    if (!t->tiff)
+        return tgi_npy_create(t->path, &t->file, job->set.overwrite, &t->npy, err);
+    TGI_TRY(tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, err));
+    TGI_TRY(may_begin(job, t, err));
+    return tgi_npy_create_unnamed(job->set.output, &t->file, &t->npy, err);
+}
+
 tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
 {
     const tg_net *net = job->plan.net;
@@ -231,13 +259,8 @@ tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
         set_keep(job, o, d);
         TGI_TRY(t->tiff ? shape_stack(job, o, d, err) : shape_array(job, o, d, err));
     }
-    for (int o = 0; o < net->n_out; o++) {
-        tg_tensor_out *t = &job->tensors->out[o];
-        TGI_TRY(tgi_npy_create(t->path, &t->file, t->tiff != NULL || job->set.overwrite,
-                               &t->npy, err));
-        if (t->tiff) /* finished by a run that held the lock until now? */
-            TGI_TRY(refuse_existing(job, t->tiff, err));
-    }
+    for (int o = 0; o < net->n_out; o++)
+        TGI_TRY(create_one(job, &job->tensors->out[o], err));
     return TG_OK;
 }
 
@@ -260,7 +283,7 @@ static void meta_of(const tg_job *job, int o, tg_image_meta *out)
     tgi_mapping_meta(&m, job->info, out);
 }
 
-/* The array is complete: what remains is another format. The lock on it is held meanwhile. */
+/* The array is complete: what remains is another format. */
 static tg_status make_image(const tg_job *job, int index, tgi_err *err)
 {
     static const struct {
@@ -274,28 +297,17 @@ static tg_status make_image(const tg_job *job, int index, tgi_err *err)
     TGI_TRY(tgi_opts_new(&o, err));
     tg_status st = tgi_opts_set(o, "input", t->npy.part.partial, err);
     if (st == TG_OK)
-        st = tgi_opts_set(o, "output", t->made, err);
+        st = tgi_opts_set(o, "output", t->tiff, err);
     if (st == TG_OK)
         st = tgi_opts_set(o, "axes", t->axes, err);
     for (size_t i = 0; i < sizeof handed_on / sizeof handed_on[0] && st == TG_OK; i++)
         if (tgi_opts_str(job->opts, handed_on[i].id))
             st = tgi_opts_set(o, handed_on[i].name, tgi_opts_str(job->opts, handed_on[i].id),
                               err);
-    if (st == TG_OK) /* another attempt's is of no use */
-        st = tgi_opts_set(o, "yes", "true", err);
+    const tgi_copy_part part = {&meta, t->journal};
     if (st == TG_OK)
-        st = tgi_copy(job->ctx, o, &meta, err);
+        st = tgi_copy(job->ctx, o, &part, err);
     tg_opts_free(&o);
-    return st;
-}
-
-static tg_status name_image(const tg_job *job, tg_tensor_out *t, tgi_err *err)
-{
-    const tg_status st = tgi_file_rename(t->made, t->tiff, job->set.overwrite, err);
-    if (st != TG_OK && st != TG_E_EXISTS)
-        return st;
-    tgi_free(t->made); /* it has its name, or the detail says where it stays */
-    t->made = NULL;
     return st;
 }
 
@@ -311,31 +323,19 @@ tg_status tgi_tensors_finish(tg_job *job, tgi_err *err)
         if (out[o].tiff)
             TGI_TRY(make_image(job, o, err));
     for (int o = 0; o < n; o++)
-        TGI_TRY(out[o].tiff ? name_image(job, &out[o], err)
+        TGI_TRY(out[o].tiff ? tgi_journal_name(out[o].journal, err)
                             : tgi_part_name(&out[o].npy.part, err));
     return tgi_file_sync_dir(out[0].path, err);
-}
-
-/* What was to become an image, and what its writing left: the array it is made of goes, too. */
-static void drop_image(const tg_tensor_out *t)
-{
-    static const char *const ends[] = {"", ".partial", ".journal"};
-    char path[4200];
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (snprintf(path, sizeof path, "%s%s", t->made, ends[i]) < (int)sizeof path)
-            tgi_file_unlink(path, NULL);
 }
 
 void tgi_tensors_drop(struct tg_tensors *t)
 {
     for (int o = 0; o < TG_MAX_PORTS; o++) {
         tg_tensor_out *p = &t->out[o];
-        if (p->made && p->npy.part.fd >= 0) /* the lock on it is the array's */
-            drop_image(p);
+        tgi_journal_drop(&p->journal);
         tgi_npy_abandon(&p->npy);
         tgi_free(p->path);
         tgi_free(p->tiff);
-        tgi_free(p->made);
-        p->path = p->tiff = p->made = NULL;
+        p->path = p->tiff = NULL;
     }
 }

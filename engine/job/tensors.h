@@ -16,8 +16,8 @@ typedef struct tg_tensor_in {
 
 typedef struct tg_tensor_out {
     char *path; /* of the array; it grows in PATH.partial */
-    char *tiff; /* NULL, or the image that is made of the array in the end, */
-    char *made; /* under this name until all outputs are complete */
+    char *tiff; /* or NULL: the image that is made of an array without a name in the end */
+    struct tg_journal *journal; /* of that; open, so it is locked, while the run writes */
     char axes[TG_IMAGE_MAX_AXES + 1];
     tg_desc file;                /* as it lies there, all samples */
     int64_t stride[TG_MAX_RANK]; /* elements, per axis of the graph's value */

@@ -103,7 +103,7 @@ static tg_status append(tgi_bad_tiles *b, const region *r, tgi_err *err)
                  "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s\n",
                  r->plane, r->sample, r->y0, r->y1, r->x0, r->x1, r->reason);
     if (b->fd < 0)
-        TGI_TRY(tgi_file_open(b->partial, 1, &b->fd, err));
+        TGI_TRY(tgi_file_create(b->partial, &b->fd, err));
     TGI_TRY(tgi_file_pwrite(b->fd, b->partial, line, (size_t)n, b->safe.bytes, err));
     TGI_TRY(tgi_file_sync(b->fd, b->partial, err));
     b->safe.check = tgi_crc32c(b->safe.check, line, (size_t)n);
@@ -129,6 +129,23 @@ static int read_line(const char *line, region *r)
         return 0;
     snprintf(r->reason, sizeof r->reason, "%.*s", (int)n, line);
     return 1;
+}
+
+/* A list of ours has such a line first. */
+int tgi_bad_tiles_ours(const char *path)
+{
+    char line[LINE];
+    region r = {0};
+    const tgi_left empty = {.path = path};
+    if (tgi_file_is_ours(&empty))
+        return 1;
+    FILE *f = fopen(path, "re");
+    struct stat st;
+    const int ours = f && fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) &&
+                     st.st_nlink == 1 && fgets(line, sizeof line, f) && read_line(line, &r);
+    if (f)
+        fclose(f);
+    return ours;
 }
 
 /* The next line of what is safe; 0 when there is none, or it is none of ours. */
@@ -161,7 +178,7 @@ static tg_status take_over(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_err 
                         "and start over",
                         b->partial, (unsigned)from->regions, from->regions == 1 ? "" : "s");
     b->beyond = b->safe.beyond = from->beyond;
-    TGI_TRY(tgi_file_open(b->partial, 1, &b->fd, err));
+    TGI_TRY(tgi_file_open(b->partial, &b->fd, err));
     return tgi_file_truncate(b->fd, b->partial, b->safe.bytes, err);
 }
 
@@ -233,10 +250,9 @@ static void put_region(tgi_jw *w, const region *r)
 static tg_status write_list(const tgi_bad_tiles *b, const char *text, tgi_err *err)
 {
     int fd;
-    TGI_TRY(tgi_file_open(b->list, 1, &fd, err));
-    tg_status st = tgi_file_truncate(fd, b->list, 0, err);
-    if (st == TG_OK)
-        st = tgi_file_pwrite(fd, b->list, text, strlen(text), 0, err);
+    TGI_TRY(tgi_file_unlink(b->list, err)); /* as an earlier stop left it: engine/gate.h */
+    TGI_TRY(tgi_file_create(b->list, &fd, err));
+    tg_status st = tgi_file_pwrite(fd, b->list, text, strlen(text), 0, err);
     if (st == TG_OK)
         st = tgi_file_sync(fd, b->list, err);
     close(fd);

@@ -43,6 +43,8 @@ void tgi_bad_tiles_free(tgi_bad_tiles **b); /* NULL is fine */
 /* The output is begun anew, with (`b`) or without (NULL) a list: what an earlier one left is
  * removed. */
 tg_status tgi_bad_tiles_begin_output(tgi_bad_tiles *b, const char *output, tgi_err *err);
+/* 1: nothing is there, or a list of ours, under this name of OUT.errors.partial. */
+int tgi_bad_tiles_ours(const char *path);
 /* 1 when an interrupted run has filled regions of this output. */
 int tgi_bad_tiles_left(const char *output);
 /* What the run that filled n regions answers, its output in place. */

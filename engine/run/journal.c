@@ -194,6 +194,10 @@ static tg_status look(tg_journal *j, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT,
                         "%s: damaged; remove it and %s to start from the beginning",
                         j->file.name, j->partial);
+    if (!f.head) /* no run of ours was here before */
+        TGI_TRY(exists(j->partial) ? tgi_file_in_the_way(j->partial, err)
+                : exists(j->made)  ? tgi_file_in_the_way(j->made, err)
+                                   : TG_OK);
     if (!f.found)
         return TG_OK;
     j->s = f.slot;
@@ -342,15 +346,29 @@ static tg_status reserve(tg_journal *j, tgi_err *err)
     return tgi_file_reserve(j->data, j->partial, j->layout->file_bytes, err);
 }
 
-/* The slot's places go first, in case the old slots still count something. */
+/* The slots' places go first, in case the old slots still count something. Only behind a head
+ * that is on the disk is there ever a partial file. */
 static tg_status empty_both(tg_journal *j, tgi_err *err)
 {
-    TGI_TRY(tgi_file_truncate(j->file.fd, j->file.name, 0, err));
+    TGI_TRY(tgi_journal_file_head(&j->file, err));
     TGI_TRY(sync_journal(j, err));
     if (exists(j->made))
         TGI_TRY(tgi_file_unlink(j->made, err));
-    TGI_TRY(tgi_file_open(j->partial, 1, &j->data, err));
-    return tgi_file_truncate(j->data, j->partial, 0, err);
+    if (exists(j->partial))
+        TGI_TRY(tgi_file_unlink(j->partial, err));
+    return tgi_file_create(j->partial, &j->data, err);
+}
+
+/* What this run has made: nothing can go on with it. */
+static void remove_all(tg_journal *j)
+{
+    if (j->is_made)
+        tgi_file_unlink(j->made, NULL);
+    if (j->data >= 0)
+        tgi_file_unlink(j->partial, NULL);
+    tgi_file_unlink(j->file.name, NULL);
+    j->locked = j->ready = 0;
+    j->broken = 1;
 }
 
 static tg_status write_beginning(tg_journal *j, const void *job, size_t n, tgi_err *err)
@@ -360,7 +378,6 @@ static tg_status write_beginning(tg_journal *j, const void *job, size_t n, tgi_e
     slot s = {0};
     TGI_TRY(write_front(j, 0, 0, &s.front_check, err));
     TGI_TRY(sync_data(j, err));
-    TGI_TRY(tgi_journal_file_head(&j->file, err));
     TGI_TRY(tgi_journal_file_text(&j->file, job, n, TGI_JOURNAL_TEXTS, &s.job, err));
     s.stats = (tgi_journal_text){.at = TGI_JOURNAL_TEXTS + n};
     s.records_at = (s.stats.at + 63) / 64 * 64;
@@ -382,10 +399,7 @@ tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const v
     memset(&j->s, 0, sizeof j->s);
     const tg_status st = write_beginning(j, job, job_bytes, err);
     if (st != TG_OK) { /* nothing was done yet that is worth keeping */
-        tgi_file_unlink(j->partial, NULL);
-        tgi_file_unlink(j->file.name, NULL);
-        j->locked = 0;
-        j->broken = 1;
+        remove_all(j);
         return st;
     }
     j->appended = j->begun = 0;
@@ -467,7 +481,7 @@ tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_er
                         "%s: begun with another size, type, tile or compression of the output; "
                         "give -y to discard it and start over",
                         j->partial);
-    TGI_TRY(tgi_file_open(j->partial, 0, &j->data, err));
+    TGI_TRY(tgi_file_open(j->partial, &j->data, err));
     /* The slot may have been read from a page that never reached the disk (invariant 3). */
     TGI_TRY(tgi_journal_file_slot(&j->file, &j->s, err));
     TGI_TRY(sync_journal(j, err));
@@ -656,13 +670,15 @@ tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tg
 {
     slot s;
     TGI_TRY(complete(j, &s, err));
+    if (exists(j->made)) /* of a run that was stopped here */
+        TGI_TRY(tgi_file_unlink(j->made, err));
     TGI_TRY(make(arg, j->partial, j->made, err));
     TGI_TRY(tgi_check_file(j->made, j->scratch, &j->made_check, &j->made_bytes, err));
     j->is_made = 1;
     return TG_OK;
 }
 
-tg_status tgi_journal_finish(tg_journal *j, tgi_err *err)
+tg_status tgi_journal_seal(tg_journal *j, tgi_err *err)
 {
     slot s;
     TGI_TRY(complete(j, &s, err));
@@ -671,14 +687,29 @@ tg_status tgi_journal_finish(tg_journal *j, tgi_err *err)
         s.final_check = j->made_check;
         s.made_bytes = (uint32_t)j->made_bytes;
     }
-    TGI_TRY(next_slot(j, &s, err));
-    TGI_TRY(tgi_file_rename(j->is_made ? j->made : j->partial, j->path, j->overwrite, err));
-    j->ready = 0; /* whatever fails now, the name is given: nothing may be written any more */
+    return next_slot(j, &s, err);
+}
+
+tg_status tgi_journal_name(tg_journal *j, tgi_err *err)
+{
+    if (!j->ready || !j->s.final)
+        return tgi_fail(err, TG_E_INTERNAL, "%s: is not complete", j->path);
+    const char *from = j->is_made ? j->made : j->partial;
+    const tg_status st = tgi_file_rename(from, j->path, j->overwrite, err);
+    if (st == TG_OK || st == TG_E_EXISTS) /* it has its name, or the detail says where it is: */
+        j->ready = 0;                     /* nothing may be written or removed any more */
+    TGI_TRY(st);
     j->state = TG_JOURNAL_FINISHED;
     TGI_TRY(tgi_file_sync_dir(j->path, err));
     if (j->is_made)
         TGI_TRY(tgi_file_unlink(j->partial, err));
     return tgi_file_unlink(j->file.name, err);
+}
+
+tg_status tgi_journal_finish(tg_journal *j, tgi_err *err)
+{
+    TGI_TRY(tgi_journal_seal(j, err));
+    return tgi_journal_name(j, err);
 }
 
 tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *bytes,
@@ -698,14 +729,18 @@ tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *by
     return TG_OK;
 }
 
+void tgi_journal_drop(tg_journal **j)
+{
+    if (*j && (*j)->ready && (*j)->state == TG_JOURNAL_RESUME)
+        remove_all(*j);
+    tgi_journal_close(j);
+}
+
 int tgi_journal_abandon(tg_journal *j)
 {
     if (!j->ready || j->s.n_tiles)
         return 0;
-    tgi_file_unlink(j->partial, NULL);
-    tgi_file_unlink(j->file.name, NULL);
-    j->locked = j->ready = 0;
-    j->broken = 1;
+    remove_all(j);
     return 1;
 }
 

@@ -120,6 +120,12 @@ tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tg
  * journal. Called again (by the next run) after a crash at any point in between, it completes.
  */
 tg_status tgi_journal_finish(tg_journal *j, tgi_err *err);
+/* The same in two steps, so that of several outputs all can be on the disk before the first one
+ * has its name. The layout is not needed after the first. */
+tg_status tgi_journal_seal(tg_journal *j, tgi_err *err);
+tg_status tgi_journal_name(tg_journal *j, tgi_err *err);
+/* Close; what this run has written, and has no name yet, is removed. */
+void tgi_journal_drop(tg_journal **j);
 
 /* The input turned out to be damaged: when no run has made a tile safe, nothing is worth
  * keeping and both files are removed (1); else they stay (0). Before close. */

@@ -142,7 +142,7 @@ tg_status tgi_check_file(const char *path, void *buffer, uint32_t *check, uint64
 {
     int fd;
     uint64_t at = 0;
-    TGI_TRY(tgi_file_open(path, 0, &fd, err));
+    TGI_TRY(tgi_file_open(path, &fd, err));
     tg_status st = tgi_file_size(fd, path, bytes, err);
     if (st == TG_OK)
         st = sum_of(fd, path, buffer, &at, *bytes, check, err);
@@ -200,7 +200,7 @@ tg_status tgi_check_output(const tgi_journal_file *f, const tgi_journal_slot *s,
     }
     if ((uint64_t)st.st_size != s->file_bytes)
         return TG_OK;
-    TGI_TRY(tgi_file_open(path, 0, &fd, err));
+    TGI_TRY(tgi_file_open(path, &fd, err));
     const tg_status t = tiles_hold(f, s, fd, path, buffer, yes, err);
     close(fd);
     return t;

@@ -22,7 +22,8 @@
 
 tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err *err)
 {
-    return tgi_file_open_locked(f->name, output, &f->fd, err);
+    const tgi_left left = {f->name, output, HEAD, NULL, 0};
+    return tgi_file_open_locked(&left, &f->fd, err);
 }
 
 /* ---- Reading ----------------------------------------------------------------------------- */
@@ -134,6 +135,7 @@ tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *ou
     const size_t n = size < sizeof head ? (size_t)size : sizeof head;
     make_head(want);
     TGI_TRY(tgi_file_pread(f->fd, f->name, head, n, 0, err));
+    out->head = n > 0;
     if (n && memcmp(head, want, n) != 0) {
         out->format = n == sizeof head ? other_format(head) : 0;
         return out->format
@@ -148,10 +150,15 @@ tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *ou
 
 /* ---- Writing ----------------------------------------------------------------------------- */
 
+/* Never shorter than the head in between: by that the files beside it are known for ours. */
 tg_status tgi_journal_file_head(const tgi_journal_file *f, tgi_err *err)
 {
     char head[HEAD_BYTES + 1];
+    uint64_t size;
     make_head(head);
+    TGI_TRY(tgi_file_size(f->fd, f->name, &size, err));
+    if (size > HEAD_BYTES)
+        TGI_TRY(tgi_file_truncate(f->fd, f->name, HEAD_BYTES, err));
     return tgi_file_pwrite(f->fd, f->name, head, HEAD_BYTES, 0, err);
 }
 

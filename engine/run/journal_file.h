@@ -62,6 +62,7 @@ typedef struct tgi_journal_file {
 /* What a look at the file found. `slot` holds when `found`; the texts are the finder's to free,
  * with a 0 behind them. */
 typedef struct tgi_journal_found {
+    int head; /* it has one: a run of ours was here, and what lies beside it is of that */
     int found;
     int tried;  /* places of slots that are not zero */
     int format; /* another than ours, which is not read; 0: ours, or nothing */
@@ -70,13 +71,14 @@ typedef struct tgi_journal_found {
 } tgi_journal_found;
 
 /* Open (or create) and lock the file. TG_E_BUSY another process holds it, the detail names
- * `output`. On a filesystem without locks: TG_OK without one. */
+ * `output`; TG_E_EXISTS it is no journal. On a filesystem without locks: TG_OK without one. */
 tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err *err);
 /* Find the newest slot that holds, with its records and texts. TG_E_FORMAT: not our file. */
 tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *out,
                                 tgi_err *err);
 
-tg_status tgi_journal_file_head(const tgi_journal_file *f, tgi_err *err); /* write it */
+/* Write the head, and nothing else stays in the file. */
+tg_status tgi_journal_file_head(const tgi_journal_file *f, tgi_err *err);
 /* Write the slot into the place that its sequence number says, with magic and checksum. */
 tg_status tgi_journal_file_slot(const tgi_journal_file *f, tgi_journal_slot *s, tgi_err *err);
 /* Write a text at `at` and say in *ref where it is. */

@@ -19,12 +19,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from crashlib import check, main, picture  # noqa: E402
 
 
-def hold(path, text=b"another run's"):
+GROWING = b"tegula: growing\n"  # what a file of ours begins with until it is complete
+
+
+def hold(path, text=GROWING, make=True):
     """Open and locked as a run of ours does it; OSError where another has it."""
-    fd = os.open(path, os.O_RDWR | (os.O_CREAT if text else 0), 0o666)
+    fd = os.open(path, os.O_RDWR | (os.O_CREAT if make else 0), 0o666)
     try:
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-        os.write(fd, text or b"")
+        os.write(fd, text)
     except OSError:
         os.close(fd)
         raise
@@ -69,7 +72,7 @@ class Case:
     def is_held(self):
         """Locked, not only there: between both the run is not in its way yet."""
         try:
-            os.close(hold(self.began, None))
+            os.close(hold(self.began, b"", False))
         except OSError:
             return os.path.exists(self.began)
         return False
@@ -143,17 +146,17 @@ def test_pictures_and_small_files(lab, image):
     fd = hold(shown + ".made")
     r = lab.run(preview)
     check(r.code == 75, "a second preview: %s" % r)
-    check(read(shown + ".made") == b"another run's", "a second preview wrote into the first one's")
+    check(read(shown + ".made") == GROWING, "a second preview wrote into the first one's")
     os.close(fd)
     r = lab.run(preview)
     check(r.code == 0 and read(shown)[:4] == b"\x89PNG", "a preview after that: %s" % r)
     check(not os.path.exists(shown + ".made"), "a preview left what it made")
     run = ["run", "-m", lab.denoiser, image, "-o", lab.path("s.tif"), "--normalize", "zscore",
            "--stats", stats]
-    fd = hold(stats + ".tmp")
+    fd = hold(stats + ".tmp", b"{")
     p = lab.start(run)
     time.sleep(0.5)
-    check(read(stats + ".tmp") == b"another run's", "a text was written into another's")
+    check(read(stats + ".tmp") == b"{", "a text was written into another's")
     os.close(fd)  # a moment later it is free: the second waited
     r = lab.wait(p)
     check(r.code == 0 and os.path.exists(stats), "a second text: %s" % r)
@@ -172,7 +175,7 @@ def test(lab, rest):
     slow = ["--ram", "256MiB", "--threads", "1"]
     cases = [Case(lab, "array", ["run", "-m", lab.denoiser, x] + slow, "y.npy", "y.npy.partial"),
              Case(lab, "folder", ["run", "-m", heads, rgb] + slow, "all/", "all/enhanced.npy.partial"),
-             Case(lab, "images", ["run", "-m", heads, image] + slow, "tif/", "tif/enhanced.npy.partial"),
+             Case(lab, "images", ["run", "-m", heads, image] + slow, "tif/", "tif/enhanced.tif.journal"),
              Case(lab, "copy", ["copy", plane], "c.npy", "c.npy.partial")]
     for case in cases:
         case.learn()

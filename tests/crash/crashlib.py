@@ -195,9 +195,9 @@ class Lab:
         env.update({k: str(v) for k, v in (extra or {}).items()})
         return env
 
-    def start(self, args, env=None):
+    def start(self, args, env=None, **more):
         return subprocess.Popen([self.tegula] + args, env=self.env(env), stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
     def wait(self, process, limit=120):
         out, err = process.communicate(timeout=limit)
