@@ -45,10 +45,11 @@ def main():
     with open(DOC, encoding="utf-8") as f:
         now = f.read()
     want = now
+    there = all(os.path.exists(os.path.join(shared, "data", kind, "index.csv")) for kind in ("models", "tiff"))
     with tempfile.TemporaryDirectory(prefix="tegula-formats-") as folder:
         t = Tool(tegula, folder)
         parts = made.tables(t)
-        if os.path.isdir(os.path.join(shared, "data")):
+        if there:
             parts += samples.tables(t, os.path.join(shared, "data"))
         for name, table in parts:
             want = replace(want, name, table)
@@ -62,7 +63,9 @@ def main():
         print("docs/formats.md is not current: run tests/formats/formats.py TEGULA SHARED --write")
         t.failed += 1
     print("%d tables, %d commands, %d failures" % (len(parts), t.commands, t.failed))
-    return 1 if t.failed else 0
+    if not there:
+        print("skipped: the sample data is not there; the rest ran")
+    return 1 if t.failed else 0 if there else 77
 
 
 if __name__ == "__main__":

@@ -200,7 +200,7 @@ static void watch_row(const row *r, const char *compress)
     snprintf(model, sizeof model, "%s/data/models/%s/model.onnx", TG_SHARED_DATA, r->name);
     if (strcmp(r->name, "own") == 0)
         snprintf(model, sizeof model, "%s/models/tegula_denoise.onnx", TG_SOURCE_DIR);
-    if (access(model, R_OK) != 0)
+    if (!tg_has(model))
         return;
     make_image(r->h, r->w, r->channels);
     run_job(model, r->ram, compress, &s);

@@ -665,7 +665,7 @@ static void run_family(const family *f, int table, totals *sum)
     struct dirent **list = NULL;
     int count[3] = {0};
     snprintf(dir, sizeof dir, "%s/conformance/onnx/%s", TG_SHARED_DATA, f->path);
-    const int n = scandir(dir, &list, is_case, alphasort);
+    const int n = tg_has(dir) ? scandir(dir, &list, is_case, alphasort) : 0;
     for (int i = 0; i < n; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, list[i]->d_name);
         text[0] = 0;
@@ -689,7 +689,7 @@ static void run_family(const family *f, int table, totals *sum)
     free(list);
     printf(table ? "| %s | %d | %d | %d |%s\n" : "%-32s %3d pass of %3d, %d fail%s\n", f->path,
            count[PASS], count[PASS] + count[UNSUPPORTED] + count[FAILED], count[FAILED], "");
-    CHECK(n > 0);
+    CHECK(n > 0 || tg_lacking);
     sum->failed += count[FAILED];
     if (f->promised) {
         sum->cases += n;

@@ -63,7 +63,7 @@ static uint8_t *slurp(const char *path, size_t *n)
 
 static int have_shared(void)
 {
-    return access(BAD, R_OK) == 0 && access(MODELS, R_OK) == 0;
+    return tg_has(BAD) && tg_has(MODELS);
 }
 
 static void damaged_files_are_refused_with_a_reason(void)

@@ -367,10 +367,8 @@ int main(void)
     RUN(test_crops_fit_images_of_any_width);
     RUN(test_colours_keep_their_places);
     RUN(test_of_a_volume_the_middle_slab_is_shown);
-    if (exists(SUPER))
+    if (tg_has(SUPER))
         RUN(test_super_resolution_enlarges_the_raw_panel);
-    else
-        printf("shared networks: not there, left out\n");
     help_close();
     return TEST_END();
 }

@@ -428,11 +428,10 @@ static void test_sample_videos_have_the_frames_that_a_decoder_counted(void)
 {
     char line[4096];
     int checked = 0;
-    FILE *f = fopen(TG_SHARED_DATA "/data/video/index.csv", "r");
-    if (!f) {
-        printf("     no sample videos\n");
+    const char *index = TG_SHARED_DATA "/data/video/index.csv";
+    FILE *f = tg_has(index) ? fopen(index, "r") : NULL;
+    if (!f)
         return;
-    }
     while (fgets(line, sizeof line, f)) {
         char *rest = line, *col[17] = {NULL}, path[512];
         for (int i = 0; i < 17; i++)
@@ -450,6 +449,8 @@ static void test_sample_videos_have_the_frames_that_a_decoder_counted(void)
         tgi_err e = {0};
         tgi_video_head v;
         snprintf(path, sizeof path, TG_SHARED_DATA "/data/video/%s", col[0]);
+        if (!tg_has(path))
+            continue;
         CHECK_OK(tgi_video_head_read(path, &v, &e), e);
         if (v.width != atoi(col[6]) || v.height != atoi(col[7]) || v.frames != atoi(col[15]))
             fprintf(stderr, "%s: %lld x %lld, %lld frames\n", col[0], (long long)v.width,
@@ -460,13 +461,14 @@ static void test_sample_videos_have_the_frames_that_a_decoder_counted(void)
         checked++;
     }
     fclose(f);
-    CHECK(checked >= 20);
+    CHECK(checked >= 20 || tg_lacking);
     printf("     %d sample videos\n", checked);
 }
 
 static void test_broken_sample_videos_get_an_answer(void)
 {
-    DIR *d = opendir(TG_SHARED_DATA "/data/bad/video");
+    const char *folder = TG_SHARED_DATA "/data/bad/video";
+    DIR *d = tg_has(folder) ? opendir(folder) : NULL;
     for (struct dirent *e; d && (e = readdir(d));) {
         char path[600];
         tgi_err err = {0};
