@@ -4,6 +4,7 @@
 #   tests      what `make test` runs
 #   tests_more what `make test-more` runs besides: the emulated device, and where there is
 #              nvcc and no GPU the plugin
+#   gpu_check  what scripts/gpu-check runs: on a machine that is lent by the minute, no more
 #
 # A fresh clone builds no more than what was asked for.
 
@@ -59,6 +60,17 @@ function(tg_groups)
       list(REMOVE_ITEM tests ${device})
     endforeach()
   endif()
+  set(lent ${product})
+  foreach(bench IN ITEMS bench_gpu bench_gpu_net gpu_peak)
+    if(TARGET ${bench})
+      list(APPEND lent ${bench})
+    endif()
+  endforeach()
+  if(TG_TESTS)
+    tg_programs_below(${PROJECT_SOURCE_DIR}/tests/gpu device)
+    list(APPEND lent ${device})
+  endif()
+  add_custom_target(gpu_check DEPENDS ${lent})
   add_custom_target(product DEPENDS ${product})
   add_custom_target(tests DEPENDS ${tests})
   add_custom_target(tests_more DEPENDS ${tests} ${more})

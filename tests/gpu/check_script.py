@@ -1,12 +1,14 @@
 """scripts/gpu-check, told of a device that is emulated: rows of what passed, failed and was skipped,
 and the exit code that says so. Its benchmarks, with programs that print rows at once, and its sanitizer, with one that
-starts them; what runs past its time; that tests of the label see the machine's device at all.
+starts them; what runs past its time; a budget that ends in the middle, and what goes on behind it; that it runs every
+test of the label, and that they see the machine's device at all.
 
 usage: check_script.py gpu-check BUILD EMULATED_PLUGIN
 """
-import argparse
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import subprocess
@@ -26,7 +28,7 @@ def expect(what, got, want):
 def check(plugin, emulated, folder):
     """(exit code, rows by record and name)."""
     out = os.path.join(folder, "rows.jsonl")
-    done = subprocess.run([sys.executable, "-B", SCRIPT, "--no-build", "--quick", "--build", BUILD, "--tests",
+    done = subprocess.run([sys.executable, "-B", SCRIPT, "--no-build", "--quick", "--build", BUILD, "--only",
                            "^gpu_device$", "--out", out, "--commit", "0123abc"], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env={**os.environ, "TEGULA_TEST_PLUGIN": plugin, "TEGULA_EMULATED": emulated})
@@ -53,7 +55,7 @@ def benchmarks(folder, *words):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
         os.chmod(path, 0o755)
-    done = subprocess.run([sys.executable, "-B", SCRIPT, "--steps", "bench", "--build", build, "--out", out, "--data",
+    done = subprocess.run([sys.executable, "-B", SCRIPT, "--no-build", "--only", "^bench ", "--build", build, "--out", out, "--data",
                            os.path.join(folder, "shared"), *words], check=False, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, env={**os.environ, "PYTHONPATH": folder})
     with open(out, encoding="utf-8") as f:
@@ -65,13 +67,13 @@ def benchmarks(folder, *words):
 
 def every_benchmark_runs(folder):
     names, rows = benchmarks(folder)
-    expect("benchmarks", names, ["gpu_peak", "bench_gpu", "gpu_tiled", "gpu_nets"])
-    expect("ceilings are handed on", [r["told"] for r in rows if r["family"] == "gpu_ops"], ["--copy 5.0"])
+    expect("benchmarks", names, ["one_convolution", "gpu_peak", "bench_gpu", "gpu_nets", "gpu_tiled"])
+    expect("ceilings are handed on", [r["told"] for r in rows if r["family"] == "gpu_ops"][1:], ["--copy 5.0"])
     tiled = [(r["vram"], r["of_untiled"], r["bands_of_untiled"], r["bands_mps"], r["busy"], r["overlap"]) for r in rows if r["family"] == "gpu_tiled"]
     expect("the large image", tiled, [(v, 0.75, 0.9375, 3.75, 0.75, 1.5) for v in (None, "8GiB", "4GiB", "2GiB")])
     nets = [r["model"] for r in rows if r["family"] == "gpu_nets"]
-    expect("networks", nets, ["tegula_denoise"] * 5 + ["kair_dncnn25"] * 4)
-    expect("some benchmarks", benchmarks(folder, "--benches", "peak")[0], ["gpu_peak"])
+    expect("networks", nets, ["tegula_denoise"] * 4 + ["kair_dncnn25"] * 4 + ["tegula_denoise"])
+    expect("some benchmarks", benchmarks(folder, "--only", "peak")[0], ["gpu_peak"])
 
 
 def as_module():
@@ -88,29 +90,66 @@ def executable(path, text):
     os.chmod(path, 0o755)
 
 
-def sanitized(folder, tool):
-    """Rows of a sanitizer that starts what it is given, and how the summary counts them."""
-    script, out = as_module(), os.path.join(folder, "rows.jsonl")
-    script.sanitizer = lambda: tool
-    a = argparse.Namespace(build=os.path.join(folder, "build"), tests=".", sanitizer_seconds=20)
-    results = script.Results(out, False)
-    script.sanitize(a, results)
-    with open(out, encoding="utf-8") as f:
-        return results, [json.loads(line) for line in f]
+def told(script, order, *words):
+    """(exit code, rows) of the script with another order."""
+    script.ORDER, script.LEAST, script.PATIENCE = order, 0.3, 1
+    before, sys.argv = sys.argv, ["gpu-check", *words]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            code = script.main()
+    finally:
+        sys.argv = before
+    out = words[words.index("--out") + 1]
+    with open(out if out.endswith(".jsonl") else os.path.join(out, "rows.jsonl"), encoding="utf-8") as f:
+        return code, [json.loads(line) for line in f]
 
 
 def nothing_is_broken_on_purpose_under_the_sanitizer(folder):
-    tool = os.path.join(folder, "compute-sanitizer")
+    tool, build, out = (os.path.join(folder, n) for n in ("compute-sanitizer", "build", "rows.jsonl"))
     executable(tool, 'while [ "${1#*/tests/gpu/}" = "$1" ]; do shift; done; exec "$@"')
     for name in ("gpu_device", "gpu_pixels"):  # errors, but for what it is told
-        executable(os.path.join(folder, "build", "tests", "gpu", name),
+        executable(os.path.join(build, "tests", "gpu", name),
                    f'[ {name} = gpu_pixels ] || [ "$*" = --watched ] || exit 99')
-    results, rows = sanitized(folder, tool)
-    expect("sanitizer", sorted((r["name"], r["status"]) for r in rows),
-           [(f"{check} {name}", "passed") for check in ("memcheck", "racecheck") for name in ("gpu_device", "gpu_pixels")])
-    results, rows = sanitized(folder, None)
-    expect("no sanitizer", [(r["name"], r["status"], results.skipped) for r in rows], [("compute-sanitizer", "skipped", 1)])
-    expect("no sanitizer: the summary", ["compute-sanitizer is not there" in line for line in results.missing], [True])
+    script = as_module()
+    order = [o for o in script.ORDER if o[0] == "sanitizer" and ("device" in o[1] or "pixels" in o[1] or "flat" in o[1])]
+    script.find_sanitizer = lambda: tool
+    code, rows = told(script, order, "--no-build", "--build", build, "--out", out)
+    expect("sanitizer", sorted((r["name"], r["status"]) for r in rows[1:]),
+           sorted((f"{check} {name}", "skipped" if "flat" in name else "passed") for check in ("memcheck", "racecheck")
+                  for name in ("gpu_device --watched", "gpu_pixels", "gpu_kernels_flat")))
+    expect("sanitizer: exit", code, 0)
+    script.find_sanitizer = lambda: None
+    rows = told(script, order, "--no-build", "--build", build, "--out", out)[1]
+    expect("no sanitizer", {(r["status"], r["output"]) for r in rows[1:]}, {("skipped", "compute-sanitizer is not there")})
+
+
+def a_budget_is_kept_and_gone_on_with(folder):
+    """Programs that take a second each, and one that takes ten."""
+    build, out = os.path.join(folder, "build"), os.path.join(folder, "out")
+    for name in ("a", "b", "c", "d"):
+        executable(os.path.join(build, name), f"sleep {10 if name == 'c' else 1}; echo '{{\"family\": \"{name}\"}}'")
+    script = as_module()
+    script.bench_command = lambda a, name, seconds, results: [os.path.join(a.build, name)]
+    order = tuple(("bench", name, 20) for name in "abcd")
+    words = ("--no-build", "--build", build, "--out", out, "--commit", "0123abc")
+    begin = time.monotonic()
+    code, rows = told(script, order, *words, "--budget", "4.5")
+    took = time.monotonic() - begin
+    expect("a budget: kept", took < 4.5 + 1.5, True)
+    expect("a budget: exit", code, 75)
+    expect("a budget: rows", [(r["name"], r["status"]) for r in rows if "status" in r],
+           [("a", "passed"), ("b", "passed"), ("c", "cut"), ("d", "left")])
+    expect("a budget: what was measured", [r["family"] for r in rows if "family" in r], ["a", "b"])
+    expect("a budget: outputs", sorted(os.listdir(out)), ["bench-a.txt", "bench-b.txt", "rows.jsonl"])
+    executable(os.path.join(build, "c"), "exit 1")
+    code, rows = told(script, order, *words, "--continue")
+    expect("gone on with: exit", code, 1)
+    expect("gone on with: rows", [(r["name"], r["status"]) for r in rows if "status" in r][4:],
+           [("c", "failed"), ("d", "passed")])
+    expect("nothing is left: exit", told(script, order, *words, "--continue")[0], 0)
+    code, rows = told(script, order[:2], *words[:-1], "4567def", "--continue")
+    expect("of another commit: all of it", [r["name"] for r in rows if r.get("status") == "passed"][-2:], ["a", "b"])
+
 
 
 def what_runs_past_its_time_is_ended_whole():
@@ -132,6 +171,7 @@ def every_test_sees_the_machines_device():
     done = subprocess.run(["ctest", "--test-dir", BUILD, "-L", "^gpu$", "--show-only=json-v1"], check=True,
                           capture_output=True, text=True)
     tests = json.loads(done.stdout)["tests"]
+    expect("tests that are run", sorted(n for r, n, _ in as_module().ORDER if r == "test"), sorted(t["name"] for t in tests))
     sees = [t["name"] for t in tests for p in t["properties"]
             if p["name"] == "ENVIRONMENT_MODIFICATION" and "TEGULA_CUDA_PLUGIN=unset:" in p["value"]]
     expect("tests that see the device", sees, [t["name"] for t in tests])
@@ -151,6 +191,8 @@ def main():
         every_benchmark_runs(folder)
     with tempfile.TemporaryDirectory() as folder:
         nothing_is_broken_on_purpose_under_the_sanitizer(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        a_budget_is_kept_and_gone_on_with(folder)
     what_runs_past_its_time_is_ended_whole()
     every_test_sees_the_machines_device()
     with tempfile.TemporaryDirectory() as folder:
