@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define TG_DEVICE_ABI 6u /* rises with any change of this header, op.h or backend.h */
+#define TG_DEVICE_ABI 7u /* rises with any change of this header, op.h or backend.h */
 
 /* What tgi_err.asked_by says of a TG_E_NOMEM that the device's memory is the reason of: a plan
  * that takes less of it may do. */
@@ -163,6 +163,9 @@ typedef struct tg_device_ops {
     /* Put the steps into the program's queue. `steps`: the same nodes, with this band's views
      * and boxes; read before the call returns. */
     tg_status (*program_run)(tg_device_program *p, const tg_device_step *steps, tgi_err *err);
+    /* The same, and wait: the seconds it took by the device's own clock. */
+    tg_status (*program_time)(tg_device_program *p, const tg_device_step *steps,
+                              double *seconds, tgi_err *err);
     /* Seconds that uploads, downloads and kernels (of all lanes together) have taken since the
      * device was opened; waits for what is in the queues. All 0: nobody measures. */
     tg_status (*times)(tg_device *d, double seconds[3], tgi_err *err);

@@ -10,8 +10,9 @@
 
 #define COLUMNS 64
 #define ROUNDS 3
-#define RUNS 4                          /* of a round */
-#define LONG_RUN 0.02                   /* seconds: one of these says enough */
+#define MEASURED 0.005 /* seconds of a round, at least: launches do not count */
+#define MOST_STEPS 512 /* the layer over and over, in one program */
+#define LONG_RUN 0.02  /* seconds: one of these says enough */
 #define OTHER_BYTES ((uint64_t)8 << 20) /* weights and programs, at most */
 #define PIXEL_CHANNELS 65536            /* of a layer, for each multiprocessor: 16 rows of 64 */
 #define CHUNK_ROWS 16                   /* sent and compared at once */
@@ -136,9 +137,10 @@ typedef struct subject {
     tg_view in, out;
     tg_operand operand[2];
     void *at_in, *at_out, *at_packed;
-    tg_device_step step;
+    tg_device_step *steps; /* of the program: `times` of the same */
+    int times;
     tg_device_program *program;
-    double least; /* seconds of a run; 0: none yet */
+    double least; /* seconds of one; 0: none yet */
 } subject;
 
 static void describe(subject *s, const float *weights)
@@ -250,10 +252,26 @@ static tg_status poison(subject *s, int byte, tgi_err *err)
     return st;
 }
 
+/* The layer `times` over in one program. */
+static tg_status repeat(subject *s, const tg_device_step *step, int times, tgi_err *err)
+{
+    size_t bytes;
+    tg_device_step *steps = tgi_malloc(TGI_TAG_PLAN, (size_t)times * sizeof *steps);
+    if (!steps)
+        return no_memory(err);
+    for (int i = 0; i < times; i++)
+        steps[i] = *step;
+    if (s->program)
+        s->ops->program_close(&s->program);
+    tgi_free(s->steps);
+    s->steps = steps;
+    s->times = times;
+    return s->ops->program_open(s->d, TG_QUEUE_COMPUTE, steps, times, &s->program, &bytes, err);
+}
+
 /* `*there` 0: the device has no variant of that kind for it. */
 static tg_status subject_open(subject *s, const float *weights, int *there, tgi_err *err)
 {
-    size_t program_bytes;
     describe(s, weights);
     const tg_variant *v = tgi_variant_pick(s->be, "Conv", &s->ctx, &s->hint);
     *there = v && !v->scratch_bytes && (s->what.kinds & ~v->kinds) == 0;
@@ -267,16 +285,15 @@ static tg_status subject_open(subject *s, const float *weights, int *there, tgi_
     s->in = view_of(s, s->at_in);
     s->out = view_of(s, s->at_out);
     s->operand[0] = (tg_operand){1, &s->in};
-    s->step = (tg_device_step){.kind = TG_STEP_NODE,
-                               .variant = v,
-                               .call = {.ctx = &s->ctx,
-                                        .src = s->operand,
-                                        .dst = &s->out,
-                                        .box = tgi_box_full(&s->dst),
-                                        .packed = s->at_packed,
-                                        .most = {1, s->what.channels, s->rows, COLUMNS}}};
-    return s->ops->program_open(s->d, TG_QUEUE_COMPUTE, &s->step, 1, &s->program,
-                                &program_bytes, err);
+    const tg_device_step step = {.kind = TG_STEP_NODE,
+                                 .variant = v,
+                                 .call = {.ctx = &s->ctx,
+                                          .src = s->operand,
+                                          .dst = &s->out,
+                                          .box = tgi_box_full(&s->dst),
+                                          .packed = s->at_packed,
+                                          .most = {1, s->what.channels, s->rows, COLUMNS}}};
+    return repeat(s, &step, 1, err);
 }
 
 static void subject_close(subject *s)
@@ -287,34 +304,46 @@ static void subject_close(subject *s)
     for (int i = 0; i < 3; i++)
         if (at[i])
             s->ops->release(s->d, at[i]);
+    tgi_free(s->steps);
 }
 
 /* ---- Measuring --------------------------------------------------------------------------- */
 
-static tg_status time_runs(subject *s, int n, double (*now)(void), double *seconds,
-                           tgi_err *err)
+static tg_status time_once(subject *s, tgi_err *err)
 {
-    const double from = now();
-    for (int i = 0; i < n; i++)
-        TGI_TRY(s->ops->program_run(s->program, &s->step, err));
-    TGI_TRY(s->ops->sync(s->d, NULL, err));
-    *seconds = (now() - from) / n;
+    double seconds;
+    TGI_TRY(s->ops->program_time(s->program, s->steps, &seconds, err));
+    seconds /= s->times;
+    if (s->least == 0 || seconds < s->least)
+        s->least = seconds;
     return TG_OK;
 }
 
-/* By turns, so that a clock that rises or falls does so for both. The first run of each warms
- * up and is not counted. */
-static tg_status time_both(subject s[2], double (*now)(void), tgi_err *err)
+/* So many that a round takes long enough to be measured. The first run of each program warms up
+ * and is not counted. */
+static tg_status choose_times(subject *s, tgi_err *err)
 {
     double seconds;
-    for (int round = -2; round < ROUNDS; round++)
-        for (int k = 0; k < 2; k++) {
-            if (s[k].least >= LONG_RUN)
-                continue;
-            TGI_TRY(time_runs(&s[k], round < 0 ? 1 : RUNS, now, &seconds, err));
-            if (round > -2 && (s[k].least == 0 || seconds < s[k].least))
-                s[k].least = seconds;
-        }
+    TGI_TRY(s->ops->program_time(s->program, s->steps, &seconds, err));
+    TGI_TRY(time_once(s, err));
+    if (s->least >= MEASURED)
+        return TG_OK;
+    const double n = s->least > 0 ? MEASURED / s->least + 1 : MOST_STEPS;
+    const tg_device_step step = s->steps[0];
+    TGI_TRY(repeat(s, &step, n < MOST_STEPS ? (int)n : MOST_STEPS, err));
+    s->least = 0;
+    return s->ops->program_time(s->program, s->steps, &seconds, err);
+}
+
+/* By turns, so that a clock that rises or falls does so for both. */
+static tg_status time_both(subject s[2], tgi_err *err)
+{
+    for (int k = 0; k < 2; k++)
+        TGI_TRY(choose_times(&s[k], err));
+    for (int round = 0; round < ROUNDS; round++)
+        for (int k = 0; k < 2; k++)
+            if (s[k].least < LONG_RUN)
+                TGI_TRY(time_once(&s[k], err));
     return TG_OK;
 }
 
@@ -338,8 +367,8 @@ static tg_status same_results(const subject s[2], int *same, tgi_err *err)
 }
 
 /* Weights of the layer in `weights`. `*gain` < 0: the device does not offer both. */
-static tg_status compare(subject s[2], const float *weights, int compared, double (*now)(void),
-                         double *gain, tgi_err *err)
+static tg_status compare(subject s[2], const float *weights, int compared, double *gain,
+                         tgi_err *err)
 {
     int there[2] = {0, 0}, same = 1;
     tg_status st = TG_OK;
@@ -349,7 +378,7 @@ static tg_status compare(subject s[2], const float *weights, int compared, doubl
         for (int k = 0; k < 2 && st == TG_OK && compared; k++)
             st = poison(&s[k], 0x55 + k, err);
         if (st == TG_OK)
-            st = time_both(s, now, err);
+            st = time_both(s, err);
         if (st == TG_OK && compared)
             st = same_results(s, &same, err);
         if (st == TG_OK)
@@ -361,8 +390,7 @@ static tg_status compare(subject s[2], const float *weights, int compared, doubl
 }
 
 static tg_status measure(const trial *t, int compared, const tg_device_ops *ops, tg_device *d,
-                         const tg_device_info *info, uint64_t limit, double (*now)(void),
-                         double *gain, tgi_err *err)
+                         const tg_device_info *info, uint64_t limit, double *gain, tgi_err *err)
 {
     const int64_t c = t->plain.channels, k = t->plain.kernel;
     const int64_t rows = tgi_max(
@@ -385,20 +413,20 @@ static tg_status measure(const trial *t, int compared, const tg_device_ops *ops,
         return no_memory(err);
     for (size_t i = 0; i < n; i++)
         weights[i] = weight((uint32_t)i);
-    const tg_status st = compare(s, weights, compared, now, gain, err);
+    const tg_status st = compare(s, weights, compared, gain, err);
     tgi_free(weights);
     return st;
 }
 
 tg_status tgi_gain_measure(tgi_gain which, const tg_device_ops *ops, tg_device *d,
-                           const tg_device_info *info, uint64_t limit, double (*now)(void),
-                           double *gain, tgi_err *err)
+                           const tg_device_info *info, uint64_t limit, double *gain,
+                           tgi_err *err)
 {
     double least = -1, one;
     *gain = 0;
     for (int i = 0; i < MOST_TRIALS && measured[which].trial[i].plain.channels; i++) {
         TGI_TRY(measure(&measured[which].trial[i], measured[which].compared, ops, d, info,
-                        limit, now, &one, err));
+                        limit, &one, err));
         if (one >= 0 && (least < 0 || one < least))
             least = one;
     }

@@ -25,10 +25,11 @@ double tgi_gain_worth(tgi_gain which);
  * 0: the device has no such variants, or they do not compute what the others do: a kind's
  * results are compared, bit by bit, on numbers whose sums are exact in any order.
  *
- * `now`: seconds. Everything it allocates on the device is given back; TG_E_BUDGET: that would
+ * The device's own clock says what they took: so many of a layer in one program that a round
+ * has 5 ms and more. Everything allocated on the device is given back; TG_E_BUDGET: that would
  * be more than `limit` bytes, as it is where --vram leaves little. */
 tg_status tgi_gain_measure(tgi_gain which, const tg_device_ops *ops, tg_device *d,
-                           const tg_device_info *info, uint64_t limit, double (*now)(void),
-                           double *gain, tgi_err *err);
+                           const tg_device_info *info, uint64_t limit, double *gain,
+                           tgi_err *err);
 
 #endif

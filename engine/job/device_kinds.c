@@ -75,8 +75,7 @@ double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
         tgi_measured_read(&d->info, m); /* the context's bytes may be new */
         m->gain[which] = 0; /* stays, if this breaks the device or ends the process */
         tgi_job_keep_measured(job, m);
-        st = tgi_gain_measure(which, d->ops, d->device, &d->info, d->limit_bytes, tgi_seconds,
-                              &gain, &e);
+        st = tgi_gain_measure(which, d->ops, d->device, &d->info, d->limit_bytes, &gain, &e);
         m->gain[which] = st == TG_OK ? gain : st == TG_E_DEVICE ? 0 : -1;
         tgi_job_keep_measured(job, m);
     }

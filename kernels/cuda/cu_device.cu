@@ -464,11 +464,19 @@ static tg_status device_times(tg_device *d, double seconds[3], tgi_err *err)
 /* ---- The table --------------------------------------------------------------------------- */
 
 static const tg_device_ops cuda_ops = {
-    TG_DEVICE_ABI,    "cuda",         cu_backend_of, device_count,      device_describe,
-    device_open,      device_close,   device_memory, device_alloc,      device_release,
-    device_pin,       device_unpin,   device_upload, device_download,   event_new,
-    event_free,       event_record,   queue_wait,    device_sync,       cu_program_open,
-    cu_program_close, cu_program_run, device_times,  cu_device_library, cu_device_library_name,
+    TG_DEVICE_ABI,     "cuda",
+    cu_backend_of,     device_count,
+    device_describe,   device_open,
+    device_close,      device_memory,
+    device_alloc,      device_release,
+    device_pin,        device_unpin,
+    device_upload,     device_download,
+    event_new,         event_free,
+    event_record,      queue_wait,
+    device_sync,       cu_program_open,
+    cu_program_close,  cu_program_run,
+    cu_program_time,   device_times,
+    cu_device_library, cu_device_library_name,
 };
 
 extern "C" {

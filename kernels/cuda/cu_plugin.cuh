@@ -66,6 +66,8 @@ tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step 
                           tg_device_program **out, size_t *bytes, tgi_err *err);
 void cu_program_close(tg_device_program **p);
 tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err);
+tg_status cu_program_time(tg_device_program *p, const tg_device_step *steps, double *seconds,
+                          tgi_err *err);
 
 /* cu_device_library.cu; as tg_device_ops says. */
 tg_status cu_device_library(tg_device *d, int open, tgi_err *err);

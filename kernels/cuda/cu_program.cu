@@ -433,7 +433,9 @@ static tg_status put_parts(const tg_device_program *p, const uint8_t *args, tgi_
     return TG_OK;
 }
 
-tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
+/* Between `from` and `to`, where those are given. */
+static tg_status run_between(tg_device_program *p, const tg_device_step *steps,
+                             cudaEvent_t from, cudaEvent_t to, tgi_err *err)
 {
     tg_device *d = p->d;
     const cudaStream_t q = p->queue;
@@ -455,12 +457,45 @@ tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_
                         "%s: launch %d of %d is another than when the program was opened", step,
                         i, p->n);
     }
-    if (!p->n)
-        return TG_OK;
-    CU_DO(d, cudaMemcpyAsync(p->block, r.args, p->args_bytes, cudaMemcpyHostToDevice, q), err);
+    if (p->n)
+        CU_DO(d, cudaMemcpyAsync(p->block, r.args, p->args_bytes, cudaMemcpyHostToDevice, q),
+              err);
     CU_DO(d, cudaEventRecord(p->copied[slot], q), err);
+    if (from)
+        CU_DO(d, cudaEventRecord(from, q), err);
     CU_DO(d, cu_times_begin(&d->times, p->number, q), err);
     TGI_TRY(put_parts(p, r.args, err));
     CU_DO(d, cu_times_end(&d->times, p->number, q), err);
+    if (to)
+        CU_DO(d, cudaEventRecord(to, q), err);
     return TG_OK;
+}
+
+tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
+{
+    return run_between(p, steps, NULL, NULL, err);
+}
+
+tg_status cu_program_time(tg_device_program *p, const tg_device_step *steps, double *seconds,
+                          tgi_err *err)
+{
+    cudaEvent_t at[2] = {};
+    float ms = 0;
+    cudaError_t e = cudaSuccess;
+    TGI_TRY(cu_enter(p->d, err));
+    for (int i = 0; i < 2 && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&at[i], cudaEventBlockingSync);
+    tg_status st = cu_done(p->d, e, "cudaEventCreateWithFlags", NULL, err);
+    if (st == TG_OK)
+        st = run_between(p, steps, at[0], at[1], err);
+    if (st == TG_OK)
+        st = cu_done(p->d, cudaEventSynchronize(at[1]), "cudaEventSynchronize", NULL, err);
+    if (st == TG_OK)
+        st = cu_done(p->d, cudaEventElapsedTime(&ms, at[0], at[1]), "cudaEventElapsedTime",
+                     NULL, err);
+    for (int i = 0; i < 2; i++)
+        if (at[i])
+            (void)cudaEventDestroy(at[i]);
+    *seconds = (double)ms / 1000;
+    return st;
 }

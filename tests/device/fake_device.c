@@ -521,6 +521,17 @@ static tg_status program_run(tg_device_program *p, const tg_device_step *steps, 
     return go_on(err);
 }
 
+static tg_status program_time(tg_device_program *p, const tg_device_step *steps,
+                              double *seconds, tgi_err *err)
+{
+    TGI_TRY(sync_event(NULL, NULL, err));
+    const double from = fake_now();
+    TGI_TRY(program_run(p, steps, err));
+    TGI_TRY(sync_event(NULL, NULL, err));
+    *seconds = fake_now() - from;
+    return TG_OK;
+}
+
 static tg_status times(tg_device *d, double seconds[3], tgi_err *err)
 {
     TGI_TRY(sync_event(d, NULL, err));
@@ -578,6 +589,7 @@ const tg_device_ops *fake_device_ops(void)
                                       .program_open = program_open,
                                       .program_close = program_close,
                                       .program_run = program_run,
+                                      .program_time = program_time,
                                       .times = times,
                                       .library = library,
                                       .library_name = library_name};

@@ -18,11 +18,13 @@ static char folder[64], file[96];
 
 /* ---- The fake device with two types of activations --------------------------------------- */
 
-static double run_seconds[2];        /* of a program in float32, in half precision */
+static double run_seconds[2];        /* of a layer in float32, in half precision */
+static double launch_seconds;        /* more, of each program */
 static double first_seconds;         /* more, of the first run of each program */
 static const tg_backend *offered[2]; /* the same variants under two types */
 static int programs_opened, runs[2], comparing;
-static tg_device_program *plain; /* the first of each two: in float32, or without the kind */
+static int times[2]; /* that the layer is in the program, the last one opened */
+static void *plain;  /* where the first of each two computes: in float32, or without the kind */
 
 static const tg_backend *backend_of(tg_dtype element)
 {
@@ -43,26 +45,30 @@ static tg_status open_program(tg_device *d, tg_device_queue q, const tg_device_s
                               int n, tg_device_program **out, size_t *bytes, tgi_err *err)
 {
     const tg_status st = fake_device_ops()->program_open(d, q, steps, n, out, bytes, err);
-    if (programs_opened++ % 2 == 0)
-        plain = *out;
+    if (n == 1 && programs_opened++ % 2 == 0)
+        plain = steps->call.dst->base;
+    times[steps->call.dst->base != plain] = n;
+    runs[steps->call.dst->base != plain] = 0;
     return st;
 }
 
 /* What is computed is the same number everywhere, but for what a test wants. */
 enum { GOOD, WRONG_AT_THE_END, NOT_WRITTEN } other_results;
 static int kinds_seen;
-static tg_status run_program(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
+static tg_status time_program(tg_device_program *p, const tg_device_step *steps,
+                              double *seconds, tgi_err *err)
 {
     const tg_view *v = steps->call.dst;
     const size_t bytes = (size_t)v->y_ring * v->y_pitch * 2;
-    (void)err;
-    const int half = p != plain;
+    (void)err, (void)p;
+    const int half = v->base != plain;
     kinds_seen |= (int)steps->variant->kinds << (half ? 8 : 0);
     if (comparing && !(half && other_results == NOT_WRITTEN)) {
         memset(v->base, 0x11, bytes);
         ((char *)v->base)[bytes - 1] ^= half && other_results == WRONG_AT_THE_END;
     }
-    fake_host_works(run_seconds[half] + (runs[half]++ == 0 ? first_seconds : 0));
+    *seconds = run_seconds[half] * times[half] + launch_seconds +
+               (runs[half]++ == 0 ? first_seconds : 0);
     return TG_OK;
 }
 
@@ -80,10 +86,10 @@ static void begin(double in_fp32, double in_fp16)
     ops = *fake_device_ops();
     ops.backend = backend_of;
     ops.program_open = open_program;
-    ops.program_run = run_program;
+    ops.program_time = time_program;
     run_seconds[0] = in_fp32;
     run_seconds[1] = in_fp16;
-    first_seconds = 0;
+    first_seconds = launch_seconds = 0;
     other_results = GOOD;
     programs_opened = runs[0] = runs[1] = comparing = kinds_seen = 0;
     CHECK_OK(ops.open(0, &device, &err), err);
@@ -93,8 +99,7 @@ static double measure(void)
 {
     tgi_err err = {0};
     double gain = -1;
-    CHECK_OK(tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, ROOM, fake_now, &gain, &err),
-             err);
+    CHECK_OK(tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, ROOM, &gain, &err), err);
     ops.close(&device);
     CHECK_EQ(fake_open_things(), 0);
     return gain;
@@ -122,7 +127,18 @@ static void test_a_slow_device_is_not_asked_often(void)
 {
     begin(1.0, 0.5);
     CHECK_NEAR(measure(), 2, 1e-9);
-    CHECK(runs[0] == 2 && runs[1] == 2);
+    CHECK(runs[0] == 2 && runs[1] == 2 && times[0] == 1 && times[1] == 1);
+}
+
+static void test_a_layer_of_microseconds_is_not_measured_by_its_launch(void)
+{
+    begin(40e-6, 20e-6);
+    launch_seconds = 30e-6; /* alone they would be 70 and 50: 1.4 */
+    CHECK_NEAR(measure(), 2, 0.02);
+    CHECK(times[0] * run_seconds[0] >= 2.5e-3 && times[1] * run_seconds[1] >= 1.9e-3);
+    begin(2e-6, 1e-6); /* no more of them than a program takes */
+    CHECK_NEAR(measure(), 2, 1e-9);
+    CHECK(times[0] == 512 && times[1] == 512);
 }
 
 static void test_a_device_that_fails_leaves_nothing_behind(void)
@@ -133,9 +149,8 @@ static void test_a_device_that_fails_leaves_nothing_behind(void)
         begin(1e-3, 1e-3);
         fake.fail_at[FAKE_ALLOC] = i;
         fake.fail_with[FAKE_ALLOC] = TG_E_NOMEM;
-        CHECK_EQ(
-            tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, ROOM, fake_now, &gain, &err),
-            TG_E_NOMEM);
+        CHECK_EQ(tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, ROOM, &gain, &err),
+                 TG_E_NOMEM);
         CHECK(gain == 0);
         ops.close(&device);
         CHECK_EQ(fake_open_things(), 0);
@@ -147,12 +162,10 @@ static void test_no_more_is_taken_than_is_allowed(void)
     tgi_err err = {0};
     double gain = -1;
     begin(1e-3, 1e-3);
-    CHECK_EQ(
-        tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, 1 << 20, fake_now, &gain, &err),
-        TG_E_BUDGET);
+    CHECK_EQ(tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, 1 << 20, &gain, &err),
+             TG_E_BUDGET);
     CHECK_EQ(fake_count(FAKE_ALLOC), 0);
-    CHECK_OK(tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, ROOM, fake_now, &gain, &err),
-             err);
+    CHECK_OK(tgi_gain_measure(TGI_GAIN_HALF, &ops, device, &info, ROOM, &gain, &err), err);
     CHECK(fake_peak_bytes() <= ((size_t)8 << 20) + 32 * 49152);
     ops.close(&device);
 }
@@ -165,8 +178,7 @@ static double measure_kind(double without, double with, int results)
     begin(without, with);
     comparing = 1;
     other_results = results;
-    CHECK_OK(tgi_gain_measure(TGI_GAIN_WGMMA, &ops, device, &info, ROOM, fake_now, &gain, &err),
-             err);
+    CHECK_OK(tgi_gain_measure(TGI_GAIN_WGMMA, &ops, device, &info, ROOM, &gain, &err), err);
     ops.close(&device);
     CHECK_EQ(fake_open_things(), 0);
     return gain;
@@ -186,8 +198,7 @@ static void test_a_device_without_the_kind_gains_nothing_by_it(void)
     double gain = -1;
     begin(1e-3, 1e-3);
     ops.backend = only_float32;
-    CHECK_OK(tgi_gain_measure(TGI_GAIN_WGMMA, &ops, device, &info, ROOM, fake_now, &gain, &err),
-             err);
+    CHECK_OK(tgi_gain_measure(TGI_GAIN_WGMMA, &ops, device, &info, ROOM, &gain, &err), err);
     CHECK(gain == 0 && programs_opened == 0);
     ops.close(&device);
 }
@@ -290,6 +301,7 @@ int main(void)
     RUN(test_the_gain_is_that_of_the_devices_own_times);
     RUN(test_what_the_first_run_takes_more_does_not_count);
     RUN(test_a_slow_device_is_not_asked_often);
+    RUN(test_a_layer_of_microseconds_is_not_measured_by_its_launch);
     RUN(test_a_device_that_fails_leaves_nothing_behind);
     RUN(test_no_more_is_taken_than_is_allowed);
     RUN(test_a_kind_gains_only_if_it_computes_the_same);

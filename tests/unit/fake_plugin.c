@@ -135,6 +135,12 @@ static tg_status no_run(tg_device_program *p, const tg_device_step *steps, tgi_e
     (void)p, (void)steps;
     return refuse(err, "no");
 }
+static tg_status no_time(tg_device_program *p, const tg_device_step *steps, double *seconds,
+                         tgi_err *err)
+{
+    (void)p, (void)steps, (void)seconds;
+    return refuse(err, "no");
+}
 static tg_status no_times(tg_device *d, double seconds[3], tgi_err *err)
 {
     (void)d, (void)seconds;
@@ -185,6 +191,7 @@ static const tg_device_ops table = {
     .program_open = no_program,
     .program_close = no_program_close,
     .program_run = no_run,
+    .program_time = no_time,
     .times = no_times,
     .library = no_library,
     .library_name = no_library_name};
