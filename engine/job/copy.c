@@ -8,6 +8,7 @@
 #include "engine/gate.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
+#include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
@@ -148,7 +149,7 @@ static tg_status open_copy(copy *c, tgi_err *err)
                       .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
-                      .decode_budget = c->budget / 4,
+                      .decode_budget = tgi_decode_budget(c->budget),
                       .spare = c->spare,
                       .cancelled = tg_cancel_signal,
                       .surplus = &c->surplus};
@@ -406,6 +407,8 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
     tg_status st = tgi_bad_tiles_begin_output(c->bad, c->output, err);
     if (st == TG_OK)
         st = npy_planes(c, &out, err);
+    st = st == TG_OK ? tgi_input_unchanged(tgi_source_held, c->source, err)
+                     : tgi_input_blame(tgi_source_held, c->source, st, err);
     if (st == TG_OK)
         st = list_bad(c, err);
     if (st == TG_OK)
@@ -548,7 +551,7 @@ static tg_status fingerprint(const copy *c, const tg_sink_layout *l, char **out,
 {
     char id[160], codec[64];
     tgi_lines t = {0};
-    TGI_TRY(tgi_input_identity(c->source, c->input, id, sizeof id, err));
+    TGI_TRY(tgi_input_identity(c->source, id, sizeof id, err));
     tgi_fingerprint_program(&t, c->part ? PART : "copy " TG_VERSION_STRING);
     tgi_lines_add(&t, "input", "%s", id);
     tgi_lines_add(&t, "region", "%lld:%lld,%lld:%lld planes=%lld", (long long)c->y.lo,
@@ -628,11 +631,26 @@ static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg
     return st;
 }
 
+/* When all is read, or reading failed: what was made of an input that was changed meanwhile is
+ * of no use to anybody, and what nothing was made of neither. */
+static tg_status input_held(const copy *c, tg_journal *j, tg_status st, tgi_err *err)
+{
+    tgi_err why = {0};
+    const tg_status held = tgi_input_unchanged(tgi_source_held, c->source, &why);
+    if (held != TG_OK)
+        tgi_journal_forget(j);
+    else if (st != TG_E_FORMAT || !tgi_journal_abandon(j))
+        return st;
+    if (c->bad)
+        tgi_bad_tiles_clear(c->bad);
+    return st == TG_OK ? tgi_fail(err, held, "%s", why.text)
+                       : tgi_input_blame(tgi_source_held, c->source, st, err);
+}
+
 static tg_status fill_tiff(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
 {
     tg_status st = write_tiles(c, l, j, err);
-    if (st == TG_E_FORMAT && tgi_journal_abandon(j) && c->bad)
-        tgi_bad_tiles_clear(c->bad);
+    st = input_held(c, j, st, err);
     if (st == TG_OK)
         st = tgi_picture_make(c->writer, l, &c->meta, j, err);
     if (st == TG_OK)
