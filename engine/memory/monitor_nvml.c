@@ -321,7 +321,7 @@ static void insert_process(tg_gpu *g, const tg_gpu_process *p)
         g->process[at] = *p;
 }
 
-#define MOST_PROCESSES 1024 /* asked for at once; 24 KiB of stack */
+#define MOST_PROCESSES 640 /* asked for at once; 15 KiB of stack */
 
 static void add_processes(nv_result (*ask)(nv_device, unsigned *, nv_process *), int graphics,
                           const tgi_nvml_device *d, const char *root, tg_gpu *out)

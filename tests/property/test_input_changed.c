@@ -134,12 +134,30 @@ static void a_run_after_a_verify_tells_its_own_figure(void)
     tg_job_close(&job);
 }
 
+static void a_budget_that_holds_nothing_is_told_what_would_do(void)
+{
+    tg_plan_info plan = {.size = sizeof plan};
+    static const char *const ram[] = {"1B", "1KiB", "2MiB"};
+    make_model(in_folder("m.onnx"), 1);
+    make_image(in_folder("in.tif"), SIDE, 1);
+    for (int i = 0; i < 3; i++) {
+        tg_job *job = open_job(in_folder("in.tif"), in_folder("none.tif"), ram[i]);
+        CHECK_EQ(job ? tg_job_plan(job, &plan) : TG_E_INTERNAL, TG_E_BUDGET);
+        CHECK(strstr(tg_ctx_detail(ctx), "give --ram ") != NULL);
+        tg_job_close(&job);
+        CHECK_COPY(TG_E_BUDGET, "input", in_folder("in.tif"), "output", in_folder("none.tif"),
+                   "ram", ram[i]);
+        CHECK(strstr(tg_ctx_detail(ctx), "the copy needs ") != NULL);
+    }
+}
+
 int main(void)
 {
     help_open();
     RUN(a_source_opened_again_is_the_same_file);
     RUN(a_receipt_names_the_files_that_were_opened);
     RUN(a_run_after_a_verify_tells_its_own_figure);
+    RUN(a_budget_that_holds_nothing_is_told_what_would_do);
     help_close();
     return TEST_END();
 }
