@@ -106,18 +106,21 @@ static tg_status agrees(const stack_source *s, const char *path, const tg_image_
     return TG_OK;
 }
 
-/* The name is still that of the file that was looked at. (Its time of change is another
- * question: who runs over the stack asks it when all is read.) */
+/* The name is still that of the file that was looked at: asked before it is opened, and of what
+ * was opened. (Its time of change is another question: who runs over the stack asks it when all
+ * is read.) */
 static tg_status is_same(const stack_source *s, uint32_t file, const tg_source *m, tgi_err *err)
 {
-    tgi_held is;
-    if (tgi_source_held(m, 0, &is) && tgi_stamp_same_file(&is.was, &s->was[file]) &&
+    tgi_held is = {.path = s->spec.path[file]};
+    const int there = m ? tgi_source_held(m, 0, &is) : tgi_stamp_path(is.path, &is.was) == 0;
+    if (there && tgi_stamp_same_file(&is.was, &s->was[file]) &&
         is.was.size == s->was[file].size)
         return TG_OK;
-    return tgi_fail(err, TG_E_FORMAT,
-                    "%s was replaced or changed while the stack was read: the same command "
-                    "starts again",
-                    s->spec.path[file]);
+    return tgi_fail(
+        err, TG_E_FORMAT,
+        "%s is gone, or was replaced or changed, while the stack was read: with the "
+        "old file back the same command goes on, with the new one -y starts over",
+        s->spec.path[file]);
 }
 
 static void close_handle(lane *l, handle *h)
@@ -143,6 +146,7 @@ static tg_status hold(stack_source *s, lane *l, uint32_t file, tg_source **out, 
     }
     if (!h->source || h->file != file) {
         close_handle(l, h);
+        TGI_TRY(is_same(s, file, NULL, err));
         TGI_TRY(open_member(s, l, file, &h->source, err));
         h->file = file;
         tg_status st = is_same(s, file, h->source, err);

@@ -60,12 +60,12 @@ def sums(process):
 
 
 def wrote(process):
-    """Bytes of its output are written, so all that is done before has begun."""
+    """Bytes; -1: it is over."""
     try:
         with open("/proc/%d/io" % process.pid) as f:
-            return int(f.read().split("wchar: ")[1].split()[0]) > 200000
+            return int(f.read().split("wchar: ")[1].split()[0])
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return False
+        return -1
 
 
 class Case:
@@ -101,7 +101,7 @@ class Case:
 
     def disturbed(self, change, late=False):
         """late: when the checksum is there."""
-        for _ in range(20):
+        for _ in range(60):
             self.clean()
             p = self.lab.start(self.args, {"TEGULA_SYNC_TILES": 1})
             until = time.monotonic() + 30
@@ -110,9 +110,9 @@ class Case:
             calm = 0 if late else 3
             while calm < 3 and p.poll() is None and time.monotonic() < until:
                 time.sleep(0.004)
-                calm = calm + 1 if wrote(p) and not sums(p) else 0
+                calm = calm + 1 if wrote(p) > 200000 and not sums(p) else 0  # what is done before that has begun
             p.send_signal(signal.SIGSTOP)
-            if p.poll() is None and not os.path.exists(self.out):
+            if p.poll() is None and 0 <= wrote(p) < len(self.bytes) * 3 // 4:  # so there is more to read
                 break
             p.send_signal(signal.SIGCONT)
             self.lab.wait(p)
@@ -226,6 +226,10 @@ def test(lab, rest):
     member = os.path.join(stack, "p2.tif")
     files = Case(lab, "stack", run, stack, ".tif", member)
     files.refused(overwritten, late=True)
+
+    r = files.disturbed(replaced, late=True)  # its readers may have it open to their end, or not
+    check(r.code == 0 and read(files.out) == files.bytes or r.code == 65 and "was replaced" in r.err, "stack: replaced: %s" % r)
+    files.mend()
 
     for name, source, out in (("copy", large, ".tif"), ("copy-array", plane, ".npy"), ("copy-to-array", large, ".npy")):
         copy = Case(lab, name, ["copy"], source, out)

@@ -137,7 +137,7 @@ static void a_run_after_a_verify_tells_its_own_figure(void)
 static void a_budget_that_holds_nothing_is_told_what_would_do(void)
 {
     tg_plan_info plan = {.size = sizeof plan};
-    static const char *const ram[] = {"1B", "1KiB", "2MiB"};
+    static const char *const ram[] = {"1KiB", "64KiB", "2MiB"};
     make_model(in_folder("m.onnx"), 1);
     make_image(in_folder("in.tif"), SIDE, 1);
     for (int i = 0; i < 3; i++) {
