@@ -220,8 +220,7 @@ static unsigned kinds_of_device(void)
     if (!there || strcmp(set.kinds, "measured") != 0)
         return strcmp(set.kinds, "none") == 0 ? 0 : there;
     must(ops->memory(d, &room, &total, &err));
-    must(tgi_gain_measure(TGI_GAIN_WGMMA, ops, d, device_described(), room, tgi_seconds, &gain,
-                          &err));
+    must(tgi_gain_measure(TGI_GAIN_WGMMA, ops, d, device_described(), room, &gain, &err));
     return gain >= tgi_gain_worth(TGI_GAIN_WGMMA) ? there : 0;
 }
 

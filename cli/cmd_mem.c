@@ -356,6 +356,8 @@ tg_status cli_cmd_mem(cli *c)
         st = one_sample(c, i ? cli_now() - t0 : 0.0, every != NULL, &csv);
         if (!every || (n && i + 1 >= n))
             break;
+        if (ferror(stdout) && csv < 0) /* nobody watches any more */
+            break;
     }
     if (csv >= 0)
         close(csv);

@@ -84,6 +84,7 @@ static void catch_signals(void)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &act, NULL); /* nohup's choice is kept */
     signal(SIGXFSZ, SIG_IGN); /* a limit on files (ulimit -f) is an error of writing then */
+    signal(SIGPIPE, SIG_IGN); /* and a reader that is gone; of a log it is none at all */
 }
 
 void cli_report(cli *c, tg_status st)
@@ -221,8 +222,8 @@ int main(int argc, char **argv)
     if (st != TG_OK && !c.reported)
         cli_report(&c, st);
     cli_progress_clear(&c);
-    /* A result that did not reach its reader is no success: a full disk behind `> plan.json`.
-     */
+    /* A result that did not reach its reader is no success: a full disk behind `> plan.json`, a
+     * reader that is gone. What the verb did is done all the same. */
     int code = cli_exit_code(st);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
         fputs("tegula: writing to standard output failed\n", stderr);

@@ -32,7 +32,9 @@ void tgi_machine_look_again(tgi_machine *m)
 
 void tgi_machine_here(tgi_machine *out)
 {
-    *out = (tgi_machine){.here = 1, .name = "this machine"};
+    memset(out, 0, sizeof *out); /* a literal would be a second one on the stack */
+    out->here = 1;
+    snprintf(out->name, sizeof out->name, "this machine");
     out->processors = tgi_usable_processors();
     out->isa = tgi_isa_detect(TG_ISA_COUNT);
     out->bf16 = tgi_isa_has_bf16(out->isa);

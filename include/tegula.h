@@ -385,7 +385,9 @@ TG_API tg_status tg_job_save_json(tg_job *job, char **json);
  *         TG_E_NO_SPACE   with the bytes missing and remedies
  *         TG_E_CANCELLED  the journal is valid; the same call resumes
  *         TG_E_FORMAT     damaged input; with "on-bad-tile" = "fill" the output is complete
- *                         but for what OUT.errors.json lists, and *out is filled
+ *                         but for what OUT.errors.json lists, and *out is filled. Also an
+ *                         input that was written to since the job was opened: what was made
+ *                         of it is removed
  *         TG_E_DEVICE_LOST  the GPU failed; the journal is valid, the same call resumes
  *         TG_E_IO, TG_E_BUDGET, TG_E_NOMEM
  */

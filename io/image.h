@@ -6,6 +6,7 @@
 #ifndef TG_IMAGE_H
 #define TG_IMAGE_H
 
+#include "engine/base/held.h"
 #include "engine/base/status.h"
 #include "engine/base/tensor.h"
 
@@ -166,6 +167,9 @@ typedef struct tg_source_ops {
     uint64_t (*decoded_bytes)(const tg_source *s);
     /* Path of the i-th file of a set, NULL behind the last; NULL: there is one file. */
     const char *(*file)(const tg_source *s, int64_t i);
+    /* The i-th file as it was opened; 0 behind the last. `out` has the source's path. NULL: the
+     * name is looked up when somebody asks. */
+    int (*held)(const tg_source *s, int64_t i, tgi_held *out);
 } tg_source_ops;
 
 /* Each tg_source starts with this, so generic code can call it. */
@@ -185,6 +189,8 @@ int tgi_untrusted_blocked(void);
 int tgi_source_is_set(const char *path);
 /* The i-th file that `s`, opened as `path`, is read from; NULL behind the last. */
 const char *tgi_source_file(const tg_source *s, const char *path, int64_t i);
+/* The i-th file that `source`, a tg_source, is read from, as it was opened (tgi_held_files). */
+int tgi_source_held(const void *source, int64_t i, tgi_held *out);
 /* ops->read; what goes wrong names the file. */
 tg_status tgi_source_read(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
                           int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,

@@ -125,6 +125,15 @@ const char *tgi_source_file(const tg_source *s, const char *path, int64_t i)
     return s && s->ops->file ? s->ops->file(s, i) : i ? NULL : path;
 }
 
+int tgi_source_held(const void *source, int64_t i, tgi_held *out)
+{
+    const tg_source *s = source;
+    *out = (tgi_held){.path = s->path, .fd = -1};
+    if (s->ops->held)
+        return s->ops->held(s, i, out);
+    return i == 0 && s->path && tgi_stamp_path(s->path, &out->was) == 0;
+}
+
 void tgi_image_meta_free(tg_image_meta *m)
 {
     for (int i = 0; m->channel_name && i < m->n_channels; i++)

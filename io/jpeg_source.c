@@ -346,4 +346,5 @@ const tg_source_ops tgi_jpeg_source_ops = {
     .codec_bytes = tgi_picture_bytes,
     .stream_rows = tgi_picture_keeps,
     .decoded_bytes = tgi_picture_decoded,
+    .held = tgi_picture_held,
 };

@@ -240,6 +240,12 @@ static tg_status npy_open(const char *path, const tg_open_opts *o, tg_source **o
     return TG_OK;
 }
 
+static int npy_held(const tg_source *s, int64_t i, tgi_held *out)
+{
+    tgi_rfile_held(&((const npy_source *)s)->file, out);
+    return i == 0;
+}
+
 static const tg_image_info *npy_info(const tg_source *s)
 {
     return &((const npy_source *)s)->info;
@@ -266,4 +272,5 @@ const tg_source_ops tgi_npy_source_ops = {
     .read = npy_read,
     .close = npy_close,
     .codec_bytes = npy_codec_bytes,
+    .held = npy_held,
 };

@@ -7,6 +7,7 @@
 #define TG_ONNX_H
 
 #include "engine/base/attrs.h"
+#include "engine/base/held.h"
 #include "engine/base/status.h"
 #include "engine/base/tensor.h"
 
@@ -84,8 +85,18 @@ tg_status tgi_onnx_open(const char *path, tg_onnx_model **out, tgi_err *err);
 tg_status tgi_onnx_parse(const void *bytes, size_t n, tg_onnx_model **out, tgi_err *err);
 /* The i-th file of external data, as the model spells it, below its folder; NULL: no more. */
 const char *tgi_onnx_file(const tg_onnx_model *m, int i);
+/* Its files as they were opened: those of external data, the model itself last. 0: no more. */
+typedef struct tgi_onnx_part {
+    const char *location; /* NULL: the model itself */
+    tgi_stamp was;
+    uint64_t sum; /* of all bytes (tgi_fnv), when tgi_onnx_sum was called; else 0 */
+} tgi_onnx_part;
+int tgi_onnx_part_at(const tg_onnx_model *m, int i, tgi_onnx_part *out);
+/* Read all bytes once, for their sums. */
+void tgi_onnx_sum(const tg_onnx_model *m);
 /* TG_E_FORMAT when one of its files is another one than when it was opened, in size or time of
- * change. Weights are views of the files: ask behind reading them. */
+ * change; where there is a sum, and only the time differs, in the bytes. Weights are views of
+ * the files: ask behind reading them. */
 tg_status tgi_onnx_unchanged(const tg_onnx_model *m, tgi_err *err);
 void tgi_onnx_close(tg_onnx_model **m);
 

@@ -6,15 +6,15 @@
 #include "io/onnx.h"
 #include "io/onnx_wire.h"
 
-#include <sys/stat.h>
-
 /* A file mapped for reading; one per model file and per external data file. */
 typedef struct tgi_onnx_map {
     struct tgi_onnx_map *next;
     const char *location; /* as the model spells it; NULL for the model itself */
     const uint8_t *data;
     size_t size;
-    struct stat was; /* when it was mapped */
+    tgi_stamp was; /* when it was mapped */
+    uint64_t sum;  /* of the bytes; said by: */
+    int summed;    /* they were then as when they were mapped */
 } tgi_onnx_map;
 
 /* The reader's state while it parses, and afterwards what a model must keep. */

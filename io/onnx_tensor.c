@@ -14,6 +14,7 @@
 #include "io/onnx_parse.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/fnv.h"
 #include "engine/base/mem.h"
 
 #include <errno.h>
@@ -66,8 +67,9 @@ tg_status tgi_onnx_map_fd(tgi_onnx_priv *p, int fd, const char *location, tgi_on
     struct stat sb;
     void *data = MAP_FAILED;
     tgi_onnx_map *m = NULL;
+    tgi_stamp was = {0};
     tg_status st = TG_OK;
-    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode))
+    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode) || tgi_stamp_fd(fd, &was) != 0)
         st = tgi_fail(err, TG_E_FORMAT, "not a regular file");
     else if (sb.st_size <= 0)
         st = tgi_fail(err, TG_E_FORMAT, "the file is empty");
@@ -87,7 +89,11 @@ tg_status tgi_onnx_map_fd(tgi_onnx_priv *p, int fd, const char *location, tgi_on
         tgi_free(m);
         return st;
     }
-    *m = (tgi_onnx_map){p->maps, location, data, (size_t)sb.st_size, sb};
+    *m = (tgi_onnx_map){.next = p->maps,
+                        .location = location,
+                        .data = data,
+                        .size = (size_t)sb.st_size,
+                        .was = was};
     p->maps = m;
     p->n_maps++;
     *out = m;
@@ -115,24 +121,62 @@ static void path_of(const tgi_onnx_priv *p, const tgi_onnx_map *m, char *buf, si
         buf[0] = 0;
 }
 
+/* Size and time of change of what we mapped; of a file whose name another has, as they were. */
+static tgi_stamp state_now(const tgi_onnx_priv *p, const tgi_onnx_map *m, char *path,
+                           size_t cap)
+{
+    tgi_stamp is;
+    path_of(p, m, path, cap);
+    return tgi_stamp_path(path, &is) == 0 && tgi_stamp_same_file(&is, &m->was) ? is : m->was;
+}
+
+int tgi_onnx_part_at(const tg_onnx_model *model, int i, tgi_onnx_part *out)
+{
+    const tgi_onnx_priv *p = model->priv_;
+    const tgi_onnx_map *m = p->path ? p->maps : NULL;
+    while (m && i-- > 0)
+        m = m->next;
+    if (m)
+        *out = (tgi_onnx_part){m->location, m->was, m->sum};
+    return m != NULL;
+}
+
+void tgi_onnx_sum(const tg_onnx_model *model)
+{
+    const tgi_onnx_priv *p = model->priv_;
+    char path[PATH_MAX];
+    for (tgi_onnx_map *m = p->path ? p->maps : NULL; m; m = m->next) {
+        if (m->summed)
+            continue;
+        m->sum = tgi_fnv(TGI_FNV_BEGIN, m->data, m->size);
+        const tgi_stamp is = state_now(p, m, path, sizeof path);
+        m->summed = tgi_stamp_same_state(&is, &m->was);
+    }
+}
+
+/* Only its time of change is another: somebody touched it, or copied it over itself. */
+static int bytes_same(tgi_onnx_map *m, const tgi_stamp *is)
+{
+    if (!m->summed || is->size != m->was.size ||
+        tgi_fnv(TGI_FNV_BEGIN, m->data, m->size) != m->sum)
+        return 0;
+    m->was = *is;
+    return 1;
+}
+
 tg_status tgi_onnx_unchanged(const tg_onnx_model *model, tgi_err *err)
 {
     const tgi_onnx_priv *p = model->priv_;
     char path[PATH_MAX];
-    for (const tgi_onnx_map *m = p->path ? p->maps : NULL; m; m = m->next) {
-        const struct stat *was = &m->was;
-        struct stat is;
-        path_of(p, m, path, sizeof path);
-        if (stat(path, &is) != 0 || is.st_dev != was->st_dev || is.st_ino != was->st_ino)
-            continue; /* another file has the name: ours is as it was */
-        if (is.st_size == was->st_size && is.st_mtim.tv_sec == was->st_mtim.tv_sec &&
-            is.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
+    for (tgi_onnx_map *m = p->path ? p->maps : NULL; m; m = m->next) {
+        const tgi_stamp is = state_now(p, m, path, sizeof path);
+        if (tgi_stamp_same_state(&is, &m->was) || bytes_same(m, &is))
             continue;
         return tgi_fail(err, TG_E_FORMAT,
                         "%s was changed while it was read (%lld bytes, then %lld): the same "
                         "command starts again; give a new version of a model another name, or "
                         "move it over the old one",
-                        path, (long long)was->st_size, (long long)is.st_size);
+                        path, (long long)m->was.size, (long long)is.size);
     }
     return TG_OK;
 }

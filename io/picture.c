@@ -230,3 +230,9 @@ uint64_t tgi_picture_decoded(const tg_source *s)
 {
     return ((const picture *)s)->decoded;
 }
+
+int tgi_picture_held(const tg_source *s, int64_t i, tgi_held *out)
+{
+    tgi_rfile_held(&((const picture *)s)->file, out);
+    return i == 0;
+}

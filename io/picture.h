@@ -40,6 +40,7 @@ void tgi_picture_close(tg_source **s);
 size_t tgi_picture_bytes(const tg_source *s);
 int64_t tgi_picture_keeps(const tg_source *s);
 uint64_t tgi_picture_decoded(const tg_source *s);
+int tgi_picture_held(const tg_source *s, int64_t i, tgi_held *out);
 
 /* Pixels per metre from a file (0: unknown) to the metadata. */
 void tgi_picture_resolution(tg_image_meta *m, double x, double y);

@@ -21,8 +21,19 @@ tg_status tgi_rfile_open(const char *path, tgi_rfile *f, tgi_err *err)
         close(fd);
         return tgi_fail(err, TG_E_ARG, "%s: not a regular file", path);
     }
-    *f = (tgi_rfile){.fd = fd, .size = (uint64_t)sb.st_size};
+    *f = (tgi_rfile){.fd = fd};
+    if (tgi_stamp_fd(fd, &f->was) != 0) {
+        tgi_rfile_close(f);
+        return tgi_fail(err, TG_E_IO, "%s: cannot be looked at", path);
+    }
+    f->size = f->was.size;
     return TG_OK;
+}
+
+void tgi_rfile_held(const tgi_rfile *f, tgi_held *out)
+{
+    out->fd = f->fd;
+    out->was = f->was;
 }
 
 void tgi_rfile_close(tgi_rfile *f)

@@ -7,6 +7,7 @@
 #ifndef TGI_RFILE_H
 #define TGI_RFILE_H
 
+#include "engine/base/held.h"
 #include "engine/base/status.h"
 
 #include <stdbool.h>
@@ -16,11 +17,14 @@
 typedef struct tgi_rfile {
     int fd; /* -1: closed */
     uint64_t size;
+    tgi_stamp was; /* when it was opened */
 } tgi_rfile;
 
 /* Open a regular file. TG_E_NOT_FOUND, TG_E_ARG for folders, pipes and devices. */
 tg_status tgi_rfile_open(const char *path, tgi_rfile *f, tgi_err *err);
 void tgi_rfile_close(tgi_rfile *f); /* safe on {.fd = -1} and after close */
+/* The file as it was opened, for all but its name. */
+void tgi_rfile_held(const tgi_rfile *f, tgi_held *out);
 /* Read exactly n bytes at `off`. TG_E_FORMAT when the file ends before, TG_E_IO. */
 tg_status tgi_rfile_read(const tgi_rfile *f, uint64_t off, void *dst, size_t n, tgi_err *err);
 

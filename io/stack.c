@@ -32,6 +32,7 @@ typedef struct lane {
 typedef struct stack_source {
     tg_source base;
     tgi_stack_spec spec;
+    tgi_stamp *was;    /* of each path, when it was looked at */
     tg_open_opts opts; /* of the files */
     int n_open;        /* of MAX_OPEN, in use */
     int n_lanes;
@@ -105,6 +106,23 @@ static tg_status agrees(const stack_source *s, const char *path, const tg_image_
     return TG_OK;
 }
 
+/* The name is still that of the file that was looked at: asked before it is opened, and of what
+ * was opened. (Its time of change is another question: who runs over the stack asks it when all
+ * is read.) */
+static tg_status is_same(const stack_source *s, uint32_t file, const tg_source *m, tgi_err *err)
+{
+    tgi_held is = {.path = s->spec.path[file]};
+    const int there = m ? tgi_source_held(m, 0, &is) : tgi_stamp_path(is.path, &is.was) == 0;
+    if (there && tgi_stamp_same_file(&is.was, &s->was[file]) &&
+        is.was.size == s->was[file].size)
+        return TG_OK;
+    return tgi_fail(
+        err, TG_E_FORMAT,
+        "%s is gone, or was replaced or changed, while the stack was read: with the "
+        "old file back the same command goes on, with the new one -y starts over",
+        s->spec.path[file]);
+}
+
 static void close_handle(lane *l, handle *h)
 {
     if (!h->source)
@@ -128,10 +146,12 @@ static tg_status hold(stack_source *s, lane *l, uint32_t file, tg_source **out, 
     }
     if (!h->source || h->file != file) {
         close_handle(l, h);
+        TGI_TRY(is_same(s, file, NULL, err));
         TGI_TRY(open_member(s, l, file, &h->source, err));
         h->file = file;
-        const tg_status st =
-            agrees(s, s->spec.path[file], h->source->ops->info(h->source), err);
+        tg_status st = is_same(s, file, h->source, err);
+        if (st == TG_OK)
+            st = agrees(s, s->spec.path[file], h->source->ops->info(h->source), err);
         if (st != TG_OK) { /* it did at open */
             close_handle(l, h);
             return st;
@@ -210,6 +230,15 @@ static const char *stack_file(const tg_source *base, int64_t i)
     return i < s->spec.n_files + s->spec.n_extra ? s->spec.path[i] : NULL;
 }
 
+static int stack_held(const tg_source *base, int64_t i, tgi_held *out)
+{
+    const stack_source *s = (const stack_source *)base;
+    if (i >= s->spec.n_files + s->spec.n_extra)
+        return 0;
+    *out = (tgi_held){s->spec.path[i], -1, s->was[i]};
+    return 1;
+}
+
 static void stack_close(tg_source **base)
 {
     stack_source *s = (stack_source *)*base;
@@ -217,6 +246,7 @@ static void stack_close(tg_source **base)
         return;
     close_all(s);
     tgi_free(s->lanes);
+    tgi_free(s->was);
     tgi_stack_spec_free(&s->spec);
     tgi_free(s);
     *base = NULL;
@@ -261,11 +291,17 @@ static tg_status look_at_files(stack_source *s, tgi_err *err)
         if (st == TG_OK && i->n_planes < most[f])
             st = tgi_fail(err, TG_E_FORMAT, "%s has %lld planes, plane %u of it is asked for",
                           p->path[f], (long long)i->n_planes, most[f] - 1);
+        tgi_held is;
+        if (st == TG_OK && tgi_source_held(m, 0, &is))
+            s->was[f] = is.was;
         weigh(s, m);
         p->info.file_bytes += i->file_bytes;
         tgi_source_close(&m);
     }
     tgi_free(most);
+    for (int64_t f = p->n_files; st == TG_OK && f < p->n_files + p->n_extra; f++)
+        if (tgi_stamp_path(p->path[f], &s->was[f]) != 0)
+            st = tgi_fail(err, TG_E_NOT_FOUND, "%s is gone", p->path[f]);
     return st;
 }
 
@@ -342,7 +378,10 @@ static tg_status open_stack(stack_source *s, const tg_open_opts *o, tgi_err *err
     s->own_bytes = sizeof *s + (size_t)s->n_lanes * sizeof *s->lanes +
                    (size_t)p->info.n_planes * sizeof *p->planes;
     for (int64_t i = 0; i < p->n_files + p->n_extra; i++)
-        s->own_bytes += sizeof *p->path + strlen(p->path[i]) + 1;
+        s->own_bytes += sizeof *p->path + strlen(p->path[i]) + 1 + sizeof *s->was;
+    s->was = tgi_calloc(TGI_TAG_IO, (size_t)(p->n_files + p->n_extra), sizeof *s->was);
+    if (!s->was)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for %lld files", (long long)p->n_files);
     TGI_TRY(take_from_first(s, err));
     TGI_TRY(look_at_files(s, err));
     return o->axes ? tgi_image_relabel(&p->info, o->axes, err) : TG_OK;
@@ -379,4 +418,5 @@ static const tg_source_ops stack_ops = {
     .stream_rows = stack_stream_rows,
     .decoded_bytes = stack_decoded,
     .file = stack_file,
+    .held = stack_held,
 };

@@ -324,6 +324,12 @@ static uint64_t tiff_decoded(const tg_source *base)
     return n;
 }
 
+static int tiff_held(const tg_source *s, int64_t i, tgi_held *out)
+{
+    tgi_rfile_held(&((const tgi_tiff_source *)s)->file.f, out);
+    return i == 0;
+}
+
 static int tiff_probe(const uint8_t *head, size_t n, const char *path)
 {
     (void)path;
@@ -342,4 +348,5 @@ const tg_source_ops tgi_tiff_source_ops = {
     .expect = tiff_expect,
     .stream_rows = tiff_stream_rows,
     .decoded_bytes = tiff_decoded,
+    .held = tiff_held,
 };

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BLOCK 65536
+#define BLOCK 8192
 #define MAX_DEPTH 512
 #define MEMBER_CAP 64
 

@@ -75,6 +75,19 @@ const char *tgi_graph_file(const tg_graph *g, int i)
     return p->model ? tgi_onnx_file(p->model, i) : NULL;
 }
 
+int tgi_graph_part(const tg_graph *g, int i, struct tgi_onnx_part *out)
+{
+    const tgi_graph_priv *p = tgi_priv(g);
+    return p->model && tgi_onnx_part_at(p->model, i, out);
+}
+
+void tgi_graph_sum(const tg_graph *g)
+{
+    const tgi_graph_priv *p = tgi_priv(g);
+    if (p->model)
+        tgi_onnx_sum(p->model);
+}
+
 tg_status tgi_graph_unchanged(const tg_graph *g, tgi_err *err)
 {
     const tgi_graph_priv *p = tgi_priv(g);

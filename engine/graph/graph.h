@@ -125,6 +125,10 @@ tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tg_graph **out, 
 /* The i-th file beside the model that holds weights of it: its name below the model's folder.
  * NULL: no more. */
 const char *tgi_graph_file(const tg_graph *g, int i);
+/* As tgi_onnx_part_at and tgi_onnx_sum; of a network made otherwise there are no parts. */
+struct tgi_onnx_part;
+int tgi_graph_part(const tg_graph *g, int i, struct tgi_onnx_part *out);
+void tgi_graph_sum(const tg_graph *g);
 /* As tgi_onnx_unchanged: whoever packed weights asks whether they were the model's. */
 tg_status tgi_graph_unchanged(const tg_graph *g, tgi_err *err);
 /* The second half: lower parsed structs. *model is taken on success (set to NULL). */

@@ -8,6 +8,7 @@
 #include "engine/gate.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
+#include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
@@ -30,7 +31,7 @@
 typedef struct copy {
     tg_ctx *ctx;
     const tg_opts *opts;
-    tgi_machine machine;
+    tgi_machine *machine; /* too large for the stack */
     tg_source *source;
     const tg_image_info *info;
     const char *input, *output;
@@ -139,8 +140,11 @@ static tg_status pass_gate(const copy *c, tgi_err *err)
 
 static tg_status open_copy(copy *c, tgi_err *err)
 {
-    tgi_machine_here(&c->machine);
-    c->budget = tgi_machine_budget(&c->machine, c->opts, NULL);
+    c->machine = tgi_malloc(TGI_TAG_MISC, sizeof *c->machine);
+    if (!c->machine)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
+    tgi_machine_here(c->machine);
+    c->budget = tgi_machine_budget(c->machine, c->opts, NULL);
     tg_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
                       .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
                       .threads = 1,
@@ -148,7 +152,7 @@ static tg_status open_copy(copy *c, tgi_err *err)
                       .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
-                      .decode_budget = c->budget / 4,
+                      .decode_budget = tgi_decode_budget(c->budget),
                       .spare = c->spare,
                       .cancelled = tg_cancel_signal,
                       .surplus = &c->surplus};
@@ -203,6 +207,7 @@ static void close_copy(copy *c)
     if (c->source)
         tgi_source_close(&c->source);
     tgi_bad_tiles_free(&c->bad);
+    tgi_free(c->machine);
     tgi_free(c->in_rows);
     tgi_free(c->out_rows);
 }
@@ -296,7 +301,7 @@ static int window_of(const tg_sink_layout *l)
 
 static int encoders_of(const copy *c)
 {
-    return (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, c->machine.processors);
+    return (int)tgi_opts_int(c->opts, TGI_OPT_THREADS, c->machine->processors);
 }
 
 /* What the copy takes beside what the process holds by now, against --ram or, without one, all
@@ -307,9 +312,9 @@ static tg_status check_budget(copy *c, const tg_sink_layout *l, uint64_t *peak, 
     const size_t counted = c->row_bytes + (c->source_bytes < codec ? c->source_bytes : codec);
     uint64_t program = 0;
     const uint64_t held =
-        tgi_machine_process(&c->machine, now > counted ? now - counted : 0, &program);
+        tgi_machine_process(c->machine, now > counted ? now - counted : 0, &program);
     const uint64_t budget = tgi_opts_given(c->opts, TGI_OPT_RAM)
-                                ? tgi_machine_budget(&c->machine, c->opts, NULL)
+                                ? tgi_machine_budget(c->machine, c->opts, NULL)
                                 : tgi_sat_add(tgi_mem_available(NULL), held);
     size_t need = tgi_sat_add(codec, ALLOWANCE_BYTES + c->row_bytes);
     char text[2][32];
@@ -406,6 +411,8 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
     tg_status st = tgi_bad_tiles_begin_output(c->bad, c->output, err);
     if (st == TG_OK)
         st = npy_planes(c, &out, err);
+    st = st == TG_OK ? tgi_input_unchanged(tgi_source_held, c->source, err)
+                     : tgi_input_blame(tgi_source_held, c->source, st, err);
     if (st == TG_OK)
         st = list_bad(c, err);
     if (st == TG_OK)
@@ -548,7 +555,7 @@ static tg_status fingerprint(const copy *c, const tg_sink_layout *l, char **out,
 {
     char id[160], codec[64];
     tgi_lines t = {0};
-    TGI_TRY(tgi_input_identity(c->source, c->input, id, sizeof id, err));
+    TGI_TRY(tgi_input_identity(c->source, id, sizeof id, err));
     tgi_fingerprint_program(&t, c->part ? PART : "copy " TG_VERSION_STRING);
     tgi_lines_add(&t, "input", "%s", id);
     tgi_lines_add(&t, "region", "%lld:%lld,%lld:%lld planes=%lld", (long long)c->y.lo,
@@ -628,11 +635,26 @@ static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg
     return st;
 }
 
+/* When all is read, or reading failed: what was made of an input that was changed meanwhile is
+ * of no use to anybody, and what nothing was made of neither. */
+static tg_status input_held(const copy *c, tg_journal *j, tg_status st, tgi_err *err)
+{
+    tgi_err why = {0};
+    const tg_status held = tgi_input_unchanged(tgi_source_held, c->source, &why);
+    if (held != TG_OK)
+        tgi_journal_forget(j);
+    else if (st != TG_E_FORMAT || !tgi_journal_abandon(j))
+        return st;
+    if (c->bad)
+        tgi_bad_tiles_clear(c->bad);
+    return st == TG_OK ? tgi_fail(err, held, "%s", why.text)
+                       : tgi_input_blame(tgi_source_held, c->source, st, err);
+}
+
 static tg_status fill_tiff(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
 {
     tg_status st = write_tiles(c, l, j, err);
-    if (st == TG_E_FORMAT && tgi_journal_abandon(j) && c->bad)
-        tgi_bad_tiles_clear(c->bad);
+    st = input_held(c, j, st, err);
     if (st == TG_OK)
         st = tgi_picture_make(c->writer, l, &c->meta, j, err);
     if (st == TG_OK)
@@ -682,6 +704,15 @@ static int is_array(const char *path)
     return n > 4 && strcmp(path + n - 4, ".npy") == 0;
 }
 
+/* Begin again, with decoders that hold as little as they can. */
+static void spare(copy *c, const tg_opts *o)
+{
+    close_copy(c);
+    memset(c, 0, sizeof *c);
+    c->opts = o;
+    c->spare = 1;
+}
+
 /* Open and check alone. */
 static tg_status count_copy(copy *c, uint64_t *bytes, tgi_err *err)
 {
@@ -701,8 +732,7 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err)
     tgi_err e = {0};
     tg_status st = count_copy(&c, bytes, &e);
     if (c.refused) {
-        close_copy(&c);
-        c = (copy){.opts = o, .spare = 1};
+        spare(&c, o);
         e = (tgi_err){0};
         st = count_copy(&c, bytes, &e);
     }
@@ -720,11 +750,11 @@ static tg_status copy_opened(copy *c, tgi_err *err)
 /* Within a budget that has no more room, decoders hold as little as they can. */
 static tg_status copy_sparing(copy *c, tg_ctx *ctx, tgi_err *err)
 {
-    const tg_opts *opts = c->opts;
     const double begun = c->begun;
     const tgi_copy_part *part = c->part;
-    close_copy(c);
-    *c = (copy){.opts = opts, .begun = begun, .part = part, .spare = 1};
+    spare(c, c->opts);
+    c->begun = begun;
+    c->part = part;
     TGI_TRY(open_copy(c, err)); /* warnings were told the first time */
     c->ctx = ctx;
     return copy_opened(c, err);

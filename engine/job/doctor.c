@@ -182,15 +182,19 @@ static void look_at_processor(report *r)
 /* What the time that a plan states is made of. */
 static void look_at_speeds(report *r)
 {
-    tgi_speeds measured, base;
-    const int calibrated = tgi_speeds_load(&measured, NULL) == TG_OK;
-    tgi_lessons *l = tgi_calloc(TGI_TAG_MISC, 1, sizeof *l);
-    tgi_speeds_usual(tgi_usable_processors(), calibrated ? &measured : NULL, &base);
-    if (l)
-        tgi_lessons_load(&base, calibrated, l);
+    struct {
+        tgi_speeds measured, base;
+        tgi_lessons lessons;
+    } *k = tgi_calloc(TGI_TAG_MISC, 1, sizeof *k); /* too large for the stack */
+    if (!k)
+        return;
+    const int calibrated = tgi_speeds_load(&k->measured, NULL) == TG_OK;
+    const tgi_lessons *l = &k->lessons;
+    tgi_speeds_usual(tgi_usable_processors(), calibrated ? &k->measured : NULL, &k->base);
+    tgi_lessons_load(&k->base, calibrated, &k->lessons);
     const char *of =
         calibrated ? "those that tegula calibrate measured" : "those of a usual machine";
-    if (l && l->runs)
+    if (l->runs)
         find(r, "speeds", TG_FINDING_OK,
              "estimates are of %s, corrected by %lld finished runs, which took %.2f times what "
              "was said",
@@ -199,7 +203,7 @@ static void look_at_speeds(report *r)
         find(r, "speeds", TG_FINDING_OK, "estimates are of %s%s", of,
              tgi_lessons_wanted() ? "; no finished run has corrected them yet"
                                   : "; TEGULA_LEARN=no: finished runs do not correct them");
-    tgi_free(l);
+    tgi_free(k);
 }
 
 /* What was not there when this was built; the codecs say it themselves (codec_absent.c). */

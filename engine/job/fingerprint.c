@@ -1,38 +1,23 @@
 #include "engine/job/fingerprint.h"
 
+#include "engine/base/fnv.h"
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
+#include "engine/graph/graph.h"
+#include "io/onnx.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-/* FNV-1a over words of 64 bits, turned so that their upper bits reach the lower ones, and bytes
- * at the end: identity of files among honest users, not a defence against forgery. The whole of
- * a model goes through it. */
-static uint64_t hash_bytes(uint64_t h, const unsigned char *p, size_t n)
-{
-    uint64_t word;
-    for (; n >= sizeof word; p += sizeof word, n -= sizeof word) {
-        memcpy(&word, p, sizeof word);
-        h = (h ^ word) * 1099511628211ull;
-        h = h << 29 | h >> 35;
-    }
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 1099511628211ull;
-    return h;
-}
-
 /* As many bytes as there are: where a block ends must not depend on how it was read. */
-static size_t read_block(int fd, unsigned char *block, size_t cap, off_t at)
+static size_t read_block(int fd, unsigned char *block, size_t cap, uint64_t at)
 {
     size_t got = 0;
     ssize_t n = 1;
     while (got < cap && n != 0) {
-        n = pread(fd, block + got, cap - got, at + (off_t)got);
+        n = pread(fd, block + got, cap - got, (off_t)(at + got));
         if (n > 0)
             got += (size_t)n;
         else if (n < 0 && errno != EINTR)
@@ -41,50 +26,61 @@ static size_t read_block(int fd, unsigned char *block, size_t cap, off_t at)
     return got;
 }
 
-/* Size, time of change and a hash: of the whole file up to `limit` bytes, else of its two ends.
- */
-tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t cap,
-                            tgi_err *err)
+/* Of the whole file up to `limit` bytes, else of its first HEAD and of its end. Nothing behind
+ * the size that the file had when it was opened is read. */
+static uint64_t hash_file(int fd, uint64_t size, uint64_t limit)
 {
-    unsigned char block[65536];
-    struct stat st;
-    uint64_t h = 14695981039346656037ull;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        if (fd >= 0)
-            close(fd);
-        return tgi_fail(err, TG_E_NOT_FOUND, "%s: cannot be opened", path);
-    }
-    const off_t part = st.st_size <= limit ? st.st_size : limit / 2;
-    for (off_t at = 0; at < st.st_size;) {
-        const size_t n = read_block(fd, block, sizeof block, at);
+    enum { HEAD = 65536 };
+    unsigned char block[8192];
+    uint64_t h = TGI_FNV_BEGIN;
+    const uint64_t part = size <= limit ? size : limit / 2;
+    for (uint64_t at = 0; at < size;) {
+        const uint64_t left = size - at;
+        const size_t n = read_block(fd, block, left < sizeof block ? left : sizeof block, at);
         if (!n)
             break;
-        h = hash_bytes(h, block, n);
-        at += (off_t)n;
-        if (at >= part && at < st.st_size - part)
-            at = st.st_size - part; /* the middle of a huge image is left out */
+        h = tgi_fnv(h, block, n);
+        at += n;
+        if (at >= HEAD && at >= part && at < size - part)
+            at = size - part; /* the middle of a huge image is left out */
     }
-    close(fd);
-    snprintf(buf, cap, "%lld bytes, mtime %lld.%09ld, hash %016llx", (long long)st.st_size,
-             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (unsigned long long)h);
+    return h;
+}
+
+static void put_identity(const tgi_stamp *was, uint64_t hash, char *buf, size_t cap)
+{
+    snprintf(buf, cap, "%llu bytes, mtime %lld.%09lld, hash %016llx",
+             (unsigned long long)was->size, (long long)was->sec, (long long)was->nsec,
+             (unsigned long long)hash);
+}
+
+static tg_status file_identity(const tgi_held *f, uint64_t limit, char *buf, size_t cap,
+                               tgi_err *err)
+{
+    int fd;
+    TGI_TRY(tgi_held_open(f, &fd, err));
+    put_identity(&f->was, hash_file(fd, f->was.size, limit), buf, cap);
+    tgi_held_close(f, &fd);
     return TG_OK;
 }
 
-tg_status tgi_input_identity(const tg_source *s, const char *path, char *buf, size_t cap,
-                             tgi_err *err)
+tg_status tgi_input_identity(const tg_source *s, char *buf, size_t cap, tgi_err *err)
 {
     char one[128];
     int64_t n = 0;
-    uint64_t h = 14695981039346656037ull;
-    const char *file;
-    if (!tgi_source_file(s, path, 1))
-        return tgi_file_identity(tgi_source_file(s, path, 0), 32768, buf, cap, err);
-    for (; (file = tgi_source_file(s, path, n)); n++) {
-        const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-        TGI_TRY(tgi_file_identity(file, 4096, one, sizeof one, err));
-        h = hash_bytes(h, (const unsigned char *)name, strlen(name) + 1);
-        h = hash_bytes(h, (const unsigned char *)one, strlen(one) + 1);
+    uint64_t h = TGI_FNV_BEGIN;
+    tgi_held f;
+    if (!tgi_source_held(s, 0, &f))
+        return tgi_fail(err, TG_E_NOT_FOUND, "the input cannot be looked at");
+    if (!tgi_source_held(s, 1, &f)) {
+        tgi_source_held(s, 0, &f);
+        return file_identity(&f, 32768, buf, cap, err);
+    }
+    for (; tgi_source_held(s, n, &f); n++) {
+        const char *slash = strrchr(f.path, '/'), *name = slash ? slash + 1 : f.path;
+        TGI_TRY(file_identity(&f, 4096, one, sizeof one, err));
+        h = tgi_fnv(h, name, strlen(name) + 1);
+        h = tgi_fnv(h, one, strlen(one) + 1);
     }
     snprintf(buf, cap, "%lld files, hash of names, sizes, times and ends %016llx", (long long)n,
              (unsigned long long)h);
@@ -116,36 +112,28 @@ void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o)
                   (long long)tgi_opts_int(o, TGI_OPT_LEVEL, 0));
 }
 
-/* Weights may lie in files beside the model, which are the model as much as it is. */
-static tg_status add_model(tgi_lines *t, const tg_job *job, tgi_err *err)
+/* Weights may lie in files beside the model, which are the model as much as it is. The bytes
+ * are those that it was opened with, whatever has its name now. */
+static void add_model(tgi_lines *t, const tg_job *job)
 {
     char one[128];
-    const char *model = job->set.model, *slash = strrchr(model, '/'), *name;
-    const int folder = slash ? (int)(slash - model) + 1 : 0;
-    TGI_TRY(tgi_file_identity(model, INT64_MAX, one, sizeof one, err));
-    tgi_lines_add(t, "model", "%s", one);
-    tgi_lines all = {0};
-    for (int i = 0; (name = tgi_graph_file(job->graph, i)); i++) {
-        char path[4096];
-        tg_status st = TG_E_NOT_FOUND;
-        if (snprintf(path, sizeof path, "%.*s%s", folder, model, name) < (int)sizeof path)
-            st = tgi_file_identity(path, INT64_MAX, one, sizeof one, err);
+    tgi_lines beside = {0};
+    tgi_onnx_part p;
+    tgi_graph_sum(job->graph);
+    for (int i = 0; tgi_graph_part(job->graph, i, &p); i++) {
+        put_identity(&p.was, p.sum, one, sizeof one);
+        if (p.location)
+            tgi_lines_add(&beside, p.location, "%s;", one);
         else
-            (void)tgi_fail(err, st, "%s: the name of its external data is too long", model);
-        if (st != TG_OK) {
-            tgi_free(all.p);
-            return st;
-        }
-        tgi_lines_add(&all, name, "%s;", one);
+            tgi_lines_add(t, "model", "%s", one);
     }
-    for (size_t i = 0; all.p && i < all.n; i++)
-        if (all.p[i] == '\n')
-            all.p[i] = ' ';
-    t->lost |= all.lost;
-    if (all.p)
-        tgi_lines_add(t, "model_data", "%s", all.p);
-    tgi_free(all.p);
-    return TG_OK;
+    for (size_t i = 0; beside.p && i < beside.n; i++)
+        if (beside.p[i] == '\n')
+            beside.p[i] = ' ';
+    t->lost |= beside.lost;
+    if (beside.p)
+        tgi_lines_add(t, "model_data", "%s", beside.p);
+    tgi_free(beside.p);
 }
 
 static void add_region(tgi_lines *t, const tg_mapping *m)
@@ -180,12 +168,12 @@ static void add_output(tgi_lines *t, const tg_job *job)
 static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
 {
     char input[128], by[64];
-    TGI_TRY(tgi_input_identity(job->source, job->set.input, input, sizeof input, err));
+    TGI_TRY(tgi_input_identity(job->source, input, sizeof input, err));
     tgi_fingerprint_program(t, TG_VERSION_STRING);
     tgi_lines_add(t, "isa", "%s", tgi_job_computed_by(job, by, sizeof by));
     tgi_lines_add(t, "precision", "%s", tgi_job_precision(job));
     tgi_lines_add(t, "input", "%s", input);
-    TGI_TRY(add_model(t, job, err));
+    add_model(t, job);
     char *net = tgi_net_text(job->plan.net);
     t->lost |= !net;
     if (net)

@@ -15,12 +15,9 @@ void tgi_fingerprint_program(tgi_lines *t, const char *program);
 /* The lines of what is chosen of an input: planes, axes, patterns, series, level. */
 void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o);
 
-/* Size, time of change and a hash of a file: of all of it up to `limit` bytes, else of both
- * ends. TG_E_NOT_FOUND. */
-tg_status tgi_file_identity(const char *path, int64_t limit, char *buf, size_t cap,
-                            tgi_err *err);
-/* The same of every file that the source `s`, opened as `path`, reads: names count too. */
-tg_status tgi_input_identity(const tg_source *s, const char *path, char *buf, size_t cap,
-                             tgi_err *err);
+/* Size, time of change and a hash of the file that the source reads, as it was opened: of all
+ * of a small one, else of both ends. Of a stack those of every file, and their names.
+ * TG_E_NOT_FOUND, TG_E_FORMAT: a file of it is gone, or another has its name. */
+tg_status tgi_input_identity(const tg_source *s, char *buf, size_t cap, tgi_err *err);
 
 #endif

@@ -1,5 +1,50 @@
 #include "engine/job/go_on.h"
 
+#include <string.h>
+
+/* Go on with the interrupted run's instruction set: another one gives other last bits. What
+ * the user asked for by name is not overruled. */
+static tg_status adopt_isa(tg_settings *s, const char *isa, tgi_err *err)
+{
+    tg_isa want;
+    const tg_backend *be = NULL;
+    if (strcmp(isa, s->backend->name) == 0)
+        return TG_OK;
+    if (s->isa_given)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "the interrupted output was computed with %s, --isa asks for %s: go on "
+                        "with --isa %s, or give -y to discard it and start over",
+                        isa, s->backend->name, isa);
+    if (tgi_isa_parse(isa, &want) && tgi_isa_detect(want) == want)
+        be = tgi_backend_for(want);
+    if (!be)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "the interrupted output was computed with %s, which this machine "
+                        "lacks: finish it on such a machine, or give -y to discard it and "
+                        "start over",
+                        isa);
+    s->backend = be;
+    return TG_OK;
+}
+
+tg_status tgi_adopt_device(tg_job *job, const char *was, tgi_err *err)
+{
+    char now[64];
+    const int on_device = strchr(was, ' ') != NULL; /* "cuda fp16 9.0" */
+    TGI_TRY(tgi_job_device_choose(job, err));
+    tgi_job_device_adopt(job, was);
+    if (strcmp(was, tgi_job_computed_by(job, now, sizeof now)) == 0)
+        return TG_OK;
+    if (on_device || job->dev.by_name)
+        return tgi_fail(err, TG_E_CHANGED,
+                        "the interrupted output was computed with %s, this run would use %s: "
+                        "finish it with what began it, or give -y to discard it and start over",
+                        was, now);
+    if (job->dev.ops)
+        TGI_TRY(tgi_job_device_leave(job, NULL, err));
+    return adopt_isa(&job->set, was, err);
+}
+
 tg_status tgi_may_go_on(const tg_journal *j, const tgi_bad_tiles *bad, const char *output,
                         tgi_err *err)
 {

@@ -2,8 +2,12 @@
 #ifndef TGI_GO_ON_H
 #define TGI_GO_ON_H
 
+#include "engine/job/job.h"
 #include "engine/run/journal.h"
 
+/* What computed the interrupted output (tgi_job_computed_by) computes the rest of it.
+ * TG_E_CHANGED: that is not here, or something else is asked for. */
+tg_status tgi_adopt_device(tg_job *job, const char *was, tgi_err *err);
 /* Before anything is taken over: an output with regions that --on-bad-tile fill filled is gone
  * on with under that option only (TG_E_CHANGED). `bad` NULL: without it. */
 tg_status tgi_may_go_on(const tg_journal *j, const tgi_bad_tiles *bad, const char *output,

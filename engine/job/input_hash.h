@@ -1,18 +1,27 @@
-/* input_hash.h - the checksum of the whole input, for the receipt, while the run computes.
+/* input_hash.h - is the input still what it was when the run opened it? The checksum of the
+ * whole of it, for the receipt and for that question, while the run computes.
  *
  * An input of several files is summed as if they were one, in the order of the stack: what
  * `cat FILES | sha256sum` prints.
  *
- * A thread of the lowest priority reads the input from end to end, a buffer at a time. Whatever
- * is left when the run is through with its pixels, the caller finishes itself, so that the
- * thread's priority holds nobody up. The file is a view of one moment only if it stayed as it
- * was: its size and time of change are looked at before and after. */
+ * A thread of the lowest priority reads the files that the readers hold from end to end, a
+ * buffer at a time. Whatever is left when the run is through with its pixels, the caller
+ * finishes itself, so that the thread's priority holds nobody up. Size and time of change say
+ * whether a file is as it was, before the first pixel is read and as long as there are pixels
+ * to read:
+ *
+ *  - They change before the checksum is there: nobody knows what was read before and what
+ * behind. The run ends at once.
+ *  - They change later: all is read once more, there and then. The same checksum means that the
+ *    file was touched, or copied over itself, and the run goes on.
+ *  - The name is given to another file, or to none. What is read is one file, and its checksum
+ *    stands; the digest says that it is not the named one's. */
 #ifndef TGI_INPUT_HASH_H
 #define TGI_INPUT_HASH_H
 
+#include "engine/base/held.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status.h"
-#include "io/image.h"
 
 /* One read, and so the buffer: a line of the plan. */
 #define TGI_INPUT_HASH_BYTES ((size_t)256 << 10)
@@ -22,20 +31,36 @@ typedef struct tgi_input_hash tgi_input_hash;
 typedef struct tgi_input_digest {
     char sha256[TGI_SHA256_TEXT]; /* "": none, `trouble` says why */
     uint64_t bytes;               /* that it covers */
-    int changed;                  /* the file was written to or replaced meanwhile */
+    int changed;                  /* the name is another file's, or nobody's */
     char trouble[160];            /* "" when all went well */
+    const char *file;             /* whose trouble; a view of its path */
 } tgi_input_digest;
 
-/* Start. `buffer` has TGI_INPUT_HASH_BYTES and is borrowed until close, as
- * are `path` and the source that was opened with it. A file that
- * cannot be read is no error of the run: the digest says so. TG_E_NOMEM */
-tg_status tgi_input_hash_open(const tg_source *source, const char *path, void *buffer,
+/* Start. `buffer` has `cap` bytes and is borrowed until close, as is what `files` lists of
+ * `of`; NULL: its own of that size. A file that cannot be read is no error of the run: the
+ * digest says so. TG_E_NOMEM */
+tg_status tgi_input_hash_open(tgi_held_files *files, const void *of, void *buffer, size_t cap,
                               tgi_input_hash **out, tgi_err *err);
-/* Finish what the thread has not done. `tick` is called between reads with the fraction done;
- * what it answers but TG_OK is answered here, and the digest is not filled. */
-tg_status tgi_input_hash_finish(tgi_input_hash *h,
-                                tg_status (*tick)(void *user, double fraction, tgi_err *err),
-                                void *user, tgi_input_digest *out, tgi_err *err);
+/* Called between reads of the whole, with the fraction done; what it answers but TG_OK is the
+ * caller's answer, too. */
+typedef tg_status tgi_input_tick(void *user, double fraction, tgi_err *err);
+/* Between pixels: TG_E_FORMAT, naming the file, when it was changed. NULL: TG_OK. */
+tg_status tgi_input_hash_check(tgi_input_hash *h, tgi_input_tick *tick, void *user,
+                               tgi_err *err);
+/* Behind the last pixel: finish what the thread has not done, and check. The digest is filled
+ * with TG_OK alone. */
+tg_status tgi_input_hash_finish(tgi_input_hash *h, tgi_input_tick *tick, void *user,
+                                tgi_input_digest *out, tgi_err *err);
+/* Of a run that ends otherwise: 1 when a file is not what it was, so nobody knows what the run
+ * read. The thread is stopped. */
+int tgi_input_hash_stale(tgi_input_hash *h);
 void tgi_input_hash_close(tgi_input_hash **h); /* at any time; NULL is fine */
+
+/* Without a checksum, for what takes seconds: TG_E_FORMAT, naming the file whose size or time
+ * of change is not what it was. */
+tg_status tgi_input_unchanged(tgi_held_files *files, const void *of, tgi_err *err);
+/* Reading ended in `st`: damage in a file that was changed meanwhile is answered as that
+ * change. */
+tg_status tgi_input_blame(tgi_held_files *files, const void *of, tg_status st, tgi_err *err);
 
 #endif

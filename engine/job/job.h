@@ -338,8 +338,16 @@ static inline tg_pyramid tgi_opts_pyramid(const tg_opts *opts)
     return k > 0 ? (tg_pyramid)k : TG_PYRAMID_NONE;
 }
 /* Open the input again to hold as little as it can: a plan that does not fit may fit then, at
- * the cost of decoding pixels more than once. 0: that is no less, or was done. */
+ * the cost of decoding pixels more than once. 0: that is no less, or was done, or the file is
+ * another one now. */
 int tgi_job_spare_source(tg_job *job);
+/* Of a budget, what a reader may allocate for decoding. Nothing runs in 2 MiB: what is opened
+ * in that much can be planned, and the refusal has a figure. */
+static inline size_t tgi_decode_budget(size_t budget)
+{
+    const size_t least = (size_t)2 << 20;
+    return (budget > least ? budget : least) / 4;
+}
 /* What the process holds now that is this job's, the program's or the libraries'. */
 size_t tgi_job_process_bytes(tg_job *job);
 /* TG_E_ARG for a job that was planned for another machine: it cannot `act` ("run") there. */

@@ -123,7 +123,7 @@ static tg_status open_reader(tg_job *job, tg_source **out, tgi_err *err)
         .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
         .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z), tgi_opts_str(job->opts, TGI_OPT_KEY_C),
                 tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
-        .decode_budget = tgi_machine_budget(&job->machine, job->opts, NULL) / 4,
+        .decode_budget = tgi_decode_budget(tgi_machine_budget(&job->machine, job->opts, NULL)),
         .spare = job->spare,
         .cancelled = tg_cancel_signal,
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
@@ -156,6 +156,24 @@ static tg_status open_source(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
+/* The same image: what was planned of the one holds for the other. */
+static int same_image(const tg_source *a, const tg_source *b)
+{
+    const tg_image_info *i = a->ops->info(a), *k = b->ops->info(b);
+    tgi_held f, g;
+    for (int64_t n = 0;; n++) {
+        const int more = tgi_source_held(a, n, &f);
+        if (more != tgi_source_held(b, n, &g))
+            return 0;
+        if (!more)
+            break;
+        if (!tgi_stamp_same_file(&f.was, &g.was) || !tgi_stamp_same_state(&f.was, &g.was))
+            return 0;
+    }
+    return i->dtype == k->dtype && strcmp(i->axes, k->axes) == 0 &&
+           memcmp(i->shape, k->shape, (size_t)i->n_axes * sizeof *i->shape) == 0;
+}
+
 int tgi_job_spare_source(tg_job *job)
 {
     tg_source *least = NULL;
@@ -167,7 +185,8 @@ int tgi_job_spare_source(tg_job *job)
     tg_status st = open_reader(job, &least, &ignored);
     if (st == TG_OK)
         st = expect_planes(job, least, &ignored);
-    if (st != TG_OK || least->ops->codec_bytes(least) >= was) {
+    if (st != TG_OK || least->ops->codec_bytes(least) >= was ||
+        !same_image(job->source, least)) {
         if (least)
             tgi_source_close(&least);
         return 0;

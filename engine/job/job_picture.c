@@ -87,6 +87,7 @@ static void choose_type(tg_job *job)
 
 tg_status tgi_job_plan_output(tg_job *job, tgi_err *err)
 {
+    job->plan_is_part = 0; /* perhaps verify or preview came before, with the same job */
     tg_image_meta meta;
     choose_type(job);
     TGI_TRY(tgi_job_device_choose(job, err));

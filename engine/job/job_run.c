@@ -47,6 +47,7 @@ typedef struct run {
     int finished;   /* the output has its name */
     int start_over; /* nothing to go on from, or another job's and -y was given */
     tgi_input_hash *hash;
+    int input_changed; /* what was made of it is worth nothing */
     void *packed, *arena, *staging[2], *window, *receipt;
     int64_t bands_done, bands_total;
     int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
@@ -110,50 +111,6 @@ static tg_status stopped(tgi_err *err)
 
 /* ---- Before the bands -------------------------------------------------------------------- */
 
-/* Go on with the interrupted run's instruction set: another one gives other last bits. What
- * the user asked for by name is not overruled. */
-static tg_status adopt_isa(tg_settings *s, const char *isa, tgi_err *err)
-{
-    tg_isa want;
-    const tg_backend *be = NULL;
-    if (strcmp(isa, s->backend->name) == 0)
-        return TG_OK;
-    if (s->isa_given)
-        return tgi_fail(err, TG_E_CHANGED,
-                        "the interrupted output was computed with %s, --isa asks for %s: go on "
-                        "with --isa %s, or give -y to discard it and start over",
-                        isa, s->backend->name, isa);
-    if (tgi_isa_parse(isa, &want) && tgi_isa_detect(want) == want)
-        be = tgi_backend_for(want);
-    if (!be)
-        return tgi_fail(err, TG_E_CHANGED,
-                        "the interrupted output was computed with %s, which this machine "
-                        "lacks: finish it on such a machine, or give -y to discard it and "
-                        "start over",
-                        isa);
-    s->backend = be;
-    return TG_OK;
-}
-
-/* What computed the interrupted output computes the rest of it. */
-static tg_status adopt_device(tg_job *job, const char *was, tgi_err *err)
-{
-    char now[64];
-    const int on_device = strchr(was, ' ') != NULL; /* "cuda fp16 9.0" */
-    TGI_TRY(tgi_job_device_choose(job, err));
-    tgi_job_device_adopt(job, was);
-    if (strcmp(was, tgi_job_computed_by(job, now, sizeof now)) == 0)
-        return TG_OK;
-    if (on_device || job->dev.by_name)
-        return tgi_fail(err, TG_E_CHANGED,
-                        "the interrupted output was computed with %s, this run would use %s: "
-                        "finish it with what began it, or give -y to discard it and start over",
-                        was, now);
-    if (job->dev.ops)
-        TGI_TRY(tgi_job_device_leave(job, NULL, err));
-    return adopt_isa(&job->set, was, err);
-}
-
 /* What an interrupted run decided holds for this one too, as far as it can. */
 static tg_status adopt_plan(run *r, tgi_err *err)
 {
@@ -161,7 +118,7 @@ static tg_status adopt_plan(run *r, tgi_err *err)
     char isa[64], plan[160];
     const char *stored = tgi_journal_job(r->journal, &n);
     if (tgi_fingerprint_get(stored, n, "isa", isa, sizeof isa))
-        TGI_TRY(adopt_device(r->job, isa, err));
+        TGI_TRY(tgi_adopt_device(r->job, isa, err));
     if (tgi_fingerprint_get(stored, n, "plan", plan, sizeof plan))
         tgi_job_adopt(r->job, plan);
     return TG_OK;
@@ -357,6 +314,25 @@ static tg_status open_writer(run *r, tgi_err *err)
     return tgi_pyramid_open(p->layout, &r->pyramid, err);
 }
 
+/* ---- The input ----------------------------------------------------------------------------
+ */
+
+static tg_status reread_tick(void *user, double fraction, tgi_err *err)
+{
+    run *r = user;
+    report(r, "check", fraction, r->t_check);
+    return stopped(err);
+}
+
+/* Before what was read counts. */
+static tg_status input_holds(run *r, tgi_err *err)
+{
+    r->t_check = tgi_seconds();
+    const tg_status st = tgi_input_hash_check(r->hash, reread_tick, r, err);
+    r->input_changed |= st == TG_E_FORMAT;
+    return st;
+}
+
 /* ---- Statistics -------------------------------------------------------------------------- */
 
 static tg_status stats_tick(void *user, double fraction)
@@ -401,6 +377,7 @@ static tg_status get_statistics(run *r, tgi_err *err)
     TGI_TRY(tgi_job_stats_read(job, r->sets, &found, err));
     if (!found) {
         TGI_TRY(collect(r, err));
+        TGI_TRY(input_holds(r, err));
         TGI_TRY(tgi_job_stats_write(job, r->sets, err));
     }
     return tgi_journal_set_stats(r->journal, r->sets, bytes, err);
@@ -412,7 +389,8 @@ static tg_status run_tick(void *user, tgi_err *err)
 {
     run *r = user;
     report(r, "run", BY_TILES, r->t_phase);
-    return stopped(err);
+    TGI_TRY(stopped(err));
+    return input_holds(r, err);
 }
 
 static tg_status band_done(void *user, tgi_err *err)
@@ -457,13 +435,6 @@ static tg_status run_cells(run *r, tgi_err *err)
     return job->dev.ops ? tgi_run_device_drain(&r->device, err) : TG_OK;
 }
 
-static tg_status check_tick(void *user, double fraction, tgi_err *err)
-{
-    run *r = user;
-    report(r, "check", fraction, r->t_check);
-    return stopped(err);
-}
-
 /* Before anything is made of the tiles: those that were found must be what was written. What
  * is not is computed again. */
 static tg_status repair(run *r, tgi_err *err)
@@ -473,7 +444,7 @@ static tg_status repair(run *r, tgi_err *err)
         return TG_OK;
     TGI_TRY(tgi_commit_flush(r->commit, err));
     r->t_check = tgi_seconds();
-    TGI_TRY(tgi_journal_recheck(r->journal, check_tick, r, &damaged, err));
+    TGI_TRY(tgi_journal_recheck(r->journal, reread_tick, r, &damaged, err));
     r->repairs = damaged;
     if (!damaged)
         return TG_OK;
@@ -555,7 +526,8 @@ static tg_status work(run *r, tgi_err *err)
     if (!r->sets)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
     TGI_TRY(open_workers(r, err));
-    TGI_TRY(tgi_input_hash_open(job->source, job->set.input, r->receipt, &r->hash, err));
+    TGI_TRY(tgi_input_hash_open(tgi_source_held, job->source, r->receipt, TGI_INPUT_HASH_BYTES,
+                                &r->hash, err));
     predict(r);
     TGI_TRY(get_statistics(r, err));
     TGI_TRY(open_writer(r, err));
@@ -641,9 +613,11 @@ static tg_status finish_tick(void *user, double fraction, tgi_err *err)
 /* Checksums of both files for the receipt; an output that is a picture is made for it. */
 static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
 {
-    TGI_TRY(tgi_input_hash_finish(r->hash, finish_tick, r, &files->input, err));
+    const tg_status st = tgi_input_hash_finish(r->hash, finish_tick, r, &files->input, err);
+    r->input_changed |= st == TG_E_FORMAT;
+    TGI_TRY(st);
     if (files->input.trouble[0])
-        tgi_job_warn(r->job, "%s: %s", r->job->set.input, files->input.trouble);
+        tgi_job_warn(r->job, "%s: %s", files->input.file, files->input.trouble);
     tg_image_meta meta;
     tgi_mapping_meta(&r->job->map, r->job->info, &meta);
     TGI_TRY(tgi_picture_make(r->job->set.writer, r->job->plan.layout, &meta, r->journal, err));
@@ -701,6 +675,28 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     return tgi_bad_tiles_verdict(res->bad_regions, r->job->set.input, r->job->set.output, err);
 }
 
+/* Of a run that failed: what of it nobody should go on with. */
+static void leave(run *r, tg_status st, tgi_err *err)
+{
+    tg_job *job = r->job;
+    if (!r->journal || r->finished)
+        return;
+    (void)tgi_input_blame(tgi_source_held, job->source, st, err);
+    if (!r->input_changed && tgi_input_hash_stale(r->hash)) {
+        r->input_changed = 1;
+        if (st != TG_E_FORMAT)
+            tgi_job_warn(job,
+                         "%s was changed while it was read: what was made of it is discarded",
+                         job->set.input);
+    }
+    if (r->input_changed)
+        tgi_journal_forget(r->journal);
+    else if (st != TG_E_FORMAT || !tgi_journal_abandon(r->journal))
+        return;
+    if (job->bad)
+        tgi_bad_tiles_clear(job->bad);
+}
+
 /* Write what is ready, then finish the file or leave a journal that the next run goes on from.
  */
 static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err)
@@ -714,9 +710,9 @@ static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err
             st = tgi_fail(err, sc, "%s", late.text);
     }
     if (st == TG_OK)
-        return finish(r, res, err);
-    if (r->journal && st == TG_E_FORMAT && tgi_journal_abandon(r->journal) && r->job->bad)
-        tgi_bad_tiles_clear(r->job->bad);
+        st = finish(r, res, err);
+    if (st != TG_OK)
+        leave(r, st, err);
     return st;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/job/input_hash.h"
 #include "engine/job/job_log.h"
 #include "engine/job/run_device.h"
 #include "engine/job/tensors.h"
@@ -315,8 +316,24 @@ typedef struct tensor_run {
     tg_tracker *tracker;
     tg_stats *sets;
     tg_affine out;
+    tgi_input_hash *hash; /* of all inputs */
     void *packed, *arena, *staging[2], *rows;
 } tensor_run;
+
+#define HASH_BYTES ((size_t)16 << 10) /* of the allowance */
+
+/* The files of all inputs (tgi_held_files). */
+static int input_files(const void *of, int64_t i, tgi_held *out)
+{
+    const tg_job *job = of;
+    if (job->source)
+        return tgi_source_held(job->source, i, out);
+    if (i >= job->graph->n_in)
+        return 0;
+    out->path = job->tensors->in[i].path;
+    tgi_rfile_held(&job->tensors->in[i].npy.file, out);
+    return 1;
+}
 
 static tg_status load_input(void *user, int i, const tg_view *view, const tg_box *box,
                             tgi_err *err)
@@ -338,13 +355,21 @@ static tg_status store_output(void *user, int o, const tg_view *view, const tg_b
     return tgi_tensor_store(r->job, o, r->sample, &r->out, view, box, r->rows, err);
 }
 
-static tg_status check_stop(void *user, tgi_err *err)
+static tg_status hash_tick(void *user, double fraction, tgi_err *err)
 {
     (void)user;
+    (void)fraction;
     return tg_cancel_signal()
                ? tgi_fail(err, TG_E_CANCELLED,
                           "stopped: arrays keep no journal, the same command starts over")
                : TG_OK;
+}
+
+static tg_status check_stop(void *user, tgi_err *err)
+{
+    const tensor_run *r = user;
+    TGI_TRY(hash_tick(NULL, 0, err));
+    return tgi_input_hash_check(r->hash, hash_tick, NULL, err);
 }
 
 /* An image: its planes' statistics, and a loader for them. */
@@ -358,6 +383,7 @@ static tg_status open_image(tensor_run *r, tgi_err *err)
     if (tgi_normalize_needs_stats(&job->set.normalize)) {
         TGI_TRY(tgi_job_stats_collect(job, r->reserve, r->staging[0], b->staging / 2, r->sets,
                                       err));
+        TGI_TRY(tgi_input_hash_check(r->hash, hash_tick, NULL, err));
         TGI_TRY(tgi_job_stats_write(job, r->sets, err));
     }
     const tg_loader_opts load = {.source = job->source,
@@ -413,6 +439,7 @@ static tg_status open_run(tensor_run *r, tgi_err *err)
 
 static void close_run(tensor_run *r)
 {
+    tgi_input_hash_close(&r->hash);
     tgi_run_device_stop(&r->device);
     tgi_loader_close(&r->loader);
     tgi_run_device_close(&r->device);
@@ -492,10 +519,24 @@ static tg_status run_samples(tensor_run *r, tg_run_result *res, tgi_err *err)
     return TG_OK;
 }
 
+/* Behind the last pixel. */
+static tg_status check_inputs(tensor_run *r, tgi_err *err)
+{
+    tgi_input_digest d;
+    TGI_TRY(tgi_input_hash_finish(r->hash, hash_tick, NULL, &d, err));
+    if (d.trouble[0])
+        tgi_job_warn(r->job, "%s: %s", d.file, d.trouble);
+    return TG_OK;
+}
+
 static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
 {
     tensor_run r = {.job = job};
-    tg_status st = open_run(&r, err);
+    if (job->plan.net->reads_model)
+        tgi_graph_sum(job->graph); /* a touch of it costs nothing then */
+    tg_status st = tgi_input_hash_open(input_files, job, NULL, HASH_BYTES, &r.hash, err);
+    if (st == TG_OK)
+        st = open_run(&r, err);
     if (st == TG_OK)
         st = tgi_job_tracker_open(job, 0, &r.tracker, err);
     tgi_mem_trim();
@@ -504,6 +545,9 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
     tgi_tracker_expect(r.tracker, res->predicted_peak_bytes, job->plan.budget);
     if (st == TG_OK)
         st = run_samples(&r, res, err);
+    if (st == TG_OK)
+        st = check_inputs(&r, err);
+    st = tgi_input_blame(input_files, job, st, err);
     if (r.device.exec)
         tgi_job_device_result(job, res);
     res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);

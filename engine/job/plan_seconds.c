@@ -173,13 +173,15 @@ static double seconds_on_device(const tg_job *job)
 /* Seconds that the job takes beside `kernels`, of all items. Arrays have no journal that must
  * reach the disk. */
 #define FIXED_OF_ARRAYS 0.3
-static double beside(const tg_job *job, const tgi_speeds *s, double kernels)
+static double beside(const tg_job *job, tgi_speeds *s, double kernels)
 {
-    tgi_speeds of_job = *s;
     const tgi_speed_io io = work_beside(job);
+    const double fixed = s->fixed;
     if (job->set.tensor)
-        of_job.fixed *= FIXED_OF_ARRAYS;
-    return tgi_speed_job(&of_job, kernels, &io, job->set.threads) - kernels;
+        s->fixed *= FIXED_OF_ARRAYS;
+    const double seconds = tgi_speed_job(s, kernels, &io, job->set.threads) - kernels;
+    s->fixed = fixed;
+    return seconds;
 }
 
 /* Lessons of finished runs; NULL where they are not wanted. */

@@ -419,7 +419,7 @@ tg_status tgi_memlog_parse(const char *text, size_t n, const char *name, tgi_mem
 
 static tg_status feed_all(reader *r, tgi_input *in, tgi_err *err)
 {
-    char block[1 << 15];
+    char block[1 << 13];
     for (size_t n = 1; n;) {
         TGI_TRY(tgi_input_read(in, block, sizeof block, &n, err));
         TGI_TRY(feed(r, block, n, err));

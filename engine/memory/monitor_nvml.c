@@ -321,14 +321,19 @@ static void insert_process(tg_gpu *g, const tg_gpu_process *p)
         g->process[at] = *p;
 }
 
-#define MOST_PROCESSES 1024 /* asked for at once; 24 KiB of stack */
+#define MOST_PROCESSES 1024 /* asked for at once; 24 KiB, too large for a stack */
+
+static struct {
+    pthread_mutex_t lock;
+    nv_process list[MOST_PROCESSES];
+} answer = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void add_processes(nv_result (*ask)(nv_device, unsigned *, nv_process *), int graphics,
                           const tgi_nvml_device *d, const char *root, tg_gpu *out)
 {
-    nv_process list[MOST_PROCESSES];
+    nv_process *const list = answer.list; /* the lock is the caller's */
     unsigned n = MOST_PROCESSES;
-    memset(list, 0, sizeof list);
+    memset(list, 0, sizeof answer.list);
     const nv_result r = ask ? ask(d->device, &n, list) : NV_NOT_SUPPORTED;
     if (r == NV_INSUFFICIENT_SIZE) { /* it tells none of them then */
         snprintf(out->problem, sizeof out->problem,
@@ -351,16 +356,14 @@ static void add_processes(nv_result (*ask)(nv_device, unsigned *, nv_process *),
     }
 }
 
-int tgi_nvml_others(const tgi_nvml_device *d, unsigned self, uint64_t *bytes, int *listed)
+static int sum_others(const tgi_nvml_device *d, unsigned self, uint64_t *bytes, int *listed)
 {
-    nv_process list[MOST_PROCESSES];
+    const nv_process *const list = answer.list;
     unsigned n = MOST_PROCESSES;
-    memset(list, 0, sizeof list);
-    *bytes = 0;
-    *listed = 0;
-    if (!d->device || !lib.computing || lib.computing(d->device, &n, list) != NV_OK)
+    memset(answer.list, 0, sizeof answer.list);
+    if (lib.computing(d->device, &n, answer.list) != NV_OK)
         return 0;
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n && i < MOST_PROCESSES; i++) {
         if (list[i].pid == self)
             *listed = 1;
         else if (list[i].used == NV_VALUE_NOT_AVAILABLE)
@@ -369,6 +372,18 @@ int tgi_nvml_others(const tgi_nvml_device *d, unsigned self, uint64_t *bytes, in
             *bytes += list[i].used;
     }
     return 1;
+}
+
+int tgi_nvml_others(const tgi_nvml_device *d, unsigned self, uint64_t *bytes, int *listed)
+{
+    *bytes = 0;
+    *listed = 0;
+    if (!d->device || !lib.computing)
+        return 0;
+    pthread_mutex_lock(&answer.lock);
+    const int told = sum_others(d, self, bytes, listed);
+    pthread_mutex_unlock(&answer.lock);
+    return told;
 }
 
 void tgi_nvml_look(const tgi_nvml_device *d, const char *root, tg_gpu *out)
@@ -387,6 +402,8 @@ void tgi_nvml_look(const tgi_nvml_device *d, const char *root, tg_gpu *out)
     if (!lib.compute ||
         lib.compute(d->device, &out->compute_major, &out->compute_minor) != NV_OK)
         out->compute_major = out->compute_minor = 0;
+    pthread_mutex_lock(&answer.lock);
     add_processes(lib.computing, 0, d, root, out);
     add_processes(lib.drawing, 1, d, root, out);
+    pthread_mutex_unlock(&answer.lock);
 }

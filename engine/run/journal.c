@@ -736,6 +736,12 @@ void tgi_journal_drop(tg_journal **j)
     tgi_journal_close(j);
 }
 
+void tgi_journal_forget(tg_journal *j)
+{
+    if (j->ready)
+        remove_all(j);
+}
+
 int tgi_journal_abandon(tg_journal *j)
 {
     if (!j->ready || j->s.n_tiles)

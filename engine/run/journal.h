@@ -130,6 +130,9 @@ void tgi_journal_drop(tg_journal **j);
 /* The input turned out to be damaged: when no run has made a tile safe, nothing is worth
  * keeping and both files are removed (1); else they stay (0). Before close. */
 int tgi_journal_abandon(tg_journal *j);
+/* What is there was made of an input that is another one now: remove both files, whatever they
+ * hold. Before close. */
+void tgi_journal_forget(tg_journal *j);
 /* Close files and release the lock; files stay as they are, so nothing synced is lost. */
 void tgi_journal_close(tg_journal **j);
 

@@ -119,6 +119,31 @@ def test_yes_starts_over(lab, job):
     check(not os.path.exists(job.out + ".journal"), "-y with another job left a journal")
 
 
+def without_reader(lab, args, stream, env=None):
+    """Run with nobody reading stdout or stderr; the exit code and what the other one says."""
+    p = lab.start(args, env)
+    gone, other = (p.stdout, p.stderr) if stream == "stdout" else (p.stderr, p.stdout)
+    gone.close()
+    said = other.read()
+    other.close()
+    return p.wait(60), said
+
+
+def test_nobody_reads(lab, job, image):
+    """SIGPIPE kills nobody: a run comes to its end. Results that did not reach their reader are 74."""
+    for stream, more, want in (("stdout", [], 74), ("stdout", ["-q"], 74), ("stderr", ["-v"], 0), ("stderr", ["-q"], 0)):
+        job.clean()
+        code, said = without_reader(lab, job.command(more), stream, job.env)
+        check(code == want, "nobody reads %s of a run %s: exit %s: %s" % (stream, more, code, said[-300:]))
+        check(os.path.exists(job.out), "nobody reads %s of a run: it has no output" % stream)
+        job.confirm("nobody reads " + stream)
+    for args in (["info", image, "--json"], ["info", image], ["plan"] + job.args[1:], ["plan"] + job.args[1:] + ["--json"],
+                 ["mem", "--watch", "10ms"], ["mem", "--watch", "10ms", "--json"],
+                 ["plan"] + job.args[1:] + ["--trace", "/dev/stdout", "-q"]):
+        code, said = without_reader(lab, args, "stdout")
+        check(code == 74, "nobody reads %s: exit %s: %s" % (args[:2], code, said[-300:]))
+
+
 def test_finished(job):
     job.clean()
     check(job.run().code == 0, "an undisturbed run")
@@ -192,6 +217,7 @@ def test(lab, rest):
                                "--dtype", "float32", "--compress", "zstd"],
                 {"TEGULA_SYNC_TILES": 1}).learn()
     took = max(test_signal(slow, signal.SIGINT), test_signal(slow, signal.SIGTERM))
+    test_nobody_reads(lab, slow, image)
     test_two_at_once(slow)
     test_finished(quick)
     test_changes(lab, quick, image, model)

@@ -92,6 +92,11 @@ static void replace(const char *path)
     CHECK_EQ(rename(in_folder("other.onnx"), path), 0);
 }
 
+static void touch(const char *path)
+{
+    CHECK_EQ(utimensat(AT_FDCWD, path, NULL, 0), 0);
+}
+
 static void removed(const char *path)
 {
     CHECK_EQ(unlink(path), 0);
@@ -163,6 +168,9 @@ static void a_model_that_bands_read_is_looked_at_until_their_end(void)
     later = write_into;
     CHECK_EQ(run_after(make_unpacked_model, nothing, "page.tif", "bad.tif"), TG_E_FORMAT);
     CHECK(!later && !exists(in_folder("bad.tif")));
+    later = touch;
+    CHECK_EQ(run_after(make_unpacked_model, nothing, "page.tif", "touched.tif"), TG_OK);
+    CHECK(!later);
     later = write_into; /* what is packed by then may change */
     CHECK_EQ(run_after(make_model, nothing, "page.tif", "packed.tif"), TG_OK);
     CHECK(!later);
