@@ -1,6 +1,7 @@
 #include "engine/plan/arena.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <limits.h>
@@ -73,9 +74,10 @@ static void put(shelf *s, const tg_item *it)
     }
 }
 
-static size_t place(tg_item *items, const order_entry *order, int n, placed *list)
+static tg_status place(tg_item *items, const order_entry *order, int n, placed *list,
+                       size_t *total, tgi_err *err)
 {
-    size_t total = 0;
+    *total = 0;
     shelf s = {.p = list, .first = INT_MAX, .last = INT_MIN};
     for (int i = 0; i < n; i++) {
         s.first = items[i].first < s.first ? items[i].first : s.first;
@@ -83,13 +85,14 @@ static size_t place(tg_item *items, const order_entry *order, int n, placed *lis
     }
     for (int i = 0; i < n; i++) {
         tg_item *it = &items[order[i].item];
+        TGI_TRY(tgi_check_cancel(err));
         it->offset = it->bytes ? lowest_gap(&s, it) : 0;
         if (!it->bytes)
             continue;
         put(&s, it);
-        total = total > it->offset + it->bytes ? total : it->offset + it->bytes;
+        *total = *total > it->offset + it->bytes ? *total : it->offset + it->bytes;
     }
-    return total;
+    return TG_OK;
 }
 
 static void make_order(const tg_item *items, int n, int kind, order_entry *order)
@@ -161,10 +164,11 @@ tg_status tgi_arena_pack(tg_item *items, int n, size_t *total, size_t *lower_bou
         return tgi_fail(err, TG_E_NOMEM, "no memory to place %d buffers", n);
     }
     int best_kind = 0;
-    size_t best = SIZE_MAX;
-    for (int kind = 0; kind <= 4; kind++) { /* the last round repeats the best order */
+    size_t best = SIZE_MAX, t;
+    tg_status st = TG_OK;
+    for (int kind = 0; st == TG_OK && kind <= 4; kind++) { /* the last repeats the best order */
         make_order(items, n, kind == 4 ? best_kind : kind, order);
-        const size_t t = place(items, order, n, list);
+        st = place(items, order, n, list, &t, err);
         if (t < best) {
             best = t;
             best_kind = kind;
@@ -175,5 +179,5 @@ tg_status tgi_arena_pack(tg_item *items, int n, size_t *total, size_t *lower_bou
     tgi_free(order);
     tgi_free(list);
     tgi_free(edges);
-    return TG_OK;
+    return st;
 }

@@ -1,6 +1,7 @@
 #include "engine/plan/stage.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <limits.h>
@@ -201,7 +202,7 @@ static void read_operand(cutter *c, int k, const tg_net_operand *o, int must_sto
 }
 
 /* Nodes and inputs of stage k. Backward, so that what is recomputed asks for its inputs too. */
-static void collect(cutter *c, int k)
+static tg_status collect(cutter *c, int k, tgi_err *err)
 {
     const tg_net *net = c->net;
     memset(c->port, PORT_NONE, (size_t)net->n_values);
@@ -214,9 +215,12 @@ static void collect(cutter *c, int k)
         for (int j = 0; c->here[i] && is_kind(n, TG_WHOLE_VALUE) && j < n->ctx.n_src; j++)
             read_operand(c, k, &n->operand[j], 1);
     }
-    for (int i = net->n_nodes - 1; i >= 0; i--)
+    for (int i = net->n_nodes - 1; i >= 0; i--) {
+        TGI_TRY(tgi_check_cancel(err));
         for (int j = 0; c->here[i] && j < net->nodes[i].n_operands; j++)
             read_operand(c, k, &net->nodes[i].operand[j], 0);
+    }
+    return TG_OK;
 }
 
 /* ---- The stages' structs ----------------------------------------------------------------- */
@@ -399,11 +403,13 @@ static tg_status cut(cutter *c, tg_stages *s, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %d stages", c->n);
     s->n = c->n;
     for (int k = 0; k < c->n; k++) {
-        collect(c, k);
+        TGI_TRY(collect(c, k, err));
         TGI_TRY(take_stage(&s->stage[k], c, err));
     }
-    for (int k = 0; k < c->n; k++)
+    for (int k = 0; k < c->n; k++) {
+        TGI_TRY(tgi_check_cancel(err));
         TGI_TRY(give_outputs(&s->stage[k], c, k, err));
+    }
     return TG_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/plan/stream.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <string.h>
@@ -182,25 +183,30 @@ static int64_t even_end(const tg_flow *f, int i, int64_t from, int64_t hi)
     return tgi_max(from, hi);
 }
 
-/* The last row that node i can yield, of which the first missing one is `from`. By bisection,
- * which begins at the step of the band before: most bands are like it. */
+/* The last row that node i can yield, of which the first missing one is `from`. Most bands are
+ * like the one before: its step is tried first, and from there twice as far each time. */
 static int64_t uneven_end(tg_flow *f, int i, int64_t from, int64_t hi)
 {
     const int v = f->stage->net->reads.node[i].dst;
-    int64_t good = from, bad = hi; /* computable(from, good) holds, (from, bad) not */
-    int64_t mid = from + f->step[v];
-    if (from >= bad || computable(f, i, from, bad))
-        return tgi_max(from, bad);
-    for (int k = 0; bad - good > 1; k++) {
-        if (k > 1 || mid <= good || mid >= bad)
-            mid = good + (bad - good) / 2;
-        if (computable(f, i, from, mid))
-            good = mid++;
-        else
+    int64_t good = from, bad = hi, far = 1; /* computable(from, good) holds, (from, bad) not */
+    if (from >= hi || !computable(f, i, from, from + 1))
+        return from;
+    if (computable(f, i, from, hi))
+        return hi;
+    good = from + 1;
+    for (int64_t mid = from + f->step[v]; bad - good > 1;) {
+        if (mid <= good || mid >= bad) /* nothing known, or past what is */
+            mid = bad < hi ? good + (bad - good) / 2 : tgi_min(good + far, bad - 1);
+        if (computable(f, i, from, mid)) {
+            good = mid;
+            mid = bad < hi ? 0 : good + far;
+        } else {
             bad = mid;
+            mid = bad - far;
+        }
+        far *= 2;
     }
-    if (good > from)
-        f->step[v] = good - from;
+    f->step[v] = good - from;
     return good;
 }
 
@@ -254,13 +260,14 @@ int tgi_flow_done(const tg_flow *f)
     return 1;
 }
 
-int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c)
+tg_status tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c,
+                            int64_t *bands, tgi_err *err)
 {
     const tg_stage *stage = f->stage;
     const int n_values = stage->net->n_values;
-    int64_t bands = 0;
     tgi_flow_begin(f, core, band);
     while (!tgi_flow_done(f)) {
+        TGI_TRY(tgi_check_cancel(err));
         for (int i = 0; i < stage->n_loaded; i++)
             tgi_flow_feed(f, i);
         for (int k = 0; k < stage->n_nodes; k++) {
@@ -279,7 +286,7 @@ int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow
         for (int v = 0; v < n_values; v++)
             if (f->keep[v] < f->end[v])
                 c->carried[v] = 1;
-        bands++;
+        ++*bands;
     }
-    return bands;
+    return TG_OK;
 }
