@@ -32,7 +32,7 @@ static int need_of(const tg_node *n, int flat, const tg_op_ctx *ctx, int j, int 
         return s->dim[axis] == d->dim[axis];
     }
     tg_slide slide;
-    if (axis >= 2 && !n->op->need && tgi_op_slide(n->op, ctx, j, axis + 3 - d->rank, &slide)) {
+    if (axis >= 2 && !n->op->rule && tgi_op_slide(n->op, ctx, j, axis + 3 - d->rank, &slide)) {
         *need = tgi_slide_need(&slide, dst);
         return 1;
     }

@@ -1,5 +1,6 @@
 #include "engine/plan/reads.h"
 
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/plan/net.h"
 
@@ -27,6 +28,24 @@ static int slide_of(const tg_net_node *n, int j, int axis, tg_slide *s)
     return 1;
 }
 
+/* Rules that node n may have: one for each operand of the operator and each axis. */
+static int count_rules(const tg_net_node *n)
+{
+    return n->node->op->rule ? n->ctx.n_src * (n->net->rank - TG_STREAM_AXIS) : 0;
+}
+
+/* Make the rule of operand j along an axis; which it is, or -1: there is none. */
+static int make_rule(const tg_net_node *n, int first, int j, int axis, tgi_reads *out)
+{
+    const int axes = n->net->rank - TG_STREAM_AXIS;
+    const int at = first + j * axes + axis - TG_STREAM_AXIS;
+    if (!n->node->op->rule || n->src[j].rank != n->net->rank ||
+        (n->variant && n->variant->slide))
+        return -1;
+    n->node->op->rule(&n->ctx, j, axis + 3 - n->net->rank, &out->rule[at]);
+    return at;
+}
+
 static void fill_axis(const tg_net *net, int i, int axis, tgi_reads *out)
 {
     const tg_net_node *n = &net->nodes[i];
@@ -37,12 +56,16 @@ static void fill_axis(const tg_net *net, int i, int axis, tgi_reads *out)
         const tg_net_operand *o = &n->operand[j];
         tg_slide at;
         const int even = o->n_seg > 0 && slide_of(n, j, axis, &at);
+        const int rule = even || o->n_seg == 0 || j >= n->ctx.n_src
+                             ? -1
+                             : make_rule(n, reader->rule, j, axis, out);
         all &= even || o->n_seg == 0;
         for (int s = 0; s < o->n_seg; s++) {
             *r = (tgi_read){.value = o->value[s],
                             .operand = (short)j,
                             .doubled = o->doubled[s],
                             .even = (unsigned char)even,
+                            .rule = rule,
                             .rows = tgi_net_dim(net, o->value[s], axis)};
             if (even)
                 r->at = at;
@@ -62,25 +85,32 @@ void tgi_reads_renew(const tg_net *net, int i, tgi_reads *r)
 tg_status tgi_reads_make(const tg_net *net, tgi_reads *out, tgi_err *err)
 {
     const size_t n_reads = (size_t)count_reads(net) + 1;
+    size_t n_rules = 0;
     const int axes = net->rank - TG_STREAM_AXIS;
     tgi_reads_free(out);
     out->node = tgi_calloc(TGI_TAG_PLAN, (size_t)net->n_nodes + 1, sizeof *out->node);
-    int made = out->node != NULL;
+    for (int i = 0; i < net->n_nodes; i++)
+        n_rules += (size_t)count_rules(&net->nodes[i]);
+    out->rule = tgi_calloc(TGI_TAG_PLAN, n_rules + 1, sizeof *out->rule);
+    int made = out->node != NULL && out->rule != NULL;
     for (int a = 0; a < axes; a++) {
         out->read[a] = tgi_calloc(TGI_TAG_PLAN, n_reads, sizeof *out->read[a]);
         made &= out->read[a] != NULL;
     }
     if (!made)
         return tgi_fail(err, TG_E_NOMEM, "no memory for what %d nodes read", net->n_nodes);
-    int first = 0;
+    int first = 0, rule = 0;
     for (int i = 0; i < net->n_nodes; i++) {
         const tg_net_node *n = &net->nodes[i];
+        TGI_TRY(tgi_check_cancel(err));
         out->node[i] = (tgi_reader){.first = first,
+                                    .rule = rule,
                                     .dst = n->node->dst[0],
                                     .n_dst = (short)n->ctx.n_dst,
                                     .flat = n->flat != 0};
         for (int j = 0; j < n->n_operands; j++)
             first += n->operand[j].n_seg;
+        rule += count_rules(n);
         tgi_reads_renew(net, i, out);
     }
     out->node[net->n_nodes].first = first;
@@ -90,6 +120,7 @@ tg_status tgi_reads_make(const tg_net *net, tgi_reads *out, tgi_err *err)
 void tgi_reads_free(tgi_reads *r)
 {
     tgi_free(r->node);
+    tgi_free(r->rule);
     for (int a = 0; a < 3; a++)
         tgi_free(r->read[a]);
     memset(r, 0, sizeof *r);
@@ -107,6 +138,8 @@ tg_range tgi_read_need(const tg_net *net, int i, const tgi_read *r, int axis, tg
     tg_range need;
     if (r->even) {
         need = tgi_slide_need(&r->at, dst);
+    } else if (r->rule >= 0) {
+        need = tgi_rule_need(&net->reads.rule[r->rule], dst);
     } else {
         const tg_net_node *n = &net->nodes[i];
         tg_box box = tgi_box_full(&net->values[n->node->dst[0]].ext), in;
