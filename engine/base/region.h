@@ -62,9 +62,10 @@ tg_slide tgi_slide_all(int64_t n); /* [0,n), whatever is asked for */
 tg_range tgi_slide_need(const tg_slide *s, tg_range out);
 /* How it does where that is not even: a function of the rows and of what it is given here, once
  * for all bands. */
-#define TG_RULE_BYTES 112
+#define TG_RULE_BYTES 80
 typedef struct tg_rule {
     tg_range (*need)(const void *given, tg_range out); /* `out` is not empty */
+    int rising; /* 1: the first row says where that begins and the last one where it ends */
     union {
         double aligned;
         unsigned char given[TG_RULE_BYTES];

@@ -17,7 +17,7 @@ typedef struct tgi_read {
     short operand;
     unsigned char doubled;
     unsigned char even; /* 1: as `at` says */
-    int rule;           /* of an uneven one: which of `rule`, or -1: as tgi_net_need says */
+    int rule;           /* of an uneven one: which of the axis, or -1: as tgi_net_need says */
     int64_t rows;       /* extent of the value along the axis */
     tg_slide at;        /* of the operand: with `doubled` twice as many rows as the value has */
 } tgi_read;
@@ -35,7 +35,7 @@ typedef struct tgi_reader { /* a node */
 typedef struct tgi_reads {
     tgi_reader *node;  /* net->n_nodes and one more */
     tgi_read *read[3]; /* per axis from the stream axis on */
-    tg_rule *rule;     /* of reads that are not even */
+    tg_rule *rule[3];  /* of those that are not even */
 } tgi_reads;
 
 /* Of the net as it is. */
@@ -51,6 +51,9 @@ tg_range tgi_read_part(int doubled, tg_range r);
  * outside the image. */
 tg_range tgi_read_need(const struct tg_net *net, int i, const tgi_read *r, int axis,
                        tg_range dst);
+/* Where that begins, and where it ends: for half the price. */
+int64_t tgi_read_lo(const struct tg_net *net, int i, const tgi_read *r, int axis, tg_range dst);
+int64_t tgi_read_hi(const struct tg_net *net, int i, const tgi_read *r, int axis, tg_range dst);
 /* The largest b for which an even read of rows below b finds all in the first `end` rows of the
  * value; INT64_MAX: there is none. */
 int64_t tgi_read_end(const tgi_read *r, int64_t end);

@@ -166,8 +166,8 @@ static int computable(const tg_flow *f, int i, int64_t from, int64_t to)
     const tg_net *net = f->stage->net;
     const tgi_read *end, *r = reads_of(net, i, &end);
     for (; r < end; r++) {
-        const tg_range need = tgi_read_need(net, i, r, TG_STREAM_AXIS, (tg_range){from, to});
-        if (tgi_min(need.hi, r->rows) > f->end[r->value])
+        const int64_t need = tgi_read_hi(net, i, r, TG_STREAM_AXIS, (tg_range){from, to});
+        if (tgi_min(need, r->rows) > f->end[r->value])
             return 0;
     }
     return 1;
@@ -184,29 +184,28 @@ static int64_t even_end(const tg_flow *f, int i, int64_t from, int64_t hi)
 }
 
 /* The last row that node i can yield, of which the first missing one is `from`. Most bands are
- * like the one before: its step is tried first, and from there twice as far each time. */
+ * like the one before: its step is tried first, then on or back from there, twice as far each
+ * time, until the end lies between two that were tried. */
 static int64_t uneven_end(tg_flow *f, int i, int64_t from, int64_t hi)
 {
     const int v = f->stage->net->reads.node[i].dst;
-    int64_t good = from, bad = hi, far = 1; /* computable(from, good) holds, (from, bad) not */
-    if (from >= hi || !computable(f, i, from, from + 1))
-        return from;
-    if (computable(f, i, from, hi))
-        return hi;
-    good = from + 1;
-    for (int64_t mid = from + f->step[v]; bad - good > 1;) {
-        if (mid <= good || mid >= bad) /* nothing known, or past what is */
-            mid = bad < hi ? good + (bad - good) / 2 : tgi_min(good + far, bad - 1);
-        if (computable(f, i, from, mid)) {
+    int64_t good = from,
+            bad = hi + 1; /* (from, good) is computable or empty, (from, bad) not */
+    int64_t mid = tgi_min(from + tgi_max(1, f->step[v]), hi);
+    for (int64_t far = 1; bad - good > 1; far *= 2) {
+        if (computable(f, i, from, mid))
             good = mid;
-            mid = bad < hi ? 0 : good + far;
-        } else {
+        else
             bad = mid;
-            mid = bad - far;
-        }
-        far *= 2;
+        if (bad > hi)
+            mid = tgi_min(good + far, hi);
+        else if (good == from)
+            mid = tgi_max(bad - far, from + 1);
+        else
+            mid = good + (bad - good) / 2;
     }
-    f->step[v] = good - from;
+    if (good > from)
+        f->step[v] = good - from;
     return good;
 }
 
@@ -244,7 +243,7 @@ void tgi_flow_release(tg_flow *f)
         const tgi_read *end, *r = reads_of(stage->net, i, &end);
         for (; r < end; r++) {
             const int v = r->value;
-            const int64_t lo = tgi_read_need(stage->net, i, r, TG_STREAM_AXIS, rest).lo;
+            const int64_t lo = tgi_read_lo(stage->net, i, r, TG_STREAM_AXIS, rest);
             f->keep[v] = tgi_min(f->keep[v], tgi_max(lo, f->lo[v]));
         }
     }

@@ -202,17 +202,24 @@ static double snap(double v)
     return fabs(v - near) <= (error < 1e-3 ? error : 1e-3) ? near : v;
 }
 
+/* floor and ceil of a coordinate without a call: plans ask for it a hundred million times. */
+static int64_t down(double v)
+{
+    const int64_t i = (int64_t)v;
+    return i - (v < (double)i);
+}
+
 static int64_t nearest_of(const tgi_resize_axis *ax, double v)
 {
     switch (ax->nearest) {
     case TG_NEAREST_ROUND_PREFER_CEIL:
-        return (int64_t)floor(snap(v) + 0.5);
+        return down(snap(v) + 0.5);
     case TG_NEAREST_FLOOR:
-        return (int64_t)floor(snap(v));
+        return down(snap(v));
     case TG_NEAREST_CEIL:
-        return (int64_t)ceil(snap(v));
+        return -down(-snap(v));
     default:
-        return (int64_t)ceil(snap(v) - 0.5);
+        return -down(0.5 - snap(v));
     }
 }
 
@@ -317,10 +324,10 @@ static tg_range reach_at(const tgi_resize_axis *ax, double v)
         return (tg_range){at, at + 1};
     }
     if (ax->mode == TG_RESIZE_CUBIC) {
-        const int64_t first = (int64_t)floor(v) - 1;
+        const int64_t first = down(v) - 1;
         return (tg_range){tgi_clamp(first, 0, last), tgi_clamp(first + 3, 0, last) + 1};
     }
-    const int64_t at = (int64_t)floor(v < 0 ? 0 : v > (double)last ? (double)last : v);
+    const int64_t at = down(v < 0 ? 0 : v > (double)last ? (double)last : v);
     return (tg_range){at, tgi_min(at + 1, last) + 1};
 }
 
@@ -466,10 +473,11 @@ static tg_range need_of_axis(const void *given, tg_range out)
 void tgi_resize_rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule)
 {
     tgi_resize_axis ax[3];
+    tgi_rule_all(ctx, src_i, axis, rule);
     if (src_i != 0 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
-        tgi_rule_all(ctx, src_i, axis, rule);
-    else
-        TGI_RULE(rule, need_of_axis, ax[axis]);
+        return;
+    TGI_RULE(rule, need_of_axis, ax[axis]);
+    rule->rising = ax[axis].roi_lo <= ax[axis].roi_hi; /* a crop may be reversed */
 }
 
 #define STEEPEST 256              /* `up` below: what is no half is one by 1/512 at least */

@@ -51,6 +51,16 @@ static int check_shapes(const op_node *n, char *text)
  * no row more can be had than the last of which need lies in what is there. */
 static void check_slide(const op_node *n, int i, const tg_box *box, uint64_t *seed)
 {
+    for (int axis = 0; axis < 3 && n->op->rule; axis++) { /* what a rule says of its ends */
+        const tg_range out = tgi_box_axis(box, axis);
+        tg_rule rule;
+        n->op->rule(&n->ctx, i, axis, &rule);
+        const tg_range all = tgi_rule_need(&rule, out);
+        tg_checks++;
+        if (rule.rising && (all.lo != tgi_rule_need(&rule, (tg_range){out.lo, out.lo + 1}).lo ||
+                            all.hi != tgi_rule_need(&rule, (tg_range){out.hi - 1, out.hi}).hi))
+            case_complain("a rising rule is not told by its first and last row");
+    }
     for (int axis = 0; axis < 3; axis++) {
         const int k = n->dst[0].rank - 3 + axis;
         tg_slide s;
