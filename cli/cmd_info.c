@@ -19,8 +19,8 @@ static tg_status show(cli *c, const char *path)
     return TG_OK;
 }
 
-/* A file that cannot be described does not hide the ones after it; the exit code is the last
- * failure's. */
+/* A file that cannot be described does not hide the ones after it, a request to stop does; the
+ * exit code is the last failure's. */
 tg_status cli_cmd_info(cli *c)
 {
     tg_status st = TG_OK;
@@ -31,6 +31,8 @@ tg_status cli_cmd_info(cli *c)
         st = one;
         cli_report(c, one);
         c->reported = true;
+        if (one == TG_E_CANCELLED)
+            break;
     }
     return st;
 }

@@ -72,9 +72,10 @@ static void on_signal(int sig)
         return; /* nobody listens; stopping goes on */
 }
 
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
 static void catch_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction act, old;
     memset(&act, 0, sizeof act);
     act.sa_handler = on_signal;
@@ -150,6 +151,22 @@ static tg_status check_complete(cli *c)
     return TG_OK;
 }
 
+/* What leaves nothing behind and has said "stopping" was stopped, even when it was done by
+ * then. No handler says it later: from here on a signal ends the program. */
+static tg_status stopped(cli *c, tg_status st)
+{
+    if (c->verb->run != cli_cmd_info && c->verb->run != cli_cmd_plan)
+        return st;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        struct sigaction now;
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == on_signal)
+            signal(signals[i], SIG_DFL);
+    }
+    return st == TG_OK && tg_cancel_signal()
+               ? cli_fail(c, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal())
+               : st;
+}
+
 static tg_status run_verb(cli *c, int argc, char **argv)
 {
     tg_status st = cli_parse(c, argc, argv);
@@ -170,7 +187,7 @@ static tg_status run_verb(cli *c, int argc, char **argv)
     if (st != TG_OK)
         return st;
     cli_progress_open(c);
-    return cli_timeline_end(c, c->verb->run(c));
+    return cli_timeline_end(c, stopped(c, c->verb->run(c)));
 }
 
 /* --json must shape even the errors of parsing, so it is looked for before anything else. */

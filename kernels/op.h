@@ -200,15 +200,15 @@ typedef struct tg_op {
      * TG_E_FORMAT with a detail that gives both sides; what is valid ONNX but not done here is
      * TG_E_UNSUPPORTED. `ctx->dst` is not yet valid. */
     tg_status (*infer)(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
-    /* The box of source `src_i` that the box `dst` of output `dst_i` reads. May reach outside
-     * the image: there the op reads zeros, and the executor stores them. Ops with another
-     * border rule return a box inside the image. Monotone: a larger dst never needs less. NULL:
-     * as `slide` says. Asked through tgi_op_need. */
-    void (*need)(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *need);
-    /* The same along one axis (TG_Z to TG_X) where it goes on evenly, so that plans of many
-     * nodes need not ask row by row: equal to `need` wherever it answers 1; 0: only `need`
-     * knows. NULL: same rows (pointwise), or, where there is a `need`, 0. */
+    /* What rows of an output read of source `src_i` along one axis (TG_Z to TG_X), in closed
+     * form: it is asked for each band of thousands of nodes. May reach outside the image: there
+     * the op reads zeros, and the executor stores them. Ops with another border rule stay
+     * inside the image. Monotone: more rows never need less.
+     * `slide`: where that goes on evenly; 0: it does not, and `rule` says how. NULL: the same
+     * rows (pointwise), or, where there is a `rule`, 0. */
     int (*slide)(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
+    /* For any axis, equal to `slide` wherever that answers 1. NULL: it always does. */
+    void (*rule)(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule);
     /* Reference: plain C over views, any box, obviously right. Computes dst[*] over call->box
      * WITHOUT the epilogue. NULL for TG_OP_DENSE. Accumulates in float64 unless the op is exact
      * in float32. */
@@ -239,7 +239,7 @@ static inline tg_op_class tgi_op_class(const tg_op *op, const tg_op_ctx *ctx)
 /* Box of source `src_i` that box `dst` of output `dst_i` reads. */
 void tgi_op_need(const tg_op *op, const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
                  tg_box *need);
-/* 1: so it goes on along that axis, for any box. */
+/* 1: so it goes on along that axis, for any box; 0: as the op's rule says. */
 int tgi_op_slide(const tg_op *op, const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
 
 /* kernels/op_table.c */

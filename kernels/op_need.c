@@ -15,11 +15,23 @@ static void need_by_slide(slide_fn slide, const tg_op_ctx *ctx, const tg_box *ds
     }
 }
 
+static void need_by_rule(const tg_op *op, const tg_op_ctx *ctx, const tg_box *dst, int src_i,
+                         tg_box *need)
+{
+    *need = tgi_box_full(&ctx->src[src_i]);
+    for (int i = 0; i < 3; i++) {
+        tg_rule r;
+        op->rule(ctx, src_i, i, &r);
+        tgi_box_set(need, i, tgi_rule_need(&r, tgi_box_axis(dst, i)));
+    }
+}
+
 void tgi_op_need(const tg_op *op, const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
                  tg_box *need)
 {
-    if (op->need)
-        op->need(ctx, dst_i, dst, src_i, need);
+    (void)dst_i;
+    if (op->rule)
+        need_by_rule(op, ctx, dst, src_i, need);
     else if (op->slide)
         need_by_slide(op->slide, ctx, dst, src_i, need);
     else
@@ -31,7 +43,7 @@ int tgi_op_slide(const tg_op *op, const tg_op_ctx *ctx, int src_i, int axis, tg_
     if (op->slide)
         return op->slide(ctx, src_i, axis, slide);
     *slide = TG_SLIDE_SAME;
-    return !op->need;
+    return !op->rule;
 }
 
 void tgi_variant_need(const tg_variant *v, const tg_op *op, const tg_op_ctx *ctx, int dst_i,

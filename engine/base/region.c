@@ -84,14 +84,15 @@ tg_range tgi_slide_need(const tg_slide *s, tg_range out)
     const tg_range r = {over(a * s->num + s->lo, s->den), over(b * s->num + s->hi, s->den) + 1};
     if (s->of <= 0)
         return r;
-    return (tg_range){tgi_clamp(r.lo, 0, s->of - 1), tgi_clamp(r.hi, 1, s->of)};
+    return (tg_range){tgi_clamp(r.lo, 0, s->of - 1),
+                      tgi_clamp(r.hi, tgi_max(1, s->least), s->of)};
 }
 
 int64_t tgi_slide_end(const tg_slide *s, int64_t end)
 {
     if (s->of > 0 && end >= s->of)
         return INT64_MAX;
-    if (s->of > 0 && end < 1)
+    if (s->of > 0 && end < tgi_max(1, s->least))
         return INT64_MIN;
     /* b' * num + hi < end * den for the block of b - 1 */
     const int64_t room = end * s->den - 1 - s->hi;

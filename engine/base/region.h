@@ -47,11 +47,12 @@ bool tgi_box_contains(const tg_box *outer, const tg_box *inner);
 /* How a range of a result's rows asks for rows of a source, where that goes on evenly: rows
  * [a,b) read [floor((a'*num + lo) / den), floor((b'*num + hi) / den) + 1), where a' and b' are
  * the first rows of the blocks in which a and b - 1 lie; blocks of `block` rows, one of which
- * begins at row `phase`. With `of` > 0 that is cut to [0,of), a row of it at least. */
+ * begins at row `phase`. With `of` > 0 that is cut to [0,of), a row of it at least, and ends
+ * at row `least` or behind. */
 typedef struct tg_slide {
     int64_t num, den, lo, hi;
     int64_t block, phase; /* block <= 1: each row by itself */
-    int64_t of;
+    int64_t of, least;    /* least <= 1: 1; at most `of` */
 } tg_slide;
 
 #define TG_SLIDE_SAME ((tg_slide){.num = 1, .den = 1}) /* row by row */
@@ -59,6 +60,23 @@ typedef struct tg_slide {
 tg_slide tgi_slide_all(int64_t n); /* [0,n), whatever is asked for */
 /* What `out`, which is not empty, reads. */
 tg_range tgi_slide_need(const tg_slide *s, tg_range out);
+/* How it does where that is not even: a function of the rows and of what it is given here, once
+ * for all bands. */
+#define TG_RULE_BYTES 80
+typedef struct tg_rule {
+    tg_range (*need)(const void *given, tg_range out); /* `out` is not empty */
+    int rising; /* 1: the first row says where that begins and the last one where it ends */
+    union {
+        double aligned;
+        unsigned char given[TG_RULE_BYTES];
+    } u;
+} tg_rule;
+
+static inline tg_range tgi_rule_need(const tg_rule *r, tg_range out)
+{
+    return r->need(r->u.given, out);
+}
+
 /* The largest b for which rows below b read only rows below `end`; INT64_MAX: there is none. */
 int64_t tgi_slide_end(const tg_slide *s, int64_t end);
 

@@ -9,6 +9,8 @@
  * entries form a stack, newest first in each hash bucket, so leaving a scope is popping. */
 #include "engine/graph/graph_priv.h"
 
+#include "engine/base/cancel.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -446,6 +448,7 @@ static tg_status lower_nodes(lower *l, const tg_onnx_graph *og, tgi_err *err)
     for (int i = 0; i < og->n_node; i++) {
         const tg_onnx_node *n = &og->node[i];
         tgi_err local = {0};
+        TGI_TRY(tgi_check_cancel(err));
         const tg_status st = lower_node(l, n, &local);
         if (st != TG_OK)
             return tgi_fail(err, st, "%s \"%s\": %s", n->op_type,

@@ -398,6 +398,6 @@ const tgi_line_op *tgi_line_op_of(const tg_node *n)
         return NULL;
     /* Each element by itself: there is no axis that it could speak of. */
     const int by_itself = n->n_src == 1 && n->op->op_class == TG_OP_LOCAL && !n->op->classify &&
-                          !n->op->need && !n->op->slide;
+                          !n->op->rule && !n->op->slide;
     return n->op->as_step || by_itself ? &same : NULL;
 }

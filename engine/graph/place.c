@@ -1,6 +1,7 @@
 #include "engine/graph/place.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/graph/graph_priv.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static int need_of(const tg_node *n, int flat, const tg_op_ctx *ctx, int j, int 
         return s->dim[axis] == d->dim[axis];
     }
     tg_slide slide;
-    if (axis >= 2 && !n->op->need && tgi_op_slide(n->op, ctx, j, axis + 3 - d->rank, &slide)) {
+    if (axis >= 2 && !n->op->rule && tgi_op_slide(n->op, ctx, j, axis + 3 - d->rank, &slide)) {
         *need = tgi_slide_need(&slide, dst);
         return 1;
     }
@@ -152,6 +153,7 @@ static tg_status lead_at(const tg_graph *g, int k, int64_t n, tg_place *p, int *
     const int64_t divisor = tgi_max(1, g->divisor[k]);
     const int64_t period = p->up * divisor * tgi_ceil_div(HIDDEN_STRIDE, divisor);
     int64_t sum = 0;
+    tg_status st = TG_OK;
     TGI_TRY(infer_at(g, k, n, &s, err));
     tg_range *need = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, sizeof *need);
     if (!need) {
@@ -161,6 +163,8 @@ static tg_status lead_at(const tg_graph *g, int k, int64_t n, tg_place *p, int *
     const int64_t q = s.desc[g->out[0].value].dim[axis], at = q / 2 / period * period;
     *found = at + period <= q;
     for (int64_t o = at; *found && o < at + period; o++) {
+        if ((st = tgi_check_cancel(err)) != TG_OK)
+            break;
         *found = tgi_graph_axis_need(g, &s, axis, (tg_range){o, o + 1}, 1, need);
         sum += shift_of(p, o, need[g->in[0].value]);
     }
@@ -168,7 +172,7 @@ static tg_status lead_at(const tg_graph *g, int k, int64_t n, tg_place *p, int *
         p->lead = lead_of(p, sum, period);
     tgi_free(need);
     tgi_shapes_free(&s);
-    return TG_OK;
+    return st;
 }
 
 static tg_status place_free(const tg_graph *g, int k, tg_place *out, tgi_err *err)
@@ -203,12 +207,14 @@ typedef struct walker {
     int64_t q, step;
     tg_range *at, *next; /* per value: what pixel o and pixel o + step read */
     int64_t *move;       /* per value: by how much; 0: not known yet */
+    tg_status st;        /* TG_E_CANCELLED: nothing steps on */
+    tgi_err *err;
 } walker;
 
 static tg_status open_walker(walker *w, const tg_graph *g, int k, tgi_err *err)
 {
     const size_t n = (size_t)g->n_values + 1;
-    *w = (walker){.g = g, .axis = axis_of(g, k)};
+    *w = (walker){.g = g, .axis = axis_of(g, k), .err = err};
     TGI_TRY(infer_at(g, k, g->base[k], &w->s, err));
     const tg_desc *d = &w->s.desc[g->out[0].value];
     w->q = tgi_is_image(g, d) ? d->dim[w->axis] : 1;
@@ -231,7 +237,10 @@ static void close_walker(walker *w)
 static int steps_from(walker *w, int64_t o)
 {
     const tg_range a = {o, o + 1}, b = {o + w->step, o + w->step + 1};
-    if (o < 0 || b.hi > w->q || !tgi_graph_axis_need(w->g, &w->s, w->axis, a, 0, w->at) ||
+    if (w->st == TG_OK)
+        w->st = tgi_check_cancel(w->err);
+    if (w->st != TG_OK || o < 0 || b.hi > w->q ||
+        !tgi_graph_axis_need(w->g, &w->s, w->axis, a, 0, w->at) ||
         !tgi_graph_axis_need(w->g, &w->s, w->axis, b, 0, w->next))
         return 0;
     for (int v = 0; v < w->g->n_values; v++) {
@@ -266,9 +275,9 @@ static void find_step(walker *w, tg_place *out)
     int64_t step = 1, sum = 0;
     if (w->q > REACH_MOST)
         return;
-    while (3 * step <= w->q && !is_period(w, step))
+    while (3 * step <= w->q && w->st == TG_OK && !is_period(w, step))
         step++;
-    if (3 * step > w->q)
+    if (3 * step > w->q || w->st != TG_OK)
         return;
     int64_t lo = (w->q - step) / 2, hi = lo + 1;
     while (steps_from(w, lo - 1))
@@ -353,6 +362,8 @@ static tg_status place_fixed(const tg_graph *g, int k, tg_place *out, tgi_err *e
         whole = whole_node(g, &w.s);
     if (st == TG_OK && !whole)
         find_step(&w, out);
+    if (st == TG_OK)
+        st = w.st;
     if (st == TG_OK && out->step_in > 0) {
         out->lost = tgi_ceil_div(n * out->up, out->down) - w.q;
     } else if (st == TG_OK) {

@@ -12,6 +12,8 @@
  * whether the rest is free of them, spatial.c finds out. */
 #include "engine/graph/graph_priv.h"
 
+#include "engine/base/cancel.h"
+
 #include <string.h>
 
 /* The producer of value `v` if it is `op`, unfused, and `v` has no other reader. */
@@ -251,6 +253,7 @@ static tg_status find_norms(tg_graph *g, const tg_shapes *s, tgi_err *err)
     int found = 0;
     for (int i = 0; i < g->n_nodes; i++) {
         int done = 0;
+        TGI_TRY(tgi_check_cancel(err));
         if (is_conv(&g->nodes[i]))
             TGI_TRY(fold_norm(g, s, i, &done, err));
         found += done;

@@ -13,6 +13,7 @@
 #include "engine/graph/graph_priv.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 
 #include <string.h>
 
@@ -309,6 +310,7 @@ static tg_status fuse_all(tg_graph *g, const tg_shapes *s, tgi_err *err)
     int total = 0;
     for (int i = 0; i < g->n_nodes; i++) {
         const tg_node *n = &g->nodes[i];
+        TGI_TRY(tgi_check_cancel(err));
         int fused = n->op && !tgi_node_is_known(s, n) && host_rank(g, s, n) > 0;
         while (fused) {
             const int steps = g->nodes[i].n_epi;

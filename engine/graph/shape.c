@@ -212,6 +212,7 @@ static tg_status infer_all(const tg_graph *g, const tg_desc *in, tg_shapes *s, t
         tgi_err local = {0};
         if (!n->op)
             continue;
+        TGI_TRY(tgi_check_cancel(err));
         const tg_status st = infer_node(g, n, s, &local);
         if (st != TG_OK)
             return tgi_fail(err, st, "%s \"%s\": %s", n->op->name, n->name,
@@ -224,7 +225,6 @@ tg_status tgi_graph_infer(const tg_graph *g, const tg_desc *in, tg_shapes *out, 
 {
     tg_shapes s = {.n_values = g->n_values};
     *out = s;
-    TGI_TRY(tgi_check_cancel(err));
     const size_t n = (size_t)g->n_values + 1;
     s.desc = tgi_calloc(TGI_TAG_GRAPH, n, sizeof *s.desc);
     s.known = tgi_calloc(TGI_TAG_GRAPH, n, sizeof *s.known);

@@ -1,6 +1,7 @@
 /* describe.c - what a file is, as one JSON object: an image, an array or a network. Headers
  * only. */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
@@ -319,7 +320,8 @@ static tg_status put_halo(tgi_jw *w, const tg_stage *stage, tgi_err *err)
     if (!r)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the halo");
     int64_t halo[3] = {0, 0, 0};
-    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
+    tg_status st = TG_OK;
+    for (int axis = TG_STREAM_AXIS; axis < net->rank && st == TG_OK; axis++) {
         int64_t d_out = tgi_stage_out_dim(stage, 0, axis);
         int64_t d_in = tgi_stage_in_dim(stage, 0, axis);
         const int64_t extent = d_out;
@@ -334,6 +336,8 @@ static tg_status put_halo(tgi_jw *w, const tg_stage *stage, tgi_err *err)
         for (int64_t k = 0; k < tgi_min(64, extent - extent / 2); k++) { /* phases of strides */
             const int64_t middle = extent / 2 + k;
             const tg_range core = {middle, middle + 1};
+            if ((st = tgi_check_cancel(err)) != TG_OK)
+                break;
             tgi_axis_need(stage, axis, core, r, r + net->n_values);
             const tg_range n = r[net->n_values + net->in[0]];
             most = tgi_max(most,
@@ -344,7 +348,7 @@ static tg_status put_halo(tgi_jw *w, const tg_stage *stage, tgi_err *err)
     }
     put_ints(w, "halo", halo, 3);
     tgi_free(r);
-    return TG_OK;
+    return st;
 }
 
 static void put_flops(tgi_jw *w, const tg_net *net)

@@ -8,6 +8,7 @@
  * (stacks, slack of the libraries' allocator), which lie outside it. `page_tables` map the
  * blocks. */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/job/input_hash.h"
@@ -799,9 +800,11 @@ tg_status tgi_job_plan(tg_job *job, tgi_err *err)
         st = attempt(job, plan, &e);
     }
     if (st != TG_OK) {
+        tgi_err stopped = {0};
+        const tg_status why = tgi_check_cancel(&stopped); /* what fits was not found out then */
         if (err)
-            *err = e;
-        return st;
+            *err = why == TG_OK ? e : stopped;
+        return why == TG_OK ? st : why;
     }
     tgi_job_plan_seconds(job);
     return TG_OK;

@@ -5,6 +5,7 @@
  * the order they run and the reader's own rule (io/tiff_stream.h): a row that is still kept or
  * lies ahead goes on, any other begins its block anew. */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/job/job.h"
@@ -97,18 +98,21 @@ static void walk_band(const tg_job *job, walk *w, tg_range r, tg_range across)
 }
 
 /* Cells that follow each other along the stream axis, band after band. */
-static void walk_cells(const tg_job *job, tg_flow *f, walk *w, tg_range across)
+static tg_status walk_cells(const tg_job *job, tg_flow *f, walk *w, tg_range across,
+                            tgi_err *err)
 {
     const tg_tiling *t = &job->plan.choice.tiling;
     const int a = tgi_cut_of_axis(t->net, TG_STREAM_AXIS), v = t->stage->in[0].value;
     for (int64_t k = 0; k < t->n_cut[a]; k++) {
         int64_t shift;
+        TGI_TRY(tgi_check_cancel(err));
         tgi_flow_begin(f, cut_of(t, a, k, &shift), t->band);
         while (f->end[v] < f->hi[v]) {
             const tg_range r = tgi_flow_feed(f, 0);
             walk_band(job, w, (tg_range){r.lo - shift, r.hi - shift}, across);
         }
     }
+    return TG_OK;
 }
 
 static int64_t columns_in(const tg_job *job, tg_range x)
@@ -135,18 +139,19 @@ static tg_status passes_of_bands(const tg_job *job, double *passes, tgi_err *err
     tg_flow f;
     int64_t columns = 0;
     TGI_TRY(tgi_flow_open(&f, t->stage, err));
-    for (int64_t k = 0; k < t->n_cut[2]; k++)
+    tg_status st = TG_OK;
+    for (int64_t k = 0; k < t->n_cut[2] && (st = tgi_check_cancel(err)) == TG_OK; k++)
         columns += columns_in(job, read_by_cut(job, 2, k, f.work));
     double rows = 0;
-    for (int64_t k = 0; k < (volume ? t->n_cut[1] : 1); k++) {
+    for (int64_t k = 0; k < (volume ? t->n_cut[1] : 1) && st == TG_OK; k++) {
         const tg_range across = volume ? read_by_cut(job, 1, k, f.work) : (tg_range){0, 0};
         walk w = walk_of(job);
-        walk_cells(job, &f, &w, across);
+        st = walk_cells(job, &f, &w, across, err);
         rows += w.rows;
     }
     tgi_flow_close(&f);
     *passes = rows * (double)columns / once_over(job);
-    return TG_OK;
+    return st;
 }
 
 static double passes_of_statistics(const tg_job *job)

@@ -1,6 +1,7 @@
 #include "engine/plan/arena.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <limits.h>
@@ -22,74 +23,142 @@ static int by_key(const void *a, const void *b)
     return x->item - y->item;
 }
 
-typedef struct placed { /* small: they are all gone through for each new one */
+typedef struct placed { /* small: they are gone through for each new one */
     size_t from, to;
     int first, last;
 } placed;
 
-/* The placed ones, by offset. Those that live through everything and lie at the bottom without
- * a gap need not be gone through again: the first `ground` ones, up to offset `bottom`. */
+/* The placed ones, by offset, and those at one offset by their first step, in pieces of which
+ * most can be passed over as a whole: those that live at other times, and those that all live
+ * now and leave no room between them. */
+#define PIECE 64
+typedef struct piece {
+    int n;
+    int least_first, most_first, least_last, most_last;
+    size_t to, gap; /* end of the last byte; largest room between two */
+    placed p[PIECE];
+} piece;
+
 typedef struct shelf {
-    placed *p;
-    int n, ground;
-    size_t bottom;
-    int first, last; /* of all items */
+    piece *piece; /* in no order */
+    int *order;   /* of pieces, by offset */
+    int n;
 } shelf;
+
+/* How many pieces hold n buffers: each but one is half full at least. */
+static size_t pieces_for(int n)
+{
+    return (size_t)n / (PIECE / 2) + 2;
+}
+
+static size_t behind(size_t at, size_t to)
+{
+    return to > at ? tgi_align_size(to, TGI_ARENA_ALIGN) : at;
+}
+
+static void sum_up(piece *b)
+{
+    size_t at = 0;
+    b->least_first = b->least_last = INT_MAX;
+    b->most_first = b->most_last = INT_MIN;
+    b->to = b->gap = 0;
+    for (int i = 0; i < b->n; i++) {
+        const placed *p = &b->p[i];
+        if (i && p->from > at && p->from - at > b->gap)
+            b->gap = p->from - at;
+        at = behind(at, p->to);
+        b->to = p->to > b->to ? p->to : b->to;
+        b->least_first = p->first < b->least_first ? p->first : b->least_first;
+        b->most_first = p->first > b->most_first ? p->first : b->most_first;
+        b->least_last = p->last < b->least_last ? p->last : b->least_last;
+        b->most_last = p->last > b->most_last ? p->last : b->most_last;
+    }
+}
 
 /* Lowest offset at which item `it` meets none of the placed ones. */
 static size_t lowest_gap(const shelf *s, const tg_item *it)
 {
-    size_t at = s->bottom;
-    for (int i = s->ground; i < s->n; i++) {
-        const placed *p = &s->p[i];
-        if (p->first > it->last || it->first > p->last)
+    size_t at = 0;
+    for (int k = 0; k < s->n; k++) {
+        const piece *b = &s->piece[s->order[k]];
+        if (b->least_first > it->last || b->most_last < it->first)
             continue;
-        if (at + it->bytes <= p->from)
-            return at;
-        if (p->to > at)
-            at = tgi_align_size(p->to, TGI_ARENA_ALIGN);
+        if (b->most_first <= it->last && b->least_last >= it->first && b->gap < it->bytes) {
+            if (at + it->bytes <= b->p[0].from)
+                return at;
+            at = behind(at, b->to);
+            continue;
+        }
+        for (int i = 0; i < b->n; i++) {
+            const placed *p = &b->p[i];
+            if (p->first > it->last || it->first > p->last)
+                continue;
+            if (at + it->bytes <= p->from)
+                return at;
+            at = behind(at, p->to);
+        }
     }
     return at;
 }
 
-/* Behind those at the same offset. */
-static void put(shelf *s, const tg_item *it)
+static int lies_before(const placed *a, const placed *b)
 {
-    int lo = s->ground, hi = s->n;
-    while (lo < hi) {
-        const int mid = lo + (hi - lo) / 2;
-        if (s->p[mid].from <= it->offset)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    memmove(&s->p[lo + 1], &s->p[lo], (size_t)(s->n++ - lo) * sizeof *s->p);
-    s->p[lo] = (placed){it->offset, it->offset + it->bytes, it->first, it->last};
-    for (; s->ground < s->n; s->ground++) {
-        const placed *p = &s->p[s->ground];
-        if (p->from != s->bottom || p->first > s->first || p->last < s->last)
-            break;
-        s->bottom = tgi_align_size(p->to, TGI_ARENA_ALIGN);
-    }
+    return a->from != b->from ? a->from < b->from : a->first <= b->first;
 }
 
-static size_t place(tg_item *items, const order_entry *order, int n, placed *list)
+/* The second half of the piece at place k goes into one of its own. */
+static void split(shelf *s, int k)
 {
-    size_t total = 0;
-    shelf s = {.p = list, .first = INT_MAX, .last = INT_MIN};
-    for (int i = 0; i < n; i++) {
-        s.first = items[i].first < s.first ? items[i].first : s.first;
-        s.last = items[i].last > s.last ? items[i].last : s.last;
+    piece *b = &s->piece[s->order[k]], *more = &s->piece[s->n];
+    more->n = b->n / 2;
+    b->n -= more->n;
+    memcpy(more->p, b->p + b->n, (size_t)more->n * sizeof *more->p);
+    memmove(&s->order[k + 2], &s->order[k + 1], (size_t)(s->n - k - 1) * sizeof *s->order);
+    s->order[k + 1] = s->n++;
+    sum_up(b);
+    sum_up(more);
+}
+
+static void put(shelf *s, const tg_item *it)
+{
+    const placed one = {it->offset, it->offset + it->bytes, it->first, it->last};
+    int lo = 0, hi = s->n - 1; /* the last piece that does not begin behind it, or the first */
+    while (lo < hi) {
+        const int mid = lo + (hi - lo + 1) / 2;
+        if (lies_before(&s->piece[s->order[mid]].p[0], &one))
+            lo = mid;
+        else
+            hi = mid - 1;
     }
+    if (s->piece[s->order[lo]].n == PIECE) {
+        split(s, lo);
+        lo += lies_before(&s->piece[s->order[lo + 1]].p[0], &one);
+    }
+    piece *b = &s->piece[s->order[lo]];
+    int at = b->n++;
+    for (; at > 0 && !lies_before(&b->p[at - 1], &one); at--)
+        b->p[at] = b->p[at - 1];
+    b->p[at] = one;
+    sum_up(b);
+}
+
+static tg_status place(tg_item *items, const order_entry *order, int n, shelf *s, size_t *total,
+                       tgi_err *err)
+{
+    *total = 0;
+    s->n = 1;
+    s->order[0] = s->piece[0].n = 0;
+    sum_up(&s->piece[0]);
     for (int i = 0; i < n; i++) {
         tg_item *it = &items[order[i].item];
-        it->offset = it->bytes ? lowest_gap(&s, it) : 0;
+        TGI_TRY(tgi_check_cancel(err));
+        it->offset = it->bytes ? lowest_gap(s, it) : 0;
         if (!it->bytes)
             continue;
-        put(&s, it);
-        total = total > it->offset + it->bytes ? total : it->offset + it->bytes;
+        put(s, it);
+        *total = *total > it->offset + it->bytes ? *total : it->offset + it->bytes;
     }
-    return total;
+    return TG_OK;
 }
 
 static void make_order(const tg_item *items, int n, int kind, order_entry *order)
@@ -152,28 +221,28 @@ tg_status tgi_arena_pack(tg_item *items, int n, size_t *total, size_t *lower_bou
                          tgi_err *err)
 {
     order_entry *order = tgi_malloc(TGI_TAG_PLAN, ((size_t)n + 1) * sizeof *order);
-    placed *list = tgi_malloc(TGI_TAG_PLAN, ((size_t)n + 1) * sizeof *list);
+    shelf s = {.piece = tgi_calloc(TGI_TAG_PLAN, pieces_for(n), sizeof *s.piece),
+               .order = tgi_calloc(TGI_TAG_PLAN, pieces_for(n), sizeof *s.order)};
     edge *edges = tgi_malloc(TGI_TAG_PLAN, (2 * (size_t)n + 1) * sizeof *edges);
-    if (!order || !list || !edges) {
-        tgi_free(order);
-        tgi_free(list);
-        tgi_free(edges);
-        return tgi_fail(err, TG_E_NOMEM, "no memory to place %d buffers", n);
-    }
     int best_kind = 0;
-    size_t best = SIZE_MAX;
-    for (int kind = 0; kind <= 4; kind++) { /* the last round repeats the best order */
+    size_t best = SIZE_MAX, t;
+    tg_status st = order && s.piece && s.order && edges
+                       ? TG_OK
+                       : tgi_fail(err, TG_E_NOMEM, "no memory to place %d buffers", n);
+    for (int kind = 0; st == TG_OK && kind <= 4; kind++) { /* the last repeats the best order */
         make_order(items, n, kind == 4 ? best_kind : kind, order);
-        const size_t t = place(items, order, n, list);
+        st = place(items, order, n, &s, &t, err);
         if (t < best) {
             best = t;
             best_kind = kind;
         }
     }
     *total = tgi_align_size(best == SIZE_MAX ? 0 : best, TGI_ARENA_ALIGN);
-    *lower_bound = largest_live_set(items, n, edges);
+    if (st == TG_OK)
+        *lower_bound = largest_live_set(items, n, edges);
     tgi_free(order);
-    tgi_free(list);
+    tgi_free(s.piece);
+    tgi_free(s.order);
     tgi_free(edges);
-    return TG_OK;
+    return st;
 }

@@ -1,6 +1,7 @@
 #include "engine/plan/net.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <stdio.h>
@@ -227,12 +228,16 @@ static void rank_fast(tg_net *net)
 
 static tg_status choose_kernels(tg_net *net, unsigned flags, tgi_err *err)
 {
-    for (int i = 0; i < net->n_nodes; i++)
+    for (int i = 0; i < net->n_nodes; i++) {
+        TGI_TRY(tgi_check_cancel(err));
         tgi_net_pick_variant(net, &net->nodes[i], flags);
+    }
     if (!(flags & TG_NET_REFERENCE))
         TGI_TRY(tgi_net_remove_views(net, err));
-    for (int i = 0; i < net->n_nodes; i++)
+    for (int i = 0; i < net->n_nodes; i++) {
+        TGI_TRY(tgi_check_cancel(err));
         settle(net, &net->nodes[i], flags);
+    }
     if (!(flags & TG_NET_REFERENCE))
         rank_fast(net);
     place_weights(net);

@@ -4,6 +4,7 @@
  * Each pass goes once over the nodes with a list of who reads what. A node that a pass removes
  * stays in its place, without operands and results, until the pass is over; what its readers
  * get instead was made before it, so the list holds for all nodes that are still to come. */
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/plan/net.h"
 
@@ -294,9 +295,10 @@ tg_status tgi_net_remove_views(tg_net *net, tgi_err *err)
     static void (*const passes[])(pass * p, int at) = {make_virtual, make_doubled, make_picked};
     for (size_t k = 0; k < sizeof passes / sizeof passes[0]; k++) {
         pass p = {.net = net};
-        const tg_status st = list_readers(&p, err);
-        for (int i = 0; st == TG_OK && i < net->n_nodes; i++)
-            passes[k](&p, i);
+        tg_status st = list_readers(&p, err);
+        for (int i = 0; i < net->n_nodes && st == TG_OK; i++)
+            if ((st = tgi_check_cancel(err)) == TG_OK)
+                passes[k](&p, i);
         if (st == TG_OK)
             close_ranks(net, p.gone);
         close_pass(&p);

@@ -11,6 +11,7 @@
 #include "engine/plan/net.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #define BAND 64
@@ -64,7 +65,8 @@ tg_status tgi_net_align_blocks(tg_net *net, tgi_err *err)
     const int64_t at = rows < BAND ? rows : rows / BAND * BAND;
     for (int i = 0; i < net->n_in; i++)
         end[net->in[i]] = tgi_net_dim(net, net->in[i], TG_STREAM_AXIS) * at / rows;
-    for (int i = 0; i < net->n_nodes; i++) {
+    tg_status st = TG_OK;
+    for (int i = 0; i < net->n_nodes && (st = tgi_check_cancel(err)) == TG_OK; i++) {
         tg_net_node *n = &net->nodes[i];
         const int64_t stop = end_of(n, end);
         n->ctx.phase = stop;
@@ -72,5 +74,5 @@ tg_status tgi_net_align_blocks(tg_net *net, tgi_err *err)
             end[n->node->dst[d]] = stop;
     }
     tgi_free(end);
-    return TG_OK;
+    return st;
 }

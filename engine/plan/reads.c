@@ -1,5 +1,6 @@
 #include "engine/plan/reads.h"
 
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/plan/net.h"
 
@@ -27,27 +28,50 @@ static int slide_of(const tg_net_node *n, int j, int axis, tg_slide *s)
     return 1;
 }
 
+/* Operands of node n that have a rule where they are not even. */
+static int count_rules(const tg_net_node *n)
+{
+    int count = 0;
+    for (int j = 0; n->node->op->rule && j < n->ctx.n_src; j++)
+        count += n->operand[j].n_seg > 0;
+    return count;
+}
+
+/* Make the rule of operand j along an axis; 0: there is none. */
+static int make_rule(const tg_net_node *n, int j, int axis, tg_rule *out)
+{
+    if (!n->node->op->rule || n->src[j].rank != n->net->rank ||
+        (n->variant && n->variant->slide))
+        return 0;
+    n->node->op->rule(&n->ctx, j, axis + 3 - n->net->rank, out);
+    return 1;
+}
+
 static void fill_axis(const tg_net *net, int i, int axis, tgi_reads *out)
 {
     const tg_net_node *n = &net->nodes[i];
     tgi_reader *reader = &out->node[i];
     tgi_read *r = out->read[axis - TG_STREAM_AXIS] + reader->first;
-    int all = 1;
+    tg_rule *const rules = out->rule[axis - TG_STREAM_AXIS];
+    int all = 1, next = reader->rule;
     for (int j = 0; j < n->n_operands; j++) {
         const tg_net_operand *o = &n->operand[j];
         tg_slide at;
         const int even = o->n_seg > 0 && slide_of(n, j, axis, &at);
+        const int ruled = o->n_seg > 0 && !even && make_rule(n, j, axis, &rules[next]);
         all &= even || o->n_seg == 0;
         for (int s = 0; s < o->n_seg; s++) {
             *r = (tgi_read){.value = o->value[s],
                             .operand = (short)j,
                             .doubled = o->doubled[s],
                             .even = (unsigned char)even,
+                            .rule = ruled ? next : -1,
                             .rows = tgi_net_dim(net, o->value[s], axis)};
             if (even)
                 r->at = at;
             r++;
         }
+        next += ruled;
     }
     reader->even[axis - TG_STREAM_AXIS] = (unsigned char)all;
 }
@@ -62,25 +86,32 @@ void tgi_reads_renew(const tg_net *net, int i, tgi_reads *r)
 tg_status tgi_reads_make(const tg_net *net, tgi_reads *out, tgi_err *err)
 {
     const size_t n_reads = (size_t)count_reads(net) + 1;
+    size_t n_rules = 0;
     const int axes = net->rank - TG_STREAM_AXIS;
     tgi_reads_free(out);
     out->node = tgi_calloc(TGI_TAG_PLAN, (size_t)net->n_nodes + 1, sizeof *out->node);
+    for (int i = 0; i < net->n_nodes; i++)
+        n_rules += (size_t)count_rules(&net->nodes[i]);
     int made = out->node != NULL;
     for (int a = 0; a < axes; a++) {
         out->read[a] = tgi_calloc(TGI_TAG_PLAN, n_reads, sizeof *out->read[a]);
-        made &= out->read[a] != NULL;
+        out->rule[a] = tgi_calloc(TGI_TAG_PLAN, n_rules + 1, sizeof *out->rule[a]);
+        made &= out->read[a] && out->rule[a];
     }
     if (!made)
         return tgi_fail(err, TG_E_NOMEM, "no memory for what %d nodes read", net->n_nodes);
-    int first = 0;
+    int first = 0, rule = 0;
     for (int i = 0; i < net->n_nodes; i++) {
         const tg_net_node *n = &net->nodes[i];
+        TGI_TRY(tgi_check_cancel(err));
         out->node[i] = (tgi_reader){.first = first,
+                                    .rule = rule,
                                     .dst = n->node->dst[0],
                                     .n_dst = (short)n->ctx.n_dst,
                                     .flat = n->flat != 0};
         for (int j = 0; j < n->n_operands; j++)
             first += n->operand[j].n_seg;
+        rule += count_rules(n);
         tgi_reads_renew(net, i, out);
     }
     out->node[net->n_nodes].first = first;
@@ -90,8 +121,10 @@ tg_status tgi_reads_make(const tg_net *net, tgi_reads *out, tgi_err *err)
 void tgi_reads_free(tgi_reads *r)
 {
     tgi_free(r->node);
-    for (int a = 0; a < 3; a++)
+    for (int a = 0; a < 3; a++) {
         tgi_free(r->read[a]);
+        tgi_free(r->rule[a]);
+    }
     memset(r, 0, sizeof *r);
 }
 
@@ -107,6 +140,8 @@ tg_range tgi_read_need(const tg_net *net, int i, const tgi_read *r, int axis, tg
     tg_range need;
     if (r->even) {
         need = tgi_slide_need(&r->at, dst);
+    } else if (r->rule >= 0) {
+        need = tgi_rule_need(&net->reads.rule[axis - TG_STREAM_AXIS][r->rule], dst);
     } else {
         const tg_net_node *n = &net->nodes[i];
         tg_box box = tgi_box_full(&net->values[n->node->dst[0]].ext), in;
@@ -115,6 +150,25 @@ tg_range tgi_read_need(const tg_net *net, int i, const tgi_read *r, int axis, tg
         need = in.ax[axis];
     }
     return tgi_read_part(r->doubled, need);
+}
+
+static int is_rising(const tg_net *net, const tgi_read *r, int axis)
+{
+    return r->even || (r->rule >= 0 && net->reads.rule[axis - TG_STREAM_AXIS][r->rule].rising);
+}
+
+int64_t tgi_read_lo(const tg_net *net, int i, const tgi_read *r, int axis, tg_range dst)
+{
+    if (is_rising(net, r, axis))
+        dst.hi = dst.lo + 1;
+    return tgi_read_need(net, i, r, axis, dst).lo;
+}
+
+int64_t tgi_read_hi(const tg_net *net, int i, const tgi_read *r, int axis, tg_range dst)
+{
+    if (is_rising(net, r, axis))
+        dst.lo = dst.hi - 1;
+    return tgi_read_need(net, i, r, axis, dst).hi;
 }
 
 int64_t tgi_read_end(const tgi_read *r, int64_t end)

@@ -3,7 +3,7 @@
  * asked about together.
  *
  * A *read* is one part of one operand. Where the operator says that an axis goes on evenly
- * (tg_slide) the read is arithmetic; else it asks tgi_net_need, row by row. */
+ * (tg_slide) the read is arithmetic of one line; else it has the operator's rule (tg_rule). */
 #ifndef TGI_READS_H
 #define TGI_READS_H
 
@@ -17,12 +17,14 @@ typedef struct tgi_read {
     short operand;
     unsigned char doubled;
     unsigned char even; /* 1: as `at` says */
+    int rule;           /* of an uneven one: which of the axis, or -1: as tgi_net_need says */
     int64_t rows;       /* extent of the value along the axis */
     tg_slide at;        /* of the operand: with `doubled` twice as many rows as the value has */
 } tgi_read;
 
 typedef struct tgi_reader { /* a node */
     int first;              /* of its reads; the next node's first is behind its last */
+    int rule;               /* first of its rules */
     int dst;                /* first result */
     short n_dst;
     unsigned char flat;
@@ -33,6 +35,7 @@ typedef struct tgi_reader { /* a node */
 typedef struct tgi_reads {
     tgi_reader *node;  /* net->n_nodes and one more */
     tgi_read *read[3]; /* per axis from the stream axis on */
+    tg_rule *rule[3];  /* of those that are not even */
 } tgi_reads;
 
 /* Of the net as it is. */
@@ -48,6 +51,9 @@ tg_range tgi_read_part(int doubled, tg_range r);
  * outside the image. */
 tg_range tgi_read_need(const struct tg_net *net, int i, const tgi_read *r, int axis,
                        tg_range dst);
+/* Where that begins, and where it ends: for half the price. */
+int64_t tgi_read_lo(const struct tg_net *net, int i, const tgi_read *r, int axis, tg_range dst);
+int64_t tgi_read_hi(const struct tg_net *net, int i, const tgi_read *r, int axis, tg_range dst);
 /* The largest b for which an even read of rows below b finds all in the first `end` rows of the
  * value; INT64_MAX: there is none. */
 int64_t tgi_read_end(const tgi_read *r, int64_t end);

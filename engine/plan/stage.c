@@ -1,6 +1,7 @@
 #include "engine/plan/stage.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <limits.h>
@@ -201,7 +202,7 @@ static void read_operand(cutter *c, int k, const tg_net_operand *o, int must_sto
 }
 
 /* Nodes and inputs of stage k. Backward, so that what is recomputed asks for its inputs too. */
-static void collect(cutter *c, int k)
+static tg_status collect(cutter *c, int k, tgi_err *err)
 {
     const tg_net *net = c->net;
     memset(c->port, PORT_NONE, (size_t)net->n_values);
@@ -214,9 +215,12 @@ static void collect(cutter *c, int k)
         for (int j = 0; c->here[i] && is_kind(n, TG_WHOLE_VALUE) && j < n->ctx.n_src; j++)
             read_operand(c, k, &n->operand[j], 1);
     }
-    for (int i = net->n_nodes - 1; i >= 0; i--)
+    for (int i = net->n_nodes - 1; i >= 0; i--) {
+        TGI_TRY(tgi_check_cancel(err));
         for (int j = 0; c->here[i] && j < net->nodes[i].n_operands; j++)
             read_operand(c, k, &net->nodes[i].operand[j], 0);
+    }
+    return TG_OK;
 }
 
 /* ---- The stages' structs ----------------------------------------------------------------- */
@@ -226,8 +230,7 @@ static tg_status open_stage(tg_stage *s, const tg_net *net, int n_nodes, int n_i
     *s = (tg_stage){.net = net};
     s->node = tgi_calloc(TGI_TAG_PLAN, (size_t)n_nodes + 1, sizeof *s->node);
     s->in = tgi_calloc(TGI_TAG_PLAN, (size_t)n_in + 1, sizeof *s->in);
-    s->values = tgi_calloc(TGI_TAG_PLAN, (size_t)net->n_values + 1, sizeof *s->values);
-    if (!s->node || !s->in || !s->values)
+    if (!s->node || !s->in)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a stage of %d nodes", n_nodes);
     return TG_OK;
 }
@@ -240,8 +243,12 @@ static void close_stage(tg_stage *s)
     tgi_free(s->values);
 }
 
-static void find_lifetimes(tg_stage *s)
+tg_status tgi_stage_lifetimes(tg_stage *s, tgi_err *err)
 {
+    if (!s->values)
+        s->values = tgi_calloc(TGI_TAG_PLAN, (size_t)s->net->n_values + 1, sizeof *s->values);
+    if (!s->values)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for a stage of %d nodes", s->n_nodes);
     for (int v = 0; v < s->net->n_values; v++)
         s->values[v] = (tg_stage_value){0, -1, -1};
     for (int i = 0; i < s->n_loaded; i++)
@@ -256,6 +263,7 @@ static void find_lifetimes(tg_stage *s)
     }
     for (int o = 0; o < s->n_out; o++)
         s->values[s->out[o].value].last = s->n_nodes;
+    return TG_OK;
 }
 
 /* Loaded values first, the net's own inputs before stored ones. */
@@ -358,7 +366,6 @@ static tg_status give_outputs(tg_stage *s, const cutter *c, int k, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a stage's outputs");
     list_outputs(s, c, k);
     want_all(s);
-    find_lifetimes(s);
     return TG_OK;
 }
 
@@ -381,8 +388,7 @@ static tg_status whole_net(const tg_net *net, tg_stage *s, tgi_err *err)
     for (int o = 0; o < net->n_out; o++)
         add_net_out(s, net, o, -1);
     want_all(s);
-    find_lifetimes(s);
-    return TG_OK;
+    return tgi_stage_lifetimes(s, err);
 }
 
 static tg_status cut(cutter *c, tg_stages *s, tgi_err *err)
@@ -399,11 +405,13 @@ static tg_status cut(cutter *c, tg_stages *s, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for %d stages", c->n);
     s->n = c->n;
     for (int k = 0; k < c->n; k++) {
-        collect(c, k);
+        TGI_TRY(collect(c, k, err));
         TGI_TRY(take_stage(&s->stage[k], c, err));
     }
-    for (int k = 0; k < c->n; k++)
+    for (int k = 0; k < c->n; k++) {
+        TGI_TRY(tgi_check_cancel(err));
         TGI_TRY(give_outputs(&s->stage[k], c, k, err));
+    }
     return TG_OK;
 }
 

@@ -58,7 +58,7 @@ typedef struct tg_stage {
     tg_stage_out *out;
     int n_out;
     tg_fit fit[3];          /* [axis - 2]: what of output 0 is wanted, and in which boxes */
-    tg_stage_value *values; /* net->n_values */
+    tg_stage_value *values; /* net->n_values; of the cut NULL until tgi_stage_lifetimes */
     const char *whole_op;   /* a node computed here from a whole extent at once, or NULL */
 } tg_stage;
 
@@ -71,6 +71,9 @@ typedef struct tg_stages {
 /* `net` borrowed. Returned; tgi_stages_free. */
 tg_status tgi_stages_new(const tg_net *net, tg_stages **out, tgi_err *err);
 void tgi_stages_free(tg_stages **s);
+/* Who lives from when to when in a stage of the cut, for who tiles it: a table of all values of
+ * the net for each of thousands of stages would be gigabytes that nobody looks at. */
+tg_status tgi_stage_lifetimes(tg_stage *s, tgi_err *err);
 /* Narrow what is wanted of the net's output 0 (at first all of it) to what `fit` (z,y,x) keeps,
  * in every stage that hands it out first. */
 void tgi_stages_fit(tg_stages *s, const tg_fit fit[3]);

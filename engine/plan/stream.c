@@ -1,6 +1,7 @@
 #include "engine/plan/stream.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <string.h>
@@ -165,8 +166,8 @@ static int computable(const tg_flow *f, int i, int64_t from, int64_t to)
     const tg_net *net = f->stage->net;
     const tgi_read *end, *r = reads_of(net, i, &end);
     for (; r < end; r++) {
-        const tg_range need = tgi_read_need(net, i, r, TG_STREAM_AXIS, (tg_range){from, to});
-        if (tgi_min(need.hi, r->rows) > f->end[r->value])
+        const int64_t need = tgi_read_hi(net, i, r, TG_STREAM_AXIS, (tg_range){from, to});
+        if (tgi_min(need, r->rows) > f->end[r->value])
             return 0;
     }
     return 1;
@@ -182,22 +183,26 @@ static int64_t even_end(const tg_flow *f, int i, int64_t from, int64_t hi)
     return tgi_max(from, hi);
 }
 
-/* The last row that node i can yield, of which the first missing one is `from`. By bisection,
- * which begins at the step of the band before: most bands are like it. */
+/* The last row that node i can yield, of which the first missing one is `from`. Most bands are
+ * like the one before: its step is tried first, then on or back from there, twice as far each
+ * time, until the end lies between two that were tried. */
 static int64_t uneven_end(tg_flow *f, int i, int64_t from, int64_t hi)
 {
     const int v = f->stage->net->reads.node[i].dst;
-    int64_t good = from, bad = hi; /* computable(from, good) holds, (from, bad) not */
-    int64_t mid = from + f->step[v];
-    if (from >= bad || computable(f, i, from, bad))
-        return tgi_max(from, bad);
-    for (int k = 0; bad - good > 1; k++) {
-        if (k > 1 || mid <= good || mid >= bad)
-            mid = good + (bad - good) / 2;
+    int64_t good = from,
+            bad = hi + 1; /* (from, good) is computable or empty, (from, bad) not */
+    int64_t mid = tgi_min(from + tgi_max(1, f->step[v]), hi);
+    for (int64_t far = 1; bad - good > 1; far *= 2) {
         if (computable(f, i, from, mid))
-            good = mid++;
+            good = mid;
         else
             bad = mid;
+        if (bad > hi)
+            mid = tgi_min(good + far, hi);
+        else if (good == from)
+            mid = tgi_max(bad - far, from + 1);
+        else
+            mid = good + (bad - good) / 2;
     }
     if (good > from)
         f->step[v] = good - from;
@@ -238,7 +243,7 @@ void tgi_flow_release(tg_flow *f)
         const tgi_read *end, *r = reads_of(stage->net, i, &end);
         for (; r < end; r++) {
             const int v = r->value;
-            const int64_t lo = tgi_read_need(stage->net, i, r, TG_STREAM_AXIS, rest).lo;
+            const int64_t lo = tgi_read_lo(stage->net, i, r, TG_STREAM_AXIS, rest);
             f->keep[v] = tgi_min(f->keep[v], tgi_max(lo, f->lo[v]));
         }
     }
@@ -254,13 +259,14 @@ int tgi_flow_done(const tg_flow *f)
     return 1;
 }
 
-int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c)
+tg_status tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c,
+                            int64_t *bands, tgi_err *err)
 {
     const tg_stage *stage = f->stage;
     const int n_values = stage->net->n_values;
-    int64_t bands = 0;
     tgi_flow_begin(f, core, band);
     while (!tgi_flow_done(f)) {
+        TGI_TRY(tgi_check_cancel(err));
         for (int i = 0; i < stage->n_loaded; i++)
             tgi_flow_feed(f, i);
         for (int k = 0; k < stage->n_nodes; k++) {
@@ -279,7 +285,7 @@ int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow
         for (int v = 0; v < n_values; v++)
             if (f->keep[v] < f->end[v])
                 c->carried[v] = 1;
-        bands++;
+        ++*bands;
     }
-    return bands;
+    return TG_OK;
 }

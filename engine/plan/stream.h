@@ -71,8 +71,9 @@ typedef struct tg_flow_count {
     tg_flow_cost *cost;     /* added to */
 } tg_flow_count;
 
-/* What a cell needs, by going through its bands without computing. Returns the number of bands.
- */
-int64_t tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c);
+/* What a cell needs, by going through its bands without computing; adds to the number of bands.
+ * Ends when somebody asks to stop. */
+tg_status tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c,
+                            int64_t *bands, tgi_err *err);
 
 #endif

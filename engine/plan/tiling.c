@@ -1,6 +1,7 @@
 #include "engine/plan/tiling.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <string.h>
@@ -54,17 +55,19 @@ static void widen_slots(tg_tiling *t, int axis, const axis_work *w)
     }
 }
 
-static void measure_tile_axis(tg_tiling *t, int axis, axis_work *w)
+static tg_status measure_tile_axis(tg_tiling *t, int axis, axis_work *w, tgi_err *err)
 {
     const int c = tgi_cut_of_axis(t->net, axis);
     for (int64_t k = 0; k < t->n_cut[c]; k++) {
         const tg_range core = core_of(t, axis, k);
+        TGI_TRY(tgi_check_cancel(err));
         tgi_axis_need(t->stage, axis, core, w->stored, w->inside);
         add_node_extents(t->stage, w->inside, w->sum);
         widen_slots(t, axis, w);
         if (t->n_cut[c] > 1)
             t->halo[c] = tgi_max(t->halo[c], halo_of(t->stage, axis, core, w->inside));
     }
+    return TG_OK;
 }
 
 static void copy_stream_axis(tg_tiling *t, const tg_tiling *like, axis_work *w)
@@ -87,12 +90,12 @@ static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, 
     const int c = tgi_cut_of_axis(net, TG_STREAM_AXIS);
     tg_flow flow;
     TGI_TRY(tgi_flow_open(&flow, t->stage, err));
-    int64_t bands = 0;
-    for (int64_t k = 0; k < t->n_cut[c]; k++) {
+    const tg_flow_count count = {ring, t->carried, w->sum, t->band_rows, &t->stream_cost};
+    tg_status st = TG_OK;
+    t->stream_bands = 0;
+    for (int64_t k = 0; st == TG_OK && k < t->n_cut[c]; k++) {
         const tg_range core = core_of(t, TG_STREAM_AXIS, k);
-        bands += tgi_flow_simulate(
-            &flow, core, t->band,
-            &(tg_flow_count){ring, t->carried, w->sum, t->band_rows, &t->stream_cost});
+        st = tgi_flow_simulate(&flow, core, t->band, &count, &t->stream_bands, err);
         if (t->n_cut[c] > 1) {
             tgi_axis_need(t->stage, TG_STREAM_AXIS, core, w->stored, w->inside);
             t->halo[c] =
@@ -100,10 +103,9 @@ static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, 
         }
     }
     tgi_flow_close(&flow);
-    t->stream_bands = bands;
     for (int v = 0; v < net->n_values; v++)
         t->slot[v].ring = t->stage->values[v].live ? ring[v] : 0;
-    return TG_OK;
+    return st;
 }
 
 /* Per node: operations of the cells, and of one pass over all that is wanted. */
@@ -214,7 +216,7 @@ static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axi
         else if (axis == TG_STREAM_AXIS)
             TGI_TRY(measure_stream_axis(t, w, ring, err));
         else
-            measure_tile_axis(t, axis, w);
+            TGI_TRY(measure_tile_axis(t, axis, w, err));
         if (axis == TG_STREAM_AXIS)
             memcpy(t->stream_rows, w->sum, (size_t)n_nodes * sizeof *w->sum);
         count_flops(t, axis, w, per_node);

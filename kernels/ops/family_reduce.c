@@ -68,16 +68,17 @@ static tg_op_class classify(const tg_op_ctx *ctx)
     return bits & ~3u ? TG_OP_WHOLE : TG_OP_LOCAL;
 }
 
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+/* An axis that is folded is read as a whole, any other row by row. */
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
     unsigned bits;
-    (void)dst_i;
-    *out = tgi_box_full(&ctx->src[src_i]);
-    if (src_i != 0 || dst->rank != out->rank || tgi_reduce_axes(ctx, &bits, NULL) != TG_OK)
-        return;
-    for (int k = 2; k < out->rank; k++)
-        if (!(bits & 1u << k))
-            out->ax[k] = dst->ax[k];
+    const tg_desc *s = &ctx->src[src_i];
+    const int k = s->rank - 3 + axis;
+    *out = tgi_slide_all(tgi_desc_axis(s, axis));
+    if (src_i == 0 && k >= 2 && ctx->dst[0].rank == s->rank &&
+        tgi_reduce_axes(ctx, &bits, NULL) == TG_OK && !(bits & 1u << k))
+        *out = TG_SLIDE_SAME;
+    return 1;
 }
 
 /* ---- Floats ------------------------------------------------------------------------------ */
@@ -328,7 +329,7 @@ static double flops(const tg_op_ctx *ctx)
                                   .attrs = rows,                                               \
                                   .attrs_size = sizeof(reduce_attrs),                          \
                                   .infer = infer,                                              \
-                                  .need = need,                                                \
+                                  .slide = slide,                                              \
                                   .ref = ref_##symbol,                                         \
                                   .eval = eval_##symbol,                                       \
                                   .flops = flops};

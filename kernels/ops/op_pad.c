@@ -1,7 +1,7 @@
 /* op_pad.c - Pad: margins of a constant, of mirrored, repeated or wrapped pixels; a negative
  * pad crops. Spatial axes of images; any axis of dense tensors. Border: by image coordinates.
- * `need` stays inside the image and is the hull of what is read, which for `wrap` at a border
- * is nearly the whole axis.
+ * What is asked for stays inside the image and is the hull of what is read, which for `wrap` at
+ * a border is nearly the whole axis.
  * @source ONNX operator Pad, versions 2 (attributes), 11, 13, 18 (axes), 19 (wrap). */
 #include "kernels/ops/op_shared.h"
 
@@ -104,27 +104,38 @@ static tg_range mirrored(int mode, tg_range r, int64_t n)
     return (tg_range){tgi_min(a, b), tgi_max(a, b) + 1};
 }
 
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+typedef struct margin {
+    int64_t before, n; /* pad, extent */
+    int mode;
+} margin;
+
+static tg_range need(const void *given, tg_range out)
 {
-    tgi_pad p;
-    (void)dst_i;
-    *out = tgi_box_full(&ctx->src[src_i]);
-    if (src_i != 0 || tgi_pad_map(ctx, &p, NULL) != TG_OK)
-        return;
-    for (int k = 2; k < out->rank; k++) {
-        const int64_t n = ctx->src[0].dim[k];
-        const tg_range r = {dst->ax[k].lo - p.p0[k], dst->ax[k].hi - p.p0[k]};
-        tg_range hull = tgi_clip_nonempty(r, n);
-        if (p.mode != TG_PADDING_CONSTANT) {
-            const tg_range before = {r.lo, tgi_min(r.hi, 0)}, after = {tgi_max(r.lo, n), r.hi};
-            hull = tgi_range_hull(hull, mirrored(p.mode, before, n));
-            hull = tgi_range_hull(hull, mirrored(p.mode, after, n));
-        }
-        out->ax[k] = hull;
-    }
+    const margin *m = given;
+    const tg_range r = {out.lo - m->before, out.hi - m->before};
+    tg_range hull = tgi_clip_nonempty(r, m->n);
+    if (m->mode != TG_PADDING_CONSTANT && r.lo < 0)
+        hull =
+            tgi_range_hull(hull, mirrored(m->mode, (tg_range){r.lo, tgi_min(r.hi, 0)}, m->n));
+    if (m->mode != TG_PADDING_CONSTANT && r.hi > m->n)
+        hull = tgi_range_hull(hull,
+                              mirrored(m->mode, (tg_range){tgi_max(r.lo, m->n), r.hi}, m->n));
+    return hull;
 }
 
-/* A mirrored border is read upwards as the result goes down: for need alone. */
+static void rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *out)
+{
+    tgi_pad p;
+    const int k = ctx->src[src_i].rank - 3 + axis;
+    tgi_rule_all(ctx, src_i, axis, out);
+    if (src_i != 0 || k < 2 || tgi_pad_map(ctx, &p, NULL) != TG_OK)
+        return;
+    const margin m = {p.p0[k], ctx->src[0].dim[k], p.mode};
+    TGI_RULE(out, need, m);
+}
+
+/* A mirrored border is read upwards as the result goes down, a wrapped one from the other end:
+ * for the rule alone. */
 static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
     tgi_pad p;
@@ -134,7 +145,8 @@ static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
         return 1;
     *out = (tg_slide){
         .num = 1, .den = 1, .lo = -p.p0[k], .hi = -p.p0[k], .of = ctx->src[0].dim[k]};
-    return p.mode == TG_PADDING_CONSTANT;
+    return p.mode == TG_PADDING_CONSTANT || p.mode == TG_PADDING_EDGE ||
+           (p.p0[k] <= 0 && p.p1[k] <= 0);
 }
 
 static float value(const tg_call *call, const void *arg, const tgi_px *q)
@@ -198,8 +210,8 @@ const tg_op tg_op_pad = {
     .attrs = rows,
     .attrs_size = sizeof(pad_attrs),
     .infer = infer,
-    .need = need,
     .slide = slide,
+    .rule = rule,
     .ref = ref,
     .eval = eval,
 };

@@ -242,6 +242,18 @@ int tgi_slide_whole(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
     return 1;
 }
 
+static tg_range all_of(const void *given, tg_range out)
+{
+    (void)out;
+    return *(const tg_range *)given;
+}
+
+void tgi_rule_all(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule)
+{
+    const tg_range all = {0, tgi_desc_axis(&ctx->src[src_i], axis)};
+    TGI_RULE(rule, all_of, all);
+}
+
 tg_range tgi_clip_nonempty(tg_range r, int64_t n)
 {
     return (tg_range){tgi_clamp(r.lo, 0, n - 1), tgi_clamp(r.hi, 1, n)};

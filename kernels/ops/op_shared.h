@@ -69,6 +69,15 @@ tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err);
 
 /* `slide` of operators that read the whole spatial extent. */
 int tgi_slide_whole(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
+/* A rule: all of the axis, whatever is asked for. */
+void tgi_rule_all(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule);
+/* A rule by a function of what is `given`. */
+#define TGI_RULE(rule, fn, what)                                                               \
+    do {                                                                                       \
+        _Static_assert(sizeof(what) <= TG_RULE_BYTES, "a rule is given less");                 \
+        *(rule) = (tg_rule){.need = (fn)};                                                     \
+        memcpy((rule)->u.given, &(what), sizeof(what));                                        \
+    } while (0)
 /* Intersect with [0, n), but never empty: a box wholly in a border reads its nearest pixel, so
  * that `need` stays monotone. */
 tg_range tgi_clip_nonempty(tg_range r, int64_t n);

@@ -83,21 +83,29 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+typedef struct steps {
+    int64_t start, step;
+} steps;
+
+static tg_range need(const void *given, tg_range out)
 {
-    tgi_slice s;
-    (void)dst_i;
-    *out = tgi_box_full(&ctx->src[src_i]);
-    if (src_i != 0 || tgi_slice_map(ctx, &s, NULL) != TG_OK)
-        return;
-    for (int k = 2; k < out->rank; k++) {
-        const int64_t a = s.start[k] + dst->ax[k].lo * s.step[k];
-        const int64_t b = s.start[k] + (dst->ax[k].hi - 1) * s.step[k];
-        out->ax[k] = (tg_range){tgi_min(a, b), tgi_max(a, b) + 1};
-    }
+    const steps *s = given;
+    const int64_t a = s->start + out.lo * s->step, b = s->start + (out.hi - 1) * s->step;
+    return (tg_range){tgi_min(a, b), tgi_max(a, b) + 1};
 }
 
-/* Forwards; a reversed axis is for need alone. */
+static void rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *out)
+{
+    tgi_slice s;
+    const int k = ctx->src[src_i].rank - 3 + axis;
+    tgi_rule_all(ctx, src_i, axis, out);
+    if (src_i != 0 || k < 2 || tgi_slice_map(ctx, &s, NULL) != TG_OK)
+        return;
+    const steps given = {s.start[k], s.step[k]};
+    TGI_RULE(out, need, given);
+}
+
+/* Forwards; a reversed axis is for the rule alone. */
 static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 {
     tgi_slice s;
@@ -149,8 +157,8 @@ const tg_op tg_op_slice = {
     .attrs = rows,
     .attrs_size = sizeof(slice_attrs),
     .infer = infer,
-    .need = need,
     .slide = slide,
+    .rule = rule,
     .ref = ref,
     .eval = eval,
 };

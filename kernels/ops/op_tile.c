@@ -37,16 +37,28 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static void need(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i, tg_box *out)
+static tg_range need(const void *given, tg_range out)
 {
-    const tg_desc *s = &ctx->src[src_i];
-    (void)dst_i;
-    *out = tgi_box_full(s);
-    for (int k = 2; k < s->rank && src_i == 0; k++) {
-        const int64_t n = s->dim[k], turn = dst->ax[k].lo / n;
-        if ((dst->ax[k].hi - 1) / n == turn)
-            out->ax[k] = (tg_range){dst->ax[k].lo - turn * n, dst->ax[k].hi - turn * n};
-    }
+    const int64_t n = *(const int64_t *)given, turn = out.lo / n;
+    if ((out.hi - 1) / n != turn)
+        return (tg_range){0, n};
+    return (tg_range){out.lo - turn * n, out.hi - turn * n};
+}
+
+static void rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *out)
+{
+    const int64_t n = tgi_desc_axis(&ctx->src[src_i], axis);
+    tgi_rule_all(ctx, src_i, axis, out);
+    if (src_i == 0)
+        TGI_RULE(out, need, n);
+}
+
+/* An axis that is there once. */
+static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+{
+    const int64_t n = tgi_desc_axis(&ctx->src[src_i], axis);
+    *out = src_i == 0 ? TG_SLIDE_SAME : tgi_slide_all(n);
+    return src_i != 0 || tgi_desc_axis(&ctx->dst[0], axis) == n;
 }
 
 static float value(const tg_call *call, const void *arg, const tgi_px *p)
@@ -88,7 +100,8 @@ const tg_op tg_op_tile = {
     .name = "Tile",
     .any_type = 1,
     .infer = infer,
-    .need = need,
+    .slide = slide,
+    .rule = rule,
     .ref = ref,
     .eval = eval,
 };

@@ -202,17 +202,24 @@ static double snap(double v)
     return fabs(v - near) <= (error < 1e-3 ? error : 1e-3) ? near : v;
 }
 
+/* floor and ceil of a coordinate without a call: plans ask for it a hundred million times. */
+static int64_t down(double v)
+{
+    const int64_t i = (int64_t)v;
+    return i - (v < (double)i);
+}
+
 static int64_t nearest_of(const tgi_resize_axis *ax, double v)
 {
     switch (ax->nearest) {
     case TG_NEAREST_ROUND_PREFER_CEIL:
-        return (int64_t)floor(snap(v) + 0.5);
+        return down(snap(v) + 0.5);
     case TG_NEAREST_FLOOR:
-        return (int64_t)floor(snap(v));
+        return down(snap(v));
     case TG_NEAREST_CEIL:
-        return (int64_t)ceil(snap(v));
+        return -down(-snap(v));
     default:
-        return (int64_t)ceil(snap(v) - 0.5);
+        return -down(0.5 - snap(v));
     }
 }
 
@@ -308,15 +315,31 @@ static tg_range filter_need(const tgi_resize_axis *ax, tg_range r)
     return tgi_clip_nonempty((tg_range){lo, tgi_max(hi, lo + 1)}, ax->in);
 }
 
+/* First and last tap at a coordinate, without their weights. */
+static tg_range reach_at(const tgi_resize_axis *ax, double v)
+{
+    const int64_t last = ax->in - 1;
+    if (ax->mode == TG_RESIZE_NEAREST) {
+        const int64_t at = tgi_clamp(nearest_of(ax, v), 0, last);
+        return (tg_range){at, at + 1};
+    }
+    if (ax->mode == TG_RESIZE_CUBIC) {
+        const int64_t first = down(v) - 1;
+        return (tg_range){tgi_clamp(first, 0, last), tgi_clamp(first + 3, 0, last) + 1};
+    }
+    const int64_t at = down(v < 0 ? 0 : v > (double)last ? (double)last : v);
+    return (tg_range){at, tgi_min(at + 1, last) + 1};
+}
+
 tg_range tgi_resize_need(const tgi_resize_axis *ax, tg_range r)
 {
     int outside;
-    tgi_taps a, b;
     if (ax->antialias)
         return filter_need(ax, r);
-    taps_at(ax, source_of(ax, r.lo, &outside), &a);
-    taps_at(ax, source_of(ax, r.hi - 1, &outside), &b);
-    return (tg_range){tgi_min(a.at[0], b.at[0]), tgi_max(a.at[a.n - 1], b.at[b.n - 1]) + 1};
+    const tg_range a = reach_at(ax, source_of(ax, r.lo, &outside));
+    if (r.hi - r.lo == 1)
+        return a;
+    return tgi_range_hull(a, reach_at(ax, source_of(ax, r.hi - 1, &outside)));
 }
 
 /* ---- Operator members -------------------------------------------------------------------- */
@@ -332,18 +355,6 @@ tg_status tgi_resize_infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     for (int k = 2; k < dst[0].rank; k++)
         dst[0].dim[k] = ax[3 - dst[0].rank + k].out;
     return TG_OK;
-}
-
-void tgi_resize_need_box(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
-                         tg_box *need)
-{
-    tgi_resize_axis ax[3];
-    (void)dst_i;
-    *need = tgi_box_full(&ctx->src[src_i]);
-    if (src_i != 0 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
-        return;
-    for (int i = 0; i < 3; i++)
-        tgi_box_set(need, i, tgi_resize_need(&ax[i], tgi_box_axis(dst, i)));
 }
 
 /* What an axis gives one output coordinate, either way. */
@@ -452,11 +463,88 @@ int tgi_resize_doubles(const tg_op_ctx *ctx)
            doubles_axis(&ax[TG_Y]) && doubles_axis(&ax[TG_X]);
 }
 
+/* ---- What is read, along one axis -------------------------------------------------------- */
+
+static tg_range need_of_axis(const void *given, tg_range out)
+{
+    return tgi_resize_need(given, out);
+}
+
+void tgi_resize_rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule)
+{
+    tgi_resize_axis ax[3];
+    tgi_rule_all(ctx, src_i, axis, rule);
+    if (src_i != 0 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
+        return;
+    TGI_RULE(rule, need_of_axis, ax[axis]);
+    rule->rising = ax[axis].roi_lo <= ax[axis].roi_hi; /* a crop may be reversed */
+}
+
+#define STEEPEST 256              /* `up` below: what is no half is one by 1/512 at least */
+#define FINEST ((int64_t)1 << 20) /* `down` */
+#define FARTHEST ((int64_t)1 << 31)
+
+/* The scale as up / down, a power of two: then a coordinate is a multiple of 1 / (2 up), which
+ * float64 has to the last bit where it is an integer or a half, and comes nowhere near one
+ * where it is not. 0: it is no such number. */
+static int ratio_of(const tgi_resize_axis *ax, int64_t *up, int64_t *down)
+{
+    for (*down = 1; *down <= FINEST; *down *= 2) {
+        const double p = ax->scale * (double)*down;
+        if (p > STEEPEST)
+            return 0;
+        if (p == floor(p)) {
+            *up = (int64_t)p;
+            return *up > 0;
+        }
+    }
+    return 0;
+}
+
+/* Where a coordinate's numerator (over 2 up) must be moved so that rounding down is the op's
+ * own rounding. */
+static int64_t rounding_of(const tgi_resize_axis *ax, int64_t up)
+{
+    if (ax->mode != TG_RESIZE_NEAREST || ax->nearest == TG_NEAREST_FLOOR)
+        return 0;
+    return ax->nearest == TG_NEAREST_CEIL                ? 2 * up - 1
+           : ax->nearest == TG_NEAREST_ROUND_PREFER_CEIL ? up
+                                                         : up - 1;
+}
+
+/* Coordinates (x + .5) / scale - .5, or the like, as integers. */
+static int slide_of_axis(const tgi_resize_axis *ax, tg_slide *s)
+{
+    int64_t up, down;
+    const int plain = ax->coord == TG_COORD_ASYMMETRIC,
+              top = ax->coord == TG_COORD_TF_HALF_PIXEL_FOR_NN;
+    if (ax->antialias || ax->coord == TG_COORD_ALIGN_CORNERS ||
+        ax->coord == TG_COORD_TF_CROP_AND_RESIZE ||
+        (ax->coord == TG_COORD_PYTORCH_HALF_PIXEL && ax->out == 1) ||
+        (ax->coord == TG_COORD_HALF_PIXEL_SYMMETRIC && ax->length != (double)ax->out) ||
+        tgi_max(ax->in, ax->out) >= FARTHEST || !ratio_of(ax, &up, &down))
+        return 0;
+    const int64_t first = (plain ? 0 : down) - (plain || top ? 0 : up) + rounding_of(ax, up);
+    const int64_t before = ax->mode == TG_RESIZE_CUBIC ? 1 : 0;
+    const int64_t behind = ax->mode == TG_RESIZE_CUBIC    ? 2
+                           : ax->mode == TG_RESIZE_LINEAR ? 1
+                                                          : 0;
+    *s = (tg_slide){.num = 2 * down,
+                    .den = 2 * up,
+                    .lo = first - before * 2 * up,
+                    .hi = first + behind * 2 * up,
+                    .of = ax->in,
+                    .least = ax->mode == TG_RESIZE_LINEAR ? tgi_min(2, ax->in) : 1};
+    return 1;
+}
+
 int tgi_resize_slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
 {
     tgi_resize_axis ax[3];
     *slide = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
     if (src_i != 0 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
+        return 1;
+    if (slide_of_axis(&ax[axis], slide))
         return 1;
     *slide = (tg_slide){.num = 1, .den = 2};
     return doubles_axis(&ax[axis]);

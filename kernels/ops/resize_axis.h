@@ -46,13 +46,12 @@ double tgi_resize_weight(const tgi_resize_axis *ax, const tgi_filter *f, int64_t
 /* Input interval that output interval r reads: never empty. */
 tg_range tgi_resize_need(const tgi_resize_axis *ax, tg_range r);
 
-/* infer, need, slide and ref of both operators. */
+/* infer, slide, rule and ref of both operators. */
 tg_status tgi_resize_infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
-void tgi_resize_need_box(const tg_op_ctx *ctx, int dst_i, const tg_box *dst, int src_i,
-                         tg_box *need);
 tg_status tgi_resize_ref(const tg_call *call, tgi_err *err);
 double tgi_resize_flops(const tg_op_ctx *ctx);
 int tgi_resize_slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
+void tgi_resize_rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule);
 int tgi_resize_doubles(const tg_op_ctx *ctx);
 extern const char *const tgi_resize_modes[];
 

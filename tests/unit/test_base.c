@@ -40,6 +40,7 @@ static void test_a_slide_ends_where_its_need_does(void)
                       .block = tg_rand_in(&seed, 0, 5),
                       .phase = tg_rand_in(&seed, 0, 9),
                       .of = tg_rand_in(&seed, 0, 1) ? tg_rand_in(&seed, 1, 40) : 0};
+        s.least = s.of ? tg_rand_in(&seed, 0, s.of < 3 ? s.of : 3) : 0;
         s.hi = s.lo + tg_rand_in(&seed, 0, 9);
         const int64_t end = tg_rand_in(&seed, -3, 50), most = tgi_slide_end(&s, end);
         for (int64_t b = -20; b <= 60; b++) {

@@ -18,6 +18,7 @@
 #include "tests/unit/op_case.h"
 
 #include "kernels/ops/op_shared.h"
+#include "kernels/ops/resize_axis.h"
 
 #ifdef TG_TEST_DEVICE
 #include "tests/cuda/device_run.h"
@@ -50,6 +51,16 @@ static int check_shapes(const op_node *n, char *text)
  * no row more can be had than the last of which need lies in what is there. */
 static void check_slide(const op_node *n, int i, const tg_box *box, uint64_t *seed)
 {
+    for (int axis = 0; axis < 3 && n->op->rule; axis++) { /* what a rule says of its ends */
+        const tg_range out = tgi_box_axis(box, axis);
+        tg_rule rule;
+        n->op->rule(&n->ctx, i, axis, &rule);
+        const tg_range all = tgi_rule_need(&rule, out);
+        tg_checks++;
+        if (rule.rising && (all.lo != tgi_rule_need(&rule, (tg_range){out.lo, out.lo + 1}).lo ||
+                            all.hi != tgi_rule_need(&rule, (tg_range){out.hi - 1, out.hi}).hi))
+            case_complain("a rising rule is not told by its first and last row");
+    }
     for (int axis = 0; axis < 3; axis++) {
         const int k = n->dst[0].rank - 3 + axis;
         tg_slide s;
@@ -73,6 +84,75 @@ static void check_slide(const op_node *n, int i, const tg_box *box, uint64_t *se
     }
 }
 
+/* The one row of the source that row o is made of, or (Resize) the first and last of them, by
+ * what the reference computes with, not by what `slide` and `rule` say; empty: a constant. 0:
+ * not an operator of those that move rows about. */
+static int row_made_of(const op_node *n, int axis, int64_t o, tg_range *r)
+{
+    const tg_op_ctx *ctx = &n->ctx;
+    const int k = ctx->src[0].rank - 3 + axis;
+    const int64_t dim = ctx->src[0].dim[k];
+    tgi_resize_axis ax[3];
+    tgi_slice s;
+    tgi_pad p;
+    tgi_err e = {0};
+    int64_t at = o;
+    if (strncmp(n->op->name, "Reduce", 6) == 0) {
+        *r = ctx->dst[0].dim[k] == dim ? (tg_range){o, o + 1} : (tg_range){0, dim};
+        return 1;
+    }
+    if (strcmp(n->op->name, "Resize") == 0 || strcmp(n->op->name, "Upsample") == 0) {
+        tgi_taps t;
+        CHECK_OK(tgi_resize_axes(ctx, ax, &e), e);
+        if (ax[axis].antialias || ax[axis].coord == TG_COORD_TF_CROP_AND_RESIZE)
+            return 0; /* a window and not four taps; rows that nothing covers */
+        tgi_resize_taps(&ax[axis], o, &t);
+        *r = (tg_range){t.at[0], t.at[t.n - 1] + 1};
+        return 1;
+    }
+    if (strcmp(n->op->name, "Slice") == 0) {
+        CHECK_OK(tgi_slice_map(ctx, &s, &e), e);
+        at = s.start[k] + o * s.step[k];
+    } else if (strcmp(n->op->name, "Pad") == 0) {
+        CHECK_OK(tgi_pad_map(ctx, &p, &e), e);
+        at = tgi_pad_source(p.mode, o - p.p0[k], dim);
+    } else if (strcmp(n->op->name, "Tile") == 0) {
+        at = o % dim;
+    } else {
+        return 0;
+    }
+    *r = at < 0 ? (tg_range){0, 0} : (tg_range){at, at + 1};
+    return 1;
+}
+
+/* What is asked for is the hull of what the rows are made of, no row more; of Tile the whole
+ * where it is several times there, of Pad a pixel of the border beside a margin. */
+static void check_tight(const op_node *n, const tg_box *box, const tg_box *need)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        const int k = n->dst[0].rank - 3 + axis;
+        tg_range all = {0, 0}, one;
+        int known = k >= 2 && n->src[0].rank == n->dst[0].rank;
+        for (int64_t o = known ? box->ax[k].lo : 0; known && o < box->ax[k].hi; o++) {
+            known = row_made_of(n, axis, o, &one);
+            all = tgi_range_hull(all, one);
+        }
+        if (!known || tgi_range_empty(all))
+            continue;
+        if (strcmp(n->op->name, "Tile") == 0 &&
+            box->ax[k].lo / n->src[0].dim[k] != (box->ax[k].hi - 1) / n->src[0].dim[k])
+            all = (tg_range){0, n->src[0].dim[k]};
+        tgi_pad p;
+        if (strcmp(n->op->name, "Pad") == 0 && tgi_pad_map(&n->ctx, &p, NULL) == TG_OK)
+            all = tgi_range_hull(all, tgi_clip_nonempty((tg_range){box->ax[k].lo - p.p0[k],
+                                                                   box->ax[k].hi - p.p0[k]},
+                                                        n->src[0].dim[k]));
+        tg_checks++;
+        if (all.lo != need->ax[k].lo || all.hi != need->ax[k].hi)
+            case_complain("need is not what the rows are made of");
+    }
+}
+
 static void check_monotone(const op_node *n, uint64_t *seed)
 {
     for (int t = 0; t < 100; t++) {
@@ -85,6 +165,8 @@ static void check_monotone(const op_node *n, uint64_t *seed)
             tgi_op_need(n->op, &n->ctx, 0, &a, i, &small);
             tgi_op_need(n->op, &n->ctx, 0, &both, i, &large);
             check_slide(n, i, &a, seed);
+            if (i == 0)
+                check_tight(n, &a, &small);
             tg_checks++;
             if (tgi_box_empty(&small) || !tgi_box_contains(&large, &small))
                 case_complain("need is empty or not monotone");
@@ -384,9 +466,59 @@ static void test_every_operator_can_be_run_or_folded(void)
         const tg_op *op = tgi_op_at(i);
         CHECK(op->infer != NULL);
         CHECK(op->op_class == TG_OP_DENSE ? op->eval && !op->ref : op->ref != NULL);
-        CHECK(op->op_class != TG_OP_WHOLE || op->need || op->slide);
+        CHECK(op->op_class != TG_OP_WHOLE || op->rule || op->slide);
         CHECK((op->attrs == NULL) == (op->attrs_size == 0));
     }
+}
+
+/* Scales that are fractions of a power of two slide, and they do so as their taps lie: near the
+ * image's borders, in its middle and far away. */
+static void test_a_resize_slides_as_its_taps_lie(void)
+{
+    uint64_t seed = 5;
+    int slid = 0;
+    for (int t = 0; t < 20000; t++) {
+        const int64_t down = (int64_t)1 << tg_rand_in(&seed, 0, 6),
+                      up = tg_rand_in(&seed, 1, 255);
+        const int64_t in =
+            tg_rand_in(&seed, 0, 2) ? tg_rand_in(&seed, 1, 40) : tg_rand_in(&seed, 1, 1 << 22);
+        resize_attrs a = {.mode = (int)tg_rand_in(&seed, 0, 2),
+                          .coord = (int)tg_rand_in(&seed, 0, 6),
+                          .nearest = (int)tg_rand_in(&seed, 0, 3),
+                          .scales = {.n = 4, .v = {1, 1, (float)up / (float)down, 1}},
+                          .axes = {.n = -1}};
+        const tg_desc src = {TG_DTYPE_F32, 4, {1, 1, in, 1}};
+        tg_desc dst;
+        const tg_op_ctx ctx = {
+            .attrs = &a, .opset = 19, .n_src = 1, .n_dst = 1, .src = &src, .dst = &dst};
+        tgi_resize_axis ax[3];
+        tg_slide s;
+        tg_rule rule;
+        tgi_err e = {0};
+        if (in * up / down < 1 || a.coord == TG_COORD_TF_CROP_AND_RESIZE)
+            continue;
+        CHECK_OK(tgi_resize_infer(&ctx, &dst, &e), e);
+        CHECK_OK(tgi_resize_axes(&ctx, ax, &e), e);
+        tgi_resize_rule(&ctx, 0, TG_Y, &rule);
+        const int even = tgi_resize_slide(&ctx, 0, TG_Y, &s);
+        slid += even;
+        for (int i = 0; i < 12; i++) {
+            const int64_t n = dst.dim[2], o = i < 4   ? tgi_min(i, n - 1)
+                                              : i < 8 ? tgi_max(0, n - 1 - i)
+                                                      : tg_rand_in(&seed, 0, n - 1);
+            const tg_range r = tgi_rule_need(&rule, (tg_range){o, o + 1});
+            tgi_taps taps;
+            tgi_resize_taps(&ax[TG_Y], o, &taps);
+            CHECK_EQ(r.lo, taps.at[0]);
+            CHECK_EQ(r.hi, taps.at[taps.n - 1] + 1);
+            if (!even)
+                continue;
+            const tg_range q = tgi_slide_need(&s, (tg_range){o, o + 1});
+            CHECK_EQ(q.lo, r.lo);
+            CHECK_EQ(q.hi, r.hi);
+        }
+    }
+    CHECK(slid > 10000);
 }
 
 int main(int argc, char **argv)
@@ -398,6 +530,7 @@ int main(int argc, char **argv)
 #endif
     printf("seed: 88172645463325252 + line number\n");
     RUN(test_every_operator_keeps_its_contract);
+    RUN(test_a_resize_slides_as_its_taps_lie);
     RUN(test_operators_are_found_by_their_onnx_name);
     RUN(test_every_operator_can_be_run_or_folded);
     return TEST_END();

@@ -231,7 +231,10 @@ static void a_dear_value_is_stored_and_a_cheap_one_beside_it_recomputed(void)
     check_stage(&d, 0, "y x pool | in | x ~x>pool");
     check_stage(&d, 1, "y scaled skip | in x pool (y) | skip");
     /* Where a stage's lists say: loaded first, alive until handed out. */
-    const tg_stage *s = &d.s->stage[1];
+    tg_stage *s = &d.s->stage[1];
+    tgi_err err = {0};
+    CHECK_OK(tgi_stage_lifetimes(&d.s->stage[0], &err), err);
+    CHECK_OK(tgi_stage_lifetimes(s, &err), err);
     CHECK_EQ(s->n_loaded, 3);
     CHECK_EQ(s->values[x].first, -1);
     CHECK_EQ(s->values[x].last, 1);
