@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 
 from crashlib import Job, check, main, picture, upscaler
@@ -121,9 +122,12 @@ def test_yes_starts_over(lab, job):
 
 def without_reader(lab, args, stream, env=None):
     """Run with nobody reading stdout or stderr; the exit code and what the other one says."""
-    p = lab.start(args, env)
-    gone, other = (p.stdout, p.stderr) if stream == "stdout" else (p.stderr, p.stdout)
-    gone.close()
+    ours, its = os.pipe()
+    os.close(ours)  # before there is anybody to write
+    p = subprocess.Popen([lab.tegula] + args, env=lab.env(env), stdin=subprocess.DEVNULL, text=True,
+                         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: its})
+    os.close(its)
+    other = p.stderr if stream == "stdout" else p.stdout
     said = other.read()
     other.close()
     return p.wait(60), said
