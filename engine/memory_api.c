@@ -2,6 +2,7 @@
  */
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/base/sized.h"
 #include "engine/ctx.h"
 #include "engine/device/current.h"
 #include "engine/memory/caches.h"
@@ -53,38 +54,42 @@ uint64_t tg_bytes_to_mib(uint64_t bytes)
 tg_status tg_memory_system(const char *root, tg_system_memory *out)
 {
     tgi_system_memory s;
-    if (!out || out->size != sizeof *out)
+    tg_system_memory own;
+    if (!tgi_sized_take(out, &own, sizeof own))
         return TG_E_ARG;
     if (!tgi_system_memory_read(below(root), &s) || !s.total)
         return TG_E_UNSUPPORTED;
     const uint64_t used = s.total > s.available ? s.total - s.available : 0;
-    *out = (tg_system_memory){.size = sizeof *out,
-                              .total_bytes = s.total,
-                              .available_bytes = s.available,
-                              .used_bytes = used,
-                              .used_percent = 100.0 * (double)used / (double)s.total,
-                              .swap_total_bytes = s.swap_total,
-                              .swap_free_bytes = s.swap_free};
+    own = (tg_system_memory){.size = sizeof own,
+                             .total_bytes = s.total,
+                             .available_bytes = s.available,
+                             .used_bytes = used,
+                             .used_percent = 100.0 * (double)used / (double)s.total,
+                             .swap_total_bytes = s.swap_total,
+                             .swap_free_bytes = s.swap_free};
+    tgi_sized_give(out, &own);
     return TG_OK;
 }
 
 tg_status tg_memory_process(const char *root, tg_process_memory *out)
 {
     tgi_process_memory p;
-    if (!out || out->size != sizeof *out)
+    tg_process_memory own;
+    if (!tgi_sized_take(out, &own, sizeof own))
         return TG_E_ARG;
     if (!tgi_process_memory_read(below(root), &p))
         return TG_E_UNSUPPORTED;
-    *out = (tg_process_memory){.size = sizeof *out,
-                               .anonymous_bytes = p.anon,
-                               .file_bytes = p.file,
-                               .shared_bytes = p.shmem,
-                               .swapped_bytes = p.swap,
-                               .page_table_bytes = p.pte,
-                               .resident_bytes = p.resident,
-                               .peak_resident_bytes = p.high_water,
-                               .virtual_bytes = p.virt,
-                               .measured_bytes = tgi_measured_of(&p)};
+    own = (tg_process_memory){.size = sizeof own,
+                              .anonymous_bytes = p.anon,
+                              .file_bytes = p.file,
+                              .shared_bytes = p.shmem,
+                              .swapped_bytes = p.swap,
+                              .page_table_bytes = p.pte,
+                              .resident_bytes = p.resident,
+                              .peak_resident_bytes = p.high_water,
+                              .virtual_bytes = p.virt,
+                              .measured_bytes = tgi_measured_of(&p)};
+    tgi_sized_give(out, &own);
     return TG_OK;
 }
 
@@ -114,27 +119,32 @@ tg_status tg_memory_free_now(const char *root, tg_free_memory *out)
 {
     tgi_free_memory f;
     tgi_process_memory p;
-    if (!out || out->size != sizeof *out)
+    tg_free_memory own;
+    if (!tgi_sized_take(out, &own, sizeof own))
         return TG_E_ARG;
     tgi_free_memory_read(below(root), &f);
     (void)tgi_process_memory_read(below(root), &p);
-    const uint64_t own = tgi_measured_of(&p);
-    *out = (tg_free_memory){.size = sizeof *out,
-                            .free_bytes = f.bytes,
-                            .available_bytes = f.mem_available,
-                            .cgroup_bytes = f.cgroup,
-                            .rlimit_bytes = f.rlimit,
-                            .margin_bytes = tgi_margin_of(f.bytes, own),
-                            .budget_bytes = tgi_budget_of(f.bytes, own)};
-    snprintf(out->limited_by, sizeof out->limited_by, "%.223s", f.limited_by);
+    const uint64_t held = tgi_measured_of(&p);
+    own = (tg_free_memory){.size = sizeof own,
+                           .free_bytes = f.bytes,
+                           .available_bytes = f.mem_available,
+                           .cgroup_bytes = f.cgroup,
+                           .rlimit_bytes = f.rlimit,
+                           .margin_bytes = tgi_margin_of(f.bytes, held),
+                           .budget_bytes = tgi_budget_of(f.bytes, held)};
+    snprintf(own.limited_by, sizeof own.limited_by, "%.223s", f.limited_by);
+    tgi_sized_give(out, &own);
     return TG_OK;
 }
 
 tg_status tg_disk_look(const char *path, tg_disk *out)
 {
-    if (!path || !out || out->size != sizeof *out)
+    tg_disk own;
+    if (!path || !tgi_sized_take(out, &own, sizeof own))
         return TG_E_ARG;
-    return tgi_disk_look(path, out) ? TG_OK : TG_E_NOT_FOUND;
+    const int there = tgi_disk_look(path, &own);
+    tgi_sized_give(out, &own);
+    return there ? TG_OK : TG_E_NOT_FOUND;
 }
 
 /* What tegula calibrate measured, when it was this processor. */
@@ -182,9 +192,11 @@ int tg_gpu_count(void)
 
 tg_status tg_gpu_memory(int id, tg_gpu *out)
 {
-    if (!out || out->size != sizeof *out)
+    tg_gpu own;
+    if (!tgi_sized_take(out, &own, sizeof own))
         return TG_E_ARG;
-    tgi_gpu_memory(id, "", out);
+    tgi_gpu_memory(id, "", &own);
+    tgi_sized_give(out, &own);
     return TG_OK;
 }
 
@@ -252,8 +264,10 @@ tg_status tg_gpu_preload(tg_ctx *ctx, int id)
 
 tg_status tg_gpu_driver_look(tg_gpu_driver *out)
 {
-    if (!out || out->size != sizeof *out)
+    tg_gpu_driver own;
+    if (!tgi_sized_take(out, &own, sizeof own))
         return TG_E_ARG;
-    tgi_nvml_driver(out);
+    tgi_nvml_driver(&own);
+    tgi_sized_give(out, &own);
     return TG_OK;
 }

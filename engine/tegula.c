@@ -1,5 +1,6 @@
 /* tegula.c - the public door: check arguments, call down, nothing else. */
 #include "tegula.h"
+#include "engine/base/sized.h"
 #include "tegula_preset.h"
 
 #include "engine/auto/auto.h"
@@ -74,13 +75,13 @@ static tg_status answer_job(tg_job *job, tgi_verb verb, tg_status st)
 
 tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out)
 {
-    if (!out || (opts && opts->size != sizeof *opts))
+    tg_ctx_opts own = {0};
+    if (!out || (opts && !tgi_sized_take(opts, &own, sizeof own)))
         return TG_E_ARG;
     tg_ctx *ctx = tgi_calloc(TGI_TAG_MISC, 1, sizeof *ctx);
     if (!ctx)
         return TG_E_NOMEM;
-    if (opts)
-        ctx->opts = *opts;
+    ctx->opts = own;
     *out = ctx;
     return TG_OK;
 }
@@ -160,11 +161,14 @@ tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
     if (!job)
         return TG_E_ARG;
     tgi_err *err = tgi_ctx_err(job->ctx);
-    if (out && out->size != sizeof *out)
+    tg_plan_info own;
+    if (out && !tgi_sized_take(out, &own, sizeof own))
         return tgi_fail(err, TG_E_ARG, "tg_job_plan: plan_info.size is not of this version");
     TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
-    if (out)
-        tgi_job_plan_info(job, out);
+    if (out) {
+        tgi_job_plan_info(job, &own);
+        tgi_sized_give(out, &own);
+    }
     return TG_OK;
 }
 
@@ -206,12 +210,17 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
     if (!job)
         return TG_E_ARG;
     tgi_err *err = tgi_ctx_err(job->ctx);
-    if (out && out->size != sizeof *out)
+    tg_run_result own;
+    if (out && !tgi_sized_take(out, &own, sizeof own))
         return tgi_fail(err, TG_E_ARG, "tg_job_run: result.size is not of this version");
     TGI_TRY(tgi_job_needs_here(job, "run", err));
-    return answer_job(job, TGI_DO_RUN,
-                      job->set.tensor ? tgi_job_run_tensor(job, out, err)
-                                      : tgi_job_run(job, out, err));
+    const tg_status st =
+        answer_job(job, TGI_DO_RUN,
+                   job->set.tensor ? tgi_job_run_tensor(job, out ? &own : NULL, err)
+                                   : tgi_job_run(job, out ? &own : NULL, err));
+    if (out)
+        tgi_sized_give(out, &own);
+    return st;
 }
 
 tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
@@ -219,10 +228,13 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
     if (!job)
         return TG_E_ARG;
     tgi_err *err = tgi_ctx_err(job->ctx);
-    if (!out || out->size != sizeof *out)
+    tg_verify_result own;
+    if (!tgi_sized_take(out, &own, sizeof own))
         return tgi_fail(err, TG_E_ARG, "tg_job_verify: result.size is not of this version");
     TGI_TRY(tgi_job_needs_here(job, "be verified", err));
-    return answer_job(job, TGI_DO_VERIFY, tgi_job_verify(job, out, err));
+    const tg_status st = answer_job(job, TGI_DO_VERIFY, tgi_job_verify(job, &own, err));
+    tgi_sized_give(out, &own);
+    return st;
 }
 
 tg_status tg_job_preview(tg_job *job)

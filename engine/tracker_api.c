@@ -1,4 +1,5 @@
 /* tracker_api.c - the public face of tracker and plot: check arguments, call down. */
+#include "engine/base/sized.h"
 #include "engine/ctx.h"
 #include "engine/memory/plot.h"
 #include "engine/memory/tracker.h"
@@ -8,9 +9,9 @@
 tg_status tg_tracker_open(tg_ctx *ctx, const tg_tracker_opts *opts, tg_tracker **out)
 {
     tgi_err *err = tgi_ctx_err(ctx);
-    if (!out || (opts && opts->size != sizeof *opts))
+    tg_tracker_opts o = {0};
+    if (!out || (opts && !tgi_sized_take(opts, &o, sizeof o)))
         return tgi_fail(err, TG_E_ARG, "tg_tracker_open: NULL, or options of another version");
-    const tg_tracker_opts o = opts ? *opts : (tg_tracker_opts){0};
     tgi_tracker_opts t = {.peak_ms = o.peak_ms,
                           .csv = o.csv,
                           .how = TGI_SIDE_REPLACE,
@@ -30,37 +31,49 @@ void tg_tracker_expect(tg_tracker *t, uint64_t predicted_bytes, uint64_t budget_
 
 tg_status tg_tracker_update(tg_tracker *t, const char *phase, int64_t tile, tg_tracker_row *row)
 {
-    if (!t || (row && row->size != sizeof *row))
+    tg_tracker_row own;
+    if (!t || (row && !tgi_sized_take(row, &own, sizeof own)))
         return TG_E_ARG;
     const int fresh = tgi_tracker_update(t, phase, tile);
     if (row) {
-        tgi_tracker_row(t, row);
-        row->fresh = fresh;
+        tgi_tracker_row(t, &own);
+        own.fresh = fresh;
+        tgi_sized_give(row, &own);
     }
     return TG_OK;
 }
 
 tg_status tg_tracker_maxima_now(tg_tracker *t, tg_tracker_maxima *out)
 {
-    if (!t || !out || out->size != sizeof *out)
+    tg_tracker_maxima own;
+    if (!t || !tgi_sized_take(out, &own, sizeof own))
         return TG_E_ARG;
-    tgi_tracker_maxima(t, out);
+    tgi_tracker_maxima(t, &own);
+    tgi_sized_give(out, &own);
     return TG_OK;
 }
 
 tg_status tg_tracker_close(tg_tracker **t, tg_tracker_maxima *out)
 {
-    const int right = !out || out->size == sizeof *out;
-    tgi_tracker_close(t, right ? out : NULL);
-    return right ? TG_OK : TG_E_ARG;
+    tg_tracker_maxima own;
+    const int right = tgi_sized_take(out, &own, sizeof own);
+    tgi_tracker_close(t, right ? &own : NULL);
+    if (right)
+        tgi_sized_give(out, &own);
+    return right || !out ? TG_OK : TG_E_ARG;
 }
 
 tg_status tg_plot(tg_ctx *ctx, const char *csv, const char *out, const tg_plot_opts *opts,
                   tg_plot_result *result)
 {
     tgi_err *err = tgi_ctx_err(ctx);
-    if (!csv || !out || (opts && opts->size != sizeof *opts) ||
-        (result && result->size != sizeof *result))
+    tg_plot_opts o = {0};
+    tg_plot_result r = {0};
+    if (!csv || !out || (opts && !tgi_sized_take(opts, &o, sizeof o)) ||
+        (result && !tgi_sized_take(result, &r, sizeof r)))
         return tgi_fail(err, TG_E_ARG, "tg_plot: NULL, or a struct of another version");
-    return tgi_plot(csv, out, opts, result, err);
+    const tg_status st = tgi_plot(csv, out, &o, &r, err);
+    if (result)
+        tgi_sized_give(result, &r);
+    return st;
 }

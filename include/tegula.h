@@ -35,6 +35,11 @@
  *         return st == TG_OK ? 0 : 1;
  *     }
  *
+ * Structs that begin with `size` may grow: set it to sizeof and the rest to zero. A program
+ * that was built with an older header gives and gets what that had; one built with a newer
+ * header is answered while what this library does not know is zero, else TG_E_ARG. Structs
+ * without it never change.
+ *
  * Ownership words: *borrowed* (you keep it), *returned* (yours; release it with the named
  * call), *view* (valid while the owner lives). Every function that can fail returns a tg_status
  * and, on failure, leaves a one-line detail in the context (tg_ctx_detail). The library never

@@ -6,6 +6,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/pool_priv.h"
 #include "engine/base/size.h"
+#include "engine/base/sized.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static void unregister(const tg_pool *p)
 
 static tg_status check_raw(const tg_raw *raw, tgi_err *err)
 {
-    if (!raw || raw->size != sizeof *raw || !raw->alloc || !raw->free)
+    if (!raw->alloc || !raw->free)
         return tgi_fail(err, TG_E_ARG, "a pool needs tg_raw with its size, alloc and free");
     if ((unsigned)raw->kind > TG_MEMORY_DEVICE || raw->granularity_bytes % 256)
         return tgi_fail(err, TG_E_ARG,
@@ -120,14 +121,19 @@ static tg_status preallocate_some(tg_pool *p, const tg_pool_opts *o, tgi_err *er
     return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", p->detail);
 }
 
-tg_status tgi_pool_open(const tg_raw *raw, const tg_pool_opts *opts, tg_pool **out,
+tg_status tgi_pool_open(const tg_raw *given, const tg_pool_opts *opts, tg_pool **out,
                         tgi_err *err)
 {
     static const char *const kinds[] = {"host", "pinned", "device"};
     char name[64];
+    tg_raw own_raw;
+    tg_pool_opts own = {0};
+    const tg_raw *raw = &own_raw;
+    if (!tgi_sized_take(given, &own_raw, sizeof own_raw))
+        return tgi_fail(err, TG_E_ARG, "a pool needs tg_raw with its size, alloc and free");
     TGI_TRY(check_raw(raw, err));
-    if (opts && opts->size != sizeof *opts)
-        return tgi_fail(err, TG_E_ARG, "tg_pool_opts: size is %zu, not %zu", opts->size,
+    if (opts && !tgi_sized_take(opts, &own, sizeof own))
+        return tgi_fail(err, TG_E_ARG, "tg_pool_opts: size is %zu, %zu here", opts->size,
                         sizeof *opts);
     tg_pool *p = tgi_books_alloc(sizeof *p);
     if (!p)
@@ -137,9 +143,9 @@ tg_status tgi_pool_open(const tg_raw *raw, const tg_pool_opts *opts, tg_pool **o
              kinds[raw->kind], raw->device);
     tgi_pool_setup(p, raw, name);
     tgi_pool_register(p);
-    tg_status st = opts ? apply(p, opts, err) : TG_OK;
+    tg_status st = opts ? apply(p, &own, err) : TG_OK;
     if (st == TG_OK && opts)
-        st = preallocate_some(p, opts, err);
+        st = preallocate_some(p, &own, err);
     if (st == TG_OK)
         *out = p;
     else

@@ -6,6 +6,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/pool_priv.h"
 #include "engine/base/size.h"
+#include "engine/base/sized.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,34 +70,36 @@ int tg_pool_pressure(tg_pool *pool)
 
 tg_status tg_pool_get_stats(tg_pool *pool, tg_pool_stats *out)
 {
-    if (!pool || !out || out->size != sizeof *out)
+    tg_pool_stats own;
+    if (!pool || !tgi_sized_take(out, &own, sizeof own))
         return TG_E_ARG;
     pthread_mutex_lock(&pool->lock);
     const tg_pool *p = pool;
-    *out = (tg_pool_stats){.size = sizeof *out,
-                           .allocated_bytes = p->allocated.now,
-                           .reserved_bytes = p->reserved.now,
-                           .active_bytes = p->active.now,
-                           .inactive_bytes = p->reserved.now - p->active.now,
-                           .allocated_peak_bytes = p->allocated.peak,
-                           .reserved_peak_bytes = p->reserved.peak,
-                           .active_peak_bytes = p->active.peak,
-                           .inactive_peak_bytes = p->inactive.peak,
-                           .cached_bytes = cached_of(p),
-                           .allocs = p->allocs,
-                           .frees = p->frees,
-                           .live = p->n_live,
-                           .hits = p->hits,
-                           .direct = p->direct,
-                           .hit_rate = hit_rate_of(p),
-                           .fragmentation = fragmentation_of(p),
-                           .raw_allocs = p->raw_allocs,
-                           .raw_frees = p->raw_frees,
-                           .segments = p->n_segments,
-                           .refused = p->refused,
-                           .bad_frees = p->bad_frees,
-                           .pressure = under_pressure(p)};
+    own = (tg_pool_stats){.size = sizeof own,
+                          .allocated_bytes = p->allocated.now,
+                          .reserved_bytes = p->reserved.now,
+                          .active_bytes = p->active.now,
+                          .inactive_bytes = p->reserved.now - p->active.now,
+                          .allocated_peak_bytes = p->allocated.peak,
+                          .reserved_peak_bytes = p->reserved.peak,
+                          .active_peak_bytes = p->active.peak,
+                          .inactive_peak_bytes = p->inactive.peak,
+                          .cached_bytes = cached_of(p),
+                          .allocs = p->allocs,
+                          .frees = p->frees,
+                          .live = p->n_live,
+                          .hits = p->hits,
+                          .direct = p->direct,
+                          .hit_rate = hit_rate_of(p),
+                          .fragmentation = fragmentation_of(p),
+                          .raw_allocs = p->raw_allocs,
+                          .raw_frees = p->raw_frees,
+                          .segments = p->n_segments,
+                          .refused = p->refused,
+                          .bad_frees = p->bad_frees,
+                          .pressure = under_pressure(p)};
     pthread_mutex_unlock(&pool->lock);
+    tgi_sized_give(out, &own);
     return TG_OK;
 }
 
@@ -250,20 +253,23 @@ tg_status tg_pool_leaks(tg_pool *pool, char **text)
 
 tg_status tg_pool_leaks_since(tg_pool *pool, const tg_pool_checkpoint *since, char **text)
 {
-    if (!pool || !text || !since || since->size != sizeof *since)
+    tg_pool_checkpoint own;
+    if (!pool || !text || !tgi_sized_take(since, &own, sizeof own))
         return TG_E_ARG;
-    return leaks_after(pool, since->number, text);
+    return leaks_after(pool, own.number, text);
 }
 
 tg_status tg_pool_check(tg_pool *pool, tg_pool_checkpoint *out)
 {
-    if (!pool || !out || out->size != sizeof *out)
+    tg_pool_checkpoint own;
+    if (!pool || !tgi_sized_take(out, &own, sizeof own))
         return TG_E_ARG;
     pthread_mutex_lock(&pool->lock);
-    out->allocated_bytes = pool->allocated.now;
-    out->live = pool->n_live;
-    out->number = pool->number;
+    own.allocated_bytes = pool->allocated.now;
+    own.live = pool->n_live;
+    own.number = pool->number;
     pthread_mutex_unlock(&pool->lock);
+    tgi_sized_give(out, &own);
     return TG_OK;
 }
 

@@ -3,6 +3,7 @@
  *
  * @source docs/estimators.md, where each is worked by hand. */
 #include "engine/base/arith.h"
+#include "engine/base/sized.h"
 #include "engine/base/tensor.h"
 #include "engine/estimate/estimate.h"
 
@@ -44,11 +45,14 @@ static tg_dtype type_or(tg_dtype t, tg_dtype otherwise)
     return t == TG_DTYPE_NONE ? otherwise : t;
 }
 
-tg_status tg_estimate_vqa(const tg_vqa_spec *s, tg_vqa_size *out)
+tg_status tg_estimate_vqa(const tg_vqa_spec *spec, tg_vqa_size *out)
 {
-    if (!s || !out || s->size != sizeof *s || out->size != sizeof *out)
+    tg_vqa_spec own;
+    tg_vqa_size r;
+    const tg_vqa_spec *s = &own;
+    if (!tgi_sized_take(spec, &own, sizeof own) || !tgi_sized_take(out, &r, sizeof r))
         return TG_E_ARG;
-    tg_vqa_size r = {.size = sizeof r};
+    r = (tg_vqa_size){.size = sizeof r};
     const tg_dtype token = type_or(s->token_dtype, TG_DTYPE_I64);
     const int64_t meta[] = {s->samples, or_default(s->metadata_bytes, TG_DATA_METADATA_BYTES)};
     TGI_TRY(tg_estimate_image_bytes(s->samples, or_default(s->height, TG_DATA_HEIGHT),
@@ -68,7 +72,7 @@ tg_status tg_estimate_vqa(const tg_vqa_spec *s, tg_vqa_size *out)
                     tgi_sat_add(r.metadata_bytes, s->images_on_disk ? 0 : r.image_bytes));
     if (r.total_bytes > INT64_MAX)
         return TG_E_ARG;
-    *out = r;
+    tgi_sized_give(out, &r);
     return TG_OK;
 }
 
@@ -111,10 +115,14 @@ static tg_batch_size batch_of(double memory, double weights, double sample)
     return b;
 }
 
-tg_status tg_estimate_batch(const tg_batch_spec *s, tg_batch_result *out)
+tg_status tg_estimate_batch(const tg_batch_spec *spec, tg_batch_result *out)
 {
-    if (!s || !out || s->size != sizeof *s || out->size != sizeof *out || s->parameters < 1 ||
-        s->parameters > (int64_t)1e15 || s->memory_bytes < 1 || s->length < -1)
+    tg_batch_spec own;
+    tg_batch_result r;
+    const tg_batch_spec *s = &own;
+    if (!tgi_sized_take(spec, &own, sizeof own) || !tgi_sized_take(out, &r, sizeof r) ||
+        s->parameters < 1 || s->parameters > (int64_t)1e15 || s->memory_bytes < 1 ||
+        s->length < -1)
         return TG_E_ARG;
     const int64_t image[] = {or_default(s->height, TG_DATA_HEIGHT),
                              or_default(s->width, TG_DATA_WIDTH), 3, 4};
@@ -124,11 +132,12 @@ tg_status tg_estimate_batch(const tg_batch_spec *s, tg_batch_result *out)
     TGI_TRY(tgi_product("sample", image, 4, &pixels, NULL));
     if (s->length != -1)
         TGI_TRY(tgi_product("text", text, 3, &tokens, NULL));
-    *out = (tg_batch_result){.size = sizeof *out, .sample_bytes = pixels + tokens};
-    const double sample = (double)out->sample_bytes, memory = (double)s->memory_bytes;
+    r = (tg_batch_result){.size = sizeof r, .sample_bytes = pixels + tokens};
+    const double sample = (double)r.sample_bytes, memory = (double)s->memory_bytes;
     const double p = (double)s->parameters;
     /* The published formula says GB for millions x 4 / 1000 and subtracts it from GiB. */
-    out->published = batch_of(memory, p / 1e6 * 4 / 1000 * TGI_GIB, sample);
-    out->exact = batch_of(memory, p * 4, sample);
-    return out->exact.batch ? TG_OK : TG_E_BUDGET;
+    r.published = batch_of(memory, p / 1e6 * 4 / 1000 * TGI_GIB, sample);
+    r.exact = batch_of(memory, p * 4, sample);
+    tgi_sized_give(out, &r);
+    return r.exact.batch ? TG_OK : TG_E_BUDGET;
 }

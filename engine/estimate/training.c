@@ -12,6 +12,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/base/sized.h"
 #include "engine/estimate/estimate.h"
 #include "engine/estimate/saved.h"
 #include "engine/estimate/words.h"
@@ -158,11 +159,12 @@ static tg_status check_spec(tg_train_spec *s, tgi_err *err)
 tg_status tg_estimate_training(tg_ctx *ctx, const tg_train_spec *spec, tg_train_size *out)
 {
     tgi_err *err = tgi_ctx_err(ctx);
-    if (!ctx || !spec || !out || spec->size != sizeof *spec || out->size != sizeof *out)
+    tg_train_spec s;
+    tg_train_size own;
+    if (!ctx || !tgi_sized_take(spec, &s, sizeof s) || !tgi_sized_take(out, &own, sizeof own))
         return tgi_fail(err, TG_E_ARG,
                         "tg_estimate_training: NULL argument, or a size of "
                         "another version");
-    tg_train_spec s = *spec;
     tg_opts *o = NULL;
     trained t = {0};
     char size[64];
@@ -174,9 +176,10 @@ tg_status tg_estimate_training(tg_ctx *ctx, const tg_train_spec *spec, tg_train_
     if (st == TG_OK)
         st = open_trained(&t, s.model, o, s.precision, err);
     if (st == TG_OK)
-        st = count_all(&t.saved, &s, out, err);
+        st = count_all(&t.saved, &s, &own, err);
     close_trained(&t);
     tg_opts_free(&o);
+    tgi_sized_give(out, &own);
     return st;
 }
 

@@ -3,6 +3,7 @@
 #include <tegula_trace.h>
 
 #include "engine/base/pool.h"
+#include "engine/base/sized.h"
 #include "engine/memory/monitor.h"
 
 #include <pthread.h>
@@ -166,12 +167,10 @@ tg_status tg_trace_begin(tg_trace *t, tg_pool *pool, const tg_trace_opts *opts)
         return TG_E_ARG;
     memset(t, 0, sizeof *t);
     t->ended = 1;
-    if (!pool || (opts && opts->size != sizeof *opts))
+    if (!pool || (opts && !tgi_sized_take(opts, &t->opts, sizeof t->opts)))
         return TG_E_ARG;
     t->ended = 0;
     t->pool = pool;
-    if (opts)
-        t->opts = *opts;
     if (t->opts.outside_ms > 0)
         t->sampler = sampler_open(t->opts.outside_ms);
     tgi_scope_open(pool, scope_of(t));
