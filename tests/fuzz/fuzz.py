@@ -4,7 +4,7 @@
     fuzz.py --build FOLDER [--seconds N [--processor]] [--only TARGET,...] [--keep FOLDER] [--shared FOLDER]
 
 For each target the fuzzer must find every bug that plant.py put into a copy of the code, within
-PLANTED seconds; then it runs N seconds on the code as it is and must find nothing. Prints
+PLANTED processor seconds; then it runs N seconds on the code as it is and must find nothing. Prints
 executions and processor seconds of each. --processor: N are processor seconds, for campaigns on a
 machine that does other work too. --keep: corpora that grow from run to run. --shared: the
 sample data, whose small ONNX models are read in place as further seeds. Exit 77: no clang."""
@@ -87,14 +87,13 @@ def fuzz(folder, program, target, seconds, corpus, more=None):
     return r.returncode, n, processor_seconds() - start, text[-3000:]
 
 
-def campaign(a, target, corpus, more):
-    """fuzz() on the code as it is, again from the grown corpus until the processor seconds are spent."""
+def campaign(folder, program, target, limit, corpus, more=None):
+    """fuzz() again and again, from the grown corpus, until the processor seconds are spent."""
     total, used = 0, 0.0
     while True:
-        seconds = max(1, round(a.seconds - used)) if a.processor else a.seconds
-        code, n, s, text = fuzz(a.build, f"fuzz_{target}", target, seconds, corpus, more)
+        code, n, s, text = fuzz(folder, program, target, max(1, round(limit - used)), corpus, more)
         total, used = total + n, used + s
-        if code or not a.processor or used >= a.seconds:
+        if code or used >= limit:
             return code, total, used, text
 
 
@@ -116,12 +115,13 @@ def main():
     for name, target in plants():
         if target not in only:
             continue
-        code, n, s, _ = fuzz(a.build, f"fuzz_planted_{name}", target, PLANTED,
-                             os.path.join(a.build, "planted", name))
+        code, n, s, _ = campaign(a.build, f"fuzz_planted_{name}", target, PLANTED,
+                                 os.path.join(a.build, "planted", name))
         print(f"planted {name}: {'found' if code else 'NOT FOUND'} after {n} executions, {s:.1f} s", flush=True)
         failed += not code
     for target in only:
-        code, n, s, text = campaign(a, target, os.path.join(corpora, target), links if target == "onnx" else None)
+        code, n, s, text = (campaign if a.processor else fuzz)(
+            a.build, f"fuzz_{target}", target, a.seconds, os.path.join(corpora, target), links if target == "onnx" else None)
         print(f"fuzz_{target}: {n} executions, {s:.0f} s, {'nothing found' if not code else 'FAILED'}", flush=True)
         if code:
             print(text)
