@@ -239,6 +239,9 @@ int main(int argc, char **argv)
     if (st != TG_OK && !c.reported)
         cli_report(&c, st);
     cli_progress_clear(&c);
+    if (st == TG_OK && atomic_flag_test_and_set(&asked_to_stop)) /* it said that it stops */
+        fputs("tegula: it was finished before it could stop: there is nothing to continue\n",
+              stderr);
     /* A result that did not reach its reader is no success: a full disk behind `> plan.json`, a
      * reader that is gone. What the verb did is done all the same. */
     int code = cli_exit_code(st);

@@ -2,12 +2,15 @@
 #include "engine/gate.h"
 
 #include "engine/base/mem.h"
+#include "engine/memory/plot.h"
 #include "engine/run/bad_tiles.h"
+#include "engine/run/journal_file.h"
 #include "io/file_ops.h"
 #include "io/part.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -133,7 +136,8 @@ static tg_status writes_derived(tgi_gate *g, const char *path, const derived *d,
 {
     char name[4096];
     for (int i = 0; i < n; i++) {
-        if (snprintf(name, sizeof name, "%s%s", path, d[i].end) >= (int)sizeof name)
+        if (snprintf(name, sizeof name, "%s%s", path, d[i].end) >= (int)sizeof name ||
+            strlen(base_of(name)) > NAME_MAX)
             return tgi_fail(err, TG_E_ARG, "%s: the name is too long", path);
         TGI_TRY(tgi_gate_writes(g, name, "a file beside the output", TGI_GATE_OWN, err));
         TGI_TRY(is_ours(g, name, &d[i], err));
@@ -141,27 +145,27 @@ static tg_status writes_derived(tgi_gate *g, const char *path, const derived *d,
     return TG_OK;
 }
 
-#define ERRORS                                                                                 \
-    {".errors.json", "{\"input\":", NULL, 1},                                                  \
-    {                                                                                          \
-        ".errors.partial", NULL, tgi_bad_tiles_ours, 0                                         \
-    }
-
 tg_status tgi_gate_writes_output(tgi_gate *g, const char *path, tgi_err *err)
 {
-    static const derived names[] = {{".partial", NULL, NULL, 0},
-                                    {".journal", NULL, NULL, 0},
-                                    {".made", NULL, NULL, 0},
-                                    {".tegula.json", "{\"tegula\":", NULL, 1},
-                                    {".tegula.json.tmp", "{\"tegula\":", NULL, 0},
-                                    ERRORS};
+    static const derived names[] = {
+        {.end = ".partial"},
+        {.end = ".journal"},
+        {.end = ".made"},
+        {.end = ".tegula.json", .head = "{\"tegula\":", .report = 1},
+        {.end = ".tegula.json.tmp", .head = "{\"tegula\":"},
+        {.end = ".errors.json", .head = "{\"input\":", .report = 1},
+        {.end = ".errors.partial", .is_ours = tgi_bad_tiles_ours},
+    };
     TGI_TRY(tgi_gate_writes(g, path, "the output", TGI_GATE_FILE, err));
     return writes_derived(g, path, names, (int)(sizeof names / sizeof names[0]), err);
 }
 
 tg_status tgi_gate_writes_folder(tgi_gate *g, const char *path, tgi_err *err)
 {
-    static const derived names[] = {ERRORS};
+    static const derived names[] = {
+        {.end = ".errors.json", .head = "{\"input\":", .report = 1},
+        {.end = ".errors.partial", .is_ours = tgi_bad_tiles_ours},
+    };
     return writes_derived(g, path, names, (int)(sizeof names / sizeof names[0]), err);
 }
 
@@ -299,22 +303,34 @@ tg_status tgi_gate_options_write(tgi_gate *g, const tg_opts *o, tgi_err *err)
 
 /* ---- Side files that are there ----------------------------------------------------------- */
 
-static int is_there(const char *output, const char *ending)
+/* A file that has something in it, and begins so. */
+static int begins(const char *folder, const char *name, const char *with)
 {
-    char name[4096];
-    struct stat st;
-    return snprintf(name, sizeof name, "%s%s", output, ending) < (int)sizeof name &&
-           lstat(name, &st) == 0;
+    char path[4096], have[32];
+    const size_t n = strlen(with);
+    if (snprintf(path, sizeof path, "%s%s", folder, name) >= (int)sizeof path)
+        return 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    const ssize_t got = fd >= 0 ? read(fd, have, n) : -1;
+    if (fd >= 0)
+        close(fd);
+    return got == (ssize_t)n && memcmp(have, with, n) == 0;
 }
 
-/* Does the folder hold an array that is not complete? */
+/* Does the folder hold what a run of ours left? */
 static int holds_partial(const char *folder)
 {
+    char within[4096];
+    if (snprintf(within, sizeof within, "%s/", folder) >= (int)sizeof within)
+        return 0;
     DIR *d = opendir(folder);
     int found = 0;
     for (const struct dirent *e; d && !found && (e = readdir(d));) {
         const size_t n = strlen(e->d_name);
-        found = n > 8 && strcmp(e->d_name + n - 8, ".partial") == 0;
+        found = n > 8 && ((strcmp(e->d_name + n - 8, ".partial") == 0 &&
+                           begins(within, e->d_name, TGI_PART_MARK)) ||
+                          (strcmp(e->d_name + n - 8, ".journal") == 0 &&
+                           begins(within, e->d_name, TGI_JOURNAL_HEAD)));
     }
     if (d)
         closedir(d);
@@ -324,28 +340,33 @@ static int holds_partial(const char *folder)
 int tgi_gate_interrupted(const char *output)
 {
     return output && *output &&
-           (is_there(output, ".journal") || is_there(output, ".partial") ||
+           (begins(output, ".journal", TGI_JOURNAL_HEAD) ||
+            begins(output, ".partial", TGI_PART_MARK) ||
             (is_folder(output) && holds_partial(output)));
 }
 
 /* Does the file begin as what tegula writes for this option? One that is empty was begun. */
 static int is_side_of_ours(tgi_opt side, const char *path)
 {
+#define KNOWN(side, text)                                                                      \
+    {                                                                                          \
+        side, text, sizeof text - 1                                                            \
+    }
     static const struct {
         tgi_opt side;
         const char *begin;
-    } known[] = {{TGI_OPT_LOG, "seconds,phase,tile,"},
-                 {TGI_OPT_PLOT, "<svg "},
-                 {TGI_OPT_PLOT, "\x89PNG"},
-                 {TGI_OPT_TRACE, "{\"tegula_timeline\""},
-                 {TGI_OPT_SAVE, "{"}};
-    char have[64];
+        size_t n;
+    } known[] = {KNOWN(TGI_OPT_LOG, "seconds,phase,tile,"), KNOWN(TGI_OPT_PLOT, TGI_PLOT_SVG),
+                 KNOWN(TGI_OPT_PLOT, TGI_PLOT_PNG),
+                 KNOWN(TGI_OPT_TRACE, "{\"tegula_timeline\"")};
+#undef KNOWN
+    char have[128];
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const ssize_t n = fd >= 0 ? read(fd, have, sizeof have) : -1;
     if (fd >= 0)
         close(fd);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        const size_t len = strlen(known[i].begin);
+        const size_t len = known[i].n;
         if (known[i].side == side &&
             (n == 0 || (n >= (ssize_t)len && memcmp(have, known[i].begin, len) == 0)))
             return 1;

@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HEAD_BYTES 16 /* of a text, by which it is known for one of ours: its first key */
-
 tg_status tgi_make_folders(char *path, tgi_err *err)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -58,13 +56,14 @@ static tg_status open_alone(const tgi_part_spec *s, tgi_part *out, tgi_err *err)
 tg_status tgi_write_text(const char *path, const char *text, int replace, tgi_err *err)
 {
     const size_t n = strlen(text);
+    const char *colon = strchr(text, ':'); /* a text is known for ours by its first key */
     const tgi_part_spec spec = {.path = path,
                                 .ending = ".tmp",
                                 .bytes = n,
                                 .replace = replace,
                                 .at_once = 1,
                                 .head = text,
-                                .head_bytes = n < HEAD_BYTES ? n : HEAD_BYTES};
+                                .head_bytes = colon ? (size_t)(colon - text) + 1 : n};
     tgi_part p;
     if (tgi_is_stream(path))
         return write_through(path, text, err);

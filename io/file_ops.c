@@ -133,13 +133,29 @@ tg_status tgi_file_create(const char *path, int *fd, tgi_err *err)
 
 /* ---- Names of ours ----------------------------------------------------------------------- */
 
+#define FEWEST 4 /* bytes that tell a file */
+
 /* Does the file begin as this does, as far as the shorter of both goes? */
 static int begins(int fd, const void *with, size_t n)
 {
     char have[256];
     n = n < sizeof have ? n : sizeof have;
     const ssize_t got = with ? pread(fd, have, n, 0) : 0;
-    return got > 0 && memcmp(have, with, (size_t)got) == 0;
+    return got >= (ssize_t)(n < FEWEST ? n : FEWEST) && got > 0 &&
+           memcmp(have, with, (size_t)got) == 0;
+}
+
+/* One was being replaced by the other, from the front, when the power went. */
+static int is_torn(int fd, const char *mark, const void *head, size_t n)
+{
+    char have[32];
+    const size_t all = mark ? strlen(mark) : 0;
+    size_t k = 0;
+    if (!head || n < all || all > sizeof have || pread(fd, have, all, 0) != (ssize_t)all)
+        return 0;
+    while (k < all && have[k] == ((const char *)head)[k])
+        k++;
+    return k > 0 && memcmp(have + k, mark + k, all - k) == 0;
 }
 
 static int is_ours(int fd, const tgi_left *l)
@@ -148,7 +164,7 @@ static int is_ours(int fd, const tgi_left *l)
     if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink > 1)
         return 0;
     return st.st_size == 0 || begins(fd, l->begins, l->begins ? strlen(l->begins) : 0) ||
-           begins(fd, l->head, l->head_bytes);
+           begins(fd, l->head, l->head_bytes) || is_torn(fd, l->begins, l->head, l->head_bytes);
 }
 
 int tgi_file_is_ours(const tgi_left *left)
@@ -161,6 +177,17 @@ int tgi_file_is_ours(const tgi_left *left)
     if (f >= 0)
         close(f);
     return ours;
+}
+
+tg_status tgi_file_alone(int fd, const char *path, tgi_err *err)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_nlink > 1
+               ? tgi_fail(err, TG_E_EXISTS,
+                          "%s: has a second name (a hard link), under which it would change, "
+                          "too: put a copy in its place, or remove the other name",
+                          path)
+               : TG_OK;
 }
 
 tg_status tgi_file_in_the_way(const char *path, tgi_err *err)
@@ -195,9 +222,10 @@ tg_status tgi_file_open_locked(const tgi_left *left, int *fd, tgi_err *err)
             *fd = f;
             return TG_OK;
         }
+        const int second = held && tgi_file_alone(f, left->path, err) != TG_OK;
         close(f);
         if (held)
-            return tgi_file_in_the_way(left->path, err);
+            return second ? TG_E_EXISTS : tgi_file_in_the_way(left->path, err);
         if (e == EAGAIN || e == EACCES)
             return tgi_fail(err, TG_E_BUSY, "%s: another run is writing this output",
                             left->output);

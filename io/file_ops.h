@@ -48,6 +48,9 @@ int tgi_file_is_ours(const tgi_left *left);
  * before it is closed, or its holder dies. What is in it is as it was. On a filesystem without
  * locks: open, without one. TG_E_BUSY another has it, TG_E_EXISTS it is not ours. */
 tg_status tgi_file_open_locked(const tgi_left *left, int *fd, tgi_err *err);
+/* TG_E_EXISTS: the open file has a second name (hard link), under which it would change, too.
+ */
+tg_status tgi_file_alone(int fd, const char *path, tgi_err *err);
 /* TG_E_EXISTS, and what can be done about a file that stands where one of ours should. */
 tg_status tgi_file_in_the_way(const char *path, tgi_err *err);
 /* A file without a name in `folder`, for reading and writing: it is gone when it is closed,

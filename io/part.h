@@ -22,8 +22,8 @@
 typedef struct tgi_part {
     int fd;      /* -1: closed */
     int replace; /* an older file of the name is replaced */
-    int at_once;
-    int keep; /* it is complete: it has its name, or somebody was told where it stays */
+    int at_once; /* as in the spec: there is no mark */
+    int keep;    /* it is complete: it has its name, or somebody was told where it stays */
     uint64_t bytes;
     char *path, *partial;
     char first[TGI_PART_MARK_BYTES]; /* what the mark stands for */

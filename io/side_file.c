@@ -69,7 +69,8 @@ static tg_status open_flow(const char *path, tgi_side *out, tgi_err *err)
 
 /* A file that somebody opened for us is written to as he opened it: where he stands in it, and
  * not at all if he reads. */
-static tg_status open_descriptor(const char *path, tgi_side *out, tgi_err *err)
+static tg_status open_descriptor(const char *path, const struct stat *st, tgi_side *out,
+                                 tgi_err *err)
 {
     const char *slash = strrchr(path, '/');
     const int fd = strcmp(slash, "/stderr") == 0   ? STDERR_FILENO
@@ -78,6 +79,8 @@ static tg_status open_descriptor(const char *path, tgi_side *out, tgi_err *err)
     const int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
         return cannot(path, flags < 0 ? strerror(errno) : "it was opened to be read", err);
+    if (!S_ISREG(st->st_mode)) /* so that it need not wait */
+        return open_flow(path, out, err);
     out->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return out->fd >= 0 ? TG_OK : cannot(path, strerror(errno), err);
 }
@@ -126,7 +129,7 @@ tg_status tgi_side_open(const char *path, tgi_side_how how, tgi_side *out, tgi_e
     if (stat(path, &st) != 0)
         return open_new(path, out, err);
     if (tgi_is_stream(path))
-        return S_ISREG(st.st_mode) ? open_descriptor(path, out, err)
+        return is_descriptor(path) ? open_descriptor(path, &st, out, err)
                                    : open_flow(path, out, err);
     if (!S_ISREG(st.st_mode))
         return cannot(path, S_ISDIR(st.st_mode) ? "it is a folder" : "it is no file", err);

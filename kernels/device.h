@@ -14,7 +14,7 @@
  *
  * BORDERS. A device kernel decides by image coordinates alone (ctx->src[].dim) what lies
  * outside of the image and never reads there: stored columns outside of it, which kernels of
- * the processor find zero, hold anything here. Rows and columns inside it that `need` names
+ * the processor find zero, hold anything here. Rows and columns inside it that are needed
  * are there.
  *
  * FLAT. A node that reads or yields something that is no image works on whole arrays

@@ -13,7 +13,7 @@
  *
  * cb is 1 (planar rows, for few channels) or the lane count of the instruction set. Lanes
  * between `c` and the end of the last block are zero, always: producers write zeros there.
- * Columns outside the image that a consumer's `need` asked for are stored, and zero.
+ * Columns outside the image that a consumer needs are stored, and zero.
  *
  * A source may be read *doubled*: the operand is the stored value with every pixel repeated in
  * a square of 2x2, nearest upsampling that nobody computes. Coordinates above are then those of
@@ -163,7 +163,7 @@ typedef struct tg_call {
 } tg_call;
 
 typedef enum tg_op_class {
-    TG_OP_LOCAL, /* `need` bounds what is read */
+    TG_OP_LOCAL, /* slide or rule bound what is read */
     TG_OP_WHOLE, /* reads the whole spatial extent: need answers the full box */
     TG_OP_DENSE /* no piece of it can be computed: `eval` on whole dense tensors of any type and
                    rank, at import where the inputs are known then (Shape, Gather of extents) */

@@ -640,6 +640,8 @@ static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg
 static tg_status input_held(const copy *c, tg_journal *j, tg_status st, tgi_err *err)
 {
     tgi_err why = {0};
+    if (st != TG_OK && st != TG_E_FORMAT) /* the same copy goes on, if the input is the same */
+        return st;
     const tg_status held = tgi_input_unchanged(tgi_source_held, c->source, &why);
     if (held != TG_OK)
         tgi_journal_forget(j);

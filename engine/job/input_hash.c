@@ -217,6 +217,7 @@ static tg_status read_again(tgi_input_hash *h, const found *now, tgi_input_tick 
     const int64_t which = now->resized >= 0 ? now->resized : tgi_max(0, now->changed);
     if (!h->sha256[0] || now->resized >= 0)
         return changed_file(h, which, err);
+    tgi_held_close(&h->held, &h->fd); /* where an earlier reading was stopped */
     h->file = 0;
     tgi_sha256_begin(&h->sha);
     TGI_TRY(read_all(h, step_again, tick, user, err));
@@ -242,14 +243,6 @@ tg_status tgi_input_hash_check(tgi_input_hash *h, tgi_input_tick *tick, void *us
     const found now = look(h);
     h->next = t0 + 100 * (tgi_seconds() - t0);
     return now.state == h->state ? TG_OK : read_again(h, &now, tick, user, err);
-}
-
-int tgi_input_hash_stale(tgi_input_hash *h)
-{
-    if (!h)
-        return 0;
-    tgi_beside_stop(&h->beside);
-    return look(h).state != h->state;
 }
 
 tg_status tgi_input_hash_finish(tgi_input_hash *h, tgi_input_tick *tick, void *user,

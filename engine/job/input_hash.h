@@ -51,9 +51,6 @@ tg_status tgi_input_hash_check(tgi_input_hash *h, tgi_input_tick *tick, void *us
  * with TG_OK alone. */
 tg_status tgi_input_hash_finish(tgi_input_hash *h, tgi_input_tick *tick, void *user,
                                 tgi_input_digest *out, tgi_err *err);
-/* Of a run that ends otherwise: 1 when a file is not what it was, so nobody knows what the run
- * read. The thread is stopped. */
-int tgi_input_hash_stale(tgi_input_hash *h);
 void tgi_input_hash_close(tgi_input_hash **h); /* at any time; NULL is fine */
 
 /* Without a checksum, for what takes seconds: TG_E_FORMAT, naming the file whose size or time

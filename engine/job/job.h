@@ -185,6 +185,7 @@ struct tg_job {
     tgi_job_side log, drawn; /* --log and --plot, once they were looked at (job_gate.c) */
     int sides_known;
     atomic_int surplus;            /* the input has more data than pixels (tg_open_opts) */
+    int stats_made;                /* --stats was not there: this job wrote it */
     struct tgi_given_stats *given; /* those that --stats named; NULL: not read (stats_file.c) */
     struct tgi_lessons *lessons;   /* NULL until asked for (plan_seconds.c) */
     double *node_seconds;          /* of the stage's nodes in this run; NULL: not timed */
@@ -439,6 +440,7 @@ tg_status tgi_job_stats_same(tg_job *job, const tg_stats *used, tgi_err *err);
 tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
                                 tg_stats *sets, tgi_err *err);
 tg_status tgi_job_stats_write(tg_job *job, const tg_stats *sets, tgi_err *err);
+void tgi_job_stats_forget(tg_job *job); /* of an input that was changed: what it wrote goes */
 void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n); /* member "channels" */
 
 /* descriptor.c: read MODEL.json beside the model, or what --descriptor names. */

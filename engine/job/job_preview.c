@@ -11,6 +11,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/job/preview_picture.h"
 #include "engine/memory/monitor.h"
@@ -548,6 +549,7 @@ static tg_status draw(preview *v, tgi_err *err)
     tgi_loader_item(v->loader, v->item, in);
     for (int i = 0; i < v->n_places; i++)
         TGI_TRY(one_crop(v, i, err));
+    TGI_TRY(tgi_input_unchanged(tgi_source_held, job->source, err));
     return tgi_png_write(job->set.output, p->pixels, p->height, p->width, p->samples,
                          (size_t)p->width * (size_t)p->samples, err);
 }

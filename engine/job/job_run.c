@@ -675,23 +675,22 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     return tgi_bad_tiles_verdict(res->bad_regions, r->job->set.input, r->job->set.output, err);
 }
 
-/* Of a run that failed: what of it nobody should go on with. */
+/* Of a run that failed: what of it nobody should go on with. What was stopped otherwise stays,
+ * whatever became of the input: the fingerprint compares that, and knows more than a time. */
 static void leave(run *r, tg_status st, tgi_err *err)
 {
     tg_job *job = r->job;
     if (!r->journal || r->finished)
         return;
-    (void)tgi_input_blame(tgi_source_held, job->source, st, err);
-    if (!r->input_changed && tgi_input_hash_stale(r->hash)) {
-        r->input_changed = 1;
-        if (st != TG_E_FORMAT)
-            tgi_job_warn(job,
-                         "%s was changed while it was read: what was made of it is discarded",
-                         job->set.input);
+    if (st == TG_E_FORMAT && !r->input_changed) {
+        tgi_err none = {0};
+        (void)tgi_input_blame(tgi_source_held, job->source, st, err);
+        r->input_changed = tgi_input_unchanged(tgi_source_held, job->source, &none) != TG_OK;
     }
-    if (r->input_changed)
+    if (r->input_changed) {
         tgi_journal_forget(r->journal);
-    else if (st != TG_E_FORMAT || !tgi_journal_abandon(r->journal))
+        tgi_job_stats_forget(job);
+    } else if (st != TG_E_FORMAT || !tgi_journal_abandon(r->journal))
         return;
     if (job->bad)
         tgi_bad_tiles_clear(job->bad);

@@ -548,6 +548,9 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
     if (st == TG_OK)
         st = check_inputs(&r, err);
     st = tgi_input_blame(input_files, job, st, err);
+    tgi_err none = {0};
+    if (st == TG_E_FORMAT && tgi_input_unchanged(input_files, job, &none) != TG_OK)
+        tgi_job_stats_forget(job);
     if (r.device.exec)
         tgi_job_device_result(job, res);
     res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);

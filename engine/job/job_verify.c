@@ -9,6 +9,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/job/job_log.h"
 #include "engine/job/tensors.h"
@@ -516,6 +517,8 @@ tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err)
         st = three_passes(&v, out, err);
     if (st == TG_OK)
         st = device_passes(&v, out, err);
+    if (st == TG_OK && job->source)
+        st = tgi_input_unchanged(tgi_source_held, job->source, err);
     if (st == TG_OK)
         summarise(job, out);
     close_all(&v);

@@ -5,6 +5,7 @@
 #include "engine/job/job.h"
 #include "engine/memory/monitor.h"
 #include "engine/text_file.h"
+#include "io/side_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -195,10 +196,22 @@ tg_status tgi_job_stats_write(tg_job *job, const tg_stats *sets, tgi_err *err)
     TGI_TRY(tgi_jw_take(&w, &text, err));
     tg_status st = tgi_write_text(path, text, 0, err); /* a file that is there was read */
     tgi_free(text);
+    job->stats_made = st == TG_OK;
     tgi_given_stats *g = NULL;
     if (st == TG_OK && (st = new_given(job, &g, err)) == TG_OK) {
         memcpy(g->set, sets, (size_t)g->n * sizeof *sets);
         job->given = g;
     }
     return st;
+}
+
+void tgi_job_stats_forget(tg_job *job)
+{
+    const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
+    if (!job->stats_made || !path || tgi_is_stream(path))
+        return;
+    unlink(path);
+    tgi_free(job->given);
+    job->given = NULL;
+    job->stats_made = 0;
 }

@@ -255,7 +255,7 @@ tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
         const tg_desc *d = &net->shapes.desc[net->out[o]];
         tg_tensor_out *t = &job->tensors->out[o];
         TGI_TRY(name_output(job, o, err));
-        TGI_TRY(refuse_existing(job, t->tiff ? t->tiff : t->path, err));
+        TGI_TRY(refuse_existing(job, t->tiff ? NULL : t->path, err)); /* its journal knows */
         set_keep(job, o, d);
         TGI_TRY(t->tiff ? shape_stack(job, o, d, err) : shape_array(job, o, d, err));
     }

@@ -5,6 +5,10 @@
 #include "engine/memory/canvas.h"
 #include "engine/memory/log_read.h"
 
+/* How a picture of usual width begins. */
+#define TGI_PLOT_SVG "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 "
+#define TGI_PLOT_PNG "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x07\x80"
+
 /* As tg_plot; opts and result may be NULL. */
 tg_status tgi_plot(const char *csv, const char *out, const tg_plot_opts *opts,
                    tg_plot_result *result, tgi_err *err);

@@ -23,14 +23,18 @@
  *     record says: no tile behind it moves, and no record changes.
  *  8. A slot names how much of the list of what could not be decoded (bad_tiles.h) was there
  *     when it was written; that is synced before any tile that was computed from it.
- *  9. After a failed fdatasync nothing is written any more (what it left in the page cache
+ *  9. OUT.partial and OUT.made exist only behind a head of OUT.journal that is on the disk, and
+ *     go before it: so they are known for ours. Without a head they are somebody's.
+ * 10. After a failed fdatasync nothing is written any more (what it left in the page cache
  * proves nothing); the next run starts at the last slot on the disk.
  *
  * States on disk, who leaves them, and what the next run does
  *
  *   nothing             -> begin():  journal created and locked by open()
  *   no valid slot,      crash in begin() or before the first slot is durable;
- *   at most one tried   -> FRESH: begin() discards both files
+ *   at most one tried   -> FRESH: begin() discards all files
+ *   no head, a partial  somebody's files
+ *   or made file        -> TG_E_EXISTS
  *   slot n < all        crash in append()/sync()
  *                       -> RESUME: resume() cuts OUT.partial to the committed length
  *   slot n = all        crash in finish() before FINAL -> RESUME, nothing to append, finish()
@@ -45,7 +49,7 @@
  *
  * The lock is an open-file-description lock on OUT.journal; it dies with its holder.
  * Source: the pager of SQLite (atomiccommit.html) for the style of argument; Rebello et al.,
- * "Can applications recover from fsync failures?" (2020) for invariants 3 and 9. */
+ * "Can applications recover from fsync failures?" (2020) for invariants 3 and 10. */
 #include "engine/run/journal.h"
 
 #include "engine/base/mem.h"
@@ -75,6 +79,7 @@ struct tg_journal {
     char *path, *partial; /* OUT, OUT.partial */
     char *made;           /* OUT.made */
     int is_made;          /* it is complete, with this checksum and size */
+    int mine;             /* a head of ours is in OUT.journal: so is what lies beside it */
     uint32_t made_check;
     uint64_t made_bytes;
     tgi_journal_file file; /* OUT.journal */
@@ -114,7 +119,7 @@ static double now(void)
 
 /* ---- Slots and texts --------------------------------------------------------------------- */
 
-/* fdatasync of the journal; a failure ends this journal's writing (invariant 9). */
+/* fdatasync of the journal; a failure ends this journal's writing (invariant 10). */
 static tg_status sync_journal(tg_journal *j, tgi_err *err)
 {
     const tg_status st = tgi_file_sync(j->file.fd, j->file.name, err);
@@ -194,6 +199,7 @@ static tg_status look(tg_journal *j, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT,
                         "%s: damaged; remove it and %s to start from the beginning",
                         j->file.name, j->partial);
+    j->mine = f.head;
     if (!f.head) /* no run of ours was here before */
         TGI_TRY(exists(j->partial) ? tgi_file_in_the_way(j->partial, err)
                 : exists(j->made)  ? tgi_file_in_the_way(j->made, err)
@@ -346,27 +352,30 @@ static tg_status reserve(tg_journal *j, tgi_err *err)
     return tgi_file_reserve(j->data, j->partial, j->layout->file_bytes, err);
 }
 
+static tg_status unlink_there(const char *path, tgi_err *err)
+{
+    return exists(path) ? tgi_file_unlink(path, err) : TG_OK;
+}
+
 /* The slots' places go first, in case the old slots still count something. Only behind a head
  * that is on the disk is there ever a partial file. */
 static tg_status empty_both(tg_journal *j, tgi_err *err)
 {
     TGI_TRY(tgi_journal_file_head(&j->file, err));
+    j->mine = 1;
     TGI_TRY(sync_journal(j, err));
-    if (exists(j->made))
-        TGI_TRY(tgi_file_unlink(j->made, err));
-    if (exists(j->partial))
-        TGI_TRY(tgi_file_unlink(j->partial, err));
+    TGI_TRY(unlink_there(j->made, err));
+    TGI_TRY(unlink_there(j->partial, err));
     return tgi_file_create(j->partial, &j->data, err);
 }
 
-/* What this run has made: nothing can go on with it. */
+/* What runs have made of this output: nothing can go on with it. The journal goes last, and
+ * only if nothing stays that it alone knows for ours. */
 static void remove_all(tg_journal *j)
 {
-    if (j->is_made)
-        tgi_file_unlink(j->made, NULL);
-    if (j->data >= 0)
-        tgi_file_unlink(j->partial, NULL);
-    tgi_file_unlink(j->file.name, NULL);
+    if (!j->mine ||
+        (unlink_there(j->made, NULL) == TG_OK && unlink_there(j->partial, NULL) == TG_OK))
+        tgi_file_unlink(j->file.name, NULL);
     j->locked = j->ready = 0;
     j->broken = 1;
 }
@@ -481,7 +490,9 @@ tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_er
                         "%s: begun with another size, type, tile or compression of the output; "
                         "give -y to discard it and start over",
                         j->partial);
+    TGI_TRY(unlink_there(j->made, err)); /* of a run that was stopped while it made it */
     TGI_TRY(tgi_file_open(j->partial, &j->data, err));
+    TGI_TRY(tgi_file_alone(j->data, j->partial, err));
     /* The slot may have been read from a page that never reached the disk (invariant 3). */
     TGI_TRY(tgi_journal_file_slot(&j->file, &j->s, err));
     TGI_TRY(sync_journal(j, err));
@@ -670,8 +681,6 @@ tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tg
 {
     slot s;
     TGI_TRY(complete(j, &s, err));
-    if (exists(j->made)) /* of a run that was stopped here */
-        TGI_TRY(tgi_file_unlink(j->made, err));
     TGI_TRY(make(arg, j->partial, j->made, err));
     TGI_TRY(tgi_check_file(j->made, j->scratch, &j->made_check, &j->made_bytes, err));
     j->is_made = 1;

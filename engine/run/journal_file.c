@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HEAD "TGJRNL"
 #define HEAD_BYTES 8
 #define BEGUN_AT 8
 #define SLOT_AT(sequence) (4096u + 4096u * (uint64_t)((sequence) % 2))
@@ -22,7 +21,7 @@
 
 tg_status tgi_journal_file_lock(tgi_journal_file *f, const char *output, tgi_err *err)
 {
-    const tgi_left left = {f->name, output, HEAD, NULL, 0};
+    const tgi_left left = {f->name, output, TGI_JOURNAL_HEAD, NULL, 0};
     return tgi_file_open_locked(&left, &f->fd, err);
 }
 
@@ -114,15 +113,15 @@ static tg_status find_slot(const tgi_journal_file *f, uint64_t size, tgi_journal
 static void make_head(char out[HEAD_BYTES + 1])
 {
     _Static_assert(TGI_JOURNAL_FORMAT > 0 && TGI_JOURNAL_FORMAT < 100, "two digits");
-    snprintf(out, HEAD_BYTES + 1, HEAD "%02d", TGI_JOURNAL_FORMAT % 100);
+    snprintf(out, HEAD_BYTES + 1, TGI_JOURNAL_HEAD "%02d", TGI_JOURNAL_FORMAT % 100);
 }
 
 /* The format that a head of another tegula names; 0: it is none. */
 static int other_format(const char head[HEAD_BYTES])
 {
     const int tens = head[6] - '0', ones = head[7] - '0';
-    const int is_head =
-        memcmp(head, HEAD, 6) == 0 && tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9;
+    const int is_head = memcmp(head, TGI_JOURNAL_HEAD, 6) == 0 && tens >= 0 && tens <= 9 &&
+                        ones >= 0 && ones <= 9;
     return is_head ? 10 * tens + ones : 0;
 }
 
@@ -135,7 +134,7 @@ tg_status tgi_journal_file_look(const tgi_journal_file *f, tgi_journal_found *ou
     const size_t n = size < sizeof head ? (size_t)size : sizeof head;
     make_head(want);
     TGI_TRY(tgi_file_pread(f->fd, f->name, head, n, 0, err));
-    out->head = n > 0;
+    out->head = n == sizeof head;
     if (n && memcmp(head, want, n) != 0) {
         out->format = n == sizeof head ? other_format(head) : 0;
         return out->format

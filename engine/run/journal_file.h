@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TGI_JOURNAL_HEAD "TGJRNL"
 #define TGI_JOURNAL_TEXTS 12288u
 
 typedef struct tgi_journal_record {

@@ -79,7 +79,7 @@ void tgi_rule_all(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule);
         memcpy((rule)->u.given, &(what), sizeof(what));                                        \
     } while (0)
 /* Intersect with [0, n), but never empty: a box wholly in a border reads its nearest pixel, so
- * that `need` stays monotone. */
+ * that the need stays monotone. */
 tg_range tgi_clip_nonempty(tg_range r, int64_t n);
 /* Set spatial axis i (TG_Z..TG_X) of a box; no effect for z of rank 4. */
 static inline void tgi_box_set(tg_box *b, int i, tg_range r)

@@ -307,11 +307,20 @@ tgi_filter tgi_resize_filter(const tgi_resize_axis *ax, int64_t o)
     return f;
 }
 
+/* What a pixel would read, also one that a crop leaves outside and that reads nothing: so ends
+ * rise with pixels. */
+static tg_range filter_width(const tgi_resize_axis *ax, int64_t o)
+{
+    int outside;
+    const double center = source_of(ax, o, &outside);
+    const double reach = (ax->mode == TG_RESIZE_CUBIC ? 2 : 1) / ax->scale;
+    return (tg_range){(int64_t)floor(center - reach) + 1, (int64_t)ceil(center + reach)};
+}
+
 static tg_range filter_need(const tgi_resize_axis *ax, tg_range r)
 {
-    const tgi_filter a = tgi_resize_filter(ax, r.lo), b = tgi_resize_filter(ax, r.hi - 1);
-    const int64_t lo = tgi_min(a.first, b.first);
-    const int64_t hi = tgi_max(a.first + a.n, b.first + b.n);
+    const tg_range a = filter_width(ax, r.lo), b = filter_width(ax, r.hi - 1);
+    const int64_t lo = tgi_min(a.lo, b.lo), hi = tgi_max(a.hi, b.hi);
     return tgi_clip_nonempty((tg_range){lo, tgi_max(hi, lo + 1)}, ax->in);
 }
 

@@ -135,6 +135,23 @@ def test_stopped_anywhere(w, kinds=("run npy", "run DIR")):
         check(8 < k < 199, "%s: %d operations" % (what, k))
 
 
+def test_killed_then_failed(w):
+    """A run that goes on with what a kill left, and fails itself: nothing of both is in the third one's way."""
+    for what, kills in (("run png", (6, 22)), ("run DIR", (14,)), ("run DIR imagej", (14, 36))):
+        args, out, _ = w.all[what]
+        for k in kills:
+            for j in range(1, 12):
+                empty(w.dir)
+                w.run(args + ["-o", out], env={"TEGULA_FAIL_IO": "%d:kill" % k})
+                w.run(args + ["-o", out], env={"TEGULA_FAIL_IO": "%d" % j})
+                there = os.path.exists(out) and os.path.isfile(out) or os.path.exists(w.at("y.tif"))
+                r = w.run(args + ["-o", out], ["-y"] if there else [])
+                where = "%s, killed at operation %d, then failed at %d" % (what, k, j)
+                check(r.code == 0, "%s: the same command: %s" % (where, r))
+                left = [n for n in os.listdir(w.dir) if n not in ("o.png", "o.png.tegula.json", "y.tif")]
+                check(not left, "%s: left %s" % (where, left))
+
+
 def test_folder_and_file(w):
     """-o DIR/y.tif and -o DIR/, which makes y.tif, at once and one after the other."""
     big = picture(w.lab.path("big.tif"), 900, 900)
@@ -213,7 +230,7 @@ def test_sides_by_hard_links(w):
 
 def test(lab, rest):
     w = Work(lab)
-    for one in (test_strangers, test_empty_files, test_stopped_anywhere, test_folder_and_file, test_descriptors,
+    for one in (test_strangers, test_empty_files, test_stopped_anywhere, test_killed_then_failed, test_folder_and_file, test_descriptors,
                 test_sides_by_hard_links):
         one(w)
         print("ok  %s" % one.__name__, flush=True)

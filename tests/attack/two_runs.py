@@ -153,10 +153,10 @@ def test_pictures_and_small_files(lab, image):
     check(not os.path.exists(shown + ".made"), "a preview left what it made")
     run = ["run", "-m", lab.denoiser, image, "-o", lab.path("s.tif"), "--normalize", "zscore",
            "--stats", stats]
-    fd = hold(stats + ".tmp", b"{")
+    fd = hold(stats + ".tmp", b'{"normalize":')
     p = lab.start(run)
     time.sleep(0.5)
-    check(read(stats + ".tmp") == b"{", "a text was written into another's")
+    check(read(stats + ".tmp") == b'{"normalize":', "a text was written into another's")
     os.close(fd)  # a moment later it is free: the second waited
     r = lab.wait(p)
     check(r.code == 0 and os.path.exists(stats), "a second text: %s" % r)
