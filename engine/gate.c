@@ -303,18 +303,11 @@ tg_status tgi_gate_options_write(tgi_gate *g, const tg_opts *o, tgi_err *err)
 
 /* ---- Side files that are there ----------------------------------------------------------- */
 
-/* A file that has something in it, and begins so. */
-static int begins(const char *folder, const char *name, const char *with)
+static int begins(const char *path, const char *ending, const char *with)
 {
-    char path[4096], have[32];
-    const size_t n = strlen(with);
-    if (snprintf(path, sizeof path, "%s%s", folder, name) >= (int)sizeof path)
-        return 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    const ssize_t got = fd >= 0 ? read(fd, have, n) : -1;
-    if (fd >= 0)
-        close(fd);
-    return got == (ssize_t)n && memcmp(have, with, n) == 0;
+    char name[4096];
+    return snprintf(name, sizeof name, "%s%s", path, ending) < (int)sizeof name &&
+           tgi_file_begins(name, with, strlen(with));
 }
 
 /* Does the folder hold what a run of ours left? */
@@ -360,17 +353,12 @@ static int is_side_of_ours(tgi_opt side, const char *path)
                  KNOWN(TGI_OPT_PLOT, TGI_PLOT_PNG),
                  KNOWN(TGI_OPT_TRACE, "{\"tegula_timeline\"")};
 #undef KNOWN
-    char have[128];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t n = fd >= 0 ? read(fd, have, sizeof have) : -1;
-    if (fd >= 0)
-        close(fd);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        const size_t len = known[i].n;
-        if (known[i].side == side &&
-            (n == 0 || (n >= (ssize_t)len && memcmp(have, known[i].begin, len) == 0)))
+    struct stat st;
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+        return 1;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].side == side && tgi_file_begins(path, known[i].begin, known[i].n))
             return 1;
-    }
     return 0;
 }
 

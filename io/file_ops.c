@@ -179,6 +179,18 @@ int tgi_file_is_ours(const tgi_left *left)
     return ours;
 }
 
+int tgi_file_begins(const char *path, const void *with, size_t n)
+{
+    char have[64];
+    struct stat st;
+    const int f = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    const int so = f >= 0 && n <= sizeof have && fstat(f, &st) == 0 && S_ISREG(st.st_mode) &&
+                   pread(f, have, n, 0) == (ssize_t)n && memcmp(have, with, n) == 0;
+    if (f >= 0)
+        close(f);
+    return so;
+}
+
 tg_status tgi_file_alone(int fd, const char *path, tgi_err *err)
 {
     struct stat st;

@@ -44,6 +44,8 @@ typedef struct tgi_left {
  * (`output` does not matter). Such a file may be written over; no other is, whatever -y says:
  * the user never named it. */
 int tgi_file_is_ours(const tgi_left *left);
+/* 1: a regular file, and no link to one, whose first n bytes (64 at most) are these. */
+int tgi_file_begins(const char *path, const void *with, size_t n);
 /* Make the file, or open it if it is ours, and lock it: nobody else who opens it so gets it
  * before it is closed, or its holder dies. What is in it is as it was. On a filesystem without
  * locks: open, without one. TG_E_BUSY another has it, TG_E_EXISTS it is not ours. */

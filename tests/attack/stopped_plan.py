@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from many_nodes import MORE, NETS, SLOW  # noqa: E402
+from many_nodes import MORE, NETS, SLOW, Check  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
 from seeds import npy  # noqa: E402
 
@@ -38,15 +38,7 @@ def taken(pid):
     return None if rest[0] == "Z" else (int(rest[11]) + int(rest[12])) / TICKS
 
 
-class Check:
-    def __init__(self, tegula):
-        self.tegula, self.failed = tegula, 0
-
-    def expect(self, good, what):
-        if not good:
-            self.failed += 1
-            print("WRONG:", what, flush=True)
-
+class Stopped(Check):
     def one(self, words, after):
         """The exit code, all processor seconds, those behind the signal (None: it ended before)."""
         with tempfile.TemporaryFile() as said:
@@ -83,7 +75,7 @@ class Check:
 
 
 def main():
-    check = Check(os.path.abspath(sys.argv[1]))
+    check = Stopped(os.path.abspath(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started this may have it ignored
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
