@@ -60,12 +60,23 @@ typedef struct tg_slide {
 tg_slide tgi_slide_all(int64_t n); /* [0,n), whatever is asked for */
 /* What `out`, which is not empty, reads. */
 tg_range tgi_slide_need(const tg_slide *s, tg_range out);
+/* Where what rows from `first` on read begins. */
+static inline int64_t tgi_slide_lo(const tg_slide *s, int64_t first)
+{
+    if (s->den != 1 || s->block > 1)
+        return tgi_slide_need(s, (tg_range){first, first + 1}).lo;
+    const int64_t lo = first * s->num + s->lo;
+    return s->of <= 0 || (lo >= 0 && lo < s->of) ? lo : lo < 0 ? 0 : s->of - 1;
+}
 /* How it does where that is not even: a function of the rows and of what it is given here, once
  * for all bands. */
-#define TG_RULE_BYTES 80
+#define TG_RULE_BYTES 112
 typedef struct tg_rule {
     tg_range (*need)(const void *given, tg_range out); /* `out` is not empty */
     int rising; /* 1: the first row says where that begins and the last one where it ends */
+    /* NULL, or, of a rising one: the largest b for which rows below b read only rows below
+     * `end`, which is less than the extent. */
+    int64_t (*end)(const void *given, int64_t end);
     union {
         double aligned;
         unsigned char given[TG_RULE_BYTES];

@@ -142,14 +142,16 @@ static void put(shelf *s, const tg_item *it)
     sum_up(b);
 }
 
-static tg_status place(tg_item *items, const order_entry *order, int n, shelf *s, size_t *total,
-                       tgi_err *err)
+/* Give all items their places, or as many as take less than `limit`: an order that needs as
+ * much as another one is of no use. */
+static tg_status place(tg_item *items, const order_entry *order, int n, size_t limit, shelf *s,
+                       size_t *total, tgi_err *err)
 {
     *total = 0;
     s->n = 1;
     s->order[0] = s->piece[0].n = 0;
     sum_up(&s->piece[0]);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && *total < limit; i++) {
         tg_item *it = &items[order[i].item];
         TGI_TRY(tgi_check_cancel(err));
         it->offset = it->bytes ? lowest_gap(s, it) : 0;
@@ -224,22 +226,27 @@ tg_status tgi_arena_pack(tg_item *items, int n, size_t *total, size_t *lower_bou
     shelf s = {.piece = tgi_calloc(TGI_TAG_PLAN, pieces_for(n), sizeof *s.piece),
                .order = tgi_calloc(TGI_TAG_PLAN, pieces_for(n), sizeof *s.order)};
     edge *edges = tgi_malloc(TGI_TAG_PLAN, (2 * (size_t)n + 1) * sizeof *edges);
-    int best_kind = 0;
+    int best_kind = 0, last_kind = -1;
     size_t best = SIZE_MAX, t;
     tg_status st = order && s.piece && s.order && edges
                        ? TG_OK
                        : tgi_fail(err, TG_E_NOMEM, "no memory to place %d buffers", n);
-    for (int kind = 0; st == TG_OK && kind <= 4; kind++) { /* the last repeats the best order */
-        make_order(items, n, kind == 4 ? best_kind : kind, order);
-        st = place(items, order, n, &s, &t, err);
+    if (st == TG_OK)
+        *lower_bound = largest_live_set(items, n, edges);
+    for (int kind = 0; st == TG_OK && kind < 4 && best > *lower_bound; kind++) {
+        make_order(items, n, kind, order);
+        st = place(items, order, n, best, &s, &t, err);
+        last_kind = kind;
         if (t < best) {
             best = t;
             best_kind = kind;
         }
     }
+    if (st == TG_OK && last_kind != best_kind) {
+        make_order(items, n, best_kind, order);
+        st = place(items, order, n, SIZE_MAX, &s, &t, err);
+    }
     *total = tgi_align_size(best == SIZE_MAX ? 0 : best, TGI_ARENA_ALIGN);
-    if (st == TG_OK)
-        *lower_bound = largest_live_set(items, n, edges);
     tgi_free(order);
     tgi_free(s.piece);
     tgi_free(s.order);

@@ -1,5 +1,6 @@
 #include "engine/plan/reads.h"
 
+#include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/plan/net.h"
@@ -59,7 +60,7 @@ static void fill_axis(const tg_net *net, int i, int axis, tgi_reads *out)
         tg_slide at;
         const int even = o->n_seg > 0 && slide_of(n, j, axis, &at);
         const int ruled = o->n_seg > 0 && !even && make_rule(n, j, axis, &rules[next]);
-        all &= even || o->n_seg == 0;
+        all &= even || o->n_seg == 0 || (ruled && rules[next].end);
         for (int s = 0; s < o->n_seg; s++) {
             *r = (tgi_read){.value = o->value[s],
                             .operand = (short)j,
@@ -73,7 +74,7 @@ static void fill_axis(const tg_net *net, int i, int axis, tgi_reads *out)
         }
         next += ruled;
     }
-    reader->even[axis - TG_STREAM_AXIS] = (unsigned char)all;
+    reader->ends[axis - TG_STREAM_AXIS] = (unsigned char)all;
 }
 
 void tgi_reads_renew(const tg_net *net, int i, tgi_reads *r)
@@ -159,6 +160,10 @@ static int is_rising(const tg_net *net, const tgi_read *r, int axis)
 
 int64_t tgi_read_lo(const tg_net *net, int i, const tgi_read *r, int axis, tg_range dst)
 {
+    if (r->even) {
+        const int64_t lo = tgi_slide_lo(&r->at, dst.lo);
+        return r->doubled ? tgi_floor_div(lo, 2) : lo;
+    }
     if (is_rising(net, r, axis))
         dst.hi = dst.lo + 1;
     return tgi_read_need(net, i, r, axis, dst).lo;
@@ -171,7 +176,13 @@ int64_t tgi_read_hi(const tg_net *net, int i, const tgi_read *r, int axis, tg_ra
     return tgi_read_need(net, i, r, axis, dst).hi;
 }
 
-int64_t tgi_read_end(const tgi_read *r, int64_t end)
+int64_t tgi_read_end(const tg_net *net, const tgi_read *r, int axis, int64_t end)
 {
-    return end >= r->rows ? INT64_MAX : tgi_slide_end(&r->at, r->doubled ? 2 * end : end);
+    if (end >= r->rows)
+        return INT64_MAX;
+    end = r->doubled ? 2 * end : end;
+    if (r->even)
+        return tgi_slide_end(&r->at, end);
+    const tg_rule *rule = &net->reads.rule[axis - TG_STREAM_AXIS][r->rule];
+    return rule->end(rule->u.given, end);
 }

@@ -28,7 +28,7 @@ typedef struct tgi_reader { /* a node */
     int dst;                /* first result */
     short n_dst;
     unsigned char flat;
-    unsigned char even[3]; /* per axis from the stream axis on: all of its reads are */
+    unsigned char ends[3]; /* per axis from the stream axis on: tgi_read_end knows all reads */
     size_t packed_bytes;
 } tgi_reader;
 
@@ -54,8 +54,8 @@ tg_range tgi_read_need(const struct tg_net *net, int i, const tgi_read *r, int a
 /* Where that begins, and where it ends: for half the price. */
 int64_t tgi_read_lo(const struct tg_net *net, int i, const tgi_read *r, int axis, tg_range dst);
 int64_t tgi_read_hi(const struct tg_net *net, int i, const tgi_read *r, int axis, tg_range dst);
-/* The largest b for which an even read of rows below b finds all in the first `end` rows of the
- * value; INT64_MAX: there is none. */
-int64_t tgi_read_end(const tgi_read *r, int64_t end);
+/* The largest b for which a read by rows below b finds all in the first `end` rows of the
+ * value; INT64_MAX: there is none. Of an even read or one whose rule has an `end`. */
+int64_t tgi_read_end(const struct tg_net *net, const tgi_read *r, int axis, int64_t end);
 
 #endif

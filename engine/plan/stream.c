@@ -173,20 +173,21 @@ static int computable(const tg_flow *f, int i, int64_t from, int64_t to)
     return 1;
 }
 
-/* How many rows of node i can be had of what is there, where all that it reads goes on evenly;
- * not less than `from`. */
-static int64_t even_end(const tg_flow *f, int i, int64_t from, int64_t hi)
+/* How many rows of node i can be had of what is there, where each read tells; not less than
+ * `from`. */
+static int64_t known_end(const tg_flow *f, int i, int64_t from, int64_t hi)
 {
-    const tgi_read *end, *r = reads_of(f->stage->net, i, &end);
+    const tg_net *net = f->stage->net;
+    const tgi_read *end, *r = reads_of(net, i, &end);
     for (; r < end && hi > from; r++)
-        hi = tgi_min(hi, tgi_read_end(r, f->end[r->value]));
+        hi = tgi_min(hi, tgi_read_end(net, r, TG_STREAM_AXIS, f->end[r->value]));
     return tgi_max(from, hi);
 }
 
 /* The last row that node i can yield, of which the first missing one is `from`. Most bands are
  * like the one before: its step is tried first, then on or back from there, twice as far each
  * time, until the end lies between two that were tried. */
-static int64_t uneven_end(tg_flow *f, int i, int64_t from, int64_t hi)
+static int64_t searched_end(tg_flow *f, int i, int64_t from, int64_t hi)
 {
     const int v = f->stage->net->reads.node[i].dst;
     int64_t good = from,
@@ -215,7 +216,7 @@ tg_range tgi_flow_advance(tg_flow *f, int k)
     const int i = f->stage->node[k];
     const tgi_reader *n = &net->reads.node[i];
     const int64_t from = f->end[n->dst], hi = f->hi[n->dst];
-    int64_t last = n->even[0] ? even_end(f, i, from, hi) : uneven_end(f, i, from, hi);
+    int64_t last = n->ends[0] ? known_end(f, i, from, hi) : searched_end(f, i, from, hi);
     if (n->flat && last < hi) /* yields everything at once */
         last = from;
     if (n->n_dst == 1)

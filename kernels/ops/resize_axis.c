@@ -474,9 +474,47 @@ int tgi_resize_doubles(const tg_op_ctx *ctx)
 
 /* ---- What is read, along one axis -------------------------------------------------------- */
 
+/* What the rule is given: the axis, and the line on which its coordinates lie but for rounding.
+ */
+typedef struct reach_rule {
+    tgi_resize_axis ax;
+    double first; /* coordinate of output 0 */
+    double per;   /* outputs per pixel of coordinates */
+    double doubt; /* so near to an output only the coordinates themselves tell */
+} reach_rule;
+
 static tg_range need_of_axis(const void *given, tg_range out)
 {
-    return tgi_resize_need(given, out);
+    return tgi_resize_need(&((const reach_rule *)given)->ax, out);
+}
+
+static int64_t row_end(const tgi_resize_axis *ax, int64_t o)
+{
+    int outside;
+    return reach_at(ax, source_of(ax, o, &outside)).hi;
+}
+
+/* An output reads up to `end` at most where its coordinate is below end - ahead: so many are on
+ * the line before it. */
+static int64_t end_of_axis(const void *given, int64_t end)
+{
+    const reach_rule *r = given;
+    const tgi_resize_axis *ax = &r->ax;
+    const int ahead = ax->mode == TG_RESIZE_LINEAR ? 1 : ax->mode == TG_RESIZE_CUBIC ? 2 : 0;
+    if (end < (ahead == 1 ? 2 : 1)) /* what lies before the image reads its first pixels */
+        return 0;
+    const double line = ((double)(end - ahead) - r->first) * r->per;
+    const double at = line < 0 ? 0 : line > (double)ax->out ? (double)ax->out : line;
+    int64_t b = (int64_t)at;
+    b += at > (double)b;
+    if (ax->mode != TG_RESIZE_NEAREST && (double)b - at > r->doubt &&
+        at - (double)(b - 1) > r->doubt)
+        return b;
+    while (b > 0 && row_end(ax, b - 1) > end)
+        b--;
+    while (b < ax->out && row_end(ax, b) <= end)
+        b++;
+    return b;
 }
 
 void tgi_resize_rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule)
@@ -485,8 +523,16 @@ void tgi_resize_rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule)
     tgi_rule_all(ctx, src_i, axis, rule);
     if (src_i != 0 || tgi_resize_axes(ctx, ax, NULL) != TG_OK)
         return;
-    TGI_RULE(rule, need_of_axis, ax[axis]);
-    rule->rising = ax[axis].roi_lo <= ax[axis].roi_hi; /* a crop may be reversed */
+    reach_rule r = {.ax = ax[axis]};
+    const double last = (double)(r.ax.out - 1);
+    int outside;
+    r.first = source_of(&r.ax, 0, &outside);
+    r.per = last / (source_of(&r.ax, r.ax.out - 1, &outside) - r.first);
+    r.doubt = 1e-12 * (last + 1 + ((double)r.ax.in + fabs(r.first)) * r.per);
+    TGI_RULE(rule, need_of_axis, r);
+    rule->rising = r.ax.roi_lo <= r.ax.roi_hi; /* a crop may be reversed */
+    if (rule->rising && !r.ax.antialias && r.per > 0 && r.per <= 1e6)
+        rule->end = end_of_axis;
 }
 
 #define STEEPEST 256              /* `up` below: what is no half is one by 1/512 at least */

@@ -47,6 +47,20 @@ static int check_shapes(const op_node *n, char *text)
     return 1;
 }
 
+/* A rule's `end` is where the rows by themselves say, wherever what is there ends. */
+static void check_rule_end(const op_node *n, int i, int axis, const tg_rule *rule)
+{
+    const int64_t rows = tgi_desc_axis(&n->src[i], axis), out = tgi_desc_axis(&n->dst[0], axis);
+    int64_t most = 0;
+    for (int64_t end = 0; end < rows && rule->end; end++) {
+        while (most < out && tgi_rule_need(rule, (tg_range){most, most + 1}).hi <= end)
+            most++;
+        tg_checks++;
+        if (rule->end(rule->u.given, end) != most)
+            case_complain("a rule ends elsewhere than its rows do");
+    }
+}
+
 /* Where an operator says that an axis goes on evenly it does: the same rows as need says, and
  * no row more can be had than the last of which need lies in what is there. */
 static void check_slide(const op_node *n, int i, const tg_box *box, uint64_t *seed)
@@ -60,6 +74,7 @@ static void check_slide(const op_node *n, int i, const tg_box *box, uint64_t *se
         if (rule.rising && (all.lo != tgi_rule_need(&rule, (tg_range){out.lo, out.lo + 1}).lo ||
                             all.hi != tgi_rule_need(&rule, (tg_range){out.hi - 1, out.hi}).hi))
             case_complain("a rising rule is not told by its first and last row");
+        check_rule_end(n, i, axis, &rule);
     }
     for (int axis = 0; axis < 3; axis++) {
         const int k = n->dst[0].rank - 3 + axis;
