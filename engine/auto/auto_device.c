@@ -7,6 +7,7 @@
 #include "engine/auto/auto.h"
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/estimate/estimate.h"
 #include "engine/estimate/roofline.h"
 
 #include <stdio.h>

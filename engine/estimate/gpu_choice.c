@@ -15,6 +15,7 @@
  * held against its budget. */
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/estimate/estimate.h"
 #include "engine/estimate/roofline.h"
 #include "engine/estimate/words.h"
 

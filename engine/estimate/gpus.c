@@ -1,11 +1,10 @@
-/* gpus.c - the table of GPUs (configs/gpus.json), and the ones that options name.
+/* gpus.c - the table of GPUs (configs/gpus.json).
  *
  * The file is checked whole when it is loaded: unknown keys, missing ones, figures out of any
  * range and a name given twice are errors that say which row. */
+#include "engine/estimate/gpus.h"
 #include "engine/base/mem.h"
-#include "engine/base/size.h"
 #include "engine/config.h"
-#include "engine/estimate/estimate.h"
 #include "engine/estimate/words.h"
 #include "engine/spec.h"
 
@@ -169,41 +168,6 @@ tg_status tgi_gpus_find(const tgi_gpus *t, const char *name, size_t n, const tgi
                     asked, tgi_nearest_text(&near, text, sizeof text));
 }
 
-/* Memories of --vram are GPUs that have no other name. */
-static tg_status add_sizes(const char *list, tgi_gpus *t, tgi_err *err)
-{
-    const char *item;
-    while (list && *list) {
-        const size_t n = tgi_list_next(&list, &item);
-        if (t->n == TGI_MAX_GPUS)
-            return tgi_fail(err, TG_E_ARG, "more than %d GPUs", TGI_MAX_GPUS);
-        tgi_gpu *g = &t->gpu[t->n++];
-        snprintf(g->name, sizeof g->name, "%.*s", (int)n, item);
-        TGI_TRY(tgi_size_parse(g->name, 0, &g->memory_bytes, err));
-    }
-    return TG_OK;
-}
-
-static tg_status add_names(const char *list, tgi_gpus *t, tgi_err *err)
-{
-    tgi_gpus *table = NULL;
-    const char *item;
-    if (!list)
-        return TG_OK;
-    TGI_TRY(tgi_gpus_load(&table, err));
-    tg_status st = TG_OK;
-    while (st == TG_OK && *list) {
-        const tgi_gpu *g = NULL;
-        const size_t n = tgi_list_next(&list, &item);
-        st = t->n < TGI_MAX_GPUS ? tgi_gpus_find(table, item, n, &g, err)
-                                 : tgi_fail(err, TG_E_ARG, "more than %d GPUs", TGI_MAX_GPUS);
-        if (st == TG_OK)
-            t->gpu[t->n++] = *g;
-    }
-    tgi_free(table);
-    return st;
-}
-
 /* ---- Of a machine ------------------------------------------------------------------------ */
 
 int tgi_gpu_is_served(const tgi_gpu *g)
@@ -258,41 +222,4 @@ void tgi_gpus_of_machine(const tgi_machine *m, const tgi_gpus *table, tgi_gpus *
         g->memory_bytes = there->free_bytes;
         snprintf(g->name, sizeof g->name, "%.30s #%d", there->name, i);
     }
-}
-
-static tg_status add_machine(const tgi_machine *m, tgi_gpus *t, tgi_err *err)
-{
-    tgi_gpus *table = NULL;
-    if (!m->n_gpus)
-        return tgi_fail(err, TG_E_ARG, "%s has no GPU", m->name);
-    TGI_TRY(tgi_gpus_load(&table, err));
-    tgi_gpus_of_machine(m, table, t);
-    tgi_free(table);
-    return TG_OK;
-}
-
-tg_status tgi_gpus_asked(const tgi_question *q, tgi_gpus **out, tgi_err *err)
-{
-    const tg_opts *o = q->o;
-    const int named = tgi_opts_given(o, TGI_OPT_VRAM) || tgi_opts_given(o, TGI_OPT_GPU);
-    if (named && !q->machine.here)
-        return tgi_fail(err, TG_E_ARG, "--machine says which GPUs there are: leave out %s",
-                        tgi_opts_given(o, TGI_OPT_VRAM) ? "--vram" : "--gpu");
-    tgi_gpus *t = tgi_calloc(TGI_TAG_MISC, 1, sizeof *t);
-    if (!t)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the GPUs");
-    tg_status st = add_sizes(tgi_opts_str(o, TGI_OPT_VRAM), t, err);
-    if (st == TG_OK)
-        st = add_names(tgi_opts_str(o, TGI_OPT_GPU), t, err);
-    if (st == TG_OK && !q->machine.here)
-        st = add_machine(&q->machine, t, err);
-    if (st == TG_OK && !t->n)
-        st = tgi_fail(err, TG_E_ARG,
-                      "how much memory? give --vram 16GiB, --gpu NAME of configs/gpus.json, or "
-                      "--machine FILE");
-    if (st == TG_OK)
-        *out = t;
-    else
-        tgi_free(t);
-    return st;
 }

@@ -8,7 +8,7 @@
 #ifndef TGI_ROOFLINE_H
 #define TGI_ROOFLINE_H
 
-#include "engine/estimate/estimate.h"
+#include "engine/estimate/gpus.h"
 #include "engine/job/job.h"
 
 /* What a driver and libraries take of a GPU before the first tensor; an assumption. */
