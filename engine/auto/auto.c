@@ -3,6 +3,7 @@
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/job/ends.h"
 #include "engine/opts_internal.h"
 
 #include <math.h>
@@ -297,7 +298,7 @@ static tg_status look_at_job(tg_ctx *ctx, tgi_auto *a, const char *output, tgi_e
     if (st == TG_OK && output)
         st = tgi_job_spares(job, output, "the preset", err);
     if (st == TG_OK) {
-        a->tensor = job->set.tensor;
+        a->tensor = !job->ends->tiled;
         a->bf16_may = a->bf16_may && !job->set.descriptor.fp32_only;
         a->volume = job->map.spatial == 3;
         a->boxed = !a->tensor && tgi_mapping_boxed(&job->map);

@@ -2,6 +2,7 @@
 #include "engine/estimate/roofline.h"
 
 #include "engine/base/arith.h"
+#include "engine/job/ends.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 
@@ -56,14 +57,13 @@ tg_status tgi_device_job_open(tg_ctx *ctx, const tg_opts *o, tgi_device_job *out
     if (st != TG_OK)
         return st;
     const tg_job *job = out->job;
-    const tg_desc *in = job->tensors ? job->tensors->in_desc : &job->in_desc;
-    out->items = job->tensors ? job->tensors->batch : job->map.n_items;
+    const tg_desc *in = job->ends->shapes(job);
+    out->items = job->ends->items(job);
     out->host_bytes = job->plan.bytes.total - job->plan.bytes.arena;
     TGI_TRY(tgi_net_new(job->graph, tgi_backend_for(TG_ISA_PORTABLE), in, TG_NET_EXACT,
                         &out->net, err));
     TGI_TRY(tgi_stages_new(out->net, &out->stages, err));
-    if (!job->set.tensor)
-        tgi_stages_fit(out->stages, job->map.fit);
+    job->ends->fit(job, out->stages);
     out->weights_bytes = out->net->packed_bytes / 2;
     for (int i = 0; i < out->net->n_nodes; i++)
         out->flops += node_flops(out->net, &out->net->nodes[i]);

@@ -65,7 +65,6 @@ typedef struct tg_settings {
     int tf32;       /* a device may round what it multiplies to TF32 */
     int no_library; /* a device opens no library of others */
     int isa_given;  /* by name */
-    int tensor;     /* arrays in or out: job_tensor.c runs it, not job_run.c */
 } tg_settings;
 
 /* Bytes of a run, block by block: what the plan promises and the reservation holds. */
@@ -75,7 +74,8 @@ typedef struct tg_bytes {
     size_t pyramid;     /* tiles read back for the levels of the output */
     size_t receipt;     /* the input being read for its checksum */
     size_t picture;     /* making the output of its tiles, when it is a PNG or JPEG */
-    size_t statistics;  /* jobs that write arrays: tables of a first pass */
+    size_t rows;        /* arrays: between their files and the network */
+    size_t statistics;  /* of an image to arrays: tables of a first pass */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
     size_t pinned;      /* jobs on a device: pixels on their way to it and back */
     size_t total;
@@ -132,6 +132,7 @@ typedef struct tg_plan_part {
     tg_net *net;
     tg_stages *stages; /* of the net; stages->one is what runs */
     tg_choice choice;
+    int64_t fixed[3];       /* sides of a cell (z,y,x); 0: chosen */
     int64_t tile_h, tile_w; /* of the output file */
     tg_sink_layout *layout;
     int window; /* slots of the writer */
@@ -160,7 +161,8 @@ struct tg_job {
     tg_mapping map;
     tg_scratch_place scratch_place; /* set.scratch: what its folder is like */
     tg_desc in_desc, out_desc;
-    struct tg_tensors *tensors;            /* set.tensor: the files (tensors.h) */
+    const struct tgi_ends *ends;           /* ends.h; NULL while it opens */
+    struct tg_tensors *tensors;            /* of arrays: the files (tensors.h) */
     struct tg_job_settings_list *settings; /* NULL until asked for (job_settings.c) */
     tg_plan_part plan;
     tg_job_device dev;
@@ -384,13 +386,11 @@ tg_status tgi_job_settings(tg_job *job, const tg_setting **list, size_t *n, tgi_
 tg_status tgi_job_put_settings(tgi_jw *w, tg_job *job, tgi_err *err);
 tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err);
 
-/* job_run.c */
-tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err);
+/* job_run.c: an image out, tile by tile. */
+tg_status tgi_job_run_tiles(tg_job *job, tg_run_result *out, tgi_err *err);
 /* job_tensor.c: arrays, or an image, in; arrays out, as the model declares them. */
-tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t budget,
-                              tgi_err *err); /* base->limit_bytes: the allowance */
 void tgi_tensors_close(struct tg_tensors **t);
-tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err);
+tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err);
 /* job_gate.c: all that the job writes and reads passes the gate (engine/gate.h). */
 struct tgi_gate;
 tg_status tgi_job_gate(const tg_job *job, tgi_err *err);

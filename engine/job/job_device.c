@@ -9,6 +9,7 @@
 #include "engine/base/arith.h"
 #include "engine/device/current.h"
 #include "engine/device/measured.h"
+#include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/tensor_rows.h"
 #include "engine/memory/gpu.h"
@@ -304,46 +305,15 @@ static tg_device_rates rates_of(const tg_job *job)
 static tg_device_form form_of(const tg_job *job, const tg_tiling *t)
 {
     tg_device_form f = {0};
-    if (job->set.tensor) {
-        tgi_tensor_form(job, t, &f);
-        return f;
-    }
-    f.in[0] =
-        (tg_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
-    f.out[0] = (tg_device_port){.type = job->set.dtype,
-                                .channels = job->map.out_channels,
-                                .together = job->map.out_samples ? job->map.out_channels : 1};
+    job->ends->form(job, t, &f);
     return f;
-}
-
-/* Rows on their way there, and tiles on their way to a file. */
-static size_t host_bytes(const tg_job *job, const tg_tiling *t)
-{
-    return job->set.tensor ? tgi_sat_mul(2, tgi_tensor_band_bytes(job, t))
-                           : tgi_job_extra_bytes(job, t, NULL);
-}
-
-/* Bytes that go out for each that comes in. */
-static double out_per_in(const tg_job *job)
-{
-    const tg_mapping *m = &job->map;
-    double in = (double)m->channels * (double)tgi_dtype_size(job->info->dtype);
-    double out = (double)m->out_channels * (double)tgi_dtype_size(job->set.dtype);
-    for (int i = 0; i < 3; i++) {
-        in *= (double)m->extent[i];
-        out *= (double)m->out_extent[i];
-    }
-    return out / in;
 }
 
 double tgi_job_device_seconds(void *user, const tg_tiling *t)
 {
     const tg_job *job = user;
     const tg_device_rates r = rates_of(job);
-    const double pixels = job->set.tensor
-                              ? 2 * (double)tgi_tensor_band_bytes(job, t)
-                              : (double)tgi_job_staging_bytes(job, t) * (1 + out_per_in(job));
-    return tgi_device_seconds(&r, t, pixels);
+    return tgi_device_seconds(&r, t, job->ends->band_pixels(job, t));
 }
 
 double tgi_job_device_all_seconds(const tg_job *job, const tg_tiling *t, double items,
@@ -364,7 +334,8 @@ size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
             job->uncounted = e;
         return SIZE_MAX;
     }
-    const size_t here = tgi_sat_add(tgi_sat_add(need.pinned, need.packing), host_bytes(job, t));
+    const size_t here =
+        tgi_sat_add(tgi_sat_add(need.pinned, need.packing), job->ends->device_beside(job, t));
     if (here > host) {
         job->dev.host_least = here < job->dev.host_least ? here : job->dev.host_least;
         return SIZE_MAX;
@@ -395,9 +366,9 @@ static tg_status add_lanes(tg_job *job, const tg_tiling *t, size_t host, tgi_err
 {
     tg_job_device *d = &job->dev;
     const tg_device_rates r = rates_of(job);
-    const int64_t items = job->set.tensor ? job->tensors->batch : job->map.n_items;
-    const int64_t cells = tgi_min(tgi_device_lanes_wanted(&r, t), t->cells * items);
-    const size_t fixed = tgi_sat_add(host_bytes(job, t), d->need.packing);
+    const int64_t cells =
+        tgi_min(tgi_device_lanes_wanted(&r, t), t->cells * job->ends->items(job));
+    const size_t fixed = tgi_sat_add(job->ends->device_beside(job, t), d->need.packing);
     for (int lanes = 2; lanes <= cells; lanes++) {
         tg_device_form form = d->form;
         tg_device_need need;
@@ -526,7 +497,7 @@ tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *
     if (err)
         memset(err, 0, sizeof *err);
     return tgi_fail(err, TG_E_DEVICE_LOST, "%s: %s; the same command %s", job->device_text,
-                    e->text, job->set.tensor ? "starts over" : "goes on");
+                    e->text, job->ends->after_stop);
 }
 
 void tgi_job_device_result(const tg_job *job, tg_run_result *res)

@@ -1,6 +1,7 @@
 /* job_open.c - options to a bound job: the model, the input's headers, the mapping. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/job/ends.h"
 #include "engine/job/job_picture.h"
 #include "engine/job/tensors.h"
 
@@ -213,8 +214,10 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
     const tg_graph *g = job->graph;
     const int image = tgi_output_is_image(g, 0, &job->out_desc),
               arrays = tgi_names_arrays(job->set.output);
-    job->set.tensor = arrays || (!image && !job->set.output);
-    if (!image && !job->set.tensor)
+    if (arrays || (!image && !job->set.output))
+        job->ends = &tgi_array_ends;
+    const int tiled = job->ends->tiled;
+    if (!image && tiled)
         return tgi_fail(
             err, TG_E_UNSUPPORTED,
             "the network's output \"%s\" is %s, which is no image: give -o OUT.npy, "
@@ -227,16 +230,16 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
                             "output is no image that padding could be cropped from: give an "
                             "image of a size it takes, or choose --roi; images are not resized",
                             (long long)job->map.fit[k].size, (long long)job->map.extent[k]);
-    if (job->set.tensor && tgi_mapping_boxed(&job->map))
+    if (!tiled && tgi_mapping_boxed(&job->map))
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network works at one size, smaller than the image; in fixed boxes "
                         "an image is written, no arrays: give -o OUT.tif");
     if (!image)
         return TG_OK;
     tg_dtype asked = TG_DTYPE_NONE;
-    if (job->set.tensor && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
+    if (!tiled && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
         return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
-    if (!job->set.tensor && g->n_out > 1 && job->set.output)
+    if (tiled && g->n_out > 1 && job->set.output)
         tgi_job_warn(job,
                      "the network has %d outputs; \"%.60s\" is written: -o DIR/ writes a file "
                      "for each",
@@ -399,18 +402,17 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
         TGI_TRY(look_at_scratch(job, err));
     TGI_TRY(tgi_graph_load_onnx(job->set.model, job->set.labels ? TG_GRAPH_LABELS : 0,
                                 &job->graph, err));
-    job->set.tensor = tgi_opts_n_tensors(job->opts) > 0 ||
-                      (is_npy(job->set.input) && !tgi_source_is_set(job->set.input));
-    if (job->set.tensor && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
+    const int arrays = tgi_opts_n_tensors(job->opts) > 0 ||
+                       (is_npy(job->set.input) && !tgi_source_is_set(job->set.input));
+    job->ends = arrays ? &tgi_array_ends : &tgi_tile_ends;
+    if (arrays && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");
     TGI_TRY(tgi_check_output_name(job->set.output, 0, err));
-    if (job->set.tensor && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
+    if (arrays && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
         return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
-    if (job->set.tensor)
-        TGI_TRY(tgi_job_gate(job, err));
-    if (job->set.tensor)
-        return TG_OK; /* arrays are opened by the run that feeds them */
+    if (arrays) /* they are opened by the plan */
+        return tgi_job_gate(job, err);
     TGI_TRY(open_source(job, err));
     pick_output(job->opts, &job->set, job->info->dtype);
     const int as_declared = job->graph->in[0].file_dtype == job->info->dtype;

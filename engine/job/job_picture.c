@@ -1,6 +1,7 @@
 /* job_picture.c - the finished tiles, read back row by row, become a PNG or JPEG file or a
  * stack of ImageJ. */
 #include "engine/job/job_picture.h"
+#include "engine/job/ends.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
@@ -77,7 +78,7 @@ static void choose_type(tg_job *job)
     tg_settings *s = &job->set;
     tg_dtype asked;
     const tg_dtype in = job->info ? job->info->dtype : TG_DTYPE_NONE;
-    if (job->plan.valid || s->tensor || !tgi_picture_writer_for(s->output) ||
+    if (job->plan.valid || !job->ends->tiled || !tgi_picture_writer_for(s->output) ||
         tgi_opts_dtype(job->opts, &asked) || !tgi_dtype_is_float(s->dtype) ||
         s->descriptor.present || (in != TG_DTYPE_U8 && in != TG_DTYPE_U16))
         return;
@@ -88,14 +89,10 @@ static void choose_type(tg_job *job)
 tg_status tgi_job_plan_output(tg_job *job, tgi_err *err)
 {
     job->plan_is_part = 0; /* perhaps verify or preview came before, with the same job */
-    tg_image_meta meta;
     choose_type(job);
     TGI_TRY(tgi_job_device_choose(job, err));
     TGI_TRY(tgi_job_plan(job, err));
-    if (job->set.tensor)
-        return TG_OK;
-    tgi_mapping_meta(&job->map, job->info, &meta);
-    return tgi_picture_check(job->set.writer, job->set.output, job->plan.layout, &meta, err);
+    return job->ends->check_output ? job->ends->check_output(job, err) : TG_OK;
 }
 
 /* Rows read at once: pixels, and one row of them interleaved. */

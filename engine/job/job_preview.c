@@ -11,6 +11,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/job/ends.h"
 #include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/job/preview_picture.h"
@@ -579,7 +580,7 @@ tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
 tg_status tgi_job_preview(tg_job *job, tgi_err *err)
 {
     preview v = {.job = job};
-    if (job->set.tensor)
+    if (!job->ends->tiled)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "preview shows an image; give an image, not arrays");
     if (!job->set.output)

@@ -747,12 +747,10 @@ static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err
     return st;
 }
 
-tg_status tgi_job_run(tg_job *job, tg_run_result *out, tgi_err *err)
+tg_status tgi_job_run_tiles(tg_job *job, tg_run_result *out, tgi_err *err)
 {
     tg_run_result res = {.size = sizeof res};
     int finished = 0;
-    if (job->set.tensor)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "arrays are run by the tensor path");
     TGI_TRY(tgi_job_sides_look(job, err)); /* before there is a journal of ours */
     TGI_TRY(tgi_job_stats_look(job, err));
     job->running = 1;

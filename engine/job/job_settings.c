@@ -4,6 +4,7 @@
  * A value that was set is shown as it was written. Where none was set and the engine found one,
  * the origin is "worked out" (from the machine, the budget, the input) or "descriptor". */
 #include "engine/base/mem.h"
+#include "engine/job/ends.h"
 #include "engine/job/job.h"
 
 #include <stdio.h>
@@ -69,9 +70,9 @@ static const char *worked_out(const tg_job *job, tgi_opt id, char *buf)
         snprintf(buf, VALUE, "%s", s->normalize_text);
         return s->descriptor.normalize[0] ? by_descriptor : NULL;
     case TGI_OPT_DTYPE:
-        if (!s->tensor)
+        if (job->ends->tiled)
             snprintf(buf, VALUE, "%s", tgi_dtype_name(s->dtype));
-        return s->tensor                   ? NULL
+        return !job->ends->tiled           ? NULL
                : s->descriptor.denormalize ? by_descriptor
                : s->dtype == TG_DTYPE_F32  ? NULL
                                            : by_engine;
@@ -159,7 +160,7 @@ static tg_status set_resolved(const tg_job *job, const tg_setting *s, tg_opts *o
         return tgi_opts_set(o, s->name, "auto", err);
     if (id == TGI_OPT_RAM && strchr(s->value, '%'))
         return tgi_opts_set(o, s->name, budget, err);
-    if (id == TGI_OPT_DTYPE && !job->set.tensor)
+    if (id == TGI_OPT_DTYPE && job->ends->tiled)
         return tgi_opts_set(o, s->name, tgi_dtype_name(job->set.dtype), err);
     return tgi_opts_set(o, s->name, s->value, err);
 }

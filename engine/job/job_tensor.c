@@ -19,290 +19,6 @@
 
 #include <string.h>
 
-/* ---- Inputs ------------------------------------------------------------------------------ */
-
-static const char *file_of_port(const tg_job *job, int i)
-{
-    const char *file;
-    char name[256];
-    for (int k = 0; tgi_opts_tensor(job->opts, k, name, sizeof name, &file); k++)
-        if (strcmp(name, job->graph->in[i].name) == 0)
-            return file;
-    return i == 0 ? job->set.input : NULL;
-}
-
-static tg_status open_input(tg_job *job, struct tg_tensors *t, int i, tgi_err *err)
-{
-    const tg_port *p = &job->graph->in[i];
-    const char *path = file_of_port(job, i);
-    char text[96];
-    if (!path)
-        return tgi_fail(err, TG_E_ARG,
-                        "the network's input \"%s\" has no array: --input %s=FILE.npy", p->name,
-                        p->name);
-    TGI_TRY(tgi_npy_open(path, &t->in[i].npy, err));
-    t->in[i].path = path;
-    t->in[i].desc = t->in[i].npy.head.desc;
-    const tg_desc *f = &t->in[i].desc;
-    if (f->rank != p->file_rank)
-        return tgi_tensor_wrong_rank(p, path, f, err);
-    tg_desc *d = &t->in_desc[i], want_desc[TG_MAX_PORTS];
-    tgi_graph_input_descs(job->graph, job->graph->base, want_desc);
-    *d = (tg_desc){TG_DTYPE_F32, want_desc[i].rank, {0}};
-    for (int a = 0; a < d->rank; a++) {
-        d->dim[a] = p->perm[a] >= 0 ? f->dim[p->perm[a]] : 1;
-        const int64_t want = p->perm[a] >= 0 ? p->file_dim[p->perm[a]] : -1;
-        if (a > 0 && want >= 0 && d->dim[a] != want)
-            return tgi_fail(err, TG_E_ARG,
-                            "%s holds %s, the network's input \"%s\" wants %lld on axis %d",
-                            path, tgi_desc_text(f, text, sizeof text), p->name, (long long)want,
-                            p->perm[a]);
-    }
-    if (i > 0 && d->dim[0] != t->batch)
-        return tgi_fail(err, TG_E_ARG, "%s holds %lld samples, the first input %lld", path,
-                        (long long)d->dim[0], (long long)t->batch);
-    t->batch = d->dim[0];
-    d->dim[0] = 1;
-    return TG_OK;
-}
-
-/* ---- Plan -------------------------------------------------------------------------------- */
-
-void tgi_tensors_close(struct tg_tensors **tp)
-{
-    if (!tp || !*tp)
-        return;
-    struct tg_tensors *t = *tp;
-    tgi_tensors_drop(t);
-    for (int i = 0; i < TG_MAX_PORTS; i++)
-        tgi_npy_close(&t->in[i].npy);
-    tgi_free(t);
-    *tp = NULL;
-}
-
-/* Every name given is an input of the network. */
-static tg_status check_names(const tg_job *job, tgi_err *err)
-{
-    const tg_graph *g = job->graph;
-    const char *file;
-    char name[256];
-    for (int k = 0; tgi_opts_tensor(job->opts, k, name, sizeof name, &file); k++) {
-        int i = 0;
-        while (i < g->n_in && strcmp(name, g->in[i].name) != 0)
-            i++;
-        if (i == g->n_in)
-            return tgi_fail(err, TG_E_ARG,
-                            "--input %s=%s: the network has no such input; its first is \"%s\"",
-                            name, file, g->in[0].name);
-    }
-    return TG_OK;
-}
-
-static tg_status open_inputs(tg_job *job, tgi_err *err)
-{
-    if (!job->source) { /* a preview of arrays has a name for a picture, and another refusal */
-        TGI_TRY(tgi_check_output_name(job->set.output, 1, err));
-        TGI_TRY(check_names(job, err));
-    }
-    struct tg_tensors *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
-    if (!t)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");
-    job->tensors = t;
-    for (int i = 0; i < TG_MAX_PORTS; i++) {
-        t->in[i].npy.file.fd = -1;
-        t->out[i].npy.part = TGI_PART_CLOSED;
-    }
-    t->from_image = job->source != NULL;
-    if (t->from_image) {
-        t->in_desc[0] = job->in_desc;
-        t->batch = job->map.n_items;
-        return TG_OK;
-    }
-    for (int i = 0; i < job->graph->n_in; i++)
-        TGI_TRY(open_input(job, t, i, err));
-    return TG_OK;
-}
-
-typedef struct choosing {
-    tg_job *job;
-    const tg_choose_args *base;
-} choosing;
-
-/* Bytes beside weights and arena that do not depend on the cut. */
-static size_t fixed_bytes(const tg_plan_part *p)
-{
-    return p->bytes.process + p->bytes.allowance + p->bytes.decoder + p->bytes.statistics +
-           p->bytes.window;
-}
-
-/* Rows of an image, or on their way to a device, one buffer filled, one read ahead; for the
- * processor arrays are read where the network wants them. */
-static size_t staging_of(void *user, const tg_tiling *t)
-{
-    const tg_job *job = user;
-    return job->source || job->dev.ops ? tgi_sat_mul(2, tgi_tensor_band_bytes(job, t)) : 0;
-}
-
-static size_t weights_of(const tg_job *job)
-{
-    return job->dev.ops ? 0 : tgi_align_size(job->plan.net->packed_bytes, 64);
-}
-
-/* What a tiling may take of this machine's memory. */
-static size_t host_room(const tg_job *job)
-{
-    const tg_plan_part *p = &job->plan;
-    const size_t weights = weights_of(job), taken = weights + fixed_bytes(p);
-    return p->budget > taken ? tgi_room_beside(p->budget - taken, weights + p->bytes.window)
-                             : 0;
-}
-
-static size_t device_extra_of(void *user, const tg_tiling *t)
-{
-    return tgi_job_device_extra(user, t, host_room(user));
-}
-
-/* The best plan with the net's kernels as they are. */
-static tg_status choose(void *user, tg_choice *out)
-{
-    const choosing *c = user;
-    tg_job *job = c->job;
-    tg_choose_args a = *c->base;
-    a.stage = &job->plan.stages->one;
-    a.limit_bytes = job->dev.ops ? job->dev.limit_bytes : host_room(job);
-    a.extra = job->dev.ops ? device_extra_of : staging_of;
-    a.seconds = job->dev.ops ? tgi_job_device_seconds : NULL;
-    a.tallest = job->dev.ops ? TGI_JOB_DEVICE_TALLEST : 0;
-    a.user = job;
-    job->dev.host_least = SIZE_MAX;
-    const tg_status st = tgi_choose(&a, out, NULL);
-    out->beside_bytes = weights_of(job);
-    return st;
-}
-
-/* The net is as the smallest plan has it. */
-static tg_status refuse(tg_job *job, tgi_err *err)
-{
-    const tg_plan_part *p = &job->plan;
-    if (job->dev.ops && p->choice.smallest_bytes != SIZE_MAX)
-        return tgi_job_device_refuse(job, p->choice.smallest_bytes, err);
-    const size_t host = job->dev.ops ? job->dev.host_least : p->choice.smallest_bytes;
-    const size_t weights = weights_of(job);
-    const size_t least =
-        tgi_sat_add(tgi_with_tables(host, weights + p->bytes.window), weights + fixed_bytes(p));
-    const tg_status st = tgi_job_refuse_host(job, least, "", err);
-    return st == TG_E_BUDGET ? tgi_err_tried(err, st, "the plan", least) : st;
-}
-
-/* What the network takes: here, or on the way to the device that has it. */
-static void network_lines(tg_job *job)
-{
-    tg_plan_part *p = &job->plan;
-    if (job->dev.ops) {
-        tgi_job_device_lines(job);
-        return;
-    }
-    tgi_job_add_line(p, "weights", p->bytes.weights, TG_PLAN_MEMORY, 0, "%s",
-                     "packed for the kernels");
-    tgi_job_add_line(p, "arena", p->bytes.arena, TG_PLAN_MEMORY, 0, "%s", "activations");
-}
-
-static void write_lines(tg_job *job)
-{
-    tg_plan_part *p = &job->plan;
-    p->n_lines = 0;
-    network_lines(job);
-    if (p->bytes.staging)
-        tgi_job_add_line(p, "staging", p->bytes.staging, TG_PLAN_MEMORY, 0, "%s",
-                         "rows read ahead of the network");
-    tgi_job_add_line(p, "window", p->bytes.window, TG_PLAN_MEMORY, 0, "%s",
-                     "rows of arrays between their files and the network");
-    if (p->bytes.decoder)
-        tgi_job_add_line(p, "decoder", p->bytes.decoder, TG_PLAN_MEMORY, 0, "%s",
-                         "blocks of the input being decompressed");
-    if (p->bytes.statistics)
-        tgi_job_add_line(p, "statistics", p->bytes.statistics, TG_PLAN_MEMORY, 0, "%s",
-                         "a first pass over the image");
-    tgi_job_add_line(p, "process", p->bytes.process, TG_PLAN_MEMORY, 0, "%s",
-                     "the program and the parsed model");
-    tgi_job_add_line(p, "page tables", p->bytes.page_tables, TG_PLAN_MEMORY, 0, "%s",
-                     "of the blocks above");
-    tgi_job_add_line(p, "allowance", p->bytes.allowance, TG_PLAN_MEMORY, 0, "%s",
-                     "stacks, library slack");
-    tgi_job_add_line(p, "journal", 0, TG_PLAN_MEMORY, 0, "%s",
-                     "none: arrays are written in place, so a stopped run starts over");
-    tgi_job_add_margin(p);
-}
-
-/* One buffer serves reading and writing in turn; a device has a thread of its own for each. */
-static size_t window_bytes(const tg_job *job)
-{
-    return (job->dev.ops && !job->source ? 2 : 1) * TGI_TENSOR_ROWS;
-}
-
-/* What an image adds: its decoder, and tables for a pass before the bands. */
-static void count_image(tg_job *job)
-{
-    tg_bytes *b = &job->plan.bytes;
-    if (!job->source)
-        return;
-    b->decoder = job->source->ops->codec_bytes(job->source);
-    if (tgi_normalize_needs_stats(&job->set.normalize))
-        b->statistics = tgi_align_size(TGI_STATS_SCRATCH, 64);
-}
-
-/* Bytes of the chosen tiling, and all together. */
-static tg_status count(tg_job *job, tgi_err *err)
-{
-    tg_plan_part *p = &job->plan;
-    tg_bytes *b = &p->bytes;
-    b->weights = tgi_align_size(p->net->packed_bytes, 64);
-    b->arena = job->dev.ops ? 0 : p->choice.tiling.arena_bytes;
-    b->staging = staging_of(job, &p->choice.tiling);
-    if (job->dev.ops)
-        TGI_TRY(tgi_job_device_count(job, host_room(job), err));
-    b->page_tables = tgi_page_table_bytes(b->weights + b->arena + b->staging + b->window);
-    b->total = fixed_bytes(p) + b->weights + b->arena + b->staging + b->page_tables + b->pinned;
-    return TG_OK;
-}
-
-static tg_status plan_tiling(void *user, tgi_err *err)
-{
-    tg_job *job = ((const choosing *)user)->job;
-    const tg_choose_args *base = ((const choosing *)user)->base;
-    tg_plan_part *p = &job->plan;
-    TGI_TRY(tgi_job_net(job, job->tensors->in_desc, err));
-    if (job->source && !p->net->values[p->net->out[0]].flat)
-        tgi_stages_fit(p->stages, job->map.fit);
-    p->bytes =
-        (tg_bytes){.process = tgi_job_process_bytes(job), .allowance = base->limit_bytes};
-    p->bytes.window = window_bytes(job);
-    count_image(job);
-    const tg_status st =
-        tgi_choose_kernels(p->net, -1, !job->set.tile.automatic, choose, user, &p->choice);
-    if (st == TG_E_BUDGET)
-        return refuse(job, err);
-    if (st != TG_OK)
-        return tgi_fail(err, st, "no memory to plan");
-    return count(job, err);
-}
-
-tg_status tgi_job_plan_tensor(tg_job *job, const tg_choose_args *base, size_t budget,
-                              tgi_err *err)
-{
-    tg_plan_part *p = &job->plan;
-    if (!job->tensors)
-        TGI_TRY(open_inputs(job, err));
-    p->budget = budget;
-    choosing c = {job, base};
-    TGI_TRY(tgi_job_plan_on_device(job, job->tensors->in_desc, plan_tiling, &c, err));
-    if (!job->dev.ops)
-        TGI_TRY(plan_tiling(&c, err));
-    write_lines(job);
-    p->valid = 1;
-    return TG_OK;
-}
-
 /* ---- Run --------------------------------------------------------------------------------- */
 
 typedef struct tensor_run {
@@ -403,8 +119,8 @@ static tg_status open_image(tensor_run *r, tgi_err *err)
 static tg_status open_device(tensor_run *r, tgi_err *err)
 {
     const tg_bytes *b = &r->job->plan.bytes;
-    TGI_TRY(tgi_reserve_open(b->statistics + b->window + 2 * 64, &r->reserve, err));
-    TGI_TRY(tgi_reserve_take(r->reserve, "window", b->window, &r->rows, err));
+    TGI_TRY(tgi_reserve_open(b->statistics + b->rows + 2 * 64, &r->reserve, err));
+    TGI_TRY(tgi_reserve_take(r->reserve, "window", b->rows, &r->rows, err));
     TGI_TRY(tgi_threads_open(r->job->set.threads, &r->pool, err));
     TGI_TRY(tgi_run_device_open(&r->device, r->job, r->rows, err));
     for (int i = 0; i < 2; i++)
@@ -420,12 +136,12 @@ static tg_status open_run(tensor_run *r, tgi_err *err)
     const tg_exec_io io = {r, load_input, store_output, check_stop};
     if (job->dev.ops)
         return open_device(r, err);
-    TGI_TRY(tgi_reserve_open(b->weights + b->arena + b->staging + b->statistics + b->window +
-                                 7 * 64,
-                             &r->reserve, err));
+    TGI_TRY(
+        tgi_reserve_open(b->weights + b->arena + b->staging + b->statistics + b->rows + 7 * 64,
+                         &r->reserve, err));
     TGI_TRY(tgi_reserve_take(r->reserve, "weights", b->weights, &r->packed, err));
     TGI_TRY(tgi_reserve_take(r->reserve, "arena", b->arena, &r->arena, err));
-    TGI_TRY(tgi_reserve_take(r->reserve, "window", b->window, &r->rows, err));
+    TGI_TRY(tgi_reserve_take(r->reserve, "window", b->rows, &r->rows, err));
     for (int i = 0; i < 2; i++)
         TGI_TRY(tgi_reserve_take(r->reserve, "staging", b->staging / 2, &r->staging[i], err));
     TGI_TRY(tgi_threads_open(job->set.threads, &r->pool, err));
@@ -607,7 +323,7 @@ static tg_status answer_for_bad(tg_job *job, tg_run_result *res, tgi_err *err)
     return tgi_bad_tiles_verdict(res->bad_regions, job->set.input, job->set.output, err);
 }
 
-tg_status tgi_job_run_tensor(tg_job *job, tg_run_result *out, tgi_err *err)
+tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
 {
     const double t0 = tgi_seconds();
     tg_run_result res = {.size = sizeof res, .budget_bytes = 0};

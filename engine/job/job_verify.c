@@ -9,6 +9,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/job/ends.h"
 #include "engine/job/input_hash.h"
 #include "engine/job/job.h"
 #include "engine/job/job_log.h"
@@ -217,7 +218,7 @@ static tg_status open_reference(const tg_job *job, reference *r, tgi_err *err)
     const unsigned labels = job->set.labels ? TG_GRAPH_LABELS : 0;
     TGI_TRY(tgi_graph_load_onnx(job->set.model, TG_GRAPH_NO_FUSE | TG_GRAPH_NO_COMMUTE | labels,
                                 &r->graph, err));
-    TGI_TRY(tgi_net_new(r->graph, job->set.backend, tgi_verify_descs(job), TG_NET_REFERENCE,
+    TGI_TRY(tgi_net_new(r->graph, job->set.backend, job->ends->shapes(job), TG_NET_REFERENCE,
                         &r->net, err));
     return tgi_stages_new(r->net, &r->stages, err);
 }
@@ -470,7 +471,7 @@ static void summarise(const tg_job *job, tg_verify_result *out)
 {
     out->outputs = job->verified;
     out->n_outputs = (size_t)job->graph->n_out;
-    out->items = job->source ? job->map.n_items : job->tensors->batch;
+    out->items = job->ends->items(job);
     out->bit_equal = 1;
     out->device_bit_equal = out->device[0] != 0;
     out->output_min = job->verified[0].min;

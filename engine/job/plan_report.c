@@ -1,6 +1,6 @@
 /* plan_report.c - the plan as the public structs and as JSON. */
 #include "engine/base/mem.h"
-#include "engine/job/tensors.h"
+#include "engine/job/ends.h"
 #include "tegula_memory.h"
 
 #include <math.h>
@@ -38,9 +38,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
                           .stages = job->plan.stages->n,
                           .strips = t->cells,
                           .bands = t->bands,
-                          .items = job->tensors  ? job->tensors->batch
-                                   : job->source ? job->map.n_items
-                                                 : 1,
+                          .items = job->ends->items(job),
                           .recomputed_fraction = tgi_tiling_recomputed(t),
                           .lines = p->line,
                           .n_lines = (size_t)p->n_lines,
@@ -168,7 +166,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_int(&w, "bands", i.bands);
     tgi_jw_int(&w, "band_rows", job->plan.choice.tiling.band);
     tgi_jw_int(&w, "items", i.items);
-    if (!job->set.tensor)
+    if (job->ends->tiled)
         tgi_jw_int(&w, "tiles_in_flight", job->plan.window);
     tgi_jw_num(&w, "flops", i.flops);
     tgi_jw_num(&w, "recomputed_fraction", i.recomputed_fraction);
@@ -188,7 +186,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
     tgi_jw_int(&w, "bf16_nodes", tgi_net_nodes_of(job->plan.net, TG_KIND_BF16));
     tgi_jw_int(&w, "winograd_nodes", job->plan.net->n_used);
     tgi_jw_int(&w, "winograd_candidates", job->plan.net->n_fast);
-    if (!job->set.tensor)
+    if (job->ends->tiled)
         put_decoding(&w, job);
     put_lines(&w, &i);
     const tg_status st = tgi_job_put_settings(&w, job, err);

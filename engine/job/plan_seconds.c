@@ -5,6 +5,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/ctx.h"
+#include "engine/job/ends.h"
 #include "engine/job/tensors.h"
 #include "engine/plan/lessons.h"
 #include "engine/run/exec.h"
@@ -23,20 +24,6 @@ static tgi_codec_speed codec_of_input(const tg_image_info *i)
                                               : TGI_CODEC_DEFLATE; /* and what is like it */
 }
 
-static tgi_codec_speed codec_of_output(const tg_job *job)
-{
-    switch ((tg_compression)job->set.compress.kind) {
-    case TG_COMPRESS_DEFLATE:
-        return TGI_CODEC_DEFLATE;
-    case TG_COMPRESS_ZSTD:
-        return TGI_CODEC_ZSTD;
-    case TG_COMPRESS_LZW:
-        return TGI_CODEC_LZW;
-    default:
-        return TGI_CODEC_NONE;
-    }
-}
-
 /* How often an input pixel is loaded, on average: cells overlap by their halos. */
 static double times_loaded(const tg_tiling *t)
 {
@@ -50,9 +37,7 @@ static double times_loaded(const tg_tiling *t)
 /* Planes, volumes or samples. */
 static double items_of(const tg_job *job)
 {
-    return job->tensors  ? (double)job->tensors->batch
-           : job->source ? (double)job->map.n_items
-                         : 1;
+    return (double)job->ends->items(job);
 }
 
 static double elements(const tg_desc *d)
@@ -61,12 +46,7 @@ static double elements(const tg_desc *d)
     return tgi_desc_count(d, &n) ? (double)n : 0;
 }
 
-/* What goes in and out once, all items together. */
-typedef struct traffic {
-    double samples_in, samples_out, bytes_in, bytes_out;
-} traffic;
-
-static void add_inputs(const tg_job *job, double items, traffic *t)
+static void add_inputs(const tg_job *job, double items, tgi_traffic *t)
 {
     const tg_mapping *m = &job->map;
     if (job->source) {
@@ -82,35 +62,18 @@ static void add_inputs(const tg_job *job, double items, traffic *t)
     }
 }
 
-static void add_outputs(const tg_job *job, double items, traffic *t)
+static tgi_traffic traffic_of(const tg_job *job)
 {
-    const tg_mapping *m = &job->map;
-    const tg_net *net = job->plan.net;
-    if (!job->set.tensor) {
-        t->samples_out = items * (double)m->out_extent[0] * (double)m->out_extent[1] *
-                         (double)m->out_extent[2] * (double)m->out_channels;
-        t->bytes_out = t->samples_out * (double)tgi_dtype_size(job->set.dtype);
-        return;
-    }
-    for (int o = 0; o < net->n_out; o++) {
-        const double n = items * elements(&net->shapes.desc[net->out[o]]);
-        t->samples_out += n;
-        t->bytes_out += n * (double)tgi_dtype_size(tgi_tensor_out_type(job, o));
-    }
-}
-
-static traffic traffic_of(const tg_job *job)
-{
-    traffic t = {0, 0, 0, 0};
+    tgi_traffic t = {0, 0, 0, 0};
     add_inputs(job, items_of(job), &t);
-    add_outputs(job, items_of(job), &t);
+    job->ends->add_outputs(job, items_of(job), &t);
     return t;
 }
 
 static tgi_speed_io work_beside(const tg_job *job)
 {
     const tg_plan_part *p = &job->plan;
-    const traffic t = traffic_of(job);
+    const tgi_traffic t = traffic_of(job);
     const double passes = p->scratch.passes > 1 && !p->scratch.used ? p->scratch.passes : 1;
     /* Scratch is made of pages too, and copied into them. */
     const double scratch = p->scratch.used ? 2 * (double)p->scratch.bytes : 0;
@@ -124,7 +87,7 @@ static tgi_speed_io work_beside(const tg_job *job)
         .arena_bytes =
             (double)p->choice.tiling.arena_bytes + (double)p->bytes.weights + scratch,
         .in = job->source ? codec_of_input(job->info) : TGI_CODEC_NONE,
-        .out = job->set.tensor ? TGI_CODEC_NONE : codec_of_output(job)};
+        .out = job->ends->output_codec(job)};
 }
 
 /* Speeds of the machine that is planned for: its own, and a usual one's where it has none. */
@@ -156,7 +119,7 @@ double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads)
     memset(s.decode, 0, sizeof s.decode);
     memset(s.encode, 0, sizeof s.encode);
     tgi_speed_io io = {.arena_bytes = 0};
-    if (job->source && !job->set.tensor)
+    if (job->ends->tiled)
         io = work_beside(job);
     return tgi_speed_job(&s, kernels * items, &io, threads);
 }
@@ -165,20 +128,17 @@ double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads)
 static double seconds_on_device(const tg_job *job)
 {
     const tg_tiling *t = &job->plan.choice.tiling;
-    const traffic all = traffic_of(job);
+    const tgi_traffic all = traffic_of(job);
     return tgi_job_device_all_seconds(job, t, items_of(job),
                                       all.bytes_in * times_loaded(t) + all.bytes_out);
 }
 
-/* Seconds that the job takes beside `kernels`, of all items. Arrays have no journal that must
- * reach the disk. */
-#define FIXED_OF_ARRAYS 0.3
+/* Seconds that the job takes beside `kernels`, of all items. */
 static double beside(const tg_job *job, tgi_speeds *s, double kernels)
 {
     const tgi_speed_io io = work_beside(job);
     const double fixed = s->fixed;
-    if (job->set.tensor)
-        s->fixed *= FIXED_OF_ARRAYS;
+    s->fixed *= job->ends->fixed_share;
     const double seconds = tgi_speed_job(s, kernels, &io, job->set.threads) - kernels;
     s->fixed = fixed;
     return seconds;

@@ -11,6 +11,7 @@
  * less of the image. A refusal by the system instead of the budget (TG_E_NOMEM) is answered
  * within what is free now: there --ram is part of every change. */
 #include "engine/job/refusal.h"
+#include "engine/job/ends.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
@@ -199,7 +200,7 @@ static int bfloat16(const asking *a, int step, tg_remedy *r)
 /* Half of the longer side, again and again, from where the region begins. */
 static int less_of_the_image(const asking *a, int step, tg_remedy *r)
 {
-    if (!a->job || !a->job->info || a->job->set.tensor || step > 12)
+    if (!a->job || !a->job->info || !a->job->ends->tiled || step > 12)
         return 0;
     const tg_image_info *i = a->job->info;
     const int64_t extent[3] = {INT64_MAX / 2, i->height, i->width};

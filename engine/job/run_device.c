@@ -1,4 +1,5 @@
 #include "engine/job/run_device.h"
+#include "engine/job/ends.h"
 
 #include <string.h>
 
@@ -141,7 +142,7 @@ static void expect_next(tgi_run_device *r, int64_t item, int64_t cell)
 {
     const tg_job *job = r->job;
     const int64_t cells = job->plan.choice.tiling.cells;
-    const int64_t items = job->tensors ? job->tensors->batch : job->map.n_items;
+    const int64_t items = job->ends->items(job);
     place p;
     do {
         cell = (cell + 1) % cells;

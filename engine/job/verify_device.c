@@ -1,4 +1,5 @@
 #include "engine/job/verify_device.h"
+#include "engine/job/ends.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
@@ -298,7 +299,7 @@ static tg_status plan(tg_job *job, tgi_verify_device *d, tgi_err *err)
     size_t least;
     TGI_TRY(tgi_job_device_see(job, err));
     TGI_TRY(tgi_net_new(job->graph, job->dev.ops->backend(job->dev.element),
-                        tgi_verify_descs(job), tgi_job_net_flags(job), &d->net, err));
+                        job->ends->shapes(job), tgi_job_net_flags(job), &d->net, err));
     TGI_TRY(tgi_stages_new(d->net, &d->stages, err));
     tg_status st = choose(job, d, free_cells, &least);
     if (st == TG_E_BUDGET)

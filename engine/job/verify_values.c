@@ -67,11 +67,6 @@ tg_status tgi_verify_take(tgi_reserve *mem, const tg_net *net, tgi_verify_values
     return TG_OK;
 }
 
-const tg_desc *tgi_verify_descs(const tg_job *job)
-{
-    return job->tensors ? job->tensors->in_desc : &job->in_desc;
-}
-
 /* ---- Numbers ----------------------------------------------------------------------------- */
 
 #define AT_ONCE 256

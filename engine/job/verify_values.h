@@ -22,9 +22,6 @@ size_t tgi_verify_room(const tg_net *net);
 tg_status tgi_verify_take(tgi_reserve *mem, const tg_net *net, tgi_verify_values *v,
                           tgi_err *err);
 
-/* Shapes of the network's inputs for one item, as tgi_net_new wants them; plan made. */
-const tg_desc *tgi_verify_descs(const tg_job *job);
-
 /* `other` against `whole` in output o over `box` (NULL, and of flat values: all of it), added
  * to *s; returns how many numbers. */
 int64_t tgi_verify_distance(const tgi_verify_values *v, int o, const tg_box *box,

@@ -7,6 +7,7 @@
  *
  *   gpu_tiers               compares the files in configs/presets with that
  *   gpu_tiers write FOLDER  writes them */
+#include "engine/estimate/estimate.h"
 #include "engine/estimate/roofline.h"
 #include "tests/memory/ref_unet.h"
 

@@ -1,0 +1,544 @@
+/* tile_ends.c - ends of a job that reads an image and writes one, tile by tile, with a journal:
+ * what they take of a plan. */
+#include "engine/base/arith.h"
+#include "engine/base/size.h"
+#include "engine/job/ends.h"
+#include "engine/job/input_hash.h"
+#include "engine/job/job_picture.h"
+#include "engine/run/commit.h"
+#include "engine/run/decoded.h"
+#include "engine/run/load.h"
+#include "engine/run/pyramid.h"
+#include "engine/run/store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Bytes that follow from a tiling ----------------------------------------------------- */
+
+static int is_volume(const tg_job *job)
+{
+    return job->map.spatial == 3;
+}
+
+static int writer_window(int64_t group_tiles, int threads)
+{
+    const int64_t ahead = tgi_max(group_tiles, threads + 2);
+    return (int)tgi_min(group_tiles + ahead, INT32_MAX);
+}
+
+size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t)
+{
+    const tg_net *net = t->net;
+    const tg_slot *in = &t->slot[net->in[0]];
+    const int64_t fed = tgi_min(t->band, tgi_net_dim(net, net->in[0], TG_STREAM_AXIS));
+    const int64_t slabs = is_volume(job) ? fed : 1;
+    const int64_t rows = is_volume(job) ? in->rows : fed;
+    return tgi_loader_bytes(&job->map, job->info->dtype, slabs, rows, in->width);
+}
+
+size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts)
+{
+    const tg_plan_part *p = &job->plan;
+    const int64_t group =
+        tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job));
+    const int window = writer_window(group, job->set.threads);
+    const size_t staging = tgi_sat_mul(2, tgi_job_staging_bytes(job, t));
+    const size_t slots = tgi_commit_bytes(p->layout, window, job->set.threads);
+    if (parts) {
+        parts->staging = staging;
+        parts->window = slots;
+    }
+    return tgi_sat_add(staging, slots);
+}
+
+/* Its tables and a row. */
+static size_t first_pass(const tg_job *job)
+{
+    const size_t row = (size_t)job->map.extent[2] * tgi_dtype_size(job->info->dtype);
+    return tgi_normalize_needs_stats(&job->set.normalize)
+               ? tgi_align_size(tgi_sat_add(TGI_STATS_SCRATCH, row), 64)
+               : 0;
+}
+
+/* The first pass works in the arena: one that is too small for it is made larger. */
+static size_t beside(const tg_job *job, const tg_tiling *t)
+{
+    const size_t stats = first_pass(job);
+    return tgi_sat_add(tgi_job_extra_bytes(job, t, NULL),
+                       stats > t->arena_bytes ? stats - t->arena_bytes : 0);
+}
+
+static void unit_of(const tg_job *job, int64_t unit[3])
+{
+    unit[0] = 1;
+    unit[1] = is_volume(job) ? job->plan.tile_h : 1;
+    unit[2] = job->plan.tile_w;
+}
+
+/* ---- The output file --------------------------------------------------------------------- */
+
+/* Largest standard tile that divides what the user's --tile allows or what a fixed box yields,
+ * else one whose full-width row is a small part of the budget. */
+static void pick_file_tile(tg_job *job)
+{
+    tg_plan_part *p = &job->plan;
+    int64_t *fixed = p->fixed;
+    const tgi_tile_spec *spec = &job->set.tile;
+    const tg_mapping *m = &job->map;
+    memset(fixed, 0, sizeof p->fixed);
+    p->tile_h = p->tile_w = 256;
+    if (p->adopted.valid) { /* the file's grid stands; the cells may follow below */
+        p->tile_h = p->adopted.tile_h;
+        p->tile_w = p->adopted.tile_w;
+        return;
+    }
+    if (!spec->automatic) {
+        for (int i = 1; i < 3; i++)
+            fixed[i] = tgi_align_up(spec->v[i], 16);
+        fixed[0] = is_volume(job) ? spec->v[0] : 0;
+        while (p->tile_h > 16 && fixed[1] % p->tile_h)
+            p->tile_h /= 2;
+        while (p->tile_w > 16 && fixed[2] % p->tile_w)
+            p->tile_w /= 2;
+        return;
+    }
+    if (tgi_mapping_boxed(m)) { /* cells are the boxes' and end on tiles */
+        for (int k = 1; k < 3; k++)
+            while (m->fit[k].box && m->fit[k].core % p->tile_h)
+                p->tile_h = p->tile_w = p->tile_h / 2;
+        return;
+    }
+    p->tile_h = p->tile_w = tgi_sink_tile_side(m->out_extent[1], m->out_extent[2]);
+    const double row_bytes = (double)m->out_extent[2] * (double)m->out_channels *
+                             (double)tgi_dtype_size(job->set.dtype);
+    while (p->tile_h > 64 && 3.0 * row_bytes * (double)p->tile_h > (double)p->budget / 6) {
+        p->tile_h /= 2;
+        p->tile_w /= 2;
+    }
+}
+
+static tg_status make_layout(tg_job *job, tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_mapping *m = &job->map;
+    tg_image_meta meta; /* a view of the input's */
+    tgi_mapping_meta(m, job->info, &meta);
+    tg_sink_spec spec = {.dtype = job->set.dtype,
+                         .tile_h = p->tile_h,
+                         .tile_w = p->tile_w,
+                         .compression = (tg_compression)job->set.compress.kind,
+                         .level = job->set.compress.level > 0 ? job->set.compress.level : 0,
+                         .pyramid = tgi_opts_pyramid(job->opts),
+                         .meta = &meta};
+    memcpy(spec.axes, m->out_axes, sizeof spec.axes);
+    memcpy(spec.shape, m->out_shape, sizeof spec.shape);
+    if (job->set.writer) /* the output is made of the tiles, which then go */
+        spec.compression = TG_COMPRESS_NONE;
+    if (spec.compression != TG_COMPRESS_NONE)
+        spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
+    tgi_sink_layout_free(&p->layout);
+    return tgi_sink_layout_make(&spec, &p->layout, err);
+}
+
+/* ---- Choose ------------------------------------------------------------------------------ */
+
+/* The best plan on the file grid that is set. */
+static tg_status choose_on_grid(tg_job *job, tgi_err *err)
+{
+    tg_image_meta meta;
+    tg_plan_part *p = &job->plan;
+    size_t decoder = job->source->ops->codec_bytes(job->source);
+    if (job->set.scratch && !job->without_scratch && tgi_job_streams_input(job))
+        decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
+    tgi_tiling_free(&p->choice.tiling);
+    TGI_TRY(make_layout(job, err));
+    tgi_mapping_meta(&job->map, job->info, &meta);
+    p->bytes = tgi_plan_first_bytes(job);
+    p->bytes.journal = tgi_journal_bytes(p->layout);
+    p->bytes.decoder = decoder;
+    p->bytes.pyramid = tgi_pyramid_bytes(p->layout);
+    p->bytes.receipt = TGI_INPUT_HASH_BYTES;
+    p->bytes.picture = tgi_picture_make_bytes(job->set.writer, p->layout, &meta);
+    return tgi_plan_choose(job);
+}
+
+/* Nothing left that a finer grid could win: no pixel twice, every kernel the fastest. */
+static int is_ideal(const tg_plan_part *p)
+{
+    return p->net->n_used == p->net->n_fast && tgi_tiling_recomputed(&p->choice.tiling) < 0.02;
+}
+
+/* On a device what fits the processor's side of it is nearer than what does not. */
+static size_t least_of_grid(const tg_job *job)
+{
+    const size_t device = job->plan.choice.smallest_bytes;
+    if (!job->dev.ops)
+        return tgi_plan_least_bytes(job);
+    return device != SIZE_MAX ? device : SIZE_MAX / 2 + tgi_plan_least_bytes(job) / 2;
+}
+
+/* Cells end on file tiles and the writer holds whole ones, so finer tiles cut finer and leave
+ * more to the network: halve them until a plan fits and is good, or the next is no faster. Of a
+ * huge image the tables of fine tiles are what does not fit: coarser ones are tried last. */
+static tg_status choose_file_tile(tg_job *job, tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    const int free_grid = job->set.tile.automatic && !p->adopted.valid;
+    const int64_t start = p->tile_h, largest = tgi_mapping_boxed(&job->map) ? start : 256;
+    int64_t best = 0, least_tile = start;
+    size_t least = SIZE_MAX;
+    double best_seconds = 0;
+    for (int coarser = 0;;) {
+        const tg_status st = choose_on_grid(job, err);
+        if (st != TG_OK && st != TG_E_BUDGET)
+            return st;
+        if (st != TG_OK && least_of_grid(job) < least) {
+            least = least_of_grid(job);
+            least_tile = p->tile_h;
+        }
+        if (st == TG_OK && (!best || p->choice.seconds < 0.9 * best_seconds)) {
+            best = p->tile_h;
+            best_seconds = p->choice.seconds;
+        } else if (best) {
+            break;
+        }
+        if (!free_grid || (best && (coarser || p->tile_h <= 16 || is_ideal(p))))
+            break;
+        const int64_t above = coarser ? p->tile_h : start;
+        coarser |= p->tile_h <= 16;
+        if (coarser && above >= largest)
+            break;
+        p->tile_h = p->tile_w = coarser ? 2 * above : p->tile_h / 2;
+    }
+    const int64_t chosen = best ? best : least_tile;
+    if (p->tile_h == chosen)
+        return best ? TG_OK : TG_E_BUDGET;
+    p->tile_h = p->tile_w = chosen;
+    return choose_on_grid(job, err);
+}
+
+static tg_status choose(tg_job *job, tgi_err *err)
+{
+    pick_file_tile(job);
+    return choose_file_tile(job, err);
+}
+
+/* Whether scratch helps is known once a tiling is chosen; where it lies in memory, there must
+ * be a tiling that leaves room for it. */
+static tg_status add_scratch(tg_job *job, tgi_err *err)
+{
+    tg_plan_part *p = &job->plan;
+    TGI_TRY(tgi_job_plan_scratch(job, err));
+    if (!p->scratch.used || !job->scratch_place.in_memory)
+        return TG_OK;
+    p->bytes.scratch = (size_t)p->scratch.bytes;
+    tgi_tiling_free(&p->choice.tiling);
+    tg_status st = tgi_plan_choose(job);
+    if (st == TG_OK)
+        TGI_TRY(tgi_job_plan_scratch(job, err)); /* counted again: other strips */
+    if (st == TG_E_BUDGET) {
+        tgi_job_drop_scratch(job);
+        p->bytes.scratch = 0;
+        st = tgi_plan_choose(job);
+    }
+    if (!p->scratch.used)
+        p->bytes.scratch = 0;
+    return st == TG_OK ? TG_OK : tgi_fail(err, st, "no memory to plan");
+}
+
+/* Output pixels of a cell of boxes on axis k. */
+static int64_t box_side(const tg_mapping *m, int k)
+{
+    return m->fit[k].box ? m->fit[k].core : m->out_extent[k];
+}
+
+static tg_status begin(tg_job *job, tgi_err *err)
+{
+    if (tgi_mapping_boxed(&job->map) && !job->set.tile.automatic)
+        return tgi_fail(err, TG_E_ARG,
+                        "%s works at one size, in boxes that give %lldx%lld pixels each: leave "
+                        "out --tile",
+                        job->set.model, (long long)box_side(&job->map, 1),
+                        (long long)box_side(&job->map, 2));
+    return TG_OK;
+}
+
+static void fit(const tg_job *job, tg_stages *stages)
+{
+    tgi_stages_fit(stages, job->map.fit);
+}
+
+static void count(tg_job *job)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_tiling *t = &p->choice.tiling;
+    tg_bytes *b = &p->bytes;
+    p->window =
+        writer_window(tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job)),
+                      job->set.threads);
+    tgi_job_extra_bytes(job, t, b);
+    if (!p->scratch.used) /* booked while that was open */
+        b->decoder = job->source->ops->codec_bytes(job->source);
+    b->output_disk = p->layout->file_bytes;
+    if (b->picture) /* tiles and picture are both there at the end */
+        b->output_disk = 2 * b->output_disk;
+    b->output_free = tgi_machine_disk_free(&job->machine, job->set.output);
+}
+
+/* ---- Refusals ---------------------------------------------------------------------------- */
+
+/* Largest square tile that fits, a multiple of 16; 0: none. */
+static int64_t largest_tile(tg_job *job)
+{
+    int64_t good = 0, bad = tgi_max(job->map.out_extent[1], job->map.out_extent[2]) / 16 + 2;
+    while (bad - good > 1) {
+        const int64_t mid = good + (bad - good) / 2;
+        const int64_t fixed[3] = {0, mid * 16, mid * 16};
+        if (tgi_plan_fits(job, fixed))
+            good = mid;
+        else
+            bad = mid;
+    }
+    return good * 16;
+}
+
+static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
+{
+    char need[32], have[32], must[32];
+    const int chosen = job->set.tile.automatic || job->dev.ops || job->plan_is_part;
+    const int64_t t = chosen ? 0 : largest_tile(job);
+    if (t > 0 && least == SIZE_MAX)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "tile too large: it needs more memory than can be counted; the largest "
+                        "that fits is --tile %lld",
+                        (long long)t);
+    if (t > 0)
+        return tgi_fail(err, TG_E_BUDGET,
+                        "tile too large: it needs %s, the budget is %s; the largest that fits "
+                        "is --tile %lld, or give --ram %s",
+                        tgi_size_above(least, need, sizeof need),
+                        tgi_size_below(job->plan.budget, have, sizeof have), (long long)t,
+                        tgi_plan_ram_text(least, must, sizeof must));
+    return tgi_job_refuse_host(
+        job, least, job->set.dtype == TG_DTYPE_F32 ? ", or --dtype uint8 for smaller rows" : "",
+        err);
+}
+
+/* ---- Lines ------------------------------------------------------------------------------- */
+
+/* What is said about decoding: scratch that was asked for, or the hint that it would help. */
+static void scratch_line(tg_job *job)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_scratch_part *s = &p->scratch;
+    const uint64_t free_bytes = job->scratch_place.free_bytes;
+    char text[192], size[32];
+    if (!job->set.scratch && s->helps) {
+        snprintf(text, sizeof text,
+                 "the input is decoded %.1f times; --scratch DIR (%s of disk) decodes it once",
+                 s->passes, tgi_size_text(s->bytes, size, sizeof size));
+        tgi_job_add_line(p, "decoding", 0, TG_PLAN_MEMORY, 0, "%s", text);
+    }
+    if (!job->set.scratch)
+        return;
+    if (s->used)
+        snprintf(text, sizeof text, "%.90s; %.90s", job->set.scratch, s->why);
+    else
+        snprintf(text, sizeof text, "not used: %.170s", s->why);
+    if (s->used && job->scratch_place.in_memory)
+        tgi_job_add_line(p, "scratch", p->bytes.scratch, TG_PLAN_MEMORY, 0, "%s", text);
+    else
+        tgi_job_add_line(p, "scratch", s->used ? s->bytes : 0, TG_PLAN_DISK, free_bytes, "%s",
+                         text);
+}
+
+/* How the image is padded, where it is: "18 + 22 rows before + after, by reflection". */
+static void padding_line(tg_job *job)
+{
+    static const char *const of[] = {"slabs", "rows", "columns"};
+    const tg_mapping *m = &job->map;
+    char text[160] = "";
+    size_t n = 0;
+    for (int k = 3 - m->spatial; k < 3; k++) {
+        const tg_fit *f = &m->fit[k];
+        const int64_t after = f->size - f->before - m->extent[k];
+        if (f->before || after)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld + %lld %s", n ? ", " : "",
+                                  (long long)f->before, (long long)after, of[k]);
+    }
+    if (n)
+        tgi_job_add_line(&job->plan, "padding", 0, TG_PLAN_MEMORY, 0,
+                         m->pad == TG_PAD_REFLECT ? "%s before + after, by reflection"
+                         : m->pad == TG_PAD_EDGE  ? "%s before + after, by repeating the edge"
+                                                  : "%s before + after, by zeros",
+                         text);
+}
+
+/* Fixed boxes of the network's one size, and what each of them yields. */
+static void boxes_line(tg_job *job)
+{
+    const tg_mapping *m = &job->map;
+    const int64_t *core = job->plan.choice.tiling.cut;
+    char text[160];
+    int n = 0;
+    if (!tgi_mapping_boxed(m))
+        return;
+    n = snprintf(text, sizeof text, "fixed boxes of ");
+    for (int a = 0; a < m->spatial; a++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", a ? "x" : "",
+                      (long long)job->in_desc.dim[2 + a]);
+    n += snprintf(text + n, sizeof text - (size_t)n, ", core ");
+    for (int k = 3 - m->spatial; k < 3; k++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld",
+                      k > 3 - m->spatial ? "x" : "", (long long)core[k]);
+    tgi_job_add_line(&job->plan, "boxes", 0, TG_PLAN_MEMORY, 0,
+                     "%s: the network works at one size", text);
+}
+
+static void write_lines(tg_job *job)
+{
+    tg_plan_part *p = &job->plan;
+    const tg_bytes *b = &p->bytes;
+    char text[96], live[96], size[32];
+    p->n_lines = 0;
+    snprintf(text, sizeof text, "packed for the %s kernels", job->set.backend->name);
+    tgi_size_text(p->choice.tiling.lower_bound_bytes, size, sizeof size);
+    snprintf(live, sizeof live, "activations; %s live together at most", size);
+    tgi_plan_network_lines(job, text, live);
+    tgi_job_add_line(p, "staging", b->staging, TG_PLAN_MEMORY, 0, "%s",
+                     "rows read ahead of the network");
+    snprintf(text, sizeof text, "%d tiles of %lldx%lld", p->window, (long long)p->tile_h,
+             (long long)p->tile_w);
+    tgi_job_add_line(p, "window", b->window, TG_PLAN_MEMORY, 0,
+                     "%s being filled, compressed, written", text);
+    tgi_job_add_line(p, "journal", b->journal, TG_PLAN_MEMORY, 0, "%s",
+                     "offsets and checksums of the output's tiles");
+    if (b->decoder)
+        tgi_job_add_line(p, "decoder", b->decoder, TG_PLAN_MEMORY, 0, "%s",
+                         "blocks of the input being decompressed");
+    if (b->picture)
+        tgi_job_add_line(p, "picture", b->picture, TG_PLAN_MEMORY, 0, "%s",
+                         "the output made of its tiles, at the end");
+    if (b->pyramid)
+        tgi_job_add_line(p, "pyramid", b->pyramid, TG_PLAN_MEMORY, 0, "%s",
+                         "tiles read back to make the smaller levels");
+    tgi_job_add_line(p, "receipt", b->receipt, TG_PLAN_MEMORY, 0, "%s",
+                     "the input being read for its checksum");
+    tgi_job_add_line(p, "process", b->process, TG_PLAN_MEMORY, 0, "%s",
+                     "the program, the parsed model, file indexes");
+    tgi_job_add_line(p, "page tables", b->page_tables, TG_PLAN_MEMORY, 0, "%s",
+                     "of the blocks above");
+    tgi_job_add_line(p, "allowance", b->allowance, TG_PLAN_MEMORY, 0, "%s",
+                     "stacks, library slack");
+    tgi_job_add_margin(p);
+    if (tgi_normalize_needs_stats(&job->set.normalize))
+        tgi_job_add_line(p, "statistics", 0, TG_PLAN_MEMORY, 0, "%s",
+                         "a first pass over the image; uses the arena before the network does");
+    padding_line(job);
+    boxes_line(job);
+    tgi_job_add_line(p, "output", b->output_disk, TG_PLAN_DISK, b->output_free, "%s",
+                     job->set.output ? job->set.output : "(no output named)");
+    scratch_line(job);
+}
+
+static tg_status check_output(tg_job *job, tgi_err *err)
+{
+    tg_image_meta meta;
+    tgi_mapping_meta(&job->map, job->info, &meta);
+    return tgi_picture_check(job->set.writer, job->set.output, job->plan.layout, &meta, err);
+}
+
+/* ---- On a device ------------------------------------------------------------------------- */
+
+static void form(const tg_job *job, const tg_tiling *t, tg_device_form *out)
+{
+    out->in[0] =
+        (tg_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
+    out->out[0] =
+        (tg_device_port){.type = job->set.dtype,
+                         .channels = job->map.out_channels,
+                         .together = job->map.out_samples ? job->map.out_channels : 1};
+}
+
+static size_t device_beside(const tg_job *job, const tg_tiling *t)
+{
+    return tgi_job_extra_bytes(job, t, NULL);
+}
+
+/* Bytes that go out for each that comes in. */
+static double out_per_in(const tg_job *job)
+{
+    const tg_mapping *m = &job->map;
+    double in = (double)m->channels * (double)tgi_dtype_size(job->info->dtype);
+    double out = (double)m->out_channels * (double)tgi_dtype_size(job->set.dtype);
+    for (int i = 0; i < 3; i++) {
+        in *= (double)m->extent[i];
+        out *= (double)m->out_extent[i];
+    }
+    return out / in;
+}
+
+static double band_pixels(const tg_job *job, const tg_tiling *t)
+{
+    return (double)tgi_job_staging_bytes(job, t) * (1 + out_per_in(job));
+}
+
+/* ---- Time -------------------------------------------------------------------------------- */
+
+static void add_outputs(const tg_job *job, double items, tgi_traffic *t)
+{
+    const tg_mapping *m = &job->map;
+    t->samples_out = items * (double)m->out_extent[0] * (double)m->out_extent[1] *
+                     (double)m->out_extent[2] * (double)m->out_channels;
+    t->bytes_out = t->samples_out * (double)tgi_dtype_size(job->set.dtype);
+}
+
+static tgi_codec_speed output_codec(const tg_job *job)
+{
+    switch ((tg_compression)job->set.compress.kind) {
+    case TG_COMPRESS_DEFLATE:
+        return TGI_CODEC_DEFLATE;
+    case TG_COMPRESS_ZSTD:
+        return TGI_CODEC_ZSTD;
+    case TG_COMPRESS_LZW:
+        return TGI_CODEC_LZW;
+    default:
+        return TGI_CODEC_NONE;
+    }
+}
+
+/* ---- The ends ---------------------------------------------------------------------------- */
+
+static int64_t items_of(const tg_job *job)
+{
+    return job->map.n_items;
+}
+
+static const tg_desc *shapes_of(const tg_job *job)
+{
+    return &job->in_desc;
+}
+
+const tgi_ends tgi_tile_ends = {.after_stop = "goes on",
+                                .tiled = 1,
+                                .items = items_of,
+                                .shapes = shapes_of,
+                                .begin = begin,
+                                .fit = fit,
+                                .choose = choose,
+                                .choose_again = add_scratch,
+                                .count = count,
+                                .write_lines = write_lines,
+                                .check_output = check_output,
+                                .unit = unit_of,
+                                .beside = beside,
+                                .first_pass = first_pass,
+                                .refuse = refuse,
+                                .device_beside = device_beside,
+                                .form = form,
+                                .band_pixels = band_pixels,
+                                .add_outputs = add_outputs,
+                                .output_codec = output_codec,
+                                .fixed_share = 1,
+                                .run = tgi_job_run_tiles};
