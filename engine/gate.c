@@ -2,6 +2,7 @@
 #include "engine/gate.h"
 
 #include "engine/base/mem.h"
+#include "engine/job/tensor_names.h"
 #include "engine/memory/plot.h"
 #include "engine/run/bad_tiles.h"
 #include "engine/run/journal_file.h"
@@ -165,6 +166,7 @@ tg_status tgi_gate_writes_folder(tgi_gate *g, const char *path, tgi_err *err)
     static const derived names[] = {
         {.end = ".errors.json", .head = "{\"input\":", .report = 1},
         {.end = ".errors.partial", .is_ours = tgi_bad_tiles_ours},
+        {.end = TGI_NAMES_FILE, .head = TGI_NAMES_HEAD},
     };
     return writes_derived(g, path, names, (int)(sizeof names / sizeof names[0]), err);
 }
@@ -335,6 +337,7 @@ int tgi_gate_interrupted(const char *output)
     return output && *output &&
            (begins(output, ".journal", TGI_JOURNAL_HEAD) ||
             begins(output, ".partial", TGI_PART_MARK) ||
+            begins(output, TGI_NAMES_FILE, TGI_NAMES_HEAD) ||
             (is_folder(output) && holds_partial(output)));
 }
 

@@ -8,8 +8,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/ctx.h"
-#include "engine/job/ends.h"
 #include "engine/job/calibrate.h"
+#include "engine/job/ends.h"
 #include "engine/job/job.h"
 #include "engine/job/refusal.h"
 
@@ -216,8 +216,7 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
         return tgi_fail(err, TG_E_ARG, "tg_job_run: result.size is not of this version");
     TGI_TRY(tgi_job_needs_here(job, "run", err));
     const tg_status st =
-        answer_job(job, TGI_DO_RUN,
-                   job->ends->run(job, out ? &own : NULL, err));
+        answer_job(job, TGI_DO_RUN, job->ends->run(job, out ? &own : NULL, err));
     if (out)
         tgi_sized_give(out, &own);
     return st;

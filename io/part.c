@@ -71,6 +71,21 @@ tg_status tgi_part_create(const tgi_part_spec *s, tgi_part *out, tgi_err *err)
     return st;
 }
 
+tg_status tgi_part_open_complete(const tgi_part_spec *s, tgi_part *out, tgi_err *err)
+{
+    tgi_part p = {.fd = -1, .replace = s->replace, .at_once = 1, .keep = 1};
+    tg_status st = make_names(s, &p, err);
+    const tgi_left left = {p.partial, p.path, NULL, s->head, s->head_bytes};
+    if (st == TG_OK && access(p.partial, F_OK) != 0)
+        st = tgi_fail(err, TG_E_NOT_FOUND, "%s: is not there", p.partial);
+    if (st == TG_OK)
+        st = tgi_file_open_locked(&left, &p.fd, err);
+    if (st != TG_OK)
+        tgi_part_drop(&p);
+    *out = p;
+    return st;
+}
+
 tg_status tgi_part_unnamed(const char *folder, uint64_t bytes, tgi_part *out, tgi_err *err)
 {
     char name[32];
@@ -115,7 +130,7 @@ tg_status tgi_part_sync(const tgi_part *p, tgi_err *err)
 tg_status tgi_part_name(tgi_part *p, tgi_err *err)
 {
     const tg_status st = tgi_file_rename(p->partial, p->path, p->replace, err);
-    p->keep = st == TG_OK || st == TG_E_EXISTS;
+    p->keep |= st == TG_OK || st == TG_E_EXISTS;
     return st;
 }
 

@@ -23,7 +23,7 @@ typedef struct tgi_part {
     int fd;      /* -1: closed */
     int replace; /* an older file of the name is replaced */
     int at_once; /* as in the spec: there is no mark */
-    int keep;    /* it is complete: it has its name, or somebody was told where it stays */
+    int keep;    /* it is complete: it has its name, or waits for it, as somebody was told */
     uint64_t bytes;
     char *path, *partial;
     char first[TGI_PART_MARK_BYTES]; /* what the mark stands for */
@@ -45,6 +45,10 @@ typedef struct tgi_part_spec {
  * replaced, or something that is not ours stands in the way, or nothing can be created,
  * TG_E_NO_SPACE, TG_E_IO. *out stays closed when it fails. */
 tg_status tgi_part_create(const tgi_part_spec *spec, tgi_part *out, tgi_err *err);
+/* What an earlier run completed and did not name any more: open and locked as it is, for
+ * tgi_part_name; drop leaves it there. `head` tells it, `bytes` is not looked at.
+ * TG_E_NOT_FOUND, TG_E_EXISTS it is none, TG_E_BUSY, TG_E_IO. */
+tg_status tgi_part_open_complete(const tgi_part_spec *spec, tgi_part *out, tgi_err *err);
 /* A file without a name in `folder`, which can be opened by what `partial` says as long as it
  * is open, and is gone afterwards, also by a kill. It never gets a name. */
 tg_status tgi_part_unnamed(const char *folder, uint64_t bytes, tgi_part *out, tgi_err *err);

@@ -95,6 +95,7 @@ static tg_status open_inputs(tg_job *job, tgi_err *err)
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");
     job->tensors = t;
+    t->names = TGI_NAMES_CLOSED;
     for (int i = 0; i < TG_MAX_PORTS; i++) {
         t->in[i].npy.file.fd = -1;
         t->out[i].npy.part = TGI_PART_CLOSED;

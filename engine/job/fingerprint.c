@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
 #include "engine/graph/graph.h"
+#include "engine/job/tensors.h"
 #include "io/onnx.h"
 
 #include <errno.h>
@@ -64,19 +65,20 @@ static tg_status file_identity(const tgi_held *f, uint64_t limit, char *buf, siz
     return TG_OK;
 }
 
-tg_status tgi_input_identity(const tg_source *s, char *buf, size_t cap, tgi_err *err)
+static tg_status files_identity(tgi_held_files *files, const void *of, char *buf, size_t cap,
+                                tgi_err *err)
 {
     char one[128];
     int64_t n = 0;
     uint64_t h = TGI_FNV_BEGIN;
     tgi_held f;
-    if (!tgi_source_held(s, 0, &f))
+    if (!files(of, 0, &f))
         return tgi_fail(err, TG_E_NOT_FOUND, "the input cannot be looked at");
-    if (!tgi_source_held(s, 1, &f)) {
-        tgi_source_held(s, 0, &f);
+    if (!files(of, 1, &f)) {
+        files(of, 0, &f);
         return file_identity(&f, 32768, buf, cap, err);
     }
-    for (; tgi_source_held(s, n, &f); n++) {
+    for (; files(of, n, &f); n++) {
         const char *slash = strrchr(f.path, '/'), *name = slash ? slash + 1 : f.path;
         TGI_TRY(file_identity(&f, 4096, one, sizeof one, err));
         h = tgi_fnv(h, name, strlen(name) + 1);
@@ -85,6 +87,11 @@ tg_status tgi_input_identity(const tg_source *s, char *buf, size_t cap, tgi_err 
     snprintf(buf, cap, "%lld files, hash of names, sizes, times and ends %016llx", (long long)n,
              (unsigned long long)h);
     return TG_OK;
+}
+
+tg_status tgi_input_identity(const tg_source *s, char *buf, size_t cap, tgi_err *err)
+{
+    return files_identity(tgi_source_held, s, buf, cap, err);
 }
 
 void tgi_fingerprint_program(tgi_lines *t, const char *program)
@@ -165,11 +172,10 @@ static void add_output(tgi_lines *t, const tg_job *job)
     tgi_lines_add(t, "plan", "%s", plan);
 }
 
-static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
+/* What computes which network, of which input. */
+static void add_network(tgi_lines *t, const tg_job *job, const char *input)
 {
-    char input[128], by[64];
-    TGI_TRY(tgi_input_identity(job->source, input, sizeof input, err));
-    tgi_fingerprint_program(t, TG_VERSION_STRING);
+    char by[64];
     tgi_lines_add(t, "isa", "%s", tgi_job_computed_by(job, by, sizeof by));
     tgi_lines_add(t, "precision", "%s", tgi_job_precision(job));
     tgi_lines_add(t, "input", "%s", input);
@@ -182,9 +188,46 @@ static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
     if (job->dev.library && !job->dev.supposed) /* which chooses algorithms by device */
         tgi_lines_add(t, "library", "%s on %s", job->dev.ops->library_name(job->dev.device),
                       job->dev.info.name);
+}
+
+static tg_status add_all(tgi_lines *t, const tg_job *job, tgi_err *err)
+{
+    char input[128];
+    TGI_TRY(tgi_input_identity(job->source, input, sizeof input, err));
+    tgi_fingerprint_program(t, TG_VERSION_STRING);
+    add_network(t, job, input);
     add_region(t, &job->map);
     tgi_fingerprint_chosen(t, job->opts);
     add_output(t, job);
+    return TG_OK;
+}
+
+/* A file of statistics is written once; a pipe is another one each time. */
+static void add_statistics(tgi_lines *t, const char *path)
+{
+    tgi_stamp is;
+    if (path && tgi_stamp_path(path, &is) == 0)
+        tgi_lines_add(t, "stats", "%llu %llu %lld.%09lld", (unsigned long long)is.ino,
+                      (unsigned long long)is.size, (long long)is.sec, (long long)is.nsec);
+}
+
+tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err)
+{
+    char input[128];
+    const char *compress = tgi_opts_str(job->opts, TGI_OPT_COMPRESS);
+    const char *format = tgi_opts_str(job->opts, TGI_OPT_FORMAT);
+    TGI_TRY(files_identity(tgi_tensor_files, job, input, sizeof input, err));
+    tgi_fingerprint_program(t, "arrays " TG_VERSION_STRING);
+    add_network(t, job, input);
+    if (job->source)
+        add_region(t, &job->map);
+    tgi_fingerprint_chosen(t, job->opts);
+    tgi_lines_add(t, "dtype", "%s", tgi_dtype_name(job->set.dtype));
+    tgi_lines_add(t, "normalize", "%s invert=%d", job->set.normalize_text, job->set.invert);
+    add_statistics(t, tgi_opts_str(job->opts, TGI_OPT_STATS));
+    tgi_lines_add(t, "on_bad_tile", "%s", job->bad ? "fill" : "stop");
+    tgi_lines_add(t, "compress", "%s", compress ? compress : "");
+    tgi_lines_add(t, "format", "%s", format ? format : "");
     return TG_OK;
 }
 

@@ -10,6 +10,9 @@
 
 /* Text for the job as planned (input identity, model, kernels, settings, plan). tgi_free. */
 tg_status tgi_fingerprint_make(const tg_job *job, char **text, tgi_err *err);
+/* The lines of a job whose outputs are arrays, or images in a folder: what their bytes depend
+ * on, so that of equal lines come equal files. */
+tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err);
 /* The lines that every fingerprint begins with, whatever the job: program, bits, journal. */
 void tgi_fingerprint_program(tgi_lines *t, const char *program);
 /* The lines of what is chosen of an input: planes, axes, patterns, series, level. */

@@ -38,8 +38,7 @@ typedef struct tensor_run {
 
 #define HASH_BYTES ((size_t)16 << 10) /* of the allowance */
 
-/* The files of all inputs (tgi_held_files). */
-static int input_files(const void *of, int64_t i, tgi_held *out)
+int tgi_tensor_files(const void *of, int64_t i, tgi_held *out)
 {
     const tg_job *job = of;
     if (job->source)
@@ -250,7 +249,7 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
     tensor_run r = {.job = job};
     if (job->plan.net->reads_model)
         tgi_graph_sum(job->graph); /* a touch of it costs nothing then */
-    tg_status st = tgi_input_hash_open(input_files, job, NULL, HASH_BYTES, &r.hash, err);
+    tg_status st = tgi_input_hash_open(tgi_tensor_files, job, NULL, HASH_BYTES, &r.hash, err);
     if (st == TG_OK)
         st = open_run(&r, err);
     if (st == TG_OK)
@@ -263,9 +262,9 @@ static tg_status compute(tg_job *job, tg_run_result *res, tgi_err *err)
         st = run_samples(&r, res, err);
     if (st == TG_OK)
         st = check_inputs(&r, err);
-    st = tgi_input_blame(input_files, job, st, err);
+    st = tgi_input_blame(tgi_tensor_files, job, st, err);
     tgi_err none = {0};
-    if (st == TG_E_FORMAT && tgi_input_unchanged(input_files, job, &none) != TG_OK)
+    if (st == TG_E_FORMAT && tgi_input_unchanged(tgi_tensor_files, job, &none) != TG_OK)
         tgi_job_stats_forget(job);
     if (r.device.exec)
         tgi_job_device_result(job, res);
@@ -301,8 +300,13 @@ static tg_status compute_until_it_fits(tg_job *job, tg_run_result *res, tgi_err 
     return st == TG_OK ? st : tgi_job_device_answer(job, st, &e, err);
 }
 
-static tg_status fill_outputs(tg_job *job, tg_run_result *res, tgi_err *err)
+/* *named: they were complete, by a run that was killed while they got their names. */
+static tg_status fill_outputs(tg_job *job, tg_run_result *res, int *named, tgi_err *err)
 {
+    TGI_TRY(tgi_tensors_name(job, err));
+    TGI_TRY(tgi_names_go_on(job, named, &res->bad_regions, err));
+    if (*named)
+        return TG_OK;
     TGI_TRY(tgi_tensors_create(job, err));
     TGI_TRY(tgi_bad_tiles_begin_output(job->bad, job->set.output, err));
     TGI_TRY(compute_until_it_fits(job, res, err));
@@ -311,16 +315,9 @@ static tg_status fill_outputs(tg_job *job, tg_run_result *res, tgi_err *err)
     tgi_job_warn_of_surplus(job);
     if (job->bad)
         TGI_TRY(tgi_bad_tiles_write(job->bad, job->set.input, err));
-    return tgi_tensors_finish(job, err);
-}
-
-/* What could not be decoded, once the outputs have their names. */
-static tg_status answer_for_bad(tg_job *job, tg_run_result *res, tgi_err *err)
-{
+    TGI_TRY(tgi_tensors_finish(job, err));
     res->bad_regions = tgi_bad_tiles_count(job->bad);
-    if (job->bad)
-        tgi_bad_tiles_clear(job->bad);
-    return tgi_bad_tiles_verdict(res->bad_regions, job->set.input, job->set.output, err);
+    return TG_OK;
 }
 
 tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
@@ -328,10 +325,11 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
     const double t0 = tgi_seconds();
     tg_run_result res = {.size = sizeof res, .budget_bytes = 0};
     int64_t n = 0;
+    int named = 0;
     TGI_TRY(tgi_job_sides_look(job, err));
     job->running = 1;
     TGI_TRY(tgi_job_plan_output(job, err));
-    const tg_status st = fill_outputs(job, &res, err);
+    const tg_status st = fill_outputs(job, &res, &named, err);
     tgi_tensors_drop(job->tensors);
     if (st != TG_OK) {
         tgi_job_sides_drop(job, st);
@@ -347,8 +345,9 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
         (double)n / (double)tgi_max(1, net->values[net->out[0]].c) / 1e6 / res.seconds;
     res.recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res.output = job->set.output;
-    const tg_status answer = answer_for_bad(job, &res, err);
-    if (!job->dev.ops)
+    const tg_status answer =
+        tgi_bad_tiles_verdict(res.bad_regions, job->set.input, job->set.output, err);
+    if (!job->dev.ops && !named)
         tgi_job_learn_end(job, res.seconds);
     if (out)
         *out = res;

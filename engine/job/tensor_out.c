@@ -248,20 +248,29 @@ static tg_status create_one(const tg_job *job, tg_tensor_out *t, tgi_err *err)
     return tgi_npy_create_unnamed(job->set.output, &t->file, &t->npy, err);
 }
 
-tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
+tg_status tgi_tensors_name(tg_job *job, tgi_err *err)
 {
     const tg_net *net = job->plan.net;
     for (int o = 0; o < net->n_out; o++) {
         const tg_desc *d = &net->shapes.desc[net->out[o]];
-        tg_tensor_out *t = &job->tensors->out[o];
         TGI_TRY(name_output(job, o, err));
-        TGI_TRY(refuse_existing(job, t->tiff ? NULL : t->path, err)); /* its journal knows */
         set_keep(job, o, d);
-        TGI_TRY(t->tiff ? shape_stack(job, o, d, err) : shape_array(job, o, d, err));
+        TGI_TRY(job->tensors->out[o].tiff ? shape_stack(job, o, d, err)
+                                          : shape_array(job, o, d, err));
     }
-    for (int o = 0; o < net->n_out; o++)
-        TGI_TRY(create_one(job, &job->tensors->out[o], err));
     return TG_OK;
+}
+
+tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
+{
+    const int n = job->plan.net->n_out;
+    tg_tensor_out *out = job->tensors->out;
+    for (int o = 0; o < n; o++)
+        TGI_TRY(refuse_existing(job, out[o].tiff ? NULL : out[o].path, err)); /* its journal
+                                                                                 knows */
+    for (int o = 0; o < n; o++)
+        TGI_TRY(create_one(job, &out[o], err));
+    return tgi_names_forget(job, err);
 }
 
 /* What is known of the image, as far as it holds for output o: as for the only output of a run,
@@ -311,8 +320,8 @@ static tg_status make_image(const tg_job *job, int index, tgi_err *err)
     return st;
 }
 
-/* First all of them are complete and on the disk, then they get their names at once: a kill
- * before that leaves none, and the same command starts over. */
+/* First all of them are complete and on the disk, then they get their names: a kill before that
+ * leaves none, and the same command starts over. */
 tg_status tgi_tensors_finish(tg_job *job, tgi_err *err)
 {
     const int n = job->graph->n_out;
@@ -322,20 +331,20 @@ tg_status tgi_tensors_finish(tg_job *job, tgi_err *err)
     for (int o = 0; o < n; o++)
         if (out[o].tiff)
             TGI_TRY(make_image(job, o, err));
-    for (int o = 0; o < n; o++)
-        TGI_TRY(out[o].tiff ? tgi_journal_name(out[o].journal, err)
-                            : tgi_part_name(&out[o].npy.part, err));
-    return tgi_file_sync_dir(out[0].path, err);
+    return tgi_names_give(job, err);
 }
 
 void tgi_tensors_drop(struct tg_tensors *t)
 {
     for (int o = 0; o < TG_MAX_PORTS; o++) {
         tg_tensor_out *p = &t->out[o];
+        if (t->names.listed)
+            tgi_journal_close(&p->journal);
         tgi_journal_drop(&p->journal);
         tgi_npy_abandon(&p->npy);
         tgi_free(p->path);
         tgi_free(p->tiff);
         p->path = p->tiff = NULL;
     }
+    tgi_names_close(&t->names);
 }

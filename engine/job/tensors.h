@@ -5,6 +5,7 @@
 #define TGI_TENSORS_H
 
 #include "engine/job/job.h"
+#include "engine/job/tensor_names.h"
 #include "engine/job/tensor_pieces.h"
 #include "io/npy.h"
 
@@ -32,6 +33,7 @@ struct tg_tensors {
     tg_desc in_desc[TG_MAX_PORTS]; /* graph order, N = 1 */
     int64_t batch;                 /* samples, looped over */
     tg_tensor_out out[TG_MAX_PORTS];
+    tgi_names names;
 };
 
 /* Does this -o name arrays (NAME.npy, a folder)? */
@@ -58,14 +60,20 @@ int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d);
  * file? Plan made. */
 int tgi_tensor_makes_image(const tg_job *job, int o);
 tg_dtype tgi_tensor_out_type(const tg_job *job, int o);
-/* Name, lock and create the outputs; plan made. TG_E_BUSY: another run writes one of them. */
+/* Name the outputs and their shapes; plan made. Their folder is created. */
+tg_status tgi_tensors_name(tg_job *job, tgi_err *err);
+/* Lock and create them. TG_E_BUSY: another run writes one of them. */
 tg_status tgi_tensors_create(tg_job *job, tgi_err *err);
 /* All samples are stored: make images of those that shall be, and give the others their names.
  */
 tg_status tgi_tensors_finish(tg_job *job, tgi_err *err);
 /* The end of a run, also of one that failed: what has no name yet goes, since there is no
- * journal that says how far it is. Safe where nothing was created. */
+ * journal that says how far it is, unless it is complete and listed. Safe where nothing was
+ * created. */
 void tgi_tensors_drop(struct tg_tensors *t);
+
+/* job_tensor.c: the files of all inputs (tgi_held_files); `of` is the job. */
+int tgi_tensor_files(const void *of, int64_t i, tgi_held *out);
 
 /* tensor_copy.c: element strides of a dense array along the graph's axes. */
 void tgi_tensor_strides(const tg_port *p, const tg_desc *file, int rank, int64_t *stride);

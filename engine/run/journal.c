@@ -699,12 +699,27 @@ tg_status tgi_journal_seal(tg_journal *j, tgi_err *err)
     return next_slot(j, &s, err);
 }
 
+const char *tgi_journal_complete(const tg_journal *j)
+{
+    return j->is_made ? j->made : j->partial;
+}
+
+tg_status tgi_journal_take_complete(tg_journal *j, int *yes, tgi_err *err)
+{
+    *yes = 0;
+    if (j->ready || j->state != TG_JOURNAL_RESUME || !j->s.final)
+        return TG_OK;
+    j->is_made = j->s.final == 2;
+    TGI_TRY(tgi_check_output(&j->file, &j->s, tgi_journal_complete(j), j->scratch, yes, err));
+    j->ready = *yes;
+    return TG_OK;
+}
+
 tg_status tgi_journal_name(tg_journal *j, tgi_err *err)
 {
     if (!j->ready || !j->s.final)
         return tgi_fail(err, TG_E_INTERNAL, "%s: is not complete", j->path);
-    const char *from = j->is_made ? j->made : j->partial;
-    const tg_status st = tgi_file_rename(from, j->path, j->overwrite, err);
+    const tg_status st = tgi_file_rename(tgi_journal_complete(j), j->path, j->overwrite, err);
     if (st == TG_OK || st == TG_E_EXISTS) /* it has its name, or the detail says where it is: */
         j->ready = 0;                     /* nothing may be written or removed any more */
     TGI_TRY(st);

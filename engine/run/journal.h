@@ -124,6 +124,11 @@ tg_status tgi_journal_finish(tg_journal *j, tgi_err *err);
  * has its name. The layout is not needed after the first. */
 tg_status tgi_journal_seal(tg_journal *j, tgi_err *err);
 tg_status tgi_journal_name(tg_journal *j, tgi_err *err);
+/* What that gives the name to: OUT.partial, or OUT.made. A view. */
+const char *tgi_journal_complete(const tg_journal *j);
+/* In state RESUME: *yes when what is there was sealed, and is read back as it was then; then
+ * tgi_journal_name may follow. TG_E_IO, TG_E_CANCELLED. */
+tg_status tgi_journal_take_complete(tg_journal *j, int *yes, tgi_err *err);
 /* Close; what this run has written, and has no name yet, is removed. */
 void tgi_journal_drop(tg_journal **j);
 

@@ -51,7 +51,7 @@ class Work:
             "run tif": (run + [self.image], at("o.tif"), (".partial", ".journal", ".tegula.json", ".tegula.json.tmp") + BESIDE),
             "run png": (run + [self.image, "--dtype", "uint8"], at("o.png"), (".partial", ".made", ".journal") + BESIDE),
             "run npy": (run + [self.array], at("o.npy"), (".partial",) + BESIDE),
-            "run DIR": (run + [self.image], at(""), ("y.tif.partial", "y.tif.journal") + BESIDE),
+            "run DIR": (run + [self.image], at(""), ("y.tif.partial", "y.tif.journal", "/.tegula.names") + BESIDE),
             "run DIR imagej": (run + [self.image, "--format", "imagej"], at(""), ("y.tif.made",)),
             "run DIR npy": (run + [self.array], at(""), ("y.npy.partial",)),
             "copy tif": (copy, at("o.tif"), (".partial", ".journal") + BESIDE),

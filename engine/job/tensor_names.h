@@ -1,0 +1,43 @@
+/* tensor_names.h - several outputs get their names, one after the other, as if at once.
+ *
+ * When all of them are complete and on the disk, a list of them is written into their folder,
+ * durably, before the first gets its name; behind the last one it goes. A run that was killed
+ * in between left the list, and the same command gives the other outputs their names. The list
+ * says which job it was (a fingerprint), and of each output, in the order of the network's,
+ * which file it is and when that was written last: what is not so is somebody else's, or was
+ * changed, and then the list says nothing any more.
+ *
+ * The list is locked by who writes it or goes by it; nobody else removes it. */
+#ifndef TGI_TENSOR_NAMES_H
+#define TGI_TENSOR_NAMES_H
+
+#include "engine/base/status.h"
+
+#include <stdint.h>
+
+struct tg_job;
+
+#define TGI_NAMES_FILE "/.tegula.names" /* behind the folder's name */
+#define TGI_NAMES_HEAD "tegula: names=" /* what it begins with */
+
+/* What a run holds of it; begin with TGI_NAMES_CLOSED. */
+typedef struct tgi_names {
+    char *path;
+    int fd;     /* -1: none; else it is locked */
+    int listed; /* the outputs are in it: who has no name yet stays for the next run */
+} tgi_names;
+
+#define TGI_NAMES_CLOSED ((tgi_names){.fd = -1})
+
+/* Before the outputs are created, with their names made: does such a list hold? Then all have
+ * their names now (*named), and *bad is how many regions of the input that run filled. Else
+ * nothing was changed. TG_E_BUSY, TG_E_EXISTS, TG_E_IO, TG_E_NOMEM, TG_E_CANCELLED. */
+tg_status tgi_names_go_on(struct tg_job *job, int *named, int64_t *bad, tgi_err *err);
+/* The outputs are created: a list that an earlier run left holds no more. */
+tg_status tgi_names_forget(struct tg_job *job, tgi_err *err);
+/* All outputs are sealed: list them and give them their names. */
+tg_status tgi_names_give(struct tg_job *job, tgi_err *err);
+/* At any time. A list stays where outputs wait for their names. */
+void tgi_names_close(tgi_names *n);
+
+#endif
