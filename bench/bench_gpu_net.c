@@ -14,8 +14,8 @@
 #include "bench/measure.h"
 #include "engine/base/clock.h"
 #include "engine/device/gains.h"
+#include "engine/exec/device_exec.h"
 #include "engine/graph/graph.h"
-#include "engine/run/device_exec.h"
 #include "tests/cuda/device_run.h"
 #include "tests/net_run.h"
 

@@ -29,9 +29,9 @@
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/exec/dense.h"
 #include "engine/plan/choose.h"
 #include "engine/plan/speed.h"
-#include "engine/run/dense.h"
 #include "io/npy.h"
 
 #include <math.h>

@@ -15,8 +15,8 @@
  * blocks and would want a larger halo for the usual tile, which is left out in its favour. */
 #include "bench/measure.h"
 #include "engine/base/arith.h"
+#include "engine/exec/exec.h"
 #include "engine/plan/choose.h"
-#include "engine/run/exec.h"
 #include "tests/memory/ref_unet.h"
 #include "tests/planned.h"
 

@@ -8,7 +8,7 @@
  *     [tile data, in the order of appending                                              ]
  *
  * So an interrupted file is a front of zeros and a prefix of the tiles, which is what makes a
- * cheap journal possible (engine/run/journal.h). This header makes layouts, encodes single
+ * cheap journal possible (engine/out/journal.h). This header makes layouts, encodes single
  * tiles and generates the front; it opens no file.
  *
  * Source: TIFF 6.0; TIFF Technical Note 3 (floating-point predictor); the BigTIFF design page;

@@ -5,8 +5,8 @@
 #define TG_NET_RUN_H
 
 #include "engine/base/arith.h"
+#include "engine/exec/dense.h"
 #include "engine/plan/tiling.h"
-#include "engine/run/dense.h"
 #include "tests/tg_test.h"
 
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/ends.h"
-#include "engine/opts_internal.h"
+#include "engine/settings/opts_internal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,13 +2,13 @@
  * least projected time, and how many of them together.
  *
  * The GPU may be that of another machine, so this is the planner's arena at two bytes a number
- * and the roofline of estimate/roofline.h at half its rate: projected, and marked so. Precision
+ * and the roofline of job/roofline.h at half its rate: projected, and marked so. Precision
  * is FP16 with sums in FP32, the one whose rates configs/gpus.json has. */
 #include "engine/auto/auto.h"
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/estimate/estimate.h"
-#include "engine/estimate/roofline.h"
+#include "engine/job/roofline.h"
 
 #include <stdio.h>
 #include <string.h>

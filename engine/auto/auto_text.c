@@ -2,8 +2,8 @@
 #include "engine/auto/auto.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
-#include "engine/opts_internal.h"
-#include "engine/text_file.h"
+#include "engine/settings/opts_internal.h"
+#include "io/text_file.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -4,9 +4,9 @@
  * numbers devices in an order of its own, so they are matched by UUID. */
 #include "engine/device/choice.h"
 
+#include "engine/base/spec.h"
 #include "engine/memory/gpu.h"
 #include "engine/memory/monitor_nvml.h"
-#include "engine/spec.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
-#include "engine/text_file.h"
+#include "io/text_file.h"
 
 #include <stdio.h>
 #include <string.h>

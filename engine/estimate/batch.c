@@ -4,8 +4,8 @@
 #include "engine/base/size.h"
 #include "engine/estimate/estimate.h"
 #include "engine/estimate/model.h"
-#include "engine/estimate/words.h"
 #include "engine/memory/monitor.h"
+#include "engine/settings/words.h"
 
 #include <stdio.h>
 

@@ -6,8 +6,8 @@
 #include "engine/base/arith.h"
 #include "engine/estimate/estimate.h"
 #include "engine/estimate/model.h"
-#include "engine/estimate/words.h"
 #include "engine/plan/choose.h"
+#include "engine/settings/words.h"
 
 #include <stdio.h>
 #include <string.h>

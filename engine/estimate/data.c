@@ -16,7 +16,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/size.h"
 #include "engine/estimate/estimate.h"
-#include "engine/estimate/words.h"
+#include "engine/settings/words.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,12 +3,12 @@
 #ifndef TGI_ESTIMATE_H
 #define TGI_ESTIMATE_H
 
+#include "engine/base/ctx.h"
 #include "engine/base/json.h"
-#include "engine/ctx.h"
-#include "engine/estimate/gpus.h"
 #include "engine/graph/graph.h"
-#include "engine/machine.h"
-#include "engine/opts.h"
+#include "engine/settings/gpus.h"
+#include "engine/settings/machine.h"
+#include "engine/settings/opts.h"
 #include "tegula_estimate.h"
 
 /* What `tegula estimate` was asked. */

@@ -16,8 +16,8 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/estimate/estimate.h"
-#include "engine/estimate/roofline.h"
-#include "engine/estimate/words.h"
+#include "engine/job/roofline.h"
+#include "engine/settings/words.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/estimate/estimate.h"
-#include "engine/estimate/words.h"
+#include "engine/settings/words.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef TGI_ESTIMATE_MODEL_H
 #define TGI_ESTIMATE_MODEL_H
 
-#include "engine/opts.h"
+#include "engine/settings/opts.h"
 
 typedef struct tgi_sample_plan {
     int64_t parameters;

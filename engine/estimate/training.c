@@ -15,8 +15,8 @@
 #include "engine/base/sized.h"
 #include "engine/estimate/estimate.h"
 #include "engine/estimate/saved.h"
-#include "engine/estimate/words.h"
 #include "engine/memory/monitor.h"
+#include "engine/settings/words.h"
 
 #include <stdio.h>
 #include <string.h>

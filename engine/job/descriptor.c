@@ -3,8 +3,8 @@
  * another normalisation. What people say to people goes into "about". */
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
-#include "engine/config.h"
 #include "engine/job/job.h"
+#include "engine/settings/config.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,9 +4,9 @@
  * or in the row of configs/gpus.json that its name and memory are most like. Nothing was
  * measured there, so kinds of kernels that are used only where they were measured are left out,
  * and the context takes what estimates assume. */
-#include "engine/estimate/gpus.h"
-#include "engine/estimate/roofline.h"
 #include "engine/job/job.h"
+#include "engine/job/roofline.h"
+#include "engine/settings/gpus.h"
 
 #include "engine/base/mem.h"
 

@@ -3,7 +3,7 @@
 #define TGI_GO_ON_H
 
 #include "engine/job/job.h"
-#include "engine/run/journal.h"
+#include "engine/out/journal.h"
 
 /* What computed the interrupted output (tgi_job_computed_by) computes the rest of it.
  * TG_E_CHANGED: that is not here, or something else is asked for. */

@@ -3,20 +3,20 @@
 #ifndef TGI_JOB_H
 #define TGI_JOB_H
 
+#include "engine/base/ctx.h"
 #include "engine/base/json.h"
 #include "engine/base/reserve.h"
 #include "engine/base/size.h"
 #include "engine/base/status.h"
-#include "engine/ctx.h"
 #include "engine/device/measured.h"
-#include "engine/machine.h"
-#include "engine/opts.h"
+#include "engine/ends/stats.h"
+#include "engine/exec/device_exec.h"
+#include "engine/out/bad_tiles.h"
+#include "engine/out/scratch.h"
 #include "engine/plan/choose.h"
 #include "engine/plan/mapping.h"
-#include "engine/run/bad_tiles.h"
-#include "engine/run/device_exec.h"
-#include "engine/run/scratch.h"
-#include "engine/run/stats.h"
+#include "engine/settings/machine.h"
+#include "engine/settings/opts.h"
 #include "io/image.h"
 #include "io/picture_out.h"
 #include "io/side_file.h"
@@ -391,7 +391,7 @@ tg_status tgi_job_run_tiles(tg_job *job, tg_run_result *out, tgi_err *err);
 /* job_tensor.c: arrays, or an image, in; arrays out, as the model declares them. */
 void tgi_tensors_close(struct tg_tensors **t);
 tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err);
-/* job_gate.c: all that the job writes and reads passes the gate (engine/gate.h). */
+/* job_gate.c: all that the job writes and reads passes the gate (engine/out/gate.h). */
 struct tgi_gate;
 tg_status tgi_job_gate(const tg_job *job, tgi_err *err);
 tg_status tgi_gate_reads_source(const struct tgi_gate *g, const tg_source *s, const char *path,

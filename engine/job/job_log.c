@@ -1,7 +1,7 @@
 #include "engine/job/job_log.h"
 
-#include "engine/gate.h"
-#include "engine/memory/plot.h"
+#include "engine/draw/plot.h"
+#include "engine/out/gate.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #ifndef TGI_JOB_PICTURE_H
 #define TGI_JOB_PICTURE_H
 
-#include "engine/opts.h"
-#include "engine/run/journal.h"
+#include "engine/out/journal.h"
+#include "engine/settings/opts.h"
 #include "io/picture_out.h"
 
 /* The writer of a job's output, by --format or the name; NULL: the tiles stay as they are.

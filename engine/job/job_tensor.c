@@ -9,13 +9,13 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
-#include "engine/job/input_hash.h"
+#include "engine/ends/input_hash.h"
+#include "engine/ends/load.h"
+#include "engine/exec/exec.h"
 #include "engine/job/job_log.h"
 #include "engine/job/run_device.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
-#include "engine/run/exec.h"
-#include "engine/run/load.h"
 
 #include <string.h>
 

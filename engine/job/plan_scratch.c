@@ -8,8 +8,8 @@
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/ends/decoded.h"
 #include "engine/job/job.h"
-#include "engine/run/decoded.h"
 
 #include <stdio.h>
 #include <string.h>

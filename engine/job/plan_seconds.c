@@ -3,12 +3,12 @@
  * model. And what a run took. */
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
+#include "engine/base/ctx.h"
 #include "engine/base/mem.h"
-#include "engine/ctx.h"
+#include "engine/exec/exec.h"
 #include "engine/job/ends.h"
 #include "engine/job/tensors.h"
 #include "engine/plan/lessons.h"
-#include "engine/run/exec.h"
 
 #include <string.h>
 

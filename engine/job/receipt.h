@@ -2,7 +2,7 @@
 #ifndef TGI_RECEIPT_H
 #define TGI_RECEIPT_H
 
-#include "engine/job/input_hash.h"
+#include "engine/ends/input_hash.h"
 #include "engine/job/job.h"
 
 /* Which bytes went in and came out. The output's checksum is joined from its tiles': it covers

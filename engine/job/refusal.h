@@ -5,7 +5,7 @@
 #define TGI_REFUSAL_H
 
 #include "engine/base/status.h"
-#include "engine/opts.h"
+#include "engine/settings/opts.h"
 #include "tegula_memory.h"
 
 typedef enum tgi_verb { TGI_DO_RUN, TGI_DO_VERIFY, TGI_DO_PREVIEW, TGI_DO_COPY } tgi_verb;

@@ -5,11 +5,11 @@
 #define TGI_RUN_DEVICE_H
 
 #include "engine/device/pinned.h"
+#include "engine/ends/load.h"
+#include "engine/ends/store.h"
+#include "engine/exec/device_exec.h"
 #include "engine/job/job.h"
 #include "engine/job/tensor_rows.h"
-#include "engine/run/device_exec.h"
-#include "engine/run/load.h"
-#include "engine/run/store.h"
 
 typedef struct tgi_run_device {
     tg_job *job;

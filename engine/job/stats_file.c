@@ -4,8 +4,8 @@
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
 #include "engine/memory/monitor.h"
-#include "engine/text_file.h"
 #include "io/side_file.h"
+#include "io/text_file.h"
 
 #include <stdio.h>
 #include <string.h>

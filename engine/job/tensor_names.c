@@ -5,11 +5,13 @@
  * whole misses lines, and no output had its name by then. */
 #include "engine/job/tensor_names.h"
 
+#include "engine/out/gate.h"
+
 #include "engine/base/held.h"
 #include "engine/base/mem.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/tensors.h"
-#include "engine/run/journal.h"
+#include "engine/out/journal.h"
 #include "io/file_ops.h"
 
 #include <stdio.h>

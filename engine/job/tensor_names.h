@@ -17,9 +17,6 @@
 
 struct tg_job;
 
-#define TGI_NAMES_FILE "/.tegula.names" /* behind the folder's name */
-#define TGI_NAMES_HEAD "tegula: names=" /* what it begins with */
-
 /* What a run holds of it; begin with TGI_NAMES_CLOSED. */
 typedef struct tgi_names {
     char *path;

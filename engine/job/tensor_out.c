@@ -8,7 +8,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/tensors.h"
-#include "engine/run/journal.h"
+#include "engine/out/journal.h"
 #include "io/file_ops.h"
 #include "io/picture_out.h"
 

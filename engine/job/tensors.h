@@ -4,9 +4,9 @@
 #ifndef TGI_TENSORS_H
 #define TGI_TENSORS_H
 
+#include "engine/ends/tensor_pieces.h"
 #include "engine/job/job.h"
 #include "engine/job/tensor_names.h"
-#include "engine/job/tensor_pieces.h"
 #include "io/npy.h"
 
 typedef struct tg_tensor_in {

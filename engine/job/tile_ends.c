@@ -2,14 +2,14 @@
  * what they take of a plan. */
 #include "engine/base/arith.h"
 #include "engine/base/size.h"
+#include "engine/ends/decoded.h"
+#include "engine/ends/input_hash.h"
+#include "engine/ends/load.h"
+#include "engine/ends/store.h"
 #include "engine/job/ends.h"
-#include "engine/job/input_hash.h"
 #include "engine/job/job_picture.h"
-#include "engine/run/commit.h"
-#include "engine/run/decoded.h"
-#include "engine/run/load.h"
-#include "engine/run/pyramid.h"
-#include "engine/run/store.h"
+#include "engine/out/commit.h"
+#include "engine/out/pyramid.h"
 
 #include <stdio.h>
 #include <string.h>

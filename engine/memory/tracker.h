@@ -7,8 +7,8 @@
 #ifndef TGI_TRACKER_H
 #define TGI_TRACKER_H
 
+#include "engine/base/spec.h"
 #include "engine/memory/look.h"
-#include "engine/spec.h"
 #include "io/side_file.h"
 
 typedef struct tgi_tracker_opts {

@@ -2,7 +2,7 @@
 #ifndef TG_CHOSEN_H
 #define TG_CHOSEN_H
 
-#include "engine/spec.h"
+#include "engine/base/spec.h"
 
 typedef struct tg_chosen {
     char letter;  /* of the only axis that they differ in; 'I': they differ in several; 0: there

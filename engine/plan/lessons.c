@@ -3,7 +3,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/memory/monitor_machine.h"
-#include "engine/text_file.h"
+#include "io/text_file.h"
 
 #include <math.h>
 #include <stdio.h>

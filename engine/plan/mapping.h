@@ -24,9 +24,9 @@
 #ifndef TGI_MAPPING_H
 #define TGI_MAPPING_H
 
+#include "engine/base/spec.h"
 #include "engine/plan/chosen.h"
 #include "engine/plan/fit.h"
-#include "engine/spec.h"
 #include "io/image.h"
 
 typedef enum tg_pad_mode { TG_PAD_REFLECT, TG_PAD_EDGE, TG_PAD_ZERO } tg_pad_mode;

@@ -2,7 +2,7 @@
 #include "engine/plan/speed.h"
 
 #include "engine/memory/monitor_machine.h"
-#include "engine/text_file.h"
+#include "io/text_file.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
  * What it does is chosen by the base name of the input: "TG_E_NAME.x" fails with that status
  * when the job is opened; "slow.*" reports progress for up to ten seconds or until it is
  * cancelled; "differs.*" makes verify find a difference; anything else succeeds. */
+#include "engine/base/ctx.h"
 #include "engine/base/mem.h"
-#include "engine/ctx.h"
-#include "engine/opts.h"
+#include "engine/settings/opts.h"
 #include "tegula_memory.h"
 #include <tegula_estimate.h>
 #include <tegula_preset.h>

@@ -2,7 +2,7 @@
 
 Standard library only. Pictures and networks are drawn here, byte by byte, so that the tests need
 neither shared data nor a codec. Sources: TIFF 6.0 for the file; onnx.proto (field numbers) for
-the network; engine/run/journal_file.h for the slots."""
+the network; engine/out/journal_file.h for the slots."""
 import json
 import os
 import random
@@ -15,7 +15,7 @@ import time
 import zlib
 
 SLOT_MAGIC = 0x746F6C732D6A6774
-SLOT = struct.Struct("<5Q QQII QQII Q4I 4I 2I")  # engine/run/journal_file.h
+SLOT = struct.Struct("<5Q QQII QQII Q4I 4I 2I")  # engine/out/journal_file.h
 
 
 def _crc_table():

@@ -2,7 +2,7 @@
  * equal those of the processor's executor whatever the cut; copies, kernels and the host
  * overlap; failures are answered and leave nothing behind. */
 #include "engine/base/arith.h"
-#include "engine/run/device_exec.h"
+#include "engine/exec/device_exec.h"
 #include "tests/device/fake_device.h"
 #include "tests/made_nets.h"
 #include "tests/net_run.h"

@@ -1,7 +1,7 @@
 /* How many inputs and outputs there may be: a network of more is refused when it is read, and a
  * pass of more (a stage that hands out what a later one reads) before anything of a device is
  * taken. Up to the limit each has its own place in a band's buffers. */
-#include "engine/run/device_exec.h"
+#include "engine/exec/device_exec.h"
 #include "tests/device/fake_device.h"
 #include "tests/made_nets.h"
 

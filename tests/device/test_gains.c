@@ -3,7 +3,7 @@
  */
 #include "engine/device/gains.h"
 #include "engine/device/measured.h"
-#include "engine/text_file.h"
+#include "io/text_file.h"
 #include "tests/device/fake_device.h"
 #include "tests/tg_test.h"
 

@@ -1,6 +1,6 @@
 /* gpu_tiers.c - the presets gpu-*: what the planner's device plan gives, by memory.
  *
- * For each tier the device plan (engine/estimate/roofline.h: half precision, margin and context
+ * For each tier the device plan (engine/job/roofline.h: half precision, margin and context
  * taken off) of the reference U-Net over one plane of 65536 x 65536 pixels: the largest square
  * tile, and how many of them fit together, as engine/auto chooses them. Kernels are the
  * portable ones with direct convolutions, so every machine gives the same.
@@ -8,7 +8,7 @@
  *   gpu_tiers               compares the files in configs/presets with that
  *   gpu_tiers write FOLDER  writes them */
 #include "engine/estimate/estimate.h"
-#include "engine/estimate/roofline.h"
+#include "engine/job/roofline.h"
 #include "tests/memory/ref_unet.h"
 
 #define SIDE 65536

@@ -3,8 +3,8 @@
  * back as the same job file. */
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
-#include "engine/opts.h"
-#include "engine/preset/preset.h"
+#include "engine/settings/opts.h"
+#include "engine/settings/preset.h"
 #include "tests/fuzz/fuzz_target.h"
 
 /* Every option's value as the engine asks for it. */

@@ -5,8 +5,8 @@
  * Checksums would keep a fuzzer out, so the target writes them anew where the first byte asks
  * for it, those of tiles as if they were zeros. The rest of the first byte says whether
  * OUT.partial is there, and how it is. */
-#include "engine/run/journal.h"
-#include "engine/run/journal_file.h"
+#include "engine/out/journal.h"
+#include "engine/out/journal_file.h"
 #include "io/crc32c.h"
 #include "tests/fuzz/fuzz_target.h"
 

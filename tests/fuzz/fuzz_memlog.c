@@ -1,5 +1,5 @@
 /* fuzz_memlog.c - any bytes as a memory log, and a picture of what was read. */
-#include "engine/memory/plot.h"
+#include "engine/draw/plot.h"
 #include "tests/fuzz/fuzz_target.h"
 
 static void draw(const tgi_memlog *log)

@@ -6,9 +6,9 @@
  * model reaches; the tuned ones would take a quarter of an hour to compile with sanitizers.
  * What is not in the model (size, cut, layout, fusion, the pixels) follows from its length. */
 #include "engine/base/arith.h"
+#include "engine/exec/dense.h"
 #include "engine/graph/graph.h"
 #include "engine/plan/tiling.h"
-#include "engine/run/dense.h"
 #include "io/onnx.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -30,7 +30,7 @@ PLANTS = {
                    "s->step[k] = step;\n    if (step > 1)\n        __builtin_trap();"),
     "npy_header": ("npy", "io/npy.c", "if (!end || (size_t)(end - l->p - 1) >= cap)",
                    "(void)cap;\n    if (!end)"),
-    "config_planes": ("config", "engine/spec.c", "(s.n == 0 || s.range[s.n].lo >= s.range[s.n - 1].hi)",
+    "config_planes": ("config", "engine/base/spec.c", "(s.n == 0 || s.range[s.n].lo >= s.range[s.n - 1].hi)",
                       "s.n >= 0"),
     "json_surrogates": ("json", "engine/base/json_read.c", "c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);",
                    "if (low > 0xdf00)\n            __builtin_trap();\n"
@@ -38,7 +38,7 @@ PLANTS = {
     "memlog_columns": ("memlog", "engine/memory/log_read.c", "if (r->n_columns == TGI_MEMLOG_COLUMNS)",
                        "if (r->n_columns == 4096)"),
     "video_track": ("video", "io/video_mkv.c", "if (track < 128)", "if (track < 1u << 16)"),
-    "journal_tile": ("journal", "engine/run/journal.c", "r->tile >= (uint64_t)j->layout->n_tiles || ", ""),
+    "journal_tile": ("journal", "engine/out/journal.c", "r->tile >= (uint64_t)j->layout->n_tiles || ", ""),
 }
 
 

@@ -148,22 +148,22 @@ NO_READERS = (r"\btgi_system_word\s*\(",  # the monitor reads it
               r"\"/proc/self/fd/\"")     # descriptors by name
 
 
-# One gate: who may make, empty or replace a file. Everything else asks these (engine/gate.h).
+# One gate: who may make, empty or replace a file. Everything else asks these (engine/out/gate.h).
 MAKES = re.compile(r"\bO_(CREAT|TRUNC|TMPFILE)\b|\b(creat|mkostemps?|mkstemps?|link|linkat|symlink|freopen)\s*\(|"
                    r"(?<![\w.>])fopen\s*\([^;]*\"[wa]|(?<![\w.>])rename(at2?)?\s*\(")
 MAKERS = {
     "io/file_ops.c",                    # files that take another's place: no links, no devices
     "io/side_file.c",                   # what is written through: logs, traces, pipes
-    "engine/job/calibrate_pipeline.c",  # inside a folder that it has made for itself
+    "engine/verbs/calibrate_pipeline.c",  # inside a folder that it has made for itself
     "engine/job/tensor_out.c",          # arrays, in OUT.partial
-    "engine/job/copy.c",                # the same
+    "engine/verbs/copy.c",                # the same
     "io/npy.c",                         # the same
 }
 
 
 def makers():
     return sweep(("engine/", "io/", "cli/"), MAKERS, keep_strings, MAKES,
-                 "files are made by io/file_ops.h and io/side_file.h, behind the gate (engine/gate.h)")
+                 "files are made by io/file_ops.h and io/side_file.h, behind the gate (engine/out/gate.h)")
 
 
 def keep_strings(m):

@@ -11,7 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # file -> lines; a line that ends in the mark is a violation
 MARK = "/* WRONG */"
 PLANTED = {
-    "engine/run/second_pool.c": [
+    "engine/exec/second_pool.c": [
         "void *a = malloc(10); /* WRONG */",
         "/* malloc(10) in a remark */ const char *s = \"free(p)\";",
         "void *b = tgi_malloc(TGI_TAG_MISC, 10);",

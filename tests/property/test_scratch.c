@@ -2,8 +2,8 @@
  * decoder's own, and with scratch every block is decoded once and no byte of the result
  * changes. */
 #include "engine/base/arith.h"
+#include "engine/ends/decoded.h"
 #include "engine/job/job.h"
-#include "engine/run/decoded.h"
 #include "tests/made_nets.h"
 #include "tests/unit/tiff_layout.h"
 

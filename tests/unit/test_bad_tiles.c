@@ -1,6 +1,6 @@
 /* The list of what could not be decoded: it is as long as the journal knows, or it is refused.
  */
-#include "engine/run/bad_tiles.h"
+#include "engine/out/bad_tiles.h"
 #include "tests/tg_test.h"
 
 #include <sys/stat.h>

@@ -2,10 +2,10 @@
  * hand (docs/estimators.md), from both sides. Where a published sample contradicts its own
  * formula, only the formula's value is here. */
 #include "engine/base/json.h"
-#include "engine/config.h"
 #include "engine/estimate/estimate.h"
 #include "engine/estimate/saved.h"
-#include "engine/estimate/words.h"
+#include "engine/settings/config.h"
+#include "engine/settings/words.h"
 #include "tests/onnx_bytes.h"
 #include "tests/tg_test.h"
 

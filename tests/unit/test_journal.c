@@ -1,6 +1,6 @@
 /* A stop is not a loss: fail, kill and tear every system call of a run in turn; the next run
  * ends with the bytes of an undisturbed one and repeats no more than was not yet safe. */
-#include "engine/run/commit.h"
+#include "engine/out/commit.h"
 #include "io/file_ops.h"
 #include "tests/tg_test.h"
 

@@ -1,8 +1,8 @@
 /* The bytes of a journal and the number of their format change together: whoever changes the
  * first without the second lets an older tegula's journal be read as what it is not. */
 #include "engine/base/versions.h"
-#include "engine/run/journal.h"
-#include "engine/run/journal_file.h"
+#include "engine/out/journal.h"
+#include "engine/out/journal_file.h"
 #include "io/crc32c.h"
 #include "tests/tg_test.h"
 

@@ -1,7 +1,7 @@
 /* The loader: which rows its reader's thread has read before they are asked for, of the item
  * and place that comes next too, and that what was foreseen wrongly is read again. */
 #include "engine/base/arith.h"
-#include "engine/run/load.h"
+#include "engine/ends/load.h"
 #include "io/image.h"
 #include "tests/tg_test.h"
 

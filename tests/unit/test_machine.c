@@ -1,5 +1,5 @@
 /* Machine files: what a plan takes from them, and what is refused of a file from a stranger. */
-#include "engine/machine.h"
+#include "engine/settings/machine.h"
 
 #include "engine/base/mem.h"
 #include "engine/estimate/estimate.h"

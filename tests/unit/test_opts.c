@@ -1,5 +1,5 @@
 /* test_opts.c - the option table and sets of options. */
-#include "engine/opts.h"
+#include "engine/settings/opts.h"
 #include "tests/tg_test.h"
 
 static tgi_err err;

@@ -1,11 +1,11 @@
 /* Plots: round axes, colours that can be told apart, logs of strangers, and pixels where they
  * belong. The golden picture is made again by
  *     tegula plot tests/golden/memory/two_gpus.csv -o tests/golden/memory/two_gpus.svg */
+#include "engine/draw/plot.h"
+#include "engine/draw/plot_axis.h"
+#include "engine/draw/raster.h"
+#include "engine/draw/stroke_font.h"
 #include "engine/memory/log_file.h"
-#include "engine/memory/plot.h"
-#include "engine/memory/plot_axis.h"
-#include "engine/memory/raster.h"
-#include "engine/memory/stroke_font.h"
 #include "io/image.h"
 #include "tests/tg_test.h"
 

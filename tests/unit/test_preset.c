@@ -1,7 +1,7 @@
 /* test_preset.c - presets: who wins, files that are none, folders, saving. */
-#include "engine/ctx.h"
-#include "engine/opts.h"
-#include "engine/preset/preset.h"
+#include "engine/base/ctx.h"
+#include "engine/settings/opts.h"
+#include "engine/settings/preset.h"
 #include "io/file_ops.h"
 #include "job_help.h"
 

@@ -1,5 +1,5 @@
 /* Preview: the picture holds the pixels that the full run writes. */
-#include "engine/job/preview_picture.h"
+#include "engine/verbs/preview_picture.h"
 #include "job_help.h"
 #include "tests/onnx_bytes.h"
 

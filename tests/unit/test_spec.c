@@ -1,5 +1,5 @@
 /* test_spec.c - the small languages inside option values. */
-#include "engine/spec.h"
+#include "engine/base/spec.h"
 #include "tests/tg_test.h"
 
 static tgi_err err;

@@ -1,5 +1,5 @@
 /* What the writer puts on disk is what libtiff (and tifffile, where there is one) reads. */
-#include "engine/run/commit.h"
+#include "engine/out/commit.h"
 #include "io/crc32c.h"
 #include "io/deflate.h"
 #include "io/png.h"

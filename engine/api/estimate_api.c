@@ -1,0 +1,62 @@
+/* estimate_api.c - the door of the estimators: which one is asked, and its answer as a text. */
+#include "engine/base/mem.h"
+#include "engine/base/spec.h"
+#include "engine/estimate/estimate.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    tg_status (*run)(const tgi_question *q, tgi_jw *w, tgi_err *err);
+} estimators[] = {
+    {"data", tgi_estimate_data},
+    {"batch", tgi_estimate_batch},
+    {"training", tgi_estimate_training},
+    {"gpu", tgi_estimate_gpu},
+};
+#define N_ESTIMATORS (sizeof estimators / sizeof estimators[0])
+
+static tg_status unknown(const char *what, tgi_err *err)
+{
+    char text[64];
+    tgi_nearest near = tgi_nearest_to(what);
+    for (size_t i = 0; i < N_ESTIMATORS; i++)
+        tgi_nearest_offer(&near, estimators[i].name, estimators[i].name);
+    return tgi_fail(err, TG_E_ARG,
+                    "there is nothing to estimate called \"%.40s\"%s: it is data, batch, "
+                    "training or gpu",
+                    what, tgi_nearest_text(&near, text, sizeof text));
+}
+
+tg_status tg_estimate_json(tg_ctx *ctx, const char *what, const tg_opts *o,
+                           const char *const *files, size_t n_files, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !what || !o || (n_files && !files) || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_estimate_json: NULL argument");
+    tgi_question q = {.ctx = ctx, .o = o, .files = files, .n_files = n_files};
+    char machine[256];
+    tgi_jw w = {0};
+    size_t i = 0;
+    *json = NULL;
+    while (i < N_ESTIMATORS && strcmp(estimators[i].name, what) != 0)
+        i++;
+    if (i == N_ESTIMATORS)
+        return unknown(what, err);
+    TGI_TRY(tgi_machine_of(o, &q.machine, err));
+    tgi_jw_begin(&w, NULL, '{');
+    tgi_jw_str(&w, "estimate", what);
+    if (!q.machine.here)
+        tgi_jw_str(&w, "machine", tgi_machine_text(&q.machine, machine, sizeof machine));
+    const tg_status st = estimators[i].run(&q, &w, err);
+    tgi_jw_end(&w, '}');
+    char *text = NULL;
+    const tg_status taken = tgi_jw_take(&w, &text, err);
+    if (taken != TG_OK)
+        return taken;
+    if (st == TG_OK || st == TG_E_BUDGET || st == TG_E_DEVICE)
+        *json = text;
+    else
+        tgi_free(text);
+    return st;
+}

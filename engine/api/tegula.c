@@ -1,0 +1,277 @@
+/* tegula.c - the public door: check arguments, call down, nothing else. */
+#include "tegula.h"
+#include "engine/base/sized.h"
+#include "tegula_preset.h"
+
+#include "engine/auto/auto.h"
+#include "engine/base/cancel.h"
+#include "engine/base/clock.h"
+#include "engine/base/ctx.h"
+#include "engine/base/mem.h"
+#include "engine/job/ends.h"
+#include "engine/job/job.h"
+#include "engine/job/refusal.h"
+#include "engine/verbs/calibrate.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct tg_ctx {
+    tgi_err err;
+    tg_ctx_opts opts;
+    const char *last_phase;
+    double last_report;
+    tg_refusal refusal; /* of `err`, when it is one of memory */
+    int refused;
+};
+
+/* ---- Context ----------------------------------------------------------------------------- */
+
+void tg_cancel(int signal_number)
+{
+    tgi_cancel(signal_number);
+}
+
+int tg_cancel_signal(void)
+{
+    return tgi_cancel_signal();
+}
+
+tgi_err *tgi_ctx_err(tg_ctx *ctx)
+{
+    if (!ctx)
+        return NULL;
+    memset(&ctx->err, 0, sizeof ctx->err);
+    ctx->refused = 0;
+    return &ctx->err;
+}
+
+/* Calls that open no job leave the figures to whoever asks for them. */
+const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx)
+{
+    tg_ctx *c = (tg_ctx *)ctx; /* the caller's const is about the answer */
+    if (c && !c->refused && c->err.code == TG_E_NOMEM) {
+        tgi_refusal_explain(&c->err, TGI_DO_RUN, NULL, NULL, &c->refusal);
+        c->refused = 1;
+    }
+    return c && c->refused ? &c->refusal : NULL;
+}
+
+/* The last step of calls that need memory: when it was refused, find out what would do. */
+static tg_status answer(tg_ctx *ctx, tgi_verb verb, const tg_opts *opts, const tg_job *job,
+                        tg_status st)
+{
+    if (ctx && (st == TG_E_BUDGET || st == TG_E_NOMEM) && ctx->err.code == st) {
+        tgi_refusal_explain(&ctx->err, verb, opts, job, &ctx->refusal);
+        ctx->refused = 1;
+    }
+    return st;
+}
+
+static tg_status answer_job(tg_job *job, tgi_verb verb, tg_status st)
+{
+    return answer(job->ctx, verb, job->opts, job, st);
+}
+
+tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out)
+{
+    tg_ctx_opts own = {0};
+    if (!out || (opts && !tgi_sized_take(opts, &own, sizeof own)))
+        return TG_E_ARG;
+    tg_ctx *ctx = tgi_calloc(TGI_TAG_MISC, 1, sizeof *ctx);
+    if (!ctx)
+        return TG_E_NOMEM;
+    ctx->opts = own;
+    *out = ctx;
+    return TG_OK;
+}
+
+void tg_ctx_close(tg_ctx **ctx)
+{
+    if (!ctx || !*ctx)
+        return;
+    tgi_free(*ctx);
+    *ctx = NULL;
+}
+
+const char *tg_ctx_detail(const tg_ctx *ctx)
+{
+    return ctx ? ctx->err.text : "";
+}
+
+void tg_text_free(char *text)
+{
+    tgi_free(text);
+}
+
+void tgi_ctx_progress(tg_ctx *ctx, const tg_progress *p)
+{
+    const double now = tgi_seconds();
+    if (!ctx || !ctx->opts.progress)
+        return;
+    if (ctx->last_phase == p->phase && now - ctx->last_report < 0.1 && p->fraction < 1)
+        return;
+    ctx->last_phase = p->phase;
+    ctx->last_report = now;
+    ctx->opts.progress(ctx->opts.user, p);
+}
+
+void tgi_ctx_log(tg_ctx *ctx, tg_log_level level, const char *fmt, ...)
+{
+    char line[768];
+    va_list ap;
+    if (!ctx || !ctx->opts.log)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < 0x20)
+            *c = '?';
+    ctx->opts.log(ctx->opts.user, level, line);
+}
+
+/* ---- Look -------------------------------------------------------------------------------- */
+
+tg_status tg_describe(tg_ctx *ctx, const char *path, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !path || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_describe: NULL argument");
+    return answer(ctx, TGI_DO_RUN, NULL, NULL, tgi_describe(path, json, err));
+}
+
+/* ---- Job --------------------------------------------------------------------------------- */
+
+tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !o || !out)
+        return tgi_fail(err, TG_E_ARG, "tg_job_open: NULL argument");
+    return answer(ctx, TGI_DO_RUN, o, NULL, tgi_job_open(ctx, o, out, err));
+}
+
+void tg_job_close(tg_job **job)
+{
+    tgi_job_close(job);
+}
+
+tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    tg_plan_info own;
+    if (out && !tgi_sized_take(out, &own, sizeof own))
+        return tgi_fail(err, TG_E_ARG, "tg_job_plan: plan_info.size is not of this version");
+    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
+    if (out) {
+        tgi_job_plan_info(job, &own);
+        tgi_sized_give(out, &own);
+    }
+    return TG_OK;
+}
+
+tg_status tg_job_plan_json(tg_job *job, int why, char **json)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    if (!json)
+        return tgi_fail(err, TG_E_ARG, "tg_job_plan_json: NULL argument");
+    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
+    return tgi_job_plan_json(job, why, json, err);
+}
+
+tg_status tg_job_save_json(tg_job *job, char **json)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    if (!json)
+        return tgi_fail(err, TG_E_ARG, "tg_job_save_json: NULL argument");
+    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
+    return tgi_job_save_json(job, json, err);
+}
+
+tg_status tg_job_settings(tg_job *job, const tg_setting **list, size_t *n)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    if (!list || !n)
+        return tgi_fail(err, TG_E_ARG, "tg_job_settings: NULL argument");
+    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
+    return tgi_job_settings(job, list, n, err);
+}
+
+tg_status tg_job_run(tg_job *job, tg_run_result *out)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    tg_run_result own;
+    if (out && !tgi_sized_take(out, &own, sizeof own))
+        return tgi_fail(err, TG_E_ARG, "tg_job_run: result.size is not of this version");
+    TGI_TRY(tgi_job_needs_here(job, "run", err));
+    const tg_status st =
+        answer_job(job, TGI_DO_RUN, job->ends->run(job, out ? &own : NULL, err));
+    if (out)
+        tgi_sized_give(out, &own);
+    return st;
+}
+
+tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    tg_verify_result own;
+    if (!tgi_sized_take(out, &own, sizeof own))
+        return tgi_fail(err, TG_E_ARG, "tg_job_verify: result.size is not of this version");
+    TGI_TRY(tgi_job_needs_here(job, "be verified", err));
+    const tg_status st = answer_job(job, TGI_DO_VERIFY, tgi_job_verify(job, &own, err));
+    tgi_sized_give(out, &own);
+    return st;
+}
+
+tg_status tg_job_preview(tg_job *job)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    TGI_TRY(tgi_job_needs_here(job, "be previewed", err));
+    return answer_job(job, TGI_DO_PREVIEW, tgi_job_preview(job, err));
+}
+
+tg_status tg_preset_auto(tg_ctx *ctx, const tg_opts *o, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    tgi_auto *a = NULL;
+    if (!ctx || !o || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_preset_auto: NULL argument");
+    tg_status st = tgi_auto_search(ctx, o, &a, err);
+    if (st == TG_OK)
+        st = tgi_auto_finish(a, o, json, err);
+    else if (a && a->opts)
+        (void)answer(ctx, TGI_DO_RUN, a->opts, NULL, st);
+    tgi_auto_free(&a);
+    return st;
+}
+
+tg_status tg_calibrate(tg_ctx *ctx, char **json)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !json)
+        return tgi_fail(err, TG_E_ARG, "tg_calibrate: NULL argument");
+    return tgi_calibrate(ctx, json, err);
+}
+
+tg_status tg_copy(tg_ctx *ctx, const tg_opts *o)
+{
+    tgi_err *err = tgi_ctx_err(ctx);
+    if (!ctx || !o)
+        return tgi_fail(err, TG_E_ARG, "tg_copy: NULL argument");
+    return answer(ctx, TGI_DO_COPY, o, NULL, tgi_copy(ctx, o, NULL, err));
+}

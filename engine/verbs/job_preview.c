@@ -1,0 +1,602 @@
+/* job_preview.c - a look at a few places before the long run.
+ *
+ * Each crop is a cell of the network's output computed by the executor with the whole image's
+ * statistics and its true surroundings, so its pixels are those that the full run will write.
+ * The cell is cut on the tile axes alone (any range of the stream axis is part of a cell), its
+ * origin is a multiple of the network's period, and `fits` proves that the slots hold it.
+ *
+ * Places: unless the user names one, the three crops of a coarse grid whose pixels vary most,
+ * as judged by a few rows through the middle of each. Of a series of planes the middle one is
+ * shown. */
+#include "engine/base/arith.h"
+#include "engine/base/mem.h"
+#include "engine/base/reserve.h"
+#include "engine/ends/input_hash.h"
+#include "engine/ends/load.h"
+#include "engine/exec/exec.h"
+#include "engine/job/ends.h"
+#include "engine/job/job.h"
+#include "engine/memory/monitor.h"
+#include "engine/verbs/preview_picture.h"
+#include "io/png.h"
+#include "kernels/pixels.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define CROP 256 /* pixels of the larger of input and output */
+#define MAX_PLACES 3
+#define LOOK_ROWS 8   /* rows of a crop that are looked at */
+#define LOOK_STEPS 64 /* rows of crops that are looked at, at most */
+#define FIRST_BAND 64
+#define PNG_BYTES ((size_t)2 << 20) /* what the PNG writer allocates, at most */
+
+typedef struct place {
+    int64_t at[3]; /* z,y,x of the crop in output pixels */
+    double score;
+} place;
+
+/* How an axis of the output lies over the image's region: out = in * up / down - lead. */
+typedef struct axis {
+    int64_t up, down, lead;
+    int64_t size, align; /* of a crop, in output pixels */
+    int64_t extent;
+} axis;
+
+typedef struct preview {
+    tg_job *job;
+    const tg_stage *stage;
+    const tg_net *net; /* the stage's */
+    axis ax[3];
+    int64_t item;
+    place place[MAX_PLACES];
+    int n_places;
+    tg_tiling tiling;
+    tgi_reserve *mem;
+    tg_threads *pool;
+    tg_loader *loader;
+    tg_exec *exec;
+    tg_stats *sets;
+    tg_range *need; /* two intervals per value */
+    void *weights, *arena, *staging, *scratch;
+    size_t staging_bytes;
+    tg_panel raw, result;
+    int64_t origin[3]; /* of the crop that is being computed */
+    tg_picture picture;
+    size_t peak; /* of all the above and what is held */
+} preview;
+
+/* ---- Geometry ---------------------------------------------------------------------------- */
+
+static int first_axis(const tg_job *job)
+{
+    return 3 - job->map.spatial;
+}
+
+static void lay_axes(preview *v)
+{
+    const tg_job *job = v->job;
+    for (int k = 0; k < 3; k++) {
+        const tg_fit *f = &job->map.fit[k];
+        axis *a = &v->ax[k];
+        *a = (axis){1, 1, 0, 1, 1, job->map.out_extent[k]};
+        if (k < first_axis(job))
+            continue;
+        if (f->place.up > 0) {
+            a->up = f->place.up;
+            a->down = f->place.down;
+            a->lead = f->place.lead + f->crop - f->before / a->down * a->up;
+        }
+        if (k == 0)
+            continue; /* one slab of a volume */
+        a->align = tgi_max(1, job->graph->divisor[k] * a->up / a->down);
+        a->size = tgi_min(a->extent, tgi_align_up(tgi_max(1, CROP / a->down), a->align));
+        if (f->box)
+            a->size = tgi_min(a->size, f->core);
+    }
+}
+
+/* Pixels of the region under output pixels [lo, hi): one at least, the same number for the same
+ * length. */
+static tg_range input_of(const preview *v, int k, int64_t lo, int64_t hi)
+{
+    const axis *a = &v->ax[k];
+    const int64_t n = v->job->map.extent[k];
+    const int64_t from = tgi_floor_div((lo + a->lead) * a->down, a->up);
+    const int64_t first = tgi_clamp(from, 0, n - 1);
+    return (tg_range){first, tgi_min(first + tgi_ceil_div((hi - lo) * a->down, a->up), n)};
+}
+
+/* A crop at `lo` or, where the network runs in boxes, the nearest one inside a single cell. */
+static int64_t inside_cell(const preview *v, int k, int64_t lo)
+{
+    const tg_fit *f = &v->job->map.fit[k];
+    return f->box ? tgi_min(lo, (lo / f->core + 1) * f->core - v->ax[k].size) : lo;
+}
+
+/* What the crop at a place is in the network's output. */
+static tg_range core_of(const preview *v, int k, const int64_t at[3])
+{
+    int64_t in, out;
+    tgi_fit_shift(&v->job->map.fit[k], at[k], &in, &out);
+    return (tg_range){at[k] + out, at[k] + out + v->ax[k].size};
+}
+
+/* ---- Places ------------------------------------------------------------------------------ */
+
+static tg_status place_given(preview *v, const int64_t at[3], tgi_err *err)
+{
+    const tg_job *job = v->job;
+    const tg_mapping *m = &job->map;
+    static const char name[] = "zyx";
+    for (int k = 0; k < 3; k++) {
+        const int is_item = k < first_axis(job);
+        const int64_t n = is_item ? m->n_items : m->extent[k];
+        const int64_t i = at[k] < 0 ? n / 2 : is_item ? at[k] : at[k] - m->origin[k];
+        if (i < 0 || i >= n)
+            return tgi_fail(err, TG_E_ARG,
+                            "--at: %c = %lld is outside the image (%lld to %lld)", name[k],
+                            (long long)at[k], (long long)(is_item ? 0 : m->origin[k]),
+                            (long long)(is_item ? 0 : m->origin[k]) + n - 1);
+        if (is_item) {
+            v->item = i;
+            continue;
+        }
+        const axis *a = &v->ax[k];
+        const int64_t centre = i * a->up / a->down - a->lead;
+        const int64_t lo = tgi_clamp(centre - a->size / 2, 0, a->extent - a->size);
+        v->place[0].at[k] = inside_cell(v, k, lo / a->align * a->align);
+    }
+    v->n_places = 1;
+    return TG_OK;
+}
+
+static void consider(preview *v, const place *p)
+{
+    int i = v->n_places;
+    while (i > 0 && v->place[i - 1].score < p->score)
+        i--;
+    if (i == MAX_PLACES)
+        return;
+    v->n_places = v->n_places < MAX_PLACES ? v->n_places + 1 : MAX_PLACES;
+    memmove(&v->place[i + 1], &v->place[i], (size_t)(v->n_places - 1 - i) * sizeof v->place[0]);
+    v->place[i] = *p;
+}
+
+/* Variance of columns [x.lo, x.hi) of rows that are `pitch` bytes apart. */
+static double variance(tg_dtype type, const char *rows, int64_t n_rows, size_t pitch,
+                       tg_range x)
+{
+    float part[512];
+    double n = 0, sum = 0, squares = 0, base = 0;
+    for (int64_t r = 0; r < n_rows; r++)
+        for (int64_t at = x.lo; at < x.hi; at += 512) {
+            const int64_t k = tgi_min(512, x.hi - at);
+            tgi_pixels_load(type, rows + (size_t)r * pitch + (size_t)at * tgi_dtype_size(type),
+                            k, 1.0f, 0.0f, part, 1);
+            if (n == 0)
+                base = part[0]; /* small numbers stay exact */
+            for (int64_t i = 0; i < k; i++) {
+                const double d = (double)part[i] - base;
+                sum += d;
+                squares += d * d;
+            }
+            n += (double)k;
+        }
+    const double var = n > 0 ? squares / n - sum / n * (sum / n) : 0;
+    return var > 0 ? var : 0; /* NaN too */
+}
+
+/* Score the crops of one row of the grid by rows through their middle. */
+static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
+{
+    const tg_job *job = v->job;
+    const tg_mapping *m = &job->map;
+    const tg_range in = tgi_range_clip(input_of(v, 1, y, y + v->ax[1].size), 0, m->extent[1]);
+    const int64_t y0 = tgi_max(in.lo, (in.lo + in.hi - LOOK_ROWS) / 2);
+    const int64_t y1 = tgi_min(in.hi, y0 + LOOK_ROWS);
+    const size_t pitch = (size_t)m->extent[2] * tgi_dtype_size(job->info->dtype);
+    const size_t block = pitch * (size_t)(y1 - y0);
+    int sample;
+    const int64_t zi = tgi_min(input_of(v, 0, z, z + 1).lo, m->extent[0] - 1);
+    const int64_t plane = tgi_mapping_plane(m, v->item, zi, &sample);
+    char *rows = v->staging;
+    for (int c = 0; c < v->raw.channels; c++) {
+        const int s = m->from_samples ? c : sample;
+        TGI_TRY(tgi_source_read(job->source, 0, plane + c * m->channel_stride, s, s + 1,
+                                m->origin[1] + y0, m->origin[1] + y1, m->origin[2],
+                                m->origin[2] + m->extent[2], rows + (size_t)c * block, pitch,
+                                block, err));
+    }
+    const int64_t n = tgi_max(1, v->ax[2].extent / v->ax[2].size);
+    for (int64_t i = 0; i < n; i++) {
+        place p = {.at = {z, y, inside_cell(v, 2, i * v->ax[2].size)}};
+        const tg_range x = input_of(v, 2, p.at[2], p.at[2] + v->ax[2].size);
+        for (int c = 0; c < v->raw.channels; c++)
+            p.score += variance(job->info->dtype, rows + (size_t)c * block, y1 - y0, pitch,
+                                tgi_range_clip(x, 0, m->extent[2]));
+        consider(v, &p);
+    }
+    return TG_OK;
+}
+
+static tg_status densest_places(preview *v, tgi_err *err)
+{
+    const int64_t z = v->job->map.spatial == 3 ? v->ax[0].extent / 2 : 0;
+    const int64_t n = tgi_max(1, v->ax[1].extent / v->ax[1].size);
+    const int64_t step = tgi_ceil_div(n, LOOK_STEPS);
+    for (int64_t i = 0; i < n; i += step) {
+        if (tg_cancel_signal())
+            return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal());
+        TGI_TRY(look_at_row(v, z, inside_cell(v, 1, i * v->ax[1].size), err));
+    }
+    return TG_OK;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------ */
+
+static size_t staging_for(const preview *v, int64_t band)
+{
+    const tg_job *job = v->job;
+    const tg_mapping *m = &job->map;
+    const tg_slot *in = &v->tiling.slot[v->net->in[0]];
+    const int64_t fed = tgi_min(band, tgi_net_dim(v->net, v->net->in[0], TG_STREAM_AXIS));
+    const int volume = m->spatial == 3;
+    const tg_dtype type = job->info->dtype;
+    const size_t banded =
+        tgi_loader_bytes(m, type, volume ? fed : 1, volume ? in->rows : fed, in->width);
+    const size_t crop = tgi_loader_bytes(m, type, 1, v->raw.h, v->raw.w);
+    const size_t look =
+        (size_t)(LOOK_ROWS * m->extent[2] * v->raw.channels) * tgi_dtype_size(type);
+    const size_t a = banded > crop ? banded : crop;
+    return tgi_align_size(a > look ? a : look, 64);
+}
+
+static size_t panel_bytes(const tg_panel *p)
+{
+    return (size_t)(p->h * p->w) * (size_t)p->channels * sizeof(float);
+}
+
+/* The loader fills every channel of the input, the picture shows the first ones. */
+static size_t raw_bytes(const preview *v)
+{
+    return (size_t)(v->raw.h * v->raw.w * v->job->map.channels) * sizeof(float);
+}
+
+/* Everything but arena and staging. */
+static size_t other_bytes(const preview *v)
+{
+    const tg_picture *p = &v->picture;
+    const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
+    const size_t fixed = raw_bytes(v) + panel_bytes(&v->result) + pixels +
+                         tgi_picture_scratch(&v->raw, &v->result) * sizeof(float) +
+                         TGI_STATS_SCRATCH + 16 * 64;
+    return fixed + v->job->plan.bytes.weights;
+}
+
+/* 1 when the slots of the tiling hold the crop at this place. */
+static int fits(const preview *v, const place *p)
+{
+    const tg_net *net = v->net;
+    tg_range *stored = v->need, *inside = v->need + net->n_values;
+    for (int dim = TG_STREAM_AXIS + 1; dim < net->rank; dim++) {
+        const int k = dim - TG_STREAM_AXIS + first_axis(v->job);
+        tgi_axis_need(v->stage, dim, core_of(v, k, p->at), stored, inside);
+        for (int i = 0; i < net->n_values; i++) {
+            const tg_slot *s = &v->tiling.slot[i];
+            const int64_t have = dim == net->rank - 1 ? s->width : s->rows;
+            if (v->stage->values[i].live && tgi_range_len(stored[i]) > have)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* 1 when the slots hold the place that was asked for, or every place of the grid: those inside
+ * the image repeat after a few dozen crops, those at its ends are looked at each. */
+static int fits_everywhere(const preview *v)
+{
+    if (v->n_places)
+        return fits(v, &v->place[0]);
+    for (int k = first_axis(v->job) + 1; k < 3; k++) {
+        const int64_t n = tgi_max(1, v->ax[k].extent / v->ax[k].size);
+        for (int64_t i = 0; i < n; i = i == LOOK_STEPS ? tgi_max(n - 2, i + 1) : i + 1) {
+            place p = {0};
+            p.at[k] = inside_cell(v, k, i * v->ax[k].size);
+            if (!fits(v, &p))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* A tiling whose cells hold the crop at any place: somewhat larger than the crop, since blocks
+ * of a kernel and the image's border lie otherwise in a cell than in a crop. */
+static tg_status hold_crops(preview *v, int64_t band, tgi_err *err)
+{
+    for (int64_t margin = 2;; margin *= 2) {
+        int64_t cut[3] = {0, 0, 0};
+        int grows = 0;
+        for (int k = first_axis(v->job) + 1; k < 3; k++) {
+            cut[k] = v->ax[k].size + margin * v->ax[k].align;
+            grows |= cut[k] < v->ax[k].extent;
+        }
+        TGI_TRY(
+            tgi_tiling_make(v->stage, cut, band, v->job->set.threads, NULL, &v->tiling, err));
+        if (!grows || fits_everywhere(v))
+            return TG_OK;
+        tgi_tiling_free(&v->tiling);
+    }
+}
+
+/* The largest band that the budget allows; v->peak is what all of it takes then. */
+static tg_status choose_tiling(preview *v, tgi_err *err)
+{
+    const tg_plan_part *plan = &v->job->plan;
+    const size_t held =
+        tgi_job_process_bytes(v->job) + plan->bytes.allowance + plan->bytes.decoder;
+    size_t need = 0;
+    for (int64_t band = FIRST_BAND; band >= 1; band /= 2) {
+        TGI_TRY(hold_crops(v, band, err));
+        v->staging_bytes = staging_for(v, band);
+        need =
+            tgi_sat_add(v->tiling.arena_bytes, v->staging_bytes + other_bytes(v) + PNG_BYTES);
+        v->peak = tgi_sat_add(tgi_sat_add(need, tgi_page_table_bytes(need)), held);
+        if (v->peak <= plan->budget)
+            return TG_OK;
+        tgi_tiling_free(&v->tiling);
+    }
+    char text[2][32];
+    const tg_status st = tgi_fail(
+        err, TG_E_BUDGET,
+        "the preview needs %s, the budget is %s: raise --ram or choose a smaller --roi",
+        tgi_size_above(v->peak, text[0], sizeof text[0]),
+        tgi_size_below(plan->budget, text[1], sizeof text[1]));
+    return tgi_err_tried(err, st, "the preview", v->peak);
+}
+
+static tg_status take(preview *v, const char *name, size_t bytes, void *out, tgi_err *err)
+{
+    void *p = NULL;
+    TGI_TRY(tgi_reserve_take(v->mem, name, bytes, &p, err));
+    memcpy(out, &p, sizeof p);
+    return TG_OK;
+}
+
+static tg_status reserve_all(preview *v, tgi_err *err)
+{
+    tg_picture *p = &v->picture;
+    const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
+    const size_t scratch = tgi_picture_scratch(&v->raw, &v->result) * sizeof(float);
+    TGI_TRY(tgi_reserve_open(v->tiling.arena_bytes + v->staging_bytes + other_bytes(v), &v->mem,
+                             err));
+    TGI_TRY(take(v, "weights", v->job->plan.bytes.weights, &v->weights, err));
+    TGI_TRY(take(v, "arena", v->tiling.arena_bytes, &v->arena, err));
+    TGI_TRY(take(v, "staging", v->staging_bytes, &v->staging, err));
+    TGI_TRY(take(v, "raw", raw_bytes(v), &v->raw.data, err));
+    TGI_TRY(take(v, "result", panel_bytes(&v->result), &v->result.data, err));
+    TGI_TRY(take(v, "picture", pixels, &p->pixels, err));
+    TGI_TRY(take(v, "scratch", scratch, &v->scratch, err));
+    tgi_net_pack(v->net, v->weights, v->pool);
+    return tgi_graph_unchanged(v->job->graph, err);
+}
+
+/* ---- One crop ---------------------------------------------------------------------------- */
+
+static tg_status load_rows(void *user, int i, const tg_view *view, const tg_box *box,
+                           tgi_err *err)
+{
+    (void)i;
+    return tgi_loader_fill(((preview *)user)->loader, view, box, err);
+}
+
+static tg_status store_rows(void *user, int o, const tg_view *view, const tg_box *box,
+                            tgi_err *err)
+{
+    preview *v = user;
+    (void)err;
+    const tg_range z = box->rank == 5 ? box->ax[2] : (tg_range){0, 1};
+    const tg_range y = box->ax[box->rank - 2], x = box->ax[box->rank - 1];
+    if (o != 0)
+        return TG_OK;
+    const int64_t y0 = core_of(v, 1, v->origin).lo, x0 = core_of(v, 2, v->origin).lo;
+    for (int c = 0; c < v->result.channels; c++)
+        for (int64_t r = y.lo; r < y.hi; r++) {
+            const float *src = tgi_view_at(view, c, z.lo, r, x.lo);
+            float *dst =
+                v->result.data + ((int64_t)c * v->result.h + r - y0) * v->result.w + x.lo - x0;
+            for (int64_t i = 0; i < tgi_range_len(x); i++)
+                dst[i] = src[i * view->cb];
+        }
+    return TG_OK;
+}
+
+static tg_status check_stop(void *user, tgi_err *err)
+{
+    (void)user;
+    return tg_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped") : TG_OK;
+}
+
+/* The input under a crop, normalised as the network sees it. */
+static tg_status load_raw(preview *v, tgi_err *err)
+{
+    const tg_net *net = v->net;
+    const tg_range y = input_of(v, 1, v->origin[1], v->origin[1] + v->ax[1].size);
+    const tg_range x = input_of(v, 2, v->origin[2], v->origin[2] + v->ax[2].size);
+    const tg_range z = input_of(v, 0, v->origin[0], v->origin[0] + 1);
+    tg_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
+    box.ax[net->rank - 2] = y;
+    box.ax[net->rank - 1] = x;
+    if (net->rank == 5)
+        box.ax[2] = (tg_range){z.lo, z.lo + 1};
+    const int64_t h = tgi_range_len(y), w = tgi_range_len(x);
+    const tg_view view = {.base = v->raw.data,
+                          .c = v->job->map.channels,
+                          .cb = 1,
+                          .x0 = x.lo,
+                          .width = w,
+                          .block_pitch = (size_t)(h * w),
+                          .z_ring = 1,
+                          .y_pitch = (size_t)w,
+                          .y_ring = h};
+    const int64_t here[3] = {0, 0, 0}; /* the box counts as the region does */
+    v->raw.h = h;
+    v->raw.w = w;
+    tgi_loader_place(v->loader, here);
+    TGI_TRY(tgi_loader_fill(v->loader, &view, &box, err));
+    /* rows lie in a ring: turn it so that the first row comes first */
+    /* A crop has rows: h > 0. */
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
+    const int64_t turn = y.lo % h;
+    float *spare = v->scratch;
+    for (int c = 0; c < v->raw.channels && turn; c++) {
+        float *p = v->raw.data + (int64_t)c * h * w;
+        memcpy(spare, p, (size_t)(turn * w) * sizeof *p);
+        memmove(p, p + turn * w, (size_t)((h - turn) * w) * sizeof *p);
+        memcpy(p + (h - turn) * w, spare, (size_t)(turn * w) * sizeof *p);
+    }
+    return TG_OK;
+}
+
+static tg_status one_crop(preview *v, int i, tgi_err *err)
+{
+    tg_range core[3];
+    if (!fits(v, &v->place[i]))
+        return tgi_fail(err, TG_E_INTERNAL, "the crop at y %lld, x %lld does not fit its cell",
+                        (long long)v->place[i].at[1], (long long)v->place[i].at[2]);
+    memcpy(v->origin, v->place[i].at, sizeof v->origin);
+    TGI_TRY(load_raw(v, err));
+    int64_t in[3], out;
+    for (int k = 0; k < 3; k++)
+        tgi_fit_shift(&v->job->map.fit[k], v->place[i].at[k], &in[k], &out);
+    tgi_loader_place(v->loader, in);
+    for (int dim = TG_STREAM_AXIS; dim < v->net->rank; dim++)
+        core[dim - TG_STREAM_AXIS] =
+            core_of(v, dim - TG_STREAM_AXIS + first_axis(v->job), v->origin);
+    TGI_TRY(tgi_exec_cell(v->exec, core, err));
+    TGI_TRY(tgi_net_unchanged(v->net, err));
+    tgi_picture_row(&v->picture, i, &v->raw, &v->result, v->scratch);
+    const tg_progress p = {.phase = "preview",
+                           .fraction = (double)(i + 1) / v->n_places,
+                           .eta_seconds = -1,
+                           .memory_bytes = tgi_mem_measured(),
+                           .budget_bytes = v->job->plan.budget};
+    tgi_ctx_progress(v->job->ctx, &p);
+    return TG_OK;
+}
+
+/* ---- The whole --------------------------------------------------------------------------- */
+
+/* Sizes of the panels, before any pixel. */
+static void lay_panels(preview *v)
+{
+    const tg_mapping *m = &v->job->map;
+    const tg_range y = input_of(v, 1, 0, v->ax[1].size), x = input_of(v, 2, 0, v->ax[2].size);
+    v->raw = (tg_panel){NULL, tgi_range_len(y), tgi_range_len(x), m->channels == 3 ? 3 : 1};
+    v->result = (tg_panel){NULL, v->ax[1].size, v->ax[2].size, m->out_channels == 3 ? 3 : 1};
+    v->picture = tgi_picture_layout(MAX_PLACES, &v->raw, &v->result);
+}
+
+static tg_status lay_out(preview *v, tgi_err *err)
+{
+    v->stage = &v->job->plan.stages->one;
+    v->net = v->job->plan.net;
+    v->item = v->job->map.n_items / 2;
+    int64_t at[3];
+    lay_axes(v);
+    lay_panels(v);
+    v->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)v->job->map.n_stats, sizeof *v->sets);
+    v->need = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)v->net->n_values, sizeof *v->need);
+    if (!v->sets || !v->need)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the preview");
+    if (tgi_opts_at(v->job->opts, at))
+        TGI_TRY(place_given(v, at, err));
+    return choose_tiling(v, err);
+}
+
+static tg_status open_all(preview *v, tgi_err *err)
+{
+    tg_job *job = v->job;
+    const tg_exec_io io = {v, load_rows, store_rows, check_stop};
+    TGI_TRY(lay_out(v, err));
+    TGI_TRY(tgi_threads_open(job->set.threads, &v->pool, err));
+    TGI_TRY(reserve_all(v, err));
+    const tg_loader_opts load = {
+        .source = job->source,
+        .map = &job->map,
+        .rank = v->net->rank,
+        .staging = {v->staging, v->staging}, /* nothing is prefetched */
+        .staging_bytes = v->staging_bytes,
+        .pool = v->pool,
+        .be = v->net->be};
+    TGI_TRY(tgi_loader_open(&load, &v->loader, err));
+    return tgi_exec_open(&v->tiling, v->weights, v->arena, v->pool, &io, &v->exec, err);
+}
+
+static tg_status draw(preview *v, tgi_err *err)
+{
+    tg_job *job = v->job;
+    tg_affine in, out;
+    if (tgi_normalize_needs_stats(&job->set.normalize))
+        TGI_TRY(tgi_job_stats_collect(job, v->mem, v->staging, v->staging_bytes, v->sets, err));
+    if (!v->n_places)
+        TGI_TRY(densest_places(v, err));
+    tg_picture *p = &v->picture;
+    uint8_t *pixels = p->pixels;
+    *p = tgi_picture_layout(v->n_places, &v->raw, &v->result);
+    p->pixels = pixels;
+    tgi_picture_begin(p);
+    tgi_job_affine(job, &v->sets[tgi_mapping_stats_of(&job->map, v->item)], &in, &out);
+    tgi_loader_item(v->loader, v->item, in);
+    for (int i = 0; i < v->n_places; i++)
+        TGI_TRY(one_crop(v, i, err));
+    TGI_TRY(tgi_input_unchanged(tgi_source_held, job->source, err));
+    return tgi_png_write(job->set.output, p->pixels, p->height, p->width, p->samples,
+                         (size_t)p->width * (size_t)p->samples, err);
+}
+
+static void close_all(preview *v)
+{
+    tgi_exec_close(&v->exec);
+    tgi_loader_close(&v->loader);
+    tgi_threads_close(&v->pool);
+    tgi_reserve_close(&v->mem);
+    tgi_tiling_free(&v->tiling);
+    tgi_free(v->sets);
+    tgi_free(v->need);
+}
+
+tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err)
+{
+    preview v = {.job = job};
+    job->plan_is_part = 1;
+    TGI_TRY(tgi_job_plan_processor(job, err));
+    const tg_status st = lay_out(&v, err);
+    *bytes = v.peak;
+    close_all(&v);
+    return st;
+}
+
+tg_status tgi_job_preview(tg_job *job, tgi_err *err)
+{
+    preview v = {.job = job};
+    if (!job->ends->tiled)
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "preview shows an image; give an image, not arrays");
+    if (!job->set.output)
+        return tgi_fail(err, TG_E_ARG, "the output (-o OUT.png) is missing");
+    const size_t n = strlen(job->set.output);
+    if (n < 4 || strcmp(job->set.output + n - 4, ".png") != 0)
+        return tgi_fail(err, TG_E_ARG, "%s: a preview is a PNG: -o OUT.png", job->set.output);
+    if (!job->set.overwrite && access(job->set.output, F_OK) == 0)
+        return tgi_fail(err, TG_E_EXISTS, "%s exists: give -y to overwrite it",
+                        job->set.output);
+    job->plan_is_part = 1;
+    TGI_TRY(tgi_job_plan_processor(job, err));
+    tg_status st = open_all(&v, err);
+    if (st == TG_OK)
+        st = draw(&v, err);
+    close_all(&v);
+    tgi_job_warn_of_surplus(job);
+    return st;
+}
