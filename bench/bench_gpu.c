@@ -50,8 +50,8 @@ static struct {
     const char *precision; /* NULL: both */
 } set = {1024, 512, 9, 0, 0, 0, "", NULL};
 
-static const tg_device_ops *ops;
-static tg_device *d;
+static const tgi_device_ops *ops;
+static tgi_device *d;
 static tgi_err err;
 
 static void must(tg_status st)
@@ -65,15 +65,15 @@ static void must(tg_status st)
 typedef struct on_device {
     layer_case k;
     tg_dtype element;
-    tg_view src, dst;
-    tg_operand operand;
-    tg_device_step step;
-    tg_device_program *p;
+    tgi_view src, dst;
+    tgi_operand operand;
+    tgi_device_step step;
+    tgi_device_program *p;
     void *at[4];  /* source, result, weights, scratch */
     size_t bytes; /* that move at least */
 } on_device;
 
-static size_t floats_of(const tg_view *v)
+static size_t floats_of(const tgi_view *v)
 {
     return v->z_pitch * (size_t)v->z_ring;
 }
@@ -83,12 +83,12 @@ static void *put(const void *from, size_t bytes)
     void *at = NULL;
     must(ops->alloc(d, bytes, &at, &err));
     if (from)
-        must(ops->upload(d, TG_QUEUE_COMPUTE, at, from, bytes, &err));
+        must(ops->upload(d, TGI_QUEUE_COMPUTE, at, from, bytes, &err));
     must(ops->sync(d, NULL, &err));
     return at;
 }
 
-static void put_view(on_device *o, int i, const tg_view *host, tg_view *there)
+static void put_view(on_device *o, int i, const tgi_view *host, tgi_view *there)
 {
     const size_t n = floats_of(host), bytes = n * device_element_bytes(o->element);
     void *copy = tgi_malloc(TGI_TAG_MISC, bytes);
@@ -101,7 +101,7 @@ static void put_view(on_device *o, int i, const tg_view *host, tg_view *there)
     there->base = o->at[i];
 }
 
-static int open_layer(on_device *o, const layer *l, const tg_backend *be, unsigned kinds)
+static int open_layer(on_device *o, const layer *l, const tgi_kernel_set *be, unsigned kinds)
 {
     const layer_choice any = {.kinds = kinds};
     memset(o, 0, sizeof *o);
@@ -115,8 +115,8 @@ static int open_layer(on_device *o, const layer *l, const tg_backend *be, unsign
     o->at[2] = put(o->k.mem[2], o->k.packed_bytes);
     if (o->k.scratch_bytes)
         o->at[3] = put(NULL, o->k.scratch_bytes);
-    o->operand = (tg_operand){1, &o->src};
-    o->step = (tg_device_step){.kind = TG_STEP_NODE, .variant = o->k.v, .call = o->k.call};
+    o->operand = (tgi_operand){1, &o->src};
+    o->step = (tgi_device_step){.kind = TGI_STEP_NODE, .variant = o->k.v, .call = o->k.call};
     o->step.call.src = &o->operand;
     o->step.call.dst = &o->dst;
     o->step.call.packed = o->at[2];
@@ -127,7 +127,7 @@ static int open_layer(on_device *o, const layer *l, const tg_backend *be, unsign
         (layer_count(&o->k.src[0]) + layer_count(&o->k.dst) + layer_count(&o->k.src[1])) *
         device_element_bytes(o->element);
     size_t held = 0;
-    must(ops->program_open(d, TG_QUEUE_COMPUTE, &o->step, 1, &o->p, &held, &err));
+    must(ops->program_open(d, TGI_QUEUE_COMPUTE, &o->step, 1, &o->p, &held, &err));
     return 1;
 }
 
@@ -159,7 +159,7 @@ static double distance(on_device *o)
     if (!raw)
         layer_die("out of memory");
     time_of(o, 1);
-    must(ops->download(d, TG_QUEUE_COMPUTE, raw, o->at[1],
+    must(ops->download(d, TGI_QUEUE_COMPUTE, raw, o->at[1],
                        stored * device_element_bytes(o->element), &err));
     must(ops->sync(d, NULL, &err));
     device_round(o->element, o->k.sv.base, floats_of(&o->k.sv));
@@ -194,7 +194,7 @@ static void share(const char *name, double part, double of)
 }
 
 /* 0: wrong. */
-static int row(const layer *base, const tg_backend *be, unsigned kinds)
+static int row(const layer *base, const tgi_kernel_set *be, unsigned kinds)
 {
     const layer small = capped(*base, CHECK_SIDE < set.side ? CHECK_SIDE : set.side);
     const layer large = capped(*base, set.side);
@@ -253,7 +253,7 @@ static int rows(unsigned kinds)
     for (int t = 0; t < 2; t++) {
         if (set.precision && strcmp(set.precision, names[t]) != 0)
             continue;
-        const tg_backend *be = ops->backend(types[t]);
+        const tgi_kernel_set *be = ops->backend(types[t]);
         for (size_t i = 0; be && i < sizeof layers / sizeof *layers; i++)
             if (layers[i].ci <= set.channels && layers[i].co <= set.channels &&
                 strstr(layers[i].name, set.only))
@@ -303,10 +303,10 @@ int main(int argc, char **argv)
         return 77;
     const int library = device_open_library(ops, d);
     int wrong = rows(0);
-    if (device_kinds() & TG_KIND_WGMMA)
-        wrong += rows(TG_KIND_WGMMA);
+    if (device_kinds() & TGI_KIND_WGMMA)
+        wrong += rows(TGI_KIND_WGMMA);
     if (library) {
-        wrong += rows(TG_KIND_LIBRARY);
+        wrong += rows(TGI_KIND_LIBRARY);
         must(ops->library(d, 0, &err));
     }
     return wrong ? 1 : 0;

@@ -33,9 +33,9 @@ static struct {
     const char *kinds, *model;
 } set = {1024, 8, 9, TG_DTYPE_F16, "measured", NULL};
 
-static const tg_device_ops *ops;
-static tg_device *d;
-static unsigned kinds; /* of variants that nets may use: TG_KIND_* */
+static const tgi_device_ops *ops;
+static tgi_device *d;
+static unsigned kinds; /* of variants that nets may use: TGI_KIND_* */
 static tgi_err err;
 
 _Noreturn static void die(const char *what)
@@ -53,50 +53,50 @@ static void must(tg_status st)
 /* ---- A network on the device, and its pixels --------------------------------------------- */
 
 typedef struct subject {
-    tg_net *net;
-    tg_stages *stages;
-    tg_tiling tiling;
-    tg_device_exec *exec;
+    tgi_net *net;
+    tgi_stages *stages;
+    tgi_tiling tiling;
+    tgi_device_exec *exec;
     tg_dtype type; /* of pixels, on both ends */
     void *pixels;  /* pinned, dense; the whole image */
     float *out;    /* where float32 results go; or NULL */
     size_t n_out;
 } subject;
 
-static size_t count(const tg_desc *desc)
+static size_t count(const tgi_desc *desc)
 {
     int64_t n = 0;
     return tgi_desc_count(desc, &n) ? (size_t)n : 0;
 }
 
-static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_box *box,
-                       tg_device_pixels *out, const void **at, size_t *bytes, tgi_err *e)
+static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
+                       tgi_device_pixels *out, const void **at, size_t *bytes, tgi_err *e)
 {
     const subject *s = user;
-    const tg_desc *in = &s->net->shapes.desc[s->net->in[0]];
+    const tgi_desc *in = &s->net->shapes.desc[s->net->in[0]];
     (void)cell, (void)i, (void)e;
-    for (int a = TG_STREAM_AXIS; a < box->rank; a++)
+    for (int a = TGI_STREAM_AXIS; a < box->rank; a++)
         if (box->ax[a].lo != 0 || box->ax[a].hi != in->dim[a])
             die("the whole image was expected");
-    *out = (tg_device_pixels){.type = s->type,
-                              .channels = in->dim[1],
-                              .together = 1,
-                              .rows = box->ax[box->rank - 2],
-                              .cols = box->ax[box->rank - 1],
-                              .extent = {1, in->dim[2], in->dim[3]},
-                              .pad = TG_LOAD_ZERO,
-                              .mul = s->type == TG_DTYPE_F32 ? 1.0f : 1.0f / 65535.0f};
+    *out = (tgi_device_pixels){.type = s->type,
+                               .channels = in->dim[1],
+                               .together = 1,
+                               .rows = box->ax[box->rank - 2],
+                               .cols = box->ax[box->rank - 1],
+                               .extent = {1, in->dim[2], in->dim[3]},
+                               .pad = TGI_LOAD_ZERO,
+                               .mul = s->type == TG_DTYPE_F32 ? 1.0f : 1.0f / 65535.0f};
     *at = s->pixels;
     *bytes = count(in) * tgi_dtype_size(s->type);
     return TG_OK;
 }
 
-static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
+static void ahead(void *user, const tgi_device_cell *cell, const tgi_box *box)
 {
     (void)user, (void)cell, (void)box;
 }
 
-static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_box *box,
+static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *e)
 {
     const subject *s = user;
@@ -126,16 +126,16 @@ static float *noise(size_t n)
     return x;
 }
 
-static void open_subject(subject *s, const tg_graph *g, const tg_backend *be, int64_t side,
+static void open_subject(subject *s, const tgi_graph *g, const tgi_kernel_set *be, int64_t side,
                          tg_dtype type)
 {
     const int64_t ext[3] = {1, side, side}, uncut[3] = {0, 0, 0};
-    const tg_device_io io = {s, fetch, ahead, take};
-    tg_desc in[TG_MAX_PORTS];
+    const tgi_device_io io = {s, fetch, ahead, take};
+    tgi_desc in[TGI_MAX_PORTS];
     memset(s, 0, sizeof *s);
     s->type = type;
     tgi_graph_input_descs(g, ext, in);
-    must(tgi_net_new(g, be, in, TG_NET_KINDS(kinds), &s->net, &err));
+    must(tgi_net_new(g, be, in, TGI_NET_KINDS(kinds), &s->net, &err));
     if (s->net->n_in != 1 || s->net->n_out != 1 || in[0].rank != 4)
         die("one image in and one out are wanted");
     must(tgi_stages_new(s->net, &s->stages, &err));
@@ -146,9 +146,9 @@ static void open_subject(subject *s, const tg_graph *g, const tg_backend *be, in
     float *x = noise(n_in);
     put_pixels(s, x, n_in);
     tgi_free(x);
-    tg_device_form form = {0};
-    form.in[0] = (tg_device_port){.type = type, .bytes = n_in * tgi_dtype_size(type)};
-    form.out[0] = (tg_device_port){
+    tgi_device_form form = {0};
+    form.in[0] = (tgi_device_port){.type = type, .bytes = n_in * tgi_dtype_size(type)};
+    form.out[0] = (tgi_device_port){
         .type = type, .channels = s->net->values[s->net->out[0]].c, .together = 1};
     must(tgi_device_exec_open(ops, d, &s->tiling, &form, &io, &s->exec, &err));
 }
@@ -165,10 +165,10 @@ static void close_subject(subject *s)
 /* Seconds of `items` images behind each other. */
 static double time_of(subject *s, int64_t items)
 {
-    const tg_device_cell cell = {.mul = s->type == TG_DTYPE_F32 ? 1.0f : 65535.0f};
+    const tgi_device_cell cell = {.mul = s->type == TG_DTYPE_F32 ? 1.0f : 65535.0f};
     const double from = measure_now();
     for (int64_t i = 0; i < items; i++) {
-        tg_range core[3];
+        tgi_range core[3];
         int done = 0;
         tgi_tiling_cell(&s->tiling, 0, core);
         tgi_device_exec_begin(s->exec, &cell, core);
@@ -182,19 +182,20 @@ static double time_of(subject *s, int64_t items)
 /* ---- The answer -------------------------------------------------------------------------- */
 
 /* Relative L2 against the reference kernels of the processor. */
-static double distance(const tg_graph *g, const tg_backend *be, int64_t side)
+static double distance(const tgi_graph *g, const tgi_kernel_set *be, int64_t side)
 {
     const int64_t ext[3] = {1, side, side}, uncut[3] = {0, 0, 0};
     subject s;
-    tg_desc in[TG_MAX_PORTS];
-    tg_net *plain = NULL;
+    tgi_desc in[TGI_MAX_PORTS];
+    tgi_net *plain = NULL;
     double of = 0, off = 0;
     open_subject(&s, g, be, side, TG_DTYPE_F32);
     s.out = noise(s.n_out);
     float *want = noise(s.n_out);
     (void)time_of(&s, 1);
     tgi_graph_input_descs(g, ext, in);
-    must(tgi_net_new(g, tgi_backend_for(TG_ISA_PORTABLE), in, TG_NET_REFERENCE, &plain, &err));
+    must(
+        tgi_net_new(g, tgi_backend_for(TGI_ISA_PORTABLE), in, TGI_NET_REFERENCE, &plain, &err));
     net_io io = {.in = {s.pixels}, .out = {want}};
     must(net_run(plain, uncut, side, 1, &io, -1, &err));
     for (size_t i = 0; i < s.n_out; i++) {
@@ -214,7 +215,7 @@ static double distance(const tg_graph *g, const tg_backend *be, int64_t side)
 static unsigned kinds_of_device(void)
 {
     const unsigned there =
-        set.element == TG_DTYPE_F32 ? 0 : device_described()->kinds & TG_KIND_WGMMA;
+        set.element == TG_DTYPE_F32 ? 0 : device_described()->kinds & TGI_KIND_WGMMA;
     uint64_t room, total;
     double gain = 0;
     if (!there || strcmp(set.kinds, "measured") != 0)
@@ -224,7 +225,7 @@ static unsigned kinds_of_device(void)
     return gain >= tgi_gain_worth(TGI_GAIN_WGMMA) ? there : 0;
 }
 
-static int64_t side_of(const tg_graph *g, int64_t wanted)
+static int64_t side_of(const tgi_graph *g, int64_t wanted)
 {
     const int64_t unit = g->divisor[1] > g->divisor[2] ? g->divisor[1] : g->divisor[2];
     if (g->fixed_size)
@@ -246,7 +247,7 @@ static const char *name_of(const char *path, char *buf, size_t cap)
     return buf;
 }
 
-static void measure(const tg_graph *g, const tg_backend *be)
+static void measure(const tgi_graph *g, const tgi_kernel_set *be)
 {
     double t[ROUNDS_MAX];
     subject s;
@@ -271,7 +272,7 @@ static void measure(const tg_graph *g, const tg_backend *be)
            name_of(set.model, name, sizeof name), (long long)side, (long long)side,
            tgi_dtype_name(set.element), (long long)set.items, mp / median,
            mp / t[set.rounds - 1], mp / t[0], set.rounds, s.tiling.arena_bytes, l2,
-           kinds & TG_KIND_WGMMA ? "wgmma" : "", tgi_net_nodes_of(s.net, kinds));
+           kinds & TGI_KIND_WGMMA ? "wgmma" : "", tgi_net_nodes_of(s.net, kinds));
     close_subject(&s);
 }
 
@@ -303,14 +304,14 @@ static int read_options(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     if (!read_options(argc, argv))
         die("usage: bench_gpu_net [--size N] [--items N] [--rounds N] "
             "[--precision fp32|fp16] [--kinds measured|all|none] MODEL.onnx");
     ops = device_of_test(&d);
     if (!ops)
         return 77;
-    const tg_backend *be = ops->backend(set.element);
+    const tgi_kernel_set *be = ops->backend(set.element);
     if (!be)
         die("the device has no such numbers");
     kinds = kinds_of_device();

@@ -51,17 +51,17 @@ typedef struct settings {
     const char *model, *answer, *expect_in, *expect_out;
     int64_t h[CONFIGS_MAX], w[CONFIGS_MAX], band[CONFIGS_MAX];
     int n_config, threads, rounds, exact, bf16, json, serve, nodes;
-    const tg_backend *be;
-    tg_threads *pool;
+    const tgi_kernel_set *be;
+    tgi_threads *pool;
 } settings;
 
 typedef struct picture { /* the network at one size, with an image */
     int64_t h, w;
-    tg_net *net;
-    tg_stages *stages; /* run as one */
+    tgi_net *net;
+    tgi_stages *stages; /* run as one */
     tgi_reserve *weights;
     void *packed;
-    float *in[TG_MAX_PORTS], *out, *first; /* first: the answer to hold others against */
+    float *in[TGI_MAX_PORTS], *out, *first; /* first: the answer to hold others against */
     size_t n_out;
 } picture;
 
@@ -70,9 +70,9 @@ typedef struct picture { /* the network at one size, with an image */
 typedef struct config {
     picture *p;
     int64_t band; /* 0: whole */
-    tg_tiling tiling;
-    tg_exec *exec;
-    tg_dense_io io;
+    tgi_tiling tiling;
+    tgi_exec *exec;
+    tgi_dense_io io;
     int reps;
     double t[ROUNDS_MAX];
 } config;
@@ -101,10 +101,10 @@ static void *claim(size_t bytes)
 
 static unsigned net_flags(const settings *s)
 {
-    return (s->exact ? TG_NET_EXACT : 0) | (s->bf16 ? TG_NET_KINDS(TG_KIND_BF16) : 0);
+    return (s->exact ? TGI_NET_EXACT : 0) | (s->bf16 ? TGI_NET_KINDS(TGI_KIND_BF16) : 0);
 }
 
-static float *dense_input(const tg_desc *d)
+static float *dense_input(const tgi_desc *d)
 {
     int64_t n = 0, i = 0;
     tgi_desc_count(d, &n);
@@ -117,7 +117,7 @@ static float *dense_input(const tg_desc *d)
     return x;
 }
 
-static void check_size(const tg_graph *g, int64_t h, int64_t w)
+static void check_size(const tgi_graph *g, int64_t h, int64_t w)
 {
     char text[160];
     const int64_t want[2] = {h, w};
@@ -132,10 +132,10 @@ static void check_size(const tg_graph *g, int64_t h, int64_t w)
     }
 }
 
-static void picture_open(picture *p, const tg_graph *g, int64_t h, int64_t w,
-                         const tg_backend *be, unsigned flags)
+static void picture_open(picture *p, const tgi_graph *g, int64_t h, int64_t w,
+                         const tgi_kernel_set *be, unsigned flags)
 {
-    tg_desc in[TG_MAX_PORTS];
+    tgi_desc in[TGI_MAX_PORTS];
     tgi_err e = {0};
     int64_t n = 0;
     const int64_t ext[3] = {1, h, w};
@@ -159,7 +159,7 @@ static void picture_open(picture *p, const tg_graph *g, int64_t h, int64_t w,
 
 static void picture_close(picture *p)
 {
-    for (int i = 0; i < TG_MAX_PORTS; i++)
+    for (int i = 0; i < TGI_MAX_PORTS; i++)
         tgi_free(p->in[i]);
     tgi_free(p->out);
     tgi_free(p->first);
@@ -174,22 +174,22 @@ static void config_plan(config *c, picture *p, int64_t band, int threads)
 {
     tgi_err e = {0};
     const int64_t cut[3] = {0, 0, 0};
-    const int64_t rows = tgi_net_dim(p->net, p->net->in[0], TG_STREAM_AXIS);
-    const tg_stage *one = &p->stages->one;
+    const int64_t rows = tgi_net_dim(p->net, p->net->in[0], TGI_STREAM_AXIS);
+    const tgi_stage *one = &p->stages->one;
     if (band > 0 && one->whole_op)
         die("no bands: a node reads the whole image", one->whole_op);
     memset(c, 0, sizeof *c);
     c->p = p;
-    c->io = (tg_dense_io){.net = p->net, .out = {p->out}};
+    c->io = (tgi_dense_io){.net = p->net, .out = {p->out}};
     for (int i = 0; i < p->net->n_in; i++)
         c->io.in[i] = p->in[i];
     if (band == AS_PLANNED && !one->whole_op) {
-        const tg_choose_args a = {.stage = one,
-                                  .threads = threads,
-                                  .limit_bytes = SIZE_MAX,
-                                  .unit = {1, 1, 1},
-                                  .flops_per_second = 2e11 * threads};
-        tg_choice choice;
+        const tgi_choose_args a = {.stage = one,
+                                   .threads = threads,
+                                   .limit_bytes = SIZE_MAX,
+                                   .unit = {1, 1, 1},
+                                   .flops_per_second = 2e11 * threads};
+        tgi_choice choice;
         must(tgi_choose(&a, &choice, &e), &e, "plan");
         c->tiling = choice.tiling;
         c->band = c->tiling.band;
@@ -200,10 +200,10 @@ static void config_plan(config *c, picture *p, int64_t band, int threads)
          "plan");
 }
 
-static void config_open(config *c, void *arena, tg_threads *pool)
+static void config_open(config *c, void *arena, tgi_threads *pool)
 {
     tgi_err e = {0};
-    const tg_exec_io io = {&c->io, tgi_dense_load, tgi_dense_store, NULL};
+    const tgi_exec_io io = {&c->io, tgi_dense_load, tgi_dense_store, NULL};
     must(tgi_exec_open(&c->tiling, c->p->packed, arena, pool, &io, &c->exec, &e), &e, "open");
 }
 
@@ -216,7 +216,7 @@ static void config_close(config *c)
 static void pass(config *c)
 {
     tgi_err e = {0};
-    tg_range core[3];
+    tgi_range core[3];
     for (int64_t k = 0; k < c->tiling.cells; k++) {
         tgi_tiling_cell(&c->tiling, k, core);
         must(tgi_exec_cell(c->exec, core, &e), &e, "run");
@@ -255,7 +255,7 @@ static double relative_l2(const float *got, const float *want, size_t n)
 }
 
 /* One whole pass of a picture; its answer stays in p->out. */
-static void pass_once(picture *p, int threads, tg_threads *pool)
+static void pass_once(picture *p, int threads, tgi_threads *pool)
 {
     config c;
     void *arena;
@@ -270,7 +270,7 @@ static void pass_once(picture *p, int threads, tg_threads *pool)
     tgi_reserve_close(&mem);
 }
 
-static int64_t small_side(const tg_graph *g, int axis)
+static int64_t small_side(const tgi_graph *g, int axis)
 {
     return g->fixed_size ? g->base[axis]
                          : tgi_align_up(tgi_max(g->minimum[axis], SMALL), g->divisor[axis]);
@@ -284,11 +284,11 @@ static void verdict(const settings *s, double off, const char *what)
         die(what, text);
 }
 
-static double check_reference(const settings *s, const tg_graph *g)
+static double check_reference(const settings *s, const tgi_graph *g)
 {
     picture ref, own;
     const int64_t h = small_side(g, 1), w = small_side(g, 2);
-    picture_open(&ref, g, h, w, s->be, TG_NET_REFERENCE);
+    picture_open(&ref, g, h, w, s->be, TGI_NET_REFERENCE);
     picture_open(&own, g, h, w, s->be, net_flags(s));
     pass_once(&ref, 1, NULL);
     pass_once(&own, s->threads, s->pool);
@@ -299,7 +299,7 @@ static double check_reference(const settings *s, const tg_graph *g)
     return off;
 }
 
-static float *load_floats(const char *path, tg_desc *d)
+static float *load_floats(const char *path, tgi_desc *d)
 {
     void *data = NULL;
     tgi_err e = {0};
@@ -309,10 +309,10 @@ static float *load_floats(const char *path, tg_desc *d)
     return data;
 }
 
-static double check_expected(const settings *s, const tg_graph *g)
+static double check_expected(const settings *s, const tgi_graph *g)
 {
     picture p;
-    tg_desc din, dout;
+    tgi_desc din, dout;
     int64_t n = 0, m = 0;
     if (!s->expect_in)
         return NAN;
@@ -461,7 +461,7 @@ static void say_nodes(config *c, int threads)
 {
     tgi_speeds speeds = {0};
     (void)tgi_speeds_load(&speeds, NULL);
-    const tg_stage *one = &c->p->stages->one;
+    const tgi_stage *one = &c->p->stages->one;
     double *t = claim((size_t)one->n_nodes * sizeof *t), nodes = 0;
     memset(t, 0, (size_t)one->n_nodes * sizeof *t);
     tgi_exec_time_nodes(c->exec, measure_now, t);
@@ -469,7 +469,7 @@ static void say_nodes(config *c, int threads)
     for (int k = 0; k < one->n_nodes; k++)
         nodes += t[k] / c->reps;
     for (int k = 0; k < one->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(one, k);
+        const tgi_net_node *n = tgi_stage_node(one, k);
         char shape[96];
         printf("%8.2f ms %5.1f %%", 1e3 * t[k] / c->reps, 100 * t[k] / c->reps / all);
         say_expected(&speeds, c, k, threads, 1e3 * t[k] / c->reps);
@@ -524,7 +524,7 @@ static tgi_reserve *shared_arena(const config *c, int n, void **at)
 }
 
 /* Configurations of one size share its picture. Returns the number of pictures. */
-static int plan_all(const settings *s, const tg_graph *g, picture *p, config *c)
+static int plan_all(const settings *s, const tgi_graph *g, picture *p, config *c)
 {
     int n = 0;
     for (int i = 0; i < s->n_config; i++) {
@@ -538,7 +538,7 @@ static int plan_all(const settings *s, const tg_graph *g, picture *p, config *c)
     return n;
 }
 
-static void bench(const settings *s, const tg_graph *g)
+static void bench(const settings *s, const tgi_graph *g)
 {
     void *arena;
     picture pictures[CONFIGS_MAX];
@@ -599,7 +599,7 @@ static void parse_sizes(settings *s, const char *text)
 }
 
 /* The option at argv[i]; returns how many arguments it took. */
-static int parse_one(settings *s, char **argv, int i, int argc, tg_isa *cap)
+static int parse_one(settings *s, char **argv, int i, int argc, tgi_isa *cap)
 {
     const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
     if (strcmp(name, "--json") == 0 || strcmp(name, "--serve") == 0) {
@@ -641,9 +641,9 @@ static int parse_one(settings *s, char **argv, int i, int argc, tg_isa *cap)
 int main(int argc, char **argv)
 {
     settings s = {.threads = 2, .rounds = 11};
-    tg_isa cap = TG_ISA_COUNT;
+    tgi_isa cap = TGI_ISA_COUNT;
     tgi_err e = {0};
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     parse_sizes(&s, "512,1024");
     for (int i = 1; i < argc;)
         i += parse_one(&s, argv, i, argc, &cap);

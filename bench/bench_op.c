@@ -235,12 +235,12 @@ static void peer_run(work *k)
     dnnl_stream_wait(stream);
 }
 
-static void peer_open(int threads, tg_isa isa)
+static void peer_open(int threads, tgi_isa isa)
 {
     void (*set)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_DEFAULT, "omp_set_num_threads");
     if (set)
         set(threads);
-    if (isa == TG_ISA_AVX2)
+    if (isa == TGI_ISA_AVX2)
         dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
     ok(dnnl_engine_create(&engine, dnnl_cpu, 0), "engine");
     ok(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "stream");
@@ -255,7 +255,7 @@ static void peer_run(work *k)
 {
     (void)k;
 }
-static void peer_open(int threads, tg_isa isa)
+static void peer_open(int threads, tgi_isa isa)
 {
     (void)threads, (void)isa;
 }
@@ -269,8 +269,8 @@ static void own_run(work *k)
 typedef struct settings {
     int threads, rounds, json, errors;
     layer_choice want;
-    const tg_backend *be;
-    tg_threads *pool;
+    const tgi_kernel_set *be;
+    tgi_threads *pool;
 } settings;
 
 /* ---- measuring -----------------------------------------------------------------------------
@@ -429,7 +429,7 @@ static int bench_layer(const layer *l, const settings *s)
 int main(int argc, char **argv)
 {
     settings s = {.threads = 1, .rounds = 11};
-    tg_isa cap = TG_ISA_COUNT;
+    tgi_isa cap = TGI_ISA_COUNT;
     tgi_err err = {0};
     const char *filter = "";
     int wrong = 0;
@@ -448,7 +448,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--isa") == 0 && tgi_isa_parse(value, &cap))
             i++;
         else if (strcmp(argv[i], "--precision") == 0)
-            s.want.kinds = strcmp(value, "bf16") == 0 ? TG_KIND_BF16 : 0, i++;
+            s.want.kinds = strcmp(value, "bf16") == 0 ? TGI_KIND_BF16 : 0, i++;
         else if (strcmp(argv[i], "--variant") == 0)
             s.want.variant = value, i++;
         else if (argv[i][0] == '-')

@@ -52,8 +52,8 @@ static void make_cold(const char *path)
 }
 
 typedef struct image {
-    tg_source *source;
-    const tg_image_info *info;
+    tgi_source *source;
+    const tgi_image_info *info;
     const char *map; /* of an array: its first element; or NULL */
     void *base;
     size_t mapped;
@@ -63,7 +63,7 @@ static void open_image(const char *path, image *m)
 {
     tgi_err e = {0};
     tgi_npy_in in;
-    const tg_open_opts o = {.threads = 1};
+    const tgi_open_opts o = {.threads = 1};
     *m = (image){0};
     must(tgi_source_open(path, &o, &m->source, &e), &e);
     m->info = m->source->ops->info(m->source);
@@ -87,7 +87,7 @@ static void close_image(image *m)
 static void copy_box(const image *m, int mapped, int64_t p, int64_t y, int64_t y1, int64_t x,
                      int64_t x1, char *dst, size_t pitch)
 {
-    const tg_image_info *i = m->info;
+    const tgi_image_info *i = m->info;
     const size_t size = tgi_dtype_size(i->dtype);
     tgi_err e = {0};
     if (!mapped) {
@@ -107,7 +107,7 @@ static double pass(const char *path, int mapped, shape s, uint64_t *bytes)
 {
     image m;
     open_image(path, &m);
-    const tg_image_info *i = m.info;
+    const tgi_image_info *i = m.info;
     const int64_t w = s.columns && s.columns < i->width ? s.columns : i->width;
     const size_t pitch = (size_t)w * tgi_dtype_size(i->dtype);
     const size_t room = (size_t)s.rows * pitch * (size_t)i->samples;

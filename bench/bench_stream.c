@@ -26,15 +26,15 @@
 typedef struct kind {
     const char *name;
     planned net;
-    tg_tiling tiling;
-    tg_range core[3];
+    tgi_tiling tiling;
+    tgi_range core[3];
     double kept; /* pixels of a turn */
-    tg_exec *exec;
+    tgi_exec *exec;
     void *packed, *arena;
     double rate[ROUNDS_MAX];
 } kind;
 
-static tg_status load(void *user, int i, const tg_view *v, const tg_box *box, tgi_err *err)
+static tg_status load(void *user, int i, const tgi_view *v, const tgi_box *box, tgi_err *err)
 {
     (void)user, (void)i, (void)err;
     for (int64_t y = box->ax[2].lo; y < box->ax[2].hi; y++) {
@@ -45,7 +45,7 @@ static tg_status load(void *user, int i, const tg_view *v, const tg_box *box, tg
     return TG_OK;
 }
 
-static tg_status store(void *user, int o, const tg_view *v, const tg_box *box, tgi_err *err)
+static tg_status store(void *user, int o, const tgi_view *v, const tgi_box *box, tgi_err *err)
 {
     (void)user, (void)o, (void)v, (void)box, (void)err;
     return TG_OK;
@@ -53,7 +53,7 @@ static tg_status store(void *user, int o, const tg_view *v, const tg_box *box, t
 
 /* The tiling when its arena fits in `limit`. */
 static int fits(const planned *p, int64_t cut, int64_t band, int threads, size_t limit,
-                tg_tiling *t)
+                tgi_tiling *t)
 {
     tgi_err e = {0};
     const int64_t c[3] = {1, cut, cut};
@@ -64,27 +64,27 @@ static int fits(const planned *p, int64_t cut, int64_t band, int threads, size_t
     return 0;
 }
 
-static void plan_strip(kind *k, const tg_graph *g, int threads, size_t limit)
+static void plan_strip(kind *k, const tgi_graph *g, int threads, size_t limit)
 {
-    tg_choice c;
+    tgi_choice c;
     tgi_err e = {0};
     k->net = planned_open(g, SIDE, SIDE);
-    const tg_choose_args a = {.stage = k->net.one,
-                              .threads = threads,
-                              .limit_bytes = limit,
-                              .unit = {1, 1, 64},
-                              .flops_per_second = 3e11};
+    const tgi_choose_args a = {.stage = k->net.one,
+                               .threads = threads,
+                               .limit_bytes = limit,
+                               .unit = {1, 1, 64},
+                               .flops_per_second = 3e11};
     CHECK_OK(tgi_choose(&a, &c, &e), e);
     k->tiling = c.tiling;
     const int64_t w = k->tiling.cut[2], x = SIDE / 2 / w * w;
-    k->core[0] = (tg_range){0, SIDE};
-    k->core[1] = (tg_range){x, tgi_min(x + w, SIDE)};
+    k->core[0] = (tgi_range){0, SIDE};
+    k->core[1] = (tgi_range){x, tgi_min(x + w, SIDE)};
 }
 
-static void plan_usual(kind *k, const tg_graph *g, int threads, size_t limit)
+static void plan_usual(kind *k, const tgi_graph *g, int threads, size_t limit)
 {
     for (int64_t padded = 2 * HALO + 16; padded <= SIDE; padded += 16) {
-        tg_tiling t;
+        tgi_tiling t;
         planned net = planned_open(g, padded, padded);
         if (!fits(&net, 0, padded, threads, limit, &t)) {
             planned_close(&net);
@@ -94,28 +94,28 @@ static void plan_usual(kind *k, const tg_graph *g, int threads, size_t limit)
         planned_close(&k->net);
         k->net = net;
         k->tiling = t;
-        k->core[0] = k->core[1] = (tg_range){0, padded};
+        k->core[0] = k->core[1] = (tgi_range){0, padded};
         k->kept = (double)(padded - 2 * HALO) * (double)(padded - 2 * HALO);
     }
 }
 
-static void plan_own(kind *k, const tg_graph *g, int threads, size_t limit)
+static void plan_own(kind *k, const tgi_graph *g, int threads, size_t limit)
 {
-    tg_tiling t;
+    tgi_tiling t;
     k->net = planned_open(g, SIDE, SIDE);
     for (int64_t side = 64; side <= SIDE && fits(&k->net, side, SIDE, threads, limit, &t);
          side += 32) {
         tgi_tiling_free(&k->tiling);
         k->tiling = t;
         const int64_t at = SIDE / 2 / side * side;
-        k->core[0] = k->core[1] = (tg_range){at, at + side};
+        k->core[0] = k->core[1] = (tgi_range){at, at + side};
     }
 }
 
-static void open_kind(kind *k, tg_threads *pool)
+static void open_kind(kind *k, tgi_threads *pool)
 {
     tgi_err e = {0};
-    const tg_exec_io io = {k, load, store, NULL};
+    const tgi_exec_io io = {k, load, store, NULL};
     if (k->kept == 0)
         k->kept = (double)tgi_range_len(k->core[0]) * (double)tgi_range_len(k->core[1]);
     k->packed = aligned_alloc(64, tgi_align_size(k->net.net->packed_bytes + 64, 64));
@@ -178,9 +178,9 @@ int main(int argc, char **argv)
     const size_t limit = (size_t)192 << 20;
     const int json = argc > 1 && strcmp(argv[argc - 1], "--json") == 0;
     kind kinds[3] = {{.name = "strip"}, {.name = "usual tile"}, {.name = "own tile"}};
-    tg_threads *pool = NULL;
+    tgi_threads *pool = NULL;
     tgi_err e = {0};
-    tg_graph *g = ref_unet(4);
+    tgi_graph *g = ref_unet(4);
     CHECK_OK(tgi_threads_open(threads, &pool, &e), e);
     plan_strip(&kinds[0], g, threads, limit);
     plan_usual(&kinds[1], g, threads, limit);

@@ -16,31 +16,31 @@ typedef struct layer {
 typedef struct layer_case {
     const layer *l;
     conv_attrs attrs;
-    tg_desc src[3], dst;
-    tg_const cst[3];
-    const tg_const *cp[3];
-    tg_op_ctx ctx;
+    tgi_desc src[3], dst;
+    tgi_constant cst[3];
+    const tgi_constant *cp[3];
+    tgi_op_ctx ctx;
     float *x, *w, *b; /* dense */
-    const tg_variant *v;
-    tg_view sv, dv;
-    tg_operand operand;
+    const tgi_variant *v;
+    tgi_view sv, dv;
+    tgi_operand operand;
     float *mem[4]; /* source view, destination view, packed weights, scratch */
     size_t packed_bytes, scratch_bytes;
-    tg_epi_step relu;
-    tg_call call;
+    tgi_epi_step relu;
+    tgi_call call;
     double flops; /* of direct convolution: 2 per multiply-add */
 } layer_case;
 
 typedef struct layer_choice {
     const char *variant; /* of this name; NULL: the one the planner prefers */
     int exact;           /* direct sums only */
-    unsigned kinds;      /* of variants that are allowed too: TG_KIND_* */
+    unsigned kinds;      /* of variants that are allowed too: TGI_KIND_* */
 } layer_choice;
 
 /* Fill in shapes and data of a layer with bias and ReLU. 0: no such variant accepts the layer
  * (close all the same). */
-int layer_case_open(layer_case *k, const layer *l, const tg_backend *be,
-                    const layer_choice *want, tg_threads *pool);
+int layer_case_open(layer_case *k, const layer *l, const tgi_kernel_set *be,
+                    const layer_choice *want, tgi_threads *pool);
 void layer_case_close(layer_case *k);
 
 void layer_case_run(layer_case *k);
@@ -50,8 +50,8 @@ void layer_case_answer(layer_case *k, float *dense);
 /* What stands in the destination view now. */
 void layer_case_dense(const layer_case *k, float *dense);
 
-size_t layer_count(const tg_desc *d); /* elements */
-float *layer_floats(size_t n);        /* zeroed, page-aligned; free() */
+size_t layer_count(const tgi_desc *d); /* elements */
+float *layer_floats(size_t n);         /* zeroed, page-aligned; free() */
 _Noreturn void layer_die(const char *what);
 
 #endif

@@ -49,12 +49,12 @@ PEAK(peak_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, 8, 12)
 PEAK(peak_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, 16, 20)
 #endif
 
-double measure_peak(tg_isa isa)
+double measure_peak(tgi_isa isa)
 {
 #if defined(__x86_64__)
-    if (isa == TG_ISA_AVX512)
+    if (isa == TGI_ISA_AVX512)
         return peak_avx512();
-    if (isa == TG_ISA_AVX2)
+    if (isa == TGI_ISA_AVX2)
         return peak_avx2();
 #endif
     (void)isa;

@@ -39,7 +39,7 @@
 typedef struct row {
     layer l;
     const char *variant;
-    double share[TG_ISA_COUNT]; /* of the loop, as measured; 0: not guarded */
+    double share[TGI_ISA_COUNT]; /* of the loop, as measured; 0: not guarded */
 } row;
 
 /* Shares in the order portable, AVX2, AVX-512. */
@@ -73,7 +73,7 @@ static const row rows[] = {
 typedef struct settings {
     double plant, scale;
     int thorough;
-    const tg_backend *be;
+    const tgi_kernel_set *be;
 } settings;
 
 /* `best`: rate of the best turn so far. */
@@ -131,7 +131,7 @@ static int above(const row *r, const settings *s)
     layer_case k;
     int rounds = 0;
     double share = 0;
-    const layer_choice want = {.variant = r->variant, .kinds = is_bf16(r) ? TG_KIND_BF16 : 0};
+    const layer_choice want = {.variant = r->variant, .kinds = is_bf16(r) ? TGI_KIND_BF16 : 0};
     const double floor = r->share[s->be->isa] * FLOOR_OF_SHARE * s->scale;
     if (is_bf16(r) && (floor <= 0 || !tgi_isa_has_bf16(s->be->isa)))
         return 1;
@@ -148,7 +148,7 @@ static int above(const row *r, const settings *s)
 
 #define ROWS (sizeof rows / sizeof *rows)
 
-static int all_above(settings *s, tg_isa isa)
+static int all_above(settings *s, tgi_isa isa)
 {
     int good[ROWS] = {0}, below = ROWS;
     s->be = tgi_backend_for(isa);
@@ -168,7 +168,7 @@ static int all_above(settings *s, tg_isa isa)
 int main(int argc, char **argv)
 {
     settings s = {.plant = 1, .scale = 1};
-    tg_isa cap = TG_ISA_COUNT;
+    tgi_isa cap = TGI_ISA_COUNT;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(argv[i], "--thorough") == 0)
@@ -182,14 +182,14 @@ int main(int argc, char **argv)
         else
             layer_die("usage: perf_floor [--plant X] [--scale X] [--isa NAME] [--thorough]");
     }
-    const tg_isa best = tgi_isa_detect(cap);
+    const tgi_isa best = tgi_isa_detect(cap);
     measure_clock(CLOCK_THREAD_CPUTIME_ID);
     if (measure_peak(best) <= 0) {
         printf("skipped: no calibration loop for %s\n", tgi_isa_name(best));
         return 77;
     }
     int good = all_above(&s, best);
-    if (best > TG_ISA_AVX2 && cap == TG_ISA_COUNT)
-        good &= all_above(&s, TG_ISA_AVX2);
+    if (best > TGI_ISA_AVX2 && cap == TGI_ISA_COUNT)
+        good &= all_above(&s, TGI_ISA_AVX2);
     return good ? 0 : 1;
 }

@@ -4,8 +4,8 @@
  * One run of the program is one `cli`. A verb is a row in verbs.c and one function that returns
  * a status; main.c turns that into messages and the exit code. Results go to stdout (text, or
  * one JSON object per line with --json), everything else to stderr. */
-#ifndef TG_CLI_H
-#define TG_CLI_H
+#ifndef TGI_CLI_H
+#define TGI_CLI_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* text.h - numbers for people, and values for JSON. */
-#ifndef TG_CLI_TEXT_H
-#define TG_CLI_TEXT_H
+#ifndef TGI_CLI_TEXT_H
+#define TGI_CLI_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

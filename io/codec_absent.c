@@ -34,7 +34,7 @@ static int jpeg_probe(const uint8_t *head, size_t n, const char *path)
     return n >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff;
 }
 
-static tg_status no_jpeg_source(const char *path, const tg_open_opts *o, tg_source **out,
+static tg_status no_jpeg_source(const char *path, const tgi_open_opts *o, tgi_source **out,
                                 tgi_err *err)
 {
     (void)path, (void)o, (void)out;
@@ -49,7 +49,7 @@ static tg_status no_jpeg_writer(const tgi_picture_spec *s, tgi_err *err)
 const tgi_picture_writer tgi_jpeg_writer = {
     .name = "JPEG", .suffixes = "|jpg|jpeg|", .may = no_jpeg_writer};
 
-const tg_source_ops tgi_jpeg_source_ops = {
+const tgi_source_ops tgi_jpeg_source_ops = {
     .format = "jpeg", .probe = jpeg_probe, .open = no_jpeg_source};
 #endif
 #ifndef TG_HAVE_WEBP

@@ -430,8 +430,8 @@ typedef struct grid {
 } grid;
 
 /* Axes of the files, then those of one file. Singleton axes of a letter in use are dropped. */
-static tg_status take_axes(const list *l, const grid *g, const tg_image_info *one,
-                           tg_image_info *out)
+static tg_status take_axes(const list *l, const grid *g, const tgi_image_info *one,
+                           tgi_image_info *out)
 {
     int n = 0;
     for (int i = 0; i < g->n; i++) {
@@ -450,8 +450,8 @@ static tg_status take_axes(const list *l, const grid *g, const tg_image_info *on
                             "each file has an axis %c of its own (%lld): the files cannot be "
                             "numbered along it too",
                             a, (long long)one->shape[i]);
-        if (n >= TG_IMAGE_MAX_AXES)
-            return tgi_fail(l->err, TG_E_UNSUPPORTED, "more than %d axes", TG_IMAGE_MAX_AXES);
+        if (n >= TGI_IMAGE_MAX_AXES)
+            return tgi_fail(l->err, TG_E_UNSUPPORTED, "more than %d axes", TGI_IMAGE_MAX_AXES);
         out->axes[n] = a;
         out->shape[n++] = one->shape[i];
     }
@@ -460,8 +460,8 @@ static tg_status take_axes(const list *l, const grid *g, const tg_image_info *on
     return TG_OK;
 }
 
-static tg_status number_files(list *l, const tg_open_opts *o, const tg_image_info *one, grid *g,
-                              tg_image_info *out)
+static tg_status number_files(list *l, const tgi_open_opts *o, const tgi_image_info *one,
+                              grid *g, tgi_image_info *out)
 {
     int64_t *first = tgi_malloc(TGI_TAG_IO, (size_t)l->n * sizeof *first);
     if (!first)
@@ -554,7 +554,7 @@ static tg_status own(void **p, size_t n, tgi_err *err)
 }
 
 /* What the numbers mean, palette and profile. */
-static tg_status take_form(tg_image_meta *out, const tg_image_meta *m, tgi_err *err)
+static tg_status take_form(tgi_image_meta *out, const tgi_image_meta *m, tgi_err *err)
 {
     void *palette = m->palette, *icc = m->icc;
     out->orientation = m->orientation;
@@ -571,9 +571,9 @@ static tg_status take_form(tg_image_meta *out, const tg_image_meta *m, tgi_err *
 }
 
 /* What one file knows about its pixels holds for the stack. */
-static tg_status take_meta(tg_image_info *out, const tg_image_info *one, tgi_err *err)
+static tg_status take_meta(tgi_image_info *out, const tgi_image_info *one, tgi_err *err)
 {
-    const tg_image_meta *m = &one->meta;
+    const tgi_image_meta *m = &one->meta;
     memcpy(out->meta.physical, m->physical, sizeof m->physical);
     memcpy(out->meta.unit, m->unit, sizeof m->unit);
     memcpy(out->meta.resolution, m->resolution, sizeof m->resolution);
@@ -593,11 +593,11 @@ static tg_status take_meta(tg_image_info *out, const tg_image_info *one, tgi_err
     return TG_OK;
 }
 
-static tg_status build(list *l, const tg_open_opts *o, const tg_image_info *one,
+static tg_status build(list *l, const tgi_open_opts *o, const tgi_image_info *one,
                        tgi_stack_spec *spec)
 {
     grid g = {0};
-    tg_image_info *i = &spec->info;
+    tgi_image_info *i = &spec->info;
     TGI_TRY(number_files(l, o, one, &g, i));
     if (l->skipped) {
         const size_t n = strlen(i->note);
@@ -635,13 +635,13 @@ static tg_status build(list *l, const tg_open_opts *o, const tg_image_info *one,
     return TG_OK;
 }
 
-tg_status tgi_file_set_open(const char *path, const tg_open_opts *o, tg_source **out,
+tg_status tgi_file_set_open(const char *path, const tgi_open_opts *o, tgi_source **out,
                             tgi_err *err)
 {
     list l = {.err = err};
-    tg_source *first = NULL;
+    tgi_source *first = NULL;
     tgi_stack_spec spec = {0};
-    tg_open_opts one = *o;
+    tgi_open_opts one = *o;
     one.axes = NULL;
     one.threads = 1;
     one.member = 1;

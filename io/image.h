@@ -2,9 +2,9 @@
  *
  * An image is a series of planes, each Y x X pixels of S samples; the other axes (T, Z, C, ...)
  * number the planes in the order of `axes`, last fastest. A format is one file with one
- * tg_source_ops and one line in io_table.c. */
-#ifndef TG_IMAGE_H
-#define TG_IMAGE_H
+ * tgi_source_ops and one line in io_table.c. */
+#ifndef TGI_IMAGE_H
+#define TGI_IMAGE_H
 
 #include "engine/base/held.h"
 #include "engine/base/status.h"
@@ -13,20 +13,20 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define TG_IMAGE_MAX_AXES 8
-#define TG_IMAGE_MAX_LEVELS 16
-#define TG_IMAGE_MAX_SERIES 16
+#define TGI_IMAGE_MAX_AXES 8
+#define TGI_IMAGE_MAX_LEVELS 16
+#define TGI_IMAGE_MAX_SERIES 16
 
 /* What the numbers mean when they are not light. */
-typedef enum tg_stored {
-    TG_STORED_LIGHT,
-    TG_STORED_MINISWHITE,
-    TG_STORED_PALETTE,
-    TG_STORED_CMYK
-} tg_stored;
+typedef enum tgi_stored {
+    TGI_STORED_LIGHT,
+    TGI_STORED_MINISWHITE,
+    TGI_STORED_PALETTE,
+    TGI_STORED_CMYK
+} tgi_stored;
 
 /* Everything about an image that is not pixels, owned strings (tgi_free). Zero = unknown. */
-typedef struct tg_image_meta {
+typedef struct tgi_image_meta {
     double physical[3];    /* size of a pixel, z,y,x; 0: unknown */
     char unit[3][16];      /* "um" as UTF-8 "µm" etc.; "" unknown */
     double time_increment; /* seconds; 0 unknown */
@@ -49,30 +49,30 @@ typedef struct tg_image_meta {
     double resolution[2]; /* y,x pixels per unit */
     int orientation;      /* as TIFF's tag: above 1 the rows and columns are to be turned for
                              viewing; they are read and written as stored */
-    tg_stored stored_as;
-    uint16_t *palette; /* TG_STORED_PALETTE: n_palette red, then green, then blue */
+    tgi_stored stored_as;
+    uint16_t *palette; /* TGI_STORED_PALETTE: n_palette red, then green, then blue */
     int n_palette;
     int colours; /* samples that are colours where the file says so: 3 of RGB, 4 of CMYK; others
                     follow them; 0: not said */
     int alpha;   /* as TIFF's ExtraSamples: the last sample is alpha, 1 multiplied into the
                     others, 2 not; 0: it is not */
-} tg_image_meta;
+} tgi_image_meta;
 
 /* One of the images that a file holds: pages of one size and type, with their levels. */
-typedef struct tg_series_info {
+typedef struct tgi_series_info {
     char name[32]; /* of an OME Image; "baseline", "thumbnail", "label", "macro" of a slide; ""
                       unknown */
     int64_t height, width, pages;
     int samples, n_levels;
-} tg_series_info;
+} tgi_series_info;
 
-typedef struct tg_image_info {
+typedef struct tgi_image_info {
     const char *format; /* "tiff", "npy"; static */
     char flavor[24];    /* "ome", "imagej", "shaped", "lsm", "svs", "fei", "bigtiff", "" */
     int n_axes;
-    char axes[TG_IMAGE_MAX_AXES + 1]; /* e.g. "TZCYX" or "ZYXS"; Y and X always there,
+    char axes[TGI_IMAGE_MAX_AXES + 1]; /* e.g. "TZCYX" or "ZYXS"; Y and X always there,
                                          singleton axes kept as the file states them */
-    int64_t shape[TG_IMAGE_MAX_AXES];
+    int64_t shape[TGI_IMAGE_MAX_AXES];
     tg_dtype dtype;
     const char *compression; /* "none", "lzw", "deflate", "zstd", "packbits"; static */
     int predictor;
@@ -84,30 +84,30 @@ typedef struct tg_image_info {
     int64_t height, width;
     int samples;  /* S; 1 if there is no S axis */
     int n_levels; /* resolution levels; 1: only full size */
-    int64_t level_h[TG_IMAGE_MAX_LEVELS], level_w[TG_IMAGE_MAX_LEVELS];
-    int n_series; /* images in the file; the first TG_IMAGE_MAX_SERIES are described */
-    tg_series_info series[TG_IMAGE_MAX_SERIES];
+    int64_t level_h[TGI_IMAGE_MAX_LEVELS], level_w[TGI_IMAGE_MAX_LEVELS];
+    int n_series; /* images in the file; the first TGI_IMAGE_MAX_SERIES are described */
+    tgi_series_info series[TGI_IMAGE_MAX_SERIES];
     int64_t n_files;     /* 1, or the files of a set */
     uint64_t file_bytes; /* of all of them */
     int plain;           /* rows can be read without decoding */
     char note[200];      /* what the user should know about the file; "" nothing */
-    tg_image_meta meta;
-} tg_image_info;
+    tgi_image_meta meta;
+} tgi_image_info;
 
-#define TG_INTERLEAVED SIZE_MAX /* a sample_pitch, see read */
+#define TGI_INTERLEAVED SIZE_MAX /* a sample_pitch, see read */
 
 /* A region that cannot be decoded, in pixels of the level that is read; `sample` -1: of all. */
-typedef struct tg_bad_region {
+typedef struct tgi_bad_region {
     int64_t plane, sample, y0, y1, x0, x1;
     const char *reason;
-} tg_bad_region;
+} tgi_bad_region;
 /* Told of one, perhaps again and again, from any reading thread. TG_OK: it counts as zeros and
  * reading goes on. */
-typedef tg_status tg_bad_region_fn(void *arg, const tg_bad_region *r, tgi_err *err);
+typedef tg_status tgi_bad_region_fn(void *arg, const tgi_bad_region *r, tgi_err *err);
 
-typedef struct tg_source tg_source;
+typedef struct tgi_source tgi_source;
 
-typedef struct tg_open_opts {
+typedef struct tgi_open_opts {
     int series;           /* which image of the file, 0 = the first */
     int level;            /* resolution level, 0 = full */
     int threads;          /* readers at the same time: handles are opened for each (>= 1) */
@@ -123,13 +123,14 @@ typedef struct tg_open_opts {
                   budget that the file opens with. */
     int (*cancelled)(void); /* asked while rows are decoded only to get at later ones, which can
                                take long: not 0 ends the reading with TG_E_CANCELLED; or NULL */
-    tg_bad_region_fn *on_bad; /* NULL: what cannot be decoded ends the reading. (Formats that */
-    void *on_bad_arg;         /* decode a whole file at once end in any case.) */
+    tgi_bad_region_fn
+        *on_bad;         /* NULL: what cannot be decoded ends the reading. (Formats that */
+    void *on_bad_arg;    /* decode a whole file at once end in any case.) */
     atomic_int *surplus; /* becomes 1 when a block has far more data than pixels: the rest is
                             not read, so nobody knows whether it is whole. Or NULL */
-} tg_open_opts;
+} tgi_open_opts;
 
-typedef struct tg_source_ops {
+typedef struct tgi_source_ops {
     const char *format;
     int fuzzed; /* 1: tests/fuzz has a target for it; others are refused where the environment
                    says TEGULA_BLOCK_UNTRUSTED=1 */
@@ -139,64 +140,65 @@ typedef struct tg_source_ops {
      * TG_E_FORMAT damaged, TG_E_UNSUPPORTED named, TG_E_NOT_FOUND, TG_E_BUDGET one block over
      * decode_budget. Allocates everything it will ever need (also the library's, as far as it
      * can be told). */
-    tg_status (*open)(const char *path, const tg_open_opts *opts, tg_source **out,
+    tg_status (*open)(const char *path, const tgi_open_opts *opts, tgi_source **out,
                       tgi_err *err);
-    const tg_image_info *(*info)(const tg_source *s); /* view */
+    const tgi_image_info *(*info)(const tgi_source *s); /* view */
     /* Read rows [y0,y1) x columns [x0,x1) of samples [s0,s1) of one plane in native dtype and
      * native byte order, sample-planar: sample k, row r, column c goes to
      * dst + ((k-s0) * sample_pitch + (r-y0) * row_pitch) + (c-x0) * dtype size; pitches in
-     * bytes. With sample_pitch TG_INTERLEAVED the samples [s0,s1) of a pixel lie side by side,
+     * bytes. With sample_pitch TGI_INTERLEAVED the samples [s0,s1) of a pixel lie side by side,
      * pixel after pixel: what a file that stores them so costs least. `thread` in [0,
      * opts.threads): calls with different numbers may run at once. */
-    tg_status (*read)(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
+    tg_status (*read)(tgi_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
                       int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                       size_t sample_pitch, tgi_err *err);
-    void (*close)(tg_source **s);
+    void (*close)(tgi_source **s);
     /* Bytes of decoder state that `open` and reading hold at most, for the plan. */
-    size_t (*codec_bytes)(const tg_source *s);
+    size_t (*codec_bytes)(const tgi_source *s);
     /* The rest may be NULL: pixels are then read without decoding.
      *
      * Before the first read: `planes` planes, `stride` apart, are read in turn, a few rows
      * each, so the reader keeps decoders for all of them. As `open`; changes codec_bytes. */
-    tg_status (*expect)(tg_source *s, int64_t planes, int64_t stride, tgi_err *err);
+    tg_status (*expect)(tgi_source *s, int64_t planes, int64_t stride, tgi_err *err);
     /* > 0: rows are decoded in order out of blocks too large to hold; going back by more rows
      * than this decodes the block from its start. 0: blocks are held whole, or not compressed.
      */
-    int64_t (*stream_rows)(const tg_source *s);
+    int64_t (*stream_rows)(const tgi_source *s);
     /* Bytes of pixels decoded since open. */
-    uint64_t (*decoded_bytes)(const tg_source *s);
+    uint64_t (*decoded_bytes)(const tgi_source *s);
     /* Path of the i-th file of a set, NULL behind the last; NULL: there is one file. */
-    const char *(*file)(const tg_source *s, int64_t i);
+    const char *(*file)(const tgi_source *s, int64_t i);
     /* The i-th file as it was opened; 0 behind the last. `out` has the source's path. NULL: the
      * name is looked up when somebody asks. */
-    int (*held)(const tg_source *s, int64_t i, tgi_held *out);
-} tg_source_ops;
+    int (*held)(const tgi_source *s, int64_t i, tgi_held *out);
+} tgi_source_ops;
 
-/* Each tg_source starts with this, so generic code can call it. */
-struct tg_source {
-    const tg_source_ops *ops;
+/* Each tgi_source starts with this, so generic code can call it. */
+struct tgi_source {
+    const tgi_source_ops *ops;
     char *path; /* as given to tgi_source_open; NULL: made otherwise */
 };
 
 /* io_table.c: find the format by its first bytes and open; a folder, a glob or a numbered name
  * ("img_%05d.tif") is opened as one stack. */
-tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source **out,
+tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
                           tgi_err *err);
-void tgi_source_close(tg_source **s);
+void tgi_source_close(tgi_source **s);
 /* 1 where TEGULA_BLOCK_UNTRUSTED asks that only fuzzed loaders read what strangers made. */
 int tgi_untrusted_blocked(void);
 /* 1 when no file has this name, and it stands for many: a folder, a glob, a numbered name. */
 int tgi_source_is_set(const char *path);
 /* The i-th file that `s`, opened as `path`, is read from; NULL behind the last. */
-const char *tgi_source_file(const tg_source *s, const char *path, int64_t i);
-/* The i-th file that `source`, a tg_source, is read from, as it was opened (tgi_held_files). */
+const char *tgi_source_file(const tgi_source *s, const char *path, int64_t i);
+/* The i-th file that `source`, a tgi_source, is read from, as it was opened (tgi_held_files).
+ */
 int tgi_source_held(const void *source, int64_t i, tgi_held *out);
 /* ops->read; what goes wrong names the file. */
-tg_status tgi_source_read(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
+tg_status tgi_source_read(tgi_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
                           int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                           size_t sample_pitch, tgi_err *err);
-void tgi_image_meta_free(tg_image_meta *m);
+void tgi_image_meta_free(tgi_image_meta *m);
 /* "palette", "miniswhite", "cmyk"; NULL for light. Static. */
-const char *tgi_stored_name(tg_stored s);
+const char *tgi_stored_name(tgi_stored s);
 
 #endif

@@ -72,7 +72,7 @@ static double load_double(const uint8_t *p, bool big)
 
 /* Entry `i` of `count` of one type. False: no memory. */
 static bool take_entry(uint32_t type, uint32_t i, uint32_t count, const uint8_t *p, size_t n,
-                       bool big, tg_image_meta *m)
+                       bool big, tgi_image_meta *m)
 {
     /* A type that comes twice, with another number, is left out the second time. */
     if (type == LUTS && n == 768 && count <= MAX_LUTS &&
@@ -121,7 +121,7 @@ static bool next(cursor *c, const uint8_t **out, size_t *n, tgi_err *err)
     return true;
 }
 
-static tg_status read_all(cursor *c, tg_image_meta *m, bool *whole, tgi_err *err)
+static tg_status read_all(cursor *c, tgi_image_meta *m, bool *whole, tgi_err *err)
 {
     const bool big = c->t->big_endian;
     const uint8_t *head, *p;
@@ -145,8 +145,8 @@ static tg_status read_all(cursor *c, tg_image_meta *m, bool *whole, tgi_err *err
     return TG_OK;
 }
 
-tg_status tgi_imagej_meta_read(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_image_meta *m,
-                               bool *whole, tgi_err *err)
+tg_status tgi_imagej_meta_read(const tgi_tiff_file *t, const tgi_tiff_page *p,
+                               tgi_image_meta *m, bool *whole, tgi_err *err)
 {
     cursor c = {.t = t, .p = p, .n = (size_t)p->ij_bytes.count};
     *whole = !p->ij_bytes.count || (p->ij_bytes.count <= MAX_TEXT && p->ij_bytes.type == 1);
@@ -208,7 +208,7 @@ static void put_text(maker *k, const char *s)
     end_entry(k, from);
 }
 
-static void make(maker *k, const tg_image_meta *m, int64_t labels)
+static void make(maker *k, const tgi_image_meta *m, int64_t labels)
 {
     const size_t from = k->n;
     put32(k, MAGIC);
@@ -240,7 +240,7 @@ static void make(maker *k, const tg_image_meta *m, int64_t labels)
     }
 }
 
-tg_status tgi_imagej_meta_make(const tg_image_meta *m, int64_t n_planes, uint32_t **counts,
+tg_status tgi_imagej_meta_make(const tgi_image_meta *m, int64_t n_planes, uint32_t **counts,
                                size_t *n_counts, uint8_t **bytes, size_t *n_bytes, tgi_err *err)
 {
     const int64_t labels = m->n_labels == n_planes ? m->n_labels : 0;

@@ -8,12 +8,12 @@
 
 /* Read into m. False when the tags are damaged: what was read before stays. TG_E_NOMEM aside
  * nothing here is an error, since no pixel depends on it. */
-tg_status tgi_imagej_meta_read(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_image_meta *m,
-                               bool *whole, tgi_err *err);
+tg_status tgi_imagej_meta_read(const tgi_tiff_file *t, const tgi_tiff_page *p,
+                               tgi_image_meta *m, bool *whole, tgi_err *err);
 
 /* The two tags' contents for an image of n_planes, little- or big-endian as this machine is;
  * *n_counts == 0: nothing to keep. Returned; tgi_free both. */
-tg_status tgi_imagej_meta_make(const tg_image_meta *m, int64_t n_planes, uint32_t **counts,
+tg_status tgi_imagej_meta_make(const tgi_image_meta *m, int64_t n_planes, uint32_t **counts,
                                size_t *n_counts, uint8_t **bytes, size_t *n_bytes,
                                tgi_err *err);
 

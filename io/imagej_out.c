@@ -94,7 +94,7 @@ static tg_status take_samples(const tgi_picture_spec *s, stack *k, tgi_err *err)
     k->samples = 1;
     if (s->samples == 1)
         return TG_OK;
-    const bool inks = s->meta && s->meta->stored_as == TG_STORED_CMYK;
+    const bool inks = s->meta && s->meta->stored_as == TGI_STORED_CMYK;
     if (d == TG_DTYPE_U8 && (s->samples == 3 || (s->samples == 4 && !inks))) {
         k->samples = s->samples;
         return TG_OK;
@@ -162,7 +162,7 @@ static void add_escaped(line *t, const char *s)
 }
 
 /* Size of a pixel along axis i (z,y,x) in the unit of x; 0 unknown. */
-static double size_in_x(const tg_image_meta *m, int i)
+static double size_in_x(const tgi_image_meta *m, int i)
 {
     const double from = tgi_unit_micrometres(m->unit[i]), to = tgi_unit_micrometres(m->unit[2]);
     if (!strcmp(m->unit[i], m->unit[2]))
@@ -170,7 +170,7 @@ static double size_in_x(const tg_image_meta *m, int i)
     return from > 0 && to > 0 ? m->physical[i] * from / to : 0;
 }
 
-static void add_sizes(line *t, const tg_image_meta *m)
+static void add_sizes(line *t, const tgi_image_meta *m)
 {
     if (m->physical[2] > 0 && m->unit[2][0]) {
         add(t, "unit=");
@@ -183,7 +183,7 @@ static void add_sizes(line *t, const tg_image_meta *m)
         add(t, "finterval=%.15g\n", m->time_increment);
 }
 
-static void describe(const stack *k, const tg_image_meta *m, line *t)
+static void describe(const stack *k, const tgi_image_meta *m, line *t)
 {
     t->n = 0;
     add(t, "ImageJ=1.54f\n");
@@ -207,7 +207,7 @@ static void describe(const stack *k, const tg_image_meta *m, line *t)
 
 /* ---- Tables, ranges, names --------------------------------------------------------------- */
 
-static bool has_colours(const tg_image_meta *m, const stack *k)
+static bool has_colours(const tgi_image_meta *m, const stack *k)
 {
     bool some = false;
     if (!m->channel_color || m->n_channels != k->c.n || k->c.n > MAX_LUTS)
@@ -218,7 +218,7 @@ static bool has_colours(const tg_image_meta *m, const stack *k)
 }
 
 /* A ramp from black to each channel's colour. */
-static void ramps(const tg_image_meta *m, uint8_t *lut)
+static void ramps(const tgi_image_meta *m, uint8_t *lut)
 {
     for (int c = 0; c < m->n_channels; c++)
         for (int k = 0; k < 3; k++)
@@ -227,9 +227,9 @@ static void ramps(const tg_image_meta *m, uint8_t *lut)
 }
 
 /* A palette of 256 colours is a table too. */
-static bool from_palette(const tg_image_meta *m, const tgi_picture_spec *s, uint8_t *lut)
+static bool from_palette(const tgi_image_meta *m, const tgi_picture_spec *s, uint8_t *lut)
 {
-    if (m->stored_as != TG_STORED_PALETTE || !m->palette || m->n_palette > 256 ||
+    if (m->stored_as != TGI_STORED_PALETTE || !m->palette || m->n_palette > 256 ||
         s->dtype != TG_DTYPE_U8)
         return false;
     for (int k = 0; k < 3; k++)
@@ -240,10 +240,10 @@ static bool from_palette(const tg_image_meta *m, const tgi_picture_spec *s, uint
 
 /* What ImageJ is told of `m`, as far as it is about this stack. `lut` and `label` are room
  * for tables and names. */
-static tg_image_meta view_of(const tg_image_meta *m, const tgi_picture_spec *s, const stack *k,
-                             uint8_t *lut, char **label)
+static tgi_image_meta view_of(const tgi_image_meta *m, const tgi_picture_spec *s,
+                              const stack *k, uint8_t *lut, char **label)
 {
-    tg_image_meta v = *m;
+    tgi_image_meta v = *m;
     int64_t planes = 1;
     int sample;
     for (int i = 0; s->axes[i]; i++)
@@ -332,7 +332,7 @@ static void add_long(front *f, unsigned tag, uint64_t v)
 }
 
 /* Pixels for each of ImageJ's units, or for an inch or centimetre. */
-static void add_resolution(front *f, const tg_image_meta *m)
+static void add_resolution(front *f, const tgi_image_meta *m)
 {
     uint32_t r[2][2];
     double x = m->physical[2] > 0 ? 1 / m->physical[2] : 0, y = size_in_x(m, 1);
@@ -357,7 +357,7 @@ typedef struct extras {
 } extras;
 
 static void fill_front(front *f, const tgi_picture_spec *s, const stack *k,
-                       const tg_image_meta *m, const extras *x)
+                       const tgi_image_meta *m, const extras *x)
 {
     static const char software[] = "tegula";
     line text;
@@ -445,7 +445,7 @@ typedef struct writer {
 /* All that the front is made of; freed by the caller, also after a failure. */
 typedef struct making {
     stack k;
-    tg_image_meta meta;
+    tgi_image_meta meta;
     uint8_t *lut;
     char **label;
     extras x;
@@ -461,7 +461,7 @@ static void free_making(making *g)
 
 static tg_status make(const tgi_picture_spec *s, making *g, tgi_err *err)
 {
-    static const tg_image_meta nothing;
+    static const tgi_image_meta nothing;
     *g = (making){.meta = nothing};
     TGI_TRY(stack_of(s, &g->k, err));
     if (g->k.plane_bytes > LIMIT || (uint64_t)g->k.images > LIMIT / 64)

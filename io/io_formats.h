@@ -4,12 +4,12 @@
 
 #include "io/image.h"
 
-extern const tg_source_ops tgi_jpeg_source_ops, tgi_npy_source_ops, tgi_ome_set_source_ops,
+extern const tgi_source_ops tgi_jpeg_source_ops, tgi_npy_source_ops, tgi_ome_set_source_ops,
     tgi_png_source_ops, tgi_tiff_source_ops;
 
 /* Give the plane axes of `info` other letters ("TZYX" for "QQYX"). `axes` names every axis, or
  * every axis longer than 1; Y, X (and S, which may be left out) stay where they are.
  * TG_E_ARG when it does not fit. */
-tg_status tgi_image_relabel(tg_image_info *info, const char *axes, tgi_err *err);
+tg_status tgi_image_relabel(tgi_image_info *info, const char *axes, tgi_err *err);
 
 #endif

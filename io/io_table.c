@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const tg_source_ops *const formats[] = {
+static const tgi_source_ops *const formats[] = {
     &tgi_tiff_source_ops, &tgi_npy_source_ops,     &tgi_png_source_ops,
     &tgi_jpeg_source_ops, &tgi_ome_set_source_ops,
 };
@@ -55,7 +55,7 @@ static tg_status refuse_foreign(const uint8_t *head, size_t n, uint64_t bytes, t
                     (unsigned long long)bytes);
 }
 
-static tg_status keep_path(const char *path, tg_source **s, tgi_err *err)
+static tg_status keep_path(const char *path, tgi_source **s, tgi_err *err)
 {
     (*s)->path = tgi_strdup(TGI_TAG_IO, path);
     if ((*s)->path)
@@ -64,10 +64,10 @@ static tg_status keep_path(const char *path, tg_source **s, tgi_err *err)
     return tgi_fail(err, TG_E_NOMEM, "no memory for the name %s", path);
 }
 
-tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source **out,
+tg_status tgi_source_open(const char *path, const tgi_open_opts *opts, tgi_source **out,
                           tgi_err *err)
 {
-    const tg_open_opts defaults = {.threads = 1};
+    const tgi_open_opts defaults = {.threads = 1};
     uint8_t head[160];
     tgi_rfile f;
     if (!(opts && opts->member) && tgi_source_is_set(path))
@@ -100,7 +100,7 @@ tg_status tgi_source_open(const char *path, const tg_open_opts *opts, tg_source 
     return st;
 }
 
-void tgi_source_close(tg_source **s)
+void tgi_source_close(tgi_source **s)
 {
     if (!*s)
         return;
@@ -109,7 +109,7 @@ void tgi_source_close(tg_source **s)
     tgi_free(path);
 }
 
-tg_status tgi_source_read(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
+tg_status tgi_source_read(tgi_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
                           int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                           size_t sample_pitch, tgi_err *err)
 {
@@ -120,21 +120,21 @@ tg_status tgi_source_read(tg_source *s, int thread, int64_t plane, int s0, int s
     return st;
 }
 
-const char *tgi_source_file(const tg_source *s, const char *path, int64_t i)
+const char *tgi_source_file(const tgi_source *s, const char *path, int64_t i)
 {
     return s && s->ops->file ? s->ops->file(s, i) : i ? NULL : path;
 }
 
 int tgi_source_held(const void *source, int64_t i, tgi_held *out)
 {
-    const tg_source *s = source;
+    const tgi_source *s = source;
     *out = (tgi_held){.path = s->path, .fd = -1};
     if (s->ops->held)
         return s->ops->held(s, i, out);
     return i == 0 && s->path && tgi_stamp_path(s->path, &out->was) == 0;
 }
 
-void tgi_image_meta_free(tg_image_meta *m)
+void tgi_image_meta_free(tgi_image_meta *m)
 {
     for (int i = 0; m->channel_name && i < m->n_channels; i++)
         tgi_free(m->channel_name[i]);
@@ -153,10 +153,10 @@ void tgi_image_meta_free(tg_image_meta *m)
     tgi_free(m->about);
     tgi_free(m->software);
     tgi_free(m->palette);
-    *m = (tg_image_meta){0};
+    *m = (tgi_image_meta){0};
 }
 
-const char *tgi_stored_name(tg_stored s)
+const char *tgi_stored_name(tgi_stored s)
 {
     static const char *const name[] = {NULL, "miniswhite", "palette", "cmyk"};
     return (unsigned)s < 4 ? name[s] : NULL;
@@ -169,9 +169,9 @@ static int is_fixed(char a)
 
 /* New letters for the plane axes of `info`, singletons left out when `drop`; 0: does not fit.
  */
-static int relabel(tg_image_info *info, const char *axes, int drop)
+static int relabel(tgi_image_info *info, const char *axes, int drop)
 {
-    tg_image_info r = *info;
+    tgi_image_info r = *info;
     const char *a = axes;
     r.n_axes = 0;
     for (int i = 0; i < info->n_axes; i++) {
@@ -197,7 +197,7 @@ static int relabel(tg_image_info *info, const char *axes, int drop)
     return 1;
 }
 
-tg_status tgi_image_relabel(tg_image_info *info, const char *axes, tgi_err *err)
+tg_status tgi_image_relabel(tgi_image_info *info, const char *axes, tgi_err *err)
 {
     if (relabel(info, axes, 0) || relabel(info, axes, 1))
         return TG_OK;

@@ -22,7 +22,7 @@ enum { APP1 = 0xe1, APP2 = 0xe2, SOS = 0xda, EOI = 0xd9 };
 typedef struct marks {
     const tgi_rfile *f;
     tgi_window *w;
-    tg_image_meta *m;
+    tgi_image_meta *m;
     uint64_t part[MAX_PARTS]; /* where the parts of the profile lie; 0: not seen */
     uint16_t bytes[MAX_PARTS];
     int parts; /* as all of them say; -1: they do not agree */
@@ -85,7 +85,7 @@ static tg_status join_parts(const marks *k, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_jpeg_marks(const tgi_rfile *f, tgi_window *w, tg_image_meta *m, tgi_err *err)
+tg_status tgi_jpeg_marks(const tgi_rfile *f, tgi_window *w, tgi_image_meta *m, tgi_err *err)
 {
     marks k = {.f = f, .w = w, .m = m};
     uint64_t at = 2;

@@ -8,6 +8,6 @@
 
 /* Read into m what is well formed; what is not is left out, since no pixel depends on it.
  * TG_E_IO, TG_E_NOMEM. `w`: a window of at least 4 KiB. */
-tg_status tgi_jpeg_marks(const tgi_rfile *f, tgi_window *w, tg_image_meta *m, tgi_err *err);
+tg_status tgi_jpeg_marks(const tgi_rfile *f, tgi_window *w, tgi_image_meta *m, tgi_err *err);
 
 #endif

@@ -96,7 +96,7 @@ static void jpeg_close(void *state)
 }
 
 /* A JPEG's densities end at 65535 a centimetre: pixels below 0.16 micrometres have none. */
-static void take_resolution(encoder *e, const tg_image_meta *m)
+static void take_resolution(encoder *e, const tgi_image_meta *m)
 {
     double per_unit[2];
     const int unit = tgi_resolution_of(m, per_unit);
@@ -111,7 +111,7 @@ static void take_resolution(encoder *e, const tg_image_meta *m)
 /* Exif's orientation, and the profile in parts of what a segment holds. */
 static void write_marks(encoder *e, const tgi_picture_spec *s)
 {
-    const tg_image_meta *m = s->meta;
+    const tgi_image_meta *m = s->meta;
     uint8_t exif[6 + TGI_EXIF_BYTES] = "Exif";
     const size_t parts = tgi_ceil_div((int64_t)m->icc_bytes, ICC_PART);
     if (m->orientation > 1) {

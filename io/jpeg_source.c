@@ -135,7 +135,7 @@ static tg_status check_header(const decoder *d, tgi_err *err)
     return TG_OK;
 }
 
-static void fill_info(const decoder *d, tg_image_info *i)
+static void fill_info(const decoder *d, tgi_image_info *i)
 {
     const struct jpeg_decompress_struct *z = &d->z;
     const double per_metre = z->density_unit == 1 ? 100 / 2.54 : 100;
@@ -145,7 +145,7 @@ static void fill_info(const decoder *d, tg_image_info *i)
     i->dtype = TG_DTYPE_U8;
     i->compression = "JPEG";
     i->meta.colours = z->num_components;
-    i->meta.stored_as = z->num_components == 4 ? TG_STORED_CMYK : TG_STORED_LIGHT;
+    i->meta.stored_as = z->num_components == 4 ? TGI_STORED_CMYK : TGI_STORED_LIGHT;
     if (z->saw_JFIF_marker && (z->density_unit == 1 || z->density_unit == 2))
         tgi_picture_resolution(&i->meta, z->X_density * per_metre, z->Y_density * per_metre);
 }
@@ -203,7 +203,7 @@ static bool create(decoder *d)
     return true;
 }
 
-static tg_status open_parts(decoder *d, size_t budget, tg_image_info *info, tgi_err *err)
+static tg_status open_parts(decoder *d, size_t budget, tgi_image_info *info, tgi_err *err)
 {
     if (!create(d))
         return tgi_fail(err, TG_E_NOMEM, "no memory for a JPEG decoder");
@@ -239,8 +239,8 @@ static tg_status open_parts(decoder *d, size_t budget, tg_image_info *info, tgi_
     return use_block(d, rows + all, err);
 }
 
-static tg_status jpeg_open(const tgi_rfile *f, size_t budget, tg_image_info *info, void **state,
-                           tgi_err *err)
+static tg_status jpeg_open(const tgi_rfile *f, size_t budget, tgi_image_info *info,
+                           void **state, tgi_err *err)
 {
     decoder *d = tgi_calloc(TGI_TAG_IO, 1, sizeof *d);
     if (!d)
@@ -324,7 +324,7 @@ static const tgi_picture_ops ops = {.open = jpeg_open,
                                     .row = jpeg_row,
                                     .end = jpeg_end};
 
-static tg_status source_open(const char *path, const tg_open_opts *o, tg_source **out,
+static tg_status source_open(const char *path, const tgi_open_opts *o, tgi_source **out,
                              tgi_err *err)
 {
     return tgi_picture_open(&tgi_jpeg_source_ops, &ops, path, o, out, err);
@@ -336,7 +336,7 @@ static int jpeg_probe(const uint8_t *head, size_t n, const char *path)
     return n >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff;
 }
 
-const tg_source_ops tgi_jpeg_source_ops = {
+const tgi_source_ops tgi_jpeg_source_ops = {
     .format = "jpeg",
     .probe = jpeg_probe,
     .open = source_open,

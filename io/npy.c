@@ -85,7 +85,7 @@ static tg_status take_descr(literal *l)
 
 static tg_status take_shape(literal *l)
 {
-    tg_desc *d = &l->h->desc;
+    tgi_desc *d = &l->h->desc;
     if (!accept(l, '('))
         return tgi_fail(l->err, TG_E_FORMAT, "npy: a shape that is no tuple");
     while (!accept(l, ')')) {
@@ -95,9 +95,9 @@ static tg_status take_shape(literal *l)
         const long long v = strtoll(l->p, &end, 10);
         if (end == l->p || v < 0 || errno)
             return tgi_fail(l->err, TG_E_FORMAT, "npy: a shape with a bad number");
-        if (d->rank == TG_MAX_RANK)
+        if (d->rank == TGI_MAX_RANK)
             return tgi_fail(l->err, TG_E_UNSUPPORTED, "npy: more than %d dimensions",
-                            TG_MAX_RANK);
+                            TGI_MAX_RANK);
         d->dim[d->rank++] = v;
         l->p = end;
         skip_space(l);
@@ -192,7 +192,7 @@ tg_status tgi_npy_read_head(const tgi_rfile *f, tgi_npy_head *out, tgi_err *err)
 
 /* ---- Whole arrays ---- */
 
-tg_status tgi_npy_load(const char *path, size_t max_bytes, tg_desc *desc, void **data,
+tg_status tgi_npy_load(const char *path, size_t max_bytes, tgi_desc *desc, void **data,
                        tgi_err *err)
 {
     tgi_rfile f;
@@ -245,7 +245,8 @@ void tgi_npy_close(tgi_npy_in *in)
 
 /* ---- Writing ---- */
 
-tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *n, tgi_err *err)
+tg_status tgi_npy_make_head(const tgi_desc *desc, char *buf, size_t cap, size_t *n,
+                            tgi_err *err)
 {
     static const char *const codes[] = {
         [TG_DTYPE_U8] = "u1",  [TG_DTYPE_I8] = "i1",  [TG_DTYPE_U16] = "u2",
@@ -255,7 +256,7 @@ tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *
     char text[448], shape[256];
     size_t k = 0;
     const size_t size = tgi_dtype_size(desc->dtype);
-    if (!size || desc->rank < 0 || desc->rank > TG_MAX_RANK)
+    if (!size || desc->rank < 0 || desc->rank > TGI_MAX_RANK)
         return tgi_fail(err, TG_E_ARG, "npy: no such element type or rank %d", desc->rank);
     shape[0] = 0;
     for (int i = 0; i < desc->rank; i++)
@@ -281,7 +282,7 @@ tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *
 }
 
 /* Head and sizes. */
-static tg_status describe(const tg_desc *desc, char head[512], tgi_npy_out *out, tgi_err *err)
+static tg_status describe(const tgi_desc *desc, char head[512], tgi_npy_out *out, tgi_err *err)
 {
     size_t n = 0, bytes;
     int64_t count;
@@ -304,7 +305,7 @@ static tg_status write_head(tgi_npy_out *out, const char *head, tgi_err *err)
     return st;
 }
 
-tg_status tgi_npy_create(const char *path, const tg_desc *desc, int replace, tgi_npy_out *out,
+tg_status tgi_npy_create(const char *path, const tgi_desc *desc, int replace, tgi_npy_out *out,
                          tgi_err *err)
 {
     char head[512];
@@ -319,7 +320,7 @@ tg_status tgi_npy_create(const char *path, const tg_desc *desc, int replace, tgi
     return write_head(out, head, err);
 }
 
-tg_status tgi_npy_create_unnamed(const char *folder, const tg_desc *desc, tgi_npy_out *out,
+tg_status tgi_npy_create_unnamed(const char *folder, const tgi_desc *desc, tgi_npy_out *out,
                                  tgi_err *err)
 {
     char head[512];
@@ -361,7 +362,7 @@ void tgi_npy_abandon(tgi_npy_out *o)
     tgi_part_drop(&o->part);
 }
 
-tg_status tgi_npy_save(const char *path, const tg_desc *desc, const void *data, tgi_err *err)
+tg_status tgi_npy_save(const char *path, const tgi_desc *desc, const void *data, tgi_err *err)
 {
     tgi_npy_out o = {.part = TGI_PART_CLOSED};
     TGI_TRY(tgi_npy_create(path, desc, 1, &o, err));

@@ -11,7 +11,7 @@
 #include "io/rfile.h"
 
 typedef struct tgi_npy_head {
-    tg_desc desc;
+    tgi_desc desc;
     bool swap; /* stored in the other byte order */
     uint64_t data_off;
     size_t data_bytes;
@@ -22,7 +22,7 @@ tg_status tgi_npy_read_head(const tgi_rfile *f, tgi_npy_head *out, tgi_err *err)
 
 /* Load a whole array in native order. `max_bytes` 0: no limit. *data returned; tgi_free.
  * TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED, TG_E_BUDGET (larger than max_bytes). */
-tg_status tgi_npy_load(const char *path, size_t max_bytes, tg_desc *desc, void **data,
+tg_status tgi_npy_load(const char *path, size_t max_bytes, tgi_desc *desc, void **data,
                        tgi_err *err);
 
 /* An array that stays in its file, read in pieces (tgi_rfile_read from head.data_off on). */
@@ -36,12 +36,12 @@ tg_status tgi_npy_open(const char *path, tgi_npy_in *out, tgi_err *err);
 void tgi_npy_close(tgi_npy_in *in); /* safe on {.file.fd = -1} and after close */
 
 /* Header bytes for `desc` into buf; *n is a multiple of 64. 512 bytes are always enough. */
-tg_status tgi_npy_make_head(const tg_desc *desc, char *buf, size_t cap, size_t *n,
+tg_status tgi_npy_make_head(const tgi_desc *desc, char *buf, size_t cap, size_t *n,
                             tgi_err *err);
 
 /* Write a whole array, replacing the file. TG_E_EXISTS (cannot create), TG_E_BUSY, TG_E_IO,
  * TG_E_NO_SPACE. */
-tg_status tgi_npy_save(const char *path, const tg_desc *desc, const void *data, tgi_err *err);
+tg_status tgi_npy_save(const char *path, const tgi_desc *desc, const void *data, tgi_err *err);
 
 /* Streaming: create, write parts in any order and from any thread, finish. */
 typedef struct tgi_npy_out {
@@ -52,11 +52,11 @@ typedef struct tgi_npy_out {
 
 /* Begin the file, under its partial name and at its full length (part.h). Before the first use
  * `out` is {.part = TGI_PART_CLOSED}. */
-tg_status tgi_npy_create(const char *path, const tg_desc *desc, int replace, tgi_npy_out *out,
+tg_status tgi_npy_create(const char *path, const tgi_desc *desc, int replace, tgi_npy_out *out,
                          tgi_err *err);
 /* The same in a file without a name in `folder` (tgi_part_unnamed): seal it, and read it as
  * part.partial while it is open. */
-tg_status tgi_npy_create_unnamed(const char *folder, const tg_desc *desc, tgi_npy_out *out,
+tg_status tgi_npy_create_unnamed(const char *folder, const tgi_desc *desc, tgi_npy_out *out,
                                  tgi_err *err);
 /* `n` bytes of native data at byte `off` of the array. */
 tg_status tgi_npy_write(tgi_npy_out *o, uint64_t off, const void *src, size_t n, tgi_err *err);

@@ -15,13 +15,13 @@
 #define MAX_THREADS 1024
 
 typedef struct npy_source {
-    tg_source base;
+    tgi_source base;
     tgi_rfile file;
     tgi_npy_head head;
-    tg_image_info info;
+    tgi_image_info info;
     int n_lanes;
     tgi_window *lanes;
-    uint64_t stride[TG_IMAGE_MAX_AXES]; /* bytes, of each axis */
+    uint64_t stride[TGI_IMAGE_MAX_AXES]; /* bytes, of each axis */
     uint64_t stride_y, stride_s;
     size_t stride_x;
 } npy_source;
@@ -29,8 +29,8 @@ typedef struct npy_source {
 static tg_status take_axes(npy_source *s, const char *axes, tgi_err *err)
 {
     static const char *const by_rank[] = {"", "", "YX", "ZYX", "TZYX", "TZCYX"};
-    const tg_desc *d = &s->head.desc;
-    tg_image_info *i = &s->info;
+    const tgi_desc *d = &s->head.desc;
+    tgi_image_info *i = &s->info;
     const size_t size = tgi_dtype_size(d->dtype);
     uint64_t stride = size;
     if (!axes && (d->rank < 2 || d->rank > 5))
@@ -145,17 +145,17 @@ static tg_status read_rows(npy_source *s, tgi_window *w, const rows *r, tgi_err 
     return TG_OK;
 }
 
-static tg_status npy_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
+static tg_status npy_read(tgi_source *base, int thread, int64_t plane, int s0, int s1,
                           int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                           size_t row_pitch, size_t sample_pitch, tgi_err *err)
 {
     npy_source *s = (npy_source *)base;
-    const tg_image_info *i = &s->info;
+    const tgi_image_info *i = &s->info;
     if (thread < 0 || thread >= s->n_lanes || plane < 0 || plane >= i->n_planes || s0 < 0 ||
         s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
         return tgi_fail(err, TG_E_ARG, "a box outside the array: plane %lld, rows %lld:%lld",
                         (long long)plane, (long long)y0, (long long)y1);
-    const bool together = sample_pitch == TG_INTERLEAVED;
+    const bool together = sample_pitch == TGI_INTERLEAVED;
     const size_t next = together ? tgi_dtype_size(i->dtype) : sample_pitch;
     const uint64_t at = plane_offset(s, plane);
     const bool apart = s->stride_s > s->stride_y; /* samples: one after the other, all rows */
@@ -176,7 +176,7 @@ static tg_status npy_read(tg_source *base, int thread, int64_t plane, int s0, in
     return TG_OK;
 }
 
-static void npy_close(tg_source **base)
+static void npy_close(tgi_source **base)
 {
     npy_source *s = (npy_source *)*base;
     if (!s)
@@ -190,10 +190,10 @@ static void npy_close(tg_source **base)
     *base = NULL;
 }
 
-static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts *o,
+static tg_status open_parts(npy_source *s, const char *path, const tgi_open_opts *o,
                             tgi_err *err)
 {
-    tg_image_info *i = &s->info;
+    tgi_image_info *i = &s->info;
     TGI_TRY(tgi_rfile_open(path, &s->file, err));
     TGI_TRY(tgi_npy_read_head(&s->file, &s->head, err));
     if (o->level)
@@ -221,7 +221,7 @@ static tg_status open_parts(npy_source *s, const char *path, const tg_open_opts 
     return TG_OK;
 }
 
-static tg_status npy_open(const char *path, const tg_open_opts *o, tg_source **out,
+static tg_status npy_open(const char *path, const tgi_open_opts *o, tgi_source **out,
                           tgi_err *err)
 {
     npy_source *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
@@ -232,7 +232,7 @@ static tg_status npy_open(const char *path, const tg_open_opts *o, tg_source **o
     s->n_lanes = (int)tgi_clamp(o->threads, 1, MAX_THREADS);
     const tg_status st = open_parts(s, path, o, err);
     if (st != TG_OK) {
-        tg_source *base = &s->base;
+        tgi_source *base = &s->base;
         npy_close(&base);
         return st;
     }
@@ -240,18 +240,18 @@ static tg_status npy_open(const char *path, const tg_open_opts *o, tg_source **o
     return TG_OK;
 }
 
-static int npy_held(const tg_source *s, int64_t i, tgi_held *out)
+static int npy_held(const tgi_source *s, int64_t i, tgi_held *out)
 {
     tgi_rfile_held(&((const npy_source *)s)->file, out);
     return i == 0;
 }
 
-static const tg_image_info *npy_info(const tg_source *s)
+static const tgi_image_info *npy_info(const tgi_source *s)
 {
     return &((const npy_source *)s)->info;
 }
 
-static size_t npy_codec_bytes(const tg_source *base)
+static size_t npy_codec_bytes(const tgi_source *base)
 {
     const npy_source *s = (const npy_source *)base;
     return sizeof *s + (size_t)s->n_lanes * (sizeof *s->lanes + WINDOW);
@@ -263,7 +263,7 @@ static int npy_probe(const uint8_t *head, size_t n, const char *path)
     return n >= 8 && memcmp(head, "\x93NUMPY", 6) == 0;
 }
 
-const tg_source_ops tgi_npy_source_ops = {
+const tgi_source_ops tgi_npy_source_ops = {
     .format = "npy",
     .fuzzed = 1,
     .probe = npy_probe,

@@ -11,7 +11,7 @@ static int axis_of(int letter)
     return letter == 'Z' ? 0 : letter == 'C' ? 1 : letter == 'T' ? 2 : -1;
 }
 
-static void add_axis(tg_image_info *info, char letter, int64_t n)
+static void add_axis(tgi_image_info *info, char letter, int64_t n)
 {
     info->axes[info->n_axes] = letter;
     info->shape[info->n_axes++] = n;
@@ -19,7 +19,7 @@ static void add_axis(tg_image_info *info, char letter, int64_t n)
 }
 
 tg_status tgi_ome_grid_make(const tgi_ome *o, int64_t width, int64_t height, int64_t spp,
-                            tg_image_info *info, tgi_ome_grid *g, tgi_err *err)
+                            tgi_image_info *info, tgi_ome_grid *g, tgi_err *err)
 {
     int seen = 0;
     if (o->size_x != width || o->size_y != height)
@@ -65,7 +65,7 @@ tg_status tgi_ome_grid_block(const tgi_ome_grid *g, const tgi_ome_block *b, int6
     return TG_OK;
 }
 
-tg_status tgi_ome_take_meta(tgi_ome *o, tg_image_meta *m, tgi_err *err)
+tg_status tgi_ome_take_meta(tgi_ome *o, tgi_image_meta *m, tgi_err *err)
 {
     memcpy(m->physical, o->physical, sizeof m->physical);
     memcpy(m->unit, o->unit, sizeof m->unit);

@@ -145,7 +145,7 @@ static void name_left_behind(unsigned bits, char *text, size_t cap)
 
 /* ---- All of it --------------------------------------------------------------------------- */
 
-void tgi_ome_notes_take(tgi_ome_notes *n, tg_image_meta *m)
+void tgi_ome_notes_take(tgi_ome_notes *n, tgi_image_meta *m)
 {
     m->title = n->title;
     m->acquired = n->acquired;

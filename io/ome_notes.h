@@ -13,7 +13,7 @@ typedef struct tgi_ome_notes {
     char *title, *acquired,
         *about;   /* Name, AcquisitionDate, Description of the Image; or NULL */
     char *info;   /* ImageJ's text, or NULL */
-    uint8_t *lut; /* as in tg_image_meta */
+    uint8_t *lut; /* as in tgi_image_meta */
     double *range;
     char **label;
     int n_luts, n_ranges;
@@ -31,7 +31,7 @@ void tgi_ome_note_element(tgi_ome_notes *n, const char *name);
  * (NULL: by itself)? The attributes, ended by NULL. */
 const char *const *tgi_ome_note_attributes(const char *name);
 /* All of it moves to the metadata. */
-void tgi_ome_notes_take(tgi_ome_notes *n, tg_image_meta *m);
+void tgi_ome_notes_take(tgi_ome_notes *n, tgi_image_meta *m);
 void tgi_ome_notes_free(tgi_ome_notes *n);
 
 #endif

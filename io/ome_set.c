@@ -118,9 +118,10 @@ static tg_status name_files(set *s)
     return st == TG_OK ? find_files(s) : st;
 }
 
-static tg_status open_pages(const set *s, uint32_t file, const tg_open_opts *o, tg_source **out)
+static tg_status open_pages(const set *s, uint32_t file, const tgi_open_opts *o,
+                            tgi_source **out)
 {
-    tg_open_opts one = *o;
+    tgi_open_opts one = *o;
     one.pages = one.member = 1;
     one.threads = 1;
     one.series = 0;
@@ -129,11 +130,11 @@ static tg_status open_pages(const set *s, uint32_t file, const tg_open_opts *o, 
 }
 
 static tg_status place_block(set *s, const tgi_ome_grid *g, const tgi_ome_block *b,
-                             uint32_t file, const tg_open_opts *o, int64_t *placed)
+                             uint32_t file, const tgi_open_opts *o, int64_t *placed)
 {
     int64_t from, n, all = 1;
     if (b->ifd < 0 && b->count < 0) { /* all that the file has */
-        tg_source *m = NULL;
+        tgi_source *m = NULL;
         TGI_TRY(open_pages(s, file, o, &m));
         all = m->ops->info(m)->n_planes;
         tgi_source_close(&m);
@@ -147,7 +148,7 @@ static tg_status place_block(set *s, const tgi_ome_grid *g, const tgi_ome_block 
     return TG_OK;
 }
 
-static void add_page_axes(tg_image_info *i, const tg_image_info *page)
+static void add_page_axes(tgi_image_info *i, const tgi_image_info *page)
 {
     for (const char *a = page->planar_samples ? "SYX" : "YXS"; *a; a++) {
         if (*a == 'S' && page->samples == 1)
@@ -160,9 +161,9 @@ static void add_page_axes(tg_image_info *i, const tg_image_info *page)
     i->axes[i->n_axes] = 0;
 }
 
-static tg_status lay_out(set *s, const tg_image_info *page, const tg_open_opts *o)
+static tg_status lay_out(set *s, const tgi_image_info *page, const tgi_open_opts *o)
 {
-    tg_image_info *i = &s->spec.info;
+    tgi_image_info *i = &s->spec.info;
     tgi_ome_grid g;
     int64_t placed = 0;
     /* At a level the XML's size is that of level 0. */
@@ -179,7 +180,7 @@ static tg_status lay_out(set *s, const tg_image_info *page, const tg_open_opts *
     snprintf(i->flavor, sizeof i->flavor, "ome");
     for (int k = 0; k < s->o.n_images && k < TGI_OME_MAX_IMAGES; k++) {
         i->series[k] =
-            (tg_series_info){.height = s->o.images[k].height, .width = s->o.images[k].width};
+            (tgi_series_info){.height = s->o.images[k].height, .width = s->o.images[k].width};
         snprintf(i->series[k].name, sizeof i->series[k].name, "%s", s->o.images[k].name);
     }
     if ((uint64_t)g.total > s->bytes / 16) /* a directory takes more */
@@ -213,12 +214,12 @@ static tg_status add_extra(set *s)
     return TG_OK;
 }
 
-tg_status tgi_ome_set_open(const char *path, const char *xml, const tg_open_opts *o,
-                           tg_source **out, tgi_err *err)
+tg_status tgi_ome_set_open(const char *path, const char *xml, const tgi_open_opts *o,
+                           tgi_source **out, tgi_err *err)
 {
     const char *slash = strrchr(path, '/'), *self = slash ? slash + 1 : path;
     set s = {.path = path, .folder = (size_t)(self - path), .err = err};
-    tg_source *page = NULL;
+    tgi_source *page = NULL;
     if (!tgi_ome_set_source_ops.fuzzed &&
         tgi_untrusted_blocked()) /* also from a TIFF's own XML */
         return tgi_fail(err, TG_E_UNSUPPORTED,
@@ -242,7 +243,7 @@ tg_status tgi_ome_set_open(const char *path, const char *xml, const tg_open_opts
     return st;
 }
 
-static tg_status open_companion(const char *path, const tg_open_opts *o, tg_source **out,
+static tg_status open_companion(const char *path, const tgi_open_opts *o, tgi_source **out,
                                 tgi_err *err)
 {
     tgi_rfile f;
@@ -265,7 +266,7 @@ static tg_status open_companion(const char *path, const tg_open_opts *o, tg_sour
 }
 
 tg_status tgi_ome_set_open_companion(const char *path, const char *metadata_file,
-                                     const tg_open_opts *o, tg_source **out, tgi_err *err)
+                                     const tgi_open_opts *o, tgi_source **out, tgi_err *err)
 {
     char beside[4096];
     const char *slash = strrchr(path, '/');
@@ -281,7 +282,7 @@ tg_status tgi_ome_set_open_companion(const char *path, const char *metadata_file
 
 /* A metadata file given by itself. As a file of a set it may name itself, or one that names it,
  * and so on for ever. */
-static tg_status ome_open(const char *path, const tg_open_opts *o, tg_source **out,
+static tg_status ome_open(const char *path, const tgi_open_opts *o, tgi_source **out,
                           tgi_err *err)
 {
     return o->member ? tgi_fail(err, TG_E_FORMAT, "OME-XML, where a file with pixels should be")
@@ -297,5 +298,5 @@ static int ome_probe(const uint8_t *head, size_t n, const char *path)
            (k > 8 && strcmp(path + k - 8, ".ome.xml") == 0);
 }
 
-const tg_source_ops tgi_ome_set_source_ops = {
+const tgi_source_ops tgi_ome_set_source_ops = {
     .format = "ome", .probe = ome_probe, .open = ome_open};

@@ -145,14 +145,14 @@ static const char *ome_type(tg_dtype t)
     }
 }
 
-static int64_t extent(const tg_sink_layout *l, char axis)
+static int64_t extent(const tgi_sink_layout *l, char axis)
 {
     const char *at = strchr(l->axes, axis);
     return at ? l->shape[at - l->axes] : 1;
 }
 
 /* "XYCZT" from "TZCYX": fastest first, axes the image lacks behind. */
-static bool dimension_order(const tg_sink_layout *l, char *order)
+static bool dimension_order(const tgi_sink_layout *l, char *order)
 {
     int n = 0;
     order[n++] = 'X';
@@ -172,7 +172,7 @@ static bool dimension_order(const tg_sink_layout *l, char *order)
     return true;
 }
 
-static void add_shape_line(text *t, const tg_sink_layout *l)
+static void add_shape_line(text *t, const tgi_sink_layout *l)
 {
     add(t, "{\"shape\": [");
     for (int i = 0; i < l->n_axes; i++)
@@ -180,7 +180,7 @@ static void add_shape_line(text *t, const tg_sink_layout *l)
     add(t, "], \"axes\": \"%s\"}", l->axes);
 }
 
-static void add_sizes(text *t, const tg_image_meta *m)
+static void add_sizes(text *t, const tgi_image_meta *m)
 {
     static const char name[3] = {'Z', 'Y', 'X'};
     for (int i = 2; m && i >= 0; i--) {
@@ -195,7 +195,7 @@ static void add_sizes(text *t, const tg_image_meta *m)
         add(t, " TimeIncrement=\"%.17g\" TimeIncrementUnit=\"s\"", m->time_increment);
 }
 
-static void add_channels(text *t, const tg_sink_layout *l, const tg_image_meta *m)
+static void add_channels(text *t, const tgi_sink_layout *l, const tgi_image_meta *m)
 {
     const int64_t n = extent(l, 'C');
     for (int64_t c = 0; c < n; c++) {
@@ -231,7 +231,7 @@ static void add_value(text *t, const char *key, int64_t number, const char *valu
 }
 
 /* ImageJ's tables, ranges and names of planes, which OME has no place of their own for. */
-static void add_imagej(text *t, const tg_sink_layout *l, const tg_image_meta *m)
+static void add_imagej(text *t, const tgi_sink_layout *l, const tgi_image_meta *m)
 {
     char v[80];
     add(t, "<StructuredAnnotations><MapAnnotation ID=\"Annotation:0\" "
@@ -257,7 +257,7 @@ static void add_imagej(text *t, const tg_sink_layout *l, const tg_image_meta *m)
 }
 
 /* The image's name, when it was taken, and what was said about it. */
-static void add_about(text *t, const tg_image_meta *m)
+static void add_about(text *t, const tgi_image_meta *m)
 {
     const char *about = m && m->about                                         ? m->about
                         : m && m->description && tgi_is_prose(m->description) ? m->description
@@ -277,7 +277,8 @@ static void add_about(text *t, const tg_image_meta *m)
     }
 }
 
-static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, const char *order)
+static void add_ome(text *t, const tgi_sink_layout *l, const tgi_image_meta *m,
+                    const char *order)
 {
     add(t, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
            "<OME xmlns=\"http://www.openmicroscopy.org/Schemas/OME/2016-06\" ");
@@ -306,10 +307,10 @@ static void add_ome(text *t, const tg_sink_layout *l, const tg_image_meta *m, co
     add(t, "</OME>");
 }
 
-tg_status tgi_ome_describe(const tg_sink_layout *l, const tg_image_meta *meta, char **out,
+tg_status tgi_ome_describe(const tgi_sink_layout *l, const tgi_image_meta *meta, char **out,
                            tgi_err *err)
 {
-    char order[TG_IMAGE_MAX_AXES + 8];
+    char order[TGI_IMAGE_MAX_AXES + 8];
     const bool ome = ome_type(l->dtype) && dimension_order(l, order);
     text t = {NULL, 0};
     for (int pass = 0; pass < 2; pass++) {

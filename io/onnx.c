@@ -23,7 +23,7 @@
 #define MAX_OPSET 28 /* the newest operator set whose semantics were read for this build */
 #define STRUCT_BYTES ((size_t)96 << 20)
 
-static tg_status read_graph(tgi_onnx_priv *p, const tgi_field *f, int depth, tg_onnx_graph *g,
+static tg_status read_graph(tgi_onnx_priv *p, const tgi_field *f, int depth, tgi_onnx_graph *g,
                             tgi_err *err);
 
 static tg_status malformed(const char *what, tgi_err *err)
@@ -78,7 +78,7 @@ static size_t list_len(const tgi_field *f, size_t width)
 }
 
 /* ints or floats, packed or one by one. */
-static tg_status read_numbers(tgi_onnx_priv *p, tgi_wire msg, uint32_t num, tg_onnx_attr *a,
+static tg_status read_numbers(tgi_onnx_priv *p, tgi_wire msg, uint32_t num, tgi_onnx_attr *a,
                               tgi_err *err)
 {
     tgi_wire w = msg;
@@ -121,7 +121,7 @@ static tg_status read_numbers(tgi_onnx_priv *p, tgi_wire msg, uint32_t num, tg_o
     return TG_OK;
 }
 
-static tg_status attr_field(tgi_onnx_priv *p, const tgi_field *f, int depth, tg_onnx_attr *a,
+static tg_status attr_field(tgi_onnx_priv *p, const tgi_field *f, int depth, tgi_onnx_attr *a,
                             int *type, tgi_err *err)
 {
     switch (f->num) {
@@ -133,12 +133,12 @@ static tg_status attr_field(tgi_onnx_priv *p, const tgi_field *f, int depth, tg_
         if (f->type != TGI_WIRE_32)
             return malformed("attribute", err);
         memcpy(&a->f, &bits, sizeof a->f);
-        *type = *type ? *type : TG_ONNX_FLOAT;
+        *type = *type ? *type : TGI_ONNX_FLOAT;
         return TG_OK;
     }
     case A_I:
         a->i = (int64_t)f->v;
-        *type = *type ? *type : TG_ONNX_INT;
+        *type = *type ? *type : TGI_ONNX_INT;
         return f->type == TGI_WIRE_VARINT ? TG_OK : malformed("attribute", err);
     case A_S:
         /* Strings may hold any bytes; those with NULs are nothing we understand. */
@@ -147,17 +147,17 @@ static tg_status attr_field(tgi_onnx_priv *p, const tgi_field *f, int depth, tg_
             return TG_OK;
         }
         TEXT(a->s, f);
-        *type = *type ? *type : TG_ONNX_STRING;
+        *type = *type ? *type : TGI_ONNX_STRING;
         return TG_OK;
     case A_T: {
-        tg_onnx_tensor *t = array(p, 1, sizeof *t, err);
-        *type = *type ? *type : TG_ONNX_TENSOR;
+        tgi_onnx_tensor *t = array(p, 1, sizeof *t, err);
+        *type = *type ? *type : TGI_ONNX_TENSOR;
         a->t = t;
         return t ? tgi_onnx_read_tensor(p, f, t, err) : why(err);
     }
     case A_G: {
-        tg_onnx_graph *g = array(p, 1, sizeof *g, err);
-        *type = *type ? *type : TG_ONNX_GRAPH;
+        tgi_onnx_graph *g = array(p, 1, sizeof *g, err);
+        *type = *type ? *type : TGI_ONNX_GRAPH;
         if (a->g)
             return malformed("attribute with two graphs", err);
         a->g = g;
@@ -170,7 +170,7 @@ static tg_status attr_field(tgi_onnx_priv *p, const tgi_field *f, int depth, tg_
     }
 }
 
-static tg_status read_attr(tgi_onnx_priv *p, const tgi_field *msg, int depth, tg_onnx_attr *a,
+static tg_status read_attr(tgi_onnx_priv *p, const tgi_field *msg, int depth, tgi_onnx_attr *a,
                            tgi_err *err)
 {
     tgi_wire w = tgi_wire_in(msg);
@@ -191,14 +191,14 @@ static tg_status read_attr(tgi_onnx_priv *p, const tgi_field *msg, int depth, tg
     if (declared) /* without a type (IR 1) the member that is there tells */
         type = declared;
     else if (!type)
-        type = n_ints ? TG_ONNX_INTS : n_floats ? TG_ONNX_FLOATS : TG_ONNX_OTHER;
-    a->kind = type >= TG_ONNX_FLOAT && type <= TG_ONNX_STRINGS ? (tg_onnx_attr_kind)type
-                                                               : TG_ONNX_OTHER;
-    if (a->kind == TG_ONNX_INTS)
+        type = n_ints ? TGI_ONNX_INTS : n_floats ? TGI_ONNX_FLOATS : TGI_ONNX_OTHER;
+    a->kind = type >= TGI_ONNX_FLOAT && type <= TGI_ONNX_STRINGS ? (tgi_onnx_attr_kind)type
+                                                                 : TGI_ONNX_OTHER;
+    if (a->kind == TGI_ONNX_INTS)
         return read_numbers(p, tgi_wire_in(msg), A_INTS, a, err);
-    if (a->kind == TG_ONNX_FLOATS)
+    if (a->kind == TGI_ONNX_FLOATS)
         return read_numbers(p, tgi_wire_in(msg), A_FLOATS, a, err);
-    if ((a->kind == TG_ONNX_TENSOR && !a->t) || (a->kind == TG_ONNX_GRAPH && !a->g))
+    if ((a->kind == TGI_ONNX_TENSOR && !a->t) || (a->kind == TGI_ONNX_GRAPH && !a->g))
         return malformed("attribute: its value is missing", err);
     return TG_OK;
 }
@@ -210,7 +210,7 @@ static int foreign(const char *domain)
     return domain[0] && strcmp(domain, "ai.onnx") != 0;
 }
 
-static tg_status read_node(tgi_onnx_priv *p, const tgi_field *msg, int depth, tg_onnx_node *n,
+static tg_status read_node(tgi_onnx_priv *p, const tgi_field *msg, int depth, tgi_onnx_node *n,
                            tgi_err *err)
 {
     tgi_wire w = tgi_wire_in(msg);
@@ -250,7 +250,7 @@ static tg_status read_node(tgi_onnx_priv *p, const tgi_field *msg, int depth, tg
     return TG_OK;
 }
 
-static tg_status read_shape(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_port *port,
+static tg_status read_shape(tgi_onnx_priv *p, const tgi_field *msg, tgi_onnx_port *port,
                             tgi_err *err)
 {
     tgi_wire w = tgi_wire_in(msg);
@@ -262,9 +262,9 @@ static tg_status read_shape(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_port
             continue;
         if (f.type != TGI_WIRE_BYTES)
             return malformed("shape", err);
-        if (port->rank >= TG_MAX_RANK)
+        if (port->rank >= TGI_MAX_RANK)
             return tgi_fail(err, TG_E_UNSUPPORTED, "\"%s\" has more than %d axes", port->name,
-                            TG_MAX_RANK);
+                            TGI_MAX_RANK);
         const int i = port->rank++;
         tgi_wire in = tgi_wire_in(&f);
         int q;
@@ -282,7 +282,7 @@ static tg_status read_shape(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_port
     return r < 0 ? malformed("shape", err) : TG_OK;
 }
 
-static tg_status read_type(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_port *port,
+static tg_status read_type(tgi_onnx_priv *p, const tgi_field *msg, tgi_onnx_port *port,
                            tgi_err *err)
 {
     tgi_wire w = tgi_wire_in(msg);
@@ -305,7 +305,7 @@ static tg_status read_type(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_port 
     return r < 0 || q < 0 ? malformed("type", err) : TG_OK;
 }
 
-static tg_status read_port(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_port *port,
+static tg_status read_port(tgi_onnx_priv *p, const tgi_field *msg, tgi_onnx_port *port,
                            tgi_err *err)
 {
     tgi_wire w = tgi_wire_in(msg);
@@ -328,7 +328,7 @@ static tg_status read_port(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_port 
 
 enum { G_NODE = 1, G_NAME = 2, G_INIT = 5, G_IN = 11, G_OUT = 12, G_INFO = 13, G_SPARSE = 15 };
 
-static tg_status graph_field(tgi_onnx_priv *p, const tgi_field *f, int depth, tg_onnx_graph *g,
+static tg_status graph_field(tgi_onnx_priv *p, const tgi_field *f, int depth, tgi_onnx_graph *g,
                              tgi_err *err)
 {
     switch (f->num) {
@@ -352,8 +352,8 @@ static tg_status graph_field(tgi_onnx_priv *p, const tgi_field *f, int depth, tg
     }
 }
 
-static tg_status read_graph(tgi_onnx_priv *p, const tgi_field *msg, int depth, tg_onnx_graph *g,
-                            tgi_err *err)
+static tg_status read_graph(tgi_onnx_priv *p, const tgi_field *msg, int depth,
+                            tgi_onnx_graph *g, tgi_err *err)
 {
     tgi_wire w = tgi_wire_in(msg);
     tgi_field f;
@@ -373,7 +373,7 @@ static tg_status read_graph(tgi_onnx_priv *p, const tgi_field *msg, int depth, t
     return TG_OK;
 }
 
-static tg_status read_opset(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_model *m,
+static tg_status read_opset(tgi_onnx_priv *p, const tgi_field *msg, tgi_onnx_model *m,
                             tgi_err *err)
 {
     tgi_wire w = tgi_wire_in(msg);
@@ -396,7 +396,7 @@ static tg_status read_opset(tgi_onnx_priv *p, const tgi_field *msg, tg_onnx_mode
     return TG_OK;
 }
 
-static tg_status check_model(const tg_onnx_model *m, int n_graph, tgi_err *err)
+static tg_status check_model(const tgi_onnx_model *m, int n_graph, tgi_err *err)
 {
     if (n_graph != 1)
         return tgi_fail(err, TG_E_FORMAT, "not an ONNX model: it holds %d graphs", n_graph);
@@ -410,7 +410,7 @@ static tg_status check_model(const tg_onnx_model *m, int n_graph, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status read_model(tgi_onnx_priv *p, tgi_wire w, tg_onnx_model *m, tgi_err *err)
+static tg_status read_model(tgi_onnx_priv *p, tgi_wire w, tgi_onnx_model *m, tgi_err *err)
 {
     tgi_field f;
     int n_graph = 0;
@@ -434,7 +434,7 @@ static tg_status read_model(tgi_onnx_priv *p, tgi_wire w, tg_onnx_model *m, tgi_
     return check_model(m, n_graph, err);
 }
 
-static tg_status parse(tg_onnx_model *m, const void *bytes, size_t n, tgi_err *err)
+static tg_status parse(tgi_onnx_model *m, const void *bytes, size_t n, tgi_err *err)
 {
     tgi_onnx_priv *p = m->priv_;
     tgi_err local = {0}; /* `why` needs one even when the caller does not */
@@ -445,9 +445,9 @@ static tg_status parse(tg_onnx_model *m, const void *bytes, size_t n, tgi_err *e
     return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", local.text);
 }
 
-static tg_onnx_model *new_model(tgi_err *err)
+static tgi_onnx_model *new_model(tgi_err *err)
 {
-    tg_onnx_model *m = tgi_calloc(TGI_TAG_GRAPH, 1, sizeof *m);
+    tgi_onnx_model *m = tgi_calloc(TGI_TAG_GRAPH, 1, sizeof *m);
     if (m && !(m->priv_ = tgi_calloc(TGI_TAG_GRAPH, 1, sizeof(tgi_onnx_priv)))) {
         tgi_free(m);
         m = NULL;
@@ -459,9 +459,9 @@ static tg_onnx_model *new_model(tgi_err *err)
     return m;
 }
 
-tg_status tgi_onnx_parse(const void *bytes, size_t n, tg_onnx_model **out, tgi_err *err)
+tg_status tgi_onnx_parse(const void *bytes, size_t n, tgi_onnx_model **out, tgi_err *err)
 {
-    tg_onnx_model *m = new_model(err);
+    tgi_onnx_model *m = new_model(err);
     if (!m)
         return TG_E_NOMEM;
     const tg_status st = parse(m, bytes, n, err);
@@ -488,7 +488,7 @@ static int open_folder(const char *path)
     return open(!slash ? "." : n ? dir : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static tg_status open_model(const char *path, tg_onnx_model *m, tgi_err *err)
+static tg_status open_model(const char *path, tgi_onnx_model *m, tgi_err *err)
 {
     tgi_onnx_priv *p = m->priv_;
     tgi_onnx_map *map;
@@ -507,9 +507,9 @@ static tg_status open_model(const char *path, tg_onnx_model *m, tgi_err *err)
     return st;
 }
 
-tg_status tgi_onnx_open(const char *path, tg_onnx_model **out, tgi_err *err)
+tg_status tgi_onnx_open(const char *path, tgi_onnx_model **out, tgi_err *err)
 {
-    tg_onnx_model *m = new_model(err);
+    tgi_onnx_model *m = new_model(err);
     if (!m)
         return TG_E_NOMEM;
     const tg_status st = open_model(path, m, err);
@@ -522,7 +522,7 @@ tg_status tgi_onnx_open(const char *path, tg_onnx_model **out, tgi_err *err)
     return TG_OK;
 }
 
-const char *tgi_onnx_file(const tg_onnx_model *m, int i)
+const char *tgi_onnx_file(const tgi_onnx_model *m, int i)
 {
     const tgi_onnx_priv *p = m->priv_;
     for (const tgi_onnx_map *f = p->maps; f; f = f->next)
@@ -531,7 +531,7 @@ const char *tgi_onnx_file(const tg_onnx_model *m, int i)
     return NULL;
 }
 
-void tgi_onnx_close(tg_onnx_model **m)
+void tgi_onnx_close(tgi_onnx_model **m)
 {
     if (!m || !*m)
         return;

@@ -33,7 +33,7 @@ tg_status tgi_onnx_map_fd(tgi_onnx_priv *p, int fd, const char *location, tgi_on
 void tgi_onnx_unmap_all(tgi_onnx_priv *p);
 
 /* Read a TensorProto. Element bytes must be exactly what dims and type ask for. */
-tg_status tgi_onnx_read_tensor(tgi_onnx_priv *p, const tgi_field *f, tg_onnx_tensor *out,
+tg_status tgi_onnx_read_tensor(tgi_onnx_priv *p, const tgi_field *f, tgi_onnx_tensor *out,
                                tgi_err *err);
 
 /* ONNX TensorProto.DataType to ours; TG_DTYPE_NONE where we have no such type. */

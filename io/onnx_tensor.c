@@ -130,7 +130,7 @@ static tgi_stamp state_now(const tgi_onnx_priv *p, const tgi_onnx_map *m, char *
     return tgi_stamp_path(path, &is) == 0 && tgi_stamp_same_file(&is, &m->was) ? is : m->was;
 }
 
-int tgi_onnx_part_at(const tg_onnx_model *model, int i, tgi_onnx_part *out)
+int tgi_onnx_part_at(const tgi_onnx_model *model, int i, tgi_onnx_part *out)
 {
     const tgi_onnx_priv *p = model->priv_;
     const tgi_onnx_map *m = p->path ? p->maps : NULL;
@@ -141,7 +141,7 @@ int tgi_onnx_part_at(const tg_onnx_model *model, int i, tgi_onnx_part *out)
     return m != NULL;
 }
 
-void tgi_onnx_sum(const tg_onnx_model *model)
+void tgi_onnx_sum(const tgi_onnx_model *model)
 {
     const tgi_onnx_priv *p = model->priv_;
     char path[PATH_MAX];
@@ -164,7 +164,7 @@ static int bytes_same(tgi_onnx_map *m, const tgi_stamp *is)
     return 1;
 }
 
-tg_status tgi_onnx_unchanged(const tg_onnx_model *model, tgi_err *err)
+tg_status tgi_onnx_unchanged(const tgi_onnx_model *model, tgi_err *err)
 {
     const tgi_onnx_priv *p = model->priv_;
     char path[PATH_MAX];
@@ -383,7 +383,7 @@ static int append(const tgi_field *f, int width, size_t size, uint8_t *dst, size
 }
 
 static tg_status read_list(tgi_onnx_priv *p, const raw_tensor *t, size_t bytes,
-                           tg_onnx_tensor *out, tgi_err *err)
+                           tgi_onnx_tensor *out, tgi_err *err)
 {
     int width;
     const size_t size = tgi_dtype_size(out->desc.dtype);
@@ -415,17 +415,17 @@ static tg_status read_list(tgi_onnx_priv *p, const raw_tensor *t, size_t bytes,
 
 /* ---- The message ------------------------------------------------------------------------- */
 
-static tg_status add_dim(tg_desc *d, uint64_t v, tgi_err *err)
+static tg_status add_dim(tgi_desc *d, uint64_t v, tgi_err *err)
 {
-    if (d->rank >= TG_MAX_RANK)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "a tensor has more than %d axes", TG_MAX_RANK);
+    if (d->rank >= TGI_MAX_RANK)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "a tensor has more than %d axes", TGI_MAX_RANK);
     if (v > INT64_MAX)
         return tgi_fail(err, TG_E_FORMAT, "a tensor has a negative extent");
     d->dim[d->rank++] = (int64_t)v;
     return TG_OK;
 }
 
-static tg_status read_dims(const tgi_field *f, tg_desc *d, tgi_err *err)
+static tg_status read_dims(const tgi_field *f, tgi_desc *d, tgi_err *err)
 {
     tgi_wire w = tgi_wire_in(f);
     uint64_t v;
@@ -442,7 +442,7 @@ static tg_status read_dims(const tgi_field *f, tg_desc *d, tgi_err *err)
 }
 
 /* Everything but the elements. */
-static tg_status read_head(tgi_onnx_priv *p, raw_tensor *t, tg_onnx_tensor *out, tgi_err *err)
+static tg_status read_head(tgi_onnx_priv *p, raw_tensor *t, tgi_onnx_tensor *out, tgi_err *err)
 {
     tgi_wire w = t->msg;
     tgi_field f;
@@ -470,13 +470,13 @@ static tg_status read_head(tgi_onnx_priv *p, raw_tensor *t, tg_onnx_tensor *out,
     return TG_OK;
 }
 
-tg_status tgi_onnx_read_tensor(tgi_onnx_priv *p, const tgi_field *f, tg_onnx_tensor *out,
+tg_status tgi_onnx_read_tensor(tgi_onnx_priv *p, const tgi_field *f, tgi_onnx_tensor *out,
                                tgi_err *err)
 {
     raw_tensor t = {.msg = tgi_wire_in(f)};
     int64_t count;
     size_t bytes;
-    *out = (tg_onnx_tensor){0};
+    *out = (tgi_onnx_tensor){0};
     if (f->type != TGI_WIRE_BYTES)
         return tgi_fail(err, TG_E_FORMAT, "malformed tensor message");
     TGI_TRY(tgi_onnx_more(p, 1, err));

@@ -15,10 +15,10 @@
 #define KEEP_ROWS 64 /* even of a large picture */
 
 typedef struct picture {
-    tg_source base;
+    tgi_source base;
     const tgi_picture_ops *ops;
     tgi_rfile file;
-    tg_image_info info;
+    tgi_image_info info;
     void *state;
     int (*cancelled)(void);
     atomic_int *surplus; /* or NULL */
@@ -29,7 +29,7 @@ typedef struct picture {
     uint64_t decoded;
 } picture;
 
-void tgi_picture_resolution(tg_image_meta *m, double x, double y)
+void tgi_picture_resolution(tgi_image_meta *m, double x, double y)
 {
     if (x <= 0 || y <= 0)
         return;
@@ -40,7 +40,7 @@ void tgi_picture_resolution(tg_image_meta *m, double x, double y)
 
 static void fill_info(picture *p, const char *format)
 {
-    tg_image_info *i = &p->info;
+    tgi_image_info *i = &p->info;
     i->format = format;
     memcpy(i->axes, "YXS", i->samples > 1 ? 4 : 2); /* the rest is 0 already */
     i->n_axes = i->samples > 1 ? 3 : 2;
@@ -71,7 +71,7 @@ static tg_status make_ring(picture *p, size_t budget, int spare, tgi_err *err)
                    : tgi_fail(err, TG_E_NOMEM, "no memory for %zu rows of a picture", p->keep);
 }
 
-static tg_status open_parts(picture *p, const char *path, const tg_open_opts *o, tgi_err *err)
+static tg_status open_parts(picture *p, const char *path, const tgi_open_opts *o, tgi_err *err)
 {
     const size_t budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET;
     TGI_TRY(tgi_rfile_open(path, &p->file, err));
@@ -86,8 +86,8 @@ static tg_status open_parts(picture *p, const char *path, const tg_open_opts *o,
     return make_ring(p, budget, o->spare, err);
 }
 
-tg_status tgi_picture_open(const tg_source_ops *source, const tgi_picture_ops *ops,
-                           const char *path, const tg_open_opts *o, tg_source **out,
+tg_status tgi_picture_open(const tgi_source_ops *source, const tgi_picture_ops *ops,
+                           const char *path, const tgi_open_opts *o, tgi_source **out,
                            tgi_err *err)
 {
     picture *p = tgi_calloc(TGI_TAG_IO, 1, sizeof *p);
@@ -104,7 +104,7 @@ tg_status tgi_picture_open(const tg_source_ops *source, const tgi_picture_ops *o
     return st;
 }
 
-void tgi_picture_close(tg_source **s)
+void tgi_picture_close(tgi_source **s)
 {
     picture *p = (picture *)*s;
     if (!p)
@@ -176,8 +176,8 @@ static void pick_row(const picture *p, const uint8_t *row, int s0, int s1, int64
                      int64_t x1, uint8_t *dst, size_t sample_pitch)
 {
     const size_t size = tgi_dtype_size(p->info.dtype), samples = (size_t)p->info.samples;
-    const size_t n = (size_t)(s1 - s0), to = sample_pitch == TG_INTERLEAVED ? n : 1;
-    const size_t next = sample_pitch == TG_INTERLEAVED ? size : sample_pitch;
+    const size_t n = (size_t)(s1 - s0), to = sample_pitch == TGI_INTERLEAVED ? n : 1;
+    const size_t next = sample_pitch == TGI_INTERLEAVED ? size : sample_pitch;
     const uint8_t *src = row + (size_t)x0 * samples * size;
     if (to == samples) /* as it was decoded */
         memcpy(dst, src, (size_t)(x1 - x0) * samples * size);
@@ -186,12 +186,12 @@ static void pick_row(const picture *p, const uint8_t *row, int s0, int s1, int64
             pick(dst + k * next, to, src + ((size_t)s0 + k) * size, x1 - x0, samples, size);
 }
 
-tg_status tgi_picture_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
+tg_status tgi_picture_read(tgi_source *base, int thread, int64_t plane, int s0, int s1,
                            int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                            size_t row_pitch, size_t sample_pitch, tgi_err *err)
 {
     picture *p = (picture *)base;
-    const tg_image_info *i = &p->info;
+    const tgi_image_info *i = &p->info;
     (void)thread;
     if (plane != 0 || s0 < 0 || s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 ||
         x1 > i->width)
@@ -210,28 +210,28 @@ tg_status tgi_picture_read(tg_source *base, int thread, int64_t plane, int s0, i
     return st;
 }
 
-const tg_image_info *tgi_picture_info(const tg_source *s)
+const tgi_image_info *tgi_picture_info(const tgi_source *s)
 {
     return &((const picture *)s)->info;
 }
 
-size_t tgi_picture_bytes(const tg_source *s)
+size_t tgi_picture_bytes(const tgi_source *s)
 {
     const picture *p = (const picture *)s;
     return sizeof *p + p->ops->bytes(p->state) + p->keep * p->row_bytes;
 }
 
-int64_t tgi_picture_keeps(const tg_source *s)
+int64_t tgi_picture_keeps(const tgi_source *s)
 {
     return (int64_t)((const picture *)s)->keep;
 }
 
-uint64_t tgi_picture_decoded(const tg_source *s)
+uint64_t tgi_picture_decoded(const tgi_source *s)
 {
     return ((const picture *)s)->decoded;
 }
 
-int tgi_picture_held(const tg_source *s, int64_t i, tgi_held *out)
+int tgi_picture_held(const tgi_source *s, int64_t i, tgi_held *out)
 {
     tgi_rfile_held(&((const picture *)s)->file, out);
     return i == 0;

@@ -14,7 +14,7 @@ typedef struct tgi_picture_ops {
     /* Read the header of an open file and make the decoder. Fills width, height, samples,
      * dtype, compression and metadata of `info`. TG_E_BUDGET: decoding needs more than
      * `budget` bytes; nothing was allocated then. `f` is borrowed. */
-    tg_status (*open)(const tgi_rfile *f, size_t budget, tg_image_info *info, void **state,
+    tg_status (*open)(const tgi_rfile *f, size_t budget, tgi_image_info *info, void **state,
                       tgi_err *err);
     void (*close)(void *state);
     size_t (*bytes)(const void *state); /* held, the library's included */
@@ -28,21 +28,21 @@ typedef struct tgi_picture_ops {
 } tgi_picture_ops;
 
 /* The open of a source's ops table: `source` is that table, `ops` the row decoder. */
-tg_status tgi_picture_open(const tg_source_ops *source, const tgi_picture_ops *ops,
-                           const char *path, const tg_open_opts *o, tg_source **out,
+tg_status tgi_picture_open(const tgi_source_ops *source, const tgi_picture_ops *ops,
+                           const char *path, const tgi_open_opts *o, tgi_source **out,
                            tgi_err *err);
 /* The rest of the table. */
-const tg_image_info *tgi_picture_info(const tg_source *s);
-tg_status tgi_picture_read(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
+const tgi_image_info *tgi_picture_info(const tgi_source *s);
+tg_status tgi_picture_read(tgi_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
                            int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                            size_t sample_pitch, tgi_err *err);
-void tgi_picture_close(tg_source **s);
-size_t tgi_picture_bytes(const tg_source *s);
-int64_t tgi_picture_keeps(const tg_source *s);
-uint64_t tgi_picture_decoded(const tg_source *s);
-int tgi_picture_held(const tg_source *s, int64_t i, tgi_held *out);
+void tgi_picture_close(tgi_source **s);
+size_t tgi_picture_bytes(const tgi_source *s);
+int64_t tgi_picture_keeps(const tgi_source *s);
+uint64_t tgi_picture_decoded(const tgi_source *s);
+int tgi_picture_held(const tgi_source *s, int64_t i, tgi_held *out);
 
 /* Pixels per metre from a file (0: unknown) to the metadata. */
-void tgi_picture_resolution(tg_image_meta *m, double x, double y);
+void tgi_picture_resolution(tgi_image_meta *m, double x, double y);
 
 #endif

@@ -23,7 +23,7 @@ const tgi_picture_writer *tgi_picture_writer_for(const char *path)
 }
 
 /* Bytes 16 to 19 name the colour space of the device. Source: ICC.1:2010, 7.2.6. */
-bool tgi_icc_fits(const tg_image_meta *m, int samples)
+bool tgi_icc_fits(const tgi_image_meta *m, int samples)
 {
     if (!m->icc || m->icc_bytes < 128)
         return false;

@@ -15,9 +15,9 @@ typedef struct tgi_picture_spec {
     int64_t height, width;
     int samples;
     tg_dtype dtype;
-    char axes[TG_IMAGE_MAX_AXES + 1]; /* of the whole image, as in tg_sink_layout */
-    int64_t shape[TG_IMAGE_MAX_AXES];
-    const tg_image_meta *meta; /* what is known beside the pixels; borrowed for the call; or
+    char axes[TGI_IMAGE_MAX_AXES + 1]; /* of the whole image, as in tgi_sink_layout */
+    int64_t shape[TGI_IMAGE_MAX_AXES];
+    const tgi_image_meta *meta; /* what is known beside the pixels; borrowed for the call; or
                                   NULL */
 } tgi_picture_spec;
 
@@ -44,7 +44,7 @@ extern const tgi_picture_writer tgi_png_writer, tgi_jpeg_writer, tgi_imagej_writ
 
 /* Whether m has a colour profile, and one for colours in this many samples (with alpha, one
  * more). */
-bool tgi_icc_fits(const tg_image_meta *m, int samples);
+bool tgi_icc_fits(const tgi_image_meta *m, int samples);
 /* The format that a file's name asks for, or NULL. */
 const tgi_picture_writer *tgi_picture_writer_for(const char *path);
 

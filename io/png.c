@@ -54,7 +54,7 @@ static tg_status write_chunk(png *p, const char *type, size_t n, tgi_err *err)
 }
 
 /* Pixels per metre, where the metadata know. */
-static tg_status write_resolution(png *p, const tg_image_meta *m, tgi_err *err)
+static tg_status write_resolution(png *p, const tgi_image_meta *m, tgi_err *err)
 {
     double per_unit[2];
     const int unit = tgi_resolution_of(m, per_unit);
@@ -74,7 +74,7 @@ static tg_status write_resolution(png *p, const tg_image_meta *m, tgi_err *err)
 static tg_status write_profile(png *p, const tgi_picture_spec *s, tgi_err *err)
 {
     static const char name[] = "ICC Profile"; /* and 0, then the method 0 */
-    const tg_image_meta *m = s->meta;
+    const tgi_image_meta *m = s->meta;
     const size_t head = sizeof name + 1;
     if (!tgi_icc_fits(m, s->samples) || head + tgi_deflate_bound(m->icc_bytes) > p->cap)
         return TG_OK;

@@ -127,7 +127,7 @@ static tg_status take_header(png *p, const uint8_t *b, tgi_err *err)
     return TG_OK;
 }
 
-static void take_resolution(const uint8_t *b, tg_image_meta *m)
+static void take_resolution(const uint8_t *b, tgi_image_meta *m)
 {
     if (b[8] == 1) /* metres; else only the aspect is known */
         tgi_picture_resolution(m, tgi_load32(b, true), tgi_load32(b + 4, true));
@@ -161,7 +161,7 @@ static tg_status unpack_profile(png *p, const chunk *c, uint32_t skip, uint8_t *
 
 /* A profile states its own size; one that does not hold it is left out, no pixel depends on it.
  */
-static tg_status take_profile(png *p, const chunk *c, tg_image_meta *m, tgi_err *err)
+static tg_status take_profile(png *p, const chunk *c, tgi_image_meta *m, tgi_err *err)
 {
     const uint8_t *b;
     uint8_t head[4];
@@ -184,7 +184,7 @@ static tg_status take_profile(png *p, const chunk *c, tg_image_meta *m, tgi_err 
     return TG_OK;
 }
 
-static tg_status take_chunk(png *p, const chunk *c, tg_image_info *info, tgi_err *err)
+static tg_status take_chunk(png *p, const chunk *c, tgi_image_info *info, tgi_err *err)
 {
     const uint8_t *b;
     if (strcmp(c->type, "PLTE") == 0) {
@@ -217,7 +217,7 @@ static tg_status take_chunk(png *p, const chunk *c, tg_image_info *info, tgi_err
 }
 
 /* Everything in front of the pixels. */
-static tg_status read_header(png *p, tg_image_info *info, tgi_err *err)
+static tg_status read_header(png *p, tgi_image_info *info, tgi_err *err)
 {
     uint64_t at = 8;
     const uint8_t *b;
@@ -246,7 +246,7 @@ static size_t row_bytes(const png *p, uint32_t width)
     return ((size_t)width * p->channels * p->bits + 7) / 8;
 }
 
-static void fill_info(png *p, tg_image_info *i)
+static void fill_info(png *p, tgi_image_info *i)
 {
     i->width = p->width;
     i->height = p->height;
@@ -306,7 +306,7 @@ static void png_close(void *state)
     tgi_free(p);
 }
 
-static tg_status open_parts(png *p, size_t budget, tg_image_info *info, tgi_err *err)
+static tg_status open_parts(png *p, size_t budget, tgi_image_info *info, tgi_err *err)
 {
     TGI_TRY(tgi_window_init(&p->win, WINDOW, err));
     TGI_TRY(read_header(p, info, err));
@@ -322,7 +322,7 @@ static tg_status open_parts(png *p, size_t budget, tg_image_info *info, tgi_err 
                           p->height);
 }
 
-static tg_status png_open(const tgi_rfile *f, size_t budget, tg_image_info *info, void **state,
+static tg_status png_open(const tgi_rfile *f, size_t budget, tgi_image_info *info, void **state,
                           tgi_err *err)
 {
     png *p = tgi_calloc(TGI_TAG_IO, 1, sizeof *p);
@@ -608,7 +608,7 @@ static const tgi_picture_ops ops = {.open = png_open,
                                     .row = png_row,
                                     .end = png_end};
 
-static tg_status source_open(const char *path, const tg_open_opts *o, tg_source **out,
+static tg_status source_open(const char *path, const tgi_open_opts *o, tgi_source **out,
                              tgi_err *err)
 {
     return tgi_picture_open(&tgi_png_source_ops, &ops, path, o, out, err);
@@ -620,7 +620,7 @@ static int png_probe(const uint8_t *head, size_t n, const char *path)
     return n >= 8 && memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0;
 }
 
-const tg_source_ops tgi_png_source_ops = {
+const tgi_source_ops tgi_png_source_ops = {
     .format = "png",
     .probe = png_probe,
     .open = source_open,

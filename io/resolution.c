@@ -3,7 +3,7 @@
 
 #include "io/ome_write.h"
 
-int tgi_resolution_of(const tg_image_meta *m, double per_unit[2])
+int tgi_resolution_of(const tgi_image_meta *m, double per_unit[2])
 {
     per_unit[0] = per_unit[1] = 0;
     if (!m)

@@ -9,6 +9,6 @@
  * unit as TIFF numbers it: 1 none (the pixel's aspect alone), 2 inch, 3 centimetre; 0: unknown.
  * A size of pixels in a known unit of length goes before a resolution: 96 dpi beside it is what
  * a program writes that knew nothing better. */
-int tgi_resolution_of(const tg_image_meta *m, double per_unit[2]);
+int tgi_resolution_of(const tgi_image_meta *m, double per_unit[2]);
 
 #endif

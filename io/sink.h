@@ -13,8 +13,8 @@
  *
  * Source: TIFF 6.0; TIFF Technical Note 3 (floating-point predictor); the BigTIFF design page;
  * OME-XML schema 2016-06. */
-#ifndef TG_SINK_H
-#define TG_SINK_H
+#ifndef TGI_SINK_H
+#define TGI_SINK_H
 
 #include "engine/base/status.h"
 #include "engine/base/tensor.h"
@@ -23,56 +23,56 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum tg_compression {
-    TG_COMPRESS_NONE,
-    TG_COMPRESS_DEFLATE,
-    TG_COMPRESS_ZSTD,
-    TG_COMPRESS_LZW
-} tg_compression;
+typedef enum tgi_compression {
+    TGI_COMPRESSION_NONE,
+    TGI_COMPRESSION_DEFLATE,
+    TGI_COMPRESSION_ZSTD,
+    TGI_COMPRESSION_LZW
+} tgi_compression;
 
 /* How a level of a pyramid is made of the one above it. */
-typedef enum tg_pyramid {
-    TG_PYRAMID_NONE,
-    TG_PYRAMID_MEAN,   /* of 2x2 pixels, fewer at an odd border */
-    TG_PYRAMID_NEAREST /* the first of them: for labels */
-} tg_pyramid;
+typedef enum tgi_pyramid {
+    TGI_PYRAMID_NONE,
+    TGI_PYRAMID_MEAN,   /* of 2x2 pixels, fewer at an odd border */
+    TGI_PYRAMID_NEAREST /* the first of them: for labels */
+} tgi_pyramid;
 
 /* What the caller wants. Zero means default in tile_h .. predictor. */
-typedef struct tg_sink_spec {
+typedef struct tgi_sink_spec {
     tg_dtype dtype; /* BOOL is written as uint8 */
     /* Plane axes in order (last fastest), then Y, X and, when samples are interleaved, S:
      * "TZCYX", "YXS", "YX". */
-    char axes[TG_IMAGE_MAX_AXES + 1];
-    int64_t shape[TG_IMAGE_MAX_AXES];
+    char axes[TGI_IMAGE_MAX_AXES + 1];
+    int64_t shape[TGI_IMAGE_MAX_AXES];
     int64_t tile_h, tile_w; /* multiples of 16; 0: tgi_sink_tile_side */
-    tg_compression compression;
-    int level;                 /* deflate 1..9, zstd 1..19; 0: the codec's default (6, 3) */
-    int predictor;             /* 0, 1: none; 2: differences (integers); 3: floating point */
-    tg_pyramid pyramid;        /* levels in SubIFDs, down to one of at most 256 x 256 */
-    const tg_image_meta *meta; /* carried over; NULL: nothing known; borrowed for the call */
-} tg_sink_spec;
+    tgi_compression compression;
+    int level;                  /* deflate 1..9, zstd 1..19; 0: the codec's default (6, 3) */
+    int predictor;              /* 0, 1: none; 2: differences (integers); 3: floating point */
+    tgi_pyramid pyramid;        /* levels in SubIFDs, down to one of at most 256 x 256 */
+    const tgi_image_meta *meta; /* carried over; NULL: nothing known; borrowed for the call */
+} tgi_sink_spec;
 
 /* One level of the pyramid; 0 is the image. */
-typedef struct tg_sink_level {
+typedef struct tgi_sink_level {
     int64_t height, width, tiles_y, tiles_x;
     int64_t first; /* id of its first tile; others follow by plane, row, column */
-} tg_sink_level;
+} tgi_sink_level;
 
 /* Everything that follows from a spec. Made by tgi_sink_layout_make, constant afterwards. */
-typedef struct tg_sink_layout {
+typedef struct tgi_sink_layout {
     tg_dtype dtype;
-    char axes[TG_IMAGE_MAX_AXES + 1];
+    char axes[TGI_IMAGE_MAX_AXES + 1];
     int n_axes;
-    int64_t shape[TG_IMAGE_MAX_AXES];
+    int64_t shape[TGI_IMAGE_MAX_AXES];
     int64_t n_planes, height, width;
     int samples; /* interleaved in a pixel */
     int64_t tile_h, tile_w, tiles_y, tiles_x;
     int64_t n_tiles; /* of all levels and planes; of the image: tile id =
                         (plane * tiles_y + ty) * tiles_x + tx */
-    tg_pyramid pyramid;
+    tgi_pyramid pyramid;
     int n_levels; /* 1: no pyramid */
-    tg_sink_level level_of[TG_IMAGE_MAX_LEVELS];
-    tg_compression compression;
+    tgi_sink_level level_of[TGI_IMAGE_MAX_LEVELS];
+    tgi_compression compression;
     int level, predictor;
     int bigtiff;          /* offsets beyond 4 GiB are possible */
     size_t pixel_bytes;   /* samples * dtype size */
@@ -92,7 +92,7 @@ typedef struct tg_sink_layout {
     int alpha;                 /* ExtraSamples of the last sample */
     uint16_t *palette;         /* 3 * n_palette of photometric 3; owned */
     size_t n_palette;
-} tg_sink_layout;
+} tgi_sink_layout;
 
 /* Side of the tiles of an image of which nobody asked for a size: 256, or the smallest power of
  * two (from 16 on) that holds a plane. Tiles are stored at full size, so those of a long series
@@ -101,23 +101,23 @@ int64_t tgi_sink_tile_side(int64_t height, int64_t width);
 
 /* Decide the layout of `spec`. Returned; release with tgi_sink_layout_free.
  * TG_E_ARG axes, shape or tile out of range; TG_E_UNSUPPORTED a codec this build lacks. */
-tg_status tgi_sink_layout_make(const tg_sink_spec *spec, tg_sink_layout **out, tgi_err *err);
-void tgi_sink_layout_free(tg_sink_layout **l);
+tg_status tgi_sink_layout_make(const tgi_sink_spec *spec, tgi_sink_layout **out, tgi_err *err);
+void tgi_sink_layout_free(tgi_sink_layout **l);
 
 /* "none", "deflate", "zstd", "lzw" -> code and back; false when the name is none of these. */
-bool tgi_compression_parse(const char *name, tg_compression *out);
-const char *tgi_compression_name(tg_compression c);
+bool tgi_compression_parse(const char *name, tgi_compression *out);
+const char *tgi_compression_name(tgi_compression c);
 
 /* One tile's place in the image. height and width are those of its part inside the image;
  * edge tiles are stored at full size all the same. */
-typedef struct tg_tile_place {
+typedef struct tgi_tile_place {
     int level;
     int64_t plane, y, x, height, width;
-} tg_tile_place;
-tg_tile_place tgi_sink_tile_place(const tg_sink_layout *l, int64_t tile_id);
+} tgi_tile_place;
+tgi_tile_place tgi_sink_tile_place(const tgi_sink_layout *l, int64_t tile_id);
 
 /* Zero what of a raw tile lies outside the image. */
-void tgi_sink_tile_pad(const tg_sink_layout *l, int64_t tile_id, void *raw);
+void tgi_sink_tile_pad(const tgi_sink_layout *l, int64_t tile_id, void *raw);
 
 /* ---- The front --------------------------------------------------------------------------- */
 
@@ -128,7 +128,7 @@ typedef tg_status tgi_sink_emit(void *arg, const void *bytes, size_t n, tgi_err 
  * (TGI_SINK_SCRATCH bytes). offset[tile id] and length[tile id] fill the arrays; both NULL:
  * zeros. */
 #define TGI_SINK_SCRATCH 65536u
-tg_status tgi_sink_front(const tg_sink_layout *l, const uint64_t *offset,
+tg_status tgi_sink_front(const tgi_sink_layout *l, const uint64_t *offset,
                          const uint32_t *length, void *scratch, tgi_sink_emit *emit, void *arg,
                          tgi_err *err);
 
@@ -138,15 +138,15 @@ tg_status tgi_sink_front(const tg_sink_layout *l, const uint64_t *offset,
 typedef struct tgi_tile_codec tgi_tile_codec;
 
 /* Bytes that tgi_tile_codec_open needs for this layout (a multiple of 64). */
-size_t tgi_tile_codec_bytes(const tg_sink_layout *l);
+size_t tgi_tile_codec_bytes(const tgi_sink_layout *l);
 /* Make a codec in `memory` (64-byte aligned, tgi_tile_codec_bytes). View of `memory`: nothing
  * is allocated besides it, there is nothing to close. */
-tg_status tgi_tile_codec_open(const tg_sink_layout *l, void *memory, tgi_tile_codec **out,
+tg_status tgi_tile_codec_open(const tgi_sink_layout *l, void *memory, tgi_tile_codec **out,
                               tgi_err *err);
 /* Encode one raw tile into dst (tile_bound bytes); `raw` is spoiled (predictors work in place).
  * The same bytes for the same tile, whatever was encoded before and on which worker. */
 tg_status tgi_tile_encode(tgi_tile_codec *c, void *raw, void *dst, size_t *n, tgi_err *err);
 /* "zlib 1.2.13 level 6": belongs to a job's fingerprint, another version writes other bytes. */
-const char *tgi_tile_codec_text(const tg_sink_layout *l, char *buf, size_t cap);
+const char *tgi_tile_codec_text(const tgi_sink_layout *l, char *buf, size_t cap);
 
 #endif

@@ -14,7 +14,7 @@
 #define DEFAULT_BUDGET ((size_t)1 << 30)
 
 typedef struct handle {
-    tg_source *source; /* NULL: free */
+    tgi_source *source; /* NULL: free */
     uint32_t file;
     uint64_t used; /* time of last use, by the lane's clock */
 } handle;
@@ -30,11 +30,11 @@ typedef struct lane {
 } lane;
 
 typedef struct stack_source {
-    tg_source base;
+    tgi_source base;
     tgi_stack_spec spec;
-    tgi_stamp *was;    /* of each path, when it was looked at */
-    tg_open_opts opts; /* of the files */
-    int n_open;        /* of MAX_OPEN, in use */
+    tgi_stamp *was;     /* of each path, when it was looked at */
+    tgi_open_opts opts; /* of the files */
+    int n_open;         /* of MAX_OPEN, in use */
     int n_lanes;
     lane *lanes;
     size_t file_bytes; /* the most that one open file holds */
@@ -56,11 +56,11 @@ void tgi_stack_spec_free(tgi_stack_spec *spec)
 /* ---- Open files -------------------------------------------------------------------------- */
 
 /* What a file cannot decode, as a region of the stack. */
-static tg_status bad_in_member(void *arg, const tg_bad_region *r, tgi_err *err)
+static tg_status bad_in_member(void *arg, const tgi_bad_region *r, tgi_err *err)
 {
     const lane *l = arg;
     const stack_source *s = l->owner;
-    tg_bad_region ours = *r;
+    tgi_bad_region ours = *r;
     char reason[192];
     snprintf(reason, sizeof reason, "%s: %s", s->spec.path[s->spec.planes[l->plane].file],
              r->reason);
@@ -70,10 +70,10 @@ static tg_status bad_in_member(void *arg, const tg_bad_region *r, tgi_err *err)
 }
 
 /* For reading planes in `l`, or (NULL) to look at it. */
-static tg_status open_member(const stack_source *s, lane *l, uint32_t file, tg_source **out,
+static tg_status open_member(const stack_source *s, lane *l, uint32_t file, tgi_source **out,
                              tgi_err *err)
 {
-    tg_open_opts o = s->opts;
+    tgi_open_opts o = s->opts;
     if (o.on_bad && l) {
         o.on_bad = bad_in_member;
         o.on_bad_arg = l;
@@ -89,10 +89,10 @@ static tg_status open_member(const stack_source *s, lane *l, uint32_t file, tg_s
 }
 
 /* The same size and type as the stack; `what` says which of the two differs. */
-static tg_status agrees(const stack_source *s, const char *path, const tg_image_info *i,
+static tg_status agrees(const stack_source *s, const char *path, const tgi_image_info *i,
                         tgi_err *err)
 {
-    const tg_image_info *w = &s->spec.info;
+    const tgi_image_info *w = &s->spec.info;
     if (i->width != w->width || i->height != w->height || i->samples != w->samples)
         return tgi_fail(err, TG_E_FORMAT,
                         "%s has %lld x %lld pixels of %d samples, the stack %lld x %lld of %d: "
@@ -109,7 +109,8 @@ static tg_status agrees(const stack_source *s, const char *path, const tg_image_
 /* The name is still that of the file that was looked at: asked before it is opened, and of what
  * was opened. (Its time of change is another question: who runs over the stack asks it when all
  * is read.) */
-static tg_status is_same(const stack_source *s, uint32_t file, const tg_source *m, tgi_err *err)
+static tg_status is_same(const stack_source *s, uint32_t file, const tgi_source *m,
+                         tgi_err *err)
 {
     tgi_held is = {.path = s->spec.path[file]};
     const int there = m ? tgi_source_held(m, 0, &is) : tgi_stamp_path(is.path, &is.was) == 0;
@@ -133,7 +134,7 @@ static void close_handle(lane *l, handle *h)
 }
 
 /* The file, open in this lane; the one used longest ago makes room for it. */
-static tg_status hold(stack_source *s, lane *l, uint32_t file, tg_source **out, tgi_err *err)
+static tg_status hold(stack_source *s, lane *l, uint32_t file, tgi_source **out, tgi_err *err)
 {
     handle *h = &l->open[0];
     for (int i = 0; i < s->n_open; i++) {
@@ -171,12 +172,12 @@ static void close_all(stack_source *s)
 
 /* ---- The source -------------------------------------------------------------------------- */
 
-static tg_status stack_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
+static tg_status stack_read(tgi_source *base, int thread, int64_t plane, int s0, int s1,
                             int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                             size_t row_pitch, size_t sample_pitch, tgi_err *err)
 {
     stack_source *s = (stack_source *)base;
-    tg_source *member;
+    tgi_source *member;
     if (thread < 0 || thread >= s->n_lanes || plane < 0 || plane >= s->spec.info.n_planes)
         return tgi_fail(err, TG_E_ARG, "plane %lld of a stack of %lld", (long long)plane,
                         (long long)s->spec.info.n_planes);
@@ -191,12 +192,12 @@ static tg_status stack_read(tg_source *base, int thread, int64_t plane, int s0, 
     return st;
 }
 
-static const tg_image_info *stack_info(const tg_source *s)
+static const tgi_image_info *stack_info(const tgi_source *s)
 {
     return &((const stack_source *)s)->spec.info;
 }
 
-static size_t stack_codec_bytes(const tg_source *base)
+static size_t stack_codec_bytes(const tgi_source *base)
 {
     const stack_source *s = (const stack_source *)base;
     return tgi_sat_add(
@@ -204,19 +205,19 @@ static size_t stack_codec_bytes(const tg_source *base)
         tgi_sat_mul(tgi_sat_mul((size_t)s->n_lanes, (size_t)s->n_open), s->file_bytes));
 }
 
-static int64_t stack_stream_rows(const tg_source *s)
+static int64_t stack_stream_rows(const tgi_source *s)
 {
     return ((const stack_source *)s)->stream_rows;
 }
 
-static uint64_t stack_decoded(const tg_source *base)
+static uint64_t stack_decoded(const tgi_source *base)
 {
     const stack_source *s = (const stack_source *)base;
     uint64_t n = 0;
     for (int k = 0; k < s->n_lanes; k++) {
         n += s->lanes[k].decoded;
         for (int i = 0; i < s->n_open; i++) {
-            const tg_source *m = s->lanes[k].open[i].source;
+            const tgi_source *m = s->lanes[k].open[i].source;
             if (m && m->ops->decoded_bytes)
                 n += m->ops->decoded_bytes(m);
         }
@@ -224,13 +225,13 @@ static uint64_t stack_decoded(const tg_source *base)
     return n;
 }
 
-static const char *stack_file(const tg_source *base, int64_t i)
+static const char *stack_file(const tgi_source *base, int64_t i)
 {
     const stack_source *s = (const stack_source *)base;
     return i < s->spec.n_files + s->spec.n_extra ? s->spec.path[i] : NULL;
 }
 
-static int stack_held(const tg_source *base, int64_t i, tgi_held *out)
+static int stack_held(const tgi_source *base, int64_t i, tgi_held *out)
 {
     const stack_source *s = (const stack_source *)base;
     if (i >= s->spec.n_files + s->spec.n_extra)
@@ -239,7 +240,7 @@ static int stack_held(const tg_source *base, int64_t i, tgi_held *out)
     return 1;
 }
 
-static void stack_close(tg_source **base)
+static void stack_close(tgi_source **base)
 {
     stack_source *s = (stack_source *)*base;
     if (!s)
@@ -252,10 +253,10 @@ static void stack_close(tg_source **base)
     *base = NULL;
 }
 
-static const tg_source_ops stack_ops;
+static const tgi_source_ops stack_ops;
 
 /* What a file holds open, and whether its rows are streamed. */
-static void weigh(stack_source *s, const tg_source *m)
+static void weigh(stack_source *s, const tgi_source *m)
 {
     const size_t n = m->ops->codec_bytes(m);
     s->file_bytes = n > s->file_bytes ? n : s->file_bytes;
@@ -275,14 +276,14 @@ static tg_status look_at_files(stack_source *s, tgi_err *err)
             most[p->planes[i].file] = p->planes[i].plane + 1;
     tg_status st = TG_OK;
     for (uint32_t f = 0; st == TG_OK && f < (uint32_t)p->n_files; f++) {
-        tg_source *m = NULL;
+        tgi_source *m = NULL;
         if (s->opts.cancelled && s->opts.cancelled())
             st = tgi_fail(err, TG_E_CANCELLED, "stopped while the files were looked at");
         else
             st = open_member(s, NULL, f, &m, err);
         if (st != TG_OK)
             break;
-        const tg_image_info *i = m->ops->info(m);
+        const tgi_image_info *i = m->ops->info(m);
         st = agrees(s, p->path[f], i, err);
         if (st == TG_OK && m->ops->file)
             st = tgi_fail(err, TG_E_UNSUPPORTED,
@@ -308,10 +309,10 @@ static tg_status look_at_files(stack_source *s, tgi_err *err)
 /* What the spec leaves open is the first file's. */
 static tg_status take_from_first(stack_source *s, tgi_err *err)
 {
-    tg_source *m = NULL;
-    tg_image_info *w = &s->spec.info;
+    tgi_source *m = NULL;
+    tgi_image_info *w = &s->spec.info;
     TGI_TRY(open_member(s, NULL, s->spec.planes[0].file, &m, err));
-    const tg_image_info *i = m->ops->info(m);
+    const tgi_image_info *i = m->ops->info(m);
     if (!w->format)
         w->format = i->format;
     w->dtype = i->dtype;
@@ -335,7 +336,7 @@ static tg_status take_from_first(stack_source *s, tgi_err *err)
 }
 
 /* Planes read in turn: one file each, or all of one file. */
-static tg_status stack_expect(tg_source *base, int64_t planes, int64_t stride, tgi_err *err)
+static tg_status stack_expect(tgi_source *base, int64_t planes, int64_t stride, tgi_err *err)
 {
     stack_source *s = (stack_source *)base;
     const tgi_stack_plane *p = s->spec.planes;
@@ -352,14 +353,14 @@ static tg_status stack_expect(tg_source *base, int64_t planes, int64_t stride, t
     s->expect_stride = inside;
     if (!inside)
         return TG_OK;
-    tg_source *m = NULL; /* what a file holds is another number now */
+    tgi_source *m = NULL; /* what a file holds is another number now */
     TGI_TRY(open_member(s, NULL, p[0].file, &m, err));
     weigh(s, m);
     tgi_source_close(&m);
     return TG_OK;
 }
 
-static tg_status open_stack(stack_source *s, const tg_open_opts *o, tgi_err *err)
+static tg_status open_stack(stack_source *s, const tgi_open_opts *o, tgi_err *err)
 {
     tgi_stack_spec *p = &s->spec;
     const size_t budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET;
@@ -387,7 +388,7 @@ static tg_status open_stack(stack_source *s, const tg_open_opts *o, tgi_err *err
     return o->axes ? tgi_image_relabel(&p->info, o->axes, err) : TG_OK;
 }
 
-tg_status tgi_stack_open(tgi_stack_spec *spec, const tg_open_opts *o, tg_source **out,
+tg_status tgi_stack_open(tgi_stack_spec *spec, const tgi_open_opts *o, tgi_source **out,
                          tgi_err *err)
 {
     stack_source *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
@@ -400,7 +401,7 @@ tg_status tgi_stack_open(tgi_stack_spec *spec, const tg_open_opts *o, tg_source 
     *spec = (tgi_stack_spec){0};
     const tg_status st = open_stack(s, o, err);
     if (st != TG_OK) {
-        tg_source *base = &s->base;
+        tgi_source *base = &s->base;
         stack_close(&base);
         return st;
     }
@@ -408,7 +409,7 @@ tg_status tgi_stack_open(tgi_stack_spec *spec, const tg_open_opts *o, tg_source 
     return TG_OK;
 }
 
-static const tg_source_ops stack_ops = {
+static const tgi_source_ops stack_ops = {
     .format = "stack",
     .info = stack_info,
     .read = stack_read,

@@ -25,27 +25,27 @@ typedef struct tgi_stack_spec {
     tgi_stack_plane *planes;  /* info.n_planes, owned */
     /* Axes, shape, n_planes and meta; what is left out (type, size of blocks, ...) comes from
      * the first file, and height, width and samples must be the files' own. */
-    tg_image_info info;
+    tgi_image_info info;
     bool pages; /* files are opened as plain pages, whatever their descriptions say */
 } tgi_stack_spec;
 
 void tgi_stack_spec_free(tgi_stack_spec *spec); /* safe on zeros and after open */
 /* TG_E_FORMAT a file is of another size or type, or has not the planes it should. */
-tg_status tgi_stack_open(tgi_stack_spec *spec, const tg_open_opts *o, tg_source **out,
+tg_status tgi_stack_open(tgi_stack_spec *spec, const tgi_open_opts *o, tgi_source **out,
                          tgi_err *err);
 
 /* file_set.c: a folder, a glob or "img_%05d.tif". TG_E_NOT_FOUND nothing matches; TG_E_ARG the
  * names do not fill a grid of --z, --c, --t. */
-tg_status tgi_file_set_open(const char *path, const tg_open_opts *o, tg_source **out,
+tg_status tgi_file_set_open(const char *path, const tgi_open_opts *o, tgi_source **out,
                             tgi_err *err);
 
 /* ome_set.c: the image that the OME-XML found in `path` says lies in several files of its
  * folder. TG_E_FORMAT a file is missing, or the XML names one outside the folder. */
-tg_status tgi_ome_set_open(const char *path, const char *xml, const tg_open_opts *o,
-                           tg_source **out, tgi_err *err);
+tg_status tgi_ome_set_open(const char *path, const char *xml, const tgi_open_opts *o,
+                           tgi_source **out, tgi_err *err);
 /* Of a file whose metadata are in `metadata_file` beside it. TG_E_NOT_FOUND when that is not
  * there. */
 tg_status tgi_ome_set_open_companion(const char *path, const char *metadata_file,
-                                     const tg_open_opts *o, tg_source **out, tgi_err *err);
+                                     const tgi_open_opts *o, tgi_source **out, tgi_err *err);
 
 #endif

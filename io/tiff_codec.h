@@ -34,7 +34,7 @@ typedef struct tgi_packing {
                        (TGI_HISTORY_STREAMS) blocks are decoded whole */
     const uint8_t *tables; /* JPEGTables, n_tables bytes, borrowed for the call; or NULL */
     size_t n_tables;
-    atomic_int *surplus; /* tg_open_opts has it; or NULL */
+    atomic_int *surplus; /* tgi_open_opts has it; or NULL */
 } tgi_packing;
 
 typedef enum tgi_history {
@@ -46,7 +46,7 @@ typedef enum tgi_history {
 /* One codec: state is made once per thread or stream. */
 typedef struct tgi_codec {
     const char *name;
-    bool fuzzed; /* as in tg_source_ops */
+    bool fuzzed; /* as in tgi_source_ops */
     tg_status (*open)(const tgi_packing *p, void **state, tgi_err *err);
     void (*close)(void *state);
     size_t (*bytes)(const tgi_packing *p); /* what open allocates, ours and the library's */

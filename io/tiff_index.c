@@ -232,13 +232,13 @@ static bool is_level_of(const walker *w, const group *g, const tgi_tiff_page *fu
 }
 
 /* Levels of group `base` in order of size, itself first; their places in `groups`. */
-static int find_levels(walker *w, int base, int series, int level_group[TG_IMAGE_MAX_LEVELS])
+static int find_levels(walker *w, int base, int series, int level_group[TGI_IMAGE_MAX_LEVELS])
 {
     uint64_t above = UINT64_MAX;
     int n = 0;
     level_group[n++] = base;
     w->groups[base].series = series;
-    while (n < TG_IMAGE_MAX_LEVELS) {
+    while (n < TGI_IMAGE_MAX_LEVELS) {
         int best = -1;
         for (int i = base + 1; i < w->n_groups; i++) {
             const group *g = &w->groups[i];
@@ -266,9 +266,9 @@ static const char *aperio_name(int series, const tgi_tiff_page *p)
 }
 
 /* Sort all groups into series; the levels of the wanted one go to level_group. */
-static void find_series(walker *w, tgi_tiff_index *x, int level_group[TG_IMAGE_MAX_LEVELS])
+static void find_series(walker *w, tgi_tiff_index *x, int level_group[TGI_IMAGE_MAX_LEVELS])
 {
-    int own[TG_IMAGE_MAX_LEVELS] = {0};
+    int own[TGI_IMAGE_MAX_LEVELS] = {0};
     x->n_series = x->n_levels = 0;
     for (int i = 0; i < w->n_groups; i++) {
         const tgi_tiff_page *p = &w->groups[i].like;
@@ -281,13 +281,13 @@ static void find_series(walker *w, tgi_tiff_index *x, int level_group[TG_IMAGE_M
             x->n_levels = n;
             memcpy(level_group, own, sizeof own);
         }
-        if (k >= TG_IMAGE_MAX_SERIES)
+        if (k >= TGI_IMAGE_MAX_SERIES)
             continue;
-        x->series[k] = (tg_series_info){.height = (int64_t)p->height,
-                                        .width = (int64_t)p->width,
-                                        .pages = (int64_t)w->groups[i].count,
-                                        .samples = (int)p->samples,
-                                        .n_levels = n};
+        x->series[k] = (tgi_series_info){.height = (int64_t)p->height,
+                                         .width = (int64_t)p->width,
+                                         .pages = (int64_t)w->groups[i].count,
+                                         .samples = (int)p->samples,
+                                         .n_levels = n};
         if (w->o->aperio)
             snprintf(x->series[k].name, sizeof x->series[k].name, "%s", aperio_name(k, p));
     }
@@ -324,7 +324,7 @@ static tg_status index_group(walker *w, const tgi_tiff_page *like, tgi_tiff_page
 static tg_status build(walker *w, tgi_tiff_index *out, tgi_err *err)
 {
     const tgi_tiff_index_opts *o = w->o;
-    int level_group[TG_IMAGE_MAX_LEVELS] = {0};
+    int level_group[TGI_IMAGE_MAX_LEVELS] = {0};
     group *g = w->groups;
     const bool plain = o->series == 0 && o->level == 0 && !o->width;
     if (plain) {

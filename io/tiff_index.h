@@ -23,8 +23,8 @@ typedef struct tgi_tiff_index {
     uint32_t *chain;     /* place of each in the main chain */
     uint64_t n_refs, cap;
     int n_series, n_levels; /* n_levels >= 1: of the opened series */
-    tg_series_info series[TG_IMAGE_MAX_SERIES];
-    int64_t level_h[TG_IMAGE_MAX_LEVELS], level_w[TG_IMAGE_MAX_LEVELS];
+    tgi_series_info series[TGI_IMAGE_MAX_SERIES];
+    int64_t level_h[TGI_IMAGE_MAX_LEVELS], level_w[TGI_IMAGE_MAX_LEVELS];
 } tgi_tiff_index;
 
 typedef struct tgi_tiff_index_opts {

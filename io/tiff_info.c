@@ -11,7 +11,7 @@
 #define ICC_CAP (16u << 20)
 
 /* A profile larger than any real one is left where it is. */
-static tg_status take_icc(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_image_meta *m,
+static tg_status take_icc(const tgi_tiff_file *t, const tgi_tiff_page *p, tgi_image_meta *m,
                           tgi_err *err)
 {
     const size_t n = (size_t)p->icc.count;
@@ -25,7 +25,7 @@ static tg_status take_icc(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_ima
 }
 
 tg_status tgi_tiff_info_texts(const tgi_tiff_file *t, const tgi_tiff_page *first,
-                              tg_image_meta *m, tgi_err *err)
+                              tgi_image_meta *m, tgi_err *err)
 {
     tgi_image_meta_free(m);
     TGI_TRY(tgi_tiff_text(t, &first->description, TEXT_CAP, &m->description, err));
@@ -38,7 +38,7 @@ tg_status tgi_tiff_info_texts(const tgi_tiff_file *t, const tgi_tiff_page *first
 }
 
 /* The table of a palette: 2^bits red, then green, then blue. */
-static tg_status take_palette(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_image_meta *m,
+static tg_status take_palette(const tgi_tiff_file *t, const tgi_tiff_page *p, tgi_image_meta *m,
                               tgi_err *err)
 {
     const tgi_tiff_array *a = &p->colormap;
@@ -57,16 +57,16 @@ static tg_status take_palette(const tgi_tiff_file *t, const tgi_tiff_page *p, tg
     return TG_OK;
 }
 
-tg_status tgi_tiff_info_form(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_image_meta *m,
+tg_status tgi_tiff_info_form(const tgi_tiff_file *t, const tgi_tiff_page *p, tgi_image_meta *m,
                              tgi_err *err)
 {
     const bool rgb = p->photometric == TGI_TIFF_RGB || p->photometric == TGI_TIFF_YCBCR;
     uint64_t kind = 0;
     m->orientation = p->orientation > 1 && p->orientation < 9 ? (int)p->orientation : 0;
-    m->stored_as = p->photometric == TGI_TIFF_MINISWHITE ? TG_STORED_MINISWHITE
-                   : p->photometric == TGI_TIFF_PALETTE  ? TG_STORED_PALETTE
-                   : p->photometric == TGI_TIFF_CMYK     ? TG_STORED_CMYK
-                                                         : TG_STORED_LIGHT;
+    m->stored_as = p->photometric == TGI_TIFF_MINISWHITE ? TGI_STORED_MINISWHITE
+                   : p->photometric == TGI_TIFF_PALETTE  ? TGI_STORED_PALETTE
+                   : p->photometric == TGI_TIFF_CMYK     ? TGI_STORED_CMYK
+                                                         : TGI_STORED_LIGHT;
     m->colours = rgb ? 3 : p->photometric == TGI_TIFF_CMYK ? 4 : 0;
     if (m->colours > (int)p->samples)
         m->colours = 0;
@@ -74,13 +74,13 @@ tg_status tgi_tiff_info_form(const tgi_tiff_file *t, const tgi_tiff_page *p, tg_
         TGI_TRY(tgi_tiff_value(t, (tgi_window *)(uintptr_t)&t->win, &p->extra,
                                p->extra.count - 1, &kind, err));
     m->alpha = kind == 1 || kind == 2 ? (int)kind : 0;
-    return m->stored_as == TG_STORED_PALETTE ? take_palette(t, p, m, err) : TG_OK;
+    return m->stored_as == TGI_STORED_PALETTE ? take_palette(t, p, m, err) : TG_OK;
 }
 
 /* The brightest colour of a channel's table is the channel's colour. */
-static tg_status colour_channels(tg_image_info *i, tgi_err *err)
+static tg_status colour_channels(tgi_image_info *i, tgi_err *err)
 {
-    tg_image_meta *m = &i->meta;
+    tgi_image_meta *m = &i->meta;
     const char *c = strchr(i->axes, 'C');
     if (m->channel_color || !c || i->shape[c - i->axes] != m->n_luts || !m->lut)
         return TG_OK;
@@ -97,7 +97,7 @@ static tg_status colour_channels(tg_image_info *i, tgi_err *err)
 }
 
 tg_status tgi_tiff_info_imagej(const tgi_tiff_file *t, const tgi_tiff_page *first,
-                               tg_image_info *i, tgi_err *err)
+                               tgi_image_info *i, tgi_err *err)
 {
     bool whole = true;
     if (strcmp(i->flavor, "imagej") != 0)
@@ -110,7 +110,7 @@ tg_status tgi_tiff_info_imagej(const tgi_tiff_file *t, const tgi_tiff_page *firs
 }
 
 /* A level's pixels are larger by as much as it is smaller. */
-static void scale_physical(const tgi_tiff_index *x, tg_image_meta *m)
+static void scale_physical(const tgi_tiff_index *x, tgi_image_meta *m)
 {
     const tgi_tiff_page *f = &x->first, *p = &x->page;
     const double by[2] = {(double)f->height / (double)p->height,
@@ -121,7 +121,7 @@ static void scale_physical(const tgi_tiff_index *x, tg_image_meta *m)
     }
 }
 
-void tgi_tiff_info_fill(const tgi_tiff_file *t, const tgi_tiff_index *x, tg_image_info *i)
+void tgi_tiff_info_fill(const tgi_tiff_file *t, const tgi_tiff_index *x, tgi_image_info *i)
 {
     const tgi_tiff_page *p = &x->page;
     i->format = "tiff";

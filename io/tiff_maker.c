@@ -28,7 +28,7 @@ static double plausible(double um)
     return isfinite(um) && um > 1e-9 && um < 1e6 ? um : 0;
 }
 
-static void set_sizes(tg_image_meta *m, double y, double x)
+static void set_sizes(tgi_image_meta *m, double y, double x)
 {
     const double size[2] = {plausible(y), plausible(x)};
     for (int i = 0; i < 2; i++) {
@@ -39,7 +39,7 @@ static void set_sizes(tg_image_meta *m, double y, double x)
     }
 }
 
-static void aperio(const char *text, tg_image_meta *m)
+static void aperio(const char *text, tgi_image_meta *m)
 {
     for (const char *p = strchr(text, '|'); p; p = strchr(p, '|')) {
         p += 1 + strspn(p + 1, " ");
@@ -65,7 +65,7 @@ static const char *line_of(const char *text, const char *key)
     return NULL;
 }
 
-static void fei(const char *text, tg_image_meta *m)
+static void fei(const char *text, tgi_image_meta *m)
 {
     const char *scan = line_of(text, "[Scan]");
     const char *x = scan ? line_of(scan, "PixelWidth=") : NULL;
@@ -74,7 +74,7 @@ static void fei(const char *text, tg_image_meta *m)
         set_sizes(m, 1e6 * strtod(y, NULL), 1e6 * strtod(x, NULL));
 }
 
-static void zeiss(const char *text, tg_image_meta *m)
+static void zeiss(const char *text, tgi_image_meta *m)
 {
     static const struct {
         const char *name;
@@ -94,16 +94,16 @@ static void zeiss(const char *text, tg_image_meta *m)
             set_sizes(m, v * units[i].um, v * units[i].um);
 }
 
-static void name_flavor(tg_image_info *i, const char *name)
+static void name_flavor(tgi_image_info *i, const char *name)
 {
     if (!i->flavor[0])
         snprintf(i->flavor, sizeof i->flavor, "%s", name);
 }
 
 tg_status tgi_tiff_maker_sizes(const tgi_tiff_file *t, const tgi_tiff_page *first, int series,
-                               tg_image_info *info, tgi_err *err)
+                               tgi_image_info *info, tgi_err *err)
 {
-    tg_image_meta *m = &info->meta;
+    tgi_image_meta *m = &info->meta;
     char *text = NULL;
     if (m->description && strncmp(m->description, "Aperio", 6) == 0) {
         name_flavor(info, "svs");

@@ -9,6 +9,6 @@
  * nobody else did; `series` is the one that is open. TG_E_IO or TG_E_NOMEM only: a text that is
  * not understood says nothing. */
 tg_status tgi_tiff_maker_sizes(const tgi_tiff_file *t, const tgi_tiff_page *first, int series,
-                               tg_image_info *info, tgi_err *err);
+                               tgi_image_info *info, tgi_err *err);
 
 #endif

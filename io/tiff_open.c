@@ -1,4 +1,4 @@
-/* tiff_open.c - TIFF and BigTIFF as a tg_source.
+/* tiff_open.c - TIFF and BigTIFF as a tgi_source.
  *
  * Opening parses directories (tiff_ifd.c), builds the index (tiff_index.c), gives the planes
  * their meaning (tiff_series.c) and looks at every block (tiff_block.c). Each thread owns a
@@ -153,11 +153,11 @@ static tg_status open_decoders(tgi_tiff_source *s, tgi_err *err)
     return tgi_streams_open(&shape, &s->file.f, n_streams, &s->streams, err);
 }
 
-static tg_status open_index(tgi_tiff_source *s, const char *path, const tg_open_opts *o,
+static tg_status open_index(tgi_tiff_source *s, const char *path, const tgi_open_opts *o,
                             size_t budget, tgi_err *err)
 {
     tgi_tiff_page *first = &s->index.first;
-    tg_image_meta *m = &s->info.meta;
+    tgi_image_meta *m = &s->info.meta;
     const char *slash = strrchr(path, '/');
     TGI_TRY(tgi_window_init(&s->file.win, META_WINDOW, err));
     TGI_TRY(tgi_tiff_header(&s->file, err));
@@ -211,7 +211,7 @@ static tg_status open_lanes(tgi_tiff_source *s, size_t budget, tgi_err *err)
     return open_decoders(s, err);
 }
 
-static tg_status tiff_expect(tg_source *base, int64_t planes, int64_t stride, tgi_err *err)
+static tg_status tiff_expect(tgi_source *base, int64_t planes, int64_t stride, tgi_err *err)
 {
     tgi_tiff_source *s = (tgi_tiff_source *)base;
     if (planes == s->planes_at_once && stride == s->plane_stride)
@@ -221,7 +221,7 @@ static tg_status tiff_expect(tg_source *base, int64_t planes, int64_t stride, tg
     return s->index.page.raw ? TG_OK : open_decoders(s, err);
 }
 
-static void tiff_close(tg_source **base)
+static void tiff_close(tgi_source **base)
 {
     tgi_tiff_source *s = (tgi_tiff_source *)*base;
     if (!s)
@@ -245,8 +245,8 @@ static void tiff_close(tg_source **base)
 
 /* The image lies in several files: the whole of it, or, when what describes it is gone, what
  * this file holds. */
-static tg_status open_set(const tgi_tiff_source *s, const char *path, const tg_open_opts *o,
-                          tg_source **out, tgi_err *err)
+static tg_status open_set(const tgi_tiff_source *s, const char *path, const tgi_open_opts *o,
+                          tgi_source **out, tgi_err *err)
 {
     const char *about = s->series.metadata_file;
     *err = (tgi_err){0}; /* what sent us here */
@@ -255,7 +255,7 @@ static tg_status open_set(const tgi_tiff_source *s, const char *path, const tg_o
     const tg_status st = tgi_ome_set_open_companion(path, about, o, out, err);
     if (st != TG_E_NOT_FOUND)
         return st;
-    tg_open_opts alone = *o;
+    tgi_open_opts alone = *o;
     alone.pages = alone.member = 1;
     *err = (tgi_err){0};
     TGI_TRY(tgi_tiff_source_ops.open(path, &alone, out, err));
@@ -267,7 +267,7 @@ static tg_status open_set(const tgi_tiff_source *s, const char *path, const tg_o
     return TG_OK;
 }
 
-static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **out,
+static tg_status tiff_open(const char *path, const tgi_open_opts *o, tgi_source **out,
                            tgi_err *err)
 {
     const size_t budget = o->decode_budget ? o->decode_budget : DEFAULT_BUDGET;
@@ -294,28 +294,28 @@ static tg_status tiff_open(const char *path, const tg_open_opts *o, tg_source **
     }
     if (s->series.in_files && !o->member)
         st = open_set(s, path, o, out, err);
-    tg_source *base = &s->base;
+    tgi_source *base = &s->base;
     tiff_close(&base);
     return st;
 }
 
-static const tg_image_info *tiff_info(const tg_source *s)
+static const tgi_image_info *tiff_info(const tgi_source *s)
 {
     return &((const tgi_tiff_source *)s)->info;
 }
 
-static size_t tiff_codec_bytes(const tg_source *s)
+static size_t tiff_codec_bytes(const tgi_source *s)
 {
     return ((const tgi_tiff_source *)s)->bytes + ((const tgi_tiff_source *)s)->decoder_bytes;
 }
 
-static int64_t tiff_stream_rows(const tg_source *base)
+static int64_t tiff_stream_rows(const tgi_source *base)
 {
     const tgi_tiff_source *s = (const tgi_tiff_source *)base;
     return s->streams ? (int64_t)s->keep : 0;
 }
 
-static uint64_t tiff_decoded(const tg_source *base)
+static uint64_t tiff_decoded(const tgi_source *base)
 {
     const tgi_tiff_source *s = (const tgi_tiff_source *)base;
     uint64_t n = s->streams ? tgi_streams_decoded(s->streams) : 0;
@@ -324,7 +324,7 @@ static uint64_t tiff_decoded(const tg_source *base)
     return n;
 }
 
-static int tiff_held(const tg_source *s, int64_t i, tgi_held *out)
+static int tiff_held(const tgi_source *s, int64_t i, tgi_held *out)
 {
     tgi_rfile_held(&((const tgi_tiff_source *)s)->file.f, out);
     return i == 0;
@@ -336,7 +336,7 @@ static int tiff_probe(const uint8_t *head, size_t n, const char *path)
     return tgi_tiff_probe(head, n);
 }
 
-const tg_source_ops tgi_tiff_source_ops = {
+const tgi_source_ops tgi_tiff_source_ops = {
     .format = "tiff",
     .fuzzed = 1,
     .probe = tiff_probe,

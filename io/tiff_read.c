@@ -64,7 +64,7 @@ typedef struct request {
 static request request_of(int64_t plane, int s0, int s1, void *dst, size_t row_pitch,
                           size_t sample_pitch, size_t size)
 {
-    const bool together = sample_pitch == TG_INTERLEAVED;
+    const bool together = sample_pitch == TGI_INTERLEAVED;
     return (request){.plane = plane,
                      .s0 = s0,
                      .s1 = s1,
@@ -140,7 +140,7 @@ static tg_status fill_bad(const tgi_tiff_source *s, const request *q, uint64_t b
     const spot in = spot_of(p, block);
     if (st != TG_E_FORMAT || !s->on_bad)
         return tgi_fail(err, st, "%s", why->text);
-    const tg_bad_region r = {
+    const tgi_bad_region r = {
         .plane = q->plane,
         .sample = p->planar ? (int64_t)in.sample : -1,
         .y0 = from,
@@ -307,12 +307,12 @@ static tg_status read_samples(const tgi_tiff_source *s, tgi_tiff_lane *l, const 
     return TG_OK;
 }
 
-tg_status tgi_tiff_read(tg_source *base, int thread, int64_t plane, int s0, int s1, int64_t y0,
+tg_status tgi_tiff_read(tgi_source *base, int thread, int64_t plane, int s0, int s1, int64_t y0,
                         int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                         size_t sample_pitch, tgi_err *err)
 {
     tgi_tiff_source *s = (tgi_tiff_source *)base;
-    const tg_image_info *i = &s->info;
+    const tgi_image_info *i = &s->info;
     if (thread < 0 || thread >= s->n_lanes || plane < 0 || plane >= i->n_planes || s0 < 0 ||
         s1 > i->samples || y0 < 0 || y1 > i->height || x0 < 0 || x1 > i->width)
         return tgi_fail(err, TG_E_ARG,

@@ -28,8 +28,8 @@ typedef struct job {
     tgi_tiff_file *t;
     const tgi_tiff_index *x;
     const char *text, *file_name;
-    const tg_open_opts *o;
-    tg_image_info *info;
+    const tgi_open_opts *o;
+    tgi_image_info *info;
     tgi_tiff_series *out;
     tgi_err *err;
 } job;
@@ -46,7 +46,7 @@ tgi_tiff_flavor tgi_tiff_flavor_of(const char *description)
     return tgi_shaped_parse(description, &shaped) ? TGI_TIFF_SHAPED : TGI_TIFF_PLAIN;
 }
 
-static void add_axis(tg_image_info *info, char letter, int64_t n)
+static void add_axis(tgi_image_info *info, char letter, int64_t n)
 {
     info->axes[info->n_axes] = letter;
     info->shape[info->n_axes++] = n;
@@ -130,7 +130,7 @@ static tg_status metamorph_planes(const job *j, int64_t *n)
 static tg_status resolve_lsm(const job *j, bool *known)
 {
     const tgi_tiff_array *a = &j->x->first.lsm;
-    tg_image_meta *m = &j->info->meta;
+    tgi_image_meta *m = &j->info->meta;
     const uint8_t *p;
     tgi_lsm lsm;
     *known = false;
@@ -189,7 +189,7 @@ static tg_status resolve_plain(const job *j)
 
 static void imagej_meta(const job *j, const tgi_imagej *ij)
 {
-    tg_image_meta *m = &j->info->meta;
+    tgi_image_meta *m = &j->info->meta;
     m->time_increment = ij->interval;
     if (!ij->unit[0])
         return;
@@ -263,7 +263,7 @@ static tg_status resolve_shaped(const job *j)
     if (p->samples > 1 && !p->planar)
         tail[n_tail++] = p->samples;
     const int lead = s.n - n_tail;
-    bool fits = lead >= 0 && lead + n_tail <= TG_IMAGE_MAX_AXES;
+    bool fits = lead >= 0 && lead + n_tail <= TGI_IMAGE_MAX_AXES;
     for (int i = 0; fits && i < n_tail; i++)
         fits = s.shape[lead + i] == tail[i];
     for (int i = 0; fits && i < lead; i++)
@@ -365,11 +365,11 @@ static tg_status in_other_files(const job *j, const tgi_ome *o)
 /* With several Images they are the series, whatever the sizes of the pages. */
 static void list_images(const job *j, const tgi_ome *o)
 {
-    tg_image_info *info = j->info;
+    tgi_image_info *info = j->info;
     for (int i = 0; i < o->n_images && i < TGI_OME_MAX_IMAGES; i++) {
-        tg_series_info *s = &info->series[i];
+        tgi_series_info *s = &info->series[i];
         if (o->n_images > 1)
-            *s = (tg_series_info){.height = o->images[i].height, .width = o->images[i].width};
+            *s = (tgi_series_info){.height = o->images[i].height, .width = o->images[i].width};
         snprintf(s->name, sizeof s->name, "%s", o->images[i].name);
     }
     if (o->n_images > 1)
@@ -411,7 +411,7 @@ static tg_status resolve_ome(const job *j)
 
 tg_status tgi_tiff_series_resolve(tgi_tiff_file *t, const tgi_tiff_index *x,
                                   const char *description, const char *file_name,
-                                  const tg_open_opts *o, tg_image_info *info,
+                                  const tgi_open_opts *o, tgi_image_info *info,
                                   tgi_tiff_series *out, tgi_err *err)
 {
     const job j = {t, x, description, file_name, o, info, out, err};

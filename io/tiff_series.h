@@ -28,7 +28,7 @@ tgi_tiff_flavor tgi_tiff_flavor_of(const char *description);
  * other files. On failure the metadata filled so far stays in `info` for the caller to free. */
 tg_status tgi_tiff_series_resolve(tgi_tiff_file *t, const tgi_tiff_index *x,
                                   const char *description, const char *file_name,
-                                  const tg_open_opts *o, tg_image_info *info,
+                                  const tgi_open_opts *o, tgi_image_info *info,
                                   tgi_tiff_series *out, tgi_err *err);
 /* Size of the OME Image `image`, for finding its pages. */
 tg_status tgi_tiff_series_size(const char *description, int image, int64_t *width,

@@ -25,11 +25,11 @@ typedef struct tgi_tiff_lane {
 } tgi_tiff_lane;
 
 typedef struct tgi_tiff_source {
-    tg_source base;
+    tgi_source base;
     tgi_tiff_file file;
     tgi_tiff_index index;
     tgi_tiff_series series;
-    tg_image_info info;
+    tgi_image_info info;
     tgi_form form;
     tgi_packing packing;
     uint8_t *tables;   /* JPEGTables or NULL */
@@ -37,9 +37,9 @@ typedef struct tgi_tiff_source {
     size_t n_slots;    /* per tgi_tiff_lane */
     int64_t planes_at_once, plane_stride; /* planes read in turn, row by row */
     size_t budget;
-    int spare; /* tg_open_opts.spare */
+    int spare; /* tgi_open_opts.spare */
     int (*cancelled)(void);
-    tg_bad_region_fn *on_bad; /* or NULL: a block that cannot be decoded ends the reading */
+    tgi_bad_region_fn *on_bad; /* or NULL: a block that cannot be decoded ends the reading */
     void *on_bad_arg;
     atomic_int *surplus;  /* or NULL */
     tgi_streams *streams; /* or NULL: blocks are held whole, or stored as they are */
@@ -66,8 +66,8 @@ tg_status tgi_tiff_check_blocks(tgi_tiff_source *s, tgi_err *err);
 uint64_t tgi_tiff_column_of(const tgi_tiff_page *p, uint64_t block);
 uint64_t tgi_tiff_columns(const tgi_tiff_page *p);
 
-/* `read` of tg_source_ops. */
-tg_status tgi_tiff_read(tg_source *base, int thread, int64_t plane, int s0, int s1, int64_t y0,
+/* `read` of tgi_source_ops. */
+tg_status tgi_tiff_read(tgi_source *base, int thread, int64_t plane, int s0, int s1, int64_t y0,
                         int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                         size_t sample_pitch, tgi_err *err);
 

@@ -17,7 +17,7 @@ typedef struct tgi_stream_shape {
     tgi_packing packing; /* its tables: borrowed while the set is opened */
     tgi_form form;
     size_t keep;            /* rows kept, >= 1 */
-    int (*cancelled)(void); /* as tg_open_opts */
+    int (*cancelled)(void); /* as tgi_open_opts */
 } tgi_stream_shape;
 
 /* Which block, and where its bytes lie. `column`: what moves down through the image as one. */

@@ -45,17 +45,17 @@ enum { MINISWHITE = 0, MINISBLACK = 1, RGB = 2, PALETTE = 3, CMYK = 5 };
 
 static const char *const compression_names[] = {"none", "deflate", "zstd", "lzw"};
 
-bool tgi_compression_parse(const char *name, tg_compression *out)
+bool tgi_compression_parse(const char *name, tgi_compression *out)
 {
     for (int i = 0; i < 4; i++)
         if (!strcmp(name, compression_names[i])) {
-            *out = (tg_compression)i;
+            *out = (tgi_compression)i;
             return true;
         }
     return false;
 }
 
-const char *tgi_compression_name(tg_compression c)
+const char *tgi_compression_name(tgi_compression c)
 {
     return (unsigned)c < 4 ? compression_names[c] : "?";
 }
@@ -72,25 +72,25 @@ typedef struct front {
     size_t offset_bytes, inline_bytes;
 } front;
 
-static int is_rgb(const tg_sink_layout *l)
+static int is_rgb(const tgi_sink_layout *l)
 {
     return (l->samples == 3 || l->samples == 4) &&
            (l->dtype == TG_DTYPE_U8 || l->dtype == TG_DTYPE_U16);
 }
 
-static int colours_of(const tg_sink_layout *l)
+static int colours_of(const tgi_sink_layout *l)
 {
     return l->photometric == RGB ? 3 : l->photometric == CMYK ? 4 : 1;
 }
 
-static int64_t tiles_per_plane(const tg_sink_layout *l, int level)
+static int64_t tiles_per_plane(const tgi_sink_layout *l, int level)
 {
     return l->level_of[level].tiles_y * l->level_of[level].tiles_x;
 }
 
 /* Positions of everything, for classic or BigTIFF; sizes saturate, so too large is seen at the
  * end. */
-static front front_of(const tg_sink_layout *l, int big)
+static front front_of(const tgi_sink_layout *l, int big)
 {
     front f = {.offset_bytes = big ? 8 : 4, .inline_bytes = big ? 8 : 4};
     const size_t shorts = tgi_align_size(2 * (size_t)l->samples, 8);
@@ -133,7 +133,7 @@ static uint64_t directory_position(const front *f, int64_t plane)
 }
 
 /* Of level 1.. of a plane. */
-static uint64_t sub_position(const front *f, const tg_sink_layout *l, int64_t plane, int level)
+static uint64_t sub_position(const front *f, const tgi_sink_layout *l, int64_t plane, int level)
 {
     return f->subs +
            ((uint64_t)plane * (uint64_t)(l->n_levels - 1) + (uint64_t)level - 1) * f->sub_bytes;
@@ -141,11 +141,11 @@ static uint64_t sub_position(const front *f, const tg_sink_layout *l, int64_t pl
 
 /* ---- Layout ------------------------------------------------------------------------------ */
 
-static tg_status take_axes(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err *err)
+static tg_status take_axes(const tgi_sink_spec *spec, tgi_sink_layout *l, tgi_err *err)
 {
     l->n_axes = (int)strlen(spec->axes);
     const char *yx = strstr(spec->axes, "YX");
-    if (!yx || (yx[2] && strcmp(yx + 2, "S") != 0) || l->n_axes > TG_IMAGE_MAX_AXES)
+    if (!yx || (yx[2] && strcmp(yx + 2, "S") != 0) || l->n_axes > TGI_IMAGE_MAX_AXES)
         return tgi_fail(err, TG_E_ARG, "output axes \"%s\" do not end in YX or YXS",
                         spec->axes);
     memcpy(l->axes, spec->axes, sizeof l->axes);
@@ -172,15 +172,15 @@ static tg_status take_axes(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err 
 }
 
 /* The image, and below it halves of halves. */
-static tg_status take_levels(tg_sink_layout *l, tgi_err *err)
+static tg_status take_levels(tgi_sink_layout *l, tgi_err *err)
 {
     int64_t h = l->height, w = l->width, n;
     l->n_levels = 0;
     l->n_tiles = 0;
     do {
-        tg_sink_level *v = &l->level_of[l->n_levels++];
-        *v = (tg_sink_level){h, w, tgi_ceil_div(h, l->tile_h), tgi_ceil_div(w, l->tile_w),
-                             l->n_tiles};
+        tgi_sink_level *v = &l->level_of[l->n_levels++];
+        *v = (tgi_sink_level){h, w, tgi_ceil_div(h, l->tile_h), tgi_ceil_div(w, l->tile_w),
+                              l->n_tiles};
         if (!tgi_mul64_ok(v->tiles_y, v->tiles_x, &n) || !tgi_mul64_ok(n, l->n_planes, &n) ||
             n > INT64_MAX / 128 || tgi_sat_mul((size_t)n, l->tile_bytes) > INT64_MAX / 8)
             return tgi_fail(err, TG_E_ARG, "output has too many tiles");
@@ -189,7 +189,7 @@ static tg_status take_levels(tg_sink_layout *l, tgi_err *err)
             break;
         h = tgi_ceil_div(h, 2);
         w = tgi_ceil_div(w, 2);
-    } while (l->pyramid && l->n_levels < TG_IMAGE_MAX_LEVELS);
+    } while (l->pyramid && l->n_levels < TGI_IMAGE_MAX_LEVELS);
     l->tiles_y = l->level_of[0].tiles_y;
     l->tiles_x = l->level_of[0].tiles_x;
     return TG_OK;
@@ -203,7 +203,7 @@ int64_t tgi_sink_tile_side(int64_t height, int64_t width)
     return side;
 }
 
-static tg_status take_tiles(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err *err)
+static tg_status take_tiles(const tgi_sink_spec *spec, tgi_sink_layout *l, tgi_err *err)
 {
     const int64_t side = tgi_sink_tile_side(l->height, l->width);
     l->tile_h = spec->tile_h ? spec->tile_h : side;
@@ -222,31 +222,31 @@ static tg_status take_tiles(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err
     return take_levels(l, err);
 }
 
-static tg_status take_codec(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err *err)
+static tg_status take_codec(const tgi_sink_spec *spec, tgi_sink_layout *l, tgi_err *err)
 {
     l->compression = spec->compression;
     l->level = spec->level;
     l->predictor = spec->predictor > 1 ? spec->predictor : 1;
-    const int top = l->compression == TG_COMPRESS_DEFLATE ? 9 : 19;
+    const int top = l->compression == TGI_COMPRESSION_DEFLATE ? 9 : 19;
     if (spec->level < 0 || spec->level > top)
         return tgi_fail(err, TG_E_ARG, "compression level %d is not 1 to %d", spec->level, top);
-    if (l->predictor > 1 && (l->compression == TG_COMPRESS_NONE ||
+    if (l->predictor > 1 && (l->compression == TGI_COMPRESSION_NONE ||
                              l->predictor != (tgi_dtype_is_float(l->dtype) ? 3 : 2)))
         return tgi_fail(err, TG_E_ARG, "predictor %d does not go with %s %s", l->predictor,
                         tgi_compression_name(l->compression), tgi_dtype_name(l->dtype));
     switch (l->compression) {
-    case TG_COMPRESS_NONE:
+    case TGI_COMPRESSION_NONE:
         l->tile_bound = l->tile_bytes;
         return TG_OK;
-    case TG_COMPRESS_LZW:
+    case TGI_COMPRESSION_LZW:
         l->tile_bound = tgi_lzw_bound(l->tile_bytes);
         return TG_OK;
-    case TG_COMPRESS_DEFLATE:
+    case TGI_COMPRESSION_DEFLATE:
         l->tile_bound = tgi_deflate_bound(l->tile_bytes);
         if (tgi_deflate_available())
             return TG_OK;
         break;
-    case TG_COMPRESS_ZSTD:
+    case TGI_COMPRESSION_ZSTD:
         l->tile_bound = tgi_zstd_bound(l->tile_bytes);
         if (tgi_zstd_available())
             return TG_OK;
@@ -257,7 +257,7 @@ static tg_status take_codec(const tg_sink_spec *spec, tg_sink_layout *l, tgi_err
                     tgi_compression_name(l->compression));
 }
 
-static void take_resolution(const tg_image_meta *m, tg_sink_layout *l)
+static void take_resolution(const tgi_image_meta *m, tgi_sink_layout *l)
 {
     double per_unit[2];
     const int unit = tgi_resolution_of(m, per_unit);
@@ -266,7 +266,7 @@ static void take_resolution(const tg_image_meta *m, tg_sink_layout *l)
         l->resolution_unit = unit;
 }
 
-static tg_status take_icc(const tg_image_meta *m, tg_sink_layout *l, tgi_err *err)
+static tg_status take_icc(const tgi_image_meta *m, tgi_sink_layout *l, tgi_err *err)
 {
     if (!m || !m->icc_bytes)
         return TG_OK;
@@ -281,7 +281,7 @@ static tg_status take_icc(const tg_image_meta *m, tg_sink_layout *l, tgi_err *er
 
 /* What the numbers mean, where the input said it and they are as they were. Fewer than 256
  * colours of a palette are filled up. */
-static tg_status take_form(const tg_image_meta *m, tg_sink_layout *l, tgi_err *err)
+static tg_status take_form(const tgi_image_meta *m, tgi_sink_layout *l, tgi_err *err)
 {
     const bool small = l->dtype == TG_DTYPE_U8 || l->dtype == TG_DTYPE_U16;
     const size_t n = l->dtype == TG_DTYPE_U16 ? 65536 : 256;
@@ -290,11 +290,11 @@ static tg_status take_form(const tg_image_meta *m, tg_sink_layout *l, tgi_err *e
         return TG_OK;
     l->orientation = m->orientation;
     l->alpha = l->samples > 1 ? m->alpha : 0;
-    if (m->stored_as == TG_STORED_MINISWHITE && l->samples == 1)
+    if (m->stored_as == TGI_STORED_MINISWHITE && l->samples == 1)
         l->photometric = MINISWHITE;
-    if (m->stored_as == TG_STORED_CMYK && l->samples >= 4 && small)
+    if (m->stored_as == TGI_STORED_CMYK && l->samples >= 4 && small)
         l->photometric = CMYK;
-    if (m->stored_as != TG_STORED_PALETTE || !m->palette || l->samples > 1 || !small ||
+    if (m->stored_as != TGI_STORED_PALETTE || !m->palette || l->samples > 1 || !small ||
         (size_t)m->n_palette > n)
         return TG_OK;
     l->palette = tgi_calloc(TGI_TAG_IO, 3 * n, sizeof *l->palette);
@@ -308,7 +308,7 @@ static tg_status take_form(const tg_image_meta *m, tg_sink_layout *l, tgi_err *e
     return TG_OK;
 }
 
-static void choose_format(tg_sink_layout *l)
+static void choose_format(tgi_sink_layout *l)
 {
     const size_t data = tgi_sat_mul((size_t)l->n_tiles, l->tile_bound);
     l->front_bytes = front_of(l, 0).end;
@@ -318,9 +318,9 @@ static void choose_format(tg_sink_layout *l)
     l->file_bytes = tgi_sat_add(l->front_bytes, data);
 }
 
-tg_status tgi_sink_layout_make(const tg_sink_spec *spec, tg_sink_layout **out, tgi_err *err)
+tg_status tgi_sink_layout_make(const tgi_sink_spec *spec, tgi_sink_layout **out, tgi_err *err)
 {
-    tg_sink_layout *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
+    tgi_sink_layout *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
     if (!l)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the layout of the output");
     l->dtype = spec->dtype;
@@ -339,7 +339,7 @@ tg_status tgi_sink_layout_make(const tg_sink_spec *spec, tg_sink_layout **out, t
     return TG_OK;
 }
 
-void tgi_sink_layout_free(tg_sink_layout **l)
+void tgi_sink_layout_free(tgi_sink_layout **l)
 {
     if (!*l)
         return;
@@ -350,25 +350,25 @@ void tgi_sink_layout_free(tg_sink_layout **l)
     *l = NULL;
 }
 
-tg_tile_place tgi_sink_tile_place(const tg_sink_layout *l, int64_t tile_id)
+tgi_tile_place tgi_sink_tile_place(const tgi_sink_layout *l, int64_t tile_id)
 {
     int k = 0;
     while (k + 1 < l->n_levels && tile_id >= l->level_of[k + 1].first)
         k++;
-    const tg_sink_level *v = &l->level_of[k];
+    const tgi_sink_level *v = &l->level_of[k];
     const int64_t at = tile_id - v->first, in_plane = at % tiles_per_plane(l, k);
-    tg_tile_place p = {.level = k,
-                       .plane = at / tiles_per_plane(l, k),
-                       .y = in_plane / v->tiles_x * l->tile_h,
-                       .x = in_plane % v->tiles_x * l->tile_w};
+    tgi_tile_place p = {.level = k,
+                        .plane = at / tiles_per_plane(l, k),
+                        .y = in_plane / v->tiles_x * l->tile_h,
+                        .x = in_plane % v->tiles_x * l->tile_w};
     p.height = tgi_min(l->tile_h, v->height - p.y);
     p.width = tgi_min(l->tile_w, v->width - p.x);
     return p;
 }
 
-void tgi_sink_tile_pad(const tg_sink_layout *l, int64_t tile_id, void *raw)
+void tgi_sink_tile_pad(const tgi_sink_layout *l, int64_t tile_id, void *raw)
 {
-    const tg_tile_place p = tgi_sink_tile_place(l, tile_id);
+    const tgi_tile_place p = tgi_sink_tile_place(l, tile_id);
     const size_t pitch = (size_t)l->tile_w * l->pixel_bytes;
     const size_t inside = (size_t)p.width * l->pixel_bytes;
     char *row = raw;
@@ -381,7 +381,7 @@ void tgi_sink_tile_pad(const tg_sink_layout *l, int64_t tile_id, void *raw)
 /* ---- Generator --------------------------------------------------------------------------- */
 
 typedef struct generator {
-    const tg_sink_layout *l;
+    const tgi_sink_layout *l;
     front f;
     const uint64_t *offset;
     const uint32_t *length;
@@ -577,7 +577,7 @@ static void entry_subs(generator *g, int64_t plane)
         put_word(g, g->f.sub_lists + (uint64_t)plane * n * g->f.offset_bytes);
 }
 
-static unsigned sample_bits(const tg_sink_layout *l)
+static unsigned sample_bits(const tgi_sink_layout *l)
 {
     return 8 * (unsigned)tgi_dtype_size(l->dtype);
 }
@@ -591,18 +591,18 @@ static unsigned sample_format(tg_dtype t)
     return is_signed ? 2 : 1;
 }
 
-static unsigned compression_tag(tg_compression c)
+static unsigned compression_tag(tgi_compression c)
 {
-    return c == TG_COMPRESS_DEFLATE ? 8
-           : c == TG_COMPRESS_ZSTD  ? 50000
-           : c == TG_COMPRESS_LZW   ? 5
-                                    : 1;
+    return c == TGI_COMPRESSION_DEFLATE ? 8
+           : c == TGI_COMPRESSION_ZSTD  ? 50000
+           : c == TGI_COMPRESSION_LZW   ? 5
+                                        : 1;
 }
 
 /* One directory; entries in ascending order of their tags. */
 static void put_directory(generator *g, int64_t plane, int level)
 {
-    const tg_sink_layout *l = g->l;
+    const tgi_sink_layout *l = g->l;
     const front *f = &g->f;
     const bool first = !plane && !level;
     const int entries = level ? f->sub_entries : first ? f->first_entries : f->other_entries;
@@ -668,7 +668,7 @@ static void put_header(generator *g)
 
 static void put_pool(generator *g)
 {
-    const tg_sink_layout *l = g->l;
+    const tgi_sink_layout *l = g->l;
     for (int i = 0; i < l->samples; i++)
         put16(g, sample_bits(l));
     pad_to(g, g->f.format);
@@ -694,7 +694,7 @@ static void put_pool(generator *g)
  * zero. */
 static void put_arrays(generator *g)
 {
-    const tg_sink_layout *l = g->l;
+    const tgi_sink_layout *l = g->l;
     pad_to(g, g->f.offsets);
     for (int k = 0; k < l->n_levels; k++) {
         const int64_t end = k + 1 < l->n_levels ? l->level_of[k + 1].first : l->n_tiles;
@@ -713,7 +713,7 @@ static void put_arrays(generator *g)
     }
 }
 
-tg_status tgi_sink_front(const tg_sink_layout *l, const uint64_t *offset,
+tg_status tgi_sink_front(const tgi_sink_layout *l, const uint64_t *offset,
                          const uint32_t *length, void *scratch, tgi_sink_emit *emit, void *arg,
                          tgi_err *err)
 {

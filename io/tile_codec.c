@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct tgi_tile_codec {
-    const tg_sink_layout *layout;
+    const tgi_sink_layout *layout;
     uint8_t *row; /* predictor 3: the bytes of one row while they are put in order */
     void *state;
 };
@@ -23,32 +23,32 @@ static size_t up64(size_t n)
     return (n + 63) / 64 * 64;
 }
 
-static size_t row_bytes(const tg_sink_layout *l)
+static size_t row_bytes(const tgi_sink_layout *l)
 {
     return (size_t)l->tile_w * l->pixel_bytes;
 }
 
-static size_t state_bytes(const tg_sink_layout *l)
+static size_t state_bytes(const tgi_sink_layout *l)
 {
     switch (l->compression) {
-    case TG_COMPRESS_DEFLATE:
+    case TGI_COMPRESSION_DEFLATE:
         return tgi_deflate_state_bytes();
-    case TG_COMPRESS_ZSTD:
+    case TGI_COMPRESSION_ZSTD:
         return tgi_zstd_state_bytes(l->level, l->tile_bytes);
-    case TG_COMPRESS_LZW:
+    case TGI_COMPRESSION_LZW:
         return tgi_lzw_state_bytes();
-    case TG_COMPRESS_NONE:
+    case TGI_COMPRESSION_NONE:
         break;
     }
     return 0;
 }
 
-size_t tgi_tile_codec_bytes(const tg_sink_layout *l)
+size_t tgi_tile_codec_bytes(const tgi_sink_layout *l)
 {
     return up64(sizeof(tgi_tile_codec)) + up64(row_bytes(l)) + up64(state_bytes(l));
 }
 
-tg_status tgi_tile_codec_open(const tg_sink_layout *l, void *memory, tgi_tile_codec **out,
+tg_status tgi_tile_codec_open(const tgi_sink_layout *l, void *memory, tgi_tile_codec **out,
                               tgi_err *err)
 {
     char *p = memory;
@@ -56,9 +56,9 @@ tg_status tgi_tile_codec_open(const tg_sink_layout *l, void *memory, tgi_tile_co
     c->layout = l;
     c->row = (uint8_t *)p + up64(sizeof *c);
     c->state = p + up64(sizeof *c) + up64(row_bytes(l));
-    if (l->compression == TG_COMPRESS_DEFLATE)
+    if (l->compression == TGI_COMPRESSION_DEFLATE)
         c->state = tgi_deflate_open(c->state, l->level);
-    else if (l->compression == TG_COMPRESS_ZSTD)
+    else if (l->compression == TGI_COMPRESSION_ZSTD)
         c->state = tgi_zstd_open(c->state, l->level, l->tile_bytes);
     if (!c->state)
         return tgi_fail(err, TG_E_INTERNAL, "%s does not start in the %zu bytes booked for it",
@@ -67,7 +67,7 @@ tg_status tgi_tile_codec_open(const tg_sink_layout *l, void *memory, tgi_tile_co
     return TG_OK;
 }
 
-static void predict_integers(const tg_sink_layout *l, void *raw)
+static void predict_integers(const tgi_sink_layout *l, void *raw)
 {
     const size_t samples = (size_t)l->samples, n = (size_t)l->tile_w * samples;
     for (int64_t y = 0; y < l->tile_h; y++)
@@ -80,7 +80,7 @@ static void predict_integers(const tg_sink_layout *l, void *raw)
  * would not. */
 static void predict_floats(tgi_tile_codec *c, void *raw)
 {
-    const tg_sink_layout *l = c->layout;
+    const tgi_sink_layout *l = c->layout;
     const size_t samples = (size_t)l->samples, n = (size_t)l->tile_w * samples;
     const size_t width = l->pixel_bytes / samples;
     for (int64_t y = 0; y < l->tile_h; y++) {
@@ -101,24 +101,24 @@ static void predict_floats(tgi_tile_codec *c, void *raw)
 
 tg_status tgi_tile_encode(tgi_tile_codec *c, void *raw, void *dst, size_t *n, tgi_err *err)
 {
-    const tg_sink_layout *l = c->layout;
+    const tgi_sink_layout *l = c->layout;
     if (l->predictor == 2)
         predict_integers(l, raw);
     else if (l->predictor == 3)
         predict_floats(c, raw);
     size_t got = 0;
     switch (l->compression) {
-    case TG_COMPRESS_NONE:
+    case TGI_COMPRESSION_NONE:
         memcpy(dst, raw, l->tile_bytes);
         got = l->tile_bytes;
         break;
-    case TG_COMPRESS_DEFLATE:
+    case TGI_COMPRESSION_DEFLATE:
         got = tgi_deflate(c->state, raw, l->tile_bytes, dst, l->tile_bound);
         break;
-    case TG_COMPRESS_ZSTD:
+    case TGI_COMPRESSION_ZSTD:
         got = tgi_zstd(c->state, raw, l->tile_bytes, dst, l->tile_bound);
         break;
-    case TG_COMPRESS_LZW:
+    case TGI_COMPRESSION_LZW:
         got = tgi_lzw(c->state, raw, l->tile_bytes, dst);
         break;
     }
@@ -129,19 +129,19 @@ tg_status tgi_tile_encode(tgi_tile_codec *c, void *raw, void *dst, size_t *n, tg
     return TG_OK;
 }
 
-const char *tgi_tile_codec_text(const tg_sink_layout *l, char *buf, size_t cap)
+const char *tgi_tile_codec_text(const tgi_sink_layout *l, char *buf, size_t cap)
 {
     const char *name = "none", *version = "";
     int level = 0;
-    if (l->compression == TG_COMPRESS_DEFLATE) {
+    if (l->compression == TGI_COMPRESSION_DEFLATE) {
         name = "zlib ";
         version = tgi_deflate_version();
         level = l->level ? l->level : 6;
-    } else if (l->compression == TG_COMPRESS_ZSTD) {
+    } else if (l->compression == TGI_COMPRESSION_ZSTD) {
         name = "zstd ";
         version = tgi_zstd_version();
         level = l->level ? l->level : TGI_ZSTD_LEVEL;
-    } else if (l->compression == TG_COMPRESS_LZW) {
+    } else if (l->compression == TGI_COMPRESSION_LZW) {
         name = "lzw";
     }
     snprintf(buf, cap, "%s%s level %d predictor %d", name, version, level, l->predictor);

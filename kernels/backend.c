@@ -5,17 +5,17 @@
 
 #include <string.h>
 
-const tg_backend *tgi_backend_for(tg_isa isa)
+const tgi_kernel_set *tgi_backend_for(tgi_isa isa)
 {
     switch (isa) {
-    case TG_ISA_PORTABLE:
+    case TGI_ISA_PORTABLE:
         return &tgi_backend_portable;
 #ifdef TG_HAVE_AVX2
-    case TG_ISA_AVX2:
+    case TGI_ISA_AVX2:
         return &tgi_backend_avx2;
 #endif
 #ifdef TG_HAVE_AVX512
-    case TG_ISA_AVX512:
+    case TGI_ISA_AVX512:
         return &tgi_backend_avx512;
 #endif
     default:
@@ -23,12 +23,12 @@ const tg_backend *tgi_backend_for(tg_isa isa)
     }
 }
 
-const tg_variant *tgi_variant_pick(const tg_backend *be, const char *op, const tg_op_ctx *ctx,
-                                   const tg_layout_hint *lay)
+const tgi_variant *tgi_variant_pick(const tgi_kernel_set *be, const char *op,
+                                    const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    const tg_variant *best = NULL;
+    const tgi_variant *best = NULL;
     double least = 0;
-    for (const tg_variant *const *v = be->variants; *v; v++) {
+    for (const tgi_variant *const *v = be->variants; *v; v++) {
         if (strcmp((*v)->op, op) != 0 || (lay->exact && (*v)->rearranges) ||
             ((*v)->kinds & ~lay->kinds) || lay->flat != (*v)->flat ||
             (lay->n_doubled && !(*v)->reads_doubled) || !(*v)->accepts(ctx, lay))
@@ -42,7 +42,7 @@ const tg_variant *tgi_variant_pick(const tg_backend *be, const char *op, const t
     return best;
 }
 
-void tgi_epilogue_apply(const tg_backend *be, const tg_call *call)
+void tgi_epilogue_apply(const tgi_kernel_set *be, const tgi_call *call)
 {
     be->epilogue(call);
 }

@@ -25,66 +25,66 @@
  *
  * @source T. F. Chan, G. H. Golub, R. J. LeVeque: Updating formulae and a pairwise algorithm
  * for computing sample variances, 1979. */
-#ifndef TG_GRANULE_H
-#define TG_GRANULE_H
+#ifndef TGI_GRANULE_H
+#define TGI_GRANULE_H
 
 #include "kernels/op.h"
 
-#define TG_GRANULE 64
+#define TGI_GRANULE 64
 
-typedef struct tg_moments {
+typedef struct tgi_moments {
     double n;   /* values */
     double sum; /* of the values */
     double m2;  /* of squared distances from their mean */
-} tg_moments;
+} tgi_moments;
 
 /* Chan's merge of two sets; neither is empty. The order of arguments counts, for bits. */
-tg_moments tgi_moments_merge(const tg_moments *a, const tg_moments *b);
-static inline double tgi_moments_mean(const tg_moments *m)
+tgi_moments tgi_moments_merge(const tgi_moments *a, const tgi_moments *b);
+static inline double tgi_moments_mean(const tgi_moments *m)
 {
     return m->sum / m->n;
 }
-static inline double tgi_moments_variance(const tg_moments *m)
+static inline double tgi_moments_variance(const tgi_moments *m)
 {
     return m->m2 / m->n;
 }
 
 /* The tree of granules that arrive in the order of their index. Zero-initialise. */
-typedef struct tg_moments_tree {
-    tg_moments part[64]; /* finished subtrees, large to small */
+typedef struct tgi_moments_tree {
+    tgi_moments part[64]; /* finished subtrees, large to small */
     int n_parts;
     uint64_t n; /* leaves so far */
-} tg_moments_tree;
+} tgi_moments_tree;
 
-void tgi_tree_push(tg_moments_tree *t, const tg_moments *leaf);
+void tgi_tree_push(tgi_moments_tree *t, const tgi_moments *leaf);
 /* Moments of all leaves; at least one was pushed. */
-tg_moments tgi_tree_finish(const tg_moments_tree *t);
+tgi_moments tgi_tree_finish(const tgi_moments_tree *t);
 
 /* Moments of channel c of an operand that is there from edge to edge, of extent `full`. */
-tg_moments tgi_granule_channel(const tg_operand *src, const tg_desc *full, int64_t c);
+tgi_moments tgi_granule_channel(const tgi_operand *src, const tgi_desc *full, int64_t c);
 
 /* ---- From pieces, in any order ----------------------------------------------------------- */
 
 /* The part of an axis (x or y, of extent dim) whose granules a tile with this core adds. May be
  * empty, and may reach beyond the core. */
-tg_range tgi_granule_share(tg_range core, int64_t dim);
+tgi_range tgi_granule_share(tgi_range core, int64_t dim);
 
-typedef struct tg_granules {
-    tg_desc full;
-    int64_t gy, gx;   /* granules down and across a plane */
-    int64_t per_c;    /* granules of a channel */
-    tg_moments *leaf; /* [c][z][gy][gx], borrowed */
-} tg_granules;
+typedef struct tgi_granules {
+    tgi_desc full;
+    int64_t gy, gx;    /* granules down and across a plane */
+    int64_t per_c;     /* granules of a channel */
+    tgi_moments *leaf; /* [c][z][gy][gx], borrowed */
+} tgi_granules;
 
 /* Bytes of the leaves for an activation of this shape: 24 for each 16 KiB of it. */
-size_t tgi_granules_bytes(const tg_desc *full);
+size_t tgi_granules_bytes(const tgi_desc *full);
 /* Begin. `mem`: that many bytes, 8-byte aligned, borrowed. */
-void tgi_granules_init(tg_granules *g, const tg_desc *full, void *mem);
+void tgi_granules_init(tgi_granules *g, const tgi_desc *full, void *mem);
 /* Add all channels of `src` over a box. @return TG_E_INTERNAL when the box divides a granule's
  * row or comes before rows above it. */
-tg_status tgi_granules_add(tg_granules *g, const tg_operand *src, const tg_box *box,
+tg_status tgi_granules_add(tgi_granules *g, const tgi_operand *src, const tgi_box *box,
                            tgi_err *err);
 /* Moments of channel c. @return TG_E_INTERNAL when pixels are missing. */
-tg_status tgi_granules_finish(const tg_granules *g, int64_t c, tg_moments *out, tgi_err *err);
+tg_status tgi_granules_finish(const tgi_granules *g, int64_t c, tgi_moments *out, tgi_err *err);
 
 #endif

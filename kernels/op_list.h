@@ -1,6 +1,6 @@
-/* op_list.h - one line per operator: TG_OP(symbol). `const tg_op tg_op_<symbol>` is defined by
- * kernels/ops/op_<symbol>.c, or by the table of a family of operators that differ in a formula
- * (kernels/ops/family_*.c). CMake reads this file; keep it alphabetical. */
+/* op_list.h - one line per operator: TG_OP(symbol). `const tgi_op tgi_op_<symbol>` is defined
+ * by kernels/ops/op_<symbol>.c, or by the table of a family of operators that differ in a
+ * formula (kernels/ops/family_*.c). CMake reads this file; keep it alphabetical. */
 TG_OP(abs)
 TG_OP(acos)
 TG_OP(acosh)

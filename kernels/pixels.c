@@ -110,7 +110,7 @@ void tgi_pixels_load(tg_dtype type, const void *src, int64_t n, float mul, float
     load_sample(type, src, 1, n, mul, add, dst, stride);
 }
 
-void tgi_pixels_load_run(const tg_pixels *p, const void *src)
+void tgi_pixels_load_run(const tgi_pixels *p, const void *src)
 {
     const char *first = src;
     for (int k = 0; k < p->samples; k++)
@@ -224,7 +224,7 @@ void tgi_pixels_store(tg_dtype type, const float *src, int64_t src_stride, int64
     }
 }
 
-void tgi_pixels_store_run(const tg_pixels *p, void *dst)
+void tgi_pixels_store_run(const tgi_pixels *p, void *dst)
 {
     char *first = dst;
     for (int k = 0; k < p->samples; k++)

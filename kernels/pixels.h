@@ -6,28 +6,28 @@
  *
  * This is the definition. A backend (`pixels_load`, `pixels_store`) gives the same bits, faster
  * for the types that images are made of. */
-#ifndef TG_PIXELS_H
-#define TG_PIXELS_H
+#ifndef TGI_PIXELS_H
+#define TGI_PIXELS_H
 
 #include "engine/base/tensor.h"
 
-#define TG_PIXEL_SAMPLES 4 /* samples of a pixel that are converted in one pass */
+#define TGI_PIXEL_SAMPLES 4 /* samples of a pixel that are converted in one pass */
 
 /* A run of pixels on both sides: sample k of pixel i is element i * stride + k of the image's
  * row and the float value[k][i * step]. */
-typedef struct tg_pixels {
+typedef struct tgi_pixels {
     tg_dtype type;
-    int samples;    /* 1 to TG_PIXEL_SAMPLES */
+    int samples;    /* 1 to TGI_PIXEL_SAMPLES */
     int64_t stride; /* elements, >= samples; equal: samples lie without gaps */
     int64_t n;      /* pixels */
     float mul, add;
-    float *value[TG_PIXEL_SAMPLES]; /* not written by a store */
-    int64_t step;                   /* floats */
-} tg_pixels;
+    float *value[TGI_PIXEL_SAMPLES]; /* not written by a store */
+    int64_t step;                    /* floats */
+} tgi_pixels;
 
 /* From the row at `src` (native byte order, aligned as its type) to p->value, and back. */
-void tgi_pixels_load_run(const tg_pixels *p, const void *src);
-void tgi_pixels_store_run(const tg_pixels *p, void *dst);
+void tgi_pixels_load_run(const tgi_pixels *p, const void *src);
+void tgi_pixels_store_run(const tgi_pixels *p, void *dst);
 
 /* How many of n floats, `step` apart, lie outside of an integer type by more than rounding, or
  * are NaN: a store clips them. Of a floating-point type none. */

@@ -32,11 +32,11 @@ typedef struct share {
 
 typedef struct worker {
     pthread_t id;
-    struct tg_threads *pool;
+    struct tgi_threads *pool;
     int index; /* 1.. ; 0 is the caller */
 } worker;
 
-struct tg_threads {
+struct tgi_threads {
     int n; /* caller included */
     int n_started;
     int spin;
@@ -59,7 +59,7 @@ static inline void relax(void)
 #endif
 }
 
-static void draw_jobs(tg_threads *t, int thread)
+static void draw_jobs(tgi_threads *t, int thread)
 {
     for (int k = 0; k < t->n; k++) {
         share *s = &t->shares[(thread + k) % t->n];
@@ -73,7 +73,7 @@ static void draw_jobs(tg_threads *t, int thread)
 }
 
 /* Wait for a generation other than `seen`; returns it. */
-static unsigned next_generation(tg_threads *t, unsigned seen)
+static unsigned next_generation(tgi_threads *t, unsigned seen)
 {
     unsigned now;
     for (int i = 0; i < t->spin; i++) {
@@ -94,7 +94,7 @@ static unsigned next_generation(tg_threads *t, unsigned seen)
 static void *work(void *arg)
 {
     worker *w = arg;
-    tg_threads *t = w->pool;
+    tgi_threads *t = w->pool;
     unsigned seen = 0;
     for (;;) {
         seen = next_generation(t, seen);
@@ -109,7 +109,7 @@ static void *work(void *arg)
     }
 }
 
-static void publish(tg_threads *t)
+static void publish(tgi_threads *t)
 {
     pthread_mutex_lock(&t->lock);
     atomic_fetch_add_explicit(&t->generation, 1, memory_order_release);
@@ -118,7 +118,7 @@ static void publish(tg_threads *t)
     pthread_mutex_unlock(&t->lock);
 }
 
-static tg_status start_workers(tg_threads *t, tgi_err *err)
+static tg_status start_workers(tgi_threads *t, tgi_err *err)
 {
     pthread_attr_t attr;
     if (pthread_attr_init(&attr))
@@ -138,11 +138,11 @@ static tg_status start_workers(tg_threads *t, tgi_err *err)
                : TG_OK;
 }
 
-tg_status tgi_threads_open(int n, tg_threads **out, tgi_err *err)
+tg_status tgi_threads_open(int n, tgi_threads **out, tgi_err *err)
 {
     if (n < 1 || n > 4096)
         return tgi_fail(err, TG_E_ARG, "%d threads: 1 to 4096 are possible", n);
-    tg_threads *t = tgi_calloc(TGI_TAG_MISC, 1, sizeof *t);
+    tgi_threads *t = tgi_calloc(TGI_TAG_MISC, 1, sizeof *t);
     worker *workers = tgi_calloc(TGI_TAG_MISC, (size_t)n, sizeof *workers);
     share *shares = tgi_calloc(TGI_TAG_MISC, (size_t)n, sizeof *shares);
     if (!t || !workers || !shares) {
@@ -167,9 +167,9 @@ tg_status tgi_threads_open(int n, tg_threads **out, tgi_err *err)
     return st;
 }
 
-void tgi_threads_close(tg_threads **pt)
+void tgi_threads_close(tgi_threads **pt)
 {
-    tg_threads *t = pt ? *pt : NULL;
+    tgi_threads *t = pt ? *pt : NULL;
     if (!t)
         return;
     t->stop = 1;
@@ -185,13 +185,13 @@ void tgi_threads_close(tg_threads **pt)
     *pt = NULL;
 }
 
-int tgi_threads_count(const tg_threads *t)
+int tgi_threads_count(const tgi_threads *t)
 {
     return t ? t->n : 1;
 }
 
-void tgi_parallel(tg_threads *t, int64_t n_jobs, void (*fn)(void *arg, int64_t job, int thread),
-                  void *arg)
+void tgi_parallel(tgi_threads *t, int64_t n_jobs,
+                  void (*fn)(void *arg, int64_t job, int thread), void *arg)
 {
     if (!t || t->n == 1 || n_jobs <= 1) {
         for (int64_t i = 0; i < n_jobs; i++)

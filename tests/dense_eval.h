@@ -9,16 +9,16 @@
 #include "tests/tg_test.h"
 
 typedef struct dense_values {
-    tg_const *v; /* n_values; those with data that were computed are owned */
+    tgi_constant *v; /* n_values; those with data that were computed are owned */
     int n;
 } dense_values;
 
-static inline void dense_node(const tg_graph *g, const tg_node *n, dense_values *d,
+static inline void dense_node(const tgi_graph *g, const tgi_node *n, dense_values *d,
                               tgi_err *err)
 {
-    tg_desc src[TG_OP_MAX_SRC] = {{0}}, dst[TG_OP_MAX_DST] = {{0}};
-    const tg_const *consts[TG_OP_MAX_SRC] = {0};
-    void *data[TG_OP_MAX_DST];
+    tgi_desc src[TGI_OP_MAX_SRC] = {{0}}, dst[TGI_OP_MAX_DST] = {{0}};
+    const tgi_constant *consts[TGI_OP_MAX_SRC] = {0};
+    void *data[TGI_OP_MAX_DST];
     for (int k = 0; k < n->n_src; k++)
         if (n->src[k] >= 0) {
             if (!d->v[n->src[k]].data)
@@ -26,27 +26,27 @@ static inline void dense_node(const tg_graph *g, const tg_node *n, dense_values 
             consts[k] = &d->v[n->src[k]];
             src[k] = consts[k]->desc;
         }
-    const tg_op_ctx ctx = {.attrs = n->attrs,
-                           .opset = g->opset,
-                           .n_src = n->n_src,
-                           .n_dst = n->n_dst,
-                           .src = src,
-                           .dst = dst,
-                           .const_src = consts};
+    const tgi_op_ctx ctx = {.attrs = n->attrs,
+                            .opset = g->opset,
+                            .n_src = n->n_src,
+                            .n_dst = n->n_dst,
+                            .src = src,
+                            .dst = dst,
+                            .const_src = consts};
     if (n->op->infer(&ctx, dst, err) != TG_OK || !n->op->eval)
         return;
     for (int k = 0; k < n->n_dst; k++) {
         int64_t count = 0;
         tgi_desc_count(&dst[k], &count);
         data[k] = tgi_calloc(TGI_TAG_MISC, (size_t)count + 1, tgi_dtype_size(dst[k].dtype));
-        d->v[n->dst[k]] = (tg_const){dst[k], data[k]};
+        d->v[n->dst[k]] = (tgi_constant){dst[k], data[k]};
     }
     CHECK_OK(n->op->eval(&ctx, data, err), *err);
 }
 
 /* Output 0 of an unfinished graph of one input; returned, tgi_free. NULL: a failed check. */
-static inline void *dense_eval(const tg_graph *g, const tg_desc *in, const float *x,
-                               tg_desc *out)
+static inline void *dense_eval(const tgi_graph *g, const tgi_desc *in, const float *x,
+                               tgi_desc *out)
 {
     tgi_err err = {0};
     dense_values d = {tgi_calloc(TGI_TAG_MISC, (size_t)g->n_values, sizeof *d.v), g->n_values};
@@ -54,7 +54,7 @@ static inline void *dense_eval(const tg_graph *g, const tg_desc *in, const float
     for (int i = 0; i < g->n_values; i++)
         if (g->values[i].is_const)
             d.v[i] = g->values[i].cst;
-    d.v[g->in[0].value] = (tg_const){*in, x};
+    d.v[g->in[0].value] = (tgi_constant){*in, x};
     /* One that fails may be dead: an output that depends on it is missed. */
     for (int i = 0; i < g->n_nodes; i++)
         dense_node(g, &g->nodes[i], &d, &err);

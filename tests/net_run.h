@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-typedef tg_dense_io net_io;
+typedef tgi_dense_io net_io;
 
 /* TG_TEST_PRECISION=bf16 runs a property test with bfloat16 products: of odd cases in all
  * convolutions that have them, of even ones where the planner takes them. */
@@ -22,16 +22,16 @@ static inline int net_in_bf16(void)
 }
 static inline unsigned net_flags(uint64_t number)
 {
-    return !net_in_bf16() ? 0 : TG_NET_KINDS(TG_KIND_BF16) | (number % 2 ? TG_NET_EXACT : 0);
+    return !net_in_bf16() ? 0 : TGI_NET_KINDS(TGI_KIND_BF16) | (number % 2 ? TGI_NET_EXACT : 0);
 }
 /* The machine cannot run what TG_TEST_PRECISION asks for. */
 static inline int net_must_skip(void)
 {
-    return net_in_bf16() && !tgi_isa_has_bf16(tgi_isa_detect(TG_ISA_COUNT));
+    return net_in_bf16() && !tgi_isa_has_bf16(tgi_isa_detect(TGI_ISA_COUNT));
 }
 
 /* Elements of output o. */
-static inline size_t net_out_count(const tg_net *net, int o)
+static inline size_t net_out_count(const tgi_net *net, int o)
 {
     int64_t n = 0;
     tgi_desc_count(&net->shapes.desc[net->out[o]], &n);
@@ -41,14 +41,14 @@ static inline size_t net_out_count(const tg_net *net, int o)
 /* Run every cell of a tiling of what `fit` (z,y,x; NULL: everything) keeps of output 0. The
  * arena is filled with NaN before each cell, so anything read that was not computed shows.
  * `only` >= 0: that cell alone. */
-static inline tg_status net_run_part(const tg_net *net, const tg_fit *fit, const int64_t cut[3],
-                                     int64_t band, int threads, net_io *io, int64_t only,
-                                     tgi_err *err)
+static inline tg_status net_run_part(const tgi_net *net, const tgi_fit *fit,
+                                     const int64_t cut[3], int64_t band, int threads,
+                                     net_io *io, int64_t only, tgi_err *err)
 {
-    tg_tiling t;
-    tg_exec *e = NULL;
-    tg_threads *pool = NULL;
-    tg_stages *stages = NULL;
+    tgi_tiling t;
+    tgi_exec *e = NULL;
+    tgi_threads *pool = NULL;
+    tgi_stages *stages = NULL;
     TGI_TRY(tgi_stages_new(net, &stages, err));
     if (fit)
         tgi_stages_fit(stages, fit);
@@ -58,11 +58,11 @@ static inline tg_status net_run_part(const tg_net *net, const tg_fit *fit, const
     tgi_net_pack(net, packed, NULL);
     io->net = net;
     tg_status st = tgi_threads_open(threads, &pool, err);
-    const tg_exec_io eio = {io, tgi_dense_load, tgi_dense_store, NULL};
+    const tgi_exec_io eio = {io, tgi_dense_load, tgi_dense_store, NULL};
     if (st == TG_OK)
         st = tgi_exec_open(&t, packed, arena, pool, &eio, &e, err);
     for (int64_t k = 0; st == TG_OK && k < t.cells; k++) {
-        tg_range core[3];
+        tgi_range core[3];
         if (only >= 0 && k != only)
             continue;
         for (size_t i = 0; i < t.arena_bytes / 4; i++)
@@ -79,7 +79,7 @@ static inline tg_status net_run_part(const tg_net *net, const tg_fit *fit, const
     return st;
 }
 
-static inline tg_status net_run(const tg_net *net, const int64_t cut[3], int64_t band,
+static inline tg_status net_run(const tgi_net *net, const int64_t cut[3], int64_t band,
                                 int threads, net_io *io, int64_t only, tgi_err *err)
 {
     return net_run_part(net, NULL, cut, band, threads, io, only, err);

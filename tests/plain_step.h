@@ -13,57 +13,57 @@ static inline double plain_clamp(double v, double lo, double hi)
 
 /* `o`: of a binary step, and of PRELU, the other number. Alone, KEEP does nothing and SWAP
  * finds nothing put aside; who walks several steps does these two himself. NaN stays NaN. */
-static inline double plain_step(const tg_epi_step *s, double x, double o)
+static inline double plain_step(const tgi_epi_step *s, double x, double o)
 {
     const double a = (double)s->a, b = (double)s->b;
     switch (s->kind) {
-    case TG_EPI_RELU:
+    case TGI_EPI_RELU:
         return x < 0 ? 0 : x;
-    case TG_EPI_LEAKY:
+    case TGI_EPI_LEAKY:
         return x < 0 ? x * a : x;
-    case TG_EPI_PRELU:
+    case TGI_EPI_PRELU:
         return x < 0 ? x * o : x;
-    case TG_EPI_CLIP:
+    case TGI_EPI_CLIP:
         return plain_clamp(x, a, b);
-    case TG_EPI_SIGMOID:
+    case TGI_EPI_SIGMOID:
         return 1 / (1 + exp(-x));
-    case TG_EPI_TANH:
+    case TGI_EPI_TANH:
         return tanh(x);
-    case TG_EPI_ABS:
+    case TGI_EPI_ABS:
         return fabs(x);
-    case TG_EPI_SQRT:
+    case TGI_EPI_SQRT:
         return sqrt(x);
-    case TG_EPI_EXP:
+    case TGI_EPI_EXP:
         return exp(x);
-    case TG_EPI_NEG:
+    case TGI_EPI_NEG:
         return -x;
-    case TG_EPI_HARDSIGMOID:
+    case TGI_EPI_HARDSIGMOID:
         return plain_clamp(a * x + b, 0, 1);
-    case TG_EPI_ELU:
+    case TGI_EPI_ELU:
         return x < 0 ? a * expm1(x) : x;
-    case TG_EPI_SILU:
+    case TGI_EPI_SILU:
         return x / (1 + exp(-x));
-    case TG_EPI_HARDSWISH:
+    case TGI_EPI_HARDSWISH:
         return x * plain_clamp(a * x + b, 0, 1);
-    case TG_EPI_KEEP:
+    case TGI_EPI_KEEP:
         return x;
-    case TG_EPI_SWAP:
+    case TGI_EPI_SWAP:
         return 0;
-    case TG_EPI_ADD:
+    case TGI_EPI_ADD:
         return x + o;
-    case TG_EPI_SUB:
+    case TGI_EPI_SUB:
         return x - o;
-    case TG_EPI_RSUB:
+    case TGI_EPI_RSUB:
         return o - x;
-    case TG_EPI_MUL:
+    case TGI_EPI_MUL:
         return x * o;
-    case TG_EPI_DIV:
+    case TGI_EPI_DIV:
         return x / o;
-    case TG_EPI_RDIV:
+    case TGI_EPI_RDIV:
         return o / x;
-    case TG_EPI_MIN:
+    case TGI_EPI_MIN:
         return isnan(x) || x < o ? x : o;
-    case TG_EPI_MAX:
+    case TGI_EPI_MAX:
         return isnan(x) || x > o ? x : o;
     }
     return NAN;

@@ -7,19 +7,19 @@
 #include "tests/tg_test.h"
 
 typedef struct planned {
-    tg_net *net;
-    tg_stages *stages;
-    const tg_stage *one; /* the whole net */
+    tgi_net *net;
+    tgi_stages *stages;
+    const tgi_stage *one; /* the whole net */
 } planned;
 
-static inline planned planned_open(const tg_graph *g, int64_t h, int64_t w)
+static inline planned planned_open(const tgi_graph *g, int64_t h, int64_t w)
 {
     planned p = {0};
     tgi_err e = {0};
-    tg_desc in[TG_MAX_PORTS];
+    tgi_desc in[TGI_MAX_PORTS];
     const int64_t ext[3] = {1, h, w};
     tgi_graph_input_descs(g, ext, in);
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), in, 0, &p.net, &e),
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), in, 0, &p.net, &e),
              e);
     if (p.net)
         CHECK_OK(tgi_stages_new(p.net, &p.stages, &e), e);

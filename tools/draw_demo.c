@@ -398,7 +398,7 @@ static int draw(int64_t size, uint64_t seed, double photons, const char *noisy_p
 
 /* ---- Judge ------------------------------------------------------------------------------- */
 
-static int read_rows(tg_source *s, int64_t y0, int64_t y1, void *rows, size_t pitch)
+static int read_rows(tgi_source *s, int64_t y0, int64_t y1, void *rows, size_t pitch)
 {
     tgi_err err = {0};
     const int64_t w = s->ops->info(s)->width;
@@ -408,11 +408,11 @@ static int read_rows(tg_source *s, int64_t y0, int64_t y1, void *rows, size_t pi
     return 0;
 }
 
-static tg_source *open_image(const char *path)
+static tgi_source *open_image(const char *path)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
-    const tg_open_opts o = {.threads = 1};
+    tgi_source *s = NULL;
+    const tgi_open_opts o = {.threads = 1};
     if (tgi_source_open(path, &o, &s, &err) != TG_OK) {
         fprintf(stderr, "tegula-draw: %s\n", err.text);
         return NULL;
@@ -425,10 +425,10 @@ static tg_source *open_image(const char *path)
 }
 
 /* Peak signal-to-noise ratio in dB; the peak is the span of the clean image. */
-static int psnr(tg_source *clean, const char *path)
+static int psnr(tgi_source *clean, const char *path)
 {
-    const tg_image_info *i = clean->ops->info(clean);
-    tg_source *s = open_image(path);
+    const tgi_image_info *i = clean->ops->info(clean);
+    tgi_source *s = open_image(path);
     uint16_t *a = malloc((size_t)(BAND * i->width) * 4), *b = a + BAND * i->width;
     double squares = 0, lo = 65535, hi = 0;
     int ok = s && a;
@@ -466,7 +466,7 @@ static int usage(void)
 
 static int judge(int n, char **path)
 {
-    tg_source *clean = open_image(path[0]);
+    tgi_source *clean = open_image(path[0]);
     int rc = clean ? 0 : 1;
     for (int i = 1; i < n && rc == 0; i++)
         rc = psnr(clean, path[i]);

@@ -55,15 +55,15 @@ static int list_tiles(const tgi_auto *a, int64_t out[TGI_AUTO_TILES])
     return n;
 }
 
-static int list_sets(const tgi_auto *a, tg_isa out[TG_ISA_COUNT])
+static int list_sets(const tgi_auto *a, tgi_isa out[TGI_ISA_COUNT])
 {
     const char *name = tgi_opts_str(a->opts, TGI_OPT_ISA);
     int n = 0;
     if (name && tgi_isa_parse(name, &out[0]))
         return 1;
-    for (int i = TG_ISA_COUNT - 1; i >= 0; i--)
-        if (a->machine.sets >> i & 1 && tgi_backend_for((tg_isa)i))
-            out[n++] = (tg_isa)i;
+    for (int i = TGI_ISA_COUNT - 1; i >= 0; i--)
+        if (a->machine.sets >> i & 1 && tgi_backend_for((tgi_isa)i))
+            out[n++] = (tgi_isa)i;
     return n;
 }
 
@@ -113,7 +113,7 @@ static tg_status plan_point(const tgi_auto *a, const tgi_auto_try *t, tg_job **o
 /* Room for the scratch file, where it does not count as memory anyway. */
 static int scratch_has_room(const tg_job *job)
 {
-    const tg_scratch_part *s = &job->plan.scratch;
+    const tgi_scratch_part *s = &job->plan.scratch;
     return !s->used || job->scratch_place.in_memory ||
            s->bytes <= job->scratch_place.free_bytes;
 }
@@ -181,13 +181,13 @@ static tg_status try_point(tgi_auto *a, tgi_auto_try *t, tg_job **keep_job, int 
 static tg_status find_bounds(tg_job *job, const int *threads, int n, double *least,
                              tgi_err *err)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     static const int64_t nothing[3] = {0, 0, 0};
     const int64_t *cut = tgi_mapping_boxed(&job->map) ? p->choice.tiling.cut : nothing;
     for (int i = 0; i < n; i++)
         least[i] = 1e300;
     for (int quarter = 4; quarter >= 0; quarter--) {
-        tg_tiling t;
+        tgi_tiling t;
         tgi_net_use_fast(p->net, p->net->n_fast * quarter / 4);
         TGI_TRY(tgi_tiling_make(&p->stages->one, cut, p->choice.tiling.band, 1, NULL, &t, err));
         for (int i = 0; i < n; i++)
@@ -247,7 +247,7 @@ static tg_status try_first(tgi_auto *a, const tgi_auto_try *first, const int *th
 }
 
 /* One instruction set and precision. */
-static tg_status try_set(tgi_auto *a, tg_isa isa, int bf16, tgi_err *err)
+static tg_status try_set(tgi_auto *a, tgi_isa isa, int bf16, tgi_err *err)
 {
     int threads[TGI_AUTO_THREADS], none = 0;
     double bound[TGI_AUTO_THREADS] = {0};
@@ -270,7 +270,7 @@ static tg_status try_set(tgi_auto *a, tg_isa isa, int bf16, tgi_err *err)
 
 static tg_status try_precision(tgi_auto *a, int bf16, tgi_err *err)
 {
-    tg_isa sets[TG_ISA_COUNT];
+    tgi_isa sets[TGI_ISA_COUNT];
     const int n = list_sets(a, sets);
     for (int i = 0; i < n; i++)
         if (!bf16 || (a->machine.bf16 && sets[i] == a->machine.isa))

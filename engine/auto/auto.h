@@ -31,7 +31,7 @@
 /* A point of the grid, and what the planner said of it. */
 typedef struct tgi_auto_try {
     int bf16, threads, scratch;
-    tg_isa isa;
+    tgi_isa isa;
     int64_t tile; /* 0: auto */
     int fits;
     double seconds; /* predicted; of a point that was skipped, what it cannot be below */

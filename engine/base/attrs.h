@@ -9,41 +9,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TG_ATTR_MAX_INTS 16
-#define TG_ATTR_TEXT 128 /* bytes of a text, with its end */
+#define TGI_ATTR_MAX_INTS 16
+#define TGI_ATTR_TEXT 128 /* bytes of a text, with its end */
 
 /* An integer list; n < 0 means "not given". */
-typedef struct tg_ints {
+typedef struct tgi_ints {
     int n;
-    int64_t v[TG_ATTR_MAX_INTS];
-} tg_ints;
+    int64_t v[TGI_ATTR_MAX_INTS];
+} tgi_ints;
 
 /* A float list (old Upsample scales and the like); n < 0 means "not given". */
-typedef struct tg_floats {
+typedef struct tgi_floats {
     int n;
-    float v[TG_ATTR_MAX_INTS];
-} tg_floats;
+    float v[TGI_ATTR_MAX_INTS];
+} tgi_floats;
 
-typedef enum tg_attr_type {
-    TG_ATTR_INT,    /* int64_t */
-    TG_ATTR_FLOAT,  /* float */
-    TG_ATTR_INTS,   /* tg_ints */
-    TG_ATTR_FLOATS, /* tg_floats */
-    TG_ATTR_ENUM,   /* int: index into `choices` */
-    TG_ATTR_STRING, /* char[TG_ATTR_TEXT]; default: empty */
-    TG_ATTR_IGNORED /* accepted and without meaning for inference */
-} tg_attr_type;
+typedef enum tgi_attr_type {
+    TGI_ATTR_INT,    /* int64_t */
+    TGI_ATTR_FLOAT,  /* float */
+    TGI_ATTR_INTS,   /* tgi_ints */
+    TGI_ATTR_FLOATS, /* tgi_floats */
+    TGI_ATTR_ENUM,   /* int: index into `choices` */
+    TGI_ATTR_STRING, /* char[TGI_ATTR_TEXT]; default: empty */
+    TGI_ATTR_IGNORED /* accepted and without meaning for inference */
+} tgi_attr_type;
 
-typedef struct tg_attr {
+typedef struct tgi_attr {
     const char *name; /* ONNX spelling; the list ends with NULL */
-    tg_attr_type type;
+    tgi_attr_type type;
     size_t offset;              /* in the op's attribute struct */
     double def, min, max;       /* INT, FLOAT, ENUM: default and range (min == max: no range) */
     const char *const *choices; /* ENUM: NULL-terminated */
     const char *help;
-} tg_attr;
+} tgi_attr;
 
 /* Fill `blob` with the defaults of `rows` (NULL rows: nothing). */
-void tgi_attrs_default(const tg_attr *rows, void *blob);
+void tgi_attrs_default(const tgi_attr *rows, void *blob);
 
 #endif

@@ -2,34 +2,34 @@
 
 #include "engine/base/arith.h"
 
-tg_box tgi_box_full(const tg_desc *d)
+tgi_box tgi_box_full(const tgi_desc *d)
 {
-    tg_box b = {.rank = d->rank};
+    tgi_box b = {.rank = d->rank};
     for (int i = 0; i < d->rank; i++)
-        b.ax[i] = (tg_range){0, d->dim[i]};
+        b.ax[i] = (tgi_range){0, d->dim[i]};
     return b;
 }
 
-tg_box tgi_box_clip(tg_box b, const tg_desc *d)
+tgi_box tgi_box_clip(tgi_box b, const tgi_desc *d)
 {
     for (int i = 0; i < b.rank; i++)
         b.ax[i] = tgi_range_clip(b.ax[i], 0, d->dim[i]);
     return b;
 }
 
-tg_box tgi_box_hull(const tg_box *a, const tg_box *b)
+tgi_box tgi_box_hull(const tgi_box *a, const tgi_box *b)
 {
     if (tgi_box_empty(a))
         return *b;
     if (tgi_box_empty(b))
         return *a;
-    tg_box r = *a;
+    tgi_box r = *a;
     for (int i = 0; i < r.rank; i++)
         r.ax[i] = tgi_range_hull(a->ax[i], b->ax[i]);
     return r;
 }
 
-bool tgi_box_empty(const tg_box *b)
+bool tgi_box_empty(const tgi_box *b)
 {
     for (int i = 0; i < b->rank; i++)
         if (tgi_range_empty(b->ax[i]))
@@ -37,7 +37,7 @@ bool tgi_box_empty(const tg_box *b)
     return b->rank == 0;
 }
 
-bool tgi_box_equal(const tg_box *a, const tg_box *b)
+bool tgi_box_equal(const tgi_box *a, const tgi_box *b)
 {
     if (a->rank != b->rank)
         return false;
@@ -47,7 +47,7 @@ bool tgi_box_equal(const tg_box *a, const tg_box *b)
     return true;
 }
 
-bool tgi_box_contains(const tg_box *outer, const tg_box *inner)
+bool tgi_box_contains(const tgi_box *outer, const tgi_box *inner)
 {
     if (outer->rank != inner->rank)
         return false;
@@ -57,18 +57,18 @@ bool tgi_box_contains(const tg_box *outer, const tg_box *inner)
     return true;
 }
 
-tg_slide tgi_window_slide(int64_t k, int64_t s, int64_t p, int64_t d)
+tgi_slide tgi_window_slide(int64_t k, int64_t s, int64_t p, int64_t d)
 {
-    return (tg_slide){.num = s, .den = 1, .lo = -p, .hi = (k - 1) * d - p};
+    return (tgi_slide){.num = s, .den = 1, .lo = -p, .hi = (k - 1) * d - p};
 }
 
-tg_slide tgi_slide_all(int64_t n)
+tgi_slide tgi_slide_all(int64_t n)
 {
-    return (tg_slide){.den = 1, .hi = n - 1};
+    return (tgi_slide){.den = 1, .hi = n - 1};
 }
 
 /* First row of the block in which row r lies. */
-static int64_t block_of(const tg_slide *s, int64_t r)
+static int64_t block_of(const tgi_slide *s, int64_t r)
 {
     return s->block <= 1 ? r : tgi_floor_div(r - s->phase, s->block) * s->block + s->phase;
 }
@@ -78,17 +78,18 @@ static int64_t over(int64_t a, int64_t den)
     return den == 1 ? a : tgi_floor_div(a, den);
 }
 
-tg_range tgi_slide_need(const tg_slide *s, tg_range out)
+tgi_range tgi_slide_need(const tgi_slide *s, tgi_range out)
 {
     const int64_t a = block_of(s, out.lo), b = block_of(s, out.hi - 1);
-    const tg_range r = {over(a * s->num + s->lo, s->den), over(b * s->num + s->hi, s->den) + 1};
+    const tgi_range r = {over(a * s->num + s->lo, s->den),
+                         over(b * s->num + s->hi, s->den) + 1};
     if (s->of <= 0)
         return r;
-    return (tg_range){tgi_clamp(r.lo, 0, s->of - 1),
-                      tgi_clamp(r.hi, tgi_max(1, s->least), s->of)};
+    return (tgi_range){tgi_clamp(r.lo, 0, s->of - 1),
+                       tgi_clamp(r.hi, tgi_max(1, s->least), s->of)};
 }
 
-int64_t tgi_slide_end(const tg_slide *s, int64_t end)
+int64_t tgi_slide_end(const tgi_slide *s, int64_t end)
 {
     if (s->of > 0 && end >= s->of)
         return INT64_MAX;

@@ -4,95 +4,95 @@
 
 #include "engine/base/tensor.h"
 
-typedef struct tg_range {
+typedef struct tgi_range {
     int64_t lo, hi; /* [lo, hi); empty when lo >= hi */
-} tg_range;
+} tgi_range;
 
 /* One interval per axis of a value; rank equals the rank of the value's desc. Boxes are
  * separable: the interval on one axis never depends on the interval on another. */
-typedef struct tg_box {
+typedef struct tgi_box {
     int rank;
-    tg_range ax[TG_MAX_RANK];
-} tg_box;
+    tgi_range ax[TGI_MAX_RANK];
+} tgi_box;
 
-static inline bool tgi_range_empty(tg_range r)
+static inline bool tgi_range_empty(tgi_range r)
 {
     return r.lo >= r.hi;
 }
-static inline int64_t tgi_range_len(tg_range r)
+static inline int64_t tgi_range_len(tgi_range r)
 {
     return r.lo >= r.hi ? 0 : r.hi - r.lo;
 }
-static inline tg_range tgi_range_clip(tg_range r, int64_t lo, int64_t hi)
+static inline tgi_range tgi_range_clip(tgi_range r, int64_t lo, int64_t hi)
 {
-    return (tg_range){r.lo < lo ? lo : r.lo, r.hi > hi ? hi : r.hi};
+    return (tgi_range){r.lo < lo ? lo : r.lo, r.hi > hi ? hi : r.hi};
 }
 /* Smallest interval holding both; an empty one does not count. */
-static inline tg_range tgi_range_hull(tg_range a, tg_range b)
+static inline tgi_range tgi_range_hull(tgi_range a, tgi_range b)
 {
     if (a.lo >= a.hi)
         return b;
     if (b.lo >= b.hi)
         return a;
-    return (tg_range){a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
+    return (tgi_range){a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
 }
 
-tg_box tgi_box_full(const tg_desc *d);           /* [0,dim) on each axis */
-tg_box tgi_box_clip(tg_box b, const tg_desc *d); /* intersect with the full box */
-tg_box tgi_box_hull(const tg_box *a, const tg_box *b);
-bool tgi_box_empty(const tg_box *b);
-bool tgi_box_equal(const tg_box *a, const tg_box *b);
-bool tgi_box_contains(const tg_box *outer, const tg_box *inner);
+tgi_box tgi_box_full(const tgi_desc *d);            /* [0,dim) on each axis */
+tgi_box tgi_box_clip(tgi_box b, const tgi_desc *d); /* intersect with the full box */
+tgi_box tgi_box_hull(const tgi_box *a, const tgi_box *b);
+bool tgi_box_empty(const tgi_box *b);
+bool tgi_box_equal(const tgi_box *a, const tgi_box *b);
+bool tgi_box_contains(const tgi_box *outer, const tgi_box *inner);
 
 /* How a range of a result's rows asks for rows of a source, where that goes on evenly: rows
  * [a,b) read [floor((a'*num + lo) / den), floor((b'*num + hi) / den) + 1), where a' and b' are
  * the first rows of the blocks in which a and b - 1 lie; blocks of `block` rows, one of which
  * begins at row `phase`. With `of` > 0 that is cut to [0,of), a row of it at least, and ends
  * at row `least` or behind. */
-typedef struct tg_slide {
+typedef struct tgi_slide {
     int64_t num, den, lo, hi;
     int64_t block, phase; /* block <= 1: each row by itself */
     int64_t of, least;    /* least <= 1: 1; at most `of` */
-} tg_slide;
+} tgi_slide;
 
-#define TG_SLIDE_SAME ((tg_slide){.num = 1, .den = 1}) /* row by row */
+#define TGI_SLIDE_SAME ((tgi_slide){.num = 1, .den = 1}) /* row by row */
 
-tg_slide tgi_slide_all(int64_t n); /* [0,n), whatever is asked for */
+tgi_slide tgi_slide_all(int64_t n); /* [0,n), whatever is asked for */
 /* What `out`, which is not empty, reads. */
-tg_range tgi_slide_need(const tg_slide *s, tg_range out);
+tgi_range tgi_slide_need(const tgi_slide *s, tgi_range out);
 /* Where what rows from `first` on read begins. */
-static inline int64_t tgi_slide_lo(const tg_slide *s, int64_t first)
+static inline int64_t tgi_slide_lo(const tgi_slide *s, int64_t first)
 {
     if (s->den != 1 || s->block > 1)
-        return tgi_slide_need(s, (tg_range){first, first + 1}).lo;
+        return tgi_slide_need(s, (tgi_range){first, first + 1}).lo;
     const int64_t lo = first * s->num + s->lo;
     return s->of <= 0 || (lo >= 0 && lo < s->of) ? lo : lo < 0 ? 0 : s->of - 1;
 }
 /* How it does where that is not even: a function of the rows and of what it is given here, once
  * for all bands. */
-#define TG_RULE_BYTES 112
-typedef struct tg_rule {
-    tg_range (*need)(const void *given, tg_range out); /* `out` is not empty */
+#define TGI_RULE_BYTES 112
+typedef struct tgi_rule {
+    tgi_range (*need)(const void *given, tgi_range out); /* `out` is not empty */
     int rising; /* 1: the first row says where that begins and the last one where it ends */
     /* NULL, or, of a rising one: the largest b for which rows below b read only rows below
      * `end`, which is less than the extent. */
     int64_t (*end)(const void *given, int64_t end);
     union {
         double aligned;
-        unsigned char given[TG_RULE_BYTES];
+        unsigned char given[TGI_RULE_BYTES];
     } u;
-} tg_rule;
+} tgi_rule;
 
-static inline tg_range tgi_rule_need(const tg_rule *r, tg_range out)
+static inline tgi_range tgi_rule_need(const tgi_rule *r, tgi_range out)
 {
     return r->need(r->u.given, out);
 }
 
 /* The largest b for which rows below b read only rows below `end`; INT64_MAX: there is none. */
-int64_t tgi_slide_end(const tg_slide *s, int64_t end);
+int64_t tgi_slide_end(const tgi_slide *s, int64_t end);
 
 /* Of a window op with kernel k, stride s, zero padding p before, dilation d: output rows [a,b)
  * read [a*s-p, (b-1)*s-p+(k-1)*d+1), unclipped. @source ONNX Conv. */
-tg_slide tgi_window_slide(int64_t k, int64_t s, int64_t p, int64_t d);
+tgi_slide tgi_window_slide(int64_t k, int64_t s, int64_t p, int64_t d);
 
 #endif

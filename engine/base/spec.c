@@ -230,9 +230,9 @@ tg_status tgi_tile_parse(const char *text, tgi_tile_spec *out, tgi_err *err)
  */
 
 /* "lo:hi", either may be missing. */
-static bool bounds(const char **p, tg_range *out)
+static bool bounds(const char **p, tgi_range *out)
 {
-    tg_range r = {0, TGI_ROI_OPEN};
+    tgi_range r = {0, TGI_ROI_OPEN};
     if (**p != ':' && !number(p, &r.lo))
         return false;
     if (!take(p, ':'))
@@ -246,7 +246,7 @@ static bool bounds(const char **p, tg_range *out)
 tg_status tgi_roi_parse(const char *text, tgi_roi_spec *out, tgi_err *err)
 {
     const char *p = text;
-    tg_range ax[3];
+    tgi_range ax[3];
     int n = 0;
     bool ok = true;
     do
@@ -258,17 +258,17 @@ tg_status tgi_roi_parse(const char *text, tgi_roi_spec *out, tgi_err *err)
             "\"%s\": a region is z0:z1,y0:y1,x0:x1 or y0:y1,x0:x1 with each end after "
             "its start; a missing bound means the image's",
             text);
-    out->ax[0] = n == 3 ? ax[0] : (tg_range){0, TGI_ROI_OPEN};
+    out->ax[0] = n == 3 ? ax[0] : (tgi_range){0, TGI_ROI_OPEN};
     out->ax[1] = ax[n - 2];
     out->ax[2] = ax[n - 1];
     return TG_OK;
 }
 
-tg_status tgi_roi_resolve(const tgi_roi_spec *s, const int64_t extent[3], tg_range out[3],
+tg_status tgi_roi_resolve(const tgi_roi_spec *s, const int64_t extent[3], tgi_range out[3],
                           tgi_err *err)
 {
     static const char name[3] = {'z', 'y', 'x'};
-    tg_range r[3];
+    tgi_range r[3];
     for (int i = 0; i < 3; i++) {
         r[i] = s->ax[i];
         if (r[i].hi == TGI_ROI_OPEN)
@@ -287,9 +287,9 @@ tg_status tgi_roi_resolve(const tgi_roi_spec *s, const int64_t extent[3], tg_ran
  */
 
 /* "7", "5-9" (both included) or "10-". */
-static bool plane_range(const char **p, tg_range *out)
+static bool plane_range(const char **p, tgi_range *out)
 {
-    tg_range r;
+    tgi_range r;
     if (!number(p, &r.lo) || r.lo == INT64_MAX)
         return false;
     r.hi = r.lo + 1;
@@ -331,9 +331,9 @@ tg_status tgi_planes_resolve(tgi_planes_spec *s, int64_t n_planes, int64_t *coun
     tgi_planes_spec r = *s;
     if (r.n == 0) {
         r.n = 1;
-        r.range[0] = (tg_range){0, n_planes};
+        r.range[0] = (tgi_range){0, n_planes};
     }
-    tg_range *last = &r.range[r.n - 1];
+    tgi_range *last = &r.range[r.n - 1];
     if (last->hi == TGI_ROI_OPEN)
         last->hi = n_planes > last->lo ? n_planes : last->lo + 1; /* refused below */
     if (last->hi > n_planes)

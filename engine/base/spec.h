@@ -27,19 +27,19 @@ tg_status tgi_tile_parse(const char *text, tgi_tile_spec *out, tgi_err *err);
 /* ---- region of interest: "z0:z1,y0:y1,x0:x1" or "y0:y1,x0:x1", bounds may be empty ---- */
 #define TGI_ROI_OPEN INT64_MAX /* "to the end" */
 typedef struct tgi_roi_spec {
-    tg_range ax[3]; /* z,y,x; [0, TGI_ROI_OPEN) where not stated */
+    tgi_range ax[3]; /* z,y,x; [0, TGI_ROI_OPEN) where not stated */
 } tgi_roi_spec;
 tg_status tgi_roi_parse(const char *text, tgi_roi_spec *out, tgi_err *err);
 /* The box inside an image of `extent` z,y,x; TG_E_ARG when it reaches beyond, naming the axis.
  */
-tg_status tgi_roi_resolve(const tgi_roi_spec *s, const int64_t extent[3], tg_range out[3],
+tg_status tgi_roi_resolve(const tgi_roi_spec *s, const int64_t extent[3], tgi_range out[3],
                           tgi_err *err);
 
 /* ---- planes: "0,2,5-9", "10-" ---- */
 #define TGI_PLANES_MAX 64
 typedef struct tgi_planes_spec {
-    int n;                          /* 0: all planes */
-    tg_range range[TGI_PLANES_MAX]; /* ascending, apart, half open; the last hi may be open */
+    int n;                           /* 0: all planes */
+    tgi_range range[TGI_PLANES_MAX]; /* ascending, apart, half open; the last hi may be open */
 } tgi_planes_spec;
 tg_status tgi_planes_parse(const char *text, tgi_planes_spec *out, tgi_err *err);
 /* Close an open end at n_planes, or (n == 0) take all; TG_E_ARG when a plane is not there. */

@@ -58,7 +58,7 @@ void tgi_dtype_range(tg_dtype t, double *lo, double *hi)
     *hi = (size_t)t < N_TYPES ? types[t].hi : 0;
 }
 
-bool tgi_desc_count(const tg_desc *d, int64_t *out)
+bool tgi_desc_count(const tgi_desc *d, int64_t *out)
 {
     int64_t n = 1;
     for (int i = 0; i < d->rank; i++)
@@ -68,7 +68,7 @@ bool tgi_desc_count(const tg_desc *d, int64_t *out)
     return true;
 }
 
-bool tgi_desc_same_shape(const tg_desc *a, const tg_desc *b)
+bool tgi_desc_same_shape(const tgi_desc *a, const tgi_desc *b)
 {
     if (a->rank != b->rank)
         return false;
@@ -78,7 +78,7 @@ bool tgi_desc_same_shape(const tg_desc *a, const tg_desc *b)
     return true;
 }
 
-const char *tgi_desc_text(const tg_desc *d, char *buf, size_t cap)
+const char *tgi_desc_text(const tgi_desc *d, char *buf, size_t cap)
 {
     size_t n = 0;
     buf[0] = 0;

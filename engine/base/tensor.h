@@ -8,15 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TG_MAX_RANK 8
+#define TGI_MAX_RANK 8
 
 /* Logical shape of a tensor, outermost first. Image-like activations are [N,C,H,W] or
  * [N,C,D,H,W]; dim is never negative once inferred. */
-typedef struct tg_desc {
+typedef struct tgi_desc {
     tg_dtype dtype;
     int rank;
-    int64_t dim[TG_MAX_RANK];
-} tg_desc;
+    int64_t dim[TGI_MAX_RANK];
+} tgi_desc;
 
 /* bfloat16: a type that activations on a device can have, and no file, array or network. */
 #define TGI_DTYPE_BF16 ((tg_dtype)(TG_DTYPE_BOOL + 1))
@@ -29,9 +29,9 @@ bool tgi_dtype_is_float(tg_dtype t);
 void tgi_dtype_range(tg_dtype t, double *lo, double *hi);
 
 /* Number of elements; false when it overflows int64 or a dim is negative. */
-bool tgi_desc_count(const tg_desc *d, int64_t *out);
-bool tgi_desc_same_shape(const tg_desc *a, const tg_desc *b);
+bool tgi_desc_count(const tgi_desc *d, int64_t *out);
+bool tgi_desc_same_shape(const tgi_desc *a, const tgi_desc *b);
 /* "[1,3,480,640] float32" into buf; returns buf. */
-const char *tgi_desc_text(const tg_desc *d, char *buf, size_t cap);
+const char *tgi_desc_text(const tgi_desc *d, char *buf, size_t cap);
 
 #endif

@@ -4,8 +4,8 @@
  * whose halves come from both is the result of neither. So whoever changes what is computed
  * raises the first number, and whoever changes what stands in OUT.journal raises the second, in
  * the same commit (CONTRIBUTING.md, "Bits and journals"). */
-#ifndef TG_VERSIONS_H
-#define TG_VERSIONS_H
+#ifndef TGI_VERSIONS_H
+#define TGI_VERSIONS_H
 
 /* Raised by every change after which some job has other bits: kernels, the order of sums, the
  * choice of kernels, rewrites, statistics, conversions, codecs of outputs.

@@ -40,7 +40,7 @@ tg_status tgi_device_parse(const char *text, tgi_device_spec *out, tgi_err *err)
 /* ---- The one with most free memory ------------------------------------------------------- */
 
 /* 0 when nobody knows. */
-static uint64_t free_of(const tg_device_info *info)
+static uint64_t free_of(const tgi_device_info *info)
 {
     uint64_t bytes = 0, used;
     const int id = tgi_gpu_of_uuid(info->uuid);

@@ -23,8 +23,8 @@ typedef struct tgi_device_spec {
 tg_status tgi_device_parse(const char *text, tgi_device_spec *out, tgi_err *err);
 
 typedef struct tgi_device_choice {
-    const tg_device_ops *ops; /* NULL: the processor */
-    tg_device_info info;
+    const tgi_device_ops *ops; /* NULL: the processor */
+    tgi_device_info info;
     char notice[320]; /* of auto: why there is no device although one is expected; or "" */
 } tgi_device_choice;
 

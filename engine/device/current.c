@@ -21,7 +21,7 @@ static tg_status preload(int id, tgi_err *err)
     tgi_devices all;
     tgi_devices_look("cuda", &all);
     for (int i = 0; i < all.n; i++) {
-        tg_device *d = NULL;
+        tgi_device *d = NULL;
         if (tgi_gpu_of_uuid(all.info[i].uuid) != id)
             continue;
         TGI_TRY(all.ops->open(i, &d, err));
@@ -34,7 +34,7 @@ static tg_status preload(int id, tgi_err *err)
 
 static const tgi_gpu_hooks hooks = {current, preload};
 
-void tgi_device_is_current(const tg_device_info *info)
+void tgi_device_is_current(const tgi_device_info *info)
 {
     const int id = tgi_gpu_of_uuid(info->uuid);
     if (id != TG_GPU_NONE)
@@ -44,12 +44,12 @@ void tgi_device_is_current(const tg_device_info *info)
     tgi_gpu_set_hooks(&hooks);
 }
 
-int tgi_device_was_current(const tg_device_info *info)
+int tgi_device_was_current(const tgi_device_info *info)
 {
     return info->id < 0 || info->id >= DEVICES || (atomic_load(&seen) >> info->id & 1);
 }
 
-uint64_t tgi_device_context(const tg_device_info *info, uint64_t bytes)
+uint64_t tgi_device_context(const tgi_device_info *info, uint64_t bytes)
 {
     if (info->id < 0 || info->id >= DEVICES)
         return bytes;
@@ -61,7 +61,7 @@ uint64_t tgi_device_context(const tg_device_info *info, uint64_t bytes)
 
 tg_status tgi_device_be_backend(tgi_err *err)
 {
-    const tg_device_ops *ops;
+    const tgi_device_ops *ops;
     TGI_TRY(tgi_device_open_plugin("cuda", &ops, err));
     tgi_gpu_set_hooks(&hooks);
     return TG_OK;

@@ -7,14 +7,14 @@
 #include "engine/device/plugin.h"
 
 /* From now on this is the current device of the monitor, and the monitor can make contexts. */
-void tgi_device_is_current(const tg_device_info *info);
+void tgi_device_is_current(const tgi_device_info *info);
 
 /* 1: this process has been told so of the device before: its context may be there still, and
  * takes nothing when it is opened again. */
-int tgi_device_was_current(const tg_device_info *info);
+int tgi_device_was_current(const tgi_device_info *info);
 
 /* The most that the device's context was seen to take in this process, `bytes` now included. */
-uint64_t tgi_device_context(const tg_device_info *info, uint64_t bytes);
+uint64_t tgi_device_context(const tgi_device_info *info, uint64_t bytes);
 
 /* The plugin as the monitor's backend, whichever device is current. TG_E_DEVICE: there is none.
  */

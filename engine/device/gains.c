@@ -54,17 +54,17 @@ static const struct {
                         "the others",
                         1.05,
                         1,
-                        {KIND(TG_DTYPE_F16, TG_KIND_WGMMA, 128, 3),
-                         KIND(TG_DTYPE_F16, TG_KIND_WGMMA, 64, 3),
-                         KIND(TGI_DTYPE_BF16, TG_KIND_WGMMA, 128, 3)}},
+                        {KIND(TG_DTYPE_F16, TGI_KIND_WGMMA, 128, 3),
+                         KIND(TG_DTYPE_F16, TGI_KIND_WGMMA, 64, 3),
+                         KIND(TGI_DTYPE_BF16, TGI_KIND_WGMMA, 128, 3)}},
     [TGI_GAIN_LIBRARY] = {"library_gain",
                           "products by its library are",
                           "our own",
                           1.1,
                           1,
-                          {KIND(TG_DTYPE_F16, TG_KIND_LIBRARY, 256, 1),
-                           KIND(TGI_DTYPE_BF16, TG_KIND_LIBRARY, 256, 1),
-                           KIND(TG_DTYPE_F32, TG_KIND_LIBRARY, 256, 1)}},
+                          {KIND(TG_DTYPE_F16, TGI_KIND_LIBRARY, 256, 1),
+                           KIND(TGI_DTYPE_BF16, TGI_KIND_LIBRARY, 256, 1),
+                           KIND(TG_DTYPE_F32, TGI_KIND_LIBRARY, 256, 1)}},
 };
 
 const char *tgi_gain_name(tgi_gain which)
@@ -123,23 +123,23 @@ static void to_elements(tg_dtype element, const float *from, int64_t n, void *to
 /* ---- A layer, ready to run --------------------------------------------------------------- */
 
 typedef struct subject {
-    const tg_device_ops *ops;
-    tg_device *d;
+    const tgi_device_ops *ops;
+    tgi_device *d;
     layer what;
-    const tg_backend *be;
+    const tgi_kernel_set *be;
     int64_t rows;
     conv_attrs attrs;
-    tg_desc src[2], dst;
-    tg_const weights;
-    const tg_const *consts[2];
-    tg_op_ctx ctx;
-    tg_layout_hint hint;
-    tg_view in, out;
-    tg_operand operand[2];
+    tgi_desc src[2], dst;
+    tgi_constant weights;
+    const tgi_constant *consts[2];
+    tgi_op_ctx ctx;
+    tgi_layout_hint hint;
+    tgi_view in, out;
+    tgi_operand operand[2];
     void *at_in, *at_out, *at_packed;
-    tg_device_step *steps; /* of the program: `times` of the same */
+    tgi_device_step *steps; /* of the program: `times` of the same */
     int times;
-    tg_device_program *program;
+    tgi_device_program *program;
     double least; /* seconds of one; 0: none yet */
 } subject;
 
@@ -151,23 +151,23 @@ static void describe(subject *s, const float *weights)
                             .pads = {4, {pad, pad, pad, pad}},
                             .dilations = {2, {1, 1}},
                             .group = 1};
-    s->src[0] = s->dst = (tg_desc){TG_DTYPE_F32, 4, {1, c, s->rows, COLUMNS}};
-    s->src[1] = (tg_desc){TG_DTYPE_F32, 4, {c, c, k, k}};
-    s->weights = (tg_const){s->src[1], weights};
+    s->src[0] = s->dst = (tgi_desc){TG_DTYPE_F32, 4, {1, c, s->rows, COLUMNS}};
+    s->src[1] = (tgi_desc){TG_DTYPE_F32, 4, {c, c, k, k}};
+    s->weights = (tgi_constant){s->src[1], weights};
     s->consts[1] = &s->weights;
-    s->ctx = (tg_op_ctx){.attrs = &s->attrs,
-                         .n_src = 2,
-                         .n_dst = 1,
-                         .src = s->src,
-                         .dst = &s->dst,
-                         .const_src = s->consts};
-    s->hint = (tg_layout_hint){.lanes = s->be->lanes,
-                               .kinds = s->what.kinds,
-                               .n_src = 2,
-                               .src_cb = {(int)tgi_whole_pixel(c)},
-                               .src_segs = {1},
-                               .seg_c = {{c}},
-                               .dst_cb = (int)tgi_whole_pixel(c)};
+    s->ctx = (tgi_op_ctx){.attrs = &s->attrs,
+                          .n_src = 2,
+                          .n_dst = 1,
+                          .src = s->src,
+                          .dst = &s->dst,
+                          .const_src = s->consts};
+    s->hint = (tgi_layout_hint){.lanes = s->be->lanes,
+                                .kinds = s->what.kinds,
+                                .n_src = 2,
+                                .src_cb = {(int)tgi_whole_pixel(c)},
+                                .src_segs = {1},
+                                .seg_c = {{c}},
+                                .dst_cb = (int)tgi_whole_pixel(c)};
 }
 
 static size_t row_bytes(const subject *s)
@@ -175,18 +175,18 @@ static size_t row_bytes(const subject *s)
     return (size_t)(COLUMNS * tgi_whole_pixel(s->what.channels)) * tgi_element_bytes(s->be);
 }
 
-static tg_view view_of(const subject *s, void *at)
+static tgi_view view_of(const subject *s, void *at)
 {
     const size_t pitch = row_bytes(s) / tgi_element_bytes(s->be);
-    return (tg_view){.base = at,
-                     .c = s->what.channels,
-                     .cb = (int)tgi_whole_pixel(s->what.channels),
-                     .width = COLUMNS,
-                     .y_pitch = pitch,
-                     .z_pitch = pitch * (size_t)s->rows,
-                     .block_pitch = pitch * (size_t)s->rows,
-                     .z_ring = 1,
-                     .y_ring = s->rows};
+    return (tgi_view){.base = at,
+                      .c = s->what.channels,
+                      .cb = (int)tgi_whole_pixel(s->what.channels),
+                      .width = COLUMNS,
+                      .y_pitch = pitch,
+                      .z_pitch = pitch * (size_t)s->rows,
+                      .block_pitch = pitch * (size_t)s->rows,
+                      .z_ring = 1,
+                      .y_ring = s->rows};
 }
 
 static tg_status no_memory(tgi_err *err)
@@ -194,7 +194,7 @@ static tg_status no_memory(tgi_err *err)
     return tgi_fail(err, TG_E_NOMEM, "no memory to measure a device with");
 }
 
-static tg_status send_weights(subject *s, const tg_variant *v, tgi_err *err)
+static tg_status send_weights(subject *s, const tgi_variant *v, tgi_err *err)
 {
     const size_t bytes = v->packed_bytes ? v->packed_bytes(&s->ctx, &s->hint) : 0;
     if (!bytes)
@@ -205,7 +205,7 @@ static tg_status send_weights(subject *s, const tg_variant *v, tgi_err *err)
     v->pack(&s->ctx, &s->hint, packed);
     tg_status st = s->ops->alloc(s->d, bytes, &s->at_packed, err);
     if (st == TG_OK)
-        st = s->ops->upload(s->d, TG_QUEUE_COMPUTE, s->at_packed, packed, bytes, err);
+        st = s->ops->upload(s->d, TGI_QUEUE_COMPUTE, s->at_packed, packed, bytes, err);
     if (st == TG_OK)
         st = s->ops->sync(s->d, NULL, err);
     tgi_free(packed);
@@ -225,7 +225,7 @@ static tg_status send_pixels(subject *s, tgi_err *err)
     if (st == TG_OK)
         to_elements(s->what.element, numbers, n, elements);
     for (int64_t y = 0; st == TG_OK && y < s->rows; y += CHUNK_ROWS)
-        st = s->ops->upload(s->d, TG_QUEUE_COMPUTE, (char *)s->at_in + (size_t)y * bytes,
+        st = s->ops->upload(s->d, TGI_QUEUE_COMPUTE, (char *)s->at_in + (size_t)y * bytes,
                             elements, (size_t)tgi_min(CHUNK_ROWS, s->rows - y) * bytes, err);
     if (st == TG_OK)
         st = s->ops->sync(s->d, NULL, err);
@@ -243,9 +243,9 @@ static tg_status poison(subject *s, int byte, tgi_err *err)
     if (st == TG_OK)
         memset(chunk, byte, bytes);
     for (int64_t y = 0; st == TG_OK && y < s->rows; y += CHUNK_ROWS)
-        st =
-            s->ops->upload(s->d, TG_QUEUE_COMPUTE, (char *)s->at_out + (size_t)y * row_bytes(s),
-                           chunk, (size_t)tgi_min(CHUNK_ROWS, s->rows - y) * row_bytes(s), err);
+        st = s->ops->upload(s->d, TGI_QUEUE_COMPUTE,
+                            (char *)s->at_out + (size_t)y * row_bytes(s), chunk,
+                            (size_t)tgi_min(CHUNK_ROWS, s->rows - y) * row_bytes(s), err);
     if (st == TG_OK)
         st = s->ops->sync(s->d, NULL, err);
     tgi_free(chunk);
@@ -253,10 +253,10 @@ static tg_status poison(subject *s, int byte, tgi_err *err)
 }
 
 /* The layer `times` over in one program. */
-static tg_status repeat(subject *s, const tg_device_step *step, int times, tgi_err *err)
+static tg_status repeat(subject *s, const tgi_device_step *step, int times, tgi_err *err)
 {
     size_t bytes;
-    tg_device_step *steps = tgi_malloc(TGI_TAG_PLAN, (size_t)times * sizeof *steps);
+    tgi_device_step *steps = tgi_malloc(TGI_TAG_PLAN, (size_t)times * sizeof *steps);
     if (!steps)
         return no_memory(err);
     for (int i = 0; i < times; i++)
@@ -266,14 +266,15 @@ static tg_status repeat(subject *s, const tg_device_step *step, int times, tgi_e
     tgi_free(s->steps);
     s->steps = steps;
     s->times = times;
-    return s->ops->program_open(s->d, TG_QUEUE_COMPUTE, steps, times, &s->program, &bytes, err);
+    return s->ops->program_open(s->d, TGI_QUEUE_COMPUTE, steps, times, &s->program, &bytes,
+                                err);
 }
 
 /* `*there` 0: the device has no variant of that kind for it. */
 static tg_status subject_open(subject *s, const float *weights, int *there, tgi_err *err)
 {
     describe(s, weights);
-    const tg_variant *v = tgi_variant_pick(s->be, "Conv", &s->ctx, &s->hint);
+    const tgi_variant *v = tgi_variant_pick(s->be, "Conv", &s->ctx, &s->hint);
     *there = v && !v->scratch_bytes && (s->what.kinds & ~v->kinds) == 0;
     if (!*there)
         return TG_OK;
@@ -284,15 +285,15 @@ static tg_status subject_open(subject *s, const float *weights, int *there, tgi_
     TGI_TRY(send_pixels(s, err));
     s->in = view_of(s, s->at_in);
     s->out = view_of(s, s->at_out);
-    s->operand[0] = (tg_operand){1, &s->in};
-    const tg_device_step step = {.kind = TG_STEP_NODE,
-                                 .variant = v,
-                                 .call = {.ctx = &s->ctx,
-                                          .src = s->operand,
-                                          .dst = &s->out,
-                                          .box = tgi_box_full(&s->dst),
-                                          .packed = s->at_packed,
-                                          .most = {1, s->what.channels, s->rows, COLUMNS}}};
+    s->operand[0] = (tgi_operand){1, &s->in};
+    const tgi_device_step step = {.kind = TGI_STEP_NODE,
+                                  .variant = v,
+                                  .call = {.ctx = &s->ctx,
+                                           .src = s->operand,
+                                           .dst = &s->out,
+                                           .box = tgi_box_full(&s->dst),
+                                           .packed = s->at_packed,
+                                           .most = {1, s->what.channels, s->rows, COLUMNS}}};
     return repeat(s, &step, 1, err);
 }
 
@@ -329,7 +330,7 @@ static tg_status choose_times(subject *s, tgi_err *err)
     if (s->least >= MEASURED)
         return TG_OK;
     const double n = s->least > 0 ? MEASURED / s->least + 1 : MOST_STEPS;
-    const tg_device_step step = s->steps[0];
+    const tgi_device_step step = s->steps[0];
     TGI_TRY(repeat(s, &step, n < MOST_STEPS ? (int)n : MOST_STEPS, err));
     s->least = 0;
     return s->ops->program_time(s->program, s->steps, &seconds, err);
@@ -356,7 +357,7 @@ static tg_status same_results(const subject s[2], int *same, tgi_err *err)
     for (int64_t y = 0; st == TG_OK && *same && y < s[0].rows; y += CHUNK_ROWS) {
         const size_t n = (size_t)tgi_min(CHUNK_ROWS, s[0].rows - y) * bytes;
         for (int k = 0; k < 2 && st == TG_OK; k++)
-            st = s[k].ops->download(s[k].d, TG_QUEUE_COMPUTE, rows + (size_t)k * n,
+            st = s[k].ops->download(s[k].d, TGI_QUEUE_COMPUTE, rows + (size_t)k * n,
                                     (char *)s[k].at_out + (size_t)y * bytes, n, err);
         if (st == TG_OK)
             st = s[0].ops->sync(s[0].d, NULL, err);
@@ -389,8 +390,9 @@ static tg_status compare(subject s[2], const float *weights, int compared, doubl
     return st;
 }
 
-static tg_status measure(const trial *t, int compared, const tg_device_ops *ops, tg_device *d,
-                         const tg_device_info *info, uint64_t limit, double *gain, tgi_err *err)
+static tg_status measure(const trial *t, int compared, const tgi_device_ops *ops, tgi_device *d,
+                         const tgi_device_info *info, uint64_t limit, double *gain,
+                         tgi_err *err)
 {
     const int64_t c = t->plain.channels, k = t->plain.kernel;
     const int64_t rows = tgi_max(
@@ -418,8 +420,8 @@ static tg_status measure(const trial *t, int compared, const tg_device_ops *ops,
     return st;
 }
 
-tg_status tgi_gain_measure(tgi_gain which, const tg_device_ops *ops, tg_device *d,
-                           const tg_device_info *info, uint64_t limit, double *gain,
+tg_status tgi_gain_measure(tgi_gain which, const tgi_device_ops *ops, tgi_device *d,
+                           const tgi_device_info *info, uint64_t limit, double *gain,
                            tgi_err *err)
 {
     double least = -1, one;

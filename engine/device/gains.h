@@ -8,8 +8,8 @@
 
 typedef enum tgi_gain {
     TGI_GAIN_HALF,    /* of half precision over float32, in a convolution */
-    TGI_GAIN_WGMMA,   /* of TG_KIND_WGMMA, in convolutions of 16-bit numbers */
-    TGI_GAIN_LIBRARY, /* of TG_KIND_LIBRARY, which must be open, in products of matrices */
+    TGI_GAIN_WGMMA,   /* of TGI_KIND_WGMMA, in convolutions of 16-bit numbers */
+    TGI_GAIN_LIBRARY, /* of TGI_KIND_LIBRARY, which must be open, in products of matrices */
     TGI_GAIN_COUNT
 } tgi_gain;
 
@@ -28,8 +28,8 @@ double tgi_gain_worth(tgi_gain which);
  * The device's own clock says what they took: so many of a layer in one program that a round
  * has 5 ms and more. Everything allocated on the device is given back; TG_E_BUDGET: that would
  * be more than `limit` bytes, as it is where --vram leaves little. */
-tg_status tgi_gain_measure(tgi_gain which, const tg_device_ops *ops, tg_device *d,
-                           const tg_device_info *info, uint64_t limit, double *gain,
+tg_status tgi_gain_measure(tgi_gain which, const tgi_device_ops *ops, tgi_device *d,
+                           const tgi_device_info *info, uint64_t limit, double *gain,
                            tgi_err *err);
 
 #endif

@@ -16,13 +16,13 @@ typedef struct identity {
     char device[160], driver[64], version[48];
 } identity;
 
-static identity identity_of(const tg_device_info *info)
+static identity identity_of(const tgi_device_info *info)
 {
     identity id;
     snprintf(id.device, sizeof id.device, "%s %s", info->name, info->uuid);
     snprintf(id.driver, sizeof id.driver, "%s", info->driver);
     snprintf(id.version, sizeof id.version, "%s, interface %u", TG_VERSION_STRING,
-             TG_DEVICE_ABI);
+             TGI_DEVICE_ABI);
     return id;
 }
 
@@ -82,7 +82,7 @@ static tgi_json *load(char *path, size_t cap)
     return doc;
 }
 
-void tgi_measured_read(const tg_device_info *info, tgi_measured *out)
+void tgi_measured_read(const tgi_device_info *info, tgi_measured *out)
 {
     const identity id = identity_of(info);
     char path[1024];
@@ -132,7 +132,7 @@ static void put_others(tgi_jw *w, const tgi_json *doc, const char *device)
     }
 }
 
-tg_status tgi_measured_write(const tg_device_info *info, const tgi_measured *m, tgi_err *err)
+tg_status tgi_measured_write(const tgi_device_info *info, const tgi_measured *m, tgi_err *err)
 {
     const identity id = identity_of(info);
     char path[1024], *text = NULL;

@@ -13,8 +13,8 @@ typedef struct tgi_measured {
 } tgi_measured;
 
 /* What is known; nothing, where there is no row. */
-void tgi_measured_read(const tg_device_info *info, tgi_measured *out);
+void tgi_measured_read(const tgi_device_info *info, tgi_measured *out);
 /* Keep it, beside what is there of other devices. */
-tg_status tgi_measured_write(const tg_device_info *info, const tgi_measured *m, tgi_err *err);
+tg_status tgi_measured_write(const tgi_device_info *info, const tgi_measured *m, tgi_err *err);
 
 #endif

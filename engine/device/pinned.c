@@ -2,11 +2,11 @@
 
 #include "engine/base/mem.h"
 
-tg_status tgi_pinned_get(const tg_device_ops *ops, tg_device *d, size_t bytes, tg_pinned *out,
-                         tgi_err *err)
+tg_status tgi_pinned_get(const tgi_device_ops *ops, tgi_device *d, size_t bytes,
+                         tgi_pinned *out, tgi_err *err)
 {
     tgi_err why = {0};
-    *out = (tg_pinned){0};
+    *out = (tgi_pinned){0};
     const tg_status st = ops->pin(d, bytes, &out->at, &why);
     if (st == TG_OK)
         return TG_OK;
@@ -20,11 +20,11 @@ tg_status tgi_pinned_get(const tg_device_ops *ops, tg_device *d, size_t bytes, t
     return out->at ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for copies: %s", why.text);
 }
 
-void tgi_pinned_drop(const tg_device_ops *ops, tg_device *d, tg_pinned *p)
+void tgi_pinned_drop(const tgi_device_ops *ops, tgi_device *d, tgi_pinned *p)
 {
     if (p->ordinary)
         tgi_free(p->at);
     else if (p->at)
         ops->unpin(d, p->at);
-    *p = (tg_pinned){0};
+    *p = (tgi_pinned){0};
 }

@@ -6,14 +6,14 @@
 
 #include "kernels/device.h"
 
-typedef struct tg_pinned {
+typedef struct tgi_pinned {
     void *at;     /* NULL: nothing */
     int ordinary; /* 1: it is not pinned */
-} tg_pinned;
+} tgi_pinned;
 
 /* Returned; tgi_pinned_drop. TG_E_NOMEM: there is no ordinary memory either. */
-tg_status tgi_pinned_get(const tg_device_ops *ops, tg_device *d, size_t bytes, tg_pinned *out,
-                         tgi_err *err);
-void tgi_pinned_drop(const tg_device_ops *ops, tg_device *d, tg_pinned *p);
+tg_status tgi_pinned_get(const tgi_device_ops *ops, tgi_device *d, size_t bytes,
+                         tgi_pinned *out, tgi_err *err);
+void tgi_pinned_drop(const tgi_device_ops *ops, tgi_device *d, tgi_pinned *p);
 
 #endif

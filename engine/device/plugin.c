@@ -18,7 +18,7 @@ typedef struct plugin {
     const char *name, *file, *environment;
     int asked; /* whether opening was tried; all below is set then */
     void *dl;
-    const tg_device_ops *ops;
+    const tgi_device_ops *ops;
     char path[512], why[256];
 } plugin;
 
@@ -65,7 +65,7 @@ static int find_file(plugin *p)
 }
 
 /* A table lacks nothing: what is offered, works. */
-static int complete(const tg_device_ops *o)
+static int complete(const tgi_device_ops *o)
 {
     return o->name && o->backend && o->count && o->describe && o->open && o->close &&
            o->memory && o->alloc && o->release && o->pin && o->unpin && o->upload &&
@@ -75,18 +75,18 @@ static int complete(const tg_device_ops *o)
 }
 
 /* Its table, or NULL with `why`. */
-static const tg_device_ops *table_of(plugin *p)
+static const tgi_device_ops *table_of(plugin *p)
 {
-    tg_device_plugin_fn ask = NULL;
-    void *at = dlsym(p->dl, TG_DEVICE_PLUGIN_SYMBOL);
+    tgi_device_plugin_fn ask = NULL;
+    void *at = dlsym(p->dl, TGI_DEVICE_PLUGIN_SYMBOL);
     memcpy(&ask, &at, sizeof ask); /* POSIX says that a function may be had from it */
     if (!ask) {
         snprintf(p->why, sizeof p->why, "%.150s is no plugin: it lacks %s", p->path,
-                 TG_DEVICE_PLUGIN_SYMBOL);
+                 TGI_DEVICE_PLUGIN_SYMBOL);
         return NULL;
     }
-    const tg_device_ops *ops = ask(TG_DEVICE_ABI);
-    if (!ops || ops->abi != TG_DEVICE_ABI) {
+    const tgi_device_ops *ops = ask(TGI_DEVICE_ABI);
+    if (!ops || ops->abi != TGI_DEVICE_ABI) {
         snprintf(p->why, sizeof p->why, "%.150s belongs to another version of tegula", p->path);
         return NULL;
     }
@@ -131,7 +131,7 @@ void tgi_device_close_plugins(void)
     pthread_mutex_unlock(&lock);
 }
 
-tg_status tgi_device_open_plugin(const char *name, const tg_device_ops **out, tgi_err *err)
+tg_status tgi_device_open_plugin(const char *name, const tgi_device_ops **out, tgi_err *err)
 {
     plugin *p = plugin_of(name);
     *out = NULL;
@@ -196,14 +196,14 @@ static void keep_first(const looked *before, const looked *after)
     }
 }
 
-uint64_t tgi_device_first_bytes(const tg_device_info *info)
+uint64_t tgi_device_first_bytes(const tgi_device_info *info)
 {
     const int id = tgi_gpu_of_uuid(info->uuid);
     return id >= 0 && id < TGI_MAX_DEVICES ? atomic_load(&first_bytes[id]) : 0;
 }
 
 /* The driver's first answer in this process. */
-static tg_status count_devices(const tg_device_ops *ops, int *n, tgi_err *err)
+static tg_status count_devices(const tgi_device_ops *ops, int *n, tgi_err *err)
 {
     static atomic_flag asked = ATOMIC_FLAG_INIT;
     looked before, after;

@@ -18,23 +18,23 @@
 #define TGI_MAX_DEVICES 32
 
 typedef struct tgi_devices {
-    const tg_device_ops *ops; /* NULL: no plugin could be opened */
-    char path[512];           /* that was opened, or could not be; "": none was found */
+    const tgi_device_ops *ops; /* NULL: no plugin could be opened */
+    char path[512];            /* that was opened, or could not be; "": none was found */
     int n;
-    tg_device_info info[TGI_MAX_DEVICES];
+    tgi_device_info info[TGI_MAX_DEVICES];
     char why[256]; /* of n == 0: one line; else "" */
 } tgi_devices;
 
 /* The table of a plugin ("cuda"). TG_E_DEVICE with the reason in one line; it is found again,
  * not looked for again, by later calls. */
-tg_status tgi_device_open_plugin(const char *name, const tg_device_ops **out, tgi_err *err);
+tg_status tgi_device_open_plugin(const char *name, const tgi_device_ops **out, tgi_err *err);
 
 /* What a plugin has, without making a context anywhere. */
 void tgi_devices_look(const char *name, tgi_devices *out);
 
 /* Bytes of the device that the driver took when this process first asked it anything; 0: none,
  * or nobody knows. */
-uint64_t tgi_device_first_bytes(const tg_device_info *info);
+uint64_t tgi_device_first_bytes(const tgi_device_info *info);
 
 /* Close all, so that the next question looks again: for tests, which pretend one machine after
  * another. */

@@ -18,11 +18,11 @@ typedef struct kept {
 #define NOT_KEPT UINT32_MAX
 
 typedef struct decoded {
-    tg_source base;
-    tg_source *inner;
-    const tg_image_info *info;
-    const tg_mapping *map;
-    tg_scratch *scratch;
+    tgi_source base;
+    tgi_source *inner;
+    const tgi_image_info *info;
+    const tgi_mapping *map;
+    tgi_scratch *scratch;
     pthread_mutex_t lock; /* of planes[] and piece */
     kept *planes;
     uint8_t *piece; /* piece_rows rows of all samples */
@@ -33,19 +33,19 @@ typedef struct decoded {
 
 /* ---- Sizes ------------------------------------------------------------------------------- */
 
-static size_t row_bytes(const tg_mapping *m, const tg_image_info *info)
+static size_t row_bytes(const tgi_mapping *m, const tgi_image_info *info)
 {
     return (size_t)m->extent[2] * tgi_dtype_size(info->dtype);
 }
 
-static int64_t rows_at_once(const tg_mapping *m, const tg_image_info *info)
+static int64_t rows_at_once(const tgi_mapping *m, const tgi_image_info *info)
 {
     const size_t row = tgi_sat_mul(row_bytes(m, info), (size_t)info->samples);
     return tgi_clamp((int64_t)(PIECE_BYTES / (row ? row : 1)), 1, m->extent[1]);
 }
 
 /* Number the planes that a mapping reads, in the file's order. Returns how many. */
-static int64_t number_planes(const tg_mapping *m, const tg_image_info *info, kept *planes)
+static int64_t number_planes(const tgi_mapping *m, const tgi_image_info *info, kept *planes)
 {
     uint32_t n = 0;
     for (int64_t p = 0; p < info->n_planes; p++)
@@ -63,12 +63,12 @@ static int64_t number_planes(const tg_mapping *m, const tg_image_info *info, kep
     return n;
 }
 
-static uint64_t plane_bytes(const tg_mapping *m, const tg_image_info *info)
+static uint64_t plane_bytes(const tgi_mapping *m, const tgi_image_info *info)
 {
     return (uint64_t)row_bytes(m, info) * (uint64_t)m->extent[1] * (uint64_t)info->samples;
 }
 
-tg_status tgi_decoded_file_bytes(const tg_mapping *m, const tg_image_info *info,
+tg_status tgi_decoded_file_bytes(const tgi_mapping *m, const tgi_image_info *info,
                                  uint64_t *bytes, tgi_err *err)
 {
     kept *planes = tgi_calloc(TGI_TAG_PLAN, (size_t)info->n_planes, sizeof *planes);
@@ -79,7 +79,7 @@ tg_status tgi_decoded_file_bytes(const tg_mapping *m, const tg_image_info *info,
     return TG_OK;
 }
 
-size_t tgi_decoded_bytes(const tg_mapping *m, const tg_image_info *info, int threads)
+size_t tgi_decoded_bytes(const tgi_mapping *m, const tgi_image_info *info, int threads)
 {
     const size_t piece = (size_t)rows_at_once(m, info) * row_bytes(m, info);
     return sizeof(decoded) + piece * (size_t)info->samples +
@@ -91,7 +91,7 @@ size_t tgi_decoded_bytes(const tg_mapping *m, const tg_image_info *info, int thr
 
 static uint64_t offset_of(const decoded *d, uint32_t place, int sample, int64_t y)
 {
-    const tg_mapping *m = d->map;
+    const tgi_mapping *m = d->map;
     const uint64_t rows = ((uint64_t)place * (uint64_t)d->info->samples + (uint64_t)sample) *
                               (uint64_t)m->extent[1] +
                           (uint64_t)y;
@@ -102,7 +102,7 @@ static uint64_t offset_of(const decoded *d, uint32_t place, int sample, int64_t 
 static tg_status fill_piece(decoded *d, int thread, int64_t plane, int64_t y, int64_t y1,
                             tgi_err *err)
 {
-    const tg_mapping *m = d->map;
+    const tgi_mapping *m = d->map;
     const size_t pitch = row_bytes(m, d->info), part = pitch * (size_t)(y1 - y);
     TGI_TRY(tgi_source_read(d->inner, thread, plane, 0, d->info->samples, m->origin[1] + y,
                             m->origin[1] + y1, m->origin[2], m->origin[2] + m->extent[2],
@@ -132,8 +132,8 @@ static tg_status fill(decoded *d, int thread, int64_t plane, int64_t y1, tgi_err
 /* ---- The source -------------------------------------------------------------------------- */
 
 /* Rows and columns are the mapping's box from here on. To every `to`-th element of dst. */
-static tg_status read_kept(decoded *d, int thread, int64_t plane, int sample, tg_range y,
-                           tg_range x, char *dst, size_t to, size_t row_pitch, tgi_err *err)
+static tg_status read_kept(decoded *d, int thread, int64_t plane, int sample, tgi_range y,
+                           tgi_range x, char *dst, size_t to, size_t row_pitch, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(d->info->dtype), n = (size_t)tgi_range_len(x) * size;
     tgi_window *w = &d->window[thread];
@@ -156,14 +156,14 @@ static tg_status read_kept(decoded *d, int thread, int64_t plane, int sample, tg
     return TG_OK;
 }
 
-static tg_status decoded_read(tg_source *base, int thread, int64_t plane, int s0, int s1,
+static tg_status decoded_read(tgi_source *base, int thread, int64_t plane, int s0, int s1,
                               int64_t y0, int64_t y1, int64_t x0, int64_t x1, void *dst,
                               size_t row_pitch, size_t sample_pitch, tgi_err *err)
 {
     decoded *d = (decoded *)base;
-    const tg_mapping *m = d->map;
-    const tg_range y = {y0 - m->origin[1], y1 - m->origin[1]};
-    const tg_range x = {x0 - m->origin[2], x1 - m->origin[2]};
+    const tgi_mapping *m = d->map;
+    const tgi_range y = {y0 - m->origin[1], y1 - m->origin[1]};
+    const tgi_range x = {x0 - m->origin[2], x1 - m->origin[2]};
     if (thread < 0 || thread >= d->threads || plane < 0 || plane >= d->info->n_planes ||
         s0 < 0 || s1 > d->info->samples || y.lo < 0 || y.hi > m->extent[1] || x.lo < 0 ||
         x.hi > m->extent[2] || d->planes[plane].place == NOT_KEPT)
@@ -176,7 +176,7 @@ static tg_status decoded_read(tg_source *base, int thread, int64_t plane, int s0
     pthread_mutex_unlock(&d->lock);
     if (st != TG_OK)
         return st;
-    const bool together = sample_pitch == TG_INTERLEAVED;
+    const bool together = sample_pitch == TGI_INTERLEAVED;
     const size_t next = together ? tgi_dtype_size(d->info->dtype) : sample_pitch;
     for (int s = s0; s < s1; s++)
         TGI_TRY(read_kept(d, thread, plane, s, y, x, (char *)dst + (size_t)(s - s0) * next,
@@ -184,7 +184,7 @@ static tg_status decoded_read(tg_source *base, int thread, int64_t plane, int s0
     return TG_OK;
 }
 
-static void decoded_close(tg_source **base)
+static void decoded_close(tgi_source **base)
 {
     decoded *d = (decoded *)*base;
     if (!d)
@@ -200,28 +200,28 @@ static void decoded_close(tg_source **base)
     *base = NULL;
 }
 
-static const tg_image_info *decoded_info(const tg_source *s)
+static const tgi_image_info *decoded_info(const tgi_source *s)
 {
     return ((const decoded *)s)->info;
 }
 
-static size_t decoded_codec_bytes(const tg_source *s)
+static size_t decoded_codec_bytes(const tgi_source *s)
 {
     const decoded *d = (const decoded *)s;
     return tgi_decoded_bytes(d->map, d->info, d->threads);
 }
 
-static const tg_source_ops decoded_ops = {.format = "scratch",
-                                          .info = decoded_info,
-                                          .read = decoded_read,
-                                          .close = decoded_close,
-                                          .codec_bytes = decoded_codec_bytes};
+static const tgi_source_ops decoded_ops = {.format = "scratch",
+                                           .info = decoded_info,
+                                           .read = decoded_read,
+                                           .close = decoded_close,
+                                           .codec_bytes = decoded_codec_bytes};
 
 /* ---- Open -------------------------------------------------------------------------------- */
 
 static tg_status open_parts(decoded *d, const char *folder, tgi_err *err)
 {
-    const tg_image_info *info = d->info;
+    const tgi_image_info *info = d->info;
     const size_t row = row_bytes(d->map, info) * (size_t)info->samples;
     d->piece_rows = rows_at_once(d->map, info);
     d->planes = tgi_calloc(TGI_TAG_IO, (size_t)info->n_planes, sizeof *d->planes);
@@ -237,8 +237,8 @@ static tg_status open_parts(decoded *d, const char *folder, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_decoded_open(tg_source *inner, int threads, const tg_mapping *m,
-                           const char *folder, tg_source **out, tgi_err *err)
+tg_status tgi_decoded_open(tgi_source *inner, int threads, const tgi_mapping *m,
+                           const char *folder, tgi_source **out, tgi_err *err)
 {
     decoded *d = tgi_calloc(TGI_TAG_IO, 1, sizeof *d);
     if (!d)
@@ -251,7 +251,7 @@ tg_status tgi_decoded_open(tg_source *inner, int threads, const tg_mapping *m,
     pthread_mutex_init(&d->lock, NULL);
     const tg_status st = open_parts(d, folder, err);
     if (st != TG_OK) {
-        tg_source *base = &d->base;
+        tgi_source *base = &d->base;
         decoded_close(&base);
         return st;
     }

@@ -16,13 +16,13 @@
 #include "io/image.h"
 
 /* Disk (or memory filesystem) that the pixels of a mapping take. */
-tg_status tgi_decoded_file_bytes(const tg_mapping *m, const tg_image_info *info,
+tg_status tgi_decoded_file_bytes(const tgi_mapping *m, const tgi_image_info *info,
                                  uint64_t *bytes, tgi_err *err);
 /* Memory that such a source takes beside the one it stands in front of. */
-size_t tgi_decoded_bytes(const tg_mapping *m, const tg_image_info *info, int threads);
+size_t tgi_decoded_bytes(const tgi_mapping *m, const tgi_image_info *info, int threads);
 /* `inner`, `m` and `folder` are borrowed and outlive it; `threads` as inner was opened for.
  * Returned; close with tgi_source_close. As tgi_scratch_create. */
-tg_status tgi_decoded_open(tg_source *inner, int threads, const tg_mapping *m,
-                           const char *folder, tg_source **out, tgi_err *err);
+tg_status tgi_decoded_open(tgi_source *inner, int threads, const tgi_mapping *m,
+                           const char *folder, tgi_source **out, tgi_err *err);
 
 #endif

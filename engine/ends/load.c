@@ -12,20 +12,20 @@
 typedef struct fetched {
     int valid;
     int64_t item, shift[3];
-    tg_box box;
-    tg_range rows, cols; /* in the region's coordinates */
+    tgi_box box;
+    tgi_range rows, cols; /* in the region's coordinates */
     tg_status st;
     tgi_err err;
 } fetched;
 
 enum { IDLE, ASKED, READY, QUIT };
 
-struct tg_loader {
-    tg_loader_opts o;
+struct tgi_loader {
+    tgi_loader_opts o;
     tg_dtype type;
     int64_t together; /* channels that lie side by side in staging: samples of a pixel, or 1 */
     int64_t item, shift[3];
-    tg_affine affine;
+    tgi_affine affine;
     fetched slot[2];
     int next; /* staging buffer the next fetch goes to */
     pthread_t thread;
@@ -38,15 +38,15 @@ struct tg_loader {
 /* ---- Geometry ---------------------------------------------------------------------------- */
 
 /* Axis of a box in the region's frame. */
-static tg_range axis_of(const tg_loader *l, const fetched *f, int zyx)
+static tgi_range axis_of(const tgi_loader *l, const fetched *f, int zyx)
 {
     if (zyx == 0 && l->o.rank != 5)
-        return (tg_range){0, 1};
-    const tg_range r = f->box.ax[l->o.rank - 3 + zyx];
-    return (tg_range){r.lo - f->shift[zyx], r.hi - f->shift[zyx]};
+        return (tgi_range){0, 1};
+    const tgi_range r = f->box.ax[l->o.rank - 3 + zyx];
+    return (tgi_range){r.lo - f->shift[zyx], r.hi - f->shift[zyx]};
 }
 
-size_t tgi_loader_bytes(const tg_mapping *m, tg_dtype type, int64_t slabs, int64_t rows,
+size_t tgi_loader_bytes(const tgi_mapping *m, tg_dtype type, int64_t slabs, int64_t rows,
                         int64_t columns)
 {
     /* mirrored pixels lie at most as far inside as the padding reaches outside */
@@ -59,43 +59,43 @@ size_t tgi_loader_bytes(const tg_mapping *m, tg_dtype type, int64_t slabs, int64
 
 /* ---- Fetch ------------------------------------------------------------------------------- */
 
-static size_t row_bytes(const tg_loader *l, const fetched *f)
+static size_t row_bytes(const tgi_loader *l, const fetched *f)
 {
     return (size_t)(tgi_range_len(f->cols) * l->together) * tgi_dtype_size(l->type);
 }
 
-static size_t plane_bytes(const tg_loader *l, const fetched *f)
+static size_t plane_bytes(const tgi_loader *l, const fetched *f)
 {
     return row_bytes(l, f) * (size_t)tgi_range_len(f->rows);
 }
 
 /* Of one slab in staging. */
-static int64_t planes_of(const tg_loader *l)
+static int64_t planes_of(const tgi_loader *l)
 {
     return l->o.map->channels / l->together;
 }
 
 /* Channel c, or all of them when they are samples: as the file most likely has them. */
-static tg_status read_channel(tg_loader *l, int thread, const fetched *f, int64_t z, int64_t c,
+static tg_status read_channel(tgi_loader *l, int thread, const fetched *f, int64_t z, int64_t c,
                               char *dst, tgi_err *err)
 {
-    const tg_mapping *m = l->o.map;
+    const tgi_mapping *m = l->o.map;
     int sample;
     const int64_t plane = tgi_mapping_plane(m, f->item, z, &sample) + c * m->channel_stride;
     const int s0 = m->from_samples ? 0 : sample, s1 = s0 + (int)l->together;
     return tgi_source_read(l->o.source, thread, plane, s0, s1, m->origin[1] + f->rows.lo,
                            m->origin[1] + f->rows.hi, m->origin[2] + f->cols.lo,
-                           m->origin[2] + f->cols.hi, dst, row_bytes(l, f), TG_INTERLEAVED,
+                           m->origin[2] + f->cols.hi, dst, row_bytes(l, f), TGI_INTERLEAVED,
                            err);
 }
 
-static tg_status fetch(tg_loader *l, int which, int thread)
+static tg_status fetch(tgi_loader *l, int which, int thread)
 {
     fetched *f = &l->slot[which];
-    const tg_mapping *m = l->o.map;
+    const tgi_mapping *m = l->o.map;
     f->rows = tgi_pad_hull(m->pad, axis_of(l, f, 1), m->extent[1]);
     f->cols = tgi_pad_hull(m->pad, axis_of(l, f, 2), m->extent[2]);
-    const tg_range z = axis_of(l, f, 0);
+    const tgi_range z = axis_of(l, f, 0);
     const size_t need = plane_bytes(l, f) * (size_t)(tgi_range_len(z) * planes_of(l));
     if (need > l->o.staging_bytes)
         return tgi_fail(&f->err, TG_E_INTERNAL, "staging holds %zu bytes, a band needs %zu",
@@ -113,7 +113,7 @@ static tg_status fetch(tg_loader *l, int which, int thread)
 
 static void *reader(void *arg)
 {
-    tg_loader *l = arg;
+    tgi_loader *l = arg;
     pthread_mutex_lock(&l->lock);
     while (l->state != QUIT) {
         if (l->state != ASKED) {
@@ -134,15 +134,15 @@ static void *reader(void *arg)
 
 /* ---- Open and close ---------------------------------------------------------------------- */
 
-tg_status tgi_loader_open(const tg_loader_opts *o, tg_loader **out, tgi_err *err)
+tg_status tgi_loader_open(const tgi_loader_opts *o, tgi_loader **out, tgi_err *err)
 {
-    tg_loader *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
+    tgi_loader *l = tgi_calloc(TGI_TAG_IO, 1, sizeof *l);
     if (!l)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the reader");
     l->o = *o;
     l->type = o->source->ops->info(o->source)->dtype;
     l->together = o->map->from_samples ? o->map->channels : 1;
-    l->affine = (tg_affine){1, 0};
+    l->affine = (tgi_affine){1, 0};
     for (int i = 0; i < 3; i++)
         l->shift[i] = o->map->fit[i].before;
     pthread_mutex_init(&l->lock, NULL);
@@ -160,11 +160,11 @@ tg_status tgi_loader_open(const tg_loader_opts *o, tg_loader **out, tgi_err *err
     return TG_OK;
 }
 
-void tgi_loader_close(tg_loader **lp)
+void tgi_loader_close(tgi_loader **lp)
 {
     if (!lp || !*lp)
         return;
-    tg_loader *l = *lp;
+    tgi_loader *l = *lp;
     if (l->started) {
         pthread_mutex_lock(&l->lock);
         l->state = QUIT;
@@ -178,19 +178,19 @@ void tgi_loader_close(tg_loader **lp)
     *lp = NULL;
 }
 
-void tgi_loader_item(tg_loader *l, int64_t item, tg_affine affine)
+void tgi_loader_item(tgi_loader *l, int64_t item, tgi_affine affine)
 {
     l->item = item;
     l->affine = affine;
 }
 
-void tgi_loader_place(tg_loader *l, const int64_t shift[3])
+void tgi_loader_place(tgi_loader *l, const int64_t shift[3])
 {
     memcpy(l->shift, shift, sizeof l->shift);
 }
 
 /* Begin slot f anew: `box` of an item at a place. */
-static void ask(fetched *f, int64_t item, const int64_t shift[3], const tg_box *box)
+static void ask(fetched *f, int64_t item, const int64_t shift[3], const tgi_box *box)
 {
     memset(f, 0, sizeof *f);
     f->item = item;
@@ -198,13 +198,13 @@ static void ask(fetched *f, int64_t item, const int64_t shift[3], const tg_box *
     f->box = *box;
 }
 
-void tgi_loader_prefetch(tg_loader *l, const tg_box *box)
+void tgi_loader_prefetch(tgi_loader *l, const tgi_box *box)
 {
     tgi_loader_prefetch_at(l, l->item, l->shift, box);
 }
 
-void tgi_loader_prefetch_at(tg_loader *l, int64_t item, const int64_t shift[3],
-                            const tg_box *box)
+void tgi_loader_prefetch_at(tgi_loader *l, int64_t item, const int64_t shift[3],
+                            const tgi_box *box)
 {
     if (tgi_box_empty(box))
         return;
@@ -220,7 +220,7 @@ void tgi_loader_prefetch_at(tg_loader *l, int64_t item, const int64_t shift[3],
 }
 
 /* The staging buffer that holds `box`: what the reader has fetched, or fetched now. */
-static tg_status obtain(tg_loader *l, const tg_box *box, int *which)
+static tg_status obtain(tgi_loader *l, const tgi_box *box, int *which)
 {
     pthread_mutex_lock(&l->lock);
     const double t0 = tgi_seconds();
@@ -245,10 +245,10 @@ static tg_status obtain(tg_loader *l, const tg_box *box, int *which)
 /* ---- Convert ----------------------------------------------------------------------------- */
 
 typedef struct fill_job {
-    const tg_loader *l;
+    const tgi_loader *l;
     const fetched *f;
     const char *staging;
-    const tg_view *view;
+    const tgi_view *view;
 } fill_job;
 
 /* `n` pixels from `src` (all channels that lie together) to dst[0..count), from channel `c` of
@@ -256,14 +256,14 @@ typedef struct fill_job {
 static void convert(const fill_job *j, const char *src, int64_t n, int64_t c, int count,
                     float *const *dst)
 {
-    const tg_loader *l = j->l;
-    tg_pixels p = {.type = l->type,
-                   .samples = count,
-                   .stride = l->together,
-                   .n = n,
-                   .mul = (float)l->affine.mul,
-                   .add = (float)l->affine.add,
-                   .step = j->view->cb};
+    const tgi_loader *l = j->l;
+    tgi_pixels p = {.type = l->type,
+                    .samples = count,
+                    .stride = l->together,
+                    .n = n,
+                    .mul = (float)l->affine.mul,
+                    .add = (float)l->affine.add,
+                    .step = j->view->cb};
     memcpy(p.value, dst, (size_t)count * sizeof *dst);
     l->o.be->pixels_load(&p, src + (size_t)c * tgi_dtype_size(l->type));
 }
@@ -271,17 +271,17 @@ static void convert(const fill_job *j, const char *src, int64_t n, int64_t c, in
 /* Columns [x.lo, x.hi) of the region's frame of `count` channel rows, from channel `c` of those
  * that lie together on; `src` holds f->cols, NULL: rows of zeros. */
 static void fill_row(const fill_job *j, const char *src, int64_t c, int count,
-                     float *const *dst, tg_range x)
+                     float *const *dst, tgi_range x)
 {
-    const tg_mapping *m = j->l->o.map;
+    const tgi_mapping *m = j->l->o.map;
     const int64_t cb = j->view->cb;
     const size_t pixel = tgi_dtype_size(j->l->type) * (size_t)j->l->together;
-    const tg_range in = src ? tgi_range_clip(x, 0, m->extent[2]) : (tg_range){0, 0};
+    const tgi_range in = src ? tgi_range_clip(x, 0, m->extent[2]) : (tgi_range){0, 0};
     for (int64_t i = x.lo; i < x.hi;) {
         const int inside = i == in.lo && !tgi_range_empty(in);
         const int64_t n = inside ? tgi_range_len(in) : 1;
         const int64_t from = inside ? i : src ? tgi_pad_index(m->pad, i, m->extent[2]) : -1;
-        float *to[TG_PIXEL_SAMPLES];
+        float *to[TGI_PIXEL_SAMPLES];
         for (int k = 0; k < count; k++)
             to[k] = dst[k] + (i - x.lo) * cb;
         if (from >= 0)
@@ -292,7 +292,7 @@ static void fill_row(const fill_job *j, const char *src, int64_t c, int count,
     }
 }
 
-static void zero_lanes(const tg_view *v, int64_t z, int64_t y, tg_range x)
+static void zero_lanes(const tgi_view *v, int64_t z, int64_t y, tgi_range x)
 {
     for (int64_t c = v->c; c < tgi_view_blocks(v) * v->cb; c++)
         for (int64_t i = x.lo; i < x.hi; i++)
@@ -303,10 +303,10 @@ static void fill_one(void *arg, int64_t job, int thread)
 {
     (void)thread;
     const fill_job *j = arg;
-    const tg_loader *l = j->l;
-    const tg_mapping *m = l->o.map;
+    const tgi_loader *l = j->l;
+    const tgi_mapping *m = l->o.map;
     const int64_t *shift = j->f->shift;
-    const tg_range z = axis_of(l, j->f, 0), y = axis_of(l, j->f, 1), x = axis_of(l, j->f, 2);
+    const tgi_range z = axis_of(l, j->f, 0), y = axis_of(l, j->f, 1), x = axis_of(l, j->f, 2);
     /* There are jobs only where there are rows. */
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
     const int64_t zi = job / tgi_range_len(y), row = y.lo + job % tgi_range_len(y);
@@ -314,14 +314,14 @@ static void fill_one(void *arg, int64_t job, int thread)
     const int64_t sz = tgi_pad_index(m->pad, z.lo + zi, m->extent[0]);
     /* the view counts as the network does */
     const int64_t vz = l->o.rank == 5 ? z.lo + zi + shift[0] : 0, vy = row + shift[1];
-    const tg_range vx = {x.lo + shift[2], x.hi + shift[2]};
+    const tgi_range vx = {x.lo + shift[2], x.hi + shift[2]};
     for (int64_t c = 0; c < m->channels;) {
         const int64_t at = zi * planes_of(l) + c / l->together, first = c % l->together;
-        const int count = (int)tgi_min(TG_PIXEL_SAMPLES, l->together - first);
+        const int count = (int)tgi_min(TGI_PIXEL_SAMPLES, l->together - first);
         const char *plane = j->staging + (size_t)at * plane_bytes(l, j->f);
         const char *src =
             sy < 0 || sz < 0 ? NULL : plane + (size_t)(sy - j->f->rows.lo) * row_bytes(l, j->f);
-        float *dst[TG_PIXEL_SAMPLES];
+        float *dst[TGI_PIXEL_SAMPLES];
         for (int k = 0; k < count; k++)
             dst[k] = tgi_view_at(j->view, c + k, vz, vy, vx.lo);
         fill_row(j, src, first, count, dst, x);
@@ -331,7 +331,7 @@ static void fill_one(void *arg, int64_t job, int thread)
         zero_lanes(j->view, vz, vy, vx);
 }
 
-tg_status tgi_loader_fill(tg_loader *l, const tg_view *view, const tg_box *box, tgi_err *err)
+tg_status tgi_loader_fill(tgi_loader *l, const tgi_view *view, const tgi_box *box, tgi_err *err)
 {
     int which;
     const tg_status st = obtain(l, box, &which);
@@ -343,12 +343,12 @@ tg_status tgi_loader_fill(tg_loader *l, const tg_view *view, const tg_box *box, 
     return TG_OK;
 }
 
-_Static_assert((int)TG_LOAD_REFLECT == (int)TG_PAD_REFLECT &&
-                   (int)TG_LOAD_EDGE == (int)TG_PAD_EDGE &&
-                   (int)TG_LOAD_ZERO == (int)TG_PAD_ZERO,
+_Static_assert((int)TGI_LOAD_REFLECT == (int)TGI_PAD_REFLECT &&
+                   (int)TGI_LOAD_EDGE == (int)TGI_PAD_EDGE &&
+                   (int)TGI_LOAD_ZERO == (int)TGI_PAD_ZERO,
                "devices pad as the loader does");
 
-tg_status tgi_loader_pixels(tg_loader *l, const tg_box *box, tg_device_pixels *out,
+tg_status tgi_loader_pixels(tgi_loader *l, const tgi_box *box, tgi_device_pixels *out,
                             const void **at, size_t *bytes, tgi_err *err)
 {
     int which;
@@ -356,15 +356,15 @@ tg_status tgi_loader_pixels(tg_loader *l, const tg_box *box, tg_device_pixels *o
     const fetched *f = &l->slot[which];
     if (st != TG_OK)
         return tgi_fail(err, st, "%s", f->err.text);
-    const tg_mapping *m = l->o.map;
-    *out = (tg_device_pixels){.type = l->type,
-                              .channels = m->channels,
-                              .together = l->together,
-                              .rows = f->rows,
-                              .cols = f->cols,
-                              .pad = (tg_load_pad)m->pad,
-                              .mul = (float)l->affine.mul,
-                              .add = (float)l->affine.add};
+    const tgi_mapping *m = l->o.map;
+    *out = (tgi_device_pixels){.type = l->type,
+                               .channels = m->channels,
+                               .together = l->together,
+                               .rows = f->rows,
+                               .cols = f->cols,
+                               .pad = (tgi_load_pad)m->pad,
+                               .mul = (float)l->affine.mul,
+                               .add = (float)l->affine.add};
     memcpy(out->shift, f->shift, sizeof out->shift);
     memcpy(out->extent, m->extent, sizeof out->extent);
     *at = l->o.staging[which];
@@ -372,7 +372,7 @@ tg_status tgi_loader_pixels(tg_loader *l, const tg_box *box, tg_device_pixels *o
     return TG_OK;
 }
 
-double tgi_loader_wait_seconds(const tg_loader *l)
+double tgi_loader_wait_seconds(const tgi_loader *l)
 {
     return l->waited;
 }

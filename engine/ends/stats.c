@@ -40,7 +40,7 @@ static float value_of(uint32_t key)
 /* ---- The pass ---------------------------------------------------------------------------- */
 
 typedef struct pass {
-    const tg_stats_args *a;
+    const tgi_stats_args *a;
     tg_dtype dtype;
     int narrow;         /* one histogram bin per value */
     int32_t bias;       /* added to a narrow value to get its bin */
@@ -115,8 +115,8 @@ static void count_row(pass *p, const char *row, int64_t n, count_piece *count)
 static tg_status read_plane(pass *p, int64_t plane, int sample, count_piece *count,
                             tgi_err *err)
 {
-    const tg_stats_args *a = p->a;
-    const tg_mapping *m = a->map;
+    const tgi_stats_args *a = p->a;
+    const tgi_mapping *m = a->map;
     const size_t pitch = (size_t)m->extent[2] * tgi_dtype_size(p->dtype);
     const int64_t step = tgi_max(1, (int64_t)(a->rows_bytes / pitch));
     for (int64_t y = 0; y < m->extent[1]; y += step) {
@@ -136,7 +136,7 @@ static tg_status read_plane(pass *p, int64_t plane, int sample, count_piece *cou
 /* All planes of all items that belong to one set. */
 static tg_status walk(pass *p, int64_t set, count_piece *count, tgi_err *err)
 {
-    const tg_mapping *m = p->a->map;
+    const tgi_mapping *m = p->a->map;
     for (int64_t item = 0; item < m->n_items; item++) {
         if (tgi_mapping_stats_of(m, item) != set)
             continue;
@@ -228,11 +228,11 @@ static void moments_of_histogram(pass *p)
     }
 }
 
-static void finish_set(pass *p, tg_stats *s)
+static void finish_set(pass *p, tgi_stats *s)
 {
     const uint64_t n = (uint64_t)p->m.n;
     const int ranked = p->a->norm->kind == TGI_NORM_PERCENTILE;
-    *s = (tg_stats){.count = (int64_t)n, .nans = (int64_t)p->nans};
+    *s = (tgi_stats){.count = (int64_t)n, .nans = (int64_t)p->nans};
     if (n == 0)
         return;
     s->mean = p->m.mean;
@@ -243,7 +243,7 @@ static void finish_set(pass *p, tg_stats *s)
     s->high = ranked ? percentile(p, n, p->a->norm->b) : s->max;
 }
 
-static tg_status collect_set(pass *p, int64_t set, tg_stats *s, tgi_err *err)
+static tg_status collect_set(pass *p, int64_t set, tgi_stats *s, tgi_err *err)
 {
     memset(p->a->scratch, 0, TGI_STATS_SCRATCH);
     p->m = (moments){0, 0, 0};
@@ -262,7 +262,7 @@ static tg_status collect_set(pass *p, int64_t set, tg_stats *s, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_stats_collect(const tg_stats_args *a, tg_stats *sets, tgi_err *err)
+tg_status tgi_stats_collect(const tgi_stats_args *a, tgi_stats *sets, tgi_err *err)
 {
     const tg_dtype t = a->ops->info(a->source)->dtype;
     pass p = {.a = a, .dtype = t};
@@ -271,7 +271,7 @@ tg_status tgi_stats_collect(const tg_stats_args *a, tg_stats *sets, tgi_err *err
     p.hist = a->scratch;
     for (int f = 0; f < 4; f++)
         p.fine[f] = p.hist + (size_t)(f + 1) * 65536;
-    const tg_mapping *m = a->map;
+    const tgi_mapping *m = a->map;
     const int twice = !p.narrow && a->norm->kind == TGI_NORM_PERCENTILE;
     p.total =
         (double)(m->n_items * m->extent[0] * m->extent[1] * m->channels) * (twice ? 2 : 1);
@@ -280,14 +280,14 @@ tg_status tgi_stats_collect(const tg_stats_args *a, tg_stats *sets, tgi_err *err
     return TG_OK;
 }
 
-tg_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tg_stats *s)
+tgi_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tgi_stats *s)
 {
     double shift = 0, spread = 1;
     switch (norm->kind) {
     case TGI_NORM_NONE:
-        return (tg_affine){1, 0};
+        return (tgi_affine){1, 0};
     case TGI_NORM_SCALE:
-        return (tg_affine){norm->a, norm->b};
+        return (tgi_affine){norm->a, norm->b};
     case TGI_NORM_MINMAX:
     case TGI_NORM_PERCENTILE:
         shift = s->low;
@@ -300,5 +300,5 @@ tg_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tg_stats *s)
     }
     if (!(spread > 0))
         spread = 1;
-    return (tg_affine){1 / spread, -shift / spread};
+    return (tgi_affine){1 / spread, -shift / spread};
 }

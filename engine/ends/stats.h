@@ -15,24 +15,24 @@
 
 #include "engine/plan/mapping.h"
 
-typedef struct tg_stats {
+typedef struct tgi_stats {
     int64_t count, nans;
     double min, max, mean, deviation; /* deviation: population standard deviation */
     double low, high;                 /* the percentiles asked for, else min and max */
-} tg_stats;
+} tgi_stats;
 
 /* x' = x * mul + add */
-typedef struct tg_affine {
+typedef struct tgi_affine {
     double mul, add;
-} tg_affine;
+} tgi_affine;
 
 #define TGI_STATS_SCRATCH ((size_t)(5 * 65536 * 8))
 
 /* What the pass needs beside scratch: a row buffer of any size >= one row of one sample. */
-typedef struct tg_stats_args {
-    tg_source *source;
-    const tg_source_ops *ops;
-    const tg_mapping *map;
+typedef struct tgi_stats_args {
+    tgi_source *source;
+    const tgi_source_ops *ops;
+    const tgi_mapping *map;
     const tgi_normalize_spec *norm;
     void *scratch; /* TGI_STATS_SCRATCH bytes */
     void *rows;    /* row buffer */
@@ -41,12 +41,12 @@ typedef struct tg_stats_args {
      */
     tg_status (*tick)(void *user, double fraction);
     void *user;
-} tg_stats_args;
+} tgi_stats_args;
 
 /* Fill sets[0 .. map->n_stats). */
-tg_status tgi_stats_collect(const tg_stats_args *a, tg_stats *sets, tgi_err *err);
+tg_status tgi_stats_collect(const tgi_stats_args *a, tgi_stats *sets, tgi_err *err);
 
 /* The map for one set; a flat image (no spread) gives mul = 1 after the shift. */
-tg_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tg_stats *s);
+tgi_affine tgi_stats_affine(const tgi_normalize_spec *norm, const tgi_stats *s);
 
 #endif

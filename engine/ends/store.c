@@ -10,17 +10,17 @@
 /* The cell and the group of it that tiles are counted in. */
 typedef struct where {
     int64_t item;
-    tg_range core[3];             /* z,y,x in pixels of the file, cropped to the image */
+    tgi_range core[3];            /* z,y,x in pixels of the file, cropped to the image */
     int64_t shift[3];             /* added to those: pixels of the network's output */
     int64_t tx0, n_tx, ty0, n_ty; /* tiles of the group */
 } where;
 
-struct tg_store {
-    tg_store_opts o;
+struct tgi_store {
+    tgi_store_opts o;
     where at;
     int volume;
     int64_t channels; /* planes a group writes per tile place; 1 when interleaved */
-    tg_affine affine;
+    tgi_affine affine;
     void **slot; /* [channel][tile row][tile column]; NULL: already in the file */
     int64_t *seq;
     int64_t n_slots;
@@ -29,7 +29,7 @@ struct tg_store {
     _Atomic int64_t nonfinite, clipped, stored; /* values */
 };
 
-int64_t tgi_store_group_tiles(const tg_mapping *m, const tg_tiling *t, int64_t tile_h,
+int64_t tgi_store_group_tiles(const tgi_mapping *m, const tgi_tiling *t, int64_t tile_h,
                               int64_t tile_w, int volume)
 {
     const int64_t c = m->out_samples ? 1 : m->out_channels;
@@ -39,9 +39,9 @@ int64_t tgi_store_group_tiles(const tg_mapping *m, const tg_tiling *t, int64_t t
     return c * across * down;
 }
 
-tg_status tgi_store_open(const tg_store_opts *o, tg_store **out, tgi_err *err)
+tg_status tgi_store_open(const tgi_store_opts *o, tgi_store **out, tgi_err *err)
 {
-    tg_store *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
+    tgi_store *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
     if (!s)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the output's tiles");
     s->o = *o;
@@ -61,7 +61,7 @@ tg_status tgi_store_open(const tg_store_opts *o, tg_store **out, tgi_err *err)
     return TG_OK;
 }
 
-void tgi_store_close(tg_store **s)
+void tgi_store_close(tgi_store **s)
 {
     if (!s || !*s)
         return;
@@ -73,42 +73,42 @@ void tgi_store_close(tg_store **s)
 
 /* ---- Groups ------------------------------------------------------------------------------ */
 
-static int64_t group_of(const tg_store *s, int64_t row)
+static int64_t group_of(const tgi_store *s, int64_t row)
 {
     return s->volume ? row : row / s->o.layout->tile_h;
 }
 
 /* Rows (slabs) of group g inside the cell. */
-static tg_range rows_of(const tg_store *s, int64_t g)
+static tgi_range rows_of(const tgi_store *s, int64_t g)
 {
     if (s->volume)
-        return (tg_range){g, g + 1};
-    return tgi_range_clip((tg_range){g * s->o.layout->tile_h, (g + 1) * s->o.layout->tile_h},
+        return (tgi_range){g, g + 1};
+    return tgi_range_clip((tgi_range){g * s->o.layout->tile_h, (g + 1) * s->o.layout->tile_h},
                           s->at.core[1].lo, s->at.core[1].hi);
 }
 
-static void frame_group(tg_store *s, int64_t g)
+static void frame_group(tgi_store *s, int64_t g)
 {
-    const tg_sink_layout *l = s->o.layout;
+    const tgi_sink_layout *l = s->o.layout;
     s->at.tx0 = s->at.core[2].lo / l->tile_w;
     s->at.n_tx = tgi_ceil_div(s->at.core[2].hi, l->tile_w) - s->at.tx0;
     s->at.ty0 = s->volume ? s->at.core[1].lo / l->tile_h : g;
     s->at.n_ty = s->volume ? tgi_ceil_div(s->at.core[1].hi, l->tile_h) - s->at.ty0 : 1;
 }
 
-static int64_t tile_id(const tg_store *s, int64_t g, int64_t c, int64_t ty, int64_t tx)
+static int64_t tile_id(const tgi_store *s, int64_t g, int64_t c, int64_t ty, int64_t tx)
 {
-    const tg_sink_layout *l = s->o.layout;
+    const tgi_sink_layout *l = s->o.layout;
     const int64_t plane = tgi_mapping_out_plane(s->o.map, s->at.item, s->volume ? g : 0, c);
     return (plane * l->tiles_y + s->at.ty0 + ty) * l->tiles_x + s->at.tx0 + tx;
 }
 
-static int64_t slot_index(const tg_store *s, int64_t c, int64_t ty, int64_t tx)
+static int64_t slot_index(const tgi_store *s, int64_t c, int64_t ty, int64_t tx)
 {
     return (c * s->at.n_ty + ty) * s->at.n_tx + tx;
 }
 
-static int group_is_written(tg_store *s, int64_t g)
+static int group_is_written(tgi_store *s, int64_t g)
 {
     frame_group(s, g);
     for (int64_t c = 0; c < s->channels; c++)
@@ -119,7 +119,7 @@ static int group_is_written(tg_store *s, int64_t g)
     return 1;
 }
 
-static tg_status open_group(tg_store *s, int64_t g, tgi_err *err)
+static tg_status open_group(tgi_store *s, int64_t g, tgi_err *err)
 {
     frame_group(s, g);
     s->group = g;
@@ -136,7 +136,7 @@ static tg_status open_group(tg_store *s, int64_t g, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status close_group(tg_store *s, tgi_err *err)
+static tg_status close_group(tgi_store *s, tgi_err *err)
 {
     for (int64_t c = 0; c < s->channels; c++)
         for (int64_t ty = 0; ty < s->at.n_ty; ty++)
@@ -152,57 +152,58 @@ static tg_status close_group(tg_store *s, tgi_err *err)
     return TG_OK;
 }
 
-static tg_range in_file(const tg_store *s, tg_range core, int zyx)
+static tgi_range in_file(const tgi_store *s, tgi_range core, int zyx)
 {
     const int64_t by = s->at.shift[zyx];
-    return tgi_range_clip((tg_range){core.lo - by, core.hi - by}, 0, s->o.map->out_extent[zyx]);
+    return tgi_range_clip((tgi_range){core.lo - by, core.hi - by}, 0,
+                          s->o.map->out_extent[zyx]);
 }
 
 /* Turn to a cell: what tiles and rows are counted in from now on. */
-static void turn_to(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3])
+static void turn_to(tgi_store *s, int64_t item, const tgi_range *core, const int64_t shift[3])
 {
     s->at.item = item;
     memcpy(s->at.shift, shift, sizeof s->at.shift);
-    s->at.core[0] = s->volume ? in_file(s, core[0], 0) : (tg_range){0, 1};
+    s->at.core[0] = s->volume ? in_file(s, core[0], 0) : (tgi_range){0, 1};
     s->at.core[1] = in_file(s, core[s->volume ? 1 : 0], 1);
     s->at.core[2] = in_file(s, core[s->volume ? 2 : 1], 2);
 }
 
 /* Of the cell that is turned to, whose rows are `rows` in the network's output. Up to its end,
  * beyond the image's where it has padding, unless the last tiles are there. */
-static tg_range missing_rows(tg_store *s, tg_range rows)
+static tgi_range missing_rows(tgi_store *s, tgi_range rows)
 {
-    const tg_range stream = s->volume ? s->at.core[0] : s->at.core[1];
+    const tgi_range stream = s->volume ? s->at.core[0] : s->at.core[1];
     const int64_t shift = s->at.shift[s->volume ? 0 : 1];
     if (tgi_range_empty(s->at.core[1]) || tgi_range_empty(s->at.core[2]) ||
         tgi_range_empty(stream))
-        return (tg_range){rows.hi, rows.hi}; /* only padding */
+        return (tgi_range){rows.hi, rows.hi}; /* only padding */
     const int64_t last = group_of(s, stream.hi - 1);
     int64_t from = group_of(s, stream.lo), to = last;
     while (from <= last && group_is_written(s, from))
         from++;
     if (from > last)
-        return (tg_range){rows.hi, rows.hi};
+        return (tgi_range){rows.hi, rows.hi};
     while (group_is_written(s, to))
         to--;
-    return (tg_range){rows_of(s, from).lo + shift,
-                      to == last ? rows.hi : rows_of(s, to).hi + shift};
+    return (tgi_range){rows_of(s, from).lo + shift,
+                       to == last ? rows.hi : rows_of(s, to).hi + shift};
 }
 
-tg_range tgi_store_cell(tg_store *s, int64_t item, const tg_range *core, const int64_t shift[3],
-                        tg_affine affine)
+tgi_range tgi_store_cell(tgi_store *s, int64_t item, const tgi_range *core,
+                         const int64_t shift[3], tgi_affine affine)
 {
     s->affine = affine;
     turn_to(s, item, core, shift);
     return missing_rows(s, core[0]);
 }
 
-tg_range tgi_store_missing(tg_store *s, int64_t item, const tg_range *core,
-                           const int64_t shift[3])
+tgi_range tgi_store_missing(tgi_store *s, int64_t item, const tgi_range *core,
+                            const int64_t shift[3])
 {
     const where now = s->at; /* a group of it may be open */
     turn_to(s, item, core, shift);
-    const tg_range missing = missing_rows(s, core[0]);
+    const tgi_range missing = missing_rows(s, core[0]);
     s->at = now;
     return missing;
 }
@@ -210,16 +211,16 @@ tg_range tgi_store_missing(tg_store *s, int64_t item, const tg_range *core,
 /* ---- Rows -------------------------------------------------------------------------------- */
 
 typedef struct copy_job {
-    tg_store *s;
-    const tg_view *view;    /* rows of numbers, or NULL: */
+    tgi_store *s;
+    const tgi_view *view;   /* rows of numbers, or NULL: */
     const char *pixels;     /* rows of pixels over `box` */
     const uint32_t *counts; /* two for each row of `box` */
-    const tg_box *box;      /* in the network's output */
-    tg_range z, y;          /* in the file */
+    const tgi_box *box;     /* in the network's output */
+    tgi_range z, y;         /* in the file */
 } copy_job;
 
 /* NaN and infinity have an exponent of ones; by bits, so that it vectorises. */
-static int64_t nonfinite_in(const tg_pixels *p)
+static int64_t nonfinite_in(const tgi_pixels *p)
 {
     int64_t bad = 0;
     for (int k = 0; k < p->samples; k++)
@@ -233,7 +234,7 @@ static int64_t nonfinite_in(const tg_pixels *p)
 
 /* Values that are none, and values that the output's type does not hold; where all of them fit
  * an integer, none can be NaN or infinite. */
-static void count_misfits(tg_store *s, const tg_pixels *p)
+static void count_misfits(tgi_store *s, const tgi_pixels *p)
 {
     int64_t outside = 0;
     const int is_float = tgi_dtype_is_float(p->type);
@@ -251,8 +252,8 @@ static void count_misfits(tg_store *s, const tg_pixels *p)
 /* Row of `box` that row (z,y) of the file is, slabs counted before. */
 static int64_t row_of_box(const copy_job *j, int64_t z, int64_t y)
 {
-    const tg_store *s = j->s;
-    const tg_range *ax = &j->box->ax[TG_STREAM_AXIS];
+    const tgi_store *s = j->s;
+    const tgi_range *ax = &j->box->ax[TGI_STREAM_AXIS];
     if (!s->volume)
         return y + s->at.shift[1] - ax[0].lo;
     return (z + s->at.shift[0] - ax[0].lo) * tgi_range_len(ax[1]) + y + s->at.shift[1] -
@@ -260,10 +261,10 @@ static int64_t row_of_box(const copy_job *j, int64_t z, int64_t y)
 }
 
 /* Pixels that are ready: n of channel c, or of all its samples, from (z,y,x) on. */
-static void copy_pixels(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_range x,
+static void copy_pixels(const copy_job *j, int64_t c, int64_t z, int64_t y, tgi_range x,
                         char *dst)
 {
-    const tg_store *s = j->s;
+    const tgi_store *s = j->s;
     const int x_axis = j->box->rank - 1;
     const int64_t rows = tgi_range_len(j->box->ax[x_axis - 1]);
     const int64_t width = tgi_range_len(j->box->ax[x_axis]);
@@ -280,7 +281,7 @@ static void copy_pixels(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_r
 /* What the device counted in a row. */
 static void add_counts(const copy_job *j, int64_t z, int64_t y)
 {
-    tg_store *s = j->s;
+    tgi_store *s = j->s;
     const uint32_t *n = j->counts + 2 * row_of_box(j, z, y);
     atomic_fetch_add(&s->nonfinite, n[0]);
     if (tgi_dtype_is_float(s->o.layout->dtype))
@@ -291,10 +292,10 @@ static void add_counts(const copy_job *j, int64_t z, int64_t y)
 }
 
 /* One row of one tile column into its slot. */
-static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_range x)
+static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tgi_range x)
 {
-    const tg_store *s = j->s;
-    const tg_sink_layout *l = s->o.layout;
+    const tgi_store *s = j->s;
+    const tgi_sink_layout *l = s->o.layout;
     const int64_t tx = x.lo / l->tile_w - s->at.tx0, ty = y / l->tile_h - s->at.ty0;
     char *slot = s->slot[slot_index(s, c, ty, tx)];
     if (!slot)
@@ -305,13 +306,13 @@ static void copy_piece(const copy_job *j, int64_t c, int64_t z, int64_t y, tg_ra
         copy_pixels(j, c, z, y, x, slot + (size_t)at * (size_t)l->samples * size);
         return;
     }
-    tg_pixels p = {.type = l->dtype,
-                   .samples = l->samples,
-                   .stride = l->samples,
-                   .n = tgi_range_len(x),
-                   .mul = (float)s->affine.mul,
-                   .add = (float)s->affine.add,
-                   .step = j->view->cb};
+    tgi_pixels p = {.type = l->dtype,
+                    .samples = l->samples,
+                    .stride = l->samples,
+                    .n = tgi_range_len(x),
+                    .mul = (float)s->affine.mul,
+                    .add = (float)s->affine.add,
+                    .step = j->view->cb};
     for (int k = 0; k < l->samples; k++) /* at most four, by the mapping */
         p.value[k] = tgi_view_at(j->view, c + k, s->volume ? z + s->at.shift[0] : 0,
                                  y + s->at.shift[1], x.lo + s->at.shift[2]);
@@ -323,7 +324,7 @@ static void copy_row(void *arg, int64_t job, int thread)
 {
     (void)thread;
     const copy_job *j = arg;
-    const tg_store *s = j->s;
+    const tgi_store *s = j->s;
     const int64_t w = s->o.layout->tile_w;
     /* There are jobs only where there are rows. */
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
@@ -333,23 +334,23 @@ static void copy_row(void *arg, int64_t job, int thread)
         add_counts(j, z, y);
     for (int64_t c = 0; c < s->channels; c++)
         for (int64_t x = s->at.core[2].lo; x < s->at.core[2].hi; x = (x / w + 1) * w)
-            copy_piece(j, c, z, y, (tg_range){x, tgi_min((x / w + 1) * w, s->at.core[2].hi)});
+            copy_piece(j, c, z, y, (tgi_range){x, tgi_min((x / w + 1) * w, s->at.core[2].hi)});
 }
 
 /* All rows of j->box, group by group. */
-static tg_status copy_rows(tg_store *s, copy_job *j, tgi_err *err)
+static tg_status copy_rows(tgi_store *s, copy_job *j, tgi_err *err)
 {
     const int along = s->volume ? 0 : 1;
-    const tg_range rows = {j->box->ax[TG_STREAM_AXIS].lo - s->at.shift[along],
-                           j->box->ax[TG_STREAM_AXIS].hi - s->at.shift[along]};
-    const tg_range stream = tgi_range_clip(rows, s->at.core[along].lo, s->at.core[along].hi);
+    const tgi_range rows = {j->box->ax[TGI_STREAM_AXIS].lo - s->at.shift[along],
+                            j->box->ax[TGI_STREAM_AXIS].hi - s->at.shift[along]};
+    const tgi_range stream = tgi_range_clip(rows, s->at.core[along].lo, s->at.core[along].hi);
     for (int64_t at = stream.lo; at < stream.hi;) {
         const int64_t g = group_of(s, at);
-        const tg_range all = rows_of(s, g);
-        const tg_range part = tgi_range_clip(stream, at, all.hi);
+        const tgi_range all = rows_of(s, g);
+        const tgi_range part = tgi_range_clip(stream, at, all.hi);
         if (s->group != g)
             TGI_TRY(open_group(s, g, err));
-        j->z = s->volume ? part : (tg_range){0, 1};
+        j->z = s->volume ? part : (tgi_range){0, 1};
         j->y = s->volume ? s->at.core[1] : part;
         tgi_parallel(s->o.pool, tgi_range_len(j->z) * tgi_range_len(j->y), copy_row, j);
         at = part.hi;
@@ -359,32 +360,32 @@ static tg_status copy_rows(tg_store *s, copy_job *j, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_store_rows(void *store, int o, const tg_view *view, const tg_box *box,
+tg_status tgi_store_rows(void *store, int o, const tgi_view *view, const tgi_box *box,
                          tgi_err *err)
 {
     copy_job j = {.s = store, .view = view, .box = box};
     return o == 0 ? copy_rows(store, &j, err) : TG_OK; /* an image file takes the first */
 }
 
-tg_status tgi_store_pixels(tg_store *s, const tg_box *box, const void *pixels,
+tg_status tgi_store_pixels(tgi_store *s, const tgi_box *box, const void *pixels,
                            const uint32_t *counts, tgi_err *err)
 {
     copy_job j = {.s = s, .pixels = pixels, .counts = counts, .box = box};
     return copy_rows(s, &j, err);
 }
 
-int64_t tgi_store_nonfinite(const tg_store *s)
+int64_t tgi_store_nonfinite(const tgi_store *s)
 {
     return atomic_load(&s->nonfinite);
 }
 
-double tgi_store_clipped(const tg_store *s)
+double tgi_store_clipped(const tgi_store *s)
 {
     const int64_t stored = atomic_load(&s->stored);
     return stored ? (double)atomic_load(&s->clipped) / (double)stored : 0;
 }
 
-int64_t tgi_store_tiles_done(const tg_store *s)
+int64_t tgi_store_tiles_done(const tgi_store *s)
 {
     return s->done;
 }

@@ -15,12 +15,12 @@
 
 typedef struct tgi_file_box {
     int rank;
-    int64_t n[TG_MAX_RANK];    /* elements along each axis */
-    int64_t step[TG_MAX_RANK]; /* elements of the file from one to the next */
+    int64_t n[TGI_MAX_RANK];    /* elements along each axis */
+    int64_t step[TGI_MAX_RANK]; /* elements of the file from one to the next */
 } tgi_file_box;
 
 typedef struct tgi_file_piece {
-    int64_t lo[TG_MAX_RANK], n[TG_MAX_RANK]; /* of the box */
+    int64_t lo[TGI_MAX_RANK], n[TGI_MAX_RANK]; /* of the box */
     int64_t first; /* its first element, counted from the box's first in the file */
     int64_t span;  /* elements of the file from there to its last */
 } tgi_file_piece;
@@ -32,8 +32,8 @@ typedef enum tgi_file_gaps {
 
 typedef struct tgi_file_walk {
     const tgi_file_box *box;
-    int order[TG_MAX_RANK]; /* axes, smallest step first */
-    int64_t part[TG_MAX_RANK], at[TG_MAX_RANK];
+    int order[TGI_MAX_RANK]; /* axes, smallest step first */
+    int64_t part[TGI_MAX_RANK], at[TGI_MAX_RANK];
     int more;
 } tgi_file_walk;
 

@@ -13,14 +13,14 @@
 #include <string.h>
 
 /* Extent that the model's file declares on axis k of z,y,x; 0: open. */
-static int64_t declared(const tg_graph *g, const tg_graph *raw, int k)
+static int64_t declared(const tgi_graph *g, const tgi_graph *raw, int k)
 {
     const int axis = g->in[0].perm[g->spatial + 2 - 3 + k];
     const int64_t there = axis >= 0 ? raw->in[0].file_dim[axis] : 0;
     return there > 0 ? there : 0;
 }
 
-static tg_status check_extent(const tg_graph *g, int k, int64_t n, tgi_err *err)
+static tg_status check_extent(const tgi_graph *g, int k, int64_t n, tgi_err *err)
 {
     const int64_t fixed = tgi_graph_fixed_extent(g, k);
     const int64_t works = fixed > 0 ? fixed : tgi_graph_extent(g, k, n);
@@ -30,7 +30,7 @@ static tg_status check_extent(const tg_graph *g, int k, int64_t n, tgi_err *err)
                     (long long)n, k == 1 ? "rows" : "columns", (long long)works);
 }
 
-tg_status tgi_model_extent(const tg_graph *g, const tg_graph *raw, const tg_opts *o,
+tg_status tgi_model_extent(const tgi_graph *g, const tgi_graph *raw, const tg_opts *o,
                            int64_t ext[3], tgi_err *err)
 {
     int64_t asked[3] = {0, 0, 0};
@@ -54,7 +54,7 @@ tg_status tgi_model_extent(const tg_graph *g, const tg_graph *raw, const tg_opts
     return TG_OK;
 }
 
-void tgi_extent_text(const tg_graph *g, const int64_t ext[3], char *buf, size_t cap)
+void tgi_extent_text(const tgi_graph *g, const int64_t ext[3], char *buf, size_t cap)
 {
     int n = 0;
     buf[0] = 0;
@@ -65,12 +65,12 @@ void tgi_extent_text(const tg_graph *g, const int64_t ext[3], char *buf, size_t 
 tg_status tgi_plan_sample(const char *path, const tg_opts *o, tgi_sample_plan *out,
                           tgi_err *err)
 {
-    tg_graph *g = NULL, *raw = NULL;
-    tg_net *net = NULL;
-    tg_stages *stages = NULL;
-    tg_choice choice = {0};
+    tgi_graph *g = NULL, *raw = NULL;
+    tgi_net *net = NULL;
+    tgi_stages *stages = NULL;
+    tgi_choice choice = {0};
     int64_t ext[3];
-    tg_desc in[TG_MAX_PORTS];
+    tgi_desc in[TGI_MAX_PORTS];
     tg_status st = tgi_graph_load_onnx(path, 0, &g, err);
     if (st == TG_OK)
         st = tgi_graph_import_onnx(path, &raw, err);
@@ -78,17 +78,17 @@ tg_status tgi_plan_sample(const char *path, const tg_opts *o, tgi_sample_plan *o
         st = tgi_model_extent(g, raw, o, ext, err);
     if (st == TG_OK) {
         tgi_graph_input_descs(g, ext, in);
-        st = tgi_net_new(g, tgi_backend_for(TG_ISA_PORTABLE), in, TG_NET_EXACT, &net, err);
+        st = tgi_net_new(g, tgi_backend_for(TGI_ISA_PORTABLE), in, TGI_NET_EXACT, &net, err);
     }
     if (st == TG_OK)
         st = tgi_stages_new(net, &stages, err);
     if (st == TG_OK) {
-        const tg_choose_args a = {.stage = &stages->one,
-                                  .threads = 1,
-                                  .limit_bytes = SIZE_MAX,
-                                  .unit = {1, 1, 16},
-                                  .whole = 1,
-                                  .flops_per_second = 1};
+        const tgi_choose_args a = {.stage = &stages->one,
+                                   .threads = 1,
+                                   .limit_bytes = SIZE_MAX,
+                                   .unit = {1, 1, 16},
+                                   .whole = 1,
+                                   .flops_per_second = 1};
         st = tgi_choose(&a, &choice, err);
     }
     if (st == TG_OK) {

@@ -71,10 +71,10 @@ static tg_status add_list(tgi_scan *s, const char *path, tgi_err *err)
 
 static tg_status add_image(tgi_scan *s, const char *path, tgi_err *err)
 {
-    const tg_open_opts opts = {.threads = 1, .member = 1};
-    tg_source *source = NULL;
+    const tgi_open_opts opts = {.threads = 1, .member = 1};
+    tgi_source *source = NULL;
     TGI_TRY(tgi_source_open(path, &opts, &source, err));
-    const tg_image_info *i = source->ops->info(source);
+    const tgi_image_info *i = source->ops->info(source);
     const int64_t f[] = {i->n_planes, i->height, i->width, i->samples,
                          (int64_t)tgi_dtype_size(i->dtype)};
     uint64_t bytes = 0;

@@ -79,9 +79,9 @@ tg_status tgi_list_count(const char *path, int64_t *samples, char *member, size_
 /* Extents z,y,x of a model's first input: --size, else what the file declares, else 224 or the
  * next that works. `raw` is the model as imported: a finished graph has forgotten what was
  * declared where it needs it no more. TG_E_ARG when the network does not take the --size. */
-tg_status tgi_model_extent(const tg_graph *g, const tg_graph *raw, const tg_opts *o,
+tg_status tgi_model_extent(const tgi_graph *g, const tgi_graph *raw, const tg_opts *o,
                            int64_t ext[3], tgi_err *err);
 /* "224x224" or "16x224x224". */
-void tgi_extent_text(const tg_graph *g, const int64_t ext[3], char *buf, size_t cap);
+void tgi_extent_text(const tgi_graph *g, const int64_t ext[3], char *buf, size_t cap);
 
 #endif

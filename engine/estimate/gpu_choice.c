@@ -141,7 +141,7 @@ static int64_t host_tier(uint64_t host_bytes)
 
 static void put_job(tgi_jw *w, const tgi_question *q, const tgi_device_job *d, const answer *a)
 {
-    const tg_settings *s = &d->job->set;
+    const tgi_settings *s = &d->job->set;
     char text[32];
     tgi_jw_begin(w, "settings", '{');
     tgi_jw_str(w, "model", s->model);

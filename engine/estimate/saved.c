@@ -121,7 +121,7 @@ static const rule unknown_rule = {"", IN | OUT | OTHERS, ANY, NO_STATS, 0, 0};
 
 /* ---- Collecting -------------------------------------------------------------------------- */
 
-static int64_t count_of(const tg_desc *d)
+static int64_t count_of(const tgi_desc *d)
 {
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? n : 0;
@@ -146,7 +146,7 @@ static tg_status add_item(tgi_saved *s, int value, int half, uint64_t per_sample
 
 static uint64_t value_bytes(const tgi_saved *s, int v, int half)
 {
-    const tg_desc *d = &s->shapes.desc[v];
+    const tgi_desc *d = &s->shapes.desc[v];
     const size_t size =
         tgi_dtype_is_float(d->dtype) ? (half ? 2 : 4) : tgi_dtype_size(d->dtype);
     return tgi_sat_mul((size_t)count_of(d), size);
@@ -166,7 +166,7 @@ static tg_status keep_own(tgi_saved *s, uint64_t per_sample, uint64_t fixed, tgi
 
 /* ---- One node ---------------------------------------------------------------------------- */
 
-static const rule *rule_of(tgi_saved *s, const tg_node *n)
+static const rule *rule_of(tgi_saved *s, const tgi_node *n)
 {
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].op, n->op->name) == 0)
@@ -186,7 +186,7 @@ static int is_fixed(const tgi_saved *s, int v)
 
 /* A constant of floats that training changes: by the rule, and no scalar of a pointwise op,
  * which a program writes as a number. */
-static int is_param(const tgi_saved *s, const rule *r, const tg_node *n, int i)
+static int is_param(const tgi_saved *s, const rule *r, const tgi_node *n, int i)
 {
     const int v = n->src[i];
     if (v < 0 || !s->g->values[v].is_const ||
@@ -202,7 +202,7 @@ static int is_param(const tgi_saved *s, const rule *r, const tg_node *n, int i)
 
 /* Count parameters and buffers of a node; 1 when it has some that are trained. `seen`: values
  * that were counted. */
-static int count_params(tgi_saved *s, const rule *r, const tg_node *n, unsigned char *seen)
+static int count_params(tgi_saved *s, const rule *r, const tgi_node *n, unsigned char *seen)
 {
     int any = 0;
     for (int i = 0; i < n->n_src; i++) {
@@ -226,9 +226,9 @@ static int count_params(tgi_saved *s, const rule *r, const tg_node *n, unsigned 
     return any;
 }
 
-static uint64_t stats_count(const tgi_saved *s, const rule *r, const tg_node *n)
+static uint64_t stats_count(const tgi_saved *s, const rule *r, const tgi_node *n)
 {
-    const tg_desc *x = &s->shapes.desc[n->src[0]];
+    const tgi_desc *x = &s->shapes.desc[n->src[0]];
     const int64_t channels = x->rank > 1 ? x->dim[1] : 1;
     const int64_t last = x->rank ? x->dim[x->rank - 1] : 1;
     switch (r->stats) {
@@ -246,7 +246,7 @@ static uint64_t stats_count(const tgi_saved *s, const rule *r, const tg_node *n)
 
 /* Operand i of a product is kept when one of the others wants a gradient: a parameter or an
  * activation that does. */
-static int other_wants(const tgi_saved *s, const rule *r, const tg_node *n, int i)
+static int other_wants(const tgi_saved *s, const rule *r, const tgi_node *n, int i)
 {
     for (int k = 0; k < n->n_src; k++)
         if (k != i && n->src[k] >= 0 && (s->grad[n->src[k]] || is_param(s, r, n, k)))
@@ -255,7 +255,7 @@ static int other_wants(const tgi_saved *s, const rule *r, const tg_node *n, int 
 }
 
 /* Gradient of a quotient's denominator reads the denominator too. */
-static int keeps_operand(const tgi_saved *s, const rule *r, const tg_node *n, int i)
+static int keeps_operand(const tgi_saved *s, const rule *r, const tgi_node *n, int i)
 {
     const int v = n->src[i];
     if (v < 0 || is_fixed(s, v))
@@ -267,7 +267,7 @@ static int keeps_operand(const tgi_saved *s, const rule *r, const tg_node *n, in
     return other_wants(s, r, n, i) || (i == 1 && s->grad[v] && strcmp(n->op->name, "Div") == 0);
 }
 
-static tg_status keep_node(tgi_saved *s, const rule *r, const tg_node *n, int out_half,
+static tg_status keep_node(tgi_saved *s, const rule *r, const tgi_node *n, int out_half,
                            tgi_err *err)
 {
     const int auto_cast = r->cast == ANY ? -1 : out_half;
@@ -290,7 +290,7 @@ static tg_status keep_node(tgi_saved *s, const rule *r, const tg_node *n, int ou
 }
 
 /* Element size of the results. O2 holds everything in half. */
-static int result_half(const tgi_saved *s, const rule *r, const tg_node *n,
+static int result_half(const tgi_saved *s, const rule *r, const tgi_node *n,
                        tg_train_precision precision)
 {
     if (precision == TG_TRAIN_FP32 || precision == TG_TRAIN_O2)
@@ -307,7 +307,7 @@ static int result_half(const tgi_saved *s, const rule *r, const tg_node *n,
     return half && !full; /* the wider one wins */
 }
 
-static tg_status visit(tgi_saved *s, const tg_node *n, tg_train_precision precision,
+static tg_status visit(tgi_saved *s, const tgi_node *n, tg_train_precision precision,
                        unsigned char *seen, tgi_err *err)
 {
     const rule *r = rule_of(s, n);
@@ -346,7 +346,7 @@ static tg_status make_arrays(tgi_saved *s, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_saved_find(const tg_graph *g, const tg_desc *in, tg_train_precision precision,
+tg_status tgi_saved_find(const tgi_graph *g, const tgi_desc *in, tg_train_precision precision,
                          tgi_saved *out, tgi_err *err)
 {
     *out = (tgi_saved){.g = g};

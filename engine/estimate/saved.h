@@ -25,8 +25,8 @@ typedef struct tgi_saved_item {
 } tgi_saved_item;
 
 typedef struct tgi_saved {
-    const tg_graph *g; /* as imported, borrowed */
-    tg_shapes shapes;
+    const tgi_graph *g; /* as imported, borrowed */
+    tgi_shapes shapes;
     int *step_node; /* nodes that run, in order */
     int n_steps;
     tgi_saved_item *item;
@@ -43,7 +43,7 @@ typedef struct tgi_saved {
 
 /* Find what is kept for one sample of extents `in` (the order of the file's axes). Release with
  * tgi_saved_free, also after a failure. */
-tg_status tgi_saved_find(const tg_graph *g, const tg_desc *in, tg_train_precision precision,
+tg_status tgi_saved_find(const tgi_graph *g, const tgi_desc *in, tg_train_precision precision,
                          tgi_saved *out, tgi_err *err);
 void tgi_saved_free(tgi_saved *s);
 

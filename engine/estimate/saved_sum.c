@@ -72,7 +72,7 @@ static void find_lives(const tgi_saved *s, int *first, int *last)
     for (int v = 0; v < s->g->n_values; v++)
         first[v] = last[v] = -1;
     for (int k = 0; k < s->n_steps; k++) {
-        const tg_node *n = &s->g->nodes[s->step_node[k]];
+        const tgi_node *n = &s->g->nodes[s->step_node[k]];
         for (int i = 0; i < n->n_src; i++)
             if (n->src[i] >= 0)
                 last[s->alias[n->src[i]]] = k;
@@ -95,7 +95,7 @@ static tgi_saved_bytes store_borders(const tgi_saved *s, int segments, const int
             crosses |= first[v] < begin[k] && last[v] >= begin[k];
         if (!crosses)
             continue;
-        const tg_desc *d = &s->shapes.desc[v];
+        const tgi_desc *d = &s->shapes.desc[v];
         int64_t n = 0;
         (void)tgi_desc_count(d, &n);
         const tgi_saved_bytes b = {

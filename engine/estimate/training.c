@@ -28,7 +28,7 @@ static const int moments[] = {2, 2, 0, 1, 1, 1, 3};
 
 /* What was found of a model at one size. */
 typedef struct trained {
-    tg_graph *raw; /* as imported: nothing is folded into its neighbour */
+    tgi_graph *raw; /* as imported: nothing is folded into its neighbour */
     tgi_saved saved;
     char size[64];
 } trained;
@@ -40,13 +40,13 @@ static void close_trained(trained *t)
 }
 
 /* Descs of the inputs in the file's order of axes, at the extents of the finished graph. */
-static void file_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in)
+static void file_descs(const tgi_graph *g, const int64_t ext[3], tgi_desc *in)
 {
-    tg_desc graph_order[TG_MAX_PORTS];
+    tgi_desc graph_order[TGI_MAX_PORTS];
     tgi_graph_input_descs(g, ext, graph_order);
     for (int i = 0; i < g->n_in; i++) {
-        const tg_port *p = &g->in[i];
-        in[i] = (tg_desc){graph_order[i].dtype, p->file_rank, {0}};
+        const tgi_port *p = &g->in[i];
+        in[i] = (tgi_desc){graph_order[i].dtype, p->file_rank, {0}};
         for (int a = 0; a < p->file_rank; a++)
             in[i].dim[a] = p->file_dim[a] > 0 ? p->file_dim[a] : 1;
         for (int a = 0; a < graph_order[i].rank; a++)
@@ -58,11 +58,11 @@ static void file_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in)
 static tg_status open_trained(trained *t, const char *path, const tg_opts *o,
                               tg_train_precision precision, tgi_err *err)
 {
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     int64_t ext[3];
-    tg_desc in[TG_MAX_PORTS];
+    tgi_desc in[TGI_MAX_PORTS];
     *t = (trained){0};
-    tg_status st = tgi_graph_load_onnx(path, TG_GRAPH_NO_FUSE, &g, err);
+    tg_status st = tgi_graph_load_onnx(path, TGI_GRAPH_NO_FUSE, &g, err);
     if (st == TG_OK)
         st = tgi_graph_import_onnx(path, &t->raw, err);
     if (st == TG_OK)

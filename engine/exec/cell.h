@@ -5,31 +5,31 @@
 
 #include "engine/plan/tiling.h"
 
-typedef struct tg_cell {
-    const tg_tiling *t;
-    const tg_stage *stage;
-    const tg_net *net; /* the stage's */
-    void *arena;       /* views count from here; an address of the device there */
-    tg_flow flow;
-    tg_range core[3];
-    tg_range *stored[3], *inside[3]; /* [axis - 2]: per value (tile axes) */
-    tg_range *ranges;                /* their storage */
-    tg_view *view;                   /* per value */
-} tg_cell;
+typedef struct tgi_cell {
+    const tgi_tiling *t;
+    const tgi_stage *stage;
+    const tgi_net *net; /* the stage's */
+    void *arena;        /* views count from here; an address of the device there */
+    tgi_flow flow;
+    tgi_range core[3];
+    tgi_range *stored[3], *inside[3]; /* [axis - 2]: per value (tile axes) */
+    tgi_range *ranges;                /* their storage */
+    tgi_view *view;                   /* per value */
+} tgi_cell;
 
 /* `t` and `arena` borrowed. Safe to close any time after it was zeroed. */
-tg_status tgi_cell_open(tg_cell *c, const tg_tiling *t, void *arena, tgi_err *err);
-void tgi_cell_close(tg_cell *c);
+tg_status tgi_cell_open(tgi_cell *c, const tgi_tiling *t, void *arena, tgi_err *err);
+void tgi_cell_close(tgi_cell *c);
 /* Begin: core[axis-2] in output-0 pixels; the stream range may be any part of the cell's
  * (resume). */
-void tgi_cell_begin(tg_cell *c, const tg_range *core);
+void tgi_cell_begin(tgi_cell *c, const tgi_range *core);
 /* Box of rows [r) of a value over all its computed columns. */
-tg_box tgi_cell_rows(const tg_cell *c, int v, tg_range r);
+tgi_box tgi_cell_rows(const tgi_cell *c, int v, tgi_range r);
 /* Of output o, rows [from, its end): what the core keeps of them. */
-tg_box tgi_cell_kept(const tg_cell *c, int o, int64_t from);
+tgi_box tgi_cell_kept(const tgi_cell *c, int o, int64_t from);
 /* Rows of input i that the next band will ask for. */
-tg_box tgi_cell_next_load(const tg_cell *c, int i);
+tgi_box tgi_cell_next_load(const tgi_cell *c, int i);
 /* The operands of the node at position k; their views go to seg[]. Returns how many. */
-int tgi_cell_operands(const tg_cell *c, int k, tg_view *seg, tg_operand *src);
+int tgi_cell_operands(const tgi_cell *c, int k, tgi_view *seg, tgi_operand *src);
 
 #endif

@@ -6,21 +6,23 @@
 
 #include "engine/exec/exec.h"
 
-typedef struct tg_dense_io {
-    const tg_net *net;
-    const float *in[TG_MAX_PORTS];
-    float *out[TG_MAX_PORTS]; /* NULL: that output is dropped */
-} tg_dense_io;
+typedef struct tgi_dense_io {
+    const tgi_net *net;
+    const float *in[TGI_MAX_PORTS];
+    float *out[TGI_MAX_PORTS]; /* NULL: that output is dropped */
+} tgi_dense_io;
 
-/* Callbacks for tg_exec_io; user = tg_dense_io. */
-tg_status tgi_dense_load(void *io, int i, const tg_view *view, const tg_box *box, tgi_err *err);
-tg_status tgi_dense_store(void *io, int o, const tg_view *view, const tg_box *box,
+/* Callbacks for tgi_exec_io; user = tgi_dense_io. */
+tg_status tgi_dense_load(void *io, int i, const tgi_view *view, const tgi_box *box,
+                         tgi_err *err);
+tg_status tgi_dense_store(void *io, int o, const tgi_view *view, const tgi_box *box,
                           tgi_err *err);
 /* Copy the first channels over a box, from one layout to another. */
-void tgi_copy_box(const tg_view *from, const tg_view *to, int64_t channels, const tg_box *box);
+void tgi_copy_box(const tgi_view *from, const tgi_view *to, int64_t channels,
+                  const tgi_box *box);
 /* Zero the lanes behind the last channel over a box. */
-void tgi_clear_lanes(const tg_view *v, const tg_box *box);
+void tgi_clear_lanes(const tgi_view *v, const tgi_box *box);
 /* A planar view over a dense array of value v. */
-tg_view tgi_dense_view(const tg_net *net, int v, float *data);
+tgi_view tgi_dense_view(const tgi_net *net, int v, float *data);
 
 #endif

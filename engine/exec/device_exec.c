@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-#define MOST_DEPTH (TG_DEVICE_LANES + 1)
+#define MOST_DEPTH (TGI_DEVICE_LANES + 1)
 #define ALIGN 256u
 
 /* A band whose pixels are on their way back. */
 typedef struct pending {
     int used;
-    tg_device_cell cell;
-    tg_box box[TG_MAX_PORTS]; /* of each output; empty: none of its rows */
+    tgi_device_cell cell;
+    tgi_box box[TGI_MAX_PORTS]; /* of each output; empty: none of its rows */
 } pending;
 
 /* Where the parts of the block begin, the bytes of one buffer on each side, and where in it the
@@ -23,47 +23,47 @@ typedef struct pending {
 typedef struct layout {
     size_t weights, constants, arena, in, out, total;
     size_t arena_bytes, in_bytes, out_bytes;
-    size_t in_at[TG_MAX_PORTS], out_at[TG_MAX_PORTS], counts_bytes[TG_MAX_PORTS];
+    size_t in_at[TGI_MAX_PORTS], out_at[TGI_MAX_PORTS], counts_bytes[TGI_MAX_PORTS];
 } layout;
 
 /* Of a band's buffers on both sides. */
 typedef struct event_set {
-    tg_device_event *uploaded; /* staged pixels are on the device */
-    tg_device_event *loaded;   /* ... and in their view: both buffers are free */
-    tg_device_event *computed; /* finished pixels lie on the device */
-    tg_device_event *back;     /* ... and on the host */
+    tgi_device_event *uploaded; /* staged pixels are on the device */
+    tgi_device_event *loaded;   /* ... and in their view: both buffers are free */
+    tgi_device_event *computed; /* finished pixels lie on the device */
+    tgi_device_event *back;     /* ... and on the host */
 } event_set;
 
 /* What computes a cell beside those of the other lanes. */
 typedef struct lane {
-    tg_device_steps steps;
-    tg_device_program *program;
-    tg_device_queue queue;
+    tgi_device_steps steps;
+    tgi_device_program *program;
+    tgi_device_queue queue;
 } lane;
 
-struct tg_device_exec {
-    const tg_device_ops *ops;
-    tg_device *device;
-    tg_device_io io;
+struct tgi_device_exec {
+    const tgi_device_ops *ops;
+    tgi_device *device;
+    tgi_device_io io;
     int lanes, depth; /* depth: bands in flight on each side, one more than lanes */
-    lane lane[TG_DEVICE_LANES];
+    lane lane[TGI_DEVICE_LANES];
     lane *now; /* of the cell that was begun last */
     layout lay;
     void *block;
-    tg_pinned pinned;
+    tgi_pinned pinned;
     char *in[MOST_DEPTH], *out[MOST_DEPTH]; /* on the device */
     char *host[MOST_DEPTH];                 /* pinned: counts and pixels that came back */
     event_set event[MOST_DEPTH];
-    tg_device_cell cell;
+    tgi_device_cell cell;
     struct {
         int announced;
-        tg_device_cell id;
-        tg_cell cell;
-        tg_box first[TG_MAX_PORTS]; /* what its first band loads */
+        tgi_device_cell id;
+        tgi_cell cell;
+        tgi_box first[TGI_MAX_PORTS]; /* what its first band loads */
     } coming;
     pending pending[MOST_DEPTH];
     int64_t fed, made; /* bands that were fed, and that yielded rows, so far */
-    tg_device_times seconds;
+    tgi_device_times seconds;
 };
 
 /* ---- What it takes ----------------------------------------------------------------------- */
@@ -76,12 +76,12 @@ static size_t part(size_t *at, size_t bytes)
 }
 
 /* The ports of a band, one behind the other. */
-static void lay_out_ports(const tg_tiling *t, const tg_device_form *form, layout *l)
+static void lay_out_ports(const tgi_tiling *t, const tgi_device_form *form, layout *l)
 {
     for (int i = 0; i < t->stage->n_loaded; i++)
         l->in_at[i] = part(&l->in_bytes, form->in[i].bytes);
     for (int o = 0; o < t->stage->n_out; o++) {
-        const tg_device_port *p = &form->out[o];
+        const tgi_device_port *p = &form->out[o];
         int64_t rows, pixels;
         if (p->type == TG_DTYPE_NONE)
             continue;
@@ -95,12 +95,12 @@ static void lay_out_ports(const tg_tiling *t, const tg_device_form *form, layout
     }
 }
 
-static int lanes_of(const tg_device_form *form)
+static int lanes_of(const tgi_device_form *form)
 {
     return form->lanes > 1 ? form->lanes : 1;
 }
 
-static layout lay_out(const tg_tiling *t, const tg_device_form *form)
+static layout lay_out(const tgi_tiling *t, const tgi_device_form *form)
 {
     const size_t lanes = (size_t)lanes_of(form);
     layout l = {0};
@@ -116,25 +116,25 @@ static layout lay_out(const tg_tiling *t, const tg_device_form *form)
 
 /* What is kept of each port has a place for so many; a network has no more, but a stage that
  * hands out what a later one reads may. */
-static tg_status check_ports(const tg_stage *stage, tgi_err *err)
+static tg_status check_ports(const tgi_stage *stage, tgi_err *err)
 {
-    if (stage->n_loaded <= TG_MAX_PORTS && stage->n_out <= TG_MAX_PORTS)
+    if (stage->n_loaded <= TGI_MAX_PORTS && stage->n_out <= TGI_MAX_PORTS)
         return TG_OK;
     return tgi_fail(err, TG_E_UNSUPPORTED,
                     "a pass of %d inputs and %d outputs: devices take up to %d of each; "
                     "--device cpu",
-                    stage->n_loaded, stage->n_out, TG_MAX_PORTS);
+                    stage->n_loaded, stage->n_out, TGI_MAX_PORTS);
 }
 
-tg_status tgi_device_need_of(const tg_device_ops *ops, const tg_tiling *t,
-                             const tg_device_form *form, tg_device_need *out, tgi_err *err)
+tg_status tgi_device_need_of(const tgi_device_ops *ops, const tgi_tiling *t,
+                             const tgi_device_form *form, tgi_device_need *out, tgi_err *err)
 {
     memset(out, 0, sizeof *out);
     TGI_TRY(check_ports(t->stage, err));
     const layout l = lay_out(t, form);
-    tg_device_steps steps;
-    TGI_TRY(tgi_device_steps_open(&steps, t, form, (tg_device_places){0}, err));
-    const tg_status st = ops->program_open(NULL, TG_QUEUE_COMPUTE, steps.step, steps.n, NULL,
+    tgi_device_steps steps;
+    TGI_TRY(tgi_device_steps_open(&steps, t, form, (tgi_device_places){0}, err));
+    const tg_status st = ops->program_open(NULL, TGI_QUEUE_COMPUTE, steps.step, steps.n, NULL,
                                            &out->program, err);
     tgi_device_steps_close(&steps);
     TGI_TRY(st);
@@ -153,17 +153,17 @@ tg_status tgi_device_need_of(const tg_device_ops *ops, const tg_tiling *t,
 
 /* ---- Open and close ---------------------------------------------------------------------- */
 
-static tg_status upload_now(tg_device_exec *e, void *dst, const void *src, size_t bytes,
+static tg_status upload_now(tgi_device_exec *e, void *dst, const void *src, size_t bytes,
                             tgi_err *err)
 {
     if (bytes == 0)
         return TG_OK;
-    TGI_TRY(e->ops->upload(e->device, TG_QUEUE_UPLOAD, dst, src, bytes, err));
+    TGI_TRY(e->ops->upload(e->device, TGI_QUEUE_UPLOAD, dst, src, bytes, err));
     return e->ops->sync(e->device, NULL, err);
 }
 
 /* Node by node, so that the host never holds all of them packed. */
-static tg_status upload_weights(tg_device_exec *e, const tg_net *net, char *dst, tgi_err *err)
+static tg_status upload_weights(tgi_device_exec *e, const tgi_net *net, char *dst, tgi_err *err)
 {
     size_t most = 1;
     for (int i = 0; i < net->n_nodes; i++)
@@ -174,7 +174,7 @@ static tg_status upload_weights(tg_device_exec *e, const tg_net *net, char *dst,
         return tgi_fail(err, TG_E_NOMEM, "no memory to pack weights");
     tg_status st = TG_OK;
     for (int i = 0; st == TG_OK && i < net->n_nodes; i++) {
-        const tg_net_node *n = &net->nodes[i];
+        const tgi_net_node *n = &net->nodes[i];
         if (n->packed_bytes == 0)
             continue;
         n->variant->pack(&n->ctx, &n->hint, packed);
@@ -184,7 +184,7 @@ static tg_status upload_weights(tg_device_exec *e, const tg_net *net, char *dst,
     return st;
 }
 
-static tg_status upload_constants(tg_device_exec *e, const tg_tiling *t, char *dst,
+static tg_status upload_constants(tgi_device_exec *e, const tgi_tiling *t, char *dst,
                                   tgi_err *err)
 {
     const size_t bytes = tgi_device_constants_bytes(t);
@@ -199,7 +199,7 @@ static tg_status upload_constants(tg_device_exec *e, const tg_tiling *t, char *d
     return st;
 }
 
-static tg_status make_events(tg_device_exec *e, tgi_err *err)
+static tg_status make_events(tgi_device_exec *e, tgi_err *err)
 {
     for (int k = 0; k < e->depth; k++) {
         TGI_TRY(e->ops->event_new(e->device, &e->event[k].uploaded, err));
@@ -210,21 +210,21 @@ static tg_status make_events(tg_device_exec *e, tgi_err *err)
     return TG_OK;
 }
 
-static void free_event(tg_device_exec *e, tg_device_event *event)
+static void free_event(tgi_device_exec *e, tgi_device_event *event)
 {
     if (event)
         e->ops->event_free(e->device, event);
 }
 
-static tg_status open_lanes(tg_device_exec *e, const tg_tiling *t, const tg_device_form *form,
-                            tgi_err *err)
+static tg_status open_lanes(tgi_device_exec *e, const tgi_tiling *t,
+                            const tgi_device_form *form, tgi_err *err)
 {
     char *base = e->block;
     for (int k = 0; k < e->lanes; k++) {
         lane *l = &e->lane[k];
         size_t bytes;
-        const tg_device_places at = {base + e->lay.weights, base + e->lay.constants,
-                                     base + e->lay.arena + (size_t)k * e->lay.arena_bytes};
+        const tgi_device_places at = {base + e->lay.weights, base + e->lay.constants,
+                                      base + e->lay.arena + (size_t)k * e->lay.arena_bytes};
         l->queue = tgi_device_lane(k);
         TGI_TRY(tgi_device_steps_open(&l->steps, t, form, at, err));
         TGI_TRY(e->ops->program_open(e->device, l->queue, l->steps.step, l->steps.n,
@@ -233,7 +233,7 @@ static tg_status open_lanes(tg_device_exec *e, const tg_tiling *t, const tg_devi
     return TG_OK;
 }
 
-static tg_status prepare(tg_device_exec *e, const tg_tiling *t, const tg_device_form *form,
+static tg_status prepare(tgi_device_exec *e, const tgi_tiling *t, const tgi_device_form *form,
                          tgi_err *err)
 {
     const layout l = lay_out(t, form);
@@ -256,12 +256,12 @@ static tg_status prepare(tg_device_exec *e, const tg_tiling *t, const tg_device_
     return upload_constants(e, t, base + l.constants, err);
 }
 
-tg_status tgi_device_exec_open(const tg_device_ops *ops, tg_device *device, const tg_tiling *t,
-                               const tg_device_form *form, const tg_device_io *io,
-                               tg_device_exec **out, tgi_err *err)
+tg_status tgi_device_exec_open(const tgi_device_ops *ops, tgi_device *device,
+                               const tgi_tiling *t, const tgi_device_form *form,
+                               const tgi_device_io *io, tgi_device_exec **out, tgi_err *err)
 {
     TGI_TRY(check_ports(t->stage, err));
-    tg_device_exec *e = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *e);
+    tgi_device_exec *e = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *e);
     if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the executor");
     e->ops = ops;
@@ -276,12 +276,12 @@ tg_status tgi_device_exec_open(const tg_device_ops *ops, tg_device *device, cons
     return TG_OK;
 }
 
-void tgi_device_exec_close(tg_device_exec **ep)
+void tgi_device_exec_close(tgi_device_exec **ep)
 {
     tgi_err ignored = {0};
     if (!ep || !*ep)
         return;
-    tg_device_exec *e = *ep;
+    tgi_device_exec *e = *ep;
     (void)e->ops->sync(e->device, NULL, &ignored);
     for (int k = 0; k < e->lanes; k++) {
         e->ops->program_close(&e->lane[k].program);
@@ -303,7 +303,8 @@ void tgi_device_exec_close(tg_device_exec **ep)
 
 /* ---- Bands ------------------------------------------------------------------------------- */
 
-void tgi_device_exec_begin(tg_device_exec *e, const tg_device_cell *cell, const tg_range *core)
+void tgi_device_exec_begin(tgi_device_exec *e, const tgi_device_cell *cell,
+                           const tgi_range *core)
 {
     e->cell = *cell;
     e->coming.announced = 0;
@@ -311,9 +312,10 @@ void tgi_device_exec_begin(tg_device_exec *e, const tg_device_cell *cell, const 
     tgi_cell_begin(&e->now->steps.cell, core);
 }
 
-void tgi_device_exec_expect(tg_device_exec *e, const tg_device_cell *cell, const tg_range *core)
+void tgi_device_exec_expect(tgi_device_exec *e, const tgi_device_cell *cell,
+                            const tgi_range *core)
 {
-    tg_cell *c = &e->coming.cell;
+    tgi_cell *c = &e->coming.cell;
     e->coming.announced = 1;
     e->coming.id = *cell;
     tgi_cell_begin(c, core);
@@ -322,7 +324,7 @@ void tgi_device_exec_expect(tg_device_exec *e, const tg_device_cell *cell, const
             tgi_cell_rows(c, c->stage->in[i].value, tgi_flow_feed(&c->flow, i));
 }
 
-static tg_status wait_for(tg_device_exec *e, tg_device_event *event, tgi_err *err)
+static tg_status wait_for(tgi_device_exec *e, tgi_device_event *event, tgi_err *err)
 {
     const double t0 = tgi_seconds();
     const tg_status st = e->ops->sync(e->device, event, err);
@@ -330,7 +332,7 @@ static tg_status wait_for(tg_device_exec *e, tg_device_event *event, tgi_err *er
     return st;
 }
 
-static int all_empty(const tg_box *box, int n)
+static int all_empty(const tgi_box *box, int n)
 {
     for (int i = 0; i < n; i++)
         if (!tgi_box_empty(&box[i]))
@@ -339,10 +341,10 @@ static int all_empty(const tg_box *box, int n)
 }
 
 /* What will be fetched next: rows of this cell, or the first of the coming one. */
-static void ask_ahead(tg_device_exec *e)
+static void ask_ahead(tgi_device_exec *e)
 {
-    const tg_cell *c = &e->now->steps.cell;
-    tg_box next[TG_MAX_PORTS];
+    const tgi_cell *c = &e->now->steps.cell;
+    tgi_box next[TGI_MAX_PORTS];
     for (int i = 0; i < c->stage->n_loaded; i++)
         next[i] = tgi_cell_next_load(c, i);
     if (!all_empty(next, c->stage->n_loaded))
@@ -357,11 +359,12 @@ typedef struct fetched {
 } fetched;
 
 /* Get the band's pixels from their owner, and tell the load steps how they lie. */
-static tg_status fetch(tg_device_exec *e, const tg_box *box, int k, fetched *got, tgi_err *err)
+static tg_status fetch(tgi_device_exec *e, const tgi_box *box, int k, fetched *got,
+                       tgi_err *err)
 {
     const double t0 = tgi_seconds();
     for (int i = 0; i < e->now->steps.n_load; i++) {
-        tg_device_pixels px;
+        tgi_device_pixels px;
         if (tgi_box_empty(&box[i]))
             continue;
         TGI_TRY(
@@ -375,24 +378,24 @@ static tg_status fetch(tg_device_exec *e, const tg_box *box, int k, fetched *got
 
 /* Read the band's pixels and send them; the reader goes on with those of the next band as soon
  * as the buffer they go to was sent. (So is the one that is read now: a band ago.) */
-static tg_status feed(tg_device_exec *e, const tg_box *box, tgi_err *err)
+static tg_status feed(tgi_device_exec *e, const tgi_box *box, tgi_err *err)
 {
     const int k = (int)(e->fed % e->depth), before = (int)((e->fed + e->lanes) % e->depth);
-    fetched got[TG_MAX_PORTS] = {{0}};
+    fetched got[TGI_MAX_PORTS] = {{0}};
     TGI_TRY(fetch(e, box, k, got, err));
     TGI_TRY(wait_for(e, e->event[before].uploaded, err));
     ask_ahead(e);
-    TGI_TRY(e->ops->wait(e->device, TG_QUEUE_UPLOAD, e->event[k].loaded, err));
+    TGI_TRY(e->ops->wait(e->device, TGI_QUEUE_UPLOAD, e->event[k].loaded, err));
     for (int i = 0; i < e->now->steps.n_load; i++)
         if (got[i].bytes)
-            TGI_TRY(e->ops->upload(e->device, TG_QUEUE_UPLOAD, e->in[k] + e->lay.in_at[i],
+            TGI_TRY(e->ops->upload(e->device, TGI_QUEUE_UPLOAD, e->in[k] + e->lay.in_at[i],
                                    got[i].at, got[i].bytes, err));
-    TGI_TRY(e->ops->record(e->device, TG_QUEUE_UPLOAD, e->event[k].uploaded, err));
+    TGI_TRY(e->ops->record(e->device, TGI_QUEUE_UPLOAD, e->event[k].uploaded, err));
     return e->ops->wait(e->device, e->now->queue, e->event[k].uploaded, err);
 }
 
 /* Give the finished pixels in buffer k to the caller. */
-static tg_status hand_out(tg_device_exec *e, int k, tgi_err *err)
+static tg_status hand_out(tgi_device_exec *e, int k, tgi_err *err)
 {
     pending *p = &e->pending[k];
     tg_status st = TG_OK;
@@ -414,12 +417,12 @@ static tg_status hand_out(tg_device_exec *e, int k, tgi_err *err)
 
 /* The rows that the band completes of each output that somebody takes, into the store steps; to
  * buffer k. Returns whether there are any. */
-static int store(tg_device_exec *e, const int64_t *from, int k, tg_box *box, size_t *bytes)
+static int store(tgi_device_exec *e, const int64_t *from, int k, tgi_box *box, size_t *bytes)
 {
-    tg_device_steps *s = &e->now->steps;
+    tgi_device_steps *s = &e->now->steps;
     const int n = s->cell.stage->n_out;
     for (int o = 0; o < n; o++) {
-        box[o] = (tg_box){.rank = s->cell.net->rank};
+        box[o] = (tgi_box){.rank = s->cell.net->rank};
         if (s->store_of[o] >= 0)
             box[o] = tgi_cell_kept(&s->cell, o, from[o]);
         char *at = e->out[k] + e->lay.out_at[o];
@@ -432,19 +435,19 @@ static int store(tg_device_exec *e, const int64_t *from, int k, tg_box *box, siz
 
 /* Bring the band's rows back. What the buffer holds on the host is handed out first, while the
  * device has this band and the one before to compute. */
-static tg_status fetch_back(tg_device_exec *e, const tg_box *box, const size_t *bytes,
+static tg_status fetch_back(tgi_device_exec *e, const tgi_box *box, const size_t *bytes,
                             tgi_err *err)
 {
     const int k = (int)(e->made % e->depth), n = e->now->steps.cell.stage->n_out;
     TGI_TRY(e->ops->record(e->device, e->now->queue, e->event[k].computed, err));
     TGI_TRY(hand_out(e, k, err));
-    TGI_TRY(e->ops->wait(e->device, TG_QUEUE_DOWNLOAD, e->event[k].computed, err));
+    TGI_TRY(e->ops->wait(e->device, TGI_QUEUE_DOWNLOAD, e->event[k].computed, err));
     for (int o = 0; o < n; o++)
         if (bytes[o])
             TGI_TRY(e->ops->download(
-                e->device, TG_QUEUE_DOWNLOAD, e->host[k] + e->lay.out_at[o],
+                e->device, TGI_QUEUE_DOWNLOAD, e->host[k] + e->lay.out_at[o],
                 e->out[k] + e->lay.out_at[o], e->lay.counts_bytes[o] + bytes[o], err));
-    TGI_TRY(e->ops->record(e->device, TG_QUEUE_DOWNLOAD, e->event[k].back, err));
+    TGI_TRY(e->ops->record(e->device, TGI_QUEUE_DOWNLOAD, e->event[k].back, err));
     e->pending[k].used = 1;
     e->pending[k].cell = e->cell;
     memcpy(e->pending[k].box, box, (size_t)n * sizeof *box);
@@ -452,14 +455,14 @@ static tg_status fetch_back(tg_device_exec *e, const tg_box *box, const size_t *
     return TG_OK;
 }
 
-tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err)
+tg_status tgi_device_exec_band(tgi_device_exec *e, int *done, tgi_err *err)
 {
-    tg_device_steps *s = &e->now->steps;
-    tg_cell *c = &s->cell;
+    tgi_device_steps *s = &e->now->steps;
+    tgi_cell *c = &s->cell;
     const int k = (int)(e->made % e->depth);
-    int64_t from[TG_MAX_PORTS] = {0};
-    tg_box in[TG_MAX_PORTS], out[TG_MAX_PORTS];
-    size_t bytes[TG_MAX_PORTS] = {0};
+    int64_t from[TGI_MAX_PORTS] = {0};
+    tgi_box in[TGI_MAX_PORTS], out[TGI_MAX_PORTS];
+    size_t bytes[TGI_MAX_PORTS] = {0};
     tgi_device_steps_rest(s);
     for (int o = 0; o < c->stage->n_out; o++)
         from[o] = c->flow.end[c->stage->out[o].value];
@@ -483,19 +486,19 @@ tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_device_exec_drain(tg_device_exec *e, tgi_err *err)
+tg_status tgi_device_exec_drain(tgi_device_exec *e, tgi_err *err)
 {
     for (int64_t i = 0; i < e->depth; i++)
         TGI_TRY(hand_out(e, (int)((e->made + i) % e->depth), err));
     return TG_OK;
 }
 
-int tgi_device_exec_is_pinned(const tg_device_exec *e)
+int tgi_device_exec_is_pinned(const tgi_device_exec *e)
 {
     return !e->pinned.ordinary;
 }
 
-tg_device_times tgi_device_exec_seconds(const tg_device_exec *e)
+tgi_device_times tgi_device_exec_seconds(const tgi_device_exec *e)
 {
     return e->seconds;
 }

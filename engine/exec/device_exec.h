@@ -25,80 +25,81 @@
 #include "kernels/device.h"
 
 /* What the pixels of an input or output are like. */
-typedef struct tg_device_port {
+typedef struct tgi_device_port {
     tg_dtype type;              /* of an output: TG_DTYPE_NONE: nobody takes it */
-    int64_t channels, together; /* outputs: as tg_device_pixels has them */
+    int64_t channels, together; /* outputs: as tgi_device_pixels has them */
     size_t bytes;               /* inputs: of one band at most */
-} tg_device_port;
+} tgi_device_port;
 
 /* A job's pixels, on both ends of the device: by input and by output of the stage. */
-typedef struct tg_device_form {
-    tg_device_port in[TG_MAX_PORTS], out[TG_MAX_PORTS];
+typedef struct tgi_device_form {
+    tgi_device_port in[TGI_MAX_PORTS], out[TGI_MAX_PORTS];
     int lanes; /* cells beside each other; 0: as 1 */
-} tg_device_form;
+} tgi_device_form;
 
 /* Bytes that a tiling takes: one block of the device, what the program holds beside it, and
  * pinned memory of the host for the pixels that come back. */
-typedef struct tg_device_need {
+typedef struct tgi_device_need {
     size_t weights, constants, arena, pixels; /* parts of the block */
     size_t block, program;
     size_t pinned;
     size_t packing; /* host: the largest node's weights, while they are uploaded */
-} tg_device_need;
+} tgi_device_need;
 
-tg_status tgi_device_need_of(const tg_device_ops *ops, const tg_tiling *t,
-                             const tg_device_form *form, tg_device_need *out, tgi_err *err);
+tg_status tgi_device_need_of(const tgi_device_ops *ops, const tgi_tiling *t,
+                             const tgi_device_form *form, tgi_device_need *out, tgi_err *err);
 
 /* A cell as its owner knows it. */
-typedef struct tg_device_cell {
+typedef struct tgi_device_cell {
     int64_t item, cell;
     float mul, add; /* network value to output value */
-} tg_device_cell;
+} tgi_device_cell;
 
-typedef struct tg_device_io {
+typedef struct tgi_device_io {
     void *user;
     /* The pixels of input i of a cell that fill `box`: how they lie, and where in (pinned)
      * memory. They stay until the second next call of fetch for this input. */
-    tg_status (*fetch)(void *user, const tg_device_cell *cell, int i, const tg_box *box,
-                       tg_device_pixels *out, const void **at, size_t *bytes, tgi_err *err);
+    tg_status (*fetch)(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
+                       tgi_device_pixels *out, const void **at, size_t *bytes, tgi_err *err);
     /* The boxes that will be asked for next, one for each input, and of which cell; some may be
      * empty. */
-    void (*ahead)(void *user, const tg_device_cell *cell, const tg_box *box);
+    void (*ahead)(void *user, const tgi_device_cell *cell, const tgi_box *box);
     /* Finished pixels of a cell over `box` of output o, and the counts of its rows. */
-    tg_status (*take)(void *user, const tg_device_cell *cell, int o, const tg_box *box,
+    tg_status (*take)(void *user, const tgi_device_cell *cell, int o, const tgi_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *err);
-} tg_device_io;
+} tgi_device_io;
 
-typedef struct tg_device_exec tg_device_exec;
+typedef struct tgi_device_exec tgi_device_exec;
 
 /* Take the memory, upload the weights, prepare the program. TG_E_NOMEM: the device (or the
  * host, for pinned memory) has less than the plan counted on; nothing is held then. All
  * borrowed; returned, tgi_device_exec_close. */
-tg_status tgi_device_exec_open(const tg_device_ops *ops, tg_device *device, const tg_tiling *t,
-                               const tg_device_form *form, const tg_device_io *io,
-                               tg_device_exec **out, tgi_err *err);
+tg_status tgi_device_exec_open(const tgi_device_ops *ops, tgi_device *device,
+                               const tgi_tiling *t, const tgi_device_form *form,
+                               const tgi_device_io *io, tgi_device_exec **out, tgi_err *err);
 /* 0: the system pinned no memory for what comes back (engine/device/pinned.h). */
-int tgi_device_exec_is_pinned(const tg_device_exec *e);
+int tgi_device_exec_is_pinned(const tgi_device_exec *e);
 /* Waits for the queues first: the device may still read and write what the caller frees. */
-void tgi_device_exec_close(tg_device_exec **e);
+void tgi_device_exec_close(tgi_device_exec **e);
 
 /* Begin a cell (core as for tgi_exec_begin); bands of the one before may still be on their way.
  */
-void tgi_device_exec_begin(tg_device_exec *e, const tg_device_cell *cell, const tg_range *core);
+void tgi_device_exec_begin(tgi_device_exec *e, const tgi_device_cell *cell,
+                           const tgi_range *core);
 /* The cell that will be begun after the one that was begun last: when that is fed, the first
  * rows of this one are asked for ahead. */
-void tgi_device_exec_expect(tg_device_exec *e, const tg_device_cell *cell,
-                            const tg_range *core);
+void tgi_device_exec_expect(tgi_device_exec *e, const tgi_device_cell *cell,
+                            const tgi_range *core);
 /* Put one more band into the queues and hand out one that is back. *done: it was the cell's
  * last. */
-tg_status tgi_device_exec_band(tg_device_exec *e, int *done, tgi_err *err);
+tg_status tgi_device_exec_band(tgi_device_exec *e, int *done, tgi_err *err);
 /* Hand out what is still on its way. */
-tg_status tgi_device_exec_drain(tg_device_exec *e, tgi_err *err);
+tg_status tgi_device_exec_drain(tgi_device_exec *e, tgi_err *err);
 
 /* Seconds that the caller's thread waited for the device, and for fetch. */
-typedef struct tg_device_times {
+typedef struct tgi_device_times {
     double wait, fetch, take;
-} tg_device_times;
-tg_device_times tgi_device_exec_seconds(const tg_device_exec *e);
+} tgi_device_times;
+tgi_device_times tgi_device_exec_seconds(const tgi_device_exec *e);
 
 #endif

@@ -7,28 +7,28 @@
 
 /* ---- Vectors of the epilogues ------------------------------------------------------------ */
 
-/* Of one step: padded as tg_epi_step says, each on a border of 64 bytes. */
-static size_t vector_bytes(const tg_net_node *n)
+/* Of one step: padded as tgi_epi_step says, each on a border of 64 bytes. */
+static size_t vector_bytes(const tgi_net_node *n)
 {
     return (size_t)tgi_align_up(n->dst[0].dim[1], 16) * sizeof(float);
 }
 
-size_t tgi_device_constants_bytes(const tg_tiling *t)
+size_t tgi_device_constants_bytes(const tgi_tiling *t)
 {
     size_t bytes = 0;
     for (int k = 0; k < t->stage->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(t->stage, k);
+        const tgi_net_node *n = tgi_stage_node(t->stage, k);
         for (int i = 0; i < n->n_epi; i++)
             bytes += n->epi[i].vec ? vector_bytes(n) : 0;
     }
     return bytes;
 }
 
-void tgi_device_constants_fill(const tg_tiling *t, void *dst)
+void tgi_device_constants_fill(const tgi_tiling *t, void *dst)
 {
     char *at = dst;
     for (int k = 0; k < t->stage->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(t->stage, k);
+        const tgi_net_node *n = tgi_stage_node(t->stage, k);
         for (int i = 0; i < n->n_epi; i++) {
             if (!n->epi[i].vec)
                 continue;
@@ -41,10 +41,10 @@ void tgi_device_constants_fill(const tg_tiling *t, void *dst)
 /* ---- Sizes ------------------------------------------------------------------------------- */
 
 /* Most rows of a value that one band brings. */
-static int64_t rows_per_band(const tg_tiling *t, int value)
+static int64_t rows_per_band(const tgi_tiling *t, int value)
 {
     for (int k = 0; k < t->stage->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(t->stage, k);
+        const tgi_net_node *n = tgi_stage_node(t->stage, k);
         for (int d = 0; d < n->ctx.n_dst; d++)
             if (n->node->dst[d] == value)
                 return t->band_rows[k];
@@ -54,7 +54,7 @@ static int64_t rows_per_band(const tg_tiling *t, int value)
 
 /* Longest share of output o, on an axis, that goes with a cell: tgi_axis_share rounds both of
  * its ends down. */
-static int64_t longest_share(const tg_tiling *t, int o, int axis)
+static int64_t longest_share(const tgi_tiling *t, int o, int axis)
 {
     const int64_t cut = t->cut[tgi_cut_of_axis(t->net, axis)];
     const int64_t d0 = tgi_stage_out_dim(t->stage, 0, axis);
@@ -62,7 +62,7 @@ static int64_t longest_share(const tg_tiling *t, int o, int axis)
     return d == d0 ? cut : tgi_min(d, cut * d / d0 + 1);
 }
 
-void tgi_device_store_most(const tg_tiling *t, int o, int64_t *rows, int64_t *pixels)
+void tgi_device_store_most(const tgi_tiling *t, int o, int64_t *rows, int64_t *pixels)
 {
     const int rank = t->net->rank;
     *rows = rows_per_band(t, t->stage->out[o].value) *
@@ -70,13 +70,13 @@ void tgi_device_store_most(const tg_tiling *t, int o, int64_t *rows, int64_t *pi
     *pixels = *rows * longest_share(t, o, rank - 1);
 }
 
-static void most_of_value(const tg_tiling *t, int value, int64_t rows, int64_t *most)
+static void most_of_value(const tgi_tiling *t, int value, int64_t rows, int64_t *most)
 {
     const int rank = t->net->rank;
-    const tg_slot *s = &t->slot[value];
+    const tgi_slot *s = &t->slot[value];
     most[0] = 1;
     most[1] = t->net->values[value].c;
-    most[TG_STREAM_AXIS] = tgi_max(1, rows);
+    most[TGI_STREAM_AXIS] = tgi_max(1, rows);
     if (rank == 5)
         most[rank - 2] = tgi_max(1, tgi_min(s->rows, tgi_net_dim(t->net, value, rank - 2)));
     most[rank - 1] = tgi_max(1, tgi_min(s->width, tgi_net_dim(t->net, value, rank - 1)));
@@ -84,14 +84,14 @@ static void most_of_value(const tg_tiling *t, int value, int64_t rows, int64_t *
 
 /* ---- Open and close ---------------------------------------------------------------------- */
 
-static void count(const tg_device_steps *s, const tg_stage *stage, size_t *n_src, size_t *n_seg,
-                  size_t *n_dst, size_t *n_epi)
+static void count(const tgi_device_steps *s, const tgi_stage *stage, size_t *n_src,
+                  size_t *n_seg, size_t *n_dst, size_t *n_epi)
 {
     *n_dst = (size_t)s->n_load;
     *n_src = *n_seg = (size_t)s->n_store;
     *n_epi = 0;
     for (int k = 0; k < stage->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(stage, k);
+        const tgi_net_node *n = tgi_stage_node(stage, k);
         *n_src += (size_t)n->n_operands;
         *n_dst += (size_t)n->ctx.n_dst;
         *n_epi += (size_t)n->n_epi;
@@ -100,27 +100,27 @@ static void count(const tg_device_steps *s, const tg_stage *stage, size_t *n_src
     }
 }
 
-static void fill_nodes(tg_device_steps *s)
+static void fill_nodes(tgi_device_steps *s)
 {
-    const tg_tiling *t = s->cell.t;
-    tg_view *dst = s->dst + s->n_load;
-    tg_operand *src = s->src + s->n_store;
-    tg_epi_step *epi = s->epi;
+    const tgi_tiling *t = s->cell.t;
+    tgi_view *dst = s->dst + s->n_load;
+    tgi_operand *src = s->src + s->n_store;
+    tgi_epi_step *epi = s->epi;
     char *vec = s->at.constants;
-    const tg_box *box = s->box;
+    const tgi_box *box = s->box;
     for (int k = 0; k < t->stage->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(t->stage, k);
-        tg_device_step *step = &s->step[s->n_load + k];
-        step->kind = TG_STEP_NODE;
+        const tgi_net_node *n = tgi_stage_node(t->stage, k);
+        tgi_device_step *step = &s->step[s->n_load + k];
+        step->kind = TGI_STEP_NODE;
         step->variant = n->variant;
-        step->call = (tg_call){.ctx = &n->ctx,
-                               .src = src,
-                               .dst = dst,
-                               .epi = epi,
-                               .n_epi = n->n_epi,
-                               .boxes = box,
-                               .packed = s->at.weights + n->packed_offset,
-                               .scratch = s->at.arena + t->scratch[k]};
+        step->call = (tgi_call){.ctx = &n->ctx,
+                                .src = src,
+                                .dst = dst,
+                                .epi = epi,
+                                .n_epi = n->n_epi,
+                                .boxes = box,
+                                .packed = s->at.weights + n->packed_offset,
+                                .scratch = s->at.arena + t->scratch[k]};
         most_of_value(t, n->node->dst[0], t->band_rows[k], step->call.most);
         for (int i = 0; i < n->n_epi; i++) {
             epi[i] = n->epi[i];
@@ -136,15 +136,15 @@ static void fill_nodes(tg_device_steps *s)
     }
 }
 
-static void fill_ends(tg_device_steps *s)
+static void fill_ends(tgi_device_steps *s)
 {
-    const tg_tiling *t = s->cell.t;
+    const tgi_tiling *t = s->cell.t;
     const tg_dtype element =
         t->net->be->element == TG_DTYPE_NONE ? TG_DTYPE_F32 : t->net->be->element;
     for (int i = 0; i < s->n_load; i++) {
         const int v = t->stage->in[i].value;
-        tg_device_step *load = &s->step[i];
-        load->kind = TG_STEP_LOAD;
+        tgi_device_step *load = &s->step[i];
+        load->kind = TGI_STEP_LOAD;
         load->call.dst = s->dst + i;
         load->pixels.type = s->form.in[i].type;
         load->pixels.element = element;
@@ -154,9 +154,9 @@ static void fill_ends(tg_device_steps *s)
         const int v = t->stage->out[o].value;
         if (s->store_of[o] < 0)
             continue;
-        tg_device_step *store = &s->step[s->store_of[o]];
-        store->kind = TG_STEP_STORE;
-        s->src[k] = (tg_operand){1, s->seg + k};
+        tgi_device_step *store = &s->step[s->store_of[o]];
+        store->kind = TGI_STEP_STORE;
+        s->src[k] = (tgi_operand){1, s->seg + k};
         store->call.src = s->src + k++;
         most_of_value(t, v, rows_per_band(t, v), store->call.most);
         store->pixels.element = element;
@@ -168,18 +168,18 @@ static void fill_ends(tg_device_steps *s)
 }
 
 /* The views of the cell as they are now, into all steps. */
-static void place_views(tg_device_steps *s)
+static void place_views(tgi_device_steps *s)
 {
-    const tg_stage *stage = s->cell.stage;
-    tg_view *seg = s->seg, *dst = s->dst;
-    tg_operand *src = s->src + s->n_store;
+    const tgi_stage *stage = s->cell.stage;
+    tgi_view *seg = s->seg, *dst = s->dst;
+    tgi_operand *src = s->src + s->n_store;
     for (int i = 0; i < s->n_load; i++)
         *dst++ = s->cell.view[stage->in[i].value];
     for (int o = 0; o < stage->n_out; o++)
         if (s->store_of[o] >= 0)
             *seg++ = s->cell.view[stage->out[o].value];
     for (int k = 0; k < stage->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(stage, k);
+        const tgi_net_node *n = tgi_stage_node(stage, k);
         seg += tgi_cell_operands(&s->cell, k, seg, src);
         src += n->n_operands;
         for (int d = 0; d < n->ctx.n_dst; d++)
@@ -188,7 +188,7 @@ static void place_views(tg_device_steps *s)
 }
 
 /* How many steps there are, and which is which output's. */
-static void number(tg_device_steps *s, const tg_stage *stage)
+static void number(tgi_device_steps *s, const tgi_stage *stage)
 {
     s->n_load = stage->n_loaded;
     for (int o = 0; o < stage->n_out; o++)
@@ -198,11 +198,11 @@ static void number(tg_device_steps *s, const tg_stage *stage)
     s->n = s->n_load + stage->n_nodes + s->n_store;
 }
 
-tg_status tgi_device_steps_open(tg_device_steps *s, const tg_tiling *t,
-                                const tg_device_form *form, tg_device_places at, tgi_err *err)
+tg_status tgi_device_steps_open(tgi_device_steps *s, const tgi_tiling *t,
+                                const tgi_device_form *form, tgi_device_places at, tgi_err *err)
 {
     size_t n_src, n_seg, n_dst, n_epi;
-    tg_range core[3];
+    tgi_range core[3];
     memset(s, 0, sizeof *s);
     s->form = *form;
     s->at = at;
@@ -230,7 +230,7 @@ tg_status tgi_device_steps_open(tg_device_steps *s, const tg_tiling *t,
     return TG_OK;
 }
 
-void tgi_device_steps_close(tg_device_steps *s)
+void tgi_device_steps_close(tgi_device_steps *s)
 {
     tgi_cell_close(&s->cell);
     tgi_free(s->step);
@@ -244,23 +244,23 @@ void tgi_device_steps_close(tg_device_steps *s)
 
 /* ---- A band ------------------------------------------------------------------------------ */
 
-static tg_box nothing(const tg_device_steps *s)
+static tgi_box nothing(const tgi_device_steps *s)
 {
-    tg_box b = {.rank = s->cell.net->rank};
+    tgi_box b = {.rank = s->cell.net->rank};
     return b;
 }
 
-void tgi_device_steps_rest(tg_device_steps *s)
+void tgi_device_steps_rest(tgi_device_steps *s)
 {
     for (int i = 0; i < s->n; i++)
         s->step[i].call.box = nothing(s);
     place_views(s);
 }
 
-void tgi_device_steps_load(tg_device_steps *s, int i, const tg_box *box,
-                           const tg_device_pixels *px)
+void tgi_device_steps_load(tgi_device_steps *s, int i, const tgi_box *box,
+                           const tgi_device_pixels *px)
 {
-    tg_device_step *load = &s->step[i];
+    tgi_device_step *load = &s->step[i];
     const tg_dtype element = load->pixels.element;
     load->pixels = *px;
     load->pixels.element = element;
@@ -268,22 +268,22 @@ void tgi_device_steps_load(tg_device_steps *s, int i, const tg_box *box,
 }
 
 /* What the bands have of each result of a flat node: all of what is stored. */
-static void fill_boxes(tg_device_steps *s, const tg_net_node *n, tg_box *box)
+static void fill_boxes(tgi_device_steps *s, const tgi_net_node *n, tgi_box *box)
 {
-    const tg_flow *f = &s->cell.flow;
+    const tgi_flow *f = &s->cell.flow;
     for (int d = 0; d < n->ctx.n_dst; d++) {
         const int v = n->node->dst[d];
-        box[d] = tgi_cell_rows(&s->cell, v, (tg_range){f->lo[v], f->hi[v]});
+        box[d] = tgi_cell_rows(&s->cell, v, (tgi_range){f->lo[v], f->hi[v]});
     }
 }
 
-void tgi_device_steps_nodes(tg_device_steps *s)
+void tgi_device_steps_nodes(tgi_device_steps *s)
 {
-    tg_box *at = s->box;
+    tgi_box *at = s->box;
     for (int k = 0; k < s->cell.stage->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(s->cell.stage, k);
-        const tg_range rows = tgi_flow_advance(&s->cell.flow, k);
-        const tg_box box = tgi_cell_rows(&s->cell, n->node->dst[0], rows);
+        const tgi_net_node *n = tgi_stage_node(s->cell.stage, k);
+        const tgi_range rows = tgi_flow_advance(&s->cell.flow, k);
+        const tgi_box box = tgi_cell_rows(&s->cell, n->node->dst[0], rows);
         if (!tgi_range_empty(rows) && !tgi_box_empty(&box)) {
             s->step[s->n_load + k].call.box = box;
             if (n->flat)
@@ -293,11 +293,11 @@ void tgi_device_steps_nodes(tg_device_steps *s)
     }
 }
 
-size_t tgi_device_steps_store(tg_device_steps *s, int o, const tg_box *box, void *counts,
+size_t tgi_device_steps_store(tgi_device_steps *s, int o, const tgi_box *box, void *counts,
                               void *at, float mul, float add)
 {
-    tg_device_step *store = &s->step[s->store_of[o]];
-    tg_device_pixels *px = &store->pixels;
+    tgi_device_step *store = &s->step[s->store_of[o]];
+    tgi_device_pixels *px = &store->pixels;
     store->call.box = *box;
     px->at = at;
     px->counts = counts;
@@ -306,7 +306,7 @@ size_t tgi_device_steps_store(tg_device_steps *s, int o, const tg_box *box, void
     px->rows = box->ax[box->rank - 2];
     px->cols = box->ax[box->rank - 1];
     int64_t pixels = px->channels;
-    for (int a = TG_STREAM_AXIS; a < box->rank; a++)
+    for (int a = TGI_STREAM_AXIS; a < box->rank; a++)
         pixels *= tgi_range_len(box->ax[a]);
     return (size_t)pixels * tgi_dtype_size(px->type);
 }

@@ -8,26 +8,26 @@
 
 #include <string.h>
 
-struct tg_exec {
-    tg_cell cell;
+struct tgi_exec {
+    tgi_cell cell;
     const char *packed;
-    tg_threads *pool;
-    tg_exec_io io;
-    tg_view *seg;    /* operands of one node, rebuilt for each call */
+    tgi_threads *pool;
+    tgi_exec_io io;
+    tgi_view *seg;   /* operands of one node, rebuilt for each call */
     int64_t *before; /* per output: rows there before the band */
-    tg_exec_times seconds;
+    tgi_exec_times seconds;
     double (*node_clock)(void); /* NULL: nodes are not timed */
     double *node_seconds;
 };
 
-tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_threads *pool,
-                        const tg_exec_io *io, tg_exec **out, tgi_err *err)
+tg_status tgi_exec_open(const tgi_tiling *t, const void *packed, void *arena, tgi_threads *pool,
+                        const tgi_exec_io *io, tgi_exec **out, tgi_err *err)
 {
-    tg_exec *e = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *e);
+    tgi_exec *e = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *e);
     if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the executor");
-    *e = (tg_exec){.packed = packed, .pool = pool, .io = *io};
-    e->seg = tgi_calloc(TGI_TAG_PLAN, (size_t)TG_MAX_OPERANDS * TG_MAX_SEG, sizeof *e->seg);
+    *e = (tgi_exec){.packed = packed, .pool = pool, .io = *io};
+    e->seg = tgi_calloc(TGI_TAG_PLAN, (size_t)TGI_MAX_OPERANDS * TGI_MAX_SEG, sizeof *e->seg);
     e->before = tgi_calloc(TGI_TAG_PLAN, (size_t)t->stage->n_out + 1, sizeof *e->before);
     tg_status st = tgi_cell_open(&e->cell, t, arena, err);
     if (st == TG_OK && (!e->seg || !e->before))
@@ -40,7 +40,7 @@ tg_status tgi_exec_open(const tg_tiling *t, const void *packed, void *arena, tg_
     return TG_OK;
 }
 
-void tgi_exec_close(tg_exec **e)
+void tgi_exec_close(tgi_exec **e)
 {
     if (!e || !*e)
         return;
@@ -51,14 +51,14 @@ void tgi_exec_close(tg_exec **e)
     *e = NULL;
 }
 
-void tgi_exec_begin(tg_exec *e, const tg_range *core)
+void tgi_exec_begin(tgi_exec *e, const tgi_range *core)
 {
     tgi_cell_begin(&e->cell, core);
 }
 
 /* ---- Zero columns ------------------------------------------------------------------------ */
 
-static void zero_columns(const tg_view *w, int64_t z, int64_t y, int64_t from, int64_t to)
+static void zero_columns(const tgi_view *w, int64_t z, int64_t y, int64_t from, int64_t to)
 {
     if (from >= to)
         return;
@@ -68,15 +68,15 @@ static void zero_columns(const tg_view *w, int64_t z, int64_t y, int64_t from, i
 }
 
 /* The columns outside the image that consumers read as zeros, for rows just written. */
-static void zero_outside(const tg_cell *e, int v, const tg_box *box)
+static void zero_outside(const tgi_cell *e, int v, const tgi_box *box)
 {
     const int xa = e->net->rank - 1;
-    const tg_range stored = e->stored[xa - TG_STREAM_AXIS][v];
+    const tgi_range stored = e->stored[xa - TGI_STREAM_AXIS][v];
     const int64_t dim = tgi_net_dim(e->net, v, xa);
     if (stored.lo >= 0 && stored.hi <= dim)
         return;
-    const tg_range z = e->net->rank == 5 ? box->ax[2] : (tg_range){0, 1};
-    const tg_range y = box->ax[e->net->rank - 2];
+    const tgi_range z = e->net->rank == 5 ? box->ax[2] : (tgi_range){0, 1};
+    const tgi_range y = box->ax[e->net->rank - 2];
     for (int64_t k = z.lo; k < z.hi; k++)
         for (int64_t r = y.lo; r < y.hi; r++) {
             zero_columns(&e->view[v], k, r, stored.lo, tgi_min(0, stored.hi));
@@ -86,19 +86,19 @@ static void zero_outside(const tg_cell *e, int v, const tg_box *box)
 
 /* ---- One node ---------------------------------------------------------------------------- */
 
-static void *scratch_of(const tg_cell *c, int k)
+static void *scratch_of(const tgi_cell *c, int k)
 {
     return (char *)c->arena + c->t->scratch[k];
 }
 
-static tg_status run_flat(const tg_cell *c, int k, tgi_err *err)
+static tg_status run_flat(const tgi_cell *c, int k, tgi_err *err)
 {
-    const tg_net_node *n = tgi_stage_node(c->stage, k);
-    tg_flat_call call = {
+    const tgi_net_node *n = tgi_stage_node(c->stage, k);
+    tgi_flat_call call = {
         .net = c->net, .node = n, .view = c->view, .scratch = scratch_of(c, k)};
     for (int d = 0; d < n->ctx.n_dst; d++) {
         const int v = n->node->dst[d];
-        call.box[d] = tgi_cell_rows(c, v, (tg_range){c->flow.lo[v], c->flow.hi[v]});
+        call.box[d] = tgi_cell_rows(c, v, (tgi_range){c->flow.lo[v], c->flow.hi[v]});
     }
     TGI_TRY(tgi_flat_run(&call, err));
     for (int d = 0; d < n->ctx.n_dst; d++)
@@ -106,26 +106,26 @@ static tg_status run_flat(const tg_cell *c, int k, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status run_node(tg_exec *e, int k, tg_range rows, tgi_err *err)
+static tg_status run_node(tgi_exec *e, int k, tgi_range rows, tgi_err *err)
 {
-    const tg_cell *c = &e->cell;
-    const tg_net_node *n = tgi_stage_node(c->stage, k);
+    const tgi_cell *c = &e->cell;
+    const tgi_net_node *n = tgi_stage_node(c->stage, k);
     if (n->flat)
         return run_flat(c, k, err);
-    tg_operand src[TG_MAX_OPERANDS];
-    tg_view dst[TG_OP_MAX_DST];
+    tgi_operand src[TGI_MAX_OPERANDS];
+    tgi_view dst[TGI_OP_MAX_DST];
     (void)tgi_cell_operands(c, k, e->seg, src);
     for (int d = 0; d < n->ctx.n_dst; d++)
         dst[d] = c->view[n->node->dst[d]];
-    const tg_call call = {.ctx = &n->ctx,
-                          .src = src,
-                          .dst = dst,
-                          .box = tgi_cell_rows(c, n->node->dst[0], rows),
-                          .epi = n->epi,
-                          .n_epi = n->n_epi,
-                          .packed = e->packed + n->packed_offset,
-                          .scratch = scratch_of(c, k),
-                          .threads = e->pool};
+    const tgi_call call = {.ctx = &n->ctx,
+                           .src = src,
+                           .dst = dst,
+                           .box = tgi_cell_rows(c, n->node->dst[0], rows),
+                           .epi = n->epi,
+                           .n_epi = n->n_epi,
+                           .packed = e->packed + n->packed_offset,
+                           .scratch = scratch_of(c, k),
+                           .threads = e->pool};
     if (tgi_box_empty(&call.box))
         return TG_OK;
     if (n->variant) {
@@ -139,7 +139,7 @@ static tg_status run_node(tg_exec *e, int k, tg_range rows, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status run_timed(tg_exec *e, int k, tg_range rows, tgi_err *err)
+static tg_status run_timed(tgi_exec *e, int k, tgi_range rows, tgi_err *err)
 {
     if (!e->node_clock)
         return run_node(e, k, rows, err);
@@ -151,13 +151,13 @@ static tg_status run_timed(tg_exec *e, int k, tg_range rows, tgi_err *err)
 
 /* ---- One band ---------------------------------------------------------------------------- */
 
-static tg_status feed_inputs(tg_exec *e, tgi_err *err)
+static tg_status feed_inputs(tgi_exec *e, tgi_err *err)
 {
-    tg_cell *c = &e->cell;
+    tgi_cell *c = &e->cell;
     for (int i = 0; i < c->stage->n_loaded; i++) {
         const int v = c->stage->in[i].value;
-        const tg_range r = tgi_flow_feed(&c->flow, i);
-        const tg_box box = tgi_cell_rows(c, v, r);
+        const tgi_range r = tgi_flow_feed(&c->flow, i);
+        const tgi_box box = tgi_cell_rows(c, v, r);
         if (tgi_box_empty(&box))
             continue;
         TGI_TRY(e->io.load(e->io.user, i, &c->view[v], &box, err));
@@ -166,20 +166,20 @@ static tg_status feed_inputs(tg_exec *e, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status hand_out(tg_exec *e, tgi_err *err)
+static tg_status hand_out(tgi_exec *e, tgi_err *err)
 {
-    const tg_cell *c = &e->cell;
+    const tgi_cell *c = &e->cell;
     for (int o = 0; o < c->stage->n_out; o++) {
-        const tg_box box = tgi_cell_kept(c, o, e->before[o]);
+        const tgi_box box = tgi_cell_kept(c, o, e->before[o]);
         if (!tgi_box_empty(&box))
             TGI_TRY(e->io.store(e->io.user, o, &c->view[c->stage->out[o].value], &box, err));
     }
     return TG_OK;
 }
 
-tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
+tg_status tgi_exec_band(tgi_exec *e, int *done, tgi_err *err)
 {
-    tg_cell *c = &e->cell;
+    tgi_cell *c = &e->cell;
     for (int o = 0; o < c->stage->n_out; o++)
         e->before[o] = c->flow.end[c->stage->out[o].value];
     const double t0 = tgi_seconds();
@@ -188,7 +188,7 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
     for (int k = 0; k < c->stage->n_nodes; k++) {
         if (e->io.stop)
             TGI_TRY(e->io.stop(e->io.user, err));
-        const tg_range rows = tgi_flow_advance(&c->flow, k);
+        const tgi_range rows = tgi_flow_advance(&c->flow, k);
         if (!tgi_range_empty(rows))
             TGI_TRY(run_timed(e, k, rows, err));
     }
@@ -202,7 +202,7 @@ tg_status tgi_exec_band(tg_exec *e, int *done, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_exec_cell(tg_exec *e, const tg_range *core, tgi_err *err)
+tg_status tgi_exec_cell(tgi_exec *e, const tgi_range *core, tgi_err *err)
 {
     tgi_exec_begin(e, core);
     for (int done = tgi_flow_done(&e->cell.flow); !done;)
@@ -210,17 +210,17 @@ tg_status tgi_exec_cell(tg_exec *e, const tg_range *core, tgi_err *err)
     return TG_OK;
 }
 
-void tgi_exec_next_load(const tg_exec *e, int i, tg_box *box)
+void tgi_exec_next_load(const tgi_exec *e, int i, tgi_box *box)
 {
     *box = tgi_cell_next_load(&e->cell, i);
 }
 
-tg_exec_times tgi_exec_seconds(const tg_exec *e)
+tgi_exec_times tgi_exec_seconds(const tgi_exec *e)
 {
     return e->seconds;
 }
 
-void tgi_exec_time_nodes(tg_exec *e, double (*clock)(void), double *seconds)
+void tgi_exec_time_nodes(tgi_exec *e, double (*clock)(void), double *seconds)
 {
     e->node_clock = clock;
     e->node_seconds = seconds;

@@ -3,7 +3,7 @@
 #include "engine/exec/dense.h"
 
 /* Where a value's dense array is: its own place, or the next part of scratch. */
-static void *place_of(const tg_flat_call *call, int v, size_t *used)
+static void *place_of(const tgi_flat_call *call, int v, size_t *used)
 {
     if (call->net->values[v].flat)
         return call->view[v].base;
@@ -16,14 +16,14 @@ static void *place_of(const tg_flat_call *call, int v, size_t *used)
 
 /* Integers or bools of an image, which a view holds as floats: into `data`, or out of it over
  * `box`. 0: one does not fit. */
-static int copy_numbers(const tg_view *view, const tg_desc *d, void *data, const tg_box *box,
+static int copy_numbers(const tgi_view *view, const tgi_desc *d, void *data, const tgi_box *box,
                         int out)
 {
     const int r = d->rank;
     const int64_t depth = r == 5 ? d->dim[2] : 1, h = d->dim[r - 2], w = d->dim[r - 1];
-    const tg_range rz = r == 5 ? box->ax[2] : (tg_range){0, 1};
-    const tg_range ry = box->ax[r - 2], rx = box->ax[r - 1];
-    const tg_const dense = {*d, data};
+    const tgi_range rz = r == 5 ? box->ax[2] : (tgi_range){0, 1};
+    const tgi_range ry = box->ax[r - 2], rx = box->ax[r - 1];
+    const tgi_constant dense = {*d, data};
     int fits = 1;
     for (int64_t c = 0; c < d->dim[1]; c++)
         for (int64_t z = rz.lo; z < rz.hi; z++)
@@ -42,14 +42,14 @@ static int copy_numbers(const tg_view *view, const tg_desc *d, void *data, const
 }
 
 /* The dense array of operand j, which is an activation. */
-static const void *operand_data(const tg_flat_call *call, int j, size_t *used)
+static const void *operand_data(const tgi_flat_call *call, int j, size_t *used)
 {
     const int v = call->node->operand[j].value[0];
     void *at = place_of(call, v, used);
     if (!call->net->values[v].flat) {
-        const tg_view to = tgi_dense_view(call->net, v, at);
-        const tg_desc *d = &call->net->values[v].ext;
-        const tg_box all = tgi_box_full(d);
+        const tgi_view to = tgi_dense_view(call->net, v, at);
+        const tgi_desc *d = &call->net->values[v].ext;
+        const tgi_box all = tgi_box_full(d);
         if (d->dtype != TG_DTYPE_F32)
             copy_numbers(&call->view[v], d, at, &all, 0);
         else
@@ -58,13 +58,13 @@ static const void *operand_data(const tg_flat_call *call, int j, size_t *used)
     return at;
 }
 
-static tg_status keep_result(const tg_flat_call *call, int d, void *data, tgi_err *err)
+static tg_status keep_result(const tgi_flat_call *call, int d, void *data, tgi_err *err)
 {
     const int v = call->node->node->dst[d];
     if (call->net->values[v].flat)
         return TG_OK;
-    const tg_view from = tgi_dense_view(call->net, v, data);
-    const tg_desc *e = &call->net->values[v].ext;
+    const tgi_view from = tgi_dense_view(call->net, v, data);
+    const tgi_desc *e = &call->net->values[v].ext;
     if (e->dtype != TG_DTYPE_F32 && !copy_numbers(&call->view[v], e, data, &call->box[d], 1))
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" yields an integer beyond 2^24",
                         call->node->node->op->name, call->node->node->name);
@@ -74,19 +74,19 @@ static tg_status keep_result(const tg_flat_call *call, int d, void *data, tgi_er
     return TG_OK;
 }
 
-tg_status tgi_flat_run(const tg_flat_call *call, tgi_err *err)
+tg_status tgi_flat_run(const tgi_flat_call *call, tgi_err *err)
 {
-    const tg_net_node *n = call->node;
-    tg_const given[TG_OP_MAX_SRC];
-    const tg_const *src[TG_OP_MAX_SRC];
-    void *dst[TG_OP_MAX_DST];
+    const tgi_net_node *n = call->node;
+    tgi_constant given[TGI_OP_MAX_SRC];
+    const tgi_constant *src[TGI_OP_MAX_SRC];
+    void *dst[TGI_OP_MAX_DST];
     size_t used = 0;
-    tg_op_ctx ctx = n->ctx;
+    tgi_op_ctx ctx = n->ctx;
     for (int j = 0; j < n->ctx.n_src; j++) {
         src[j] = n->consts[j];
         if (!n->operand[j].n_seg)
             continue;
-        given[j] = (tg_const){n->src[j], operand_data(call, j, &used)};
+        given[j] = (tgi_constant){n->src[j], operand_data(call, j, &used)};
         src[j] = &given[j];
     }
     for (int d = 0; d < n->ctx.n_dst; d++)

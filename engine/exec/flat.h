@@ -7,15 +7,15 @@
 
 #include "engine/plan/net.h"
 
-typedef struct tg_flat_call {
-    const tg_net *net;
-    const tg_net_node *node;
-    const tg_view *view;       /* per value of the net */
-    char *scratch;             /* tgi_net_flat_scratch, 64-byte aligned */
-    tg_box box[TG_OP_MAX_DST]; /* what is kept of results that are images */
-} tg_flat_call;
+typedef struct tgi_flat_call {
+    const tgi_net *net;
+    const tgi_net_node *node;
+    const tgi_view *view;        /* per value of the net */
+    char *scratch;               /* tgi_net_flat_scratch, 64-byte aligned */
+    tgi_box box[TGI_OP_MAX_DST]; /* what is kept of results that are images */
+} tgi_flat_call;
 
 /* Compute all results. Nothing is allocated. */
-tg_status tgi_flat_run(const tg_flat_call *call, tgi_err *err);
+tg_status tgi_flat_run(const tgi_flat_call *call, tgi_err *err);
 
 #endif

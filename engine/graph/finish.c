@@ -6,13 +6,13 @@
 
 /* How many operands of a node may be parameters: the factors of a Resize are none, nor is what
  * a norm measured. */
-static int parameter_operands(const tg_node *n)
+static int parameter_operands(const tgi_node *n)
 {
     return tgi_node_is(n, "Resize") ? 0 : tgi_node_is(n, "BatchNormalization") ? 3 : n->n_src;
 }
 
 /* Elements of the float constants that live nodes read. */
-static tg_status count_params(tg_graph *g, tgi_err *err)
+static tg_status count_params(tgi_graph *g, tgi_err *err)
 {
     unsigned char *seen = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, 1);
     if (!seen)
@@ -33,7 +33,7 @@ static tg_status count_params(tg_graph *g, tgi_err *err)
 }
 
 /* The first operand or result of the node that is flat, or NULL. */
-static const tg_desc *flat_value(const tg_graph *g, const tg_shapes *s, const tg_node *n)
+static const tgi_desc *flat_value(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n)
 {
     for (int i = 0; i < n->n_src + n->n_dst; i++) {
         const int v = i < n->n_src ? n->src[i] : n->dst[i - n->n_src];
@@ -44,7 +44,7 @@ static const tg_desc *flat_value(const tg_graph *g, const tg_shapes *s, const tg
     return NULL;
 }
 
-static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node *n,
+static tg_status check_node(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n,
                             tgi_err *err)
 {
     int n_act = 0;
@@ -52,7 +52,7 @@ static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node
     if (tgi_node_is_known(s, n))
         return TG_OK;
     if (tgi_node_is_flat(g, s, n)) {
-        const tg_desc *d = flat_value(g, s, n);
+        const tgi_desc *d = flat_value(g, s, n);
         if (n->op->eval)
             return TG_OK;
         return tgi_fail(err, TG_E_UNSUPPORTED,
@@ -75,12 +75,12 @@ static tg_status check_node(const tg_graph *g, const tg_shapes *s, const tg_node
  */
 #define MAX_CHANNELS ((int64_t)1 << 24)
 
-static tg_status check_channels(const tg_graph *g, const tg_shapes *s, const tg_node *n,
+static tg_status check_channels(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n,
                                 tgi_err *err)
 {
     char text[128];
     for (int i = 0; i < n->n_dst; i++) {
-        const tg_desc *d = &s->desc[n->dst[i]];
+        const tgi_desc *d = &s->desc[n->dst[i]];
         if (tgi_is_image(g, d) && d->dim[1] > MAX_CHANNELS)
             return tgi_fail(err, TG_E_UNSUPPORTED,
                             "%s \"%s\" yields %s: more channels than can be computed",
@@ -89,9 +89,9 @@ static tg_status check_channels(const tg_graph *g, const tg_shapes *s, const tg_
     return TG_OK;
 }
 
-static tg_status check_invariants(const tg_graph *g, tgi_err *err)
+static tg_status check_invariants(const tgi_graph *g, tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     TGI_TRY(tgi_infer_base(g, &s, err));
     tg_status st = TG_OK;
     for (int i = 0; i < g->n_nodes && st == TG_OK; i++)
@@ -108,14 +108,14 @@ static tg_status check_invariants(const tg_graph *g, tgi_err *err)
 }
 
 /* What each node is, by its attributes and shapes. */
-static tg_status classify(tg_graph *g, tgi_err *err)
+static tg_status classify(tgi_graph *g, tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     TGI_TRY(tgi_infer_base(g, &s, err));
     for (int i = 0; i < g->n_nodes; i++) {
-        tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
-        const tg_const *consts[TG_OP_MAX_SRC];
-        tg_op_ctx ctx;
+        tgi_desc src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST];
+        const tgi_constant *consts[TGI_OP_MAX_SRC];
+        tgi_op_ctx ctx;
         tgi_node_ctx(g, &s, &g->nodes[i], src, dst, consts, &ctx);
         g->nodes[i].op_class = tgi_op_class(g->nodes[i].op, &ctx);
     }
@@ -125,15 +125,15 @@ static tg_status classify(tg_graph *g, tgi_err *err)
 
 /* ArgMax over the channels of output 0, whatever axis of the file they are: an exporter's own
  * ArgMax would be the same node. */
-static tg_status label_output(tg_graph *g, tgi_err *err)
+static tg_status label_output(tgi_graph *g, tgi_err *err)
 {
     char text[96];
-    tg_shapes s;
-    tg_port *p = &g->out[0];
-    tg_node *n;
+    tgi_shapes s;
+    tgi_port *p = &g->out[0];
+    tgi_node *n;
     int labels;
     TGI_TRY(tgi_infer_base(g, &s, err));
-    const tg_desc d = s.desc[p->value];
+    const tgi_desc d = s.desc[p->value];
     tgi_shapes_free(&s);
     if (!tgi_is_image(g, &d) || d.dim[1] < 2)
         return tgi_fail(err, TG_E_UNSUPPORTED,
@@ -149,14 +149,14 @@ static tg_status label_output(tg_graph *g, tgi_err *err)
 }
 
 /* What has one row now takes the forms of images. */
-static tg_status lines_as_images(tg_graph *g, unsigned flags, tgi_err *err)
+static tg_status lines_as_images(tgi_graph *g, unsigned flags, tgi_err *err)
 {
     TGI_TRY(tgi_rewrite_lines(g, err));
     TGI_TRY(tgi_rewrite_canonical(g, flags, err));
     return tgi_rewrite_edges(g, err);
 }
 
-static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
+static tg_status run_phases(tgi_graph *g, unsigned flags, tgi_err *err)
 {
     TGI_TRY(tgi_graph_clean(g, err));
     TGI_TRY(count_params(g, err));
@@ -170,16 +170,16 @@ static tg_status run_phases(tg_graph *g, unsigned flags, tgi_err *err)
     if (tgi_priv(g)->base_in[0].rank <= TGI_LINE_RANK)
         TGI_TRY(lines_as_images(g, flags, err));
     TGI_TRY(tgi_size_find_rank(g, err));
-    if (flags & TG_GRAPH_LABELS)
+    if (flags & TGI_GRAPH_LABELS)
         TGI_TRY(label_output(g, err));
     TGI_TRY(classify(g, err));
     TGI_TRY(tgi_size_analyse(g, err));
-    if (!(flags & TG_GRAPH_NO_FUSE))
+    if (!(flags & TGI_GRAPH_NO_FUSE))
         TGI_TRY(tgi_rewrite_fuse(g, err));
     return check_invariants(g, err);
 }
 
-tg_status tgi_graph_finish(tg_graph *g, unsigned flags, tgi_err *err)
+tg_status tgi_graph_finish(tgi_graph *g, unsigned flags, tgi_err *err)
 {
     if (tgi_priv(g)->finished)
         return tgi_fail(err, TG_E_ARG, "the graph is finished already");

@@ -18,7 +18,7 @@
  * Counted in operations, not measured, so that a graph is the same on every machine and day. */
 #define FOLD_WORK 2e9
 
-double tgi_const_get(const tg_const *c, int64_t i)
+double tgi_const_get(const tgi_constant *c, int64_t i)
 {
     switch (c->desc.dtype) {
     case TG_DTYPE_F32:
@@ -37,7 +37,7 @@ double tgi_const_get(const tg_const *c, int64_t i)
     }
 }
 
-int tgi_value_scalar(const tg_graph *g, int v, float *out)
+int tgi_value_scalar(const tgi_graph *g, int v, float *out)
 {
     int64_t count;
     if (v < 0 || !g->values[v].is_const || g->values[v].cst.desc.dtype != TG_DTYPE_F32 ||
@@ -47,11 +47,11 @@ int tgi_value_scalar(const tg_graph *g, int v, float *out)
     return 1;
 }
 
-int tgi_value_channels(const tg_graph *g, int v, int rank, int64_t channels, float *out)
+int tgi_value_channels(const tgi_graph *g, int v, int rank, int64_t channels, float *out)
 {
     if (v < 0 || !g->values[v].is_const || g->values[v].cst.desc.dtype != TG_DTYPE_F32)
         return 0;
-    const tg_const *c = &g->values[v].cst;
+    const tgi_constant *c = &g->values[v].cst;
     const int shift = rank - c->desc.rank; /* broadcasting aligns the last axes */
     if (shift < 0)
         return 0;
@@ -69,7 +69,7 @@ int tgi_value_channels(const tg_graph *g, int v, int rank, int64_t channels, flo
     return 1;
 }
 
-static int all_const(const tg_graph *g, const tg_node *n)
+static int all_const(const tgi_graph *g, const tgi_node *n)
 {
     for (int i = 0; i < n->n_src; i++)
         if (n->src[i] >= 0 && !g->values[n->src[i]].is_const)
@@ -77,7 +77,7 @@ static int all_const(const tg_graph *g, const tg_node *n)
     return n->n_epi == 0;
 }
 
-double tgi_eval_work(const tg_op *op, const tg_op_ctx *ctx)
+double tgi_eval_work(const tgi_op *op, const tgi_op_ctx *ctx)
 {
     const double each = op->flops ? op->flops(ctx) : 1;
     double work = 0;
@@ -94,27 +94,27 @@ typedef struct fold_budget {
     double work;
 } fold_budget;
 
-static tg_status fold_node(tg_graph *g, int i, fold_budget *budget, tgi_err *err)
+static tg_status fold_node(tgi_graph *g, int i, fold_budget *budget, tgi_err *err)
 {
-    tg_node *n = &g->nodes[i];
-    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST] = {{0}};
-    const tg_const *consts[TG_OP_MAX_SRC];
-    void *data[TG_OP_MAX_DST];
+    tgi_node *n = &g->nodes[i];
+    tgi_desc src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST] = {{0}};
+    const tgi_constant *consts[TGI_OP_MAX_SRC];
+    void *data[TGI_OP_MAX_DST];
     char text[32];
     for (int k = 0; k < n->n_src; k++) {
-        const tg_const *c = n->src[k] < 0 ? NULL : &g->values[n->src[k]].cst;
-        src[k] = c ? c->desc : (tg_desc){0};
+        const tgi_constant *c = n->src[k] < 0 ? NULL : &g->values[n->src[k]].cst;
+        src[k] = c ? c->desc : (tgi_desc){0};
         consts[k] = c;
     }
-    const tg_op_ctx ctx = {.attrs = n->attrs,
-                           .opset = n->opset,
-                           .n_src = n->n_src,
-                           .n_dst = n->n_dst,
-                           .src = src,
-                           .dst = dst,
-                           .const_src = consts};
+    const tgi_op_ctx ctx = {.attrs = n->attrs,
+                            .opset = n->opset,
+                            .n_src = n->n_src,
+                            .n_dst = n->n_dst,
+                            .src = src,
+                            .dst = dst,
+                            .const_src = consts};
     TGI_TRY(n->op->infer(&ctx, dst, err));
-    size_t bytes[TG_OP_MAX_DST], left = budget->bytes;
+    size_t bytes[TGI_OP_MAX_DST], left = budget->bytes;
     for (int k = 0; k < n->n_dst; k++) {
         int64_t count;
         if (!tgi_desc_count(&dst[k], &count) ||
@@ -135,19 +135,19 @@ static tg_status fold_node(tg_graph *g, int i, fold_budget *budget, tgi_err *err
             return TG_E_NOMEM;
     TGI_TRY(n->op->eval(&ctx, data, err));
     for (int k = 0; k < n->n_dst; k++) {
-        tg_value *v = &g->values[n->dst[k]];
+        tgi_value *v = &g->values[n->dst[k]];
         v->is_const = 1;
-        v->cst = (tg_const){dst[k], data[k]};
+        v->cst = (tgi_constant){dst[k], data[k]};
     }
     tgi_graph_drop(g, i);
     return TG_OK;
 }
 
-tg_status tgi_fold_constants(tg_graph *g, tgi_err *err)
+tg_status tgi_fold_constants(tgi_graph *g, tgi_err *err)
 {
     fold_budget budget = {FOLD_BYTES, FOLD_WORK};
     for (int i = 0; i < g->n_nodes; i++) {
-        const tg_node *n = &g->nodes[i];
+        const tgi_node *n = &g->nodes[i];
         if (!n->op || !n->op->eval || n->n_src == 0 || !all_const(g, n))
             continue;
         tgi_err local = {0};

@@ -24,7 +24,7 @@
 #define STEPS 4
 #define TO_THE_END INT64_MAX
 
-static tg_status add_value(tg_graph *g, const char *name, const char *what, int *id,
+static tg_status add_value(tgi_graph *g, const char *name, const char *what, int *id,
                            tgi_err *err)
 {
     char text[256];
@@ -32,18 +32,18 @@ static tg_status add_value(tg_graph *g, const char *name, const char *what, int 
     return tgi_graph_add_value(g, text, id, err);
 }
 
-static tg_status add_longs(tg_graph *g, const char *name, int n, const int64_t *v, int *id,
+static tg_status add_longs(tgi_graph *g, const char *name, int n, const int64_t *v, int *id,
                            tgi_err *err)
 {
-    const tg_desc d = {.dtype = TG_DTYPE_I64, .rank = 1, .dim = {n}};
+    const tgi_desc d = {.dtype = TG_DTYPE_I64, .rank = 1, .dim = {n}};
     return tgi_graph_add_const(g, name, &d, v, 0, id, err);
 }
 
 /* The constant int64 list that node n reads at source k; NULL: something else. */
-static const tg_const *list_at(const tg_graph *g, const tg_node *n, int k)
+static const tgi_constant *list_at(const tgi_graph *g, const tgi_node *n, int k)
 {
     const int v = k < n->n_src ? n->src[k] : -1;
-    const tg_const *c = v >= 0 && g->values[v].is_const ? &g->values[v].cst : NULL;
+    const tgi_constant *c = v >= 0 && g->values[v].is_const ? &g->values[v].cst : NULL;
     return c && c->desc.dtype == TG_DTYPE_I64 && c->desc.rank == 1 ? c : NULL;
 }
 
@@ -51,14 +51,14 @@ static const tg_const *list_at(const tg_graph *g, const tg_node *n, int k)
 
 typedef struct target {
     int rank;
-    int64_t size[TG_MAX_RANK]; /* what the constant says, all axes */
+    int64_t size[TGI_MAX_RANK]; /* what the constant says, all axes */
 } target;
 
 /* 1: node n is a Resize to constant sizes of all axes of its input. */
-static int read_target(const tg_graph *g, const tg_shapes *s, const tg_node *n, target *t)
+static int read_target(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n, target *t)
 {
-    const tg_const *c = tgi_node_is(n, "Resize") ? list_at(g, n, SIZES) : NULL;
-    const tg_ints *axes = c ? tgi_attr_ints(n, "axes") : NULL;
+    const tgi_constant *c = tgi_node_is(n, "Resize") ? list_at(g, n, SIZES) : NULL;
+    const tgi_ints *axes = c ? tgi_attr_ints(n, "axes") : NULL;
     if (!c || axes || !tgi_attr_enum_is(n, "keep_aspect_ratio_policy", "stretch"))
         return 0;
     t->rank = s->desc[n->src[0]].rank;
@@ -69,7 +69,7 @@ static int read_target(const tg_graph *g, const tg_shapes *s, const tg_node *n, 
 }
 
 /* 1: each spatial size is a whole multiple or fraction of the reference's extent. */
-static int is_ratio(const target *t, const tg_desc *ref)
+static int is_ratio(const target *t, const tgi_desc *ref)
 {
     if (ref->rank != t->rank)
         return 0;
@@ -79,20 +79,20 @@ static int is_ratio(const target *t, const tg_desc *ref)
     return 1;
 }
 
-static int has_extents(const target *t, const tg_desc *d)
+static int has_extents(const target *t, const tgi_desc *d)
 {
     return d->rank == t->rank &&
            memcmp(&d->dim[2], &t->size[2], (size_t)(t->rank - 2) * sizeof d->dim[0]) == 0;
 }
 
 /* Does `value` depend on what node `from` yields? Nodes are in order. */
-static tg_status depends(const tg_graph *g, int value, int from, int *yes, tgi_err *err)
+static tg_status depends(const tgi_graph *g, int value, int from, int *yes, tgi_err *err)
 {
     unsigned char *after = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, 1);
     if (!after)
         return tgi_fail(err, TG_E_NOMEM, "no memory to follow a value");
     for (int i = from; i < g->n_nodes; i++) {
-        const tg_node *n = &g->nodes[i];
+        const tgi_node *n = &g->nodes[i];
         int reached = i == from;
         for (int k = 0; k < n->n_src; k++)
             reached |= n->src[k] >= 0 && after[n->src[k]];
@@ -105,10 +105,10 @@ static tg_status depends(const tg_graph *g, int value, int from, int *yes, tgi_e
 }
 
 /* A value that reader r of node i's output joins with it, of the target's extents; -1: none. */
-static tg_status joined_by(const tg_graph *g, const tg_shapes *s, int i, int r, const target *t,
-                           int *ref, tgi_err *err)
+static tg_status joined_by(const tgi_graph *g, const tgi_shapes *s, int i, int r,
+                           const target *t, int *ref, tgi_err *err)
 {
-    const tg_node *n = &g->nodes[r];
+    const tgi_node *n = &g->nodes[r];
     for (int k = 0; k < n->n_src && *ref < 0; k++) {
         const int v = n->src[k];
         int cycle = 0;
@@ -124,7 +124,7 @@ static tg_status joined_by(const tg_graph *g, const tg_shapes *s, int i, int r, 
 
 /* The first reader of node i's output behind `from`, in the order of nodes; -1: there is none.
  */
-static int reader_behind(const tg_graph *g, int i, int from)
+static int reader_behind(const tgi_graph *g, int i, int from)
 {
     const int v = g->nodes[i].dst[0];
     int at = -1, r, first = -1;
@@ -136,7 +136,7 @@ static int reader_behind(const tg_graph *g, int i, int from)
 
 /* A value that some reader of node i's output joins with it, of the target's extents; -1: none.
  */
-static tg_status joined_with(const tg_graph *g, const tg_shapes *s, int i, const target *t,
+static tg_status joined_with(const tgi_graph *g, const tgi_shapes *s, int i, const target *t,
                              int *ref, tgi_err *err)
 {
     *ref = -1;
@@ -145,7 +145,7 @@ static tg_status joined_with(const tg_graph *g, const tg_shapes *s, int i, const
     return TG_OK;
 }
 
-static tg_status find_reference(const tg_graph *g, const tg_shapes *s, int i, const target *t,
+static tg_status find_reference(const tgi_graph *g, const tgi_shapes *s, int i, const target *t,
                                 int *ref, tgi_err *err)
 {
     const int own = g->nodes[i].src[0], input = g->in[0].value;
@@ -159,10 +159,10 @@ static tg_status find_reference(const tg_graph *g, const tg_shapes *s, int i, co
 }
 
 /* Shape(ref) * p / q, which is the target at the declared size. */
-static tg_status add_expression(tg_graph *g, const char *name, const tg_desc *ref_desc, int ref,
-                                const target *t, int *out, tgi_err *err)
+static tg_status add_expression(tgi_graph *g, const char *name, const tgi_desc *ref_desc,
+                                int ref, const target *t, int *out, tgi_err *err)
 {
-    int64_t p[TG_MAX_RANK], q[TG_MAX_RANK];
+    int64_t p[TGI_MAX_RANK], q[TGI_MAX_RANK];
     int ids[4], pv, qv;
     for (int a = 0; a < t->rank; a++) {
         const int64_t r = ref_desc->dim[a];
@@ -188,18 +188,18 @@ static tg_status add_expression(tg_graph *g, const char *name, const tg_desc *re
 
 /* The ends of a Slice that reads forward to its input's last row or column: to the end. *out
  * < 0: it has none. */
-static tg_status open_ends(tg_graph *g, const tg_shapes *s, const tg_node *n, int *out,
+static tg_status open_ends(tgi_graph *g, const tgi_shapes *s, const tgi_node *n, int *out,
                            tgi_err *err)
 {
-    const tg_const *ends = tgi_node_is(n, "Slice") ? list_at(g, n, ENDS) : NULL;
-    const tg_const *axes = ends ? list_at(g, n, AXES) : NULL;
-    int64_t v[TG_MAX_RANK];
+    const tgi_constant *ends = tgi_node_is(n, "Slice") ? list_at(g, n, ENDS) : NULL;
+    const tgi_constant *axes = ends ? list_at(g, n, AXES) : NULL;
+    int64_t v[TGI_MAX_RANK];
     int found = 0;
     *out = -1;
-    if (!axes || ends->desc.dim[0] > TG_MAX_RANK || axes->desc.dim[0] != ends->desc.dim[0])
+    if (!axes || ends->desc.dim[0] > TGI_MAX_RANK || axes->desc.dim[0] != ends->desc.dim[0])
         return TG_OK;
-    const tg_const *steps = list_at(g, n, STEPS);
-    const tg_desc *d = &s->desc[n->src[0]];
+    const tgi_constant *steps = list_at(g, n, STEPS);
+    const tgi_desc *d = &s->desc[n->src[0]];
     const int count = (int)ends->desc.dim[0];
     for (int i = 0; i < count; i++) {
         const int64_t a = ((const int64_t *)axes->data)[i];
@@ -217,12 +217,12 @@ static tg_status open_ends(tg_graph *g, const tg_shapes *s, const tg_node *n, in
 
 /* ---- All of them ------------------------------------------------------------------------- */
 
-static tg_status free_node_at(tg_graph *g, const tg_shapes *s, int i, tgi_freed *f,
+static tg_status free_node_at(tgi_graph *g, const tgi_shapes *s, int i, tgi_freed *f,
                               tgi_err *err)
 {
     target t;
     int to = -1, ref;
-    const tg_node *n = &g->nodes[i];
+    const tgi_node *n = &g->nodes[i];
     const int resize = read_target(g, s, n, &t);
     if (resize) {
         TGI_TRY(find_reference(g, s, i, &t, &ref, err));
@@ -233,15 +233,15 @@ static tg_status free_node_at(tg_graph *g, const tg_shapes *s, int i, tgi_freed 
     }
     if (to < 0)
         return TG_OK;
-    tg_node *now = &g->nodes[i]; /* adding nodes moves them */
+    tgi_node *now = &g->nodes[i]; /* adding nodes moves them */
     const int k = resize ? SIZES : ENDS;
     f->item[f->n++] = (tgi_freed_item){now->dst[0], k, now->src[k]};
     return tgi_graph_set_src(g, i, k, to, err);
 }
 
-tg_status tgi_free_sizes(tg_graph *g, tgi_freed *f, tgi_err *err)
+tg_status tgi_free_sizes(tgi_graph *g, tgi_freed *f, tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     const int n_nodes = g->n_nodes;
     *f = (tgi_freed){0};
     TGI_TRY(tgi_infer_base(g, &s, err));
@@ -254,7 +254,7 @@ tg_status tgi_free_sizes(tg_graph *g, tgi_freed *f, tgi_err *err)
     return st == TG_OK && f->n ? tgi_graph_clean(g, err) : st;
 }
 
-tg_status tgi_fix_sizes(tg_graph *g, const tgi_freed *f, tgi_err *err)
+tg_status tgi_fix_sizes(tgi_graph *g, const tgi_freed *f, tgi_err *err)
 {
     for (int i = 0; i < f->n; i++) {
         const int producer = g->values[f->item[i].dst].producer;

@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-tg_status tgi_graph_new(tg_graph **out, tgi_err *err)
+tg_status tgi_graph_new(tgi_graph **out, tgi_err *err)
 {
-    tg_graph *g = tgi_calloc(TGI_TAG_GRAPH, 1, sizeof *g);
+    tgi_graph *g = tgi_calloc(TGI_TAG_GRAPH, 1, sizeof *g);
     if (g && !(g->arena_ = tgi_calloc(TGI_TAG_GRAPH, 1, sizeof(tgi_graph_priv)))) {
         tgi_free(g);
         g = NULL;
@@ -32,7 +32,7 @@ tg_status tgi_graph_new(tg_graph **out, tgi_err *err)
     return TG_OK;
 }
 
-static void free_node(tg_node *n)
+static void free_node(tgi_node *n)
 {
     tgi_free(n->name);
     tgi_free(n->attrs);
@@ -40,11 +40,11 @@ static void free_node(tg_node *n)
     n->attrs = NULL;
 }
 
-void tgi_graph_free(tg_graph **gp)
+void tgi_graph_free(tgi_graph **gp)
 {
     if (!gp || !*gp)
         return;
-    tg_graph *g = *gp;
+    tgi_graph *g = *gp;
     tgi_graph_priv *p = tgi_priv(g);
     for (int i = 0; i < g->n_values; i++)
         tgi_free(g->values[i].name);
@@ -69,26 +69,26 @@ void tgi_graph_free(tg_graph **gp)
     *gp = NULL;
 }
 
-const char *tgi_graph_file(const tg_graph *g, int i)
+const char *tgi_graph_file(const tgi_graph *g, int i)
 {
     const tgi_graph_priv *p = tgi_priv(g);
     return p->model ? tgi_onnx_file(p->model, i) : NULL;
 }
 
-int tgi_graph_part(const tg_graph *g, int i, struct tgi_onnx_part *out)
+int tgi_graph_part(const tgi_graph *g, int i, struct tgi_onnx_part *out)
 {
     const tgi_graph_priv *p = tgi_priv(g);
     return p->model && tgi_onnx_part_at(p->model, i, out);
 }
 
-void tgi_graph_sum(const tg_graph *g)
+void tgi_graph_sum(const tgi_graph *g)
 {
     const tgi_graph_priv *p = tgi_priv(g);
     if (p->model)
         tgi_onnx_sum(p->model);
 }
 
-tg_status tgi_graph_unchanged(const tg_graph *g, tgi_err *err)
+tg_status tgi_graph_unchanged(const tgi_graph *g, tgi_err *err)
 {
     const tgi_graph_priv *p = tgi_priv(g);
     return p->model ? tgi_onnx_unchanged(p->model, err) : TG_OK;
@@ -111,7 +111,7 @@ static tg_status grow(void **array, int n, int *cap, size_t size, int max, const
     return TG_OK;
 }
 
-void *tgi_graph_own(tg_graph *g, size_t bytes, tgi_err *err)
+void *tgi_graph_own(tgi_graph *g, size_t bytes, tgi_err *err)
 {
     tgi_graph_priv *p = tgi_priv(g);
     void *blocks = p->blocks;
@@ -127,7 +127,7 @@ void *tgi_graph_own(tg_graph *g, size_t bytes, tgi_err *err)
     return b;
 }
 
-tg_status tgi_graph_add_value(tg_graph *g, const char *name, int *id, tgi_err *err)
+tg_status tgi_graph_add_value(tgi_graph *g, const char *name, int *id, tgi_err *err)
 {
     void *values = g->values;
     TGI_TRY(grow(&values, g->n_values, &tgi_priv(g)->cap_values, sizeof *g->values,
@@ -136,12 +136,12 @@ tg_status tgi_graph_add_value(tg_graph *g, const char *name, int *id, tgi_err *e
     char *copy = tgi_strdup(TGI_TAG_GRAPH, name);
     if (!copy)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a name");
-    g->values[g->n_values] = (tg_value){.name = copy, .producer = -1};
+    g->values[g->n_values] = (tgi_value){.name = copy, .producer = -1};
     *id = g->n_values++;
     return TG_OK;
 }
 
-tg_status tgi_graph_add_const(tg_graph *g, const char *name, const tg_desc *desc,
+tg_status tgi_graph_add_const(tgi_graph *g, const char *name, const tgi_desc *desc,
                               const void *data, int borrow, int *id, tgi_err *err)
 {
     int64_t count;
@@ -159,11 +159,12 @@ tg_status tgi_graph_add_const(tg_graph *g, const char *name, const tg_desc *desc
     }
     TGI_TRY(tgi_graph_add_value(g, name, id, err));
     g->values[*id].is_const = 1;
-    g->values[*id].cst = (tg_const){*desc, data};
+    g->values[*id].cst = (tgi_constant){*desc, data};
     return TG_OK;
 }
 
-static tg_status check_ids(const tg_graph *g, int n, const int *ids, int may_miss, tgi_err *err)
+static tg_status check_ids(const tgi_graph *g, int n, const int *ids, int may_miss,
+                           tgi_err *err)
 {
     for (int i = 0; i < n; i++)
         if (ids[i] >= g->n_values || ids[i] < (may_miss ? -1 : 0))
@@ -171,14 +172,14 @@ static tg_status check_ids(const tg_graph *g, int n, const int *ids, int may_mis
     return TG_OK;
 }
 
-static tg_status check_new_node(const tg_graph *g, const char *op, const char *name, int n_src,
+static tg_status check_new_node(const tgi_graph *g, const char *op, const char *name, int n_src,
                                 const int *src, int n_dst, const int *dst, tgi_err *err)
 {
-    if (n_src > TG_OP_MAX_SRC || n_dst > TG_OP_MAX_DST || n_dst < 1)
+    if (n_src > TGI_OP_MAX_SRC || n_dst > TGI_OP_MAX_DST || n_dst < 1)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "%s \"%s\": %d inputs and %d outputs; at most %d "
                         "and %d are done",
-                        op, name, n_src, n_dst, TG_OP_MAX_SRC, TG_OP_MAX_DST);
+                        op, name, n_src, n_dst, TGI_OP_MAX_SRC, TGI_OP_MAX_DST);
     if (n_src < 1 || src[0] < 0) /* no operator of ours does without its first input */
         return tgi_fail(err, TG_E_FORMAT, "%s \"%s\" has no input", op, name);
     TGI_TRY(check_ids(g, n_src, src, 1, err));
@@ -190,9 +191,9 @@ static tg_status check_new_node(const tg_graph *g, const char *op, const char *n
     return TG_OK;
 }
 
-static tg_status enter_readers(tg_graph *g, int node, tgi_err *err)
+static tg_status enter_readers(tgi_graph *g, int node, tgi_err *err)
 {
-    const tg_node *n = &g->nodes[node];
+    const tgi_node *n = &g->nodes[node];
     for (int k = 0; k < n->n_src; k++)
         TGI_TRY(tgi_graph_note_reader(g, node, n->src[k], err));
     for (int k = 0; k < n->n_epi; k++)
@@ -200,11 +201,11 @@ static tg_status enter_readers(tg_graph *g, int node, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_graph_add_node(tg_graph *g, const char *op, const char *name, int n_src,
-                             const int *src, int n_dst, const int *dst, tg_node **out,
+tg_status tgi_graph_add_node(tgi_graph *g, const char *op, const char *name, int n_src,
+                             const int *src, int n_dst, const int *dst, tgi_node **out,
                              tgi_err *err)
 {
-    const tg_op *o = tgi_op_find(op);
+    const tgi_op *o = tgi_op_find(op);
     void *nodes = g->nodes;
     if (!o)
         return tgi_fail(err, TG_E_UNSUPPORTED,
@@ -213,7 +214,7 @@ tg_status tgi_graph_add_node(tg_graph *g, const char *op, const char *name, int 
     TGI_TRY(grow(&nodes, g->n_nodes, &tgi_priv(g)->cap_nodes, sizeof *g->nodes, TGI_MAX_NODES,
                  "nodes", err));
     g->nodes = nodes;
-    tg_node n = {
+    tgi_node n = {
         .op = o, .op_class = o->op_class, .opset = g->opset, .n_src = n_src, .n_dst = n_dst};
     n.name = tgi_strdup(TGI_TAG_GRAPH, name);
     n.attrs = tgi_calloc(TGI_TAG_GRAPH, 1, o->attrs_size ? o->attrs_size : 1);
@@ -222,9 +223,9 @@ tg_status tgi_graph_add_node(tg_graph *g, const char *op, const char *name, int 
         return tgi_fail(err, TG_E_NOMEM, "no memory for node \"%s\"", name);
     }
     tgi_attrs_default(o->attrs, n.attrs);
-    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+    for (int i = 0; i < TGI_OP_MAX_SRC; i++)
         n.src[i] = i < n_src ? src[i] : -1;
-    for (int i = 0; i < TG_OP_MAX_DST; i++)
+    for (int i = 0; i < TGI_OP_MAX_DST; i++)
         n.dst[i] = i < n_dst ? dst[i] : -1;
     for (int i = 0; i < n_dst; i++)
         g->values[dst[i]].producer = g->n_nodes;
@@ -235,11 +236,11 @@ tg_status tgi_graph_add_node(tg_graph *g, const char *op, const char *name, int 
     return enter_readers(g, g->n_nodes - 1, err);
 }
 
-static tg_status new_port(tg_graph *g, int value, tg_port *p, tgi_err *err)
+static tg_status new_port(tgi_graph *g, int value, tgi_port *p, tgi_err *err)
 {
     TGI_TRY(check_ids(g, 1, &value, 0, err));
-    *p = (tg_port){.value = value};
-    for (int i = 0; i < TG_MAX_RANK; i++) {
+    *p = (tgi_port){.value = value};
+    for (int i = 0; i < TGI_MAX_RANK; i++) {
         p->perm[i] = i;
         p->file_dim[i] = -1;
     }
@@ -247,29 +248,29 @@ static tg_status new_port(tg_graph *g, int value, tg_port *p, tgi_err *err)
     return p->name ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for a port");
 }
 
-tg_status tgi_graph_add_input(tg_graph *g, int value, int file_rank, const int64_t *file_dim,
+tg_status tgi_graph_add_input(tgi_graph *g, int value, int file_rank, const int64_t *file_dim,
                               tgi_err *err)
 {
-    if (g->n_in >= TG_MAX_PORTS)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "more than %d inputs", TG_MAX_PORTS);
-    if (file_rank > TG_MAX_RANK)
+    if (g->n_in >= TGI_MAX_PORTS)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "more than %d inputs", TGI_MAX_PORTS);
+    if (file_rank > TGI_MAX_RANK)
         return tgi_fail(err, TG_E_UNSUPPORTED, "an input of rank %d", file_rank);
-    tg_port *p = &g->in[g->n_in];
+    tgi_port *p = &g->in[g->n_in];
     TGI_TRY(new_port(g, value, p, err));
     g->n_in++;
-    tg_value *v = &g->values[value];
+    tgi_value *v = &g->values[value];
     p->file_rank = file_rank < 0 ? 0 : file_rank; /* 0: unknown until the base size is found */
     v->declared = file_rank > 0;
-    v->decl = (tg_desc){.dtype = TG_DTYPE_F32, .rank = p->file_rank};
+    v->decl = (tgi_desc){.dtype = TG_DTYPE_F32, .rank = p->file_rank};
     for (int i = 0; i < p->file_rank; i++)
         v->decl.dim[i] = p->file_dim[i] = file_dim[i] > 0 ? file_dim[i] : -1;
     return TG_OK;
 }
 
-tg_status tgi_graph_add_output(tg_graph *g, int value, tgi_err *err)
+tg_status tgi_graph_add_output(tgi_graph *g, int value, tgi_err *err)
 {
-    if (g->n_out >= TG_MAX_PORTS)
-        return tgi_fail(err, TG_E_UNSUPPORTED, "more than %d outputs", TG_MAX_PORTS);
+    if (g->n_out >= TGI_MAX_PORTS)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "more than %d outputs", TGI_MAX_PORTS);
     TGI_TRY(new_port(g, value, &g->out[g->n_out], err));
     g->n_out++;
     return TG_OK;
@@ -277,15 +278,15 @@ tg_status tgi_graph_add_output(tg_graph *g, int value, tgi_err *err)
 
 /* ---- Edits ------------------------------------------------------------------------------- */
 
-int tgi_node_is(const tg_node *n, const char *op)
+int tgi_node_is(const tgi_node *n, const char *op)
 {
     return n->op && strcmp(n->op->name, op) == 0;
 }
 
 /* Operands and epilogue steps by which a live node reads the value. */
-static int reads(const tg_graph *g, int node, int value)
+static int reads(const tgi_graph *g, int node, int value)
 {
-    const tg_node *n = &g->nodes[node];
+    const tgi_node *n = &g->nodes[node];
     int count = 0;
     for (int k = 0; n->op && k < n->n_src; k++)
         count += n->src[k] == value;
@@ -303,7 +304,7 @@ static int met_before(const tgi_readers *r, int value, int end, int node)
     return 0;
 }
 
-int tgi_graph_uses(const tg_graph *g, int value)
+int tgi_graph_uses(const tgi_graph *g, int value)
 {
     const tgi_readers *r = &tgi_priv(g)->readers;
     int uses = 0, last = -1;
@@ -324,7 +325,7 @@ int tgi_graph_uses(const tg_graph *g, int value)
     return uses < TGI_MANY_USES ? uses : TGI_MANY_USES;
 }
 
-int tgi_graph_next_reader(const tg_graph *g, int value, int *at)
+int tgi_graph_next_reader(const tgi_graph *g, int value, int *at)
 {
     const tgi_readers *r = &tgi_priv(g)->readers;
     int e = *at < 0 ? tgi_readers_of(r, value) : r->entry[*at].next;
@@ -334,7 +335,7 @@ int tgi_graph_next_reader(const tg_graph *g, int value, int *at)
     return e < 0 ? -1 : r->entry[e].node;
 }
 
-int tgi_graph_only_user(const tg_graph *g, int value)
+int tgi_graph_only_user(const tgi_graph *g, int value)
 {
     int at = -1;
     if (tgi_graph_uses(g, value) != 1)
@@ -346,22 +347,22 @@ int tgi_graph_only_user(const tg_graph *g, int value)
     return -1; /* an epilogue or an output */
 }
 
-tg_status tgi_graph_note_reader(tg_graph *g, int node, int value, tgi_err *err)
+tg_status tgi_graph_note_reader(tgi_graph *g, int node, int value, tgi_err *err)
 {
     return value < 0 ? TG_OK : tgi_readers_add(&tgi_priv(g)->readers, value, node, err);
 }
 
-tg_status tgi_graph_set_src(tg_graph *g, int node, int k, int value, tgi_err *err)
+tg_status tgi_graph_set_src(tgi_graph *g, int node, int k, int value, tgi_err *err)
 {
     g->nodes[node].src[k] = value;
     return tgi_graph_note_reader(g, node, value, err);
 }
 
-tg_status tgi_graph_replace(tg_graph *g, int from, int to, tgi_err *err)
+tg_status tgi_graph_replace(tgi_graph *g, int from, int to, tgi_err *err)
 {
     int at = -1, i;
     while ((i = tgi_graph_next_reader(g, from, &at)) >= 0) {
-        tg_node *n = &g->nodes[i];
+        tgi_node *n = &g->nodes[i];
         for (int k = 0; k < n->n_src; k++)
             if (n->src[k] == from)
                 n->src[k] = to;
@@ -376,22 +377,22 @@ tg_status tgi_graph_replace(tg_graph *g, int from, int to, tgi_err *err)
     return TG_OK;
 }
 
-void tgi_graph_drop(tg_graph *g, int node)
+void tgi_graph_drop(tgi_graph *g, int node)
 {
-    tg_node *n = &g->nodes[node];
+    tgi_node *n = &g->nodes[node];
     for (int k = 0; k < n->n_dst; k++)
         if (g->values[n->dst[k]].producer == node)
             g->values[n->dst[k]].producer = -1;
     n->op = NULL;
 }
 
-tg_node *tgi_graph_maker(const tg_graph *g, int value, const char *op)
+tgi_node *tgi_graph_maker(const tgi_graph *g, int value, const char *op)
 {
     const int p = value >= 0 ? g->values[value].producer : -1;
     return p >= 0 && tgi_node_is(&g->nodes[p], op) ? &g->nodes[p] : NULL;
 }
 
-tg_status tgi_graph_note(tg_graph *g, tgi_err *err, const char *fmt, ...)
+tg_status tgi_graph_note(tgi_graph *g, tgi_err *err, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
@@ -416,7 +417,7 @@ typedef struct sorter {
 } sorter;
 
 /* Operand k of a node, epilogue operands last; -1 where it has no producer, -2 past the end. */
-static int operand_node(const tg_graph *g, const tg_node *n, int k)
+static int operand_node(const tgi_graph *g, const tgi_node *n, int k)
 {
     int v;
     if (k < n->n_src)
@@ -428,7 +429,7 @@ static int operand_node(const tg_graph *g, const tg_node *n, int k)
     return v < 0 ? -1 : g->values[v].producer;
 }
 
-static tg_status visit(const tg_graph *g, sorter *s, int root, tgi_err *err)
+static tg_status visit(const tgi_graph *g, sorter *s, int root, tgi_err *err)
 {
     int depth = 0;
     if (s->state[root])
@@ -457,7 +458,7 @@ static tg_status visit(const tg_graph *g, sorter *s, int root, tgi_err *err)
 
 /* The order of the file is kept where it is legal: nodes are roots in file order once they are
  * known to be alive, so a graph that needs no sorting is not changed. */
-static tg_status sort_nodes(const tg_graph *g, sorter *s, tgi_err *err)
+static tg_status sort_nodes(const tgi_graph *g, sorter *s, tgi_err *err)
 {
     for (int i = 0; i < g->n_out; i++)
         if (g->values[g->out[i].value].producer >= 0)
@@ -471,16 +472,16 @@ static tg_status sort_nodes(const tg_graph *g, sorter *s, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status permute(tg_graph *g, const sorter *s, tgi_err *err)
+static tg_status permute(tgi_graph *g, const sorter *s, tgi_err *err)
 {
-    tg_node *nodes = tgi_calloc(TGI_TAG_GRAPH, (size_t)s->n_order + 1, sizeof *nodes);
+    tgi_node *nodes = tgi_calloc(TGI_TAG_GRAPH, (size_t)s->n_order + 1, sizeof *nodes);
     if (!nodes)
         return tgi_fail(err, TG_E_NOMEM, "no memory to sort %d nodes", s->n_order);
     for (int i = 0; i < g->n_values; i++)
         g->values[i].producer = -1;
     for (int i = 0; i < s->n_order; i++) {
         nodes[i] = g->nodes[s->order[i]];
-        g->nodes[s->order[i]] = (tg_node){0}; /* moved */
+        g->nodes[s->order[i]] = (tgi_node){0}; /* moved */
         for (int k = 0; k < nodes[i].n_dst; k++)
             g->values[nodes[i].dst[k]].producer = i;
     }
@@ -496,7 +497,7 @@ static tg_status permute(tg_graph *g, const sorter *s, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_graph_clean(tg_graph *g, tgi_err *err)
+tg_status tgi_graph_clean(tgi_graph *g, tgi_err *err)
 {
     const size_t n = (size_t)g->n_nodes + 1;
     sorter s = {0};

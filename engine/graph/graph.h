@@ -1,14 +1,14 @@
 /* graph.h - the intermediate representation: values and nodes, in execution order.
  *
  * A graph is built by an importer, made canonical by rewrite.c, and immutable afterwards;
- * shapes of a particular image live in a tg_shapes beside it, so one graph serves every size.
+ * shapes of a particular image live in a tgi_shapes beside it, so one graph serves every size.
  *
  * INVARIANTS after tgi_graph_finish:
  *  1. nodes are in topological order; no node is dead; each value has one producer at most.
  *  2. shape arithmetic was folded away.
  *  3. an activation is an *image*, [1,C,(D,)H,W] held as float32, or *flat*: an array of any
  *     rank and type that is there as a whole or not at all (tokens, tables of boxes). Where the
- *     model's own input or output has another order of axes (NHWC), `tg_port.perm` says so and
+ *     model's own input or output has another order of axes (NHWC), `tgi_port.perm` says so and
  *     the graph inside is NC(D)HW. A node that reads or yields something flat, or whose op has
  *     no kernel for images, is evaluated on whole arrays (tgi_node_is_flat).
  *  4. a fused pointwise op is an entry in its host node's epi[], in order of application.
@@ -18,57 +18,57 @@
 
 #include "kernels/op.h"
 
-#define TG_MAX_PORTS 16
-#define TG_MAX_EPI 16
+#define TGI_MAX_PORTS 16
+#define TGI_MAX_EPI 16
 
-typedef struct tg_value {
+typedef struct tgi_value {
     char *name;
     int producer; /* node index, or -1 for graph inputs and constants */
     int is_const;
-    tg_const cst; /* is_const: data owned by the graph or view of the mapped model */
-    int declared; /* 1: `decl` holds the shape that the file declares */
-    tg_desc decl; /* -1 for a free dimension */
-} tg_value;
+    tgi_constant cst; /* is_const: data owned by the graph or view of the mapped model */
+    int declared;     /* 1: `decl` holds the shape that the file declares */
+    tgi_desc decl;    /* -1 for a free dimension */
+} tgi_value;
 
 /* One fused pointwise step; `value` is the other operand of a binary step (an activation), else
  * -1. step.src is set by the planner. step.vec points into graph-owned memory. */
-typedef struct tg_epi {
-    tg_epi_step step;
+typedef struct tgi_epi {
+    tgi_epi_step step;
     int value;
     const char *from; /* name of the op it came from, static: "Relu" */
-} tg_epi;
+} tgi_epi;
 
-typedef struct tg_node {
+typedef struct tgi_node {
     char *name;
-    const tg_op *op;
-    tg_op_class op_class; /* of this node; valid once the graph is finished */
+    const tgi_op *op;
+    tgi_op_kind op_class; /* of this node; valid once the graph is finished */
     void *attrs;          /* op->attrs_size bytes, owned */
     int opset;
     int n_src, n_dst;
-    int src[TG_OP_MAX_SRC]; /* value ids; -1: not given */
-    int dst[TG_OP_MAX_DST]; /* value ids; after fusion: what the last epilogue step yields */
+    int src[TGI_OP_MAX_SRC]; /* value ids; -1: not given */
+    int dst[TGI_OP_MAX_DST]; /* value ids; after fusion: what the last epilogue step yields */
     int n_epi;
-    tg_epi epi[TG_MAX_EPI];
-} tg_node;
+    tgi_epi epi[TGI_MAX_EPI];
+} tgi_node;
 
 /* A graph input or output as the model's file sees it. */
-typedef struct tg_port {
+typedef struct tgi_port {
     int value;
     int file_rank; /* rank in the model's file */
     int64_t
-        file_dim[TG_MAX_RANK]; /* declared; -1 where free (also a fixed one freed by proof) */
-    int perm[TG_MAX_RANK];     /* graph axis i is file axis perm[i], -1: an axis of size 1 that
+        file_dim[TGI_MAX_RANK]; /* declared; -1 where free (also a fixed one freed by proof) */
+    int perm[TGI_MAX_RANK];     /* graph axis i is file axis perm[i], -1: an axis of size 1 that
                                   the file does not have */
-    tg_dtype file_dtype;       /* declared; TG_DTYPE_NONE: not */
+    tg_dtype file_dtype;        /* declared; TG_DTYPE_NONE: not */
     char *name;
-} tg_port;
+} tgi_port;
 
-typedef struct tg_graph {
-    tg_value *values;
+typedef struct tgi_graph {
+    tgi_value *values;
     int n_values;
-    tg_node *nodes;
+    tgi_node *nodes;
     int n_nodes;
-    tg_port in[TG_MAX_PORTS], out[TG_MAX_PORTS];
+    tgi_port in[TGI_MAX_PORTS], out[TGI_MAX_PORTS];
     int n_in, n_out;
     int opset;
     int64_t n_params; /* elements of float constants that came from the file */
@@ -83,88 +83,89 @@ typedef struct tg_graph {
     int n_rewrites;
     char *rewrites[32]; /* what was rewritten, for `info -v` and the fingerprint */
     void *arena_;       /* private: owned constant data */
-} tg_graph;
+} tgi_graph;
 
 /* Shapes of every value for one input size. desc[v].dtype == TG_DTYPE_NONE: not computed
  * (dead). known[v].data != NULL: at this size the value is a constant (shape arithmetic); a
  * node all of whose outputs are known is not executed (tgi_node_is_known). */
-typedef struct tg_shapes {
-    tg_desc *desc; /* n_values */
+typedef struct tgi_shapes {
+    tgi_desc *desc; /* n_values */
     int n_values;
-    tg_const *known; /* n_values */
-    void *arena_;    /* private: data of `known` */
-} tg_shapes;
+    tgi_constant *known; /* n_values */
+    void *arena_;        /* private: data of `known` */
+} tgi_shapes;
 
 /* Build. */
-tg_status tgi_graph_new(tg_graph **out, tgi_err *err);
-void tgi_graph_free(tg_graph **g);
+tg_status tgi_graph_new(tgi_graph **out, tgi_err *err);
+void tgi_graph_free(tgi_graph **g);
 /* Add a value; `name` copied. Returned in *id. */
-tg_status tgi_graph_add_value(tg_graph *g, const char *name, int *id, tgi_err *err);
+tg_status tgi_graph_add_value(tgi_graph *g, const char *name, int *id, tgi_err *err);
 /* Add a constant with a copy of the data (or, with `borrow`, a view that outlives the graph).
  */
-tg_status tgi_graph_add_const(tg_graph *g, const char *name, const tg_desc *desc,
+tg_status tgi_graph_add_const(tgi_graph *g, const char *name, const tgi_desc *desc,
                               const void *data, int borrow, int *id, tgi_err *err);
 /* Append a node with default attributes; `*out` is valid until the next append. */
-tg_status tgi_graph_add_node(tg_graph *g, const char *op, const char *name, int n_src,
-                             const int *src, int n_dst, const int *dst, tg_node **out,
+tg_status tgi_graph_add_node(tgi_graph *g, const char *op, const char *name, int n_src,
+                             const int *src, int n_dst, const int *dst, tgi_node **out,
                              tgi_err *err);
-tg_status tgi_graph_add_input(tg_graph *g, int value, int file_rank, const int64_t *file_dim,
+tg_status tgi_graph_add_input(tgi_graph *g, int value, int file_rank, const int64_t *file_dim,
                               tgi_err *err);
-tg_status tgi_graph_add_output(tg_graph *g, int value, tgi_err *err);
+tg_status tgi_graph_add_output(tgi_graph *g, int value, tgi_err *err);
 /* Canonical forms, folding, fusion; frees or fixes the spatial size; finds divisors. After it
  * the graph is immutable. `flags` below. */
-#define TG_GRAPH_NO_FUSE 1u    /* keep every op a node: what the reference pass runs */
-#define TG_GRAPH_NO_COMMUTE 2u /* keep 1x1 after Resize */
-#define TG_GRAPH_LABELS 4u     /* output 0 becomes the number of its largest channel */
-tg_status tgi_graph_finish(tg_graph *g, unsigned flags, tgi_err *err);
+#define TGI_GRAPH_NO_FUSE 1u    /* keep every op a node: what the reference pass runs */
+#define TGI_GRAPH_NO_COMMUTE 2u /* keep 1x1 after Resize */
+#define TGI_GRAPH_LABELS 4u     /* output 0 becomes the number of its largest channel */
+tg_status tgi_graph_finish(tgi_graph *g, unsigned flags, tgi_err *err);
 
 /* Import: parse and lower the file. The mapping stays open inside the graph. */
-tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err);
+tg_status tgi_graph_import_onnx(const char *path, tgi_graph **out, tgi_err *err);
 /* Import and finish, with the flags of tgi_graph_finish; what goes wrong names the file. */
-tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tg_graph **out, tgi_err *err);
+tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tgi_graph **out, tgi_err *err);
 /* The i-th file beside the model that holds weights of it: its name below the model's folder.
  * NULL: no more. */
-const char *tgi_graph_file(const tg_graph *g, int i);
+const char *tgi_graph_file(const tgi_graph *g, int i);
 /* As tgi_onnx_part_at and tgi_onnx_sum; of a network made otherwise there are no parts. */
 struct tgi_onnx_part;
-int tgi_graph_part(const tg_graph *g, int i, struct tgi_onnx_part *out);
-void tgi_graph_sum(const tg_graph *g);
+int tgi_graph_part(const tgi_graph *g, int i, struct tgi_onnx_part *out);
+void tgi_graph_sum(const tgi_graph *g);
 /* As tgi_onnx_unchanged: whoever packed weights asks whether they were the model's. */
-tg_status tgi_graph_unchanged(const tg_graph *g, tgi_err *err);
+tg_status tgi_graph_unchanged(const tgi_graph *g, tgi_err *err);
 /* The second half: lower parsed structs. *model is taken on success (set to NULL). */
-struct tg_onnx_model;
-tg_status tgi_graph_lower_onnx(struct tg_onnx_model **model, tg_graph **out, tgi_err *err);
+struct tgi_onnx_model;
+tg_status tgi_graph_lower_onnx(struct tgi_onnx_model **model, tgi_graph **out, tgi_err *err);
 
 /* Shapes for input descs (one per graph input, graph order of axes). Reports the first
  * conflict, naming the node. Release with tgi_shapes_free. */
-tg_status tgi_graph_infer(const tg_graph *g, const tg_desc *in, tg_shapes *out, tgi_err *err);
-void tgi_shapes_free(tg_shapes *s);
+tg_status tgi_graph_infer(const tgi_graph *g, const tgi_desc *in, tgi_shapes *out,
+                          tgi_err *err);
+void tgi_shapes_free(tgi_shapes *s);
 /* 1: this size alone decides what the node yields; there is nothing to execute. */
-int tgi_node_is_known(const tg_shapes *s, const tg_node *n);
+int tgi_node_is_known(const tgi_shapes *s, const tgi_node *n);
 
 /* 1: the kernels for images work on values of this shape; otherwise the value is flat. */
-int tgi_is_image(const tg_graph *g, const tg_desc *d);
+int tgi_is_image(const tgi_graph *g, const tgi_desc *d);
 /* 1: the node runs as op->eval over whole arrays: it waits for all of its operands. */
-int tgi_node_is_flat(const tg_graph *g, const tg_shapes *s, const tg_node *n);
+int tgi_node_is_flat(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n);
 
 /* Input descs (graph order, N = 1) when the first input has extents ext[] = z,y,x; further
- * inputs keep their ratio to it. `in` holds TG_MAX_PORTS. Valid after tgi_graph_finish. */
-void tgi_graph_input_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in);
+ * inputs keep their ratio to it. `in` holds TGI_MAX_PORTS. Valid after tgi_graph_finish. */
+void tgi_graph_input_descs(const tgi_graph *g, const int64_t ext[3], tgi_desc *in);
 
 /* 1: axis k (index into z,y,x) is one of the model's first input; lines have no rows. */
-int tgi_graph_has_axis(const tg_graph *g, int k);
+int tgi_graph_has_axis(const tgi_graph *g, int k);
 /* The one extent that works on axis k, or 0: it is free. An axis that is not there has one. */
-int64_t tgi_graph_fixed_extent(const tg_graph *g, int k);
+int64_t tgi_graph_fixed_extent(const tgi_graph *g, int k);
 /* Smallest extent >= n of a free axis k that works. */
-int64_t tgi_graph_extent(const tg_graph *g, int k, int64_t n);
+int64_t tgi_graph_extent(const tgi_graph *g, int k, int64_t n);
 
 /* Fill the context of one node from shapes. `src`/`dst`/`consts` are caller's scratch arrays of
- * TG_OP_MAX_SRC / TG_OP_MAX_DST; the context points into them. For a fused node dst shapes are
- * those of the unfused op too (all steps keep the shape). */
-void tgi_node_ctx(const tg_graph *g, const tg_shapes *s, const tg_node *n, tg_desc *src,
-                  tg_desc *dst, const tg_const **consts, tg_op_ctx *ctx);
+ * TGI_OP_MAX_SRC / TGI_OP_MAX_DST; the context points into them. For a fused node dst shapes
+ * are those of the unfused op too (all steps keep the shape). */
+void tgi_node_ctx(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n, tgi_desc *src,
+                  tgi_desc *dst, const tgi_constant **consts, tgi_op_ctx *ctx);
 
 /* Text of the graph, a node a line, for -v and debugging. Returned; tgi_free. */
-char *tgi_graph_print(const tg_graph *g, const tg_shapes *s);
+char *tgi_graph_print(const tgi_graph *g, const tgi_shapes *s);
 
 #endif

@@ -37,14 +37,14 @@ static void TGI_PRINTF(2, 3) put(text *t, const char *fmt, ...)
     t->n += (size_t)n;
 }
 
-static void put_shape(text *t, const tg_shapes *s, int v)
+static void put_shape(text *t, const tgi_shapes *s, int v)
 {
     char buf[128];
     if (s && s->desc[v].dtype != TG_DTYPE_NONE)
         put(t, " %s", tgi_desc_text(&s->desc[v], buf, sizeof buf));
 }
 
-static void put_value(text *t, const tg_graph *g, int v)
+static void put_value(text *t, const tgi_graph *g, int v)
 {
     if (v < 0)
         put(t, "-");
@@ -54,7 +54,7 @@ static void put_value(text *t, const tg_graph *g, int v)
         put(t, "%%%d", v);
 }
 
-static void put_node(text *t, const tg_graph *g, const tg_shapes *s, const tg_node *n)
+static void put_node(text *t, const tgi_graph *g, const tgi_shapes *s, const tgi_node *n)
 {
     for (int i = 0; i < n->n_dst; i++) {
         put(t, "%s%%%d", i ? ", " : "", n->dst[i]);
@@ -76,7 +76,7 @@ static void put_node(text *t, const tg_graph *g, const tg_shapes *s, const tg_no
     put(t, "  \"%s\"\n", n->name);
 }
 
-static void put_port(text *t, const tg_shapes *s, const char *what, const tg_port *p)
+static void put_port(text *t, const tgi_shapes *s, const char *what, const tgi_port *p)
 {
     put(t, "%s \"%s\" = %%%d", what, p->name, p->value);
     put_shape(t, s, p->value);
@@ -86,7 +86,7 @@ static void put_port(text *t, const tg_shapes *s, const char *what, const tg_por
     put(t, "]\n");
 }
 
-char *tgi_graph_print(const tg_graph *g, const tg_shapes *s)
+char *tgi_graph_print(const tgi_graph *g, const tgi_shapes *s)
 {
     text t = {0};
     for (int i = 0; i < g->n_in; i++)

@@ -19,74 +19,74 @@ typedef struct tgi_graph_priv {
     int n_blocks, cap_blocks;
     int cap_values, cap_nodes;
     int finished;
-    tgi_readers readers;           /* of every value, by operands and epilogues */
-    tg_onnx_model *model;          /* keeps the mapped file open */
-    int lines;                     /* windows slide over one axis: inputs may be [N,C,L] */
-    tg_desc base_in[TG_MAX_PORTS]; /* inputs at the base size, graph order */
+    tgi_readers readers;             /* of every value, by operands and epilogues */
+    tgi_onnx_model *model;           /* keeps the mapped file open */
+    int lines;                       /* windows slide over one axis: inputs may be [N,C,L] */
+    tgi_desc base_in[TGI_MAX_PORTS]; /* inputs at the base size, graph order */
 } tgi_graph_priv;
 
-static inline tgi_graph_priv *tgi_priv(const tg_graph *g)
+static inline tgi_graph_priv *tgi_priv(const tgi_graph *g)
 {
     return g->arena_;
 }
 
 /* Memory that lives as long as the graph; NULL with err filled. */
-void *tgi_graph_own(tg_graph *g, size_t bytes, tgi_err *err);
+void *tgi_graph_own(tgi_graph *g, size_t bytes, tgi_err *err);
 
 /* ---- Edits (before the graph is finished) ------------------------------------------------ */
 
 /* How many operands, epilogue steps and graph outputs read the value; TGI_MANY_USES: as many or
  * more. */
 #define TGI_MANY_USES 3
-int tgi_graph_uses(const tg_graph *g, int value);
+int tgi_graph_uses(const tgi_graph *g, int value);
 /* The nodes that read `value`, in any order: entries behind *at (-1: from the beginning) are
  * looked through; -1 at the end. A node that is changed on the way may be missed or met again.
  */
-int tgi_graph_next_reader(const tg_graph *g, int value, int *at);
+int tgi_graph_next_reader(const tgi_graph *g, int value, int *at);
 /* Let source k of the node read `value`. Whoever edits operands does it by this, or readers go
  * unseen. */
-tg_status tgi_graph_set_src(tg_graph *g, int node, int k, int value, tgi_err *err);
+tg_status tgi_graph_set_src(tgi_graph *g, int node, int k, int value, tgi_err *err);
 /* The node reads `value` from now on, by an epilogue. */
-tg_status tgi_graph_note_reader(tg_graph *g, int node, int value, tgi_err *err);
+tg_status tgi_graph_note_reader(tgi_graph *g, int node, int value, tgi_err *err);
 /* The only node that reads `value` as an operand, or -1: none, several, an epilogue or an
  * output. */
-int tgi_graph_only_user(const tg_graph *g, int value);
+int tgi_graph_only_user(const tgi_graph *g, int value);
 /* Let every reader of `from`, graph outputs too, read `to`. */
-tg_status tgi_graph_replace(tg_graph *g, int from, int to, tgi_err *err);
+tg_status tgi_graph_replace(tgi_graph *g, int from, int to, tgi_err *err);
 /* Mark a node as gone. */
-void tgi_graph_drop(tg_graph *g, int node);
+void tgi_graph_drop(tgi_graph *g, int node);
 /* Remove gone and dead nodes, restore topological order and `producer`. TG_E_FORMAT on a cycle.
  */
-tg_status tgi_graph_clean(tg_graph *g, tgi_err *err);
+tg_status tgi_graph_clean(tgi_graph *g, tgi_err *err);
 /* Producer of a value if it is a live node of this operator, else NULL. */
-tg_node *tgi_graph_maker(const tg_graph *g, int value, const char *op);
+tgi_node *tgi_graph_maker(const tgi_graph *g, int value, const char *op);
 /* Remember a rewrite for `info -v` (the first 32 lines). */
-tg_status tgi_graph_note(tg_graph *g, tgi_err *err, const char *fmt, ...) TGI_PRINTF(3, 4);
-int tgi_node_is(const tg_node *n, const char *op);
+tg_status tgi_graph_note(tgi_graph *g, tgi_err *err, const char *fmt, ...) TGI_PRINTF(3, 4);
+int tgi_node_is(const tgi_node *n, const char *op);
 
 /* ---- Attributes by name: import and rewriting only --------------------------------------- */
 
-int64_t tgi_attr_int(const tg_node *n, const char *name, int64_t absent);
-float tgi_attr_float(const tg_node *n, const char *name, float absent);
-const tg_ints *tgi_attr_ints(const tg_node *n,
-                             const char *name); /* NULL: absent or not given */
-int tgi_attr_enum_is(const tg_node *n, const char *name, const char *choice);
+int64_t tgi_attr_int(const tgi_node *n, const char *name, int64_t absent);
+float tgi_attr_float(const tgi_node *n, const char *name, float absent);
+const tgi_ints *tgi_attr_ints(const tgi_node *n,
+                              const char *name); /* NULL: absent or not given */
+int tgi_attr_enum_is(const tgi_node *n, const char *name, const char *choice);
 /* Set one; 0 when the op has no such attribute or choice, or the value is out of range. */
-int tgi_attr_set_int(tg_node *n, const char *name, int64_t v);
-int tgi_attr_set_float(tg_node *n, const char *name, float v);
-int tgi_attr_set_enum(tg_node *n, const char *name, const char *choice);
-const tg_attr *tgi_attr_row(const tg_op *op, const char *name);
+int tgi_attr_set_int(tgi_node *n, const char *name, int64_t v);
+int tgi_attr_set_float(tgi_node *n, const char *name, float v);
+int tgi_attr_set_enum(tgi_node *n, const char *name, const char *choice);
+const tgi_attr *tgi_attr_row(const tgi_op *op, const char *name);
 
 /* ---- Constants --------------------------------------------------------------------------- */
 
 /* One element of a numeric constant. */
-double tgi_const_get(const tg_const *c, int64_t i);
+double tgi_const_get(const tgi_constant *c, int64_t i);
 /* 1 and *out when `v` is a float constant of one element. */
-int tgi_value_scalar(const tg_graph *g, int v, float *out);
+int tgi_value_scalar(const tgi_graph *g, int v, float *out);
 /* A float constant that gives each of `channels` one number (or all the same one) when
  * broadcast against rank-`rank` activations: writes channel k to out[k]. 0 when it is anything
  * else. */
-int tgi_value_channels(const tg_graph *g, int v, int rank, int64_t channels, float *out);
+int tgi_value_channels(const tgi_graph *g, int v, int rank, int64_t channels, float *out);
 
 /* 1: a failed inference that says nothing about the size it was asked for: the search ends. */
 static inline int tgi_search_ends(tg_status st)
@@ -105,30 +105,30 @@ typedef struct tgi_freed {
     int n;
 } tgi_freed;
 
-tg_status tgi_fold_constants(tg_graph *g, tgi_err *err);
+tg_status tgi_fold_constants(tgi_graph *g, tgi_err *err);
 /* Operations of the node's `eval`, about: what it reads, and what each result takes. */
-double tgi_eval_work(const tg_op *op, const tg_op_ctx *ctx);
+double tgi_eval_work(const tgi_op *op, const tgi_op_ctx *ctx);
 /* free_sizes.c: expressions in place of constants that hold the declared size; and back. */
-tg_status tgi_free_sizes(tg_graph *g, tgi_freed *f, tgi_err *err);
-tg_status tgi_fix_sizes(tg_graph *g, const tgi_freed *f, tgi_err *err);
-tg_status tgi_size_find_base(tg_graph *g, tgi_err *err);
+tg_status tgi_free_sizes(tgi_graph *g, tgi_freed *f, tgi_err *err);
+tg_status tgi_fix_sizes(tgi_graph *g, const tgi_freed *f, tgi_err *err);
+tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err);
 /* Whether it works on images or volumes (spatial, base): known behind tgi_rewrite_edges. */
-tg_status tgi_size_find_rank(tg_graph *g, tgi_err *err);
-tg_status tgi_size_analyse(tg_graph *g, tgi_err *err);
+tg_status tgi_size_find_rank(tgi_graph *g, tgi_err *err);
+tg_status tgi_size_analyse(tgi_graph *g, tgi_err *err);
 /* rewrite_edges.c: outputs that the file declares without a shape have the one that is
  * inferred, as long as the graph's axes are the file's. */
-tg_status tgi_describe_outputs(tg_graph *g, tgi_err *err);
-tg_status tgi_rewrite_edges(tg_graph *g, tgi_err *err);
+tg_status tgi_describe_outputs(tgi_graph *g, tgi_err *err);
+tg_status tgi_rewrite_edges(tgi_graph *g, tgi_err *err);
 /* rewrite_lines.c: [N,C,L] as [N,C,1,L]. */
-tg_status tgi_rewrite_lines(tg_graph *g, tgi_err *err);
+tg_status tgi_rewrite_lines(tgi_graph *g, tgi_err *err);
 /* 1: there are windows, and all of them slide over one axis. */
-int tgi_has_lines_only(const tg_graph *g);
-tg_status tgi_rewrite_canonical(tg_graph *g, unsigned flags, tgi_err *err);
+int tgi_has_lines_only(const tgi_graph *g);
+tg_status tgi_rewrite_canonical(tgi_graph *g, unsigned flags, tgi_err *err);
 /* rewrite_parts.c: batch norm in parts; instance norm and upsampling out of parts. */
-tg_status tgi_split_norms(tg_graph *g, const tg_shapes *s, tgi_err *err);
-tg_status tgi_join_norms(tg_graph *g, const tg_shapes *s, tgi_err *err);
-tg_status tgi_join_doublings(tg_graph *g, const tg_shapes *s, tgi_err *err);
-tg_status tgi_rewrite_fuse(tg_graph *g, tgi_err *err);
-tg_status tgi_infer_base(const tg_graph *g, tg_shapes *out, tgi_err *err);
+tg_status tgi_split_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err);
+tg_status tgi_join_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err);
+tg_status tgi_join_doublings(tgi_graph *g, const tgi_shapes *s, tgi_err *err);
+tg_status tgi_rewrite_fuse(tgi_graph *g, tgi_err *err);
+tg_status tgi_infer_base(const tgi_graph *g, tgi_shapes *out, tgi_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* import_onnx.c - ONNX structs to our graph.
  *
- * Nodes become nodes one by one, attributes go into the op's struct by its tg_attr rows. What
+ * Nodes become nodes one by one, attributes go into the op's struct by its tgi_attr rows. What
  * carries no arithmetic disappears here: Constant, Identity, Dropout, casts between float types
  * (everything computes in float32; half and double weights are converted), and If with a
  * constant condition, whose branch is read in place.
@@ -25,7 +25,7 @@ typedef struct entry {
 } entry;
 
 typedef struct lower {
-    tg_graph *g;
+    tgi_graph *g;
     entry *e;
     int n, cap;
     int scope; /* first entry of the innermost scope */
@@ -100,8 +100,8 @@ static float half_to_float(uint16_t h)
 }
 
 /* Half or double elements as float32. */
-static tg_status to_float(lower *l, const tg_onnx_tensor *t, const tg_desc *d, const char *name,
-                          int *id, tgi_err *err)
+static tg_status to_float(lower *l, const tgi_onnx_tensor *t, const tgi_desc *d,
+                          const char *name, int *id, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(t->desc.dtype), n = t->bytes / size;
     const unsigned char *p = t->data;
@@ -123,10 +123,10 @@ static tg_status to_float(lower *l, const tg_onnx_tensor *t, const tg_desc *d, c
 }
 
 /* A constant from a tensor; its data stay in the mapped file when they are aligned there. */
-static tg_status add_tensor(lower *l, const tg_onnx_tensor *t, const char *name, int *id,
+static tg_status add_tensor(lower *l, const tgi_onnx_tensor *t, const char *name, int *id,
                             tgi_err *err)
 {
-    tg_desc d = t->desc;
+    tgi_desc d = t->desc;
     const size_t size = tgi_dtype_size(d.dtype);
     if (tgi_dtype_is_float(d.dtype)) {
         d.dtype = TG_DTYPE_F32;
@@ -137,7 +137,7 @@ static tg_status add_tensor(lower *l, const tg_onnx_tensor *t, const char *name,
     return tgi_graph_add_const(l->g, name, &d, t->data, aligned, id, err);
 }
 
-static const tg_onnx_attr *attr_named(const tg_onnx_node *n, const char *name)
+static const tgi_onnx_attr *attr_named(const tgi_onnx_node *n, const char *name)
 {
     for (int i = 0; i < n->n_attr; i++)
         if (strcmp(n->attr[i].name, name) == 0)
@@ -145,28 +145,28 @@ static const tg_onnx_attr *attr_named(const tg_onnx_node *n, const char *name)
     return NULL;
 }
 
-static tg_status lower_constant(lower *l, const tg_onnx_node *n, tgi_err *err)
+static tg_status lower_constant(lower *l, const tgi_onnx_node *n, tgi_err *err)
 {
-    const tg_onnx_attr *a = n->n_attr == 1 ? &n->attr[0] : NULL;
+    const tgi_onnx_attr *a = n->n_attr == 1 ? &n->attr[0] : NULL;
     int id = -1;
-    tg_desc d = {.rank = 0};
+    tgi_desc d = {.rank = 0};
     if (n->n_out != 1 || !a)
         return tgi_fail(err, TG_E_FORMAT, "a Constant has one output and one attribute");
-    if (a->kind == TG_ONNX_TENSOR) {
+    if (a->kind == TGI_ONNX_TENSOR) {
         TGI_TRY(add_tensor(l, a->t, n->out[0], &id, err));
         return bind(l, n->out[0], id, err);
     }
-    const void *data = a->kind == TG_ONNX_FLOAT    ? (const void *)&a->f
-                       : a->kind == TG_ONNX_INT    ? (const void *)&a->i
-                       : a->kind == TG_ONNX_FLOATS ? (const void *)a->floats
-                       : a->kind == TG_ONNX_INTS   ? (const void *)a->ints
-                                                   : NULL;
+    const void *data = a->kind == TGI_ONNX_FLOAT    ? (const void *)&a->f
+                       : a->kind == TGI_ONNX_INT    ? (const void *)&a->i
+                       : a->kind == TGI_ONNX_FLOATS ? (const void *)a->floats
+                       : a->kind == TGI_ONNX_INTS   ? (const void *)a->ints
+                                                    : NULL;
     if (!data)
         return tgi_fail(err, TG_E_UNSUPPORTED, "Constant \"%s\" of strings or sparse data",
                         n->name);
     d.dtype =
-        a->kind == TG_ONNX_FLOAT || a->kind == TG_ONNX_FLOATS ? TG_DTYPE_F32 : TG_DTYPE_I64;
-    if (a->kind == TG_ONNX_FLOATS || a->kind == TG_ONNX_INTS) {
+        a->kind == TGI_ONNX_FLOAT || a->kind == TGI_ONNX_FLOATS ? TG_DTYPE_F32 : TG_DTYPE_I64;
+    if (a->kind == TGI_ONNX_FLOATS || a->kind == TGI_ONNX_INTS) {
         d.rank = 1;
         d.dim[0] = (int64_t)a->n;
     }
@@ -176,27 +176,27 @@ static tg_status lower_constant(lower *l, const tg_onnx_node *n, tgi_err *err)
 
 /* ---- Attributes -------------------------------------------------------------------------- */
 
-static tg_status wrong_kind(const tg_onnx_attr *a, tgi_err *err)
+static tg_status wrong_kind(const tgi_onnx_attr *a, tgi_err *err)
 {
     return tgi_fail(err, TG_E_FORMAT, "attribute \"%s\" has a wrong type or value", a->name);
 }
 
-static tg_status fill_list(tg_node *node, const tg_attr *row, const tg_onnx_attr *a,
+static tg_status fill_list(tgi_node *node, const tgi_attr *row, const tgi_onnx_attr *a,
                            tgi_err *err)
 {
     void *at = (char *)node->attrs + row->offset;
-    if (a->n > TG_ATTR_MAX_INTS)
+    if (a->n > TGI_ATTR_MAX_INTS)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "attribute \"%s\" lists %zu numbers, at most %d "
                         "are done",
-                        a->name, a->n, TG_ATTR_MAX_INTS);
-    if (row->type == TG_ATTR_INTS) {
-        tg_ints *v = at;
+                        a->name, a->n, TGI_ATTR_MAX_INTS);
+    if (row->type == TGI_ATTR_INTS) {
+        tgi_ints *v = at;
         v->n = (int)a->n;
         for (size_t i = 0; i < a->n; i++)
             v->v[i] = a->ints[i];
     } else {
-        tg_floats *v = at;
+        tgi_floats *v = at;
         v->n = (int)a->n;
         for (size_t i = 0; i < a->n; i++)
             v->v[i] = a->floats[i];
@@ -204,37 +204,37 @@ static tg_status fill_list(tg_node *node, const tg_attr *row, const tg_onnx_attr
     return TG_OK;
 }
 
-static tg_status fill_attr(tg_node *node, const tg_onnx_attr *a, tgi_err *err)
+static tg_status fill_attr(tgi_node *node, const tgi_onnx_attr *a, tgi_err *err)
 {
-    const tg_attr *row = a->name[0] ? tgi_attr_row(node->op, a->name) : NULL;
+    const tgi_attr *row = a->name[0] ? tgi_attr_row(node->op, a->name) : NULL;
     if (!row)
         return tgi_fail(err, TG_E_UNSUPPORTED, "attribute \"%s\" is not implemented", a->name);
     switch (row->type) {
-    case TG_ATTR_INT:
-        return a->kind == TG_ONNX_INT && tgi_attr_set_int(node, a->name, a->i)
+    case TGI_ATTR_INT:
+        return a->kind == TGI_ONNX_INT && tgi_attr_set_int(node, a->name, a->i)
                    ? TG_OK
                    : wrong_kind(a, err);
-    case TG_ATTR_FLOAT:
-        return a->kind == TG_ONNX_FLOAT && tgi_attr_set_float(node, a->name, a->f)
+    case TGI_ATTR_FLOAT:
+        return a->kind == TGI_ONNX_FLOAT && tgi_attr_set_float(node, a->name, a->f)
                    ? TG_OK
                    : wrong_kind(a, err);
-    case TG_ATTR_INTS:
-        return a->kind == TG_ONNX_INTS ? fill_list(node, row, a, err) : wrong_kind(a, err);
-    case TG_ATTR_FLOATS:
-        return a->kind == TG_ONNX_FLOATS ? fill_list(node, row, a, err) : wrong_kind(a, err);
-    case TG_ATTR_ENUM:
-        if (a->kind != TG_ONNX_STRING)
+    case TGI_ATTR_INTS:
+        return a->kind == TGI_ONNX_INTS ? fill_list(node, row, a, err) : wrong_kind(a, err);
+    case TGI_ATTR_FLOATS:
+        return a->kind == TGI_ONNX_FLOATS ? fill_list(node, row, a, err) : wrong_kind(a, err);
+    case TGI_ATTR_ENUM:
+        if (a->kind != TGI_ONNX_STRING)
             return wrong_kind(a, err);
         return tgi_attr_set_enum(node, a->name, a->s)
                    ? TG_OK
                    : tgi_fail(err, TG_E_UNSUPPORTED, "%s = \"%s\" is not implemented", a->name,
                               a->s);
-    case TG_ATTR_STRING:
-        return a->kind == TG_ONNX_STRING && snprintf((char *)node->attrs + row->offset,
-                                                     TG_ATTR_TEXT, "%s", a->s) < TG_ATTR_TEXT
+    case TGI_ATTR_STRING:
+        return a->kind == TGI_ONNX_STRING && snprintf((char *)node->attrs + row->offset,
+                                                      TGI_ATTR_TEXT, "%s", a->s) < TGI_ATTR_TEXT
                    ? TG_OK
                    : wrong_kind(a, err);
-    case TG_ATTR_IGNORED:
+    case TGI_ATTR_IGNORED:
         return TG_OK;
     }
     return TG_OK;
@@ -249,15 +249,15 @@ static int given(const char *const *names, int n)
     return n;
 }
 
-static int is_float(const tg_graph *g, int v)
+static int is_float(const tgi_graph *g, int v)
 {
-    const tg_value *x = &g->values[v];
+    const tgi_value *x = &g->values[v];
     return (x->is_const ? x->cst.desc.dtype : x->decl.dtype) == TG_DTYPE_F32;
 }
 
 /* New values for a node's outputs, bound to their names. decl.dtype remembers "float" for
  * casts. */
-static tg_status make_outputs(lower *l, const tg_onnx_node *n, int n_dst, int any_float,
+static tg_status make_outputs(lower *l, const tgi_onnx_node *n, int n_dst, int any_float,
                               int *dst, tgi_err *err)
 {
     for (int i = 0; i < n_dst; i++) {
@@ -269,13 +269,13 @@ static tg_status make_outputs(lower *l, const tg_onnx_node *n, int n_dst, int an
     return TG_OK;
 }
 
-static int is_float_type(const tg_onnx_attr *to)
+static int is_float_type(const tgi_onnx_attr *to)
 {
-    return to && to->kind == TG_ONNX_INT && (to->i == 1 || to->i == 10 || to->i == 11);
+    return to && to->kind == TGI_ONNX_INT && (to->i == 1 || to->i == 10 || to->i == 11);
 }
 
 /* Does the node yield integers or bools from floats? */
-static int yields_other(const tg_onnx_node *n)
+static int yields_other(const tgi_onnx_node *n)
 {
     static const char *const ops[] = {
         "Shape",  "Size",   "Equal", "Greater", "GreaterOrEqual", "Less",  "LessOrEqual",
@@ -287,19 +287,19 @@ static int yields_other(const tg_onnx_node *n)
     return strcmp(n->op_type, "Cast") == 0 && !is_float_type(attr_named(n, "to"));
 }
 
-static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
+static tg_status lower_plain(lower *l, const tgi_onnx_node *n, tgi_err *err)
 {
-    int src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST], any_float = 0;
+    int src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST], any_float = 0;
     int n_src = given((const char *const *)n->in, n->n_in);
     const int n_dst = given((const char *const *)n->out, n->n_out);
-    tg_node *node;
+    tgi_node *node;
     if (!tgi_op_find(n->op_type))
         return tgi_fail(err, TG_E_UNSUPPORTED, "the operator is not implemented in this build");
-    if (n_src > TG_OP_MAX_SRC || n_dst > TG_OP_MAX_DST || n_dst < 1)
+    if (n_src > TGI_OP_MAX_SRC || n_dst > TGI_OP_MAX_DST || n_dst < 1)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "%d inputs and %d outputs; at most %d and %d are "
                         "done",
-                        n_src, n_dst, TG_OP_MAX_SRC, TG_OP_MAX_DST);
+                        n_src, n_dst, TGI_OP_MAX_SRC, TGI_OP_MAX_DST);
     for (int i = 0; i < n_src; i++) {
         src[i] = -1;
         if (n->in[i][0])
@@ -307,10 +307,10 @@ static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
         any_float |= src[i] >= 0 && is_float(l->g, src[i]);
     }
     any_float = any_float && !yields_other(n);
-    const tg_onnx_attr *fill =
+    const tgi_onnx_attr *fill =
         strcmp(n->op_type, "ConstantOfShape") == 0 ? attr_named(n, "value") : NULL;
     if (fill && n_src == 1 &&
-        fill->kind == TG_ONNX_TENSOR) { /* a tensor fits no attribute row */
+        fill->kind == TGI_ONNX_TENSOR) { /* a tensor fits no attribute row */
         TGI_TRY(add_tensor(l, fill->t, n->out[0], &src[n_src], err));
         any_float |= is_float(l->g, src[n_src++]);
     }
@@ -325,7 +325,7 @@ static tg_status lower_plain(lower *l, const tg_onnx_node *n, tgi_err *err)
 }
 
 /* Output 0 is input 0. */
-static tg_status lower_alias(lower *l, const tg_onnx_node *n, tgi_err *err)
+static tg_status lower_alias(lower *l, const tgi_onnx_node *n, tgi_err *err)
 {
     int v = -1;
     if (n->n_in < 1 || n->n_out < 1)
@@ -335,19 +335,19 @@ static tg_status lower_alias(lower *l, const tg_onnx_node *n, tgi_err *err)
 }
 
 /* Of a single part nothing is joined. */
-static tg_status lower_concat(lower *l, const tg_onnx_node *n, tgi_err *err)
+static tg_status lower_concat(lower *l, const tgi_onnx_node *n, tgi_err *err)
 {
     return n->n_in == 1 ? lower_alias(l, n, err) : lower_plain(l, n, err);
 }
 
-static tg_status lower_cast(lower *l, const tg_onnx_node *n, tgi_err *err)
+static tg_status lower_cast(lower *l, const tgi_onnx_node *n, tgi_err *err)
 {
     const int i = n->n_in == 1 ? find(l, n->in[0]) : -1;
     const int to_float = is_float_type(attr_named(n, "to"));
     if (i >= 0 && to_float && is_float(l->g, l->e[i].value))
         return lower_alias(l, n, err);
     TGI_TRY(lower_plain(l, n, err));
-    tg_node *node = &l->g->nodes[l->g->n_nodes - 1];
+    tgi_node *node = &l->g->nodes[l->g->n_nodes - 1];
     if (!to_float)
         return TG_OK;
     l->g->values[node->dst[0]].decl.dtype = TG_DTYPE_F32;
@@ -357,17 +357,17 @@ static tg_status lower_cast(lower *l, const tg_onnx_node *n, tgi_err *err)
 }
 
 /* In its inference form, whatever the opset calls it; what it is of, the shapes will say. */
-static tg_status lower_norm(lower *l, const tg_onnx_node *n, tgi_err *err)
+static tg_status lower_norm(lower *l, const tgi_onnx_node *n, tgi_err *err)
 {
     int src[5], out;
-    const tg_onnx_attr *a = attr_named(n, "epsilon"), *train = attr_named(n, "training_mode");
-    tg_node *node;
+    const tgi_onnx_attr *a = attr_named(n, "epsilon"), *train = attr_named(n, "training_mode");
+    tgi_node *node;
     if (n->n_in != 5 || given((const char *const *)n->out, n->n_out) != 1 ||
         (train && train->i))
         return tgi_fail(err, TG_E_UNSUPPORTED, "BatchNormalization in its training form");
     for (int i = 0; i < 5; i++) {
         TGI_TRY(look_up(l, n->in[i], &src[i], err));
-        const tg_value *v = &l->g->values[src[i]];
+        const tgi_value *v = &l->g->values[src[i]];
         if (i > 0 &&
             (!v->is_const || v->cst.desc.dtype != TG_DTYPE_F32 || v->cst.desc.rank != 1 ||
              v->cst.desc.dim[0] != l->g->values[src[1]].cst.desc.dim[0]))
@@ -378,15 +378,15 @@ static tg_status lower_norm(lower *l, const tg_onnx_node *n, tgi_err *err)
     TGI_TRY(make_outputs(l, n, 1, 1, &out, err));
     TGI_TRY(
         tgi_graph_add_node(l->g, "BatchNormalization", n->name, 5, src, 1, &out, &node, err));
-    const float eps = a && a->kind == TG_ONNX_FLOAT ? a->f : 1e-5f;
+    const float eps = a && a->kind == TGI_ONNX_FLOAT ? a->f : 1e-5f;
     return tgi_attr_set_float(node, "epsilon", eps) && tgi_attr_set_int(node, "is_test", 1)
                ? TG_OK
                : tgi_fail(err, TG_E_INTERNAL, "BatchNormalization lacks its attributes");
 }
 
-static tg_status lower_nodes(lower *l, const tg_onnx_graph *og, tgi_err *err);
+static tg_status lower_nodes(lower *l, const tgi_onnx_graph *og, tgi_err *err);
 
-static tg_status bind_inits(lower *l, const tg_onnx_graph *og, tgi_err *err)
+static tg_status bind_inits(lower *l, const tgi_onnx_graph *og, tgi_err *err)
 {
     for (int i = 0; i < og->n_init; i++) {
         int id = -1;
@@ -397,19 +397,19 @@ static tg_status bind_inits(lower *l, const tg_onnx_graph *og, tgi_err *err)
 }
 
 /* If with a constant condition: the branch, read in its own scope. */
-static tg_status lower_if(lower *l, const tg_onnx_node *n, tgi_err *err)
+static tg_status lower_if(lower *l, const tgi_onnx_node *n, tgi_err *err)
 {
-    int cond = -1, result[TG_OP_MAX_DST];
-    if (n->n_in != 1 || n->n_out > TG_OP_MAX_DST)
+    int cond = -1, result[TGI_OP_MAX_DST];
+    if (n->n_in != 1 || n->n_out > TGI_OP_MAX_DST)
         return tgi_fail(err, TG_E_FORMAT, "If takes one condition");
     TGI_TRY(look_up(l, n->in[0], &cond, err));
-    const tg_value *v = &l->g->values[cond];
+    const tgi_value *v = &l->g->values[cond];
     int64_t count;
     if (!v->is_const || !tgi_desc_count(&v->cst.desc, &count) || count != 1)
         return tgi_fail(err, TG_E_UNSUPPORTED, "If with a condition that is not a constant");
-    const tg_onnx_attr *a =
+    const tgi_onnx_attr *a =
         attr_named(n, tgi_const_get(&v->cst, 0) != 0 ? "then_branch" : "else_branch");
-    if (!a || a->kind != TG_ONNX_GRAPH || a->g->n_out != n->n_out)
+    if (!a || a->kind != TGI_ONNX_GRAPH || a->g->n_out != n->n_out)
         return tgi_fail(err, TG_E_FORMAT, "If without the branch that its condition chooses");
     if (l->depth >= MAX_BRANCHES)
         return tgi_fail(err, TG_E_UNSUPPORTED, "branches nest too deep");
@@ -428,11 +428,11 @@ static tg_status lower_if(lower *l, const tg_onnx_node *n, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status lower_node(lower *l, const tg_onnx_node *n, tgi_err *err)
+static tg_status lower_node(lower *l, const tgi_onnx_node *n, tgi_err *err)
 {
     static const struct {
         const char *op;
-        tg_status (*fn)(lower *, const tg_onnx_node *, tgi_err *);
+        tg_status (*fn)(lower *, const tgi_onnx_node *, tgi_err *);
     } special[] = {{"Constant", lower_constant},      {"Identity", lower_alias},
                    {"Dropout", lower_alias},          {"Cast", lower_cast},
                    {"Concat", lower_concat},          {"If", lower_if},
@@ -443,10 +443,10 @@ static tg_status lower_node(lower *l, const tg_onnx_node *n, tgi_err *err)
     return lower_plain(l, n, err);
 }
 
-static tg_status lower_nodes(lower *l, const tg_onnx_graph *og, tgi_err *err)
+static tg_status lower_nodes(lower *l, const tgi_onnx_graph *og, tgi_err *err)
 {
     for (int i = 0; i < og->n_node; i++) {
-        const tg_onnx_node *n = &og->node[i];
+        const tgi_onnx_node *n = &og->node[i];
         tgi_err local = {0};
         TGI_TRY(tgi_check_cancel(err));
         const tg_status st = lower_node(l, n, &local);
@@ -461,10 +461,10 @@ static tg_status lower_nodes(lower *l, const tg_onnx_graph *og, tgi_err *err)
 }
 
 /* Graph inputs that are not initializers (IR 3 lists those too). */
-static tg_status lower_inputs(lower *l, const tg_onnx_graph *og, tgi_err *err)
+static tg_status lower_inputs(lower *l, const tgi_onnx_graph *og, tgi_err *err)
 {
     for (int i = 0; i < og->n_in; i++) {
-        const tg_onnx_port *p = &og->in[i];
+        const tgi_onnx_port *p = &og->in[i];
         int id = -1;
         if (find(l, p->name) >= 0)
             continue;
@@ -479,16 +479,16 @@ static tg_status lower_inputs(lower *l, const tg_onnx_graph *og, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status lower_outputs(lower *l, const tg_onnx_graph *og, tgi_err *err)
+static tg_status lower_outputs(lower *l, const tgi_onnx_graph *og, tgi_err *err)
 {
     if (og->n_out == 0)
         return tgi_fail(err, TG_E_FORMAT, "the model has no output");
     for (int i = 0; i < og->n_out; i++) {
-        const tg_onnx_port *p = &og->out[i];
+        const tgi_onnx_port *p = &og->out[i];
         int id = -1;
         TGI_TRY(look_up(l, p->name, &id, err));
         TGI_TRY(tgi_graph_add_output(l->g, id, err));
-        tg_port *out = &l->g->out[l->g->n_out - 1];
+        tgi_port *out = &l->g->out[l->g->n_out - 1];
         out->file_dtype = p->dtype;
         if (strcmp(out->name, p->name) != 0) { /* an alias: the file's name is the user's */
             tgi_free(out->name);
@@ -502,7 +502,7 @@ static tg_status lower_outputs(lower *l, const tg_onnx_graph *og, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status lower_graph(lower *l, const tg_onnx_graph *og, tgi_err *err)
+static tg_status lower_graph(lower *l, const tgi_onnx_graph *og, tgi_err *err)
 {
     TGI_TRY(bind_inits(l, og, err));
     TGI_TRY(lower_inputs(l, og, err));
@@ -510,9 +510,9 @@ static tg_status lower_graph(lower *l, const tg_onnx_graph *og, tgi_err *err)
     return lower_outputs(l, og, err);
 }
 
-tg_status tgi_graph_lower_onnx(tg_onnx_model **model, tg_graph **out, tgi_err *err)
+tg_status tgi_graph_lower_onnx(tgi_onnx_model **model, tgi_graph **out, tgi_err *err)
 {
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     tgi_err local = {0};
     TGI_TRY(tgi_graph_new(&g, err));
     lower *l = tgi_calloc(TGI_TAG_GRAPH, 1, sizeof *l);
@@ -535,9 +535,9 @@ tg_status tgi_graph_lower_onnx(tg_onnx_model **model, tg_graph **out, tgi_err *e
     return TG_OK;
 }
 
-tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err)
+tg_status tgi_graph_import_onnx(const char *path, tgi_graph **out, tgi_err *err)
 {
-    tg_onnx_model *m = NULL;
+    tgi_onnx_model *m = NULL;
     TGI_TRY(tgi_onnx_open(path, &m, err));
     const tg_status st = tgi_graph_lower_onnx(&m, out, err);
     if (st != TG_OK)
@@ -546,7 +546,7 @@ tg_status tgi_graph_import_onnx(const char *path, tg_graph **out, tgi_err *err)
     return st;
 }
 
-tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tg_graph **out, tgi_err *err)
+tg_status tgi_graph_load_onnx(const char *path, unsigned flags, tgi_graph **out, tgi_err *err)
 {
     TGI_TRY(tgi_graph_import_onnx(path, out, err));
     const tg_status st = tgi_graph_finish(*out, flags, err);

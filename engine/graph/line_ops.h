@@ -11,8 +11,8 @@
 /* What a node on rows reads and yields, other than the same node on lines. */
 typedef struct tgi_on_rows {
     int n_src;
-    int src[TG_OP_MAX_SRC]; /* lists that are longer now; operands are raised by the caller */
-    tg_ints drop; /* axes of the row form that the result lacks; n < 0: just TGI_ROW_AXIS */
+    int src[TGI_OP_MAX_SRC]; /* lists that are longer now; operands are raised by the caller */
+    tgi_ints drop; /* axes of the row form that the result lacks; n < 0: just TGI_ROW_AXIS */
 } tgi_on_rows;
 
 /* How an operator is dealt with; NULL: it has no form on rows. */
@@ -21,10 +21,10 @@ typedef struct tgi_line_op {
     int says_so; /* what it reads is a line, whatever else is around: windows, resizing */
     /* Fill `r` and change the node's attributes; *yes = 0 and nothing changed where this node
      * cannot be said of rows. May add nodes: pointers to nodes move. NULL: nothing differs. */
-    tg_status (*change)(tg_graph *g, const tg_shapes *s, int node, tgi_on_rows *r, int *yes,
+    tg_status (*change)(tgi_graph *g, const tgi_shapes *s, int node, tgi_on_rows *r, int *yes,
                         tgi_err *err);
 } tgi_line_op;
 
-const tgi_line_op *tgi_line_op_of(const tg_node *n);
+const tgi_line_op *tgi_line_op_of(const tgi_node *n);
 
 #endif

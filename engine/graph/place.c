@@ -20,41 +20,41 @@
 
 /* What node n reads of its source j when it computes `dst` of its first output; 0: nothing that
  * says where. */
-static int need_of(const tg_node *n, int flat, const tg_op_ctx *ctx, int j, int axis, int far,
-                   tg_range dst, tg_range *need)
+static int need_of(const tgi_node *n, int flat, const tgi_op_ctx *ctx, int j, int axis, int far,
+                   tgi_range dst, tgi_range *need)
 {
-    const tg_desc *d = &ctx->dst[0], *s = &ctx->src[j];
+    const tgi_desc *d = &ctx->dst[0], *s = &ctx->src[j];
     if (s->rank != d->rank || axis >= d->rank ||
         (far && s->dim[axis] == 1 && d->dim[axis] != 1))
         return 0;
-    if (flat || n->op_class == TG_OP_WHOLE) {
+    if (flat || n->op_class == TGI_OP_WHOLE) {
         *need = dst;
         return s->dim[axis] == d->dim[axis];
     }
-    tg_slide slide;
+    tgi_slide slide;
     if (axis >= 2 && !n->op->rule && tgi_op_slide(n->op, ctx, j, axis + 3 - d->rank, &slide)) {
         *need = tgi_slide_need(&slide, dst);
         return 1;
     }
-    tg_box box = tgi_box_full(d), in;
+    tgi_box box = tgi_box_full(d), in;
     box.ax[axis] = dst;
     tgi_op_need(n->op, ctx, 0, &box, j, &in);
     *need = in.ax[axis];
     return 1;
 }
 
-static void join(tg_range *need, int v, tg_range r)
+static void join(tgi_range *need, int v, tgi_range r)
 {
     need[v] = tgi_range_hull(need[v], r);
 }
 
-static void need_of_node(const tg_graph *g, const tg_shapes *s, const tg_node *n, int axis,
-                         int far, tg_range *need)
+static void need_of_node(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n, int axis,
+                         int far, tgi_range *need)
 {
-    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
-    const tg_const *consts[TG_OP_MAX_SRC];
-    tg_op_ctx ctx;
-    tg_range all = {0, 0}, in;
+    tgi_desc src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST];
+    const tgi_constant *consts[TGI_OP_MAX_SRC];
+    tgi_op_ctx ctx;
+    tgi_range all = {0, 0}, in;
     for (int d = 0; d < n->n_dst; d++)
         all = tgi_range_hull(all, need[n->dst[d]]);
     if (tgi_range_empty(all) || tgi_node_is_known(s, n))
@@ -69,12 +69,12 @@ static void need_of_node(const tg_graph *g, const tg_shapes *s, const tg_node *n
             join(need, n->epi[e].value, all);
 }
 
-int tgi_graph_axis_need(const tg_graph *g, const tg_shapes *s, int axis, tg_range core, int far,
-                        tg_range *need)
+int tgi_graph_axis_need(const tgi_graph *g, const tgi_shapes *s, int axis, tgi_range core,
+                        int far, tgi_range *need)
 {
     int inside = 1;
     for (int v = 0; v < g->n_values; v++)
-        need[v] = (tg_range){0, 0};
+        need[v] = (tgi_range){0, 0};
     need[g->out[0].value] = core;
     for (int i = g->n_nodes - 1; i >= 0; i--)
         need_of_node(g, s, &g->nodes[i], axis, far, need);
@@ -86,9 +86,9 @@ int tgi_graph_axis_need(const tg_graph *g, const tg_shapes *s, int axis, tg_rang
 
 /* ---- Scale and place --------------------------------------------------------------------- */
 
-static tg_status infer_at(const tg_graph *g, int k, int64_t n, tg_shapes *s, tgi_err *err)
+static tg_status infer_at(const tgi_graph *g, int k, int64_t n, tgi_shapes *s, tgi_err *err)
 {
-    tg_desc in[TG_MAX_PORTS];
+    tgi_desc in[TGI_MAX_PORTS];
     int64_t ext[3] = {g->base[0], g->base[1], g->base[2]};
     ext[k] = n;
     tgi_graph_input_descs(g, ext, in);
@@ -96,17 +96,17 @@ static tg_status infer_at(const tg_graph *g, int k, int64_t n, tg_shapes *s, tgi
 }
 
 /* Axis of an activation that is axis k of z,y,x. */
-static int axis_of(const tg_graph *g, int k)
+static int axis_of(const tgi_graph *g, int k)
 {
     return g->spatial + 2 - 3 + k;
 }
 
-tg_status tgi_graph_output_extent(const tg_graph *g, int k, int64_t n, int64_t *out,
+tg_status tgi_graph_output_extent(const tgi_graph *g, int k, int64_t n, int64_t *out,
                                   tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     TGI_TRY(infer_at(g, k, n, &s, err));
-    const tg_desc *d = &s.desc[g->out[0].value];
+    const tgi_desc *d = &s.desc[g->out[0].value];
     *out = tgi_is_image(g, d) ? d->dim[axis_of(g, k)] : 1;
     tgi_shapes_free(&s);
     return TG_OK;
@@ -122,7 +122,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-static void set_scale(tg_place *p, int64_t up, int64_t down)
+static void set_scale(tgi_place *p, int64_t up, int64_t down)
 {
     const int64_t common = common_divisor(up, down);
     p->up = up / common;
@@ -132,30 +132,30 @@ static void set_scale(tg_place *p, int64_t up, int64_t down)
 /* Twice the distance, in output pixels times `down`, from output pixel o to the centre of what
  * it reads. A single pixel tells nothing where strides are: over a whole period those that lie
  * left of their block's centre and those right of it make up for each other. */
-static int64_t shift_of(const tg_place *p, int64_t o, tg_range in)
+static int64_t shift_of(const tgi_place *p, int64_t o, tgi_range in)
 {
     return (in.lo + in.hi) * p->up - (2 * o + 1) * p->down;
 }
 
 /* Half of the mean of n such distances, to the nearest pixel; a half goes to the far side. */
-static int64_t lead_of(const tg_place *p, int64_t sum, int64_t n)
+static int64_t lead_of(const tgi_place *p, int64_t sum, int64_t n)
 {
     return tgi_ceil_div(sum - n * p->down, 2 * n * p->down);
 }
 
 /* The lead by what some periods in the middle read. *found 0: at extent n a border is too near.
  */
-static tg_status lead_at(const tg_graph *g, int k, int64_t n, tg_place *p, int *found,
+static tg_status lead_at(const tgi_graph *g, int k, int64_t n, tgi_place *p, int *found,
                          tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     const int axis = axis_of(g, k);
     const int64_t divisor = tgi_max(1, g->divisor[k]);
     const int64_t period = p->up * divisor * tgi_ceil_div(HIDDEN_STRIDE, divisor);
     int64_t sum = 0;
     tg_status st = TG_OK;
     TGI_TRY(infer_at(g, k, n, &s, err));
-    tg_range *need = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, sizeof *need);
+    tgi_range *need = tgi_calloc(TGI_TAG_GRAPH, (size_t)g->n_values + 1, sizeof *need);
     if (!need) {
         tgi_shapes_free(&s);
         return tgi_fail(err, TG_E_NOMEM, "no memory to place the output");
@@ -165,7 +165,7 @@ static tg_status lead_at(const tg_graph *g, int k, int64_t n, tg_place *p, int *
     for (int64_t o = at; *found && o < at + period; o++) {
         if ((st = tgi_check_cancel(err)) != TG_OK)
             break;
-        *found = tgi_graph_axis_need(g, &s, axis, (tg_range){o, o + 1}, 1, need);
+        *found = tgi_graph_axis_need(g, &s, axis, (tgi_range){o, o + 1}, 1, need);
         sum += shift_of(p, o, need[g->in[0].value]);
     }
     if (*found)
@@ -175,7 +175,7 @@ static tg_status lead_at(const tg_graph *g, int k, int64_t n, tg_place *p, int *
     return st;
 }
 
-static tg_status place_free(const tg_graph *g, int k, tg_place *out, tgi_err *err)
+static tg_status place_free(const tgi_graph *g, int k, tgi_place *out, tgi_err *err)
 {
     const int64_t base = g->base[k], more = SLOPE_STEPS * tgi_max(1, g->divisor[k]);
     int64_t q0, q1;
@@ -201,22 +201,22 @@ static tg_status place_free(const tg_graph *g, int k, tg_place *out, tgi_err *er
  * alike: where an operator stops at a border (Resize repeats the edge pixel, without reading
  * beyond it), it does not. */
 typedef struct walker {
-    const tg_graph *g;
-    tg_shapes s;
+    const tgi_graph *g;
+    tgi_shapes s;
     int axis;
     int64_t q, step;
-    tg_range *at, *next; /* per value: what pixel o and pixel o + step read */
-    int64_t *move;       /* per value: by how much; 0: not known yet */
-    tg_status st;        /* TG_E_CANCELLED: nothing steps on */
+    tgi_range *at, *next; /* per value: what pixel o and pixel o + step read */
+    int64_t *move;        /* per value: by how much; 0: not known yet */
+    tg_status st;         /* TG_E_CANCELLED: nothing steps on */
     tgi_err *err;
 } walker;
 
-static tg_status open_walker(walker *w, const tg_graph *g, int k, tgi_err *err)
+static tg_status open_walker(walker *w, const tgi_graph *g, int k, tgi_err *err)
 {
     const size_t n = (size_t)g->n_values + 1;
     *w = (walker){.g = g, .axis = axis_of(g, k), .err = err};
     TGI_TRY(infer_at(g, k, g->base[k], &w->s, err));
-    const tg_desc *d = &w->s.desc[g->out[0].value];
+    const tgi_desc *d = &w->s.desc[g->out[0].value];
     w->q = tgi_is_image(g, d) ? d->dim[w->axis] : 1;
     w->at = tgi_calloc(TGI_TAG_GRAPH, 2 * n, sizeof *w->at);
     w->move = tgi_calloc(TGI_TAG_GRAPH, n, sizeof *w->move);
@@ -236,7 +236,7 @@ static void close_walker(walker *w)
 /* Both pixels read inside the images, and the shift of every value is the known one. */
 static int steps_from(walker *w, int64_t o)
 {
-    const tg_range a = {o, o + 1}, b = {o + w->step, o + w->step + 1};
+    const tgi_range a = {o, o + 1}, b = {o + w->step, o + w->step + 1};
     if (w->st == TG_OK)
         w->st = tgi_check_cancel(w->err);
     if (w->st != TG_OK || o < 0 || b.hi > w->q ||
@@ -270,7 +270,7 @@ static int is_period(walker *w, int64_t step)
 
 /* Smallest step of the output in which what it reads moves by one and the same step, and the
  * output pixels around the middle for which that holds. */
-static void find_step(walker *w, tg_place *out)
+static void find_step(walker *w, tgi_place *out)
 {
     int64_t step = 1, sum = 0;
     if (w->q > REACH_MOST)
@@ -286,7 +286,7 @@ static void find_step(walker *w, tg_place *out)
         hi++;
     out->step_out = step;
     out->step_in = w->move[w->g->in[0].value];
-    out->keep = (tg_range){lo, hi + step};
+    out->keep = (tgi_range){lo, hi + step};
     set_scale(out, out->step_out, out->step_in);
     for (int64_t o = lo; o < lo + step; o++) {
         steps_from(w, o);
@@ -296,41 +296,41 @@ static void find_step(walker *w, tg_place *out)
 }
 
 /* A node that keeps pieces from being computed apart, or NULL. */
-static const tg_node *whole_node(const tg_graph *g, const tg_shapes *s)
+static const tgi_node *whole_node(const tgi_graph *g, const tgi_shapes *s)
 {
     for (int i = 0; i < g->n_nodes; i++) {
-        const tg_node *n = &g->nodes[i];
+        const tgi_node *n = &g->nodes[i];
         if (!tgi_node_is_known(s, n) &&
-            (n->op_class == TG_OP_WHOLE || tgi_node_is_flat(g, s, n)))
+            (n->op_class == TGI_OP_WHOLE || tgi_node_is_flat(g, s, n)))
             return n;
     }
     return NULL;
 }
 
 /* Does one pixel of the node's output read its input from edge to edge? */
-static int reads_all(const tg_graph *g, const tg_shapes *s, const tg_node *n, int axis)
+static int reads_all(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n, int axis)
 {
-    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
-    const tg_const *consts[TG_OP_MAX_SRC];
-    tg_op_ctx ctx;
-    tg_range in;
+    tgi_desc src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST];
+    const tgi_constant *consts[TGI_OP_MAX_SRC];
+    tgi_op_ctx ctx;
+    tgi_range in;
     tgi_node_ctx(g, s, n, src, dst, consts, &ctx);
     if (tgi_node_is_known(s, n) || axis >= dst[0].rank)
         return 0;
     const int64_t at = dst[0].dim[axis] / 2;
     for (int j = 0; j < n->n_src; j++)
         if (n->src[j] >= 0 && !consts[j] && axis < src[j].rank && src[j].dim[axis] > 1 &&
-            need_of(n, 0, &ctx, j, axis, 0, (tg_range){at, at + 1}, &in) && in.lo <= 0 &&
+            need_of(n, 0, &ctx, j, axis, 0, (tgi_range){at, at + 1}, &in) && in.lo <= 0 &&
             in.hi >= src[j].dim[axis])
             return 1;
     return 0;
 }
 
 /* Why an axis has no steps: the first node that reads all of it, if it is a single one. */
-static tg_status say_why(const tg_graph *g, int k, const tg_node *whole, tg_place *out,
+static tg_status say_why(const tgi_graph *g, int k, const tgi_node *whole, tgi_place *out,
                          tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     TGI_TRY(infer_at(g, k, g->base[k], &s, err));
     for (int i = 0; i < g->n_nodes && !whole; i++)
         if (reads_all(g, &s, &g->nodes[i], axis_of(g, k)))
@@ -346,16 +346,16 @@ static tg_status say_why(const tg_graph *g, int k, const tg_node *whole, tg_plac
 }
 
 /* The scale of a network that says nothing else: whole ratios of its extents. */
-static void guess_scale(int64_t n, int64_t q, tg_place *out)
+static void guess_scale(int64_t n, int64_t q, tgi_place *out)
 {
     if (q > 0 && (q % n == 0 || n % q == 0))
         set_scale(out, q, n);
 }
 
-static tg_status place_fixed(const tg_graph *g, int k, tg_place *out, tgi_err *err)
+static tg_status place_fixed(const tgi_graph *g, int k, tgi_place *out, tgi_err *err)
 {
     const int64_t n = g->base[k];
-    const tg_node *whole = NULL;
+    const tgi_node *whole = NULL;
     walker w;
     tg_status st = open_walker(&w, g, k, err);
     if (st == TG_OK)
@@ -374,9 +374,9 @@ static tg_status place_fixed(const tg_graph *g, int k, tg_place *out, tgi_err *e
     return st;
 }
 
-tg_status tgi_graph_place(const tg_graph *g, int k, tg_place *out, tgi_err *err)
+tg_status tgi_graph_place(const tgi_graph *g, int k, tgi_place *out, tgi_err *err)
 {
-    *out = (tg_place){.down = 1};
+    *out = (tgi_place){.down = 1};
     return tgi_graph_fixed_extent(g, k) ? place_fixed(g, k, out, err)
                                         : place_free(g, k, out, err);
 }

@@ -12,7 +12,7 @@
 
 #include "engine/graph/graph.h"
 
-typedef struct tg_place {
+typedef struct tgi_place {
     int64_t up, down; /* output pixels for each `down` input pixels; up 0: the output's extent
                          does not follow the input's */
     int64_t lost;     /* output pixels missing against up/down of the input; <= 0: none */
@@ -21,23 +21,23 @@ typedef struct tg_place {
      * output pixels that read nothing from beyond a border. step_in 0: there is no such step,
      * `why` says so. */
     int64_t step_in, step_out;
-    tg_range keep;
+    tgi_range keep;
     char why[200];
-} tg_place;
+} tgi_place;
 
 /* Place of output 0 over input 0 on axis k (index into z,y,x). */
-tg_status tgi_graph_place(const tg_graph *g, int k, tg_place *out, tgi_err *err);
+tg_status tgi_graph_place(const tgi_graph *g, int k, tgi_place *out, tgi_err *err);
 
 /* Extent of output 0 on axis k when the input's is n, the other axes at base; TG_E_FORMAT where
  * the graph does not take it. */
-tg_status tgi_graph_output_extent(const tg_graph *g, int k, int64_t n, int64_t *out,
+tg_status tgi_graph_output_extent(const tgi_graph *g, int k, int64_t n, int64_t *out,
                                   tgi_err *err);
 
 /* Backward along one axis without a border: what `core` of output 0 reads of every value, even
  * beyond its image. `need`: g->n_values. Returns 1 when all of it lies inside the images.
  * `far`: a pixel or more from their borders, and values of a single pixel, which are the same
  * for every place (global pooling), are left out. */
-int tgi_graph_axis_need(const tg_graph *g, const tg_shapes *s, int axis, tg_range core, int far,
-                        tg_range *need);
+int tgi_graph_axis_need(const tgi_graph *g, const tgi_shapes *s, int axis, tgi_range core,
+                        int far, tgi_range *need);
 
 #endif

@@ -17,15 +17,15 @@
 #include <string.h>
 
 /* The producer of value `v` if it is `op`, unfused, and `v` has no other reader. */
-static tg_node *sole(const tg_graph *g, int v, const char *op)
+static tgi_node *sole(const tgi_graph *g, int v, const char *op)
 {
-    tg_node *n = tgi_graph_maker(g, v, op);
+    tgi_node *n = tgi_graph_maker(g, v, op);
     return n && n->n_epi == 0 && n->n_dst == 1 && tgi_graph_uses(g, v) == 1 ? n : NULL;
 }
 
 /* Add `op` reading `src` in place of what made `dst`; the old maker is dropped. */
-static tg_status put_instead(tg_graph *g, const char *op, const char *name, int n_src,
-                             const int *src, int dst, tg_node **out, tgi_err *err)
+static tg_status put_instead(tgi_graph *g, const char *op, const char *name, int n_src,
+                             const int *src, int dst, tgi_node **out, tgi_err *err)
 {
     const int old = g->values[dst].producer;
     if (old >= 0)
@@ -41,7 +41,7 @@ typedef struct shuffle {
 } shuffle;
 
 /* Which shuffle takes [n,c,h,w] over `mid` (six axes, permuted by `perm`) to `out`? */
-static int match_shuffle(const tg_desc *in, const tg_desc *mid, const tg_desc *out,
+static int match_shuffle(const tgi_desc *in, const tgi_desc *mid, const tgi_desc *out,
                          const int64_t *perm, shuffle *s)
 {
     static const struct {
@@ -64,8 +64,8 @@ static int match_shuffle(const tg_desc *in, const tg_desc *mid, const tg_desc *o
         const int64_t h = mid->dim[forms[f].h], w = mid->dim[forms[f].w];
         if (!same || b < 2 || b > 1024 || mid->dim[forms[f].b1] != b)
             continue;
-        const tg_desc small = {.rank = 4, .dim = {in->dim[0], c * b * b, h, w}};
-        const tg_desc large = {.rank = 4, .dim = {in->dim[0], c, h * b, w * b}};
+        const tgi_desc small = {.rank = 4, .dim = {in->dim[0], c * b * b, h, w}};
+        const tgi_desc large = {.rank = 4, .dim = {in->dim[0], c, h * b, w * b}};
         if (!tgi_desc_same_shape(in, forms[f].grows ? &small : &large) ||
             !tgi_desc_same_shape(out, forms[f].grows ? &large : &small))
             continue;
@@ -75,17 +75,17 @@ static int match_shuffle(const tg_desc *in, const tg_desc *mid, const tg_desc *o
     return 0;
 }
 
-static tg_status find_shuffles(tg_graph *g, const tg_shapes *s, tgi_err *err)
+static tg_status find_shuffles(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
 {
     const int n_nodes = g->n_nodes;
     for (int i = 0; i < n_nodes; i++) {
-        const tg_node *last = &g->nodes[i];
-        const tg_node *turn =
+        const tgi_node *last = &g->nodes[i];
+        const tgi_node *turn =
             tgi_node_is(last, "Reshape") ? sole(g, last->src[0], "Transpose") : NULL;
-        const tg_node *first = turn ? sole(g, turn->src[0], "Reshape") : NULL;
-        const tg_ints *perm = first ? tgi_attr_ints(turn, "perm") : NULL;
+        const tgi_node *first = turn ? sole(g, turn->src[0], "Reshape") : NULL;
+        const tgi_ints *perm = first ? tgi_attr_ints(turn, "perm") : NULL;
         shuffle f;
-        tg_node *n;
+        tgi_node *n;
         if (!perm || perm->n != 6 ||
             !match_shuffle(&s->desc[first->src[0]], &s->desc[first->dst[0]],
                            &s->desc[last->dst[0]], perm->v, &f))
@@ -104,12 +104,12 @@ static tg_status find_shuffles(tg_graph *g, const tg_shapes *s, tgi_err *err)
 /* ---- PRelu written out ------------------------------------------------------------------- */
 
 /* With Add(relu, mul): x and the constant of Relu(x) + (x - Abs(x)) * c. */
-static int match_prelu(const tg_graph *g, int relu_v, int mul_v, int *x, int *c)
+static int match_prelu(const tgi_graph *g, int relu_v, int mul_v, int *x, int *c)
 {
-    const tg_node *relu = sole(g, relu_v, "Relu"), *mul = sole(g, mul_v, "Mul");
+    const tgi_node *relu = sole(g, relu_v, "Relu"), *mul = sole(g, mul_v, "Mul");
     for (int k = 0; relu && mul && k < 2; k++) {
-        const tg_node *sub = sole(g, mul->src[k], "Sub");
-        const tg_node *abs = sub ? sole(g, sub->src[1], "Abs") : NULL;
+        const tgi_node *sub = sole(g, mul->src[k], "Sub");
+        const tgi_node *abs = sub ? sole(g, sub->src[1], "Abs") : NULL;
         if (abs && sub->src[0] == relu->src[0] && abs->src[0] == relu->src[0]) {
             *x = relu->src[0];
             *c = mul->src[1 - k];
@@ -120,26 +120,26 @@ static int match_prelu(const tg_graph *g, int relu_v, int mul_v, int *x, int *c)
 }
 
 /* Constant [C,1,1] (or [C,1,1,1]) from `v`; aligned with the channels of rank-`rank` values. */
-static tg_status channel_const(tg_graph *g, const char *name, float *v, int64_t channels,
+static tg_status channel_const(tgi_graph *g, const char *name, float *v, int64_t channels,
                                int rank, int *id, tgi_err *err)
 {
-    tg_desc d = {.dtype = TG_DTYPE_F32, .rank = rank - 1, .dim = {channels}};
+    tgi_desc d = {.dtype = TG_DTYPE_F32, .rank = rank - 1, .dim = {channels}};
     for (int i = 1; i < d.rank; i++)
         d.dim[i] = 1;
     return tgi_graph_add_const(g, name, &d, v, 1, id, err);
 }
 
-static tg_status find_prelus(tg_graph *g, const tg_shapes *s, tgi_err *err)
+static tg_status find_prelus(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
 {
     const int n_nodes = g->n_nodes;
     int found = 0;
     for (int i = 0; i < n_nodes && g->opset >= 7 && tgi_op_find("PRelu"); i++) {
-        const tg_node *add = &g->nodes[i];
+        const tgi_node *add = &g->nodes[i];
         int x, c;
         if (!tgi_node_is(add, "Add") || (!match_prelu(g, add->src[0], add->src[1], &x, &c) &&
                                          !match_prelu(g, add->src[1], add->src[0], &x, &c)))
             continue;
-        const tg_desc *d = &s->desc[x];
+        const tgi_desc *d = &s->desc[x];
         if (d->rank < 4)
             continue;
         float *slope = tgi_graph_own(g, (size_t)d->dim[1] * sizeof *slope, err);
@@ -163,7 +163,7 @@ static tg_status find_prelus(tg_graph *g, const tg_shapes *s, tgi_err *err)
 /* ---- Norms ------------------------------------------------------------------------------- */
 
 /* The float constant of at least three axes that is a convolution's weights, or NULL. */
-static const tg_const *weights_of(const tg_graph *g, const tg_node *conv)
+static const tgi_constant *weights_of(const tgi_graph *g, const tgi_node *conv)
 {
     const int v = conv->n_src > 1 ? conv->src[1] : -1;
     if (v < 0 || !g->values[v].is_const || g->values[v].cst.desc.dtype != TG_DTYPE_F32 ||
@@ -173,7 +173,7 @@ static const tg_const *weights_of(const tg_graph *g, const tg_node *conv)
 }
 
 /* Scale weights by output channel. Conv has [O, I/g, ...], ConvTranspose [I, O/g, ...]. */
-static void scale_weights(const tg_node *conv, const tg_const *w, const float *scale,
+static void scale_weights(const tgi_node *conv, const tgi_constant *w, const float *scale,
                           float *dst)
 {
     const float *src = w->data;
@@ -193,23 +193,24 @@ static void scale_weights(const tg_node *conv, const tg_const *w, const float *s
 }
 
 /* The other operand of a two-input node. */
-static int other_src(const tg_node *n, int v)
+static int other_src(const tgi_node *n, int v)
 {
     return n->n_src == 2 ? n->src[n->src[0] == v] : -1;
 }
 
-static tg_status fold_norm(tg_graph *g, const tg_shapes *s, int conv_i, int *done, tgi_err *err)
+static tg_status fold_norm(tgi_graph *g, const tgi_shapes *s, int conv_i, int *done,
+                           tgi_err *err)
 {
-    const tg_node *conv = &g->nodes[conv_i];
-    const tg_const *w = weights_of(g, conv);
+    const tgi_node *conv = &g->nodes[conv_i];
+    const tgi_constant *w = weights_of(g, conv);
     const int mul_i = tgi_graph_only_user(g, conv->dst[0]);
-    const tg_node *mul = mul_i >= 0 ? &g->nodes[mul_i] : NULL;
+    const tgi_node *mul = mul_i >= 0 ? &g->nodes[mul_i] : NULL;
     const int add_i = mul && tgi_node_is(mul, "Mul") ? tgi_graph_only_user(g, mul->dst[0]) : -1;
-    const tg_node *add = add_i >= 0 ? &g->nodes[add_i] : NULL;
+    const tgi_node *add = add_i >= 0 ? &g->nodes[add_i] : NULL;
     *done = 0;
     if (!w || !add || !tgi_node_is(add, "Add"))
         return TG_OK;
-    const tg_desc *d = &s->desc[conv->dst[0]];
+    const tgi_desc *d = &s->desc[conv->dst[0]];
     const int64_t c = d->dim[1];
     int64_t n_w = 0;
     const int bias_v = conv->n_src > 2 ? conv->src[2] : -1;
@@ -227,11 +228,11 @@ static tg_status fold_norm(tg_graph *g, const tg_shapes *s, int conv_i, int *don
     const float *bias = bias_v < 0 ? NULL : g->values[bias_v].cst.data;
     for (int64_t k = 0; bias && k < c; k++)
         shift[k] = (float)((double)shift[k] + (double)bias[k] * (double)scale[k]);
-    const tg_desc w_desc = w->desc, b_desc = {.dtype = TG_DTYPE_F32, .rank = 1, .dim = {c}};
+    const tgi_desc w_desc = w->desc, b_desc = {.dtype = TG_DTYPE_F32, .rank = 1, .dim = {c}};
     int wv, bv;
     TGI_TRY(tgi_graph_add_const(g, g->values[conv->src[1]].name, &w_desc, w2, 1, &wv, err));
     TGI_TRY(tgi_graph_add_const(g, "folded bias", &b_desc, shift, 1, &bv, err));
-    tg_node *to = &g->nodes[conv_i];
+    tgi_node *to = &g->nodes[conv_i];
     const int dst = g->nodes[add_i].dst[0];
     tgi_graph_drop(g, mul_i);
     tgi_graph_drop(g, add_i);
@@ -243,12 +244,12 @@ static tg_status fold_norm(tg_graph *g, const tg_shapes *s, int conv_i, int *don
     return tgi_graph_set_src(g, conv_i, 2, bv, err);
 }
 
-static int is_conv(const tg_node *n)
+static int is_conv(const tgi_node *n)
 {
     return tgi_node_is(n, "Conv") || tgi_node_is(n, "ConvTranspose");
 }
 
-static tg_status find_norms(tg_graph *g, const tg_shapes *s, tgi_err *err)
+static tg_status find_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
 {
     int found = 0;
     for (int i = 0; i < g->n_nodes; i++) {
@@ -265,7 +266,7 @@ static tg_status find_norms(tg_graph *g, const tg_shapes *s, tgi_err *err)
 
 /* ---- Exchanges --------------------------------------------------------------------------- */
 
-static int all_equal(const tg_ints *v, int64_t x)
+static int all_equal(const tgi_ints *v, int64_t x)
 {
     for (int i = 0; v && i < v->n; i++)
         if (v->v[i] != x)
@@ -274,9 +275,9 @@ static int all_equal(const tg_ints *v, int64_t x)
 }
 
 /* A 1x1 convolution that does not add channels. */
-static int is_pointwise_conv(const tg_graph *g, const tg_node *n)
+static int is_pointwise_conv(const tgi_graph *g, const tgi_node *n)
 {
-    const tg_const *w = tgi_node_is(n, "Conv") ? weights_of(g, n) : NULL;
+    const tgi_constant *w = tgi_node_is(n, "Conv") ? weights_of(g, n) : NULL;
     if (!w || n->n_epi || tgi_attr_int(n, "group", 1) != 1 || w->desc.dim[0] > w->desc.dim[1])
         return 0;
     for (int i = 2; i < w->desc.rank; i++)
@@ -287,7 +288,7 @@ static int is_pointwise_conv(const tg_graph *g, const tg_node *n)
 
 /* A Resize that mixes pixels of a channel with weights that sum to one, wherever it is: a bias
  * passes through unchanged. Explicit sizes name the channel count, so those stay. */
-static int is_plain_resize(const tg_graph *g, const tg_node *n, const tg_shapes *s)
+static int is_plain_resize(const tgi_graph *g, const tgi_node *n, const tgi_shapes *s)
 {
     if ((!tgi_node_is(n, "Resize") && !tgi_node_is(n, "Upsample")) || n->n_epi ||
         (n->n_src > 3 && n->src[3] >= 0))
@@ -297,7 +298,7 @@ static int is_plain_resize(const tg_graph *g, const tg_node *n, const tg_shapes 
     for (int k = 1; k < n->n_src; k++)
         if (n->src[k] >= 0 && !g->values[n->src[k]].is_const)
             return 0;
-    const tg_desc *a = &s->desc[n->src[0]], *b = &s->desc[n->dst[0]];
+    const tgi_desc *a = &s->desc[n->src[0]], *b = &s->desc[n->dst[0]];
     for (int i = 2; i < a->rank && i < b->rank; i++)
         if (b->dim[i] < a->dim[i])
             return 0; /* shrinking first is cheaper */
@@ -306,11 +307,11 @@ static int is_plain_resize(const tg_graph *g, const tg_node *n, const tg_shapes 
 
 /* Let `second` run before `first`, whose only reader it is (through source k). The new value
  * between them has second's channels and first's input extents. */
-static tg_status exchange(tg_graph *g, int first, int second, int k, tgi_err *err)
+static tg_status exchange(tgi_graph *g, int first, int second, int k, tgi_err *err)
 {
     int mid;
     TGI_TRY(tgi_graph_add_value(g, g->values[g->nodes[second].dst[0]].name, &mid, err));
-    tg_node *a = &g->nodes[first], *b = &g->nodes[second];
+    tgi_node *a = &g->nodes[first], *b = &g->nodes[second];
     a->dst[0] = b->dst[0];
     b->dst[0] = mid;
     g->values[a->dst[0]].producer = first;
@@ -319,7 +320,7 @@ static tg_status exchange(tg_graph *g, int first, int second, int k, tgi_err *er
     return tgi_graph_set_src(g, first, 0, mid, err);
 }
 
-static tg_status exchange_resizes(tg_graph *g, const tg_shapes *s, tgi_err *err)
+static tg_status exchange_resizes(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
 {
     int found = 0;
     for (int i = 0; i < g->n_nodes; i++) {
@@ -338,7 +339,7 @@ static tg_status exchange_resizes(tg_graph *g, const tg_shapes *s, tgi_err *err)
 
 /* Does the node treat every element alike? Then it may run before a shuffle of elements: bits
  * do not change. *k is the operand that is not a constant. */
-static int is_uniform(const tg_graph *g, const tg_node *n, int *k)
+static int is_uniform(const tgi_graph *g, const tgi_node *n, int *k)
 {
     float c;
     if (!n->op->as_step || n->n_dst != 1 || n->n_epi)
@@ -354,7 +355,7 @@ static int is_uniform(const tg_graph *g, const tg_node *n, int *k)
     return *k >= 0;
 }
 
-static tg_status exchange_shuffles(tg_graph *g, tgi_err *err)
+static tg_status exchange_shuffles(tgi_graph *g, tgi_err *err)
 {
     int found = 0;
     for (int i = 0; i < g->n_nodes; i++) {
@@ -373,17 +374,17 @@ static tg_status exchange_shuffles(tg_graph *g, tgi_err *err)
 }
 
 /* One pass with shapes that match the graph as it is now. */
-static tg_status pass(tg_graph *g, tg_status (*fn)(tg_graph *, const tg_shapes *, tgi_err *),
+static tg_status pass(tgi_graph *g, tg_status (*fn)(tgi_graph *, const tgi_shapes *, tgi_err *),
                       tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     TGI_TRY(tgi_infer_base(g, &s, err));
     const tg_status st = fn(g, &s, err);
     tgi_shapes_free(&s);
     return st;
 }
 
-tg_status tgi_rewrite_canonical(tg_graph *g, unsigned flags, tgi_err *err)
+tg_status tgi_rewrite_canonical(tgi_graph *g, unsigned flags, tgi_err *err)
 {
     TGI_TRY(pass(g, tgi_split_norms, err));
     TGI_TRY(pass(g, find_shuffles, err));
@@ -391,9 +392,9 @@ tg_status tgi_rewrite_canonical(tg_graph *g, unsigned flags, tgi_err *err)
     TGI_TRY(pass(g, tgi_join_norms, err));
     TGI_TRY(pass(g, find_prelus, err));
     TGI_TRY(pass(g, find_norms, err));
-    if (!(flags & TG_GRAPH_NO_COMMUTE))
+    if (!(flags & TGI_GRAPH_NO_COMMUTE))
         TGI_TRY(pass(g, exchange_resizes, err));
-    if (!(flags & (TG_GRAPH_NO_COMMUTE | TG_GRAPH_NO_FUSE)))
+    if (!(flags & (TGI_GRAPH_NO_COMMUTE | TGI_GRAPH_NO_FUSE)))
         TGI_TRY(exchange_shuffles(g, err));
     return TG_OK;
 }

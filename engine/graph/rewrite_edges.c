@@ -2,7 +2,7 @@
  * ports: NHWC inputs and outputs, extra axes of extent one.
  *
  * A relabel is a Transpose, or a Reshape (Unsqueeze, Squeeze, Flatten) that keeps the sequence
- * of extents other than one. At an input its result becomes the input, and tg_port.perm
+ * of extents other than one. At an input its result becomes the input, and tgi_port.perm
  * remembers which file axis each axis was; at an output its source becomes the output. Whoever
  * reads or writes the file permutes; the graph inside is [N,C,(D,)H,W] and computes nothing for
  * it. */
@@ -16,10 +16,10 @@
  * source does not have. */
 typedef struct relabel {
     int rank;
-    int map[TG_MAX_RANK];
+    int map[TGI_MAX_RANK];
 } relabel;
 
-static int names_relabel(const tg_node *n)
+static int names_relabel(const tgi_node *n)
 {
     static const char *const ops[] = {"Transpose", "Reshape", "Unsqueeze", "Squeeze",
                                       "Flatten"};
@@ -29,9 +29,9 @@ static int names_relabel(const tg_node *n)
     return 0;
 }
 
-static int match_transpose(const tg_node *n, const tg_desc *a, relabel *r)
+static int match_transpose(const tgi_node *n, const tgi_desc *a, relabel *r)
 {
-    const tg_ints *perm = tgi_attr_ints(n, "perm");
+    const tgi_ints *perm = tgi_attr_ints(n, "perm");
     if (perm && perm->n != a->rank)
         return 0;
     r->rank = a->rank;
@@ -50,9 +50,9 @@ static void pair_units(const int *from, int n_from, const int *to, int n_to, rel
         r->map[to[n_to - 1]] = from[n_from - 1];
 }
 
-static int match_reshape(const tg_desc *a, const tg_desc *b, relabel *r)
+static int match_reshape(const tgi_desc *a, const tgi_desc *b, relabel *r)
 {
-    int from[TG_MAX_RANK], to[TG_MAX_RANK], n_from = 0, n_to = 0, i = 0;
+    int from[TGI_MAX_RANK], to[TGI_MAX_RANK], n_from = 0, n_to = 0, i = 0;
     r->rank = b->rank;
     for (int j = 0; j < b->rank; j++) {
         if (b->dim[j] == 1) {
@@ -74,26 +74,26 @@ static int match_reshape(const tg_desc *a, const tg_desc *b, relabel *r)
     return 1;
 }
 
-static int match_relabel(const tg_node *n, const tg_shapes *s, relabel *r)
+static int match_relabel(const tgi_node *n, const tgi_shapes *s, relabel *r)
 {
     if (!names_relabel(n))
         return 0;
-    const tg_desc *a = &s->desc[n->src[0]], *b = &s->desc[n->dst[0]];
+    const tgi_desc *a = &s->desc[n->src[0]], *b = &s->desc[n->dst[0]];
     return tgi_node_is(n, "Transpose") ? match_transpose(n, a, r) : match_reshape(a, b, r);
 }
 
 /* Is the value, perhaps through more relabels, read by an operator on images? Otherwise a
  * transpose at the input is the start of something else (tokens) and stays. */
-static int feeds_image_op(const tg_graph *g, const tg_shapes *s, int v, int depth)
+static int feeds_image_op(const tgi_graph *g, const tgi_shapes *s, int v, int depth)
 {
     const int rank = s->desc[v].rank;
     int at = -1, i;
     while ((i = tgi_graph_next_reader(g, v, &at)) >= 0) {
-        const tg_node *n = &g->nodes[i];
+        const tgi_node *n = &g->nodes[i];
         if (names_relabel(n)) {
             if (depth < MAX_CHAIN && feeds_image_op(g, s, n->dst[0], depth + 1))
                 return 1;
-        } else if (n->op_class != TG_OP_DENSE && (rank == 4 || rank == 5)) {
+        } else if (n->op_class != TGI_OP_DENSE && (rank == 4 || rank == 5)) {
             return 1;
         }
     }
@@ -102,7 +102,7 @@ static int feeds_image_op(const tg_graph *g, const tg_shapes *s, int v, int dept
 
 /* Readers of `v` that are the same relabel as R yield the same value. *same = 0, and nothing is
  * changed, when another reads it. */
-static tg_status only_relabels(tg_graph *g, const tg_shapes *s, int v, int first,
+static tg_status only_relabels(tgi_graph *g, const tgi_shapes *s, int v, int first,
                                const relabel *r, int *same, tgi_err *err)
 {
     int at = -1, i;
@@ -126,16 +126,16 @@ static tg_status only_relabels(tg_graph *g, const tg_shapes *s, int v, int first
 /* perm of a value that is relabelled `r` from one with `perm`. */
 static void compose(const relabel *r, int *perm)
 {
-    int old[TG_MAX_RANK];
+    int old[TGI_MAX_RANK];
     memcpy(old, perm, sizeof old);
-    for (int i = 0; i < TG_MAX_RANK; i++)
+    for (int i = 0; i < TGI_MAX_RANK; i++)
         perm[i] = i < r->rank && r->map[i] >= 0 ? old[r->map[i]] : -1;
 }
 
 /* Let input `port` be what node i relabels it to. */
-static void take_relabel(tg_graph *g, const tg_shapes *s, int port, int i, const relabel *r)
+static void take_relabel(tgi_graph *g, const tgi_shapes *s, int port, int i, const relabel *r)
 {
-    tg_port *p = &g->in[port];
+    tgi_port *p = &g->in[port];
     const int v = p->value, b = g->nodes[i].dst[0];
     tgi_graph_drop(g, i);
     for (int k = 0; k < g->n_out; k++)
@@ -149,13 +149,14 @@ static void take_relabel(tg_graph *g, const tg_shapes *s, int port, int i, const
 }
 
 /* Move one relabel into an input; *moved when there was one. */
-static tg_status step_input(tg_graph *g, const tg_shapes *s, int port, int *moved, tgi_err *err)
+static tg_status step_input(tgi_graph *g, const tgi_shapes *s, int port, int *moved,
+                            tgi_err *err)
 {
     const int v = g->in[port].value;
     relabel r;
     *moved = 0;
     for (int i = 0; i < g->n_nodes; i++) {
-        const tg_node *n = &g->nodes[i];
+        const tgi_node *n = &g->nodes[i];
         if (!n->op || n->src[0] != v || !match_relabel(n, s, &r) ||
             !feeds_image_op(g, s, n->dst[0], 0))
             continue;
@@ -168,7 +169,7 @@ static tg_status step_input(tg_graph *g, const tg_shapes *s, int port, int *move
 }
 
 /* Does the value come, perhaps through relabels, from an operator on images or an input? */
-static int comes_from_image_op(const tg_graph *g, const tg_shapes *s, int v, int depth)
+static int comes_from_image_op(const tgi_graph *g, const tgi_shapes *s, int v, int depth)
 {
     const int rank = s->desc[v].rank, p = g->values[v].producer;
     if (p >= 0 && names_relabel(&g->nodes[p]) && depth < MAX_CHAIN &&
@@ -178,17 +179,17 @@ static int comes_from_image_op(const tg_graph *g, const tg_shapes *s, int v, int
            (rank == 4 || rank == 5);
 }
 
-static int step_output(tg_graph *g, const tg_shapes *s, int port)
+static int step_output(tgi_graph *g, const tgi_shapes *s, int port)
 {
-    tg_port *p = &g->out[port];
+    tgi_port *p = &g->out[port];
     const int made_by = g->values[p->value].producer;
     relabel r;
-    int perm[TG_MAX_RANK];
+    int perm[TGI_MAX_RANK];
     if (made_by < 0 || !match_relabel(&g->nodes[made_by], s, &r) ||
         !comes_from_image_op(g, s, g->nodes[made_by].src[0], 0))
         return 0;
     const int src = g->nodes[made_by].src[0];
-    for (int i = 0; i < TG_MAX_RANK; i++) {
+    for (int i = 0; i < TGI_MAX_RANK; i++) {
         perm[i] = -1;
         for (int j = 0; j < r.rank; j++)
             if (r.map[j] == i)
@@ -201,9 +202,9 @@ static int step_output(tg_graph *g, const tg_shapes *s, int port)
 
 /* File axes of extent one that no graph axis names: the first is the batch, the last channels.
  */
-static void tidy(tg_port *p, int rank)
+static void tidy(tgi_port *p, int rank)
 {
-    int used[TG_MAX_RANK] = {0};
+    int used[TGI_MAX_RANK] = {0};
     for (int i = 0; i < rank; i++)
         if (p->perm[i] >= 0)
             used[p->perm[i]] = 1;
@@ -216,13 +217,13 @@ static void tidy(tg_port *p, int rank)
             p->perm[1] = i;
 }
 
-tg_status tgi_describe_outputs(tg_graph *g, tgi_err *err)
+tg_status tgi_describe_outputs(tgi_graph *g, tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     TGI_TRY(tgi_infer_base(g, &s, err));
     for (int i = 0; i < g->n_out; i++) {
-        tg_port *p = &g->out[i];
-        const tg_desc *d = &s.desc[p->value];
+        tgi_port *p = &g->out[i];
+        const tgi_desc *d = &s.desc[p->value];
         for (int x = 0; x < d->rank && p->file_rank == 0; x++)
             p->file_dim[x] = d->dim[x];
         p->file_rank = d->rank;
@@ -231,7 +232,7 @@ tg_status tgi_describe_outputs(tg_graph *g, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status step_ports(tg_graph *g, const tg_shapes *s, int *moved, tgi_err *err)
+static tg_status step_ports(tgi_graph *g, const tgi_shapes *s, int *moved, tgi_err *err)
 {
     for (int i = 0; i < g->n_in; i++) {
         int more = 1;
@@ -249,9 +250,9 @@ static tg_status step_ports(tg_graph *g, const tg_shapes *s, int *moved, tgi_err
     return TG_OK;
 }
 
-tg_status tgi_rewrite_edges(tg_graph *g, tgi_err *err)
+tg_status tgi_rewrite_edges(tgi_graph *g, tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     int moved = 0;
     TGI_TRY(tgi_infer_base(g, &s, err));
     const tg_status st = step_ports(g, &s, &moved, err);

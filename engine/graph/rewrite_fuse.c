@@ -8,7 +8,7 @@
  *
  * A value with two readers can be fused too when what they make of it meets again in one
  * operator and is read nowhere else: x * sigmoid(x), (x + a) * (sigmoid(x) - b). The kernel
- * then puts the value aside (TG_EPI_KEEP), runs one side, exchanges the two, runs the other
+ * then puts the value aside (TGI_EPI_KEEP), runs one side, exchanges the two, runs the other
  * side and joins it with what was kept. */
 #include "engine/graph/graph_priv.h"
 
@@ -20,7 +20,7 @@
 #define LANES 16 /* step.vec is padded to a multiple of this */
 
 /* How gladly a node takes steps along; 0: never. */
-static int host_rank(const tg_graph *g, const tg_shapes *s, const tg_node *n)
+static int host_rank(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n)
 {
     static const char *const conv[] = {"Conv", "ConvTranspose"};
     static const char *const pass[] = {"MaxPool", "AveragePool", "InstanceNormalization"};
@@ -35,7 +35,7 @@ static int host_rank(const tg_graph *g, const tg_shapes *s, const tg_node *n)
     return n->op->as_step ? 1 : 0;
 }
 
-static int chain_of(const tg_node *p, int value)
+static int chain_of(const tgi_node *p, int value)
 {
     for (int k = 0; k < p->n_src; k++)
         if (p->src[k] == value)
@@ -44,16 +44,16 @@ static int chain_of(const tg_node *p, int value)
 }
 
 /* P as a step on its source `chain`; *other is the activation it also reads, or -1. */
-static int as_step(const tg_graph *g, const tg_shapes *s, const tg_node *p, int chain,
-                   tg_epi_step *step, int *other)
+static int as_step(const tgi_graph *g, const tgi_shapes *s, const tgi_node *p, int chain,
+                   tgi_epi_step *step, int *other)
 {
-    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
-    const tg_const *consts[TG_OP_MAX_SRC];
-    tg_op_ctx ctx;
+    tgi_desc src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST];
+    const tgi_constant *consts[TGI_OP_MAX_SRC];
+    tgi_op_ctx ctx;
     if (!p->op->as_step || p->n_dst != 1 || p->n_epi || tgi_node_is_flat(g, s, p))
         return 0;
     tgi_node_ctx(g, s, p, src, dst, consts, &ctx);
-    *step = (tg_epi_step){.src = -1};
+    *step = (tgi_epi_step){.src = -1};
     if (!p->op->as_step(&ctx, chain, step))
         return 0;
     *other = step->src >= 0 ? p->src[step->src] : -1;
@@ -62,7 +62,7 @@ static int as_step(const tg_graph *g, const tg_shapes *s, const tg_node *p, int 
 }
 
 /* The constant operand of P with one number per channel, if there is one. */
-static const tg_const *channel_operand(const tg_graph *g, const tg_node *p, int chain)
+static const tgi_constant *channel_operand(const tgi_graph *g, const tgi_node *p, int chain)
 {
     for (int k = 0; k < p->n_src; k++) {
         int64_t n;
@@ -74,7 +74,7 @@ static const tg_const *channel_operand(const tg_graph *g, const tg_node *p, int 
 }
 
 /* How many values the node reads besides constants. */
-static int n_operands(const tg_node *n)
+static int n_operands(const tgi_node *n)
 {
     int k = n->n_src;
     for (int i = 0; i < n->n_epi; i++)
@@ -83,38 +83,39 @@ static int n_operands(const tg_node *n)
 }
 
 /* Would the maker of `other` be the better host of P? */
-static int prefers(const tg_graph *g, const tg_shapes *s, int host, const tg_node *p, int other)
+static int prefers(const tgi_graph *g, const tgi_shapes *s, int host, const tgi_node *p,
+                   int other)
 {
     const int m = other >= 0 ? g->values[other].producer : -1;
-    tg_epi_step step;
+    tgi_epi_step step;
     int unused;
     if (m < 0 || tgi_graph_uses(g, other) != 1)
         return 0;
     const int mine = host_rank(g, s, &g->nodes[host]);
     const int theirs = host_rank(g, s, &g->nodes[m]);
-    if (theirs < mine || (theirs == mine && m < host) || g->nodes[m].n_epi >= TG_MAX_EPI)
+    if (theirs < mine || (theirs == mine && m < host) || g->nodes[m].n_epi >= TGI_MAX_EPI)
         return 0;
     return theirs > 0 && as_step(g, s, p, chain_of(p, other), &step, &unused);
 }
 
 /* P's step on its source `chain`, appended to the host's epilogue. `kept`: the other operand of
  * P is the value that was put aside. *done is 0 when the host cannot take it. */
-static tg_status append(tg_graph *g, const tg_shapes *s, int host, const tg_node *p, int chain,
-                        int kept, int *done, tgi_err *err)
+static tg_status append(tgi_graph *g, const tgi_shapes *s, int host, const tgi_node *p,
+                        int chain, int kept, int *done, tgi_err *err)
 {
-    tg_node *h = &g->nodes[host];
-    tg_epi_step step;
+    tgi_node *h = &g->nodes[host];
+    tgi_epi_step step;
     int other = -1;
     *done = 0;
-    if (h->n_epi >= TG_MAX_EPI || !as_step(g, s, p, chain, &step, &other))
+    if (h->n_epi >= TGI_MAX_EPI || !as_step(g, s, p, chain, &step, &other))
         return TG_OK;
     if (kept) {
-        step.src = TG_EPI_KEPT;
+        step.src = TGI_EPI_KEPT;
         other = -1;
     }
-    if (other >= 0 && n_operands(h) >= TG_OP_MAX_SRC)
+    if (other >= 0 && n_operands(h) >= TGI_OP_MAX_SRC)
         return TG_OK;
-    const tg_const *c = other < 0 ? channel_operand(g, p, chain) : NULL;
+    const tgi_constant *c = other < 0 ? channel_operand(g, p, chain) : NULL;
     if (c) {
         const int64_t n = s->desc[h->dst[0]].dim[1];
         int64_t held;
@@ -126,28 +127,29 @@ static tg_status append(tg_graph *g, const tg_shapes *s, int host, const tg_node
         memcpy(vec, c->data, (size_t)n * sizeof *vec);
         step.vec = vec;
     }
-    h->epi[h->n_epi++] = (tg_epi){step, other, p->op->name};
+    h->epi[h->n_epi++] = (tgi_epi){step, other, p->op->name};
     *done = 1;
     return tgi_graph_note_reader(g, host, other, err);
 }
 
 /* The host yields what `last` did. */
-static void take_over(tg_graph *g, int host, int dst)
+static void take_over(tgi_graph *g, int host, int dst)
 {
     g->nodes[host].dst[0] = dst;
     g->values[dst].producer = host;
 }
 
 /* Try to take the only reader of H's value along; *fused tells. */
-static tg_status fuse_next(tg_graph *g, const tg_shapes *s, int host, int *fused, tgi_err *err)
+static tg_status fuse_next(tgi_graph *g, const tgi_shapes *s, int host, int *fused,
+                           tgi_err *err)
 {
     const int v = g->nodes[host].dst[0], user = tgi_graph_only_user(g, v);
-    tg_epi_step step;
+    tgi_epi_step step;
     int other = -1;
     *fused = 0;
     if (user < 0)
         return TG_OK;
-    const tg_node *p = &g->nodes[user];
+    const tgi_node *p = &g->nodes[user];
     const int chain = chain_of(p, v);
     if (!as_step(g, s, p, chain, &step, &other) || prefers(g, s, host, p, other))
         return TG_OK;
@@ -169,7 +171,7 @@ typedef struct side { /* from one reader on, each the only reader of the one bef
 } side;
 
 /* The two nodes that read v as one operand each, and nobody else does, in their order. */
-static int two_readers(const tg_graph *g, int v, int reader[2])
+static int two_readers(const tgi_graph *g, int v, int reader[2])
 {
     int n = 0, at = -1, i;
     if (tgi_graph_uses(g, v) != 2)
@@ -189,7 +191,7 @@ static int two_readers(const tg_graph *g, int v, int reader[2])
     return n == 2;
 }
 
-static void follow(const tg_graph *g, int first, side *s)
+static void follow(const tgi_graph *g, int first, side *s)
 {
     s->n = 0;
     for (int at = first; at >= 0 && s->n < SIDE_MAX;) {
@@ -214,57 +216,57 @@ static int meet(side *a, side *b)
 }
 
 /* Append the steps of one side; *v is the running value before and after. */
-static tg_status append_side(tg_graph *g, const tg_shapes *s, int host, const side *a, int *v,
+static tg_status append_side(tgi_graph *g, const tgi_shapes *s, int host, const side *a, int *v,
                              int *done, tgi_err *err)
 {
     *done = 1;
     for (int i = 0; i < a->n && *done; i++) {
-        const tg_node *p = &g->nodes[a->node[i]];
+        const tgi_node *p = &g->nodes[a->node[i]];
         TGI_TRY(append(g, s, host, p, chain_of(p, *v), 0, done, err));
         *v = p->dst[0];
     }
     return TG_OK;
 }
 
-static void mark(tg_node *h, tg_epi_kind kind, const char *from)
+static void mark(tgi_node *h, tgi_epi_kind kind, const char *from)
 {
-    h->epi[h->n_epi++] = (tg_epi){{.kind = kind, .src = -1}, -1, from};
+    h->epi[h->n_epi++] = (tgi_epi){{.kind = kind, .src = -1}, -1, from};
 }
 
 /* x * sigmoid(x), and the hard one, have a step of their own. */
-static void shorten(tg_node *h, int at)
+static void shorten(tgi_node *h, int at)
 {
-    tg_epi *e = &h->epi[at];
-    const tg_epi_kind kind = e[1].step.kind;
-    if (h->n_epi != at + 3 || e[2].step.kind != TG_EPI_MUL ||
-        (kind != TG_EPI_SIGMOID && kind != TG_EPI_HARDSIGMOID))
+    tgi_epi *e = &h->epi[at];
+    const tgi_epi_kind kind = e[1].step.kind;
+    if (h->n_epi != at + 3 || e[2].step.kind != TGI_EPI_MUL ||
+        (kind != TGI_EPI_SIGMOID && kind != TGI_EPI_HARDSIGMOID))
         return;
-    const int soft = kind == TG_EPI_SIGMOID;
+    const int soft = kind == TGI_EPI_SIGMOID;
     e[0] = e[1];
-    e[0].step.kind = soft ? TG_EPI_SILU : TG_EPI_HARDSWISH;
+    e[0].step.kind = soft ? TGI_EPI_SILU : TGI_EPI_HARDSWISH;
     e[0].from = soft ? "Silu" : "HardSwish";
     h->n_epi = at + 1;
 }
 
 /* Sides a and b of H's value and their join, appended; *done is 0 when a step does not fit, and
  * the host then is as before. */
-static tg_status append_fork(tg_graph *g, const tg_shapes *s, int host, const side *a,
+static tg_status append_fork(tgi_graph *g, const tgi_shapes *s, int host, const side *a,
                              const side *b, int join, int *done, tgi_err *err)
 {
-    tg_node *h = &g->nodes[host];
+    tgi_node *h = &g->nodes[host];
     const int before = h->n_epi;
     int v = h->dst[0], w = v;
-    *done = before + a->n + b->n + 3 <= TG_MAX_EPI;
+    *done = before + a->n + b->n + 3 <= TGI_MAX_EPI;
     if (!*done)
         return TG_OK;
-    mark(h, TG_EPI_KEEP, "Keep");
+    mark(h, TGI_EPI_KEEP, "Keep");
     tg_status st = append_side(g, s, host, a, &v, done, err);
     if (st == TG_OK && *done && b->n) {
-        mark(h, TG_EPI_SWAP, "Swap");
+        mark(h, TGI_EPI_SWAP, "Swap");
         st = append_side(g, s, host, b, &w, done, err);
     }
     if (st == TG_OK && *done) {
-        const tg_node *p = &g->nodes[join];
+        const tgi_node *p = &g->nodes[join];
         st = append(g, s, host, p, chain_of(p, b->n ? w : v), 1, done, err);
     }
     if (st != TG_OK || !*done)
@@ -275,7 +277,8 @@ static tg_status append_fork(tg_graph *g, const tg_shapes *s, int host, const si
 }
 
 /* Try to take along both readers of H's value and the node where they meet. */
-static tg_status fuse_fork(tg_graph *g, const tg_shapes *s, int host, int *fused, tgi_err *err)
+static tg_status fuse_fork(tgi_graph *g, const tgi_shapes *s, int host, int *fused,
+                           tgi_err *err)
 {
     int reader[2];
     side a, b;
@@ -305,11 +308,11 @@ static tg_status fuse_fork(tg_graph *g, const tg_shapes *s, int host, int *fused
     return TG_OK;
 }
 
-static tg_status fuse_all(tg_graph *g, const tg_shapes *s, tgi_err *err)
+static tg_status fuse_all(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
 {
     int total = 0;
     for (int i = 0; i < g->n_nodes; i++) {
-        const tg_node *n = &g->nodes[i];
+        const tgi_node *n = &g->nodes[i];
         TGI_TRY(tgi_check_cancel(err));
         int fused = n->op && !tgi_node_is_known(s, n) && host_rank(g, s, n) > 0;
         while (fused) {
@@ -325,9 +328,9 @@ static tg_status fuse_all(tg_graph *g, const tg_shapes *s, tgi_err *err)
     return tgi_graph_clean(g, err);
 }
 
-tg_status tgi_rewrite_fuse(tg_graph *g, tgi_err *err)
+tg_status tgi_rewrite_fuse(tgi_graph *g, tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     TGI_TRY(tgi_infer_base(g, &s, err));
     const tg_status st = fuse_all(g, &s, err);
     tgi_shapes_free(&s);

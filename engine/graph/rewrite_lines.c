@@ -16,8 +16,8 @@
 #include <string.h>
 
 typedef struct lines {
-    tg_graph *g;
-    const tg_shapes *s;
+    tgi_graph *g;
+    const tgi_shapes *s;
     int n;               /* values that there are shapes of */
     int *raised;         /* of each of them: the value with the axis, or -1 */
     unsigned char *line; /* of each of them */
@@ -28,7 +28,7 @@ typedef struct lines {
 /* May the value be one? */
 static int could_be(const lines *l, int v)
 {
-    const tg_desc *d = v < 0 ? NULL : &l->s->desc[v];
+    const tgi_desc *d = v < 0 ? NULL : &l->s->desc[v];
     return d && !l->g->values[v].is_const && !l->s->known[v].data && d->rank == TGI_LINE_RANK &&
            d->dim[0] == 1;
 }
@@ -42,7 +42,7 @@ static int mark(lines *l, int v)
 }
 
 /* Does the node read or yield a line? */
-static int touches(const lines *l, const tg_node *n)
+static int touches(const lines *l, const tgi_node *n)
 {
     for (int k = 0; k < n->n_src; k++)
         if (n->src[k] >= 0 && l->line[n->src[k]])
@@ -55,14 +55,14 @@ static int touches(const lines *l, const tg_node *n)
 
 /* A reduction that leaves out the axes it folds: its result is no line, what it reads may be.
  */
-static int leaves_axes_out(const lines *l, const tg_node *n)
+static int leaves_axes_out(const lines *l, const tgi_node *n)
 {
     return tgi_attr_row(n->op, "keepdims") && !tgi_attr_int(n, "keepdims", 1) &&
            could_be(l, n->src[0]) && !l->g->values[n->dst[0]].is_const;
 }
 
 /* May the node be said of rows? An operand of more axes keeps it from that. */
-static int may_change(const lines *l, const tg_node *n)
+static int may_change(const lines *l, const tgi_node *n)
 {
     if (!tgi_line_op_of(n) || n->n_epi || tgi_node_is_known(l->s, n))
         return 0;
@@ -72,7 +72,7 @@ static int may_change(const lines *l, const tg_node *n)
     return could_be(l, n->dst[0]) || leaves_axes_out(l, n);
 }
 
-static int mark_around(lines *l, const tg_node *n)
+static int mark_around(lines *l, const tgi_node *n)
 {
     int found = 0;
     for (int k = 0; k < n->n_src; k++)
@@ -87,7 +87,7 @@ static int find_lines(lines *l)
 {
     int found = 0, more = 1;
     for (int i = 0; i < l->g->n_nodes; i++) {
-        const tg_node *n = &l->g->nodes[i];
+        const tgi_node *n = &l->g->nodes[i];
         const tgi_line_op *op = tgi_line_op_of(n);
         if (op && op->says_so && could_be(l, n->src[0]) && may_change(l, n))
             found |= mark_around(l, n);
@@ -96,7 +96,7 @@ static int find_lines(lines *l)
         more = 0;
         for (int i = 0; i < 2 * l->g->n_nodes; i++) { /* there and back: long chains at once */
             const int at = i < l->g->n_nodes ? i : 2 * l->g->n_nodes - 1 - i;
-            const tg_node *n = &l->g->nodes[at];
+            const tgi_node *n = &l->g->nodes[at];
             if (touches(l, n) && may_change(l, n))
                 more |= mark_around(l, n);
         }
@@ -107,26 +107,26 @@ static int find_lines(lines *l)
 /* ---- Values with the axis ---------------------------------------------------------------- */
 
 /* An Unsqueeze or Squeeze by constant axes. */
-static tg_status add_axes_node(tg_graph *g, const char *op, int src, const tg_ints *axes,
+static tg_status add_axes_node(tgi_graph *g, const char *op, int src, const tgi_ints *axes,
                                int dst, tgi_err *err)
 {
     const char *const name = g->values[dst].name;
-    const tg_desc d = {.dtype = TG_DTYPE_I64, .rank = 1, .dim = {axes->n}};
+    const tgi_desc d = {.dtype = TG_DTYPE_I64, .rank = 1, .dim = {axes->n}};
     const int is_input = g->opset >= 13; /* before, an attribute */
     int two[2] = {src, -1};
-    tg_node *n;
+    tgi_node *n;
     if (is_input)
         TGI_TRY(tgi_graph_add_const(g, "axes", &d, axes->v, 0, &two[1], err));
     TGI_TRY(tgi_graph_add_node(g, op, name, 1 + is_input, two, 1, &dst, &n, err));
-    const tg_attr *row = tgi_attr_row(n->op, "axes");
-    *(tg_ints *)(void *)((char *)n->attrs + row->offset) = *axes;
+    const tgi_attr *row = tgi_attr_row(n->op, "axes");
+    *(tgi_ints *)(void *)((char *)n->attrs + row->offset) = *axes;
     return TG_OK;
 }
 
 /* The shape with an axis of one before its last. */
-static tg_desc raised_desc(const tg_desc *d)
+static tgi_desc raised_desc(const tgi_desc *d)
 {
-    tg_desc r = *d;
+    tgi_desc r = *d;
     r.rank = d->rank + 1;
     r.dim[r.rank - 1] = d->dim[d->rank - 1];
     r.dim[r.rank - 2] = 1;
@@ -134,7 +134,7 @@ static tg_desc raised_desc(const tg_desc *d)
 }
 
 /* Graph axes 0, 1, row, 2 instead of 0, 1, 2. */
-static void relabel_port(tg_port *p)
+static void relabel_port(tgi_port *p)
 {
     p->perm[TGI_ROW_AXIS + 1] = p->perm[TGI_ROW_AXIS];
     p->perm[TGI_ROW_AXIS] = -1;
@@ -157,13 +157,13 @@ static int raise_input(lines *l, int v, int row)
  * are broadcast, what has fewer is the same for rows. */
 static tg_status raise(lines *l, int v, int *out, tgi_err *err)
 {
-    tg_graph *g = l->g;
+    tgi_graph *g = l->g;
     *out = v;
     if (v < 0 || v >= l->n || l->s->desc[v].rank < 2)
         return TG_OK;
     if (l->raised[v] < 0) {
-        const tg_desc d = raised_desc(&l->s->desc[v]);
-        const tg_ints axis = {1, {d.rank - 2}};
+        const tgi_desc d = raised_desc(&l->s->desc[v]);
+        const tgi_ints axis = {1, {d.rank - 2}};
         if (g->values[v].is_const) {
             TGI_TRY(tgi_graph_add_const(g, g->values[v].name, &d, g->values[v].cst.data, 1,
                                         &l->raised[v], err));
@@ -182,9 +182,9 @@ static tg_status raise(lines *l, int v, int *out, tgi_err *err)
 /* ---- Nodes ------------------------------------------------------------------------------- */
 
 /* Result k of a node on rows, and what it was of lines. */
-static tg_status lower_result(lines *l, int node, int k, const tg_ints *drop, tgi_err *err)
+static tg_status lower_result(lines *l, int node, int k, const tgi_ints *drop, tgi_err *err)
 {
-    static const tg_ints just_row = {1, {TGI_ROW_AXIS}};
+    static const tgi_ints just_row = {1, {TGI_ROW_AXIS}};
     const int was = l->g->nodes[node].dst[k];
     int row;
     TGI_TRY(tgi_graph_add_value(l->g, l->g->values[was].name, &row, err));
@@ -221,8 +221,8 @@ static tg_status change_node(lines *l, int i, int *changed, tgi_err *err)
 static tg_status change_shapes(lines *l, int n_nodes, tgi_err *err)
 {
     static const int64_t of_row[3] = {0, 1, 3};
-    const tg_desc d = {.dtype = TG_DTYPE_I64, .rank = 1, .dim = {TGI_LINE_RANK}};
-    tg_graph *g = l->g;
+    const tgi_desc d = {.dtype = TG_DTYPE_I64, .rank = 1, .dim = {TGI_LINE_RANK}};
+    tgi_graph *g = l->g;
     for (int i = 0; i < n_nodes; i++) {
         const int v = g->nodes[i].src[0];
         if (!tgi_node_is(&g->nodes[i], "Shape") || v < 0 || v >= l->n || !l->line[v] ||
@@ -245,7 +245,7 @@ static tg_status change_shapes(lines *l, int n_nodes, tgi_err *err)
 static void relabel_outputs(lines *l)
 {
     for (int i = 0; i < l->g->n_out; i++) {
-        tg_port *p = &l->g->out[i];
+        tgi_port *p = &l->g->out[i];
         if (p->value < l->n && l->line[p->value] && l->raised[p->value] >= 0) {
             p->value = l->raised[p->value];
             relabel_port(p);
@@ -271,9 +271,9 @@ static tg_status change_all(lines *l, tgi_err *err)
     return tgi_graph_clean(l->g, err);
 }
 
-tg_status tgi_rewrite_lines(tg_graph *g, tgi_err *err)
+tg_status tgi_rewrite_lines(tgi_graph *g, tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     TGI_TRY(tgi_infer_base(g, &s, err));
     lines l = {.g = g, .s = &s, .n = g->n_values};
     l.raised = tgi_calloc(TGI_TAG_GRAPH, (size_t)l.n + 1, sizeof *l.raised);
@@ -294,9 +294,9 @@ tg_status tgi_rewrite_lines(tg_graph *g, tgi_err *err)
 /* ---- Before there are shapes ------------------------------------------------------------- */
 
 /* Axes that a window slides over, by its kernel or its weights; 0: not known. */
-static int window_axes(const tg_graph *g, const tg_node *n)
+static int window_axes(const tgi_graph *g, const tgi_node *n)
 {
-    const tg_ints *k = tgi_attr_ints(n, "kernel_shape");
+    const tgi_ints *k = tgi_attr_ints(n, "kernel_shape");
     const int w = n->n_src > 1 ? n->src[1] : -1;
     if (k)
         return k->n;
@@ -306,7 +306,7 @@ static int window_axes(const tg_graph *g, const tg_node *n)
                : 0;
 }
 
-int tgi_has_lines_only(const tg_graph *g)
+int tgi_has_lines_only(const tgi_graph *g)
 {
     int found = 0;
     for (int i = 0; i < g->n_nodes; i++) {

@@ -21,7 +21,7 @@
 
 /* y = x * s + t with s = scale / sqrt(var + eps), t = shift - mean * s, computed in double.
  * @source ONNX BatchNormalization, inference form. */
-static float *scale_and_shift(tg_graph *g, const tg_node *n, int64_t channels, tgi_err *err)
+static float *scale_and_shift(tgi_graph *g, const tgi_node *n, int64_t channels, tgi_err *err)
 {
     const float *c[5] = {0};
     const double eps = (double)tgi_attr_float(n, "epsilon", 1e-5f);
@@ -37,12 +37,12 @@ static float *scale_and_shift(tg_graph *g, const tg_node *n, int64_t channels, t
 }
 
 /* One pair [C,1,...] of them, aligned with the channels of what node i reads. */
-static tg_status split_norm(tg_graph *g, const tg_shapes *s, int i, tgi_err *err)
+static tg_status split_norm(tgi_graph *g, const tgi_shapes *s, int i, tgi_err *err)
 {
-    const tg_node *n = &g->nodes[i];
-    const tg_desc *x = &s->desc[n->src[0]];
+    const tgi_node *n = &g->nodes[i];
+    const tgi_desc *x = &s->desc[n->src[0]];
     const int64_t c = x->dim[1];
-    tg_desc d = {.dtype = TG_DTYPE_F32, .rank = x->rank - 1, .dim = {c}};
+    tgi_desc d = {.dtype = TG_DTYPE_F32, .rank = x->rank - 1, .dim = {c}};
     for (int k = 1; k < d.rank; k++)
         d.dim[k] = 1;
     float *st = scale_and_shift(g, n, c, err);
@@ -59,7 +59,7 @@ static tg_status split_norm(tg_graph *g, const tg_shapes *s, int i, tgi_err *err
     return tgi_graph_add_node(g, "Add", name, 2, two, 1, &out, NULL, err);
 }
 
-tg_status tgi_split_norms(tg_graph *g, const tg_shapes *s, tgi_err *err)
+tg_status tgi_split_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
 {
     const int n_nodes = g->n_nodes;
     for (int i = 0; i < n_nodes; i++)
@@ -71,27 +71,27 @@ tg_status tgi_split_norms(tg_graph *g, const tg_shapes *s, tgi_err *err)
 /* ---- Instance norm ----------------------------------------------------------------------- */
 
 /* The value behind a Reshape that keeps batch and channels and only counts pixels anew. */
-static int through_reshape(const tg_graph *g, const tg_shapes *s, int v)
+static int through_reshape(const tgi_graph *g, const tgi_shapes *s, int v)
 {
-    const tg_node *n = tgi_graph_maker(g, v, "Reshape");
+    const tgi_node *n = tgi_graph_maker(g, v, "Reshape");
     if (!n)
         return v;
-    const tg_desc *a = &s->desc[n->src[0]], *b = &s->desc[v];
+    const tgi_desc *a = &s->desc[n->src[0]], *b = &s->desc[v];
     return a->rank >= 3 && b->rank >= 3 && a->dim[0] == b->dim[0] && a->dim[1] == b->dim[1]
                ? n->src[0]
                : v;
 }
 
 /* What is averaged over all pixels of each channel to give `v`, or -1. */
-static int mean_of(const tg_graph *g, const tg_shapes *s, int v)
+static int mean_of(const tgi_graph *g, const tgi_shapes *s, int v)
 {
-    const tg_node *n = tgi_graph_maker(g, v, "ReduceMean");
+    const tgi_node *n = tgi_graph_maker(g, v, "ReduceMean");
     if (!n)
         n = tgi_graph_maker(g, v, "GlobalAveragePool");
-    const tg_desc *d = &s->desc[v];
+    const tgi_desc *d = &s->desc[v];
     if (!n || n->n_epi || d->rank < 4 || d->dim[0] != 1)
         return -1;
-    const tg_desc *a = &s->desc[n->src[0]];
+    const tgi_desc *a = &s->desc[n->src[0]];
     if (a->rank != d->rank || a->dim[1] != d->dim[1])
         return -1;
     int64_t pixels = 1;
@@ -104,10 +104,10 @@ static int mean_of(const tg_graph *g, const tg_shapes *s, int v)
 }
 
 /* The value whose square `v` is, or -1. */
-static int square_of(const tg_graph *g, int v)
+static int square_of(const tgi_graph *g, int v)
 {
     float power;
-    const tg_node *mul = tgi_graph_maker(g, v, "Mul"), *pow = tgi_graph_maker(g, v, "Pow");
+    const tgi_node *mul = tgi_graph_maker(g, v, "Mul"), *pow = tgi_graph_maker(g, v, "Pow");
     if (mul && mul->src[0] == mul->src[1])
         return mul->src[0];
     return pow && tgi_value_scalar(g, pow->src[1], &power) && power == 2.0f ? pow->src[0] : -1;
@@ -119,11 +119,11 @@ typedef struct norm {
 } norm;
 
 /* d / sqrt(mean(d * d) + eps) with d = x - mean(x)? */
-static int match_norm(const tg_graph *g, const tg_shapes *s, const tg_node *div, norm *out)
+static int match_norm(const tgi_graph *g, const tgi_shapes *s, const tgi_node *div, norm *out)
 {
-    const tg_node *root = tgi_graph_maker(g, div->src[1], "Sqrt");
-    const tg_node *sum = root ? tgi_graph_maker(g, root->src[0], "Add") : NULL;
-    const tg_node *sub = tgi_graph_maker(g, div->src[0], "Sub");
+    const tgi_node *root = tgi_graph_maker(g, div->src[1], "Sqrt");
+    const tgi_node *sum = root ? tgi_graph_maker(g, root->src[0], "Add") : NULL;
+    const tgi_node *sub = tgi_graph_maker(g, div->src[0], "Sub");
     if (!sum || !sub)
         return 0;
     const int k = tgi_value_scalar(g, sum->src[1], &out->epsilon) ? 0 : 1;
@@ -137,26 +137,26 @@ static int match_norm(const tg_graph *g, const tg_shapes *s, const tg_node *div,
 
 /* The only reader of `v`, if it is `op` with one number per channel as its other operand, which
  * go to `numbers`; else -1. */
-static int channel_step(const tg_graph *g, const tg_shapes *s, int v, const char *op,
+static int channel_step(const tgi_graph *g, const tgi_shapes *s, int v, const char *op,
                         float *numbers)
 {
     const int at = tgi_graph_only_user(g, v);
-    const tg_node *n = at >= 0 ? &g->nodes[at] : NULL;
+    const tgi_node *n = at >= 0 ? &g->nodes[at] : NULL;
     if (!n || !tgi_node_is(n, op) || n->n_src != 2 || n->n_epi)
         return -1;
-    const tg_desc *d = &s->desc[v];
+    const tgi_desc *d = &s->desc[v];
     return tgi_value_channels(g, n->src[n->src[0] == v], d->rank, d->dim[1], numbers) ? at : -1;
 }
 
-static tg_status add_channels(tg_graph *g, const char *name, int64_t n, const float *v, int *id,
-                              tgi_err *err)
+static tg_status add_channels(tgi_graph *g, const char *name, int64_t n, const float *v,
+                              int *id, tgi_err *err)
 {
-    const tg_desc d = {.dtype = TG_DTYPE_F32, .rank = 1, .dim = {n}};
+    const tgi_desc d = {.dtype = TG_DTYPE_F32, .rank = 1, .dim = {n}};
     return tgi_graph_add_const(g, name, &d, v, 1, id, err);
 }
 
 /* Put the norm in place of node `at`, and of the scale and shift behind it. */
-static tg_status replace_norm(tg_graph *g, const tg_shapes *s, int at, const norm *m,
+static tg_status replace_norm(tgi_graph *g, const tgi_shapes *s, int at, const norm *m,
                               tgi_err *err)
 {
     int dst = g->nodes[at].dst[0], src[3] = {m->x, -1, -1};
@@ -183,7 +183,7 @@ static tg_status replace_norm(tg_graph *g, const tg_shapes *s, int at, const nor
     tgi_graph_drop(g, at);
     TGI_TRY(add_channels(g, "scale", c, scale, &src[1], err));
     TGI_TRY(add_channels(g, "shift", c, scale + c, &src[2], err));
-    tg_node *n;
+    tgi_node *n;
     TGI_TRY(tgi_graph_add_node(g, "InstanceNormalization", g->values[dst].name, 3, src, 1, &dst,
                                &n, err));
     return tgi_attr_set_float(n, "epsilon", m->epsilon)
@@ -191,13 +191,13 @@ static tg_status replace_norm(tg_graph *g, const tg_shapes *s, int at, const nor
                : tgi_fail(err, TG_E_INTERNAL, "InstanceNormalization lacks its attribute");
 }
 
-tg_status tgi_join_norms(tg_graph *g, const tg_shapes *s, tgi_err *err)
+tg_status tgi_join_norms(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
 {
     const int n_nodes = g->n_nodes;
     int found = 0;
     norm m;
     for (int i = 0; i < n_nodes; i++) {
-        const tg_node *div = &g->nodes[i];
+        const tgi_node *div = &g->nodes[i];
         if (!tgi_node_is(div, "Div") || div->n_epi || s->desc[div->dst[0]].rank < 4 ||
             !match_norm(g, s, div, &m))
             continue;
@@ -215,35 +215,35 @@ tg_status tgi_join_norms(tg_graph *g, const tg_shapes *s, tgi_err *err)
 /* ---- Upsampling -------------------------------------------------------------------------- */
 
 /* The operand of Concat(v, v) along axis 1 that makes `v2`, or -1. */
-static int twice(const tg_graph *g, int v2)
+static int twice(const tgi_graph *g, int v2)
 {
-    const tg_node *n = v2 >= 0 ? tgi_graph_maker(g, v2, "Concat") : NULL;
+    const tgi_node *n = v2 >= 0 ? tgi_graph_maker(g, v2, "Concat") : NULL;
     if (!n || n->n_src != 2 || n->src[0] != n->src[1])
         return -1;
     const int64_t axis = tgi_attr_int(n, "axis", -1);
     return axis == 1 || axis == -1 ? n->src[0] : -1;
 }
 
-static int reshaped(const tg_graph *g, int v)
+static int reshaped(const tgi_graph *g, int v)
 {
-    const tg_node *n = v >= 0 ? tgi_graph_maker(g, v, "Reshape") : NULL;
+    const tgi_node *n = v >= 0 ? tgi_graph_maker(g, v, "Reshape") : NULL;
     return n ? n->src[0] : -1;
 }
 
-static int is_matrix(const tg_desc *d, int64_t rows, int64_t columns)
+static int is_matrix(const tgi_desc *d, int64_t rows, int64_t columns)
 {
     return d->rank == 2 && d->dim[0] == rows && d->dim[1] == columns;
 }
 
 /* The image of which `last` is every pixel as a square of 2x2, or -1. */
-static int match_doubling(const tg_graph *g, const tg_shapes *s, const tg_node *last)
+static int match_doubling(const tgi_graph *g, const tgi_shapes *s, const tgi_node *last)
 {
     const int rows2 = last->src[0], rows = twice(g, rows2);
     const int pairs = reshaped(g, rows), single = twice(g, pairs);
     const int x = reshaped(g, single);
     if (x < 0)
         return -1;
-    const tg_desc *a = &s->desc[x], *b = &s->desc[last->dst[0]];
+    const tgi_desc *a = &s->desc[x], *b = &s->desc[last->dst[0]];
     if (a->rank != 4 || b->rank != 4 || a->dim[0] != 1 || b->dim[0] != 1)
         return -1;
     const int64_t c = a->dim[1], h = a->dim[2], w = a->dim[3];
@@ -254,13 +254,13 @@ static int match_doubling(const tg_graph *g, const tg_shapes *s, const tg_node *
                : -1;
 }
 
-static tg_status replace_doubling(tg_graph *g, int at, int x, tgi_err *err)
+static tg_status replace_doubling(tgi_graph *g, int at, int x, tgi_err *err)
 {
     static const float factors[4] = {1, 1, 2, 2};
-    const tg_desc d = {.dtype = TG_DTYPE_F32, .rank = 1, .dim = {4}};
+    const tgi_desc d = {.dtype = TG_DTYPE_F32, .rank = 1, .dim = {4}};
     const int dst = g->nodes[at].dst[0];
     int src[3] = {x, -1, -1};
-    tg_node *n;
+    tgi_node *n;
     tgi_graph_drop(g, at);
     TGI_TRY(tgi_graph_add_const(g, "factors", &d, factors, 0, &src[2], err));
     TGI_TRY(tgi_graph_add_node(g, "Resize", g->values[dst].name, 3, src, 1, &dst, &n, err));
@@ -272,7 +272,7 @@ static tg_status replace_doubling(tg_graph *g, int at, int x, tgi_err *err)
                : tgi_fail(err, TG_E_INTERNAL, "Resize lacks an attribute");
 }
 
-tg_status tgi_join_doublings(tg_graph *g, const tg_shapes *s, tgi_err *err)
+tg_status tgi_join_doublings(tgi_graph *g, const tgi_shapes *s, tgi_err *err)
 {
     const int n_nodes = g->n_nodes;
     int found = 0;

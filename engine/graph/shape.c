@@ -24,7 +24,7 @@ typedef struct known_block {
     _Alignas(16) unsigned char data[];
 } known_block;
 
-void tgi_shapes_free(tg_shapes *s)
+void tgi_shapes_free(tgi_shapes *s)
 {
     known_block *b = s->arena_;
     while (b) {
@@ -34,10 +34,10 @@ void tgi_shapes_free(tg_shapes *s)
     }
     tgi_free(s->desc);
     tgi_free(s->known);
-    *s = (tg_shapes){0};
+    *s = (tgi_shapes){0};
 }
 
-int tgi_node_is_known(const tg_shapes *s, const tg_node *n)
+int tgi_node_is_known(const tgi_shapes *s, const tgi_node *n)
 {
     for (int i = 0; i < n->n_dst; i++)
         if (!s->known[n->dst[i]].data)
@@ -45,13 +45,13 @@ int tgi_node_is_known(const tg_shapes *s, const tg_node *n)
     return 1;
 }
 
-int tgi_is_image(const tg_graph *g, const tg_desc *d)
+int tgi_is_image(const tgi_graph *g, const tgi_desc *d)
 {
     return d->rank == g->spatial + 2 && d->dim[0] == 1;
 }
 
 /* Is it an activation that the kernel of this operator for images cannot work on? */
-static int keeps_from_image(const tg_graph *g, const tg_shapes *s, const tg_node *n, int v)
+static int keeps_from_image(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n, int v)
 {
     if (v < 0 || g->values[v].is_const || s->known[v].data)
         return 0;
@@ -59,9 +59,9 @@ static int keeps_from_image(const tg_graph *g, const tg_shapes *s, const tg_node
            (s->desc[v].dtype != TG_DTYPE_F32 && !n->op->any_type);
 }
 
-int tgi_node_is_flat(const tg_graph *g, const tg_shapes *s, const tg_node *n)
+int tgi_node_is_flat(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n)
 {
-    if (n->op_class == TG_OP_DENSE || !n->op->ref)
+    if (n->op_class == TGI_OP_DENSE || !n->op->ref)
         return 1;
     for (int i = 0; i < n->n_src; i++)
         if (keeps_from_image(g, s, n, n->src[i]))
@@ -72,12 +72,12 @@ int tgi_node_is_flat(const tg_graph *g, const tg_shapes *s, const tg_node *n)
     return 0;
 }
 
-void tgi_node_ctx(const tg_graph *g, const tg_shapes *s, const tg_node *n, tg_desc *src,
-                  tg_desc *dst, const tg_const **consts, tg_op_ctx *ctx)
+void tgi_node_ctx(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n, tgi_desc *src,
+                  tgi_desc *dst, const tgi_constant **consts, tgi_op_ctx *ctx)
 {
     for (int i = 0; i < n->n_src; i++) {
         const int v = n->src[i];
-        src[i] = v < 0 ? (tg_desc){0} : s->desc[v];
+        src[i] = v < 0 ? (tgi_desc){0} : s->desc[v];
         consts[i] = NULL;
         if (v >= 0 && g->values[v].is_const)
             consts[i] = &g->values[v].cst;
@@ -86,17 +86,17 @@ void tgi_node_ctx(const tg_graph *g, const tg_shapes *s, const tg_node *n, tg_de
     }
     for (int i = 0; i < n->n_dst; i++)
         dst[i] = s->desc[n->dst[i]];
-    *ctx = (tg_op_ctx){.attrs = n->attrs,
-                       .opset = n->opset,
-                       .n_src = n->n_src,
-                       .n_dst = n->n_dst,
-                       .src = src,
-                       .dst = dst,
-                       .const_src = consts};
+    *ctx = (tgi_op_ctx){.attrs = n->attrs,
+                        .opset = n->opset,
+                        .n_src = n->n_src,
+                        .n_dst = n->n_dst,
+                        .src = src,
+                        .dst = dst,
+                        .const_src = consts};
 }
 
 /* All inputs are known, or the op asks for shapes alone. */
-static int can_evaluate(const tg_node *n, const tg_op_ctx *ctx)
+static int can_evaluate(const tgi_node *n, const tgi_op_ctx *ctx)
 {
     if (!n->op->eval || n->n_src == 0)
         return 0;
@@ -109,7 +109,7 @@ static int can_evaluate(const tg_node *n, const tg_op_ctx *ctx)
 }
 
 /* Small enough to be shape arithmetic? */
-static int is_small(const tg_node *n, const tg_op_ctx *ctx)
+static int is_small(const tgi_node *n, const tgi_op_ctx *ctx)
 {
     for (int i = 0; i < n->n_dst; i++) {
         int64_t count;
@@ -120,9 +120,9 @@ static int is_small(const tg_node *n, const tg_op_ctx *ctx)
            tgi_eval_work(n->op, ctx) <= KNOWN_WORK;
 }
 
-static tg_status evaluate(const tg_node *n, const tg_op_ctx *ctx, tg_shapes *s, tgi_err *err)
+static tg_status evaluate(const tgi_node *n, const tgi_op_ctx *ctx, tgi_shapes *s, tgi_err *err)
 {
-    void *data[TG_OP_MAX_DST];
+    void *data[TGI_OP_MAX_DST];
     for (int i = 0; i < n->n_dst; i++) {
         int64_t count = 0;
         tgi_desc_count(&ctx->dst[i], &count);
@@ -137,16 +137,16 @@ static tg_status evaluate(const tg_node *n, const tg_op_ctx *ctx, tg_shapes *s, 
     }
     TGI_TRY(n->op->eval(ctx, data, err));
     for (int i = 0; i < n->n_dst; i++)
-        s->known[n->dst[i]] = (tg_const){ctx->dst[i], data[i]};
+        s->known[n->dst[i]] = (tgi_constant){ctx->dst[i], data[i]};
     return TG_OK;
 }
 
-static tg_status check_extents(const tg_desc *d, int n, tgi_err *err)
+static tg_status check_extents(const tgi_desc *d, int n, tgi_err *err)
 {
     char text[128];
     for (int i = 0; i < n; i++) {
         int64_t count;
-        if (d[i].rank < 0 || d[i].rank > TG_MAX_RANK || !tgi_desc_count(&d[i], &count))
+        if (d[i].rank < 0 || d[i].rank > TGI_MAX_RANK || !tgi_desc_count(&d[i], &count))
             return tgi_fail(err, TG_E_FORMAT, "the extents of output %d overflow", i);
         if (count > VALUE_MAX)
             return tgi_fail(err, TG_E_BUDGET, "output %d would be %s", i,
@@ -159,7 +159,7 @@ static tg_status check_extents(const tg_desc *d, int n, tgi_err *err)
 }
 
 /* A fused binary step reads a value of exactly the shape that it is applied to. */
-static tg_status check_steps(const tg_graph *g, const tg_shapes *s, const tg_node *n,
+static tg_status check_steps(const tgi_graph *g, const tgi_shapes *s, const tgi_node *n,
                              tgi_err *err)
 {
     char a[128], b[128];
@@ -173,11 +173,11 @@ static tg_status check_steps(const tg_graph *g, const tg_shapes *s, const tg_nod
     return TG_OK;
 }
 
-static tg_status infer_node(const tg_graph *g, const tg_node *n, tg_shapes *s, tgi_err *err)
+static tg_status infer_node(const tgi_graph *g, const tgi_node *n, tgi_shapes *s, tgi_err *err)
 {
-    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
-    const tg_const *consts[TG_OP_MAX_SRC];
-    tg_op_ctx ctx;
+    tgi_desc src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST];
+    const tgi_constant *consts[TGI_OP_MAX_SRC];
+    tgi_op_ctx ctx;
     for (int i = 0; i < n->n_src; i++)
         if (n->src[i] >= 0 && s->desc[n->src[i]].dtype == TG_DTYPE_NONE)
             return tgi_fail(err, TG_E_FORMAT, "value \"%s\" is used and never produced",
@@ -198,7 +198,7 @@ static tg_status infer_node(const tg_graph *g, const tg_node *n, tg_shapes *s, t
     return evaluable ? evaluate(n, &ctx, s, err) : TG_OK;
 }
 
-static tg_status infer_all(const tg_graph *g, const tg_desc *in, tg_shapes *s, tgi_err *err)
+static tg_status infer_all(const tgi_graph *g, const tgi_desc *in, tgi_shapes *s, tgi_err *err)
 {
     for (int i = 0; i < g->n_values; i++)
         if (g->values[i].is_const)
@@ -208,7 +208,7 @@ static tg_status infer_all(const tg_graph *g, const tg_desc *in, tg_shapes *s, t
         s->desc[g->in[i].value] = in[i];
     }
     for (int i = 0; i < g->n_nodes; i++) {
-        const tg_node *n = &g->nodes[i];
+        const tgi_node *n = &g->nodes[i];
         tgi_err local = {0};
         if (!n->op)
             continue;
@@ -221,9 +221,9 @@ static tg_status infer_all(const tg_graph *g, const tg_desc *in, tg_shapes *s, t
     return TG_OK;
 }
 
-tg_status tgi_graph_infer(const tg_graph *g, const tg_desc *in, tg_shapes *out, tgi_err *err)
+tg_status tgi_graph_infer(const tgi_graph *g, const tgi_desc *in, tgi_shapes *out, tgi_err *err)
 {
-    tg_shapes s = {.n_values = g->n_values};
+    tgi_shapes s = {.n_values = g->n_values};
     *out = s;
     const size_t n = (size_t)g->n_values + 1;
     s.desc = tgi_calloc(TGI_TAG_GRAPH, n, sizeof *s.desc);
@@ -236,7 +236,7 @@ tg_status tgi_graph_infer(const tg_graph *g, const tg_desc *in, tg_shapes *out, 
     return st;
 }
 
-tg_status tgi_infer_base(const tg_graph *g, tg_shapes *out, tgi_err *err)
+tg_status tgi_infer_base(const tgi_graph *g, tgi_shapes *out, tgi_err *err)
 {
     return tgi_graph_infer(g, tgi_priv(g)->base_in, out, err);
 }

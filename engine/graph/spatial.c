@@ -32,20 +32,21 @@ static const int64_t bases[][3] = {
 #define N_BASES ((int)(sizeof bases / sizeof bases[0]))
 
 /* Is an input of this rank a line, [N,C,L] or [N,L]? */
-static int is_line(const tg_graph *g, int rank)
+static int is_line(const tgi_graph *g, int rank)
 {
     return tgi_priv(g)->lines && (rank == 2 || rank == 3);
 }
 
 /* Is the first axis that of samples? */
-static int has_batch(const tg_graph *g, int rank)
+static int has_batch(const tgi_graph *g, int rank)
 {
     return rank >= 4 || is_line(g, rank);
 }
 
 /* Which file axes of an input are spatial, before anything is known about the graph: the last
  * ones, or those before the last where only the last of [N,?,?,c] is given. */
-static void guess_spatial(const tg_graph *g, const tg_port *p, int rank, int *first, int *last)
+static void guess_spatial(const tgi_graph *g, const tgi_port *p, int rank, int *first,
+                          int *last)
 {
     *first = is_line(g, rank) ? rank - 1 : rank >= 4 ? 2 : rank >= 2 ? rank - 2 : 0;
     *last = rank - 1;
@@ -59,11 +60,11 @@ static void guess_spatial(const tg_graph *g, const tg_port *p, int rank, int *fi
 }
 
 /* Base desc of an input; `open` gets bit 0 for an open extent, bit 1 for open channels. */
-static tg_desc try_input(const tg_graph *g, const tg_port *p, const int64_t ext[3],
-                         int64_t channels, int *open)
+static tgi_desc try_input(const tgi_graph *g, const tgi_port *p, const int64_t ext[3],
+                          int64_t channels, int *open)
 {
     const int rank = p->file_rank ? p->file_rank : 4;
-    tg_desc d = {.dtype = TG_DTYPE_F32, .rank = rank};
+    tgi_desc d = {.dtype = TG_DTYPE_F32, .rank = rank};
     int first, last;
     guess_spatial(g, p, rank, &first, &last);
     for (int i = 0; i < rank; i++) {
@@ -86,16 +87,16 @@ static tg_desc try_input(const tg_graph *g, const tg_port *p, const int64_t ext[
 }
 
 /* TG_OK, or the failure in err; what ends the search is told apart by its code. */
-static tg_status probe(const tg_graph *g, const tg_desc *in, tgi_err *err)
+static tg_status probe(const tgi_graph *g, const tgi_desc *in, tgi_err *err)
 {
-    tg_shapes s;
+    tgi_shapes s;
     const tg_status st = tgi_graph_infer(g, in, &s, err);
     tgi_shapes_free(&s);
     return st;
 }
 
 /* Write down what the search found out about an input without a declared shape. */
-static void settle_port(const tg_graph *g, tg_port *p, const tg_desc *d)
+static void settle_port(const tgi_graph *g, tgi_port *p, const tgi_desc *d)
 {
     int first, last;
     const int unknown = p->file_rank == 0;
@@ -107,17 +108,17 @@ static void settle_port(const tg_graph *g, tg_port *p, const tg_desc *d)
             p->file_dim[i] = d->dim[i];
 }
 
-static void settle(tg_graph *g)
+static void settle(tgi_graph *g)
 {
     for (int i = 0; i < g->n_in; i++)
         settle_port(g, &g->in[i], &tgi_priv(g)->base_in[i]);
 }
 
 /* One try: all inputs at extents ext (z,y,x) and, where open, that many channels. */
-static tg_status try_base(const tg_graph *g, const int64_t ext[3], int64_t channels, int *open,
+static tg_status try_base(const tgi_graph *g, const int64_t ext[3], int64_t channels, int *open,
                           tgi_err *err)
 {
-    tg_desc *in = tgi_priv(g)->base_in;
+    tgi_desc *in = tgi_priv(g)->base_in;
     for (int i = 0; i < g->n_in; i++)
         in[i] = try_input(g, &g->in[i], ext, channels, open);
     return probe(g, in, err);
@@ -126,7 +127,7 @@ static tg_status try_base(const tg_graph *g, const int64_t ext[3], int64_t chann
 /* Networks that take only extents such as 28k + 4: every extent in turn, the same on all axes,
  * and then, so that a mixed-up axis shows, another one for x. TG_OK with *found 0: none works.
  */
-static tg_status search_base(const tg_graph *g, int64_t channels, int *found, tgi_err *err)
+static tg_status search_base(const tgi_graph *g, int64_t channels, int *found, tgi_err *err)
 {
     int open = 0;
     int64_t ext[3] = {SEARCH_FROM, SEARCH_FROM, SEARCH_FROM};
@@ -166,7 +167,7 @@ static void note_failure(failures *f, const tgi_err *e)
         f->by_size = 1;
 }
 
-tg_status tgi_size_find_base(tg_graph *g, tgi_err *err)
+tg_status tgi_size_find_base(tgi_graph *g, tgi_err *err)
 {
     static const int64_t counts[] = {1, 3, 2, 4, 6, 5, 8, 16, 32, 64, 7, 9, 10, 12, 20, 48};
     tgi_err first = {0};
@@ -211,7 +212,7 @@ static int ext_axis(int rank, int a)
     return a - rank + 3;
 }
 
-void tgi_graph_input_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in)
+void tgi_graph_input_descs(const tgi_graph *g, const int64_t ext[3], tgi_desc *in)
 {
     const tgi_graph_priv *p = tgi_priv(g);
     const int rank0 = p->base_in[0].rank;
@@ -228,22 +229,22 @@ void tgi_graph_input_descs(const tg_graph *g, const int64_t ext[3], tg_desc *in)
     }
 }
 
-static tg_status probe_ext(const tg_graph *g, const int64_t ext[3], tgi_err *err)
+static tg_status probe_ext(const tgi_graph *g, const int64_t ext[3], tgi_err *err)
 {
-    tg_desc in[TG_MAX_PORTS];
+    tgi_desc in[TGI_MAX_PORTS];
     tgi_graph_input_descs(g, ext, in);
     return probe(g, in, err);
 }
 
 /* Declared extent of spatial axis `k` (index into z,y,x) of an input: > 0 fixed, -1 free, 0:
  * the file has no such axis. */
-static int64_t declared(const tg_port *p, int rank, int k)
+static int64_t declared(const tgi_port *p, int rank, int k)
 {
     const int a = rank - 3 + k;
     return p->perm[a] < 0 ? 0 : p->file_dim[p->perm[a]];
 }
 
-static tg_status set_why(tg_graph *g, const char *why, tgi_err *err)
+static tg_status set_why(tgi_graph *g, const char *why, tgi_err *err)
 {
     g->fixed_size = 1;
     tgi_free(g->fixed_why);
@@ -253,13 +254,13 @@ static tg_status set_why(tg_graph *g, const char *why, tgi_err *err)
 
 /* A local node whose input grew from `a` to `b` while its output did not: the constant shows.
  */
-static const tg_node *find_stuck(const tg_graph *g, const tg_shapes *a, const tg_shapes *b,
-                                 int *axis)
+static const tgi_node *find_stuck(const tgi_graph *g, const tgi_shapes *a, const tgi_shapes *b,
+                                  int *axis)
 {
     for (int i = 0; i < g->n_nodes; i++) {
-        const tg_node *n = &g->nodes[i];
-        const tg_desc *d = &a->desc[n->dst[0]];
-        if (n->op_class != TG_OP_LOCAL || d->rank < 4)
+        const tgi_node *n = &g->nodes[i];
+        const tgi_desc *d = &a->desc[n->dst[0]];
+        if (n->op_class != TGI_OP_LOCAL || d->rank < 4)
             continue;
         for (int k = 0; k < n->n_src; k++) {
             const int v = n->src[k];
@@ -275,18 +276,18 @@ static const tg_node *find_stuck(const tg_graph *g, const tg_shapes *a, const tg
 }
 
 /* Where an output's extents follow the input's, its file extents are free too. */
-static void free_outputs(tg_graph *g, const tg_shapes *a, const tg_shapes *b)
+static void free_outputs(tgi_graph *g, const tgi_shapes *a, const tgi_shapes *b)
 {
     for (int i = 0; i < g->n_out; i++) {
-        tg_port *p = &g->out[i];
-        const tg_desc *da = &a->desc[p->value], *db = &b->desc[p->value];
+        tgi_port *p = &g->out[i];
+        const tgi_desc *da = &a->desc[p->value], *db = &b->desc[p->value];
         for (int x = 0; x < da->rank; x++)
             if (p->perm[x] >= 0 && da->dim[x] != db->dim[x])
                 p->file_dim[p->perm[x]] = -1;
     }
 }
 
-static void free_inputs(tg_graph *g)
+static void free_inputs(tgi_graph *g)
 {
     for (int i = 0; i < g->n_in; i++)
         for (int a = 2; a < tgi_priv(g)->base_in[i].rank; a++)
@@ -295,19 +296,19 @@ static void free_inputs(tg_graph *g)
 }
 
 /* Extents of base plus `times` its own, or plus `times` a step. */
-static void grow(const tg_graph *g, int64_t step, int64_t times, int64_t ext[3])
+static void grow(const tgi_graph *g, int64_t step, int64_t times, int64_t ext[3])
 {
     for (int k = 0; k < 3; k++)
         ext[k] = g->base[k] > 1 ? g->base[k] + times * (step ? step : g->base[k]) : g->base[k];
 }
 
 /* Compare the shapes at base and at `ext`; fixes the size when they disagree. */
-static tg_status compare_at(tg_graph *g, const tg_shapes *base, const int64_t ext[3],
+static tg_status compare_at(tgi_graph *g, const tgi_shapes *base, const int64_t ext[3],
                             tgi_err *err)
 {
     char why[1024];
-    tg_desc in[TG_MAX_PORTS];
-    tg_shapes s;
+    tgi_desc in[TGI_MAX_PORTS];
+    tgi_shapes s;
     tgi_err e = {0};
     int axis = 0;
     tgi_graph_input_descs(g, ext, in);
@@ -319,7 +320,7 @@ static tg_status compare_at(tg_graph *g, const tg_shapes *base, const int64_t ex
                  e.text);
         return set_why(g, why, err);
     }
-    const tg_node *stuck = find_stuck(g, base, &s, &axis);
+    const tgi_node *stuck = find_stuck(g, base, &s, &axis);
     if (stuck) {
         snprintf(why, sizeof why, "%s \"%s\" holds the constant extent %lld", stuck->op->name,
                  stuck->name, (long long)s.desc[stuck->dst[0]].dim[axis]);
@@ -334,7 +335,7 @@ static tg_status compare_at(tg_graph *g, const tg_shapes *base, const int64_t ex
 /* The step in which to grow from base: 0, its own extents, when twice the base works; else the
  * least that works (a network of 4k + 2 does not take twice its base), times what makes it
  * about the base: operators that round extents down show nothing at small steps. */
-static tg_status find_growth(const tg_graph *g, int64_t *step, tgi_err *err)
+static tg_status find_growth(const tgi_graph *g, int64_t *step, tgi_err *err)
 {
     const int64_t side = tgi_max(g->base[1], g->base[2]);
     int64_t ext[3];
@@ -353,13 +354,13 @@ static tg_status find_growth(const tg_graph *g, int64_t *step, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status free_or_fix(tg_graph *g, tgi_err *err)
+static tg_status free_or_fix(tgi_graph *g, tgi_err *err)
 {
-    tg_shapes base;
+    tgi_shapes base;
     int64_t step = 0, ext[3];
     TGI_TRY(tgi_infer_base(g, &base, err));
     for (int i = 0; i < g->n_out; i++) { /* names of extents tell nothing; shapes do */
-        tg_port *p = &g->out[i];
+        tgi_port *p = &g->out[i];
         for (int x = 1; x < base.desc[p->value].rank; x++)
             if (p->perm[x] >= 0 && p->file_dim[p->perm[x]] < 0)
                 p->file_dim[p->perm[x]] = base.desc[p->value].dim[x];
@@ -377,7 +378,7 @@ static tg_status free_or_fix(tg_graph *g, tgi_err *err)
 
 /* A size that is held may be held by constants alone: once more with expressions in their
  * place, which stay only if nothing else holds it. */
-static tg_status retry_freed(tg_graph *g, tgi_err *err)
+static tg_status retry_freed(tgi_graph *g, tgi_err *err)
 {
     tgi_freed f;
     tg_status st = tgi_free_sizes(g, &f, err);
@@ -404,7 +405,7 @@ static tg_status retry_freed(tg_graph *g, tgi_err *err)
 /* ---- Divisors and minima ----------------------------------------------------------------- */
 
 /* Does every one of PROBES steps of d up from base work along axis k, the others at base? */
-static tg_status divides(const tg_graph *g, int k, int64_t d, int *yes, tgi_err *err)
+static tg_status divides(const tgi_graph *g, int k, int64_t d, int *yes, tgi_err *err)
 {
     int64_t ext[3] = {g->base[0], g->base[1], g->base[2]};
     *yes = 0;
@@ -421,7 +422,7 @@ static tg_status divides(const tg_graph *g, int k, int64_t d, int *yes, tgi_err 
     return TG_OK;
 }
 
-static tg_status find_minimum(tg_graph *g, int k, tgi_err *err)
+static tg_status find_minimum(tgi_graph *g, int k, tgi_err *err)
 {
     int64_t ext[3] = {g->base[0], g->base[1], g->base[2]};
     const int64_t d = g->divisor[k], r = g->remainder[k];
@@ -437,7 +438,7 @@ static tg_status find_minimum(tg_graph *g, int k, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status find_divisor(tg_graph *g, int k, tgi_err *err)
+static tg_status find_divisor(tgi_graph *g, int k, tgi_err *err)
 {
     for (int64_t d = 1; d <= MAX_DIVISOR; d++) {
         int yes;
@@ -451,18 +452,18 @@ static tg_status find_divisor(tg_graph *g, int k, tgi_err *err)
     return set_why(g, "the extents that work do not follow each other in even steps", err);
 }
 
-int tgi_graph_has_axis(const tg_graph *g, int k)
+int tgi_graph_has_axis(const tgi_graph *g, int k)
 {
     return declared(&g->in[0], g->spatial + 2, k) != 0;
 }
 
-int64_t tgi_graph_fixed_extent(const tg_graph *g, int k)
+int64_t tgi_graph_fixed_extent(const tgi_graph *g, int k)
 {
     const int64_t n = declared(&g->in[0], g->spatial + 2, k);
     return n == 0 ? 1 : g->fixed_size && n > 0 ? n : 0;
 }
 
-int64_t tgi_graph_extent(const tg_graph *g, int k, int64_t n)
+int64_t tgi_graph_extent(const tgi_graph *g, int k, int64_t n)
 {
     const int64_t d = tgi_max(1, g->divisor[k]), r = g->remainder[k];
     const int64_t least = tgi_max(n, g->minimum[k]);
@@ -470,7 +471,7 @@ int64_t tgi_graph_extent(const tg_graph *g, int k, int64_t n)
 }
 
 /* "; it is read by Op": who keeps an input of three axes from being a line. */
-static const char *first_reader(const tg_graph *g, char *text, size_t cap)
+static const char *first_reader(const tgi_graph *g, char *text, size_t cap)
 {
     text[0] = 0;
     for (int i = 0; i < g->n_nodes; i++)
@@ -482,10 +483,10 @@ static const char *first_reader(const tg_graph *g, char *text, size_t cap)
     return text;
 }
 
-tg_status tgi_size_find_rank(tg_graph *g, tgi_err *err)
+tg_status tgi_size_find_rank(tgi_graph *g, tgi_err *err)
 {
     char text[128];
-    const tg_desc *in0 = &tgi_priv(g)->base_in[0];
+    const tgi_desc *in0 = &tgi_priv(g)->base_in[0];
     if (in0->rank < 4 || in0->rank > 5)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "input \"%s\" has %d axes; images have 4 ([N,C,H,W]) or 5 "
@@ -497,9 +498,9 @@ tg_status tgi_size_find_rank(tg_graph *g, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_size_analyse(tg_graph *g, tgi_err *err)
+tg_status tgi_size_analyse(tgi_graph *g, tgi_err *err)
 {
-    const tg_desc *in0 = &tgi_priv(g)->base_in[0];
+    const tgi_desc *in0 = &tgi_priv(g)->base_in[0];
     TGI_TRY(free_or_fix(g, err));
     if (g->fixed_size)
         TGI_TRY(retry_freed(g, err));

@@ -20,9 +20,9 @@ static const char *file_of_port(const tg_job *job, int i)
     return i == 0 ? job->set.input : NULL;
 }
 
-static tg_status open_input(tg_job *job, struct tg_tensors *t, int i, tgi_err *err)
+static tg_status open_input(tg_job *job, struct tgi_tensors *t, int i, tgi_err *err)
 {
-    const tg_port *p = &job->graph->in[i];
+    const tgi_port *p = &job->graph->in[i];
     const char *path = file_of_port(job, i);
     char text[96];
     if (!path)
@@ -32,12 +32,12 @@ static tg_status open_input(tg_job *job, struct tg_tensors *t, int i, tgi_err *e
     TGI_TRY(tgi_npy_open(path, &t->in[i].npy, err));
     t->in[i].path = path;
     t->in[i].desc = t->in[i].npy.head.desc;
-    const tg_desc *f = &t->in[i].desc;
+    const tgi_desc *f = &t->in[i].desc;
     if (f->rank != p->file_rank)
         return tgi_tensor_wrong_rank(p, path, f, err);
-    tg_desc *d = &t->in_desc[i], want_desc[TG_MAX_PORTS];
+    tgi_desc *d = &t->in_desc[i], want_desc[TGI_MAX_PORTS];
     tgi_graph_input_descs(job->graph, job->graph->base, want_desc);
-    *d = (tg_desc){TG_DTYPE_F32, want_desc[i].rank, {0}};
+    *d = (tgi_desc){TG_DTYPE_F32, want_desc[i].rank, {0}};
     for (int a = 0; a < d->rank; a++) {
         d->dim[a] = p->perm[a] >= 0 ? f->dim[p->perm[a]] : 1;
         const int64_t want = p->perm[a] >= 0 ? p->file_dim[p->perm[a]] : -1;
@@ -55,13 +55,13 @@ static tg_status open_input(tg_job *job, struct tg_tensors *t, int i, tgi_err *e
     return TG_OK;
 }
 
-void tgi_tensors_close(struct tg_tensors **tp)
+void tgi_tensors_close(struct tgi_tensors **tp)
 {
     if (!tp || !*tp)
         return;
-    struct tg_tensors *t = *tp;
+    struct tgi_tensors *t = *tp;
     tgi_tensors_drop(t);
-    for (int i = 0; i < TG_MAX_PORTS; i++)
+    for (int i = 0; i < TGI_MAX_PORTS; i++)
         tgi_npy_close(&t->in[i].npy);
     tgi_free(t);
     *tp = NULL;
@@ -70,7 +70,7 @@ void tgi_tensors_close(struct tg_tensors **tp)
 /* Every name given is an input of the network. */
 static tg_status check_names(const tg_job *job, tgi_err *err)
 {
-    const tg_graph *g = job->graph;
+    const tgi_graph *g = job->graph;
     const char *file;
     char name[256];
     for (int k = 0; tgi_opts_tensor(job->opts, k, name, sizeof name, &file); k++) {
@@ -91,12 +91,12 @@ static tg_status open_inputs(tg_job *job, tgi_err *err)
         TGI_TRY(tgi_check_output_name(job->set.output, 1, err));
         TGI_TRY(check_names(job, err));
     }
-    struct tg_tensors *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
+    struct tgi_tensors *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");
     job->tensors = t;
     t->names = TGI_NAMES_CLOSED;
-    for (int i = 0; i < TG_MAX_PORTS; i++) {
+    for (int i = 0; i < TGI_MAX_PORTS; i++) {
         t->in[i].npy.file.fd = -1;
         t->out[i].npy.part = TGI_PART_CLOSED;
     }
@@ -123,14 +123,14 @@ static int64_t items_of(const tg_job *job)
     return job->tensors ? job->tensors->batch : job->source ? job->map.n_items : 1;
 }
 
-static const tg_desc *shapes_of(const tg_job *job)
+static const tgi_desc *shapes_of(const tg_job *job)
 {
     return job->tensors ? job->tensors->in_desc : &job->in_desc;
 }
 
-static void fit(const tg_job *job, tg_stages *stages)
+static void fit(const tg_job *job, tgi_stages *stages)
 {
-    const tg_net *net = stages->one.net;
+    const tgi_net *net = stages->one.net;
     if (job->source && !net->values[net->out[0]].flat)
         tgi_stages_fit(stages, job->map.fit);
 }
@@ -142,14 +142,14 @@ static void unit_of(const tg_job *job, int64_t unit[3])
     unit[2] = 16;
 }
 
-static size_t device_beside(const tg_job *job, const tg_tiling *t)
+static size_t device_beside(const tg_job *job, const tgi_tiling *t)
 {
     return tgi_sat_mul(2, tgi_tensor_band_bytes(job, t));
 }
 
 /* Rows of an image, or on their way to a device, one buffer filled, one read ahead; for the
  * processor arrays are read where the network wants them. */
-static size_t beside(const tg_job *job, const tg_tiling *t)
+static size_t beside(const tg_job *job, const tgi_tiling *t)
 {
     return job->source || job->dev.ops ? device_beside(job, t) : 0;
 }
@@ -169,7 +169,7 @@ static size_t window_bytes(const tg_job *job)
 /* An image adds its decoder, and tables for a pass before the bands. */
 static tg_status choose(tg_job *job, tgi_err *err)
 {
-    tg_bytes *b = &job->plan.bytes;
+    tgi_bytes *b = &job->plan.bytes;
     (void)err;
     *b = tgi_plan_first_bytes(job);
     b->rows = window_bytes(job);
@@ -193,7 +193,7 @@ static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 
 static void write_lines(tg_job *job)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     tgi_plan_network_lines(job, "packed for the kernels", "activations");
     if (p->bytes.staging)
         tgi_job_add_line(p, "staging", p->bytes.staging, TG_PLAN_MEMORY, 0, "%s",
@@ -219,14 +219,14 @@ static void write_lines(tg_job *job)
 
 /* ---- On a device, and time --------------------------------------------------------------- */
 
-static double band_pixels(const tg_job *job, const tg_tiling *t)
+static double band_pixels(const tg_job *job, const tgi_tiling *t)
 {
     return 2 * (double)tgi_tensor_band_bytes(job, t);
 }
 
 static void add_outputs(const tg_job *job, double items, tgi_traffic *t)
 {
-    const tg_net *net = job->plan.net;
+    const tgi_net *net = job->plan.net;
     for (int o = 0; o < net->n_out; o++) {
         int64_t n = 0;
         (void)tgi_desc_count(&net->shapes.desc[net->out[o]], &n);

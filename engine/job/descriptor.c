@@ -24,7 +24,7 @@ static void copy_str(const tgi_json *doc, const char *key, char *buf, size_t cap
         snprintf(buf, cap, "%s", s);
 }
 
-static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descriptor *d,
+static tg_status read_descriptor(const tgi_json *doc, const char *path, tgi_descriptor *d,
                                  tgi_err *err)
 {
     tgi_err why = {0};
@@ -67,7 +67,7 @@ static tg_status read_descriptor(const tgi_json *doc, const char *path, tg_descr
 }
 
 /* MODEL.json, when it is there. */
-static tg_status load_beside(const char *model, tg_descriptor *d, tgi_err *err)
+static tg_status load_beside(const char *model, tgi_descriptor *d, tgi_err *err)
 {
     char path[4096];
     const size_t n = strlen(model);
@@ -83,7 +83,7 @@ static tg_status load_beside(const char *model, tg_descriptor *d, tgi_err *err)
     return st;
 }
 
-tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tg_descriptor *d,
+tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tgi_descriptor *d,
                               tgi_err *err)
 {
     const char *path = tgi_opts_str(o, TGI_OPT_DESCRIPTOR);

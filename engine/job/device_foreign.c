@@ -16,7 +16,7 @@
 #define LEAST_CAPABILITY 75 /* ten times the compute capability that kernels begin at */
 
 /* What the file does not say of it. */
-static tg_status look_up(const tgi_machine *m, const tgi_machine_gpu *g, tg_device_info *info,
+static tg_status look_up(const tgi_machine *m, const tgi_machine_gpu *g, tgi_device_info *info,
                          tgi_err *err)
 {
     tgi_gpus *table = NULL;
@@ -53,18 +53,18 @@ tg_status tgi_job_device_of_file(tg_job *job, const tgi_device_spec *want, tgi_e
 {
     const tgi_machine *m = &job->machine;
     const tgi_machine_gpu *g = pick(m, want->id);
-    const tg_device_ops *ops = NULL;
+    const tgi_device_ops *ops = NULL;
     if (!m->n_gpus)
         return tgi_fail(err, TG_E_DEVICE, "no %s device: %s has no GPU", want->plugin, m->name);
     if (!g)
         return tgi_fail(err, TG_E_DEVICE, "there is no device %s:%d: %s has 0 to %d",
                         want->plugin, want->id, m->name, m->n_gpus - 1);
-    tg_device_info info = {.id = (int)(g - m->gpu),
-                           .major = g->major,
-                           .minor = g->minor,
-                           .multiprocessors = g->multiprocessors,
-                           .total_bytes = g->total_bytes,
-                           .copies_overlap = 1};
+    tgi_device_info info = {.id = (int)(g - m->gpu),
+                            .major = g->major,
+                            .minor = g->minor,
+                            .multiprocessors = g->multiprocessors,
+                            .total_bytes = g->total_bytes,
+                            .copies_overlap = 1};
     snprintf(info.name, sizeof info.name, "%s", g->name);
     TGI_TRY(look_up(m, g, &info, err));
     if (10 * info.major + info.minor < LEAST_CAPABILITY)
@@ -79,8 +79,8 @@ tg_status tgi_job_device_of_file(tg_job *job, const tgi_device_spec *want, tgi_e
         return st;
     }
     info.bf16 = info.major >= 8;
-    info.kinds = info.major >= 8 ? TG_KIND_TF32 : 0;
-    job->dev = (tg_job_device){
+    info.kinds = info.major >= 8 ? TGI_KIND_TF32 : 0;
+    job->dev = (tgi_job_device){
         .ops = ops, .info = info, .chosen = 1, .by_name = 1, .of_file = 1, .supposed = 1};
     job->dev.context_bytes = TGI_CONTEXT_BYTES;
     job->dev.free_bytes =

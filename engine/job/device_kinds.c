@@ -14,7 +14,7 @@
 static const struct {
     unsigned kind;
     const char *name;
-} open_kinds[] = {{TG_KIND_WGMMA, "wgmma"}, {TG_KIND_LIBRARY, "library"}};
+} open_kinds[] = {{TGI_KIND_WGMMA, "wgmma"}, {TGI_KIND_LIBRARY, "library"}};
 #define OPEN_KINDS (int)(sizeof open_kinds / sizeof *open_kinds)
 
 const char *tgi_job_precision(const tg_job *job)
@@ -23,20 +23,20 @@ const char *tgi_job_precision(const tg_job *job)
         return job->set.bf16 ? "bf16" : "fp32";
     return job->dev.element == TG_DTYPE_F16     ? "fp16"
            : job->dev.element == TGI_DTYPE_BF16 ? "bf16"
-           : job->dev.kinds & TG_KIND_TF32      ? "tf32"
+           : job->dev.kinds & TGI_KIND_TF32     ? "tf32"
                                                 : "fp32";
 }
 
 unsigned tgi_job_net_flags(const tg_job *job)
 {
-    const unsigned of_processor = job->set.bf16 && job->set.bf16_here ? TG_KIND_BF16 : 0;
-    return (job->set.exact ? TG_NET_EXACT : 0) |
-           TG_NET_KINDS(job->dev.ops ? job->dev.kinds : of_processor);
+    const unsigned of_processor = job->set.bf16 && job->set.bf16_here ? TGI_KIND_BF16 : 0;
+    return (job->set.exact ? TGI_NET_EXACT : 0) |
+           TGI_NET_KINDS(job->dev.ops ? job->dev.kinds : of_processor);
 }
 
 const char *tgi_job_computed_by(const tg_job *job, char *buf, size_t cap)
 {
-    const tg_job_device *d = &job->dev;
+    const tgi_job_device *d = &job->dev;
     size_t n;
     if (!d->ops) {
         snprintf(buf, cap, "%s", job->set.backend->name);
@@ -61,7 +61,7 @@ void tgi_job_keep_measured(tg_job *job, const tgi_measured *m)
 
 double tgi_job_gain(tg_job *job, tgi_gain which, tgi_measured *m)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     tgi_err e = {0};
     double gain = -1;
     char text[128];
@@ -120,7 +120,7 @@ static tg_dtype element_of(tg_job *job)
 }
 
 /* Why the device cannot compute in the precision that was chosen; NULL: it can. */
-static const char *lacks(const tg_job_device *d)
+static const char *lacks(const tgi_job_device *d)
 {
     if (!d->ops->backend(d->element))
         return "it has no kernels of that precision";
@@ -133,13 +133,13 @@ static const char *lacks(const tg_job_device *d)
 /* Kinds that may be used on this device at all. */
 static unsigned allowed(const tg_job *job)
 {
-    unsigned kinds = job->dev.info.kinds & (TG_KIND_WGMMA | TG_KIND_LIBRARY);
+    unsigned kinds = job->dev.info.kinds & (TGI_KIND_WGMMA | TGI_KIND_LIBRARY);
     if (job->set.exact)
         return 0;
     if (job->dev.element == TG_DTYPE_F32)
-        kinds &= ~TG_KIND_WGMMA;
+        kinds &= ~TGI_KIND_WGMMA;
     if (job->set.no_library)
-        kinds &= ~TG_KIND_LIBRARY;
+        kinds &= ~TGI_KIND_LIBRARY;
     return kinds;
 }
 
@@ -147,20 +147,20 @@ static unsigned allowed(const tg_job *job)
 static unsigned pays(tg_job *job)
 {
     tgi_measured m;
-    return (allowed(job) & TG_KIND_WGMMA) &&
+    return (allowed(job) & TGI_KIND_WGMMA) &&
                    tgi_job_gain(job, TGI_GAIN_WGMMA, &m) >= tgi_gain_worth(TGI_GAIN_WGMMA)
-               ? TG_KIND_WGMMA
+               ? TGI_KIND_WGMMA
                : 0;
 }
 
 const char *tgi_job_pick_kinds(tg_job *job)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     const tg_job *like = job->like;
     if (like && tgi_opts_choice(job->opts, TGI_OPT_PRECISION) ==
                     tgi_opts_choice(like->opts, TGI_OPT_PRECISION)) {
         d->element = like->refused.element;
-        d->kinds = like->refused.kinds & ~TG_KIND_LIBRARY;
+        d->kinds = like->refused.kinds & ~TGI_KIND_LIBRARY;
         return NULL;
     }
     d->element = element_of(job);
@@ -168,8 +168,8 @@ const char *tgi_job_pick_kinds(tg_job *job)
     if (missing)
         return missing;
     d->kinds = pays(job);
-    if (job->set.tf32 && (d->info.kinds & TG_KIND_TF32))
-        d->kinds |= TG_KIND_TF32;
+    if (job->set.tf32 && (d->info.kinds & TGI_KIND_TF32))
+        d->kinds |= TGI_KIND_TF32;
     else if (job->set.tf32)
         tgi_ctx_log(job->ctx, TG_LOG_INFO, "%s: it has no TF32, float32 stays as it is",
                     job->device_text);
@@ -178,7 +178,7 @@ const char *tgi_job_pick_kinds(tg_job *job)
 
 int tgi_job_library_is_open(const tg_job *job)
 {
-    return (allowed(job) & TG_KIND_LIBRARY) && !job->dev.settled;
+    return (allowed(job) & TGI_KIND_LIBRARY) && !job->dev.settled;
 }
 
 /* ---- What an interrupted run took -------------------------------------------------------- */
@@ -186,9 +186,9 @@ int tgi_job_library_is_open(const tg_job *job)
 /* 1: with these types and some of the open kinds it is what `was` says. */
 static int is_some(tg_job *job, const char *was, tg_dtype element)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     char now[64];
-    const unsigned fixed = d->kinds & ~(TG_KIND_WGMMA | TG_KIND_LIBRARY);
+    const unsigned fixed = d->kinds & ~(TGI_KIND_WGMMA | TGI_KIND_LIBRARY);
     d->element = element;
     for (int set = 0; set < 1 << OPEN_KINDS; set++) {
         unsigned kinds = 0;
@@ -206,7 +206,7 @@ static int is_some(tg_job *job, const char *was, tg_dtype element)
 void tgi_job_device_adopt(tg_job *job, const char *was)
 {
     static const tg_dtype open[] = {TG_DTYPE_F32, TG_DTYPE_F16};
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     const tg_dtype chosen = d->element;
     const unsigned kinds = d->kinds;
     if (!d->ops)

@@ -21,14 +21,14 @@ typedef struct tgi_ends {
     /* Images, or samples of the arrays; 1 while the files are not open. */
     int64_t (*items)(const tg_job *job);
     /* Of each input of the network, N = 1. */
-    const tg_desc *(*shapes)(const tg_job *job);
+    const tgi_desc *(*shapes)(const tg_job *job);
 
     /* ---- Of a plan, in this order ---- */
 
     /* Open what has to be read for a plan, and refuse what these ends cannot do. */
     tg_status (*begin)(tg_job *job, tgi_err *err);
     /* Which part of output 0 is wanted. */
-    void (*fit)(const tg_job *job, tg_stages *stages);
+    void (*fit)(const tg_job *job, tgi_stages *stages);
     /* Choose the best tiling that fits, by tgi_plan_choose, into plan.choice; TG_E_BUDGET
      * without words. */
     tg_status (*choose)(tg_job *job, tgi_err *err);
@@ -45,7 +45,7 @@ typedef struct tgi_ends {
     /* Smallest steps of a cut (z,y,x). */
     void (*unit)(const tg_job *job, int64_t unit[3]);
     /* Bytes beside its arena. */
-    size_t (*beside)(const tg_job *job, const tg_tiling *t);
+    size_t (*beside)(const tg_job *job, const tgi_tiling *t);
     /* What a pass before the network works in, in the arena; 0: there is none. */
     size_t (*first_pass)(const tg_job *job);
     /* The answer when no tiling takes less than `least` bytes. */
@@ -54,10 +54,10 @@ typedef struct tgi_ends {
     /* ---- On a device ---- */
 
     /* Bytes on the host beside what is pinned. */
-    size_t (*device_beside)(const tg_job *job, const tg_tiling *t);
-    void (*form)(const tg_job *job, const tg_tiling *t, tg_device_form *out);
+    size_t (*device_beside)(const tg_job *job, const tgi_tiling *t);
+    void (*form)(const tg_job *job, const tgi_tiling *t, tgi_device_form *out);
     /* Bytes of pixels that a band moves, both ways. */
-    double (*band_pixels)(const tg_job *job, const tg_tiling *t);
+    double (*band_pixels)(const tg_job *job, const tgi_tiling *t);
 
     /* ---- Time ---- */
 
@@ -75,7 +75,7 @@ extern const tgi_ends tgi_tile_ends, tgi_array_ends;
 /* ---- What the planner lends to ends (job_plan.c) ---- */
 
 /* Of this process, and slack. */
-tg_bytes tgi_plan_first_bytes(tg_job *job);
+tgi_bytes tgi_plan_first_bytes(tg_job *job);
 /* The best tiling of the net that is there, cells of plan.fixed where that is set; plan.bytes
  * has all that no tiling changes. TG_E_BUDGET: none fits, plan.choice.smallest_bytes would. */
 tg_status tgi_plan_choose(tg_job *job);

@@ -89,7 +89,7 @@ static tg_status files_identity(tgi_held_files *files, const void *of, char *buf
     return TG_OK;
 }
 
-tg_status tgi_input_identity(const tg_source *s, char *buf, size_t cap, tgi_err *err)
+tg_status tgi_input_identity(const tgi_source *s, char *buf, size_t cap, tgi_err *err)
 {
     return files_identity(tgi_source_held, s, buf, cap, err);
 }
@@ -143,7 +143,7 @@ static void add_model(tgi_lines *t, const tg_job *job)
     tgi_free(beside.p);
 }
 
-static void add_region(tgi_lines *t, const tg_mapping *m)
+static void add_region(tgi_lines *t, const tgi_mapping *m)
 {
     char size[3][160];
     tgi_lines_add(t, "region", "%lld,%lld,%lld+%lldx%lldx%lld pad=%d items=%lld",

@@ -21,6 +21,6 @@ void tgi_fingerprint_chosen(tgi_lines *t, const tg_opts *o);
 /* Size, time of change and a hash of the file that the source reads, as it was opened: of all
  * of a small one, else of both ends. Of a stack those of every file, and their names.
  * TG_E_NOT_FOUND, TG_E_FORMAT: a file of it is gone, or another has its name. */
-tg_status tgi_input_identity(const tg_source *s, char *buf, size_t cap, tgi_err *err);
+tg_status tgi_input_identity(const tgi_source *s, char *buf, size_t cap, tgi_err *err);
 
 #endif

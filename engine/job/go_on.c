@@ -4,10 +4,10 @@
 
 /* Go on with the interrupted run's instruction set: another one gives other last bits. What
  * the user asked for by name is not overruled. */
-static tg_status adopt_isa(tg_settings *s, const char *isa, tgi_err *err)
+static tg_status adopt_isa(tgi_settings *s, const char *isa, tgi_err *err)
 {
-    tg_isa want;
-    const tg_backend *be = NULL;
+    tgi_isa want;
+    const tgi_kernel_set *be = NULL;
     if (strcmp(isa, s->backend->name) == 0)
         return TG_OK;
     if (s->isa_given)
@@ -45,7 +45,7 @@ tg_status tgi_adopt_device(tg_job *job, const char *was, tgi_err *err)
     return adopt_isa(&job->set, was, err);
 }
 
-tg_status tgi_may_go_on(const tg_journal *j, const tgi_bad_tiles *bad, const char *output,
+tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,
                         tgi_err *err)
 {
     if (bad || (!tgi_journal_bad(j)->regions && !tgi_bad_tiles_left(output)))
@@ -56,7 +56,7 @@ tg_status tgi_may_go_on(const tg_journal *j, const tgi_bad_tiles *bad, const cha
                     output);
 }
 
-tg_status tgi_go_on(tg_journal *j, const tg_sink_layout *layout, tgi_bad_tiles *bad,
+tg_status tgi_go_on(tgi_journal *j, const tgi_sink_layout *layout, tgi_bad_tiles *bad,
                     tgi_err *err)
 {
     if (bad)
@@ -64,7 +64,7 @@ tg_status tgi_go_on(tg_journal *j, const tg_sink_layout *layout, tgi_bad_tiles *
     return tgi_journal_resume(j, layout, err);
 }
 
-tg_status tgi_settle(tg_journal *j, tgi_bad_tiles *bad, const char *input, const char *output,
+tg_status tgi_settle(tgi_journal *j, tgi_bad_tiles *bad, const char *input, const char *output,
                      int *settled, tgi_err *err)
 {
     const tgi_bad_state was = *tgi_journal_bad(j);

@@ -10,16 +10,16 @@
 tg_status tgi_adopt_device(tg_job *job, const char *was, tgi_err *err);
 /* Before anything is taken over: an output with regions that --on-bad-tile fill filled is gone
  * on with under that option only (TG_E_CHANGED). `bad` NULL: without it. */
-tg_status tgi_may_go_on(const tg_journal *j, const tgi_bad_tiles *bad, const char *output,
+tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,
                         tgi_err *err);
 /* Take over the tiles, and the list of what was filled. TG_E_CHANGED: they are not what the
  * journal knows of them. */
-tg_status tgi_go_on(tg_journal *j, const tg_sink_layout *layout, tgi_bad_tiles *bad,
+tg_status tgi_go_on(tgi_journal *j, const tgi_sink_layout *layout, tgi_bad_tiles *bad,
                     tgi_err *err);
 /* In state FINISHED: what is left besides the output is settled, the list written (it may be as
  * an earlier stop left it), and what could not be decoded is answered as it would have been.
  * *settled: nothing is left. */
-tg_status tgi_settle(tg_journal *j, tgi_bad_tiles *bad, const char *input, const char *output,
+tg_status tgi_settle(tgi_journal *j, tgi_bad_tiles *bad, const char *input, const char *output,
                      int *settled, tgi_err *err);
 
 #endif

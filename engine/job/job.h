@@ -23,17 +23,17 @@
 #include "io/sink.h"
 #include "tegula_preset.h"
 
-#define TG_MAX_PLAN_LINES 26
+#define TGI_MAX_PLAN_LINES 26
 
 /* The model's descriptor: what it expects and gives. Absent: all zero. */
-typedef struct tg_descriptor {
+typedef struct tgi_descriptor {
     int present;
     char name[64], version[32], license[64];
     char normalize[96]; /* spec as for --normalize, or "" */
     int denormalize;    /* the output is on the input's scale: map it back */
     int labels;         /* the output is classes: write the number of the largest channel */
     int fp32_only;      /* half precision would not do */
-} tg_descriptor;
+} tgi_descriptor;
 
 /* A side file: how it may be opened, and whether it was not there before. */
 typedef struct tgi_job_side {
@@ -42,13 +42,13 @@ typedef struct tgi_job_side {
 } tgi_job_side;
 
 /* Open: what was asked, resolved. Constant afterwards. */
-typedef struct tg_settings {
+typedef struct tgi_settings {
     char *model, *input, *output;     /* input: NULL when all arrays are named */
     char *scratch;                    /* folder, or NULL; it is there and may be written to */
     const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
     int threads;
-    const tg_backend *backend;
-    tg_descriptor descriptor;
+    const tgi_kernel_set *backend;
+    tgi_descriptor descriptor;
     tgi_normalize_spec normalize;
     char normalize_text[96];
     int normalize_given;
@@ -56,7 +56,7 @@ typedef struct tg_settings {
     tg_dtype dtype; /* of the output */
     tgi_compress_spec compress;
     tgi_tile_spec tile;
-    tg_pad_mode pad;
+    tgi_pad_mode pad;
     int labels;   /* the network's channels are classes: their numbers are written */
     int raw_size; /* the output has the size that the network gives */
     int overwrite, exact, verbose;
@@ -65,10 +65,10 @@ typedef struct tg_settings {
     int tf32;       /* a device may round what it multiplies to TF32 */
     int no_library; /* a device opens no library of others */
     int isa_given;  /* by name */
-} tg_settings;
+} tgi_settings;
 
 /* Bytes of a run, block by block: what the plan promises and the reservation holds. */
-typedef struct tg_bytes {
+typedef struct tgi_bytes {
     size_t weights, arena, staging, window, journal, decoder, process, allowance;
     size_t scratch;     /* decoded pixels, when their folder is a memory filesystem */
     size_t pyramid;     /* tiles read back for the levels of the output */
@@ -80,93 +80,93 @@ typedef struct tg_bytes {
     size_t pinned;      /* jobs on a device: pixels on their way to it and back */
     size_t total;
     uint64_t output_disk, output_free;
-} tg_bytes;
+} tgi_bytes;
 
 /* What other processes hold on a device, at a moment. */
-typedef struct tg_device_others {
+typedef struct tgi_device_others {
     int told;   /* the driver says so */
     int listed; /* and has this process beside them */
     uint64_t bytes;
-} tg_device_others;
+} tgi_device_others;
 
 /* A device that computes in the processor's place (job_device.c). */
-typedef struct tg_job_device {
-    const tg_device_ops *ops; /* NULL: the processor computes */
-    tg_device_info info;
+typedef struct tgi_job_device {
+    const tgi_device_ops *ops; /* NULL: the processor computes */
+    tgi_device_info info;
     tg_dtype element;
-    unsigned kinds;          /* of variants that may be used: TG_KIND_* */
-    int chosen;              /* the question was asked */
-    int by_name;             /* no way back to the processor */
-    tg_device *device;       /* a context, from the plan to the end of the job */
-    uint64_t context_bytes;  /* what it took, kernels included */
-    int library;             /* the device's library is open (plan_device.c) */
-    uint64_t library_bytes;  /* what it took beside the context */
-    int of_file;             /* of a machine file: there is no device, only a plan for it */
-    int supposed;            /* no context: figures kept of an earlier one stand for it */
-    int settled;             /* element and kinds are those of an interrupted run */
-    uint64_t free_bytes;     /* beside it, when it was made */
-    tg_device_others others; /* then */
-    uint64_t limit_bytes;    /* what may be allocated beside it */
+    unsigned kinds;           /* of variants that may be used: TGI_KIND_* */
+    int chosen;               /* the question was asked */
+    int by_name;              /* no way back to the processor */
+    tgi_device *device;       /* a context, from the plan to the end of the job */
+    uint64_t context_bytes;   /* what it took, kernels included */
+    int library;              /* the device's library is open (plan_device.c) */
+    uint64_t library_bytes;   /* what it took beside the context */
+    int of_file;              /* of a machine file: there is no device, only a plan for it */
+    int supposed;             /* no context: figures kept of an earlier one stand for it */
+    int settled;              /* element and kinds are those of an interrupted run */
+    uint64_t free_bytes;      /* beside it, when it was made */
+    tgi_device_others others; /* then */
+    uint64_t limit_bytes;     /* what may be allocated beside it */
     uint64_t budget_bytes, margin_bytes;
     /* Of tilings that this machine has no room for, the least that they take here. */
     size_t host_least;
     double seconds_before[3]; /* that its queues worked before the run: measurements */
     uint64_t ran_out;         /* what a plan of this job counted on and did not get; 0 */
-    tg_device_form form;
-    tg_device_need need; /* of the chosen tiling */
-} tg_job_device;
+    tgi_device_form form;
+    tgi_device_need need; /* of the chosen tiling */
+} tgi_job_device;
 
 /* Scratch for decoded input: whether it helps, whether it is used, and why. */
-typedef struct tg_scratch_part {
+typedef struct tgi_scratch_part {
     double passes; /* times the input is decoded without it; 0: rows are not streamed */
     int helps, used;
     uint64_t bytes; /* of the file */
     char why[192];
-} tg_scratch_part;
+} tgi_scratch_part;
 
-typedef struct tg_plan_part {
+typedef struct tgi_plan_part {
     int valid;
     double seconds;  /* estimate of the whole job */
     int calibrated;  /* 1: by the speeds of this machine */
     int64_t lessons; /* finished runs that corrected it */
-    tg_net *net;
-    tg_stages *stages; /* of the net; stages->one is what runs */
-    tg_choice choice;
+    tgi_net *net;
+    tgi_stages *stages; /* of the net; stages->one is what runs */
+    tgi_choice choice;
     int64_t fixed[3];       /* sides of a cell (z,y,x); 0: chosen */
     int64_t tile_h, tile_w; /* of the output file */
-    tg_sink_layout *layout;
+    tgi_sink_layout *layout;
     int window; /* slots of the writer */
     size_t budget, margin;
     struct {
         int valid;
         int64_t cut[3], band, tile_h, tile_w, fast;
     } adopted;
-    tg_bytes bytes;
-    tg_scratch_part scratch;
+    tgi_bytes bytes;
+    tgi_scratch_part scratch;
     char whole_text[160]; /* what reads the whole image; "": nothing */
-    tg_plan_line line[TG_MAX_PLAN_LINES];
-    char note[TG_MAX_PLAN_LINES][192];
+    tg_plan_line line[TGI_MAX_PLAN_LINES];
+    char note[TGI_MAX_PLAN_LINES][192];
     int n_lines;
-} tg_plan_part;
+} tgi_plan_part;
 
 struct tg_job {
     tg_ctx *ctx;
     tg_opts *opts;       /* a copy: the caller's may go */
     tgi_machine machine; /* planned for; options can name another than this one */
-    tg_settings set;
-    tg_graph *graph;
-    tg_source *source;
-    const tg_image_info *info;
+    tgi_settings set;
+    tgi_graph *graph;
+    tgi_source *source;
+    const tgi_image_info *info;
     tgi_bad_tiles *bad; /* --on-bad-tile fill; else NULL */
-    tg_mapping map;
-    tg_scratch_place scratch_place; /* set.scratch: what its folder is like */
-    tg_desc in_desc, out_desc;
-    const struct tgi_ends *ends;           /* ends.h; NULL while it opens */
-    struct tg_tensors *tensors;            /* of arrays: the files (tensors.h) */
-    struct tg_job_settings_list *settings; /* NULL until asked for (job_settings.c) */
-    tg_plan_part plan;
-    tg_job_device dev;
-    tg_job_device refused;  /* whose memory did not do, as it was then */
+    tgi_mapping map;
+    tgi_scratch_place scratch_place; /* set.scratch: what its folder is like */
+    tgi_desc in_desc, out_desc;
+    const struct tgi_ends *ends;            /* ends.h; NULL while it opens */
+    struct tgi_tensors *tensors;            /* of arrays: the files (tensors.h) */
+    struct tgi_job_settings_list *settings; /* NULL until asked for (job_settings.c) */
+    tgi_plan_part plan;
+    tgi_job_device dev;
+    tgi_job_device refused; /* whose memory did not do, as it was then */
     uint64_t refused_bytes; /* that it would have taken; 0: none was refused */
     uint64_t device_peak;   /* of the last plan there */
     tgi_err uncounted; /* why a tiling could not be counted there: the first of an attempt */
@@ -181,12 +181,12 @@ struct tg_job {
     uint64_t program_bytes; /* tgi_machine_process */
     size_t source_bytes;    /* of the library, that the source took when it was opened */
     int spare;              /* it was opened to hold as little as it can */
-    tg_verify_output verified[TG_MAX_PORTS]; /* of the last verify, which hands them out */
-    char warning[8][256];                    /* also logged when they came up */
+    tg_verify_output verified[TGI_MAX_PORTS]; /* of the last verify, which hands them out */
+    char warning[8][256];                     /* also logged when they came up */
     int n_warnings;
     tgi_job_side log, drawn; /* --log and --plot, once they were looked at (job_gate.c) */
     int sides_known;
-    atomic_int surplus;            /* the input has more data than pixels (tg_open_opts) */
+    atomic_int surplus;            /* the input has more data than pixels (tgi_open_opts) */
     int stats_made;                /* --stats was not there: this job wrote it */
     struct tgi_given_stats *given; /* those that --stats named; NULL: not read (stats_file.c) */
     struct tgi_lessons *lessons;   /* NULL until asked for (plan_seconds.c) */
@@ -213,7 +213,7 @@ tg_status tgi_job_plan_output(tg_job *job, tgi_err *err);
 tg_status tgi_job_plan_processor(tg_job *job, tgi_err *err);
 /* Net and stages for inputs of this shape, with the kernels of the settings, unless they are
  * there. */
-tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err);
+tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err);
 /* Forget the plan, not what was adopted: the next question for it plans anew. */
 void tgi_job_drop_plan(tg_job *job);
 /* Use what an interrupted run decided, in the words of tgi_job_decided: kernels and file tile,
@@ -247,7 +247,7 @@ int tgi_job_library_is_open(const tg_job *job);
 /* plan_device.c: plan on the device, if one is chosen, with `tile` (which chooses the tiling of
  * the net that is there); where that fails back to the processor, unless the user named the
  * device. `in`: as tgi_job_net. */
-tg_status tgi_job_plan_on_device(tg_job *job, const tg_desc *in,
+tg_status tgi_job_plan_on_device(tg_job *job, const tgi_desc *in,
                                  tg_status (*tile)(void *user, tgi_err *err), void *user,
                                  tgi_err *err);
 /* Before a plan is run: if it was made without a context, make that now. *holds: 0 when what
@@ -266,15 +266,15 @@ tg_status tgi_job_device_open(tg_job *job, tgi_err *err);
  * context's, and the rest is allowed anew. */
 void tgi_job_device_recount(tg_job *job);
 void tgi_job_device_close(tg_job *job);
-/* Seconds of an item on the device, as tg_choose_args wants them; user: the job. */
-double tgi_job_device_seconds(void *user, const tg_tiling *t);
+/* Seconds of an item on the device, as tgi_choose_args wants them; user: the job. */
+double tgi_job_device_seconds(void *user, const tgi_tiling *t);
 /* Of all items, with the chosen lanes; pixel_bytes: all that go in and out. */
-double tgi_job_device_all_seconds(const tg_job *job, const tg_tiling *t, double items,
+double tgi_job_device_all_seconds(const tg_job *job, const tgi_tiling *t, double items,
                                   double pixel_bytes);
 #define TGI_JOB_DEVICE_TALLEST 4096 /* rows of a band that is worth planning */
 /* What a tiling takes on the device beside the arena; SIZE_MAX when the host has no room for
  * its side of it: `host` bytes are left there. */
-size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host);
+size_t tgi_job_device_extra(tg_job *job, const tgi_tiling *t, size_t host);
 /* Of a plan: all that the job will hold on the device, context included. */
 uint64_t tgi_job_device_planned(const tg_job *job);
 /* Bytes taken on the device now: the context, and what is not free any more beside it; 0 when
@@ -332,13 +332,13 @@ static inline size_t tgi_with_tables(size_t bytes, size_t mapped)
 /* device_kinds.c: what convolutions and products of matrices multiply, as --precision spells
  * it, or "tf32". */
 const char *tgi_job_precision(const tg_job *job);
-/* TG_NET_* of what the job's settings and device allow, for its own backend. */
+/* TGI_NET_* of what the job's settings and device allow, for its own backend. */
 unsigned tgi_job_net_flags(const tg_job *job);
 /* What --pyramid asks for. */
-static inline tg_pyramid tgi_opts_pyramid(const tg_opts *opts)
+static inline tgi_pyramid tgi_opts_pyramid(const tg_opts *opts)
 {
     const int k = tgi_opts_choice(opts, TGI_OPT_PYRAMID);
-    return k > 0 ? (tg_pyramid)k : TG_PYRAMID_NONE;
+    return k > 0 ? (tgi_pyramid)k : TGI_PYRAMID_NONE;
 }
 /* Open the input again to hold as little as it can: a plan that does not fit may fit then, at
  * the cost of decoding pixels more than once. 0: that is no less, or was done, or the file is
@@ -356,27 +356,27 @@ size_t tgi_job_process_bytes(tg_job *job);
 /* TG_E_ARG for a job that was planned for another machine: it cannot `act` ("run") there. */
 tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err);
 /* One buffer of input rows for a tiling. */
-size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t);
+size_t tgi_job_staging_bytes(const tg_job *job, const tgi_tiling *t);
 /* Bytes that the writer's window and staging take for a tiling. */
-size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts);
+size_t tgi_job_extra_bytes(const tg_job *job, const tgi_tiling *t, tgi_bytes *parts);
 /* plan_seconds.c: fill in plan.seconds, of a plan that is complete otherwise. */
 void tgi_job_plan_seconds(tg_job *job);
 /* A run that computes all of a job on the processor: time its nodes; and keep for the next
  * estimate what it took, in all, when it has finished. */
-struct tg_exec;
-void tgi_job_learn_begin(tg_job *job, struct tg_exec *exec);
+struct tgi_exec;
+void tgi_job_learn_begin(tg_job *job, struct tgi_exec *exec);
 void tgi_job_learn_end(tg_job *job, double seconds);
 /* What no plan of a planned job's network takes less than with so many threads, when its
  * kernels take at least what they take for tiling `t` of it. */
-double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads);
+double tgi_job_least_seconds(const tg_job *job, const tgi_tiling *t, int threads);
 /* A round figure for all threads of a usual processor. */
-double tgi_flops_per_second(tg_isa isa, int threads);
+double tgi_flops_per_second(tgi_isa isa, int threads);
 /* plan_report.c: one more line of the plan; `fmt` takes `arg`. Lines beyond the last are left
  * out. */
-void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, tg_plan_kind kind,
+void tgi_job_add_line(tgi_plan_part *p, const char *name, uint64_t bytes, tg_plan_kind kind,
                       uint64_t free_bytes, const char *fmt, const char *arg);
 /* Its line for the margin, where there is one. */
-void tgi_job_add_margin(tg_plan_part *p);
+void tgi_job_add_margin(tgi_plan_part *p);
 /* plan_report.c: the plan in public form, and as JSON. After tgi_job_plan. */
 void tgi_job_plan_info(const tg_job *job, tg_plan_info *out);
 tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err);
@@ -389,12 +389,12 @@ tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err);
 /* job_run.c: an image out, tile by tile. */
 tg_status tgi_job_run_tiles(tg_job *job, tg_run_result *out, tgi_err *err);
 /* job_tensor.c: arrays, or an image, in; arrays out, as the model declares them. */
-void tgi_tensors_close(struct tg_tensors **t);
+void tgi_tensors_close(struct tgi_tensors **t);
 tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err);
 /* job_gate.c: all that the job writes and reads passes the gate (engine/out/gate.h). */
 struct tgi_gate;
 tg_status tgi_job_gate(const tg_job *job, tgi_err *err);
-tg_status tgi_gate_reads_source(const struct tgi_gate *g, const tg_source *s, const char *path,
+tg_status tgi_gate_reads_source(const struct tgi_gate *g, const tgi_source *s, const char *path,
                                 tgi_err *err);
 /* The same for one more file that is made of what a job is: it is none that the job reads. */
 tg_status tgi_job_spares(const tg_job *job, const char *path, const char *what, tgi_err *err);
@@ -408,8 +408,8 @@ void tgi_job_sides_drop(const tg_job *job, tg_status st);
 #define TGI_CLIPPED_MANY 0.01
 /* A copy that is a part of a job: what the job has computed becomes an image. */
 typedef struct tgi_copy_part {
-    const tg_image_meta *meta;  /* what to say of it, instead of what the input says */
-    struct tg_journal *journal; /* of the output, open; what a stopped run left is discarded.
+    const tgi_image_meta *meta;  /* what to say of it, instead of what the input says */
+    struct tgi_journal *journal; /* of the output, open; what a stopped run left is discarded.
                                    It is sealed, and its holder gives the name */
 } tgi_copy_part;
 
@@ -417,7 +417,7 @@ typedef struct tgi_copy_part {
 tg_status tgi_describe(const char *path, char **json, tgi_err *err);
 tg_status tgi_copy(tg_ctx *ctx, const tg_opts *o, const tgi_copy_part *part, tgi_err *err);
 /* Does the journal tell of such a part? Then nobody goes on with it. */
-int tgi_copy_was_part(const struct tg_journal *j);
+int tgi_copy_was_part(const struct tgi_journal *j);
 tg_status tgi_job_preview(tg_job *job, tgi_err *err);
 /* job_verify.c */
 tg_status tgi_job_verify(tg_job *job, tg_verify_result *out, tgi_err *err);
@@ -429,22 +429,22 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err);
 
 /* Statistics and the maps for every set: collected, or read from --stats. Arrays of
  * map.n_stats. */
-void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affine *out);
+void tgi_job_affine(const tg_job *job, const tgi_stats *s, tgi_affine *in, tgi_affine *out);
 
 /* stats_file.c */
 tg_status tgi_job_stats_look(tg_job *job, tgi_err *err); /* read them now, if they are there */
-tg_status tgi_job_stats_read(tg_job *job, tg_stats *sets, int *found, tgi_err *err);
+tg_status tgi_job_stats_read(tg_job *job, tgi_stats *sets, int *found, tgi_err *err);
 /* TG_E_CHANGED when the file is there and holds others than an interrupted output used. */
-tg_status tgi_job_stats_same(tg_job *job, const tg_stats *used, tgi_err *err);
+tg_status tgi_job_stats_same(tg_job *job, const tgi_stats *used, tgi_err *err);
 /* For passes without a journal (verify, preview): read, or collect with scratch from `mem`. */
 tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
-                                tg_stats *sets, tgi_err *err);
-tg_status tgi_job_stats_write(tg_job *job, const tg_stats *sets, tgi_err *err);
+                                tgi_stats *sets, tgi_err *err);
+tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err);
 void tgi_job_stats_forget(tg_job *job); /* of an input that was changed: what it wrote goes */
-void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n); /* member "channels" */
+void tgi_stats_json(tgi_jw *w, const tgi_stats *sets, int64_t n); /* member "channels" */
 
 /* descriptor.c: read MODEL.json beside the model, or what --descriptor names. */
-tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tg_descriptor *d,
+tg_status tgi_descriptor_load(const char *model, const tg_opts *o, tgi_descriptor *d,
                               tgi_err *err);
 
 #endif

@@ -27,7 +27,7 @@
 /* TG_E_DEVICE when the processor has no numbers of the precision asked for. */
 static tg_status processor_has(const tg_job *job, const char *why, tgi_err *err)
 {
-    const tg_isa isa = job->set.backend->isa;
+    const tgi_isa isa = job->set.backend->isa;
     const char *colon = why ? ": " : "";
     if (tgi_opts_choice(job->opts, TGI_OPT_PRECISION) == TGI_PRECISION_FP16)
         return tgi_fail(err, TG_E_DEVICE,
@@ -38,7 +38,7 @@ static tg_status processor_has(const tg_job *job, const char *why, tgi_err *err)
             err, TG_E_DEVICE,
             "--precision bf16 needs a processor with AVX512_BF16; the kernels of this "
             "run are %s%s%s%s",
-            tgi_isa_name(isa), isa == TG_ISA_AVX512 ? " without it" : "", colon,
+            tgi_isa_name(isa), isa == TGI_ISA_AVX512 ? " without it" : "", colon,
             why ? why : "");
     return TG_OK;
 }
@@ -57,7 +57,7 @@ static tg_status refuse_or_stay(tg_job *job, tg_status st, const char *why, tgi_
 /* What it computes with; it may not do. */
 static tg_status settle_device(tg_job *job, tgi_err *err)
 {
-    const tg_job_device *d = &job->dev;
+    const tgi_job_device *d = &job->dev;
     snprintf(job->device_text, sizeof job->device_text, "%s:%d, %s", d->ops->name, d->info.id,
              d->info.name);
     const char *missing = tgi_job_pick_kinds(job);
@@ -90,7 +90,7 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
         return refuse_or_stay(job, TG_OK, found.notice[0] ? found.notice : NULL, err);
     }
     job->dev =
-        (tg_job_device){.ops = found.ops, .info = found.info, .chosen = 1, .by_name = by_name};
+        (tgi_job_device){.ops = found.ops, .info = found.info, .chosen = 1, .by_name = by_name};
     return settle_device(job, err);
 }
 
@@ -138,7 +138,7 @@ static uint64_t budget_of(const tg_job *job, uint64_t free_before)
 /* What of `before` free bytes the job may take, beside a context that is known. */
 static void allow(tg_job *job, uint64_t before, uint64_t total)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     d->budget_bytes = budget_of(job, before);
     d->margin_bytes = 0;
     if (!d->budget_bytes) {
@@ -157,7 +157,7 @@ static void allow(tg_job *job, uint64_t before, uint64_t total)
 
 /* Free now, as the management library says; 0: it does not. Where it counts much more than the
  * device has, it speaks of the whole of which this one is an instance (MIG). */
-static uint64_t told_free(const tg_device_info *info)
+static uint64_t told_free(const tgi_device_info *info)
 {
     const int id = tgi_gpu_of_uuid(info->uuid); /* the driver may count others */
     uint64_t free_bytes = 0, used = 0;
@@ -166,9 +166,9 @@ static uint64_t told_free(const tg_device_info *info)
     return free_bytes + used > info->total_bytes + info->total_bytes / 8 ? 0 : free_bytes;
 }
 
-static tg_device_others others_now(const tg_device_info *info)
+static tgi_device_others others_now(const tgi_device_info *info)
 {
-    tg_device_others o = {0};
+    tgi_device_others o = {0};
     const int id = tgi_gpu_of_uuid(info->uuid);
     o.told = id != TG_GPU_NONE && tgi_gpu_others(id, &o.bytes, &o.listed);
     return o;
@@ -177,8 +177,8 @@ static tg_device_others others_now(const tg_device_info *info)
 /* What is free and what others hold at the same moment: nobody came or went between two looks.
  * Without a context the management library tells both. */
 #define LOOKS 8 /* somebody who is never still counts as ours */
-static tg_status look(const tg_job_device *d, uint64_t *free_bytes, uint64_t *total,
-                      tg_device_others *others, tgi_err *err)
+static tg_status look(const tgi_job_device *d, uint64_t *free_bytes, uint64_t *total,
+                      tgi_device_others *others, tgi_err *err)
 {
     for (int i = 0; i < LOOKS; i++) {
         *others = others_now(&d->info);
@@ -186,7 +186,7 @@ static tg_status look(const tg_job_device *d, uint64_t *free_bytes, uint64_t *to
             TGI_TRY(d->ops->memory(d->device, free_bytes, total, err));
         else
             *free_bytes = told_free(&d->info);
-        const tg_device_others again = others_now(&d->info);
+        const tgi_device_others again = others_now(&d->info);
         if (again.told == others->told && again.bytes == others->bytes)
             return TG_OK;
     }
@@ -197,8 +197,8 @@ static tg_status look(const tg_job_device *d, uint64_t *free_bytes, uint64_t *to
 /* Of what is missing on the device, our part: free memory went from `had` to `has`, and others
  * from `then` to `now`. Without ourselves in the later list (a container may see that of
  * another namespace) all of it counts as ours. */
-static uint64_t our_part(uint64_t had, uint64_t has, const tg_device_others *then,
-                         const tg_device_others *now)
+static uint64_t our_part(uint64_t had, uint64_t has, const tgi_device_others *then,
+                         const tgi_device_others *now)
 {
     int64_t ours = (int64_t)had - (int64_t)has;
     if (then->told && now->told && now->listed)
@@ -219,9 +219,9 @@ static void keep_context(tg_job *job, int first)
 
 tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     uint64_t told = 0, total = 0;
-    tg_device_others then;
+    tgi_device_others then;
     if (!d->ops || d->device || d->of_file)
         return TG_OK;
     TGI_TRY(look(d, &told, &total, &then, err));
@@ -246,9 +246,9 @@ tg_status tgi_job_device_open(tg_job *job, tgi_err *err)
 
 void tgi_job_device_recount(tg_job *job)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     uint64_t now = 0, total = d->info.total_bytes;
-    tg_device_others others;
+    tgi_device_others others;
     if (d->device && look(d, &now, &total, &others, NULL) == TG_OK && now < d->free_bytes) {
         d->context_bytes += our_part(d->free_bytes, now, &d->others, &others);
         d->free_bytes = now;
@@ -259,7 +259,7 @@ void tgi_job_device_recount(tg_job *job)
 
 tg_status tgi_job_device_see(tg_job *job, tgi_err *err)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     tgi_measured m;
     if (!d->ops || d->device)
         return TG_OK;
@@ -295,39 +295,39 @@ void tgi_job_device_close(tg_job *job)
     job->dev.supposed = job->dev.of_file;
 }
 
-static tg_device_rates rates_of(const tg_job *job)
+static tgi_rates rates_of(const tg_job *job)
 {
     return tgi_device_rates(job->dev.info.multiprocessors, job->dev.element);
 }
 
 /* ---- Plan -------------------------------------------------------------------------------- */
 
-static tg_device_form form_of(const tg_job *job, const tg_tiling *t)
+static tgi_device_form form_of(const tg_job *job, const tgi_tiling *t)
 {
-    tg_device_form f = {0};
+    tgi_device_form f = {0};
     job->ends->form(job, t, &f);
     return f;
 }
 
-double tgi_job_device_seconds(void *user, const tg_tiling *t)
+double tgi_job_device_seconds(void *user, const tgi_tiling *t)
 {
     const tg_job *job = user;
-    const tg_device_rates r = rates_of(job);
+    const tgi_rates r = rates_of(job);
     return tgi_device_seconds(&r, t, job->ends->band_pixels(job, t));
 }
 
-double tgi_job_device_all_seconds(const tg_job *job, const tg_tiling *t, double items,
+double tgi_job_device_all_seconds(const tg_job *job, const tgi_tiling *t, double items,
                                   double pixel_bytes)
 {
-    const tg_device_rates r = rates_of(job);
+    const tgi_rates r = rates_of(job);
     const int lanes = job->dev.form.lanes > 1 ? job->dev.form.lanes : 1;
     return tgi_device_all_seconds(&r, t, items, lanes, pixel_bytes);
 }
 
-size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
+size_t tgi_job_device_extra(tg_job *job, const tgi_tiling *t, size_t host)
 {
-    tg_device_need need;
-    const tg_device_form form = form_of(job, t);
+    tgi_device_need need;
+    const tgi_device_form form = form_of(job, t);
     tgi_err e = {0};
     if (tgi_device_need_of(job->dev.ops, t, &form, &need, &e) != TG_OK) {
         if (job->uncounted.code == TG_OK)
@@ -347,31 +347,31 @@ size_t tgi_job_device_extra(tg_job *job, const tg_tiling *t, size_t host)
 
 uint64_t tgi_job_device_planned(const tg_job *job)
 {
-    const tg_job_device *d = &job->dev;
+    const tgi_job_device *d = &job->dev;
     return d->context_bytes + d->library_bytes + d->need.block + d->need.program;
 }
 
 uint64_t tgi_job_device_taken(const tg_job *job)
 {
-    const tg_job_device *d = &job->dev;
+    const tgi_job_device *d = &job->dev;
     uint64_t now = 0, total;
-    tg_device_others others;
+    tgi_device_others others;
     if (!d->device || look(d, &now, &total, &others, NULL) != TG_OK)
         return 0;
     return d->context_bytes + our_part(d->free_bytes, now, &d->others, &others);
 }
 
 /* As many cells beside each other as the device wants and both memories hold. */
-static tg_status add_lanes(tg_job *job, const tg_tiling *t, size_t host, tgi_err *err)
+static tg_status add_lanes(tg_job *job, const tgi_tiling *t, size_t host, tgi_err *err)
 {
-    tg_job_device *d = &job->dev;
-    const tg_device_rates r = rates_of(job);
+    tgi_job_device *d = &job->dev;
+    const tgi_rates r = rates_of(job);
     const int64_t cells =
         tgi_min(tgi_device_lanes_wanted(&r, t), t->cells * job->ends->items(job));
     const size_t fixed = tgi_sat_add(job->ends->device_beside(job, t), d->need.packing);
     for (int lanes = 2; lanes <= cells; lanes++) {
-        tg_device_form form = d->form;
-        tg_device_need need;
+        tgi_device_form form = d->form;
+        tgi_device_need need;
         form.lanes = lanes;
         TGI_TRY(tgi_device_need_of(d->ops, t, &form, &need, err));
         if (tgi_sat_add(need.block, need.program) > d->limit_bytes ||
@@ -385,8 +385,8 @@ static tg_status add_lanes(tg_job *job, const tg_tiling *t, size_t host, tgi_err
 
 tg_status tgi_job_device_count(tg_job *job, size_t host, tgi_err *err)
 {
-    tg_job_device *d = &job->dev;
-    const tg_tiling *t = &job->plan.choice.tiling;
+    tgi_job_device *d = &job->dev;
+    const tgi_tiling *t = &job->plan.choice.tiling;
     d->form = form_of(job, t);
     TGI_TRY(tgi_device_need_of(d->ops, t, &d->form, &d->need, err));
     TGI_TRY(add_lanes(job, t, host, err));
@@ -398,8 +398,8 @@ tg_status tgi_job_device_count(tg_job *job, size_t host, tgi_err *err)
 
 void tgi_job_device_lines(tg_job *job)
 {
-    const tg_job_device *d = &job->dev;
-    tg_plan_part *p = &job->plan;
+    const tgi_job_device *d = &job->dev;
+    tgi_plan_part *p = &job->plan;
     const int lanes = d->form.lanes > 1 ? d->form.lanes : 1;
     char text[160], size[32];
     tgi_job_add_line(p, "context", d->context_bytes, TG_PLAN_DEVICE, 0, "%s",
@@ -438,7 +438,7 @@ void tgi_job_device_keep_refused(tg_job *job)
 
 tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err)
 {
-    const tg_job_device *d = &job->dev;
+    const tgi_job_device *d = &job->dev;
     char need[32], have[32];
     const uint64_t all = tgi_sat_add(least, (size_t)(d->context_bytes + d->library_bytes));
     const uint64_t mib = (all + ((uint64_t)1 << 20) - 1) >> 20;
@@ -464,20 +464,20 @@ tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err)
 
 int tgi_job_device_shrink(tg_job *job, tg_status st, const tgi_err *e)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     char had[32];
     if (!d->ops || !d->device)
         return 0;
     if (st == TG_E_UNSUPPORTED && d->library && !d->settled) {
         tgi_job_warn(job, "%s: planned again without its library (%.100s)", job->device_text,
                      e->text);
-        d->info.kinds &= ~TG_KIND_LIBRARY;
-        d->kinds &= ~TG_KIND_LIBRARY;
+        d->info.kinds &= ~TGI_KIND_LIBRARY;
+        d->kinds &= ~TGI_KIND_LIBRARY;
         tgi_job_drop_plan(job);
         tgi_job_device_close(job);
         return 1;
     }
-    if (st != TG_E_NOMEM || !e->asked_by || strcmp(e->asked_by, TG_DEVICE_ASKS) != 0)
+    if (st != TG_E_NOMEM || !e->asked_by || strcmp(e->asked_by, TGI_DEVICE_ASKS) != 0)
         return 0;
     d->ran_out = d->need.block + d->need.program;
     tgi_job_warn(job,
@@ -502,7 +502,7 @@ tg_status tgi_job_device_answer(const tg_job *job, tg_status st, const tgi_err *
 
 void tgi_job_device_result(const tg_job *job, tg_run_result *res)
 {
-    const tg_job_device *d = &job->dev;
+    const tgi_job_device *d = &job->dev;
     res->device = job->device_text;
     res->device_predicted_bytes = tgi_job_device_planned(job);
     res->device_measured_bytes = tgi_job_device_taken(job);
@@ -511,8 +511,8 @@ void tgi_job_device_result(const tg_job *job, tg_run_result *res)
     if (d->device && d->ops->times(d->device, seconds, NULL) == TG_OK) {
         for (int i = 0; i < 3; i++)
             seconds[i] -= d->seconds_before[i];
-        res->device_upload_seconds = seconds[TG_QUEUE_UPLOAD];
-        res->device_download_seconds = seconds[TG_QUEUE_DOWNLOAD];
-        res->device_kernel_seconds = seconds[TG_QUEUE_COMPUTE];
+        res->device_upload_seconds = seconds[TGI_QUEUE_UPLOAD];
+        res->device_download_seconds = seconds[TGI_QUEUE_DOWNLOAD];
+        res->device_kernel_seconds = seconds[TGI_QUEUE_COMPUTE];
     }
 }

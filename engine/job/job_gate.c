@@ -41,7 +41,7 @@ static tg_status reads_model(const tgi_gate *g, const tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_gate_reads_source(const tgi_gate *g, const tg_source *s, const char *path,
+tg_status tgi_gate_reads_source(const tgi_gate *g, const tgi_source *s, const char *path,
                                 tgi_err *err)
 {
     const char *file;

@@ -26,15 +26,15 @@ static tg_status required(const tg_opts *o, tgi_opt id, const char *what, char *
     return copy_text(v, out, err);
 }
 
-static tg_status pick_backend(const tg_opts *o, const tgi_machine *m, tg_settings *s,
+static tg_status pick_backend(const tg_opts *o, const tgi_machine *m, tgi_settings *s,
                               tgi_err *err)
 {
-    tg_isa isa = m->isa, cap = TG_ISA_COUNT;
+    tgi_isa isa = m->isa, cap = TGI_ISA_COUNT;
     const char *name = tgi_opts_str(o, TGI_OPT_ISA);
     if (name && strcmp(name, "auto") != 0 && !tgi_isa_parse(name, &cap))
         return tgi_fail(err, TG_E_ARG, "--isa %s: unknown instruction set", name);
-    s->isa_given = cap != TG_ISA_COUNT;
-    if (cap != TG_ISA_COUNT)
+    s->isa_given = cap != TGI_ISA_COUNT;
+    if (cap != TGI_ISA_COUNT)
         isa = cap;
     s->backend = tgi_backend_for(isa);
     if (!s->backend || !(m->sets >> isa & 1))
@@ -57,9 +57,9 @@ static tg_status pick_backend(const tg_opts *o, const tgi_machine *m, tg_setting
 }
 
 /* Which normalisation holds: the option, else the descriptor's, else none. */
-static tg_status pick_normalisation(const tg_opts *o, tg_settings *s, tgi_err *err)
+static tg_status pick_normalisation(const tg_opts *o, tgi_settings *s, tgi_err *err)
 {
-    const tg_descriptor *d = &s->descriptor;
+    const tgi_descriptor *d = &s->descriptor;
     const char *text = tgi_opts_str(o, TGI_OPT_NORMALIZE);
     s->normalize_given = text || d->normalize[0];
     if (!text)
@@ -72,7 +72,7 @@ static tg_status pick_normalisation(const tg_opts *o, tg_settings *s, tgi_err *e
 
 /* Output type, and whether values go back to the input's scale: a descriptor says so; without
  * one an integer output would be meaningless in normalised units, so it is mapped back. */
-static void pick_output(const tg_opts *o, tg_settings *s, tg_dtype input)
+static void pick_output(const tg_opts *o, tgi_settings *s, tg_dtype input)
 {
     tg_dtype asked = TG_DTYPE_NONE;
     const int given = tgi_opts_dtype(o, &asked);
@@ -86,7 +86,7 @@ static void pick_output(const tg_opts *o, tg_settings *s, tg_dtype input)
         s->descriptor.denormalize || (!s->descriptor.present && !tgi_dtype_is_float(s->dtype));
 }
 
-static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tg_settings *s,
+static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_settings *s,
                                tgi_err *err)
 {
     TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
@@ -98,7 +98,7 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tg_settin
     s->threads = (int)tgi_opts_int(o, TGI_OPT_THREADS, m->processors);
     tgi_opts_tile(o, &s->tile);
     tgi_opts_compress(o, &s->compress);
-    s->pad = (tg_pad_mode)tgi_opts_choice(o, TGI_OPT_PAD);
+    s->pad = (tgi_pad_mode)tgi_opts_choice(o, TGI_OPT_PAD);
     s->raw_size = tgi_opts_flag(o, TGI_OPT_RAW_SIZE);
     if (s->raw_size && tgi_opts_flag(o, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG, "--same-size and --raw-size exclude each other");
@@ -106,7 +106,7 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tg_settin
     s->exact = tgi_opts_flag(o, TGI_OPT_EXACT);
     TGI_TRY(tgi_descriptor_load(s->model, o, &s->descriptor, err));
     s->labels = s->descriptor.labels || tgi_opts_flag(o, TGI_OPT_LABELS);
-    if (s->labels && tgi_opts_pyramid(o) == TG_PYRAMID_MEAN)
+    if (s->labels && tgi_opts_pyramid(o) == TGI_PYRAMID_MEAN)
         return tgi_fail(err, TG_E_ARG,
                         "means of labels are no labels: --pyramid nearest, or leave it out");
     TGI_TRY(pick_normalisation(o, s, err));
@@ -115,9 +115,9 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tg_settin
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
-static tg_status open_reader(tg_job *job, tg_source **out, tgi_err *err)
+static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
 {
-    const tg_open_opts opts = {
+    const tgi_open_opts opts = {
         .series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
         .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
         .threads = TGI_JOB_READERS,
@@ -133,7 +133,7 @@ static tg_status open_reader(tg_job *job, tg_source **out, tgi_err *err)
     return tgi_source_open(job->set.input, &opts, out, err);
 }
 
-static tg_status expect_planes(tg_job *job, tg_source *source, tgi_err *err)
+static tg_status expect_planes(tg_job *job, tgi_source *source, tgi_err *err)
 {
     return source->ops->expect && job->map.channel_stride > 0
                ? source->ops->expect(source, job->map.channels, job->map.channel_stride, err)
@@ -158,9 +158,9 @@ static tg_status open_source(tg_job *job, tgi_err *err)
 }
 
 /* The same image: what was planned of the one holds for the other. */
-static int same_image(const tg_source *a, const tg_source *b)
+static int same_image(const tgi_source *a, const tgi_source *b)
 {
-    const tg_image_info *i = a->ops->info(a), *k = b->ops->info(b);
+    const tgi_image_info *i = a->ops->info(a), *k = b->ops->info(b);
     tgi_held f, g;
     for (int64_t n = 0;; n++) {
         const int more = tgi_source_held(a, n, &f);
@@ -177,7 +177,7 @@ static int same_image(const tg_source *a, const tg_source *b)
 
 int tgi_job_spare_source(tg_job *job)
 {
-    tg_source *least = NULL;
+    tgi_source *least = NULL;
     tgi_err ignored = {0};
     if (job->spare || !job->source)
         return 0;
@@ -211,7 +211,7 @@ static const char as_given[] = "arrays are written as the network gives them";
 static tg_status bind_output(tg_job *job, tgi_err *err)
 {
     char text[96];
-    const tg_graph *g = job->graph;
+    const tgi_graph *g = job->graph;
     const int image = tgi_output_is_image(g, 0, &job->out_desc),
               arrays = tgi_names_arrays(job->set.output);
     if (arrays || (!image && !job->set.output))
@@ -249,11 +249,11 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
 
 /* Numbers of channels, made here (--labels) or by the network itself, are of no scale, and
  * small integers hold them. */
-static tg_status type_labels(tg_job *job, const tg_shapes *s, tgi_err *err)
+static tg_status type_labels(tg_job *job, const tgi_shapes *s, tgi_err *err)
 {
-    const tg_graph *g = job->graph;
+    const tgi_graph *g = job->graph;
     const int made_by = g->values[g->out[0].value].producer;
-    const tg_node *n = made_by >= 0 ? &g->nodes[made_by] : NULL;
+    const tgi_node *n = made_by >= 0 ? &g->nodes[made_by] : NULL;
     tg_dtype asked;
     double lo, hi;
     if (!n || (strcmp(n->op->name, "ArgMax") != 0 && strcmp(n->op->name, "ArgMin") != 0) ||
@@ -290,7 +290,7 @@ static void type_integers(tg_job *job)
 static void warn_of_padding(tg_job *job)
 {
     for (int k = 0; k < 3; k++) {
-        const tg_fit *f = &job->map.fit[k];
+        const tgi_fit *f = &job->map.fit[k];
         if (tgi_graph_fixed_extent(job->graph, k) && f->place.step_in == 0 &&
             f->size > job->map.extent[k]) {
             tgi_job_warn(
@@ -314,10 +314,10 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network takes %d inputs; an image feeds one: give .npy arrays",
                         job->graph->n_in);
-    const tg_mapping_opts how = {.roi = has_roi ? &roi : NULL,
-                                 .planes = &planes,
-                                 .pad = job->set.pad,
-                                 .same_size = !job->set.raw_size};
+    const tgi_mapping_opts how = {.roi = has_roi ? &roi : NULL,
+                                  .planes = &planes,
+                                  .pad = job->set.pad,
+                                  .same_size = !job->set.raw_size};
     tgi_err e = {0};
     const tg_status st =
         tgi_mapping_input(job->graph, job->info, &how, &job->map, &job->in_desc, &e);
@@ -333,7 +333,7 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
     const size_t before = tgi_mem_held();
     TGI_TRY(expect_planes(job, job->source, err));
     job->source_bytes += tgi_mem_held() - before; /* or less than it was */
-    tg_shapes shapes = {0};
+    tgi_shapes shapes = {0};
     TGI_TRY(tgi_graph_infer(job->graph, &job->in_desc, &shapes, err));
     job->out_desc = shapes.desc[job->graph->out[0].value];
     warn_of_padding(job);
@@ -347,7 +347,7 @@ static tg_status bind_image(tg_job *job, tgi_err *err)
 /* What the file says of its pixels, and the network is not told. */
 static void warn_of_form(tg_job *job)
 {
-    const tg_image_info *i = job->info;
+    const tgi_image_info *i = job->info;
     if (i->meta.orientation > 1)
         tgi_job_warn(job,
                      "the file says orientation %d; pixels are read and written as stored, not "
@@ -382,9 +382,9 @@ static tg_status look_at_scratch(tg_job *job, tgi_err *err)
     if (!d)
         return tgi_fail(err, TG_E_NOT_FOUND, "--scratch %s: %s names no disk that it lies on",
                         job->set.scratch, m->name);
-    job->scratch_place = (tg_scratch_place){.free_bytes = d->free_bytes,
-                                            .device = (uint64_t)(d - m->disk) + 1,
-                                            .in_memory = d->in_memory != 0};
+    job->scratch_place = (tgi_scratch_place){.free_bytes = d->free_bytes,
+                                             .device = (uint64_t)(d - m->disk) + 1,
+                                             .in_memory = d->in_memory != 0};
     return TG_OK;
 }
 
@@ -400,7 +400,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     warn_of_precision(job);
     if (job->set.scratch)
         TGI_TRY(look_at_scratch(job, err));
-    TGI_TRY(tgi_graph_load_onnx(job->set.model, job->set.labels ? TG_GRAPH_LABELS : 0,
+    TGI_TRY(tgi_graph_load_onnx(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
                                 &job->graph, err));
     const int arrays = tgi_opts_n_tensors(job->opts) > 0 ||
                        (is_npy(job->set.input) && !tgi_source_is_set(job->set.input));
@@ -464,7 +464,7 @@ tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err
     return TG_OK;
 }
 
-static void free_plan(tg_plan_part *p)
+static void free_plan(tgi_plan_part *p)
 {
     tgi_tiling_free(&p->choice.tiling);
     tgi_stages_free(&p->stages);
@@ -519,10 +519,10 @@ void tgi_job_warn(tg_job *job, const char *fmt, ...)
     tgi_ctx_log(job->ctx, TG_LOG_WARN, "%s", text);
 }
 
-void tgi_job_affine(const tg_job *job, const tg_stats *s, tg_affine *in, tg_affine *out)
+void tgi_job_affine(const tg_job *job, const tgi_stats *s, tgi_affine *in, tgi_affine *out)
 {
     *in = tgi_stats_affine(&job->set.normalize, s);
-    *out = (tg_affine){1, 0};
+    *out = (tgi_affine){1, 0};
     if (job->set.invert && in->mul != 0)
-        *out = (tg_affine){1 / in->mul, -in->add / in->mul};
+        *out = (tgi_affine){1 / in->mul, -in->add / in->mul};
 }

@@ -12,7 +12,7 @@
 #define ROWS_BYTES ((size_t)1 << 20)   /* read at once, unless a row is longer */
 #define READER_BYTES ((size_t)2 << 20) /* a window on uncompressed tiles, and the index */
 
-static tgi_picture_spec spec_of(const tg_sink_layout *l, const tg_image_meta *meta)
+static tgi_picture_spec spec_of(const tgi_sink_layout *l, const tgi_image_meta *meta)
 {
     tgi_picture_spec s = {.height = l->height,
                           .width = l->width,
@@ -46,7 +46,7 @@ tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out
         return tgi_fail(err, TG_E_ARG,
                         "ImageJ reads stacks that are not compressed: leave out --compress, or "
                         "--format imagej");
-    if (tgi_opts_pyramid(opts) != TG_PYRAMID_NONE)
+    if (tgi_opts_pyramid(opts) != TGI_PYRAMID_NONE)
         return tgi_fail(err, TG_E_ARG,
                         "an ImageJ stack has no smaller levels: leave out --pyramid, or "
                         "--format imagej");
@@ -55,7 +55,7 @@ tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out
 }
 
 tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
-                            const tg_sink_layout *l, const tg_image_meta *meta, tgi_err *err)
+                            const tgi_sink_layout *l, const tgi_image_meta *meta, tgi_err *err)
 {
     const tgi_picture_spec s = spec_of(l, meta);
     if (!w)
@@ -65,7 +65,7 @@ tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
     if (st == TG_OK && !w->images && l->n_planes != 1)
         st = tgi_fail(&why, TG_E_ARG, "a %s holds one plane, the output has %lld", w->name,
                       (long long)l->n_planes);
-    if (st == TG_OK && !w->images && meta && meta->stored_as == TG_STORED_CMYK)
+    if (st == TG_OK && !w->images && meta && meta->stored_as == TGI_STORED_CMYK)
         st = tgi_fail(&why, TG_E_ARG, "a %s holds light, the samples are CMYK inks", w->name);
     return st == TG_OK ? TG_OK
                        : tgi_fail(err, st, "%s: %s: %schoose --dtype, --planes or --roi", path,
@@ -75,7 +75,7 @@ tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
 /* A picture of numbers on the input's scale is of the input's type; of others there is none. */
 static void choose_type(tg_job *job)
 {
-    tg_settings *s = &job->set;
+    tgi_settings *s = &job->set;
     tg_dtype asked;
     const tg_dtype in = job->info ? job->info->dtype : TG_DTYPE_NONE;
     if (job->plan.valid || !job->ends->tiled || !tgi_picture_writer_for(s->output) ||
@@ -96,13 +96,13 @@ tg_status tgi_job_plan_output(tg_job *job, tgi_err *err)
 }
 
 /* Rows read at once: pixels, and one row of them interleaved. */
-static int64_t rows_at_once(const tg_sink_layout *l, size_t row)
+static int64_t rows_at_once(const tgi_sink_layout *l, size_t row)
 {
     return tgi_clamp((int64_t)(ROWS_BYTES / row), 1, l->height);
 }
 
-size_t tgi_picture_make_bytes(const tgi_picture_writer *w, const tg_sink_layout *l,
-                              const tg_image_meta *meta)
+size_t tgi_picture_make_bytes(const tgi_picture_writer *w, const tgi_sink_layout *l,
+                              const tgi_image_meta *meta)
 {
     const tgi_picture_spec s = spec_of(l, meta);
     const size_t row = (size_t)l->width * l->pixel_bytes;
@@ -114,8 +114,8 @@ size_t tgi_picture_make_bytes(const tgi_picture_writer *w, const tg_sink_layout 
 
 typedef struct making {
     const tgi_picture_writer *writer;
-    const tg_sink_layout *layout;
-    const tg_image_meta *meta;
+    const tgi_sink_layout *layout;
+    const tgi_image_meta *meta;
 } making;
 
 /* Samples that lie in planes, side by side. */
@@ -129,10 +129,10 @@ static void interleave(uint8_t *dst, const uint8_t *src, size_t sample_pitch, in
 }
 
 /* One image of the file: samples [s0, s1) of a plane. */
-static tg_status copy_image(const making *m, tg_source *s, void *state, int64_t plane, int s0,
+static tg_status copy_image(const making *m, tgi_source *s, void *state, int64_t plane, int s0,
                             int s1, uint8_t *band, int64_t rows, uint8_t *row, tgi_err *err)
 {
-    const tg_sink_layout *l = m->layout;
+    const tgi_sink_layout *l = m->layout;
     const size_t size = tgi_dtype_size(l->dtype), pitch = (size_t)l->width * size;
     for (int64_t y = 0; y < l->height; y += rows) {
         const int64_t n = tgi_min(rows, l->height - y);
@@ -151,7 +151,7 @@ static tg_status copy_image(const making *m, tg_source *s, void *state, int64_t 
     return TG_OK;
 }
 
-static tg_status copy_rows(const making *m, const tgi_picture_spec *spec, tg_source *s,
+static tg_status copy_rows(const making *m, const tgi_picture_spec *spec, tgi_source *s,
                            void *state, uint8_t *band, int64_t rows, uint8_t *row, tgi_err *err)
 {
     const tgi_picture_writer *w = m->writer;
@@ -168,15 +168,15 @@ static tg_status copy_rows(const making *m, const tgi_picture_spec *spec, tg_sou
 static tg_status make(void *arg, const char *partial, const char *made, tgi_err *err)
 {
     const making *m = arg;
-    const tg_sink_layout *l = m->layout;
-    const tg_open_opts o = {.threads = 1};
+    const tgi_sink_layout *l = m->layout;
+    const tgi_open_opts o = {.threads = 1};
     const tgi_picture_spec spec = spec_of(l, m->meta);
     const tgi_part_spec part = {
         .path = made, .ending = "", .bytes = TGI_PART_GROWS, .replace = 1};
     tgi_part to = TGI_PART_CLOSED;
     const size_t pixels = (size_t)l->width * l->pixel_bytes;
     const int64_t rows = rows_at_once(l, pixels);
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     void *state = NULL;
     uint8_t *band = tgi_malloc(TGI_TAG_IO, ((size_t)rows + 1) * pixels);
     tg_status st = band ? tgi_source_open(partial, &o, &s, err)
@@ -196,8 +196,8 @@ static tg_status make(void *arg, const char *partial, const char *made, tgi_err 
     return st;
 }
 
-tg_status tgi_picture_make(const tgi_picture_writer *w, const tg_sink_layout *l,
-                           const tg_image_meta *meta, tg_journal *j, tgi_err *err)
+tg_status tgi_picture_make(const tgi_picture_writer *w, const tgi_sink_layout *l,
+                           const tgi_image_meta *meta, tgi_journal *j, tgi_err *err)
 {
     making m = {w, l, meta};
     return w ? tgi_journal_make(j, make, &m, err) : TG_OK;

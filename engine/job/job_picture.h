@@ -17,12 +17,12 @@ tg_status tgi_picture_choose(const tg_opts *opts, const tgi_picture_writer **out
 /* What a layout asks of the writer `w` (NULL: nothing). TG_E_ARG: the format says no; `path` is
  * named, and what to write instead. `meta` as for the layout. */
 tg_status tgi_picture_check(const tgi_picture_writer *w, const char *path,
-                            const tg_sink_layout *l, const tg_image_meta *meta, tgi_err *err);
+                            const tgi_sink_layout *l, const tgi_image_meta *meta, tgi_err *err);
 /* Memory that making it takes; 0 when w is NULL. */
-size_t tgi_picture_make_bytes(const tgi_picture_writer *w, const tg_sink_layout *l,
-                              const tg_image_meta *meta);
+size_t tgi_picture_make_bytes(const tgi_picture_writer *w, const tgi_sink_layout *l,
+                              const tgi_image_meta *meta);
 /* Make it, unless w is NULL: before tgi_journal_finish. */
-tg_status tgi_picture_make(const tgi_picture_writer *w, const tg_sink_layout *l,
-                           const tg_image_meta *meta, tg_journal *j, tgi_err *err);
+tg_status tgi_picture_make(const tgi_picture_writer *w, const tgi_sink_layout *l,
+                           const tgi_image_meta *meta, tgi_journal *j, tgi_err *err);
 
 #endif

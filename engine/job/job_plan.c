@@ -22,14 +22,14 @@
 
 /* ---- Room -------------------------------------------------------------------------------- */
 
-tg_bytes tgi_plan_first_bytes(tg_job *job)
+tgi_bytes tgi_plan_first_bytes(tg_job *job)
 {
-    return (tg_bytes){.process = tgi_job_process_bytes(job), .allowance = ALLOWANCE_BYTES};
+    return (tgi_bytes){.process = tgi_job_process_bytes(job), .allowance = ALLOWANCE_BYTES};
 }
 
 static size_t fixed_bytes(const tg_job *job)
 {
-    const tg_bytes *b = &job->plan.bytes;
+    const tgi_bytes *b = &job->plan.bytes;
     return b->process + b->allowance + b->journal + b->decoder + b->weights + b->scratch +
            b->receipt + b->picture + b->pyramid + b->statistics + b->rows;
 }
@@ -43,14 +43,14 @@ static size_t pass_beside(const tg_job *job)
 /* Blocks that are mapped whatever the tiling. */
 static size_t mapped_bytes(const tg_job *job)
 {
-    const tg_bytes *b = &job->plan.bytes;
+    const tgi_bytes *b = &job->plan.bytes;
     return b->weights + b->receipt + b->rows + pass_beside(job);
 }
 
 /* What a tiling may take of this machine's memory. */
 static size_t host_room(const tg_job *job)
 {
-    const tg_plan_part *p = &job->plan;
+    const tgi_plan_part *p = &job->plan;
     const size_t taken = tgi_sat_add(fixed_bytes(job), pass_beside(job));
     return p->budget > taken ? tgi_room_beside(p->budget - taken, mapped_bytes(job)) : 0;
 }
@@ -64,48 +64,48 @@ size_t tgi_plan_least_bytes(const tg_job *job)
 
 /* ---- Choose ------------------------------------------------------------------------------ */
 
-double tgi_flops_per_second(tg_isa isa, int threads)
+double tgi_flops_per_second(tgi_isa isa, int threads)
 {
-    static const double per_thread[TG_ISA_COUNT] = {
-        [TG_ISA_PORTABLE] = 20e9, [TG_ISA_AVX2] = 110e9, [TG_ISA_AVX512] = 200e9};
+    static const double per_thread[TGI_ISA_COUNT] = {
+        [TGI_ISA_PORTABLE] = 20e9, [TGI_ISA_AVX2] = 110e9, [TGI_ISA_AVX512] = 200e9};
     return per_thread[isa] * threads;
 }
 
-static double flops_of(const tg_settings *s)
+static double flops_of(const tgi_settings *s)
 {
     return tgi_flops_per_second(s->backend->isa, s->threads);
 }
 
-static size_t beside_of(void *user, const tg_tiling *t)
+static size_t beside_of(void *user, const tgi_tiling *t)
 {
     const tg_job *job = user;
     return job->ends->beside(job, t);
 }
 
-static size_t device_extra_of(void *user, const tg_tiling *t)
+static size_t device_extra_of(void *user, const tgi_tiling *t)
 {
     return tgi_job_device_extra(user, t, host_room(user));
 }
 
-static void fill_args(tg_job *job, const int64_t fixed[3], tg_choose_args *a)
+static void fill_args(tg_job *job, const int64_t fixed[3], tgi_choose_args *a)
 {
     const int device = job->dev.ops != NULL;
-    *a = (tg_choose_args){.stage = &job->plan.stages->one,
-                          .threads = job->set.threads,
-                          .limit_bytes = device ? job->dev.limit_bytes : host_room(job),
-                          .flops_per_second = flops_of(&job->set),
-                          .seconds = device ? tgi_job_device_seconds : NULL,
-                          .tallest = device ? TGI_JOB_DEVICE_TALLEST : 0,
-                          .extra = device ? device_extra_of : beside_of,
-                          .user = job};
+    *a = (tgi_choose_args){.stage = &job->plan.stages->one,
+                           .threads = job->set.threads,
+                           .limit_bytes = device ? job->dev.limit_bytes : host_room(job),
+                           .flops_per_second = flops_of(&job->set),
+                           .seconds = device ? tgi_job_device_seconds : NULL,
+                           .tallest = device ? TGI_JOB_DEVICE_TALLEST : 0,
+                           .extra = device ? device_extra_of : beside_of,
+                           .user = job};
     job->ends->unit(job, a->unit);
     memcpy(a->fixed, fixed, sizeof a->fixed);
 }
 
 int tgi_plan_fits(tg_job *job, const int64_t fixed[3])
 {
-    tg_choose_args a;
-    tg_choice c;
+    tgi_choose_args a;
+    tgi_choice c;
     fill_args(job, fixed, &a);
     const int fits = tgi_choose(&a, &c, NULL) == TG_OK;
     if (fits)
@@ -116,22 +116,22 @@ int tgi_plan_fits(tg_job *job, const int64_t fixed[3])
 /* A device's weights are no memory of ours but while they are sent, which its extra counts. */
 static void set_weights(tg_job *job)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     p->bytes.weights = job->dev.ops ? 0 : tgi_align_size(p->net->packed_bytes, 64);
 }
 
 /* With the net's kernels as they are: the adopted tiling when it fits, else the best there is
  * on the same file grid. */
-static tg_status choose_tiling(void *user, tg_choice *out)
+static tg_status choose_tiling(void *user, tgi_choice *out)
 {
     tg_job *job = user;
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     set_weights(job);
-    tg_choose_args a;
+    tgi_choose_args a;
     fill_args(job, p->fixed, &a);
     job->dev.host_least = SIZE_MAX;
     if (p->adopted.valid) {
-        tg_tiling t;
+        tgi_tiling t;
         TGI_TRY(tgi_tiling_make(&p->stages->one, p->adopted.cut, p->adopted.band,
                                 job->set.threads, NULL, &t, NULL));
         if (tgi_sat_add(t.arena_bytes, a.extra(job, &t)) <= a.limit_bytes) {
@@ -150,7 +150,7 @@ static tg_status choose_tiling(void *user, tg_choice *out)
 /* What an interrupted run used of kernels stays, for the bits' sake. */
 tg_status tgi_plan_choose(tg_job *job)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     const int given = p->adopted.valid ? (int)p->adopted.fast : -1;
     const tg_status st = tgi_choose_kernels(p->net, given, !job->set.tile.automatic,
                                             choose_tiling, job, &p->choice);
@@ -158,9 +158,9 @@ tg_status tgi_plan_choose(tg_job *job)
     return st;
 }
 
-tg_status tgi_job_net(tg_job *job, const tg_desc *in, tgi_err *err)
+tg_status tgi_job_net(tg_job *job, const tgi_desc *in, tgi_err *err)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     if (!p->net)
         TGI_TRY(tgi_net_new(job->graph,
                             job->dev.ops ? job->dev.ops->backend(job->dev.element)
@@ -235,8 +235,8 @@ static tg_status refuse(tg_job *job, tgi_err *err)
 
 void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
 {
-    tg_plan_part *p = &job->plan;
-    const tg_bytes *b = &p->bytes;
+    tgi_plan_part *p = &job->plan;
+    const tgi_bytes *b = &p->bytes;
     if (job->dev.ops) {
         tgi_job_device_lines(job);
         if (b->arena)
@@ -250,8 +250,8 @@ void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena)
 
 static tg_status count(tg_job *job, tgi_err *err)
 {
-    tg_plan_part *p = &job->plan;
-    tg_bytes *b = &p->bytes;
+    tgi_plan_part *p = &job->plan;
+    tgi_bytes *b = &p->bytes;
     const size_t pass = job->ends->first_pass(job);
     job->ends->count(job);
     if (job->dev.ops)
@@ -273,7 +273,7 @@ static tg_status count(tg_job *job, tgi_err *err)
 
 void tgi_job_drop_plan(tg_job *job)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     p->valid = 0;
     tgi_tiling_free(&p->choice.tiling);
     tgi_stages_free(&p->stages);
@@ -282,8 +282,8 @@ void tgi_job_drop_plan(tg_job *job)
 
 void tgi_job_decided(const tg_job *job, char *out, size_t size)
 {
-    const tg_plan_part *p = &job->plan;
-    const tg_tiling *t = &p->choice.tiling;
+    const tgi_plan_part *p = &job->plan;
+    const tgi_tiling *t = &p->choice.tiling;
     snprintf(out, size, "%lld,%lld,%lld,%lld,%lld,%lld,%d", (long long)t->cut[0],
              (long long)t->cut[1], (long long)t->cut[2], (long long)t->band,
              (long long)p->tile_h, (long long)p->tile_w, p->net->n_used);
@@ -291,7 +291,7 @@ void tgi_job_decided(const tg_job *job, char *out, size_t size)
 
 void tgi_job_adopt(tg_job *job, const char *decided)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     long long c[7];
     /* Our own text, and checked. */
     // NOLINTNEXTLINE(cert-err34-c)
@@ -364,7 +364,7 @@ static tg_status attempt(tg_job *job, tgi_err *err)
 
 tg_status tgi_job_plan(tg_job *job, tgi_err *err)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     tgi_err e = {0};
     TGI_TRY(confirm(job, err));
     if (p->valid)

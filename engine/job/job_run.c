@@ -31,18 +31,18 @@
 typedef struct run {
     tg_job *job;
     tgi_reserve *reserve;
-    tg_threads *pool;
-    tg_source *decoded; /* in front of job->source when the plan uses scratch */
-    tg_journal *journal;
-    tg_commit *commit;
-    tg_loader *loader;
-    tg_store *store;
-    tg_pyramid_builder *pyramid;
-    tg_exec *exec;
+    tgi_threads *pool;
+    tgi_source *decoded; /* in front of job->source when the plan uses scratch */
+    tgi_journal *journal;
+    tgi_commit *commit;
+    tgi_loader *loader;
+    tgi_store *store;
+    tgi_pyramid_builder *pyramid;
+    tgi_exec *exec;
     tgi_run_device device; /* in its place, when the job has one */
     tg_tracker *tracker;
     tg_trace memory; /* of the library's pool: a debug line after each step */
-    tg_stats *sets;
+    tgi_stats *sets;
     char *fingerprint;
     int finished;   /* the output has its name */
     int start_over; /* nothing to go on from, or another job's and -y was given */
@@ -136,7 +136,7 @@ static tg_status plan_afresh(run *r, tgi_err *err)
 static size_t stats_bytes(const tg_job *job)
 {
     return tgi_normalize_needs_stats(&job->set.normalize)
-               ? (size_t)job->map.n_stats * sizeof(tg_stats)
+               ? (size_t)job->map.n_stats * sizeof(tgi_stats)
                : 0;
 }
 
@@ -154,7 +154,7 @@ static tg_status plan_to_go_on(run *r, tgi_err *err)
 }
 
 /* -y: what another job left is discarded, when the new plan stands and the run begins. */
-static tg_status discard_other(run *r, const tg_backend *ours, tgi_err *err)
+static tg_status discard_other(run *r, const tgi_kernel_set *ours, tgi_err *err)
 {
     tgi_job_warn(r->job, "-y: %s.partial, an interrupted output of another job, is discarded",
                  r->job->set.output);
@@ -167,11 +167,11 @@ static tg_status discard_other(run *r, const tg_backend *ours, tgi_err *err)
 static tg_status open_journal(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const tg_backend *ours = job->set.backend;
+    const tgi_kernel_set *ours = job->set.backend;
     if (!job->set.output)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.tif) is missing");
     TGI_TRY(tgi_journal_open(job->set.output, job->set.overwrite, NULL, &r->journal, err));
-    if (tgi_journal_state(r->journal) == TG_JOURNAL_FRESH)
+    if (tgi_journal_state(r->journal) == TGI_JOURNAL_FRESH)
         return plan_afresh(r, err);
     const tg_status st = plan_to_go_on(r, err);
     return st == TG_E_CHANGED && job->set.overwrite ? discard_other(r, ours, err) : st;
@@ -204,7 +204,7 @@ static tg_status check_free(size_t need, tgi_err *err)
 /* Of a device job weights are sent and staging is pinned; both are none of the reservation. */
 static tg_status reserve_all(run *r, tgi_err *err)
 {
-    const tg_bytes *b = &r->job->plan.bytes;
+    const tgi_bytes *b = &r->job->plan.bytes;
     const int device = r->job->dev.ops != NULL;
     const size_t weights = device ? 0 : b->weights, staging = device ? 0 : b->staging / 2;
     const size_t all = weights + b->arena + 2 * staging + b->window + b->receipt + 6 * 64;
@@ -236,24 +236,24 @@ static tg_status open_scratch(run *r, tgi_err *err)
 }
 
 /* Where rows are read from. */
-static tg_source *source_of(const run *r)
+static tgi_source *source_of(const run *r)
 {
     return r->decoded ? r->decoded : r->job->source;
 }
 
-static tg_status load_rows(void *user, int i, const tg_view *view, const tg_box *box,
+static tg_status load_rows(void *user, int i, const tgi_view *view, const tgi_box *box,
                            tgi_err *err)
 {
     run *r = user;
     (void)i;
     TGI_TRY(tgi_loader_fill(r->loader, view, box, err));
-    tg_box next;
+    tgi_box next;
     tgi_exec_next_load(r->exec, 0, &next);
     tgi_loader_prefetch(r->loader, &next);
     return TG_OK;
 }
 
-static tg_status store_rows(void *user, int o, const tg_view *view, const tg_box *box,
+static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
 {
     run *r = user;
@@ -270,21 +270,21 @@ static tg_status check_stop(void *user, tgi_err *err)
 static tg_status open_workers(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const tg_plan_part *p = &job->plan;
-    const tg_loader_opts load = {.source = source_of(r),
-                                 .map = &job->map,
-                                 .rank = p->net->rank,
-                                 .staging = {r->staging[0], r->staging[1]},
-                                 .staging_bytes = p->bytes.staging / 2,
-                                 .pool = r->pool,
-                                 .be = job->set.backend};
+    const tgi_plan_part *p = &job->plan;
+    const tgi_loader_opts load = {.source = source_of(r),
+                                  .map = &job->map,
+                                  .rank = p->net->rank,
+                                  .staging = {r->staging[0], r->staging[1]},
+                                  .staging_bytes = p->bytes.staging / 2,
+                                  .pool = r->pool,
+                                  .be = job->set.backend};
     TGI_TRY(tgi_loader_open(&load, &r->loader, err));
     if (job->dev.ops) {
         r->device.loader = r->loader;
         r->device.sets = r->sets;
         return TG_OK;
     }
-    const tg_exec_io io = {r, load_rows, store_rows, check_stop};
+    const tgi_exec_io io = {r, load_rows, store_rows, check_stop};
     TGI_TRY(tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err));
     if (!r->tiles_before) /* of a part nothing was said */
         tgi_job_learn_begin(job, r->exec);
@@ -295,20 +295,20 @@ static tg_status open_workers(run *r, tgi_err *err)
 static tg_status open_writer(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const tg_plan_part *p = &job->plan;
-    const tg_commit_opts commit = {.journal = r->journal,
-                                   .layout = p->layout,
-                                   .window = p->window,
-                                   .encoders = job->set.threads,
-                                   .memory = r->window};
+    const tgi_plan_part *p = &job->plan;
+    const tgi_commit_opts commit = {.journal = r->journal,
+                                    .layout = p->layout,
+                                    .window = p->window,
+                                    .encoders = job->set.threads,
+                                    .memory = r->window};
     TGI_TRY(tgi_commit_open(&commit, &r->commit, err));
-    const tg_store_opts store = {.map = &job->map,
-                                 .tiling = &p->choice.tiling,
-                                 .layout = p->layout,
-                                 .journal = r->journal,
-                                 .commit = r->commit,
-                                 .pool = r->pool,
-                                 .be = job->set.backend};
+    const tgi_store_opts store = {.map = &job->map,
+                                  .tiling = &p->choice.tiling,
+                                  .layout = p->layout,
+                                  .journal = r->journal,
+                                  .commit = r->commit,
+                                  .pool = r->pool,
+                                  .be = job->set.backend};
     TGI_TRY(tgi_store_open(&store, &r->store, err));
     r->device.store = r->store;
     return tgi_pyramid_open(p->layout, &r->pyramid, err);
@@ -345,15 +345,15 @@ static tg_status stats_tick(void *user, double fraction)
 static tg_status collect(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const tg_stats_args a = {.source = source_of(r),
-                             .ops = source_of(r)->ops,
-                             .map = &job->map,
-                             .norm = &job->set.normalize,
-                             .scratch = r->arena,
-                             .rows = (char *)r->arena + TGI_STATS_SCRATCH,
-                             .rows_bytes = job->plan.bytes.arena - TGI_STATS_SCRATCH,
-                             .tick = stats_tick,
-                             .user = r};
+    const tgi_stats_args a = {.source = source_of(r),
+                              .ops = source_of(r)->ops,
+                              .map = &job->map,
+                              .norm = &job->set.normalize,
+                              .scratch = r->arena,
+                              .rows = (char *)r->arena + TGI_STATS_SCRATCH,
+                              .rows_bytes = job->plan.bytes.arena - TGI_STATS_SCRATCH,
+                              .tick = stats_tick,
+                              .user = r};
     r->t_phase = tgi_seconds();
     const tg_status st = tgi_stats_collect(&a, r->sets, err);
     if (st == TG_E_CANCELLED)
@@ -402,9 +402,9 @@ static tg_status band_done(void *user, tgi_err *err)
 static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
 {
     const tg_job *job = r->job;
-    const tg_mapping *m = &job->map;
-    tg_range core[3];
-    tg_affine in, out;
+    const tgi_mapping *m = &job->map;
+    tgi_range core[3];
+    tgi_affine in, out;
     int64_t at_in[3], at_out[3];
     TGI_TRY(stopped(err));
     if (job->dev.ops)
@@ -482,7 +482,7 @@ static tg_status run_items(run *r, tgi_err *err)
 static void predict(run *r)
 {
     tgi_mem_trim();
-    const tg_bytes *b = &r->job->plan.bytes;
+    const tgi_bytes *b = &r->job->plan.bytes;
     r->predicted =
         tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture + b->pyramid;
     tgi_tracker_expect(r->tracker, r->predicted, r->job->plan.budget);
@@ -499,7 +499,7 @@ static tg_status begin_journal(run *r, tgi_err *err)
 {
     tg_status st = TG_E_CHANGED;
     tgi_err why = {0};
-    if (tgi_journal_state(r->journal) != TG_JOURNAL_RESUME)
+    if (tgi_journal_state(r->journal) != TGI_JOURNAL_RESUME)
         r->start_over = 1;
     if (!r->start_over)
         st = tgi_go_on(r->journal, r->job->plan.layout, r->job->bad, &why);
@@ -564,10 +564,10 @@ static void close_run(run *r)
  */
 static void fill_times(const run *r, tg_run_result *res)
 {
-    const tg_exec_times s = r->exec ? tgi_exec_seconds(r->exec) : (tg_exec_times){0};
+    const tgi_exec_times s = r->exec ? tgi_exec_seconds(r->exec) : (tgi_exec_times){0};
     const double reading = r->loader ? tgi_loader_wait_seconds(r->loader) : 0;
     if (r->device.exec) {
-        const tg_device_times d = tgi_device_exec_seconds(r->device.exec);
+        const tgi_device_times d = tgi_device_exec_seconds(r->device.exec);
         res->compute_seconds = d.wait;
         res->convert_seconds = d.take - (r->write_wait - r->flush_wait);
     } else {
@@ -583,7 +583,7 @@ static void fill_times(const run *r, tg_run_result *res)
 static void fill_result(const run *r, tg_run_result *res)
 {
     const tg_job *job = r->job;
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     const double pixels = (double)m->out_extent[0] * (double)m->out_extent[1] *
                           (double)m->out_extent[2] * (double)m->n_items;
     res->predicted_peak_bytes = r->predicted;
@@ -618,7 +618,7 @@ static tg_status check_files(run *r, tgi_receipt_files *files, tgi_err *err)
     TGI_TRY(st);
     if (files->input.trouble[0])
         tgi_job_warn(r->job, "%s: %s", files->input.file, files->input.trouble);
-    tg_image_meta meta;
+    tgi_image_meta meta;
     tgi_mapping_meta(&r->job->map, r->job->info, &meta);
     TGI_TRY(tgi_picture_make(r->job->set.writer, r->job->plan.layout, &meta, r->journal, err));
     return tgi_journal_output_check(r->journal, &files->output_crc32c, &files->output_bytes,
@@ -717,7 +717,7 @@ static tg_status conclude(run *r, tg_status st, tg_run_result *res, tgi_err *err
 
 static int goes_on(const run *r)
 {
-    return !r->start_over && tgi_journal_state(r->journal) == TG_JOURNAL_RESUME;
+    return !r->start_over && tgi_journal_state(r->journal) == TGI_JOURNAL_RESUME;
 }
 
 /* Begin, or go on with, or find finished. */
@@ -726,7 +726,7 @@ static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err
     run r = {.job = job, .t0 = tgi_seconds()};
     trace_begin(&r);
     tg_status st = open_journal(&r, err);
-    if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TG_JOURNAL_FINISHED) {
+    if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TGI_JOURNAL_FINISHED) {
         st = tgi_settle(r.journal, job->bad, job->set.input, job->set.output, &r.finished, err);
         fill_result(&r, res);
         close_run(&r);

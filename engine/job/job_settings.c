@@ -13,7 +13,7 @@
 #define VALUE 128    /* holds what is worked out */
 #define MOST_OPEN 11 /* options that the engine may find a value for: those of worked_out */
 
-struct tg_job_settings_list {
+struct tgi_job_settings_list {
     tg_setting at[TGI_OPT_COUNT];
     size_t n, n_text;
     char text[MOST_OPEN][VALUE];
@@ -39,7 +39,7 @@ static void tile_text(const tg_job *job, char *buf)
 static const char *worked_out(const tg_job *job, tgi_opt id, char *buf)
 {
     static const char by_engine[] = "worked out", by_descriptor[] = "descriptor";
-    const tg_settings *s = &job->set;
+    const tgi_settings *s = &job->set;
     switch (id) {
     case TGI_OPT_RAM:
         budget_text(job, buf);
@@ -95,7 +95,7 @@ static int is_listed(tgi_opt id)
     return tgi_opt_in_job(id) && strstr(tg_option_table(NULL)[id].verbs, "run") != NULL;
 }
 
-static void add(const tg_job *job, struct tg_job_settings_list *l, tgi_opt id)
+static void add(const tg_job *job, struct tgi_job_settings_list *l, tgi_opt id)
 {
     const tg_option *row = &tg_option_table(NULL)[id];
     const char *value = tgi_opts_str(job->opts, id);

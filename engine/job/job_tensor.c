@@ -25,13 +25,13 @@ typedef struct tensor_run {
     tg_job *job;
     int64_t sample;
     tgi_reserve *reserve;
-    tg_threads *pool;
-    tg_exec *exec;
-    tg_loader *loader;     /* of an image */
+    tgi_threads *pool;
+    tgi_exec *exec;
+    tgi_loader *loader;    /* of an image */
     tgi_run_device device; /* in exec's place, when the job has one */
     tg_tracker *tracker;
-    tg_stats *sets;
-    tg_affine out;
+    tgi_stats *sets;
+    tgi_affine out;
     tgi_input_hash *hash; /* of all inputs */
     void *packed, *arena, *staging[2], *rows;
 } tensor_run;
@@ -50,11 +50,11 @@ int tgi_tensor_files(const void *of, int64_t i, tgi_held *out)
     return 1;
 }
 
-static tg_status load_input(void *user, int i, const tg_view *view, const tg_box *box,
+static tg_status load_input(void *user, int i, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
 {
     const tensor_run *r = user;
-    tg_box next;
+    tgi_box next;
     if (!r->loader)
         return tgi_tensor_load(r->job, i, r->sample, view, box, r->rows, err);
     TGI_TRY(tgi_loader_fill(r->loader, view, box, err));
@@ -63,7 +63,7 @@ static tg_status load_input(void *user, int i, const tg_view *view, const tg_box
     return TG_OK;
 }
 
-static tg_status store_output(void *user, int o, const tg_view *view, const tg_box *box,
+static tg_status store_output(void *user, int o, const tgi_view *view, const tgi_box *box,
                               tgi_err *err)
 {
     const tensor_run *r = user;
@@ -91,7 +91,7 @@ static tg_status check_stop(void *user, tgi_err *err)
 static tg_status open_image(tensor_run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const tg_bytes *b = &job->plan.bytes;
+    const tgi_bytes *b = &job->plan.bytes;
     r->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *r->sets);
     if (!r->sets)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
@@ -101,13 +101,13 @@ static tg_status open_image(tensor_run *r, tgi_err *err)
         TGI_TRY(tgi_input_hash_check(r->hash, hash_tick, NULL, err));
         TGI_TRY(tgi_job_stats_write(job, r->sets, err));
     }
-    const tg_loader_opts load = {.source = job->source,
-                                 .map = &job->map,
-                                 .rank = job->plan.net->rank,
-                                 .staging = {r->staging[0], r->staging[1]},
-                                 .staging_bytes = b->staging / 2,
-                                 .pool = r->pool,
-                                 .be = job->plan.net->be};
+    const tgi_loader_opts load = {.source = job->source,
+                                  .map = &job->map,
+                                  .rank = job->plan.net->rank,
+                                  .staging = {r->staging[0], r->staging[1]},
+                                  .staging_bytes = b->staging / 2,
+                                  .pool = r->pool,
+                                  .be = job->plan.net->be};
     TGI_TRY(tgi_loader_open(&load, &r->loader, err));
     r->device.loader = r->loader;
     r->device.sets = r->sets;
@@ -117,7 +117,7 @@ static tg_status open_image(tensor_run *r, tgi_err *err)
 /* The device has weights and arena, and pins the staging. */
 static tg_status open_device(tensor_run *r, tgi_err *err)
 {
-    const tg_bytes *b = &r->job->plan.bytes;
+    const tgi_bytes *b = &r->job->plan.bytes;
     TGI_TRY(tgi_reserve_open(b->statistics + b->rows + 2 * 64, &r->reserve, err));
     TGI_TRY(tgi_reserve_take(r->reserve, "window", b->rows, &r->rows, err));
     TGI_TRY(tgi_threads_open(r->job->set.threads, &r->pool, err));
@@ -131,8 +131,8 @@ static tg_status open_device(tensor_run *r, tgi_err *err)
 static tg_status open_run(tensor_run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const tg_bytes *b = &job->plan.bytes;
-    const tg_exec_io io = {r, load_input, store_output, check_stop};
+    const tgi_bytes *b = &job->plan.bytes;
+    const tgi_exec_io io = {r, load_input, store_output, check_stop};
     if (job->dev.ops)
         return open_device(r, err);
     TGI_TRY(
@@ -166,8 +166,8 @@ static void close_run(tensor_run *r)
 
 static tg_status run_cell(tensor_run *r, int64_t k, tgi_err *err)
 {
-    const tg_tiling *t = &r->job->plan.choice.tiling;
-    tg_range core[3];
+    const tgi_tiling *t = &r->job->plan.choice.tiling;
+    tgi_range core[3];
     int64_t in[3], out[3];
     tgi_tiling_cell(t, k, core);
     tgi_tiling_shift(t, k, in, out);
@@ -180,9 +180,9 @@ static tg_status run_cell(tensor_run *r, int64_t k, tgi_err *err)
 static tg_status run_sample(tensor_run *r, tg_run_result *res, tgi_err *err)
 {
     const tg_job *job = r->job;
-    r->out = (tg_affine){1, 0};
+    r->out = (tgi_affine){1, 0};
     if (r->loader) {
-        tg_affine in;
+        tgi_affine in;
         tgi_job_affine(job, &r->sets[tgi_mapping_stats_of(&job->map, r->sample)], &in, &r->out);
         tgi_loader_item(r->loader, r->sample, in);
     }
@@ -207,13 +207,13 @@ static tg_status queue_sample(tensor_run *r, tg_run_result *res, tgi_err *err)
 static void fill_times(const tensor_run *r, tg_run_result *res)
 {
     if (r->device.exec) {
-        const tg_device_times d = tgi_device_exec_seconds(r->device.exec);
+        const tgi_device_times d = tgi_device_exec_seconds(r->device.exec);
         res->compute_seconds = d.wait;
         res->convert_seconds = d.take;
         res->stall_read_seconds = r->loader ? tgi_loader_wait_seconds(r->loader) : d.fetch;
         return;
     }
-    const tg_exec_times s = tgi_exec_seconds(r->exec);
+    const tgi_exec_times s = tgi_exec_seconds(r->exec);
     res->compute_seconds = s.compute;
     res->convert_seconds = s.load + s.store;
 }
@@ -337,7 +337,7 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
             tgi_bad_tiles_clear(job->bad);
         return st;
     }
-    const tg_net *net = job->plan.net;
+    const tgi_net *net = job->plan.net;
     tgi_desc_count(&job->tensors->out[0].file, &n);
     res.budget_bytes = job->plan.budget;
     res.seconds = tgi_seconds() - t0;

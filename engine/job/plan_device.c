@@ -32,7 +32,7 @@ static void keep_library(tg_job *job)
 
 static tg_status open_library(tg_job *job, tgi_err *err)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     if (d->library)
         return TG_OK;
     if (d->supposed) { /* nor a library: only what it took */
@@ -54,7 +54,7 @@ static tg_status open_library(tg_job *job, tgi_err *err)
 
 static void close_library(tg_job *job)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     if (!d->library)
         return;
     if (!d->supposed)
@@ -67,7 +67,7 @@ static void close_library(tg_job *job)
 /* Gain and bytes; < 0 where they cannot be known now. */
 static double gain_of(tg_job *job, tgi_measured *m)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     tgi_err e = {0};
     tgi_measured_read(&d->info, m);
     if (m->gain[TGI_GAIN_LIBRARY] >= 0)
@@ -90,29 +90,29 @@ static double gain_of(tg_job *job, tgi_measured *m)
 /* ---- What it saves ----------------------------------------------------------------------- */
 
 /* Nodes of `net` that the library would compute. */
-static int takes_over(const void *net, const tg_node *node)
+static int takes_over(const void *net, const tgi_node *node)
 {
-    const tg_net *n = net;
+    const tgi_net *n = net;
     for (int i = 0; i < n->n_nodes; i++)
         if (n->nodes[i].node == node)
-            return n->nodes[i].variant && (n->nodes[i].variant->kinds & TG_KIND_LIBRARY);
+            return n->nodes[i].variant && (n->nodes[i].variant->kinds & TGI_KIND_LIBRARY);
     return 0;
 }
 
 /* Of the plan's kernels, the share that the library would compute; 0 also where it cannot be
  * told. */
-static double share_of(tg_job *job, const tg_desc *in)
+static double share_of(tg_job *job, const tgi_desc *in)
 {
-    tg_job_device *d = &job->dev;
-    tg_net *net = NULL;
+    tgi_job_device *d = &job->dev;
+    tgi_net *net = NULL;
     tgi_err e = {0};
     double share = 0;
-    d->kinds |= TG_KIND_LIBRARY;
+    d->kinds |= TGI_KIND_LIBRARY;
     const tg_status st = tgi_net_new(job->graph, d->ops->backend(d->element), in,
                                      tgi_job_net_flags(job), &net, &e);
-    d->kinds &= ~TG_KIND_LIBRARY;
-    if (st == TG_OK && tgi_net_nodes_of(net, TG_KIND_LIBRARY)) {
-        const tg_device_rates r = tgi_device_rates(d->info.multiprocessors, d->element);
+    d->kinds &= ~TGI_KIND_LIBRARY;
+    if (st == TG_OK && tgi_net_nodes_of(net, TGI_KIND_LIBRARY)) {
+        const tgi_rates r = tgi_device_rates(d->info.multiprocessors, d->element);
         share = tgi_device_share(&r, &job->plan.choice.tiling, takes_over, net);
     }
     tgi_net_free(&net);
@@ -121,7 +121,7 @@ static double share_of(tg_job *job, const tg_desc *in)
 
 typedef struct planner {
     tg_job *job;
-    const tg_desc *in;
+    const tgi_desc *in;
     tg_status (*tile)(void *user, tgi_err *err);
     void *user;
 } planner;
@@ -138,7 +138,7 @@ static tg_status plan_with(const planner *p, unsigned kinds, tgi_err *err)
 static tg_status consider_library(const planner *p, tgi_err *err)
 {
     tg_job *job = p->job;
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     const unsigned kinds = d->kinds;
     const double seconds = job->plan.choice.seconds;
     tgi_measured m;
@@ -161,7 +161,7 @@ static tg_status consider_library(const planner *p, tgi_err *err)
         return d->limit_bytes < limit ? plan_with(p, kinds, err) : TG_OK;
     tg_status st = open_library(job, &e);
     if (st == TG_OK)
-        st = plan_with(p, kinds | TG_KIND_LIBRARY, &e);
+        st = plan_with(p, kinds | TGI_KIND_LIBRARY, &e);
     if (st == TG_OK && job->plan.choice.seconds * (1 - saved) < seconds * (1 - SAVED_LEAST))
         return TG_OK;
     close_library(job);
@@ -175,7 +175,7 @@ static tg_status consider_library(const planner *p, tgi_err *err)
 static tg_status plan_again(const planner *p, tgi_err *err)
 {
     tg_job *job = p->job;
-    const unsigned without = job->dev.kinds & ~TG_KIND_LIBRARY;
+    const unsigned without = job->dev.kinds & ~TGI_KIND_LIBRARY;
     if (!job->dev.settled) {
         close_library(job);
         TGI_TRY(plan_with(p, without, err));
@@ -190,13 +190,13 @@ static tg_status plan_on_device(const planner *p, tgi_err *err)
     tg_job *job = p->job;
     TGI_TRY(tgi_job_net(job, p->in, err)); /* before a context is made for nothing */
     TGI_TRY(tgi_job_device_see(job, err));
-    if (job->dev.kinds & TG_KIND_LIBRARY)
+    if (job->dev.kinds & TGI_KIND_LIBRARY)
         return plan_again(p, err);
     TGI_TRY(p->tile(p->user, err));
     return consider_library(p, err);
 }
 
-tg_status tgi_job_plan_on_device(tg_job *job, const tg_desc *in,
+tg_status tgi_job_plan_on_device(tg_job *job, const tgi_desc *in,
                                  tg_status (*tile)(void *user, tgi_err *err), void *user,
                                  tgi_err *err)
 {
@@ -215,7 +215,7 @@ tg_status tgi_job_plan_on_device(tg_job *job, const tg_desc *in,
 
 tg_status tgi_job_device_confirm(tg_job *job, int *holds, tgi_err *err)
 {
-    tg_job_device *d = &job->dev;
+    tgi_job_device *d = &job->dev;
     const int library = d->library;
     const uint64_t supposed = d->context_bytes + d->library_bytes;
     *holds = 1;

@@ -7,17 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-void tgi_job_add_line(tg_plan_part *p, const char *name, uint64_t bytes, tg_plan_kind kind,
+void tgi_job_add_line(tgi_plan_part *p, const char *name, uint64_t bytes, tg_plan_kind kind,
                       uint64_t free_bytes, const char *fmt, const char *arg)
 {
-    if (p->n_lines == TG_MAX_PLAN_LINES)
+    if (p->n_lines == TGI_MAX_PLAN_LINES)
         return;
     char *note = p->note[p->n_lines];
     snprintf(note, sizeof p->note[0], fmt, arg);
     p->line[p->n_lines++] = (tg_plan_line){name, note, bytes, kind, free_bytes};
 }
 
-void tgi_job_add_margin(tg_plan_part *p)
+void tgi_job_add_margin(tgi_plan_part *p)
 {
     if (p->margin)
         tgi_job_add_line(
@@ -27,8 +27,8 @@ void tgi_job_add_margin(tg_plan_part *p)
 
 void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
 {
-    const tg_plan_part *p = &job->plan;
-    const tg_tiling *t = &p->choice.tiling;
+    const tgi_plan_part *p = &job->plan;
+    const tgi_tiling *t = &p->choice.tiling;
     const size_t size = out->size;
     *out = (tg_plan_info){.size = size,
                           .peak_bytes = p->bytes.total,
@@ -49,7 +49,7 @@ void tgi_job_plan_info(const tg_job *job, tg_plan_info *out)
     out->lessons = p->lessons;
     out->machine = job->machine.here ? NULL : job->machine_text;
     if (job->dev.ops) {
-        const tg_job_device *d = &job->dev;
+        const tgi_job_device *d = &job->dev;
         out->device = job->device_text;
         out->device_peak_bytes = tgi_job_device_planned(job);
         out->device_budget_bytes = d->budget_bytes;
@@ -103,7 +103,7 @@ static void put_machine(tgi_jw *w, const tgi_machine *m)
 /* What decoding the input costs, and what scratch does about it. */
 static void put_decoding(tgi_jw *w, const tg_job *job)
 {
-    const tg_scratch_part *s = &job->plan.scratch;
+    const tgi_scratch_part *s = &job->plan.scratch;
     tgi_jw_num(w, "decode_passes", s->used ? 1 : s->passes);
     tgi_jw_begin(w, "scratch", '{');
     tgi_jw_bool(w, "used", s->used);
@@ -114,11 +114,11 @@ static void put_decoding(tgi_jw *w, const tg_job *job)
     tgi_jw_end(w, '}');
 }
 
-static void put_rejected(tgi_jw *w, const tg_plan_part *p)
+static void put_rejected(tgi_jw *w, const tgi_plan_part *p)
 {
     tgi_jw_begin(w, "rejected", '[');
     for (int i = 0; i < p->choice.n_tried; i++) {
-        const tg_tried *t = &p->choice.tried[i];
+        const tgi_tried *t = &p->choice.tried[i];
         if (t->band == p->choice.tiling.band &&
             memcmp(t->cut, p->choice.tiling.cut, sizeof t->cut) == 0)
             continue;
@@ -183,7 +183,7 @@ tg_status tgi_job_plan_json(tg_job *job, int why, char **json, tgi_err *err)
         tgi_jw_uint(&w, "device_peak_bytes", i.device_peak_bytes);
         tgi_jw_uint(&w, "device_budget_bytes", i.device_budget_bytes);
     }
-    tgi_jw_int(&w, "bf16_nodes", tgi_net_nodes_of(job->plan.net, TG_KIND_BF16));
+    tgi_jw_int(&w, "bf16_nodes", tgi_net_nodes_of(job->plan.net, TGI_KIND_BF16));
     tgi_jw_int(&w, "winograd_nodes", job->plan.net->n_used);
     tgi_jw_int(&w, "winograd_candidates", job->plan.net->n_fast);
     if (job->ends->tiled)

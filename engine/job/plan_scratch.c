@@ -35,7 +35,7 @@ static walk walk_of(const tg_job *job)
 }
 
 /* Read rows (of the file) of a plane. */
-static void walk_rows(walk *w, int64_t plane, tg_range rows)
+static void walk_rows(walk *w, int64_t plane, tgi_range rows)
 {
     for (int64_t y = rows.lo; y < rows.hi;) {
         const int64_t block = y / w->block_h, begin = block * w->block_h;
@@ -53,11 +53,11 @@ static void walk_rows(walk *w, int64_t plane, tg_range rows)
 
 /* One cut along an axis (z,y,x) of the tiling: its core, and how far the region lies from it.
  */
-static tg_range cut_of(const tg_tiling *t, int a, int64_t k, int64_t *shift)
+static tgi_range cut_of(const tgi_tiling *t, int a, int64_t k, int64_t *shift)
 {
     const int64_t step[3] = {1, t->n_cut[0], t->n_cut[0] * t->n_cut[1]};
     int64_t in[3], out[3];
-    tg_range core[3];
+    tgi_range core[3];
     tgi_tiling_cell(t, k * step[a], core);
     tgi_tiling_shift(t, k * step[a], in, out);
     *shift = in[a];
@@ -66,28 +66,28 @@ static tg_range cut_of(const tg_tiling *t, int a, int64_t k, int64_t *shift)
 
 /* What cut k of an axis that is not streamed along reads of the file. `work`: two arrays of the
  * net's values. */
-static tg_range read_by_cut(const tg_job *job, int a, int64_t k, tg_range *work)
+static tgi_range read_by_cut(const tg_job *job, int a, int64_t k, tgi_range *work)
 {
-    const tg_tiling *t = &job->plan.choice.tiling;
-    const int axis = a + TG_STREAM_AXIS - (t->net->rank == 4);
-    tg_range *inside = work + t->net->n_values;
+    const tgi_tiling *t = &job->plan.choice.tiling;
+    const int axis = a + TGI_STREAM_AXIS - (t->net->rank == 4);
+    tgi_range *inside = work + t->net->n_values;
     int64_t shift;
-    const tg_range core = cut_of(t, a, k, &shift);
+    const tgi_range core = cut_of(t, a, k, &shift);
     tgi_axis_need(t->stage, axis, core, work, inside);
-    const tg_range r = inside[t->stage->in[0].value];
-    const tg_range h =
-        tgi_pad_hull(job->map.pad, (tg_range){r.lo - shift, r.hi - shift}, job->map.extent[a]);
-    return (tg_range){job->map.origin[a] + h.lo, job->map.origin[a] + h.hi};
+    const tgi_range r = inside[t->stage->in[0].value];
+    const tgi_range h =
+        tgi_pad_hull(job->map.pad, (tgi_range){r.lo - shift, r.hi - shift}, job->map.extent[a]);
+    return (tgi_range){job->map.origin[a] + h.lo, job->map.origin[a] + h.hi};
 }
 
 /* Slabs or rows of a band, [r.lo, r.hi) of the region's frame. `across`: of a volume, the rows
  * that its cell reads. */
-static void walk_band(const tg_job *job, walk *w, tg_range r, tg_range across)
+static void walk_band(const tg_job *job, walk *w, tgi_range r, tgi_range across)
 {
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     if (job->plan.choice.tiling.net->rank == 4) {
-        const tg_range h = tgi_pad_hull(m->pad, r, m->extent[1]);
-        walk_rows(w, 0, (tg_range){m->origin[1] + h.lo, m->origin[1] + h.hi});
+        const tgi_range h = tgi_pad_hull(m->pad, r, m->extent[1]);
+        walk_rows(w, 0, (tgi_range){m->origin[1] + h.lo, m->origin[1] + h.hi});
         return;
     }
     for (int64_t k = r.lo; k < r.hi; k++) {
@@ -98,24 +98,24 @@ static void walk_band(const tg_job *job, walk *w, tg_range r, tg_range across)
 }
 
 /* Cells that follow each other along the stream axis, band after band. */
-static tg_status walk_cells(const tg_job *job, tg_flow *f, walk *w, tg_range across,
+static tg_status walk_cells(const tg_job *job, tgi_flow *f, walk *w, tgi_range across,
                             tgi_err *err)
 {
-    const tg_tiling *t = &job->plan.choice.tiling;
-    const int a = tgi_cut_of_axis(t->net, TG_STREAM_AXIS), v = t->stage->in[0].value;
+    const tgi_tiling *t = &job->plan.choice.tiling;
+    const int a = tgi_cut_of_axis(t->net, TGI_STREAM_AXIS), v = t->stage->in[0].value;
     for (int64_t k = 0; k < t->n_cut[a]; k++) {
         int64_t shift;
         TGI_TRY(tgi_check_cancel(err));
         tgi_flow_begin(f, cut_of(t, a, k, &shift), t->band);
         while (f->end[v] < f->hi[v]) {
-            const tg_range r = tgi_flow_feed(f, 0);
-            walk_band(job, w, (tg_range){r.lo - shift, r.hi - shift}, across);
+            const tgi_range r = tgi_flow_feed(f, 0);
+            walk_band(job, w, (tgi_range){r.lo - shift, r.hi - shift}, across);
         }
     }
     return TG_OK;
 }
 
-static int64_t columns_in(const tg_job *job, tg_range x)
+static int64_t columns_in(const tg_job *job, tgi_range x)
 {
     const int64_t block = job->info->block_w;
     return tgi_range_empty(x) ? 0 : (x.hi - 1) / block - x.lo / block + 1;
@@ -124,19 +124,19 @@ static int64_t columns_in(const tg_job *job, tg_range x)
 /* Rows times columns of blocks that one pass over the region decodes. */
 static double once_over(const tg_job *job)
 {
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     walk w = walk_of(job);
-    walk_rows(&w, 0, (tg_range){m->origin[1], m->origin[1] + m->extent[1]});
+    walk_rows(&w, 0, (tgi_range){m->origin[1], m->origin[1] + m->extent[1]});
     return w.rows * (double)m->extent[0] *
-           (double)columns_in(job, (tg_range){m->origin[2], m->origin[2] + m->extent[2]});
+           (double)columns_in(job, (tgi_range){m->origin[2], m->origin[2] + m->extent[2]});
 }
 
 /* How often a pixel is decoded by the bands, on average; 1: once. */
 static tg_status passes_of_bands(const tg_job *job, double *passes, tgi_err *err)
 {
-    const tg_tiling *t = &job->plan.choice.tiling;
+    const tgi_tiling *t = &job->plan.choice.tiling;
     const int volume = t->net->rank == 5;
-    tg_flow f;
+    tgi_flow f;
     int64_t columns = 0;
     TGI_TRY(tgi_flow_open(&f, t->stage, err));
     tg_status st = TG_OK;
@@ -144,7 +144,7 @@ static tg_status passes_of_bands(const tg_job *job, double *passes, tgi_err *err
         columns += columns_in(job, read_by_cut(job, 2, k, f.work));
     double rows = 0;
     for (int64_t k = 0; k < (volume ? t->n_cut[1] : 1) && st == TG_OK; k++) {
-        const tg_range across = volume ? read_by_cut(job, 1, k, f.work) : (tg_range){0, 0};
+        const tgi_range across = volume ? read_by_cut(job, 1, k, f.work) : (tgi_range){0, 0};
         walk w = walk_of(job);
         st = walk_cells(job, &f, &w, across, err);
         rows += w.rows;
@@ -165,13 +165,13 @@ static double passes_of_statistics(const tg_job *job)
 
 int tgi_job_streams_input(const tg_job *job)
 {
-    const tg_source_ops *ops = job->source->ops;
+    const tgi_source_ops *ops = job->source->ops;
     return ops->stream_rows && ops->stream_rows(job->source) > 0;
 }
 
 static tg_status count_passes(tg_job *job, tgi_err *err)
 {
-    tg_scratch_part *s = &job->plan.scratch;
+    tgi_scratch_part *s = &job->plan.scratch;
     double bands;
     TGI_TRY(passes_of_bands(job, &bands, err));
     s->passes = bands + passes_of_statistics(job);
@@ -182,7 +182,7 @@ static tg_status count_passes(tg_job *job, tgi_err *err)
 
 tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err)
 {
-    tg_scratch_part *s = &job->plan.scratch;
+    tgi_scratch_part *s = &job->plan.scratch;
     memset(s, 0, sizeof *s);
     if (!tgi_job_streams_input(job)) {
         snprintf(s->why, sizeof s->why, "%s",
@@ -209,7 +209,7 @@ tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err)
 
 void tgi_job_drop_scratch(tg_job *job)
 {
-    tg_scratch_part *s = &job->plan.scratch;
+    tgi_scratch_part *s = &job->plan.scratch;
     char size[32];
     s->used = 0;
     snprintf(s->why, sizeof s->why,
@@ -242,7 +242,7 @@ static uint64_t device_of_output(const char *output)
 static tg_status no_room_for_output(const tg_job *job, uint64_t need, uint64_t scratch,
                                     tgi_err *err)
 {
-    const tg_bytes *b = &job->plan.bytes;
+    const tgi_bytes *b = &job->plan.bytes;
     const size_t size = tgi_dtype_size(job->set.dtype);
     char needs[32], has[32], small[32], half[32], other[32], ways[256];
     int n = 0;
@@ -264,8 +264,8 @@ static tg_status no_room_for_output(const tg_job *job, uint64_t need, uint64_t s
 
 tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
 {
-    const tg_bytes *b = &job->plan.bytes;
-    const tg_scratch_part *s = &job->plan.scratch;
+    const tgi_bytes *b = &job->plan.bytes;
+    const tgi_scratch_part *s = &job->plan.scratch;
     const int on_disk = s->used && !job->scratch_place.in_memory;
     const int together =
         on_disk && job->scratch_place.device == device_of_output(job->set.output);

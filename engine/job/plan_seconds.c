@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static tgi_codec_speed codec_of_input(const tg_image_info *i)
+static tgi_codec_speed codec_of_input(const tgi_image_info *i)
 {
     static const char *const plain[] = {"none", "packbits", NULL};
     for (int k = 0; plain[k]; k++)
@@ -25,7 +25,7 @@ static tgi_codec_speed codec_of_input(const tg_image_info *i)
 }
 
 /* How often an input pixel is loaded, on average: cells overlap by their halos. */
-static double times_loaded(const tg_tiling *t)
+static double times_loaded(const tgi_tiling *t)
 {
     double times = 1;
     for (int k = 0; k < 3; k++)
@@ -40,7 +40,7 @@ static double items_of(const tg_job *job)
     return (double)job->ends->items(job);
 }
 
-static double elements(const tg_desc *d)
+static double elements(const tgi_desc *d)
 {
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? (double)n : 0;
@@ -48,7 +48,7 @@ static double elements(const tg_desc *d)
 
 static void add_inputs(const tg_job *job, double items, tgi_traffic *t)
 {
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     if (job->source) {
         t->samples_in = items * (double)m->extent[0] * (double)m->extent[1] *
                         (double)m->extent[2] * (double)m->channels;
@@ -72,7 +72,7 @@ static tgi_traffic traffic_of(const tg_job *job)
 
 static tgi_speed_io work_beside(const tg_job *job)
 {
-    const tg_plan_part *p = &job->plan;
+    const tgi_plan_part *p = &job->plan;
     const tgi_traffic t = traffic_of(job);
     const double passes = p->scratch.passes > 1 && !p->scratch.used ? p->scratch.passes : 1;
     /* Scratch is made of pages too, and copied into them. */
@@ -103,7 +103,7 @@ static int knows(const tg_job *job, const tgi_speeds *s)
            tgi_speed_kernels(s, &job->plan.choice.tiling, job->set.threads) >= 0;
 }
 
-double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads)
+double tgi_job_least_seconds(const tg_job *job, const tgi_tiling *t, int threads)
 {
     const double items = items_of(job);
     tgi_speeds s;
@@ -127,7 +127,7 @@ double tgi_job_least_seconds(const tg_job *job, const tg_tiling *t, int threads)
 /* By the model of device_time.h: speeds of the processor say nothing of a device. */
 static double seconds_on_device(const tg_job *job)
 {
-    const tg_tiling *t = &job->plan.choice.tiling;
+    const tgi_tiling *t = &job->plan.choice.tiling;
     const tgi_traffic all = traffic_of(job);
     return tgi_job_device_all_seconds(job, t, items_of(job),
                                       all.bytes_in * times_loaded(t) + all.bytes_out);
@@ -159,8 +159,8 @@ static const tgi_lessons *lessons_of(tg_job *job, const tgi_speeds *s, int calib
 
 void tgi_job_plan_seconds(tg_job *job)
 {
-    tg_plan_part *p = &job->plan;
-    const tg_tiling *t = &p->choice.tiling;
+    tgi_plan_part *p = &job->plan;
+    const tgi_tiling *t = &p->choice.tiling;
     tgi_speeds s;
     p->calibrated = 0;
     p->lessons = 0;
@@ -188,7 +188,7 @@ void tgi_job_plan_seconds(tg_job *job)
 
 #define LEAST_SECONDS 0.02 /* of a run: of less, most is chance */
 
-void tgi_job_learn_begin(tg_job *job, tg_exec *exec)
+void tgi_job_learn_begin(tg_job *job, tgi_exec *exec)
 {
     if (!tgi_lessons_wanted() || job->unlearned)
         return;
@@ -208,7 +208,7 @@ void tgi_job_learn_begin(tg_job *job, tg_exec *exec)
 static void learn_kernels(const tg_job *job, const tgi_speeds *s, tgi_lessons *l, double *took,
                           double *said)
 {
-    const tg_tiling *t = &job->plan.choice.tiling;
+    const tgi_tiling *t = &job->plan.choice.tiling;
     const int n = t->stage->n_nodes;
     char key[48], other[48];
     for (int k = 0; k < n; k++) {

@@ -30,7 +30,7 @@ static void put_fingerprint(tgi_jw *w, const char *text)
 static void put_methods(tgi_jw *w, const tg_job *job)
 {
     char text[640];
-    const tg_descriptor *d = &job->set.descriptor;
+    const tgi_descriptor *d = &job->set.descriptor;
     snprintf(text, sizeof text,
              "Images were processed with the network %s%s%s using tegula %s (%s kernels, %s "
              "products); input "
@@ -58,7 +58,7 @@ static void put_files(tgi_jw *w, const tgi_receipt_files *f)
     tgi_jw_str(w, "output_crc32c", crc);
 }
 
-tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const tg_stats *sets,
+tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const tgi_stats *sets,
                             const char *fingerprint, const tgi_receipt_files *files,
                             tgi_err *err)
 {

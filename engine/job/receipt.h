@@ -15,7 +15,7 @@ typedef struct tgi_receipt_files {
 
 /* Written just before the output gets its name. `sets`: statistics used; `fingerprint`: the
  * job's. */
-tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const tg_stats *sets,
+tg_status tgi_receipt_write(const tg_job *job, const tg_run_result *res, const tgi_stats *sets,
                             const char *fingerprint, const tgi_receipt_files *files,
                             tgi_err *err);
 

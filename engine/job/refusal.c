@@ -186,7 +186,7 @@ static int no_compression(const asking *a, int step, tg_remedy *r)
 
 static int no_pyramid(const asking *a, int step, tg_remedy *r)
 {
-    return step == 0 && tgi_opts_pyramid(a->opts) != TG_PYRAMID_NONE &&
+    return step == 0 && tgi_opts_pyramid(a->opts) != TGI_PYRAMID_NONE &&
            set(r, "pyramid", "none");
 }
 
@@ -202,9 +202,9 @@ static int less_of_the_image(const asking *a, int step, tg_remedy *r)
 {
     if (!a->job || !a->job->info || !a->job->ends->tiled || step > 12)
         return 0;
-    const tg_image_info *i = a->job->info;
+    const tgi_image_info *i = a->job->info;
     const int64_t extent[3] = {INT64_MAX / 2, i->height, i->width};
-    tg_range box[3] = {{0, 1}, {0, i->height}, {0, i->width}};
+    tgi_range box[3] = {{0, 1}, {0, i->height}, {0, i->width}};
     tgi_roi_spec roi;
     if (tgi_opts_roi(a->opts, &roi) && tgi_roi_resolve(&roi, extent, box, NULL) != TG_OK)
         return 0;
@@ -314,7 +314,7 @@ static void find_remedies(asking *a)
 
 static int larger_vram(const asking *a, int step, tg_remedy *r)
 {
-    const tg_job_device *d = &a->job->refused;
+    const tgi_job_device *d = &a->job->refused;
     const uint64_t mib = (a->job->refused_bytes + MIB - 1) / MIB;
     return step == 0 && mib * MIB <= d->context_bytes + d->free_bytes &&
            set(r, "vram", "%lluMiB", (unsigned long long)mib);
@@ -322,7 +322,7 @@ static int larger_vram(const asking *a, int step, tg_remedy *r)
 
 static int half_precision(const asking *a, int step, tg_remedy *r)
 {
-    const tg_job_device *d = &a->job->refused;
+    const tgi_job_device *d = &a->job->refused;
     return step == 0 && d->element == TG_DTYPE_F32 && !a->job->set.exact && !a->job->set.tf32 &&
            !a->job->set.descriptor.fp32_only && d->ops->backend(TG_DTYPE_F16) &&
            set(r, "precision", "fp16");
@@ -349,7 +349,7 @@ static const struct {
 static void explain_device(asking *a)
 {
     const tg_job *job = a->job;
-    const tg_job_device *d = &job->refused;
+    const tgi_job_device *d = &job->refused;
     tg_refusal *out = a->out;
     out->asked_by = "the plan";
     out->tried_bytes = job->refused_bytes;

@@ -13,22 +13,22 @@
 /* The host is planned without a budget: its share is what is asked for, not what is here. */
 #define HOST_RAM "1TiB"
 
-static double elements(const tg_net *net, int value)
+static double elements(const tgi_net *net, int value)
 {
-    const tg_desc *d = &net->values[value].ext;
+    const tgi_desc *d = &net->values[value].ext;
     double n = 1;
     for (int a = 0; a < d->rank; a++)
         n *= (double)d->dim[a];
     return n;
 }
 
-static double node_flops(const tg_net *net, const tg_net_node *n)
+static double node_flops(const tgi_net *net, const tgi_net_node *n)
 {
     return n->flops_per_element * elements(net, n->node->dst[0]);
 }
 
 /* Bytes moved by a node at two bytes an element. */
-static double node_bytes(const tg_net *net, const tg_net_node *n)
+static double node_bytes(const tgi_net *net, const tgi_net_node *n)
 {
     double e = 0;
     for (int j = 0; j < n->n_operands; j++)
@@ -57,10 +57,10 @@ tg_status tgi_device_job_open(tg_ctx *ctx, const tg_opts *o, tgi_device_job *out
     if (st != TG_OK)
         return st;
     const tg_job *job = out->job;
-    const tg_desc *in = job->ends->shapes(job);
+    const tgi_desc *in = job->ends->shapes(job);
     out->items = job->ends->items(job);
     out->host_bytes = job->plan.bytes.total - job->plan.bytes.arena;
-    TGI_TRY(tgi_net_new(job->graph, tgi_backend_for(TG_ISA_PORTABLE), in, TG_NET_EXACT,
+    TGI_TRY(tgi_net_new(job->graph, tgi_backend_for(TGI_ISA_PORTABLE), in, TGI_NET_EXACT,
                         &out->net, err));
     TGI_TRY(tgi_stages_new(out->net, &out->stages, err));
     job->ends->fit(job, out->stages);
@@ -98,15 +98,15 @@ tg_status tgi_device_plan_tile(const tgi_device_job *d, uint64_t memory_bytes, i
                                tgi_device_plan *out, tgi_err *err)
 {
     const uint64_t usable = usable_of(memory_bytes);
-    tg_choice c;
+    tgi_choice c;
     /* The planner counts float32: half the bytes is twice the room. */
     const uint64_t room = usable > d->weights_bytes ? 2 * (usable - d->weights_bytes) : 0;
-    const tg_choose_args a = {.stage = &d->stages->one,
-                              .threads = 1,
-                              .limit_bytes = (size_t)room,
-                              .unit = {1, 1, 16},
-                              .fixed = {side, side, side},
-                              .flops_per_second = CHOICE_FLOPS_PER_SECOND};
+    const tgi_choose_args a = {.stage = &d->stages->one,
+                               .threads = 1,
+                               .limit_bytes = (size_t)room,
+                               .unit = {1, 1, 16},
+                               .fixed = {side, side, side},
+                               .flops_per_second = CHOICE_FLOPS_PER_SECOND};
     const tg_status st = tgi_choose(&a, &c, NULL);
     if (st != TG_OK && st != TG_E_BUDGET)
         return tgi_fail(err, st, "no memory to plan for a GPU");

@@ -17,8 +17,8 @@
 /* A job, planned for devices. */
 typedef struct tgi_device_job {
     tg_job *job; /* planned for a host without a budget */
-    tg_net *net;
-    tg_stages *stages;
+    tgi_net *net;
+    tgi_stages *stages;
     int64_t items;
     uint64_t weights_bytes; /* half precision */
     uint64_t host_bytes;    /* of the plan, without the arena */

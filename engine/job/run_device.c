@@ -7,26 +7,26 @@
 
 /* Where a cell lies, and the maps of its item's values. */
 typedef struct place {
-    tg_range core[3];
+    tgi_range core[3];
     int64_t in[3], out[3];
-    tg_affine to_network, to_file;
+    tgi_affine to_network, to_file;
 } place;
 
 static place place_of(const tgi_run_device *r, int64_t item, int64_t cell)
 {
-    const tg_tiling *t = &r->job->plan.choice.tiling;
+    const tgi_tiling *t = &r->job->plan.choice.tiling;
     place p = {0};
     tgi_tiling_cell(t, cell, p.core);
     tgi_tiling_shift(t, cell, p.in, p.out);
-    p.to_network = p.to_file = (tg_affine){1, 0};
+    p.to_network = p.to_file = (tgi_affine){1, 0};
     if (r->loader)
         tgi_job_affine(r->job, &r->sets[tgi_mapping_stats_of(&r->job->map, item)],
                        &p.to_network, &p.to_file);
     return p;
 }
 
-static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_box *box,
-                       tg_device_pixels *out, const void **at, size_t *bytes, tgi_err *err)
+static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
+                       tgi_device_pixels *out, const void **at, size_t *bytes, tgi_err *err)
 {
     tgi_run_device *r = user;
     if (r->loader) /* an image is the only input, turned to the cell */
@@ -34,7 +34,7 @@ static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_b
     return tgi_tensor_reader_get(r->reader, cell->item, i, box, out, at, bytes, err);
 }
 
-static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
+static void ahead(void *user, const tgi_device_cell *cell, const tgi_box *box)
 {
     tgi_run_device *r = user;
     if (!r->loader) {
@@ -46,7 +46,7 @@ static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
 }
 
 /* Values of arrays that are no numbers, by row. */
-static void count_nonfinite(tgi_run_device *r, const tg_box *box, const uint32_t *counts)
+static void count_nonfinite(tgi_run_device *r, const tgi_box *box, const uint32_t *counts)
 {
     const int64_t slabs = box->rank == 5 ? tgi_range_len(box->ax[2]) : 1;
     const int64_t rows = slabs * tgi_range_len(box->ax[box->rank - 2]);
@@ -55,7 +55,7 @@ static void count_nonfinite(tgi_run_device *r, const tg_box *box, const uint32_t
 }
 
 /* Rows of a cell that was begun some bands ago, maybe before the one that is loaded now. */
-static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_box *box,
+static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *err)
 {
     tgi_run_device *r = user;
@@ -87,8 +87,8 @@ static tg_status open_reader(tgi_run_device *r, tgi_err *err)
 
 tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, void *rows, tgi_err *err)
 {
-    const tg_job_device *d = &job->dev;
-    const tg_device_io io = {r, fetch, ahead, take};
+    const tgi_job_device *d = &job->dev;
+    const tgi_device_io io = {r, fetch, ahead, take};
     *r = (tgi_run_device){.job = job, .rows = rows, .item = -1};
     TGI_TRY(d->ops->times(d->device, job->dev.seconds_before, err));
     for (int k = 0; k < 2; k++)
@@ -132,9 +132,9 @@ static int missing_of(const tgi_run_device *r, int64_t item, int64_t cell, place
     return !tgi_range_empty(p->core[0]);
 }
 
-static tg_device_cell id_of(const place *p, int64_t item, int64_t cell)
+static tgi_device_cell id_of(const place *p, int64_t item, int64_t cell)
 {
-    return (tg_device_cell){item, cell, (float)p->to_file.mul, (float)p->to_file.add};
+    return (tgi_device_cell){item, cell, (float)p->to_file.mul, (float)p->to_file.add};
 }
 
 /* Announce the cell that the run turns to after this one. */
@@ -150,7 +150,7 @@ static void expect_next(tgi_run_device *r, int64_t item, int64_t cell)
         if (item == items)
             return;
     } while (!missing_of(r, item, cell, &p));
-    const tg_device_cell id = id_of(&p, item, cell);
+    const tgi_device_cell id = id_of(&p, item, cell);
     tgi_device_exec_expect(r->exec, &id, p.core);
 }
 
@@ -165,7 +165,7 @@ tg_status tgi_run_device_cell(tgi_run_device *r, int64_t item, int64_t cell,
         tgi_loader_item(r->loader, item, p.to_network);
         tgi_loader_place(r->loader, p.in);
     }
-    const tg_device_cell id = id_of(&p, item, cell);
+    const tgi_device_cell id = id_of(&p, item, cell);
     tgi_device_exec_begin(r->exec, &id, p.core);
     expect_next(r, item, cell);
     for (int done = 0; !done;) {

@@ -13,13 +13,13 @@
 
 typedef struct tgi_run_device {
     tg_job *job;
-    tg_loader *loader; /* of an image; NULL: */
-    tg_tensor_reader *reader;
-    tg_store *store;      /* of an image; NULL: arrays */
-    char *rows;           /* of arrays: TGI_TENSOR_ROWS bytes to write, then as many to read */
-    const tg_stats *sets; /* of an image */
-    tg_device_exec *exec;
-    tg_pinned staging[2];
+    tgi_loader *loader; /* of an image; NULL: */
+    tgi_tensor_reader *reader;
+    tgi_store *store;      /* of an image; NULL: arrays */
+    char *rows;            /* of arrays: TGI_TENSOR_ROWS bytes to write, then as many to read */
+    const tgi_stats *sets; /* of an image */
+    tgi_device_exec *exec;
+    tgi_pinned staging[2];
     int64_t item, cell; /* that the store is turned to; -1: none yet */
     int64_t nonfinite;  /* values in arrays that are NaN or infinite */
 } tgi_run_device;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static tg_status read_set(const tgi_json *v, const char *path, tg_stats *s, tgi_err *err)
+static tg_status read_set(const tgi_json *v, const char *path, tgi_stats *s, tgi_err *err)
 {
     if (!tgi_json_int(tgi_json_get(v, "count"), &s->count) ||
         !tgi_json_int(tgi_json_get(v, "nans"), &s->nans) || s->count < 0 || s->nans < 0 ||
@@ -31,7 +31,7 @@ static tg_status read_set(const tgi_json *v, const char *path, tg_stats *s, tgi_
 }
 
 static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *path,
-                          tg_stats *sets, tgi_err *err)
+                          tgi_stats *sets, tgi_err *err)
 {
     const char *norm = "";
     tgi_json_str(tgi_json_get(doc, "normalize"), &norm);
@@ -53,13 +53,13 @@ static tg_status read_doc(const tg_job *job, const tgi_json *doc, const char *pa
 /* What --stats named, read once: a pipe gives it only once. */
 typedef struct tgi_given_stats {
     int64_t n;
-    tg_stats set[];
+    tgi_stats set[];
 } tgi_given_stats;
 
 static tg_status new_given(const tg_job *job, tgi_given_stats **out, tgi_err *err)
 {
     const size_t n = (size_t)job->map.n_stats;
-    *out = tgi_calloc(TGI_TAG_PLAN, 1, sizeof **out + n * sizeof(tg_stats));
+    *out = tgi_calloc(TGI_TAG_PLAN, 1, sizeof **out + n * sizeof(tgi_stats));
     if (!*out)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
     (*out)->n = job->map.n_stats;
@@ -91,7 +91,7 @@ tg_status tgi_job_stats_look(tg_job *job, tgi_err *err)
     return load_given(job, path, err);
 }
 
-tg_status tgi_job_stats_read(tg_job *job, tg_stats *sets, int *found, tgi_err *err)
+tg_status tgi_job_stats_read(tg_job *job, tgi_stats *sets, int *found, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
     *found = 0;
@@ -104,14 +104,14 @@ tg_status tgi_job_stats_read(tg_job *job, tg_stats *sets, int *found, tgi_err *e
     return TG_OK;
 }
 
-static int is_same(const tg_stats *a, const tg_stats *b)
+static int is_same(const tgi_stats *a, const tgi_stats *b)
 {
     return a->count == b->count && a->nans == b->nans && a->min == b->min && a->max == b->max &&
            a->mean == b->mean && a->deviation == b->deviation && a->low == b->low &&
            a->high == b->high;
 }
 
-tg_status tgi_job_stats_same(tg_job *job, const tg_stats *used, tgi_err *err)
+tg_status tgi_job_stats_same(tg_job *job, const tgi_stats *used, tgi_err *err)
 {
     int found;
     tgi_given_stats *now = NULL;
@@ -129,7 +129,7 @@ tg_status tgi_job_stats_same(tg_job *job, const tg_stats *used, tgi_err *err)
     return st;
 }
 
-void tgi_stats_json(tgi_jw *w, const tg_stats *sets, int64_t n)
+void tgi_stats_json(tgi_jw *w, const tgi_stats *sets, int64_t n)
 {
     tgi_jw_begin(w, "channels", '[');
     for (int64_t i = 0; i < n; i++) {
@@ -161,17 +161,17 @@ static tg_status tell(void *user, double fraction)
 }
 
 tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
-                                tg_stats *sets, tgi_err *err)
+                                tgi_stats *sets, tgi_err *err)
 {
     int found = 0;
-    tg_stats_args a = {.source = job->source,
-                       .ops = job->source->ops,
-                       .map = &job->map,
-                       .norm = &job->set.normalize,
-                       .rows = rows,
-                       .rows_bytes = rows_bytes,
-                       .tick = tell,
-                       .user = job};
+    tgi_stats_args a = {.source = job->source,
+                        .ops = job->source->ops,
+                        .map = &job->map,
+                        .norm = &job->set.normalize,
+                        .rows = rows,
+                        .rows_bytes = rows_bytes,
+                        .tick = tell,
+                        .user = job};
     TGI_TRY(tgi_job_stats_read(job, sets, &found, err));
     if (found)
         return TG_OK;
@@ -181,7 +181,7 @@ tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_
                                 : st;
 }
 
-tg_status tgi_job_stats_write(tg_job *job, const tg_stats *sets, tgi_err *err)
+tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
     tgi_jw w = {0};

@@ -7,9 +7,9 @@
 
 enum { C, Z, Y, X, AXES }; /* of a box of an image */
 
-void tgi_tensor_strides(const tg_port *p, const tg_desc *file, int rank, int64_t *stride)
+void tgi_tensor_strides(const tgi_port *p, const tgi_desc *file, int rank, int64_t *stride)
 {
-    int64_t step[TG_MAX_RANK] = {0}, n = 1;
+    int64_t step[TGI_MAX_RANK] = {0}, n = 1;
     for (int i = file->rank - 1; i >= 0; i--) {
         step[i] = n;
         n *= file->dim[i];
@@ -18,7 +18,7 @@ void tgi_tensor_strides(const tg_port *p, const tg_desc *file, int rank, int64_t
         stride[a] = p->perm[a] >= 0 ? step[p->perm[a]] : 0;
 }
 
-tg_status tgi_tensor_read(const tg_tensor_in *in, int64_t element, void *dst, int64_t n,
+tg_status tgi_tensor_read(const tgi_tensor_in *in, int64_t element, void *dst, int64_t n,
                           tgi_err *err)
 {
     const size_t size = tgi_dtype_size(in->desc.dtype);
@@ -30,23 +30,23 @@ tg_status tgi_tensor_read(const tg_tensor_in *in, int64_t element, void *dst, in
     return st;
 }
 
-tg_status tgi_tensor_write(tg_tensor_out *out, int64_t element, const void *src, int64_t n,
+tg_status tgi_tensor_write(tgi_tensor_out *out, int64_t element, const void *src, int64_t n,
                            tgi_err *err)
 {
     const size_t size = tgi_dtype_size(out->file.dtype);
     return tgi_npy_write(&out->npy, (uint64_t)element * size, src, (size_t)n * size, err);
 }
 
-static void box_zyx(const tg_box *b, tg_range r[3])
+static void box_zyx(const tgi_box *b, tgi_range r[3])
 {
-    r[0] = b->rank == 5 ? b->ax[2] : (tg_range){0, 1};
+    r[0] = b->rank == 5 ? b->ax[2] : (tgi_range){0, 1};
     r[1] = b->ax[b->rank - 2];
     r[2] = b->ax[b->rank - 1];
 }
 
 /* A box of an image in a file whose axes have these strides; *first counts from the sample. */
 static tgi_file_box image_box(const int64_t *stride, int rank, int64_t channels,
-                              const tg_range q[3], const int64_t origin[3], int64_t *first)
+                              const tgi_range q[3], const int64_t origin[3], int64_t *first)
 {
     const tgi_file_box b = {
         .rank = AXES,
@@ -59,7 +59,7 @@ static tgi_file_box image_box(const int64_t *stride, int rank, int64_t channels,
 }
 
 /* A value that is no image: all of it, in the order of the graph. */
-static tgi_file_box flat_box(const tg_desc *d, const int64_t *stride)
+static tgi_file_box flat_box(const tgi_desc *d, const int64_t *stride)
 {
     tgi_file_box b = {.rank = d->rank};
     for (int a = 0; a < d->rank; a++) {
@@ -71,7 +71,7 @@ static tgi_file_box flat_box(const tg_desc *d, const int64_t *stride)
 
 /* Element `k` of a piece in row-major order: where it lies behind the piece's first in the
  * file, and in the value. */
-static void flat_place(const tg_desc *d, const tgi_file_box *b, const tgi_file_piece *p,
+static void flat_place(const tgi_desc *d, const tgi_file_box *b, const tgi_file_piece *p,
                        int64_t k, int64_t *in_file, int64_t *in_value)
 {
     int64_t step = 1;
@@ -92,8 +92,8 @@ static int64_t count_of(const tgi_file_piece *p, int rank)
 
 /* ---- In ---------------------------------------------------------------------------------- */
 
-static tg_status load_flat(const tg_tensor_in *in, const tg_desc *d, const int64_t *stride,
-                           int64_t first, const tg_view *view, void *rows, tgi_err *err)
+static tg_status load_flat(const tgi_tensor_in *in, const tgi_desc *d, const int64_t *stride,
+                           int64_t first, const tgi_view *view, void *rows, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(in->desc.dtype);
     const tgi_file_box box = flat_box(d, stride);
@@ -113,7 +113,7 @@ static tg_status load_flat(const tg_tensor_in *in, const tg_desc *d, const int64
 
 /* One piece of an image into the view; `q` is the box it is of. */
 static void load_piece(tg_dtype type, const tgi_file_box *box, const tgi_file_piece *p,
-                       const tg_range q[3], const char *src, const tg_view *view)
+                       const tgi_range q[3], const char *src, const tgi_view *view)
 {
     const size_t size = tgi_dtype_size(type);
     for (int64_t c = 0; c < p->n[C]; c++)
@@ -134,7 +134,7 @@ static void load_piece(tg_dtype type, const tgi_file_box *box, const tgi_file_pi
 }
 
 /* Lanes beyond the last channel are zero. */
-static void clear_lanes(const tg_view *view, const tg_range q[3])
+static void clear_lanes(const tgi_view *view, const tgi_range q[3])
 {
     for (int64_t c = view->c; c < tgi_view_blocks(view) * view->cb; c++)
         for (int64_t z = q[0].lo; z < q[0].hi; z++)
@@ -145,15 +145,15 @@ static void clear_lanes(const tg_view *view, const tg_range q[3])
             }
 }
 
-tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_view *view,
-                          const tg_box *box, void *rows, tgi_err *err)
+tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tgi_view *view,
+                          const tgi_box *box, void *rows, tgi_err *err)
 {
     static const int64_t zero[3];
-    const struct tg_tensors *t = job->tensors;
-    const tg_tensor_in *in = &t->in[i];
-    const tg_desc *d = &t->in_desc[i];
-    int64_t stride[TG_MAX_RANK] = {0}, first;
-    tg_range q[3];
+    const struct tgi_tensors *t = job->tensors;
+    const tgi_tensor_in *in = &t->in[i];
+    const tgi_desc *d = &t->in_desc[i];
+    int64_t stride[TGI_MAX_RANK] = {0}, first;
+    tgi_range q[3];
     tgi_tensor_strides(&job->graph->in[i], &in->desc, d->rank, stride);
     if (!tgi_is_image(job->graph, d))
         return load_flat(in, d, stride, sample * stride[0], view, rows, err);
@@ -174,8 +174,8 @@ tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_vie
 /* ---- Out --------------------------------------------------------------------------------- */
 
 /* A flat value is there as a whole; every cell that ends in it has the same. */
-static tg_status store_flat(tg_tensor_out *t, const tg_desc *d, int64_t first,
-                            const tg_view *view, char *rows, tgi_err *err)
+static tg_status store_flat(tgi_tensor_out *t, const tgi_desc *d, int64_t first,
+                            const tgi_view *view, char *rows, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(d->dtype);
     const char *src = (const char *)view->base;
@@ -194,7 +194,7 @@ static tg_status store_flat(tg_tensor_out *t, const tg_desc *d, int64_t first,
 }
 
 static void store_piece(tg_dtype type, const tgi_file_box *box, const tgi_file_piece *p,
-                        const tg_range q[3], const tg_affine *map, const tg_view *view,
+                        const tgi_range q[3], const tgi_affine *map, const tgi_view *view,
                         char *dst)
 {
     const size_t size = tgi_dtype_size(type);
@@ -211,15 +211,15 @@ static void store_piece(tg_dtype type, const tgi_file_box *box, const tgi_file_p
             }
 }
 
-tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tg_affine *map,
-                           const tg_view *view, const tg_box *box, void *rows, tgi_err *err)
+tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tgi_affine *map,
+                           const tgi_view *view, const tgi_box *box, void *rows, tgi_err *err)
 {
-    tg_tensor_out *t = &job->tensors->out[o];
-    const tg_net *net = job->plan.net;
-    const tg_desc *d = &net->shapes.desc[net->out[o]];
+    tgi_tensor_out *t = &job->tensors->out[o];
+    const tgi_net *net = job->plan.net;
+    const tgi_desc *d = &net->shapes.desc[net->out[o]];
     const int r = d->rank;
     int64_t first = sample * t->sample_stride, corner;
-    tg_range q[3];
+    tgi_range q[3];
     if (net->values[net->out[o]].flat)
         return store_flat(t, d, first, view, rows, err);
     box_zyx(box, q);

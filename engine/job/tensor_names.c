@@ -71,7 +71,7 @@ void tgi_names_close(tgi_names *n)
 /* ---- What stands in it ------------------------------------------------------------------- */
 
 /* The file that waits for its name. */
-static const char *complete_file(const tg_tensor_out *t)
+static const char *complete_file(const tgi_tensor_out *t)
 {
     return t->tiff ? tgi_journal_complete(t->journal) : t->npy.part.partial;
 }
@@ -108,7 +108,7 @@ static tg_status add_outputs(const tg_job *job, tgi_lines *t, tgi_err *err)
 typedef struct found {
     char *text; /* to be freed */
     int64_t filled;
-    tgi_line file[TG_MAX_PORTS]; /* views of the text */
+    tgi_line file[TGI_MAX_PORTS]; /* views of the text */
 } found;
 
 /* What stands behind the fingerprint; 0: it is not whole. */
@@ -137,7 +137,7 @@ static tg_status read_list(const tg_job *job, const tgi_names *n, int *ours, fou
     tgi_lines t = {0};
     *ours = 0;
     tg_status st = job_lines(job, &t, err);
-    const size_t front = t.n, most = front + (TG_MAX_PORTS + 1) * LINE_BYTES;
+    const size_t front = t.n, most = front + (TGI_MAX_PORTS + 1) * LINE_BYTES;
     if (st != TG_OK)
         tgi_free(t.p);
     else
@@ -165,7 +165,7 @@ static int is_same(const tgi_stamp *is, const tgi_line *was)
 }
 
 /* An array that waits: open, locked and as the list has it. */
-static tg_status take_array(const tg_job *job, tg_tensor_out *t, const tgi_line *was, int *yes,
+static tg_status take_array(const tg_job *job, tgi_tensor_out *t, const tgi_line *was, int *yes,
                             tgi_err *err)
 {
     tgi_stamp is;
@@ -183,15 +183,15 @@ static tg_status take_array(const tg_job *job, tg_tensor_out *t, const tgi_line 
 }
 
 /* An image's journal knows whether it waits, or has its name and left the journal. */
-static tg_status take_image(const tg_job *job, tg_tensor_out *t, const tgi_line *was, int named,
-                            int *yes, tgi_err *err)
+static tg_status take_image(const tg_job *job, tgi_tensor_out *t, const tgi_line *was,
+                            int named, int *yes, tgi_err *err)
 {
     tgi_stamp is;
     tgi_err why = {0};
     *yes = 0;
     tg_status st = tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, &why);
     if (st == TG_OK && named)
-        *yes = tgi_journal_state(t->journal) == TG_JOURNAL_FINISHED;
+        *yes = tgi_journal_state(t->journal) == TGI_JOURNAL_FINISHED;
     else if (st == TG_OK)
         st = tgi_journal_take_complete(t->journal, yes, &why);
     if (*yes && !named)
@@ -201,7 +201,7 @@ static tg_status take_image(const tg_job *job, tg_tensor_out *t, const tgi_line 
                : tgi_fail(err, st, "%s", why.text);
 }
 
-static int has_journal(const tg_tensor_out *t)
+static int has_journal(const tgi_tensor_out *t)
 {
     char path[4096];
     return t->tiff && snprintf(path, sizeof path, "%s.journal", t->tiff) < (int)sizeof path &&
@@ -209,7 +209,7 @@ static int has_journal(const tg_tensor_out *t)
 }
 
 /* 1 in *yes: it has its name, or can have it; what it takes is locked. */
-static tg_status take_one(const tg_job *job, tg_tensor_out *t, const tgi_line *was, int *yes,
+static tg_status take_one(const tg_job *job, tgi_tensor_out *t, const tgi_line *was, int *yes,
                           tgi_err *err)
 {
     tgi_stamp is;
@@ -227,7 +227,7 @@ static tg_status take_one(const tg_job *job, tg_tensor_out *t, const tgi_line *w
 /* All of them, or none. */
 static tg_status take_all(const tg_job *job, const tgi_line *was, int *yes, tgi_err *err)
 {
-    tg_tensor_out *out = job->tensors->out;
+    tgi_tensor_out *out = job->tensors->out;
     tg_status st = TG_OK;
     *yes = 1;
     for (int o = 0; o < job->graph->n_out && st == TG_OK && *yes; o++)
@@ -241,10 +241,10 @@ static tg_status take_all(const tg_job *job, const tgi_line *was, int *yes, tgi_
 
 /* ---- Names ------------------------------------------------------------------------------- */
 
-static tg_status give_one(tg_tensor_out *t, tgi_err *err)
+static tg_status give_one(tgi_tensor_out *t, tgi_err *err)
 {
     if (t->journal)
-        return tgi_journal_state(t->journal) == TG_JOURNAL_FINISHED
+        return tgi_journal_state(t->journal) == TGI_JOURNAL_FINISHED
                    ? tgi_journal_clear_finished(t->journal, err)
                    : tgi_journal_name(t->journal, err);
     return t->npy.part.fd < 0 ? TG_OK : tgi_part_name(&t->npy.part, err);
@@ -253,7 +253,7 @@ static tg_status give_one(tg_tensor_out *t, tgi_err *err)
 /* Those that have none yet; behind that nothing is left but to say so. */
 static tg_status give_all(tg_job *job, tgi_err *err)
 {
-    struct tg_tensors *t = job->tensors;
+    struct tgi_tensors *t = job->tensors;
     for (int o = 0; o < job->graph->n_out; o++)
         TGI_TRY(give_one(&t->out[o], err));
     TGI_TRY(tgi_file_sync_dir(t->out[0].path, err));
@@ -294,7 +294,7 @@ static tg_status write_list(const tg_job *job, tgi_names *n, tgi_err *err)
 
 tg_status tgi_names_give(tg_job *job, tgi_err *err)
 {
-    struct tg_tensors *t = job->tensors;
+    struct tgi_tensors *t = job->tensors;
     if (job->graph->n_out == 1) /* there is no time between its name and the last one's */
         return give_all(job, err);
     TGI_TRY(write_list(job, &t->names, err));
@@ -307,7 +307,7 @@ tg_status tgi_names_give(tg_job *job, tgi_err *err)
 tg_status tgi_names_go_on(tg_job *job, int *named, int64_t *bad, tgi_err *err)
 {
     found f = {0};
-    struct tg_tensors *t = job->tensors;
+    struct tgi_tensors *t = job->tensors;
     *named = 0;
     if (!tgi_names_folder(job->set.output) || !is_there(job))
         return TG_OK;

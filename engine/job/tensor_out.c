@@ -59,7 +59,7 @@ tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err)
                     output, end);
 }
 
-int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d)
+int tgi_output_is_image(const tgi_graph *g, int o, const tgi_desc *d)
 {
     const int *perm = g->out[o].perm;
     return tgi_is_image(g, d) && perm[d->rank - 1] >= 0 && perm[d->rank - 2] >= 0;
@@ -67,14 +67,14 @@ int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d)
 
 int tgi_tensor_makes_image(const tg_job *job, int o)
 {
-    const tg_net *net = job->plan.net;
+    const tgi_net *net = job->plan.net;
     return job->tensors->from_image && job->set.output && tgi_names_folder(job->set.output) &&
            tgi_output_is_image(job->graph, o, &net->shapes.desc[net->out[o]]);
 }
 
 tg_dtype tgi_tensor_out_type(const tg_job *job, int o)
 {
-    const tg_net *net = job->plan.net;
+    const tgi_net *net = job->plan.net;
     const tg_dtype type = net->shapes.desc[net->out[o]].dtype;
     if (!tgi_tensor_makes_image(job, o))
         return type;
@@ -110,7 +110,7 @@ tg_status tgi_name_in_folder(const char *folder, const char *name, const char *s
 
 static tg_status name_output(const tg_job *job, int o, tgi_err *err)
 {
-    tg_tensor_out *t = &job->tensors->out[o];
+    tgi_tensor_out *t = &job->tensors->out[o];
     const char *out = job->set.output, *name = job->graph->out[o].name;
     char path[4096];
     if (!out || !*out)
@@ -137,26 +137,26 @@ static tg_status name_output(const tg_job *job, int o, tgi_err *err)
 /* ---- Shapes ------------------------------------------------------------------------------ */
 
 /* What of an image's axes the job wants: the share of output 0's. */
-static void set_keep(const tg_job *job, int o, const tg_desc *d)
+static void set_keep(const tg_job *job, int o, const tgi_desc *d)
 {
-    const tg_stage *s = &job->plan.stages->one;
-    tg_tensor_out *t = &job->tensors->out[o];
+    const tgi_stage *s = &job->plan.stages->one;
+    tgi_tensor_out *t = &job->tensors->out[o];
     for (int a = 0; a < d->rank; a++)
-        t->keep[a] = (tg_range){0, d->dim[a]};
-    for (int a = TG_STREAM_AXIS; a < d->rank && !s->net->values[s->net->out[o]].flat; a++) {
-        const tg_fit *f = &s->fit[a - TG_STREAM_AXIS];
-        t->keep[a] = tgi_axis_share(s, a, o, (tg_range){f->crop, f->crop + f->out});
+        t->keep[a] = (tgi_range){0, d->dim[a]};
+    for (int a = TGI_STREAM_AXIS; a < d->rank && !s->net->values[s->net->out[o]].flat; a++) {
+        const tgi_fit *f = &s->fit[a - TGI_STREAM_AXIS];
+        t->keep[a] = tgi_axis_share(s, a, o, (tgi_range){f->crop, f->crop + f->out});
     }
 }
 
 /* The file has the axes of the model's own output; samples follow each other on the first. */
-static tg_status shape_array(const tg_job *job, int o, const tg_desc *d, tgi_err *err)
+static tg_status shape_array(const tg_job *job, int o, const tgi_desc *d, tgi_err *err)
 {
-    struct tg_tensors *all = job->tensors;
-    tg_tensor_out *t = &all->out[o];
-    const tg_port *p = &job->graph->out[o];
-    int64_t step[TG_MAX_RANK], n = 1;
-    t->file = (tg_desc){d->dtype, p->file_rank, {0}};
+    struct tgi_tensors *all = job->tensors;
+    tgi_tensor_out *t = &all->out[o];
+    const tgi_port *p = &job->graph->out[o];
+    int64_t step[TGI_MAX_RANK], n = 1;
+    t->file = (tgi_desc){d->dtype, p->file_rank, {0}};
     for (int i = 0; i < p->file_rank; i++)
         t->file.dim[i] = 1;
     for (int a = 0; a < d->rank; a++)
@@ -179,14 +179,14 @@ static tg_status shape_array(const tg_job *job, int o, const tg_desc *d, tgi_err
 }
 
 /* The file is a stack: the axes that the job loops over, channels, then z, y and x. */
-static tg_status shape_stack(const tg_job *job, int o, const tg_desc *d, tgi_err *err)
+static tg_status shape_stack(const tg_job *job, int o, const tgi_desc *d, tgi_err *err)
 {
-    const tg_mapping *m = &job->map;
-    tg_tensor_out *t = &job->tensors->out[o];
+    const tgi_mapping *m = &job->map;
+    tgi_tensor_out *t = &job->tensors->out[o];
     int n = 0, has_c = 0;
-    if (m->n_loop + d->rank > TG_IMAGE_MAX_AXES || m->n_loop + d->rank > TG_MAX_RANK)
+    if (m->n_loop + d->rank > TGI_IMAGE_MAX_AXES || m->n_loop + d->rank > TGI_MAX_RANK)
         return tgi_fail(err, TG_E_UNSUPPORTED, "the output \"%s\" would have more than %d axes",
-                        job->graph->out[o].name, TG_IMAGE_MAX_AXES);
+                        job->graph->out[o].name, TGI_IMAGE_MAX_AXES);
     t->file.dtype = tgi_tensor_out_type(job, o);
     for (int i = 0; i < m->n_loop && m->planes.n == 0; i++) {
         has_c |= m->loop[i].letter == 'C';
@@ -221,17 +221,17 @@ static tg_status refuse_existing(const tg_job *job, const char *path, tgi_err *e
 }
 
 /* What is there of this image, if anything: only what such a run left may go without -y. */
-static tg_status may_begin(const tg_job *job, tg_tensor_out *t, tgi_err *err)
+static tg_status may_begin(const tg_job *job, tgi_tensor_out *t, tgi_err *err)
 {
-    const tg_journal_state state = tgi_journal_state(t->journal);
-    if (state == TG_JOURNAL_FRESH)
+    const tgi_journal_kind state = tgi_journal_state(t->journal);
+    if (state == TGI_JOURNAL_FRESH)
         return TG_OK;
     if (!tgi_copy_was_part(t->journal) && !job->set.overwrite)
         return tgi_fail(err, TG_E_CHANGED,
                         "%s.partial is the interrupted output of another job: finish that one, "
                         "or give -y to discard it",
                         t->tiff);
-    if (state != TG_JOURNAL_FINISHED)
+    if (state != TGI_JOURNAL_FINISHED)
         return TG_OK;
     TGI_TRY(tgi_journal_clear_finished(t->journal, err)); /* all but its name was done */
     TGI_TRY(refuse_existing(job, t->tiff, err));
@@ -239,7 +239,7 @@ static tg_status may_begin(const tg_job *job, tg_tensor_out *t, tgi_err *err)
     return tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, err);
 }
 
-static tg_status create_one(const tg_job *job, tg_tensor_out *t, tgi_err *err)
+static tg_status create_one(const tg_job *job, tgi_tensor_out *t, tgi_err *err)
 {
     if (!t->tiff)
         return tgi_npy_create(t->path, &t->file, job->set.overwrite, &t->npy, err);
@@ -250,9 +250,9 @@ static tg_status create_one(const tg_job *job, tg_tensor_out *t, tgi_err *err)
 
 tg_status tgi_tensors_name(tg_job *job, tgi_err *err)
 {
-    const tg_net *net = job->plan.net;
+    const tgi_net *net = job->plan.net;
     for (int o = 0; o < net->n_out; o++) {
-        const tg_desc *d = &net->shapes.desc[net->out[o]];
+        const tgi_desc *d = &net->shapes.desc[net->out[o]];
         TGI_TRY(name_output(job, o, err));
         set_keep(job, o, d);
         TGI_TRY(job->tensors->out[o].tiff ? shape_stack(job, o, d, err)
@@ -264,7 +264,7 @@ tg_status tgi_tensors_name(tg_job *job, tgi_err *err)
 tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
 {
     const int n = job->plan.net->n_out;
-    tg_tensor_out *out = job->tensors->out;
+    tgi_tensor_out *out = job->tensors->out;
     for (int o = 0; o < n; o++)
         TGI_TRY(refuse_existing(job, out[o].tiff ? NULL : out[o].path, err)); /* its journal
                                                                                  knows */
@@ -275,17 +275,17 @@ tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
 
 /* What is known of the image, as far as it holds for output o: as for the only output of a run,
  * at this one's scale. */
-static void meta_of(const tg_job *job, int o, tg_image_meta *out)
+static void meta_of(const tg_job *job, int o, tgi_image_meta *out)
 {
-    const tg_net *net = job->plan.net;
-    const tg_desc *d = &net->shapes.desc[net->out[o]];
-    const tg_tensor_out *first = &job->tensors->out[0], *t = &job->tensors->out[o];
-    tg_mapping m = job->map;
+    const tgi_net *net = job->plan.net;
+    const tgi_desc *d = &net->shapes.desc[net->out[o]];
+    const tgi_tensor_out *first = &job->tensors->out[0], *t = &job->tensors->out[o];
+    tgi_mapping m = job->map;
     m.out_channels = d->dim[1];
     m.out_samples = 0;
     memcpy(m.out_axes, t->axes, sizeof m.out_axes);
-    for (int a = TG_STREAM_AXIS; a < d->rank && d->rank == job->in_desc.rank; a++) {
-        tg_place *p = &m.fit[3 - d->rank + a].place;
+    for (int a = TGI_STREAM_AXIS; a < d->rank && d->rank == job->in_desc.rank; a++) {
+        tgi_place *p = &m.fit[3 - d->rank + a].place;
         p->up *= tgi_range_len(t->keep[a]); /* shares of output 0's: set_keep */
         p->down *= tgi_range_len(first->keep[a]);
     }
@@ -299,8 +299,8 @@ static tg_status make_image(const tg_job *job, int index, tgi_err *err)
         tgi_opt id;
         const char *name;
     } handed_on[] = {{TGI_OPT_COMPRESS, "compress"}, {TGI_OPT_FORMAT, "format"}};
-    const tg_tensor_out *t = &job->tensors->out[index];
-    tg_image_meta meta;
+    const tgi_tensor_out *t = &job->tensors->out[index];
+    tgi_image_meta meta;
     tg_opts *o = NULL;
     meta_of(job, index, &meta);
     TGI_TRY(tgi_opts_new(&o, err));
@@ -325,7 +325,7 @@ static tg_status make_image(const tg_job *job, int index, tgi_err *err)
 tg_status tgi_tensors_finish(tg_job *job, tgi_err *err)
 {
     const int n = job->graph->n_out;
-    tg_tensor_out *out = job->tensors->out;
+    tgi_tensor_out *out = job->tensors->out;
     for (int o = 0; o < n; o++)
         TGI_TRY(tgi_npy_seal(&out[o].npy, err));
     for (int o = 0; o < n; o++)
@@ -334,10 +334,10 @@ tg_status tgi_tensors_finish(tg_job *job, tgi_err *err)
     return tgi_names_give(job, err);
 }
 
-void tgi_tensors_drop(struct tg_tensors *t)
+void tgi_tensors_drop(struct tgi_tensors *t)
 {
-    for (int o = 0; o < TG_MAX_PORTS; o++) {
-        tg_tensor_out *p = &t->out[o];
+    for (int o = 0; o < TGI_MAX_PORTS; o++) {
+        tgi_tensor_out *p = &t->out[o];
         if (t->names.listed)
             tgi_journal_close(&p->journal);
         tgi_journal_drop(&p->journal);

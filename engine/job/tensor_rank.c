@@ -17,7 +17,7 @@ static void shape_text(const int64_t *dim, int rank, char *buf, size_t cap)
         snprintf(buf + n, cap - n, "]");
 }
 
-static int fits(const tg_port *p, const int64_t *dim)
+static int fits(const tgi_port *p, const int64_t *dim)
 {
     for (int a = 0; a < p->file_rank; a++)
         if (p->file_dim[a] >= 0 && dim[a] != p->file_dim[a])
@@ -27,7 +27,7 @@ static int fits(const tg_port *p, const int64_t *dim)
 
 /* 1: the same bytes with axes of 1 in front, or without some that are there, are what the
  * network takes. */
-static int reshaped(const tg_port *p, const tg_desc *f, int64_t *dim)
+static int reshaped(const tgi_port *p, const tgi_desc *f, int64_t *dim)
 {
     const int more = p->file_rank - f->rank;
     for (int a = 0; a < -more; a++)
@@ -39,17 +39,17 @@ static int reshaped(const tg_port *p, const tg_desc *f, int64_t *dim)
 }
 
 /* 1: rows of pixels, [H,W,C], where [N,C,H,W] is wanted. */
-static int pixels_last(const tg_port *p, const tg_desc *f)
+static int pixels_last(const tgi_port *p, const tgi_desc *f)
 {
     return f->rank == 3 && p->file_rank == 4 &&
            fits(p, (const int64_t[]){1, f->dim[2], f->dim[0], f->dim[1]});
 }
 
-tg_status tgi_tensor_wrong_rank(const tg_port *p, const char *path, const tg_desc *f,
+tg_status tgi_tensor_wrong_rank(const tgi_port *p, const char *path, const tgi_desc *f,
                                 tgi_err *err)
 {
     char have[96], want[160], other[160], cure[256];
-    int64_t dim[TG_MAX_RANK];
+    int64_t dim[TGI_MAX_RANK];
     shape_text(p->file_dim, p->file_rank, want, sizeof want);
     if (reshaped(p, f, dim)) {
         shape_text(dim, p->file_rank, other, sizeof other);

@@ -13,25 +13,25 @@
 typedef struct rows {
     size_t size; /* of an element */
     int rank;
-    const tg_desc *d;       /* in the graph's order */
-    const int64_t *stride;  /* elements, per axis of the graph */
-    const tg_range *origin; /* of the file, per axis: its first element's place; NULL: zeros */
-    int64_t first;          /* element of the sample */
+    const tgi_desc *d;       /* in the graph's order */
+    const int64_t *stride;   /* elements, per axis of the graph */
+    const tgi_range *origin; /* of the file, per axis: its first element's place; NULL: zeros */
+    int64_t first;           /* element of the sample */
     int flat;
     int64_t channels, together;
-    tg_range z, y, x;
+    tgi_range z, y, x;
 } rows;
 
 /* Channels lie side by side behind x: as the model declares it, before there is a file. */
-static int64_t together_of(const tg_port *p, const tg_desc *d)
+static int64_t together_of(const tgi_port *p, const tgi_desc *d)
 {
     const int x = p->perm[d->rank - 1], c = p->perm[1];
     return c >= 0 && c == p->file_rank - 1 && x == c - 1 ? d->dim[1] : 1;
 }
 
-static void set_box(rows *r, const tg_box *b)
+static void set_box(rows *r, const tgi_box *b)
 {
-    r->z = b->rank == 5 ? b->ax[2] : (tg_range){0, 1};
+    r->z = b->rank == 5 ? b->ax[2] : (tgi_range){0, 1};
     r->y = b->ax[b->rank - 2];
     r->x = b->ax[b->rank - 1];
 }
@@ -39,8 +39,8 @@ static void set_box(rows *r, const tg_box *b)
 /* Of input i: `stride` has room for all axes. */
 static rows rows_in(const tg_job *job, int i, int64_t sample, int64_t *stride)
 {
-    const struct tg_tensors *t = job->tensors;
-    const tg_desc *d = &t->in_desc[i];
+    const struct tgi_tensors *t = job->tensors;
+    const tgi_desc *d = &t->in_desc[i];
     const int flat = !tgi_is_image(job->graph, d);
     tgi_tensor_strides(&job->graph->in[i], &t->in[i].desc, d->rank, stride);
     return (rows){.size = tgi_dtype_size(t->in[i].desc.dtype),
@@ -55,9 +55,9 @@ static rows rows_in(const tg_job *job, int i, int64_t sample, int64_t *stride)
 
 static rows rows_out(const tg_job *job, int o, int64_t sample)
 {
-    const tg_net *net = job->plan.net;
-    const tg_tensor_out *t = &job->tensors->out[o];
-    const tg_device_port *p = &job->dev.form.out[o];
+    const tgi_net *net = job->plan.net;
+    const tgi_tensor_out *t = &job->tensors->out[o];
+    const tgi_device_port *p = &job->dev.form.out[o];
     return (rows){.size = tgi_dtype_size(t->file.dtype),
                   .rank = net->shapes.desc[net->out[o]].rank,
                   .d = &net->shapes.desc[net->out[o]],
@@ -74,11 +74,11 @@ static rows rows_out(const tg_job *job, int o, int64_t sample)
 /* A box of a file, and where the same elements lie in staged memory. */
 typedef struct copying {
     tgi_file_box box;
-    int64_t step[TG_MAX_RANK]; /* in memory */
-    int64_t first;             /* element of the file */
+    int64_t step[TGI_MAX_RANK]; /* in memory */
+    int64_t first;              /* element of the file */
     size_t size;
-    const tg_tensor_in *in; /* one of both */
-    tg_tensor_out *out;
+    const tgi_tensor_in *in; /* one of both */
+    tgi_tensor_out *out;
     char *staged, *rows;
 } copying;
 
@@ -206,7 +206,7 @@ static int64_t n_rows(const rows *r)
     return tgi_range_len(r->z) * (r->channels / r->together) * tgi_range_len(r->y);
 }
 
-tg_status tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tg_box *box,
+tg_status tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tgi_box *box,
                           const void *pixels, void *buffer, tgi_err *err)
 {
     rows r = rows_out(job, o, sample);
@@ -220,11 +220,11 @@ tg_status tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tg_box
 /* ---- Sizes ------------------------------------------------------------------------------- */
 
 /* Elements of input i that a band loads at most. */
-static size_t band_elements(const tg_tiling *t, int i)
+static size_t band_elements(const tgi_tiling *t, int i)
 {
-    const tg_net *net = t->net;
+    const tgi_net *net = t->net;
     const int v = net->in[i];
-    const tg_slot *s = &t->slot[v];
+    const tgi_slot *s = &t->slot[v];
     const int64_t fed = i == 0 ? tgi_min(t->band, s->ring) : s->ring;
     const int64_t across = tgi_max(1, s->rows);
     const int64_t columns = tgi_min(s->width, tgi_net_dim(net, v, net->rank - 1));
@@ -232,34 +232,34 @@ static size_t band_elements(const tg_tiling *t, int i)
                        tgi_sat_mul((size_t)across, (size_t)tgi_max(1, columns)));
 }
 
-static size_t input_bytes(const tg_job *job, const tg_tiling *t, int i)
+static size_t input_bytes(const tg_job *job, const tgi_tiling *t, int i)
 {
     return tgi_align_size(
         tgi_sat_mul(band_elements(t, i), tgi_dtype_size(job->tensors->in[i].desc.dtype)), 64);
 }
 
-void tgi_tensor_form(const tg_job *job, const tg_tiling *t, tg_device_form *out)
+void tgi_tensor_form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out)
 {
-    const tg_net *net = t->net;
+    const tgi_net *net = t->net;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < net->n_in && !job->source; i++)
-        out->in[i] = (tg_device_port){.type = job->tensors->in[i].desc.dtype,
-                                      .bytes = input_bytes(job, t, i)};
+        out->in[i] = (tgi_device_port){.type = job->tensors->in[i].desc.dtype,
+                                       .bytes = input_bytes(job, t, i)};
     if (job->source)
         out->in[0] =
-            (tg_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
+            (tgi_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
     for (int o = 0; o < net->n_out; o++) {
-        const tg_desc *d = &net->shapes.desc[net->out[o]];
+        const tgi_desc *d = &net->shapes.desc[net->out[o]];
         const tg_dtype type = tgi_tensor_out_type(job, o);
         const int plain = net->values[net->out[o]].flat || tgi_tensor_makes_image(job, o);
         out->out[o] =
-            (tg_device_port){.type = type == TG_DTYPE_BOOL ? TG_DTYPE_U8 : type, /* 0 or 1 */
-                             .channels = net->values[net->out[o]].c,
-                             .together = plain ? 1 : together_of(&job->graph->out[o], d)};
+            (tgi_device_port){.type = type == TG_DTYPE_BOOL ? TG_DTYPE_U8 : type, /* 0 or 1 */
+                              .channels = net->values[net->out[o]].c,
+                              .together = plain ? 1 : together_of(&job->graph->out[o], d)};
     }
 }
 
-size_t tgi_tensor_band_bytes(const tg_job *job, const tg_tiling *t)
+size_t tgi_tensor_band_bytes(const tg_job *job, const tgi_tiling *t)
 {
     size_t bytes = 0;
     if (job->source)
@@ -275,19 +275,19 @@ size_t tgi_tensor_band_bytes(const tg_job *job, const tg_tiling *t)
 typedef struct staged {
     int valid;
     int64_t sample;
-    tg_box box;
+    tgi_box box;
 } staged;
 
 enum { IDLE, ASKED, READY, QUIT };
 
-struct tg_tensor_reader {
+struct tgi_tensor_reader {
     const tg_job *job;
     int n_in;
-    char *place[TG_MAX_PORTS][2], *rows;
-    staged slot[TG_MAX_PORTS][2];
-    int next[TG_MAX_PORTS]; /* the place that the next box goes to */
-    int64_t sample;         /* asked for: */
-    tg_box box[TG_MAX_PORTS];
+    char *place[TGI_MAX_PORTS][2], *rows;
+    staged slot[TGI_MAX_PORTS][2];
+    int next[TGI_MAX_PORTS]; /* the place that the next box goes to */
+    int64_t sample;          /* asked for: */
+    tgi_box box[TGI_MAX_PORTS];
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -295,10 +295,10 @@ struct tg_tensor_reader {
     double waited;
 };
 
-static tg_status stage(tg_tensor_reader *r, int i, int64_t sample, const tg_box *box,
+static tg_status stage(tgi_tensor_reader *r, int i, int64_t sample, const tgi_box *box,
                        tgi_err *err)
 {
-    int64_t stride[TG_MAX_RANK] = {0};
+    int64_t stride[TGI_MAX_RANK] = {0};
     const int k = r->next[i];
     rows from = rows_in(r->job, i, sample, stride);
     set_box(&from, box);
@@ -311,7 +311,7 @@ static tg_status stage(tg_tensor_reader *r, int i, int64_t sample, const tg_box 
 
 static void *reader(void *arg)
 {
-    tg_tensor_reader *r = arg;
+    tgi_tensor_reader *r = arg;
     pthread_mutex_lock(&r->lock);
     while (r->state != QUIT) {
         if (r->state != ASKED) {
@@ -333,10 +333,10 @@ static void *reader(void *arg)
     return NULL;
 }
 
-tg_status tgi_tensor_reader_open(const tg_job *job, const tg_tiling *t, void *const staging[2],
-                                 void *buffer, tg_tensor_reader **out, tgi_err *err)
+tg_status tgi_tensor_reader_open(const tg_job *job, const tgi_tiling *t, void *const staging[2],
+                                 void *buffer, tgi_tensor_reader **out, tgi_err *err)
 {
-    tg_tensor_reader *r = tgi_calloc(TGI_TAG_IO, 1, sizeof *r);
+    tgi_tensor_reader *r = tgi_calloc(TGI_TAG_IO, 1, sizeof *r);
     if (!r)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the reader");
     r->job = job;
@@ -361,11 +361,11 @@ tg_status tgi_tensor_reader_open(const tg_job *job, const tg_tiling *t, void *co
     return TG_OK;
 }
 
-void tgi_tensor_reader_close(tg_tensor_reader **rp)
+void tgi_tensor_reader_close(tgi_tensor_reader **rp)
 {
     if (!rp || !*rp)
         return;
-    tg_tensor_reader *r = *rp;
+    tgi_tensor_reader *r = *rp;
     if (r->started) {
         pthread_mutex_lock(&r->lock);
         r->state = QUIT;
@@ -379,7 +379,7 @@ void tgi_tensor_reader_close(tg_tensor_reader **rp)
     *rp = NULL;
 }
 
-void tgi_tensor_reader_ask(tg_tensor_reader *r, int64_t sample, const tg_box *box)
+void tgi_tensor_reader_ask(tgi_tensor_reader *r, int64_t sample, const tgi_box *box)
 {
     pthread_mutex_lock(&r->lock);
     if (r->state == IDLE) {
@@ -391,11 +391,11 @@ void tgi_tensor_reader_ask(tg_tensor_reader *r, int64_t sample, const tg_box *bo
     pthread_mutex_unlock(&r->lock);
 }
 
-tg_status tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, const tg_box *box,
-                                tg_device_pixels *out, const void **at, size_t *bytes,
+tg_status tgi_tensor_reader_get(tgi_tensor_reader *r, int64_t sample, int i, const tgi_box *box,
+                                tgi_device_pixels *out, const void **at, size_t *bytes,
                                 tgi_err *err)
 {
-    int64_t stride[TG_MAX_RANK] = {0};
+    int64_t stride[TGI_MAX_RANK] = {0};
     const double t0 = tgi_seconds();
     pthread_mutex_lock(&r->lock);
     while (r->state == ASKED)
@@ -409,17 +409,17 @@ tg_status tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, cons
     r->slot[i][k].valid = 0; /* sent; what lies there is next but one's place */
     r->next[i] = !k;
     r->waited += tgi_seconds() - t0;
-    const tg_desc *d = &r->job->tensors->in_desc[i];
+    const tgi_desc *d = &r->job->tensors->in_desc[i];
     rows from = rows_in(r->job, i, sample, stride);
     set_box(&from, box);
-    *out = (tg_device_pixels){.type = r->job->tensors->in[i].desc.dtype,
-                              .channels = from.channels,
-                              .together = from.together,
-                              .rows = from.y,
-                              .cols = from.x,
-                              .extent = {1, 1, from.x.hi},
-                              .pad = TG_LOAD_ZERO,
-                              .mul = 1};
+    *out = (tgi_device_pixels){.type = r->job->tensors->in[i].desc.dtype,
+                               .channels = from.channels,
+                               .together = from.together,
+                               .rows = from.y,
+                               .cols = from.x,
+                               .extent = {1, 1, from.x.hi},
+                               .pad = TGI_LOAD_ZERO,
+                               .mul = 1};
     if (!from.flat) {
         out->extent[0] = d->rank == 5 ? d->dim[2] : 1;
         out->extent[1] = d->dim[d->rank - 2];
@@ -430,7 +430,7 @@ tg_status tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, cons
     return TG_OK;
 }
 
-double tgi_tensor_reader_waited(const tg_tensor_reader *r)
+double tgi_tensor_reader_waited(const tgi_tensor_reader *r)
 {
     return r->waited;
 }

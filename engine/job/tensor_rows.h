@@ -15,31 +15,31 @@
 
 /* What inputs and outputs are like for a tiling on a device; planned, files need not be there
  * yet. */
-void tgi_tensor_form(const tg_job *job, const tg_tiling *t, tg_device_form *out);
+void tgi_tensor_form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out);
 /* One staging buffer: a band of every input. */
-size_t tgi_tensor_band_bytes(const tg_job *job, const tg_tiling *t);
+size_t tgi_tensor_band_bytes(const tg_job *job, const tgi_tiling *t);
 
-typedef struct tg_tensor_reader tg_tensor_reader;
+typedef struct tgi_tensor_reader tgi_tensor_reader;
 
 /* staging: two buffers of tgi_tensor_band_bytes, `rows`: TGI_TENSOR_ROWS bytes, all borrowed.
  * Returned; tgi_tensor_reader_close. */
-tg_status tgi_tensor_reader_open(const tg_job *job, const tg_tiling *t, void *const staging[2],
-                                 void *rows, tg_tensor_reader **out, tgi_err *err);
-void tgi_tensor_reader_close(tg_tensor_reader **r);
+tg_status tgi_tensor_reader_open(const tg_job *job, const tgi_tiling *t, void *const staging[2],
+                                 void *rows, tgi_tensor_reader **out, tgi_err *err);
+void tgi_tensor_reader_close(tgi_tensor_reader **r);
 /* Ask for a sample's boxes, one for each input, in the background; at most one set of them is
  * under way. */
-void tgi_tensor_reader_ask(tg_tensor_reader *r, int64_t sample, const tg_box *box);
+void tgi_tensor_reader_ask(tgi_tensor_reader *r, int64_t sample, const tgi_box *box);
 /* The staged elements of input i over `box`, *bytes of them at *at, and how they lie. They stay
  * until the next box but one of this input is asked for. */
-tg_status tgi_tensor_reader_get(tg_tensor_reader *r, int64_t sample, int i, const tg_box *box,
-                                tg_device_pixels *out, const void **at, size_t *bytes,
+tg_status tgi_tensor_reader_get(tgi_tensor_reader *r, int64_t sample, int i, const tgi_box *box,
+                                tgi_device_pixels *out, const void **at, size_t *bytes,
                                 tgi_err *err);
 /* Seconds that `get` waited for elements. */
-double tgi_tensor_reader_waited(const tg_tensor_reader *r);
+double tgi_tensor_reader_waited(const tgi_tensor_reader *r);
 
 /* Elements of output o of a sample over `box`, as the form says, to their places in the file.
  * `rows`: TGI_TENSOR_ROWS bytes. */
-tg_status tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tg_box *box,
+tg_status tgi_tensor_take(const tg_job *job, int o, int64_t sample, const tgi_box *box,
                           const void *pixels, void *rows, tgi_err *err);
 
 #endif

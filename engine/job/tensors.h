@@ -9,30 +9,30 @@
 #include "engine/job/tensor_names.h"
 #include "io/npy.h"
 
-typedef struct tg_tensor_in {
+typedef struct tgi_tensor_in {
     const char *path; /* a view of the job's options */
     tgi_npy_in npy;   /* .file.fd -1: not open */
-    tg_desc desc;     /* as it lies there */
-} tg_tensor_in;
+    tgi_desc desc;    /* as it lies there */
+} tgi_tensor_in;
 
-typedef struct tg_tensor_out {
+typedef struct tgi_tensor_out {
     char *path; /* of the array; it grows in PATH.partial */
     char *tiff; /* or NULL: the image that is made of an array without a name in the end */
-    struct tg_journal *journal; /* of that; open, so it is locked, while the run writes */
-    char axes[TG_IMAGE_MAX_AXES + 1];
-    tg_desc file;                /* as it lies there, all samples */
-    int64_t stride[TG_MAX_RANK]; /* elements, per axis of the graph's value */
+    struct tgi_journal *journal; /* of that; open, so it is locked, while the run writes */
+    char axes[TGI_IMAGE_MAX_AXES + 1];
+    tgi_desc file;                /* as it lies there, all samples */
+    int64_t stride[TGI_MAX_RANK]; /* elements, per axis of the graph's value */
     int64_t sample_stride;
-    tg_range keep[TG_MAX_RANK]; /* what of an image is kept, per axis */
-    tgi_npy_out npy;            /* open while the run writes; then the lock is ours */
-} tg_tensor_out;
+    tgi_range keep[TGI_MAX_RANK]; /* what of an image is kept, per axis */
+    tgi_npy_out npy;              /* open while the run writes; then the lock is ours */
+} tgi_tensor_out;
 
-struct tg_tensors {
+struct tgi_tensors {
     int from_image;
-    tg_tensor_in in[TG_MAX_PORTS];
-    tg_desc in_desc[TG_MAX_PORTS]; /* graph order, N = 1 */
-    int64_t batch;                 /* samples, looped over */
-    tg_tensor_out out[TG_MAX_PORTS];
+    tgi_tensor_in in[TGI_MAX_PORTS];
+    tgi_desc in_desc[TGI_MAX_PORTS]; /* graph order, N = 1 */
+    int64_t batch;                   /* samples, looped over */
+    tgi_tensor_out out[TGI_MAX_PORTS];
     tgi_names names;
 };
 
@@ -49,12 +49,12 @@ tg_status tgi_name_in_folder(const char *folder, const char *name, const char *s
 tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err);
 
 /* tensor_rank.c: TG_E_ARG: the array has more or fewer axes than the input; what would do. */
-tg_status tgi_tensor_wrong_rank(const tg_port *p, const char *path, const tg_desc *f,
+tg_status tgi_tensor_wrong_rank(const tgi_port *p, const char *path, const tgi_desc *f,
                                 tgi_err *err);
 
 /* Is output o, of this shape in the graph, an image for the model's file too: with axes y and
  * x? */
-int tgi_output_is_image(const tg_graph *g, int o, const tg_desc *d);
+int tgi_output_is_image(const tgi_graph *g, int o, const tgi_desc *d);
 
 /* tensor_out.c: is output o written as an image, and which type do its elements have in the
  * file? Plan made. */
@@ -70,22 +70,22 @@ tg_status tgi_tensors_finish(tg_job *job, tgi_err *err);
 /* The end of a run, also of one that failed: what has no name yet goes, since there is no
  * journal that says how far it is, unless it is complete and listed. Safe where nothing was
  * created. */
-void tgi_tensors_drop(struct tg_tensors *t);
+void tgi_tensors_drop(struct tgi_tensors *t);
 
 /* job_tensor.c: the files of all inputs (tgi_held_files); `of` is the job. */
 int tgi_tensor_files(const void *of, int64_t i, tgi_held *out);
 
 /* tensor_copy.c: element strides of a dense array along the graph's axes. */
-void tgi_tensor_strides(const tg_port *p, const tg_desc *file, int rank, int64_t *stride);
+void tgi_tensor_strides(const tgi_port *p, const tgi_desc *file, int rank, int64_t *stride);
 /* n elements of a file, from `element` of the array on. TG_E_FORMAT: it ends before. */
-tg_status tgi_tensor_read(const tg_tensor_in *in, int64_t element, void *dst, int64_t n,
+tg_status tgi_tensor_read(const tgi_tensor_in *in, int64_t element, void *dst, int64_t n,
                           tgi_err *err);
-tg_status tgi_tensor_write(tg_tensor_out *out, int64_t element, const void *src, int64_t n,
+tg_status tgi_tensor_write(tgi_tensor_out *out, int64_t element, const void *src, int64_t n,
                            tgi_err *err);
 /* Input i of a sample into a view; a view into output o. `rows`: TGI_TENSOR_ROWS bytes. */
-tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tg_view *view,
-                          const tg_box *box, void *rows, tgi_err *err);
-tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tg_affine *map,
-                           const tg_view *view, const tg_box *box, void *rows, tgi_err *err);
+tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tgi_view *view,
+                          const tgi_box *box, void *rows, tgi_err *err);
+tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tgi_affine *map,
+                           const tgi_view *view, const tgi_box *box, void *rows, tgi_err *err);
 
 #endif

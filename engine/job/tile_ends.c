@@ -27,19 +27,19 @@ static int writer_window(int64_t group_tiles, int threads)
     return (int)tgi_min(group_tiles + ahead, INT32_MAX);
 }
 
-size_t tgi_job_staging_bytes(const tg_job *job, const tg_tiling *t)
+size_t tgi_job_staging_bytes(const tg_job *job, const tgi_tiling *t)
 {
-    const tg_net *net = t->net;
-    const tg_slot *in = &t->slot[net->in[0]];
-    const int64_t fed = tgi_min(t->band, tgi_net_dim(net, net->in[0], TG_STREAM_AXIS));
+    const tgi_net *net = t->net;
+    const tgi_slot *in = &t->slot[net->in[0]];
+    const int64_t fed = tgi_min(t->band, tgi_net_dim(net, net->in[0], TGI_STREAM_AXIS));
     const int64_t slabs = is_volume(job) ? fed : 1;
     const int64_t rows = is_volume(job) ? in->rows : fed;
     return tgi_loader_bytes(&job->map, job->info->dtype, slabs, rows, in->width);
 }
 
-size_t tgi_job_extra_bytes(const tg_job *job, const tg_tiling *t, tg_bytes *parts)
+size_t tgi_job_extra_bytes(const tg_job *job, const tgi_tiling *t, tgi_bytes *parts)
 {
-    const tg_plan_part *p = &job->plan;
+    const tgi_plan_part *p = &job->plan;
     const int64_t group =
         tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job));
     const int window = writer_window(group, job->set.threads);
@@ -62,7 +62,7 @@ static size_t first_pass(const tg_job *job)
 }
 
 /* The first pass works in the arena: one that is too small for it is made larger. */
-static size_t beside(const tg_job *job, const tg_tiling *t)
+static size_t beside(const tg_job *job, const tgi_tiling *t)
 {
     const size_t stats = first_pass(job);
     return tgi_sat_add(tgi_job_extra_bytes(job, t, NULL),
@@ -82,10 +82,10 @@ static void unit_of(const tg_job *job, int64_t unit[3])
  * else one whose full-width row is a small part of the budget. */
 static void pick_file_tile(tg_job *job)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     int64_t *fixed = p->fixed;
     const tgi_tile_spec *spec = &job->set.tile;
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     memset(fixed, 0, sizeof p->fixed);
     p->tile_h = p->tile_w = 256;
     if (p->adopted.valid) { /* the file's grid stands; the cells may follow below */
@@ -120,22 +120,22 @@ static void pick_file_tile(tg_job *job)
 
 static tg_status make_layout(tg_job *job, tgi_err *err)
 {
-    tg_plan_part *p = &job->plan;
-    const tg_mapping *m = &job->map;
-    tg_image_meta meta; /* a view of the input's */
+    tgi_plan_part *p = &job->plan;
+    const tgi_mapping *m = &job->map;
+    tgi_image_meta meta; /* a view of the input's */
     tgi_mapping_meta(m, job->info, &meta);
-    tg_sink_spec spec = {.dtype = job->set.dtype,
-                         .tile_h = p->tile_h,
-                         .tile_w = p->tile_w,
-                         .compression = (tg_compression)job->set.compress.kind,
-                         .level = job->set.compress.level > 0 ? job->set.compress.level : 0,
-                         .pyramid = tgi_opts_pyramid(job->opts),
-                         .meta = &meta};
+    tgi_sink_spec spec = {.dtype = job->set.dtype,
+                          .tile_h = p->tile_h,
+                          .tile_w = p->tile_w,
+                          .compression = (tgi_compression)job->set.compress.kind,
+                          .level = job->set.compress.level > 0 ? job->set.compress.level : 0,
+                          .pyramid = tgi_opts_pyramid(job->opts),
+                          .meta = &meta};
     memcpy(spec.axes, m->out_axes, sizeof spec.axes);
     memcpy(spec.shape, m->out_shape, sizeof spec.shape);
     if (job->set.writer) /* the output is made of the tiles, which then go */
-        spec.compression = TG_COMPRESS_NONE;
-    if (spec.compression != TG_COMPRESS_NONE)
+        spec.compression = TGI_COMPRESSION_NONE;
+    if (spec.compression != TGI_COMPRESSION_NONE)
         spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
     tgi_sink_layout_free(&p->layout);
     return tgi_sink_layout_make(&spec, &p->layout, err);
@@ -146,8 +146,8 @@ static tg_status make_layout(tg_job *job, tgi_err *err)
 /* The best plan on the file grid that is set. */
 static tg_status choose_on_grid(tg_job *job, tgi_err *err)
 {
-    tg_image_meta meta;
-    tg_plan_part *p = &job->plan;
+    tgi_image_meta meta;
+    tgi_plan_part *p = &job->plan;
     size_t decoder = job->source->ops->codec_bytes(job->source);
     if (job->set.scratch && !job->without_scratch && tgi_job_streams_input(job))
         decoder += tgi_decoded_bytes(&job->map, job->info, TGI_JOB_READERS);
@@ -164,7 +164,7 @@ static tg_status choose_on_grid(tg_job *job, tgi_err *err)
 }
 
 /* Nothing left that a finer grid could win: no pixel twice, every kernel the fastest. */
-static int is_ideal(const tg_plan_part *p)
+static int is_ideal(const tgi_plan_part *p)
 {
     return p->net->n_used == p->net->n_fast && tgi_tiling_recomputed(&p->choice.tiling) < 0.02;
 }
@@ -183,7 +183,7 @@ static size_t least_of_grid(const tg_job *job)
  * huge image the tables of fine tiles are what does not fit: coarser ones are tried last. */
 static tg_status choose_file_tile(tg_job *job, tgi_err *err)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     const int free_grid = job->set.tile.automatic && !p->adopted.valid;
     const int64_t start = p->tile_h, largest = tgi_mapping_boxed(&job->map) ? start : 256;
     int64_t best = 0, least_tile = start;
@@ -228,7 +228,7 @@ static tg_status choose(tg_job *job, tgi_err *err)
  * be a tiling that leaves room for it. */
 static tg_status add_scratch(tg_job *job, tgi_err *err)
 {
-    tg_plan_part *p = &job->plan;
+    tgi_plan_part *p = &job->plan;
     TGI_TRY(tgi_job_plan_scratch(job, err));
     if (!p->scratch.used || !job->scratch_place.in_memory)
         return TG_OK;
@@ -248,7 +248,7 @@ static tg_status add_scratch(tg_job *job, tgi_err *err)
 }
 
 /* Output pixels of a cell of boxes on axis k. */
-static int64_t box_side(const tg_mapping *m, int k)
+static int64_t box_side(const tgi_mapping *m, int k)
 {
     return m->fit[k].box ? m->fit[k].core : m->out_extent[k];
 }
@@ -264,16 +264,16 @@ static tg_status begin(tg_job *job, tgi_err *err)
     return TG_OK;
 }
 
-static void fit(const tg_job *job, tg_stages *stages)
+static void fit(const tg_job *job, tgi_stages *stages)
 {
     tgi_stages_fit(stages, job->map.fit);
 }
 
 static void count(tg_job *job)
 {
-    tg_plan_part *p = &job->plan;
-    const tg_tiling *t = &p->choice.tiling;
-    tg_bytes *b = &p->bytes;
+    tgi_plan_part *p = &job->plan;
+    const tgi_tiling *t = &p->choice.tiling;
+    tgi_bytes *b = &p->bytes;
     p->window =
         writer_window(tgi_store_group_tiles(&job->map, t, p->tile_h, p->tile_w, is_volume(job)),
                       job->set.threads);
@@ -330,8 +330,8 @@ static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 /* What is said about decoding: scratch that was asked for, or the hint that it would help. */
 static void scratch_line(tg_job *job)
 {
-    tg_plan_part *p = &job->plan;
-    const tg_scratch_part *s = &p->scratch;
+    tgi_plan_part *p = &job->plan;
+    const tgi_scratch_part *s = &p->scratch;
     const uint64_t free_bytes = job->scratch_place.free_bytes;
     char text[192], size[32];
     if (!job->set.scratch && s->helps) {
@@ -357,11 +357,11 @@ static void scratch_line(tg_job *job)
 static void padding_line(tg_job *job)
 {
     static const char *const of[] = {"slabs", "rows", "columns"};
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     char text[160] = "";
     size_t n = 0;
     for (int k = 3 - m->spatial; k < 3; k++) {
-        const tg_fit *f = &m->fit[k];
+        const tgi_fit *f = &m->fit[k];
         const int64_t after = f->size - f->before - m->extent[k];
         if (f->before || after)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%lld + %lld %s", n ? ", " : "",
@@ -369,16 +369,16 @@ static void padding_line(tg_job *job)
     }
     if (n)
         tgi_job_add_line(&job->plan, "padding", 0, TG_PLAN_MEMORY, 0,
-                         m->pad == TG_PAD_REFLECT ? "%s before + after, by reflection"
-                         : m->pad == TG_PAD_EDGE  ? "%s before + after, by repeating the edge"
-                                                  : "%s before + after, by zeros",
+                         m->pad == TGI_PAD_REFLECT ? "%s before + after, by reflection"
+                         : m->pad == TGI_PAD_EDGE  ? "%s before + after, by repeating the edge"
+                                                   : "%s before + after, by zeros",
                          text);
 }
 
 /* Fixed boxes of the network's one size, and what each of them yields. */
 static void boxes_line(tg_job *job)
 {
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     const int64_t *core = job->plan.choice.tiling.cut;
     char text[160];
     int n = 0;
@@ -398,8 +398,8 @@ static void boxes_line(tg_job *job)
 
 static void write_lines(tg_job *job)
 {
-    tg_plan_part *p = &job->plan;
-    const tg_bytes *b = &p->bytes;
+    tgi_plan_part *p = &job->plan;
+    const tgi_bytes *b = &p->bytes;
     char text[96], live[96], size[32];
     p->n_lines = 0;
     snprintf(text, sizeof text, "packed for the %s kernels", job->set.backend->name);
@@ -444,24 +444,24 @@ static void write_lines(tg_job *job)
 
 static tg_status check_output(tg_job *job, tgi_err *err)
 {
-    tg_image_meta meta;
+    tgi_image_meta meta;
     tgi_mapping_meta(&job->map, job->info, &meta);
     return tgi_picture_check(job->set.writer, job->set.output, job->plan.layout, &meta, err);
 }
 
 /* ---- On a device ------------------------------------------------------------------------- */
 
-static void form(const tg_job *job, const tg_tiling *t, tg_device_form *out)
+static void form(const tg_job *job, const tgi_tiling *t, tgi_device_form *out)
 {
     out->in[0] =
-        (tg_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
+        (tgi_device_port){.type = job->info->dtype, .bytes = tgi_job_staging_bytes(job, t)};
     out->out[0] =
-        (tg_device_port){.type = job->set.dtype,
-                         .channels = job->map.out_channels,
-                         .together = job->map.out_samples ? job->map.out_channels : 1};
+        (tgi_device_port){.type = job->set.dtype,
+                          .channels = job->map.out_channels,
+                          .together = job->map.out_samples ? job->map.out_channels : 1};
 }
 
-static size_t device_beside(const tg_job *job, const tg_tiling *t)
+static size_t device_beside(const tg_job *job, const tgi_tiling *t)
 {
     return tgi_job_extra_bytes(job, t, NULL);
 }
@@ -469,7 +469,7 @@ static size_t device_beside(const tg_job *job, const tg_tiling *t)
 /* Bytes that go out for each that comes in. */
 static double out_per_in(const tg_job *job)
 {
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     double in = (double)m->channels * (double)tgi_dtype_size(job->info->dtype);
     double out = (double)m->out_channels * (double)tgi_dtype_size(job->set.dtype);
     for (int i = 0; i < 3; i++) {
@@ -479,7 +479,7 @@ static double out_per_in(const tg_job *job)
     return out / in;
 }
 
-static double band_pixels(const tg_job *job, const tg_tiling *t)
+static double band_pixels(const tg_job *job, const tgi_tiling *t)
 {
     return (double)tgi_job_staging_bytes(job, t) * (1 + out_per_in(job));
 }
@@ -488,7 +488,7 @@ static double band_pixels(const tg_job *job, const tg_tiling *t)
 
 static void add_outputs(const tg_job *job, double items, tgi_traffic *t)
 {
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     t->samples_out = items * (double)m->out_extent[0] * (double)m->out_extent[1] *
                      (double)m->out_extent[2] * (double)m->out_channels;
     t->bytes_out = t->samples_out * (double)tgi_dtype_size(job->set.dtype);
@@ -496,12 +496,12 @@ static void add_outputs(const tg_job *job, double items, tgi_traffic *t)
 
 static tgi_codec_speed output_codec(const tg_job *job)
 {
-    switch ((tg_compression)job->set.compress.kind) {
-    case TG_COMPRESS_DEFLATE:
+    switch ((tgi_compression)job->set.compress.kind) {
+    case TGI_COMPRESSION_DEFLATE:
         return TGI_CODEC_DEFLATE;
-    case TG_COMPRESS_ZSTD:
+    case TGI_COMPRESSION_ZSTD:
         return TGI_CODEC_ZSTD;
-    case TG_COMPRESS_LZW:
+    case TGI_COMPRESSION_LZW:
         return TGI_CODEC_LZW;
     default:
         return TGI_CODEC_NONE;
@@ -515,7 +515,7 @@ static int64_t items_of(const tg_job *job)
     return job->map.n_items;
 }
 
-static const tg_desc *shapes_of(const tg_job *job)
+static const tgi_desc *shapes_of(const tg_job *job)
 {
     return &job->in_desc;
 }

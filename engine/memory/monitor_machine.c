@@ -211,7 +211,7 @@ static void put_cgroups(tgi_jw *w, const char *root)
 static void put_processors(tgi_jw *w, const char *root)
 {
     tgi_processors p;
-    const tg_isa best = tgi_isa_detect(TG_ISA_COUNT);
+    const tgi_isa best = tgi_isa_detect(TGI_ISA_COUNT);
     tgi_processors_read(root, &p);
     tgi_jw_begin(w, "processors", '{');
     tgi_jw_str(w, "model", p.model);
@@ -229,8 +229,8 @@ static void put_processors(tgi_jw *w, const char *root)
     tgi_jw_end(w, ']');
     tgi_jw_begin(w, "instruction_sets", '[');
     for (int i = 0; i <= (int)best; i++)
-        if (tgi_backend_for((tg_isa)i))
-            tgi_jw_str(w, NULL, tgi_isa_name((tg_isa)i));
+        if (tgi_backend_for((tgi_isa)i))
+            tgi_jw_str(w, NULL, tgi_isa_name((tgi_isa)i));
     tgi_jw_end(w, ']');
     tgi_jw_str(w, "best", tgi_isa_name(best));
     tgi_jw_bool(w, "bf16", tgi_isa_has_bf16(best));

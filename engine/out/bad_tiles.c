@@ -195,7 +195,7 @@ tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_e
     return tgi_file_unlink(b->list, err); /* of an output that is overwritten */
 }
 
-tg_status tgi_bad_tiles_note(void *arg, const tg_bad_region *r, tgi_err *err)
+tg_status tgi_bad_tiles_note(void *arg, const tgi_bad_region *r, tgi_err *err)
 {
     tgi_bad_tiles *b = arg;
     region k = {r->plane, r->sample, r->y0, r->y1, r->x0, r->x1, ""};

@@ -30,8 +30,8 @@ tg_status tgi_bad_tiles_new(const char *output, tgi_bad_tiles **out, tgi_err *er
 /* Before the first read: forget what an earlier, discarded run left (`from` NULL), or go on
  * from there. TG_E_CHANGED  OUT.errors.partial is not what the journal knows of it. */
 tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_err *err);
-/* The callback of tg_open_opts; `arg` is the tgi_bad_tiles. Any thread. */
-tg_status tgi_bad_tiles_note(void *arg, const tg_bad_region *r, tgi_err *err);
+/* The callback of tgi_open_opts; `arg` is the tgi_bad_tiles. Any thread. */
+tg_status tgi_bad_tiles_note(void *arg, const tgi_bad_region *r, tgi_err *err);
 int64_t tgi_bad_tiles_count(const tgi_bad_tiles *b);
 void tgi_bad_tiles_state(tgi_bad_tiles *b, tgi_bad_state *out); /* any thread */
 /* Write OUT.errors.json when there are any, naming `input`. */

@@ -1,6 +1,6 @@
 /* commit.c - ring of slots, encoder threads, one committer.
  *
- * The caller's block:  [tg_commit | cells | per encoder: codec state, spare | slots]
+ * The caller's block:  [tgi_commit | cells | per encoder: codec state, spare | slots]
  *
  * A cell goes FREE -> FILLING -> QUEUED -> ENCODING -> READY -> FREE; without compression
  * submit takes it from FILLING to READY at once. An encoder compresses into its spare buffer
@@ -36,15 +36,15 @@ typedef struct cell {
 } cell;
 
 typedef struct encoder {
-    tg_commit *c;
+    tgi_commit *c;
     tgi_tile_codec *codec;
     void *spare;
     pthread_t thread;
 } encoder;
 
-struct tg_commit {
-    tg_journal *journal;
-    const tg_sink_layout *layout;
+struct tgi_commit {
+    tgi_journal *journal;
+    const tgi_sink_layout *layout;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* any state; few threads, coarse tiles: one condition will do */
     pthread_t committer;
@@ -68,43 +68,43 @@ static size_t up64(size_t n)
     return tgi_align_size(n, 64);
 }
 
-static int encoders_for(const tg_sink_layout *l, int encoders)
+static int encoders_for(const tgi_sink_layout *l, int encoders)
 {
-    if (l->compression == TG_COMPRESS_NONE)
+    if (l->compression == TGI_COMPRESSION_NONE)
         return 0;
     return encoders < 1 ? 1 : encoders > MAX_ENCODERS ? MAX_ENCODERS : encoders;
 }
 
-static size_t slot_bytes(const tg_sink_layout *l)
+static size_t slot_bytes(const tgi_sink_layout *l)
 {
     return up64(l->tile_bound > l->tile_bytes ? l->tile_bound : l->tile_bytes);
 }
 
-static size_t encoder_bytes(const tg_sink_layout *l)
+static size_t encoder_bytes(const tgi_sink_layout *l)
 {
     return up64(tgi_tile_codec_bytes(l)) + slot_bytes(l);
 }
 
-size_t tgi_commit_bytes(const tg_sink_layout *layout, int window, int encoders)
+size_t tgi_commit_bytes(const tgi_sink_layout *layout, int window, int encoders)
 {
     const size_t n = (size_t)(window < 1 ? 1 : window);
-    size_t all = up64(sizeof(tg_commit)) + up64(tgi_sat_mul(n, sizeof(cell)));
+    size_t all = up64(sizeof(tgi_commit)) + up64(tgi_sat_mul(n, sizeof(cell)));
     all = tgi_sat_add(all, tgi_sat_mul(n, slot_bytes(layout)));
     return tgi_sat_add(
         all, tgi_sat_mul((size_t)encoders_for(layout, encoders), encoder_bytes(layout)));
 }
 
-int tgi_commit_threads(const tg_sink_layout *layout, int encoders)
+int tgi_commit_threads(const tgi_sink_layout *layout, int encoders)
 {
     return 1 + encoders_for(layout, encoders);
 }
 
-static cell *cell_of(tg_commit *c, int64_t seq)
+static cell *cell_of(tgi_commit *c, int64_t seq)
 {
     return &c->cells[seq % c->window];
 }
 
-static void *slot_of(tg_commit *c, int64_t seq)
+static void *slot_of(tgi_commit *c, int64_t seq)
 {
     return c->slots + (size_t)(seq % c->window) * c->slot_bytes;
 }
@@ -112,7 +112,7 @@ static void *slot_of(tg_commit *c, int64_t seq)
 /* ---- Threads ----------------------------------------------------------------------------- */
 
 /* Keep the first error for everybody. Under lock. */
-static void fail_all(tg_commit *c, const tgi_err *e)
+static void fail_all(tgi_commit *c, const tgi_err *e)
 {
     if (!c->failed) {
         c->failed = 1;
@@ -122,7 +122,7 @@ static void fail_all(tg_commit *c, const tgi_err *e)
 }
 
 /* The oldest queued cell, or NULL. Under lock. */
-static cell *oldest_queued(tg_commit *c)
+static cell *oldest_queued(tgi_commit *c)
 {
     for (int64_t s = c->next; s < c->next + c->window; s++) {
         cell *k = cell_of(c, s);
@@ -134,7 +134,7 @@ static cell *oldest_queued(tg_commit *c)
 
 static void encode_cell(encoder *e, cell *k)
 {
-    tg_commit *c = e->c;
+    tgi_commit *c = e->c;
     void *slot = slot_of(c, k->seq);
     tgi_err err = {0};
     size_t n = 0;
@@ -156,7 +156,7 @@ static void encode_cell(encoder *e, cell *k)
 static void *encoder_main(void *arg)
 {
     encoder *e = arg;
-    tg_commit *c = e->c;
+    tgi_commit *c = e->c;
     pthread_mutex_lock(&c->lock);
     while (!c->failed && !c->stopping) {
         cell *k = oldest_queued(c);
@@ -172,7 +172,7 @@ static void *encoder_main(void *arg)
 }
 
 /* Append the next tile. Called and left under lock; the journal works without it. */
-static void append_next(tg_commit *c, cell *k)
+static void append_next(tgi_commit *c, cell *k)
 {
     tgi_err err = {0};
     pthread_mutex_unlock(&c->lock);
@@ -190,7 +190,7 @@ static void append_next(tg_commit *c, cell *k)
     pthread_cond_broadcast(&c->changed);
 }
 
-static void sync_now(tg_commit *c)
+static void sync_now(tgi_commit *c)
 {
     tgi_err err = {0};
     const int64_t upto = c->next;
@@ -205,7 +205,7 @@ static void sync_now(tg_commit *c)
 
 /* No cell that follows without a gap is still on its way to READY: nothing more comes by
  * itself. */
-static int nothing_coming(tg_commit *c)
+static int nothing_coming(tgi_commit *c)
 {
     const cell *k = cell_of(c, c->next);
     if (k->seq != c->next || k->state == FREE || k->state == FILLING)
@@ -214,7 +214,7 @@ static int nothing_coming(tg_commit *c)
 }
 
 /* Wait for a change, or until the journal's time limit asks for a sync. Under lock. */
-static void wait_or_due(tg_commit *c)
+static void wait_or_due(tgi_commit *c)
 {
     const double due = tgi_journal_sync_due(c->journal);
     if (due < 0) {
@@ -234,7 +234,7 @@ static void wait_or_due(tg_commit *c)
 
 static void *committer_main(void *arg)
 {
-    tg_commit *c = arg;
+    tgi_commit *c = arg;
     pthread_mutex_lock(&c->lock);
     while (!c->failed) {
         cell *k = cell_of(c, c->next);
@@ -264,7 +264,7 @@ static tg_status start(pthread_t *t, void *(*fn)(void *), void *arg, tgi_err *er
 
 /* ---- Open and close ---------------------------------------------------------------------- */
 
-static tg_status start_threads(tg_commit *c, tgi_err *err)
+static tg_status start_threads(tgi_commit *c, tgi_err *err)
 {
     for (int i = 0; i < c->n_encoders; i++) {
         TGI_TRY(start(&c->encoders[i].thread, encoder_main, &c->encoders[i], err));
@@ -276,9 +276,9 @@ static tg_status start_threads(tg_commit *c, tgi_err *err)
 }
 
 /* Deal the caller's block out. */
-static tg_status lay_out(tg_commit *c, char *p, tgi_err *err)
+static tg_status lay_out(tgi_commit *c, char *p, tgi_err *err)
 {
-    const tg_sink_layout *l = c->layout;
+    const tgi_sink_layout *l = c->layout;
     p += up64(sizeof *c);
     c->cells = (cell *)(void *)p;
     p += up64((size_t)c->window * sizeof(cell));
@@ -296,11 +296,11 @@ static tg_status lay_out(tg_commit *c, char *p, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_commit_open(const tg_commit_opts *opts, tg_commit **out, tgi_err *err)
+tg_status tgi_commit_open(const tgi_commit_opts *opts, tgi_commit **out, tgi_err *err)
 {
     if (opts->window < 1 || !opts->memory || (uintptr_t)opts->memory % 64)
         return tgi_fail(err, TG_E_INTERNAL, "commit: window %d", opts->window);
-    tg_commit *c = opts->memory;
+    tgi_commit *c = opts->memory;
     memset(c, 0, sizeof *c);
     c->journal = opts->journal;
     c->layout = opts->layout;
@@ -325,16 +325,16 @@ tg_status tgi_commit_open(const tg_commit_opts *opts, tg_commit **out, tgi_err *
 }
 
 /* The sticky error, or TG_OK. Under lock. */
-static tg_status trouble(tg_commit *c, tgi_err *err)
+static tg_status trouble(tgi_commit *c, tgi_err *err)
 {
     if (c->failed)
         return tgi_fail(err, c->error.code, "%s", c->error.text);
     return TG_OK;
 }
 
-tg_status tgi_commit_close(tg_commit **c, tgi_err *err)
+tg_status tgi_commit_close(tgi_commit **c, tgi_err *err)
 {
-    tg_commit *p = *c;
+    tgi_commit *p = *c;
     if (!p)
         return TG_OK;
     pthread_mutex_lock(&p->lock);
@@ -354,7 +354,7 @@ tg_status tgi_commit_close(tg_commit **c, tgi_err *err)
 
 /* ---- Producers --------------------------------------------------------------------------- */
 
-tg_status tgi_commit_slot(tg_commit *c, int64_t seq, void **slot, tgi_err *err)
+tg_status tgi_commit_slot(tgi_commit *c, int64_t seq, void **slot, tgi_err *err)
 {
     pthread_mutex_lock(&c->lock);
     const double t0 = tgi_seconds();
@@ -376,7 +376,7 @@ tg_status tgi_commit_slot(tg_commit *c, int64_t seq, void **slot, tgi_err *err)
     return st;
 }
 
-tg_status tgi_commit_submit(tg_commit *c, int64_t seq, int64_t tile_id, tgi_err *err)
+tg_status tgi_commit_submit(tgi_commit *c, int64_t seq, int64_t tile_id, tgi_err *err)
 {
     if (tile_id < 0 || tile_id >= c->layout->n_tiles)
         return tgi_fail(err, TG_E_INTERNAL, "commit: no tile %lld", (long long)tile_id);
@@ -398,7 +398,7 @@ tg_status tgi_commit_submit(tg_commit *c, int64_t seq, int64_t tile_id, tgi_err 
     return st;
 }
 
-tg_status tgi_commit_flush(tg_commit *c, tgi_err *err)
+tg_status tgi_commit_flush(tgi_commit *c, tgi_err *err)
 {
     pthread_mutex_lock(&c->lock);
     const double t0 = tgi_seconds();
@@ -413,7 +413,7 @@ tg_status tgi_commit_flush(tg_commit *c, tgi_err *err)
     return st;
 }
 
-void tgi_commit_stop(tg_commit *c)
+void tgi_commit_stop(tgi_commit *c)
 {
     pthread_mutex_lock(&c->lock);
     c->stopping = 1;
@@ -421,7 +421,7 @@ void tgi_commit_stop(tg_commit *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-double tgi_commit_wait_seconds(tg_commit *c)
+double tgi_commit_wait_seconds(tgi_commit *c)
 {
     pthread_mutex_lock(&c->lock);
     const double s = c->waited;
@@ -429,7 +429,7 @@ double tgi_commit_wait_seconds(tg_commit *c)
     return s;
 }
 
-int64_t tgi_commit_written(tg_commit *c)
+int64_t tgi_commit_written(tgi_commit *c)
 {
     pthread_mutex_lock(&c->lock);
     const int64_t n = c->next;

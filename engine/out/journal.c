@@ -75,7 +75,7 @@
 typedef tgi_journal_record record;
 typedef tgi_journal_slot slot;
 
-struct tg_journal {
+struct tgi_journal {
     char *path, *partial; /* OUT, OUT.partial */
     char *made;           /* OUT.made */
     int is_made;          /* it is complete, with this checksum and size */
@@ -86,11 +86,11 @@ struct tg_journal {
     int data;              /* OUT.partial; -1: closed */
     int overwrite, locked;
     int ready, broken; /* begun or resumed; a sync failed */
-    tg_journal_state state;
-    tg_journal_policy policy;
+    tgi_journal_kind state;
+    tgi_journal_policy policy;
     slot s; /* the newest slot */
     void *job, *stats;
-    const tg_sink_layout *layout;
+    const tgi_sink_layout *layout;
     uint64_t *offset; /* per tile id; 0: not there (tiles never begin at 0) */
     uint32_t *length; /* with TGI_TILE_DAMAGED */
     record *pending;
@@ -120,14 +120,14 @@ static double now(void)
 /* ---- Slots and texts --------------------------------------------------------------------- */
 
 /* fdatasync of the journal; a failure ends this journal's writing (invariant 10). */
-static tg_status sync_journal(tg_journal *j, tgi_err *err)
+static tg_status sync_journal(tgi_journal *j, tgi_err *err)
 {
     const tg_status st = tgi_file_sync(j->file.fd, j->file.name, err);
     j->broken |= st != TG_OK;
     return st;
 }
 
-static tg_status sync_data(tg_journal *j, tgi_err *err)
+static tg_status sync_data(tgi_journal *j, tgi_err *err)
 {
     const tg_status st = tgi_file_sync(j->data, j->partial, err);
     j->broken |= st != TG_OK;
@@ -136,7 +136,7 @@ static tg_status sync_data(tg_journal *j, tgi_err *err)
 
 /* Make the current state in j->s the newest slot. The slot in memory is the one on disk again
  * when writing it fails, so that the next attempt does not skip a place (invariant 3). */
-static tg_status next_slot(tg_journal *j, const slot *next, tgi_err *err)
+static tg_status next_slot(tgi_journal *j, const slot *next, tgi_err *err)
 {
     const slot before = j->s;
     j->s = *next;
@@ -173,7 +173,7 @@ static int exists(const char *path)
     return !lstat(path, &st);
 }
 
-static tg_status lock(tg_journal *j, tgi_err *err)
+static tg_status lock(tgi_journal *j, tgi_err *err)
 {
     const tg_status st = tgi_journal_file_lock(&j->file, j->path, err);
     j->locked = st == TG_OK;
@@ -181,7 +181,7 @@ static tg_status lock(tg_journal *j, tgi_err *err)
 }
 
 /* Decide the state from what is on disk; reads only. */
-static tg_status look(tg_journal *j, tgi_err *err)
+static tg_status look(tgi_journal *j, tgi_err *err)
 {
     tgi_journal_found f;
     const tg_status st = tgi_journal_file_look(&j->file, &f, err);
@@ -213,9 +213,9 @@ static tg_status look(tg_journal *j, tgi_err *err)
     if (j->s.final == 2 || (j->s.final && !partial))
         TGI_TRY(tgi_check_output(&j->file, &j->s, j->path, j->scratch, &ours, err));
     if (ours)
-        j->state = TG_JOURNAL_FINISHED;
+        j->state = TGI_JOURNAL_FINISHED;
     else if (partial)
-        j->state = TG_JOURNAL_RESUME;
+        j->state = TGI_JOURNAL_RESUME;
     else if (j->s.final && exists(j->path) && !j->overwrite)
         return tgi_fail(err, TG_E_CHANGED,
                         "%s: is not as it was finished: damaged, or another file; -y computes "
@@ -235,7 +235,7 @@ static char *joined(const char *path, const char *end)
     return p;
 }
 
-static void default_policy(tg_journal_policy *p)
+static void default_policy(tgi_journal_policy *p)
 {
     const char *tiles = p->tiles ? NULL : getenv("TEGULA_SYNC_TILES");
     p->tiles = tiles ? strtoll(tiles, NULL, 10) : p->tiles;
@@ -245,10 +245,10 @@ static void default_policy(tg_journal_policy *p)
         p->seconds = 5;
 }
 
-tg_status tgi_journal_open(const char *path, int overwrite, const tg_journal_policy *policy,
-                           tg_journal **out, tgi_err *err)
+tg_status tgi_journal_open(const char *path, int overwrite, const tgi_journal_policy *policy,
+                           tgi_journal **out, tgi_err *err)
 {
-    tg_journal *j = tgi_calloc(TGI_TAG_JOURNAL, 1, sizeof *j);
+    tgi_journal *j = tgi_calloc(TGI_TAG_JOURNAL, 1, sizeof *j);
     if (!j)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the journal");
     j->file.fd = j->data = -1;
@@ -267,7 +267,7 @@ tg_status tgi_journal_open(const char *path, int overwrite, const tg_journal_pol
     else if (!overwrite && exists(path) && !exists(j->file.name))
         st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
     else if ((st = lock(j, err)) == TG_OK && (st = look(j, err)) == TG_OK && !overwrite &&
-             exists(path) && j->state != TG_JOURNAL_FINISHED)
+             exists(path) && j->state != TGI_JOURNAL_FINISHED)
         st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
     if (st != TG_OK) {
         tgi_journal_close(&j);
@@ -277,18 +277,18 @@ tg_status tgi_journal_open(const char *path, int overwrite, const tg_journal_pol
     return TG_OK;
 }
 
-tg_journal_state tgi_journal_state(const tg_journal *j)
+tgi_journal_kind tgi_journal_state(const tgi_journal *j)
 {
     return j->state;
 }
 
-const void *tgi_journal_job(const tg_journal *j, size_t *n)
+const void *tgi_journal_job(const tgi_journal *j, size_t *n)
 {
     *n = j->job && j->s.sequence ? j->s.job.bytes : 0;
     return *n ? j->job : "";
 }
 
-const void *tgi_journal_stats(const tg_journal *j, size_t *n)
+const void *tgi_journal_stats(const tgi_journal *j, size_t *n)
 {
     *n = j->stats && j->s.sequence ? j->s.stats.bytes : 0;
     return *n ? j->stats : "";
@@ -296,13 +296,13 @@ const void *tgi_journal_stats(const tg_journal *j, size_t *n)
 
 /* ---- Begin and resume -------------------------------------------------------------------- */
 
-size_t tgi_journal_bytes(const tg_sink_layout *layout)
+size_t tgi_journal_bytes(const tgi_sink_layout *layout)
 {
-    return sizeof(tg_journal) + TGI_SINK_SCRATCH + PENDING * sizeof(record) +
+    return sizeof(tgi_journal) + TGI_SINK_SCRATCH + PENDING * sizeof(record) +
            (size_t)layout->n_tiles * (sizeof(uint64_t) + sizeof(uint32_t));
 }
 
-static tg_status make_tables(tg_journal *j, const tg_sink_layout *layout, tgi_err *err)
+static tg_status make_tables(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)
 {
     const size_t n = (size_t)layout->n_tiles;
     tgi_free(j->offset);
@@ -319,7 +319,7 @@ static tg_status make_tables(tg_journal *j, const tg_sink_layout *layout, tgi_er
 
 /* Writes the front as it is generated; NULL journal data: only the checksum. */
 typedef struct front_writer {
-    tg_journal *j;
+    tgi_journal *j;
     uint64_t at;
     uint32_t check;
     int dry;
@@ -334,7 +334,7 @@ static tg_status front_part(void *arg, const void *bytes, size_t n, tgi_err *err
     return w->dry ? TG_OK : tgi_file_pwrite(w->j->data, w->j->partial, bytes, n, at, err);
 }
 
-static tg_status write_front(tg_journal *j, int with_offsets, int dry, uint32_t *check,
+static tg_status write_front(tgi_journal *j, int with_offsets, int dry, uint32_t *check,
                              tgi_err *err)
 {
     front_writer w = {.j = j, .dry = dry};
@@ -345,9 +345,9 @@ static tg_status write_front(tg_journal *j, int with_offsets, int dry, uint32_t 
     return st;
 }
 
-static tg_status reserve(tg_journal *j, tgi_err *err)
+static tg_status reserve(tgi_journal *j, tgi_err *err)
 {
-    if (j->layout->compression != TG_COMPRESS_NONE)
+    if (j->layout->compression != TGI_COMPRESSION_NONE)
         return TG_OK;
     return tgi_file_reserve(j->data, j->partial, j->layout->file_bytes, err);
 }
@@ -359,7 +359,7 @@ static tg_status unlink_there(const char *path, tgi_err *err)
 
 /* The slots' places go first, in case the old slots still count something. Only behind a head
  * that is on the disk is there ever a partial file. */
-static tg_status empty_both(tg_journal *j, tgi_err *err)
+static tg_status empty_both(tgi_journal *j, tgi_err *err)
 {
     TGI_TRY(tgi_journal_file_head(&j->file, err));
     j->mine = 1;
@@ -371,7 +371,7 @@ static tg_status empty_both(tg_journal *j, tgi_err *err)
 
 /* What runs have made of this output: nothing can go on with it. The journal goes last, and
  * only if nothing stays that it alone knows for ours. */
-static void remove_all(tg_journal *j)
+static void remove_all(tgi_journal *j)
 {
     if (!j->mine ||
         (unlink_there(j->made, NULL) == TG_OK && unlink_there(j->partial, NULL) == TG_OK))
@@ -380,7 +380,7 @@ static void remove_all(tg_journal *j)
     j->broken = 1;
 }
 
-static tg_status write_beginning(tg_journal *j, const void *job, size_t n, tgi_err *err)
+static tg_status write_beginning(tgi_journal *j, const void *job, size_t n, tgi_err *err)
 {
     TGI_TRY(empty_both(j, err));
     TGI_TRY(reserve(j, err));
@@ -396,7 +396,7 @@ static tg_status write_beginning(tg_journal *j, const void *job, size_t n, tgi_e
     return tgi_file_sync_dir(j->path, err);
 }
 
-tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const void *job,
+tg_status tgi_journal_begin(tgi_journal *j, const tgi_sink_layout *layout, const void *job,
                             size_t job_bytes, tgi_err *err)
 {
     if (j->ready)
@@ -416,12 +416,12 @@ tg_status tgi_journal_begin(tg_journal *j, const tg_sink_layout *layout, const v
     j->records_check = j->data_check = 0;
     j->n_pending = 0;
     j->ready = 1;
-    j->state = TG_JOURNAL_RESUME;
+    j->state = TGI_JOURNAL_RESUME;
     return TG_OK;
 }
 
 /* Take over records [0, n) up to the first that is no tile of this layout. */
-static tg_status take_records(tg_journal *j, int64_t n, tgi_err *err)
+static tg_status take_records(tgi_journal *j, int64_t n, tgi_err *err)
 {
     memset(j->offset, 0, (size_t)j->layout->n_tiles * sizeof *j->offset);
     memset(j->length, 0, (size_t)j->layout->n_tiles * sizeof *j->length);
@@ -449,7 +449,7 @@ static tg_status take_records(tg_journal *j, int64_t n, tgi_err *err)
 }
 
 /* Begin to read back what is there. */
-static void check_tiles(tg_journal *j)
+static void check_tiles(tgi_journal *j)
 {
     j->check = (tgi_journal_check){.file = &j->file,
                                    .records_at = j->s.records_at,
@@ -464,7 +464,7 @@ static void check_tiles(tg_journal *j)
     tgi_check_begin(&j->check);
 }
 
-tg_status tgi_journal_recheck(tg_journal *j,
+tg_status tgi_journal_recheck(tgi_journal *j,
                               tg_status (*tick)(void *user, double fraction, tgi_err *err),
                               void *user, int64_t *n_damaged, tgi_err *err)
 {
@@ -478,9 +478,9 @@ tg_status tgi_journal_recheck(tg_journal *j,
     return TG_OK;
 }
 
-tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_err *err)
+tg_status tgi_journal_resume(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)
 {
-    if (j->ready || j->state != TG_JOURNAL_RESUME)
+    if (j->ready || j->state != TGI_JOURNAL_RESUME)
         return tgi_fail(err, TG_E_INTERNAL, "%s: nothing to resume", j->file.name);
     TGI_TRY(make_tables(j, layout, err));
     uint32_t check;
@@ -521,9 +521,9 @@ tg_status tgi_journal_resume(tg_journal *j, const tg_sink_layout *layout, tgi_er
     return TG_OK;
 }
 
-tg_status tgi_journal_clear_finished(tg_journal *j, tgi_err *err)
+tg_status tgi_journal_clear_finished(tgi_journal *j, tgi_err *err)
 {
-    if (j->state != TG_JOURNAL_FINISHED)
+    if (j->state != TGI_JOURNAL_FINISHED)
         return tgi_fail(err, TG_E_INTERNAL, "%s: the output is not finished", j->file.name);
     TGI_TRY(tgi_file_sync_dir(j->path, err));
     if (j->s.final == 2)
@@ -531,7 +531,7 @@ tg_status tgi_journal_clear_finished(tg_journal *j, tgi_err *err)
     return tgi_file_unlink(j->file.name, err);
 }
 
-tg_status tgi_journal_set_stats(tg_journal *j, const void *stats, size_t n, tgi_err *err)
+tg_status tgi_journal_set_stats(tgi_journal *j, const void *stats, size_t n, tgi_err *err)
 {
     if (!j->ready || j->broken || j->appended)
         return tgi_fail(err, TG_E_INTERNAL, "%s: statistics come before the first tile",
@@ -547,7 +547,7 @@ tg_status tgi_journal_set_stats(tg_journal *j, const void *stats, size_t n, tgi_
 
 /* ---- Append and sync --------------------------------------------------------------------- */
 
-static tg_status usable(const tg_journal *j, tgi_err *err)
+static tg_status usable(const tgi_journal *j, tgi_err *err)
 {
     if (!j->ready)
         return tgi_fail(err, TG_E_INTERNAL, "%s: neither begun nor resumed", j->file.name);
@@ -558,14 +558,14 @@ static tg_status usable(const tg_journal *j, tgi_err *err)
 }
 
 /* Known once the check is through; until then nobody but that looks at the marks. */
-static int is_damaged(const tg_journal *j, int64_t tile_id)
+static int is_damaged(const tgi_journal *j, int64_t tile_id)
 {
     return j->mending && tile_id >= 0 && tile_id < j->layout->n_tiles &&
            (j->length[tile_id] & TGI_TILE_DAMAGED);
 }
 
 /* Records may stand in the journal ahead of the slot that counts them. */
-static tg_status write_records(tg_journal *j, tgi_err *err)
+static tg_status write_records(tgi_journal *j, tgi_err *err)
 {
     const int64_t first = j->appended - j->n_pending;
     if (j->n_pending)
@@ -576,7 +576,7 @@ static tg_status write_records(tg_journal *j, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_journal_sync(tg_journal *j, tgi_err *err)
+tg_status tgi_journal_sync(tgi_journal *j, tgi_err *err)
 {
     TGI_TRY(usable(j, err));
     if (j->appended == (int64_t)j->s.n_tiles)
@@ -590,7 +590,7 @@ tg_status tgi_journal_sync(tg_journal *j, tgi_err *err)
     return next_slot(j, &s, err);
 }
 
-double tgi_journal_sync_due(const tg_journal *j)
+double tgi_journal_sync_due(const tgi_journal *j)
 {
     if (!j->ready || j->broken || j->appended == (int64_t)j->s.n_tiles)
         return -1;
@@ -599,7 +599,7 @@ double tgi_journal_sync_due(const tg_journal *j)
 }
 
 /* Start writing what is complete, without waiting; only a hint. */
-static void write_behind(tg_journal *j)
+static void write_behind(tgi_journal *j)
 {
 #ifdef __linux__
     if (j->file_bytes - j->hinted < WRITE_BEHIND)
@@ -614,7 +614,7 @@ static void write_behind(tg_journal *j)
 
 /* A damaged tile, computed again, into its place: the bytes that its record tells of, or none.
  */
-static tg_status write_again(tg_journal *j, int64_t tile_id, const void *bytes, size_t n,
+static tg_status write_again(tgi_journal *j, int64_t tile_id, const void *bytes, size_t n,
                              tgi_err *err)
 {
     record r;
@@ -631,7 +631,7 @@ static tg_status write_again(tg_journal *j, int64_t tile_id, const void *bytes, 
     return TG_OK;
 }
 
-tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, size_t n,
+tg_status tgi_journal_append(tgi_journal *j, int64_t tile_id, const void *bytes, size_t n,
                              tgi_err *err)
 {
     TGI_TRY(usable(j, err));
@@ -655,7 +655,7 @@ tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, 
     j->data_check = tgi_crc32c_join(j->data_check, r.check, r.length);
     j->appended++;
     write_behind(j);
-    const tg_journal_policy *p = &j->policy;
+    const tgi_journal_policy *p = &j->policy;
     if ((p->tiles && j->appended - (int64_t)j->s.n_tiles >= p->tiles) ||
         j->file_bytes - j->s.file_bytes >= p->bytes || tgi_journal_sync_due(j) == 0)
         return tgi_journal_sync(j, err);
@@ -663,7 +663,7 @@ tg_status tgi_journal_append(tg_journal *j, int64_t tile_id, const void *bytes, 
 }
 
 /* The partial file becomes a complete one. */
-static tg_status complete(tg_journal *j, slot *s, tgi_err *err)
+static tg_status complete(tgi_journal *j, slot *s, tgi_err *err)
 {
     TGI_TRY(usable(j, err));
     if (j->appended != j->layout->n_tiles || j->open_check || j->damaged)
@@ -677,7 +677,7 @@ static tg_status complete(tg_journal *j, slot *s, tgi_err *err)
     return sync_data(j, err);
 }
 
-tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tgi_err *err)
+tg_status tgi_journal_make(tgi_journal *j, tgi_journal_maker *make, void *arg, tgi_err *err)
 {
     slot s;
     TGI_TRY(complete(j, &s, err));
@@ -687,7 +687,7 @@ tg_status tgi_journal_make(tg_journal *j, tgi_journal_maker *make, void *arg, tg
     return TG_OK;
 }
 
-tg_status tgi_journal_seal(tg_journal *j, tgi_err *err)
+tg_status tgi_journal_seal(tgi_journal *j, tgi_err *err)
 {
     slot s;
     TGI_TRY(complete(j, &s, err));
@@ -699,15 +699,15 @@ tg_status tgi_journal_seal(tg_journal *j, tgi_err *err)
     return next_slot(j, &s, err);
 }
 
-const char *tgi_journal_complete(const tg_journal *j)
+const char *tgi_journal_complete(const tgi_journal *j)
 {
     return j->is_made ? j->made : j->partial;
 }
 
-tg_status tgi_journal_take_complete(tg_journal *j, int *yes, tgi_err *err)
+tg_status tgi_journal_take_complete(tgi_journal *j, int *yes, tgi_err *err)
 {
     *yes = 0;
-    if (j->ready || j->state != TG_JOURNAL_RESUME || !j->s.final)
+    if (j->ready || j->state != TGI_JOURNAL_RESUME || !j->s.final)
         return TG_OK;
     j->is_made = j->s.final == 2;
     TGI_TRY(tgi_check_output(&j->file, &j->s, tgi_journal_complete(j), j->scratch, yes, err));
@@ -715,7 +715,7 @@ tg_status tgi_journal_take_complete(tg_journal *j, int *yes, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_journal_name(tg_journal *j, tgi_err *err)
+tg_status tgi_journal_name(tgi_journal *j, tgi_err *err)
 {
     if (!j->ready || !j->s.final)
         return tgi_fail(err, TG_E_INTERNAL, "%s: is not complete", j->path);
@@ -723,20 +723,20 @@ tg_status tgi_journal_name(tg_journal *j, tgi_err *err)
     if (st == TG_OK || st == TG_E_EXISTS) /* it has its name, or the detail says where it is: */
         j->ready = 0;                     /* nothing may be written or removed any more */
     TGI_TRY(st);
-    j->state = TG_JOURNAL_FINISHED;
+    j->state = TGI_JOURNAL_FINISHED;
     TGI_TRY(tgi_file_sync_dir(j->path, err));
     if (j->is_made)
         TGI_TRY(tgi_file_unlink(j->partial, err));
     return tgi_file_unlink(j->file.name, err);
 }
 
-tg_status tgi_journal_finish(tg_journal *j, tgi_err *err)
+tg_status tgi_journal_finish(tgi_journal *j, tgi_err *err)
 {
     TGI_TRY(tgi_journal_seal(j, err));
     return tgi_journal_name(j, err);
 }
 
-tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *bytes,
+tg_status tgi_journal_output_check(tgi_journal *j, uint32_t *crc32c, uint64_t *bytes,
                                    tgi_err *err)
 {
     uint32_t front;
@@ -753,20 +753,20 @@ tg_status tgi_journal_output_check(tg_journal *j, uint32_t *crc32c, uint64_t *by
     return TG_OK;
 }
 
-void tgi_journal_drop(tg_journal **j)
+void tgi_journal_drop(tgi_journal **j)
 {
-    if (*j && (*j)->ready && (*j)->state == TG_JOURNAL_RESUME)
+    if (*j && (*j)->ready && (*j)->state == TGI_JOURNAL_RESUME)
         remove_all(*j);
     tgi_journal_close(j);
 }
 
-void tgi_journal_forget(tg_journal *j)
+void tgi_journal_forget(tgi_journal *j)
 {
     if (j->ready)
         remove_all(j);
 }
 
-int tgi_journal_abandon(tg_journal *j)
+int tgi_journal_abandon(tgi_journal *j)
 {
     if (!j->ready || j->s.n_tiles)
         return 0;
@@ -774,9 +774,9 @@ int tgi_journal_abandon(tg_journal *j)
     return 1;
 }
 
-void tgi_journal_close(tg_journal **j)
+void tgi_journal_close(tgi_journal **j)
 {
-    tg_journal *p = *j;
+    tgi_journal *p = *j;
     if (!p)
         return;
     tgi_check_stop(&p->check);
@@ -801,42 +801,42 @@ void tgi_journal_close(tg_journal **j)
     *j = NULL;
 }
 
-const tgi_bad_state *tgi_journal_bad(const tg_journal *j)
+const tgi_bad_state *tgi_journal_bad(const tgi_journal *j)
 {
     return &j->s.bad;
 }
 
-void tgi_journal_watch_bad(tg_journal *j, tgi_bad_tiles *bad)
+void tgi_journal_watch_bad(tgi_journal *j, tgi_bad_tiles *bad)
 {
     j->bad = bad;
 }
 
-void tgi_journal_begin_tile(tg_journal *j)
+void tgi_journal_begin_tile(tgi_journal *j)
 {
     tgi_journal_file_set_begun(&j->file, ++j->begun);
 }
 
-int64_t tgi_journal_begun(const tg_journal *j)
+int64_t tgi_journal_begun(const tgi_journal *j)
 {
     return j->begun;
 }
 
-int64_t tgi_journal_appended(const tg_journal *j)
+int64_t tgi_journal_appended(const tgi_journal *j)
 {
     return j->appended;
 }
 
-int64_t tgi_journal_committed(const tg_journal *j)
+int64_t tgi_journal_committed(const tgi_journal *j)
 {
     return (int64_t)j->s.n_tiles;
 }
 
-uint64_t tgi_journal_file_bytes(const tg_journal *j)
+uint64_t tgi_journal_file_bytes(const tgi_journal *j)
 {
     return j->file_bytes;
 }
 
-tg_status tgi_journal_read_tile(const tg_journal *j, int64_t tile_id, void *bytes, size_t cap,
+tg_status tgi_journal_read_tile(const tgi_journal *j, int64_t tile_id, void *bytes, size_t cap,
                                 size_t *n, tgi_err *err)
 {
     if (!tgi_journal_has_tile(j, tile_id) || j->length[tile_id] > cap)
@@ -845,7 +845,7 @@ tg_status tgi_journal_read_tile(const tg_journal *j, int64_t tile_id, void *byte
     return tgi_file_pread(j->data, j->partial, bytes, *n, j->offset[tile_id], err);
 }
 
-int tgi_journal_has_tile(const tg_journal *j, int64_t tile_id)
+int tgi_journal_has_tile(const tgi_journal *j, int64_t tile_id)
 {
     return j->offset && tile_id >= 0 && tile_id < j->layout->n_tiles &&
            j->offset[tile_id] != 0 && !is_damaged(j, tile_id);

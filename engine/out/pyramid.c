@@ -12,21 +12,21 @@
 #include <math.h>
 #include <string.h>
 
-struct tg_pyramid_builder {
-    const tg_sink_layout *l;
+struct tgi_pyramid_builder {
+    const tgi_sink_layout *l;
     tgi_unpack *unpack; /* NULL: tiles are stored as they are */
     tgi_form form;
     uint8_t *packed, *raw, *tmp;
 };
 
-static uint32_t code_of(tg_compression c)
+static uint32_t code_of(tgi_compression c)
 {
     static const uint32_t code[] = {TGI_TIFF_NONE, TGI_TIFF_DEFLATE, TGI_TIFF_ZSTD,
                                     TGI_TIFF_LZW};
     return code[c];
 }
 
-static tgi_packing packing_of(const tg_sink_layout *l)
+static tgi_packing packing_of(const tgi_sink_layout *l)
 {
     return (tgi_packing){.compression = code_of(l->compression),
                          .fill_order = 1,
@@ -36,25 +36,25 @@ static tgi_packing packing_of(const tg_sink_layout *l)
                          .block_bytes = l->tile_bytes};
 }
 
-static size_t row_bytes(const tg_sink_layout *l)
+static size_t row_bytes(const tgi_sink_layout *l)
 {
     return (size_t)l->tile_w * l->pixel_bytes;
 }
 
-size_t tgi_pyramid_bytes(const tg_sink_layout *l)
+size_t tgi_pyramid_bytes(const tgi_sink_layout *l)
 {
     if (l->n_levels < 2)
         return 0;
     const tgi_packing p = packing_of(l);
-    const size_t state = l->compression == TG_COMPRESS_NONE ? 0 : tgi_unpack_bytes(&p);
-    return sizeof(tg_pyramid_builder) + l->tile_bytes + l->tile_bound + row_bytes(l) + state;
+    const size_t state = l->compression == TGI_COMPRESSION_NONE ? 0 : tgi_unpack_bytes(&p);
+    return sizeof(tgi_pyramid_builder) + l->tile_bytes + l->tile_bound + row_bytes(l) + state;
 }
 
-tg_status tgi_pyramid_open(const tg_sink_layout *l, tg_pyramid_builder **out, tgi_err *err)
+tg_status tgi_pyramid_open(const tgi_sink_layout *l, tgi_pyramid_builder **out, tgi_err *err)
 {
     if (l->n_levels < 2)
         return TG_OK;
-    tg_pyramid_builder *b = tgi_calloc(TGI_TAG_IO, 1, sizeof *b);
+    tgi_pyramid_builder *b = tgi_calloc(TGI_TAG_IO, 1, sizeof *b);
     if (!b)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the pyramid");
     *out = b;
@@ -73,12 +73,13 @@ tg_status tgi_pyramid_open(const tg_sink_layout *l, tg_pyramid_builder **out, tg
                          .stored_row = row_bytes(l),
                          .row_bytes = row_bytes(l)};
     const tgi_packing p = packing_of(l);
-    return l->compression == TG_COMPRESS_NONE ? TG_OK : tgi_unpack_open(&p, &b->unpack, err);
+    return l->compression == TGI_COMPRESSION_NONE ? TG_OK
+                                                  : tgi_unpack_open(&p, &b->unpack, err);
 }
 
-void tgi_pyramid_close(tg_pyramid_builder **bp)
+void tgi_pyramid_close(tgi_pyramid_builder **bp)
 {
-    tg_pyramid_builder *b = *bp;
+    tgi_pyramid_builder *b = *bp;
     if (!b)
         return;
     tgi_unpack_close(&b->unpack);
@@ -165,9 +166,9 @@ static mean_of *mean_for(tg_dtype t)
 }
 
 /* The decoded tile, h x w pixels of it inside the image, to a quarter of `dst`. */
-static void reduce(const tg_pyramid_builder *b, int64_t h, int64_t w, uint8_t *dst)
+static void reduce(const tgi_pyramid_builder *b, int64_t h, int64_t w, uint8_t *dst)
 {
-    const tg_sink_layout *l = b->l;
+    const tgi_sink_layout *l = b->l;
     const size_t size = tgi_dtype_size(l->dtype), n = (size_t)l->samples;
     const size_t pitch = row_bytes(l);
     mean_of *mean = mean_for(l->dtype);
@@ -178,16 +179,17 @@ static void reduce(const tg_pyramid_builder *b, int64_t h, int64_t w, uint8_t *d
                     b->raw + (size_t)y * pitch + (size_t)x * l->pixel_bytes + s * size;
                 uint8_t *to =
                     dst + (size_t)(y / 2) * pitch + (size_t)(x / 2) * l->pixel_bytes + s * size;
-                if (l->pyramid == TG_PYRAMID_NEAREST)
+                if (l->pyramid == TGI_PYRAMID_NEAREST)
                     memcpy(to, src, size);
                 else
                     mean(src, x + 1 < w ? n : 0, y + 1 < h ? pitch / size : 0, to);
             }
 }
 
-static tg_status decode(tg_pyramid_builder *b, const tg_journal *j, int64_t tile, tgi_err *err)
+static tg_status decode(tgi_pyramid_builder *b, const tgi_journal *j, int64_t tile,
+                        tgi_err *err)
 {
-    const tg_sink_layout *l = b->l;
+    const tgi_sink_layout *l = b->l;
     size_t n;
     if (!b->unpack)
         return tgi_journal_read_tile(j, tile, b->raw, l->tile_bytes, &n, err);
@@ -199,18 +201,18 @@ static tg_status decode(tg_pyramid_builder *b, const tg_journal *j, int64_t tile
 }
 
 /* One tile out of up to four of the level above. */
-static tg_status build_tile(tg_pyramid_builder *b, const tg_journal *j, int64_t tile,
+static tg_status build_tile(tgi_pyramid_builder *b, const tgi_journal *j, int64_t tile,
                             uint8_t *dst, tgi_err *err)
 {
-    const tg_sink_layout *l = b->l;
-    const tg_tile_place at = tgi_sink_tile_place(l, tile);
-    const tg_sink_level *up = &l->level_of[at.level - 1];
+    const tgi_sink_layout *l = b->l;
+    const tgi_tile_place at = tgi_sink_tile_place(l, tile);
+    const tgi_sink_level *up = &l->level_of[at.level - 1];
     for (int64_t k = 0; k < 4; k++) {
         const int64_t ty = 2 * (at.y / l->tile_h) + k / 2, tx = 2 * (at.x / l->tile_w) + k % 2;
         if (ty >= up->tiles_y || tx >= up->tiles_x)
             continue;
         const int64_t above = up->first + (at.plane * up->tiles_y + ty) * up->tiles_x + tx;
-        const tg_tile_place p = tgi_sink_tile_place(l, above);
+        const tgi_tile_place p = tgi_sink_tile_place(l, above);
         TGI_TRY(decode(b, j, above, err));
         reduce(b, p.height, p.width,
                dst + (size_t)(k / 2 * l->tile_h / 2) * row_bytes(l) +
@@ -219,13 +221,13 @@ static tg_status build_tile(tg_pyramid_builder *b, const tg_journal *j, int64_t 
     return TG_OK;
 }
 
-tg_status tgi_pyramid_build(tg_pyramid_builder *b, const tg_journal *j, tg_commit *c,
+tg_status tgi_pyramid_build(tgi_pyramid_builder *b, const tgi_journal *j, tgi_commit *c,
                             tg_status (*stop)(void *user, tgi_err *err), void *user,
                             tgi_err *err)
 {
     if (!b)
         return TG_OK;
-    const tg_sink_layout *l = b->l;
+    const tgi_sink_layout *l = b->l;
     TGI_TRY(tgi_commit_flush(c, err));
     int64_t seq = tgi_commit_written(c);
     for (int k = 1; k < l->n_levels; k++) {

@@ -9,15 +9,15 @@
 
 #include "engine/out/commit.h"
 
-typedef struct tg_pyramid_builder tg_pyramid_builder;
+typedef struct tgi_pyramid_builder tgi_pyramid_builder;
 
 /* What it holds, the decoder's state included: a line of the plan; 0 without a pyramid. */
-size_t tgi_pyramid_bytes(const tg_sink_layout *l);
+size_t tgi_pyramid_bytes(const tgi_sink_layout *l);
 /* Allocates all of it; *out stays NULL without a pyramid. */
-tg_status tgi_pyramid_open(const tg_sink_layout *l, tg_pyramid_builder **out, tgi_err *err);
-void tgi_pyramid_close(tg_pyramid_builder **b);
+tg_status tgi_pyramid_open(const tgi_sink_layout *l, tgi_pyramid_builder **out, tgi_err *err);
+void tgi_pyramid_close(tgi_pyramid_builder **b);
 /* All levels. Flushes the writer before each. `stop` is asked before each tile. */
-tg_status tgi_pyramid_build(tg_pyramid_builder *b, const tg_journal *j, tg_commit *c,
+tg_status tgi_pyramid_build(tgi_pyramid_builder *b, const tgi_journal *j, tgi_commit *c,
                             tg_status (*stop)(void *user, tgi_err *err), void *user,
                             tgi_err *err);
 

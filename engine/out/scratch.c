@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct tg_scratch {
+struct tgi_scratch {
     tgi_rfile f;
     const char *folder; /* borrowed: for messages */
 };
 
-tg_status tgi_scratch_look(const char *folder, tg_scratch_place *out, tgi_err *err)
+tg_status tgi_scratch_look(const char *folder, tgi_scratch_place *out, tgi_err *err)
 {
     struct stat st;
     tg_disk disk;
@@ -25,15 +25,16 @@ tg_status tgi_scratch_look(const char *folder, tg_scratch_place *out, tgi_err *e
     if (access(folder, W_OK | X_OK) != 0)
         return tgi_fail(err, TG_E_EXISTS, "--scratch %s: no file can be made there: %s", folder,
                         strerror(errno));
-    *out = (tg_scratch_place){.free_bytes = disk.free_bytes,
-                              .device = (uint64_t)st.st_dev,
-                              .in_memory = disk.in_memory != 0};
+    *out = (tgi_scratch_place){.free_bytes = disk.free_bytes,
+                               .device = (uint64_t)st.st_dev,
+                               .in_memory = disk.in_memory != 0};
     return TG_OK;
 }
 
-tg_status tgi_scratch_create(const char *folder, uint64_t bytes, tg_scratch **out, tgi_err *err)
+tg_status tgi_scratch_create(const char *folder, uint64_t bytes, tgi_scratch **out,
+                             tgi_err *err)
 {
-    tg_scratch *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
+    tgi_scratch *s = tgi_calloc(TGI_TAG_IO, 1, sizeof *s);
     if (!s)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a temporary file");
     s->f = (tgi_rfile){.fd = -1, .size = bytes};
@@ -49,7 +50,7 @@ tg_status tgi_scratch_create(const char *folder, uint64_t bytes, tg_scratch **ou
     return st;
 }
 
-void tgi_scratch_close(tg_scratch **sp)
+void tgi_scratch_close(tgi_scratch **sp)
 {
     if (!sp || !*sp)
         return;
@@ -58,7 +59,7 @@ void tgi_scratch_close(tg_scratch **sp)
     *sp = NULL;
 }
 
-tg_status tgi_scratch_write(tg_scratch *s, uint64_t at, const void *bytes, size_t n,
+tg_status tgi_scratch_write(tgi_scratch *s, uint64_t at, const void *bytes, size_t n,
                             tgi_err *err)
 {
     if (at > s->f.size || n > s->f.size - at)
@@ -67,7 +68,7 @@ tg_status tgi_scratch_write(tg_scratch *s, uint64_t at, const void *bytes, size_
     return tgi_file_pwrite(s->f.fd, s->folder, bytes, n, at, err);
 }
 
-tg_status tgi_scratch_read(const tg_scratch *s, tgi_window *w, uint64_t at, size_t n,
+tg_status tgi_scratch_read(const tgi_scratch *s, tgi_window *w, uint64_t at, size_t n,
                            const uint8_t **out, tgi_err *err)
 {
     return tgi_window_get(w, &s->f, at, n, n, out, err);

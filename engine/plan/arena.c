@@ -76,7 +76,7 @@ static void sum_up(piece *b)
 }
 
 /* Lowest offset at which item `it` meets none of the placed ones. */
-static size_t lowest_gap(const shelf *s, const tg_item *it)
+static size_t lowest_gap(const shelf *s, const tgi_item *it)
 {
     size_t at = 0;
     for (int k = 0; k < s->n; k++) {
@@ -119,7 +119,7 @@ static void split(shelf *s, int k)
     sum_up(more);
 }
 
-static void put(shelf *s, const tg_item *it)
+static void put(shelf *s, const tgi_item *it)
 {
     const placed one = {it->offset, it->offset + it->bytes, it->first, it->last};
     int lo = 0, hi = s->n - 1; /* the last piece that does not begin behind it, or the first */
@@ -144,7 +144,7 @@ static void put(shelf *s, const tg_item *it)
 
 /* Give all items their places, or as many as take less than `limit`: an order that needs as
  * much as another one is of no use. */
-static tg_status place(tg_item *items, const order_entry *order, int n, size_t limit, shelf *s,
+static tg_status place(tgi_item *items, const order_entry *order, int n, size_t limit, shelf *s,
                        size_t *total, tgi_err *err)
 {
     *total = 0;
@@ -152,7 +152,7 @@ static tg_status place(tg_item *items, const order_entry *order, int n, size_t l
     s->order[0] = s->piece[0].n = 0;
     sum_up(&s->piece[0]);
     for (int i = 0; i < n && *total < limit; i++) {
-        tg_item *it = &items[order[i].item];
+        tgi_item *it = &items[order[i].item];
         TGI_TRY(tgi_check_cancel(err));
         it->offset = it->bytes ? lowest_gap(s, it) : 0;
         if (!it->bytes)
@@ -163,7 +163,7 @@ static tg_status place(tg_item *items, const order_entry *order, int n, size_t l
     return TG_OK;
 }
 
-static void make_order(const tg_item *items, int n, int kind, order_entry *order)
+static void make_order(const tgi_item *items, int n, int kind, order_entry *order)
 {
     for (int i = 0; i < n; i++) {
         const size_t life = (size_t)(items[i].last - items[i].first + 1);
@@ -202,7 +202,7 @@ static int by_step(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static size_t largest_live_set(const tg_item *items, int n, edge *edges)
+static size_t largest_live_set(const tgi_item *items, int n, edge *edges)
 {
     size_t best = 0, now = 0;
     for (int i = 0; i < n; i++) {
@@ -219,7 +219,7 @@ static size_t largest_live_set(const tg_item *items, int n, edge *edges)
     return best;
 }
 
-tg_status tgi_arena_pack(tg_item *items, int n, size_t *total, size_t *lower_bound,
+tg_status tgi_arena_pack(tgi_item *items, int n, size_t *total, size_t *lower_bound,
                          tgi_err *err)
 {
     order_entry *order = tgi_malloc(TGI_TAG_PLAN, ((size_t)n + 1) * sizeof *order);

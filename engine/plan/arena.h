@@ -7,17 +7,17 @@
 
 #include <stddef.h>
 
-typedef struct tg_item {
+typedef struct tgi_item {
     size_t bytes;
     int first, last; /* alive at every step in [first, last] */
     size_t offset;   /* result, a multiple of TGI_ARENA_ALIGN */
-} tg_item;
+} tgi_item;
 
 #define TGI_ARENA_ALIGN 64
 
 /* Place all items; *total is the bytes they need, *lower_bound the largest sum alive at one
  * step: no packing can be below it. */
-tg_status tgi_arena_pack(tg_item *items, int n, size_t *total, size_t *lower_bound,
+tg_status tgi_arena_pack(tgi_item *items, int n, size_t *total, size_t *lower_bound,
                          tgi_err *err);
 
 #endif

@@ -17,7 +17,7 @@
 #define TALLEST_BAND 256    /* what is above leaves the caches */
 #define NARROWEST_LINE 2048 /* narrower is tried only where it has to be */
 
-static double seconds_of(const tg_choose_args *a, const tg_tiling *t, size_t bytes)
+static double seconds_of(const tgi_choose_args *a, const tgi_tiling *t, size_t bytes)
 {
     if (a->seconds)
         return a->seconds(a->user, t);
@@ -26,27 +26,27 @@ static double seconds_of(const tg_choose_args *a, const tg_tiling *t, size_t byt
            (double)bytes / CLEARED_BYTES_PER_SECOND;
 }
 
-static size_t bytes_of(const tg_choose_args *a, const tg_tiling *t)
+static size_t bytes_of(const tgi_choose_args *a, const tgi_tiling *t)
 {
     return tgi_sat_add(t->arena_bytes, a->extra ? a->extra(a->user, t) : 0);
 }
 
-static void note(tg_choice *c, const tg_tiling *t, size_t bytes, double seconds, int fits)
+static void note(tgi_choice *c, const tgi_tiling *t, size_t bytes, double seconds, int fits)
 {
-    if (c->n_tried == TG_MAX_TRIED)
+    if (c->n_tried == TGI_MAX_TRIED)
         return;
-    tg_tried *r = &c->tried[c->n_tried++];
-    *r = (tg_tried){.band = t->band,
-                    .bytes = bytes,
-                    .seconds = seconds,
-                    .fits = fits,
-                    .recomputed = tgi_tiling_recomputed(t)};
+    tgi_tried *r = &c->tried[c->n_tried++];
+    *r = (tgi_tried){.band = t->band,
+                     .bytes = bytes,
+                     .seconds = seconds,
+                     .fits = fits,
+                     .recomputed = tgi_tiling_recomputed(t)};
     memcpy(r->cut, t->cut, sizeof r->cut);
 }
 
 /* Of a device's memory a plan takes no more than pays: what is as fast within SPARED and takes
  * less is better. The processor's seconds have their memory in them. */
-static int better(const tg_choose_args *a, tg_choice *c, double seconds, size_t bytes)
+static int better(const tgi_choose_args *a, tgi_choice *c, double seconds, size_t bytes)
 {
     if (!c->tiling.slot || !a->seconds) {
         c->least_seconds = seconds;
@@ -59,10 +59,10 @@ static int better(const tg_choose_args *a, tg_choice *c, double seconds, size_t 
 }
 
 /* Try one tiling; keep it when it fits and is cheaper than the best. *fits tells. */
-static tg_status try_one(const tg_choose_args *a, const int64_t cut[3], int64_t band,
-                         tg_tiling *like, tg_choice *c, int *fits, tgi_err *err)
+static tg_status try_one(const tgi_choose_args *a, const int64_t cut[3], int64_t band,
+                         tgi_tiling *like, tgi_choice *c, int *fits, tgi_err *err)
 {
-    tg_tiling t;
+    tgi_tiling t;
     TGI_TRY(
         tgi_tiling_make(a->stage, cut, band, a->threads, like->slot ? like : NULL, &t, err));
     const size_t bytes = bytes_of(a, &t);
@@ -88,12 +88,12 @@ static tg_status try_one(const tg_choose_args *a, const int64_t cut[3], int64_t 
 
 /* The cut for cell number `n` of the way down: n strips of columns; volumes split the longer of
  * y and x in turn. */
-static void cut_for(const tg_choose_args *a, int64_t n, int64_t cut[3])
+static void cut_for(const tgi_choose_args *a, int64_t n, int64_t cut[3])
 {
-    const tg_net *net = a->stage->net;
+    const tgi_net *net = a->stage->net;
     int64_t dim[3] = {1, 1, 1}, parts[3] = {1, 1, 1};
-    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++)
-        dim[tgi_cut_of_axis(net, axis)] = a->stage->fit[axis - TG_STREAM_AXIS].out;
+    for (int axis = TGI_STREAM_AXIS; axis < net->rank; axis++)
+        dim[tgi_cut_of_axis(net, axis)] = a->stage->fit[axis - TGI_STREAM_AXIS].out;
     if (net->rank == 4) {
         parts[2] = n;
     } else {
@@ -117,16 +117,16 @@ static int same_cut(const int64_t a[3], const int64_t b[3])
 
 /* An image of one row has no bands: only its cells can be small enough for the caches, and for
  * little memory to clear. */
-static int is_one_row(const tg_choose_args *a)
+static int is_one_row(const tgi_choose_args *a)
 {
-    return a->stage->net->rank == 4 && tgi_stage_in_dim(a->stage, 0, TG_STREAM_AXIS) == 1;
+    return a->stage->net->rank == 4 && tgi_stage_in_dim(a->stage, 0, TGI_STREAM_AXIS) == 1;
 }
 
 /* For one band height: the fewest parts that fit. Memory falls with the width, so double until
  * it fits, then close in from below. Of one row: and then more parts, as they may be faster. */
-static tg_status try_band(const tg_choose_args *a, int64_t band, tg_choice *c, tgi_err *err)
+static tg_status try_band(const tgi_choose_args *a, int64_t band, tgi_choice *c, tgi_err *err)
 {
-    tg_tiling like = {0};
+    tgi_tiling like = {0};
     int64_t last[3] = {-1, -1, -1}, cut[3], good = 0, bad = 0;
     tg_status st = TG_OK;
     for (int64_t n = 1; st == TG_OK && n <= (1 << 20); n *= 2) {
@@ -156,14 +156,14 @@ static tg_status try_band(const tg_choose_args *a, int64_t band, tg_choice *c, t
     return st;
 }
 
-tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err)
+tg_status tgi_choose(const tgi_choose_args *a, tgi_choice *out, tgi_err *err)
 {
     memset(out, 0, sizeof *out);
     out->smallest_bytes = SIZE_MAX;
-    const int64_t rows = tgi_stage_in_dim(a->stage, 0, TG_STREAM_AXIS);
+    const int64_t rows = tgi_stage_in_dim(a->stage, 0, TGI_STREAM_AXIS);
     tg_status st = TG_OK;
     if (a->whole || a->stage->whole_op) {
-        tg_choose_args one = *a;
+        tgi_choose_args one = *a;
         memset(one.fixed, 0, sizeof one.fixed);
         one.unit[0] = one.unit[1] = one.unit[2] = INT32_MAX; /* never cut */
         st = try_band(&one, rows, out, err);
@@ -184,14 +184,14 @@ tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err)
     return TG_OK;
 }
 
-static size_t least_of(const tg_choice *c)
+static size_t least_of(const tgi_choice *c)
 {
     return tgi_sat_add(c->smallest_bytes, c->beside_bytes);
 }
 
-tg_status tgi_choose_kernels(tg_net *net, int given, int first,
-                             tg_status (*choose)(void *user, tg_choice *out), void *user,
-                             tg_choice *best)
+tg_status tgi_choose_kernels(tgi_net *net, int given, int first,
+                             tg_status (*choose)(void *user, tgi_choice *out), void *user,
+                             tgi_choice *best)
 {
     tg_status st = TG_E_BUDGET;
     int used = 0, any = 0;
@@ -201,7 +201,7 @@ tg_status tgi_choose_kernels(tg_net *net, int given, int first,
         if (quarter < 4 && n == net->n_used && any)
             continue; /* few nodes: the same again */
         tgi_net_use_fast(net, n);
-        tg_choice one;
+        tgi_choice one;
         const tg_status got = choose(user, &one);
         if (got != TG_OK && got != TG_E_BUDGET) { /* not an answer: what it would be is open */
             tgi_tiling_free(&best->tiling);

@@ -9,28 +9,28 @@
 
 #include "engine/plan/tiling.h"
 
-#define TG_MAX_TRIED 96
+#define TGI_MAX_TRIED 96
 
-typedef struct tg_tried {
+typedef struct tgi_tried {
     int64_t cut[3], band;
     size_t bytes; /* arena and what depends on the cut */
     double seconds, recomputed;
     int fits;
-} tg_tried;
+} tgi_tried;
 
-typedef struct tg_choice {
-    tg_tiling tiling;
+typedef struct tgi_choice {
+    tgi_tiling tiling;
     double seconds;       /* estimate, uncalibrated */
     double least_seconds; /* of those that fit */
-    tg_tried tried[TG_MAX_TRIED];
+    tgi_tried tried[TGI_MAX_TRIED];
     int n_tried;
     size_t smallest_bytes; /* least that any candidate needed */
     size_t beside_bytes; /* that the net's kernels need beside it: theirs who call tgi_choose */
     size_t chosen_bytes;
-} tg_choice;
+} tgi_choice;
 
-typedef struct tg_choose_args {
-    const tg_stage *stage;
+typedef struct tgi_choose_args {
+    const tgi_stage *stage;
     int threads;
     size_t limit_bytes;      /* for the arena and `extra` together */
     int64_t unit[3];         /* cells are multiples of this many output pixels (file tiles) */
@@ -39,24 +39,24 @@ typedef struct tg_choose_args {
     double flops_per_second; /* of all threads */
     /* Seconds of one item in another place than the processor; NULL: there. Bands there are as
      * tall as pays, up to `tallest` rows of input 0. */
-    double (*seconds)(void *user, const tg_tiling *t);
+    double (*seconds)(void *user, const tgi_tiling *t);
     int64_t tallest; /* 0: as the processor's */
     /* Bytes that depend on the tiling but are not the arena: staging, the writer's window. */
-    size_t (*extra)(void *user, const tg_tiling *t);
+    size_t (*extra)(void *user, const tgi_tiling *t);
     void *user;
-} tg_choose_args;
+} tgi_choose_args;
 
 /* TG_E_BUDGET: nothing fits; out->smallest_bytes and tried[] are filled all the same. Release
  * out->tiling with tgi_tiling_free after TG_OK. */
-tg_status tgi_choose(const tg_choose_args *a, tg_choice *out, tgi_err *err);
+tg_status tgi_choose(const tgi_choose_args *a, tgi_choice *out, tgi_err *err);
 
 /* How many nodes of the net rearrange their sums (tgi_net_use_fast): all when every pixel is
  * computed once all the same, else the share of them that plans the fastest run, since their
  * packed weights and larger halos take from the budget. `choose` plans with the net as it is,
  * like tgi_choose. `first`: the largest share that fits, so that cells given by the user never
  * decide. `given` >= 0 decides instead. The net is left as `best` needs it. */
-tg_status tgi_choose_kernels(tg_net *net, int given, int first,
-                             tg_status (*choose)(void *user, tg_choice *out), void *user,
-                             tg_choice *best);
+tg_status tgi_choose_kernels(tgi_net *net, int given, int first,
+                             tg_status (*choose)(void *user, tgi_choice *out), void *user,
+                             tgi_choice *best);
 
 #endif

@@ -17,18 +17,18 @@ static int differ_in(int64_t a, int64_t b, int n, const int64_t *size, int64_t *
     return axis;
 }
 
-tg_chosen tgi_chosen_axis(const tgi_planes_spec *p, int64_t count, int n, const char *letter,
-                          const int64_t *size)
+tgi_chosen tgi_chosen_axis(const tgi_planes_spec *p, int64_t count, int n, const char *letter,
+                           const int64_t *size)
 {
     const int64_t first = tgi_planes_at(p, 0);
-    tg_chosen c = {0, 0};
+    tgi_chosen c = {0, 0};
     int axis = -1;
     int64_t last = 0;
     for (int64_t k = 1; k < count; k++) {
         int64_t at = 0;
         const int a = differ_in(first, tgi_planes_at(p, k), n, size, &at);
         if (a < 0 || a == n || (axis >= 0 && a != axis))
-            return (tg_chosen){'I', 0};
+            return (tgi_chosen){'I', 0};
         axis = a;
         c.step = k == 1 || at - last == c.step ? at - last : 0;
         last = at;
@@ -38,7 +38,7 @@ tg_chosen tgi_chosen_axis(const tgi_planes_spec *p, int64_t count, int n, const 
     return c;
 }
 
-double tgi_chosen_scale(const tg_chosen *c, char letter, double each)
+double tgi_chosen_scale(const tgi_chosen *c, char letter, double each)
 {
     return c->letter == letter ? each * (double)c->step : each;
 }

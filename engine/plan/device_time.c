@@ -20,12 +20,12 @@
 #define BLOCK_PIXELS 128.0
 #define BLOCK_CHANNELS 64.0
 
-tg_device_rates tgi_device_rates(int multiprocessors, tg_dtype element)
+tgi_rates tgi_device_rates(int multiprocessors, tg_dtype element)
 {
     const double n = multiprocessors < 1 ? SMALL_DEVICE : multiprocessors;
-    return (tg_device_rates){.flops = n * (element == TG_DTYPE_F32 ? FLOPS_FLOAT : FLOPS_HALF),
-                             .bytes = n * BYTES_PER_SECOND,
-                             .blocks = n * BLOCKS};
+    return (tgi_rates){.flops = n * (element == TG_DTYPE_F32 ? FLOPS_FLOAT : FLOPS_HALF),
+                       .bytes = n * BYTES_PER_SECOND,
+                       .blocks = n * BLOCKS};
 }
 
 double tgi_device_blocks(double pixels, double channels)
@@ -34,37 +34,37 @@ double tgi_device_blocks(double pixels, double channels)
 }
 
 /* The share of the device that so many blocks keep busy: the last round of them is not full. */
-static double share_of(const tg_device_rates *r, double blocks)
+static double share_of(const tgi_rates *r, double blocks)
 {
     const double rounds = blocks / r->blocks;
     return rounds / ceil(rounds);
 }
 
 /* Pixels of a node's result in a full band. */
-static double band_pixels(const tg_tiling *t, int k)
+static double band_pixels(const tgi_tiling *t, int k)
 {
-    const tg_net_node *n = tgi_stage_node(t->stage, k);
-    const tg_slot *s = &t->slot[n->node->dst[0]];
+    const tgi_net_node *n = tgi_stage_node(t->stage, k);
+    const tgi_slot *s = &t->slot[n->node->dst[0]];
     const double rows = t->net->rank == 5 ? (double)tgi_max(1, s->rows) : 1;
     return (double)t->band_rows[k] * rows * (double)tgi_max(1, s->width);
 }
 
 /* On a device that is busy all over. */
-static double busy_seconds(const tg_device_rates *r, const tg_tiling *t, int k)
+static double busy_seconds(const tgi_rates *r, const tgi_tiling *t, int k)
 {
-    const tg_net_node *n = tgi_stage_node(t->stage, k);
+    const tgi_net_node *n = tgi_stage_node(t->stage, k);
     const double element = (double)tgi_element_bytes(t->net->be) / sizeof(float);
     return tgi_speed_both(t->node_flops[2 * k] * n->cost / r->flops,
                           tgi_speed_bytes(t, k) * element / r->bytes);
 }
 
 /* Of all bands' kernels: as the launches fill the device, and as if they did. */
-static double kernel_seconds(const tg_device_rates *r, const tg_tiling *t, double *busy)
+static double kernel_seconds(const tgi_rates *r, const tgi_tiling *t, double *busy)
 {
     double sum = (double)t->bands * (t->stage->n_nodes + 2) * SECONDS_PER_LAUNCH;
     *busy = 0;
     for (int k = 0; k < t->stage->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(t->stage, k);
+        const tgi_net_node *n = tgi_stage_node(t->stage, k);
         const double blocks = tgi_device_blocks(
             band_pixels(t, k), (double)tgi_net_dim(t->net, n->node->dst[0], 1));
         const double seconds = busy_seconds(r, t, k);
@@ -74,14 +74,14 @@ static double kernel_seconds(const tg_device_rates *r, const tg_tiling *t, doubl
     return sum;
 }
 
-double tgi_device_seconds(const tg_device_rates *r, const tg_tiling *t, double pixel_bytes)
+double tgi_device_seconds(const tgi_rates *r, const tgi_tiling *t, double pixel_bytes)
 {
     double busy;
     return pixel_bytes / PIXEL_BYTES_PER_SECOND + kernel_seconds(r, t, &busy);
 }
 
-double tgi_device_share(const tg_device_rates *r, const tg_tiling *t,
-                        int (*is)(const void *user, const tg_node *node), const void *user)
+double tgi_device_share(const tgi_rates *r, const tgi_tiling *t,
+                        int (*is)(const void *user, const tgi_node *node), const void *user)
 {
     double all = 0, theirs = 0;
     for (int k = 0; k < t->stage->n_nodes; k++) {
@@ -92,8 +92,8 @@ double tgi_device_share(const tg_device_rates *r, const tg_tiling *t,
     return all > 0 ? theirs / all : 0;
 }
 
-double tgi_device_all_seconds(const tg_device_rates *r, const tg_tiling *t, double items,
-                              int lanes, double pixel_bytes)
+double tgi_device_all_seconds(const tgi_rates *r, const tgi_tiling *t, double items, int lanes,
+                              double pixel_bytes)
 {
     double busy;
     const double alone = kernel_seconds(r, t, &busy);
@@ -103,11 +103,11 @@ double tgi_device_all_seconds(const tg_device_rates *r, const tg_tiling *t, doub
     return fmax(kernels, pixels) + pixels / bands;
 }
 
-int tgi_device_lanes_wanted(const tg_device_rates *r, const tg_tiling *t)
+int tgi_device_lanes_wanted(const tgi_rates *r, const tgi_tiling *t)
 {
     double busy;
     const double alone = kernel_seconds(r, t, &busy);
     if (t->bands != t->cells || busy <= 0)
         return 1;
-    return (int)fmax(1, fmin(floor(alone / busy + 0.5), TG_DEVICE_LANES)); /* half pays */
+    return (int)fmax(1, fmin(floor(alone / busy + 0.5), TGI_DEVICE_LANES)); /* half pays */
 }

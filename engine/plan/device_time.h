@@ -17,32 +17,32 @@
 
 #include "engine/plan/tiling.h"
 
-typedef struct tg_device_rates {
+typedef struct tgi_rates {
     double flops, bytes; /* a second, with every multiprocessor busy */
     double blocks;       /* that run at once */
-} tg_device_rates;
+} tgi_rates;
 
 /* For activations of `element`; multiprocessors < 1: of a small device. */
-tg_device_rates tgi_device_rates(int multiprocessors, tg_dtype element);
+tgi_rates tgi_device_rates(int multiprocessors, tg_dtype element);
 
 /* Blocks that a launch of `pixels` times `channels` has, at least 1. */
 double tgi_device_blocks(double pixels, double channels);
 
 /* Seconds of all bands of one item. `pixel_bytes`: of a band's pixels, both ways. */
-double tgi_device_seconds(const tg_device_rates *r, const tg_tiling *t, double pixel_bytes);
+double tgi_device_seconds(const tgi_rates *r, const tgi_tiling *t, double pixel_bytes);
 
 /* Of the kernels' seconds on a busy device, the share of the nodes for which `is` says yes. */
-double tgi_device_share(const tg_device_rates *r, const tg_tiling *t,
-                        int (*is)(const void *user, const tg_node *node), const void *user);
+double tgi_device_share(const tgi_rates *r, const tgi_tiling *t,
+                        int (*is)(const void *user, const tgi_node *node), const void *user);
 
 /* Seconds of so many items, with `lanes` cells beside each other: what takes longer, the
  * kernels or the host with all pixels (`pixel_bytes`, both ways), and the first and the last
  * band's pixels, which travel alone. */
-double tgi_device_all_seconds(const tg_device_rates *r, const tg_tiling *t, double items,
-                              int lanes, double pixel_bytes);
+double tgi_device_all_seconds(const tgi_rates *r, const tgi_tiling *t, double items, int lanes,
+                              double pixel_bytes);
 
 /* Cells that keep the device as busy as one large one would, computed beside each other: 1
- * where a cell is more than one band, and at most TG_DEVICE_LANES. */
-int tgi_device_lanes_wanted(const tg_device_rates *r, const tg_tiling *t);
+ * where a cell is more than one band, and at most TGI_DEVICE_LANES. */
+int tgi_device_lanes_wanted(const tgi_rates *r, const tgi_tiling *t);
 
 #endif

@@ -7,7 +7,7 @@ static const int64_t file_units[] = {256, 128, 64, 32, 16};
 #define N_UNITS ((int)(sizeof file_units / sizeof file_units[0]))
 
 /* Smallest extent >= n that the network takes. */
-static tg_status extent_for(const tg_graph *g, int k, const tg_place *p, int64_t n,
+static tg_status extent_for(const tgi_graph *g, int k, const tgi_place *p, int64_t n,
                             int64_t *out, tgi_err *err)
 {
     const int64_t fixed = tgi_graph_fixed_extent(g, k);
@@ -26,7 +26,7 @@ static tg_status extent_for(const tg_graph *g, int k, const tg_place *p, int64_t
 }
 
 /* Output extent at an input extent that extent_for gave. */
-static tg_status output_for(const tg_graph *g, int k, const tg_place *p, int64_t n,
+static tg_status output_for(const tgi_graph *g, int k, const tgi_place *p, int64_t n,
                             int64_t *out, tgi_err *err)
 {
     const int64_t fixed = tgi_graph_fixed_extent(g, k);
@@ -36,9 +36,9 @@ static tg_status output_for(const tg_graph *g, int k, const tg_place *p, int64_t
     return TG_OK;
 }
 
-static tg_status fit_raw(const tg_graph *g, int k, int64_t extent, tg_fit *f, tgi_err *err)
+static tg_status fit_raw(const tgi_graph *g, int k, int64_t extent, tgi_fit *f, tgi_err *err)
 {
-    const tg_place *p = &f->place;
+    const tgi_place *p = &f->place;
     int64_t q;
     TGI_TRY(extent_for(g, k, p, extent, &f->size, err));
     TGI_TRY(output_for(g, k, p, f->size, &q, err));
@@ -57,9 +57,9 @@ static tg_status fit_raw(const tg_graph *g, int k, int64_t extent, tg_fit *f, tg
     return TG_OK;
 }
 
-static tg_status fit_same(const tg_graph *g, int k, int64_t extent, tg_fit *f, tgi_err *err)
+static tg_status fit_same(const tgi_graph *g, int k, int64_t extent, tgi_fit *f, tgi_err *err)
 {
-    const tg_place *p = &f->place;
+    const tgi_place *p = &f->place;
     const int64_t tail = tgi_max(0, p->lost - p->lead);
     int64_t q;
     /* `before` is a multiple of `down`, so that the output's grid meets the image's. */
@@ -101,9 +101,9 @@ static int64_t core_in(int k, int64_t room, int64_t step)
 }
 
 /* The grid of cells that boxes compute: as large as every box keeps. */
-static tg_status lay_grid(const tg_graph *g, int k, tg_fit *f, tgi_err *err)
+static tg_status lay_grid(const tgi_graph *g, int k, tgi_fit *f, tgi_err *err)
 {
-    const tg_place *p = &f->place;
+    const tgi_place *p = &f->place;
     const int64_t room = tgi_range_len(p->keep) - floor_mod(f->crop - p->keep.lo, p->step_out);
     f->box = g->base[k];
     f->last = (f->size - f->box) / p->step_in;
@@ -119,9 +119,9 @@ static tg_status lay_grid(const tg_graph *g, int k, tg_fit *f, tgi_err *err)
         (long long)tgi_max(0, room));
 }
 
-void tgi_fit_shift(const tg_fit *f, int64_t o, int64_t *in, int64_t *out)
+void tgi_fit_shift(const tgi_fit *f, int64_t o, int64_t *in, int64_t *out)
 {
-    const tg_place *p = &f->place;
+    const tgi_place *p = &f->place;
     int64_t box = 0;
     if (f->box) {
         const int64_t cell = f->crop + o / f->core * f->core;
@@ -131,10 +131,10 @@ void tgi_fit_shift(const tg_fit *f, int64_t o, int64_t *in, int64_t *out)
     *out = f->crop - box * p->step_out;
 }
 
-tg_status tgi_fit_axis(const tg_graph *g, int k, int64_t extent, int same_size, tg_fit *out,
+tg_status tgi_fit_axis(const tgi_graph *g, int k, int64_t extent, int same_size, tgi_fit *out,
                        tgi_err *err)
 {
-    *out = (tg_fit){0};
+    *out = (tgi_fit){0};
     if (extent > 1 && !tgi_graph_has_axis(g, k))
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "the network works on lines and the image has %lld rows: choose one, "

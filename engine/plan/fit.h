@@ -17,22 +17,22 @@
 
 #include "engine/graph/place.h"
 
-typedef struct tg_fit {
+typedef struct tgi_fit {
     int64_t before, size;
     int64_t crop, out;
-    tg_place place;
+    tgi_place place;
     int64_t box;  /* > 0: fixed boxes of this extent */
     int64_t core; /* output pixels of a cell of the grid of boxes */
     int64_t last; /* number of the last box */
-} tg_fit;
+} tgi_fit;
 
 /* Axis k (index into z,y,x) for an image of that extent. TG_E_UNSUPPORTED: the network works at
  * one size, which is smaller, and boxes are not possible. */
-tg_status tgi_fit_axis(const tg_graph *g, int k, int64_t extent, int same_size, tg_fit *out,
+tg_status tgi_fit_axis(const tgi_graph *g, int k, int64_t extent, int same_size, tgi_fit *out,
                        tgi_err *err);
 
 /* Where the network lies that computes output pixel o of the file (its box, where there are
  * boxes): pixel i of the image is i + *in of its input, o is o + *out of its output. */
-void tgi_fit_shift(const tg_fit *f, int64_t o, int64_t *in, int64_t *out);
+void tgi_fit_shift(const tgi_fit *f, int64_t o, int64_t *in, int64_t *out);
 
 #endif

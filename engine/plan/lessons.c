@@ -62,7 +62,7 @@ double tgi_lessons_overall(const tgi_lessons *l)
     return said > 0 ? took / said : 1;
 }
 
-double tgi_lessons_kernels(const tgi_lessons *l, const tgi_speeds *s, const tg_tiling *t,
+double tgi_lessons_kernels(const tgi_lessons *l, const tgi_speeds *s, const tgi_tiling *t,
                            int threads)
 {
     double sum = 0;

@@ -32,7 +32,7 @@ double tgi_lessons_factor(const tgi_lessons *l, const char *key);
 /* Of all keys together; 1 where nothing is known. */
 double tgi_lessons_overall(const tgi_lessons *l);
 /* Seconds of all bands' kernels, as tgi_speed_kernels, corrected. */
-double tgi_lessons_kernels(const tgi_lessons *l, const tgi_speeds *s, const tg_tiling *t,
+double tgi_lessons_kernels(const tgi_lessons *l, const tgi_speeds *s, const tgi_tiling *t,
                            int threads);
 
 /* Those that belong to these speeds here; none (all zero) where there are none. `calibrated`:

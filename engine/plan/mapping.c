@@ -11,7 +11,7 @@ typedef struct plane_axis {
     int64_t size, stride;
 } plane_axis;
 
-static int plane_axes(const tg_image_info *info, plane_axis *out)
+static int plane_axes(const tgi_image_info *info, plane_axis *out)
 {
     int n = 0;
     for (int i = 0; i < info->n_axes; i++)
@@ -48,7 +48,7 @@ static int channels_of(const plane_axis *a, int n)
 }
 
 /* The network takes the colours, and what follows them is something else. */
-static int is_all_but_alpha(const tg_mapping *m, const tg_image_info *info)
+static int is_all_but_alpha(const tgi_mapping *m, const tgi_image_info *info)
 {
     return info->samples > m->channels &&
            (m->channels == info->meta.colours ||
@@ -57,7 +57,7 @@ static int is_all_but_alpha(const tg_mapping *m, const tg_image_info *info)
 
 /* `--planes` names as many planes of the only long axis as the network has channels, equally
  * far apart: they feed it together. */
-static int take_chosen(tg_mapping *m, const tg_image_info *info, const plane_axis *a, int n,
+static int take_chosen(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a, int n,
                        const tgi_planes_spec *chosen)
 {
     int64_t count;
@@ -83,7 +83,7 @@ static int take_chosen(tg_mapping *m, const tg_image_info *info, const plane_axi
     return c;
 }
 
-static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const plane_axis *a,
+static tg_status take_channels(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a,
                                int n, const tgi_planes_spec *chosen, int *channel_axis,
                                tgi_err *err)
 {
@@ -107,7 +107,7 @@ static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const p
         m->channel_stride = a[c].stride;
         return TG_OK;
     }
-    if (info->meta.stored_as == TG_STORED_CMYK)
+    if (info->meta.stored_as == TGI_STORED_CMYK)
         return tgi_fail(
             err, TG_E_ARG,
             "the network takes %lld channels; the image is CMYK, %d inks a pixel, and "
@@ -129,7 +129,7 @@ static tg_status take_channels(tg_mapping *m, const tg_image_info *info, const p
         has > m->channels ? "as many of them with --planes" : "an image that matches");
 }
 
-static tg_status take_depth(tg_mapping *m, const tg_image_info *info, const plane_axis *a,
+static tg_status take_depth(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a,
                             int n, int channel_axis, int *depth_axis, tgi_err *err)
 {
     *depth_axis = -1;
@@ -148,7 +148,7 @@ static tg_status take_depth(tg_mapping *m, const tg_image_info *info, const plan
     return TG_OK;
 }
 
-static void take_loops(tg_mapping *m, const tg_image_info *info, const plane_axis *a, int n,
+static void take_loops(tgi_mapping *m, const tgi_image_info *info, const plane_axis *a, int n,
                        int channel_axis, int depth_axis)
 {
     m->n_items = 1;
@@ -159,45 +159,45 @@ static void take_loops(tg_mapping *m, const tg_image_info *info, const plane_axi
             continue;
         if (a[i].letter == 'C')
             m->stats_axis = m->n_loop;
-        m->loop[m->n_loop++] = (tg_loop_axis){a[i].letter, a[i].size, a[i].stride};
+        m->loop[m->n_loop++] = (tgi_loop_axis){a[i].letter, a[i].size, a[i].stride};
         m->n_items *= a[i].size;
     }
     if (m->loops_samples) {
         if (m->stats_axis < 0)
             m->stats_axis = m->n_loop;
-        m->loop[m->n_loop++] = (tg_loop_axis){find_axis(a, n, 'C') < 0 ? 'C' : 'Q',
-                                              info->samples - m->left_out, 0};
+        m->loop[m->n_loop++] = (tgi_loop_axis){find_axis(a, n, 'C') < 0 ? 'C' : 'Q',
+                                               info->samples - m->left_out, 0};
         m->n_items *= info->samples - m->left_out;
     }
     if (m->stats_axis >= 0)
         m->n_stats = m->loop[m->stats_axis].size;
 }
 
-static tg_status fit_extents(tg_mapping *m, const tg_graph *g, int same_size, tgi_err *err)
+static tg_status fit_extents(tgi_mapping *m, const tgi_graph *g, int same_size, tgi_err *err)
 {
     for (int i = 0; i < 3 - m->spatial; i++)
-        m->fit[i] = (tg_fit){.size = 1, .out = 1, .place = {.up = 1, .down = 1}};
+        m->fit[i] = (tgi_fit){.size = 1, .out = 1, .place = {.up = 1, .down = 1}};
     for (int i = 3 - m->spatial; i < 3; i++)
         TGI_TRY(tgi_fit_axis(g, i, m->extent[i], same_size, &m->fit[i], err));
     return TG_OK;
 }
 
-int tgi_mapping_boxed(const tg_mapping *m)
+int tgi_mapping_boxed(const tgi_mapping *m)
 {
     return m->fit[0].box || m->fit[1].box || m->fit[2].box;
 }
 
-static int64_t net_channels(const tg_graph *g)
+static int64_t net_channels(const tgi_graph *g)
 {
-    const tg_port *p = &g->in[0];
+    const tgi_port *p = &g->in[0];
     return p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1;
 }
 
-tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
-                            const tg_mapping_opts *o, tg_mapping *m, tg_desc *in_desc,
+tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
+                            const tgi_mapping_opts *o, tgi_mapping *m, tgi_desc *in_desc,
                             tgi_err *err)
 {
-    plane_axis a[TG_IMAGE_MAX_AXES];
+    plane_axis a[TGI_IMAGE_MAX_AXES];
     int channel_axis, depth_axis;
     memset(m, 0, sizeof *m);
     const int n = plane_axes(info, a);
@@ -214,7 +214,7 @@ tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
     TGI_TRY(take_depth(m, info, a, n, channel_axis, &depth_axis, err));
     take_loops(m, info, a, n, channel_axis, depth_axis);
     if (o->roi) {
-        tg_range r[3];
+        tgi_range r[3];
         const int64_t whole[3] = {m->extent[0], m->extent[1], m->extent[2]};
         TGI_TRY(tgi_roi_resolve(o->roi, whole, r, err));
         for (int i = 0; i < 3; i++) {
@@ -227,9 +227,9 @@ tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
         TGI_TRY(tgi_planes_resolve(&m->planes, m->n_items, &m->n_items, err));
     }
     TGI_TRY(fit_extents(m, g, o->same_size, err));
-    *in_desc = (tg_desc){TG_DTYPE_F32, m->spatial + 2, {1, m->channels}};
+    *in_desc = (tgi_desc){TG_DTYPE_F32, m->spatial + 2, {1, m->channels}};
     for (int i = 0; i < m->spatial; i++) {
-        const tg_fit *f = &m->fit[3 - m->spatial + i];
+        const tgi_fit *f = &m->fit[3 - m->spatial + i];
         in_desc->dim[2 + i] = f->box ? f->box : f->size;
     }
     return TG_OK;
@@ -238,22 +238,22 @@ tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
 /* ---- Output ------------------------------------------------------------------------------ */
 
 /* Append an axis of the output; axes of planes come before Y, X. */
-static void add_axis(tg_mapping *m, int *n, char letter, int64_t size)
+static void add_axis(tgi_mapping *m, int *n, char letter, int64_t size)
 {
     m->out_axes[*n] = letter;
     m->out_shape[(*n)++] = size;
 }
 
-static tg_status list_axes(tg_mapping *m, const tg_image_info *info, tgi_err *err)
+static tg_status list_axes(tgi_mapping *m, const tgi_image_info *info, tgi_err *err)
 {
     int n = 0, at = 0, has_c = 0;
     const int new_c = m->out_channels > 1 && !m->out_samples;
-    if (m->n_loop + 3 + new_c + (m->spatial == 3) > TG_IMAGE_MAX_AXES)
+    if (m->n_loop + 3 + new_c + (m->spatial == 3) > TGI_IMAGE_MAX_AXES)
         return tgi_fail(err, TG_E_UNSUPPORTED, "the output would have more than %d axes",
-                        TG_IMAGE_MAX_AXES);
+                        TGI_IMAGE_MAX_AXES);
     if (m->planes.n > 0) {
-        char letter[TG_IMAGE_MAX_AXES];
-        int64_t size[TG_IMAGE_MAX_AXES];
+        char letter[TGI_IMAGE_MAX_AXES];
+        int64_t size[TGI_IMAGE_MAX_AXES];
         for (int i = 0; i < m->n_loop; i++) {
             letter[i] = m->loop[i].letter;
             size[i] = m->loop[i].size;
@@ -287,8 +287,8 @@ static tg_status list_axes(tg_mapping *m, const tg_image_info *info, tgi_err *er
     return TG_OK;
 }
 
-tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_desc *in_desc,
-                             const tg_desc *out_desc, tgi_err *err)
+tg_status tgi_mapping_output(tgi_mapping *m, const tgi_image_info *info,
+                             const tgi_desc *in_desc, const tgi_desc *out_desc, tgi_err *err)
 {
     if (out_desc->rank != in_desc->rank)
         return tgi_fail(err, TG_E_UNSUPPORTED,
@@ -307,14 +307,14 @@ tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_
 
 /* Values are not the input's any more: no display ranges. Lookup tables colour whatever is
  * shown, so they stay with their channels. */
-void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_meta *out)
+void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_image_meta *out)
 {
     const int same_samples =
         m->from_samples ? m->out_samples && m->out_channels == m->channels : info->samples == 1;
     int keeps_c = 0;
     *out = info->meta;
     for (int k = 3 - m->spatial; k < 3; k++) {
-        const tg_place *p = &m->fit[k].place;
+        const tgi_place *p = &m->fit[k].place;
         const double scale = p->up > 0 && p->down > 0 ? (double)p->up / (double)p->down : 0;
         out->physical[k] = scale > 0 ? out->physical[k] / scale : 0;
         if (k > 0)
@@ -340,19 +340,19 @@ void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_m
         m->from_samples)
         out->n_labels = 0;
     out->n_ranges = 0;
-    out->stored_as = TG_STORED_LIGHT;
+    out->stored_as = TGI_STORED_LIGHT;
     if (!same_samples || m->left_out)
         out->alpha = 0;
 }
 
 /* ---- Numbers ----------------------------------------------------------------------------- */
 
-static int64_t loop_item(const tg_mapping *m, int64_t item)
+static int64_t loop_item(const tgi_mapping *m, int64_t item)
 {
     return m->planes.n > 0 ? tgi_planes_at(&m->planes, item) : item;
 }
 
-int64_t tgi_mapping_plane(const tg_mapping *m, int64_t item, int64_t z, int *sample)
+int64_t tgi_mapping_plane(const tgi_mapping *m, int64_t item, int64_t z, int *sample)
 {
     int64_t k = loop_item(m, item),
             plane = m->first_plane + (m->origin[0] + z) * m->depth_stride;
@@ -368,7 +368,7 @@ int64_t tgi_mapping_plane(const tg_mapping *m, int64_t item, int64_t z, int *sam
     return plane;
 }
 
-int64_t tgi_mapping_stats_of(const tg_mapping *m, int64_t item)
+int64_t tgi_mapping_stats_of(const tgi_mapping *m, int64_t item)
 {
     int64_t k = loop_item(m, item), at = 0;
     for (int i = m->n_loop - 1; i >= 0; i--) {
@@ -379,18 +379,18 @@ int64_t tgi_mapping_stats_of(const tg_mapping *m, int64_t item)
     return at;
 }
 
-int64_t tgi_mapping_out_plane(const tg_mapping *m, int64_t item, int64_t z, int64_t c)
+int64_t tgi_mapping_out_plane(const tgi_mapping *m, int64_t item, int64_t z, int64_t c)
 {
     return item * m->out_item_stride + z * m->out_depth_stride + c * m->out_channel_stride;
 }
 
-int64_t tgi_pad_index(tg_pad_mode mode, int64_t i, int64_t n)
+int64_t tgi_pad_index(tgi_pad_mode mode, int64_t i, int64_t n)
 {
     if (i >= 0 && i < n)
         return i;
-    if (mode == TG_PAD_ZERO)
+    if (mode == TGI_PAD_ZERO)
         return -1;
-    if (mode == TG_PAD_EDGE || n == 1)
+    if (mode == TGI_PAD_EDGE || n == 1)
         return i < 0 ? 0 : n - 1;
     const int64_t period = 2 * (n - 1);
     int64_t k = i % period;
@@ -399,11 +399,11 @@ int64_t tgi_pad_index(tg_pad_mode mode, int64_t i, int64_t n)
     return k < n ? k : period - k;
 }
 
-tg_range tgi_pad_hull(tg_pad_mode mode, tg_range r, int64_t n)
+tgi_range tgi_pad_hull(tgi_pad_mode mode, tgi_range r, int64_t n)
 {
-    tg_range h = tgi_range_clip(r, 0, n);
+    tgi_range h = tgi_range_clip(r, 0, n);
     if (tgi_range_empty(h))
-        h = (tg_range){n, 0};
+        h = (tgi_range){n, 0};
     for (int64_t i = r.lo; i < r.hi; i++) {
         if (i >= 0 && i < n) { /* inside: no need to look at each */
             i = tgi_min(r.hi, n) - 1;
@@ -415,5 +415,5 @@ tg_range tgi_pad_hull(tg_pad_mode mode, tg_range r, int64_t n)
         h.lo = tgi_min(h.lo, k);
         h.hi = tgi_max(h.hi, k + 1);
     }
-    return h.lo < h.hi ? h : (tg_range){0, 0};
+    return h.lo < h.hi ? h : (tgi_range){0, 0};
 }

@@ -29,20 +29,20 @@
 #include "engine/plan/fit.h"
 #include "io/image.h"
 
-typedef enum tg_pad_mode { TG_PAD_REFLECT, TG_PAD_EDGE, TG_PAD_ZERO } tg_pad_mode;
+typedef enum tgi_pad_mode { TGI_PAD_REFLECT, TGI_PAD_EDGE, TGI_PAD_ZERO } tgi_pad_mode;
 
-typedef struct tg_loop_axis {
+typedef struct tgi_loop_axis {
     char letter;
     int64_t size;
     int64_t stride; /* in planes of the source; samples: 0 */
-} tg_loop_axis;
+} tgi_loop_axis;
 
-typedef struct tg_mapping {
+typedef struct tgi_mapping {
     int spatial;       /* 2 or 3 */
     int64_t origin[3]; /* z,y,x of the region in the source */
     int64_t extent[3]; /* z,y,x of the region; images: extent[0] = 1 */
-    tg_fit fit[3];     /* z,y,x; images: fit[0] of extent 1 */
-    tg_pad_mode pad;
+    tgi_fit fit[3];    /* z,y,x; images: fit[0] of extent 1 */
+    tgi_pad_mode pad;
     int64_t channels;  /* of the network's input */
     int from_samples;  /* the channels are the samples of a pixel */
     int left_out;      /* samples at the end of a pixel that the network does not take */
@@ -51,9 +51,9 @@ typedef struct tg_mapping {
     int64_t first_plane;                  /* of the planes chosen to be channels; else 0 */
     int planes_are_channels;
     int n_loop;
-    tg_loop_axis loop[TG_IMAGE_MAX_AXES];
+    tgi_loop_axis loop[TGI_IMAGE_MAX_AXES];
     tgi_planes_spec planes; /* which items; n == 0: all */
-    tg_chosen chosen;       /* where n > 0 */
+    tgi_chosen chosen;      /* where n > 0 */
     int64_t n_items;
     int stats_axis; /* loop axis that numbers the channels for statistics, or -1 */
     int64_t n_stats;
@@ -61,48 +61,48 @@ typedef struct tg_mapping {
     int64_t out_channels;
     int64_t out_extent[3]; /* z,y,x after cropping the padding */
     int out_samples;       /* channels interleaved in a pixel */
-    char out_axes[TG_IMAGE_MAX_AXES + 1];
-    int64_t out_shape[TG_IMAGE_MAX_AXES];
+    char out_axes[TGI_IMAGE_MAX_AXES + 1];
+    int64_t out_shape[TGI_IMAGE_MAX_AXES];
     int64_t out_item_stride, out_depth_stride, out_channel_stride; /* in output planes */
-} tg_mapping;
+} tgi_mapping;
 
 /* What the user decides about it. */
-typedef struct tg_mapping_opts {
+typedef struct tgi_mapping_opts {
     const tgi_roi_spec *roi; /* NULL: everything */
     const tgi_planes_spec *planes;
-    tg_pad_mode pad;
+    tgi_pad_mode pad;
     int same_size; /* pad for what the network eats */
-} tg_mapping_opts;
+} tgi_mapping_opts;
 
 /* First half: what the network will be fed. Sets all but the output part; `in_desc` receives
  * the shape of the network's input (of a box, where it runs in boxes). TG_E_ARG,
  * TG_E_UNSUPPORTED.
  */
-tg_status tgi_mapping_input(const tg_graph *g, const tg_image_info *info,
-                            const tg_mapping_opts *o, tg_mapping *m, tg_desc *in_desc,
+tg_status tgi_mapping_input(const tgi_graph *g, const tgi_image_info *info,
+                            const tgi_mapping_opts *o, tgi_mapping *m, tgi_desc *in_desc,
                             tgi_err *err);
 /* Second half, once the output's shape is known. */
-tg_status tgi_mapping_output(tg_mapping *m, const tg_image_info *info, const tg_desc *in_desc,
-                             const tg_desc *out_desc, tgi_err *err);
+tg_status tgi_mapping_output(tgi_mapping *m, const tgi_image_info *info,
+                             const tgi_desc *in_desc, const tgi_desc *out_desc, tgi_err *err);
 /* What of the input's metadata holds for the output: sizes of pixels at its scale, channels
  * where the axis is still the same, colour where the samples are. A view of `info`. */
-void tgi_mapping_meta(const tg_mapping *m, const tg_image_info *info, tg_image_meta *out);
+void tgi_mapping_meta(const tgi_mapping *m, const tgi_image_info *info, tgi_image_meta *out);
 /* 1: the network runs in fixed boxes. */
-int tgi_mapping_boxed(const tg_mapping *m);
+int tgi_mapping_boxed(const tgi_mapping *m);
 
 /* Source plane and first sample of (item, depth z, channel 0) in network coordinates inside the
  * region; channels follow at channel_stride (or as samples). */
-int64_t tgi_mapping_plane(const tg_mapping *m, int64_t item, int64_t z, int *sample);
+int64_t tgi_mapping_plane(const tgi_mapping *m, int64_t item, int64_t z, int *sample);
 /* Which set of statistics an item uses. */
-int64_t tgi_mapping_stats_of(const tg_mapping *m, int64_t item);
+int64_t tgi_mapping_stats_of(const tgi_mapping *m, int64_t item);
 /* Output plane of (item, depth z, channel c). */
-int64_t tgi_mapping_out_plane(const tg_mapping *m, int64_t item, int64_t z, int64_t c);
+int64_t tgi_mapping_out_plane(const tgi_mapping *m, int64_t item, int64_t z, int64_t c);
 
 /* Where padded coordinate i reads in [0,n): reflect without repeating the edge, edge, or -1 for
  * zero. */
-int64_t tgi_pad_index(tg_pad_mode mode, int64_t i, int64_t n);
+int64_t tgi_pad_index(tgi_pad_mode mode, int64_t i, int64_t n);
 /* Pixels of [0,n) that interval r of the region's frame reads: itself, and what its parts
  * beyond the border are mirrored from. */
-tg_range tgi_pad_hull(tg_pad_mode mode, tg_range r, int64_t n);
+tgi_range tgi_pad_hull(tgi_pad_mode mode, tgi_range r, int64_t n);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int is_activation(const tg_net *net, int v)
+static int is_activation(const tgi_net *net, int v)
 {
     return v >= 0 && !net->g->values[v].is_const && !net->shapes.known[v].data &&
            net->shapes.desc[v].dtype != TG_DTYPE_NONE;
@@ -15,14 +15,14 @@ static int is_activation(const tg_net *net, int v)
 
 /* ---- Nodes and operands ------------------------------------------------------------------ */
 
-static void add_operand(const tg_net *net, tg_net_operand *o, int value)
+static void add_operand(const tgi_net *net, tgi_net_operand *o, int value)
 {
     o->n_seg = 0;
     if (is_activation(net, value))
         o->value[o->n_seg++] = value;
 }
 
-static void mark_flat(const tg_net *net, tg_net_node *n)
+static void mark_flat(const tgi_net *net, tgi_net_node *n)
 {
     for (int j = 0; j < n->ctx.n_src; j++)
         if (n->operand[j].n_seg && net->values[n->operand[j].value[0]].flat)
@@ -32,13 +32,13 @@ static void mark_flat(const tg_net *net, tg_net_node *n)
             n->ctx.flat_dst |= 1u << d;
 }
 
-static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsigned flags,
+static tg_status fill_node(tgi_net *net, const tgi_node *gn, tgi_net_node *n, unsigned flags,
                            tgi_err *err)
 {
     n->node = gn;
     n->net = net;
     n->flat = tgi_node_is_flat(net->g, &net->shapes, gn);
-    n->exact = (flags & TG_NET_EXACT) != 0;
+    n->exact = (flags & TGI_NET_EXACT) != 0;
     n->kinds = flags >> 8;
     tgi_node_ctx(net->g, &net->shapes, gn, n->src, n->dst, n->consts, &n->ctx);
     n->n_operands = gn->n_src;
@@ -50,7 +50,7 @@ static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsig
         n->epi[i] = gn->epi[i].step;
         if (gn->epi[i].value < 0)
             continue; /* src says which: kept or none */
-        if (n->n_operands >= TG_MAX_OPERANDS)
+        if (n->n_operands >= TGI_MAX_OPERANDS)
             return tgi_fail(err, TG_E_INTERNAL, "node \"%s\" has too many operands", gn->name);
         n->epi[i].src = n->n_operands;
         add_operand(net, &n->operand[n->n_operands++], gn->epi[i].value);
@@ -60,14 +60,14 @@ static tg_status fill_node(tg_net *net, const tg_node *gn, tg_net_node *n, unsig
     return TG_OK;
 }
 
-static tg_status check_ranks(tg_net *net, tgi_err *err)
+static tg_status check_ranks(tgi_net *net, tgi_err *err)
 {
     for (int i = 0; i < net->n_nodes; i++) {
-        const tg_net_node *n = &net->nodes[i];
+        const tgi_net_node *n = &net->nodes[i];
         if (n->flat)
             continue;
         for (int d = 0; d < n->ctx.n_dst; d++) {
-            const tg_desc *t = &n->dst[d];
+            const tgi_desc *t = &n->dst[d];
             if (n->node->dst[d] < 0)
                 continue;
             char text[96];
@@ -87,24 +87,24 @@ static tg_status check_ranks(tg_net *net, tgi_err *err)
 
 /* ---- Layout ------------------------------------------------------------------------------ */
 
-static int block_of(const tg_net *net, int64_t channels, unsigned flags)
+static int block_of(const tgi_net *net, int64_t channels, unsigned flags)
 {
     if (net->be->whole_pixels)
         return (int)tgi_whole_pixel(channels);
-    return (flags & TG_NET_REFERENCE) || channels <= TG_PLANAR_MAX ? 1 : net->be->lanes;
+    return (flags & TGI_NET_REFERENCE) || channels <= TGI_PLANAR_MAX ? 1 : net->be->lanes;
 }
 
-size_t tgi_net_dense_bytes(const tg_net *net, int value)
+size_t tgi_net_dense_bytes(const tgi_net *net, int value)
 {
-    const tg_desc *d = &net->shapes.desc[value];
+    const tgi_desc *d = &net->shapes.desc[value];
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? tgi_sat_mul((size_t)n, tgi_dtype_size(d->dtype)) : SIZE_MAX;
 }
 
 /* Bytes of a value as a dense array where it is computed: a device knows one type. */
-static size_t stored_bytes(const tg_net *net, int v)
+static size_t stored_bytes(const tgi_net *net, int v)
 {
-    const tg_desc *d = &net->shapes.desc[v];
+    const tgi_desc *d = &net->shapes.desc[v];
     int64_t n = 0;
     if (!net->be->whole_pixels)
         return tgi_net_dense_bytes(net, v);
@@ -112,20 +112,20 @@ static size_t stored_bytes(const tg_net *net, int v)
                                  : SIZE_MAX;
 }
 
-static void set_flat_extents(tg_net *net, int v)
+static void set_flat_extents(tgi_net *net, int v)
 {
-    tg_desc *e = &net->values[v].ext;
+    tgi_desc *e = &net->values[v].ext;
     const size_t bytes = stored_bytes(net, v), size = tgi_element_bytes(net->be);
-    *e = (tg_desc){TG_DTYPE_F32, net->rank, {1, 1, 1, 1, 1}};
+    *e = (tgi_desc){TG_DTYPE_F32, net->rank, {1, 1, 1, 1, 1}};
     e->dim[net->rank - 1] = (int64_t)(bytes / size + (bytes % size != 0));
 }
 
-static size_t copy_bytes(const tg_net *net, int v)
+static size_t copy_bytes(const tgi_net *net, int v)
 {
     return net->values[v].flat ? 0 : tgi_align_size(stored_bytes(net, v), 64);
 }
 
-size_t tgi_net_flat_scratch(const tg_net *net, const tg_net_node *n)
+size_t tgi_net_flat_scratch(const tgi_net *net, const tgi_net_node *n)
 {
     size_t bytes = 0;
     for (int j = 0; j < n->n_operands; j++)
@@ -138,10 +138,10 @@ size_t tgi_net_flat_scratch(const tg_net *net, const tg_net_node *n)
     return bytes;
 }
 
-static void lay_out_values(tg_net *net, unsigned flags)
+static void lay_out_values(tgi_net *net, unsigned flags)
 {
     for (int v = 0; v < net->n_values; v++) {
-        tg_net_value *t = &net->values[v];
+        tgi_net_value *t = &net->values[v];
         t->ext = net->shapes.desc[v];
         if (!is_activation(net, v))
             continue;
@@ -153,9 +153,9 @@ static void lay_out_values(tg_net *net, unsigned flags)
     }
 }
 
-static void fill_hint(const tg_net *net, tg_net_node *n)
+static void fill_hint(const tgi_net *net, tgi_net_node *n)
 {
-    tg_layout_hint *h = &n->hint;
+    tgi_layout_hint *h = &n->hint;
     memset(h, 0, sizeof *h);
     h->lanes = net->be->lanes;
     h->exact = n->exact;
@@ -163,7 +163,7 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
     h->flat = n->flat;
     h->n_src = n->ctx.n_src;
     for (int j = 0; j < n->ctx.n_src; j++) {
-        const tg_net_operand *o = &n->operand[j];
+        const tgi_net_operand *o = &n->operand[j];
         h->src_segs[j] = o->n_seg;
         h->src_cb[j] = o->n_seg ? net->values[o->value[0]].cb : 0;
         for (int s = 0; s < o->n_seg; s++) {
@@ -176,24 +176,24 @@ static void fill_hint(const tg_net *net, tg_net_node *n)
     h->n_epi = n->n_epi;
 }
 
-void tgi_net_pick_variant(const tg_net *net, tg_net_node *n, unsigned flags)
+void tgi_net_pick_variant(const tgi_net *net, tgi_net_node *n, unsigned flags)
 {
     fill_hint(net, n);
-    n->variant = (flags & TG_NET_REFERENCE) || (n->flat && !net->be->whole_pixels)
+    n->variant = (flags & TGI_NET_REFERENCE) || (n->flat && !net->be->whole_pixels)
                      ? NULL
                      : tgi_variant_pick(net->be, n->node->op->name, &n->ctx, &n->hint);
 }
 
 /* The node's kernel and what follows from it. */
-static void settle(const tg_net *net, tg_net_node *n, unsigned flags)
+static void settle(const tgi_net *net, tgi_net_node *n, unsigned flags)
 {
     tgi_net_pick_variant(net, n, flags);
-    const tg_variant *v = n->variant;
+    const tgi_variant *v = n->variant;
     n->packed_bytes = v && v->packed_bytes ? v->packed_bytes(&n->ctx, &n->hint) : 0;
     n->cost = v && v->cost ? v->cost(&n->ctx, &n->hint) : 1;
 }
 
-static void place_weights(tg_net *net)
+static void place_weights(tgi_net *net)
 {
     net->packed_bytes = 0;
     for (int i = 0; i < net->n_nodes; i++) {
@@ -203,9 +203,9 @@ static void place_weights(tg_net *net)
 }
 
 /* Flops that a byte of packed weights saves when the node rearranges its sums. */
-static double worth(const tg_net *net, int node)
+static double worth(const tgi_net *net, int node)
 {
-    const tg_net_node *n = &net->nodes[node];
+    const tgi_net_node *n = &net->nodes[node];
     double flops = n->flops_per_element * (1 - n->cost);
     for (int i = 1; i < n->dst[0].rank; i++)
         flops *= (double)n->dst[0].dim[i];
@@ -213,7 +213,7 @@ static double worth(const tg_net *net, int node)
 }
 
 /* List the nodes that rearrange, the most worthwhile first; equals in graph order. */
-static void rank_fast(tg_net *net)
+static void rank_fast(tgi_net *net)
 {
     for (int i = 0; i < net->n_nodes; i++) {
         if (!net->nodes[i].variant || !net->nodes[i].variant->rearranges)
@@ -226,28 +226,28 @@ static void rank_fast(tg_net *net)
     net->n_used = net->n_fast;
 }
 
-static tg_status choose_kernels(tg_net *net, unsigned flags, tgi_err *err)
+static tg_status choose_kernels(tgi_net *net, unsigned flags, tgi_err *err)
 {
     for (int i = 0; i < net->n_nodes; i++) {
         TGI_TRY(tgi_check_cancel(err));
         tgi_net_pick_variant(net, &net->nodes[i], flags);
     }
-    if (!(flags & TG_NET_REFERENCE))
+    if (!(flags & TGI_NET_REFERENCE))
         TGI_TRY(tgi_net_remove_views(net, err));
     for (int i = 0; i < net->n_nodes; i++) {
         TGI_TRY(tgi_check_cancel(err));
         settle(net, &net->nodes[i], flags);
     }
-    if (!(flags & TG_NET_REFERENCE))
+    if (!(flags & TGI_NET_REFERENCE))
         rank_fast(net);
     place_weights(net);
     return TG_OK;
 }
 
-void tgi_net_use_fast(tg_net *net, int n)
+void tgi_net_use_fast(tgi_net *net, int n)
 {
     for (int k = 0; k < net->n_fast; k++) {
-        tg_net_node *node = &net->nodes[net->fast[k]];
+        tgi_net_node *node = &net->nodes[net->fast[k]];
         node->exact = k >= n;
         settle(net, node, 0);
         tgi_reads_renew(net, net->fast[k], &net->reads);
@@ -256,7 +256,7 @@ void tgi_net_use_fast(tg_net *net, int n)
     place_weights(net);
 }
 
-int tgi_net_nodes_of(const tg_net *net, unsigned kinds)
+int tgi_net_nodes_of(const tgi_net *net, unsigned kinds)
 {
     int n = 0;
     for (int i = 0; i < net->n_nodes; i++)
@@ -265,10 +265,10 @@ int tgi_net_nodes_of(const tg_net *net, unsigned kinds)
 }
 
 /* A device has no reference behind its variants. */
-static tg_status check_variants(const tg_net *net, tgi_err *err)
+static tg_status check_variants(const tgi_net *net, tgi_err *err)
 {
     for (int i = 0; net->be->whole_pixels && i < net->n_nodes; i++) {
-        const tg_net_node *n = &net->nodes[i];
+        const tgi_net_node *n = &net->nodes[i];
         if (n->variant)
             continue;
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s \"%s\" has no kernel for %s%s",
@@ -280,23 +280,23 @@ static tg_status check_variants(const tg_net *net, tgi_err *err)
 
 /* ---- Open and close ---------------------------------------------------------------------- */
 
-static void find_unpacked(tg_net *net)
+static void find_unpacked(tgi_net *net)
 {
     for (int i = 0; i < net->n_nodes && !net->reads_model; i++) {
-        const tg_net_node *n = &net->nodes[i];
+        const tgi_net_node *n = &net->nodes[i];
         for (int j = 0; j < n->ctx.n_src && !n->packed_bytes; j++)
             net->reads_model |= n->consts[j] != NULL;
     }
 }
 
-tg_status tgi_net_unchanged(const tg_net *net, tgi_err *err)
+tg_status tgi_net_unchanged(const tgi_net *net, tgi_err *err)
 {
     return net->reads_model ? tgi_graph_unchanged(net->g, err) : TG_OK;
 }
 
-static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *err)
+static tg_status build(tgi_net *net, const tgi_desc *in, unsigned flags, tgi_err *err)
 {
-    const tg_graph *g = net->g;
+    const tgi_graph *g = net->g;
     TGI_TRY(tgi_graph_infer(g, in, &net->shapes, err));
     net->n_values = g->n_values;
     net->values = tgi_calloc(TGI_TAG_PLAN, (size_t)g->n_values + 1, sizeof *net->values);
@@ -325,10 +325,10 @@ static tg_status build(tg_net *net, const tg_desc *in, unsigned flags, tgi_err *
     return tgi_reads_make(net, &net->reads, err);
 }
 
-tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in,
-                      unsigned flags, tg_net **out, tgi_err *err)
+tg_status tgi_net_new(const tgi_graph *g, const tgi_kernel_set *be, const tgi_desc *in,
+                      unsigned flags, tgi_net **out, tgi_err *err)
 {
-    tg_net *net = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *net);
+    tgi_net *net = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *net);
     if (!net)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the network's layout");
     net->g = g;
@@ -342,7 +342,7 @@ tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in
     return TG_OK;
 }
 
-void tgi_net_free(tg_net **net)
+void tgi_net_free(tgi_net **net)
 {
     if (!net || !*net)
         return;
@@ -356,26 +356,26 @@ void tgi_net_free(tg_net **net)
 }
 
 typedef struct packing {
-    const tg_net *net;
+    const tgi_net *net;
     char *dst;
 } packing;
 
 static void pack_node(void *arg, int64_t job, int thread)
 {
     const packing *p = arg;
-    const tg_net_node *n = &p->net->nodes[job];
+    const tgi_net_node *n = &p->net->nodes[job];
     (void)thread;
     if (n->packed_bytes)
         n->variant->pack(&n->ctx, &n->hint, p->dst + n->packed_offset);
 }
 
-void tgi_net_pack(const tg_net *net, void *dst, tg_threads *pool)
+void tgi_net_pack(const tgi_net *net, void *dst, tgi_threads *pool)
 {
     packing p = {net, dst};
     tgi_parallel(pool, net->n_nodes, pack_node, &p);
 }
 
-void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need)
+void tgi_net_need(const tgi_net_node *n, const tgi_box *dst, int j, tgi_box *need)
 {
     *need = *dst;
     if (n->flat)
@@ -385,7 +385,7 @@ void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need)
     tgi_variant_need(n->variant, n->node->op, &n->ctx, 0, dst, j, need);
 }
 
-char *tgi_net_text(const tg_net *net)
+char *tgi_net_text(const tgi_net *net)
 {
     const size_t cap = 160 * (size_t)(net->n_nodes + net->n_out) + 64;
     char *text = tgi_malloc(TGI_TAG_PLAN, cap);
@@ -393,14 +393,14 @@ char *tgi_net_text(const tg_net *net)
         return NULL;
     size_t at = (size_t)snprintf(text, cap, "isa=%s", net->be->name);
     for (int i = 0; i < net->n_nodes && at < cap; i++) {
-        const tg_net_node *n = &net->nodes[i];
+        const tgi_net_node *n = &net->nodes[i];
         at += (size_t)snprintf(text + at, cap - at, ";%s:%s", n->node->op->name,
                                n->variant ? n->variant->name
                                : n->flat  ? "flat"
                                           : "ref");
     }
     for (int o = 0; o < net->n_out && at < cap; o++)
-        if (net->pick[o] != TG_PICK_NONE)
+        if (net->pick[o] != TGI_PICK_NONE)
             at += (size_t)snprintf(text + at, cap - at, ";out%d:pick%d", o, (int)net->pick[o]);
     return text;
 }

@@ -1,8 +1,8 @@
 /* net.h - a graph at one image size: shapes, the physical layout of every value, the kernel of
  * every node. The first of the deciding phases after import; immutable afterwards.
  *
- * Layout: a value of few channels (at most TG_PLANAR_MAX) is stored planar, others in blocks of
- * the instruction set's lanes. A Concat over channels whose consumers all take segmented
+ * Layout: a value of few channels (at most TGI_PLANAR_MAX) is stored planar, others in blocks
+ * of the instruction set's lanes. A Concat over channels whose consumers all take segmented
  * operands is *virtual*: it has no node and no buffer, its consumers read the parts. So is
  * nearest upsampling by two whose consumers all read doubled views: they read its source.
  *
@@ -26,115 +26,115 @@
 #include "kernels/backend.h"
 #include "kernels/threads.h"
 
-#define TG_PLANAR_MAX 4
-#define TG_STREAM_AXIS 2
-#define TG_MAX_OPERANDS (TG_OP_MAX_SRC + TG_MAX_EPI)
+#define TGI_PLANAR_MAX 4
+#define TGI_STREAM_AXIS 2
+#define TGI_MAX_OPERANDS (TGI_OP_MAX_SRC + TGI_MAX_EPI)
 
-typedef struct tg_net_operand {
+typedef struct tgi_net_operand {
     int n_seg; /* 0: a constant or not given */
-    int value[TG_MAX_SEG];
-    unsigned char doubled[TG_MAX_SEG]; /* the part is the value, upsampled by its reader */
-} tg_net_operand;
+    int value[TGI_MAX_SEG];
+    unsigned char doubled[TGI_MAX_SEG]; /* the part is the value, upsampled by its reader */
+} tgi_net_operand;
 
-typedef struct tg_net_node {
-    const tg_node *node;
-    tg_op_ctx ctx; /* points into the arrays below */
-    tg_desc src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
-    const tg_const *consts[TG_OP_MAX_SRC];
+typedef struct tgi_net_node {
+    const tgi_node *node;
+    tgi_op_ctx ctx; /* points into the arrays below */
+    tgi_desc src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST];
+    const tgi_constant *consts[TGI_OP_MAX_SRC];
     int n_operands; /* ctx.n_src, then the epilogue's activations */
-    tg_net_operand operand[TG_MAX_OPERANDS];
+    tgi_net_operand operand[TGI_MAX_OPERANDS];
     int n_epi;
-    int flat;                 /* over whole arrays: as op->eval, or on a device by a variant */
-    const struct tg_net *net; /* whose node it is */
-    tg_epi_step epi[TG_MAX_EPI];
-    tg_layout_hint hint;
-    int exact;                 /* no variant that rearranges its sum */
-    unsigned kinds;            /* of variants that are allowed: TG_KIND_* */
-    const tg_variant *variant; /* NULL: the reference */
+    int flat;                  /* over whole arrays: as op->eval, or on a device by a variant */
+    const struct tgi_net *net; /* whose node it is */
+    tgi_epi_step epi[TGI_MAX_EPI];
+    tgi_layout_hint hint;
+    int exact;                  /* no variant that rearranges its sum */
+    unsigned kinds;             /* of variants that are allowed: TGI_KIND_* */
+    const tgi_variant *variant; /* NULL: the reference */
     size_t packed_bytes, packed_offset;
     double flops_per_element; /* of dst[0], epilogue included */
     double cost;              /* time of the variant over that of its flops */
-} tg_net_node;
+} tgi_net_node;
 
-typedef struct tg_net_value {
+typedef struct tgi_net_value {
     int64_t c; /* logical channels */
     int cb;    /* 1 or lanes */
     int is_out;
     int flat;
-    tg_desc ext; /* as planning counts: the image's shape; of a flat value [1,1,(1,)1,floats],
+    tgi_desc ext; /* as planning counts: the image's shape; of a flat value [1,1,(1,)1,floats],
                     on a device [1,1,(1,)1,elements] */
-} tg_net_value;
+} tgi_net_value;
 
-typedef struct tg_net {
-    const tg_graph *g; /* borrowed */
-    const tg_backend *be;
-    tg_shapes shapes;
+typedef struct tgi_net {
+    const tgi_graph *g; /* borrowed */
+    const tgi_kernel_set *be;
+    tgi_shapes shapes;
     int rank; /* of all activations: 4 or 5 */
-    tg_net_node *nodes;
+    tgi_net_node *nodes;
     int n_nodes;
-    tg_net_value *values; /* g->n_values */
+    tgi_net_value *values; /* g->n_values */
     int n_values;
-    int in[TG_MAX_PORTS], out[TG_MAX_PORTS], n_in, n_out;
-    int held[TG_MAX_PORTS];     /* value that is in memory for the output */
-    tg_pick pick[TG_MAX_PORTS]; /* what the output is of the channels of `held` */
-    size_t packed_bytes;        /* all weights in kernel form */
-    int *fast;                  /* nodes that may rearrange their sums, see tgi_net_use_fast */
-    int n_fast, n_used;         /* how many there are, and how many do */
+    int in[TGI_MAX_PORTS], out[TGI_MAX_PORTS], n_in, n_out;
+    int held[TGI_MAX_PORTS];      /* value that is in memory for the output */
+    tgi_pick pick[TGI_MAX_PORTS]; /* what the output is of the channels of `held` */
+    size_t packed_bytes;          /* all weights in kernel form */
+    int *fast;          /* nodes that may rearrange their sums, see tgi_net_use_fast */
+    int n_fast, n_used; /* how many there are, and how many do */
     tgi_reads reads;
     int reads_model; /* some node computes from the model's own bytes: nothing packs them */
-} tg_net;
+} tgi_net;
 
-#define TG_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */
-#define TG_NET_EXACT 2u     /* no variant that rearranges sums */
-/* Variants of these kinds (TG_KIND_*) where they cost less. */
-#define TG_NET_KINDS(kinds) ((unsigned)(kinds) << 8)
+#define TGI_NET_REFERENCE 1u /* reference kernels only, planar layout, no virtual concat */
+#define TGI_NET_EXACT 2u     /* no variant that rearranges sums */
+/* Variants of these kinds (TGI_KIND_*) where they cost less. */
+#define TGI_NET_KINDS(kinds) ((unsigned)(kinds) << 8)
 
 /* `in`: one desc per graph input, N = 1. `g` borrowed. Returned; tgi_net_free. */
-tg_status tgi_net_new(const tg_graph *g, const tg_backend *be, const tg_desc *in,
-                      unsigned flags, tg_net **out, tgi_err *err);
-void tgi_net_free(tg_net **net);
+tg_status tgi_net_new(const tgi_graph *g, const tgi_kernel_set *be, const tgi_desc *in,
+                      unsigned flags, tgi_net **out, tgi_err *err);
+void tgi_net_free(tgi_net **net);
 
 /* Let the first n nodes of `fast` use variants that rearrange their sums (Winograd), the others
  * the direct ones. The list is ordered by the time that a byte of packed weights saves. A new
  * net uses all; tilings made before the call no longer hold. */
-void tgi_net_use_fast(tg_net *net, int n);
+void tgi_net_use_fast(tgi_net *net, int n);
 
 /* Nodes whose variants are of one of these kinds. */
-int tgi_net_nodes_of(const tg_net *net, unsigned kinds);
+int tgi_net_nodes_of(const tgi_net *net, unsigned kinds);
 
 /* The node's kernel, by its hint, which is made anew. */
-void tgi_net_pick_variant(const tg_net *net, tg_net_node *n, unsigned flags);
+void tgi_net_pick_variant(const tgi_net *net, tgi_net_node *n, unsigned flags);
 
 /* net_views.c: remove the nodes whose readers can read what they read; part of tgi_net_new. */
-tg_status tgi_net_remove_views(tg_net *net, tgi_err *err);
+tg_status tgi_net_remove_views(tgi_net *net, tgi_err *err);
 
 /* TG_E_FORMAT: a node computes from the model's own bytes while the bands run, and they are no
  * longer what was opened. Whoever keeps what a band gave asks behind it. */
-tg_status tgi_net_unchanged(const tg_net *net, tgi_err *err);
+tg_status tgi_net_unchanged(const tgi_net *net, tgi_err *err);
 
 /* phase.c: place the blocks of block-wise kernels; part of tgi_net_new. */
-tg_status tgi_net_align_blocks(tg_net *net, tgi_err *err);
+tg_status tgi_net_align_blocks(tgi_net *net, tgi_err *err);
 
 /* Write all packed weights at `dst` (packed_bytes, 64-byte aligned), on all threads. */
-void tgi_net_pack(const tg_net *net, void *dst, tg_threads *pool);
+void tgi_net_pack(const tgi_net *net, void *dst, tgi_threads *pool);
 
 /* Box of operand j that box `dst` of the node reads: the variant's rule, the op's, or the same
  * box. May reach outside the image where the op reads zeros. */
-void tgi_net_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need);
+void tgi_net_need(const tgi_net_node *n, const tgi_box *dst, int j, tgi_box *need);
 
 /* Extent of a value along an axis, as planning counts. */
-static inline int64_t tgi_net_dim(const tg_net *net, int value, int axis)
+static inline int64_t tgi_net_dim(const tgi_net *net, int value, int axis)
 {
     return net->values[value].ext.dim[axis];
 }
 
 /* Bytes of a value as a dense array of its own type, on the host. */
-size_t tgi_net_dense_bytes(const tg_net *net, int value);
+size_t tgi_net_dense_bytes(const tgi_net *net, int value);
 /* Scratch of a flat node: a dense copy of each operand and result that is an image, and what
  * its variant wants beside. */
-size_t tgi_net_flat_scratch(const tg_net *net, const tg_net_node *n);
+size_t tgi_net_flat_scratch(const tgi_net *net, const tgi_net_node *n);
 
 /* Text of the choices (variant per node), part of the numerics fingerprint. tgi_free. */
-char *tgi_net_text(const tg_net *net);
+char *tgi_net_text(const tgi_net *net);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct pass {
-    tg_net *net;
+    tgi_net *net;
     int *first;          /* per value and one more: where its readers are in `reader` */
     int *reader;         /* nodes, in order; one that reads a value twice is there twice */
     unsigned char *gone; /* per node */
@@ -19,7 +19,7 @@ typedef struct pass {
 
 /* ---- Who reads what ---------------------------------------------------------------------- */
 
-static void each_part(const tg_net *net, int *at, int *reader)
+static void each_part(const tgi_net *net, int *at, int *reader)
 {
     for (int i = 0; i < net->n_nodes; i++)
         for (int j = 0; j < net->nodes[i].n_operands; j++)
@@ -33,7 +33,7 @@ static void each_part(const tg_net *net, int *at, int *reader)
 
 static tg_status list_readers(pass *p, tgi_err *err)
 {
-    const tg_net *net = p->net;
+    const tgi_net *net = p->net;
     const size_t nv = (size_t)net->n_values;
     int n = 0;
     p->first = tgi_calloc(TGI_TAG_PLAN, 2 * nv + 2, sizeof *p->first);
@@ -66,30 +66,30 @@ static void close_pass(pass *p)
 
 /* ---- Concats ----------------------------------------------------------------------------- */
 
-static int is_plain_concat(const tg_net_node *n)
+static int is_plain_concat(const tgi_net_node *n)
 {
     return strcmp(n->node->op->name, "Concat") == 0 && n->n_epi == 0 && !n->flat;
 }
 
 /* Would the consumer still have a tuned kernel if operand j were these segments? */
-static int takes_segments(const tg_net *net, const tg_net_node *n, int j,
-                          const tg_net_operand *parts)
+static int takes_segments(const tgi_net *net, const tgi_net_node *n, int j,
+                          const tgi_net_operand *parts)
 {
     if (j >= n->ctx.n_src || n->flat)
         return 0; /* epilogue operands are single views, and so are those of arrays */
-    tg_net_node trial = *n;
+    tgi_net_node trial = *n;
     trial.operand[j] = *parts;
     tgi_net_pick_variant(net, &trial, 0);
     return trial.variant != NULL;
 }
 
 /* Operands of a concat flattened into one list; 0 when there are too many. */
-static int flatten(const tg_net_node *cat, tg_net_operand *parts)
+static int flatten(const tgi_net_node *cat, tgi_net_operand *parts)
 {
     parts->n_seg = 0;
     for (int j = 0; j < cat->ctx.n_src; j++)
         for (int s = 0; s < cat->operand[j].n_seg; s++) {
-            if (parts->n_seg == TG_MAX_SEG)
+            if (parts->n_seg == TGI_MAX_SEG)
                 return 0;
             parts->doubled[parts->n_seg] = cat->operand[j].doubled[s];
             parts->value[parts->n_seg++] = cat->operand[j].value[s];
@@ -99,7 +99,7 @@ static int flatten(const tg_net_node *cat, tg_net_operand *parts)
 
 /* The one part of another layout than the rest, which has the concat's own; -1: all are alike;
  * -2: there are more. */
-static int odd_part(const tg_net *net, const tg_net_operand *parts, int v)
+static int odd_part(const tgi_net *net, const tgi_net_operand *parts, int v)
 {
     int odd = -1, alike = 1;
     if (net->be->whole_pixels)
@@ -112,15 +112,15 @@ static int odd_part(const tg_net *net, const tg_net_operand *parts, int v)
     return alike ? -1 : odd;
 }
 
-static int reads_value(const tg_net_node *n, int j, int v)
+static int reads_value(const tgi_net_node *n, int j, int v)
 {
     return n->operand[j].n_seg == 1 && n->operand[j].value[0] == v;
 }
 
-static int all_take(const pass *p, int v, const tg_net_operand *parts)
+static int all_take(const pass *p, int v, const tgi_net_operand *parts)
 {
     for (int k = p->first[v]; k < p->first[v + 1]; k++) {
-        const tg_net_node *n = &p->net->nodes[p->reader[k]];
+        const tgi_net_node *n = &p->net->nodes[p->reader[k]];
         for (int j = 0; j < n->n_operands; j++)
             if (reads_value(n, j, v) && !takes_segments(p->net, n, j, parts))
                 return 0;
@@ -128,10 +128,10 @@ static int all_take(const pass *p, int v, const tg_net_operand *parts)
     return 1;
 }
 
-static void hand_parts(pass *p, int v, const tg_net_operand *parts)
+static void hand_parts(pass *p, int v, const tgi_net_operand *parts)
 {
     for (int k = p->first[v]; k < p->first[v + 1]; k++) {
-        tg_net_node *n = &p->net->nodes[p->reader[k]];
+        tgi_net_node *n = &p->net->nodes[p->reader[k]];
         for (int j = 0; j < n->n_operands; j++)
             if (reads_value(n, j, v))
                 n->operand[j] = *parts;
@@ -146,23 +146,23 @@ static void remove_node(pass *p, int at)
 
 /* The concat copies part `odd` alone, into the layout of the others. Its value becomes that
  * part: the copy is as wide as the part, not as the whole. */
-static void copy_one_part(tg_net *net, int at, int odd_value)
+static void copy_one_part(tgi_net *net, int at, int odd_value)
 {
-    tg_net_node *n = &net->nodes[at];
+    tgi_net_node *n = &net->nodes[at];
     n->src[0] = n->dst[0] = net->shapes.desc[odd_value];
     n->consts[0] = NULL;
     n->ctx.n_src = n->n_operands = 1;
-    n->operand[0] = (tg_net_operand){.n_seg = 1, .value = {odd_value}};
+    n->operand[0] = (tgi_net_operand){.n_seg = 1, .value = {odd_value}};
 }
 
 /* Remove node `at`, or all but one part of it, if it is a Concat that every consumer can read
  * in parts. */
 static void make_virtual(pass *p, int at)
 {
-    tg_net *net = p->net;
-    const tg_net_node *cat = &net->nodes[at];
+    tgi_net *net = p->net;
+    const tgi_net_node *cat = &net->nodes[at];
     const int v = cat->node->dst[0];
-    tg_net_operand parts;
+    tgi_net_operand parts;
     if (!is_plain_concat(cat) || net->values[v].is_out || !flatten(cat, &parts))
         return;
     const int odd = odd_part(net, &parts, v);
@@ -187,7 +187,7 @@ static void make_virtual(pass *p, int at)
 /* ---- Upsampling -------------------------------------------------------------------------- */
 
 /* Operand with every part that is value v replaced by `from`, doubled. 0: there is none. */
-static int doubled_parts(const tg_net_operand *o, int v, int from, tg_net_operand *parts)
+static int doubled_parts(const tgi_net_operand *o, int v, int from, tgi_net_operand *parts)
 {
     int n = 0;
     *parts = *o;
@@ -203,9 +203,9 @@ static int doubled_parts(const tg_net_operand *o, int v, int from, tg_net_operan
 }
 
 /* Can node n read `from`, doubled, wherever it reads v? */
-static int takes_doubled(const tg_net *net, const tg_net_node *n, int v, int from)
+static int takes_doubled(const tgi_net *net, const tgi_net_node *n, int v, int from)
 {
-    tg_net_operand parts;
+    tgi_net_operand parts;
     for (int j = 0; j < n->n_operands; j++)
         for (int s = 0; s < n->operand[j].n_seg; s++)
             if (n->operand[j].value[s] == v &&
@@ -218,10 +218,10 @@ static int takes_doubled(const tg_net *net, const tg_net_node *n, int v, int fro
 /* Remove node `at` if it is upsampling that every consumer can do while it reads. */
 static void make_doubled(pass *p, int at)
 {
-    tg_net *net = p->net;
-    const tg_net_node *up = &net->nodes[at];
+    tgi_net *net = p->net;
+    const tgi_net_node *up = &net->nodes[at];
     const int v = up->node->dst[0], from = up->operand[0].value[0];
-    tg_net_operand parts;
+    tgi_net_operand parts;
     if (up->n_epi || up->flat || net->values[v].is_out || !up->node->op->doubles ||
         up->operand[0].n_seg != 1 || up->operand[0].doubled[0] ||
         !up->node->op->doubles(&up->ctx))
@@ -230,7 +230,7 @@ static void make_doubled(pass *p, int at)
         if (!takes_doubled(net, &net->nodes[p->reader[k]], v, from))
             return;
     for (int k = p->first[v]; k < p->first[v + 1]; k++) {
-        tg_net_node *n = &net->nodes[p->reader[k]];
+        tgi_net_node *n = &net->nodes[p->reader[k]];
         for (int j = 0; j < n->n_operands; j++)
             if (doubled_parts(&n->operand[j], v, from, &parts))
                 n->operand[j] = parts;
@@ -240,7 +240,7 @@ static void make_doubled(pass *p, int at)
 
 /* ---- A channel of each pixel ------------------------------------------------------------- */
 
-static int is_made_here(const tg_net *net, int v)
+static int is_made_here(const tgi_net *net, int v)
 {
     for (int i = 0; i < net->n_nodes; i++)
         for (int d = 0; d < net->nodes[i].ctx.n_dst; d++)
@@ -253,11 +253,11 @@ static int is_made_here(const tg_net *net, int v)
  * pixels of it can find itself. */
 static void make_picked(pass *p, int at)
 {
-    tg_net *net = p->net;
-    const tg_net_node *n = &net->nodes[at];
+    tgi_net *net = p->net;
+    const tgi_net_node *n = &net->nodes[at];
     const int v = n->node->dst[0], from = n->operand[0].value[0];
-    const tg_pick pick = n->node->op->picks ? n->node->op->picks(&n->ctx) : TG_PICK_NONE;
-    if (!net->be->whole_pixels || pick == TG_PICK_NONE || n->n_epi || n->flat ||
+    const tgi_pick pick = n->node->op->picks ? n->node->op->picks(&n->ctx) : TGI_PICK_NONE;
+    if (!net->be->whole_pixels || pick == TGI_PICK_NONE || n->n_epi || n->flat ||
         !net->values[v].is_out || n->operand[0].n_seg != 1 || n->operand[0].doubled[0] ||
         net->values[from].is_out || !is_made_here(net, from) || p->first[v] < p->first[v + 1])
         return;
@@ -273,13 +273,13 @@ static void make_picked(pass *p, int at)
 /* ---- All passes -------------------------------------------------------------------------- */
 
 /* What is left moves together. Contexts point into their own nodes. */
-static void close_ranks(tg_net *net, const unsigned char *gone)
+static void close_ranks(tgi_net *net, const unsigned char *gone)
 {
     int to = 0;
     for (int i = 0; i < net->n_nodes; i++) {
         if (gone[i])
             continue;
-        tg_net_node *n = &net->nodes[to++];
+        tgi_net_node *n = &net->nodes[to++];
         if (n == &net->nodes[i])
             continue;
         *n = net->nodes[i];
@@ -290,7 +290,7 @@ static void close_ranks(tg_net *net, const unsigned char *gone)
     net->n_nodes = to;
 }
 
-tg_status tgi_net_remove_views(tg_net *net, tgi_err *err)
+tg_status tgi_net_remove_views(tgi_net *net, tgi_err *err)
 {
     static void (*const passes[])(pass * p, int at) = {make_virtual, make_doubled, make_picked};
     for (size_t k = 0; k < sizeof passes / sizeof passes[0]; k++) {

@@ -17,7 +17,7 @@
 #define BAND 64
 
 /* The op's own rule where the kernel's would round to blocks that are to be placed first. */
-static void plain_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *need)
+static void plain_need(const tgi_net_node *n, const tgi_box *dst, int j, tgi_box *need)
 {
     if (n->variant && n->variant->rearranges && j < n->ctx.n_src)
         tgi_op_need(n->node->op, &n->ctx, 0, dst, j, need);
@@ -26,26 +26,26 @@ static void plain_need(const tg_net_node *n, const tg_box *dst, int j, tg_box *n
 }
 
 /* Are the rows that row `row` of node n reads there, when value v has end[v]? */
-static int there(const tg_net_node *n, int64_t row, const int64_t *end)
+static int there(const tgi_net_node *n, int64_t row, const int64_t *end)
 {
-    tg_box box = tgi_box_full(&n->net->values[n->node->dst[0]].ext), need;
-    box.ax[TG_STREAM_AXIS] = (tg_range){row, row + 1};
+    tgi_box box = tgi_box_full(&n->net->values[n->node->dst[0]].ext), need;
+    box.ax[TGI_STREAM_AXIS] = (tgi_range){row, row + 1};
     for (int j = 0; j < n->n_operands; j++) {
-        const tg_net_operand *o = &n->operand[j];
+        const tgi_net_operand *o = &n->operand[j];
         if (o->n_seg == 0)
             continue;
         plain_need(n, &box, j, &need);
         for (int s = 0; s < o->n_seg; s++)
-            if (tgi_read_part(o->doubled[s], need.ax[TG_STREAM_AXIS]).hi > end[o->value[s]])
+            if (tgi_read_part(o->doubled[s], need.ax[TGI_STREAM_AXIS]).hi > end[o->value[s]])
                 return 0;
     }
     return 1;
 }
 
 /* Rows of node n that can be computed: `there` holds below and not above. */
-static int64_t end_of(const tg_net_node *n, const int64_t *end)
+static int64_t end_of(const tgi_net_node *n, const int64_t *end)
 {
-    int64_t good = 0, bad = tgi_net_dim(n->net, n->node->dst[0], TG_STREAM_AXIS) + 1;
+    int64_t good = 0, bad = tgi_net_dim(n->net, n->node->dst[0], TGI_STREAM_AXIS) + 1;
     while (bad - good > 1) {
         const int64_t mid = good + (bad - good) / 2;
         if (there(n, mid - 1, end))
@@ -56,18 +56,18 @@ static int64_t end_of(const tg_net_node *n, const int64_t *end)
     return good;
 }
 
-tg_status tgi_net_align_blocks(tg_net *net, tgi_err *err)
+tg_status tgi_net_align_blocks(tgi_net *net, tgi_err *err)
 {
     int64_t *end = tgi_calloc(TGI_TAG_PLAN, (size_t)net->n_values + 1, sizeof *end);
     if (!end)
         return tgi_fail(err, TG_E_NOMEM, "no memory to place blocks");
-    const int64_t rows = tgi_net_dim(net, net->in[0], TG_STREAM_AXIS);
+    const int64_t rows = tgi_net_dim(net, net->in[0], TGI_STREAM_AXIS);
     const int64_t at = rows < BAND ? rows : rows / BAND * BAND;
     for (int i = 0; i < net->n_in; i++)
-        end[net->in[i]] = tgi_net_dim(net, net->in[i], TG_STREAM_AXIS) * at / rows;
+        end[net->in[i]] = tgi_net_dim(net, net->in[i], TGI_STREAM_AXIS) * at / rows;
     tg_status st = TG_OK;
     for (int i = 0; i < net->n_nodes && (st = tgi_check_cancel(err)) == TG_OK; i++) {
-        tg_net_node *n = &net->nodes[i];
+        tgi_net_node *n = &net->nodes[i];
         const int64_t stop = end_of(n, end);
         n->ctx.phase = stop;
         for (int d = 0; d < n->ctx.n_dst; d++)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static int count_reads(const tg_net *net)
+static int count_reads(const tgi_net *net)
 {
     int n = 0;
     for (int i = 0; i < net->n_nodes; i++)
@@ -17,10 +17,10 @@ static int count_reads(const tg_net *net)
 }
 
 /* How operand j goes on along an axis; 0: unevenly. As tgi_net_need. */
-static int slide_of(const tg_net_node *n, int j, int axis, tg_slide *s)
+static int slide_of(const tgi_net_node *n, int j, int axis, tgi_slide *s)
 {
-    const tg_net *net = n->net;
-    *s = TG_SLIDE_SAME;
+    const tgi_net *net = n->net;
+    *s = TGI_SLIDE_SAME;
     if (n->flat)
         *s = tgi_slide_all(tgi_net_dim(net, n->operand[j].value[0], axis));
     else if (j < n->ctx.n_src)
@@ -30,7 +30,7 @@ static int slide_of(const tg_net_node *n, int j, int axis, tg_slide *s)
 }
 
 /* Operands of node n that have a rule where they are not even. */
-static int count_rules(const tg_net_node *n)
+static int count_rules(const tgi_net_node *n)
 {
     int count = 0;
     for (int j = 0; n->node->op->rule && j < n->ctx.n_src; j++)
@@ -39,7 +39,7 @@ static int count_rules(const tg_net_node *n)
 }
 
 /* Make the rule of operand j along an axis; 0: there is none. */
-static int make_rule(const tg_net_node *n, int j, int axis, tg_rule *out)
+static int make_rule(const tgi_net_node *n, int j, int axis, tgi_rule *out)
 {
     if (!n->node->op->rule || n->src[j].rank != n->net->rank ||
         (n->variant && n->variant->slide))
@@ -48,16 +48,16 @@ static int make_rule(const tg_net_node *n, int j, int axis, tg_rule *out)
     return 1;
 }
 
-static void fill_axis(const tg_net *net, int i, int axis, tgi_reads *out)
+static void fill_axis(const tgi_net *net, int i, int axis, tgi_reads *out)
 {
-    const tg_net_node *n = &net->nodes[i];
+    const tgi_net_node *n = &net->nodes[i];
     tgi_reader *reader = &out->node[i];
-    tgi_read *r = out->read[axis - TG_STREAM_AXIS] + reader->first;
-    tg_rule *const rules = out->rule[axis - TG_STREAM_AXIS];
+    tgi_read *r = out->read[axis - TGI_STREAM_AXIS] + reader->first;
+    tgi_rule *const rules = out->rule[axis - TGI_STREAM_AXIS];
     int all = 1, next = reader->rule;
     for (int j = 0; j < n->n_operands; j++) {
-        const tg_net_operand *o = &n->operand[j];
-        tg_slide at;
+        const tgi_net_operand *o = &n->operand[j];
+        tgi_slide at;
         const int even = o->n_seg > 0 && slide_of(n, j, axis, &at);
         const int ruled = o->n_seg > 0 && !even && make_rule(n, j, axis, &rules[next]);
         all &= even || o->n_seg == 0 || (ruled && rules[next].end);
@@ -74,21 +74,21 @@ static void fill_axis(const tg_net *net, int i, int axis, tgi_reads *out)
         }
         next += ruled;
     }
-    reader->ends[axis - TG_STREAM_AXIS] = (unsigned char)all;
+    reader->ends[axis - TGI_STREAM_AXIS] = (unsigned char)all;
 }
 
-void tgi_reads_renew(const tg_net *net, int i, tgi_reads *r)
+void tgi_reads_renew(const tgi_net *net, int i, tgi_reads *r)
 {
     r->node[i].packed_bytes = net->nodes[i].packed_bytes;
-    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++)
+    for (int axis = TGI_STREAM_AXIS; axis < net->rank; axis++)
         fill_axis(net, i, axis, r);
 }
 
-tg_status tgi_reads_make(const tg_net *net, tgi_reads *out, tgi_err *err)
+tg_status tgi_reads_make(const tgi_net *net, tgi_reads *out, tgi_err *err)
 {
     const size_t n_reads = (size_t)count_reads(net) + 1;
     size_t n_rules = 0;
-    const int axes = net->rank - TG_STREAM_AXIS;
+    const int axes = net->rank - TGI_STREAM_AXIS;
     tgi_reads_free(out);
     out->node = tgi_calloc(TGI_TAG_PLAN, (size_t)net->n_nodes + 1, sizeof *out->node);
     for (int i = 0; i < net->n_nodes; i++)
@@ -103,7 +103,7 @@ tg_status tgi_reads_make(const tg_net *net, tgi_reads *out, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for what %d nodes read", net->n_nodes);
     int first = 0, rule = 0;
     for (int i = 0; i < net->n_nodes; i++) {
-        const tg_net_node *n = &net->nodes[i];
+        const tgi_net_node *n = &net->nodes[i];
         TGI_TRY(tgi_check_cancel(err));
         out->node[i] = (tgi_reader){.first = first,
                                     .rule = rule,
@@ -129,23 +129,23 @@ void tgi_reads_free(tgi_reads *r)
     memset(r, 0, sizeof *r);
 }
 
-tg_range tgi_read_part(int doubled, tg_range r)
+tgi_range tgi_read_part(int doubled, tgi_range r)
 {
     if (!doubled || tgi_range_empty(r))
         return r;
-    return (tg_range){tgi_floor_div(r.lo, 2), tgi_floor_div(r.hi - 1, 2) + 1};
+    return (tgi_range){tgi_floor_div(r.lo, 2), tgi_floor_div(r.hi - 1, 2) + 1};
 }
 
-tg_range tgi_read_need(const tg_net *net, int i, const tgi_read *r, int axis, tg_range dst)
+tgi_range tgi_read_need(const tgi_net *net, int i, const tgi_read *r, int axis, tgi_range dst)
 {
-    tg_range need;
+    tgi_range need;
     if (r->even) {
         need = tgi_slide_need(&r->at, dst);
     } else if (r->rule >= 0) {
-        need = tgi_rule_need(&net->reads.rule[axis - TG_STREAM_AXIS][r->rule], dst);
+        need = tgi_rule_need(&net->reads.rule[axis - TGI_STREAM_AXIS][r->rule], dst);
     } else {
-        const tg_net_node *n = &net->nodes[i];
-        tg_box box = tgi_box_full(&net->values[n->node->dst[0]].ext), in;
+        const tgi_net_node *n = &net->nodes[i];
+        tgi_box box = tgi_box_full(&net->values[n->node->dst[0]].ext), in;
         box.ax[axis] = dst;
         tgi_net_need(n, &box, r->operand, &in);
         need = in.ax[axis];
@@ -153,12 +153,12 @@ tg_range tgi_read_need(const tg_net *net, int i, const tgi_read *r, int axis, tg
     return tgi_read_part(r->doubled, need);
 }
 
-static int is_rising(const tg_net *net, const tgi_read *r, int axis)
+static int is_rising(const tgi_net *net, const tgi_read *r, int axis)
 {
-    return r->even || (r->rule >= 0 && net->reads.rule[axis - TG_STREAM_AXIS][r->rule].rising);
+    return r->even || (r->rule >= 0 && net->reads.rule[axis - TGI_STREAM_AXIS][r->rule].rising);
 }
 
-int64_t tgi_read_lo(const tg_net *net, int i, const tgi_read *r, int axis, tg_range dst)
+int64_t tgi_read_lo(const tgi_net *net, int i, const tgi_read *r, int axis, tgi_range dst)
 {
     if (r->even) {
         const int64_t lo = tgi_slide_lo(&r->at, dst.lo);
@@ -169,20 +169,20 @@ int64_t tgi_read_lo(const tg_net *net, int i, const tgi_read *r, int axis, tg_ra
     return tgi_read_need(net, i, r, axis, dst).lo;
 }
 
-int64_t tgi_read_hi(const tg_net *net, int i, const tgi_read *r, int axis, tg_range dst)
+int64_t tgi_read_hi(const tgi_net *net, int i, const tgi_read *r, int axis, tgi_range dst)
 {
     if (is_rising(net, r, axis))
         dst.lo = dst.hi - 1;
     return tgi_read_need(net, i, r, axis, dst).hi;
 }
 
-int64_t tgi_read_end(const tg_net *net, const tgi_read *r, int axis, int64_t end)
+int64_t tgi_read_end(const tgi_net *net, const tgi_read *r, int axis, int64_t end)
 {
     if (end >= r->rows)
         return INT64_MAX;
     end = r->doubled ? 2 * end : end;
     if (r->even)
         return tgi_slide_end(&r->at, end);
-    const tg_rule *rule = &net->reads.rule[axis - TG_STREAM_AXIS][r->rule];
+    const tgi_rule *rule = &net->reads.rule[axis - TGI_STREAM_AXIS][r->rule];
     return rule->end(rule->u.given, end);
 }

@@ -3,14 +3,15 @@
  * asked about together.
  *
  * A *read* is one part of one operand. Where the operator says that an axis goes on evenly
- * (tg_slide) the read is arithmetic of one line; else it has the operator's rule (tg_rule). */
+ * (tgi_slide) the read is arithmetic of one line; else it has the operator's rule (tgi_rule).
+ */
 #ifndef TGI_READS_H
 #define TGI_READS_H
 
 #include "engine/base/region.h"
 #include "engine/base/status.h"
 
-struct tg_net;
+struct tgi_net;
 
 typedef struct tgi_read {
     int value;
@@ -19,7 +20,7 @@ typedef struct tgi_read {
     unsigned char even; /* 1: as `at` says */
     int rule;           /* of an uneven one: which of the axis, or -1: as tgi_net_need says */
     int64_t rows;       /* extent of the value along the axis */
-    tg_slide at;        /* of the operand: with `doubled` twice as many rows as the value has */
+    tgi_slide at;       /* of the operand: with `doubled` twice as many rows as the value has */
 } tgi_read;
 
 typedef struct tgi_reader { /* a node */
@@ -35,27 +36,29 @@ typedef struct tgi_reader { /* a node */
 typedef struct tgi_reads {
     tgi_reader *node;  /* net->n_nodes and one more */
     tgi_read *read[3]; /* per axis from the stream axis on */
-    tg_rule *rule[3];  /* of those that are not even */
+    tgi_rule *rule[3]; /* of those that are not even */
 } tgi_reads;
 
 /* Of the net as it is. */
-tg_status tgi_reads_make(const struct tg_net *net, tgi_reads *out, tgi_err *err);
+tg_status tgi_reads_make(const struct tgi_net *net, tgi_reads *out, tgi_err *err);
 /* Node i has another variant now. */
-void tgi_reads_renew(const struct tg_net *net, int i, tgi_reads *r);
+void tgi_reads_renew(const struct tgi_net *net, int i, tgi_reads *r);
 void tgi_reads_free(tgi_reads *r);
 
 /* Of a value that is read `doubled`, the rows (or columns) behind those of the operand. */
-tg_range tgi_read_part(int doubled, tg_range r);
+tgi_range tgi_read_part(int doubled, tgi_range r);
 
 /* Rows of the value that rows `dst`, not empty, of node `i` read along an axis. May reach
  * outside the image. */
-tg_range tgi_read_need(const struct tg_net *net, int i, const tgi_read *r, int axis,
-                       tg_range dst);
+tgi_range tgi_read_need(const struct tgi_net *net, int i, const tgi_read *r, int axis,
+                        tgi_range dst);
 /* Where that begins, and where it ends: for half the price. */
-int64_t tgi_read_lo(const struct tg_net *net, int i, const tgi_read *r, int axis, tg_range dst);
-int64_t tgi_read_hi(const struct tg_net *net, int i, const tgi_read *r, int axis, tg_range dst);
+int64_t tgi_read_lo(const struct tgi_net *net, int i, const tgi_read *r, int axis,
+                    tgi_range dst);
+int64_t tgi_read_hi(const struct tgi_net *net, int i, const tgi_read *r, int axis,
+                    tgi_range dst);
 /* The largest b for which a read by rows below b finds all in the first `end` rows of the
  * value; INT64_MAX: there is none. Of an even read or one whose rule has an `end`. */
-int64_t tgi_read_end(const struct tg_net *net, const tgi_read *r, int axis, int64_t end);
+int64_t tgi_read_end(const struct tgi_net *net, const tgi_read *r, int axis, int64_t end);
 
 #endif

@@ -22,9 +22,9 @@ static int is_conv(const char *name)
 
 /* 1x1 layers read a weight for each product, those of few channels are mostly overhead: classes
  * of their own. */
-static const char *class_of(const tg_net_node *n)
+static const char *class_of(const tgi_net_node *n)
 {
-    const tg_desc *w = &n->src[1];
+    const tgi_desc *w = &n->src[1];
     if (strcmp(n->variant->name, "conv_direct") != 0 &&
         strcmp(n->variant->name, "conv_winograd") != 0)
         return "";
@@ -37,7 +37,7 @@ static const char *class_of(const tg_net_node *n)
     return few ? "/16" : "";
 }
 
-void tgi_speed_key(const tg_net_node *n, char *out, size_t size)
+void tgi_speed_key(const tgi_net_node *n, char *out, size_t size)
 {
     if (n->flat || !n->variant)
         snprintf(out, size, "%s %s", n->flat ? "flat" : "reference", n->node->op->name);
@@ -46,14 +46,14 @@ void tgi_speed_key(const tg_net_node *n, char *out, size_t size)
                  is_conv(n->variant->name) ? class_of(n) : "");
 }
 
-static double elements(const tg_desc *d)
+static double elements(const tgi_desc *d)
 {
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? (double)n : 0;
 }
 
 /* Channels that are there for each one of the network's: vectors are filled up. */
-static double filled(const tg_desc *d, int lanes)
+static double filled(const tgi_desc *d, int lanes)
 {
     const int64_t c = d->dim[1];
     const int64_t blocks = lanes > 1 ? (c + lanes - 1) / lanes : 0;
@@ -61,12 +61,12 @@ static double filled(const tg_desc *d, int lanes)
 }
 
 /* Of one pass over the whole image. */
-static double bytes_moved(const tg_net *net, const tg_net_node *n)
+static double bytes_moved(const tgi_net *net, const tgi_net_node *n)
 {
     double sum = 0;
     for (int j = 0; j < n->n_operands; j++)
         for (int s = 0; s < n->operand[j].n_seg; s++) {
-            const tg_net_value *v = &net->values[n->operand[j].value[s]];
+            const tgi_net_value *v = &net->values[n->operand[j].value[s]];
             sum += elements(&v->ext) * filled(&v->ext, v->cb);
         }
     for (int d = 0; d < n->ctx.n_dst; d++)
@@ -74,14 +74,14 @@ static double bytes_moved(const tg_net *net, const tg_net_node *n)
     return sum * (double)sizeof(float);
 }
 
-void tgi_speed_bytes_key(const tg_net_node *n, char *out, size_t size)
+void tgi_speed_bytes_key(const tgi_net_node *n, char *out, size_t size)
 {
     out[0] = 0;
     if (!n->flat && n->variant && is_conv(n->variant->name))
         snprintf(out, size, "%s bytes", n->net->be->name);
 }
 
-double tgi_speed_bytes(const tg_tiling *t, int k)
+double tgi_speed_bytes(const tgi_tiling *t, int k)
 {
     const double all = t->node_flops[2 * k], once = t->node_flops[2 * k + 1];
     return bytes_moved(t->net, tgi_stage_node(t->stage, k)) * (once > 0 ? all / once : 1);
@@ -89,7 +89,7 @@ double tgi_speed_bytes(const tg_tiling *t, int k)
 
 /* Of an operator without a tuned kernel: its operations, and a step for each element that it
  * reads or writes. */
-static double steps(const tg_tiling *t, int k, const tg_net_node *n)
+static double steps(const tgi_tiling *t, int k, const tgi_net_node *n)
 {
     double sum = t->node_flops[2 * k];
     for (int j = 0; j < n->ctx.n_src; j++)
@@ -99,9 +99,9 @@ static double steps(const tg_tiling *t, int k, const tg_net_node *n)
     return sum;
 }
 
-double tgi_speed_work(const tg_tiling *t, int k)
+double tgi_speed_work(const tgi_tiling *t, int k)
 {
-    const tg_net_node *n = tgi_stage_node(t->stage, k);
+    const tgi_net_node *n = tgi_stage_node(t->stage, k);
     if (n->flat || !n->variant)
         return steps(t, k, n);
     if (n->variant && is_conv(n->variant->name))
@@ -178,10 +178,10 @@ double tgi_speed_alone(double both, double memory)
     return memory < both ? sqrt(both * both - memory * memory) : 0;
 }
 
-double tgi_speed_node(const tgi_speeds *s, const tg_tiling *t, int k, int threads)
+double tgi_speed_node(const tgi_speeds *s, const tgi_tiling *t, int k, int threads)
 {
     char key[48], bytes[48];
-    const tg_net_node *n = tgi_stage_node(t->stage, k);
+    const tgi_net_node *n = tgi_stage_node(t->stage, k);
     tgi_speed_key(n, key, sizeof key);
     const tgi_kernel_speed *speed = key[0] ? nearest(s, key) : NULL;
     if (!speed || !(rate(s, speed, threads) > 0))
@@ -194,7 +194,7 @@ double tgi_speed_node(const tgi_speeds *s, const tg_tiling *t, int k, int thread
     return tgi_speed_both(seconds, tgi_speed_bytes(t, k) / rate(s, memory, threads));
 }
 
-double tgi_speed_kernels(const tgi_speeds *s, const tg_tiling *t, int threads)
+double tgi_speed_kernels(const tgi_speeds *s, const tgi_tiling *t, int threads)
 {
     double sum = 0;
     for (int k = 0; k < t->stage->n_nodes; k++) {

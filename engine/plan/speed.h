@@ -65,13 +65,13 @@ typedef struct tgi_speed_io {
 
 /* What the speed of a node is filed under: "avx512 conv_direct/16"; "reference Where" and "flat
  * MatMul" of what has no tuned kernel, whose work is operations and elements moved. */
-void tgi_speed_key(const tg_net_node *n, char *out, size_t size);
+void tgi_speed_key(const tgi_net_node *n, char *out, size_t size);
 /* Work of position k of a tiling's stage, in the unit of its key. */
-double tgi_speed_work(const tg_tiling *t, int k);
+double tgi_speed_work(const tgi_tiling *t, int k);
 /* Bytes that it reads and writes, and what their speed is filed under: "" where work is bytes
  * already. */
-double tgi_speed_bytes(const tg_tiling *t, int k);
-void tgi_speed_bytes_key(const tg_net_node *n, char *out, size_t size);
+double tgi_speed_bytes(const tgi_tiling *t, int k);
+void tgi_speed_bytes_key(const tgi_net_node *n, char *out, size_t size);
 /* Seconds of both together; and of the arithmetic alone, of what took `both`. */
 double tgi_speed_both(double arithmetic, double memory);
 double tgi_speed_alone(double both, double memory);
@@ -83,10 +83,10 @@ void tgi_speed_set(tgi_speeds *s, const char *key, double one, double all);
 
 /* Seconds of position k of the tiling's stage, all its bands, with this many threads; < 0:
  * these figures say nothing about its kernel. */
-double tgi_speed_node(const tgi_speeds *s, const tg_tiling *t, int k, int threads);
+double tgi_speed_node(const tgi_speeds *s, const tgi_tiling *t, int k, int threads);
 /* Seconds of all bands' kernels with this many threads; < 0: these figures say nothing about a
  * kernel of the plan. */
-double tgi_speed_kernels(const tgi_speeds *s, const tg_tiling *t, int threads);
+double tgi_speed_kernels(const tgi_speeds *s, const tgi_tiling *t, int threads);
 /* Seconds of a job around `kernels` (of all items). */
 double tgi_speed_job(const tgi_speeds *s, double kernels, const tgi_speed_io *io, int threads);
 

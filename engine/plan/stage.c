@@ -11,23 +11,23 @@
 
 /* An image of more than a pixel, that passes through in bands? A single pixel and a flat value
  * are whole at once. */
-static int is_streamed(const tg_net *net, int v)
+static int is_streamed(const tgi_net *net, int v)
 {
-    const tg_net_value *t = &net->values[v];
+    const tgi_net_value *t = &net->values[v];
     int64_t pixels = 1;
-    for (int a = TG_STREAM_AXIS; a < net->rank; a++)
+    for (int a = TGI_STREAM_AXIS; a < net->rank; a++)
         pixels = tgi_max(pixels, t->ext.dim[a]);
     return !t->flat && pixels > 1;
 }
 
-int tgi_reads_whole(const tg_net_node *n, int j)
+int tgi_reads_whole(const tgi_net_node *n, int j)
 {
-    const tg_net_operand *o = &n->operand[j];
-    return j < n->ctx.n_src && o->n_seg && (n->flat || n->node->op_class == TG_OP_WHOLE) &&
+    const tgi_net_operand *o = &n->operand[j];
+    return j < n->ctx.n_src && o->n_seg && (n->flat || n->node->op_class == TGI_OP_WHOLE) &&
            is_streamed(n->net, o->value[0]);
 }
 
-int tgi_is_whole(const tg_net_node *n)
+int tgi_is_whole(const tgi_net_node *n)
 {
     for (int j = 0; j < n->ctx.n_src; j++)
         if (tgi_reads_whole(n, j))
@@ -37,9 +37,9 @@ int tgi_is_whole(const tg_net_node *n)
 
 /* ---- The stages' structs ----------------------------------------------------------------- */
 
-tg_status tgi_stage_open(tg_stage *s, const tg_net *net, int n_nodes, int n_in, tgi_err *err)
+tg_status tgi_stage_open(tgi_stage *s, const tgi_net *net, int n_nodes, int n_in, tgi_err *err)
 {
-    *s = (tg_stage){.net = net};
+    *s = (tgi_stage){.net = net};
     s->node = tgi_calloc(TGI_TAG_PLAN, (size_t)n_nodes + 1, sizeof *s->node);
     s->in = tgi_calloc(TGI_TAG_PLAN, (size_t)n_in + 1, sizeof *s->in);
     if (!s->node || !s->in)
@@ -47,7 +47,7 @@ tg_status tgi_stage_open(tg_stage *s, const tg_net *net, int n_nodes, int n_in, 
     return TG_OK;
 }
 
-static void close_stage(tg_stage *s)
+static void close_stage(tgi_stage *s)
 {
     tgi_free(s->node);
     tgi_free(s->in);
@@ -55,20 +55,20 @@ static void close_stage(tg_stage *s)
     tgi_free(s->values);
 }
 
-tg_status tgi_stage_lifetimes(tg_stage *s, tgi_err *err)
+tg_status tgi_stage_lifetimes(tgi_stage *s, tgi_err *err)
 {
     if (!s->values)
         s->values = tgi_calloc(TGI_TAG_PLAN, (size_t)s->net->n_values + 1, sizeof *s->values);
     if (!s->values)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a stage of %d nodes", s->n_nodes);
     for (int v = 0; v < s->net->n_values; v++)
-        s->values[v] = (tg_stage_value){0, -1, -1};
+        s->values[v] = (tgi_stage_value){0, -1, -1};
     for (int i = 0; i < s->n_loaded; i++)
         s->values[s->in[i].value].live = 1;
     for (int k = 0; k < s->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(s, k);
+        const tgi_net_node *n = tgi_stage_node(s, k);
         for (int d = 0; d < n->ctx.n_dst; d++)
-            s->values[n->node->dst[d]] = (tg_stage_value){1, k, k};
+            s->values[n->node->dst[d]] = (tgi_stage_value){1, k, k};
         for (int j = 0; j < n->n_operands; j++)
             for (int i = 0; i < n->operand[j].n_seg; i++)
                 s->values[n->operand[j].value[i]].last = k;
@@ -78,27 +78,27 @@ tg_status tgi_stage_lifetimes(tg_stage *s, tgi_err *err)
     return TG_OK;
 }
 
-void tgi_stage_add_out(tg_stage *s, int v, int whole, int reduced)
+void tgi_stage_add_out(tgi_stage *s, int v, int whole, int reduced)
 {
     if (s->out)
-        s->out[s->n_out] = (tg_stage_out){v, whole, reduced, TG_PICK_NONE};
+        s->out[s->n_out] = (tgi_stage_out){v, whole, reduced, TGI_PICK_NONE};
     s->n_out++;
 }
 
-void tgi_stage_add_out_of_net(tg_stage *s, const tg_net *net, int o, int whole)
+void tgi_stage_add_out_of_net(tgi_stage *s, const tgi_net *net, int o, int whole)
 {
     tgi_stage_add_out(s, net->held[o], whole, 0);
     if (s->out)
         s->out[s->n_out - 1].pick = net->pick[o];
 }
 
-void tgi_stage_want_all(tg_stage *s)
+void tgi_stage_want_all(tgi_stage *s)
 {
-    for (int a = TG_STREAM_AXIS; a < s->net->rank && s->n_out > 0; a++)
-        s->fit[a - TG_STREAM_AXIS] = (tg_fit){.out = tgi_stage_out_dim(s, 0, a)};
+    for (int a = TGI_STREAM_AXIS; a < s->net->rank && s->n_out > 0; a++)
+        s->fit[a - TGI_STREAM_AXIS] = (tgi_fit){.out = tgi_stage_out_dim(s, 0, a)};
 }
 
-static tg_status whole_net(const tg_net *net, tg_stage *s, tgi_err *err)
+static tg_status whole_net(const tgi_net *net, tgi_stage *s, tgi_err *err)
 {
     TGI_TRY(tgi_stage_open(s, net, net->n_nodes, net->n_in, err));
     s->out = tgi_calloc(TGI_TAG_PLAN, (size_t)net->n_out + 1, sizeof *s->out);
@@ -110,7 +110,7 @@ static tg_status whole_net(const tg_net *net, tg_stage *s, tgi_err *err)
             s->whole_op = net->nodes[i].node->name;
     }
     for (int i = 0; i < net->n_in; i++)
-        s->in[s->n_in++] = (tg_stage_in){net->in[i], 0};
+        s->in[s->n_in++] = (tgi_stage_in){net->in[i], 0};
     s->n_loaded = s->n_in;
     for (int o = 0; o < net->n_out; o++)
         tgi_stage_add_out_of_net(s, net, o, -1);
@@ -118,9 +118,9 @@ static tg_status whole_net(const tg_net *net, tg_stage *s, tgi_err *err)
     return tgi_stage_lifetimes(s, err);
 }
 
-tg_status tgi_stages_new(const tg_net *net, tg_stages **out, tgi_err *err)
+tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err)
 {
-    tg_stages *s = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *s);
+    tgi_stages *s = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *s);
     if (!s)
         return tgi_fail(err, TG_E_NOMEM, "no memory to cut %d nodes into stages", net->n_nodes);
     tg_status st = whole_net(net, &s->one, err);
@@ -133,22 +133,22 @@ tg_status tgi_stages_new(const tg_net *net, tg_stages **out, tgi_err *err)
     return st;
 }
 
-static void fit_stage(tg_stage *s, const tg_fit fit[3])
+static void fit_stage(tgi_stage *s, const tgi_fit fit[3])
 {
     if (s->n_out == 0 || s->out[0].reduced || s->out[0].value != s->net->held[0])
         return;
-    for (int a = 0; a < s->net->rank - TG_STREAM_AXIS; a++)
+    for (int a = 0; a < s->net->rank - TGI_STREAM_AXIS; a++)
         s->fit[a] = fit[a + 5 - s->net->rank];
 }
 
-void tgi_stages_fit(tg_stages *s, const tg_fit fit[3])
+void tgi_stages_fit(tgi_stages *s, const tgi_fit fit[3])
 {
     fit_stage(&s->one, fit);
     for (int k = 0; k < s->n; k++)
         fit_stage(&s->stage[k], fit);
 }
 
-void tgi_stages_free(tg_stages **s)
+void tgi_stages_free(tgi_stages **s)
 {
     if (!s || !*s)
         return;
@@ -162,9 +162,9 @@ void tgi_stages_free(tg_stages **s)
 
 /* ---- In words ---------------------------------------------------------------------------- */
 
-void tgi_stage_whole_text(const tg_stage *s, char *buf, size_t cap)
+void tgi_stage_whole_text(const tgi_stage *s, char *buf, size_t cap)
 {
-    const tg_node *first = NULL;
+    const tgi_node *first = NULL;
     int n = 0;
     for (int k = 0; k < s->n_nodes; k++)
         if (tgi_is_whole(tgi_stage_node(s, k))) {
@@ -180,13 +180,13 @@ void tgi_stage_whole_text(const tg_stage *s, char *buf, size_t cap)
                  first->name, n - 1);
 }
 
-static const char *name_of(const tg_net *net, int v)
+static const char *name_of(const tgi_net *net, int v)
 {
     return net->g->values[v].name;
 }
 
 /* A list of the values at those outputs that are (not) reductions. */
-static void put_outs(tgi_jw *w, const char *key, const tg_stage *s, int reduced)
+static void put_outs(tgi_jw *w, const char *key, const tgi_stage *s, int reduced)
 {
     tgi_jw_begin(w, key, '[');
     for (int o = 0; o < s->n_out; o++)
@@ -195,7 +195,7 @@ static void put_outs(tgi_jw *w, const char *key, const tg_stage *s, int reduced)
     tgi_jw_end(w, ']');
 }
 
-static void put_ins(tgi_jw *w, const char *key, const tg_stage *s, int recomputed)
+static void put_ins(tgi_jw *w, const char *key, const tgi_stage *s, int recomputed)
 {
     tgi_jw_begin(w, key, '[');
     for (int i = 0; i < s->n_in; i++)
@@ -204,9 +204,9 @@ static void put_ins(tgi_jw *w, const char *key, const tg_stage *s, int recompute
     tgi_jw_end(w, ']');
 }
 
-static void put_cut(tgi_jw *w, int k, const tg_stage *s, const tg_stage_out *o)
+static void put_cut(tgi_jw *w, int k, const tgi_stage *s, const tgi_stage_out *o)
 {
-    const tg_node *n = s->net->nodes[o->whole].node;
+    const tgi_node *n = s->net->nodes[o->whole].node;
     tgi_jw_begin(w, NULL, '{');
     tgi_jw_int(w, "after_stage", k + 1);
     tgi_jw_str(w, "value", name_of(s->net, o->value));
@@ -215,7 +215,7 @@ static void put_cut(tgi_jw *w, int k, const tg_stage *s, const tg_stage_out *o)
     tgi_jw_end(w, '}');
 }
 
-void tgi_stages_json(tgi_jw *w, const tg_stages *s, int detail)
+void tgi_stages_json(tgi_jw *w, const tgi_stages *s, int detail)
 {
     tgi_jw_int(w, "stages", s->n);
     tgi_jw_begin(w, "stage_cuts", '[');

@@ -1,18 +1,18 @@
 /* stage.h - where the pass over the image has to be interrupted, and what is kept meanwhile.
  *
  * Between net and tiling. An operator that reads the whole extent of a value (op_class
- * TG_OP_WHOLE) cannot give its first pixel before the last pixel of that value is there: the
+ * TGI_OP_WHOLE) cannot give its first pixel before the last pixel of that value is there: the
  * value ends a *stage*. A stage is a part of the net that one pass in cells and bands computes;
  * tiling and executor work on stages and on nothing else, and a job is a loop over them.
  *
- * What an operator needs of the whole extent decides where its node lies (tg_whole, op.h):
+ * What an operator needs of the whole extent decides where its node lies (tgi_whole, op.h):
  *
- *   TG_WHOLE_REDUCED  a small result per channel, nothing else (GlobalAveragePool): the node
+ *   TGI_WHOLE_REDUCED  a small result per channel, nothing else (GlobalAveragePool): the node
  *                     belongs to the stage that it ends, which hands out the reduction.
- *   TG_WHOLE_STATS    statistics, then each pixel by itself (InstanceNormalization): the stage
+ *   TGI_WHOLE_STATS    statistics, then each pixel by itself (InstanceNormalization): the stage
  *                     hands out the statistics, the node lies in a later one and reads the
  *                     pixels there, stored or recomputed.
- *   TG_WHOLE_VALUE    all pixels: the stage stores the value, the node lies in a later one.
+ *   TGI_WHOLE_VALUE    all pixels: the stage stores the value, the node lies in a later one.
  *
  * INVARIANTS of the cut
  *  1. an operator's whole read ends in the earliest stage it can; operators that wait for the
@@ -32,75 +32,75 @@
 #include "engine/plan/fit.h"
 #include "engine/plan/net.h"
 
-typedef struct tg_stage_in {
+typedef struct tgi_stage_in {
     int value;
     int recomputed; /* 0: stored (or an input of the net) and loaded */
-} tg_stage_in;
+} tgi_stage_in;
 
-typedef struct tg_stage_out {
+typedef struct tgi_stage_out {
     int value;
-    int whole;    /* net index of the whole-extent node that waits for it, or -1 */
-    int reduced;  /* 1: the node's reduction of the value; 0: the value itself, stored */
-    tg_pick pick; /* of an output of the net: what it is of the value's channels */
-} tg_stage_out;
+    int whole;     /* net index of the whole-extent node that waits for it, or -1 */
+    int reduced;   /* 1: the node's reduction of the value; 0: the value itself, stored */
+    tgi_pick pick; /* of an output of the net: what it is of the value's channels */
+} tgi_stage_out;
 
-typedef struct tg_stage_value {
+typedef struct tgi_stage_value {
     int live;        /* has a buffer in this stage */
     int first, last; /* positions in node[]: -1 = loaded, n_nodes = handed out */
-} tg_stage_value;
+} tgi_stage_value;
 
-typedef struct tg_stage {
-    const tg_net *net; /* borrowed */
-    int *node;         /* indices into net->nodes, in order */
+typedef struct tgi_stage {
+    const tgi_net *net; /* borrowed */
+    int *node;          /* indices into net->nodes, in order */
     int n_nodes;
-    tg_stage_in *in;
+    tgi_stage_in *in;
     int n_in, n_loaded;
-    tg_stage_out *out;
+    tgi_stage_out *out;
     int n_out;
-    tg_fit fit[3];          /* [axis - 2]: what of output 0 is wanted, and in which boxes */
-    tg_stage_value *values; /* net->n_values; of the cut NULL until tgi_stage_lifetimes */
-    const char *whole_op;   /* a node computed here from a whole extent at once, or NULL */
-} tg_stage;
+    tgi_fit fit[3];          /* [axis - 2]: what of output 0 is wanted, and in which boxes */
+    tgi_stage_value *values; /* net->n_values; of the cut NULL until tgi_stage_lifetimes */
+    const char *whole_op;    /* a node computed here from a whole extent at once, or NULL */
+} tgi_stage;
 
-typedef struct tg_stages {
-    tg_stage one;    /* the net uncut */
-    tg_stage *stage; /* the cut */
+typedef struct tgi_stages {
+    tgi_stage one;    /* the net uncut */
+    tgi_stage *stage; /* the cut */
     int n;
-} tg_stages;
+} tgi_stages;
 
 /* `net` borrowed. Returned; tgi_stages_free. */
-tg_status tgi_stages_new(const tg_net *net, tg_stages **out, tgi_err *err);
-void tgi_stages_free(tg_stages **s);
+tg_status tgi_stages_new(const tgi_net *net, tgi_stages **out, tgi_err *err);
+void tgi_stages_free(tgi_stages **s);
 /* Who lives from when to when in a stage of the cut, for who tiles it: a table of all values of
  * the net for each of thousands of stages would be gigabytes that nobody looks at. */
-tg_status tgi_stage_lifetimes(tg_stage *s, tgi_err *err);
+tg_status tgi_stage_lifetimes(tgi_stage *s, tgi_err *err);
 /* Narrow what is wanted of the net's output 0 (at first all of it) to what `fit` (z,y,x) keeps,
  * in every stage that hands it out first. */
-void tgi_stages_fit(tg_stages *s, const tg_fit fit[3]);
+void tgi_stages_fit(tgi_stages *s, const tgi_fit fit[3]);
 
 /* Node at position k of the stage. */
-static inline const tg_net_node *tgi_stage_node(const tg_stage *s, int k)
+static inline const tgi_net_node *tgi_stage_node(const tgi_stage *s, int k)
 {
     return &s->net->nodes[s->node[k]];
 }
 
 /* Extent of output o's value along an axis; output 0 is what tilings cut. */
-static inline int64_t tgi_stage_out_dim(const tg_stage *s, int o, int axis)
+static inline int64_t tgi_stage_out_dim(const tgi_stage *s, int o, int axis)
 {
     return tgi_net_dim(s->net, s->out[o].value, axis);
 }
 
-static inline int64_t tgi_stage_in_dim(const tg_stage *s, int i, int axis)
+static inline int64_t tgi_stage_in_dim(const tgi_stage *s, int i, int axis)
 {
     return tgi_net_dim(s->net, s->in[i].value, axis);
 }
 
 /* What reads whole extents, in words: "GlobalAveragePool "Pooling1" and 3 more read the whole
  * image"; "" where nothing does. */
-void tgi_stage_whole_text(const tg_stage *s, char *buf, size_t cap);
+void tgi_stage_whole_text(const tgi_stage *s, char *buf, size_t cap);
 
 /* Members of an open object: "stages" (how many), "stage_cuts" (which operator, after which
  * stage) and, with `detail`, "stage_list" (what each reads and hands out). */
-void tgi_stages_json(tgi_jw *w, const tg_stages *s, int detail);
+void tgi_stages_json(tgi_jw *w, const tgi_stages *s, int detail);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct agenda {
 /* What the cut is worked out with. Indices are those of the net. Everything about one stage is
  * taken back by the lists of what it touched: there may be as many stages as nodes. */
 typedef struct cutter {
-    const tg_net *net;
+    const tgi_net *net;
     int *producer;         /* per value: node, or -1: an input */
     int *level;            /* per node: the first stage that could compute it */
     int *home;             /* per node: the stage that does */
@@ -108,12 +108,12 @@ static int ascending(const void *a, const void *b)
 /* ---- What the net says ------------------------------------------------------------------- */
 
 /* A whole-extent node of this kind? */
-static int is_kind(const tg_net_node *n, tg_whole kind)
+static int is_kind(const tgi_net_node *n, tgi_whole kind)
 {
-    return tgi_is_whole(n) && (n->flat ? TG_WHOLE_VALUE : n->node->op->whole) == kind;
+    return tgi_is_whole(n) && (n->flat ? TGI_WHOLE_VALUE : n->node->op->whole) == kind;
 }
 
-static double count_of(const tg_desc *d)
+static double count_of(const tgi_desc *d)
 {
     double n = 1;
     for (int a = 0; a < d->rank; a++)
@@ -131,7 +131,7 @@ static double moving_cost(const cutter *c, int v)
 static int origin(const cutter *c, int v)
 {
     const int p = c->producer[v];
-    return p >= 0 && is_kind(&c->net->nodes[p], TG_WHOLE_REDUCED) ? -1 : p;
+    return p >= 0 && is_kind(&c->net->nodes[p], TGI_WHOLE_REDUCED) ? -1 : p;
 }
 
 /* ---- Levels and homes -------------------------------------------------------------------- */
@@ -140,22 +140,22 @@ static int origin(const cutter *c, int v)
 static int there(const cutter *c, int v)
 {
     const int p = c->producer[v];
-    return p < 0 ? 0 : c->level[p] + is_kind(&c->net->nodes[p], TG_WHOLE_REDUCED);
+    return p < 0 ? 0 : c->level[p] + is_kind(&c->net->nodes[p], TGI_WHOLE_REDUCED);
 }
 
 static void find_level(cutter *c, int i)
 {
-    const tg_net_node *n = &c->net->nodes[i];
+    const tgi_net_node *n = &c->net->nodes[i];
     int whole = -1, local = 0;
     for (int j = 0; j < n->n_operands; j++)
         for (int s = 0; s < n->operand[j].n_seg; s++) {
             const int v = n->operand[j].value[s];
             if (!tgi_reads_whole(n, j))
                 local = (int)tgi_max(local, there(c, v));
-            else if (c->producer[v] >= 0 || !is_kind(n, TG_WHOLE_VALUE)) /* inputs: stored */
+            else if (c->producer[v] >= 0 || !is_kind(n, TGI_WHOLE_VALUE)) /* inputs: stored */
                 whole = (int)tgi_max(whole, there(c, v));
         }
-    const int late = !is_kind(n, TG_WHOLE_REDUCED);
+    const int late = !is_kind(n, TGI_WHOLE_REDUCED);
     c->level[i] = (int)tgi_max(whole + late, local);
     c->ends[i] = late ? whole : c->level[i];
 }
@@ -170,7 +170,7 @@ static void use_in(cutter *c, int v, int stage)
 /* Forward the earliest stage of each node, backward the first one that uses it. */
 static void find_homes(cutter *c)
 {
-    const tg_net *net = c->net;
+    const tgi_net *net = c->net;
     for (int i = 0; i < net->n_nodes; i++) {
         find_level(c, i);
         c->home[i] = INT_MAX;
@@ -179,7 +179,7 @@ static void find_homes(cutter *c)
         use_in(c, net->held[o], there(c, net->held[o]));
     c->n = 1;
     for (int i = net->n_nodes - 1; i >= 0; i--) {
-        const tg_net_node *n = &net->nodes[i];
+        const tgi_net_node *n = &net->nodes[i];
         if (c->home[i] == INT_MAX)
             c->home[i] = c->level[i];
         for (int j = 0; j < n->n_operands; j++)
@@ -220,8 +220,8 @@ static int recomputing_exceeds(cutter *c, int k, int p, double limit)
     c->cone_walk.n = 0;
     add_to(&c->cone_walk, p);
     while (c->cone_walk.n > 0 && cost <= limit) {
-        const tg_net_node *n = &c->net->nodes[take_last(&c->cone_walk)];
-        if (is_kind(n, TG_WHOLE_VALUE))
+        const tgi_net_node *n = &c->net->nodes[take_last(&c->cone_walk)];
+        if (is_kind(n, TGI_WHOLE_VALUE))
             return 1; /* would need its input stored once more */
         cost += n->flops_per_element * count_of(&n->dst[0]);
         for (int j = 0; j < n->n_operands; j++)
@@ -253,7 +253,7 @@ static void read_in(cutter *c, int k, int v, int must_store)
     c->ports[c->n_ports++] = v;
 }
 
-static void read_operand(cutter *c, int k, const tg_net_operand *o, int must_store)
+static void read_operand(cutter *c, int k, const tgi_net_operand *o, int must_store)
 {
     for (int s = 0; s < o->n_seg; s++)
         read_in(c, k, o->value[s], must_store);
@@ -262,10 +262,10 @@ static void read_operand(cutter *c, int k, const tg_net_operand *o, int must_sto
 /* What node i of stage k, or one that ends it, reads before its first pixel. */
 static void read_whole(cutter *c, int k, int i)
 {
-    const tg_net_node *n = &c->net->nodes[i];
-    if (c->ends[i] == k && is_kind(n, TG_WHOLE_STATS))
+    const tgi_net_node *n = &c->net->nodes[i];
+    if (c->ends[i] == k && is_kind(n, TGI_WHOLE_STATS))
         read_operand(c, k, &n->operand[0], 0);
-    for (int j = 0; c->here[i] && is_kind(n, TG_WHOLE_VALUE) && j < n->ctx.n_src; j++)
+    for (int j = 0; c->here[i] && is_kind(n, TGI_WHOLE_VALUE) && j < n->ctx.n_src; j++)
         read_operand(c, k, &n->operand[j], 1);
 }
 
@@ -294,7 +294,7 @@ static tg_status collect(cutter *c, int k, tgi_err *err)
         read_whole(c, k, i);
     }
     while (c->walk.n > 0) {
-        const tg_net_node *n = &c->net->nodes[take_last(&c->walk)];
+        const tgi_net_node *n = &c->net->nodes[take_last(&c->walk)];
         TGI_TRY(tgi_check_cancel(err));
         for (int j = 0; j < n->n_operands; j++)
             read_operand(c, k, &n->operand[j], 0);
@@ -307,28 +307,28 @@ static tg_status collect(cutter *c, int k, tgi_err *err)
 /* ---- The stages' lists ------------------------------------------------------------------- */
 
 /* Loaded values first, the net's own inputs before stored ones. */
-static void list_inputs(tg_stage *s, const cutter *c)
+static void list_inputs(tgi_stage *s, const cutter *c)
 {
-    const tg_net *net = c->net;
+    const tgi_net *net = c->net;
     for (int i = 0; i < net->n_in; i++)
         if (c->port[net->in[i]])
-            s->in[s->n_in++] = (tg_stage_in){net->in[i], 0};
+            s->in[s->n_in++] = (tgi_stage_in){net->in[i], 0};
     for (int i = 0; i < c->n_ports; i++)
         if (c->port[c->ports[i]] == PORT_LOADED && c->producer[c->ports[i]] >= 0)
-            s->in[s->n_in++] = (tg_stage_in){c->ports[i], 0};
+            s->in[s->n_in++] = (tgi_stage_in){c->ports[i], 0};
     s->n_loaded = s->n_in;
     for (int i = 0; i < c->n_ports; i++)
         if (c->port[c->ports[i]] == PORT_RECOMPUTED)
-            s->in[s->n_in++] = (tg_stage_in){c->ports[i], 1};
+            s->in[s->n_in++] = (tgi_stage_in){c->ports[i], 1};
 }
 
-static tg_status take_stage(tg_stage *s, const cutter *c, tgi_err *err)
+static tg_status take_stage(tgi_stage *s, const cutter *c, tgi_err *err)
 {
     TGI_TRY(tgi_stage_open(s, c->net, c->n_nodes, c->n_ports, err));
     for (int i = 0; i < c->n_nodes; i++) {
-        const tg_net_node *n = &c->net->nodes[c->nodes[i]];
+        const tgi_net_node *n = &c->net->nodes[c->nodes[i]];
         s->node[s->n_nodes++] = c->nodes[i];
-        if (is_kind(n, TG_WHOLE_VALUE) && !s->whole_op)
+        if (is_kind(n, TGI_WHOLE_VALUE) && !s->whole_op)
             s->whole_op = n->node->name;
     }
     list_inputs(s, c);
@@ -341,8 +341,8 @@ static void note_waiters(cutter *c, int k, int forget)
 {
     for (int e = c->ending.first[k + 1] - 1; e >= c->ending.first[k]; e--) {
         const int i = c->ending.item[e];
-        const tg_net_node *n = &c->net->nodes[i];
-        for (int j = 0; is_kind(n, TG_WHOLE_VALUE) && j < n->ctx.n_src; j++)
+        const tgi_net_node *n = &c->net->nodes[i];
+        for (int j = 0; is_kind(n, TGI_WHOLE_VALUE) && j < n->ctx.n_src; j++)
             for (int s = 0; s < n->operand[j].n_seg; s++)
                 c->waiter[n->operand[j].value[s]] = forget ? -1 : i;
     }
@@ -350,9 +350,9 @@ static void note_waiters(cutter *c, int k, int forget)
 
 /* What stage k hands out: known when all later stages have said what they want stored. Outputs
  * of the net first, in their order. Only counts while there is no list. */
-static void list_outputs(tg_stage *s, const cutter *c, int k)
+static void list_outputs(tgi_stage *s, const cutter *c, int k)
 {
-    const tg_net *net = c->net;
+    const tgi_net *net = c->net;
     s->n_out = 0;
     for (int o = 0; o < net->n_out; o++) {
         const int p = c->producer[net->held[o]];
@@ -365,13 +365,13 @@ static void list_outputs(tg_stage *s, const cutter *c, int k)
     }
     for (int e = c->ending.first[k]; e < c->ending.first[k + 1]; e++) {
         const int i = c->ending.item[e];
-        const tg_net_operand *o = &net->nodes[i].operand[0];
-        for (int g = 0; !is_kind(&net->nodes[i], TG_WHOLE_VALUE) && g < o->n_seg; g++)
+        const tgi_net_operand *o = &net->nodes[i].operand[0];
+        for (int g = 0; !is_kind(&net->nodes[i], TGI_WHOLE_VALUE) && g < o->n_seg; g++)
             tgi_stage_add_out(s, o->value[g], i, 1);
     }
 }
 
-static tg_status give_outputs(tg_stage *s, cutter *c, int k, tgi_err *err)
+static tg_status give_outputs(tgi_stage *s, cutter *c, int k, tgi_err *err)
 {
     note_waiters(c, k, 0);
     list_outputs(s, c, k);
@@ -397,9 +397,9 @@ static void find_kept(cutter *c)
     sort_by_stage(&c->keeping, stage, c->net->n_values, c->n);
 }
 
-static tg_status cut(cutter *c, tg_stages *s, tgi_err *err)
+static tg_status cut(cutter *c, tgi_stages *s, tgi_err *err)
 {
-    const tg_net *net = c->net;
+    const tgi_net *net = c->net;
     for (int v = 0; v < net->n_values; v++)
         c->producer[v] = c->waiter[v] = -1;
     for (int i = 0; i < net->n_nodes; i++)
@@ -431,7 +431,7 @@ static int *carve(int **rest, size_t n)
     return at;
 }
 
-tg_status tgi_stages_cut(const tg_net *net, tg_stages *s, tgi_err *err)
+tg_status tgi_stages_cut(const tgi_net *net, tgi_stages *s, tgi_err *err)
 {
     const size_t nv = (size_t)net->n_values, nn = (size_t)net->n_nodes;
     const size_t stages = nn + 2; /* one more than there can be */

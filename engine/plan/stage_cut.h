@@ -7,21 +7,21 @@
 /* Fill s->stage and s->n. On failure what was made stays in them, for tgi_stages_free. Takes
  * time in proportion to the nodes and to what the stages list, whatever the number of stages.
  */
-tg_status tgi_stages_cut(const tg_net *net, tg_stages *s, tgi_err *err);
+tg_status tgi_stages_cut(const tgi_net *net, tgi_stages *s, tgi_err *err);
 
 /* Is operand j read from edge to edge before the node's first pixel? */
-int tgi_reads_whole(const tg_net_node *n, int j);
+int tgi_reads_whole(const tgi_net_node *n, int j);
 /* Does the node wait for a whole extent? */
-int tgi_is_whole(const tg_net_node *n);
+int tgi_is_whole(const tgi_net_node *n);
 
 /* An empty stage with room for nodes and inputs. */
-tg_status tgi_stage_open(tg_stage *s, const tg_net *net, int n_nodes, int n_in, tgi_err *err);
+tg_status tgi_stage_open(tgi_stage *s, const tgi_net *net, int n_nodes, int n_in, tgi_err *err);
 /* One more output: value v, for which node `whole` waits (-1: none), or that node's reduction
  * of it. Only counted while s->out is NULL. */
-void tgi_stage_add_out(tg_stage *s, int v, int whole, int reduced);
+void tgi_stage_add_out(tgi_stage *s, int v, int whole, int reduced);
 /* One more: output o of the net. */
-void tgi_stage_add_out_of_net(tg_stage *s, const tg_net *net, int o, int whole);
+void tgi_stage_add_out_of_net(tgi_stage *s, const tgi_net *net, int o, int whole);
 /* At first all of output 0 is wanted. */
-void tgi_stage_want_all(tg_stage *s);
+void tgi_stage_want_all(tgi_stage *s);
 
 #endif

@@ -8,24 +8,25 @@
 
 /* ---- One axis, backward ------------------------------------------------------------------ */
 
-static tg_range clip_to(const tg_net *net, int v, int axis, tg_range r)
+static tgi_range clip_to(const tgi_net *net, int v, int axis, tgi_range r)
 {
     return tgi_range_clip(r, 0, tgi_net_dim(net, v, axis));
 }
 
-tg_range tgi_axis_share(const tg_stage *stage, int axis, int o, tg_range core)
+tgi_range tgi_axis_share(const tgi_stage *stage, int axis, int o, tgi_range core)
 {
     const int64_t d0 = tgi_stage_out_dim(stage, 0, axis);
     const int64_t d = tgi_stage_out_dim(stage, o, axis);
     if (d == d0)
         return core;
-    return (tg_range){core.lo * d / d0, core.hi * d / d0};
+    return (tgi_range){core.lo * d / d0, core.hi * d / d0};
 }
 
-static void need_of_operands(const tg_net *net, int i, int axis, tg_range dst, tg_range *stored)
+static void need_of_operands(const tgi_net *net, int i, int axis, tgi_range dst,
+                             tgi_range *stored)
 {
     const tgi_reader *n = &net->reads.node[i];
-    const tgi_read *read = net->reads.read[axis - TG_STREAM_AXIS];
+    const tgi_read *read = net->reads.read[axis - TGI_STREAM_AXIS];
     for (int k = n->first; k < n[1].first; k++) {
         const int v = read[k].value;
         stored[v] = tgi_range_hull(stored[v], tgi_read_need(net, i, &read[k], axis, dst));
@@ -34,8 +35,8 @@ static void need_of_operands(const tg_net *net, int i, int axis, tg_range dst, t
 
 /* What a node that runs must yield of each result: flat ones as a whole, of unused ones a row,
  * so that none is left behind; the others what is asked for. */
-static void fill_flat(const tg_net *net, const tg_net_node *n, int axis, tg_range *stored,
-                      tg_range *inside)
+static void fill_flat(const tgi_net *net, const tgi_net_node *n, int axis, tgi_range *stored,
+                      tgi_range *inside)
 {
     int used = 0;
     for (int d = 0; d < n->ctx.n_dst; d++)
@@ -43,33 +44,33 @@ static void fill_flat(const tg_net *net, const tg_net_node *n, int axis, tg_rang
     for (int d = 0; d < n->ctx.n_dst && used; d++) {
         const int v = n->node->dst[d];
         if (net->values[v].flat)
-            stored[v] = (tg_range){0, tgi_net_dim(net, v, axis)};
+            stored[v] = (tgi_range){0, tgi_net_dim(net, v, axis)};
         else if (tgi_range_empty(stored[v]))
-            stored[v] = (tg_range){0, 1};
+            stored[v] = (tgi_range){0, 1};
         inside[v] = clip_to(net, v, axis, stored[v]);
     }
 }
 
 /* A node computes one box for all its results. */
-static void fill_alike(const tg_net *net, const tg_net_node *n, int axis, tg_range *stored,
-                       tg_range *inside)
+static void fill_alike(const tgi_net *net, const tgi_net_node *n, int axis, tgi_range *stored,
+                       tgi_range *inside)
 {
-    tg_range all = {0, 0};
+    tgi_range all = {0, 0};
     for (int d = 0; d < n->ctx.n_dst; d++)
         all = tgi_range_hull(all, stored[n->node->dst[d]]);
-    const tg_range dst = clip_to(net, n->node->dst[0], axis, all);
+    const tgi_range dst = clip_to(net, n->node->dst[0], axis, all);
     for (int d = 0; d < n->ctx.n_dst; d++) {
         stored[n->node->dst[d]] = all;
         inside[n->node->dst[d]] = dst;
     }
 }
 
-void tgi_axis_need(const tg_stage *stage, int axis, tg_range core, tg_range *stored,
-                   tg_range *inside)
+void tgi_axis_need(const tgi_stage *stage, int axis, tgi_range core, tgi_range *stored,
+                   tgi_range *inside)
 {
-    const tg_net *net = stage->net;
+    const tgi_net *net = stage->net;
     for (int v = 0; v < net->n_values; v++)
-        stored[v] = inside[v] = (tg_range){0, 0};
+        stored[v] = inside[v] = (tgi_range){0, 0};
     for (int o = 0; o < stage->n_out; o++) {
         const int v = stage->out[o].value;
         stored[v] = tgi_range_hull(stored[v], tgi_axis_share(stage, axis, o, core));
@@ -93,7 +94,7 @@ void tgi_axis_need(const tg_stage *stage, int axis, tg_range core, tg_range *sto
 
 /* ---- The flow ---------------------------------------------------------------------------- */
 
-tg_status tgi_flow_open(tg_flow *f, const tg_stage *stage, tgi_err *err)
+tg_status tgi_flow_open(tgi_flow *f, const tgi_stage *stage, tgi_err *err)
 {
     const size_t n = (size_t)stage->net->n_values + 1;
     memset(f, 0, sizeof *f);
@@ -111,18 +112,18 @@ tg_status tgi_flow_open(tg_flow *f, const tg_stage *stage, tgi_err *err)
     return TG_OK;
 }
 
-void tgi_flow_close(tg_flow *f)
+void tgi_flow_close(tgi_flow *f)
 {
     tgi_free(f->lo);
     tgi_free(f->work);
     memset(f, 0, sizeof *f);
 }
 
-void tgi_flow_begin(tg_flow *f, tg_range core, int64_t band)
+void tgi_flow_begin(tgi_flow *f, tgi_range core, int64_t band)
 {
     const int n_values = f->stage->net->n_values;
-    tg_range *stored = f->work, *inside = f->work + n_values;
-    tgi_axis_need(f->stage, TG_STREAM_AXIS, core, stored, inside);
+    tgi_range *stored = f->work, *inside = f->work + n_values;
+    tgi_axis_need(f->stage, TGI_STREAM_AXIS, core, stored, inside);
     f->band = band;
     for (int v = 0; v < n_values; v++) {
         f->lo[v] = f->end[v] = f->keep[v] = inside[v].lo;
@@ -131,29 +132,29 @@ void tgi_flow_begin(tg_flow *f, tg_range core, int64_t band)
 }
 
 /* Where input i stands when input 0 stands at row r: its proportional share, all at the end. */
-static int64_t share_of_input(const tg_flow *f, int i, int64_t r)
+static int64_t share_of_input(const tgi_flow *f, int i, int64_t r)
 {
     const int v0 = f->stage->in[0].value, v = f->stage->in[i].value;
     if (i == 0 || r >= f->hi[v0])
         return i == 0 ? tgi_min(r, f->hi[v0]) : f->hi[v];
-    const int64_t d0 = tgi_stage_in_dim(f->stage, 0, TG_STREAM_AXIS);
-    const int64_t d = tgi_stage_in_dim(f->stage, i, TG_STREAM_AXIS);
+    const int64_t d0 = tgi_stage_in_dim(f->stage, 0, TGI_STREAM_AXIS);
+    const int64_t d = tgi_stage_in_dim(f->stage, i, TGI_STREAM_AXIS);
     return tgi_clamp(tgi_ceil_div(r * d, d0), f->end[v], f->hi[v]);
 }
 
-tg_range tgi_flow_feed(tg_flow *f, int i)
+tgi_range tgi_flow_feed(tgi_flow *f, int i)
 {
     const int v0 = f->stage->in[0].value, v = f->stage->in[i].value;
     /* Input 0 is fed first; the others follow where it stands then. */
     const int64_t next =
         i == 0 ? (tgi_floor_div(f->end[v0], f->band) + 1) * f->band : f->end[v0];
-    const tg_range r = {f->end[v], tgi_max(f->end[v], share_of_input(f, i, next))};
+    const tgi_range r = {f->end[v], tgi_max(f->end[v], share_of_input(f, i, next))};
     f->end[v] = r.hi;
     return r;
 }
 
 /* Reads of node i on the stream axis: from `first`, up to the next node's. */
-static const tgi_read *reads_of(const tg_net *net, int i, const tgi_read **end)
+static const tgi_read *reads_of(const tgi_net *net, int i, const tgi_read **end)
 {
     const tgi_reader *n = &net->reads.node[i];
     *end = net->reads.read[0] + n[1].first;
@@ -161,12 +162,12 @@ static const tgi_read *reads_of(const tg_net *net, int i, const tgi_read **end)
 }
 
 /* Are the rows that rows [from,to) of node i read all there? */
-static int computable(const tg_flow *f, int i, int64_t from, int64_t to)
+static int computable(const tgi_flow *f, int i, int64_t from, int64_t to)
 {
-    const tg_net *net = f->stage->net;
+    const tgi_net *net = f->stage->net;
     const tgi_read *end, *r = reads_of(net, i, &end);
     for (; r < end; r++) {
-        const int64_t need = tgi_read_hi(net, i, r, TG_STREAM_AXIS, (tg_range){from, to});
+        const int64_t need = tgi_read_hi(net, i, r, TGI_STREAM_AXIS, (tgi_range){from, to});
         if (tgi_min(need, r->rows) > f->end[r->value])
             return 0;
     }
@@ -175,19 +176,19 @@ static int computable(const tg_flow *f, int i, int64_t from, int64_t to)
 
 /* How many rows of node i can be had of what is there, where each read tells; not less than
  * `from`. */
-static int64_t known_end(const tg_flow *f, int i, int64_t from, int64_t hi)
+static int64_t known_end(const tgi_flow *f, int i, int64_t from, int64_t hi)
 {
-    const tg_net *net = f->stage->net;
+    const tgi_net *net = f->stage->net;
     const tgi_read *end, *r = reads_of(net, i, &end);
     for (; r < end && hi > from; r++)
-        hi = tgi_min(hi, tgi_read_end(net, r, TG_STREAM_AXIS, f->end[r->value]));
+        hi = tgi_min(hi, tgi_read_end(net, r, TGI_STREAM_AXIS, f->end[r->value]));
     return tgi_max(from, hi);
 }
 
 /* The last row that node i can yield, of which the first missing one is `from`. Most bands are
  * like the one before: its step is tried first, then on or back from there, twice as far each
  * time, until the end lies between two that were tried. */
-static int64_t searched_end(tg_flow *f, int i, int64_t from, int64_t hi)
+static int64_t searched_end(tgi_flow *f, int i, int64_t from, int64_t hi)
 {
     const int v = f->stage->net->reads.node[i].dst;
     int64_t good = from,
@@ -210,9 +211,9 @@ static int64_t searched_end(tg_flow *f, int i, int64_t from, int64_t hi)
     return good;
 }
 
-tg_range tgi_flow_advance(tg_flow *f, int k)
+tgi_range tgi_flow_advance(tgi_flow *f, int k)
 {
-    const tg_net *net = f->stage->net;
+    const tgi_net *net = f->stage->net;
     const int i = f->stage->node[k];
     const tgi_reader *n = &net->reads.node[i];
     const int64_t from = f->end[n->dst], hi = f->hi[n->dst];
@@ -226,12 +227,12 @@ tg_range tgi_flow_advance(tg_flow *f, int k)
             const int v = net->nodes[i].node->dst[d];
             f->end[v] = !n->flat ? last : last > from ? f->hi[v] : f->end[v];
         }
-    return (tg_range){from, last};
+    return (tgi_range){from, last};
 }
 
-void tgi_flow_release(tg_flow *f)
+void tgi_flow_release(tgi_flow *f)
 {
-    const tg_stage *stage = f->stage;
+    const tgi_stage *stage = f->stage;
     for (int v = 0; v < stage->net->n_values; v++)
         f->keep[v] = f->end[v];
     for (int k = 0; k < stage->n_nodes; k++) {
@@ -240,17 +241,17 @@ void tgi_flow_release(tg_flow *f)
             continue;
         /* All rows to come, not the next alone: a mirrored border reads upwards as it goes
          * down. */
-        const tg_range rest = {f->end[d], f->hi[d]};
+        const tgi_range rest = {f->end[d], f->hi[d]};
         const tgi_read *end, *r = reads_of(stage->net, i, &end);
         for (; r < end; r++) {
             const int v = r->value;
-            const int64_t lo = tgi_read_lo(stage->net, i, r, TG_STREAM_AXIS, rest);
+            const int64_t lo = tgi_read_lo(stage->net, i, r, TGI_STREAM_AXIS, rest);
             f->keep[v] = tgi_min(f->keep[v], tgi_max(lo, f->lo[v]));
         }
     }
 }
 
-int tgi_flow_done(const tg_flow *f)
+int tgi_flow_done(const tgi_flow *f)
 {
     for (int o = 0; o < f->stage->n_out; o++) {
         const int v = f->stage->out[o].value;
@@ -260,10 +261,10 @@ int tgi_flow_done(const tg_flow *f)
     return 1;
 }
 
-tg_status tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c,
+tg_status tgi_flow_simulate(tgi_flow *f, tgi_range core, int64_t band, const tgi_flow_count *c,
                             int64_t *bands, tgi_err *err)
 {
-    const tg_stage *stage = f->stage;
+    const tgi_stage *stage = f->stage;
     const int n_values = stage->net->n_values;
     tgi_flow_begin(f, core, band);
     while (!tgi_flow_done(f)) {
@@ -271,7 +272,7 @@ tg_status tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_fl
         for (int i = 0; i < stage->n_loaded; i++)
             tgi_flow_feed(f, i);
         for (int k = 0; k < stage->n_nodes; k++) {
-            const tg_range r = tgi_flow_advance(f, k);
+            const tgi_range r = tgi_flow_advance(f, k);
             if (tgi_range_empty(r))
                 continue;
             c->rows[k] += (double)tgi_range_len(r);

@@ -4,7 +4,7 @@
  *
  * A *cell* is a box of output that is computed in one go: the whole width or a strip of it on
  * the tile axes, any range of rows on the stream axis. Boxes are separable, so each axis is
- * treated alone: tgi_axis_need for the tile axes, tg_flow for the stream axis.
+ * treated alone: tgi_axis_need for the tile axes, tgi_flow for the stream axis.
  *
  * THE FLOW of one cell, per value v, in rows of v:
  *
@@ -27,53 +27,53 @@
  * outputs yield their proportional share). stored[v]: with the columns outside the image that a
  * consumer reads as zeros; inside[v]: clipped to the image, what is computed. Arrays of
  * net->n_values. */
-void tgi_axis_need(const tg_stage *stage, int axis, tg_range core, tg_range *stored,
-                   tg_range *inside);
+void tgi_axis_need(const tgi_stage *stage, int axis, tgi_range core, tgi_range *stored,
+                   tgi_range *inside);
 
 /* The share of output `o` that goes with `core` of output 0 on an axis. */
-tg_range tgi_axis_share(const tg_stage *stage, int axis, int o, tg_range core);
+tgi_range tgi_axis_share(const tgi_stage *stage, int axis, int o, tgi_range core);
 
-typedef struct tg_flow {
-    const tg_stage *stage;
+typedef struct tgi_flow {
+    const tgi_stage *stage;
     int64_t band;
     int64_t *lo, *hi, *end, *keep; /* net->n_values each */
     int64_t *step;                 /* rows that a node yielded last, by its first result */
-    tg_range *work;                /* two arrays of n_values for tgi_axis_need */
-} tg_flow;
+    tgi_range *work;               /* two arrays of n_values for tgi_axis_need */
+} tgi_flow;
 
-tg_status tgi_flow_open(tg_flow *f, const tg_stage *stage, tgi_err *err);
-void tgi_flow_close(tg_flow *f);
+tg_status tgi_flow_open(tgi_flow *f, const tgi_stage *stage, tgi_err *err);
+void tgi_flow_close(tgi_flow *f);
 /* Start a cell whose output 0 covers rows `core`. */
-void tgi_flow_begin(tg_flow *f, tg_range core, int64_t band);
+void tgi_flow_begin(tgi_flow *f, tgi_range core, int64_t band);
 /* Rows to load into the stage's input i for the next band; advances end. Empty when it has all.
  */
-tg_range tgi_flow_feed(tg_flow *f, int i);
+tgi_range tgi_flow_feed(tgi_flow *f, int i);
 /* Rows that the node at position k of the stage can compute now; advances end of its outputs.
  * May be empty. */
-tg_range tgi_flow_advance(tg_flow *f, int k);
+tgi_range tgi_flow_advance(tgi_flow *f, int k);
 /* End of a band: rows no later step reads are given up. */
-void tgi_flow_release(tg_flow *f);
+void tgi_flow_release(tgi_flow *f);
 /* 1 when every output is complete. */
-int tgi_flow_done(const tg_flow *f);
+int tgi_flow_done(const tgi_flow *f);
 
 /* What walking the bands costs beside arithmetic. */
-typedef struct tg_flow_cost {
+typedef struct tgi_flow_cost {
     double calls;        /* of kernels: a node has none in bands that complete no row of it */
     double weight_bytes; /* packed weights that those calls read */
-} tg_flow_cost;
+} tgi_flow_cost;
 
 /* What going through the bands of cells adds up to. */
-typedef struct tg_flow_count {
+typedef struct tgi_flow_count {
     int64_t *ring;          /* per value: most rows alive together */
     unsigned char *carried; /* per value: 1 when rows survive a band */
     double *rows;           /* per position: rows computed, added to */
     int64_t *band_rows;     /* per position: most rows computed in one band */
-    tg_flow_cost *cost;     /* added to */
-} tg_flow_count;
+    tgi_flow_cost *cost;    /* added to */
+} tgi_flow_count;
 
 /* What a cell needs, by going through its bands without computing; adds to the number of bands.
  * Ends when somebody asks to stop. */
-tg_status tgi_flow_simulate(tg_flow *f, tg_range core, int64_t band, const tg_flow_count *c,
+tg_status tgi_flow_simulate(tgi_flow *f, tgi_range core, int64_t band, const tgi_flow_count *c,
                             int64_t *bands, tgi_err *err);
 
 #endif

@@ -9,45 +9,45 @@
 /* ---- Extents per axis, over all cuts ----------------------------------------------------- */
 
 typedef struct axis_work {
-    tg_range *stored, *inside; /* per value */
+    tgi_range *stored, *inside; /* per value */
     double *sum; /* per node: pixels computed along this axis, all cuts together */
 } axis_work;
 
 /* Core of cell k along an axis, in output 0 of its box. */
-static tg_range core_of(const tg_tiling *t, int axis, int64_t k)
+static tgi_range core_of(const tgi_tiling *t, int axis, int64_t k)
 {
-    const tg_fit *f = &t->stage->fit[axis - TG_STREAM_AXIS];
+    const tgi_fit *f = &t->stage->fit[axis - TGI_STREAM_AXIS];
     const int64_t cut = t->cut[tgi_cut_of_axis(t->net, axis)];
     int64_t in, out;
     tgi_fit_shift(f, k * cut, &in, &out);
-    return (tg_range){out + k * cut, out + tgi_min((k + 1) * cut, f->out)};
+    return (tgi_range){out + k * cut, out + tgi_min((k + 1) * cut, f->out)};
 }
 
 /* Input pixels beyond the core's own share, larger side. */
-static int64_t halo_of(const tg_stage *stage, int axis, tg_range core, const tg_range *all)
+static int64_t halo_of(const tgi_stage *stage, int axis, tgi_range core, const tgi_range *all)
 {
-    const tg_place *p = &stage->fit[axis - TG_STREAM_AXIS].place;
+    const tgi_place *p = &stage->fit[axis - TGI_STREAM_AXIS].place;
     const int64_t d_out = p->up ? p->up : tgi_stage_out_dim(stage, 0, axis);
     const int64_t d_in = p->up ? p->down : tgi_stage_in_dim(stage, 0, axis);
-    const tg_range inside = all[stage->in[0].value];
+    const tgi_range inside = all[stage->in[0].value];
     const int64_t before = tgi_floor_div((core.lo + p->lead) * d_in, d_out) - inside.lo;
     const int64_t after = inside.hi - tgi_ceil_div((core.hi + p->lead) * d_in, d_out);
     return tgi_max(0, tgi_max(before, after));
 }
 
-static void add_node_extents(const tg_stage *stage, const tg_range *inside, double *sum)
+static void add_node_extents(const tgi_stage *stage, const tgi_range *inside, double *sum)
 {
     for (int k = 0; k < stage->n_nodes; k++)
         sum[k] += (double)tgi_range_len(inside[tgi_stage_node(stage, k)->node->dst[0]]);
 }
 
-static void widen_slots(tg_tiling *t, int axis, const axis_work *w)
+static void widen_slots(tgi_tiling *t, int axis, const axis_work *w)
 {
-    const tg_net *net = t->net;
+    const tgi_net *net = t->net;
     for (int v = 0; v < net->n_values; v++) {
         if (!t->stage->values[v].live)
             continue;
-        tg_slot *s = &t->slot[v];
+        tgi_slot *s = &t->slot[v];
         if (axis == net->rank - 1)
             s->width = tgi_max(s->width, tgi_range_len(w->stored[v]));
         else
@@ -55,11 +55,11 @@ static void widen_slots(tg_tiling *t, int axis, const axis_work *w)
     }
 }
 
-static tg_status measure_tile_axis(tg_tiling *t, int axis, axis_work *w, tgi_err *err)
+static tg_status measure_tile_axis(tgi_tiling *t, int axis, axis_work *w, tgi_err *err)
 {
     const int c = tgi_cut_of_axis(t->net, axis);
     for (int64_t k = 0; k < t->n_cut[c]; k++) {
-        const tg_range core = core_of(t, axis, k);
+        const tgi_range core = core_of(t, axis, k);
         TGI_TRY(tgi_check_cancel(err));
         tgi_axis_need(t->stage, axis, core, w->stored, w->inside);
         add_node_extents(t->stage, w->inside, w->sum);
@@ -70,10 +70,10 @@ static tg_status measure_tile_axis(tg_tiling *t, int axis, axis_work *w, tgi_err
     return TG_OK;
 }
 
-static void copy_stream_axis(tg_tiling *t, const tg_tiling *like, axis_work *w)
+static void copy_stream_axis(tgi_tiling *t, const tgi_tiling *like, axis_work *w)
 {
-    const tg_net *net = t->net;
-    const int c = tgi_cut_of_axis(net, TG_STREAM_AXIS);
+    const tgi_net *net = t->net;
+    const int c = tgi_cut_of_axis(net, TGI_STREAM_AXIS);
     for (int v = 0; v < net->n_values; v++)
         t->slot[v].ring = like->slot[v].ring;
     memcpy(t->carried, like->carried, (size_t)net->n_values);
@@ -84,22 +84,22 @@ static void copy_stream_axis(tg_tiling *t, const tg_tiling *like, axis_work *w)
     t->halo[c] = like->halo[c];
 }
 
-static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, tgi_err *err)
+static tg_status measure_stream_axis(tgi_tiling *t, axis_work *w, int64_t *ring, tgi_err *err)
 {
-    const tg_net *net = t->net;
-    const int c = tgi_cut_of_axis(net, TG_STREAM_AXIS);
-    tg_flow flow;
+    const tgi_net *net = t->net;
+    const int c = tgi_cut_of_axis(net, TGI_STREAM_AXIS);
+    tgi_flow flow;
     TGI_TRY(tgi_flow_open(&flow, t->stage, err));
-    const tg_flow_count count = {ring, t->carried, w->sum, t->band_rows, &t->stream_cost};
+    const tgi_flow_count count = {ring, t->carried, w->sum, t->band_rows, &t->stream_cost};
     tg_status st = TG_OK;
     t->stream_bands = 0;
     for (int64_t k = 0; st == TG_OK && k < t->n_cut[c]; k++) {
-        const tg_range core = core_of(t, TG_STREAM_AXIS, k);
+        const tgi_range core = core_of(t, TGI_STREAM_AXIS, k);
         st = tgi_flow_simulate(&flow, core, t->band, &count, &t->stream_bands, err);
         if (t->n_cut[c] > 1) {
-            tgi_axis_need(t->stage, TG_STREAM_AXIS, core, w->stored, w->inside);
+            tgi_axis_need(t->stage, TGI_STREAM_AXIS, core, w->stored, w->inside);
             t->halo[c] =
-                tgi_max(t->halo[c], halo_of(t->stage, TG_STREAM_AXIS, core, w->inside));
+                tgi_max(t->halo[c], halo_of(t->stage, TGI_STREAM_AXIS, core, w->inside));
         }
     }
     tgi_flow_close(&flow);
@@ -109,14 +109,14 @@ static tg_status measure_stream_axis(tg_tiling *t, axis_work *w, int64_t *ring, 
 }
 
 /* Per node: operations of the cells, and of one pass over all that is wanted. */
-static void count_flops(tg_tiling *t, int axis, const axis_work *w, double *per_node)
+static void count_flops(tgi_tiling *t, int axis, const axis_work *w, double *per_node)
 {
-    const tg_fit *f = &t->stage->fit[axis - TG_STREAM_AXIS];
+    const tgi_fit *f = &t->stage->fit[axis - TGI_STREAM_AXIS];
     if (!f->box)
-        tgi_axis_need(t->stage, axis, (tg_range){f->crop, f->crop + f->out}, w->stored,
+        tgi_axis_need(t->stage, axis, (tgi_range){f->crop, f->crop + f->out}, w->stored,
                       w->inside);
     for (int i = 0; i < t->stage->n_nodes; i++) {
-        const tg_net_node *n = tgi_stage_node(t->stage, i);
+        const tgi_net_node *n = tgi_stage_node(t->stage, i);
         const double once = f->box ? (double)tgi_net_dim(t->net, n->node->dst[0], axis) *
                                          (double)f->size / (double)f->box
                                    : (double)tgi_range_len(w->inside[n->node->dst[0]]);
@@ -127,7 +127,7 @@ static void count_flops(tg_tiling *t, int axis, const axis_work *w, double *per_
 
 /* ---- Bytes ------------------------------------------------------------------------------- */
 
-static void size_slot(tg_slot *s, const tg_net *net, const tg_net_value *v)
+static void size_slot(tgi_slot *s, const tgi_net *net, const tgi_net_value *v)
 {
     const int64_t blocks = tgi_ceil_div(v->c, v->cb);
     size_t pitch = tgi_align_size((size_t)(s->width * v->cb), 16);
@@ -140,7 +140,7 @@ static void size_slot(tg_slot *s, const tg_net *net, const tg_net_value *v)
         tgi_sat_mul(tgi_sat_mul(s->slab_pitch, (size_t)s->ring), tgi_element_bytes(net->be));
 }
 
-static size_t scratch_of(const tg_tiling *t, const tg_net_node *n)
+static size_t scratch_of(const tgi_tiling *t, const tgi_net_node *n)
 {
     if (n->flat)
         return tgi_net_flat_scratch(t->net, n);
@@ -150,24 +150,24 @@ static size_t scratch_of(const tg_tiling *t, const tg_net_node *n)
                                      t->threads);
 }
 
-static tg_status place_all(tg_tiling *t, tgi_err *err)
+static tg_status place_all(tgi_tiling *t, tgi_err *err)
 {
-    const tg_net *net = t->net;
+    const tgi_net *net = t->net;
     const int nv = net->n_values, nn = t->stage->n_nodes;
-    tg_item *items = tgi_calloc(TGI_TAG_PLAN, (size_t)(nv + nn) + 1, sizeof *items);
+    tgi_item *items = tgi_calloc(TGI_TAG_PLAN, (size_t)(nv + nn) + 1, sizeof *items);
     if (!items)
         return tgi_fail(err, TG_E_NOMEM, "no memory to plan the arena");
     for (int v = 0; v < nv; v++) {
-        const tg_stage_value *life = &t->stage->values[v];
-        tg_slot *s = &t->slot[v];
+        const tgi_stage_value *life = &t->stage->values[v];
+        tgi_slot *s = &t->slot[v];
         if (life->live)
             size_slot(s, net, &net->values[v]);
-        items[v] = (tg_item){.bytes = s->bytes,
-                             .first = t->carried[v] ? -1 : life->first,
-                             .last = t->carried[v] ? nn : life->last};
+        items[v] = (tgi_item){.bytes = s->bytes,
+                              .first = t->carried[v] ? -1 : life->first,
+                              .last = t->carried[v] ? nn : life->last};
     }
     for (int k = 0; k < nn; k++)
-        items[nv + k] = (tg_item){
+        items[nv + k] = (tgi_item){
             .bytes = scratch_of(t, tgi_stage_node(t->stage, k)), .first = k, .last = k};
     const tg_status st =
         tgi_arena_pack(items, nv + nn, &t->arena_bytes, &t->lower_bound_bytes, err);
@@ -181,13 +181,13 @@ static tg_status place_all(tg_tiling *t, tgi_err *err)
 
 /* ---- Make -------------------------------------------------------------------------------- */
 
-static void set_cuts(tg_tiling *t, const int64_t cut[3])
+static void set_cuts(tgi_tiling *t, const int64_t cut[3])
 {
-    const tg_net *net = t->net;
+    const tgi_net *net = t->net;
     t->cut[0] = t->n_cut[0] = 1;
-    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
+    for (int axis = TGI_STREAM_AXIS; axis < net->rank; axis++) {
         const int c = tgi_cut_of_axis(net, axis);
-        const tg_fit *f = &t->stage->fit[axis - TG_STREAM_AXIS];
+        const tgi_fit *f = &t->stage->fit[axis - TGI_STREAM_AXIS];
         t->cut[c] = cut[c] > 0 && cut[c] < f->out ? cut[c] : f->out;
         if (f->box)
             t->cut[c] = tgi_min(f->core, f->out);
@@ -196,28 +196,28 @@ static void set_cuts(tg_tiling *t, const int64_t cut[3])
     t->cells = t->n_cut[0] * t->n_cut[1] * t->n_cut[2];
 }
 
-static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axis_work *w,
+static tg_status measure(tgi_tiling *t, const tgi_tiling *like, int64_t *ring, axis_work *w,
                          tgi_err *err)
 {
-    const tg_net *net = t->net;
+    const tgi_net *net = t->net;
     const int n_nodes = t->stage->n_nodes;
     double *const per_node = t->node_flops;
     for (int v = 0; v < net->n_values; v++)
         t->slot[v].rows = net->rank == 4 ? 1 : 0;
     for (int i = 0; i < n_nodes; i++) {
-        const tg_net_node *n = tgi_stage_node(t->stage, i);
+        const tgi_net_node *n = tgi_stage_node(t->stage, i);
         per_node[2 * i] = per_node[2 * i + 1] =
             n->flops_per_element * (double)tgi_net_dim(net, n->node->dst[0], 1);
     }
-    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++) {
+    for (int axis = TGI_STREAM_AXIS; axis < net->rank; axis++) {
         memset(w->sum, 0, (size_t)n_nodes * sizeof *w->sum);
-        if (axis == TG_STREAM_AXIS && like)
+        if (axis == TGI_STREAM_AXIS && like)
             copy_stream_axis(t, like, w);
-        else if (axis == TG_STREAM_AXIS)
+        else if (axis == TGI_STREAM_AXIS)
             TGI_TRY(measure_stream_axis(t, w, ring, err));
         else
             TGI_TRY(measure_tile_axis(t, axis, w, err));
-        if (axis == TG_STREAM_AXIS)
+        if (axis == TGI_STREAM_AXIS)
             memcpy(t->stream_rows, w->sum, (size_t)n_nodes * sizeof *w->sum);
         count_flops(t, axis, w, per_node);
     }
@@ -226,29 +226,29 @@ static tg_status measure(tg_tiling *t, const tg_tiling *like, int64_t *ring, axi
         t->work += per_node[2 * i] * tgi_stage_node(t->stage, i)->cost;
         t->whole_flops += per_node[2 * i + 1];
     }
-    const int64_t walks = t->cells / t->n_cut[tgi_cut_of_axis(net, TG_STREAM_AXIS)];
+    const int64_t walks = t->cells / t->n_cut[tgi_cut_of_axis(net, TGI_STREAM_AXIS)];
     t->bands = t->stream_bands * walks;
     t->cost.calls = t->stream_cost.calls * (double)walks;
     t->cost.weight_bytes = t->stream_cost.weight_bytes * (double)walks;
     return place_all(t, err);
 }
 
-tg_status tgi_tiling_make(const tg_stage *stage, const int64_t cut[3], int64_t band,
-                          int threads, const tg_tiling *like, tg_tiling *out, tgi_err *err)
+tg_status tgi_tiling_make(const tgi_stage *stage, const int64_t cut[3], int64_t band,
+                          int threads, const tgi_tiling *like, tgi_tiling *out, tgi_err *err)
 {
-    const tg_net *net = stage->net;
-    tg_tiling t = {.stage = stage,
-                   .net = net,
-                   .band = band,
-                   .threads = threads,
-                   .n_values = net->n_values};
+    const tgi_net *net = stage->net;
+    tgi_tiling t = {.stage = stage,
+                    .net = net,
+                    .band = band,
+                    .threads = threads,
+                    .n_values = net->n_values};
     const size_t nv = (size_t)net->n_values + 1, nn = (size_t)stage->n_nodes + 1;
     t.slot = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *t.slot);
     t.scratch = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.scratch);
     int64_t *ring = tgi_calloc(TGI_TAG_PLAN, nv, sizeof *ring);
     t.carried = tgi_calloc(TGI_TAG_PLAN, nv, 1);
     t.stream_rows = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.stream_rows);
-    tg_range *ranges = tgi_calloc(TGI_TAG_PLAN, 2 * nv, sizeof *ranges);
+    tgi_range *ranges = tgi_calloc(TGI_TAG_PLAN, 2 * nv, sizeof *ranges);
     t.node_flops = tgi_calloc(TGI_TAG_PLAN, 2 * nn, sizeof *t.node_flops);
     t.band_rows = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *t.band_rows);
     double *sums = tgi_calloc(TGI_TAG_PLAN, nn, sizeof *sums);
@@ -271,7 +271,7 @@ tg_status tgi_tiling_make(const tg_stage *stage, const int64_t cut[3], int64_t b
     return st;
 }
 
-void tgi_tiling_free(tg_tiling *t)
+void tgi_tiling_free(tgi_tiling *t)
 {
     tgi_free(t->slot);
     tgi_free(t->scratch);
@@ -283,7 +283,7 @@ void tgi_tiling_free(tg_tiling *t)
 }
 
 /* Numbers of cell k along z,y,x. */
-static void numbers_of(const tg_tiling *t, int64_t k, int64_t at[3])
+static void numbers_of(const tgi_tiling *t, int64_t k, int64_t at[3])
 {
     at[0] = k % t->n_cut[0];
     k /= t->n_cut[0];
@@ -291,26 +291,26 @@ static void numbers_of(const tg_tiling *t, int64_t k, int64_t at[3])
     at[2] = k / t->n_cut[1];
 }
 
-void tgi_tiling_cell(const tg_tiling *t, int64_t k, tg_range core[3])
+void tgi_tiling_cell(const tgi_tiling *t, int64_t k, tgi_range core[3])
 {
     int64_t at[3];
     numbers_of(t, k, at);
-    for (int axis = TG_STREAM_AXIS; axis < t->net->rank; axis++)
-        core[axis - TG_STREAM_AXIS] =
+    for (int axis = TGI_STREAM_AXIS; axis < t->net->rank; axis++)
+        core[axis - TGI_STREAM_AXIS] =
             /* A cut is 0, 1 or 2. */
             // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
             core_of(t, axis, at[tgi_cut_of_axis(t->net, axis)]);
 }
 
-void tgi_tiling_shift(const tg_tiling *t, int64_t k, int64_t in[3], int64_t out[3])
+void tgi_tiling_shift(const tgi_tiling *t, int64_t k, int64_t in[3], int64_t out[3])
 {
     int64_t at[3];
     numbers_of(t, k, at);
     in[0] = out[0] = 0;
-    for (int axis = TG_STREAM_AXIS; axis < t->net->rank; axis++) {
+    for (int axis = TGI_STREAM_AXIS; axis < t->net->rank; axis++) {
         const int c = tgi_cut_of_axis(t->net, axis); /* 0, 1 or 2 */
         /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
-        tgi_fit_shift(&t->stage->fit[axis - TG_STREAM_AXIS], at[c] * t->cut[c], &in[c],
+        tgi_fit_shift(&t->stage->fit[axis - TGI_STREAM_AXIS], at[c] * t->cut[c], &in[c],
                       &out[c]);
     }
 }

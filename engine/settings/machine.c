@@ -36,10 +36,10 @@ void tgi_machine_here(tgi_machine *out)
     out->here = 1;
     snprintf(out->name, sizeof out->name, "this machine");
     out->processors = tgi_usable_processors();
-    out->isa = tgi_isa_detect(TG_ISA_COUNT);
+    out->isa = tgi_isa_detect(TGI_ISA_COUNT);
     out->bf16 = tgi_isa_has_bf16(out->isa);
     for (int i = 0; i <= (int)out->isa; i++)
-        if (tgi_backend_for((tg_isa)i))
+        if (tgi_backend_for((tgi_isa)i))
             out->sets |= 1u << i;
     out->calibrated = tgi_speeds_load(&out->speeds, NULL) == TG_OK;
     if (out->calibrated)

@@ -48,8 +48,8 @@ typedef struct tgi_machine {
     char name[256]; /* the file; "this machine" */
     char processor[96];
     int processors;      /* that a job may use */
-    unsigned sets;       /* 1 << tg_isa: instruction sets with kernels */
-    tg_isa isa;          /* the best of them */
+    unsigned sets;       /* 1 << tgi_isa: instruction sets with kernels */
+    tgi_isa isa;         /* the best of them */
     int bf16;            /* of that set */
     uint64_t free_bytes; /* every limit counted */
     uint64_t own_bytes;  /* of the program, before a job; part of what a budget may be */

@@ -286,7 +286,7 @@ static tg_status read_processors(reader *r, const tgi_json *object)
     for (const tgi_json *v = tgi_json_first(tgi_json_get(object, "instruction_sets")); v;
          v = tgi_json_next(v)) {
         const char *name = NULL;
-        tg_isa isa;
+        tgi_isa isa;
         if (!tgi_json_str(v, &name))
             return tgi_fail(r->err, TG_E_FORMAT,
                             "%s: processors: \"instruction_sets\" is a list of names", r->what);
@@ -301,7 +301,7 @@ static tg_status read_processors(reader *r, const tgi_json *object)
                         "avx512",
                         r->what);
     (void)tgi_json_bool(tgi_json_get(object, "bf16"), &bf16);
-    m->bf16 = bf16 && m->isa == TG_ISA_AVX512;
+    m->bf16 = bf16 && m->isa == TGI_ISA_AVX512;
     return TG_OK;
 }
 

@@ -54,17 +54,17 @@ typedef struct row_rule {
 } row_rule;
 
 static const tg_option table[TGI_OPT_COUNT] = {
-#define TG_OPT(id, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)       \
+#define TGI_OPT(id, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)      \
     {name, alias, arg, fallback, verbs, help},
 #include "engine/settings/opts_list.h"
-#undef TG_OPT
+#undef TGI_OPT
 };
 
 static const row_rule rules[TGI_OPT_COUNT] = {
-#define TG_OPT(id, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)       \
+#define TGI_OPT(id, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)      \
     {lo, hi, choices, rule, keep},
 #include "engine/settings/opts_list.h"
-#undef TG_OPT
+#undef TGI_OPT
 };
 
 const tg_option *tg_option_table(size_t *n)

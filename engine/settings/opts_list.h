@@ -1,7 +1,7 @@
 /* opts_list.h - every option of tegula, one row each: the command-line parser, --help, job-file
- * keys and the manual page all come from here. Included with TG_OPT(...) defined; no guard.
+ * keys and the manual page all come from here. Included with TGI_OPT(...) defined; no guard.
  *
- *   TG_OPT(ID, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)
+ *   TGI_OPT(ID, name, alias, arg, fallback, verbs, rule, lo, hi, choices, keep, help)
  *
  *   arg       what follows on the command line; NULL for a switch; "[=FILE]": only behind '='
  *   fallback  the default as text; NULL when there is none or the engine works it out (the help
@@ -13,244 +13,250 @@
  *             hold it; 2: part of one job, in job files only: it names a file or a place in
  *             one image. The verb preset has both: save takes rows with 1, auto plans a job
  */
-#define TG_JOB_ "plan run verify preview"
-#define TG_SET_ "plan run verify preview preset"
-#define TG_EST_ " estimate"
-#define TG_PRECISIONS_ "auto|fp32|fp16|bf16|O1|O2" /* tgi_precision in this order */
+#define TGI_JOB_ "plan run verify preview"
+#define TGI_SET_ "plan run verify preview preset"
+#define TGI_EST_ " estimate"
+#define TGI_PRECISIONS_ "auto|fp32|fp16|bf16|O1|O2" /* tgi_precision in this order */
 
-TG_OPT(MODEL, "model", "m", "FILE", NULL, TG_JOB_ " preset" TG_EST_, RULE_TEXT, 0, 0, NULL, 2,
-       "the network, an ONNX file")
-TG_OPT(INPUT, "input", NULL, "FILE", NULL, TG_JOB_ " preset copy plot", RULE_TEXT, 0, 0, NULL,
-       2,
-       "the image (TIFF, PNG, JPEG) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as "
-       "one stack; "
-       "usually given without --input")
-TG_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TG_JOB_ " preset", RULE_TENSOR, 0,
-       0, NULL, 2, "one .npy per network input, repeatable; --input NAME=FILE says the same")
-TG_OPT(
+TGI_OPT(MODEL, "model", "m", "FILE", NULL, TGI_JOB_ " preset" TGI_EST_, RULE_TEXT, 0, 0, NULL,
+        2, "the network, an ONNX file")
+TGI_OPT(INPUT, "input", NULL, "FILE", NULL, TGI_JOB_ " preset copy plot", RULE_TEXT, 0, 0, NULL,
+        2,
+        "the image (TIFF, PNG, JPEG) or array (.npy), or a folder, 'a*.tif' or img_%05d.tif as "
+        "one stack; "
+        "usually given without --input")
+TGI_OPT(INPUT_TENSOR, "input-tensor", NULL, "NAME=FILE", NULL, TGI_JOB_ " preset", RULE_TENSOR,
+        0, 0, NULL, 2,
+        "one .npy per network input, repeatable; --input NAME=FILE says the same")
+TGI_OPT(
     OUTPUT, "output", "o", "FILE", NULL, "plan run preview copy plot preset", RULE_TEXT, 0, 0,
     NULL, 2,
     "what to write: .tif or .npy, .png or .jpg for a single plane (preview: .png, plot: .svg "
     "or .png), DIR/ for several network outputs")
-TG_OPT(
-    RAM, "ram", NULL, "SIZE", NULL, TG_SET_ " copy" TG_EST_, RULE_RAM, 0, 0, NULL, 1,
+TGI_OPT(
+    RAM, "ram", NULL, "SIZE", NULL, TGI_SET_ " copy" TGI_EST_, RULE_RAM, 0, 0, NULL, 1,
     "memory budget: 1GiB, 800MiB or 80% of what is free (default: what is free less a margin)")
-TG_OPT(
-    TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TG_SET_, RULE_TILE, 0, 0, NULL, 1,
+TGI_OPT(
+    TILE, "tile", "chunk-size", "auto|N|HxW|DxHxW", "auto", TGI_SET_, RULE_TILE, 0, 0, NULL, 1,
     "largest strip computed at once, in output pixels; too large is refused with the largest "
     "that fits")
-TG_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TG_JOB_ " preset copy", RULE_ROI, 0, 0,
-       NULL, 2, "only this box, half open, in pixels; y0:y1,x0:x1 and empty bounds are fine")
-TG_OPT(PLANES, "planes", NULL, "LIST", NULL, TG_JOB_ " preset copy", RULE_PLANES, 0, 0, NULL, 2,
-       "only these planes of a stack, numbered from 0 in file order: 0,2,5-9 or 10- (default: "
-       "all)")
-TG_OPT(
-    AXES, "axes", NULL, "ORDER", NULL, TG_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
+TGI_OPT(ROI, "roi", NULL, "z0:z1,y0:y1,x0:x1", NULL, TGI_JOB_ " preset copy", RULE_ROI, 0, 0,
+        NULL, 2, "only this box, half open, in pixels; y0:y1,x0:x1 and empty bounds are fine")
+TGI_OPT(PLANES, "planes", NULL, "LIST", NULL, TGI_JOB_ " preset copy", RULE_PLANES, 0, 0, NULL,
+        2,
+        "only these planes of a stack, numbered from 0 in file order: 0,2,5-9 or 10- (default: "
+        "all)")
+TGI_OPT(
+    AXES, "axes", NULL, "ORDER", NULL, TGI_SET_ " copy", RULE_AXES, 0, 0, NULL, 1,
     "meaning of the image's axes, outermost first, such as TZCYX (default: what the file says)")
-TG_OPT(SERIES, "series", NULL, "N", NULL, TG_JOB_ " preset copy", RULE_INT, 0, 4095, NULL, 2,
-       "which image of a file that holds several, from 0; info lists them (default: the first)")
-TG_OPT(LEVEL, "level", NULL, "N", "0", TG_SET_ " copy", RULE_INT, 0, 15, NULL, 1,
-       "resolution level of a pyramid; 0 is full size")
-TG_OPT(
-    KEY_Z, "z", NULL, "REGEX", NULL, TG_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+TGI_OPT(
+    SERIES, "series", NULL, "N", NULL, TGI_JOB_ " preset copy", RULE_INT, 0, 4095, NULL, 2,
+    "which image of a file that holds several, from 0; info lists them (default: the first)")
+TGI_OPT(LEVEL, "level", NULL, "N", "0", TGI_SET_ " copy", RULE_INT, 0, 15, NULL, 1,
+        "resolution level of a pyramid; 0 is full size")
+TGI_OPT(
+    KEY_Z, "z", NULL, "REGEX", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
     "of many files: where a name says its place along Z, as the group of an extended regular "
     "expression: 'z(\\d+)'")
-TG_OPT(KEY_C, "c", NULL, "REGEX", NULL, TG_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
-       "the same for channels, which may have names: '_(DAPI|GFP)'")
-TG_OPT(KEY_T, "t", NULL, "REGEX", NULL, TG_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
-       "the same for time")
-TG_OPT(NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,
-       TG_SET_, RULE_NORMALIZE, 0, 0, NULL, 1,
-       "map pixels to what the network expects, with statistics of the whole image; scale is "
-       "x*a+b, a may be 1/255 (default: the descriptor's, else none)")
-TG_OPT(STATS, "stats", NULL, "FILE", NULL, TG_JOB_ " preset", RULE_TEXT, 0, 0, NULL, 2,
-       "save the statistics of --normalize there, or use them when the file exists")
-TG_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TG_JOB_ " preset", RULE_TEXT, 0, 0, NULL,
-       2,
-       "what the network expects and gives (default: MODEL with .json for .onnx, when there)")
-TG_OPT(
-    DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TG_SET_ " copy" TG_EST_, RULE_DTYPE,
+TGI_OPT(KEY_C, "c", NULL, "REGEX", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+        "the same for channels, which may have names: '_(DAPI|GFP)'")
+TGI_OPT(KEY_T, "t", NULL, "REGEX", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL, 1,
+        "the same for time")
+TGI_OPT(NORMALIZE, "normalize", NULL, "none|scale:a,b|minmax|percentile:lo,hi|zscore", NULL,
+        TGI_SET_, RULE_NORMALIZE, 0, 0, NULL, 1,
+        "map pixels to what the network expects, with statistics of the whole image; scale is "
+        "x*a+b, a may be 1/255 (default: the descriptor's, else none)")
+TGI_OPT(STATS, "stats", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL, 2,
+        "save the statistics of --normalize there, or use them when the file exists")
+TGI_OPT(DESCRIPTOR, "descriptor", NULL, "FILE", NULL, TGI_JOB_ " preset", RULE_TEXT, 0, 0, NULL,
+        2,
+        "what the network expects and gives (default: MODEL with .json for .onnx, when there)")
+TGI_OPT(
+    DTYPE, "dtype", NULL, "same|float32|uint8|...", NULL, TGI_SET_ " copy" TGI_EST_, RULE_DTYPE,
     0, 0, NULL, 1,
     "element type of the output; integers are rounded half to even and clipped (default: the "
     "descriptor's, else float32; copy: same); estimate: of the data set's pixels (float32)")
-TG_OPT(LABELS, "labels", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
-       "of a network whose channels are classes write the number of the largest, from 0, as "
-       "uint8 (of more than 256: uint16) instead of the channels")
-TG_OPT(
+TGI_OPT(LABELS, "labels", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
+        "of a network whose channels are classes write the number of the largest, from 0, as "
+        "uint8 (of more than 256: uint16) instead of the channels")
+TGI_OPT(
     COMPRESS, "compress", NULL, "none|deflate|zstd|lzw", "none", "plan run copy preset",
     RULE_COMPRESS, 0, 0, NULL, 1,
     "compression of a TIFF output, with an optional level as in zstd:3; without one zstd takes "
     "1 and deflate 6")
-TG_OPT(
+TGI_OPT(
     FORMAT, "format", NULL, "imagej", NULL, "plan run copy preset", RULE_CHOICE, 0, 0,
     "auto|imagej", 1,
     "a TIFF stack as ImageJ and Fiji keep it: not compressed, at most 4 GiB, of uint8, uint16, "
     "int16 or float32 (default: what the name says; TIFF is OME-TIFF)")
-TG_OPT(PYRAMID, "pyramid", NULL, "mean|nearest", NULL, "plan run copy preset", RULE_CHOICE, 0,
-       0, "none|mean|nearest", 1,
-       "also write smaller levels of a TIFF output, each half the one above it: means of 2x2 "
-       "pixels, or for labels the first of them (default: none)")
-TG_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TG_SET_, RULE_CHOICE, 0, 0,
-       "reflect|edge|zero", 1,
-       "how pixels beyond the border are made, for --same-size and to fill up to a size the "
-       "network accepts; the output is cropped back")
-TG_OPT(
-    SAME_SIZE, "same-size", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
+TGI_OPT(PYRAMID, "pyramid", NULL, "mean|nearest", NULL, "plan run copy preset", RULE_CHOICE, 0,
+        0, "none|mean|nearest", 1,
+        "also write smaller levels of a TIFF output, each half the one above it: means of 2x2 "
+        "pixels, or for labels the first of them (default: none)")
+TGI_OPT(PAD, "pad", NULL, "reflect|edge|zero", "reflect", TGI_SET_, RULE_CHOICE, 0, 0,
+        "reflect|edge|zero", 1,
+        "how pixels beyond the border are made, for --same-size and to fill up to a size the "
+        "network accepts; the output is cropped back")
+TGI_OPT(
+    SAME_SIZE, "same-size", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
     "pad so that a network which shrinks its input gives the input's size (default for images)")
-TG_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
-       "keep the size the network gives (default for .npy)")
-TG_OPT(EXACT, "exact", NULL, NULL, NULL, TG_SET_, RULE_SWITCH, 0, 0, NULL, 1,
-       "direct convolution only: no transform that trades a little accuracy for speed")
-TG_OPT(
-    PRECISION, "precision", NULL, "auto|fp32|fp16|bf16|O1|O2", "auto", TG_SET_ TG_EST_,
-    RULE_CHOICE, 0, 0, TG_PRECISIONS_, 1,
+TGI_OPT(RAW_SIZE, "raw-size", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
+        "keep the size the network gives (default for .npy)")
+TGI_OPT(EXACT, "exact", NULL, NULL, NULL, TGI_SET_, RULE_SWITCH, 0, 0, NULL, 1,
+        "direct convolution only: no transform that trades a little accuracy for speed")
+TGI_OPT(
+    PRECISION, "precision", NULL, "auto|fp32|fp16|bf16|O1|O2", "auto", TGI_SET_ TGI_EST_,
+    RULE_CHOICE, 0, 0, TGI_PRECISIONS_, 1,
     "numbers that convolutions multiply: auto is fp32 on the processor, and on a GPU fp16 "
     "where that is measured to be faster, unless the descriptor forbids it. bf16, where that "
     "is faster, halves their weights and errs by some 3e-3 relative (sums and images stay "
     "float32; needs AVX512_BF16); on a GPU, from compute capability 8.0 on, activations are "
     "bf16 too. O1 and O2, for estimate training: autocast, and half weights beside a float32 "
     "copy")
-TG_OPT(
+TGI_OPT(
     TF32, "tf32", NULL, NULL, NULL, "plan run verify preset", RULE_SWITCH, 0, 0, NULL, 1,
     "on a GPU from compute capability 8.0 on, in fp32: convolutions and products of "
     "matrices may multiply numbers rounded to 10 bits (TF32), which errs as fp16 does, by 1e-3 "
     "to 4e-3 relative; sums stay float32")
-TG_OPT(NO_CUBLAS, "no-cublas", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL, 1,
-       "on a GPU: products of matrices by tegula's own kernels alone. Without it cuBLASLt is "
-       "opened where it is installed, computes the same as measured, the memory that it takes "
-       "fits and the plan gains by it")
-TG_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto", "plan run verify preset",
-       RULE_DEVICE, 0, 0, NULL, 1,
-       "what computes the network: auto is a GPU where there is one that can, else the "
-       "processor; with cuda there is no way back to it")
-TG_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "plan run verify preset" TG_EST_, RULE_VRAM, 0,
-       0, NULL, 1,
-       "budget of the GPU's memory, driver and libraries included: 4GiB, or 80% of what is "
-       "free (default: what is free less a margin); estimate: memory of each GPU, 16GiB or "
-       "16GiB,24GiB")
-TG_OPT(THREADS, "threads", NULL, "N", "auto", TG_SET_ " copy" TG_EST_, RULE_THREADS, 1, 1024,
-       NULL, 1, "compute threads; auto is one per processor this process may use")
-TG_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TG_SET_, RULE_CHOICE, 0, 0,
-       "auto|portable|avx2|avx512", 1,
-       "instruction set; results of different sets differ in the last bits")
-TG_OPT(IO, "io", NULL, "auto|map|read", "auto", TG_SET_ " copy", RULE_CHOICE, 0, 0,
-       "auto|map|read", 1,
-       "has no effect any more: inputs are read, never mapped; kept for older job files")
-TG_OPT(
+TGI_OPT(NO_CUBLAS, "no-cublas", NULL, NULL, NULL, "plan run preset", RULE_SWITCH, 0, 0, NULL, 1,
+        "on a GPU: products of matrices by tegula's own kernels alone. Without it cuBLASLt is "
+        "opened where it is installed, computes the same as measured, the memory that it takes "
+        "fits and the plan gains by it")
+TGI_OPT(DEVICE, "device", NULL, "auto|cpu|cuda|cuda:N", "auto", "plan run verify preset",
+        RULE_DEVICE, 0, 0, NULL, 1,
+        "what computes the network: auto is a GPU where there is one that can, else the "
+        "processor; with cuda there is no way back to it")
+TGI_OPT(VRAM, "vram", NULL, "SIZE[,SIZE]", NULL, "plan run verify preset" TGI_EST_, RULE_VRAM,
+        0, 0, NULL, 1,
+        "budget of the GPU's memory, driver and libraries included: 4GiB, or 80% of what is "
+        "free (default: what is free less a margin); estimate: memory of each GPU, 16GiB or "
+        "16GiB,24GiB")
+TGI_OPT(THREADS, "threads", NULL, "N", "auto", TGI_SET_ " copy" TGI_EST_, RULE_THREADS, 1, 1024,
+        NULL, 1, "compute threads; auto is one per processor this process may use")
+TGI_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TGI_SET_, RULE_CHOICE, 0, 0,
+        "auto|portable|avx2|avx512", 1,
+        "instruction set; results of different sets differ in the last bits")
+TGI_OPT(IO, "io", NULL, "auto|map|read", "auto", TGI_SET_ " copy", RULE_CHOICE, 0, 0,
+        "auto|map|read", 1,
+        "has no effect any more: inputs are read, never mapped; kept for older job files")
+TGI_OPT(
     ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill", "stop", "plan run copy preset", RULE_CHOICE,
     0, 0, "stop|fill", 1,
     "what to do with a strip or tile of the input that cannot be decoded; fill: it counts as "
     "zeros, OUT.errors.json lists it, and the exit code of the finished output is 65")
-TG_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
-       "folder for a temporary file: an input whose large compressed blocks would be decoded "
-       "again and again is decoded once into it (default: none)")
-TG_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
-       "centre of the crop; y,x is fine (default: the densest place)")
-TG_OPT(
+TGI_OPT(SCRATCH, "scratch", NULL, "DIR", NULL, "plan run preset", RULE_TEXT, 0, 0, NULL, 1,
+        "folder for a temporary file: an input whose large compressed blocks would be decoded "
+        "again and again is decoded once into it (default: none)")
+TGI_OPT(AT, "at", NULL, "z,y,x", NULL, "preview", RULE_AT, 0, 0, NULL, 2,
+        "centre of the crop; y,x is fine (default: the densest place)")
+TGI_OPT(
     KIND, "kind", NULL, "images|text|vqa", NULL, "estimate", RULE_CHOICE, 0, 0,
     "images|text|vqa", 0,
     "data: what a sample is; vqa has an image, a question and an answer (default: images; of "
     "a list vqa)")
-TG_OPT(
+TGI_OPT(
     SAMPLES, "samples", NULL, "N", NULL, "estimate mem", RULE_INT, 1, 1000000000000, NULL, 0,
     "estimate data: how many there are (default: what the files named hold); mem: end --watch "
     "after so many (default: never)")
-TG_OPT(SIZE, "size", NULL, "HxW[xC]", NULL, "estimate", RULE_DIMS, 0, 0, NULL, 0,
-       "pixels and channels of a sample (default: 224x224x3; of a model what it declares)")
-TG_OPT(PRELOAD, "preload", NULL, "yes|no", "yes", "estimate", RULE_CHOICE, 0, 0, "yes|no", 0,
-       "data vqa: whether images are in memory, or read from disk when they are needed")
-TG_OPT(LENGTH, "length", NULL, "N", "128", "estimate", RULE_INT, 0, 1000000000, NULL, 0,
-       "data text, batch: tokens of a sample; batch: 0 for none")
-TG_OPT(QUESTION_LENGTH, "question-length", NULL, "N", "32", "estimate", RULE_INT, 1, 1000000000,
-       NULL, 0, "data vqa: tokens of a question")
-TG_OPT(ANSWER_LENGTH, "answer-length", NULL, "N", "32", "estimate", RULE_INT, 1, 1000000000,
-       NULL, 0, "data vqa: tokens of an answer")
-TG_OPT(TOKEN_DTYPE, "token-dtype", NULL, "int64|int32|...", "int64", "estimate", RULE_DTYPE, 0,
-       0, NULL, 0, "data: element type of tokens")
-TG_OPT(METADATA, "metadata", NULL, "SIZE", "1KiB", "estimate", RULE_SIZE, 0, 0, NULL, 0,
-       "data vqa: names, ids and the like of a sample")
-TG_OPT(PARAMS, "params", NULL, "N", NULL, "estimate", RULE_PARAMS, 0, 0, NULL, 0,
-       "batch: parameters of the model: 110M, 1.3B or all digits")
-TG_OPT(HIDDEN, "hidden", NULL, "N", "768", "estimate", RULE_INT, 1, 1000000, NULL, 0,
-       "batch: width of a token's embedding")
-TG_OPT(GPU, "gpu", NULL, "NAME[,NAME]", NULL, "estimate", RULE_TEXT, 0, 0, NULL, 0,
-       "GPUs of configs/gpus.json by name, such as \"RTX 4090\" or rtx4090; gpu: the one there "
-       "is, to name the next worth having")
-TG_OPT(BATCH, "batch", NULL, "N", "1", "estimate", RULE_INT, 1, 1000000, NULL, 0,
-       "training: samples of one pass")
-TG_OPT(ACCUMULATION, "accumulation", NULL, "N", "1", "estimate", RULE_INT, 1, 1000000, NULL, 0,
-       "training: passes whose gradients are added before a step")
-TG_OPT(CHECKPOINTING, "checkpointing", NULL, NULL, NULL, "estimate", RULE_SWITCH, 0, 0, NULL, 0,
-       "training: keep the borders of segments only and compute the rest again")
-TG_OPT(OPTIMIZER, "optimizer", NULL, "adam|adamw|sgd|...", "adam", "estimate", RULE_CHOICE, 0,
-       0, "adam|adamw|sgd|momentum|rmsprop|adagrad|amsgrad", 0,
-       "training: adam, adamw, sgd, momentum, rmsprop, adagrad or amsgrad")
-TG_OPT(LOSS_SCALE, "loss-scale", NULL, "dynamic|none|X", NULL, "estimate", RULE_LOSS_SCALE, 0,
-       0, NULL, 0,
-       "training: factor of the loss in half precision (default: dynamic for O1 and O2, else "
-       "none)")
-TG_OPT(DEADLINE, "deadline", NULL, "TIME", NULL, "estimate", RULE_DURATION, 0, 0, NULL, 0,
-       "gpu: name the least GPU that is done in time: 90s, 45m or 24h")
-TG_OPT(EFFICIENCY, "efficiency", NULL, "PERCENT", "50%", "estimate", RULE_SHARE, 0, 0, NULL, 0,
-       "gpu: share of a GPU's roofline that is reached, an assumption")
-TG_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0, NULL, 0,
-       "gpu: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
-TG_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
-       "write the memory in use over time as CSV (docs/tracker.md); a run that goes on appends")
-TG_OPT(LOG_INTERVAL, "log-interval", NULL, "TIME|Nu", NULL, "run verify", RULE_INTERVAL, 0, 0,
-       NULL, 0,
-       "time between the lines of --log, such as 500ms or 2s, or 10u: a line every ten updates "
-       "(default: 100ms)")
-TG_OPT(PLOT, "plot", NULL, "[=FILE]", NULL, "run verify", RULE_PICTURE, 0, 0, NULL, 0,
-       "at the end draw the memory in use as FILE.svg or FILE.png (alone: OUT.memory.svg); "
-       "without --log its numbers go to OUT.memory.csv")
-TG_OPT(THEME, "theme", NULL, "auto|light|dark", "auto", "plot", RULE_CHOICE, 0, 0,
-       "auto|light|dark", 0,
-       "colours of the picture; auto: as whoever looks at an SVG prefers, light for a PNG")
-TG_OPT(TRACE, "trace", NULL, "FILE", NULL, TG_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 0,
-       "write every allocation, with its begin, end, size, tag and place in the source, as "
-       "JSON")
-TG_OPT(WATCH, "watch", NULL, "TIME", NULL, "mem", RULE_DURATION, 0, 0, NULL, 0,
-       "again every 500ms, 1s, 2m, until stopped: a line each, or with --json an event")
-TG_OPT(CSV, "csv", NULL, "FILE", NULL, "mem", RULE_TEXT, 0, 0, NULL, 0,
-       "append a row for each sample; a file that is there must have the same columns")
-TG_OPT(REQUIRE, "require", NULL, "SIZE", NULL, "mem", RULE_SIZE, 0, 0, NULL, 0,
-       "end with 71 and a warning when less memory than this is free: 10GiB")
-TG_OPT(REQUIRE_VRAM, "require-vram", NULL, "SIZE", NULL, "mem", RULE_SIZE, 0, 0, NULL, 0,
-       "the same for the memory of one GPU, the one with most free")
-TG_OPT(
+TGI_OPT(SIZE, "size", NULL, "HxW[xC]", NULL, "estimate", RULE_DIMS, 0, 0, NULL, 0,
+        "pixels and channels of a sample (default: 224x224x3; of a model what it declares)")
+TGI_OPT(PRELOAD, "preload", NULL, "yes|no", "yes", "estimate", RULE_CHOICE, 0, 0, "yes|no", 0,
+        "data vqa: whether images are in memory, or read from disk when they are needed")
+TGI_OPT(LENGTH, "length", NULL, "N", "128", "estimate", RULE_INT, 0, 1000000000, NULL, 0,
+        "data text, batch: tokens of a sample; batch: 0 for none")
+TGI_OPT(QUESTION_LENGTH, "question-length", NULL, "N", "32", "estimate", RULE_INT, 1,
+        1000000000, NULL, 0, "data vqa: tokens of a question")
+TGI_OPT(ANSWER_LENGTH, "answer-length", NULL, "N", "32", "estimate", RULE_INT, 1, 1000000000,
+        NULL, 0, "data vqa: tokens of an answer")
+TGI_OPT(TOKEN_DTYPE, "token-dtype", NULL, "int64|int32|...", "int64", "estimate", RULE_DTYPE, 0,
+        0, NULL, 0, "data: element type of tokens")
+TGI_OPT(METADATA, "metadata", NULL, "SIZE", "1KiB", "estimate", RULE_SIZE, 0, 0, NULL, 0,
+        "data vqa: names, ids and the like of a sample")
+TGI_OPT(PARAMS, "params", NULL, "N", NULL, "estimate", RULE_PARAMS, 0, 0, NULL, 0,
+        "batch: parameters of the model: 110M, 1.3B or all digits")
+TGI_OPT(HIDDEN, "hidden", NULL, "N", "768", "estimate", RULE_INT, 1, 1000000, NULL, 0,
+        "batch: width of a token's embedding")
+TGI_OPT(
+    GPU, "gpu", NULL, "NAME[,NAME]", NULL, "estimate", RULE_TEXT, 0, 0, NULL, 0,
+    "GPUs of configs/gpus.json by name, such as \"RTX 4090\" or rtx4090; gpu: the one there "
+    "is, to name the next worth having")
+TGI_OPT(BATCH, "batch", NULL, "N", "1", "estimate", RULE_INT, 1, 1000000, NULL, 0,
+        "training: samples of one pass")
+TGI_OPT(ACCUMULATION, "accumulation", NULL, "N", "1", "estimate", RULE_INT, 1, 1000000, NULL, 0,
+        "training: passes whose gradients are added before a step")
+TGI_OPT(CHECKPOINTING, "checkpointing", NULL, NULL, NULL, "estimate", RULE_SWITCH, 0, 0, NULL,
+        0, "training: keep the borders of segments only and compute the rest again")
+TGI_OPT(OPTIMIZER, "optimizer", NULL, "adam|adamw|sgd|...", "adam", "estimate", RULE_CHOICE, 0,
+        0, "adam|adamw|sgd|momentum|rmsprop|adagrad|amsgrad", 0,
+        "training: adam, adamw, sgd, momentum, rmsprop, adagrad or amsgrad")
+TGI_OPT(LOSS_SCALE, "loss-scale", NULL, "dynamic|none|X", NULL, "estimate", RULE_LOSS_SCALE, 0,
+        0, NULL, 0,
+        "training: factor of the loss in half precision (default: dynamic for O1 and O2, else "
+        "none)")
+TGI_OPT(DEADLINE, "deadline", NULL, "TIME", NULL, "estimate", RULE_DURATION, 0, 0, NULL, 0,
+        "gpu: name the least GPU that is done in time: 90s, 45m or 24h")
+TGI_OPT(EFFICIENCY, "efficiency", NULL, "PERCENT", "50%", "estimate", RULE_SHARE, 0, 0, NULL, 0,
+        "gpu: share of a GPU's roofline that is reached, an assumption")
+TGI_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0, NULL, 0,
+        "gpu: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
+TGI_OPT(
+    LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
+    "write the memory in use over time as CSV (docs/tracker.md); a run that goes on appends")
+TGI_OPT(
+    LOG_INTERVAL, "log-interval", NULL, "TIME|Nu", NULL, "run verify", RULE_INTERVAL, 0, 0,
+    NULL, 0,
+    "time between the lines of --log, such as 500ms or 2s, or 10u: a line every ten updates "
+    "(default: 100ms)")
+TGI_OPT(PLOT, "plot", NULL, "[=FILE]", NULL, "run verify", RULE_PICTURE, 0, 0, NULL, 0,
+        "at the end draw the memory in use as FILE.svg or FILE.png (alone: OUT.memory.svg); "
+        "without --log its numbers go to OUT.memory.csv")
+TGI_OPT(THEME, "theme", NULL, "auto|light|dark", "auto", "plot", RULE_CHOICE, 0, 0,
+        "auto|light|dark", 0,
+        "colours of the picture; auto: as whoever looks at an SVG prefers, light for a PNG")
+TGI_OPT(TRACE, "trace", NULL, "FILE", NULL, TGI_JOB_ " copy", RULE_TEXT, 0, 0, NULL, 0,
+        "write every allocation, with its begin, end, size, tag and place in the source, as "
+        "JSON")
+TGI_OPT(WATCH, "watch", NULL, "TIME", NULL, "mem", RULE_DURATION, 0, 0, NULL, 0,
+        "again every 500ms, 1s, 2m, until stopped: a line each, or with --json an event")
+TGI_OPT(CSV, "csv", NULL, "FILE", NULL, "mem", RULE_TEXT, 0, 0, NULL, 0,
+        "append a row for each sample; a file that is there must have the same columns")
+TGI_OPT(REQUIRE, "require", NULL, "SIZE", NULL, "mem", RULE_SIZE, 0, 0, NULL, 0,
+        "end with 71 and a warning when less memory than this is free: 10GiB")
+TGI_OPT(REQUIRE_VRAM, "require-vram", NULL, "SIZE", NULL, "mem", RULE_SIZE, 0, 0, NULL, 0,
+        "the same for the memory of one GPU, the one with most free")
+TGI_OPT(
     ROOT, "root", NULL, "DIR", NULL, "mem doctor", RULE_TEXT, 0, 0, NULL, 0,
     "read /proc and /sys below this folder, such as /host where a container sees the machine "
     "(default: /)")
-TG_OPT(CONFIG, "config", NULL, "FILE", NULL, TG_SET_ " copy", RULE_TEXT, 0, 0, NULL, 0,
-       "read options from this job file; the command line wins")
-TG_OPT(
-    MACHINE, "machine", NULL, "FILE", NULL, "plan preset" TG_EST_, RULE_TEXT, 0, 0, NULL, 0,
+TGI_OPT(CONFIG, "config", NULL, "FILE", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0, NULL, 0,
+        "read options from this job file; the command line wins")
+TGI_OPT(
+    MACHINE, "machine", NULL, "FILE", NULL, "plan preset" TGI_EST_, RULE_TEXT, 0, 0, NULL, 0,
     "for the machine of this file, which tegula mem --json printed there, instead of the one "
     "this is")
-TG_OPT(
-    PRESET, "preset", NULL, "NAME|FILE", NULL, TG_SET_ " copy", RULE_PRESET, 0, 0, NULL, 0,
+TGI_OPT(
+    PRESET, "preset", NULL, "NAME|FILE", NULL, TGI_SET_ " copy", RULE_PRESET, 0, 0, NULL, 0,
     "start from the settings of this preset, which tegula preset list names, or of a file; a "
     "job file and the command line win")
-TG_OPT(ABOUT, "about", NULL, "TEXT", NULL, "preset", RULE_TEXT, 0, 0, NULL, 0,
-       "save: the sentence that tegula preset list shows (default: the settings)")
-TG_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,
-       "write every setting, resolved, as a job file for --config")
-TG_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
-       "also show which plans were rejected, and why")
-TG_OPT(
+TGI_OPT(ABOUT, "about", NULL, "TEXT", NULL, "preset", RULE_TEXT, 0, 0, NULL, 0,
+        "save: the sentence that tegula preset list shows (default: the settings)")
+TGI_OPT(SAVE, "save", NULL, "FILE", NULL, "plan run", RULE_TEXT, 0, 0, NULL, 0,
+        "write every setting, resolved, as a job file for --config")
+TGI_OPT(WHY, "why", NULL, NULL, NULL, "plan", RULE_SWITCH, 0, 0, NULL, 0,
+        "also show which plans were rejected, and why")
+TGI_OPT(
     YES, "yes", "y", NULL, NULL, "plan run verify preview copy preset plot", RULE_SWITCH, 0, 0,
     NULL, 0,
     "overwrite an output that is finished, or that another job left unfinished, a preset, and "
     "what --log, --plot, --trace or --save name")
-TG_OPT(JSON, "json", NULL, NULL, NULL,
-       TG_SET_ " copy info calibrate version mem doctor plot" TG_EST_, RULE_SWITCH, 0, 0, NULL,
-       0, "results as one JSON object per line on stdout")
-TG_OPT(QUIET, "quiet", "q", NULL, NULL, TG_SET_ " copy info calibrate mem plot" TG_EST_,
-       RULE_SWITCH, 0, 0, NULL, 0, "no progress and no closing line; warnings and errors stay")
-TG_OPT(VERBOSE, "verbose", "v", NULL, NULL, TG_JOB_ " copy info plot" TG_EST_, RULE_SWITCH, 0,
-       0, NULL, 0, "say what is being done; twice: everything")
+TGI_OPT(JSON, "json", NULL, NULL, NULL,
+        TGI_SET_ " copy info calibrate version mem doctor plot" TGI_EST_, RULE_SWITCH, 0, 0,
+        NULL, 0, "results as one JSON object per line on stdout")
+TGI_OPT(QUIET, "quiet", "q", NULL, NULL, TGI_SET_ " copy info calibrate mem plot" TGI_EST_,
+        RULE_SWITCH, 0, 0, NULL, 0, "no progress and no closing line; warnings and errors stay")
+TGI_OPT(VERBOSE, "verbose", "v", NULL, NULL, TGI_JOB_ " copy info plot" TGI_EST_, RULE_SWITCH,
+        0, 0, NULL, 0, "say what is being done; twice: everything")
 
-#undef TG_JOB_
-#undef TG_SET_
-#undef TG_EST_
+#undef TGI_JOB_
+#undef TGI_SET_
+#undef TGI_EST_

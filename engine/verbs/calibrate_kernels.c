@@ -37,7 +37,7 @@
 /* ---- The network ------------------------------------------------------------------------- */
 
 typedef struct draft {
-    tg_graph *g;
+    tgi_graph *g;
     tg_status st;
     tgi_err *err;
     int n; /* values named so far */
@@ -55,7 +55,7 @@ static int new_value(draft *d)
 
 /* Small numbers of both signs: sums stay near 1 through the network, so that no kernel meets
  * infinities or denormals. */
-static int weights(draft *d, const tg_desc *desc, float scale)
+static int weights(draft *d, const tgi_desc *desc, float scale)
 {
     char name[16];
     int64_t n = 0;
@@ -80,14 +80,14 @@ static int weights(draft *d, const tg_desc *desc, float scale)
 
 static void *add(draft *d, const char *op, int n_src, const int *src, int *out)
 {
-    tg_node *node = NULL;
+    tgi_node *node = NULL;
     *out = new_value(d);
     if (d->st == TG_OK)
         d->st = tgi_graph_add_node(d->g, op, op, n_src, src, 1, out, &node, d->err);
     return node ? node->attrs : NULL;
 }
 
-static void fill(tg_ints *list, int n, int64_t v)
+static void fill(tgi_ints *list, int n, int64_t v)
 {
     list->n = n;
     for (int i = 0; i < n; i++)
@@ -96,7 +96,7 @@ static void fill(tg_ints *list, int n, int64_t v)
 
 static int conv(draft *d, int from, int64_t ci, int64_t co, int64_t k, int64_t groups)
 {
-    const tg_desc w = {TG_DTYPE_F32, 4, {co, ci / groups, k, k}};
+    const tgi_desc w = {TG_DTYPE_F32, 4, {co, ci / groups, k, k}};
     const int64_t taps = w.dim[1] * k * k;
     const float fan = (float)taps;
     const int src[2] = {from, weights(d, &w, 3.0f / fan)};
@@ -112,7 +112,7 @@ static int conv(draft *d, int from, int64_t ci, int64_t co, int64_t k, int64_t g
 
 static int transposed(draft *d, int from, int64_t ci, int64_t co)
 {
-    const tg_desc w = {TG_DTYPE_F32, 4, {ci, co, 2, 2}};
+    const tgi_desc w = {TG_DTYPE_F32, 4, {ci, co, 2, 2}};
     const int src[2] = {from, weights(d, &w, 3.0f / (float)ci)};
     int out;
     conv_attrs *a = add(d, "ConvTranspose", 2, src, &out);
@@ -152,7 +152,7 @@ static int joined(draft *d, int a, int b)
     return out;
 }
 
-static tg_status make_graph(tg_graph **out, tgi_err *err)
+static tg_status make_graph(tgi_graph **out, tgi_err *err)
 {
     static const int64_t dims[4] = {1, 1, -1, -1};
     draft d = {.err = err};
@@ -170,7 +170,7 @@ static tg_status make_graph(tg_graph **out, tgi_err *err)
     if (d.st == TG_OK)
         d.st = tgi_graph_add_output(d.g, v, err);
     if (d.st == TG_OK)
-        d.st = tgi_graph_finish(d.g, TG_GRAPH_NO_FUSE, err);
+        d.st = tgi_graph_finish(d.g, TGI_GRAPH_NO_FUSE, err);
     if (d.st != TG_OK)
         tgi_graph_free(&d.g);
     else
@@ -181,13 +181,13 @@ static tg_status make_graph(tg_graph **out, tgi_err *err)
 /* ---- Running it -------------------------------------------------------------------------- */
 
 typedef struct bench {
-    tg_net *net;
-    tg_stages *stages;
-    tg_tiling tiling;
-    tg_threads *pool;
-    tg_exec *exec;
+    tgi_net *net;
+    tgi_stages *stages;
+    tgi_tiling tiling;
+    tgi_threads *pool;
+    tgi_exec *exec;
     tgi_reserve *memory;
-    tg_dense_io io;
+    tgi_dense_io io;
     double *seconds; /* per node: [0] its median; then ROUNDS_MAX rounds of all nodes */
 } bench;
 
@@ -216,10 +216,10 @@ static void bench_close(bench *b)
     tgi_free(b->seconds);
 }
 
-static tg_status bench_open(bench *b, const tg_graph *g, const tg_backend *be, unsigned flags,
-                            int threads, tgi_err *err)
+static tg_status bench_open(bench *b, const tgi_graph *g, const tgi_kernel_set *be,
+                            unsigned flags, int threads, tgi_err *err)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, 1, ROWS, COLUMNS}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, 1, ROWS, COLUMNS}};
     const int64_t uncut[3] = {0, 0, 0};
     void *packed, *arena, *pixels;
     TGI_TRY(tgi_net_new(g, be, &in, flags, &b->net, err));
@@ -236,8 +236,8 @@ static tg_status bench_open(bench *b, const tg_graph *g, const tg_backend *be, u
     float *x = pixels;
     for (int i = 0; i < ROWS * COLUMNS; i++)
         x[i] = (float)(i % 251) / 250.0f;
-    b->io = (tg_dense_io){.net = b->net, .in = {x}, .out = {x + ROWS * COLUMNS}};
-    const tg_exec_io io = {&b->io, tgi_dense_load, tgi_dense_store, stop};
+    b->io = (tgi_dense_io){.net = b->net, .in = {x}, .out = {x + ROWS * COLUMNS}};
+    const tgi_exec_io io = {&b->io, tgi_dense_load, tgi_dense_store, stop};
     TGI_TRY(tgi_exec_open(&b->tiling, packed, arena, b->pool, &io, &b->exec, err));
     b->seconds = tgi_calloc(TGI_TAG_MISC, (ROUNDS_MAX + 1) * (size_t)b->stages->one.n_nodes,
                             sizeof(double));
@@ -260,7 +260,7 @@ static tg_status bench_run(bench *b, int threads, tgi_err *err)
     const double begin = tgi_seconds();
     for (int r = -1;
          rounds < 3 || (rounds < ROUNDS_MAX && tgi_seconds() - begin < ENOUGH_SECONDS); r++) {
-        tg_range core[3];
+        tgi_range core[3];
         double *now = b->seconds + (1 + (r > 0 ? r : 0)) * n;
         memset(now, 0,
                (size_t)n * sizeof *now); /* also what the first left, which touched memory */
@@ -282,10 +282,10 @@ static tg_status bench_run(bench *b, int threads, tgi_err *err)
  * of many has its arithmetic would take `compute` seconds. */
 static double speed_of_bytes(const bench *b)
 {
-    const tg_stage *one = &b->stages->one;
+    const tgi_stage *one = &b->stages->one;
     double rate = 0, bytes = 0, seconds = 0, work = 0;
     for (int k = 0; k < one->n_nodes; k++) {
-        const tg_net_node *n = tgi_stage_node(one, k);
+        const tgi_net_node *n = tgi_stage_node(one, k);
         const int64_t from = n->src[0].dim[1], to = n->dst[0].dim[1];
         if (from == 64 && to == 64 && b->seconds[k] > 0)
             rate = fmax(rate, tgi_speed_work(&b->tiling, k) / b->seconds[k]);
@@ -312,7 +312,7 @@ static void set_speed(tgi_speeds *s, const char *key, int all, double rate)
 /* Rates of one set of kernels, by key; work and seconds of equal keys are added. */
 static void collect(const bench *b, int all, tgi_speeds *s)
 {
-    const tg_stage *one = &b->stages->one;
+    const tgi_stage *one = &b->stages->one;
     const double bytes = speed_of_bytes(b);
     char key[48], other[48];
     for (int k = 0; k < one->n_nodes; k++) {
@@ -335,7 +335,7 @@ static void collect(const bench *b, int all, tgi_speeds *s)
     }
 }
 
-static tg_status measure_set(const tg_graph *g, const tg_backend *be, unsigned flags,
+static tg_status measure_set(const tgi_graph *g, const tgi_kernel_set *be, unsigned flags,
                              tgi_speeds *s, tgi_err *err)
 {
     for (int all = 0; all < 2; all++) {
@@ -353,18 +353,18 @@ static tg_status measure_set(const tg_graph *g, const tg_backend *be, unsigned f
 
 tg_status tgi_calibrate_kernels(tgi_speeds *s, tgi_err *err)
 {
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     TGI_TRY(make_graph(&g, err));
     tg_status st = TG_OK;
-    for (tg_isa isa = tgi_isa_detect(TG_ISA_COUNT);; isa = (tg_isa)(isa - 1)) {
-        const tg_backend *be = tgi_backend_for(isa);
+    for (tgi_isa isa = tgi_isa_detect(TGI_ISA_COUNT);; isa = (tgi_isa)(isa - 1)) {
+        const tgi_kernel_set *be = tgi_backend_for(isa);
         if (be && st == TG_OK)
-            st = measure_set(g, be, TG_NET_EXACT, s, err); /* direct sums */
+            st = measure_set(g, be, TGI_NET_EXACT, s, err); /* direct sums */
         if (be && st == TG_OK)
             st = measure_set(g, be, 0, s, err);
         if (be && st == TG_OK && tgi_isa_has_bf16(isa))
-            st = measure_set(g, be, TG_NET_EXACT | TG_NET_KINDS(TG_KIND_BF16), s, err);
-        if (isa == TG_ISA_PORTABLE)
+            st = measure_set(g, be, TGI_NET_EXACT | TGI_NET_KINDS(TGI_KIND_BF16), s, err);
+        if (isa == TGI_ISA_PORTABLE)
             break;
     }
     tgi_graph_free(&g);

@@ -87,7 +87,7 @@ static tg_status write_model(const trial *t, tgi_err *err)
 static tg_status write_picture(const trial *t, int64_t side, tgi_err *err)
 {
     char path[1200], name[32];
-    const tg_desc d = {TG_DTYPE_U16, 2, {side, side}};
+    const tgi_desc d = {TG_DTYPE_U16, 2, {side, side}};
     uint16_t *p = tgi_calloc(TGI_TAG_MISC, (size_t)(side * side), sizeof *p);
     if (!p)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a picture to measure with");

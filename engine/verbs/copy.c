@@ -32,20 +32,20 @@ typedef struct copy {
     tg_ctx *ctx;
     const tg_opts *opts;
     tgi_machine *machine; /* too large for the stack */
-    tg_source *source;
-    const tg_image_info *info;
+    tgi_source *source;
+    const tgi_image_info *info;
     const char *input, *output;
     const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
-    tg_image_meta meta;               /* of the output, a view */
+    tgi_image_meta meta;              /* of the output, a view */
     const tgi_copy_part *part;        /* of a job; or NULL */
     tgi_bad_tiles *bad;               /* --on-bad-tile fill; else NULL */
     tg_dtype dtype;
     tgi_planes_spec planes;
-    tg_chosen chosen; /* where not all planes are copied */
+    tgi_chosen chosen; /* where not all planes are copied */
     int64_t n_planes;
-    tg_range y, x;
-    char axes[TG_IMAGE_MAX_AXES + 1]; /* of the output, singletons kept */
-    int64_t shape[TG_IMAGE_MAX_AXES];
+    tgi_range y, x;
+    char axes[TGI_IMAGE_MAX_AXES + 1]; /* of the output, singletons kept */
+    int64_t shape[TGI_IMAGE_MAX_AXES];
     int n_axes;
     char *in_rows, *out_rows;   /* [sample][row][column]; one row of the output */
     size_t row_bytes;           /* of both */
@@ -68,7 +68,7 @@ static tg_status choose_region(copy *c, tgi_err *err)
 {
     tgi_roi_spec roi;
     const int64_t extent[3] = {1, c->info->height, c->info->width};
-    tg_range r[3] = {{0, 1}, {0, extent[1]}, {0, extent[2]}};
+    tgi_range r[3] = {{0, 1}, {0, extent[1]}, {0, extent[2]}};
     if (tgi_opts_roi(c->opts, &roi))
         TGI_TRY(tgi_roi_resolve(&roi, extent, r, err));
     c->y = r[1];
@@ -79,10 +79,10 @@ static tg_status choose_region(copy *c, tgi_err *err)
 
 static void list_axes(copy *c)
 {
-    const tg_image_info *i = c->info;
+    const tgi_image_info *i = c->info;
     const int some = c->n_planes != i->n_planes;
-    char letter[TG_IMAGE_MAX_AXES];
-    int64_t size[TG_IMAGE_MAX_AXES];
+    char letter[TGI_IMAGE_MAX_AXES];
+    int64_t size[TGI_IMAGE_MAX_AXES];
     int n = 0, listed = 0;
     for (int a = 0; a < i->n_axes; a++)
         if (!strchr("YXS", i->axes[a])) {
@@ -113,7 +113,7 @@ static void list_axes(copy *c)
 /* What is known beside the pixels and holds for the output. */
 static void choose_meta(copy *c)
 {
-    tg_image_meta *m = &c->meta;
+    tgi_image_meta *m = &c->meta;
     *m = c->part ? *c->part->meta : c->info->meta;
     if (c->n_planes != c->info->n_planes) { /* some planes: they have no channels any more */
         m->n_channels = m->n_luts = m->n_ranges = 0;
@@ -123,7 +123,7 @@ static void choose_meta(copy *c)
         m->physical[0] = tgi_chosen_scale(&c->chosen, 'Z', m->physical[0]);
     }
     if (c->dtype != c->info->dtype) /* numbers of another type are no indices and no inks */
-        m->stored_as = TG_STORED_LIGHT;
+        m->stored_as = TGI_STORED_LIGHT;
 }
 
 static tg_status pass_gate(const copy *c, tgi_err *err)
@@ -145,17 +145,17 @@ static tg_status open_copy(copy *c, tgi_err *err)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a copy");
     tgi_machine_here(c->machine);
     c->budget = tgi_machine_budget(c->machine, c->opts, NULL);
-    tg_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
-                      .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
-                      .threads = 1,
-                      .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
-                      .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
-                              tgi_opts_str(c->opts, TGI_OPT_KEY_C),
-                              tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
-                      .decode_budget = tgi_decode_budget(c->budget),
-                      .spare = c->spare,
-                      .cancelled = tg_cancel_signal,
-                      .surplus = &c->surplus};
+    tgi_open_opts o = {.series = (int)tgi_opts_int(c->opts, TGI_OPT_SERIES, 0),
+                       .level = (int)tgi_opts_int(c->opts, TGI_OPT_LEVEL, 0),
+                       .threads = 1,
+                       .axes = tgi_opts_str(c->opts, TGI_OPT_AXES),
+                       .key = {tgi_opts_str(c->opts, TGI_OPT_KEY_Z),
+                               tgi_opts_str(c->opts, TGI_OPT_KEY_C),
+                               tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
+                       .decode_budget = tgi_decode_budget(c->budget),
+                       .spare = c->spare,
+                       .cancelled = tg_cancel_signal,
+                       .surplus = &c->surplus};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
@@ -294,7 +294,7 @@ static tg_status settle_bad(copy *c, tgi_err *err)
 /* ---- Memory ------------------------------------------------------------------------------ */
 
 /* Slots of the writer, and threads that compress. */
-static int window_of(const tg_sink_layout *l)
+static int window_of(const tgi_sink_layout *l)
 {
     return (int)tgi_min(INT32_MAX, 2 * l->tiles_x + 2);
 }
@@ -306,7 +306,7 @@ static int encoders_of(const copy *c)
 
 /* What the copy takes beside what the process holds by now, against --ram or, without one, all
  * that is free: a copy takes little. `l` NULL: the output is an array. */
-static tg_status check_budget(copy *c, const tg_sink_layout *l, uint64_t *peak, tgi_err *err)
+static tg_status check_budget(copy *c, const tgi_sink_layout *l, uint64_t *peak, tgi_err *err)
 {
     const size_t codec = c->source->ops->codec_bytes(c->source), now = tgi_mem_held();
     const size_t counted = c->row_bytes + (c->source_bytes < codec ? c->source_bytes : codec);
@@ -400,7 +400,7 @@ static tg_status npy_planes(copy *c, tgi_npy_out *out, tgi_err *err)
 
 static tg_status copy_to_npy(copy *c, tgi_err *err)
 {
-    tg_desc d = {c->dtype, 0, {0}};
+    tgi_desc d = {c->dtype, 0, {0}};
     tgi_npy_out out = {.part = TGI_PART_CLOSED};
     TGI_TRY(check_budget(c, NULL, NULL, err));
     for (int a = 0; a < c->n_axes; a++)
@@ -427,17 +427,17 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
 
 /* ---- TIFF -------------------------------------------------------------------------------- */
 
-static tg_status make_layout(const copy *c, tg_sink_layout **out, tgi_err *err)
+static tg_status make_layout(const copy *c, tgi_sink_layout **out, tgi_err *err)
 {
     tgi_compress_spec z;
-    tg_sink_spec spec = {
+    tgi_sink_spec spec = {
         .dtype = c->dtype, .pyramid = tgi_opts_pyramid(c->opts), .meta = &c->meta};
     int n = 0;
     tgi_opts_compress(c->opts, &z);
-    spec.compression = (tg_compression)z.kind;
+    spec.compression = (tgi_compression)z.kind;
     spec.level = z.level > 0 ? z.level : 0;
     if (c->writer) /* the output is made of the tiles, which then go */
-        spec.compression = TG_COMPRESS_NONE;
+        spec.compression = TGI_COMPRESSION_NONE;
     for (int a = 0; a < c->n_axes; a++) /* planes first, then Y, X, S */
         if (!strchr("YXS", c->axes[a])) {
             spec.axes[n] = c->axes[a];
@@ -451,14 +451,14 @@ static tg_status make_layout(const copy *c, tg_sink_layout **out, tgi_err *err)
         spec.axes[n] = 'S';
         spec.shape[n++] = c->info->samples;
     }
-    if (spec.compression != TG_COMPRESS_NONE)
+    if (spec.compression != TGI_COMPRESSION_NONE)
         spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
     return tgi_sink_layout_make(&spec, out, err);
 }
 
 /* One row of tiles of one plane. */
-static tg_status tile_row(copy *c, const tg_sink_layout *l, const tg_journal *j, tg_commit *w,
-                          int64_t plane, int64_t ty, void **slot, tgi_err *err)
+static tg_status tile_row(copy *c, const tgi_sink_layout *l, const tgi_journal *j,
+                          tgi_commit *w, int64_t plane, int64_t ty, void **slot, tgi_err *err)
 {
     const int64_t first = (plane * l->tiles_y + ty) * l->tiles_x;
     int64_t seq = c->seq;
@@ -498,7 +498,7 @@ static tg_status copy_stopped(void *user, tgi_err *err)
                : TG_OK;
 }
 
-static int row_is_there(const tg_sink_layout *l, const tg_journal *j, int64_t first)
+static int row_is_there(const tgi_sink_layout *l, const tgi_journal *j, int64_t first)
 {
     for (int64_t i = 0; i < l->tiles_x; i++)
         if (!tgi_journal_has_tile(j, first + i))
@@ -507,8 +507,8 @@ static int row_is_there(const tg_sink_layout *l, const tg_journal *j, int64_t fi
 }
 
 /* All that are missing. */
-static tg_status tile_rows(copy *c, const tg_sink_layout *l, const tg_journal *j, tg_commit *w,
-                           void **slot, tgi_err *err)
+static tg_status tile_rows(copy *c, const tgi_sink_layout *l, const tgi_journal *j,
+                           tgi_commit *w, void **slot, tgi_err *err)
 {
     const int64_t n = l->n_planes * l->tiles_y;
     for (int64_t k = 0; k < n; k++) {
@@ -526,7 +526,7 @@ static tg_status check_tick(void *user, double fraction, tgi_err *err)
     return copy_stopped(user, err);
 }
 
-static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_commit *w,
+static tg_status all_tiles(copy *c, const tgi_sink_layout *l, tgi_journal *j, tgi_commit *w,
                            void **slot, tgi_err *err)
 {
     c->n_tiles = l->n_tiles;
@@ -543,7 +543,7 @@ static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_c
                     c->output, (long long)damaged, (long long)c->resumed);
         TGI_TRY(tile_rows(c, l, j, w, slot, err));
     }
-    tg_pyramid_builder *b = NULL;
+    tgi_pyramid_builder *b = NULL;
     tg_status st = tgi_pyramid_open(l, &b, err);
     if (st == TG_OK)
         st = tgi_pyramid_build(b, j, w, copy_stopped, NULL, err);
@@ -551,7 +551,7 @@ static tg_status all_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg_c
     return st;
 }
 
-static tg_status fingerprint(const copy *c, const tg_sink_layout *l, char **out, tgi_err *err)
+static tg_status fingerprint(const copy *c, const tgi_sink_layout *l, char **out, tgi_err *err)
 {
     char id[160], codec[64];
     tgi_lines t = {0};
@@ -571,22 +571,22 @@ static tg_status fingerprint(const copy *c, const tg_sink_layout *l, char **out,
 }
 
 /* What an interrupted copy left is ours to go on with. */
-static tg_status take_over(copy *c, const tg_sink_layout *l, tg_journal *j, const char *text,
+static tg_status take_over(copy *c, const tgi_sink_layout *l, tgi_journal *j, const char *text,
                            tgi_err *err)
 {
     size_t n;
     const void *stored = tgi_journal_job(j, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, text, err));
     TGI_TRY(tgi_may_go_on(j, c->bad, c->output, err));
-    return tgi_journal_state(j) == TG_JOURNAL_FINISHED ? TG_OK : tgi_go_on(j, l, c->bad, err);
+    return tgi_journal_state(j) == TGI_JOURNAL_FINISHED ? TG_OK : tgi_go_on(j, l, c->bad, err);
 }
 
-static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
+static tg_status begin(copy *c, const tgi_sink_layout *l, tgi_journal *j, tgi_err *err)
 {
     char *text = NULL;
     tgi_err why = {0};
     tg_status st = TG_E_CHANGED;
-    int afresh = c->part || tgi_journal_state(j) == TG_JOURNAL_FRESH;
+    int afresh = c->part || tgi_journal_state(j) == TGI_JOURNAL_FRESH;
     TGI_TRY(fingerprint(c, l, &text, err));
     if (!afresh)
         st = take_over(c, l, j, text, &why);
@@ -607,10 +607,10 @@ static tg_status begin(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err 
     return TG_OK;
 }
 
-static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
+static tg_status write_tiles(copy *c, const tgi_sink_layout *l, tgi_journal *j, tgi_err *err)
 {
     const int window = window_of(l), encoders = encoders_of(c);
-    tg_commit *w = NULL;
+    tgi_commit *w = NULL;
     tgi_reserve *mem = NULL;
     void *memory = NULL;
     void **slot = tgi_calloc(TGI_TAG_IO, (size_t)l->tiles_x, sizeof *slot);
@@ -619,7 +619,7 @@ static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg
                         : tgi_fail(err, TG_E_NOMEM, "no memory for tiles");
     if (st == TG_OK)
         st = tgi_reserve_take(mem, "window", bytes, &memory, err);
-    const tg_commit_opts o = {j, l, window, encoders, memory};
+    const tgi_commit_opts o = {j, l, window, encoders, memory};
     if (st == TG_OK)
         st = tgi_commit_open(&o, &w, err);
     if (st == TG_OK)
@@ -637,7 +637,7 @@ static tg_status write_tiles(copy *c, const tg_sink_layout *l, tg_journal *j, tg
 
 /* When all is read, or reading failed: what was made of an input that was changed meanwhile is
  * of no use to anybody, and what nothing was made of neither. */
-static tg_status input_held(const copy *c, tg_journal *j, tg_status st, tgi_err *err)
+static tg_status input_held(const copy *c, tgi_journal *j, tg_status st, tgi_err *err)
 {
     tgi_err why = {0};
     if (st != TG_OK && st != TG_E_FORMAT) /* the same copy goes on, if the input is the same */
@@ -653,7 +653,7 @@ static tg_status input_held(const copy *c, tg_journal *j, tg_status st, tgi_err 
                        : tgi_input_blame(tgi_source_held, c->source, st, err);
 }
 
-static tg_status fill_tiff(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_err *err)
+static tg_status fill_tiff(copy *c, const tgi_sink_layout *l, tgi_journal *j, tgi_err *err)
 {
     tg_status st = write_tiles(c, l, j, err);
     st = input_held(c, j, st, err);
@@ -666,7 +666,7 @@ static tg_status fill_tiff(copy *c, const tg_sink_layout *l, tg_journal *j, tgi_
     return st == TG_OK ? settle_bad(c, err) : st;
 }
 
-int tgi_copy_was_part(const tg_journal *j)
+int tgi_copy_was_part(const tgi_journal *j)
 {
     size_t n;
     char program[64];
@@ -678,8 +678,8 @@ int tgi_copy_was_part(const tg_journal *j)
 static tg_status copy_to_tiff(copy *c, tgi_err *err)
 {
     int settled;
-    tg_sink_layout *l = NULL;
-    tg_journal *j = c->part ? c->part->journal : NULL;
+    tgi_sink_layout *l = NULL;
+    tgi_journal *j = c->part ? c->part->journal : NULL;
     tg_status st = make_layout(c, &l, err);
     if (st == TG_OK)
         st = tgi_picture_check(c->writer, c->output, l, &c->meta, err);
@@ -689,7 +689,7 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
         st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);
     if (st == TG_OK)
         st = begin(c, l, j, err);
-    if (st == TG_OK && tgi_journal_state(j) == TG_JOURNAL_FINISHED) {
+    if (st == TG_OK && tgi_journal_state(j) == TGI_JOURNAL_FINISHED) {
         st = tgi_settle(j, c->bad, c->input, c->output, &settled, err);
     } else if (st == TG_OK) {
         st = fill_tiff(c, l, j, err);
@@ -718,7 +718,7 @@ static void spare(copy *c, const tg_opts *o)
 /* Open and check alone. */
 static tg_status count_copy(copy *c, uint64_t *bytes, tgi_err *err)
 {
-    tg_sink_layout *l = NULL;
+    tgi_sink_layout *l = NULL;
     tg_status st = open_copy(c, err);
     if (st == TG_OK && !is_array(c->output))
         st = make_layout(c, &l, err);

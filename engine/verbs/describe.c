@@ -31,7 +31,7 @@ static void put_ints(tgi_jw *w, const char *key, const int64_t *v, int n)
 /* ---- Images ------------------------------------------------------------------------------ */
 
 /* What ImageJ keeps beside the pixels; the first label stands for all. */
-static void put_imagej(tgi_jw *w, const tg_image_meta *m)
+static void put_imagej(tgi_jw *w, const tgi_image_meta *m)
 {
     if (m->n_luts)
         tgi_jw_int(w, "lookup_tables", m->n_luts);
@@ -48,7 +48,7 @@ static void put_imagej(tgi_jw *w, const tg_image_meta *m)
 }
 
 /* Pixels per unit, as the file's tags say. */
-static void put_resolution(tgi_jw *w, const tg_image_meta *m)
+static void put_resolution(tgi_jw *w, const tgi_image_meta *m)
 {
     static const char *const unit[] = {"none", "none", "inch", "centimetre"};
     if (m->resolution_unit < 1 || m->resolution_unit > 3 || !(m->resolution[1] > 0))
@@ -61,7 +61,7 @@ static void put_resolution(tgi_jw *w, const tg_image_meta *m)
 }
 
 /* What was said about the image. */
-static void put_words(tgi_jw *w, const tg_image_meta *m)
+static void put_words(tgi_jw *w, const tgi_image_meta *m)
 {
     if (m->title)
         tgi_jw_str(w, "name", m->title);
@@ -73,7 +73,7 @@ static void put_words(tgi_jw *w, const tg_image_meta *m)
         tgi_jw_str(w, "not_carried", m->left_behind);
 }
 
-static void put_meta(tgi_jw *w, const tg_image_meta *m)
+static void put_meta(tgi_jw *w, const tgi_image_meta *m)
 {
     static const char *const axis[3] = {"z", "y", "x"};
     tgi_jw_begin(w, "physical_size", '{');
@@ -111,14 +111,14 @@ static void put_meta(tgi_jw *w, const tg_image_meta *m)
 }
 
 /* The count; and one row each, when there is a choice. */
-static void put_series(tgi_jw *w, const tg_image_info *i)
+static void put_series(tgi_jw *w, const tgi_image_info *i)
 {
     tgi_jw_int(w, "series", i->n_series);
     if (i->n_series < 2)
         return;
     tgi_jw_begin(w, "series_list", '[');
-    for (int k = 0; k < i->n_series && k < TG_IMAGE_MAX_SERIES; k++) {
-        const tg_series_info *s = &i->series[k];
+    for (int k = 0; k < i->n_series && k < TGI_IMAGE_MAX_SERIES; k++) {
+        const tgi_series_info *s = &i->series[k];
         if (!s->height)
             continue;
         tgi_jw_begin(w, NULL, '{');
@@ -137,9 +137,9 @@ static void put_series(tgi_jw *w, const tg_image_info *i)
     tgi_jw_end(w, ']');
 }
 
-static void put_image(tgi_jw *w, const tg_image_info *i)
+static void put_image(tgi_jw *w, const tgi_image_info *i)
 {
-    char axes[TG_IMAGE_MAX_AXES + 1];
+    char axes[TGI_IMAGE_MAX_AXES + 1];
     memcpy(axes, i->axes, sizeof axes);
     tgi_jw_str(w, "kind", "image");
     tgi_jw_str(w, "format", i->format);
@@ -179,8 +179,8 @@ static void put_image(tgi_jw *w, const tg_image_info *i)
 
 static tg_status describe_image(const char *path, tgi_jw *w, tgi_err *err)
 {
-    const tg_open_opts opts = {.threads = 1};
-    tg_source *s = NULL;
+    const tgi_open_opts opts = {.threads = 1};
+    tgi_source *s = NULL;
     TGI_TRY(tgi_source_open(path, &opts, &s, err));
     put_image(w, s->ops->info(s));
     tgi_source_close(&s);
@@ -200,7 +200,7 @@ static tg_status describe_array(const char *path, tgi_jw *w, tgi_err *err)
 
 /* ---- Networks ---------------------------------------------------------------------------- */
 
-static void put_operators(tgi_jw *w, const tg_graph *g)
+static void put_operators(tgi_jw *w, const tgi_graph *g)
 {
     int counted = 0;
     tgi_jw_begin(w, "operators", '{');
@@ -218,18 +218,18 @@ static void put_operators(tgi_jw *w, const tg_graph *g)
 }
 
 /* Operators that read the whole of an image, and those that work on what is no image. */
-static tg_status put_whole(tgi_jw *w, const tg_graph *g, tgi_err *err)
+static tg_status put_whole(tgi_jw *w, const tgi_graph *g, tgi_err *err)
 {
     int local = 1;
-    tg_desc in[TG_MAX_PORTS];
-    tg_shapes s;
+    tgi_desc in[TGI_MAX_PORTS];
+    tgi_shapes s;
     tgi_graph_input_descs(g, g->base, in);
     TGI_TRY(tgi_graph_infer(g, in, &s, err));
     tgi_jw_begin(w, "whole_extent_operators", '[');
     for (int i = 0; i < g->n_nodes; i++) {
-        const tg_node *n = &g->nodes[i];
+        const tgi_node *n = &g->nodes[i];
         if (!tgi_node_is_known(&s, n) &&
-            (n->op_class == TG_OP_WHOLE || tgi_node_is_flat(g, &s, n))) {
+            (n->op_class == TGI_OP_WHOLE || tgi_node_is_flat(g, &s, n))) {
             tgi_jw_str(w, NULL, n->name);
             local = 0;
         }
@@ -240,7 +240,7 @@ static tg_status put_whole(tgi_jw *w, const tg_graph *g, tgi_err *err)
     return TG_OK;
 }
 
-static void put_ports(tgi_jw *w, const char *key, const tg_port *p, int n)
+static void put_ports(tgi_jw *w, const char *key, const tgi_port *p, int n)
 {
     tgi_jw_begin(w, key, '[');
     for (int i = 0; i < n; i++) {
@@ -255,10 +255,10 @@ static void put_ports(tgi_jw *w, const char *key, const tg_port *p, int n)
 }
 
 /* Of a network of one size: what keeps larger images from being put together of boxes. */
-static void put_no_boxes(tgi_jw *w, const tg_graph *g)
+static void put_no_boxes(tgi_jw *w, const tgi_graph *g)
 {
     for (int k = 3 - g->spatial; k < 3 && g->fixed_size; k++) {
-        tg_place place;
+        tgi_place place;
         if (tgi_graph_fixed_extent(g, k) && tgi_graph_place(g, k, &place, NULL) == TG_OK &&
             place.step_in == 0) {
             tgi_jw_str(w, "no_boxes_why", place.why);
@@ -268,10 +268,10 @@ static void put_no_boxes(tgi_jw *w, const tg_graph *g)
 }
 
 /* An input of side n, or the next that works; 0 when the network cannot take it. */
-static int input_of(const tg_graph *g, int64_t n, tg_desc *d)
+static int input_of(const tgi_graph *g, int64_t n, tgi_desc *d)
 {
-    const tg_port *p = &g->in[0];
-    *d = (tg_desc){TG_DTYPE_F32, g->spatial + 2, {1, 1}};
+    const tgi_port *p = &g->in[0];
+    *d = (tgi_desc){TG_DTYPE_F32, g->spatial + 2, {1, 1}};
     if (p->perm[1] >= 0)
         d->dim[1] = p->file_dim[p->perm[1]];
     for (int i = 0; i < g->spatial; i++) {
@@ -291,18 +291,18 @@ static tg_status only_ours(tg_status st)
 
 /* The network at one size. Freed by the caller, also after a failure. */
 typedef struct sized {
-    tg_net *net;
-    tg_stages *stages;
+    tgi_net *net;
+    tgi_stages *stages;
 } sized;
 
-static tg_status open_sized(sized *s, const tg_graph *g, const tg_backend *be, int64_t side,
-                            tgi_err *err)
+static tg_status open_sized(sized *s, const tgi_graph *g, const tgi_kernel_set *be,
+                            int64_t side, tgi_err *err)
 {
-    tg_desc in;
+    tgi_desc in;
     *s = (sized){0};
     if (!input_of(g, side, &in))
         return TG_E_UNSUPPORTED;
-    TGI_TRY(tgi_net_new(g, be, &in, TG_NET_EXACT, &s->net, err));
+    TGI_TRY(tgi_net_new(g, be, &in, TGI_NET_EXACT, &s->net, err));
     return tgi_stages_new(s->net, &s->stages, err);
 }
 
@@ -313,19 +313,19 @@ static void close_sized(sized *s)
 }
 
 /* Exact halo: what one output pixel in the middle of a large image reads, on each side. */
-static tg_status put_halo(tgi_jw *w, const tg_stage *stage, tgi_err *err)
+static tg_status put_halo(tgi_jw *w, const tgi_stage *stage, tgi_err *err)
 {
-    const tg_net *net = stage->net;
-    tg_range *r = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)net->n_values + 2, sizeof *r);
+    const tgi_net *net = stage->net;
+    tgi_range *r = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)net->n_values + 2, sizeof *r);
     if (!r)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the halo");
     int64_t halo[3] = {0, 0, 0};
     tg_status st = TG_OK;
-    for (int axis = TG_STREAM_AXIS; axis < net->rank && st == TG_OK; axis++) {
+    for (int axis = TGI_STREAM_AXIS; axis < net->rank && st == TG_OK; axis++) {
         int64_t d_out = tgi_stage_out_dim(stage, 0, axis);
         int64_t d_in = tgi_stage_in_dim(stage, 0, axis);
         const int64_t extent = d_out;
-        tg_place place;
+        tgi_place place;
         if (tgi_graph_place(net->g, axis + 3 - net->rank, &place, NULL) == TG_OK && place.up) {
             d_out = place.up;
             d_in = place.down;
@@ -335,39 +335,40 @@ static tg_status put_halo(tgi_jw *w, const tg_stage *stage, tgi_err *err)
         int64_t most = 0;
         for (int64_t k = 0; k < tgi_min(64, extent - extent / 2); k++) { /* phases of strides */
             const int64_t middle = extent / 2 + k;
-            const tg_range core = {middle, middle + 1};
+            const tgi_range core = {middle, middle + 1};
             if ((st = tgi_check_cancel(err)) != TG_OK)
                 break;
             tgi_axis_need(stage, axis, core, r, r + net->n_values);
-            const tg_range n = r[net->n_values + net->in[0]];
+            const tgi_range n = r[net->n_values + net->in[0]];
             most = tgi_max(most,
                            tgi_max((core.lo + place.lead) * d_in / d_out - n.lo,
                                    n.hi - tgi_ceil_div((core.hi + place.lead) * d_in, d_out)));
         }
-        halo[axis - TG_STREAM_AXIS + 5 - net->rank] = most;
+        halo[axis - TGI_STREAM_AXIS + 5 - net->rank] = most;
     }
     put_ints(w, "halo", halo, 3);
     tgi_free(r);
     return st;
 }
 
-static void put_flops(tgi_jw *w, const tg_net *net)
+static void put_flops(tgi_jw *w, const tgi_net *net)
 {
     double flops = 0;
     for (int i = 0; i < net->n_nodes; i++) {
-        const tg_desc *d = &net->values[net->nodes[i].node->dst[0]].ext;
+        const tgi_desc *d = &net->values[net->nodes[i].node->dst[0]].ext;
         double n = net->nodes[i].flops_per_element;
         for (int a = 1; a < d->rank; a++)
             n *= (double)d->dim[a];
         flops += n;
     }
-    for (int axis = TG_STREAM_AXIS; axis < net->rank; axis++)
+    for (int axis = TGI_STREAM_AXIS; axis < net->rank; axis++)
         flops /= (double)tgi_net_dim(net, net->in[0], axis);
     tgi_jw_num(w, "flops_per_pixel", flops);
 }
 
 /* What is known once the network is laid out at some large size. */
-static tg_status put_sized(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
+static tg_status put_sized(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *be,
+                           tgi_err *err)
 {
     sized s;
     tg_status st = open_sized(&s, g, be, 4096, err);
@@ -382,10 +383,11 @@ static tg_status put_sized(tgi_jw *w, const tg_graph *g, const tg_backend *be, t
 }
 
 /* Smallest arena and weights for 32768 x 32768 pixels: the narrowest useful strips. */
-static tg_status put_gigapixel(tgi_jw *w, const tg_graph *g, const tg_backend *be, tgi_err *err)
+static tg_status put_gigapixel(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *be,
+                               tgi_err *err)
 {
     sized s;
-    tg_tiling t;
+    tgi_tiling t;
     const int64_t cut[3] = {0, 0, 64};
     if (g->spatial != 2 || g->fixed_size)
         return TG_OK;
@@ -402,11 +404,11 @@ static tg_status put_gigapixel(tgi_jw *w, const tg_graph *g, const tg_backend *b
 
 static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
 {
-    tg_graph *g = NULL, *plain = NULL;
-    const tg_backend *be = tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT));
+    tgi_graph *g = NULL, *plain = NULL;
+    const tgi_kernel_set *be = tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT));
     tg_status st = tgi_graph_load_onnx(path, 0, &g, err);
     if (st == TG_OK)
-        st = tgi_graph_load_onnx(path, TG_GRAPH_NO_FUSE, &plain, err);
+        st = tgi_graph_load_onnx(path, TGI_GRAPH_NO_FUSE, &plain, err);
     if (st == TG_OK) {
         tgi_jw_str(w, "kind", "model");
         tgi_jw_int(w, "opset", g->opset);

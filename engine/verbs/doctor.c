@@ -166,12 +166,12 @@ static void look_at_disk(report *r, const char *about, const char *path)
 static void look_at_processor(report *r)
 {
     const char *cap = getenv("TEGULA_ISA");
-    const tg_isa isa = tgi_isa_detect(TG_ISA_COUNT);
+    const tgi_isa isa = tgi_isa_detect(TGI_ISA_COUNT);
     tg_finding *f =
-        find(r, "processor", isa == TG_ISA_PORTABLE ? TG_FINDING_NOTICE : TG_FINDING_OK,
+        find(r, "processor", isa == TGI_ISA_PORTABLE ? TG_FINDING_NOTICE : TG_FINDING_OK,
              "%d usable, kernels for %s%s", tgi_usable_processors(), tgi_isa_name(isa),
              tgi_isa_has_bf16(isa) ? " with bf16" : "");
-    if (isa == TG_ISA_PORTABLE)
+    if (isa == TGI_ISA_PORTABLE)
         remedy(f, "some 10 times slower than with AVX2: use a newer machine");
     if (cap && *cap)
         remedy(
@@ -318,7 +318,7 @@ static void look_at_gpus(report *r)
 }
 
 /* What was measured when the device was first used for what it is about. */
-static void look_at_measured(report *r, const tg_device_info *info)
+static void look_at_measured(report *r, const tgi_device_info *info)
 {
     tgi_measured m;
     char a[32], text[128];

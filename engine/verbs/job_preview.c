@@ -45,24 +45,24 @@ typedef struct axis {
 
 typedef struct preview {
     tg_job *job;
-    const tg_stage *stage;
-    const tg_net *net; /* the stage's */
+    const tgi_stage *stage;
+    const tgi_net *net; /* the stage's */
     axis ax[3];
     int64_t item;
     place place[MAX_PLACES];
     int n_places;
-    tg_tiling tiling;
+    tgi_tiling tiling;
     tgi_reserve *mem;
-    tg_threads *pool;
-    tg_loader *loader;
-    tg_exec *exec;
-    tg_stats *sets;
-    tg_range *need; /* two intervals per value */
+    tgi_threads *pool;
+    tgi_loader *loader;
+    tgi_exec *exec;
+    tgi_stats *sets;
+    tgi_range *need; /* two intervals per value */
     void *weights, *arena, *staging, *scratch;
     size_t staging_bytes;
-    tg_panel raw, result;
+    tgi_panel raw, result;
     int64_t origin[3]; /* of the crop that is being computed */
-    tg_picture picture;
+    tgi_picture picture;
     size_t peak; /* of all the above and what is held */
 } preview;
 
@@ -77,7 +77,7 @@ static void lay_axes(preview *v)
 {
     const tg_job *job = v->job;
     for (int k = 0; k < 3; k++) {
-        const tg_fit *f = &job->map.fit[k];
+        const tgi_fit *f = &job->map.fit[k];
         axis *a = &v->ax[k];
         *a = (axis){1, 1, 0, 1, 1, job->map.out_extent[k]};
         if (k < first_axis(job))
@@ -98,28 +98,28 @@ static void lay_axes(preview *v)
 
 /* Pixels of the region under output pixels [lo, hi): one at least, the same number for the same
  * length. */
-static tg_range input_of(const preview *v, int k, int64_t lo, int64_t hi)
+static tgi_range input_of(const preview *v, int k, int64_t lo, int64_t hi)
 {
     const axis *a = &v->ax[k];
     const int64_t n = v->job->map.extent[k];
     const int64_t from = tgi_floor_div((lo + a->lead) * a->down, a->up);
     const int64_t first = tgi_clamp(from, 0, n - 1);
-    return (tg_range){first, tgi_min(first + tgi_ceil_div((hi - lo) * a->down, a->up), n)};
+    return (tgi_range){first, tgi_min(first + tgi_ceil_div((hi - lo) * a->down, a->up), n)};
 }
 
 /* A crop at `lo` or, where the network runs in boxes, the nearest one inside a single cell. */
 static int64_t inside_cell(const preview *v, int k, int64_t lo)
 {
-    const tg_fit *f = &v->job->map.fit[k];
+    const tgi_fit *f = &v->job->map.fit[k];
     return f->box ? tgi_min(lo, (lo / f->core + 1) * f->core - v->ax[k].size) : lo;
 }
 
 /* What the crop at a place is in the network's output. */
-static tg_range core_of(const preview *v, int k, const int64_t at[3])
+static tgi_range core_of(const preview *v, int k, const int64_t at[3])
 {
     int64_t in, out;
     tgi_fit_shift(&v->job->map.fit[k], at[k], &in, &out);
-    return (tg_range){at[k] + out, at[k] + out + v->ax[k].size};
+    return (tgi_range){at[k] + out, at[k] + out + v->ax[k].size};
 }
 
 /* ---- Places ------------------------------------------------------------------------------ */
@@ -127,7 +127,7 @@ static tg_range core_of(const preview *v, int k, const int64_t at[3])
 static tg_status place_given(preview *v, const int64_t at[3], tgi_err *err)
 {
     const tg_job *job = v->job;
-    const tg_mapping *m = &job->map;
+    const tgi_mapping *m = &job->map;
     static const char name[] = "zyx";
     for (int k = 0; k < 3; k++) {
         const int is_item = k < first_axis(job);
@@ -165,7 +165,7 @@ static void consider(preview *v, const place *p)
 
 /* Variance of columns [x.lo, x.hi) of rows that are `pitch` bytes apart. */
 static double variance(tg_dtype type, const char *rows, int64_t n_rows, size_t pitch,
-                       tg_range x)
+                       tgi_range x)
 {
     float part[512];
     double n = 0, sum = 0, squares = 0, base = 0;
@@ -191,8 +191,8 @@ static double variance(tg_dtype type, const char *rows, int64_t n_rows, size_t p
 static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
 {
     const tg_job *job = v->job;
-    const tg_mapping *m = &job->map;
-    const tg_range in = tgi_range_clip(input_of(v, 1, y, y + v->ax[1].size), 0, m->extent[1]);
+    const tgi_mapping *m = &job->map;
+    const tgi_range in = tgi_range_clip(input_of(v, 1, y, y + v->ax[1].size), 0, m->extent[1]);
     const int64_t y0 = tgi_max(in.lo, (in.lo + in.hi - LOOK_ROWS) / 2);
     const int64_t y1 = tgi_min(in.hi, y0 + LOOK_ROWS);
     const size_t pitch = (size_t)m->extent[2] * tgi_dtype_size(job->info->dtype);
@@ -211,7 +211,7 @@ static tg_status look_at_row(preview *v, int64_t z, int64_t y, tgi_err *err)
     const int64_t n = tgi_max(1, v->ax[2].extent / v->ax[2].size);
     for (int64_t i = 0; i < n; i++) {
         place p = {.at = {z, y, inside_cell(v, 2, i * v->ax[2].size)}};
-        const tg_range x = input_of(v, 2, p.at[2], p.at[2] + v->ax[2].size);
+        const tgi_range x = input_of(v, 2, p.at[2], p.at[2] + v->ax[2].size);
         for (int c = 0; c < v->raw.channels; c++)
             p.score += variance(job->info->dtype, rows + (size_t)c * block, y1 - y0, pitch,
                                 tgi_range_clip(x, 0, m->extent[2]));
@@ -238,9 +238,9 @@ static tg_status densest_places(preview *v, tgi_err *err)
 static size_t staging_for(const preview *v, int64_t band)
 {
     const tg_job *job = v->job;
-    const tg_mapping *m = &job->map;
-    const tg_slot *in = &v->tiling.slot[v->net->in[0]];
-    const int64_t fed = tgi_min(band, tgi_net_dim(v->net, v->net->in[0], TG_STREAM_AXIS));
+    const tgi_mapping *m = &job->map;
+    const tgi_slot *in = &v->tiling.slot[v->net->in[0]];
+    const int64_t fed = tgi_min(band, tgi_net_dim(v->net, v->net->in[0], TGI_STREAM_AXIS));
     const int volume = m->spatial == 3;
     const tg_dtype type = job->info->dtype;
     const size_t banded =
@@ -252,7 +252,7 @@ static size_t staging_for(const preview *v, int64_t band)
     return tgi_align_size(a > look ? a : look, 64);
 }
 
-static size_t panel_bytes(const tg_panel *p)
+static size_t panel_bytes(const tgi_panel *p)
 {
     return (size_t)(p->h * p->w) * (size_t)p->channels * sizeof(float);
 }
@@ -266,7 +266,7 @@ static size_t raw_bytes(const preview *v)
 /* Everything but arena and staging. */
 static size_t other_bytes(const preview *v)
 {
-    const tg_picture *p = &v->picture;
+    const tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
     const size_t fixed = raw_bytes(v) + panel_bytes(&v->result) + pixels +
                          tgi_picture_scratch(&v->raw, &v->result) * sizeof(float) +
@@ -277,13 +277,13 @@ static size_t other_bytes(const preview *v)
 /* 1 when the slots of the tiling hold the crop at this place. */
 static int fits(const preview *v, const place *p)
 {
-    const tg_net *net = v->net;
-    tg_range *stored = v->need, *inside = v->need + net->n_values;
-    for (int dim = TG_STREAM_AXIS + 1; dim < net->rank; dim++) {
-        const int k = dim - TG_STREAM_AXIS + first_axis(v->job);
+    const tgi_net *net = v->net;
+    tgi_range *stored = v->need, *inside = v->need + net->n_values;
+    for (int dim = TGI_STREAM_AXIS + 1; dim < net->rank; dim++) {
+        const int k = dim - TGI_STREAM_AXIS + first_axis(v->job);
         tgi_axis_need(v->stage, dim, core_of(v, k, p->at), stored, inside);
         for (int i = 0; i < net->n_values; i++) {
-            const tg_slot *s = &v->tiling.slot[i];
+            const tgi_slot *s = &v->tiling.slot[i];
             const int64_t have = dim == net->rank - 1 ? s->width : s->rows;
             if (v->stage->values[i].live && tgi_range_len(stored[i]) > have)
                 return 0;
@@ -332,7 +332,7 @@ static tg_status hold_crops(preview *v, int64_t band, tgi_err *err)
 /* The largest band that the budget allows; v->peak is what all of it takes then. */
 static tg_status choose_tiling(preview *v, tgi_err *err)
 {
-    const tg_plan_part *plan = &v->job->plan;
+    const tgi_plan_part *plan = &v->job->plan;
     const size_t held =
         tgi_job_process_bytes(v->job) + plan->bytes.allowance + plan->bytes.decoder;
     size_t need = 0;
@@ -365,7 +365,7 @@ static tg_status take(preview *v, const char *name, size_t bytes, void *out, tgi
 
 static tg_status reserve_all(preview *v, tgi_err *err)
 {
-    tg_picture *p = &v->picture;
+    tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
     const size_t scratch = tgi_picture_scratch(&v->raw, &v->result) * sizeof(float);
     TGI_TRY(tgi_reserve_open(v->tiling.arena_bytes + v->staging_bytes + other_bytes(v), &v->mem,
@@ -383,20 +383,20 @@ static tg_status reserve_all(preview *v, tgi_err *err)
 
 /* ---- One crop ---------------------------------------------------------------------------- */
 
-static tg_status load_rows(void *user, int i, const tg_view *view, const tg_box *box,
+static tg_status load_rows(void *user, int i, const tgi_view *view, const tgi_box *box,
                            tgi_err *err)
 {
     (void)i;
     return tgi_loader_fill(((preview *)user)->loader, view, box, err);
 }
 
-static tg_status store_rows(void *user, int o, const tg_view *view, const tg_box *box,
+static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
 {
     preview *v = user;
     (void)err;
-    const tg_range z = box->rank == 5 ? box->ax[2] : (tg_range){0, 1};
-    const tg_range y = box->ax[box->rank - 2], x = box->ax[box->rank - 1];
+    const tgi_range z = box->rank == 5 ? box->ax[2] : (tgi_range){0, 1};
+    const tgi_range y = box->ax[box->rank - 2], x = box->ax[box->rank - 1];
     if (o != 0)
         return TG_OK;
     const int64_t y0 = core_of(v, 1, v->origin).lo, x0 = core_of(v, 2, v->origin).lo;
@@ -420,25 +420,25 @@ static tg_status check_stop(void *user, tgi_err *err)
 /* The input under a crop, normalised as the network sees it. */
 static tg_status load_raw(preview *v, tgi_err *err)
 {
-    const tg_net *net = v->net;
-    const tg_range y = input_of(v, 1, v->origin[1], v->origin[1] + v->ax[1].size);
-    const tg_range x = input_of(v, 2, v->origin[2], v->origin[2] + v->ax[2].size);
-    const tg_range z = input_of(v, 0, v->origin[0], v->origin[0] + 1);
-    tg_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
+    const tgi_net *net = v->net;
+    const tgi_range y = input_of(v, 1, v->origin[1], v->origin[1] + v->ax[1].size);
+    const tgi_range x = input_of(v, 2, v->origin[2], v->origin[2] + v->ax[2].size);
+    const tgi_range z = input_of(v, 0, v->origin[0], v->origin[0] + 1);
+    tgi_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
     box.ax[net->rank - 2] = y;
     box.ax[net->rank - 1] = x;
     if (net->rank == 5)
-        box.ax[2] = (tg_range){z.lo, z.lo + 1};
+        box.ax[2] = (tgi_range){z.lo, z.lo + 1};
     const int64_t h = tgi_range_len(y), w = tgi_range_len(x);
-    const tg_view view = {.base = v->raw.data,
-                          .c = v->job->map.channels,
-                          .cb = 1,
-                          .x0 = x.lo,
-                          .width = w,
-                          .block_pitch = (size_t)(h * w),
-                          .z_ring = 1,
-                          .y_pitch = (size_t)w,
-                          .y_ring = h};
+    const tgi_view view = {.base = v->raw.data,
+                           .c = v->job->map.channels,
+                           .cb = 1,
+                           .x0 = x.lo,
+                           .width = w,
+                           .block_pitch = (size_t)(h * w),
+                           .z_ring = 1,
+                           .y_pitch = (size_t)w,
+                           .y_ring = h};
     const int64_t here[3] = {0, 0, 0}; /* the box counts as the region does */
     v->raw.h = h;
     v->raw.w = w;
@@ -460,7 +460,7 @@ static tg_status load_raw(preview *v, tgi_err *err)
 
 static tg_status one_crop(preview *v, int i, tgi_err *err)
 {
-    tg_range core[3];
+    tgi_range core[3];
     if (!fits(v, &v->place[i]))
         return tgi_fail(err, TG_E_INTERNAL, "the crop at y %lld, x %lld does not fit its cell",
                         (long long)v->place[i].at[1], (long long)v->place[i].at[2]);
@@ -470,9 +470,9 @@ static tg_status one_crop(preview *v, int i, tgi_err *err)
     for (int k = 0; k < 3; k++)
         tgi_fit_shift(&v->job->map.fit[k], v->place[i].at[k], &in[k], &out);
     tgi_loader_place(v->loader, in);
-    for (int dim = TG_STREAM_AXIS; dim < v->net->rank; dim++)
-        core[dim - TG_STREAM_AXIS] =
-            core_of(v, dim - TG_STREAM_AXIS + first_axis(v->job), v->origin);
+    for (int dim = TGI_STREAM_AXIS; dim < v->net->rank; dim++)
+        core[dim - TGI_STREAM_AXIS] =
+            core_of(v, dim - TGI_STREAM_AXIS + first_axis(v->job), v->origin);
     TGI_TRY(tgi_exec_cell(v->exec, core, err));
     TGI_TRY(tgi_net_unchanged(v->net, err));
     tgi_picture_row(&v->picture, i, &v->raw, &v->result, v->scratch);
@@ -490,10 +490,10 @@ static tg_status one_crop(preview *v, int i, tgi_err *err)
 /* Sizes of the panels, before any pixel. */
 static void lay_panels(preview *v)
 {
-    const tg_mapping *m = &v->job->map;
-    const tg_range y = input_of(v, 1, 0, v->ax[1].size), x = input_of(v, 2, 0, v->ax[2].size);
-    v->raw = (tg_panel){NULL, tgi_range_len(y), tgi_range_len(x), m->channels == 3 ? 3 : 1};
-    v->result = (tg_panel){NULL, v->ax[1].size, v->ax[2].size, m->out_channels == 3 ? 3 : 1};
+    const tgi_mapping *m = &v->job->map;
+    const tgi_range y = input_of(v, 1, 0, v->ax[1].size), x = input_of(v, 2, 0, v->ax[2].size);
+    v->raw = (tgi_panel){NULL, tgi_range_len(y), tgi_range_len(x), m->channels == 3 ? 3 : 1};
+    v->result = (tgi_panel){NULL, v->ax[1].size, v->ax[2].size, m->out_channels == 3 ? 3 : 1};
     v->picture = tgi_picture_layout(MAX_PLACES, &v->raw, &v->result);
 }
 
@@ -517,11 +517,11 @@ static tg_status lay_out(preview *v, tgi_err *err)
 static tg_status open_all(preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
-    const tg_exec_io io = {v, load_rows, store_rows, check_stop};
+    const tgi_exec_io io = {v, load_rows, store_rows, check_stop};
     TGI_TRY(lay_out(v, err));
     TGI_TRY(tgi_threads_open(job->set.threads, &v->pool, err));
     TGI_TRY(reserve_all(v, err));
-    const tg_loader_opts load = {
+    const tgi_loader_opts load = {
         .source = job->source,
         .map = &job->map,
         .rank = v->net->rank,
@@ -536,12 +536,12 @@ static tg_status open_all(preview *v, tgi_err *err)
 static tg_status draw(preview *v, tgi_err *err)
 {
     tg_job *job = v->job;
-    tg_affine in, out;
+    tgi_affine in, out;
     if (tgi_normalize_needs_stats(&job->set.normalize))
         TGI_TRY(tgi_job_stats_collect(job, v->mem, v->staging, v->staging_bytes, v->sets, err));
     if (!v->n_places)
         TGI_TRY(densest_places(v, err));
-    tg_picture *p = &v->picture;
+    tgi_picture *p = &v->picture;
     uint8_t *pixels = p->pixels;
     *p = tgi_picture_layout(v->n_places, &v->raw, &v->result);
     p->pixels = pixels;

@@ -25,19 +25,19 @@
 
 /* The network as the definition has it: not rewritten, reference kernels. */
 typedef struct reference {
-    tg_graph *graph;
-    tg_net *net;
-    tg_stages *stages;
+    tgi_graph *graph;
+    tgi_net *net;
+    tgi_stages *stages;
 } reference;
 
 typedef struct verify {
     tg_job *job;
-    tg_stages *stages; /* as the plan's, but all of the output is wanted */
+    tgi_stages *stages; /* as the plan's, but all of the output is wanted */
     reference ref;
     tgi_reserve *reserve;
-    tg_threads *pool;
+    tgi_threads *pool;
     tg_tracker *tracker;   /* watches for --log */
-    tg_job_device device;  /* that a run would be on; the plan is the processor's */
+    tgi_job_device device; /* that a run would be on; the plan is the processor's */
     tgi_verify_device *on; /* what it will do */
     int bf16;              /* as the job had it */
     tgi_verify_values values;
@@ -47,16 +47,16 @@ typedef struct verify {
 
 /* One pass over the dense inputs with a tiling of the stage, into `out`; `only`: one cell of
  * that core instead of all. */
-static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], int64_t band,
-                      float *const *out, const tg_range *only, int64_t *cells, tgi_err *err)
+static tg_status pass(verify *v, const tgi_stage *stage, const int64_t cut[3], int64_t band,
+                      float *const *out, const tgi_range *only, int64_t *cells, tgi_err *err)
 {
-    const tg_net *net = stage->net;
-    tg_tiling t;
-    tg_exec *e = NULL;
+    const tgi_net *net = stage->net;
+    tgi_tiling t;
+    tgi_exec *e = NULL;
     void *packed = NULL, *arena = NULL;
     tgi_reserve *mem = NULL;
-    tg_dense_io dense = {.net = net};
-    const tg_exec_io io = {&dense, tgi_dense_load, tgi_dense_store, NULL};
+    tgi_dense_io dense = {.net = net};
+    const tgi_exec_io io = {&dense, tgi_dense_load, tgi_dense_store, NULL};
     for (int i = 0; i < net->n_in; i++)
         dense.in[i] = v->values.in[i];
     for (int o = 0; o < net->n_out; o++)
@@ -75,7 +75,7 @@ static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], in
     if (st == TG_OK)
         st = tgi_exec_open(&t, packed, arena, v->pool, &io, &e, err);
     for (int64_t k = 0; st == TG_OK && k < (only ? 1 : t.cells); k++) {
-        tg_range core[3];
+        tgi_range core[3];
         tgi_tiling_cell(&t, k, core);
         st = tgi_exec_cell(e, only ? only : core, err);
     }
@@ -91,15 +91,15 @@ static tg_status pass(verify *v, const tg_stage *stage, const int64_t cut[3], in
 static tg_status load_plane(verify *v, tgi_err *err)
 {
     tg_job *job = v->job;
-    tg_loader *l = NULL;
+    tgi_loader *l = NULL;
     void *staging = NULL;
-    const tg_net *net = job->plan.net;
-    const tg_fit *f = job->map.fit;
+    const tgi_net *net = job->plan.net;
+    const tgi_fit *f = job->map.fit;
     const size_t bytes =
         tgi_loader_bytes(&job->map, job->info->dtype, f[0].size, f[1].size, f[2].size);
     tgi_reserve *mem = NULL;
-    tg_stats *sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *sets);
-    tg_affine in, out;
+    tgi_stats *sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *sets);
+    tgi_affine in, out;
     tg_status st = sets ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
     if (st == TG_OK)
         st = tgi_reserve_open(bytes + TGI_STATS_SCRATCH + 256, &mem, err);
@@ -107,18 +107,18 @@ static tg_status load_plane(verify *v, tgi_err *err)
         st = tgi_reserve_take(mem, "staging", bytes, &staging, err);
     if (st == TG_OK && tgi_normalize_needs_stats(&job->set.normalize))
         st = tgi_job_stats_collect(job, mem, staging, bytes, sets, err);
-    const tg_loader_opts o = {.source = job->source,
-                              .map = &job->map,
-                              .rank = net->rank,
-                              .staging = {staging, staging},
-                              .staging_bytes = bytes,
-                              .pool = v->pool,
-                              .be = net->be};
+    const tgi_loader_opts o = {.source = job->source,
+                               .map = &job->map,
+                               .rank = net->rank,
+                               .staging = {staging, staging},
+                               .staging_bytes = bytes,
+                               .pool = v->pool,
+                               .be = net->be};
     if (st == TG_OK)
         st = tgi_loader_open(&o, &l, err);
     if (st == TG_OK) {
-        const tg_view view = tgi_dense_view(net, net->in[0], v->values.in[0]);
-        const tg_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
+        const tgi_view view = tgi_dense_view(net, net->in[0], v->values.in[0]);
+        const tgi_box box = tgi_box_full(&net->shapes.desc[net->in[0]]);
         tgi_job_affine(job, &sets[tgi_mapping_stats_of(&job->map, 0)], &in, &out);
         tgi_loader_item(l, 0, in);
         st = tgi_loader_fill(l, &view, &box, err);
@@ -131,15 +131,15 @@ static tg_status load_plane(verify *v, tgi_err *err)
 
 static tg_status load_sample(verify *v, tgi_err *err)
 {
-    const tg_net *net = v->job->plan.net;
+    const tgi_net *net = v->job->plan.net;
     void *rows = tgi_malloc(TGI_TAG_IO, TGI_TENSOR_ROWS);
     tg_status st = rows ? TG_OK : tgi_fail(err, TG_E_NOMEM, "no memory for rows of the input");
     for (int i = 0; st == TG_OK && i < net->n_in; i++) {
-        const tg_desc *d = &v->job->tensors->in_desc[i];
-        const tg_box box = tgi_box_full(d);
-        const tg_view view = net->values[net->in[i]].flat
-                                 ? (tg_view){.base = v->values.in[i]}
-                                 : tgi_dense_view(net, net->in[i], v->values.in[i]);
+        const tgi_desc *d = &v->job->tensors->in_desc[i];
+        const tgi_box box = tgi_box_full(d);
+        const tgi_view view = net->values[net->in[i]].flat
+                                  ? (tgi_view){.base = v->values.in[i]}
+                                  : tgi_dense_view(net, net->in[i], v->values.in[i]);
         st = tgi_tensor_load(v->job, i, 0, &view, &box, rows, err);
     }
     tgi_free(rows);
@@ -149,8 +149,8 @@ static tg_status load_sample(verify *v, tgi_err *err)
 /* The plan's cells, or thirds when the plan does not cut this image at all. */
 static void cells_to_try(const verify *v, int64_t cut[3], int64_t *band)
 {
-    const tg_tiling *t = &v->job->plan.choice.tiling;
-    const tg_net *net = v->job->plan.net;
+    const tgi_tiling *t = &v->job->plan.choice.tiling;
+    const tgi_net *net = v->job->plan.net;
     memcpy(cut, t->cut, sizeof t->cut);
     *band = t->band;
     if (t->cells > 1)
@@ -166,7 +166,7 @@ static void cells_to_try(const verify *v, int64_t cut[3], int64_t *band)
  * REFERENCE_SIDE pixels wide. */
 #define REFERENCE_SIDE 192
 
-static int has_flat_output(const tg_net *net)
+static int has_flat_output(const tgi_net *net)
 {
     for (int o = 0; o < net->n_out; o++)
         if (net->values[net->out[o]].flat)
@@ -175,30 +175,30 @@ static int has_flat_output(const tg_net *net)
 }
 
 /* The middle of output 0; NULL: all of it, since one that is no image comes as a whole. */
-static const tg_range *middle_of(const tg_net *net, tg_range *middle)
+static const tgi_range *middle_of(const tgi_net *net, tgi_range *middle)
 {
     if (has_flat_output(net))
         return NULL;
-    for (int a = TG_STREAM_AXIS; a < net->rank; a++) {
+    for (int a = TGI_STREAM_AXIS; a < net->rank; a++) {
         const int64_t n = tgi_net_dim(net, net->out[0], a),
                       half = tgi_min(n, REFERENCE_SIDE) / 2;
-        middle[a - TG_STREAM_AXIS] =
-            (tg_range){n / 2 - half, tgi_max(n / 2 - half + 1, n / 2 + half)};
+        middle[a - TGI_STREAM_AXIS] =
+            (tgi_range){n / 2 - half, tgi_max(n / 2 - half + 1, n / 2 + half)};
     }
     return middle;
 }
 
 static void compare_middle(verify *v)
 {
-    const tg_net *net = v->job->plan.net;
-    tg_range m[3] = {{0, 0}};
-    const tg_range *middle = middle_of(net, m);
+    const tgi_net *net = v->job->plan.net;
+    tgi_range m[3] = {{0, 0}};
+    const tgi_range *middle = middle_of(net, m);
     for (int o = 0; o < net->n_out; o++) {
         tg_verify_output *r = &v->job->verified[o];
         tgi_distance s = {0};
-        tg_box box = tgi_box_full(&net->shapes.desc[net->out[o]]);
-        for (int a = TG_STREAM_AXIS; a < net->rank && middle; a++)
-            box.ax[a] = tgi_axis_share(&v->stages->one, a, o, middle[a - TG_STREAM_AXIS]);
+        tgi_box box = tgi_box_full(&net->shapes.desc[net->out[o]]);
+        for (int a = TGI_STREAM_AXIS; a < net->rank && middle; a++)
+            box.ax[a] = tgi_axis_share(&v->stages->one, a, o, middle[a - TGI_STREAM_AXIS]);
         const int64_t n = tgi_verify_distance(&v->values, o, middle ? &box : NULL, &s);
         r->reference_max_abs = s.most;
         r->reference_relative_l2 = tgi_distance_relative(&s);
@@ -215,10 +215,10 @@ static void close_reference(reference *r)
 
 static tg_status open_reference(const tg_job *job, reference *r, tgi_err *err)
 {
-    const unsigned labels = job->set.labels ? TG_GRAPH_LABELS : 0;
-    TGI_TRY(tgi_graph_load_onnx(job->set.model, TG_GRAPH_NO_FUSE | TG_GRAPH_NO_COMMUTE | labels,
-                                &r->graph, err));
-    TGI_TRY(tgi_net_new(r->graph, job->set.backend, job->ends->shapes(job), TG_NET_REFERENCE,
+    const unsigned labels = job->set.labels ? TGI_GRAPH_LABELS : 0;
+    TGI_TRY(tgi_graph_load_onnx(
+        job->set.model, TGI_GRAPH_NO_FUSE | TGI_GRAPH_NO_COMMUTE | labels, &r->graph, err));
+    TGI_TRY(tgi_net_new(r->graph, job->set.backend, job->ends->shapes(job), TGI_NET_REFERENCE,
                         &r->net, err));
     return tgi_stages_new(r->net, &r->stages, err);
 }
@@ -228,7 +228,7 @@ static tg_status open_reference(const tg_job *job, reference *r, tgi_err *err)
 static tg_status reference_pass(verify *v, tgi_err *err)
 {
     const int64_t uncut[3] = {0, 0, 0};
-    tg_range middle[3];
+    tgi_range middle[3];
     int64_t cells;
     return pass(v, &v->ref.stages->one, uncut, REFERENCE_BAND, v->values.other,
                 middle_of(v->job->plan.net, middle), &cells, err);
@@ -238,7 +238,7 @@ static tg_status reference_pass(verify *v, tgi_err *err)
 
 static tg_status whole_pass(verify *v, tgi_err *err)
 {
-    const tg_graph *g = v->job->graph;
+    const tgi_graph *g = v->job->graph;
     const int64_t uncut[3] = {0, 0, 0};
     int64_t cells;
     TGI_TRY(pass(v, &v->stages->one, uncut, INT32_MAX, v->values.whole, NULL, &cells, err));
@@ -252,7 +252,7 @@ static tg_status whole_pass(verify *v, tgi_err *err)
 
 static tg_status tiled_pass(verify *v, tg_verify_result *out, tgi_err *err)
 {
-    const tg_net *net = v->job->plan.net;
+    const tgi_net *net = v->job->plan.net;
     int64_t cut[3], band;
     if (v->stages->one.whole_op) { /* never cut: there are no tiles to compare with */
         tgi_stage_whole_text(&v->stages->one, out->not_tiled, sizeof out->not_tiled);
@@ -300,7 +300,7 @@ static tg_status device_passes(verify *v, tg_verify_result *out, tgi_err *err)
     tgi_err e = {0};
     const tg_status st = tgi_verify_device_run(v->job, v->on, &v->values, out, &e);
     v->device = v->job->dev; /* open, for leave_device */
-    v->job->dev = (tg_job_device){.chosen = 1};
+    v->job->dev = (tgi_job_device){.chosen = 1};
     return st == TG_OK ? st
                        : tgi_fail(err, st, "%s: %s; --device cpu verifies without it",
                                   v->job->device_text, e.text);
@@ -315,7 +315,7 @@ static void leave_device(verify *v)
         return;
     v->device.ops->close(&v->device.device);
     tgi_job_drop_plan(job);
-    job->dev = (tg_job_device){0};
+    job->dev = (tgi_job_device){0};
     job->set.bf16 = v->bf16;
 }
 
@@ -331,7 +331,7 @@ static tg_status plan_device(verify *v, tgi_err *err)
     job->running = 1; /* at once: nothing is supposed of the device */
     const tg_status st = tgi_verify_device_plan(job, &v->on, &e);
     v->device = job->dev;
-    job->dev = (tg_job_device){.chosen = 1};
+    job->dev = (tgi_job_device){.chosen = 1};
     if (st == TG_OK)
         return TG_OK;
     if (v->device.by_name)
@@ -355,7 +355,7 @@ static tg_status plan(verify *v, tg_job *job, tgi_err *err)
         job->dev.chosen = 0;
         TGI_TRY(tgi_job_device_choose(job, err));
         v->device = job->dev;
-        job->dev = (tg_job_device){.chosen = 1};
+        job->dev = (tgi_job_device){.chosen = 1};
         job->set.bf16 &= !v->device.ops;
     }
     tg_status st = tgi_job_plan(job, err);
@@ -369,7 +369,7 @@ static tg_status plan(verify *v, tg_job *job, tgi_err *err)
 /* Rows that fill the input from an image. */
 static size_t rows_bytes(const tg_job *job)
 {
-    const tg_fit *f = job->map.fit;
+    const tgi_fit *f = job->map.fit;
     return job->source ? tgi_sat_add(tgi_loader_bytes(&job->map, job->info->dtype, f[0].size,
                                                       f[1].size, f[2].size),
                                      TGI_STATS_SCRATCH)
@@ -377,11 +377,11 @@ static size_t rows_bytes(const tg_job *job)
 }
 
 /* Weights and arena of a pass that is not cut. */
-static tg_status pass_bytes(const verify *v, const tg_stage *stage, int64_t band, size_t *bytes,
-                            tgi_err *err)
+static tg_status pass_bytes(const verify *v, const tgi_stage *stage, int64_t band,
+                            size_t *bytes, tgi_err *err)
 {
     const int64_t uncut[3] = {0, 0, 0};
-    tg_tiling t;
+    tgi_tiling t;
     TGI_TRY(tgi_tiling_make(stage, uncut, band, v->job->set.threads, NULL, &t, err));
     *bytes = tgi_sat_add(stage->net->packed_bytes, t.arena_bytes);
     tgi_tiling_free(&t);
@@ -392,7 +392,7 @@ static tg_status pass_bytes(const verify *v, const tg_stage *stage, int64_t band
  * the arenas that make the others. The pass in cells takes less than the whole one. */
 static tg_status count_whole(const verify *v, size_t *need, tgi_err *err)
 {
-    const tg_net *net = v->job->plan.net;
+    const tgi_net *net = v->job->plan.net;
     size_t whole, ref, most = rows_bytes(v->job);
     TGI_TRY(pass_bytes(v, &v->stages->one, INT32_MAX, &whole, err));
     TGI_TRY(pass_bytes(v, &v->ref.stages->one, REFERENCE_BAND, &ref, err));
@@ -428,7 +428,7 @@ static tg_status refuse(const verify *v, uint64_t peak, tgi_err *err)
 /* Fills v->stages and v->ref; TG_E_BUDGET when the whole item is more than the budget. */
 static tg_status check_whole(verify *v, uint64_t *peak, tgi_err *err)
 {
-    const tg_bytes *b = &v->job->plan.bytes;
+    const tgi_bytes *b = &v->job->plan.bytes;
     size_t need = 0;
     TGI_TRY(tgi_stages_new(v->job->plan.net, &v->stages, err));
     TGI_TRY(open_reference(v->job, &v->ref, err));

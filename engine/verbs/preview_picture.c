@@ -24,7 +24,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static size_t panel_size(const tg_panel *p)
+static size_t panel_size(const tgi_panel *p)
 {
     return (size_t)(p->h * p->w) * (size_t)p->channels;
 }
@@ -45,7 +45,7 @@ static float percentile(const float *sorted, size_t m, double p)
     return m ? sorted[(size_t)((double)(m - 1) * p / 100.0 + 0.5)] : 0.0f;
 }
 
-static span range_of(const tg_panel *p, float *scratch)
+static span range_of(const tgi_panel *p, float *scratch)
 {
     memcpy(scratch, p->data, panel_size(p) * sizeof *scratch);
     const size_t m = sort_numbers(scratch, panel_size(p));
@@ -72,14 +72,14 @@ static uint8_t grey(float v)
     return v >= 1.0f ? 255 : (uint8_t)lrintf(v * 255.0f);
 }
 
-static float shown(const tg_panel *p, span s, int c, int64_t y, int64_t x)
+static float shown(const tgi_panel *p, span s, int c, int64_t y, int64_t x)
 {
     return (p->data[((int64_t)c * p->h + y) * p->w + x] - s.lo) / (s.hi - s.lo);
 }
 
 /* Pixel (y,x) of a panel of the picture, nearest neighbour; the mean of three channels when one
  * is asked for and three are there. */
-static float sample(const tg_picture *pic, const tg_panel *p, span s, int c, int64_t y,
+static float sample(const tgi_picture *pic, const tgi_panel *p, span s, int c, int64_t y,
                     int64_t x)
 {
     const int64_t sy = y * p->h / pic->panel_h, sx = x * p->w / pic->panel_w;
@@ -90,14 +90,14 @@ static float sample(const tg_picture *pic, const tg_panel *p, span s, int c, int
     return (shown(p, s, 0, sy, sx) + shown(p, s, 1, sy, sx) + shown(p, s, 2, sy, sx)) / 3.0f;
 }
 
-static uint8_t *pixel(const tg_picture *p, int i, int column, int64_t y, int64_t x)
+static uint8_t *pixel(const tgi_picture *p, int i, int column, int64_t y, int64_t x)
 {
     const int64_t row = GAP + i * (p->panel_h + GAP) + y;
     const int64_t col = GAP + column * (p->panel_w + GAP) + x;
     return p->pixels + (size_t)(row * p->width + col) * (size_t)p->samples;
 }
 
-static void paint(tg_picture *pic, int i, int column, const tg_panel *p, span s)
+static void paint(tgi_picture *pic, int i, int column, const tgi_panel *p, span s)
 {
     for (int64_t y = 0; y < pic->panel_h; y++)
         for (int64_t x = 0; x < pic->panel_w; x++)
@@ -106,12 +106,12 @@ static void paint(tg_picture *pic, int i, int column, const tg_panel *p, span s)
 }
 
 typedef struct pair {
-    const tg_panel *raw, *result;
+    const tgi_panel *raw, *result;
     span raw_span, result_span;
     int channels; /* compared: 3 when both have them, else 1 */
 } pair;
 
-static float difference(const tg_picture *pic, const pair *d, int c, int64_t y, int64_t x)
+static float difference(const tgi_picture *pic, const pair *d, int c, int64_t y, int64_t x)
 {
     const int channel = d->channels == 3 ? c : -1;
     return sample(pic, d->result, d->result_span, channel, y, x) -
@@ -120,7 +120,7 @@ static float difference(const tg_picture *pic, const pair *d, int c, int64_t y, 
 
 /* Size of difference that is painted black or white: nearly the largest, at least 2 % of the
  * range so that rounding noise stays grey. */
-static float difference_scale(const tg_picture *pic, const pair *d, float *scratch)
+static float difference_scale(const tgi_picture *pic, const pair *d, float *scratch)
 {
     size_t n = 0;
     for (int64_t y = 0; y < pic->panel_h; y++)
@@ -131,7 +131,7 @@ static float difference_scale(const tg_picture *pic, const pair *d, float *scrat
     return fmaxf(percentile(scratch, m, HIGH), 0.02f);
 }
 
-static void paint_difference(tg_picture *pic, int i, const pair *d, float *scratch)
+static void paint_difference(tgi_picture *pic, int i, const pair *d, float *scratch)
 {
     const float scale = difference_scale(pic, d, scratch);
     for (int64_t y = 0; y < pic->panel_h; y++)
@@ -143,29 +143,29 @@ static void paint_difference(tg_picture *pic, int i, const pair *d, float *scrat
 
 /* ---- The picture ------------------------------------------------------------------------- */
 
-tg_picture tgi_picture_layout(int rows, const tg_panel *raw, const tg_panel *result)
+tgi_picture tgi_picture_layout(int rows, const tgi_panel *raw, const tgi_panel *result)
 {
-    tg_picture p = {.panel_h = tgi_max(raw->h, result->h),
-                    .panel_w = tgi_max(raw->w, result->w),
-                    .samples = raw->channels == 3 || result->channels == 3 ? 3 : 1,
-                    .rows = rows};
+    tgi_picture p = {.panel_h = tgi_max(raw->h, result->h),
+                     .panel_w = tgi_max(raw->w, result->w),
+                     .samples = raw->channels == 3 || result->channels == 3 ? 3 : 1,
+                     .rows = rows};
     p.height = GAP + rows * (p.panel_h + GAP);
     p.width = GAP + 3 * (p.panel_w + GAP);
     return p;
 }
 
-size_t tgi_picture_scratch(const tg_panel *raw, const tg_panel *result)
+size_t tgi_picture_scratch(const tgi_panel *raw, const tgi_panel *result)
 {
-    const tg_picture p = tgi_picture_layout(1, raw, result);
+    const tgi_picture p = tgi_picture_layout(1, raw, result);
     return (size_t)(p.panel_h * p.panel_w) * 3;
 }
 
-void tgi_picture_begin(tg_picture *p)
+void tgi_picture_begin(tgi_picture *p)
 {
     memset(p->pixels, GAP_GREY, (size_t)(p->height * p->width) * (size_t)p->samples);
 }
 
-void tgi_picture_row(tg_picture *p, int i, const tg_panel *raw, const tg_panel *result,
+void tgi_picture_row(tgi_picture *p, int i, const tgi_panel *raw, const tgi_panel *result,
                      float *scratch)
 {
     pair d = {.raw = raw, .result = result};

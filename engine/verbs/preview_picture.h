@@ -6,31 +6,31 @@
 #include "engine/base/status.h"
 
 /* One crop; channel c, row y, column x at data[(c * h + y) * w + x]. */
-typedef struct tg_panel {
+typedef struct tgi_panel {
     float *data;
     int64_t h, w;
     int channels; /* 1 or 3 */
-} tg_panel;
+} tgi_panel;
 
 /* Where things lie, for crops of these sizes: panels are as large as the larger of the two, the
  * smaller is enlarged by repeating pixels. */
-typedef struct tg_picture {
+typedef struct tgi_picture {
     int64_t panel_h, panel_w, height, width;
     int samples; /* 1 or 3 */
     int rows;
     uint8_t *pixels; /* height * width * samples; the caller's */
-} tg_picture;
+} tgi_picture;
 
 /* Everything but `pixels`. */
-tg_picture tgi_picture_layout(int rows, const tg_panel *raw, const tg_panel *result);
+tgi_picture tgi_picture_layout(int rows, const tgi_panel *raw, const tgi_panel *result);
 /* Floats of scratch that drawing needs. */
-size_t tgi_picture_scratch(const tg_panel *raw, const tg_panel *result);
+size_t tgi_picture_scratch(const tgi_panel *raw, const tgi_panel *result);
 /* Paint the gaps; once, before the rows. */
-void tgi_picture_begin(tg_picture *p);
+void tgi_picture_begin(tgi_picture *p);
 /* Paint row i. Raw is shown between its 0.5 and 99.5 percentiles, the result in the same range
  * unless it lies on quite another scale (a probability, a score); then between its own. The
  * difference of the two as shown is centred on middle grey and stretched to what it holds. */
-void tgi_picture_row(tg_picture *p, int i, const tg_panel *raw, const tg_panel *result,
+void tgi_picture_row(tgi_picture *p, int i, const tgi_panel *raw, const tgi_panel *result,
                      float *scratch);
 
 #endif

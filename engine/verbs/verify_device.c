@@ -10,36 +10,36 @@
 #include <string.h>
 
 struct tgi_verify_device {
-    tg_net *net;
-    tg_stages *stages;
-    tg_tiling tiling[2]; /* in the memory there is; in other cells, where there are some */
+    tgi_net *net;
+    tgi_stages *stages;
+    tgi_tiling tiling[2]; /* in the memory there is; in other cells, where there are some */
     int n;
 };
 
 typedef struct passes {
     tg_job *job;
-    const tg_net *net;               /* the device's */
+    const tgi_net *net;              /* the device's */
     const tgi_verify_values *values; /* `other` is written, or compared with: */
     int comparing;                   /* bit by bit */
-    int64_t unequal[TG_MAX_PORTS];
-    char *staging[TG_MAX_PORTS][2];
-    int next[TG_MAX_PORTS];
+    int64_t unequal[TGI_MAX_PORTS];
+    char *staging[TGI_MAX_PORTS][2];
+    int next[TGI_MAX_PORTS];
 } passes;
 
 /* ---- Pixels are numbers here ------------------------------------------------------------- */
 
 /* A box of a dense array: rows of columns of channel planes. What is no image is one row. */
 typedef struct extent {
-    tg_range z, y, x;
+    tgi_range z, y, x;
     int64_t channels, depth, height, width;
     size_t size; /* of an element */
 } extent;
 
-static extent extent_of(const tg_net *net, int value, tg_dtype type, const tg_box *b)
+static extent extent_of(const tgi_net *net, int value, tg_dtype type, const tgi_box *b)
 {
-    const tg_desc *d = &net->values[value].ext;
+    const tgi_desc *d = &net->values[value].ext;
     const int volume = d->rank == 5;
-    return (extent){.z = volume ? b->ax[2] : (tg_range){0, 1},
+    return (extent){.z = volume ? b->ax[2] : (tgi_range){0, 1},
                     .y = b->ax[d->rank - 2],
                     .x = b->ax[d->rank - 1],
                     .channels = d->dim[1],
@@ -60,8 +60,8 @@ static size_t row_bytes(const extent *e)
     return (size_t)tgi_range_len(e->x) * e->size;
 }
 
-static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_box *box,
-                       tg_device_pixels *px, const void **at, size_t *bytes, tgi_err *err)
+static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
+                       tgi_device_pixels *px, const void **at, size_t *bytes, tgi_err *err)
 {
     passes *p = user;
     (void)cell;
@@ -76,18 +76,18 @@ static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_b
             for (int64_t y = e.y.lo; y < e.y.hi; y++, dst += row_bytes(&e))
                 memcpy(dst, src + row_at(&e, c, z, y), row_bytes(&e));
     *bytes = (size_t)(tgi_range_len(e.z) * e.channels * tgi_range_len(e.y)) * row_bytes(&e);
-    *px = (tg_device_pixels){.type = TG_DTYPE_F32,
-                             .channels = e.channels,
-                             .together = 1,
-                             .rows = e.y,
-                             .cols = e.x,
-                             .extent = {e.depth, e.height, e.width},
-                             .pad = TG_LOAD_ZERO,
-                             .mul = 1};
+    *px = (tgi_device_pixels){.type = TG_DTYPE_F32,
+                              .channels = e.channels,
+                              .together = 1,
+                              .rows = e.y,
+                              .cols = e.x,
+                              .extent = {e.depth, e.height, e.width},
+                              .pad = TGI_LOAD_ZERO,
+                              .mul = 1};
     return TG_OK;
 }
 
-static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
+static void ahead(void *user, const tgi_device_cell *cell, const tgi_box *box)
 {
     (void)user;
     (void)cell;
@@ -95,7 +95,7 @@ static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
 }
 
 /* How the elements of output o come back: those of images as floats, others as they are. */
-static tg_dtype out_type(const tg_net *net, int o)
+static tg_dtype out_type(const tgi_net *net, int o)
 {
     const tg_dtype type = net->shapes.desc[net->out[o]].dtype;
     if (!net->values[net->out[o]].flat)
@@ -103,7 +103,7 @@ static tg_dtype out_type(const tg_net *net, int o)
     return type == TG_DTYPE_BOOL ? TG_DTYPE_U8 : type; /* 0 or 1 */
 }
 
-static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_box *box,
+static tg_status take(void *user, const tgi_device_cell *cell, int o, const tgi_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *err)
 {
     passes *p = user;
@@ -127,27 +127,27 @@ static tg_status take(void *user, const tg_device_cell *cell, int o, const tg_bo
 /* ---- Run --------------------------------------------------------------------------------- */
 
 /* Of a band, at most. */
-static size_t input_bytes(const tg_tiling *t, int i)
+static size_t input_bytes(const tgi_tiling *t, int i)
 {
     const int v = t->net->in[i];
-    const tg_slot *s = &t->slot[v];
+    const tgi_slot *s = &t->slot[v];
     const int64_t rows = tgi_max(1, s->ring) * tgi_max(1, s->rows);
     return (size_t)(t->net->values[v].c * rows * tgi_max(1, s->width)) * sizeof(float);
 }
 
-static tg_device_form form_of(const tg_tiling *t)
+static tgi_device_form form_of(const tgi_tiling *t)
 {
-    const tg_net *net = t->net;
-    tg_device_form f = {0};
+    const tgi_net *net = t->net;
+    tgi_device_form f = {0};
     for (int i = 0; i < net->n_in; i++)
-        f.in[i] = (tg_device_port){.type = TG_DTYPE_F32, .bytes = input_bytes(t, i)};
+        f.in[i] = (tgi_device_port){.type = TG_DTYPE_F32, .bytes = input_bytes(t, i)};
     for (int o = 0; o < net->n_out; o++)
-        f.out[o] = (tg_device_port){
+        f.out[o] = (tgi_device_port){
             .type = out_type(net, o), .channels = net->values[net->out[o]].c, .together = 1};
     return f;
 }
 
-static tg_status open_staging(passes *p, const tg_device_form *form, tgi_err *err)
+static tg_status open_staging(passes *p, const tgi_device_form *form, tgi_err *err)
 {
     for (int i = 0; i < p->net->n_in; i++)
         for (int k = 0; k < 2; k++) {
@@ -161,27 +161,27 @@ static tg_status open_staging(passes *p, const tg_device_form *form, tgi_err *er
 
 static void close_staging(passes *p)
 {
-    for (int i = 0; i < TG_MAX_PORTS; i++)
+    for (int i = 0; i < TGI_MAX_PORTS; i++)
         for (int k = 0; k < 2; k++) {
             tgi_free(p->staging[i][k]);
             p->staging[i][k] = NULL;
         }
 }
 
-static tg_status run_cells(passes *p, const tg_tiling *t, tgi_err *err)
+static tg_status run_cells(passes *p, const tgi_tiling *t, tgi_err *err)
 {
-    const tg_job_device *d = &p->job->dev;
-    const tg_device_form form = form_of(t);
-    const tg_device_io io = {p, fetch, ahead, take};
-    tg_device_exec *e = NULL;
+    const tgi_job_device *d = &p->job->dev;
+    const tgi_device_form form = form_of(t);
+    const tgi_device_io io = {p, fetch, ahead, take};
+    tgi_device_exec *e = NULL;
     tg_status st = open_staging(p, &form, err);
     if (st == TG_OK)
         st = tgi_device_exec_open(d->ops, d->device, t, &form, &io, &e, err);
     if (st == TG_OK)
         st = tgi_graph_unchanged(p->job->graph, err);
     for (int64_t k = 0; st == TG_OK && k < t->cells; k++) {
-        tg_range core[3];
-        const tg_device_cell cell = {.cell = k, .mul = 1};
+        tgi_range core[3];
+        const tgi_device_cell cell = {.cell = k, .mul = 1};
         tgi_tiling_cell(t, k, core);
         tgi_device_exec_begin(e, &cell, core);
         for (int done = 0; st == TG_OK && !done;)
@@ -234,15 +234,15 @@ tg_status tgi_verify_device_run(tg_job *job, const tgi_verify_device *d,
 
 /* ---- Plan -------------------------------------------------------------------------------- */
 
-static tg_status need_of(const tg_job *job, const tg_tiling *t, tg_device_need *out)
+static tg_status need_of(const tg_job *job, const tgi_tiling *t, tgi_device_need *out)
 {
-    const tg_device_form form = form_of(t);
+    const tgi_device_form form = form_of(t);
     return tgi_device_need_of(job->dev.ops, t, &form, out, NULL);
 }
 
-static size_t extra(void *user, const tg_tiling *t)
+static size_t extra(void *user, const tgi_tiling *t)
 {
-    tg_device_need need;
+    tgi_device_need need;
     return need_of(user, t, &need) == TG_OK ? tgi_sat_add(need.block - need.arena, need.program)
                                             : SIZE_MAX;
 }
@@ -252,17 +252,17 @@ static size_t extra(void *user, const tg_tiling *t)
 static tg_status choose(tg_job *job, tgi_verify_device *d, const int64_t fixed[3],
                         size_t *least)
 {
-    const tg_choose_args a = {.stage = &d->stages->one,
-                              .threads = job->set.threads,
-                              .limit_bytes = job->dev.limit_bytes,
-                              .unit = {1, 1, 1},
-                              .fixed = {fixed[0], fixed[1], fixed[2]},
-                              .seconds = tgi_job_device_seconds,
-                              .tallest = TGI_JOB_DEVICE_TALLEST,
-                              .extra = extra,
-                              .user = job};
-    tg_device_need need;
-    tg_choice c;
+    const tgi_choose_args a = {.stage = &d->stages->one,
+                               .threads = job->set.threads,
+                               .limit_bytes = job->dev.limit_bytes,
+                               .unit = {1, 1, 1},
+                               .fixed = {fixed[0], fixed[1], fixed[2]},
+                               .seconds = tgi_job_device_seconds,
+                               .tallest = TGI_JOB_DEVICE_TALLEST,
+                               .extra = extra,
+                               .user = job};
+    tgi_device_need need;
+    tgi_choice c;
     tg_status st = tgi_choose(&a, &c, NULL);
     *least = c.smallest_bytes;
     if (st != TG_OK)
@@ -278,7 +278,7 @@ static tg_status choose(tg_job *job, tgi_verify_device *d, const int64_t fixed[3
 /* Cells that the first pass did not have, as large as fit; not where there are none. */
 static tg_status choose_others(tg_job *job, tgi_verify_device *d)
 {
-    const tg_net *net = d->net;
+    const tgi_net *net = d->net;
     const int v = net->out[0];
     int64_t h = tgi_net_dim(net, v, net->rank - 2) / 2 + 3,
             w = tgi_net_dim(net, v, net->rank - 1) / 3 + 5;

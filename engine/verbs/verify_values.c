@@ -10,16 +10,16 @@
 /* ---- Room -------------------------------------------------------------------------------- */
 
 /* What the executor hands out: floats, but flat values as they are. */
-static size_t bytes_of(const tg_net *net, int value)
+static size_t bytes_of(const tgi_net *net, int value)
 {
-    const tg_desc *d = &net->shapes.desc[value];
+    const tgi_desc *d = &net->shapes.desc[value];
     int64_t n = 0;
     if (net->values[value].flat)
         return tgi_net_dense_bytes(net, value);
     return tgi_desc_count(d, &n) ? tgi_sat_mul((size_t)n, sizeof(float)) : SIZE_MAX;
 }
 
-size_t tgi_verify_in_bytes(const tg_net *net)
+size_t tgi_verify_in_bytes(const tgi_net *net)
 {
     size_t sum = 0;
     for (int i = 0; i < net->n_in; i++)
@@ -27,7 +27,7 @@ size_t tgi_verify_in_bytes(const tg_net *net)
     return sum;
 }
 
-size_t tgi_verify_out_bytes(const tg_net *net)
+size_t tgi_verify_out_bytes(const tgi_net *net)
 {
     size_t sum = 0;
     for (int o = 0; o < net->n_out; o++)
@@ -37,7 +37,7 @@ size_t tgi_verify_out_bytes(const tg_net *net)
 
 #define BLOCK_SLACK 64 /* blocks of a reservation begin at multiples of it */
 
-size_t tgi_verify_room(const tg_net *net)
+size_t tgi_verify_room(const tgi_net *net)
 {
     const size_t slack = (size_t)(1 + net->n_in + 2 * net->n_out) * BLOCK_SLACK;
     return tgi_sat_add(
@@ -45,7 +45,7 @@ size_t tgi_verify_room(const tg_net *net)
         slack);
 }
 
-static tg_status take_one(tgi_reserve *mem, const char *name, const tg_net *net, int value,
+static tg_status take_one(tgi_reserve *mem, const char *name, const tgi_net *net, int value,
                           float **out, tgi_err *err)
 {
     void *p = NULL;
@@ -54,7 +54,7 @@ static tg_status take_one(tgi_reserve *mem, const char *name, const tg_net *net,
     return TG_OK;
 }
 
-tg_status tgi_verify_take(tgi_reserve *mem, const tg_net *net, tgi_verify_values *v,
+tg_status tgi_verify_take(tgi_reserve *mem, const tgi_net *net, tgi_verify_values *v,
                           tgi_err *err)
 {
     *v = (tgi_verify_values){.net = net};
@@ -71,7 +71,7 @@ tg_status tgi_verify_take(tgi_reserve *mem, const tg_net *net, tgi_verify_values
 
 #define AT_ONCE 256
 
-static tg_dtype type_of(const tg_net *net, int value)
+static tg_dtype type_of(const tgi_net *net, int value)
 {
     const tg_dtype type = net->shapes.desc[value].dtype;
     if (!net->values[value].flat)
@@ -102,19 +102,19 @@ static void add_run(const tgi_verify_values *v, int o, int64_t k, int64_t n, tgi
     }
 }
 
-int64_t tgi_verify_distance(const tgi_verify_values *v, int o, const tg_box *box,
+int64_t tgi_verify_distance(const tgi_verify_values *v, int o, const tgi_box *box,
                             tgi_distance *s)
 {
     const int value = v->net->out[o];
-    const tg_desc *d = &v->net->shapes.desc[value];
+    const tgi_desc *d = &v->net->shapes.desc[value];
     int64_t n = 0;
     if (!box || v->net->values[value].flat) {
         tgi_desc_count(d, &n);
         add_run(v, o, 0, n, s);
         return n;
     }
-    const tg_range z = d->rank == 5 ? box->ax[2] : (tg_range){0, 1};
-    const tg_range y = box->ax[d->rank - 2], x = box->ax[d->rank - 1];
+    const tgi_range z = d->rank == 5 ? box->ax[2] : (tgi_range){0, 1};
+    const tgi_range y = box->ax[d->rank - 2], x = box->ax[d->rank - 1];
     const int64_t depth = d->rank == 5 ? d->dim[2] : 1, height = d->dim[d->rank - 2],
                   width = d->dim[d->rank - 1];
     for (int64_t c = 0; c < d->dim[1]; c++)

@@ -10,21 +10,21 @@
 #include "engine/verbs/distance.h"
 
 typedef struct tgi_verify_values {
-    const tg_net *net; /* the processor's */
-    float *in[TG_MAX_PORTS], *whole[TG_MAX_PORTS], *other[TG_MAX_PORTS];
+    const tgi_net *net; /* the processor's */
+    float *in[TGI_MAX_PORTS], *whole[TGI_MAX_PORTS], *other[TGI_MAX_PORTS];
 } tgi_verify_values;
 
 /* Of all inputs and of one result of all outputs; SIZE_MAX: more than can be counted. */
-size_t tgi_verify_in_bytes(const tg_net *net);
-size_t tgi_verify_out_bytes(const tg_net *net);
+size_t tgi_verify_in_bytes(const tgi_net *net);
+size_t tgi_verify_out_bytes(const tgi_net *net);
 /* Take room for them from `mem`, which has tgi_verify_room of it. */
-size_t tgi_verify_room(const tg_net *net);
-tg_status tgi_verify_take(tgi_reserve *mem, const tg_net *net, tgi_verify_values *v,
+size_t tgi_verify_room(const tgi_net *net);
+tg_status tgi_verify_take(tgi_reserve *mem, const tgi_net *net, tgi_verify_values *v,
                           tgi_err *err);
 
 /* `other` against `whole` in output o over `box` (NULL, and of flat values: all of it), added
  * to *s; returns how many numbers. */
-int64_t tgi_verify_distance(const tgi_verify_values *v, int o, const tg_box *box,
+int64_t tgi_verify_distance(const tgi_verify_values *v, int o, const tgi_box *box,
                             tgi_distance *s);
 /* Every bit of output o is alike. */
 int tgi_verify_equal(const tgi_verify_values *v, int o);

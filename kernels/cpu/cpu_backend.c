@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/cpu_common.h"
 
-static const tg_variant *const variants[] = {
+static const tgi_variant *const variants[] = {
     &TGS(tgi_conv_winograd),
 #if TG_SIMD_ISA == 2 && defined(TG_HAVE_BF16)
     &TGS(tgi_conv_bf16),
@@ -32,27 +32,27 @@ static const tg_variant *const variants[] = {
     &TGS(tgi_concat_copy),
     &TGS(tgi_pad_copy),
 #define ROW(name, forward, reverse) &TGS(tgi_gate_##name),
-    TG_GATE_LIST(ROW)
+    TGI_GATE_LIST(ROW)
 #undef ROW
         & TGS(tgi_softmax),
 #define ROW(name) &TGS(tgi_eltwise_##name),
-    TG_ELTWISE_LIST(ROW)
+    TGI_ELTWISE_LIST(ROW)
 #undef ROW
         NULL,
 };
 
-const tg_backend TGS(tgi_backend) = {
+const tgi_kernel_set TGS(tgi_backend) = {
 #if TG_SIMD_ISA == 2
     .name = "avx512",
-    .isa = TG_ISA_AVX512,
+    .isa = TGI_ISA_AVX512,
 #elif TG_SIMD_ISA == 1
     .name = "avx2",
-    .isa = TG_ISA_AVX2,
+    .isa = TGI_ISA_AVX2,
 #else
     .name = "portable",
-    .isa = TG_ISA_PORTABLE,
+    .isa = TGI_ISA_PORTABLE,
 #endif
-    .lanes = TG_L,
+    .lanes = TGI_L,
     .variants = variants,
     .epilogue = TGS(tgi_epilogue_whole),
     .pixels_load = TGS(tgi_pixels_load_run),

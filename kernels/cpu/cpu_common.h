@@ -1,7 +1,7 @@
 /* cpu_common.h - what the kernels of one instruction set share. Included by sources that are
  * compiled once per set; every external name goes through TGS. */
-#ifndef TG_CPU_COMMON_H
-#define TG_CPU_COMMON_H
+#ifndef TGI_CPU_COMMON_H
+#define TGI_CPU_COMMON_H
 
 #include "kernels/backend.h"
 #include "kernels/cpu/simd.h"
@@ -10,56 +10,56 @@
 #include "kernels/threads.h"
 
 /* A piece of dst: channel blocks [b0,b1), one row, columns [x0,x1). */
-typedef struct tg_row_part {
+typedef struct tgi_row_part {
     int64_t b0, b1, z, y, x0, x1;
-} tg_row_part;
+} tgi_row_part;
 
 /* Apply the call's epilogue from step `from` on to a row part of dst[0] and zero the unused
  * lanes: each kernel calls it on rows that it has just written, while they are in the
  * first-level cache. */
-void TGS(tgi_epilogue_part)(const tg_call *call, int from, const tg_row_part *part);
-void TGS(tgi_epilogue_whole)(const tg_call *call);
+void TGS(tgi_epilogue_part)(const tgi_call *call, int from, const tgi_row_part *part);
+void TGS(tgi_epilogue_whole)(const tgi_call *call);
 
 /* kernels/pixels.h on this instruction set. */
-void TGS(tgi_pixels_load_run)(const tg_pixels *p, const void *src);
-void TGS(tgi_pixels_store_run)(const tg_pixels *p, void *dst);
+void TGS(tgi_pixels_load_run)(const tgi_pixels *p, const void *src);
+void TGS(tgi_pixels_store_run)(const tgi_pixels *p, void *dst);
 
 /* Compute the raw values of a part of one block of dst[0]; returns how many epilogue steps it
  * has applied itself. */
-typedef int (*tg_part_fn)(const tg_call *call, const void *arg, const tg_row_part *part);
+typedef int (*tgi_part_fn)(const tgi_call *call, const void *arg, const tgi_row_part *part);
 /* fn over every part of the call's box, on all threads, the epilogue behind each. */
-void TGS(tgi_each_part)(const tg_call *call, tg_part_fn fn, const void *arg);
+void TGS(tgi_each_part)(const tgi_call *call, tgi_part_fn fn, const void *arg);
 
 /* Segments of source `src` are cut at block limits, and its lanes are dst's: block b of dst is
  * block b of the source. */
-int TGS(tgi_blocks_line_up)(const tg_layout_hint *lay, int src);
+int TGS(tgi_blocks_line_up)(const tgi_layout_hint *lay, int src);
 /* The view that holds block *b of such an operand; *b becomes the block inside it. */
-const tg_view *TGS(tgi_block_at)(const tg_operand *o, int64_t *b);
+const tgi_view *TGS(tgi_block_at)(const tgi_operand *o, int64_t *b);
 
 /* One channel of a row: pixel x of the image is p[x * step]. */
-typedef struct tg_lane {
+typedef struct tgi_lane {
     const float *p;
     ptrdiff_t step;
-} tg_lane;
-tg_lane TGS(tgi_lane_of)(const tg_operand *o, int64_t c, int64_t z, int64_t y);
+} tgi_lane;
+tgi_lane TGS(tgi_lane_of)(const tgi_operand *o, int64_t c, int64_t z, int64_t y);
 /* dst[x * dst_step + i] = lane[i].p[x * lane[i].step] for n lanes and n_px pixels. */
-void TGS(tgi_gather_lanes)(const tg_lane *lane, int n, int64_t n_px, float *dst,
+void TGS(tgi_gather_lanes)(const tgi_lane *lane, int n, int64_t n_px, float *dst,
                            ptrdiff_t dst_step);
 
 /* A channel unit of a source: a block of a blocked view or a channel of a planar one. Units of
  * all segments in order are what convolutions sum over. */
-typedef struct tg_unit {
+typedef struct tgi_unit {
     int seg;
     int64_t block;   /* in the segment */
     int64_t channel; /* of the whole operand */
     int lanes;       /* channels in it */
-} tg_unit;
+} tgi_unit;
 
 int64_t TGS(tgi_unit_count)(int cb, int n_seg, const int64_t *seg_c);
-tg_unit TGS(tgi_unit_at)(int cb, int n_seg, const int64_t *seg_c, int64_t i);
+tgi_unit TGS(tgi_unit_at)(int cb, int n_seg, const int64_t *seg_c, int64_t i);
 
 /* Shared answers of `accepts`. */
-static inline int tgi_is_const_f32(const tg_op_ctx *ctx, int i)
+static inline int tgi_is_const_f32(const tgi_op_ctx *ctx, int i)
 {
     return i < ctx->n_src && ctx->const_src[i] && ctx->const_src[i]->desc.dtype == TG_DTYPE_F32;
 }
@@ -70,7 +70,7 @@ static inline float tgi_const_at(const void *data, int64_t i)
     memcpy(&v, (const char *)data + (size_t)i * sizeof v, sizeof v);
     return v;
 }
-static inline int tgi_is_absent(const tg_op_ctx *ctx, int i)
+static inline int tgi_is_absent(const tgi_op_ctx *ctx, int i)
 {
     return i >= ctx->n_src || (ctx->src[i].rank == 0 && ctx->src[i].dtype == TG_DTYPE_NONE);
 }
@@ -94,30 +94,30 @@ static inline int64_t tgi_floor_div64(int64_t a, int64_t b) /* b > 0, any a */
 }
 
 /* The variants, by source. */
-extern const tg_variant TGS(tgi_conv_winograd), TGS(tgi_conv_direct), TGS(tgi_conv_stem),
+extern const tgi_variant TGS(tgi_conv_winograd), TGS(tgi_conv_direct), TGS(tgi_conv_stem),
     TGS(tgi_conv_transpose);
-extern const tg_variant TGS(tgi_conv_transpose_few), TGS(tgi_conv_transpose_planar);
-extern const tg_variant TGS(tgi_conv_bf16), TGS(tgi_conv_transpose_bf16); /* AVX-512 only */
-extern const tg_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_depthwise);
-extern const tg_variant TGS(tgi_conv_grouped), TGS(tgi_softmax);
-extern const tg_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
-extern const tg_variant TGS(tgi_global_average_pool), TGS(tgi_global_max_pool);
-extern const tg_variant TGS(tgi_instance_norm), TGS(tgi_pad_copy);
-extern const tg_variant TGS(tgi_resize), TGS(tgi_upsample);
-extern const tg_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tgi_concat_copy);
-extern const tg_variant TGS(tgi_slice_copy);
+extern const tgi_variant TGS(tgi_conv_transpose_few), TGS(tgi_conv_transpose_planar);
+extern const tgi_variant TGS(tgi_conv_bf16), TGS(tgi_conv_transpose_bf16); /* AVX-512 only */
+extern const tgi_variant TGS(tgi_conv_few), TGS(tgi_conv_planar), TGS(tgi_conv_depthwise);
+extern const tgi_variant TGS(tgi_conv_grouped), TGS(tgi_softmax);
+extern const tgi_variant TGS(tgi_max_pool), TGS(tgi_average_pool);
+extern const tgi_variant TGS(tgi_global_average_pool), TGS(tgi_global_max_pool);
+extern const tgi_variant TGS(tgi_instance_norm), TGS(tgi_pad_copy);
+extern const tgi_variant TGS(tgi_resize), TGS(tgi_upsample);
+extern const tgi_variant TGS(tgi_depth_to_space), TGS(tgi_space_to_depth), TGS(tgi_concat_copy);
+extern const tgi_variant TGS(tgi_slice_copy);
 /* One row per op that joins an image with a number per channel: tgi_gate_Mul and so on; the
  * step when the number is the second operand, and when it is the first. */
-#define TG_GATE_LIST(X)                                                                        \
-    X(Add, TG_EPI_ADD, TG_EPI_ADD)                                                             \
-    X(Div, TG_EPI_DIV, TG_EPI_RDIV)                                                            \
-    X(Mul, TG_EPI_MUL, TG_EPI_MUL)                                                             \
-    X(Sub, TG_EPI_SUB, TG_EPI_RSUB)
-#define TG_GATE_DECLARE(name, forward, reverse) extern const tg_variant TGS(tgi_gate_##name);
-TG_GATE_LIST(TG_GATE_DECLARE)
-#undef TG_GATE_DECLARE
+#define TGI_GATE_LIST(X)                                                                       \
+    X(Add, TGI_EPI_ADD, TGI_EPI_ADD)                                                           \
+    X(Div, TGI_EPI_DIV, TGI_EPI_RDIV)                                                          \
+    X(Mul, TGI_EPI_MUL, TGI_EPI_MUL)                                                           \
+    X(Sub, TGI_EPI_SUB, TGI_EPI_RSUB)
+#define TGI_GATE_DECLARE(name, forward, reverse) extern const tgi_variant TGS(tgi_gate_##name);
+TGI_GATE_LIST(TGI_GATE_DECLARE)
+#undef TGI_GATE_DECLARE
 /* One row per pointwise op: tgi_eltwise_Relu and so on. */
-#define TG_ELTWISE_LIST(X)                                                                     \
+#define TGI_ELTWISE_LIST(X)                                                                    \
     X(Abs)                                                                                     \
     X(Add)                                                                                     \
     X(Clip)                                                                                    \
@@ -129,8 +129,8 @@ TG_GATE_LIST(TG_GATE_DECLARE)
     X(Identity)                                                                                \
     X(LeakyRelu)                                                                               \
     X(Max) X(Min) X(Mul) X(Neg) X(PRelu) X(Relu) X(Sigmoid) X(Sqrt) X(Sub) X(Sum) X(Tanh)
-#define TG_ELTWISE_DECLARE(name) extern const tg_variant TGS(tgi_eltwise_##name);
-TG_ELTWISE_LIST(TG_ELTWISE_DECLARE)
-#undef TG_ELTWISE_DECLARE
+#define TGI_ELTWISE_DECLARE(name) extern const tgi_variant TGS(tgi_eltwise_##name);
+TGI_ELTWISE_LIST(TGI_ELTWISE_DECLARE)
+#undef TGI_ELTWISE_DECLARE
 
 #endif

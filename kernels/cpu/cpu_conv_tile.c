@@ -10,22 +10,22 @@
 #include <math.h>
 
 /* Sum `lanes` channels at one kx into the tile. */
-TG_INLINE void tile_channels(vf *acc, const float *x, const float *w, ptrdiff_t ahead,
-                             int lanes, const int ob, const int px, const ptrdiff_t step)
+TGI_INLINE void tile_channels(vf *acc, const float *x, const float *w, ptrdiff_t ahead,
+                              int lanes, const int ob, const int px, const ptrdiff_t step)
 {
-    TG_UNROLL_4
+    TGI_UNROLL_4
     for (int c = 0; c < lanes; c++) {
         vf wv[TILE_OB_MAX];
-        TG_UNROLL
+        TGI_UNROLL
         for (int q = 0; q < ob; q++) {
-            wv[q] = vf_load(w + (c * ob + q) * TG_L);
+            wv[q] = vf_load(w + (c * ob + q) * TGI_L);
             if (TG_SIMD_ISA == 2) /* elsewhere a step takes half the bytes in the same time */
-                __builtin_prefetch(w + (c * ob + q) * TG_L + ahead);
+                __builtin_prefetch(w + (c * ob + q) * TGI_L + ahead);
         }
-        TG_UNROLL
+        TGI_UNROLL
         for (int p = 0; p < px; p++) {
             const vf xv = vf_set1(x[p * step + c]);
-            TG_UNROLL
+            TGI_UNROLL
             for (int q = 0; q < ob; q++)
                 acc[p * ob + q] = vf_fma(xv, wv[q], acc[p * ob + q]);
         }
@@ -41,8 +41,8 @@ typedef struct tile_form {
 } tile_form;
 
 /* Sum all tap rows at column `at` of the part into the tile. */
-TG_INLINE void tile_rows(vf *acc, const tile_job *j, int64_t at, const int ob, const int px,
-                         const tile_form f)
+TGI_INLINE void tile_rows(vf *acc, const tile_job *j, int64_t at, const int ob, const int px,
+                          const tile_form f)
 {
     const ptrdiff_t step = f.step ? f.step : j->src_step, kx_step = j->kx_step;
     const ptrdiff_t ahead = j->ahead;
@@ -51,23 +51,23 @@ TG_INLINE void tile_rows(vf *acc, const tile_job *j, int64_t at, const int ob, c
         const tap_row *row = &j->rows[r];
         const float *x = row->src + at * step, *w = row->w;
         if (f.kx3) {
-            TG_UNROLL
-            for (int k = 0; k < 3; k++, w += ob * TG_L) {
+            TGI_UNROLL
+            for (int k = 0; k < 3; k++, w += ob * TGI_L) {
                 tile_channels(acc, x + k, w, ahead, 1, ob, px, step);
-                TG_FORGET(x); /* taps share pixels: kept for the next one, these spill */
+                TGI_FORGET(x); /* taps share pixels: kept for the next one, these spill */
             }
             continue;
         }
         if (!f.planar) { /* the next tile's first tap: 1x1 layers read each line only once */
-            TG_UNROLL
+            TGI_UNROLL
             for (int p = 0; p < px; p++)
                 __builtin_prefetch(x + (px + p) * step);
         }
-        for (int k = 0; k < n_kx; k++, x += kx_step, w += (f.planar ? 1 : TG_L) * ob * TG_L) {
+        for (int k = 0; k < n_kx; k++, x += kx_step, w += (f.planar ? 1 : TGI_L) * ob * TGI_L) {
             if (f.planar)
                 tile_channels(acc, x, w, ahead, 1, ob, px, step);
-            else if (row->lanes == TG_L)
-                tile_channels(acc, x, w, ahead, TG_L, ob, px, step);
+            else if (row->lanes == TGI_L)
+                tile_channels(acc, x, w, ahead, TGI_L, ob, px, step);
             else
                 tile_channels(acc, x, w, ahead, row->lanes, ob, px, step);
         }
@@ -77,8 +77,8 @@ TG_INLINE void tile_rows(vf *acc, const tile_job *j, int64_t at, const int ob, c
 /* Tiles of px pixels from column `at` of the part up to `end`. ob, px and the form are
  * literals. What a tile begins and ends with costs a 1x1 layer up to a tenth of its time, so
  * the job's members are read once: for all that the compiler knows, stores change them. */
-TG_INLINE void tiles(const tile_job *j, int64_t at, int64_t end, const int ob, const int px,
-                     const tile_form f)
+TGI_INLINE void tiles(const tile_job *j, int64_t at, int64_t end, const int ob, const int px,
+                      const tile_form f)
 {
     ptrdiff_t dst_step = j->dst_step;
     size_t dst_block = j->dst_block;
@@ -88,20 +88,20 @@ TG_INLINE void tiles(const tile_job *j, int64_t at, int64_t end, const int ob, c
     for (float *dst = j->dst + at * dst_step; at < end; at += px, dst += px * dst_step) {
         vf acc[TILE_SUMS_MAX];
         if (bias) {
-            TG_UNROLL
+            TGI_UNROLL
             for (int i = 0; i < px * ob; i++)
-                acc[i] = vf_load(bias + i % ob * TG_L);
+                acc[i] = vf_load(bias + i % ob * TGI_L);
         } else {
-            TG_UNROLL
+            TGI_UNROLL
             for (int i = 0; i < px * ob; i++)
                 acc[i] = vf_load(dst + i % ob * dst_block + i / ob * dst_step);
         }
         tile_rows(acc, j, at, ob, px, f);
-        TG_FORGET(dst_step);
-        TG_FORGET(dst_block);
-        TG_FORGET(least);
+        TGI_FORGET(dst_step);
+        TGI_FORGET(dst_block);
+        TGI_FORGET(least);
         const vf floor = vf_set1(*least);
-        TG_UNROLL
+        TGI_UNROLL
         for (int i = 0; i < px * ob; i++)
             vf_store(dst + i % ob * dst_block + i / ob * dst_step, vf_max(floor, acc[i]));
     }
@@ -149,8 +149,8 @@ TG_INLINE void tiles(const tile_job *j, int64_t at, int64_t end, const int ob, c
     TILE_CASE(14, ob)
 
 #define DEFINE_PARTS(ob)                                                                       \
-    DEFINE_PART(part_##ob##_1, ob, 0, TG_L, 0)                                                 \
-    DEFINE_PART(part_##ob##_2, ob, 0, 2 * TG_L, 0)                                             \
+    DEFINE_PART(part_##ob##_1, ob, 0, TGI_L, 0)                                                \
+    DEFINE_PART(part_##ob##_2, ob, 0, 2 * TGI_L, 0)                                            \
     DEFINE_PART(part_##ob##_any, ob, 0, 0, 0)                                                  \
     DEFINE_PART(part_##ob##_planar_1_kx3, ob, 1, 1, 1)                                         \
     DEFINE_PART(part_##ob##_planar_1, ob, 1, 1, 0)                                             \
@@ -174,7 +174,7 @@ DEFINE_PARTS(4)
 /* Index of the form in PARTS. */
 static int form_of(const tile_job *j, int planar)
 {
-    const ptrdiff_t pixel = planar ? 1 : TG_L;
+    const ptrdiff_t pixel = planar ? 1 : TGI_L;
     const int step = j->src_step == pixel ? 0 : j->src_step == 2 * pixel ? 1 : 2;
     if (!planar)
         return step;

@@ -2,14 +2,14 @@
  * held in registers.
  *
  * A tile sums a list of *tap rows*. A tap row is one channel unit of the source (a block of
- * TG_L channels, or one planar channel) at one (kz, ky): a pointer to source columns and a
+ * TGI_L channels, or one planar channel) at one (kz, ky): a pointer to source columns and a
  * pointer to the weights of all its kx. The driver lists only rows inside the image, always in
  * the order unit, kz, ky; inside a row the order is kx, channel. That is THE accumulation
  * order: bias first, then one multiply-add per tap, whatever tile, box or thread computes the
  * pixel. A list may be cut anywhere: the partial sum waits in dst, a float32 like the
  * accumulator. */
-#ifndef TG_CPU_CONV_TILE_H
-#define TG_CPU_CONV_TILE_H
+#ifndef TGI_CPU_CONV_TILE_H
+#define TGI_CPU_CONV_TILE_H
 
 #include "kernels/cpu/simd.h"
 
@@ -32,16 +32,16 @@
 
 /* Output blocks are taken in groups, one tile wide each: as few groups as possible, the wider
  * ones first, of sizes that differ by one at most. */
-TG_INLINE int64_t tile_group_count(int64_t blocks)
+TGI_INLINE int64_t tile_group_count(int64_t blocks)
 {
     return (blocks + TILE_OB_MAX - 1) / TILE_OB_MAX;
 }
-TG_INLINE int tile_group_size(int64_t blocks, int64_t group)
+TGI_INLINE int tile_group_size(int64_t blocks, int64_t group)
 {
     const int64_t n = tile_group_count(blocks);
     return (int)(blocks / n) + (group < blocks % n);
 }
-TG_INLINE int64_t tile_group_first(int64_t blocks, int64_t group)
+TGI_INLINE int64_t tile_group_first(int64_t blocks, int64_t group)
 {
     const int64_t n = tile_group_count(blocks), wider = blocks % n;
     return group * (blocks / n) + (group < wider ? group : wider);
@@ -49,7 +49,7 @@ TG_INLINE int64_t tile_group_first(int64_t blocks, int64_t group)
 
 typedef struct tap_row {
     const float *src; /* at the tap kx = 0 of column 0 of the part */
-    const float *w;   /* [kx][lane][ob][TG_L] */
+    const float *w;   /* [kx][lane][ob][TGI_L] */
     int lanes;        /* channels of the unit that exist */
 } tap_row;
 
@@ -59,7 +59,7 @@ typedef struct tile_job {
     int n_kx;
     ptrdiff_t kx_step;  /* floats between taps */
     ptrdiff_t src_step; /* floats between the sources of neighbouring pixels */
-    const float *bias;  /* [ob][TG_L], or NULL: go on from the sums in dst */
+    const float *bias;  /* [ob][TGI_L], or NULL: go on from the sums in dst */
     float *dst;         /* column 0 of the part */
     size_t dst_block;   /* floats between blocks */
     ptrdiff_t dst_step; /* floats between pixels of the tile */

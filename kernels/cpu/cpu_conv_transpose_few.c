@@ -7,7 +7,7 @@
  * Rows are taken one by one: those taps ky that divide.
  *
  * As in cpu_conv_few.c the lanes cannot hold output channels:
- *   conv_transpose_few     blocked source: lanes are input channels. TG_L partial sums per
+ *   conv_transpose_few     blocked source: lanes are input channels. TGI_L partial sums per
  *                          result, added at the end in the tree of vf_reduce; then the bias.
  *   conv_transpose_planar  planar source: lanes are pixels of one phase. Bias first, then one
  *                          multiply-add per tap.
@@ -27,12 +27,12 @@
 #define TAPS 128    /* taps of a list; more are taken in turns */
 
 typedef struct few {
-    const tg_call *call;
+    const tgi_call *call;
     tgi_geom g;
     int cb;
-    int64_t units, rows, seg_c[TG_MAX_SEG]; /* rows: kz * ky */
+    int64_t units, rows, seg_c[TGI_MAX_SEG]; /* rows: kz * ky */
     const float *bias, *weights;
-    tg_range z, y, x;
+    tgi_range z, y, x;
 } few;
 
 /* Taps that one phase of one row meets, and what they read. */
@@ -57,24 +57,24 @@ typedef struct phase {
     const float *b; /* bias of the group */
 } phase;
 
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay, int src_cb)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int src_cb)
 {
     tgi_geom g;
     return tgi_is_const_f32(ctx, 1) && (tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) &&
            tgi_conv_transpose_geometry(ctx, &g, NULL) == TG_OK && g.groups == 1 &&
-           g.k[TG_X] <= TAPS_MAX && g.k[TG_Z] * g.k[TG_Y] <= TAPS_MAX && lay->lanes == TG_L &&
-           lay->dst_cb == 1 && lay->src_cb[0] == src_cb;
+           g.k[TGI_X] <= TAPS_MAX && g.k[TGI_Z] * g.k[TGI_Y] <= TAPS_MAX &&
+           lay->lanes == TGI_L && lay->dst_cb == 1 && lay->src_cb[0] == src_cb;
 }
-static int accepts_few(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_few(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    return accepts(ctx, lay, TG_L);
+    return accepts(ctx, lay, TGI_L);
 }
-static int accepts_planar(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_planar(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return accepts(ctx, lay, 1);
 }
 
-static int64_t tap_count(const tg_op_ctx *ctx)
+static int64_t tap_count(const tgi_op_ctx *ctx)
 {
     int64_t taps = 1;
     for (int i = 2; i < ctx->src[1].rank; i++)
@@ -82,14 +82,14 @@ static int64_t tap_count(const tg_op_ctx *ctx)
     return taps;
 }
 
-static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static size_t packed_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     const int64_t oc = tgi_ceil_div64(ctx->src[1].dim[1], OC) * OC, cb = lay->src_cb[0];
     const int64_t units = TGS(tgi_unit_count)(lay->src_cb[0], lay->src_segs[0], lay->seg_c[0]);
     return sizeof(float) * (size_t)(oc * (1 + units * cb * tap_count(ctx)));
 }
 
-static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+static void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
     const int cb = lay->src_cb[0];
     const int64_t oc = ctx->src[1].dim[1], taps = tap_count(ctx);
@@ -101,7 +101,7 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
     for (int64_t o = 0; o < groups * OC; o++)
         *out++ = bias && o < oc ? tgi_const_at(bias, o) : 0.0f;
     for (int64_t i = 0; i < groups * units; i++) {
-        const tg_unit u = TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i % units);
+        const tgi_unit u = TGS(tgi_unit_at)(cb, lay->src_segs[0], lay->seg_c[0], i % units);
         for (int64_t t = 0; t < taps * OC; t++)
             for (int lane = 0; lane < cb; lane++) {
                 const int64_t o = i / units * OC + t % OC;
@@ -116,29 +116,29 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
  */
 
 /* Add the listed taps to the lane sums of px results from `at`. px and oc are literals. */
-TG_INLINE void few_tile(phase *p, int64_t at, const int px, const int oc)
+TGI_INLINE void few_tile(phase *p, int64_t at, const int px, const int oc)
 {
     vf acc[16], *sums = p->sums + at * oc;
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < px * oc; i++)
         acc[i] = p->first ? vf_zero() : sums[i];
     for (int t = 0; t < p->n_taps; t++) {
-        const float *x = p->taps[t].x + at * TG_L, *w = p->taps[t].w;
-        TG_UNROLL
+        const float *x = p->taps[t].x + at * TGI_L, *w = p->taps[t].w;
+        TGI_UNROLL
         for (int q = 0; q < px; q++) {
-            const vf xv = vf_load(x + q * TG_L);
-            TG_UNROLL
+            const vf xv = vf_load(x + q * TGI_L);
+            TGI_UNROLL
             for (int o = 0; o < oc; o++)
-                acc[q * oc + o] = vf_fma(xv, vf_load(w + o * TG_L), acc[q * oc + o]);
+                acc[q * oc + o] = vf_fma(xv, vf_load(w + o * TGI_L), acc[q * oc + o]);
         }
     }
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < px * oc; i++)
         sums[i] = acc[i];
 }
 
 /* px * oc sums at a time cover the latency of the multiply-add. */
-TG_INLINE void few_tiles(phase *p, const int px, const int oc)
+TGI_INLINE void few_tiles(phase *p, const int px, const int oc)
 {
     int64_t at = 0;
     for (; at + px <= p->n; at += px)
@@ -147,23 +147,23 @@ TG_INLINE void few_tiles(phase *p, const int px, const int oc)
         few_tile(p, at, 1, oc);
 }
 
-/* Vectors of TG_L results; the last may be part. */
-TG_INLINE void planar_tiles(phase *p, const int oc)
+/* Vectors of TGI_L results; the last may be part. */
+TGI_INLINE void planar_tiles(phase *p, const int oc)
 {
-    for (int64_t at = 0; at < p->n; at += TG_L) {
+    for (int64_t at = 0; at < p->n; at += TGI_L) {
         const int64_t left = p->n - at;
-        vf acc[OC], *sums = p->sums + at / TG_L * oc;
-        TG_UNROLL
+        vf acc[OC], *sums = p->sums + at / TGI_L * oc;
+        TGI_UNROLL
         for (int o = 0; o < oc; o++)
             acc[o] = p->first ? vf_set1(p->b[o]) : sums[o];
         for (int t = 0; t < p->n_taps; t++) {
             const float *x = p->taps[t].x + at, *w = p->taps[t].w;
-            const vf xv = left >= TG_L ? vf_load(x) : vf_load_n(x, left);
-            TG_UNROLL
+            const vf xv = left >= TGI_L ? vf_load(x) : vf_load_n(x, left);
+            TGI_UNROLL
             for (int o = 0; o < oc; o++)
                 acc[o] = vf_fma(xv, vf_set1(w[o]), acc[o]);
         }
-        TG_UNROLL
+        TGI_UNROLL
         for (int o = 0; o < oc; o++)
             sums[o] = acc[o];
     }
@@ -196,10 +196,10 @@ static int tap_source(const tgi_geom *g, int axis, int64_t o, int64_t k, int64_t
 static void list_rows(row_taps *l, const tgi_geom *g, int64_t z, int64_t y)
 {
     l->n_rows = 0;
-    for (int64_t tap = 0; tap < g->k[TG_Z] * g->k[TG_Y]; tap++) {
+    for (int64_t tap = 0; tap < g->k[TGI_Z] * g->k[TGI_Y]; tap++) {
         int64_t iz, iy;
-        if (tap_source(g, TG_Z, z, tap / g->k[TG_Y], &iz) && iz >= 0 && iz < g->in[TG_Z] &&
-            tap_source(g, TG_Y, y, tap % g->k[TG_Y], &iy) && iy >= 0 && iy < g->in[TG_Y]) {
+        if (tap_source(g, TGI_Z, z, tap / g->k[TGI_Y], &iz) && iz >= 0 && iz < g->in[TGI_Z] &&
+            tap_source(g, TGI_Y, y, tap % g->k[TGI_Y], &iy) && iy >= 0 && iy < g->in[TGI_Y]) {
             l->row[l->n_rows] = tap;
             l->iz[l->n_rows] = iz;
             l->iy[l->n_rows++] = iy;
@@ -211,8 +211,8 @@ static void list_rows(row_taps *l, const tgi_geom *g, int64_t z, int64_t y)
 static void list_columns(row_taps *l, const tgi_geom *g, int64_t x)
 {
     l->n_kx = 0;
-    for (int64_t k = 0; k < g->k[TG_X]; k++)
-        if (tap_source(g, TG_X, x, k, &l->ix[l->n_kx]))
+    for (int64_t k = 0; k < g->k[TGI_X]; k++)
+        if (tap_source(g, TGI_X, x, k, &l->ix[l->n_kx]))
             l->kx[l->n_kx++] = k;
 }
 
@@ -220,14 +220,14 @@ static void list_columns(row_taps *l, const tgi_geom *g, int64_t x)
 static void sum_phase(phase *p, const row_taps *l, int64_t group, int64_t ahead)
 {
     const few *f = p->f;
-    const tg_operand *src = &f->call->src[0];
-    const int64_t tap = OC * f->cb, row = f->g.k[TG_X] * tap;
+    const tgi_operand *src = &f->call->src[0];
+    const int64_t tap = OC * f->cb, row = f->g.k[TGI_X] * tap;
     const float *w = f->weights + (size_t)(group * f->units * f->rows * row);
     p->n_taps = 0;
     p->first = 1;
     for (int64_t i = 0; i < f->units; i++, w += f->rows * row) {
-        const tg_unit u = TGS(tgi_unit_at)(f->cb, src->n_seg, f->seg_c, i);
-        const tg_view *v = &src->seg[u.seg];
+        const tgi_unit u = TGS(tgi_unit_at)(f->cb, src->n_seg, f->seg_c, i);
+        const tgi_view *v = &src->seg[u.seg];
         for (int r = 0; r < l->n_rows; r++) {
             const float *x =
                 tgi_view_row(v, u.block, l->iz[r], l->iy[r]) + (ahead - v->x0) * v->cb;
@@ -246,12 +246,12 @@ static void sum_phase(phase *p, const row_taps *l, int64_t group, int64_t ahead)
 static void store_phase(const phase *p, int o, float *out, int64_t step)
 {
     const int planar = p->f->cb == 1;
-    for (int64_t at = 0; at < p->n; at += TG_L) {
-        const int64_t n = tgi_min64(TG_L, p->n - at);
+    for (int64_t at = 0; at < p->n; at += TGI_L) {
+        const int64_t n = tgi_min64(TGI_L, p->n - at);
         vf v;
         if (planar) {
-            v = p->sums[at / TG_L * p->oc + o];
-        } else if (n == TG_L) {
+            v = p->sums[at / TGI_L * p->oc + o];
+        } else if (n == TGI_L) {
             v = vf_reduce_all(p->sums + at * p->oc + o, p->oc) + vf_set1(p->b[o]);
         } else {
             v = vf_zero();
@@ -271,8 +271,8 @@ static void row_job(void *arg, int64_t job, int thread)
     // NOLINTNEXTLINE(clang-analyzer-core.DivideZero)
     const int64_t height = tgi_range_len(f->y), z = f->z.lo + job / height;
     const int64_t y = f->y.lo + job % height, channels = f->call->dst[0].c;
-    const int64_t s = f->g.s[TG_X];
-    const tg_view *dst = &f->call->dst[0];
+    const int64_t s = f->g.s[TGI_X];
+    const tgi_view *dst = &f->call->dst[0];
     vf sums[COLS * OC];
     phase p = {.f = f, .sums = sums};
     row_taps list;
@@ -291,38 +291,38 @@ static void row_job(void *arg, int64_t job, int thread)
             }
         }
     }
-    const tg_row_part part = {0, channels, z, y, f->x.lo, f->x.hi};
+    const tgi_row_part part = {0, channels, z, y, f->x.lo, f->x.hi};
     TGS(tgi_epilogue_part)(f->call, 0, &part);
 }
 
-static void run(const tg_call *call)
+static void run(const tgi_call *call)
 {
     few f = {.call = call, .bias = call->packed};
     if (tgi_box_empty(&call->box) ||
         tgi_conv_transpose_geometry(call->ctx, &f.g, NULL) != TG_OK)
         return;
-    const tg_operand *src = &call->src[0];
+    const tgi_operand *src = &call->src[0];
     f.cb = src->seg[0].cb;
     for (int s = 0; s < src->n_seg; s++)
         f.seg_c[s] = src->seg[s].c;
     f.units = TGS(tgi_unit_count)(f.cb, src->n_seg, f.seg_c);
-    f.rows = f.g.k[TG_Z] * f.g.k[TG_Y];
+    f.rows = f.g.k[TGI_Z] * f.g.k[TGI_Y];
     f.weights = f.bias + tgi_ceil_div64(f.g.out_c, OC) * OC;
-    f.z = tgi_box_axis(&call->box, TG_Z);
-    f.y = tgi_box_axis(&call->box, TG_Y);
-    f.x = tgi_box_axis(&call->box, TG_X);
+    f.z = tgi_box_axis(&call->box, TGI_Z);
+    f.y = tgi_box_axis(&call->box, TGI_Y);
+    f.x = tgi_box_axis(&call->box, TGI_X);
     tgi_parallel(call->threads, tgi_range_len(f.z) * tgi_range_len(f.y), row_job, &f);
 }
 
-const tg_variant TGS(tgi_conv_transpose_few) = {.name = "conv_transpose_few",
-                                                .op = "ConvTranspose",
-                                                .accepts = accepts_few,
-                                                .packed_bytes = packed_bytes,
-                                                .pack = pack,
-                                                .run = run};
-const tg_variant TGS(tgi_conv_transpose_planar) = {.name = "conv_transpose_planar",
-                                                   .op = "ConvTranspose",
-                                                   .accepts = accepts_planar,
-                                                   .packed_bytes = packed_bytes,
-                                                   .pack = pack,
-                                                   .run = run};
+const tgi_variant TGS(tgi_conv_transpose_few) = {.name = "conv_transpose_few",
+                                                 .op = "ConvTranspose",
+                                                 .accepts = accepts_few,
+                                                 .packed_bytes = packed_bytes,
+                                                 .pack = pack,
+                                                 .run = run};
+const tgi_variant TGS(tgi_conv_transpose_planar) = {.name = "conv_transpose_planar",
+                                                    .op = "ConvTranspose",
+                                                    .accepts = accepts_planar,
+                                                    .packed_bytes = packed_bytes,
+                                                    .pack = pack,
+                                                    .run = run};

@@ -1,6 +1,6 @@
 /* cpu_eltwise.c - pointwise operators that stand as nodes of their own.
  *
- * The op says what it is as an epilogue step (tg_op.as_step); the kernel copies the running
+ * The op says what it is as an epilogue step (tgi_op.as_step); the kernel copies the running
  * input to dst, in pieces that stay in the first-level cache, and runs that step in front of
  * the node's own epilogue. So a pointwise op has one meaning, fused or not. dst may be the
  * running input itself.
@@ -18,7 +18,7 @@
 typedef struct eltwise {
     int chain;    /* the source that is the running value */
     int channels; /* the constant operand is a channel vector: its source index, else -1 */
-    tg_epi_step step;
+    tgi_epi_step step;
 } eltwise;
 
 /* Identity has no step: the copy alone. */
@@ -28,9 +28,9 @@ static int is_copy(const char *op_name)
 }
 
 /* How the node reads as a step; 0: it does not. */
-static int understand(const char *op_name, const tg_op_ctx *ctx, eltwise *e)
+static int understand(const char *op_name, const tgi_op_ctx *ctx, eltwise *e)
 {
-    const tg_op *op = tgi_op_find(op_name);
+    const tgi_op *op = tgi_op_find(op_name);
     e->chain = ctx->const_src[0] ? 1 : 0;
     e->channels = -1;
     if (is_copy(op_name))
@@ -40,7 +40,7 @@ static int understand(const char *op_name, const tg_op_ctx *ctx, eltwise *e)
         !op->as_step(ctx, e->chain, &e->step))
         return 0;
     const int other = 1 - e->chain;
-    if (e->step.kind < TG_EPI_ADD && e->step.kind != TG_EPI_PRELU)
+    if (e->step.kind < TGI_EPI_ADD && e->step.kind != TGI_EPI_PRELU)
         return 1;
     e->step.src = -1;
     if (!ctx->const_src[other]) {
@@ -50,20 +50,20 @@ static int understand(const char *op_name, const tg_op_ctx *ctx, eltwise *e)
     int64_t n;
     if (!tgi_desc_count(&ctx->src[other], &n))
         return 0;
-    if (n > 1 || e->step.kind == TG_EPI_PRELU)
+    if (n > 1 || e->step.kind == TGI_EPI_PRELU)
         e->channels = other;
     return e->channels < 0 || (n == ctx->dst[0].dim[1] && tgi_is_const_f32(ctx, other));
 }
 
-static int accepts_as(const char *op, const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_as(const char *op, const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     eltwise e;
-    return lay->lanes == TG_L && (lay->dst_cb == 1 || lay->dst_cb == TG_L) &&
+    return lay->lanes == TGI_L && (lay->dst_cb == 1 || lay->dst_cb == TGI_L) &&
            lay->n_epi < EPI_MAX && (ctx->dst[0].rank == 4 || ctx->dst[0].rank == 5) &&
            understand(op, ctx, &e) && lay->src_segs[e.chain] > 0;
 }
 
-static size_t packed_as(const char *op, const tg_op_ctx *ctx)
+static size_t packed_as(const char *op, const tgi_op_ctx *ctx)
 {
     eltwise e;
     if (!understand(op, ctx, &e) || e.channels < 0)
@@ -71,7 +71,7 @@ static size_t packed_as(const char *op, const tg_op_ctx *ctx)
     return sizeof(float) * (size_t)(tgi_ceil_div64(ctx->dst[0].dim[1], 16) * 16);
 }
 
-static void pack_as(const char *op, const tg_op_ctx *ctx, void *dst)
+static void pack_as(const char *op, const tgi_op_ctx *ctx, void *dst)
 {
     eltwise e;
     float *out = dst;
@@ -82,12 +82,12 @@ static void pack_as(const char *op, const tg_op_ctx *ctx, void *dst)
         out[i] = i < c ? tgi_const_at(ctx->const_src[e.channels]->data, i) : 0.0f;
 }
 
-static int copy_part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int copy_part(const tgi_call *call, const void *arg, const tgi_row_part *p)
 {
     const eltwise *e = arg;
-    const tg_view *dv = &call->dst[0];
+    const tgi_view *dv = &call->dst[0];
     const int n = (int)tgi_min64(dv->cb, dv->c - p->b0 * dv->cb);
-    tg_lane lane[TG_L];
+    tgi_lane lane[TGI_L];
     for (int i = 0; i < n; i++) {
         lane[i] = TGS(tgi_lane_of)(&call->src[e->chain], p->b0 * dv->cb + i, p->z, p->y);
         lane[i].p += p->x0 * lane[i].step;
@@ -98,11 +98,11 @@ static int copy_part(const tg_call *call, const void *arg, const tg_row_part *p)
     return 0;
 }
 
-static void run_as(const char *op, const tg_call *call)
+static void run_as(const char *op, const tgi_call *call)
 {
     eltwise e;
-    tg_epi_step steps[EPI_MAX + 1];
-    tg_call with = *call;
+    tgi_epi_step steps[EPI_MAX + 1];
+    tgi_call with = *call;
     if (!understand(op, call->ctx, &e) || call->n_epi > EPI_MAX)
         return;
     if (is_copy(op)) {
@@ -122,11 +122,11 @@ static void run_as(const char *op, const tg_call *call)
 /* The source that is one number per channel; -1: there is none, or all is (an image of a
  * pixel).
  */
-static int gate_of(const tg_op_ctx *ctx)
+static int gate_of(const tgi_op_ctx *ctx)
 {
-    const tg_desc *d = &ctx->dst[0];
+    const tgi_desc *d = &ctx->dst[0];
     for (int i = 0; i < 2 && ctx->n_src == 2; i++) {
-        const tg_desc *s = &ctx->src[i];
+        const tgi_desc *s = &ctx->src[i];
         int64_t n;
         if (!ctx->const_src[0] && !ctx->const_src[1] && s->rank == d->rank &&
             tgi_desc_count(s, &n) && n == s->dim[1] && n == d->dim[1] &&
@@ -136,29 +136,29 @@ static int gate_of(const tg_op_ctx *ctx)
     return -1;
 }
 
-static int accepts_gate(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_gate(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    return lay->lanes == TG_L && (lay->dst_cb == 1 || lay->dst_cb == TG_L) &&
+    return lay->lanes == TGI_L && (lay->dst_cb == 1 || lay->dst_cb == TGI_L) &&
            lay->n_epi < EPI_MAX && (ctx->dst[0].rank == 4 || ctx->dst[0].rank == 5) &&
            gate_of(ctx) >= 0 && lay->src_segs[0] > 0 && lay->src_segs[1] > 0;
 }
 
-static size_t gate_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+static size_t gate_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                          int threads)
 {
     (void)lay, (void)width, (void)threads;
     return sizeof(float) * (size_t)(tgi_ceil_div64(ctx->dst[0].dim[1], 16) * 16);
 }
 
-static void run_gate(const tg_call *call, tg_epi_kind forward, tg_epi_kind reverse)
+static void run_gate(const tgi_call *call, tgi_epi_kind forward, tgi_epi_kind reverse)
 {
     const int gate = gate_of(call->ctx);
     const eltwise e = {.chain = 1 - gate};
     const int64_t channels = call->ctx->dst[0].dim[1];
     float *vec = call->scratch;
-    tg_epi_step steps[EPI_MAX + 1] = {
+    tgi_epi_step steps[EPI_MAX + 1] = {
         {.kind = gate == 1 ? forward : reverse, .src = -1, .vec = vec}};
-    tg_call with = *call;
+    tgi_call with = *call;
     if (call->n_epi > EPI_MAX)
         return;
     for (int64_t c = 0; c < tgi_ceil_div64(channels, 16) * 16; c++)
@@ -171,40 +171,40 @@ static void run_gate(const tg_call *call, tg_epi_kind forward, tg_epi_kind rever
 }
 
 #define DEFINE_GATE(name_, forward, reverse)                                                   \
-    static void run_gate_##name_(const tg_call *call)                                          \
+    static void run_gate_##name_(const tgi_call *call)                                         \
     {                                                                                          \
         run_gate(call, forward, reverse);                                                      \
     }                                                                                          \
-    const tg_variant TGS(tgi_gate_##name_) = {.name = "gate",                                  \
-                                              .op = #name_,                                    \
-                                              .accepts = accepts_gate,                         \
-                                              .scratch_bytes = gate_bytes,                     \
-                                              .run = run_gate_##name_};
-TG_GATE_LIST(DEFINE_GATE)
+    const tgi_variant TGS(tgi_gate_##name_) = {.name = "gate",                                 \
+                                               .op = #name_,                                   \
+                                               .accepts = accepts_gate,                        \
+                                               .scratch_bytes = gate_bytes,                    \
+                                               .run = run_gate_##name_};
+TGI_GATE_LIST(DEFINE_GATE)
 
 #define DEFINE(name_)                                                                          \
-    static int accepts_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)                \
+    static int accepts_##name_(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)              \
     {                                                                                          \
         return accepts_as(#name_, ctx, lay);                                                   \
     }                                                                                          \
-    static size_t packed_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)              \
+    static size_t packed_##name_(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)            \
     {                                                                                          \
         (void)lay;                                                                             \
         return packed_as(#name_, ctx);                                                         \
     }                                                                                          \
-    static void pack_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)       \
+    static void pack_##name_(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)     \
     {                                                                                          \
         (void)lay;                                                                             \
         pack_as(#name_, ctx, dst);                                                             \
     }                                                                                          \
-    static void run_##name_(const tg_call *call)                                               \
+    static void run_##name_(const tgi_call *call)                                              \
     {                                                                                          \
         run_as(#name_, call);                                                                  \
     }                                                                                          \
-    const tg_variant TGS(tgi_eltwise_##name_) = {.name = "eltwise",                            \
-                                                 .op = #name_,                                 \
-                                                 .accepts = accepts_##name_,                   \
-                                                 .packed_bytes = packed_##name_,               \
-                                                 .pack = pack_##name_,                         \
-                                                 .run = run_##name_};
-TG_ELTWISE_LIST(DEFINE)
+    const tgi_variant TGS(tgi_eltwise_##name_) = {.name = "eltwise",                           \
+                                                  .op = #name_,                                \
+                                                  .accepts = accepts_##name_,                  \
+                                                  .packed_bytes = packed_##name_,              \
+                                                  .pack = pack_##name_,                        \
+                                                  .run = run_##name_};
+TGI_ELTWISE_LIST(DEFINE)

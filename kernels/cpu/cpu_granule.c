@@ -7,36 +7,36 @@
  * without contraction: the bits are the same at any instruction set. */
 #include "kernels/cpu/cpu_granule.h"
 
-#define HALF (TG_L / 2) /* doubles of a vector */
-#define ROWS 4          /* of a blocked granule, together */
+#define HALF (TGI_L / 2) /* doubles of a vector */
+#define ROWS 4           /* of a blocked granule, together */
 
-typedef double vd __attribute__((vector_size(4 * TG_L)));
-typedef float vh __attribute__((vector_size(2 * TG_L), aligned(4), may_alias));
+typedef double vd __attribute__((vector_size(4 * TGI_L)));
+typedef float vh __attribute__((vector_size(2 * TGI_L), aligned(4), may_alias));
 
 typedef struct job_args {
-    const tg_call *call;
-    tg_granules g;
+    const tgi_call *call;
+    tgi_granules g;
     int cb;
-    int64_t units, seg_c[TG_MAX_SEG];
-    tg_moments *out;
+    int64_t units, seg_c[TGI_MAX_SEG];
+    tgi_moments *out;
 } job_args;
 
-TG_INLINE vd load_half(const float *p)
+TGI_INLINE vd load_half(const float *p)
 {
     return __builtin_convertvector(*(const vh *)p, vd);
 }
-TG_INLINE vd set_all(double x)
+TGI_INLINE vd set_all(double x)
 {
     return (vd){0} + x;
 }
 
-typedef struct half_moments { /* of HALF channels: tg_moments by lanes */
+typedef struct half_moments { /* of HALF channels: tgi_moments by lanes */
     double n;
     vd sum, m2;
 } half_moments;
 
 /* Chan's merge as in tgi_moments_merge. */
-TG_INLINE void merge(half_moments *a, double n_b, vd sum, vd m2)
+TGI_INLINE void merge(half_moments *a, double n_b, vd sum, vd m2)
 {
     const double n = a->n + n_b;
     const vd d = sum * set_all(a->n) - a->sum * set_all(n_b);
@@ -47,28 +47,28 @@ TG_INLINE void merge(half_moments *a, double n_b, vd sum, vd m2)
 
 /* `rows` image rows of n pixels of a block, merged into both halves in turn. `rows` is a
  * literal. */
-TG_INLINE void add_rows(half_moments *m, const float *const *row, int64_t n, const int rows)
+TGI_INLINE void add_rows(half_moments *m, const float *const *row, int64_t n, const int rows)
 {
     vd sum[ROWS * 2], m2[ROWS * 2], mean[ROWS * 2];
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < rows * 2; i++)
         sum[i] = m2[i] = (vd){0};
     for (int64_t x = 0; x < n; x++) {
-        TG_UNROLL
+        TGI_UNROLL
         for (int i = 0; i < rows * 2; i++)
-            sum[i] += load_half(row[i / 2] + x * TG_L + i % 2 * HALF);
+            sum[i] += load_half(row[i / 2] + x * TGI_L + i % 2 * HALF);
     }
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < rows * 2; i++)
         mean[i] = sum[i] / set_all((double)n);
     for (int64_t x = 0; x < n; x++) {
-        TG_UNROLL
+        TGI_UNROLL
         for (int i = 0; i < rows * 2; i++) {
-            const vd d = load_half(row[i / 2] + x * TG_L + i % 2 * HALF) - mean[i];
+            const vd d = load_half(row[i / 2] + x * TGI_L + i % 2 * HALF) - mean[i];
             m2[i] += d * d;
         }
     }
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < rows * 2; i++) {
         half_moments *h = &m[i % 2];
         if (h->n > 0)
@@ -79,35 +79,35 @@ TG_INLINE void add_rows(half_moments *m, const float *const *row, int64_t n, con
 }
 
 /* A granule of a block: columns from x, rows [y0,y1). */
-static void granule_blocked(const job_args *j, const tg_unit *u, int64_t z, tg_range y,
-                            int64_t x, int64_t n, tg_moments *out)
+static void granule_blocked(const job_args *j, const tgi_unit *u, int64_t z, tgi_range y,
+                            int64_t x, int64_t n, tgi_moments *out)
 {
-    const tg_view *v = &j->call->src[0].seg[u->seg];
+    const tgi_view *v = &j->call->src[0].seg[u->seg];
     half_moments m[2] = {{.n = 0}};
     const float *row[ROWS];
     int64_t at = y.lo;
     for (; at + ROWS <= y.hi; at += ROWS) {
         for (int i = 0; i < ROWS; i++)
-            row[i] = tgi_view_row(v, u->block, z, at + i) + (x - v->x0) * TG_L;
+            row[i] = tgi_view_row(v, u->block, z, at + i) + (x - v->x0) * TGI_L;
         add_rows(m, row, n, ROWS);
     }
     for (; at < y.hi; at++) {
-        row[0] = tgi_view_row(v, u->block, z, at) + (x - v->x0) * TG_L;
+        row[0] = tgi_view_row(v, u->block, z, at) + (x - v->x0) * TGI_L;
         add_rows(m, row, n, 1);
     }
     for (int i = 0; i < u->lanes; i++)
         out[i] =
-            (tg_moments){m[i / HALF].n, m[i / HALF].sum[i % HALF], m[i / HALF].m2[i % HALF]};
+            (tgi_moments){m[i / HALF].n, m[i / HALF].sum[i % HALF], m[i / HALF].m2[i % HALF]};
 }
 
 /* The same of one planar channel: lanes are rows. */
-static void granule_planar(const job_args *j, const tg_unit *u, int64_t z, tg_range y,
-                           int64_t x, int64_t n, tg_moments *out)
+static void granule_planar(const job_args *j, const tgi_unit *u, int64_t z, tgi_range y,
+                           int64_t x, int64_t n, tgi_moments *out)
 {
-    const tg_view *v = &j->call->src[0].seg[u->seg];
+    const tgi_view *v = &j->call->src[0].seg[u->seg];
     for (int64_t at = y.lo; at < y.hi; at += HALF) {
         const int rows = (int)tgi_min64(HALF, y.hi - at);
-        vd px[TG_GRANULE], sum = {0}, m2 = {0};
+        vd px[TGI_GRANULE], sum = {0}, m2 = {0};
         for (int r = 0; r < HALF; r++) {
             const float *row =
                 tgi_view_row(v, u->block, z, at + tgi_min64(r, rows - 1)) + x - v->x0;
@@ -120,7 +120,7 @@ static void granule_planar(const job_args *j, const tg_unit *u, int64_t z, tg_ra
         for (int64_t i = 0; i < n; i++)
             m2 += (px[i] - mean) * (px[i] - mean);
         for (int r = 0; r < rows; r++) {
-            const tg_moments m = {(double)n, sum[r], m2[r]};
+            const tgi_moments m = {(double)n, sum[r], m2[r]};
             *out = at + r == y.lo ? m : tgi_moments_merge(out, &m);
         }
     }
@@ -129,14 +129,14 @@ static void granule_planar(const job_args *j, const tg_unit *u, int64_t z, tg_ra
 static void granule_job(void *arg, int64_t job, int thread)
 {
     const job_args *j = arg;
-    const tg_granules *g = &j->g;
+    const tgi_granules *g = &j->g;
     const int64_t leaf = job % g->per_c, plane = leaf / g->gx; /* planes of granule rows */
-    const int64_t z = plane / g->gy, y = plane % g->gy * TG_GRANULE;
-    const int64_t x = leaf % g->gx * TG_GRANULE;
-    const tg_range rows = {y, tgi_min64(y + TG_GRANULE, tgi_desc_axis(&g->full, TG_Y))};
-    const int64_t n = tgi_min64(TG_GRANULE, tgi_desc_axis(&g->full, TG_X) - x);
-    const tg_unit u = TGS(tgi_unit_at)(j->cb, j->call->src[0].n_seg, j->seg_c, job / g->per_c);
-    tg_moments m[TG_L];
+    const int64_t z = plane / g->gy, y = plane % g->gy * TGI_GRANULE;
+    const int64_t x = leaf % g->gx * TGI_GRANULE;
+    const tgi_range rows = {y, tgi_min64(y + TGI_GRANULE, tgi_desc_axis(&g->full, TGI_Y))};
+    const int64_t n = tgi_min64(TGI_GRANULE, tgi_desc_axis(&g->full, TGI_X) - x);
+    const tgi_unit u = TGS(tgi_unit_at)(j->cb, j->call->src[0].n_seg, j->seg_c, job / g->per_c);
+    tgi_moments m[TGI_L];
     (void)thread;
     if (j->cb == 1)
         granule_planar(j, &u, z, rows, x, n, m);
@@ -154,20 +154,20 @@ static void finish_job(void *arg, int64_t c, int thread)
     tgi_granules_finish(&j->g, c, &j->out[c], NULL);
 }
 
-size_t TGS(tgi_moments_bytes)(const tg_desc *full)
+size_t TGS(tgi_moments_bytes)(const tgi_desc *full)
 {
-    return tgi_granules_bytes(full) + (size_t)full->dim[1] * sizeof(tg_moments);
+    return tgi_granules_bytes(full) + (size_t)full->dim[1] * sizeof(tgi_moments);
 }
 
-const tg_moments *TGS(tgi_moments_of)(const tg_call *call, void *mem)
+const tgi_moments *TGS(tgi_moments_of)(const tgi_call *call, void *mem)
 {
-    const tg_operand *src = &call->src[0];
-    const tg_desc *full = &call->ctx->src[0];
+    const tgi_operand *src = &call->src[0];
+    const tgi_desc *full = &call->ctx->src[0];
     job_args j = {.call = call, .cb = src->seg[0].cb};
     for (int s = 0; s < src->n_seg; s++)
         j.seg_c[s] = src->seg[s].c;
     tgi_granules_init(&j.g, full, mem);
-    j.out = (tg_moments *)((char *)mem + tgi_granules_bytes(full));
+    j.out = (tgi_moments *)((char *)mem + tgi_granules_bytes(full));
     j.units = TGS(tgi_unit_count)(j.cb, src->n_seg, j.seg_c);
     tgi_parallel(call->threads, j.units * j.g.per_c, granule_job, &j);
     tgi_parallel(call->threads, full->dim[1], finish_job, &j);

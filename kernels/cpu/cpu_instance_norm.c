@@ -12,31 +12,31 @@ typedef struct channel { /* one array per number, so that lanes load */
     float *high, *low, *factor, *shift;
 } channel;
 
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    return lay->lanes == TG_L && (lay->dst_cb == 1 || lay->dst_cb == TG_L) &&
+    return lay->lanes == TGI_L && (lay->dst_cb == 1 || lay->dst_cb == TGI_L) &&
            !ctx->const_src[0] && tgi_is_const_f32(ctx, 1) && tgi_is_const_f32(ctx, 2) &&
            TGS(tgi_blocks_line_up)(lay, 0) && (ctx->src[0].rank == 4 || ctx->src[0].rank == 5);
 }
 
-static size_t channels_padded(const tg_op_ctx *ctx)
+static size_t channels_padded(const tgi_op_ctx *ctx)
 {
-    return (size_t)(tgi_ceil_div64(ctx->dst[0].dim[1], TG_L) * TG_L);
+    return (size_t)(tgi_ceil_div64(ctx->dst[0].dim[1], TGI_L) * TGI_L);
 }
 
-static size_t scratch_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+static size_t scratch_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads)
 {
     (void)lay, (void)width, (void)threads;
     return 4 * channels_padded(ctx) * sizeof(float) + TGS(tgi_moments_bytes)(&ctx->src[0]);
 }
 
-static int part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int part(const tgi_call *call, const void *arg, const tgi_row_part *p)
 {
     const channel *ch = arg;
-    const tg_view *dv = &call->dst[0];
+    const tgi_view *dv = &call->dst[0];
     int64_t b = p->b0, i = 0;
-    const tg_view *sv = TGS(tgi_block_at)(&call->src[0], &b);
+    const tgi_view *sv = TGS(tgi_block_at)(&call->src[0], &b);
     const int64_t c = p->b0 * dv->cb, n = (p->x1 - p->x0) * dv->cb;
     const float *s = tgi_view_row(sv, b, p->z, p->y) + (p->x0 - sv->x0) * sv->cb;
     float *d = tgi_view_row(dv, p->b0, p->z, p->y) + (p->x0 - dv->x0) * dv->cb;
@@ -45,14 +45,14 @@ static int part(const tg_call *call, const void *arg, const tg_row_part *p)
              low = planar ? vf_set1(ch->low[c]) : vf_load(ch->low + c),
              factor = planar ? vf_set1(ch->factor[c]) : vf_load(ch->factor + c),
              shift = planar ? vf_set1(ch->shift[c]) : vf_load(ch->shift + c);
-    for (; i + TG_L <= n; i += TG_L)
+    for (; i + TGI_L <= n; i += TGI_L)
         vf_store(d + i, vf_fma((vf_load(s + i) - high) - low, factor, shift));
     if (i < n)
         vf_store_n(d + i, vf_fma((vf_load_n(s + i, n - i) - high) - low, factor, shift), n - i);
     return 0;
 }
 
-static void run(const tg_call *call)
+static void run(const tgi_call *call)
 {
     const instance_norm_attrs *a = call->ctx->attrs;
     const size_t padded = channels_padded(call->ctx);
@@ -60,7 +60,7 @@ static void run(const tg_call *call)
     channel ch = {mem, mem + padded, mem + 2 * padded, mem + 3 * padded};
     if (tgi_box_empty(&call->box))
         return;
-    const tg_moments *m = TGS(tgi_moments_of)(call, mem + 4 * padded);
+    const tgi_moments *m = TGS(tgi_moments_of)(call, mem + 4 * padded);
     for (int64_t c = 0; c < (int64_t)padded; c++) {
         const int is = c < call->ctx->dst[0].dim[1];
         const double mean = is ? tgi_moments_mean(&m[c]) : 0,
@@ -74,8 +74,8 @@ static void run(const tg_call *call)
     TGS(tgi_each_part)(call, part, &ch);
 }
 
-const tg_variant TGS(tgi_instance_norm) = {.name = "instance_norm",
-                                           .op = "InstanceNormalization",
-                                           .accepts = accepts,
-                                           .scratch_bytes = scratch_bytes,
-                                           .run = run};
+const tgi_variant TGS(tgi_instance_norm) = {.name = "instance_norm",
+                                            .op = "InstanceNormalization",
+                                            .accepts = accepts,
+                                            .scratch_bytes = scratch_bytes,
+                                            .run = run};

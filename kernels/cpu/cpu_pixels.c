@@ -22,7 +22,7 @@ static void spread(const float *x, int64_t n, float *dst, int64_t step)
 }
 
 #define LOADER(name, T)                                                                        \
-    TG_INLINE void load_##name(const tg_pixels *p, const T *src, const int samples)            \
+    TGI_INLINE void load_##name(const tgi_pixels *p, const T *src, const int samples)          \
     {                                                                                          \
         const float mul = p->mul, add = p->add;                                                \
         for (int64_t at = 0; at < p->n; at += PIECE) {                                         \
@@ -59,12 +59,12 @@ LOADER(f32, float)
 
 /* Bytes three apart are put into vectors by a shuffle that the portable set lacks: without it
  * the definition does 2.5 samples a nanosecond and the loop above 1.6. */
-static int is_slow_here(const tg_pixels *p)
+static int is_slow_here(const tgi_pixels *p)
 {
     return TG_SIMD_ISA == 0 && p->samples == 3 && tgi_dtype_size(p->type) == 1;
 }
 
-void TGS(tgi_pixels_load_run)(const tg_pixels *p, const void *src)
+void TGS(tgi_pixels_load_run)(const tgi_pixels *p, const void *src)
 {
     if (p->stride != p->samples || is_slow_here(p)) {
         tgi_pixels_load_run(p, src);
@@ -103,13 +103,13 @@ typedef struct limits {
  * pushes the fraction out of the mantissa. No comparison depends on another one. */
 #define BIG 12582912.0f
 
-TG_INLINE void scale_and_round(float *x, const float *from, int64_t n, const tg_pixels *p,
-                               limits to)
+TGI_INLINE void scale_and_round(float *x, const float *from, int64_t n, const tgi_pixels *p,
+                                limits to)
 {
     const float mul = p->mul, add = p->add;
     int64_t i = 0;
 #if TG_SIMD_ISA
-    for (; i + TG_L <= n; i += TG_L) {
+    for (; i + TGI_L <= n; i += TGI_L) {
         const vf v = vf_load(from + i) * vf_set1(mul) + vf_set1(add);
         const vf number = vf_select((vi)(v == v), v, vf_zero());
         const vf inside = vf_min(vf_max(number, vf_set1(to.lo)), vf_set1(to.hi));
@@ -126,8 +126,8 @@ TG_INLINE void scale_and_round(float *x, const float *from, int64_t n, const tg_
 }
 
 /* n values of sample k from pixel `at` on, as whole numbers of the type. */
-TG_INLINE void whole_numbers(const tg_pixels *p, int k, int64_t at, int64_t n, limits to,
-                             float *x)
+TGI_INLINE void whole_numbers(const tgi_pixels *p, int k, int64_t at, int64_t n, limits to,
+                              float *x)
 {
     const float *from = p->value[k] + at * p->step;
     if (p->step == 1) {
@@ -142,13 +142,13 @@ TG_INLINE void whole_numbers(const tg_pixels *p, int k, int64_t at, int64_t n, l
 /* Narrowed sample by sample, then put side by side: narrowing with gaps would not be done by
  * vectors. */
 #define STORER(name, T)                                                                        \
-    TG_INLINE void store_##name(const tg_pixels *p, T *dst, limits to, const int samples)      \
+    TGI_INLINE void store_##name(const tgi_pixels *p, T *dst, limits to, const int samples)    \
     {                                                                                          \
         for (int64_t at = 0; at < p->n; at += PIECE) {                                         \
             const int64_t n = tgi_min64(PIECE, p->n - at);                                     \
             T *restrict out = dst + at * samples;                                              \
             float x[PIECE];                                                                    \
-            T part[TG_PIXEL_SAMPLES][PIECE];                                                   \
+            T part[TGI_PIXEL_SAMPLES][PIECE];                                                  \
             for (int k = 0; k < samples; k++) {                                                \
                 T *restrict narrow = samples == 1 ? out : part[k];                             \
                 whole_numbers(p, k, at, n, to, x);                                             \
@@ -166,7 +166,7 @@ STORER(i8, int8_t)
 STORER(u16, uint16_t)
 STORER(i16, int16_t)
 
-TG_INLINE void store_f32(const tg_pixels *p, float *dst, const int samples)
+TGI_INLINE void store_f32(const tgi_pixels *p, float *dst, const int samples)
 {
     const float mul = p->mul, add = p->add;
     const int64_t step = p->step;
@@ -182,7 +182,7 @@ TG_INLINE void store_f32(const tg_pixels *p, float *dst, const int samples)
     }
 }
 
-void TGS(tgi_pixels_store_run)(const tg_pixels *p, void *dst)
+void TGS(tgi_pixels_store_run)(const tgi_pixels *p, void *dst)
 {
     if (p->stride != p->samples) {
         tgi_pixels_store_run(p, dst);

@@ -23,16 +23,16 @@ typedef struct resize {
     int n_x;    /* taps of a column */
 } resize;
 
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_resize_axis ax[3];
-    return lay->lanes == TG_L && TGS(tgi_blocks_line_up)(lay, 0) &&
+    return lay->lanes == TGI_L && TGS(tgi_blocks_line_up)(lay, 0) &&
            tgi_resize_axes(ctx, ax, NULL) == TG_OK &&
-           ax[TG_X].coord != TG_COORD_TF_CROP_AND_RESIZE && !ax[TG_Z].antialias &&
-           !ax[TG_Y].antialias && !ax[TG_X].antialias && ax[TG_X].in <= INT32_MAX;
+           ax[TGI_X].coord != TGI_COORD_TF_CROP_AND_RESIZE && !ax[TGI_Z].antialias &&
+           !ax[TGI_Y].antialias && !ax[TGI_X].antialias && ax[TGI_X].in <= INT32_MAX;
 }
 
-static size_t scratch_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+static size_t scratch_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads)
 {
     (void)ctx, (void)lay, (void)threads;
@@ -46,10 +46,10 @@ typedef struct tap_rows {
 } tap_rows;
 
 /* `n_rows` is t->n, a literal where it is 2. */
-TG_INLINE void pixels(const resize *r, const tap_rows *t, const tg_row_part *p, float *dst,
-                      const int planar, const int n_x, const int n_rows)
+TGI_INLINE void pixels(const resize *r, const tap_rows *t, const tgi_row_part *p, float *dst,
+                       const int planar, const int n_x, const int n_rows)
 {
-    const int cb = planar ? 1 : TG_L;
+    const int cb = planar ? 1 : TGI_L;
     for (int64_t x = p->x0; x < p->x1; x++, dst += cb) {
         const int64_t i = x - r->x0;
         vf sum = vf_zero();
@@ -69,17 +69,17 @@ TG_INLINE void pixels(const resize *r, const tap_rows *t, const tg_row_part *p, 
     }
 }
 
-/* TG_L pixels of a planar row, `left` of them wanted, from column i of the box on: each the sum
- * over its taps of numbers in `blend`, which begins at source column `lo`. */
-TG_INLINE vf pick(const resize *r, const float *blend, int64_t lo, int64_t i, int64_t left)
+/* TGI_L pixels of a planar row, `left` of them wanted, from column i of the box on: each the
+ * sum over its taps of numbers in `blend`, which begins at source column `lo`. */
+TGI_INLINE vf pick(const resize *r, const float *blend, int64_t lo, int64_t i, int64_t left)
 {
     vf sum = vf_zero();
     for (int k = 0; k < r->n_x; k++) {
         const int32_t *at = r->cols.at + k * r->cols.width + i;
         const float *w = r->cols.w + k * r->cols.width + i;
-        float v[TG_L] = {0};
-        if (left >= TG_L) {
-            for (int q = 0; q < TG_L; q++)
+        float v[TGI_L] = {0};
+        if (left >= TGI_L) {
+            for (int q = 0; q < TGI_L; q++)
                 v[q] = blend[at[q] - lo];
             sum = vf_fma(vf_load(v), vf_load(w), sum);
         } else {
@@ -92,47 +92,48 @@ TG_INLINE vf pick(const resize *r, const float *blend, int64_t lo, int64_t i, in
 }
 
 /* A planar row: the source rows are added first, for all columns that the part reads, then
- * TG_L pixels pick theirs. Each pixel has the operations of `pixels`. 0: too many columns. */
-static int planar_pixels(const resize *r, const tap_rows *t, const tg_row_part *p, float *dst)
+ * TGI_L pixels pick theirs. Each pixel has the operations of `pixels`. 0: too many columns. */
+static int planar_pixels(const resize *r, const tap_rows *t, const tgi_row_part *p, float *dst)
 {
     const int64_t first = p->x0 - r->x0, n = p->x1 - p->x0, lo = r->cols.at[first];
     const int64_t width = r->cols.at[(r->n_x - 1) * r->cols.width + first + n - 1] + 1 - lo;
     float blend[BLEND_PX];
     if (width < 1 || width > BLEND_PX)
         return 0;
-    for (int64_t i = 0; i < width; i += TG_L) {
-        const int64_t left = tgi_min64(TG_L, width - i);
+    for (int64_t i = 0; i < width; i += TGI_L) {
+        const int64_t left = tgi_min64(TGI_L, width - i);
         vf v = vf_zero();
         for (int j = 0; j < t->n; j++)
             v = vf_fma(vf_load_n(t->row[j] + lo + i, left), vf_set1(t->w[j]), v);
         vf_store(blend + i, v);
     }
-    for (int64_t i = 0; i < n; i += TG_L)
-        vf_store_n(dst + i, pick(r, blend, lo, first + i, n - i), tgi_min64(TG_L, n - i));
+    for (int64_t i = 0; i < n; i += TGI_L)
+        vf_store_n(dst + i, pick(r, blend, lo, first + i, n - i), tgi_min64(TGI_L, n - i));
     return 1;
 }
 
-static void nearest(const resize *r, const float *row, const tg_row_part *p, float *dst, int cb)
+static void nearest(const resize *r, const float *row, const tgi_row_part *p, float *dst,
+                    int cb)
 {
     for (int64_t x = p->x0; x < p->x1; x++, dst += cb) {
         const int64_t at = r->cols.at[x - r->x0];
         if (cb == 1)
             *dst = row[at];
         else
-            vf_store(dst, vf_load(row + at * TG_L));
+            vf_store(dst, vf_load(row + at * TGI_L));
     }
 }
 
-static int part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int part(const tgi_call *call, const void *arg, const tgi_row_part *p)
 {
     const resize *r = arg;
-    const tg_view *dv = &call->dst[0];
+    const tgi_view *dv = &call->dst[0];
     tap_rows t = {.n = 0};
     tgi_taps tz, ty;
     int64_t b = p->b0;
-    const tg_view *v = TGS(tgi_block_at)(&call->src[0], &b);
-    tgi_resize_taps(&r->ax[TG_Z], p->z, &tz);
-    tgi_resize_taps(&r->ax[TG_Y], p->y, &ty);
+    const tgi_view *v = TGS(tgi_block_at)(&call->src[0], &b);
+    tgi_resize_taps(&r->ax[TGI_Z], p->z, &tz);
+    tgi_resize_taps(&r->ax[TGI_Y], p->y, &ty);
     for (int i = 0; i < tz.n; i++)
         for (int j = 0; j < ty.n; j++) {
             if (tz.w[i] == 0 || ty.w[j] == 0)
@@ -156,10 +157,10 @@ static int part(const tg_call *call, const void *arg, const tg_row_part *p)
     return 0;
 }
 
-static void run(const tg_call *call)
+static void run(const tgi_call *call)
 {
     resize r;
-    const tg_range x = tgi_box_axis(&call->box, TG_X);
+    const tgi_range x = tgi_box_axis(&call->box, TGI_X);
     if (tgi_box_empty(&call->box) || tgi_resize_axes(call->ctx, r.ax, NULL) != TG_OK)
         return;
     r.cols = (columns){.at = call->scratch, .width = tgi_range_len(x)};
@@ -168,7 +169,7 @@ static void run(const tg_call *call)
     r.n_x = 1;
     for (int64_t i = x.lo; i < x.hi; i++) {
         tgi_taps t;
-        tgi_resize_taps(&r.ax[TG_X], i, &t);
+        tgi_resize_taps(&r.ax[TGI_X], i, &t);
         for (int k = 0; k < t.n; k++) {
             r.cols.at[k * r.cols.width + i - x.lo] = (int32_t)t.at[k];
             r.cols.w[k * r.cols.width + i - x.lo] = (float)t.w[k];
@@ -178,13 +179,13 @@ static void run(const tg_call *call)
     TGS(tgi_each_part)(call, part, &r);
 }
 
-const tg_variant TGS(tgi_resize) = {.name = "resize",
-                                    .op = "Resize",
-                                    .accepts = accepts,
-                                    .scratch_bytes = scratch_bytes,
-                                    .run = run};
-const tg_variant TGS(tgi_upsample) = {.name = "resize",
-                                      .op = "Upsample",
-                                      .accepts = accepts,
-                                      .scratch_bytes = scratch_bytes,
-                                      .run = run};
+const tgi_variant TGS(tgi_resize) = {.name = "resize",
+                                     .op = "Resize",
+                                     .accepts = accepts,
+                                     .scratch_bytes = scratch_bytes,
+                                     .run = run};
+const tgi_variant TGS(tgi_upsample) = {.name = "resize",
+                                       .op = "Upsample",
+                                       .accepts = accepts,
+                                       .scratch_bytes = scratch_bytes,
+                                       .run = run};

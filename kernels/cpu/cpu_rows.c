@@ -5,8 +5,8 @@
 #define PART_PX 96 /* 6 KiB of a 16-lane block: several passes stay in the first level */
 
 typedef struct row_loop {
-    const tg_call *call;
-    tg_part_fn fn;
+    const tgi_call *call;
+    tgi_part_fn fn;
     const void *arg;
     int64_t blocks, rows;
 } row_loop;
@@ -14,13 +14,13 @@ typedef struct row_loop {
 static void row_job(void *arg, int64_t job, int thread)
 {
     const row_loop *l = arg;
-    const tg_range x = tgi_box_axis(&l->call->box, TG_X);
+    const tgi_range x = tgi_box_axis(&l->call->box, TGI_X);
     const int64_t line = job / l->blocks, b = job % l->blocks;
     (void)thread;
-    tg_row_part part = {.b0 = b,
-                        .b1 = b + 1,
-                        .z = tgi_box_axis(&l->call->box, TG_Z).lo + line / l->rows,
-                        .y = tgi_box_axis(&l->call->box, TG_Y).lo + line % l->rows};
+    tgi_row_part part = {.b0 = b,
+                         .b1 = b + 1,
+                         .z = tgi_box_axis(&l->call->box, TGI_Z).lo + line / l->rows,
+                         .y = tgi_box_axis(&l->call->box, TGI_Y).lo + line % l->rows};
     for (part.x0 = x.lo; part.x0 < x.hi; part.x0 = part.x1) {
         part.x1 = tgi_min64(part.x0 + PART_PX, x.hi);
         const int done = l->fn(l->call, l->arg, &part);
@@ -28,25 +28,25 @@ static void row_job(void *arg, int64_t job, int thread)
     }
 }
 
-void TGS(tgi_each_part)(const tg_call *call, tg_part_fn fn, const void *arg)
+void TGS(tgi_each_part)(const tgi_call *call, tgi_part_fn fn, const void *arg)
 {
     row_loop l = {call, fn, arg, tgi_view_blocks(&call->dst[0]),
-                  tgi_range_len(tgi_box_axis(&call->box, TG_Y))};
+                  tgi_range_len(tgi_box_axis(&call->box, TGI_Y))};
     if (!tgi_box_empty(&call->box))
         tgi_parallel(call->threads,
-                     l.blocks * l.rows * tgi_range_len(tgi_box_axis(&call->box, TG_Z)), row_job,
-                     &l);
+                     l.blocks * l.rows * tgi_range_len(tgi_box_axis(&call->box, TGI_Z)),
+                     row_job, &l);
 }
 
-const tg_view *TGS(tgi_block_at)(const tg_operand *o, int64_t *b)
+const tgi_view *TGS(tgi_block_at)(const tgi_operand *o, int64_t *b)
 {
-    const tg_view *v = o->seg;
+    const tgi_view *v = o->seg;
     while (*b >= tgi_view_blocks(v))
         *b -= tgi_view_blocks(v++);
     return v;
 }
 
-int TGS(tgi_blocks_line_up)(const tg_layout_hint *lay, int src)
+int TGS(tgi_blocks_line_up)(const tgi_layout_hint *lay, int src)
 {
     if (lay->src_cb[src] != lay->dst_cb)
         return 0;
@@ -56,22 +56,22 @@ int TGS(tgi_blocks_line_up)(const tg_layout_hint *lay, int src)
     return lay->src_segs[src] > 0;
 }
 
-tg_lane TGS(tgi_lane_of)(const tg_operand *o, int64_t c, int64_t z, int64_t y)
+tgi_lane TGS(tgi_lane_of)(const tgi_operand *o, int64_t c, int64_t z, int64_t y)
 {
-    const tg_view *v = o->seg;
+    const tgi_view *v = o->seg;
     while (c >= v->c)
         c -= (v++)->c;
-    return (tg_lane){tgi_view_row(v, c / v->cb, z, y) - v->x0 * v->cb + c % v->cb, v->cb};
+    return (tgi_lane){tgi_view_row(v, c / v->cb, z, y) - v->x0 * v->cb + c % v->cb, v->cb};
 }
 
-void TGS(tgi_gather_lanes)(const tg_lane *lane, int n, int64_t n_px, float *dst,
+void TGS(tgi_gather_lanes)(const tgi_lane *lane, int n, int64_t n_px, float *dst,
                            ptrdiff_t dst_step)
 {
-    int whole = dst_step % TG_L == 0 && n <= TG_L && lane[0].step % TG_L == 0;
+    int whole = dst_step % TGI_L == 0 && n <= TGI_L && lane[0].step % TGI_L == 0;
     for (int i = 1; i < n && whole; i++)
         whole = lane[i].p == lane[0].p + i && lane[i].step == lane[0].step;
-    if (whole && n == TG_L && dst_step == TG_L && lane[0].step == TG_L) {
-        memcpy(dst, lane[0].p, (size_t)tgi_max64(n_px, 0) * TG_L * sizeof *dst);
+    if (whole && n == TGI_L && dst_step == TGI_L && lane[0].step == TGI_L) {
+        memcpy(dst, lane[0].p, (size_t)tgi_max64(n_px, 0) * TGI_L * sizeof *dst);
         return;
     }
     if (n == 1 && dst_step == 1 && lane[0].step == 1) {

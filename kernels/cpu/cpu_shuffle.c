@@ -7,35 +7,35 @@
 #include "kernels/cpu/cpu_common.h"
 #include "kernels/ops/op_attrs.h"
 
-static int lanes_ok(const tg_layout_hint *lay)
+static int lanes_ok(const tgi_layout_hint *lay)
 {
-    return lay->lanes == TG_L && (lay->dst_cb == 1 || lay->dst_cb == TG_L) &&
+    return lay->lanes == TGI_L && (lay->dst_cb == 1 || lay->dst_cb == TGI_L) &&
            lay->src_segs[0] > 0;
 }
 
-static int accepts_shuffle(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_shuffle(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return lanes_ok(lay) && ctx->src[0].rank == 4;
 }
 
 /* Lanes of block b that exist. */
-static int lanes_of(const tg_view *v, int64_t b)
+static int lanes_of(const tgi_view *v, int64_t b)
 {
     return (int)tgi_min64(v->cb, v->c - b * v->cb);
 }
 
 /* Columns x, x + b, x + 2b, ... of a row come from one source row each: a phase at a time.
  * @source ONNX operator DepthToSpace, modes DCR and CRD. */
-static int depth_to_space_part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int depth_to_space_part(const tgi_call *call, const void *arg, const tgi_row_part *p)
 {
     const d2s_attrs *a = arg;
-    const tg_view *dv = &call->dst[0];
+    const tgi_view *dv = &call->dst[0];
     const int64_t b = a->blocksize;
     const int n = lanes_of(dv, p->b0);
     float *dst = tgi_view_row(dv, p->b0, p->z, p->y) - dv->x0 * dv->cb;
     for (int64_t x = p->x0; x < p->x1 && x < p->x0 + b; x++) {
         const int64_t k = p->y % b * b + x % b;
-        tg_lane lane[TG_L];
+        tgi_lane lane[TGI_L];
         for (int i = 0; i < n; i++) {
             const int64_t c = p->b0 * dv->cb + i;
             lane[i] = TGS(tgi_lane_of)(
@@ -49,13 +49,13 @@ static int depth_to_space_part(const tg_call *call, const void *arg, const tg_ro
 
 /* Channel (i * b + j) * C + c is channel c at row y * b + i, column x * b + j.
  * @source ONNX operator SpaceToDepth. */
-static int space_to_depth_part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int space_to_depth_part(const tgi_call *call, const void *arg, const tgi_row_part *p)
 {
     const d2s_attrs *a = arg;
-    const tg_view *dv = &call->dst[0];
+    const tgi_view *dv = &call->dst[0];
     const int64_t b = a->blocksize, channels = call->ctx->src[0].dim[1];
     const int n = lanes_of(dv, p->b0);
-    tg_lane lane[TG_L];
+    tgi_lane lane[TGI_L];
     for (int i = 0; i < n; i++) {
         const int64_t c = p->b0 * dv->cb + i, k = c / channels;
         lane[i] = TGS(tgi_lane_of)(&call->src[0], c % channels, p->z, p->y * b + k / b);
@@ -68,16 +68,16 @@ static int space_to_depth_part(const tg_call *call, const void *arg, const tg_ro
     return 0;
 }
 
-static void run_depth_to_space(const tg_call *call)
+static void run_depth_to_space(const tgi_call *call)
 {
     TGS(tgi_each_part)(call, depth_to_space_part, call->ctx->attrs);
 }
-static void run_space_to_depth(const tg_call *call)
+static void run_space_to_depth(const tgi_call *call)
 {
     TGS(tgi_each_part)(call, space_to_depth_part, call->ctx->attrs);
 }
 
-static int accepts_concat(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_concat(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     for (int i = 0; i < ctx->n_src; i++)
         if (ctx->const_src[i] || lay->src_segs[i] < 1)
@@ -85,11 +85,11 @@ static int accepts_concat(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     return lanes_ok(lay) && (ctx->src[0].rank == 4 || ctx->src[0].rank == 5);
 }
 
-static int concat_part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int concat_part(const tgi_call *call, const void *arg, const tgi_row_part *p)
 {
-    const tg_view *dv = &call->dst[0];
+    const tgi_view *dv = &call->dst[0];
     const int n = lanes_of(dv, p->b0);
-    tg_lane lane[TG_L];
+    tgi_lane lane[TGI_L];
     (void)arg;
     for (int i = 0; i < n; i++) {
         int64_t c = p->b0 * dv->cb + i;
@@ -105,12 +105,12 @@ static int concat_part(const tg_call *call, const void *arg, const tg_row_part *
     return 0;
 }
 
-static void run_concat(const tg_call *call)
+static void run_concat(const tgi_call *call)
 {
     TGS(tgi_each_part)(call, concat_part, NULL);
 }
 
-static int accepts_slice(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_slice(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_slice s;
     return lanes_ok(lay) && !ctx->const_src[0] &&
@@ -118,15 +118,15 @@ static int accepts_slice(const tg_op_ctx *ctx, const tg_layout_hint *lay)
            tgi_slice_map(ctx, &s, NULL) == TG_OK;
 }
 
-static int slice_part(const tg_call *call, const void *arg, const tg_row_part *p)
+static int slice_part(const tgi_call *call, const void *arg, const tgi_row_part *p)
 {
     const tgi_slice *s = arg;
-    const tg_view *dv = &call->dst[0];
+    const tgi_view *dv = &call->dst[0];
     const int n = lanes_of(dv, p->b0), r = call->ctx->src[0].rank;
     const int64_t z = r == 5 ? s->start[2] + p->z * s->step[2] : 0;
     const int64_t y = s->start[r - 2] + p->y * s->step[r - 2];
     const int64_t x = s->start[r - 1] + p->x0 * s->step[r - 1];
-    tg_lane lane[TG_L];
+    tgi_lane lane[TGI_L];
     for (int i = 0; i < n; i++) {
         const int64_t c = s->start[1] + (p->b0 * dv->cb + i) * s->step[1];
         lane[i] = TGS(tgi_lane_of)(&call->src[0], c, z, y);
@@ -139,22 +139,22 @@ static int slice_part(const tg_call *call, const void *arg, const tg_row_part *p
     return 0;
 }
 
-static void run_slice(const tg_call *call)
+static void run_slice(const tgi_call *call)
 {
     tgi_slice s;
     if (tgi_slice_map(call->ctx, &s, NULL) == TG_OK)
         TGS(tgi_each_part)(call, slice_part, &s);
 }
 
-const tg_variant TGS(tgi_slice_copy) = {
+const tgi_variant TGS(tgi_slice_copy) = {
     .name = "slice", .op = "Slice", .accepts = accepts_slice, .run = run_slice};
-const tg_variant TGS(tgi_depth_to_space) = {.name = "depth_to_space",
-                                            .op = "DepthToSpace",
-                                            .accepts = accepts_shuffle,
-                                            .run = run_depth_to_space};
-const tg_variant TGS(tgi_space_to_depth) = {.name = "space_to_depth",
-                                            .op = "SpaceToDepth",
-                                            .accepts = accepts_shuffle,
-                                            .run = run_space_to_depth};
-const tg_variant TGS(tgi_concat_copy) = {
+const tgi_variant TGS(tgi_depth_to_space) = {.name = "depth_to_space",
+                                             .op = "DepthToSpace",
+                                             .accepts = accepts_shuffle,
+                                             .run = run_depth_to_space};
+const tgi_variant TGS(tgi_space_to_depth) = {.name = "space_to_depth",
+                                             .op = "SpaceToDepth",
+                                             .accepts = accepts_shuffle,
+                                             .run = run_space_to_depth};
+const tgi_variant TGS(tgi_concat_copy) = {
     .name = "concat_copy", .op = "Concat", .accepts = accepts_concat, .run = run_concat};

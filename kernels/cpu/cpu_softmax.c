@@ -11,48 +11,48 @@
 
 #define PIECE 64 /* pixels of a row at a time */
 
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     const axis_attrs *a = ctx->attrs;
     const int rank = ctx->src[0].rank;
-    return lay->lanes == TG_L && (lay->dst_cb == 1 || lay->dst_cb == TG_L) &&
+    return lay->lanes == TGI_L && (lay->dst_cb == 1 || lay->dst_cb == TGI_L) &&
            (rank == 4 || rank == 5) && !ctx->const_src[0] && ctx->opset >= 13 &&
            (a->axis == 1 || a->axis == 1 - rank) && TGS(tgi_blocks_line_up)(lay, 0);
 }
 
 typedef struct row_args {
-    const tg_call *call;
+    const tgi_call *call;
     int64_t rows; /* of a plane */
 } row_args;
 
 /* The row of block b of source 0, at image column 0. */
-static const float *source_row(const tg_call *call, int64_t b, int64_t z, int64_t y)
+static const float *source_row(const tgi_call *call, int64_t b, int64_t z, int64_t y)
 {
-    const tg_view *v = TGS(tgi_block_at)(&call->src[0], &b);
+    const tgi_view *v = TGS(tgi_block_at)(&call->src[0], &b);
     return tgi_view_row(v, b, z, y) - v->x0 * v->cb;
 }
 
 static float max_lane(vf v)
 {
     float top = v[0];
-    for (int i = 1; i < TG_L; i++)
+    for (int i = 1; i < TGI_L; i++)
         top = v[i] > top ? v[i] : top;
     return top;
 }
 
 /* n pixels from x0. Each pass goes over all blocks, so the sums of a piece wait here. */
-static void blocked_piece(const tg_call *call, int64_t z, int64_t y, int64_t x0, int64_t n)
+static void blocked_piece(const tgi_call *call, int64_t z, int64_t y, int64_t x0, int64_t n)
 {
-    const tg_view *dv = &call->dst[0];
+    const tgi_view *dv = &call->dst[0];
     const int64_t blocks = tgi_view_blocks(dv);
-    const vi last = vi_first(dv->c - (blocks - 1) * TG_L);
+    const vi last = vi_first(dv->c - (blocks - 1) * TGI_L);
     vf acc[PIECE]; /* largest values, then sums */
     for (int64_t i = 0; i < n; i++)
         acc[i] = vf_set1(-INFINITY);
     for (int64_t b = 0; b < blocks; b++) {
-        const float *s = source_row(call, b, z, y) + x0 * TG_L;
+        const float *s = source_row(call, b, z, y) + x0 * TGI_L;
         for (int64_t i = 0; i < n; i++) {
-            const vf v = vf_load(s + i * TG_L);
+            const vf v = vf_load(s + i * TGI_L);
             acc[i] = vf_max(b < blocks - 1 ? v : vf_select(last, v, acc[i]), acc[i]);
         }
     }
@@ -62,28 +62,28 @@ static void blocked_piece(const tg_call *call, int64_t z, int64_t y, int64_t x0,
         acc[i] = vf_zero();
     }
     for (int64_t b = 0; b < blocks; b++) {
-        const float *s = source_row(call, b, z, y) + x0 * TG_L;
-        float *d = tgi_view_row(dv, b, z, y) + (x0 - dv->x0) * TG_L;
+        const float *s = source_row(call, b, z, y) + x0 * TGI_L;
+        float *d = tgi_view_row(dv, b, z, y) + (x0 - dv->x0) * TGI_L;
         for (int64_t i = 0; i < n; i++) {
-            vf e = vf_exp(vf_load(s + i * TG_L) - vf_set1(top[i]));
+            vf e = vf_exp(vf_load(s + i * TGI_L) - vf_set1(top[i]));
             e = b < blocks - 1 ? e : vf_select(last, e, vf_zero());
-            vf_store(d + i * TG_L, e);
+            vf_store(d + i * TGI_L, e);
             acc[i] += e;
         }
     }
     for (int64_t i = 0; i < n; i++)
         acc[i] = vf_set1(1.0f / vf_reduce(acc[i]));
     for (int64_t b = 0; b < blocks; b++) {
-        float *d = tgi_view_row(dv, b, z, y) + (x0 - dv->x0) * TG_L;
+        float *d = tgi_view_row(dv, b, z, y) + (x0 - dv->x0) * TGI_L;
         for (int64_t i = 0; i < n; i++)
-            vf_store(d + i * TG_L, vf_load(d + i * TG_L) * acc[i]);
+            vf_store(d + i * TGI_L, vf_load(d + i * TGI_L) * acc[i]);
     }
 }
 
 /* A vector of n pixels from x0. */
-static void planar_piece(const tg_call *call, int64_t z, int64_t y, int64_t x0, int64_t n)
+static void planar_piece(const tgi_call *call, int64_t z, int64_t y, int64_t x0, int64_t n)
 {
-    const tg_view *dv = &call->dst[0];
+    const tgi_view *dv = &call->dst[0];
     vf top = vf_set1(-INFINITY), sum = vf_zero();
     for (int64_t c = 0; c < dv->c; c++)
         top = vf_max(vf_load_n(source_row(call, c, z, y) + x0, n), top);
@@ -101,15 +101,15 @@ static void planar_piece(const tg_call *call, int64_t z, int64_t y, int64_t x0, 
 static void row_job(void *arg, int64_t job, int thread)
 {
     const row_args *r = arg;
-    const tg_view *dv = &r->call->dst[0];
-    const tg_range x = tgi_box_axis(&r->call->box, TG_X);
-    const int64_t z = tgi_box_axis(&r->call->box, TG_Z).lo + job / r->rows;
-    const int64_t y = tgi_box_axis(&r->call->box, TG_Y).lo + job % r->rows;
-    const int64_t step = dv->cb == 1 ? TG_L : PIECE;
+    const tgi_view *dv = &r->call->dst[0];
+    const tgi_range x = tgi_box_axis(&r->call->box, TGI_X);
+    const int64_t z = tgi_box_axis(&r->call->box, TGI_Z).lo + job / r->rows;
+    const int64_t y = tgi_box_axis(&r->call->box, TGI_Y).lo + job % r->rows;
+    const int64_t step = dv->cb == 1 ? TGI_L : PIECE;
     (void)thread;
     for (int64_t x0 = x.lo; x0 < x.hi; x0 += step) {
         const int64_t n = tgi_min64(step, x.hi - x0);
-        const tg_row_part part = {0, tgi_view_blocks(dv), z, y, x0, x0 + n};
+        const tgi_row_part part = {0, tgi_view_blocks(dv), z, y, x0, x0 + n};
         if (dv->cb == 1)
             planar_piece(r->call, z, y, x0, n);
         else
@@ -118,13 +118,13 @@ static void row_job(void *arg, int64_t job, int thread)
     }
 }
 
-static void run(const tg_call *call)
+static void run(const tgi_call *call)
 {
-    row_args r = {call, tgi_range_len(tgi_box_axis(&call->box, TG_Y))};
+    row_args r = {call, tgi_range_len(tgi_box_axis(&call->box, TGI_Y))};
     if (!tgi_box_empty(&call->box))
-        tgi_parallel(call->threads, r.rows * tgi_range_len(tgi_box_axis(&call->box, TG_Z)),
+        tgi_parallel(call->threads, r.rows * tgi_range_len(tgi_box_axis(&call->box, TGI_Z)),
                      row_job, &r);
 }
 
-const tg_variant TGS(tgi_softmax) = {
+const tgi_variant TGS(tgi_softmax) = {
     .name = "softmax", .op = "Softmax", .accepts = accepts, .run = run};

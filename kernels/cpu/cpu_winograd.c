@@ -7,15 +7,15 @@
  * part of one is wanted.
  *
  * A job is a batch of blocks, in reading order, small enough for the second-level cache:
- *   1. source    each unit's 6x6 patches -> 36 numbers of V   [36][unit][block][TG_L]
+ *   1. source    each unit's 6x6 patches -> 36 numbers of V   [36][unit][block][TGI_L]
  *   2. multiply  36 matrix products M = U V, which are 1x1 convolutions over blocks and use the
- *                tiles of the direct kernel                   [36][out block][block][TG_L]
+ *                tiles of the direct kernel                   [36][out block][block][TGI_L]
  *   3. result    36 numbers of M -> 4x4 pixels, bias, epilogue
  *
  * The order of a sum: unit, channel within each of the 36 products, then the fixed trees of the
  * transforms. Error: about 3e-6 relative L2 a layer, direct about 1e-6.
  *
- * Packed weights: bias [blocks][TG_L], then U [36][group][unit][lane][ob][TG_L].
+ * Packed weights: bias [blocks][TGI_L], then U [36][group][unit][lane][ob][TGI_L].
  *
  * @source A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks, 2015 (points 0,
  * 1, -1, 2, -2, infinity). */
@@ -35,19 +35,19 @@
 #define BATCH_MAX 96
 
 typedef struct wino {
-    const tg_call *call;
+    const tgi_call *call;
     tgi_geom g;
-    int64_t seg_c[TG_MAX_SEG];
+    int64_t seg_c[TGI_MAX_SEG];
     int64_t units, blocks;
     const float *bias, *weights;
     int64_t phase;
-    tg_range y, x;          /* of the box */
+    tgi_range y, x;         /* of the box */
     int64_t by, bx;         /* first block row and column */
     int64_t per_row, total; /* blocks of a block row, and of the box */
     int64_t batch;
     float *v;                /* V of the first thread, or of all */
     size_t v_point, m_point; /* floats of a point in V and M */
-    tg_range shared;         /* the batch that all threads work on */
+    tgi_range shared;        /* the batch that all threads work on */
     int relu;                /* the epilogue starts with one */
 } wino;
 
@@ -60,30 +60,30 @@ typedef struct stretch {
 
 /* ---- Choice and packing ------------------------------------------------------------------ */
 
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_geom g;
-    if (ctx->src[0].rank != 4 || lay->lanes != TG_L || lay->dst_cb != TG_L ||
-        lay->src_cb[0] != TG_L || !tgi_is_const_f32(ctx, 1) ||
+    if (ctx->src[0].rank != 4 || lay->lanes != TGI_L || lay->dst_cb != TGI_L ||
+        lay->src_cb[0] != TGI_L || !tgi_is_const_f32(ctx, 1) ||
         !(tgi_is_absent(ctx, 2) || tgi_is_const_f32(ctx, 2)) ||
         tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
         return 0;
-    for (int i = TG_Y; i <= TG_X; i++)
+    for (int i = TGI_Y; i <= TGI_X; i++)
         if (g.k[i] != 3 || g.s[i] != 1 || g.d[i] != 1)
             return 0;
-    return g.groups == 1 && g.in_c >= TG_L && g.out_c >= TG_L;
+    return g.groups == 1 && g.in_c >= TGI_L && g.out_c >= TGI_L;
 }
 
-static int64_t units_of(const tg_layout_hint *lay)
+static int64_t units_of(const tgi_layout_hint *lay)
 {
-    return TGS(tgi_unit_count)(TG_L, lay->src_segs[0], lay->seg_c[0]);
+    return TGS(tgi_unit_count)(TGI_L, lay->src_segs[0], lay->seg_c[0]);
 }
 
 /* Where U outgrows the second-level cache, all threads work on one large batch, so that U is
  * read once for many blocks. Depends on channels alone, like all sizes here. */
 static int is_shared(int64_t units, int64_t blocks)
 {
-    return units * blocks * POINTS * TG_L * TG_L * (int64_t)sizeof(float) > SHARED_BYTES;
+    return units * blocks * POINTS * TGI_L * TGI_L * (int64_t)sizeof(float) > SHARED_BYTES;
 }
 
 /* Blocks of a batch: as many as the cache takes. */
@@ -91,7 +91,7 @@ static int64_t batch_of(int64_t units, int64_t blocks)
 {
     if (is_shared(units, blocks))
         return BATCH_MAX;
-    const int64_t one = POINTS * (units + blocks) * TG_L * (int64_t)sizeof(float);
+    const int64_t one = POINTS * (units + blocks) * TGI_L * (int64_t)sizeof(float);
     const int64_t fit = CACHE_BYTES / one / TILE_PX(2) * TILE_PX(2);
     return tgi_max64(BATCH_MIN, tgi_min64(fit, BATCH_MAX));
 }
@@ -100,19 +100,19 @@ static int64_t batch_of(int64_t units, int64_t blocks)
  * at once, which at a multiple of 4 KiB would share the sets of one way of the first level. */
 static size_t point_floats(int64_t units, int64_t batch)
 {
-    const int64_t lines = tgi_ceil_div64(units * batch * TG_L, LINE);
+    const int64_t lines = tgi_ceil_div64(units * batch * TGI_L, LINE);
     return (size_t)((lines | 1) * LINE);
 }
 
-static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static size_t packed_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    const int64_t blocks = tgi_ceil_div64(ctx->dst[0].dim[1], TG_L);
-    return sizeof(float) * (size_t)(blocks * TG_L * (1 + POINTS * units_of(lay) * TG_L));
+    const int64_t blocks = tgi_ceil_div64(ctx->dst[0].dim[1], TGI_L);
+    return sizeof(float) * (size_t)(blocks * TGI_L * (1 + POINTS * units_of(lay) * TGI_L));
 }
 
 /* One step of G on three values a lane; the factors of G' are the same. */
-TG_INLINE void weight_line(double o[PATCH][TG_L], const double a[TG_L], const double b[TG_L],
-                           const double c[TG_L])
+TGI_INLINE void weight_line(double o[PATCH][TGI_L], const double a[TGI_L],
+                            const double b[TGI_L], const double c[TGI_L])
 {
     static const double G[PATCH][3] = {{1. / 4, 0, 0},
                                        {-1. / 6, -1. / 6, -1. / 6},
@@ -121,16 +121,16 @@ TG_INLINE void weight_line(double o[PATCH][TG_L], const double a[TG_L], const do
                                        {1. / 24, -1. / 12, 1. / 6},
                                        {0, 0, 1}};
     for (int i = 0; i < PATCH; i++)
-        for (int l = 0; l < TG_L; l++)
+        for (int l = 0; l < TGI_L; l++)
             o[i][l] = G[i][0] * a[l] + G[i][1] * b[l] + G[i][2] * c[l];
 }
 
-/* out[i * step + lane] = (G w G') for the kernels of TG_L output channels, of which `lanes`
+/* out[i * step + lane] = (G w G') for the kernels of TGI_L output channels, of which `lanes`
  * exist; in double, rounded once. Kernels of neighbouring channels are `apart` floats apart. */
 static void transform_weights(const void *w, int64_t first, int64_t apart, int64_t lanes,
                               float *out, size_t step)
 {
-    double k[9][TG_L] = {{0}}, half[3][PATCH][TG_L], all[PATCH][TG_L];
+    double k[9][TGI_L] = {{0}}, half[3][PATCH][TGI_L], all[PATCH][TGI_L];
     for (int64_t l = 0; l < lanes; l++)
         for (int i = 0; i < 9; i++)
             k[i][l] = tgi_const_at(w, first + l * apart + i);
@@ -139,31 +139,31 @@ static void transform_weights(const void *w, int64_t first, int64_t apart, int64
     for (int i = 0; i < PATCH; i++) {
         weight_line(all, half[0][i], half[1][i], half[2][i]);
         for (int j = 0; j < PATCH; j++, out += step)
-            for (int l = 0; l < TG_L; l++)
+            for (int l = 0; l < TGI_L; l++)
                 out[l] = (float)all[j][l];
     }
 }
 
-static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+static void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
     tgi_geom g;
     if (tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
         return; /* `accepts` said no */
-    const int64_t blocks = tgi_ceil_div64(g.out_c, TG_L), units = units_of(lay);
-    const size_t step = (size_t)(blocks * units * TG_L * TG_L); /* of one point */
+    const int64_t blocks = tgi_ceil_div64(g.out_c, TGI_L), units = units_of(lay);
+    const size_t step = (size_t)(blocks * units * TGI_L * TGI_L); /* of one point */
     const void *bias = tgi_is_absent(ctx, 2) ? NULL : ctx->const_src[2]->data;
     float *out = dst;
-    for (int64_t i = 0; i < blocks * TG_L; i++)
+    for (int64_t i = 0; i < blocks * TGI_L; i++)
         *out++ = bias && i < g.out_c ? tgi_const_at(bias, i) : 0.0f;
     for (int64_t group = 0; group < tile_group_count(blocks); group++) {
         const int64_t ob = tile_group_size(blocks, group);
         for (int64_t i = 0; i < units; i++) {
-            const tg_unit u = TGS(tgi_unit_at)(TG_L, lay->src_segs[0], lay->seg_c[0], i);
-            for (int64_t at = 0; at < TG_L * ob; at++, out += TG_L) {
-                const int64_t oc = (tile_group_first(blocks, group) + at % ob) * TG_L;
+            const tgi_unit u = TGS(tgi_unit_at)(TGI_L, lay->src_segs[0], lay->seg_c[0], i);
+            for (int64_t at = 0; at < TGI_L * ob; at++, out += TGI_L) {
+                const int64_t oc = (tile_group_first(blocks, group) + at % ob) * TGI_L;
                 const int64_t ic = u.channel + at / ob;
                 const int64_t lanes =
-                    at / ob < u.lanes ? tgi_min64(TG_L, tgi_max64(0, g.out_c - oc)) : 0;
+                    at / ob < u.lanes ? tgi_min64(TGI_L, tgi_max64(0, g.out_c - oc)) : 0;
                 transform_weights(ctx->const_src[1]->data, 9 * (oc * g.in_c + ic), 9 * g.in_c,
                                   lanes, out, step);
             }
@@ -171,10 +171,10 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
     }
 }
 
-static size_t scratch_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+static size_t scratch_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads)
 {
-    const int64_t blocks = tgi_ceil_div64(ctx->dst[0].dim[1], TG_L), units = units_of(lay);
+    const int64_t blocks = tgi_ceil_div64(ctx->dst[0].dim[1], TGI_L), units = units_of(lay);
     (void)width;
     const int64_t batch = batch_of(units, blocks);
     return sizeof(float) * POINTS * (size_t)(is_shared(units, blocks) ? 1 : threads) *
@@ -195,31 +195,31 @@ static int64_t block_start(int64_t block, int64_t phase)
 /* The transforms weigh on few channels. Measured with bench_op against conv_direct, AVX-512 and
  * AVX2: 0.64 to 0.66 at 16 channels, 0.33 to 0.41 at 32, 0.30 to 0.36 from 64 on; 0.53 at 512,
  * where U comes from memory for a few blocks. */
-static double cost(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static double cost(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     const double far = packed_bytes(ctx, lay) > (size_t)MEMORY_BYTES ? 0.25 : 0;
     return 0.28 + far + 2.8 / (double)ctx->src[0].dim[1] + 2.8 / (double)ctx->dst[0].dim[1];
 }
 
 /* Whole blocks: what any of their pixels reads. */
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     tgi_geom g;
     *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
-    if (src_i == 0 && axis >= TG_Y && tgi_conv_geometry(ctx, &g, NULL) == TG_OK)
-        *out = (tg_slide){.num = 1,
-                          .den = 1,
-                          .lo = -g.p0[axis],
-                          .hi = PATCH - 1 - g.p0[axis],
-                          .block = OUT,
-                          .phase = ctx->phase};
+    if (src_i == 0 && axis >= TGI_Y && tgi_conv_geometry(ctx, &g, NULL) == TG_OK)
+        *out = (tgi_slide){.num = 1,
+                           .den = 1,
+                           .lo = -g.p0[axis],
+                           .hi = PATCH - 1 - g.p0[axis],
+                           .block = OUT,
+                           .phase = ctx->phase};
     return 1;
 }
 
 /* ---- Transforms -------------------------------------------------------------------------- */
 
 /* B' a for the six values a, which are read before o is written. */
-TG_INLINE void source_line(vf o[PATCH], vf a0, vf a1, vf a2, vf a3, vf a4, vf a5)
+TGI_INLINE void source_line(vf o[PATCH], vf a0, vf a1, vf a2, vf a3, vf a4, vf a5)
 {
     const vf four = vf_set1(4.0f), minus4 = vf_set1(-4.0f), minus5 = vf_set1(-5.0f);
     const vf two = vf_set1(2.0f);
@@ -234,7 +234,7 @@ TG_INLINE void source_line(vf o[PATCH], vf a0, vf a1, vf a2, vf a3, vf a4, vf a5
 }
 
 /* A' a. */
-TG_INLINE void result_line(vf o[OUT], vf a0, vf a1, vf a2, vf a3, vf a4, vf a5)
+TGI_INLINE void result_line(vf o[OUT], vf a0, vf a1, vf a2, vf a3, vf a4, vf a5)
 {
     const vf p = a1 + a2, q = a1 - a2, r = a3 + a4, s = a3 - a4;
     o[0] = (a0 + p) + r;
@@ -245,21 +245,21 @@ TG_INLINE void result_line(vf o[OUT], vf a0, vf a1, vf a2, vf a3, vf a4, vf a5)
 
 /* The patch at rows row[i]. Of a doubled source two columns in turn are the same stored one;
  * `odd`: the patch begins with the second of two. Both are literals. */
-TG_INLINE void source_patch(const float *const row[PATCH], float *v, size_t point,
-                            const int doubled, const int odd)
+TGI_INLINE void source_patch(const float *const row[PATCH], float *v, size_t point,
+                             const int doubled, const int odd)
 {
     vf e[PATCH][PATCH]; /* [column][transformed row] */
-    TG_UNROLL
+    TGI_UNROLL
     for (int j = 0; j < PATCH; j++) {
-        const int at = (doubled ? (j + odd) / 2 : j) * TG_L;
+        const int at = (doubled ? (j + odd) / 2 : j) * TGI_L;
         source_line(e[j], vf_load(row[0] + at), vf_load(row[1] + at), vf_load(row[2] + at),
                     vf_load(row[3] + at), vf_load(row[4] + at), vf_load(row[5] + at));
     }
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < PATCH; i++) {
         vf o[PATCH];
         source_line(o, e[0][i], e[1][i], e[2][i], e[3][i], e[4][i], e[5][i]);
-        TG_UNROLL
+        TGI_UNROLL
         for (int j = 0; j < PATCH; j++)
             vf_store(v + (size_t)(i * PATCH + j) * point, o[j]);
     }
@@ -272,7 +272,7 @@ TG_INLINE void source_patch(const float *const row[PATCH], float *v, size_t poin
                                                const ptrdiff_t step[PATCH], float *v,          \
                                                size_t point, int64_t n)                        \
     {                                                                                          \
-        for (int64_t t = 0; t < n; t++, v += TG_L) {                                           \
+        for (int64_t t = 0; t < n; t++, v += TGI_L) {                                          \
             source_patch(row, v, point, doubled, odd);                                         \
             for (int i = 0; i < PATCH; i++)                                                    \
                 row[i] += step[i];                                                             \
@@ -285,23 +285,23 @@ DEFINE_SOURCE(source_odd, 1, 1)
 static void source_stretch(const wino *w, const stretch *s, int64_t unit, float *v,
                            size_t point)
 {
-    static const float outside[PATCH * TG_L];
-    const tg_operand *src = &w->call->src[0];
-    const tg_unit u = TGS(tgi_unit_at)(TG_L, src->n_seg, w->seg_c, unit);
-    const tg_view *view = &src->seg[u.seg];
+    static const float outside[PATCH * TGI_L];
+    const tgi_operand *src = &w->call->src[0];
+    const tgi_unit u = TGS(tgi_unit_at)(TGI_L, src->n_seg, w->seg_c, unit);
+    const tgi_view *view = &src->seg[u.seg];
     const int half = view->doubled ? 2 : 1;
-    const int64_t x0 = block_start(s->bx, w->phase) - w->g.p0[TG_X];
+    const int64_t x0 = block_start(s->bx, w->phase) - w->g.p0[TGI_X];
     const int64_t x = tgi_floor_div64(x0, half) - view->x0;
     const int odd = view->doubled && x0 % 2 != 0;
     const float *row[PATCH];
     ptrdiff_t step[PATCH];
     for (int i = 0; i < PATCH; i++) {
-        const int64_t y = block_start(s->by, w->phase) - w->g.p0[TG_Y] + i;
-        const int inside = y >= 0 && y < w->g.in[TG_Y];
-        row[i] = inside ? tgi_view_row(view, u.block, 0, y / half) + x * TG_L : outside;
-        step[i] = inside ? OUT / half * TG_L : 0;
+        const int64_t y = block_start(s->by, w->phase) - w->g.p0[TGI_Y] + i;
+        const int inside = y >= 0 && y < w->g.in[TGI_Y];
+        row[i] = inside ? tgi_view_row(view, u.block, 0, y / half) + x * TGI_L : outside;
+        step[i] = inside ? OUT / half * TGI_L : 0;
     }
-    v += s->at * TG_L;
+    v += s->at * TGI_L;
     if (!view->doubled)
         source_plain(row, step, v, point, s->n);
     else if (odd)
@@ -311,10 +311,10 @@ static void source_stretch(const wino *w, const stretch *s, int64_t unit, float 
 }
 
 /* The 4x4 pixels of one block, row by row in o. */
-TG_INLINE void result_block(const float *m, size_t point, vf bias, vf floor, vf o[OUT][OUT])
+TGI_INLINE void result_block(const float *m, size_t point, vf bias, vf floor, vf o[OUT][OUT])
 {
     vf e[PATCH][OUT]; /* [column][row] */
-    TG_UNROLL
+    TGI_UNROLL
     for (int j = 0; j < PATCH; j++)
         result_line(e[j], vf_load(m + (size_t)j * point),
                     vf_load(m + (size_t)(PATCH + j) * point),
@@ -322,10 +322,10 @@ TG_INLINE void result_block(const float *m, size_t point, vf bias, vf floor, vf 
                     vf_load(m + (size_t)(3 * PATCH + j) * point),
                     vf_load(m + (size_t)(4 * PATCH + j) * point),
                     vf_load(m + (size_t)(5 * PATCH + j) * point));
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < OUT; i++) {
         result_line(o[i], e[0][i], e[1][i], e[2][i], e[3][i], e[4][i], e[5][i]);
-        TG_UNROLL
+        TGI_UNROLL
         for (int j = 0; j < OUT; j++)
             o[i][j] = vf_max(floor, o[i][j] + bias);
     }
@@ -334,40 +334,40 @@ TG_INLINE void result_block(const float *m, size_t point, vf bias, vf floor, vf 
 static void result_stretch(const wino *w, const stretch *s, int64_t block, const float *m,
                            size_t point)
 {
-    const tg_view *dst = &w->call->dst[0];
-    const vf bias = vf_load(w->bias + block * TG_L);
+    const tgi_view *dst = &w->call->dst[0];
+    const vf bias = vf_load(w->bias + block * TGI_L);
     const vf floor = w->relu ? vf_zero() : vf_set1(-INFINITY);
     const int64_t y0 = block_start(s->by, w->phase);
     const int64_t i0 = tgi_max64(w->y.lo - y0, 0), i1 = tgi_min64(w->y.hi - y0, OUT);
     float *row[OUT];
     for (int64_t i = 0; i < OUT; i++) /* rows outside the box are not written */
         row[i] = tgi_view_row(dst, block, 0, y0 + tgi_max64(i0, tgi_min64(i, i1 - 1))) -
-                 dst->x0 * TG_L;
+                 dst->x0 * TGI_L;
     for (int64_t t = 0; t < s->n; t++) {
         vf o[OUT][OUT];
-        result_block(m + (s->at + t) * TG_L, point, bias, floor, o);
+        result_block(m + (s->at + t) * TGI_L, point, bias, floor, o);
         const int64_t x0 = block_start(s->bx + t, w->phase);
         if (x0 >= w->x.lo && x0 + OUT <= w->x.hi && i1 - i0 == OUT) {
-            TG_UNROLL
+            TGI_UNROLL
             for (int i = 0; i < OUT; i++) {
-                TG_UNROLL
+                TGI_UNROLL
                 for (int j = 0; j < OUT; j++)
-                    vf_store(row[i] + (x0 + j) * TG_L, o[i][j]);
+                    vf_store(row[i] + (x0 + j) * TGI_L, o[i][j]);
             }
             continue;
         }
         for (int64_t i = i0; i < i1; i++)
             for (int64_t j = 0; j < OUT; j++)
                 if (x0 + j >= w->x.lo && x0 + j < w->x.hi)
-                    vf_store(row[i] + (x0 + j) * TG_L, o[i][j]);
+                    vf_store(row[i] + (x0 + j) * TGI_L, o[i][j]);
     }
     for (int64_t i = i0; i < i1; i++) {
-        const tg_row_part part = {block,
-                                  block + 1,
-                                  0,
-                                  y0 + i,
-                                  tgi_max64(block_start(s->bx, w->phase), w->x.lo),
-                                  tgi_min64(block_start(s->bx + s->n, w->phase), w->x.hi)};
+        const tgi_row_part part = {block,
+                                   block + 1,
+                                   0,
+                                   y0 + i,
+                                   tgi_max64(block_start(s->bx, w->phase), w->x.lo),
+                                   tgi_min64(block_start(s->bx + s->n, w->phase), w->x.hi)};
         TGS(tgi_epilogue_part)(w->call, w->relu, &part);
     }
 }
@@ -378,32 +378,32 @@ static void result_stretch(const wino *w, const stretch *s, int64_t block, const
 static void multiply(const wino *w, int64_t p, int64_t group, int64_t n, const float *v,
                      float *m)
 {
-    static const float zero[TILE_OB_MAX * TG_L];
+    static const float zero[TILE_OB_MAX * TGI_L];
     const int ob = tile_group_size(w->blocks, group);
     const int64_t first = tile_group_first(w->blocks, group);
-    const tg_operand *src = &w->call->src[0];
-    const float *u = w->weights + (size_t)((p * w->blocks + first) * w->units) * TG_L * TG_L;
+    const tgi_operand *src = &w->call->src[0];
+    const float *u = w->weights + (size_t)((p * w->blocks + first) * w->units) * TGI_L * TGI_L;
     const float *vp = v + (size_t)p * w->v_point;
-    tap_row rows[TG_MAX_SEG * 32];
+    tap_row rows[TGI_MAX_SEG * 32];
     int64_t done = 0;
     while (done < w->units) {
         const int64_t most = (int64_t)(sizeof rows / sizeof rows[0]);
         const int64_t count = tgi_min64(w->units - done, most);
         for (int64_t i = 0; i < count; i++)
             rows[i] = (tap_row){
-                .src = vp + (done + i) * w->batch * TG_L,
-                .w = u + (done + i) * TG_L * ob * TG_L,
-                .lanes = TGS(tgi_unit_at)(TG_L, src->n_seg, w->seg_c, done + i).lanes};
+                .src = vp + (done + i) * w->batch * TGI_L,
+                .w = u + (done + i) * TGI_L * ob * TGI_L,
+                .lanes = TGS(tgi_unit_at)(TGI_L, src->n_seg, w->seg_c, done + i).lanes};
         const tile_job j = {.rows = rows,
                             .ahead = TILE_AHEAD,
                             .n_rows = (int)count,
                             .n_kx = 1,
-                            .src_step = TG_L,
+                            .src_step = TGI_L,
                             .bias = done ? NULL : zero,
                             .dst =
-                                m + (size_t)p * w->m_point + (size_t)(first * w->batch) * TG_L,
-                            .dst_block = (size_t)(w->batch * TG_L),
-                            .dst_step = TG_L,
+                                m + (size_t)p * w->m_point + (size_t)(first * w->batch) * TGI_L,
+                            .dst_block = (size_t)(w->batch * TGI_L),
+                            .dst_step = TGI_L,
                             .n = n};
         TGS(tgi_conv_part)(&j, ob, 0);
         done += count;
@@ -421,20 +421,20 @@ static stretch stretch_at(const wino *w, int64_t from, int64_t at, int64_t to)
 }
 
 /* The three steps for one unit, point or block of the batch [from,to). */
-static void source_unit(const wino *w, int64_t unit, tg_range batch, float *v)
+static void source_unit(const wino *w, int64_t unit, tgi_range batch, float *v)
 {
     for (int64_t at = batch.lo; at < batch.hi;) {
         const stretch s = stretch_at(w, batch.lo, at, batch.hi);
-        source_stretch(w, &s, unit, v + unit * w->batch * TG_L, w->v_point);
+        source_stretch(w, &s, unit, v + unit * w->batch * TGI_L, w->v_point);
         at += s.n;
     }
 }
 
-static void result_of(const wino *w, int64_t block, tg_range batch, const float *m)
+static void result_of(const wino *w, int64_t block, tgi_range batch, const float *m)
 {
     for (int64_t at = batch.lo; at < batch.hi;) {
         const stretch s = stretch_at(w, batch.lo, at, batch.hi);
-        result_stretch(w, &s, block, m + block * w->batch * TG_L, w->m_point);
+        result_stretch(w, &s, block, m + block * w->batch * TGI_L, w->m_point);
         at += s.n;
     }
 }
@@ -445,7 +445,7 @@ static void run_batch(void *arg, int64_t job, int thread)
     const wino *w = arg;
     float *v = w->v + (size_t)thread * POINTS * (w->v_point + w->m_point);
     float *m = v + POINTS * w->v_point;
-    const tg_range batch = {job * w->batch, tgi_min64((job + 1) * w->batch, w->total)};
+    const tgi_range batch = {job * w->batch, tgi_min64((job + 1) * w->batch, w->total)};
     for (int64_t u = 0; u < w->units; u++)
         source_unit(w, u, batch, v);
     for (int64_t p = 0; p < POINTS; p++)
@@ -487,20 +487,20 @@ static int64_t even_batch(const wino *w, int threads)
     return tgi_ceil_div64(w->total, jobs);
 }
 
-static void run(const tg_call *call)
+static void run(const tgi_call *call)
 {
     wino w = {.call = call};
     if (tgi_box_empty(&call->box) || tgi_conv_geometry(call->ctx, &w.g, NULL) != TG_OK)
         return;
-    const tg_operand *src = &call->src[0];
+    const tgi_operand *src = &call->src[0];
     for (int s = 0; s < src->n_seg; s++)
         w.seg_c[s] = src->seg[s].c;
-    w.units = TGS(tgi_unit_count)(TG_L, src->n_seg, w.seg_c);
+    w.units = TGS(tgi_unit_count)(TGI_L, src->n_seg, w.seg_c);
     w.blocks = tgi_view_blocks(&call->dst[0]);
     w.bias = call->packed;
-    w.weights = w.bias + w.blocks * TG_L;
-    w.y = tgi_box_axis(&call->box, TG_Y);
-    w.x = tgi_box_axis(&call->box, TG_X);
+    w.weights = w.bias + w.blocks * TGI_L;
+    w.y = tgi_box_axis(&call->box, TGI_Y);
+    w.x = tgi_box_axis(&call->box, TGI_X);
     w.phase = call->ctx->phase;
     w.by = block_of(w.y.lo, w.phase);
     w.bx = block_of(w.x.lo, w.phase);
@@ -511,27 +511,27 @@ static void run(const tg_call *call)
     w.v = call->scratch;
     w.v_point = point_floats(w.units, w.batch);
     w.m_point = point_floats(w.blocks, w.batch);
-    w.relu = call->n_epi && call->epi[0].kind == TG_EPI_RELU;
+    w.relu = call->n_epi && call->epi[0].kind == TGI_EPI_RELU;
     if (!is_shared(w.units, w.blocks)) {
         tgi_parallel(call->threads, tgi_ceil_div64(w.total, w.batch), run_batch, &w);
         return;
     }
     for (int64_t at = 0; at < w.total; at += w.batch) {
-        w.shared = (tg_range){at, tgi_min64(at + w.batch, w.total)};
+        w.shared = (tgi_range){at, tgi_min64(at + w.batch, w.total)};
         tgi_parallel(call->threads, w.units, shared_source, &w);
         tgi_parallel(call->threads, POINTS * tile_group_count(w.blocks), shared_multiply, &w);
         tgi_parallel(call->threads, w.blocks, shared_result, &w);
     }
 }
 
-const tg_variant TGS(tgi_conv_winograd) = {.name = "conv_winograd",
-                                           .op = "Conv",
-                                           .rearranges = 1,
-                                           .reads_doubled = 1,
-                                           .accepts = accepts,
-                                           .packed_bytes = packed_bytes,
-                                           .pack = pack,
-                                           .scratch_bytes = scratch_bytes,
-                                           .cost = cost,
-                                           .slide = slide,
-                                           .run = run};
+const tgi_variant TGS(tgi_conv_winograd) = {.name = "conv_winograd",
+                                            .op = "Conv",
+                                            .rearranges = 1,
+                                            .reads_doubled = 1,
+                                            .accepts = accepts,
+                                            .packed_bytes = packed_bytes,
+                                            .pack = pack,
+                                            .scratch_bytes = scratch_bytes,
+                                            .cost = cost,
+                                            .slide = slide,
+                                            .run = run};

@@ -1,7 +1,7 @@
 /* simd.h - one vector type for all instruction sets.
  *
  * Each source of this folder is compiled once per set with TG_SIMD_ISA = 0 portable, 1 AVX2
- * (with FMA), 2 AVX-512; TGS(name) gives every external symbol the set's suffix. `vf` is TG_L
+ * (with FMA), 2 AVX-512; TGS(name) gives every external symbol the set's suffix. `vf` is TGI_L
  * floats.
  *
  * INVARIANTS
@@ -11,8 +11,8 @@
  *     the compiler is told not to contract (-ffp-contract=off).
  *  3. vf_max(a,b) is a > b ? a : b and vf_min(a,b) is a < b ? a : b, in every set: the second
  *     operand is the answer when one is NaN. */
-#ifndef TG_SIMD_H
-#define TG_SIMD_H
+#ifndef TGI_SIMD_H
+#define TGI_SIMD_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,43 +20,43 @@
 
 #if TG_SIMD_ISA == 2
 #include <immintrin.h>
-#define TG_L 16
+#define TGI_L 16
 #define TGS(name) name##_avx512
 #elif TG_SIMD_ISA == 1
 #include <immintrin.h>
-#define TG_L 8
+#define TGI_L 8
 #define TGS(name) name##_avx2
 #else
-#define TG_L 8
+#define TGI_L 8
 #define TGS(name) name##_portable
 #endif
 
-#define TG_INLINE static inline __attribute__((always_inline))
+#define TGI_INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
-#define TG_UNROLL _Pragma("clang loop unroll(full)")
-#define TG_UNROLL_4 _Pragma("clang loop unroll_count(4)")
+#define TGI_UNROLL _Pragma("clang loop unroll(full)")
+#define TGI_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #else
-#define TG_UNROLL _Pragma("GCC unroll 32")
-#define TG_UNROLL_4 _Pragma("GCC unroll 4")
+#define TGI_UNROLL _Pragma("GCC unroll 32")
+#define TGI_UNROLL_4 _Pragma("GCC unroll 4")
 #endif
 
 /* Forget what is known of x, a number or pointer: what is computed from it is computed here,
  * not in front of a loop, where it would take registers that the loop needs. */
-#define TG_FORGET(x) __asm__("" : "+r"(x))
+#define TGI_FORGET(x) __asm__("" : "+r"(x))
 
-typedef float vf __attribute__((vector_size(4 * TG_L)));
-typedef int32_t vi __attribute__((vector_size(4 * TG_L)));
-typedef float vf_unaligned __attribute__((vector_size(4 * TG_L), aligned(4), may_alias));
+typedef float vf __attribute__((vector_size(4 * TGI_L)));
+typedef int32_t vi __attribute__((vector_size(4 * TGI_L)));
+typedef float vf_unaligned __attribute__((vector_size(4 * TGI_L), aligned(4), may_alias));
 
-TG_INLINE vf vf_load(const float *p)
+TGI_INLINE vf vf_load(const float *p)
 {
     return *(const vf_unaligned *)p;
 }
-TG_INLINE void vf_store(float *p, vf v)
+TGI_INLINE void vf_store(float *p, vf v)
 {
     *(vf_unaligned *)p = v;
 }
-TG_INLINE vf vf_set1(float x)
+TGI_INLINE vf vf_set1(float x)
 {
 #if TG_SIMD_ISA == 2
     return (vf)_mm512_set1_ps(x);
@@ -66,46 +66,46 @@ TG_INLINE vf vf_set1(float x)
     return (vf){x, x, x, x, x, x, x, x};
 #endif
 }
-TG_INLINE vf vf_zero(void)
+TGI_INLINE vf vf_zero(void)
 {
     return (vf){0};
 }
 /* The first n lanes; the others are zero and their memory is not touched. */
-TG_INLINE vf vf_load_n(const float *p, int64_t n)
+TGI_INLINE vf vf_load_n(const float *p, int64_t n)
 {
 #if TG_SIMD_ISA == 2
     return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
 #else
     vf v = {0};
-    float tmp[TG_L] = {0};
+    float tmp[TGI_L] = {0};
     for (int64_t i = 0; i < n; i++)
         tmp[i] = p[i];
     memcpy(&v, tmp, sizeof v);
     return v;
 #endif
 }
-TG_INLINE void vf_store_n(float *p, vf v, int64_t n)
+TGI_INLINE void vf_store_n(float *p, vf v, int64_t n)
 {
 #if TG_SIMD_ISA == 2
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v);
 #else
-    float tmp[TG_L];
+    float tmp[TGI_L];
     memcpy(tmp, &v, sizeof v);
     for (int64_t i = 0; i < n; i++)
         p[i] = tmp[i];
 #endif
 }
 /* Lanes p[0], p[step], p[2*step], ...; the first n, others zero. */
-TG_INLINE vf vf_load_step(const float *p, ptrdiff_t step, int64_t n)
+TGI_INLINE vf vf_load_step(const float *p, ptrdiff_t step, int64_t n)
 {
     vf v = {0};
-    float tmp[TG_L] = {0};
+    float tmp[TGI_L] = {0};
     for (int64_t i = 0; i < n; i++)
         tmp[i] = p[i * step];
     memcpy(&v, tmp, sizeof v);
     return v;
 }
-TG_INLINE vf vf_fma(vf a, vf b, vf c) /* a * b + c */
+TGI_INLINE vf vf_fma(vf a, vf b, vf c) /* a * b + c */
 {
 #if TG_SIMD_ISA == 2
     return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -115,11 +115,11 @@ TG_INLINE vf vf_fma(vf a, vf b, vf c) /* a * b + c */
     return a * b + c;
 #endif
 }
-TG_INLINE vf vf_select(vi mask, vf yes, vf no)
+TGI_INLINE vf vf_select(vi mask, vf yes, vf no)
 {
     return (vf)((mask & (vi)yes) | (~mask & (vi)no));
 }
-TG_INLINE vf vf_max(vf a, vf b)
+TGI_INLINE vf vf_max(vf a, vf b)
 {
 #if TG_SIMD_ISA == 2
     return (vf)_mm512_max_ps((__m512)a, (__m512)b);
@@ -129,7 +129,7 @@ TG_INLINE vf vf_max(vf a, vf b)
     return vf_select((vi)(a > b), a, b);
 #endif
 }
-TG_INLINE vf vf_min(vf a, vf b)
+TGI_INLINE vf vf_min(vf a, vf b)
 {
 #if TG_SIMD_ISA == 2
     return (vf)_mm512_min_ps((__m512)a, (__m512)b);
@@ -139,30 +139,30 @@ TG_INLINE vf vf_min(vf a, vf b)
     return vf_select((vi)(a < b), a, b);
 #endif
 }
-TG_INLINE vf vf_abs(vf a)
+TGI_INLINE vf vf_abs(vf a)
 {
     const vi all = (vi){0} + 0x7fffffff;
     return (vf)((vi)a & all);
 }
-TG_INLINE vf vf_neg(vf a)
+TGI_INLINE vf vf_neg(vf a)
 {
     const vi sign = (vi){0} + INT32_MIN;
     return (vf)((vi)a ^ sign);
 }
-TG_INLINE vf vf_sqrt(vf a)
+TGI_INLINE vf vf_sqrt(vf a)
 {
 #if TG_SIMD_ISA == 2
     return (vf)_mm512_sqrt_ps((__m512)a);
 #elif TG_SIMD_ISA == 1
     return (vf)_mm256_sqrt_ps((__m256)a);
 #else
-    for (int i = 0; i < TG_L; i++)
+    for (int i = 0; i < TGI_L; i++)
         a[i] = __builtin_sqrtf(a[i]);
     return a;
 #endif
 }
 /* Sum of all lanes in a fixed tree: halves added until one lane is left. */
-TG_INLINE float vf_reduce(vf v)
+TGI_INLINE float vf_reduce(vf v)
 {
 #if TG_SIMD_ISA == 2
     const __m256 h =
@@ -185,69 +185,69 @@ TG_INLINE float vf_reduce(vf v)
 #define VF_SHUFFLE(a, b, ...) ((vf)__builtin_shuffle(a, b, (vi){__VA_ARGS__}))
 #endif
 /* Halves (quarters, ...) of a and b added, a's in front of b's: a level of vf_reduce's tree. */
-#if TG_L == 16
-TG_INLINE vf vf_add_8(vf a, vf b)
+#if TGI_L == 16
+TGI_INLINE vf vf_add_8(vf a, vf b)
 {
     return VF_SHUFFLE(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
            VF_SHUFFLE(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
 }
-TG_INLINE vf vf_add_4(vf a, vf b)
+TGI_INLINE vf vf_add_4(vf a, vf b)
 {
     return VF_SHUFFLE(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
            VF_SHUFFLE(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
 }
-TG_INLINE vf vf_add_2(vf a, vf b)
+TGI_INLINE vf vf_add_2(vf a, vf b)
 {
     return VF_SHUFFLE(a, b, 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
            VF_SHUFFLE(a, b, 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30, 31);
 }
-TG_INLINE vf vf_add_1(vf a, vf b)
+TGI_INLINE vf vf_add_1(vf a, vf b)
 {
     return VF_SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
            VF_SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
 }
 #else
-TG_INLINE vf vf_add_4(vf a, vf b)
+TGI_INLINE vf vf_add_4(vf a, vf b)
 {
     return VF_SHUFFLE(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
            VF_SHUFFLE(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
-TG_INLINE vf vf_add_2(vf a, vf b)
+TGI_INLINE vf vf_add_2(vf a, vf b)
 {
     return VF_SHUFFLE(a, b, 0, 1, 4, 5, 8, 9, 12, 13) +
            VF_SHUFFLE(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
 }
-TG_INLINE vf vf_add_1(vf a, vf b)
+TGI_INLINE vf vf_add_1(vf a, vf b)
 {
     return VF_SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14) +
            VF_SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
 }
 #endif
-/* vf_reduce of TG_L vectors that lie `step` apart, bit for bit, for a third of the work: lane i
- * is the sum of v[i * step]. */
-TG_INLINE vf vf_reduce_all(const vf *v, ptrdiff_t step)
+/* vf_reduce of TGI_L vectors that lie `step` apart, bit for bit, for a third of the work: lane
+ * i is the sum of v[i * step]. */
+TGI_INLINE vf vf_reduce_all(const vf *v, ptrdiff_t step)
 {
-    vf t[TG_L / 2];
-#if TG_L == 16
+    vf t[TGI_L / 2];
+#if TGI_L == 16
     vf w[8];
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < 8; i++)
         w[i] = vf_add_8(v[2 * i * step], v[(2 * i + 1) * step]);
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < 4; i++)
         t[i] = vf_add_4(w[2 * i], w[2 * i + 1]);
 #else
-    TG_UNROLL
+    TGI_UNROLL
     for (int i = 0; i < 4; i++)
         t[i] = vf_add_4(v[2 * i * step], v[(2 * i + 1) * step]);
 #endif
     return vf_add_1(vf_add_2(t[0], t[1]), vf_add_2(t[2], t[3]));
 }
 /* All ones in the lanes below n. */
-TG_INLINE vi vi_first(int64_t n)
+TGI_INLINE vi vi_first(int64_t n)
 {
     vi m;
-    for (int i = 0; i < TG_L; i++)
+    for (int i = 0; i < TGI_L; i++)
         m[i] = i < n ? -1 : 0;
     return m;
 }
@@ -256,7 +256,7 @@ TG_INLINE vi vi_first(int64_t n)
  * of (e^r - 1 - r) / r^2; 2^n is applied in two halves so that overflow ends at infinity and
  * underflow passes through the denormals. Relative error below 2e-7 in the normal range.
  * @source Cephes expf (Moshier), coefficients. */
-TG_INLINE vf vf_exp(vf x)
+TGI_INLINE vf vf_exp(vf x)
 {
     const vf magic = vf_set1(12582912.0f); /* 1.5 * 2^23: adding rounds to an integer */
     x = vf_max(vf_set1(-104.0f), vf_min(vf_set1(89.0f), x));
@@ -274,13 +274,13 @@ TG_INLINE vf vf_exp(vf x)
     const vi half = whole >> 1;
     return p * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23);
 }
-TG_INLINE vf vf_sigmoid(vf x)
+TGI_INLINE vf vf_sigmoid(vf x)
 {
     return vf_set1(1.0f) / (vf_set1(1.0f) + vf_exp(vf_neg(x)));
 }
 /* tanh x: an odd polynomial below 0.625, 1 - 2 / (e^2|x| + 1) with the sign above.
  * @source Cephes tanhf (Moshier), coefficients and the threshold. */
-TG_INLINE vf vf_tanh(vf x)
+TGI_INLINE vf vf_tanh(vf x)
 {
     const vf z = vf_abs(x), q = x * x, one = vf_set1(1.0f);
     vf p = vf_set1(-5.70498872745e-3f);

@@ -1,7 +1,7 @@
 /* cu_channels.cuh - walking the channels of one pixel, in their order, 8 at a time where they
  * lie so. */
-#ifndef TG_CU_CHANNELS_CUH
-#define TG_CU_CHANNELS_CUH
+#ifndef TGI_CU_CHANNELS_CUH
+#define TGI_CU_CHANNELS_CUH
 
 #include "kernels/cuda/cu_map.cuh"
 

@@ -1,8 +1,8 @@
 /* cu_common.cuh - what every CUDA kernel file starts from: the contracts in C, the element
  * types, and how a launch is handed over.
  *
- * A variant's `run` (host code) turns a tg_call into a struct of arguments of its own and hands
- * over (kernel, launch shape, arguments). Launch shapes follow from call.most alone; the
+ * A variant's `run` (host code) turns a tgi_call into a struct of arguments of its own and
+ * hands over (kernel, launch shape, arguments). Launch shapes follow from call.most alone; the
  * arguments, which hold views and boxes of this band, travel in one block of parameters for all
  * steps of a band, and the kernel reads its own from device memory. So the launches of a
  * program are the same in every band and can be one graph.
@@ -17,8 +17,8 @@
  *
  * The same sources compile as C++ for the processor (TG_CUDA_EMULATED): tests run every kernel
  * there, block by block, against the reference. */
-#ifndef TG_CU_COMMON_CUH
-#define TG_CU_COMMON_CUH
+#ifndef TGI_CU_COMMON_CUH
+#define TGI_CU_COMMON_CUH
 
 #ifdef TG_CUDA_EMULATED
 #include "tests/cuda/cuda_emulated.h"
@@ -71,7 +71,7 @@ void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned 
             const void *args, size_t args_bytes);
 
 template <class A>
-inline void cu_launch(const tg_call *call, void (*kernel)(const A *), dim3 grid, dim3 block,
+inline void cu_launch(const tgi_call *call, void (*kernel)(const A *), dim3 grid, dim3 block,
                       unsigned shared_bytes, const A &args)
 {
     cu_put(call->recorder, (const void *)kernel, grid, block, shared_bytes, &args, sizeof args);

@@ -4,12 +4,12 @@
  * ones, with a stride in each factor. Of two factors and one summed axis it is a product of
  * matrices: the longest axis that B does not have is M, the longest that A does not have is N,
  * all others are batches. Three factors, or several summed axes, are no such product. */
-#ifndef TG_CU_CONTRACT_CUH
-#define TG_CU_CONTRACT_CUH
+#ifndef TGI_CU_CONTRACT_CUH
+#define TGI_CU_CONTRACT_CUH
 
 #include "kernels/cuda/cu_flat.cuh"
 
-typedef tg_status (*cu_sum_fn)(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err);
+typedef tg_status (*cu_sum_fn)(const tgi_op_ctx *ctx, tgi_contraction *c, tgi_err *err);
 
 /* Axes that both factors and the result step through alike are one. */
 struct cu_contract_product {
@@ -55,9 +55,9 @@ inline int cu_product_of(const tgi_contraction *c, cu_contract_product *p)
 }
 
 /* Strides of Gemm's C along the rows and columns of the result; 0 where it is one for all. */
-inline void cu_gemm_c(const tg_desc *c, int64_t *along_m, int64_t *along_n)
+inline void cu_gemm_c(const tgi_desc *c, int64_t *along_m, int64_t *along_n)
 {
-    int64_t stride[TG_MAX_RANK];
+    int64_t stride[TGI_MAX_RANK];
     tgi_dense_strides(c, stride);
     *along_n = c->rank > 0 && c->dim[c->rank - 1] != 1 ? stride[c->rank - 1] : 0;
     *along_m = c->rank > 1 && c->dim[c->rank - 2] != 1 ? stride[c->rank - 2] : 0;

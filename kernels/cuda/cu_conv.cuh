@@ -1,17 +1,17 @@
 /* cu_conv.cuh - what the convolutions of the device share: what they accept, their weights, and
  * where taps are. */
-#ifndef TG_CU_CONV_CUH
-#define TG_CU_CONV_CUH
+#ifndef TGI_CU_CONV_CUH
+#define TGI_CU_CONV_CUH
 
 #include "kernels/cuda/cu_epilogue.cuh"
 
 /* ---- Host: geometry ---------------------------------------------------------------------- */
 
-inline int cu_is_const_f32(const tg_op_ctx *ctx, int i)
+inline int cu_is_const_f32(const tgi_op_ctx *ctx, int i)
 {
     return i < ctx->n_src && ctx->const_src[i] && ctx->const_src[i]->desc.dtype == TG_DTYPE_F32;
 }
-inline int cu_is_absent(const tg_op_ctx *ctx, int i)
+inline int cu_is_absent(const tgi_op_ctx *ctx, int i)
 {
     return i >= ctx->n_src || (ctx->src[i].rank == 0 && ctx->src[i].dtype == TG_DTYPE_NONE);
 }
@@ -23,14 +23,14 @@ inline float cu_const_at(const void *data, int64_t i)
     return v;
 }
 
-inline int cu_conv_geometry(const tg_op_ctx *ctx, int transposed, tgi_geom *g)
+inline int cu_conv_geometry(const tgi_op_ctx *ctx, int transposed, tgi_geom *g)
 {
     return (transposed ? tgi_conv_transpose_geometry(ctx, g, NULL)
                        : tgi_conv_geometry(ctx, g, NULL)) == TG_OK;
 }
 
 /* What every convolution here asks for. */
-inline int cu_conv_accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed,
+inline int cu_conv_accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int transposed,
                            tgi_geom *g)
 {
     return cu_is_const_f32(ctx, 1) && (cu_is_absent(ctx, 2) || cu_is_const_f32(ctx, 2)) &&
@@ -64,7 +64,7 @@ inline int64_t cu_conv_lanes(const tgi_geom *g)
     return tgi_whole_pixel(g->out_c);
 }
 /* The bias for all lanes. Returns what is behind it. */
-inline float *cu_conv_pack_bias(const tg_op_ctx *ctx, const tgi_geom *g, float *out)
+inline float *cu_conv_pack_bias(const tgi_op_ctx *ctx, const tgi_geom *g, float *out)
 {
     for (int64_t i = 0; i < cu_conv_lanes(g); i++)
         *out++ = i < g->out_c && !cu_is_absent(ctx, 2) ? cu_const_at(ctx->const_src[2]->data, i)

@@ -35,12 +35,12 @@ int is_pixelwise(const tgi_geom *g)
     return one;
 }
 
-int fused(const tg_layout_hint *lay)
+int fused(const tgi_layout_hint *lay)
 {
-    return lay->n_epi == 0 || (lay->n_epi == 1 && lay->epi[0].kind == TG_EPI_RELU);
+    return lay->n_epi == 0 || (lay->n_epi == 1 && lay->epi[0].kind == TGI_EPI_RELU);
 }
 
-int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_geom g;
     return cu_conv_accepts(ctx, lay, 0, &g) && is_pixelwise(&g) && g.in[0] == 1 &&
@@ -50,25 +50,25 @@ int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 }
 
 /* Of own products: round figures, that prefer it where it is allowed and worth it. */
-double cost(const tg_op_ctx *ctx, const tg_layout_hint *)
+double cost(const tgi_op_ctx *ctx, const tgi_layout_hint *)
 {
     return ctx->src[0].dim[1] < worth_channels || ctx->dst[0].dim[1] < worth_channels ? 4
                                                                                       : 0.75;
 }
 
-size_t weights_bytes(const tg_op_ctx *ctx, size_t element)
+size_t weights_bytes(const tgi_op_ctx *ctx, size_t element)
 {
     return cu_flat_align((size_t)(ctx->dst[0].dim[1] * tgi_whole_pixel(ctx->src[0].dim[1])) *
                          element);
 }
 
-template <class T> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
+template <class T> size_t bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *)
 {
     return weights_bytes(ctx, sizeof(T)) +
            (cu_is_absent(ctx, 2) ? 0 : cu_flat_align((size_t)ctx->dst[0].dim[1] * sizeof(T)));
 }
 
-template <class T> void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+template <class T> void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
     const int64_t in = ctx->src[0].dim[1], out = ctx->dst[0].dim[1], cb = tgi_whole_pixel(in);
     T *weight = (T *)dst, *bias = (T *)((char *)dst + weights_bytes(ctx, sizeof(T)));
@@ -82,9 +82,9 @@ template <class T> void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, vo
     }
 }
 
-template <class T> void say_form(const tg_call *call, cu_product_form *f)
+template <class T> void say_form(const tgi_call *call, cu_product_form *f)
 {
-    const tg_op_ctx *ctx = call->ctx;
+    const tgi_op_ctx *ctx = call->ctx;
     f->m = ctx->dst[0].dim[1];
     f->k = tgi_whole_pixel(ctx->src[0].dim[1]);
     f->n = usual_columns;
@@ -103,25 +103,25 @@ template <class T> void say_form(const tg_call *call, cu_product_form *f)
 }
 
 /* Where the pixel is; a ring of one row has no pitch that counts. */
-template <class T> T *pixel(const tg_view *v, int64_t y, int64_t x)
+template <class T> T *pixel(const tgi_view *v, int64_t y, int64_t x)
 {
     return (T *)(void *)v->base + y % v->y_ring * (int64_t)v->y_pitch + (x - v->x0) * v->cb;
 }
 
 /* Rows from y on that lie one behind the other. */
-int64_t rows_together(const tg_view *v, int64_t y)
+int64_t rows_together(const tgi_view *v, int64_t y)
 {
     return v->y_ring - y % v->y_ring;
 }
 
 /* 1: rows of n pixels without gaps between them. */
-int dense(const tg_view *v, int64_t n)
+int dense(const tgi_view *v, int64_t n)
 {
     return (int64_t)v->y_pitch == n * v->cb;
 }
 
 template <class T>
-void say_pieces(const tg_view *src, const tg_view *dst, tg_range rows, tg_range columns,
+void say_pieces(const tgi_view *src, const tgi_view *dst, tgi_range rows, tgi_range columns,
                 cu_product *p)
 {
     const int64_t n = tgi_range_len(columns);
@@ -141,9 +141,9 @@ void say_pieces(const tg_view *src, const tg_view *dst, tg_range rows, tg_range 
     }
 }
 
-template <class T> void run(const tg_call *call)
+template <class T> void run(const tgi_call *call)
 {
-    const tg_view *src = call->src[0].seg, *dst = &call->dst[0];
+    const tgi_view *src = call->src[0].seg, *dst = &call->dst[0];
     const int rank = call->box.rank;
     cu_product p;
     memset(&p, 0, sizeof p);
@@ -156,16 +156,16 @@ template <class T> void run(const tg_call *call)
         p.piece[0].a = call->packed;
         p.bias = p.form.bias ? (const char *)call->packed + weights_bytes(call->ctx, sizeof(T))
                              : NULL;
-        say_pieces<T>(src, dst, tgi_box_axis(&call->box, TG_Y), tgi_box_axis(&call->box, TG_X),
-                      &p);
+        say_pieces<T>(src, dst, tgi_box_axis(&call->box, TGI_Y),
+                      tgi_box_axis(&call->box, TGI_X), &p);
     }
     cu_put_product(call->recorder, &p);
 }
 
-template <class T> constexpr tg_variant variant()
+template <class T> constexpr tgi_variant variant()
 {
-    tg_variant v = cu_variant("conv_1x1_cublaslt", "Conv", accepts, run<T>);
-    v.kinds = TG_KIND_LIBRARY;
+    tgi_variant v = cu_variant("conv_1x1_cublaslt", "Conv", accepts, run<T>);
+    v.kinds = TGI_KIND_LIBRARY;
     v.packed_bytes = bytes<T>;
     v.pack = pack<T>;
     v.cost = cost;
@@ -174,6 +174,6 @@ template <class T> constexpr tg_variant variant()
 
 } // namespace
 
-constexpr tg_variant cu_conv_1x1_cublaslt_f32 = variant<float>();
-constexpr tg_variant cu_conv_1x1_cublaslt_f16 = variant<__half>();
-constexpr tg_variant cu_conv_1x1_cublaslt_bf16 = variant<__nv_bfloat16>();
+constexpr tgi_variant cu_conv_1x1_cublaslt_f32 = variant<float>();
+constexpr tgi_variant cu_conv_1x1_cublaslt_f16 = variant<__half>();
+constexpr tgi_variant cu_conv_1x1_cublaslt_bf16 = variant<__nv_bfloat16>();

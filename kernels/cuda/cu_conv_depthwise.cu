@@ -29,8 +29,8 @@ struct depthwise {
             for (int32_t ky = 0; ky < g.k[1]; ky++)
                 for (int32_t kx = 0; kx < g.k[2]; kx++, w += lanes) {
                     int32_t z, y, x;
-                    if (!cu_tap_at(g, TG_Z, p.z, kz, &z) || !cu_tap_at(g, TG_Y, p.y, ky, &y) ||
-                        !cu_tap_at(g, TG_X, p.x, kx, &x))
+                    if (!cu_tap_at(g, TGI_Z, p.z, kz, &z) ||
+                        !cu_tap_at(g, TGI_Y, p.y, ky, &y) || !cu_tap_at(g, TGI_X, p.x, kx, &x))
                         continue;
                     float in[V], weight[V];
                     cu_read<T, V>(pool, src, z, y, x, p.c, in);
@@ -139,18 +139,18 @@ __global__ void __launch_bounds__(row_threads, 2) depthwise_row(const row_args *
 
 /* ---- Host -------------------------------------------------------------------------------- */
 
-int accepts_any(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed)
+int accepts_any(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int transposed)
 {
     tgi_geom g;
     return cu_conv_accepts(ctx, lay, transposed, &g) && !lay->n_doubled && g.groups == g.in_c &&
            g.out_c == g.in_c;
 }
-template <int TR> int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <int TR> int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return accepts_any(ctx, lay, TR);
 }
 
-int accepts_row(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+int accepts_row(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_geom g;
     if (!accepts_any(ctx, lay, 0) || !cu_conv_geometry(ctx, 0, &g))
@@ -162,10 +162,10 @@ int accepts_row(const tg_op_ctx *ctx, const tg_layout_hint *lay)
         if (g.s[i] != 1 || g.d[i] != 1)
             return 0;
     return cu_conv_lanes(&g) >= 8 && lay->seg_c[0][lay->src_segs[0] - 1] > 4 &&
-           g.k[TG_Y] == g.k[TG_X] && (g.k[TG_X] == 3 || g.k[TG_X] == 5 || g.k[TG_X] == 7);
+           g.k[TGI_Y] == g.k[TGI_X] && (g.k[TGI_X] == 3 || g.k[TGI_X] == 5 || g.k[TGI_X] == 7);
 }
 
-template <int TR> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
+template <int TR> size_t bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *)
 {
     tgi_geom g;
     if (!cu_conv_geometry(ctx, TR, &g))
@@ -173,7 +173,7 @@ template <int TR> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
     return sizeof(float) * (size_t)(cu_conv_lanes(&g) * (1 + cu_conv_taps(&g)));
 }
 
-template <int TR> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)
+template <int TR> void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *, void *dst)
 {
     tgi_geom g;
     if (!cu_conv_geometry(ctx, TR, &g))
@@ -185,7 +185,7 @@ template <int TR> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void *
             *out++ = oc < g.out_c ? w.at(oc, oc, t) : 0.0f;
 }
 
-template <class T, int TR> void run(const tg_call *call)
+template <class T, int TR> void run(const tgi_call *call)
 {
     tgi_geom g;
     cu_map_args<depthwise> a;
@@ -201,7 +201,7 @@ template <class T, int TR> void run(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
-template <class T> void run_row(const tg_call *call)
+template <class T> void run_row(const tgi_call *call)
 {
     tgi_geom g;
     row_args a;
@@ -216,8 +216,8 @@ template <class T> void run_row(const tg_call *call)
     a.lanes = (int32_t)cu_conv_lanes(&g);
     a.bias = (const float *)call->packed;
     a.weights = a.bias + a.lanes;
-    tg_call fours = *call; /* the cells count fours of pixels */
-    tg_range *x = &fours.box.ax[fours.box.rank - 1];
+    tgi_call fours = *call; /* the cells count fours of pixels */
+    tgi_range *x = &fours.box.ax[fours.box.rank - 1];
     const int64_t most = fours.most[fours.box.rank - 1];
     a.hi_x = (int32_t)x->hi;
     x->hi = x->lo + (x->hi - x->lo + row_pixels - 1) / row_pixels;
@@ -231,33 +231,33 @@ template <class T> void run_row(const tg_call *call)
         shape.grid = dim3(rows * a.cells.chunks);
     }
     cu_launch_pool(call,
-                   g.k[TG_X] == 3   ? depthwise_row<T, 3>
-                   : g.k[TG_X] == 5 ? depthwise_row<T, 5>
-                                    : depthwise_row<T, 7>,
+                   g.k[TGI_X] == 3   ? depthwise_row<T, 3>
+                   : g.k[TGI_X] == 5 ? depthwise_row<T, 5>
+                                     : depthwise_row<T, 7>,
                    shape.grid, shape.block, 0, &a);
 }
 
 /* In units of its own arithmetic, which is little: as long as its memory takes. */
-double cost(const tg_op_ctx *, const tg_layout_hint *)
+double cost(const tgi_op_ctx *, const tgi_layout_hint *)
 {
     return 1;
 }
-double cost_row(const tg_op_ctx *, const tg_layout_hint *)
+double cost_row(const tgi_op_ctx *, const tgi_layout_hint *)
 {
     return 0.5;
 }
 
-template <class T, int TR> constexpr tg_variant any_variant(const char *name, const char *op)
+template <class T, int TR> constexpr tgi_variant any_variant(const char *name, const char *op)
 {
-    tg_variant v = cu_variant(name, op, accepts<TR>, run<T, TR>);
+    tgi_variant v = cu_variant(name, op, accepts<TR>, run<T, TR>);
     v.packed_bytes = bytes<TR>;
     v.pack = pack<TR>;
     v.cost = cost;
     return v;
 }
-template <class T> constexpr tg_variant row_variant()
+template <class T> constexpr tgi_variant row_variant()
 {
-    tg_variant v = cu_variant("conv_depthwise_row", "Conv", accepts_row, run_row<T>);
+    tgi_variant v = cu_variant("conv_depthwise_row", "Conv", accepts_row, run_row<T>);
     v.packed_bytes = bytes<0>;
     v.pack = pack<0>;
     v.cost = cost_row;
@@ -267,9 +267,9 @@ template <class T> constexpr tg_variant row_variant()
 } // namespace
 
 #define DEPTHWISE(suffix, T, ...)                                                              \
-    constexpr tg_variant cu_conv_depthwise_row_##suffix = row_variant<T>();                    \
-    constexpr tg_variant cu_conv_depthwise_##suffix =                                          \
+    constexpr tgi_variant cu_conv_depthwise_row_##suffix = row_variant<T>();                   \
+    constexpr tgi_variant cu_conv_depthwise_##suffix =                                         \
         any_variant<T, 0>("conv_depthwise", "Conv");                                           \
-    constexpr tg_variant cu_conv_transpose_depthwise_##suffix =                                \
+    constexpr tgi_variant cu_conv_transpose_depthwise_##suffix =                               \
         any_variant<T, 1>("conv_transpose_depthwise", "ConvTranspose");
 CU_ELEMENTS(DEPTHWISE, )

@@ -3,8 +3,8 @@
  * Of variants that cost the same the first is taken.
  *
  * TG_CUDA_WGMMA: the build has code for 9.0 with the features of that generation alone. */
-#ifndef TG_CU_CONV_LIST_CUH
-#define TG_CU_CONV_LIST_CUH
+#ifndef TGI_CU_CONV_LIST_CUH
+#define TGI_CU_CONV_LIST_CUH
 
 #include "kernels/backend.h"
 
@@ -31,8 +31,8 @@
     X(conv_transpose_plain)                                                                    \
     X(conv_1x1_cublaslt)
 
-#define CU_CONV_F32(s) extern const tg_variant cu_##s##_f32;
-#define CU_CONV_16(s) extern const tg_variant cu_##s##_f16, cu_##s##_bf16;
+#define CU_CONV_F32(s) extern const tgi_variant cu_##s##_f32;
+#define CU_CONV_16(s) extern const tgi_variant cu_##s##_f16, cu_##s##_bf16;
 #define CU_CONV_ALL(s) CU_CONV_F32(s) CU_CONV_16(s)
 CU_CONV_LIST(CU_CONV_ALL, CU_CONV_16, CU_CONV_F32)
 #undef CU_CONV_F32

@@ -22,6 +22,6 @@ struct halves {
 
 } // namespace
 
-constexpr tg_variant cu_conv_mma_f16 = cu_product<mma_product<halves>, 0>("conv_mma");
-constexpr tg_variant cu_conv_transpose_mma_f16 =
+constexpr tgi_variant cu_conv_mma_f16 = cu_product<mma_product<halves>, 0>("conv_mma");
+constexpr tgi_variant cu_conv_transpose_mma_f16 =
     cu_product<mma_product<halves>, 1>("conv_transpose_mma");

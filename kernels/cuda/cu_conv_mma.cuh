@@ -31,11 +31,11 @@
  *     typedef element, weight     see cu_conv_variant.cuh; both of one size
  *     everywhere                  on 7.5 too
  *     few                         pixels of less than 16 bytes too
- *     kinds, cost                 see tg_variant; of a product, over one of halves
+ *     kinds, cost                 see tgi_variant; of a product, over one of halves
  *     prepare(a), multiply(c, a, b)
  */
-#ifndef TG_CU_CONV_MMA_CUH
-#define TG_CU_CONV_MMA_CUH
+#ifndef TGI_CU_CONV_MMA_CUH
+#define TGI_CU_CONV_MMA_CUH
 
 #include "kernels/cuda/cu_conv_list.cuh"
 #include "kernels/cuda/cu_conv_variant.cuh"

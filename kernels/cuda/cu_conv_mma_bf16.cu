@@ -23,6 +23,6 @@ struct brains {
 
 } // namespace
 
-constexpr tg_variant cu_conv_mma_bf16 = cu_product<mma_product<brains>, 0>("conv_mma");
-constexpr tg_variant cu_conv_transpose_mma_bf16 =
+constexpr tgi_variant cu_conv_mma_bf16 = cu_product<mma_product<brains>, 0>("conv_mma");
+constexpr tgi_variant cu_conv_transpose_mma_bf16 =
     cu_product<mma_product<brains>, 1>("conv_transpose_mma");

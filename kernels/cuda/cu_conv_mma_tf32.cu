@@ -25,7 +25,7 @@ struct tf32s {
     typedef rounded weight;
     static const bool everywhere = false;
     static const bool few = false;
-    static const unsigned kinds = TG_KIND_TF32;
+    static const unsigned kinds = TGI_KIND_TF32;
     static constexpr double cost = 0.5; /* of FFMA: a round figure that prefers it */
     static __device__ __forceinline__ void prepare(uint32_t (&a)[4])
     {
@@ -42,6 +42,6 @@ struct tf32s {
 
 } // namespace
 
-constexpr tg_variant cu_conv_tf32_f32 = cu_product<mma_product<tf32s>, 0>("conv_tf32");
-constexpr tg_variant cu_conv_transpose_tf32_f32 =
+constexpr tgi_variant cu_conv_tf32_f32 = cu_product<mma_product<tf32s>, 0>("conv_tf32");
+constexpr tgi_variant cu_conv_transpose_tf32_f32 =
     cu_product<mma_product<tf32s>, 1>("conv_transpose_tf32");

@@ -46,8 +46,8 @@ struct plain {
             for (int32_t ky = 0; ky < g.k[1]; ky++)
                 for (int32_t kx = 0; kx < g.k[2]; kx++, w += in_per) {
                     int32_t z, y, x;
-                    if (cu_tap_at(g, TG_Z, p.z, kz, &z) && cu_tap_at(g, TG_Y, p.y, ky, &y) &&
-                        cu_tap_at(g, TG_X, p.x, kx, &x))
+                    if (cu_tap_at(g, TGI_Z, p.z, kz, &z) && cu_tap_at(g, TGI_Y, p.y, ky, &y) &&
+                        cu_tap_at(g, TGI_X, p.x, kx, &x))
                         sum = product<T>(pool, z, y, x, c / out_per * in_per, w, sum);
                 }
         return sum;
@@ -72,12 +72,12 @@ struct plain {
 
 /* ---- Host -------------------------------------------------------------------------------- */
 
-int accepts_any(const tg_op_ctx *ctx, const tg_layout_hint *lay, int transposed)
+int accepts_any(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int transposed)
 {
     tgi_geom g;
     return cu_conv_accepts(ctx, lay, transposed, &g) && !lay->n_doubled;
 }
-size_t bytes_any(const tg_op_ctx *ctx, int transposed)
+size_t bytes_any(const tgi_op_ctx *ctx, int transposed)
 {
     tgi_geom g;
     if (!cu_conv_geometry(ctx, transposed, &g))
@@ -86,7 +86,7 @@ size_t bytes_any(const tg_op_ctx *ctx, int transposed)
            (size_t)(cu_conv_lanes(&g) * (1 + cu_conv_taps(&g) * (g.in_c / g.groups)));
 }
 
-void pack_any(const tg_op_ctx *ctx, int transposed, void *dst)
+void pack_any(const tgi_op_ctx *ctx, int transposed, void *dst)
 {
     tgi_geom g;
     if (!cu_conv_geometry(ctx, transposed, &g))
@@ -100,7 +100,7 @@ void pack_any(const tg_op_ctx *ctx, int transposed, void *dst)
                 *out++ = oc < g.out_c ? w.at(oc / out_per * per + i, oc, t) : 0.0f;
 }
 
-template <class T> void run_any(const tg_call *call, int transposed)
+template <class T> void run_any(const tgi_call *call, int transposed)
 {
     tgi_geom g;
     cu_map_args<plain> a;
@@ -119,31 +119,31 @@ template <class T> void run_any(const tg_call *call, int transposed)
 }
 
 /* The contract has no room for "transposed": one set of functions each. */
-template <int TR> int accepts_plain(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <int TR> int accepts_plain(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return accepts_any(ctx, lay, TR);
 }
-template <int TR> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
+template <int TR> size_t bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *)
 {
     return bytes_any(ctx, TR);
 }
-template <int TR> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)
+template <int TR> void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *, void *dst)
 {
     pack_any(ctx, TR, dst);
 }
-template <class T, int TR> void run_plain(const tg_call *call)
+template <class T, int TR> void run_plain(const tgi_call *call)
 {
     run_any<T>(call, TR);
 }
 /* A thread reads its weights and pixels from the caches with every product. */
-double cost_plain(const tg_op_ctx *, const tg_layout_hint *)
+double cost_plain(const tgi_op_ctx *, const tgi_layout_hint *)
 {
     return 16;
 }
 
-template <class T, int TR> constexpr tg_variant plain_variant(const char *name, const char *op)
+template <class T, int TR> constexpr tgi_variant plain_variant(const char *name, const char *op)
 {
-    tg_variant v = cu_variant(name, op, accepts_plain<TR>, run_plain<T, TR>);
+    tgi_variant v = cu_variant(name, op, accepts_plain<TR>, run_plain<T, TR>);
     v.packed_bytes = bytes<TR>;
     v.pack = pack<TR>;
     v.cost = cost_plain;
@@ -152,7 +152,7 @@ template <class T, int TR> constexpr tg_variant plain_variant(const char *name, 
 } // namespace
 
 #define PLAIN(suffix, T, ...)                                                                  \
-    constexpr tg_variant cu_conv_plain_##suffix = plain_variant<T, 0>("conv_plain", "Conv");   \
-    constexpr tg_variant cu_conv_transpose_plain_##suffix =                                    \
+    constexpr tgi_variant cu_conv_plain_##suffix = plain_variant<T, 0>("conv_plain", "Conv");  \
+    constexpr tgi_variant cu_conv_transpose_plain_##suffix =                                   \
         plain_variant<T, 1>("conv_transpose_plain", "ConvTranspose");
 CU_ELEMENTS(PLAIN, )

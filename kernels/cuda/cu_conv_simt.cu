@@ -244,5 +244,5 @@ struct floats : cu_by_places<floats> {
 
 } // namespace
 
-constexpr tg_variant cu_conv_simt_f32 = cu_product<floats, 0>("conv_simt");
-constexpr tg_variant cu_conv_transpose_simt_f32 = cu_product<floats, 1>("conv_transpose_simt");
+constexpr tgi_variant cu_conv_simt_f32 = cu_product<floats, 0>("conv_simt");
+constexpr tgi_variant cu_conv_transpose_simt_f32 = cu_product<floats, 1>("conv_transpose_simt");

@@ -6,7 +6,7 @@
  *         typedef __half weight;              packed; made from float by a cast, rounding
  *         static const int threads = 128, kstep = 32;
  *         static const int lanes = 8;         of a place at most: channels read at once
- *         static const unsigned kinds = 0;    see tg_variant
+ *         static const unsigned kinds = 0;    see tgi_variant
  *         static int takes(const cu_gemm_plan *p);        0: not for places of p->lanes
  *         static int channels(const cu_gemm_plan *p);     of a tile: chosen from p->lanes and
  *                                                         cu_gemm_channels(p)
@@ -14,8 +14,8 @@
  *         static cu_product_kernel kernel(const cu_gemm_plan *p, unsigned *shared_bytes);
  *
  *         static size_t bytes(const cu_gemm_plan *p);     packed
- *         static void pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst);
- *         static dim3 arguments(const cu_gemm_plan *p, const tg_call *call, cu_gemm_args *a);
+ *         static void pack(const cu_gemm_plan *p, const tgi_op_ctx *ctx, void *dst);
+ *         static dim3 arguments(const cu_gemm_plan *p, const tgi_call *call, cu_gemm_args *a);
  *     };
  *
  * Kinds whose K runs over places have the last three from cu_by_places<halves>, and this:
@@ -23,12 +23,12 @@
  *         static int64_t at(int bn, int k, int n);        place of a weight in a block: value k
  *                                                         of a step, channel n of the tile
  *
- *     constexpr tg_variant cu_conv_mma_f16 = cu_product<halves, 0>("conv_mma");
- *     constexpr tg_variant cu_conv_transpose_mma_f16 =
+ *     constexpr tgi_variant cu_conv_mma_f16 = cu_product<halves, 0>("conv_mma");
+ *     constexpr tgi_variant cu_conv_transpose_mma_f16 =
  *         cu_product<halves, 1>("conv_transpose_mma");
  */
-#ifndef TG_CU_CONV_VARIANT_CUH
-#define TG_CU_CONV_VARIANT_CUH
+#ifndef TGI_CU_CONV_VARIANT_CUH
+#define TGI_CU_CONV_VARIANT_CUH
 
 #include "kernels/cuda/cu_gemm.cuh"
 #include "kernels/cuda/cu_map.cuh"
@@ -40,18 +40,18 @@ template <class K> struct cu_by_places {
     {
         return cu_gemm_layout_of(p, sizeof(typename K::weight)).bytes;
     }
-    static void pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
+    static void pack(const cu_gemm_plan *p, const tgi_op_ctx *ctx, void *dst)
     {
         cu_gemm_pack<K>(p, ctx, dst);
     }
-    static dim3 arguments(const cu_gemm_plan *p, const tg_call *call, cu_gemm_args *a)
+    static dim3 arguments(const cu_gemm_plan *p, const tgi_call *call, cu_gemm_args *a)
     {
         return cu_gemm_arguments(p, call, sizeof(typename K::weight), a);
     }
 };
 
 template <class K, int TR> struct cu_product_of {
-    static int plan(const tg_op_ctx *ctx, const int64_t *seg_c, int n_seg, cu_gemm_plan *p)
+    static int plan(const tgi_op_ctx *ctx, const int64_t *seg_c, int n_seg, cu_gemm_plan *p)
     {
         if (!cu_gemm_plan_of(ctx, seg_c, n_seg, TR, K::lanes, p) || !K::takes(p))
             return 0;
@@ -60,43 +60,43 @@ template <class K, int TR> struct cu_product_of {
         return 1;
     }
 
-    static int planned(const tg_op_ctx *ctx, const tg_layout_hint *lay, cu_gemm_plan *p)
+    static int planned(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, cu_gemm_plan *p)
     {
         return plan(ctx, lay->seg_c[0], lay->src_segs[0], p);
     }
 
-    static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+    static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
     {
         tgi_geom g;
         cu_gemm_plan p;
         return cu_conv_accepts(ctx, lay, TR, &g) && planned(ctx, lay, &p);
     }
 
-    static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+    static size_t packed_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
     {
         cu_gemm_plan p;
         return planned(ctx, lay, &p) ? K::bytes(&p) : 0;
     }
 
-    static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+    static void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
     {
         cu_gemm_plan p;
         if (planned(ctx, lay, &p))
             K::pack(&p, ctx, dst);
     }
 
-    static double cost(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+    static double cost(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
     {
         cu_gemm_plan p;
         return planned(ctx, lay, &p) ? K::cost(&p) : 1e9;
     }
 
-    static void run(const tg_call *call)
+    static void run(const tgi_call *call)
     {
         cu_gemm_plan p;
         cu_gemm_args a;
         unsigned shared_bytes = 0;
-        int64_t seg_c[TG_MAX_SEG];
+        int64_t seg_c[TGI_MAX_SEG];
         for (int s = 0; s < call->src[0].n_seg; s++)
             seg_c[s] = call->src[0].seg[s].c;
         if (!plan(call->ctx, seg_c, call->src[0].n_seg, &p))
@@ -107,10 +107,10 @@ template <class K, int TR> struct cu_product_of {
     }
 };
 
-template <class K, int TR> constexpr tg_variant cu_product(const char *name)
+template <class K, int TR> constexpr tgi_variant cu_product(const char *name)
 {
     typedef cu_product_of<K, TR> P;
-    tg_variant v = cu_variant(name, TR ? "ConvTranspose" : "Conv", P::accepts, P::run);
+    tgi_variant v = cu_variant(name, TR ? "ConvTranspose" : "Conv", P::accepts, P::run);
     v.kinds = K::kinds;
     v.reads_doubled = 1;
     v.packed_bytes = P::packed_bytes;

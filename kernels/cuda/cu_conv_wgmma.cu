@@ -229,12 +229,12 @@ __device__ __forceinline__ bool step_sums(int kind, float b, const float (&other
                                           float (&c)[128])
 {
     switch (kind) {
-    case TG_EPI_RELU:
+    case TGI_EPI_RELU:
         EACH_SUM(x < 0.0f ? 0.0f : x);
-    case TG_EPI_LEAKY:
-    case TG_EPI_PRELU:
+    case TGI_EPI_LEAKY:
+    case TGI_EPI_PRELU:
         EACH_SUM(x < 0.0f ? x * o : x);
-    case TG_EPI_CLIP:
+    case TGI_EPI_CLIP:
         EACH_SUM(cu_clip(x, o, b));
     default:
         return false;
@@ -257,8 +257,8 @@ __device__ __forceinline__ bool finish_sums(const cu_gemm_args *a, const cu_gemm
         other[h] = light[h].other[0];
     }
     const int kind = light[0].steps ? light[0].kind : -1;
-    if (!quick || (kind != -1 && kind != TG_EPI_RELU && kind != TG_EPI_LEAKY &&
-                   kind != TG_EPI_PRELU && kind != TG_EPI_CLIP))
+    if (!quick || (kind != -1 && kind != TGI_EPI_RELU && kind != TGI_EPI_LEAKY &&
+                   kind != TGI_EPI_PRELU && kind != TGI_EPI_CLIP))
         return false;
 #pragma unroll
     for (int i = 0; i < 128; i++)
@@ -411,7 +411,7 @@ __global__ void __launch_bounds__(threads, 2) conv_wgmma(const cu_gemm_args *a)
 template <class T> struct wgmma_product {
     typedef T element, weight;
     static const int threads = ::threads, kstep = 16, lanes = 8;
-    static const unsigned kinds = TG_KIND_WGMMA;
+    static const unsigned kinds = TGI_KIND_WGMMA;
 
     static int takes(const cu_gemm_plan *p)
     {
@@ -469,13 +469,13 @@ template <class T> struct wgmma_product {
         cu_patch_plan how;
         return cu_patch_plan_of(p, &how) ? cu_patch_layout_of(p, &how).bytes : 0;
     }
-    static void pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
+    static void pack(const cu_gemm_plan *p, const tgi_op_ctx *ctx, void *dst)
     {
         cu_patch_plan how;
         if (cu_patch_plan_of(p, &how))
             cu_patch_pack<T>(p, &how, ctx, dst);
     }
-    static dim3 arguments(const cu_gemm_plan *p, const tg_call *call, cu_gemm_args *a)
+    static dim3 arguments(const cu_gemm_plan *p, const tgi_call *call, cu_gemm_args *a)
     {
         cu_patch_plan how = {};
         cu_patch_plan_of(p, &how);
@@ -485,10 +485,10 @@ template <class T> struct wgmma_product {
 
 } // namespace
 
-constexpr tg_variant cu_conv_wgmma_f16 = cu_product<wgmma_product<__half>, 0>("conv_wgmma");
-constexpr tg_variant cu_conv_transpose_wgmma_f16 =
+constexpr tgi_variant cu_conv_wgmma_f16 = cu_product<wgmma_product<__half>, 0>("conv_wgmma");
+constexpr tgi_variant cu_conv_transpose_wgmma_f16 =
     cu_product<wgmma_product<__half>, 1>("conv_transpose_wgmma");
-constexpr tg_variant cu_conv_wgmma_bf16 =
+constexpr tgi_variant cu_conv_wgmma_bf16 =
     cu_product<wgmma_product<__nv_bfloat16>, 0>("conv_wgmma");
-constexpr tg_variant cu_conv_transpose_wgmma_bf16 =
+constexpr tgi_variant cu_conv_transpose_wgmma_bf16 =
     cu_product<wgmma_product<__nv_bfloat16>, 1>("conv_transpose_wgmma");

@@ -44,7 +44,7 @@ struct cu_concat_sides_f {
     }
 };
 
-static int accepts_concat(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_concat(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     for (int i = 0; i < ctx->n_src; i++)
         if (ctx->const_src[i] ? tgi_const_count(ctx->const_src[i]) >= (int64_t)1 << 31
@@ -53,19 +53,19 @@ static int accepts_concat(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     return cu_fits(&ctx->src[0]) && cu_fits(&ctx->dst[0]) && !lay->n_doubled;
 }
 
-static size_t concat_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static size_t concat_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     (void)lay;
     return cu_sides_bytes(ctx, ctx->n_src);
 }
 
-static void concat_pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+static void concat_pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
     (void)lay;
     cu_sides_pack(ctx, ctx->n_src, (float *)dst);
 }
 
-template <class T> static void concat_sides(const tg_call *call)
+template <class T> static void concat_sides(const tgi_call *call)
 {
     const float *packed = (const float *)call->packed;
     cu_map_args<cu_concat_sides_f> a;
@@ -81,7 +81,7 @@ template <class T> static void concat_sides(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
-template <class T> static void run_concat(const tg_call *call)
+template <class T> static void run_concat(const tgi_call *call)
 {
     cu_map_args<cu_concat_f> a;
     if (concat_bytes(call->ctx, NULL)) {
@@ -96,15 +96,15 @@ template <class T> static void run_concat(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
-constexpr tg_variant concat_variant(cu_run_fn run)
+constexpr tgi_variant concat_variant(cu_run_fn run)
 {
-    tg_variant v = cu_variant("cu_concat", "Concat", accepts_concat, run);
+    tgi_variant v = cu_variant("cu_concat", "Concat", accepts_concat, run);
     v.packed_bytes = concat_bytes;
     v.pack = concat_pack;
     return v;
 }
 #define CONCAT(suffix, T, ...)                                                                 \
-    constexpr tg_variant cu_concat_##suffix = concat_variant(run_concat<T>);
+    constexpr tgi_variant cu_concat_##suffix = concat_variant(run_concat<T>);
 CU_ELEMENTS(CONCAT, )
 
 /* ---- Slice, Split ------------------------------------------------------------------------ */
@@ -125,14 +125,14 @@ struct cu_slice_f {
     }
 };
 
-static int accepts_slice(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_slice(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_slice s;
     return !ctx->const_src[0] && cu_accepts_image(ctx, lay) &&
            tgi_slice_map(ctx, &s, NULL) == TG_OK;
 }
 
-template <class T> static void run_slice(const tg_call *call)
+template <class T> static void run_slice(const tgi_call *call)
 {
     const int rank = call->ctx->src[0].rank;
     tgi_slice s;
@@ -152,7 +152,7 @@ template <class T> static void run_slice(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
-static int accepts_split(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_split(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     for (int i = 0; i < ctx->n_dst; i++)
         if (!cu_fits(&ctx->dst[i]))
@@ -160,7 +160,7 @@ static int accepts_split(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     return lay->n_epi == 0 && !ctx->const_src[0] && cu_accepts_image(ctx, lay);
 }
 
-template <class T> static void run_split(const tg_call *call)
+template <class T> static void run_split(const tgi_call *call)
 {
     int32_t first = 0;
     for (int i = 0; i < call->ctx->n_dst; i++) {
@@ -189,11 +189,11 @@ struct cu_pad_f {
         const int32_t i = o - before[k], n = in[k];
         if (i >= 0 && i < n)
             return i;
-        if (mode == TG_PADDING_CONSTANT)
+        if (mode == TGI_PADDING_CONSTANT)
             return -1;
-        if (mode == TG_PADDING_WRAP)
+        if (mode == TGI_PADDING_WRAP)
             return i % n < 0 ? i % n + n : i % n;
-        const int32_t far = mode == TG_PADDING_EDGE ? i : i < 0 ? -i : 2 * (n - 1) - i;
+        const int32_t far = mode == TGI_PADDING_EDGE ? i : i < 0 ? -i : 2 * (n - 1) - i;
         return far < 0 ? 0 : far >= n ? n - 1 : far;
     }
     template <class T, int V>
@@ -211,7 +211,7 @@ struct cu_pad_f {
     }
 };
 
-static int accepts_pad(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_pad(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_pad p;
     if (ctx->const_src[0] || !cu_accepts_image(ctx, lay) ||
@@ -223,9 +223,9 @@ static int accepts_pad(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     return 1;
 }
 
-template <class T> static void run_pad(const tg_call *call)
+template <class T> static void run_pad(const tgi_call *call)
 {
-    const tg_desc *s = &call->ctx->src[0];
+    const tgi_desc *s = &call->ctx->src[0];
     tgi_pad p;
     cu_map_args<cu_pad_f> a;
     if (tgi_pad_map(call->ctx, &p, NULL) != TG_OK)
@@ -264,9 +264,9 @@ struct cu_tile_f {
     }
 };
 
-template <class T> static void run_tile(const tg_call *call)
+template <class T> static void run_tile(const tgi_call *call)
 {
-    const tg_desc *s = &call->ctx->src[0];
+    const tgi_desc *s = &call->ctx->src[0];
     cu_map_args<cu_tile_f> a;
     cu_map_begin(&a, call);
     a.f.src = cu_pool_operand(&a.pool, &call->src[0]);
@@ -276,7 +276,7 @@ template <class T> static void run_tile(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
-static int accepts_tile(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_tile(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return !ctx->const_src[0] && cu_accepts_image(ctx, lay);
 }

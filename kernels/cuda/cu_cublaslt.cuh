@@ -5,8 +5,8 @@
  * where the header is, cu_library.cu compares.
  *
  * @source cuBLAS library reference: cuBLASLt data types and functions. */
-#ifndef TG_CU_CUBLASLT_CUH
-#define TG_CU_CUBLASLT_CUH
+#ifndef TGI_CU_CUBLASLT_CUH
+#define TGI_CU_CUBLASLT_CUH
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* cu_device.cu - tg_device_ops over the CUDA runtime: contexts, memory, queues, events.
+/* cu_device.cu - tgi_device_ops over the CUDA runtime: contexts, memory, queues, events.
  *
  * The runtime is linked statically and finds the driver (libcuda.so.1) itself, at its first
  * call: this library opens on a machine that has none and says so.
@@ -21,13 +21,13 @@
 
 #define LEAST_CAPABILITY 75 /* the first with matrix instructions of 16-bit numbers */
 
-struct tg_device_event {
+struct tgi_device_event {
     cudaEvent_t at;
 };
 
 /* ---- Answers ----------------------------------------------------------------------------- */
 
-static void keep(tg_device *d, const char *text)
+static void keep(tgi_device *d, const char *text)
 {
     pthread_mutex_lock(&d->lock);
     if (!d->broken) {
@@ -37,7 +37,7 @@ static void keep(tg_device *d, const char *text)
     pthread_mutex_unlock(&d->lock);
 }
 
-static tg_status tell(tg_device *d, cudaError_t e, const char *call, const char *step,
+static tg_status tell(tgi_device *d, cudaError_t e, const char *call, const char *step,
                       bool taking, tgi_err *err)
 {
     if (e == cudaSuccess)
@@ -48,31 +48,32 @@ static tg_status tell(tg_device *d, cudaError_t e, const char *call, const char 
     snprintf(text + n, sizeof text - (size_t)n, "%s%s%.200s: %s (%s)", step ? step : "",
              step ? ": " : "", call, cudaGetErrorString(e), cudaGetErrorName(e));
     if (e == cudaErrorMemoryAllocation && taking)
-        return tgi_err_tried(err, tgi_fail(err, TG_E_NOMEM, "%s", text), TG_DEVICE_ASKS, 0);
+        return tgi_err_tried(err, tgi_fail(err, TG_E_NOMEM, "%s", text), TGI_DEVICE_ASKS, 0);
     if (d)
         keep(d, text);
     return tgi_fail(err, TG_E_DEVICE, "%s", text);
 }
 
-tg_status cu_answer(tg_device *d, cudaError_t e, const char *call, const char *step,
+tg_status cu_answer(tgi_device *d, cudaError_t e, const char *call, const char *step,
                     tgi_err *err)
 {
     return tell(d, e, call, step, true, err);
 }
 
-tg_status cu_done(tg_device *d, cudaError_t e, const char *call, const char *step, tgi_err *err)
+tg_status cu_done(tgi_device *d, cudaError_t e, const char *call, const char *step,
+                  tgi_err *err)
 {
     return tell(d, e, call, step, false, err);
 }
 
-tg_status cu_keep(tg_device *d, tg_status st, const tgi_err *why)
+tg_status cu_keep(tgi_device *d, tg_status st, const tgi_err *why)
 {
     if (st == TG_E_DEVICE)
         keep(d, why->text);
     return st;
 }
 
-tg_status cu_enter(tg_device *d, tgi_err *err)
+tg_status cu_enter(tgi_device *d, tgi_err *err)
 {
     char why[TGI_ERR_TEXT] = "";
     pthread_mutex_lock(&d->lock);
@@ -147,7 +148,7 @@ static bool has_wgmma(const cudaDeviceProp *p)
 #endif
 }
 
-static tg_status device_describe(int id, tg_device_info *out, tgi_err *err)
+static tg_status device_describe(int id, tgi_device_info *out, tgi_err *err)
 {
     cudaDeviceProp p = {};
     int driver = 0, runtime = 0;
@@ -167,9 +168,9 @@ static tg_status device_describe(int id, tg_device_info *out, tgi_err *err)
     out->total_bytes = p.totalGlobalMem;
     out->copies_overlap = p.asyncEngineCount >= 2;
     out->bf16 = p.major >= 8;
-    out->kinds = TG_KIND_LIBRARY | (p.major >= 8 ? TG_KIND_TF32 : 0u);
+    out->kinds = TGI_KIND_LIBRARY | (p.major >= 8 ? TGI_KIND_TF32 : 0u);
     if (has_wgmma(&p))
-        out->kinds |= TG_KIND_WGMMA;
+        out->kinds |= TGI_KIND_WGMMA;
     snprintf(out->driver, sizeof out->driver, "driver of CUDA %s, runtime %s", a, b);
     return TG_OK;
 }
@@ -192,10 +193,10 @@ CU_KERNEL(cu_probe, probe_args, 32, 1)
 
 /* One upload, one launch in a graph, one download: what the driver makes at the first of each
  * is there afterwards, and a device that does not compute is found before any image is read. */
-static tg_status probe_at(tg_device *d, uint8_t *device, tgi_err *err)
+static tg_status probe_at(tgi_device *d, uint8_t *device, tgi_err *err)
 {
     uint32_t got[32] = {0};
-    const cudaStream_t q = d->queue[TG_QUEUE_COMPUTE];
+    const cudaStream_t q = d->queue[TGI_QUEUE_COMPUTE];
     const probe_args args = {(uint32_t *)(void *)device, PROBE_ADD};
     void *at = device + PROBE_BYTES;
     void *params[1] = {&at};
@@ -228,7 +229,7 @@ static tg_status probe_at(tg_device *d, uint8_t *device, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status probe(tg_device *d, tgi_err *err)
+static tg_status probe(tgi_device *d, tgi_err *err)
 {
     void *at = NULL;
     CU_TRY(d, cudaMalloc(&at, PROBE_BYTES + sizeof(probe_args)), err);
@@ -237,7 +238,7 @@ static tg_status probe(tg_device *d, tgi_err *err)
     return st != TG_OK ? st : cu_answer(d, e, "cudaFree", NULL, err);
 }
 
-static tg_status check_capability(tg_device *d, tgi_err *err)
+static tg_status check_capability(tgi_device *d, tgi_err *err)
 {
     cudaDeviceProp p = {};
     CU_TRY(d, cudaGetDeviceProperties(&p, d->id), err);
@@ -258,13 +259,13 @@ static tg_status check_capability(tg_device *d, tgi_err *err)
         p.name, p.major, p.minor, cudaGetErrorString(e));
 }
 
-static tg_status make_context(tg_device *d, tgi_err *err)
+static tg_status make_context(tgi_device *d, tgi_err *err)
 {
     CU_TRY(d, cudaSetDevice(d->id), err);
     CU_TRY(d, cudaFree(NULL), err); /* makes the context with every toolkit */
     TGI_TRY(check_capability(d, err));
     CU_TRY(d, cudaDeviceSetLimit(cudaLimitStackSize, CU_STACK_BYTES), err);
-    for (int q = 0; q < TG_QUEUE_COUNT; q++) {
+    for (int q = 0; q < TGI_QUEUE_COUNT; q++) {
         CU_TRY(d, cudaStreamCreateWithFlags(&d->queue[q], cudaStreamNonBlocking), err);
         CU_TRY(d,
                cudaEventCreateWithFlags(&d->end[q],
@@ -275,15 +276,15 @@ static tg_status make_context(tg_device *d, tgi_err *err)
     return probe(d, err);
 }
 
-static void device_close(tg_device **at)
+static void device_close(tgi_device **at)
 {
-    tg_device *d = *at;
+    tgi_device *d = *at;
     if (!d)
         return;
     (void)cudaSetDevice(d->id); /* of a broken device all of these fail, and nobody minds */
     cu_device_library_close(d);
     cu_times_close(&d->times);
-    for (int q = 0; q < TG_QUEUE_COUNT; q++) {
+    for (int q = 0; q < TGI_QUEUE_COUNT; q++) {
         if (d->end[q])
             (void)cudaEventDestroy(d->end[q]);
         if (d->queue[q])
@@ -295,7 +296,7 @@ static void device_close(tg_device **at)
     *at = NULL;
 }
 
-static tg_status device_open(int id, tg_device **out, tgi_err *err)
+static tg_status device_open(int id, tgi_device **out, tgi_err *err)
 {
     int n = 0;
     *out = NULL;
@@ -304,7 +305,7 @@ static tg_status device_open(int id, tg_device **out, tgi_err *err)
         return tgi_fail(err, TG_E_DEVICE, "there is no GPU %d: the driver shows none", id);
     if (id < 0 || id >= n)
         return tgi_fail(err, TG_E_DEVICE, "there is no GPU %d: ids are 0 to %d", id, n - 1);
-    tg_device *d = (tg_device *)tgi_calloc(TGI_TAG_MISC, 1, sizeof *d);
+    tgi_device *d = (tgi_device *)tgi_calloc(TGI_TAG_MISC, 1, sizeof *d);
     if (!d)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a device");
     d->id = id;
@@ -320,7 +321,7 @@ static tg_status device_open(int id, tg_device **out, tgi_err *err)
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
-static tg_status device_memory(tg_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
+static tg_status device_memory(tgi_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
                                tgi_err *err)
 {
     size_t f = 0, t = 0;
@@ -332,7 +333,7 @@ static tg_status device_memory(tg_device *d, uint64_t *free_bytes, uint64_t *tot
 }
 
 /* A refusal that says who asked for how much. */
-static tg_status asked(tg_device *d, cudaError_t e, const char *call, const char *by,
+static tg_status asked(tgi_device *d, cudaError_t e, const char *call, const char *by,
                        size_t bytes, tgi_err *err)
 {
     const tg_status st = cu_answer(d, e, call, NULL, err);
@@ -343,15 +344,15 @@ static tg_status asked(tg_device *d, cudaError_t e, const char *call, const char
     return st;
 }
 
-static tg_status device_alloc(tg_device *d, size_t bytes, void **at, tgi_err *err)
+static tg_status device_alloc(tgi_device *d, size_t bytes, void **at, tgi_err *err)
 {
     *at = NULL;
     TGI_TRY(cu_enter(d, err));
-    return asked(d, cudaMalloc(at, bytes ? bytes : 1), "cudaMalloc", TG_DEVICE_ASKS, bytes,
+    return asked(d, cudaMalloc(at, bytes ? bytes : 1), "cudaMalloc", TGI_DEVICE_ASKS, bytes,
                  err);
 }
 
-static void device_release(tg_device *d, void *at)
+static void device_release(tgi_device *d, void *at)
 {
     if (!at)
         return;
@@ -359,7 +360,7 @@ static void device_release(tg_device *d, void *at)
     (void)cu_answer(d, cudaFree(at), "cudaFree", NULL, NULL);
 }
 
-static tg_status device_pin(tg_device *d, size_t bytes, void **at, tgi_err *err)
+static tg_status device_pin(tgi_device *d, size_t bytes, void **at, tgi_err *err)
 {
     *at = NULL;
     TGI_TRY(cu_enter(d, err));
@@ -367,7 +368,7 @@ static tg_status device_pin(tg_device *d, size_t bytes, void **at, tgi_err *err)
                  "pinned memory", bytes, err);
 }
 
-static void device_unpin(tg_device *d, void *at)
+static void device_unpin(tgi_device *d, void *at)
 {
     if (!at)
         return;
@@ -377,8 +378,8 @@ static void device_unpin(tg_device *d, void *at)
 
 /* ---- Queues and events ------------------------------------------------------------------- */
 
-static tg_status copy(tg_device *d, tg_device_queue q, void *dst, const void *src, size_t bytes,
-                      cudaMemcpyKind kind, tgi_err *err)
+static tg_status copy(tgi_device *d, tgi_device_queue q, void *dst, const void *src,
+                      size_t bytes, cudaMemcpyKind kind, tgi_err *err)
 {
     TGI_TRY(cu_enter(d, err));
     if (bytes == 0)
@@ -389,23 +390,23 @@ static tg_status copy(tg_device *d, tg_device_queue q, void *dst, const void *sr
     return TG_OK;
 }
 
-static tg_status device_upload(tg_device *d, tg_device_queue q, void *dst, const void *src,
+static tg_status device_upload(tgi_device *d, tgi_device_queue q, void *dst, const void *src,
                                size_t bytes, tgi_err *err)
 {
     return copy(d, q, dst, src, bytes, cudaMemcpyHostToDevice, err);
 }
 
-static tg_status device_download(tg_device *d, tg_device_queue q, void *dst, const void *src,
+static tg_status device_download(tgi_device *d, tgi_device_queue q, void *dst, const void *src,
                                  size_t bytes, tgi_err *err)
 {
     return copy(d, q, dst, src, bytes, cudaMemcpyDeviceToHost, err);
 }
 
-static tg_status event_new(tg_device *d, tg_device_event **out, tgi_err *err)
+static tg_status event_new(tgi_device *d, tgi_device_event **out, tgi_err *err)
 {
     *out = NULL;
     TGI_TRY(cu_enter(d, err));
-    tg_device_event *e = (tg_device_event *)tgi_calloc(TGI_TAG_MISC, 1, sizeof *e);
+    tgi_device_event *e = (tgi_device_event *)tgi_calloc(TGI_TAG_MISC, 1, sizeof *e);
     if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for an event");
     /* Whoever waits sleeps: the processors are the readers' and writers'. */
@@ -419,7 +420,7 @@ static tg_status event_new(tg_device *d, tg_device_event **out, tgi_err *err)
     return st;
 }
 
-static void event_free(tg_device *d, tg_device_event *e)
+static void event_free(tgi_device *d, tgi_device_event *e)
 {
     if (!e)
         return;
@@ -428,33 +429,35 @@ static void event_free(tg_device *d, tg_device_event *e)
     tgi_free(e);
 }
 
-static tg_status event_record(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err)
+static tg_status event_record(tgi_device *d, tgi_device_queue q, tgi_device_event *e,
+                              tgi_err *err)
 {
     TGI_TRY(cu_enter(d, err));
     CU_DO(d, cudaEventRecord(e->at, d->queue[q]), err);
     return TG_OK;
 }
 
-static tg_status queue_wait(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err)
+static tg_status queue_wait(tgi_device *d, tgi_device_queue q, tgi_device_event *e,
+                            tgi_err *err)
 {
     TGI_TRY(cu_enter(d, err));
     CU_DO(d, cudaStreamWaitEvent(d->queue[q], e->at, 0), err);
     return TG_OK;
 }
 
-static tg_status device_sync(tg_device *d, tg_device_event *e, tgi_err *err)
+static tg_status device_sync(tgi_device *d, tgi_device_event *e, tgi_err *err)
 {
     TGI_TRY(cu_enter(d, err));
     if (e)
         return cu_done(d, cudaEventSynchronize(e->at), "cudaEventSynchronize", NULL, err);
-    for (int q = 0; q < TG_QUEUE_COUNT; q++)
+    for (int q = 0; q < TGI_QUEUE_COUNT; q++)
         CU_DO(d, cudaEventRecord(d->end[q], d->queue[q]), err);
-    for (int q = 0; q < TG_QUEUE_COUNT; q++)
+    for (int q = 0; q < TGI_QUEUE_COUNT; q++)
         CU_DO(d, cudaEventSynchronize(d->end[q]), err);
     return TG_OK;
 }
 
-static tg_status device_times(tg_device *d, double seconds[3], tgi_err *err)
+static tg_status device_times(tgi_device *d, double seconds[3], tgi_err *err)
 {
     TGI_TRY(cu_enter(d, err));
     CU_DO(d, cu_times_read(&d->times, seconds), err);
@@ -463,8 +466,8 @@ static tg_status device_times(tg_device *d, double seconds[3], tgi_err *err)
 
 /* ---- The table --------------------------------------------------------------------------- */
 
-static const tg_device_ops cuda_ops = {
-    TG_DEVICE_ABI,     "cuda",
+static const tgi_device_ops cuda_ops = {
+    TGI_DEVICE_ABI,    "cuda",
     cu_backend_of,     device_count,
     device_describe,   device_open,
     device_close,      device_memory,
@@ -480,13 +483,13 @@ static const tg_device_ops cuda_ops = {
 };
 
 extern "C" {
-__attribute__((visibility("default"))) const tg_device_ops *tgi_device_plugin(uint32_t abi);
+__attribute__((visibility("default"))) const tgi_device_ops *tgi_device_plugin(uint32_t abi);
 }
 
-const tg_device_ops *tgi_device_plugin(uint32_t abi)
+const tgi_device_ops *tgi_device_plugin(uint32_t abi)
 {
     /* Read by the driver at the process's first call: all kernels are loaded with the context,
      * so that what is free afterwards stays free. What somebody else chose stays. */
     (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    return abi == TG_DEVICE_ABI ? &cuda_ops : NULL;
+    return abi == TGI_DEVICE_ABI ? &cuda_ops : NULL;
 }

@@ -74,10 +74,10 @@ static void say_product(cu_product *p, tg_dtype type)
 }
 
 template <class T>
-static tg_status try_at(tg_device *d, cu_library *l, tg_dtype type, T *device, tgi_err *err)
+static tg_status try_at(tgi_device *d, cu_library *l, tg_dtype type, T *device, tgi_err *err)
 {
     T host[NUMBERS];
-    const cudaStream_t q = d->queue[TG_QUEUE_COMPUTE];
+    const cudaStream_t q = d->queue[TGI_QUEUE_COMPUTE];
     cu_library_product *o = NULL;
     cu_product p;
     say_product(&p, type);
@@ -95,7 +95,7 @@ static tg_status try_at(tg_device *d, cu_library *l, tg_dtype type, T *device, t
     cudaError_t e = cudaMemcpyAsync(device, host, sizeof host, cudaMemcpyHostToDevice, q);
     tg_status st =
         e == cudaSuccess
-            ? cu_library_product_run(o, &p, cu_device_workspace(d, TG_QUEUE_COMPUTE), q, err)
+            ? cu_library_product_run(o, &p, cu_device_workspace(d, TGI_QUEUE_COMPUTE), q, err)
             : TG_OK;
     if (e == cudaSuccess)
         e = cudaMemcpyAsync(host, device, sizeof host, cudaMemcpyDeviceToHost, q);
@@ -115,7 +115,7 @@ static tg_status try_at(tg_device *d, cu_library *l, tg_dtype type, T *device, t
     return TG_OK;
 }
 
-static tg_status try_types(tg_device *d, cu_library *l, void *at, tgi_err *err)
+static tg_status try_types(tgi_device *d, cu_library *l, void *at, tgi_err *err)
 {
     cudaDeviceProp p = {};
     CU_TRY(d, cudaGetDeviceProperties(&p, d->id), err);
@@ -124,7 +124,7 @@ static tg_status try_types(tg_device *d, cu_library *l, void *at, tgi_err *err)
     return p.major >= 8 ? try_at(d, l, TGI_DTYPE_BF16, (__nv_bfloat16 *)at, err) : TG_OK;
 }
 
-static tg_status try_out(tg_device *d, cu_library *l, tgi_err *err)
+static tg_status try_out(tgi_device *d, cu_library *l, tgi_err *err)
 {
     void *at = NULL;
     CU_TRY(d, cudaMalloc(&at, NUMBERS * sizeof(float)), err);
@@ -133,14 +133,14 @@ static tg_status try_out(tg_device *d, cu_library *l, tgi_err *err)
     return st != TG_OK ? st : cu_answer(d, e, "cudaFree", NULL, err);
 }
 
-static tg_status open_library(tg_device *d, tgi_err *err)
+static tg_status open_library(tgi_device *d, tgi_err *err)
 {
     int runtime = 0;
     cu_library *l = NULL;
     (void)cudaRuntimeGetVersion(&runtime);
     tg_status st = cu_library_open(runtime / 1000, &l, err);
     if (st == TG_OK)
-        st = cu_answer(d, cudaMalloc(&d->workspaces, TG_QUEUE_COUNT * WORKSPACE_STEP),
+        st = cu_answer(d, cudaMalloc(&d->workspaces, TGI_QUEUE_COUNT * WORKSPACE_STEP),
                        "cudaMalloc", NULL, err);
     if (st == TG_OK)
         st = try_out(d, l, err);
@@ -151,7 +151,7 @@ static tg_status open_library(tg_device *d, tgi_err *err)
     return st;
 }
 
-void cu_device_library_close(tg_device *d)
+void cu_device_library_close(tgi_device *d)
 {
     cu_library_close(&d->library);
     if (d->workspaces)
@@ -159,12 +159,12 @@ void cu_device_library_close(tg_device *d)
     d->workspaces = NULL;
 }
 
-void *cu_device_workspace(const tg_device *d, tg_device_queue q)
+void *cu_device_workspace(const tgi_device *d, tgi_device_queue q)
 {
     return (char *)d->workspaces + (size_t)q * WORKSPACE_STEP;
 }
 
-tg_status cu_device_library(tg_device *d, int open, tgi_err *err)
+tg_status cu_device_library(tgi_device *d, int open, tgi_err *err)
 {
     TGI_TRY(cu_enter(d, err));
     if (open)
@@ -176,7 +176,7 @@ tg_status cu_device_library(tg_device *d, int open, tgi_err *err)
     return TG_OK;
 }
 
-const char *cu_device_library_name(tg_device *d)
+const char *cu_device_library_name(tgi_device *d)
 {
     return d->library ? cu_library_name(d->library) : NULL;
 }

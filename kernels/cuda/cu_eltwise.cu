@@ -38,14 +38,14 @@ template <class F> struct cu_pointwise_f {
 
 /* ---- Host: what is accepted -------------------------------------------------------------- */
 
-static int accepts_row(const cu_row *r, const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_row(const cu_row *r, const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    const tg_desc *d = &ctx->dst[0];
+    const tgi_desc *d = &ctx->dst[0];
     const int n = cu_operands_of(r, ctx);
     if (!cu_fits(d) || lay->n_doubled || n < 1 || n > ctx->n_src || ctx->n_dst != 1)
         return 0;
     for (int i = 0; i < n; i++) {
-        const tg_desc *s = &ctx->src[i];
+        const tgi_desc *s = &ctx->src[i];
         if (ctx->const_src[i] ? tgi_const_count(ctx->const_src[i]) >= (int64_t)1 << 31
                               : s->rank != d->rank || lay->src_segs[i] < 1)
             return 0;
@@ -55,7 +55,7 @@ static int accepts_row(const cu_row *r, const tg_op_ctx *ctx, const tg_layout_hi
 
 /* ---- Host: launches ---------------------------------------------------------------------- */
 
-template <class T> static void run_row(const cu_row *r, const tg_call *call)
+template <class T> static void run_row(const cu_row *r, const tgi_call *call)
 {
     cu_formula_of(r, call->ctx, [&](auto formula) {
         cu_map_args<cu_pointwise_f<decltype(formula)>> args;
@@ -75,37 +75,37 @@ template <class T> static void run_row(const cu_row *r, const tg_call *call)
 
 /* ---- The variants ------------------------------------------------------------------------ */
 
-constexpr tg_variant
+constexpr tgi_variant
 pointwise_variant(const char *op, cu_accepts_fn accepts,
-                  size_t (*bytes)(const tg_op_ctx *, const tg_layout_hint *),
-                  void (*pack)(const tg_op_ctx *, const tg_layout_hint *, void *),
+                  size_t (*bytes)(const tgi_op_ctx *, const tgi_layout_hint *),
+                  void (*pack)(const tgi_op_ctx *, const tgi_layout_hint *, void *),
                   cu_run_fn run)
 {
-    tg_variant v = cu_variant("cu_pointwise", op, accepts, run);
+    tgi_variant v = cu_variant("cu_pointwise", op, accepts, run);
     v.packed_bytes = bytes;
     v.pack = pack;
     return v;
 }
 
 #define CU_POINTWISE_OF(suffix, T, name_)                                                      \
-    constexpr tg_variant cu_pointwise_##name_##_##suffix = pointwise_variant(                  \
+    constexpr tgi_variant cu_pointwise_##name_##_##suffix = pointwise_variant(                 \
         #name_, accepts_##name_, bytes_##name_, pack_##name_, run_##name_<T>);
 #define CU_POINTWISE(name_)                                                                    \
-    static int accepts_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)                \
+    static int accepts_##name_(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)              \
     {                                                                                          \
         return accepts_row(&cu_row_##name_, ctx, lay);                                         \
     }                                                                                          \
-    static size_t bytes_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)               \
+    static size_t bytes_##name_(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)             \
     {                                                                                          \
         (void)lay;                                                                             \
         return cu_sides_bytes(ctx, cu_operands_of(&cu_row_##name_, ctx));                      \
     }                                                                                          \
-    static void pack_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)       \
+    static void pack_##name_(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)     \
     {                                                                                          \
         (void)lay;                                                                             \
         cu_sides_pack(ctx, cu_operands_of(&cu_row_##name_, ctx), (float *)dst);                \
     }                                                                                          \
-    template <class T> static void run_##name_(const tg_call *call)                            \
+    template <class T> static void run_##name_(const tgi_call *call)                           \
     {                                                                                          \
         run_row<T>(&cu_row_##name_, call);                                                     \
     }                                                                                          \

@@ -7,8 +7,8 @@
  * there once, in a loop that turns the lanes around (indexing them would put them into memory).
  *
  * Meaning and treatment of NaN are those of kernels/cpu/cpu_epilogue.c. */
-#ifndef TG_CU_EPILOGUE_CUH
-#define TG_CU_EPILOGUE_CUH
+#ifndef TGI_CU_EPILOGUE_CUH
+#define TGI_CU_EPILOGUE_CUH
 
 #include "kernels/cuda/cu_view.cuh"
 
@@ -19,20 +19,20 @@ struct cu_epi {
 };
 
 /* Views of the other operands lie behind the steps. */
-inline cu_epi cu_pool_epilogue(cu_pool *pool, const tg_call *call)
+inline cu_epi cu_pool_epilogue(cu_pool *pool, const tgi_call *call)
 {
     const cu_epi e = {pool->n, call->n_epi};
     pool->n += call->n_epi;
     for (int i = 0; i < call->n_epi; i++) {
-        const tg_epi_step *s = &call->epi[i];
+        const tgi_epi_step *s = &call->epi[i];
         cu_step d;
         memset(&d, 0, sizeof d);
         d.kind = s->kind;
-        d.src = s->src == TG_EPI_KEPT ? TG_EPI_KEPT : -1;
+        d.src = s->src == TGI_EPI_KEPT ? TGI_EPI_KEPT : -1;
         d.a = s->a;
         d.b = s->b;
         d.vec = s->vec;
-        if (s->src >= 0 && s->kind >= TG_EPI_ADD) {
+        if (s->src >= 0 && s->kind >= TGI_EPI_ADD) {
             const cu_operand o = cu_pool_operand(pool, &call->src[s->src]);
             d.src = o.first;
             d.n = o.n;
@@ -58,21 +58,21 @@ __device__ __forceinline__ float cu_clip(float x, float lo, float hi)
 __device__ __forceinline__ float cu_step_slow(int kind, float x, float o)
 {
     switch (kind) {
-    case TG_EPI_SIGMOID:
+    case TGI_EPI_SIGMOID:
         return cu_sigmoid(x);
-    case TG_EPI_TANH:
+    case TGI_EPI_TANH:
         return tanhf(x);
-    case TG_EPI_SQRT:
+    case TGI_EPI_SQRT:
         return sqrtf(x);
-    case TG_EPI_EXP:
+    case TGI_EPI_EXP:
         return expf(x);
-    case TG_EPI_ELU:
+    case TGI_EPI_ELU:
         return x < 0.0f ? o * expm1f(x) : x;
-    case TG_EPI_SILU:
+    case TGI_EPI_SILU:
         return x * cu_sigmoid(x);
-    case TG_EPI_DIV:
+    case TGI_EPI_DIV:
         return x / o;
-    default: /* TG_EPI_RDIV */
+    default: /* TGI_EPI_RDIV */
         return o / x;
     }
 }
@@ -97,32 +97,32 @@ __device__ __forceinline__ void cu_step_lanes(int kind, float b, float (&v)[V],
                                               float (&other)[V])
 {
     switch (kind) {
-    case TG_EPI_RELU:
+    case TGI_EPI_RELU:
         CU_EACH(x < 0.0f ? 0.0f : x);
-    case TG_EPI_LEAKY:
-    case TG_EPI_PRELU:
+    case TGI_EPI_LEAKY:
+    case TGI_EPI_PRELU:
         CU_EACH(x < 0.0f ? x * o : x);
-    case TG_EPI_CLIP:
+    case TGI_EPI_CLIP:
         CU_EACH(cu_clip(x, o, b));
-    case TG_EPI_ABS:
+    case TGI_EPI_ABS:
         CU_EACH(fabsf(x));
-    case TG_EPI_NEG:
+    case TGI_EPI_NEG:
         CU_EACH(-x);
-    case TG_EPI_HARDSIGMOID:
+    case TGI_EPI_HARDSIGMOID:
         CU_EACH(cu_clip(x * o + b, 0.0f, 1.0f));
-    case TG_EPI_HARDSWISH:
+    case TGI_EPI_HARDSWISH:
         CU_EACH(x * cu_clip(x * o + b, 0.0f, 1.0f));
-    case TG_EPI_ADD:
+    case TGI_EPI_ADD:
         CU_EACH(x + o);
-    case TG_EPI_SUB:
+    case TGI_EPI_SUB:
         CU_EACH(x - o);
-    case TG_EPI_RSUB:
+    case TGI_EPI_RSUB:
         CU_EACH(o - x);
-    case TG_EPI_MUL:
+    case TGI_EPI_MUL:
         CU_EACH(x * o);
-    case TG_EPI_MIN:
+    case TGI_EPI_MIN:
         CU_EACH(o < x || o != o ? o : x); /* NaN wins */
-    case TG_EPI_MAX:
+    case TGI_EPI_MAX:
         CU_EACH(o > x || o != o ? o : x);
     default:
         break;
@@ -149,13 +149,13 @@ __device__ __forceinline__ void cu_step_other(const cu_pool &pool, const cu_step
     if (s.src >= 0 && s.n > 0) {
         const cu_operand o = {s.src, s.n};
         cu_read<T, V>(pool, o, p.z, p.y, p.x, p.c, other);
-    } else if (s.vec && s.src != TG_EPI_KEPT) {
+    } else if (s.vec && s.src != TGI_EPI_KEPT) {
         cu_global(s.vec);
         cu_load<float, V>(s.vec + p.c, other);
     } else {
 #pragma unroll
         for (int i = 0; i < V; i++)
-            other[i] = s.src == TG_EPI_KEPT ? kept[i] : s.a;
+            other[i] = s.src == TGI_EPI_KEPT ? kept[i] : s.a;
     }
 }
 
@@ -174,8 +174,8 @@ template <int V> struct cu_light_epilogue {
         const cu_step &s = pool.item[e.first].step;
         kind = s.kind;
         b = s.b;
-        if (steps > 1 || s.src >= 0 || s.src == TG_EPI_KEPT || kind == TG_EPI_KEEP ||
-            kind == TG_EPI_SWAP)
+        if (steps > 1 || s.src >= 0 || s.src == TGI_EPI_KEPT || kind == TGI_EPI_KEEP ||
+            kind == TGI_EPI_SWAP)
             return false;
         if (s.vec) {
             cu_global(s.vec);
@@ -210,12 +210,12 @@ __device__ __forceinline__ void cu_epilogue(const cu_pool &pool, const cu_epi &e
         kept[i] = 0.0f;
     for (int k = 0; k < e.n; k++) {
         const cu_step &s = pool.item[e.first + k].step;
-        if (s.kind == TG_EPI_KEEP || s.kind == TG_EPI_SWAP) {
+        if (s.kind == TGI_EPI_KEEP || s.kind == TGI_EPI_SWAP) {
 #pragma unroll
             for (int i = 0; i < V; i++) {
                 const float was = kept[i];
                 kept[i] = v[i];
-                v[i] = s.kind == TG_EPI_SWAP ? was : v[i];
+                v[i] = s.kind == TGI_EPI_SWAP ? was : v[i];
             }
             continue;
         }

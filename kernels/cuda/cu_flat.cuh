@@ -15,8 +15,8 @@
  *
  * A *walk* is how an index of the result becomes places in N arrays: axes with a stride for
  * each; axes that all arrays step through alike are one. */
-#ifndef TG_CU_FLAT_CUH
-#define TG_CU_FLAT_CUH
+#ifndef TGI_CU_FLAT_CUH
+#define TGI_CU_FLAT_CUH
 
 #include "kernels/cuda/cu_map.cuh"
 
@@ -29,7 +29,7 @@ extern "C" {
 
 /* ---- Host: what is there ----------------------------------------------------------------- */
 
-inline int64_t cu_count(const tg_desc *d)
+inline int64_t cu_count(const tgi_desc *d)
 {
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? n : 0;
@@ -54,7 +54,7 @@ template <class T> inline int cu_flat_holds(tg_dtype t)
 }
 
 /* Every activation is of a type that the device holds, every image of extents that fit. */
-inline int cu_flat_accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay,
+inline int cu_flat_accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay,
                            cu_integers which = CU_NO_INTEGERS)
 {
     if (!lay->flat || lay->n_epi || lay->n_doubled)
@@ -81,7 +81,7 @@ inline size_t cu_flat_align(size_t n)
 }
 
 /* Of the inputs whose bits are set, those that are constant, as numbers of type C. */
-template <class C> inline size_t cu_flat_const_bytes(const tg_op_ctx *ctx, uint32_t bits)
+template <class C> inline size_t cu_flat_const_bytes(const tgi_op_ctx *ctx, uint32_t bits)
 {
     size_t bytes = 0;
     for (int j = 0; j < ctx->n_src; j++)
@@ -117,10 +117,10 @@ inline double cu_flat_got(__nv_bfloat16 v)
 }
 
 /* Of those constants, integers are numbers of type C. */
-template <class C> inline int cu_flat_const_exact(const tg_op_ctx *ctx, uint32_t bits)
+template <class C> inline int cu_flat_const_exact(const tgi_op_ctx *ctx, uint32_t bits)
 {
     for (int j = 0; j < ctx->n_src; j++) {
-        const tg_const *c = bits >> j & 1u ? ctx->const_src[j] : NULL;
+        const tgi_constant *c = bits >> j & 1u ? ctx->const_src[j] : NULL;
         const int64_t n = c && !tgi_dtype_is_float(c->desc.dtype) ? tgi_const_count(c) : 0;
         for (int64_t i = 0; i < n; i++) {
             C there;
@@ -132,11 +132,12 @@ template <class C> inline int cu_flat_const_exact(const tg_op_ctx *ctx, uint32_t
     return 1;
 }
 
-template <class C> inline void cu_flat_const_pack(const tg_op_ctx *ctx, uint32_t bits, void *to)
+template <class C>
+inline void cu_flat_const_pack(const tgi_op_ctx *ctx, uint32_t bits, void *to)
 {
     char *at = (char *)to;
     for (int j = 0; j < ctx->n_src; j++) {
-        const tg_const *c = bits >> j & 1u ? ctx->const_src[j] : NULL;
+        const tgi_constant *c = bits >> j & 1u ? ctx->const_src[j] : NULL;
         const int64_t n = c ? tgi_const_count(c) : 0;
         for (int64_t i = 0; i < n; i++)
             cu_flat_put((C *)at + i, tgi_num_at(c, i));
@@ -147,10 +148,10 @@ template <class C> inline void cu_flat_const_pack(const tg_op_ctx *ctx, uint32_t
 /* ---- Host: arrays ------------------------------------------------------------------------ */
 
 struct cu_flat {
-    const tg_call *call;
+    const tgi_call *call;
     int live; /* 0: at rest */
-    const char *src[TG_OP_MAX_SRC];
-    char *dst[TG_OP_MAX_DST];
+    const char *src[TGI_OP_MAX_SRC];
+    char *dst[TGI_OP_MAX_DST];
     const char *packed; /* what the variant packed behind the constants */
     char *scratch;      /* what it booked for itself */
     int64_t count(int64_t n) const
@@ -161,17 +162,17 @@ struct cu_flat {
 
 /* cu_flat_move.cu: all of an image as a dense array, and a box of it out of one. */
 template <class T>
-void cu_flat_take(const tg_call *call, const tg_view *from, const tg_desc *d, void *to);
+void cu_flat_take(const tgi_call *call, const tgi_view *from, const tgi_desc *d, void *to);
 template <class T>
-void cu_flat_give(const tg_call *call, const void *from, const tg_desc *d, const tg_box *box,
-                  const tg_view *to);
+void cu_flat_give(const tgi_call *call, const void *from, const tgi_desc *d, const tgi_box *box,
+                  const tgi_view *to);
 
-inline char *cu_flat_base(const tg_view *v, size_t element)
+inline char *cu_flat_base(const tgi_view *v, size_t element)
 {
     return (char *)v->base - v->x0 * (int64_t)element;
 }
 
-inline char *cu_flat_next(char **at, const tg_desc *d, size_t element)
+inline char *cu_flat_next(char **at, const tgi_desc *d, size_t element)
 {
     char *here = *at;
     *at += cu_flat_align((size_t)cu_count(d) * element);
@@ -180,9 +181,9 @@ inline char *cu_flat_next(char **at, const tg_desc *d, size_t element)
 
 /* T: elements; C: how the constants among `bits` were packed. */
 template <class T, class C>
-inline void cu_flat_begin(cu_flat *f, const tg_call *call, uint32_t bits)
+inline void cu_flat_begin(cu_flat *f, const tgi_call *call, uint32_t bits)
 {
-    const tg_op_ctx *ctx = call->ctx;
+    const tgi_op_ctx *ctx = call->ctx;
     f->call = call;
     f->live = !tgi_box_empty(&call->box);
     f->packed = (const char *)call->packed;
@@ -211,7 +212,7 @@ inline void cu_flat_begin(cu_flat *f, const tg_call *call, uint32_t bits)
 
 template <class T> inline void cu_flat_end(const cu_flat *f)
 {
-    const tg_op_ctx *ctx = f->call->ctx;
+    const tgi_op_ctx *ctx = f->call->ctx;
     for (int d = 0; d < ctx->n_dst; d++)
         if (!(ctx->flat_dst >> d & 1u))
             cu_flat_give<T>(f->call, f->dst[d], &ctx->dst[d],
@@ -318,13 +319,13 @@ __device__ __forceinline__ int64_t cu_flat_step(void)
 
 /* ---- Variants ---------------------------------------------------------------------------- */
 
-typedef size_t (*cu_bytes_fn)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
-typedef void (*cu_pack_fn)(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst);
+typedef size_t (*cu_bytes_fn)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay);
+typedef void (*cu_pack_fn)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst);
 
-constexpr tg_variant cu_flat_variant(const char *name, const char *op, cu_accepts_fn accepts,
-                                     cu_bytes_fn bytes, cu_pack_fn pack, cu_run_fn run)
+constexpr tgi_variant cu_flat_variant(const char *name, const char *op, cu_accepts_fn accepts,
+                                      cu_bytes_fn bytes, cu_pack_fn pack, cu_run_fn run)
 {
-    tg_variant v = cu_variant(name, op, accepts, run);
+    tgi_variant v = cu_variant(name, op, accepts, run);
     v.flat = 1;
     v.packed_bytes = bytes;
     v.pack = pack;
@@ -333,7 +334,7 @@ constexpr tg_variant cu_flat_variant(const char *name, const char *op, cu_accept
 
 /* One operator for each element type; `bytes` and `pack` are of the type too. */
 #define CU_FLAT_VARIANT_OF(suffix, T, symbol, name, op, accepts, bytes, pack, run)             \
-    constexpr tg_variant cu_##symbol##_##suffix =                                              \
+    constexpr tgi_variant cu_##symbol##_##suffix =                                             \
         cu_flat_variant(name, op, accepts<T>, bytes<T>, pack<T>, run<T>);
 #define CU_FLAT_VARIANT(...) CU_ELEMENTS(CU_FLAT_VARIANT_OF, __VA_ARGS__)
 

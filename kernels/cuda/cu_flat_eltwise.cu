@@ -7,7 +7,7 @@
 #include "kernels/cuda/cu_formula.cuh"
 #include "kernels/cuda/cu_ops.cuh"
 
-#define CU_SIDES TG_OP_MAX_SRC
+#define CU_SIDES TGI_OP_MAX_SRC
 
 /* An operand: elements, or float32 when it is constant. */
 struct cu_array {
@@ -99,7 +99,7 @@ CU_KERNEL(cu_flat_pointwise, cu_flat_args<F>, CU_FLAT_THREADS, 4)
 
 /* ---- Host -------------------------------------------------------------------------------- */
 
-static uint32_t sides_of(const cu_row *r, const tg_op_ctx *ctx)
+static uint32_t sides_of(const cu_row *r, const tgi_op_ctx *ctx)
 {
     return (1u << cu_operands_of(r, ctx)) - 1u;
 }
@@ -107,7 +107,7 @@ static uint32_t sides_of(const cu_row *r, const tg_op_ctx *ctx)
 /* Integers that it makes are elements: constants among which it chooses; bits where the type
  * has no other numbers; what a cast cuts off or wraps, but for numbers below 0 in an unsigned
  * type that goes further than elements do. */
-template <class T> static int accepts_integers(const cu_row *r, const tg_op_ctx *ctx)
+template <class T> static int accepts_integers(const cu_row *r, const tgi_op_ctx *ctx)
 {
     const tg_dtype to = ctx->dst[0].dtype;
     if (r->integers == CU_I_NONE)
@@ -124,7 +124,7 @@ template <class T> static int accepts_integers(const cu_row *r, const tg_op_ctx 
 }
 
 template <class T>
-static int accepts_row(const cu_row *r, const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_row(const cu_row *r, const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     const int n = cu_operands_of(r, ctx);
     const cu_integers which = r->integers == CU_I_NONE ? CU_NO_INTEGERS : CU_ALL_INTEGERS;
@@ -132,10 +132,10 @@ static int accepts_row(const cu_row *r, const tg_op_ctx *ctx, const tg_layout_hi
            n <= CU_SIDES && accepts_integers<T>(r, ctx);
 }
 
-static cu_walk<CU_SIDES> walk_of(const cu_row *r, const tg_op_ctx *ctx)
+static cu_walk<CU_SIDES> walk_of(const cu_row *r, const tgi_op_ctx *ctx)
 {
-    const tg_desc *d = &ctx->dst[0];
-    int64_t dense[CU_SIDES][TG_MAX_RANK], stride[CU_SIDES];
+    const tgi_desc *d = &ctx->dst[0];
+    int64_t dense[CU_SIDES][TGI_MAX_RANK], stride[CU_SIDES];
     const int n = cu_operands_of(r, ctx);
     cu_walk<CU_SIDES> w;
     cu_walk_begin(&w);
@@ -170,7 +170,7 @@ static int vector_of(const cu_walk<CU_SIDES> &w, int n, int most)
 }
 
 template <class T, class F>
-static void put_row(const cu_row *r, const tg_call *call, const F &formula)
+static void put_row(const cu_row *r, const tgi_call *call, const F &formula)
 {
     const int n = cu_operands_of(r, call->ctx), most = 16 / (int)sizeof(T);
     cu_flat f;
@@ -195,7 +195,7 @@ static void put_row(const cu_row *r, const tg_call *call, const F &formula)
     cu_flat_end<T>(&f);
 }
 
-template <class T> static void run_row(const cu_row *r, const tg_call *call)
+template <class T> static void run_row(const cu_row *r, const tgi_call *call)
 {
     if (r->integers == CU_I_BITS) {
         float a, b;
@@ -209,21 +209,21 @@ template <class T> static void run_row(const cu_row *r, const tg_call *call)
 
 #define CU_FLAT_POINTWISE(name_)                                                               \
     template <class T>                                                                         \
-    static int accepts_##name_(const tg_op_ctx *ctx, const tg_layout_hint *lay)                \
+    static int accepts_##name_(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)              \
     {                                                                                          \
         return accepts_row<T>(&cu_row_##name_, ctx, lay);                                      \
     }                                                                                          \
     template <class T>                                                                         \
-    static size_t bytes_##name_(const tg_op_ctx *ctx, const tg_layout_hint *)                  \
+    static size_t bytes_##name_(const tgi_op_ctx *ctx, const tgi_layout_hint *)                \
     {                                                                                          \
         return cu_flat_const_bytes<float>(ctx, sides_of(&cu_row_##name_, ctx));                \
     }                                                                                          \
     template <class T>                                                                         \
-    static void pack_##name_(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)          \
+    static void pack_##name_(const tgi_op_ctx *ctx, const tgi_layout_hint *, void *dst)        \
     {                                                                                          \
         cu_flat_const_pack<float>(ctx, sides_of(&cu_row_##name_, ctx), dst);                   \
     }                                                                                          \
-    template <class T> static void run_##name_(const tg_call *call)                            \
+    template <class T> static void run_##name_(const tgi_call *call)                           \
     {                                                                                          \
         run_row<T>(&cu_row_##name_, call);                                                     \
     }                                                                                          \

@@ -10,18 +10,18 @@
 
 #define CU_FLAT_SAMPLES 64
 
-const tg_backend *cu_backend_of(tg_dtype element);
+const tgi_kernel_set *cu_backend_of(tg_dtype element);
 
 /* ---- One sample -------------------------------------------------------------------------- */
 
 /* The node as it is for a sample. Points into itself: not to be copied. */
 struct cu_sample {
-    tg_op_ctx ctx;
-    tg_desc src[TG_OP_MAX_SRC], dst[1];
-    tg_layout_hint lay;
+    tgi_op_ctx ctx;
+    tgi_desc src[TGI_OP_MAX_SRC], dst[1];
+    tgi_layout_hint lay;
 };
 
-static void sample_of(const tg_op_ctx *ctx, cu_sample *s)
+static void sample_of(const tgi_op_ctx *ctx, cu_sample *s)
 {
     memset(s, 0, sizeof *s);
     for (int j = 0; j < ctx->n_src; j++)
@@ -41,11 +41,11 @@ static void sample_of(const tg_op_ctx *ctx, cu_sample *s)
 }
 
 /* The variant for images that costs least, as tgi_variant_pick finds it. */
-static const tg_variant *inner_of(const tg_backend *be, const char *op, const cu_sample *s)
+static const tgi_variant *inner_of(const tgi_kernel_set *be, const char *op, const cu_sample *s)
 {
-    const tg_variant *best = NULL;
+    const tgi_variant *best = NULL;
     double least = 0;
-    for (const tg_variant *const *v = be->variants; *v; v++) {
+    for (const tgi_variant *const *v = be->variants; *v; v++) {
         if ((*v)->flat || (*v)->kinds || (*v)->rearranges || strcmp((*v)->op, op) != 0 ||
             !(*v)->accepts(&s->ctx, &s->lay))
             continue;
@@ -58,9 +58,9 @@ static const tg_variant *inner_of(const tg_backend *be, const char *op, const cu
     return best;
 }
 
-static tg_view view_of(const tg_desc *d, char *base)
+static tgi_view view_of(const tgi_desc *d, char *base)
 {
-    tg_view v;
+    tgi_view v;
     memset(&v, 0, sizeof v);
     v.base = (float *)(void *)base;
     v.c = d->dim[1];
@@ -74,20 +74,20 @@ static tg_view view_of(const tg_desc *d, char *base)
     return v;
 }
 
-static size_t image_bytes(const tg_desc *d, size_t element)
+static size_t image_bytes(const tgi_desc *d, size_t element)
 {
     return cu_flat_align(view_of(d, NULL).block_pitch * element);
 }
 
 /* ---- The variant ------------------------------------------------------------------------- */
 
-template <class T> static const tg_backend *backend_of(void)
+template <class T> static const tgi_kernel_set *backend_of(void)
 {
     return cu_backend_of(cu_dtype<T>());
 }
 
 template <class T>
-static int accepts_samples(const char *op, const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_samples(const char *op, const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     cu_sample s;
     if (!cu_flat_accepts(ctx, lay) || ctx->const_src[0] || ctx->n_dst != 1 ||
@@ -102,48 +102,48 @@ static int accepts_samples(const char *op, const tg_op_ctx *ctx, const tg_layout
     return inner_of(backend_of<T>(), op, &s) != NULL;
 }
 
-template <class T> static size_t bytes_samples(const char *op, const tg_op_ctx *ctx)
+template <class T> static size_t bytes_samples(const char *op, const tgi_op_ctx *ctx)
 {
     cu_sample s;
     sample_of(ctx, &s);
-    const tg_variant *v = inner_of(backend_of<T>(), op, &s);
+    const tgi_variant *v = inner_of(backend_of<T>(), op, &s);
     return v && v->packed_bytes ? v->packed_bytes(&s.ctx, &s.lay) : 0;
 }
 
-template <class T> static void pack_samples(const char *op, const tg_op_ctx *ctx, void *dst)
+template <class T> static void pack_samples(const char *op, const tgi_op_ctx *ctx, void *dst)
 {
     cu_sample s;
     sample_of(ctx, &s);
-    const tg_variant *v = inner_of(backend_of<T>(), op, &s);
+    const tgi_variant *v = inner_of(backend_of<T>(), op, &s);
     if (v && v->pack)
         v->pack(&s.ctx, &s.lay, dst);
 }
 
-template <class T> static size_t scratch_samples(const char *op, const tg_op_ctx *ctx)
+template <class T> static size_t scratch_samples(const char *op, const tgi_op_ctx *ctx)
 {
     cu_sample s;
     sample_of(ctx, &s);
-    const tg_variant *v = inner_of(backend_of<T>(), op, &s);
+    const tgi_variant *v = inner_of(backend_of<T>(), op, &s);
     const size_t own = v && v->scratch_bytes
                            ? v->scratch_bytes(&s.ctx, &s.lay, tgi_desc_axis(&s.dst[0], 2), 1)
                            : 0;
     return image_bytes(&s.src[0], sizeof(T)) + image_bytes(&s.dst[0], sizeof(T)) + own;
 }
 
-template <class T> static void run_samples(const char *op, const tg_call *call)
+template <class T> static void run_samples(const char *op, const tgi_call *call)
 {
     cu_sample s;
     cu_flat f;
-    tg_call one;
+    tgi_call one;
     sample_of(call->ctx, &s);
-    const tg_variant *v = inner_of(backend_of<T>(), op, &s);
+    const tgi_variant *v = inner_of(backend_of<T>(), op, &s);
     if (!v)
         return; /* `accepts` said no */
     cu_flat_begin<T, T>(&f, call, 0);
-    const tg_view in = view_of(&s.src[0], f.scratch);
-    const tg_view out = view_of(&s.dst[0], f.scratch + image_bytes(&s.src[0], sizeof(T)));
-    const tg_box all_in = tgi_box_full(&s.src[0]);
-    tg_operand src[TG_OP_MAX_SRC];
+    const tgi_view in = view_of(&s.src[0], f.scratch);
+    const tgi_view out = view_of(&s.dst[0], f.scratch + image_bytes(&s.src[0], sizeof(T)));
+    const tgi_box all_in = tgi_box_full(&s.src[0]);
+    tgi_operand src[TGI_OP_MAX_SRC];
     memset(src, 0, sizeof src);
     src[0] = {1, &in};
     memset(&one, 0, sizeof one);
@@ -169,39 +169,39 @@ template <class T> static void run_samples(const char *op, const tg_call *call)
 }
 
 #define CU_SAMPLES_OF(symbol, op, T, suffix)                                                   \
-    static int accepts_##symbol##_##suffix(const tg_op_ctx *ctx, const tg_layout_hint *lay)    \
+    static int accepts_##symbol##_##suffix(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)  \
     {                                                                                          \
         return accepts_samples<T>(op, ctx, lay);                                               \
     }                                                                                          \
-    static size_t bytes_##symbol##_##suffix(const tg_op_ctx *ctx, const tg_layout_hint *)      \
+    static size_t bytes_##symbol##_##suffix(const tgi_op_ctx *ctx, const tgi_layout_hint *)    \
     {                                                                                          \
         return bytes_samples<T>(op, ctx);                                                      \
     }                                                                                          \
-    static void pack_##symbol##_##suffix(const tg_op_ctx *ctx, const tg_layout_hint *,         \
+    static void pack_##symbol##_##suffix(const tgi_op_ctx *ctx, const tgi_layout_hint *,       \
                                          void *dst)                                            \
     {                                                                                          \
         pack_samples<T>(op, ctx, dst);                                                         \
     }                                                                                          \
-    static size_t scratch_##symbol##_##suffix(const tg_op_ctx *ctx, const tg_layout_hint *,    \
+    static size_t scratch_##symbol##_##suffix(const tgi_op_ctx *ctx, const tgi_layout_hint *,  \
                                               int64_t, int)                                    \
     {                                                                                          \
         return scratch_samples<T>(op, ctx);                                                    \
     }                                                                                          \
-    static void run_##symbol##_##suffix(const tg_call *call)                                   \
+    static void run_##symbol##_##suffix(const tgi_call *call)                                  \
     {                                                                                          \
         run_samples<T>(op, call);                                                              \
     }                                                                                          \
-    constexpr tg_variant cu_##symbol##_##suffix = samples_variant(                             \
+    constexpr tgi_variant cu_##symbol##_##suffix = samples_variant(                            \
         op, accepts_##symbol##_##suffix, bytes_##symbol##_##suffix, pack_##symbol##_##suffix,  \
         scratch_##symbol##_##suffix, run_##symbol##_##suffix);
 
-typedef size_t (*cu_scratch_fn)(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
-                                int threads);
+typedef size_t (*cu_scratch_fn)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay,
+                                int64_t width, int threads);
 
-constexpr tg_variant samples_variant(const char *op, cu_accepts_fn accepts, cu_bytes_fn bytes,
-                                     cu_pack_fn pack, cu_scratch_fn scratch, cu_run_fn run)
+constexpr tgi_variant samples_variant(const char *op, cu_accepts_fn accepts, cu_bytes_fn bytes,
+                                      cu_pack_fn pack, cu_scratch_fn scratch, cu_run_fn run)
 {
-    tg_variant v = cu_flat_variant("cu_flat_image", op, accepts, bytes, pack, run);
+    tgi_variant v = cu_flat_variant("cu_flat_image", op, accepts, bytes, pack, run);
     v.scratch_bytes = scratch;
     return v;
 }

@@ -51,11 +51,11 @@ template <class T, int V, bool TAKE> CU_KERNEL(cu_flat_image, cu_take_args, CU_F
 }
 
 template <class T, bool TAKE>
-static void put_image(const tg_call *call, const tg_view *v, const tg_desc *d,
-                      const tg_box *box, const void *dense)
+static void put_image(const tgi_call *call, const tgi_view *v, const tgi_desc *d,
+                      const tgi_box *box, const void *dense)
 {
     const int lanes = cu_lanes(v->cb);
-    const tg_box all = tgi_box_full(d);
+    const tgi_box all = tgi_box_full(d);
     int64_t most = v->cb / lanes;
     cu_take_args a;
     memset(&a, 0, sizeof a);
@@ -63,7 +63,7 @@ static void put_image(const tg_call *call, const tg_view *v, const tg_desc *d,
     a.dense = (char *)(uintptr_t)dense;
     a.n = tgi_box_empty(&call->box) ? 0 : v->cb / lanes;
     for (int k = 0; k < 3; k++) {
-        const tg_range r = tgi_box_axis(box, k);
+        const tgi_range r = tgi_box_axis(box, k);
         a.lo[k] = (int32_t)r.lo;
         a.len[k] = (int32_t)tgi_range_len(r);
         a.dim[k] = (int32_t)tgi_desc_axis(d, k);
@@ -78,23 +78,24 @@ static void put_image(const tg_call *call, const tg_view *v, const tg_desc *d,
 }
 
 template <class T>
-void cu_flat_take(const tg_call *call, const tg_view *from, const tg_desc *d, void *to)
+void cu_flat_take(const tgi_call *call, const tgi_view *from, const tgi_desc *d, void *to)
 {
-    const tg_box all = tgi_box_full(d);
+    const tgi_box all = tgi_box_full(d);
     put_image<T, true>(call, from, d, &all, to);
 }
 
 template <class T>
-void cu_flat_give(const tg_call *call, const void *from, const tg_desc *d, const tg_box *box,
-                  const tg_view *to)
+void cu_flat_give(const tgi_call *call, const void *from, const tgi_desc *d, const tgi_box *box,
+                  const tgi_view *to)
 {
     put_image<T, false>(call, to, d, box, from);
 }
 
 #define CU_FLAT_IMAGES(T)                                                                      \
-    template void cu_flat_take<T>(const tg_call *, const tg_view *, const tg_desc *, void *);  \
-    template void cu_flat_give<T>(const tg_call *, const void *, const tg_desc *,              \
-                                  const tg_box *, const tg_view *);
+    template void cu_flat_take<T>(const tgi_call *, const tgi_view *, const tgi_desc *,        \
+                                  void *);                                                     \
+    template void cu_flat_give<T>(const tgi_call *, const void *, const tgi_desc *,            \
+                                  const tgi_box *, const tgi_view *);
 CU_FLAT_IMAGES(float)
 CU_FLAT_IMAGES(__half)
 CU_FLAT_IMAGES(__nv_bfloat16)
@@ -109,9 +110,9 @@ struct cu_move_args {
     int32_t rank, unused;
     float fill;
     int32_t unused2;
-    int64_t dim[TG_MAX_RANK], to[TG_MAX_RANK];
-    int64_t step[TG_MAX_RANK];
-    const int64_t *table[TG_MAX_RANK]; /* NULL: step times the coordinate */
+    int64_t dim[TGI_MAX_RANK], to[TGI_MAX_RANK];
+    int64_t step[TGI_MAX_RANK];
+    const int64_t *table[TGI_MAX_RANK]; /* NULL: step times the coordinate */
 };
 
 /* T: the element type, of which U is one or several. */
@@ -154,7 +155,7 @@ struct cu_axis {
 /* One piece of a node. */
 struct cu_move {
     int src, dst, n;
-    cu_axis axis[TG_MAX_RANK + 1];
+    cu_axis axis[TGI_MAX_RANK + 1];
     int64_t from, to; /* elements: where the piece begins */
     float fill;
 };
@@ -189,7 +190,7 @@ static void add_table(cu_move *m, cu_tables *t, int64_t dim, int64_t to)
 
 typedef struct cu_moves {
     int n;
-    cu_move m[TG_OP_MAX_SRC];
+    cu_move m[TGI_OP_MAX_SRC];
     cu_tables tables;
 } cu_moves;
 
@@ -202,9 +203,9 @@ static cu_move *next_move(cu_moves *all, int src, int dst)
     return m;
 }
 
-typedef int (*cu_moves_fn)(const tg_op_ctx *ctx, cu_moves *all);
+typedef int (*cu_moves_fn)(const tgi_op_ctx *ctx, cu_moves *all);
 
-static int moves_copy(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_copy(const tgi_op_ctx *ctx, cu_moves *all)
 {
     if (cu_count(&ctx->src[0]) != cu_count(&ctx->dst[0]) || ctx->n_dst != 1)
         return 0;
@@ -212,10 +213,10 @@ static int moves_copy(const tg_op_ctx *ctx, cu_moves *all)
     return 1;
 }
 
-static int moves_transpose(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_transpose(const tgi_op_ctx *ctx, cu_moves *all)
 {
-    const tg_desc *d = &ctx->dst[0];
-    int64_t from[TG_MAX_RANK], to[TG_MAX_RANK];
+    const tgi_desc *d = &ctx->dst[0];
+    int64_t from[TGI_MAX_RANK], to[TGI_MAX_RANK];
     cu_move *m = next_move(all, 0, 0);
     tgi_dense_strides(&ctx->src[0], from);
     tgi_dense_strides(d, to);
@@ -224,10 +225,10 @@ static int moves_transpose(const tg_op_ctx *ctx, cu_moves *all)
     return 1;
 }
 
-static int moves_expand(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_expand(const tgi_op_ctx *ctx, cu_moves *all)
 {
-    const tg_desc *s = &ctx->src[0], *d = &ctx->dst[0];
-    int64_t from[TG_MAX_RANK], to[TG_MAX_RANK];
+    const tgi_desc *s = &ctx->src[0], *d = &ctx->dst[0];
+    int64_t from[TGI_MAX_RANK], to[TGI_MAX_RANK];
     cu_move *m = next_move(all, 0, 0);
     tgi_dense_strides(s, from);
     tgi_dense_strides(d, to);
@@ -238,10 +239,10 @@ static int moves_expand(const tg_op_ctx *ctx, cu_moves *all)
     return 1;
 }
 
-static int moves_slice(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_slice(const tgi_op_ctx *ctx, cu_moves *all)
 {
-    const tg_desc *d = &ctx->dst[0];
-    int64_t from[TG_MAX_RANK], to[TG_MAX_RANK];
+    const tgi_desc *d = &ctx->dst[0];
+    int64_t from[TGI_MAX_RANK], to[TGI_MAX_RANK];
     cu_move *m = next_move(all, 0, 0);
     tgi_slice s;
     if (tgi_slice_map(ctx, &s, NULL) != TG_OK)
@@ -259,15 +260,15 @@ static int moves_slice(const tg_op_ctx *ctx, cu_moves *all)
 }
 
 /* All of `part` from place `first` of `whole` on, one after the other along `axis`. */
-static void add_part(cu_move *m, const tg_desc *part, const int64_t *from, const int64_t *to)
+static void add_part(cu_move *m, const tgi_desc *part, const int64_t *from, const int64_t *to)
 {
     for (int k = 0; k < part->rank; k++)
         add_axis(m, part->dim[k], from[k], to[k]);
 }
 
-static int moves_concat(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_concat(const tgi_op_ctx *ctx, cu_moves *all)
 {
-    int64_t from[TG_MAX_RANK], to[TG_MAX_RANK], first = 0;
+    int64_t from[TGI_MAX_RANK], to[TGI_MAX_RANK], first = 0;
     int axis;
     if (tgi_axis(((const axis_attrs *)ctx->attrs)->axis, ctx->dst[0].rank, &axis, NULL) !=
         TG_OK)
@@ -283,9 +284,9 @@ static int moves_concat(const tg_op_ctx *ctx, cu_moves *all)
     return 1;
 }
 
-static int moves_split(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_split(const tgi_op_ctx *ctx, cu_moves *all)
 {
-    int64_t from[TG_MAX_RANK], to[TG_MAX_RANK], n[TG_OP_MAX_DST], first = 0;
+    int64_t from[TGI_MAX_RANK], to[TGI_MAX_RANK], n[TGI_OP_MAX_DST], first = 0;
     int axis;
     if (tgi_split_pieces(ctx, &axis, n, NULL) != TG_OK)
         return 0;
@@ -300,16 +301,16 @@ static int moves_split(const tg_op_ctx *ctx, cu_moves *all)
     return 1;
 }
 
-static int moves_tile(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_tile(const tgi_op_ctx *ctx, cu_moves *all)
 {
-    const tg_desc *s = &ctx->src[0], *d = &ctx->dst[0];
-    int64_t from[TG_MAX_RANK], to[TG_MAX_RANK];
+    const tgi_desc *s = &ctx->src[0], *d = &ctx->dst[0];
+    int64_t from[TGI_MAX_RANK], to[TGI_MAX_RANK];
     cu_move *m = next_move(all, 0, 0);
     tgi_dense_strides(s, from);
     tgi_dense_strides(d, to);
     for (int k = 0; k < d->rank; k++) {
         if (s->dim[k] != 1 && s->dim[k] != d->dim[k]) {
-            if (m->n + 2 > TG_MAX_RANK)
+            if (m->n + 2 > TGI_MAX_RANK)
                 return 0;
             add_axis(m, d->dim[k] / s->dim[k], 0, to[k] * s->dim[k]);
         }
@@ -319,10 +320,10 @@ static int moves_tile(const tg_op_ctx *ctx, cu_moves *all)
     return 1;
 }
 
-static int moves_pad(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_pad(const tgi_op_ctx *ctx, cu_moves *all)
 {
-    const tg_desc *s = &ctx->src[0], *d = &ctx->dst[0];
-    int64_t from[TG_MAX_RANK], to[TG_MAX_RANK];
+    const tgi_desc *s = &ctx->src[0], *d = &ctx->dst[0];
+    int64_t from[TGI_MAX_RANK], to[TGI_MAX_RANK];
     cu_move *m = next_move(all, 0, 0);
     tgi_pad p;
     if (tgi_pad_map(ctx, &p, NULL) != TG_OK)
@@ -344,11 +345,11 @@ static int moves_pad(const tg_op_ctx *ctx, cu_moves *all)
     return 1;
 }
 
-static int moves_gather(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_gather(const tgi_op_ctx *ctx, cu_moves *all)
 {
-    const tg_desc *s = &ctx->src[0];
-    const tg_const *list = tgi_const(ctx, 1);
-    int64_t from[TG_MAX_RANK], outer = 1, inner = 1;
+    const tgi_desc *s = &ctx->src[0];
+    const tgi_constant *list = tgi_const(ctx, 1);
+    int64_t from[TGI_MAX_RANK], outer = 1, inner = 1;
     cu_move *m = next_move(all, 0, 0);
     int axis;
     if (!list ||
@@ -372,11 +373,11 @@ static int moves_gather(const tg_op_ctx *ctx, cu_moves *all)
 }
 
 /* b x b pixels of channels that belong together: six axes, two of them of the blocks. */
-static int moves_shuffle(const tg_op_ctx *ctx, cu_moves *all, int to_space)
+static int moves_shuffle(const tgi_op_ctx *ctx, cu_moves *all, int to_space)
 {
     const d2s_attrs *a = (const d2s_attrs *)ctx->attrs;
-    const tg_desc *big = to_space ? &ctx->dst[0] : &ctx->src[0];
-    const tg_desc *small = to_space ? &ctx->src[0] : &ctx->dst[0];
+    const tgi_desc *big = to_space ? &ctx->dst[0] : &ctx->src[0];
+    const tgi_desc *small = to_space ? &ctx->src[0] : &ctx->dst[0];
     const int64_t b = a->blocksize, c = big->dim[1], h = small->dim[2], w = small->dim[3];
     const int64_t hw = h * w, W = w * b;
     const int crd = to_space && a->mode != 0; /* SpaceToDepth has DCR alone */
@@ -392,19 +393,19 @@ static int moves_shuffle(const tg_op_ctx *ctx, cu_moves *all, int to_space)
     return 1;
 }
 
-static int moves_depth_to_space(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_depth_to_space(const tgi_op_ctx *ctx, cu_moves *all)
 {
     return moves_shuffle(ctx, all, 1);
 }
 
-static int moves_space_to_depth(const tg_op_ctx *ctx, cu_moves *all)
+static int moves_space_to_depth(const tgi_op_ctx *ctx, cu_moves *all)
 {
     return moves_shuffle(ctx, all, 0);
 }
 
 /* ---- Packing and launching --------------------------------------------------------------- */
 
-static int make_moves(cu_moves_fn fn, const tg_op_ctx *ctx, int64_t *tables, cu_moves *all)
+static int make_moves(cu_moves_fn fn, const tgi_op_ctx *ctx, int64_t *tables, cu_moves *all)
 {
     memset(all, 0, sizeof *all);
     all->tables.at = tables;
@@ -421,14 +422,14 @@ static uint32_t moved_bits(const cu_moves *all)
 }
 
 template <class T>
-static int accepts_moves(cu_moves_fn fn, const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_moves(cu_moves_fn fn, const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     cu_moves all;
     return cu_flat_accepts(ctx, lay, CU_ALL_INTEGERS) && make_moves(fn, ctx, NULL, &all) &&
            cu_flat_const_exact<T>(ctx, moved_bits(&all));
 }
 
-template <class T> static size_t moves_bytes(cu_moves_fn fn, const tg_op_ctx *ctx)
+template <class T> static size_t moves_bytes(cu_moves_fn fn, const tgi_op_ctx *ctx)
 {
     cu_moves all;
     make_moves(fn, ctx, NULL, &all);
@@ -436,7 +437,7 @@ template <class T> static size_t moves_bytes(cu_moves_fn fn, const tg_op_ctx *ct
            (size_t)all.tables.n * sizeof(int64_t);
 }
 
-template <class T> static void pack_moves(cu_moves_fn fn, const tg_op_ctx *ctx, void *dst)
+template <class T> static void pack_moves(cu_moves_fn fn, const tgi_op_ctx *ctx, void *dst)
 {
     cu_moves all;
     make_moves(fn, ctx, NULL, &all);
@@ -483,7 +484,7 @@ template <class T> static void put_move(const cu_flat *f, const cu_move *m)
     cu_launch(f->call, kernel, cu_flat_grid(n, CU_FLAT_THREADS), dim3(CU_FLAT_THREADS), 0, a);
 }
 
-template <class T> static void run_moves(cu_moves_fn fn, const tg_call *call)
+template <class T> static void run_moves(cu_moves_fn fn, const tgi_call *call)
 {
     cu_moves all;
     cu_flat f;
@@ -497,21 +498,21 @@ template <class T> static void run_moves(cu_moves_fn fn, const tg_call *call)
 
 #define CU_MOVES(symbol, op, fn)                                                               \
     template <class T>                                                                         \
-    static int accepts_##symbol(const tg_op_ctx *ctx, const tg_layout_hint *lay)               \
+    static int accepts_##symbol(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)             \
     {                                                                                          \
         return accepts_moves<T>(fn, ctx, lay);                                                 \
     }                                                                                          \
     template <class T>                                                                         \
-    static size_t bytes_##symbol(const tg_op_ctx *ctx, const tg_layout_hint *)                 \
+    static size_t bytes_##symbol(const tgi_op_ctx *ctx, const tgi_layout_hint *)               \
     {                                                                                          \
         return moves_bytes<T>(fn, ctx);                                                        \
     }                                                                                          \
     template <class T>                                                                         \
-    static void pack_##symbol(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)         \
+    static void pack_##symbol(const tgi_op_ctx *ctx, const tgi_layout_hint *, void *dst)       \
     {                                                                                          \
         pack_moves<T>(fn, ctx, dst);                                                           \
     }                                                                                          \
-    template <class T> static void run_##symbol(const tg_call *call)                           \
+    template <class T> static void run_##symbol(const tgi_call *call)                          \
     {                                                                                          \
         run_moves<T>(fn, call);                                                                \
     }                                                                                          \

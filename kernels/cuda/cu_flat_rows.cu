@@ -152,11 +152,11 @@ struct cu_row_plan {
     int kind;
     unsigned bits;
     float epsilon;
-    int scale, shift;             /* inputs, or -1 */
-    int64_t side[2][TG_MAX_RANK]; /* their strides along the data's axes */
+    int scale, shift;              /* inputs, or -1 */
+    int64_t side[2][TGI_MAX_RANK]; /* their strides along the data's axes */
 };
 
-typedef int (*cu_row_plan_fn)(const tg_op_ctx *ctx, cu_row_plan *p);
+typedef int (*cu_row_plan_fn)(const tgi_op_ctx *ctx, cu_row_plan *p);
 
 static void no_sides(cu_row_plan *p, int kind)
 {
@@ -166,10 +166,10 @@ static void no_sides(cu_row_plan *p, int kind)
 }
 
 /* Input j, which broadcasts to the data, as side s. */
-static void side_of(const tg_op_ctx *ctx, cu_row_plan *p, int s, int j)
+static void side_of(const tgi_op_ctx *ctx, cu_row_plan *p, int s, int j)
 {
-    int64_t dense[TG_MAX_RANK];
-    const tg_desc *d = &ctx->src[0], *in = &ctx->src[j];
+    int64_t dense[TGI_MAX_RANK];
+    const tgi_desc *d = &ctx->src[0], *in = &ctx->src[j];
     if (!tgi_given(ctx, j))
         return;
     *(s ? &p->shift : &p->scale) = j;
@@ -178,7 +178,7 @@ static void side_of(const tg_op_ctx *ctx, cu_row_plan *p, int s, int j)
         p->side[s][d->rank - in->rank + k] = in->dim[k] == 1 ? 0 : dense[k];
 }
 
-static int plan_softmax(const tg_op_ctx *ctx, cu_row_plan *p, int kind)
+static int plan_softmax(const tgi_op_ctx *ctx, cu_row_plan *p, int kind)
 {
     int64_t outer, n, inner;
     int axis;
@@ -189,20 +189,20 @@ static int plan_softmax(const tg_op_ctx *ctx, cu_row_plan *p, int kind)
         p->bits |= k == axis || ctx->opset < 13 ? 1u << k : 0;
     return 1;
 }
-static int plan_soft(const tg_op_ctx *ctx, cu_row_plan *p)
+static int plan_soft(const tgi_op_ctx *ctx, cu_row_plan *p)
 {
     return plan_softmax(ctx, p, CU_SOFT);
 }
-static int plan_log(const tg_op_ctx *ctx, cu_row_plan *p)
+static int plan_log(const tgi_op_ctx *ctx, cu_row_plan *p)
 {
     return plan_softmax(ctx, p, CU_LOG_SOFT);
 }
-static int plan_hard(const tg_op_ctx *ctx, cu_row_plan *p)
+static int plan_hard(const tgi_op_ctx *ctx, cu_row_plan *p)
 {
     return plan_softmax(ctx, p, CU_HARD);
 }
 
-static int plan_lp(const tg_op_ctx *ctx, cu_row_plan *p)
+static int plan_lp(const tgi_op_ctx *ctx, cu_row_plan *p)
 {
     const lp_norm_attrs *a = (const lp_norm_attrs *)ctx->attrs;
     int axis;
@@ -213,7 +213,7 @@ static int plan_lp(const tg_op_ctx *ctx, cu_row_plan *p)
     return 1;
 }
 
-static int plan_axis_norm(const tg_op_ctx *ctx, cu_row_plan *p, int kind)
+static int plan_axis_norm(const tgi_op_ctx *ctx, cu_row_plan *p, int kind)
 {
     const layer_norm_attrs *a = (const layer_norm_attrs *)ctx->attrs;
     int axis;
@@ -227,16 +227,16 @@ static int plan_axis_norm(const tg_op_ctx *ctx, cu_row_plan *p, int kind)
     side_of(ctx, p, 1, 2);
     return 1;
 }
-static int plan_layer(const tg_op_ctx *ctx, cu_row_plan *p)
+static int plan_layer(const tgi_op_ctx *ctx, cu_row_plan *p)
 {
     return plan_axis_norm(ctx, p, CU_CENTRE);
 }
-static int plan_rms(const tg_op_ctx *ctx, cu_row_plan *p)
+static int plan_rms(const tgi_op_ctx *ctx, cu_row_plan *p)
 {
     return plan_axis_norm(ctx, p, CU_SCALE);
 }
 
-static int plan_mvn(const tg_op_ctx *ctx, cu_row_plan *p)
+static int plan_mvn(const tgi_op_ctx *ctx, cu_row_plan *p)
 {
     no_sides(p, CU_MVN);
     return tgi_mvn_axes(ctx, &p->bits, NULL) == TG_OK;
@@ -249,7 +249,7 @@ static void channel_side(cu_row_plan *p, int s, int j)
     p->side[s][1] = 1;
 }
 
-static int plan_instance(const tg_op_ctx *ctx, cu_row_plan *p)
+static int plan_instance(const tgi_op_ctx *ctx, cu_row_plan *p)
 {
     no_sides(p, CU_CENTRE);
     p->epsilon = ((const instance_norm_attrs *)ctx->attrs)->epsilon;
@@ -261,11 +261,11 @@ static int plan_instance(const tg_op_ctx *ctx, cu_row_plan *p)
 }
 
 /* The data's axes with a stride in the data and in both sides. */
-static void walks_of(const tg_op_ctx *ctx, const cu_row_plan *p, cu_walk<3> *outer,
+static void walks_of(const tgi_op_ctx *ctx, const cu_row_plan *p, cu_walk<3> *outer,
                      cu_walk<3> *inner)
 {
-    const tg_desc *d = &ctx->src[0];
-    int64_t dense[TG_MAX_RANK];
+    const tgi_desc *d = &ctx->src[0];
+    int64_t dense[TGI_MAX_RANK];
     tgi_dense_strides(d, dense);
     cu_walk_begin(outer);
     cu_walk_begin(inner);
@@ -280,7 +280,7 @@ static uint32_t sides_of(const cu_row_plan *p)
     return 1u | (p->scale < 0 ? 0 : 1u << p->scale) | (p->shift < 0 ? 0 : 1u << p->shift);
 }
 
-static int accepts_rows(cu_row_plan_fn fn, const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_rows(cu_row_plan_fn fn, const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     cu_row_plan p;
     return cu_flat_accepts(ctx, lay) && !ctx->const_src[0] && ctx->n_dst <= 3 && fn(ctx, &p);
@@ -292,7 +292,7 @@ static int team_of(const cu_row_args *a)
     return cu_team_of(a->rows.n, last < 0 ? 0 : a->outer.stride[0][last]);
 }
 
-template <class T> static void run_rows(cu_row_plan_fn fn, const tg_call *call)
+template <class T> static void run_rows(cu_row_plan_fn fn, const tgi_call *call)
 {
     cu_row_plan p;
     cu_flat f;
@@ -322,24 +322,24 @@ template <class T> static void run_rows(cu_row_plan_fn fn, const tg_call *call)
 
 #define CU_ROWS(symbol, op, fn)                                                                \
     template <class T>                                                                         \
-    static int accepts_##symbol(const tg_op_ctx *ctx, const tg_layout_hint *lay)               \
+    static int accepts_##symbol(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)             \
     {                                                                                          \
         return accepts_rows(fn, ctx, lay);                                                     \
     }                                                                                          \
     template <class T>                                                                         \
-    static size_t bytes_##symbol(const tg_op_ctx *ctx, const tg_layout_hint *)                 \
+    static size_t bytes_##symbol(const tgi_op_ctx *ctx, const tgi_layout_hint *)               \
     {                                                                                          \
         cu_row_plan p;                                                                         \
         return fn(ctx, &p) ? cu_flat_const_bytes<float>(ctx, sides_of(&p)) : 0;                \
     }                                                                                          \
     template <class T>                                                                         \
-    static void pack_##symbol(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)         \
+    static void pack_##symbol(const tgi_op_ctx *ctx, const tgi_layout_hint *, void *dst)       \
     {                                                                                          \
         cu_row_plan p;                                                                         \
         if (fn(ctx, &p))                                                                       \
             cu_flat_const_pack<float>(ctx, sides_of(&p), dst);                                 \
     }                                                                                          \
-    template <class T> static void run_##symbol(const tg_call *call)                           \
+    template <class T> static void run_##symbol(const tgi_call *call)                          \
     {                                                                                          \
         run_rows<T>(fn, call);                                                                 \
     }                                                                                          \
@@ -430,10 +430,10 @@ template <class T, int TEAM> CU_KERNEL(cu_flat_reduce, cu_reduce_args, CU_FLAT_T
 }
 
 template <class T>
-static void reduce_axes(const tg_call *call, unsigned bits, int kind, int64_t last)
+static void reduce_axes(const tgi_call *call, unsigned bits, int kind, int64_t last)
 {
-    const tg_desc *d = &call->ctx->src[0];
-    int64_t dense[TG_MAX_RANK];
+    const tgi_desc *d = &call->ctx->src[0];
+    int64_t dense[TGI_MAX_RANK];
     cu_flat f;
     cu_reduce_args a;
     memset(&a, 0, sizeof a);
@@ -456,14 +456,14 @@ static void reduce_axes(const tg_call *call, unsigned bits, int kind, int64_t la
     cu_flat_end<T>(&f);
 }
 
-static int accepts_reduce(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_reduce(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     unsigned bits;
     return cu_flat_accepts(ctx, lay) && !ctx->const_src[0] && tgi_given(ctx, 0) &&
            tgi_reduce_axes(ctx, &bits, NULL) == TG_OK;
 }
 
-template <class T, int KIND> static void run_reduce(const tg_call *call)
+template <class T, int KIND> static void run_reduce(const tgi_call *call)
 {
     unsigned bits;
     if (tgi_reduce_axes(call->ctx, &bits, NULL) == TG_OK)
@@ -471,17 +471,17 @@ template <class T, int KIND> static void run_reduce(const tg_call *call)
 }
 
 #define CU_FLAT_REDUCE_OF(suffix, T, symbol, op, kind)                                         \
-    constexpr tg_variant cu_flat_##symbol##_##suffix = cu_flat_variant(                        \
+    constexpr tgi_variant cu_flat_##symbol##_##suffix = cu_flat_variant(                       \
         "cu_flat_reduce", op, accepts_reduce, NULL, NULL, run_reduce<T, kind>);
 #define CU_FLAT_REDUCE(...) CU_ELEMENTS(CU_FLAT_REDUCE_OF, __VA_ARGS__)
 CU_FOLD_LIST(CU_FLAT_REDUCE)
 
 /* The place is a number of the element type: it has to be one. */
-template <class T> static int accepts_arg(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <class T> static int accepts_arg(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     const arg_attrs *a = (const arg_attrs *)ctx->attrs;
-    tg_desc dst = ctx->dst[0];
-    tg_op_ctx numbers = *ctx;
+    tgi_desc dst = ctx->dst[0];
+    tgi_op_ctx numbers = *ctx;
     int axis;
     dst.dtype = TG_DTYPE_F32;
     numbers.dst = &dst;
@@ -490,7 +490,7 @@ template <class T> static int accepts_arg(const tg_op_ctx *ctx, const tg_layout_
            ctx->src[0].dim[axis] <= cu_counts_to<T>();
 }
 
-template <class T, int KIND> static void run_arg(const tg_call *call)
+template <class T, int KIND> static void run_arg(const tgi_call *call)
 {
     const arg_attrs *a = (const arg_attrs *)call->ctx->attrs;
     int axis;
@@ -499,7 +499,7 @@ template <class T, int KIND> static void run_arg(const tg_call *call)
 }
 
 #define CU_FLAT_ARG_OF(suffix, T, symbol, op, kind)                                            \
-    constexpr tg_variant cu_flat_##symbol##_##suffix =                                         \
+    constexpr tgi_variant cu_flat_##symbol##_##suffix =                                        \
         cu_flat_variant("cu_flat_reduce", op, accepts_arg<T>, NULL, NULL, run_arg<T, kind>);
 #define CU_FLAT_ARG(...) CU_ELEMENTS(CU_FLAT_ARG_OF, __VA_ARGS__)
 CU_FLAT_ARG(arg_max, "ArgMax", -1)

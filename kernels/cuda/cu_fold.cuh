@@ -1,7 +1,7 @@
 /* cu_fold.cuh - the reductions of family_reduce.c, number by number: what many become one by.
  * Shared by the kernels for images and for whole arrays. */
-#ifndef TG_CU_FOLD_CUH
-#define TG_CU_FOLD_CUH
+#ifndef TGI_CU_FOLD_CUH
+#define TGI_CU_FOLD_CUH
 
 #include "kernels/cuda/cu_common.cuh"
 

@@ -6,8 +6,8 @@
  * compute in float64.
  *
  * A kernel computes V numbers at once. It brings a *reader*, `read(k, v)`: operand k there. */
-#ifndef TG_CU_FORMULA_CUH
-#define TG_CU_FORMULA_CUH
+#ifndef TGI_CU_FORMULA_CUH
+#define TGI_CU_FORMULA_CUH
 
 #include "kernels/cuda/cu_epilogue.cuh"
 
@@ -15,7 +15,7 @@ extern "C" {
 #include "kernels/ops/op_shared.h"
 }
 
-/* What is not a step of an epilogue (tg_epi_kind is below 100). */
+/* What is not a step of an epilogue (tgi_epi_kind is below 100). */
 enum cu_formula_kind {
     CU_ACOS = 100,
     CU_ACOSH,
@@ -232,9 +232,9 @@ struct cu_step_formula {
     {
         float other[V];
         read(0, v);
-        if (kind == TG_EPI_KEEP)
+        if (kind == TGI_EPI_KEEP)
             return;
-        if (kind < TG_EPI_KEEP && kind != TG_EPI_PRELU) {
+        if (kind < TGI_EPI_KEEP && kind != TGI_EPI_PRELU) {
 #pragma unroll
             for (int i = 0; i < V; i++)
                 other[i] = a;
@@ -326,7 +326,7 @@ typedef enum cu_params {
 typedef enum cu_row_integers { CU_I_NONE, CU_I_CHOSEN, CU_I_BITS } cu_row_integers;
 
 typedef struct cu_row {
-    int kind;     /* tg_epi_kind or cu_formula_kind */
+    int kind;     /* tgi_epi_kind or cu_formula_kind */
     int operands; /* 0: as many as there are */
     int lead;     /* 1: opset < 7 has `axis` and `broadcast`; 2: PRelu's slope of rank 1 */
     cu_params params;
@@ -337,10 +337,10 @@ typedef struct cu_row {
     static constexpr cu_row cu_row_##name = {kind, operands, lead, params, CU_I_NONE};
 #define CU_ROW_I(name, kind, operands, lead, params, integers)                                 \
     static constexpr cu_row cu_row_##name = {kind, operands, lead, params, integers};
-CU_ROW(Abs, TG_EPI_ABS, 1, 0, CU_P_NONE)
+CU_ROW(Abs, TGI_EPI_ABS, 1, 0, CU_P_NONE)
 CU_ROW(Acos, CU_ACOS, 1, 0, CU_P_NONE)
 CU_ROW(Acosh, CU_ACOSH, 1, 0, CU_P_NONE)
-CU_ROW(Add, TG_EPI_ADD, 2, 1, CU_P_NONE)
+CU_ROW(Add, TGI_EPI_ADD, 2, 1, CU_P_NONE)
 CU_ROW_I(And, CU_AND, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Asin, CU_ASIN, 1, 0, CU_P_NONE)
 CU_ROW(Asinh, CU_ASINH, 1, 0, CU_P_NONE)
@@ -354,67 +354,67 @@ CU_ROW_I(Cast, CU_CAST, 1, 0, CU_P_TYPE, CU_I_CHOSEN)
 CU_ROW_I(CastLike, CU_CAST, 1, 0, CU_P_TYPE, CU_I_CHOSEN)
 CU_ROW(Ceil, CU_CEIL, 1, 0, CU_P_NONE)
 CU_ROW(Celu, CU_CELU, 1, 0, CU_P_UNARY)
-CU_ROW_I(Clip, TG_EPI_CLIP, 1, 0, CU_P_CLIP, CU_I_CHOSEN)
+CU_ROW_I(Clip, TGI_EPI_CLIP, 1, 0, CU_P_CLIP, CU_I_CHOSEN)
 CU_ROW(Cos, CU_COS, 1, 0, CU_P_NONE)
 CU_ROW(Cosh, CU_COSH, 1, 0, CU_P_NONE)
-CU_ROW(Div, TG_EPI_DIV, 2, 1, CU_P_NONE)
-CU_ROW(Dropout, TG_EPI_KEEP, 1, 0, CU_P_NONE)
-CU_ROW(Elu, TG_EPI_ELU, 1, 0, CU_P_ALPHA)
+CU_ROW(Div, TGI_EPI_DIV, 2, 1, CU_P_NONE)
+CU_ROW(Dropout, TGI_EPI_KEEP, 1, 0, CU_P_NONE)
+CU_ROW(Elu, TGI_EPI_ELU, 1, 0, CU_P_ALPHA)
 CU_ROW_I(Equal, CU_EQUAL, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Erf, CU_ERF, 1, 0, CU_P_NONE)
-CU_ROW(Exp, TG_EPI_EXP, 1, 0, CU_P_NONE)
+CU_ROW(Exp, TGI_EPI_EXP, 1, 0, CU_P_NONE)
 CU_ROW(Floor, CU_FLOOR, 1, 0, CU_P_NONE)
 CU_ROW(Gelu, CU_GELU, 1, 0, CU_P_UNARY)
 CU_ROW_I(Greater, CU_GREATER, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW_I(GreaterOrEqual, CU_GREATER_EQUAL, 2, 1, CU_P_NONE, CU_I_CHOSEN)
-CU_ROW(HardSigmoid, TG_EPI_HARDSIGMOID, 1, 0, CU_P_ALPHA)
-CU_ROW(HardSwish, TG_EPI_HARDSWISH, 1, 0, CU_P_SIXTH)
-CU_ROW_I(Identity, TG_EPI_KEEP, 1, 0, CU_P_NONE, CU_I_CHOSEN)
+CU_ROW(HardSigmoid, TGI_EPI_HARDSIGMOID, 1, 0, CU_P_ALPHA)
+CU_ROW(HardSwish, TGI_EPI_HARDSWISH, 1, 0, CU_P_SIXTH)
+CU_ROW_I(Identity, TGI_EPI_KEEP, 1, 0, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(IsInf, CU_IS_INF, 1, 0, CU_P_UNARY)
 CU_ROW(IsNaN, CU_IS_NAN, 1, 0, CU_P_NONE)
-CU_ROW(LeakyRelu, TG_EPI_LEAKY, 1, 0, CU_P_ALPHA)
+CU_ROW(LeakyRelu, TGI_EPI_LEAKY, 1, 0, CU_P_ALPHA)
 CU_ROW_I(Less, CU_LESS, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW_I(LessOrEqual, CU_LESS_EQUAL, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Log, CU_LOG, 1, 0, CU_P_NONE)
-CU_ROW_I(Max, TG_EPI_MAX, 0, 0, CU_P_NONE, CU_I_CHOSEN)
+CU_ROW_I(Max, TGI_EPI_MAX, 0, 0, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Mean, CU_MEAN, 0, 0, CU_P_NONE)
-CU_ROW_I(Min, TG_EPI_MIN, 0, 0, CU_P_NONE, CU_I_CHOSEN)
+CU_ROW_I(Min, TGI_EPI_MIN, 0, 0, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW(Mish, CU_MISH, 1, 0, CU_P_NONE)
 CU_ROW(Mod, CU_MOD, 2, 0, CU_P_MOD)
-CU_ROW(Mul, TG_EPI_MUL, 2, 1, CU_P_NONE)
-CU_ROW(Neg, TG_EPI_NEG, 1, 0, CU_P_NONE)
+CU_ROW(Mul, TGI_EPI_MUL, 2, 1, CU_P_NONE)
+CU_ROW(Neg, TGI_EPI_NEG, 1, 0, CU_P_NONE)
 CU_ROW_I(Not, CU_NOT, 1, 0, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW_I(Or, CU_OR, 2, 1, CU_P_NONE, CU_I_CHOSEN)
-CU_ROW(PRelu, TG_EPI_PRELU, 2, 2, CU_P_NONE)
+CU_ROW(PRelu, TGI_EPI_PRELU, 2, 2, CU_P_NONE)
 CU_ROW(Pow, CU_POW, 2, 1, CU_P_NONE)
 CU_ROW(Reciprocal, CU_RECIPROCAL, 1, 0, CU_P_NONE)
-CU_ROW(Relu, TG_EPI_RELU, 1, 0, CU_P_NONE)
+CU_ROW(Relu, TGI_EPI_RELU, 1, 0, CU_P_NONE)
 CU_ROW(Round, CU_ROUND, 1, 0, CU_P_NONE)
 CU_ROW(Selu, CU_SELU, 1, 0, CU_P_UNARY)
 CU_ROW(Shrink, CU_SHRINK, 1, 0, CU_P_UNARY)
-CU_ROW(Sigmoid, TG_EPI_SIGMOID, 1, 0, CU_P_NONE)
+CU_ROW(Sigmoid, TGI_EPI_SIGMOID, 1, 0, CU_P_NONE)
 CU_ROW(Sign, CU_SIGN, 1, 0, CU_P_NONE)
 CU_ROW(Sin, CU_SIN, 1, 0, CU_P_NONE)
 CU_ROW(Sinh, CU_SINH, 1, 0, CU_P_NONE)
 CU_ROW(Softplus, CU_SOFTPLUS, 1, 0, CU_P_NONE)
 CU_ROW(Softsign, CU_SOFTSIGN, 1, 0, CU_P_NONE)
-CU_ROW(Sqrt, TG_EPI_SQRT, 1, 0, CU_P_NONE)
-CU_ROW(Sub, TG_EPI_SUB, 2, 1, CU_P_NONE)
-CU_ROW(Sum, TG_EPI_ADD, 0, 0, CU_P_NONE)
+CU_ROW(Sqrt, TGI_EPI_SQRT, 1, 0, CU_P_NONE)
+CU_ROW(Sub, TGI_EPI_SUB, 2, 1, CU_P_NONE)
+CU_ROW(Sum, TGI_EPI_ADD, 0, 0, CU_P_NONE)
 CU_ROW(Swish, CU_SWISH, 1, 0, CU_P_UNARY)
 CU_ROW(Tan, CU_TAN, 1, 0, CU_P_NONE)
-CU_ROW(Tanh, TG_EPI_TANH, 1, 0, CU_P_NONE)
+CU_ROW(Tanh, TGI_EPI_TANH, 1, 0, CU_P_NONE)
 CU_ROW(ThresholdedRelu, CU_THRESHOLD, 1, 0, CU_P_UNARY)
 CU_ROW_I(Where, CU_WHERE, 3, 0, CU_P_NONE, CU_I_CHOSEN)
 CU_ROW_I(Xor, CU_XOR, 2, 1, CU_P_NONE, CU_I_CHOSEN)
 
-inline int cu_operands_of(const cu_row *r, const tg_op_ctx *ctx)
+inline int cu_operands_of(const cu_row *r, const tgi_op_ctx *ctx)
 {
     return r->operands ? r->operands : ctx->n_src;
 }
 
 /* The axis of the result where input i begins. */
-inline int cu_lead_of(const cu_row *r, const tg_op_ctx *ctx, int i)
+inline int cu_lead_of(const cu_row *r, const tgi_op_ctx *ctx, int i)
 {
     const int end = ctx->dst[0].rank - ctx->src[i].rank;
     const int lead = r->lead == 1 ? tgi_binary_lead(ctx) : -1;
@@ -425,15 +425,15 @@ inline int cu_lead_of(const cu_row *r, const tg_op_ctx *ctx, int i)
 
 /* ---- Host: parameters -------------------------------------------------------------------- */
 
-inline void cu_clip_bounds(const tg_op_ctx *ctx, float *a, float *b)
+inline void cu_clip_bounds(const tgi_op_ctx *ctx, float *a, float *b)
 {
     const clip_attrs *c = (const clip_attrs *)ctx->attrs;
-    const tg_const *low = tgi_const(ctx, 1), *high = tgi_const(ctx, 2);
+    const tgi_constant *low = tgi_const(ctx, 1), *high = tgi_const(ctx, 2);
     *a = ctx->opset < 11 ? c->min : low ? (float)tgi_num_at(low, 0) : -INFINITY;
     *b = ctx->opset < 11 ? c->max : high ? (float)tgi_num_at(high, 0) : INFINITY;
 }
 
-inline void cu_params_of(const cu_row *r, const tg_op_ctx *ctx, float *a, float *b,
+inline void cu_params_of(const cu_row *r, const tgi_op_ctx *ctx, float *a, float *b,
                          int32_t *mode)
 {
     const alpha_attrs *al = (const alpha_attrs *)ctx->attrs;
@@ -474,16 +474,16 @@ inline void cu_params_of(const cu_row *r, const tg_op_ctx *ctx, float *a, float 
 }
 
 /* A cast between floats is a copy. */
-inline int cu_kind_of(const cu_row *r, const tg_op_ctx *ctx)
+inline int cu_kind_of(const cu_row *r, const tgi_op_ctx *ctx)
 {
-    return r->kind == CU_CAST && tgi_dtype_is_float(ctx->dst[0].dtype) ? (int)TG_EPI_KEEP
+    return r->kind == CU_CAST && tgi_dtype_is_float(ctx->dst[0].dtype) ? (int)TGI_EPI_KEEP
                                                                        : r->kind;
 }
 
 /* ---- Host: one of the three, ready ------------------------------------------------------- */
 
 /* What run(cu_step_formula or its like) is called with. */
-template <class Run> inline void cu_formula_of(const cu_row *r, const tg_op_ctx *ctx, Run run)
+template <class Run> inline void cu_formula_of(const cu_row *r, const tgi_op_ctx *ctx, Run run)
 {
     float a, b;
     int32_t mode;

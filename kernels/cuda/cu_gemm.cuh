@@ -25,8 +25,8 @@
  * launch's extents so that few are wasted, times one tile of channels.
  *
  * Another order of K, by patches of pixels, is cu_patch.cuh; it shares all but places. */
-#ifndef TG_CU_GEMM_CUH
-#define TG_CU_GEMM_CUH
+#ifndef TGI_CU_GEMM_CUH
+#define TGI_CU_GEMM_CUH
 
 #include "kernels/cuda/cu_conv.cuh"
 #include "kernels/cuda/cu_mma.cuh"
@@ -79,7 +79,7 @@ struct cu_gemm_plan {
     int64_t sets, merged; /* groups in one set */
     int64_t phases[3];
     int n_seg;
-    int64_t seg_c[TG_MAX_SEG];
+    int64_t seg_c[TGI_MAX_SEG];
     int kstep, bn;
 };
 
@@ -177,7 +177,7 @@ inline int cu_gemm_aligned(const cu_gemm_plan *p)
 
 /* 0: this convolution is not for products of matrices. `lanes`: of a place at most. `bn` is
  * chosen by the caller after. */
-inline int cu_gemm_plan_of(const tg_op_ctx *ctx, const int64_t *seg_c, int n_seg,
+inline int cu_gemm_plan_of(const tgi_op_ctx *ctx, const int64_t *seg_c, int n_seg,
                            int transposed, int lanes, cu_gemm_plan *p)
 {
     memset(p, 0, sizeof *p);
@@ -246,7 +246,7 @@ inline double cu_gemm_waste(const cu_gemm_plan *p)
 /* K: kernels' order of weights: K::weight type, K::at(bn, k, n) the place of value k of a
  * step, channel n of a tile, in a block. */
 template <class K>
-inline void cu_gemm_pack_set(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64_t set,
+inline void cu_gemm_pack_set(const cu_gemm_plan *p, const tgi_op_ctx *ctx, int64_t set,
                              int4 *places, typename K::weight *weights)
 {
     const cu_conv_weights w = {ctx->const_src[1]->data, &p->g, p->transposed};
@@ -271,7 +271,7 @@ inline void cu_gemm_pack_set(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64_
 }
 
 /* Channel tile t of a set: what it writes, and its bias. */
-inline void cu_gemm_pack_tile(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64_t set,
+inline void cu_gemm_pack_tile(const cu_gemm_plan *p, const tgi_op_ctx *ctx, int64_t set,
                               int64_t t, cu_gemm_tile *tile, float *bias)
 {
     const int64_t n_phases = p->phases[0] * p->phases[1] * p->phases[2];
@@ -290,7 +290,7 @@ inline void cu_gemm_pack_tile(const cu_gemm_plan *p, const tg_op_ctx *ctx, int64
 }
 
 template <class K>
-inline void cu_gemm_pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
+inline void cu_gemm_pack(const cu_gemm_plan *p, const tgi_op_ctx *ctx, void *dst)
 {
     const cu_gemm_layout l = cu_gemm_layout_of(p, sizeof(typename K::weight));
     const int64_t set_tiles = cu_gemm_set_tiles(p);
@@ -316,7 +316,7 @@ inline void cu_gemm_pack(const cu_gemm_plan *p, const tg_op_ctx *ctx, void *dst)
 
 /* ---- Host: launching --------------------------------------------------------------------- */
 
-inline cu_gemm_source cu_gemm_source_of(const tg_view *v)
+inline cu_gemm_source cu_gemm_source_of(const tgi_view *v)
 {
     cu_gemm_source s;
     s.base = (const char *)v->base;
@@ -333,7 +333,7 @@ inline cu_gemm_source cu_gemm_source_of(const tg_view *v)
 }
 
 /* Views, epilogue and box of a call. `most`: of each axis, of a set's coordinates. */
-inline void cu_gemm_operands(const cu_gemm_plan *p, const tg_call *call, cu_gemm_args *a,
+inline void cu_gemm_operands(const cu_gemm_plan *p, const tgi_call *call, cu_gemm_args *a,
                              int64_t (&most)[3])
 {
     a->pool.n = a->pool.unused = 0;
@@ -345,7 +345,7 @@ inline void cu_gemm_operands(const cu_gemm_plan *p, const tg_call *call, cu_gemm
     }
     a->dst = cu_view_of(&call->dst[0]);
     for (int i = 0; i < 3; i++) {
-        const tg_range r = tgi_box_axis(&call->box, i);
+        const tgi_range r = tgi_box_axis(&call->box, i);
         const int at = call->box.rank - 3 + i;
         const int64_t longest = at < 2 ? 1 : call->most[at] < 1 ? 1 : call->most[at];
         a->lo[i] = (int32_t)r.lo;
@@ -378,7 +378,7 @@ inline dim3 cu_gemm_cover(int log, const int *widths, int n, const int64_t (&mos
 }
 
 /* Arguments of what was packed so; `most`: see cu_gemm_operands. */
-inline void cu_gemm_packed(const cu_gemm_plan *p, const tg_call *call, const cu_gemm_layout &l,
+inline void cu_gemm_packed(const cu_gemm_plan *p, const tgi_call *call, const cu_gemm_layout &l,
                            cu_gemm_args *a, int64_t (&most)[3])
 {
     const char *packed = (const char *)call->packed;
@@ -392,7 +392,7 @@ inline void cu_gemm_packed(const cu_gemm_plan *p, const tg_call *call, const cu_
 }
 
 /* Arguments, and how many blocks there are. */
-inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tg_call *call, size_t element,
+inline dim3 cu_gemm_arguments(const cu_gemm_plan *p, const tgi_call *call, size_t element,
                               cu_gemm_args *a)
 {
     static const int widths[] = {4, 3, 5, 6, 7}; /* the squarest first */

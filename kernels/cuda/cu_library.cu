@@ -94,7 +94,7 @@ static tg_status say(const cu_library *l, int e, const char *step, const char *c
     const tg_status st =
         tgi_fail(err, e == CU_LT_ALLOC_FAILED ? TG_E_NOMEM : otherwise, "%s%s%s: %s: %s",
                  step ? step : "", step ? ": " : "", l->name, call, l->status_name(e));
-    return st == TG_E_NOMEM ? tgi_err_tried(err, st, TG_DEVICE_ASKS, 0) : st;
+    return st == TG_E_NOMEM ? tgi_err_tried(err, st, TGI_DEVICE_ASKS, 0) : st;
 }
 
 static tg_status find_functions(cu_library *l, tgi_err *err)
@@ -137,7 +137,7 @@ static tg_status open_library(cu_library *l, int major, tgi_err *err)
     TGI_TRY(find_functions(l, err));
     TGI_TRY(check_version(l, major, err));
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_library(l->so);
+    tgi_emulated_library(l->so);
 #endif
     const int e = l->create(&l->handle);
     if (e != CU_LT_SUCCESS) {

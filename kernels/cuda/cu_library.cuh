@@ -17,8 +17,8 @@
  * failure.
  *
  * @source cuBLAS library reference: cublasLtMatmul, heuristics, algorithm attributes. */
-#ifndef TG_CU_LIBRARY_CUH
-#define TG_CU_LIBRARY_CUH
+#ifndef TGI_CU_LIBRARY_CUH
+#define TGI_CU_LIBRARY_CUH
 
 #include "kernels/cuda/cu_product.cuh"
 #ifdef TG_CUDA_EMULATED

@@ -10,8 +10,8 @@
  *
  * Blocks lie along rows, one grid axis for everything: block = (row, chunk of the row), thread
  * = (pixel, V channels), channels fastest, so neighbouring threads touch neighbouring bytes. */
-#ifndef TG_CU_MAP_CUH
-#define TG_CU_MAP_CUH
+#ifndef TGI_CU_MAP_CUH
+#define TGI_CU_MAP_CUH
 
 #include "kernels/cuda/cu_epilogue.cuh"
 
@@ -29,12 +29,12 @@ struct cu_shape {
 };
 
 /* `per_pixel`: threads that work on a pixel. */
-inline cu_cells cu_cells_of(const tg_call *call, int per_pixel, cu_shape *shape)
+inline cu_cells cu_cells_of(const tgi_call *call, int per_pixel, cu_shape *shape)
 {
     cu_cells c;
     int64_t most[3];
     for (int i = 0; i < 3; i++) {
-        const tg_range r = tgi_box_axis(&call->box, i);
+        const tgi_range r = tgi_box_axis(&call->box, i);
         const int at = call->box.rank - 3 + i;
         most[i] = at < 2 ? 1 : call->most[at] < 1 ? 1 : call->most[at];
         c.lo[i] = (int32_t)r.lo;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(256, 4) cu_map(const cu_map_args<F> *__restric
 
 /* ---- Host -------------------------------------------------------------------------------- */
 
-template <class F> inline void cu_map_begin(cu_map_args<F> *a, const tg_call *call)
+template <class F> inline void cu_map_begin(cu_map_args<F> *a, const tgi_call *call)
 {
     a->pool.n = a->pool.unused = 0;
     a->epi = cu_pool_epilogue(&a->pool, call);
@@ -93,7 +93,7 @@ template <class F> inline void cu_map_begin(cu_map_args<F> *a, const tg_call *ca
 
 /* Into output `dst`; all else of `a` is set. */
 template <class T, class F>
-inline void cu_map_go(cu_map_args<F> *a, const tg_call *call, int dst)
+inline void cu_map_go(cu_map_args<F> *a, const tgi_call *call, int dst)
 {
     const int lanes = cu_lanes(call->dst[dst].cb);
     void (*kernel)(const cu_map_args<F> *) = lanes == 8   ? cu_map<T, 8, F>
@@ -108,13 +108,13 @@ inline void cu_map_go(cu_map_args<F> *a, const tg_call *call, int dst)
 
 /* ---- Variants ---------------------------------------------------------------------------- */
 
-typedef int (*cu_accepts_fn)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
-typedef void (*cu_run_fn)(const tg_call *call);
+typedef int (*cu_accepts_fn)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay);
+typedef void (*cu_run_fn)(const tgi_call *call);
 
-constexpr tg_variant cu_variant(const char *name, const char *op, cu_accepts_fn accepts,
-                                cu_run_fn run)
+constexpr tgi_variant cu_variant(const char *name, const char *op, cu_accepts_fn accepts,
+                                 cu_run_fn run)
 {
-    tg_variant v = {};
+    tgi_variant v = {};
     v.name = name;
     v.op = op;
     v.accepts = accepts;
@@ -123,7 +123,7 @@ constexpr tg_variant cu_variant(const char *name, const char *op, cu_accepts_fn 
 }
 
 /* One operator that is an image of the ranks that run, its sources segments. */
-inline int cu_accepts_image(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+inline int cu_accepts_image(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return cu_fits(&ctx->src[0]) && cu_fits(&ctx->dst[0]) && lay->src_segs[0] > 0 &&
            !lay->n_doubled;
@@ -131,7 +131,7 @@ inline int cu_accepts_image(const tg_op_ctx *ctx, const tg_layout_hint *lay)
 
 /* A variant for each type of elements: cu_<symbol>_f32 and so on, declared in cu_ops.cuh. */
 #define CU_VARIANT_OF(suffix, T, symbol, name, op, accepts, run)                               \
-    constexpr tg_variant cu_##symbol##_##suffix = cu_variant(name, op, accepts, run<T>);
+    constexpr tgi_variant cu_##symbol##_##suffix = cu_variant(name, op, accepts, run<T>);
 #define CU_VARIANT(...) CU_ELEMENTS(CU_VARIANT_OF, __VA_ARGS__)
 
 #endif

@@ -410,7 +410,7 @@ factor factor_of(const cu_contract_product *p, int i, const char *at, size_t ele
 /* How a product is computed: P's numbers on tensor cores, or true float32. */
 template <class P> struct on_tensor_cores {
     typedef typename P::element element;
-    static void launch(const tg_call *call, int64_t tiles, const matmul_args &a)
+    static void launch(const tgi_call *call, int64_t tiles, const matmul_args &a)
     {
         void (*kernel)(const matmul_args *) =
             a.a.along_k
@@ -422,7 +422,7 @@ template <class P> struct on_tensor_cores {
 
 struct in_float {
     typedef float element;
-    static void launch(const tg_call *call, int64_t tiles, const matmul_args &a)
+    static void launch(const tgi_call *call, int64_t tiles, const matmul_args &a)
     {
         cu_launch(call, matmul_float, cu_flat_grid(tiles, 1), dim3(float_threads), 0, a);
     }
@@ -437,7 +437,7 @@ template <class How>
 void launch_product(const cu_flat *f, const cu_contract_product *p, const gemm_attrs *g)
 {
     typedef typename How::element T;
-    const tg_op_ctx *ctx = f->call->ctx;
+    const tgi_op_ctx *ctx = f->call->ctx;
     matmul_args a;
     memset(&a, 0, sizeof a);
     a.a = factor_of(p, 0, f->src[0], sizeof(T));
@@ -495,38 +495,38 @@ template <class T> void launch_sum(const cu_flat *f, const tgi_contraction *c)
 
 /* ---- The variants ------------------------------------------------------------------------ */
 
-const uint32_t all_inputs = (1u << TG_OP_MAX_SRC) - 1u;
+const uint32_t all_inputs = (1u << TGI_OP_MAX_SRC) - 1u;
 
-template <cu_sum_fn FN> int accepts_sum(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <cu_sum_fn FN> int accepts_sum(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_contraction c;
     return cu_flat_accepts(ctx, lay) && FN(ctx, &c, NULL) == TG_OK;
 }
 
-template <class T> int accepts_mat_mul(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <class T> int accepts_mat_mul(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return accepts_sum<tgi_mat_mul_sum>(ctx, lay);
 }
-template <class T> int accepts_gemm(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <class T> int accepts_gemm(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return accepts_sum<tgi_gemm_sum>(ctx, lay);
 }
-template <class T> int accepts_einsum(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <class T> int accepts_einsum(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return accepts_sum<tgi_einsum_sum>(ctx, lay);
 }
 
-template <class T> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
+template <class T> size_t bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *)
 {
     return cu_flat_const_bytes<T>(ctx, all_inputs);
 }
 
-template <class T> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)
+template <class T> void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *, void *dst)
 {
     cu_flat_const_pack<T>(ctx, all_inputs, dst);
 }
 
-template <class How, cu_sum_fn FN> void run_how(const tg_call *call)
+template <class How, cu_sum_fn FN> void run_how(const tgi_call *call)
 {
     typedef typename How::element T;
     tgi_contraction c;
@@ -543,32 +543,32 @@ template <class How, cu_sum_fn FN> void run_how(const tg_call *call)
     cu_flat_end<T>(&f);
 }
 
-template <class T> void run_mat_mul(const tg_call *call)
+template <class T> void run_mat_mul(const tgi_call *call)
 {
     run_how<usual<T>, tgi_mat_mul_sum>(call);
 }
-template <class T> void run_gemm(const tg_call *call)
+template <class T> void run_gemm(const tgi_call *call)
 {
     run_how<usual<T>, tgi_gemm_sum>(call);
 }
-template <class T> void run_einsum(const tg_call *call)
+template <class T> void run_einsum(const tgi_call *call)
 {
     run_how<usual<T>, tgi_einsum_sum>(call);
 }
 
 /* With --tf32: what is a product of matrices, and nothing else is rounded. */
-template <cu_sum_fn FN> int accepts_tf32(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <cu_sum_fn FN> int accepts_tf32(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_contraction c;
     cu_contract_product p;
     return accepts_sum<FN>(ctx, lay) && FN(ctx, &c, NULL) == TG_OK && cu_product_of(&c, &p);
 }
 
-template <cu_sum_fn FN> constexpr tg_variant tf32_variant(const char *op)
+template <cu_sum_fn FN> constexpr tgi_variant tf32_variant(const char *op)
 {
-    tg_variant v = cu_flat_variant("cu_matmul_tf32", op, accepts_tf32<FN>, bytes<float>,
-                                   pack<float>, run_how<on_tensor_cores<tf32s>, FN>);
-    v.kinds = TG_KIND_TF32;
+    tgi_variant v = cu_flat_variant("cu_matmul_tf32", op, accepts_tf32<FN>, bytes<float>,
+                                    pack<float>, run_how<on_tensor_cores<tf32s>, FN>);
+    v.kinds = TGI_KIND_TF32;
     return v;
 }
 
@@ -577,6 +577,6 @@ template <cu_sum_fn FN> constexpr tg_variant tf32_variant(const char *op)
 CU_FLAT_VARIANT(mat_mul, "cu_matmul", "MatMul", accepts_mat_mul, bytes, pack, run_mat_mul)
 CU_FLAT_VARIANT(gemm, "cu_matmul", "Gemm", accepts_gemm, bytes, pack, run_gemm)
 CU_FLAT_VARIANT(einsum, "cu_matmul", "Einsum", accepts_einsum, bytes, pack, run_einsum)
-constexpr tg_variant cu_mat_mul_tf32_f32 = tf32_variant<tgi_mat_mul_sum>("MatMul");
-constexpr tg_variant cu_gemm_tf32_f32 = tf32_variant<tgi_gemm_sum>("Gemm");
-constexpr tg_variant cu_einsum_tf32_f32 = tf32_variant<tgi_einsum_sum>("Einsum");
+constexpr tgi_variant cu_mat_mul_tf32_f32 = tf32_variant<tgi_mat_mul_sum>("MatMul");
+constexpr tgi_variant cu_gemm_tf32_f32 = tf32_variant<tgi_gemm_sum>("Gemm");
+constexpr tgi_variant cu_einsum_tf32_f32 = tf32_variant<tgi_einsum_sum>("Einsum");

@@ -111,7 +111,7 @@ void say_alignment(said *s, size_t element)
 }
 
 /* What Gemm adds: a number for each row, or a matrix that lies like the result. */
-int say_added(const tg_op_ctx *ctx, const gemm_attrs *g, said *s)
+int say_added(const tgi_op_ctx *ctx, const gemm_attrs *g, said *s)
 {
     cu_product_form *f = &s->form;
     int64_t along[2]; /* m, n */
@@ -128,7 +128,7 @@ int say_added(const tg_op_ctx *ctx, const gemm_attrs *g, said *s)
 }
 
 /* 0: not for the library. `g`: of a Gemm. */
-int say(const tg_op_ctx *ctx, const tgi_contraction *c, const gemm_attrs *g, tg_dtype type,
+int say(const tgi_op_ctx *ctx, const tgi_contraction *c, const gemm_attrs *g, tg_dtype type,
         said *s)
 {
     cu_contract_product p;
@@ -146,12 +146,12 @@ int say(const tg_op_ctx *ctx, const tgi_contraction *c, const gemm_attrs *g, tg_
     return 1;
 }
 
-template <cu_sum_fn FN> const gemm_attrs *gemm_of(const tg_op_ctx *ctx)
+template <cu_sum_fn FN> const gemm_attrs *gemm_of(const tgi_op_ctx *ctx)
 {
     return FN == tgi_gemm_sum ? (const gemm_attrs *)ctx->attrs : NULL;
 }
 
-template <cu_sum_fn FN> int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <cu_sum_fn FN> int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_contraction c;
     said s;
@@ -160,7 +160,7 @@ template <cu_sum_fn FN> int accepts(const tg_op_ctx *ctx, const tg_layout_hint *
 }
 
 /* Round figures that prefer it, where it is allowed and there is much to multiply. */
-template <cu_sum_fn FN> double cost(const tg_op_ctx *ctx, const tg_layout_hint *)
+template <cu_sum_fn FN> double cost(const tgi_op_ctx *ctx, const tgi_layout_hint *)
 {
     tgi_contraction c;
     said s;
@@ -173,14 +173,14 @@ template <cu_sum_fn FN> double cost(const tg_op_ctx *ctx, const tg_layout_hint *
                : 0.5;
 }
 
-const uint32_t all_inputs = (1u << TG_OP_MAX_SRC) - 1u;
+const uint32_t all_inputs = (1u << TGI_OP_MAX_SRC) - 1u;
 
-template <class T> size_t bytes(const tg_op_ctx *ctx, const tg_layout_hint *)
+template <class T> size_t bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *)
 {
     return cu_flat_const_bytes<T>(ctx, all_inputs);
 }
 
-template <class T> void pack(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)
+template <class T> void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *, void *dst)
 {
     cu_flat_const_pack<T>(ctx, all_inputs, dst);
 }
@@ -219,7 +219,7 @@ template <class T> void put(const cu_flat *f, const said *s)
     cu_put_product(f->call->recorder, &p);
 }
 
-template <class T, cu_sum_fn FN> void run(const tg_call *call)
+template <class T, cu_sum_fn FN> void run(const tgi_call *call)
 {
     tgi_contraction c;
     said s;
@@ -232,11 +232,11 @@ template <class T, cu_sum_fn FN> void run(const tg_call *call)
     cu_flat_end<T>(&f);
 }
 
-template <class T, cu_sum_fn FN> constexpr tg_variant variant(const char *op)
+template <class T, cu_sum_fn FN> constexpr tgi_variant variant(const char *op)
 {
-    tg_variant v =
+    tgi_variant v =
         cu_flat_variant("matmul_cublaslt", op, accepts<FN>, bytes<T>, pack<T>, run<T, FN>);
-    v.kinds = TG_KIND_LIBRARY;
+    v.kinds = TGI_KIND_LIBRARY;
     v.cost = cost<FN>;
     return v;
 }
@@ -244,7 +244,8 @@ template <class T, cu_sum_fn FN> constexpr tg_variant variant(const char *op)
 } // namespace
 
 #define VARIANTS(suffix, T, unused)                                                            \
-    constexpr tg_variant cu_mat_mul_cublaslt_##suffix = variant<T, tgi_mat_mul_sum>("MatMul"); \
-    constexpr tg_variant cu_gemm_cublaslt_##suffix = variant<T, tgi_gemm_sum>("Gemm");         \
-    constexpr tg_variant cu_einsum_cublaslt_##suffix = variant<T, tgi_einsum_sum>("Einsum");
+    constexpr tgi_variant cu_mat_mul_cublaslt_##suffix =                                       \
+        variant<T, tgi_mat_mul_sum>("MatMul");                                                 \
+    constexpr tgi_variant cu_gemm_cublaslt_##suffix = variant<T, tgi_gemm_sum>("Gemm");        \
+    constexpr tgi_variant cu_einsum_cublaslt_##suffix = variant<T, tgi_einsum_sum>("Einsum");
 CU_ELEMENTS(VARIANTS, 0)

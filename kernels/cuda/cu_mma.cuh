@@ -10,14 +10,14 @@
  *
  * where g = lane / 4 and t = lane % 4. Compute capability 7.5 has products of half the depth
  * only, two of which make one, and no asynchronous copies. */
-#ifndef TG_CU_MMA_CUH
-#define TG_CU_MMA_CUH
+#ifndef TGI_CU_MMA_CUH
+#define TGI_CU_MMA_CUH
 
 #include "kernels/cuda/cu_common.cuh"
 
 /* 1: copies to shared memory that go on beside the arithmetic. A constant on a device. */
 #ifdef TG_CUDA_EMULATED
-#define CU_HAS_ASYNC (tg_emulated_ampere != 0)
+#define CU_HAS_ASYNC (tgi_emulated_ampere != 0)
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define CU_HAS_ASYNC false
 #else
@@ -38,7 +38,7 @@ __device__ __forceinline__ unsigned cu_shared_address(const void *p)
 __device__ __forceinline__ void cu_copy16(void *to, const void *from, bool valid)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_copy_async(to, from, valid ? 16 : 0, valid ? 0 : 16);
+    tgi_emulated_copy_async(to, from, valid ? 16 : 0, valid ? 0 : 16);
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(cu_shared_address(to)),
                  "l"(from), "r"(valid ? 16 : 0)
@@ -54,7 +54,7 @@ __device__ __forceinline__ void cu_copy16_if(void *to, const void *from, bool va
 {
 #ifdef TG_CUDA_EMULATED
     if (wanted)
-        tg_emulated_copy_async(to, from, valid ? 16 : 0, valid ? 0 : 16);
+        tgi_emulated_copy_async(to, from, valid ? 16 : 0, valid ? 0 : 16);
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %3, 0; "
@@ -70,7 +70,7 @@ __device__ __forceinline__ void cu_copy16_if(void *to, const void *from, bool va
 __device__ __forceinline__ void cu_copy16_once(void *to, const void *from)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_copy_async(to, from, 16, 0);
+    tgi_emulated_copy_async(to, from, 16, 0);
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(cu_shared_address(to)),
                  "l"(from)
@@ -83,7 +83,7 @@ __device__ __forceinline__ void cu_copy16_once(void *to, const void *from)
 __device__ __forceinline__ void cu_copy_commit(void)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_copy_commit();
+    tgi_emulated_copy_commit();
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
@@ -93,7 +93,7 @@ __device__ __forceinline__ void cu_copy_commit(void)
 template <int N> __device__ __forceinline__ void cu_copy_wait(void)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_copy_wait(N);
+    tgi_emulated_copy_wait(N);
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
@@ -104,20 +104,20 @@ template <int N> __device__ __forceinline__ void cu_copy_wait(void)
 #ifdef TG_CUDA_EMULATED
 /* Lane l gets words of row l / 4 of each 8x8 matrix; lanes 8i to 8i + 7 say where its rows are.
  */
-template <int N> inline void tg_emulated_ldmatrix(uint32_t (&r)[N], const void *row)
+template <int N> inline void tgi_emulated_ldmatrix(uint32_t (&r)[N], const void *row)
 {
-    tg_emulated_aligned(row, 16);
-    const void *const *rows = tg_emulated_lanes(0xffffffffu, row);
-    const int lane = tg_emulated_lane();
+    tgi_emulated_aligned(row, 16);
+    const void *const *rows = tgi_emulated_lanes(0xffffffffu, row);
+    const int lane = tgi_emulated_lane();
     for (int i = 0; i < N; i++)
         memcpy(&r[i], (const char *)rows[8 * i + lane / 4] + 4 * (lane % 4), 4);
 }
 /* The matrices turned: lane l gets rows 2 (l % 4) and one more, of column l / 4. */
-template <int N> inline void tg_emulated_ldmatrix_turned(uint32_t (&r)[N], const void *row)
+template <int N> inline void tgi_emulated_ldmatrix_turned(uint32_t (&r)[N], const void *row)
 {
-    tg_emulated_aligned(row, 16);
-    const void *const *rows = tg_emulated_lanes(0xffffffffu, row);
-    const int lane = tg_emulated_lane();
+    tgi_emulated_aligned(row, 16);
+    const void *const *rows = tgi_emulated_lanes(0xffffffffu, row);
+    const int lane = tgi_emulated_lane();
     for (int i = 0; i < N; i++)
         for (int k = 0; k < 2; k++)
             memcpy((char *)&r[i] + 2 * k,
@@ -128,7 +128,7 @@ template <int N> inline void tg_emulated_ldmatrix_turned(uint32_t (&r)[N], const
 __device__ __forceinline__ void cu_ldmatrix4(uint32_t (&r)[4], const void *row)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_ldmatrix(r, row);
+    tgi_emulated_ldmatrix(r, row);
 #else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -140,7 +140,7 @@ __device__ __forceinline__ void cu_ldmatrix4(uint32_t (&r)[4], const void *row)
 __device__ __forceinline__ void cu_ldmatrix4_turned(uint32_t (&r)[4], const void *row)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_ldmatrix_turned(r, row);
+    tgi_emulated_ldmatrix_turned(r, row);
 #else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -152,7 +152,7 @@ __device__ __forceinline__ void cu_ldmatrix4_turned(uint32_t (&r)[4], const void
 __device__ __forceinline__ void cu_ldmatrix2(uint32_t (&r)[2], const void *row)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_ldmatrix(r, row);
+    tgi_emulated_ldmatrix(r, row);
 #else
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                  : "=r"(r[0]), "=r"(r[1])
@@ -165,14 +165,14 @@ __device__ __forceinline__ void cu_ldmatrix2(uint32_t (&r)[2], const void *row)
 
 #ifdef TG_CUDA_EMULATED
 /* Words of 16 bits, two in a register, the deeper ones in the later registers. */
-struct tg_emulated_halves {
+struct tgi_emulated_halves {
     static const int words = 2;
     static float at(uint32_t r, int i)
     {
-        return tg_half_bits_to_float((uint16_t)(r >> 16 * i));
+        return tgi_half_bits_to_float((uint16_t)(r >> 16 * i));
     }
 };
-struct tg_emulated_brains {
+struct tgi_emulated_brains {
     static const int words = 2;
     static float at(uint32_t r, int i)
     {
@@ -180,7 +180,7 @@ struct tg_emulated_brains {
     }
 };
 /* One of 32 bits, of which the unit does not look at the last 13. */
-struct tg_emulated_tf32s {
+struct tgi_emulated_tf32s {
     static const int words = 1;
     static float at(uint32_t r, int)
     {
@@ -188,24 +188,24 @@ struct tg_emulated_tf32s {
     }
 };
 
-struct tg_emulated_fragment {
+struct tgi_emulated_fragment {
     uint32_t a[4], b[2];
 };
 
 /* Columns k0 to k1 of A times rows k0 to k1 of B. Column k lies in lane k / words % 4 of a row,
  * in the second half of the registers from column 4 * words on. */
 template <class N>
-inline void tg_emulated_mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                            int k0, int k1)
+inline void tgi_emulated_mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                             int k0, int k1)
 {
-    tg_emulated_fragment mine;
+    tgi_emulated_fragment mine;
     memcpy(mine.a, a, sizeof mine.a);
     memcpy(mine.b, b, sizeof mine.b);
-    const tg_emulated_fragment *all = tg_emulated_lanes(0xffffffffu, mine);
-    const int lane = tg_emulated_lane(), g = lane / 4, t = lane % 4;
+    const tgi_emulated_fragment *all = tgi_emulated_lanes(0xffffffffu, mine);
+    const int lane = tgi_emulated_lane(), g = lane / 4, t = lane % 4;
     for (int k = k0; k < k1; k++) {
         const int from = k / N::words % 4, deep = k / (4 * N::words), word = k % N::words;
-        const tg_emulated_fragment *row = &all[4 * g + from];
+        const tgi_emulated_fragment *row = &all[4 * g + from];
         for (int n = 0; n < 2; n++) {
             const float w = N::at(all[4 * (2 * t + n) + from].b[deep], word);
             c[n] = fmaf(N::at(row->a[2 * deep], word), w, c[n]);
@@ -221,10 +221,10 @@ __device__ __forceinline__ void cu_mma16(float (&c)[4], const uint32_t (&a)[4],
 {
 #ifdef TG_CUDA_EMULATED
     if (CU_HAS_ASYNC) {
-        tg_emulated_mma<tg_emulated_halves>(c, a, b, 0, 16);
+        tgi_emulated_mma<tgi_emulated_halves>(c, a, b, 0, 16);
     } else {
-        tg_emulated_mma<tg_emulated_halves>(c, a, b, 0, 8);
-        tg_emulated_mma<tg_emulated_halves>(c, a, b, 8, 16);
+        tgi_emulated_mma<tgi_emulated_halves>(c, a, b, 0, 8);
+        tgi_emulated_mma<tgi_emulated_halves>(c, a, b, 8, 16);
     }
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
@@ -246,8 +246,8 @@ __device__ __forceinline__ void cu_mma_bf16(float (&c)[4], const uint32_t (&a)[4
                                             const uint32_t (&b)[2])
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_from_ampere("a product of bfloat16 numbers on 7.5");
-    tg_emulated_mma<tg_emulated_brains>(c, a, b, 0, 16);
+    tgi_emulated_from_ampere("a product of bfloat16 numbers on 7.5");
+    tgi_emulated_mma<tgi_emulated_brains>(c, a, b, 0, 16);
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
                  "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -295,8 +295,8 @@ __device__ __forceinline__ void cu_mma_tf32(float (&c)[4], const uint32_t (&a)[4
                                             const uint32_t (&b)[2])
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_from_ampere("a product of TF32 numbers on 7.5");
-    tg_emulated_mma<tg_emulated_tf32s>(c, a, b, 0, 8);
+    tgi_emulated_from_ampere("a product of TF32 numbers on 7.5");
+    tgi_emulated_mma<tgi_emulated_tf32s>(c, a, b, 0, 8);
 #elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, "
                  "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"

@@ -20,7 +20,7 @@ extern "C" {
 }
 
 struct cu_granule_args {
-    tg_moments *leaf;       /* [c][granule] */
+    tgi_moments *leaf;      /* [c][granule] */
     int32_t c, ch;          /* channels; those of a block, a power of two */
     int32_t dim[3], gy, gx; /* z, y, x; granules down and across */
     int32_t per_c, idle;    /* granules of a channel; 1: a band without pixels */
@@ -29,10 +29,10 @@ struct cu_granule_args {
 };
 
 /* tgi_moments_merge. */
-__device__ __forceinline__ tg_moments cu_merge(const tg_moments &a, const tg_moments &b)
+__device__ __forceinline__ tgi_moments cu_merge(const tgi_moments &a, const tgi_moments &b)
 {
     const double n = a.n + b.n, d = b.sum * a.n - a.sum * b.n;
-    tg_moments m;
+    tgi_moments m;
     m.n = n;
     m.sum = a.sum + b.sum;
     m.m2 = a.m2 + b.m2 + d * d / (a.n * b.n * n);
@@ -65,12 +65,12 @@ __global__ void __launch_bounds__(256, 4) cu_granules(const cu_granule_args *__r
     const int32_t chunks = (a->c + a->ch - 1) / a->ch;
     const int32_t granule = (int32_t)(blockIdx.x / (uint32_t)chunks);
     const int32_t in_plane = granule % (a->gy * a->gx), z = granule / (a->gy * a->gx);
-    const int32_t y0 = in_plane / a->gx * TG_GRANULE, x0 = in_plane % a->gx * TG_GRANULE;
-    const int32_t rows = a->dim[1] - y0 < TG_GRANULE ? a->dim[1] - y0 : TG_GRANULE;
-    const int32_t cols = a->dim[2] - x0 < TG_GRANULE ? a->dim[2] - x0 : TG_GRANULE;
+    const int32_t y0 = in_plane / a->gx * TGI_GRANULE, x0 = in_plane % a->gx * TGI_GRANULE;
+    const int32_t rows = a->dim[1] - y0 < TGI_GRANULE ? a->dim[1] - y0 : TGI_GRANULE;
+    const int32_t cols = a->dim[2] - x0 < TGI_GRANULE ? a->dim[2] - x0 : TGI_GRANULE;
     const int32_t lane = (int32_t)threadIdx.x % a->ch;
     const int32_t c = (int32_t)(blockIdx.x % (uint32_t)chunks) * a->ch + lane;
-    double *const squares = shared + TG_GRANULE * a->ch;
+    double *const squares = shared + TGI_GRANULE * a->ch;
     if (c < a->c) {
         const cu_view *v = &a->pool.item[a->src.first].view;
         int32_t in = c;
@@ -84,10 +84,10 @@ __global__ void __launch_bounds__(256, 4) cu_granules(const cu_granule_args *__r
     __syncthreads();
     if ((int32_t)threadIdx.x >= a->ch || c >= a->c)
         return;
-    tg_moments m = {(double)cols, shared[lane], squares[lane]};
+    tgi_moments m = {(double)cols, shared[lane], squares[lane]};
     for (int32_t r = 1; r < rows; r++) {
-        const tg_moments row = {(double)cols, shared[r * a->ch + lane],
-                                squares[r * a->ch + lane]};
+        const tgi_moments row = {(double)cols, shared[r * a->ch + lane],
+                                 squares[r * a->ch + lane]};
         m = cu_merge(m, row);
     }
     a->leaf[(int64_t)c * a->per_c + granule] = m;
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(256, 4) cu_granules(const cu_granule_args *__r
 /* 0 with 1, 2 with 3, ...; then pairs of those. The result is leaf 0 of the channel. */
 __global__ void __launch_bounds__(256, 4) cu_granule_tree(const cu_granule_args *__restrict__ a)
 {
-    tg_moments *leaf = a->leaf + (int64_t)blockIdx.x * a->per_c;
+    tgi_moments *leaf = a->leaf + (int64_t)blockIdx.x * a->per_c;
     if (a->idle)
         return;
     for (int64_t step = 1; step < a->per_c; step *= 2) {
@@ -109,28 +109,28 @@ __global__ void __launch_bounds__(256, 4) cu_granule_tree(const cu_granule_args 
 
 /* ---- Host: statistics -------------------------------------------------------------------- */
 
-static int64_t granules_of(const tg_desc *s)
+static int64_t granules_of(const tgi_desc *s)
 {
-    return tgi_desc_axis(s, TG_Z) * tgi_ceil_div(tgi_desc_axis(s, TG_Y), TG_GRANULE) *
-           tgi_ceil_div(tgi_desc_axis(s, TG_X), TG_GRANULE);
+    return tgi_desc_axis(s, TGI_Z) * tgi_ceil_div(tgi_desc_axis(s, TGI_Y), TGI_GRANULE) *
+           tgi_ceil_div(tgi_desc_axis(s, TGI_X), TGI_GRANULE);
 }
 
-static size_t leaf_bytes(const tg_op_ctx *ctx)
+static size_t leaf_bytes(const tgi_op_ctx *ctx)
 {
-    return sizeof(tg_moments) *
+    return sizeof(tgi_moments) *
            (size_t)tgi_align_up(ctx->src[0].dim[1] * granules_of(&ctx->src[0]), 8);
 }
 
-static int accepts_whole(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_whole(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return !ctx->const_src[0] && cu_accepts_image(ctx, lay) &&
            granules_of(&ctx->src[0]) * ctx->src[0].dim[1] < (int64_t)1 << 31;
 }
 
 /* Moments of channel c of source 0 at leaf[c * granules]. */
-template <class T> static void launch_moments(const tg_call *call, tg_moments *leaf)
+template <class T> static void launch_moments(const tgi_call *call, tgi_moments *leaf)
 {
-    const tg_desc *s = &call->ctx->src[0];
+    const tgi_desc *s = &call->ctx->src[0];
     cu_granule_args a;
     a.pool.n = a.pool.unused = 0;
     a.src = cu_pool_operand(&a.pool, &call->src[0]);
@@ -140,20 +140,20 @@ template <class T> static void launch_moments(const tg_call *call, tg_moments *l
         a.ch *= 2;
     for (int i = 0; i < 3; i++)
         a.dim[i] = (int32_t)tgi_desc_axis(s, i);
-    a.gy = (a.dim[1] + TG_GRANULE - 1) / TG_GRANULE;
-    a.gx = (a.dim[2] + TG_GRANULE - 1) / TG_GRANULE;
+    a.gy = (a.dim[1] + TGI_GRANULE - 1) / TGI_GRANULE;
+    a.gx = (a.dim[2] + TGI_GRANULE - 1) / TGI_GRANULE;
     a.per_c = (int32_t)granules_of(s);
     a.idle = tgi_box_empty(&call->box);
     const unsigned chunks = (unsigned)((a.c + a.ch - 1) / a.ch);
     cu_launch_pool(call, cu_granules<T>, dim3((unsigned)a.per_c * chunks), dim3(256),
-                   (unsigned)(2 * sizeof(double) * TG_GRANULE * (size_t)a.ch), &a);
+                   (unsigned)(2 * sizeof(double) * TGI_GRANULE * (size_t)a.ch), &a);
     cu_launch_pool(call, cu_granule_tree, dim3((unsigned)a.c), dim3(256), 0, &a);
 }
 
 /* ---- Average ----------------------------------------------------------------------------- */
 
 struct cu_mean_f {
-    const tg_moments *leaf;
+    const tgi_moments *leaf;
     int32_t per_c, channels;
     template <class T, int V>
     __device__ __forceinline__ void at(const cu_pool &pool, const cu_place &p,
@@ -164,26 +164,26 @@ struct cu_mean_f {
         for (int i = 0; i < V; i++) {
             v[i] = 0.0f;
             if (p.c + i < channels) {
-                const tg_moments &m = leaf[(int64_t)(p.c + i) * per_c];
+                const tgi_moments &m = leaf[(int64_t)(p.c + i) * per_c];
                 v[i] = (float)(m.sum / m.n);
             }
         }
     }
 };
 
-static size_t average_scratch(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+static size_t average_scratch(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                               int threads)
 {
     (void)lay, (void)width, (void)threads;
     return leaf_bytes(ctx);
 }
 
-template <class T> static void run_average(const tg_call *call)
+template <class T> static void run_average(const tgi_call *call)
 {
     cu_map_args<cu_mean_f> a;
-    launch_moments<T>(call, (tg_moments *)call->scratch);
+    launch_moments<T>(call, (tgi_moments *)call->scratch);
     cu_map_begin(&a, call);
-    a.f.leaf = (const tg_moments *)call->scratch;
+    a.f.leaf = (const tgi_moments *)call->scratch;
     a.f.per_c = (int32_t)granules_of(&call->ctx->src[0]);
     a.f.channels = (int32_t)call->dst[0].c;
     cu_map_go<T>(&a, call, 0);
@@ -213,7 +213,7 @@ struct cu_norm_f {
 };
 
 struct cu_numbers_args {
-    const tg_moments *leaf;
+    const tgi_moments *leaf;
     const float *scale;              /* [2][padded]: scale, shift */
     float *number;                   /* [4][padded] */
     int32_t per_c, c, padded, group; /* channels normalised together */
@@ -231,13 +231,13 @@ __global__ void __launch_bounds__(256, 4) cu_norm_numbers(const cu_numbers_args 
         const int32_t first = c / a->group * a->group;
         double means = 0, within = 0, between = 0;
         for (int32_t k = first; k < first + a->group; k++) {
-            const tg_moments &m = a->leaf[(int64_t)k * a->per_c];
+            const tgi_moments &m = a->leaf[(int64_t)k * a->per_c];
             means += m.sum / m.n;
             within += m.m2 / m.n;
         }
         mean = means / (double)a->group;
         for (int32_t k = first; k < first + a->group; k++) {
-            const tg_moments &m = a->leaf[(int64_t)k * a->per_c];
+            const tgi_moments &m = a->leaf[(int64_t)k * a->per_c];
             const double d = m.sum / m.n - mean;
             between += d * d;
         }
@@ -251,12 +251,12 @@ __global__ void __launch_bounds__(256, 4) cu_norm_numbers(const cu_numbers_args 
     a->number[3 * a->padded + c] = c < a->c ? a->scale[a->padded + c] : 0.0f;
 }
 
-static int64_t padded_of(const tg_op_ctx *ctx)
+static int64_t padded_of(const tgi_op_ctx *ctx)
 {
     return tgi_align_up(ctx->dst[0].dim[1], 16);
 }
 
-template <class T> static void launch_norm(const tg_call *call, const float *number)
+template <class T> static void launch_norm(const tgi_call *call, const float *number)
 {
     cu_map_args<cu_norm_f> a;
     cu_map_begin(&a, call);
@@ -266,7 +266,7 @@ template <class T> static void launch_norm(const tg_call *call, const float *num
     cu_map_go<T>(&a, call, 0);
 }
 
-static size_t norm_scratch(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+static size_t norm_scratch(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                            int threads)
 {
     (void)lay, (void)width, (void)threads;
@@ -275,35 +275,35 @@ static size_t norm_scratch(const tg_op_ctx *ctx, const tg_layout_hint *lay, int6
 
 /* ---- Instances and groups ---------------------------------------------------------------- */
 
-static int64_t group_of(const tg_op_ctx *ctx, int groups)
+static int64_t group_of(const tgi_op_ctx *ctx, int groups)
 {
     return groups ? ctx->src[0].dim[1] / ((const gn_attrs *)ctx->attrs)->groups : 1;
 }
 
-static size_t packed_scales(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static size_t packed_scales(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     (void)lay;
     return 2 * sizeof(float) * (size_t)padded_of(ctx);
 }
 
 /* Scale and shift of each channel; a constant of fewer elements has one per group. */
-static void pack_scales(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+static void pack_scales(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
     const int64_t c = ctx->dst[0].dim[1], padded = padded_of(ctx);
     float *out = (float *)dst;
     (void)lay;
     for (int k = 0; k < 2; k++) {
-        const tg_const *from = ctx->const_src[1 + k];
+        const tgi_constant *from = ctx->const_src[1 + k];
         const int64_t each = c / tgi_const_count(from);
         for (int64_t i = 0; i < padded; i++)
             out[k * padded + i] = i < c ? (float)tgi_num_at(from, i / each) : 0.0f;
     }
 }
 
-template <class T> static void run_moments_norm(const tg_call *call, int groups, float epsilon)
+template <class T> static void run_moments_norm(const tgi_call *call, int groups, float epsilon)
 {
     cu_numbers_args n;
-    tg_moments *leaf = (tg_moments *)call->scratch;
+    tgi_moments *leaf = (tgi_moments *)call->scratch;
     launch_moments<T>(call, leaf);
     n.leaf = leaf;
     n.scale = (const float *)call->packed;
@@ -317,30 +317,30 @@ template <class T> static void run_moments_norm(const tg_call *call, int groups,
     launch_norm<T>(call, n.number);
 }
 
-template <class T> static void run_instance(const tg_call *call)
+template <class T> static void run_instance(const tgi_call *call)
 {
     run_moments_norm<T>(call, 0, ((const instance_norm_attrs *)call->ctx->attrs)->epsilon);
 }
-template <class T> static void run_group(const tg_call *call)
+template <class T> static void run_group(const tgi_call *call)
 {
     run_moments_norm<T>(call, 1, ((const gn_attrs *)call->ctx->attrs)->epsilon);
 }
 
 /* ---- Batches: constant statistics -------------------------------------------------------- */
 
-static int accepts_batch(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_batch(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return !ctx->const_src[0] && ctx->n_dst == 1 && cu_accepts_image(ctx, lay) &&
            !((const bn_attrs *)ctx->attrs)->training_mode;
 }
 
-static size_t packed_numbers(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static size_t packed_numbers(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     (void)lay;
     return 4 * sizeof(float) * (size_t)padded_of(ctx);
 }
 
-static void pack_numbers(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+static void pack_numbers(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
     const int64_t c = ctx->dst[0].dim[1], padded = padded_of(ctx);
     const double epsilon = (double)((const bn_attrs *)ctx->attrs)->epsilon;
@@ -357,23 +357,23 @@ static void pack_numbers(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *
     }
 }
 
-template <class T> static void run_batch(const tg_call *call)
+template <class T> static void run_batch(const tgi_call *call)
 {
     launch_norm<T>(call, (const float *)call->packed);
 }
 
 /* ---- The variants ------------------------------------------------------------------------ */
 
-typedef size_t (*cu_bytes_fn)(const tg_op_ctx *ctx, const tg_layout_hint *lay);
-typedef void (*cu_pack_fn)(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst);
-typedef size_t (*cu_scratch_fn)(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
-                                int threads);
+typedef size_t (*cu_bytes_fn)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay);
+typedef void (*cu_pack_fn)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst);
+typedef size_t (*cu_scratch_fn)(const tgi_op_ctx *ctx, const tgi_layout_hint *lay,
+                                int64_t width, int threads);
 
-constexpr tg_variant norm_variant(const char *name, const char *op, cu_accepts_fn accepts,
-                                  cu_bytes_fn bytes, cu_pack_fn pack, cu_scratch_fn scratch,
-                                  cu_run_fn run)
+constexpr tgi_variant norm_variant(const char *name, const char *op, cu_accepts_fn accepts,
+                                   cu_bytes_fn bytes, cu_pack_fn pack, cu_scratch_fn scratch,
+                                   cu_run_fn run)
 {
-    tg_variant v = cu_variant(name, op, accepts, run);
+    tgi_variant v = cu_variant(name, op, accepts, run);
     v.packed_bytes = bytes;
     v.pack = pack;
     v.scratch_bytes = scratch;
@@ -381,7 +381,7 @@ constexpr tg_variant norm_variant(const char *name, const char *op, cu_accepts_f
 }
 
 #define CU_NORM_OF(suffix, T, symbol, name, op, accepts, bytes, pack, scratch, run)            \
-    constexpr tg_variant cu_##symbol##_##suffix =                                              \
+    constexpr tgi_variant cu_##symbol##_##suffix =                                             \
         norm_variant(name, op, accepts, bytes, pack, scratch, run<T>);
 #define CU_NORM(...) CU_ELEMENTS(CU_NORM_OF, __VA_ARGS__)
 CU_NORM(instance_norm, "cu_instance_norm", "InstanceNormalization", accepts_whole,

@@ -1,8 +1,8 @@
 /* cu_ops.cuh - the variants of all files but the convolutions': a symbol here is
  * `cu_<symbol>_f32`, `_f16` and `_bf16` of the file named beside it (CU_ELEMENTS).
  * cu_backend.cu expands the lists into its tables. */
-#ifndef TG_CU_OPS_CUH
-#define TG_CU_OPS_CUH
+#ifndef TGI_CU_OPS_CUH
+#define TGI_CU_OPS_CUH
 
 #include "kernels/cuda/cu_common.cuh"
 
@@ -180,7 +180,7 @@
     X(gemm_tf32)                                                                               \
     X(einsum_tf32)
 
-#define CU_DECLARE_OF(suffix, T, symbol) extern const tg_variant cu_##symbol##_##suffix;
+#define CU_DECLARE_OF(suffix, T, symbol) extern const tgi_variant cu_##symbol##_##suffix;
 #define CU_DECLARE(symbol) CU_ELEMENTS(CU_DECLARE_OF, symbol)
 #define CU_DECLARE_POINTWISE(name) CU_DECLARE(pointwise_##name) CU_DECLARE(flat_##name)
 CU_POINTWISE_LIST(CU_DECLARE_POINTWISE)
@@ -197,6 +197,6 @@ CU_FLAT_TF32_LIST(CU_DECLARE_F32)
 #undef CU_DECLARE_OF
 
 /* cu_pixels.cu: launches of a LOAD or STORE step, whose call has its recorder. */
-void cu_pixels_put(const tg_device_step *step);
+void cu_pixels_put(const tgi_device_step *step);
 
 #endif

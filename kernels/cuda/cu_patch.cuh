@@ -23,8 +23,8 @@
  *     steps    cu_patch_stage, then cu_patch_step of set after set
  *     bias     float [tiles][64]
  *     weights  [tiles][steps of its set] as above */
-#ifndef TG_CU_PATCH_CUH
-#define TG_CU_PATCH_CUH
+#ifndef TGI_CU_PATCH_CUH
+#define TGI_CU_PATCH_CUH
 
 #include "kernels/cuda/cu_gemm.cuh"
 #include "kernels/cuda/cu_wgmma.cuh"
@@ -187,8 +187,8 @@ inline int cu_patch_reaches(const cu_gemm_plan *p, const cu_patch_plan *how)
     int64_t lanes = 8;
     for (int s = 0; s < p->n_seg; s++)
         lanes = p->seg_c[s] > lanes ? tgi_whole_pixel(p->seg_c[s]) : lanes;
-    const int64_t row = 2 * p->g.in[TG_X] * lanes / 8, rows = how->stage.plane_bytes / 16 / 8;
-    return row * rows * (p->transposed ? 1 : p->g.s[TG_Y]) < (int64_t)1 << 32;
+    const int64_t row = 2 * p->g.in[TGI_X] * lanes / 8, rows = how->stage.plane_bytes / 16 / 8;
+    return row * rows * (p->transposed ? 1 : p->g.s[TGI_Y]) < (int64_t)1 << 32;
 }
 
 /* ---- Host: steps ------------------------------------------------------------------------- */
@@ -352,8 +352,8 @@ inline int cu_patch_follows(const cu_patch_step &a, const cu_patch_step &b, int 
 }
 
 template <class W>
-inline void cu_patch_pack(const cu_gemm_plan *p, const cu_patch_plan *how, const tg_op_ctx *ctx,
-                          void *dst)
+inline void cu_patch_pack(const cu_gemm_plan *p, const cu_patch_plan *how,
+                          const tgi_op_ctx *ctx, void *dst)
 {
     const cu_gemm_layout l = cu_patch_layout_of(p, how);
     const cu_conv_weights w = {ctx->const_src[1]->data, &p->g, p->transposed};
@@ -390,7 +390,7 @@ inline void cu_patch_pack(const cu_gemm_plan *p, const cu_patch_plan *how, const
 
 /* Arguments, and how many blocks there are. */
 inline dim3 cu_patch_arguments(const cu_gemm_plan *p, const cu_patch_plan *how,
-                               const tg_call *call, cu_gemm_args *a)
+                               const tgi_call *call, cu_gemm_args *a)
 {
     static const int widths[] = {5, 3};
     int64_t most[3];

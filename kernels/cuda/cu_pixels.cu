@@ -26,11 +26,11 @@ struct cu_staged {
     int32_t channels, together;
     int32_t row0, rows, col0, cols;
     int32_t shift[3], extent[3];
-    int32_t pad; /* tg_load_pad */
+    int32_t pad; /* tgi_load_pad */
     float mul, add;
     uint32_t *counts;
     int32_t volume; /* 1: the box has a z axis */
-    int32_t pick;   /* tg_pick */
+    int32_t pick;   /* tgi_pick */
 };
 
 struct cu_pixels_args {
@@ -46,9 +46,9 @@ __device__ __forceinline__ int32_t cu_pad_index(int32_t pad, int32_t i, int32_t 
 {
     if (i >= 0 && i < n)
         return i;
-    if (pad == TG_LOAD_ZERO)
+    if (pad == TGI_LOAD_ZERO)
         return -1;
-    if (pad == TG_LOAD_EDGE || n == 1)
+    if (pad == TGI_LOAD_EDGE || n == 1)
         return i < 0 ? 0 : n - 1;
     const int64_t period = 2 * ((int64_t)n - 1);
     int64_t k = i % period;
@@ -315,9 +315,9 @@ template <class T, int V> struct cu_number_of {
     static __device__ __forceinline__ cu_misfits put(const cu_pixels_args *a, const cu_place &p)
     {
         const int32_t pick = a->s.pick;
-        const int32_t last = pick == TG_PICK_LAST_LARGEST || pick == TG_PICK_LAST_SMALLEST;
+        const int32_t last = pick == TGI_PICK_LAST_LARGEST || pick == TGI_PICK_LAST_SMALLEST;
         const float sign =
-            pick == TG_PICK_FIRST_SMALLEST || pick == TG_PICK_LAST_SMALLEST ? -1.0f : 1.0f;
+            pick == TGI_PICK_FIRST_SMALLEST || pick == TGI_PICK_LAST_SMALLEST ? -1.0f : 1.0f;
         const T *at = cu_pixel<T>(a->view, p.z, p.y, p.x);
         cu_best b = {0.0f, 0};
         for (int32_t c = 0; c < a->view.c; c += V) {
@@ -352,9 +352,9 @@ __global__ void __launch_bounds__(256, 4) cu_store_pixels(const cu_pixels_args *
 
 /* ---- Host -------------------------------------------------------------------------------- */
 
-static cu_staged staged_of(const tg_device_step *step)
+static cu_staged staged_of(const tgi_device_step *step)
 {
-    const tg_device_pixels *p = &step->pixels;
+    const tgi_device_pixels *p = &step->pixels;
     cu_staged s;
     s.at = (char *)p->at;
     s.type = p->type;
@@ -379,20 +379,20 @@ static cu_staged staged_of(const tg_device_step *step)
 
 typedef void (*cu_pixels_kernel)(const cu_pixels_args *);
 
-template <class T, int V> static cu_pixels_kernel kernel_of(const tg_device_step *step)
+template <class T, int V> static cu_pixels_kernel kernel_of(const tgi_device_step *step)
 {
-    if (step->kind == TG_STEP_LOAD)
+    if (step->kind == TGI_STEP_LOAD)
         return cu_load_pixels<T, V>;
-    return step->pixels.pick == TG_PICK_NONE ? cu_store_pixels<cu_as_it_is<T, V>>
-                                             : cu_store_pixels<cu_number_of<T, V>>;
+    return step->pixels.pick == TGI_PICK_NONE ? cu_store_pixels<cu_as_it_is<T, V>>
+                                              : cu_store_pixels<cu_number_of<T, V>>;
 }
 
-template <class T> static void put(const tg_device_step *step)
+template <class T> static void put(const tgi_device_step *step)
 {
-    const tg_call *call = &step->call;
-    const int load = step->kind == TG_STEP_LOAD;
-    const tg_view *view = load ? &call->dst[0] : &call->src[0].seg[0];
-    const int lanes = cu_lanes(view->cb), each = step->pixels.pick == TG_PICK_NONE;
+    const tgi_call *call = &step->call;
+    const int load = step->kind == TGI_STEP_LOAD;
+    const tgi_view *view = load ? &call->dst[0] : &call->src[0].seg[0];
+    const int lanes = cu_lanes(view->cb), each = step->pixels.pick == TGI_PICK_NONE;
     cu_shape shape;
     cu_pixels_args a;
     a.cells = cu_cells_of(call, each ? view->cb / lanes : 1, &shape);
@@ -409,7 +409,7 @@ template <class T> static void put(const tg_device_step *step)
     cu_launch(call, kernel, shape.grid, shape.block, 0, a);
 }
 
-void cu_pixels_put(const tg_device_step *step)
+void cu_pixels_put(const tgi_device_step *step)
 {
     if (step->pixels.element == TG_DTYPE_F16)
         put<__half>(step);

@@ -72,7 +72,7 @@ static int windows_have_pixels(const tgi_geom *g)
     return 1;
 }
 
-template <class T> int accepts_pool(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <class T> int accepts_pool(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_geom g;
     return ctx->n_dst == 2 && cu_flat_accepts(ctx, lay, CU_ALL_INTEGERS) &&
@@ -80,7 +80,7 @@ template <class T> int accepts_pool(const tg_op_ctx *ctx, const tg_layout_hint *
            tgi_pool_geometry(ctx, &g, NULL) == TG_OK && windows_have_pixels(&g);
 }
 
-template <class T> void run_pool(const tg_call *call)
+template <class T> void run_pool(const tgi_call *call)
 {
     tgi_geom g;
     cu_flat f;
@@ -117,7 +117,7 @@ struct unpool_args {
     const char *src, *place;
     char *dst;
     int32_t *last; /* of each result the number of its source, or -1 */
-    int64_t rank, covered[TG_MAX_RANK], stride[TG_MAX_RANK];
+    int64_t rank, covered[TGI_MAX_RANK], stride[TGI_MAX_RANK];
     int64_t places; /* that are covered */
 };
 
@@ -153,9 +153,9 @@ template <class T> CU_KERNEL(unpool_fill, unpool_args, CU_FLAT_THREADS, 4)
     }
 }
 
-template <class T> int accepts_unpool(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <class T> int accepts_unpool(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    tg_desc d;
+    tgi_desc d;
     return ctx->n_dst == 1 && cu_flat_accepts(ctx, lay, CU_ALL_INTEGERS) &&
            ctx->dst[0].dtype == TG_DTYPE_F32 && tgi_unpool_covered(ctx, &d, NULL) == TG_OK &&
            cu_count(&d) >= 1 && cu_count(&d) <= cu_counts_to<T>() &&
@@ -164,27 +164,27 @@ template <class T> int accepts_unpool(const tg_op_ctx *ctx, const tg_layout_hint
 
 const uint32_t numbers_and_places = 3u;
 
-template <class T> size_t bytes_unpool(const tg_op_ctx *ctx, const tg_layout_hint *)
+template <class T> size_t bytes_unpool(const tgi_op_ctx *ctx, const tgi_layout_hint *)
 {
     return cu_flat_const_bytes<T>(ctx, numbers_and_places);
 }
 
-template <class T> void pack_unpool(const tg_op_ctx *ctx, const tg_layout_hint *, void *dst)
+template <class T> void pack_unpool(const tgi_op_ctx *ctx, const tgi_layout_hint *, void *dst)
 {
     cu_flat_const_pack<T>(ctx, numbers_and_places, dst);
 }
 
-static size_t scratch_unpool(const tg_op_ctx *ctx, const tg_layout_hint *, int64_t, int)
+static size_t scratch_unpool(const tgi_op_ctx *ctx, const tgi_layout_hint *, int64_t, int)
 {
     return cu_flat_align((size_t)cu_count(&ctx->dst[0]) * sizeof(int32_t));
 }
 
-template <class T> void run_unpool(const tg_call *call)
+template <class T> void run_unpool(const tgi_call *call)
 {
-    const tg_op_ctx *ctx = call->ctx;
+    const tgi_op_ctx *ctx = call->ctx;
     cu_flat f;
     unpool_args a;
-    tg_desc d;
+    tgi_desc d;
     if (tgi_unpool_covered(ctx, &d, NULL) != TG_OK)
         return; /* `accepts` said no */
     memset(&a, 0, sizeof a);
@@ -210,16 +210,16 @@ template <class T> void run_unpool(const tg_call *call)
 
 /* ---- The variants ------------------------------------------------------------------------ */
 
-template <class T> constexpr tg_variant unpool_variant(void)
+template <class T> constexpr tgi_variant unpool_variant(void)
 {
-    tg_variant v = cu_flat_variant("cu_max_unpool", "MaxUnpool", accepts_unpool<T>,
-                                   bytes_unpool<T>, pack_unpool<T>, run_unpool<T>);
+    tgi_variant v = cu_flat_variant("cu_max_unpool", "MaxUnpool", accepts_unpool<T>,
+                                    bytes_unpool<T>, pack_unpool<T>, run_unpool<T>);
     v.scratch_bytes = scratch_unpool;
     return v;
 }
 
 #define CU_PLACES_OF(suffix, T, unused)                                                        \
-    constexpr tg_variant cu_max_pool_places_##suffix = cu_flat_variant(                        \
+    constexpr tgi_variant cu_max_pool_places_##suffix = cu_flat_variant(                       \
         "cu_max_pool_places", "MaxPool", accepts_pool<T>, NULL, NULL, run_pool<T>);            \
-    constexpr tg_variant cu_max_unpool_##suffix = unpool_variant<T>();
+    constexpr tgi_variant cu_max_unpool_##suffix = unpool_variant<T>();
 CU_ELEMENTS(CU_PLACES_OF, unused)

@@ -106,7 +106,7 @@ template <int KIND> struct cu_pool_f {
     }
 };
 
-template <class T, int KIND> static void run_pool(const tg_call *call)
+template <class T, int KIND> static void run_pool(const tgi_call *call)
 {
     const pool_attrs *attrs = (const pool_attrs *)call->ctx->attrs;
     tgi_geom g;
@@ -122,7 +122,7 @@ template <class T, int KIND> static void run_pool(const tg_call *call)
 }
 
 /* Windows that fit 31 bits, as coordinates do, and so do their pixels. */
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_geom g;
     return ctx->n_dst == 1 && cu_accepts_image(ctx, lay) &&
@@ -130,15 +130,15 @@ static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
            g.k[0] * g.k[1] < (int64_t)1 << 31 && g.k[0] * g.k[1] * g.k[2] < (int64_t)1 << 31;
 }
 
-template <class T> static void run_max(const tg_call *call)
+template <class T> static void run_max(const tgi_call *call)
 {
     run_pool<T, CU_POOL_MAX>(call);
 }
-template <class T> static void run_average(const tg_call *call)
+template <class T> static void run_average(const tgi_call *call)
 {
     run_pool<T, CU_POOL_AVERAGE>(call);
 }
-template <class T> static void run_lp(const tg_call *call)
+template <class T> static void run_lp(const tgi_call *call)
 {
     run_pool<T, CU_POOL_LP>(call);
 }

@@ -14,8 +14,8 @@
  *
  * PIECES. What is computed of it in this band: none at rest, one of an array, some where rows
  * lie in rings that end between them. */
-#ifndef TG_CU_PRODUCT_CUH
-#define TG_CU_PRODUCT_CUH
+#ifndef TGI_CU_PRODUCT_CUH
+#define TGI_CU_PRODUCT_CUH
 
 #include "kernels/cuda/cu_common.cuh"
 

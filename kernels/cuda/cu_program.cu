@@ -65,9 +65,9 @@ typedef struct cu_part {
     cu_library_product *product;
 } cu_part;
 
-struct tg_device_program {
-    tg_device *d;
-    tg_device_queue number;
+struct tgi_device_program {
+    tgi_device *d;
+    tgi_device_queue number;
     cudaStream_t queue; /* of that number */
     int n_steps, n;     /* steps, launches and products */
     int n_parts;
@@ -124,20 +124,20 @@ void cu_put_product(void *recorder, const cu_product *p)
     cu_put(recorder, NULL, dim3(0), dim3(0), 0, p, sizeof *p);
 }
 
-static const char *name_of(const tg_device_step *s)
+static const char *name_of(const tgi_device_step *s)
 {
-    return s->kind == TG_STEP_LOAD    ? "load"
-           : s->kind == TG_STEP_STORE ? "store"
-                                      : s->variant->name;
+    return s->kind == TGI_STEP_LOAD    ? "load"
+           : s->kind == TGI_STEP_STORE ? "store"
+                                       : s->variant->name;
 }
 
-static void note_steps(cu_recorder *r, const tg_device_step *steps, int n)
+static void note_steps(cu_recorder *r, const tgi_device_step *steps, int n)
 {
     for (int i = 0; i < n; i++) {
-        tg_device_step s = steps[i];
+        tgi_device_step s = steps[i];
         s.call.recorder = r;
         r->step = i;
-        if (s.kind == TG_STEP_NODE)
+        if (s.kind == TGI_STEP_NODE)
             s.variant->run(&s.call);
         else
             cu_pixels_put(&s);
@@ -147,7 +147,7 @@ static void note_steps(cu_recorder *r, const tg_device_step *steps, int n)
 /* ---- Opening ----------------------------------------------------------------------------- */
 
 /* What a launch asks beyond the ordinary, and what the device cannot give. */
-static tg_status prepare_launch(tg_device *d, const cu_note *l, const char *step,
+static tg_status prepare_launch(tgi_device *d, const cu_note *l, const char *step,
                                 size_t *stack_bytes, tgi_err *err)
 {
     cudaFuncAttributes a;
@@ -184,7 +184,7 @@ static tg_status prepare_launch(tg_device *d, const cu_note *l, const char *step
     return TG_OK;
 }
 
-static tg_status prepare_launches(const tg_device_program *p, tgi_err *err)
+static tg_status prepare_launches(const tgi_device_program *p, tgi_err *err)
 {
     size_t stack = CU_STACK_BYTES;
     for (int i = 0; i < p->n; i++)
@@ -197,7 +197,7 @@ static tg_status prepare_launches(const tg_device_program *p, tgi_err *err)
 }
 
 /* Nodes in a chain: what one step writes the next may read, and rings are overwritten. */
-static cudaError_t add_launches(const tg_device_program *p, const cu_part *part,
+static cudaError_t add_launches(const tgi_device_program *p, const cu_part *part,
                                 cudaGraph_t graph)
 {
     cudaGraphNode_t last = NULL;
@@ -222,7 +222,7 @@ static cudaError_t add_launches(const tg_device_program *p, const cu_part *part,
 }
 
 /* A graph that cannot be made is no failure: the launches go one by one. */
-static void make_graph(const tg_device_program *p, cu_part *part)
+static void make_graph(const tgi_device_program *p, cu_part *part)
 {
     cudaGraph_t graph = NULL;
     cudaError_t e = cudaGraphCreate(&graph, 0);
@@ -242,7 +242,7 @@ static void make_graph(const tg_device_program *p, cu_part *part)
     part->graph = NULL;
 }
 
-static void find_parts(tg_device_program *p)
+static void find_parts(tgi_device_program *p)
 {
     for (int i = 0; i < p->n; i++) {
         cu_part *last = p->n_parts ? &p->part[p->n_parts - 1] : NULL;
@@ -255,13 +255,13 @@ static void find_parts(tg_device_program *p)
     }
 }
 
-static const cu_product *product_of(const tg_device_program *p, const cu_part *part,
+static const cu_product *product_of(const tgi_device_program *p, const cu_part *part,
                                     const uint8_t *args)
 {
     return (const cu_product *)(const void *)(args + p->list[part->first].at);
 }
 
-static tg_status open_products(tg_device_program *p, tgi_err *err)
+static tg_status open_products(tgi_device_program *p, tgi_err *err)
 {
     for (int i = 0; i < p->n_parts; i++) {
         cu_part *part = &p->part[i];
@@ -276,7 +276,7 @@ static tg_status open_products(tg_device_program *p, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status take_memory(tg_device_program *p, tgi_err *err)
+static tg_status take_memory(tgi_device_program *p, tgi_err *err)
 {
     p->list = (cu_note *)tgi_calloc(TGI_TAG_PLAN, (size_t)p->n + 1, sizeof *p->list);
     p->part = (cu_part *)tgi_calloc(TGI_TAG_PLAN, (size_t)p->n + 1, sizeof *p->part);
@@ -297,7 +297,7 @@ static tg_status take_memory(tg_device_program *p, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status prepare(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
+static tg_status prepare(tgi_device_program *p, const tgi_device_step *steps, tgi_err *err)
 {
     const char *one = getenv("TEGULA_CUDA_STEPS");
     TGI_TRY(take_memory(p, err));
@@ -324,8 +324,8 @@ static tg_status prepare(tg_device_program *p, const tg_device_step *steps, tgi_
     return TG_OK;
 }
 
-tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step *steps, int n,
-                          tg_device_program **out, size_t *bytes, tgi_err *err)
+tg_status cu_program_open(tgi_device *d, tgi_device_queue q, const tgi_device_step *steps,
+                          int n, tgi_device_program **out, size_t *bytes, tgi_err *err)
 {
     cu_recorder count;
     memset(&count, 0, sizeof count);
@@ -337,8 +337,8 @@ tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step 
         return TG_OK;
     *out = NULL;
     TGI_TRY(cu_enter(d, err));
-    tg_device_program *p =
-        (tg_device_program *)tgi_calloc(TGI_TAG_PLAN, 1, sizeof(tg_device_program));
+    tgi_device_program *p =
+        (tgi_device_program *)tgi_calloc(TGI_TAG_PLAN, 1, sizeof(tgi_device_program));
     if (!p)
         return tgi_fail(err, TG_E_NOMEM, "no memory for a program");
     p->d = d;
@@ -356,9 +356,9 @@ tg_status cu_program_open(tg_device *d, tg_device_queue q, const tg_device_step 
     return TG_OK;
 }
 
-void cu_program_close(tg_device_program **at)
+void cu_program_close(tgi_device_program **at)
 {
-    tg_device_program *p = *at;
+    tgi_device_program *p = *at;
     if (!p)
         return;
     (void)cudaSetDevice(p->d->id);
@@ -383,7 +383,7 @@ void cu_program_close(tg_device_program **at)
 
 /* ---- Running ----------------------------------------------------------------------------- */
 
-static tg_status launch_one_by_one(const tg_device_program *p, const cu_part *part,
+static tg_status launch_one_by_one(const tgi_device_program *p, const cu_part *part,
                                    tgi_err *err)
 {
     const cudaStream_t q = p->queue;
@@ -402,7 +402,7 @@ static tg_status launch_one_by_one(const tg_device_program *p, const cu_part *pa
     return TG_OK;
 }
 
-static tg_status run_product(const tg_device_program *p, const cu_part *part,
+static tg_status run_product(const tgi_device_program *p, const cu_part *part,
                              const uint8_t *args, tgi_err *err)
 {
     const char *step = p->step_name[p->list[part->first].step];
@@ -419,7 +419,7 @@ static tg_status run_product(const tg_device_program *p, const cu_part *part,
 }
 
 /* The parts in their order, `args` being what has been noted for this band. */
-static tg_status put_parts(const tg_device_program *p, const uint8_t *args, tgi_err *err)
+static tg_status put_parts(const tgi_device_program *p, const uint8_t *args, tgi_err *err)
 {
     for (int i = 0; i < p->n_parts; i++) {
         const cu_part *part = &p->part[i];
@@ -434,10 +434,10 @@ static tg_status put_parts(const tg_device_program *p, const uint8_t *args, tgi_
 }
 
 /* Between `from` and `to`, where those are given. */
-static tg_status run_between(tg_device_program *p, const tg_device_step *steps,
+static tg_status run_between(tgi_device_program *p, const tgi_device_step *steps,
                              cudaEvent_t from, cudaEvent_t to, tgi_err *err)
 {
-    tg_device *d = p->d;
+    tgi_device *d = p->d;
     const cudaStream_t q = p->queue;
     const unsigned slot = p->next++ % SLOTS;
     TGI_TRY(cu_enter(d, err));
@@ -471,12 +471,12 @@ static tg_status run_between(tg_device_program *p, const tg_device_step *steps,
     return TG_OK;
 }
 
-tg_status cu_program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
+tg_status cu_program_run(tgi_device_program *p, const tgi_device_step *steps, tgi_err *err)
 {
     return run_between(p, steps, NULL, NULL, err);
 }
 
-tg_status cu_program_time(tg_device_program *p, const tg_device_step *steps, double *seconds,
+tg_status cu_program_time(tgi_device_program *p, const tgi_device_step *steps, double *seconds,
                           tgi_err *err)
 {
     cudaEvent_t at[2] = {};

@@ -176,7 +176,7 @@ struct cu_folded_f {
 /* ---- Host -------------------------------------------------------------------------------- */
 
 /* An axis of the result with extent 1 is folded: where the source has 1 too, it is the same. */
-static int pixels_folded(const tg_op_ctx *ctx)
+static int pixels_folded(const tgi_op_ctx *ctx)
 {
     for (int k = 2; k < ctx->src[0].rank; k++)
         if (ctx->src[0].dim[k] != ctx->dst[0].dim[k])
@@ -185,7 +185,7 @@ static int pixels_folded(const tg_op_ctx *ctx)
 }
 
 /* Pixels of the result; of one there are chunks. */
-static int64_t results_of(const tg_op_ctx *ctx)
+static int64_t results_of(const tgi_op_ctx *ctx)
 {
     int64_t n = 1;
     for (int k = 2; k < ctx->dst[0].rank; k++)
@@ -193,7 +193,7 @@ static int64_t results_of(const tg_op_ctx *ctx)
     return n;
 }
 
-static int64_t chunks_of(const tg_op_ctx *ctx)
+static int64_t chunks_of(const tgi_op_ctx *ctx)
 {
     int64_t n = 1;
     for (int i = 0; i < 3; i++)
@@ -201,9 +201,9 @@ static int64_t chunks_of(const tg_op_ctx *ctx)
     return results_of(ctx) == 1 ? (n + CU_CHUNK - 1) / CU_CHUNK : 1;
 }
 
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    const tg_desc *s = &ctx->src[0], *d = &ctx->dst[0];
+    const tgi_desc *s = &ctx->src[0], *d = &ctx->dst[0];
     if (ctx->const_src[0] || !cu_accepts_image(ctx, lay) || s->rank != d->rank)
         return 0;
     for (int k = 1; k < s->rank; k++)
@@ -213,7 +213,7 @@ static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
                                                                                      << 31;
 }
 
-static size_t scratch_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int64_t width,
+static size_t scratch_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, int64_t width,
                             int threads)
 {
     (void)lay, (void)width, (void)threads;
@@ -222,9 +222,9 @@ static size_t scratch_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay, int
                : 0;
 }
 
-template <class T> static void fold_channels(const tg_call *call, int kind)
+template <class T> static void fold_channels(const tgi_call *call, int kind)
 {
-    const tg_op_ctx *ctx = call->ctx;
+    const tgi_op_ctx *ctx = call->ctx;
     cu_map_args<cu_fold_channels_f> a;
     cu_map_begin(&a, call);
     a.f.src = cu_pool_operand(&a.pool, &call->src[0]);
@@ -234,12 +234,12 @@ template <class T> static void fold_channels(const tg_call *call, int kind)
 }
 
 /* Extents and the places of results. */
-static void set_places(cu_fold_args *a, const tg_call *call)
+static void set_places(cu_fold_args *a, const tgi_call *call)
 {
-    const tg_desc *s = &call->ctx->src[0], *d = &call->ctx->dst[0];
+    const tgi_desc *s = &call->ctx->src[0], *d = &call->ctx->dst[0];
     for (int i = 0; i < 3; i++) {
         const int at = d->rank - 3 + i;
-        const tg_range r = tgi_box_axis(&call->box, i);
+        const tgi_range r = tgi_box_axis(&call->box, i);
         a->n[i] = tgi_desc_axis(d, i) == 1 ? (int32_t)tgi_desc_axis(s, i) : 1;
         a->lo[i] = (int32_t)r.lo;
         a->hi[i] = (int32_t)r.hi;
@@ -247,9 +247,9 @@ static void set_places(cu_fold_args *a, const tg_call *call)
     }
 }
 
-template <class T> static void fold_pixels(const tg_call *call, int kind)
+template <class T> static void fold_pixels(const tgi_call *call, int kind)
 {
-    const tg_op_ctx *ctx = call->ctx;
+    const tgi_op_ctx *ctx = call->ctx;
     cu_fold_args a;
     a.pool.n = a.pool.unused = 0;
     a.epi = cu_pool_epilogue(&a.pool, call);
@@ -281,7 +281,7 @@ template <class T> static void fold_pixels(const tg_call *call, int kind)
     cu_map_go<T>(&last, call, 0);
 }
 
-template <class T, int KIND> static void run(const tg_call *call)
+template <class T, int KIND> static void run(const tgi_call *call)
 {
     if (pixels_folded(call->ctx))
         fold_pixels<T>(call, KIND);
@@ -292,7 +292,7 @@ template <class T, int KIND> static void run(const tg_call *call)
 /* ---- The variants ------------------------------------------------------------------------ */
 
 /* GlobalMaxPool of an image of one pixel is that pixel: no channel is folded. */
-template <class T> static void run_global_max(const tg_call *call)
+template <class T> static void run_global_max(const tgi_call *call)
 {
     if (pixels_folded(call->ctx)) {
         fold_pixels<T>(call, CU_MAX_POOL);
@@ -306,18 +306,18 @@ template <class T> static void run_global_max(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
-constexpr tg_variant fold_variant(const char *op, cu_run_fn run_it)
+constexpr tgi_variant fold_variant(const char *op, cu_run_fn run_it)
 {
-    tg_variant v = cu_variant("cu_reduce", op, accepts, run_it);
+    tgi_variant v = cu_variant("cu_reduce", op, accepts, run_it);
     v.scratch_bytes = scratch_bytes;
     return v;
 }
 
 #define CU_REDUCE_OF(suffix, T, symbol, op, kind)                                              \
-    constexpr tg_variant cu_##symbol##_##suffix = fold_variant(op, run<T, kind>);
+    constexpr tgi_variant cu_##symbol##_##suffix = fold_variant(op, run<T, kind>);
 #define CU_REDUCE(...) CU_ELEMENTS(CU_REDUCE_OF, __VA_ARGS__)
 CU_FOLD_LIST(CU_REDUCE)
 #define CU_GLOBAL_MAX(suffix, T, ...)                                                          \
-    constexpr tg_variant cu_global_max_##suffix =                                              \
+    constexpr tgi_variant cu_global_max_##suffix =                                             \
         fold_variant("GlobalMaxPool", run_global_max<T>);
 CU_ELEMENTS(CU_GLOBAL_MAX, )

@@ -58,8 +58,8 @@ struct cu_resize_f {
 static int64_t most_taps(const tgi_resize_axis *ax)
 {
     if (ax->antialias)
-        return (int64_t)(2 * (ax->mode == TG_RESIZE_CUBIC ? 2 : 1) / ax->scale) + 2;
-    return ax->mode == TG_RESIZE_NEAREST ? 1 : ax->mode == TG_RESIZE_LINEAR ? 2 : 4;
+        return (int64_t)(2 * (ax->mode == TGI_RESIZE_CUBIC ? 2 : 1) / ax->scale) + 2;
+    return ax->mode == TGI_RESIZE_NEAREST ? 1 : ax->mode == TGI_RESIZE_LINEAR ? 2 : 4;
 }
 
 static void put_filter(const tgi_resize_axis *ax, int64_t o, int64_t taps, cu_tap *out)
@@ -86,7 +86,7 @@ static void put_taps(const tgi_resize_axis *ax, int64_t o, int64_t taps, cu_tap 
     }
 }
 
-static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static size_t packed_bytes(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_resize_axis ax[3];
     size_t entries = 0;
@@ -98,7 +98,7 @@ static size_t packed_bytes(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     return entries * sizeof(cu_tap);
 }
 
-static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
+static void pack(const tgi_op_ctx *ctx, const tgi_layout_hint *lay, void *dst)
 {
     cu_tap *tap = (cu_tap *)dst;
     tgi_resize_axis ax[3];
@@ -114,14 +114,14 @@ static void pack(const tg_op_ctx *ctx, const tg_layout_hint *lay, void *dst)
 
 /* ---- The variants ------------------------------------------------------------------------ */
 
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     tgi_resize_axis ax[3];
     return !ctx->const_src[0] && cu_accepts_image(ctx, lay) &&
            tgi_resize_axes(ctx, ax, NULL) == TG_OK;
 }
 
-template <class T> static void run(const tg_call *call)
+template <class T> static void run(const tgi_call *call)
 {
     const resize_attrs *attrs = (const resize_attrs *)call->ctx->attrs;
     const cu_tap *tap = (const cu_tap *)call->packed;
@@ -141,11 +141,11 @@ template <class T> static void run(const tg_call *call)
 }
 
 #define CU_RESIZE_OF(suffix, T, symbol)                                                        \
-    constexpr tg_variant cu_##symbol##_##suffix = symbol##_of(run<T>);
+    constexpr tgi_variant cu_##symbol##_##suffix = symbol##_of(run<T>);
 #define CU_RESIZE(symbol, op)                                                                  \
-    constexpr tg_variant symbol##_of(cu_run_fn run_it)                                         \
+    constexpr tgi_variant symbol##_of(cu_run_fn run_it)                                        \
     {                                                                                          \
-        tg_variant v = cu_variant("cu_resize", op, accepts, run_it);                           \
+        tgi_variant v = cu_variant("cu_resize", op, accepts, run_it);                          \
         v.packed_bytes = packed_bytes;                                                         \
         v.pack = pack;                                                                         \
         return v;                                                                              \

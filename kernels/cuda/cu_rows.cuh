@@ -10,8 +10,8 @@
  *
  * Member t takes elements t, t + team, ... in their order; what the members found is merged in
  * halves. The team follows from the shape, so the bits depend on no launch. */
-#ifndef TG_CU_ROWS_CUH
-#define TG_CU_ROWS_CUH
+#ifndef TGI_CU_ROWS_CUH
+#define TGI_CU_ROWS_CUH
 
 #include "kernels/cuda/cu_flat.cuh"
 
@@ -133,7 +133,7 @@ inline int cu_team_of(int64_t n, int64_t side)
 }
 
 template <class A>
-inline void cu_rows_launch(const tg_call *call, int team, int64_t rows, const A &args,
+inline void cu_rows_launch(const tgi_call *call, int team, int64_t rows, const A &args,
                            void (*one)(const A *), void (*warp)(const A *),
                            void (*block)(const A *))
 {

@@ -49,7 +49,7 @@ struct cu_space_to_depth_f {
     }
 };
 
-template <class T> static void run_depth_to_space(const tg_call *call)
+template <class T> static void run_depth_to_space(const tgi_call *call)
 {
     const d2s_attrs *attrs = (const d2s_attrs *)call->ctx->attrs;
     cu_map_args<cu_depth_to_space_f> a;
@@ -61,7 +61,7 @@ template <class T> static void run_depth_to_space(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
-template <class T> static void run_space_to_depth(const tg_call *call)
+template <class T> static void run_space_to_depth(const tgi_call *call)
 {
     const d2s_attrs *attrs = (const d2s_attrs *)call->ctx->attrs;
     cu_map_args<cu_space_to_depth_f> a;
@@ -72,7 +72,7 @@ template <class T> static void run_space_to_depth(const tg_call *call)
     cu_map_go<T>(&a, call, 0);
 }
 
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return ctx->src[0].rank == 4 && cu_accepts_image(ctx, lay);
 }

@@ -1,7 +1,7 @@
 /* cu_side.cuh - operands that may be constant and may broadcast: an axis of extent 1 is read at
  * 0 everywhere. Constants travel as float32 in the packed block, one after the other. */
-#ifndef TG_CU_SIDE_CUH
-#define TG_CU_SIDE_CUH
+#ifndef TGI_CU_SIDE_CUH
+#define TGI_CU_SIDE_CUH
 
 #include "kernels/cuda/cu_view.cuh"
 
@@ -12,7 +12,7 @@ extern "C" {
 /* ---- Host -------------------------------------------------------------------------------- */
 
 /* Of the first n inputs. */
-inline size_t cu_sides_bytes(const tg_op_ctx *ctx, int n)
+inline size_t cu_sides_bytes(const tgi_op_ctx *ctx, int n)
 {
     size_t bytes = 0;
     for (int i = 0; i < n; i++)
@@ -21,10 +21,10 @@ inline size_t cu_sides_bytes(const tg_op_ctx *ctx, int n)
     return bytes;
 }
 
-inline void cu_sides_pack(const tg_op_ctx *ctx, int n, float *out)
+inline void cu_sides_pack(const tgi_op_ctx *ctx, int n, float *out)
 {
     for (int i = 0; i < n; i++) {
-        const tg_const *c = ctx->const_src[i];
+        const tgi_constant *c = ctx->const_src[i];
         for (int64_t k = 0; c && k < tgi_const_count(c); k++)
             *out++ = (float)tgi_num_at(c, k);
     }
@@ -37,11 +37,11 @@ inline int cu_side_axis(int rank, int k)
 }
 
 /* Input i, which begins at axis `at` of the result. `packed` moves on behind its constant. */
-inline cu_side cu_side_of(const tg_call *call, int i, int at, const float **packed,
+inline cu_side cu_side_of(const tgi_call *call, int i, int at, const float **packed,
                           cu_pool *pool)
 {
-    const tg_op_ctx *ctx = call->ctx;
-    const tg_desc *s = &ctx->src[i];
+    const tgi_op_ctx *ctx = call->ctx;
+    const tgi_desc *s = &ctx->src[i];
     const int rank = ctx->dst[0].rank;
     int64_t stride = 1;
     cu_side d;

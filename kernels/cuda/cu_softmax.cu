@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(256, 4) cu_along_channels(const cu_along_args 
     }
 }
 
-template <class T> static void run_along(const tg_call *call, int kind)
+template <class T> static void run_along(const tgi_call *call, int kind)
 {
     const int lanes = cu_lanes(call->dst[0].cb);
     cu_shape s;
@@ -104,7 +104,7 @@ template <class T> static void run_along(const tg_call *call, int kind)
 
 /* The axis is that of channels alone (family_softmax.c: before opset 13 those behind it count
  * too). */
-static int accepts_softmax(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_softmax(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     const int64_t axis = ((const axis_attrs *)ctx->attrs)->axis;
     const int not_given = axis == 100, rank = ctx->src[0].rank;
@@ -116,26 +116,26 @@ static int accepts_softmax(const tg_op_ctx *ctx, const tg_layout_hint *lay)
     return axis == 1 || axis == 1 - rank || (not_given && ctx->opset < 13);
 }
 
-static int accepts_lp(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_lp(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     const lp_norm_attrs *n = (const lp_norm_attrs *)ctx->attrs;
     return !ctx->const_src[0] && cu_accepts_image(ctx, lay) &&
            (n->axis == 1 || n->axis == 1 - ctx->src[0].rank);
 }
 
-template <class T> static void run_soft(const tg_call *call)
+template <class T> static void run_soft(const tgi_call *call)
 {
     run_along<T>(call, CU_SOFT);
 }
-template <class T> static void run_log_soft(const tg_call *call)
+template <class T> static void run_log_soft(const tgi_call *call)
 {
     run_along<T>(call, CU_LOG_SOFT);
 }
-template <class T> static void run_hard(const tg_call *call)
+template <class T> static void run_hard(const tgi_call *call)
 {
     run_along<T>(call, CU_HARD);
 }
-template <class T> static void run_lp_norm(const tg_call *call)
+template <class T> static void run_lp_norm(const tgi_call *call)
 {
     if (((const lp_norm_attrs *)call->ctx->attrs)->p == 1)
         run_along<T>(call, CU_NORM_1);
@@ -163,7 +163,7 @@ struct cu_arg_f {
 };
 
 /* The place is a number of the element type: it has to be one. */
-template <class T> static int accepts_arg(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+template <class T> static int accepts_arg(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     const arg_attrs *a = (const arg_attrs *)ctx->attrs;
     return !ctx->const_src[0] && cu_accepts_image(ctx, lay) && a->keepdims &&
@@ -171,7 +171,7 @@ template <class T> static int accepts_arg(const tg_op_ctx *ctx, const tg_layout_
            (a->axis == 1 || a->axis == 1 - ctx->src[0].rank);
 }
 
-template <class T> static void run_arg(const tg_call *call, float sign)
+template <class T> static void run_arg(const tgi_call *call, float sign)
 {
     cu_map_args<cu_arg_f> a;
     cu_map_begin(&a, call);
@@ -180,11 +180,11 @@ template <class T> static void run_arg(const tg_call *call, float sign)
     a.f.last = ((const arg_attrs *)call->ctx->attrs)->last != 0;
     cu_map_go<T>(&a, call, 0);
 }
-template <class T> static void run_arg_max(const tg_call *call)
+template <class T> static void run_arg_max(const tgi_call *call)
 {
     run_arg<T>(call, 1.0f);
 }
-template <class T> static void run_arg_min(const tg_call *call)
+template <class T> static void run_arg_min(const tgi_call *call)
 {
     run_arg<T>(call, -1.0f);
 }
@@ -214,12 +214,12 @@ struct cu_lrn_f {
     }
 };
 
-static int accepts_lrn(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts_lrn(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     return !ctx->const_src[0] && cu_accepts_image(ctx, lay);
 }
 
-template <class T> static void run_lrn(const tg_call *call)
+template <class T> static void run_lrn(const tgi_call *call)
 {
     const lrn_attrs *attrs = (const lrn_attrs *)call->ctx->attrs;
     cu_map_args<cu_lrn_f> a;
@@ -238,9 +238,9 @@ CU_VARIANT(log_softmax, "cu_log_softmax", "LogSoftmax", accepts_softmax, run_log
 CU_VARIANT(hardmax, "cu_hardmax", "Hardmax", accepts_softmax, run_hard)
 CU_VARIANT(lp_normalization, "cu_lp_normalization", "LpNormalization", accepts_lp, run_lp_norm)
 #define CU_ARG(suffix, T, ...)                                                                 \
-    constexpr tg_variant cu_arg_max_##suffix =                                                 \
+    constexpr tgi_variant cu_arg_max_##suffix =                                                \
         cu_variant("cu_arg_max", "ArgMax", accepts_arg<T>, run_arg_max<T>);                    \
-    constexpr tg_variant cu_arg_min_##suffix =                                                 \
+    constexpr tgi_variant cu_arg_min_##suffix =                                                \
         cu_variant("cu_arg_min", "ArgMin", accepts_arg<T>, run_arg_min<T>);
 CU_ELEMENTS(CU_ARG, )
 CU_VARIANT(lrn, "cu_lrn", "LRN", accepts_lrn, run_lrn)

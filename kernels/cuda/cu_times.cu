@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static cu_times_kind *kind_of(cu_times *t, tg_device_queue q)
+static cu_times_kind *kind_of(cu_times *t, tgi_device_queue q)
 {
-    return &t->kind[q < TG_QUEUE_COMPUTE ? (int)q : 2];
+    return &t->kind[q < TGI_QUEUE_COMPUTE ? (int)q : 2];
 }
 
 cudaError_t cu_times_open(cu_times *t)
@@ -45,7 +45,7 @@ static cudaError_t read_one(cu_times_kind *k)
     return e;
 }
 
-cudaError_t cu_times_begin(cu_times *t, tg_device_queue q, cudaStream_t s)
+cudaError_t cu_times_begin(cu_times *t, tgi_device_queue q, cudaStream_t s)
 {
     cu_times_kind *k = kind_of(t, q);
     if (!t->on)
@@ -54,7 +54,7 @@ cudaError_t cu_times_begin(cu_times *t, tg_device_queue q, cudaStream_t s)
     return e == cudaSuccess ? cudaEventRecord(k->from[k->begun % CU_TIMES_PAIRS], s) : e;
 }
 
-cudaError_t cu_times_end(cu_times *t, tg_device_queue q, cudaStream_t s)
+cudaError_t cu_times_end(cu_times *t, tgi_device_queue q, cudaStream_t s)
 {
     cu_times_kind *k = kind_of(t, q);
     return t->on ? cudaEventRecord(k->to[k->begun++ % CU_TIMES_PAIRS], s) : cudaSuccess;

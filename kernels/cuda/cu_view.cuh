@@ -1,4 +1,4 @@
-/* cu_view.cuh - views on the device: plain data made from tg_view, and how kernels read and
+/* cu_view.cuh - views on the device: plain data made from tgi_view, and how kernels read and
  * write pixels through it.
  *
  * A thread works on V channels of one pixel, V being 1, 2, 4 or 8 as the pixel has lanes (8 of
@@ -13,8 +13,8 @@
  * Coordinates are 32 bits wide, offsets in memory 64: `cu_fits` refuses images beyond that.
  * Within a row offsets have 31 bits.
  * Rows must begin where 16 bytes (or a pixel, if it is smaller) can be read at once. */
-#ifndef TG_CU_VIEW_CUH
-#define TG_CU_VIEW_CUH
+#ifndef TGI_CU_VIEW_CUH
+#define TGI_CU_VIEW_CUH
 
 #include "kernels/cuda/cu_common.cuh"
 
@@ -30,9 +30,9 @@ struct cu_view {
 
 /* A step of an epilogue: cu_epilogue.cuh. */
 struct cu_step {
-    int32_t kind;   /* tg_epi_kind */
-    int32_t src, n; /* views of the other operand: items from src on; or TG_EPI_KEPT, or -1 */
-    float a, b;     /* as tg_epi_step */
+    int32_t kind;   /* tgi_epi_kind */
+    int32_t src, n; /* views of the other operand: items from src on; or TGI_EPI_KEPT, or -1 */
+    float a, b;     /* as tgi_epi_step */
     int32_t unused;
     const float *vec; /* device address, or NULL */
 };
@@ -77,7 +77,7 @@ inline uint32_t cu_ring_magic(int64_t ring)
     return ring > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint64_t)ring + 1) : 0;
 }
 
-inline cu_view cu_view_of(const tg_view *v)
+inline cu_view cu_view_of(const tgi_view *v)
 {
     cu_view d;
     d.base = (char *)v->base;
@@ -92,7 +92,7 @@ inline cu_view cu_view_of(const tg_view *v)
     return d;
 }
 
-inline cu_operand cu_pool_operand(cu_pool *pool, const tg_operand *o)
+inline cu_operand cu_pool_operand(cu_pool *pool, const tgi_operand *o)
 {
     const cu_operand at = {pool->n, o->n_seg};
     for (int s = 0; s < o->n_seg; s++)
@@ -102,7 +102,7 @@ inline cu_operand cu_pool_operand(cu_pool *pool, const tg_operand *o)
 
 /* cu_launch of arguments whose last member is `pool`. */
 template <class A>
-inline void cu_launch_pool(const tg_call *call, void (*kernel)(const A *), dim3 grid,
+inline void cu_launch_pool(const tgi_call *call, void (*kernel)(const A *), dim3 grid,
                            dim3 block, unsigned shared_bytes, const A *args)
 {
     const size_t bytes =
@@ -121,7 +121,7 @@ inline void cu_launch_pool(const tg_call *call, void (*kernel)(const A *), dim3 
 #define CU_MOST_ROW ((int64_t)1 << 30)      /* elements of one, and margins beside the image */
 
 /* 1: extents fit, and rows of all slabs, and elements of a row; the ranks that run. */
-inline int cu_fits(const tg_desc *d)
+inline int cu_fits(const tgi_desc *d)
 {
     if (d->rank < 3 || d->rank > 5 || d->dim[0] != 1 || d->dim[1] >= CU_MOST_CHANNELS)
         return 0;
@@ -197,7 +197,7 @@ template <class T> __device__ __forceinline__ constexpr bool cu_offered(void)
 #ifdef TG_CUDA_EMULATED
 template <> inline bool cu_offered<__nv_bfloat16>(void)
 {
-    return tg_emulated_ampere != 0;
+    return tgi_emulated_ampere != 0;
 }
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 template <> __device__ __forceinline__ constexpr bool cu_offered<__nv_bfloat16>(void)
@@ -241,13 +241,13 @@ __device__ __forceinline__ void cu_global(const void *)
 template <class B> __device__ __forceinline__ B cu_get_bits(const void *p)
 {
     B bits;
-    tg_emulated_aligned(p, alignof(B));
+    tgi_emulated_aligned(p, alignof(B));
     memcpy(&bits, __builtin_assume_aligned(p, alignof(B)), sizeof bits);
     return bits;
 }
 template <class B> __device__ __forceinline__ void cu_put_bits(void *p, const B &bits)
 {
-    tg_emulated_aligned(p, alignof(B));
+    tgi_emulated_aligned(p, alignof(B));
     memcpy(__builtin_assume_aligned(p, alignof(B)), &bits, sizeof bits);
 }
 #else

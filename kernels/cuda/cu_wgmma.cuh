@@ -23,8 +23,8 @@
  * reads it: cu_fence_async by the writer, then a barrier. Before the first product: cu_wgmma_
  * fence. Products are committed in groups; until a group is waited for nobody may touch its
  * sums, nor write what it reads. */
-#ifndef TG_CU_WGMMA_CUH
-#define TG_CU_WGMMA_CUH
+#ifndef TGI_CU_WGMMA_CUH
+#define TGI_CU_WGMMA_CUH
 
 #include "kernels/cuda/cu_mma.cuh"
 #include "kernels/cuda/cu_view.cuh"
@@ -52,7 +52,7 @@
 __device__ __forceinline__ void cu_bulk_begin(uint64_t *barrier)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_bulk_begin(barrier);
+    tgi_emulated_bulk_begin(barrier);
 #else
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(cu_shared_address(barrier))
                  : "memory");
@@ -64,7 +64,7 @@ __device__ __forceinline__ void cu_bulk_copy(void *to, const void *from, unsigne
                                              uint64_t *barrier)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_bulk_copy(to, from, bytes, barrier);
+    tgi_emulated_bulk_copy(to, from, bytes, barrier);
 #else
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%3], %2; "
                  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
@@ -77,7 +77,7 @@ __device__ __forceinline__ void cu_bulk_copy(void *to, const void *from, unsigne
 __device__ __forceinline__ void cu_bulk_wait(uint64_t *barrier, unsigned parity)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_bulk_wait(barrier, parity);
+    tgi_emulated_bulk_wait(barrier, parity);
 #else
     unsigned there = 0;
     while (!there)
@@ -96,7 +96,7 @@ template <class T> __device__ __forceinline__ uint32_t cu_pair(float first, floa
 template <> __device__ __forceinline__ uint32_t cu_pair<__half>(float first, float second)
 {
 #ifdef TG_CUDA_EMULATED
-    return (uint32_t)tg_float_to_half_bits(second) << 16 | tg_float_to_half_bits(first);
+    return (uint32_t)tgi_float_to_half_bits(second) << 16 | tgi_float_to_half_bits(first);
 #else
     const __half2 both = __floats2half2_rn(first, second);
     return *reinterpret_cast<const uint32_t *>(&both);
@@ -122,7 +122,7 @@ __device__ __forceinline__ uint32_t cu_pair<__nv_bfloat16>(float first, float se
 __device__ __forceinline__ void cu_put_matrices_turned(void *column, const uint32_t (&r)[4])
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_stmatrix_turned(column, r);
+    tgi_emulated_stmatrix_turned(column, r);
 #else
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
                      cu_shared_address(column)),
@@ -138,7 +138,7 @@ __device__ __forceinline__ uint64_t cu_wgmma_matrix(const void *start, unsigned 
                                                     unsigned row_stride)
 {
 #ifdef TG_CUDA_EMULATED
-    const unsigned at = tg_emulated_shared_address(start);
+    const unsigned at = tgi_emulated_shared_address(start);
 #else
     const unsigned at = cu_shared_address(start);
 #endif
@@ -155,7 +155,7 @@ __device__ __forceinline__ uint64_t cu_wgmma_moved(uint64_t matrix, unsigned byt
 __device__ __forceinline__ void cu_fence_async(void)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_fence_async();
+    tgi_emulated_fence_async();
 #else
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
@@ -164,7 +164,7 @@ __device__ __forceinline__ void cu_fence_async(void)
 __device__ __forceinline__ void cu_wgmma_fence(void)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_wgmma_fence();
+    tgi_emulated_wgmma_fence();
 #else
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
@@ -173,7 +173,7 @@ __device__ __forceinline__ void cu_wgmma_fence(void)
 __device__ __forceinline__ void cu_wgmma_commit(void)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_wgmma_commit();
+    tgi_emulated_wgmma_commit();
 #else
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
@@ -183,7 +183,7 @@ __device__ __forceinline__ void cu_wgmma_commit(void)
 template <int N> __device__ __forceinline__ void cu_wgmma_wait(void)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_wgmma_wait(N);
+    tgi_emulated_wgmma_wait(N);
 #else
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 #endif
@@ -235,7 +235,7 @@ __device__ __forceinline__ void cu_wgmma_64x256<__half>(float (&c)[128], uint64_
                                                         int add)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_wgmma(c, 256, a, b, add, 0);
+    tgi_emulated_wgmma(c, 256, a, b, add, 0);
 #else
     CU_WGMMA_64X256("f16");
 #endif
@@ -245,7 +245,7 @@ __device__ __forceinline__ void cu_wgmma_64x256<__nv_bfloat16>(float (&c)[128], 
                                                                uint64_t b, int add)
 {
 #ifdef TG_CUDA_EMULATED
-    tg_emulated_wgmma(c, 256, a, b, add, 1);
+    tgi_emulated_wgmma(c, 256, a, b, add, 1);
 #else
     CU_WGMMA_64X256("bf16");
 #endif

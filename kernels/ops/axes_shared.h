@@ -1,14 +1,14 @@
 /* axes_shared.h - Squeeze and Unsqueeze: axes as attribute or, from opset 13, as input. */
-#ifndef TG_AXES_SHARED_H
-#define TG_AXES_SHARED_H
+#ifndef TGI_AXES_SHARED_H
+#define TGI_AXES_SHARED_H
 
 #include "kernels/ops/op_shared.h"
 
 typedef struct axes_attrs {
-    tg_ints axes;
+    tgi_ints axes;
 } axes_attrs;
 
-static inline tg_status axes_given(const tg_op_ctx *ctx, tg_ints *axes, tgi_err *err)
+static inline tg_status axes_given(const tgi_op_ctx *ctx, tgi_ints *axes, tgi_err *err)
 {
     const axes_attrs *a = ctx->attrs;
     *axes = a->axes;
@@ -19,7 +19,7 @@ static inline tg_status axes_given(const tg_op_ctx *ctx, tg_ints *axes, tgi_err 
 }
 
 /* Bit k: axis k of `rank` is in the list; twice is an error. */
-static inline tg_status axes_mask(const tg_ints *axes, int rank, unsigned *mask, tgi_err *err)
+static inline tg_status axes_mask(const tgi_ints *axes, int rank, unsigned *mask, tgi_err *err)
 {
     *mask = 0;
     for (int i = 0; i < axes->n; i++) {

@@ -4,8 +4,8 @@
  *
  * r runs over the axes of the result, s over the summed ones; an axis that an input does not
  * have has stride 0 there. */
-#ifndef TG_CONTRACT_H
-#define TG_CONTRACT_H
+#ifndef TGI_CONTRACT_H
+#define TGI_CONTRACT_H
 
 #include "kernels/ops/op_shared.h"
 
@@ -14,7 +14,7 @@
 
 typedef struct tgi_contraction {
     int n_in;
-    const tg_const *in[TGI_CONTRACT_INPUTS];
+    const tgi_constant *in[TGI_CONTRACT_INPUTS];
     int rank, sum_rank; /* at most TGI_CONTRACT_AXES each */
     int64_t dim[TGI_CONTRACT_AXES], sum_dim[TGI_CONTRACT_AXES];
     int64_t stride[TGI_CONTRACT_INPUTS][TGI_CONTRACT_AXES];

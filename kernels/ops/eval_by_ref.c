@@ -8,15 +8,15 @@
 
 /* Operand 0 and the results as float32, and the other inputs as such constants. */
 typedef struct floats {
-    tg_const cst[TG_OP_MAX_SRC];
-    const tg_const *consts[TG_OP_MAX_SRC];
-    void *made[TG_OP_MAX_SRC + TG_OP_MAX_DST]; /* owned */
+    tgi_constant cst[TGI_OP_MAX_SRC];
+    const tgi_constant *consts[TGI_OP_MAX_SRC];
+    void *made[TGI_OP_MAX_SRC + TGI_OP_MAX_DST]; /* owned */
     int n_made;
-    float *src, *dst[TG_OP_MAX_DST];
-    tg_desc src_desc[TG_OP_MAX_SRC], dst_desc[TG_OP_MAX_DST]; /* of one sample */
+    float *src, *dst[TGI_OP_MAX_DST];
+    tgi_desc src_desc[TGI_OP_MAX_SRC], dst_desc[TGI_OP_MAX_DST]; /* of one sample */
 } floats;
 
-static float *make(floats *f, const tg_desc *d, tgi_err *err)
+static float *make(floats *f, const tgi_desc *d, tgi_err *err)
 {
     float *p = tgi_calloc(TGI_TAG_MISC, (size_t)tgi_dense_count(d) + 1, sizeof *p);
     if (!p)
@@ -26,7 +26,7 @@ static float *make(floats *f, const tg_desc *d, tgi_err *err)
 }
 
 /* The float32 data of a constant, converted where they are not, or not aligned. */
-static const float *as_floats(floats *f, const tg_const *c, tgi_err *err)
+static const float *as_floats(floats *f, const tgi_constant *c, tgi_err *err)
 {
     if (c->desc.dtype == TG_DTYPE_F32 && (uintptr_t)c->data % sizeof(float) == 0)
         return c->data;
@@ -37,7 +37,7 @@ static const float *as_floats(floats *f, const tg_const *c, tgi_err *err)
     return p;
 }
 
-static tg_status open_floats(floats *f, const tg_op_ctx *ctx, void *const *dst_data,
+static tg_status open_floats(floats *f, const tgi_op_ctx *ctx, void *const *dst_data,
                              tgi_err *err)
 {
     memset(f, 0, sizeof *f);
@@ -69,42 +69,42 @@ static tg_status open_floats(floats *f, const tg_op_ctx *ctx, void *const *dst_d
 }
 
 /* Sample s of a dense tensor; d is the shape of one sample. */
-static tg_view view_of(const tg_desc *d, float *data, int64_t s)
+static tgi_view view_of(const tgi_desc *d, float *data, int64_t s)
 {
     const int64_t h = tgi_desc_axis(d, 1), w = tgi_desc_axis(d, 2), z = tgi_desc_axis(d, 0);
-    return (tg_view){.base = data + s * tgi_dense_count(d),
-                     .c = d->dim[1],
-                     .cb = 1,
-                     .width = w,
-                     .block_pitch = (size_t)(z * h * w),
-                     .z_pitch = (size_t)(h * w),
-                     .y_pitch = (size_t)w,
-                     .z_ring = z,
-                     .y_ring = h};
+    return (tgi_view){.base = data + s * tgi_dense_count(d),
+                      .c = d->dim[1],
+                      .cb = 1,
+                      .width = w,
+                      .block_pitch = (size_t)(z * h * w),
+                      .z_pitch = (size_t)(h * w),
+                      .y_pitch = (size_t)w,
+                      .z_ring = z,
+                      .y_ring = h};
 }
 
-static tg_status run_samples(const floats *f, const tg_op_ctx *ctx, tgi_ref_fn ref,
+static tg_status run_samples(const floats *f, const tgi_op_ctx *ctx, tgi_ref_fn ref,
                              tgi_err *err)
 {
-    tg_op_ctx one = *ctx;
+    tgi_op_ctx one = *ctx;
     one.src = f->src_desc;
     one.dst = f->dst_desc;
     one.const_src = f->consts;
     for (int64_t s = 0; s < ctx->src[0].dim[0]; s++) {
-        const tg_view in = view_of(&f->src_desc[0], f->src, s);
-        tg_operand src[TG_OP_MAX_SRC] = {{1, &in}};
-        tg_view dst[TG_OP_MAX_DST];
+        const tgi_view in = view_of(&f->src_desc[0], f->src, s);
+        tgi_operand src[TGI_OP_MAX_SRC] = {{1, &in}};
+        tgi_view dst[TGI_OP_MAX_DST];
         TGI_TRY(tgi_check_cancel(err));
         for (int k = 0; k < ctx->n_dst; k++)
             dst[k] = view_of(&f->dst_desc[k], f->dst[k], s);
-        const tg_call call = {
+        const tgi_call call = {
             .ctx = &one, .src = src, .dst = dst, .box = tgi_box_full(&f->dst_desc[0])};
         TGI_TRY(ref(&call, err));
     }
     return TG_OK;
 }
 
-tg_status tgi_eval_by_ref(const tg_op_ctx *ctx, void *const *dst_data, tgi_ref_fn ref,
+tg_status tgi_eval_by_ref(const tgi_op_ctx *ctx, void *const *dst_data, tgi_ref_fn ref,
                           tgi_err *err)
 {
     floats f;

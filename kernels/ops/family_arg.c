@@ -8,18 +8,18 @@
 #include <math.h>
 
 #define AT(field) offsetof(arg_attrs, field)
-static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, AT(axis), 0, 0, 0, NULL, "axis that is searched"},
-    {"keepdims", TG_ATTR_INT, AT(keepdims), 1, 0, 1, NULL, "the axis stays, 1"},
-    {"select_last_index", TG_ATTR_INT, AT(last), 0, 0, 1, NULL, "the last of equals"},
+static const tgi_attr rows[] = {
+    {"axis", TGI_ATTR_INT, AT(axis), 0, 0, 0, NULL, "axis that is searched"},
+    {"keepdims", TGI_ATTR_INT, AT(keepdims), 1, 0, 1, NULL, "the axis stays, 1"},
+    {"select_last_index", TGI_ATTR_INT, AT(last), 0, 0, 1, NULL, "the last of equals"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const arg_attrs *a = ctx->attrs;
     int axis;
     TGI_TRY(tgi_axis(a->axis, ctx->src[0].rank, &axis, err));
-    tg_desc d = {TG_DTYPE_I64, 0, {0}};
+    tgi_desc d = {TG_DTYPE_I64, 0, {0}};
     for (int k = 0; k < ctx->src[0].rank; k++)
         if (k != axis)
             d.dim[d.rank++] = ctx->src[0].dim[k];
@@ -31,13 +31,13 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_op_class classify(const tg_op_ctx *ctx)
+static tgi_op_kind classify(const tgi_op_ctx *ctx)
 {
     const arg_attrs *a = ctx->attrs;
     int axis;
     return tgi_axis(a->axis, ctx->src[0].rank, &axis, NULL) == TG_OK && axis == 1 && a->keepdims
-               ? TG_OP_LOCAL
-               : TG_OP_DENSE;
+               ? TGI_OP_LOCAL
+               : TGI_OP_DENSE;
 }
 
 /* Element i against the best so far; `sign` turns smallest into largest. */
@@ -55,7 +55,7 @@ typedef struct search {
     int64_t last;
 } search;
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const search *s = arg;
     double best = 0;
@@ -66,7 +66,7 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return (float)at;
 }
 
-static tg_status ref_sign(const tg_call *call, double sign, tgi_err *err)
+static tg_status ref_sign(const tgi_call *call, double sign, tgi_err *err)
 {
     const search s = {sign, ((const arg_attrs *)call->ctx->attrs)->last};
     (void)err;
@@ -74,11 +74,11 @@ static tg_status ref_sign(const tg_call *call, double sign, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval_sign(const tg_op_ctx *ctx, void *const *dst_data, double sign,
+static tg_status eval_sign(const tgi_op_ctx *ctx, void *const *dst_data, double sign,
                            tgi_err *err)
 {
     const arg_attrs *a = ctx->attrs;
-    const tg_const *c = ctx->const_src[0];
+    const tgi_constant *c = ctx->const_src[0];
     int64_t outer = 1, inner = 1;
     int axis;
     TGI_TRY(tgi_axis(a->axis, c->desc.rank, &axis, err));
@@ -95,43 +95,43 @@ static tg_status eval_sign(const tg_op_ctx *ctx, void *const *dst_data, double s
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     return (double)ctx->src[0].dim[ctx->src[0].rank > 1];
 }
 
-static tg_pick picks(const tg_op_ctx *ctx, int smallest)
+static tgi_pick picks(const tgi_op_ctx *ctx, int smallest)
 {
     const int last = ((const arg_attrs *)ctx->attrs)->last != 0;
-    if (classify(ctx) != TG_OP_LOCAL)
-        return TG_PICK_NONE;
-    return smallest ? (last ? TG_PICK_LAST_SMALLEST : TG_PICK_FIRST_SMALLEST)
-                    : (last ? TG_PICK_LAST_LARGEST : TG_PICK_FIRST_LARGEST);
+    if (classify(ctx) != TGI_OP_LOCAL)
+        return TGI_PICK_NONE;
+    return smallest ? (last ? TGI_PICK_LAST_SMALLEST : TGI_PICK_FIRST_SMALLEST)
+                    : (last ? TGI_PICK_LAST_LARGEST : TGI_PICK_FIRST_LARGEST);
 }
 
 #define ARG(symbol, onnx, sign)                                                                \
-    static tg_status ref_##symbol(const tg_call *call, tgi_err *err)                           \
+    static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
     {                                                                                          \
         return ref_sign(call, sign, err);                                                      \
     }                                                                                          \
-    static tg_status eval_##symbol(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)  \
+    static tg_status eval_##symbol(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err) \
     {                                                                                          \
         return eval_sign(ctx, dst_data, sign, err);                                            \
     }                                                                                          \
-    static tg_pick picks_##symbol(const tg_op_ctx *ctx)                                        \
+    static tgi_pick picks_##symbol(const tgi_op_ctx *ctx)                                      \
     {                                                                                          \
         return picks(ctx, (sign) < 0);                                                         \
     }                                                                                          \
-    const tg_op tg_op_##symbol = {.name = onnx,                                                \
-                                  .classify = classify,                                        \
-                                  .any_type = 1,                                               \
-                                  .attrs = rows,                                               \
-                                  .attrs_size = sizeof(arg_attrs),                             \
-                                  .infer = infer,                                              \
-                                  .ref = ref_##symbol,                                         \
-                                  .eval = eval_##symbol,                                       \
-                                  .flops = flops,                                              \
-                                  .picks = picks_##symbol};
+    const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
+                                    .classify = classify,                                      \
+                                    .any_type = 1,                                             \
+                                    .attrs = rows,                                             \
+                                    .attrs_size = sizeof(arg_attrs),                           \
+                                    .infer = infer,                                            \
+                                    .ref = ref_##symbol,                                       \
+                                    .eval = eval_##symbol,                                     \
+                                    .flops = flops,                                            \
+                                    .picks = picks_##symbol};
 
 ARG(arg_max, "ArgMax", 1.0)
 ARG(arg_min, "ArgMin", -1.0)

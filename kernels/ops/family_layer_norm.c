@@ -6,19 +6,19 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(layer_norm_attrs, axis), -1, 0, 0, NULL,
+static const tgi_attr rows[] = {
+    {"axis", TGI_ATTR_INT, offsetof(layer_norm_attrs, axis), -1, 0, 0, NULL,
      "first normalised axis"},
-    {"epsilon", TG_ATTR_FLOAT, offsetof(layer_norm_attrs, epsilon), 1e-5, 0, 0, NULL,
+    {"epsilon", TGI_ATTR_FLOAT, offsetof(layer_norm_attrs, epsilon), 1e-5, 0, 0, NULL,
      "added to the variance"},
-    {"stash_type", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "type of the sums: float64 here"},
+    {"stash_type", TGI_ATTR_IGNORED, 0, 0, 0, 0, NULL, "type of the sums: float64 here"},
     {0}};
 
-static tg_status check_operand(const tg_op_ctx *ctx, int i, tgi_err *err)
+static tg_status check_operand(const tgi_op_ctx *ctx, int i, tgi_err *err)
 {
-    const tg_desc pair[2] = {ctx->src[0], ctx->src[i]};
-    tg_op_ctx both = *ctx;
-    tg_desc d;
+    const tgi_desc pair[2] = {ctx->src[0], ctx->src[i]};
+    tgi_op_ctx both = *ctx;
+    tgi_desc d;
     both.src = pair;
     both.n_src = 2;
     TGI_TRY(tgi_infer_broadcast(&both, -1, &d, err));
@@ -27,7 +27,7 @@ static tg_status check_operand(const tg_op_ctx *ctx, int i, tgi_err *err)
                : tgi_fail(err, TG_E_FORMAT, "input %d does not fit the data", i);
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     int axis;
     if (ctx->n_src < 2 || !tgi_given(ctx, 0))
@@ -48,7 +48,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 }
 
 /* Mean (0 without centring) and 1 / deviation of n elements. */
-static void moments_of(const tg_const *c, int64_t first, int64_t n, int centred, double eps,
+static void moments_of(const tgi_constant *c, int64_t first, int64_t n, int centred, double eps,
                        double *mean, double *inverse)
 {
     double sum = 0, squares = 0;
@@ -62,12 +62,12 @@ static void moments_of(const tg_const *c, int64_t first, int64_t n, int centred,
     *inverse = 1 / sqrt(squares / (double)n + eps);
 }
 
-static tg_status eval_norm(const tg_op_ctx *ctx, void *const *dst_data, int centred,
+static tg_status eval_norm(const tgi_op_ctx *ctx, void *const *dst_data, int centred,
                            tgi_err *err)
 {
     const layer_norm_attrs *a = ctx->attrs;
-    const tg_const *c = ctx->const_src[0];
-    int64_t at[TG_MAX_RANK] = {0}, n = 1, i = 0;
+    const tgi_constant *c = ctx->const_src[0];
+    int64_t at[TGI_MAX_RANK] = {0}, n = 1, i = 0;
     double mean = 0, inverse = 0;
     int axis;
     TGI_TRY(tgi_axis(a->axis, c->desc.rank, &axis, err));
@@ -92,24 +92,24 @@ static tg_status eval_norm(const tg_op_ctx *ctx, void *const *dst_data, int cent
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     (void)ctx;
     return 8;
 }
 
 #define NORM(symbol, onnx, centred)                                                            \
-    static tg_status eval_##symbol(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)  \
+    static tg_status eval_##symbol(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err) \
     {                                                                                          \
         return eval_norm(ctx, dst_data, centred, err);                                         \
     }                                                                                          \
-    const tg_op tg_op_##symbol = {.name = onnx,                                                \
-                                  .op_class = TG_OP_DENSE,                                     \
-                                  .attrs = rows,                                               \
-                                  .attrs_size = sizeof(layer_norm_attrs),                      \
-                                  .infer = infer,                                              \
-                                  .eval = eval_##symbol,                                       \
-                                  .flops = flops};
+    const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
+                                    .op_class = TGI_OP_DENSE,                                  \
+                                    .attrs = rows,                                             \
+                                    .attrs_size = sizeof(layer_norm_attrs),                    \
+                                    .infer = infer,                                            \
+                                    .eval = eval_##symbol,                                     \
+                                    .flops = flops};
 
 NORM(layer_normalization, "LayerNormalization", 1)
 NORM(rms_normalization, "RMSNormalization", 0)

@@ -1,6 +1,6 @@
 /* family_reduce.c - the ten reductions: sums, extremes, norms and means over some axes, which
  * become 1 or vanish. Floats are folded in float64, integers in their own ring, always in the
- * order of the axes. The table at the end makes a tg_op of each kind.
+ * order of the axes. The table at the end makes a tgi_op of each kind.
  *
  * On images a reduction over channels alone is local; over pixels it reads the whole extent;
  * one that drops axes does not yield an image and is computed on dense tensors.
@@ -14,23 +14,23 @@
 typedef enum kind { L1, L2, LOG_SUM, LOG_SUM_EXP, MAX, MEAN, MIN, PROD, SUM, SQUARES } kind;
 
 typedef struct reduce_attrs {
-    tg_ints axes;
+    tgi_ints axes;
     int64_t keepdims, noop;
 } reduce_attrs;
 
-static const tg_attr rows[] = {
-    {"axes", TG_ATTR_INTS, offsetof(reduce_attrs, axes), 0, 0, 0, NULL, "what is folded"},
-    {"keepdims", TG_ATTR_INT, offsetof(reduce_attrs, keepdims), 1, 0, 1, NULL, "axes stay, 1"},
-    {"noop_with_empty_axes", TG_ATTR_INT, offsetof(reduce_attrs, noop), 0, 0, 1, NULL,
+static const tgi_attr rows[] = {
+    {"axes", TGI_ATTR_INTS, offsetof(reduce_attrs, axes), 0, 0, 0, NULL, "what is folded"},
+    {"keepdims", TGI_ATTR_INT, offsetof(reduce_attrs, keepdims), 1, 0, 1, NULL, "axes stay, 1"},
+    {"noop_with_empty_axes", TGI_ATTR_INT, offsetof(reduce_attrs, noop), 0, 0, 1, NULL,
      "no axes: nothing is folded"},
     {0}};
 
 /* The folded axes as bits. */
-tg_status tgi_reduce_axes(const tg_op_ctx *ctx, unsigned *bits, tgi_err *err)
+tg_status tgi_reduce_axes(const tgi_op_ctx *ctx, unsigned *bits, tgi_err *err)
 {
     const reduce_attrs *a = ctx->attrs;
     const int rank = ctx->src[0].rank;
-    tg_ints list = a->axes;
+    tgi_ints list = a->axes;
     *bits = 0;
     if (tgi_given(ctx, 1))
         TGI_TRY(tgi_const_ints(ctx, 1, "axes", &list, err));
@@ -44,12 +44,12 @@ tg_status tgi_reduce_axes(const tg_op_ctx *ctx, unsigned *bits, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const reduce_attrs *a = ctx->attrs;
     unsigned bits;
     TGI_TRY(tgi_reduce_axes(ctx, &bits, err));
-    tg_desc d = {ctx->src[0].dtype, 0, {0}};
+    tgi_desc d = {ctx->src[0].dtype, 0, {0}};
     for (int k = 0; k < ctx->src[0].rank; k++)
         if (!(bits & 1u << k))
             d.dim[d.rank++] = ctx->src[0].dim[k];
@@ -59,25 +59,25 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_op_class classify(const tg_op_ctx *ctx)
+static tgi_op_kind classify(const tgi_op_ctx *ctx)
 {
     unsigned bits;
     if (tgi_reduce_axes(ctx, &bits, NULL) != TG_OK || ctx->dst[0].rank != ctx->src[0].rank ||
         (bits & 1u && ctx->src[0].dim[0] != 1))
-        return TG_OP_DENSE;
-    return bits & ~3u ? TG_OP_WHOLE : TG_OP_LOCAL;
+        return TGI_OP_DENSE;
+    return bits & ~3u ? TGI_OP_WHOLE : TGI_OP_LOCAL;
 }
 
 /* An axis that is folded is read as a whole, any other row by row. */
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     unsigned bits;
-    const tg_desc *s = &ctx->src[src_i];
+    const tgi_desc *s = &ctx->src[src_i];
     const int k = s->rank - 3 + axis;
     *out = tgi_slide_all(tgi_desc_axis(s, axis));
     if (src_i == 0 && k >= 2 && ctx->dst[0].rank == s->rank &&
         tgi_reduce_axes(ctx, &bits, NULL) == TG_OK && !(bits & 1u << k))
-        *out = TG_SLIDE_SAME;
+        *out = TGI_SLIDE_SAME;
     return 1;
 }
 
@@ -182,11 +182,11 @@ static void int_add(int_fold *f, int64_t v)
 
 /* The source seen as results (folded axes 1) and what is folded into one (the others 1). */
 typedef struct walk {
-    tg_desc outer, inner;
-    int64_t stride[TG_MAX_RANK];
+    tgi_desc outer, inner;
+    int64_t stride[TGI_MAX_RANK];
 } walk;
 
-static walk walk_of(const tg_op_ctx *ctx, unsigned bits)
+static walk walk_of(const tgi_op_ctx *ctx, unsigned bits)
 {
     walk w = {.outer = ctx->src[0], .inner = ctx->src[0]};
     tgi_dense_strides(&ctx->src[0], w.stride);
@@ -203,11 +203,11 @@ static int64_t offset_of(const walk *w, const int64_t *a, const int64_t *b)
     return off;
 }
 
-static double fold_floats(const walk *w, const tg_const *c, kind k, const int64_t *outer)
+static double fold_floats(const walk *w, const tgi_constant *c, kind k, const int64_t *outer)
 {
     fold f = fold_start(k);
     const int empty = tgi_dense_count(&w->inner) == 0;
-    int64_t at[TG_MAX_RANK] = {0}, again[TG_MAX_RANK] = {0};
+    int64_t at[TGI_MAX_RANK] = {0}, again[TGI_MAX_RANK] = {0};
     if (empty)
         return fold_result(&f);
     if (k == LOG_SUM_EXP)
@@ -220,10 +220,10 @@ static double fold_floats(const walk *w, const tg_const *c, kind k, const int64_
     return fold_result(&f);
 }
 
-static int64_t fold_ints(const walk *w, const tg_const *c, kind k, const int64_t *outer)
+static int64_t fold_ints(const walk *w, const tgi_constant *c, kind k, const int64_t *outer)
 {
     int_fold f = {.kind = k, .is_unsigned = tgi_dtype_is_unsigned(c->desc.dtype)};
-    int64_t at[TG_MAX_RANK] = {0};
+    int64_t at[TGI_MAX_RANK] = {0};
     f.acc = k == PROD;
     if (tgi_dense_count(&w->inner) == 0)
         return f.acc;
@@ -233,11 +233,11 @@ static int64_t fold_ints(const walk *w, const tg_const *c, kind k, const int64_t
     return k == MEAN ? f.acc / f.n : f.acc;
 }
 
-static tg_status eval_kind(const tg_op_ctx *ctx, void *const *dst_data, kind k, tgi_err *err)
+static tg_status eval_kind(const tgi_op_ctx *ctx, void *const *dst_data, kind k, tgi_err *err)
 {
-    const tg_const *c = ctx->const_src[0];
+    const tgi_constant *c = ctx->const_src[0];
     const tg_dtype t = c->desc.dtype;
-    int64_t at[TG_MAX_RANK] = {0}, n = 0;
+    int64_t at[TGI_MAX_RANK] = {0}, n = 0;
     unsigned bits;
     TGI_TRY(tgi_reduce_axes(ctx, &bits, err));
     const walk w = walk_of(ctx, bits);
@@ -261,19 +261,19 @@ typedef struct image_fold {
 } image_fold;
 
 /* What is folded into pixel p: all of a folded axis, p's own place on the others. */
-static void ranges_of(const tg_op_ctx *ctx, unsigned bits, const tgi_px *p, tg_range r[4])
+static void ranges_of(const tgi_op_ctx *ctx, unsigned bits, const tgi_px *p, tgi_range r[4])
 {
-    const tg_desc *s = &ctx->src[0];
+    const tgi_desc *s = &ctx->src[0];
     const int64_t at[4] = {p->c, p->z, p->y, p->x};
     for (int i = 0; i < 4; i++) {
         const int k = i == 0 ? 1 : s->rank - 4 + i;
         const int folded = (i == 0 || k > 1) && (bits & 1u << k); /* rank 4 has no z */
         const int64_t n = i == 0 ? s->dim[1] : tgi_desc_axis(s, i - 1);
-        r[i] = folded ? (tg_range){0, n} : (tg_range){at[i], at[i] + 1};
+        r[i] = folded ? (tgi_range){0, n} : (tgi_range){at[i], at[i] + 1};
     }
 }
 
-static void fold_image(const tg_call *call, const tg_range r[4], fold *f, int tops)
+static void fold_image(const tgi_call *call, const tgi_range r[4], fold *f, int tops)
 {
     for (int64_t c = r[0].lo; c < r[0].hi; c++)
         for (int64_t z = r[1].lo; z < r[1].hi; z++)
@@ -287,11 +287,11 @@ static void fold_image(const tg_call *call, const tg_range r[4], fold *f, int to
                 }
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const image_fold *a = arg;
     fold f = fold_start(a->kind);
-    tg_range r[4];
+    tgi_range r[4];
     ranges_of(call->ctx, a->bits, p, r);
     if (a->kind == LOG_SUM_EXP)
         fold_image(call, r, &f, 1);
@@ -299,7 +299,7 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return (float)fold_result(&f);
 }
 
-static tg_status ref_kind(const tg_call *call, kind k, tgi_err *err)
+static tg_status ref_kind(const tgi_call *call, kind k, tgi_err *err)
 {
     image_fold a = {.kind = k};
     TGI_TRY(tgi_reduce_axes(call->ctx, &a.bits, err));
@@ -307,7 +307,7 @@ static tg_status ref_kind(const tg_call *call, kind k, tgi_err *err)
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     const double to = (double)tgi_dense_count(&ctx->dst[0]);
     return to > 0 ? (double)tgi_dense_count(&ctx->src[0]) / to : 1;
@@ -316,23 +316,23 @@ static double flops(const tg_op_ctx *ctx)
 /* ---- Operators --------------------------------------------------------------------------- */
 
 #define REDUCTION(symbol, onnx, what)                                                          \
-    static tg_status ref_##symbol(const tg_call *call, tgi_err *err)                           \
+    static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
     {                                                                                          \
         return ref_kind(call, what, err);                                                      \
     }                                                                                          \
-    static tg_status eval_##symbol(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)  \
+    static tg_status eval_##symbol(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err) \
     {                                                                                          \
         return eval_kind(ctx, dst_data, what, err);                                            \
     }                                                                                          \
-    const tg_op tg_op_##symbol = {.name = onnx,                                                \
-                                  .classify = classify,                                        \
-                                  .attrs = rows,                                               \
-                                  .attrs_size = sizeof(reduce_attrs),                          \
-                                  .infer = infer,                                              \
-                                  .slide = slide,                                              \
-                                  .ref = ref_##symbol,                                         \
-                                  .eval = eval_##symbol,                                       \
-                                  .flops = flops};
+    const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
+                                    .classify = classify,                                      \
+                                    .attrs = rows,                                             \
+                                    .attrs_size = sizeof(reduce_attrs),                        \
+                                    .infer = infer,                                            \
+                                    .slide = slide,                                            \
+                                    .ref = ref_##symbol,                                       \
+                                    .eval = eval_##symbol,                                     \
+                                    .flops = flops};
 
 REDUCTION(reduce_l1, "ReduceL1", L1)
 REDUCTION(reduce_l2, "ReduceL2", L2)

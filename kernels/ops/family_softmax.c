@@ -12,16 +12,16 @@
 
 typedef enum kind { SOFT, LOG, HARD } kind;
 
-static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(axis_attrs, axis), NOT_GIVEN, 0, 0, NULL, "axis of the sum"},
-    {0}};
+static const tgi_attr rows[] = {{"axis", TGI_ATTR_INT, offsetof(axis_attrs, axis), NOT_GIVEN, 0,
+                                 0, NULL, "axis of the sum"},
+                                {0}};
 
 /* The data seen as [outer, n, inner]. */
-tg_status tgi_softmax_rows(const tg_op_ctx *ctx, int *axis, int64_t *outer, int64_t *n,
+tg_status tgi_softmax_rows(const tgi_op_ctx *ctx, int *axis, int64_t *outer, int64_t *n,
                            int64_t *inner, tgi_err *err)
 {
     const axis_attrs *a = ctx->attrs;
-    const tg_desc *d = &ctx->src[0];
+    const tgi_desc *d = &ctx->src[0];
     const int64_t fallback = ctx->opset < 13 ? 1 : -1;
     TGI_TRY(tgi_axis(a->axis == NOT_GIVEN ? fallback : a->axis, d->rank, axis, err));
     *outer = *n = *inner = 1;
@@ -30,7 +30,7 @@ tg_status tgi_softmax_rows(const tg_op_ctx *ctx, int *axis, int64_t *outer, int6
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     int64_t outer, n, inner;
     int axis;
@@ -39,12 +39,12 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_op_class classify(const tg_op_ctx *ctx)
+static tgi_op_kind classify(const tgi_op_ctx *ctx)
 {
     int64_t outer, n, inner;
     int axis;
     const tg_status st = tgi_softmax_rows(ctx, &axis, &outer, &n, &inner, NULL);
-    return st == TG_OK && axis == 1 && n == ctx->src[0].dim[1] ? TG_OP_LOCAL : TG_OP_DENSE;
+    return st == TG_OK && axis == 1 && n == ctx->src[0].dim[1] ? TGI_OP_LOCAL : TGI_OP_DENSE;
 }
 
 /* What is known of a row of n elements before any result of it. */
@@ -69,10 +69,10 @@ static double result(kind k, const row *r, double v, int64_t i)
 }
 
 /* One row serves all channels of a pixel. */
-static void pixel(const tg_call *call, kind k, int64_t z, int64_t y, int64_t x)
+static void pixel(const tgi_call *call, kind k, int64_t z, int64_t y, int64_t x)
 {
     const int64_t n = call->dst[0].c;
-    const tg_operand *s = &call->src[0];
+    const tgi_operand *s = &call->src[0];
     row r = {-INFINITY, 0, 0};
     for (int64_t c = 0; c < n; c++)
         note_top(&r, (double)tgi_operand_get(s, c, z, y, x), c);
@@ -83,10 +83,10 @@ static void pixel(const tg_call *call, kind k, int64_t z, int64_t y, int64_t x)
             (float)result(k, &r, (double)tgi_operand_get(s, c, z, y, x), c);
 }
 
-static tg_status ref_kind(const tg_call *call, kind k, tgi_err *err)
+static tg_status ref_kind(const tgi_call *call, kind k, tgi_err *err)
 {
-    const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
-                   rx = tgi_box_axis(&call->box, TG_X);
+    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
+                    rx = tgi_box_axis(&call->box, TGI_X);
     (void)err;
     for (int64_t z = rz.lo; z < rz.hi; z++)
         for (int64_t y = ry.lo; y < ry.hi; y++)
@@ -96,9 +96,9 @@ static tg_status ref_kind(const tg_call *call, kind k, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval_kind(const tg_op_ctx *ctx, void *const *dst_data, kind k, tgi_err *err)
+static tg_status eval_kind(const tgi_op_ctx *ctx, void *const *dst_data, kind k, tgi_err *err)
 {
-    const tg_const *c = ctx->const_src[0];
+    const tgi_constant *c = ctx->const_src[0];
     int64_t outer, n, inner;
     int axis;
     TGI_TRY(tgi_softmax_rows(ctx, &axis, &outer, &n, &inner, err));
@@ -116,29 +116,29 @@ static tg_status eval_kind(const tg_op_ctx *ctx, void *const *dst_data, kind k, 
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     (void)ctx;
     return 16;
 }
 
 #define SOFTMAX(symbol, onnx, what)                                                            \
-    static tg_status ref_##symbol(const tg_call *call, tgi_err *err)                           \
+    static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
     {                                                                                          \
         return ref_kind(call, what, err);                                                      \
     }                                                                                          \
-    static tg_status eval_##symbol(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)  \
+    static tg_status eval_##symbol(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err) \
     {                                                                                          \
         return eval_kind(ctx, dst_data, what, err);                                            \
     }                                                                                          \
-    const tg_op tg_op_##symbol = {.name = onnx,                                                \
-                                  .classify = classify,                                        \
-                                  .attrs = rows,                                               \
-                                  .attrs_size = sizeof(axis_attrs),                            \
-                                  .infer = infer,                                              \
-                                  .ref = ref_##symbol,                                         \
-                                  .eval = eval_##symbol,                                       \
-                                  .flops = flops};
+    const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
+                                    .classify = classify,                                      \
+                                    .attrs = rows,                                             \
+                                    .attrs_size = sizeof(axis_attrs),                          \
+                                    .infer = infer,                                            \
+                                    .ref = ref_##symbol,                                       \
+                                    .eval = eval_##symbol,                                     \
+                                    .flops = flops};
 
 SOFTMAX(hardmax, "Hardmax", HARD)
 SOFTMAX(log_softmax, "LogSoftmax", LOG)

@@ -1,6 +1,6 @@
 /* family_unary.c - operators that are one formula of one number: trigonometry, activations
  * without a kernel of their own, and tests of a number (Not, IsInf, IsNaN), which yield bool.
- * Computed in float64 and rounded once. The table at the end makes a tg_op of each formula.
+ * Computed in float64 and rounded once. The table at the end makes a tgi_op of each formula.
  * Border: none, each element by itself.
  * @source ONNX operators of the names in the table; Gelu's tanh form: its specification. */
 #include "kernels/ops/op_shared.h"
@@ -14,29 +14,29 @@
 
 #define REAL(name, field, def, help)                                                           \
     {                                                                                          \
-        name, TG_ATTR_FLOAT, offsetof(unary_attrs, field), def, 0, 0, NULL, help               \
+        name, TGI_ATTR_FLOAT, offsetof(unary_attrs, field), def, 0, 0, NULL, help              \
     }
 #define FLAG(name, field, help)                                                                \
     {                                                                                          \
-        name, TG_ATTR_INT, offsetof(unary_attrs, field), 1, 0, 1, NULL, help                   \
+        name, TGI_ATTR_INT, offsetof(unary_attrs, field), 1, 0, 1, NULL, help                  \
     }
 
 static const char *const gelu_modes[] = {"none", "tanh", NULL};
 
-static const tg_attr celu_rows[] = {REAL("alpha", a, 1, "scale of the exponent"), {0}};
-static const tg_attr gelu_rows[] = {{"approximate", TG_ATTR_ENUM, offsetof(unary_attrs, mode),
-                                     0, 0, 1, gelu_modes, "erf or tanh"},
-                                    {0}};
-static const tg_attr is_inf_rows[] = {FLAG("detect_negative", low, "-inf counts"),
-                                      FLAG("detect_positive", high, "+inf counts"),
-                                      {0}};
-static const tg_attr selu_rows[] = {REAL("alpha", a, 1.67326319217681884765625, "of elu"),
-                                    REAL("gamma", b, 1.05070102214813232421875, "factor"),
-                                    {0}};
-static const tg_attr shrink_rows[] = {
+static const tgi_attr celu_rows[] = {REAL("alpha", a, 1, "scale of the exponent"), {0}};
+static const tgi_attr gelu_rows[] = {{"approximate", TGI_ATTR_ENUM, offsetof(unary_attrs, mode),
+                                      0, 0, 1, gelu_modes, "erf or tanh"},
+                                     {0}};
+static const tgi_attr is_inf_rows[] = {FLAG("detect_negative", low, "-inf counts"),
+                                       FLAG("detect_positive", high, "+inf counts"),
+                                       {0}};
+static const tgi_attr selu_rows[] = {REAL("alpha", a, 1.67326319217681884765625, "of elu"),
+                                     REAL("gamma", b, 1.05070102214813232421875, "factor"),
+                                     {0}};
+static const tgi_attr shrink_rows[] = {
     REAL("bias", b, 0, "taken from what is kept"), REAL("lambd", a, 0.5, "below it: 0"), {0}};
-static const tg_attr swish_rows[] = {REAL("alpha", a, 1, "slope of the sigmoid"), {0}};
-static const tg_attr thresholded_relu_rows[] = {REAL("alpha", a, 1, "below it: 0"), {0}};
+static const tgi_attr swish_rows[] = {REAL("alpha", a, 1, "slope of the sigmoid"), {0}};
+static const tgi_attr thresholded_relu_rows[] = {REAL("alpha", a, 1, "below it: 0"), {0}};
 
 /* ---- Formulas ---------------------------------------------------------------------------- */
 
@@ -85,28 +85,28 @@ static double value_is_inf(double x, const void *attrs)
 }
 
 /* Celu with alpha 1 is Elu, Swish with alpha 1 is x * sigmoid(x): steps that kernels have. */
-static int step_when_one(const tg_op_ctx *ctx, tg_epi_kind kind, tg_epi_step *step)
+static int step_when_one(const tgi_op_ctx *ctx, tgi_epi_kind kind, tgi_epi_step *step)
 {
     const float alpha = ((const unary_attrs *)ctx->attrs)->a;
-    *step = (tg_epi_step){.kind = kind, .src = -1, .a = 1.0f};
+    *step = (tgi_epi_step){.kind = kind, .src = -1, .a = 1.0f};
     return alpha >= 1.0f && alpha <= 1.0f;
 }
 
-static int celu_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+static int celu_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
 {
     (void)chain;
-    return step_when_one(ctx, TG_EPI_ELU, step);
+    return step_when_one(ctx, TGI_EPI_ELU, step);
 }
 
-static int swish_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+static int swish_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
 {
     (void)chain;
-    return step_when_one(ctx, TG_EPI_SILU, step);
+    return step_when_one(ctx, TGI_EPI_SILU, step);
 }
 
 /* ---- Operators --------------------------------------------------------------------------- */
 
-static tg_status infer_bool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer_bool(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     TGI_TRY(tgi_infer_same(ctx, dst, err));
     dst[0].dtype = TG_DTYPE_BOOL;
@@ -114,22 +114,22 @@ static tg_status infer_bool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 }
 
 #define UNARY_WITH(symbol, onnx, shape, rows, size, step)                                      \
-    static tg_status ref_##symbol(const tg_call *call, tgi_err *err)                           \
+    static tg_status ref_##symbol(const tgi_call *call, tgi_err *err)                          \
     {                                                                                          \
         return tgi_ref_unary(call, value_##symbol, err);                                       \
     }                                                                                          \
-    static tg_status eval_##symbol(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)  \
+    static tg_status eval_##symbol(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err) \
     {                                                                                          \
         return tgi_eval_unary(ctx, dst_data, value_##symbol, err);                             \
     }                                                                                          \
-    const tg_op tg_op_##symbol = {.name = onnx,                                                \
-                                  .attrs = rows,                                               \
-                                  .attrs_size = size,                                          \
-                                  .infer = shape,                                              \
-                                  .ref = ref_##symbol,                                         \
-                                  .eval = eval_##symbol,                                       \
-                                  .as_step = step,                                             \
-                                  .any_type = (shape) == infer_bool};
+    const tgi_op tgi_op_##symbol = {.name = onnx,                                              \
+                                    .attrs = rows,                                             \
+                                    .attrs_size = size,                                        \
+                                    .infer = shape,                                            \
+                                    .ref = ref_##symbol,                                       \
+                                    .eval = eval_##symbol,                                     \
+                                    .as_step = step,                                           \
+                                    .any_type = (shape) == infer_bool};
 #define UNARY(symbol, onnx, shape) UNARY_WITH(symbol, onnx, shape, NULL, 0, NULL)
 #define UNARY_ROWS(symbol, onnx, shape, step)                                                  \
     UNARY_WITH(symbol, onnx, shape, symbol##_rows, sizeof(unary_attrs), step)

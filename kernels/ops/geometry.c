@@ -10,10 +10,10 @@
 #define GEOM_LIMIT ((int64_t)1 << 31)
 
 /* Spread a list of `spatial` entries over z,y,x; axes not in it get `fill`. */
-static tg_status spread(const tg_ints *list, const char *what, int spatial, int64_t fill,
+static tg_status spread(const tgi_ints *list, const char *what, int spatial, int64_t fill,
                         int64_t lo, int64_t *out, tgi_err *err)
 {
-    out[TG_Z] = out[TG_Y] = out[TG_X] = fill;
+    out[TGI_Z] = out[TGI_Y] = out[TGI_X] = fill;
     if (list->n < 0)
         return TG_OK;
     if (list->n != spatial)
@@ -27,7 +27,7 @@ static tg_status spread(const tg_ints *list, const char *what, int spatial, int6
     return TG_OK;
 }
 
-static tg_status spread_pads(const tg_ints *pads, int spatial, tgi_geom *g, tgi_err *err)
+static tg_status spread_pads(const tgi_ints *pads, int spatial, tgi_geom *g, tgi_err *err)
 {
     for (int i = 0; i < 3; i++)
         g->p0[i] = g->p1[i] = 0;
@@ -46,9 +46,9 @@ static tg_status spread_pads(const tg_ints *pads, int spatial, tgi_geom *g, tgi_
     return TG_OK;
 }
 
-static tg_status start(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
+static tg_status start(const tgi_op_ctx *ctx, tgi_geom *g, tgi_err *err)
 {
-    const tg_desc *x = &ctx->src[0];
+    const tgi_desc *x = &ctx->src[0];
     *g = (tgi_geom){.spatial = x->rank - 2, .groups = 1};
     if (x->rank < 3 || x->rank > 5)
         return tgi_fail(err, TG_E_UNSUPPORTED,
@@ -60,10 +60,10 @@ static tg_status start(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
 }
 
 /* Kernel extents from the attribute, or the weights' own; they must agree. */
-static tg_status kernel_from(const tg_op_ctx *ctx, const conv_attrs *a, tgi_geom *g,
+static tg_status kernel_from(const tgi_op_ctx *ctx, const conv_attrs *a, tgi_geom *g,
                              tgi_err *err)
 {
-    const tg_desc *w = &ctx->src[1];
+    const tgi_desc *w = &ctx->src[1];
     if (ctx->n_src < 2 || w->rank != ctx->src[0].rank)
         return tgi_fail(err, TG_E_FORMAT, "weights of rank %d for an image of rank %d",
                         ctx->n_src < 2 ? 0 : w->rank, ctx->src[0].rank);
@@ -80,7 +80,7 @@ static tg_status kernel_from(const tg_op_ctx *ctx, const conv_attrs *a, tgi_geom
     return TG_OK;
 }
 
-static tg_status common(const tg_op_ctx *ctx, const conv_attrs *a, tgi_geom *g, tgi_err *err)
+static tg_status common(const tgi_op_ctx *ctx, const conv_attrs *a, tgi_geom *g, tgi_err *err)
 {
     TGI_TRY(start(ctx, g, err));
     TGI_TRY(kernel_from(ctx, a, g, err));
@@ -97,16 +97,16 @@ static tg_status common(const tg_op_ctx *ctx, const conv_attrs *a, tgi_geom *g, 
  * to the beginning (LOWER). */
 static void resolve_auto_pad(int auto_pad, tgi_geom *g)
 {
-    if (auto_pad == TG_PAD_NOTSET)
+    if (auto_pad == TGI_PAD_NOTSET)
         return;
     for (int i = 0; i < 3; i++) {
         int64_t total = 0;
-        if (auto_pad != TG_PAD_VALID) {
+        if (auto_pad != TGI_PAD_VALID) {
             const int64_t out = (g->in[i] + g->s[i] - 1) / g->s[i];
             total = (out - 1) * g->s[i] + (g->k[i] - 1) * g->d[i] + 1 - g->in[i];
             total = total < 0 ? 0 : total;
         }
-        g->p0[i] = auto_pad == TG_PAD_SAME_LOWER ? total - total / 2 : total / 2;
+        g->p0[i] = auto_pad == TGI_PAD_SAME_LOWER ? total - total / 2 : total / 2;
         g->p1[i] = total - g->p0[i];
     }
 }
@@ -123,7 +123,7 @@ static tg_status check_out(const tgi_geom *g, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_conv_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
+tg_status tgi_conv_geometry(const tgi_op_ctx *ctx, tgi_geom *g, tgi_err *err)
 {
     const conv_attrs *a = ctx->attrs;
     TGI_TRY(common(ctx, a, g, err));
@@ -141,7 +141,7 @@ tg_status tgi_conv_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
     return check_out(g, err);
 }
 
-tg_status tgi_conv_transpose_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
+tg_status tgi_conv_transpose_geometry(const tgi_op_ctx *ctx, tgi_geom *g, tgi_err *err)
 {
     const conv_attrs *a = ctx->attrs;
     int64_t want[3];
@@ -154,16 +154,16 @@ tg_status tgi_conv_transpose_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err
                         "%" PRId64 " input channels in %" PRId64
                         " groups, weights for %" PRId64,
                         g->in_c, g->groups, ctx->src[1].dim[0]);
-    const int same = a->auto_pad == TG_PAD_SAME_UPPER || a->auto_pad == TG_PAD_SAME_LOWER;
+    const int same = a->auto_pad == TGI_PAD_SAME_UPPER || a->auto_pad == TGI_PAD_SAME_LOWER;
     for (int i = 0; i < 3; i++) {
         const int64_t grown =
             g->s[i] * (g->in[i] - 1) + g->out_pad[i] + (g->k[i] - 1) * g->d[i] + 1;
-        if (a->auto_pad == TG_PAD_VALID)
+        if (a->auto_pad == TGI_PAD_VALID)
             g->p0[i] = g->p1[i] = 0;
         if (same || a->output_shape.n >= 0) {
             const int64_t out = a->output_shape.n >= 0 ? want[i] : g->in[i] * g->s[i];
             const int64_t total = grown > out ? grown - out : 0; /* a rest is at the end */
-            g->p0[i] = a->auto_pad == TG_PAD_SAME_UPPER ? total / 2 : total - total / 2;
+            g->p0[i] = a->auto_pad == TGI_PAD_SAME_UPPER ? total / 2 : total - total / 2;
             g->p1[i] = grown - out - g->p0[i];
         }
         g->out[i] = grown - g->p0[i] - g->p1[i];
@@ -171,7 +171,7 @@ tg_status tgi_conv_transpose_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err
     return check_out(g, err);
 }
 
-tg_status tgi_pool_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
+tg_status tgi_pool_geometry(const tgi_op_ctx *ctx, tgi_geom *g, tgi_err *err)
 {
     const pool_attrs *a = ctx->attrs;
     TGI_TRY(start(ctx, g, err));
@@ -185,7 +185,7 @@ tg_status tgi_pool_geometry(const tg_op_ctx *ctx, tgi_geom *g, tgi_err *err)
     g->out_c = g->in_c;
     for (int i = 0; i < 3; i++) {
         const int64_t room = g->in[i] + g->p0[i] + g->p1[i] - ((g->k[i] - 1) * g->d[i] + 1);
-        const int64_t up = a->ceil_mode && a->auto_pad == TG_PAD_NOTSET ? g->s[i] - 1 : 0;
+        const int64_t up = a->ceil_mode && a->auto_pad == TGI_PAD_NOTSET ? g->s[i] - 1 : 0;
         g->out[i] = room < 0 ? 0 : (room + up) / g->s[i] + 1;
         if (g->out[i] > 1 && (g->out[i] - 1) * g->s[i] >= g->in[i] + g->p0[i])
             g->out[i]--;

@@ -1,66 +1,66 @@
 /* op_attrs.h - attribute structs of the operators that tuned kernels read too.
  *
- * The op's own source lists the rows (tg_attr) that fill its struct; a kernel gets the same
- * struct through tg_op_ctx.attrs. Enums are indices into the `choices` of the row: the order
+ * The op's own source lists the rows (tgi_attr) that fill its struct; a kernel gets the same
+ * struct through tgi_op_ctx.attrs. Enums are indices into the `choices` of the row: the order
  * here is the order there. */
-#ifndef TG_OP_ATTRS_H
-#define TG_OP_ATTRS_H
+#ifndef TGI_OP_ATTRS_H
+#define TGI_OP_ATTRS_H
 
 #include "engine/base/attrs.h"
 
 /* auto_pad: choices NOTSET, SAME_UPPER, SAME_LOWER, VALID. */
-typedef enum tg_auto_pad {
-    TG_PAD_NOTSET,
-    TG_PAD_SAME_UPPER,
-    TG_PAD_SAME_LOWER,
-    TG_PAD_VALID
-} tg_auto_pad;
+typedef enum tgi_auto_pad {
+    TGI_PAD_NOTSET,
+    TGI_PAD_SAME_UPPER,
+    TGI_PAD_SAME_LOWER,
+    TGI_PAD_VALID
+} tgi_auto_pad;
 
 /* Conv and ConvTranspose. Lists with n < 0 were not given; read them through ops/geometry.h. */
 typedef struct conv_attrs {
-    tg_ints kernel_shape, strides, pads, dilations;
-    tg_ints output_padding, output_shape; /* ConvTranspose only */
+    tgi_ints kernel_shape, strides, pads, dilations;
+    tgi_ints output_padding, output_shape; /* ConvTranspose only */
     int64_t group;
-    int auto_pad; /* tg_auto_pad */
+    int auto_pad; /* tgi_auto_pad */
 } conv_attrs;
 
 /* MaxPool, AveragePool (Global*Pool have no attributes). */
 typedef struct pool_attrs {
-    tg_ints kernel_shape, strides, pads, dilations;
+    tgi_ints kernel_shape, strides, pads, dilations;
     int64_t ceil_mode, count_include_pad, storage_order;
-    int auto_pad; /* tg_auto_pad */
+    int auto_pad; /* tgi_auto_pad */
 } pool_attrs;
 
 /* Resize, and Upsample lowered to it. */
-typedef enum tg_resize_mode {
-    TG_RESIZE_NEAREST,
-    TG_RESIZE_LINEAR,
-    TG_RESIZE_CUBIC
-} tg_resize_mode; /* choices nearest, linear, cubic */
-typedef enum tg_resize_coord {
-    TG_COORD_HALF_PIXEL,
-    TG_COORD_ASYMMETRIC,
-    TG_COORD_ALIGN_CORNERS,
-    TG_COORD_PYTORCH_HALF_PIXEL,
-    TG_COORD_HALF_PIXEL_SYMMETRIC,
-    TG_COORD_TF_CROP_AND_RESIZE,
-    TG_COORD_TF_HALF_PIXEL_FOR_NN
-} tg_resize_coord; /* choices half_pixel, asymmetric, align_corners, pytorch_half_pixel,
+typedef enum tgi_resize_mode {
+    TGI_RESIZE_NEAREST,
+    TGI_RESIZE_LINEAR,
+    TGI_RESIZE_CUBIC
+} tgi_resize_mode; /* choices nearest, linear, cubic */
+typedef enum tgi_resize_coord {
+    TGI_COORD_HALF_PIXEL,
+    TGI_COORD_ASYMMETRIC,
+    TGI_COORD_ALIGN_CORNERS,
+    TGI_COORD_PYTORCH_HALF_PIXEL,
+    TGI_COORD_HALF_PIXEL_SYMMETRIC,
+    TGI_COORD_TF_CROP_AND_RESIZE,
+    TGI_COORD_TF_HALF_PIXEL_FOR_NN
+} tgi_resize_coord; /* choices half_pixel, asymmetric, align_corners, pytorch_half_pixel,
                       half_pixel_symmetric, tf_crop_and_resize, tf_half_pixel_for_nn */
-typedef enum tg_resize_nearest {
-    TG_NEAREST_ROUND_PREFER_FLOOR,
-    TG_NEAREST_ROUND_PREFER_CEIL,
-    TG_NEAREST_FLOOR,
-    TG_NEAREST_CEIL
-} tg_resize_nearest; /* choices round_prefer_floor, round_prefer_ceil, floor, ceil */
+typedef enum tgi_resize_nearest {
+    TGI_NEAREST_ROUND_PREFER_FLOOR,
+    TGI_NEAREST_ROUND_PREFER_CEIL,
+    TGI_NEAREST_FLOOR,
+    TGI_NEAREST_CEIL
+} tgi_resize_nearest; /* choices round_prefer_floor, round_prefer_ceil, floor, ceil */
 
 typedef struct resize_attrs {
     int mode, coord, nearest; /* the enums above */
     float cubic_coeff_a, extrapolation_value;
     int64_t exclude_outside, antialias;
-    tg_ints axes;
+    tgi_ints axes;
     int keep_aspect_ratio_policy; /* choices stretch, not_larger, not_smaller */
-    tg_floats scales;      /* Upsample-7 attribute; else src[2] (src[1] before opset 11) */
+    tgi_floats scales;     /* Upsample-7 attribute; else src[2] (src[1] before opset 11) */
     int64_t opset10_rules; /* 1: Upsample and Resize-10: asymmetric, floor */
 } resize_attrs;
 
@@ -72,7 +72,7 @@ typedef struct d2s_attrs {
 
 /* Slice before opset 10; later lists are src[1] to src[4]. */
 typedef struct slice_attrs {
-    tg_ints axes, ends, starts;
+    tgi_ints axes, ends, starts;
 } slice_attrs;
 
 /* LeakyRelu, Elu, HardSigmoid, ...: the scalars of a pointwise op. */
@@ -90,8 +90,8 @@ typedef struct axis_attrs { /* Concat, Split, Softmax, ... */
 } axis_attrs;
 
 typedef struct pad_attrs {
-    int mode;     /* tgi_padding */
-    tg_ints pads; /* these two before opset 11; later src[1], src[2] */
+    int mode;      /* tgi_padding */
+    tgi_ints pads; /* these two before opset 11; later src[1], src[2] */
     float value;
 } pad_attrs;
 

@@ -8,15 +8,16 @@
 #include <math.h>
 
 #define AT(field) offsetof(bn_attrs, field)
-static const tg_attr rows[] = {
-    {"epsilon", TG_ATTR_FLOAT, AT(epsilon), 1e-5, 0, 0, NULL, "added to the variance"},
-    {"is_test", TG_ATTR_INT, AT(is_test), 0, 0, 1, NULL, "opset < 7"},
-    {"momentum", TG_ATTR_FLOAT, AT(momentum), 0.9, 0, 0, NULL, "what stays of the statistics"},
-    {"spatial", TG_ATTR_INT, AT(spatial), 1, 0, 1, NULL, "opset < 9: per channel"},
-    {"training_mode", TG_ATTR_INT, AT(training_mode), 0, 0, 1, NULL, "statistics of the input"},
+static const tgi_attr rows[] = {
+    {"epsilon", TGI_ATTR_FLOAT, AT(epsilon), 1e-5, 0, 0, NULL, "added to the variance"},
+    {"is_test", TGI_ATTR_INT, AT(is_test), 0, 0, 1, NULL, "opset < 7"},
+    {"momentum", TGI_ATTR_FLOAT, AT(momentum), 0.9, 0, 0, NULL, "what stays of the statistics"},
+    {"spatial", TGI_ATTR_INT, AT(spatial), 1, 0, 1, NULL, "opset < 9: per channel"},
+    {"training_mode", TGI_ATTR_INT, AT(training_mode), 0, 0, 1, NULL,
+     "statistics of the input"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     static const char *const names[] = {"scale", "shift", "mean", "variance"};
     const bn_attrs *a = ctx->attrs;
@@ -37,12 +38,12 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_op_class classify(const tg_op_ctx *ctx)
+static tgi_op_kind classify(const tgi_op_ctx *ctx)
 {
-    return ((const bn_attrs *)ctx->attrs)->training_mode ? TG_OP_DENSE : TG_OP_LOCAL;
+    return ((const bn_attrs *)ctx->attrs)->training_mode ? TGI_OP_DENSE : TGI_OP_LOCAL;
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const bn_attrs *a = arg;
     double v[5];
@@ -52,7 +53,7 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return (float)((x - v[3]) / sqrt(v[4] + (double)a->epsilon) * v[1] + v[2]);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, value, call->ctx->attrs);
@@ -60,7 +61,8 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 }
 
 /* Statistics of channel c of the input: samples of `plane` elements, channels apart. */
-static void statistics(const tg_const *x, int64_t c, int64_t plane, double *mean, double *var)
+static void statistics(const tgi_constant *x, int64_t c, int64_t plane, double *mean,
+                       double *var)
 {
     const int64_t n = x->desc.dim[0], channels = x->desc.dim[1];
     double sum = 0, squares = 0;
@@ -74,10 +76,10 @@ static void statistics(const tg_const *x, int64_t c, int64_t plane, double *mean
     *var = squares / (double)(n * plane);
 }
 
-static void eval_channel(const tg_op_ctx *ctx, void *const *dst_data, int64_t c, int64_t plane)
+static void eval_channel(const tgi_op_ctx *ctx, void *const *dst_data, int64_t c, int64_t plane)
 {
     const bn_attrs *a = ctx->attrs;
-    const tg_const *x = ctx->const_src[0];
+    const tgi_constant *x = ctx->const_src[0];
     const int64_t n = x->desc.dim[0], channels = x->desc.dim[1];
     const double keep = (double)a->momentum;
     double stat[2] = {tgi_num_at(ctx->const_src[3], c), tgi_num_at(ctx->const_src[4], c)};
@@ -97,9 +99,9 @@ static void eval_channel(const tg_op_ctx *ctx, void *const *dst_data, int64_t c,
     }
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    const tg_desc *d = &ctx->src[0];
+    const tgi_desc *d = &ctx->src[0];
     int64_t plane = 1;
     (void)err;
     for (int k = 2; k < d->rank; k++)
@@ -109,13 +111,13 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     (void)ctx;
     return 2;
 }
 
-const tg_op tg_op_batch_normalization = {
+const tgi_op tgi_op_batch_normalization = {
     .name = "BatchNormalization",
     .classify = classify,
     .attrs = rows,

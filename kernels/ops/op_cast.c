@@ -10,10 +10,10 @@ typedef struct cast_attrs {
     int64_t to; /* TensorProto.DataType */
 } cast_attrs;
 
-static const tg_attr rows[] = {
-    {"round_mode", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
-    {"saturate", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
-    {"to", TG_ATTR_INT, offsetof(cast_attrs, to), 0, 0, 64, NULL, "type of the result"},
+static const tgi_attr rows[] = {
+    {"round_mode", TGI_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
+    {"saturate", TGI_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
+    {"to", TGI_ATTR_INT, offsetof(cast_attrs, to), 0, 0, 64, NULL, "type of the result"},
     {0}};
 
 tg_dtype tgi_onnx_type(int64_t to)
@@ -26,7 +26,7 @@ tg_dtype tgi_onnx_type(int64_t to)
                                                                      : TG_DTYPE_NONE;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const cast_attrs *a = ctx->attrs;
     const tg_dtype t = tgi_onnx_type(a->to);
@@ -37,7 +37,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status infer_like(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer_like(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     if (ctx->n_src != 2 || !tgi_given(ctx, 0) || !tgi_given(ctx, 1))
         return tgi_fail(err, TG_E_FORMAT, "%d inputs, expected data and a target type",
@@ -48,17 +48,17 @@ static tg_status infer_like(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 }
 
 /* The number behind the type's own representation. */
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const tg_dtype to = *(const tg_dtype *)arg;
     const double v = (double)tgi_src_at(call, 0, p);
     _Alignas(8) unsigned char held[8];
-    const tg_const one = {{to, 0, {0}}, held};
+    const tgi_constant one = {{to, 0, {0}}, held};
     tgi_num_put(to, held, 0, v);
     return (float)tgi_num_at(&one, 0);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     if (tgi_dtype_is_float(call->ctx->dst[0].dtype))
         return tgi_ref_copy(call, err);
@@ -66,9 +66,9 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    const tg_const *c = ctx->const_src[0];
+    const tgi_constant *c = ctx->const_src[0];
     const int64_t n = tgi_const_count(c);
     const int exact =
         !tgi_dtype_is_float(c->desc.dtype) && !tgi_dtype_is_float(ctx->dst[0].dtype);
@@ -81,7 +81,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_cast = {
+const tgi_op tgi_op_cast = {
     .name = "Cast",
     .any_type = 1,
     .attrs = rows,
@@ -91,12 +91,12 @@ const tg_op tg_op_cast = {
     .eval = eval,
 };
 
-static const tg_attr like_rows[] = {
-    {"round_mode", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
-    {"saturate", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
+static const tgi_attr like_rows[] = {
+    {"round_mode", TGI_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
+    {"saturate", TGI_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of 8-bit floats"},
     {0}};
 
-const tg_op tg_op_cast_like = {
+const tgi_op tgi_op_cast_like = {
     .name = "CastLike",
     .any_type = 1,
     .attrs = like_rows,

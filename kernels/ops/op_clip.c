@@ -8,9 +8,9 @@
 #define LOWEST (-3.4028234663852886e38)
 #define HIGHEST 3.4028234663852886e38
 
-static const tg_attr rows[] = {
-    {"min", TG_ATTR_FLOAT, offsetof(clip_attrs, min), LOWEST, 0, 0, NULL, "opset < 11"},
-    {"max", TG_ATTR_FLOAT, offsetof(clip_attrs, max), HIGHEST, 0, 0, NULL, "opset < 11"},
+static const tgi_attr rows[] = {
+    {"min", TGI_ATTR_FLOAT, offsetof(clip_attrs, min), LOWEST, 0, 0, NULL, "opset < 11"},
+    {"max", TGI_ATTR_FLOAT, offsetof(clip_attrs, max), HIGHEST, 0, 0, NULL, "opset < 11"},
     {0}};
 
 typedef struct bounds {
@@ -24,22 +24,22 @@ static double value(double x, const void *arg)
     return v > b->high ? b->high : v;
 }
 
-static bounds bounds_of(const tg_op_ctx *ctx)
+static bounds bounds_of(const tgi_op_ctx *ctx)
 {
     const clip_attrs *a = ctx->attrs;
     if (ctx->opset < 11)
         return (bounds){(double)a->min, (double)a->max};
-    const tg_const *low = tgi_const(ctx, 1), *high = tgi_const(ctx, 2);
+    const tgi_constant *low = tgi_const(ctx, 1), *high = tgi_const(ctx, 2);
     const double inf = (double)INFINITY;
     return (bounds){low ? tgi_num_at(low, 0) : -inf, high ? tgi_num_at(high, 0) : inf};
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     for (int i = 1; i < ctx->n_src && i < 3; i++) {
         if (!tgi_given(ctx, i))
             continue;
-        const tg_const *c = tgi_const(ctx, i);
+        const tgi_constant *c = tgi_const(ctx, i);
         if (!c)
             return tgi_fail(err, TG_E_UNSUPPORTED, "a bound (input %d) computed by the graph",
                             i);
@@ -50,35 +50,35 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return tgi_infer_same(ctx, dst, err);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     const bounds b = bounds_of(call->ctx);
-    tg_op_ctx ctx = *call->ctx;
-    tg_call with = *call;
+    tgi_op_ctx ctx = *call->ctx;
+    tgi_call with = *call;
     ctx.attrs = &b;
     with.ctx = &ctx;
     return tgi_ref_unary(&with, value, err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     const bounds b = bounds_of(ctx);
-    tg_op_ctx with = *ctx;
+    tgi_op_ctx with = *ctx;
     with.attrs = &b;
     return tgi_eval_unary(&with, dst_data, value, err);
 }
 
-static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+static int as_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
 {
     const bounds b = bounds_of(ctx);
     if (chain != 0)
         return 0;
     *step =
-        (tg_epi_step){.kind = TG_EPI_CLIP, .src = -1, .a = (float)b.low, .b = (float)b.high};
+        (tgi_epi_step){.kind = TGI_EPI_CLIP, .src = -1, .a = (float)b.low, .b = (float)b.high};
     return 1;
 }
 
-const tg_op tg_op_clip = {
+const tgi_op tgi_op_clip = {
     .name = "Clip",
     .attrs = rows,
     .attrs_size = sizeof(clip_attrs),

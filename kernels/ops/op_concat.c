@@ -4,20 +4,20 @@
  * @source ONNX operator Concat, versions 4 to 13. */
 #include "kernels/ops/op_shared.h"
 
-static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(axis_attrs, axis), 1, -8, 7, NULL, "where pieces meet"},
+static const tgi_attr rows[] = {
+    {"axis", TGI_ATTR_INT, offsetof(axis_attrs, axis), 1, -8, 7, NULL, "where pieces meet"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const axis_attrs *a = ctx->attrs;
     int axis;
     if (!tgi_given(ctx, 0))
         return tgi_fail(err, TG_E_FORMAT, "input 0 is missing");
-    tg_desc d = ctx->src[0];
+    tgi_desc d = ctx->src[0];
     TGI_TRY(tgi_axis(a->axis, d.rank, &axis, err));
     for (int i = 1; i < ctx->n_src; i++) {
-        tg_desc s = ctx->src[i];
+        tgi_desc s = ctx->src[i];
         const int64_t extent = s.rank == d.rank ? s.dim[axis] : 0;
         if (s.rank == d.rank)
             s.dim[axis] = d.dim[axis];
@@ -40,14 +40,14 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 }
 
 /* All channels of the same rows. */
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     (void)ctx, (void)src_i, (void)axis;
-    *out = TG_SLIDE_SAME;
+    *out = TGI_SLIDE_SAME;
     return 1;
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     (void)arg;
     tgi_px q = *p;
@@ -57,14 +57,14 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return tgi_src_broadcast(call, i, -1, &q);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, value, NULL);
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     const axis_attrs *a = ctx->attrs;
     const size_t size = tgi_dtype_size(ctx->dst[0].dtype);
@@ -84,7 +84,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_concat = {
+const tgi_op tgi_op_concat = {
     .name = "Concat",
     .any_type = 1,
     .attrs = rows,

@@ -11,12 +11,12 @@
 #include "kernels/ops/window_rows.h"
 #include "kernels/threads.h"
 
-static const tg_attr rows[] = {
-    TG_WINDOW_ROWS(conv_attrs),
-    {"group", TG_ATTR_INT, offsetof(conv_attrs, group), 1, 1, 1 << 20, NULL, "channel groups"},
+static const tgi_attr rows[] = {
+    TGI_WINDOW_ROWS(conv_attrs),
+    {"group", TGI_ATTR_INT, offsetof(conv_attrs, group), 1, 1, 1 << 20, NULL, "channel groups"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     tgi_geom g;
     const void *unused;
@@ -32,7 +32,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     tgi_geom g;
     *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
@@ -45,7 +45,7 @@ static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
 
 /* Pixels [x0, x1) of one output row, being summed. */
 typedef struct run {
-    const tg_call *call;
+    const tgi_call *call;
     const tgi_geom *g;
     const void *weights;
     int64_t m, z, y, x0, x1;
@@ -56,15 +56,15 @@ typedef struct run {
 static void add_tap(run *r, int64_t c, const int64_t *k, double w)
 {
     const tgi_geom *g = r->g;
-    const int64_t z = r->z * g->s[TG_Z] - g->p0[TG_Z] + k[TG_Z] * g->d[TG_Z];
-    const int64_t y = r->y * g->s[TG_Y] - g->p0[TG_Y] + k[TG_Y] * g->d[TG_Y];
-    const int64_t off = k[TG_X] * g->d[TG_X] - g->p0[TG_X], s = g->s[TG_X];
-    if (z < 0 || z >= g->in[TG_Z] || y < 0 || y >= g->in[TG_Y])
+    const int64_t z = r->z * g->s[TGI_Z] - g->p0[TGI_Z] + k[TGI_Z] * g->d[TGI_Z];
+    const int64_t y = r->y * g->s[TGI_Y] - g->p0[TGI_Y] + k[TGI_Y] * g->d[TGI_Y];
+    const int64_t off = k[TGI_X] * g->d[TGI_X] - g->p0[TGI_X], s = g->s[TGI_X];
+    if (z < 0 || z >= g->in[TGI_Z] || y < 0 || y >= g->in[TGI_Y])
         return;
     /* 0 <= x * s + off < width */
     const int64_t lo = tgi_max(r->x0, tgi_ceil_div(-off, s));
-    const int64_t hi = tgi_min(r->x1, tgi_floor_div(g->in[TG_X] - 1 - off, s) + 1);
-    const tg_view *v = tgi_operand_view(&r->call->src[0], &c);
+    const int64_t hi = tgi_min(r->x1, tgi_floor_div(g->in[TGI_X] - 1 - off, s) + 1);
+    const tgi_view *v = tgi_operand_view(&r->call->src[0], &c);
     const float *row = tgi_view_row(v, c / v->cb, z, y) + c % v->cb;
     for (int64_t x = lo; x < hi; x++)
         r->acc[x - r->x0] += w * (double)row[(x * s + off - v->x0) * v->cb];
@@ -75,31 +75,31 @@ static void sum_run(run *r)
     const tgi_geom *g = r->g;
     const int64_t per_group = g->in_c / g->groups;
     const int64_t first = r->m / (g->out_c / g->groups) * per_group;
-    int64_t at = r->m * per_group * g->k[TG_Z] * g->k[TG_Y] * g->k[TG_X];
+    int64_t at = r->m * per_group * g->k[TGI_Z] * g->k[TGI_Y] * g->k[TGI_X];
     for (int64_t c = 0; c < per_group; c++)
-        for (int64_t kz = 0; kz < g->k[TG_Z]; kz++)
-            for (int64_t ky = 0; ky < g->k[TG_Y]; ky++)
-                for (int64_t kx = 0; kx < g->k[TG_X]; kx++)
+        for (int64_t kz = 0; kz < g->k[TGI_Z]; kz++)
+            for (int64_t ky = 0; ky < g->k[TGI_Y]; ky++)
+                for (int64_t kx = 0; kx < g->k[TGI_X]; kx++)
                     add_tap(r, first + c, (const int64_t[3]){kz, ky, kx},
                             (double)tgi_f32_at(r->weights, at++));
 }
 
 typedef struct job {
-    const tg_call *call;
+    const tgi_call *call;
     tgi_geom g;
 } job;
 
 /* One output channel over the box. */
 static void channel(void *arg, int64_t m, int thread)
 {
-    const tg_call *call = ((const job *)arg)->call;
+    const tgi_call *call = ((const job *)arg)->call;
     const tgi_geom *g = &((const job *)arg)->g;
-    const tg_op_ctx *ctx = call->ctx;
-    const tg_view *v = &call->dst[0];
+    const tgi_op_ctx *ctx = call->ctx;
+    const tgi_view *v = &call->dst[0];
     const double bias =
         tgi_given(ctx, 2) ? (double)tgi_f32_at(ctx->const_src[2]->data, m) : 0.0;
-    const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
-                   rx = tgi_box_axis(&call->box, TG_X);
+    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
+                    rx = tgi_box_axis(&call->box, TGI_X);
     run r = {.call = call, .g = g, .weights = ctx->const_src[1]->data, .m = m};
     (void)thread;
     for (r.z = rz.lo; r.z < rz.hi; r.z++)
@@ -114,7 +114,7 @@ static void channel(void *arg, int64_t m, int thread)
             }
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     job j = {.call = call};
     TGI_TRY(tgi_conv_geometry(call->ctx, &j.g, err));
@@ -123,7 +123,7 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     tgi_geom g;
     if (tgi_conv_geometry(ctx, &g, NULL) != TG_OK)
@@ -134,7 +134,7 @@ static double flops(const tg_op_ctx *ctx)
 
 TGI_EVAL_BY_REF
 
-const tg_op tg_op_conv = {
+const tgi_op tgi_op_conv = {
     .name = "Conv",
     .attrs = rows,
     .attrs_size = sizeof(conv_attrs),

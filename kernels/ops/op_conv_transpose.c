@@ -9,16 +9,16 @@
 #include "kernels/ops/op_shared.h"
 #include "kernels/ops/window_rows.h"
 
-static const tg_attr rows[] = {
-    TG_WINDOW_ROWS(conv_attrs),
-    {"group", TG_ATTR_INT, offsetof(conv_attrs, group), 1, 1, 1 << 20, NULL, "channel groups"},
-    {"output_padding", TG_ATTR_INTS, offsetof(conv_attrs, output_padding), 0, 0, 0, NULL,
+static const tgi_attr rows[] = {
+    TGI_WINDOW_ROWS(conv_attrs),
+    {"group", TGI_ATTR_INT, offsetof(conv_attrs, group), 1, 1, 1 << 20, NULL, "channel groups"},
+    {"output_padding", TGI_ATTR_INTS, offsetof(conv_attrs, output_padding), 0, 0, 0, NULL,
      "more at the end"},
-    {"output_shape", TG_ATTR_INTS, offsetof(conv_attrs, output_shape), 0, 0, 0, NULL,
+    {"output_shape", TGI_ATTR_INTS, offsetof(conv_attrs, output_shape), 0, 0, 0, NULL,
      "extents that decide the pads"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     tgi_geom g;
     const void *unused;
@@ -37,7 +37,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 /* Input i meets output o = i * s - p + k * d for a tap k in [0, K). Where kernels leave gaps an
  * output meets none: the input pixel before it is named all the same, which keeps the box from
  * being empty and `need` monotone. */
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     tgi_geom g;
     *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
@@ -46,7 +46,7 @@ static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
     /* From the first row that any tap of a can reach, rounded up; where that lies behind a's
      * own, from there. */
     const int64_t p = g.p0[axis], reach = (g.k[axis] - 1) * g.d[axis];
-    *out = (tg_slide){
+    *out = (tgi_slide){
         .num = 1, .den = g.s[axis], .lo = tgi_min(p - reach + g.s[axis] - 1, p), .hi = p};
     return 1;
 }
@@ -63,18 +63,18 @@ static int64_t source(const tgi_geom *g, int i, int64_t o, int64_t k)
     return at >= 0 && at % g->s[i] == 0 && at / g->s[i] < g->in[i] ? at / g->s[i] : -1;
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const job *j = arg;
     const tgi_geom *g = &j->g;
     const int64_t m_per = g->out_c / g->groups, c_per = g->in_c / g->groups;
     const int64_t first = p->c / m_per * c_per, m = p->c % m_per;
-    const int64_t area = g->k[TG_Y] * g->k[TG_X], taps = g->k[TG_Z] * area;
+    const int64_t area = g->k[TGI_Y] * g->k[TGI_X], taps = g->k[TGI_Z] * area;
     double sum = j->bias ? (double)tgi_f32_at(j->bias, p->c) : 0.0;
     for (int64_t k = 0; k < taps; k++) {
-        const int64_t z = source(g, TG_Z, p->z, k / area);
-        const int64_t y = source(g, TG_Y, p->y, k % area / g->k[TG_X]);
-        const int64_t x = source(g, TG_X, p->x, k % g->k[TG_X]);
+        const int64_t z = source(g, TGI_Z, p->z, k / area);
+        const int64_t y = source(g, TGI_Y, p->y, k % area / g->k[TGI_X]);
+        const int64_t x = source(g, TGI_X, p->x, k % g->k[TGI_X]);
         if (z < 0 || y < 0 || x < 0)
             continue;
         for (int64_t c = first; c < first + c_per; c++)
@@ -84,9 +84,9 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return (float)sum;
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    const tg_op_ctx *ctx = call->ctx;
+    const tgi_op_ctx *ctx = call->ctx;
     job j = {.weights = ctx->const_src[1]->data,
              .bias = tgi_given(ctx, 2) ? ctx->const_src[2]->data : NULL};
     TGI_TRY(tgi_conv_transpose_geometry(ctx, &j.g, err));
@@ -94,7 +94,7 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     tgi_geom g;
     if (tgi_conv_transpose_geometry(ctx, &g, NULL) != TG_OK)
@@ -106,7 +106,7 @@ static double flops(const tg_op_ctx *ctx)
 
 TGI_EVAL_BY_REF
 
-const tg_op tg_op_conv_transpose = {
+const tgi_op tgi_op_conv_transpose = {
     .name = "ConvTranspose",
     .attrs = rows,
     .attrs_size = sizeof(conv_attrs),

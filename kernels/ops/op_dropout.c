@@ -6,13 +6,13 @@ typedef struct dropout_attrs {
     int64_t is_test; /* opset < 7 */
 } dropout_attrs;
 
-static const tg_attr rows[] = {
-    {"is_test", TG_ATTR_INT, offsetof(dropout_attrs, is_test), 0, 0, 1, NULL, "opset < 7"},
-    {"ratio", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of training"},
-    {"seed", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of training"},
+static const tgi_attr rows[] = {
+    {"is_test", TGI_ATTR_INT, offsetof(dropout_attrs, is_test), 0, 0, 1, NULL, "opset < 7"},
+    {"ratio", TGI_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of training"},
+    {"seed", TGI_ATTR_IGNORED, 0, 0, 0, 0, NULL, "of training"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const dropout_attrs *a = ctx->attrs;
     int training = ctx->opset < 7 && !a->is_test;
@@ -28,12 +28,12 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_op_class classify(const tg_op_ctx *ctx)
+static tgi_op_kind classify(const tgi_op_ctx *ctx)
 {
-    return ctx->n_dst > 1 ? TG_OP_DENSE : TG_OP_LOCAL;
+    return ctx->n_dst > 1 ? TGI_OP_DENSE : TGI_OP_LOCAL;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     const int64_t n = ctx->n_dst > 1 ? tgi_dense_count(&ctx->dst[1]) : 0;
     for (int64_t i = 0; i < n; i++)
@@ -41,7 +41,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return tgi_eval_copy(ctx, dst_data, err);
 }
 
-const tg_op tg_op_dropout = {
+const tgi_op tgi_op_dropout = {
     .name = "Dropout",
     .classify = classify,
     .attrs = rows,

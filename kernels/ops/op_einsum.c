@@ -7,19 +7,19 @@
 #include <ctype.h>
 
 /* Axes are numbered: 0 to 7 those of the ellipsis, 7 the last; then one for each letter. */
-#define DOTS TG_MAX_RANK
+#define DOTS TGI_MAX_RANK
 #define AXES (DOTS + 52)
 
 typedef struct einsum_attrs {
-    char equation[TG_ATTR_TEXT];
+    char equation[TGI_ATTR_TEXT];
 } einsum_attrs;
 
-static const tg_attr rows[] = {{"equation", TG_ATTR_STRING, offsetof(einsum_attrs, equation), 0,
-                                0, 0, NULL, "axes of each term -> axes of the result"},
-                               {0}};
+static const tgi_attr rows[] = {{"equation", TGI_ATTR_STRING, offsetof(einsum_attrs, equation),
+                                 0, 0, 0, NULL, "axes of each term -> axes of the result"},
+                                {0}};
 
 typedef struct term {
-    int n, axis[TG_MAX_RANK];
+    int n, axis[TGI_MAX_RANK];
 } term;
 
 typedef struct plan {
@@ -38,7 +38,7 @@ static int letter(char c)
 /* Append the axes of an ellipsis of n axes, aligned at their end. */
 static int add_dots(term *t, int n)
 {
-    if (n < 0 || t->n + n > TG_MAX_RANK)
+    if (n < 0 || t->n + n > TGI_MAX_RANK)
         return 0;
     for (int k = 0; k < n; k++)
         t->axis[t->n++] = DOTS - n + k;
@@ -56,7 +56,7 @@ static const char *read_term(const char *s, int dots, term *t)
             if (!add_dots(t, dots))
                 return NULL;
             s += 2;
-        } else if (isalpha((unsigned char)*s) && t->n < TG_MAX_RANK) {
+        } else if (isalpha((unsigned char)*s) && t->n < TGI_MAX_RANK) {
             t->axis[t->n++] = letter(*s);
         } else {
             return NULL;
@@ -82,7 +82,7 @@ static int has_dots(const char *s)
 }
 
 /* Extents of the axes that input i names; 0: they conflict. */
-static int note_extents(plan *p, const term *t, const tg_desc *d)
+static int note_extents(plan *p, const term *t, const tgi_desc *d)
 {
     for (int k = 0; k < t->n; k++) {
         int64_t *have = &p->dim[t->axis[k]];
@@ -99,12 +99,12 @@ static void implied_result(plan *p)
 {
     p->out.n = 0;
     add_dots(&p->out, p->dots);
-    for (int c = 'A'; c <= 'z' && p->out.n < TG_MAX_RANK; c++)
+    for (int c = 'A'; c <= 'z' && p->out.n < TGI_MAX_RANK; c++)
         if (isalpha(c) && p->uses[letter((char)c)] == 1)
             p->out.axis[p->out.n++] = letter((char)c);
 }
 
-static tg_status make_plan(const tg_op_ctx *ctx, plan *p, tgi_err *err)
+static tg_status make_plan(const tgi_op_ctx *ctx, plan *p, tgi_err *err)
 {
     const char *const equation = ((const einsum_attrs *)ctx->attrs)->equation, *s = equation;
     *p = (plan){.n_in = ctx->n_src};
@@ -130,12 +130,12 @@ static tg_status make_plan(const tg_op_ctx *ctx, plan *p, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     plan p;
     unsigned char seen[AXES] = {0};
     TGI_TRY(make_plan(ctx, &p, err));
-    tg_desc d = {ctx->src[0].dtype, p.out.n, {0}};
+    tgi_desc d = {ctx->src[0].dtype, p.out.n, {0}};
     for (int k = 0; k < p.out.n; k++) {
         if (!p.uses[p.out.axis[k]] || seen[p.out.axis[k]]++)
             return tgi_fail(err, TG_E_FORMAT, "axis %d of the result is named by no input", k);
@@ -150,9 +150,9 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 }
 
 /* Stride of input i along a named axis: a diagonal adds up, extent 1 repeats. */
-static int64_t stride_along(const plan *p, const tg_op_ctx *ctx, int i, int axis)
+static int64_t stride_along(const plan *p, const tgi_op_ctx *ctx, int i, int axis)
 {
-    int64_t dense[TG_MAX_RANK], stride = 0;
+    int64_t dense[TGI_MAX_RANK], stride = 0;
     tgi_dense_strides(&ctx->src[i], dense);
     for (int k = 0; k < p->in[i].n; k++)
         if (p->in[i].axis[k] == axis && ctx->src[i].dim[k] != 1)
@@ -174,7 +174,7 @@ static int summed_axes(const plan *p, int *axis)
     return n;
 }
 
-tg_status tgi_einsum_sum(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
+tg_status tgi_einsum_sum(const tgi_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
 {
     plan p;
     int summed[TGI_CONTRACT_AXES];
@@ -196,7 +196,7 @@ tg_status tgi_einsum_sum(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     tgi_contraction c;
     TGI_TRY(tgi_einsum_sum(ctx, &c, err));
@@ -205,7 +205,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return tgi_contract(&c, dst_data[0], err);
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     plan p;
     int summed[TGI_CONTRACT_AXES];
@@ -218,9 +218,9 @@ static double flops(const tg_op_ctx *ctx)
     return n;
 }
 
-const tg_op tg_op_einsum = {
+const tgi_op tgi_op_einsum = {
     .name = "Einsum",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(einsum_attrs),
     .infer = infer,

@@ -6,15 +6,15 @@ typedef struct eye_attrs {
     int64_t dtype, k;
 } eye_attrs;
 
-static const tg_attr rows[] = {
-    {"dtype", TG_ATTR_INT, offsetof(eye_attrs, dtype), 0, 0, 64, NULL, "type of the result"},
-    {"k", TG_ATTR_INT, offsetof(eye_attrs, k), 0, 0, 0, NULL, "columns to the right"},
+static const tgi_attr rows[] = {
+    {"dtype", TGI_ATTR_INT, offsetof(eye_attrs, dtype), 0, 0, 64, NULL, "type of the result"},
+    {"k", TGI_ATTR_INT, offsetof(eye_attrs, k), 0, 0, 0, NULL, "columns to the right"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const eye_attrs *a = ctx->attrs;
-    tg_desc d = ctx->src[0];
+    tgi_desc d = ctx->src[0];
     if (d.rank != 2)
         return tgi_fail(err, TG_E_FORMAT, "an input of rank %d, expected a matrix", d.rank);
     if (a->dtype)
@@ -25,10 +25,10 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     const eye_attrs *a = ctx->attrs;
-    const tg_desc *d = &ctx->dst[0];
+    const tgi_desc *d = &ctx->dst[0];
     (void)err;
     for (int64_t i = 0; i < d->dim[0]; i++)
         for (int64_t j = 0; j < d->dim[1]; j++)
@@ -36,9 +36,9 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_eye_like = {
+const tgi_op tgi_op_eye_like = {
     .name = "EyeLike",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(eye_attrs),
     .infer = infer,

@@ -4,13 +4,13 @@
 #include "kernels/ops/op_shared.h"
 
 /* First axis of dst that input i touches. */
-static int lead_of(const tg_op_ctx *ctx, int i, int lead, int dst_rank)
+static int lead_of(const tgi_op_ctx *ctx, int i, int lead, int dst_rank)
 {
     return lead >= 0 && i > 0 ? lead : dst_rank - ctx->src[i].rank;
 }
 
 /* Merge shape `s`, placed at axis `at`, into `d`. */
-static tg_status merge(tg_desc *d, const tg_desc *s, int at, tgi_err *err)
+static tg_status merge(tgi_desc *d, const tgi_desc *s, int at, tgi_err *err)
 {
     for (int k = 0; k < s->rank; k++) {
         int64_t *have = &d->dim[at + k];
@@ -25,9 +25,9 @@ static tg_status merge(tg_desc *d, const tg_desc *s, int at, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_infer_broadcast(const tg_op_ctx *ctx, int lead, tg_desc *dst, tgi_err *err)
+tg_status tgi_infer_broadcast(const tgi_op_ctx *ctx, int lead, tgi_desc *dst, tgi_err *err)
 {
-    tg_desc d = {.dtype = TG_DTYPE_NONE, .rank = 0};
+    tgi_desc d = {.dtype = TG_DTYPE_NONE, .rank = 0};
     if (ctx->n_src < 1)
         return tgi_fail(err, TG_E_FORMAT, "it has no input");
     for (int i = 0; i < ctx->n_src; i++) {
@@ -53,22 +53,22 @@ tg_status tgi_infer_broadcast(const tg_op_ctx *ctx, int lead, tg_desc *dst, tgi_
     return TG_OK;
 }
 
-int tgi_slide_broadcast(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
+int tgi_slide_broadcast(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *slide)
 {
-    const tg_desc *s = &ctx->src[src_i];
+    const tgi_desc *s = &ctx->src[src_i];
     const int64_t n = tgi_desc_axis(s, axis);
-    *slide = s->rank == ctx->dst[0].rank && n != 1 ? TG_SLIDE_SAME : tgi_slide_all(n);
+    *slide = s->rank == ctx->dst[0].rank && n != 1 ? TGI_SLIDE_SAME : tgi_slide_all(n);
     return 1;
 }
 
-tgi_const_form tgi_const_form_of(const tg_op_ctx *ctx, int i, int lead)
+tgi_const_form tgi_const_form_of(const tgi_op_ctx *ctx, int i, int lead)
 {
-    const tg_const *c = tgi_const(ctx, i);
+    const tgi_constant *c = tgi_const(ctx, i);
     if (!c)
         return TGI_NOT_CONST;
     if (tgi_const_count(c) == 1)
         return TGI_CONST_SCALAR;
-    const tg_desc *d = &ctx->dst[0];
+    const tgi_desc *d = &ctx->dst[0];
     const int at = lead_of(ctx, i, lead, d->rank);
     for (int k = 0; k < c->desc.rank; k++)
         if (c->desc.dim[k] != (at + k == 1 ? d->dim[1] : 1))
@@ -82,15 +82,15 @@ static int64_t coord(const tgi_px *p, int k, int r)
     return k == 0 ? 0 : k == 1 ? p->c : k == r - 1 ? p->x : k == r - 2 ? p->y : p->z;
 }
 
-float tgi_src_broadcast(const tg_call *call, int i, int lead, const tgi_px *p)
+float tgi_src_broadcast(const tgi_call *call, int i, int lead, const tgi_px *p)
 {
-    const tg_op_ctx *ctx = call->ctx;
-    const tg_desc *s = &ctx->src[i];
+    const tgi_op_ctx *ctx = call->ctx;
+    const tgi_desc *s = &ctx->src[i];
     const int r = ctx->dst[0].rank;
     if (call->src[i].n_seg) {
-        const tgi_px q = {s->dim[1] == 1 ? 0 : p->c, tgi_desc_axis(s, TG_Z) == 1 ? 0 : p->z,
-                          tgi_desc_axis(s, TG_Y) == 1 ? 0 : p->y,
-                          tgi_desc_axis(s, TG_X) == 1 ? 0 : p->x};
+        const tgi_px q = {s->dim[1] == 1 ? 0 : p->c, tgi_desc_axis(s, TGI_Z) == 1 ? 0 : p->z,
+                          tgi_desc_axis(s, TGI_Y) == 1 ? 0 : p->y,
+                          tgi_desc_axis(s, TGI_X) == 1 ? 0 : p->x};
         return tgi_src_at(call, i, &q);
     }
     const int at = lead_of(ctx, i, lead, r);
@@ -107,7 +107,7 @@ typedef struct arith_arg {
     int lead;
 } arith_arg;
 
-static float arith_px(const tg_call *call, const void *arg, const tgi_px *p)
+static float arith_px(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const arith_arg *a = arg;
     float v = tgi_src_broadcast(call, 0, a->lead, p);
@@ -116,9 +116,9 @@ static float arith_px(const tg_call *call, const void *arg, const tgi_px *p)
     return v;
 }
 
-tg_status tgi_check_ranks(const tg_call *call, tgi_err *err)
+tg_status tgi_check_ranks(const tgi_call *call, tgi_err *err)
 {
-    const tg_op_ctx *ctx = call->ctx;
+    const tgi_op_ctx *ctx = call->ctx;
     for (int i = 0; i < ctx->n_src; i++)
         if (call->src[i].n_seg && ctx->src[i].rank != ctx->dst[0].rank)
             return tgi_fail(err, TG_E_UNSUPPORTED,
@@ -127,7 +127,7 @@ tg_status tgi_check_ranks(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_ref_arith(const tg_call *call, const tgi_arith *op, int lead, tgi_err *err)
+tg_status tgi_ref_arith(const tgi_call *call, const tgi_arith *op, int lead, tgi_err *err)
 {
     const arith_arg arg = {op, lead};
     TGI_TRY(tgi_check_ranks(call, err));
@@ -135,13 +135,13 @@ tg_status tgi_ref_arith(const tg_call *call, const tgi_arith *op, int lead, tgi_
     return TG_OK;
 }
 
-int tgi_step_arith(const tg_op_ctx *ctx, int chain, int lead, tg_epi_kind fwd, tg_epi_kind rev,
-                   tg_epi_step *step)
+int tgi_step_arith(const tgi_op_ctx *ctx, int chain, int lead, tgi_epi_kind fwd,
+                   tgi_epi_kind rev, tgi_epi_step *step)
 {
     const int other = 1 - chain;
     if (ctx->n_src != 2 || !tgi_desc_same_shape(&ctx->src[chain], &ctx->dst[0]))
         return 0;
-    *step = (tg_epi_step){.kind = chain == 0 ? fwd : rev, .src = -1};
+    *step = (tgi_epi_step){.kind = chain == 0 ? fwd : rev, .src = -1};
     switch (tgi_const_form_of(ctx, other, lead)) {
     case TGI_CONST_SCALAR:
         step->a = (float)tgi_num_at(tgi_const(ctx, other), 0);
@@ -157,14 +157,14 @@ int tgi_step_arith(const tg_op_ctx *ctx, int chain, int lead, tg_epi_kind fwd, t
     return 0;
 }
 
-const tg_attr tgi_binary_rows[] = {{"axis", TG_ATTR_INT, offsetof(tgi_binary_attrs, axis), -1,
-                                    -8, 8, NULL, "opset < 7: where the second shape begins"},
-                                   {"broadcast", TG_ATTR_INT,
-                                    offsetof(tgi_binary_attrs, broadcast), 0, 0, 1, NULL,
-                                    "opset < 7: broadcasting allowed"},
-                                   {0}};
+const tgi_attr tgi_binary_rows[] = {{"axis", TGI_ATTR_INT, offsetof(tgi_binary_attrs, axis), -1,
+                                     -8, 8, NULL, "opset < 7: where the second shape begins"},
+                                    {"broadcast", TGI_ATTR_INT,
+                                     offsetof(tgi_binary_attrs, broadcast), 0, 0, 1, NULL,
+                                     "opset < 7: broadcasting allowed"},
+                                    {0}};
 
-int tgi_binary_lead(const tg_op_ctx *ctx)
+int tgi_binary_lead(const tgi_op_ctx *ctx)
 {
     const tgi_binary_attrs *a = ctx->attrs;
     return ctx->opset < 7 && a->broadcast ? (int)a->axis : -1;
@@ -172,7 +172,7 @@ int tgi_binary_lead(const tg_op_ctx *ctx)
 
 /* ---- Dense evaluation -------------------------------------------------------------------- */
 
-void tgi_dense_strides(const tg_desc *d, int64_t *stride)
+void tgi_dense_strides(const tgi_desc *d, int64_t *stride)
 {
     int64_t s = 1;
     for (int k = d->rank - 1; k >= 0; k--) {
@@ -181,7 +181,7 @@ void tgi_dense_strides(const tg_desc *d, int64_t *stride)
     }
 }
 
-int tgi_next_index(const tg_desc *d, int64_t *at)
+int tgi_next_index(const tgi_desc *d, int64_t *at)
 {
     for (int k = d->rank - 1; k >= 0; k--) {
         if (++at[k] < d->dim[k])
@@ -191,16 +191,16 @@ int tgi_next_index(const tg_desc *d, int64_t *at)
     return 0;
 }
 
-int64_t tgi_dense_count(const tg_desc *d)
+int64_t tgi_dense_count(const tgi_desc *d)
 {
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? n : 0;
 }
 
-void tgi_gather_dense(const tg_desc *dst, void *dst_data, const void *src_data, int64_t base,
+void tgi_gather_dense(const tgi_desc *dst, void *dst_data, const void *src_data, int64_t base,
                       const int64_t *stride, size_t size)
 {
-    int64_t at[TG_MAX_RANK] = {0};
+    int64_t at[TGI_MAX_RANK] = {0};
     char *out = dst_data;
     if (tgi_dense_count(dst) == 0)
         return;
@@ -213,7 +213,7 @@ void tgi_gather_dense(const tg_desc *dst, void *dst_data, const void *src_data, 
     } while (tgi_next_index(dst, at));
 }
 
-tg_status tgi_eval_copy(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+tg_status tgi_eval_copy(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     (void)err;
     const size_t n = (size_t)tgi_dense_count(&ctx->dst[0]) * tgi_dtype_size(ctx->dst[0].dtype);
@@ -222,7 +222,7 @@ tg_status tgi_eval_copy(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *er
     return TG_OK;
 }
 
-tg_status tgi_eval_unary(const tg_op_ctx *ctx, void *const *dst_data, tgi_unary_fn fn,
+tg_status tgi_eval_unary(const tgi_op_ctx *ctx, void *const *dst_data, tgi_unary_fn fn,
                          tgi_err *err)
 {
     (void)err;
@@ -233,9 +233,9 @@ tg_status tgi_eval_unary(const tg_op_ctx *ctx, void *const *dst_data, tgi_unary_
     return TG_OK;
 }
 
-int64_t tgi_dense_offset(const tg_op_ctx *ctx, int i, int lead, const int64_t *at)
+int64_t tgi_dense_offset(const tgi_op_ctx *ctx, int i, int lead, const int64_t *at)
 {
-    const tg_desc *s = &ctx->src[i];
+    const tgi_desc *s = &ctx->src[i];
     const int first = lead_of(ctx, i, lead, ctx->dst[0].rank);
     int64_t off = 0;
     for (int k = 0; k < s->rank; k++)
@@ -244,7 +244,7 @@ int64_t tgi_dense_offset(const tg_op_ctx *ctx, int i, int lead, const int64_t *a
 }
 
 /* Element n, at index `at`; 0: the operator is not defined there. */
-static int eval_arith_at(const tg_op_ctx *ctx, const tgi_arith *op, int lead, int on_floats,
+static int eval_arith_at(const tgi_op_ctx *ctx, const tgi_arith *op, int lead, int on_floats,
                          const int64_t *at, void *dst, int64_t n)
 {
     const tg_dtype t = ctx->src[0].dtype;
@@ -269,10 +269,10 @@ static int eval_arith_at(const tg_op_ctx *ctx, const tgi_arith *op, int lead, in
     return 1;
 }
 
-tg_status tgi_eval_arith(const tg_op_ctx *ctx, void *const *dst_data, const tgi_arith *op,
+tg_status tgi_eval_arith(const tgi_op_ctx *ctx, void *const *dst_data, const tgi_arith *op,
                          int lead, tgi_err *err)
 {
-    int64_t at[TG_MAX_RANK] = {0}, n = 0;
+    int64_t at[TGI_MAX_RANK] = {0}, n = 0;
     int on_floats = 0;
     for (int i = 0; i < ctx->n_src; i++)
         on_floats |= tgi_dtype_is_float(ctx->src[i].dtype);

@@ -2,20 +2,21 @@
  * @source ONNX operator Gather, versions 1 to 13. */
 #include "kernels/ops/op_shared.h"
 
-static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(axis_attrs, axis), 0, -8, 7, NULL, "axis picked from"}, {0}};
+static const tgi_attr rows[] = {
+    {"axis", TGI_ATTR_INT, offsetof(axis_attrs, axis), 0, -8, 7, NULL, "axis picked from"},
+    {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const axis_attrs *a = ctx->attrs;
-    const tg_desc *d = &ctx->src[0], *at = &ctx->src[1];
+    const tgi_desc *d = &ctx->src[0], *at = &ctx->src[1];
     int axis;
     if (ctx->n_src != 2)
         return tgi_fail(err, TG_E_FORMAT, "%d inputs, expected data and indices", ctx->n_src);
     TGI_TRY(tgi_axis(a->axis, d->rank, &axis, err));
-    if (d->rank - 1 + at->rank > TG_MAX_RANK)
+    if (d->rank - 1 + at->rank > TGI_MAX_RANK)
         return tgi_fail(err, TG_E_UNSUPPORTED, "a result of rank %d", d->rank - 1 + at->rank);
-    tg_desc r = {d->dtype, d->rank - 1 + at->rank, {0}};
+    tgi_desc r = {d->dtype, d->rank - 1 + at->rank, {0}};
     for (int k = 0; k < r.rank; k++)
         r.dim[k] = k < axis              ? d->dim[k]
                    : k < axis + at->rank ? at->dim[k - axis]
@@ -24,10 +25,10 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     const axis_attrs *a = ctx->attrs;
-    const tg_desc *d = &ctx->src[0];
+    const tgi_desc *d = &ctx->src[0];
     size_t outer = 1, inner = tgi_dtype_size(d->dtype);
     int axis;
     TGI_TRY(tgi_axis(a->axis, d->rank, &axis, err));
@@ -48,9 +49,9 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_gather = {
+const tgi_op tgi_op_gather = {
     .name = "Gather",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(axis_attrs),
     .infer = infer,

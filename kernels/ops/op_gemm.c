@@ -4,30 +4,31 @@
 #include "kernels/ops/dense_plan.h"
 
 #define AT(field) offsetof(gemm_attrs, field)
-static const tg_attr rows[] = {
-    {"alpha", TG_ATTR_FLOAT, AT(alpha), 1, 0, 0, NULL, "factor of the product"},
-    {"beta", TG_ATTR_FLOAT, AT(beta), 1, 0, 0, NULL, "factor of C"},
-    {"broadcast", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "opset < 7; C broadcasts where it has to"},
-    {"transA", TG_ATTR_INT, AT(trans_a), 0, 0, 1, NULL, "A is [K,M]"},
-    {"transB", TG_ATTR_INT, AT(trans_b), 0, 0, 1, NULL, "B is [N,K]"},
+static const tgi_attr rows[] = {
+    {"alpha", TGI_ATTR_FLOAT, AT(alpha), 1, 0, 0, NULL, "factor of the product"},
+    {"beta", TGI_ATTR_FLOAT, AT(beta), 1, 0, 0, NULL, "factor of C"},
+    {"broadcast", TGI_ATTR_IGNORED, 0, 0, 0, 0, NULL,
+     "opset < 7; C broadcasts where it has to"},
+    {"transA", TGI_ATTR_INT, AT(trans_a), 0, 0, 1, NULL, "A is [K,M]"},
+    {"transB", TGI_ATTR_INT, AT(trans_b), 0, 0, 1, NULL, "B is [N,K]"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const gemm_attrs *g = ctx->attrs;
     char p[128], q[128];
     if (ctx->n_src < 2 || ctx->src[0].rank != 2 || ctx->src[1].rank != 2)
         return tgi_fail(err, TG_E_FORMAT, "A and B are not matrices");
-    const tg_desc *a = &ctx->src[0], *b = &ctx->src[1];
+    const tgi_desc *a = &ctx->src[0], *b = &ctx->src[1];
     if (a->dim[!g->trans_a] != b->dim[g->trans_b != 0] || a->dtype != b->dtype)
         return tgi_fail(err, TG_E_FORMAT, "%s%s and %s%s do not multiply",
                         tgi_desc_text(a, p, sizeof p), g->trans_a ? " transposed" : "",
                         tgi_desc_text(b, q, sizeof q), g->trans_b ? " transposed" : "");
-    tg_desc d = {a->dtype, 2, {a->dim[g->trans_a != 0], b->dim[!g->trans_b]}};
+    tgi_desc d = {a->dtype, 2, {a->dim[g->trans_a != 0], b->dim[!g->trans_b]}};
     if (tgi_given(ctx, 2)) {
-        const tg_desc pair[2] = {d, ctx->src[2]};
-        tg_op_ctx sum = *ctx;
-        tg_desc both;
+        const tgi_desc pair[2] = {d, ctx->src[2]};
+        tgi_op_ctx sum = *ctx;
+        tgi_desc both;
         sum.src = pair;
         sum.n_src = 2;
         TGI_TRY(tgi_infer_broadcast(&sum, -1, &both, err));
@@ -41,12 +42,12 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 }
 
 /* dst = alpha * dst + beta * C */
-static void add_c(const tg_op_ctx *ctx, void *dst)
+static void add_c(const tgi_op_ctx *ctx, void *dst)
 {
     const gemm_attrs *g = ctx->attrs;
-    const tg_const product = {ctx->dst[0], dst};
+    const tgi_constant product = {ctx->dst[0], dst};
     const tg_dtype t = ctx->dst[0].dtype;
-    int64_t at[TG_MAX_RANK] = {0}, n = 0;
+    int64_t at[TGI_MAX_RANK] = {0}, n = 0;
     do {
         const int64_t o = tgi_given(ctx, 2) ? tgi_dense_offset(ctx, 2, -1, at) : 0;
         if (tgi_dtype_is_float(t)) {
@@ -64,10 +65,10 @@ static void add_c(const tg_op_ctx *ctx, void *dst)
     } while (tgi_next_index(&ctx->dst[0], at));
 }
 
-tg_status tgi_gemm_sum(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
+tg_status tgi_gemm_sum(const tgi_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
 {
     const gemm_attrs *g = ctx->attrs;
-    const tg_desc *a = &ctx->src[0], *b = &ctx->src[1], *d = &ctx->dst[0];
+    const tgi_desc *a = &ctx->src[0], *b = &ctx->src[1], *d = &ctx->dst[0];
     *c = (tgi_contraction){
         .n_in = 2,
         .rank = 2,
@@ -80,7 +81,7 @@ tg_status tgi_gemm_sum(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     tgi_contraction c;
     TGI_TRY(tgi_gemm_sum(ctx, &c, err));
@@ -92,15 +93,15 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     const gemm_attrs *g = ctx->attrs;
     return 2.0 * (double)ctx->src[0].dim[!g->trans_a];
 }
 
-const tg_op tg_op_gemm = {
+const tgi_op tgi_op_gemm = {
     .name = "Gemm",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(gemm_attrs),
     .infer = infer,

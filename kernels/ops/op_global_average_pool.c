@@ -5,14 +5,14 @@
 #include "kernels/granule.h"
 #include "kernels/ops/op_shared.h"
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     (void)arg;
-    const tg_moments m = tgi_granule_channel(&call->src[0], &call->ctx->src[0], p->c);
+    const tgi_moments m = tgi_granule_channel(&call->src[0], &call->ctx->src[0], p->c);
     return (float)tgi_moments_mean(&m);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, value, NULL);
@@ -21,10 +21,10 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 
 TGI_EVAL_BY_REF
 
-const tg_op tg_op_global_average_pool = {
+const tgi_op tgi_op_global_average_pool = {
     .name = "GlobalAveragePool",
-    .op_class = TG_OP_WHOLE,
-    .whole = TG_WHOLE_REDUCED,
+    .op_class = TGI_OP_WHOLE,
+    .whole = TGI_WHOLE_REDUCED,
     .infer = tgi_infer_global,
     .slide = tgi_slide_whole,
     .ref = ref,

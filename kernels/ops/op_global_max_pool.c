@@ -4,11 +4,11 @@
 #include "kernels/ops/op_shared.h"
 
 #include <math.h>
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
-    const tg_desc *d = &call->ctx->src[0];
-    const int64_t nz = tgi_desc_axis(d, TG_Z), ny = tgi_desc_axis(d, TG_Y),
-                  nx = tgi_desc_axis(d, TG_X);
+    const tgi_desc *d = &call->ctx->src[0];
+    const int64_t nz = tgi_desc_axis(d, TGI_Z), ny = tgi_desc_axis(d, TGI_Y),
+                  nx = tgi_desc_axis(d, TGI_X);
     float best = -INFINITY;
     (void)arg;
     for (int64_t z = 0; z < nz; z++)
@@ -20,7 +20,7 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return best;
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, value, NULL);
@@ -29,10 +29,10 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 
 TGI_EVAL_BY_REF
 
-const tg_op tg_op_global_max_pool = {
+const tgi_op tgi_op_global_max_pool = {
     .name = "GlobalMaxPool",
-    .op_class = TG_OP_WHOLE,
-    .whole = TG_WHOLE_REDUCED,
+    .op_class = TGI_OP_WHOLE,
+    .whole = TGI_WHOLE_REDUCED,
     .infer = tgi_infer_global,
     .slide = tgi_slide_whole,
     .ref = ref,

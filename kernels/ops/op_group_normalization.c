@@ -9,14 +9,15 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {
-    {"epsilon", TG_ATTR_FLOAT, offsetof(gn_attrs, epsilon), 1e-5, 0, 0, NULL,
+static const tgi_attr rows[] = {
+    {"epsilon", TGI_ATTR_FLOAT, offsetof(gn_attrs, epsilon), 1e-5, 0, 0, NULL,
      "added to the variance"},
-    {"num_groups", TG_ATTR_INT, offsetof(gn_attrs, groups), 0, 1, 1 << 20, NULL, "of channels"},
-    {"stash_type", TG_ATTR_IGNORED, 0, 0, 0, 0, NULL, "type of the sums: float64 here"},
+    {"num_groups", TGI_ATTR_INT, offsetof(gn_attrs, groups), 0, 1, 1 << 20, NULL,
+     "of channels"},
+    {"stash_type", TGI_ATTR_IGNORED, 0, 0, 0, 0, NULL, "type of the sums: float64 here"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const gn_attrs *a = ctx->attrs;
     const void *unused;
@@ -33,29 +34,29 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 }
 
 /* Mean and variance of channels [first, first + n). */
-static void group_moments(const tg_call *call, int64_t first, int64_t n, double *mean,
+static void group_moments(const tgi_call *call, int64_t first, int64_t n, double *mean,
                           double *variance)
 {
     double sum = 0, means = 0, squares = 0;
     for (int64_t c = first; c < first + n; c++) {
-        const tg_moments m = tgi_granule_channel(&call->src[0], &call->ctx->src[0], c);
+        const tgi_moments m = tgi_granule_channel(&call->src[0], &call->ctx->src[0], c);
         means += tgi_moments_mean(&m);
         sum += tgi_moments_variance(&m);
     }
     *mean = means / (double)n;
     for (int64_t c = first; c < first + n; c++) {
-        const tg_moments m = tgi_granule_channel(&call->src[0], &call->ctx->src[0], c);
+        const tgi_moments m = tgi_granule_channel(&call->src[0], &call->ctx->src[0], c);
         const double d = tgi_moments_mean(&m) - *mean;
         squares += d * d;
     }
     *variance = (sum + squares) / (double)n;
 }
 
-static void write_channel(const tg_call *call, int64_t c, double mean, double factor,
+static void write_channel(const tgi_call *call, int64_t c, double mean, double factor,
                           double shift)
 {
-    const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
-                   rx = tgi_box_axis(&call->box, TG_X);
+    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
+                    rx = tgi_box_axis(&call->box, TGI_X);
     for (int64_t z = rz.lo; z < rz.hi; z++)
         for (int64_t y = ry.lo; y < ry.hi; y++)
             for (int64_t x = rx.lo; x < rx.hi; x++) {
@@ -64,9 +65,9 @@ static void write_channel(const tg_call *call, int64_t c, double mean, double fa
             }
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    const tg_op_ctx *ctx = call->ctx;
+    const tgi_op_ctx *ctx = call->ctx;
     const gn_attrs *a = ctx->attrs;
     const int64_t n = ctx->src[0].dim[1] / a->groups;
     (void)err;
@@ -87,15 +88,15 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 
 TGI_EVAL_BY_REF
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     (void)ctx;
     return 8;
 }
 
-const tg_op tg_op_group_normalization = {
+const tgi_op tgi_op_group_normalization = {
     .name = "GroupNormalization",
-    .op_class = TG_OP_WHOLE,
+    .op_class = TGI_OP_WHOLE,
     .attrs = rows,
     .attrs_size = sizeof(gn_attrs),
     .infer = infer,

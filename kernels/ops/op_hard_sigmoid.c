@@ -5,11 +5,11 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {{"alpha", TG_ATTR_FLOAT, offsetof(alpha_attrs, alpha), 0.2, 0, 0,
-                                NULL, "alpha of the formula"},
-                               {"beta", TG_ATTR_FLOAT, offsetof(alpha_attrs, beta), 0.5, 0, 0,
-                                NULL, "beta of the formula"},
-                               {0}};
+static const tgi_attr rows[] = {{"alpha", TGI_ATTR_FLOAT, offsetof(alpha_attrs, alpha), 0.2, 0,
+                                 0, NULL, "alpha of the formula"},
+                                {"beta", TGI_ATTR_FLOAT, offsetof(alpha_attrs, beta), 0.5, 0, 0,
+                                 NULL, "beta of the formula"},
+                                {0}};
 
 static double value(double x, const void *attrs)
 {
@@ -17,25 +17,25 @@ static double value(double x, const void *attrs)
     return fmax(0.0, fmin(1.0, (double)a->alpha * x + (double)a->beta));
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     return tgi_ref_unary(call, value, err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     return tgi_eval_unary(ctx, dst_data, value, err);
 }
 
-static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+static int as_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
 {
     const alpha_attrs *a = ctx->attrs;
     (void)chain;
-    *step = (tg_epi_step){.kind = TG_EPI_HARDSIGMOID, .src = -1, .a = a->alpha, .b = a->beta};
+    *step = (tgi_epi_step){.kind = TGI_EPI_HARDSIGMOID, .src = -1, .a = a->alpha, .b = a->beta};
     return 1;
 }
 
-const tg_op tg_op_hard_sigmoid = {
+const tgi_op tgi_op_hard_sigmoid = {
     .name = "HardSigmoid",
     .attrs = rows,
     .attrs_size = sizeof(alpha_attrs),

@@ -11,25 +11,25 @@ static double value(double x, const void *attrs)
     return x * fmax(0.0, fmin(1.0, x / 6.0 + 0.5));
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     return tgi_ref_unary(call, value, err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     return tgi_eval_unary(ctx, dst_data, value, err);
 }
 
-static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+static int as_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
 {
     (void)ctx;
     (void)chain;
-    *step = (tg_epi_step){.kind = TG_EPI_HARDSWISH, .src = -1, .a = 1.0f / 6, .b = 0.5f};
+    *step = (tgi_epi_step){.kind = TGI_EPI_HARDSWISH, .src = -1, .a = 1.0f / 6, .b = 0.5f};
     return 1;
 }
 
-const tg_op tg_op_hard_swish = {
+const tgi_op tgi_op_hard_swish = {
     .name = "HardSwish",
     .infer = tgi_infer_same,
     .ref = ref,

@@ -1,7 +1,7 @@
 /* op_identity.c - Identity. Border: none. @source ONNX operator Identity, versions 1 to 21. */
 #include "kernels/ops/op_shared.h"
 
-const tg_op tg_op_identity = {
+const tgi_op tgi_op_identity = {
     .name = "Identity",
     .infer = tgi_infer_same,
     .ref = tgi_ref_copy,

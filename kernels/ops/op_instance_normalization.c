@@ -9,12 +9,12 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {{"epsilon", TG_ATTR_FLOAT,
-                                offsetof(instance_norm_attrs, epsilon), 1e-5, 0, 0, NULL,
-                                "added to the variance"},
-                               {0}};
+static const tgi_attr rows[] = {{"epsilon", TGI_ATTR_FLOAT,
+                                 offsetof(instance_norm_attrs, epsilon), 1e-5, 0, 0, NULL,
+                                 "added to the variance"},
+                                {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const void *unused;
     TGI_TRY(tgi_want_image(ctx, 0, err));
@@ -29,22 +29,22 @@ typedef struct channel_stats {
     double mean, factor, shift;
 } channel_stats;
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const channel_stats *s = arg;
     const double x = (double)tgi_operand_get(&call->src[0], s->c, p->z, p->y, p->x);
     return (float)((x - s->mean) * s->factor + s->shift);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
-    const tg_op_ctx *ctx = call->ctx;
+    const tgi_op_ctx *ctx = call->ctx;
     const instance_norm_attrs *a = ctx->attrs;
-    const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
-                   rx = tgi_box_axis(&call->box, TG_X);
+    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
+                    rx = tgi_box_axis(&call->box, TGI_X);
     (void)err;
     for (int64_t c = 0; c < call->dst[0].c; c++) {
-        const tg_moments m = tgi_granule_channel(&call->src[0], &ctx->src[0], c);
+        const tgi_moments m = tgi_granule_channel(&call->src[0], &ctx->src[0], c);
         channel_stats s = {.c = c, .mean = tgi_moments_mean(&m)};
         const double var = tgi_moments_variance(&m);
         s.factor =
@@ -60,7 +60,7 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     (void)ctx;
     return 6;
@@ -68,10 +68,10 @@ static double flops(const tg_op_ctx *ctx)
 
 TGI_EVAL_BY_REF
 
-const tg_op tg_op_instance_normalization = {
+const tgi_op tgi_op_instance_normalization = {
     .name = "InstanceNormalization",
-    .op_class = TG_OP_WHOLE,
-    .whole = TG_WHOLE_STATS,
+    .op_class = TGI_OP_WHOLE,
+    .whole = TGI_WHOLE_STATS,
     .attrs = rows,
     .attrs_size = sizeof(instance_norm_attrs),
     .infer = infer,

@@ -6,27 +6,27 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(lp_norm_attrs, axis), -1, 0, 0, NULL, "axis of the norm"},
-    {"p", TG_ATTR_INT, offsetof(lp_norm_attrs, p), 2, 1, 2, NULL, "1 or 2"},
+static const tgi_attr rows[] = {
+    {"axis", TGI_ATTR_INT, offsetof(lp_norm_attrs, axis), -1, 0, 0, NULL, "axis of the norm"},
+    {"p", TGI_ATTR_INT, offsetof(lp_norm_attrs, p), 2, 1, 2, NULL, "1 or 2"},
     {0}};
 
-static tg_status axis_of(const tg_op_ctx *ctx, int *axis, tgi_err *err)
+static tg_status axis_of(const tgi_op_ctx *ctx, int *axis, tgi_err *err)
 {
     return tgi_axis(((const lp_norm_attrs *)ctx->attrs)->axis, ctx->src[0].rank, axis, err);
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     int axis;
     TGI_TRY(tgi_infer_same(ctx, dst, err));
     return axis_of(ctx, &axis, err);
 }
 
-static tg_op_class classify(const tg_op_ctx *ctx)
+static tgi_op_kind classify(const tgi_op_ctx *ctx)
 {
     int axis;
-    return axis_of(ctx, &axis, NULL) == TG_OK && axis == 1 ? TG_OP_LOCAL : TG_OP_DENSE;
+    return axis_of(ctx, &axis, NULL) == TG_OK && axis == 1 ? TGI_OP_LOCAL : TGI_OP_DENSE;
 }
 
 static double term(double v, int64_t p)
@@ -39,7 +39,7 @@ static double quotient(double v, double sum, int64_t p)
     return sum > 0 ? v / (p == 1 ? sum : sqrt(sum)) : 0.0;
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const lp_norm_attrs *a = arg;
     double sum = 0;
@@ -48,17 +48,17 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return (float)quotient((double)tgi_src_at(call, 0, p), sum, a->p);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, value, call->ctx->attrs);
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     const lp_norm_attrs *a = ctx->attrs;
-    const tg_const *c = ctx->const_src[0];
+    const tgi_constant *c = ctx->const_src[0];
     int64_t outer = 1, inner = 1;
     int axis;
     TGI_TRY(axis_of(ctx, &axis, err));
@@ -77,12 +77,12 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     return 2.0 * (double)ctx->src[0].dim[ctx->src[0].rank > 1];
 }
 
-const tg_op tg_op_lp_normalization = {
+const tgi_op tgi_op_lp_normalization = {
     .name = "LpNormalization",
     .classify = classify,
     .attrs = rows,

@@ -7,27 +7,28 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {
-    TG_WINDOW_ROWS(pool_attrs),
-    {"ceil_mode", TG_ATTR_INT, offsetof(pool_attrs, ceil_mode), 0, 0, 1, NULL, "keep the rest"},
-    {"p", TG_ATTR_INT, offsetof(lp_pool_attrs, p), 2, 1, 64, NULL, "of the norm"},
+static const tgi_attr rows[] = {
+    TGI_WINDOW_ROWS(pool_attrs),
+    {"ceil_mode", TGI_ATTR_INT, offsetof(pool_attrs, ceil_mode), 0, 0, 1, NULL,
+     "keep the rest"},
+    {"p", TGI_ATTR_INT, offsetof(lp_pool_attrs, p), 2, 1, 64, NULL, "of the norm"},
     {0}};
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const tgi_geom *g = arg;
     const double e = (double)((const lp_pool_attrs *)call->ctx->attrs)->p;
     double sum = 0;
-    tg_range k[3];
+    tgi_range k[3];
     tgi_pool_taps(g, p, k);
-    for (int64_t z = k[TG_Z].lo; z < k[TG_Z].hi; z += g->d[TG_Z])
-        for (int64_t y = k[TG_Y].lo; y < k[TG_Y].hi; y += g->d[TG_Y])
-            for (int64_t x = k[TG_X].lo; x < k[TG_X].hi; x += g->d[TG_X])
+    for (int64_t z = k[TGI_Z].lo; z < k[TGI_Z].hi; z += g->d[TGI_Z])
+        for (int64_t y = k[TGI_Y].lo; y < k[TGI_Y].hi; y += g->d[TGI_Y])
+            for (int64_t x = k[TGI_X].lo; x < k[TGI_X].hi; x += g->d[TGI_X])
                 sum += pow(fabs((double)tgi_src_at(call, 0, &(tgi_px){p->c, z, y, x})), e);
     return (float)pow(sum, 1 / e);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     tgi_geom g;
     TGI_TRY(tgi_pool_geometry(call->ctx, &g, err));
@@ -37,7 +38,7 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 
 TGI_EVAL_BY_REF
 
-const tg_op tg_op_lp_pool = {
+const tgi_op tgi_op_lp_pool = {
     .name = "LpPool",
     .attrs = rows,
     .attrs_size = sizeof(lp_pool_attrs),

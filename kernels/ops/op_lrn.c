@@ -7,14 +7,14 @@
 #include <math.h>
 
 #define AT(field) offsetof(lrn_attrs, field)
-static const tg_attr rows[] = {
-    {"alpha", TG_ATTR_FLOAT, AT(alpha), 1e-4, 0, 0, NULL, "factor of the mean square"},
-    {"beta", TG_ATTR_FLOAT, AT(beta), 0.75, 0, 0, NULL, "exponent"},
-    {"bias", TG_ATTR_FLOAT, AT(bias), 1, 0, 0, NULL, "added to it"},
-    {"size", TG_ATTR_INT, AT(size), 0, 1, 1 << 20, NULL, "channels that are summed"},
+static const tgi_attr rows[] = {
+    {"alpha", TGI_ATTR_FLOAT, AT(alpha), 1e-4, 0, 0, NULL, "factor of the mean square"},
+    {"beta", TGI_ATTR_FLOAT, AT(beta), 0.75, 0, 0, NULL, "exponent"},
+    {"bias", TGI_ATTR_FLOAT, AT(bias), 1, 0, 0, NULL, "added to it"},
+    {"size", TGI_ATTR_INT, AT(size), 0, 1, 1 << 20, NULL, "channels that are summed"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     TGI_TRY(tgi_want_image(ctx, 0, err));
     if (((const lrn_attrs *)ctx->attrs)->size < 1)
@@ -23,7 +23,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const lrn_attrs *a = arg;
     const int64_t lo = tgi_max(0, p->c - (a->size - 1) / 2);
@@ -37,7 +37,7 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return (float)((double)tgi_src_at(call, 0, p) / pow(base, (double)a->beta));
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, value, call->ctx->attrs);
@@ -46,12 +46,12 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 
 TGI_EVAL_BY_REF
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     return 2.0 * (double)((const lrn_attrs *)ctx->attrs)->size + 20;
 }
 
-const tg_op tg_op_lrn = {
+const tgi_op tgi_op_lrn = {
     .name = "LRN",
     .attrs = rows,
     .attrs_size = sizeof(lrn_attrs),

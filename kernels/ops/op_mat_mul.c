@@ -9,7 +9,7 @@ typedef struct factor {
     int64_t rows, cols, row_stride, col_stride;
 } factor;
 
-static factor factor_of(const tg_desc *d, int is_left)
+static factor factor_of(const tgi_desc *d, int is_left)
 {
     const int r = d->rank;
     if (r > 1)
@@ -17,7 +17,7 @@ static factor factor_of(const tg_desc *d, int is_left)
     return is_left ? (factor){0, 1, d->dim[0], 0, 1} : (factor){0, d->dim[0], 1, 1, 0};
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     char p[128], q[128];
     if (ctx->n_src != 2 || ctx->src[0].rank < 1 || ctx->src[1].rank < 1 ||
@@ -25,9 +25,9 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
         return tgi_fail(err, TG_E_FORMAT, "its factors are %s and %s",
                         tgi_desc_text(&ctx->src[0], p, sizeof p),
                         tgi_desc_text(&ctx->src[ctx->n_src > 1], q, sizeof q));
-    const tg_desc *a = &ctx->src[0], *b = &ctx->src[1];
+    const tgi_desc *a = &ctx->src[0], *b = &ctx->src[1];
     const factor fa = factor_of(a, 1), fb = factor_of(b, 0);
-    tg_desc d = {a->dtype, fa.lead > fb.lead ? fa.lead : fb.lead, {0}};
+    tgi_desc d = {a->dtype, fa.lead > fb.lead ? fa.lead : fb.lead, {0}};
     int fits = fa.cols == fb.rows;
     for (int k = 0; k < d.rank; k++) {
         const int i = k - (d.rank - fa.lead), j = k - (d.rank - fb.lead);
@@ -47,9 +47,9 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 }
 
 /* Strides of operand i on the leading axes of the result; extent 1 repeats. */
-static void lead_strides(const tg_desc *d, int lead, int rank, int64_t *stride)
+static void lead_strides(const tgi_desc *d, int lead, int rank, int64_t *stride)
 {
-    int64_t dense[TG_MAX_RANK];
+    int64_t dense[TGI_MAX_RANK];
     tgi_dense_strides(d, dense);
     for (int k = 0; k < rank; k++) {
         const int at = k - (rank - lead);
@@ -57,9 +57,9 @@ static void lead_strides(const tg_desc *d, int lead, int rank, int64_t *stride)
     }
 }
 
-tg_status tgi_mat_mul_sum(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
+tg_status tgi_mat_mul_sum(const tgi_op_ctx *ctx, tgi_contraction *c, tgi_err *err)
 {
-    const tg_desc *a = &ctx->src[0], *b = &ctx->src[1], *d = &ctx->dst[0];
+    const tgi_desc *a = &ctx->src[0], *b = &ctx->src[1], *d = &ctx->dst[0];
     const factor fa = factor_of(a, 1), fb = factor_of(b, 0);
     const int lead = fa.lead > fb.lead ? fa.lead : fb.lead;
     *c = (tgi_contraction){.n_in = 2, .rank = lead, .sum_rank = 1};
@@ -78,7 +78,7 @@ tg_status tgi_mat_mul_sum(const tg_op_ctx *ctx, tgi_contraction *c, tgi_err *err
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     tgi_contraction c;
     TGI_TRY(tgi_mat_mul_sum(ctx, &c, err));
@@ -87,14 +87,14 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return tgi_contract(&c, dst_data[0], err);
 }
 
-static double flops(const tg_op_ctx *ctx)
+static double flops(const tgi_op_ctx *ctx)
 {
     return 2.0 * (double)factor_of(&ctx->src[0], 1).cols;
 }
 
-const tg_op tg_op_mat_mul = {
+const tgi_op tgi_op_mat_mul = {
     .name = "MatMul",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .infer = infer,
     .eval = eval,
     .flops = flops,

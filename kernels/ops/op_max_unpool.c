@@ -7,17 +7,17 @@
 #include "kernels/ops/op_shared.h"
 
 typedef struct unpool_attrs {
-    tg_ints kernel_shape, pads, strides;
+    tgi_ints kernel_shape, pads, strides;
 } unpool_attrs;
 
 #define AT(field) offsetof(unpool_attrs, field)
-static const tg_attr rows[] = {
-    {"kernel_shape", TG_ATTR_INTS, AT(kernel_shape), 0, 0, 0, NULL, "extents of the windows"},
-    {"pads", TG_ATTR_INTS, AT(pads), 0, 0, 0, NULL, "begins, then ends"},
-    {"strides", TG_ATTR_INTS, AT(strides), 0, 0, 0, NULL, "step per input"},
+static const tgi_attr rows[] = {
+    {"kernel_shape", TGI_ATTR_INTS, AT(kernel_shape), 0, 0, 0, NULL, "extents of the windows"},
+    {"pads", TGI_ATTR_INTS, AT(pads), 0, 0, 0, NULL, "begins, then ends"},
+    {"strides", TGI_ATTR_INTS, AT(strides), 0, 0, 0, NULL, "step per input"},
     {0}};
 
-tg_status tgi_unpool_covered(const tg_op_ctx *ctx, tg_desc *d, tgi_err *err)
+tg_status tgi_unpool_covered(const tgi_op_ctx *ctx, tgi_desc *d, tgi_err *err)
 {
     const unpool_attrs *a = ctx->attrs;
     const int n = ctx->src[0].rank - 2;
@@ -41,10 +41,10 @@ tg_status tgi_unpool_covered(const tg_op_ctx *ctx, tg_desc *d, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
-    tg_desc d;
-    tg_ints shape;
+    tgi_desc d;
+    tgi_ints shape;
     if (ctx->n_src < 2 || !tgi_desc_same_shape(&ctx->src[0], &ctx->src[1]))
         return tgi_fail(err, TG_E_FORMAT, "data and indices are not of one shape");
     TGI_TRY(tgi_unpool_covered(ctx, &d, err));
@@ -60,12 +60,12 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    const tg_const *x = ctx->const_src[0], *index = ctx->const_src[1];
+    const tgi_constant *x = ctx->const_src[0], *index = ctx->const_src[1];
     const size_t size = tgi_dtype_size(x->desc.dtype);
-    int64_t stride[TG_MAX_RANK];
-    tg_desc d;
+    int64_t stride[TGI_MAX_RANK];
+    tgi_desc d;
     TGI_TRY(tgi_unpool_covered(ctx, &d, err));
     const int64_t n = tgi_dense_count(&d);
     tgi_dense_strides(&ctx->dst[0], stride);
@@ -83,9 +83,9 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_max_unpool = {
+const tgi_op tgi_op_max_unpool = {
     .name = "MaxUnpool",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(unpool_attrs),
     .infer = infer,

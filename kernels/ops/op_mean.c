@@ -3,12 +3,12 @@
  * @source ONNX operator Mean, versions 6 to 13. */
 #include "kernels/ops/op_shared.h"
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     return tgi_infer_broadcast(ctx, -1, dst, err);
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const int n = call->ctx->n_src;
     double sum = 0;
@@ -18,16 +18,16 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return (float)(sum / n);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     TGI_TRY(tgi_check_ranks(call, err));
     tgi_ref_each(call, 0, value, NULL);
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    int64_t at[TG_MAX_RANK] = {0}, n = 0;
+    int64_t at[TGI_MAX_RANK] = {0}, n = 0;
     (void)err;
     if (tgi_dense_count(&ctx->dst[0]) == 0)
         return TG_OK;
@@ -40,7 +40,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_mean = {
+const tgi_op tgi_op_mean = {
     .name = "Mean",
     .infer = infer,
     .slide = tgi_slide_broadcast,

@@ -6,18 +6,18 @@
 #include <math.h>
 
 typedef struct mvn_attrs {
-    tg_ints axes;
+    tgi_ints axes;
 } mvn_attrs;
 
-static const tg_attr rows[] = {{"axes", TG_ATTR_INTS, offsetof(mvn_attrs, axes), 0, 0, 0, NULL,
-                                "normalised together; 0,2,3 when not given"},
-                               {0}};
+static const tgi_attr rows[] = {{"axes", TGI_ATTR_INTS, offsetof(mvn_attrs, axes), 0, 0, 0,
+                                 NULL, "normalised together; 0,2,3 when not given"},
+                                {0}};
 
 /* The shape of what is normalised together (the other axes 1), and of what is apart. */
-static tg_status split(const tg_op_ctx *ctx, tg_desc *inner, tg_desc *outer, tgi_err *err)
+static tg_status split(const tgi_op_ctx *ctx, tgi_desc *inner, tgi_desc *outer, tgi_err *err)
 {
-    static const tg_ints usual = {3, {0, 2, 3}};
-    const tg_ints *axes = &((const mvn_attrs *)ctx->attrs)->axes;
+    static const tgi_ints usual = {3, {0, 2, 3}};
+    const tgi_ints *axes = &((const mvn_attrs *)ctx->attrs)->axes;
     *inner = *outer = ctx->src[0];
     for (int k = 0; k < inner->rank; k++)
         inner->dim[k] = 1;
@@ -31,9 +31,9 @@ static tg_status split(const tg_op_ctx *ctx, tg_desc *inner, tg_desc *outer, tgi
     return TG_OK;
 }
 
-tg_status tgi_mvn_axes(const tg_op_ctx *ctx, unsigned *bits, tgi_err *err)
+tg_status tgi_mvn_axes(const tgi_op_ctx *ctx, unsigned *bits, tgi_err *err)
 {
-    tg_desc inner, outer;
+    tgi_desc inner, outer;
     *bits = 0;
     TGI_TRY(split(ctx, &inner, &outer, err));
     for (int k = 0; k < outer.rank; k++) /* an axis of 1 is either */
@@ -41,9 +41,9 @@ tg_status tgi_mvn_axes(const tg_op_ctx *ctx, unsigned *bits, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
-    tg_desc inner, outer;
+    tgi_desc inner, outer;
     TGI_TRY(tgi_infer_same(ctx, dst, err));
     return split(ctx, &inner, &outer, err);
 }
@@ -56,12 +56,12 @@ static int64_t offset_of(const int64_t *stride, int rank, const int64_t *a, cons
     return off;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    const tg_const *c = ctx->const_src[0];
+    const tgi_constant *c = ctx->const_src[0];
     const int rank = c->desc.rank;
-    int64_t stride[TG_MAX_RANK], out[TG_MAX_RANK] = {0}, at[TG_MAX_RANK] = {0};
-    tg_desc inner, outer;
+    int64_t stride[TGI_MAX_RANK], out[TGI_MAX_RANK] = {0}, at[TGI_MAX_RANK] = {0};
+    tgi_desc inner, outer;
     TGI_TRY(split(ctx, &inner, &outer, err));
     tgi_dense_strides(&c->desc, stride);
     const double n = (double)tgi_dense_count(&inner);
@@ -86,9 +86,9 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_mean_variance_normalization = {
+const tgi_op tgi_op_mean_variance_normalization = {
     .name = "MeanVarianceNormalization",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(mvn_attrs),
     .infer = infer,

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-static const tg_attr rows[] = {
-    {"fmod", TG_ATTR_INT, offsetof(mod_attrs, fmod), 0, 0, 1, NULL, "sign of the dividend"},
+static const tgi_attr rows[] = {
+    {"fmod", TGI_ATTR_INT, offsetof(mod_attrs, fmod), 0, 0, 1, NULL, "sign of the dividend"},
     {0}};
 
 static double floats_c(double a, double b)
@@ -41,30 +41,30 @@ static int ints_python(int64_t a, int64_t b, int is_unsigned, int64_t *out)
     return 1;
 }
 
-static const tgi_arith *arith(const tg_op_ctx *ctx)
+static const tgi_arith *arith(const tgi_op_ctx *ctx)
 {
     static const tgi_arith python = {floats_python, ints_python}, c = {floats_c, ints_c};
     return ((const mod_attrs *)ctx->attrs)->fmod ? &c : &python;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     if (ctx->n_src != 2)
         return tgi_fail(err, TG_E_FORMAT, "%d inputs, expected 2", ctx->n_src);
     return tgi_infer_broadcast(ctx, -1, dst, err);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     return tgi_ref_arith(call, arith(call->ctx), -1, err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     return tgi_eval_arith(ctx, dst_data, arith(ctx), -1, err);
 }
 
-const tg_op tg_op_mod = {
+const tgi_op tgi_op_mod = {
     .name = "Mod",
     .attrs = rows,
     .attrs_size = sizeof(mod_attrs),

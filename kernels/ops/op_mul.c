@@ -17,27 +17,27 @@ static int on_ints(int64_t a, int64_t b, int is_unsigned, int64_t *out)
 
 static const tgi_arith arith = {on_floats, on_ints};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     return tgi_infer_broadcast(ctx, tgi_binary_lead(ctx), dst, err);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     return tgi_ref_arith(call, &arith, tgi_binary_lead(call->ctx), err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     return tgi_eval_arith(ctx, dst_data, &arith, tgi_binary_lead(ctx), err);
 }
 
-static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+static int as_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
 {
-    return tgi_step_arith(ctx, chain, tgi_binary_lead(ctx), TG_EPI_MUL, TG_EPI_MUL, step);
+    return tgi_step_arith(ctx, chain, tgi_binary_lead(ctx), TGI_EPI_MUL, TGI_EPI_MUL, step);
 }
 
-const tg_op tg_op_mul = {
+const tgi_op tgi_op_mul = {
     .name = "Mul",
     .attrs = tgi_binary_rows,
     .attrs_size = sizeof(tgi_binary_attrs),

@@ -4,14 +4,14 @@
 #include "kernels/ops/op_shared.h"
 
 /* Before opset 7 a slope of rank 1 lies on the channel axis. */
-static int lead_of(const tg_op_ctx *ctx)
+static int lead_of(const tgi_op_ctx *ctx)
 {
     return ctx->opset < 7 && ctx->src[1].rank == 1 && ctx->src[0].rank > 1 ? 1 : -1;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
-    tg_desc d;
+    tgi_desc d;
     if (ctx->n_src != 2)
         return tgi_fail(err, TG_E_FORMAT, "%d inputs, expected data and slope", ctx->n_src);
     TGI_TRY(tgi_infer_broadcast(ctx, lead_of(ctx), &d, err));
@@ -32,31 +32,31 @@ static double below(double x, double slope)
 
 static const tgi_arith arith = {below, NULL};
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     return tgi_ref_arith(call, &arith, lead_of(call->ctx), err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     return tgi_eval_arith(ctx, dst_data, &arith, lead_of(ctx), err);
 }
 
 /* One slope for all is a LeakyRelu; one per channel becomes `vec`. */
-static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+static int as_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
 {
     const tgi_const_form form = tgi_const_form_of(ctx, 1, lead_of(ctx));
     if (chain != 0 || (form != TGI_CONST_SCALAR && form != TGI_CONST_CHANNEL))
         return 0;
-    *step = (tg_epi_step){.kind = TG_EPI_PRELU, .src = -1};
+    *step = (tgi_epi_step){.kind = TGI_EPI_PRELU, .src = -1};
     if (form == TGI_CONST_SCALAR) {
-        step->kind = TG_EPI_LEAKY;
+        step->kind = TGI_EPI_LEAKY;
         step->a = (float)tgi_num_at(tgi_const(ctx, 1), 0);
     }
     return 1;
 }
 
-const tg_op tg_op_p_relu = {
+const tgi_op tgi_op_p_relu = {
     .name = "PRelu",
     .infer = infer,
     .slide = tgi_slide_broadcast,

@@ -7,23 +7,23 @@
 
 static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
 
-static const tg_attr rows[] = {
-    {"mode", TG_ATTR_ENUM, offsetof(pad_attrs, mode), 0, 0, 3, modes, "what the margin holds"},
-    {"pads", TG_ATTR_INTS, offsetof(pad_attrs, pads), 0, 0, 0, NULL, "opset < 11"},
-    {"value", TG_ATTR_FLOAT, offsetof(pad_attrs, value), 0, 0, 0, NULL, "opset < 11"},
+static const tgi_attr rows[] = {
+    {"mode", TGI_ATTR_ENUM, offsetof(pad_attrs, mode), 0, 0, 3, modes, "what the margin holds"},
+    {"pads", TGI_ATTR_INTS, offsetof(pad_attrs, pads), 0, 0, 0, NULL, "opset < 11"},
+    {"value", TGI_ATTR_FLOAT, offsetof(pad_attrs, value), 0, 0, 0, NULL, "opset < 11"},
     {0}};
 
-tg_status tgi_pad_map(const tg_op_ctx *ctx, tgi_pad *p, tgi_err *err)
+tg_status tgi_pad_map(const tgi_op_ctx *ctx, tgi_pad *p, tgi_err *err)
 {
     const pad_attrs *a = ctx->attrs;
     const int rank = ctx->src[0].rank;
-    tg_ints list = a->pads, axes = {.n = -1};
+    tgi_ints list = a->pads, axes = {.n = -1};
     *p = (tgi_pad){.mode = a->mode, .value = a->value};
     if (ctx->opset >= 11) {
         TGI_TRY(tgi_const_ints(ctx, 1, "pads", &list, err));
         p->value = 0;
         if (tgi_given(ctx, 2)) {
-            const tg_const *c = tgi_const(ctx, 2);
+            const tgi_constant *c = tgi_const(ctx, 2);
             if (!c || tgi_const_count(c) != 1)
                 return tgi_fail(err, TG_E_UNSUPPORTED, "a value that is not a constant scalar");
             p->value = (float)tgi_num_at(c, 0);
@@ -43,12 +43,12 @@ tg_status tgi_pad_map(const tg_op_ctx *ctx, tgi_pad *p, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const int64_t far = (int64_t)1 << 31;
     tgi_pad p;
     TGI_TRY(tgi_pad_map(ctx, &p, err));
-    tg_desc d = ctx->src[0];
+    tgi_desc d = ctx->src[0];
     for (int k = 0; k < d.rank; k++) {
         const int64_t in = d.dim[k];
         if (p.p0[k] <= -far || p.p0[k] >= far || p.p1[k] <= -far || p.p1[k] >= far ||
@@ -56,7 +56,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
             return tgi_fail(err, TG_E_FORMAT,
                             "pads %" PRId64 " and %" PRId64 " on axis %d of %" PRId64, p.p0[k],
                             p.p1[k], k, in);
-        if (p.mode == TG_PADDING_REFLECT && tgi_max(p.p0[k], p.p1[k]) >= in)
+        if (p.mode == TGI_PADDING_REFLECT && tgi_max(p.p0[k], p.p1[k]) >= in)
             return tgi_fail(err, TG_E_FORMAT,
                             "reflect pads %" PRId64 " and %" PRId64
                             " reach beyond an extent of %" PRId64,
@@ -67,13 +67,13 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_op_class classify(const tg_op_ctx *ctx)
+static tgi_op_kind classify(const tgi_op_ctx *ctx)
 {
     tgi_pad p;
     const int r = ctx->src[0].rank;
     if ((r != 4 && r != 5) || tgi_pad_map(ctx, &p, NULL) != TG_OK)
-        return TG_OP_DENSE;
-    return p.p0[0] || p.p1[0] || p.p0[1] || p.p1[1] ? TG_OP_DENSE : TG_OP_LOCAL;
+        return TGI_OP_DENSE;
+    return p.p0[0] || p.p1[0] || p.p0[1] || p.p1[1] ? TGI_OP_DENSE : TGI_OP_LOCAL;
 }
 
 int64_t tgi_pad_source(int mode, int64_t i, int64_t n)
@@ -81,11 +81,11 @@ int64_t tgi_pad_source(int mode, int64_t i, int64_t n)
     if (i >= 0 && i < n)
         return i;
     switch (mode) {
-    case TG_PADDING_REFLECT:
+    case TGI_PADDING_REFLECT:
         return tgi_clamp(i < 0 ? -i : 2 * (n - 1) - i, 0, n - 1);
-    case TG_PADDING_EDGE:
+    case TGI_PADDING_EDGE:
         return tgi_clamp(i, 0, n - 1);
-    case TG_PADDING_WRAP:
+    case TGI_PADDING_WRAP:
         return i - tgi_floor_div(i, n) * n;
     default:
         return -1;
@@ -94,14 +94,14 @@ int64_t tgi_pad_source(int mode, int64_t i, int64_t n)
 
 /* Smallest range that holds the sources of `r`, which lies on one side of [0,n). Not one by
  * one: pads can be a million pixels. */
-static tg_range mirrored(int mode, tg_range r, int64_t n)
+static tgi_range mirrored(int mode, tgi_range r, int64_t n)
 {
     if (tgi_range_empty(r))
-        return (tg_range){0, 0};
+        return (tgi_range){0, 0};
     const int64_t a = tgi_pad_source(mode, r.lo, n), b = tgi_pad_source(mode, r.hi - 1, n);
-    if (mode == TG_PADDING_WRAP && tgi_range_len(r) != b - a + 1)
-        return (tg_range){0, n}; /* around the end once or more */
-    return (tg_range){tgi_min(a, b), tgi_max(a, b) + 1};
+    if (mode == TGI_PADDING_WRAP && tgi_range_len(r) != b - a + 1)
+        return (tgi_range){0, n}; /* around the end once or more */
+    return (tgi_range){tgi_min(a, b), tgi_max(a, b) + 1};
 }
 
 typedef struct margin {
@@ -109,21 +109,21 @@ typedef struct margin {
     int mode;
 } margin;
 
-static tg_range need(const void *given, tg_range out)
+static tgi_range need(const void *given, tgi_range out)
 {
     const margin *m = given;
-    const tg_range r = {out.lo - m->before, out.hi - m->before};
-    tg_range hull = tgi_clip_nonempty(r, m->n);
-    if (m->mode != TG_PADDING_CONSTANT && r.lo < 0)
+    const tgi_range r = {out.lo - m->before, out.hi - m->before};
+    tgi_range hull = tgi_clip_nonempty(r, m->n);
+    if (m->mode != TGI_PADDING_CONSTANT && r.lo < 0)
         hull =
-            tgi_range_hull(hull, mirrored(m->mode, (tg_range){r.lo, tgi_min(r.hi, 0)}, m->n));
-    if (m->mode != TG_PADDING_CONSTANT && r.hi > m->n)
+            tgi_range_hull(hull, mirrored(m->mode, (tgi_range){r.lo, tgi_min(r.hi, 0)}, m->n));
+    if (m->mode != TGI_PADDING_CONSTANT && r.hi > m->n)
         hull = tgi_range_hull(hull,
-                              mirrored(m->mode, (tg_range){tgi_max(r.lo, m->n), r.hi}, m->n));
+                              mirrored(m->mode, (tgi_range){tgi_max(r.lo, m->n), r.hi}, m->n));
     return hull;
 }
 
-static void rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *out)
+static void rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *out)
 {
     tgi_pad p;
     const int k = ctx->src[src_i].rank - 3 + axis;
@@ -136,23 +136,23 @@ static void rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *out)
 
 /* A mirrored border is read upwards as the result goes down, a wrapped one from the other end:
  * for the rule alone. */
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     tgi_pad p;
     const int k = ctx->src[src_i].rank - 3 + axis;
     *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
     if (src_i != 0 || k < 2 || tgi_pad_map(ctx, &p, NULL) != TG_OK)
         return 1;
-    *out = (tg_slide){
+    *out = (tgi_slide){
         .num = 1, .den = 1, .lo = -p.p0[k], .hi = -p.p0[k], .of = ctx->src[0].dim[k]};
-    return p.mode == TG_PADDING_CONSTANT || p.mode == TG_PADDING_EDGE ||
+    return p.mode == TGI_PADDING_CONSTANT || p.mode == TGI_PADDING_EDGE ||
            (p.p0[k] <= 0 && p.p1[k] <= 0);
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *q)
+static float value(const tgi_call *call, const void *arg, const tgi_px *q)
 {
     const tgi_pad *p = arg;
-    const tg_desc *d = &call->ctx->src[0];
+    const tgi_desc *d = &call->ctx->src[0];
     const int r = d->rank;
     const int64_t z = r == 5 ? tgi_pad_source(p->mode, q->z - p->p0[2], d->dim[2]) : 0;
     const int64_t y = tgi_pad_source(p->mode, q->y - p->p0[r - 2], d->dim[r - 2]);
@@ -162,7 +162,7 @@ static float value(const tg_call *call, const void *arg, const tgi_px *q)
     return tgi_src_at(call, 0, &(tgi_px){q->c, z, y, x});
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     tgi_pad p;
     TGI_TRY(tgi_pad_map(call->ctx, &p, err));
@@ -171,10 +171,10 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 }
 
 /* The element at index `at` of the result, from the source or as the constant. */
-static void put(const tg_op_ctx *ctx, const tgi_pad *p, const int64_t *at,
+static void put(const tgi_op_ctx *ctx, const tgi_pad *p, const int64_t *at,
                 const int64_t *stride, void *dst, int64_t n)
 {
-    const tg_const *fill = ctx->opset >= 11 ? tgi_const(ctx, 2) : NULL;
+    const tgi_constant *fill = ctx->opset >= 11 ? tgi_const(ctx, 2) : NULL;
     const tg_dtype t = ctx->dst[0].dtype;
     const size_t size = tgi_dtype_size(t);
     int64_t from = 0;
@@ -191,9 +191,9 @@ static void put(const tg_op_ctx *ctx, const tgi_pad *p, const int64_t *at,
         tgi_num_put(t, dst, n, (double)p->value);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    int64_t at[TG_MAX_RANK] = {0}, stride[TG_MAX_RANK], n = 0;
+    int64_t at[TGI_MAX_RANK] = {0}, stride[TGI_MAX_RANK], n = 0;
     tgi_pad p;
     TGI_TRY(tgi_pad_map(ctx, &p, err));
     tgi_dense_strides(&ctx->src[0], stride);
@@ -203,7 +203,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_pad = {
+const tgi_op tgi_op_pad = {
     .name = "Pad",
     .any_type = 1,
     .classify = classify,

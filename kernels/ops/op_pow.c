@@ -27,28 +27,28 @@ static int on_ints(int64_t a, int64_t b, int is_unsigned, int64_t *out)
 
 static const tgi_arith arith = {on_floats, on_ints};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     if (ctx->n_src != 2)
         return tgi_fail(err, TG_E_FORMAT, "%d inputs, expected base and exponent", ctx->n_src);
-    tg_desc pair[2] = {ctx->src[0], ctx->src[1]};
-    tg_op_ctx same = *ctx;
+    tgi_desc pair[2] = {ctx->src[0], ctx->src[1]};
+    tgi_op_ctx same = *ctx;
     pair[1].dtype = pair[0].dtype;
     same.src = pair;
     return tgi_infer_broadcast(&same, tgi_binary_lead(ctx), dst, err);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     return tgi_ref_arith(call, &arith, tgi_binary_lead(call->ctx), err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     return tgi_eval_arith(ctx, dst_data, &arith, tgi_binary_lead(ctx), err);
 }
 
-const tg_op tg_op_pow = {
+const tgi_op tgi_op_pow = {
     .name = "Pow",
     .attrs = tgi_binary_rows,
     .attrs_size = sizeof(tgi_binary_attrs),

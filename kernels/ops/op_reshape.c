@@ -5,16 +5,16 @@
 
 typedef struct reshape_attrs {
     int64_t allowzero;
-    tg_ints shape;
+    tgi_ints shape;
 } reshape_attrs;
 
-static const tg_attr rows[] = {
-    {"allowzero", TG_ATTR_INT, offsetof(reshape_attrs, allowzero), 0, 0, 1, NULL, "0 means 0"},
-    {"shape", TG_ATTR_INTS, offsetof(reshape_attrs, shape), 0, 0, 0, NULL, "opset < 5"},
+static const tgi_attr rows[] = {
+    {"allowzero", TGI_ATTR_INT, offsetof(reshape_attrs, allowzero), 0, 0, 1, NULL, "0 means 0"},
+    {"shape", TGI_ATTR_INTS, offsetof(reshape_attrs, shape), 0, 0, 0, NULL, "opset < 5"},
     {0}};
 
 /* Extents with 0 resolved; *hole: the axis that is -1, or -1. */
-static tg_status fill(const tg_desc *s, const tg_ints *want, int allowzero, tg_desc *d,
+static tg_status fill(const tgi_desc *s, const tgi_ints *want, int allowzero, tgi_desc *d,
                       int *hole, tgi_err *err)
 {
     *hole = -1;
@@ -35,18 +35,18 @@ static tg_status fill(const tg_desc *s, const tg_ints *want, int allowzero, tg_d
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const reshape_attrs *a = ctx->attrs;
-    const tg_desc *s = &ctx->src[0];
-    tg_ints want = a->shape;
+    const tgi_desc *s = &ctx->src[0];
+    tgi_ints want = a->shape;
     int64_t have = 0, n = 0;
     int hole;
     if (ctx->opset >= 5)
         TGI_TRY(tgi_const_ints(ctx, 1, "shape", &want, err));
-    if (want.n < 0 || want.n > TG_MAX_RANK)
+    if (want.n < 0 || want.n > TGI_MAX_RANK)
         return tgi_fail(err, TG_E_UNSUPPORTED, "a shape of %d extents", want.n);
-    tg_desc d = {s->dtype, want.n, {0}};
+    tgi_desc d = {s->dtype, want.n, {0}};
     TGI_TRY(fill(s, &want, a->allowzero != 0, &d, &hole, err));
     const int ok = tgi_desc_count(s, &have) && tgi_desc_count(&d, &n);
     if (ok && hole >= 0 && n > 0 && have % n == 0) {
@@ -62,9 +62,9 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_reshape = {
+const tgi_op tgi_op_reshape = {
     .name = "Reshape",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(reshape_attrs),
     .infer = infer,

@@ -39,7 +39,7 @@ static uint16_t half_bits(double v)
     return (uint16_t)(sign | (((e + 13) << 10) + q));
 }
 
-double tgi_num_at(const tg_const *c, int64_t i)
+double tgi_num_at(const tgi_constant *c, int64_t i)
 {
     typedef double ret;
     switch (c->desc.dtype) {
@@ -59,7 +59,7 @@ double tgi_num_at(const tg_const *c, int64_t i)
     }
 }
 
-int64_t tgi_int_at(const tg_const *c, int64_t i)
+int64_t tgi_int_at(const tgi_constant *c, int64_t i)
 {
     typedef int64_t ret;
     switch (c->desc.dtype) {
@@ -143,7 +143,7 @@ void tgi_num_put(tg_dtype t, void *data, int64_t i, double v)
         STORE(uint64_t, v >= 0 && v < 1.8e19 ? (uint64_t)v : 0);
         break;
     default: {
-        const tg_const one = {{TG_DTYPE_F64, 0, {0}}, &v};
+        const tgi_constant one = {{TG_DTYPE_F64, 0, {0}}, &v};
         tgi_int_put(t, data, i, tgi_int_at(&one, 0));
     }
     }
@@ -152,18 +152,18 @@ void tgi_num_put(tg_dtype t, void *data, int64_t i, double v)
 
 /* ---- Inputs ------------------------------------------------------------------------------ */
 
-int64_t tgi_const_count(const tg_const *c)
+int64_t tgi_const_count(const tgi_constant *c)
 {
     int64_t n = 0;
     return tgi_desc_count(&c->desc, &n) ? n : 0;
 }
 
-tg_status tgi_const_f32(const tg_op_ctx *ctx, int i, const char *what, int64_t count,
+tg_status tgi_const_f32(const tgi_op_ctx *ctx, int i, const char *what, int64_t count,
                         const void **data, tgi_err *err)
 {
     if (!tgi_given(ctx, i))
         return tgi_fail(err, TG_E_FORMAT, "input %d (%s) is missing", i, what);
-    const tg_const *c = tgi_const(ctx, i);
+    const tgi_constant *c = tgi_const(ctx, i);
     if (!c)
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s (input %d) computed by the graph", what, i);
     if (c->desc.dtype != TG_DTYPE_F32 &&
@@ -177,26 +177,27 @@ tg_status tgi_const_f32(const tg_op_ctx *ctx, int i, const char *what, int64_t c
     return TG_OK;
 }
 
-tg_status tgi_const_ints(const tg_op_ctx *ctx, int i, const char *what, tg_ints *out,
+tg_status tgi_const_ints(const tgi_op_ctx *ctx, int i, const char *what, tgi_ints *out,
                          tgi_err *err)
 {
     if (!tgi_given(ctx, i))
         return tgi_fail(err, TG_E_FORMAT, "input %d (%s) is missing", i, what);
-    const tg_const *c = tgi_const(ctx, i);
+    const tgi_constant *c = tgi_const(ctx, i);
     if (!c)
         return tgi_fail(err, TG_E_UNSUPPORTED, "%s (input %d) computed by the graph", what, i);
     const int64_t n = tgi_const_count(c);
-    if (tgi_dtype_is_float(c->desc.dtype) || c->desc.rank > 1 || n > TG_ATTR_MAX_INTS)
+    if (tgi_dtype_is_float(c->desc.dtype) || c->desc.rank > 1 || n > TGI_ATTR_MAX_INTS)
         return tgi_fail(err, TG_E_FORMAT,
                         "%s is not a list of at most %d integers (rank %d, %" PRId64 " of %s)",
-                        what, TG_ATTR_MAX_INTS, c->desc.rank, n, tgi_dtype_name(c->desc.dtype));
+                        what, TGI_ATTR_MAX_INTS, c->desc.rank, n,
+                        tgi_dtype_name(c->desc.dtype));
     out->n = (int)n;
     for (int k = 0; k < out->n; k++)
         out->v[k] = tgi_int_at(c, k);
     return TG_OK;
 }
 
-int tgi_all_const(const tg_op_ctx *ctx)
+int tgi_all_const(const tgi_op_ctx *ctx)
 {
     for (int i = 0; i < ctx->n_src; i++)
         if (tgi_given(ctx, i) && !tgi_const(ctx, i))
@@ -206,7 +207,7 @@ int tgi_all_const(const tg_op_ctx *ctx)
 
 /* ---- Shapes ------------------------------------------------------------------------------ */
 
-tg_status tgi_infer_same(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+tg_status tgi_infer_same(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     if (!tgi_given(ctx, 0))
         return tgi_fail(err, TG_E_FORMAT, "input 0 is missing");
@@ -223,11 +224,11 @@ tg_status tgi_axis(int64_t axis, int rank, int *out, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err)
+tg_status tgi_want_image(const tgi_op_ctx *ctx, int i, tgi_err *err)
 {
     if (!tgi_given(ctx, i))
         return tgi_fail(err, TG_E_FORMAT, "input %d is missing", i);
-    const tg_desc *d = &ctx->src[i];
+    const tgi_desc *d = &ctx->src[i];
     if (d->rank < 3 || d->rank > 5) {
         char text[128];
         return tgi_fail(err, TG_E_UNSUPPORTED, "input %d is %s: done here for ranks 3 to 5", i,
@@ -236,36 +237,36 @@ tg_status tgi_want_image(const tg_op_ctx *ctx, int i, tgi_err *err)
     return TG_OK;
 }
 
-int tgi_slide_whole(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
+int tgi_slide_whole(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *slide)
 {
     *slide = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
     return 1;
 }
 
-static tg_range all_of(const void *given, tg_range out)
+static tgi_range all_of(const void *given, tgi_range out)
 {
     (void)out;
-    return *(const tg_range *)given;
+    return *(const tgi_range *)given;
 }
 
-void tgi_rule_all(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule)
+void tgi_rule_all(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *rule)
 {
-    const tg_range all = {0, tgi_desc_axis(&ctx->src[src_i], axis)};
+    const tgi_range all = {0, tgi_desc_axis(&ctx->src[src_i], axis)};
     TGI_RULE(rule, all_of, all);
 }
 
-tg_range tgi_clip_nonempty(tg_range r, int64_t n)
+tgi_range tgi_clip_nonempty(tgi_range r, int64_t n)
 {
-    return (tg_range){tgi_clamp(r.lo, 0, n - 1), tgi_clamp(r.hi, 1, n)};
+    return (tgi_range){tgi_clamp(r.lo, 0, n - 1), tgi_clamp(r.hi, 1, n)};
 }
 
 /* ---- Reference loops --------------------------------------------------------------------- */
 
-void tgi_zero_lanes(const tg_view *v, const tg_box *box)
+void tgi_zero_lanes(const tgi_view *v, const tgi_box *box)
 {
     const int used = (int)(v->c % v->cb);
-    const tg_range rz = tgi_box_axis(box, TG_Z), ry = tgi_box_axis(box, TG_Y),
-                   rx = tgi_box_axis(box, TG_X);
+    const tgi_range rz = tgi_box_axis(box, TGI_Z), ry = tgi_box_axis(box, TGI_Y),
+                    rx = tgi_box_axis(box, TGI_X);
     if (!used)
         return;
     for (int64_t z = rz.lo; z < rz.hi; z++)
@@ -277,11 +278,11 @@ void tgi_zero_lanes(const tg_view *v, const tg_box *box)
         }
 }
 
-void tgi_ref_each(const tg_call *call, int dst_i, tgi_px_fn fn, const void *arg)
+void tgi_ref_each(const tgi_call *call, int dst_i, tgi_px_fn fn, const void *arg)
 {
-    const tg_view *v = &call->dst[dst_i];
-    const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y),
-                   rx = tgi_box_axis(&call->box, TG_X);
+    const tgi_view *v = &call->dst[dst_i];
+    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y),
+                    rx = tgi_box_axis(&call->box, TGI_X);
     for (int64_t c = 0; c < v->c; c++)
         for (int64_t z = rz.lo; z < rz.hi; z++)
             for (int64_t y = ry.lo; y < ry.hi; y++)
@@ -292,26 +293,26 @@ void tgi_ref_each(const tg_call *call, int dst_i, tgi_px_fn fn, const void *arg)
     tgi_zero_lanes(v, &call->box);
 }
 
-static float copy_px(const tg_call *call, const void *arg, const tgi_px *p)
+static float copy_px(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     (void)arg;
     return tgi_src_at(call, 0, p);
 }
 
-tg_status tgi_ref_copy(const tg_call *call, tgi_err *err)
+tg_status tgi_ref_copy(const tgi_call *call, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, copy_px, NULL);
     return TG_OK;
 }
 
-static float unary_px(const tg_call *call, const void *arg, const tgi_px *p)
+static float unary_px(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const tgi_unary_fn fn = *(const tgi_unary_fn *)arg;
     return (float)fn((double)tgi_src_at(call, 0, p), call->ctx->attrs);
 }
 
-tg_status tgi_ref_unary(const tg_call *call, tgi_unary_fn fn, tgi_err *err)
+tg_status tgi_ref_unary(const tgi_call *call, tgi_unary_fn fn, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, unary_px, &fn);

@@ -11,25 +11,25 @@ static double value(double x, const void *attrs)
     return 1.0 / (1.0 + exp(-x));
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     return tgi_ref_unary(call, value, err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     return tgi_eval_unary(ctx, dst_data, value, err);
 }
 
-static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+static int as_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
 {
     (void)ctx;
     (void)chain;
-    *step = (tg_epi_step){.kind = TG_EPI_SIGMOID, .src = -1};
+    *step = (tgi_epi_step){.kind = TGI_EPI_SIGMOID, .src = -1};
     return 1;
 }
 
-const tg_op tg_op_sigmoid = {
+const tgi_op tgi_op_sigmoid = {
     .name = "Sigmoid",
     .infer = tgi_infer_same,
     .ref = ref,

@@ -6,14 +6,14 @@
 #include "kernels/ops/op_attrs.h"
 #include "kernels/ops/op_shared.h"
 
-static const tg_attr rows[] = {
-    {"axes", TG_ATTR_INTS, offsetof(slice_attrs, axes), 0, 0, 0, NULL, "opset < 10"},
-    {"ends", TG_ATTR_INTS, offsetof(slice_attrs, ends), 0, 0, 0, NULL, "opset < 10"},
-    {"starts", TG_ATTR_INTS, offsetof(slice_attrs, starts), 0, 0, 0, NULL, "opset < 10"},
+static const tgi_attr rows[] = {
+    {"axes", TGI_ATTR_INTS, offsetof(slice_attrs, axes), 0, 0, 0, NULL, "opset < 10"},
+    {"ends", TGI_ATTR_INTS, offsetof(slice_attrs, ends), 0, 0, 0, NULL, "opset < 10"},
+    {"starts", TGI_ATTR_INTS, offsetof(slice_attrs, starts), 0, 0, 0, NULL, "opset < 10"},
     {0}};
 
-static tg_status read_lists(const tg_op_ctx *ctx, tg_ints *starts, tg_ints *ends, tg_ints *axes,
-                            tg_ints *steps, tgi_err *err)
+static tg_status read_lists(const tgi_op_ctx *ctx, tgi_ints *starts, tgi_ints *ends,
+                            tgi_ints *axes, tgi_ints *steps, tgi_err *err)
 {
     const slice_attrs *a = ctx->attrs;
     *starts = a->starts;
@@ -29,7 +29,7 @@ static tg_status read_lists(const tg_op_ctx *ctx, tg_ints *starts, tg_ints *ends
         if (tgi_given(ctx, 4))
             TGI_TRY(tgi_const_ints(ctx, 4, "steps", steps, err));
     }
-    if (starts->n < 0 || starts->n > TG_MAX_RANK || ends->n != starts->n ||
+    if (starts->n < 0 || starts->n > TGI_MAX_RANK || ends->n != starts->n ||
         (axes->n >= 0 && axes->n != starts->n) || (steps->n >= 0 && steps->n != starts->n))
         return tgi_fail(err, TG_E_FORMAT, "%d starts, %d ends, %d axes, %d steps (-1: none)",
                         starts->n, ends->n, axes->n, steps->n);
@@ -54,10 +54,10 @@ static tg_status cut(tgi_slice *s, int k, int64_t extent, int64_t from, int64_t 
     return TG_OK;
 }
 
-tg_status tgi_slice_map(const tg_op_ctx *ctx, tgi_slice *s, tgi_err *err)
+tg_status tgi_slice_map(const tgi_op_ctx *ctx, tgi_slice *s, tgi_err *err)
 {
-    const tg_desc *d = &ctx->src[0];
-    tg_ints starts, ends, axes, steps;
+    const tgi_desc *d = &ctx->src[0];
+    tgi_ints starts, ends, axes, steps;
     TGI_TRY(read_lists(ctx, &starts, &ends, &axes, &steps, err));
     for (int k = 0; k < d->rank; k++) {
         s->start[k] = 0;
@@ -73,7 +73,7 @@ tg_status tgi_slice_map(const tg_op_ctx *ctx, tgi_slice *s, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     tgi_slice s;
     TGI_TRY(tgi_slice_map(ctx, &s, err));
@@ -87,14 +87,14 @@ typedef struct steps {
     int64_t start, step;
 } steps;
 
-static tg_range need(const void *given, tg_range out)
+static tgi_range need(const void *given, tgi_range out)
 {
     const steps *s = given;
     const int64_t a = s->start + out.lo * s->step, b = s->start + (out.hi - 1) * s->step;
-    return (tg_range){tgi_min(a, b), tgi_max(a, b) + 1};
+    return (tgi_range){tgi_min(a, b), tgi_max(a, b) + 1};
 }
 
-static void rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *out)
+static void rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *out)
 {
     tgi_slice s;
     const int k = ctx->src[src_i].rank - 3 + axis;
@@ -106,18 +106,18 @@ static void rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *out)
 }
 
 /* Forwards; a reversed axis is for the rule alone. */
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     tgi_slice s;
     const int k = ctx->src[src_i].rank - 3 + axis;
     *out = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
     if (src_i != 0 || k < 2 || tgi_slice_map(ctx, &s, NULL) != TG_OK)
         return 1;
-    *out = (tg_slide){.num = s.step[k], .den = 1, .lo = s.start[k], .hi = s.start[k]};
+    *out = (tgi_slide){.num = s.step[k], .den = 1, .lo = s.start[k], .hi = s.start[k]};
     return s.step[k] > 0;
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const tgi_slice *s = arg;
     const int r = call->ctx->src[0].rank;
@@ -128,7 +128,7 @@ static float value(const tg_call *call, const void *arg, const tgi_px *p)
     return tgi_src_at(call, 0, &q);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     tgi_slice s;
     TGI_TRY(tgi_slice_map(call->ctx, &s, err));
@@ -136,10 +136,10 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     tgi_slice s;
-    int64_t stride[TG_MAX_RANK], base = 0;
+    int64_t stride[TGI_MAX_RANK], base = 0;
     TGI_TRY(tgi_slice_map(ctx, &s, err));
     tgi_dense_strides(&ctx->src[0], stride);
     for (int k = 0; k < ctx->src[0].rank; k++) {
@@ -151,7 +151,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_slice = {
+const tgi_op tgi_op_slice = {
     .name = "Slice",
     .any_type = 1,
     .attrs = rows,

@@ -11,17 +11,17 @@ static double value(double x, const void *attrs)
     return (x > 0 ? x : 0.0) + log1p(exp(-fabs(x)));
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     return tgi_ref_unary(call, value, err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     return tgi_eval_unary(ctx, dst_data, value, err);
 }
 
-const tg_op tg_op_softplus = {
+const tgi_op tgi_op_softplus = {
     .name = "Softplus",
     .infer = tgi_infer_same,
     .ref = ref,

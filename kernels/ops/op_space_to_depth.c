@@ -6,15 +6,15 @@
  * @source ONNX operator SpaceToDepth, versions 1, 13. */
 #include "kernels/ops/op_shared.h"
 
-static const tg_attr rows[] = {
-    {"blocksize", TG_ATTR_INT, offsetof(d2s_attrs, blocksize), 0, 1, 1024, NULL, "b"}, {0}};
+static const tgi_attr rows[] = {
+    {"blocksize", TGI_ATTR_INT, offsetof(d2s_attrs, blocksize), 0, 1, 1024, NULL, "b"}, {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const d2s_attrs *a = ctx->attrs;
     const int64_t b = a->blocksize;
     TGI_TRY(tgi_want_image(ctx, 0, err));
-    tg_desc d = ctx->src[0];
+    tgi_desc d = ctx->src[0];
     if (d.rank != 4)
         return tgi_fail(err, TG_E_FORMAT, "an input of rank %d: defined for rank 4", d.rank);
     if (b < 1 || b > 1024 || d.dim[2] % b || d.dim[3] % b)
@@ -29,22 +29,22 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     const int64_t b = ((const d2s_attrs *)ctx->attrs)->blocksize;
     (void)src_i;
-    *out = axis == TG_Z ? TG_SLIDE_SAME : (tg_slide){.num = b, .den = 1, .hi = b - 1};
+    *out = axis == TGI_Z ? TGI_SLIDE_SAME : (tgi_slide){.num = b, .den = 1, .hi = b - 1};
     return 1;
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const int64_t b = ((const d2s_attrs *)arg)->blocksize, n = call->ctx->src[0].dim[1];
     const int64_t k = p->c / n;
     return tgi_src_at(call, 0, &(tgi_px){p->c % n, 0, p->y * b + k / b, p->x * b + k % b});
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, value, call->ctx->attrs);
@@ -53,7 +53,7 @@ static tg_status ref(const tg_call *call, tgi_err *err)
 
 TGI_EVAL_BY_REF
 
-const tg_op tg_op_space_to_depth = {
+const tgi_op tgi_op_space_to_depth = {
     .name = "SpaceToDepth",
     .attrs = rows,
     .attrs_size = sizeof(d2s_attrs),

@@ -5,21 +5,21 @@
 
 typedef struct split_attrs {
     int64_t axis, num_outputs;
-    tg_ints split;
+    tgi_ints split;
 } split_attrs;
 
-static const tg_attr rows[] = {
-    {"axis", TG_ATTR_INT, offsetof(split_attrs, axis), 0, -8, 7, NULL, "axis that is cut"},
-    {"num_outputs", TG_ATTR_INT, offsetof(split_attrs, num_outputs), 0, 0, 0, NULL,
+static const tgi_attr rows[] = {
+    {"axis", TGI_ATTR_INT, offsetof(split_attrs, axis), 0, -8, 7, NULL, "axis that is cut"},
+    {"num_outputs", TGI_ATTR_INT, offsetof(split_attrs, num_outputs), 0, 0, 0, NULL,
      "equal pieces, the last one smaller"},
-    {"split", TG_ATTR_INTS, offsetof(split_attrs, split), 0, 0, 0, NULL, "opset < 13"},
+    {"split", TGI_ATTR_INTS, offsetof(split_attrs, split), 0, 0, 0, NULL, "opset < 13"},
     {0}};
 
 /* Extents of the pieces. */
-tg_status tgi_split_pieces(const tg_op_ctx *ctx, int *axis, int64_t *n, tgi_err *err)
+tg_status tgi_split_pieces(const tgi_op_ctx *ctx, int *axis, int64_t *n, tgi_err *err)
 {
     const split_attrs *a = ctx->attrs;
-    tg_ints list = a->split;
+    tgi_ints list = a->split;
     int64_t sum = 0;
     TGI_TRY(tgi_axis(a->axis, ctx->src[0].rank, axis, err));
     const int64_t extent = ctx->src[0].dim[*axis];
@@ -46,13 +46,13 @@ tg_status tgi_split_pieces(const tg_op_ctx *ctx, int *axis, int64_t *n, tgi_err 
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
-    int64_t n[TG_OP_MAX_DST];
+    int64_t n[TGI_OP_MAX_DST];
     int axis;
-    if (ctx->n_dst < 1 || ctx->n_dst > TG_OP_MAX_DST)
+    if (ctx->n_dst < 1 || ctx->n_dst > TGI_OP_MAX_DST)
         return tgi_fail(err, TG_E_UNSUPPORTED, "%d outputs, at most %d", ctx->n_dst,
-                        TG_OP_MAX_DST);
+                        TGI_OP_MAX_DST);
     TGI_TRY(tgi_split_pieces(ctx, &axis, n, err));
     if (axis != 1 && ctx->src[0].rank >= 4 && !tgi_const(ctx, 0))
         return tgi_fail(err, TG_E_UNSUPPORTED, "an image cut along axis %d: channels only",
@@ -65,20 +65,20 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
 }
 
 /* All channels of the same rows. */
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     (void)ctx, (void)src_i, (void)axis;
-    *out = TG_SLIDE_SAME;
+    *out = TGI_SLIDE_SAME;
     return 1;
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     const tgi_px q = {p->c + *(const int64_t *)arg, p->z, p->y, p->x};
     return tgi_src_at(call, 0, &q);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     int64_t first = 0;
     (void)err;
@@ -89,9 +89,9 @@ static tg_status ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    int64_t n[TG_OP_MAX_DST], stride[TG_MAX_RANK], first = 0;
+    int64_t n[TGI_OP_MAX_DST], stride[TGI_MAX_RANK], first = 0;
     int axis;
     TGI_TRY(tgi_split_pieces(ctx, &axis, n, err));
     tgi_dense_strides(&ctx->src[0], stride);
@@ -103,7 +103,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_split = {
+const tgi_op tgi_op_split = {
     .name = "Split",
     .any_type = 1,
     .attrs = rows,

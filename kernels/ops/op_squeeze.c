@@ -3,14 +3,14 @@
  * @source ONNX operator Squeeze, versions 1, 11 (attribute), 13 to 21 (input). */
 #include "kernels/ops/axes_shared.h"
 
-static const tg_attr rows[] = {
-    {"axes", TG_ATTR_INTS, offsetof(axes_attrs, axes), 0, 0, 0, NULL, "opset < 13"}, {0}};
+static const tgi_attr rows[] = {
+    {"axes", TGI_ATTR_INTS, offsetof(axes_attrs, axes), 0, 0, 0, NULL, "opset < 13"}, {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
-    const tg_desc *s = &ctx->src[0];
-    tg_desc d = {s->dtype, 0, {0}};
-    tg_ints axes;
+    const tgi_desc *s = &ctx->src[0];
+    tgi_desc d = {s->dtype, 0, {0}};
+    tgi_ints axes;
     unsigned drop;
     TGI_TRY(axes_given(ctx, &axes, err));
     TGI_TRY(axes_mask(&axes, s->rank, &drop, err));
@@ -27,9 +27,9 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_squeeze = {
+const tgi_op tgi_op_squeeze = {
     .name = "Squeeze",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(axes_attrs),
     .infer = infer,

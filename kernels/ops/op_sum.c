@@ -17,27 +17,27 @@ static int on_ints(int64_t a, int64_t b, int is_unsigned, int64_t *out)
 
 static const tgi_arith arith = {on_floats, on_ints};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     return tgi_infer_broadcast(ctx, -1, dst, err);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     return tgi_ref_arith(call, &arith, -1, err);
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     return tgi_eval_arith(ctx, dst_data, &arith, -1, err);
 }
 
-static int as_step(const tg_op_ctx *ctx, int chain, tg_epi_step *step)
+static int as_step(const tgi_op_ctx *ctx, int chain, tgi_epi_step *step)
 {
-    return tgi_step_arith(ctx, chain, -1, TG_EPI_ADD, TG_EPI_ADD, step);
+    return tgi_step_arith(ctx, chain, -1, TGI_EPI_ADD, TGI_EPI_ADD, step);
 }
 
-const tg_op tg_op_sum = {
+const tgi_op tgi_op_sum = {
     .name = "Sum",
     .infer = infer,
     .slide = tgi_slide_broadcast,

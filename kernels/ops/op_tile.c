@@ -4,9 +4,9 @@
  * @source ONNX operator Tile, versions 1 (tiles and axis) and 6 to 13 (repeats). */
 #include "kernels/ops/op_shared.h"
 
-static tg_status repeats_of(const tg_op_ctx *ctx, tg_ints *r, tgi_err *err)
+static tg_status repeats_of(const tgi_op_ctx *ctx, tgi_ints *r, tgi_err *err)
 {
-    tg_ints tiles, axis;
+    tgi_ints tiles, axis;
     int k;
     const int rank = ctx->src[0].rank;
     if (ctx->opset >= 6) {
@@ -25,10 +25,10 @@ static tg_status repeats_of(const tg_op_ctx *ctx, tg_ints *r, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
-    tg_ints r = {0};
-    tg_desc d = ctx->src[0];
+    tgi_ints r = {0};
+    tgi_desc d = ctx->src[0];
     TGI_TRY(repeats_of(ctx, &r, err));
     for (int k = 0; k < d.rank; k++)
         if (r.v[k] < 0 || !tgi_mul64_ok(d.dim[k], r.v[k], &d.dim[k]))
@@ -37,15 +37,15 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_range need(const void *given, tg_range out)
+static tgi_range need(const void *given, tgi_range out)
 {
     const int64_t n = *(const int64_t *)given, turn = out.lo / n;
     if ((out.hi - 1) / n != turn)
-        return (tg_range){0, n};
-    return (tg_range){out.lo - turn * n, out.hi - turn * n};
+        return (tgi_range){0, n};
+    return (tgi_range){out.lo - turn * n, out.hi - turn * n};
 }
 
-static void rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *out)
+static void rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *out)
 {
     const int64_t n = tgi_desc_axis(&ctx->src[src_i], axis);
     tgi_rule_all(ctx, src_i, axis, out);
@@ -54,33 +54,34 @@ static void rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *out)
 }
 
 /* An axis that is there once. */
-static int slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *out)
+static int slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *out)
 {
     const int64_t n = tgi_desc_axis(&ctx->src[src_i], axis);
-    *out = src_i == 0 ? TG_SLIDE_SAME : tgi_slide_all(n);
+    *out = src_i == 0 ? TGI_SLIDE_SAME : tgi_slide_all(n);
     return src_i != 0 || tgi_desc_axis(&ctx->dst[0], axis) == n;
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
-    const tg_desc *s = arg;
+    const tgi_desc *s = arg;
     return tgi_src_at(call, 0,
-                      &(tgi_px){p->c % s->dim[1], p->z % tgi_desc_axis(s, TG_Z),
-                                p->y % tgi_desc_axis(s, TG_Y), p->x % tgi_desc_axis(s, TG_X)});
+                      &(tgi_px){p->c % s->dim[1], p->z % tgi_desc_axis(s, TGI_Z),
+                                p->y % tgi_desc_axis(s, TGI_Y),
+                                p->x % tgi_desc_axis(s, TGI_X)});
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     (void)err;
     tgi_ref_each(call, 0, value, &call->ctx->src[0]);
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    const tg_desc *s = &ctx->src[0];
+    const tgi_desc *s = &ctx->src[0];
     const size_t size = tgi_dtype_size(s->dtype);
-    int64_t at[TG_MAX_RANK] = {0}, stride[TG_MAX_RANK];
+    int64_t at[TGI_MAX_RANK] = {0}, stride[TGI_MAX_RANK];
     char *out = dst_data[0];
     (void)err;
     tgi_dense_strides(s, stride);
@@ -96,7 +97,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_tile = {
+const tgi_op tgi_op_tile = {
     .name = "Tile",
     .any_type = 1,
     .infer = infer,

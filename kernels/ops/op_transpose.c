@@ -4,26 +4,26 @@
 #include "kernels/ops/dense_plan.h"
 
 typedef struct transpose_attrs {
-    tg_ints perm;
+    tgi_ints perm;
 } transpose_attrs;
 
-static const tg_attr rows[] = {{"perm", TG_ATTR_INTS, offsetof(transpose_attrs, perm), 0, 0, 0,
-                                NULL,
-                                "result axis i is"
-                                " source axis perm[i]"},
-                               {0}};
+static const tgi_attr rows[] = {{"perm", TGI_ATTR_INTS, offsetof(transpose_attrs, perm), 0, 0,
+                                 0, NULL,
+                                 "result axis i is"
+                                 " source axis perm[i]"},
+                                {0}};
 
-int tgi_transpose_source(const tg_op_ctx *ctx, int k)
+int tgi_transpose_source(const tgi_op_ctx *ctx, int k)
 {
     const transpose_attrs *a = ctx->attrs;
     return a->perm.n < 0 ? ctx->src[0].rank - 1 - k : (int)a->perm.v[k];
 }
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     const transpose_attrs *a = ctx->attrs;
-    const tg_desc *s = &ctx->src[0];
-    tg_desc d = *s;
+    const tgi_desc *s = &ctx->src[0];
+    tgi_desc d = *s;
     unsigned seen = 0;
     if (a->perm.n >= 0 && a->perm.n != s->rank)
         return tgi_fail(err, TG_E_FORMAT, "perm has %d entries for rank %d", a->perm.n,
@@ -41,9 +41,9 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
-    int64_t dense[TG_MAX_RANK], stride[TG_MAX_RANK];
+    int64_t dense[TGI_MAX_RANK], stride[TGI_MAX_RANK];
     (void)err;
     tgi_dense_strides(&ctx->src[0], dense);
     for (int k = 0; k < ctx->dst[0].rank; k++)
@@ -53,9 +53,9 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_transpose = {
+const tgi_op tgi_op_transpose = {
     .name = "Transpose",
-    .op_class = TG_OP_DENSE,
+    .op_class = TGI_OP_DENSE,
     .attrs = rows,
     .attrs_size = sizeof(transpose_attrs),
     .infer = infer,

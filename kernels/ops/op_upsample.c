@@ -5,16 +5,16 @@
 #include "kernels/ops/op_shared.h"
 #include "kernels/ops/resize_axis.h"
 
-static const tg_attr rows[] = {
-    {"mode", TG_ATTR_ENUM, offsetof(resize_attrs, mode), 0, 0, 1, tgi_resize_modes,
+static const tgi_attr rows[] = {
+    {"mode", TGI_ATTR_ENUM, offsetof(resize_attrs, mode), 0, 0, 1, tgi_resize_modes,
      "interpolation"},
-    {"scales", TG_ATTR_FLOATS, offsetof(resize_attrs, scales), 0, 0, 0, NULL, "version 7"},
+    {"scales", TGI_ATTR_FLOATS, offsetof(resize_attrs, scales), 0, 0, 0, NULL, "version 7"},
     /* Unnamed rows: defaults of what only Resize has. */
-    {"", TG_ATTR_INTS, offsetof(resize_attrs, axes), 0, 0, 0, NULL, "not an attribute here"},
-    {"", TG_ATTR_INT, offsetof(resize_attrs, opset10_rules), 1, 0, 1, NULL, "always"},
+    {"", TGI_ATTR_INTS, offsetof(resize_attrs, axes), 0, 0, 0, NULL, "not an attribute here"},
+    {"", TGI_ATTR_INT, offsetof(resize_attrs, opset10_rules), 1, 0, 1, NULL, "always"},
     {0}};
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     if (ctx->opset >= 10)
         return tgi_fail(err, TG_E_FORMAT, "Upsample in opset %d: it ended with opset 9",
@@ -22,7 +22,7 @@ static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return tgi_resize_infer(ctx, dst, err);
 }
 
-const tg_op tg_op_upsample = {
+const tgi_op tgi_op_upsample = {
     .name = "Upsample",
     .attrs = rows,
     .attrs_size = sizeof(resize_attrs),

@@ -3,38 +3,38 @@
  * @source ONNX operator Where, versions 9 to 16. */
 #include "kernels/ops/op_shared.h"
 
-static tg_status infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+static tg_status infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     if (ctx->n_src != 3 || !tgi_given(ctx, 1) || !tgi_given(ctx, 2))
         return tgi_fail(err, TG_E_FORMAT, "%d inputs, expected condition, X and Y", ctx->n_src);
     if (ctx->src[1].dtype != ctx->src[2].dtype)
         return tgi_fail(err, TG_E_FORMAT, "X is %s and Y is %s",
                         tgi_dtype_name(ctx->src[1].dtype), tgi_dtype_name(ctx->src[2].dtype));
-    tg_desc all[3] = {ctx->src[0], ctx->src[1], ctx->src[2]};
-    tg_op_ctx same = *ctx;
+    tgi_desc all[3] = {ctx->src[0], ctx->src[1], ctx->src[2]};
+    tgi_op_ctx same = *ctx;
     all[0].dtype = all[1].dtype;
     same.src = all;
     return tgi_infer_broadcast(&same, -1, dst, err);
 }
 
-static float value(const tg_call *call, const void *arg, const tgi_px *p)
+static float value(const tgi_call *call, const void *arg, const tgi_px *p)
 {
     (void)arg;
     const float condition = tgi_src_broadcast(call, 0, -1, p);
     return tgi_src_broadcast(call, condition > 0 || condition < 0 ? 1 : 2, -1, p);
 }
 
-static tg_status ref(const tg_call *call, tgi_err *err)
+static tg_status ref(const tgi_call *call, tgi_err *err)
 {
     TGI_TRY(tgi_check_ranks(call, err));
     tgi_ref_each(call, 0, value, NULL);
     return TG_OK;
 }
 
-static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
+static tg_status eval(const tgi_op_ctx *ctx, void *const *dst_data, tgi_err *err)
 {
     const size_t size = tgi_dtype_size(ctx->dst[0].dtype);
-    int64_t at[TG_MAX_RANK] = {0};
+    int64_t at[TGI_MAX_RANK] = {0};
     char *out = dst_data[0];
     (void)err;
     if (tgi_dense_count(&ctx->dst[0]) == 0)
@@ -51,7 +51,7 @@ static tg_status eval(const tg_op_ctx *ctx, void *const *dst_data, tgi_err *err)
     return TG_OK;
 }
 
-const tg_op tg_op_where = {
+const tgi_op tgi_op_where = {
     .name = "Where",
     .any_type = 1,
     .infer = infer,

@@ -3,7 +3,7 @@
 
 const char *const tgi_auto_pad_names[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", NULL};
 
-tg_status tgi_infer_pool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+tg_status tgi_infer_pool(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     tgi_geom g;
     TGI_TRY(tgi_want_image(ctx, 0, err));
@@ -14,7 +14,7 @@ tg_status tgi_infer_pool(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
     return TG_OK;
 }
 
-int tgi_slide_pool(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
+int tgi_slide_pool(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *slide)
 {
     tgi_geom g;
     *slide = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
@@ -25,24 +25,24 @@ int tgi_slide_pool(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
     return 1;
 }
 
-void tgi_pool_taps(const tgi_geom *g, const tgi_px *p, tg_range *k)
+void tgi_pool_taps(const tgi_geom *g, const tgi_px *p, tgi_range *k)
 {
     const int64_t o[3] = {p->z, p->y, p->x};
     for (int i = 0; i < 3; i++) {
         const int64_t lo = o[i] * g->s[i] - g->p0[i];
         const int64_t skip = lo < 0 ? tgi_ceil_div(-lo, g->d[i]) : 0;
-        k[i] = (tg_range){lo + skip * g->d[i],
-                          tgi_min(lo + (g->k[i] - 1) * g->d[i] + 1, g->in[i])};
+        k[i] = (tgi_range){lo + skip * g->d[i],
+                           tgi_min(lo + (g->k[i] - 1) * g->d[i] + 1, g->in[i])};
     }
 }
 
-double tgi_flops_pool(const tg_op_ctx *ctx)
+double tgi_flops_pool(const tgi_op_ctx *ctx)
 {
     tgi_geom g;
     return tgi_pool_geometry(ctx, &g, NULL) == TG_OK ? (double)(g.k[0] * g.k[1] * g.k[2]) : 1.0;
 }
 
-tg_status tgi_infer_global(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+tg_status tgi_infer_global(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     TGI_TRY(tgi_want_image(ctx, 0, err));
     dst[0] = ctx->src[0];

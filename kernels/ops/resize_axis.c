@@ -14,7 +14,7 @@
 /* ---- Parameters -------------------------------------------------------------------------- */
 
 /* Where a list given for `axes` (or for all axes) has its entry for axis k; -1: none. */
-static int entry_of(const tg_ints *axes, int rank, int k)
+static int entry_of(const tgi_ints *axes, int rank, int k)
 {
     if (axes->n < 0)
         return k;
@@ -26,13 +26,13 @@ static int entry_of(const tg_ints *axes, int rank, int k)
 
 typedef struct lists {
     int rank, n; /* rank of the image; entries expected in each list */
-    const tg_ints *axes;
-    tg_floats scales; /* n <= 0: sizes decide */
-    tg_ints sizes;
+    const tgi_ints *axes;
+    tgi_floats scales; /* n <= 0: sizes decide */
+    tgi_ints sizes;
     double policy_scale; /* keep_aspect_ratio_policy: one scale for all axes; 0: none */
 } lists;
 
-static tg_status read_scales(const tg_op_ctx *ctx, int i, lists *l, tgi_err *err)
+static tg_status read_scales(const tgi_op_ctx *ctx, int i, lists *l, tgi_err *err)
 {
     const void *data;
     if (!tgi_given(ctx, i) || (tgi_const(ctx, i) && tgi_const_count(tgi_const(ctx, i)) == 0))
@@ -44,7 +44,7 @@ static tg_status read_scales(const tg_op_ctx *ctx, int i, lists *l, tgi_err *err
     return TG_OK;
 }
 
-static tg_status read_lists(const tg_op_ctx *ctx, lists *l, tgi_err *err)
+static tg_status read_lists(const tgi_op_ctx *ctx, lists *l, tgi_err *err)
 {
     const resize_attrs *a = ctx->attrs;
     *l = (lists){.rank = ctx->src[0].rank, .axes = &a->axes, .scales = a->scales};
@@ -66,7 +66,7 @@ static tg_status read_lists(const tg_op_ctx *ctx, lists *l, tgi_err *err)
 }
 
 /* The common scale of not_larger (smallest) and not_smaller (largest). */
-static double policy_scale(const tg_op_ctx *ctx, const lists *l)
+static double policy_scale(const tgi_op_ctx *ctx, const lists *l)
 {
     const resize_attrs *a = ctx->attrs;
     double best = 0;
@@ -102,14 +102,14 @@ static void size_axis(const lists *l, int k, int64_t in, int opset, tgi_resize_a
     ax->length = opset < 19 ? (double)ax->out : (double)in * ax->scale;
 }
 
-static tg_status read_roi(const tg_op_ctx *ctx, const lists *l, int k, tgi_resize_axis *ax,
+static tg_status read_roi(const tgi_op_ctx *ctx, const lists *l, int k, tgi_resize_axis *ax,
                           tgi_err *err)
 {
     const void *roi;
     const int e = entry_of(l->axes, l->rank, k);
     ax->roi_lo = 0;
     ax->roi_hi = 1;
-    if (ax->coord != TG_COORD_TF_CROP_AND_RESIZE || e < 0)
+    if (ax->coord != TGI_COORD_TF_CROP_AND_RESIZE || e < 0)
         return TG_OK;
     TGI_TRY(tgi_const_f32(ctx, 1, "roi", 2 * l->n, &roi, err));
     ax->roi_lo = (double)tgi_f32_at(roi, e);
@@ -119,23 +119,23 @@ static tg_status read_roi(const tg_op_ctx *ctx, const lists *l, int k, tgi_resiz
     return TG_OK;
 }
 
-static tgi_resize_axis rules_of(const tg_op_ctx *ctx)
+static tgi_resize_axis rules_of(const tgi_op_ctx *ctx)
 {
     const resize_attrs *a = ctx->attrs;
     tgi_resize_axis r = {.mode = a->mode,
                          .coord = a->coord,
                          .nearest = a->nearest,
                          .exclude_outside = a->exclude_outside != 0,
-                         .antialias = a->antialias && a->mode != TG_RESIZE_NEAREST,
+                         .antialias = a->antialias && a->mode != TGI_RESIZE_NEAREST,
                          .cubic_a = (double)a->cubic_coeff_a};
     if (ctx->opset < 11 || a->opset10_rules) {
-        r.coord = TG_COORD_ASYMMETRIC;
-        r.nearest = TG_NEAREST_FLOOR;
+        r.coord = TGI_COORD_ASYMMETRIC;
+        r.nearest = TGI_NEAREST_FLOOR;
     }
     return r;
 }
 
-tg_status tgi_resize_axes(const tg_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *err)
+tg_status tgi_resize_axes(const tgi_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *err)
 {
     const tgi_resize_axis rules = rules_of(ctx);
     const int rank = ctx->src[0].rank;
@@ -169,24 +169,24 @@ static double source_of(const tgi_resize_axis *ax, int64_t o, int *outside)
     const double x = (double)o, last = (double)(ax->in - 1);
     *outside = 0;
     switch (ax->coord) {
-    case TG_COORD_ASYMMETRIC:
+    case TGI_COORD_ASYMMETRIC:
         return x / ax->scale;
-    case TG_COORD_ALIGN_CORNERS:
+    case TGI_COORD_ALIGN_CORNERS:
         return ax->out == 1 || ax->length <= 1 ? 0 : x * last / (ax->length - 1);
-    case TG_COORD_PYTORCH_HALF_PIXEL:
+    case TGI_COORD_PYTORCH_HALF_PIXEL:
         return ax->out == 1 ? 0 : (x + 0.5) / ax->scale - 0.5;
-    case TG_COORD_HALF_PIXEL_SYMMETRIC: {
+    case TGI_COORD_HALF_PIXEL_SYMMETRIC: {
         const double center = (double)ax->in / 2;
         return center * (1 - (double)ax->out / ax->length) + (x + 0.5) / ax->scale - 0.5;
     }
-    case TG_COORD_TF_CROP_AND_RESIZE: {
+    case TGI_COORD_TF_CROP_AND_RESIZE: {
         const double span = (ax->roi_hi - ax->roi_lo) * last;
         const double v = ax->out == 1 ? 0.5 * (ax->roi_lo + ax->roi_hi) * last
                                       : ax->roi_lo * last + x * span / (ax->length - 1);
         *outside = v < 0 || v > last;
         return v;
     }
-    case TG_COORD_TF_HALF_PIXEL_FOR_NN:
+    case TGI_COORD_TF_HALF_PIXEL_FOR_NN:
         return (x + 0.5) / ax->scale;
     default:
         return (x + 0.5) / ax->scale - 0.5;
@@ -212,11 +212,11 @@ static int64_t down(double v)
 static int64_t nearest_of(const tgi_resize_axis *ax, double v)
 {
     switch (ax->nearest) {
-    case TG_NEAREST_ROUND_PREFER_CEIL:
+    case TGI_NEAREST_ROUND_PREFER_CEIL:
         return down(snap(v) + 0.5);
-    case TG_NEAREST_FLOOR:
+    case TGI_NEAREST_FLOOR:
         return down(snap(v));
-    case TG_NEAREST_CEIL:
+    case TGI_NEAREST_CEIL:
         return -down(-snap(v));
     default:
         return -down(0.5 - snap(v));
@@ -263,9 +263,9 @@ static void cubic_taps(const tgi_resize_axis *ax, double v, tgi_taps *t)
 /* Coordinates as taps, the extrapolated ones too. */
 static void taps_at(const tgi_resize_axis *ax, double v, tgi_taps *t)
 {
-    if (ax->mode == TG_RESIZE_LINEAR) {
+    if (ax->mode == TGI_RESIZE_LINEAR) {
         linear_taps(ax, v, t);
-    } else if (ax->mode == TG_RESIZE_CUBIC) {
+    } else if (ax->mode == TGI_RESIZE_CUBIC) {
         cubic_taps(ax, v, t);
     } else {
         t->n = 1;
@@ -290,7 +290,7 @@ double tgi_resize_weight(const tgi_resize_axis *ax, const tgi_filter *f, int64_t
     const double d = ((double)at - f->center) * ax->scale;
     if (ax->exclude_outside && (at < 0 || at >= ax->in))
         return 0;
-    if (ax->mode == TG_RESIZE_CUBIC)
+    if (ax->mode == TGI_RESIZE_CUBIC)
         return cubic_weight(ax->cubic_a, d);
     return fabs(d) < 1 ? 1 - fabs(d) : 0;
 }
@@ -299,7 +299,7 @@ tgi_filter tgi_resize_filter(const tgi_resize_axis *ax, int64_t o)
 {
     int outside;
     tgi_filter f = {.center = source_of(ax, o, &outside)};
-    const double reach = (ax->mode == TG_RESIZE_CUBIC ? 2 : 1) / ax->scale;
+    const double reach = (ax->mode == TGI_RESIZE_CUBIC ? 2 : 1) / ax->scale;
     f.first = (int64_t)floor(f.center - reach) + 1;
     f.n = outside ? 0 : (int64_t)ceil(f.center + reach) - f.first;
     for (int64_t i = 0; i < f.n; i++)
@@ -309,43 +309,43 @@ tgi_filter tgi_resize_filter(const tgi_resize_axis *ax, int64_t o)
 
 /* What a pixel would read, also one that a crop leaves outside and that reads nothing: so ends
  * rise with pixels. */
-static tg_range filter_width(const tgi_resize_axis *ax, int64_t o)
+static tgi_range filter_width(const tgi_resize_axis *ax, int64_t o)
 {
     int outside;
     const double center = source_of(ax, o, &outside);
-    const double reach = (ax->mode == TG_RESIZE_CUBIC ? 2 : 1) / ax->scale;
-    return (tg_range){(int64_t)floor(center - reach) + 1, (int64_t)ceil(center + reach)};
+    const double reach = (ax->mode == TGI_RESIZE_CUBIC ? 2 : 1) / ax->scale;
+    return (tgi_range){(int64_t)floor(center - reach) + 1, (int64_t)ceil(center + reach)};
 }
 
-static tg_range filter_need(const tgi_resize_axis *ax, tg_range r)
+static tgi_range filter_need(const tgi_resize_axis *ax, tgi_range r)
 {
-    const tg_range a = filter_width(ax, r.lo), b = filter_width(ax, r.hi - 1);
+    const tgi_range a = filter_width(ax, r.lo), b = filter_width(ax, r.hi - 1);
     const int64_t lo = tgi_min(a.lo, b.lo), hi = tgi_max(a.hi, b.hi);
-    return tgi_clip_nonempty((tg_range){lo, tgi_max(hi, lo + 1)}, ax->in);
+    return tgi_clip_nonempty((tgi_range){lo, tgi_max(hi, lo + 1)}, ax->in);
 }
 
 /* First and last tap at a coordinate, without their weights. */
-static tg_range reach_at(const tgi_resize_axis *ax, double v)
+static tgi_range reach_at(const tgi_resize_axis *ax, double v)
 {
     const int64_t last = ax->in - 1;
-    if (ax->mode == TG_RESIZE_NEAREST) {
+    if (ax->mode == TGI_RESIZE_NEAREST) {
         const int64_t at = tgi_clamp(nearest_of(ax, v), 0, last);
-        return (tg_range){at, at + 1};
+        return (tgi_range){at, at + 1};
     }
-    if (ax->mode == TG_RESIZE_CUBIC) {
+    if (ax->mode == TGI_RESIZE_CUBIC) {
         const int64_t first = down(v) - 1;
-        return (tg_range){tgi_clamp(first, 0, last), tgi_clamp(first + 3, 0, last) + 1};
+        return (tgi_range){tgi_clamp(first, 0, last), tgi_clamp(first + 3, 0, last) + 1};
     }
     const int64_t at = down(v < 0 ? 0 : v > (double)last ? (double)last : v);
-    return (tg_range){at, tgi_min(at + 1, last) + 1};
+    return (tgi_range){at, tgi_min(at + 1, last) + 1};
 }
 
-tg_range tgi_resize_need(const tgi_resize_axis *ax, tg_range r)
+tgi_range tgi_resize_need(const tgi_resize_axis *ax, tgi_range r)
 {
     int outside;
     if (ax->antialias)
         return filter_need(ax, r);
-    const tg_range a = reach_at(ax, source_of(ax, r.lo, &outside));
+    const tgi_range a = reach_at(ax, source_of(ax, r.lo, &outside));
     if (r.hi - r.lo == 1)
         return a;
     return tgi_range_hull(a, reach_at(ax, source_of(ax, r.hi - 1, &outside)));
@@ -355,7 +355,7 @@ tg_range tgi_resize_need(const tgi_resize_axis *ax, tg_range r)
 
 const char *const tgi_resize_modes[] = {"nearest", "linear", "cubic", NULL};
 
-tg_status tgi_resize_infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err)
+tg_status tgi_resize_infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err)
 {
     tgi_resize_axis ax[3];
     TGI_TRY(tgi_want_image(ctx, 0, err));
@@ -399,14 +399,14 @@ static double pick_weight(const pick *p, int64_t i)
 }
 
 /* Pixels of one row: its rows' taps are made once, columns' taps once per pixel. */
-static void resize_row(const tg_call *call, const tgi_resize_axis *ax, int64_t z, int64_t y)
+static void resize_row(const tgi_call *call, const tgi_resize_axis *ax, int64_t z, int64_t y)
 {
     const resize_attrs *a = call->ctx->attrs;
-    const tg_view *v = &call->dst[0];
-    const tg_range rx = tgi_box_axis(&call->box, TG_X);
-    const pick tz = pick_at(&ax[TG_Z], z), ty = pick_at(&ax[TG_Y], y);
+    const tgi_view *v = &call->dst[0];
+    const tgi_range rx = tgi_box_axis(&call->box, TGI_X);
+    const pick tz = pick_at(&ax[TGI_Z], z), ty = pick_at(&ax[TGI_Y], y);
     for (int64_t x = rx.lo; x < rx.hi; x++) {
-        const pick tx = pick_at(&ax[TG_X], x);
+        const pick tx = pick_at(&ax[TGI_X], x);
         const int outside = !tz.n || !ty.n || !tx.n;
         for (int64_t c = 0; c < v->c; c++) {
             double sum = 0;
@@ -421,11 +421,11 @@ static void resize_row(const tg_call *call, const tgi_resize_axis *ax, int64_t z
     }
 }
 
-tg_status tgi_resize_ref(const tg_call *call, tgi_err *err)
+tg_status tgi_resize_ref(const tgi_call *call, tgi_err *err)
 {
     tgi_resize_axis ax[3];
     TGI_TRY(tgi_resize_axes(call->ctx, ax, err));
-    const tg_range rz = tgi_box_axis(&call->box, TG_Z), ry = tgi_box_axis(&call->box, TG_Y);
+    const tgi_range rz = tgi_box_axis(&call->box, TGI_Z), ry = tgi_box_axis(&call->box, TGI_Y);
     for (int64_t z = rz.lo; z < rz.hi; z++)
         for (int64_t y = ry.lo; y < ry.hi; y++)
             resize_row(call, ax, z, y);
@@ -433,11 +433,13 @@ tg_status tgi_resize_ref(const tg_call *call, tgi_err *err)
     return TG_OK;
 }
 
-double tgi_resize_flops(const tg_op_ctx *ctx)
+double tgi_resize_flops(const tgi_op_ctx *ctx)
 {
     const resize_attrs *a = ctx->attrs;
-    const double taps = a->mode == TG_RESIZE_NEAREST ? 1 : a->mode == TG_RESIZE_LINEAR ? 2 : 4;
-    return a->mode == TG_RESIZE_NEAREST ? 1 : 2 * pow(taps, ctx->src[0].rank - 2);
+    const double taps = a->mode == TGI_RESIZE_NEAREST  ? 1
+                        : a->mode == TGI_RESIZE_LINEAR ? 2
+                                                       : 4;
+    return a->mode == TGI_RESIZE_NEAREST ? 1 : 2 * pow(taps, ctx->src[0].rank - 2);
 }
 
 #define BORDER 8 /* outputs at either end where coordinates are cut off, and more */
@@ -447,12 +449,12 @@ double tgi_resize_flops(const tg_op_ctx *ctx)
 static int repeats(const tgi_resize_axis *ax)
 {
     return ax->scale == 2 && ax->length == (double)ax->out &&
-           ax->coord != TG_COORD_ALIGN_CORNERS && ax->coord != TG_COORD_TF_CROP_AND_RESIZE;
+           ax->coord != TGI_COORD_ALIGN_CORNERS && ax->coord != TGI_COORD_TF_CROP_AND_RESIZE;
 }
 
 static int doubles_axis(const tgi_resize_axis *ax)
 {
-    if (ax->mode != TG_RESIZE_NEAREST || ax->out != 2 * ax->in)
+    if (ax->mode != TGI_RESIZE_NEAREST || ax->out != 2 * ax->in)
         return 0;
     for (int64_t o = 0; o < ax->out; o++) {
         tgi_taps t;
@@ -465,11 +467,11 @@ static int doubles_axis(const tgi_resize_axis *ax)
     return 1;
 }
 
-int tgi_resize_doubles(const tg_op_ctx *ctx)
+int tgi_resize_doubles(const tgi_op_ctx *ctx)
 {
     tgi_resize_axis ax[3];
     return ctx->src[0].rank == 4 && tgi_resize_axes(ctx, ax, NULL) == TG_OK &&
-           doubles_axis(&ax[TG_Y]) && doubles_axis(&ax[TG_X]);
+           doubles_axis(&ax[TGI_Y]) && doubles_axis(&ax[TGI_X]);
 }
 
 /* ---- What is read, along one axis -------------------------------------------------------- */
@@ -483,7 +485,7 @@ typedef struct reach_rule {
     double doubt; /* so near to an output only the coordinates themselves tell */
 } reach_rule;
 
-static tg_range need_of_axis(const void *given, tg_range out)
+static tgi_range need_of_axis(const void *given, tgi_range out)
 {
     return tgi_resize_need(&((const reach_rule *)given)->ax, out);
 }
@@ -500,14 +502,14 @@ static int64_t end_of_axis(const void *given, int64_t end)
 {
     const reach_rule *r = given;
     const tgi_resize_axis *ax = &r->ax;
-    const int ahead = ax->mode == TG_RESIZE_LINEAR ? 1 : ax->mode == TG_RESIZE_CUBIC ? 2 : 0;
+    const int ahead = ax->mode == TGI_RESIZE_LINEAR ? 1 : ax->mode == TGI_RESIZE_CUBIC ? 2 : 0;
     if (end < (ahead == 1 ? 2 : 1)) /* what lies before the image reads its first pixels */
         return 0;
     const double line = ((double)(end - ahead) - r->first) * r->per;
     const double at = line < 0 ? 0 : line > (double)ax->out ? (double)ax->out : line;
     int64_t b = (int64_t)at;
     b += at > (double)b;
-    if (ax->mode != TG_RESIZE_NEAREST && (double)b - at > r->doubt &&
+    if (ax->mode != TGI_RESIZE_NEAREST && (double)b - at > r->doubt &&
         at - (double)(b - 1) > r->doubt)
         return b;
     while (b > 0 && row_end(ax, b - 1) > end)
@@ -517,7 +519,7 @@ static int64_t end_of_axis(const void *given, int64_t end)
     return b;
 }
 
-void tgi_resize_rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule)
+void tgi_resize_rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *rule)
 {
     tgi_resize_axis ax[3];
     tgi_rule_all(ctx, src_i, axis, rule);
@@ -560,40 +562,40 @@ static int ratio_of(const tgi_resize_axis *ax, int64_t *up, int64_t *down)
  * own rounding. */
 static int64_t rounding_of(const tgi_resize_axis *ax, int64_t up)
 {
-    if (ax->mode != TG_RESIZE_NEAREST || ax->nearest == TG_NEAREST_FLOOR)
+    if (ax->mode != TGI_RESIZE_NEAREST || ax->nearest == TGI_NEAREST_FLOOR)
         return 0;
-    return ax->nearest == TG_NEAREST_CEIL                ? 2 * up - 1
-           : ax->nearest == TG_NEAREST_ROUND_PREFER_CEIL ? up
-                                                         : up - 1;
+    return ax->nearest == TGI_NEAREST_CEIL                ? 2 * up - 1
+           : ax->nearest == TGI_NEAREST_ROUND_PREFER_CEIL ? up
+                                                          : up - 1;
 }
 
 /* Coordinates (x + .5) / scale - .5, or the like, as integers. */
-static int slide_of_axis(const tgi_resize_axis *ax, tg_slide *s)
+static int slide_of_axis(const tgi_resize_axis *ax, tgi_slide *s)
 {
     int64_t up, down;
-    const int plain = ax->coord == TG_COORD_ASYMMETRIC,
-              top = ax->coord == TG_COORD_TF_HALF_PIXEL_FOR_NN;
-    if (ax->antialias || ax->coord == TG_COORD_ALIGN_CORNERS ||
-        ax->coord == TG_COORD_TF_CROP_AND_RESIZE ||
-        (ax->coord == TG_COORD_PYTORCH_HALF_PIXEL && ax->out == 1) ||
-        (ax->coord == TG_COORD_HALF_PIXEL_SYMMETRIC && ax->length != (double)ax->out) ||
+    const int plain = ax->coord == TGI_COORD_ASYMMETRIC,
+              top = ax->coord == TGI_COORD_TF_HALF_PIXEL_FOR_NN;
+    if (ax->antialias || ax->coord == TGI_COORD_ALIGN_CORNERS ||
+        ax->coord == TGI_COORD_TF_CROP_AND_RESIZE ||
+        (ax->coord == TGI_COORD_PYTORCH_HALF_PIXEL && ax->out == 1) ||
+        (ax->coord == TGI_COORD_HALF_PIXEL_SYMMETRIC && ax->length != (double)ax->out) ||
         tgi_max(ax->in, ax->out) >= FARTHEST || !ratio_of(ax, &up, &down))
         return 0;
     const int64_t first = (plain ? 0 : down) - (plain || top ? 0 : up) + rounding_of(ax, up);
-    const int64_t before = ax->mode == TG_RESIZE_CUBIC ? 1 : 0;
-    const int64_t behind = ax->mode == TG_RESIZE_CUBIC    ? 2
-                           : ax->mode == TG_RESIZE_LINEAR ? 1
-                                                          : 0;
-    *s = (tg_slide){.num = 2 * down,
-                    .den = 2 * up,
-                    .lo = first - before * 2 * up,
-                    .hi = first + behind * 2 * up,
-                    .of = ax->in,
-                    .least = ax->mode == TG_RESIZE_LINEAR ? tgi_min(2, ax->in) : 1};
+    const int64_t before = ax->mode == TGI_RESIZE_CUBIC ? 1 : 0;
+    const int64_t behind = ax->mode == TGI_RESIZE_CUBIC    ? 2
+                           : ax->mode == TGI_RESIZE_LINEAR ? 1
+                                                           : 0;
+    *s = (tgi_slide){.num = 2 * down,
+                     .den = 2 * up,
+                     .lo = first - before * 2 * up,
+                     .hi = first + behind * 2 * up,
+                     .of = ax->in,
+                     .least = ax->mode == TGI_RESIZE_LINEAR ? tgi_min(2, ax->in) : 1};
     return 1;
 }
 
-int tgi_resize_slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
+int tgi_resize_slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *slide)
 {
     tgi_resize_axis ax[3];
     *slide = tgi_slide_all(tgi_desc_axis(&ctx->src[src_i], axis));
@@ -601,6 +603,6 @@ int tgi_resize_slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide)
         return 1;
     if (slide_of_axis(&ax[axis], slide))
         return 1;
-    *slide = (tg_slide){.num = 1, .den = 2};
+    *slide = (tgi_slide){.num = 1, .den = 2};
     return doubles_axis(&ax[axis]);
 }

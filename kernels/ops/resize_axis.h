@@ -1,14 +1,14 @@
 /* resize_axis.h - Resize is separable: on each axis an output coordinate reads at most four
  * input coordinates with weights that depend on nothing else. Kernels make their tables from
  * this. */
-#ifndef TG_RESIZE_AXIS_H
-#define TG_RESIZE_AXIS_H
+#ifndef TGI_RESIZE_AXIS_H
+#define TGI_RESIZE_AXIS_H
 
 #include "kernels/op.h"
 #include "kernels/ops/op_attrs.h"
 
 typedef struct tgi_resize_axis {
-    int mode, coord, nearest; /* tg_resize_mode, tg_resize_coord, tg_resize_nearest */
+    int mode, coord, nearest; /* tgi_resize_mode, tgi_resize_coord, tgi_resize_nearest */
     int exclude_outside;
     int antialias; /* linear or cubic, and shrinking: the filter is widened, see below */
     double cubic_a;
@@ -28,7 +28,7 @@ typedef struct tgi_taps {
 
 /* Axes z,y,x of a Resize or Upsample node with all defaults resolved; `ctx->dst` is not read.
  * @return TG_E_FORMAT, TG_E_UNSUPPORTED (resized channels, scales not constant). */
-tg_status tgi_resize_axes(const tg_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *err);
+tg_status tgi_resize_axes(const tgi_op_ctx *ctx, tgi_resize_axis *ax, tgi_err *err);
 
 /* Exact for any output coordinate; monotone in it (descending for a reversed crop). */
 void tgi_resize_taps(const tgi_resize_axis *ax, int64_t o, tgi_taps *taps);
@@ -44,15 +44,15 @@ tgi_filter tgi_resize_filter(const tgi_resize_axis *ax, int64_t o);
 double tgi_resize_weight(const tgi_resize_axis *ax, const tgi_filter *f, int64_t at);
 
 /* Input interval that output interval r reads: never empty. */
-tg_range tgi_resize_need(const tgi_resize_axis *ax, tg_range r);
+tgi_range tgi_resize_need(const tgi_resize_axis *ax, tgi_range r);
 
 /* infer, slide, rule and ref of both operators. */
-tg_status tgi_resize_infer(const tg_op_ctx *ctx, tg_desc *dst, tgi_err *err);
-tg_status tgi_resize_ref(const tg_call *call, tgi_err *err);
-double tgi_resize_flops(const tg_op_ctx *ctx);
-int tgi_resize_slide(const tg_op_ctx *ctx, int src_i, int axis, tg_slide *slide);
-void tgi_resize_rule(const tg_op_ctx *ctx, int src_i, int axis, tg_rule *rule);
-int tgi_resize_doubles(const tg_op_ctx *ctx);
+tg_status tgi_resize_infer(const tgi_op_ctx *ctx, tgi_desc *dst, tgi_err *err);
+tg_status tgi_resize_ref(const tgi_call *call, tgi_err *err);
+double tgi_resize_flops(const tgi_op_ctx *ctx);
+int tgi_resize_slide(const tgi_op_ctx *ctx, int src_i, int axis, tgi_slide *slide);
+void tgi_resize_rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *rule);
+int tgi_resize_doubles(const tgi_op_ctx *ctx);
 extern const char *const tgi_resize_modes[];
 
 #endif

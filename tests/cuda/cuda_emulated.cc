@@ -34,7 +34,7 @@ uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
 unsigned tg_emulated_shared_most = 64 << 10; /* compute capability 7.5 */
 
-int tg_emulated_ampere = 1;
+int tgi_emulated_ampere = 1;
 int tg_emulated_order = getenv("TEGULA_EMULATED_ORDER") != NULL;
 
 unsigned tg_emulated_last = 0;
@@ -355,7 +355,7 @@ void tg_emulated_warp_barrier(unsigned mask)
     meet(mask);
 }
 
-int tg_emulated_lane(void)
+int tgi_emulated_lane(void)
 {
     return (int)(m.now->thread % 32);
 }
@@ -388,22 +388,22 @@ void *tg_emulated_dynamic_shared(void)
     return (void *)(((uintptr_t)m.dynamic_shared.get() + 15) & ~(uintptr_t)15);
 }
 
-void tg_emulated_copy_async(void *to, const void *from, int bytes, int zeros)
+void tgi_emulated_copy_async(void *to, const void *from, int bytes, int zeros)
 {
     thread_state &t = m.threads[m.now->thread];
-    tg_emulated_from_ampere("a copy beside the arithmetic on 7.5");
-    tg_emulated_aligned(to, 16);
-    tg_emulated_aligned(from, 16);
+    tgi_emulated_from_ampere("a copy beside the arithmetic on 7.5");
+    tgi_emulated_aligned(to, 16);
+    tgi_emulated_aligned(from, 16);
     t.copies.push_back({to, from, bytes, zeros, t.group});
     memset(to, 0xff, (size_t)(bytes + zeros)); /* a device may write it from now on */
 }
 
-void tg_emulated_copy_commit(void)
+void tgi_emulated_copy_commit(void)
 {
     m.threads[m.now->thread].group++;
 }
 
-void tg_emulated_copy_wait(int groups_left)
+void tgi_emulated_copy_wait(int groups_left)
 {
     thread_state &t = m.threads[m.now->thread];
     size_t n = 0;
@@ -416,7 +416,7 @@ void tg_emulated_copy_wait(int groups_left)
     t.copies.erase(t.copies.begin(), t.copies.begin() + (ptrdiff_t)n);
 }
 
-void tg_emulated_fence_async(void)
+void tgi_emulated_fence_async(void)
 {
     m.threads[m.now->thread].unfenced = 0;
 }
@@ -432,7 +432,7 @@ int tg_emulated_unfenced(void)
 /* Dynamic shared memory does not begin at 0 on a device either. */
 static const unsigned shared_base = 1024;
 
-unsigned tg_emulated_shared_address(const void *p)
+unsigned tgi_emulated_shared_address(const void *p)
 {
     const char *from = (const char *)tg_emulated_dynamic_shared();
     const size_t at = (size_t)((const char *)p - from);

@@ -62,7 +62,7 @@ extern unsigned tg_emulated_shared_most;
 extern int tg_emulated_order;
 
 /* 1: as compute capability 8.0 and later; 0: as 7.5 (cu_mma.cuh). */
-extern int tg_emulated_ampere;
+extern int tgi_emulated_ampere;
 
 /* How many blocks of a grid run, its last ones: of launches over more than 2^31 elements. 0:
  * all. */
@@ -75,21 +75,21 @@ void tg_emulated_warp_barrier(unsigned mask);
 /* Give `bytes` (at most 128) and get those of all 32 lanes, `bytes` apart; valid until the
  * lane's next exchange but one. */
 const void *tg_emulated_exchange(unsigned mask, const void *mine, size_t bytes);
-int tg_emulated_lane(void);
+int tgi_emulated_lane(void);
 /* The block's array of that name, NaN at first. */
 void *tg_emulated_shared(const void *key, size_t bytes);
 void *tg_emulated_dynamic_shared(void);
 /* A copy that is done when its group is waited for, not before; until then NaN lies there. */
-void tg_emulated_copy_async(void *to, const void *from, int bytes, int zeros);
-void tg_emulated_copy_commit(void);
-void tg_emulated_copy_wait(int groups_left);
+void tgi_emulated_copy_async(void *to, const void *from, int bytes, int zeros);
+void tgi_emulated_copy_commit(void);
+void tgi_emulated_copy_wait(int groups_left);
 /* Copies that have come are seen by products of groups of warps (emulated_wgmma.h) from here
  * on; 1: a thread of the block has some for which that is not so. */
-void tg_emulated_fence_async(void);
+void tgi_emulated_fence_async(void);
 int tg_emulated_unfenced(void);
 
 /* Addresses of dynamic shared memory, as descriptors have them; at most `bytes` behind one. */
-unsigned tg_emulated_shared_address(const void *p);
+unsigned tgi_emulated_shared_address(const void *p);
 const void *tg_emulated_shared_at(unsigned address, size_t bytes);
 
 /* The running thread of the block, and the block, of all there were. */
@@ -98,15 +98,15 @@ uint64_t tg_emulated_block(void);
 /* End the program with a sentence. */
 [[noreturn]] void tg_emulated_stop(const char *why);
 /* ... unless an access of so many bytes at once is aligned to them, */
-static inline void tg_emulated_aligned(const void *p, size_t bytes)
+static inline void tgi_emulated_aligned(const void *p, size_t bytes)
 {
     if ((uintptr_t)p % bytes)
         tg_emulated_stop("an access that is not aligned");
 }
 /* ... unless the device is of compute capability 8.0 or later. */
-static inline void tg_emulated_from_ampere(const char *what)
+static inline void tgi_emulated_from_ampere(const char *what)
 {
-    if (!tg_emulated_ampere)
+    if (!tgi_emulated_ampere)
         tg_emulated_stop(what);
 }
 
@@ -115,7 +115,7 @@ static inline void tg_emulated_from_ampere(const char *what)
     T *const name = (T *)tg_emulated_shared(&name##_key, sizeof(T) * (n))
 #define CU_DYNAMIC_SHARED(T, name) T *const name = (T *)tg_emulated_dynamic_shared()
 
-template <class T> inline const T *tg_emulated_lanes(unsigned mask, const T &mine)
+template <class T> inline const T *tgi_emulated_lanes(unsigned mask, const T &mine)
 {
     return static_cast<const T *>(tg_emulated_exchange(mask, &mine, sizeof mine));
 }
@@ -140,30 +140,30 @@ static inline void __threadfence_block(void)
 
 template <class T> inline T __shfl_sync(unsigned mask, T v, int lane, int width = 32)
 {
-    const int me = tg_emulated_lane();
-    return tg_emulated_lanes(mask, v)[(me & ~(width - 1)) + (lane & (width - 1))];
+    const int me = tgi_emulated_lane();
+    return tgi_emulated_lanes(mask, v)[(me & ~(width - 1)) + (lane & (width - 1))];
 }
 template <class T> inline T __shfl_xor_sync(unsigned mask, T v, int with, int width = 32)
 {
-    const int me = tg_emulated_lane(), from = me ^ with;
-    const T *all = tg_emulated_lanes(mask, v);
+    const int me = tgi_emulated_lane(), from = me ^ with;
+    const T *all = tgi_emulated_lanes(mask, v);
     return from / width > me / width ? v : all[from];
 }
 template <class T> inline T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32)
 {
-    const int me = tg_emulated_lane(), from = me + (int)by;
-    const T *all = tg_emulated_lanes(mask, v);
+    const int me = tgi_emulated_lane(), from = me + (int)by;
+    const T *all = tgi_emulated_lanes(mask, v);
     return from / width > me / width ? v : all[from];
 }
 template <class T> inline T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32)
 {
-    const int me = tg_emulated_lane(), from = me - (int)by;
-    const T *all = tg_emulated_lanes(mask, v);
+    const int me = tgi_emulated_lane(), from = me - (int)by;
+    const T *all = tgi_emulated_lanes(mask, v);
     return from < (me & ~(width - 1)) ? v : all[from];
 }
 static inline unsigned __ballot_sync(unsigned mask, int yes)
 {
-    const int *all = tg_emulated_lanes(mask, yes);
+    const int *all = tgi_emulated_lanes(mask, yes);
     unsigned out = 0;
     for (int i = 0; i < 32; i++)
         if (mask >> i & 1u && all[i])
@@ -197,7 +197,7 @@ static inline int __syncthreads_or(int yes)
 
 template <class T> inline T __ldg(const T *p)
 {
-    tg_emulated_aligned(p, alignof(T));
+    tgi_emulated_aligned(p, alignof(T));
     return *p;
 }
 template <class T> inline T __ldcs(const T *p)

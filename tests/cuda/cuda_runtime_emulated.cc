@@ -647,7 +647,7 @@ static int take_memory(int64_t bytes)
     return 1;
 }
 
-void tg_emulated_library(void *so)
+void tgi_emulated_library(void *so)
 {
     static const tg_fake_device_calls calls = {put_work, take_memory};
     tg_fake_device_fn introduce;

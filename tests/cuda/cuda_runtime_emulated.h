@@ -56,7 +56,7 @@ void tg_emulated_fail_launch(int k, cudaError_t e);
 
 /* A library that works on the device has been opened: if it is the pretended cuBLASLt, it gets
  * a queue to work in and memory to take (fake_cublaslt.h). */
-void tg_emulated_library(void *so);
+void tgi_emulated_library(void *so);
 
 /* ---- The runtime ------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 #include "tests/cuda/device_run.h"
 #include "tests/unit/kernel_case.h"
 
-static const tg_device_ops *kdevice_ops;
-static tg_device *kdevice;
+static const tgi_device_ops *kdevice_ops;
+static tgi_device *kdevice;
 static int kdevice_runs;   /* cases that a variant took */
 static double kdevice_off; /* relative L2 distance of the last whole image from the reference */
 
@@ -25,7 +25,8 @@ static void kdevice_poison(const kcase *k, krun *r)
     for (int i = 0; i < k->n_src; i++)
         for (int s = 0; s < r->op[i].n_seg; s++) {
             kview *v = &r->seg[i][s];
-            const int64_t w = tgi_desc_axis(&k->src[i], TG_X) / (r->view[i][s].doubled ? 2 : 1);
+            const int64_t w =
+                tgi_desc_axis(&k->src[i], TGI_X) / (r->view[i][s].doubled ? 2 : 1);
             for (size_t at = 0; at < v->n; at++) {
                 const int64_t column = (int64_t)(at % v->v.y_pitch) / v->v.cb + v->v.x0;
                 if (column < 0 || column >= w)
@@ -35,29 +36,29 @@ static void kdevice_poison(const kcase *k, krun *r)
 }
 
 /* As kcase_run. */
-static int kdevice_run(const kcase *k, const tg_backend *be, const tg_variant *v,
-                       const void *packed, size_t packed_bytes, const tg_box *box, float *out,
+static int kdevice_run(const kcase *k, const tgi_kernel_set *be, const tgi_variant *v,
+                       const void *packed, size_t packed_bytes, const tgi_box *box, float *out,
                        int compare)
 {
-    tg_op_ctx ctx;
+    tgi_op_ctx ctx;
     krun r;
     tgi_err err = {0};
-    device_block blocks[TG_OP_MAX_SRC + 1];
+    device_block blocks[TGI_OP_MAX_SRC + 1];
     int n = 0, bad = 0;
     kcase_ctx(k, &ctx);
     krun_make(k, &r, v, box, 0);
     kdevice_poison(k, &r);
-    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+    for (int i = 0; i < TGI_OP_MAX_SRC; i++)
         for (int s = 0; s < r.op[i].n_seg; s++)
             blocks[n++] = (device_block){r.seg[i][s].mem, r.seg[i][s].n, 0};
     blocks[n++] = (device_block){r.dst.mem, r.dst.n, 1};
-    const tg_call call = {.ctx = &ctx,
-                          .src = r.op,
-                          .dst = &r.dst.v,
-                          .box = *box,
-                          .epi = k->epi,
-                          .n_epi = k->n_epi,
-                          .packed = packed};
+    const tgi_call call = {.ctx = &ctx,
+                           .src = r.op,
+                           .dst = &r.dst.v,
+                           .box = *box,
+                           .epi = k->epi,
+                           .n_epi = k->n_epi,
+                           .packed = packed};
     const int64_t slack = compare ? tg_rand_in(&kseed, 0, 20) : 0;
     CHECK_OK(
         device_run(kdevice_ops, kdevice, be, v, &call, packed_bytes, slack, blocks, n, &err),
@@ -70,14 +71,14 @@ static int kdevice_run(const kcase *k, const tg_backend *be, const tg_variant *v
 
 /* A half has eleven bits; below 2^-14 it has steps of 2^-24. A bfloat16 has eight, and they
  * reach as far down as those of float32. */
-static double kdevice_rounding(const tg_backend *be, double value)
+static double kdevice_rounding(const tgi_kernel_set *be, double value)
 {
     if (be->element == TGI_DTYPE_BF16)
         return fabs(value) * 0x1.01p-8;
     return be->element == TG_DTYPE_F16 ? fabs(value) * 0x1.01p-11 + 0x1p-24 : 0;
 }
 
-static void kdevice_near(const kcase *k, const tg_backend *be, const tg_variant *v,
+static void kdevice_near(const kcase *k, const tgi_kernel_set *be, const tgi_variant *v,
                          const float *whole)
 {
     size_t off = 0;
@@ -99,24 +100,24 @@ static void kdevice_near(const kcase *k, const tg_backend *be, const tg_variant 
 
 /* The cheapest variant; of groups of warps the one that the case names, whatever it costs: they
  * are for large products, and the cases are small. */
-static const tg_variant *kdevice_pick(const kcase *k, const tg_backend *be,
-                                      const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static const tgi_variant *kdevice_pick(const kcase *k, const tgi_kernel_set *be,
+                                       const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
-    if (!(k->kinds & TG_KIND_WGMMA))
+    if (!(k->kinds & TGI_KIND_WGMMA))
         return tgi_variant_pick(be, k->op->name, ctx, lay);
-    for (const tg_variant *const *v = be->variants; *v; v++)
+    for (const tgi_variant *const *v = be->variants; *v; v++)
         if (strcmp((*v)->name, k->variant) == 0 && (*v)->accepts(ctx, lay))
             return *v;
     return NULL;
 }
 
-static void kdevice_backend(kcase *k, const tg_backend *be, int boxes)
+static void kdevice_backend(kcase *k, const tgi_kernel_set *be, int boxes)
 {
-    tg_op_ctx ctx;
-    tg_layout_hint lay;
+    tgi_op_ctx ctx;
+    tgi_layout_hint lay;
     kcase_ctx(k, &ctx);
     kcase_layout(k, be->lanes, &lay);
-    const tg_variant *v = kdevice_pick(k, be, &ctx, &lay);
+    const tgi_variant *v = kdevice_pick(k, be, &ctx, &lay);
     CHECK(v != NULL);
     if (!v)
         return;
@@ -128,11 +129,11 @@ static void kdevice_backend(kcase *k, const tg_backend *be, int boxes)
     float *whole = kfloats(kcount(&k->dst));
     if (pb)
         v->pack(&ctx, &lay, kalign(packed));
-    const tg_box full = tgi_box_full(&k->dst);
+    const tgi_box full = tgi_box_full(&k->dst);
     kdevice_run(k, be, v, kalign(packed), pb, &full, whole, 0);
     kdevice_near(k, be, v, whole);
     for (int i = 0; i < boxes; i++) {
-        tg_box box = full;
+        tgi_box box = full;
         for (int a = 2; a < box.rank; a++) {
             box.ax[a].lo = tg_rand_in(&kseed, 0, full.ax[a].hi - 1);
             box.ax[a].hi = tg_rand_in(&kseed, box.ax[a].lo + 1, full.ax[a].hi);
@@ -153,7 +154,7 @@ static void kdevice_check(kcase *k, kdevice_expect expect, tg_dtype only, int bo
 {
     static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-        const tg_backend *be = kdevice_ops->backend(types[t]);
+        const tgi_kernel_set *be = kdevice_ops->backend(types[t]);
         if (!be || !device_has(types[t]) || (only != TG_DTYPE_NONE && only != types[t]))
             continue;
         for (int i = 0; i < k->n_src + k->n_extra; i++)

@@ -96,28 +96,28 @@ void device_round(tg_dtype element, float *p, size_t n)
  */
 
 typedef struct moved {
-    const tg_device_ops *ops;
-    tg_device *d;
+    const tgi_device_ops *ops;
+    tgi_device *d;
     tg_dtype element;
     const device_block *blocks;
     void *at[MAX_BLOCKS]; /* the blocks over there */
     int n_blocks;
     void *other[MAX_BLOCKS]; /* packed weights, vectors of the epilogue */
     int n_other;
-    tg_operand src[TG_OP_MAX_SRC + 16];
-    tg_view seg[MAX_SEGS], dst[MAX_DST];
+    tgi_operand src[TGI_OP_MAX_SRC + 16];
+    tgi_view seg[MAX_SEGS], dst[MAX_DST];
     int n_seg;
-    tg_epi_step epi[16];
+    tgi_epi_step epi[16];
 } moved;
 
 static tg_status send(moved *m, const void *from, size_t bytes, void **at, tgi_err *err)
 {
     TGI_TRY(m->ops->alloc(m->d, bytes, at, err));
-    return m->ops->upload(m->d, TG_QUEUE_COMPUTE, *at, from, bytes, err);
+    return m->ops->upload(m->d, TGI_QUEUE_COMPUTE, *at, from, bytes, err);
 }
 
 /* Where a host address is on the device: elements are counted from the block's beginning. */
-static void move_view(const moved *m, tg_view *v)
+static void move_view(const moved *m, tgi_view *v)
 {
     for (int i = 0; i < m->n_blocks; i++) {
         const device_block *b = &m->blocks[i];
@@ -146,7 +146,7 @@ static tg_status send_blocks(moved *m, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status send_vectors(moved *m, tg_call *c, size_t packed_bytes, tgi_err *err)
+static tg_status send_vectors(moved *m, tgi_call *c, size_t packed_bytes, tgi_err *err)
 {
     if (packed_bytes) {
         TGI_TRY(send(m, c->packed, packed_bytes, &m->other[m->n_other], err));
@@ -164,10 +164,10 @@ static tg_status send_vectors(moved *m, tg_call *c, size_t packed_bytes, tgi_err
     return TG_OK;
 }
 
-static void move_operands(moved *m, tg_call *c, int n_src)
+static void move_operands(moved *m, tgi_call *c, int n_src)
 {
     for (int i = 0; i < n_src; i++) {
-        m->src[i] = (tg_operand){c->src[i].n_seg, &m->seg[m->n_seg]};
+        m->src[i] = (tgi_operand){c->src[i].n_seg, &m->seg[m->n_seg]};
         for (int s = 0; s < c->src[i].n_seg; s++) {
             m->seg[m->n_seg] = c->src[i].seg[s];
             move_view(m, &m->seg[m->n_seg++]);
@@ -181,11 +181,11 @@ static void move_operands(moved *m, tg_call *c, int n_src)
     c->dst = m->dst;
 }
 
-static tg_status run_step(moved *m, const tg_device_step *step, tgi_err *err)
+static tg_status run_step(moved *m, const tgi_device_step *step, tgi_err *err)
 {
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     size_t bytes = 0;
-    TGI_TRY(m->ops->program_open(m->d, TG_QUEUE_COMPUTE, step, 1, &p, &bytes, err));
+    TGI_TRY(m->ops->program_open(m->d, TGI_QUEUE_COMPUTE, step, 1, &p, &bytes, err));
     tg_status st = m->ops->program_run(p, step, err);
     if (st == TG_OK)
         st = m->ops->sync(m->d, NULL, err);
@@ -203,7 +203,7 @@ static tg_status fetch_blocks(const moved *m, tgi_err *err)
         void *copy = tgi_malloc(TGI_TAG_MISC, bytes + 1);
         if (!copy)
             return tgi_fail(err, TG_E_NOMEM, "a test's block of %zu bytes", bytes);
-        tg_status st = m->ops->download(m->d, TG_QUEUE_COMPUTE, copy, m->at[i], bytes, err);
+        tg_status st = m->ops->download(m->d, TGI_QUEUE_COMPUTE, copy, m->at[i], bytes, err);
         if (st == TG_OK)
             st = m->ops->sync(m->d, NULL, err);
         if (st == TG_OK)
@@ -214,7 +214,7 @@ static tg_status fetch_blocks(const moved *m, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status make_scratch(moved *m, tg_call *c, size_t bytes, tgi_err *err)
+static tg_status make_scratch(moved *m, tgi_call *c, size_t bytes, tgi_err *err)
 {
     void *ones = tgi_malloc(TGI_TAG_MISC, bytes + 1);
     if (!ones)
@@ -226,11 +226,11 @@ static tg_status make_scratch(moved *m, tg_call *c, size_t bytes, tgi_err *err)
     return st;
 }
 
-static tg_status run_moved(moved *m, const tg_variant *v, const tg_call *call,
+static tg_status run_moved(moved *m, const tgi_variant *v, const tgi_call *call,
                            size_t packed_bytes, size_t scratch_bytes, int64_t slack,
                            tgi_err *err)
 {
-    tg_device_step step = {.kind = TG_STEP_NODE, .variant = v, .call = *call};
+    tgi_device_step step = {.kind = TGI_STEP_NODE, .variant = v, .call = *call};
     int n_src = call->ctx->n_src;
     for (int i = 0; i < call->n_epi; i++)
         if (call->epi[i].src >= n_src)
@@ -246,8 +246,8 @@ static tg_status run_moved(moved *m, const tg_variant *v, const tg_call *call,
     return fetch_blocks(m, err);
 }
 
-tg_status device_run_scratch(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
-                             const tg_variant *v, const tg_call *call, size_t packed_bytes,
+tg_status device_run_scratch(const tgi_device_ops *ops, tgi_device *d, const tgi_kernel_set *be,
+                             const tgi_variant *v, const tgi_call *call, size_t packed_bytes,
                              size_t scratch_bytes, int64_t slack, const device_block *blocks,
                              int n_blocks, tgi_err *err)
 {
@@ -264,8 +264,8 @@ tg_status device_run_scratch(const tg_device_ops *ops, tg_device *d, const tg_ba
     return st;
 }
 
-tg_status device_run(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
-                     const tg_variant *v, const tg_call *call, size_t packed_bytes,
+tg_status device_run(const tgi_device_ops *ops, tgi_device *d, const tgi_kernel_set *be,
+                     const tgi_variant *v, const tgi_call *call, size_t packed_bytes,
                      int64_t slack, const device_block *blocks, int n_blocks, tgi_err *err)
 {
     return device_run_scratch(ops, d, be, v, call, packed_bytes, 0, slack, blocks, n_blocks,
@@ -274,7 +274,7 @@ tg_status device_run(const tg_device_ops *ops, tg_device *d, const tg_backend *b
 
 /* ---- The device's library ---------------------------------------------------------------- */
 
-int device_open_library(const tg_device_ops *ops, tg_device *d)
+int device_open_library(const tgi_device_ops *ops, tgi_device *d)
 {
     tgi_err err = {0};
     const tg_status st = ops->library(d, 1, &err);
@@ -285,28 +285,28 @@ int device_open_library(const tg_device_ops *ops, tg_device *d)
 
 #define MAX_LIBRARY_VARIANTS 15
 
-static const tg_backend *(*whole_backend)(tg_dtype element);
+static const tgi_kernel_set *(*whole_backend)(tg_dtype element);
 
-static const tg_backend *library_backend(tg_dtype element)
+static const tgi_kernel_set *library_backend(tg_dtype element)
 {
-    static tg_backend backends[3];
-    static const tg_variant *variants[3][MAX_LIBRARY_VARIANTS + 1];
-    const tg_backend *whole = whole_backend(element);
+    static tgi_kernel_set backends[3];
+    static const tgi_variant *variants[3][MAX_LIBRARY_VARIANTS + 1];
+    const tgi_kernel_set *whole = whole_backend(element);
     const int i = element == TG_DTYPE_F32 ? 0 : element == TG_DTYPE_F16 ? 1 : 2;
     if (!whole)
         return NULL;
     int n = 0;
-    for (const tg_variant *const *v = whole->variants; *v && n < MAX_LIBRARY_VARIANTS; v++)
-        if ((*v)->kinds & TG_KIND_LIBRARY)
+    for (const tgi_variant *const *v = whole->variants; *v && n < MAX_LIBRARY_VARIANTS; v++)
+        if ((*v)->kinds & TGI_KIND_LIBRARY)
             variants[i][n++] = *v;
     backends[i] = *whole;
     backends[i].variants = variants[i];
     return &backends[i];
 }
 
-const tg_device_ops *device_library_alone(const tg_device_ops *ops)
+const tgi_device_ops *device_library_alone(const tgi_device_ops *ops)
 {
-    static tg_device_ops alone;
+    static tgi_device_ops alone;
     alone = *ops;
     whole_backend = ops->backend;
     alone.backend = library_backend;

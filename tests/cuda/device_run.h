@@ -22,17 +22,17 @@ typedef struct device_block {
 
 /* The device to test on and its table. NULL: there is none, as standard output says now; the
  * test is skipped. */
-const tg_device_ops *device_of_test(tg_device **d);
+const tgi_device_ops *device_of_test(tgi_device **d);
 
-/* Open the library that variants of TG_KIND_LIBRARY compute with. 0: it is not there, as
+/* Open the library that variants of TGI_KIND_LIBRARY compute with. 0: it is not there, as
  * standard output says now. */
-int device_open_library(const tg_device_ops *ops, tg_device *d);
+int device_open_library(const tgi_device_ops *ops, tgi_device *d);
 /* The table of a device that has those variants and no other, for every type. */
-const tg_device_ops *device_library_alone(const tg_device_ops *ops);
+const tgi_device_ops *device_library_alone(const tgi_device_ops *ops);
 
 /* Which generation's code the emulated device runs, 75, 80 or 90; a real one has its own. */
 void device_generation(int capability);
-/* Kinds of variants (TG_KIND_*) that the device can compute, now. */
+/* Kinds of variants (TGI_KIND_*) that the device can compute, now. */
 unsigned device_kinds(void);
 /* 1: it computes with such numbers, now: bfloat16 comes with 8.0. */
 int device_has(tg_dtype element);
@@ -40,7 +40,7 @@ int device_has(tg_dtype element);
  * does whatever is said here. */
 void device_blocks(unsigned last);
 /* Of a device that the plugin opened (tests/gpu/gpu_device.c) alone: what it is. */
-const tg_device_info *device_described(void);
+const tgi_device_info *device_described(void);
 
 /* Numbers as the element type holds them: there, back, and both. */
 size_t device_element_bytes(tg_dtype element);
@@ -50,19 +50,19 @@ void device_round(tg_dtype element, float *p, size_t n);
 
 /* Run `call` of variant v once, as a program of one step. Views have bases inside of `blocks`.
  * `packed_bytes`: of call->packed. `slack`: how much longer call.most is than the box. */
-tg_status device_run(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
-                     const tg_variant *v, const tg_call *call, size_t packed_bytes,
+tg_status device_run(const tgi_device_ops *ops, tgi_device *d, const tgi_kernel_set *be,
+                     const tgi_variant *v, const tgi_call *call, size_t packed_bytes,
                      int64_t slack, const device_block *blocks, int n_blocks, tgi_err *err);
 /* The same of a variant with scratch, which lies on the device; all its bits are set at first.
  */
-tg_status device_run_scratch(const tg_device_ops *ops, tg_device *d, const tg_backend *be,
-                             const tg_variant *v, const tg_call *call, size_t packed_bytes,
+tg_status device_run_scratch(const tgi_device_ops *ops, tgi_device *d, const tgi_kernel_set *be,
+                             const tgi_variant *v, const tgi_call *call, size_t packed_bytes,
                              size_t scratch_bytes, int64_t slack, const device_block *blocks,
                              int n_blocks, tgi_err *err);
 
 /* Of the emulated device alone: what `call` would launch, as one number (kernels, grids,
  * blocks, shared memory, bytes of arguments), and how many launches that is. */
-uint64_t device_launches(const tg_variant *v, const tg_call *call, int *n);
+uint64_t device_launches(const tgi_variant *v, const tgi_call *call, int *n);
 
 #ifdef __cplusplus
 }

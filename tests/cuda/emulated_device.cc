@@ -8,8 +8,8 @@ extern "C" {
 #include "tests/cuda/device_run.h"
 }
 
-const tg_backend *cu_backend_of(tg_dtype element);
-void cu_pixels_put(const tg_device_step *step);
+const tgi_kernel_set *cu_backend_of(tg_dtype element);
+void cu_pixels_put(const tgi_device_step *step);
 
 /* Launches that are only looked at. */
 struct launch_log {
@@ -39,7 +39,7 @@ void cu_put(void *recorder, const void *kernel, dim3 grid, dim3 block, unsigned 
     tg_emulate(kernel, grid, block, shared_bytes, args, args_bytes);
 }
 
-struct tg_device_program {
+struct tgi_device_program {
     int n;
 };
 
@@ -82,60 +82,60 @@ void cu_put_product(void *recorder, const cu_product *p)
 namespace
 {
 
-tg_status alloc(tg_device *, size_t bytes, void **at, tgi_err *err)
+tg_status alloc(tgi_device *, size_t bytes, void **at, tgi_err *err)
 {
     *at = tgi_malloc(TGI_TAG_MISC, bytes); /* aligned to 64 bytes, and no byte longer */
     return *at ? TG_OK : tgi_fail(err, TG_E_NOMEM, "%zu bytes", bytes);
 }
-void release(tg_device *, void *at)
+void release(tgi_device *, void *at)
 {
     tgi_free(at);
 }
-tg_status copy_over(tg_device *, tg_device_queue, void *dst, const void *src, size_t bytes,
+tg_status copy_over(tgi_device *, tgi_device_queue, void *dst, const void *src, size_t bytes,
                     tgi_err *)
 {
     memcpy(dst, src, bytes);
     return TG_OK;
 }
-tg_status sync(tg_device *, tg_device_event *, tgi_err *)
+tg_status sync(tgi_device *, tgi_device_event *, tgi_err *)
 {
     return TG_OK;
 }
-tg_status program_open(tg_device *, tg_device_queue, const tg_device_step *, int n,
-                       tg_device_program **out, size_t *bytes, tgi_err *)
+tg_status program_open(tgi_device *, tgi_device_queue, const tgi_device_step *, int n,
+                       tgi_device_program **out, size_t *bytes, tgi_err *)
 {
     *bytes = 0;
     if (out)
-        *out = new tg_device_program{n};
+        *out = new tgi_device_program{n};
     return TG_OK;
 }
-void program_close(tg_device_program **p)
+void program_close(tgi_device_program **p)
 {
     delete *p;
     *p = NULL;
 }
-tg_status program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
+tg_status program_run(tgi_device_program *p, const tgi_device_step *steps, tgi_err *err)
 {
     product_status = TG_OK;
     product_err = {};
     for (int i = 0; i < p->n && product_status == TG_OK; i++)
-        if (steps[i].kind == TG_STEP_NODE)
+        if (steps[i].kind == TGI_STEP_NODE)
             steps[i].variant->run(&steps[i].call);
         else
             cu_pixels_put(&steps[i]);
     return product_status == TG_OK ? TG_OK
                                    : tgi_fail(err, product_status, "%s", product_err.text);
 }
-tg_status open_library(tg_device *, int open, tgi_err *err)
+tg_status open_library(tgi_device *, int open, tgi_err *err)
 {
     cu_library_close(&library);
     return open ? cu_library_open(13, &library, err) : TG_OK;
 }
 
-tg_device_ops table()
+tgi_device_ops table()
 {
-    tg_device_ops t = {};
-    t.abi = TG_DEVICE_ABI;
+    tgi_device_ops t = {};
+    t.abi = TGI_DEVICE_ABI;
     t.name = "emulated";
     t.backend = cu_backend_of;
     t.alloc = alloc;
@@ -152,26 +152,26 @@ tg_device_ops table()
 
 } // namespace
 
-uint64_t device_launches(const tg_variant *v, const tg_call *call, int *n)
+uint64_t device_launches(const tgi_variant *v, const tgi_call *call, int *n)
 {
     launch_log log = {14695981039346656037u, 0};
-    tg_call with = *call;
+    tgi_call with = *call;
     with.recorder = &log;
     v->run(&with);
     *n = log.n;
     return log.hash;
 }
 
-const tg_device_ops *device_of_test(tg_device **d)
+const tgi_device_ops *device_of_test(tgi_device **d)
 {
-    static const tg_device_ops ops = table();
+    static const tgi_device_ops ops = table();
     *d = NULL;
     return &ops;
 }
 
 void device_generation(int capability)
 {
-    tg_emulated_ampere = capability >= 80;
+    tgi_emulated_ampere = capability >= 80;
     tg_emulated_shared_most = capability >= 90 ? 227 << 10 : 64 << 10;
 }
 
@@ -182,11 +182,11 @@ void device_blocks(unsigned last)
 
 unsigned device_kinds(void)
 {
-    return (tg_emulated_ampere ? TG_KIND_TF32 : 0) |
-           (tg_emulated_shared_most > 64 << 10 ? TG_KIND_WGMMA : 0);
+    return (tgi_emulated_ampere ? TGI_KIND_TF32 : 0) |
+           (tg_emulated_shared_most > 64 << 10 ? TGI_KIND_WGMMA : 0);
 }
 
 int device_has(tg_dtype element)
 {
-    return element != TGI_DTYPE_BF16 || tg_emulated_ampere;
+    return element != TGI_DTYPE_BF16 || tgi_emulated_ampere;
 }

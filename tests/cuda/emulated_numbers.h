@@ -48,7 +48,7 @@ static inline long long __double_as_longlong(double d)
 
 /* A half's bits as a number: shifted into a float's fields and scaled by 2^112, which also
  * brings subnormals in place. */
-static inline float tg_half_bits_to_float(uint16_t h)
+static inline float tgi_half_bits_to_float(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
     if (rest >= 0x7c00u)
@@ -59,7 +59,7 @@ static inline float tg_half_bits_to_float(uint16_t h)
 
 /* Ties to even: adding a number whose last bit weighs what the result's last bit will lets the
  * processor's own rounding do it. */
-static inline uint16_t tg_float_to_half_bits(float f)
+static inline uint16_t tgi_float_to_half_bits(float f)
 {
     const uint32_t bits = __float_as_uint(f), sign = bits >> 16 & 0x8000u;
     const uint32_t rest = bits & 0x7fffffffu;
@@ -85,12 +85,12 @@ struct __half {
     __half(__half_raw r) : bits_(r.x)
     {
     }
-    __half(float f) : bits_(tg_float_to_half_bits(f))
+    __half(float f) : bits_(tgi_float_to_half_bits(f))
     {
     }
     operator float() const
     {
-        return tg_half_bits_to_float(bits_);
+        return tgi_half_bits_to_float(bits_);
     }
 };
 typedef __half half;

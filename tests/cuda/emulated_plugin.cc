@@ -26,7 +26,7 @@ __attribute__((constructor)) static void set_up(void)
     tg_emulated.driver = tg_emulated_word("driver", 13000);
     tg_emulated.major = tg_emulated_word("capability", 90) / 10;
     tg_emulated.minor = tg_emulated_word("capability", 90) % 10;
-    tg_emulated_ampere = tg_emulated.major >= 8;
+    tgi_emulated_ampere = tg_emulated.major >= 8;
     if (tg_emulated_word("wgmma", 0))
         tg_emulated_shared_most = 227 << 10;
     tg_emulated.devices = tg_emulated_word("devices", 1);

@@ -112,7 +112,7 @@ std::vector<float> values_of(const factor &f, int brains)
 {
     std::vector<float> v(f.size());
     for (size_t i = 0; i < f.size(); i++)
-        v[i] = brains ? __uint_as_float((uint32_t)f[i] << 16) : tg_half_bits_to_float(f[i]);
+        v[i] = brains ? __uint_as_float((uint32_t)f[i] << 16) : tgi_half_bits_to_float(f[i]);
     return v;
 }
 
@@ -139,9 +139,9 @@ void compute(const product &p, int at, float *c)
 
 } // namespace
 
-void tg_emulated_bulk_begin(uint64_t *barrier)
+void tgi_emulated_bulk_begin(uint64_t *barrier)
 {
-    tg_emulated_aligned(barrier, 8);
+    tgi_emulated_aligned(barrier, 8);
     if (bulk.block != tg_emulated_block()) {
         bulk.block = tg_emulated_block();
         bulk.barriers.clear();
@@ -149,17 +149,17 @@ void tg_emulated_bulk_begin(uint64_t *barrier)
     bulk.barriers.push_back({barrier, 0, {}});
 }
 
-void tg_emulated_bulk_copy(void *to, const void *from, unsigned bytes, uint64_t *barrier)
+void tgi_emulated_bulk_copy(void *to, const void *from, unsigned bytes, uint64_t *barrier)
 {
-    tg_emulated_aligned(to, 16);
-    tg_emulated_aligned(from, 16);
+    tgi_emulated_aligned(to, 16);
+    tgi_emulated_aligned(from, 16);
     if (bytes % 16 || bytes == 0)
         tg_emulated_stop("a bulk copy of odd length");
     barrier_of(barrier).waits.push_back({to, from, bytes});
     memset(to, 0xff, bytes);
 }
 
-void tg_emulated_bulk_wait(uint64_t *barrier, unsigned parity)
+void tgi_emulated_bulk_wait(uint64_t *barrier, unsigned parity)
 {
     bulk_barrier &b = barrier_of(barrier);
     while (b.done % 2 == parity) {
@@ -171,27 +171,27 @@ void tg_emulated_bulk_wait(uint64_t *barrier, unsigned parity)
     }
 }
 
-void tg_emulated_stmatrix_turned(void *column, const uint32_t (&r)[4])
+void tgi_emulated_stmatrix_turned(void *column, const uint32_t (&r)[4])
 {
     struct piece {
         uint32_t r[4];
         void *column;
     } mine = {{r[0], r[1], r[2], r[3]}, column};
-    tg_emulated_aligned(column, 16);
-    const piece *all = tg_emulated_lanes(0xffffffffu, mine);
-    const int lane = tg_emulated_lane();
+    tgi_emulated_aligned(column, 16);
+    const piece *all = tgi_emulated_lanes(0xffffffffu, mine);
+    const int lane = tgi_emulated_lane();
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 2; k++)
             memcpy((char *)all[8 * i + 2 * (lane % 4) + k].column + 2 * (lane / 4),
                    (const char *)&r[i] + 2 * k, 2);
 }
 
-void tg_emulated_wgmma_fence(void)
+void tgi_emulated_wgmma_fence(void)
 {
     mine().fenced = 1;
 }
 
-void tg_emulated_wgmma(float *c, int n, uint64_t a, uint64_t b, int add, int brains)
+void tgi_emulated_wgmma(float *c, int n, uint64_t a, uint64_t b, int add, int brains)
 {
     thread_products &t = mine();
     std::vector<product> &all = my_group().products;
@@ -214,12 +214,12 @@ void tg_emulated_wgmma(float *c, int n, uint64_t a, uint64_t b, int add, int bra
         look_again(p);
 }
 
-void tg_emulated_wgmma_commit(void)
+void tgi_emulated_wgmma_commit(void)
 {
     mine().open++;
 }
 
-void tg_emulated_wgmma_wait(int groups_left)
+void tgi_emulated_wgmma_wait(int groups_left)
 {
     thread_products &t = mine();
     std::vector<product> &all = my_group().products;

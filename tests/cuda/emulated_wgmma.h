@@ -18,17 +18,17 @@
 
 /* Copies that are done when their barrier is waited for, not before; until then NaN lies there.
  */
-void tg_emulated_bulk_begin(uint64_t *barrier);
-void tg_emulated_bulk_copy(void *to, const void *from, unsigned bytes, uint64_t *barrier);
-void tg_emulated_bulk_wait(uint64_t *barrier, unsigned parity);
+void tgi_emulated_bulk_begin(uint64_t *barrier);
+void tgi_emulated_bulk_copy(void *to, const void *from, unsigned bytes, uint64_t *barrier);
+void tgi_emulated_bulk_wait(uint64_t *barrier, unsigned parity);
 /* Four matrices, turned, of lanes 8i to 8i + 7 the addresses of matrix i's columns. */
-void tg_emulated_stmatrix_turned(void *column, const uint32_t (&r)[4]);
-void tg_emulated_wgmma_fence(void);
+void tgi_emulated_stmatrix_turned(void *column, const uint32_t (&r)[4]);
+void tgi_emulated_wgmma_fence(void);
 /* c (n / 2 numbers of this thread) := 64 x 16 times 16 x n, or += when `add`; brains: of
  * bfloat16 numbers. */
-void tg_emulated_wgmma(float *c, int n, uint64_t a, uint64_t b, int add, int brains);
-void tg_emulated_wgmma_commit(void);
-void tg_emulated_wgmma_wait(int groups_left);
+void tgi_emulated_wgmma(float *c, int n, uint64_t a, uint64_t b, int add, int brains);
+void tgi_emulated_wgmma_commit(void);
+void tgi_emulated_wgmma_wait(int groups_left);
 /* 1: a thread of the running block has products that it has not waited for. */
 int tg_emulated_wgmma_pending(void);
 

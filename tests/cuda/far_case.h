@@ -20,8 +20,8 @@
 
 #define FAR_VIEWS 8
 
-static const tg_device_ops *ops;
-static tg_device *device;
+static const tgi_device_ops *ops;
+static tgi_device *device;
 static int64_t far_reach; /* elements: far begins behind them */
 static int far_runs, far_skipped;
 
@@ -85,14 +85,14 @@ static void *must(void *p)
 static void put(void *to, const void *from, size_t bytes)
 {
     tgi_err err = {0};
-    CHECK_OK(ops->upload(device, TG_QUEUE_COMPUTE, to, from, bytes, &err), err);
+    CHECK_OK(ops->upload(device, TGI_QUEUE_COMPUTE, to, from, bytes, &err), err);
     CHECK_OK(ops->sync(device, NULL, &err), err);
 }
 
 static void get(void *to, const void *from, size_t bytes)
 {
     tgi_err err = {0};
-    CHECK_OK(ops->download(device, TG_QUEUE_COMPUTE, to, from, bytes, &err), err);
+    CHECK_OK(ops->download(device, TGI_QUEUE_COMPUTE, to, from, bytes, &err), err);
     CHECK_OK(ops->sync(device, NULL, &err), err);
 }
 
@@ -120,11 +120,11 @@ static void *sent(const void *from, size_t bytes)
     return at;
 }
 
-static tg_status run_step(const tg_device_step *step, tgi_err *err)
+static tg_status run_step(const tgi_device_step *step, tgi_err *err)
 {
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     size_t bytes = 0;
-    TGI_TRY(ops->program_open(device, TG_QUEUE_COMPUTE, step, 1, &p, &bytes, err));
+    TGI_TRY(ops->program_open(device, TGI_QUEUE_COMPUTE, step, 1, &p, &bytes, err));
     tg_status st = ops->program_run(p, step, err);
     if (st == TG_OK)
         st = ops->sync(device, NULL, err);
@@ -136,22 +136,22 @@ static tg_status run_step(const tg_device_step *step, tgi_err *err)
 
 /* What is there of a view: a box of pixels, and their lanes row by row. */
 typedef struct held {
-    tg_desc d; /* of the image */
-    tg_view v;
-    tg_box box;
+    tgi_desc d; /* of the image */
+    tgi_view v;
+    tgi_box box;
     tg_dtype element;
     size_t bytes; /* reserved */
 } held;
 
-static int64_t box_len(const tg_box *b, int axis)
+static int64_t box_len(const tgi_box *b, int axis)
 {
     return tgi_range_len(tgi_box_axis(b, axis));
 }
 
 static size_t held_count(const held *h)
 {
-    return (size_t)(box_len(&h->box, TG_Z) * box_len(&h->box, TG_Y) * box_len(&h->box, TG_X) *
-                    h->v.cb);
+    return (size_t)(box_len(&h->box, TGI_Z) * box_len(&h->box, TGI_Y) *
+                    box_len(&h->box, TGI_X) * h->v.cb);
 }
 
 /* Rows that lie `far_reach` apart over five sixths of them. */
@@ -161,16 +161,16 @@ static size_t far_pitch(int64_t rows, int64_t least)
 }
 
 /* `far`: all of the image has its place, from column 0 on; else the box alone. 0: no room. */
-static int hold(held *h, const tg_desc *d, int64_t channels, const tg_box *box,
+static int hold(held *h, const tgi_desc *d, int64_t channels, const tgi_box *box,
                 tg_dtype element, int far)
 {
-    tg_view *v = &h->v;
+    tgi_view *v = &h->v;
     *h = (held){.d = *d, .box = *box, .element = element};
-    *v = (tg_view){.c = channels, .cb = (int)tgi_whole_pixel(channels)};
-    v->x0 = far ? 0 : tgi_box_axis(box, TG_X).lo;
-    v->width = far ? tgi_desc_axis(d, TG_X) : box_len(box, TG_X);
-    v->y_ring = far ? tgi_desc_axis(d, TG_Y) : box_len(box, TG_Y);
-    v->z_ring = far ? tgi_desc_axis(d, TG_Z) : box_len(box, TG_Z);
+    *v = (tgi_view){.c = channels, .cb = (int)tgi_whole_pixel(channels)};
+    v->x0 = far ? 0 : tgi_box_axis(box, TGI_X).lo;
+    v->width = far ? tgi_desc_axis(d, TGI_X) : box_len(box, TGI_X);
+    v->y_ring = far ? tgi_desc_axis(d, TGI_Y) : box_len(box, TGI_Y);
+    v->z_ring = far ? tgi_desc_axis(d, TGI_Z) : box_len(box, TGI_Z);
     const int64_t row = tgi_align_up(v->width * v->cb, 16);
     const int slabs = d->rank == 5;
     v->y_pitch = far && !slabs ? far_pitch(v->y_ring, row) : (size_t)row;
@@ -196,8 +196,8 @@ static void let_go(held *h)
 /* The box's pixels between the view and a dense array of floats. */
 static void move_pixels(const held *h, float *pixels, int in)
 {
-    const tg_range rz = tgi_box_axis(&h->box, TG_Z), ry = tgi_box_axis(&h->box, TG_Y);
-    const size_t n = (size_t)(box_len(&h->box, TG_X) * h->v.cb);
+    const tgi_range rz = tgi_box_axis(&h->box, TGI_Z), ry = tgi_box_axis(&h->box, TGI_Y);
+    const size_t n = (size_t)(box_len(&h->box, TGI_X) * h->v.cb);
     const size_t size = device_element_bytes(h->element);
     void *row = must(tgi_malloc(TGI_TAG_MISC, n * size));
     for (int64_t z = rz.lo; z < rz.hi; z++)
@@ -205,7 +205,7 @@ static void move_pixels(const held *h, float *pixels, int in)
             const size_t at =
                 (size_t)(z % h->v.z_ring) * h->v.z_pitch +
                 (size_t)(y % h->v.y_ring) * h->v.y_pitch +
-                (size_t)(tgi_box_axis(&h->box, TG_X).lo - h->v.x0) * (size_t)h->v.cb;
+                (size_t)(tgi_box_axis(&h->box, TGI_X).lo - h->v.x0) * (size_t)h->v.cb;
             char *there = (char *)h->v.base + at * size;
             if (in) {
                 device_to_elements(h->element, pixels, n, row);
@@ -223,9 +223,9 @@ static void move_pixels(const held *h, float *pixels, int in)
 static float number_at(const held *h, uint64_t seed, int64_t z, int64_t y, int64_t x, int64_t c)
 {
     uint64_t at = seed;
-    at = at * 1000003 + (uint64_t)(tgi_desc_axis(&h->d, TG_Z) - z);
-    at = at * 1000003 + (uint64_t)(tgi_desc_axis(&h->d, TG_Y) - y);
-    at = at * 1000003 + (uint64_t)(tgi_desc_axis(&h->d, TG_X) - x);
+    at = at * 1000003 + (uint64_t)(tgi_desc_axis(&h->d, TGI_Z) - z);
+    at = at * 1000003 + (uint64_t)(tgi_desc_axis(&h->d, TGI_Y) - y);
+    at = at * 1000003 + (uint64_t)(tgi_desc_axis(&h->d, TGI_X) - x);
     at = (at * 1000003 + (uint64_t)c) * 0x9e3779b97f4a7c15ull;
     return (float)((double)(at >> 40) * 0x1p-23 - 1);
 }
@@ -233,8 +233,8 @@ static float number_at(const held *h, uint64_t seed, int64_t z, int64_t y, int64
 /* Such numbers, zeros in unused lanes. */
 static void fill_numbers(const held *h, uint64_t seed)
 {
-    const tg_range rz = tgi_box_axis(&h->box, TG_Z), ry = tgi_box_axis(&h->box, TG_Y),
-                   rx = tgi_box_axis(&h->box, TG_X);
+    const tgi_range rz = tgi_box_axis(&h->box, TGI_Z), ry = tgi_box_axis(&h->box, TGI_Y),
+                    rx = tgi_box_axis(&h->box, TGI_X);
     float *pixels = must(tgi_malloc(TGI_TAG_MISC, held_count(h) * sizeof *pixels));
     float *to = pixels;
     for (int64_t z = rz.lo; z < rz.hi; z++)
@@ -275,21 +275,21 @@ typedef struct far_line {
 
 typedef struct far_node {
     op_node n;
-    const tg_backend *be;
-    const tg_variant *v;
-    tg_layout_hint lay;
-    tg_epi_step epi[1];
+    const tgi_kernel_set *be;
+    const tgi_variant *v;
+    tgi_layout_hint lay;
+    tgi_epi_step epi[1];
     void *packed, *scratch; /* there */
-    tg_box box;
+    tgi_box box;
     int64_t most_rows; /* of a band; 0: those of the box */
     held view[FAR_VIEWS];
     int n_views;
-    tg_view seg[FAR_VIEWS], out[TG_OP_MAX_DST];
-    tg_operand src[TG_OP_MAX_SRC + 1];
+    tgi_view seg[FAR_VIEWS], out[TGI_OP_MAX_DST];
+    tgi_operand src[TGI_OP_MAX_SRC + 1];
     int first_out; /* view of output 0 */
 } far_node;
 
-static const tg_op *op_of(const char *symbol)
+static const tgi_op *op_of(const char *symbol)
 {
     for (int i = 0; case_symbols[i]; i++)
         if (strcmp(case_symbols[i], symbol) == 0)
@@ -305,7 +305,7 @@ static int is_activation(const far_node *f, int i)
 /* Rows of about 2^29 elements at most: what 96 rows of `far_reach` have room for. */
 static void widen(far_node *f, const far_line *l)
 {
-    tg_desc *s = &f->n.src[0];
+    tgi_desc *s = &f->n.src[0];
     const int x = s->rank - 1;
     const int64_t grows = tgi_ceil_div(f->n.dst[0].dim[x], s->dim[x]) *
                           tgi_ceil_div(f->n.dst[0].dim[x - 1], s->dim[x - 1]);
@@ -323,14 +323,14 @@ static void choose_box(far_node *f, int whole)
 {
     f->box = tgi_box_full(&f->n.dst[0]);
     for (int k = 2; k < f->box.rank && !whole; k++) {
-        tg_range *r = &f->box.ax[k];
+        tgi_range *r = &f->box.ax[k];
         r->lo = tgi_max(r->hi - (k == f->box.rank - 1 ? 13 : 5), 0);
     }
 }
 
 static void lay_out(far_node *f, const far_line *l)
 {
-    f->lay = (tg_layout_hint){
+    f->lay = (tgi_layout_hint){
         .lanes = f->be->lanes, .n_src = f->n.ctx.n_src, .kinds = l->kinds, .epi = f->epi};
     for (int i = 0; i < f->n.ctx.n_src; i++) {
         if (!is_activation(f, i))
@@ -345,14 +345,14 @@ static void lay_out(far_node *f, const far_line *l)
         }
     }
     f->lay.dst_cb = (int)tgi_whole_pixel(f->n.dst[0].dim[1]);
-    f->epi[0] = (tg_epi_step){TG_EPI_ADD, f->n.ctx.n_src, 0, 0, NULL};
+    f->epi[0] = (tgi_epi_step){TGI_EPI_ADD, f->n.ctx.n_src, 0, 0, NULL};
     f->lay.n_epi = l->add;
 }
 
 /* The variant that the line names; NULL: it does not take the node. */
-static const tg_variant *named(const far_node *f, const char *name)
+static const tgi_variant *named(const far_node *f, const char *name)
 {
-    for (const tg_variant *const *v = f->be->variants; *v; v++)
+    for (const tgi_variant *const *v = f->be->variants; *v; v++)
         if (strcmp((*v)->name, name) == 0 && strcmp((*v)->op, f->n.op->name) == 0 &&
             (*v)->accepts(&f->n.ctx, &f->lay))
             return *v;
@@ -361,11 +361,11 @@ static const tg_variant *named(const far_node *f, const char *name)
 
 static int pack(far_node *f)
 {
-    const tg_variant *v = f->v;
+    const tgi_variant *v = f->v;
     const size_t bytes = v->packed_bytes ? v->packed_bytes(&f->n.ctx, &f->lay) : 0;
     const size_t scratch =
         v->scratch_bytes
-            ? v->scratch_bytes(&f->n.ctx, &f->lay, tgi_desc_axis(&f->n.dst[0], TG_X), 1)
+            ? v->scratch_bytes(&f->n.ctx, &f->lay, tgi_desc_axis(&f->n.dst[0], TGI_X), 1)
             : 0;
     void *packed = must(tgi_calloc(TGI_TAG_MISC, bytes + 1, 1));
     if (bytes)
@@ -378,31 +378,31 @@ static int pack(far_node *f)
     return 1;
 }
 
-static tg_box need_of(const far_node *f, int i)
+static tgi_box need_of(const far_node *f, int i)
 {
-    tg_box hull = {0};
+    tgi_box hull = {0};
     for (int k = 0; k < f->n.ctx.n_dst; k++) {
-        const tg_box b = box_of_output(&f->n, k, &f->box);
-        tg_box need;
+        const tgi_box b = box_of_output(&f->n, k, &f->box);
+        tgi_box need;
         tgi_variant_need(f->v, f->n.op, &f->n.ctx, k, &b, i, &need);
         hull = k ? tgi_box_hull(&hull, &need) : need;
     }
     return tgi_box_clip(hull, &f->n.src[i]);
 }
 
-static int hold_operand(far_node *f, int i, const tg_desc *full, const tg_box *need,
+static int hold_operand(far_node *f, int i, const tgi_desc *full, const tgi_box *need,
                         const far_line *l, int far, uint64_t *seed)
 {
     const int n = i < f->n.ctx.n_src ? f->lay.src_segs[i] : 1;
-    f->src[i] = (tg_operand){n, &f->seg[f->n_views]};
+    f->src[i] = (tgi_operand){n, &f->seg[f->n_views]};
     for (int s = 0; s < n; s++) {
         const int64_t c = i < f->n.ctx.n_src ? f->lay.seg_c[i][s] : full->dim[1];
-        tg_desc d = *full;
-        tg_box box = *need;
+        tgi_desc d = *full;
+        tgi_box box = *need;
         const int twice = i == 0 && l->doubled >> s & 1;
         for (int k = 2; twice && k < d.rank; k++) {
             d.dim[k] /= 2;
-            box.ax[k] = (tg_range){box.ax[k].lo / 2, (box.ax[k].hi + 1) / 2};
+            box.ax[k] = (tgi_range){box.ax[k].lo / 2, (box.ax[k].hi + 1) / 2};
         }
         held *h = &f->view[f->n_views];
         if (l->tail)
@@ -425,7 +425,7 @@ static int hold_all(far_node *f, const far_line *l, int far)
     for (int i = 0; i < f->n.ctx.n_src; i++) {
         if (!is_activation(f, i))
             continue;
-        const tg_box need = need_of(f, i);
+        const tgi_box need = need_of(f, i);
         if (!hold_operand(f, i, &f->n.src[i], &need, l, far, &seed))
             return 0;
     }
@@ -433,7 +433,7 @@ static int hold_all(far_node *f, const far_line *l, int far)
         return 0;
     f->first_out = f->n_views;
     for (int k = 0; k < f->n.ctx.n_dst; k++) {
-        const tg_box b = box_of_output(&f->n, k, &f->box);
+        const tgi_box b = box_of_output(&f->n, k, &f->box);
         held *h = &f->view[f->n_views++];
         if (!hold(h, &f->n.dst[k], f->n.dst[k].dim[1], &b, f->be->element, far))
             return 0;
@@ -488,7 +488,7 @@ static int far_parse(far_node *f, const far_line *l, tg_dtype element, const int
 /* The same, ready to run; `rows` of its first spatial axis (0: its own). 0: no variant. */
 static int far_open(far_node *f, const far_line *l, tg_dtype element, int64_t rows)
 {
-    int64_t extents[TG_MAX_RANK];
+    int64_t extents[TGI_MAX_RANK];
     if (!far_parse(f, l, element, NULL))
         return 0;
     memcpy(extents, f->n.src[0].dim, sizeof extents);
@@ -504,15 +504,15 @@ static int far_open(far_node *f, const far_line *l, tg_dtype element, int64_t ro
 
 static tg_status far_run(far_node *f, tgi_err *err)
 {
-    tg_device_step step = {.kind = TG_STEP_NODE, .variant = f->v};
-    step.call = (tg_call){.ctx = &f->n.ctx,
-                          .src = f->src,
-                          .dst = f->out,
-                          .box = f->box,
-                          .epi = f->epi,
-                          .n_epi = f->lay.n_epi,
-                          .packed = f->packed,
-                          .scratch = f->scratch};
+    tgi_device_step step = {.kind = TGI_STEP_NODE, .variant = f->v};
+    step.call = (tgi_call){.ctx = &f->n.ctx,
+                           .src = f->src,
+                           .dst = f->out,
+                           .box = f->box,
+                           .epi = f->epi,
+                           .n_epi = f->lay.n_epi,
+                           .packed = f->packed,
+                           .scratch = f->scratch};
     for (int k = 0; k < f->box.rank; k++)
         step.call.most[k] = tgi_range_len(f->box.ax[k]);
     if (f->most_rows)
@@ -561,7 +561,7 @@ static int far_offered(const far_line *l, tg_dtype element)
 {
     device_generation(l->capability ? l->capability : 80);
     if (ops->backend(element) && device_has(element) &&
-        !(l->kinds & ~(device_kinds() | TG_KIND_LIBRARY)))
+        !(l->kinds & ~(device_kinds() | TGI_KIND_LIBRARY)))
         return 1;
     printf("not on this device: %s of %s\n", l->variant, tgi_dtype_name(element));
     far_skipped++;

@@ -11,33 +11,33 @@ typedef struct flat_line {
     const char *symbol, *text; /* the small node, as in tests/cases */
     const char *variant;
     unsigned kinds;
-    tg_dtype element;        /* TG_DTYPE_NONE: all three */
-    int axis[TG_OP_MAX_SRC]; /* of each activation, 1 + the one that grows; 0: none does */
-    int image;               /* 1: source 0 is an image */
+    tg_dtype element;         /* TG_DTYPE_NONE: all three */
+    int axis[TGI_OP_MAX_SRC]; /* of each activation, 1 + the one that grows; 0: none does */
+    int image;                /* 1: source 0 is an image */
 } flat_line;
 
 typedef struct flat_node {
     op_node n;
-    const tg_backend *be;
-    const tg_variant *v;
-    tg_layout_hint lay;
+    const tgi_kernel_set *be;
+    const tgi_variant *v;
+    tgi_layout_hint lay;
     void *packed, *scratch;
     size_t scratch_bytes;
     held image; /* source 0, where it is one */
-    void *src[TG_OP_MAX_SRC], *dst[TG_OP_MAX_DST];
-    size_t src_bytes[TG_OP_MAX_SRC], dst_bytes[TG_OP_MAX_DST];
+    void *src[TGI_OP_MAX_SRC], *dst[TGI_OP_MAX_DST];
+    size_t src_bytes[TGI_OP_MAX_SRC], dst_bytes[TGI_OP_MAX_DST];
 } flat_node;
 
 /* ---- Corners ----------------------------------------------------------------------------- */
 
-static int64_t desc_count(const tg_desc *d)
+static int64_t desc_count(const tgi_desc *d)
 {
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? n : 0;
 }
 
 /* Element i of the small array in the large one. */
-static int64_t corner(const tg_desc *small, const tg_desc *large, int64_t i)
+static int64_t corner(const tgi_desc *small, const tgi_desc *large, int64_t i)
 {
     int64_t at = 0, stride = 1;
     for (int k = small->rank - 1; k >= 0; k--) {
@@ -49,7 +49,7 @@ static int64_t corner(const tg_desc *small, const tg_desc *large, int64_t i)
 }
 
 /* The small array's numbers between `dense` and where they are there. */
-static void move_corner(const tg_desc *small, const tg_desc *large, tg_dtype element,
+static void move_corner(const tgi_desc *small, const tgi_desc *large, tg_dtype element,
                         void *there, float *dense, int in)
 {
     const size_t size = device_element_bytes(element);
@@ -92,7 +92,7 @@ static int flat_parse(flat_node *f, const flat_line *l, tg_dtype element, int la
         return 0;
     int64_t extent = 0; /* the first that grows says how far */
     for (int i = 0; i < f->n.ctx.n_src && large; i++) {
-        tg_desc *d = &f->n.src[i];
+        tgi_desc *d = &f->n.src[i];
         const int k = l->axis[i] - 1;
         if (k < 0 || !f->n.data[i] || f->n.is_const[i])
             continue;
@@ -105,8 +105,8 @@ static int flat_parse(flat_node *f, const flat_line *l, tg_dtype element, int la
 
 static int flat_pick(flat_node *f, const flat_line *l)
 {
-    tg_op_ctx *c = &f->n.ctx;
-    f->lay = (tg_layout_hint){
+    tgi_op_ctx *c = &f->n.ctx;
+    f->lay = (tgi_layout_hint){
         .lanes = f->be->lanes, .flat = 1, .kinds = l->kinds, .n_src = c->n_src};
     c->flat_dst = (1u << c->n_dst) - 1u;
     for (int i = 0; i < c->n_src; i++) {
@@ -117,7 +117,7 @@ static int flat_pick(flat_node *f, const flat_line *l)
         f->lay.src_segs[i] = 1;
         f->lay.seg_c[i][0] = image ? f->n.src[i].dim[1] : 1;
     }
-    for (const tg_variant *const *v = f->be->variants; *v && !f->v; v++)
+    for (const tgi_variant *const *v = f->be->variants; *v && !f->v; v++)
         if (strcmp((*v)->name, l->variant) == 0 && strcmp((*v)->op, f->n.op->name) == 0 &&
             (*v)->flat && (*v)->accepts(c, &f->lay))
             f->v = *v;
@@ -144,11 +144,11 @@ static int flat_hold(flat_node *f, const flat_node *small, const flat_line *l)
 {
     const size_t size = device_element_bytes(f->be->element);
     for (int i = 0; i < f->n.ctx.n_src; i++) {
-        const tg_desc *d = &f->n.src[i];
+        const tgi_desc *d = &f->n.src[i];
         if (!f->n.data[i] || f->n.is_const[i])
             continue;
         if (i == 0 && l->image) {
-            tg_box box = tgi_box_full(d);
+            tgi_box box = tgi_box_full(d);
             for (int k = 2; k < d->rank; k++)
                 box.ax[k].lo = d->dim[k] - small->n.src[0].dim[k];
             if (!hold(&f->image, d, d->dim[1], &box, f->be->element, 1))
@@ -162,7 +162,7 @@ static int flat_hold(flat_node *f, const flat_node *small, const flat_line *l)
         move_corner(&small->n.src[i], d, f->be->element, f->src[i], small->n.data[i], 1);
     }
     for (int k = 0; k < f->n.ctx.n_dst; k++) {
-        const tg_desc *d = &f->n.dst[k];
+        const tgi_desc *d = &f->n.dst[k];
         f->dst_bytes[k] = (size_t)desc_count(d) * size + 64;
         if (!reserve(f->dst_bytes[k], &f->dst[k]))
             return 0;
@@ -176,9 +176,9 @@ static int flat_hold(flat_node *f, const flat_node *small, const flat_line *l)
     return 1;
 }
 
-static tg_view flat_view(void *base, const tg_desc *d)
+static tgi_view flat_view(void *base, const tgi_desc *d)
 {
-    tg_view v = {.base = base, .c = 1, .cb = 1, .y_ring = 1, .z_ring = 1};
+    tgi_view v = {.base = base, .c = 1, .cb = 1, .y_ring = 1, .z_ring = 1};
     v.width = desc_count(d);
     v.y_pitch = v.z_pitch = v.block_pitch = (size_t)v.width;
     return v;
@@ -186,27 +186,27 @@ static tg_view flat_view(void *base, const tg_desc *d)
 
 static tg_status flat_run(flat_node *f, tgi_err *err)
 {
-    tg_view in[TG_OP_MAX_SRC], out[TG_OP_MAX_DST];
-    tg_operand src[TG_OP_MAX_SRC] = {{0}};
-    tg_box boxes[TG_OP_MAX_DST];
+    tgi_view in[TGI_OP_MAX_SRC], out[TGI_OP_MAX_DST];
+    tgi_operand src[TGI_OP_MAX_SRC] = {{0}};
+    tgi_box boxes[TGI_OP_MAX_DST];
     for (int i = 0; i < f->n.ctx.n_src; i++) {
         if (!f->src[i] && !(i == 0 && f->image.v.base))
             continue;
         in[i] = f->src[i] ? flat_view(f->src[i], &f->n.src[i]) : f->image.v;
-        src[i] = (tg_operand){1, &in[i]};
+        src[i] = (tgi_operand){1, &in[i]};
     }
     for (int k = 0; k < f->n.ctx.n_dst; k++) {
         out[k] = flat_view(f->dst[k], &f->n.dst[k]);
-        boxes[k] = (tg_box){.rank = 4, .ax = {{0, 1}, {0, 1}, {0, 1}, {0, out[k].width}}};
+        boxes[k] = (tgi_box){.rank = 4, .ax = {{0, 1}, {0, 1}, {0, 1}, {0, out[k].width}}};
     }
-    tg_device_step step = {.kind = TG_STEP_NODE, .variant = f->v};
-    step.call = (tg_call){.ctx = &f->n.ctx,
-                          .src = src,
-                          .dst = out,
-                          .box = boxes[0],
-                          .boxes = boxes,
-                          .packed = f->packed,
-                          .scratch = f->scratch};
+    tgi_device_step step = {.kind = TGI_STEP_NODE, .variant = f->v};
+    step.call = (tgi_call){.ctx = &f->n.ctx,
+                           .src = src,
+                           .dst = out,
+                           .box = boxes[0],
+                           .boxes = boxes,
+                           .packed = f->packed,
+                           .scratch = f->scratch};
     for (int k = 0; k < 4; k++)
         step.call.most[k] = tgi_range_len(boxes[0].ax[k]);
     return run_step(&step, err);
@@ -215,9 +215,9 @@ static tg_status flat_run(flat_node *f, tgi_err *err)
 static void flat_close(flat_node *f)
 {
     let_go(&f->image);
-    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+    for (int i = 0; i < TGI_OP_MAX_SRC; i++)
         give_back(f->src[i], f->src_bytes[i]);
-    for (int k = 0; k < TG_OP_MAX_DST; k++)
+    for (int k = 0; k < TGI_OP_MAX_DST; k++)
         give_back(f->dst[k], f->dst_bytes[k]);
     give_back(f->scratch, f->scratch_bytes + 64);
     if (f->packed)
@@ -230,7 +230,7 @@ static void flat_close(flat_node *f)
 static void flat_compare(const flat_node *near, const flat_node *far)
 {
     for (int k = 0; k < near->n.ctx.n_dst; k++) {
-        const tg_desc *d = &near->n.dst[k];
+        const tgi_desc *d = &near->n.dst[k];
         const int64_t n = desc_count(d);
         int64_t off = 0, nans = 0, zeros = 0;
         float *want = must(tgi_malloc(TGI_TAG_MISC, (size_t)(n + 1) * sizeof *want));

@@ -12,12 +12,12 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define MAX_ARRAYS (TG_OP_MAX_SRC + TG_OP_MAX_DST)
+#define MAX_ARRAYS (TGI_OP_MAX_SRC + TGI_OP_MAX_DST)
 
-static const tg_device_ops *ops;
-static tg_device *device;
+static const tgi_device_ops *ops;
+static tgi_device *device;
 static int runs, image_runs; /* nodes that ran; sources and results that were images */
-static unsigned kinds;       /* of variants that are allowed (TG_KIND_*) */
+static unsigned kinds;       /* of variants that are allowed (TGI_KIND_*) */
 
 static void *must(void *p)
 {
@@ -40,15 +40,15 @@ static float *floats(size_t n)
 
 /* A source or a result as the device has it. */
 typedef struct held {
-    tg_desc d;
+    tgi_desc d;
     int image;
-    tg_box box; /* of an image: what is there */
-    tg_view v;
+    tgi_box box; /* of an image: what is there */
+    tgi_view v;
     float *mem;
     size_t n;
 } held;
 
-static int may_be_image(const tg_desc *d)
+static int may_be_image(const tgi_desc *d)
 {
     if ((d->rank != 4 && d->rank != 5) || d->dim[0] != 1)
         return 0;
@@ -58,23 +58,23 @@ static int may_be_image(const tg_desc *d)
     return 1;
 }
 
-static void hold(held *h, const tg_desc *d, int image, const tg_box *box, uint64_t *seed)
+static void hold(held *h, const tgi_desc *d, int image, const tgi_box *box, uint64_t *seed)
 {
     *h = (held){.d = *d, .image = image};
-    tg_view *v = &h->v;
+    tgi_view *v = &h->v;
     if (image) {
         const int64_t c = d->dim[1], margin = tg_rand_in(seed, 0, 3);
         h->box = *box;
-        *v = (tg_view){.c = c, .cb = (int)tgi_whole_pixel(c)};
-        v->x0 = tgi_box_axis(box, TG_X).lo - margin;
-        v->width = tgi_range_len(tgi_box_axis(box, TG_X)) + 2 * margin;
-        v->y_ring = tgi_range_len(tgi_box_axis(box, TG_Y)) + tg_rand_in(seed, 0, 2);
-        v->z_ring = tgi_range_len(tgi_box_axis(box, TG_Z)) + tg_rand_in(seed, 0, 1);
+        *v = (tgi_view){.c = c, .cb = (int)tgi_whole_pixel(c)};
+        v->x0 = tgi_box_axis(box, TGI_X).lo - margin;
+        v->width = tgi_range_len(tgi_box_axis(box, TGI_X)) + 2 * margin;
+        v->y_ring = tgi_range_len(tgi_box_axis(box, TGI_Y)) + tg_rand_in(seed, 0, 2);
+        v->z_ring = tgi_range_len(tgi_box_axis(box, TGI_Z)) + tg_rand_in(seed, 0, 1);
         v->y_pitch = (size_t)(tgi_align_up(v->width * v->cb, 8) + 8 * tg_rand_in(seed, 0, 2));
         v->z_pitch = v->y_pitch * (size_t)v->y_ring;
         h->n = v->z_pitch * (size_t)v->z_ring;
     } else {
-        *v = (tg_view){.c = 1, .cb = 1, .y_ring = 1, .z_ring = 1};
+        *v = (tgi_view){.c = 1, .cb = 1, .y_ring = 1, .z_ring = 1};
         v->width = (int64_t)desc_floats(d);
         v->y_pitch = v->z_pitch = h->n = desc_floats(d);
     }
@@ -86,10 +86,10 @@ static void hold(held *h, const tg_desc *d, int image, const tg_box *box, uint64
  */
 static int each_lane(const held *h, float *dense, int (*fn)(float *at, float *dense))
 {
-    const tg_range rz = tgi_box_axis(&h->box, TG_Z), ry = tgi_box_axis(&h->box, TG_Y),
-                   rx = tgi_box_axis(&h->box, TG_X);
-    const int64_t D = tgi_desc_axis(&h->d, TG_Z), H = tgi_desc_axis(&h->d, TG_Y),
-                  W = tgi_desc_axis(&h->d, TG_X);
+    const tgi_range rz = tgi_box_axis(&h->box, TGI_Z), ry = tgi_box_axis(&h->box, TGI_Y),
+                    rx = tgi_box_axis(&h->box, TGI_X);
+    const int64_t D = tgi_desc_axis(&h->d, TGI_Z), H = tgi_desc_axis(&h->d, TGI_Y),
+                  W = tgi_desc_axis(&h->d, TGI_X);
     int good = 1;
     for (int64_t c = 0; c < h->v.cb; c++)
         for (int64_t z = rz.lo; z < rz.hi; z++)
@@ -141,17 +141,17 @@ static int take(held *h, float *dense)
 
 typedef struct flat_node {
     op_node *n;
-    tg_op_ctx ctx;
-    const tg_const *consts[TG_OP_MAX_SRC];
-    const tg_backend *be;
-    const tg_variant *v;
-    tg_layout_hint lay;
+    tgi_op_ctx ctx;
+    const tgi_constant *consts[TGI_OP_MAX_SRC];
+    const tgi_kernel_set *be;
+    const tgi_variant *v;
+    tgi_layout_hint lay;
     char *packed;
     size_t packed_bytes, scratch_bytes;
-    held src[TG_OP_MAX_SRC], dst[TG_OP_MAX_DST];
-    tg_operand op[TG_OP_MAX_SRC];
-    tg_view out[TG_OP_MAX_DST];
-    tg_box boxes[TG_OP_MAX_DST];
+    held src[TGI_OP_MAX_SRC], dst[TGI_OP_MAX_DST];
+    tgi_operand op[TGI_OP_MAX_SRC];
+    tgi_view out[TGI_OP_MAX_DST];
+    tgi_box boxes[TGI_OP_MAX_DST];
 } flat_node;
 
 static int is_activation(const flat_node *f, int i)
@@ -186,7 +186,7 @@ static size_t scratch_of(const flat_node *f)
 /* 0: no variant takes the node. */
 static int pick(flat_node *f)
 {
-    f->lay = (tg_layout_hint){
+    f->lay = (tgi_layout_hint){
         .lanes = f->be->lanes, .flat = 1, .kinds = kinds, .n_src = f->ctx.n_src};
     for (int i = 0; i < f->ctx.n_src; i++)
         if (is_activation(f, i)) {
@@ -206,7 +206,7 @@ static int pick(flat_node *f)
     return 1;
 }
 
-static void fill_from(held *h, const tg_const *c)
+static void fill_from(held *h, const tgi_constant *c)
 {
     float *dense = floats(desc_floats(&h->d));
     for (size_t i = 0; i < desc_floats(&h->d); i++)
@@ -221,10 +221,10 @@ static void lay_out(flat_node *f, uint64_t *seed)
         if (!is_activation(f, i))
             continue;
         const int image = !(f->ctx.flat_src >> i & 1u);
-        const tg_box all = tgi_box_full(&f->n->src[i]);
+        const tgi_box all = tgi_box_full(&f->n->src[i]);
         hold(&f->src[i], &f->n->src[i], image, &all, seed);
         fill_from(&f->src[i], &f->n->cst[i]);
-        f->op[i] = (tg_operand){1, &f->src[i].v};
+        f->op[i] = (tgi_operand){1, &f->src[i].v};
         image_runs += image;
     }
     for (int d = 0; d < f->ctx.n_dst; d++) {
@@ -232,9 +232,9 @@ static void lay_out(flat_node *f, uint64_t *seed)
         if (image) {
             f->boxes[d] = box_random(&f->n->dst[d], seed);
         } else { /* a row, as the planner sees it */
-            f->boxes[d] = (tg_box){.rank = 4};
+            f->boxes[d] = (tgi_box){.rank = 4};
             for (int k = 0; k < 4; k++)
-                f->boxes[d].ax[k] = (tg_range){0, 1};
+                f->boxes[d].ax[k] = (tgi_range){0, 1};
             f->boxes[d].ax[3].hi = (int64_t)desc_floats(&f->n->dst[d]);
         }
         hold(&f->dst[d], &f->n->dst[d], image, &f->boxes[d], seed);
@@ -245,32 +245,32 @@ static void lay_out(flat_node *f, uint64_t *seed)
 
 static void release(flat_node *f)
 {
-    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+    for (int i = 0; i < TGI_OP_MAX_SRC; i++)
         tgi_free(f->src[i].mem);
-    for (int d = 0; d < TG_OP_MAX_DST; d++)
+    for (int d = 0; d < TGI_OP_MAX_DST; d++)
         tgi_free(f->dst[d].mem);
     tgi_free(f->packed);
 }
 
 #ifdef TG_TEST_EMULATED
 /* A program's launches are made once, without addresses and with nothing to do. */
-static void check_at_rest(const flat_node *f, const tg_call *band)
+static void check_at_rest(const flat_node *f, const tgi_call *band)
 {
     flat_node rest = *f;
-    tg_call call = *band, same = *band;
+    tgi_call call = *band, same = *band;
     int n = 0, n_rest = 0;
     for (int i = 0; i < f->ctx.n_src; i++) {
-        rest.src[i].v = (tg_view){.c = f->src[i].v.c, .cb = f->src[i].v.cb};
+        rest.src[i].v = (tgi_view){.c = f->src[i].v.c, .cb = f->src[i].v.cb};
         rest.op[i].seg = &rest.src[i].v;
     }
     for (int d = 0; d < f->ctx.n_dst; d++)
-        rest.out[d] = (tg_view){.c = f->out[d].c, .cb = f->out[d].cb};
+        rest.out[d] = (tgi_view){.c = f->out[d].c, .cb = f->out[d].cb};
     call.src = rest.op;
     call.dst = rest.out;
     call.boxes = NULL;
     call.packed = NULL;
     for (int k = 0; k < call.box.rank; k++)
-        call.box.ax[k] = (tg_range){0, 0};
+        call.box.ax[k] = (tgi_range){0, 0};
     same.scratch = &same; /* some address: nothing runs */
     const uint64_t in_band = device_launches(f->v, &same, &n);
     tg_checks++;
@@ -288,12 +288,12 @@ static tg_status compute(flat_node *f, tgi_err *err)
             blocks[n++] = (device_block){f->src[i].mem, f->src[i].n + 1, 0};
     for (int d = 0; d < f->ctx.n_dst; d++)
         blocks[n++] = (device_block){f->dst[d].mem, f->dst[d].n + 1, 1};
-    const tg_call call = {.ctx = &f->ctx,
-                          .src = f->op,
-                          .dst = f->out,
-                          .box = f->boxes[0],
-                          .boxes = f->boxes,
-                          .packed = f->packed};
+    const tgi_call call = {.ctx = &f->ctx,
+                           .src = f->op,
+                           .dst = f->out,
+                           .box = f->boxes[0],
+                           .boxes = f->boxes,
+                           .packed = f->packed};
 #ifdef TG_TEST_EMULATED
     check_at_rest(f, &call);
 #endif
@@ -306,9 +306,9 @@ static tg_status compute(flat_node *f, tgi_err *err)
 /* Results of `eval` as floats, one array each. */
 static int reference(const flat_node *f, float **want)
 {
-    void *data[TG_OP_MAX_DST];
-    const tg_const *all[TG_OP_MAX_SRC];
-    tg_op_ctx ctx = f->ctx;
+    void *data[TGI_OP_MAX_DST];
+    const tgi_constant *all[TGI_OP_MAX_SRC];
+    tgi_op_ctx ctx = f->ctx;
     tgi_err err = {0};
     for (int i = 0; i < ctx.n_src; i++)
         all[i] = f->n->data[i] ? &f->n->cst[i] : NULL;
@@ -318,7 +318,7 @@ static int reference(const flat_node *f, float **want)
                                   tgi_dtype_size(f->n->dst[d].dtype)));
     const tg_status st = f->n->op->eval(&ctx, data, &err);
     for (int d = 0; d < ctx.n_dst; d++) {
-        const tg_const c = {f->n->dst[d], data[d]};
+        const tgi_constant c = {f->n->dst[d], data[d]};
         want[d] = floats(desc_floats(&f->n->dst[d]));
         for (size_t i = 0; st == TG_OK && i < desc_floats(&f->n->dst[d]); i++)
             want[d][i] = (float)tgi_num_at(&c, (int64_t)i);
@@ -333,7 +333,7 @@ static int *inside(const held *h)
     if (!h->image)
         return NULL;
     int *there = must(tgi_calloc(TGI_TAG_MISC, desc_floats(&h->d) + 1, sizeof *there));
-    int64_t at[TG_MAX_RANK] = {0};
+    int64_t at[TGI_MAX_RANK] = {0};
     for (size_t i = 0; i < desc_floats(&h->d); i++) {
         int in = 1;
         for (int k = 2; k < h->d.rank; k++)

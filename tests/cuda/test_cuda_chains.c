@@ -26,14 +26,14 @@
 #define MAX_STEPS 7
 #define MAX_EXTRA 2
 
-static const tg_device_ops *ops;
-static tg_device *device;
+static const tgi_device_ops *ops;
+static tgi_device *device;
 static int runs, epilogue_runs, by_groups;
 
 /* ---- Views of the device ----------------------------------------------------------------- */
 
 typedef struct dev_view {
-    tg_view v;
+    tgi_view v;
     float *mem;
     size_t floats;
 } dev_view;
@@ -48,17 +48,17 @@ static void *must(void *p)
 }
 
 /* Room for `box` of c channels as whole pixels, all NaN. */
-static void dev_open(dev_view *d, const tg_desc *full, int64_t c, const tg_box *box,
+static void dev_open(dev_view *d, const tgi_desc *full, int64_t c, const tgi_box *box,
                      uint64_t *seed)
 {
-    const tg_box in = tgi_box_clip(*box, full);
+    const tgi_box in = tgi_box_clip(*box, full);
     const int64_t margin = tg_rand_in(seed, 0, 3);
-    tg_view *v = &d->v;
-    *v = (tg_view){.c = c, .cb = (int)tgi_whole_pixel(c)};
-    v->x0 = tgi_box_axis(box, TG_X).lo - margin;
-    v->width = tgi_range_len(tgi_box_axis(box, TG_X)) + 2 * margin;
-    v->y_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TG_Y))) + tg_rand_in(seed, 0, 2);
-    v->z_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TG_Z))) + tg_rand_in(seed, 0, 1);
+    tgi_view *v = &d->v;
+    *v = (tgi_view){.c = c, .cb = (int)tgi_whole_pixel(c)};
+    v->x0 = tgi_box_axis(box, TGI_X).lo - margin;
+    v->width = tgi_range_len(tgi_box_axis(box, TGI_X)) + 2 * margin;
+    v->y_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TGI_Y))) + tg_rand_in(seed, 0, 2);
+    v->z_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TGI_Z))) + tg_rand_in(seed, 0, 1);
     v->y_pitch = (size_t)(tgi_align_up(v->width * v->cb, 8) + 8 * tg_rand_in(seed, 0, 2));
     v->z_pitch = v->y_pitch * (size_t)v->y_ring;
     v->block_pitch = v->z_pitch * (size_t)v->z_ring;
@@ -69,22 +69,22 @@ static void dev_open(dev_view *d, const tg_desc *full, int64_t c, const tg_box *
     v->base = d->mem;
 }
 
-static size_t dense_at(const tg_desc *d, int64_t c, int64_t z, int64_t y, int64_t x)
+static size_t dense_at(const tgi_desc *d, int64_t c, int64_t z, int64_t y, int64_t x)
 {
-    return (size_t)(((c * tgi_desc_axis(d, TG_Z) + z) * tgi_desc_axis(d, TG_Y) + y) *
-                        tgi_desc_axis(d, TG_X) +
+    return (size_t)(((c * tgi_desc_axis(d, TGI_Z) + z) * tgi_desc_axis(d, TGI_Y) + y) *
+                        tgi_desc_axis(d, TGI_X) +
                     x);
 }
 
-typedef int (*pixel_fn)(const tg_desc *d, const tg_view *v, float *dense, int64_t c0,
+typedef int (*pixel_fn)(const tgi_desc *d, const tgi_view *v, float *dense, int64_t c0,
                         const int64_t at[3]);
 
 /* fn for every pixel of the box; 1 when it is 1 for all. */
-static int each_pixel(const tg_desc *d, const tg_view *v, float *dense, int64_t c0,
-                      const tg_box *box, pixel_fn fn)
+static int each_pixel(const tgi_desc *d, const tgi_view *v, float *dense, int64_t c0,
+                      const tgi_box *box, pixel_fn fn)
 {
-    const tg_range rz = tgi_box_axis(box, TG_Z), ry = tgi_box_axis(box, TG_Y),
-                   rx = tgi_box_axis(box, TG_X);
+    const tgi_range rz = tgi_box_axis(box, TGI_Z), ry = tgi_box_axis(box, TGI_Y),
+                    rx = tgi_box_axis(box, TGI_X);
     int good = 1;
     for (int64_t z = rz.lo; z < rz.hi; z++)
         for (int64_t y = ry.lo; y < ry.hi; y++)
@@ -93,7 +93,7 @@ static int each_pixel(const tg_desc *d, const tg_view *v, float *dense, int64_t 
     return good;
 }
 
-static int fill_pixel(const tg_desc *d, const tg_view *v, float *dense, int64_t c0,
+static int fill_pixel(const tgi_desc *d, const tgi_view *v, float *dense, int64_t c0,
                       const int64_t at[3])
 {
     float *p = tgi_view_at(v, 0, at[0], at[1], at[2]);
@@ -103,7 +103,7 @@ static int fill_pixel(const tg_desc *d, const tg_view *v, float *dense, int64_t 
 }
 
 /* Out of the view into dense data, NaN stays behind; 0: an unused lane is not zero. */
-static int take_pixel(const tg_desc *d, const tg_view *v, float *dense, int64_t c0,
+static int take_pixel(const tgi_desc *d, const tgi_view *v, float *dense, int64_t c0,
                       const int64_t at[3])
 {
     float *p = tgi_view_at(v, 0, at[0], at[1], at[2]);
@@ -130,11 +130,11 @@ static int all_poison(const dev_view *v)
 
 typedef struct dev_node {
     const op_node *n;
-    const tg_backend *be;
-    const tg_variant *v;
+    const tgi_kernel_set *be;
+    const tgi_variant *v;
     tg_dtype t;
-    tg_layout_hint lay;
-    tg_epi_step epi[MAX_STEPS];
+    tgi_layout_hint lay;
+    tgi_epi_step epi[MAX_STEPS];
     int n_epi, n_extra;
     float *extra[MAX_EXTRA]; /* operands of the epilogue, of dst's shape */
     float *vec[MAX_STEPS];
@@ -158,12 +158,12 @@ static int cut(int64_t c, int64_t *seg_c, uint64_t *seed)
 
 /* Every second time the one by groups of warps, whatever it costs, where the device has it and
  * it takes the node; else the cheapest. */
-static const tg_variant *dev_choose(const dev_node *d)
+static const tgi_variant *dev_choose(const dev_node *d)
 {
     static unsigned turn;
     device_generation(90);
-    for (const tg_variant *const *v = d->be->variants; *v; v++)
-        if ((*v)->kinds & device_kinds() & TG_KIND_WGMMA &&
+    for (const tgi_variant *const *v = d->be->variants; *v; v++)
+        if ((*v)->kinds & device_kinds() & TGI_KIND_WGMMA &&
             strcmp((*v)->op, d->n->op->name) == 0 && (*v)->accepts(&d->n->ctx, &d->lay) &&
             turn++ % 2 == 0) {
             by_groups++;
@@ -177,7 +177,7 @@ static const tg_variant *dev_choose(const dev_node *d)
 static int dev_pick(dev_node *d, uint64_t *seed)
 {
     const op_node *n = d->n;
-    d->lay = (tg_layout_hint){.lanes = d->be->lanes, .n_src = n->ctx.n_src};
+    d->lay = (tgi_layout_hint){.lanes = d->be->lanes, .n_src = n->ctx.n_src};
     for (int i = 0; i < n->ctx.n_src; i++)
         if (!n->is_const[i] && n->data[i]) {
             d->lay.src_segs[i] = cut(n->src[i].dim[1], d->lay.seg_c[i], seed);
@@ -192,7 +192,7 @@ static int dev_pick(dev_node *d, uint64_t *seed)
     d->packed_size = d->v->packed_bytes ? d->v->packed_bytes(&n->ctx, &d->lay) : 0;
     d->scratch_size =
         d->v->scratch_bytes
-            ? d->v->scratch_bytes(&n->ctx, &d->lay, tgi_desc_axis(&n->dst[0], TG_X), 1)
+            ? d->v->scratch_bytes(&n->ctx, &d->lay, tgi_desc_axis(&n->dst[0], TGI_X), 1)
             : 0;
     d->packed = must(tgi_malloc(TGI_TAG_MISC, d->packed_size + 1));
     if (d->packed_size)
@@ -209,13 +209,13 @@ static void dev_close(dev_node *d)
         tgi_free(d->vec[i]);
 }
 
-static tg_box need_of(const dev_node *d, int i, const tg_box *box)
+static tgi_box need_of(const dev_node *d, int i, const tgi_box *box)
 {
     const op_node *n = d->n;
-    tg_box hull = {0};
+    tgi_box hull = {0};
     for (int k = 0; k < n->ctx.n_dst; k++) {
-        const tg_box b = box_of_output(n, k, box);
-        tg_box need;
+        const tgi_box b = box_of_output(n, k, box);
+        tgi_box need;
         tgi_variant_need(d->v, n->op, &n->ctx, k, &b, i, &need);
         hull = k ? tgi_box_hull(&hull, &need) : need;
     }
@@ -223,25 +223,25 @@ static tg_box need_of(const dev_node *d, int i, const tg_box *box)
 }
 
 typedef struct dev_run {
-    dev_view in[TG_OP_MAX_SRC + MAX_EXTRA][MAX_VIEWS], out[TG_OP_MAX_DST];
-    tg_view segs[TG_OP_MAX_SRC + MAX_EXTRA][MAX_VIEWS], outs[TG_OP_MAX_DST];
-    tg_operand src[TG_OP_MAX_SRC + MAX_EXTRA];
+    dev_view in[TGI_OP_MAX_SRC + MAX_EXTRA][MAX_VIEWS], out[TGI_OP_MAX_DST];
+    tgi_view segs[TGI_OP_MAX_SRC + MAX_EXTRA][MAX_VIEWS], outs[TGI_OP_MAX_DST];
+    tgi_operand src[TGI_OP_MAX_SRC + MAX_EXTRA];
 } dev_run;
 
-static void open_operand(dev_run *r, int i, const tg_desc *full, float *dense,
-                         const tg_box *need, int n_seg, const int64_t *seg_c, uint64_t *seed)
+static void open_operand(dev_run *r, int i, const tgi_desc *full, float *dense,
+                         const tgi_box *need, int n_seg, const int64_t *seg_c, uint64_t *seed)
 {
-    const tg_box in = tgi_box_clip(*need, full);
+    const tgi_box in = tgi_box_clip(*need, full);
     int64_t at = 0;
     for (int k = 0; k < n_seg; at += seg_c[k++]) {
         dev_open(&r->in[i][k], full, seg_c[k], need, seed);
         each_pixel(full, &r->in[i][k].v, dense, at, &in, fill_pixel);
         r->segs[i][k] = r->in[i][k].v;
     }
-    r->src[i] = (tg_operand){n_seg, r->segs[i]};
+    r->src[i] = (tgi_operand){n_seg, r->segs[i]};
 }
 
-static void dev_run_open(dev_run *r, const dev_node *d, const tg_box *box, uint64_t *seed)
+static void dev_run_open(dev_run *r, const dev_node *d, const tgi_box *box, uint64_t *seed)
 {
     const op_node *n = d->n;
     int64_t seg_c[MAX_VIEWS];
@@ -249,7 +249,7 @@ static void dev_run_open(dev_run *r, const dev_node *d, const tg_box *box, uint6
     for (int i = 0; i < n->ctx.n_src; i++) {
         if (n->is_const[i] || !n->data[i])
             continue;
-        const tg_box need = need_of(d, i, box);
+        const tgi_box need = need_of(d, i, box);
         open_operand(r, i, &n->src[i], n->data[i], &need, d->lay.src_segs[i], d->lay.seg_c[i],
                      seed);
     }
@@ -258,7 +258,7 @@ static void dev_run_open(dev_run *r, const dev_node *d, const tg_box *box, uint6
         open_operand(r, n->ctx.n_src + i, &n->dst[0], d->extra[i], box, n_seg, seg_c, seed);
     }
     for (int k = 0; k < n->ctx.n_dst; k++) {
-        const tg_box b = box_of_output(n, k, box);
+        const tgi_box b = box_of_output(n, k, box);
         dev_open(&r->out[k], &n->dst[k], n->dst[k].dim[1], &b, seed);
         r->outs[k] = r->out[k].v;
     }
@@ -279,19 +279,19 @@ static int blocks_of(const dev_run *r, const dev_node *d, device_block *blocks)
 #ifdef TG_TEST_EMULATED
 /* A program's launches are made once, at rest: without addresses, from call.most alone. Those
  * of a band have to be the same. */
-static void check_at_rest(const dev_node *d, const tg_call *band, const dev_run *r)
+static void check_at_rest(const dev_node *d, const tgi_call *band, const dev_run *r)
 {
     dev_run rest = *r;
-    tg_call call = *band;
-    tg_epi_step epi[MAX_STEPS];
+    tgi_call call = *band;
+    tgi_epi_step epi[MAX_STEPS];
     int n = 0, n_rest = 0;
     for (int i = 0; i < d->n->ctx.n_src + d->n_extra; i++) {
         rest.src[i].seg = rest.segs[i];
         for (int k = 0; k < rest.src[i].n_seg; k++)
-            rest.segs[i][k] = (tg_view){.c = rest.segs[i][k].c, .cb = rest.segs[i][k].cb};
+            rest.segs[i][k] = (tgi_view){.c = rest.segs[i][k].c, .cb = rest.segs[i][k].cb};
     }
     for (int k = 0; k < d->n->ctx.n_dst; k++)
-        rest.outs[k] = (tg_view){.c = rest.outs[k].c, .cb = rest.outs[k].cb};
+        rest.outs[k] = (tgi_view){.c = rest.outs[k].c, .cb = rest.outs[k].cb};
     for (int i = 0; i < d->n_epi; i++) {
         epi[i] = d->epi[i];
         epi[i].vec = NULL;
@@ -301,10 +301,10 @@ static void check_at_rest(const dev_node *d, const tg_call *band, const dev_run 
     call.epi = epi;
     call.packed = NULL;
     for (int k = 2; k < call.box.rank; k++) {
-        call.box.ax[k] = (tg_range){0, 0};
+        call.box.ax[k] = (tgi_range){0, 0};
         call.most[k] = tgi_range_len(band->box.ax[k]) + 2;
     }
-    tg_call same = *band;
+    tgi_call same = *band;
     memcpy(same.most, call.most, sizeof same.most);
     same.scratch = same.most; /* some address: nothing runs */
     const uint64_t in_band = device_launches(d->v, &same, &n);
@@ -315,20 +315,20 @@ static void check_at_rest(const dev_node *d, const tg_call *band, const dev_run 
 #endif
 
 /* Compute a box of all outputs into dense arrays; 1: clean. */
-static int dev_box(const dev_node *d, const tg_box *box, float *const *dst, uint64_t *seed)
+static int dev_box(const dev_node *d, const tgi_box *box, float *const *dst, uint64_t *seed)
 {
     const op_node *n = d->n;
-    device_block blocks[(TG_OP_MAX_SRC + MAX_EXTRA) * MAX_VIEWS + TG_OP_MAX_DST];
+    device_block blocks[(TGI_OP_MAX_SRC + MAX_EXTRA) * MAX_VIEWS + TGI_OP_MAX_DST];
     tgi_err err = {0};
     dev_run r;
     dev_run_open(&r, d, box, seed);
-    const tg_call call = {.ctx = &n->ctx,
-                          .src = r.src,
-                          .dst = r.outs,
-                          .box = *box,
-                          .epi = d->epi,
-                          .n_epi = d->n_epi,
-                          .packed = d->packed};
+    const tgi_call call = {.ctx = &n->ctx,
+                           .src = r.src,
+                           .dst = r.outs,
+                           .box = *box,
+                           .epi = d->epi,
+                           .n_epi = d->n_epi,
+                           .packed = d->packed};
     const int count = blocks_of(&r, d, blocks);
 #ifdef TG_TEST_EMULATED
     check_at_rest(d, &call, &r);
@@ -339,7 +339,7 @@ static int dev_box(const dev_node *d, const tg_box *box, float *const *dst, uint
     CHECK_OK(st, err);
     int clean = st == TG_OK;
     for (int k = 0; k < n->ctx.n_dst; k++) {
-        const tg_box b = box_of_output(n, k, box);
+        const tgi_box b = box_of_output(n, k, box);
         clean &= each_pixel(&n->dst[k], &r.outs[k], dst[k], 0, &b, take_pixel);
         clean &= all_poison(&r.out[k]);
     }
@@ -368,9 +368,9 @@ static float *random_vec(dev_node *d, int at, float lo, uint64_t *seed)
     return d->vec[at];
 }
 
-static void put_step(dev_node *d, tg_epi_kind kind, int src, float a, float b, float *vec)
+static void put_step(dev_node *d, tgi_epi_kind kind, int src, float a, float b, float *vec)
 {
-    d->epi[d->n_epi++] = (tg_epi_step){kind, src, a, b, vec};
+    d->epi[d->n_epi++] = (tgi_epi_step){kind, src, a, b, vec};
 }
 
 /* An operand of the epilogue, of the result's shape. */
@@ -384,11 +384,12 @@ static void add_extra(dev_node *d, uint64_t *seed)
 /* A step, or more where some make another's argument lie where it is defined. */
 static void random_step(dev_node *d, uint64_t *seed)
 {
-    static const tg_epi_kind plain[] = {
-        TG_EPI_RELU, TG_EPI_LEAKY, TG_EPI_CLIP, TG_EPI_SIGMOID,     TG_EPI_TANH,     TG_EPI_ABS,
-        TG_EPI_NEG,  TG_EPI_ELU,   TG_EPI_SILU, TG_EPI_HARDSIGMOID, TG_EPI_HARDSWISH};
-    static const tg_epi_kind binary[] = {TG_EPI_ADD, TG_EPI_SUB, TG_EPI_RSUB,
-                                         TG_EPI_MUL, TG_EPI_MIN, TG_EPI_MAX};
+    static const tgi_epi_kind plain[] = {TGI_EPI_RELU,        TGI_EPI_LEAKY,    TGI_EPI_CLIP,
+                                         TGI_EPI_SIGMOID,     TGI_EPI_TANH,     TGI_EPI_ABS,
+                                         TGI_EPI_NEG,         TGI_EPI_ELU,      TGI_EPI_SILU,
+                                         TGI_EPI_HARDSIGMOID, TGI_EPI_HARDSWISH};
+    static const tgi_epi_kind binary[] = {TGI_EPI_ADD, TGI_EPI_SUB, TGI_EPI_RSUB,
+                                          TGI_EPI_MUL, TGI_EPI_MIN, TGI_EPI_MAX};
     const int first = d->n->ctx.n_src;
     switch (tg_rand_in(seed, 0, 7)) {
     case 0:
@@ -405,21 +406,21 @@ static void random_step(dev_node *d, uint64_t *seed)
         put_step(d, binary[tg_rand_in(seed, 0, 5)], -1, 0.7f, 0, NULL);
         break;
     case 4:
-        put_step(d, tg_rand_in(seed, 0, 1) ? TG_EPI_DIV : TG_EPI_PRELU, -1, 0, 0,
+        put_step(d, tg_rand_in(seed, 0, 1) ? TGI_EPI_DIV : TGI_EPI_PRELU, -1, 0, 0,
                  random_vec(d, d->n_epi, 1, seed));
         break;
     case 5:
-        put_step(d, TG_EPI_ABS, -1, 0, 0, NULL);
-        put_step(d, TG_EPI_ADD, -1, 0.5f, 0, NULL); /* near 0 a root makes much of little */
-        put_step(d, TG_EPI_SQRT, -1, 0, 0, NULL);
+        put_step(d, TGI_EPI_ABS, -1, 0, 0, NULL);
+        put_step(d, TGI_EPI_ADD, -1, 0.5f, 0, NULL); /* near 0 a root makes much of little */
+        put_step(d, TGI_EPI_SQRT, -1, 0, 0, NULL);
         break;
     case 6:
-        put_step(d, TG_EPI_CLIP, -1, 0.5f, 2.5f, NULL);
-        put_step(d, tg_rand_in(seed, 0, 1) ? TG_EPI_EXP : TG_EPI_RDIV, -1, 2, 0, NULL);
+        put_step(d, TGI_EPI_CLIP, -1, 0.5f, 2.5f, NULL);
+        put_step(d, tg_rand_in(seed, 0, 1) ? TGI_EPI_EXP : TGI_EPI_RDIV, -1, 2, 0, NULL);
         break;
     default:
-        put_step(d, tg_rand_in(seed, 0, 1) ? TG_EPI_KEEP : TG_EPI_SWAP, -1, 0, 0, NULL);
-        put_step(d, binary[tg_rand_in(seed, 0, 5)], TG_EPI_KEPT, 0, 0, NULL);
+        put_step(d, tg_rand_in(seed, 0, 1) ? TGI_EPI_KEEP : TGI_EPI_SWAP, -1, 0, 0, NULL);
+        put_step(d, binary[tg_rand_in(seed, 0, 5)], TGI_EPI_KEPT, 0, 0, NULL);
         break;
     }
 }
@@ -427,16 +428,16 @@ static void random_step(dev_node *d, uint64_t *seed)
 /* The node's reference with the steps behind it. */
 static void apply_steps(const dev_node *d, float *dense)
 {
-    const tg_desc *full = &d->n->dst[0];
+    const tgi_desc *full = &d->n->dst[0];
     const size_t count = desc_floats(full), plane = count / (size_t)full->dim[1];
     for (size_t i = 0; i < count; i++) {
         double x = (double)dense[i], kept = 0;
         for (int k = 0; k < d->n_epi; k++) {
-            const tg_epi_step *s = &d->epi[k];
-            if (s->kind == TG_EPI_KEEP || s->kind == TG_EPI_SWAP) {
+            const tgi_epi_step *s = &d->epi[k];
+            if (s->kind == TGI_EPI_KEEP || s->kind == TGI_EPI_SWAP) {
                 const double was = kept;
                 kept = x;
-                x = s->kind == TG_EPI_SWAP ? was : x;
+                x = s->kind == TGI_EPI_SWAP ? was : x;
                 continue;
             }
             const double o = s->src >= 0   ? (double)d->extra[s->src - d->n->ctx.n_src][i]
@@ -451,10 +452,10 @@ static void apply_steps(const dev_node *d, float *dense)
 
 /* ---- Checks ------------------------------------------------------------------------------ */
 
-static int same_in_box(const tg_desc *d, const tg_box *b, const float *p, const float *q)
+static int same_in_box(const tgi_desc *d, const tgi_box *b, const float *p, const float *q)
 {
-    const tg_range rz = tgi_box_axis(b, TG_Z), ry = tgi_box_axis(b, TG_Y),
-                   rx = tgi_box_axis(b, TG_X);
+    const tgi_range rz = tgi_box_axis(b, TGI_Z), ry = tgi_box_axis(b, TGI_Y),
+                    rx = tgi_box_axis(b, TGI_X);
     for (int64_t c = 0; c < d->dim[1]; c++)
         for (int64_t z = rz.lo; z < rz.hi; z++)
             for (int64_t y = ry.lo; y < ry.hi; y++) {
@@ -469,15 +470,15 @@ static void check_node(dev_node *d, float *const *ref, float *const *whole, floa
                        uint64_t *seed)
 {
     const op_node *n = d->n;
-    const tg_box full = tgi_box_full(&n->dst[0]);
+    const tgi_box full = tgi_box_full(&n->dst[0]);
     int clean = dev_box(d, &full, whole, seed), same = 1, close = 1;
     for (int k = 0; k < n->ctx.n_dst; k++)
         close &= case_near(whole[k], ref[k], desc_floats(&n->dst[k]), d->t, NULL);
     for (int i = 0; i < 4 && clean && close && same; i++) {
-        const tg_box box = box_random(&n->dst[0], seed);
+        const tgi_box box = box_random(&n->dst[0], seed);
         clean &= dev_box(d, &box, part, seed);
         for (int k = 0; k < n->ctx.n_dst; k++) {
-            const tg_box b = box_of_output(n, k, &box);
+            const tgi_box b = box_of_output(n, k, &box);
             same &= same_in_box(&n->dst[k], &b, whole[k], part[k]);
         }
     }
@@ -516,8 +517,8 @@ static void note_no_variant(const char *op);
 /* The case in one type, plain and with an epilogue. */
 static void check_type(op_node *n, tg_dtype t, uint64_t *seed)
 {
-    float *bufs[3][TG_OP_MAX_DST];
-    const tg_box full = tgi_box_full(&n->dst[0]);
+    float *bufs[3][TGI_OP_MAX_DST];
+    const tgi_box full = tgi_box_full(&n->dst[0]);
     tgi_err err = {0};
     int clean = 1;
     for (int b = 0; b < 3; b++)
@@ -559,7 +560,7 @@ static void note_no_variant(const char *op)
         without[n_without++] = op;
 }
 
-static void run_case(const tg_op *op, char *line, uint64_t *seed)
+static void run_case(const tgi_op *op, char *line, uint64_t *seed)
 {
     char *attrs = strsep(&line, "|"), *inputs = strsep(&line, "|"), *want = strsep(&line, "|");
     op_node n;
@@ -567,7 +568,7 @@ static void run_case(const tg_op *op, char *line, uint64_t *seed)
     if (!want || strncmp(case_trim(want), "exact", 5) != 0)
         return;
     if (case_node(&n, op, case_trim(attrs), inputs, seed) && node_bind(&n, &err) == TG_OK &&
-        tgi_op_class(op, &n.ctx) != TG_OP_DENSE && is_image(&n)) {
+        tgi_op_class(op, &n.ctx) != TGI_OP_DENSE && is_image(&n)) {
         static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
         for (size_t i = 0; i < sizeof types / sizeof *types && device_has(types[i]); i++) {
             round_inputs(&n, types[i]);
@@ -631,7 +632,7 @@ static void test_kernels_agree_with_the_references(void)
            by_groups);
     CHECK(runs > 0);
     device_generation(90);
-    CHECK(only || by_groups > 0 || !(device_kinds() & TG_KIND_WGMMA));
+    CHECK(only || by_groups > 0 || !(device_kinds() & TGI_KIND_WGMMA));
     device_generation(80);
 }
 

@@ -9,7 +9,7 @@ typedef struct shape {
 
 typedef struct with_what {
     int64_t groups;
-    int64_t segs[TG_MAX_SEG];
+    int64_t segs[TGI_MAX_SEG];
     int n_seg;
     unsigned doubled; /* bit s: segment s is read doubled */
     tg_dtype only;
@@ -24,7 +24,7 @@ static void expect_sum(kcase *k)
     kcase_bound_of_sum(k);
     for (size_t i = 0; k->n_epi && i < kcount(&k->dst); i++) {
         const float v = k->want[i];
-        if (k->epi[0].kind == TG_EPI_RELU) /* does not widen the bound */
+        if (k->epi[0].kind == TGI_EPI_RELU) /* does not widen the bound */
             k->want[i] = fmaxf(v, 0);
         else if (k->n_epi == 2) { /* plus another operand, which a half holds exactly: twice */
             k->want[i] = 2 * (v + k->data[k->n_src][i]);
@@ -48,11 +48,11 @@ static void choose_epilogue(kcase *k)
 {
     const int64_t which = kpick(0, with.relu_at_most ? 1 : 2);
     if (which == 1)
-        k->epi[k->n_epi++] = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
+        k->epi[k->n_epi++] = (tgi_epi_step){TGI_EPI_RELU, -1, 0, 0, NULL};
     if (which < 2)
         return;
-    k->epi[k->n_epi++] = (tg_epi_step){TG_EPI_ADD, k->n_src, 0, 0, NULL};
-    k->epi[k->n_epi++] = (tg_epi_step){TG_EPI_MUL, -1, 2, 0, NULL};
+    k->epi[k->n_epi++] = (tgi_epi_step){TGI_EPI_ADD, k->n_src, 0, 0, NULL};
+    k->epi[k->n_epi++] = (tgi_epi_step){TGI_EPI_MUL, -1, 2, 0, NULL};
     k->n_extra = 1;
     const int i = k->n_src;
     k->src[i] = k->dst;
@@ -95,9 +95,9 @@ static int conv_case(const char *op, const shape *s, const char *variant)
     k.src[1] = kdesc(s->spatial == 1 ? 2 : s->spatial, (transposed ? s->co : s->ci) / groups,
                      s->k, s->spatial == 1 ? 1 : s->k, s->k);
     k.src[1].dim[0] = transposed ? s->ci : s->co;
-    k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {s->co}};
+    k.src[2] = (tgi_desc){TG_DTYPE_F32, 1, {s->co}};
     if (k.n_src == 2)
-        k.src[2] = (tg_desc){0};
+        k.src[2] = (tgi_desc){0};
     for (int i = 0; i < with.n_seg; i++)
         k.seg_c[0][i] = with.segs[i];
     k.n_seg[0] = with.n_seg;
@@ -108,7 +108,7 @@ static int conv_case(const char *op, const shape *s, const char *variant)
             kcase_double(&k);
         choose_epilogue(&k);
         k.kinds = with.kinds;
-        kdevice_check(&k, with.kinds & TG_KIND_TF32 ? expect_tf32_sum : expect_sum, with.only,
+        kdevice_check(&k, with.kinds & TGI_KIND_TF32 ? expect_tf32_sum : expect_sum, with.only,
                       3);
     }
     kcase_end(&k);
@@ -185,9 +185,9 @@ static void groups_agree(const char *op, const shape *s)
     for (int i = 0; i < with.n_seg; i++)
         few |= tgi_whole_pixel(with.segs[i]) < 8;
     device_generation(90);
-    if (!few && device_kinds() & TG_KIND_WGMMA) {
+    if (!few && device_kinds() & TGI_KIND_WGMMA) {
         with.only = turn++ % 2 ? TGI_DTYPE_BF16 : TG_DTYPE_F16;
-        with.kinds = TG_KIND_WGMMA;
+        with.kinds = TGI_KIND_WGMMA;
         conv_case(op, s, strcmp(op, "Conv") == 0 ? "conv_wgmma" : "conv_transpose_wgmma");
     }
     with = keep;
@@ -212,11 +212,11 @@ static void products_agree(const char *op, const shape *s)
     with.only = TG_DTYPE_F32;
     if (conv_case(op, s, transposed ? "conv_transpose_simt" : "conv_simt"))
         CHECK(kdevice_off < 1e-5); /* in true float32, unless --tf32 is given: */
-    if (!(device_kinds() & TG_KIND_TF32))
+    if (!(device_kinds() & TGI_KIND_TF32))
         return;
     with = keep;
     with.only = TG_DTYPE_F32;
-    with.kinds = TG_KIND_TF32;
+    with.kinds = TGI_KIND_TF32;
     int few = s->ci <= 2; /* lanes, with which it is not worth it */
     for (int i = 0; i < with.n_seg; i++)
         few |= with.segs[i] <= 2;
@@ -348,7 +348,7 @@ static void test_a_library_convolves_single_pixels(void)
                                    {2, 100, 40, 1, 1, 0, 1}, {2, 48, 96, 1, 1, 0, 1},
                                    {2, 8, 16, 1, 1, 0, 1},   {2, 5, 8, 1, 1, 0, 1}};
     static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
-    const tg_device_ops *all = kdevice_ops;
+    const tgi_device_ops *all = kdevice_ops;
     const int is_open = device_open_library(all, kdevice);
 #ifdef TG_TEST_EMULATED
     CHECK(is_open);
@@ -359,7 +359,7 @@ static void test_a_library_convolves_single_pixels(void)
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
             with.only = types[t];
-            with.kinds = TG_KIND_LIBRARY;
+            with.kinds = TGI_KIND_LIBRARY;
             with.relu_at_most = 1;
             with.wide = i % 2 ? 3 : i == 0 ? 1500 : 0; /* other algorithms for the large */
             conv_case("Conv", &shapes[i / 2], "conv_1x1_cublaslt");
@@ -378,16 +378,16 @@ static void test_a_library_is_not_asked_for_other_convolutions(void)
                                    {2, 3, 64, 1, 1, 0, 1},  {3, 64, 64, 1, 1, 0, 1}};
     static const int64_t two[] = {32, 32};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        with.kinds = TG_KIND_LIBRARY;
+        with.kinds = TGI_KIND_LIBRARY;
         with.only = TG_DTYPE_F16;
         conv_case("Conv", &shapes[i], shapes[i].ci == 3 ? "conv_plain" : "conv_mma");
     }
     const shape pixels = {2, 64, 64, 1, 1, 0, 1};
-    with.kinds = TG_KIND_LIBRARY;
+    with.kinds = TGI_KIND_LIBRARY;
     with.only = TG_DTYPE_F16;
     with.groups = 2;
     conv_case("Conv", &pixels, "conv_mma");
-    with.kinds = TG_KIND_LIBRARY;
+    with.kinds = TGI_KIND_LIBRARY;
     with.only = TG_DTYPE_F16;
     cut(two, 2, 0);
     conv_case("Conv", &pixels, "conv_mma");

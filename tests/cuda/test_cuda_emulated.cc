@@ -27,8 +27,9 @@ static void test_every_half_survives_the_way_to_float_and_back()
     int bad = 0;
     for (unsigned i = 0; i < 65536; i++) {
         const uint16_t bits = (uint16_t)i;
-        const float f = tg_half_bits_to_float(bits);
-        bad += isnan(f) ? tg_float_to_half_bits(f) != 0x7fff : tg_float_to_half_bits(f) != bits;
+        const float f = tgi_half_bits_to_float(bits);
+        bad +=
+            isnan(f) ? tgi_float_to_half_bits(f) != 0x7fff : tgi_float_to_half_bits(f) != bits;
     }
     CHECK_EQ(bad, 0);
 }
@@ -37,15 +38,15 @@ static void test_halves_round_to_the_nearest_ties_to_even()
 {
     int bad = 0;
     for (unsigned i = 0; i < 0x7bff; i++) { /* between each two neighbours */
-        const float lo = tg_half_bits_to_float((uint16_t)i);
-        const float hi = tg_half_bits_to_float((uint16_t)(i + 1)), middle = (lo + hi) / 2;
-        bad += tg_float_to_half_bits(middle) != i + (i & 1);
-        bad += tg_float_to_half_bits(nextafterf(middle, 0)) != i;
-        bad += tg_float_to_half_bits(nextafterf(middle, 1e9f)) != i + 1;
+        const float lo = tgi_half_bits_to_float((uint16_t)i);
+        const float hi = tgi_half_bits_to_float((uint16_t)(i + 1)), middle = (lo + hi) / 2;
+        bad += tgi_float_to_half_bits(middle) != i + (i & 1);
+        bad += tgi_float_to_half_bits(nextafterf(middle, 0)) != i;
+        bad += tgi_float_to_half_bits(nextafterf(middle, 1e9f)) != i + 1;
     }
     CHECK_EQ(bad, 0);
-    CHECK_EQ(tg_float_to_half_bits(65519.99f), 0x7bff);
-    CHECK_EQ(tg_float_to_half_bits(-65520.0f), 0xfc00);
+    CHECK_EQ(tgi_float_to_half_bits(65519.99f), 0x7bff);
+    CHECK_EQ(tgi_float_to_half_bits(-65520.0f), 0xfc00);
 }
 
 static void test_rows_of_a_ring_are_found_without_a_division()
@@ -174,7 +175,7 @@ static void test_a_warp_multiplies_matrices()
         a[i] = __half((float)tg_rand_in(&seed, -9, 9));
     for (int i = 0; i < 128; i++)
         b[i] = __half((float)tg_rand_in(&seed, -9, 9));
-    for (tg_emulated_ampere = 0; tg_emulated_ampere < 2; tg_emulated_ampere++) {
+    for (tgi_emulated_ampere = 0; tgi_emulated_ampere < 2; tgi_emulated_ampere++) {
         const product_args args = {a, b, c};
         int bad = 0;
         launch(product_kernel, 1, 32, 0, args);
@@ -187,7 +188,7 @@ static void test_a_warp_multiplies_matrices()
             }
         CHECK_EQ(bad, 0);
     }
-    tg_emulated_ampere = 1;
+    tgi_emulated_ampere = 1;
 }
 
 /* Numbers of a factor lie in core matrices of 8 rows and 8 columns, `across` bytes apart, the
@@ -386,9 +387,9 @@ static void test_the_first_tensor_cores_have_no_other_products_or_copies()
 {
     for (int fault = COPIES; fault <= TF32S; fault++) {
         CHECK_STR(last_words(fault, 0), "");
-        tg_emulated_ampere = 0;
+        tgi_emulated_ampere = 0;
         CHECK(strstr(last_words(fault, 0), "on 7.5") != NULL);
-        tg_emulated_ampere = 1;
+        tgi_emulated_ampere = 1;
     }
 }
 

@@ -21,7 +21,7 @@ static const far_line convolutions[] = {
     {"conv", "dilations=2,2 pads=2,2,2,2 | 1x48x96x24 ; 16x48x3x3", "conv_mma", .element = HALF, .segs = {32, 16}, .doubled = 1},
     {"conv", "pads=1,1,1,1,1,1 | 1x16x24x6x20 ; 16x16x3x3x3", "conv_mma", .element = BRAIN},
     {"conv", " | 1x32x96x24 ; 16x32x1x1", "conv_mma", .element = HALF, .wide = 1},
-    {"conv", "pads=1,1,1,1 | 1x16x96x24 ; 16x16x3x3", "conv_tf32", .element = SINGLE, .kinds = TG_KIND_TF32, .wide = 1},
+    {"conv", "pads=1,1,1,1 | 1x16x96x24 ; 16x16x3x3", "conv_tf32", .element = SINGLE, .kinds = TGI_KIND_TF32, .wide = 1},
     {"conv", "pads=1,1,1,1 | 1x16x96x24 ; 32x16x3x3", "conv_simt", .element = SINGLE, .wide = 1, .add = 1},
     {"conv", "pads=1,1,1,1 | 1x3x96x24 ; 16x3x3x3", "conv_simt", .element = SINGLE, .wide = 1},
     {"conv", "pads=1,1,1,1,1,1 | 1x16x24x6x20 ; 16x16x3x3x3", "conv_simt", .element = SINGLE},
@@ -30,16 +30,16 @@ static const far_line convolutions[] = {
     {"conv", "group=16 pads=1,1,1,1 | 1x16x96x24 ; 16x1x3x3", "conv_depthwise", .element = ANY, .wide = 1},
     {"conv", "group=16 pads=1,1,1,1 | 1x16x96x24 ; 16x1x3x3", "conv_depthwise_row", .element = ANY, .wide = 1},
     {"conv", "group=16 pads=2,2,2,2 | 1x16x96x24 ; 16x1x5x5", "conv_depthwise_row", .element = ANY, .wide = 1, .segs = {8, 8}},
-    {"conv", "pads=1,1,1,1 | 1x64x96x40 ; 64x64x3x3 ; 64", "conv_wgmma", .element = HALF, .kinds = TG_KIND_WGMMA, .capability = 90, .wide = 4},
-    {"conv", "pads=1,1,1,1 | 1x16x96x40 ; 64x16x3x3", "conv_wgmma", .element = BRAIN, .kinds = TG_KIND_WGMMA, .capability = 90, .wide = 4},
-    {"conv", "strides=2,2 pads=1,1,1,1 | 1x32x96x80 ; 64x32x3x3", "conv_wgmma", .element = HALF, .kinds = TG_KIND_WGMMA, .capability = 90},
-    {"conv", "pads=1,1,1,1 | 1x48x96x40 ; 64x48x3x3", "conv_wgmma", .element = BRAIN, .kinds = TG_KIND_WGMMA, .capability = 90, .segs = {32, 16}, .doubled = 1},
-    {"conv", "pads=1,1,1,1,1,1 | 1x16x24x6x20 ; 16x16x3x3x3", "conv_wgmma", .element = HALF, .kinds = TG_KIND_WGMMA, .capability = 90},
-    {"conv_transpose", "strides=2,2 pads=1,1,1,1 | 1x32x96x24 ; 32x16x4x4 ; 16", "conv_transpose_wgmma", .element = HALF, .kinds = TG_KIND_WGMMA, .capability = 90, .wide = 4},
+    {"conv", "pads=1,1,1,1 | 1x64x96x40 ; 64x64x3x3 ; 64", "conv_wgmma", .element = HALF, .kinds = TGI_KIND_WGMMA, .capability = 90, .wide = 4},
+    {"conv", "pads=1,1,1,1 | 1x16x96x40 ; 64x16x3x3", "conv_wgmma", .element = BRAIN, .kinds = TGI_KIND_WGMMA, .capability = 90, .wide = 4},
+    {"conv", "strides=2,2 pads=1,1,1,1 | 1x32x96x80 ; 64x32x3x3", "conv_wgmma", .element = HALF, .kinds = TGI_KIND_WGMMA, .capability = 90},
+    {"conv", "pads=1,1,1,1 | 1x48x96x40 ; 64x48x3x3", "conv_wgmma", .element = BRAIN, .kinds = TGI_KIND_WGMMA, .capability = 90, .segs = {32, 16}, .doubled = 1},
+    {"conv", "pads=1,1,1,1,1,1 | 1x16x24x6x20 ; 16x16x3x3x3", "conv_wgmma", .element = HALF, .kinds = TGI_KIND_WGMMA, .capability = 90},
+    {"conv_transpose", "strides=2,2 pads=1,1,1,1 | 1x32x96x24 ; 32x16x4x4 ; 16", "conv_transpose_wgmma", .element = HALF, .kinds = TGI_KIND_WGMMA, .capability = 90, .wide = 4},
     {"conv_transpose", "strides=2,2 pads=1,1,1,1 | 1x16x96x24 ; 16x16x4x4", "conv_transpose_mma", .element = HALF, .wide = 1},
     {"conv_transpose", "strides=2,2 | 1x16x96x24 ; 16x16x2x2", "conv_transpose_mma", .element = BRAIN, .wide = 1},
     {"conv_transpose", "strides=2,2 pads=1,1,1,1 | 1x16x96x24 ; 16x16x4x4", "conv_transpose_simt", .element = SINGLE, .wide = 1},
-    {"conv_transpose", "strides=2,2 pads=1,1,1,1 | 1x16x96x24 ; 16x16x4x4", "conv_transpose_tf32", .element = SINGLE, .kinds = TG_KIND_TF32, .wide = 1},
+    {"conv_transpose", "strides=2,2 pads=1,1,1,1 | 1x16x96x24 ; 16x16x4x4", "conv_transpose_tf32", .element = SINGLE, .kinds = TGI_KIND_TF32, .wide = 1},
     {"conv_transpose", "strides=2,2 | 1x5x96x24 ; 5x6x3x3", "conv_transpose_plain", .element = ANY, .wide = 1},
     {"conv_transpose", "strides=2,2 group=16 | 1x16x96x24 ; 16x1x3x3", "conv_transpose_depthwise", .element = ANY, .wide = 1},
 };
@@ -125,9 +125,9 @@ static void test_a_library_reaches_far_rows(void)
 {
     static const far_line lines[] = {
         {"conv", " | 1x32x96x24 ; 32x32x1x1 ; 32", "conv_1x1_cublaslt", .element = HALF,
-         .kinds = TG_KIND_LIBRARY, .wide = 1},
+         .kinds = TGI_KIND_LIBRARY, .wide = 1},
         {"conv", " | 1x32x96x24 ; 32x32x1x1", "conv_1x1_cublaslt", .element = SINGLE,
-         .kinds = TG_KIND_LIBRARY, .wide = 1},
+         .kinds = TGI_KIND_LIBRARY, .wide = 1},
     };
     const int is_open = device_open_library(ops, device);
     tgi_err err = {0};
@@ -153,7 +153,7 @@ static const far_line tall[] = {
     {"conv", "pads=1,1,1,1 | 1x8x96x2 ; 16x8x3x3", "conv_simt", .element = SINGLE},
     {"conv", "pads=1,1,1,1 | 1x3x96x2 ; 3x3x3x3", "conv_plain", .element = HALF},
     {"conv", "group=8 pads=1,1,1,1 | 1x8x96x2 ; 8x1x3x3", "conv_depthwise_row", .element = HALF},
-    {"conv", "pads=1,1,1,1 | 1x8x96x2 ; 16x8x3x3", "conv_wgmma", .element = HALF, .kinds = TG_KIND_WGMMA, .capability = 90},
+    {"conv", "pads=1,1,1,1 | 1x8x96x2 ; 16x8x3x3", "conv_wgmma", .element = HALF, .kinds = TGI_KIND_WGMMA, .capability = 90},
     {"conv_transpose", "strides=2,2 pads=1,1,1,1 | 1x8x96x2 ; 8x8x4x4", "conv_transpose_mma", .element = HALF},
     {"conv_transpose", "strides=2,2 pads=1,1,1,1 | 1x8x96x2 ; 8x8x4x4", "conv_transpose_simt", .element = SINGLE},
     {"conv_transpose", "strides=2,2 | 1x3x96x2 ; 3x5x3x3", "conv_transpose_plain", .element = HALF},
@@ -193,7 +193,7 @@ static void test_blocks_behind_the_last_row_do_nothing(void)
 static const far_line gridded[] = {
     {"conv", "pads=1,1,1,1 | 1x8x96x1 ; 16x8x3x3", "conv_mma", .element = HALF, .last = 75},
     {"conv", "pads=1,1,1,1 | 1x8x96x1 ; 16x8x3x3", "conv_simt", .element = SINGLE, .last = 75},
-    {"conv", "pads=1,1,1,1 | 1x8x96x1 ; 16x8x3x3", "conv_wgmma", .element = HALF, .kinds = TG_KIND_WGMMA, .capability = 90, .last = 88},
+    {"conv", "pads=1,1,1,1 | 1x8x96x1 ; 16x8x3x3", "conv_wgmma", .element = HALF, .kinds = TGI_KIND_WGMMA, .capability = 90, .last = 88},
     {"conv", "pads=1,1,1,1,1,1 | 1x8x96x1x1 ; 16x8x3x3x3", "conv_mma", .element = HALF, .last = 100},
     {"conv", "group=8 pads=1,1,1,1 | 1x8x96x1 ; 8x1x3x3", "conv_depthwise_row", .element = HALF, .last = 1000},
     {"relu", " | 1x8x96x1", "cu_pointwise", .element = HALF, .last = 1000},
@@ -267,7 +267,7 @@ static void test_what_a_kernel_adds_up_has_limits_too(void)
 
 /* Staged pixels of a whole region of `rows` x `cols`, of which the last are there. */
 typedef struct staged {
-    tg_device_pixels p;
+    tgi_device_pixels p;
     int64_t slabs, rows, cols;
     size_t bytes;
 } staged;
@@ -281,16 +281,16 @@ static int stage(staged *s, tg_dtype type, int64_t slabs, int64_t together)
 {
     *s = (staged){.slabs = slabs, .cols = STAGED_COLS};
     s->rows = tgi_min(far_reach, (int64_t)1 << 34) * 5 / 4 / STAGED_COLS / 3 / slabs;
-    s->p = (tg_device_pixels){.type = type,
-                              .element = HALF,
-                              .channels = 3,
-                              .together = together,
-                              .rows = {0, s->rows},
-                              .cols = {0, s->cols},
-                              .extent = {slabs, s->rows, s->cols},
-                              .pad = TG_LOAD_EDGE,
-                              .mul = 0.5f,
-                              .add = 1};
+    s->p = (tgi_device_pixels){.type = type,
+                               .element = HALF,
+                               .channels = 3,
+                               .together = together,
+                               .rows = {0, s->rows},
+                               .cols = {0, s->cols},
+                               .extent = {slabs, s->rows, s->cols},
+                               .pad = TGI_LOAD_EDGE,
+                               .mul = 0.5f,
+                               .add = 1};
     s->bytes = (size_t)(s->slabs * s->rows * s->cols * 3) * tgi_dtype_size(type);
     return reserve(s->bytes + 64, &s->p.at);
 }
@@ -309,21 +309,21 @@ static float pixel_value(int64_t z, int64_t c, int64_t dy, int64_t dx)
     return (float)((z * 57 + c * 31 + dy * 13 + dx * 7) % 120);
 }
 
-static tg_box staged_box(const staged *s, int64_t rows, int64_t cols)
+static tgi_box staged_box(const staged *s, int64_t rows, int64_t cols)
 {
-    tg_box b = {.rank = 4, .ax = {{0, 1}, {0, 3}}};
+    tgi_box b = {.rank = 4, .ax = {{0, 1}, {0, 3}}};
     if (s->slabs > 1)
-        b.ax[b.rank++ - 2] = (tg_range){0, s->slabs};
-    b.ax[b.rank - 2] = (tg_range){s->rows - rows, s->rows};
-    b.ax[b.rank - 1] = (tg_range){s->cols - cols, s->cols};
+        b.ax[b.rank++ - 2] = (tgi_range){0, s->slabs};
+    b.ax[b.rank - 2] = (tgi_range){s->rows - rows, s->rows};
+    b.ax[b.rank - 1] = (tgi_range){s->cols - cols, s->cols};
     return b;
 }
 
-static void run_pixels(const staged *s, tg_device_step_kind kind, const tg_box *box,
-                       const tg_view *view)
+static void run_pixels(const staged *s, tgi_device_step_kind kind, const tgi_box *box,
+                       const tgi_view *view)
 {
-    const tg_operand operand = {1, view};
-    tg_device_step step = {.kind = kind, .pixels = s->p};
+    const tgi_operand operand = {1, view};
+    tgi_device_step step = {.kind = kind, .pixels = s->p};
     tgi_err err = {0};
     step.call.box = *box;
     step.call.src = &operand;
@@ -360,25 +360,25 @@ static void check_one(tg_dtype type, char *at, float v)
     CHECK_EQ(got, v);
 }
 
-static tg_desc staged_desc(const staged *s)
+static tgi_desc staged_desc(const staged *s)
 {
     if (s->slabs > 1)
-        return (tg_desc){TG_DTYPE_F32, 5, {1, 3, s->slabs, s->rows, s->cols}};
-    return (tg_desc){TG_DTYPE_F32, 4, {1, 3, s->rows, s->cols}};
+        return (tgi_desc){TG_DTYPE_F32, 5, {1, 3, s->slabs, s->rows, s->cols}};
+    return (tgi_desc){TG_DTYPE_F32, 4, {1, 3, s->rows, s->cols}};
 }
 
 /* The last pixels of a region: v * 0.5 + 1 in a view whose rows are few, and in a far one. */
 static void check_load(const staged *s, int far)
 {
-    const tg_box box = staged_box(s, STAGED_ROWS, STAGED_SHOWN);
-    const tg_desc d = staged_desc(s);
+    const tgi_box box = staged_box(s, STAGED_ROWS, STAGED_SHOWN);
+    const tgi_desc d = staged_desc(s);
     held h;
     if (!hold(&h, &d, 3, &box, HALF, far)) {
         far_skipped++;
         return;
     }
     fill_nan(&h);
-    run_pixels(s, TG_STEP_LOAD, &box, &h.v);
+    run_pixels(s, TGI_STEP_LOAD, &box, &h.v);
     float *pixels = must(tgi_malloc(TGI_TAG_MISC, held_count(&h) * sizeof *pixels));
     const float *at = pixels;
     move_pixels(&h, pixels, 0);
@@ -396,13 +396,13 @@ static void check_load(const staged *s, int far)
  * What lies before them is infinite, and counted. */
 static void check_store(staged *s)
 {
-    const tg_box box = staged_box(s, s->rows, s->cols);
-    tg_box ring = box;
-    tg_desc d = staged_desc(s);
+    const tgi_box box = staged_box(s, s->rows, s->cols);
+    tgi_box ring = box;
+    tgi_desc d = staged_desc(s);
     const size_t n_counts = (size_t)(2 * s->rows);
     held h;
     tgi_err err = {0};
-    ring.ax[ring.rank - 2] = (tg_range){s->rows - STAGED_RING, s->rows};
+    ring.ax[ring.rank - 2] = (tgi_range){s->rows - STAGED_RING, s->rows};
     CHECK(hold(&h, &d, 3, &ring, HALF, 0));
     h.box.ax[h.box.rank - 1].lo = s->cols - STAGED_SHOWN - 1;
     float *pixels = must(tgi_calloc(TGI_TAG_MISC, held_count(&h), sizeof *pixels)),
@@ -418,7 +418,7 @@ static void check_store(staged *s)
     s->p.mul = 2;
     s->p.add = -2;
     device_blocks(STAGED_ROWS * STAGED_COLS / 256);
-    run_pixels(s, TG_STEP_STORE, &box, &h.v);
+    run_pixels(s, TGI_STEP_STORE, &box, &h.v);
     device_blocks(0);
     uint32_t last[2 * STAGED_ROWS];
     get(last, (uint32_t *)counts + 2 * (s->rows - STAGED_ROWS), sizeof last);
@@ -487,8 +487,8 @@ static const flat_line arrays[] = {
     {"gemm", "transA=1 | 64x64 ; a:64x8 ; a:8", "cu_matmul", .axis = {2}},
     {"gemm", "transB=1 alpha=0.5 beta=2 | 64x32 ; a:8x32 ; a:64x8", "cu_matmul", .axis = {1, 0, 1}},
     {"einsum", "equation=ijk,ik,jk->i | 16x4x8 ; a:16x8 ; a:4x8", "cu_matmul", .axis = {1, 1}},
-    {"mat_mul", " | 64x64 ; a:64x16", "cu_matmul_tf32", .axis = {1}, .kinds = TG_KIND_TF32, .element = SINGLE},
-    {"gemm", "transA=1 | 64x64 ; a:64x8", "cu_matmul_tf32", .axis = {2}, .kinds = TG_KIND_TF32, .element = SINGLE},
+    {"mat_mul", " | 64x64 ; a:64x16", "cu_matmul_tf32", .axis = {1}, .kinds = TGI_KIND_TF32, .element = SINGLE},
+    {"gemm", "transA=1 | 64x64 ; a:64x8", "cu_matmul_tf32", .axis = {2}, .kinds = TGI_KIND_TF32, .element = SINGLE},
 };
 /* clang-format on */
 

@@ -129,7 +129,7 @@ static int was_taken(const char *op)
 /* A place beyond 256 is no number of bfloat16. */
 static int counts_too_far(const op_node *n, tg_dtype t)
 {
-    const tg_desc *d = &n->src[0];
+    const tgi_desc *d = &n->src[0];
     return t == TGI_DTYPE_BF16 && strncmp(n->op->name, "Arg", 3) == 0 &&
            d->dim[d->rank - 1] > 256;
 }
@@ -196,7 +196,7 @@ static int looked; /* nodes that were held against the kernels */
 static void check_type(op_node *n, uint32_t activations, tg_dtype t, uint64_t *seed)
 {
     flat_node f = {.n = n, .ctx = n->ctx, .be = ops->backend(t)};
-    float *want[TG_OP_MAX_DST] = {NULL};
+    float *want[TGI_OP_MAX_DST] = {NULL};
     int exist = 1; /* such activations */
     for (int i = 0; i < n->ctx.n_src; i++) {
         const int live = (int)(activations >> i & 1u);
@@ -253,9 +253,9 @@ static int is_known(const op_node *n)
 /* The inputs of a set being activations. */
 static void check_set(op_node *n, uint32_t set, tg_dtype t, uint64_t *seed)
 {
-    tg_op_ctx ctx = n->ctx;
-    const tg_const *consts[TG_OP_MAX_SRC];
-    tg_desc dst[TG_OP_MAX_DST];
+    tgi_op_ctx ctx = n->ctx;
+    const tgi_constant *consts[TGI_OP_MAX_SRC];
+    tgi_desc dst[TGI_OP_MAX_DST];
     int fits = set != 0;
     for (int i = 0; i < n->ctx.n_src; i++) {
         const int live = (int)(set >> i & 1u);
@@ -310,7 +310,7 @@ static int of_other_floats(const op_node *n)
     return 0;
 }
 
-static void run_case(const tg_op *op, char *line, uint64_t *seed)
+static void run_case(const tgi_op *op, char *line, uint64_t *seed)
 {
     char *attrs = strsep(&line, "|"), *inputs = strsep(&line, "|"), *want = strsep(&line, "|");
     op_node n;
@@ -495,11 +495,11 @@ static const char *random_line(uint64_t *seed, char *line)
 {
     static const char *const names[] = {"transpose", "add", "reduce_sum", "softmax", "mat_mul"};
     const int what = (int)tg_rand_in(seed, 0, 4), rank = (int)tg_rand_in(seed, 2, 5);
-    int64_t dim[TG_MAX_RANK];
+    int64_t dim[TGI_MAX_RANK];
     char shape[96], other[96], list[32] = "";
     random_shape(dim, rank, seed, shape);
     thinner(dim, rank, seed, other);
-    int axis[TG_MAX_RANK], at = 0;
+    int axis[TGI_MAX_RANK], at = 0;
     for (int k = 0; k < rank; k++)
         axis[k] = k;
     for (int k = rank - 1; k > 0; k--) {
@@ -555,7 +555,7 @@ static void test_products_of_the_first_tensor_cores_agree_too(void)
 #endif
 
 /* 0: there is none to test. */
-static int begin_library(const tg_device_ops **own)
+static int begin_library(const tgi_device_ops **own)
 {
     const int is_open = device_open_library(ops, device);
 #ifdef TG_TEST_EMULATED
@@ -564,12 +564,12 @@ static int begin_library(const tg_device_ops **own)
     *own = ops;
     if (is_open) {
         ops = device_library_alone(ops);
-        kinds = TG_KIND_LIBRARY;
+        kinds = TGI_KIND_LIBRARY;
     }
     return is_open;
 }
 
-static void end_library(const tg_device_ops *own)
+static void end_library(const tgi_device_ops *own)
 {
     tgi_err err = {0};
     ops = own;
@@ -578,7 +578,7 @@ static void end_library(const tg_device_ops *own)
 }
 
 /* A case that is counted whether it ran or not: the count is then one too many. */
-static void run_other_case(const tg_op *op, char *line, uint64_t *seed)
+static void run_other_case(const tgi_op *op, char *line, uint64_t *seed)
 {
     run_case(op, line, seed);
     runs++;
@@ -589,7 +589,7 @@ static void test_products_of_a_library_agree_too(void)
 {
     static const char *const symbols[] = {"mat_mul", "gemm", "einsum"};
     const size_t n = sizeof products / sizeof products[0];
-    const tg_device_ops *own;
+    const tgi_device_ops *own;
     char line[256] = "";
     uint64_t seed = 20261123;
     const int before = runs;
@@ -618,7 +618,7 @@ static void test_products_of_a_library_agree_too(void)
 static void test_every_operator_on_arrays_has_a_kernel(void)
 {
     for (int i = 0; case_symbols[i] && !only; i++) {
-        const tg_op *op = tgi_op_at(i);
+        const tgi_op *op = tgi_op_at(i);
         case_where = op->name;
         tg_checks++;
         if (op->eval && !is_known(&(op_node){.op = op}) && !was_taken(op->name) &&
@@ -636,7 +636,7 @@ static void print_variants(FILE *out, const char *op, int flat)
     const char *seen[16];
     int n = 0;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        for (const tg_variant *const *v = ops->backend(types[t])->variants; *v; v++) {
+        for (const tgi_variant *const *v = ops->backend(types[t])->variants; *v; v++) {
             int known = strcmp((*v)->op, op) != 0 || (*v)->flat != flat;
             for (int i = 0; i < n; i++)
                 known |= strcmp(seen[i], (*v)->name) == 0;
@@ -647,7 +647,7 @@ static void print_variants(FILE *out, const char *op, int flat)
         }
 }
 
-static const char *note_of(const tg_op *op)
+static const char *note_of(const tgi_op *op)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (strcmp(refused[i].op, op->name) == 0)
@@ -674,7 +674,7 @@ static void print_table(FILE *out)
         "[gpu.md](gpu.md).\n\n"
         "| operator | images | arrays | |\n|---|---|---|---|\n");
     for (int i = 0; case_symbols[i]; i++) {
-        const tg_op *op = tgi_op_at(i);
+        const tgi_op *op = tgi_op_at(i);
         fprintf(out, "| %s | ", op->name);
         print_variants(out, op->name, 0);
         fprintf(out, " | ");

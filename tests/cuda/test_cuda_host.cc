@@ -12,29 +12,29 @@
 
 extern "C" {
 #include "tests/tg_test.h"
-const tg_device_ops *tgi_device_plugin(uint32_t abi);
+const tgi_device_ops *tgi_device_plugin(uint32_t abi);
 }
 
-static const tg_device_ops *ops;
+static const tgi_device_ops *ops;
 static tgi_err err;
 
 /* ---- Toys ------------------------------------------------------------------------------- */
 
 /* toy_count with 4 KiB less. */
-static void toy_less(const tg_call *c)
+static void toy_less(const tgi_call *c)
 {
     shared_wanted -= 4096;
     launch_toy(c, toy_count_kernel);
     shared_wanted += 4096;
 }
 
-const tg_backend *cu_backend_of(tg_dtype)
+const tgi_kernel_set *cu_backend_of(tg_dtype)
 {
     return NULL;
 }
 
 static int pixel_steps;
-void cu_pixels_put(const tg_device_step *step)
+void cu_pixels_put(const tgi_device_step *step)
 {
     pixel_steps += step->pixels.element == TG_DTYPE_F16;
 }
@@ -45,9 +45,9 @@ void cu_pixels_put(const tg_device_step *step)
 #define ROW_BYTES (MOST * sizeof(float))
 
 struct band {
-    tg_view mid, out;
-    tg_operand src;
-    tg_device_step step[2];
+    tgi_view mid, out;
+    tgi_operand src;
+    tgi_device_step step[2];
 };
 
 static void make_band(band *b, void *mid, void *out, int64_t first, int64_t n)
@@ -58,8 +58,8 @@ static void make_band(band *b, void *mid, void *out, int64_t first, int64_t n)
     b->src.n_seg = 1;
     b->src.seg = &b->mid;
     for (int i = 0; i < 2; i++) {
-        tg_device_step *s = &b->step[i];
-        s->kind = TG_STEP_NODE;
+        tgi_device_step *s = &b->step[i];
+        s->kind = TGI_STEP_NODE;
         s->variant = i ? &double_variant : &count_variant;
         s->call.src = &b->src;
         s->call.dst = i ? &b->out : &b->mid;
@@ -69,15 +69,15 @@ static void make_band(band *b, void *mid, void *out, int64_t first, int64_t n)
     }
 }
 
-static tg_device *open_device(void)
+static tgi_device *open_device(void)
 {
-    tg_device *d = NULL;
+    tgi_device *d = NULL;
     CHECK_OK(ops->open(0, &d, &err), err);
     return d;
 }
 
 /* Give all back: what is alive then was forgotten by the code under test. */
-static void end_device(tg_device **d)
+static void end_device(tgi_device **d)
 {
     ops->close(d);
     CHECK(*d == NULL);
@@ -115,7 +115,7 @@ static void test_a_missing_driver_an_old_one_and_no_device_are_told_apart(void)
     machine_without(13000, 0);
     CHECK_OK(ops->count(&n, &err), err);
     CHECK_EQ(n, 0);
-    tg_device *d = NULL;
+    tgi_device *d = NULL;
     CHECK_EQ(ops->open(0, &d, &err), TG_E_DEVICE);
     CHECK(d == NULL && said("the driver shows none"));
     err = {};
@@ -131,7 +131,7 @@ static void test_a_missing_driver_an_old_one_and_no_device_are_told_apart(void)
 
 static void test_a_device_is_described_without_opening_it(void)
 {
-    tg_device_info info;
+    tgi_device_info info;
     tg_emulated_begin();
     CHECK_OK(ops->describe(0, &info, &err), err);
     CHECK_STR(info.name, "Emulated 0");
@@ -144,7 +144,7 @@ static void test_a_device_is_described_without_opening_it(void)
 
 static void test_devices_that_cannot_be_used_are_refused_with_the_reason(void)
 {
-    tg_device *d = NULL;
+    tgi_device *d = NULL;
     tg_emulated_begin();
     tg_emulated.major = 6;
     tg_emulated.minor = 1;
@@ -167,10 +167,10 @@ static void test_devices_that_cannot_be_used_are_refused_with_the_reason(void)
 
 static void test_a_plugin_of_another_abi_gives_no_table(void)
 {
-    CHECK(tgi_device_plugin(TG_DEVICE_ABI + 1) == NULL);
+    CHECK(tgi_device_plugin(TGI_DEVICE_ABI + 1) == NULL);
     CHECK_STR(getenv("CUDA_MODULE_LOADING"), "EAGER");
     CHECK_STR(ops->name, "cuda");
-    CHECK_EQ(ops->abi, TG_DEVICE_ABI);
+    CHECK_EQ(ops->abi, TGI_DEVICE_ABI);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------ */
@@ -180,7 +180,7 @@ static void test_no_memory_is_told_with_its_size_and_does_not_stick(void)
     uint64_t before = 0, after = 0, total = 0;
     void *at = NULL, *small = NULL;
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     CHECK_OK(ops->memory(d, &before, &total, &err), err);
     CHECK(total == (uint64_t)256 << 20 && before == total - ((uint64_t)8 << 20));
     CHECK_EQ(ops->alloc(d, (size_t)before + 1, &at, &err), TG_E_NOMEM);
@@ -203,7 +203,7 @@ struct pair {
     void *device;
 };
 
-static pair make_pair(tg_device *d)
+static pair make_pair(tgi_device *d)
 {
     pair p = {};
     void *a = NULL, *b = NULL;
@@ -217,7 +217,7 @@ static pair make_pair(tg_device *d)
     return p;
 }
 
-static void drop_pair(tg_device *d, const pair *p)
+static void drop_pair(tgi_device *d, const pair *p)
 {
     ops->unpin(d, p->up);
     ops->unpin(d, p->down);
@@ -227,19 +227,19 @@ static void drop_pair(tg_device *d, const pair *p)
 static void test_a_queue_that_waits_sees_what_the_other_did_and_one_that_does_not_does_not(void)
 {
     for (int waits = 0; waits < 2; waits++) {
-        tg_device_event *e = NULL;
+        tgi_device_event *e = NULL;
         tg_emulated_begin();
-        tg_device *d = open_device();
+        tgi_device *d = open_device();
         pair p = make_pair(d);
         CHECK_OK(ops->event_new(d, &e, &err), err);
-        CHECK_OK(ops->wait(d, TG_QUEUE_UPLOAD, e, &err), err); /* never recorded: past */
+        CHECK_OK(ops->wait(d, TGI_QUEUE_UPLOAD, e, &err), err); /* never recorded: past */
         CHECK_OK(ops->sync(d, e, &err), err);
-        CHECK_OK(ops->upload(d, TG_QUEUE_UPLOAD, p.device, p.up, ROW_BYTES, &err), err);
-        CHECK_OK(ops->record(d, TG_QUEUE_UPLOAD, e, &err), err);
+        CHECK_OK(ops->upload(d, TGI_QUEUE_UPLOAD, p.device, p.up, ROW_BYTES, &err), err);
+        CHECK_OK(ops->record(d, TGI_QUEUE_UPLOAD, e, &err), err);
         if (waits)
-            CHECK_OK(ops->wait(d, TG_QUEUE_DOWNLOAD, e, &err), err);
-        CHECK_OK(ops->download(d, TG_QUEUE_DOWNLOAD, p.down, p.device, ROW_BYTES, &err), err);
-        CHECK_OK(ops->record(d, TG_QUEUE_DOWNLOAD, e, &err), err);
+            CHECK_OK(ops->wait(d, TGI_QUEUE_DOWNLOAD, e, &err), err);
+        CHECK_OK(ops->download(d, TGI_QUEUE_DOWNLOAD, p.down, p.device, ROW_BYTES, &err), err);
+        CHECK_OK(ops->record(d, TGI_QUEUE_DOWNLOAD, e, &err), err);
         CHECK_OK(ops->sync(d, e, &err), err);
         CHECK_EQ(p.down[MOST - 1] == MOST - 1, waits);
         ops->event_free(d, e);
@@ -252,10 +252,10 @@ static void test_a_queue_that_waits_sees_what_the_other_did_and_one_that_does_no
 static void test_waiting_for_nothing_in_particular_empties_every_queue(void)
 {
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     pair p = make_pair(d);
-    CHECK_OK(ops->upload(d, TG_QUEUE_DOWNLOAD, p.device, p.up, ROW_BYTES, &err), err);
-    CHECK_OK(ops->download(d, TG_QUEUE_DOWNLOAD, p.down, p.device, ROW_BYTES, &err), err);
+    CHECK_OK(ops->upload(d, TGI_QUEUE_DOWNLOAD, p.device, p.up, ROW_BYTES, &err), err);
+    CHECK_OK(ops->download(d, TGI_QUEUE_DOWNLOAD, p.down, p.device, ROW_BYTES, &err), err);
     CHECK(p.down[1] != 1);
     CHECK_OK(ops->sync(d, NULL, &err), err);
     CHECK(p.down[1] == 1);
@@ -268,18 +268,18 @@ static void test_waiting_for_nothing_in_particular_empties_every_queue(void)
 #define RUNS 11
 
 /* Runs that are put in without waiting, each into a row of its own; then all are looked at. */
-static void check_runs(tg_device *d, int expect_status)
+static void check_runs(tgi_device *d, int expect_status)
 {
     void *mid = NULL, *out = NULL, *got = NULL;
     size_t bytes = 0, counted = 0;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     band b;
     CHECK_OK(ops->alloc(d, ROW_BYTES, &mid, &err), err);
     CHECK_OK(ops->alloc(d, RUNS * ROW_BYTES, &out, &err), err);
     CHECK_OK(ops->pin(d, RUNS * ROW_BYTES, &got, &err), err);
     make_band(&b, mid, out, 0, MOST);
-    CHECK_OK(ops->program_open(NULL, TG_QUEUE_COMPUTE, b.step, 2, NULL, &counted, &err), err);
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(NULL, TGI_QUEUE_COMPUTE, b.step, 2, NULL, &counted, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), err);
     CHECK_EQ(bytes, counted);
     CHECK_EQ(bytes, (size_t)4 << 20);
     for (int i = 0; i < RUNS; i++) { /* other places, other boxes; the last is empty */
@@ -287,7 +287,7 @@ static void check_runs(tg_device *d, int expect_status)
         CHECK_OK(ops->program_run(p, b.step, &err), err);
         memset(&b, 0xff, sizeof b); /* read before the call returned */
     }
-    CHECK_OK(ops->download(d, TG_QUEUE_COMPUTE, got, out, RUNS * ROW_BYTES, &err), err);
+    CHECK_OK(ops->download(d, TGI_QUEUE_COMPUTE, got, out, RUNS * ROW_BYTES, &err), err);
     CHECK_STATUS(ops->sync(d, NULL, &err), expect_status, err);
     for (int i = 0; expect_status == TG_OK && i < RUNS; i++) {
         const float *row = (const float *)got + (size_t)i * MOST;
@@ -310,7 +310,7 @@ static void check_runs(tg_device *d, int expect_status)
 static void test_runs_put_in_ahead_have_each_their_own_views_and_boxes(void)
 {
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     check_runs(d, TG_OK);
     end_device(&d);
 }
@@ -318,7 +318,7 @@ static void test_runs_put_in_ahead_have_each_their_own_views_and_boxes(void)
 static void test_without_graphs_launches_go_one_by_one_with_the_same_result(void)
 {
     tg_emulated_begin();
-    tg_device *d = NULL;
+    tgi_device *d = NULL;
     CHECK_OK(ops->open(0, &d, &err), err);
     tg_emulated.no_graphs = 1;
     check_runs(d, TG_OK);
@@ -333,13 +333,13 @@ static void test_other_launches_than_when_it_was_opened_are_our_fault(void)
 {
     void *at = NULL;
     size_t bytes = 0;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     band b;
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     CHECK_OK(ops->alloc(d, 2 * ROW_BYTES, &at, &err), err);
     make_band(&b, at, (char *)at + ROW_BYTES, 0, 10);
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), err);
     b.step[1].call.most[3] = MOST / 2; /* another grid */
     CHECK_EQ(ops->program_run(p, b.step, &err), TG_E_INTERNAL);
     CHECK(said("toy_double") && said("launch 1 of 2"));
@@ -348,9 +348,9 @@ static void test_other_launches_than_when_it_was_opened_are_our_fault(void)
     b.step[1].variant = &count_variant; /* another kernel */
     CHECK_STATUS(ops->program_run(p, b.step, &err), TG_E_INTERNAL, err);
     b.step[1].variant = &double_variant;
-    b.step[1].kind = TG_STEP_STORE; /* none at all */
+    b.step[1].kind = TGI_STEP_STORE; /* none at all */
     CHECK_STATUS(ops->program_run(p, b.step, &err), TG_E_INTERNAL, err);
-    b.step[1].kind = TG_STEP_NODE;
+    b.step[1].kind = TGI_STEP_NODE;
     shared_wanted = 16; /* other shared memory */
     CHECK_STATUS(ops->program_run(p, b.step, &err), TG_E_INTERNAL, err);
     shared_wanted = 0;
@@ -364,15 +364,15 @@ static void test_other_launches_than_when_it_was_opened_are_our_fault(void)
 static void test_pixels_go_through_their_own_door_and_a_program_may_be_empty(void)
 {
     size_t bytes = 0;
-    tg_device_program *p = NULL;
-    tg_device_step steps[2] = {};
-    steps[0].kind = TG_STEP_LOAD;
-    steps[1].kind = TG_STEP_STORE;
+    tgi_device_program *p = NULL;
+    tgi_device_step steps[2] = {};
+    steps[0].kind = TGI_STEP_LOAD;
+    steps[1].kind = TGI_STEP_STORE;
     steps[0].pixels.element = steps[1].pixels.element = TG_DTYPE_F16;
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     pixel_steps = 0;
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, steps, 2, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, steps, 2, &p, &bytes, &err), err);
     CHECK_OK(ops->program_run(p, steps, &err), err);
     CHECK_EQ(pixel_steps, 6); /* counted, noted, run */
     CHECK_OK(ops->sync(d, NULL, &err), err);
@@ -383,18 +383,18 @@ static void test_pixels_go_through_their_own_door_and_a_program_may_be_empty(voi
 static void test_shared_memory_is_asked_for_and_too_much_is_refused(void)
 {
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     shared_wanted = 56 << 10; /* more than a kernel has without asking */
     check_runs(d, TG_OK);
     band two; /* the same kernel twice, the second time with less */
     size_t held = 0;
     void *at = NULL;
-    tg_device_program *both = NULL;
-    const tg_variant less = toy_variant("toy_less", toy_less);
+    tgi_device_program *both = NULL;
+    const tgi_variant less = toy_variant("toy_less", toy_less);
     CHECK_OK(ops->alloc(d, 2 * ROW_BYTES, &at, &err), err);
     make_band(&two, at, (char *)at + ROW_BYTES, 0, 10);
     two.step[1].variant = &less;
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, two.step, 2, &both, &held, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, two.step, 2, &both, &held, &err), err);
     CHECK_OK(ops->program_run(both, two.step, &err), err);
     CHECK_OK(ops->sync(d, NULL, &err), err);
     ops->program_close(&both);
@@ -402,9 +402,9 @@ static void test_shared_memory_is_asked_for_and_too_much_is_refused(void)
     shared_wanted = tg_emulated_shared_most + 16;
     band b;
     size_t bytes = 0;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     make_band(&b, NULL, NULL, 0, 0);
-    CHECK_EQ(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), TG_E_DEVICE);
+    CHECK_EQ(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), TG_E_DEVICE);
     CHECK(p == NULL && said("toy_count") && said("shared memory"));
     err = {};
     shared_wanted = 0;
@@ -414,13 +414,13 @@ static void test_shared_memory_is_asked_for_and_too_much_is_refused(void)
 static void test_launches_that_no_device_makes_are_our_fault(void)
 {
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     band b;
     size_t bytes = 0;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     make_band(&b, NULL, NULL, 0, 0);
     b.step[0].call.most[3] = 0; /* no blocks */
-    CHECK_EQ(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err),
+    CHECK_EQ(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err),
              TG_E_INTERNAL);
     CHECK(p == NULL && said("toy_count: a launch of 0 x 1 x 1"));
     err = {};
@@ -433,9 +433,9 @@ static void test_a_failed_launch_shows_in_the_next_sync_and_in_all_after_it(void
 {
     uint64_t f, t;
     void *at = NULL;
-    tg_device *other = NULL;
+    tgi_device *other = NULL;
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     tg_emulated_fail_launch(2 * RUNS - 1, cudaErrorIllegalAddress); /* not waited for yet */
     check_runs(d, TG_E_DEVICE);
     CHECK_EQ(ops->memory(d, &f, &t, &err), TG_E_DEVICE);
@@ -450,12 +450,12 @@ static void test_a_failed_launch_shows_in_the_next_sync_and_in_all_after_it(void
 static void test_a_copy_that_fails_once_is_not_forgotten(void)
 {
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     pair p = make_pair(d);
     const cudaError_t with[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
     for (int w = 0; w < 2; w++) {
         tg_emulated_fail_call(2, with[w]); /* 1: making the device current */
-        CHECK_STATUS(ops->upload(d, TG_QUEUE_UPLOAD, p.device, p.up, ROW_BYTES, &err),
+        CHECK_STATUS(ops->upload(d, TGI_QUEUE_UPLOAD, p.device, p.up, ROW_BYTES, &err),
                      TG_E_DEVICE, err);
         CHECK_EQ(ops->sync(d, NULL, &err), TG_E_DEVICE);
         CHECK(said("cudaMemcpyAsync"));
@@ -472,15 +472,15 @@ static void test_a_copy_that_fails_once_is_not_forgotten(void)
 static void test_steps_one_by_one_name_the_one_that_failed(void)
 {
     tg_emulated_begin();
-    tg_device *d = open_device();
+    tgi_device *d = open_device();
     void *at = NULL;
     band b;
     size_t bytes = 0;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     setenv("TEGULA_CUDA_STEPS", "1", 1);
     CHECK_OK(ops->alloc(d, 2 * ROW_BYTES, &at, &err), err);
     make_band(&b, at, (char *)at + ROW_BYTES, 0, 10);
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 2, &p, &bytes, &err), err);
     unsetenv("TEGULA_CUDA_STEPS");
     tg_emulated_fail_launch(2, cudaErrorLaunchFailure);
     CHECK_EQ(ops->program_run(p, b.step, &err), TG_E_DEVICE);
@@ -494,9 +494,9 @@ static void test_steps_one_by_one_name_the_one_that_failed(void)
 /* All of a small job; the first status that is not TG_OK. */
 static tg_status small_job(tgi_err *e)
 {
-    tg_device *d = NULL;
-    tg_device_event *done = NULL;
-    tg_device_program *p = NULL;
+    tgi_device *d = NULL;
+    tgi_device_event *done = NULL;
+    tgi_device_program *p = NULL;
     void *at = NULL, *got = NULL;
     size_t bytes = 0;
     uint64_t f = 0, t = 0;
@@ -512,15 +512,15 @@ static tg_status small_job(tgi_err *e)
         st = ops->event_new(d, &done, e);
     make_band(&b, at, (char *)at + ROW_BYTES, 5, 10);
     if (st == TG_OK)
-        st = ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 2, &p, &bytes, e);
+        st = ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 2, &p, &bytes, e);
     if (st == TG_OK)
         st = ops->program_run(p, b.step, e);
     if (st == TG_OK)
-        st = ops->record(d, TG_QUEUE_COMPUTE, done, e);
+        st = ops->record(d, TGI_QUEUE_COMPUTE, done, e);
     if (st == TG_OK)
-        st = ops->wait(d, TG_QUEUE_DOWNLOAD, done, e);
+        st = ops->wait(d, TGI_QUEUE_DOWNLOAD, done, e);
     if (st == TG_OK)
-        st = ops->download(d, TG_QUEUE_DOWNLOAD, got, (char *)at + ROW_BYTES, ROW_BYTES, e);
+        st = ops->download(d, TGI_QUEUE_DOWNLOAD, got, (char *)at + ROW_BYTES, ROW_BYTES, e);
     if (st == TG_OK)
         st = ops->sync(d, NULL, e);
     if (st == TG_OK)
@@ -576,7 +576,7 @@ static void test_any_request_for_host_memory_can_fail(void)
 
 int main(void)
 {
-    ops = tgi_device_plugin(TG_DEVICE_ABI);
+    ops = tgi_device_plugin(TGI_DEVICE_ABI);
     if (!ops)
         return 1;
     RUN(test_a_missing_driver_an_old_one_and_no_device_are_told_apart);

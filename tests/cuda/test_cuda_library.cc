@@ -10,10 +10,10 @@
 
 extern "C" {
 #include "tests/tg_test.h"
-const tg_device_ops *tgi_device_plugin(uint32_t abi);
+const tgi_device_ops *tgi_device_plugin(uint32_t abi);
 }
 
-static const tg_device_ops *ops;
+static const tgi_device_ops *ops;
 static tgi_err err;
 
 /* ---- Toys: y = 3 * x by a product ---------------------------------------------------------
@@ -27,7 +27,7 @@ static int64_t toy_k = SIDE; /* of the next product's form */
 static int64_t toy_most = MOST / SIDE;
 
 /* Columns of four numbers times what `packed` holds. */
-static void toy_triple(const tg_call *c)
+static void toy_triple(const tgi_call *c)
 {
     cu_product p;
     memset(&p, 0, sizeof p);
@@ -53,13 +53,13 @@ static void toy_triple(const tg_call *c)
     cu_put_product(c->recorder, &p);
 }
 
-static const tg_variant triple_variant = toy_variant("toy_triple", toy_triple);
+static const tgi_variant triple_variant = toy_variant("toy_triple", toy_triple);
 
-const tg_backend *cu_backend_of(tg_dtype)
+const tgi_kernel_set *cu_backend_of(tg_dtype)
 {
     return NULL;
 }
-void cu_pixels_put(const tg_device_step *)
+void cu_pixels_put(const tgi_device_step *)
 {
 }
 
@@ -67,9 +67,9 @@ void cu_pixels_put(const tg_device_step *)
  */
 
 struct band {
-    tg_view row[4]; /* nothing, a, b, out */
-    tg_operand src[3];
-    tg_device_step step[3];
+    tgi_view row[4]; /* nothing, a, b, out */
+    tgi_operand src[3];
+    tgi_device_step step[3];
 };
 
 /* The product's matrix lies behind the rows a and b. */
@@ -80,10 +80,10 @@ static void make_band(band *b, char *at, void *out, int64_t first, int64_t n)
     b->row[2].base = (float *)(void *)(at + ROW_BYTES);
     b->row[3].base = (float *)out;
     for (int i = 0; i < 3; i++) {
-        tg_device_step *s = &b->step[i];
+        tgi_device_step *s = &b->step[i];
         b->src[i].n_seg = 1;
         b->src[i].seg = &b->row[i];
-        s->kind = TG_STEP_NODE;
+        s->kind = TGI_STEP_NODE;
         s->variant = i == 0 ? &count_variant : i == 1 ? &triple_variant : &double_variant;
         s->call.src = &b->src[i];
         s->call.dst = &b->row[i + 1];
@@ -101,16 +101,16 @@ static void pretend(const char *words)
     setenv("TEGULA_FAKE_CUBLASLT", words, 1);
 }
 
-static tg_device *open_device(const char *words)
+static tgi_device *open_device(const char *words)
 {
-    tg_device *d = NULL;
+    tgi_device *d = NULL;
     tg_emulated_begin();
     pretend(words);
     CHECK_OK(ops->open(0, &d, &err), err);
     return d;
 }
 
-static void end_device(tg_device **d)
+static void end_device(tgi_device **d)
 {
     ops->close(d);
     pretend("");
@@ -128,15 +128,15 @@ static int said(const char *word)
 }
 
 /* What a band needs, with the matrix in its place. */
-static char *make_rows(tg_device *d)
+static char *make_rows(tgi_device *d)
 {
     float matrix[SIDE * SIDE] = {0};
     void *at = NULL;
     for (int i = 0; i < SIDE; i++)
         matrix[i * SIDE + i] = 3;
     CHECK_OK(ops->alloc(d, 2 * ROW_BYTES + sizeof matrix, &at, &err), err);
-    CHECK_OK(ops->upload(d, TG_QUEUE_COMPUTE, (char *)at + 2 * ROW_BYTES, matrix, sizeof matrix,
-                         &err),
+    CHECK_OK(ops->upload(d, TGI_QUEUE_COMPUTE, (char *)at + 2 * ROW_BYTES, matrix,
+                         sizeof matrix, &err),
              err);
     return (char *)at;
 }
@@ -144,25 +144,25 @@ static char *make_rows(tg_device *d)
 #define RUNS 9
 
 /* Runs that are put in without waiting, each into a row of its own; then all are looked at. */
-static void check_runs(tg_device *d)
+static void check_runs(tgi_device *d)
 {
     void *out = NULL, *got = NULL;
     size_t bytes = 0, counted = 0;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     band b;
     char *rows = make_rows(d);
     CHECK_OK(ops->alloc(d, RUNS * ROW_BYTES, &out, &err), err);
     CHECK_OK(ops->pin(d, RUNS * ROW_BYTES, &got, &err), err);
     make_band(&b, NULL, NULL, 0, 0); /* at rest */
-    CHECK_OK(ops->program_open(NULL, TG_QUEUE_COMPUTE, b.step, 3, NULL, &counted, &err), err);
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(NULL, TGI_QUEUE_COMPUTE, b.step, 3, NULL, &counted, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
     CHECK_EQ(bytes, counted);
     for (int i = 0; i < RUNS; i++) { /* other places, other boxes; the last is empty */
         make_band(&b, rows, (char *)out + (size_t)i * ROW_BYTES, i, (RUNS - 1 - i) * 100);
         CHECK_OK(ops->program_run(p, b.step, &err), err);
         memset(&b, 0xff, sizeof b); /* read before the call returned */
     }
-    CHECK_OK(ops->download(d, TG_QUEUE_COMPUTE, got, out, RUNS * ROW_BYTES, &err), err);
+    CHECK_OK(ops->download(d, TGI_QUEUE_COMPUTE, got, out, RUNS * ROW_BYTES, &err), err);
     CHECK_OK(ops->sync(d, NULL, &err), err);
     for (int i = 0; i < RUNS; i++) {
         const float *row = (const float *)got + (size_t)i * MOST;
@@ -182,9 +182,9 @@ static void check_runs(tg_device *d)
 
 static void test_what_it_takes_is_taken_when_it_is_opened_and_given_back_when_it_is_closed(void)
 {
-    const uint64_t taken = ((uint64_t)32 << 20) + TG_QUEUE_COUNT * 256; /* and workspaces */
+    const uint64_t taken = ((uint64_t)32 << 20) + TGI_QUEUE_COUNT * 256; /* and workspaces */
     uint64_t before = 0, open = 0, after = 0, total = 0;
-    tg_device *d = open_device("mib=32");
+    tgi_device *d = open_device("mib=32");
     CHECK_OK(ops->memory(d, &before, &total, &err), err);
     CHECK_OK(ops->library(d, 0, &err), err); /* nothing to close */
     CHECK_OK(ops->library(d, 1, &err), err);
@@ -205,7 +205,7 @@ static void test_what_it_takes_is_taken_when_it_is_opened_and_given_back_when_it
 static void refused(const char *words, tg_status status, const char *why)
 {
     uint64_t f = 0, t = 0, before = 0;
-    tg_device *d = open_device(words);
+    tgi_device *d = open_device(words);
     CHECK_OK(ops->memory(d, &before, &t, &err), err);
     CHECK_EQ(ops->library(d, 1, &err), status);
     CHECK(said(why));
@@ -236,7 +236,7 @@ static void test_a_library_that_is_not_there_or_does_not_fit_is_told_in_a_line(v
     refused("", TG_E_UNSUPPORTED, "TEGULA_CUBLASLT=none");
     setenv("TEGULA_CUBLASLT", "/nowhere/libcublasLt.so.13", 1);
     pretend("");
-    tg_device *d = open_device("");
+    tgi_device *d = open_device("");
     CHECK_EQ(ops->library(d, 1, &err), TG_E_UNSUPPORTED);
     CHECK(said("/nowhere/libcublasLt.so.13"));
     setenv("TEGULA_CUBLASLT", "libm.so.6", 1); /* one, but not this */
@@ -251,7 +251,7 @@ static void test_a_library_that_is_not_there_or_does_not_fit_is_told_in_a_line(v
 
 static void test_products_come_between_the_launches_before_and_after_them(void)
 {
-    tg_device *d = open_device("");
+    tgi_device *d = open_device("");
     CHECK_OK(ops->library(d, 1, &err), err);
     check_runs(d);
     tg_emulated.no_graphs = 1;
@@ -267,7 +267,7 @@ static void test_their_time_is_measured_with_the_launches(void)
 {
     double seconds[3] = {0};
     setenv("TEGULA_CUDA_TIMES", "1", 1);
-    tg_device *d = open_device("");
+    tgi_device *d = open_device("");
     unsetenv("TEGULA_CUDA_TIMES");
     CHECK_OK(ops->library(d, 1, &err), err);
     check_runs(d);
@@ -277,22 +277,22 @@ static void test_their_time_is_measured_with_the_launches(void)
 }
 
 /* Opened at rest, with the status and reason that it has to give. */
-static void check_open(tg_device *d, tg_status status, const char *why)
+static void check_open(tgi_device *d, tg_status status, const char *why)
 {
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     size_t bytes = 0;
     band b;
     make_band(&b, NULL, NULL, 0, 0);
-    CHECK_EQ(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), status);
+    CHECK_EQ(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), status);
     CHECK(p == NULL && said("toy_triple"));
     err = {};
-    (void)ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err);
+    (void)ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err);
     CHECK(said(why));
 }
 
 static void test_what_it_does_not_compute_is_said_when_a_program_is_opened(void)
 {
-    tg_device *d = open_device("");
+    tgi_device *d = open_device("");
     check_open(d, TG_E_UNSUPPORTED, "the library is not open");
     CHECK_OK(ops->library(d, 1, &err), err);
     pretend("none");
@@ -311,7 +311,7 @@ static void test_what_it_does_not_compute_is_said_when_a_program_is_opened(void)
 
 static void test_an_algorithm_that_parts_its_sums_is_not_taken_though_it_is_offered(void)
 {
-    tg_device *d = open_device("careless");
+    tgi_device *d = open_device("careless");
     CHECK_OK(ops->library(d, 1, &err), err);
     check_runs(d);
     end_device(&d);
@@ -321,13 +321,13 @@ static void test_a_product_that_fails_is_the_devices_failure_and_names_its_step(
 {
     uint64_t f, t;
     size_t bytes = 0;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     band b;
-    tg_device *d = open_device("fail=5"); /* three are of opening it */
+    tgi_device *d = open_device("fail=5"); /* three are of opening it */
     CHECK_OK(ops->library(d, 1, &err), err);
     char *rows = make_rows(d);
     make_band(&b, rows, rows, 0, 8);
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
     CHECK_OK(ops->program_run(p, b.step, &err), err);
     CHECK_EQ(ops->program_run(p, b.step, &err), TG_E_DEVICE);
     CHECK(said("toy_triple: cuBLASLt 13.1.2: cublasLtMatmul: CUBLAS_STATUS_EXECUTION_FAILED"));
@@ -342,13 +342,13 @@ static void test_a_product_that_fails_is_the_devices_failure_and_names_its_step(
 static void test_another_product_than_when_it_was_opened_is_our_fault(void)
 {
     size_t bytes = 0;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     band b;
-    tg_device *d = open_device("");
+    tgi_device *d = open_device("");
     CHECK_OK(ops->library(d, 1, &err), err);
     char *rows = make_rows(d);
     make_band(&b, rows, rows, 0, 8);
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
     toy_k = SIDE - 1;
     CHECK_EQ(ops->program_run(p, b.step, &err), TG_E_INTERNAL);
     CHECK(said("a product is another than when the program was opened"));
@@ -372,8 +372,8 @@ static void test_another_product_than_when_it_was_opened_is_our_fault(void)
 /* A device, its library and one run; the first status that is not TG_OK. */
 static tg_status small_job(tgi_err *e)
 {
-    tg_device *d = NULL;
-    tg_device_program *p = NULL;
+    tgi_device *d = NULL;
+    tgi_device_program *p = NULL;
     void *at = NULL;
     size_t bytes = 0;
     band b;
@@ -384,7 +384,7 @@ static tg_status small_job(tgi_err *e)
         st = ops->alloc(d, 3 * ROW_BYTES, &at, e);
     make_band(&b, (char *)at, at, 0, 8);
     if (st == TG_OK)
-        st = ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, e);
+        st = ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 3, &p, &bytes, e);
     if (st == TG_OK)
         st = ops->program_run(p, b.step, e);
     if (st == TG_OK)
@@ -429,7 +429,7 @@ static void test_any_call_and_any_request_for_memory_can_fail(void)
 
 int main(void)
 {
-    ops = tgi_device_plugin(TG_DEVICE_ABI);
+    ops = tgi_device_plugin(TGI_DEVICE_ABI);
     if (!ops || !getenv("TEGULA_CUBLASLT")) {
         printf("TEGULA_CUBLASLT names the pretended library\n");
         return 1;

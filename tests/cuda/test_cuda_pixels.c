@@ -10,8 +10,8 @@
 
 #include <math.h>
 
-static const tg_device_ops *ops;
-static tg_device *device;
+static const tgi_device_ops *ops;
+static tgi_device *device;
 static uint64_t seed = 88172645463325252ull;
 
 static const tg_dtype types[] = {TG_DTYPE_U8,  TG_DTYPE_I8,  TG_DTYPE_U16, TG_DTYPE_I16,
@@ -36,10 +36,10 @@ static void *must(void *p)
 
 /* One rectangle of pixels and the activation it belongs to. */
 typedef struct scene {
-    tg_device_step step;
-    tg_view view;
-    tg_box box; /* of the network */
-    tg_desc full;
+    tgi_device_step step;
+    tgi_view view;
+    tgi_box box; /* of the network */
+    tgi_desc full;
     char *staged;
     size_t staged_bytes, view_elements;
     void *elements; /* of the view */
@@ -49,14 +49,14 @@ typedef struct scene {
 
 static int64_t slabs_of(const scene *s)
 {
-    return tgi_range_len(tgi_box_axis(&s->box, TG_Z));
+    return tgi_range_len(tgi_box_axis(&s->box, TGI_Z));
 }
 
 /* Element of the staged pixels: channel c of row y, column x of slab z, counted from the first
  * staged. */
 static size_t staged_at(const scene *s, int64_t z, int64_t c, int64_t y, int64_t x)
 {
-    const tg_device_pixels *p = &s->step.pixels;
+    const tgi_device_pixels *p = &s->step.pixels;
     const int64_t planes = p->channels / p->together;
     const int64_t row = ((z * planes + c / p->together) * tgi_range_len(p->rows) + y);
     return (size_t)((row * tgi_range_len(p->cols) + x) * p->together + c % p->together);
@@ -64,7 +64,7 @@ static size_t staged_at(const scene *s, int64_t z, int64_t c, int64_t y, int64_t
 
 static size_t view_at(const scene *s, int64_t c, int64_t z, int64_t y, int64_t x)
 {
-    const tg_view *v = &s->view;
+    const tgi_view *v = &s->view;
     return (size_t)(z % v->z_ring) * v->z_pitch + (size_t)(y % v->y_ring) * v->y_pitch +
            (size_t)((x - v->x0) * v->cb + c);
 }
@@ -92,11 +92,12 @@ static void put_element(scene *s, size_t at, float v)
 }
 
 /* A random box, types and shapes; room for all of it. */
-static void scene_open(scene *s, tg_device_step_kind kind, tg_dtype type, tg_dtype element_type)
+static void scene_open(scene *s, tgi_device_step_kind kind, tg_dtype type,
+                       tg_dtype element_type)
 {
     static const int64_t channels[] = {1, 2, 3, 4, 5, 12};
     memset(s, 0, sizeof *s);
-    tg_device_pixels *p = &s->step.pixels;
+    tgi_device_pixels *p = &s->step.pixels;
     const int rank = (int)tg_rand_in(&seed, 4, 5);
     const int64_t c = channels[tg_rand_in(&seed, 0, 5)];
     p->type = type;
@@ -104,17 +105,17 @@ static void scene_open(scene *s, tg_device_step_kind kind, tg_dtype type, tg_dty
     p->channels = c;
     p->together = tg_rand_in(&seed, 0, 1) ? c : 1;
     s->box.rank = rank;
-    s->box.ax[0] = (tg_range){0, 1};
-    s->box.ax[1] = (tg_range){0, c};
+    s->box.ax[0] = (tgi_range){0, 1};
+    s->box.ax[1] = (tgi_range){0, c};
     for (int k = 2; k < rank; k++) {
         const int64_t lo = tg_rand_in(&seed, 0, 9);
-        s->box.ax[k] = (tg_range){lo, lo + tg_rand_in(&seed, 1, k == rank - 1 ? 70 : 5)};
+        s->box.ax[k] = (tgi_range){lo, lo + tg_rand_in(&seed, 1, k == rank - 1 ? 70 : 5)};
     }
-    tg_view *v = &s->view;
-    *v = (tg_view){.c = c, .cb = (int)tgi_whole_pixel(c)};
+    tgi_view *v = &s->view;
+    *v = (tgi_view){.c = c, .cb = (int)tgi_whole_pixel(c)};
     v->x0 = s->box.ax[rank - 1].lo - tg_rand_in(&seed, 0, 2);
     v->width = s->box.ax[rank - 1].hi - v->x0 + tg_rand_in(&seed, 0, 2);
-    v->y_ring = tgi_range_len(tgi_box_axis(&s->box, TG_Y)) + tg_rand_in(&seed, 0, 2);
+    v->y_ring = tgi_range_len(tgi_box_axis(&s->box, TGI_Y)) + tg_rand_in(&seed, 0, 2);
     v->z_ring = slabs_of(s);
     v->y_pitch = (size_t)tgi_align_up(v->width * v->cb, 8);
     v->block_pitch = v->z_pitch = v->y_pitch * (size_t)v->y_ring;
@@ -130,7 +131,7 @@ static void scene_open(scene *s, tg_device_step_kind kind, tg_dtype type, tg_dty
 
 static void stage(scene *s)
 {
-    tg_device_pixels *p = &s->step.pixels;
+    tgi_device_pixels *p = &s->step.pixels;
     s->staged_bytes =
         (size_t)(slabs_of(s) * p->channels * tgi_range_len(p->rows) * tgi_range_len(p->cols)) *
         tgi_dtype_size(p->type);
@@ -156,24 +157,24 @@ static void *send(moved *m, void *host, size_t bytes)
     tgi_err err = {0};
     *m = (moved){.host = host, .bytes = bytes};
     CHECK_OK(ops->alloc(device, bytes + 64, &m->there, &err), err);
-    CHECK_OK(ops->upload(device, TG_QUEUE_COMPUTE, m->there, host, bytes, &err), err);
+    CHECK_OK(ops->upload(device, TGI_QUEUE_COMPUTE, m->there, host, bytes, &err), err);
     return m->there;
 }
 
 static void fetch(moved *m)
 {
     tgi_err err = {0};
-    CHECK_OK(ops->download(device, TG_QUEUE_COMPUTE, m->host, m->there, m->bytes, &err), err);
+    CHECK_OK(ops->download(device, TGI_QUEUE_COMPUTE, m->host, m->there, m->bytes, &err), err);
     CHECK_OK(ops->sync(device, NULL, &err), err);
     ops->release(device, m->there);
 }
 
-static void run_step(const tg_device_step *step)
+static void run_step(const tgi_device_step *step)
 {
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     size_t bytes = 0;
     tgi_err err = {0};
-    CHECK_OK(ops->program_open(device, TG_QUEUE_COMPUTE, step, 1, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(device, TGI_QUEUE_COMPUTE, step, 1, &p, &bytes, &err), err);
     CHECK_OK(ops->program_run(p, step, &err), err);
     CHECK_OK(ops->sync(device, NULL, &err), err);
     ops->program_close(&p);
@@ -182,15 +183,15 @@ static void run_step(const tg_device_step *step)
 /* On the device, everything there and back. */
 static void run(scene *s)
 {
-    tg_device_step step = s->step;
-    tg_view view = s->view;
-    const tg_operand operand = {1, &view};
+    tgi_device_step step = s->step;
+    tgi_view view = s->view;
+    const tgi_operand operand = {1, &view};
     moved elements, staged, counts = {0};
     view.base = send(&elements, s->elements, s->view_elements * 4);
     step.pixels.at = send(&staged, s->staged, s->staged_bytes + 64);
     if (s->counts)
         step.pixels.counts = send(&counts, s->counts, s->n_counts * sizeof *s->counts);
-    if (step.kind == TG_STEP_LOAD)
+    if (step.kind == TGI_STEP_LOAD)
         step.call.dst = &view;
     else
         step.call.src = &operand;
@@ -203,41 +204,42 @@ static void run(scene *s)
 
 /* ---- Load -------------------------------------------------------------------------------- */
 
-static const tg_pad_mode pads[] = {TG_PAD_REFLECT, TG_PAD_EDGE, TG_PAD_ZERO};
-static const tg_load_pad load_pads[] = {TG_LOAD_REFLECT, TG_LOAD_EDGE, TG_LOAD_ZERO};
+static const tgi_pad_mode pads[] = {TGI_PAD_REFLECT, TGI_PAD_EDGE, TGI_PAD_ZERO};
+static const tgi_load_pad load_pads[] = {TGI_LOAD_REFLECT, TGI_LOAD_EDGE, TGI_LOAD_ZERO};
 
 /* The region lies somewhere about the box; staged is what its pixels need. */
-static tg_pad_mode place_region(scene *s)
+static tgi_pad_mode place_region(scene *s)
 {
-    tg_device_pixels *p = &s->step.pixels;
+    tgi_device_pixels *p = &s->step.pixels;
     const int mode = (int)tg_rand_in(&seed, 0, 2);
-    tg_range *staged[3] = {NULL, &p->rows, &p->cols};
+    tgi_range *staged[3] = {NULL, &p->rows, &p->cols};
     p->pad = load_pads[mode];
     for (int i = 0; i < 3; i++) {
-        const tg_range r = tgi_box_axis(&s->box, i);
+        const tgi_range r = tgi_box_axis(&s->box, i);
         p->shift[i] = r.lo + tg_rand_in(&seed, -2, 4);
         p->extent[i] = tg_rand_in(&seed, 1, tgi_range_len(r) + 2);
         if (staged[i])
-            *staged[i] = (tg_range){0, p->extent[i]};
+            *staged[i] = (tgi_range){0, p->extent[i]};
     }
     /* what lies in front may be left out when nobody needs it */
-    if (tgi_box_axis(&s->box, TG_X).lo - p->shift[2] > 0 && p->extent[2] > 40)
+    if (tgi_box_axis(&s->box, TGI_X).lo - p->shift[2] > 0 && p->extent[2] > 40)
         p->cols.lo = 0;
     p->mul = 0.37f;
     p->add = -3.1f;
     return pads[mode];
 }
 
-static float loaded(const scene *s, tg_pad_mode pad, int64_t c, int64_t z, int64_t y, int64_t x)
+static float loaded(const scene *s, tgi_pad_mode pad, int64_t c, int64_t z, int64_t y,
+                    int64_t x)
 {
-    const tg_device_pixels *p = &s->step.pixels;
+    const tgi_device_pixels *p = &s->step.pixels;
     const int64_t sz = s->box.rank == 5 ? tgi_pad_index(pad, z - p->shift[0], p->extent[0]) : 0;
     const int64_t sy = tgi_pad_index(pad, y - p->shift[1], p->extent[1]);
     const int64_t sx = tgi_pad_index(pad, x - p->shift[2], p->extent[2]);
     float v = 0;
     if (sz >= 0 && sy >= 0 && sx >= 0)
         tgi_pixels_load(p->type,
-                        s->staged + staged_at(s, z - tgi_box_axis(&s->box, TG_Z).lo, c,
+                        s->staged + staged_at(s, z - tgi_box_axis(&s->box, TGI_Z).lo, c,
                                               sy - p->rows.lo, sx - p->cols.lo) *
                                         tgi_dtype_size(p->type),
                         1, p->mul, p->add, &v, 1);
@@ -261,15 +263,15 @@ static void fill_staged(scene *s)
     }
 }
 
-static int check_loaded(scene *s, tg_pad_mode pad)
+static int check_loaded(scene *s, tgi_pad_mode pad)
 {
     int bad = 0;
     size_t seen = 0, poison = 0;
-    for (int64_t z = tgi_box_axis(&s->box, TG_Z).lo; z < tgi_box_axis(&s->box, TG_Z).hi; z++)
-        for (int64_t y = tgi_box_axis(&s->box, TG_Y).lo; y < tgi_box_axis(&s->box, TG_Y).hi;
+    for (int64_t z = tgi_box_axis(&s->box, TGI_Z).lo; z < tgi_box_axis(&s->box, TGI_Z).hi; z++)
+        for (int64_t y = tgi_box_axis(&s->box, TGI_Y).lo; y < tgi_box_axis(&s->box, TGI_Y).hi;
              y++)
-            for (int64_t x = tgi_box_axis(&s->box, TG_X).lo; x < tgi_box_axis(&s->box, TG_X).hi;
-                 x++)
+            for (int64_t x = tgi_box_axis(&s->box, TGI_X).lo;
+                 x < tgi_box_axis(&s->box, TGI_X).hi; x++)
                 for (int64_t c = 0; c < s->view.cb; c++, seen++) {
                     const float want = c < s->view.c ? loaded(s, pad, c, z, y, x) : 0.0f;
                     const float got = element(s, view_at(s, c, z, y, x));
@@ -285,8 +287,8 @@ static void test_pixels_are_loaded_as_the_loader_does(void)
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (int i = 0; i < 24; i++) {
             scene s;
-            scene_open(&s, TG_STEP_LOAD, types[t], element_of(i));
-            const tg_pad_mode pad = place_region(&s);
+            scene_open(&s, TGI_STEP_LOAD, types[t], element_of(i));
+            const tgi_pad_mode pad = place_region(&s);
             stage(&s);
             fill_staged(&s);
             run(&s);
@@ -329,11 +331,11 @@ static int same_number(tg_dtype t, const void *a, const void *b)
 /* What becomes of channel c. */
 static float wanted(const scene *s, int64_t c, int64_t z, int64_t y, int64_t x)
 {
-    const tg_pick pick = s->step.pixels.pick;
-    const int last = pick == TG_PICK_LAST_LARGEST || pick == TG_PICK_LAST_SMALLEST;
-    const int largest = pick == TG_PICK_FIRST_LARGEST || pick == TG_PICK_LAST_LARGEST;
+    const tgi_pick pick = s->step.pixels.pick;
+    const int last = pick == TGI_PICK_LAST_LARGEST || pick == TGI_PICK_LAST_SMALLEST;
+    const int largest = pick == TGI_PICK_FIRST_LARGEST || pick == TGI_PICK_LAST_LARGEST;
     int64_t at = 0;
-    if (pick == TG_PICK_NONE)
+    if (pick == TGI_PICK_NONE)
         return element(s, view_at(s, c, z, y, x));
     for (int64_t k = 1; k < s->view.c; k++) {
         const float v = element(s, view_at(s, k, z, y, x)),
@@ -346,9 +348,9 @@ static float wanted(const scene *s, int64_t c, int64_t z, int64_t y, int64_t x)
 
 static int check_stored(const scene *s)
 {
-    const tg_device_pixels *p = &s->step.pixels;
-    const tg_range rz = tgi_box_axis(&s->box, TG_Z), ry = tgi_box_axis(&s->box, TG_Y),
-                   rx = tgi_box_axis(&s->box, TG_X);
+    const tgi_device_pixels *p = &s->step.pixels;
+    const tgi_range rz = tgi_box_axis(&s->box, TGI_Z), ry = tgi_box_axis(&s->box, TGI_Y),
+                    rx = tgi_box_axis(&s->box, TGI_X);
     const size_t size = tgi_dtype_size(p->type);
     int bad = 0;
     for (int64_t z = rz.lo; z < rz.hi; z++)
@@ -376,7 +378,7 @@ static int check_stored(const scene *s)
 /* A scene whose box and numbers stand is stored and looked at. */
 static void store_and_check(scene *s)
 {
-    tg_device_pixels *p = &s->step.pixels;
+    tgi_device_pixels *p = &s->step.pixels;
     const size_t rows = (size_t)(slabs_of(s) * tgi_range_len(p->rows));
     s->counts = must(tgi_malloc(TGI_TAG_MISC, 2 * rows * sizeof *s->counts));
     memset(s->counts, 0xff, 2 * rows * sizeof *s->counts);
@@ -394,10 +396,10 @@ static void test_values_are_stored_and_misfits_counted_as_the_store_does(void)
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (int i = 0; i < 24; i++) {
             scene s;
-            scene_open(&s, TG_STEP_STORE, types[t], element_of(i));
-            tg_device_pixels *p = &s.step.pixels;
-            p->rows = tgi_box_axis(&s.box, TG_Y);
-            p->cols = tgi_box_axis(&s.box, TG_X);
+            scene_open(&s, TGI_STEP_STORE, types[t], element_of(i));
+            tgi_device_pixels *p = &s.step.pixels;
+            p->rows = tgi_box_axis(&s.box, TGI_Y);
+            p->cols = tgi_box_axis(&s.box, TGI_X);
             p->mul = i % 3 ? 1.0f : 1.7f;
             p->add = i % 3 ? 0.0f : 2.3f;
             stage(&s);
@@ -419,13 +421,14 @@ static void test_pixels_become_the_number_of_a_channel(void)
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (int i = 0; i < 24; i++) {
             scene s;
-            scene_open(&s, TG_STEP_STORE, types[t], element_of(i));
-            tg_device_pixels *p = &s.step.pixels;
-            p->pick = (tg_pick)tg_rand_in(&seed, TG_PICK_FIRST_LARGEST, TG_PICK_LAST_SMALLEST);
+            scene_open(&s, TGI_STEP_STORE, types[t], element_of(i));
+            tgi_device_pixels *p = &s.step.pixels;
+            p->pick =
+                (tgi_pick)tg_rand_in(&seed, TGI_PICK_FIRST_LARGEST, TGI_PICK_LAST_SMALLEST);
             p->channels = p->together = 1;
             s.step.call.box.ax[1].hi = s.box.ax[1].hi = 1;
-            p->rows = tgi_box_axis(&s.box, TG_Y);
-            p->cols = tgi_box_axis(&s.box, TG_X);
+            p->rows = tgi_box_axis(&s.box, TGI_Y);
+            p->cols = tgi_box_axis(&s.box, TGI_X);
             p->mul = i % 4 ? 1.0f : 60.0f;
             stage(&s);
             fill_with_equals(&s);
@@ -438,7 +441,7 @@ static void test_a_band_without_pixels_does_nothing(void)
 {
     for (int k = 0; k < 2; k++) {
         scene s;
-        scene_open(&s, k ? TG_STEP_STORE : TG_STEP_LOAD, TG_DTYPE_U8, TG_DTYPE_F32);
+        scene_open(&s, k ? TGI_STEP_STORE : TGI_STEP_LOAD, TG_DTYPE_U8, TG_DTYPE_F32);
         place_region(&s);
         stage(&s);
         const int at = s.box.rank - 1 - (int)tg_rand_in(&seed, 0, 1);

@@ -19,7 +19,7 @@ static float *copy_of(const float *from, size_t n)
  */
 static int magnitudes(flat_node *f, float **sum)
 {
-    float *kept[TG_OP_MAX_SRC] = {NULL};
+    float *kept[TGI_OP_MAX_SRC] = {NULL};
     const op_node *n = f->n;
     const int added = strcmp(n->op->name, "Gemm") == 0; /* input 2 */
     for (int i = 0; i < n->ctx.n_src; i++) {
@@ -64,7 +64,7 @@ static void check_rounded_products(flat_node *f, const float *want, const float 
     tgi_free(there);
 }
 
-static void run_product(const tg_op *op, char *line, uint64_t *seed)
+static void run_product(const tgi_op *op, char *line, uint64_t *seed)
 {
     char *attrs = strsep(&line, "|"), *inputs = strsep(&line, "|");
     op_node n;
@@ -98,15 +98,16 @@ static void run_product(const tg_op *op, char *line, uint64_t *seed)
 /* What is allowed to be rounded is, and no further. */
 static void test_products_with_tf32_are_as_near_as_their_rounding(void)
 {
-    tg_device_info info = {.kinds = TG_KIND_TF32}; /* the emulated one's, which has no words */
+    tgi_device_info info = {.kinds =
+                                TGI_KIND_TF32}; /* the emulated one's, which has no words */
     tgi_err err = {0};
     if (ops->describe)
         CHECK_OK(ops->describe(0, &info, &err), err);
-    if (!(info.kinds & TG_KIND_TF32)) {
+    if (!(info.kinds & TGI_KIND_TF32)) {
         printf("no products of TF32 on this device\n");
         return;
     }
-    kinds = TG_KIND_TF32;
+    kinds = TGI_KIND_TF32;
     for (size_t i = 0; i < N_SUM_LINES; i++) {
         rounded = 0;
         worst = 0;

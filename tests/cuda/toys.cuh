@@ -28,33 +28,33 @@ CU_KERNEL(toy_double_kernel, toy_args, 64, 1)
 
 static unsigned shared_wanted;
 
-static void launch_toy(const tg_call *c, void (*kernel)(const toy_args *))
+static void launch_toy(const tgi_call *c, void (*kernel)(const toy_args *))
 {
     const toy_args a = {c->src[0].seg[0].base, c->dst[0].base, tgi_range_len(c->box.ax[3]),
                         (float)c->box.ax[3].lo};
     cu_launch(c, kernel, dim3((unsigned)((c->most[3] + 63) / 64)), dim3(64), shared_wanted, a);
 }
 
-static void toy_count(const tg_call *c)
+static void toy_count(const tgi_call *c)
 {
     launch_toy(c, toy_count_kernel);
 }
 
-static void toy_double(const tg_call *c)
+static void toy_double(const tgi_call *c)
 {
     launch_toy(c, toy_double_kernel);
 }
 
-static tg_variant toy_variant(const char *name, void (*run)(const tg_call *))
+static tgi_variant toy_variant(const char *name, void (*run)(const tgi_call *))
 {
-    tg_variant v = {};
+    tgi_variant v = {};
     v.name = name;
     v.op = "Toy";
     v.run = run;
     return v;
 }
 
-static const tg_variant count_variant = toy_variant("toy_count", toy_count),
-                        double_variant = toy_variant("toy_double", toy_double);
+static const tgi_variant count_variant = toy_variant("toy_count", toy_count),
+                         double_variant = toy_variant("toy_double", toy_double);
 
 #endif

@@ -46,7 +46,7 @@ static inline void make_input(void)
     uint64_t seed = 3;
     for (int i = 0; i < H * W; i++)
         px[i] = (uint16_t)(1000 + 300 * sin(i / 900.0) + 80 * tg_rand_unit(&seed));
-    const tg_desc d = {TG_DTYPE_U16, 2, {H, W}};
+    const tgi_desc d = {TG_DTYPE_U16, 2, {H, W}};
     tgi_err err = {0};
     char array[160];
     tg_ctx *ctx = NULL;
@@ -66,7 +66,7 @@ static inline void make_input(void)
 /* Samples [1,H,W] of noise, as an array. */
 static inline void make_array_of(const char *path, int samples)
 {
-    const tg_desc d = {TG_DTYPE_F32, 4, {samples, 1, H, W}};
+    const tgi_desc d = {TG_DTYPE_F32, 4, {samples, 1, H, W}};
     float *px = tgi_calloc(TGI_TAG_MISC, (size_t)samples * H * W, sizeof *px);
     uint64_t seed = 5;
     tgi_err err = {0};
@@ -168,7 +168,7 @@ static inline uint16_t *pixels_of(const char *path)
     char array[192];
     tg_ctx *ctx = NULL;
     tg_opts *opts = NULL;
-    tg_desc d;
+    tgi_desc d;
     void *data = NULL;
     tgi_err err = {0};
     snprintf(array, sizeof array, "%s.npy", path);

@@ -11,21 +11,21 @@
 
 fake_settings fake = {.devices = 1, .bytes = (size_t)1 << 30};
 
-struct tg_device {
+struct tgi_device {
     int id;
     int library; /* it is open */
 };
 
 /* A place in a queue: behind `at` pieces of work. */
-struct tg_device_event {
+struct tgi_device_event {
     int recorded;
-    tg_device_queue queue;
+    tgi_device_queue queue;
     int at;
     double time; /* known once the work in front of it is done */
 };
 
-struct tg_device_program {
-    tg_device_queue queue;
+struct tgi_device_program {
+    tgi_device_queue queue;
     int n;
 };
 
@@ -33,7 +33,7 @@ typedef enum work_kind { WORK_COPY, WORK_RUN, WORK_WAIT, WORK_MARK } work_kind;
 
 /* Steps of a run with everything that they point to and that changes from band to band. */
 typedef struct kept_steps {
-    tg_device_step *step;
+    tgi_device_step *step;
     int n;
     void **block;
     int n_blocks;
@@ -46,8 +46,8 @@ typedef struct work {
     const void *src;
     size_t bytes;
     double seconds;
-    tg_device_event *event;
-    tg_device_event seen; /* WORK_WAIT: the event as it was then */
+    tgi_device_event *event;
+    tgi_device_event seen; /* WORK_WAIT: the event as it was then */
     kept_steps steps;
 } work;
 
@@ -58,7 +58,7 @@ typedef struct queue {
 } queue;
 
 static struct {
-    queue queue[TG_QUEUE_COUNT];
+    queue queue[TGI_QUEUE_COUNT];
     double now;
     fake_work log[MOST_LOG];
     int n_log, count[FAKE_CALLS], things, broken, context;
@@ -78,7 +78,7 @@ static void drop_steps(kept_steps *k)
 
 void fake_reset(void)
 {
-    for (int q = 0; q < TG_QUEUE_COUNT; q++)
+    for (int q = 0; q < TGI_QUEUE_COUNT; q++)
         for (int i = 0; i < state.queue[q].n; i++)
             drop_steps(&state.queue[q].work[i].steps);
     memset(&state, 0, sizeof state);
@@ -136,14 +136,14 @@ static tg_status called(fake_call call, tgi_err *err)
     const tg_status st = fake.fail_with[call];
     state.broken = st == TG_E_DEVICE;
     const tg_status said = tgi_fail(err, st, "the fake device was told to fail");
-    return call == FAKE_PIN ? said : tgi_err_tried(err, said, TG_DEVICE_ASKS, 0);
+    return call == FAKE_PIN ? said : tgi_err_tried(err, said, TGI_DEVICE_ASKS, 0);
 }
 
 /* ---- Doing what was put into the queues -------------------------------------------------- */
 
-static tg_status do_until(tg_device_queue q, int end, tgi_err *err);
+static tg_status do_until(tgi_device_queue q, int end, tgi_err *err);
 
-static void note(tg_device_queue q, double from, double to)
+static void note(tgi_device_queue q, double from, double to)
 {
     if (state.n_log < MOST_LOG && to > from)
         state.log[state.n_log++] = (fake_work){q, from, to};
@@ -156,7 +156,7 @@ static tg_status run_steps(const kept_steps *k, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status do_one(tg_device_queue q, work *w, tgi_err *err)
+static tg_status do_one(tgi_device_queue q, work *w, tgi_err *err)
 {
     queue *line = &state.queue[q];
     double from = line->time > w->asked ? line->time : w->asked;
@@ -178,7 +178,7 @@ static tg_status do_one(tg_device_queue q, work *w, tgi_err *err)
 }
 
 /* The queue's work up to number `end`, and whatever it waits for. */
-static tg_status do_until(tg_device_queue q, int end, tgi_err *err)
+static tg_status do_until(tgi_device_queue q, int end, tgi_err *err)
 {
     queue *line = &state.queue[q];
     while (line->done < end)
@@ -198,11 +198,11 @@ static tg_status go_on(tgi_err *err)
     tg_status st = TG_OK;
     for (int moved = 1; st == TG_OK && moved;) {
         moved = 0;
-        for (int q = 0; q < TG_QUEUE_COUNT; q++) {
+        for (int q = 0; q < TGI_QUEUE_COUNT; q++) {
             queue *line = &state.queue[q];
             while (st == TG_OK && fake.eager[q] && line->done < line->n &&
                    can_go_on(&line->work[line->done])) {
-                st = do_one((tg_device_queue)q, &line->work[line->done++], err);
+                st = do_one((tgi_device_queue)q, &line->work[line->done++], err);
                 moved = 1;
             }
         }
@@ -210,7 +210,7 @@ static tg_status go_on(tgi_err *err)
     return st;
 }
 
-static work *put(tg_device_queue q)
+static work *put(tgi_device_queue q)
 {
     queue *line = &state.queue[q];
     if (line->n == MOST_WORK)
@@ -223,9 +223,9 @@ static work *put(tg_device_queue q)
 
 /* ---- The table --------------------------------------------------------------------------- */
 
-static const tg_backend *backend(tg_dtype element)
+static const tgi_kernel_set *backend(tg_dtype element)
 {
-    static tg_backend halves;
+    static tgi_kernel_set halves;
     halves = *fake_backend();
     halves.element = TG_DTYPE_F16;
     return element == TG_DTYPE_F32                        ? fake_backend()
@@ -241,16 +241,16 @@ static tg_status count(int *n, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status describe(int id, tg_device_info *out, tgi_err *err)
+static tg_status describe(int id, tgi_device_info *out, tgi_err *err)
 {
     if (id < 0 || id >= fake.devices)
         return tgi_fail(err, TG_E_ARG, "no device %d", id);
-    *out = (tg_device_info){.id = id,
-                            .name = "Fake 1000",
-                            .total_bytes = fake.bytes,
-                            .copies_overlap = 1,
-                            .kinds = fake.kinds,
-                            .driver = "none"};
+    *out = (tgi_device_info){.id = id,
+                             .name = "Fake 1000",
+                             .total_bytes = fake.bytes,
+                             .copies_overlap = 1,
+                             .kinds = fake.kinds,
+                             .driver = "none"};
     if (fake.told)
         snprintf(out->uuid, sizeof out->uuid, "%s", FAKE_UUID);
     return TG_OK;
@@ -264,14 +264,14 @@ static tg_status take(size_t bytes, tgi_err *err)
                              tgi_fail(err, TG_E_NOMEM,
                                       "the device has %zu bytes free, %zu are asked for",
                                       fake.bytes > used ? fake.bytes - used : 0, bytes),
-                             TG_DEVICE_ASKS, bytes);
+                             TGI_DEVICE_ASKS, bytes);
     state.used += bytes;
     state.peak = state.used > state.peak ? state.used : state.peak;
     state.things++;
     return TG_OK;
 }
 
-static tg_status open_device(int id, tg_device **out, tgi_err *err)
+static tg_status open_device(int id, tgi_device **out, tgi_err *err)
 {
     TGI_TRY(called(FAKE_OPEN, err));
     if (state.context)
@@ -285,9 +285,9 @@ static tg_status open_device(int id, tg_device **out, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status library(tg_device *d, int open, tgi_err *err);
+static tg_status library(tgi_device *d, int open, tgi_err *err);
 
-static void close_device(tg_device **d)
+static void close_device(tgi_device **d)
 {
     if (!*d)
         return;
@@ -300,7 +300,8 @@ static void close_device(tg_device **d)
     state.broken = 0;
 }
 
-static tg_status memory(tg_device *d, uint64_t *free_bytes, uint64_t *total_bytes, tgi_err *err)
+static tg_status memory(tgi_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
+                        tgi_err *err)
 {
     (void)d;
     (void)err;
@@ -333,7 +334,7 @@ static size_t drop_block(void *p)
     return bytes;
 }
 
-static tg_status alloc(tg_device *d, size_t bytes, void **at, tgi_err *err)
+static tg_status alloc(tgi_device *d, size_t bytes, void **at, tgi_err *err)
 {
     (void)d;
     TGI_TRY(called(FAKE_ALLOC, err));
@@ -342,14 +343,14 @@ static tg_status alloc(tg_device *d, size_t bytes, void **at, tgi_err *err)
     return TG_OK;
 }
 
-static void release(tg_device *d, void *at)
+static void release(tgi_device *d, void *at)
 {
     (void)d;
     state.used -= drop_block(at);
     state.things--;
 }
 
-static tg_status pin(tg_device *d, size_t bytes, void **at, tgi_err *err)
+static tg_status pin(tgi_device *d, size_t bytes, void **at, tgi_err *err)
 {
     (void)d;
     TGI_TRY(called(FAKE_PIN, err));
@@ -358,14 +359,14 @@ static tg_status pin(tg_device *d, size_t bytes, void **at, tgi_err *err)
     return TG_OK;
 }
 
-static void unpin(tg_device *d, void *at)
+static void unpin(tgi_device *d, void *at)
 {
     (void)d;
     drop_block(at);
     state.things--;
 }
 
-static tg_status copy(fake_call call, tg_device_queue q, void *dst, const void *src,
+static tg_status copy(fake_call call, tgi_device_queue q, void *dst, const void *src,
                       size_t bytes, double per_byte, tgi_err *err)
 {
     TGI_TRY(called(call, err));
@@ -378,21 +379,21 @@ static tg_status copy(fake_call call, tg_device_queue q, void *dst, const void *
     return go_on(err);
 }
 
-static tg_status upload(tg_device *d, tg_device_queue q, void *dst, const void *src,
+static tg_status upload(tgi_device *d, tgi_device_queue q, void *dst, const void *src,
                         size_t bytes, tgi_err *err)
 {
     (void)d;
     return copy(FAKE_UPLOAD, q, dst, src, bytes, fake.upload_per_byte, err);
 }
 
-static tg_status download(tg_device *d, tg_device_queue q, void *dst, const void *src,
+static tg_status download(tgi_device *d, tgi_device_queue q, void *dst, const void *src,
                           size_t bytes, tgi_err *err)
 {
     (void)d;
     return copy(FAKE_DOWNLOAD, q, dst, src, bytes, fake.download_per_byte, err);
 }
 
-static tg_status event_new(tg_device *d, tg_device_event **out, tgi_err *err)
+static tg_status event_new(tgi_device *d, tgi_device_event **out, tgi_err *err)
 {
     (void)d;
     (void)err;
@@ -401,25 +402,26 @@ static tg_status event_new(tg_device *d, tg_device_event **out, tgi_err *err)
     return TG_OK;
 }
 
-static void event_free(tg_device *d, tg_device_event *e)
+static void event_free(tgi_device *d, tgi_device_event *e)
 {
     (void)d;
     free(e);
     state.things--;
 }
 
-static tg_status record(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err)
+static tg_status record(tgi_device *d, tgi_device_queue q, tgi_device_event *e, tgi_err *err)
 {
     (void)d;
     (void)err;
     work *w = put(q);
     w->kind = WORK_MARK;
     w->event = e;
-    *e = (tg_device_event){1, q, state.queue[q].n, 0};
+    *e = (tgi_device_event){1, q, state.queue[q].n, 0};
     return go_on(err);
 }
 
-static tg_status wait_event(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err)
+static tg_status wait_event(tgi_device *d, tgi_device_queue q, tgi_device_event *e,
+                            tgi_err *err)
 {
     (void)d;
     (void)err;
@@ -430,16 +432,16 @@ static tg_status wait_event(tg_device *d, tg_device_queue q, tg_device_event *e,
     return go_on(err);
 }
 
-static tg_status sync_event(tg_device *d, tg_device_event *e, tgi_err *err)
+static tg_status sync_event(tgi_device *d, tgi_device_event *e, tgi_err *err)
 {
     (void)d;
     TGI_TRY(called(FAKE_SYNC, err));
-    for (int q = 0; q < TG_QUEUE_COUNT; q++)
+    for (int q = 0; q < TGI_QUEUE_COUNT; q++)
         if (!e)
-            TGI_TRY(do_until((tg_device_queue)q, state.queue[q].n, err));
+            TGI_TRY(do_until((tgi_device_queue)q, state.queue[q].n, err));
     if (e && e->recorded)
         TGI_TRY(do_until(e->queue, e->at, err));
-    for (int q = 0; q < TG_QUEUE_COUNT; q++)
+    for (int q = 0; q < TGI_QUEUE_COUNT; q++)
         if (!e && state.queue[q].time > state.now)
             state.now = state.queue[q].time;
     if (e && e->time > state.now)
@@ -447,8 +449,8 @@ static tg_status sync_event(tg_device *d, tg_device_event *e, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status program_open(tg_device *d, tg_device_queue q, const tg_device_step *steps,
-                              int n, tg_device_program **out, size_t *bytes, tgi_err *err)
+static tg_status program_open(tgi_device *d, tgi_device_queue q, const tgi_device_step *steps,
+                              int n, tgi_device_program **out, size_t *bytes, tgi_err *err)
 {
     *bytes = (size_t)n * 1024;
     if (!out)
@@ -457,16 +459,16 @@ static tg_status program_open(tg_device *d, tg_device_queue q, const tg_device_s
                    : TG_OK;
     TGI_TRY(called(FAKE_PROGRAM, err));
     for (int i = 0; i < n; i++)
-        if (steps[i].kind == TG_STEP_NODE && (steps[i].variant->kinds & TG_KIND_LIBRARY) &&
+        if (steps[i].kind == TGI_STEP_NODE && (steps[i].variant->kinds & TGI_KIND_LIBRARY) &&
             !d->library)
             return tgi_fail(err, TG_E_DEVICE, "the library that this needs is not open");
     TGI_TRY(take(*bytes, err));
     *out = calloc(1, sizeof **out);
-    **out = (tg_device_program){q, n};
+    **out = (tgi_device_program){q, n};
     return TG_OK;
 }
 
-static void program_close(tg_device_program **p)
+static void program_close(tgi_device_program **p)
 {
     if (!*p)
         return;
@@ -485,27 +487,27 @@ static void *keep(kept_steps *k, const void *src, size_t bytes)
     return p;
 }
 
-static void keep_step(kept_steps *k, tg_device_step *s)
+static void keep_step(kept_steps *k, tgi_device_step *s)
 {
-    tg_call *c = &s->call;
-    const size_t n_src = s->kind == TG_STEP_NODE    ? (size_t)c->ctx->n_src + (size_t)c->n_epi
-                         : s->kind == TG_STEP_STORE ? 1
+    tgi_call *c = &s->call;
+    const size_t n_src = s->kind == TGI_STEP_NODE    ? (size_t)c->ctx->n_src + (size_t)c->n_epi
+                         : s->kind == TGI_STEP_STORE ? 1
+                                                     : 0;
+    const size_t n_dst = s->kind == TGI_STEP_NODE   ? (size_t)c->ctx->n_dst
+                         : s->kind == TGI_STEP_LOAD ? 1
                                                     : 0;
-    const size_t n_dst = s->kind == TG_STEP_NODE   ? (size_t)c->ctx->n_dst
-                         : s->kind == TG_STEP_LOAD ? 1
-                                                   : 0;
-    size_t used = (size_t)(s->kind == TG_STEP_NODE ? c->ctx->n_src : (int)n_src);
+    size_t used = (size_t)(s->kind == TGI_STEP_NODE ? c->ctx->n_src : (int)n_src);
     for (int i = 0; i < c->n_epi; i++)
         if (c->epi[i].src >= 0 && (size_t)c->epi[i].src + 1 > used)
             used = (size_t)c->epi[i].src + 1;
-    tg_operand *src = keep(k, c->src, used * sizeof *src);
+    tgi_operand *src = keep(k, c->src, used * sizeof *src);
     for (size_t j = 0; j < used; j++)
-        src[j].seg = keep(k, src[j].seg, (size_t)src[j].n_seg * sizeof(tg_view));
+        src[j].seg = keep(k, src[j].seg, (size_t)src[j].n_seg * sizeof(tgi_view));
     c->src = src;
-    c->dst = keep(k, c->dst, n_dst * sizeof(tg_view));
+    c->dst = keep(k, c->dst, n_dst * sizeof(tgi_view));
 }
 
-static tg_status program_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
+static tg_status program_run(tgi_device_program *p, const tgi_device_step *steps, tgi_err *err)
 {
     TGI_TRY(called(FAKE_RUN, err));
     work *w = put(p->queue);
@@ -514,7 +516,7 @@ static tg_status program_run(tg_device_program *p, const tg_device_step *steps, 
     kept_steps *k = &w->steps;
     k->n = p->n;
     k->step = malloc((size_t)p->n * sizeof *k->step);
-    k->block = malloc((size_t)p->n * (TG_OP_MAX_SRC + 32) * sizeof *k->block);
+    k->block = malloc((size_t)p->n * (TGI_OP_MAX_SRC + 32) * sizeof *k->block);
     memcpy(k->step, steps, (size_t)p->n * sizeof *k->step);
     for (int i = 0; i < p->n; i++)
         keep_step(k, &k->step[i]);
@@ -522,7 +524,7 @@ static tg_status program_run(tg_device_program *p, const tg_device_step *steps, 
 }
 
 /* A layer over and over computes the same: once will do, and takes the time of all. */
-static tg_status program_time(tg_device_program *p, const tg_device_step *steps,
+static tg_status program_time(tgi_device_program *p, const tgi_device_step *steps,
                               double *seconds, tgi_err *err)
 {
     const int n = p->n;
@@ -538,17 +540,17 @@ static tg_status program_time(tg_device_program *p, const tg_device_step *steps,
     return TG_OK;
 }
 
-static tg_status times(tg_device *d, double seconds[3], tgi_err *err)
+static tg_status times(tgi_device *d, double seconds[3], tgi_err *err)
 {
     TGI_TRY(sync_event(d, NULL, err));
     memset(seconds, 0, 3 * sizeof *seconds);
     for (int i = 0; i < state.n_log; i++)
-        seconds[state.log[i].queue < TG_QUEUE_COMPUTE ? (int)state.log[i].queue : 2] +=
+        seconds[state.log[i].queue < TGI_QUEUE_COMPUTE ? (int)state.log[i].queue : 2] +=
             state.log[i].to - state.log[i].from;
     return TG_OK;
 }
 
-static tg_status library(tg_device *d, int open, tgi_err *err)
+static tg_status library(tgi_device *d, int open, tgi_err *err)
 {
     if (open == d->library)
         return TG_OK;
@@ -566,38 +568,38 @@ static tg_status library(tg_device *d, int open, tgi_err *err)
     return TG_OK;
 }
 
-static const char *library_name(tg_device *d)
+static const char *library_name(tgi_device *d)
 {
     return !d->library ? NULL : fake.newer_library ? "Fake library 2" : "Fake library 1";
 }
 
-const tg_device_ops *fake_device_ops(void)
+const tgi_device_ops *fake_device_ops(void)
 {
-    static const tg_device_ops ops = {.abi = TG_DEVICE_ABI,
-                                      .name = "cuda", /* what jobs ask for */
-                                      .backend = backend,
-                                      .count = count,
-                                      .describe = describe,
-                                      .open = open_device,
-                                      .close = close_device,
-                                      .memory = memory,
-                                      .alloc = alloc,
-                                      .release = release,
-                                      .pin = pin,
-                                      .unpin = unpin,
-                                      .upload = upload,
-                                      .download = download,
-                                      .event_new = event_new,
-                                      .event_free = event_free,
-                                      .record = record,
-                                      .wait = wait_event,
-                                      .sync = sync_event,
-                                      .program_open = program_open,
-                                      .program_close = program_close,
-                                      .program_run = program_run,
-                                      .program_time = program_time,
-                                      .times = times,
-                                      .library = library,
-                                      .library_name = library_name};
+    static const tgi_device_ops ops = {.abi = TGI_DEVICE_ABI,
+                                       .name = "cuda", /* what jobs ask for */
+                                       .backend = backend,
+                                       .count = count,
+                                       .describe = describe,
+                                       .open = open_device,
+                                       .close = close_device,
+                                       .memory = memory,
+                                       .alloc = alloc,
+                                       .release = release,
+                                       .pin = pin,
+                                       .unpin = unpin,
+                                       .upload = upload,
+                                       .download = download,
+                                       .event_new = event_new,
+                                       .event_free = event_free,
+                                       .record = record,
+                                       .wait = wait_event,
+                                       .sync = sync_event,
+                                       .program_open = program_open,
+                                       .program_close = program_close,
+                                       .program_run = program_run,
+                                       .program_time = program_time,
+                                       .times = times,
+                                       .library = library,
+                                       .library_name = library_name};
     return &ops;
 }

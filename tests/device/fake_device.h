@@ -45,12 +45,12 @@ typedef struct fake_settings {
     size_t library_keeps; /* of its library's bytes, when that is closed */
     size_t library_bytes; /* taken by its library while it is open; 0: it has none */
     int newer_library;    /* it has another version */
-    unsigned kinds;       /* of variants that it says it can (TG_KIND_*) */
+    unsigned kinds;       /* of variants that it says it can (TGI_KIND_*) */
     int plans_halves;     /* it has variants for float16, which only plans can use */
     double upload_per_byte, download_per_byte; /* seconds of the fake clock */
     double run_seconds;                        /* of a program with something to do */
     int hollow; /* nodes compute nothing: for tests of the clock alone */
-    int eager[TG_QUEUE_COUNT];
+    int eager[TGI_QUEUE_COUNT];
     int fail_at[FAKE_CALLS]; /* the how-manieth call fails, from 1; 0: none; -n: and all later
                               */
     tg_status fail_with[FAKE_CALLS];
@@ -61,7 +61,7 @@ extern FAKE_API fake_settings
 
 /* One piece of work on the fake clock. */
 typedef struct fake_work {
-    tg_device_queue queue;
+    tgi_device_queue queue;
     double from, to;
 } fake_work;
 
@@ -78,12 +78,12 @@ FAKE_API int fake_count(fake_call call);
 FAKE_API int fake_open_things(void);
 
 /* The table that a plugin would give. */
-const tg_device_ops *fake_device_ops(void);
+const tgi_device_ops *fake_device_ops(void);
 size_t fake_used_bytes(void); /* without what is somebody else's */
 
 /* fake_kernels.c */
-const tg_backend *fake_backend(void);
+const tgi_kernel_set *fake_backend(void);
 /* Do a step now: views and pixels are the host's. */
-tg_status fake_run_step(const tg_device_step *step, tgi_err *err);
+tg_status fake_run_step(const tgi_device_step *step, tgi_err *err);
 
 #endif

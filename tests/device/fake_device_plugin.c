@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-FAKE_API const tg_device_ops *tgi_device_plugin(uint32_t abi);
+FAKE_API const tgi_device_ops *tgi_device_plugin(uint32_t abi);
 
 static int call_of(const char *name)
 {
@@ -46,10 +46,10 @@ static void set_up(const char *text)
     }
 }
 
-const tg_device_ops *tgi_device_plugin(uint32_t abi)
+const tgi_device_ops *tgi_device_plugin(uint32_t abi)
 {
     const char *text = getenv("FAKE_DEVICE");
-    if (abi != TG_DEVICE_ABI)
+    if (abi != TGI_DEVICE_ABI)
         return NULL;
     if (text)
         set_up(text);

@@ -13,53 +13,53 @@
 
 /* ---- One variant for every op ------------------------------------------------------------ */
 
-static int accepts(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static int accepts(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     (void)ctx;
     (void)lay;
     return 1;
 }
 
-static void never(const tg_call *call)
+static void never(const tgi_call *call)
 {
     (void)call;
     abort(); /* the device runs steps, not variants */
 }
 
 /* The same numbers in half of the time, where they are allowed. */
-static double half(const tg_op_ctx *ctx, const tg_layout_hint *lay)
+static double half(const tgi_op_ctx *ctx, const tgi_layout_hint *lay)
 {
     (void)ctx;
     (void)lay;
     return 0.5;
 }
 
-static const tg_variant of_kinds[] = {
+static const tgi_variant of_kinds[] = {
     {.name = "fake_wgmma",
      .op = "Conv",
-     .kinds = TG_KIND_WGMMA,
+     .kinds = TGI_KIND_WGMMA,
      .accepts = accepts,
      .cost = half,
      .run = never},
     {.name = "fake_library",
      .op = "Conv",
-     .kinds = TG_KIND_LIBRARY,
+     .kinds = TGI_KIND_LIBRARY,
      .accepts = accepts,
      .cost = half,
      .run = never},
 };
 
-const tg_backend *fake_backend(void)
+const tgi_kernel_set *fake_backend(void)
 {
     enum { MOST = 256 };
-    static tg_variant variant[MOST];
-    static const tg_variant *list[MOST + sizeof of_kinds / sizeof *of_kinds + 1];
-    static tg_backend be;
+    static tgi_variant variant[MOST];
+    static const tgi_variant *list[MOST + sizeof of_kinds / sizeof *of_kinds + 1];
+    static tgi_kernel_set be;
     int n = 0;
     for (int i = 0; tgi_op_at(i) && n < MOST; i++) {
         if (!tgi_op_at(i)->ref)
             continue;
-        variant[n] = (tg_variant){
+        variant[n] = (tgi_variant){
             .name = "fake", .op = tgi_op_at(i)->name, .accepts = accepts, .run = never};
         list[n] = &variant[n];
         n++;
@@ -67,29 +67,29 @@ const tg_backend *fake_backend(void)
     for (size_t i = 0; i < sizeof of_kinds / sizeof *of_kinds; i++)
         list[n++] = &of_kinds[i];
     list[n] = NULL;
-    be = (tg_backend){.name = "fake",
-                      .isa = TG_ISA_PORTABLE,
-                      .lanes = 8,
-                      .whole_pixels = 1,
-                      .element = TG_DTYPE_F32,
-                      .variants = list};
+    be = (tgi_kernel_set){.name = "fake",
+                          .isa = TGI_ISA_PORTABLE,
+                          .lanes = 8,
+                          .whole_pixels = 1,
+                          .element = TG_DTYPE_F32,
+                          .variants = list};
     return &be;
 }
 
 /* ---- Epilogue ---------------------------------------------------------------------------- */
 
-static float epilogue_at(const tg_call *call, float v, int64_t c, int64_t z, int64_t y,
+static float epilogue_at(const tgi_call *call, float v, int64_t c, int64_t z, int64_t y,
                          int64_t x)
 {
     float kept = 0;
     for (int i = 0; i < call->n_epi; i++) {
-        const tg_epi_step *s = &call->epi[i];
+        const tgi_epi_step *s = &call->epi[i];
         const float old = v;
-        if (s->kind == TG_EPI_KEEP || s->kind == TG_EPI_SWAP) {
-            v = s->kind == TG_EPI_SWAP ? kept : v;
+        if (s->kind == TGI_EPI_KEEP || s->kind == TGI_EPI_SWAP) {
+            v = s->kind == TGI_EPI_SWAP ? kept : v;
             kept = old;
         } else {
-            const float o = s->src == TG_EPI_KEPT ? kept
+            const float o = s->src == TGI_EPI_KEPT ? kept
                             : s->src >= 0 ? tgi_operand_get(&call->src[s->src], c, z, y, x)
                             : s->vec      ? s->vec[c]
                                           : s->a;
@@ -100,20 +100,20 @@ static float epilogue_at(const tg_call *call, float v, int64_t c, int64_t z, int
 }
 
 typedef struct extent {
-    tg_range z, y, x;
+    tgi_range z, y, x;
 } extent;
 
-static extent extent_of(const tg_box *b)
+static extent extent_of(const tgi_box *b)
 {
     const int volume = b->rank == 5;
-    return (extent){volume ? b->ax[2] : (tg_range){0, 1}, b->ax[b->rank - 2],
+    return (extent){volume ? b->ax[2] : (tgi_range){0, 1}, b->ax[b->rank - 2],
                     b->ax[b->rank - 1]};
 }
 
-static void epilogue(const tg_call *call)
+static void epilogue(const tgi_call *call)
 {
     const extent e = extent_of(&call->box);
-    const tg_view *d = &call->dst[0];
+    const tgi_view *d = &call->dst[0];
     for (int64_t z = e.z.lo; z < e.z.hi; z++)
         for (int64_t y = e.y.lo; y < e.y.hi; y++)
             for (int64_t x = e.x.lo; x < e.x.hi; x++)
@@ -126,7 +126,7 @@ static void epilogue(const tg_call *call)
 /* ---- Steps ------------------------------------------------------------------------------- */
 
 /* The references find zeros in the columns outside of the image; devices keep none there. */
-static void zero_outside(const tg_view *v, int64_t dim)
+static void zero_outside(const tgi_view *v, int64_t dim)
 {
     for (int64_t z = 0; z < v->z_ring; z++)
         for (int64_t y = 0; y < v->y_ring; y++)
@@ -135,9 +135,9 @@ static void zero_outside(const tg_view *v, int64_t dim)
                     memset(tgi_view_at(v, 0, z, y, x), 0, (size_t)v->cb * sizeof(float));
 }
 
-static tg_status run_node(const tg_device_step *s, tgi_err *err)
+static tg_status run_node(const tgi_device_step *s, tgi_err *err)
 {
-    const tg_call *c = &s->call;
+    const tgi_call *c = &s->call;
     for (int j = 0; j < c->ctx->n_src; j++)
         for (int k = 0; k < c->src[j].n_seg; k++)
             zero_outside(&c->src[j].seg[k], c->ctx->src[j].dim[c->ctx->src[j].rank - 1]);
@@ -146,7 +146,7 @@ static tg_status run_node(const tg_device_step *s, tgi_err *err)
     return TG_OK;
 }
 
-static float loaded(const tg_device_pixels *p, int64_t slab, int64_t c, int64_t y, int64_t x)
+static float loaded(const tgi_device_pixels *p, int64_t slab, int64_t c, int64_t y, int64_t x)
 {
     float v;
     const int64_t planes = p->channels / p->together;
@@ -161,37 +161,37 @@ static float loaded(const tg_device_pixels *p, int64_t slab, int64_t c, int64_t 
     return v;
 }
 
-static void run_load(const tg_device_step *s)
+static void run_load(const tgi_device_step *s)
 {
-    const tg_device_pixels *p = &s->pixels;
-    const tg_view *d = &s->call.dst[0];
+    const tgi_device_pixels *p = &s->pixels;
+    const tgi_view *d = &s->call.dst[0];
     const extent e = extent_of(&s->call.box);
     const int volume = s->call.box.rank == 5;
     for (int64_t z = e.z.lo; z < e.z.hi; z++)
         for (int64_t y = e.y.lo; y < e.y.hi; y++)
             for (int64_t x = e.x.lo; x < e.x.hi; x++)
                 for (int64_t c = 0; c < d->cb; c++) {
-                    const int64_t sz = volume ? tgi_pad_index((tg_pad_mode)p->pad,
+                    const int64_t sz = volume ? tgi_pad_index((tgi_pad_mode)p->pad,
                                                               z - p->shift[0], p->extent[0])
                                               : 0;
                     const int64_t sy =
-                        tgi_pad_index((tg_pad_mode)p->pad, y - p->shift[1], p->extent[1]);
+                        tgi_pad_index((tgi_pad_mode)p->pad, y - p->shift[1], p->extent[1]);
                     const int64_t sx =
-                        tgi_pad_index((tg_pad_mode)p->pad, x - p->shift[2], p->extent[2]);
+                        tgi_pad_index((tgi_pad_mode)p->pad, x - p->shift[2], p->extent[2]);
                     const int none = c >= d->c || sz < 0 || sy < 0 || sx < 0;
                     *tgi_view_at(d, c, z, y, x) = none ? 0 : loaded(p, z - e.z.lo, c, sy, sx);
                 }
 }
 
 /* What the step makes of channel c of the pixel. */
-static float stored(const tg_device_step *s, int64_t c, int64_t z, int64_t y, int64_t x)
+static float stored(const tgi_device_step *s, int64_t c, int64_t z, int64_t y, int64_t x)
 {
-    const tg_view *v = &s->call.src[0].seg[0];
-    const tg_pick pick = s->pixels.pick;
-    if (pick == TG_PICK_NONE)
+    const tgi_view *v = &s->call.src[0].seg[0];
+    const tgi_pick pick = s->pixels.pick;
+    if (pick == TGI_PICK_NONE)
         return *tgi_view_at(v, c, z, y, x);
-    const int last = pick == TG_PICK_LAST_LARGEST || pick == TG_PICK_LAST_SMALLEST;
-    const int largest = pick == TG_PICK_FIRST_LARGEST || pick == TG_PICK_LAST_LARGEST;
+    const int last = pick == TGI_PICK_LAST_LARGEST || pick == TGI_PICK_LAST_SMALLEST;
+    const int largest = pick == TGI_PICK_FIRST_LARGEST || pick == TGI_PICK_LAST_LARGEST;
     int64_t at = 0;
     for (int64_t k = 1; k < v->c; k++) {
         const float f = *tgi_view_at(v, k, z, y, x), best = *tgi_view_at(v, at, z, y, x);
@@ -201,9 +201,9 @@ static float stored(const tg_device_step *s, int64_t c, int64_t z, int64_t y, in
     return (float)at;
 }
 
-static void run_store(const tg_device_step *s)
+static void run_store(const tgi_device_step *s)
 {
-    const tg_device_pixels *p = &s->pixels;
+    const tgi_device_pixels *p = &s->pixels;
     const extent e = extent_of(&s->call.box);
     const int64_t planes = p->channels / p->together, rows = tgi_range_len(e.y);
     char *at = p->at;
@@ -225,13 +225,13 @@ static void run_store(const tg_device_step *s)
                     }
 }
 
-tg_status fake_run_step(const tg_device_step *s, tgi_err *err)
+tg_status fake_run_step(const tgi_device_step *s, tgi_err *err)
 {
     if (tgi_box_empty(&s->call.box))
         return TG_OK;
-    if (s->kind == TG_STEP_NODE)
+    if (s->kind == TGI_STEP_NODE)
         return fake.hollow ? TG_OK : run_node(s, err);
-    if (s->kind == TG_STEP_LOAD)
+    if (s->kind == TGI_STEP_LOAD)
         run_load(s);
     else
         run_store(s);

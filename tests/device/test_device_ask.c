@@ -12,7 +12,7 @@
 #define CONTEXT (3 * MIB)
 #define LIBRARY_BYTES MIB
 
-static const tg_device_info told = {.name = "Fake 1000", .driver = "none", .uuid = FAKE_UUID};
+static const tgi_device_info told = {.name = "Fake 1000", .driver = "none", .uuid = FAKE_UUID};
 
 static void know(uint64_t context_bytes, double library_gain)
 {
@@ -254,7 +254,7 @@ static void a_part_of_a_device_is_not_told_of_by_the_whole(void)
 
 static void the_library_is_not_opened_for_a_question_either(void)
 {
-    settings->kinds = TG_KIND_LIBRARY;
+    settings->kinds = TGI_KIND_LIBRARY;
     settings->library_bytes = LIBRARY_BYTES;
     know(CONTEXT, 4);
     asked *a = ask("8MiB", "cuda");
@@ -270,7 +270,7 @@ static void the_library_is_not_opened_for_a_question_either(void)
 
 static void a_library_that_is_gone_is_left_out(void)
 {
-    settings->kinds = TG_KIND_LIBRARY;
+    settings->kinds = TGI_KIND_LIBRARY;
     settings->library_bytes = 0;
     know(CONTEXT, 4);
     asked *a = ask("8MiB", "cuda");
@@ -284,7 +284,7 @@ static void a_library_that_is_gone_is_left_out(void)
 
 static void what_nobody_has_measured_takes_a_context(void)
 {
-    settings->kinds = TG_KIND_LIBRARY;
+    settings->kinds = TGI_KIND_LIBRARY;
     settings->library_bytes = LIBRARY_BYTES;
     know(CONTEXT, -1);
     asked *a = ask("8MiB", "cuda");

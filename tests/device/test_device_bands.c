@@ -9,17 +9,17 @@
 #include <unistd.h>
 
 typedef struct subject {
-    tg_graph *g;
-    tg_net *net;
-    tg_stages *stages;
-    tg_device_rates rates;
+    tgi_graph *g;
+    tgi_net *net;
+    tgi_stages *stages;
+    tgi_rates rates;
 } subject;
 
 /* Three levels down and up again: rows are an eighth in the middle. */
-static tg_graph *make_graph(const char *path)
+static tgi_graph *make_graph(const char *path)
 {
     static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3};
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     tgi_err err = {0};
     made m = made_begin(2, 1, ext);
     char skip[3][16];
@@ -48,7 +48,7 @@ static subject open_subject(int64_t side, int multiprocessors)
     char path[64];
     tgi_err err = {0};
     subject s = {0};
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, 1, side, side}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, 1, side, side}};
     snprintf(path, sizeof path, "/tmp/tegula_bands_%d.onnx", (int)getpid());
     s.g = make_graph(path);
     unlink(path);
@@ -65,25 +65,25 @@ static void close_subject(subject *s)
     tgi_graph_free(&s->g);
 }
 
-static double pixels_too(void *user, const tg_tiling *t)
+static double pixels_too(void *user, const tgi_tiling *t)
 {
     const subject *s = user;
-    const tg_slot *in = &t->slot[s->net->in[0]];
+    const tgi_slot *in = &t->slot[s->net->in[0]];
     return tgi_device_seconds(&s->rates, t, 4.0 * (double)in->ring * (double)in->width);
 }
 
-static tg_choice choose(subject *s, size_t limit, int whole)
+static tgi_choice choose(subject *s, size_t limit, int whole)
 {
-    tg_choice c;
+    tgi_choice c;
     tgi_err err = {0};
-    const tg_choose_args a = {.stage = &s->stages->one,
-                              .threads = 1,
-                              .limit_bytes = limit,
-                              .unit = {1, 1, 1},
-                              .whole = whole,
-                              .seconds = pixels_too,
-                              .tallest = 4096,
-                              .user = s};
+    const tgi_choose_args a = {.stage = &s->stages->one,
+                               .threads = 1,
+                               .limit_bytes = limit,
+                               .unit = {1, 1, 1},
+                               .whole = whole,
+                               .seconds = pixels_too,
+                               .tallest = 4096,
+                               .user = s};
     CHECK_OK(tgi_choose(&a, &c, &err), err);
     CHECK(c.chosen_bytes <= limit);
     return c;
@@ -93,7 +93,7 @@ static tg_choice choose(subject *s, size_t limit, int whole)
 static int64_t band_for(int64_t side, int multiprocessors, size_t limit)
 {
     subject s = open_subject(side, multiprocessors);
-    tg_choice c = choose(&s, limit, 0);
+    tgi_choice c = choose(&s, limit, 0);
     const int64_t band = c.tiling.band;
     tgi_tiling_free(&c.tiling);
     close_subject(&s);
@@ -111,7 +111,7 @@ static void test_a_large_device_gets_taller_bands_than_a_small_one(void)
 static void test_less_memory_costs_time_but_always_fits(void)
 {
     subject s = open_subject(4096, 132);
-    tg_choice c = choose(&s, (size_t)1 << 34, 0);
+    tgi_choice c = choose(&s, (size_t)1 << 34, 0);
     double before = c.seconds;
     size_t limit = c.chosen_bytes;
     tgi_tiling_free(&c.tiling);
@@ -130,10 +130,10 @@ static void test_less_memory_costs_time_but_always_fits(void)
 static void test_bands_in_a_quarter_of_the_memory_take_little_longer_than_the_whole(void)
 {
     subject s = open_subject(16384, 132);
-    tg_choice untiled = choose(&s, SIZE_MAX, 1);
+    tgi_choice untiled = choose(&s, SIZE_MAX, 1);
     const double whole = tgi_device_seconds(&s.rates, &untiled.tiling, 0);
     CHECK(untiled.chosen_bytes > (size_t)16 << 30);
-    tg_choice tiled = choose(&s, (size_t)4 << 30, 0);
+    tgi_choice tiled = choose(&s, (size_t)4 << 30, 0);
     CHECK(whole / tgi_device_seconds(&s.rates, &tiled.tiling, 0) > 0.85);
     tgi_tiling_free(&untiled.tiling);
     tgi_tiling_free(&tiled.tiling);
@@ -144,10 +144,10 @@ static void test_bands_in_a_quarter_of_the_memory_take_little_longer_than_the_wh
 static void test_memory_that_does_not_pay_is_not_taken(void)
 {
     subject s = open_subject(4096, 132);
-    tg_choice c = choose(&s, (size_t)1 << 34, 0);
+    tgi_choice c = choose(&s, (size_t)1 << 34, 0);
     int dearer = 0;
     for (int i = 0; i < c.n_tried; i++) {
-        const tg_tried *r = &c.tried[i];
+        const tgi_tried *r = &c.tried[i];
         CHECK(r->seconds > c.seconds * 0.98);
         CHECK(r->bytes >= c.chosen_bytes || r->seconds > c.least_seconds * 1.02);
         dearer += r->bytes > 2 * c.chosen_bytes;
@@ -160,7 +160,7 @@ static void test_memory_that_does_not_pay_is_not_taken(void)
 static int lanes_for(int64_t side, int multiprocessors)
 {
     subject s = open_subject(side, multiprocessors);
-    tg_choice c = choose(&s, (size_t)1 << 34, 0);
+    tgi_choice c = choose(&s, (size_t)1 << 34, 0);
     const int lanes = tgi_device_lanes_wanted(&s.rates, &c.tiling);
     CHECK(lanes == 1 || c.tiling.bands == c.tiling.cells);
     tgi_tiling_free(&c.tiling);
@@ -170,7 +170,7 @@ static int lanes_for(int64_t side, int multiprocessors)
 
 static void test_small_images_are_computed_beside_each_other(void)
 {
-    CHECK_EQ(lanes_for(64, 132), TG_DEVICE_LANES);
+    CHECK_EQ(lanes_for(64, 132), TGI_DEVICE_LANES);
     CHECK_EQ(lanes_for(8192, 132), 1);
     CHECK_EQ(lanes_for(256, 2), 1); /* one band, and enough */
     CHECK(lanes_for(128, 4) < lanes_for(128, 132));
@@ -179,8 +179,8 @@ static void test_small_images_are_computed_beside_each_other(void)
 static void test_all_items_take_as_long_as_kernels_or_pixels_do(void)
 {
     subject s = open_subject(64, 132);
-    tg_choice c = choose(&s, (size_t)1 << 34, 0);
-    const tg_tiling *t = &c.tiling;
+    tgi_choice c = choose(&s, (size_t)1 << 34, 0);
+    const tgi_tiling *t = &c.tiling;
     const double alone = tgi_device_seconds(&s.rates, t, 0);
     CHECK_NEAR(tgi_device_all_seconds(&s.rates, t, 1, 1, 0), alone, 1e-12);
     CHECK_NEAR(tgi_device_all_seconds(&s.rates, t, 10, 1, 0), 10 * alone, 1e-11);
@@ -201,8 +201,8 @@ static void test_all_items_take_as_long_as_kernels_or_pixels_do(void)
 
 static void test_seconds_follow_the_share_of_busy_blocks(void)
 {
-    const tg_device_rates r = tgi_device_rates(10, TG_DTYPE_F16);
-    const tg_device_rates one = tgi_device_rates(1, TG_DTYPE_F32);
+    const tgi_rates r = tgi_device_rates(10, TG_DTYPE_F16);
+    const tgi_rates one = tgi_device_rates(1, TG_DTYPE_F32);
     CHECK(r.flops > 10 * one.flops);
     CHECK(r.blocks == 10 * one.blocks);
     CHECK(tgi_device_blocks(1, 1) == 1);

@@ -19,9 +19,9 @@
 #define BOTH 1
 #define LABELS 10
 
-static tg_graph *finished(made *m, const char *path, unsigned flags)
+static tgi_graph *finished(made *m, const char *path, unsigned flags)
 {
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     tgi_err err = {0};
     made_end(m, path);
     CHECK_OK(tgi_graph_import_onnx(path, &g, &err), err);
@@ -30,7 +30,7 @@ static tg_graph *finished(made *m, const char *path, unsigned flags)
 }
 
 /* A skip, a concat, pooling, upsampling; 2-D or 3-D. */
-static tg_graph *make_graph(int spatial, const char *path)
+static tgi_graph *make_graph(int spatial, const char *path)
 {
     static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3}, k1[3] = {1, 1, 1};
     made m = made_begin(spatial, CH, ext);
@@ -48,16 +48,16 @@ static tg_graph *make_graph(int spatial, const char *path)
 }
 
 /* The number of the largest of seven channels, none of which is that everywhere. */
-static tg_graph *make_labels(int spatial, const char *path)
+static tgi_graph *make_labels(int spatial, const char *path)
 {
     static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3};
     made m = made_begin(spatial, CH, ext);
     made_conv(&m, made_conv(&m, "x", CH, 6, k3, 1, 1, NULL), 6, 7, k3, 1, 1, "y");
-    return finished(&m, path, TG_GRAPH_LABELS);
+    return finished(&m, path, TGI_GRAPH_LABELS);
 }
 
 /* Channels, and the number of the smallest of each pixel. */
-static tg_graph *make_both(const char *path)
+static tgi_graph *make_both(const char *path)
 {
     static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3}, any[5] = {0};
     bytes axis = {0}, a = {0};
@@ -73,7 +73,7 @@ static tg_graph *make_both(const char *path)
 }
 
 /* Two inputs of different channels; two outputs, at a quarter and a sixteenth of their size. */
-static tg_graph *make_forked(const char *path)
+static tgi_graph *make_forked(const char *path)
 {
     static const int64_t ext[3] = {0, 0, 0}, k3[3] = {3, 3, 3}, open[5] = {1, 2, 0, 0, 0};
     made m = made_begin(2, CH, ext);
@@ -85,7 +85,7 @@ static tg_graph *make_forked(const char *path)
     const int64_t any[5] = {0};
     b_port(&m.g, 12, fine, 4, any);
     made_conv(&m, made_pool(&m, made_pool(&m, fine, 2), 2), 3, 2, k3, 1, 1, "y");
-    tg_graph *g = finished(&m, path, 0);
+    tgi_graph *g = finished(&m, path, 0);
     CHECK_EQ(g->n_in, 2);
     CHECK_EQ(g->n_out, 2);
     return g;
@@ -100,11 +100,11 @@ typedef struct port {
     float *staging[2];
     size_t floats; /* of each */
     int next, has_ahead;
-    tg_box ahead; /* read into staging already, at once: as early as a reader may */
+    tgi_box ahead; /* read into staging already, at once: as early as a reader may */
 } port;
 
 typedef struct owner {
-    const tg_net *net;
+    const tgi_net *net;
     port in[PORTS];
     float *out[PORTS];
     double fetch_seconds, take_seconds; /* of the fake clock */
@@ -116,14 +116,14 @@ typedef struct owner {
 } owner;
 
 typedef struct extent {
-    tg_range z, y, x;
+    tgi_range z, y, x;
     int64_t depth, h, w;
 } extent;
 
-static extent extent_of(const tg_desc *d, const tg_box *b)
+static extent extent_of(const tgi_desc *d, const tgi_box *b)
 {
     const int r = d->rank;
-    return (extent){r == 5 ? b->ax[2] : (tg_range){0, 1},
+    return (extent){r == 5 ? b->ax[2] : (tgi_range){0, 1},
                     b->ax[r - 2],
                     b->ax[r - 1],
                     r == 5 ? d->dim[2] : 1,
@@ -131,14 +131,14 @@ static extent extent_of(const tg_desc *d, const tg_box *b)
                     d->dim[r - 1]};
 }
 
-static const tg_desc *desc_in(const owner *o, int i)
+static const tgi_desc *desc_in(const owner *o, int i)
 {
     return &o->net->shapes.desc[o->net->in[i]];
 }
 
-static void read_box(const owner *o, int i, const tg_box *b, float *dst)
+static void read_box(const owner *o, int i, const tgi_box *b, float *dst)
 {
-    const tg_desc *d = desc_in(o, i);
+    const tgi_desc *d = desc_in(o, i);
     const extent e = extent_of(d, b);
     for (int64_t k = e.z.lo; k < e.z.hi; k++)
         for (int64_t c = 0; c < d->dim[1]; c++)
@@ -148,7 +148,7 @@ static void read_box(const owner *o, int i, const tg_box *b, float *dst)
 }
 
 /* The reader's thread has its own time: what is asked ahead costs the host none. */
-static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
+static void ahead(void *user, const tgi_device_cell *cell, const tgi_box *box)
 {
     owner *o = user;
     (void)cell;
@@ -164,12 +164,12 @@ static void ahead(void *user, const tg_device_cell *cell, const tg_box *box)
     }
 }
 
-static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_box *box,
-                       tg_device_pixels *px, const void **at, size_t *n_bytes, tgi_err *err)
+static tg_status fetch(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
+                       tgi_device_pixels *px, const void **at, size_t *n_bytes, tgi_err *err)
 {
     owner *o = user;
     port *p = &o->in[i];
-    const tg_desc *d = desc_in(o, i);
+    const tgi_desc *d = desc_in(o, i);
     const int r = d->rank;
     (void)cell;
     (void)err;
@@ -181,14 +181,14 @@ static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_b
         read_box(o, i, box, mem);
     }
     p->has_ahead = 0;
-    *px = (tg_device_pixels){.type = TG_DTYPE_F32,
-                             .channels = d->dim[1],
-                             .together = 1,
-                             .rows = box->ax[r - 2],
-                             .cols = box->ax[r - 1],
-                             .extent = {r == 5 ? d->dim[2] : 1, d->dim[r - 2], d->dim[r - 1]},
-                             .pad = TG_LOAD_ZERO,
-                             .mul = 1};
+    *px = (tgi_device_pixels){.type = TG_DTYPE_F32,
+                              .channels = d->dim[1],
+                              .together = 1,
+                              .rows = box->ax[r - 2],
+                              .cols = box->ax[r - 1],
+                              .extent = {r == 5 ? d->dim[2] : 1, d->dim[r - 2], d->dim[r - 1]},
+                              .pad = TGI_LOAD_ZERO,
+                              .mul = 1};
     int64_t n = d->dim[1];
     for (int a = 2; a < r; a++)
         n *= tgi_range_len(box->ax[a]);
@@ -198,11 +198,11 @@ static tg_status fetch(void *user, const tg_device_cell *cell, int i, const tg_b
     return TG_OK;
 }
 
-static tg_status take(void *user, const tg_device_cell *cell, int out, const tg_box *box,
+static tg_status take(void *user, const tgi_device_cell *cell, int out, const tgi_box *box,
                       const void *pixels, const uint32_t *counts, tgi_err *err)
 {
     owner *o = user;
-    const tg_desc *d = &o->net->shapes.desc[o->net->out[out]];
+    const tgi_desc *d = &o->net->shapes.desc[o->net->out[out]];
     const extent e = extent_of(d, box);
     const float *src = pixels;
     (void)err;
@@ -223,13 +223,13 @@ static tg_status take(void *user, const tg_device_cell *cell, int out, const tg_
 /* ---- Subjects ---------------------------------------------------------------------------- */
 
 typedef struct subject {
-    tg_graph *g;
-    tg_net *net, *plain;
+    tgi_graph *g;
+    tgi_net *net, *plain;
     float *in[PORTS], *got[PORTS], *want[PORTS];
     size_t n_out[PORTS];
 } subject;
 
-static tg_graph *make_of_kind(int kind, const char *path)
+static tgi_graph *make_of_kind(int kind, const char *path)
 {
     return kind == FORKED  ? make_forked(path)
            : kind == BOTH  ? make_both(path)
@@ -237,7 +237,7 @@ static tg_graph *make_of_kind(int kind, const char *path)
                            : make_graph(kind, path);
 }
 
-static subject open_subject(int kind, const tg_desc *in)
+static subject open_subject(int kind, const tgi_desc *in)
 {
     char path[64];
     uint64_t seed = 77;
@@ -247,8 +247,8 @@ static subject open_subject(int kind, const tg_desc *in)
     s.g = make_of_kind(kind, path);
     unlink(path);
     CHECK_OK(tgi_net_new(s.g, fake_backend(), in, 0, &s.net, &err), err);
-    CHECK_OK(tgi_net_new(s.g, tgi_backend_for(TG_ISA_PORTABLE), in, TG_NET_REFERENCE, &s.plain,
-                         &err),
+    CHECK_OK(tgi_net_new(s.g, tgi_backend_for(TGI_ISA_PORTABLE), in, TGI_NET_REFERENCE,
+                         &s.plain, &err),
              err);
     for (int i = 0; i < s.net->n_in; i++) {
         int64_t n = 0;
@@ -277,24 +277,24 @@ static void close_subject(subject *s)
     }
 }
 
-static tg_device_form form_of(const tg_tiling *t, const owner *o)
+static tgi_device_form form_of(const tgi_tiling *t, const owner *o)
 {
-    const tg_net *net = t->net;
-    tg_device_form f = {.lanes = o->lanes};
+    const tgi_net *net = t->net;
+    tgi_device_form f = {.lanes = o->lanes};
     for (int i = 0; i < net->n_in; i++) {
-        const tg_slot *slot = &t->slot[net->in[i]];
+        const tgi_slot *slot = &t->slot[net->in[i]];
         f.in[i].type = TG_DTYPE_F32;
         f.in[i].bytes =
             (size_t)(net->values[net->in[i]].c * slot->ring * slot->rows * slot->width) *
             sizeof(float);
     }
     for (int k = 0; k < (o->only_first ? 1 : net->n_out); k++)
-        f.out[k] = (tg_device_port){
+        f.out[k] = (tgi_device_port){
             .type = TG_DTYPE_F32, .channels = net->values[net->out[k]].c, .together = 1};
     return f;
 }
 
-static void open_owner(owner *o, const subject *s, const tg_device_form *form)
+static void open_owner(owner *o, const subject *s, const tgi_device_form *form)
 {
     o->net = s->net;
     for (int i = 0; i < s->net->n_in; i++) {
@@ -310,11 +310,12 @@ static void open_owner(owner *o, const subject *s, const tg_device_form *form)
     }
 }
 
-static tg_status run_cells(const tg_tiling *t, const owner *o, tg_device_exec *e, tgi_err *err)
+static tg_status run_cells(const tgi_tiling *t, const owner *o, tgi_device_exec *e,
+                           tgi_err *err)
 {
     for (int64_t k = 0; k < t->cells; k++) {
-        tg_range core[3];
-        const tg_device_cell cell = {.cell = k, .mul = 1}, next = {.cell = k + 1, .mul = 1};
+        tgi_range core[3];
+        const tgi_device_cell cell = {.cell = k, .mul = 1}, next = {.cell = k + 1, .mul = 1};
         tgi_tiling_cell(t, k, core);
         tgi_device_exec_begin(e, &cell, core);
         if (o->announces && k + 1 < t->cells) {
@@ -331,15 +332,15 @@ static tg_status run_cells(const tg_tiling *t, const owner *o, tg_device_exec *e
 static tg_status run_cut(const subject *s, const int64_t cut[3], int64_t band, owner *o,
                          tgi_err *err)
 {
-    tg_stages *stages = NULL;
-    tg_tiling t;
-    tg_device *device = NULL;
-    tg_device_exec *e = NULL;
-    const tg_device_ops *ops = fake_device_ops();
+    tgi_stages *stages = NULL;
+    tgi_tiling t;
+    tgi_device *device = NULL;
+    tgi_device_exec *e = NULL;
+    const tgi_device_ops *ops = fake_device_ops();
     CHECK_OK(tgi_stages_new(s->net, &stages, err), *err);
     CHECK_OK(tgi_tiling_make(&stages->one, cut, band, 1, NULL, &t, err), *err);
-    const tg_device_form form = form_of(&t, o);
-    const tg_device_io io = {o, fetch, ahead, take};
+    const tgi_device_form form = form_of(&t, o);
+    const tgi_device_io io = {o, fetch, ahead, take};
     open_owner(o, s, &form);
     tg_status st = ops->open(0, &device, err);
     if (st == TG_OK)
@@ -369,7 +370,7 @@ static const int64_t uncut[3] = {0, 0, 0};
 
 /* ---- Tests ------------------------------------------------------------------------------- */
 
-static void whole_against_references(int kind, const tg_desc *in)
+static void whole_against_references(int kind, const tgi_desc *in)
 {
     tgi_err err = {0};
     owner o = {0};
@@ -395,14 +396,14 @@ static void whole_against_references(int kind, const tg_desc *in)
 
 static void test_one_cell_equals_the_processors_references(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 44, 36}};
-    const tg_desc two[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
-                            {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, CH, 44, 36}};
+    const tgi_desc two[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
+                             {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
     whole_against_references(2, &in);
     whole_against_references(FORKED, two);
 }
 
-static void cut_and_compare(int kind, const tg_desc *in, int rounds)
+static void cut_and_compare(int kind, const tgi_desc *in, int rounds)
 {
     uint64_t seed = 20261121;
     tgi_err err = {0};
@@ -415,13 +416,13 @@ static void cut_and_compare(int kind, const tg_desc *in, int rounds)
     for (int i = 0; i < rounds; i++) {
         int64_t cut[3];
         owner o = {.announces = i % 3 != 0,
-                   .lanes = i % 2 ? 1 : (int)tg_rand_in(&seed, 2, TG_DEVICE_LANES)};
+                   .lanes = i % 2 ? 1 : (int)tg_rand_in(&seed, 2, TGI_DEVICE_LANES)};
         fake_reset();
         for (int a = 0; a < 3; a++)
             cut[a] = tg_rand_in(&seed, 0, 2) ? tg_rand_in(&seed, 3, 40) : 0;
-        for (int q = 0; q < TG_QUEUE_COUNT; q++) /* who is early: all eight ways of one lane */
+        for (int q = 0; q < TGI_QUEUE_COUNT; q++) /* who is early: all eight ways of one lane */
             fake.eager[q] =
-                q <= (int)TG_QUEUE_COMPUTE ? i >> q & 1 : (int)tg_rand_in(&seed, 0, 1);
+                q <= (int)TGI_QUEUE_COMPUTE ? i >> q & 1 : (int)tg_rand_in(&seed, 0, 1);
         const int64_t band = tg_rand_in(&seed, 1, 24);
         for (int k = 0; k < s.net->n_out; k++)
             memset(s.got[k], 0xff, s.n_out[k] * sizeof(float));
@@ -439,13 +440,13 @@ static void cut_and_compare(int kind, const tg_desc *in, int rounds)
 
 static void test_any_cut_of_an_image_gives_the_same_bits(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 60, 46}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, CH, 60, 46}};
     cut_and_compare(2, &in, 24);
 }
 
 static void test_any_cut_of_a_volume_gives_the_same_bits(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 5, {1, CH, 14, 16, 12}};
+    const tgi_desc in = {TG_DTYPE_F32, 5, {1, CH, 14, 16, 12}};
     cut_and_compare(3, &in, 8);
 }
 
@@ -453,12 +454,12 @@ static void test_any_cut_of_a_volume_gives_the_same_bits(void)
  * the coarse one. */
 static void test_any_cut_of_two_inputs_and_two_outputs_gives_the_same_bits(void)
 {
-    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 80, 112}},
-                           {TG_DTYPE_F32, 4, {1, 2, 80, 112}}};
+    const tgi_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 80, 112}},
+                            {TG_DTYPE_F32, 4, {1, 2, 80, 112}}};
     cut_and_compare(FORKED, in, 24);
 }
 
-static int has_op(const tg_net *net, const char *op)
+static int has_op(const tgi_net *net, const char *op)
 {
     int n = 0;
     for (int i = 0; i < net->n_nodes; i++)
@@ -468,7 +469,7 @@ static int has_op(const tg_net *net, const char *op)
 
 /* The step that makes pixels reads the channels: neither a node nor a value of numbers is left.
  */
-static void labels_against_references(int spatial, const tg_desc *in)
+static void labels_against_references(int spatial, const tgi_desc *in)
 {
     tgi_err err = {0};
     owner o = {0};
@@ -477,7 +478,7 @@ static void labels_against_references(int spatial, const tg_desc *in)
     subject s = open_subject(LABELS + spatial, in);
     CHECK_EQ(has_op(s.net, "ArgMax"), 0);
     CHECK_EQ(has_op(s.plain, "ArgMax"), 1);
-    CHECK_EQ(s.net->pick[0], TG_PICK_FIRST_LARGEST);
+    CHECK_EQ(s.net->pick[0], TGI_PICK_FIRST_LARGEST);
     CHECK_EQ(s.net->values[s.net->held[0]].c, 7);
     net_io io = {.in = {s.in[0]}, .out = {s.want[0]}};
     CHECK_OK(net_run(s.plain, uncut, 1 << 20, 1, &io, -1, &err), err);
@@ -493,8 +494,8 @@ static void labels_against_references(int spatial, const tg_desc *in)
 
 static void test_numbers_of_channels_are_found_where_pixels_leave(void)
 {
-    const tg_desc image = {TG_DTYPE_F32, 4, {1, CH, 60, 46}};
-    const tg_desc volume = {TG_DTYPE_F32, 5, {1, CH, 14, 16, 12}};
+    const tgi_desc image = {TG_DTYPE_F32, 4, {1, CH, 60, 46}};
+    const tgi_desc volume = {TG_DTYPE_F32, 5, {1, CH, 14, 16, 12}};
     labels_against_references(2, &image);
     labels_against_references(3, &volume);
 }
@@ -502,14 +503,14 @@ static void test_numbers_of_channels_are_found_where_pixels_leave(void)
 /* Channels that are an output too are that: their numbers come from a node. */
 static void test_channels_and_their_numbers_are_two_outputs(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 60, 46}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, CH, 60, 46}};
     tgi_err err = {0};
     owner o = {0};
     fake_reset();
     subject s = open_subject(BOTH, &in);
     CHECK_EQ(has_op(s.net, "ArgMin"), 1);
-    CHECK_EQ(s.net->pick[0], TG_PICK_NONE);
-    CHECK_EQ(s.net->pick[1], TG_PICK_NONE);
+    CHECK_EQ(s.net->pick[0], TGI_PICK_NONE);
+    CHECK_EQ(s.net->pick[1], TGI_PICK_NONE);
     net_io io = {.in = {s.in[0]}, .out = {s.want[0], s.want[1]}};
     CHECK_OK(net_run(s.plain, uncut, 1 << 20, 1, &io, -1, &err), err);
     CHECK_OK(run_cut(&s, uncut, 1 << 20, &o, &err), err);
@@ -519,8 +520,8 @@ static void test_channels_and_their_numbers_are_two_outputs(void)
 
 static void test_an_output_that_nobody_takes_costs_nothing(void)
 {
-    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
-                           {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
+    const tgi_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
+                            {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
     tgi_err err = {0};
     owner both = {0}, one = {.only_first = 1};
     fake_reset();
@@ -558,7 +559,7 @@ static double time_bands(const subject *s, double up, double run, double down, d
  * each as well; overlapped it takes the longest part. */
 static void test_copies_kernels_and_the_host_overlap(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 400, 24}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, CH, 400, 24}};
     static const double parts[][4] = {/* upload, run, download, host */
                                       {4, 10, 4, 6},
                                       {10, 6, 4, 4},
@@ -585,7 +586,7 @@ static void test_copies_kernels_and_the_host_overlap(void)
 /* The compute queue does not starve: between its first and its last band it works. */
 static void test_kernels_follow_each_other_without_a_gap(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 320, 24}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, CH, 320, 24}};
     int64_t n;
     const fake_work *log;
     double busy = 0, first = -1, last = 0;
@@ -594,7 +595,7 @@ static void test_kernels_follow_each_other_without_a_gap(void)
     (void)time_bands(&s, 6, 10, 6, 8, &n);
     const int k = fake_log(&log);
     for (int i = 0; i < k; i++) {
-        if (log[i].queue != TG_QUEUE_COMPUTE)
+        if (log[i].queue != TGI_QUEUE_COMPUTE)
             continue;
         first = first < 0 ? log[i].from : first;
         last = log[i].to;
@@ -604,7 +605,7 @@ static void test_kernels_follow_each_other_without_a_gap(void)
     double seconds[3];
     tgi_err err = {0};
     CHECK_OK(fake_device_ops()->times(NULL, seconds, &err), err);
-    CHECK(fabs(seconds[TG_QUEUE_COMPUTE] - busy) < 1e-6 * busy);
+    CHECK(fabs(seconds[TGI_QUEUE_COMPUTE] - busy) < 1e-6 * busy);
     close_subject(&s);
 }
 
@@ -612,8 +613,8 @@ static void test_kernels_follow_each_other_without_a_gap(void)
  * between them. A band of 16 rows yields four of the one and one of the other. */
 static void test_ports_of_a_band_travel_together(void)
 {
-    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 1600, 32}},
-                           {TG_DTYPE_F32, 4, {1, 2, 1600, 32}}};
+    const tgi_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 1600, 32}},
+                            {TG_DTYPE_F32, 4, {1, 2, 1600, 32}}};
     tgi_err err = {0};
     owner o = {.fetch_seconds = 1, .take_seconds = 2};
     fake_reset();
@@ -646,7 +647,7 @@ static double time_cells(const subject *s, int announces, owner *o)
 
 static void test_the_first_rows_of_the_next_cell_are_read_ahead(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 480, 24}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, CH, 480, 24}};
     owner o;
     fake_reset();
     subject s = open_subject(2, &in);
@@ -665,12 +666,12 @@ static void test_the_first_rows_of_the_next_cell_are_read_ahead(void)
 static void test_small_cells_are_computed_beside_each_other(void)
 {
     static const int64_t cut[3] = {0, 16, 0};
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, CH, 480, 24}};
-    double took[TG_DEVICE_LANES + 1] = {0};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, CH, 480, 24}};
+    double took[TGI_DEVICE_LANES + 1] = {0};
     tgi_err err = {0};
     fake_reset();
     subject s = open_subject(2, &in);
-    for (int lanes = 1; lanes <= TG_DEVICE_LANES; lanes *= 2) {
+    for (int lanes = 1; lanes <= TGI_DEVICE_LANES; lanes *= 2) {
         owner o = {.announces = 1, .lanes = lanes, .take_seconds = 1};
         fake_reset();
         fake.run_seconds = 40;
@@ -690,20 +691,20 @@ static void test_small_cells_are_computed_beside_each_other(void)
 
 static void need_against_taken(int lanes)
 {
-    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
-                           {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
+    const tgi_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 64, 96}},
+                            {TG_DTYPE_F32, 4, {1, 2, 64, 96}}};
     tgi_err err = {0};
     owner o = {.lanes = lanes};
-    tg_stages *stages = NULL;
-    tg_tiling t;
-    tg_device_need need;
+    tgi_stages *stages = NULL;
+    tgi_tiling t;
+    tgi_device_need need;
     fake_reset();
     subject s = open_subject(FORKED, in);
     CHECK_OK(run_cut(&s, uncut, 8, &o, &err), err);
     const size_t peak = fake_peak_bytes();
     CHECK_OK(tgi_stages_new(s.net, &stages, &err), err);
     CHECK_OK(tgi_tiling_make(&stages->one, uncut, 8, 1, NULL, &t, &err), err);
-    const tg_device_form form = form_of(&t, &o);
+    const tgi_device_form form = form_of(&t, &o);
     CHECK_OK(tgi_device_need_of(fake_device_ops(), &t, &form, &need, &err), err);
     CHECK_EQ(need.block + need.program, peak);
     CHECK_EQ(need.weights + need.constants + need.arena + need.pixels, need.block);
@@ -721,8 +722,8 @@ static void test_what_is_needed_is_what_is_taken(void)
 /* Every call that can fail, the first and later ones: answered with its code, nothing left. */
 static void test_any_failure_is_answered_and_leaves_nothing(void)
 {
-    const tg_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 48, 32}},
-                           {TG_DTYPE_F32, 4, {1, 2, 48, 32}}};
+    const tgi_desc in[2] = {{TG_DTYPE_F32, 4, {1, CH, 48, 32}},
+                            {TG_DTYPE_F32, 4, {1, 2, 48, 32}}};
     fake_reset();
     subject s = open_subject(FORKED, in);
     for (int call = 0; call < FAKE_CALLS; call++)

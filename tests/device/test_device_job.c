@@ -206,7 +206,7 @@ static void test_a_run_goes_on_only_with_what_it_began_with(void)
 
 static float *array_of(const char *path)
 {
-    tg_desc d;
+    tgi_desc d;
     void *data = NULL;
     tgi_err err = {0};
     CHECK_OK(tgi_npy_load(path, (size_t)1 << 24, &d, &data, &err), err);
@@ -218,7 +218,7 @@ static float *array_of(const char *path)
 /* What an image became: no axis but its own. */
 static float *image_array(void)
 {
-    tg_desc d = {0};
+    tgi_desc d = {0};
     void *data = NULL;
     tgi_err err = {0};
     CHECK_OK(tgi_npy_load(array_out, (size_t)1 << 24, &d, &data, &err), err);
@@ -442,7 +442,7 @@ static void test_samples_of_a_batch_take_their_time(void)
 {
     static const char *const device[] = {"cpu", "cuda"};
     char one[160];
-    tg_desc d = {TG_DTYPE_F32, 4, {1, 1, H, W}};
+    tgi_desc d = {TG_DTYPE_F32, 4, {1, 1, H, W}};
     tgi_err err = {0};
     float *px = tgi_calloc(TGI_TAG_MISC, 9 * H * W, sizeof *px);
     snprintf(one, sizeof one, "%s.one.npy", array_in);

@@ -8,7 +8,7 @@
 
 #define LIBRARY_BYTES ((size_t)1 << 20)
 
-static const tg_device_info info = {.name = "Fake 1000", .driver = "none"};
+static const tgi_device_info info = {.name = "Fake 1000", .driver = "none"};
 
 /* What is known of the device: as if an earlier job had measured it. */
 static void know(double gain)
@@ -22,7 +22,7 @@ static void know(double gain)
 static void reset_device(double gain)
 {
     reset();
-    settings->kinds = TG_KIND_LIBRARY;
+    settings->kinds = TGI_KIND_LIBRARY;
     settings->library_bytes = LIBRARY_BYTES;
     know(gain);
 }
@@ -206,7 +206,7 @@ static void test_a_library_that_breaks_the_device_is_not_measured_again(void)
     tgi_measured_read(&info, &m);
     CHECK(m.gain[TGI_GAIN_LIBRARY] == 0);
     reset();
-    settings->kinds = TG_KIND_LIBRARY;
+    settings->kinds = TGI_KIND_LIBRARY;
     settings->library_bytes = LIBRARY_BYTES;
     settings->bytes = (size_t)4 << 30;
     o = run_in("4GiB");

@@ -17,25 +17,25 @@ static busy look(void)
 {
     const fake_work *w;
     const int n = log_of(&w);
-    double from = -1, to = 0, used[TG_QUEUE_COUNT] = {0};
+    double from = -1, to = 0, used[TGI_QUEUE_COUNT] = {0};
     busy b = {0};
     for (int i = 0; i < n; i++)
-        if (w[i].queue >= TG_QUEUE_COMPUTE) {
+        if (w[i].queue >= TGI_QUEUE_COMPUTE) {
             from = from < 0 ? w[i].from : from;
             to = fmax(to, w[i].to);
         }
     for (int i = 0; i < n; i++) {
         const double s = w[i].to - w[i].from;
         used[w[i].queue] += w[i].from >= from ? s : 0;
-        b.bands += w[i].queue >= TG_QUEUE_COMPUTE;
+        b.bands += w[i].queue >= TGI_QUEUE_COMPUTE;
     }
-    for (int q = TG_QUEUE_COMPUTE; q < TG_QUEUE_COUNT; q++) {
+    for (int q = TGI_QUEUE_COMPUTE; q < TGI_QUEUE_COUNT; q++) {
         b.kernels += used[q];
         b.queues += used[q] > 0;
     }
     b.window = to - from;
-    b.up = used[TG_QUEUE_UPLOAD];
-    b.down = used[TG_QUEUE_DOWNLOAD];
+    b.up = used[TGI_QUEUE_UPLOAD];
+    b.down = used[TGI_QUEUE_DOWNLOAD];
     return b;
 }
 
@@ -103,7 +103,7 @@ static void lanes_are_used(const char *what, const char *from, const char *to)
         OPTIONS("device", "cuda", "precision", "fp32", "tile", "16x16", "vram", "64MiB"));
     printf("  %s: %d queues, %.3f of the kernels' time, %.3f of the uploads'\n", what, b.queues,
            b.window / b.kernels, b.window / b.up);
-    CHECK_EQ(b.queues, TG_DEVICE_LANES);
+    CHECK_EQ(b.queues, TGI_DEVICE_LANES);
     CHECK(b.window < 0.75 * b.kernels);
     CHECK(b.window < 1.1 * b.up);
 }

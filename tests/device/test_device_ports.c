@@ -10,7 +10,7 @@
 static char path[64];
 
 /* y1 = Abs(x1) and so on; the first is named x. */
-static tg_status import(int n_in, int n_out, tg_graph **g, tgi_err *err)
+static tg_status import(int n_in, int n_out, tgi_graph **g, tgi_err *err)
 {
     static const int64_t open2[2] = {0, 0}, any[4] = {1, 1, 0, 0};
     made m = made_begin(2, 1, open2);
@@ -37,9 +37,9 @@ static tg_status import(int n_in, int n_out, tg_graph **g, tgi_err *err)
 static void test_a_network_of_more_is_refused_when_it_is_read(void)
 {
     for (int side = 0; side < 2; side++) {
-        tg_graph *g = NULL;
+        tgi_graph *g = NULL;
         tgi_err err = {0};
-        const int n = TG_MAX_PORTS + 1;
+        const int n = TGI_MAX_PORTS + 1;
         const tg_status st = import(side ? 1 : n, side ? n : 1, &g, &err);
         CHECK_EQ(st, TG_E_UNSUPPORTED);
         CHECK(strstr(err.text, side ? "more than 16 outputs" : "more than 16 inputs"));
@@ -48,11 +48,11 @@ static void test_a_network_of_more_is_refused_when_it_is_read(void)
 }
 
 typedef struct planned {
-    tg_graph *g;
-    tg_net *net;
-    tg_stages *stages;
-    tg_tiling t;
-    tg_device_form form;
+    tgi_graph *g;
+    tgi_net *net;
+    tgi_stages *stages;
+    tgi_tiling t;
+    tgi_device_form form;
 } planned;
 
 static planned plan_of_most(void)
@@ -60,17 +60,17 @@ static planned plan_of_most(void)
     static const int64_t uncut[3] = {0, 0, 0};
     planned p = {0};
     tgi_err err = {0};
-    tg_desc in[TG_MAX_PORTS];
-    for (int k = 0; k < TG_MAX_PORTS; k++)
-        in[k] = (tg_desc){TG_DTYPE_F32, 4, {1, 1, 32, 48}};
-    CHECK_OK(import(TG_MAX_PORTS, TG_MAX_PORTS, &p.g, &err), err);
+    tgi_desc in[TGI_MAX_PORTS];
+    for (int k = 0; k < TGI_MAX_PORTS; k++)
+        in[k] = (tgi_desc){TG_DTYPE_F32, 4, {1, 1, 32, 48}};
+    CHECK_OK(import(TGI_MAX_PORTS, TGI_MAX_PORTS, &p.g, &err), err);
     CHECK_OK(tgi_graph_finish(p.g, 0, &err), err);
     CHECK_OK(tgi_net_new(p.g, fake_backend(), in, 0, &p.net, &err), err);
     CHECK_OK(tgi_stages_new(p.net, &p.stages, &err), err);
     CHECK_OK(tgi_tiling_make(&p.stages->one, uncut, 32, 1, NULL, &p.t, &err), err);
-    for (int k = 0; k < TG_MAX_PORTS; k++) {
-        p.form.in[k] = (tg_device_port){TG_DTYPE_F32, 1, 1, 32 * 48 * sizeof(float)};
-        p.form.out[k] = (tg_device_port){.type = TG_DTYPE_F32, .channels = 1, .together = 1};
+    for (int k = 0; k < TGI_MAX_PORTS; k++) {
+        p.form.in[k] = (tgi_device_port){TG_DTYPE_F32, 1, 1, 32 * 48 * sizeof(float)};
+        p.form.out[k] = (tgi_device_port){.type = TG_DTYPE_F32, .channels = 1, .together = 1};
     }
     return p;
 }
@@ -86,13 +86,13 @@ static void close_plan(planned *p)
 static void test_each_port_up_to_the_limit_has_its_place(void)
 {
     planned p = plan_of_most();
-    tg_device_need need;
+    tgi_device_need need;
     tgi_err err = {0};
     fake_reset();
-    CHECK_EQ(p.t.stage->n_loaded, TG_MAX_PORTS);
-    CHECK_EQ(p.t.stage->n_out, TG_MAX_PORTS);
+    CHECK_EQ(p.t.stage->n_loaded, TGI_MAX_PORTS);
+    CHECK_EQ(p.t.stage->n_out, TGI_MAX_PORTS);
     CHECK_OK(tgi_device_need_of(fake_device_ops(), &p.t, &p.form, &need, &err), err);
-    CHECK(need.pixels >= (size_t)2 * 2 * TG_MAX_PORTS * 32 * 48 * sizeof(float));
+    CHECK(need.pixels >= (size_t)2 * 2 * TGI_MAX_PORTS * 32 * 48 * sizeof(float));
     close_plan(&p);
 }
 
@@ -100,16 +100,16 @@ static void test_each_port_up_to_the_limit_has_its_place(void)
 static void test_a_pass_of_more_is_refused_before_anything_is_taken(void)
 {
     planned p = plan_of_most();
-    const tg_device_ops *ops = fake_device_ops();
+    const tgi_device_ops *ops = fake_device_ops();
     for (int side = 0; side < 2; side++) {
-        tg_stage wide = *p.t.stage;
-        tg_tiling t = p.t;
-        tg_device *device = NULL;
-        tg_device_exec *e = NULL;
-        tg_device_need need;
-        const tg_device_io io = {0};
+        tgi_stage wide = *p.t.stage;
+        tgi_tiling t = p.t;
+        tgi_device *device = NULL;
+        tgi_device_exec *e = NULL;
+        tgi_device_need need;
+        const tgi_device_io io = {0};
         tgi_err err = {0};
-        *(side ? &wide.n_out : &wide.n_loaded) = TG_MAX_PORTS + 1;
+        *(side ? &wide.n_out : &wide.n_loaded) = TGI_MAX_PORTS + 1;
         t.stage = &wide;
         fake_reset();
         CHECK_EQ(tgi_device_need_of(ops, &t, &p.form, &need, &err), TG_E_UNSUPPORTED);

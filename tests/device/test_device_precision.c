@@ -15,16 +15,16 @@ static void describe(const char *text)
     CHECK(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-static tg_device_info fake_info(void)
+static tgi_device_info fake_info(void)
 {
-    tg_device_info info = {.name = "Fake 1000", .driver = "none"};
+    tgi_device_info info = {.name = "Fake 1000", .driver = "none"};
     return info;
 }
 
 /* A new device, on which halves were measured to gain so much; < 0: not yet. */
 static void begin(double half_gain)
 {
-    const tg_device_info info = fake_info();
+    const tgi_device_info info = fake_info();
     const tgi_measured m = {.gain = {half_gain, -1, -1}};
     tgi_err err = {0};
     reset();
@@ -86,7 +86,7 @@ static void test_auto_is_what_pays_unless_the_descriptor_says_fp32(void)
 /* What would not be taken is not worth the device's time. */
 static void test_nothing_is_measured_for_a_descriptor_that_says_fp32(void)
 {
-    const tg_device_info info = fake_info();
+    const tgi_device_info info = fake_info();
     tgi_measured m;
     char warnings[1024];
     int by_descriptor;

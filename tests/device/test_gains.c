@@ -18,17 +18,17 @@ static char folder[64], file[96];
 
 /* ---- The fake device with two types of activations --------------------------------------- */
 
-static double run_seconds[2];        /* of a layer in float32, in half precision */
-static double launch_seconds;        /* more, of each program */
-static double first_seconds;         /* more, of the first run of each program */
-static const tg_backend *offered[2]; /* the same variants under two types */
+static double run_seconds[2];            /* of a layer in float32, in half precision */
+static double launch_seconds;            /* more, of each program */
+static double first_seconds;             /* more, of the first run of each program */
+static const tgi_kernel_set *offered[2]; /* the same variants under two types */
 static int programs_opened, runs[2], comparing;
 static int times[2]; /* that the layer is in the program, the last one opened */
 static void *plain;  /* where the first of each two computes: in float32, or without the kind */
 
-static const tg_backend *backend_of(tg_dtype element)
+static const tgi_kernel_set *backend_of(tg_dtype element)
 {
-    static tg_backend half;
+    static tgi_kernel_set half;
     half = *fake_backend();
     half.element = TG_DTYPE_F16;
     offered[0] = fake_backend();
@@ -36,13 +36,13 @@ static const tg_backend *backend_of(tg_dtype element)
     return element == TG_DTYPE_F16 ? offered[1] : element == TG_DTYPE_F32 ? offered[0] : NULL;
 }
 
-static const tg_backend *only_float32(tg_dtype element)
+static const tgi_kernel_set *only_float32(tg_dtype element)
 {
     return element == TG_DTYPE_F32 ? fake_backend() : NULL;
 }
 
-static tg_status open_program(tg_device *d, tg_device_queue q, const tg_device_step *steps,
-                              int n, tg_device_program **out, size_t *bytes, tgi_err *err)
+static tg_status open_program(tgi_device *d, tgi_device_queue q, const tgi_device_step *steps,
+                              int n, tgi_device_program **out, size_t *bytes, tgi_err *err)
 {
     const tg_status st = fake_device_ops()->program_open(d, q, steps, n, out, bytes, err);
     if (n == 1 && programs_opened++ % 2 == 0)
@@ -55,10 +55,10 @@ static tg_status open_program(tg_device *d, tg_device_queue q, const tg_device_s
 /* What is computed is the same number everywhere, but for what a test wants. */
 enum { GOOD, WRONG_AT_THE_END, NOT_WRITTEN } other_results;
 static int kinds_seen;
-static tg_status time_program(tg_device_program *p, const tg_device_step *steps,
+static tg_status time_program(tgi_device_program *p, const tgi_device_step *steps,
                               double *seconds, tgi_err *err)
 {
-    const tg_view *v = steps->call.dst;
+    const tgi_view *v = steps->call.dst;
     const size_t bytes = (size_t)v->y_ring * v->y_pitch * 2;
     (void)err, (void)p;
     const int half = v->base != plain;
@@ -72,12 +72,12 @@ static tg_status time_program(tg_device_program *p, const tg_device_step *steps,
     return TG_OK;
 }
 
-static tg_device_ops ops;
-static tg_device *device;
-static tg_device_info info = {.name = "Fake 1000",
-                              .uuid = "GPU-1",
-                              .driver = "driver of CUDA 12.4, runtime 13.0",
-                              .multiprocessors = 2};
+static tgi_device_ops ops;
+static tgi_device *device;
+static tgi_device_info info = {.name = "Fake 1000",
+                               .uuid = "GPU-1",
+                               .driver = "driver of CUDA 12.4, runtime 13.0",
+                               .multiprocessors = 2};
 
 static void begin(double in_fp32, double in_fp16)
 {
@@ -187,7 +187,7 @@ static double measure_kind(double without, double with, int results)
 static void test_a_kind_gains_only_if_it_computes_the_same(void)
 {
     CHECK_NEAR(measure_kind(3e-3, 1e-3, GOOD), 3, 1e-9);
-    CHECK_EQ(kinds_seen, TG_KIND_WGMMA << 8); /* of the second program alone */
+    CHECK_EQ(kinds_seen, TGI_KIND_WGMMA << 8); /* of the second program alone */
     CHECK(measure_kind(3e-3, 1e-3, WRONG_AT_THE_END) == 0);
     CHECK(measure_kind(3e-3, 1e-3, NOT_WRITTEN) == 0);
 }
@@ -211,13 +211,13 @@ static void write_file(const char *text)
     CHECK_OK(tgi_write_text(file, text, 1, &err), err);
 }
 
-static int known(const tg_device_info *of, tgi_measured *m)
+static int known(const tgi_device_info *of, tgi_measured *m)
 {
     tgi_measured_read(of, m);
     return m->gain[TGI_GAIN_HALF] >= 0;
 }
 
-static void keep(const tg_device_info *of, double gain)
+static void keep(const tgi_device_info *of, double gain)
 {
     const tgi_measured m = {.gain = {gain, -1, -1}, .context_bytes = 300u << 20};
     tgi_err err = {0};
@@ -227,7 +227,7 @@ static void keep(const tg_device_info *of, double gain)
 static void test_what_is_kept_is_of_one_device_driver_and_version(void)
 {
     tgi_measured m = {0};
-    tg_device_info other = info, newer = info;
+    tgi_device_info other = info, newer = info;
     snprintf(other.uuid, sizeof other.uuid, "GPU-2");
     snprintf(newer.driver, sizeof newer.driver, "driver of CUDA 13.1, runtime 13.0");
     CHECK(!known(&info, &m));

@@ -111,16 +111,16 @@ int main(int argc, char **argv)
     const char *folder = argc == 3 && strcmp(argv[1], "write") == 0 ? argv[2] : NULL;
     const int64_t extent[3] = {1, SIDE, SIDE};
     tgi_device_job d = {.items = 1};
-    tg_desc in[TG_MAX_PORTS];
+    tgi_desc in[TGI_MAX_PORTS];
     tgi_err err = {0};
-    tg_graph *g = ref_unet(4);
+    tgi_graph *g = ref_unet(4);
     if (argc != 1 && !folder) {
         fprintf(stderr, "usage: gpu_tiers [write FOLDER]\n");
         tgi_graph_free(&g);
         return 64;
     }
     tgi_graph_input_descs(g, extent, in);
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(TG_ISA_PORTABLE), in, TG_NET_EXACT, &d.net, &err),
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(TGI_ISA_PORTABLE), in, TGI_NET_EXACT, &d.net, &err),
              err);
     CHECK_OK(tgi_stages_new(d.net, &d.stages, &err), err);
     d.weights_bytes = d.net->packed_bytes / 2;

@@ -23,7 +23,7 @@ static void ask_all(const tg_opts *o)
     tgi_opts_tile(o, &tile);
     if (tgi_opts_roi(o, &roi)) {
         const int64_t extent[3] = {1, 100, 200};
-        tg_range box[3];
+        tgi_range box[3];
         fuzz_check(tgi_roi_resolve(&roi, extent, box, &err), &err);
     }
     tgi_opts_planes(o, &planes);
@@ -95,7 +95,7 @@ static void preset(const char *path)
 
 static void descriptor(const char *path)
 {
-    tg_descriptor d;
+    tgi_descriptor d;
     tgi_err err = {0};
     tg_opts *o = NULL;
     if (tgi_opts_new(&o, &err) != TG_OK || tgi_opts_set(o, "descriptor", path, &err) != TG_OK)
@@ -107,7 +107,7 @@ static void descriptor(const char *path)
 static void statistics(const char *path)
 {
     tg_job job = {.set = {.normalize_text = "minmax"}, .map = {.n_stats = 3}};
-    tg_stats sets[3] = {0};
+    tgi_stats sets[3] = {0};
     tgi_err err = {0};
     int found;
     if (tgi_opts_new(&job.opts, &err) != TG_OK ||

@@ -11,10 +11,10 @@
 #define FUZZ_ROWS 16
 
 /* The last columns of some rows and planes, downwards; then a row further up again. */
-static inline void fuzz_read(tg_source *s)
+static inline void fuzz_read(tgi_source *s)
 {
     static uint8_t buf[FUZZ_WIDE * 8 * FUZZ_ROWS * 8];
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const int64_t width = tgi_min(i->width, FUZZ_WIDE), height = tgi_min(i->height, 200);
     const size_t row = (size_t)width * tgi_dtype_size(i->dtype);
     const int samples = (int)tgi_min(i->samples, 8);
@@ -33,11 +33,11 @@ static inline void fuzz_image(const uint8_t *data, size_t n, unsigned how)
 {
     char path[64];
     fuzz_file(data, n, path);
-    const tg_open_opts o = {.threads = how & 8 ? 2 : 1,
-                            .level = how & 1,
-                            .decode_budget = how & 4 ? 64u << 10 : 16u << 20};
+    const tgi_open_opts o = {.threads = how & 8 ? 2 : 1,
+                             .level = how & 1,
+                             .decode_budget = how & 4 ? 64u << 10 : 16u << 20};
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     const tg_status st = tgi_source_open(path, &o, &s, &err);
     fuzz_check(st, &err);
     if (st == TG_OK)

@@ -17,7 +17,7 @@ enum { TILES = 4, FIX = 1, NO_PARTIAL = 2, ZEROS = 4, IS_FINISHED = 8, OVERWRITE
 enum { FIX_TILES = 32 };
 static uint8_t zeros[4096];
 static char folder[] = "/dev/shm/tg_fuzz_XXXXXX", path[64], partial[80], name[80];
-static tg_sink_layout *layout;
+static tgi_sink_layout *layout;
 static uint32_t front_check;
 
 static void remove_all(void)
@@ -38,12 +38,12 @@ static tg_status check_part(void *arg, const void *bytes, size_t n, tgi_err *err
 
 static void set_up(void)
 {
-    static const tg_sink_spec spec = {.dtype = TG_DTYPE_U8,
-                                      .axes = "YX",
-                                      .shape = {32, 32},
-                                      .tile_h = 16,
-                                      .tile_w = 16,
-                                      .compression = TG_COMPRESS_LZW};
+    static const tgi_sink_spec spec = {.dtype = TG_DTYPE_U8,
+                                       .axes = "YX",
+                                       .shape = {32, 32},
+                                       .tile_h = 16,
+                                       .tile_w = 16,
+                                       .compression = TGI_COMPRESSION_LZW};
     static char scratch[TGI_SINK_SCRATCH];
     tgi_err err = {0};
     if (!mkdtemp(folder) || tgi_sink_layout_make(&spec, &layout, &err) != TG_OK ||
@@ -105,15 +105,15 @@ static void write_file(const char *file, const void *bytes, size_t n)
 }
 
 /* What a run does with what it finds. */
-static tg_status go_on(tg_journal *j, tgi_err *err)
+static tg_status go_on(tgi_journal *j, tgi_err *err)
 {
     static uint8_t tile[64];
     size_t n;
     (void)tgi_journal_job(j, &n);
     (void)tgi_journal_stats(j, &n);
-    if (tgi_journal_state(j) == TG_JOURNAL_FINISHED)
+    if (tgi_journal_state(j) == TGI_JOURNAL_FINISHED)
         return tgi_journal_clear_finished(j, err);
-    if (tgi_journal_state(j) == TG_JOURNAL_RESUME)
+    if (tgi_journal_state(j) == TGI_JOURNAL_RESUME)
         TGI_TRY(tgi_journal_resume(j, layout, err));
     else
         TGI_TRY(tgi_journal_begin(j, layout, "job", 3, err));
@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (how & IS_FINISHED)
         write_file(path, zeros, sizeof zeros);
     tgi_err err = {0};
-    tg_journal *j = NULL;
+    tgi_journal *j = NULL;
     tg_status st = tgi_journal_open(path, how & OVERWRITE ? 1 : 0, NULL, &j, &err);
     if (st == TG_OK)
         st = go_on(j, &err);

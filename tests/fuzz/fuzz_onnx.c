@@ -15,13 +15,13 @@
 #define MOST_BYTES ((size_t)4 << 20) /* of all values of a network that is run */
 #define MOST_FLOPS 2e6 /* evaluated one by one, under sanitizers: a second at most */
 
-static void infer_some(const tg_graph *g)
+static void infer_some(const tgi_graph *g)
 {
     static const int64_t ext[3][3] = {{1, 1, 1}, {5, 37, 61}, {64, 50000, 60000}};
     for (int i = 0; i < 3; i++) {
         tgi_err e = {0};
-        tg_desc in[TG_MAX_PORTS];
-        tg_shapes shapes = {0};
+        tgi_desc in[TGI_MAX_PORTS];
+        tgi_shapes shapes = {0};
         tgi_graph_input_descs(g, ext[i], in);
         fuzz_check(tgi_graph_infer(g, in, &shapes, &e), &e);
         tgi_shapes_free(&shapes);
@@ -31,27 +31,27 @@ static void infer_some(const tg_graph *g)
 /* ---- Running it ---- */
 
 /* As dense.h has it: images are floats whatever their type. */
-static tg_desc array_of(const tg_net *net, int v)
+static tgi_desc array_of(const tgi_net *net, int v)
 {
-    tg_desc d = net->shapes.desc[v];
+    tgi_desc d = net->shapes.desc[v];
     if (!net->values[v].flat)
         d.dtype = TG_DTYPE_F32;
     return d;
 }
 
-static size_t array_bytes(const tg_net *net, int v)
+static size_t array_bytes(const tgi_net *net, int v)
 {
-    const tg_desc d = array_of(net, v);
+    const tgi_desc d = array_of(net, v);
     int64_t n = 0;
     return tgi_desc_count(&d, &n) ? tgi_sat_mul((size_t)n, tgi_dtype_size(d.dtype)) : SIZE_MAX;
 }
 
 /* Whole numbers and eighths between -4 and 4, as the value's type has them; in floats now and
  * then one that is none. */
-static void fill(void *data, const tg_net *net, int value, uint64_t seed)
+static void fill(void *data, const tgi_net *net, int value, uint64_t seed)
 {
     static const double odd[] = {0.0 / 0.0, 1e38, -1e38, -0.0};
-    const tg_desc array = array_of(net, value);
+    const tgi_desc array = array_of(net, value);
     const tg_dtype type = net->shapes.desc[value].dtype;
     int64_t n = 0;
     tgi_desc_count(&array, &n);
@@ -68,7 +68,7 @@ static void fill(void *data, const tg_net *net, int value, uint64_t seed)
 }
 
 /* Operations of one pass, which are all there can be where values are flat: in every cell. */
-static double flops_of(const tg_net *net)
+static double flops_of(const tgi_net *net)
 {
     double flops = 0;
     for (int i = 0; i < net->n_nodes; i++) {
@@ -80,7 +80,7 @@ static double flops_of(const tg_net *net)
     return flops;
 }
 
-static bool is_small(const tg_net *net)
+static bool is_small(const tgi_net *net)
 {
     size_t bytes = net->packed_bytes;
     for (int v = 0; v < net->n_values; v++)
@@ -99,12 +99,12 @@ static void *room(size_t bytes)
 }
 
 /* One pass over all cells. */
-static tg_status pass(const tg_stage *stage, const int64_t cut[3], int64_t band,
-                      tg_dense_io *io, tgi_err *err)
+static tg_status pass(const tgi_stage *stage, const int64_t cut[3], int64_t band,
+                      tgi_dense_io *io, tgi_err *err)
 {
-    tg_tiling t;
-    tg_exec *e = NULL;
-    const tg_exec_io eio = {io, tgi_dense_load, tgi_dense_store, NULL};
+    tgi_tiling t;
+    tgi_exec *e = NULL;
+    const tgi_exec_io eio = {io, tgi_dense_load, tgi_dense_store, NULL};
     TGI_TRY(tgi_tiling_make(stage, cut, band, 1, NULL, &t, err));
     tg_status st = TG_OK;
     if (t.arena_bytes > 4 * MOST_BYTES ||
@@ -116,7 +116,7 @@ static tg_status pass(const tg_stage *stage, const int64_t cut[3], int64_t band,
     tgi_net_pack(stage->net, packed, NULL);
     st = tgi_exec_open(&t, packed, arena, NULL, &eio, &e, err);
     for (int64_t k = 0; st == TG_OK && k < t.cells; k++) {
-        tg_range core[3];
+        tgi_range core[3];
         memset(arena, 0xff, t.arena_bytes);
         tgi_tiling_cell(&t, k, core);
         st = tgi_exec_cell(e, core, err);
@@ -136,13 +136,13 @@ static void must_agree(const float *a, const float *b, size_t n)
             abort();
 }
 
-static void run_net(const tg_net *net, unsigned how)
+static void run_net(const tgi_net *net, unsigned how)
 {
     const int64_t uncut[3] = {0, 0, 0}, cut[3] = {1 + how % 3, 1 + how % 7, 1 + how % 5};
     tgi_err e = {0};
-    tg_stages *stages = NULL;
-    tg_dense_io io = {.net = net};
-    float *whole[TG_MAX_PORTS] = {0}, *tiled[TG_MAX_PORTS] = {0};
+    tgi_stages *stages = NULL;
+    tgi_dense_io io = {.net = net};
+    float *whole[TGI_MAX_PORTS] = {0}, *tiled[TGI_MAX_PORTS] = {0};
     fuzz_check(tgi_stages_new(net, &stages, &e), &e);
     for (int i = 0; i < net->n_in; i++) {
         void *p = room(array_bytes(net, net->in[i]));
@@ -163,7 +163,7 @@ static void run_net(const tg_net *net, unsigned how)
         if (st == TG_OK && !net->values[net->out[0]].flat)
             must_agree(whole[0], tiled[0], array_bytes(net, net->out[0]) / sizeof(float));
     }
-    for (int i = 0; i < TG_MAX_PORTS; i++) {
+    for (int i = 0; i < TGI_MAX_PORTS; i++) {
         free((void *)(uintptr_t)io.in[i]);
         free(whole[i]);
         free(tiled[i]);
@@ -171,19 +171,19 @@ static void run_net(const tg_net *net, unsigned how)
     tgi_stages_free(&stages);
 }
 
-static void run_small(const tg_graph *g, unsigned how)
+static void run_small(const tgi_graph *g, unsigned how)
 {
     tgi_err e = {0};
-    tg_desc in[TG_MAX_PORTS];
-    tg_net *net = NULL;
+    tgi_desc in[TGI_MAX_PORTS];
+    tgi_net *net = NULL;
     int64_t ext[3];
     for (int k = 0; k < 3; k++) {
         const int64_t fixed = tgi_graph_fixed_extent(g, k);
         ext[k] = fixed ? fixed : tgi_graph_extent(g, k, k ? 5 + how % 9 : 3);
     }
     tgi_graph_input_descs(g, ext, in);
-    const tg_status st = tgi_net_new(g, tgi_backend_for(TG_ISA_PORTABLE), in,
-                                     how & 2 ? TG_NET_REFERENCE : 0, &net, &e);
+    const tg_status st = tgi_net_new(g, tgi_backend_for(TGI_ISA_PORTABLE), in,
+                                     how & 2 ? TGI_NET_REFERENCE : 0, &net, &e);
     fuzz_check(st, &e);
     if (st == TG_OK && is_small(net))
         run_net(net, how);
@@ -192,14 +192,14 @@ static void run_small(const tg_graph *g, unsigned how)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    tg_onnx_model *m = NULL;
-    tg_graph *g = NULL;
+    tgi_onnx_model *m = NULL;
+    tgi_graph *g = NULL;
     tgi_err e = {0};
     tg_status st = tgi_onnx_parse(data, n, &m, &e);
     if (st == TG_OK)
         st = tgi_graph_lower_onnx(&m, &g, &e);
     if (st == TG_OK)
-        st = tgi_graph_finish(g, n & 1 ? TG_GRAPH_NO_FUSE | TG_GRAPH_NO_COMMUTE : 0, &e);
+        st = tgi_graph_finish(g, n & 1 ? TGI_GRAPH_NO_FUSE | TGI_GRAPH_NO_COMMUTE : 0, &e);
     if (st == TG_OK) {
         infer_some(g);
         run_small(g, (unsigned)n);

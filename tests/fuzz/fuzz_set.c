@@ -111,13 +111,13 @@ static void open_set(const char *what, char key[3][MOST_NAME], unsigned how)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/%s", folder, strcmp(what, "..") != 0 ? what : "");
-    const tg_open_opts o = {.threads = 1 + how % 2,
-                            .series = how % 7 == 0,
-                            .key = {tame(key[0]), tame(key[1]), tame(key[2])},
-                            .axes = how % 11 == 0 ? "TYX" : NULL,
-                            .decode_budget = 16u << 20};
+    const tgi_open_opts o = {.threads = 1 + how % 2,
+                             .series = how % 7 == 0,
+                             .key = {tame(key[0]), tame(key[1]), tame(key[2])},
+                             .axes = how % 11 == 0 ? "TYX" : NULL,
+                             .decode_budget = 16u << 20};
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     tg_status st = tgi_source_open(path, &o, &s, &err);
     fuzz_check(st, &err);
     if (st == TG_OK && s->ops->expect && s->ops->info(s)->n_planes > 1)

@@ -272,7 +272,7 @@ def entry(case):
 def readers():
     """Of every format and codec: (name, a fuzz target reads it, its data end in a checksum)."""
     for text in sources(("io",)):
-        for kind, body in re.findall(r"const (tgi_codec|tg_source_ops) \w+ = \{([^;]*?)\};", text):
+        for kind, body in re.findall(r"const (tgi_codec|tgi_source_ops) \w+ = \{([^;]*?)\};", text):
             name = re.search(r"\.(?:name|format) = \"(\w[^\"]*)\"", body)
             if name and name.group(1) != "stack":  # what its files' readers are
                 yield name.group(1), ".fuzzed" in body, ".sealed" in body, kind == "tgi_codec"
@@ -326,7 +326,7 @@ def sources(tops=("engine", "kernels", "io", "cli")):
 def statuses_returned():
     found = set()
     for text in sources():
-        found.update(re.findall(r"(?:tgi|cli)_fail\(\s*[^;]*?\b(TG_E_[A-Z_]+)", text))
+        found.update(re.findall(r"(?:tgi|cli)_fail\(\s*[^;]*?\b(TGI_E_[A-Z_]+)", text))
     return found
 
 
@@ -349,7 +349,7 @@ def check():
     cases, wrong = all_cases(), []
     for c in cases:
         wrong += [f"{c['at']}: no {k}" for k in ("section", "exit", "err", "cause", "cure") if not c[k]]
-        wrong += [f"{c['at']}: exit {c['exit']}: a code and a status" for _ in [0] if not re.fullmatch(r"\d+ TG_E_\w+", c["exit"])]
+        wrong += [f"{c['at']}: exit {c['exit']}: a code and a status" for _ in [0] if not re.fullmatch(r"\d+ TGI_E_\w+", c["exit"])]
     have = {c["exit"].split(" ")[-1] for c in cases}
     wrong += [f"no case ends in {s}" for s in sorted(statuses_returned() - have)]
     globs = kinds(cases)

@@ -10,16 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const tg_device_ops *ops;
-static tg_device *opened;
-static tg_device_info described;
+static const tgi_device_ops *ops;
+static tgi_device *opened;
+static tgi_device_info described;
 
 static void close_device(void)
 {
     ops->close(&opened);
 }
 
-const tg_device_ops *device_of_test(tg_device **d)
+const tgi_device_ops *device_of_test(tgi_device **d)
 {
     static int asked;
     tgi_device_spec want;
@@ -67,7 +67,7 @@ int device_has(tg_dtype element)
     return element != TGI_DTYPE_BF16 || described.bf16;
 }
 
-const tg_device_info *device_described(void)
+const tgi_device_info *device_described(void)
 {
     return &described;
 }

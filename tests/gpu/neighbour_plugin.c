@@ -18,12 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((visibility("default"))) const tg_device_ops *tgi_device_plugin(uint32_t abi);
+__attribute__((visibility("default"))) const tgi_device_ops *tgi_device_plugin(uint32_t abi);
 
 #define MIB ((uint64_t)1 << 20)
 
-static const tg_device_ops *behind;
-static tg_device_ops table;
+static const tgi_device_ops *behind;
+static tgi_device_ops table;
 static int allocations;
 
 static long number(const char *name, long otherwise)
@@ -45,7 +45,7 @@ static void say(const char *format, ...)
     fclose(f);
 }
 
-static uint64_t free_now(tg_device *d)
+static uint64_t free_now(tgi_device *d)
 {
     uint64_t free_bytes = 0, total = 0;
     (void)behind->memory(d, &free_bytes, &total, NULL);
@@ -53,7 +53,7 @@ static uint64_t free_now(tg_device *d)
 }
 
 /* In pieces, as what is free need not lie together; drivers give no less than 2 MiB. */
-static void take_all_but(tg_device *d, uint64_t left)
+static void take_all_but(tgi_device *d, uint64_t left)
 {
     void *at;
     for (uint64_t piece = 4096 * MIB; piece >= 2 * MIB;) {
@@ -63,7 +63,7 @@ static void take_all_but(tg_device *d, uint64_t left)
     }
 }
 
-static tg_status alloc(tg_device *d, size_t bytes, void **at, tgi_err *err)
+static tg_status alloc(tgi_device *d, size_t bytes, void **at, tgi_err *err)
 {
     if (++allocations == number("TEGULA_NEIGHBOUR_AT", 1)) {
         take_all_but(d, (uint64_t)number("TEGULA_NEIGHBOUR_LEAVES", 0) * MIB);
@@ -74,12 +74,12 @@ static tg_status alloc(tg_device *d, size_t bytes, void **at, tgi_err *err)
     return st;
 }
 
-const tg_device_ops *tgi_device_plugin(uint32_t abi)
+const tgi_device_ops *tgi_device_plugin(uint32_t abi)
 {
     const char *name = getenv("TEGULA_NEIGHBOUR_PLUGIN");
     void *dl = name ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : NULL;
-    void *at = dl ? dlsym(dl, TG_DEVICE_PLUGIN_SYMBOL) : NULL;
-    tg_device_plugin_fn ask = NULL;
+    void *at = dl ? dlsym(dl, TGI_DEVICE_PLUGIN_SYMBOL) : NULL;
+    tgi_device_plugin_fn ask = NULL;
     memcpy(&ask, &at, sizeof ask);
     behind = ask ? ask(abi) : NULL;
     if (!behind) {

@@ -13,8 +13,8 @@
 
 #define MIB ((size_t)1 << 20)
 
-static const tg_device_ops *ops;
-static tg_device *d;
+static const tgi_device_ops *ops;
+static tgi_device *d;
 static tgi_err err;
 static uint64_t seed = 88172645463325252u;
 static int watched;
@@ -88,10 +88,10 @@ static void test_copies_of_any_size_and_place_come_back(void)
         for (size_t k = 0; k < n; k++)
             from[k] = (uint8_t)tg_rand(&seed);
         uint8_t last = n ? from[n - 1] : 0, first = n ? from[0] : 0;
-        CHECK_OK(ops->upload(d, TG_QUEUE_UPLOAD, (char *)there + at, from, n, &err), err);
+        CHECK_OK(ops->upload(d, TGI_QUEUE_UPLOAD, (char *)there + at, from, n, &err), err);
         CHECK_OK(ops->sync(d, NULL, &err), err);
         memset(to, 0, n);
-        CHECK_OK(ops->download(d, TG_QUEUE_DOWNLOAD, to, (char *)there + at, n, &err), err);
+        CHECK_OK(ops->download(d, TGI_QUEUE_DOWNLOAD, to, (char *)there + at, n, &err), err);
         CHECK_OK(ops->sync(d, NULL, &err), err);
         CHECK(n == 0 || (to[0] == first && to[n - 1] == last));
         CHECK(from == to || memcmp(from, to, n) == 0);
@@ -108,22 +108,22 @@ static void test_a_queue_waits_for_an_event_of_another(void)
 {
     enum { BYTES = 64 * 1024 * 1024, TAIL = 4096 };
     void *up = NULL, *down = NULL, *there = NULL;
-    tg_device_event *e = NULL;
+    tgi_device_event *e = NULL;
     CHECK_OK(ops->pin(d, BYTES, &up, &err), err);
     CHECK_OK(ops->pin(d, TAIL, &down, &err), err);
     CHECK_OK(ops->alloc(d, BYTES, &there, &err), err);
     CHECK_OK(ops->event_new(d, &e, &err), err);
-    CHECK_OK(ops->wait(d, TG_QUEUE_DOWNLOAD, e, &err), err); /* never recorded: past */
+    CHECK_OK(ops->wait(d, TGI_QUEUE_DOWNLOAD, e, &err), err); /* never recorded: past */
     for (int i = 0; i < 8 && up && down && there; i++) {
         memset(up, i + 1, BYTES);
         memset(down, 0, TAIL);
-        CHECK_OK(ops->upload(d, TG_QUEUE_UPLOAD, there, up, BYTES, &err), err);
-        CHECK_OK(ops->record(d, TG_QUEUE_UPLOAD, e, &err), err);
-        CHECK_OK(ops->wait(d, TG_QUEUE_DOWNLOAD, e, &err), err);
-        CHECK_OK(
-            ops->download(d, TG_QUEUE_DOWNLOAD, down, (char *)there + BYTES - TAIL, TAIL, &err),
-            err);
-        CHECK_OK(ops->record(d, TG_QUEUE_DOWNLOAD, e, &err), err);
+        CHECK_OK(ops->upload(d, TGI_QUEUE_UPLOAD, there, up, BYTES, &err), err);
+        CHECK_OK(ops->record(d, TGI_QUEUE_UPLOAD, e, &err), err);
+        CHECK_OK(ops->wait(d, TGI_QUEUE_DOWNLOAD, e, &err), err);
+        CHECK_OK(ops->download(d, TGI_QUEUE_DOWNLOAD, down, (char *)there + BYTES - TAIL, TAIL,
+                               &err),
+                 err);
+        CHECK_OK(ops->record(d, TGI_QUEUE_DOWNLOAD, e, &err), err);
         CHECK_OK(ops->sync(d, e, &err), err);
         CHECK_EQ(((uint8_t *)down)[TAIL - 1], i + 1);
     }
@@ -143,78 +143,79 @@ static void test_a_queue_waits_for_an_event_of_another(void)
 
 /* Load, Relu, store, over one band of an image: the steps and what they point to. */
 typedef struct band {
-    tg_op_ctx ctx;
-    tg_desc desc;
-    tg_view in, out;
-    tg_operand src, stored;
-    tg_device_step step[3];
+    tgi_op_ctx ctx;
+    tgi_desc desc;
+    tgi_view in, out;
+    tgi_operand src, stored;
+    tgi_device_step step[3];
 } band;
 
-static void view_of(tg_view *v, tg_dtype element, char *at, size_t offset)
+static void view_of(tgi_view *v, tg_dtype element, char *at, size_t offset)
 {
     const size_t bytes = element == TG_DTYPE_F16 ? 2 : 4;
-    *v = (tg_view){.base = (float *)(void *)(at + offset * bytes),
-                   .c = CHANNELS,
-                   .cb = CHANNELS,
-                   .width = COLUMNS,
-                   .block_pitch = BAND_FLOATS,
-                   .z_pitch = BAND_FLOATS,
-                   .y_pitch = (size_t)CHANNELS * COLUMNS,
-                   .z_ring = 1,
-                   .y_ring = ROWS};
+    *v = (tgi_view){.base = (float *)(void *)(at + offset * bytes),
+                    .c = CHANNELS,
+                    .cb = CHANNELS,
+                    .width = COLUMNS,
+                    .block_pitch = BAND_FLOATS,
+                    .z_pitch = BAND_FLOATS,
+                    .y_pitch = (size_t)CHANNELS * COLUMNS,
+                    .z_ring = 1,
+                    .y_ring = ROWS};
 }
 
-static const tg_variant *relu_of(const tg_backend *be, const tg_op_ctx *ctx)
+static const tgi_variant *relu_of(const tgi_kernel_set *be, const tgi_op_ctx *ctx)
 {
-    const tg_layout_hint hint = {.lanes = be->lanes,
-                                 .n_src = 1,
-                                 .src_cb = {CHANNELS},
-                                 .src_segs = {1},
-                                 .seg_c = {{CHANNELS}},
-                                 .dst_cb = CHANNELS};
+    const tgi_layout_hint hint = {.lanes = be->lanes,
+                                  .n_src = 1,
+                                  .src_cb = {CHANNELS},
+                                  .src_segs = {1},
+                                  .seg_c = {{CHANNELS}},
+                                  .dst_cb = CHANNELS};
     return tgi_variant_pick(be, "Relu", ctx, &hint);
 }
 
 /* Band i of an image of BANDS * ROWS rows: pixels at `up`, result at `down` (device addresses).
  */
-static int make_band(band *b, const tg_backend *be, char *arena, void *up, void *down, int i)
+static int make_band(band *b, const tgi_kernel_set *be, char *arena, void *up, void *down,
+                     int i)
 {
-    const tg_range rows = {(int64_t)i * ROWS, (int64_t)(i + 1) * ROWS}, cols = {0, COLUMNS};
+    const tgi_range rows = {(int64_t)i * ROWS, (int64_t)(i + 1) * ROWS}, cols = {0, COLUMNS};
     *b = (band){.desc = {TG_DTYPE_F32, 4, {1, CHANNELS, (int64_t)BANDS * ROWS, COLUMNS}}};
-    static const tg_const *const no_consts[1] = {NULL};
-    b->ctx = (tg_op_ctx){.opset = 14,
-                         .n_src = 1,
-                         .n_dst = 1,
-                         .src = &b->desc,
-                         .dst = &b->desc,
-                         .const_src = no_consts};
+    static const tgi_constant *const no_consts[1] = {NULL};
+    b->ctx = (tgi_op_ctx){.opset = 14,
+                          .n_src = 1,
+                          .n_dst = 1,
+                          .src = &b->desc,
+                          .dst = &b->desc,
+                          .const_src = no_consts};
     view_of(&b->in, be->element, arena, 0);
     view_of(&b->out, be->element, arena, BAND_FLOATS);
-    b->src = (tg_operand){1, &b->in};
-    b->stored = (tg_operand){1, &b->out};
-    const tg_device_pixels pixels = {.at = up,
-                                     .type = TG_DTYPE_F32,
-                                     .element = be->element,
-                                     .channels = CHANNELS,
-                                     .together = 1,
-                                     .rows = rows,
-                                     .cols = cols,
-                                     .extent = {1, (int64_t)BANDS * ROWS, COLUMNS},
-                                     .pad = TG_LOAD_ZERO,
-                                     .mul = 1};
-    const tg_call call = {.ctx = &b->ctx,
-                          .box = {4, {{0, 1}, {0, CHANNELS}, rows, cols}},
-                          .most = {1, CHANNELS, ROWS, COLUMNS}};
+    b->src = (tgi_operand){1, &b->in};
+    b->stored = (tgi_operand){1, &b->out};
+    const tgi_device_pixels pixels = {.at = up,
+                                      .type = TG_DTYPE_F32,
+                                      .element = be->element,
+                                      .channels = CHANNELS,
+                                      .together = 1,
+                                      .rows = rows,
+                                      .cols = cols,
+                                      .extent = {1, (int64_t)BANDS * ROWS, COLUMNS},
+                                      .pad = TGI_LOAD_ZERO,
+                                      .mul = 1};
+    const tgi_call call = {.ctx = &b->ctx,
+                           .box = {4, {{0, 1}, {0, CHANNELS}, rows, cols}},
+                           .most = {1, CHANNELS, ROWS, COLUMNS}};
     for (int s = 0; s < 3; s++)
         b->step[s].call = call;
-    b->step[0].kind = TG_STEP_LOAD;
+    b->step[0].kind = TGI_STEP_LOAD;
     b->step[0].call.dst = &b->in;
     b->step[0].pixels = pixels;
-    b->step[1].kind = TG_STEP_NODE;
+    b->step[1].kind = TGI_STEP_NODE;
     b->step[1].variant = relu_of(be, &b->ctx);
     b->step[1].call.src = &b->src;
     b->step[1].call.dst = &b->out;
-    b->step[2].kind = TG_STEP_STORE;
+    b->step[2].kind = TGI_STEP_STORE;
     b->step[2].call.src = &b->stored;
     b->step[2].pixels = pixels;
     b->step[2].pixels.at = down;
@@ -223,31 +224,31 @@ static int make_band(band *b, const tg_backend *be, char *arena, void *up, void 
 
 /* Uploads, bands and downloads in three queues, two buffers on each side, as the executor has
  * them; every number is looked at. */
-static void run_image(const tg_backend *be, tg_device_program *p, char *arena, char *const *up,
-                      char *const *down, const float *image, float *result)
+static void run_image(const tgi_kernel_set *be, tgi_device_program *p, char *arena,
+                      char *const *up, char *const *down, const float *image, float *result)
 {
     enum { BYTES = sizeof(float) * BAND_FLOATS };
-    tg_device_event *e[2][3] = {{NULL}}; /* uploaded, computed, downloaded; per buffer */
+    tgi_device_event *e[2][3] = {{NULL}}; /* uploaded, computed, downloaded; per buffer */
     for (int k = 0; k < 6; k++)
         CHECK_OK(ops->event_new(d, &e[k / 3][k % 3], &err), err);
     for (int i = 0; i < BANDS; i++) {
-        tg_device_event **of = e[i % 2];
+        tgi_device_event **of = e[i % 2];
         band b;
         CHECK(make_band(&b, be, arena, up[i % 2], down[i % 2], i));
-        CHECK_OK(ops->wait(d, TG_QUEUE_UPLOAD, of[1], &err), err); /* read by band i-2 */
-        CHECK_OK(ops->upload(d, TG_QUEUE_UPLOAD, up[i % 2], image + (size_t)i * BAND_FLOATS,
+        CHECK_OK(ops->wait(d, TGI_QUEUE_UPLOAD, of[1], &err), err); /* read by band i-2 */
+        CHECK_OK(ops->upload(d, TGI_QUEUE_UPLOAD, up[i % 2], image + (size_t)i * BAND_FLOATS,
                              BYTES, &err),
                  err);
-        CHECK_OK(ops->record(d, TG_QUEUE_UPLOAD, of[0], &err), err);
-        CHECK_OK(ops->wait(d, TG_QUEUE_COMPUTE, of[0], &err), err);
-        CHECK_OK(ops->wait(d, TG_QUEUE_COMPUTE, of[2], &err), err); /* band i-2 is away */
+        CHECK_OK(ops->record(d, TGI_QUEUE_UPLOAD, of[0], &err), err);
+        CHECK_OK(ops->wait(d, TGI_QUEUE_COMPUTE, of[0], &err), err);
+        CHECK_OK(ops->wait(d, TGI_QUEUE_COMPUTE, of[2], &err), err); /* band i-2 is away */
         CHECK_OK(ops->program_run(p, b.step, &err), err);
-        CHECK_OK(ops->record(d, TG_QUEUE_COMPUTE, of[1], &err), err);
-        CHECK_OK(ops->wait(d, TG_QUEUE_DOWNLOAD, of[1], &err), err);
-        CHECK_OK(ops->download(d, TG_QUEUE_DOWNLOAD, result + (size_t)i * BAND_FLOATS,
+        CHECK_OK(ops->record(d, TGI_QUEUE_COMPUTE, of[1], &err), err);
+        CHECK_OK(ops->wait(d, TGI_QUEUE_DOWNLOAD, of[1], &err), err);
+        CHECK_OK(ops->download(d, TGI_QUEUE_DOWNLOAD, result + (size_t)i * BAND_FLOATS,
                                down[i % 2], BYTES, &err),
                  err);
-        CHECK_OK(ops->record(d, TG_QUEUE_DOWNLOAD, of[2], &err), err);
+        CHECK_OK(ops->record(d, TGI_QUEUE_DOWNLOAD, of[2], &err), err);
     }
     CHECK_OK(ops->sync(d, NULL, &err), err);
     for (int k = 0; k < 6; k++)
@@ -263,11 +264,11 @@ static void fill(float *image, float *result)
     }
 }
 
-static void program_of(const tg_backend *be)
+static void program_of(const tgi_kernel_set *be)
 {
     char *up[2] = {NULL}, *down[2] = {NULL}, *arena = NULL;
     void *image = NULL, *result = NULL;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     size_t bytes = 0, counted = 0;
     band b;
     CHECK_OK(ops->pin(d, BANDS * BAND_FLOATS * sizeof(float), &image, &err), err);
@@ -281,9 +282,9 @@ static void program_of(const tg_backend *be)
         CHECK(!"a variant of Relu");
         return;
     }
-    CHECK_OK(ops->program_open(NULL, TG_QUEUE_COMPUTE, b.step, 3, NULL, &counted, &err), err);
+    CHECK_OK(ops->program_open(NULL, TGI_QUEUE_COMPUTE, b.step, 3, NULL, &counted, &err), err);
     const uint64_t before = free_now();
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
     const uint64_t opened = free_now();
     CHECK_EQ(counted, bytes);
     fill(image, result);
@@ -313,7 +314,7 @@ static void test_bands_in_three_queues_give_every_number(void)
 {
     static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16};
     for (int t = 0; t < 2; t++) {
-        const tg_backend *be = ops->backend(types[t]);
+        const tgi_kernel_set *be = ops->backend(types[t]);
         CHECK(be != NULL);
         if (be)
             program_of(be);
@@ -333,7 +334,7 @@ static void test_devices_opened_and_closed_leave_nothing(void)
 {
     uint64_t before = 0;
     for (int i = 0; i < 6; i++) {
-        tg_device *other = NULL;
+        tgi_device *other = NULL;
         CHECK_OK(ops->open(device_described()->id, &other, &err), err);
         ops->close(&other);
         CHECK(other == NULL);
@@ -347,14 +348,14 @@ static void test_devices_opened_and_closed_leave_nothing(void)
 static int break_it(void)
 {
     char *arena = NULL;
-    tg_device_program *p = NULL;
+    tgi_device_program *p = NULL;
     size_t bytes = 0;
     uint64_t f, t;
     band b;
-    const tg_backend *be = ops->backend(TG_DTYPE_F32);
+    const tgi_kernel_set *be = ops->backend(TG_DTYPE_F32);
     CHECK_OK(ops->alloc(d, 2 * BAND_FLOATS * sizeof(float), (void **)&arena, &err), err);
     CHECK(make_band(&b, be, arena, arena, arena, 0));
-    CHECK_OK(ops->program_open(d, TG_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
+    CHECK_OK(ops->program_open(d, TGI_QUEUE_COMPUTE, b.step, 3, &p, &bytes, &err), err);
     b.step[0].pixels.at = (void *)(uintptr_t)0x10000; /* nobody's */
     tg_status st = ops->program_run(p, b.step, &err);
     if (st == TG_OK)

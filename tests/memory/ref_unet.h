@@ -12,7 +12,7 @@
 #define REF_LEVELS 5
 
 typedef struct ref_draft {
-    tg_graph *g;
+    tgi_graph *g;
     uint64_t seed;
     int n_names;
 } ref_draft;
@@ -27,7 +27,7 @@ static inline int ref_value(ref_draft *d)
     return v;
 }
 
-static inline int ref_const(ref_draft *d, const tg_desc *desc, double scale)
+static inline int ref_const(ref_draft *d, const tgi_desc *desc, double scale)
 {
     int64_t n = 0;
     int v = 0;
@@ -45,14 +45,14 @@ static inline int ref_const(ref_draft *d, const tg_desc *desc, double scale)
 
 static inline void *ref_node(ref_draft *d, const char *op, int n_src, const int *src, int *out)
 {
-    tg_node *node = NULL;
+    tgi_node *node = NULL;
     tgi_err e = {0};
     *out = ref_value(d);
     CHECK_OK(tgi_graph_add_node(d->g, op, op, n_src, src, 1, out, &node, &e), e);
     return node->attrs;
 }
 
-static inline void ref_pair(tg_ints *list, int n, int64_t v)
+static inline void ref_pair(tgi_ints *list, int n, int64_t v)
 {
     list->n = n;
     for (int i = 0; i < n; i++)
@@ -61,7 +61,7 @@ static inline void ref_pair(tg_ints *list, int n, int64_t v)
 
 static inline int ref_conv(ref_draft *d, int x, int64_t ci, int64_t co, int64_t k, int relu)
 {
-    const tg_desc w = {TG_DTYPE_F32, 4, {co, ci, k, k}}, b = {TG_DTYPE_F32, 1, {co}};
+    const tgi_desc w = {TG_DTYPE_F32, 4, {co, ci, k, k}}, b = {TG_DTYPE_F32, 1, {co}};
     const int src[3] = {x, ref_const(d, &w, sqrt(6.0 / (double)(ci * k * k))),
                         ref_const(d, &b, 0.05)};
     int out, active;
@@ -88,7 +88,7 @@ static inline int ref_pool(ref_draft *d, int x)
 
 static inline int ref_up(ref_draft *d, int x, int skip, int64_t ci, int64_t co)
 {
-    const tg_desc w = {TG_DTYPE_F32, 4, {ci, co, 2, 2}}, b = {TG_DTYPE_F32, 1, {co}};
+    const tgi_desc w = {TG_DTYPE_F32, 4, {ci, co, 2, 2}}, b = {TG_DTYPE_F32, 1, {co}};
     const int src[3] = {x, ref_const(d, &w, sqrt(3.0 / (double)ci)), ref_const(d, &b, 0.05)};
     int up, out;
     conv_attrs *a = ref_node(d, "ConvTranspose", 3, src, &up);
@@ -104,7 +104,7 @@ static inline int ref_up(ref_draft *d, int x, int skip, int64_t ci, int64_t co)
 }
 
 /* The finished graph; release with tgi_graph_free. */
-static inline tg_graph *ref_unet(uint64_t seed)
+static inline tgi_graph *ref_unet(uint64_t seed)
 {
     ref_draft d = {.seed = seed};
     tgi_err e = {0};

@@ -13,10 +13,10 @@ static const char *const models[] = {"unet2d_nuclei_broad", "fmd_noise2noise_une
 
 /* ---- The arena --------------------------------------------------------------------------- */
 
-static void arena_of(const char *name, const tg_stage *stage, int64_t cut_y, int64_t cut_x,
+static void arena_of(const char *name, const tgi_stage *stage, int64_t cut_y, int64_t cut_x,
                      int64_t band, double *worst)
 {
-    tg_tiling t;
+    tgi_tiling t;
     tgi_err e = {0};
     const int64_t cut[3] = {1, cut_y, cut_x};
     CHECK_OK(tgi_tiling_make(stage, cut, band, 2, NULL, &t, &e), e);
@@ -30,7 +30,7 @@ static void arena_of(const char *name, const tg_stage *stage, int64_t cut_y, int
     tgi_tiling_free(&t);
 }
 
-static void arena_of_graph(const char *name, const tg_graph *g)
+static void arena_of_graph(const char *name, const tgi_graph *g)
 {
     static const int64_t sizes[][2] = {{512, 512}, {1024, 3072}, {2048, 8192}};
     static const int64_t cuts[][2] = {{0, 0}, {0, 512}, {0, 208}, {512, 512}, {64, 64}};
@@ -52,7 +52,7 @@ static void test_the_arena_is_within_two_percent_of_what_lives_together(void)
     char path[768];
     for (size_t i = 0; i <= sizeof models / sizeof models[0]; i++) {
         tgi_err e = {0};
-        tg_graph *g = NULL;
+        tgi_graph *g = NULL;
         const int own = i == sizeof models / sizeof models[0];
         snprintf(path, sizeof path, "%s/data/models/%s/model.onnx", TG_SHARED_DATA,
                  own ? "" : models[i]);
@@ -69,7 +69,7 @@ static void test_the_arena_is_within_two_percent_of_what_lives_together(void)
 
 static void test_the_reference_networks_arena_is_within_two_percent_too(void)
 {
-    tg_graph *g = ref_unet(1);
+    tgi_graph *g = ref_unet(1);
     arena_of_graph("reference U-Net", g);
     tgi_graph_free(&g);
 }
@@ -78,10 +78,10 @@ static void test_the_reference_networks_arena_is_within_two_percent_too(void)
 
 #define SIDE 4096
 
-static size_t arena_bytes(const tg_stage *stage, int64_t cut_y, int64_t cut_x, int64_t band,
+static size_t arena_bytes(const tgi_stage *stage, int64_t cut_y, int64_t cut_x, int64_t band,
                           double *recomputed)
 {
-    tg_tiling t;
+    tgi_tiling t;
     tgi_err e = {0};
     const int64_t cut[3] = {1, cut_y, cut_x};
     CHECK_OK(tgi_tiling_make(stage, cut, band, 2, NULL, &t, &e), e);
@@ -93,7 +93,7 @@ static size_t arena_bytes(const tg_stage *stage, int64_t cut_y, int64_t cut_x, i
 
 static void test_full_width_bands_take_a_tenth_of_the_memory_and_recompute_nothing(void)
 {
-    tg_graph *g = ref_unet(2);
+    tgi_graph *g = ref_unet(2);
     planned p = planned_open(g, SIDE, SIDE);
     double again = 1;
     const size_t whole = arena_bytes(p.one, 0, 0, SIDE, &again);
@@ -119,7 +119,7 @@ typedef struct square {
     double work; /* operations, of the whole image's */
 } square;
 
-static square best_usual_square(const tg_graph *g, size_t limit)
+static square best_usual_square(const tgi_graph *g, size_t limit)
 {
     square best = {0, 1e30};
     for (int64_t padded = 2 * HALO + 16; padded <= SIDE; padded += 16) {
@@ -135,7 +135,7 @@ static square best_usual_square(const tg_graph *g, size_t limit)
     return best;
 }
 
-static square best_own_square(const tg_stage *stage, size_t limit)
+static square best_own_square(const tgi_stage *stage, size_t limit)
 {
     square best = {0, 1e30};
     double again;
@@ -145,14 +145,14 @@ static square best_own_square(const tg_stage *stage, size_t limit)
     return best;
 }
 
-static void strips_against_squares(const tg_graph *g, const tg_stage *stage, size_t limit)
+static void strips_against_squares(const tgi_graph *g, const tgi_stage *stage, size_t limit)
 {
-    const tg_choose_args a = {.stage = stage,
-                              .threads = 2,
-                              .limit_bytes = limit,
-                              .unit = {1, 1, 64},
-                              .flops_per_second = 3e11};
-    tg_choice c;
+    const tgi_choose_args a = {.stage = stage,
+                               .threads = 2,
+                               .limit_bytes = limit,
+                               .unit = {1, 1, 64},
+                               .flops_per_second = 3e11};
+    tgi_choice c;
     tgi_err e = {0};
     CHECK_OK(tgi_choose(&a, &c, &e), e);
     const square usual = best_usual_square(g, limit), own = best_own_square(stage, limit);
@@ -170,7 +170,7 @@ static void strips_against_squares(const tg_graph *g, const tg_stage *stage, siz
 
 static void test_at_192_MiB_strips_save_a_third_of_the_work_of_usual_square_tiles(void)
 {
-    tg_graph *g = ref_unet(3);
+    tgi_graph *g = ref_unet(3);
     planned p = planned_open(g, SIDE, SIDE);
     strips_against_squares(g, p.one, 192 * MIB); /* for the activations alone */
     strips_against_squares(g, p.one, 192 * MIB - p.net->packed_bytes); /* and the weights */

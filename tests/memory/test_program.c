@@ -12,7 +12,7 @@
 static void make_images(void)
 {
     enum { H = 512, W = 16384 };
-    const tg_desc d = {TG_DTYPE_U16, 2, {H, W}};
+    const tgi_desc d = {TG_DTYPE_U16, 2, {H, W}};
     tgi_err err = {0};
     void *pixels = calloc((size_t)H * W, 2);
     CHECK(pixels != NULL);

@@ -216,7 +216,7 @@ static void one_fit(const fit_case *c)
     }
     const uint64_t once = 900u * (uint64_t)(c->last * c->planes * c->samples);
     const double passes = (double)job->source->ops->decoded_bytes(job->source) / (double)once;
-    const tg_scratch_part *s = &job->plan.scratch;
+    const tgi_scratch_part *s = &job->plan.scratch;
     if (tgi_job_streams_input(job) && passes != s->passes)
         fprintf(stderr, "  %s: decoded %.4f times, planned %.4f\n", c->name, passes, s->passes);
     CHECK(tgi_job_streams_input(job));

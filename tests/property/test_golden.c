@@ -13,15 +13,16 @@ static const char *const models[] = {
 
 /* One array of a case: as the file holds it, and in the graph's order of axes. */
 typedef struct array {
-    tg_desc desc; /* graph order */
+    tgi_desc desc; /* graph order */
     float *data;
 } array;
 
 /* The elements of `file` in the order of the graph's axes: of NHWC ones every one moves. */
-static array in_graph_order(const tg_port *p, int rank, const tg_desc *file, const float *data)
+static array in_graph_order(const tgi_port *p, int rank, const tgi_desc *file,
+                            const float *data)
 {
     array a = {.desc = {TG_DTYPE_F32, rank, {0}}};
-    int64_t stride[TG_MAX_RANK], step = 1, n = 0, of[TG_MAX_RANK] = {0};
+    int64_t stride[TGI_MAX_RANK], step = 1, n = 0, of[TGI_MAX_RANK] = {0};
     for (int i = file->rank - 1; i >= 0; step *= file->dim[i--])
         of[i] = step;
     for (int i = 0; i < rank; i++) {
@@ -39,11 +40,11 @@ static array in_graph_order(const tg_port *p, int rank, const tg_desc *file, con
     return a;
 }
 
-static array load(const char *folder, const tgi_json *j, const tg_port *port, int rank)
+static array load(const char *folder, const tgi_json *j, const tgi_port *port, int rank)
 {
     char path[768];
     const char *file = "", *name = "";
-    tg_desc desc = {0};
+    tgi_desc desc = {0};
     tgi_err err = {0};
     void *p = NULL;
     CHECK(tgi_json_str(tgi_json_get(j, "file"), &file));
@@ -96,11 +97,11 @@ static void compare_bf16(const char *model, const char *tag, const array *want,
 }
 
 /* One case through planner and executor; the outputs in their order. */
-static void run_net(const char *model, const char *folder, const tg_net *net, const array *in,
+static void run_net(const char *model, const char *folder, const tgi_net *net, const array *in,
                     const tgi_json *v, const double tol[2])
 {
     tgi_err err = {0};
-    array want[TG_MAX_PORTS];
+    array want[TGI_MAX_PORTS];
     const char *tag = "";
     const int64_t cut[3] = {0, 0, 0};
     net_io io = {.in = {in->data}};
@@ -108,7 +109,7 @@ static void run_net(const char *model, const char *folder, const tg_net *net, co
     tgi_json_str(tgi_json_get(v, "tag"), &tag);
     for (const tgi_json *j = tgi_json_first(tgi_json_get(v, "outputs")); j && o < net->n_out;
          j = tgi_json_next(j), o++) {
-        const tg_desc *d = &net->shapes.desc[net->out[o]];
+        const tgi_desc *d = &net->shapes.desc[net->out[o]];
         want[o] = load(folder, j, &net->g->out[o], d->rank);
         lacks |= !want[o].data;
         CHECK(lacks || tgi_desc_same_shape(&want[o].desc, d));
@@ -129,20 +130,20 @@ static void run_net(const char *model, const char *folder, const tg_net *net, co
     }
 }
 
-static void run_case(const char *model, const char *folder, const tg_graph *g,
+static void run_case(const char *model, const char *folder, const tgi_graph *g,
                      const tgi_json *v, const double tol[2], unsigned flags)
 {
     tgi_err err = {0};
-    tg_net *net = NULL;
+    tgi_net *net = NULL;
     array in =
         load(folder, tgi_json_first(tgi_json_get(v, "inputs")), &g->in[0], g->spatial + 2);
     if (!in.data)
         return;
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in.desc, flags,
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), &in.desc, flags,
                          &net, &err),
              err);
     if (net)
-        run_net(model, folder, net, &in, v, flags & TG_NET_KINDS(TG_KIND_BF16) ? NULL : tol);
+        run_net(model, folder, net, &in, v, flags & TGI_NET_KINDS(TGI_KIND_BF16) ? NULL : tol);
     tgi_net_free(&net);
     free(in.data);
 }
@@ -153,7 +154,7 @@ static void run_model(const char *model, const char *folder, const char *file, u
     char path[768];
     tgi_err err = {0};
     tgi_json *doc = NULL;
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     double to[2] = {0, 0}; /* relative, absolute */
     snprintf(path, sizeof path, "%s/golden.json", folder);
     if (!tg_has(path))
@@ -176,14 +177,14 @@ static void run_model(const char *model, const char *folder, const char *file, u
 
 int main(void)
 {
-    const int bf16 = tgi_isa_has_bf16(tgi_isa_detect(TG_ISA_COUNT));
+    const int bf16 = tgi_isa_has_bf16(tgi_isa_detect(TGI_ISA_COUNT));
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
         char folder[512];
         snprintf(folder, sizeof folder, "%s/data/models/%s", TG_SHARED_DATA, models[i]);
         run_model(models[i], folder, NULL, 0);
         if (strstr(models[i], "unet") && bf16) { /* all in bf16, and as the planner likes */
-            run_model(models[i], folder, NULL, TG_NET_KINDS(TG_KIND_BF16) | TG_NET_EXACT);
-            run_model(models[i], folder, NULL, TG_NET_KINDS(TG_KIND_BF16));
+            run_model(models[i], folder, NULL, TGI_NET_KINDS(TGI_KIND_BF16) | TGI_NET_EXACT);
+            run_model(models[i], folder, NULL, TGI_NET_KINDS(TGI_KIND_BF16));
         }
     }
     run_model("tegula_denoise", TG_SOURCE_DIR "/tests/golden/tegula_denoise",

@@ -21,7 +21,7 @@ static void make_model(const char *path, int layers)
 /* One page of uint8, `side` pixels high and wide or, `many`, that many times as wide. */
 static void make_image(const char *to, int side, int many)
 {
-    const tg_desc page = {TG_DTYPE_U8, 2, {side, (int64_t)side * many}};
+    const tgi_desc page = {TG_DTYPE_U8, 2, {side, (int64_t)side * many}};
     uint8_t *px = malloc((size_t)side * (size_t)side * (size_t)many);
     tgi_err err = {0};
     CHECK(px != NULL);

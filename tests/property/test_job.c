@@ -89,12 +89,12 @@ static void copy_file(const char *from, const char *to)
 static void *pixels_of(const char *path, tg_dtype want, size_t *n)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
-    const tg_open_opts o = {.threads = 1};
+    tgi_source *s = NULL;
+    const tgi_open_opts o = {.threads = 1};
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
     if (!s)
         exit(1);
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     CHECK_EQ(i->dtype, want);
     const size_t size = tgi_dtype_size(i->dtype), row = (size_t)i->width * size;
     *n = (size_t)(i->n_planes * i->height * i->width);
@@ -111,7 +111,7 @@ static void *pixels_of(const char *path, tg_dtype want, size_t *n)
 static void make_input(void)
 {
     static uint16_t px[PLANES * H * W];
-    const tg_desc d = {TG_DTYPE_U16, 3, {PLANES, H, W}};
+    const tgi_desc d = {TG_DTYPE_U16, 3, {PLANES, H, W}};
     tgi_err err = {0};
     draw(px);
     CHECK_OK(tgi_npy_save(in_folder("in.npy"), &d, px, &err), err);
@@ -245,7 +245,7 @@ static float *array_run(const char *precision, const char *exact, const char *ra
                         const char *tile)
 {
     tg_run_result r;
-    tg_desc d;
+    tgi_desc d;
     void *y = NULL;
     tgi_err err = {0};
     const char *const o[] = {"model",     model,
@@ -281,7 +281,7 @@ static double distance(const float *a, const float *b)
 
 static void test_arrays_go_in_and_out_as_they_are(void)
 {
-    const tg_desc d = {TG_DTYPE_F32, 4, {2, 1, 64, 72}};
+    const tgi_desc d = {TG_DTYPE_F32, 4, {2, 1, 64, 72}};
     static float x[2 * 64 * 72];
     uint64_t seed = 3;
     tgi_err err = {0};
@@ -304,13 +304,13 @@ static void test_arrays_go_in_and_out_as_they_are(void)
 
 static void test_bf16_is_near_fp32_and_the_same_however_it_is_cut(void)
 {
-    const tg_isa isa = tgi_isa_detect(TG_ISA_COUNT);
+    const tgi_isa isa = tgi_isa_detect(TGI_ISA_COUNT);
     if (!tgi_isa_has_bf16(isa)) {
         printf("no AVX512_BF16: nothing to compare\n");
         return;
     }
     /* A picture: of noise alone a denoiser leaves next to nothing to be relative to. */
-    const tg_desc d = {TG_DTYPE_F32, 4, {2, 1, 64, 72}};
+    const tgi_desc d = {TG_DTYPE_F32, 4, {2, 1, 64, 72}};
     static float x[2 * 64 * 72];
     uint64_t seed = 3;
     tgi_err err = {0};
@@ -332,7 +332,7 @@ static void test_the_receipt_names_the_precision(void)
 {
     char text[8192];
     tg_run_result r;
-    const int has = tgi_isa_has_bf16(tgi_isa_detect(TG_ISA_COUNT));
+    const int has = tgi_isa_has_bf16(tgi_isa_detect(TGI_ISA_COUNT));
     const char *const o[] = {"model",     model,
                              "input",     in_folder("in.tif"),
                              "precision", has ? "bf16" : "fp32",

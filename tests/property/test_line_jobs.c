@@ -66,18 +66,18 @@ static uint64_t run_job(const char *model, const char *out, const char *tile)
     return r.predicted_peak_bytes;
 }
 
-static float *array_of(const char *name, tg_desc *d)
+static float *array_of(const char *name, tgi_desc *d)
 {
     tgi_err err = {0};
     void *p = NULL;
-    *d = (tg_desc){0};
+    *d = (tgi_desc){0};
     CHECK_OK(tgi_npy_load(in_folder(name), 0, d, &p, &err), err);
     return p;
 }
 
 static float *write_noise(int64_t n, int64_t channels, int64_t length)
 {
-    const tg_desc d = {TG_DTYPE_F32, 3, {n, channels, length}};
+    const tgi_desc d = {TG_DTYPE_F32, 3, {n, channels, length}};
     float *x = tgi_malloc(TGI_TAG_MISC, (size_t)(n * channels * length) * sizeof *x);
     uint64_t seed = 7;
     tgi_err err = {0};
@@ -91,10 +91,10 @@ static float *write_noise(int64_t n, int64_t channels, int64_t length)
  */
 static void arrays_keep_the_axes_of_the_model(void)
 {
-    const tg_desc in = {TG_DTYPE_F32, 3, {2, 3, 500}};
-    tg_graph *g = NULL;
+    const tgi_desc in = {TG_DTYPE_F32, 3, {2, 3, 500}};
+    tgi_graph *g = NULL;
     tgi_err err = {0};
-    tg_desc a, b, want = {0};
+    tgi_desc a, b, want = {0};
     double d2 = 0, s2 = 0;
     int64_t n = 0;
     float *x = write_noise(2, 3, 500);
@@ -126,7 +126,7 @@ static void a_long_line_takes_little_memory(void)
     tgi_free(write_noise(1, 3, 400000));
     const uint64_t cut = run_job("net.onnx", "long.npy", NULL),
                    whole = run_job("net.onnx", "whole.npy", "1x400000");
-    tg_desc a, b;
+    tgi_desc a, b;
     float *p = array_of("long.npy", &a), *q = array_of("whole.npy", &b);
     CHECK(TG_SANITIZED || cut < 8u << 20); /* the process itself takes more then */
     CHECK(whole > cut + (16u << 20));
@@ -140,8 +140,8 @@ static void a_long_line_takes_little_memory(void)
 static void an_image_of_several_rows_is_refused(void)
 {
     tgi_err err = {0};
-    tg_graph *g = NULL;
-    tg_fit fit;
+    tgi_graph *g = NULL;
+    tgi_fit fit;
     CHECK_OK(tgi_graph_load_onnx(in_folder("net.onnx"), 0, &g, &err), err);
     CHECK_EQ(tgi_fit_axis(g, 1, 8, 0, &fit, &err), TG_E_UNSUPPORTED);
     CHECK(strstr(err.text, "works on lines"));

@@ -6,7 +6,7 @@
 #include "tests/net_run.h"
 
 typedef struct draft {
-    tg_graph *g;
+    tgi_graph *g;
     int at; /* the value to go on from */
     int64_t channels;
     uint64_t seed;
@@ -43,7 +43,7 @@ static int floats(draft *d, int rank, const int64_t *dim)
     int v = 0;
     int64_t n = 0;
     tgi_err e = {0};
-    tg_desc desc = {TG_DTYPE_F32, rank, {0}};
+    tgi_desc desc = {TG_DTYPE_F32, rank, {0}};
     memcpy(desc.dim, dim, (size_t)rank * sizeof *dim);
     tgi_desc_count(&desc, &n);
     float *w = tgi_malloc(TGI_TAG_MISC, (size_t)n * sizeof *w);
@@ -58,7 +58,7 @@ static int longs(draft *d, int n, const int64_t *x)
 {
     int v = 0;
     tgi_err e = {0};
-    const tg_desc desc = {TG_DTYPE_I64, 1, {n}};
+    const tgi_desc desc = {TG_DTYPE_I64, 1, {n}};
     CHECK_OK(tgi_graph_add_const(d->g, "n", &desc, x, 0, &v, &e), e);
     return v;
 }
@@ -68,7 +68,7 @@ static void *then(draft *d, const char *op, int b, int c, int e)
 {
     const int src[4] = {d->at, b, c, e};
     const int n = e >= 0 ? 4 : c >= 0 ? 3 : b >= 0 ? 2 : 1;
-    tg_node *node = NULL;
+    tgi_node *node = NULL;
     tgi_err err = {0};
     int out = value(d, op);
     CHECK_OK(tgi_graph_add_node(d->g, op, op, n, src, 1, &out, &node, &err), err);
@@ -76,9 +76,9 @@ static void *then(draft *d, const char *op, int b, int c, int e)
     return node ? node->attrs : NULL;
 }
 
-static void ints(tg_ints *l, int n, int64_t a, int64_t b)
+static void ints(tgi_ints *l, int n, int64_t a, int64_t b)
 {
-    *l = (tg_ints){n, {a, b}};
+    *l = (tgi_ints){n, {a, b}};
 }
 
 /* A window that changes nothing, but says that it slides over a line. */
@@ -90,7 +90,7 @@ static void anchor(draft *d)
 
 /* ---- Running ----------------------------------------------------------------------------- */
 
-static int n_flat(const tg_graph *g, const tg_net *net)
+static int n_flat(const tgi_graph *g, const tgi_net *net)
 {
     int flat = 0;
     for (int i = 0; i < g->n_nodes; i++)
@@ -100,14 +100,14 @@ static int n_flat(const tg_graph *g, const tg_net *net)
 }
 
 /* Output 0 of the finished graph over x, [1,C,1,n], cut anywhere. Returned; tgi_free. */
-static float *run(tg_graph *g, int64_t channels, int64_t n, const float *x, uint64_t *s,
-                  tg_desc *out, int *flat)
+static float *run(tgi_graph *g, int64_t channels, int64_t n, const float *x, uint64_t *s,
+                  tgi_desc *out, int *flat)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, channels, 1, n}};
-    tg_net *net = NULL;
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, channels, 1, n}};
+    tgi_net *net = NULL;
     tgi_err e = {0};
     CHECK_EQ(g->spatial, 2);
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, 0, &net, &e),
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), &in, 0, &net, &e),
              e);
     if (!net)
         return NULL;
@@ -227,7 +227,7 @@ static void check_window(uint64_t seed)
     const int weights = w.kind <= TRANSPOSED ? floats(&d, 3, dim) : -1;
     append_window(&d, &w, weights);
     float *x = noise(w.c * n, &seed), *f = NULL, *y = NULL;
-    tg_desc out = {0};
+    tgi_desc out = {0};
     int flat = 1;
     if (weights >= 0) {
         f = noise(rows * columns * w.k, &seed);
@@ -348,10 +348,10 @@ static void resized_by(draft *d, int mode)
     int v = 0;
     tgi_err e = {0};
     const float scales[3] = {1, 1, 2.5f};
-    const tg_desc desc = {TG_DTYPE_F32, 1, {3}};
+    const tgi_desc desc = {TG_DTYPE_F32, 1, {3}};
     CHECK_OK(tgi_graph_add_const(d->g, "s", &desc, scales, 0, &v, &e), e);
     const int src[3] = {d->at, -1, v};
-    tg_node *n = NULL;
+    tgi_node *n = NULL;
     int out = value(d, "resized");
     CHECK_OK(tgi_graph_add_node(d->g, "Resize", "Resize", 3, src, 1, &out, &n, &e), e);
     ((resize_attrs *)n->attrs)->mode = mode;
@@ -360,12 +360,12 @@ static void resized_by(draft *d, int mode)
 
 static void resized_nearest(draft *d)
 {
-    resized_by(d, TG_RESIZE_NEAREST);
+    resized_by(d, TGI_RESIZE_NEAREST);
 }
 
 static void resized_linear(draft *d)
 {
-    resized_by(d, TG_RESIZE_LINEAR);
+    resized_by(d, TGI_RESIZE_LINEAR);
 }
 
 /* To the size of what is there, times three: sizes that are computed. */
@@ -376,7 +376,7 @@ static void resized_to_shape(draft *d)
     then(d, "Shape", -1, -1, -1);
     then(d, "Mul", longs(d, 3, by), -1, -1);
     const int src[4] = {x, -1, -1, d->at};
-    tg_node *n = NULL;
+    tgi_node *n = NULL;
     tgi_err e = {0};
     int out = value(d, "resized");
     CHECK_OK(tgi_graph_add_node(d->g, "Resize", "Resize", 4, src, 1, &out, &n, &e), e);
@@ -411,7 +411,7 @@ static void argmax_without_axis(draft *d)
 static void mean_without_axis(draft *d)
 {
     const int64_t axis = 2;
-    tg_ints *axes = then(d, "ReduceSum", longs(d, 1, &axis), -1, -1);
+    tgi_ints *axes = then(d, "ReduceSum", longs(d, 1, &axis), -1, -1);
     *(int64_t *)(void *)(axes + 1) = 0; /* keepdims follows axes */
 }
 
@@ -419,11 +419,11 @@ static void mean_without_axis(draft *d)
 static void through_tokens(draft *d)
 {
     const int64_t dim[2] = {d->channels, d->channels};
-    tg_ints *perm = then(d, "Transpose", -1, -1, -1);
-    *perm = (tg_ints){3, {0, 2, 1}};
+    tgi_ints *perm = then(d, "Transpose", -1, -1, -1);
+    *perm = (tgi_ints){3, {0, 2, 1}};
     then(d, "MatMul", floats(d, 2, dim), -1, -1);
     perm = then(d, "Transpose", -1, -1, -1);
-    *perm = (tg_ints){3, {0, 2, 1}};
+    *perm = (tgi_ints){3, {0, 2, 1}};
     anchor(d);
 }
 
@@ -468,10 +468,10 @@ static void check_case(const operator_case *c)
     tgi_err e = {0};
     uint64_t s = 11;
     const int64_t n = 41;
-    const tg_desc line = {TG_DTYPE_F32, 3, {1, 6, n}};
+    const tgi_desc line = {TG_DTYPE_F32, 3, {1, 6, n}};
     draft a = case_graph(c), b = case_graph(c);
     float *x = noise(6 * n, &s), *y = NULL;
-    tg_desc want = {0}, got = {0};
+    tgi_desc want = {0}, got = {0};
     int flat = -1;
     int64_t count = 0, have = 0;
     CHECK_OK(tgi_graph_add_output(b.g, b.at, &e), e);
@@ -514,7 +514,7 @@ static void ports_keep_the_axes_of_the_file(void)
     draft d = begin_lines(13, 6, 3);
     anchor(&d);
     if (finish(&d)) {
-        const tg_port *in = &d.g->in[0], *out = &d.g->out[0];
+        const tgi_port *in = &d.g->in[0], *out = &d.g->out[0];
         CHECK(in->file_rank == 3 && in->perm[0] == 0 && in->perm[1] == 1 && in->perm[2] == -1 &&
               in->perm[3] == 2);
         CHECK(out->file_rank == 3 && out->perm[1] == 1 && out->perm[2] == -1 &&
@@ -533,13 +533,13 @@ static void channels_last_are_a_matter_of_ports(void)
 {
     const int64_t dim[3] = {-1, -1, 6};
     draft d = begin(13, 3, dim, 6, 3);
-    tg_ints *perm = then(&d, "Transpose", -1, -1, -1);
-    *perm = (tg_ints){3, {0, 2, 1}};
+    tgi_ints *perm = then(&d, "Transpose", -1, -1, -1);
+    *perm = (tgi_ints){3, {0, 2, 1}};
     anchor(&d);
     perm = then(&d, "Transpose", -1, -1, -1);
-    *perm = (tg_ints){3, {0, 2, 1}};
+    *perm = (tgi_ints){3, {0, 2, 1}};
     if (finish(&d)) {
-        const tg_port *in = &d.g->in[0], *out = &d.g->out[0];
+        const tgi_port *in = &d.g->in[0], *out = &d.g->out[0];
         CHECK_EQ(d.g->n_nodes, 1);
         CHECK(in->perm[1] == 2 && in->perm[2] == -1 && in->perm[3] == 1);
         CHECK(out->file_rank == 3 && out->perm[1] == 2 && out->perm[2] == -1 &&
@@ -556,7 +556,7 @@ static void a_line_may_come_without_channels(void)
     then(&d, "Unsqueeze", longs(&d, 1, &one), -1, -1);
     anchor(&d);
     if (finish(&d)) {
-        const tg_port *in = &d.g->in[0];
+        const tgi_port *in = &d.g->in[0];
         CHECK(in->file_rank == 2 && in->perm[0] == 0 && in->perm[1] == -1 &&
               in->perm[2] == -1 && in->perm[3] == 1);
     }
@@ -572,7 +572,7 @@ static void an_axis_that_is_left_out_is_a_matter_of_ports(void)
     a->axis = 1;
     a->keepdims = 0;
     if (finish(&d)) {
-        const tg_port *out = &d.g->out[0];
+        const tgi_port *out = &d.g->out[0];
         CHECK_EQ(d.g->n_nodes, 2);
         CHECK(out->file_rank == 2 && out->perm[0] == 0 && out->perm[1] == -1 &&
               out->perm[2] == -1 && out->perm[3] == 1);

@@ -62,7 +62,7 @@ static tg_status give(const char *const *pairs)
 static void make_input(int64_t d, int64_t h, int64_t w)
 {
     char array[80];
-    const tg_desc desc = {TG_DTYPE_F32, 3, {d, h, w}};
+    const tgi_desc desc = {TG_DTYPE_F32, 3, {d, h, w}};
     float *px = malloc((size_t)(d * h * w) * sizeof *px);
     uint64_t seed = 11;
     tgi_err e = {0};

@@ -33,11 +33,11 @@ static void make_unpacked_model(const char *path)
 static void make_input(void)
 {
     static float px[SIDE * SIDE];
-    const tg_desc d = {TG_DTYPE_F32, 4, {1, 1, SIDE, SIDE}};
+    const tgi_desc d = {TG_DTYPE_F32, 4, {1, 1, SIDE, SIDE}};
     tgi_err err = {0};
     for (int i = 0; i < SIDE * SIDE; i++)
         px[i] = (float)(i * 37 % 101) / 101;
-    const tg_desc page = {TG_DTYPE_F32, 2, {SIDE, SIDE}};
+    const tgi_desc page = {TG_DTYPE_F32, 2, {SIDE, SIDE}};
     CHECK_OK(tgi_npy_save(in_folder("in.npy"), &d, px, &err), err);
     CHECK_OK(tgi_npy_save(in_folder("page.npy"), &page, px, &err), err);
     CHECK_COPY(TG_OK, "input", in_folder("page.npy"), "axes", "YX", "output",

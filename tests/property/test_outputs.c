@@ -34,7 +34,7 @@ static tg_status run(const char *name, ...)
         CHECK_EQ(got_, want);                                                                  \
     } while (0)
 
-static float *array_of(const char *path, tg_desc *d)
+static float *array_of(const char *path, tgi_desc *d)
 {
     tgi_err err = {0};
     void *p = NULL;
@@ -44,10 +44,10 @@ static float *array_of(const char *path, tg_desc *d)
 
 static void make_picture(void)
 {
-    tg_desc d;
+    tgi_desc d;
     tgi_err err = {0};
     float *p = array_of(HEADS "small.in.npy", &d);
-    const tg_desc image = {TG_DTYPE_F32, 3, {H, W, 3}};
+    const tgi_desc image = {TG_DTYPE_F32, 3, {H, W, 3}};
     CHECK_OK(tgi_npy_save(in_folder("picture.npy"), &image, p, &err), err);
     CHECK_COPY(TG_OK, "input", in_folder("picture.npy"), "axes", "YXS", "output",
                in_folder("picture.tif"));
@@ -66,8 +66,8 @@ static void check_near(const float *got, const float *want, int64_t n, int64_t s
 /* Plane p of a TIFF against every step-th element of a golden array. */
 static void check_plane(const char *path, int64_t plane, const float *want, int64_t step)
 {
-    tg_source *s = open_image(path);
-    const tg_image_info *i = s->ops->info(s);
+    tgi_source *s = open_image(path);
+    const tgi_image_info *i = s->ops->info(s);
     float *got = pixels_of(s, plane, 0, i->height, 0, i->width);
     check_near(got, want, i->height * i->width, step);
     free(got);
@@ -76,7 +76,7 @@ static void check_plane(const char *path, int64_t plane, const float *want, int6
 
 static void check_array(const char *path, const char *golden)
 {
-    tg_desc a, b;
+    tgi_desc a, b;
     float *got = array_of(path, &a), *want = array_of(golden, &b);
     int64_t n = 0;
     CHECK(tgi_desc_same_shape(&a, &b));
@@ -89,7 +89,7 @@ static void check_array(const char *path, const char *golden)
 static void test_a_folder_takes_a_file_for_each_output(void)
 {
     char dir[160];
-    tg_desc d;
+    tgi_desc d;
     snprintf(dir, sizeof dir, "%s/", folder);
     CHECK_RUN(TG_OK, "model", HEADS "model.onnx", "input", in_folder("picture.tif"), "output",
               dir);
@@ -127,11 +127,11 @@ static void test_arrays_give_the_same_files_as_an_image(void)
 
 static void test_an_image_file_takes_the_first_output(void)
 {
-    tg_desc d;
+    tgi_desc d;
     CHECK_RUN(TG_OK, "model", HEADS "model.onnx", "input", in_folder("picture.tif"), "output",
               in_folder("first.tif"));
     float *enhanced = array_of(HEADS "small.enhanced.npy", &d);
-    tg_source *s = open_image(in_folder("first.tif"));
+    tgi_source *s = open_image(in_folder("first.tif"));
     CHECK_EQ(s->ops->info(s)->samples, 3); /* as the input's channels were */
     float *got = pixels_of(s, 0, 0, H, 0, W);
     for (int c = 0; c < 3; c++)
@@ -153,7 +153,7 @@ static void make_table(const char *path)
 
 static void test_what_is_no_image_is_refused_as_one_and_written_as_an_array(void)
 {
-    tg_desc d;
+    tgi_desc d;
     make_table(in_folder("table.onnx"));
     CHECK_RUN(TG_E_UNSUPPORTED, "model", in_folder("table.onnx"), "input",
               in_folder("picture.tif"), "output", in_folder("no.tif"));
@@ -182,11 +182,12 @@ static void test_what_is_no_image_is_refused_as_one_and_written_as_an_array(void
 static void test_two_planes_feed_two_channels_but_slices_do_not(void)
 {
     const int64_t open[2] = {0, 0}, k[2] = {3, 3};
-    const tg_desc stack = {TG_DTYPE_F32, 3, {2, H, W}}, batch = {TG_DTYPE_F32, 4, {1, 2, H, W}};
+    const tgi_desc stack = {TG_DTYPE_F32, 3, {2, H, W}},
+                   batch = {TG_DTYPE_F32, 4, {1, 2, H, W}};
     float x[2 * H * W];
     uint64_t seed = 11;
     tgi_err err = {0};
-    tg_desc d;
+    tgi_desc d;
     made m = made_begin(2, 2, open);
     made_conv(&m, "x", 2, 1, k, 1, 1, "y");
     made_end(&m, in_folder("frames.onnx"));
@@ -215,11 +216,11 @@ static void test_chosen_planes_of_a_series_feed_the_channels(void)
 {
     enum { N = 6, PLANE = H * W };
     const int64_t open[2] = {0, 0}, k[2] = {3, 3};
-    const tg_desc stack = {TG_DTYPE_F32, 3, {N, H, W}}, pair = {TG_DTYPE_F32, 4, {1, 2, H, W}};
+    const tgi_desc stack = {TG_DTYPE_F32, 3, {N, H, W}}, pair = {TG_DTYPE_F32, 4, {1, 2, H, W}};
     static float x[N * PLANE], two[2 * PLANE];
     uint64_t seed = 12;
     tgi_err err = {0};
-    tg_desc d;
+    tgi_desc d;
     made m = made_begin(2, 2, open);
     made_conv(&m, "x", 2, 1, k, 1, 1, "y");
     made_end(&m, in_folder("pair.onnx"));

@@ -118,7 +118,7 @@ static void run(const char *model, const char *in, const char *out)
     tg_opts_free(&o);
 }
 
-static float *array_of(const char *path, tg_desc *d)
+static float *array_of(const char *path, tgi_desc *d)
 {
     tgi_err err = {0};
     void *p = NULL;
@@ -128,7 +128,7 @@ static float *array_of(const char *path, tg_desc *d)
 
 static void check_same(const char *a_path, const char *b_path)
 {
-    tg_desc a, b;
+    tgi_desc a, b;
     float *p = array_of(a_path, &a), *q = array_of(b_path, &b);
     int64_t n = 0, bad = 0;
     CHECK(tgi_desc_same_shape(&a, &b));
@@ -150,7 +150,7 @@ static void test_parts_at_two_sizes(void)
     make_net(in_folder("old.onnx"), 1, declared);
     make_net(in_folder("new.onnx"), 2, declared);
     for (int i = 0; i < 2; i++) {
-        const tg_desc d = {TG_DTYPE_F32, 4, {1, 3, sides[i][0], sides[i][1]}};
+        const tgi_desc d = {TG_DTYPE_F32, 4, {1, 3, sides[i][0], sides[i][1]}};
         float x[3 * 36 * 28];
         tgi_err err = {0};
         for (size_t k = 0; k < sizeof x / sizeof *x; k++)

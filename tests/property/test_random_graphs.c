@@ -13,7 +13,7 @@
 #define MAX_VALUES 64
 
 typedef struct draft {
-    tg_graph *g;
+    tgi_graph *g;
     int spatial;
     int value[MAX_VALUES], log2[MAX_VALUES]; /* scale = 2^log2 */
     int64_t c[MAX_VALUES];
@@ -32,7 +32,7 @@ static int new_value(draft *d)
     return v;
 }
 
-static int constant(draft *d, const tg_desc *desc, float scale, float shift)
+static int constant(draft *d, const tgi_desc *desc, float scale, float shift)
 {
     int64_t n = 0;
     int v = 0;
@@ -50,7 +50,7 @@ static int constant(draft *d, const tg_desc *desc, float scale, float shift)
 
 static void *add(draft *d, const char *op, int n_src, const int *src, int *out)
 {
-    tg_node *node = NULL;
+    tgi_node *node = NULL;
     tgi_err e = {0};
     *out = new_value(d);
     CHECK_OK(tgi_graph_add_node(d->g, op, op, n_src, src, 1, out, &node, &e), e);
@@ -64,7 +64,7 @@ static void keep(draft *d, int value, int64_t c, int log2)
     d->log2[d->n++] = log2;
 }
 
-static void fill(tg_ints *list, int n, int64_t v)
+static void fill(tgi_ints *list, int n, int64_t v)
 {
     list->n = n;
     for (int i = 0; i < n; i++)
@@ -84,7 +84,7 @@ static int64_t random_channels(draft *d)
 static int add_margin(draft *d, int i, int64_t margin)
 {
     const int n = d->spatial + 2;
-    const tg_desc list = {TG_DTYPE_I64, 1, {2 * n}};
+    const tgi_desc list = {TG_DTYPE_I64, 1, {2 * n}};
     int64_t pads[10];
     char name[16];
     tgi_err e = {0};
@@ -94,7 +94,7 @@ static int add_margin(draft *d, int i, int64_t margin)
     snprintf(name, sizeof name, "p%d", d->n_names++);
     CHECK_OK(tgi_graph_add_const(d->g, name, &list, pads, 0, &src[1], &e), e);
     pad_attrs *a = add(d, "Pad", 2, src, &out);
-    a->mode = d->log2[i] >= 0 ? (int)tg_rand_in(&d->seed, 0, 2) : TG_PADDING_EDGE;
+    a->mode = d->log2[i] >= 0 ? (int)tg_rand_in(&d->seed, 0, 2) : TGI_PADDING_EDGE;
     return out;
 }
 
@@ -108,8 +108,8 @@ static void add_conv(draft *d, int i)
     const int64_t groups = depthwise ? d->c[i] : half;
     const int64_t cout = depthwise ? d->c[i] : groups * random_channels(d),
                   cin = d->c[i] / groups;
-    tg_desc w = {TG_DTYPE_F32, d->spatial + 2, {cout, cin, k, k, k}},
-            b = {TG_DTYPE_F32, 1, {cout}};
+    tgi_desc w = {TG_DTYPE_F32, d->spatial + 2, {cout, cin, k, k, k}},
+             b = {TG_DTYPE_F32, 1, {cout}};
     const double taps = (double)cin * pow((double)k, d->spatial);
     const int64_t margin = (k - 1) * dil / 2;
     const int padded = margin && tg_rand_in(&d->seed, 0, 3) == 0;
@@ -145,7 +145,7 @@ static void add_resize(draft *d, int i)
     int out;
     if (d->log2[i] >= 1)
         return;
-    tg_desc s = {TG_DTYPE_F32, 1, {d->spatial + 2}};
+    tgi_desc s = {TG_DTYPE_F32, 1, {d->spatial + 2}};
     const float scales[5] = {1, 1, 2, 2, 2};
     int k = 0;
     char name[16];
@@ -154,9 +154,9 @@ static void add_resize(draft *d, int i)
     CHECK_OK(tgi_graph_add_const(d->g, name, &s, scales, 0, &k, &e), e);
     const int src[3] = {d->value[i], -1, k};
     resize_attrs *a = add(d, "Resize", 3, src, &out);
-    a->mode = tg_rand_in(&d->seed, 0, 1) ? TG_RESIZE_LINEAR : TG_RESIZE_NEAREST;
-    a->coord = tg_rand_in(&d->seed, 0, 1) ? TG_COORD_HALF_PIXEL : TG_COORD_ASYMMETRIC;
-    a->nearest = TG_NEAREST_FLOOR;
+    a->mode = tg_rand_in(&d->seed, 0, 1) ? TGI_RESIZE_LINEAR : TGI_RESIZE_NEAREST;
+    a->coord = tg_rand_in(&d->seed, 0, 1) ? TGI_COORD_HALF_PIXEL : TGI_COORD_ASYMMETRIC;
+    a->nearest = TGI_NEAREST_FLOOR;
     keep(d, out, d->c[i], d->log2[i] + 1);
 }
 
@@ -166,7 +166,7 @@ static void add_transposed(draft *d, int i)
     if (d->log2[i] >= 1 || d->spatial == 3)
         return;
     const int64_t cout = random_channels(d), k = tg_rand_in(&d->seed, 0, 1) ? 2 : 4;
-    const tg_desc w = {TG_DTYPE_F32, d->spatial + 2, {d->c[i], cout, k, k}};
+    const tgi_desc w = {TG_DTYPE_F32, d->spatial + 2, {d->c[i], cout, k, k}};
     const int src[2] = {d->value[i],
                         constant(d, &w, (float)sqrt(3.0 / (double)d->c[i]) / 2, 0)};
     conv_attrs *a = add(d, "ConvTranspose", 2, src, &out);
@@ -192,7 +192,7 @@ static void add_pointwise(draft *d, int i)
     static const char *const ops[] = {"Relu", "Sigmoid", "Tanh", "Abs", "LeakyRelu", "Neg"};
     int out;
     if (tg_rand_in(&d->seed, 0, 3) == 0) {
-        const tg_desc s = {TG_DTYPE_F32, d->spatial + 1, {d->c[i], 1, 1, 1}};
+        const tgi_desc s = {TG_DTYPE_F32, d->spatial + 1, {d->c[i], 1, 1, 1}};
         const int src[2] = {d->value[i], constant(d, &s, 0.5f, 0.0f)};
         add(d, "PRelu", 2, src, &out);
     } else {
@@ -266,7 +266,7 @@ static void add_whole(draft *d, int i)
     int out, pooled, gate;
     const int64_t kind = tg_rand_in(&d->seed, 0, 3);
     if (kind < 2) {
-        const tg_desc k = {TG_DTYPE_F32, 1, {d->c[i]}};
+        const tgi_desc k = {TG_DTYPE_F32, 1, {d->c[i]}};
         const int src[3] = {d->value[i], constant(d, &k, 0.5f, 1.0f),
                             constant(d, &k, 0.5f, 0.0f)};
         add(d, "InstanceNormalization", 3, src, &out);
@@ -284,7 +284,7 @@ static void add_whole(draft *d, int i)
  * are continuous in what kernels round: a choice that hangs on a last bit would say nothing. */
 static void add_choice(draft *d, int i)
 {
-    const tg_desc one = {TG_DTYPE_I64, 1, {1}};
+    const tgi_desc one = {TG_DTYPE_I64, 1, {1}};
     const int64_t axis = 1;
     int out, mean, mask, other, less, k = 0;
     char name[16];
@@ -312,7 +312,7 @@ static void add_choice(draft *d, int i)
 }
 
 /* *spatial 0: two or three dimensions, as it comes. */
-static tg_graph *draw_graph(uint64_t seed, int *spatial)
+static tgi_graph *draw_graph(uint64_t seed, int *spatial)
 {
     void (*const steps[])(draft *, int) = {
         add_conv,    add_conv,      add_conv,      add_pool,  add_resize, add_transposed,
@@ -342,7 +342,7 @@ static tg_graph *draw_graph(uint64_t seed, int *spatial)
     return d.g;
 }
 
-static void finish(tg_graph *g)
+static void finish(tgi_graph *g)
 {
     tgi_err e = {0};
     const tg_status st = tgi_graph_finish(g, 0, &e);
@@ -359,10 +359,10 @@ static int64_t cut_of(uint64_t *s, int64_t dim)
     return tg_rand_in(s, 0, 2) ? primes[tg_rand_in(s, 0, 9)] : tg_rand_in(s, 1, dim + 3);
 }
 
-static void check_cuts(const tg_net *net, net_io *io, const float *whole, size_t n, uint64_t *s,
-                       tgi_err *err)
+static void check_cuts(const tgi_net *net, net_io *io, const float *whole, size_t n,
+                       uint64_t *s, tgi_err *err)
 {
-    const tg_desc *o = &net->shapes.desc[net->out[0]];
+    const tgi_desc *o = &net->shapes.desc[net->out[0]];
     for (int k = 0; k < 3; k++) {
         int64_t cut[3] = {0, cut_of(s, o->dim[o->rank - 2]), cut_of(s, o->dim[o->rank - 1])};
         if (o->rank == 5)
@@ -380,11 +380,11 @@ static void check_cuts(const tg_net *net, net_io *io, const float *whole, size_t
 
 /* A part of the output, cut at random, is that part of the whole, and nothing else is handed
  * out: what same-size jobs ask for. */
-static void check_part(const tg_net *net, net_io *io, const float *whole, size_t n, uint64_t *s,
-                       tgi_err *err)
+static void check_part(const tgi_net *net, net_io *io, const float *whole, size_t n,
+                       uint64_t *s, tgi_err *err)
 {
-    const tg_desc *d = &net->shapes.desc[net->out[0]];
-    tg_fit fit[3] = {{.out = 1}, {.out = 1}, {.out = 1}};
+    const tgi_desc *d = &net->shapes.desc[net->out[0]];
+    tgi_fit fit[3] = {{.out = 1}, {.out = 1}, {.out = 1}};
     int64_t cut[3] = {0, 0, 0};
     const int first = 5 - d->rank;
     for (int k = first; k < 3; k++) {
@@ -417,14 +417,14 @@ static double farthest;
 
 /* Rounding: each layer is normalised, so a relative L2 of 1e-5 is some tens of float32 epsilons
  * for chains of at most 13 operators; a wrong pixel gives 1e-2 and more. */
-static void check_reference(const tg_graph *g, const tg_desc *in, net_io *io,
+static void check_reference(const tgi_graph *g, const tgi_desc *in, net_io *io,
                             const float *whole, size_t n, tgi_err *err)
 {
-    tg_net *ref = NULL;
+    tgi_net *ref = NULL;
     const int64_t uncut[3] = {0, 0, 0};
     double d2 = 0, s2 = 0;
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), in, TG_NET_REFERENCE,
-                         &ref, err),
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), in,
+                         TGI_NET_REFERENCE, &ref, err),
              *err);
     if (!ref)
         return;
@@ -441,13 +441,13 @@ static void check_reference(const tg_graph *g, const tg_desc *in, net_io *io,
 }
 
 /* Lines: the same graph with its three axes, node by node. Tolerances as above. */
-static void check_plain(uint64_t seed, const tg_desc *in, const float *x, const tg_desc *got,
+static void check_plain(uint64_t seed, const tgi_desc *in, const float *x, const tgi_desc *got,
                         const float *whole, size_t n)
 {
     int spatial = 1;
-    tg_graph *g = draw_graph(seed, &spatial);
-    const tg_desc line = {TG_DTYPE_F32, 3, {1, in->dim[1], in->dim[3]}};
-    tg_desc d = {0};
+    tgi_graph *g = draw_graph(seed, &spatial);
+    const tgi_desc line = {TG_DTYPE_F32, 3, {1, in->dim[1], in->dim[3]}};
+    tgi_desc d = {0};
     float *plain = dense_eval(g, &line, x, &d);
     double d2 = 0, s2 = 0;
     CHECK_EQ(d.rank, 3);
@@ -463,7 +463,7 @@ static void check_plain(uint64_t seed, const tg_desc *in, const float *x, const 
     tgi_graph_free(&g);
 }
 
-static void check_net(const tg_graph *g, const tg_net *net, const tg_desc *in, uint64_t seed,
+static void check_net(const tgi_graph *g, const tgi_net *net, const tgi_desc *in, uint64_t seed,
                       int is_line, uint64_t *s)
 {
     tgi_err err = {0};
@@ -492,18 +492,18 @@ static int check_graph(uint64_t seed, int is_line)
 {
     int spatial = is_line;
     tgi_err err = {0};
-    tg_net *net = NULL;
-    tg_graph *g = draw_graph(seed, &spatial);
+    tgi_net *net = NULL;
+    tgi_graph *g = draw_graph(seed, &spatial);
     uint64_t s = seed ^ 0x9e3779b97f4a7c15ull;
     finish(g);
-    tg_desc in = {TG_DTYPE_F32, g->spatial + 2, {1, g->in[0].file_dim[1], 1}};
+    tgi_desc in = {TG_DTYPE_F32, g->spatial + 2, {1, g->in[0].file_dim[1], 1}};
     for (int i = 0; i < spatial; i++) {
         const int64_t least =
             is_line ? tg_rand_in(&s, 8, 400) : tg_rand_in(&s, 8, spatial == 3 ? 14 : 40);
         in.dim[in.rank - spatial + i] = tgi_graph_extent(g, 3 - spatial + i, least);
     }
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, net_flags(seed),
-                         &net, &err),
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), &in,
+                         net_flags(seed), &net, &err),
              err);
     if (net)
         check_net(g, net, &in, seed, is_line, &s);

@@ -97,7 +97,8 @@ static void check_repeats(tg_status want, const char *name, ...)
 
 static void make_inputs(void)
 {
-    const tg_desc d = {TG_DTYPE_F32, 4, {1, 64, 96, 3}}, image = {TG_DTYPE_F32, 3, {64, 96, 3}};
+    const tgi_desc d = {TG_DTYPE_F32, 4, {1, 64, 96, 3}},
+                   image = {TG_DTYPE_F32, 3, {64, 96, 3}};
     static float x[64 * 96 * 3];
     tgi_err err = {0};
     uint64_t seed = 11;

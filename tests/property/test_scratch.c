@@ -70,30 +70,30 @@ static void make_pages(uint8_t *pixels[2])
 }
 
 /* Every sample of every plane is an item; a part of the image only. */
-static tg_mapping part_of_the_pages(void)
+static tgi_mapping part_of_the_pages(void)
 {
-    return (tg_mapping){.spatial = 2,
-                        .origin = {0, 20, 31},
-                        .extent = {1, 200, 240},
-                        .channels = 1,
-                        .loops_samples = 1,
-                        .n_loop = 2,
-                        .loop = {{'I', 2, 1}, {'S', 3, 0}},
-                        .n_items = 6};
+    return (tgi_mapping){.spatial = 2,
+                         .origin = {0, 20, 31},
+                         .extent = {1, 200, 240},
+                         .channels = 1,
+                         .loops_samples = 1,
+                         .n_loop = 2,
+                         .loop = {{'I', 2, 1}, {'S', 3, 0}},
+                         .n_items = 6};
 }
 
-static tg_source *open_streamed(int threads)
+static tgi_source *open_streamed(int threads)
 {
-    const tg_open_opts o = {.threads = threads, .decode_budget = 1u << 20};
+    const tgi_open_opts o = {.threads = threads, .decode_budget = 1u << 20};
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     CHECK_OK(tgi_source_open(in_folder("pages.tif"), &o, &s, &err), err);
     CHECK(s && s->ops->stream_rows(s) > 0);
     return s;
 }
 
 /* One box inside the part, all samples, against the pixels it was made from. */
-static int box_is_right(tg_source *s, int thread, uint8_t *pixels[2], uint64_t *seed)
+static int box_is_right(tgi_source *s, int thread, uint8_t *pixels[2], uint64_t *seed)
 {
     const int plane = (int)tg_rand_in(seed, 0, 1);
     const int64_t y0 = tg_rand_in(seed, 20, 219), y1 = tg_rand_in(seed, y0 + 1, 220);
@@ -104,7 +104,7 @@ static int box_is_right(tg_source *s, int thread, uint8_t *pixels[2], uint64_t *
     uint8_t *got = malloc((size_t)(x1 - x0) * (size_t)(y1 - y0) * 6);
     tgi_err err = {0};
     int equal = s->ops->read(s, thread, plane, 0, 3, y0, y1, x0, x1, got, row,
-                             together ? TG_INTERLEAVED : all, &err) == TG_OK;
+                             together ? TGI_INTERLEAVED : all, &err) == TG_OK;
     for (int64_t y = y0; y < y1; y++)
         for (int64_t x = x0; x < x1; x++)
             for (size_t k = 0; k < 3; k++)
@@ -117,7 +117,7 @@ static int box_is_right(tg_source *s, int thread, uint8_t *pixels[2], uint64_t *
 }
 
 typedef struct reader {
-    tg_source *s;
+    tgi_source *s;
     int thread, equal;
     uint8_t **pixels;
 } reader;
@@ -136,8 +136,8 @@ static void test_boxes_in_any_order_and_from_two_threads_decode_every_block_once
 {
     uint8_t *pixels[2];
     make_pages(pixels);
-    const tg_mapping m = part_of_the_pages();
-    tg_source *inner = open_streamed(2), *s = NULL;
+    const tgi_mapping m = part_of_the_pages();
+    tgi_source *inner = open_streamed(2), *s = NULL;
     tgi_err err = {0};
     uint64_t kept = 0;
     CHECK_OK(tgi_decoded_file_bytes(&m, inner->ops->info(inner), &kept, &err), err);
@@ -393,7 +393,7 @@ static void test_a_scratch_folder_that_will_not_do_is_named(void)
         NULL};
     CHECK_EQ(do_job(file, 0).st, TG_E_NOT_FOUND);
     /* Root may write anywhere: another user looks. */
-    tg_scratch_place place;
+    tgi_scratch_place place;
     tgi_err err = {0};
     CHECK_EQ(mkdir(in_folder("shut"), 0555), 0);
     CHECK_EQ(chmod(folder, 0755), 0);

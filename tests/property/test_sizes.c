@@ -134,9 +134,9 @@ static void make_computed(const char *path)
     made_end(&m, path);
 }
 
-static tg_graph *graph_of(const char *path)
+static tgi_graph *graph_of(const char *path)
 {
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     tgi_err e = {0};
     CHECK_OK(tgi_graph_import_onnx(path, &g, &e), e);
     if (g)
@@ -168,8 +168,8 @@ static void extents_and_what_is_eaten_are_found(void)
     for (int i = 0; i < N_NETS; i++) {
         const placed *n = &nets[i];
         n->make(in_folder(n->name));
-        tg_graph *g = graph_of(in_folder(n->name));
-        tg_place y, x;
+        tgi_graph *g = graph_of(in_folder(n->name));
+        tgi_place y, x;
         tgi_err e = {0};
         if (!g)
             continue;
@@ -200,8 +200,8 @@ static void a_stride_is_placed_by_its_period(void)
     made m = made_begin(2, 1, open2);
     made_conv(&m, "x", 1, 1, k5, 2, 0, "y");
     made_end(&m, in_folder("stride.onnx"));
-    tg_graph *g = graph_of(in_folder("stride.onnx"));
-    tg_fit f;
+    tgi_graph *g = graph_of(in_folder("stride.onnx"));
+    tgi_fit f;
     tgi_err e = {0};
     if (!g)
         return;
@@ -221,10 +221,10 @@ static void a_border_is_mirrored_without_its_edge_as_often_as_it_takes(void)
 {
     static const int64_t want[] = {2, 1, 0, 1, 2, 3, 2, 1, 0, 1, 2, 3, 2};
     for (int64_t i = -8; i <= 4; i++) {
-        CHECK_EQ(tgi_pad_index(TG_PAD_REFLECT, i, 4), want[i + 8]);
-        CHECK_EQ(tgi_pad_index(TG_PAD_EDGE, i, 4), i < 0 ? 0 : i > 3 ? 3 : i);
-        CHECK_EQ(tgi_pad_index(TG_PAD_ZERO, i, 4), i < 0 || i > 3 ? -1 : i);
-        CHECK_EQ(tgi_pad_index(TG_PAD_REFLECT, i, 1), 0);
+        CHECK_EQ(tgi_pad_index(TGI_PAD_REFLECT, i, 4), want[i + 8]);
+        CHECK_EQ(tgi_pad_index(TGI_PAD_EDGE, i, 4), i < 0 ? 0 : i > 3 ? 3 : i);
+        CHECK_EQ(tgi_pad_index(TGI_PAD_ZERO, i, 4), i < 0 || i > 3 ? -1 : i);
+        CHECK_EQ(tgi_pad_index(TGI_PAD_REFLECT, i, 1), 0);
     }
 }
 
@@ -274,7 +274,7 @@ static image padded(const image *a, const int64_t before[3], const int64_t after
 
 static void save(const image *a, const char *path)
 {
-    const tg_desc d = {TG_DTYPE_F32, 3, {a->d, a->h, a->w}};
+    const tgi_desc d = {TG_DTYPE_F32, 3, {a->d, a->h, a->w}};
     tgi_err e = {0};
     CHECK_OK(tgi_npy_save(in_folder("px.npy"), &d, a->px, &e), e);
     CHECK_COPY(TG_OK, "input", in_folder("px.npy"), "output", path, "axes", "ZYX", "yes",
@@ -320,11 +320,11 @@ static int verify_verb(tg_job *j)
 
 static image load(const char *path)
 {
-    tg_source *s = open_image(path);
+    tgi_source *s = open_image(path);
     image a = {0, 0, 0, NULL};
     if (!s)
         return a;
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t plane = (size_t)(i->height * i->width);
     a = (image){i->n_planes, i->height, i->width, NULL};
     a.px = calloc((size_t)a.d * plane, sizeof(float));
@@ -476,7 +476,7 @@ static void boxes_give_what_the_free_network_gives(void)
         const int64_t after[3] = {0, c->lead + c->after_y, c->lead + c->after_x};
         make_boxed(in_folder("fixed.onnx"), ext, ends, c->start, c->pad);
         make_boxed(in_folder("free.onnx"), open2, follow, c->start, c->pad);
-        tg_graph *g = graph_of(in_folder("fixed.onnx"));
+        tgi_graph *g = graph_of(in_folder("fixed.onnx"));
         CHECK(g && g->fixed_size);
         tgi_graph_free(&g);
         image in = picture(1, c->h, c->w);
@@ -547,7 +547,7 @@ static void labels_are_the_number_of_the_largest_channel(void)
         CHECK_JOB(TG_OK, run_verb, "model", in_folder(t < 3 ? "classes.onnx" : "own.onnx"),
                   "input", in_folder("in.tif"), "output", in_folder("labels.tif"), "labels",
                   t < 3 ? "true" : "false");
-        tg_source *s = open_image(in_folder("labels.tif"));
+        tgi_source *s = open_image(in_folder("labels.tif"));
         if (s)
             CHECK_EQ(s->ops->info(s)->dtype, TG_DTYPE_U8);
         if (s)
@@ -721,17 +721,17 @@ static void sizes_that_the_file_computes_follow_the_image(void)
 {
     static const int64_t sides[][2] = {{40, 56}, {200, 256}, {8, 1000}, {36, 44}};
     make_computed(in_folder("computed.onnx"));
-    tg_graph *g = graph_of(in_folder("computed.onnx"));
+    tgi_graph *g = graph_of(in_folder("computed.onnx"));
     for (size_t i = 0; g && i < sizeof sides / sizeof sides[0]; i++) {
         const int64_t ext[3] = {1, sides[i][0], sides[i][1]};
-        tg_desc in[TG_MAX_PORTS];
-        tg_shapes s;
+        tgi_desc in[TGI_MAX_PORTS];
+        tgi_shapes s;
         tgi_err e = {0};
         int known = 0;
         tgi_graph_input_descs(g, ext, in);
         CHECK_OK(tgi_graph_infer(g, in, &s, &e), e);
         for (int n = 0; n < g->n_nodes && s.desc; n++) {
-            const tg_const *c = &s.known[g->nodes[n].dst[0]];
+            const tgi_constant *c = &s.known[g->nodes[n].dst[0]];
             if (strcmp(g->nodes[n].op->name, "Div") != 0 || !c->data)
                 continue;
             known++;

@@ -16,13 +16,13 @@ static const char *const models[] = {"kair_dncnn25",
                                      "deeplab_v3"};
 
 typedef struct subject {
-    tg_graph *g;
-    tg_net *net;
+    tgi_graph *g;
+    tgi_net *net;
     float *in, *whole, *tiled;
     size_t n_out;
 } subject;
 
-static int open_graph(const char *model, tg_graph **g, tgi_err *err)
+static int open_graph(const char *model, tgi_graph **g, tgi_err *err)
 {
     char path[512];
     if (strcmp(model, "own") == 0)
@@ -39,7 +39,7 @@ static int open_graph(const char *model, tg_graph **g, tgi_err *err)
 }
 
 /* The extent asked for, as far as the network takes it. */
-static int64_t extent(const tg_graph *g, int k, int64_t n)
+static int64_t extent(const tgi_graph *g, int k, int64_t n)
 {
     const int64_t fixed = tgi_graph_fixed_extent(g, k);
     return fixed ? fixed : tgi_graph_extent(g, k, n);
@@ -48,13 +48,13 @@ static int64_t extent(const tg_graph *g, int k, int64_t n)
 static void open_subject(subject *s, int64_t h, int64_t w, unsigned flags, uint64_t *seed,
                          tgi_err *err)
 {
-    const tg_port *p = &s->g->in[0];
-    const tg_desc in = {TG_DTYPE_F32,
-                        4,
-                        {1, p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1, extent(s->g, 1, h),
-                         extent(s->g, 2, w)}};
+    const tgi_port *p = &s->g->in[0];
+    const tgi_desc in = {TG_DTYPE_F32,
+                         4,
+                         {1, p->perm[1] >= 0 ? p->file_dim[p->perm[1]] : 1, extent(s->g, 1, h),
+                          extent(s->g, 2, w)}};
     int64_t n;
-    CHECK_OK(tgi_net_new(s->g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), &in, flags,
+    CHECK_OK(tgi_net_new(s->g, tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), &in, flags,
                          &s->net, err),
              *err);
     tgi_desc_count(&in, &n);
@@ -113,7 +113,7 @@ static int64_t count_differences(const subject *s, int64_t *compared)
 
 static void check_one(subject *s, uint64_t *seed, int threads, tgi_err *err)
 {
-    const tg_desc *out = &s->net->shapes.desc[s->net->out[0]];
+    const tgi_desc *out = &s->net->shapes.desc[s->net->out[0]];
     const int64_t cut[3] = {0, random_cut(seed, out->dim[2]), random_cut(seed, out->dim[3])};
     const int64_t band = tg_rand_in(seed, 1, 40);
     const int64_t ny = tgi_ceil_div(out->dim[2], tgi_min(cut[1], out->dim[2]));

@@ -38,7 +38,7 @@ static tg_status refuse(tgi_err *err, const char *why)
     return TG_E_DEVICE;
 }
 
-static const tg_backend *no_backend(tg_dtype element)
+static const tgi_kernel_set *no_backend(tg_dtype element)
 {
     (void)element;
     return NULL;
@@ -53,23 +53,23 @@ static tg_status count(int *n, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status describe(int id, tg_device_info *out, tgi_err *err)
+static tg_status describe(int id, tgi_device_info *out, tgi_err *err)
 {
     const int n = word("devices", 2), gpu = word("reversed", 0) ? n - 1 - id : id;
     if (word("lost", -1) == id)
         return refuse(err, "the pretended device is lost");
-    *out = (tg_device_info){.id = id,
-                            .major = 8,
-                            .minor = 6,
-                            .multiprocessors = 4,
-                            .total_bytes = (uint64_t)12 << 30,
-                            .driver = "pretended driver"};
+    *out = (tgi_device_info){.id = id,
+                             .major = 8,
+                             .minor = 6,
+                             .multiprocessors = 4,
+                             .total_bytes = (uint64_t)12 << 30,
+                             .driver = "pretended driver"};
     snprintf(out->name, sizeof out->name, "Pretended %d", id);
     snprintf(out->uuid, sizeof out->uuid, "GPU-00000000-0000-0000-0000-00000000000%d", gpu);
     return TG_OK;
 }
 
-static tg_status no_open(int id, tg_device **out, tgi_err *err)
+static tg_status no_open(int id, tgi_device **out, tgi_err *err)
 {
     (void)id;
     *out = NULL;
@@ -77,92 +77,92 @@ static tg_status no_open(int id, tg_device **out, tgi_err *err)
 }
 
 /* The rest is there and does nothing. */
-static void no_close(tg_device **d)
+static void no_close(tgi_device **d)
 {
     (void)d;
 }
-static tg_status no_memory(tg_device *d, uint64_t *f, uint64_t *t, tgi_err *err)
+static tg_status no_memory(tgi_device *d, uint64_t *f, uint64_t *t, tgi_err *err)
 {
     (void)d, (void)f, (void)t;
     return refuse(err, "no");
 }
-static tg_status no_alloc(tg_device *d, size_t bytes, void **at, tgi_err *err)
+static tg_status no_alloc(tgi_device *d, size_t bytes, void **at, tgi_err *err)
 {
     (void)d, (void)bytes, (void)at;
     return refuse(err, "no");
 }
-static void no_release(tg_device *d, void *at)
+static void no_release(tgi_device *d, void *at)
 {
     (void)d, (void)at;
 }
-static tg_status no_copy(tg_device *d, tg_device_queue q, void *dst, const void *src,
+static tg_status no_copy(tgi_device *d, tgi_device_queue q, void *dst, const void *src,
                          size_t bytes, tgi_err *err)
 {
     (void)d, (void)q, (void)dst, (void)src, (void)bytes;
     return refuse(err, "no");
 }
-static tg_status no_event(tg_device *d, tg_device_event **out, tgi_err *err)
+static tg_status no_event(tgi_device *d, tgi_device_event **out, tgi_err *err)
 {
     (void)d, (void)out;
     return refuse(err, "no");
 }
-static void no_event_free(tg_device *d, tg_device_event *e)
+static void no_event_free(tgi_device *d, tgi_device_event *e)
 {
     (void)d, (void)e;
 }
-static tg_status no_place(tg_device *d, tg_device_queue q, tg_device_event *e, tgi_err *err)
+static tg_status no_place(tgi_device *d, tgi_device_queue q, tgi_device_event *e, tgi_err *err)
 {
     (void)d, (void)q, (void)e;
     return refuse(err, "no");
 }
-static tg_status no_sync(tg_device *d, tg_device_event *e, tgi_err *err)
+static tg_status no_sync(tgi_device *d, tgi_device_event *e, tgi_err *err)
 {
     (void)d, (void)e;
     return refuse(err, "no");
 }
-static tg_status no_program(tg_device *d, tg_device_queue q, const tg_device_step *steps, int n,
-                            tg_device_program **out, size_t *bytes, tgi_err *err)
+static tg_status no_program(tgi_device *d, tgi_device_queue q, const tgi_device_step *steps,
+                            int n, tgi_device_program **out, size_t *bytes, tgi_err *err)
 {
     (void)d, (void)q, (void)steps, (void)n, (void)out, (void)bytes;
     return refuse(err, "no");
 }
-static void no_program_close(tg_device_program **p)
+static void no_program_close(tgi_device_program **p)
 {
     (void)p;
 }
-static tg_status no_run(tg_device_program *p, const tg_device_step *steps, tgi_err *err)
+static tg_status no_run(tgi_device_program *p, const tgi_device_step *steps, tgi_err *err)
 {
     (void)p, (void)steps;
     return refuse(err, "no");
 }
-static tg_status no_time(tg_device_program *p, const tg_device_step *steps, double *seconds,
+static tg_status no_time(tgi_device_program *p, const tgi_device_step *steps, double *seconds,
                          tgi_err *err)
 {
     (void)p, (void)steps, (void)seconds;
     return refuse(err, "no");
 }
-static tg_status no_times(tg_device *d, double seconds[3], tgi_err *err)
+static tg_status no_times(tgi_device *d, double seconds[3], tgi_err *err)
 {
     (void)d, (void)seconds;
     return refuse(err, "no");
 }
 
-static tg_status no_library(tg_device *d, int open, tgi_err *err)
+static tg_status no_library(tgi_device *d, int open, tgi_err *err)
 {
     (void)d, (void)open;
     return refuse(err, "no");
 }
-static const char *no_library_name(tg_device *d)
+static const char *no_library_name(tgi_device *d)
 {
     (void)d;
     return NULL;
 }
 
-static const tg_device_ops table = {
+static const tgi_device_ops table = {
 #ifdef FAKE_LIES
-    .abi = TG_DEVICE_ABI + 1,
+    .abi = TGI_DEVICE_ABI + 1,
 #else
-    .abi = TG_DEVICE_ABI,
+    .abi = TGI_DEVICE_ABI,
 #endif
 #ifdef FAKE_NAME
     .name = "abacus",
@@ -197,16 +197,16 @@ static const tg_device_ops table = {
     .library_name = no_library_name};
 
 #ifdef FAKE_STRANGER
-EXPORT const tg_device_ops *somebody_elses_symbol(uint32_t abi);
-const tg_device_ops *somebody_elses_symbol(uint32_t abi)
+EXPORT const tgi_device_ops *somebody_elses_symbol(uint32_t abi);
+const tgi_device_ops *somebody_elses_symbol(uint32_t abi)
 #else
-EXPORT const tg_device_ops *tgi_device_plugin(uint32_t abi);
-const tg_device_ops *tgi_device_plugin(uint32_t abi)
+EXPORT const tgi_device_ops *tgi_device_plugin(uint32_t abi);
+const tgi_device_ops *tgi_device_plugin(uint32_t abi)
 #endif
 {
 #ifdef FAKE_OTHER_ABI
     abi++;
 #endif
     (void)no_sync;
-    return abi == TG_DEVICE_ABI ? &table : NULL;
+    return abi == TGI_DEVICE_ABI ? &table : NULL;
 }

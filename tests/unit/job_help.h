@@ -83,11 +83,11 @@ static inline tg_status copy(const char *name, ...)
         CHECK_EQ(got_, want);                                                                  \
     } while (0)
 
-static inline tg_source *open_image(const char *path)
+static inline tgi_source *open_image(const char *path)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
-    const tg_open_opts o = {.threads = 1};
+    tgi_source *s = NULL;
+    const tgi_open_opts o = {.threads = 1};
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
     if (!s)
         exit(1); /* what follows reads it */
@@ -95,11 +95,11 @@ static inline tg_source *open_image(const char *path)
 }
 
 /* All samples of a box of one plane, sample-planar. Released with free. */
-static inline void *pixels_of(tg_source *s, int64_t plane, int64_t y0, int64_t y1, int64_t x0,
+static inline void *pixels_of(tgi_source *s, int64_t plane, int64_t y0, int64_t y1, int64_t x0,
                               int64_t x1)
 {
     tgi_err err = {0};
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t pitch = (size_t)(x1 - x0) * tgi_dtype_size(i->dtype);
     char *p = calloc((size_t)(y1 - y0) * (size_t)i->samples, pitch);
     CHECK(p != NULL);

@@ -19,7 +19,7 @@
 #define K_SRC 4
 
 typedef struct kcase {
-    const tg_op *op;
+    const tgi_op *op;
     union {
         conv_attrs conv;
         pool_attrs pool;
@@ -35,26 +35,26 @@ typedef struct kcase {
     } a;
     const char *variant;            /* the name that must be picked; NULL: any */
     int rearranged;                 /* variants that rearrange sums may be picked */
-    unsigned kinds;                 /* those of these kinds too (TG_KIND_*) */
+    unsigned kinds;                 /* those of these kinds too (TGI_KIND_*) */
     int64_t phase;                  /* where their blocks start */
     int opset, n_src, n_const_from; /* sources from n_const_from on are constants */
-    tg_desc src[TG_OP_MAX_SRC], dst;
-    float *data[TG_OP_MAX_SRC]; /* dense, planar */
-    float *half;                /* source 0 at every second pixel, see kcase_double */
-    tg_const cst[TG_OP_MAX_SRC];
-    const tg_const *cp[TG_OP_MAX_SRC];
+    tgi_desc src[TGI_OP_MAX_SRC], dst;
+    float *data[TGI_OP_MAX_SRC]; /* dense, planar */
+    float *half;                 /* source 0 at every second pixel, see kcase_double */
+    tgi_constant cst[TGI_OP_MAX_SRC];
+    const tgi_constant *cp[TGI_OP_MAX_SRC];
     int planar_src, planar_dst;
-    int n_seg[TG_OP_MAX_SRC];
-    int64_t seg_c[TG_OP_MAX_SRC][TG_MAX_SEG];
-    int doubled[TG_MAX_SEG]; /* segments of source 0 whose pixels repeat in squares of 2x2 */
-    int n_extra;             /* activations that the epilogue reads, behind the op's own */
-    tg_epi_step epi[4];
+    int n_seg[TGI_OP_MAX_SRC];
+    int64_t seg_c[TGI_OP_MAX_SRC][TGI_MAX_SEG];
+    int doubled[TGI_MAX_SEG]; /* segments of source 0 whose pixels repeat in squares of 2x2 */
+    int n_extra;              /* activations that the epilogue reads, behind the op's own */
+    tgi_epi_step epi[4];
     int n_epi;
     float *want, *bound; /* dense; |got - want| <= bound */
 } kcase;
 
 typedef struct kview { /* a view and the block it lives in */
-    tg_view v;
+    tgi_view v;
     float *mem;
     size_t n;
 } kview;
@@ -67,24 +67,24 @@ static inline int64_t kpick(int64_t lo, int64_t hi)
     return tg_rand_in(&kseed, lo, hi);
 }
 
-static inline void kset(tg_ints *l, int n, int64_t v)
+static inline void kset(tgi_ints *l, int n, int64_t v)
 {
     l->n = n;
     for (int i = 0; i < n; i++)
         l->v[i] = v;
 }
-static tg_threads *kpool[4]; /* [n]: n threads */
+static tgi_threads *kpool[4]; /* [n]: n threads */
 
-static size_t kcount(const tg_desc *d)
+static size_t kcount(const tgi_desc *d)
 {
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? (size_t)n : 0;
 }
 
-static tg_desc kdesc(int spatial, int64_t c, int64_t d, int64_t h, int64_t w)
+static tgi_desc kdesc(int spatial, int64_t c, int64_t d, int64_t h, int64_t w)
 {
-    return spatial == 2 ? (tg_desc){TG_DTYPE_F32, 4, {1, c, h, w}}
-                        : (tg_desc){TG_DTYPE_F32, 5, {1, c, d, h, w}};
+    return spatial == 2 ? (tgi_desc){TG_DTYPE_F32, 4, {1, c, h, w}}
+                        : (tgi_desc){TG_DTYPE_F32, 5, {1, c, d, h, w}};
 }
 
 static float *kfloats(size_t n)
@@ -103,19 +103,19 @@ static float *krandom(size_t n, float scale)
     return p;
 }
 
-static size_t kat(const tg_desc *d, int64_t c, int64_t z, int64_t y, int64_t x)
+static size_t kat(const tgi_desc *d, int64_t c, int64_t z, int64_t y, int64_t x)
 {
-    const int64_t D = tgi_desc_axis(d, TG_Z), H = tgi_desc_axis(d, TG_Y);
-    return (size_t)(((c * D + z) * H + y) * tgi_desc_axis(d, TG_X) + x);
+    const int64_t D = tgi_desc_axis(d, TGI_Z), H = tgi_desc_axis(d, TGI_Y);
+    return (size_t)(((c * D + z) * H + y) * tgi_desc_axis(d, TGI_X) + x);
 }
 
 /* A view of c channels that can hold `box`, all NaN. cb = 0: pixels lie whole. */
-static kview kview_make(int64_t c, int cb, const tg_box *box)
+static kview kview_make(int64_t c, int cb, const tgi_box *box)
 {
     if (!cb)
         cb = (int)tgi_whole_pixel(c);
-    const tg_range z = tgi_box_axis(box, TG_Z), y = tgi_box_axis(box, TG_Y),
-                   x = tgi_box_axis(box, TG_X);
+    const tgi_range z = tgi_box_axis(box, TGI_Z), y = tgi_box_axis(box, TGI_Y),
+                    x = tgi_box_axis(box, TGI_X);
     kview k = {.v = {.c = c, .cb = cb}};
     k.v.x0 = x.lo;
     k.v.width = tgi_range_len(x);
@@ -134,32 +134,32 @@ static kview kview_make(int64_t c, int cb, const tg_box *box)
 
 /* Store channels from c0 of a dense image over `box`: zero columns outside the image, no rows.
  */
-static void kview_fill(kview *k, const tg_desc *d, const float *data, int64_t c0,
-                       const tg_box *box)
+static void kview_fill(kview *k, const tgi_desc *d, const float *data, int64_t c0,
+                       const tgi_box *box)
 {
-    const tg_range z = tgi_range_clip(tgi_box_axis(box, TG_Z), 0, tgi_desc_axis(d, TG_Z));
-    const tg_range y = tgi_range_clip(tgi_box_axis(box, TG_Y), 0, tgi_desc_axis(d, TG_Y));
-    const tg_range x = tgi_box_axis(box, TG_X);
+    const tgi_range z = tgi_range_clip(tgi_box_axis(box, TGI_Z), 0, tgi_desc_axis(d, TGI_Z));
+    const tgi_range y = tgi_range_clip(tgi_box_axis(box, TGI_Y), 0, tgi_desc_axis(d, TGI_Y));
+    const tgi_range x = tgi_box_axis(box, TGI_X);
     for (int64_t c = 0; c < tgi_view_blocks(&k->v) * k->v.cb; c++)
         for (int64_t iz = z.lo; iz < z.hi; iz++)
             for (int64_t iy = y.lo; iy < y.hi; iy++)
                 for (int64_t ix = x.lo; ix < x.hi; ix++)
                     *tgi_view_at(&k->v, c, iz, iy, ix) =
-                        c >= k->v.c || ix < 0 || ix >= tgi_desc_axis(d, TG_X)
+                        c >= k->v.c || ix < 0 || ix >= tgi_desc_axis(d, TGI_X)
                             ? 0.0f
                             : data[kat(d, c0 + c, iz, iy, ix)];
 }
 
-static void kcase_ctx(const kcase *k, tg_op_ctx *ctx)
+static void kcase_ctx(const kcase *k, tgi_op_ctx *ctx)
 {
-    *ctx = (tg_op_ctx){.attrs = &k->a,
-                       .opset = k->opset ? k->opset : 17,
-                       .n_src = k->n_src,
-                       .n_dst = 1,
-                       .src = k->src,
-                       .dst = &k->dst,
-                       .const_src = k->cp,
-                       .phase = k->phase};
+    *ctx = (tgi_op_ctx){.attrs = &k->a,
+                        .opset = k->opset ? k->opset : 17,
+                        .n_src = k->n_src,
+                        .n_dst = 1,
+                        .src = k->src,
+                        .dst = &k->dst,
+                        .const_src = k->cp,
+                        .phase = k->phase};
 }
 
 /* Defaults, before attributes and shapes are set. */
@@ -172,19 +172,19 @@ static void kcase_begin(kcase *k, const char *op)
         abort();
     }
     tgi_attrs_default(k->op->attrs, &k->a);
-    k->n_const_from = TG_OP_MAX_SRC;
+    k->n_const_from = TGI_OP_MAX_SRC;
 }
 
 /* Random data for all sources and the shape of the result. 0: the shapes do not fit. */
 static int kcase_build(kcase *k, float scale)
 {
-    tg_op_ctx ctx;
+    tgi_op_ctx ctx;
     for (int i = 0; i < k->n_src + k->n_extra; i++) {
         if (!k->src[i].rank)
             continue;
         k->data[i] = krandom(kcount(&k->src[i]), i ? 1.0f : scale);
         if (i >= k->n_const_from && i < k->n_src) {
-            k->cst[i] = (tg_const){k->src[i], k->data[i]};
+            k->cst[i] = (tgi_constant){k->src[i], k->data[i]};
             k->cp[i] = &k->cst[i];
         }
         if (!k->n_seg[i]) {
@@ -198,7 +198,7 @@ static int kcase_build(kcase *k, float scale)
 
 static void kcase_end(kcase *k)
 {
-    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+    for (int i = 0; i < TGI_OP_MAX_SRC; i++)
         tgi_free(k->data[i]);
     tgi_free(k->half);
     tgi_free(k->want);
@@ -206,27 +206,27 @@ static void kcase_end(kcase *k)
 }
 
 typedef struct krun { /* operands of one call */
-    kview seg[TG_OP_MAX_SRC][TG_MAX_SEG];
-    tg_view view[TG_OP_MAX_SRC][TG_MAX_SEG];
-    tg_operand op[TG_OP_MAX_SRC];
+    kview seg[TGI_OP_MAX_SRC][TGI_MAX_SEG];
+    tgi_view view[TGI_OP_MAX_SRC][TGI_MAX_SEG];
+    tgi_operand op[TGI_OP_MAX_SRC];
     kview dst;
 } krun;
 
 static void krun_free(krun *r)
 {
-    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+    for (int i = 0; i < TGI_OP_MAX_SRC; i++)
         for (int s = 0; s < r->op[i].n_seg; s++)
             tgi_free(r->seg[i][s].mem);
     tgi_free(r->dst.mem);
 }
 
 /* What is stored where an operand is read doubled. */
-static void khalve(tg_desc *d, tg_box *box)
+static void khalve(tgi_desc *d, tgi_box *box)
 {
     for (int a = 2; a < d->rank; a++) {
         d->dim[a] /= 2;
-        tg_range *r = &box->ax[a];
-        *r = (tg_range){(r->lo - (r->lo < 0)) / 2, (r->hi - 1 - (r->hi < 1)) / 2 + 1};
+        tgi_range *r = &box->ax[a];
+        *r = (tgi_range){(r->lo - (r->lo < 0)) / 2, (r->hi - 1 - (r->hi < 1)) / 2 + 1};
     }
 }
 
@@ -234,8 +234,8 @@ static void khalve(tg_desc *d, tg_box *box)
  * stored of it. */
 static inline void kcase_double(kcase *k)
 {
-    const tg_desc *d = &k->src[0];
-    tg_desc h = *d;
+    const tgi_desc *d = &k->src[0];
+    tgi_desc h = *d;
     h.dim[2] /= 2;
     h.dim[3] /= 2;
     k->half = kfloats(kcount(&h));
@@ -253,25 +253,25 @@ static inline void kcase_double(kcase *k)
                 }
 }
 
-static void krun_make(const kcase *k, krun *r, const tg_variant *v, const tg_box *box,
+static void krun_make(const kcase *k, krun *r, const tgi_variant *v, const tgi_box *box,
                       int lanes)
 {
-    tg_op_ctx ctx;
+    tgi_op_ctx ctx;
     kcase_ctx(k, &ctx);
     memset(r, 0, sizeof *r);
     for (int i = 0; i < k->n_src + k->n_extra; i++) {
         if (!k->src[i].rank || k->cp[i])
             continue;
-        tg_box need = *box;
+        tgi_box need = *box;
         if (i < k->n_src)
             tgi_variant_need(v, k->op, &ctx, 0, box, i, &need);
         int64_t c0 = 0;
         const int planar = i < k->n_src ? k->planar_src : k->planar_dst;
-        r->op[i] = (tg_operand){k->n_seg[i], r->view[i]};
+        r->op[i] = (tgi_operand){k->n_seg[i], r->view[i]};
         for (int s = 0; s < k->n_seg[i]; c0 += k->seg_c[i][s++]) {
             const int twice = i == 0 && k->doubled[s] && v;
-            tg_desc d = k->src[i];
-            tg_box part = need;
+            tgi_desc d = k->src[i];
+            tgi_box part = need;
             if (twice)
                 khalve(&d, &part);
             r->seg[i][s] = kview_make(k->seg_c[i][s], planar ? 1 : lanes, &part);
@@ -280,7 +280,7 @@ static void krun_make(const kcase *k, krun *r, const tg_variant *v, const tg_box
             r->view[i][s].doubled = twice;
         }
     }
-    tg_box room = *box; /* dst holds more than the box: what is outside must stay */
+    tgi_box room = *box; /* dst holds more than the box: what is outside must stay */
     for (int a = 2; a < room.rank; a++) {
         room.ax[a].lo = tg_rand_in(&kseed, 0, 1) ? 0 : room.ax[a].lo;
         room.ax[a].hi += tg_rand_in(&kseed, 0, 2);
@@ -291,21 +291,21 @@ static void krun_make(const kcase *k, krun *r, const tg_variant *v, const tg_box
 /* Reference result and, when `abs_in` is set, the sum of absolute products (linear ops). */
 static float *kcase_ref(kcase *k)
 {
-    tg_op_ctx ctx;
+    tgi_op_ctx ctx;
     krun r;
     tgi_err err = {0};
     kcase_ctx(k, &ctx);
-    const tg_box box = tgi_box_full(&k->dst);
+    const tgi_box box = tgi_box_full(&k->dst);
     const int ps = k->planar_src, pd = k->planar_dst;
     k->planar_src = k->planar_dst = 1;
     krun_make(k, &r, NULL, &box, 1);
     k->planar_src = ps;
     k->planar_dst = pd;
-    tg_call call = {.ctx = &ctx, .src = r.op, .dst = &r.dst.v, .box = box};
+    tgi_call call = {.ctx = &ctx, .src = r.op, .dst = &r.dst.v, .box = box};
     CHECK_OK(k->op->ref(&call, &err), err);
     float *out = kfloats(kcount(&k->dst));
-    const tg_range z = tgi_box_axis(&box, TG_Z), y = tgi_box_axis(&box, TG_Y),
-                   x = tgi_box_axis(&box, TG_X);
+    const tgi_range z = tgi_box_axis(&box, TGI_Z), y = tgi_box_axis(&box, TGI_Y),
+                    x = tgi_box_axis(&box, TGI_X);
     for (int64_t c = 0; c < k->dst.dim[1]; c++)
         for (int64_t iz = z.lo; iz < z.hi; iz++)
             for (int64_t iy = y.lo; iy < y.hi; iy++)
@@ -333,7 +333,7 @@ static inline void kcase_bound_of_sum(kcase *k)
     }
     k->bound = kcase_ref(k);
     double terms = 2;
-    const tg_desc *w = &k->src[1];
+    const tgi_desc *w = &k->src[1];
     terms += (double)kcount(w) / (double)w->dim[0] + (double)w->dim[0];
     for (size_t j = 0; j < kcount(&k->dst); j++)
         k->bound[j] = (float)((double)k->bound[j] * terms * 6e-8);
@@ -344,7 +344,7 @@ static inline void kcase_bound_of_sum(kcase *k)
         }
 }
 
-static void kcase_layout(const kcase *k, int lanes, tg_layout_hint *lay)
+static void kcase_layout(const kcase *k, int lanes, tgi_layout_hint *lay)
 {
     memset(lay, 0, sizeof *lay);
     lay->lanes = lanes;
@@ -364,18 +364,18 @@ static void kcase_layout(const kcase *k, int lanes, tg_layout_hint *lay)
     lay->n_epi = k->n_epi;
 }
 
-static int kinside(const tg_box *b, int64_t z, int64_t y, int64_t x)
+static int kinside(const tgi_box *b, int64_t z, int64_t y, int64_t x)
 {
-    const tg_range rz = tgi_box_axis(b, TG_Z), ry = tgi_box_axis(b, TG_Y),
-                   rx = tgi_box_axis(b, TG_X);
+    const tgi_range rz = tgi_box_axis(b, TGI_Z), ry = tgi_box_axis(b, TGI_Y),
+                    rx = tgi_box_axis(b, TGI_X);
     return z >= rz.lo && z < rz.hi && y >= ry.lo && y < ry.hi && x >= rx.lo && x < rx.hi;
 }
 
 /* Elements of dst that hold a number although they are outside the box, and unused lanes inside
  * it that are not zero. */
-static int kcase_stray(const tg_view *v, const tg_box *box)
+static int kcase_stray(const tgi_view *v, const tgi_box *box)
 {
-    const tg_range rz = tgi_box_axis(box, TG_Z), ry = tgi_box_axis(box, TG_Y);
+    const tgi_range rz = tgi_box_axis(box, TGI_Z), ry = tgi_box_axis(box, TGI_Y);
     int bad = 0;
     size_t numbers = 0;
     for (int64_t c = 0; c < tgi_view_blocks(v) * v->cb; c++)
@@ -394,14 +394,14 @@ static int kcase_stray(const tg_view *v, const tg_box *box)
 }
 
 /* Keep the box of a result in `out`, or count the bits there that it does not repeat. */
-static inline int kcase_take(const kcase *k, const tg_view *v, const tg_box *box, int compare,
+static inline int kcase_take(const kcase *k, const tgi_view *v, const tgi_box *box, int compare,
                              float *out)
 {
     int bad = 0;
     for (int64_t c = 0; c < k->dst.dim[1]; c++)
-        for (int64_t z = tgi_box_axis(box, TG_Z).lo; z < tgi_box_axis(box, TG_Z).hi; z++)
-            for (int64_t y = tgi_box_axis(box, TG_Y).lo; y < tgi_box_axis(box, TG_Y).hi; y++)
-                for (int64_t x = tgi_box_axis(box, TG_X).lo; x < tgi_box_axis(box, TG_X).hi;
+        for (int64_t z = tgi_box_axis(box, TGI_Z).lo; z < tgi_box_axis(box, TGI_Z).hi; z++)
+            for (int64_t y = tgi_box_axis(box, TGI_Y).lo; y < tgi_box_axis(box, TGI_Y).hi; y++)
+                for (int64_t x = tgi_box_axis(box, TGI_X).lo; x < tgi_box_axis(box, TGI_X).hi;
                      x++) {
                     const float got = *tgi_view_at(v, c, z, y, x);
                     float *to = &out[kat(&k->dst, c, z, y, x)];
@@ -414,24 +414,24 @@ static inline int kcase_take(const kcase *k, const tg_view *v, const tg_box *box
 }
 
 /* Run one box; copy its values into the dense `out`, or count those that differ in a bit. */
-static inline int kcase_run(const kcase *k, const tg_backend *be, const tg_variant *v,
-                            const void *packed, void *scratch, const tg_box *box, int threads,
+static inline int kcase_run(const kcase *k, const tgi_kernel_set *be, const tgi_variant *v,
+                            const void *packed, void *scratch, const tgi_box *box, int threads,
                             float *out, int compare)
 {
-    tg_op_ctx ctx;
+    tgi_op_ctx ctx;
     krun r;
     int bad = 0;
     kcase_ctx(k, &ctx);
     krun_make(k, &r, v, box, be->lanes);
-    const tg_call call = {.ctx = &ctx,
-                          .src = r.op,
-                          .dst = &r.dst.v,
-                          .box = *box,
-                          .epi = k->epi,
-                          .n_epi = k->n_epi,
-                          .packed = packed,
-                          .scratch = scratch,
-                          .threads = kpool[threads]};
+    const tgi_call call = {.ctx = &ctx,
+                           .src = r.op,
+                           .dst = &r.dst.v,
+                           .box = *box,
+                           .epi = k->epi,
+                           .n_epi = k->n_epi,
+                           .packed = packed,
+                           .scratch = scratch,
+                           .threads = kpool[threads]};
     v->run(&call);
     CHECK_EQ(kcase_stray(&r.dst.v, box), 0);
     bad += kcase_take(k, &r.dst.v, box, compare, out);
@@ -444,13 +444,13 @@ static void *kalign(void *p)
     return (void *)(((uintptr_t)p + 63) & ~(uintptr_t)63);
 }
 
-static inline void kcase_backend(const kcase *k, const tg_backend *be, int boxes)
+static inline void kcase_backend(const kcase *k, const tgi_kernel_set *be, int boxes)
 {
-    tg_op_ctx ctx;
-    tg_layout_hint lay;
+    tgi_op_ctx ctx;
+    tgi_layout_hint lay;
     kcase_ctx(k, &ctx);
     kcase_layout(k, be->lanes, &lay);
-    const tg_variant *v = tgi_variant_pick(be, k->op->name, &ctx, &lay);
+    const tgi_variant *v = tgi_variant_pick(be, k->op->name, &ctx, &lay);
     CHECK(v != NULL);
     if (!v)
         return;
@@ -458,13 +458,13 @@ static inline void kcase_backend(const kcase *k, const tg_backend *be, int boxes
         CHECK_STR(v->name, k->variant);
     const size_t pb = v->packed_bytes ? v->packed_bytes(&ctx, &lay) : 0;
     const size_t sb =
-        v->scratch_bytes ? v->scratch_bytes(&ctx, &lay, tgi_desc_axis(&k->dst, TG_X), 3) : 0;
+        v->scratch_bytes ? v->scratch_bytes(&ctx, &lay, tgi_desc_axis(&k->dst, TGI_X), 3) : 0;
     /* Blocks end where they were said to end, for the sanitizer to see. */
     char *packed = (char *)kfloats(pb / 4 + 16), *scratch = (char *)kfloats(sb / 4 + 16);
     float *whole = kfloats(kcount(&k->dst));
     if (pb)
         v->pack(&ctx, &lay, kalign(packed));
-    const tg_box full = tgi_box_full(&k->dst);
+    const tgi_box full = tgi_box_full(&k->dst);
     kcase_run(k, be, v, kalign(packed), kalign(scratch), &full, 1, whole, 0);
     size_t off = 0;
     double worst = 0;
@@ -478,7 +478,7 @@ static inline void kcase_backend(const kcase *k, const tg_backend *be, int boxes
                 k->op->name, v->name, be->name, off, kcount(&k->dst), worst);
     CHECK_EQ(off, 0);
     for (int i = 0; i < boxes; i++) {
-        tg_box box = full;
+        tgi_box box = full;
         for (int a = 2; a < box.rank; a++) {
             box.ax[a].lo = tg_rand_in(&kseed, 0, full.ax[a].hi - 1);
             box.ax[a].hi = tg_rand_in(&kseed, box.ax[a].lo + 1, full.ax[a].hi);
@@ -497,10 +497,10 @@ static inline void kcase_backend(const kcase *k, const tg_backend *be, int boxes
 
 static inline void kcase_check(const kcase *k, int boxes)
 {
-    for (int isa = 0; isa < TG_ISA_COUNT; isa++)
-        if (tgi_isa_detect((tg_isa)isa) == (tg_isa)isa &&
-            (!(k->kinds & TG_KIND_BF16) || tgi_isa_has_bf16((tg_isa)isa)))
-            kcase_backend(k, tgi_backend_for((tg_isa)isa), boxes);
+    for (int isa = 0; isa < TGI_ISA_COUNT; isa++)
+        if (tgi_isa_detect((tgi_isa)isa) == (tgi_isa)isa &&
+            (!(k->kinds & TGI_KIND_BF16) || tgi_isa_has_bf16((tgi_isa)isa)))
+            kcase_backend(k, tgi_backend_for((tgi_isa)isa), boxes);
 }
 
 static void kcase_pools_open(void)

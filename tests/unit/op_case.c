@@ -37,10 +37,10 @@ int case_numbers(const char *s, char sep, double *v, int max)
     return n;
 }
 
-int case_shape(const char *s, tg_desc *d)
+int case_shape(const char *s, tgi_desc *d)
 {
-    double v[TG_MAX_RANK];
-    d->rank = strcmp(s, "scalar") == 0 ? 0 : case_numbers(s, 'x', v, TG_MAX_RANK);
+    double v[TGI_MAX_RANK];
+    d->rank = strcmp(s, "scalar") == 0 ? 0 : case_numbers(s, 'x', v, TGI_MAX_RANK);
     for (int k = 0; k < d->rank; k++)
         d->dim[k] = (int64_t)v[k];
     return d->rank >= 0;
@@ -49,29 +49,29 @@ int case_shape(const char *s, tg_desc *d)
 static int set_attr(op_node *n, const char *name, const char *value)
 {
     double v[64];
-    for (const tg_attr *r = n->op->attrs; r && r->name; r++) {
+    for (const tgi_attr *r = n->op->attrs; r && r->name; r++) {
         if (strcmp(r->name, name) != 0)
             continue;
         void *at = (char *)n->attrs + r->offset;
-        const int count = r->type == TG_ATTR_ENUM || r->type == TG_ATTR_STRING
+        const int count = r->type == TGI_ATTR_ENUM || r->type == TGI_ATTR_STRING
                               ? 0
-                              : case_numbers(value, ',', v, TG_ATTR_MAX_INTS);
+                              : case_numbers(value, ',', v, TGI_ATTR_MAX_INTS);
         if (count < 0)
             return 0;
-        if (r->type == TG_ATTR_INT) {
+        if (r->type == TGI_ATTR_INT) {
             *(int64_t *)at = (int64_t)v[0];
-        } else if (r->type == TG_ATTR_FLOAT) {
+        } else if (r->type == TGI_ATTR_FLOAT) {
             *(float *)at = (float)v[0];
-        } else if (r->type == TG_ATTR_INTS) {
-            ((tg_ints *)at)->n = count;
+        } else if (r->type == TGI_ATTR_INTS) {
+            ((tgi_ints *)at)->n = count;
             for (int i = 0; i < count; i++)
-                ((tg_ints *)at)->v[i] = (int64_t)v[i];
-        } else if (r->type == TG_ATTR_FLOATS) {
-            ((tg_floats *)at)->n = count;
+                ((tgi_ints *)at)->v[i] = (int64_t)v[i];
+        } else if (r->type == TGI_ATTR_FLOATS) {
+            ((tgi_floats *)at)->n = count;
             for (int i = 0; i < count; i++)
-                ((tg_floats *)at)->v[i] = (float)v[i];
-        } else if (r->type == TG_ATTR_STRING) {
-            snprintf(at, TG_ATTR_TEXT, "%s", value);
+                ((tgi_floats *)at)->v[i] = (float)v[i];
+        } else if (r->type == TGI_ATTR_STRING) {
+            snprintf(at, TGI_ATTR_TEXT, "%s", value);
         } else {
             for (int i = 0; r->choices && r->choices[i]; i++)
                 if (strcmp(r->choices[i], value) == 0) {
@@ -110,7 +110,7 @@ static tg_dtype type_of(char kind)
 
 static int parse_list(op_node *n, int i, char kind, char *body)
 {
-    tg_desc *d = &n->src[i];
+    tgi_desc *d = &n->src[i];
     double v[64];
     char *list = strchr(body, '=');
     if (list)
@@ -129,13 +129,13 @@ static int parse_list(op_node *n, int i, char kind, char *body)
 
 static int parse_input(op_node *n, int i, char *s, uint64_t *seed)
 {
-    tg_desc *d = &n->src[i];
+    tgi_desc *d = &n->src[i];
     if (strcmp(s, "none") == 0)
         return 1;
     n->is_const[i] = i > 0;
     const char kind = s[1] == ':' ? s[0] : 's';
     char *body = s[1] == ':' ? s + 2 : s;
-    *d = (tg_desc){.dtype = type_of(kind)};
+    *d = (tgi_desc){.dtype = type_of(kind)};
     if (kind != 's' && kind != 'a' && kind != 'c')
         return parse_list(n, i, kind, body);
     if (kind != 's')
@@ -149,11 +149,11 @@ static int parse_input(op_node *n, int i, char *s, uint64_t *seed)
 }
 
 /* Attributes and inputs of one line into a node. */
-int case_node(op_node *n, const tg_op *op, char *attrs, char *inputs, uint64_t *seed)
+int case_node(op_node *n, const tgi_op *op, char *attrs, char *inputs, uint64_t *seed)
 {
-    char *save = NULL, *parts[TG_OP_MAX_SRC];
+    char *save = NULL, *parts[TGI_OP_MAX_SRC];
     int n_src = 0, ok = 1;
-    for (char *p = strtok_r(inputs, ";", &save); p && n_src < TG_OP_MAX_SRC;
+    for (char *p = strtok_r(inputs, ";", &save); p && n_src < TGI_OP_MAX_SRC;
          p = strtok_r(NULL, ";", &save))
         parts[n_src++] = case_trim(p);
     node_open(n, op, 18, n_src, 1);
@@ -174,7 +174,7 @@ int case_node(op_node *n, const tg_op *op, char *attrs, char *inputs, uint64_t *
     return ok ? 1 : say("an input does not parse");
 }
 
-int case_each_line(const char *symbol, case_fn *fn, const tg_op *op)
+int case_each_line(const char *symbol, case_fn *fn, const tgi_op *op)
 {
     char path[512], line[1024], place[600];
     snprintf(path, sizeof path, "%s/tests/cases/%s.case", TG_SOURCE_DIR, symbol);

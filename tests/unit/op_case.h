@@ -29,18 +29,18 @@ char *case_trim(char *s);
 /* Numbers separated by `sep`; returns how many, -1: not a number. */
 int case_numbers(const char *s, char sep, double *v, int max);
 /* "1x3x7x9" or "scalar". */
-int case_shape(const char *s, tg_desc *d);
+int case_shape(const char *s, tgi_desc *d);
 /* Attributes and inputs of one line into a node, which is open then (node_close). 0 and a
  * message: they do not parse. */
-int case_node(op_node *n, const tg_op *op, char *attrs, char *inputs, uint64_t *seed);
+int case_node(op_node *n, const tgi_op *op, char *attrs, char *inputs, uint64_t *seed);
 /* What is done with a line; `line` is taken apart. */
-typedef void case_fn(const tg_op *op, char *line, uint64_t *seed);
+typedef void case_fn(const tgi_op *op, char *line, uint64_t *seed);
 
 /* The names of the operators' files, in tgi_op_at's order; NULL ends it. */
 extern const char *const case_symbols[];
 
 /* fn for every line of one op's file. Returns the number of cases. */
-int case_each_line(const char *symbol, case_fn *fn, const tg_op *op);
+int case_each_line(const char *symbol, case_fn *fn, const tgi_op *op);
 /* ... of every op's; `only` not NULL: of that one. */
 void case_every_op(const char *only, case_fn *fn);
 

@@ -18,18 +18,18 @@ static void *must(void *p)
     return p;
 }
 
-size_t desc_floats(const tg_desc *d)
+size_t desc_floats(const tgi_desc *d)
 {
     int64_t n = 0;
     return tgi_desc_count(d, &n) ? (size_t)n : 0;
 }
 
-void node_open(op_node *n, const tg_op *op, int opset, int n_src, int n_dst)
+void node_open(op_node *n, const tgi_op *op, int opset, int n_src, int n_dst)
 {
     *n = (op_node){.op = op};
     n->attrs = must(tgi_calloc(TGI_TAG_MISC, 1, op->attrs_size + 1));
     tgi_attrs_default(op->attrs, n->attrs);
-    n->ctx = (tg_op_ctx){.attrs = n->attrs, .opset = opset, .n_src = n_src, .n_dst = n_dst};
+    n->ctx = (tgi_op_ctx){.attrs = n->attrs, .opset = opset, .n_src = n_src, .n_dst = n_dst};
 }
 
 void *node_data(op_node *n, int i)
@@ -42,7 +42,7 @@ void *node_data(op_node *n, int i)
 tg_status node_bind(op_node *n, tgi_err *err)
 {
     for (int i = 0; i < n->ctx.n_src; i++) {
-        n->cst[i] = (tg_const){n->src[i], n->data[i]};
+        n->cst[i] = (tgi_constant){n->src[i], n->data[i]};
         n->consts[i] = n->is_const[i] ? &n->cst[i] : NULL;
     }
     n->ctx.src = n->src;
@@ -55,7 +55,7 @@ tg_status node_bind(op_node *n, tgi_err *err)
 
 void node_close(op_node *n)
 {
-    for (int i = 0; i < TG_OP_MAX_SRC; i++)
+    for (int i = 0; i < TGI_OP_MAX_SRC; i++)
         tgi_free(n->data[i]);
     tgi_free(n->attrs);
     *n = (op_node){0};
@@ -63,20 +63,20 @@ void node_close(op_node *n)
 
 /* ---- Views ------------------------------------------------------------------------------- */
 
-void view_open(test_view *t, const tg_desc *d, int64_t channels, const tg_box *box, int cb,
+void view_open(test_view *t, const tgi_desc *d, int64_t channels, const tgi_box *box, int cb,
                uint64_t *seed)
 {
     const int whole = !cb; /* a device's: pixels lie whole */
     if (whole)
         cb = (int)tgi_whole_pixel(channels);
-    const tg_box in = tgi_box_clip(*box, d); /* rows outside the image are never stored */
+    const tgi_box in = tgi_box_clip(*box, d); /* rows outside the image are never stored */
     const int64_t margin = tg_rand_in(seed, 0, 3);
-    tg_view *v = &t->v;
-    *v = (tg_view){.c = channels, .cb = cb};
-    v->x0 = tgi_box_axis(box, TG_X).lo - margin;
-    v->width = tgi_range_len(tgi_box_axis(box, TG_X)) + 2 * margin;
-    v->y_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TG_Y))) + tg_rand_in(seed, 0, 2);
-    v->z_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TG_Z))) + tg_rand_in(seed, 0, 1);
+    tgi_view *v = &t->v;
+    *v = (tgi_view){.c = channels, .cb = cb};
+    v->x0 = tgi_box_axis(box, TGI_X).lo - margin;
+    v->width = tgi_range_len(tgi_box_axis(box, TGI_X)) + 2 * margin;
+    v->y_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TGI_Y))) + tg_rand_in(seed, 0, 2);
+    v->z_ring = tgi_max(1, tgi_range_len(tgi_box_axis(&in, TGI_Z))) + tg_rand_in(seed, 0, 1);
     /* Rows of whole pixels begin where pixels do, or 16 bytes if that is less. */
     const int64_t odd = tg_rand_in(seed, 0, 5) * (whole ? tgi_min(cb, 8) : 1);
     v->y_pitch = (size_t)(v->width * cb + odd);
@@ -95,35 +95,35 @@ void view_close(test_view *t)
     t->mem = NULL;
 }
 
-static int64_t dense_at(const tg_desc *d, int64_t c, int64_t z, int64_t y, int64_t x)
+static int64_t dense_at(const tgi_desc *d, int64_t c, int64_t z, int64_t y, int64_t x)
 {
-    return ((c * tgi_desc_axis(d, TG_Z) + z) * tgi_desc_axis(d, TG_Y) + y) *
-               tgi_desc_axis(d, TG_X) +
+    return ((c * tgi_desc_axis(d, TGI_Z) + z) * tgi_desc_axis(d, TGI_Y) + y) *
+               tgi_desc_axis(d, TGI_X) +
            x;
 }
 
-void view_fill(test_view *t, const tg_desc *d, const float *dense, int64_t c0,
-               const tg_box *box)
+void view_fill(test_view *t, const tgi_desc *d, const float *dense, int64_t c0,
+               const tgi_box *box)
 {
-    const tg_box in = tgi_box_clip(*box, d);
-    const tg_range rz = tgi_box_axis(&in, TG_Z), ry = tgi_box_axis(&in, TG_Y),
-                   rx = tgi_box_axis(box, TG_X);
+    const tgi_box in = tgi_box_clip(*box, d);
+    const tgi_range rz = tgi_box_axis(&in, TGI_Z), ry = tgi_box_axis(&in, TGI_Y),
+                    rx = tgi_box_axis(box, TGI_X);
     const int64_t lanes = tgi_view_blocks(&t->v) * t->v.cb;
     for (int64_t c = 0; c < lanes; c++)
         for (int64_t z = rz.lo; z < rz.hi; z++)
             for (int64_t y = ry.lo; y < ry.hi; y++)
                 for (int64_t x = rx.lo; x < rx.hi; x++) {
-                    const int there = c < t->v.c && x >= 0 && x < tgi_desc_axis(d, TG_X);
+                    const int there = c < t->v.c && x >= 0 && x < tgi_desc_axis(d, TGI_X);
                     *tgi_view_at(&t->v, c, z, y, x) =
                         there ? dense[dense_at(d, c0 + c, z, y, x)] : 0.0f;
                 }
 }
 
 /* Move the box out of a view into dense data; 0 when lanes are not zero or more was written. */
-static int view_take(test_view *t, const tg_desc *d, float *dense, const tg_box *box)
+static int view_take(test_view *t, const tgi_desc *d, float *dense, const tgi_box *box)
 {
-    const tg_range rz = tgi_box_axis(box, TG_Z), ry = tgi_box_axis(box, TG_Y),
-                   rx = tgi_box_axis(box, TG_X);
+    const tgi_range rz = tgi_box_axis(box, TGI_Z), ry = tgi_box_axis(box, TGI_Y),
+                    rx = tgi_box_axis(box, TGI_X);
     const int64_t lanes = tgi_view_blocks(&t->v) * t->v.cb;
     int clean = 1;
     for (int64_t c = 0; c < lanes; c++)
@@ -145,20 +145,20 @@ static int view_take(test_view *t, const tg_desc *d, float *dense, const tg_box 
 
 /* ---- Running ----------------------------------------------------------------------------- */
 
-tg_box box_of_output(const op_node *n, int i, const tg_box *box)
+tgi_box box_of_output(const op_node *n, int i, const tgi_box *box)
 {
-    tg_box b = *box;
-    b.ax[1] = (tg_range){0, n->dst[i].dim[1]};
+    tgi_box b = *box;
+    b.ax[1] = (tgi_range){0, n->dst[i].dim[1]};
     return b;
 }
 
 /* The hull over outputs of what source i must hold, by the variant's need or the op's own. */
-static tg_box need_of(const op_node *n, const op_runner *r, int i, const tg_box *box)
+static tgi_box need_of(const op_node *n, const op_runner *r, int i, const tgi_box *box)
 {
-    tg_box hull = {0};
+    tgi_box hull = {0};
     for (int k = 0; k < n->ctx.n_dst; k++) {
-        const tg_box b = box_of_output(n, k, box);
-        tg_box need;
+        const tgi_box b = box_of_output(n, k, box);
+        tgi_box need;
         tgi_variant_need(r ? r->v : NULL, n->op, &n->ctx, k, &b, i, &need);
         hull = k ? tgi_box_hull(&hull, &need) : need;
     }
@@ -176,12 +176,12 @@ static int cut_channels(int64_t c, int max, int64_t *seg_c, uint64_t *seed)
 
 /* What one call reads and writes. */
 typedef struct operands {
-    test_view in[TG_OP_MAX_SRC][MAX_VIEWS], out[TG_OP_MAX_DST];
-    tg_view segs[TG_OP_MAX_SRC][MAX_VIEWS], outs[TG_OP_MAX_DST];
-    tg_operand src[TG_OP_MAX_SRC];
+    test_view in[TGI_OP_MAX_SRC][MAX_VIEWS], out[TGI_OP_MAX_DST];
+    tgi_view segs[TGI_OP_MAX_SRC][MAX_VIEWS], outs[TGI_OP_MAX_DST];
+    tgi_operand src[TGI_OP_MAX_SRC];
 } operands;
 
-static void operands_open(operands *o, const op_node *n, const op_runner *r, const tg_box *box,
+static void operands_open(operands *o, const op_node *n, const op_runner *r, const tgi_box *box,
                           int cb, int max_seg, uint64_t *seed)
 {
     int64_t seg_c[MAX_VIEWS];
@@ -189,7 +189,7 @@ static void operands_open(operands *o, const op_node *n, const op_runner *r, con
     for (int i = 0; i < n->ctx.n_src; i++) {
         if (n->is_const[i] || !n->data[i])
             continue;
-        const tg_box need = need_of(n, r, i, box);
+        const tgi_box need = need_of(n, r, i, box);
         const int count =
             r ? r->lay.src_segs[i] : cut_channels(n->src[i].dim[1], max_seg, seg_c, seed);
         int64_t at = 0;
@@ -200,21 +200,21 @@ static void operands_open(operands *o, const op_node *n, const op_runner *r, con
             o->segs[i][k] = o->in[i][k].v;
             at += c;
         }
-        o->src[i] = (tg_operand){count, o->segs[i]};
+        o->src[i] = (tgi_operand){count, o->segs[i]};
     }
     for (int k = 0; k < n->ctx.n_dst; k++) {
-        const tg_box b = box_of_output(n, k, box);
+        const tgi_box b = box_of_output(n, k, box);
         view_open(&o->out[k], &n->dst[k], n->dst[k].dim[1], &b, cb, seed);
         o->outs[k] = o->out[k].v;
     }
 }
 
 /* Results into dense outputs when `dst` is given; 1 when nothing else was written. */
-static int operands_close(operands *o, const op_node *n, const tg_box *box, float *const *dst)
+static int operands_close(operands *o, const op_node *n, const tgi_box *box, float *const *dst)
 {
     int clean = 1;
     for (int k = 0; k < n->ctx.n_dst; k++) {
-        const tg_box b = box_of_output(n, k, box);
+        const tgi_box b = box_of_output(n, k, box);
         if (dst)
             clean &= view_take(&o->out[k], &n->dst[k], dst[k], &b);
         view_close(&o->out[k]);
@@ -225,12 +225,12 @@ static int operands_close(operands *o, const op_node *n, const tg_box *box, floa
     return clean;
 }
 
-tg_status node_run_box(const op_node *n, const tg_box *box, int cb, int max_seg, uint64_t *seed,
-                       float *const *dst, int *clean, tgi_err *err)
+tg_status node_run_box(const op_node *n, const tgi_box *box, int cb, int max_seg,
+                       uint64_t *seed, float *const *dst, int *clean, tgi_err *err)
 {
     operands o;
     operands_open(&o, n, NULL, box, cb, max_seg, seed);
-    const tg_call call = {.ctx = &n->ctx, .src = o.src, .dst = o.outs, .box = *box};
+    const tgi_call call = {.ctx = &n->ctx, .src = o.src, .dst = o.outs, .box = *box};
     const tg_status st = n->op->ref(&call, err);
     *clean = operands_close(&o, n, box, st == TG_OK ? dst : NULL);
     return st;
@@ -238,16 +238,16 @@ tg_status node_run_box(const op_node *n, const tg_box *box, int cb, int max_seg,
 
 #ifdef TG_TEST_DEVICE
 /* Stored columns outside of the image hold anything there, and the box at most is longer. */
-static int run_variant(const op_node *n, const op_runner *r, operands *o, const tg_call *call,
+static int run_variant(const op_node *n, const op_runner *r, operands *o, const tgi_call *call,
                        uint64_t *seed)
 {
-    device_block blocks[TG_OP_MAX_SRC * MAX_VIEWS + TG_OP_MAX_DST];
+    device_block blocks[TGI_OP_MAX_SRC * MAX_VIEWS + TGI_OP_MAX_DST];
     tgi_err err = {0};
     int count = 0;
     for (int i = 0; i < n->ctx.n_src; i++)
         for (int k = 0; k < o->src[i].n_seg; k++) {
             const test_view *t = &o->in[i][k];
-            const int64_t width = tgi_desc_axis(&n->src[i], TG_X);
+            const int64_t width = tgi_desc_axis(&n->src[i], TGI_X);
             for (size_t at = 0; at < t->floats; at++) {
                 const size_t in_row = at % t->v.block_pitch % t->v.y_pitch;
                 const int64_t x = (int64_t)in_row / t->v.cb + t->v.x0;
@@ -258,8 +258,8 @@ static int run_variant(const op_node *n, const op_runner *r, operands *o, const 
         }
     for (int k = 0; k < n->ctx.n_dst; k++)
         blocks[count++] = (device_block){o->out[k].mem, o->out[k].floats, 1};
-    tg_device *d = NULL;
-    const tg_device_ops *ops = device_of_test(&d);
+    tgi_device *d = NULL;
+    const tgi_device_ops *ops = device_of_test(&d);
     if (device_run_scratch(ops, d, r->be, r->v, call, r->packed_bytes, r->scratch_bytes,
                            tg_rand_in(seed, 0, 3), blocks, count, &err) == TG_OK)
         return 1;
@@ -267,15 +267,15 @@ static int run_variant(const op_node *n, const op_runner *r, operands *o, const 
     return 0;
 }
 
-const tg_backend *runner_backend(int i)
+const tgi_kernel_set *runner_backend(int i)
 {
     static const tg_dtype types[] = {TG_DTYPE_F32, TG_DTYPE_F16, TGI_DTYPE_BF16};
-    tg_device *d = NULL;
-    const tg_device_ops *ops = device_of_test(&d);
+    tgi_device *d = NULL;
+    const tgi_device_ops *ops = device_of_test(&d);
     return ops && i < 3 && device_has(types[i]) ? ops->backend(types[i]) : NULL;
 }
 #else
-static int run_variant(const op_node *n, const op_runner *r, operands *o, const tg_call *call,
+static int run_variant(const op_node *n, const op_runner *r, operands *o, const tgi_call *call,
                        uint64_t *seed)
 {
     (void)n, (void)o, (void)seed;
@@ -283,27 +283,27 @@ static int run_variant(const op_node *n, const op_runner *r, operands *o, const 
     return 1;
 }
 
-const tg_backend *runner_backend(int i)
+const tgi_kernel_set *runner_backend(int i)
 {
-    for (int isa = 0; isa < TG_ISA_COUNT; isa++)
-        if (tgi_isa_detect((tg_isa)isa) == (tg_isa)isa && tgi_backend_for((tg_isa)isa) &&
+    for (int isa = 0; isa < TGI_ISA_COUNT; isa++)
+        if (tgi_isa_detect((tgi_isa)isa) == (tgi_isa)isa && tgi_backend_for((tgi_isa)isa) &&
             i-- == 0)
-            return tgi_backend_for((tg_isa)isa);
+            return tgi_backend_for((tgi_isa)isa);
     return NULL;
 }
 #endif
 
-void node_run_variant(const op_node *n, const op_runner *r, const tg_box *box, uint64_t *seed,
+void node_run_variant(const op_node *n, const op_runner *r, const tgi_box *box, uint64_t *seed,
                       float *const *dst, int *clean)
 {
     operands o;
     operands_open(&o, n, r, box, r->be->whole_pixels ? 0 : r->be->lanes, 0, seed);
-    const tg_call call = {.ctx = &n->ctx,
-                          .src = o.src,
-                          .dst = o.outs,
-                          .box = *box,
-                          .packed = r->packed,
-                          .scratch = r->scratch};
+    const tgi_call call = {.ctx = &n->ctx,
+                           .src = o.src,
+                           .dst = o.outs,
+                           .box = *box,
+                           .packed = r->packed,
+                           .scratch = r->scratch};
     const int ran = run_variant(n, r, &o, &call, seed);
     *clean = operands_close(&o, n, box, dst) && ran;
 }
@@ -314,7 +314,7 @@ static void *aligned_block(size_t bytes, void **block)
     return (void *)(((uintptr_t)*block + 63) & ~(uintptr_t)63);
 }
 
-int runner_open(op_runner *r, const op_node *n, const tg_backend *be, uint64_t *seed)
+int runner_open(op_runner *r, const op_node *n, const tgi_kernel_set *be, uint64_t *seed)
 {
     *r = (op_runner){.be = be,
                      .lay = {.lanes = be->lanes, .n_src = n->ctx.n_src, .dst_cb = be->lanes}};
@@ -327,7 +327,7 @@ int runner_open(op_runner *r, const op_node *n, const tg_backend *be, uint64_t *
     r->v = tgi_variant_pick(be, n->op->name, &n->ctx, &r->lay);
     if (!r->v)
         return 0;
-    const int64_t width = tgi_desc_axis(&n->dst[0], TG_X);
+    const int64_t width = tgi_desc_axis(&n->dst[0], TGI_X);
     r->packed_bytes = r->v->packed_bytes ? r->v->packed_bytes(&n->ctx, &r->lay) : 0;
     r->packed = aligned_block(r->packed_bytes, &r->packed_block);
     r->scratch_bytes =
@@ -345,10 +345,10 @@ void runner_close(op_runner *r)
     *r = (op_runner){0};
 }
 
-tg_box box_random(const tg_desc *d, uint64_t *seed)
+tgi_box box_random(const tgi_desc *d, uint64_t *seed)
 {
     static const int64_t primes[] = {1, 2, 3, 5, 7, 11, 13};
-    tg_box b = tgi_box_full(d);
+    tgi_box b = tgi_box_full(d);
     const int kind = (int)tg_rand_in(seed, 0, 3);
     for (int k = 2; k < d->rank && kind < 3; k++) {
         const int64_t n = d->dim[k];

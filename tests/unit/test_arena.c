@@ -26,7 +26,7 @@ static int by_key(const void *a, const void *b)
     return x->item - y->item;
 }
 
-static int alive_together(const tg_item *a, const tg_item *b)
+static int alive_together(const tgi_item *a, const tgi_item *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
@@ -37,10 +37,10 @@ static size_t aligned(size_t n)
 }
 
 /* Does item k, at `at`, meet none of the first `n` of the order? */
-static int is_free(const tg_item *items, const entry *order, int n, int k, size_t at)
+static int is_free(const tgi_item *items, const entry *order, int n, int k, size_t at)
 {
     for (int i = 0; i < n; i++) {
-        const tg_item *o = &items[order[i].item];
+        const tgi_item *o = &items[order[i].item];
         if (o->bytes && alive_together(o, &items[k]) && at < o->offset + o->bytes &&
             o->offset < at + items[k].bytes)
             return 0;
@@ -49,14 +49,14 @@ static int is_free(const tg_item *items, const entry *order, int n, int k, size_
 }
 
 /* Every offset that could be the lowest free one: 0 and the ends of those placed before. */
-static size_t place_plainly(tg_item *items, const entry *order, int n)
+static size_t place_plainly(tgi_item *items, const entry *order, int n)
 {
     size_t total = 0;
     for (int i = 0; i < n; i++) {
-        tg_item *it = &items[order[i].item];
+        tgi_item *it = &items[order[i].item];
         size_t best = SIZE_MAX;
         for (int k = -1; k < i && it->bytes; k++) {
-            const tg_item *o = k < 0 ? NULL : &items[order[k].item];
+            const tgi_item *o = k < 0 ? NULL : &items[order[k].item];
             const size_t at = o ? aligned(o->offset + o->bytes) : 0;
             if ((!o || o->bytes) && at < best && is_free(items, order, i, order[i].item, at))
                 best = at;
@@ -69,7 +69,7 @@ static size_t place_plainly(tg_item *items, const entry *order, int n)
 }
 
 /* As arena.h says: the four orders, the first of the best. */
-static size_t pack_plainly(tg_item *items, int n)
+static size_t pack_plainly(tgi_item *items, int n)
 {
     static entry order[4][MOST];
     size_t best = SIZE_MAX;
@@ -94,21 +94,21 @@ static size_t pack_plainly(tg_item *items, int n)
 }
 
 /* Steps that most live for, how many of 8 live through everything, sizes. */
-static void draw(tg_item *items, int n, int life, int through, int sizes, uint64_t *seed)
+static void draw(tgi_item *items, int n, int life, int through, int sizes, uint64_t *seed)
 {
     for (int i = 0; i < n; i++) {
         const int first = (int)tg_rand_in(seed, -1, n);
         const int all = tg_rand_in(seed, 0, 7) < through;
         items[i] =
-            (tg_item){.bytes = (size_t)(64 * tg_rand_in(seed, 0, sizes) + (i % 3 ? 0 : 4)),
-                      .first = all ? -1 : first,
-                      .last = all ? n : first + (int)tg_rand_in(seed, 0, life)};
+            (tgi_item){.bytes = (size_t)(64 * tg_rand_in(seed, 0, sizes) + (i % 3 ? 0 : 4)),
+                       .first = all ? -1 : first,
+                       .last = all ? n : first + (int)tg_rand_in(seed, 0, life)};
     }
 }
 
 static void test_offsets_are_those_of_the_plain_way(void)
 {
-    static tg_item items[MOST], plain[MOST];
+    static tgi_item items[MOST], plain[MOST];
     uint64_t seed = 17;
     for (int t = 0; t < 60; t++) {
         const int n =
@@ -128,7 +128,7 @@ static void test_offsets_are_those_of_the_plain_way(void)
 
 static void test_packing_stops_when_asked(void)
 {
-    tg_item one = {.bytes = 64, .first = 0, .last = 1};
+    tgi_item one = {.bytes = 64, .first = 0, .last = 1};
     size_t total, least;
     tgi_err err = {0};
     tgi_cancel(SIGINT);

@@ -58,7 +58,7 @@ static const char *model_of(const struct job *j)
 
 static void save_npy(const char *name, int rank, int64_t z, int64_t y, int64_t x)
 {
-    const tg_desc d = {TG_DTYPE_U16, rank, {rank == 3 ? z : y, rank == 3 ? y : x, x}};
+    const tgi_desc d = {TG_DTYPE_U16, rank, {rank == 3 ? z : y, rank == 3 ? y : x, x}};
     tgi_err e = {0};
     uint16_t *p = calloc((size_t)(z * y * x), sizeof *p);
     CHECK(p != NULL);
@@ -332,7 +332,7 @@ static void what_is_given_is_kept_and_what_does_not_fit_is_refused(void)
     j.also[3][1] = "portable";
     a = found("node", &j);
     CHECK(a && a->n_tried == 1 && a->tried[0].threads == 3 && a->tried[0].tile == 0);
-    CHECK(a && a->tried[0].isa == TG_ISA_PORTABLE);
+    CHECK(a && a->tried[0].isa == TGI_ISA_PORTABLE);
     tgi_auto_free(&a);
     j = jobs[0];
     j.also[0][1] = "2MiB";

@@ -12,12 +12,12 @@ static char path[64], partial[96], list[96];
 static void note(tgi_bad_tiles *b, int64_t i)
 {
     tgi_err e = {0};
-    const tg_bad_region r = {.plane = i / 100,
-                             .sample = -1,
-                             .y0 = 16 * (i % 100),
-                             .y1 = 16 * (i % 100) + 16,
-                             .x1 = 16,
-                             .reason = "deflate: cut off"};
+    const tgi_bad_region r = {.plane = i / 100,
+                              .sample = -1,
+                              .y0 = 16 * (i % 100),
+                              .y1 = 16 * (i % 100) + 16,
+                              .x1 = 16,
+                              .reason = "deflate: cut off"};
     CHECK_OK(tgi_bad_tiles_note(b, &r, &e), e);
 }
 

@@ -16,15 +16,15 @@ static void test_sizes_saturate_and_never_wrap(void)
 {
     CHECK(tgi_sat_mul(SIZE_MAX / 2, 3) == SIZE_MAX);
     CHECK(tgi_sat_add(SIZE_MAX - 1, 2) == SIZE_MAX);
-    tg_desc d = {TG_DTYPE_F32, 3, {INT64_MAX / 2, 4, 4}};
+    tgi_desc d = {TG_DTYPE_F32, 3, {INT64_MAX / 2, 4, 4}};
     int64_t n;
     CHECK(!tgi_desc_count(&d, &n));
 }
 
 static void test_a_window_slides_by_the_closed_formula(void)
 {
-    const tg_slide s = tgi_window_slide(3, 2, 1, 1);
-    const tg_range r = tgi_slide_need(&s, (tg_range){10, 20});
+    const tgi_slide s = tgi_window_slide(3, 2, 1, 1);
+    const tgi_range r = tgi_slide_need(&s, (tgi_range){10, 20});
     CHECK_EQ(r.lo, 19);
     CHECK_EQ(r.hi, 19 * 2 - 1 + 3);
 }
@@ -34,18 +34,18 @@ static void test_a_slide_ends_where_its_need_does(void)
 {
     uint64_t seed = 11;
     for (int t = 0; t < 3000; t++) {
-        tg_slide s = {.num = tg_rand_in(&seed, 0, 4),
-                      .den = tg_rand_in(&seed, 1, 4),
-                      .lo = tg_rand_in(&seed, -9, 9),
-                      .block = tg_rand_in(&seed, 0, 5),
-                      .phase = tg_rand_in(&seed, 0, 9),
-                      .of = tg_rand_in(&seed, 0, 1) ? tg_rand_in(&seed, 1, 40) : 0};
+        tgi_slide s = {.num = tg_rand_in(&seed, 0, 4),
+                       .den = tg_rand_in(&seed, 1, 4),
+                       .lo = tg_rand_in(&seed, -9, 9),
+                       .block = tg_rand_in(&seed, 0, 5),
+                       .phase = tg_rand_in(&seed, 0, 9),
+                       .of = tg_rand_in(&seed, 0, 1) ? tg_rand_in(&seed, 1, 40) : 0};
         s.least = s.of ? tg_rand_in(&seed, 0, s.of < 3 ? s.of : 3) : 0;
         s.hi = s.lo + tg_rand_in(&seed, 0, 9);
         const int64_t end = tg_rand_in(&seed, -3, 50), most = tgi_slide_end(&s, end);
         for (int64_t b = -20; b <= 60; b++) {
-            const tg_range one = tgi_slide_need(&s, (tg_range){b - 1, b});
-            const tg_range two = tgi_slide_need(&s, (tg_range){b - 7, b});
+            const tgi_range one = tgi_slide_need(&s, (tgi_range){b - 1, b});
+            const tgi_range two = tgi_slide_need(&s, (tgi_range){b - 7, b});
             CHECK_EQ(one.hi <= end, b <= most);
             CHECK_EQ(one.hi, two.hi);
             CHECK(two.lo <= one.lo);

@@ -81,10 +81,10 @@ static void write_fax(const form *f, uint32_t w, uint32_t h, uint32_t rows, int 
 static int64_t differing(uint32_t w, uint32_t h, int64_t band, size_t budget, int *streamed,
                          const uint8_t *bits)
 {
-    const tg_open_opts o = {.threads = 1, .decode_budget = budget};
+    const tgi_open_opts o = {.threads = 1, .decode_budget = budget};
     const size_t row = (w + 7) / 8;
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     int64_t bad = 0;
     if (tgi_source_open(path, &o, &s, &err) != TG_OK) {
         fprintf(stderr, "%s\n", err.text);

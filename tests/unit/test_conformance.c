@@ -20,12 +20,12 @@
 
 typedef struct value {
     const char *name; /* view of the model */
-    tg_desc desc;
+    tgi_desc desc;
     void *data; /* owned, dense */
 } value;
 
 typedef struct machine {
-    const tg_onnx_model *model;
+    const tgi_onnx_model *model;
     value v[MAX_VALUES];
     int n;
     int eval_first;
@@ -44,7 +44,7 @@ static value *find_value(machine *m, const char *name)
 }
 
 /* New value with room for its data (a little for empty ones). */
-static value *add_value(machine *m, const char *name, const tg_desc *d)
+static value *add_value(machine *m, const char *name, const tgi_desc *d)
 {
     if (m->n == MAX_VALUES)
         return NULL;
@@ -61,7 +61,7 @@ static void machine_close(machine *m)
     m->n = 0;
 }
 
-static value *add_tensor(machine *m, const char *name, const tg_onnx_tensor *t)
+static value *add_tensor(machine *m, const char *name, const tgi_onnx_tensor *t)
 {
     value *v = add_value(m, name, &t->desc);
     if (v && t->bytes)
@@ -72,11 +72,11 @@ static value *add_tensor(machine *m, const char *name, const tg_onnx_tensor *t)
 /* ---- TensorProto files: wrapped as the initializer of an empty model ----------------------
  */
 
-static tg_onnx_model *wrap_tensor(const unsigned char *tensor, size_t n, bytes *owned,
-                                  tgi_err *err)
+static tgi_onnx_model *wrap_tensor(const unsigned char *tensor, size_t n, bytes *owned,
+                                   tgi_err *err)
 {
     bytes graph = {0};
-    tg_onnx_model *model = NULL;
+    tgi_onnx_model *model = NULL;
     b_blob(&graph, 5, tensor, n);
     *owned = b_model(&graph, 13);
     return tgi_onnx_parse(owned->p, owned->n, &model, err) == TG_OK ? model : NULL;
@@ -99,7 +99,7 @@ static int read_tensor(machine *m, const char *dir, const char *kind, int i, con
     unsigned char *raw = tgi_malloc(TGI_TAG_MISC, n + 1);
     const size_t got = fread(raw, 1, n, f);
     fclose(f);
-    tg_onnx_model *t = got == n ? wrap_tensor(raw, n, &wrapped, &err) : NULL;
+    tgi_onnx_model *t = got == n ? wrap_tensor(raw, n, &wrapped, &err) : NULL;
     int rc = -1;
     if (t && t->graph.n_init == 1 && t->graph.init[0].desc.dtype != TG_DTYPE_NONE) {
         *out = add_tensor(m, name, &t->graph.init[0]);
@@ -113,26 +113,27 @@ static int read_tensor(machine *m, const char *dir, const char *kind, int i, con
 
 /* ---- One node ---------------------------------------------------------------------------- */
 
-static tg_status fill_attr(op_node *n, const tg_onnx_attr *a, tgi_err *err)
+static tg_status fill_attr(op_node *n, const tgi_onnx_attr *a, tgi_err *err)
 {
-    for (const tg_attr *r = n->op->attrs; r && r->name; r++) {
+    for (const tgi_attr *r = n->op->attrs; r && r->name; r++) {
         if (strcmp(r->name, a->name) != 0)
             continue;
         void *at = (char *)n->attrs + r->offset;
-        if (r->type == TG_ATTR_INT)
+        if (r->type == TGI_ATTR_INT)
             *(int64_t *)at = a->i;
-        else if (r->type == TG_ATTR_FLOAT)
+        else if (r->type == TGI_ATTR_FLOAT)
             *(float *)at = a->f;
-        else if (r->type == TG_ATTR_INTS)
-            for (((tg_ints *)at)->n = 0; ((tg_ints *)at)->n < (int)a->n; ((tg_ints *)at)->n++)
-                ((tg_ints *)at)->v[((tg_ints *)at)->n] = a->ints[((tg_ints *)at)->n];
-        else if (r->type == TG_ATTR_FLOATS)
-            for (((tg_floats *)at)->n = 0; ((tg_floats *)at)->n < (int)a->n;
-                 ((tg_floats *)at)->n++)
-                ((tg_floats *)at)->v[((tg_floats *)at)->n] = a->floats[((tg_floats *)at)->n];
-        else if (r->type == TG_ATTR_STRING)
-            snprintf(at, TG_ATTR_TEXT, "%s", a->s);
-        else if (r->type == TG_ATTR_ENUM) {
+        else if (r->type == TGI_ATTR_INTS)
+            for (((tgi_ints *)at)->n = 0; ((tgi_ints *)at)->n < (int)a->n;
+                 ((tgi_ints *)at)->n++)
+                ((tgi_ints *)at)->v[((tgi_ints *)at)->n] = a->ints[((tgi_ints *)at)->n];
+        else if (r->type == TGI_ATTR_FLOATS)
+            for (((tgi_floats *)at)->n = 0; ((tgi_floats *)at)->n < (int)a->n;
+                 ((tgi_floats *)at)->n++)
+                ((tgi_floats *)at)->v[((tgi_floats *)at)->n] = a->floats[((tgi_floats *)at)->n];
+        else if (r->type == TGI_ATTR_STRING)
+            snprintf(at, TGI_ATTR_TEXT, "%s", a->s);
+        else if (r->type == TGI_ATTR_ENUM) {
             for (int k = 0; r->choices[k]; k++)
                 if (strcmp(r->choices[k], a->s) == 0) {
                     *(int *)at = k;
@@ -158,13 +159,13 @@ static int takes_images(const char *op)
     return 0;
 }
 
-static int is_image(const tg_desc *d)
+static int is_image(const tgi_desc *d)
 {
     return d->dtype == TG_DTYPE_F32 && (d->rank == 4 || d->rank == 5) && desc_floats(d) > 0;
 }
 
 /* The node with sample `s` of each activation, or all inputs constant (s < 0). */
-static tg_status load_node(machine *m, const tg_onnx_node *on, const tg_op *op, int64_t s,
+static tg_status load_node(machine *m, const tgi_onnx_node *on, const tgi_op *op, int64_t s,
                            op_node *n, tgi_err *err)
 {
     node_open(n, op, (int)m->model->opset, on->n_in, on->n_out);
@@ -196,9 +197,9 @@ static tg_status load_node(machine *m, const tg_onnx_node *on, const tg_op *op, 
 }
 
 /* Run the reference sample by sample. */
-static tg_status run_ref(machine *m, const tg_onnx_node *on, const tg_op *op, tgi_err *err)
+static tg_status run_ref(machine *m, const tgi_onnx_node *on, const tgi_op *op, tgi_err *err)
 {
-    value *out[TG_OP_MAX_DST] = {0};
+    value *out[TGI_OP_MAX_DST] = {0};
     int64_t samples = 1;
     for (int i = 0; i < on->n_in && (i == 0 || takes_images(on->op_type)); i++) {
         const value *v = find_value(m, on->in[i]);
@@ -207,21 +208,21 @@ static tg_status run_ref(machine *m, const tg_onnx_node *on, const tg_op *op, tg
     }
     for (int64_t s = 0; s < samples; s++) {
         op_node n;
-        float *dst[TG_OP_MAX_DST] = {0};
+        float *dst[TGI_OP_MAX_DST] = {0};
         uint64_t seed = 2463534242u + (uint64_t)s;
         int clean = 1;
         tg_status st = load_node(m, on, op, s, &n, err);
         if (st == TG_OK)
             st = node_bind(&n, err);
         for (int k = 0; k < on->n_out && st == TG_OK; k++) {
-            tg_desc d = n.dst[k];
+            tgi_desc d = n.dst[k];
             d.dim[0] = samples;
             if (s == 0 && !(out[k] = add_value(m, on->out[k], &d)))
                 st = TG_E_NOMEM;
             dst[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n.dst[k]), sizeof(float));
         }
         if (st == TG_OK) {
-            const tg_box full = tgi_box_full(&n.dst[0]);
+            const tgi_box full = tgi_box_full(&n.dst[0]);
             st = node_run_box(&n, &full, 8, 2, &seed, dst, &clean, err);
             CHECK(clean);
         }
@@ -238,10 +239,10 @@ static tg_status run_ref(machine *m, const tg_onnx_node *on, const tg_op *op, tg
     return TG_OK;
 }
 
-static tg_status run_eval(machine *m, const tg_onnx_node *on, const tg_op *op, tgi_err *err)
+static tg_status run_eval(machine *m, const tgi_onnx_node *on, const tgi_op *op, tgi_err *err)
 {
     op_node n;
-    void *dst[TG_OP_MAX_DST];
+    void *dst[TGI_OP_MAX_DST];
     tg_status st = load_node(m, on, op, -1, &n, err);
     if (st == TG_OK)
         st = node_bind(&n, err);
@@ -257,28 +258,28 @@ static tg_status run_eval(machine *m, const tg_onnx_node *on, const tg_op *op, t
 }
 
 /* No piece of the node can be computed, or its samples are not apart. */
-static int is_dense(machine *m, const tg_onnx_node *on, const tg_op *op)
+static int is_dense(machine *m, const tgi_onnx_node *on, const tgi_op *op)
 {
     op_node n;
     tgi_err unused = {0};
     int dense = 0;
     if (load_node(m, on, op, -1, &n, &unused) == TG_OK && node_bind(&n, &unused) == TG_OK)
-        dense = tgi_op_class(op, &n.ctx) == TG_OP_DENSE;
+        dense = tgi_op_class(op, &n.ctx) == TGI_OP_DENSE;
     node_close(&n);
     return dense;
 }
 
 /* Constant in each of its numeric forms; NULL: another. */
-static value *add_constant(machine *m, const tg_onnx_node *on)
+static value *add_constant(machine *m, const tgi_onnx_node *on)
 {
-    const tg_onnx_attr *a = on->n_attr == 1 ? &on->attr[0] : NULL;
-    const int one = a && (a->kind == TG_ONNX_INT || a->kind == TG_ONNX_FLOAT);
-    const int ints = a && (a->kind == TG_ONNX_INT || a->kind == TG_ONNX_INTS);
+    const tgi_onnx_attr *a = on->n_attr == 1 ? &on->attr[0] : NULL;
+    const int one = a && (a->kind == TGI_ONNX_INT || a->kind == TGI_ONNX_FLOAT);
+    const int ints = a && (a->kind == TGI_ONNX_INT || a->kind == TGI_ONNX_INTS);
     if (a && a->t)
         return add_tensor(m, on->out[0], a->t);
-    if (!a || (!one && a->kind != TG_ONNX_INTS && a->kind != TG_ONNX_FLOATS))
+    if (!a || (!one && a->kind != TGI_ONNX_INTS && a->kind != TGI_ONNX_FLOATS))
         return NULL;
-    const tg_desc d = {ints ? TG_DTYPE_I64 : TG_DTYPE_F32, !one, {one ? 0 : (int64_t)a->n}};
+    const tgi_desc d = {ints ? TG_DTYPE_I64 : TG_DTYPE_F32, !one, {one ? 0 : (int64_t)a->n}};
     const void *from = one    ? (ints ? (const void *)&a->i : (const void *)&a->f)
                        : ints ? (const void *)a->ints
                               : (const void *)a->floats;
@@ -288,14 +289,14 @@ static value *add_constant(machine *m, const tg_onnx_node *on)
     return v;
 }
 
-static tg_status run_node(machine *m, const tg_onnx_node *on, tgi_err *err)
+static tg_status run_node(machine *m, const tgi_onnx_node *on, tgi_err *err)
 {
     if (strcmp(on->op_type, "Constant") == 0)
         return add_constant(m, on)
                    ? TG_OK
                    : tgi_fail(err, TG_E_UNSUPPORTED, "a Constant that is no tensor of numbers");
-    const tg_op *op = tgi_op_find(on->op_type);
-    if (!op || on->n_in > TG_OP_MAX_SRC || on->n_out > TG_OP_MAX_DST)
+    const tgi_op *op = tgi_op_find(on->op_type);
+    if (!op || on->n_in > TGI_OP_MAX_SRC || on->n_out > TGI_OP_MAX_DST)
         return tgi_fail(err, TG_E_UNSUPPORTED, "operator %s", on->op_type);
     int image = 0;
     for (int i = 0; i < on->n_in && (i == 0 || takes_images(on->op_type)); i++) {
@@ -356,7 +357,7 @@ static int same_values(const value *got, const value *want, double atol, char *t
     return 1;
 }
 
-static int is_init(const tg_onnx_graph *g, const char *name)
+static int is_init(const tgi_onnx_graph *g, const char *name)
 {
     for (int i = 0; i < g->n_init; i++)
         if (strcmp(g->init[i].name, name) == 0)
@@ -369,7 +370,7 @@ typedef enum verdict { PASS, UNSUPPORTED, FAILED } verdict;
 /* Inputs, nodes, outputs; `text` says why not. */
 static verdict run_graph(machine *m, const char *dir, char *text, size_t cap)
 {
-    const tg_onnx_graph *g = &m->model->graph;
+    const tgi_onnx_graph *g = &m->model->graph;
     tgi_err err = {0};
     value *v = NULL;
     int fed = 0;
@@ -404,7 +405,7 @@ static verdict run_graph(machine *m, const char *dir, char *text, size_t cap)
 static verdict run_case(const char *dir, char *text, size_t cap)
 {
     char path[1280];
-    tg_onnx_model *model = NULL;
+    tgi_onnx_model *model = NULL;
     tgi_err err = {0};
     verdict worst = PASS;
     snprintf(path, sizeof path, "%s/model.onnx", dir);
@@ -428,9 +429,9 @@ static verdict run_case(const char *dir, char *text, size_t cap)
 
 /* Shape in the graph's order of axes. The networks here have one order or one channel: whatever
  * the file's order, the data do not move. */
-static tg_desc as_graph(const tg_port *p, int rank, const tg_desc *file)
+static tgi_desc as_graph(const tgi_port *p, int rank, const tgi_desc *file)
 {
-    tg_desc d = {file->dtype, rank, {0}};
+    tgi_desc d = {file->dtype, rank, {0}};
     for (int i = 0; i < rank; i++)
         d.dim[i] = p->perm[i] < 0 ? 1 : file->dim[p->perm[i]];
     return d;
@@ -448,7 +449,7 @@ static value sample_of(const value *all, int64_t k)
     return one;
 }
 
-static verdict compare_sample(machine *m, const tg_graph *g, net_io *io, const char *dir,
+static verdict compare_sample(machine *m, const tgi_graph *g, net_io *io, const char *dir,
                               int64_t k, char *text, size_t cap)
 {
     value *all;
@@ -466,7 +467,7 @@ static verdict compare_sample(machine *m, const tg_graph *g, net_io *io, const c
 
 /* Outputs of the network in `dir` against its own: imported, planned and executed as a job does
  * it, whole, sample by sample. */
-static verdict compare_outputs(machine *m, const tg_graph *g, const tg_net *net,
+static verdict compare_outputs(machine *m, const tgi_graph *g, const tgi_net *net,
                                const char *dir, char *text, size_t cap)
 {
     net_io io = {0};
@@ -492,12 +493,12 @@ static verdict compare_outputs(machine *m, const tg_graph *g, const tg_net *net,
 static verdict run_network(const char *dir, char *text, size_t cap)
 {
     char path[1280];
-    tg_graph *g = NULL;
-    tg_net *net = NULL;
+    tgi_graph *g = NULL;
+    tgi_net *net = NULL;
     tgi_err err = {0};
     machine m = {0};
     value *in;
-    tg_desc desc[TG_MAX_PORTS] = {{0}};
+    tgi_desc desc[TGI_MAX_PORTS] = {{0}};
     verdict v = PASS;
     snprintf(path, sizeof path, "%s/model.onnx", dir);
     tg_status st = tgi_graph_import_onnx(path, &g, &err);
@@ -511,7 +512,8 @@ static verdict run_network(const char *dir, char *text, size_t cap)
         }
     }
     if (st == TG_OK && v == PASS)
-        st = tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), desc, 0, &net, &err);
+        st =
+            tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), desc, 0, &net, &err);
     if (st == TG_OK && v == PASS) {
         v = compare_outputs(&m, g, net, dir, text, cap);
     } else if (v == PASS) {

@@ -11,7 +11,7 @@ static uint16_t stack[PLANES][HEIGHT][WIDTH];
 
 static void make_stack(void)
 {
-    const tg_desc d = {TG_DTYPE_U16, 3, {PLANES, HEIGHT, WIDTH}};
+    const tgi_desc d = {TG_DTYPE_U16, 3, {PLANES, HEIGHT, WIDTH}};
     tgi_err err = {0};
     for (int p = 0; p < PLANES; p++)
         for (int y = 0; y < HEIGHT; y++)
@@ -23,7 +23,7 @@ static void make_stack(void)
 static void check_equal_to_stack(const char *path)
 {
     tgi_err err = {0};
-    tg_desc d = {0};
+    tgi_desc d = {0};
     void *data = NULL;
     CHECK_OK(tgi_npy_load(path, 0, &d, &data, &err), err);
     CHECK_EQ(d.dtype, TG_DTYPE_U16);
@@ -50,10 +50,10 @@ static void test_an_array_survives_the_way_through_every_compression(void)
 static void check_box(const char *path, const int *planes, int n, int y0, int y1, int x0,
                       int x1)
 {
-    tg_source *s = open_image(path);
+    tgi_source *s = open_image(path);
     if (!s)
         return;
-    const tg_image_info *info = s->ops->info(s);
+    const tgi_image_info *info = s->ops->info(s);
     CHECK_EQ(info->n_planes, n);
     CHECK_EQ(info->height, y1 - y0);
     CHECK_EQ(info->width, x1 - x0);
@@ -92,14 +92,14 @@ static void test_conversion_rounds_half_to_even_and_clips(void)
 {
     const float in[8] = {0.5f, 1.5f, 2.5f, -3.0f, 300.0f, NAN, 254.5f, 7.25f};
     const uint8_t want[8] = {0, 2, 2, 0, 255, 0, 254, 7};
-    const tg_desc d = {TG_DTYPE_F32, 2, {1, 8}};
+    const tgi_desc d = {TG_DTYPE_F32, 2, {1, 8}};
     tgi_err err = {0};
     static const char *const out[] = {"f.tif", "f.npy"};
     CHECK_OK(tgi_npy_save(in_folder("floats.npy"), &d, in, &err), err);
     for (int i = 0; i < 2; i++) {
         CHECK_COPY(TG_OK, "input", in_folder("floats.npy"), "output", in_folder(out[i]),
                    "dtype", "uint8", "axes", "YX");
-        tg_desc got = {0};
+        tgi_desc got = {0};
         void *data = NULL;
         if (i == 0)
             CHECK_COPY(TG_OK, "input", in_folder("f.tif"), "output", in_folder("g.npy"));
@@ -142,9 +142,9 @@ static void test_a_missing_input_leaves_no_output(void)
 
 static void compare_images(const char *a_path, const char *b_path)
 {
-    tg_source *a = open_image(a_path), *b = open_image(b_path);
+    tgi_source *a = open_image(a_path), *b = open_image(b_path);
     if (a && b) {
-        const tg_image_info *i = a->ops->info(a), *k = b->ops->info(b);
+        const tgi_image_info *i = a->ops->info(a), *k = b->ops->info(b);
         const int same = i->n_planes == k->n_planes && i->height == k->height &&
                          i->width == k->width && i->samples == k->samples;
         const tg_dtype want = i->dtype == TG_DTYPE_BOOL ? TG_DTYPE_U8 : i->dtype;
@@ -177,13 +177,13 @@ static void test_real_files_come_out_with_the_same_pixels(void)
     for (struct dirent *e; d && (e = readdir(d));) {
         char path[512];
         tgi_err err = {0};
-        tg_source *s = NULL;
-        const tg_open_opts o = {.threads = 1};
+        tgi_source *s = NULL;
+        const tgi_open_opts o = {.threads = 1};
         snprintf(path, sizeof path, "%s%s", TIFF_DIR, e->d_name);
         if (e->d_name[0] == '.' || !strstr(e->d_name, ".tif") ||
             tgi_source_open(path, &o, &s, &err) != TG_OK)
             continue;
-        const tg_image_info *i = s->ops->info(s);
+        const tgi_image_info *i = s->ops->info(s);
         const int small = i->n_planes * i->height * i->width * i->samples < 3000000;
         tgi_source_close(&s);
         if (!small)
@@ -201,14 +201,14 @@ static void test_real_files_come_out_with_the_same_pixels(void)
 
 static void test_interleaved_samples_keep_their_place_in_an_array(void)
 {
-    tg_source *s = open_image(TIFF_DIR "rgb_u16.tif");
+    tgi_source *s = open_image(TIFF_DIR "rgb_u16.tif");
     if (!s)
         return;
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const int64_t h = i->height, w = i->width;
     uint16_t *want = pixels_of(s, 0, 0, h, 0, w);
     CHECK_EQ(i->samples, 3);
-    tg_desc d = {0};
+    tgi_desc d = {0};
     void *data = NULL;
     tgi_err err = {0};
     CHECK_COPY(TG_OK, "input", TIFF_DIR "rgb_u16.tif", "output", in_folder("rgb.npy"));

@@ -116,7 +116,7 @@ static void test_operators_that_read_the_whole_image_are_named(void)
 
 static void test_an_array_and_the_image_made_of_it(void)
 {
-    const tg_desc d = {TG_DTYPE_I16, 3, {2, 30, 40}};
+    const tgi_desc d = {TG_DTYPE_I16, 3, {2, 30, 40}};
     int16_t *data = calloc(2400, sizeof *data);
     tgi_err err = {0};
     CHECK_OK(tgi_npy_save(in_folder("a.npy"), &d, data, &err), err);

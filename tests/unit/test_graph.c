@@ -27,17 +27,17 @@ static const model_case models[] = {
 };
 #define N_MODELS ((int)(sizeof models / sizeof models[0]))
 
-static tg_graph *load(const char *name)
+static tgi_graph *load(const char *name)
 {
     char path[1024];
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     tgi_err e = {0};
     snprintf(path, sizeof path, MODELS "%s/model.onnx", name);
     CHECK_OK(tgi_graph_import_onnx(path, &g, &e), e);
     return g;
 }
 
-static int count_steps(const tg_graph *g)
+static int count_steps(const tgi_graph *g)
 {
     int n = 0;
     for (int i = 0; i < g->n_nodes; i++)
@@ -46,7 +46,7 @@ static int count_steps(const tg_graph *g)
 }
 
 /* Sum of all float constants that nodes read, in node order. */
-static double checksum(const tg_graph *g)
+static double checksum(const tgi_graph *g)
 {
     double sum = 0;
     for (int i = 0; i < g->n_nodes; i++)
@@ -66,7 +66,7 @@ static void real_models_run_at_any_multiple_of_their_divisor(void)
 {
     for (int i = 0; i < N_MODELS; i++) {
         const model_case *m = &models[i];
-        tg_graph *g = load(m->name);
+        tgi_graph *g = load(m->name);
         tgi_err e = {0};
         if (!g)
             continue;
@@ -81,11 +81,11 @@ static void real_models_run_at_any_multiple_of_their_divisor(void)
         CHECK_EQ(count_steps(g), m->n_epi);
         for (int64_t k = 1; k <= 5; k++) {
             const int64_t ext[3] = {1, m->divisor * k, m->divisor * (7 - k)};
-            tg_desc in[TG_MAX_PORTS];
-            tg_shapes s;
+            tgi_desc in[TGI_MAX_PORTS];
+            tgi_shapes s;
             tgi_graph_input_descs(g, ext, in);
             CHECK_OK(tgi_graph_infer(g, in, &s, &e), e);
-            const tg_desc *out = &s.desc[g->out[0].value];
+            const tgi_desc *out = &s.desc[g->out[0].value];
             CHECK_EQ(out->rank, 4);
             CHECK_EQ(out->dim[1], m->channels);
             CHECK_EQ(out->dim[2], ext[1] * m->scale);
@@ -119,7 +119,7 @@ static void storage_forms_give_the_same_graph(void)
                                         "sci_weights_before_input"};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         char path[1024];
-        tg_graph *g = NULL, *base = load(forms[i][0] == 'f' ? "fsrcnn_x2" : "sci_low_light");
+        tgi_graph *g = NULL, *base = load(forms[i][0] == 'f' ? "fsrcnn_x2" : "sci_low_light");
         tgi_err e = {0};
         /* Half weights are rounded ones: each is off by 1/2048 of itself at most. */
         const int half = strstr(forms[i], "fp16") != NULL;
@@ -144,7 +144,7 @@ static void storage_forms_give_the_same_graph(void)
 
 static void an_inner_value_may_be_an_output_and_is_not_fused_away(void)
 {
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     tgi_err e = {0};
     CHECK_OK(tgi_graph_import_onnx(TG_SHARED_DATA "/conformance/onnx/storage_forms/"
                                                   "sci_extra_output/model.onnx",
@@ -160,10 +160,10 @@ static void an_inner_value_may_be_an_output_and_is_not_fused_away(void)
 
 static void axes_of_the_file_become_a_permutation(void)
 {
-    tg_graph *g = load("fsrcnn_x2");
+    tgi_graph *g = load("fsrcnn_x2");
     tgi_err e = {0};
     CHECK_OK(tgi_graph_finish(g, 0, &e), e);
-    const tg_port *p = &g->in[0];
+    const tgi_port *p = &g->in[0];
     CHECK_EQ(p->file_rank, 4); /* [N,H,W,1] */
     CHECK_EQ(p->perm[0], 0);
     CHECK_EQ(p->perm[1], 3);
@@ -177,7 +177,7 @@ static void axes_of_the_file_become_a_permutation(void)
 /* ---- Graphs built here ------------------------------------------------------------------- */
 
 typedef struct builder {
-    tg_graph *g;
+    tgi_graph *g;
     uint64_t seed;
 } builder;
 
@@ -204,7 +204,7 @@ static int node(builder *b, const char *op, int n_src, int s0, int s1, int s2, i
 
 static int weights(builder *b, int rank, int64_t d0, int64_t d1, int64_t d2, int64_t d3)
 {
-    const tg_desc d = {.dtype = TG_DTYPE_F32, .rank = rank, .dim = {d0, d1, d2, d3}};
+    const tgi_desc d = {.dtype = TG_DTYPE_F32, .rank = rank, .dim = {d0, d1, d2, d3}};
     float w[4096];
     int id = 0;
     int64_t n = 0;
@@ -219,8 +219,8 @@ static int weights(builder *b, int rank, int64_t d0, int64_t d1, int64_t d2, int
 /* An attribute of the last node by name. */
 static void *attr(builder *b, const char *name)
 {
-    const tg_node *n = &b->g->nodes[b->g->n_nodes - 1];
-    for (const tg_attr *r = n->op->attrs; r && r->name; r++)
+    const tgi_node *n = &b->g->nodes[b->g->n_nodes - 1];
+    for (const tgi_attr *r = n->op->attrs; r && r->name; r++)
         if (strcmp(r->name, name) == 0)
             return (char *)n->attrs + r->offset;
     CHECK(0 && "the attribute exists");
@@ -229,7 +229,7 @@ static void *attr(builder *b, const char *name)
 
 static void set_ints(builder *b, const char *name, int n, const int64_t *v)
 {
-    tg_ints *p = attr(b, name);
+    tgi_ints *p = attr(b, name);
     if (p)
         p->n = n;
     for (int i = 0; p && i < n; i++)
@@ -256,7 +256,7 @@ static int pool(builder *b, int x, int64_t k)
 
 static int floats(builder *b, int n, const float *f)
 {
-    const tg_desc d = {.dtype = TG_DTYPE_F32, .rank = 1, .dim = {n}};
+    const tgi_desc d = {.dtype = TG_DTYPE_F32, .rank = 1, .dim = {n}};
     int id = 0;
     tgi_err e = {0};
     CHECK_OK(tgi_graph_add_const(b->g, "f", &d, f, 0, &id, &e), e);
@@ -265,7 +265,7 @@ static int floats(builder *b, int n, const float *f)
 
 static int longs(builder *b, int n, const int64_t *v)
 {
-    const tg_desc d = {.dtype = TG_DTYPE_I64, .rank = 1, .dim = {n}};
+    const tgi_desc d = {.dtype = TG_DTYPE_I64, .rank = 1, .dim = {n}};
     int id = 0;
     tgi_err e = {0};
     CHECK_OK(tgi_graph_add_const(b->g, "i", &d, v, 0, &id, &e), e);
@@ -329,11 +329,11 @@ static void a_constant_extent_fixes_the_size_and_is_named(void)
 }
 
 /* Extents of output 0 when the input has h x w. */
-static void check_output(const tg_graph *g, int64_t h, int64_t w, int64_t oh, int64_t ow)
+static void check_output(const tgi_graph *g, int64_t h, int64_t w, int64_t oh, int64_t ow)
 {
     const int64_t ext[3] = {1, h, w};
-    tg_desc in[TG_MAX_PORTS];
-    tg_shapes s;
+    tgi_desc in[TGI_MAX_PORTS];
+    tgi_shapes s;
     tgi_err e = {0};
     tgi_graph_input_descs(g, ext, in);
     CHECK_OK(tgi_graph_infer(g, in, &s, &e), e);
@@ -423,8 +423,8 @@ static void a_value_whose_readers_do_not_meet_is_not_fused(void)
 static void readers_that_meet_again_are_steps_around_a_kept_value(void)
 {
     static const int64_t open[4] = {0, 4, 0, 0};
-    static const tg_epi_kind kinds[] = {TG_EPI_KEEP,    TG_EPI_SUB, TG_EPI_SWAP,
-                                        TG_EPI_SIGMOID, TG_EPI_SUB, TG_EPI_MUL};
+    static const tgi_epi_kind kinds[] = {TGI_EPI_KEEP,    TGI_EPI_SUB, TGI_EPI_SWAP,
+                                         TGI_EPI_SIGMOID, TGI_EPI_SUB, TGI_EPI_MUL};
     const float one = 1;
     int x;
     builder b = start(open, &x);
@@ -433,12 +433,12 @@ static void readers_that_meet_again_are_steps_around_a_kept_value(void)
     const int gate = node(&b, "Sub", 2, node(&b, "Sigmoid", 1, c, -1, -1, -1), x, -1, -1);
     done(&b, node(&b, "Mul", 2, less, gate, -1, -1), 0);
     CHECK_EQ(b.g->n_nodes, 1);
-    const tg_node *n = &b.g->nodes[0];
+    const tgi_node *n = &b.g->nodes[0];
     CHECK_EQ(n->n_epi, 6);
     for (int i = 0; i < 6 && i < n->n_epi; i++)
         CHECK_EQ(n->epi[i].step.kind, kinds[i]);
     CHECK_EQ(n->epi[4].value, x);
-    CHECK_EQ(n->epi[5].step.src, TG_EPI_KEPT);
+    CHECK_EQ(n->epi[5].step.src, TGI_EPI_KEPT);
     tgi_graph_free(&b.g);
 }
 
@@ -451,7 +451,7 @@ static void a_value_times_its_sigmoid_is_one_step(void)
     done(&b, node(&b, "Mul", 2, node(&b, "Sigmoid", 1, c, -1, -1, -1), c, -1, -1), 0);
     CHECK_EQ(b.g->n_nodes, 1);
     CHECK_EQ(b.g->nodes[0].n_epi, 1);
-    CHECK_EQ(b.g->nodes[0].epi[0].step.kind, TG_EPI_SILU);
+    CHECK_EQ(b.g->nodes[0].epi[0].step.kind, TGI_EPI_SILU);
     tgi_graph_free(&b.g);
 }
 
@@ -466,10 +466,10 @@ static void a_host_waits_for_the_other_operand(void)
     const int t = pool(&b, conv3x3(&b, enlarge(&b, x, 2), 1, 4), 2);
     done(&b, node(&b, "Sub", 2, c, t, -1, -1), 0);
     CHECK_EQ(b.g->n_nodes, 4);
-    const tg_node *last = &b.g->nodes[3];
+    const tgi_node *last = &b.g->nodes[3];
     CHECK_STR(last->op->name, "Conv");
     CHECK_EQ(last->n_epi, 1);
-    CHECK_EQ(last->epi[0].step.kind, TG_EPI_SUB);
+    CHECK_EQ(last->epi[0].step.kind, TGI_EPI_SUB);
     CHECK_EQ(last->epi[0].value, t);
     CHECK_EQ(last->dst[0], b.g->out[0].value);
     tgi_graph_free(&b.g);

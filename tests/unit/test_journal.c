@@ -41,16 +41,16 @@ static int hook(tgi_file_op op, const char *file)
     return fail_with;
 }
 
-static tg_sink_layout *layout_of(tg_compression c)
+static tgi_sink_layout *layout_of(tgi_compression c)
 {
     tgi_err e = {0};
-    tg_sink_layout *l = NULL;
-    const tg_sink_spec s = {.dtype = TG_DTYPE_U8,
-                            .axes = "ZYX",
-                            .shape = {2, 40, 48},
-                            .tile_h = 16,
-                            .tile_w = 32,
-                            .compression = c};
+    tgi_sink_layout *l = NULL;
+    const tgi_sink_spec s = {.dtype = TG_DTYPE_U8,
+                             .axes = "ZYX",
+                             .shape = {2, 40, 48},
+                             .tile_h = 16,
+                             .tile_w = 32,
+                             .compression = c};
     CHECK_OK(tgi_sink_layout_make(&s, &l, &e), e);
     CHECK_EQ(l->n_tiles, N_TILES);
     return l;
@@ -58,7 +58,7 @@ static tg_sink_layout *layout_of(tg_compression c)
 
 /* The bytes of tile `id`; lengths differ when the layout says compressed (no codec runs here:
  * the journal does not care what the bytes mean). */
-static size_t tile_of(const tg_sink_layout *l, int64_t id, uint8_t *bytes)
+static size_t tile_of(const tgi_sink_layout *l, int64_t id, uint8_t *bytes)
 {
     uint64_t seed = 99 + (uint64_t)id;
     const size_t n = l->compression ? 100 + (size_t)id * 13 : l->tile_bytes;
@@ -73,11 +73,11 @@ static int64_t id_of(int64_t seq)
     return (seq * 5 + 3) % N_TILES;
 }
 
-static tg_status start(tg_journal *j, const tg_sink_layout *l, tgi_err *err)
+static tg_status start(tgi_journal *j, const tgi_sink_layout *l, tgi_err *err)
 {
     size_t n;
     const void *text = tgi_journal_job(j, &n);
-    if (tgi_journal_state(j) == TG_JOURNAL_RESUME) {
+    if (tgi_journal_state(j) == TGI_JOURNAL_RESUME) {
         CHECK(n == sizeof job && !memcmp(text, job, n));
         TGI_TRY(tgi_journal_resume(j, l, err));
     } else {
@@ -90,7 +90,8 @@ static tg_status start(tg_journal *j, const tg_sink_layout *l, tgi_err *err)
     return TG_OK;
 }
 
-static tg_status append_all(tg_journal *j, const tg_sink_layout *l, int64_t stop, tgi_err *err)
+static tg_status append_all(tgi_journal *j, const tgi_sink_layout *l, int64_t stop,
+                            tgi_err *err)
 {
     static uint8_t bytes[4096];
     now->first = tgi_journal_appended(j);
@@ -105,7 +106,7 @@ static tg_status append_all(tg_journal *j, const tg_sink_layout *l, int64_t stop
 }
 
 /* What earlier runs wrote and what was damaged since is appended once more. */
-static tg_status mend(tg_journal *j, const tg_sink_layout *l, tgi_err *err)
+static tg_status mend(tgi_journal *j, const tgi_sink_layout *l, tgi_err *err)
 {
     static uint8_t bytes[4096];
     TGI_TRY(tgi_journal_recheck(j, NULL, NULL, &now->damaged, err));
@@ -122,15 +123,15 @@ static tg_status mend(tg_journal *j, const tg_sink_layout *l, tgi_err *err)
 }
 
 /* One run as the engine does it. */
-static tg_status run_once(const tg_sink_layout *l, int overwrite, tgi_err *err)
+static tg_status run_once(const tgi_sink_layout *l, int overwrite, tgi_err *err)
 {
-    const tg_journal_policy policy = {.tiles = SYNC_EVERY, .seconds = 1e9};
-    tg_journal *j = NULL;
+    const tgi_journal_policy policy = {.tiles = SYNC_EVERY, .seconds = 1e9};
+    tgi_journal *j = NULL;
     now->appended = now->first = now->damaged = 0;
     tg_status st = tgi_journal_open(path, overwrite, &policy, &j, err);
     if (st != TG_OK)
         return st;
-    if (tgi_journal_state(j) == TG_JOURNAL_FINISHED) {
+    if (tgi_journal_state(j) == TGI_JOURNAL_FINISHED) {
         st = tgi_journal_clear_finished(j, err);
     } else if ((st = start(j, l, err)) == TG_OK &&
                (st = append_all(j, l, N_TILES, err)) == TG_OK &&
@@ -169,7 +170,7 @@ static uint8_t *slurp(const char *file, size_t *n)
 static uint8_t *expected;
 static size_t expected_bytes;
 
-static int64_t undisturbed(const tg_sink_layout *l)
+static int64_t undisturbed(const tgi_sink_layout *l)
 {
     tgi_err e = {0};
     clean();
@@ -192,9 +193,9 @@ static void check_done(void)
     free(p);
 }
 
-static void fail_every_call(tg_compression c, int answer, tg_status want)
+static void fail_every_call(tgi_compression c, int answer, tg_status want)
 {
-    tg_sink_layout *l = layout_of(c);
+    tgi_sink_layout *l = layout_of(c);
     const int64_t calls = undisturbed(l);
     CHECK(calls > 30);
     for (int64_t k = 1; k <= calls; k++) {
@@ -221,18 +222,18 @@ static void fail_every_call(tg_compression c, int answer, tg_status want)
 
 static void test_every_call_may_fail_and_the_next_run_completes(void)
 {
-    fail_every_call(TG_COMPRESS_NONE, EIO, TG_E_IO);
-    fail_every_call(TG_COMPRESS_LZW, EIO, TG_E_IO);
+    fail_every_call(TGI_COMPRESSION_NONE, EIO, TG_E_IO);
+    fail_every_call(TGI_COMPRESSION_LZW, EIO, TG_E_IO);
 }
 
 static void test_a_full_disk_is_named_and_resumed(void)
 {
-    fail_every_call(TG_COMPRESS_NONE, ENOSPC, TG_E_NO_SPACE);
-    fail_every_call(TG_COMPRESS_LZW, EDQUOT, TG_E_NO_SPACE);
+    fail_every_call(TGI_COMPRESSION_NONE, ENOSPC, TG_E_NO_SPACE);
+    fail_every_call(TGI_COMPRESSION_LZW, EDQUOT, TG_E_NO_SPACE);
 }
 
 /* A run in a child that is killed in front of (or inside) its k-th call. */
-static int killed_at(const tg_sink_layout *l, int64_t k, int how)
+static int killed_at(const tgi_sink_layout *l, int64_t k, int how)
 {
     const pid_t child = fork();
     if (!child) {
@@ -248,9 +249,9 @@ static int killed_at(const tg_sink_layout *l, int64_t k, int how)
     return WIFSIGNALED(status);
 }
 
-static void kill_every_call(tg_compression c, int how)
+static void kill_every_call(tgi_compression c, int how)
 {
-    tg_sink_layout *l = layout_of(c);
+    tgi_sink_layout *l = layout_of(c);
     const int64_t calls = undisturbed(l);
     for (int64_t k = 1; k <= calls; k++) {
         now->committed = 0;
@@ -272,15 +273,15 @@ static void kill_every_call(tg_compression c, int how)
 
 static void test_a_kill_at_any_call_costs_at_most_what_was_not_synced(void)
 {
-    kill_every_call(TG_COMPRESS_NONE, ALWAYS_KILL);
-    kill_every_call(TG_COMPRESS_LZW, ALWAYS_KILL);
-    kill_every_call(TG_COMPRESS_LZW, TGI_FILE_TORN);
+    kill_every_call(TGI_COMPRESSION_NONE, ALWAYS_KILL);
+    kill_every_call(TGI_COMPRESSION_LZW, ALWAYS_KILL);
+    kill_every_call(TGI_COMPRESSION_LZW, TGI_FILE_TORN);
 }
 
 /* Killed again and again, at every call of the run that resumes. */
 static void test_a_kill_during_resume_is_resumed(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_LZW);
     const int64_t calls = undisturbed(l);
     for (int64_t k = 1; k <= calls; k += 5)
         for (int64_t again = 1; again < 40; again += 3) {
@@ -300,11 +301,11 @@ static void test_a_kill_during_resume_is_resumed(void)
  */
 
 /* Leave a run stopped after `tiles`, all synced. */
-static void stop_after(const tg_sink_layout *l, int64_t tiles)
+static void stop_after(const tgi_sink_layout *l, int64_t tiles)
 {
     tgi_err e = {0};
-    const tg_journal_policy policy = {.tiles = SYNC_EVERY, .seconds = 1e9};
-    tg_journal *j = NULL;
+    const tgi_journal_policy policy = {.tiles = SYNC_EVERY, .seconds = 1e9};
+    tgi_journal *j = NULL;
     clean();
     CHECK_OK(tgi_journal_open(path, 0, &policy, &j, &e), e);
     CHECK_OK(start(j, l, &e), e);
@@ -329,7 +330,7 @@ static void flip(const char *file, off_t at)
     flip_bits(file, at, 0x10);
 }
 
-static void completes_from_at_least(const tg_sink_layout *l, int64_t tiles)
+static void completes_from_at_least(const tgi_sink_layout *l, int64_t tiles)
 {
     tgi_err e = {0};
     CHECK_OK(run_once(l, 0, &e), e);
@@ -340,7 +341,7 @@ static void completes_from_at_least(const tg_sink_layout *l, int64_t tiles)
 
 static void test_damage_to_one_slot_falls_back_to_the_other(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_LZW);
     undisturbed(l);
     for (int slot = 0; slot < 2; slot++)
         for (off_t at = 0; at < 144; at += 9) {
@@ -359,16 +360,16 @@ static void test_damage_to_one_slot_falls_back_to_the_other(void)
 }
 
 /* All tiles of the stopped run are kept, but `damaged`, which are written again. */
-static void completes_with(const tg_sink_layout *l, int64_t first, int64_t damaged)
+static void completes_with(const tgi_sink_layout *l, int64_t first, int64_t damaged)
 {
     completes_from_at_least(l, first);
     CHECK_EQ(now->first, first);
     CHECK_EQ(now->damaged, damaged);
 }
 
-static void damaged_tiles_are_written_again(tg_compression c)
+static void damaged_tiles_are_written_again(tgi_compression c)
 {
-    tg_sink_layout *l = layout_of(c);
+    tgi_sink_layout *l = layout_of(c);
     undisturbed(l);
     struct stat st;
     stop_after(l, 8);
@@ -404,13 +405,13 @@ static void damaged_tiles_are_written_again(tg_compression c)
 
 static void test_damaged_tiles_are_written_again_in_their_places(void)
 {
-    damaged_tiles_are_written_again(TG_COMPRESS_NONE);
-    damaged_tiles_are_written_again(TG_COMPRESS_LZW);
+    damaged_tiles_are_written_again(TGI_COMPRESSION_NONE);
+    damaged_tiles_are_written_again(TGI_COMPRESSION_LZW);
 }
 
 static void test_damaged_records_and_lengths_fall_back(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_LZW);
     undisturbed(l);
     struct stat st;
     stop_after(l, 8);
@@ -432,9 +433,9 @@ static void test_damaged_records_and_lengths_fall_back(void)
 /* Computed again, a tile must be what it was: else another input or program is at work. */
 static void test_a_damaged_tile_takes_back_only_what_it_was(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_LZW);
     static uint8_t bytes[4096];
-    tg_journal *j = NULL;
+    tgi_journal *j = NULL;
     tgi_err e = {0};
     int64_t damaged = 0;
     size_t before, after;
@@ -477,7 +478,7 @@ static void test_a_damaged_tile_takes_back_only_what_it_was(void)
 /* A kill while damaged tiles are written again: at every call, in front of it and inside. */
 static void test_a_kill_while_mending_is_resumed(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_LZW);
     undisturbed(l);
     for (int64_t k = 1; k < 60; k++) {
         stop_after(l, 8);
@@ -497,7 +498,7 @@ static void test_a_kill_while_mending_is_resumed(void)
 /* Between the rename and the end of the journal the output is read, all of it. */
 static void test_a_finished_output_that_was_damaged_is_none(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_LZW);
     struct stat st;
     const int64_t calls = undisturbed(l);
     for (off_t at = 0; at < (off_t)expected_bytes; at += 61) {
@@ -520,7 +521,7 @@ static void test_a_finished_output_that_was_damaged_is_none(void)
 /* Journals of another number: a cure, and with -y a beginning. */
 static void test_a_journal_of_another_form_is_not_gone_on_with(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_LZW);
     tgi_err e = {0};
     undisturbed(l);
     stop_after(l, 8);
@@ -537,7 +538,7 @@ static void test_a_journal_of_another_form_is_not_gone_on_with(void)
 
 static void test_a_strangers_file_is_left_alone(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_NONE);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_NONE);
     tgi_err e = {0};
     clean();
     FILE *f = fopen(name, "wb");
@@ -553,7 +554,8 @@ static void test_a_strangers_file_is_left_alone(void)
 
 static void test_another_layout_is_refused(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_NONE), *other = layout_of(TG_COMPRESS_LZW);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_NONE),
+                    *other = layout_of(TGI_COMPRESSION_LZW);
     tgi_err e = {0};
     stop_after(l, 7);
     CHECK_STATUS(run_once(other, 0, &e), TG_E_CHANGED, e);
@@ -569,14 +571,14 @@ static void test_another_layout_is_refused(void)
 
 static void test_an_existing_output_is_replaced_only_on_request_and_at_the_end(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_NONE);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_NONE);
     tgi_err e = {0};
     undisturbed(l);
     FILE *f = fopen(path, "wb");
     CHECK(f && fputs("old", f) >= 0 && !fclose(f));
     CHECK_STATUS(run_once(l, 0, &e), TG_E_EXISTS, e);
     CHECK(!there(name) && !there(partial));
-    tg_journal *j = NULL;
+    tgi_journal *j = NULL;
     CHECK_OK(tgi_journal_open(path, 1, NULL, &j, &e), e);
     CHECK_OK(start(j, l, &e), e);
     CHECK_OK(append_all(j, l, N_TILES, &e), e);
@@ -604,7 +606,7 @@ static void test_an_existing_output_is_replaced_only_on_request_and_at_the_end(v
 static void test_a_second_process_finds_the_output_busy(void)
 {
     tgi_err e = {0};
-    tg_journal *j = NULL, *second = NULL;
+    tgi_journal *j = NULL, *second = NULL;
     clean();
     CHECK_OK(tgi_journal_open(path, 0, NULL, &j, &e), e);
     const pid_t child = fork();
@@ -625,17 +627,17 @@ static void test_a_second_process_finds_the_output_busy(void)
 
 static void test_an_error_of_the_disk_reaches_producers_and_keeps_what_was_safe(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_NONE);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_NONE);
     undisturbed(l);
     tgi_err e = {0};
-    tg_journal *j = NULL;
-    tg_commit *c = NULL;
+    tgi_journal *j = NULL;
+    tgi_commit *c = NULL;
     void *memory = NULL;
     CHECK_OK(tgi_journal_open(path, 0, NULL, &j, &e), e);
     CHECK_OK(start(j, l, &e), e);
     if (posix_memalign(&memory, 64, tgi_commit_bytes(l, 2, 1)))
         return;
-    const tg_commit_opts o = {j, l, 2, 1, memory};
+    const tgi_commit_opts o = {j, l, 2, 1, memory};
     now->calls = 0;
     fail_at = 5; /* four tiles fit, the fifth write does not */
     fail_with = ENOSPC;
@@ -661,17 +663,17 @@ static void test_an_error_of_the_disk_reaches_producers_and_keeps_what_was_safe(
 
 static void test_stop_wakes_waiters_and_flush_makes_safe_what_is_in_order(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_LZW);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_LZW);
     tgi_err e = {0};
-    tg_journal *j = NULL;
-    tg_commit *c = NULL;
+    tgi_journal *j = NULL;
+    tgi_commit *c = NULL;
     void *memory = NULL, *slot = NULL;
     clean();
     CHECK_OK(tgi_journal_open(path, 0, NULL, &j, &e), e);
     CHECK_OK(start(j, l, &e), e);
     if (posix_memalign(&memory, 64, tgi_commit_bytes(l, 4, 3)))
         return;
-    const tg_commit_opts o = {j, l, 4, 3, memory};
+    const tgi_commit_opts o = {j, l, 4, 3, memory};
     tgi_mem_stats before, after;
     CHECK_OK(tgi_commit_open(&o, &c, &e), e);
     tgi_mem_get_stats(&before);
@@ -701,18 +703,18 @@ static void test_stop_wakes_waiters_and_flush_makes_safe_what_is_in_order(void)
 /* A tile that waits is made safe when its time has come, though no other follows. */
 static void test_the_time_limit_syncs_without_another_tile(void)
 {
-    tg_sink_layout *l = layout_of(TG_COMPRESS_NONE);
+    tgi_sink_layout *l = layout_of(TGI_COMPRESSION_NONE);
     tgi_err e = {0};
-    tg_journal *j = NULL;
-    tg_commit *c = NULL;
+    tgi_journal *j = NULL;
+    tgi_commit *c = NULL;
     void *memory = NULL, *slot = NULL;
-    const tg_journal_policy policy = {.seconds = 0.05};
+    const tgi_journal_policy policy = {.seconds = 0.05};
     clean();
     CHECK_OK(tgi_journal_open(path, 0, &policy, &j, &e), e);
     CHECK_OK(start(j, l, &e), e);
     if (posix_memalign(&memory, 64, tgi_commit_bytes(l, 2, 1)))
         return;
-    const tg_commit_opts o = {j, l, 2, 1, memory};
+    const tgi_commit_opts o = {j, l, 2, 1, memory};
     CHECK_OK(tgi_commit_open(&o, &c, &e), e);
     CHECK_OK(tgi_commit_slot(c, 0, &slot, &e), e);
     CHECK_OK(tgi_commit_submit(c, 0, 0, &e), e);

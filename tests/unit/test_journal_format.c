@@ -19,7 +19,7 @@ static const struct {
 
 enum { TILES = 4 };
 
-static void write_tiles(tg_journal *j, const tg_sink_layout *l, tgi_err *e)
+static void write_tiles(tgi_journal *j, const tgi_sink_layout *l, tgi_err *e)
 {
     uint8_t tile[64 * 64];
     for (int i = 0; i < TILES; i++) {
@@ -48,9 +48,9 @@ static void test_bytes_and_number_agree(void)
 {
     tgi_err e = {0};
     char folder[] = "/tmp/tg_format_XXXXXX", path[64], name[80];
-    tg_sink_layout *l = NULL;
-    tg_journal *j = NULL;
-    const tg_sink_spec spec = {
+    tgi_sink_layout *l = NULL;
+    tgi_journal *j = NULL;
+    const tgi_sink_spec spec = {
         .dtype = TG_DTYPE_U8, .axes = "YX", .shape = {32, 32}, .tile_h = 16, .tile_w = 16};
     CHECK(mkdtemp(folder) != NULL);
     snprintf(path, sizeof path, "%s/out.tif", folder);

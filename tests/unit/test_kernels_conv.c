@@ -50,7 +50,7 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
     kset(&k.a.conv.pads, 2 * s->spatial, s->p);
     const int depthwise = variant && strcmp(variant, "conv_depthwise") == 0;
     k.rearranged = variant && strcmp(variant, "conv_winograd") == 0;
-    k.kinds = variant && strstr(variant, "bf16") ? TG_KIND_BF16 : 0;
+    k.kinds = variant && strstr(variant, "bf16") ? TGI_KIND_BF16 : 0;
     k.phase = kpick(0, 9);
     k.a.conv.group = depthwise ? s->ci : in_groups;
     k.variant = variant;
@@ -61,7 +61,7 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
     k.src[0] = kdesc(s->spatial, s->ci, d, h, w);
     k.src[1] = kdesc(s->spatial, transposed ? s->co : s->ci / k.a.conv.group, s->k, s->k, s->k);
     k.src[1].dim[0] = transposed ? s->ci : s->co;
-    k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {s->co}};
+    k.src[2] = (tgi_desc){TG_DTYPE_F32, 1, {s->co}};
     for (int i = 0; i < n_seg; i++)
         k.seg_c[0][i] = segs[i];
     k.n_seg[0] = n_seg;
@@ -76,7 +76,7 @@ static void conv_case_of(const char *op, const shape *s, const int64_t *segs, in
         if (k.rearranged)
             widen_bound(&k);
         if (kpick(0, 1)) { /* relu does not widen the bound */
-            k.epi[0] = (tg_epi_step){TG_EPI_RELU, -1, 0, 0, NULL};
+            k.epi[0] = (tgi_epi_step){TGI_EPI_RELU, -1, 0, 0, NULL};
             k.n_epi = 1;
             for (size_t i = 0; i < kcount(&k.dst); i++)
                 k.want[i] = fmaxf(k.want[i], 0);
@@ -305,7 +305,7 @@ static void check_bf16_product(float x, float w, float want)
     kcase_begin(&k, "Conv");
     kset(&k.a.conv.kernel_shape, 2, 1);
     k.variant = "conv_bf16";
-    k.kinds = TG_KIND_BF16;
+    k.kinds = TGI_KIND_BF16;
     k.n_src = 2;
     k.n_const_from = 1;
     k.src[0] = kdesc(2, 8, 1, 3, 5);
@@ -342,10 +342,10 @@ static void test_bf16_rounds_pixels_and_weights_to_nearest_even(void)
 static void test_bf16_is_taken_where_asked_for_and_cheaper_only(void)
 {
     kcase k;
-    tg_op_ctx ctx;
-    tg_layout_hint lay;
-    const tg_isa isa = tgi_isa_detect(TG_ISA_COUNT);
-    const tg_backend *be = tgi_backend_for(isa);
+    tgi_op_ctx ctx;
+    tgi_layout_hint lay;
+    const tgi_isa isa = tgi_isa_detect(TGI_ISA_COUNT);
+    const tgi_kernel_set *be = tgi_backend_for(isa);
     kcase_begin(&k, "Conv");
     kset(&k.a.conv.kernel_shape, 2, 3);
     kset(&k.a.conv.pads, 4, 1);
@@ -357,10 +357,10 @@ static void test_bf16_is_taken_where_asked_for_and_cheaper_only(void)
     CHECK(kcase_build(&k, 1.0f));
     kcase_ctx(&k, &ctx);
     kcase_layout(&k, be->lanes, &lay);
-    const tg_variant *v = tgi_variant_pick(be, "Conv", &ctx, &lay);
+    const tgi_variant *v = tgi_variant_pick(be, "Conv", &ctx, &lay);
     CHECK_STR(v->name, "conv_direct"); /* not asked for */
     /* A plan offers the kinds that its processor has: there is AVX-512 without AVX512_BF16. */
-    lay.kinds = tgi_isa_has_bf16(isa) ? TG_KIND_BF16 : 0;
+    lay.kinds = tgi_isa_has_bf16(isa) ? TGI_KIND_BF16 : 0;
     v = tgi_variant_pick(be, "Conv", &ctx, &lay);
     CHECK_STR(v->name, lay.kinds ? "conv_bf16" : "conv_direct");
     lay.exact = 0;
@@ -372,24 +372,24 @@ static void test_bf16_is_taken_where_asked_for_and_cheaper_only(void)
 /* ---- epilogue ---------------------------------------------------------------------------- */
 
 /* One step on a blocked or planar row of odd length against libm, a few float32 ulps wide. */
-static void epilogue_case(const tg_backend *be, tg_epi_kind kind, int form, int planar)
+static void epilogue_case(const tgi_kernel_set *be, tgi_epi_kind kind, int form, int planar)
 {
-    const tg_desc d = kdesc(2, 19, 1, 3, 37);
-    const tg_box box = tgi_box_full(&d);
+    const tgi_desc d = kdesc(2, 19, 1, 3, 37);
+    const tgi_box box = tgi_box_full(&d);
     const int cb = planar ? 1 : be->lanes;
     float *a = krandom(kcount(&d), 8.0f), *b = krandom(kcount(&d), 2.0f), vec[32] = {0};
     for (int c = 0; c < 19; c++)
         vec[c] = 1.5f + tg_rand_unit(&kseed);
-    for (size_t i = 0; i < kcount(&d) && kind == TG_EPI_SQRT; i++)
+    for (size_t i = 0; i < kcount(&d) && kind == TGI_EPI_SQRT; i++)
         a[i] = fabsf(a[i]);
     kview v = kview_make(19, cb, &box), o = kview_make(19, cb, &box);
     kview_fill(&v, &d, a, 0, &box);
     kview_fill(&o, &d, b, 0, &box);
-    const tg_operand src = {1, &o.v};
-    const int unary = kind < TG_EPI_ADD && kind != TG_EPI_PRELU;
-    const tg_epi_step s = {kind, form == 0 && kind >= TG_EPI_ADD ? 0 : -1, 0.3f, 0.75f,
-                           (form == 1 && !unary) || kind == TG_EPI_PRELU ? vec : NULL};
-    const tg_call call = {
+    const tgi_operand src = {1, &o.v};
+    const int unary = kind < TGI_EPI_ADD && kind != TGI_EPI_PRELU;
+    const tgi_epi_step s = {kind, form == 0 && kind >= TGI_EPI_ADD ? 0 : -1, 0.3f, 0.75f,
+                            (form == 1 && !unary) || kind == TGI_EPI_PRELU ? vec : NULL};
+    const tgi_call call = {
         .src = &src, .dst = &v.v, .box = box, .epi = &s, .n_epi = 1, .threads = kpool[2]};
     tgi_epilogue_apply(be, &call);
     int bad = 0;
@@ -418,12 +418,12 @@ static void epilogue_case(const tg_backend *be, tg_epi_kind kind, int form, int 
 
 static void test_every_epilogue_step_agrees_with_libm(void)
 {
-    for (int isa = 0; isa < TG_ISA_COUNT; isa++)
-        if (tgi_isa_detect((tg_isa)isa) == (tg_isa)isa)
-            for (int kind = 0; kind <= (int)TG_EPI_MAX; kind++)
+    for (int isa = 0; isa < TGI_ISA_COUNT; isa++)
+        if (tgi_isa_detect((tgi_isa)isa) == (tgi_isa)isa)
+            for (int kind = 0; kind <= (int)TGI_EPI_MAX; kind++)
                 for (int form = 0; form < 3; form++)
                     for (int planar = 0; planar < 2; planar++)
-                        epilogue_case(tgi_backend_for((tg_isa)isa), (tg_epi_kind)kind, form,
+                        epilogue_case(tgi_backend_for((tgi_isa)isa), (tgi_epi_kind)kind, form,
                                       planar);
 }
 
@@ -452,21 +452,21 @@ static void test_every_job_runs_once_whatever_the_pool(void)
 
 static void test_the_environment_caps_the_instruction_set(void)
 {
-    tg_isa isa;
+    tgi_isa isa;
     tg_env env;
-    const tg_isa here = tgi_isa_detect(TG_ISA_COUNT);
+    const tgi_isa here = tgi_isa_detect(TGI_ISA_COUNT);
     tg_env_lend(&env, "TEGULA_ISA", "portable");
-    CHECK_EQ(tgi_isa_detect(TG_ISA_COUNT), TG_ISA_PORTABLE);
+    CHECK_EQ(tgi_isa_detect(TGI_ISA_COUNT), TGI_ISA_PORTABLE);
     setenv("TEGULA_ISA", "avx512-nobf16", 1); /* one of AVX-512 without its bfloat16 products */
-    CHECK(!tgi_isa_has_bf16(TG_ISA_AVX512));
-    CHECK(tgi_isa_detect(TG_ISA_COUNT) >= here);
+    CHECK(!tgi_isa_has_bf16(TGI_ISA_AVX512));
+    CHECK(tgi_isa_detect(TGI_ISA_COUNT) >= here);
     setenv("TEGULA_ISA", "sse9", 1); /* no set: no cap */
-    CHECK(tgi_isa_detect(TG_ISA_COUNT) >= here);
+    CHECK(tgi_isa_detect(TGI_ISA_COUNT) >= here);
     tg_env_back(&env);
-    CHECK_EQ(tgi_isa_detect(TG_ISA_COUNT), here);
-    CHECK(tgi_isa_parse("avx2", &isa) && isa == TG_ISA_AVX2);
+    CHECK_EQ(tgi_isa_detect(TGI_ISA_COUNT), here);
+    CHECK(tgi_isa_parse("avx2", &isa) && isa == TGI_ISA_AVX2);
     CHECK(!tgi_isa_parse("sse9", &isa));
-    CHECK_EQ(tgi_isa_detect(TG_ISA_PORTABLE), TG_ISA_PORTABLE);
+    CHECK_EQ(tgi_isa_detect(TGI_ISA_PORTABLE), TGI_ISA_PORTABLE);
 }
 
 int main(int argc, char **argv)
@@ -493,7 +493,7 @@ int main(int argc, char **argv)
     RUN(test_transposed_convolution_to_few_channels_agrees);
     RUN(test_transposed_convolution_of_planar_images_agrees);
     RUN(test_bf16_is_taken_where_asked_for_and_cheaper_only);
-    if (!tgi_isa_has_bf16(tgi_isa_detect(TG_ISA_COUNT)))
+    if (!tgi_isa_has_bf16(tgi_isa_detect(TGI_ISA_COUNT)))
         printf("no AVX512_BF16 here: the tests of bf16 kernels check nothing\n");
     RUN(test_bf16_convolution_agrees_for_any_kernel_stride_and_dilation);
     RUN(test_bf16_transposed_convolution_agrees);

@@ -9,7 +9,7 @@ static void cut(kcase *k, int i, int aligned)
     k->n_seg[i] = 0;
     while (left > 0) {
         int64_t n = aligned ? 16 * kpick(1, 2) : kpick(1, 20);
-        if (n > left || k->n_seg[i] == TG_MAX_SEG - 1)
+        if (n > left || k->n_seg[i] == TGI_MAX_SEG - 1)
             n = left;
         k->seg_c[i][k->n_seg[i]++] = n;
         left -= n;
@@ -75,7 +75,7 @@ static void resize_case(int spatial, int mode, int coord, int near_mode, float s
     k.n_const_from = 1;
     k.src[0] =
         kdesc(spatial, planar ? 3 : kpick(1, 40), kpick(2, 4), kpick(3, 12), kpick(3, 60));
-    k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {spatial + 2}};
+    k.src[2] = (tgi_desc){TG_DTYPE_F32, 1, {spatial + 2}};
     cut(&k, 0, 1);
     kcase_build(&k, 2.0f);
     float *scales = k.data[2];
@@ -83,11 +83,11 @@ static void resize_case(int spatial, int mode, int coord, int near_mode, float s
     scales[2] = spatial == 3 ? 2.0f : sy;
     scales[spatial] = sy;
     scales[spatial + 1] = sx;
-    tg_op_ctx ctx;
+    tgi_op_ctx ctx;
     kcase_ctx(&k, &ctx);
     if (k.op->infer(&ctx, &k.dst, NULL) == TG_OK) /* cubic weights sum to 1, their sizes to 2 */
-        finish(&k, mode == TG_RESIZE_NEAREST ? 0 : spatial * 12,
-               mode == TG_RESIZE_CUBIC ? 6 : 2);
+        finish(&k, mode == TGI_RESIZE_NEAREST ? 0 : spatial * 12,
+               mode == TGI_RESIZE_CUBIC ? 6 : 2);
     kcase_end(&k);
 }
 
@@ -95,16 +95,16 @@ static void test_resizes_agree_with_the_reference(void)
 {
     static const float scales[][2] = {{2, 2}, {3, 2}, {0.5f, 0.5f}, {1.7f, 0.6f}, {1, 4}};
     for (int planar = 0; planar < 2; planar++)
-        for (int coord = 0; coord <= (int)TG_COORD_PYTORCH_HALF_PIXEL; coord++)
+        for (int coord = 0; coord <= (int)TGI_COORD_PYTORCH_HALF_PIXEL; coord++)
             for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
                 for (int n = 0; n < 4; n++)
-                    resize_case(2, TG_RESIZE_NEAREST, coord, n, scales[i][0], scales[i][1],
+                    resize_case(2, TGI_RESIZE_NEAREST, coord, n, scales[i][0], scales[i][1],
                                 planar);
-                resize_case(2, TG_RESIZE_LINEAR, coord, 0, scales[i][0], scales[i][1], planar);
-                resize_case(2, TG_RESIZE_CUBIC, coord, 0, scales[i][0], scales[i][1], planar);
+                resize_case(2, TGI_RESIZE_LINEAR, coord, 0, scales[i][0], scales[i][1], planar);
+                resize_case(2, TGI_RESIZE_CUBIC, coord, 0, scales[i][0], scales[i][1], planar);
             }
-    resize_case(3, TG_RESIZE_LINEAR, TG_COORD_HALF_PIXEL, 0, 2, 2, 0);
-    resize_case(3, TG_RESIZE_NEAREST, TG_COORD_ASYMMETRIC, 2, 2, 2, 0);
+    resize_case(3, TGI_RESIZE_LINEAR, TGI_COORD_HALF_PIXEL, 0, 2, 2, 0);
+    resize_case(3, TGI_RESIZE_NEAREST, TGI_COORD_ASYMMETRIC, 2, 2, 2, 0);
 }
 
 static void shuffle_case(const char *op, int64_t b, int mode, int64_t c, int planar_src,
@@ -173,7 +173,7 @@ static void test_slices_copy_what_they_name(void)
             k.n_src = 1;
             k.src[0] = kdesc(spatial, kpick(2, 40), kpick(2, 4), kpick(2, 9), kpick(2, 120));
             cut(&k, 0, 0);
-            tg_ints *from = &k.a.slice.starts, *to = &k.a.slice.ends, *on = &k.a.slice.axes;
+            tgi_ints *from = &k.a.slice.starts, *to = &k.a.slice.ends, *on = &k.a.slice.axes;
             from->n = to->n = on->n = spatial + 1;
             for (int i = 0; i <= spatial; i++) { /* round 0 leaves the channels whole */
                 const int64_t n = k.src[0].dim[i + 1];
@@ -240,7 +240,7 @@ static void test_softmax_over_channels_agrees(void)
 static void test_pads_copy_mirror_and_repeat(void)
 {
     for (int layout = 0; layout < 4; layout++)
-        for (int mode = 0; mode <= (int)TG_PADDING_WRAP; mode++)
+        for (int mode = 0; mode <= (int)TGI_PADDING_WRAP; mode++)
             for (int spatial = 2; spatial < 4; spatial++) {
                 kcase k;
                 kcase_begin(&k, "Pad");
@@ -296,7 +296,7 @@ static void norm_case(int spatial, int planar, float offset)
     k.n_const_from = 1;
     const int64_t c = planar ? kpick(1, 4) : kpick(1, 40);
     k.src[0] = kdesc(spatial, c, kpick(1, 3), kpick(5, 90), kpick(2, 140));
-    k.src[1] = k.src[2] = (tg_desc){TG_DTYPE_F32, 1, {c}};
+    k.src[1] = k.src[2] = (tgi_desc){TG_DTYPE_F32, 1, {c}};
     cut(&k, 0, 1);
     if (kcase_build(&k, 1.0f)) {
         for (size_t i = 0; i < kcount(&k.src[0]); i++)
@@ -327,10 +327,10 @@ static void eltwise_case(const char *op, int n_src, int form, int swap, int plan
     k.src[0] = kdesc(2, planar ? 3 : 21, 1, kpick(1, 5), kpick(1, 120));
     if (n_src == 2) {
         k.src[1] = form == 0   ? k.src[0]
-                   : form == 1 ? (tg_desc){TG_DTYPE_F32, 4, {1, k.src[0].dim[1], 1, 1}}
-                               : (tg_desc){TG_DTYPE_F32, 1, {1}};
+                   : form == 1 ? (tgi_desc){TG_DTYPE_F32, 4, {1, k.src[0].dim[1], 1, 1}}
+                               : (tgi_desc){TG_DTYPE_F32, 1, {1}};
         if (swap) {
-            const tg_desc t = k.src[0];
+            const tgi_desc t = k.src[0];
             k.src[0] = k.src[1];
             k.src[1] = t;
         }
@@ -345,15 +345,15 @@ static void eltwise_case(const char *op, int n_src, int form, int swap, int plan
         }
     if (n_src == 2 && form) { /* only now: kcase_build made the data */
         const int c = 1 - swap;
-        k.cst[c] = (tg_const){k.src[c], k.data[c]};
+        k.cst[c] = (tgi_constant){k.src[c], k.data[c]};
         k.cp[c] = &k.cst[c];
     }
-    tg_op_ctx ctx;
+    tgi_op_ctx ctx;
     kcase_ctx(&k, &ctx);
     if (k.op->infer(&ctx, &k.dst, NULL) == TG_OK) {
         k.want = kcase_ref(&k);
         k.bound = kfloats(kcount(&k.dst));
-        k.epi[0] = (tg_epi_step){TG_EPI_LEAKY, -1, 0.25f, 0, NULL};
+        k.epi[0] = (tgi_epi_step){TGI_EPI_LEAKY, -1, 0.25f, 0, NULL};
         k.n_epi = 1; /* a step behind the node's own */
         for (size_t i = 0; i < kcount(&k.dst); i++) {
             k.bound[i] = 5e-7f * fabsf(k.want[i]) + 2e-7f;

@@ -12,7 +12,7 @@
 /* ---- A source that counts who reads ------------------------------------------------------ */
 
 typedef struct counted {
-    tg_source base;
+    tgi_source base;
     int reads[2]; /* by thread: 0 the caller, 1 the reader */
 } counted;
 
@@ -21,15 +21,15 @@ static uint16_t value_at(int64_t plane, int64_t y, int64_t x)
     return (uint16_t)(plane * 10000 + y * 100 + x);
 }
 
-static const tg_image_info *info(const tg_source *s)
+static const tgi_image_info *info(const tgi_source *s)
 {
-    static const tg_image_info i = {
+    static const tgi_image_info i = {
         .dtype = TG_DTYPE_U16, .width = W, .height = H, .n_planes = ITEMS, .samples = 1};
     (void)s;
     return &i;
 }
 
-static tg_status read_rows(tg_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
+static tg_status read_rows(tgi_source *s, int thread, int64_t plane, int s0, int s1, int64_t y0,
                            int64_t y1, int64_t x0, int64_t x1, void *dst, size_t row_pitch,
                            size_t sample_pitch, tgi_err *err)
 {
@@ -44,50 +44,50 @@ static tg_status read_rows(tg_source *s, int thread, int64_t plane, int s0, int 
     return TG_OK;
 }
 
-static const tg_source_ops ops = {.format = "counted", .info = info, .read = read_rows};
+static const tgi_source_ops ops = {.format = "counted", .info = info, .read = read_rows};
 
 /* ---- A loader of it ---------------------------------------------------------------------- */
 
 typedef struct subject {
     counted source;
-    tg_mapping map;
+    tgi_mapping map;
     uint16_t staging[2][H * W];
-    tg_loader *loader;
+    tgi_loader *loader;
 } subject;
 
 static void open_subject(subject *s)
 {
     tgi_err err = {0};
     *s = (subject){.source = {.base = {.ops = &ops}}};
-    s->map = (tg_mapping){.spatial = 2,
-                          .extent = {1, H, W},
-                          .fit = {{.size = 1}, {.size = H}, {.size = W}},
-                          .channels = 1,
-                          .n_loop = 1,
-                          .loop = {{.letter = 'T', .size = ITEMS, .stride = 1}},
-                          .n_items = ITEMS};
-    const tg_loader_opts o = {.source = &s->source.base,
-                              .map = &s->map,
-                              .rank = 4,
-                              .staging = {s->staging[0], s->staging[1]},
-                              .staging_bytes = sizeof s->staging[0]};
+    s->map = (tgi_mapping){.spatial = 2,
+                           .extent = {1, H, W},
+                           .fit = {{.size = 1}, {.size = H}, {.size = W}},
+                           .channels = 1,
+                           .n_loop = 1,
+                           .loop = {{.letter = 'T', .size = ITEMS, .stride = 1}},
+                           .n_items = ITEMS};
+    const tgi_loader_opts o = {.source = &s->source.base,
+                               .map = &s->map,
+                               .rank = 4,
+                               .staging = {s->staging[0], s->staging[1]},
+                               .staging_bytes = sizeof s->staging[0]};
     CHECK_OK(tgi_loader_open(&o, &s->loader, &err), err);
 }
 
-static tg_box rows(int64_t lo, int64_t hi)
+static tgi_box rows(int64_t lo, int64_t hi)
 {
-    return (tg_box){4, {{0, 1}, {0, 1}, {lo, hi}, {0, W}}};
+    return (tgi_box){4, {{0, 1}, {0, 1}, {lo, hi}, {0, W}}};
 }
 
 /* Get a box of an item at a place, and look at the numbers. */
-static void get(subject *s, int64_t item, const int64_t shift[3], const tg_box *box)
+static void get(subject *s, int64_t item, const int64_t shift[3], const tgi_box *box)
 {
-    tg_device_pixels px;
+    tgi_device_pixels px;
     tgi_err err = {0};
     const void *at = NULL;
     size_t bytes = 0;
     int64_t bad = 0;
-    tgi_loader_item(s->loader, item, (tg_affine){1, 0});
+    tgi_loader_item(s->loader, item, (tgi_affine){1, 0});
     tgi_loader_place(s->loader, shift);
     CHECK_OK(tgi_loader_pixels(s->loader, box, &px, &at, &bytes, &err), err);
     CHECK_EQ(px.rows.lo, box->ax[2].lo - shift[1]);
@@ -106,7 +106,7 @@ static const int64_t at_first[3] = {0, 0, 0}, further[3] = {0, 4, 0};
 static void test_the_next_rows_of_an_item_are_read_by_the_readers_thread(void)
 {
     subject s;
-    const tg_box first = rows(0, 4), second = rows(4, 8);
+    const tgi_box first = rows(0, 4), second = rows(4, 8);
     open_subject(&s);
     get(&s, 0, at_first, &first);
     tgi_loader_prefetch(s.loader, &second);
@@ -119,7 +119,7 @@ static void test_the_next_rows_of_an_item_are_read_by_the_readers_thread(void)
 static void test_so_are_the_first_of_the_next_item_and_of_another_place(void)
 {
     subject s;
-    const tg_box first = rows(0, 4), shifted = rows(6, 10);
+    const tgi_box first = rows(0, 4), shifted = rows(6, 10);
     open_subject(&s);
     get(&s, 0, at_first, &first);
     tgi_loader_prefetch_at(s.loader, 1, at_first, &first);
@@ -134,7 +134,7 @@ static void test_so_are_the_first_of_the_next_item_and_of_another_place(void)
 static void test_what_was_foreseen_wrongly_is_read_again(void)
 {
     subject s;
-    const tg_box first = rows(0, 4), other = rows(4, 8);
+    const tgi_box first = rows(0, 4), other = rows(4, 8);
     open_subject(&s);
     tgi_loader_prefetch_at(s.loader, 1, at_first, &first);
     get(&s, 2, at_first, &first); /* another item */

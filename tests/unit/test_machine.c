@@ -31,7 +31,7 @@ static void a_file_made_by_hand_needs_memory_and_processors_only(void)
     CHECK(!m.here && !m.calibrated && !m.bf16);
     CHECK_STR(m.name, "lab.json");
     CHECK_EQ(m.processors, 8);
-    CHECK_EQ(m.isa, TG_ISA_AVX2);
+    CHECK_EQ(m.isa, TGI_ISA_AVX2);
     CHECK_EQ(m.sets, 3);
     CHECK_EQ(m.free_bytes, 8 * GIB);
     const uint64_t all = 8 * GIB + 4 * (GIB >> 10); /* and the program's own, by default */

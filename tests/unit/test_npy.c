@@ -33,9 +33,9 @@ static void write_npy(int major, const char *literal, const void *data, size_t n
 static void test_every_type_goes_out_and_comes_back(void)
 {
     for (int t = TG_DTYPE_U8; t <= TG_DTYPE_BOOL; t++) {
-        const tg_desc d = {(tg_dtype)t, 3, {2, 3, 5}};
+        const tgi_desc d = {(tg_dtype)t, 3, {2, 3, 5}};
         uint8_t data[30 * 8];
-        tg_desc got = {0};
+        tgi_desc got = {0};
         void *back = NULL;
         tgi_npy_in in = {.file.fd = -1};
         uint8_t piece[30 * 8];
@@ -59,11 +59,11 @@ static void test_every_type_goes_out_and_comes_back(void)
 
 static void test_scalars_vectors_and_empty_arrays_keep_their_shape(void)
 {
-    const tg_desc shapes[] = {
+    const tgi_desc shapes[] = {
         {TG_DTYPE_F32, 0, {0}}, {TG_DTYPE_F32, 1, {1}}, {TG_DTYPE_F32, 2, {0, 4}}};
     for (size_t i = 0; i < 3; i++) {
         const float one = 1;
-        tg_desc got;
+        tgi_desc got;
         void *p = NULL;
         tgi_err err = {0};
         CHECK_OK(tgi_npy_save(path, &shapes[i], &one, &err), err);
@@ -82,7 +82,7 @@ static void test_versions_byte_orders_and_loose_spelling_are_read(void)
         "  { 'fortran_order' : True , 'shape' : ( 2 , ) , 'descr' : '>u2' }   \n",
     };
     for (int major = 1; major <= 3; major++) {
-        tg_desc d;
+        tgi_desc d;
         void *p = NULL;
         tgi_err err = {0};
         write_npy(major, literals[major - 1], big, 4);
@@ -125,7 +125,7 @@ static void test_damage_and_strange_types_are_named(void)
     };
     const float one = 1;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        tg_desc d;
+        tgi_desc d;
         void *p = NULL;
         tgi_err err = {0};
         write_npy(1, cases[i].literal, &one, 4);
@@ -138,7 +138,7 @@ static void test_damage_and_strange_types_are_named(void)
 
 static void test_a_cut_file_is_damage_at_every_length(void)
 {
-    const tg_desc d = {TG_DTYPE_U16, 2, {3, 4}};
+    const tgi_desc d = {TG_DTYPE_U16, 2, {3, 4}};
     uint8_t bytes[256];
     uint16_t data[12] = {0};
     tgi_err err = {0};
@@ -149,7 +149,7 @@ static void test_a_cut_file_is_damage_at_every_length(void)
         fclose(f);
     CHECK_EQ(n, 128 + 24);
     for (size_t k = 0; k < n; k++) {
-        tg_desc got;
+        tgi_desc got;
         void *p = NULL;
         write_file(bytes, k);
         CHECK_STATUS(tgi_npy_load(path, 0, &got, &p, &err), TG_E_FORMAT, err);
@@ -158,9 +158,9 @@ static void test_a_cut_file_is_damage_at_every_length(void)
 
 static void test_an_array_over_the_limit_is_refused_before_it_is_loaded(void)
 {
-    const tg_desc d = {TG_DTYPE_U8, 1, {1000}};
+    const tgi_desc d = {TG_DTYPE_U8, 1, {1000}};
     uint8_t data[1000] = {0};
-    tg_desc got;
+    tgi_desc got;
     void *p = NULL;
     tgi_err err = {0};
     CHECK_OK(tgi_npy_save(path, &d, data, &err), err);
@@ -171,10 +171,10 @@ static void test_an_array_over_the_limit_is_refused_before_it_is_loaded(void)
 
 static void test_a_stream_must_be_complete_and_inside(void)
 {
-    const tg_desc d = {TG_DTYPE_U16, 2, {4, 3}};
+    const tgi_desc d = {TG_DTYPE_U16, 2, {4, 3}};
     const uint16_t row[3] = {7, 8, 9};
     tgi_npy_out o = {.part = TGI_PART_CLOSED}, second = o;
-    tg_desc got;
+    tgi_desc got;
     void *p = NULL;
     tgi_err err = {0};
     unlink(path);
@@ -202,10 +202,10 @@ static void test_a_stream_must_be_complete_and_inside(void)
 
 static void test_a_file_that_came_meanwhile_is_not_replaced(void)
 {
-    const tg_desc d = {TG_DTYPE_U8, 1, {3}};
+    const tgi_desc d = {TG_DTYPE_U8, 1, {3}};
     char partial[300];
     tgi_npy_out o = {.part = TGI_PART_CLOSED};
-    tg_desc got;
+    tgi_desc got;
     void *p = NULL;
     tgi_err err = {0};
     snprintf(partial, sizeof partial, "%s.partial", path);
@@ -233,19 +233,19 @@ static void test_an_array_is_an_image_by_rank_or_by_named_axes(void)
                  {"ZYXS", "ZYXS", 2, 5, 0},
                  {"ZSYX", "ZSYX", 2, 3, 1},
                  {"SYZX", "SYZX", 4, 2, 1}};
-    const tg_desc d = {TG_DTYPE_I16, 4, {2, 3, 4, 5}};
+    const tgi_desc d = {TG_DTYPE_I16, 4, {2, 3, 4, 5}};
     int16_t data[120];
     tgi_err err = {0};
     for (int i = 0; i < 120; i++)
         data[i] = (int16_t)i;
     CHECK_OK(tgi_npy_save(path, &d, data, &err), err);
     for (size_t c = 0; c < 4; c++) {
-        const tg_open_opts o = {.threads = 1, .axes = cases[c].axes};
-        tg_source *s = NULL;
+        const tgi_open_opts o = {.threads = 1, .axes = cases[c].axes};
+        tgi_source *s = NULL;
         CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
         if (!s)
             continue;
-        const tg_image_info *i = s->ops->info(s);
+        const tgi_image_info *i = s->ops->info(s);
         CHECK_STR(i->axes, cases[c].want);
         CHECK_EQ(i->n_planes, cases[c].planes);
         CHECK_EQ(i->samples, cases[c].samples);
@@ -259,7 +259,7 @@ static void test_an_array_is_an_image_by_rank_or_by_named_axes(void)
         CHECK_EQ(v[0], i->axes[3] == 'S' ? 114 : 118);
         int16_t all[10], last; /* of the last two columns, all samples side by side */
         CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, 0, i->samples, i->height - 1, i->height,
-                              i->width - 2, i->width, all, 0, TG_INTERLEAVED, &err),
+                              i->width - 2, i->width, all, 0, TGI_INTERLEAVED, &err),
                  err);
         CHECK_OK(s->ops->read(s, 0, i->n_planes - 1, 0, 1, i->height - 1, i->height,
                               i->width - 1, i->width, &last, 2, 2, &err),
@@ -269,9 +269,9 @@ static void test_an_array_is_an_image_by_rank_or_by_named_axes(void)
         CHECK_EQ(all[i->samples], last);
         tgi_source_close(&s);
     }
-    const tg_open_opts bad = {.threads = 1, .axes = "ZYXT"},
-                       twice = {.threads = 1, .axes = "ZZYX"};
-    tg_source *s = NULL;
+    const tgi_open_opts bad = {.threads = 1, .axes = "ZYXT"},
+                        twice = {.threads = 1, .axes = "ZZYX"};
+    tgi_source *s = NULL;
     CHECK_STATUS(tgi_source_open(path, &bad, &s, &err), TG_E_UNSUPPORTED, err);
     CHECK_STATUS(tgi_source_open(path, &twice, &s, &err), TG_E_ARG, err);
 }
@@ -289,7 +289,7 @@ static void test_arrays_that_numpy_wrote_are_read(void)
         DIR *d = m->d_name[0] == '.' ? NULL : opendir(dir);
         for (struct dirent *e; d && (e = readdir(d));) {
             char file[1024]; /* folder and name */
-            tg_desc desc;
+            tgi_desc desc;
             void *p = NULL;
             tgi_err err = {0};
             if (!strstr(e->d_name, ".npy"))

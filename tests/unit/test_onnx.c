@@ -16,7 +16,7 @@
 /* Import and finish; whatever happens, nothing may leak. */
 static tg_status digest(const char *path, tgi_err *e)
 {
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     tg_status st = tgi_graph_import_onnx(path, &g, e);
     if (st == TG_OK)
         st = tgi_graph_finish(g, 0, e);
@@ -26,8 +26,8 @@ static tg_status digest(const char *path, tgi_err *e)
 
 static tg_status digest_bytes(const void *p, size_t n, tgi_err *e)
 {
-    tg_onnx_model *m = NULL;
-    tg_graph *g = NULL;
+    tgi_onnx_model *m = NULL;
+    tgi_graph *g = NULL;
     tg_status st = tgi_onnx_parse(p, n, &m, e);
     if (st == TG_OK)
         st = tgi_graph_lower_onnx(&m, &g, e);

@@ -32,7 +32,7 @@ static int check_shapes(const op_node *n, char *text)
 {
     char *save = NULL, *p = strtok_r(text, " ", &save);
     for (int i = 0; i < n->ctx.n_dst; i++, p = strtok_r(NULL, " ", &save)) {
-        tg_desc want = n->dst[i];
+        tgi_desc want = n->dst[i];
         tg_checks++;
         if (!p || !case_shape(p, &want))
             return case_complain("an expected shape is missing");
@@ -48,12 +48,12 @@ static int check_shapes(const op_node *n, char *text)
 }
 
 /* A rule's `end` is where the rows by themselves say, wherever what is there ends. */
-static void check_rule_end(const op_node *n, int i, int axis, const tg_rule *rule)
+static void check_rule_end(const op_node *n, int i, int axis, const tgi_rule *rule)
 {
     const int64_t rows = tgi_desc_axis(&n->src[i], axis), out = tgi_desc_axis(&n->dst[0], axis);
     int64_t most = 0;
     for (int64_t end = 0; end < rows && rule->end; end++) {
-        while (most < out && tgi_rule_need(rule, (tg_range){most, most + 1}).hi <= end)
+        while (most < out && tgi_rule_need(rule, (tgi_range){most, most + 1}).hi <= end)
             most++;
         tg_checks++;
         if (rule->end(rule->u.given, end) != most)
@@ -63,35 +63,36 @@ static void check_rule_end(const op_node *n, int i, int axis, const tg_rule *rul
 
 /* Where an operator says that an axis goes on evenly it does: the same rows as need says, and
  * no row more can be had than the last of which need lies in what is there. */
-static void check_slide(const op_node *n, int i, const tg_box *box, uint64_t *seed)
+static void check_slide(const op_node *n, int i, const tgi_box *box, uint64_t *seed)
 {
     for (int axis = 0; axis < 3 && n->op->rule; axis++) { /* what a rule says of its ends */
-        const tg_range out = tgi_box_axis(box, axis);
-        tg_rule rule;
+        const tgi_range out = tgi_box_axis(box, axis);
+        tgi_rule rule;
         n->op->rule(&n->ctx, i, axis, &rule);
-        const tg_range all = tgi_rule_need(&rule, out);
+        const tgi_range all = tgi_rule_need(&rule, out);
         tg_checks++;
-        if (rule.rising && (all.lo != tgi_rule_need(&rule, (tg_range){out.lo, out.lo + 1}).lo ||
-                            all.hi != tgi_rule_need(&rule, (tg_range){out.hi - 1, out.hi}).hi))
+        if (rule.rising &&
+            (all.lo != tgi_rule_need(&rule, (tgi_range){out.lo, out.lo + 1}).lo ||
+             all.hi != tgi_rule_need(&rule, (tgi_range){out.hi - 1, out.hi}).hi))
             case_complain("a rising rule is not told by its first and last row");
         check_rule_end(n, i, axis, &rule);
     }
     for (int axis = 0; axis < 3; axis++) {
         const int k = n->dst[0].rank - 3 + axis;
-        tg_slide s;
-        tg_box need;
+        tgi_slide s;
+        tgi_box need;
         if (k < 2 || n->src[i].rank != n->dst[0].rank ||
             !tgi_op_slide(n->op, &n->ctx, i, axis, &s))
             continue;
         tgi_op_need(n->op, &n->ctx, 0, box, i, &need);
-        const tg_range r = tgi_slide_need(&s, box->ax[k]);
+        const tgi_range r = tgi_slide_need(&s, box->ax[k]);
         tg_checks++;
         if (r.lo != need.ax[k].lo || r.hi != need.ax[k].hi)
             case_complain("slide is not what need says");
         const int64_t end = (int64_t)(tg_rand(seed) % (uint64_t)(n->src[i].dim[k] + 1));
         const int64_t most = tgi_slide_end(&s, end);
         for (int64_t b = 1; b <= n->dst[0].dim[k]; b++) {
-            const tg_range one = tgi_slide_need(&s, (tg_range){b - 1, b});
+            const tgi_range one = tgi_slide_need(&s, (tgi_range){b - 1, b});
             tg_checks++;
             if ((one.hi <= end) != (b <= most))
                 case_complain("slide ends elsewhere than need does");
@@ -102,9 +103,9 @@ static void check_slide(const op_node *n, int i, const tg_box *box, uint64_t *se
 /* The one row of the source that row o is made of, or (Resize) the first and last of them, by
  * what the reference computes with, not by what `slide` and `rule` say; empty: a constant. 0:
  * not an operator of those that move rows about. */
-static int row_made_of(const op_node *n, int axis, int64_t o, tg_range *r)
+static int row_made_of(const op_node *n, int axis, int64_t o, tgi_range *r)
 {
-    const tg_op_ctx *ctx = &n->ctx;
+    const tgi_op_ctx *ctx = &n->ctx;
     const int k = ctx->src[0].rank - 3 + axis;
     const int64_t dim = ctx->src[0].dim[k];
     tgi_resize_axis ax[3];
@@ -113,16 +114,16 @@ static int row_made_of(const op_node *n, int axis, int64_t o, tg_range *r)
     tgi_err e = {0};
     int64_t at = o;
     if (strncmp(n->op->name, "Reduce", 6) == 0) {
-        *r = ctx->dst[0].dim[k] == dim ? (tg_range){o, o + 1} : (tg_range){0, dim};
+        *r = ctx->dst[0].dim[k] == dim ? (tgi_range){o, o + 1} : (tgi_range){0, dim};
         return 1;
     }
     if (strcmp(n->op->name, "Resize") == 0 || strcmp(n->op->name, "Upsample") == 0) {
         tgi_taps t;
         CHECK_OK(tgi_resize_axes(ctx, ax, &e), e);
-        if (ax[axis].antialias || ax[axis].coord == TG_COORD_TF_CROP_AND_RESIZE)
+        if (ax[axis].antialias || ax[axis].coord == TGI_COORD_TF_CROP_AND_RESIZE)
             return 0; /* a window and not four taps; rows that nothing covers */
         tgi_resize_taps(&ax[axis], o, &t);
-        *r = (tg_range){t.at[0], t.at[t.n - 1] + 1};
+        *r = (tgi_range){t.at[0], t.at[t.n - 1] + 1};
         return 1;
     }
     if (strcmp(n->op->name, "Slice") == 0) {
@@ -136,17 +137,17 @@ static int row_made_of(const op_node *n, int axis, int64_t o, tg_range *r)
     } else {
         return 0;
     }
-    *r = at < 0 ? (tg_range){0, 0} : (tg_range){at, at + 1};
+    *r = at < 0 ? (tgi_range){0, 0} : (tgi_range){at, at + 1};
     return 1;
 }
 
 /* What is asked for is the hull of what the rows are made of, no row more; of Tile the whole
  * where it is several times there, of Pad a pixel of the border beside a margin. */
-static void check_tight(const op_node *n, const tg_box *box, const tg_box *need)
+static void check_tight(const op_node *n, const tgi_box *box, const tgi_box *need)
 {
     for (int axis = 0; axis < 3; axis++) {
         const int k = n->dst[0].rank - 3 + axis;
-        tg_range all = {0, 0}, one;
+        tgi_range all = {0, 0}, one;
         int known = k >= 2 && n->src[0].rank == n->dst[0].rank;
         for (int64_t o = known ? box->ax[k].lo : 0; known && o < box->ax[k].hi; o++) {
             known = row_made_of(n, axis, o, &one);
@@ -156,11 +157,11 @@ static void check_tight(const op_node *n, const tg_box *box, const tg_box *need)
             continue;
         if (strcmp(n->op->name, "Tile") == 0 &&
             box->ax[k].lo / n->src[0].dim[k] != (box->ax[k].hi - 1) / n->src[0].dim[k])
-            all = (tg_range){0, n->src[0].dim[k]};
+            all = (tgi_range){0, n->src[0].dim[k]};
         tgi_pad p;
         if (strcmp(n->op->name, "Pad") == 0 && tgi_pad_map(&n->ctx, &p, NULL) == TG_OK)
-            all = tgi_range_hull(all, tgi_clip_nonempty((tg_range){box->ax[k].lo - p.p0[k],
-                                                                   box->ax[k].hi - p.p0[k]},
+            all = tgi_range_hull(all, tgi_clip_nonempty((tgi_range){box->ax[k].lo - p.p0[k],
+                                                                    box->ax[k].hi - p.p0[k]},
                                                         n->src[0].dim[k]));
         tg_checks++;
         if (all.lo != need->ax[k].lo || all.hi != need->ax[k].hi)
@@ -171,10 +172,10 @@ static void check_tight(const op_node *n, const tg_box *box, const tg_box *need)
 static void check_monotone(const op_node *n, uint64_t *seed)
 {
     for (int t = 0; t < 100; t++) {
-        const tg_box a = box_random(&n->dst[0], seed), b = box_random(&n->dst[0], seed);
-        const tg_box both = tgi_box_hull(&a, &b);
+        const tgi_box a = box_random(&n->dst[0], seed), b = box_random(&n->dst[0], seed);
+        const tgi_box both = tgi_box_hull(&a, &b);
         for (int i = 0; i < n->ctx.n_src; i++) {
-            tg_box small, large;
+            tgi_box small, large;
             if (!n->data[i] || n->is_const[i])
                 continue;
             tgi_op_need(n->op, &n->ctx, 0, &a, i, &small);
@@ -194,7 +195,7 @@ static void check_steps(const op_node *n, const float *whole)
 {
     const size_t count = desc_floats(&n->dst[0]);
     for (int chain = 0; chain < n->ctx.n_src && n->op->as_step; chain++) {
-        tg_epi_step s;
+        tgi_epi_step s;
         if (n->is_const[chain] || !n->data[chain] || !n->op->as_step(&n->ctx, chain, &s))
             continue;
         const int other = n->ctx.n_src > 1 ? 1 - chain : chain;
@@ -218,16 +219,16 @@ static void check_steps(const op_node *n, const float *whole)
     }
 }
 
-static int same_in_box(const tg_desc *d, const tg_box *b, const float *p, const float *q)
+static int same_in_box(const tgi_desc *d, const tgi_box *b, const float *p, const float *q)
 {
-    const tg_range rz = tgi_box_axis(b, TG_Z), ry = tgi_box_axis(b, TG_Y),
-                   rx = tgi_box_axis(b, TG_X);
+    const tgi_range rz = tgi_box_axis(b, TGI_Z), ry = tgi_box_axis(b, TGI_Y),
+                    rx = tgi_box_axis(b, TGI_X);
     for (int64_t c = 0; c < d->dim[1]; c++)
         for (int64_t z = rz.lo; z < rz.hi; z++)
             for (int64_t y = ry.lo; y < ry.hi; y++) {
                 const int64_t row =
-                    ((c * tgi_desc_axis(d, TG_Z) + z) * tgi_desc_axis(d, TG_Y) + y) *
-                    tgi_desc_axis(d, TG_X);
+                    ((c * tgi_desc_axis(d, TGI_Z) + z) * tgi_desc_axis(d, TGI_Y) + y) *
+                    tgi_desc_axis(d, TGI_X);
                 if (memcmp(p + row + rx.lo, q + row + rx.lo,
                            (size_t)(rx.hi - rx.lo) * sizeof *p) != 0)
                     return 0;
@@ -240,7 +241,7 @@ static void check_boxes(const op_node *n, float *const *whole, float *const *par
 {
     static const int lanes[] = {1, 8, 16};
     for (int t = 0; t < 24; t++) {
-        const tg_box box = box_random(&n->dst[0], seed);
+        const tgi_box box = box_random(&n->dst[0], seed);
         const int cb = lanes[tg_rand_in(seed, 0, 2)];
         tgi_err err = {0};
         int clean = 1;
@@ -252,7 +253,7 @@ static void check_boxes(const op_node *n, float *const *whole, float *const *par
         if (!clean)
             case_complain("wrote outside the box, or an unused lane is not zero");
         for (int k = 0; k < n->ctx.n_dst; k++) {
-            const tg_box b = box_of_output(n, k, &box);
+            const tgi_box b = box_of_output(n, k, &box);
             if (!same_in_box(&n->dst[k], &b, whole[k], part[k])) {
                 case_complain("a box differs from the whole");
                 return;
@@ -262,7 +263,7 @@ static void check_boxes(const op_node *n, float *const *whole, float *const *par
 }
 
 /* On a device there is no reference behind a missing variant: those are listed. */
-static void not_taken(const op_node *n, const tg_backend *be)
+static void not_taken(const op_node *n, const tgi_kernel_set *be)
 {
     if (be->whole_pixels)
         printf("no variant on %s: %s, %s\n", be->name, n->op->name, case_where);
@@ -272,7 +273,7 @@ static void not_taken(const op_node *n, const tg_backend *be)
 /* Weights travel in the element type: what `ref` computes with those that it holds. */
 static void expect_of(const op_node *n, tg_dtype element, float *const *ref, uint64_t *seed)
 {
-    const tg_box full = tgi_box_full(&n->dst[0]);
+    const tgi_box full = tgi_box_full(&n->dst[0]);
     tgi_err err = {0};
     int clean = 1;
     for (int i = 0; i < n->ctx.n_src; i++)
@@ -289,8 +290,8 @@ static void expect_of(const op_node *n, tg_dtype element, float *const *ref, uin
 static void check_variants(const op_node *n, float *const *ref, float *const *whole,
                            float *const *part, uint64_t *seed)
 {
-    const tg_box full = tgi_box_full(&n->dst[0]);
-    const tg_backend *be;
+    const tgi_box full = tgi_box_full(&n->dst[0]);
+    const tgi_kernel_set *be;
     for (int at = 0; (be = runner_backend(at)); at++) {
         op_runner r;
         int clean = 1, same = 1;
@@ -306,10 +307,10 @@ static void check_variants(const op_node *n, float *const *ref, float *const *wh
         for (int k = 0; k < n->ctx.n_dst; k++)
             same &= case_near(whole[k], ref[k], desc_floats(&n->dst[k]), be->element, NULL);
         for (int t = 0; t < 6 && same && clean; t++) {
-            const tg_box box = box_random(&n->dst[0], seed);
+            const tgi_box box = box_random(&n->dst[0], seed);
             node_run_variant(n, &r, &box, seed, part, &clean);
             for (int k = 0; k < n->ctx.n_dst; k++) {
-                const tg_box b = box_of_output(n, k, &box);
+                const tgi_box b = box_of_output(n, k, &box);
                 same &= same_in_box(&n->dst[k], &b, whole[k], part[k]);
             }
         }
@@ -325,8 +326,9 @@ static void check_variants(const op_node *n, float *const *ref, float *const *wh
 
 static void check_exact(const op_node *n, uint64_t *seed)
 {
-    float *whole[TG_OP_MAX_DST] = {0}, *part[TG_OP_MAX_DST] = {0}, *fast[TG_OP_MAX_DST] = {0};
-    const tg_box full = tgi_box_full(&n->dst[0]);
+    float *whole[TGI_OP_MAX_DST] = {0}, *part[TGI_OP_MAX_DST] = {0},
+          *fast[TGI_OP_MAX_DST] = {0};
+    const tgi_box full = tgi_box_full(&n->dst[0]);
     tgi_err err = {0};
     int clean = 1, finite = 0;
 #ifdef TG_TEST_DEVICE
@@ -370,7 +372,7 @@ static void check_values(op_node *n, const char *list)
     int64_t n_got = 0;
     tgi_desc_count(&n->dst[0], &n_got);
     void *out = tgi_calloc(TGI_TAG_MISC, (size_t)n_got + 1, 8);
-    void *dst[TG_OP_MAX_DST] = {out};
+    void *dst[TGI_OP_MAX_DST] = {out};
     tg_checks++;
     if (!n->op->eval || n->op->eval(&n->ctx, dst, &err) != TG_OK) {
         case_complain(err.text[0] ? err.text : "no eval");
@@ -378,7 +380,7 @@ static void check_values(op_node *n, const char *list)
         return;
     }
     for (int i = 0; i < count && i < n_got; i++) {
-        const tg_const result = {n->dst[0], out};
+        const tgi_constant result = {n->dst[0], out};
         const double got = tgi_num_at(&result, i), near = 1e-6 * (1 + fabs(want[i]));
         tg_checks++;
         if (!(fabs(got - want[i]) <= near) && !(isnan(got) && isnan(want[i])) &&
@@ -396,7 +398,7 @@ static void check_values(op_node *n, const char *list)
 /* Evaluate and forget. */
 static tg_status eval_anywhere(op_node *n, tgi_err *err)
 {
-    void *dst[TG_OP_MAX_DST] = {0};
+    void *dst[TGI_OP_MAX_DST] = {0};
     for (int k = 0; k < n->ctx.n_dst; k++)
         dst[k] = tgi_calloc(TGI_TAG_MISC, desc_floats(&n->dst[k]) + 1, 8);
     const tg_status st = n->op->eval(&n->ctx, dst, err);
@@ -407,7 +409,7 @@ static tg_status eval_anywhere(op_node *n, tgi_err *err)
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
-static void run_case(const tg_op *op, char *line, uint64_t *seed)
+static void run_case(const tgi_op *op, char *line, uint64_t *seed)
 {
     char *attrs = strsep(&line, "|"), *inputs = strsep(&line, "|"), *want = strsep(&line, "|");
     op_node n;
@@ -478,10 +480,10 @@ static void test_operators_are_found_by_their_onnx_name(void)
 static void test_every_operator_can_be_run_or_folded(void)
 {
     for (int i = 0; tgi_op_at(i); i++) {
-        const tg_op *op = tgi_op_at(i);
+        const tgi_op *op = tgi_op_at(i);
         CHECK(op->infer != NULL);
-        CHECK(op->op_class == TG_OP_DENSE ? op->eval && !op->ref : op->ref != NULL);
-        CHECK(op->op_class != TG_OP_WHOLE || op->rule || op->slide);
+        CHECK(op->op_class == TGI_OP_DENSE ? op->eval && !op->ref : op->ref != NULL);
+        CHECK(op->op_class != TGI_OP_WHOLE || op->rule || op->slide);
         CHECK((op->attrs == NULL) == (op->attrs_size == 0));
     }
 }
@@ -502,33 +504,33 @@ static void test_a_resize_slides_as_its_taps_lie(void)
                           .nearest = (int)tg_rand_in(&seed, 0, 3),
                           .scales = {.n = 4, .v = {1, 1, (float)up / (float)down, 1}},
                           .axes = {.n = -1}};
-        const tg_desc src = {TG_DTYPE_F32, 4, {1, 1, in, 1}};
-        tg_desc dst;
-        const tg_op_ctx ctx = {
+        const tgi_desc src = {TG_DTYPE_F32, 4, {1, 1, in, 1}};
+        tgi_desc dst;
+        const tgi_op_ctx ctx = {
             .attrs = &a, .opset = 19, .n_src = 1, .n_dst = 1, .src = &src, .dst = &dst};
         tgi_resize_axis ax[3];
-        tg_slide s;
-        tg_rule rule;
+        tgi_slide s;
+        tgi_rule rule;
         tgi_err e = {0};
-        if (in * up / down < 1 || a.coord == TG_COORD_TF_CROP_AND_RESIZE)
+        if (in * up / down < 1 || a.coord == TGI_COORD_TF_CROP_AND_RESIZE)
             continue;
         CHECK_OK(tgi_resize_infer(&ctx, &dst, &e), e);
         CHECK_OK(tgi_resize_axes(&ctx, ax, &e), e);
-        tgi_resize_rule(&ctx, 0, TG_Y, &rule);
-        const int even = tgi_resize_slide(&ctx, 0, TG_Y, &s);
+        tgi_resize_rule(&ctx, 0, TGI_Y, &rule);
+        const int even = tgi_resize_slide(&ctx, 0, TGI_Y, &s);
         slid += even;
         for (int i = 0; i < 12; i++) {
             const int64_t n = dst.dim[2], o = i < 4   ? tgi_min(i, n - 1)
                                               : i < 8 ? tgi_max(0, n - 1 - i)
                                                       : tg_rand_in(&seed, 0, n - 1);
-            const tg_range r = tgi_rule_need(&rule, (tg_range){o, o + 1});
+            const tgi_range r = tgi_rule_need(&rule, (tgi_range){o, o + 1});
             tgi_taps taps;
-            tgi_resize_taps(&ax[TG_Y], o, &taps);
+            tgi_resize_taps(&ax[TGI_Y], o, &taps);
             CHECK_EQ(r.lo, taps.at[0]);
             CHECK_EQ(r.hi, taps.at[taps.n - 1] + 1);
             if (!even)
                 continue;
-            const tg_range q = tgi_slide_need(&s, (tg_range){o, o + 1});
+            const tgi_range q = tgi_slide_need(&s, (tgi_range){o, o + 1});
             CHECK_EQ(q.lo, r.lo);
             CHECK_EQ(q.hi, r.hi);
         }

@@ -164,10 +164,10 @@ static bytes make_png(const form *f, const uint16_t *v, const uint8_t *palette)
 /* ---- Reading ---- */
 
 /* Samples of a box of the picture, interleaved; NULL with err when it failed. */
-static uint16_t *read_box(tg_source *s, int64_t y0, int64_t y1, int64_t x0, int64_t x1,
+static uint16_t *read_box(tgi_source *s, int64_t y0, int64_t y1, int64_t x0, int64_t x1,
                           tgi_err *err)
 {
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t c = (size_t)i->samples, n = (size_t)((y1 - y0) * (x1 - x0));
     const size_t size = tgi_dtype_size(i->dtype);
     uint8_t *planar = malloc(n * c * size + 1);
@@ -185,7 +185,7 @@ static uint16_t *read_box(tg_source *s, int64_t y0, int64_t y1, int64_t x0, int6
             memcpy(mixed + k, planar + 2 * at, 2);
     }
     CHECK_OK(s->ops->read(s, 0, 0, 0, i->samples, y0, y1, x0, x1, planar,
-                          (size_t)(x1 - x0) * c * size, TG_INTERLEAVED, err),
+                          (size_t)(x1 - x0) * c * size, TGI_INTERLEAVED, err),
              *err);
     int same = 1; /* side by side they are the same samples */
     for (size_t k = 0; k < n * c; k++)
@@ -208,13 +208,13 @@ static unsigned meaning(const form *f, const uint16_t *v, const uint8_t *palette
 static int reads_back(const form *f, const uint16_t *v, const uint8_t *palette, uint64_t *seed)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     /* Everything is kept, or a few rows and the file is begun again. */
-    const tg_open_opts o = {.threads = 2, .decode_budget = tg_rand(seed) & 1 ? 0 : 600u << 10};
+    const tgi_open_opts o = {.threads = 2, .decode_budget = tg_rand(seed) & 1 ? 0 : 600u << 10};
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
     if (!s)
         return 0;
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t c = (size_t)(f->colour == 3 ? (f->n_alpha ? 4 : 3) : channels_of(f));
     CHECK_EQ(i->samples, c);
     CHECK_EQ(i->dtype, f->bits == 16 ? TG_DTYPE_U16 : TG_DTYPE_U8);
@@ -296,14 +296,14 @@ static void test_png_of_every_form_is_read_as_the_colours_it_means(void)
 static int fails(const uint8_t *data, size_t n)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     write_file(data, n);
     const tg_status st = tgi_source_open(path, NULL, &s, &err);
     CHECK(st == TG_OK || st == TG_E_FORMAT || st == TG_E_UNSUPPORTED || st == TG_E_BUDGET);
     CHECK(st == TG_OK || err.text[0]);
     if (!s)
         return 1;
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     uint16_t *all = NULL;
     if (i->width * i->height < 1 << 22)
         all = read_box(s, 0, i->height, 0, i->width, &err);
@@ -367,7 +367,7 @@ static void test_png_headers_that_claim_too_much_are_refused_before_memory_is_as
     for (size_t k = 0; k < sizeof claims / sizeof claims[0]; k++) {
         tgi_mem_stats before, after;
         tgi_err err = {0};
-        tg_source *s = NULL;
+        tgi_source *s = NULL;
         bytes head = {b.p + 16, 0};
         put32(&head, claims[k].w);
         put32(&head, claims[k].h);
@@ -387,10 +387,10 @@ static void test_png_headers_that_claim_too_much_are_refused_before_memory_is_as
 static void test_an_interlaced_png_over_budget_is_refused_by_name(void)
 {
     const form f = {.w = 300, .h = 300, .colour = 2, .bits = 8, .interlaced = 1, .idat = 9999};
-    const tg_open_opts o = {.threads = 1, .decode_budget = 200u << 10};
+    const tgi_open_opts o = {.threads = 1, .decode_budget = 200u << 10};
     uint64_t seed = 8;
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     uint16_t *v = draw_samples(&f, &seed);
     bytes b = make_png(&f, v, NULL);
     write_file(b.p, b.n);
@@ -468,9 +468,9 @@ static void test_jpeg_files_are_read_in_any_order_as_libjpeg_decodes_them(void)
         const uint32_t w = (uint32_t)tg_rand_in(&seed, 1, 300), h = 260;
         bytes b = make_jpeg(w, h, samples, progressive);
         uint8_t *want = decode_jpeg(&b);
-        const tg_open_opts o = {.threads = 1, .decode_budget = k < 6 ? 0 : 1u << 20};
+        const tgi_open_opts o = {.threads = 1, .decode_budget = k < 6 ? 0 : 1u << 20};
         tgi_err err = {0};
-        tg_source *s = NULL;
+        tgi_source *s = NULL;
         write_file(b.p, b.n);
         CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
         if (samples < 4)
@@ -507,9 +507,9 @@ static void test_a_cut_jpeg_is_damage_and_a_bent_one_ends_in_a_status(void)
 
 static void test_a_progressive_jpeg_over_budget_is_refused_by_name(void)
 {
-    const tg_open_opts o = {.threads = 1, .decode_budget = 500u << 10};
+    const tgi_open_opts o = {.threads = 1, .decode_budget = 500u << 10};
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     bytes b = make_jpeg(500, 500, 3, 1);
     write_file(b.p, b.n);
     CHECK_EQ(tgi_source_open(path, &o, &s, &err), TG_E_BUDGET);

@@ -14,7 +14,7 @@ static void save(const char *name, tg_dtype type, int samples, int planes)
 {
     const size_t n = (size_t)planes * HEIGHT * WIDTH * (size_t)samples,
                  size = tgi_dtype_size(type);
-    tg_desc d = {type, 0, {0}};
+    tgi_desc d = {type, 0, {0}};
     uint8_t *p = malloc(n * size);
     tgi_err err = {0};
     uint64_t seed = 3;
@@ -34,12 +34,12 @@ static void save(const char *name, tg_dtype type, int samples, int planes)
 static double distance(const char *a, const char *b, const char *axes_of_b)
 {
     tgi_err err = {0};
-    const tg_open_opts named = {.threads = 1, .axes = axes_of_b};
-    tg_source *s = open_image(a), *t = NULL;
+    const tgi_open_opts named = {.threads = 1, .axes = axes_of_b};
+    tgi_source *s = open_image(a), *t = NULL;
     CHECK_OK(tgi_source_open(b, &named, &t, &err), err);
     double sum = 1e9;
     if (s && t) {
-        const tg_image_info *i = s->ops->info(s), *k = t->ops->info(t);
+        const tgi_image_info *i = s->ops->info(s), *k = t->ops->info(t);
         CHECK_EQ(i->samples, k->samples);
         CHECK_EQ(i->dtype, k->dtype);
         const size_t n = HEIGHT * WIDTH * (size_t)i->samples;
@@ -125,8 +125,8 @@ static void turned(const char *name, const uint8_t *profile, int orientation)
 
 static int says(const char *name, const uint8_t *profile, int orientation)
 {
-    tg_source *s = open_image(in_folder(name));
-    const tg_image_meta *m = s ? &s->ops->info(s)->meta : NULL;
+    tgi_source *s = open_image(in_folder(name));
+    const tgi_image_meta *m = s ? &s->ops->info(s)->meta : NULL;
     const int same = m && m->orientation == orientation && m->icc_bytes == PROFILE &&
                      memcmp(m->icc, profile, PROFILE) == 0;
     tgi_source_close(&s);
@@ -172,13 +172,13 @@ static void test_bent_marks_of_a_picture_end_in_a_status(void)
         for (int k = 0; k < 200 && n; k++) {
             const size_t at = (size_t)tg_rand_in(&seed, 0, k % 2 ? 200 : (int64_t)n - 1);
             const uint8_t was = file[at];
-            tg_source *s = NULL;
+            tgi_source *s = NULL;
             tgi_err err = {0};
             file[at] = (uint8_t)tg_rand(&seed);
             f = fopen(in_folder("bent"), "wb");
             fwrite(file, 1, k % 5 ? n : at, f);
             fclose(f);
-            if (tgi_source_open(in_folder("bent"), &(tg_open_opts){.threads = 1}, &s, &err) ==
+            if (tgi_source_open(in_folder("bent"), &(tgi_open_opts){.threads = 1}, &s, &err) ==
                 TG_OK)
                 CHECK(s->ops->info(s)->meta.orientation >= 0 &&
                       s->ops->info(s)->meta.orientation < 9);

@@ -66,7 +66,7 @@ typedef struct shape {
     int64_t n, stride, step;
 } shape;
 
-static void differ(const tg_backend *be, const char *what, const shape *s)
+static void differ(const tgi_kernel_set *be, const char *what, const shape *s)
 {
     fprintf(stderr, "%s: %s of %lld pixels of %s, %d samples, stride %lld, step %lld\n",
             be->name, what, (long long)s->n, tgi_dtype_name(s->type), s->samples,
@@ -76,15 +76,15 @@ static void differ(const tg_backend *be, const char *what, const shape *s)
 
 /* ---- One shape --------------------------------------------------------------------------- */
 
-static tg_pixels run_of(const shape *s, size_t affine, float *values)
+static tgi_pixels run_of(const shape *s, size_t affine, float *values)
 {
-    tg_pixels p = {.type = s->type,
-                   .samples = s->samples,
-                   .stride = s->stride,
-                   .n = s->n,
-                   .mul = affines[affine].mul,
-                   .add = affines[affine].add,
-                   .step = s->step};
+    tgi_pixels p = {.type = s->type,
+                    .samples = s->samples,
+                    .stride = s->stride,
+                    .n = s->n,
+                    .mul = affines[affine].mul,
+                    .add = affines[affine].add,
+                    .step = s->step};
     for (int k = 0; k < s->samples; k++) /* planar: behind each other; blocked: side by side */
         p.value[k] = values + (s->step == 1 ? k * s->n : k);
     return p;
@@ -95,12 +95,12 @@ static size_t floats_of(const shape *s)
     return (size_t)(s->step == 1 ? s->n * s->samples : s->n * s->step) + GUARD;
 }
 
-static void check_load(const tg_backend *be, const shape *s, size_t affine, const void *src)
+static void check_load(const tgi_kernel_set *be, const shape *s, size_t affine, const void *src)
 {
     const size_t n = floats_of(s);
     float *want = (float *)(void *)zeros(n * sizeof *want);
     float *got = (float *)(void *)zeros(n * sizeof *got);
-    const tg_pixels pw = run_of(s, affine, want), pg = run_of(s, affine, got);
+    const tgi_pixels pw = run_of(s, affine, want), pg = run_of(s, affine, got);
     tgi_pixels_load_run(&pw, src);
     be->pixels_load(&pg, src);
     tg_checks++;
@@ -110,11 +110,11 @@ static void check_load(const tg_backend *be, const shape *s, size_t affine, cons
     tgi_free(got);
 }
 
-static void check_store(const tg_backend *be, const shape *s, size_t affine, float *src)
+static void check_store(const tgi_kernel_set *be, const shape *s, size_t affine, float *src)
 {
     const size_t n = (size_t)(s->n * s->stride + GUARD) * tgi_dtype_size(s->type);
     char *want = zeros(n), *got = zeros(n);
-    const tg_pixels p = run_of(s, affine, src);
+    const tgi_pixels p = run_of(s, affine, src);
     tgi_pixels_store_run(&p, want);
     be->pixels_store(&p, got);
     tg_checks++;
@@ -142,7 +142,7 @@ static void prepare(void)
         awkward_floats(value + (size_t)i * N);
 }
 
-static void check_both(const tg_backend *be, const shape *s)
+static void check_both(const tgi_kernel_set *be, const shape *s)
 {
     for (size_t a = 0; a < sizeof affines / sizeof *affines; a++) {
         check_load(be, s, a, image);
@@ -150,17 +150,18 @@ static void check_both(const tg_backend *be, const shape *s)
     }
 }
 
-static void each_backend(void (*check)(const tg_backend *be, const shape *s), const shape *s)
+static void each_backend(void (*check)(const tgi_kernel_set *be, const shape *s),
+                         const shape *s)
 {
-    for (int isa = 0; isa < TG_ISA_COUNT; isa++)
-        if (tgi_isa_detect((tg_isa)isa) == (tg_isa)isa && tgi_backend_for((tg_isa)isa))
-            check(tgi_backend_for((tg_isa)isa), s);
+    for (int isa = 0; isa < TGI_ISA_COUNT; isa++)
+        if (tgi_isa_detect((tgi_isa)isa) == (tgi_isa)isa && tgi_backend_for((tgi_isa)isa))
+            check(tgi_backend_for((tgi_isa)isa), s);
 }
 
 static void every_value_of_every_type_has_the_bits_of_the_definition(void)
 {
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        for (int samples = 1; samples <= TG_PIXEL_SAMPLES; samples++) {
+        for (int samples = 1; samples <= TGI_PIXEL_SAMPLES; samples++) {
             const shape s = {types[t], samples, N / samples, samples, 1};
             each_backend(check_both, &s);
         }
@@ -169,7 +170,7 @@ static void every_value_of_every_type_has_the_bits_of_the_definition(void)
 static void rows_of_any_length_end_where_they_should(void)
 {
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        for (int samples = 1; samples <= TG_PIXEL_SAMPLES; samples++)
+        for (int samples = 1; samples <= TGI_PIXEL_SAMPLES; samples++)
             for (int64_t n = 0; n < 70; n++) {
                 const shape s = {types[t], samples, n + (n > 60 ? 200 : 0), samples, 1};
                 each_backend(check_both, &s);
@@ -179,7 +180,7 @@ static void rows_of_any_length_end_where_they_should(void)
 static void samples_with_gaps_and_lanes_of_a_blocked_view(void)
 {
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        for (int samples = 1; samples <= TG_PIXEL_SAMPLES; samples++) {
+        for (int samples = 1; samples <= TGI_PIXEL_SAMPLES; samples++) {
             const shape gaps = {types[t], samples, 555, samples + 3, 1};
             const shape lanes = {types[t], samples, 555, samples, 16};
             each_backend(check_both, &gaps);
@@ -194,17 +195,17 @@ static void halves_go_to_even_and_nan_to_zero(void)
     static const uint8_t want[] = {0, 2, 2, 254, 255, 255, 0, 0, 0, 255, 0};
     static const int8_t want_signed[] = {0, 2, 2, 127, 127, 127, 0, -1, 0, 127, -128};
     uint8_t got[sizeof want];
-    for (int isa = 0; isa < TG_ISA_COUNT; isa++) {
-        const tg_backend *be = tgi_backend_for((tg_isa)isa);
-        if (!be || tgi_isa_detect((tg_isa)isa) != (tg_isa)isa)
+    for (int isa = 0; isa < TGI_ISA_COUNT; isa++) {
+        const tgi_kernel_set *be = tgi_backend_for((tgi_isa)isa);
+        if (!be || tgi_isa_detect((tgi_isa)isa) != (tgi_isa)isa)
             continue;
-        tg_pixels p = {.type = TG_DTYPE_U8,
-                       .samples = 1,
-                       .stride = 1,
-                       .n = sizeof want,
-                       .mul = 1,
-                       .value = {x},
-                       .step = 1};
+        tgi_pixels p = {.type = TG_DTYPE_U8,
+                        .samples = 1,
+                        .stride = 1,
+                        .n = sizeof want,
+                        .mul = 1,
+                        .value = {x},
+                        .step = 1};
         be->pixels_store(&p, got);
         CHECK_EQ(memcmp(got, want, sizeof want), 0);
         p.type = TG_DTYPE_I8;

@@ -466,18 +466,18 @@ static void test_names_of_strangers_cannot_leave_their_place_in_the_svg(void)
 }
 
 /* A pixel of the PNG at a point of the picture. */
-static void pixel(tg_source *s, double x, double y, int rgb[3])
+static void pixel(tgi_source *s, double x, double y, int rgb[3])
 {
     uint8_t got[3] = {0};
     tgi_err e = {0};
     const int64_t px = (int64_t)(2 * x), py = (int64_t)(2 * y);
-    CHECK_OK(s->ops->read(s, 0, 0, 0, 3, py, py + 1, px, px + 1, got, 3, TG_INTERLEAVED, &e),
+    CHECK_OK(s->ops->read(s, 0, 0, 0, 3, py, py + 1, px, px + 1, got, 3, TGI_INTERLEAVED, &e),
              e);
     for (int i = 0; i < 3; i++)
         rgb[i] = got[i];
 }
 
-static void check_pixel(tg_source *s, double x, double y, tgi_colour want)
+static void check_pixel(tgi_source *s, double x, double y, tgi_colour want)
 {
     int rgb[3];
     pixel(s, x, y, rgb);
@@ -489,14 +489,14 @@ static void check_pixel(tg_source *s, double x, double y, tgi_colour want)
 static void check_png(const tgi_memlog *log, int theme)
 {
     tgi_err e = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     const tg_plot_opts o = {.size = sizeof o, .theme = theme ? TG_THEME_DARK : TG_THEME_LIGHT};
     CHECK_OK(tgi_plot(GOLDEN ".csv", "tegula_plot.png", &o, NULL, &e), e);
-    const tg_open_opts open = {.threads = 1};
+    const tgi_open_opts open = {.threads = 1};
     CHECK_OK(tgi_source_open("tegula_plot.png", &open, &s, &e), e);
     if (!s)
         return;
-    const tg_image_info *info = s->ops->info(s);
+    const tgi_image_info *info = s->ops->info(s);
     CHECK_EQ(info->width, 2 * 960);
     CHECK_EQ(info->height, 2 * tgi_plot_height(log));
     CHECK_EQ(info->samples, 3);

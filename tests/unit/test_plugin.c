@@ -60,7 +60,7 @@ static void test_a_plugin_that_is_not_there_or_not_ours_is_refused_with_the_reas
                 {FAKE_HOLES, "no complete plugin"},
                 {FAKE_NAME, "no complete plugin"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const tg_device_ops *ops = (const tg_device_ops *)&err;
+        const tgi_device_ops *ops = (const tgi_device_ops *)&err;
         machine(rows[i].path, "");
         CHECK_EQ(tgi_device_open_plugin("cuda", &ops, &err), TG_E_DEVICE);
         CHECK(ops == NULL && strstr(err.text, rows[i].why) != NULL);
@@ -71,7 +71,7 @@ static void test_a_plugin_that_is_not_there_or_not_ours_is_refused_with_the_reas
     memset(longer, 'x', sizeof longer - 1);
     machine(longer, "");
     none_because("a path of 1999 characters");
-    const tg_device_ops *ops;
+    const tgi_device_ops *ops;
     CHECK_STATUS(tgi_device_open_plugin("abacus", &ops, &err), TG_E_DEVICE, err);
 }
 

@@ -105,7 +105,7 @@ static tg_status job(int preview, const char *model, const char *input, const ch
  */
 static void make_image(void)
 {
-    const tg_desc d = {TG_DTYPE_F32, 2, {HEIGHT, WIDTH}};
+    const tgi_desc d = {TG_DTYPE_F32, 2, {HEIGHT, WIDTH}};
     static float v[HEIGHT][WIDTH];
     tgi_err err = {0};
     for (int y = 0; y < HEIGHT; y++)
@@ -129,15 +129,16 @@ static void check_against_run(const char *png, const int64_t (*at)[2], int n, do
                               double add)
 {
     static float raw[CROP * CROP], scratch[3 * CROP * CROP];
-    tg_source *in = open_image(in_folder("image.tif")), *out = open_image(in_folder("out.tif"));
+    tgi_source *in = open_image(in_folder("image.tif")),
+               *out = open_image(in_folder("out.tif"));
     picture got = read_png(png);
     for (int i = 0; in && out && i < n; i++) {
         float *x = pixels_of(in, 0, at[i][0], at[i][0] + CROP, at[i][1], at[i][1] + CROP);
         float *y = pixels_of(out, 0, at[i][0], at[i][0] + CROP, at[i][1], at[i][1] + CROP);
         for (int k = 0; k < CROP * CROP; k++)
             raw[k] = x[k] * (float)mul + (float)add;
-        const tg_panel a = {raw, CROP, CROP, 1}, b = {y, CROP, CROP, 1};
-        tg_picture want = tgi_picture_layout(n, &a, &b);
+        const tgi_panel a = {raw, CROP, CROP, 1}, b = {y, CROP, CROP, 1};
+        tgi_picture want = tgi_picture_layout(n, &a, &b);
         want.pixels = malloc((size_t)(want.height * want.width));
         CHECK_EQ(got.h, want.height);
         CHECK_EQ(got.w, want.width);
@@ -303,7 +304,7 @@ static void check_panels(const picture *p, int samples)
 
 static void test_colours_keep_their_places(void)
 {
-    const tg_desc d = {TG_DTYPE_U8, 3, {SIDE, SIDE, 3}};
+    const tgi_desc d = {TG_DTYPE_U8, 3, {SIDE, SIDE, 3}};
     static uint8_t v[SIDE][SIDE][3];
     tgi_err err = {0};
     for (int y = 0; y < SIDE; y++)
@@ -330,7 +331,7 @@ static void test_colours_keep_their_places(void)
 static void test_of_a_volume_the_middle_slab_is_shown(void)
 {
     enum { DEPTH = 7 };
-    const tg_desc d = {TG_DTYPE_U8, 3, {DEPTH, SIDE, SIDE}};
+    const tgi_desc d = {TG_DTYPE_U8, 3, {DEPTH, SIDE, SIDE}};
     static uint8_t v[DEPTH][SIDE][SIDE];
     tgi_err err = {0};
     for (int z = 0; z < DEPTH; z++) /* stripes lie down but in the middle, where they stand */

@@ -8,10 +8,10 @@
 
 #define MODELS TG_SHARED_DATA "/data/models/"
 
-static tg_graph *load(const char *name)
+static tgi_graph *load(const char *name)
 {
     char path[1024];
-    tg_graph *g = NULL;
+    tgi_graph *g = NULL;
     tgi_err e = {0};
     snprintf(path, sizeof path, MODELS "%s/model.onnx", name);
     CHECK_OK(tgi_graph_import_onnx(path, &g, &e), e);
@@ -19,12 +19,12 @@ static tg_graph *load(const char *name)
 }
 
 /* Run a finished graph on the reference kernels over [1,C,h,w] of noise (or `input`). */
-static float *run_reference(const tg_graph *g, int64_t h, int64_t w, const float *input,
+static float *run_reference(const tgi_graph *g, int64_t h, int64_t w, const float *input,
                             size_t *count)
 {
     const int64_t ext[3] = {1, h, w}, whole[3] = {0, 0, 0};
-    tg_desc in[TG_MAX_PORTS];
-    tg_net *net = NULL;
+    tgi_desc in[TGI_MAX_PORTS];
+    tgi_net *net = NULL;
     tgi_err e = {0};
     net_io io = {0};
     uint64_t seed = 5;
@@ -32,8 +32,8 @@ static float *run_reference(const tg_graph *g, int64_t h, int64_t w, const float
     *count = 0;
     tgi_graph_input_descs(g, ext, in);
     tgi_desc_count(&in[0], &n);
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TG_ISA_COUNT)), in, TG_NET_REFERENCE,
-                         &net, &e),
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT)), in,
+                         TGI_NET_REFERENCE, &net, &e),
              e);
     if (!net)
         return NULL;
@@ -62,11 +62,11 @@ static void compare(const float *a, const float *b, size_t n, double *diff, doub
 /* The same model twice, plain and rewritten, on the same noise. */
 static void same_numbers(const char *model, int64_t h, int64_t w, double relative)
 {
-    tg_graph *a = load(model), *b = load(model);
+    tgi_graph *a = load(model), *b = load(model);
     tgi_err e = {0};
     size_t n = 0, m = 0;
     double diff, top;
-    CHECK_OK(tgi_graph_finish(a, TG_GRAPH_NO_FUSE | TG_GRAPH_NO_COMMUTE, &e), e);
+    CHECK_OK(tgi_graph_finish(a, TGI_GRAPH_NO_FUSE | TGI_GRAPH_NO_COMMUTE, &e), e);
     CHECK_OK(tgi_graph_finish(b, 0, &e), e);
     CHECK(a->n_nodes > b->n_nodes);
     float *p = run_reference(a, h, w, NULL, &n), *q = run_reference(b, h, w, NULL, &m);
@@ -111,7 +111,7 @@ static void written_out_prelus_give_the_published_result(void)
 {
     if (!tg_has(MODELS "fsrcnn_x2/odd.in.npy") || !tg_has(MODELS "fsrcnn_x2/odd.out.npy"))
         return;
-    tg_graph *g = load("fsrcnn_x2");
+    tgi_graph *g = load("fsrcnn_x2");
     tgi_err e = {0};
     size_t n;
     double diff, top;
@@ -154,8 +154,8 @@ static void a_batch_norm_is_folded_and_a_transpose_becomes_a_port(void)
     b_node(&g, "Transpose", turn, "y", &a);
     bytes m = b_model(&g, 15);
 
-    tg_onnx_model *model = NULL;
-    tg_graph *graph = NULL;
+    tgi_onnx_model *model = NULL;
+    tgi_graph *graph = NULL;
     tgi_err e = {0};
     size_t n;
     CHECK_OK(tgi_onnx_parse(m.p, m.n, &model, &e), e);
@@ -201,8 +201,8 @@ static void a_tensor_filled_with_a_value_is_folded(void)
     b_node(&g, "Add", add, "y", NULL);
     bytes m = b_model(&g, 13);
 
-    tg_onnx_model *model = NULL;
-    tg_graph *graph = NULL;
+    tgi_onnx_model *model = NULL;
+    tgi_graph *graph = NULL;
     tgi_err e = {0};
     size_t n;
     CHECK_OK(tgi_onnx_parse(m.p, m.n, &model, &e), e);
@@ -223,10 +223,10 @@ static void a_tensor_filled_with_a_value_is_folded(void)
 
 /* The graph written in `g` (released), through import and all rewrites. Its constants lie in
  * *m: free that after the graph. */
-static tg_graph *finished(bytes *g, int opset, bytes *m)
+static tgi_graph *finished(bytes *g, int opset, bytes *m)
 {
-    tg_onnx_model *model = NULL;
-    tg_graph *graph = NULL;
+    tgi_onnx_model *model = NULL;
+    tgi_graph *graph = NULL;
     tgi_err e = {0};
     *m = b_model(g, opset);
     CHECK_OK(tgi_onnx_parse(m->p, m->n, &model, &e), e);
@@ -237,7 +237,7 @@ static tg_graph *finished(bytes *g, int opset, bytes *m)
 
 /* Does the graph turn [1, 2, 4, 6] into the blocks of 2x2 side by side, channel (i, j, c) from
  * row 2y + i and column 2x + j of channel c? `first_x`: j is the outer of the two. */
-static void check_space_to_depth(const tg_graph *graph, int first_x)
+static void check_space_to_depth(const tgi_graph *graph, int first_x)
 {
     float x[2 * 4 * 6];
     size_t n;
@@ -271,7 +271,7 @@ static void a_reshape_transpose_reshape_becomes_space_to_depth(void)
     b_node(&g, "Transpose", turn, "t", &a);
     b_node(&g, "Reshape", last, "y", NULL);
     bytes m;
-    tg_graph *graph = finished(&g, 13, &m);
+    tgi_graph *graph = finished(&g, 13, &m);
     CHECK_EQ(graph->n_nodes, 1);
     CHECK_STR(graph->nodes[0].op->name, "SpaceToDepth");
     check_space_to_depth(graph, 0);
@@ -306,7 +306,7 @@ static void strided_slices_joined_are_space_to_depth(void)
     b_msg(&a, 5, &axis);
     b_node(&g, "Concat", all, "y", &a);
     bytes m;
-    tg_graph *graph = finished(&g, 13, &m);
+    tgi_graph *graph = finished(&g, 13, &m);
     check_space_to_depth(graph, 1);
     tgi_graph_free(&graph);
     b_free(&m);
@@ -354,7 +354,7 @@ static void a_batch_norm_is_folded_into_a_transposed_convolution(void)
     b_node(&g, "ConvTranspose", conv, "c", &a);
     b_node(&g, "BatchNormalization", norm, "y", NULL);
     bytes m;
-    tg_graph *graph = finished(&g, 15, &m);
+    tgi_graph *graph = finished(&g, 15, &m);
     CHECK_EQ(graph->n_nodes, 1);
     CHECK_EQ(graph->nodes[0].n_epi, 0);
     size_t n;

@@ -11,7 +11,7 @@ enum { HEIGHT = 150, WIDTH = 210 };
 static void make_files(void)
 {
     static uint16_t v[HEIGHT][WIDTH];
-    const tg_desc d = {TG_DTYPE_U16, 2, {HEIGHT, WIDTH}};
+    const tgi_desc d = {TG_DTYPE_U16, 2, {HEIGHT, WIDTH}};
     uint64_t seed = 3;
     tgi_err err = {0};
     for (int y = 0; y < HEIGHT; y++)

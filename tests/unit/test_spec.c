@@ -54,7 +54,7 @@ static void test_a_tile_has_one_two_or_three_sides(void)
 static void test_a_region_may_leave_bounds_open(void)
 {
     tgi_roi_spec s;
-    tg_range r[3];
+    tgi_range r[3];
     const int64_t extent[3] = {7, 100, 200};
     CHECK_OK(tgi_roi_parse("1:3,:,10:", &s, &err), err);
     CHECK_OK(tgi_roi_resolve(&s, extent, r, &err), err);
@@ -70,7 +70,7 @@ static void test_a_region_may_leave_bounds_open(void)
 static void test_a_region_outside_the_image_names_the_axis(void)
 {
     tgi_roi_spec s;
-    tg_range r[3];
+    tgi_range r[3];
     const int64_t extent[3] = {1, 100, 200};
     CHECK_OK(tgi_roi_parse("0:101,:", &s, &err), err);
     CHECK_EQ(tgi_roi_resolve(&s, extent, r, &err), TG_E_ARG);

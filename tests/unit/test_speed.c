@@ -74,13 +74,13 @@ static void the_last_figure_of_a_key_counts_and_the_table_has_an_end(void)
 }
 
 /* Conv 3x3, 12 to 12 channels, direct, as the portable backend (8 lanes) runs it on 64x32. */
-static tg_graph *twelve_channels(void)
+static tgi_graph *twelve_channels(void)
 {
     static const int64_t dims[4] = {1, 12, 64, 32};
     static const float w[12 * 12 * 9];
-    const tg_desc d = {TG_DTYPE_F32, 4, {12, 12, 3, 3}};
-    tg_graph *g = NULL;
-    tg_node *node = NULL;
+    const tgi_desc d = {TG_DTYPE_F32, 4, {12, 12, 3, 3}};
+    tgi_graph *g = NULL;
+    tgi_node *node = NULL;
     tgi_err e = {0};
     int src[2], y;
     CHECK_OK(tgi_graph_new(&g, &e), e);
@@ -102,15 +102,16 @@ static tg_graph *twelve_channels(void)
 static void a_convolution_takes_time_for_full_vectors_and_for_its_bytes(void)
 {
     const double operations = 2.0 * 9 * 12 * 16 * 64 * 32, bytes = 4.0 * (16 + 16) * 64 * 32;
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, 12, 64, 32}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, 12, 64, 32}};
     const int64_t uncut[3] = {0, 0, 0};
     tgi_speeds s = {.processors = 1};
-    tg_graph *g = twelve_channels();
-    tg_net *net = NULL;
-    tg_stages *stages = NULL;
-    tg_tiling t = {0};
+    tgi_graph *g = twelve_channels();
+    tgi_net *net = NULL;
+    tgi_stages *stages = NULL;
+    tgi_tiling t = {0};
     tgi_err e = {0};
-    CHECK_OK(tgi_net_new(g, tgi_backend_for(TG_ISA_PORTABLE), &in, TG_NET_EXACT, &net, &e), e);
+    CHECK_OK(tgi_net_new(g, tgi_backend_for(TGI_ISA_PORTABLE), &in, TGI_NET_EXACT, &net, &e),
+             e);
     CHECK_OK(tgi_stages_new(net, &stages, &e), e);
     CHECK_OK(tgi_tiling_make(&stages->one, uncut, 64, 1, NULL, &t, &e), e);
     CHECK(tgi_speed_kernels(&s, &t, 1) < 0); /* nothing is known of it */

@@ -5,9 +5,9 @@
 #include "tests/tg_test.h"
 
 typedef struct draft {
-    tg_graph *g;
-    tg_net *net;
-    tg_stages *s;
+    tgi_graph *g;
+    tgi_net *net;
+    tgi_stages *s;
     int n_names;
 } draft;
 
@@ -39,7 +39,7 @@ static int input(draft *d, int64_t channels)
 /* A constant of `n` ones, or of the weights' shape. */
 static int constant(draft *d, int64_t n, int64_t cin, int64_t k)
 {
-    const tg_desc desc = {TG_DTYPE_F32, cin ? 4 : 1, {n, cin, k, k}};
+    const tgi_desc desc = {TG_DTYPE_F32, cin ? 4 : 1, {n, cin, k, k}};
     const size_t count = (size_t)(n * (cin ? cin * k * k : 1));
     char name[16];
     int v = 0;
@@ -57,7 +57,7 @@ static int constant(draft *d, int64_t n, int64_t cin, int64_t k)
 static int add(draft *d, const char *op, const char *name, int n_src, const int *src)
 {
     const int out = value(d, name);
-    tg_node *node = NULL;
+    tgi_node *node = NULL;
     tgi_err e = {0};
     CHECK_OK(tgi_graph_add_node(d->g, op, name, n_src, src, 1, &out, &node, &e), e);
     if (strcmp(op, "Conv") == 0 && node) {
@@ -97,11 +97,11 @@ static int norm(draft *d, const char *name, int from, int64_t c)
  * no fusion. */
 static void cut(draft *d, int64_t channels)
 {
-    const tg_desc in = {TG_DTYPE_F32, 4, {1, channels, 256, 256}};
+    const tgi_desc in = {TG_DTYPE_F32, 4, {1, channels, 256, 256}};
     tgi_err e = {0};
-    CHECK_OK(
-        tgi_net_new(d->g, tgi_backend_for(TG_ISA_PORTABLE), &in, TG_NET_REFERENCE, &d->net, &e),
-        e);
+    CHECK_OK(tgi_net_new(d->g, tgi_backend_for(TGI_ISA_PORTABLE), &in, TGI_NET_REFERENCE,
+                         &d->net, &e),
+             e);
     if (d->net)
         CHECK_OK(tgi_stages_new(d->net, &d->s, &e), e);
     if (!d->s)
@@ -129,7 +129,7 @@ static const char *name_of(const draft *d, int v)
 }
 
 /* "nodes | in, (recomputed) | out, out for waiting node, ~reduced for node" */
-static const char *stage_text(const draft *d, const tg_stage *s)
+static const char *stage_text(const draft *d, const tgi_stage *s)
 {
     static char buf[1024];
     int at = 0;
@@ -142,7 +142,7 @@ static const char *stage_text(const draft *d, const tg_stage *s)
                        name_of(d, s->in[i].value));
     at += snprintf(buf + at, sizeof buf - (size_t)at, " |");
     for (int o = 0; o < s->n_out; o++) {
-        const tg_stage_out *out = &s->out[o];
+        const tgi_stage_out *out = &s->out[o];
         at += snprintf(buf + at, sizeof buf - (size_t)at, out->reduced ? " ~%s" : " %s",
                        name_of(d, out->value));
         if (out->whole >= 0)
@@ -231,7 +231,7 @@ static void a_dear_value_is_stored_and_a_cheap_one_beside_it_recomputed(void)
     check_stage(&d, 0, "y x pool | in | x ~x>pool");
     check_stage(&d, 1, "y scaled skip | in x pool (y) | skip");
     /* Where a stage's lists say: loaded first, alive until handed out. */
-    tg_stage *s = &d.s->stage[1];
+    tgi_stage *s = &d.s->stage[1];
     tgi_err err = {0};
     CHECK_OK(tgi_stage_lifetimes(&d.s->stage[0], &err), err);
     CHECK_OK(tgi_stage_lifetimes(s, &err), err);
@@ -344,11 +344,11 @@ static void a_pool_of_one_pixel_cuts_nothing(void)
 static void an_operator_that_needs_all_pixels_has_them_stored(void)
 {
     draft d = begin();
-    static tg_op mixer;
+    static tgi_op mixer;
     const int in = input(&d, 1), a = conv(&d, "a", in, 1, 8, 3);
     const int m = norm(&d, "mix", a, 8);
     mixer = *d.g->nodes[1].op;
-    mixer.whole = TG_WHOLE_VALUE;
+    mixer.whole = TGI_WHOLE_VALUE;
     d.g->nodes[1].op = &mixer;
     const int n = norm(&d, "n", m, 8);
     output(&d, two(&d, "Add", "out", n, m));
@@ -414,13 +414,13 @@ static draft drawn(uint64_t seed)
         for (int k = 0; k < d.g->n_nodes; k++)
             for (int j = 0; j < d.g->nodes[k].n_src; j++)
                 used |= d.g->nodes[k].src[j] == v[i];
-        if (d.g->n_out < TG_MAX_PORTS && (!used || tg_rand_in(&seed, 0, 9) == 0))
+        if (d.g->n_out < TGI_MAX_PORTS && (!used || tg_rand_in(&seed, 0, 9) == 0))
             output(&d, v[i]);
     }
     return d;
 }
 
-static int hands_out(const tg_stage *s, int v, int whole, int reduced)
+static int hands_out(const tgi_stage *s, int v, int whole, int reduced)
 {
     for (int o = 0; o < s->n_out; o++)
         if (s->out[o].value == v && s->out[o].reduced == reduced &&
@@ -429,7 +429,7 @@ static int hands_out(const tg_stage *s, int v, int whole, int reduced)
     return 0;
 }
 
-static int runs(const tg_stage *s, int node)
+static int runs(const tgi_stage *s, int node)
 {
     for (int k = 0; k < s->n_nodes; k++)
         if (s->node[k] == node)
@@ -440,7 +440,7 @@ static int runs(const tg_stage *s, int node)
 /* Values that stage k has without asking: loaded, from the net's inputs or earlier stages. */
 static void check_loaded(const draft *d, int k, unsigned char *have)
 {
-    const tg_stage *s = &d->s->stage[k];
+    const tgi_stage *s = &d->s->stage[k];
     for (int i = 0; i < s->n_loaded; i++) {
         const int v = s->in[i].value;
         int from = v == d->net->in[0];
@@ -448,7 +448,7 @@ static void check_loaded(const draft *d, int k, unsigned char *have)
             from |= hands_out(&d->s->stage[j], v, -1, 0);
             for (int n = 0; n < d->net->n_nodes; n++) /* a reduction's result */
                 from |= d->net->nodes[n].node->dst[0] == v && runs(&d->s->stage[j], n) &&
-                        d->net->nodes[n].node->op->whole == TG_WHOLE_REDUCED;
+                        d->net->nodes[n].node->op->whole == TGI_WHOLE_REDUCED;
         }
         CHECK(from);
         have[v] = 1;
@@ -459,20 +459,20 @@ static void check_loaded(const draft *d, int k, unsigned char *have)
  * before, or is being reduced by this very stage. */
 static void check_runs(const draft *d, int k)
 {
-    const tg_stage *s = &d->s->stage[k];
+    const tgi_stage *s = &d->s->stage[k];
     unsigned char have[256] = {0};
     check_loaded(d, k, have);
     for (int i = 0; i < s->n_nodes; i++) {
-        const tg_net_node *n = tgi_stage_node(s, i);
+        const tgi_net_node *n = tgi_stage_node(s, i);
         for (int j = 0; j < n->n_operands; j++)
             for (int g = 0; g < n->operand[j].n_seg; g++)
                 CHECK(have[n->operand[j].value[g]]);
         have[n->node->dst[0]] = 1;
         const int x = n->operand[0].value[0];
-        if (n->node->op->op_class != TG_OP_WHOLE || d->net->shapes.desc[x].dim[2] == 1)
+        if (n->node->op->op_class != TGI_OP_WHOLE || d->net->shapes.desc[x].dim[2] == 1)
             continue;
-        int reduced = n->node->op->whole == TG_WHOLE_REDUCED && hands_out(s, x, s->node[i], 1);
-        for (int j = 0; j < k && n->node->op->whole == TG_WHOLE_STATS; j++)
+        int reduced = n->node->op->whole == TGI_WHOLE_REDUCED && hands_out(s, x, s->node[i], 1);
+        for (int j = 0; j < k && n->node->op->whole == TGI_WHOLE_STATS; j++)
             reduced |= hands_out(&d->s->stage[j], x, s->node[i], 1);
         CHECK(reduced);
     }
@@ -488,7 +488,7 @@ static void of_any_graph_every_stage_has_what_it_reads_and_all_is_handed_out(voi
         const int before = tg_failures;
         cut(&d, 8);
         for (int k = 0; k < d.s->n; k++) {
-            const tg_stage *s = &d.s->stage[k];
+            const tgi_stage *s = &d.s->stage[k];
             check_runs(&d, k);
             recomputed += s->n_in - s->n_loaded;
             for (int i = 0; i < s->n_loaded; i++)

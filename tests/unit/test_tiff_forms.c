@@ -46,18 +46,18 @@ static uint32_t rows_of(const shape *a, uint32_t y)
     return a->tiled || y + a->bh <= a->h ? a->bh : a->h - y;
 }
 
-static tg_source *opened(size_t budget, int threads, tgi_err *err)
+static tgi_source *opened(size_t budget, int threads, tgi_err *err)
 {
-    const tg_open_opts o = {.threads = threads, .decode_budget = budget};
-    tg_source *s = NULL;
+    const tgi_open_opts o = {.threads = threads, .decode_budget = budget};
+    tgi_source *s = NULL;
     CHECK_OK(tgi_source_open(path, &o, &s, err), *err);
     return s;
 }
 
 /* All samples, planar, in bands of `rows` rows; NULL when a read failed (err says why). */
-static uint8_t *read_all(tg_source *s, int64_t rows, tgi_err *err)
+static uint8_t *read_all(tgi_source *s, int64_t rows, tgi_err *err)
 {
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t row = (size_t)i->width * tgi_dtype_size(i->dtype),
                  plane = row * (size_t)i->height;
     uint8_t *all = malloc(plane * (size_t)i->samples);
@@ -141,10 +141,10 @@ static int same_values(const shape *a, int bits, int format, const uint32_t *val
                        size_t budget, int *streamed)
 {
     tgi_err err = {0};
-    tg_source *s = opened(budget, 1, &err);
+    tgi_source *s = opened(budget, 1, &err);
     if (!s)
         return 0;
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t n = (size_t)a->w * a->h, c = (size_t)a->samples;
     *streamed += s->ops->stream_rows(s) > 0;
     uint8_t *all = read_all(s, 7, &err);
@@ -191,7 +191,7 @@ static void test_samples_of_any_depth_arrive_as_they_were_stored(void)
                 v[i] = (uint32_t)tg_rand(&seed) & ((UINT32_C(1) << bits) - 1);
             write_bits(&a, modes[tg_rand(&seed) % 4], bits, format, codec, fill, v);
             tgi_err err = {0};
-            tg_source *s = opened(0, 1, &err);
+            tgi_source *s = opened(0, 1, &err);
             CHECK_EQ(s->ops->info(s)->dtype, type_of(bits, format));
             tgi_source_close(&s);
             const size_t budget = codec == 34925 ? 12u << 20 : 256u << 10;
@@ -224,7 +224,7 @@ static void test_bits_of_photographs_and_masks_are_not_interpreted(void)
                 TIFFSetField(t, TIFFTAG_COLORMAP, map, map, map);
             CHECK(TIFFWriteEncodedStrip(t, 0, data, 4 * bits) == 4 * bits);
             TIFFClose(t);
-            tg_source *s = opened(0, 1, &err);
+            tgi_source *s = opened(0, 1, &err);
             CHECK_EQ(s->ops->info(s)->samples, 1);
             uint8_t *all = read_all(s, 2, &err);
             for (size_t p = 0; all && p < 32; p++) {
@@ -306,7 +306,7 @@ static void test_webp_and_lzma_without_loss_are_equal_bit_for_bit(void)
         write_blocks(t, &a, pixels);
         TIFFClose(t);
         tgi_err err = {0};
-        tg_source *s = opened(0, 1, &err);
+        tgi_source *s = opened(0, 1, &err);
         uint8_t *all = s ? read_all(s, 11, &err) : NULL;
         CHECK_STR(err.text, "");
         CHECK(all && equals_mixed(&a, all, pixels));
@@ -382,7 +382,7 @@ static void test_jpeg_blocks_equal_what_libtiff_decodes(void)
             write_jpeg(&a, &kinds[k], way % 4, pixels);
             uint8_t *want = decoded_by_libtiff(&a);
             tgi_err err = {0};
-            tg_source *s = opened(way > 3 ? 400u << 10 : 0, 1, &err);
+            tgi_source *s = opened(way > 3 ? 400u << 10 : 0, 1, &err);
             streamed += s && s->ops->stream_rows(s) > 0;
             uint8_t *all = s ? read_all(s, 13, &err) : NULL;
             CHECK_STR(err.text, "");
@@ -397,7 +397,7 @@ static void test_jpeg_blocks_equal_what_libtiff_decodes(void)
 }
 
 typedef struct reader {
-    tg_source *s;
+    tgi_source *s;
     int thread;
     const uint8_t *want;
     int equal;
@@ -406,7 +406,7 @@ typedef struct reader {
 static void *read_boxes(void *arg)
 {
     reader *r = arg;
-    const tg_image_info *i = r->s->ops->info(r->s);
+    const tgi_image_info *i = r->s->ops->info(r->s);
     const size_t w = (size_t)i->width, h = (size_t)i->height;
     uint64_t seed = (uint64_t)r->thread + 1;
     tgi_err err = {0};
@@ -438,7 +438,7 @@ static void test_threads_decode_jpeg_tiles_at_once_and_allocate_nothing(void)
     tgi_mem_stats before, during;
     write_jpeg(&a, &c, 1, pixels);
     tgi_mem_get_stats(&before);
-    tg_source *s = opened(0, 3, &err);
+    tgi_source *s = opened(0, 3, &err);
     tgi_mem_get_stats(&during);
     CHECK_EQ(s->ops->stream_rows(s), 0);
     /* What it says it holds is what it took, but for strings and libjpeg's own 8 KiB a decoder.
@@ -468,7 +468,7 @@ static void test_pages_with_other_jpeg_tables_are_refused_by_name(void)
     uint64_t seed = 5;
     uint8_t *pixels = smooth(&a, &seed);
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     for (int quality = 80; quality <= 90; quality += 10) {
         TIFF *t = begin(quality == 80 ? "wl" : "a", &a, 8, 1, 7, PHOTOMETRIC_RGB);
         TIFFSetField(t, TIFFTAG_JPEGQUALITY, quality);
@@ -528,7 +528,7 @@ static void test_a_jfif_mark_says_ycbcr_although_the_page_says_rgb(void)
         int64_t off = 0;
         make_jpeg(&a, pixels, 0, jfif ? JCS_YCbCr : JCS_RGB, jfif, &data, &n);
         write_raw(&a, data, n);
-        tg_source *s = opened(0, 1, &err);
+        tgi_source *s = opened(0, 1, &err);
         uint8_t *all = s ? read_all(s, 48, &err) : NULL;
         for (size_t i = 0; all && i < 48 * 48 * 3; i++) {
             const int d = all[i % 3 * 48 * 48 + i / 3] - pixels[i];
@@ -552,7 +552,7 @@ static void test_progressive_jpeg_and_wrong_sizes_inside_a_tiff_are_named(void)
     tgi_err err = {0};
     make_jpeg(&a, pixels, 1, JCS_YCbCr, 1, &data, &n);
     write_raw(&a, data, n);
-    tg_source *s = opened(0, 1, &err);
+    tgi_source *s = opened(0, 1, &err);
     CHECK(!read_all(s, 48, &err));
     CHECK(strstr(err.text, "progressive JPEG inside a TIFF") != NULL);
     tgi_source_close(&s);
@@ -594,7 +594,7 @@ static int fails(const shape *a, int compression, const uint8_t *bytes, size_t n
     CHECK(TIFFWriteRawStrip(t, 0, (void *)(uintptr_t)bytes, (tmsize_t)n) == (tmsize_t)n);
     TIFFClose(t);
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     const tg_status st = tgi_source_open(path, NULL, &s, &err);
     uint8_t *all = s ? read_all(s, a->h, &err) : NULL;
     const int failed = all == NULL;
@@ -647,7 +647,7 @@ static void refused(int bits, int format, int compression, int photometric, cons
     const shape a = {16, 16, 16, 16, photometric == PHOTOMETRIC_YCBCR ? 3 : 1, 0};
     uint8_t zeros[16 * 16 * 16] = {0};
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     TIFF *t = begin("wl", &a, bits, format, compression, photometric);
     TIFFWriteRawStrip(t, 0, zeros, sizeof zeros);
     TIFFClose(t);

@@ -44,10 +44,10 @@ static int same_pixels(const layout *a, const uint8_t *pixels, uint64_t *seed, i
      * needs a window of 4 MiB to stream what libtiff wrote. */
     static const size_t budgets[2][3] = {{0, 2u << 20, 600u << 10}, {0, 8u << 20, 6u << 20}};
     const size_t size = (size_t)a->bits / 8;
-    const tg_open_opts o = {
+    const tgi_open_opts o = {
         .threads = 1, .decode_budget = budgets[a->compression == 50000][tg_rand(seed) % 3]};
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     int equal = 1;
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
     if (!s)
@@ -64,7 +64,7 @@ static int same_pixels(const layout *a, const uint8_t *pixels, uint64_t *seed, i
         const size_t plane = together ? size : box;
         uint8_t *got = malloc(box * n);
         CHECK_OK(s->ops->read(s, 0, 0, 0, a->samples, y0, y1, x0, x1, got, row,
-                              together ? TG_INTERLEAVED : plane, &err),
+                              together ? TGI_INTERLEAVED : plane, &err),
                  err);
         for (int64_t y = y0; y < y1; y++)
             for (int64_t x = x0; x < x1; x++)
@@ -153,10 +153,10 @@ static void test_going_down_in_bands_decodes_every_strip_once(void)
             a.block_h = a.tiled ? 512 : a.h;
             uint8_t *pixels = make_pixels(&a, &seed);
             write_tiff(path, &a, pixels);
-            const tg_open_opts o = {.threads = 2,
-                                    .decode_budget = w == 4 ? 40u << 20 : 5u << 20};
+            const tgi_open_opts o = {.threads = 2,
+                                     .decode_budget = w == 4 ? 40u << 20 : 5u << 20};
             tgi_err err = {0};
-            tg_source *s = NULL;
+            tgi_source *s = NULL;
             CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
             if (!s)
                 continue;
@@ -202,11 +202,11 @@ static void test_rows_in_any_order_when_only_one_is_kept(void)
                       .block_w = 8000,
                       .block_h = 40};
     static const int64_t order[] = {0, 1, 5, 5, 39, 4, 38, 39};
-    const tg_open_opts o = {.threads = 1, .decode_budget = 110000};
+    const tgi_open_opts o = {.threads = 1, .decode_budget = 110000};
     uint64_t seed = 79;
     uint8_t *pixels = make_pixels(&a, &seed), row[16000];
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     write_tiff(path, &a, pixels);
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
     CHECK_EQ(s ? s->ops->stream_rows(s) : 0, 1);
@@ -277,7 +277,7 @@ static uint64_t add_text(maker *m, const char *text)
     return at;
 }
 
-static tg_status open_made(maker *m, const tg_open_opts *o, tg_source **s, tgi_err *err)
+static tg_status open_made(maker *m, const tgi_open_opts *o, tgi_source **s, tgi_err *err)
 {
     close(m->fd);
     return tgi_source_open(path, o, s, err);
@@ -304,7 +304,7 @@ static void test_an_imagej_stack_beyond_4_gib_has_all_its_planes(void)
     for (int short_by = 0; short_by < 2; short_by++) {
         maker m = make_file(0);
         tgi_err err = {0};
-        tg_source *s = NULL;
+        tgi_source *s = NULL;
         const uint64_t at = add_text(&m, text);
         add_plain(&m, 2048, 2048, data, (uint32_t)(600 * plane), at, strlen(text) + 1);
         put(&m, last + (2047ull * 2048 + 2045) * 2, &mark, 2);
@@ -335,9 +335,9 @@ static void test_a_strip_beyond_4_gib_in_a_bigtiff_is_read_without_being_decoded
     put(&m, data + (w * (h - 2) + 7) * 2, &mark, 2);
     CHECK(ftruncate(m.fd, (off_t)(data + w * h * 2)) == 0);
     close(m.fd);
-    const tg_open_opts o = {.threads = 1};
+    const tgi_open_opts o = {.threads = 1};
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
     if (!s)
         return;
@@ -351,7 +351,7 @@ static void test_a_chain_that_loops_is_damage(void)
 {
     maker m = make_file(0);
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     uint64_t first = 0;
     for (int i = 0; i < 9; i++) {
         if (i == 2)
@@ -413,7 +413,7 @@ static void test_false_counts_are_refused_before_memory_is_asked_for(void)
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         maker m = make_file(0);
         tgi_err err = {0};
-        tg_source *s = NULL;
+        tgi_source *s = NULL;
         add_ifd(&m, lies[i], 7);
         const tg_status st = open_made(&m, NULL, &s, &err);
         CHECK_EQ(st, TG_E_FORMAT);
@@ -429,10 +429,10 @@ static void test_a_strip_is_refused_only_when_not_even_a_stream_of_it_fits(void)
     const entry e[] = {{256, 4, 1, 100000}, {257, 4, 1, 100000}, {258, 3, 1, 8},
                        {259, 3, 1, 8},      {273, 4, 1, 8},      {278, 4, 1, 100000},
                        {279, 4, 1, 100}};
-    const tg_open_opts tight = {.threads = 2, .decode_budget = 200000};
-    const tg_open_opts wide = {.threads = 2, .decode_budget = 1000000};
+    const tgi_open_opts tight = {.threads = 2, .decode_budget = 200000};
+    const tgi_open_opts wide = {.threads = 2, .decode_budget = 1000000};
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     add_ifd(&m, e, 7);
     CHECK(ftruncate(m.fd, 200) == 0);
     CHECK_EQ(open_made(&m, &tight, &s, &err), TG_E_BUDGET);
@@ -446,10 +446,10 @@ static void test_a_strip_is_refused_only_when_not_even_a_stream_of_it_fits(void)
 
 static void test_a_file_that_shrinks_while_open_is_damage_and_no_fault(void)
 {
-    const tg_open_opts o = {.threads = 1};
+    const tgi_open_opts o = {.threads = 1};
     maker m = make_file(0);
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     uint16_t row[2000];
     add_plain(&m, 2000, 2000, 4096, 8000000, 0, 0);
     CHECK(ftruncate(m.fd, 4096 + 8000000) == 0);
@@ -462,7 +462,7 @@ static void test_a_file_that_shrinks_while_open_is_damage_and_no_fault(void)
 }
 
 /* Four pages of 4 x 4, filled with their own number, and OME-XML that places them. */
-static tg_status open_ome(const char *pixels, tg_source **s, tgi_err *err)
+static tg_status open_ome(const char *pixels, tgi_source **s, tgi_err *err)
 {
     char xml[2048];
     maker m = make_file(1);
@@ -490,7 +490,7 @@ static tg_status open_ome(const char *pixels, tg_source **s, tgi_err *err)
 static void test_ome_tiffdata_decides_which_directory_is_which_plane(void)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     CHECK_OK(open_ome(PIXELS("SizeZ=\"2\" SizeC=\"2\" SizeT=\"1\" PhysicalSizeX=\"250\" "
                              "PhysicalSizeXUnit=\"nm\" PhysicalSizeZ=\"2\">"
                              "<Channel ID=\"c0\" Name=\"DAPI\" Color=\"-1\"/>"
@@ -502,7 +502,7 @@ static void test_ome_tiffdata_decides_which_directory_is_which_plane(void)
              err);
     if (!s)
         return;
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const uint16_t want[] = {2, 3, 1, 0};
     CHECK_STR(i->axes, "TCZYX");
     CHECK_STR(i->meta.channel_name[1], "<GFP>");
@@ -548,7 +548,7 @@ static void test_ome_claims_that_the_file_does_not_keep_are_refused(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tgi_err err = {0};
-        tg_source *s = NULL;
+        tgi_source *s = NULL;
         CHECK_STATUS(open_ome(cases[i].pixels, &s, &err), cases[i].st, err);
         tgi_source_close(&s);
     }
@@ -558,7 +558,7 @@ static void test_pages_stored_differently_are_not_dropped_in_silence(void)
 {
     maker m = make_file(0);
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     const uint16_t zero[16] = {0};
     put(&m, 16, zero, 32);
     m.end = 48;
@@ -573,13 +573,13 @@ static void test_pages_stored_differently_are_not_dropped_in_silence(void)
 static void test_axes_can_be_renamed_but_not_moved(void)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     maker m = make_file(0);
     put(&m, 16, "0123456789abcdef0123456789abcdef", 32);
     m.end = 48;
     for (int i = 0; i < 3; i++)
         add_plain(&m, 4, 4, 16, 32, 0, 0);
-    const tg_open_opts z = {.threads = 1, .axes = "ZYX"}, bad = {.threads = 1, .axes = "YZX"};
+    const tgi_open_opts z = {.threads = 1, .axes = "ZYX"}, bad = {.threads = 1, .axes = "YZX"};
     CHECK_OK(open_made(&m, &z, &s, &err), err);
     CHECK_STR(s->ops->info(s)->axes, "ZYX");
     CHECK_EQ(s->ops->info(s)->n_planes, 3);
@@ -590,7 +590,7 @@ static void test_axes_can_be_renamed_but_not_moved(void)
 /* ---- Threads, refused allocations ---- */
 
 typedef struct reader {
-    tg_source *s;
+    tgi_source *s;
     int lane, equal;
     const uint8_t *pixels;
 } reader;
@@ -635,11 +635,11 @@ static void three_threads(size_t budget)
         a.block_w = a.block_h = 208; /* a stream keeps a piece of the file, too */
     }
     uint8_t *pixels = make_pixels(&a, &seed);
-    const tg_open_opts o = {.threads = 3, .decode_budget = budget};
+    const tgi_open_opts o = {.threads = 3, .decode_budget = budget};
     pthread_t t[3];
     reader r[3];
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     write_tiff(path, &a, pixels);
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
     for (int i = 0; i < 3; i++) {
@@ -663,7 +663,7 @@ static void test_three_threads_read_one_source_at_once(void)
 
 static void allocations(size_t budget)
 {
-    const tg_open_opts o = {.threads = 1, .decode_budget = budget};
+    const tgi_open_opts o = {.threads = 1, .decode_budget = budget};
     uint64_t seed = 6;
     layout a = tiled_lzw;
     if (budget) {
@@ -674,7 +674,7 @@ static void allocations(size_t budget)
     uint8_t *pixels = make_pixels(&a, &seed), all[SIDE * SIDE];
     tgi_mem_stats before, after;
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     int refused = 0;
     write_tiff(path, &a, pixels);
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);

@@ -67,9 +67,9 @@ enum {
 
 /* Read all planes in bands of `rows` rows, order of the file (S last or S before Y), into the
  * sum. The host is little-endian here, as the reference sums are. */
-static tg_status sum_image(tg_source *s, int64_t rows, char hex[33], tgi_err *err)
+static tg_status sum_image(tgi_source *s, int64_t rows, char hex[33], tgi_err *err)
 {
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t size = tgi_dtype_size(i->dtype);
     const size_t row = (size_t)i->width * size, n = (size_t)i->samples;
     const size_t band = row * (size_t)rows;
@@ -101,7 +101,7 @@ static tg_status sum_image(tg_source *s, int64_t rows, char hex[33], tgi_err *er
 }
 
 /* "3x512x512" and "ZYX" of an image with axes of length 1 left out. */
-static void describe(const tg_image_info *i, char *shape, char *axes, size_t cap)
+static void describe(const tgi_image_info *i, char *shape, char *axes, size_t cap)
 {
     size_t n = 0;
     shape[0] = 0;
@@ -116,7 +116,7 @@ static void describe(const tg_image_info *i, char *shape, char *axes, size_t cap
 
 static int n_matched, n_refused;
 
-static void check_metadata(const tg_image_info *i, char **f)
+static void check_metadata(const tgi_image_info *i, char **f)
 {
     char shape[128], axes[16];
     describe(i, shape, axes, sizeof shape);
@@ -136,7 +136,7 @@ static void check_row(char **f)
 {
     char path[512], hex[33];
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     const char *words = refusal_of(f[F_FILE]);
     snprintf(path, sizeof path, "%s%s", TIFF_DIR, f[F_FILE]);
     if (words) {
@@ -150,15 +150,15 @@ static void check_row(char **f)
         return;
     }
     for (int m = 0; m < 2; m++) { /* all rows at once, and a few at a time */
-        const tg_open_opts o = {.threads = 1};
+        const tgi_open_opts o = {.threads = 1};
         const int before = tg_failures;
         CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
         if (!s)
             return;
-        const tg_image_info *i = s->ops->info(s);
+        const tgi_image_info *i = s->ops->info(s);
         check_metadata(i, f);
         if (strcmp(f[F_SHAPE0], f[F_SHAPE]) != 0) /* the reference unpacked page 0 alone */
-            ((tg_image_info *)(uintptr_t)i)->n_planes = 1;
+            ((tgi_image_info *)(uintptr_t)i)->n_planes = 1;
         CHECK_OK(sum_image(s, m ? 7 : i->height, hex, &err), err);
         CHECK_STR(hex, f[F_MD5]);
         tgi_source_close(&s);
@@ -186,9 +186,9 @@ static void test_sample_files_match_their_sums_or_are_refused_by_name(void)
 
 /* ---- Boxes ---- */
 
-static uint8_t *whole_plane(tg_source *s, int64_t plane, tgi_err *err)
+static uint8_t *whole_plane(tgi_source *s, int64_t plane, tgi_err *err)
 {
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t row = (size_t)i->width * tgi_dtype_size(i->dtype);
     const size_t one = row * (size_t)i->height;
     uint8_t *all = malloc(one * (size_t)i->samples);
@@ -199,7 +199,7 @@ static uint8_t *whole_plane(tg_source *s, int64_t plane, tgi_err *err)
 }
 
 /* The same box with the samples of a pixel side by side holds the same as `box`. */
-static void check_interleaved(tg_source *s, int64_t plane, int s0, int s1, int64_t y0,
+static void check_interleaved(tgi_source *s, int64_t plane, int s0, int s1, int64_t y0,
                               int64_t y1, int64_t x0, int64_t x1, const uint8_t *box,
                               size_t pitch, size_t spitch)
 {
@@ -209,7 +209,7 @@ static void check_interleaved(tg_source *s, int64_t plane, int s0, int s1, int64
     tgi_err err = {0};
     int equal = 1;
     memset(got, 0xa5, row * (size_t)(y1 - y0));
-    CHECK_OK(s->ops->read(s, 0, plane, s0, s1, y0, y1, x0, x1, got, row, TG_INTERLEAVED, &err),
+    CHECK_OK(s->ops->read(s, 0, plane, s0, s1, y0, y1, x0, x1, got, row, TGI_INTERLEAVED, &err),
              err);
     for (size_t y = 0; y < (size_t)(y1 - y0); y++) {
         for (size_t x = 0; x < (size_t)(x1 - x0); x++)
@@ -222,9 +222,9 @@ static void check_interleaved(tg_source *s, int64_t plane, int s0, int s1, int64
     free(got);
 }
 
-static void check_box(tg_source *s, const uint8_t *all, int64_t plane, uint64_t *seed)
+static void check_box(tgi_source *s, const uint8_t *all, int64_t plane, uint64_t *seed)
 {
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t size = tgi_dtype_size(i->dtype);
     const int64_t y0 = tg_rand_in(seed, 0, i->height - 1),
                   x0 = tg_rand_in(seed, 0, i->width - 1);
@@ -262,10 +262,10 @@ static void test_any_box_equals_the_crop_of_the_whole(void)
     for (struct dirent *e; d && (e = readdir(d));) {
         char path[512];
         tgi_err err = {0};
-        tg_source *s = NULL;
+        tgi_source *s = NULL;
         /* Small budgets take the path with fewer slots than a row of tiles. */
-        const tg_open_opts o = {.threads = 1,
-                                .decode_budget = tg_rand(&seed) & 1 ? 0 : 3u << 20};
+        const tgi_open_opts o = {.threads = 1,
+                                 .decode_budget = tg_rand(&seed) & 1 ? 0 : 3u << 20};
         snprintf(path, sizeof path, "%s%s", TIFF_DIR, e->d_name);
         if (strcmp(e->d_name, "index.csv") == 0 || e->d_name[0] == '.' ||
             refusal_of(e->d_name) || tgi_source_open(path, &o, &s, &err) != TG_OK)
@@ -289,12 +289,12 @@ static void test_any_box_equals_the_crop_of_the_whole(void)
 static void test_levels_of_a_pyramid_are_opened_by_number(void)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     const char *path = TIFF_DIR "derived_ome_pyramid_subifd_bigtiff_deflate.ome.tif";
     for (int level = 0; level < 3; level++) {
-        const tg_open_opts o = {.threads = 1, .level = level};
+        const tgi_open_opts o = {.threads = 1, .level = level};
         CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
-        const tg_image_info *i = s->ops->info(s);
+        const tgi_image_info *i = s->ops->info(s);
         const int64_t want_h[] = {1094, 547, 274}, want_w[] = {1536, 768, 384};
         CHECK_EQ(i->height, want_h[level]);
         CHECK_EQ(i->width, want_w[level]);
@@ -303,7 +303,7 @@ static void test_levels_of_a_pyramid_are_opened_by_number(void)
         free(whole_plane(s, 0, &err));
         tgi_source_close(&s);
     }
-    const tg_open_opts o = {.threads = 1, .level = 3};
+    const tgi_open_opts o = {.threads = 1, .level = 3};
     CHECK_STATUS(tgi_source_open(path, &o, &s, &err), TG_E_ARG, err);
 }
 
@@ -311,8 +311,8 @@ static void check_size(const char *file, int series, int level, int64_t h, int64
 {
     char path[512];
     tgi_err err = {0};
-    tg_source *s = NULL;
-    const tg_open_opts o = {.threads = 1, .series = series, .level = level};
+    tgi_source *s = NULL;
+    const tgi_open_opts o = {.threads = 1, .series = series, .level = level};
     snprintf(path, sizeof path, "%s%s", TIFF_DIR, file);
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
     if (!s)
@@ -327,14 +327,14 @@ static void check_size(const char *file, int series, int level, int64_t h, int64
 static void test_series_beyond_the_first_are_opened_by_number(void)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     check_size("subifd_chain_tiled_lzw.tif", 0, 1, 128, 256, 2); /* SubIFDs of both pages */
     check_size("subifd_chain_tiled_lzw.tif", 1, 0, 256, 512, 1); /* only page 0 has this one */
     check_size("slide_svs_tiled_jpeg_pyramid.svs", 2, 0, 463, 387, 1); /* the label: LZW */
-    const tg_open_opts o = {.threads = 1, .series = 2};
+    const tgi_open_opts o = {.threads = 1, .series = 2};
     CHECK_OK(tgi_source_open(TIFF_DIR "slide_svs_tiled_jpeg_pyramid.svs", &o, &s, &err), err);
     if (s) {
-        const tg_image_info *i = s->ops->info(s);
+        const tgi_image_info *i = s->ops->info(s);
         CHECK_EQ(i->n_series, 4);
         CHECK_STR(i->series[0].name, "baseline");
         CHECK_STR(i->series[1].name, "thumbnail");
@@ -343,7 +343,7 @@ static void test_series_beyond_the_first_are_opened_by_number(void)
         CHECK_EQ(i->series[3].width, 1280);
         tgi_source_close(&s);
     }
-    const tg_open_opts none = {.threads = 1, .series = 4};
+    const tgi_open_opts none = {.threads = 1, .series = 4};
     CHECK_STATUS(tgi_source_open(TIFF_DIR "slide_svs_tiled_jpeg_pyramid.svs", &none, &s, &err),
                  TG_E_ARG, err);
 }
@@ -351,7 +351,7 @@ static void test_series_beyond_the_first_are_opened_by_number(void)
 static void test_metadata_of_imagej_and_ome_arrive(void)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
+    tgi_source *s = NULL;
     CHECK_OK(
         tgi_source_open(TIFF_DIR "derived_imagej_hyperstack_t20_z6_c2_u16.tif", NULL, &s, &err),
         err);
@@ -371,13 +371,13 @@ static void check_sizes(const char *file, int series, double y, double x)
 {
     char path[512];
     tgi_err err = {0};
-    tg_source *s = NULL;
-    const tg_open_opts o = {.threads = 1, .series = series};
+    tgi_source *s = NULL;
+    const tgi_open_opts o = {.threads = 1, .series = series};
     snprintf(path, sizeof path, "%s%s", TIFF_DIR, file);
     CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
     if (!s)
         return;
-    const tg_image_meta *m = &s->ops->info(s)->meta;
+    const tgi_image_meta *m = &s->ops->info(s)->meta;
     CHECK(fabs(m->physical[1] - y) < 1e-12 && fabs(m->physical[2] - x) < 1e-12);
     CHECK_STR(m->unit[2], x > 0 ? "\xc2\xb5m" : "");
     tgi_source_close(&s);
@@ -392,9 +392,9 @@ static void test_sizes_that_makers_of_instruments_wrote_are_found(void)
 
 /* ---- Broken files ---- */
 
-static void read_everything(tg_source *s, tgi_err *err)
+static void read_everything(tgi_source *s, tgi_err *err)
 {
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     const size_t row = (size_t)i->width * tgi_dtype_size(i->dtype);
     const int64_t rows = tgi_min(i->height, 16);
     if (row > 1u << 20 || i->samples > 64)
@@ -419,9 +419,9 @@ static void test_broken_files_end_in_a_status_and_little_memory(void)
     for (struct dirent *e; d && (e = readdir(d));) {
         char path[512];
         if (e->d_name[0] != '.') {
-            const tg_open_opts o = {.threads = 1};
+            const tgi_open_opts o = {.threads = 1};
             tgi_err err = {0};
-            tg_source *s = NULL;
+            tgi_source *s = NULL;
             snprintf(path, sizeof path, "%s%s", BAD_DIR, e->d_name);
             const tg_status st = tgi_source_open(path, &o, &s, &err);
             CHECK(st == TG_OK || st == TG_E_FORMAT || st == TG_E_UNSUPPORTED ||

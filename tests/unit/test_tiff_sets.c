@@ -24,20 +24,20 @@ static void one_page(const char *name, int fill)
     hand_tiff(in_folder(name), &p, 1);
 }
 
-static tg_source *opened(const char *path, const tg_open_opts *o)
+static tgi_source *opened(const char *path, const tgi_open_opts *o)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
-    const tg_open_opts defaults = {.threads = 1};
+    tgi_source *s = NULL;
+    const tgi_open_opts defaults = {.threads = 1};
     CHECK_OK(tgi_source_open(path, o ? o : &defaults, &s, &err), err);
     return s;
 }
 
-static void refused(const char *path, const tg_open_opts *o, tg_status want, const char *words)
+static void refused(const char *path, const tgi_open_opts *o, tg_status want, const char *words)
 {
     tgi_err err = {0};
-    tg_source *s = NULL;
-    const tg_open_opts defaults = {.threads = 1};
+    tgi_source *s = NULL;
+    const tgi_open_opts defaults = {.threads = 1};
     CHECK_EQ(tgi_source_open(path, o ? o : &defaults, &s, &err), want);
     CHECK(strstr(err.text, words) != NULL);
     if (!strstr(err.text, words))
@@ -46,7 +46,7 @@ static void refused(const char *path, const tg_open_opts *o, tg_status want, con
 }
 
 /* Pixel (0, 0) of a plane. */
-static int corner(tg_source *s, int thread, int64_t plane)
+static int corner(tgi_source *s, int thread, int64_t plane)
 {
     uint8_t v[8] = {0};
     tgi_err err = {0};
@@ -71,7 +71,7 @@ static void test_levels_of_a_slide_are_its_tiled_pages(void)
         {.w = 24, .h = 24, .bits = 8, .samples = 3, .subfile = 1, .text = "label", .fill = 4},
         {.w = 80, .h = 24, .bits = 8, .samples = 3, .subfile = 9, .text = "macro", .fill = 5}};
     hand_tiff(in_folder("made.svs"), p, 5);
-    tg_source *s = opened(in_folder("made.svs"), NULL);
+    tgi_source *s = opened(in_folder("made.svs"), NULL);
     if (!s)
         return;
     CHECK_EQ(s->ops->info(s)->n_levels, 2);
@@ -81,13 +81,13 @@ static void test_levels_of_a_slide_are_its_tiled_pages(void)
     CHECK_STR(s->ops->info(s)->series[3].name, "macro");
     CHECK_EQ(corner(s, 0, 0), 1);
     tgi_source_close(&s);
-    const tg_open_opts level = {.threads = 1, .level = 1};
+    const tgi_open_opts level = {.threads = 1, .level = 1};
     if ((s = opened(in_folder("made.svs"), &level))) {
         CHECK_EQ(s->ops->info(s)->width, 32);
         CHECK_EQ(corner(s, 0, 0), 3);
         tgi_source_close(&s);
     }
-    const tg_open_opts macro = {.threads = 1, .series = 3};
+    const tgi_open_opts macro = {.threads = 1, .series = 3};
     if ((s = opened(in_folder("made.svs"), &macro))) {
         CHECK_EQ(s->ops->info(s)->width, 80);
         CHECK_EQ(corner(s, 0, 0), 5);
@@ -106,7 +106,7 @@ static void test_a_folder_is_a_stack_in_natural_order(void)
     FILE *f = fopen(in_folder("natural/notes.txt"), "w");
     if (f)
         fclose(f);
-    tg_source *s = opened(in_folder("natural"), NULL);
+    tgi_source *s = opened(in_folder("natural"), NULL);
     if (!s)
         return;
     CHECK_STR(s->ops->info(s)->axes, "IYX");
@@ -128,7 +128,7 @@ static void test_gaps_in_the_numbers_are_reported(void)
     one_page("gaps/img_00005.tif", 5);
     one_page("gaps/img_6.tif", 6); /* not five digits */
     one_page("gaps/other_00003.tif", 3);
-    tg_source *s = opened(in_folder("gaps/img_%05d.tif"), NULL);
+    tgi_source *s = opened(in_folder("gaps/img_%05d.tif"), NULL);
     if (s) {
         CHECK_EQ(s->ops->info(s)->n_planes, 3);
         CHECK_EQ(corner(s, 0, 2), 5);
@@ -154,10 +154,10 @@ static void test_names_give_channels_and_times_their_places(void)
             snprintf(name, sizeof name, "grid/exp_t%d_%s.tif", t * 10, dye[c]);
             one_page(name, 100 * c + t);
         }
-    const tg_open_opts o = {.threads = 2, .key = {NULL, "_([A-Z]+)\\.", "t(\\d+)"}};
-    tg_source *s = opened(in_folder("grid"), &o);
+    const tgi_open_opts o = {.threads = 2, .key = {NULL, "_([A-Z]+)\\.", "t(\\d+)"}};
+    tgi_source *s = opened(in_folder("grid"), &o);
     if (s) {
-        const tg_image_info *i = s->ops->info(s);
+        const tgi_image_info *i = s->ops->info(s);
         CHECK_STR(i->axes, "TCYX");
         CHECK_EQ(i->shape[0], 3);
         CHECK_EQ(i->shape[1], 2);
@@ -168,15 +168,15 @@ static void test_names_give_channels_and_times_their_places(void)
             CHECK_EQ(corner(s, p % 2, p), 100 * (p % 2) + p / 2);
         tgi_source_close(&s);
     }
-    const tg_open_opts vague = {.threads = 1, .key = {NULL, NULL, "t(\\d+)"}};
+    const tgi_open_opts vague = {.threads = 1, .key = {NULL, NULL, "t(\\d+)"}};
     refused(in_folder("grid"), &vague, TG_E_ARG, "the same place in the stack");
-    const tg_open_opts two = {.threads = 1, .key = {NULL, "(t)(\\d+)", NULL}};
+    const tgi_open_opts two = {.threads = 1, .key = {NULL, "(t)(\\d+)", NULL}};
     refused(in_folder("grid"), &two, TG_E_ARG, "must have one group");
-    const tg_open_opts broken = {.threads = 1, .key = {NULL, "t(\\d+", NULL}};
+    const tgi_open_opts broken = {.threads = 1, .key = {NULL, "t(\\d+", NULL}};
     refused(in_folder("grid"), &broken, TG_E_ARG, "no regular expression");
-    const tg_open_opts pluses = {.threads = 1, .key = {NULL, "++++++++++++++t(.)", NULL}};
-    const tg_open_opts braces = {.threads = 1, .key = {NULL, "t{255}{255}(.)", NULL}};
-    const tg_open_opts groups = {.threads = 1, .key = {NULL, "(t{99}){99}", NULL}};
+    const tgi_open_opts pluses = {.threads = 1, .key = {NULL, "++++++++++++++t(.)", NULL}};
+    const tgi_open_opts braces = {.threads = 1, .key = {NULL, "t{255}{255}(.)", NULL}};
+    const tgi_open_opts groups = {.threads = 1, .key = {NULL, "(t{99}){99}", NULL}};
     refused(in_folder("grid"), &pluses, TG_E_ARG, "repeats too often");
     refused(in_folder("grid"), &braces, TG_E_ARG, "repeats too often");
     refused(in_folder("grid"), &groups, TG_E_ARG, "repeats too often");
@@ -211,8 +211,8 @@ static void test_few_files_are_open_at_a_time(void)
         snprintf(name, sizeof name, "many/f%d.tif", i);
         one_page(name, i % 200);
     }
-    const tg_open_opts o = {.threads = 2};
-    tg_source *s = opened(in_folder("many"), &o);
+    const tgi_open_opts o = {.threads = 2};
+    tgi_source *s = opened(in_folder("many"), &o);
     if (!s)
         return;
     tgi_err err = {0};
@@ -265,10 +265,10 @@ static void two_pages(const char *name, const char *text, int fill)
 
 static void check_ome_set(const char *name)
 {
-    tg_source *s = opened(in_folder(name), NULL);
+    tgi_source *s = opened(in_folder(name), NULL);
     if (!s)
         return;
-    const tg_image_info *i = s->ops->info(s);
+    const tgi_image_info *i = s->ops->info(s);
     CHECK_STR(i->axes, "TCZYX");
     CHECK_STR(i->flavor, "ome");
     CHECK_EQ(i->n_planes, 4);
@@ -308,7 +308,7 @@ static void test_a_companion_file_describes_the_set(void)
     sub_folder("companion");
     two_pages("companion/one.tif", only, 10);
     two_pages("companion/two.tif", only, 20);
-    tg_source *s = opened(in_folder("companion/two.tif"), NULL); /* its companion is missing */
+    tgi_source *s = opened(in_folder("companion/two.tif"), NULL); /* its companion is missing */
     if (s) {
         CHECK_STR(s->ops->info(s)->axes, "IYX");
         CHECK_EQ(corner(s, 0, 1), 21);
@@ -347,8 +347,8 @@ static void test_images_of_one_ome_file_are_its_series(void)
                            {.w = 24, .h = 8, .bits = 8, .samples = 1, .fill = 2},
                            {.w = 24, .h = 8, .bits = 8, .samples = 1, .fill = 3}};
     hand_tiff(in_folder("images.ome.tif"), p, 3);
-    const tg_open_opts second = {.threads = 1, .series = 1};
-    tg_source *s = opened(in_folder("images.ome.tif"), &second);
+    const tgi_open_opts second = {.threads = 1, .series = 1};
+    tgi_source *s = opened(in_folder("images.ome.tif"), &second);
     if (s) {
         CHECK_EQ(s->ops->info(s)->n_series, 2);
         CHECK_STR(s->ops->info(s)->series[1].name, "small");
@@ -357,7 +357,7 @@ static void test_images_of_one_ome_file_are_its_series(void)
         CHECK_EQ(corner(s, 0, 1), 3);
         tgi_source_close(&s);
     }
-    const tg_open_opts third = {.threads = 1, .series = 2};
+    const tgi_open_opts third = {.threads = 1, .series = 2};
     refused(in_folder("images.ome.tif"), &third, TG_E_ARG, "no series 2: the file has 2");
 }
 
@@ -408,9 +408,9 @@ static void imagej_file(const char *name, int twice, uint32_t last)
 static void test_tables_ranges_and_names_of_imagej_are_read(void)
 {
     imagej_file("ij.tif", 0, 768);
-    tg_source *s = opened(in_folder("ij.tif"), NULL);
+    tgi_source *s = opened(in_folder("ij.tif"), NULL);
     if (s) {
-        const tg_image_meta *m = &s->ops->info(s)->meta;
+        const tgi_image_meta *m = &s->ops->info(s)->meta;
         CHECK_EQ(m->n_luts, 2);
         CHECK_EQ(m->n_ranges, 2);
         CHECK(m->range[3] == 4.5);
@@ -450,7 +450,7 @@ static void test_a_metamorph_stack_has_all_its_planes_or_is_refused(void)
                    .extra = {{33629, 5, 3, uic2}, {65000, 1, sizeof more, more}}};
     memset(more, 7, sizeof more);
     hand_tiff(in_folder("made.stk"), &p, 1);
-    tg_source *s = opened(in_folder("made.stk"), NULL);
+    tgi_source *s = opened(in_folder("made.stk"), NULL);
     if (s) {
         uint8_t v[32];
         tgi_err err = {0};
@@ -507,10 +507,10 @@ static void test_an_lsm_file_has_slices_frames_and_sizes(void)
                  {3, 1, 0, "PZYX"}, {5, 1, 0, "IYX"}, {1, 6, 4, "IYX"}};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         made_lsm(kinds[k].z, kinds[k].t, kinds[k].scan);
-        tg_source *s = opened(in_folder("made.lsm"), NULL);
+        tgi_source *s = opened(in_folder("made.lsm"), NULL);
         if (!s)
             continue;
-        const tg_image_info *i = s->ops->info(s);
+        const tgi_image_info *i = s->ops->info(s);
         CHECK_STR(i->axes, kinds[k].axes);
         CHECK_STR(i->flavor, "lsm");
         CHECK_EQ(i->n_planes, 6);
@@ -536,7 +536,7 @@ static double size_said(int tag, const char *text)
         p.extra[0] = (hand_tag){(uint16_t)tag, 2, (uint32_t)strlen(text) + 1, text};
     }
     hand_tiff(in_folder("maker.tif"), &p, 1);
-    tg_source *s = opened(in_folder("maker.tif"), NULL);
+    tgi_source *s = opened(in_folder("maker.tif"), NULL);
     const double x = s ? s->ops->info(s)->meta.physical[2] : -1;
     tgi_source_close(&s);
     return x;

@@ -14,11 +14,11 @@ static char path[64];
 /* Write a whole image of random pixels through the journal and the window; `pixels` gets them
  * in plane order, samples interleaved. Tiles are submitted in an order shuffled inside the
  * window. */
-static void write_image(const tg_sink_layout *l, uint8_t *pixels, int window, int encoders)
+static void write_image(const tgi_sink_layout *l, uint8_t *pixels, int window, int encoders)
 {
     tgi_err e = {0};
-    tg_journal *j = NULL;
-    tg_commit *c = NULL;
+    tgi_journal *j = NULL;
+    tgi_commit *c = NULL;
     uint64_t seed = 7;
     const size_t pitch = (size_t)l->width * l->pixel_bytes;
     for (size_t i = 0; i < (size_t)(l->n_planes * l->height) * pitch; i++)
@@ -28,7 +28,7 @@ static void write_image(const tg_sink_layout *l, uint8_t *pixels, int window, in
     void *memory = NULL;
     if (posix_memalign(&memory, 64, tgi_commit_bytes(l, window, encoders)))
         return;
-    const tg_commit_opts o = {j, l, window, encoders, memory};
+    const tgi_commit_opts o = {j, l, window, encoders, memory};
     CHECK_OK(tgi_commit_open(&o, &c, &e), e);
     for (int64_t s0 = 0; s0 < l->n_tiles; s0 += window) {
         const int64_t n = l->n_tiles - s0 < window ? l->n_tiles - s0 : window;
@@ -37,7 +37,7 @@ static void write_image(const tg_sink_layout *l, uint8_t *pixels, int window, in
             const int64_t id = s0 + k;
             void *slot = NULL;
             CHECK_OK(tgi_commit_slot(c, id, &slot, &e), e);
-            const tg_tile_place p = tgi_sink_tile_place(l, id);
+            const tgi_tile_place p = tgi_sink_tile_place(l, id);
             memset(slot, 0xaa, l->tile_bytes); /* what the writer must zero outside the image */
             for (int64_t y = 0; y < p.height; y++)
                 memcpy((char *)slot + (size_t)(y * l->tile_w) * l->pixel_bytes,
@@ -54,7 +54,7 @@ static void write_image(const tg_sink_layout *l, uint8_t *pixels, int window, in
 }
 
 /* Bytes of the image that libtiff reads differently; -1 when it does not read it. */
-static int64_t differences(const tg_sink_layout *l, const uint8_t *pixels)
+static int64_t differences(const tgi_sink_layout *l, const uint8_t *pixels)
 {
     TIFF *t = TIFFOpen(path, "r");
     if (!t)
@@ -63,7 +63,7 @@ static int64_t differences(const tg_sink_layout *l, const uint8_t *pixels)
     uint8_t *tile = malloc((size_t)TIFFTileSize(t));
     const size_t pitch = (size_t)l->width * l->pixel_bytes;
     for (int64_t id = 0; id < l->n_tiles; id++) {
-        const tg_tile_place p = tgi_sink_tile_place(l, id);
+        const tgi_tile_place p = tgi_sink_tile_place(l, id);
         const int64_t per = l->tiles_y * l->tiles_x;
         if (id % per == 0 && id && !TIFFReadDirectory(t))
             bad++;
@@ -84,10 +84,10 @@ static int64_t differences(const tg_sink_layout *l, const uint8_t *pixels)
     return bad;
 }
 
-static void check_round_trip(const tg_sink_spec *spec)
+static void check_round_trip(const tgi_sink_spec *spec)
 {
     tgi_err e = {0};
-    tg_sink_layout *l = NULL;
+    tgi_sink_layout *l = NULL;
     CHECK_OK(tgi_sink_layout_make(spec, &l, &e), e);
     if (!l)
         return;
@@ -100,7 +100,7 @@ static void check_round_trip(const tg_sink_spec *spec)
     CHECK_EQ(bad, 0);
     struct stat st;
     CHECK(!stat(path, &st) && (uint64_t)st.st_size <= l->file_bytes);
-    if (l->compression == TG_COMPRESS_NONE)
+    if (l->compression == TGI_COMPRESSION_NONE)
         CHECK_EQ(st.st_size, l->file_bytes);
     free(pixels);
     tgi_sink_layout_free(&l);
@@ -112,59 +112,59 @@ static void test_every_type_and_codec_comes_back_through_libtiff(void)
                                      TG_DTYPE_U32, TG_DTYPE_I32, TG_DTYPE_U64, TG_DTYPE_I64,
                                      TG_DTYPE_F16, TG_DTYPE_F32, TG_DTYPE_F64};
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
-        for (int c = TG_COMPRESS_NONE; c <= TG_COMPRESS_LZW; c++)
+        for (int c = TGI_COMPRESSION_NONE; c <= TGI_COMPRESSION_LZW; c++)
             for (int predictor = 1; predictor <= (c ? 2 : 1); predictor++) {
-                if (c == TG_COMPRESS_ZSTD && !TIFFIsCODECConfigured(50000))
+                if (c == TGI_COMPRESSION_ZSTD && !TIFFIsCODECConfigured(50000))
                     continue;
-                check_round_trip(&(tg_sink_spec){.dtype = types[t],
-                                                 .axes = "ZCYX",
-                                                 .shape = {2, 2, 37, 50},
-                                                 .tile_h = 32,
-                                                 .tile_w = 16,
-                                                 .compression = (tg_compression)c,
-                                                 .predictor = predictor == 1 ? 1
-                                                              : tgi_dtype_is_float(types[t])
-                                                                  ? 3
-                                                                  : 2});
+                check_round_trip(&(tgi_sink_spec){.dtype = types[t],
+                                                  .axes = "ZCYX",
+                                                  .shape = {2, 2, 37, 50},
+                                                  .tile_h = 32,
+                                                  .tile_w = 16,
+                                                  .compression = (tgi_compression)c,
+                                                  .predictor = predictor == 1 ? 1
+                                                               : tgi_dtype_is_float(types[t])
+                                                                   ? 3
+                                                                   : 2});
             }
 }
 
 static void test_samples_planes_and_single_tiles_come_back(void)
 {
-    for (int c = TG_COMPRESS_NONE; c <= TG_COMPRESS_LZW; c++)
+    for (int c = TGI_COMPRESSION_NONE; c <= TGI_COMPRESSION_LZW; c++)
         for (int samples = 2; samples <= 5; samples++)
             for (int type = TG_DTYPE_U8; type <= TG_DTYPE_F32;
                  type += TG_DTYPE_U16 - TG_DTYPE_U8)
-                check_round_trip(&(tg_sink_spec){.dtype = (tg_dtype)type,
-                                                 .axes = "TYXS",
-                                                 .shape = {3, 33, 31, samples},
-                                                 .tile_h = 16,
-                                                 .tile_w = 32,
-                                                 .compression = (tg_compression)c,
-                                                 .predictor = c ? type == TG_DTYPE_F32   ? 3
-                                                                  : type != TG_DTYPE_F16 ? 2
-                                                                                         : 1
-                                                                : 1});
-    check_round_trip(&(tg_sink_spec){.dtype = TG_DTYPE_U16, .axes = "YX", .shape = {1, 1}});
-    check_round_trip(&(tg_sink_spec){.dtype = TG_DTYPE_U8,
-                                     .axes = "TZCYX",
-                                     .shape = {2, 3, 2, 16, 32},
-                                     .tile_h = 16,
-                                     .tile_w = 16,
-                                     .compression = TG_COMPRESS_LZW});
+                check_round_trip(&(tgi_sink_spec){.dtype = (tg_dtype)type,
+                                                  .axes = "TYXS",
+                                                  .shape = {3, 33, 31, samples},
+                                                  .tile_h = 16,
+                                                  .tile_w = 32,
+                                                  .compression = (tgi_compression)c,
+                                                  .predictor = c ? type == TG_DTYPE_F32   ? 3
+                                                                   : type != TG_DTYPE_F16 ? 2
+                                                                                          : 1
+                                                                 : 1});
+    check_round_trip(&(tgi_sink_spec){.dtype = TG_DTYPE_U16, .axes = "YX", .shape = {1, 1}});
+    check_round_trip(&(tgi_sink_spec){.dtype = TG_DTYPE_U8,
+                                      .axes = "TZCYX",
+                                      .shape = {2, 3, 2, 16, 32},
+                                      .tile_h = 16,
+                                      .tile_w = 16,
+                                      .compression = TGI_COMPRESSION_LZW});
 }
 
 /* LZW restarts its table after some 4,000 codes: noise and constants reach every width. */
 static void test_large_tiles_of_noise_and_of_nothing_survive_lzw(void)
 {
     tgi_err e = {0};
-    tg_sink_layout *l = NULL;
-    const tg_sink_spec spec = {.dtype = TG_DTYPE_U8,
-                               .axes = "YX",
-                               .shape = {512, 512},
-                               .tile_h = 512,
-                               .tile_w = 512,
-                               .compression = TG_COMPRESS_LZW};
+    tgi_sink_layout *l = NULL;
+    const tgi_sink_spec spec = {.dtype = TG_DTYPE_U8,
+                                .axes = "YX",
+                                .shape = {512, 512},
+                                .tile_h = 512,
+                                .tile_w = 512,
+                                .compression = TGI_COMPRESSION_LZW};
     CHECK_OK(tgi_sink_layout_make(&spec, &l, &e), e);
     uint8_t *raw = malloc(l->tile_bytes), *keep = malloc(l->tile_bytes);
     void *state = NULL;
@@ -175,7 +175,7 @@ static void test_large_tiles_of_noise_and_of_nothing_survive_lzw(void)
         for (size_t i = 0; i < l->tile_bytes; i++)
             raw[i] = (uint8_t)(kind == 0 ? 0 : tg_rand(&seed) >> (kind == 1 ? 0 : 62));
         memcpy(keep, raw, l->tile_bytes);
-        tg_journal *j = NULL;
+        tgi_journal *j = NULL;
         tgi_tile_codec *codec = NULL;
         size_t n = 0;
         uint8_t *code = malloc(l->tile_bound);
@@ -216,12 +216,12 @@ static tg_status collect(void *arg, const void *bytes, size_t n, tgi_err *err)
 static void test_bigtiff_begins_where_classic_would_overflow(void)
 {
     tgi_err e = {0};
-    tg_sink_layout *l = NULL;
-    tg_sink_spec s = {.dtype = TG_DTYPE_U8,
-                      .axes = "YX",
-                      .shape = {65536, 65536 - 1024},
-                      .tile_h = 1024,
-                      .tile_w = 1024};
+    tgi_sink_layout *l = NULL;
+    tgi_sink_spec s = {.dtype = TG_DTYPE_U8,
+                       .axes = "YX",
+                       .shape = {65536, 65536 - 1024},
+                       .tile_h = 1024,
+                       .tile_w = 1024};
     CHECK_OK(tgi_sink_layout_make(&s, &l, &e), e);
     CHECK_EQ(l->bigtiff, 0);
     tgi_sink_layout_free(&l);
@@ -260,8 +260,9 @@ static void test_bigtiff_begins_where_classic_would_overflow(void)
 static void test_small_planes_do_not_take_the_room_of_large_tiles(void)
 {
     tgi_err e = {0};
-    tg_sink_layout *l = NULL;
-    const tg_sink_spec series = {.dtype = TG_DTYPE_U16, .axes = "TYX", .shape = {1000, 30, 40}};
+    tgi_sink_layout *l = NULL;
+    const tgi_sink_spec series = {
+        .dtype = TG_DTYPE_U16, .axes = "TYX", .shape = {1000, 30, 40}};
     CHECK_OK(tgi_sink_layout_make(&series, &l, &e), e);
     CHECK_EQ(l->tile_h, 64);
     CHECK(l->file_bytes < 10u << 20); /* 2.4 MB of pixels; in tiles of 256: 131 MB */
@@ -274,7 +275,7 @@ static void test_small_planes_do_not_take_the_room_of_large_tiles(void)
 
 static void test_wrong_specs_are_named(void)
 {
-    static const tg_sink_spec bad[] = {
+    static const tgi_sink_spec bad[] = {
         {.dtype = TG_DTYPE_U8, .axes = "XY", .shape = {4, 4}},
         {.dtype = TG_DTYPE_U8, .axes = "YXC", .shape = {4, 4, 2}},
         {.dtype = TG_DTYPE_U8, .axes = "ZZYX", .shape = {1, 1, 4, 4}},
@@ -289,14 +290,14 @@ static void test_wrong_specs_are_named(void)
          .axes = "YX",
          .shape = {4, 4},
          .predictor = 2,
-         .compression = TG_COMPRESS_LZW},
+         .compression = TGI_COMPRESSION_LZW},
         {.dtype = TG_DTYPE_U8,
          .axes = "TZYX",
          .shape = {4294967295, 4294967295, 4294967295, 4294967295}},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         tgi_err e = {0};
-        tg_sink_layout *l = NULL;
+        tgi_sink_layout *l = NULL;
         CHECK_STATUS(tgi_sink_layout_make(&bad[i], &l, &e), TG_E_ARG, e);
         CHECK(!l);
     }
@@ -311,22 +312,22 @@ static void test_tifffile_reads_axes_sizes_and_names(void)
     }
     char *names[] = {(char *)"DAPI <1> & \"x\"", (char *)"\xc2\xb5-tubuli"};
     uint32_t colors[] = {0xff0000ffu, 0x00ff00ffu};
-    const tg_image_meta meta = {.physical = {2, 0.5, 0.25},
-                                .unit = {"um", "\xc2\xb5m", "micron"},
-                                .n_channels = 2,
-                                .channel_name = names,
-                                .channel_color = colors,
-                                .description = (char *)"seen < at night"};
-    const tg_sink_spec spec = {.dtype = TG_DTYPE_U16,
-                               .axes = "TZCYX",
-                               .shape = {2, 3, 2, 20, 30},
-                               .tile_h = 16,
-                               .tile_w = 16,
-                               .compression = TG_COMPRESS_DEFLATE,
-                               .predictor = 2,
-                               .meta = &meta};
+    const tgi_image_meta meta = {.physical = {2, 0.5, 0.25},
+                                 .unit = {"um", "\xc2\xb5m", "micron"},
+                                 .n_channels = 2,
+                                 .channel_name = names,
+                                 .channel_color = colors,
+                                 .description = (char *)"seen < at night"};
+    const tgi_sink_spec spec = {.dtype = TG_DTYPE_U16,
+                                .axes = "TZCYX",
+                                .shape = {2, 3, 2, 20, 30},
+                                .tile_h = 16,
+                                .tile_w = 16,
+                                .compression = TGI_COMPRESSION_DEFLATE,
+                                .predictor = 2,
+                                .meta = &meta};
     tgi_err e = {0};
-    tg_sink_layout *l = NULL;
+    tgi_sink_layout *l = NULL;
     CHECK_OK(tgi_sink_layout_make(&spec, &l, &e), e);
     uint8_t *pixels = malloc((size_t)(l->n_planes * l->height * l->width) * l->pixel_bytes);
     write_image(l, pixels, 5, 2);
