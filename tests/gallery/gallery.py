@@ -326,7 +326,7 @@ def sources(tops=("engine", "kernels", "io", "cli")):
 def statuses_returned():
     found = set()
     for text in sources():
-        found.update(re.findall(r"(?:tgi|cli)_fail\(\s*[^;]*?\b(TGI_E_[A-Z_]+)", text))
+        found.update(re.findall(r"(?:tgi|cli)_fail\(\s*[^;]*?\b(TG_E_[A-Z_]+)", text))
     return found
 
 
@@ -349,7 +349,7 @@ def check():
     cases, wrong = all_cases(), []
     for c in cases:
         wrong += [f"{c['at']}: no {k}" for k in ("section", "exit", "err", "cause", "cure") if not c[k]]
-        wrong += [f"{c['at']}: exit {c['exit']}: a code and a status" for _ in [0] if not re.fullmatch(r"\d+ TGI_E_\w+", c["exit"])]
+        wrong += [f"{c['at']}: exit {c['exit']}: a code and a status" for _ in [0] if not re.fullmatch(r"\d+ TG_E_\w+", c["exit"])]
     have = {c["exit"].split(" ")[-1] for c in cases}
     wrong += [f"no case ends in {s}" for s in sorted(statuses_returned() - have)]
     globs = kinds(cases)
