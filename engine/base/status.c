@@ -61,7 +61,7 @@ const char *tg_status_name(tg_status st)
         TG_STATUS_LIST(X)
 #undef X
     }
-    return "TGI_E_?";
+    return "TG_E_?";
 }
 
 const char *tg_status_sentence(tg_status st)

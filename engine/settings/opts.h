@@ -2,7 +2,7 @@
  *
  * The rows come from opts_list.h. Values are kept as the text they were given (so a job file
  * says what the user said) and are known to parse: the typed getters cannot fail. The public
- * tgi_opts_* calls are thin wrappers of these (opts_api.c). A set belongs to one thread.
+ * tg_opts_* calls are thin wrappers of these (opts_api.c). A set belongs to one thread.
  *
  * Each value knows where it is from, and what it is from decides who wins, in whatever order
  * they come: what was set by name over a job file over a preset over the table's default. Two
