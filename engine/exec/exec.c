@@ -51,9 +51,10 @@ void tgi_exec_close(tgi_exec **e)
     *e = NULL;
 }
 
-void tgi_exec_begin(tgi_exec *e, const tgi_range *core)
+int tgi_exec_begin(tgi_exec *e, const tgi_range *core)
 {
     tgi_cell_begin(&e->cell, core);
+    return !tgi_flow_done(&e->cell.flow);
 }
 
 /* ---- Zero columns ------------------------------------------------------------------------ */
@@ -204,8 +205,7 @@ tg_status tgi_exec_band(tgi_exec *e, int *done, tgi_err *err)
 
 tg_status tgi_exec_cell(tgi_exec *e, const tgi_range *core, tgi_err *err)
 {
-    tgi_exec_begin(e, core);
-    for (int done = tgi_flow_done(&e->cell.flow); !done;)
+    for (int done = !tgi_exec_begin(e, core); !done;)
         TGI_TRY(tgi_exec_band(e, &done, err));
     return TG_OK;
 }

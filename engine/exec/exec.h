@@ -31,8 +31,8 @@ tg_status tgi_exec_open(const tgi_tiling *t, const void *packed, void *arena, tg
 void tgi_exec_close(tgi_exec **e);
 
 /* Begin a cell: core[axis-2] in output-0 pixels; the stream range may be any part of the cell's
- * (resume). */
-void tgi_exec_begin(tgi_exec *e, const tgi_range *core);
+ * (resume). 0: it has no band. */
+int tgi_exec_begin(tgi_exec *e, const tgi_range *core);
 /* One band: feed, compute, hand out. *done is set when the cell is complete. */
 tg_status tgi_exec_band(tgi_exec *e, int *done, tgi_err *err);
 /* Run a whole cell. */

@@ -6,19 +6,16 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/pool.h"
-#include "engine/base/reserve.h"
 #include "engine/ends/decoded.h"
 #include "engine/ends/input_hash.h"
-#include "engine/ends/load.h"
 #include "engine/ends/store.h"
-#include "engine/exec/exec.h"
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
 #include "engine/job/job.h"
 #include "engine/job/job_log.h"
 #include "engine/job/job_picture.h"
+#include "engine/job/pass.h"
 #include "engine/job/receipt.h"
-#include "engine/job/run_device.h"
 #include "engine/memory/monitor.h"
 #include "engine/out/commit.h"
 #include "engine/out/pyramid.h"
@@ -30,31 +27,24 @@
 
 typedef struct run {
     tg_job *job;
-    tgi_reserve *reserve;
-    tgi_threads *pool;
+    tgi_pass pass;
     tgi_source *decoded; /* in front of job->source when the plan uses scratch */
     tgi_journal *journal;
     tgi_commit *commit;
-    tgi_loader *loader;
     tgi_store *store;
     tgi_pyramid_builder *pyramid;
-    tgi_exec *exec;
-    tgi_run_device device; /* in its place, when the job has one */
     tg_tracker *tracker;
     tg_trace memory; /* of the library's pool: a debug line after each step */
-    tgi_stats *sets;
     char *fingerprint;
     int finished;   /* the output has its name */
     int start_over; /* nothing to go on from, or another job's and -y was given */
     tgi_input_hash *hash;
-    int input_changed; /* what was made of it is worth nothing */
-    void *packed, *arena, *staging[2], *window, *receipt;
-    int64_t bands_done, bands_total;
+    int input_changed;             /* what was made of it is worth nothing */
     int64_t tiles_before, repairs; /* tiles found; of them damaged, and computed again */
     size_t predicted;
     double t0, t_phase, t_check;
-    double bands_seconds, write_wait,
-        flush_wait; /* flush_wait: of write_wait, after the bands */
+    double bands_seconds;          /* all of them, to the last tile that is written */
+    double write_wait, flush_wait; /* flush_wait: of write_wait, after the bands */
     double processor_seconds;
 } run;
 
@@ -177,55 +167,6 @@ static tg_status open_journal(run *r, tgi_err *err)
     return st == TG_E_CHANGED && job->set.overwrite ? discard_other(r, ours, err) : st;
 }
 
-static tg_status take(run *r, const char *name, size_t bytes, void **out, tgi_err *err)
-{
-    return tgi_reserve_take(r->reserve, name, bytes, out, err);
-}
-
-/* A budget is what the user allows, not what there is: populating beyond a cgroup's limit would
- * be answered by a kill. */
-static tg_status check_free(size_t need, tgi_err *err)
-{
-    tgi_free_memory free_now;
-    char want[32], have[32];
-    if (tgi_mem_available(&free_now) >= need)
-        return TG_OK;
-    return tgi_err_tried(
-        err,
-        tgi_fail(
-            err, TG_E_NOMEM,
-            "the plan reserves %s, only %s is free now (%s): give a smaller --ram, or free "
-            "memory",
-            tgi_size_above(need, want, sizeof want),
-            tgi_size_below(free_now.bytes, have, sizeof have), free_now.limited_by),
-        "the reservation", need);
-}
-
-/* Of a device job weights are sent and staging is pinned; both are none of the reservation. */
-static tg_status reserve_all(run *r, tgi_err *err)
-{
-    const tgi_bytes *b = &r->job->plan.bytes;
-    const int device = r->job->dev.ops != NULL;
-    const size_t weights = device ? 0 : b->weights, staging = device ? 0 : b->staging / 2;
-    const size_t all = weights + b->arena + 2 * staging + b->window + b->receipt + 6 * 64;
-    TGI_TRY(check_free(all + (device ? b->weights + b->staging + b->pinned : 0), err));
-    TGI_TRY(tgi_reserve_open(all, &r->reserve, err));
-    TGI_TRY(take(r, "arena", b->arena, &r->arena, err));
-    TGI_TRY(take(r, "window", b->window, &r->window, err));
-    TGI_TRY(take(r, "receipt", b->receipt, &r->receipt, err));
-    if (device) {
-        TGI_TRY(tgi_run_device_open(&r->device, r->job, NULL, err));
-        for (int k = 0; k < 2; k++)
-            r->staging[k] = r->device.staging[k].at;
-        return tgi_graph_unchanged(r->job->graph, err);
-    }
-    TGI_TRY(take(r, "weights", weights, &r->packed, err));
-    TGI_TRY(take(r, "staging", staging, &r->staging[0], err));
-    TGI_TRY(take(r, "staging", staging, &r->staging[1], err));
-    tgi_net_pack(r->job->plan.net, r->packed, r->pool);
-    return tgi_graph_unchanged(r->job->graph, err);
-}
-
 static tg_status open_scratch(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
@@ -241,54 +182,16 @@ static tgi_source *source_of(const run *r)
     return r->decoded ? r->decoded : r->job->source;
 }
 
-static tg_status load_rows(void *user, int i, const tgi_view *view, const tgi_box *box,
-                           tgi_err *err)
-{
-    run *r = user;
-    (void)i;
-    TGI_TRY(tgi_loader_fill(r->loader, view, box, err));
-    tgi_box next;
-    tgi_exec_next_load(r->exec, 0, &next);
-    tgi_loader_prefetch(r->loader, &next);
-    return TG_OK;
-}
-
 static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
                             tgi_err *err)
 {
-    run *r = user;
-    TGI_TRY(tgi_net_unchanged(r->job->plan.net, err));
-    return tgi_store_rows(r->store, o, view, box, err);
+    return tgi_store_rows(((run *)user)->store, o, view, box, err);
 }
 
 static tg_status check_stop(void *user, tgi_err *err)
 {
     (void)user;
     return stopped(err);
-}
-
-static tg_status open_workers(run *r, tgi_err *err)
-{
-    tg_job *job = r->job;
-    const tgi_plan_part *p = &job->plan;
-    const tgi_loader_opts load = {.source = source_of(r),
-                                  .map = &job->map,
-                                  .rank = p->net->rank,
-                                  .staging = {r->staging[0], r->staging[1]},
-                                  .staging_bytes = p->bytes.staging / 2,
-                                  .pool = r->pool,
-                                  .be = job->set.backend};
-    TGI_TRY(tgi_loader_open(&load, &r->loader, err));
-    if (job->dev.ops) {
-        r->device.loader = r->loader;
-        r->device.sets = r->sets;
-        return TG_OK;
-    }
-    const tgi_exec_io io = {r, load_rows, store_rows, check_stop};
-    TGI_TRY(tgi_exec_open(&p->choice.tiling, r->packed, r->arena, r->pool, &io, &r->exec, err));
-    if (!r->tiles_before) /* of a part nothing was said */
-        tgi_job_learn_begin(job, r->exec);
-    return TG_OK;
 }
 
 /* After the statistics: from here on the journal belongs to the committer's thread. */
@@ -300,17 +203,17 @@ static tg_status open_writer(run *r, tgi_err *err)
                                     .layout = p->layout,
                                     .window = p->window,
                                     .encoders = job->set.threads,
-                                    .memory = r->window};
+                                    .memory = r->pass.window};
     TGI_TRY(tgi_commit_open(&commit, &r->commit, err));
     const tgi_store_opts store = {.map = &job->map,
                                   .tiling = &p->choice.tiling,
                                   .layout = p->layout,
                                   .journal = r->journal,
                                   .commit = r->commit,
-                                  .pool = r->pool,
+                                  .pool = r->pass.pool,
                                   .be = job->set.backend};
     TGI_TRY(tgi_store_open(&store, &r->store, err));
-    r->device.store = r->store;
+    r->pass.device.store = r->store;
     return tgi_pyramid_open(p->layout, &r->pyramid, err);
 }
 
@@ -349,13 +252,13 @@ static tg_status collect(run *r, tgi_err *err)
                               .ops = source_of(r)->ops,
                               .map = &job->map,
                               .norm = &job->set.normalize,
-                              .scratch = r->arena,
-                              .rows = (char *)r->arena + TGI_STATS_SCRATCH,
+                              .scratch = r->pass.arena,
+                              .rows = (char *)r->pass.arena + TGI_STATS_SCRATCH,
                               .rows_bytes = job->plan.bytes.arena - TGI_STATS_SCRATCH,
                               .tick = stats_tick,
                               .user = r};
     r->t_phase = tgi_seconds();
-    const tg_status st = tgi_stats_collect(&a, r->sets, err);
+    const tg_status st = tgi_stats_collect(&a, r->pass.sets, err);
     if (st == TG_E_CANCELLED)
         return stopped(err);
     return st;
@@ -371,16 +274,16 @@ static tg_status get_statistics(run *r, tgi_err *err)
     if (!bytes)
         return TG_OK;
     if (n == bytes) { /* what is new is the wish for a file of them */
-        memcpy(r->sets, kept, bytes);
-        return tgi_job_stats_write(job, r->sets, err);
+        memcpy(r->pass.sets, kept, bytes);
+        return tgi_job_stats_write(job, r->pass.sets, err);
     }
-    TGI_TRY(tgi_job_stats_read(job, r->sets, &found, err));
+    TGI_TRY(tgi_job_stats_read(job, r->pass.sets, &found, err));
     if (!found) {
         TGI_TRY(collect(r, err));
         TGI_TRY(input_holds(r, err));
-        TGI_TRY(tgi_job_stats_write(job, r->sets, err));
+        TGI_TRY(tgi_job_stats_write(job, r->pass.sets, err));
     }
-    return tgi_journal_set_stats(r->journal, r->sets, bytes, err);
+    return tgi_journal_set_stats(r->journal, r->pass.sets, bytes, err);
 }
 
 /* ---- Bands ------------------------------------------------------------------------------- */
@@ -393,46 +296,11 @@ static tg_status run_tick(void *user, tgi_err *err)
     return input_holds(r, err);
 }
 
-static tg_status band_done(void *user, tgi_err *err)
+/* Rows of a cell that the file does not have yet. */
+static tgi_range turn(void *user, int64_t item, const tgi_range core[3], const int64_t at[3],
+                      tgi_affine out)
 {
-    ((run *)user)->bands_done++;
-    return run_tick(user, err);
-}
-
-static tg_status run_cell(run *r, int64_t item, int64_t cell, tgi_err *err)
-{
-    const tg_job *job = r->job;
-    const tgi_mapping *m = &job->map;
-    tgi_range core[3];
-    tgi_affine in, out;
-    int64_t at_in[3], at_out[3];
-    TGI_TRY(stopped(err));
-    if (job->dev.ops)
-        return tgi_run_device_cell(&r->device, item, cell, band_done, r, err);
-    tgi_tiling_cell(&job->plan.choice.tiling, cell, core);
-    tgi_tiling_shift(&job->plan.choice.tiling, cell, at_in, at_out);
-    tgi_job_affine(job, &r->sets[tgi_mapping_stats_of(m, item)], &in, &out);
-    core[0] = tgi_store_cell(r->store, item, core, at_out, out);
-    if (tgi_range_empty(core[0]))
-        return TG_OK;
-    tgi_loader_item(r->loader, item, in);
-    tgi_loader_place(r->loader, at_in);
-    tgi_exec_begin(r->exec, core);
-    for (int done = 0; !done;) {
-        TGI_TRY(tgi_exec_band(r->exec, &done, err));
-        TGI_TRY(band_done(r, err));
-    }
-    return TG_OK;
-}
-
-/* All tiles that are missing. */
-static tg_status run_cells(run *r, tgi_err *err)
-{
-    const tg_job *job = r->job;
-    for (int64_t item = 0; item < job->map.n_items; item++)
-        for (int64_t cell = 0; cell < job->plan.choice.tiling.cells; cell++)
-            TGI_TRY(run_cell(r, item, cell, err));
-    return job->dev.ops ? tgi_run_device_drain(&r->device, err) : TG_OK;
+    return tgi_store_cell(((run *)user)->store, item, core, at, out);
 }
 
 /* Before anything is made of the tiles: those that were found must be what was written. What
@@ -453,7 +321,7 @@ static tg_status repair(run *r, tgi_err *err)
         "%s.partial: %lld of the %lld tiles that the interrupted run left were damaged "
         "and are computed again",
         r->job->set.output, (long long)damaged, (long long)r->tiles_before);
-    return run_cells(r, err);
+    return tgi_pass_walk(&r->pass, err);
 }
 
 static tg_status run_items(run *r, tgi_err *err)
@@ -463,7 +331,7 @@ static tg_status run_items(run *r, tgi_err *err)
     r->processor_seconds = -tgi_processor_seconds();
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG,
                 "bands begin"); /* nothing is allocated until they end */
-    TGI_TRY(run_cells(r, err));
+    TGI_TRY(tgi_pass_walk(&r->pass, err));
     TGI_TRY(repair(r, err));
     TGI_TRY(tgi_pyramid_build(r->pyramid, r->journal, r->commit, run_tick, r, err));
     const double bands_end = tgi_seconds();
@@ -473,19 +341,8 @@ static tg_status run_items(run *r, tgi_err *err)
     r->bands_seconds = tgi_seconds() - r->t_phase;
     r->processor_seconds += tgi_processor_seconds();
     tgi_ctx_log(job->ctx, TG_LOG_DEBUG, "bands end; %.2f %% of the arena's pages were written",
-                100.0 * tgi_reserve_touched(r->reserve, "arena"));
+                100.0 * tgi_reserve_touched(r->pass.reserve, "arena"));
     return TG_OK;
-}
-
-/* The baseline is what this process holds just before the first band, beside the reservation;
- * the prediction is that, the reservation and the named allowance. */
-static void predict(run *r)
-{
-    tgi_mem_trim();
-    const tgi_bytes *b = &r->job->plan.bytes;
-    r->predicted =
-        tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture + b->pyramid;
-    tgi_tracker_expect(r->tracker, r->predicted, r->job->plan.budget);
 }
 
 static tg_status begin_anew(run *r, tgi_err *err)
@@ -516,19 +373,21 @@ static tg_status begin_journal(run *r, tgi_err *err)
 static tg_status work(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
+    const tgi_pass_end end = {
+        .user = r, .store = store_rows, .stop = check_stop, .tick = run_tick, .turn = turn};
     TGI_TRY(tgi_job_check_disk(job, err));
-    TGI_TRY(tgi_threads_open(job->set.threads, &r->pool, err));
-    TGI_TRY(reserve_all(r, err)); /* before the journal: a refusal leaves nothing behind */
+    TGI_TRY(tgi_pass_reserve(&r->pass, job,
+                             err)); /* before the journal: a refusal leaves nothing behind */
     tg_trace_report(&r->memory, "reserve");
     TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));
-    r->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *r->sets);
-    if (!r->sets)
-        return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
-    TGI_TRY(open_workers(r, err));
-    TGI_TRY(tgi_input_hash_open(tgi_source_held, job->source, r->receipt, TGI_INPUT_HASH_BYTES,
-                                &r->hash, err));
-    predict(r);
+    TGI_TRY(tgi_pass_open(&r->pass, source_of(r), &end, err));
+    if (r->pass.exec && !r->tiles_before) /* of a part nothing was said */
+        tgi_job_learn_begin(job, r->pass.exec);
+    TGI_TRY(tgi_input_hash_open(tgi_source_held, job->source, r->pass.receipt,
+                                TGI_INPUT_HASH_BYTES, &r->hash, err));
+    r->predicted = tgi_pass_peak(&r->pass);
+    tgi_tracker_expect(r->tracker, r->predicted, job->plan.budget);
     TGI_TRY(get_statistics(r, err));
     TGI_TRY(open_writer(r, err));
     tg_trace_report(&r->memory, "open");
@@ -542,41 +401,24 @@ static tg_status work(run *r, tgi_err *err)
 static void close_run(run *r)
 {
     tgi_err ignored = {0};
-    tgi_run_device_stop(&r->device); /* what it still copies is the loader's, */
-    tgi_loader_close(&r->loader);    /* which may still be reading into the device's staging */
-    tgi_run_device_close(&r->device);
+    tgi_pass_stop(&r->pass);
     tgi_source_close(&r->decoded);
-    tgi_exec_close(&r->exec);
     tgi_store_close(&r->store);
     tgi_pyramid_close(&r->pyramid);
     if (r->commit)
         tgi_commit_close(&r->commit, &ignored);
     tgi_journal_close(&r->journal);
-    tgi_threads_close(&r->pool);
     tgi_input_hash_close(&r->hash);
-    tgi_reserve_close(&r->reserve);
-    tgi_free(r->sets);
+    tgi_pass_close(&r->pass); /* writers worked in its memory */
     tgi_free(r->fingerprint);
     tg_trace_end(&r->memory);
 }
 
-/* Where the time of the bands went. The loader and the store convert beside what they wait for.
- */
 static void fill_times(const run *r, tg_run_result *res)
 {
-    const tgi_exec_times s = r->exec ? tgi_exec_seconds(r->exec) : (tgi_exec_times){0};
-    const double reading = r->loader ? tgi_loader_wait_seconds(r->loader) : 0;
-    if (r->device.exec) {
-        const tgi_device_times d = tgi_device_exec_seconds(r->device.exec);
-        res->compute_seconds = d.wait;
-        res->convert_seconds = d.take - (r->write_wait - r->flush_wait);
-    } else {
-        res->compute_seconds = s.compute;
-        res->convert_seconds = s.load + s.store - reading - (r->write_wait - r->flush_wait);
-    }
+    tgi_pass_times(&r->pass, r->write_wait - r->flush_wait, res);
     res->bands_seconds = r->bands_seconds;
     res->processor_seconds = r->bands_seconds > 0 ? r->processor_seconds : 0;
-    res->stall_read_seconds = reading;
     res->stall_write_seconds = r->write_wait;
 }
 
@@ -594,10 +436,9 @@ static void fill_result(const run *r, tg_run_result *res)
     res->tiles = r->store ? tgi_store_tiles_done(r->store) : 0;
     res->tiles_resumed = r->tiles_before - r->repairs;
     res->tiles_begun = r->journal ? tgi_journal_begun(r->journal) : 0;
-    res->bands = r->bands_done;
     res->recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res->output = job->set.output;
-    if (r->device.exec)
+    if (r->pass.device.exec)
         tgi_job_device_result(job, res);
     res->bad_regions = tgi_bad_tiles_count(job->bad);
     res->nonfinite = r->store ? tgi_store_nonfinite(r->store) : 0;
@@ -664,7 +505,7 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     tgi_job_warn_of_surplus(r->job);
     fill_result(r, res);
     res->measured_peak_bytes = tgi_job_tracker_peak(r->tracker);
-    TGI_TRY(tgi_receipt_write(r->job, res, r->sets, r->fingerprint, &files, err));
+    TGI_TRY(tgi_receipt_write(r->job, res, r->pass.sets, r->fingerprint, &files, err));
     if (r->job->bad)
         TGI_TRY(tgi_bad_tiles_write(r->job->bad, r->job->set.input, err));
     TGI_TRY(tgi_journal_finish(r->journal, err));
@@ -740,7 +581,7 @@ static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err
         st = conclude(&r, work(&r, err), res, err);
     fill_result(&r, res);
     res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
-    if (st == TG_OK && r.exec && !r.tiles_before)
+    if (st == TG_OK && r.pass.exec && !r.tiles_before)
         tgi_job_learn_end(job, res->seconds);
     close_run(&r);
     *finished = st == TG_OK || r.finished;

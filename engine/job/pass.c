@@ -1,0 +1,225 @@
+#include "engine/job/pass.h"
+
+#include "engine/base/mem.h"
+#include "engine/base/size.h"
+#include "engine/job/ends.h"
+#include "engine/memory/monitor.h"
+
+#include <string.h>
+
+/* ---- Memory ------------------------------------------------------------------------------ */
+
+/* A budget is what the user allows, not what there is: populating beyond a cgroup's limit would
+ * be answered by a kill. */
+static tg_status check_free(size_t need, tgi_err *err)
+{
+    tgi_free_memory free_now;
+    char want[32], have[32];
+    if (tgi_mem_available(&free_now) >= need)
+        return TG_OK;
+    return tgi_err_tried(
+        err,
+        tgi_fail(
+            err, TG_E_NOMEM,
+            "the plan reserves %s, only %s is free now (%s): give a smaller --ram, or free "
+            "memory",
+            tgi_size_above(need, want, sizeof want),
+            tgi_size_below(free_now.bytes, have, sizeof have), free_now.limited_by),
+        "the reservation", need);
+}
+
+#define MOST_BLOCKS 8
+
+/* Of a job on a device weights are sent and staging is pinned; neither lies in the
+ * reservation. */
+static tg_status reserve_blocks(tgi_pass *p, tgi_err *err)
+{
+    const tgi_bytes *b = &p->job->plan.bytes;
+    const int device = p->job->dev.ops != NULL;
+    const size_t weights = device ? 0 : b->weights, staging = device ? 0 : b->staging / 2;
+    const struct {
+        const char *name;
+        size_t bytes;
+        void **at;
+    } block[] = {{"weights", weights, &p->packed},     {"arena", b->arena, &p->arena},
+                 {"staging", staging, &p->staging[0]}, {"staging", staging, &p->staging[1]},
+                 {"window", b->window, &p->window},    {"rows", b->rows, &p->rows},
+                 {"receipt", b->receipt, &p->receipt}};
+    size_t all = b->statistics + MOST_BLOCKS * (size_t)64; /* a first pass takes its own */
+    for (size_t i = 0; i < sizeof block / sizeof block[0]; i++)
+        all += block[i].bytes;
+    TGI_TRY(check_free(all + (device ? b->weights + b->staging + b->pinned : 0), err));
+    TGI_TRY(tgi_reserve_open(all, &p->reserve, err));
+    for (size_t i = 0; i < sizeof block / sizeof block[0]; i++)
+        TGI_TRY(tgi_reserve_take(p->reserve, block[i].name, block[i].bytes, block[i].at, err));
+    return TG_OK;
+}
+
+tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
+{
+    p->job = job;
+    TGI_TRY(tgi_threads_open(job->set.threads, &p->pool, err));
+    TGI_TRY(reserve_blocks(p, err));
+    if (!job->dev.ops) {
+        tgi_net_pack(job->plan.net, p->packed, p->pool);
+        return tgi_graph_unchanged(job->graph, err);
+    }
+    TGI_TRY(tgi_run_device_open(&p->device, job, p->rows, err));
+    for (int k = 0; k < 2; k++)
+        p->staging[k] = p->device.staging[k].at;
+    return tgi_graph_unchanged(job->graph, err);
+}
+
+size_t tgi_pass_peak(const tgi_pass *p)
+{
+    const tgi_bytes *b = &p->job->plan.bytes;
+    tgi_mem_trim();
+    return tgi_mem_measured() + b->allowance + b->decoder + b->scratch + b->picture +
+           b->pyramid;
+}
+
+/* ---- Rows -------------------------------------------------------------------------------- */
+
+static tg_status load_rows(void *user, int i, const tgi_view *view, const tgi_box *box,
+                           tgi_err *err)
+{
+    const tgi_pass *p = user;
+    tgi_box next;
+    if (!p->loader)
+        return p->end.load(p->end.user, i, view, box, err);
+    TGI_TRY(tgi_loader_fill(p->loader, view, box, err));
+    tgi_exec_next_load(p->exec, 0, &next);
+    tgi_loader_prefetch(p->loader, &next);
+    return TG_OK;
+}
+
+static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_box *box,
+                            tgi_err *err)
+{
+    const tgi_pass *p = user;
+    TGI_TRY(tgi_net_unchanged(p->job->plan.net, err));
+    return p->end.store(p->end.user, o, view, box, err);
+}
+
+static tg_status check_stop(void *user, tgi_err *err)
+{
+    const tgi_pass *p = user;
+    return p->end.stop(p->end.user, err);
+}
+
+static tg_status open_loader(tgi_pass *p, tgi_source *source, tgi_err *err)
+{
+    const tg_job *job = p->job;
+    const tgi_loader_opts o = {.source = source,
+                               .map = &job->map,
+                               .rank = job->plan.net->rank,
+                               .staging = {p->staging[0], p->staging[1]},
+                               .staging_bytes = job->plan.bytes.staging / 2,
+                               .pool = p->pool,
+                               .be = job->set.backend};
+    p->sets = tgi_calloc(TGI_TAG_PLAN, (size_t)job->map.n_stats, sizeof *p->sets);
+    if (!p->sets)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
+    TGI_TRY(tgi_loader_open(&o, &p->loader, err));
+    p->device.loader = p->loader;
+    p->device.sets = p->sets;
+    return TG_OK;
+}
+
+tg_status tgi_pass_open(tgi_pass *p, tgi_source *source, const tgi_pass_end *end, tgi_err *err)
+{
+    const tgi_exec_io io = {p, load_rows, store_rows, check_stop};
+    p->end = *end;
+    p->out = (tgi_affine){1, 0};
+    if (source)
+        TGI_TRY(open_loader(p, source, err));
+    return p->job->dev.ops ? TG_OK
+                           : tgi_exec_open(&p->job->plan.choice.tiling, p->packed, p->arena,
+                                           p->pool, &io, &p->exec, err);
+}
+
+/* ---- Cells ------------------------------------------------------------------------------- */
+
+static tg_status band_done(void *user, tgi_err *err)
+{
+    tgi_pass *p = user;
+    p->bands++;
+    return p->end.tick(p->end.user, err);
+}
+
+static tg_status walk_cell(tgi_pass *p, int64_t cell, tgi_err *err)
+{
+    const tg_job *job = p->job;
+    const tgi_tiling *t = &job->plan.choice.tiling;
+    tgi_range core[3];
+    tgi_affine in = {1, 0};
+    int64_t at_in[3], at_out[3];
+    if (job->dev.ops)
+        return tgi_run_device_cell(&p->device, p->item, cell, band_done, p, err);
+    tgi_tiling_cell(t, cell, core);
+    tgi_tiling_shift(t, cell, at_in, at_out);
+    if (p->sets)
+        tgi_job_affine(job, &p->sets[tgi_mapping_stats_of(&job->map, p->item)], &in, &p->out);
+    if (p->end.turn)
+        core[0] = p->end.turn(p->end.user, p->item, core, at_out, p->out);
+    if (tgi_range_empty(core[0]))
+        return TG_OK;
+    if (p->loader) {
+        tgi_loader_item(p->loader, p->item, in);
+        tgi_loader_place(p->loader, at_in);
+    }
+    for (int done = !tgi_exec_begin(p->exec, core); !done;) {
+        TGI_TRY(tgi_exec_band(p->exec, &done, err));
+        TGI_TRY(band_done(p, err));
+    }
+    return TG_OK;
+}
+
+tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err)
+{
+    const tg_job *job = p->job;
+    const int64_t items = job->ends->items(job);
+    for (p->item = 0; p->item < items; p->item++)
+        for (int64_t k = 0; k < job->plan.choice.tiling.cells; k++, p->cells++) {
+            TGI_TRY(p->end.stop(p->end.user, err));
+            TGI_TRY(walk_cell(p, k, err));
+        }
+    return job->dev.ops ? tgi_run_device_drain(&p->device, err) : TG_OK;
+}
+
+/* ---- After ------------------------------------------------------------------------------- */
+
+void tgi_pass_times(const tgi_pass *p, double write_wait, tg_run_result *res)
+{
+    const double reading = p->loader ? tgi_loader_wait_seconds(p->loader) : 0;
+    res->stall_read_seconds = reading;
+    res->bands = p->bands;
+    if (p->device.exec) {
+        const tgi_device_times d = tgi_device_exec_seconds(p->device.exec);
+        res->compute_seconds = d.wait;
+        res->convert_seconds = d.take - write_wait;
+        if (!p->loader)
+            res->stall_read_seconds = d.fetch;
+    } else if (p->exec) { /* the loader and the store convert beside what they wait for */
+        const tgi_exec_times s = tgi_exec_seconds(p->exec);
+        res->compute_seconds = s.compute;
+        res->convert_seconds = s.load + s.store - reading - write_wait;
+    }
+}
+
+void tgi_pass_stop(tgi_pass *p)
+{
+    tgi_run_device_stop(&p->device); /* what it still copies is the loader's, */
+    tgi_loader_close(&p->loader);    /* which may still be reading into the device's staging */
+    tgi_run_device_close(&p->device);
+    tgi_exec_close(&p->exec);
+}
+
+void tgi_pass_close(tgi_pass *p)
+{
+    tgi_pass_stop(p);
+    tgi_threads_close(&p->pool);
+    tgi_reserve_close(&p->reserve);
+    tgi_free(p->sets);
+    memset(p, 0, sizeof *p);
+}

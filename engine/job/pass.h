@@ -1,0 +1,59 @@
+/* pass.h - a pass of the planned network over all cells of all items, on the processor or on a
+ * device: reservation, threads, packed weights, rows in, bands, times. Both runners (job_run.c,
+ * job_tensor.c) hand it their end: where rows go, and what is done between bands. */
+#ifndef TGI_PASS_H
+#define TGI_PASS_H
+
+#include "engine/exec/exec.h"
+#include "engine/job/run_device.h"
+#include "engine/memory/tracker.h"
+
+typedef struct tgi_pass_end {
+    void *user;
+    /* Rows of input i, where they do not come from an image; NULL: they do. */
+    tg_status (*load)(void *user, int i, const tgi_view *view, const tgi_box *box,
+                      tgi_err *err);
+    tg_status (*store)(void *user, int o, const tgi_view *view, const tgi_box *box,
+                       tgi_err *err);
+    /* Not TG_OK: the pass ends. `stop` is asked between nodes and cells, `tick` after each
+     * band. */
+    tg_status (*stop)(void *user, tgi_err *err);
+    tg_status (*tick)(void *user, tgi_err *err);
+    /* The pass turns to a cell, whose core begins at pixel `at` of the output: rows of it that
+     * are still missing. NULL: all are. */
+    tgi_range (*turn)(void *user, int64_t item, const tgi_range core[3], const int64_t at[3],
+                      tgi_affine out);
+} tgi_pass_end;
+
+typedef struct tgi_pass {
+    tg_job *job; /* borrowed; NULL: nothing is open */
+    tgi_pass_end end;
+    tgi_reserve *reserve;
+    tgi_threads *pool;
+    tgi_exec *exec;        /* NULL on a device */
+    tgi_run_device device; /* in its place */
+    tgi_loader *loader;    /* of an image */
+    tgi_stats *sets;       /* of an image: job->map.n_stats of them, zero */
+    void *arena, *packed, *staging[2], *window, *rows, *receipt; /* blocks of the plan */
+    int64_t item, cells, bands; /* the item at hand; cells and bands that are behind it */
+    tgi_affine out;             /* of that item: from the network's numbers to the file's */
+} tgi_pass;
+
+/* All memory of the plan, weights in it, before anything else is touched. TG_E_NOMEM, with what
+ * is free: it is not there. Whatever it answers, and again and again: tgi_pass_close. */
+tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err);
+/* Rows of an image come from `source`, borrowed; NULL: inputs are arrays. */
+tg_status tgi_pass_open(tgi_pass *p, tgi_source *source, const tgi_pass_end *end, tgi_err *err);
+/* What the process will hold at most: what it holds now, and what the plan allows beside. */
+size_t tgi_pass_peak(const tgi_pass *p);
+/* All cells; again: what is missing of them. */
+tg_status tgi_pass_walk(tgi_pass *p, tgi_err *err);
+/* Where the time went. `write_wait`: seconds that `store` waited for what writes. */
+void tgi_pass_times(const tgi_pass *p, double write_wait, tg_run_result *res);
+/* Nothing is read or handed to the end any more; memory and threads, which the end may still
+ * use, are there. */
+void tgi_pass_stop(tgi_pass *p);
+/* The rest. */
+void tgi_pass_close(tgi_pass *p);
+
+#endif
