@@ -75,6 +75,18 @@ tg_status tgi_reserve_take(tgi_reserve *r, const char *name, size_t bytes, void 
     return TG_OK;
 }
 
+tg_status tgi_reserve_all(const tgi_want *want, int n, size_t more, tgi_reserve **out,
+                          tgi_err *err)
+{
+    size_t all = tgi_sat_add(more, 64); /* `more` may begin on the next line of the cache */
+    for (int i = 0; i < n; i++)
+        all = tgi_sat_add(all, tgi_align_size(want[i].bytes, 64));
+    TGI_TRY(tgi_reserve_open(all, out, err));
+    for (int i = 0; i < n; i++)
+        TGI_TRY(tgi_reserve_take(*out, want[i].name, want[i].bytes, want[i].at, err));
+    return TG_OK;
+}
+
 size_t tgi_reserve_bytes(const tgi_reserve *r)
 {
     return r->bytes;

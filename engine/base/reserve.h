@@ -25,6 +25,16 @@ void tgi_reserve_close(tgi_reserve **r);
 /* Carve a block; `name` must be static. TG_E_INTERNAL when the plan was too small. */
 tg_status tgi_reserve_take(tgi_reserve *r, const char *name, size_t bytes, void **out,
                            tgi_err *err);
+/* A block that is wanted, and where its place goes. */
+typedef struct tgi_want {
+    const char *name; /* static */
+    size_t bytes;
+    void **at;
+} tgi_want;
+/* Open a reservation that holds n blocks and `more` bytes, and carve the blocks. On failure
+ * *out may be open: close it. */
+tg_status tgi_reserve_all(const tgi_want *want, int n, size_t more, tgi_reserve **out,
+                          tgi_err *err);
 size_t tgi_reserve_bytes(const tgi_reserve *r);
 /* The ledger; view. */
 const tgi_block *tgi_reserve_blocks(const tgi_reserve *r, int *n);

@@ -28,31 +28,22 @@ static tg_status check_free(size_t need, tgi_err *err)
         "the reservation", need);
 }
 
-#define MOST_BLOCKS 8
-
 /* Of a job on a device weights are sent and staging is pinned; neither lies in the
- * reservation. */
+ * reservation. What a first pass takes of it by itself is left. */
 static tg_status reserve_blocks(tgi_pass *p, tgi_err *err)
 {
     const tgi_bytes *b = &p->job->plan.bytes;
     const int device = p->job->dev.ops != NULL;
     const size_t weights = device ? 0 : b->weights, staging = device ? 0 : b->staging / 2;
-    const struct {
-        const char *name;
-        size_t bytes;
-        void **at;
-    } block[] = {{"weights", weights, &p->packed},     {"arena", b->arena, &p->arena},
-                 {"staging", staging, &p->staging[0]}, {"staging", staging, &p->staging[1]},
-                 {"window", b->window, &p->window},    {"rows", b->rows, &p->rows},
-                 {"receipt", b->receipt, &p->receipt}};
-    size_t all = b->statistics + MOST_BLOCKS * (size_t)64; /* a first pass takes its own */
-    for (size_t i = 0; i < sizeof block / sizeof block[0]; i++)
-        all += block[i].bytes;
-    TGI_TRY(check_free(all + (device ? b->weights + b->staging + b->pinned : 0), err));
-    TGI_TRY(tgi_reserve_open(all, &p->reserve, err));
-    for (size_t i = 0; i < sizeof block / sizeof block[0]; i++)
-        TGI_TRY(tgi_reserve_take(p->reserve, block[i].name, block[i].bytes, block[i].at, err));
-    return TG_OK;
+    const tgi_want want[] = {
+        {"weights", weights, &p->packed},     {"arena", b->arena, &p->arena},
+        {"staging", staging, &p->staging[0]}, {"staging", staging, &p->staging[1]},
+        {"window", b->window, &p->window},    {"rows", b->rows, &p->rows},
+        {"receipt", b->receipt, &p->receipt}};
+    TGI_TRY(check_free(weights + b->arena + 2 * staging + b->window + b->rows + b->receipt +
+                           b->statistics + (device ? b->weights + b->staging + b->pinned : 0),
+                       err));
+    return tgi_reserve_all(want, sizeof want / sizeof want[0], b->statistics, &p->reserve, err);
 }
 
 tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
@@ -60,10 +51,8 @@ tg_status tgi_pass_reserve(tgi_pass *p, tg_job *job, tgi_err *err)
     p->job = job;
     TGI_TRY(tgi_threads_open(job->set.threads, &p->pool, err));
     TGI_TRY(reserve_blocks(p, err));
-    if (!job->dev.ops) {
-        tgi_net_pack(job->plan.net, p->packed, p->pool);
-        return tgi_graph_unchanged(job->graph, err);
-    }
+    if (!job->dev.ops)
+        return tgi_net_load(job->plan.net, p->packed, p->pool, err);
     TGI_TRY(tgi_run_device_open(&p->device, job, p->rows, err));
     for (int k = 0; k < 2; k++)
         p->staging[k] = p->device.staging[k].at;

@@ -375,6 +375,12 @@ void tgi_net_pack(const tgi_net *net, void *dst, tgi_threads *pool)
     tgi_parallel(pool, net->n_nodes, pack_node, &p);
 }
 
+tg_status tgi_net_load(const tgi_net *net, void *dst, tgi_threads *pool, tgi_err *err)
+{
+    tgi_net_pack(net, dst, pool);
+    return tgi_graph_unchanged(net->g, err);
+}
+
 void tgi_net_need(const tgi_net_node *n, const tgi_box *dst, int j, tgi_box *need)
 {
     *need = *dst;

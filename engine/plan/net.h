@@ -117,6 +117,8 @@ tg_status tgi_net_align_blocks(tgi_net *net, tgi_err *err);
 
 /* Write all packed weights at `dst` (packed_bytes, 64-byte aligned), on all threads. */
 void tgi_net_pack(const tgi_net *net, void *dst, tgi_threads *pool);
+/* The same, of a model that is a file: TG_E_FORMAT, it was changed since the net was made. */
+tg_status tgi_net_load(const tgi_net *net, void *dst, tgi_threads *pool, tgi_err *err);
 
 /* Box of operand j that box `dst` of the node reads: the variant's rule, the op's, or the same
  * box. May reach outside the image where the op reads zeros. */

@@ -226,13 +226,12 @@ static tg_status bench_open(bench *b, const tgi_graph *g, const tgi_kernel_set *
     TGI_TRY(tgi_stages_new(b->net, &b->stages, err));
     TGI_TRY(tgi_tiling_make(&b->stages->one, uncut, BAND, threads, NULL, &b->tiling, err));
     const size_t plane = (size_t)ROWS * COLUMNS * sizeof(float);
-    TGI_TRY(tgi_reserve_open(b->net->packed_bytes + b->tiling.arena_bytes + 3 * plane + 4096,
-                             &b->memory, err));
-    TGI_TRY(tgi_reserve_take(b->memory, "weights", b->net->packed_bytes, &packed, err));
-    TGI_TRY(tgi_reserve_take(b->memory, "arena", b->tiling.arena_bytes, &arena, err));
-    TGI_TRY(tgi_reserve_take(b->memory, "pixels", 3 * plane, &pixels, err));
+    const tgi_want want[] = {{"weights", b->net->packed_bytes, &packed},
+                             {"arena", b->tiling.arena_bytes, &arena},
+                             {"pixels", 3 * plane, &pixels}};
+    TGI_TRY(tgi_reserve_all(want, 3, 0, &b->memory, err));
     TGI_TRY(tgi_threads_open(threads, &b->pool, err));
-    tgi_net_pack(b->net, packed, b->pool);
+    TGI_TRY(tgi_net_load(b->net, packed, b->pool, err));
     float *x = pixels;
     for (int i = 0; i < ROWS * COLUMNS; i++)
         x[i] = (float)(i % 251) / 250.0f;

@@ -355,30 +355,25 @@ static tg_status choose_tiling(preview *v, tgi_err *err)
     return tgi_err_tried(err, st, "the preview", v->peak);
 }
 
-static tg_status take(preview *v, const char *name, size_t bytes, void *out, tgi_err *err)
-{
-    void *p = NULL;
-    TGI_TRY(tgi_reserve_take(v->mem, name, bytes, &p, err));
-    memcpy(out, &p, sizeof p);
-    return TG_OK;
-}
-
 static tg_status reserve_all(preview *v, tgi_err *err)
 {
     tgi_picture *p = &v->picture;
     const size_t pixels = (size_t)(p->width * p->height) * (size_t)p->samples;
     const size_t scratch = tgi_picture_scratch(&v->raw, &v->result) * sizeof(float);
-    TGI_TRY(tgi_reserve_open(v->tiling.arena_bytes + v->staging_bytes + other_bytes(v), &v->mem,
-                             err));
-    TGI_TRY(take(v, "weights", v->job->plan.bytes.weights, &v->weights, err));
-    TGI_TRY(take(v, "arena", v->tiling.arena_bytes, &v->arena, err));
-    TGI_TRY(take(v, "staging", v->staging_bytes, &v->staging, err));
-    TGI_TRY(take(v, "raw", raw_bytes(v), &v->raw.data, err));
-    TGI_TRY(take(v, "result", panel_bytes(&v->result), &v->result.data, err));
-    TGI_TRY(take(v, "picture", pixels, &p->pixels, err));
-    TGI_TRY(take(v, "scratch", scratch, &v->scratch, err));
-    tgi_net_pack(v->net, v->weights, v->pool);
-    return tgi_graph_unchanged(v->job->graph, err);
+    void *raw, *result, *picture;
+    const tgi_want want[] = {{"weights", v->job->plan.bytes.weights, &v->weights},
+                             {"arena", v->tiling.arena_bytes, &v->arena},
+                             {"staging", v->staging_bytes, &v->staging},
+                             {"raw", raw_bytes(v), &raw},
+                             {"result", panel_bytes(&v->result), &result},
+                             {"picture", pixels, &picture},
+                             {"scratch", scratch, &v->scratch}};
+    TGI_TRY(
+        tgi_reserve_all(want, sizeof want / sizeof want[0], TGI_STATS_SCRATCH, &v->mem, err));
+    v->raw.data = raw;
+    v->result.data = result;
+    p->pixels = picture;
+    return tgi_net_load(v->net, v->weights, v->pool, err);
 }
 
 /* ---- One crop ---------------------------------------------------------------------------- */

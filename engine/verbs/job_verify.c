@@ -62,16 +62,11 @@ static tg_status pass(verify *v, const tgi_stage *stage, const int64_t cut[3], i
     for (int o = 0; o < net->n_out; o++)
         dense.out[o] = out[o];
     TGI_TRY(tgi_tiling_make(stage, cut, band, v->job->set.threads, NULL, &t, err));
-    const size_t need = tgi_sat_add(net->packed_bytes, t.arena_bytes);
-    tg_status st = tgi_reserve_open(need + 256, &mem, err);
+    const tgi_want want[] = {{"weights", net->packed_bytes, &packed},
+                             {"arena", t.arena_bytes, &arena}};
+    tg_status st = tgi_reserve_all(want, 2, 0, &mem, err);
     if (st == TG_OK)
-        st = tgi_reserve_take(mem, "weights", net->packed_bytes, &packed, err);
-    if (st == TG_OK)
-        st = tgi_reserve_take(mem, "arena", t.arena_bytes, &arena, err);
-    if (st == TG_OK)
-        tgi_net_pack(net, packed, NULL);
-    if (st == TG_OK)
-        st = tgi_graph_unchanged(v->job->graph, err);
+        st = tgi_net_load(net, packed, NULL, err);
     if (st == TG_OK)
         st = tgi_exec_open(&t, packed, arena, v->pool, &io, &e, err);
     for (int64_t k = 0; st == TG_OK && k < (only ? 1 : t.cells); k++) {
