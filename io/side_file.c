@@ -3,6 +3,7 @@
  * SIGPIPE, which belongs to the thread that writes. */
 #include "io/side_file.h"
 
+#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ static tg_status open_flow(const char *path, tgi_side *out, tgi_err *err)
             return TG_OK;
         if (errno != ENXIO && errno != EINTR)
             return cannot(path, strerror(errno), err);
-        if (tg_cancel_signal())
+        if (tgi_cancel_signal())
             return tgi_fail(err, TG_E_CANCELLED, "%s: stopped while it waited for a reader",
                             path);
         if (tgi_seconds() - since > READER_SECONDS)

@@ -60,3 +60,39 @@ tg_status tg_estimate_json(tg_ctx *ctx, const char *what, const tg_opts *o,
         tgi_free(text);
     return st;
 }
+
+tg_status tg_estimate_image_bytes(int64_t n, int64_t height, int64_t width, int64_t channels,
+                                  tg_dtype dtype, uint64_t *out)
+{
+    return tgi_estimate_image_bytes(n, height, width, channels, dtype, out);
+}
+
+tg_status tg_estimate_text_bytes(int64_t n, int64_t length, tg_dtype dtype, uint64_t *out)
+{
+    return tgi_estimate_text_bytes(n, length, dtype, out);
+}
+
+tg_status tg_estimate_vqa(const tg_vqa_spec *spec, tg_vqa_size *out)
+{
+    return tgi_estimate_vqa(spec, out);
+}
+
+tg_data_strategy tg_estimate_strategy(uint64_t needed, uint64_t available)
+{
+    return tgi_estimate_strategy(needed, available);
+}
+
+const char *tg_data_strategy_name(tg_data_strategy s)
+{
+    return tgi_data_strategy_name(s);
+}
+
+tg_status tg_estimate_batch(const tg_batch_spec *spec, tg_batch_result *out)
+{
+    return tgi_formula_batch(spec, out);
+}
+
+tg_status tg_estimate_training(tg_ctx *ctx, const tg_train_spec *spec, tg_train_size *out)
+{
+    return tgi_formula_training(ctx, spec, out);
+}

@@ -91,3 +91,13 @@ tg_status tg_opts_open_output(const tg_opts *o, const char *name, tg_output_how 
     *fd = s.fd;
     return TG_OK;
 }
+
+const tg_option *tg_option_table(size_t *n)
+{
+    return tgi_option_table(n);
+}
+
+void tg_opts_free(tg_opts **o)
+{
+    tgi_opts_free(o);
+}

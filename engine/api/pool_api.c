@@ -62,3 +62,131 @@ tg_status tg_pool_open(tg_ctx *ctx, const tg_raw *raw, const tg_pool_opts *opts,
         return tgi_fail(err, TG_E_ARG, "tg_pool_open: NULL argument");
     return tgi_pool_open(raw, opts, out, err);
 }
+
+tg_pool *tg_pool_engine(void)
+{
+    return tgi_pool_engine();
+}
+
+void tg_pool_close(tg_pool **pool, char **leaks)
+{
+    tgi_pool_close_and_tell(pool, leaks);
+}
+
+tg_status tg_pool_alloc_at(tg_pool *pool, size_t bytes, const char *tag, const char *site,
+                           void **out)
+{
+    return tgi_pool_alloc_at(pool, bytes, tag, site, out);
+}
+
+tg_status tg_pool_free(tg_pool *pool, void *at)
+{
+    return tgi_pool_free(pool, at);
+}
+
+tg_status tg_pool_preallocate(tg_pool *pool, const size_t count[TG_POOL_CLASSES])
+{
+    return tgi_pool_preallocate(pool, count);
+}
+
+uint64_t tg_pool_empty_cache(tg_pool *pool)
+{
+    return tgi_pool_empty_cache(pool);
+}
+
+uint64_t tg_pool_collect(tg_pool *pool)
+{
+    return tgi_pool_collect(pool);
+}
+
+uint64_t tg_pool_compact(tg_pool *pool)
+{
+    return tgi_pool_compact(pool);
+}
+
+tg_status tg_pool_set_cache_limit(tg_pool *pool, const char *limit)
+{
+    return tgi_pool_set_cache_limit(pool, limit);
+}
+
+tg_status tg_pool_set_memory_fraction(tg_pool *pool, double fraction)
+{
+    return tgi_pool_set_memory_fraction(pool, fraction);
+}
+
+int tg_pool_pressure(tg_pool *pool)
+{
+    return tgi_pool_pressure(pool);
+}
+
+tg_status tg_pool_get_stats(tg_pool *pool, tg_pool_stats *out)
+{
+    return tgi_pool_get_stats(pool, out);
+}
+
+void tg_pool_reset_peaks(tg_pool *pool)
+{
+    tgi_pool_reset_peaks(pool);
+}
+
+int tg_pool_is_pinned(tg_pool *pool, const void *at)
+{
+    return tgi_pool_is_pinned(pool, at);
+}
+
+const char *tg_pool_name(const tg_pool *pool)
+{
+    return tgi_pool_name(pool);
+}
+
+size_t tg_pool_detail(const tg_pool *pool, char *text, size_t cap)
+{
+    return tgi_pool_detail(pool, text, cap);
+}
+
+size_t tg_pool_large(tg_pool *pool, uint64_t min_bytes, tg_pool_block *rows, size_t cap)
+{
+    return tgi_pool_large(pool, min_bytes, rows, cap);
+}
+
+void tg_pool_leak_check(tg_pool *pool, int on)
+{
+    tgi_pool_leak_check(pool, on);
+}
+
+tg_status tg_pool_leaks(tg_pool *pool, char **text)
+{
+    return tgi_pool_leaks(pool, text);
+}
+
+tg_status tg_pool_leaks_since(tg_pool *pool, const tg_pool_checkpoint *since, char **text)
+{
+    return tgi_pool_leaks_since(pool, since, text);
+}
+
+tg_status tg_pool_check(tg_pool *pool, tg_pool_checkpoint *out)
+{
+    return tgi_pool_check(pool, out);
+}
+
+uint64_t tg_pool_compare(const tg_pool_checkpoint *earlier, const tg_pool_checkpoint *later,
+                         char *text, size_t cap)
+{
+    return tgi_pool_compare(earlier, later, text, cap);
+}
+
+tg_status tg_pool_report(tg_pool *pool, char **text)
+{
+    return tgi_pool_report(pool, text);
+}
+
+tg_status tg_pool_profile(tg_pool *pool, int on)
+{
+    return tgi_pool_profile(pool, on);
+}
+
+tg_status tg_pool_timeline(tg_pool *pool, int (*write)(void *user, const char *text, size_t n),
+                           void *user)
+{
+    return tgi_pool_timeline(pool, write, user);
+}

@@ -2,6 +2,7 @@
 #include "engine/auto/auto.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/job/ends.h"
 #include "engine/settings/opts_internal.h"
@@ -106,7 +107,7 @@ static tg_status plan_point(const tgi_auto *a, const tgi_auto_try *t, tg_job **o
         (*out)->processor_only = 1;
         st = tgi_job_plan_output(*out, err);
     }
-    tg_opts_free(&o);
+    tgi_opts_free(&o);
     return st;
 }
 
@@ -151,8 +152,8 @@ static tg_status try_point(tgi_auto *a, tgi_auto_try *t, tg_job **keep_job, int 
 {
     tg_job *job = NULL;
     tgi_err e = {0};
-    const tg_status st = tg_cancel_signal() ? tgi_fail(&e, TG_E_CANCELLED, "stopped")
-                                            : plan_point(a, t, &job, &e);
+    const tg_status st = tgi_cancel_signal() ? tgi_fail(&e, TG_E_CANCELLED, "stopped")
+                                             : plan_point(a, t, &job, &e);
     if (st != TG_OK && st != TG_E_BUDGET) {
         tgi_job_close(&job);
         *err = e;
@@ -361,7 +362,7 @@ void tgi_auto_free(tgi_auto **a)
 {
     if (!a || !*a)
         return;
-    tg_opts_free(&(*a)->opts);
+    tgi_opts_free(&(*a)->opts);
     tgi_free(*a);
     *a = NULL;
 }

@@ -233,7 +233,7 @@ static tg_status put_settings(tgi_jw *w, const tgi_auto *a, tgi_err *err)
     if (st == TG_OK)
         (void)tgi_opts_write(w, o, tgi_opt_in_preset);
     tgi_jw_end(w, '}');
-    tg_opts_free(&o);
+    tgi_opts_free(&o);
     return st;
 }
 

@@ -3,6 +3,7 @@
  * not, so nothing is read before poll(2) says that there is something. */
 #include "engine/base/input.h"
 
+#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
@@ -47,9 +48,9 @@ static tg_status wait_for(const tgi_input *in, tgi_err *err)
 {
     struct pollfd p = {.fd = in->fd, .events = POLLIN};
     for (;;) {
-        if (tg_cancel_signal())
+        if (tgi_cancel_signal())
             return tgi_fail(err, TG_E_CANCELLED, "%s: stopped by signal %d while it was read",
-                            in->path, tg_cancel_signal());
+                            in->path, tgi_cancel_signal());
         const int ready = poll(&p, 1, LOOK_MS);
         if (ready > 0)
             return TG_OK;

@@ -71,11 +71,6 @@ tg_pool *tgi_pool_engine(void)
     return &engine;
 }
 
-tg_pool *tg_pool_engine(void)
-{
-    return tgi_pool_engine();
-}
-
 /* ---- Direct blocks ----------------------------------------------------------------------- */
 
 /* A record in front of each: what the ledger needs when the block goes. */
@@ -250,7 +245,7 @@ void tgi_free(void *at)
 
 void tgi_mem_trim(void)
 {
-    tg_pool_empty_cache(tgi_pool_engine());
+    tgi_pool_empty_cache(tgi_pool_engine());
     malloc_trim(0);
 }
 

@@ -15,6 +15,8 @@
 tg_status tgi_pool_open(const tg_raw *raw, const tg_pool_opts *opts, tg_pool **out,
                         tgi_err *err);
 void tgi_pool_close(tg_pool **pool);
+/* As tg_pool_close. */
+void tgi_pool_close_and_tell(tg_pool **pool, char **leaks);
 /* The library's own, ready from the first call on. */
 tg_pool *tgi_pool_engine(void);
 
@@ -86,5 +88,35 @@ void tgi_pool_fail_at(tg_pool *pool, uint64_t k);
 uint64_t tgi_pool_requests(tg_pool *pool);
 /* Holds every invariant against the structures; NULL, or what is wrong. Slow. */
 const char *tgi_pool_broken(tg_pool *pool);
+
+/* ---- Behind the public door: as the calls of tegula_pool.h of the same name ---------------
+ */
+
+tg_status tgi_pool_alloc_at(tg_pool *pool, size_t bytes, const char *tag, const char *site,
+                            void **out);
+tg_status tgi_pool_free(tg_pool *pool, void *at);
+tg_status tgi_pool_preallocate(tg_pool *pool, const size_t count[TG_POOL_CLASSES]);
+uint64_t tgi_pool_empty_cache(tg_pool *pool);
+uint64_t tgi_pool_collect(tg_pool *pool);
+uint64_t tgi_pool_compact(tg_pool *pool);
+tg_status tgi_pool_set_cache_limit(tg_pool *pool, const char *limit);
+tg_status tgi_pool_set_memory_fraction(tg_pool *pool, double fraction);
+int tgi_pool_pressure(tg_pool *pool);
+tg_status tgi_pool_get_stats(tg_pool *pool, tg_pool_stats *out);
+void tgi_pool_reset_peaks(tg_pool *pool);
+int tgi_pool_is_pinned(tg_pool *pool, const void *at);
+const char *tgi_pool_name(const tg_pool *pool);
+size_t tgi_pool_detail(const tg_pool *pool, char *text, size_t cap);
+size_t tgi_pool_large(tg_pool *pool, uint64_t min_bytes, tg_pool_block *rows, size_t cap);
+void tgi_pool_leak_check(tg_pool *pool, int on);
+tg_status tgi_pool_leaks(tg_pool *pool, char **text);
+tg_status tgi_pool_leaks_since(tg_pool *pool, const tg_pool_checkpoint *since, char **text);
+tg_status tgi_pool_check(tg_pool *pool, tg_pool_checkpoint *out);
+uint64_t tgi_pool_compare(const tg_pool_checkpoint *earlier, const tg_pool_checkpoint *later,
+                          char *text, size_t cap);
+tg_status tgi_pool_report(tg_pool *pool, char **text);
+tg_status tgi_pool_profile(tg_pool *pool, int on);
+tg_status tgi_pool_timeline(tg_pool *pool, int (*write)(void *user, const char *text, size_t n),
+                            void *user);
 
 #endif

@@ -117,7 +117,7 @@ static tg_status preallocate_some(tg_pool *p, const tg_pool_opts *o, tgi_err *er
     size_t any = 0;
     for (int i = 0; i < TG_POOL_CLASSES; i++)
         any |= o->preallocate[i];
-    const tg_status st = any ? tg_pool_preallocate(p, o->preallocate) : TG_OK;
+    const tg_status st = any ? tgi_pool_preallocate(p, o->preallocate) : TG_OK;
     return st == TG_OK ? TG_OK : tgi_fail(err, st, "%s", p->detail);
 }
 
@@ -240,8 +240,8 @@ void tgi_pool_put(tg_pool *p, block *b)
     tgi_pool_trim(p);
 }
 
-tg_status tg_pool_alloc_at(tg_pool *pool, size_t bytes, const char *tag, const char *site,
-                           void **out)
+tg_status tgi_pool_alloc_at(tg_pool *pool, size_t bytes, const char *tag, const char *site,
+                            void **out)
 {
     tg_status st;
     if (!pool || !tag || !site || !out || pool->is_engine)
@@ -257,7 +257,7 @@ tg_status tg_pool_alloc_at(tg_pool *pool, size_t bytes, const char *tag, const c
     return st;
 }
 
-tg_status tg_pool_free(tg_pool *pool, void *at)
+tg_status tgi_pool_free(tg_pool *pool, void *at)
 {
     if (!at)
         return TG_OK;
@@ -282,7 +282,7 @@ size_t tgi_pool_bytes_of(tg_pool *pool, const void *at)
     return bytes;
 }
 
-tg_status tg_pool_preallocate(tg_pool *pool, const size_t count[TG_POOL_CLASSES])
+tg_status tgi_pool_preallocate(tg_pool *pool, const size_t count[TG_POOL_CLASSES])
 {
     size_t all = 0;
     if (!pool || !count || pool->is_engine)
@@ -410,22 +410,22 @@ static uint64_t give(tg_pool *pool, bool slots_too, unsigned asked_less_than)
     return given;
 }
 
-uint64_t tg_pool_empty_cache(tg_pool *pool)
+uint64_t tgi_pool_empty_cache(tg_pool *pool)
 {
     return give(pool, true, UINT32_MAX);
 }
 
-uint64_t tg_pool_collect(tg_pool *pool)
+uint64_t tgi_pool_collect(tg_pool *pool)
 {
     return give(pool, false, 2);
 }
 
-uint64_t tg_pool_compact(tg_pool *pool)
+uint64_t tgi_pool_compact(tg_pool *pool)
 {
     return give(pool, false, UINT32_MAX);
 }
 
-tg_status tg_pool_set_cache_limit(tg_pool *pool, const char *limit)
+tg_status tgi_pool_set_cache_limit(tg_pool *pool, const char *limit)
 {
     uint64_t bytes;
     if (!pool)
@@ -438,7 +438,7 @@ tg_status tg_pool_set_cache_limit(tg_pool *pool, const char *limit)
     return TG_OK;
 }
 
-tg_status tg_pool_set_memory_fraction(tg_pool *pool, double fraction)
+tg_status tgi_pool_set_memory_fraction(tg_pool *pool, double fraction)
 {
     if (!pool || !(fraction > 0 && fraction <= 1))
         return TG_E_ARG;
@@ -454,7 +454,7 @@ uint64_t tgi_pools_empty_cache(uint64_t *of_devices)
     *of_devices = 0;
     pthread_mutex_lock(&all_lock);
     for (tg_pool *p = all_pools; p; p = p->next_pool) {
-        const uint64_t one = tg_pool_empty_cache(p);
+        const uint64_t one = tgi_pool_empty_cache(p);
         *of_devices += p->raw.kind == TG_MEMORY_DEVICE ? one : 0;
         given += one;
     }

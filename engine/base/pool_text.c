@@ -58,7 +58,7 @@ static int under_pressure(const tg_pool *p)
     return margin && p->raw.free_bytes(p->raw.user) < margin;
 }
 
-int tg_pool_pressure(tg_pool *pool)
+int tgi_pool_pressure(tg_pool *pool)
 {
     if (!pool)
         return 0;
@@ -68,7 +68,7 @@ int tg_pool_pressure(tg_pool *pool)
     return yes;
 }
 
-tg_status tg_pool_get_stats(tg_pool *pool, tg_pool_stats *out)
+tg_status tgi_pool_get_stats(tg_pool *pool, tg_pool_stats *out)
 {
     tg_pool_stats own;
     if (!pool || !tgi_sized_take(out, &own, sizeof own))
@@ -103,7 +103,7 @@ tg_status tg_pool_get_stats(tg_pool *pool, tg_pool_stats *out)
     return TG_OK;
 }
 
-void tg_pool_reset_peaks(tg_pool *pool)
+void tgi_pool_reset_peaks(tg_pool *pool)
 {
     if (!pool)
         return;
@@ -114,7 +114,7 @@ void tg_pool_reset_peaks(tg_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-int tg_pool_is_pinned(tg_pool *pool, const void *at)
+int tgi_pool_is_pinned(tg_pool *pool, const void *at)
 {
     int yes = 0;
     if (!pool || !at)
@@ -130,12 +130,12 @@ int tg_pool_is_pinned(tg_pool *pool, const void *at)
     return yes;
 }
 
-const char *tg_pool_name(const tg_pool *pool)
+const char *tgi_pool_name(const tg_pool *pool)
 {
     return pool ? pool->name : "";
 }
 
-size_t tg_pool_detail(const tg_pool *pool, char *text, size_t cap)
+size_t tgi_pool_detail(const tg_pool *pool, char *text, size_t cap)
 {
     if (!pool)
         return 0;
@@ -148,7 +148,7 @@ size_t tg_pool_detail(const tg_pool *pool, char *text, size_t cap)
     return n;
 }
 
-size_t tg_pool_large(tg_pool *pool, uint64_t min_bytes, tg_pool_block *rows, size_t cap)
+size_t tgi_pool_large(tg_pool *pool, uint64_t min_bytes, tg_pool_block *rows, size_t cap)
 {
     size_t n = 0;
     const uint64_t least = min_bytes ? min_bytes : TG_POOL_LARGE_BYTES;
@@ -215,7 +215,7 @@ size_t tgi_pool_leak_text(tg_pool *pool, uint64_t after, uint64_t until, char *t
     return w.n;
 }
 
-void tg_pool_leak_check(tg_pool *pool, int on)
+void tgi_pool_leak_check(tg_pool *pool, int on)
 {
     if (!pool)
         return;
@@ -246,12 +246,12 @@ static tg_status leaks_after(tg_pool *pool, uint64_t after, char **out)
     return TG_OK;
 }
 
-tg_status tg_pool_leaks(tg_pool *pool, char **text)
+tg_status tgi_pool_leaks(tg_pool *pool, char **text)
 {
     return pool && text ? leaks_after(pool, 0, text) : TG_E_ARG;
 }
 
-tg_status tg_pool_leaks_since(tg_pool *pool, const tg_pool_checkpoint *since, char **text)
+tg_status tgi_pool_leaks_since(tg_pool *pool, const tg_pool_checkpoint *since, char **text)
 {
     tg_pool_checkpoint own;
     if (!pool || !text || !tgi_sized_take(since, &own, sizeof own))
@@ -259,7 +259,7 @@ tg_status tg_pool_leaks_since(tg_pool *pool, const tg_pool_checkpoint *since, ch
     return leaks_after(pool, own.number, text);
 }
 
-tg_status tg_pool_check(tg_pool *pool, tg_pool_checkpoint *out)
+tg_status tgi_pool_check(tg_pool *pool, tg_pool_checkpoint *out)
 {
     tg_pool_checkpoint own;
     if (!pool || !tgi_sized_take(out, &own, sizeof own))
@@ -273,8 +273,8 @@ tg_status tg_pool_check(tg_pool *pool, tg_pool_checkpoint *out)
     return TG_OK;
 }
 
-uint64_t tg_pool_compare(const tg_pool_checkpoint *earlier, const tg_pool_checkpoint *later,
-                         char *text, size_t cap)
+uint64_t tgi_pool_compare(const tg_pool_checkpoint *earlier, const tg_pool_checkpoint *later,
+                          char *text, size_t cap)
 {
     const uint64_t more = earlier && later && later->allocated_bytes > earlier->allocated_bytes
                               ? later->allocated_bytes - earlier->allocated_bytes
@@ -284,19 +284,6 @@ uint64_t tg_pool_compare(const tg_pool_checkpoint *earlier, const tg_pool_checkp
     else if (cap)
         snprintf(text, cap, "no leak");
     return more;
-}
-
-void tg_pool_close(tg_pool **pool, char **leaks)
-{
-    if (leaks)
-        *leaks = NULL;
-    if (!pool || !*pool)
-        return;
-    char first[16];
-    tgi_pool_leak_text(*pool, 0, UINT64_MAX, first, sizeof first);
-    if (leaks && strncmp(first, "leak", 4) == 0 && leaks_after(*pool, 0, leaks) != TG_OK)
-        *leaks = NULL;
-    tgi_pool_close(pool);
 }
 
 /* ---- Summary ----------------------------------------------------------------------------- */
@@ -350,7 +337,7 @@ static void say_report(tg_pool *p, writer *w)
     say_holders(p, w);
 }
 
-tg_status tg_pool_report(tg_pool *pool, char **text)
+tg_status tgi_pool_report(tg_pool *pool, char **text)
 {
     writer w = {0};
     if (!pool || !text)
@@ -372,7 +359,7 @@ tg_status tg_pool_report(tg_pool *pool, char **text)
 
 /* ---- Timeline ---------------------------------------------------------------------------- */
 
-tg_status tg_pool_profile(tg_pool *pool, int on)
+tg_status tgi_pool_profile(tg_pool *pool, int on)
 {
     if (!pool)
         return TG_E_ARG;
@@ -412,8 +399,8 @@ static void say_event(const tg_pool *p, uint64_t i, writer *w)
     say(w, "}");
 }
 
-tg_status tg_pool_timeline(tg_pool *pool, int (*write)(void *user, const char *text, size_t n),
-                           void *user)
+tg_status tgi_pool_timeline(tg_pool *pool, int (*write)(void *user, const char *text, size_t n),
+                            void *user)
 {
     char line[1536];
     if (!pool || !write)
@@ -438,4 +425,17 @@ tg_status tg_pool_timeline(tg_pool *pool, int (*write)(void *user, const char *t
             return TG_E_IO;
     }
     return write(user, "\n]}\n", 4) ? TG_E_IO : TG_OK;
+}
+
+void tgi_pool_close_and_tell(tg_pool **pool, char **leaks)
+{
+    if (leaks)
+        *leaks = NULL;
+    if (!pool || !*pool)
+        return;
+    char first[16];
+    tgi_pool_leak_text(*pool, 0, UINT64_MAX, first, sizeof first);
+    if (leaks && strncmp(first, "leak", 4) == 0 && leaks_after(*pool, 0, leaks) != TG_OK)
+        *leaks = NULL;
+    tgi_pool_close(pool);
 }

@@ -52,7 +52,7 @@ void tgi_err_prefix(tgi_err *err, const char *fmt, ...)
     memcpy(err->text, text, sizeof text);
 }
 
-const char *tg_status_name(tg_status st)
+const char *tgi_status_name(tg_status st)
 {
     switch (st) {
 #define X(name, value, sentence)                                                               \
@@ -64,7 +64,7 @@ const char *tg_status_name(tg_status st)
     return "TG_E_?";
 }
 
-const char *tg_status_sentence(tg_status st)
+const char *tgi_status_sentence(tg_status st)
 {
     switch (st) {
 #define X(name, value, sentence)                                                               \

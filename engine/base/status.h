@@ -48,4 +48,8 @@ void tgi_err_prefix(tgi_err *err, const char *fmt, ...) TGI_PRINTF(2, 3);
             return tgi_try_st_;                                                                \
     } while (0)
 
+/* Behind tg_status_name and tg_status_sentence. */
+const char *tgi_status_name(tg_status st);
+const char *tgi_status_sentence(tg_status st);
+
 #endif

@@ -1,6 +1,7 @@
 #include "engine/ends/decoded.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/out/scratch.h"
 
@@ -119,10 +120,10 @@ static tg_status fill(decoded *d, int thread, int64_t plane, int64_t y1, tgi_err
     kept *k = &d->planes[plane];
     while (k->filled < y1) {
         const int64_t end = tgi_min(k->filled + d->piece_rows, d->map->extent[1]);
-        if (tg_cancel_signal())
+        if (tgi_cancel_signal())
             return tgi_fail(err, TG_E_CANCELLED,
                             "stopped by signal %d; the same command goes on",
-                            tg_cancel_signal());
+                            tgi_cancel_signal());
         TGI_TRY(fill_piece(d, thread, plane, k->filled, end, err));
         k->filled = (uint32_t)end;
     }

@@ -84,7 +84,7 @@ static tg_status by_parameters(const tgi_question *q, const tgi_gpus *gpus, tgi_
     for (int i = 0; i < gpus->n; i++) {
         const tgi_gpu *g = &gpus->gpu[i];
         s.memory_bytes = g->memory_bytes;
-        const tg_status st = tg_estimate_batch(&s, &r);
+        const tg_status st = tgi_formula_batch(&s, &r);
         if (st != TG_OK && st != TG_E_BUDGET)
             return tgi_fail(err, st, "batch: a number is out of its range");
         if (i == 0) {

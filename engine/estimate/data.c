@@ -298,7 +298,7 @@ static void put_reasons(tgi_jw *w, const data_set *d, tg_data_strategy s, uint64
         reason(w, "--preload no: images are read when they are needed, and only the rest is "
                   "counted above");
     if (half != s)
-        reason(w, "as float16 it would be %s: half the bytes", tg_data_strategy_name(half));
+        reason(w, "as float16 it would be %s: half the bytes", tgi_data_strategy_name(half));
     if (d->scan.not_counted)
         reason(w, "%lld files are not counted", (long long)d->scan.not_counted);
     tgi_jw_end(w, ']');
@@ -310,7 +310,7 @@ static void put_advice(tgi_jw *w, const tgi_question *q, const data_set *d, uint
     static const int64_t most_workers[] = {2, 4, 8};
     static const char *const loaders[] = {"preload", "lazy_cache", "stream"};
     const uint64_t needed = d->part.total_bytes;
-    const tg_data_strategy s = tg_estimate_strategy(needed, available);
+    const tg_data_strategy s = tgi_estimate_strategy(needed, available);
     const uint64_t sample =
         (needed + (on_disk(d) ? d->part.image_bytes : 0)) / (uint64_t)d->samples;
     const tg_data_strategy how = on_disk(d) && s == TG_DATA_SMALL ? TG_DATA_MEDIUM : s;
@@ -320,12 +320,12 @@ static void put_advice(tgi_jw *w, const tgi_question *q, const data_set *d, uint
         d->kind != TEXT && (d->as_stored ? d->scan.floats : d->dtype == TG_DTYPE_F32);
     const uint64_t pixels = d->kind == IMAGES || d->preload ? d->part.image_bytes : 0;
     const tg_data_strategy half =
-        float32 ? tg_estimate_strategy(needed - pixels / 2, available) : s;
+        float32 ? tgi_estimate_strategy(needed - pixels / 2, available) : s;
     const int map = s == TG_DATA_LARGE && d->from_files && !d->scan.compressed;
     tgi_jw_int(w, "num_samples", d->samples);
     tgi_jw_num(w, "available_memory_gib", (double)available / TGI_GIB);
     tgi_jw_num(w, "estimated_memory_gib", (double)needed / TGI_GIB);
-    tgi_jw_str(w, "recommended_strategy", tg_data_strategy_name(s));
+    tgi_jw_str(w, "recommended_strategy", tgi_data_strategy_name(s));
     tgi_jw_str(w, "loader", map ? "map" : loaders[how]);
     tgi_jw_uint(w, "batch_size", batch);
     put_cache(w, s, needed, available);

@@ -6,6 +6,7 @@
  * be read there; no pixel is decoded. (Of videos only the headers can be read so far.) What no
  * reader knows is listed by kind, with the reason of the first such file. */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/estimate/estimate.h"
 #include "io/image.h"
@@ -140,7 +141,7 @@ static tg_status add_entry(tgi_scan *s, const char *folder, const char *name, in
     struct stat st;
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         return tgi_fail(err, TG_E_ARG, "%s: names too long below it", folder);
-    if (tg_cancel_signal())
+    if (tgi_cancel_signal())
         return tgi_fail(err, TG_E_CANCELLED, "%s: stopped while counting", folder);
     if (lstat(path, &st) != 0) {
         not_counted(s, "", strerror(errno));

@@ -84,4 +84,16 @@ tg_status tgi_model_extent(const tgi_graph *g, const tgi_graph *raw, const tg_op
 /* "224x224" or "16x224x224". */
 void tgi_extent_text(const tgi_graph *g, const int64_t ext[3], char *buf, size_t cap);
 
+/* ---- Behind the calls of tegula_estimate.h ------------------------------------------------
+ */
+
+tg_status tgi_estimate_image_bytes(int64_t n, int64_t height, int64_t width, int64_t channels,
+                                   tg_dtype dtype, uint64_t *out);
+tg_status tgi_estimate_text_bytes(int64_t n, int64_t length, tg_dtype dtype, uint64_t *out);
+tg_status tgi_estimate_vqa(const tg_vqa_spec *spec, tg_vqa_size *out);
+tg_data_strategy tgi_estimate_strategy(uint64_t needed, uint64_t available);
+const char *tgi_data_strategy_name(tg_data_strategy s);
+tg_status tgi_formula_batch(const tg_batch_spec *spec, tg_batch_result *out);
+tg_status tgi_formula_training(tg_ctx *ctx, const tg_train_spec *spec, tg_train_size *out);
+
 #endif

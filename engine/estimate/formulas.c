@@ -22,14 +22,14 @@ tg_status tgi_product(const char *what, const int64_t *factor, int n, uint64_t *
     return TG_OK;
 }
 
-tg_status tg_estimate_image_bytes(int64_t n, int64_t height, int64_t width, int64_t channels,
-                                  tg_dtype dtype, uint64_t *out)
+tg_status tgi_estimate_image_bytes(int64_t n, int64_t height, int64_t width, int64_t channels,
+                                   tg_dtype dtype, uint64_t *out)
 {
     const int64_t f[] = {n, height, width, channels, (int64_t)tgi_dtype_size(dtype)};
     return out ? tgi_product("images", f, 5, out, NULL) : TG_E_ARG;
 }
 
-tg_status tg_estimate_text_bytes(int64_t n, int64_t length, tg_dtype dtype, uint64_t *out)
+tg_status tgi_estimate_text_bytes(int64_t n, int64_t length, tg_dtype dtype, uint64_t *out)
 {
     const int64_t f[] = {n, 2, length, (int64_t)tgi_dtype_size(dtype)};
     return out ? tgi_product("texts", f, 4, out, NULL) : TG_E_ARG;
@@ -45,7 +45,7 @@ static tg_dtype type_or(tg_dtype t, tg_dtype otherwise)
     return t == TG_DTYPE_NONE ? otherwise : t;
 }
 
-tg_status tg_estimate_vqa(const tg_vqa_spec *spec, tg_vqa_size *out)
+tg_status tgi_estimate_vqa(const tg_vqa_spec *spec, tg_vqa_size *out)
 {
     tg_vqa_spec own;
     tg_vqa_size r;
@@ -55,16 +55,16 @@ tg_status tg_estimate_vqa(const tg_vqa_spec *spec, tg_vqa_size *out)
     r = (tg_vqa_size){.size = sizeof r};
     const tg_dtype token = type_or(s->token_dtype, TG_DTYPE_I64);
     const int64_t meta[] = {s->samples, or_default(s->metadata_bytes, TG_DATA_METADATA_BYTES)};
-    TGI_TRY(tg_estimate_image_bytes(s->samples, or_default(s->height, TG_DATA_HEIGHT),
-                                    or_default(s->width, TG_DATA_WIDTH),
-                                    or_default(s->channels, TG_DATA_CHANNELS),
-                                    type_or(s->dtype, TG_DTYPE_F32), &r.image_bytes));
-    TGI_TRY(tg_estimate_text_bytes(s->samples,
-                                   or_default(s->question_length, TG_DATA_QUESTION_LENGTH),
-                                   token, &r.question_bytes));
-    TGI_TRY(tg_estimate_text_bytes(s->samples,
-                                   or_default(s->answer_length, TG_DATA_ANSWER_LENGTH), token,
-                                   &r.answer_bytes));
+    TGI_TRY(tgi_estimate_image_bytes(s->samples, or_default(s->height, TG_DATA_HEIGHT),
+                                     or_default(s->width, TG_DATA_WIDTH),
+                                     or_default(s->channels, TG_DATA_CHANNELS),
+                                     type_or(s->dtype, TG_DTYPE_F32), &r.image_bytes));
+    TGI_TRY(tgi_estimate_text_bytes(s->samples,
+                                    or_default(s->question_length, TG_DATA_QUESTION_LENGTH),
+                                    token, &r.question_bytes));
+    TGI_TRY(tgi_estimate_text_bytes(s->samples,
+                                    or_default(s->answer_length, TG_DATA_ANSWER_LENGTH), token,
+                                    &r.answer_bytes));
     if (s->metadata_bytes != -1)
         TGI_TRY(tgi_product("metadata", meta, 2, &r.metadata_bytes, NULL));
     r.total_bytes =
@@ -79,7 +79,7 @@ tg_status tg_estimate_vqa(const tg_vqa_spec *spec, tg_vqa_size *out)
 /* Written so that nothing wraps: n < a / 2 is n < a - n, and n < 2 a is n / 2 < a for an even
  * n.
  */
-tg_data_strategy tg_estimate_strategy(uint64_t needed, uint64_t available)
+tg_data_strategy tgi_estimate_strategy(uint64_t needed, uint64_t available)
 {
     if (needed < available && needed < available - needed)
         return TG_DATA_SMALL;
@@ -88,7 +88,7 @@ tg_data_strategy tg_estimate_strategy(uint64_t needed, uint64_t available)
     return TG_DATA_LARGE;
 }
 
-const char *tg_data_strategy_name(tg_data_strategy s)
+const char *tgi_data_strategy_name(tg_data_strategy s)
 {
     return s == TG_DATA_SMALL ? "small" : s == TG_DATA_MEDIUM ? "medium" : "large";
 }
@@ -115,7 +115,7 @@ static tg_batch_size batch_of(double memory, double weights, double sample)
     return b;
 }
 
-tg_status tg_estimate_batch(const tg_batch_spec *spec, tg_batch_result *out)
+tg_status tgi_formula_batch(const tg_batch_spec *spec, tg_batch_result *out)
 {
     tg_batch_spec own;
     tg_batch_result r;

@@ -336,7 +336,7 @@ tg_status tgi_estimate_gpu(const tgi_question *q, tgi_jw *w, tgi_err *err)
         st = put_answer(q, &d, a, w, err);
     }
     tgi_device_job_close(&d);
-    tg_opts_free(&o);
+    tgi_opts_free(&o);
     tgi_free(a);
     tgi_free(table);
     return st;

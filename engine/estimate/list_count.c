@@ -8,6 +8,7 @@
  *   .jsonl  every line that is not blank is a sample and a value of its own
  *   .json   the elements of the top array; of a top object, those of its longest array
  *           ({"info": {...}, "questions": [...]}, as question sets are published) */
+#include "engine/base/cancel.h"
 #include "engine/base/input.h"
 #include "engine/estimate/estimate.h"
 
@@ -192,7 +193,7 @@ static tg_status read_through(counter *c, tgi_input *in, tgi_err *err)
         TGI_TRY(tgi_input_read(in, block, sizeof block, &n, err));
         if (n == 0)
             return finish(c, err);
-        if (tg_cancel_signal())
+        if (tgi_cancel_signal())
             return tgi_fail(err, TG_E_CANCELLED, "%s: stopped while counting", c->path);
         if (c->byte == 0 && n >= 3 && memcmp(block, "\xef\xbb\xbf", 3) == 0)
             c->byte = (int64_t)(i = 3); /* a byte order mark */

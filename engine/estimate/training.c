@@ -156,14 +156,14 @@ static tg_status check_spec(tg_train_spec *s, tgi_err *err)
     return TG_OK;
 }
 
-tg_status tg_estimate_training(tg_ctx *ctx, const tg_train_spec *spec, tg_train_size *out)
+tg_status tgi_formula_training(tg_ctx *ctx, const tg_train_spec *spec, tg_train_size *out)
 {
     tgi_err *err = tgi_ctx_err(ctx);
     tg_train_spec s;
     tg_train_size own;
     if (!ctx || !tgi_sized_take(spec, &s, sizeof s) || !tgi_sized_take(out, &own, sizeof own))
         return tgi_fail(err, TG_E_ARG,
-                        "tg_estimate_training: NULL argument, or a size of "
+                        "tgi_formula_training: NULL argument, or a size of "
                         "another version");
     tg_opts *o = NULL;
     trained t = {0};
@@ -178,7 +178,7 @@ tg_status tg_estimate_training(tg_ctx *ctx, const tg_train_spec *spec, tg_train_
     if (st == TG_OK)
         st = count_all(&t.saved, &s, &own, err);
     close_trained(&t);
-    tg_opts_free(&o);
+    tgi_opts_free(&o);
     tgi_sized_give(out, &own);
     return st;
 }

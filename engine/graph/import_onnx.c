@@ -527,7 +527,7 @@ tg_status tgi_graph_lower_onnx(tgi_onnx_model **model, tgi_graph **out, tgi_err 
     tgi_free(l);
     if (st != TG_OK) {
         tgi_graph_free(&g);
-        return tgi_fail(err, st, "%s", local.text[0] ? local.text : tg_status_sentence(st));
+        return tgi_fail(err, st, "%s", local.text[0] ? local.text : tgi_status_sentence(st));
     }
     tgi_priv(g)->model = *model;
     *model = NULL;

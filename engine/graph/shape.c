@@ -216,7 +216,7 @@ static tg_status infer_all(const tgi_graph *g, const tgi_desc *in, tgi_shapes *s
         const tg_status st = infer_node(g, n, s, &local);
         if (st != TG_OK)
             return tgi_fail(err, st, "%s \"%s\": %s", n->op->name, n->name,
-                            local.text[0] ? local.text : tg_status_sentence(st));
+                            local.text[0] ? local.text : tgi_status_sentence(st));
     }
     return TG_OK;
 }

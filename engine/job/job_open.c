@@ -1,5 +1,6 @@
 /* job_open.c - options to a bound job: the model, the input's headers, the mapping. */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_picture.h"
@@ -126,7 +127,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
                 tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
         .decode_budget = tgi_decode_budget(tgi_machine_budget(&job->machine, job->opts, NULL)),
         .spare = job->spare,
-        .cancelled = tg_cancel_signal,
+        .cancelled = tgi_cancel_signal,
         .on_bad = job->bad ? tgi_bad_tiles_note : NULL,
         .on_bad_arg = job->bad,
         .surplus = &job->surplus};
@@ -485,7 +486,7 @@ void tgi_job_close(tg_job **jobp)
         tgi_source_close(&job->source);
     tgi_bad_tiles_free(&job->bad);
     tgi_graph_free(&job->graph);
-    tg_opts_free(&job->opts);
+    tgi_opts_free(&job->opts);
     tgi_free(job->settings);
     tgi_free(job->given);
     tgi_free(job->lessons);

@@ -1,6 +1,7 @@
 /* job_picture.c - the finished tiles, read back row by row, become a PNG or JPEG file or a
  * stack of ImageJ. */
 #include "engine/job/job_picture.h"
+#include "engine/base/cancel.h"
 #include "engine/job/ends.h"
 
 #include "engine/base/arith.h"
@@ -136,10 +137,10 @@ static tg_status copy_image(const making *m, tgi_source *s, void *state, int64_t
     const size_t size = tgi_dtype_size(l->dtype), pitch = (size_t)l->width * size;
     for (int64_t y = 0; y < l->height; y += rows) {
         const int64_t n = tgi_min(rows, l->height - y);
-        if (tg_cancel_signal())
+        if (tgi_cancel_signal())
             return tgi_fail(err, TG_E_CANCELLED,
                             "stopped by signal %d; the same command goes on",
-                            tg_cancel_signal());
+                            tgi_cancel_signal());
         TGI_TRY(s->ops->read(s, 0, plane, s0, s1, y, y + n, 0, l->width, band, pitch,
                              pitch * (size_t)n, err));
         for (int64_t r = 0; r < n; r++) {

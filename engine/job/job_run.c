@@ -3,6 +3,7 @@
  * Everything that takes memory is opened before the first band; between the first and the last
  * band our code allocates nothing. `run` owns it all and closes in reverse order. */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/pool.h"
@@ -17,10 +18,9 @@
 #include "engine/job/pass.h"
 #include "engine/job/receipt.h"
 #include "engine/memory/monitor.h"
+#include "engine/memory/trace.h"
 #include "engine/out/commit.h"
 #include "engine/out/pyramid.h"
-
-#include <tegula_trace.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void say_memory(void *user, const char *line)
 static void trace_begin(run *r)
 {
     const tg_trace_opts o = {.size = sizeof o, .ctx = "run", .emit = say_memory, .user = r};
-    (void)tg_trace_begin(&r->memory, tgi_pool_engine(), &o);
+    (void)tgi_trace_begin(&r->memory, tgi_pool_engine(), &o);
 }
 
 #define BY_TILES (-1.0) /* the fraction is that of the tiles that are written */
@@ -93,9 +93,9 @@ static void report(run *r, const char *phase, double fraction, double since)
 
 static tg_status stopped(tgi_err *err)
 {
-    return tg_cancel_signal()
+    return tgi_cancel_signal()
                ? tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d; the same command goes on",
-                          tg_cancel_signal())
+                          tgi_cancel_signal())
                : TG_OK;
 }
 
@@ -242,7 +242,7 @@ static tg_status stats_tick(void *user, double fraction)
 {
     run *r = user;
     report(r, "statistics", fraction, r->t_phase);
-    return tg_cancel_signal() ? TG_E_CANCELLED : TG_OK;
+    return tgi_cancel_signal() ? TG_E_CANCELLED : TG_OK;
 }
 
 static tg_status collect(run *r, tgi_err *err)
@@ -378,7 +378,7 @@ static tg_status work(run *r, tgi_err *err)
     TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_pass_reserve(&r->pass, job,
                              err)); /* before the journal: a refusal leaves nothing behind */
-    tg_trace_report(&r->memory, "reserve");
+    tgi_trace_report(&r->memory, "reserve");
     TGI_TRY(open_scratch(r, err));
     TGI_TRY(begin_journal(r, err));
     TGI_TRY(tgi_pass_open(&r->pass, source_of(r), &end, err));
@@ -390,9 +390,9 @@ static tg_status work(run *r, tgi_err *err)
     tgi_tracker_expect(r->tracker, r->predicted, job->plan.budget);
     TGI_TRY(get_statistics(r, err));
     TGI_TRY(open_writer(r, err));
-    tg_trace_report(&r->memory, "open");
+    tgi_trace_report(&r->memory, "open");
     TGI_TRY(run_items(r, err));
-    tg_trace_report(&r->memory, "bands");
+    tgi_trace_report(&r->memory, "bands");
     return TG_OK;
 }
 
@@ -411,7 +411,7 @@ static void close_run(run *r)
     tgi_input_hash_close(&r->hash);
     tgi_pass_close(&r->pass); /* writers worked in its memory */
     tgi_free(r->fingerprint);
-    tg_trace_end(&r->memory);
+    tgi_trace_end(&r->memory);
 }
 
 static void fill_times(const run *r, tg_run_result *res)

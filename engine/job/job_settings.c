@@ -92,12 +92,12 @@ static int is_listed(tgi_opt id)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (id == files[i])
             return 0;
-    return tgi_opt_in_job(id) && strstr(tg_option_table(NULL)[id].verbs, "run") != NULL;
+    return tgi_opt_in_job(id) && strstr(tgi_option_table(NULL)[id].verbs, "run") != NULL;
 }
 
 static void add(const tg_job *job, struct tgi_job_settings_list *l, tgi_opt id)
 {
-    const tg_option *row = &tg_option_table(NULL)[id];
+    const tg_option *row = &tgi_option_table(NULL)[id];
     const char *value = tgi_opts_str(job->opts, id);
     const char *origin = tgi_opts_origin(job->opts, id);
     const int open = !value || strcmp(value, "auto") == 0 ||
@@ -179,6 +179,6 @@ tg_status tgi_job_save_json(tg_job *job, char **json, tgi_err *err)
         st = set_resolved(job, &s[i], o, err);
     if (st == TG_OK)
         st = tgi_opts_to_json(o, json, err);
-    tg_opts_free(&o);
+    tgi_opts_free(&o);
     return st;
 }

@@ -6,6 +6,7 @@
  * or a disk that is full, is an error then and no signal. There is no journal, a stopped run
  * starts over. */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/ends/input_hash.h"
 #include "engine/job/job_log.h"
@@ -56,7 +57,7 @@ static tg_status hash_tick(void *user, double fraction, tgi_err *err)
 {
     (void)user;
     (void)fraction;
-    return tg_cancel_signal()
+    return tgi_cancel_signal()
                ? tgi_fail(err, TG_E_CANCELLED,
                           "stopped: arrays keep no journal, the same command starts over")
                : TG_OK;

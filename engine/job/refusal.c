@@ -11,6 +11,7 @@
  * less of the image. A refusal by the system instead of the budget (TG_E_NOMEM) is answered
  * within what is free now: there --ram is part of every change. */
 #include "engine/job/refusal.h"
+#include "engine/base/cancel.h"
 #include "engine/job/ends.h"
 
 #include "engine/base/arith.h"
@@ -123,13 +124,13 @@ static tg_status predict(const asking *a, tg_remedy *r, uint64_t *tried)
         st = plan_changed(a, o, &r->peak_bytes, &err);
     if (tried)
         *tried = err.tried_bytes;
-    tg_opts_free(&o);
+    tgi_opts_free(&o);
     return st;
 }
 
 static int time_is_up(const asking *a)
 {
-    return tgi_processor_seconds() - a->t0 > MOST_SECONDS || tg_cancel_signal() != 0;
+    return tgi_processor_seconds() - a->t0 > MOST_SECONDS || tgi_cancel_signal() != 0;
 }
 
 static int is_full(const asking *a)

@@ -1,5 +1,6 @@
 /* stats_file.c - --stats FILE: the statistics of a run as JSON, to be used by others (one
  * slide's statistics for its neighbours, or a whole set's for each image). */
+#include "engine/base/cancel.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
@@ -157,7 +158,7 @@ static tg_status tell(void *user, double fraction)
                            .memory_bytes = tgi_mem_measured(),
                            .budget_bytes = job->plan.budget};
     tgi_ctx_progress(job->ctx, &p);
-    return tg_cancel_signal() ? TG_E_CANCELLED : TG_OK;
+    return tgi_cancel_signal() ? TG_E_CANCELLED : TG_OK;
 }
 
 tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
@@ -177,7 +178,7 @@ tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_
         return TG_OK;
     TGI_TRY(tgi_reserve_take(mem, "statistics", TGI_STATS_SCRATCH, &a.scratch, err));
     const tg_status st = tgi_stats_collect(&a, sets, err);
-    return st == TG_E_CANCELLED ? tgi_fail(err, st, "stopped by signal %d", tg_cancel_signal())
+    return st == TG_E_CANCELLED ? tgi_fail(err, st, "stopped by signal %d", tgi_cancel_signal())
                                 : st;
 }
 

@@ -316,7 +316,7 @@ static tg_status make_image(const tg_job *job, int index, tgi_err *err)
     const tgi_copy_part part = {&meta, t->journal};
     if (st == TG_OK)
         st = tgi_copy(job->ctx, o, &part, err);
-    tg_opts_free(&o);
+    tgi_opts_free(&o);
     return st;
 }
 

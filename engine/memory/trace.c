@@ -1,7 +1,7 @@
 /* trace.c - see tegula_trace.h. A trace is a scope of the pool's ledger (engine/base/pool.h)
  * and the words around it; only what no pool can count is sampled, by a thread of its own. */
-#include <tegula_trace.h>
 
+#include "engine/memory/trace.h"
 #include "engine/base/pool.h"
 #include "engine/base/sized.h"
 #include "engine/memory/monitor.h"
@@ -132,7 +132,7 @@ static void measure(tg_trace *t, tg_trace_data *out)
     set_data(out, (int64_t)now - (int64_t)s->start_bytes, (int64_t)(peak - s->start_bytes));
 }
 
-tg_status tg_trace_get(tg_trace *t, tg_trace_data *out)
+tg_status tgi_trace_get(tg_trace *t, tg_trace_data *out)
 {
     if (!t || !out)
         return TG_E_ARG;
@@ -144,7 +144,7 @@ tg_status tg_trace_get(tg_trace *t, tg_trace_data *out)
     return TG_OK;
 }
 
-tg_status tg_trace_outside(tg_trace *t, tg_trace_data *out)
+tg_status tgi_trace_outside(tg_trace *t, tg_trace_data *out)
 {
     if (!t || !out)
         return TG_E_ARG;
@@ -161,7 +161,7 @@ tg_status tg_trace_outside(tg_trace *t, tg_trace_data *out)
 
 /* ---- Begin and end ----------------------------------------------------------------------- */
 
-tg_status tg_trace_begin(tg_trace *t, tg_pool *pool, const tg_trace_opts *opts)
+tg_status tgi_trace_begin(tg_trace *t, tg_pool *pool, const tg_trace_opts *opts)
 {
     if (!t)
         return TG_E_ARG;
@@ -178,7 +178,7 @@ tg_status tg_trace_begin(tg_trace *t, tg_pool *pool, const tg_trace_opts *opts)
     return t->opts.outside_ms > 0 && !t->sampler ? TG_E_NOMEM : TG_OK;
 }
 
-void tg_trace_stop(tg_trace *t)
+void tgi_trace_stop(tg_trace *t)
 {
     tg_trace_data d;
     if (!t || !t->running)
@@ -190,7 +190,7 @@ void tg_trace_stop(tg_trace *t)
     t->running = 0;
 }
 
-void tg_trace_start(tg_trace *t)
+void tgi_trace_start(tg_trace *t)
 {
     if (!t || t->ended)
         return;
@@ -202,19 +202,19 @@ void tg_trace_start(tg_trace *t)
     sampler_reset(t->sampler);
 }
 
-void tg_trace_reset(tg_trace *t)
+void tgi_trace_reset(tg_trace *t)
 {
     if (t && t->running)
-        tg_trace_start(t);
+        tgi_trace_start(t);
 }
 
-void tg_trace_end(tg_trace *t)
+void tgi_trace_end(tg_trace *t)
 {
     if (!t || t->ended)
         return;
     if (!t->opts.no_exit_report)
-        tg_trace_report(t, "exit");
-    tg_trace_stop(t);
+        tgi_trace_report(t, "exit");
+    tgi_trace_stop(t);
     sampler_close(t->sampler);
     t->sampler = NULL;
     t->ended = 1;
@@ -233,33 +233,33 @@ static const char *line_of(const tg_trace_data *d, const char *ctx, const char *
     return buf;
 }
 
-const char *tg_trace_to_string(tg_trace *t, const char *subctx, char *buf, size_t cap)
+const char *tgi_trace_to_string(tg_trace *t, const char *subctx, char *buf, size_t cap)
 {
     tg_trace_data d = {0};
-    (void)tg_trace_get(t, &d);
+    (void)tgi_trace_get(t, &d);
     return line_of(&d, t ? t->opts.ctx : NULL, subctx, buf, cap);
 }
 
-void tg_trace_report(tg_trace *t, const char *subctx)
+void tgi_trace_report(tg_trace *t, const char *subctx)
 {
     char line[TG_TRACE_TEXT], what[64];
     tg_trace_data d;
     if (!t || t->ended || t->opts.silent || !t->opts.emit)
         return;
-    t->opts.emit(t->opts.user, tg_trace_to_string(t, subctx, line, sizeof line));
-    if (tg_trace_outside(t, &d) != TG_OK)
+    t->opts.emit(t->opts.user, tgi_trace_to_string(t, subctx, line, sizeof line));
+    if (tgi_trace_outside(t, &d) != TG_OK)
         return;
     snprintf(what, sizeof what, "outside the pool, sampled every %d ms", t->opts.outside_ms);
     t->opts.emit(t->opts.user, line_of(&d, t->opts.ctx, what, line, sizeof line));
 }
 
-void tg_trace_report_n_reset(tg_trace *t, const char *subctx)
+void tgi_trace_report_n_reset(tg_trace *t, const char *subctx)
 {
-    tg_trace_report(t, subctx);
-    tg_trace_reset(t);
+    tgi_trace_report(t, subctx);
+    tgi_trace_reset(t);
 }
 
-void tg_trace_silent(tg_trace *t, int on)
+void tgi_trace_silent(tg_trace *t, int on)
 {
     if (t)
         t->opts.silent = on != 0;

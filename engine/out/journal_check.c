@@ -1,4 +1,5 @@
 #include "engine/out/journal_check.h"
+#include "engine/base/cancel.h"
 
 #include "io/crc32c.h"
 #include "io/file_ops.h"
@@ -127,8 +128,8 @@ static tg_status sum_of(int fd, const char *path, void *buffer, uint64_t *at, ui
     *check = 0;
     while (n) {
         const size_t piece = n < TGI_CHECK_BUFFER ? (size_t)n : TGI_CHECK_BUFFER;
-        if (tg_cancel_signal())
-            return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal());
+        if (tgi_cancel_signal())
+            return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tgi_cancel_signal());
         TGI_TRY(tgi_file_pread(fd, path, buffer, piece, *at, err));
         *check = tgi_crc32c(*check, buffer, piece);
         *at += piece;

@@ -67,7 +67,7 @@ static const row_rule rules[TGI_OPT_COUNT] = {
 #undef TGI_OPT
 };
 
-const tg_option *tg_option_table(size_t *n)
+const tg_option *tgi_option_table(size_t *n)
 {
     if (n)
         *n = TGI_OPT_COUNT;
@@ -138,7 +138,7 @@ tg_status tgi_opts_new(tg_opts **out, tgi_err *err)
     return TG_OK;
 }
 
-void tg_opts_free(tg_opts **o)
+void tgi_opts_free(tg_opts **o)
 {
     if (!o || !*o)
         return;

@@ -42,7 +42,7 @@ bool tgi_opt_in_job(tgi_opt id);
 /* 1 when it is part of any job: not of one model, image or place in it (presets). */
 bool tgi_opt_in_preset(tgi_opt id);
 
-tg_status tgi_opts_new(tg_opts **out, tgi_err *err); /* returned; close with tg_opts_free */
+tg_status tgi_opts_new(tg_opts **out, tgi_err *err); /* returned; close with tgi_opts_free */
 /* Copy every option of `from` into the empty set `to`. On failure free `to` as usual. */
 tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err);
 /* Read the pipes that options name (a descriptor, statistics, a machine) before the set is
@@ -89,5 +89,9 @@ bool tgi_opts_dtype(const tg_opts *o, tg_dtype *out);
 void tgi_opts_compress(const tg_opts *o, tgi_compress_spec *out);
 bool tgi_opts_interval(const tg_opts *o, tgi_opt id, tgi_interval_spec *out);
 bool tgi_opts_at(const tg_opts *o, int64_t out[3]);
+
+/* Behind tg_option_table and tg_opts_free. */
+const tg_option *tgi_option_table(size_t *n);
+void tgi_opts_free(tg_opts **o);
 
 #endif

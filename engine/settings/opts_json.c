@@ -31,7 +31,7 @@ int tgi_opts_write(tgi_jw *w, const tg_opts *o, bool (*which)(tgi_opt id))
     int n = 0;
     for (int i = 0; i < TGI_OPT_COUNT; i++)
         if (which((tgi_opt)i) && tgi_opts_given(o, (tgi_opt)i)) {
-            write_value(w, o, (tgi_opt)i, tg_option_table(NULL)[i].name);
+            write_value(w, o, (tgi_opt)i, tgi_option_table(NULL)[i].name);
             n++;
         }
     return n;
@@ -137,7 +137,7 @@ static tg_status read_member(reader *r, const tgi_json *v)
     TGI_TRY(check_place(r, id, name));
     if (r->seen[id])
         return tgi_fail(r->err, TG_E_FORMAT, "%s: \"%s\" is given twice", r->what,
-                        tg_option_table(NULL)[id].name);
+                        tgi_option_table(NULL)[id].name);
     r->seen[id] = true;
     if (id == TGI_OPT_INPUT_TENSOR)
         return read_tensors(r, v);
@@ -171,7 +171,7 @@ void tgi_opts_tell_lost(const tg_opts *o, const char *job, const char *preset,
     size_t at = 0;
     for (int i = 0; i < n && at < sizeof names; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "",
-                               tg_option_table(NULL)[ids[i]].name);
+                               tgi_option_table(NULL)[ids[i]].name);
     if (n && o->ctx)
         tgi_ctx_log(o->ctx, TG_LOG_WARN, "%s wins over preset %s in %s", job, preset, names);
 }

@@ -113,7 +113,7 @@ tg_status tgi_preset_read(tgi_preset *out, tgi_err *err)
 
 void tgi_preset_close(tgi_preset *p)
 {
-    tg_opts_free(&p->settings);
+    tgi_opts_free(&p->settings);
 }
 
 const char *tgi_preset_device_text(const tg_preset_device *d, char *buf, size_t cap)

@@ -18,7 +18,7 @@ static tg_status check_settings(const tg_opts *o, tgi_err *err)
             return tgi_fail(
                 err, TG_E_ARG,
                 "--%s is no setting of a preset: it names a file, or is of one image",
-                tg_option_table(NULL)[i].name);
+                tgi_option_table(NULL)[i].name);
     return TG_OK;
 }
 
@@ -37,7 +37,7 @@ static tg_status describe(const tg_opts *o, tg_preset_info *i, tgi_err *err)
     for (int k = 0; k < TGI_OPT_COUNT && at < cap; k++)
         if (tgi_opt_in_preset((tgi_opt)k) && o->value[k])
             at += (size_t)snprintf(i->description + at, cap - at, "%s%s=%s", at ? ", " : "",
-                                   tg_option_table(NULL)[k].name, o->value[k]);
+                                   tgi_option_table(NULL)[k].name, o->value[k]);
     return TG_OK;
 }
 

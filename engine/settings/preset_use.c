@@ -29,7 +29,7 @@ static tg_status take(tg_opts *o, const tg_opts *settings, const char *origin, t
                       int *n_lost, tgi_err *err)
 {
     for (int i = 0; i < TGI_OPT_COUNT; i++) {
-        const char *name = tg_option_table(NULL)[i].name, *value = settings->value[i];
+        const char *name = tgi_option_table(NULL)[i].name, *value = settings->value[i];
         if (value && o->from[i] < TGI_FROM_PRESET)
             TGI_TRY(tgi_opts_set_from(o, name, value, TGI_FROM_PRESET, origin, err));
         else if (value && o->from[i] == TGI_FROM_JOB && strcmp(value, o->value[i]) != 0)

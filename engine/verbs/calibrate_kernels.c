@@ -14,6 +14,7 @@
  *
  * Not fused, so that each operator is timed alone; in bands of 16 rows, as plans have them. */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
@@ -201,8 +202,8 @@ static double processor_seconds(void)
 static tg_status stop(void *user, tgi_err *err)
 {
     (void)user;
-    return tg_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped; nothing was kept")
-                              : TG_OK;
+    return tgi_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped; nothing was kept")
+                               : TG_OK;
 }
 
 static void bench_close(bench *b)

@@ -113,7 +113,7 @@ static tg_status make_opts(const char *const (*pair)[2], int n, tg_opts **out, t
         if (pair[i][1])
             st = tgi_opts_set(*out, pair[i][0], pair[i][1], err);
     if (st != TG_OK) {
-        tg_opts_free(out);
+        tgi_opts_free(out);
     }
     return st;
 }
@@ -130,7 +130,7 @@ static tg_status write_tiff(const trial *t, int64_t side, const char *how, tgi_e
     const char *const pair[][2] = {{"input", from}, {"output", to}, {"compress", how}};
     TGI_TRY(make_opts(pair, 3, &o, err));
     const tg_status st = tgi_copy(NULL, o, NULL, err);
-    tg_opts_free(&o);
+    tgi_opts_free(&o);
     return st;
 }
 
@@ -182,7 +182,7 @@ static tg_status run_once(const trial *t, int64_t side, const char *in, const ch
     if (st == TG_OK)
         st = tgi_job_run_tiles(job, &res, err);
     tgi_job_close(&job);
-    tg_opts_free(&o);
+    tgi_opts_free(&o);
     c->beside = res.seconds - res.bands_seconds;
     c->processors = res.processor_seconds - res.compute_seconds * t->threads;
     return st;

@@ -3,6 +3,7 @@
  * run's, a picture is made of such a TIFF; .npy output is written to OUT.partial and renamed.
  */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/ends/input_hash.h"
@@ -154,7 +155,7 @@ static tg_status open_copy(copy *c, tgi_err *err)
                                tgi_opts_str(c->opts, TGI_OPT_KEY_T)},
                        .decode_budget = tgi_decode_budget(c->budget),
                        .spare = c->spare,
-                       .cancelled = tg_cancel_signal,
+                       .cancelled = tgi_cancel_signal,
                        .surplus = &c->surplus};
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
@@ -217,8 +218,8 @@ static void close_copy(copy *c)
 static tg_status read_rows(copy *c, int64_t plane, int64_t y0, int64_t y1, tgi_err *err)
 {
     const size_t pitch = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
-    if (tg_cancel_signal())
-        return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal());
+    if (tgi_cancel_signal())
+        return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tgi_cancel_signal());
     return tgi_source_read(c->source, 0, tgi_planes_at(&c->planes, plane), 0, c->info->samples,
                            c->y.lo + y0, c->y.lo + y1, c->x.lo, c->x.hi, c->in_rows, pitch,
                            pitch * (size_t)(y1 - y0), err);
@@ -493,8 +494,8 @@ static tg_status tile_row(copy *c, const tgi_sink_layout *l, const tgi_journal *
 static tg_status copy_stopped(void *user, tgi_err *err)
 {
     (void)user;
-    return tg_cancel_signal()
-               ? tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal())
+    return tgi_cancel_signal()
+               ? tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tgi_cancel_signal())
                : TG_OK;
 }
 

@@ -9,6 +9,7 @@
  * as judged by a few rows through the middle of each. Of a series of planes the middle one is
  * shown. */
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/ends/input_hash.h"
@@ -226,8 +227,8 @@ static tg_status densest_places(preview *v, tgi_err *err)
     const int64_t n = tgi_max(1, v->ax[1].extent / v->ax[1].size);
     const int64_t step = tgi_ceil_div(n, LOOK_STEPS);
     for (int64_t i = 0; i < n; i += step) {
-        if (tg_cancel_signal())
-            return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tg_cancel_signal());
+        if (tgi_cancel_signal())
+            return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tgi_cancel_signal());
         TGI_TRY(look_at_row(v, z, inside_cell(v, 1, i * v->ax[1].size), err));
     }
     return TG_OK;
@@ -409,7 +410,7 @@ static tg_status store_rows(void *user, int o, const tgi_view *view, const tgi_b
 static tg_status check_stop(void *user, tgi_err *err)
 {
     (void)user;
-    return tg_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped") : TG_OK;
+    return tgi_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped") : TG_OK;
 }
 
 /* The input under a crop, normalised as the network sees it. */

@@ -52,6 +52,9 @@ termios unistd linux/falloc linux/fs linux/magic cpuid execinfo ucontext pty
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 
 
+# A public function stands at the beginning of a line of engine/api/; its body begins on a line of its own.
+PUBLIC = re.compile(r"^(?!static)\w[\w \*]*?\b(tg_[a-z]\w*)\([^;{}]*\)\n\{", re.M)
+
 SEES_ALL = ("tests/", "bench/", "tools/")
 
 
@@ -135,11 +138,18 @@ def problems_of(path):
             yield f"{path}: may not include {target}"
 
 
+def public_elsewhere(path):
+    if path.startswith(("engine/", "io/", "kernels/", "cli/")) and not path.startswith("engine/api/"):
+        for name in PUBLIC.findall(tree.text(path)):
+            yield f"{path}: {name} is a public name; public functions are in engine/api/"
+
+
 def main():
     found = []
     files = tree.files(tree.C_ENDINGS)
     for path in files:
         found.extend(problems_of(path))
+        found.extend(public_elsewhere(path))
     return tree.finish("layers", found, len(files))
 
 
