@@ -25,6 +25,7 @@ typedef struct picture {
     pthread_mutex_t lock;
     size_t row_bytes, keep;
     int64_t next;  /* rows decoded since the beginning; -1: not begun, or failed */
+    bool proven;   /* its end was met */
     uint8_t *ring; /* row y at y % keep */
     uint64_t decoded;
 } picture;
@@ -119,29 +120,37 @@ void tgi_picture_close(tgi_source **s)
     *s = NULL;
 }
 
-/* The next row; with the last one all that a whole file has behind it. */
+/* The next row (`at` NULL: on the way to the end); with the last one all that a whole file has
+ * behind it. */
 static tg_status decode_row(picture *p, uint8_t *at, tgi_err *err)
 {
     int surplus = 0;
-    TGI_TRY(p->ops->row(p->state, at, err));
+    TGI_TRY(at ? p->ops->row(p->state, at, err) : p->ops->skip(p->state, err));
     if (p->next + 1 < p->info.height)
         return TG_OK;
     TGI_TRY(p->ops->end(p->state, &surplus, err));
+    p->proven = true;
     if (surplus && p->surplus)
         atomic_store(p->surplus, 1);
     return TG_OK;
 }
 
-/* Rows until y is there. A failure is met again by whoever asks next. */
-static tg_status decode_to(picture *p, int64_t y, tgi_err *err)
+static tg_status begin(picture *p, tgi_err *err)
 {
-    if (p->next < 0 || y < p->next - (int64_t)p->keep) {
-        p->next = -1;
-        TGI_TRY(p->ops->begin(p->state, err));
-        p->next = 0;
-    }
+    p->next = -1;
+    TGI_TRY(p->ops->begin(p->state, err));
+    p->next = 0;
+    return TG_OK;
+}
+
+/* Rows until y are there, or (`made` false) only gone over. A failure is met again by whoever
+ * asks next. */
+static tg_status decode_to(picture *p, int64_t y, bool made, tgi_err *err)
+{
+    if (p->next < 0 || y < p->next - (int64_t)p->keep)
+        TGI_TRY(begin(p, err));
     while (p->next <= y) {
-        uint8_t *at = p->ring + (size_t)p->next % p->keep * p->row_bytes;
+        uint8_t *at = made ? p->ring + (size_t)p->next % p->keep * p->row_bytes : NULL;
         const int far = y - p->next >= (int64_t)p->keep; /* on the way only */
         const tg_status st = decode_row(p, at, err);
         if (st != TG_OK) {
@@ -150,10 +159,24 @@ static tg_status decode_to(picture *p, int64_t y, tgi_err *err)
             return st;
         }
         p->next++;
-        p->decoded += p->row_bytes;
+        p->decoded += made ? p->row_bytes : 0;
         if (far && p->cancelled && p->cancelled())
             return tgi_fail(err, TG_E_CANCELLED, "stopped on the way to a later row");
     }
+    return TG_OK;
+}
+
+/* All rows are kept: they are made at once. Else the file is gone over to its end. */
+static tg_status prove(picture *p, tgi_err *err)
+{
+    const int64_t last = p->info.height - 1;
+    if (p->proven || !p->ops->skip)
+        return TG_OK;
+    if (p->keep >= (size_t)p->info.height)
+        return decode_to(p, last, true, err);
+    TGI_TRY(begin(p, err));
+    TGI_TRY(decode_to(p, last, false, err));
+    p->next = -1;
     return TG_OK;
 }
 
@@ -197,10 +220,10 @@ tg_status tgi_picture_read(tgi_source *base, int thread, int64_t plane, int s0, 
         x1 > i->width)
         return tgi_fail(err, TG_E_ARG, "a box outside the picture: plane %lld, rows %lld:%lld",
                         (long long)plane, (long long)y0, (long long)y1);
-    tg_status st = TG_OK;
     pthread_mutex_lock(&p->lock);
+    tg_status st = y0 == 0 && y1 == i->height ? TG_OK : prove(p, err);
     for (int64_t y = y0; y < y1 && x0 < x1 && s0 < s1 && st == TG_OK; y++) {
-        st = decode_to(p, y, err);
+        st = decode_to(p, y, true, err);
         const uint8_t *row = p->ring + (size_t)y % p->keep * p->row_bytes;
         if (st == TG_OK)
             pick_row(p, row, s0, s1, x0, x1, (uint8_t *)dst + (size_t)(y - y0) * row_pitch,

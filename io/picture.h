@@ -3,7 +3,9 @@
  * A format is a row decoder (tgi_picture_ops) and a line in io_table.c; everything else is
  * here. The rows decoded last are kept, all of them when they are few enough; going back beyond
  * them begins the file again, as with the rows of a large strip of a TIFF (tiff_stream.h), and
- * the plan counts it in the same way. */
+ * the plan counts it in the same way. Where a checksum stands behind the pixels, nobody gets a
+ * row before it: a picture that is not kept and not read in one call is gone over once first.
+ */
 #ifndef TGI_PICTURE_H
 #define TGI_PICTURE_H
 
@@ -25,6 +27,9 @@ typedef struct tgi_picture_ops {
     /* Behind the last row: is what follows what a whole file has there? TG_E_FORMAT. *surplus:
      * more data than pixels, which were not read. */
     tg_status (*end)(void *state, int *surplus, tgi_err *err);
+    /* Where the end has a checksum of the pixels; else NULL. In the place of the next `row`: go
+     * over it without making its pixels. No row counts before `end` was met once. */
+    tg_status (*skip)(void *state, tgi_err *err);
 } tgi_picture_ops;
 
 /* The open of a source's ops table: `source` is that table, `ops` the row decoder. */

@@ -599,6 +599,12 @@ static tg_status png_row(void *state, uint8_t *row, tgi_err *err)
     return put_row(p, row, err);
 }
 
+static tg_status png_skip(void *state, tgi_err *err)
+{
+    png *p = state;
+    return p->whole ? TG_OK : inflate_bytes(p, p->row, p->stored + 1, err);
+}
+
 /* ---- The format ---- */
 
 static const tgi_picture_ops ops = {.open = png_open,
@@ -606,7 +612,8 @@ static const tgi_picture_ops ops = {.open = png_open,
                                     .bytes = png_bytes,
                                     .begin = png_begin,
                                     .row = png_row,
-                                    .end = png_end};
+                                    .end = png_end,
+                                    .skip = png_skip};
 
 static tg_status source_open(const char *path, const tgi_open_opts *o, tgi_source **out,
                              tgi_err *err)

@@ -59,6 +59,12 @@ bool tgi_unpack_is_picture(uint32_t compression)
     return codec && codec->picture;
 }
 
+bool tgi_unpack_is_sealed(uint32_t compression)
+{
+    const tgi_codec *codec = codec_of(compression);
+    return codec && codec->sealed;
+}
+
 static bool turns(const tgi_packing *p, const tgi_codec *codec)
 {
     return p->fill_order == 2 && codec != &tgi_codec_jpeg;
@@ -203,6 +209,23 @@ static tg_status run_pieces(tgi_unpack *u, tgi_pieces *io, tgi_err *err)
     return TG_OK;
 }
 
+/* What a codec decodes at once gives no bytes where it fails. */
+tg_status tgi_unpack_too_short(const tgi_unpack *u, uint64_t got, uint64_t want, tgi_err *err)
+{
+    if (u->codec->whole)
+        return tgi_fail(err, TG_E_FORMAT, "%s data ends too early", u->codec->name);
+    return tgi_fail(err, TG_E_FORMAT, "%s data ends after %llu of %llu bytes", u->codec->name,
+                    (unsigned long long)got, (unsigned long long)want);
+}
+
+static tg_status cut_off(const tgi_unpack *u, tgi_err *err)
+{
+    if (u->codec->whole)
+        return tgi_unpack_too_short(u, 0, 0, err);
+    return tgi_fail(err, TG_E_FORMAT, "%s data are cut off behind the last pixel",
+                    u->codec->name);
+}
+
 tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last, tgi_err *err)
 {
     uint8_t surplus[4096];
@@ -217,9 +240,7 @@ tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last,
         if (st != TG_OK)
             return st;
         if (!io->ended && io->n == n && !got)
-            return last ? tgi_fail(err, TG_E_FORMAT,
-                                   "%s data are cut off behind the last pixel", u->codec->name)
-                        : TG_OK;
+            return last ? cut_off(u, err) : TG_OK;
     }
     if (u->surplus && u->codec->sealed && !io->ended)
         atomic_store(u->surplus, 1);
@@ -240,7 +261,5 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
         if (got >= want)
             TGI_TRY(tgi_unpack_seal(u, &io, &seen, 1, err));
     }
-    return got >= want ? TG_OK
-                       : tgi_fail(err, TG_E_FORMAT, "%s data ends after %zu of %zu bytes",
-                                  u->codec->name, got, want);
+    return got >= want ? TG_OK : tgi_unpack_too_short(u, got, want, err);
 }

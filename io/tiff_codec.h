@@ -62,8 +62,8 @@ typedef struct tgi_codec {
      * matches reach back, or the library's word). */
     size_t (*history)(const uint8_t *head, size_t n);
     tgi_history when;
-    bool sealed;  /* blocks end in an end mark, most with a checksum: look behind the last pixel
-                   */
+    bool sealed;  /* blocks end in an end mark, most with a checksum: look behind the last
+                     pixel, and count no row before that */
     bool picture; /* hands out pixels of 8 bits, whatever lies in the file: JPEG, WebP */
 } tgi_codec;
 
@@ -84,6 +84,8 @@ tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err);
 void tgi_unpack_close(tgi_unpack **u);
 /* What an unpacker takes, before it is opened. */
 size_t tgi_unpack_bytes(const tgi_packing *p);
+/* Whether its blocks end in something that says whether their pixels are the right ones. */
+bool tgi_unpack_is_sealed(uint32_t compression);
 /* Whether rows can be had before their block is decoded to the end. */
 bool tgi_unpack_streams(uint32_t compression);
 /* Whether blocks of this compression state what memory they ask for, and what one does. */
@@ -103,6 +105,9 @@ tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
 #define TGI_UNPACK_SURPLUS                                                                     \
     ((size_t)1 << 20) /* pixels behind the last: padding of some writers */
 tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last, tgi_err *err);
+/* TG_E_FORMAT: the block ended behind `got` of `want` bytes. In the same words whether it was
+ * decoded whole or as a stream: they stand in the list of bad tiles. */
+tg_status tgi_unpack_too_short(const tgi_unpack *u, uint64_t got, uint64_t want, tgi_err *err);
 const char *tgi_unpack_name(const tgi_unpack *u);
 
 #endif

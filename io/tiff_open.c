@@ -76,6 +76,7 @@ static tgi_stream_shape stream_shape(const tgi_tiff_source *s, size_t columns)
         .packing = s->packing,
         .form = s->form,
         .keep = (size_t)tgi_clamp((int64_t)(room / p->row_bytes), 1, KEEP_ROWS),
+        .prove = s->on_bad || tgi_unpack_is_sealed(p->compression),
         .cancelled = s->cancelled};
 }
 
@@ -149,7 +150,7 @@ static tg_status open_decoders(tgi_tiff_source *s, tgi_err *err)
     if (!n_streams)
         return TG_OK;
     s->keep = shape.keep;
-    s->decoder_bytes = n_streams * tgi_stream_bytes(&shape) + p->row_bytes + 256;
+    s->decoder_bytes = tgi_streams_bytes(&shape, n_streams);
     return tgi_streams_open(&shape, &s->file.f, n_streams, &s->streams, err);
 }
 

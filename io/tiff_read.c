@@ -8,6 +8,8 @@
  *   large blocks: rows are streamed out of them (tiff_stream.h) by one set of decoders that
  *                 the threads share under a lock: memory does not grow with the strip.
  *
+ * A block is all there or not at all, however it is read: no budget decides which pixels are.
+ *
  * Nothing is allocated here. Source: TIFF 6.0; see the other tiff_*.c for theirs. */
 #include "engine/base/arith.h"
 #include "io/bytes.h"
@@ -130,11 +132,11 @@ static void deliver_zeros(const tgi_tiff_source *s, const request *q, uint64_t s
     }
 }
 
-/* What cannot be decoded counts as zeros, if the caller wants that: rows [y0,y1) x columns
- * [x0,x1) are wanted now, `from` is the first row of the block that is bad. */
+/* A block that cannot be decoded counts as zeros, all of it, if the caller wants that: rows
+ * [y0,y1) x columns [x0,x1) are wanted now. */
 static tg_status fill_bad(const tgi_tiff_source *s, const request *q, uint64_t block,
-                          int64_t from, int64_t y0, int64_t y1, int64_t x0, int64_t x1,
-                          tg_status st, const tgi_err *why, tgi_err *err)
+                          int64_t y0, int64_t y1, int64_t x0, int64_t x1, tg_status st,
+                          const tgi_err *why, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
     const spot in = spot_of(p, block);
@@ -143,7 +145,7 @@ static tg_status fill_bad(const tgi_tiff_source *s, const request *q, uint64_t b
     const tgi_bad_region r = {
         .plane = q->plane,
         .sample = p->planar ? (int64_t)in.sample : -1,
-        .y0 = from,
+        .y0 = in.y,
         .y1 = tgi_min(in.y + (int64_t)tgi_tiff_block_rows(p, block), (int64_t)p->height),
         .x0 = in.x,
         .x1 = tgi_min(in.x + (int64_t)p->block_w, (int64_t)p->width),
@@ -231,7 +233,9 @@ static tg_status cached_block(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_
     return TG_OK;
 }
 
-/* Rows out of a large block; the lock is held. */
+/* Rows out of a large block; the lock is held. They count once the block is proven: behind them
+ * where this call takes every row of the block that lies in the image, and fails as a whole;
+ * before them where it takes fewer, for nobody tells which call is the last. */
 static tg_status copy_streamed(const tgi_tiff_source *s, tgi_tiff_lane *l, const request *q,
                                uint64_t block, int64_t y0, int64_t y1, int64_t x0, int64_t x1,
                                tgi_err *err)
@@ -243,20 +247,22 @@ static tg_status copy_streamed(const tgi_tiff_source *s, tgi_tiff_lane *l, const
     const tgi_stream_block b = {
         (uint64_t)q->plane,           block, tgi_tiff_column_of(p, block), at.off, at.count,
         tgi_tiff_block_rows(p, block)};
+    const int64_t end = tgi_min(in.y + (int64_t)b.rows, (int64_t)p->height);
+    const bool whole = y0 == in.y && y1 == end;
     tgi_stream *t = tgi_streams_take(s->streams, &b);
-    for (int64_t y = y0; y < y1; y++) {
-        const uint8_t *row;
-        tgi_err why = {0};
-        const tg_status st = tgi_stream_row(s->streams, t, (uint64_t)(y - in.y), &row, &why);
-        if (st != TG_OK) {
-            tgi_err_prefix(&why, "plane %lld, %s %llu", (long long)q->plane,
-                           p->tiled ? "tile" : "strip", (unsigned long long)block);
-            return fill_bad(s, q, block, in.y + (int64_t)tgi_stream_bad_from(t), y, y1, x0, x1,
-                            st, &why, err);
-        }
-        deliver(s, q, in.sample, y, x0, x1, row + (size_t)(x0 - in.x) * in.pixel, false);
+    const uint8_t *row;
+    tg_status st = whole ? TG_OK : tgi_stream_prove(s->streams, t, err);
+    for (int64_t y = y0; st == TG_OK && y < y1; y++) {
+        st = tgi_stream_row(s->streams, t, (uint64_t)(y - in.y), &row, err);
+        if (st == TG_OK)
+            deliver(s, q, in.sample, y, x0, x1, row + (size_t)(x0 - in.x) * in.pixel, false);
     }
-    return TG_OK;
+    if (st == TG_OK && whole)
+        st = tgi_stream_prove(s->streams, t, err);
+    if (st != TG_OK)
+        tgi_err_prefix(err, "plane %lld, %s %llu", (long long)q->plane,
+                       p->tiled ? "tile" : "strip", (unsigned long long)block);
+    return st;
 }
 
 static tg_status copy_decoded(const tgi_tiff_source *s, tgi_tiff_lane *l, const request *q,
@@ -292,7 +298,7 @@ static tg_status read_blocks(const tgi_tiff_source *s, tgi_tiff_lane *l, const r
             const tg_status st = p->raw ? copy_raw(s, l, q, block, y0, y1, x0, x1, &why)
                                         : copy_decoded(s, l, q, block, y0, y1, x0, x1, &why);
             if (st != TG_OK)
-                TGI_TRY(fill_bad(s, q, block, by * bh, y0, y1, x0, x1, st, &why, err));
+                TGI_TRY(fill_bad(s, q, block, y0, y1, x0, x1, st, &why, err));
         }
     return TG_OK;
 }

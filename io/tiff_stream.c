@@ -11,6 +11,13 @@
  * one piece, those of pictures a marker. */
 #define PIECE ((size_t)8 << 10)
 #define LARGE_PIECE ((size_t)64 << 10)
+/* Blocks that are remembered as proven: a few rows of tiles, where there are fewer streams than
+ * tiles in a row, or the statistics came before. */
+#define PROVEN 512
+
+typedef struct proven_block {
+    uint64_t plane, block; /* block NO_BLOCK: nothing */
+} proven_block;
 
 struct tgi_stream {
     tgi_stream_block b; /* b.block NO_BLOCK: nothing */
@@ -31,6 +38,7 @@ struct tgi_streams {
     uint64_t clock, decoded;
     size_t n;
     tgi_stream *stream;
+    proven_block proven[PROVEN]; /* each in its place, until another needs it */
 };
 
 static size_t piece_of(const tgi_packing *p)
@@ -55,6 +63,12 @@ size_t tgi_stream_bytes(const tgi_stream_shape *p)
     return tgi_sat_add(tgi_sat_add(rows, state), sizeof(tgi_stream) + piece_of(&p->packing));
 }
 
+size_t tgi_streams_bytes(const tgi_stream_shape *p, size_t n)
+{
+    return tgi_sat_add(tgi_sat_mul(n, tgi_stream_bytes(p)),
+                       tgi_sat_add(p->form.row_bytes, sizeof(tgi_streams)));
+}
+
 static tg_status stream_open(tgi_streams *s, tgi_stream *t, tgi_err *err)
 {
     const tgi_stream_shape *p = &s->shape;
@@ -76,6 +90,8 @@ tg_status tgi_streams_open(const tgi_stream_shape *shape, const tgi_rfile *f, si
         return tgi_fail(err, TG_E_NOMEM, "no memory for a reader");
     s->shape = *shape;
     s->f = f;
+    for (size_t i = 0; i < PROVEN; i++)
+        s->proven[i].block = NO_BLOCK;
     s->tmp = tgi_malloc(TGI_TAG_IO, shape->form.row_bytes);
     s->stream = tgi_calloc(TGI_TAG_IO, n, sizeof *s->stream);
     if (!s->tmp || !s->stream)
@@ -163,10 +179,11 @@ static tg_status decode_row(tgi_streams *s, tgi_stream *t, uint8_t *dst, tgi_err
         t->taken += n - io.n;
         if (!io.room)
             return t->next + 1 < t->b.rows ? TG_OK : decode_seal(s, t, &io, err);
-        if (io.ended || (io.n == n && io.room == room))
-            return tgi_fail(err, TG_E_FORMAT, "%s data ends after %llu of %llu rows",
-                            tgi_unpack_name(t->unpack), (unsigned long long)t->next,
-                            (unsigned long long)t->b.rows);
+        if (io.ended || (io.n == n && io.room == room)) {
+            const uint64_t row = s->shape.form.stored_row;
+            return tgi_unpack_too_short(t->unpack, t->next * row + (row - io.room),
+                                        t->b.rows * row, err);
+        }
     }
 }
 
@@ -201,9 +218,20 @@ tg_status tgi_stream_row(tgi_streams *s, tgi_stream *t, uint64_t y, const uint8_
     return TG_OK;
 }
 
-uint64_t tgi_stream_bad_from(const tgi_stream *t)
+tg_status tgi_stream_prove(tgi_streams *s, tgi_stream *t, tgi_err *err)
 {
-    return t->next;
+    proven_block *p = &s->proven[(t->b.block + t->b.plane * 31) % PROVEN];
+    const uint64_t decoded = s->decoded;
+    const uint8_t *row;
+    if (!s->shape.prove || (p->block == t->b.block && p->plane == t->b.plane))
+        return TG_OK;
+    TGI_TRY(tgi_stream_row(s, t, t->b.rows - 1, &row, err));
+    *p = (proven_block){t->b.plane, t->b.block};
+    if (t->lo == 0) /* all rows are kept */
+        return TG_OK;
+    s->decoded = decoded;
+    begin(t);
+    return TG_OK;
 }
 
 uint64_t tgi_streams_decoded(const tgi_streams *s)

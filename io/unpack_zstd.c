@@ -9,6 +9,7 @@
 
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_initStaticDStream, ZSTD_getFrameHeader, estimates */
 #include <zstd.h>
+#include <zstd_errors.h>
 
 static size_t zstd_bytes(const tgi_packing *p)
 {
@@ -34,6 +35,9 @@ static tg_status zstd_whole(void *state, const uint8_t *src, size_t n, uint8_t *
                             size_t *got, tgi_err *err)
 {
     const size_t frame = ZSTD_findFrameCompressedSize(src, n); /* bytes behind it are padding */
+    *got = 0;
+    if (ZSTD_getErrorCode(frame) == ZSTD_error_srcSize_wrong)
+        return TG_OK; /* too few pixels: the caller says so */
     if (ZSTD_isError(frame))
         return tgi_fail(err, TG_E_FORMAT, "zstd data: %s", ZSTD_getErrorName(frame));
     *got = ZSTD_decompressDCtx(state, dst, cap, src, frame);

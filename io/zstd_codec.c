@@ -45,7 +45,7 @@ void *tgi_zstd_open(void *memory, int level, size_t n)
     } set[] = {{ZSTD_c_windowLog, p.windowLog}, {ZSTD_c_hashLog, p.hashLog},
                {ZSTD_c_chainLog, p.chainLog},   {ZSTD_c_searchLog, p.searchLog},
                {ZSTD_c_minMatch, p.minMatch},   {ZSTD_c_targetLength, p.targetLength},
-               {ZSTD_c_strategy, p.strategy}};
+               {ZSTD_c_strategy, p.strategy},   {ZSTD_c_checksumFlag, 1}};
     for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
         if (ZSTD_isError(ZSTD_CCtx_setParameter(c, set[i].which, (int)set[i].value)))
             return NULL;

@@ -293,7 +293,10 @@ def checksum_list():
     codecs = [(n, s) for n, _, s, codec in readers() if codec]
     sealed = {n for n, s in codecs if s}
     return ("Damage inside of pixels is seen where the compressed data end in a mark or a checksum: " + words(sealed) +
-            ". Of the others, " + words(n for n, s in codecs if n not in sealed) + ", a changed byte may be a changed "
+            ". Deflate has a checksum of its pixels always, zstd and LZMA where the writer put one: zstd that tegula writes has "
+            "it, zstd and LZMA by libtiff have none, and a changed byte in them may go unseen. No row of a block counts before "
+            "that mark: `--roi` and a small `--ram` see what reading all of it sees. Of the others, " +
+            words(n for n, s in codecs if n not in sealed) + ", a changed byte may be a changed "
             "pixel and nothing else: no reader can tell. Keep checksums of such files beside them.\n\n")
 
 

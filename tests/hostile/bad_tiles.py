@@ -3,10 +3,12 @@
 
 An image of deflate tiles, one of them damaged, and one large deflate strip damaged in its middle:
 `stop` ends in 65 without an output; `fill` gives every other pixel, lists the region, ends in 65
-with the output in place, and gives the same bytes when it is killed on the way and goes on. Then
-each codec's data are flipped and cut, byte by byte. Standard library alone."""
+with the output in place, and gives the same bytes when it is killed on the way and goes on. A bit
+that still decodes is seen in every budget and every part of the image. Then each codec's data are
+flipped and cut, byte by byte. Standard library alone."""
 import json
 import os
+import random
 import struct
 import subprocess
 import sys
@@ -150,22 +152,79 @@ def network(c):
 
 
 def streams(c):
-    """Rows before the damage are kept, however they are asked for."""
+    """A strip is there or not, in every budget: rows above the damage may be wrong as well."""
     height, width = 3000, 700
-    data, rows = strip(height, width, 0.5)
+    data, _ = strip(height, width, 0.5)
     c.write("strip.tif", data)
-    first = None
     small = "48MiB" if "ASAN_OPTIONS" in os.environ else "6MiB"  # a sanitizer's process alone has 20
     for ram in ("64MiB", small):
         code, _, err = c.run("copy", "strip.tif", "-o", "s.npy", "-y", "--on-bad-tile", "fill", "--ram", ram)
         c.that(code == 65 and "s.npy.errors.json" in err, f"a strip: {code} {err}")
         got, listed = pixels_of(c.read("s.npy")), json.loads(c.read("s.npy.errors.json"))["regions"]
-        y0 = listed[0]["y0"]
-        c.that(len(listed) == 1 and listed[0]["y1"] == height and y0 in (0, height // 2), f"{listed}")
-        c.that(got[:y0 * width] == rows[:y0 * width] and not any(got[y0 * width:]), "rows before, zeros behind")
-        first = first or got
-        c.that(got == first, "the same bytes with another budget")
+        c.that(len(listed) == 1 and (listed[0]["y0"], listed[0]["y1"]) == (0, height), f"{listed}")
+        c.that(len(got) == height * width and not any(got), f"{ram}: zeros, all of it")
         c.clean("s.npy")
+
+
+def places(tiff):
+    """(offset, bytes) of each tile of a classic little-endian TIFF."""
+    at, = struct.unpack_from("<I", tiff, 4)
+    n, = struct.unpack_from("<H", tiff, at)
+    tag = {t: (count, v) for t, _, count, v in struct.iter_unpack("<HHII", tiff[at + 2:at + 2 + 12 * n])}
+    lists = [struct.unpack_from(f"<{tag[t][0]}I", tiff, tag[t][1]) for t in (324, 325)]
+    return list(zip(*lists))
+
+
+def flipped(tiff, tile):
+    """A bit of a deflate tile such that as many pixels come out, and others."""
+    at, n = places(tiff)[tile]
+    good = zlib.decompress(tiff[at:at + n])
+    for k in range(n // 4, n - 8):
+        bad = bytearray(tiff)
+        bad[at + k] ^= 1
+        z = zlib.decompressobj(-15)
+        try:
+            out = z.decompress(bytes(bad[at + 2:at + n]))
+        except zlib.error:
+            continue
+        if z.eof and len(out) == len(good) and out != good:
+            return bytes(bad)
+    raise ValueError("no such bit")
+
+
+def seals(c):
+    """Tiles of 256 rows, of which the lower ones reach below the image."""
+    height, width = 300, 5000
+    noise = random.Random(3).randbytes(1 << 16)
+    rows = b"".join((noise[y * 7:] + noise)[:width] for y in range(height))
+    head = str({"descr": "|u1", "fortran_order": False, "shape": (height, width)}).encode().ljust(117) + b"\n"
+    c.write("seal.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + rows)
+    small = "64MiB" if "ASAN_OPTIONS" in os.environ else "12MiB"
+    rams = (["--ram", "4GiB"], ["--ram", small])
+    for code in ("deflate", "zstd"):
+        c.run("copy", "seal.npy", "-o", "seal.tif", "--compress", code, "-q", "-y")
+        tiff = c.read("seal.tif")
+        for tile, region in ((21, "270:290,300:400"), (1, "0:40,300:400")):
+            at, n = places(tiff)[tile]
+            bad = [flipped(tiff, tile)] if code == "deflate" else []
+            for k in range(12, n - 4, n // 3) if code == "zstd" else ():
+                bad.append(tiff[:at + k] + bytes([tiff[at + k] ^ 4]) + tiff[at + k + 1:])
+            for data in bad:
+                c.write("seal_bad.tif", data)
+                for ram in rams:
+                    for more in ([], ["--roi", region]):
+                        rc, _, err = c.run("copy", "seal_bad.tif", "-o", "seal_bad.npy", "-y", "-q", *ram, *more)
+                        c.that(rc == 65, f"{code}, tile {tile}, {ram} {more}: exit {rc} {err}")
+                    rc, _, err = c.run("run", "-m", "net.onnx", "seal_bad.tif", "-o", "seal_run.npy", "-y", "-q",
+                                       "--normalize", "minmax", "--roi", region, *ram)
+                    c.that(rc == 65, f"run, {code}, tile {tile}, {ram}: exit {rc} {err}")
+                given = []
+                for ram in rams:
+                    rc, _, err = c.run("run", "-m", "net.onnx", "seal_bad.tif", "-o", "seal_fill.npy", "-y", "-q",
+                                       "--on-bad-tile", "fill", *ram)
+                    given.append((rc, c.read("seal_fill.npy"), c.read("seal_fill.npy.errors.json")))
+                c.that(given[0] == given[1] and given[0][0] == 65, f"fill, {code}, tile {tile}: {given[0][2]} {given[1][2]}")
+            c.clean("seal_")
 
 
 def stack(c):
@@ -220,7 +279,7 @@ def sweep(c):
     """Flip and cut packed data. What has a checksum or a length must be refused; PackBits, LZW and
     stored data have none for values, there a flip may read as other pixels: only never crash."""
     checked = {"deflate": 8}
-    loose = {"none": 1, "lzw": 5, "packbits": 32773, "zstd": 50000}  # our zstd frame has no checksum
+    loose = {"none": 1, "lzw": 5, "packbits": 32773, "zstd": 50000}  # the frame of seeds.py has no checksum
     for name, code in {**checked, **loose}.items():
         t = seeds.Tiff()
         data = seeds.PACK[code](seeds.pixels(900))
@@ -246,7 +305,7 @@ def sweep(c):
 def main():
     with tempfile.TemporaryDirectory() as tmp:
         c = Check(os.path.abspath(sys.argv[1]), tmp)
-        for part in (tiles, network, streams, stack, nonfinite, untrusted, sweep):
+        for part in (tiles, network, streams, seals, stack, nonfinite, untrusted, sweep):
             part(c)
     print(f"{c.n} checks, {c.failed} failed")
     return 1 if c.failed or not c.n else 0

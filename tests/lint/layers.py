@@ -30,7 +30,7 @@ FOREIGN = {
     r"lzma\.h": {"io/unpack_lzma.c"},
     r"webp/.*": {"io/unpack_webp.c"},
     r"zlib\.h": {"io/deflate.c", "io/unpack_zlib.c"},
-    r"zstd\.h": {"io/zstd_codec.c", "io/unpack_zstd.c"},
+    r"zstd(_errors)?\.h": {"io/zstd_codec.c", "io/unpack_zstd.c"},
     r"libav.*/.*": {"io/video_av.c"},
     r"nvml\.h": set(),  # opened at run time, declared by us
     r"(cuda|cublas).*": {"kernels/cuda/"},

@@ -333,6 +333,22 @@ static void cut_and_bend(bytes b, size_t tail, int least)
     CHECK(bent >= least);
 }
 
+/* Another checksum of the pixels, under a right one of the last chunk. */
+static void bend_adler(bytes *b)
+{
+    size_t at = 8, last = 0;
+    while (at + 12 < b->n) {
+        last = at;
+        at += 12 + ((size_t)b->p[at] << 24 | (size_t)b->p[at + 1] << 16 |
+                    (size_t)b->p[at + 2] << 8 | b->p[at + 3]);
+    }
+    const size_t n = b->n - 12 - last - 12; /* IEND is behind it */
+    CHECK(memcmp(b->p + last + 4, "IDAT", 4) == 0);
+    b->p[last + 8 + n - 1] ^= 1;
+    bytes crc = {b->p + last + 8 + n, 0};
+    put32(&crc, tgi_crc32(0, b->p + last + 4, n + 4));
+}
+
 static void test_a_cut_or_bent_png_is_damage(void)
 {
     uint64_t seed = 6;
@@ -344,6 +360,39 @@ static void test_a_cut_or_bent_png_is_damage(void)
         uint16_t *v = draw_samples(&f, &seed);
         bytes b = make_png(&f, v, palette);
         cut_and_bend(b, 40, 280); /* bytes of resolution mean something else, no more */
+        free(b.p);
+        free(v);
+    }
+}
+
+/* The checksum of the data, which is the end of a PNG but for 16 bytes, is met before a row of
+ * it counts: rows that end above it, in one chunk or in many, kept or not. */
+static void test_no_row_of_a_png_counts_before_its_checksum(void)
+{
+    uint64_t seed = 9;
+    for (int way = 0; way < 8; way++) {
+        const form f = {
+            .w = 700, .h = 300, .colour = 2, .bits = 8, .idat = way & 1 ? 100000 : 1u << 24};
+        const tgi_open_opts o = {.threads = 1, .decode_budget = way & 2 ? 600u << 10 : 0};
+        tgi_err err = {0};
+        tgi_source *s = NULL;
+        uint16_t *v = draw_samples(&f, &seed);
+        bytes b = make_png(&f, v, NULL);
+        if (way & 4) /* of the chunk; else of deflate, and the chunk's is right */
+            b.p[b.n - 13] ^= 1;
+        else
+            bend_adler(&b);
+        write_file(b.p, b.n);
+        CHECK_OK(tgi_source_open(path, &o, &s, &err), err);
+        CHECK_EQ(s->ops->stream_rows(s) >= f.h, !(way & 2));
+        for (int64_t y = 0; y < f.h; y += 37) {
+            const int64_t y1 = tgi_min(f.h, y + 37);
+            tgi_err why = {0};
+            uint16_t *got = read_box(s, y, y1, 0, f.w, &why);
+            CHECK(!got && strstr(why.text, "row 299: ") == why.text);
+            free(got);
+        }
+        tgi_source_close(&s);
         free(b.p);
         free(v);
     }
@@ -523,6 +572,7 @@ int main(void)
     snprintf(path, sizeof path, "test_picture.%d.img", (int)getpid());
     RUN(test_png_of_every_form_is_read_as_the_colours_it_means);
     RUN(test_a_cut_or_bent_png_is_damage);
+    RUN(test_no_row_of_a_png_counts_before_its_checksum);
     RUN(test_png_headers_that_claim_too_much_are_refused_before_memory_is_asked_for);
     RUN(test_an_interlaced_png_over_budget_is_refused_by_name);
 #ifdef TG_TEST_JPEG
