@@ -44,8 +44,8 @@
  * call), *view* (valid while the owner lives). Every function that can fail returns a tg_status
  * and, on failure, leaves a one-line detail in the context (tg_ctx_detail). The library never
  * exits, aborts or prints. A context and what was made from it belong to one thread at a time;
- * distinct contexts are independent. tg_cancel alone may be called from anywhere, a signal
- * handler too.
+ * distinct contexts are independent. tg_cancel and tg_job_cancel may be called from any thread,
+ * and from a signal handler too.
  */
 #ifndef TEGULA_H
 #define TEGULA_H
@@ -397,6 +397,11 @@ TG_API tg_status tg_job_save_json(tg_job *job, char **json);
  *         TG_E_IO, TG_E_BUDGET, TG_E_NOMEM
  */
 TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);
+/** Ask the call that is running on this job to stop soon with TG_E_CANCELLED and a valid
+ * journal: what tg_cancel asks of the whole process. From any thread and from callbacks, as
+ * often as you like; a job on which nothing runs stops the next call. The request ends with
+ * that call. The job must be open until this returns. */
+TG_API void tg_job_cancel(tg_job *job);
 
 /** Run tiled and whole, compare, and compare with the reference kernels. Nothing is written.
  * @return TG_E_BUDGET  the whole image does not fit in the budget: use a smaller --roi */

@@ -14,6 +14,7 @@
  *     can still look at the function or draw from a share when the next loop resets them. */
 #include "kernels/threads.h"
 
+#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <pthread.h>
@@ -49,6 +50,7 @@ struct tgi_threads {
     share *shares;   /* n */
     void (*fn)(void *arg, int64_t job, int thread);
     void *arg;
+    const tgi_flag *lent; /* of who handed out the jobs */
     worker *workers;
 };
 
@@ -100,6 +102,7 @@ static void *work(void *arg)
         seen = next_generation(t, seen);
         if (t->stop)
             return NULL;
+        (void)tgi_cancel_lend(t->lent);
         draw_jobs(t, w->index);
         if (atomic_fetch_sub_explicit(&t->busy, 1, memory_order_acq_rel) == 1) {
             pthread_mutex_lock(&t->lock);
@@ -200,6 +203,7 @@ void tgi_parallel(tgi_threads *t, int64_t n_jobs,
     }
     t->fn = fn;
     t->arg = arg;
+    t->lent = tgi_cancel_lent();
     for (int i = 0; i < t->n; i++) {
         atomic_store_explicit(&t->shares[i].next, n_jobs * i / t->n, memory_order_relaxed);
         t->shares[i].end = n_jobs * (i + 1) / t->n;

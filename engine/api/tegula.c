@@ -69,11 +69,6 @@ static tg_status answer(tg_ctx *ctx, tgi_verb verb, const tg_opts *opts, const t
     return st;
 }
 
-static tg_status answer_job(tg_job *job, tgi_verb verb, tg_status st)
-{
-    return answer(job->ctx, verb, job->opts, job, st);
-}
-
 tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out)
 {
     tg_ctx_opts own = {0};
@@ -157,6 +152,32 @@ void tg_job_close(tg_job **job)
     tgi_job_close(job);
 }
 
+void tg_job_cancel(tg_job *job)
+{
+    if (job)
+        atomic_store(&job->asked, 1);
+}
+
+/* A call on a job that works: it can be cancelled, and a refusal of memory has its figures. */
+typedef tg_status work_fn(tg_job *job, void *out, tgi_err *err);
+
+static tg_status work_on(tg_job *job, tgi_verb verb, work_fn *fn, void *out)
+{
+    const tgi_flag *was = tgi_cancel_lend(&job->asked);
+    tg_status st = tgi_check_cancel(tgi_ctx_err(job->ctx));
+    if (st == TG_OK)
+        st = answer(job->ctx, verb, job->opts, job, fn(job, out, tgi_ctx_err(job->ctx)));
+    (void)tgi_cancel_lend(was);
+    atomic_store(&job->asked, 0);
+    return st;
+}
+
+static tg_status plan(tg_job *job, void *out, tgi_err *err)
+{
+    (void)out;
+    return tgi_job_plan_output(job, err);
+}
+
 tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
 {
     if (!job)
@@ -165,7 +186,7 @@ tg_status tg_job_plan(tg_job *job, tg_plan_info *out)
     tg_plan_info own;
     if (out && !tgi_sized_take(out, &own, sizeof own))
         return tgi_fail(err, TG_E_ARG, "tg_job_plan: plan_info.size is not of this version");
-    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
+    TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
     if (out) {
         tgi_job_plan_info(job, &own);
         tgi_sized_give(out, &own);
@@ -180,7 +201,7 @@ tg_status tg_job_plan_json(tg_job *job, int why, char **json)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (!json)
         return tgi_fail(err, TG_E_ARG, "tg_job_plan_json: NULL argument");
-    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
+    TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
     return tgi_job_plan_json(job, why, json, err);
 }
 
@@ -191,7 +212,7 @@ tg_status tg_job_save_json(tg_job *job, char **json)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (!json)
         return tgi_fail(err, TG_E_ARG, "tg_job_save_json: NULL argument");
-    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
+    TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
     return tgi_job_save_json(job, json, err);
 }
 
@@ -202,8 +223,13 @@ tg_status tg_job_settings(tg_job *job, const tg_setting **list, size_t *n)
     tgi_err *err = tgi_ctx_err(job->ctx);
     if (!list || !n)
         return tgi_fail(err, TG_E_ARG, "tg_job_settings: NULL argument");
-    TGI_TRY(answer_job(job, TGI_DO_RUN, tgi_job_plan_output(job, err)));
+    TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
     return tgi_job_settings(job, list, n, err);
+}
+
+static tg_status run(tg_job *job, void *out, tgi_err *err)
+{
+    return job->ends->run(job, out, err);
 }
 
 tg_status tg_job_run(tg_job *job, tg_run_result *out)
@@ -215,11 +241,15 @@ tg_status tg_job_run(tg_job *job, tg_run_result *out)
     if (out && !tgi_sized_take(out, &own, sizeof own))
         return tgi_fail(err, TG_E_ARG, "tg_job_run: result.size is not of this version");
     TGI_TRY(tgi_job_needs_here(job, "run", err));
-    const tg_status st =
-        answer_job(job, TGI_DO_RUN, job->ends->run(job, out ? &own : NULL, err));
+    const tg_status st = work_on(job, TGI_DO_RUN, run, out ? &own : NULL);
     if (out)
         tgi_sized_give(out, &own);
     return st;
+}
+
+static tg_status verify(tg_job *job, void *out, tgi_err *err)
+{
+    return tgi_job_verify(job, out, err);
 }
 
 tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
@@ -231,18 +261,23 @@ tg_status tg_job_verify(tg_job *job, tg_verify_result *out)
     if (!tgi_sized_take(out, &own, sizeof own))
         return tgi_fail(err, TG_E_ARG, "tg_job_verify: result.size is not of this version");
     TGI_TRY(tgi_job_needs_here(job, "be verified", err));
-    const tg_status st = answer_job(job, TGI_DO_VERIFY, tgi_job_verify(job, &own, err));
+    const tg_status st = work_on(job, TGI_DO_VERIFY, verify, &own);
     tgi_sized_give(out, &own);
     return st;
+}
+
+static tg_status preview(tg_job *job, void *out, tgi_err *err)
+{
+    (void)out;
+    return tgi_job_preview(job, err);
 }
 
 tg_status tg_job_preview(tg_job *job)
 {
     if (!job)
         return TG_E_ARG;
-    tgi_err *err = tgi_ctx_err(job->ctx);
-    TGI_TRY(tgi_job_needs_here(job, "be previewed", err));
-    return answer_job(job, TGI_DO_PREVIEW, tgi_job_preview(job, err));
+    TGI_TRY(tgi_job_needs_here(job, "be previewed", tgi_ctx_err(job->ctx)));
+    return work_on(job, TGI_DO_PREVIEW, preview, NULL);
 }
 
 tg_status tg_preset_auto(tg_ctx *ctx, const tg_opts *o, char **json)

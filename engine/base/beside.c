@@ -16,6 +16,7 @@ static void *beside_main(void *arg)
     tgi_beside *b = arg;
     setpriority(PRIO_PROCESS, 0, 19); /* on Linux: of this thread alone */
     syscall(SYS_ioprio_set, IO_WHO_THREAD, 0, IO_LOWEST);
+    (void)tgi_cancel_lend(b->lent);
     while (!atomic_load(&b->stop) && b->step(b->arg))
         ;
     return NULL;
@@ -26,6 +27,7 @@ void tgi_beside_start(tgi_beside *b, tgi_beside_step *step, void *arg)
     pthread_attr_t a;
     b->step = step;
     b->arg = arg;
+    b->lent = tgi_cancel_lent();
     atomic_store(&b->stop, 0);
     pthread_attr_init(&a);
     pthread_attr_setstacksize(&a, STACK_BYTES);

@@ -11,6 +11,8 @@
 #ifndef TGI_BESIDE_H
 #define TGI_BESIDE_H
 
+#include "engine/base/cancel.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -22,6 +24,7 @@ typedef struct tgi_beside {
     pthread_t thread;
     int running; /* the thread is there to be joined */
     atomic_int stop;
+    const tgi_flag *lent; /* of who started it */
 } tgi_beside;
 
 void tgi_beside_start(tgi_beside *b, tgi_beside_step *step, void *arg);

@@ -49,8 +49,8 @@ static tg_status wait_for(const tgi_input *in, tgi_err *err)
     struct pollfd p = {.fd = in->fd, .events = POLLIN};
     for (;;) {
         if (tgi_cancel_signal())
-            return tgi_fail(err, TG_E_CANCELLED, "%s: stopped by signal %d while it was read",
-                            in->path, tgi_cancel_signal());
+            return tgi_fail(err, TG_E_CANCELLED, "%s: stopped by %s while it was read",
+                            in->path, tgi_cancel_by());
         const int ready = poll(&p, 1, LOOK_MS);
         if (ready > 0)
             return TG_OK;

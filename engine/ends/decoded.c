@@ -121,9 +121,8 @@ static tg_status fill(decoded *d, int thread, int64_t plane, int64_t y1, tgi_err
     while (k->filled < y1) {
         const int64_t end = tgi_min(k->filled + d->piece_rows, d->map->extent[1]);
         if (tgi_cancel_signal())
-            return tgi_fail(err, TG_E_CANCELLED,
-                            "stopped by signal %d; the same command goes on",
-                            tgi_cancel_signal());
+            return tgi_fail(err, TG_E_CANCELLED, "stopped by %s; the same command goes on",
+                            tgi_cancel_by());
         TGI_TRY(fill_piece(d, thread, plane, k->filled, end, err));
         k->filled = (uint32_t)end;
     }

@@ -1,6 +1,7 @@
 #include "engine/ends/load.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "kernels/pixels.h"
@@ -29,6 +30,7 @@ struct tgi_loader {
     fetched slot[2];
     int next; /* staging buffer the next fetch goes to */
     pthread_t thread;
+    const tgi_flag *lent; /* of who opened it */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     int state, started;
@@ -114,6 +116,7 @@ static tg_status fetch(tgi_loader *l, int which, int thread)
 static void *reader(void *arg)
 {
     tgi_loader *l = arg;
+    (void)tgi_cancel_lend(l->lent);
     pthread_mutex_lock(&l->lock);
     while (l->state != QUIT) {
         if (l->state != ASKED) {
@@ -150,6 +153,7 @@ tg_status tgi_loader_open(const tgi_loader_opts *o, tgi_loader **out, tgi_err *e
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 256 * 1024);
+    l->lent = tgi_cancel_lent();
     l->started = pthread_create(&l->thread, &attr, reader, l) == 0;
     pthread_attr_destroy(&attr);
     if (!l->started) {

@@ -3,6 +3,7 @@
 #ifndef TGI_JOB_H
 #define TGI_JOB_H
 
+#include "engine/base/cancel.h"
 #include "engine/base/ctx.h"
 #include "engine/base/json.h"
 #include "engine/base/reserve.h"
@@ -151,6 +152,7 @@ typedef struct tgi_plan_part {
 
 struct tg_job {
     tg_ctx *ctx;
+    tgi_flag asked;      /* to stop: by tg_job_cancel */
     tg_opts *opts;       /* a copy: the caller's may go */
     tgi_machine machine; /* planned for; options can name another than this one */
     tgi_settings set;

@@ -138,9 +138,8 @@ static tg_status copy_image(const making *m, tgi_source *s, void *state, int64_t
     for (int64_t y = 0; y < l->height; y += rows) {
         const int64_t n = tgi_min(rows, l->height - y);
         if (tgi_cancel_signal())
-            return tgi_fail(err, TG_E_CANCELLED,
-                            "stopped by signal %d; the same command goes on",
-                            tgi_cancel_signal());
+            return tgi_fail(err, TG_E_CANCELLED, "stopped by %s; the same command goes on",
+                            tgi_cancel_by());
         TGI_TRY(s->ops->read(s, 0, plane, s0, s1, y, y + n, 0, l->width, band, pitch,
                              pitch * (size_t)n, err));
         for (int64_t r = 0; r < n; r++) {

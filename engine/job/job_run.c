@@ -94,8 +94,8 @@ static void report(run *r, const char *phase, double fraction, double since)
 static tg_status stopped(tgi_err *err)
 {
     return tgi_cancel_signal()
-               ? tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d; the same command goes on",
-                          tgi_cancel_signal())
+               ? tgi_fail(err, TG_E_CANCELLED, "stopped by %s; the same command goes on",
+                          tgi_cancel_by())
                : TG_OK;
 }
 

@@ -178,8 +178,7 @@ tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_
         return TG_OK;
     TGI_TRY(tgi_reserve_take(mem, "statistics", TGI_STATS_SCRATCH, &a.scratch, err));
     const tg_status st = tgi_stats_collect(&a, sets, err);
-    return st == TG_E_CANCELLED ? tgi_fail(err, st, "stopped by signal %d", tgi_cancel_signal())
-                                : st;
+    return st == TG_E_CANCELLED ? tgi_fail(err, st, "stopped by %s", tgi_cancel_by()) : st;
 }
 
 tg_status tgi_job_stats_write(tg_job *job, const tgi_stats *sets, tgi_err *err)

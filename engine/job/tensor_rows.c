@@ -1,6 +1,7 @@
 #include "engine/job/tensor_rows.h"
 
 #include "engine/base/arith.h"
+#include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 
@@ -289,6 +290,7 @@ struct tgi_tensor_reader {
     int64_t sample;          /* asked for: */
     tgi_box box[TGI_MAX_PORTS];
     pthread_t thread;
+    const tgi_flag *lent; /* of who opened it */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     int state, started;
@@ -312,6 +314,7 @@ static tg_status stage(tgi_tensor_reader *r, int i, int64_t sample, const tgi_bo
 static void *reader(void *arg)
 {
     tgi_tensor_reader *r = arg;
+    (void)tgi_cancel_lend(r->lent);
     pthread_mutex_lock(&r->lock);
     while (r->state != QUIT) {
         if (r->state != ASKED) {
@@ -351,6 +354,7 @@ tg_status tgi_tensor_reader_open(const tg_job *job, const tgi_tiling *t, void *c
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 256 * 1024);
+    r->lent = tgi_cancel_lent();
     r->started = pthread_create(&r->thread, &attr, reader, r) == 0;
     pthread_attr_destroy(&attr);
     if (!r->started) {

@@ -129,7 +129,7 @@ static tg_status sum_of(int fd, const char *path, void *buffer, uint64_t *at, ui
     while (n) {
         const size_t piece = n < TGI_CHECK_BUFFER ? (size_t)n : TGI_CHECK_BUFFER;
         if (tgi_cancel_signal())
-            return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tgi_cancel_signal());
+            return tgi_fail(err, TG_E_CANCELLED, "stopped by %s", tgi_cancel_by());
         TGI_TRY(tgi_file_pread(fd, path, buffer, piece, *at, err));
         *check = tgi_crc32c(*check, buffer, piece);
         *at += piece;

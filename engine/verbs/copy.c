@@ -219,7 +219,7 @@ static tg_status read_rows(copy *c, int64_t plane, int64_t y0, int64_t y1, tgi_e
 {
     const size_t pitch = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     if (tgi_cancel_signal())
-        return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tgi_cancel_signal());
+        return tgi_fail(err, TG_E_CANCELLED, "stopped by %s", tgi_cancel_by());
     return tgi_source_read(c->source, 0, tgi_planes_at(&c->planes, plane), 0, c->info->samples,
                            c->y.lo + y0, c->y.lo + y1, c->x.lo, c->x.hi, c->in_rows, pitch,
                            pitch * (size_t)(y1 - y0), err);
@@ -494,9 +494,8 @@ static tg_status tile_row(copy *c, const tgi_sink_layout *l, const tgi_journal *
 static tg_status copy_stopped(void *user, tgi_err *err)
 {
     (void)user;
-    return tgi_cancel_signal()
-               ? tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tgi_cancel_signal())
-               : TG_OK;
+    return tgi_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped by %s", tgi_cancel_by())
+                               : TG_OK;
 }
 
 static int row_is_there(const tgi_sink_layout *l, const tgi_journal *j, int64_t first)

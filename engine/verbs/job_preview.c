@@ -228,7 +228,7 @@ static tg_status densest_places(preview *v, tgi_err *err)
     const int64_t step = tgi_ceil_div(n, LOOK_STEPS);
     for (int64_t i = 0; i < n; i += step) {
         if (tgi_cancel_signal())
-            return tgi_fail(err, TG_E_CANCELLED, "stopped by signal %d", tgi_cancel_signal());
+            return tgi_fail(err, TG_E_CANCELLED, "stopped by %s", tgi_cancel_by());
         TGI_TRY(look_at_row(v, z, inside_cell(v, 1, i * v->ax[1].size), err));
     }
     return TG_OK;
