@@ -172,6 +172,7 @@ struct tg_job {
     tgi_err uncounted; /* why a tiling could not be counted there: the first of an attempt */
     const struct tg_job *like; /* a trial: the device is as it was when that job was refused */
     int running;               /* figures of the device are measured, not looked up */
+    int again;                 /* what an earlier run left was of no use: begin once more */
     int without_scratch;       /* of a plan: buffers to write it would not fit */
     int plan_is_part;   /* verify and preview: what the plan takes is not all they take */
     int processor_only; /* no device is asked for, whatever the options say */

@@ -492,7 +492,7 @@ static void warn_of_clipped(run *r)
 }
 
 /* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not;
- * the list of what was filled, too.
+ * the list of what was filled, and the picture of its memory, too.
  */
 static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
 {
@@ -508,7 +508,9 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     TGI_TRY(tgi_receipt_write(r->job, res, r->pass.sets, r->fingerprint, &files, err));
     if (r->job->bad)
         TGI_TRY(tgi_bad_tiles_write(r->job->bad, r->job->set.input, err));
-    TGI_TRY(tgi_journal_finish(r->journal, err));
+    TGI_TRY(tgi_journal_seal(r->journal, err));
+    res->measured_peak_bytes = tgi_job_tracker_close(r->job, &r->tracker); /* and the picture */
+    TGI_TRY(tgi_journal_name(r->journal, err));
     r->finished = 1;
     if (!r->job->bad)
         return TG_OK;
@@ -528,7 +530,11 @@ static void leave(run *r, tg_status st, tgi_err *err)
         (void)tgi_input_blame(tgi_source_held, job->source, st, err);
         r->input_changed = tgi_input_unchanged(tgi_source_held, job->source, &none) != TG_OK;
     }
-    if (r->input_changed) {
+    if (st == TG_E_CHANGED && job->set.overwrite && tgi_journal_is_another(r->journal)) {
+        tgi_job_warn(job, "-y: %s.partial is discarded: %.160s", job->set.output, err->text);
+        tgi_journal_forget(r->journal);
+        job->again = 1;
+    } else if (r->input_changed) {
         tgi_journal_forget(r->journal);
         tgi_job_stats_forget(job);
     } else if (st != TG_E_FORMAT || !tgi_journal_abandon(r->journal))
@@ -574,13 +580,16 @@ static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err
         *finished = r.finished;
         return st;
     }
-    tgi_mem_trim(); /* what others freed in this process is not the run's */
+    tgi_mem_trim();  /* what others freed in this process is not the run's */
+    if (st == TG_OK) /* the log is the first file that another run would find */
+        st = tgi_journal_claim(r.journal, job->plan.layout, err);
     if (st == TG_OK)
         st = tgi_job_tracker_open(job, goes_on(&r), &r.tracker, err);
     if (st == TG_OK)
         st = conclude(&r, work(&r, err), res, err);
     fill_result(&r, res);
-    res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
+    if (r.tracker)
+        res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
     if (st == TG_OK && r.pass.exec && !r.tiles_before)
         tgi_job_learn_end(job, res->seconds);
     close_run(&r);
@@ -597,6 +606,11 @@ tg_status tgi_job_run_tiles(tg_job *job, tg_run_result *out, tgi_err *err)
     job->running = 1;
     tgi_err e = {0};
     tg_status st = attempt(job, &res, &finished, &e);
+    if (st != TG_OK && job->again) {
+        job->again = 0;
+        memset(&e, 0, sizeof e);
+        st = attempt(job, &res, &finished, &e);
+    }
     for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {
         memset(&e, 0, sizeof e);
         st = attempt(job, &res, &finished, &e);

@@ -245,6 +245,7 @@ static tg_status create_one(const tg_job *job, tgi_tensor_out *t, tgi_err *err)
         return tgi_npy_create(t->path, &t->file, job->set.overwrite, &t->npy, err);
     TGI_TRY(tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, err));
     TGI_TRY(may_begin(job, t, err));
+    TGI_TRY(tgi_journal_claim(t->journal, NULL, err)); /* the log comes before it begins */
     return tgi_npy_create_unnamed(job->set.output, &t->file, &t->npy, err);
 }
 
