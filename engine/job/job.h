@@ -435,8 +435,14 @@ void tgi_job_affine(const tg_job *job, const tgi_stats *s, tgi_affine *in, tgi_a
 /* stats_file.c */
 tg_status tgi_job_stats_look(tg_job *job, tgi_err *err); /* read them now, if they are there */
 tg_status tgi_job_stats_read(tg_job *job, tgi_stats *sets, int *found, tgi_err *err);
-/* TG_E_CHANGED when the file is there and holds others than an interrupted output used. */
-tg_status tgi_job_stats_same(tg_job *job, const tgi_stats *used, tgi_err *err);
+/* Keep them in the journal, with where they are from; and take them from it: 1 when it has
+ * them. */
+tg_status tgi_job_stats_keep(const tg_job *job, struct tgi_journal *j, const tgi_stats *sets,
+                             int given, tgi_err *err);
+int tgi_job_stats_kept(const tg_job *job, const struct tgi_journal *j, tgi_stats *sets);
+/* TG_E_CHANGED when an interrupted output used others than the file that is there holds, or
+ * those of a file, and none is there now. */
+tg_status tgi_job_stats_same(tg_job *job, const struct tgi_journal *j, tgi_err *err);
 /* For passes without a journal (verify, preview): read, or collect with scratch from `mem`. */
 tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
                                 tgi_stats *sets, tgi_err *err);

@@ -122,14 +122,6 @@ static tg_status plan_afresh(run *r, tgi_err *err)
     return tgi_fingerprint_make(r->job, &r->fingerprint, err);
 }
 
-/* What a journal holds of statistics; 0: this job needs none. */
-static size_t stats_bytes(const tg_job *job)
-{
-    return tgi_normalize_needs_stats(&job->set.normalize)
-               ? (size_t)job->map.n_stats * sizeof(tgi_stats)
-               : 0;
-}
-
 /* Plan as the interrupted run did; TG_E_CHANGED when it was another job's. */
 static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
@@ -139,8 +131,7 @@ static tg_status plan_to_go_on(run *r, tgi_err *err)
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
-    const void *kept = tgi_journal_stats(r->journal, &n);
-    return n && n == stats_bytes(r->job) ? tgi_job_stats_same(r->job, kept, err) : TG_OK;
+    return tgi_job_stats_same(r->job, r->journal, err);
 }
 
 /* -y: what another job left is discarded, when the new plan stands and the run begins. */
@@ -267,23 +258,19 @@ static tg_status collect(run *r, tgi_err *err)
 static tg_status get_statistics(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const size_t bytes = stats_bytes(job);
-    size_t n;
-    const void *kept = tgi_journal_stats(r->journal, &n);
     int found = 0;
-    if (!bytes)
+    if (!tgi_normalize_needs_stats(&job->set.normalize))
         return TG_OK;
-    if (n == bytes) { /* what is new is the wish for a file of them */
-        memcpy(r->pass.sets, kept, bytes);
+    if (tgi_job_stats_kept(job, r->journal,
+                           r->pass.sets)) /* new is the wish for a file of them */
         return tgi_job_stats_write(job, r->pass.sets, err);
-    }
     TGI_TRY(tgi_job_stats_read(job, r->pass.sets, &found, err));
     if (!found) {
         TGI_TRY(collect(r, err));
         TGI_TRY(input_holds(r, err));
         TGI_TRY(tgi_job_stats_write(job, r->pass.sets, err));
     }
-    return tgi_journal_set_stats(r->journal, r->pass.sets, bytes, err);
+    return tgi_job_stats_keep(job, r->journal, r->pass.sets, found && !job->stats_made, err);
 }
 
 /* ---- Bands ------------------------------------------------------------------------------- */
