@@ -80,6 +80,9 @@ typedef struct tgi_bytes {
     size_t pinned;      /* jobs on a device: pixels on their way to it and back */
     size_t total;
     uint64_t output_disk, output_free;
+    uint64_t output_sure;  /* of output_disk, what is taken however well it compresses */
+    uint64_t output_packs; /* of output_disk, what --compress makes smaller */
+    uint64_t output_held;  /* on that disk, by what an interrupted run left of it */
 } tgi_bytes;
 
 /* What other processes hold on a device, at a moment. */
@@ -303,6 +306,8 @@ void tgi_job_device_keep_refused(tg_job *job);
 tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err);
 /* plan_scratch.c: after a tiling is chosen; fills plan.scratch. */
 tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err);
+/* Disk space that the interrupted run's OUT.partial holds. */
+uint64_t tgi_job_held_already(const char *output);
 /* Disk for the output and for scratch, at second zero: TG_E_NO_SPACE with remedies. */
 tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err);
 /* Go without it: its folder is memory, which the budget does not have. */
@@ -433,6 +438,8 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err);
 void tgi_job_affine(const tg_job *job, const tgi_stats *s, tgi_affine *in, tgi_affine *out);
 
 /* stats_file.c */
+/* TG_E_ARG: --stats is given and changes nothing. */
+tg_status tgi_job_stats_check(const tg_job *job, int arrays, tgi_err *err);
 tg_status tgi_job_stats_look(tg_job *job, tgi_err *err); /* read them now, if they are there */
 tg_status tgi_job_stats_read(tg_job *job, tgi_stats *sets, int *found, tgi_err *err);
 /* Keep them in the journal, with where they are from; and take them from it: 1 when it has

@@ -84,6 +84,18 @@ static tg_status load_given(tg_job *job, const char *path, tgi_err *err)
     return st;
 }
 
+tg_status tgi_job_stats_check(const tg_job *job, int arrays, tgi_err *err)
+{
+    char none[128];
+    if (!tgi_opts_given(job->opts, TGI_OPT_STATS) ||
+        (!arrays && tgi_normalize_needs_stats(&job->set.normalize)))
+        return TG_OK;
+    snprintf(none, sizeof none, "--normalize %s", job->set.normalize_text);
+    return tgi_fail(err, TG_E_ARG, "--stats: %s takes no statistics: leave it out%s",
+                    arrays ? "an array" : none,
+                    arrays ? "" : ", or give --normalize minmax, zscore or percentile:LO,HI");
+}
+
 tg_status tgi_job_stats_look(tg_job *job, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
