@@ -5,24 +5,40 @@
 
 enum { WIDTH = 80, HELP_COLUMN = 26 };
 
-void cli_put_wrapped(FILE *to, const char *text, int at, int indent)
+static void put_clean(FILE *to, const char *text, int n)
 {
-    while (*text) {
-        const char *space = strchr(text, ' ');
-        const int n = space ? (int)(space - text) : (int)strlen(text);
-        if (at > indent && at + n + 1 > WIDTH) {
+    for (int i = 0; i < n; i++)
+        fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], to);
+}
+
+/* Both as one text, of any length. */
+static void put_wrapped(FILE *to, const char *text, const char *more, int at, int indent)
+{
+    while (*text || *more) {
+        const int n = (int)strcspn(text, " "), rest = text[n] ? 0 : (int)strcspn(more, " ");
+        if (at > indent && at + n + rest + 1 > WIDTH) {
             fprintf(to, "\n%*s", indent, "");
             at = indent;
         } else if (at > indent) {
             fputc(' ', to);
             at++;
         }
-        for (int i = 0; i < n; i++)
-            fputc((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i], to);
-        at += n;
-        text += n + (space != NULL);
+        put_clean(to, text, n);
+        put_clean(to, more, rest);
+        at += n + rest;
+        text += n;
+        if (!*text) {
+            text = more + rest;
+            more = "";
+        }
+        text += *text == ' ';
     }
     fputc('\n', to);
+}
+
+void cli_put_wrapped(FILE *to, const char *text, int at, int indent)
+{
+    put_wrapped(to, text, "", at, indent);
 }
 
 /* "-m, --model FILE": the spelling on the command line; returns its length. */
@@ -35,11 +51,11 @@ static int spelling(const tg_option *o, char *buf, size_t cap)
     return n < (int)cap ? n : (int)cap - 1;
 }
 
-/* The sentence, with what the row adds: other name, default. */
-static const char *sentence(const tg_option *o, char *buf, size_t cap)
+/* What the row adds to its sentence: default, other name. */
+static const char *addition(const tg_option *o, char *buf, size_t cap)
 {
     const bool other = o->alias && o->alias[1];
-    snprintf(buf, cap, "%s%s%s%s%s%s", o->help, o->fallback ? " (default: " : "",
+    snprintf(buf, cap, "%s%s%s%s%s", o->fallback ? " (default: " : "",
              o->fallback ? o->fallback : "", o->fallback ? ")" : "", other ? "; also --" : "",
              other ? o->alias : "");
     return buf;
@@ -47,14 +63,14 @@ static const char *sentence(const tg_option *o, char *buf, size_t cap)
 
 static void option_line(FILE *to, const tg_option *o)
 {
-    char left[96], text[400];
+    char left[96], added[96];
     const int n = spelling(o, left, sizeof left);
     fprintf(to, "  %s", left);
     if (n + 4 > HELP_COLUMN)
         fprintf(to, "\n%*s", HELP_COLUMN, "");
     else
         fprintf(to, "%*s", HELP_COLUMN - n - 2, "");
-    cli_put_wrapped(to, sentence(o, text, sizeof text), HELP_COLUMN, HELP_COLUMN);
+    put_wrapped(to, o->help, addition(o, added, sizeof added), HELP_COLUMN, HELP_COLUMN);
 }
 
 void cli_help_all(FILE *to)
@@ -130,7 +146,7 @@ static void man_options(FILE *to)
 {
     size_t n;
     const tg_option *t = tg_option_table(&n);
-    char text[400];
+    char text[96];
     fputs(".SH OPTIONS\nThe long names are also the keys of job files (\\-\\-config, "
           "\\-\\-save).\n",
           to);
@@ -139,7 +155,8 @@ static void man_options(FILE *to)
         spelling(&t[i], text, sizeof text);
         man_text(to, text);
         fputc('\n', to);
-        man_text(to, sentence(&t[i], text, sizeof text));
+        man_text(to, t[i].help);
+        man_text(to, addition(&t[i], text, sizeof text));
         fprintf(to, ".\nVerbs: %s.\n", t[i].verbs);
     }
 }

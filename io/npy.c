@@ -297,6 +297,14 @@ static tg_status describe(const tgi_desc *desc, char head[512], tgi_npy_out *out
     return TG_OK;
 }
 
+uint64_t tgi_npy_file_bytes(const tgi_desc *desc)
+{
+    char head[512];
+    tgi_npy_out out;
+    tgi_err none = {0};
+    return describe(desc, head, &out, &none) == TG_OK ? out.data_off + out.data_bytes : 0;
+}
+
 static tg_status write_head(tgi_npy_out *out, const char *head, tgi_err *err)
 {
     const tg_status st = tgi_part_write(&out->part, 0, head, out->data_off, err);
@@ -320,12 +328,12 @@ tg_status tgi_npy_create(const char *path, const tgi_desc *desc, int replace, tg
     return write_head(out, head, err);
 }
 
-tg_status tgi_npy_create_unnamed(const char *folder, const tgi_desc *desc, tgi_npy_out *out,
-                                 tgi_err *err)
+tg_status tgi_npy_create_unnamed(const char *folder, const char *of, const tgi_desc *desc,
+                                 tgi_npy_out *out, tgi_err *err)
 {
     char head[512];
     TGI_TRY(describe(desc, head, out, err));
-    TGI_TRY(tgi_part_unnamed(folder, out->data_off + out->data_bytes, &out->part, err));
+    TGI_TRY(tgi_part_unnamed(folder, of, out->data_off + out->data_bytes, &out->part, err));
     return write_head(out, head, err);
 }
 

@@ -54,10 +54,12 @@ typedef struct tgi_npy_out {
  * `out` is {.part = TGI_PART_CLOSED}. */
 tg_status tgi_npy_create(const char *path, const tgi_desc *desc, int replace, tgi_npy_out *out,
                          tgi_err *err);
+/* Of such a file; 0: there can be none. */
+uint64_t tgi_npy_file_bytes(const tgi_desc *desc);
 /* The same in a file without a name in `folder` (tgi_part_unnamed): seal it, and read it as
  * part.partial while it is open. */
-tg_status tgi_npy_create_unnamed(const char *folder, const tgi_desc *desc, tgi_npy_out *out,
-                                 tgi_err *err);
+tg_status tgi_npy_create_unnamed(const char *folder, const char *of, const tgi_desc *desc,
+                                 tgi_npy_out *out, tgi_err *err);
 /* `n` bytes of native data at byte `off` of the array. */
 tg_status tgi_npy_write(tgi_npy_out *o, uint64_t off, const void *src, size_t n, tgi_err *err);
 /* All is written, and on the disk. TG_E_INTERNAL when fewer bytes were written than the array

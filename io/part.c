@@ -22,6 +22,7 @@ static tg_status make_names(const tgi_part_spec *s, tgi_part *p, tgi_err *err)
     if (!p->path || !p->partial)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the name of an output");
     snprintf(p->partial, cap, "%s%s", s->path, s->ending);
+    p->told = p->partial;
     return TG_OK;
 }
 
@@ -38,9 +39,9 @@ static tg_status take_room(const tgi_part *p, tgi_err *err)
 {
     if (p->bytes == TGI_PART_GROWS)
         return TG_OK;
-    TGI_TRY(tgi_file_reserve(p->fd, p->partial, p->bytes, err));
+    TGI_TRY(tgi_file_reserve(p->fd, p->told, p->bytes, err));
     return p->bytes < TGI_PART_MARK_BYTES ? TG_OK
-                                          : tgi_file_truncate(p->fd, p->partial, p->bytes, err);
+                                          : tgi_file_truncate(p->fd, p->told, p->bytes, err);
 }
 
 /* Before the lock nothing is looked at twice and nothing is changed: who held it before us may
@@ -51,11 +52,11 @@ static tg_status open_part(const tgi_part_spec *s, tgi_part *p, tgi_err *err)
     const tgi_left left = {p->partial, p->path, TGI_PART_MARK, s->head, s->head_bytes};
     TGI_TRY(tgi_file_open_locked(&left, &p->fd, err));
     TGI_TRY(refuse_existing(p, err));
-    TGI_TRY(tgi_file_truncate(p->fd, p->partial, 0, err));
+    TGI_TRY(tgi_file_truncate(p->fd, p->told, 0, err));
     if (p->at_once)
         return TG_OK;
-    TGI_TRY(tgi_file_pwrite(p->fd, p->partial, TGI_PART_MARK, TGI_PART_MARK_BYTES, 0, err));
-    TGI_TRY(tgi_file_sync(p->fd, p->partial, err));
+    TGI_TRY(tgi_file_pwrite(p->fd, p->told, TGI_PART_MARK, TGI_PART_MARK_BYTES, 0, err));
+    TGI_TRY(tgi_file_sync(p->fd, p->told, err));
     return take_room(p, err);
 }
 
@@ -86,14 +87,17 @@ tg_status tgi_part_open_complete(const tgi_part_spec *s, tgi_part *out, tgi_err 
     return st;
 }
 
-tg_status tgi_part_unnamed(const char *folder, uint64_t bytes, tgi_part *out, tgi_err *err)
+tg_status tgi_part_unnamed(const char *folder, const char *of, uint64_t bytes, tgi_part *out,
+                           tgi_err *err)
 {
     char name[32];
     tgi_part p = {.fd = -1, .bytes = bytes, .keep = 1, .at_once = 1};
     tg_status st = tgi_file_open_unnamed(folder, &p.fd, err);
     snprintf(name, sizeof name, "/dev/fd/%d", p.fd);
-    if (st == TG_OK && !(p.partial = tgi_strdup(TGI_TAG_IO, name)))
+    if (st == TG_OK &&
+        (!(p.partial = tgi_strdup(TGI_TAG_IO, name)) || !(p.path = tgi_strdup(TGI_TAG_IO, of))))
         st = tgi_fail(err, TG_E_NOMEM, "no memory for the name of an output");
+    p.told = p.path;
     if (st == TG_OK)
         st = take_room(&p, err);
     if (st != TG_OK)
@@ -108,23 +112,23 @@ tg_status tgi_part_write(tgi_part *p, uint64_t at, const void *bytes, size_t n, 
     const size_t covered = marked(p);
     size_t kept = 0;
     if (at > p->bytes || n > p->bytes - at)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: %zu bytes at %llu of %llu", p->partial, n,
+        return tgi_fail(err, TG_E_INTERNAL, "%s: %zu bytes at %llu of %llu", p->told, n,
                         (unsigned long long)at, (unsigned long long)p->bytes);
     if (at < covered) {
         kept = n < covered - (size_t)at ? n : covered - (size_t)at;
         memcpy(p->first + at, src, kept);
     }
     return kept == n ? TG_OK
-                     : tgi_file_pwrite(p->fd, p->partial, src + kept, n - kept, at + kept, err);
+                     : tgi_file_pwrite(p->fd, p->told, src + kept, n - kept, at + kept, err);
 }
 
 tg_status tgi_part_sync(const tgi_part *p, tgi_err *err)
 {
     if (marked(p))
-        TGI_TRY(tgi_file_pwrite(p->fd, p->partial, p->first, marked(p), 0, err));
+        TGI_TRY(tgi_file_pwrite(p->fd, p->told, p->first, marked(p), 0, err));
     if (p->bytes < TGI_PART_MARK_BYTES && !p->at_once)
-        TGI_TRY(tgi_file_truncate(p->fd, p->partial, p->bytes, err));
-    return tgi_file_sync(p->fd, p->partial, err);
+        TGI_TRY(tgi_file_truncate(p->fd, p->told, p->bytes, err));
+    return tgi_file_sync(p->fd, p->told, err);
 }
 
 tg_status tgi_part_name(tgi_part *p, tgi_err *err)

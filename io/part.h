@@ -26,6 +26,7 @@ typedef struct tgi_part {
     int keep;    /* it is complete: it has its name, or waits for it, as somebody was told */
     uint64_t bytes;
     char *path, *partial;
+    const char *told;                /* of both, what messages name; a view */
     char first[TGI_PART_MARK_BYTES]; /* what the mark stands for */
 } tgi_part;
 
@@ -50,8 +51,9 @@ tg_status tgi_part_create(const tgi_part_spec *spec, tgi_part *out, tgi_err *err
  * TG_E_NOT_FOUND, TG_E_EXISTS it is none, TG_E_BUSY, TG_E_IO. */
 tg_status tgi_part_open_complete(const tgi_part_spec *spec, tgi_part *out, tgi_err *err);
 /* A file without a name in `folder`, which can be opened by what `partial` says as long as it
- * is open, and is gone afterwards, also by a kill. It never gets a name. */
-tg_status tgi_part_unnamed(const char *folder, uint64_t bytes, tgi_part *out, tgi_err *err);
+ * is open, and is gone afterwards, also by a kill. It never gets a name; messages say `of`. */
+tg_status tgi_part_unnamed(const char *folder, const char *of, uint64_t bytes, tgi_part *out,
+                           tgi_err *err);
 /* n bytes at `at`, inside of it. Several threads may write at once, each byte once. */
 tg_status tgi_part_write(tgi_part *p, uint64_t at, const void *bytes, size_t n, tgi_err *err);
 /* Complete and sync, and give it its name: one after the other, so that of several outputs all

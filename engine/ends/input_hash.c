@@ -245,18 +245,22 @@ tg_status tgi_input_hash_check(tgi_input_hash *h, tgi_input_tick *tick, void *us
     return now.state == h->state ? TG_OK : read_again(h, &now, tick, user, err);
 }
 
-tg_status tgi_input_hash_finish(tgi_input_hash *h, tgi_input_tick *tick, void *user,
-                                tgi_input_digest *out, tgi_err *err)
+/* The thread is not there any more. `sum`: a checksum is wanted. */
+static tg_status conclude(tgi_input_hash *h, int sum, tgi_input_tick *tick, void *user,
+                          tgi_input_digest *out, tgi_err *err)
 {
-    tgi_beside_stop(&h->beside);
-    TGI_TRY(read_all(h, step, tick, user, err));
     TGI_TRY(lost(h, err));
     const found now = look(h);
     if (now.state != h->state)
         TGI_TRY(read_again(h, &now, tick, user, err));
     *out = (tgi_input_digest){.bytes = h->all, .changed = now.renamed >= 0};
-    memcpy(out->sha256, h->sha256, sizeof out->sha256);
-    const char *said = h->trouble[0] ? h->trouble
+    const int trouble = sum && h->trouble[0];
+    if (sum)
+        memcpy(out->sha256, h->sha256, sizeof out->sha256);
+    const char *said = trouble ? h->trouble
+                       : out->changed && !sum
+                           ? "another file has its name now, or none: what was read is of the "
+                             "one that was opened"
                        : out->changed
                            ? "another file has its name now, or none: what was read, and the "
                              "checksum, are of the one that was opened"
@@ -264,10 +268,25 @@ tg_status tgi_input_hash_finish(tgi_input_hash *h, tgi_input_tick *tick, void *u
                                     : "";
     snprintf(out->trouble, sizeof out->trouble, "%s", said);
     tgi_held f = h->held;
-    out->file = h->trouble[0] ? f.path : h->touched;
-    if (!h->trouble[0] && now.renamed >= 0 && h->files(h->of, now.renamed, &f))
+    out->file = trouble ? f.path : h->touched;
+    if (!trouble && now.renamed >= 0 && h->files(h->of, now.renamed, &f))
         out->file = f.path;
     return TG_OK;
+}
+
+tg_status tgi_input_hash_finish(tgi_input_hash *h, tgi_input_tick *tick, void *user,
+                                tgi_input_digest *out, tgi_err *err)
+{
+    tgi_beside_stop(&h->beside);
+    TGI_TRY(read_all(h, step, tick, user, err));
+    return conclude(h, 1, tick, user, out, err);
+}
+
+tg_status tgi_input_hash_settle(tgi_input_hash *h, tgi_input_tick *tick, void *user,
+                                tgi_input_digest *out, tgi_err *err)
+{
+    tgi_beside_stop(&h->beside);
+    return conclude(h, 0, tick, user, out, err);
 }
 
 void tgi_input_hash_close(tgi_input_hash **hp)

@@ -51,6 +51,10 @@ tg_status tgi_input_hash_check(tgi_input_hash *h, tgi_input_tick *tick, void *us
  * with TG_OK alone. */
 tg_status tgi_input_hash_finish(tgi_input_hash *h, tgi_input_tick *tick, void *user,
                                 tgi_input_digest *out, tgi_err *err);
+/* The same for who has no use for a checksum: what of it the thread has not done stays undone,
+ * and the digest says nothing of it. */
+tg_status tgi_input_hash_settle(tgi_input_hash *h, tgi_input_tick *tick, void *user,
+                                tgi_input_digest *out, tgi_err *err);
 void tgi_input_hash_close(tgi_input_hash **h); /* at any time; NULL is fine */
 
 /* Without a checksum, for what takes seconds: TG_E_FORMAT, naming the file whose size or time

@@ -6,7 +6,9 @@
 #include "engine/job/tensor_rows.h"
 #include "engine/job/tensors.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- Inputs ------------------------------------------------------------------------------ */
 
@@ -181,14 +183,63 @@ static tg_status choose(tg_job *job, tgi_err *err)
     return tgi_plan_choose(job);
 }
 
+/* A name on the output's disk: in the folder of outputs where that is there already. */
+static const char *in_output(const char *out, char *buf, size_t cap)
+{
+    struct stat st;
+    size_t n = out ? strlen(out) : 0;
+    while (n > 1 && out[n - 1] == '/')
+        n--;
+    if (!n || snprintf(buf, cap, "%.*s", (int)n, out) >= (int)cap || n + 2 >= cap)
+        return out;
+    if (stat(buf, &st) == 0 && S_ISDIR(st.st_mode))
+        memcpy(buf + n, "/.", 3);
+    return buf;
+}
+
+/* An image of a folder is made of an array that is there until the end. */
+static void count_disk(tg_job *job)
+{
+    tgi_bytes *b = &job->plan.bytes;
+    const char *out = job->set.output;
+    uint64_t array, image;
+    char path[4096];
+    b->output_disk = b->output_packs = b->output_held = 0;
+    for (int o = 0; o < job->graph->n_out; o++) {
+        tgi_tensor_disk(job, o, &array, &image);
+        b->output_disk = tgi_sat_add(b->output_disk, tgi_sat_add(array, image));
+        b->output_packs = tgi_sat_add(b->output_packs, image);
+        tgi_err none = {0};
+        if (image && tgi_name_in_folder(out, job->graph->out[o].name, ".tif", path, sizeof path,
+                                        &none) == TG_OK)
+            b->output_held += tgi_job_held_already(path);
+    }
+    const int packed = job->set.compress.kind != TGI_COMPRESS_NONE;
+    if (tgi_opts_choice(job->opts, TGI_OPT_FORMAT) == 1)
+        b->output_packs = 0; /* ImageJ reads none such */
+    b->output_sure = b->output_disk - (packed ? b->output_packs : 0);
+    if (out && !tgi_names_folder(out))
+        b->output_held = tgi_job_held_already(out);
+    b->output_free = tgi_machine_disk_free(&job->machine, in_output(out, path, sizeof path));
+}
+
 static void count(tg_job *job)
 {
     job->plan.bytes.staging = beside(job, &job->plan.choice.tiling);
+    count_disk(job);
 }
 
 static tg_status refuse(tg_job *job, size_t least, tgi_err *err)
 {
     return tgi_job_refuse_host(job, least, "", err);
+}
+
+static int makes_images(const tg_job *job)
+{
+    int any = 0;
+    for (int o = 0; o < job->graph->n_out; o++)
+        any |= tgi_tensor_makes_image(job, o);
+    return any;
 }
 
 static void write_lines(tg_job *job)
@@ -215,6 +266,9 @@ static void write_lines(tg_job *job)
     tgi_job_add_line(p, "journal", 0, TG_PLAN_MEMORY, 0, "%s",
                      "none: arrays are written in place, so a stopped run starts over");
     tgi_job_add_margin(p);
+    tgi_job_add_line(p, "output", p->bytes.output_disk, TG_PLAN_DISK, p->bytes.output_free,
+                     makes_images(job) ? "%s: arrays, and the images made of them" : "%s",
+                     job->set.output ? job->set.output : "(no output named)");
 }
 
 /* ---- On a device, and time --------------------------------------------------------------- */

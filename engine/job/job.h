@@ -81,6 +81,9 @@ typedef struct tgi_bytes {
     size_t pinned;      /* jobs on a device: pixels on their way to it and back */
     size_t total;
     uint64_t output_disk, output_free;
+    uint64_t output_sure;  /* of output_disk, what is taken however well it compresses */
+    uint64_t output_packs; /* of output_disk, what --compress makes smaller */
+    uint64_t output_held;  /* on that disk, by what an interrupted run left of it */
 } tgi_bytes;
 
 /* What other processes hold on a device, at a moment. */
@@ -174,6 +177,7 @@ struct tg_job {
     tgi_err uncounted; /* why a tiling could not be counted there: the first of an attempt */
     const struct tg_job *like; /* a trial: the device is as it was when that job was refused */
     int running;               /* figures of the device are measured, not looked up */
+    int again;                 /* what an earlier run left was of no use: begin once more */
     int without_scratch;       /* of a plan: buffers to write it would not fit */
     int plan_is_part;   /* verify and preview: what the plan takes is not all they take */
     int processor_only; /* no device is asked for, whatever the options say */
@@ -304,6 +308,8 @@ void tgi_job_device_keep_refused(tg_job *job);
 tg_status tgi_job_device_refuse(tg_job *job, size_t least, tgi_err *err);
 /* plan_scratch.c: after a tiling is chosen; fills plan.scratch. */
 tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err);
+/* Disk space that the interrupted run's OUT.partial holds. */
+uint64_t tgi_job_held_already(const char *output);
 /* Disk for the output and for scratch, at second zero: TG_E_NO_SPACE with remedies. */
 tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err);
 /* Go without it: its folder is memory, which the budget does not have. */
@@ -434,10 +440,18 @@ tg_status tgi_copy_peak(const tg_opts *o, uint64_t *bytes, tgi_err *err);
 void tgi_job_affine(const tg_job *job, const tgi_stats *s, tgi_affine *in, tgi_affine *out);
 
 /* stats_file.c */
+/* TG_E_ARG: --stats is given and changes nothing. */
+tg_status tgi_job_stats_check(const tg_job *job, int arrays, tgi_err *err);
 tg_status tgi_job_stats_look(tg_job *job, tgi_err *err); /* read them now, if they are there */
 tg_status tgi_job_stats_read(tg_job *job, tgi_stats *sets, int *found, tgi_err *err);
-/* TG_E_CHANGED when the file is there and holds others than an interrupted output used. */
-tg_status tgi_job_stats_same(tg_job *job, const tgi_stats *used, tgi_err *err);
+/* Keep them in the journal, with where they are from; and take them from it: 1 when it has
+ * them. */
+tg_status tgi_job_stats_keep(const tg_job *job, struct tgi_journal *j, const tgi_stats *sets,
+                             int given, tgi_err *err);
+int tgi_job_stats_kept(const tg_job *job, const struct tgi_journal *j, tgi_stats *sets);
+/* TG_E_CHANGED when an interrupted output used others than the file that is there holds, or
+ * those of a file, and none is there now. */
+tg_status tgi_job_stats_same(tg_job *job, const struct tgi_journal *j, tgi_err *err);
 /* For passes without a journal (verify, preview): read, or collect with scratch from `mem`. */
 tg_status tgi_job_stats_collect(tg_job *job, tgi_reserve *mem, void *rows, size_t rows_bytes,
                                 tgi_stats *sets, tgi_err *err);

@@ -412,6 +412,7 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_check_output_name(job->set.output, 0, err));
     if (arrays && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
         return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
+    TGI_TRY(tgi_job_stats_check(job, arrays, err));
     if (arrays) /* they are opened by the plan */
         return tgi_job_gate(job, err);
     TGI_TRY(open_source(job, err));

@@ -122,14 +122,6 @@ static tg_status plan_afresh(run *r, tgi_err *err)
     return tgi_fingerprint_make(r->job, &r->fingerprint, err);
 }
 
-/* What a journal holds of statistics; 0: this job needs none. */
-static size_t stats_bytes(const tg_job *job)
-{
-    return tgi_normalize_needs_stats(&job->set.normalize)
-               ? (size_t)job->map.n_stats * sizeof(tgi_stats)
-               : 0;
-}
-
 /* Plan as the interrupted run did; TG_E_CHANGED when it was another job's. */
 static tg_status plan_to_go_on(run *r, tgi_err *err)
 {
@@ -139,8 +131,7 @@ static tg_status plan_to_go_on(run *r, tgi_err *err)
     TGI_TRY(plan_afresh(r, err));
     const char *stored = tgi_journal_job(r->journal, &n);
     TGI_TRY(tgi_fingerprint_compare(stored, n, r->fingerprint, err));
-    const void *kept = tgi_journal_stats(r->journal, &n);
-    return n && n == stats_bytes(r->job) ? tgi_job_stats_same(r->job, kept, err) : TG_OK;
+    return tgi_job_stats_same(r->job, r->journal, err);
 }
 
 /* -y: what another job left is discarded, when the new plan stands and the run begins. */
@@ -267,23 +258,19 @@ static tg_status collect(run *r, tgi_err *err)
 static tg_status get_statistics(run *r, tgi_err *err)
 {
     tg_job *job = r->job;
-    const size_t bytes = stats_bytes(job);
-    size_t n;
-    const void *kept = tgi_journal_stats(r->journal, &n);
     int found = 0;
-    if (!bytes)
+    if (!tgi_normalize_needs_stats(&job->set.normalize))
         return TG_OK;
-    if (n == bytes) { /* what is new is the wish for a file of them */
-        memcpy(r->pass.sets, kept, bytes);
+    if (tgi_job_stats_kept(job, r->journal,
+                           r->pass.sets)) /* new is the wish for a file of them */
         return tgi_job_stats_write(job, r->pass.sets, err);
-    }
     TGI_TRY(tgi_job_stats_read(job, r->pass.sets, &found, err));
     if (!found) {
         TGI_TRY(collect(r, err));
         TGI_TRY(input_holds(r, err));
         TGI_TRY(tgi_job_stats_write(job, r->pass.sets, err));
     }
-    return tgi_journal_set_stats(r->journal, r->pass.sets, bytes, err);
+    return tgi_job_stats_keep(job, r->journal, r->pass.sets, found && !job->stats_made, err);
 }
 
 /* ---- Bands ------------------------------------------------------------------------------- */
@@ -492,7 +479,7 @@ static void warn_of_clipped(run *r)
 }
 
 /* The receipt comes before the output gets its name: whoever sees OUT finds it, crash or not;
- * the list of what was filled, too.
+ * the list of what was filled, and the picture of its memory, too.
  */
 static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
 {
@@ -508,7 +495,9 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     TGI_TRY(tgi_receipt_write(r->job, res, r->pass.sets, r->fingerprint, &files, err));
     if (r->job->bad)
         TGI_TRY(tgi_bad_tiles_write(r->job->bad, r->job->set.input, err));
-    TGI_TRY(tgi_journal_finish(r->journal, err));
+    TGI_TRY(tgi_journal_seal(r->journal, err));
+    res->measured_peak_bytes = tgi_job_tracker_close(r->job, &r->tracker); /* and the picture */
+    TGI_TRY(tgi_journal_name(r->journal, err));
     r->finished = 1;
     if (!r->job->bad)
         return TG_OK;
@@ -528,7 +517,11 @@ static void leave(run *r, tg_status st, tgi_err *err)
         (void)tgi_input_blame(tgi_source_held, job->source, st, err);
         r->input_changed = tgi_input_unchanged(tgi_source_held, job->source, &none) != TG_OK;
     }
-    if (r->input_changed) {
+    if (st == TG_E_CHANGED && job->set.overwrite && tgi_journal_is_another(r->journal)) {
+        tgi_job_warn(job, "-y: %s.partial is discarded: %.160s", job->set.output, err->text);
+        tgi_journal_forget(r->journal);
+        job->again = 1;
+    } else if (r->input_changed) {
         tgi_journal_forget(r->journal);
         tgi_job_stats_forget(job);
     } else if (st != TG_E_FORMAT || !tgi_journal_abandon(r->journal))
@@ -574,13 +567,16 @@ static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err
         *finished = r.finished;
         return st;
     }
-    tgi_mem_trim(); /* what others freed in this process is not the run's */
+    tgi_mem_trim();  /* what others freed in this process is not the run's */
+    if (st == TG_OK) /* the log is the first file that another run would find */
+        st = tgi_journal_claim(r.journal, job->plan.layout, err);
     if (st == TG_OK)
         st = tgi_job_tracker_open(job, goes_on(&r), &r.tracker, err);
     if (st == TG_OK)
         st = conclude(&r, work(&r, err), res, err);
     fill_result(&r, res);
-    res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
+    if (r.tracker)
+        res->measured_peak_bytes = tgi_job_tracker_close(job, &r.tracker);
     if (st == TG_OK && r.pass.exec && !r.tiles_before)
         tgi_job_learn_end(job, res->seconds);
     close_run(&r);
@@ -597,6 +593,11 @@ tg_status tgi_job_run_tiles(tg_job *job, tg_run_result *out, tgi_err *err)
     job->running = 1;
     tgi_err e = {0};
     tg_status st = attempt(job, &res, &finished, &e);
+    if (st != TG_OK && job->again) {
+        job->again = 0;
+        memset(&e, 0, sizeof e);
+        st = attempt(job, &res, &finished, &e);
+    }
     for (int again = 0; again < 3 && tgi_job_device_shrink(job, st, &e); again++) {
         memset(&e, 0, sizeof e);
         st = attempt(job, &res, &finished, &e);

@@ -14,6 +14,7 @@
 #include "engine/job/tensors.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Run --------------------------------------------------------------------------------- */
 
@@ -182,10 +183,15 @@ static tg_status compute_until_it_fits(tg_job *job, tg_run_result *res, tgi_err 
 /* *named: they were complete, by a run that was killed while they got their names. */
 static tg_status fill_outputs(tg_job *job, tg_run_result *res, int *named, tgi_err *err)
 {
+    const int there = access(job->set.output ? job->set.output : "", F_OK) == 0;
+    if (!there) /* then nothing was completed, and a refusal makes no folder */
+        TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_tensors_name(job, err));
     TGI_TRY(tgi_names_go_on(job, named, &res->bad_regions, err));
     if (*named)
         return TG_OK;
+    if (there)
+        TGI_TRY(tgi_job_check_disk(job, err));
     TGI_TRY(tgi_tensors_create(job, err));
     TGI_TRY(tgi_bad_tiles_begin_output(job->bad, job->set.output, err));
     TGI_TRY(compute_until_it_fits(job, res, err));

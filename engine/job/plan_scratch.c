@@ -9,6 +9,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/ends/decoded.h"
+#include "engine/job/ends.h"
 #include "engine/job/job.h"
 
 #include <stdio.h>
@@ -219,9 +220,8 @@ void tgi_job_drop_scratch(tg_job *job)
 
 /* ---- Disk -------------------------------------------------------------------------------- */
 
-/* Disk space that the interrupted run's file holds: reserved whole, so perhaps all there was.
- */
-static uint64_t held_already(const char *output)
+/* It was reserved whole, so perhaps this is all there was. */
+uint64_t tgi_job_held_already(const char *output)
 {
     char partial[4200];
     struct stat st;
@@ -247,19 +247,22 @@ static tg_status no_room_for_output(const tg_job *job, uint64_t need, uint64_t s
     char needs[32], has[32], small[32], half[32], other[32], ways[256];
     int n = 0;
     tgi_size_text(b->output_disk / size, small, sizeof small);
-    tgi_size_text(b->output_disk / 2, half, sizeof half);
+    tgi_size_text(b->output_disk - b->output_packs / 2, half, sizeof half);
     tgi_size_text(scratch, other, sizeof other);
-    if (size > 1)
+    ways[0] = 0;
+    if (size > 1 && job->ends->tiled)
         n += snprintf(ways, sizeof ways, "--dtype uint8 needs %s, ", small);
-    n += snprintf(ways + n, sizeof ways - (size_t)n, "--compress zstd usually some %s, ", half);
+    if (b->output_packs && b->output_sure == b->output_disk)
+        n += snprintf(ways + n, sizeof ways - (size_t)n, "--compress zstd usually some %s, ",
+                      half);
     if (scratch)
-        snprintf(ways + n, sizeof ways - (size_t)n, "--scratch on another disk frees %s, ",
-                 other);
+        n += snprintf(ways + n, sizeof ways - (size_t)n, "--scratch on another disk frees %s, ",
+                      other);
     return tgi_fail(err, TG_E_NO_SPACE,
-                    "the output%s needs %s, the disk has %s: %sor choose another folder",
+                    "the output%s needs %s, the disk has %s: %s%schoose another folder",
                     scratch ? " and the scratch file beside it" : "",
                     tgi_size_above(need, needs, sizeof needs),
-                    tgi_size_below(b->output_free, has, sizeof has), ways);
+                    tgi_size_below(b->output_free, has, sizeof has), ways, n ? "or " : "");
 }
 
 tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
@@ -269,9 +272,8 @@ tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err)
     const int on_disk = s->used && !job->scratch_place.in_memory;
     const int together =
         on_disk && job->scratch_place.device == device_of_output(job->set.output);
-    const uint64_t held = held_already(job->set.output);
-    const int sized = job->set.compress.kind == TGI_COMPRESS_NONE;
-    const uint64_t output = sized && b->output_disk > held ? b->output_disk - held : 0;
+    const uint64_t output =
+        b->output_sure > b->output_held ? b->output_sure - b->output_held : 0;
     char need[32], has[32];
     if (s->used && s->bytes > job->scratch_place.free_bytes)
         return tgi_fail(err, TG_E_NO_SPACE,

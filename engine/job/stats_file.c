@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/job.h"
 #include "engine/memory/monitor.h"
+#include "engine/out/journal.h"
 #include "io/side_file.h"
 #include "io/text_file.h"
 
@@ -83,6 +84,18 @@ static tg_status load_given(tg_job *job, const char *path, tgi_err *err)
     return st;
 }
 
+tg_status tgi_job_stats_check(const tg_job *job, int arrays, tgi_err *err)
+{
+    char none[128];
+    if (!tgi_opts_given(job->opts, TGI_OPT_STATS) ||
+        (!arrays && tgi_normalize_needs_stats(&job->set.normalize)))
+        return TG_OK;
+    snprintf(none, sizeof none, "--normalize %s", job->set.normalize_text);
+    return tgi_fail(err, TG_E_ARG, "--stats: %s takes no statistics: leave it out%s",
+                    arrays ? "an array" : none,
+                    arrays ? "" : ", or give --normalize minmax, zscore or percentile:LO,HI");
+}
+
 tg_status tgi_job_stats_look(tg_job *job, tgi_err *err)
 {
     const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
@@ -112,12 +125,69 @@ static int is_same(const tgi_stats *a, const tgi_stats *b)
            a->high == b->high;
 }
 
-tg_status tgi_job_stats_same(tg_job *job, const tgi_stats *used, tgi_err *err)
+/* Behind the sets a journal has an int64_t: 1 when a file gave them, 0 when the run that began
+ * it collected them. 0 bytes: the job needs none. */
+static size_t kept_bytes(const tg_job *job)
+{
+    return tgi_normalize_needs_stats(&job->set.normalize)
+               ? (size_t)job->map.n_stats * sizeof(tgi_stats) + sizeof(int64_t)
+               : 0;
+}
+
+tg_status tgi_job_stats_keep(const tg_job *job, tgi_journal *j, const tgi_stats *sets,
+                             int given, tgi_err *err)
+{
+    const size_t n = kept_bytes(job), of_sets = n - sizeof(int64_t);
+    const int64_t from = given;
+    char *text = tgi_malloc(TGI_TAG_PLAN, n);
+    if (!text)
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the statistics");
+    memcpy(text, sets, of_sets);
+    memcpy(text + of_sets, &from, sizeof from);
+    const tg_status st = tgi_journal_set_stats(j, text, n, err);
+    tgi_free(text);
+    return st;
+}
+
+/* NULL: it has none, or those of another job. */
+static const char *kept(const tg_job *job, const tgi_journal *j)
+{
+    size_t n;
+    const void *text = tgi_journal_stats(j, &n);
+    return n && n == kept_bytes(job) ? text : NULL;
+}
+
+int tgi_job_stats_kept(const tg_job *job, const tgi_journal *j, tgi_stats *sets)
+{
+    const char *text = kept(job, j);
+    if (text)
+        memcpy(sets, text, kept_bytes(job) - sizeof(int64_t));
+    return text != NULL;
+}
+
+static tg_status not_given(const tg_job *job, tgi_err *err)
+{
+    const char *path = tgi_opts_str(job->opts, TGI_OPT_STATS);
+    return tgi_fail(err, TG_E_CHANGED,
+                    "the interrupted output was made with statistics of a file, and %s%s: give "
+                    "it by --stats, or give -y to discard that output and start over",
+                    path ? path : "none is named now", path ? " is not there" : "");
+}
+
+tg_status tgi_job_stats_same(tg_job *job, const tgi_journal *j, tgi_err *err)
 {
     int found;
+    int64_t given;
     tgi_given_stats *now = NULL;
+    const char *text = kept(job, j);
+    if (!text)
+        return TG_OK;
+    const tgi_stats *used = (const void *)text;
+    memcpy(&given, text + kept_bytes(job) - sizeof given, sizeof given);
     TGI_TRY(new_given(job, &now, err));
     tg_status st = tgi_job_stats_read(job, now->set, &found, err);
+    if (st == TG_OK && !found && given)
+        st = not_given(job, err);
     for (int64_t i = 0; st == TG_OK && found && i < now->n; i++)
         if (!is_same(&used[i], &now->set[i]))
             st = tgi_fail(err, TG_E_CHANGED,

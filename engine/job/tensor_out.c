@@ -184,6 +184,7 @@ static tg_status shape_stack(const tg_job *job, int o, const tgi_desc *d, tgi_er
     const tgi_mapping *m = &job->map;
     tgi_tensor_out *t = &job->tensors->out[o];
     int n = 0, has_c = 0;
+    memset(t->axes, 0, sizeof t->axes);
     if (m->n_loop + d->rank > TGI_IMAGE_MAX_AXES || m->n_loop + d->rank > TGI_MAX_RANK)
         return tgi_fail(err, TG_E_UNSUPPORTED, "the output \"%s\" would have more than %d axes",
                         job->graph->out[o].name, TGI_IMAGE_MAX_AXES);
@@ -209,6 +210,15 @@ static tg_status shape_stack(const tg_job *job, int o, const tgi_desc *d, tgi_er
         t->stride[a] = step;
     t->sample_stride = t->stride[0];
     return TG_OK;
+}
+
+static tg_status shape_output(const tg_job *job, int o, tgi_err *err)
+{
+    const tgi_net *net = job->plan.net;
+    const tgi_desc *d = &net->shapes.desc[net->out[o]];
+    set_keep(job, o, d);
+    return tgi_tensor_makes_image(job, o) ? shape_stack(job, o, d, err)
+                                          : shape_array(job, o, d, err);
 }
 
 /* ---- Files ------------------------------------------------------------------------------- */
@@ -245,18 +255,16 @@ static tg_status create_one(const tg_job *job, tgi_tensor_out *t, tgi_err *err)
         return tgi_npy_create(t->path, &t->file, job->set.overwrite, &t->npy, err);
     TGI_TRY(tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, err));
     TGI_TRY(may_begin(job, t, err));
-    return tgi_npy_create_unnamed(job->set.output, &t->file, &t->npy, err);
+    TGI_TRY(tgi_journal_claim(t->journal, NULL, err)); /* the log comes before it begins */
+    return tgi_npy_create_unnamed(job->set.output, t->tiff, &t->file, &t->npy, err);
 }
 
 tg_status tgi_tensors_name(tg_job *job, tgi_err *err)
 {
     const tgi_net *net = job->plan.net;
     for (int o = 0; o < net->n_out; o++) {
-        const tgi_desc *d = &net->shapes.desc[net->out[o]];
         TGI_TRY(name_output(job, o, err));
-        set_keep(job, o, d);
-        TGI_TRY(job->tensors->out[o].tiff ? shape_stack(job, o, d, err)
-                                          : shape_array(job, o, d, err));
+        TGI_TRY(shape_output(job, o, err));
     }
     return TG_OK;
 }
@@ -290,6 +298,40 @@ static void meta_of(const tg_job *job, int o, tgi_image_meta *out)
         p->down *= tgi_range_len(first->keep[a]);
     }
     tgi_mapping_meta(&m, job->info, out);
+}
+
+/* As the copy will lay it out, with the picture that is made of its tiles, if any. */
+static uint64_t image_bytes(const tg_job *job, int o)
+{
+    const tgi_tensor_out *t = &job->tensors->out[o];
+    const tgi_compress_spec *z = &job->set.compress;
+    const int picture = tgi_opts_choice(job->opts, TGI_OPT_FORMAT) == 1;
+    tgi_image_meta meta;
+    tgi_sink_layout *l = NULL;
+    tgi_err none = {0};
+    tgi_sink_spec spec = {.dtype = t->file.dtype,
+                          .compression =
+                              picture ? TGI_COMPRESSION_NONE : (tgi_compression)z->kind,
+                          .meta = &meta};
+    meta_of(job, o, &meta);
+    memcpy(spec.axes, t->axes, sizeof t->axes);
+    memcpy(spec.shape, t->file.dim, (size_t)t->file.rank * sizeof spec.shape[0]);
+    if (tgi_sink_layout_make(&spec, &l, &none) != TG_OK)
+        return 0;
+    const uint64_t bytes = l->file_bytes;
+    tgi_sink_layout_free(&l);
+    return tgi_sat_mul(picture ? 2 : 1, bytes);
+}
+
+void tgi_tensor_disk(const tg_job *job, int o, uint64_t *array, uint64_t *image)
+{
+    tgi_err none = {0};
+    *array = *image = 0;
+    if (shape_output(job, o, &none) != TG_OK)
+        return;
+    *array = tgi_npy_file_bytes(&job->tensors->out[o].file);
+    if (tgi_tensor_makes_image(job, o))
+        *image = image_bytes(job, o);
 }
 
 /* The array is complete: what remains is another format. */

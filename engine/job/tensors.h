@@ -60,6 +60,9 @@ int tgi_output_is_image(const tgi_graph *g, int o, const tgi_desc *d);
  * file? Plan made. */
 int tgi_tensor_makes_image(const tg_job *job, int o);
 tg_dtype tgi_tensor_out_type(const tg_job *job, int o);
+/* Bytes of output o while the run writes it, and of the image that is made of it, beside it; 0
+ * for what cannot be told. Plan made. */
+void tgi_tensor_disk(const tg_job *job, int o, uint64_t *array, uint64_t *image);
 /* Name the outputs and their shapes; plan made. Their folder is created. */
 tg_status tgi_tensors_name(tg_job *job, tgi_err *err);
 /* Lock and create them. TG_E_BUSY: another run writes one of them. */

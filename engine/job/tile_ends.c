@@ -283,6 +283,9 @@ static void count(tg_job *job)
     b->output_disk = p->layout->file_bytes;
     if (b->picture) /* tiles and picture are both there at the end */
         b->output_disk = 2 * b->output_disk;
+    b->output_packs = b->picture ? 0 : b->output_disk;
+    b->output_sure = job->set.compress.kind == TGI_COMPRESS_NONE ? b->output_disk : 0;
+    b->output_held = job->set.output ? tgi_job_held_already(job->set.output) : 0;
     b->output_free = tgi_machine_disk_free(&job->machine, job->set.output);
 }
 

@@ -30,12 +30,14 @@
  *
  * States on disk, who leaves them, and what the next run does
  *
- *   nothing             -> begin():  journal created and locked by open()
+ *   nothing             -> journal created and locked by open()
+ *   head alone          -> claim(), or begin(): a run is here; FRESH
  *   no valid slot,      crash in begin() or before the first slot is durable;
  *   at most one tried   -> FRESH: begin() discards all files
  *   no head, a partial  somebody's files
- *   or made file        -> TG_E_EXISTS
- *   slot n < all        crash in append()/sync()
+ *   or made file        -> TG_E_EXISTS; where the caller may overwrite, begin() looks whether
+ *                          they begin as its own would (the journal was lost), and discards
+ * them slot n < all        crash in append()/sync()
  *                       -> RESUME: resume() cuts OUT.partial to the committed length
  *   slot n = all        crash in finish() before FINAL -> RESUME, nothing to append, finish()
  *   FINAL, OUT.partial  crash before the rename        -> the same
@@ -44,7 +46,7 @@
  *   FINAL and made,     crash between rename and unlink: OUT came from OUT.made
  *   OUT as promised     -> FINISHED, whether OUT.partial is still there or not
  *   slot, no partial    somebody removed the data      -> FRESH
- *   both slots damaged  -> TG_E_FORMAT: a person must decide
+ *   both slots damaged  -> TG_E_FORMAT: a person must decide; FRESH where he did
  *   another format      -> TG_E_CHANGED, or FRESH where the caller may overwrite
  *
  * The lock is an open-file-description lock on OUT.journal; it dies with its holder.
@@ -54,10 +56,10 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
-#include "engine/out/journal_check.h"
-#include "engine/out/journal_file.h"
+#include "engine/out/journal_inside.h"
 #include "io/crc32c.h"
 #include "io/file_ops.h"
+#include "io/part.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,47 +70,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PENDING 2048 /* records kept in memory between two writes */
 #define WRITE_BEHIND                                                                           \
     (8u << 20) /* hand data to the disk early, so that a sync has little to do */
-
-typedef tgi_journal_record record;
-typedef tgi_journal_slot slot;
-
-struct tgi_journal {
-    char *path, *partial; /* OUT, OUT.partial */
-    char *made;           /* OUT.made */
-    int is_made;          /* it is complete, with this checksum and size */
-    int mine;             /* a head of ours is in OUT.journal: so is what lies beside it */
-    uint32_t made_check;
-    uint64_t made_bytes;
-    tgi_journal_file file; /* OUT.journal */
-    int data;              /* OUT.partial; -1: closed */
-    int overwrite, locked;
-    int ready, broken; /* begun or resumed; a sync failed */
-    tgi_journal_kind state;
-    tgi_journal_policy policy;
-    slot s; /* the newest slot */
-    void *job, *stats;
-    const tgi_sink_layout *layout;
-    uint64_t *offset; /* per tile id; 0: not there (tiles never begin at 0) */
-    uint32_t *length; /* with TGI_TILE_DAMAGED */
-    record *pending;
-    int n_pending;
-    int64_t appended;
-    int64_t begun; /* tiles, by all runs that worked on this output */
-    uint64_t file_bytes, hinted;
-    uint32_t records_check; /* of all appended records */
-    uint32_t data_check;    /* of all appended tiles in a row */
-    double first_unsafe;    /* when the oldest uncommitted tile came */
-    char *scratch;          /* TGI_SINK_SCRATCH bytes; the check's while that is open */
-    tgi_journal_check check;
-    int open_check;     /* tiles of earlier runs were not read back yet */
-    int mending;        /* they were, and some are damaged; then not changed any more */
-    int64_t damaged;    /* how many are still to be written again; who appends counts */
-    tgi_bad_tiles *bad; /* whose state goes into each slot; NULL: none */
-};
-_Static_assert(TGI_SINK_SCRATCH >= TGI_CHECK_BUFFER, "the check reads into the scratch");
 
 static double now(void)
 {
@@ -120,7 +83,7 @@ static double now(void)
 /* ---- Slots and texts --------------------------------------------------------------------- */
 
 /* fdatasync of the journal; a failure ends this journal's writing (invariant 10). */
-static tg_status sync_journal(tgi_journal *j, tgi_err *err)
+tg_status tgi_journal_sync_file(tgi_journal *j, tgi_err *err)
 {
     const tg_status st = tgi_file_sync(j->file.fd, j->file.name, err);
     j->broken |= st != TG_OK;
@@ -136,16 +99,16 @@ static tg_status sync_data(tgi_journal *j, tgi_err *err)
 
 /* Make the current state in j->s the newest slot. The slot in memory is the one on disk again
  * when writing it fails, so that the next attempt does not skip a place (invariant 3). */
-static tg_status next_slot(tgi_journal *j, const slot *next, tgi_err *err)
+tg_status tgi_journal_next_slot(tgi_journal *j, const tgi_journal_slot *next, tgi_err *err)
 {
-    const slot before = j->s;
+    const tgi_journal_slot before = j->s;
     j->s = *next;
     j->s.sequence = before.sequence + 1;
     if (j->bad)
         tgi_bad_tiles_state(j->bad, &j->s.bad);
     tg_status st = tgi_journal_file_slot(&j->file, &j->s, err);
     if (st == TG_OK)
-        st = sync_journal(j, err);
+        st = tgi_journal_sync_file(j, err);
     if (st != TG_OK)
         j->s = before;
     return st;
@@ -167,7 +130,7 @@ static tg_status keep_text(void **kept, const void *text, size_t n, tgi_err *err
 
 /* ---- Open: lock and look ----------------------------------------------------------------- */
 
-static int exists(const char *path)
+int tgi_journal_exists(const char *path)
 {
     struct stat st;
     return !lstat(path, &st);
@@ -195,20 +158,24 @@ static tg_status look(tgi_journal *j, tgi_err *err)
                         "%d): finish it with the tegula that began it, or give -y to discard "
                         "that output and start over",
                         j->file.name, f.format, TGI_JOURNAL_FORMAT);
-    if (!f.found && f.tried > 1)
+    if (!f.found && f.tried > 1 && !j->overwrite)
         return tgi_fail(err, TG_E_FORMAT,
-                        "%s: damaged; remove it and %s to start from the beginning",
-                        j->file.name, j->partial);
+                        "%s: damaged; give -y to discard that output and start over",
+                        j->file.name);
     j->mine = f.head;
-    if (!f.head) /* no run of ours was here before */
-        TGI_TRY(exists(j->partial) ? tgi_file_in_the_way(j->partial, err)
-                : exists(j->made)  ? tgi_file_in_the_way(j->made, err)
-                                   : TG_OK);
+    if (!f.head) { /* no run of ours was here before, or its journal was lost */
+        const char *there = tgi_journal_exists(j->partial) ? j->partial
+                            : tgi_journal_exists(j->made)  ? j->made
+                                                           : NULL;
+        if (there && !j->overwrite)
+            return tgi_file_in_the_way(there, err);
+        j->unknown = there != NULL;
+    }
     if (!f.found)
         return TG_OK;
     j->s = f.slot;
     j->begun = tgi_journal_file_begun(&j->file);
-    const int partial = exists(j->partial);
+    const int partial = tgi_journal_exists(j->partial);
     int ours = 0;
     if (j->s.final == 2 || (j->s.final && !partial))
         TGI_TRY(tgi_check_output(&j->file, &j->s, j->path, j->scratch, &ours, err));
@@ -216,7 +183,7 @@ static tg_status look(tgi_journal *j, tgi_err *err)
         j->state = TGI_JOURNAL_FINISHED;
     else if (partial)
         j->state = TGI_JOURNAL_RESUME;
-    else if (j->s.final && exists(j->path) && !j->overwrite)
+    else if (j->s.final && tgi_journal_exists(j->path) && !j->overwrite)
         return tgi_fail(err, TG_E_CHANGED,
                         "%s: is not as it was finished: damaged, or another file; -y computes "
                         "it again",
@@ -264,10 +231,10 @@ tg_status tgi_journal_open(const char *path, int overwrite, const tgi_journal_po
     tg_status st = TG_E_NOMEM;
     if (!j->path || !j->partial || !j->made || !j->file.name || !j->scratch)
         tgi_fail(err, st, "no memory for the journal of %s", path);
-    else if (!overwrite && exists(path) && !exists(j->file.name))
+    else if (!overwrite && tgi_journal_exists(path) && !tgi_journal_exists(j->file.name))
         st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
     else if ((st = lock(j, err)) == TG_OK && (st = look(j, err)) == TG_OK && !overwrite &&
-             exists(path) && j->state != TGI_JOURNAL_FINISHED)
+             tgi_journal_exists(path) && j->state != TGI_JOURNAL_FINISHED)
         st = tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", path);
     if (st != TG_OK) {
         tgi_journal_close(&j);
@@ -294,15 +261,16 @@ const void *tgi_journal_stats(const tgi_journal *j, size_t *n)
     return *n ? j->stats : "";
 }
 
-/* ---- Begin and resume -------------------------------------------------------------------- */
+/* ---- Begin -------------------------------------------------------------------- */
 
 size_t tgi_journal_bytes(const tgi_sink_layout *layout)
 {
-    return sizeof(tgi_journal) + TGI_SINK_SCRATCH + PENDING * sizeof(record) +
+    return sizeof(tgi_journal) + TGI_SINK_SCRATCH +
+           TGI_JOURNAL_PENDING * sizeof(tgi_journal_record) +
            (size_t)layout->n_tiles * (sizeof(uint64_t) + sizeof(uint32_t));
 }
 
-static tg_status make_tables(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)
+tg_status tgi_journal_tables(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)
 {
     const size_t n = (size_t)layout->n_tiles;
     tgi_free(j->offset);
@@ -311,7 +279,7 @@ static tg_status make_tables(tgi_journal *j, const tgi_sink_layout *layout, tgi_
     j->layout = layout;
     j->offset = tgi_calloc(TGI_TAG_JOURNAL, n, sizeof *j->offset);
     j->length = tgi_calloc(TGI_TAG_JOURNAL, n, sizeof *j->length);
-    j->pending = tgi_calloc(TGI_TAG_JOURNAL, PENDING, sizeof *j->pending);
+    j->pending = tgi_calloc(TGI_TAG_JOURNAL, TGI_JOURNAL_PENDING, sizeof *j->pending);
     if (!j->offset || !j->length || !j->pending)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the journal of %zu tiles", n);
     return TG_OK;
@@ -334,8 +302,8 @@ static tg_status front_part(void *arg, const void *bytes, size_t n, tgi_err *err
     return w->dry ? TG_OK : tgi_file_pwrite(w->j->data, w->j->partial, bytes, n, at, err);
 }
 
-static tg_status write_front(tgi_journal *j, int with_offsets, int dry, uint32_t *check,
-                             tgi_err *err)
+tg_status tgi_journal_front(tgi_journal *j, int with_offsets, int dry, uint32_t *check,
+                            tgi_err *err)
 {
     front_writer w = {.j = j, .dry = dry};
     const tg_status st =
@@ -345,27 +313,93 @@ static tg_status write_front(tgi_journal *j, int with_offsets, int dry, uint32_t
     return st;
 }
 
-static tg_status reserve(tgi_journal *j, tgi_err *err)
+tg_status tgi_journal_reserve(tgi_journal *j, tgi_err *err)
 {
     if (j->layout->compression != TGI_COMPRESSION_NONE)
         return TG_OK;
     return tgi_file_reserve(j->data, j->partial, j->layout->file_bytes, err);
 }
 
-static tg_status unlink_there(const char *path, tgi_err *err)
+tg_status tgi_journal_unlink_there(const char *path, tgi_err *err)
 {
-    return exists(path) ? tgi_file_unlink(path, err) : TG_OK;
+    return tgi_journal_exists(path) ? tgi_file_unlink(path, err) : TG_OK;
+}
+
+/* A file of the output's own name is compared with the front that this layout has before its
+ * tiles are complete: nothing else begins so. */
+typedef struct front_reader {
+    const char *path;
+    int fd;
+    uint64_t at;
+} front_reader;
+
+static tg_status front_same(void *arg, const void *bytes, size_t n, tgi_err *err)
+{
+    front_reader *r = arg;
+    char have[4096];
+    for (size_t k = 0; k < n;) {
+        const size_t part = n - k < sizeof have ? n - k : sizeof have;
+        TGI_TRY(tgi_file_pread(r->fd, r->path, have, part, r->at, err));
+        if (memcmp(have, (const char *)bytes + k, part) != 0)
+            return tgi_fail(err, TG_E_CHANGED, "%s: begins otherwise", r->path);
+        k += part;
+        r->at += part;
+    }
+    return TG_OK;
+}
+
+static int begins_so(const tgi_journal *j, const tgi_sink_layout *layout)
+{
+    const tgi_left empty = {j->partial, NULL, NULL, NULL, 0};
+    front_reader r = {.path = j->partial, .fd = -1};
+    tgi_err none = {0};
+    if (tgi_file_is_ours(&empty))
+        return 1;
+    tg_status st = tgi_file_open(j->partial, &r.fd, &none);
+    if (st == TG_OK)
+        st = tgi_file_alone(r.fd, j->partial, &none);
+    if (st == TG_OK)
+        st = tgi_sink_front(layout, NULL, NULL, j->scratch, front_same, &r, &none);
+    if (r.fd >= 0)
+        close(r.fd);
+    return st == TG_OK;
+}
+
+/* -y: what lies beside a journal without a head goes if it tells itself that it is ours. */
+static tg_status know(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)
+{
+    const tgi_left made = {j->made, NULL, TGI_PART_MARK, NULL, 0};
+    if (j->unknown && tgi_journal_exists(j->partial) && !(layout && begins_so(j, layout)))
+        return tgi_file_in_the_way(j->partial, err);
+    if (j->unknown && !tgi_file_is_ours(&made))
+        return tgi_file_in_the_way(j->made, err);
+    j->unknown = 0;
+    return TG_OK;
+}
+
+tg_status tgi_journal_claim(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)
+{
+    if (j->mine)
+        return TG_OK;
+    TGI_TRY(know(j, layout, err));
+    j->claimed = 1;
+    TGI_TRY(tgi_journal_file_head(&j->file, err));
+    TGI_TRY(tgi_journal_sync_file(j, err));
+    j->mine = 1;
+    return TG_OK;
 }
 
 /* The slots' places go first, in case the old slots still count something. Only behind a head
  * that is on the disk is there ever a partial file. */
 static tg_status empty_both(tgi_journal *j, tgi_err *err)
 {
-    TGI_TRY(tgi_journal_file_head(&j->file, err));
-    j->mine = 1;
-    TGI_TRY(sync_journal(j, err));
-    TGI_TRY(unlink_there(j->made, err));
-    TGI_TRY(unlink_there(j->partial, err));
+    if (!j->claimed) {
+        TGI_TRY(tgi_journal_file_head(&j->file, err));
+        TGI_TRY(tgi_journal_sync_file(j, err));
+    }
+    j->claimed = 0;
+    TGI_TRY(tgi_journal_unlink_there(j->made, err));
+    TGI_TRY(tgi_journal_unlink_there(j->partial, err));
     return tgi_file_create(j->partial, &j->data, err);
 }
 
@@ -373,8 +407,8 @@ static tg_status empty_both(tgi_journal *j, tgi_err *err)
  * only if nothing stays that it alone knows for ours. */
 static void remove_all(tgi_journal *j)
 {
-    if (!j->mine ||
-        (unlink_there(j->made, NULL) == TG_OK && unlink_there(j->partial, NULL) == TG_OK))
+    if (!j->mine || (tgi_journal_unlink_there(j->made, NULL) == TG_OK &&
+                     tgi_journal_unlink_there(j->partial, NULL) == TG_OK))
         tgi_file_unlink(j->file.name, NULL);
     j->locked = j->ready = 0;
     j->broken = 1;
@@ -383,16 +417,16 @@ static void remove_all(tgi_journal *j)
 static tg_status write_beginning(tgi_journal *j, const void *job, size_t n, tgi_err *err)
 {
     TGI_TRY(empty_both(j, err));
-    TGI_TRY(reserve(j, err));
-    slot s = {0};
-    TGI_TRY(write_front(j, 0, 0, &s.front_check, err));
+    TGI_TRY(tgi_journal_reserve(j, err));
+    tgi_journal_slot s = {0};
+    TGI_TRY(tgi_journal_front(j, 0, 0, &s.front_check, err));
     TGI_TRY(sync_data(j, err));
     TGI_TRY(tgi_journal_file_text(&j->file, job, n, TGI_JOURNAL_TEXTS, &s.job, err));
     s.stats = (tgi_journal_text){.at = TGI_JOURNAL_TEXTS + n};
     s.records_at = (s.stats.at + 63) / 64 * 64;
     s.file_bytes = j->layout->front_bytes;
-    TGI_TRY(sync_journal(j, err));
-    TGI_TRY(next_slot(j, &s, err));
+    TGI_TRY(tgi_journal_sync_file(j, err));
+    TGI_TRY(tgi_journal_next_slot(j, &s, err));
     return tgi_file_sync_dir(j->path, err);
 }
 
@@ -401,9 +435,10 @@ tg_status tgi_journal_begin(tgi_journal *j, const tgi_sink_layout *layout, const
 {
     if (j->ready)
         return tgi_fail(err, TG_E_INTERNAL, "%s: begun twice", j->file.name);
-    if (!j->overwrite && exists(j->path))
+    if (!j->overwrite && tgi_journal_exists(j->path))
         return tgi_fail(err, TG_E_EXISTS, "%s: exists already; -y replaces it", j->path);
-    TGI_TRY(make_tables(j, layout, err));
+    TGI_TRY(tgi_journal_tables(j, layout, err));
+    TGI_TRY(tgi_journal_claim(j, layout, err));
     TGI_TRY(keep_text(&j->job, job, job_bytes, err));
     memset(&j->s, 0, sizeof j->s);
     const tg_status st = write_beginning(j, job, job_bytes, err);
@@ -417,107 +452,6 @@ tg_status tgi_journal_begin(tgi_journal *j, const tgi_sink_layout *layout, const
     j->n_pending = 0;
     j->ready = 1;
     j->state = TGI_JOURNAL_RESUME;
-    return TG_OK;
-}
-
-/* Take over records [0, n) up to the first that is no tile of this layout. */
-static tg_status take_records(tgi_journal *j, int64_t n, tgi_err *err)
-{
-    memset(j->offset, 0, (size_t)j->layout->n_tiles * sizeof *j->offset);
-    memset(j->length, 0, (size_t)j->layout->n_tiles * sizeof *j->length);
-    j->appended = 0;
-    j->records_check = j->data_check = 0;
-    j->file_bytes = j->layout->front_bytes;
-    for (int64_t i = 0; i < n; i++) {
-        record *r = &j->pending[i % PENDING];
-        if (i % PENDING == 0) {
-            const size_t many = (size_t)(n - i < PENDING ? n - i : PENDING);
-            TGI_TRY(tgi_file_pread(j->file.fd, j->file.name, r, many * sizeof *r,
-                                   tgi_journal_record_at(&j->s, i), err));
-        }
-        if (r->tile >= (uint64_t)j->layout->n_tiles || j->offset[r->tile] || !r->length ||
-            r->length > j->layout->tile_bound)
-            return TG_OK;
-        j->offset[r->tile] = j->file_bytes;
-        j->length[r->tile] = r->length;
-        j->file_bytes += r->length;
-        j->records_check = tgi_crc32c(j->records_check, r, sizeof *r);
-        j->data_check = tgi_crc32c_join(j->data_check, r->check, r->length);
-        j->appended++;
-    }
-    return TG_OK;
-}
-
-/* Begin to read back what is there. */
-static void check_tiles(tgi_journal *j)
-{
-    j->check = (tgi_journal_check){.file = &j->file,
-                                   .records_at = j->s.records_at,
-                                   .n = j->appended,
-                                   .records_check = j->records_check,
-                                   .data = j->data,
-                                   .partial = j->partial,
-                                   .at = j->layout->front_bytes,
-                                   .length = j->length,
-                                   .buffer = j->scratch};
-    j->open_check = j->appended > 0;
-    tgi_check_begin(&j->check);
-}
-
-tg_status tgi_journal_recheck(tgi_journal *j,
-                              tg_status (*tick)(void *user, double fraction, tgi_err *err),
-                              void *user, int64_t *n_damaged, tgi_err *err)
-{
-    if (j->open_check)
-        TGI_TRY(tgi_check_finish(&j->check, tick, user, err));
-    if (j->open_check)
-        j->damaged = j->check.damaged;
-    j->mending = j->damaged > 0;
-    j->open_check = 0;
-    *n_damaged = j->damaged;
-    return TG_OK;
-}
-
-tg_status tgi_journal_resume(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)
-{
-    if (j->ready || j->state != TGI_JOURNAL_RESUME)
-        return tgi_fail(err, TG_E_INTERNAL, "%s: nothing to resume", j->file.name);
-    TGI_TRY(make_tables(j, layout, err));
-    uint32_t check;
-    TGI_TRY(write_front(j, 0, 1, &check, err));
-    if (check != j->s.front_check)
-        return tgi_fail(err, TG_E_CHANGED,
-                        "%s: begun with another size, type, tile or compression of the output; "
-                        "give -y to discard it and start over",
-                        j->partial);
-    TGI_TRY(unlink_there(j->made, err)); /* of a run that was stopped while it made it */
-    TGI_TRY(tgi_file_open(j->partial, &j->data, err));
-    TGI_TRY(tgi_file_alone(j->data, j->partial, err));
-    /* The slot may have been read from a page that never reached the disk (invariant 3). */
-    TGI_TRY(tgi_journal_file_slot(&j->file, &j->s, err));
-    TGI_TRY(sync_journal(j, err));
-    const int64_t n = (int64_t)j->s.n_tiles;
-    TGI_TRY(take_records(j, n, err));
-    if (j->appended < n || j->s.final) {
-        slot s = j->s;
-        s.n_tiles = (uint64_t)j->appended;
-        s.file_bytes = j->file_bytes;
-        s.records_check = j->records_check;
-        s.final = s.final_check = s.made_bytes = 0;
-        TGI_TRY(next_slot(j, &s, err));
-    }
-    TGI_TRY(tgi_file_truncate(j->file.fd, j->file.name,
-                              tgi_journal_record_at(&j->s, j->appended), err));
-    /* Where it is too short, the tiles that are not there are damaged ones. */
-    TGI_TRY(tgi_file_truncate(j->data, j->partial, j->file_bytes, err));
-    TGI_TRY(reserve(j, err));
-    TGI_TRY(write_front(j, 0, 0, &check, err)); /* finish() may have begun to fill it */
-    j->hinted = j->file_bytes;
-    j->n_pending = 0;
-    j->ready = 1;
-    if (j->begun < n) /* lost with the power */
-        j->begun = n;
-    check_tiles(j);
     return TG_OK;
 }
 
@@ -537,12 +471,12 @@ tg_status tgi_journal_set_stats(tgi_journal *j, const void *stats, size_t n, tgi
         return tgi_fail(err, TG_E_INTERNAL, "%s: statistics come before the first tile",
                         j->file.name);
     TGI_TRY(keep_text(&j->stats, stats, n, err));
-    slot s = j->s;
+    tgi_journal_slot s = j->s;
     TGI_TRY(tgi_journal_file_text(&j->file, stats, n, j->s.records_at, &s.stats,
                                   err)); /* invariant 5 */
     s.records_at = (s.stats.at + n + 63) / 64 * 64;
-    TGI_TRY(sync_journal(j, err));
-    return next_slot(j, &s, err);
+    TGI_TRY(tgi_journal_sync_file(j, err));
+    return tgi_journal_next_slot(j, &s, err);
 }
 
 /* ---- Append and sync --------------------------------------------------------------------- */
@@ -557,20 +491,13 @@ static tg_status usable(const tgi_journal *j, tgi_err *err)
     return TG_OK;
 }
 
-/* Known once the check is through; until then nobody but that looks at the marks. */
-static int is_damaged(const tgi_journal *j, int64_t tile_id)
-{
-    return j->mending && tile_id >= 0 && tile_id < j->layout->n_tiles &&
-           (j->length[tile_id] & TGI_TILE_DAMAGED);
-}
-
 /* Records may stand in the journal ahead of the slot that counts them. */
 static tg_status write_records(tgi_journal *j, tgi_err *err)
 {
     const int64_t first = j->appended - j->n_pending;
     if (j->n_pending)
         TGI_TRY(tgi_file_pwrite(j->file.fd, j->file.name, j->pending,
-                                (size_t)j->n_pending * sizeof(record),
+                                (size_t)j->n_pending * sizeof(tgi_journal_record),
                                 tgi_journal_record_at(&j->s, first), err));
     j->n_pending = 0;
     return TG_OK;
@@ -583,11 +510,11 @@ tg_status tgi_journal_sync(tgi_journal *j, tgi_err *err)
         return TG_OK;
     TGI_TRY(sync_data(j, err)); /* invariant 1 */
     TGI_TRY(write_records(j, err));
-    slot s = j->s;
+    tgi_journal_slot s = j->s;
     s.n_tiles = (uint64_t)j->appended;
     s.file_bytes = j->file_bytes;
     s.records_check = j->records_check;
-    return next_slot(j, &s, err);
+    return tgi_journal_next_slot(j, &s, err);
 }
 
 double tgi_journal_sync_due(const tgi_journal *j)
@@ -612,39 +539,20 @@ static void write_behind(tgi_journal *j)
 #endif
 }
 
-/* A damaged tile, computed again, into its place: the bytes that its record tells of, or none.
- */
-static tg_status write_again(tgi_journal *j, int64_t tile_id, const void *bytes, size_t n,
-                             tgi_err *err)
-{
-    record r;
-    TGI_TRY(tgi_check_record(&j->check, tile_id, &r, err));
-    if (n != r.length || tgi_crc32c(0, bytes, n) != r.check)
-        return tgi_fail(err, TG_E_CHANGED,
-                        "%s: tile %lld was damaged, and computed again it is another than "
-                        "before: the input, the network or the program is not the one that "
-                        "began it; remove %s to start from the beginning",
-                        j->partial, (long long)tile_id, j->file.name);
-    TGI_TRY(tgi_file_pwrite(j->data, j->partial, bytes, n, j->offset[tile_id], err));
-    j->length[tile_id] = r.length;
-    j->damaged--;
-    return TG_OK;
-}
-
 tg_status tgi_journal_append(tgi_journal *j, int64_t tile_id, const void *bytes, size_t n,
                              tgi_err *err)
 {
     TGI_TRY(usable(j, err));
-    if (is_damaged(j, tile_id))
-        return write_again(j, tile_id, bytes, n, err);
+    if (tgi_journal_is_damaged(j, tile_id))
+        return tgi_journal_mend(j, tile_id, bytes, n, err);
     if (tile_id < 0 || tile_id >= j->layout->n_tiles || j->offset[tile_id] || !n ||
         n > j->layout->tile_bound)
         return tgi_fail(err, TG_E_INTERNAL, "%s: tile %lld of %zu bytes is not the next one",
                         j->path, (long long)tile_id, n);
-    if (j->n_pending == PENDING)
+    if (j->n_pending == TGI_JOURNAL_PENDING)
         TGI_TRY(write_records(j, err));
     TGI_TRY(tgi_file_pwrite(j->data, j->partial, bytes, n, j->file_bytes, err));
-    const record r = {(uint64_t)tile_id, (uint32_t)n, tgi_crc32c(0, bytes, n)};
+    const tgi_journal_record r = {(uint64_t)tile_id, (uint32_t)n, tgi_crc32c(0, bytes, n)};
     if (j->appended == (int64_t)j->s.n_tiles)
         j->first_unsafe = now();
     j->offset[tile_id] = j->file_bytes;
@@ -663,7 +571,7 @@ tg_status tgi_journal_append(tgi_journal *j, int64_t tile_id, const void *bytes,
 }
 
 /* The partial file becomes a complete one. */
-static tg_status complete(tgi_journal *j, slot *s, tgi_err *err)
+static tg_status complete(tgi_journal *j, tgi_journal_slot *s, tgi_err *err)
 {
     TGI_TRY(usable(j, err));
     if (j->appended != j->layout->n_tiles || j->open_check || j->damaged)
@@ -673,13 +581,13 @@ static tg_status complete(tgi_journal *j, slot *s, tgi_err *err)
                         (long long)j->damaged, j->open_check ? ", not all read back" : "");
     TGI_TRY(tgi_journal_sync(j, err));
     *s = j->s;
-    TGI_TRY(write_front(j, 1, 0, &s->final_check, err));
+    TGI_TRY(tgi_journal_front(j, 1, 0, &s->final_check, err));
     return sync_data(j, err);
 }
 
 tg_status tgi_journal_make(tgi_journal *j, tgi_journal_maker *make, void *arg, tgi_err *err)
 {
-    slot s;
+    tgi_journal_slot s;
     TGI_TRY(complete(j, &s, err));
     TGI_TRY(make(arg, j->partial, j->made, err));
     TGI_TRY(tgi_check_file(j->made, j->scratch, &j->made_check, &j->made_bytes, err));
@@ -689,14 +597,14 @@ tg_status tgi_journal_make(tgi_journal *j, tgi_journal_maker *make, void *arg, t
 
 tg_status tgi_journal_seal(tgi_journal *j, tgi_err *err)
 {
-    slot s;
+    tgi_journal_slot s;
     TGI_TRY(complete(j, &s, err));
     s.final = j->is_made ? 2 : 1;
     if (j->is_made) {
         s.final_check = j->made_check;
         s.made_bytes = (uint32_t)j->made_bytes;
     }
-    return next_slot(j, &s, err);
+    return tgi_journal_next_slot(j, &s, err);
 }
 
 const char *tgi_journal_complete(const tgi_journal *j)
@@ -747,7 +655,7 @@ tg_status tgi_journal_output_check(tgi_journal *j, uint32_t *crc32c, uint64_t *b
         *bytes = j->made_bytes;
         return TG_OK;
     }
-    TGI_TRY(write_front(j, 1, 1, &front, err));
+    TGI_TRY(tgi_journal_front(j, 1, 1, &front, err));
     *crc32c = tgi_crc32c_join(front, j->data_check, j->file_bytes - j->layout->front_bytes);
     *bytes = j->file_bytes;
     return TG_OK;
@@ -758,6 +666,11 @@ void tgi_journal_drop(tgi_journal **j)
     if (*j && (*j)->ready && (*j)->state == TGI_JOURNAL_RESUME)
         remove_all(*j);
     tgi_journal_close(j);
+}
+
+int tgi_journal_is_another(const tgi_journal *j)
+{
+    return j->another;
 }
 
 void tgi_journal_forget(tgi_journal *j)
@@ -781,7 +694,8 @@ void tgi_journal_close(tgi_journal **j)
         return;
     tgi_check_stop(&p->check);
     uint64_t size;
-    if (p->locked && tgi_file_size(p->file.fd, p->file.name, &size, NULL) == TG_OK && !size)
+    if (p->locked && tgi_file_size(p->file.fd, p->file.name, &size, NULL) == TG_OK &&
+        (p->claimed || !size))
         tgi_file_unlink(p->file.name, NULL); /* open() made it and nothing was begun */
     if (p->data >= 0)
         close(p->data);
@@ -848,5 +762,5 @@ tg_status tgi_journal_read_tile(const tgi_journal *j, int64_t tile_id, void *byt
 int tgi_journal_has_tile(const tgi_journal *j, int64_t tile_id)
 {
     return j->offset && tile_id >= 0 && tile_id < j->layout->n_tiles &&
-           j->offset[tile_id] != 0 && !is_damaged(j, tile_id);
+           j->offset[tile_id] != 0 && !tgi_journal_is_damaged(j, tile_id);
 }

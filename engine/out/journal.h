@@ -62,6 +62,12 @@ tgi_journal_kind tgi_journal_state(const tgi_journal *j);
 const void *tgi_journal_job(const tgi_journal *j, size_t *n);
 const void *tgi_journal_stats(const tgi_journal *j, size_t *n);
 
+/* Say on the disk that a run of ours is here, before it makes files of other names: nothing of
+ * them is anybody else's then. It comes before begin, which does it too; a journal that is
+ * closed without begin goes again. Where there is one of ours nothing is done. TG_E_EXISTS
+ * OUT.partial or OUT.made lies there without a journal, and does not begin as one of `layout`
+ * (NULL: not known yet). */
+tg_status tgi_journal_claim(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err);
 /* Start from nothing: leftovers of an earlier run are discarded, the front of zeros written,
  * the space of an uncompressed output reserved (TG_E_NO_SPACE here, not hours later; then
  * nothing is left behind). `job` is copied; `layout` is borrowed until close. */
@@ -135,6 +141,9 @@ void tgi_journal_drop(tgi_journal **j);
 /* The input turned out to be damaged: when no run has made a tile safe, nothing is worth
  * keeping and both files are removed (1); else they stay (0). Before close. */
 int tgi_journal_abandon(tgi_journal *j);
+/* 1: append said that a damaged tile, computed again, is not what it was. Nothing can go on
+ * with it; with `overwrite` the caller forgets it and begins again. */
+int tgi_journal_is_another(const tgi_journal *j);
 /* What is there was made of an input that is another one now: remove both files, whatever they
  * hold. Before close. */
 void tgi_journal_forget(tgi_journal *j);

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #define ALLOWANCE_BYTES ((size_t)1536 * 1024) /* stacks, library slack: as job_plan.c */
+#define HASH_BYTES ((size_t)16 << 10)         /* of the allowance */
 #define ROWS_BYTES ((size_t)4 << 20) /* of one sample, at most, unless one row is longer */
 
 /* The program in the fingerprint of a copy that is part of a job. */
@@ -48,6 +49,8 @@ typedef struct copy {
     char axes[TGI_IMAGE_MAX_AXES + 1]; /* of the output, singletons kept */
     int64_t shape[TGI_IMAGE_MAX_AXES];
     int n_axes;
+    tgi_input_hash *hash;       /* of a part NULL: nobody else has its input */
+    int changed;                /* the input is another one now */
     char *in_rows, *out_rows;   /* [sample][row][column]; one row of the output */
     size_t row_bytes;           /* of both */
     size_t budget;              /* what --ram allows */
@@ -205,6 +208,7 @@ static tg_status open_copy(copy *c, tgi_err *err)
 
 static void close_copy(copy *c)
 {
+    tgi_input_hash_close(&c->hash);
     if (c->source)
         tgi_source_close(&c->source);
     tgi_bad_tiles_free(&c->bad);
@@ -213,13 +217,75 @@ static void close_copy(copy *c)
     tgi_free(c->out_rows);
 }
 
+/* ---- Watching ---------------------------------------------------------------------------- */
+
+static void say(const copy *c, const char *phase, double fraction)
+{
+    const tg_progress p = {.phase = phase,
+                           .fraction = fraction,
+                           .seconds = tgi_seconds() - c->begun,
+                           .eta_seconds = -1,
+                           .memory_bytes = tgi_mem_measured(),
+                           .budget_bytes = c->budget,
+                           .tiles_done = c->seq - c->repairs,
+                           .tiles_total = c->n_tiles,
+                           .tiles_resumed = c->resumed - c->repairs};
+    tgi_ctx_progress(c->ctx, &p);
+}
+
+static void tell(const copy *c, double fraction)
+{
+    say(c, "copy", fraction);
+}
+
+static tg_status copy_stopped(void *user, tgi_err *err)
+{
+    (void)user;
+    return tgi_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped by %s", tgi_cancel_by())
+                               : TG_OK;
+}
+
+static tg_status check_tick(void *user, double fraction, tgi_err *err)
+{
+    say(user, "check", fraction);
+    return copy_stopped(user, err);
+}
+
+/* Before the first pixel is read. */
+static tg_status watch_input(copy *c, tgi_err *err)
+{
+    return c->part ? TG_OK
+                   : tgi_input_hash_open(tgi_source_held, c->source, NULL, HASH_BYTES, &c->hash,
+                                         err);
+}
+
+/* When all is read, or reading failed. TG_E_FORMAT: c->changed when what was made of the input
+ * is of no use to anybody. */
+static tg_status input_held(copy *c, tg_status st, tgi_err *err)
+{
+    tgi_err none = {0};
+    tgi_input_digest d = {.trouble = ""};
+    if (st == TG_OK && c->hash) {
+        st = tgi_input_hash_settle(c->hash, check_tick, c, &d, err);
+        c->changed |= st == TG_E_FORMAT;
+    }
+    if (st == TG_OK && d.trouble[0])
+        tgi_ctx_log(c->ctx, TG_LOG_WARN, "%s: %s", d.file, d.trouble);
+    if (st != TG_E_FORMAT)
+        return st;
+    c->changed |= tgi_input_unchanged(tgi_source_held, c->source, &none) != TG_OK;
+    return tgi_input_blame(tgi_source_held, c->source, st, err);
+}
+
 /* ---- Rows -------------------------------------------------------------------------------- */
 
 static tg_status read_rows(copy *c, int64_t plane, int64_t y0, int64_t y1, tgi_err *err)
 {
     const size_t pitch = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
-    if (tgi_cancel_signal())
-        return tgi_fail(err, TG_E_CANCELLED, "stopped by %s", tgi_cancel_by());
+    TGI_TRY(copy_stopped(c, err));
+    const tg_status st = tgi_input_hash_check(c->hash, check_tick, c, err);
+    c->changed |= st == TG_E_FORMAT;
+    TGI_TRY(st);
     return tgi_source_read(c->source, 0, tgi_planes_at(&c->planes, plane), 0, c->info->samples,
                            c->y.lo + y0, c->y.lo + y1, c->x.lo, c->x.hi, c->in_rows, pitch,
                            pitch * (size_t)(y1 - y0), err);
@@ -253,25 +319,6 @@ static const char *row_of(const copy *c, int64_t s, int64_t r, int64_t rows)
 {
     const size_t pitch = (size_t)tgi_range_len(c->x) * tgi_dtype_size(c->info->dtype);
     return c->in_rows + (size_t)(s * rows + r) * pitch;
-}
-
-static void say(const copy *c, const char *phase, double fraction)
-{
-    const tg_progress p = {.phase = phase,
-                           .fraction = fraction,
-                           .seconds = tgi_seconds() - c->begun,
-                           .eta_seconds = -1,
-                           .memory_bytes = tgi_mem_measured(),
-                           .budget_bytes = c->budget,
-                           .tiles_done = c->seq - c->repairs,
-                           .tiles_total = c->n_tiles,
-                           .tiles_resumed = c->resumed - c->repairs};
-    tgi_ctx_progress(c->ctx, &p);
-}
-
-static void tell(const copy *c, double fraction)
-{
-    say(c, "copy", fraction);
 }
 
 /* ---- What could not be decoded -------------------------------------------------------------
@@ -411,9 +458,10 @@ static tg_status copy_to_npy(copy *c, tgi_err *err)
     TGI_TRY(tgi_npy_create(c->output, &d, tgi_opts_flag(c->opts, TGI_OPT_YES), &out, err));
     tg_status st = tgi_bad_tiles_begin_output(c->bad, c->output, err);
     if (st == TG_OK)
+        st = watch_input(c, err);
+    if (st == TG_OK)
         st = npy_planes(c, &out, err);
-    st = st == TG_OK ? tgi_input_unchanged(tgi_source_held, c->source, err)
-                     : tgi_input_blame(tgi_source_held, c->source, st, err);
+    st = input_held(c, st, err);
     if (st == TG_OK)
         st = list_bad(c, err);
     if (st == TG_OK)
@@ -491,13 +539,6 @@ static tg_status tile_row(copy *c, const tgi_sink_layout *l, const tgi_journal *
     return TG_OK;
 }
 
-static tg_status copy_stopped(void *user, tgi_err *err)
-{
-    (void)user;
-    return tgi_cancel_signal() ? tgi_fail(err, TG_E_CANCELLED, "stopped by %s", tgi_cancel_by())
-                               : TG_OK;
-}
-
 static int row_is_there(const tgi_sink_layout *l, const tgi_journal *j, int64_t first)
 {
     for (int64_t i = 0; i < l->tiles_x; i++)
@@ -518,12 +559,6 @@ static tg_status tile_rows(copy *c, const tgi_sink_layout *l, const tgi_journal 
         tell(c, (double)(k + 1) / (double)n);
     }
     return tgi_commit_flush(w, err);
-}
-
-static tg_status check_tick(void *user, double fraction, tgi_err *err)
-{
-    say(user, "check", fraction);
-    return copy_stopped(user, err);
 }
 
 static tg_status all_tiles(copy *c, const tgi_sink_layout *l, tgi_journal *j, tgi_commit *w,
@@ -635,28 +670,26 @@ static tg_status write_tiles(copy *c, const tgi_sink_layout *l, tgi_journal *j, 
     return st;
 }
 
-/* When all is read, or reading failed: what was made of an input that was changed meanwhile is
- * of no use to anybody, and what nothing was made of neither. */
-static tg_status input_held(const copy *c, tgi_journal *j, tg_status st, tgi_err *err)
+/* Of a copy that failed: what nobody can go on with goes. */
+static void leave(copy *c, tgi_journal *j, tg_status st)
 {
-    tgi_err why = {0};
-    if (st != TG_OK && st != TG_E_FORMAT) /* the same copy goes on, if the input is the same */
-        return st;
-    const tg_status held = tgi_input_unchanged(tgi_source_held, c->source, &why);
-    if (held != TG_OK)
+    if (st != TG_E_FORMAT)
+        return; /* the same copy goes on, if the input is the same */
+    if (c->changed)
         tgi_journal_forget(j);
-    else if (st != TG_E_FORMAT || !tgi_journal_abandon(j))
-        return st;
+    else if (!tgi_journal_abandon(j))
+        return;
     if (c->bad)
         tgi_bad_tiles_clear(c->bad);
-    return st == TG_OK ? tgi_fail(err, held, "%s", why.text)
-                       : tgi_input_blame(tgi_source_held, c->source, st, err);
 }
 
 static tg_status fill_tiff(copy *c, const tgi_sink_layout *l, tgi_journal *j, tgi_err *err)
 {
-    tg_status st = write_tiles(c, l, j, err);
-    st = input_held(c, j, st, err);
+    tg_status st = watch_input(c, err);
+    if (st == TG_OK)
+        st = write_tiles(c, l, j, err);
+    st = input_held(c, st, err);
+    leave(c, j, st);
     if (st == TG_OK)
         st = tgi_picture_make(c->writer, l, &c->meta, j, err);
     if (st == TG_OK)
@@ -675,9 +708,32 @@ int tgi_copy_was_part(const tgi_journal *j)
            strncmp(program, PART, strcspn(PART, " ")) == 0;
 }
 
-static tg_status copy_to_tiff(copy *c, tgi_err *err)
+/* Begin, or go on with, or find finished. */
+static tg_status attempt(copy *c, const tgi_sink_layout *l, tgi_journal *j, tgi_err *err)
 {
     int settled;
+    TGI_TRY(begin(c, l, j, err));
+    return tgi_journal_state(j) == TGI_JOURNAL_FINISHED
+               ? tgi_settle(j, c->bad, c->input, c->output, &settled, err)
+               : fill_tiff(c, l, j, err);
+}
+
+/* -y: what was found to be of no use goes, and all begins once more. */
+static tg_status discard(copy *c, tgi_journal **j, tgi_err *err)
+{
+    tgi_ctx_log(c->ctx, TG_LOG_WARN, "-y: %s.partial is discarded: %s", c->output, err->text);
+    *err = (tgi_err){0};
+    tgi_input_hash_close(&c->hash);
+    tgi_journal_forget(*j);
+    tgi_journal_close(j);
+    if (c->bad)
+        tgi_bad_tiles_clear(c->bad);
+    c->repairs = c->clipped = c->converted = 0;
+    return tgi_journal_open(c->output, 1, NULL, j, err);
+}
+
+static tg_status copy_to_tiff(copy *c, tgi_err *err)
+{
     tgi_sink_layout *l = NULL;
     tgi_journal *j = c->part ? c->part->journal : NULL;
     tg_status st = make_layout(c, &l, err);
@@ -688,11 +744,12 @@ static tg_status copy_to_tiff(copy *c, tgi_err *err)
     if (st == TG_OK && !j)
         st = tgi_journal_open(c->output, tgi_opts_flag(c->opts, TGI_OPT_YES), NULL, &j, err);
     if (st == TG_OK)
-        st = begin(c, l, j, err);
-    if (st == TG_OK && tgi_journal_state(j) == TGI_JOURNAL_FINISHED) {
-        st = tgi_settle(j, c->bad, c->input, c->output, &settled, err);
-    } else if (st == TG_OK) {
-        st = fill_tiff(c, l, j, err);
+        st = attempt(c, l, j, err);
+    if (st == TG_E_CHANGED && j && tgi_journal_is_another(j) &&
+        tgi_opts_flag(c->opts, TGI_OPT_YES)) {
+        st = discard(c, &j, err);
+        if (st == TG_OK)
+            st = attempt(c, l, j, err);
     }
     if (!c->part)
         tgi_journal_close(&j);

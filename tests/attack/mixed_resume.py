@@ -175,6 +175,11 @@ def test_statistics(lab):
     with open(stats, "w") as f:
         json.dump(told, f)
     refused(lab, named, out, "other statistics", "statistics")
+    for later in (plain, plain + ["--stats", lab.path("nowhere.json")]):  # begun with a file's, and no file is there
+        stop(lab, named, out)
+        refused(lab, later, out, "statistics of a file, and then its own", "statistics of a file")
+        if os.path.exists(lab.path("nowhere.json")):
+            os.remove(lab.path("nowhere.json"))
     clean(out)
     told["channels"][0]["deviation"] = -1.5
     with open(stats, "w") as f:

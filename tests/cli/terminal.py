@@ -137,6 +137,25 @@ def test_the_manual_is_what_the_table_says():
     check(kept.count(b".TP") > 40, "and has a paragraph per option and status")
 
 
+def test_no_help_is_cut():
+    """Every sentence of the table, whole, in the manual and in the help of some verb."""
+    with open(os.path.join(SOURCE, "engine", "settings", "opts_list.h")) as f:
+        text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+    with open(os.path.join(SOURCE, "docs", "tegula.1")) as f:
+        manual = f.read().replace("\\-", "-").replace("\\e", "\\").replace("\\&", "")
+    verbs = re.findall(r"^  tegula (\w+)", subprocess.run([PROGRAM, "--help"], capture_output=True, text=True).stdout, re.M)
+    spoken = "\n".join(" ".join(subprocess.run([PROGRAM, v, "--help"], capture_output=True, text=True).stdout.split())
+                       for v in verbs)
+    longest = []
+    for row in re.findall(r"^TGI_OPT\((.*?)\)\s*(?=^TGI_OPT\(|^#|\Z)", text, re.S | re.M):
+        last = re.search(r'((?:"(?:[^"\\]|\\.)*"\s*)+)$', row).group(1)  # the pieces of one string
+        sentence = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', last)).replace('\\"', '"').replace("\\\\", "\\")
+        longest.append(len(sentence))
+        check(sentence in manual, f"the manual has all of: {sentence[:40]}")
+        check(" ".join(sentence.split()) in spoken, f"--help has all of: {sentence[:40]}")
+    check(len(longest) > 60 and max(longest) > 400, f"{len(longest)} rows, the longest has {max(longest)}")
+
+
 def test_help_lists_every_verb():
     p = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, timeout=20)
     verbs = ("info", "plan", "run", "preview", "verify", "copy", "version", "help")

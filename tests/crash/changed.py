@@ -259,8 +259,14 @@ def test(lab, rest):
 
     for name, source, out in (("copy", large, ".tif"), ("copy-array", plane, ".npy"), ("copy-to-array", large, ".npy")):
         copy = Case(lab, name, ["copy"], source, out)
-        copy.survives(by_a_pipe, "")
+        copy.survives(by_a_pipe, "its name")
         copy.refused(overwritten)
+    slow = Case(lab, "copy-packed", ["copy", "--compress", "lzw", "--threads", "1"], large, ".tif")
+    slow.survives(touched, "touched", late=True)
+    slow.survives(by_zeros, "its name", late=True)
+    slow.refused(overwritten, late=True)
+    scaled = Case(lab, "copy-scaled", ["copy", "--dtype", "float32"], large, ".npy")
+    scaled.refused(grown)
     print("a name given to others is no harm, bytes written into an input end in 65, a touch costs nothing")
 
 

@@ -39,6 +39,52 @@ def test_plain(lab, image, disk):
     job.clean()
 
 
+def disk_line(lab, args):
+    r = lab.run(["plan"] + args[1:] + ["--json"])
+    check(r.code == 0, "no plan: %s" % r)
+    return [line for line in r.done()["lines"] if line["kind"] == "disk"][0]
+
+
+def test_arrays(lab, disk):
+    """Arrays, and images in a folder, which are made of arrays: the plan has the byte, and 73 comes before
+    anything is computed."""
+    image = picture(lab.path("small.tif"), 320, 256)
+    net = upscaler(lab.path("up1.onnx"), 4)
+    for name, more, ends in (("o.npy", [], {"o.npy": 1}), ("new/", [], {"y.tif": 1}), ("old/", ["--compress", "lzw"], {"y.tif": 1}),
+                             ("new/", ["--format", "imagej"], {"y.tif": 1})):
+        out = os.path.join(disk, name)
+        args = ["run", "-m", net, image, "--threads", "1", "-o", out] + more
+        what = " ".join([name] + more)
+        resize(disk, 16384)
+        line = disk_line(lab, args)
+        array = 128 + 640 * 512 * 4
+        if name == "old/":
+            os.mkdir(out)
+        r = lab.run(args)
+        check(r.code == 0, "%s: there is room: %s" % (what, r))
+        folder = out if out.endswith("/") else disk
+        size = os.path.getsize(os.path.join(folder, *ends))
+        if not more:
+            check(line["bytes"] == size + (0 if name == "o.npy" else array), "%s: the plan says %d, the file has %d" % (what, line["bytes"], size))
+        check(line["bytes"] >= size + (0 if name == "o.npy" else array), "%s: the plan says less: %d" % (what, line["bytes"]))
+        os.unlink(os.path.join(folder, *ends))
+        need = array if "lzw" in more else line["bytes"]
+        if name == "new/":
+            os.rmdir(out)
+        resize(disk, need // 1024 - 8)
+        r = lab.run(args + ["--log", lab.path("never.csv")])
+        check(r.code == 73 and "the disk has" in r.err and "another folder" in r.err, "%s: no room: %s" % (what, r))
+        check(("--compress" in r.err) == (name == "new/" and not more), "%s: the remedy: %s" % (what, r))
+        check(os.listdir(disk) == (["old"] if name == "old/" else []), "%s: left %s" % (what, os.listdir(disk)))
+        check(not os.path.exists(lab.path("never.csv")), what + ": was begun")
+        if name == "old/":
+            os.rmdir(out)
+    resize(disk, 16384)
+    r = lab.run(["run", "-m", net, image, "-o", os.path.join(disk, "d/")], {"TEGULA_FAIL_IO": "5:full"})
+    check(r.code == 73 and "d/y.tif: " in r.err and "/dev/fd" not in r.err, "an array without a name has no room: %s" % r)
+    os.rmdir(os.path.join(disk, "d"))
+
+
 def test_compressed(lab, args, disk, name, part):
     """Compressed: how much it takes is known when it is full; then 73, and it goes on later."""
     job = Job(lab, name, args).learn()
@@ -88,6 +134,7 @@ def test(lab, rest):
         net = upscaler(lab.path("up.onnx"))
         test_plain(lab, image, disk)
         test_scratch(lab, disk)
+        test_arrays(lab, disk)
         up = ["run", "-m", net, stack, "--normalize", "zscore", "--tile", "64x64",
               "--compress", "zstd", "--ram", "64MiB"]
         safe = [test_compressed(lab, up, disk, "up%d" % i, part)

@@ -628,7 +628,7 @@ def journals():
     records = b"".join(struct.pack("<QII", i, 64, 0) for i in range(4))
     def journal(a, b):
         out = bytearray(12352) + records
-        out[0:8] = b"TGJRNL02"
+        out[0:8] = b"TGJRNL03"
         out[12288:12291] = b"job"
         out[4096:4096 + len(a)] = a
         out[8192:8192 + len(b)] = b
@@ -637,7 +637,7 @@ def journals():
     yield "two_tiles", b"\5" + journal(slot(2, 2), slot(3, 3))
     yield "two_whole", b"\x25" + journal(slot(2, 2), slot(3, 3))
     yield "filled", b"\x25" + journal(slot(2, 2, 0, (40, 7, 1, 0, 0)), slot(3, 3))
-    yield "older", b"\1" + journal(slot(2, 2), slot(3, 3)).replace(b"TGJRNL02", b"TGJRNL01")
+    yield "older", b"\1" + journal(slot(2, 2), slot(3, 3)).replace(b"TGJRNL03", b"TGJRNL01")
     yield "final", b"\1" + journal(slot(4, 4, 1), slot(3, 3))
     yield "renamed", b"\x0b" + journal(slot(4, 4, 1), b"")
     yield "damaged", b"\0" + journal(slot(2, 2), slot(3, 3))
@@ -735,7 +735,7 @@ DICTS = {
     "config": [quoted(f'"{w}": '.encode()) for w in OPTIONS] + [quoted(w.encode()) for w in (
         "true", "false", "1e300", "-1", "9223372036854775807", '"auto"', '"percentile:1,99"', '"scale:1/255,0"', '"80%"', '":,0:1"', '"10-"')],
     "memlog": [quoted(w.encode()) for w in HOST.split(",") + ["gpu0_used_bytes", "gpu0_free_bytes", ",9223372036854775807", "\n0,"]],
-    "journal": [quoted(b"TGJRNL02"), quoted(struct.pack("<Q", 0x746f6c732d6a6774)), quoted(struct.pack("<Q", 12288)),
+    "journal": [quoted(b"TGJRNL03"), quoted(struct.pack("<Q", 0x746f6c732d6a6774)), quoted(struct.pack("<Q", 12288)),
                 quoted(struct.pack("<Q", 12352))],
 }
 

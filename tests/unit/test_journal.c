@@ -525,7 +525,7 @@ static void test_a_journal_of_another_form_is_not_gone_on_with(void)
     tgi_err e = {0};
     undisturbed(l);
     stop_after(l, 8);
-    flip_bits(name, 7, 3); /* 02 -> 01 */
+    flip_bits(name, 7, 1); /* 03 -> 02 */
     CHECK_EQ(run_once(l, 0, &e), TG_E_CHANGED);
     CHECK(strstr(e.text, "another tegula") && strstr(e.text, "-y"));
     CHECK(there(partial) && there(name));

@@ -15,7 +15,7 @@
 static const struct {
     int format;
     uint32_t check;
-} known[] = {{1, 0xbd76aaeau}, {2, 0x8ef3ef34u}};
+} known[] = {{1, 0xbd76aaeau}, {2, 0x8ef3ef34u}, {3, 0xe274bf36u}};
 
 enum { TILES = 4 };
 

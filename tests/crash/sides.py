@@ -1,0 +1,197 @@
+"""Killed with a log and a picture of its memory beside the output: the same command goes on, and the
+picture is there when the output is.
+
+    sides.py TEGULA SOURCE_DIR
+
+A run into a file and one into a folder are killed in front of each of their operations on files
+(TEGULA_FAIL_IO). The same command ends with 0, with the bytes of the undisturbed run and nothing else
+beside them; 73 is for an output that has its name, and then its picture is there. What others put at
+these names is theirs, killed run or not. And what a kill left that was damaged, or lost its journal, is
+discarded with -y, and only then. Standard library."""
+import os
+import struct
+
+from crashlib import check, crc32c, main, picture, upscaler
+
+DIARY = b"my diary\n" * 600
+LOG, DRAWN = "memory.csv", "memory.svg"
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+class Command:
+    """A command that works in a folder of its own."""
+
+    def __init__(self, lab, name, args, out):
+        self.lab, self.name, self.dir = lab, name, lab.path(name)
+        os.mkdir(self.dir)
+        self.out = os.path.join(self.dir, out)
+        self.args = args + ["-o", self.out]
+
+    def at(self, name):
+        return os.path.join(self.dir, name)
+
+    def run(self, more=(), kill=0):
+        env = {"TEGULA_SYNC_TILES": 1}
+        if kill:
+            env["TEGULA_FAIL_IO"] = "%d:kill" % kill
+        return self.lab.run(self.args + list(more), env)
+
+    def clean(self):
+        for name in os.listdir(self.dir):
+            os.unlink(self.at(name))
+
+    def names(self):
+        return sorted(os.listdir(self.dir))
+
+    def logged(self):
+        return ["--log", self.at(LOG), "--plot=" + self.at(DRAWN)]
+
+    def learn(self, more=()):
+        self.clean()
+        r = self.run(more)
+        check(r.code == 0, "%s: undisturbed: %s" % (self.name, r))
+        self.whole = self.names()
+        self.bytes = {n: read(self.at(n)) for n in self.whole if n.endswith((".tif", ".npy", ".png"))}
+        check(self.bytes, "%s: no output" % self.name)
+        return self
+
+    def confirm(self, what):
+        check(self.names() == self.whole, "%s: %s, not %s" % (what, self.names(), self.whole))
+        check(all(read(self.at(n)) == d for n, d in self.bytes.items()), what + ": other bytes than undisturbed")
+
+    def named(self):
+        return any(os.path.exists(self.at(n)) for n in self.bytes)
+
+
+def test_killed_anywhere(command):
+    command.learn(command.logged())
+    for k in range(1, 300):
+        command.clean()
+        if command.run(command.logged(), k).code == 0:
+            break
+        what = "%s, killed at operation %d" % (command.name, k)
+        if command.named():
+            check(os.path.exists(command.at(DRAWN)), what + ": the output has its name, and there is no picture")
+        r = command.run(command.logged())
+        check(r.code == 0 or r.code == 73 and command.named(), "%s: the same command: %s" % (what, r))
+        command.confirm(what)
+    check(10 < k < 299, "%s: %d operations" % (command.name, k))
+
+
+def test_strangers(command):
+    """What is no log, or lies beside no run of ours, stays."""
+    for k in (4, 12):
+        command.clean()
+        check(command.run((), k).code == -9, "%s: not killed at %d" % (command.name, k))
+        for name in (LOG, DRAWN):
+            write(command.at(name), DIARY)
+            r = command.run(command.logged())
+            check(r.code == 73 and name in r.err, "%s: a diary at %s: %s" % (command.name, name, r))
+            check(read(command.at(name)) == DIARY, "%s: the diary at %s was changed" % (command.name, name))
+            os.unlink(command.at(name))
+    command.clean()
+    check(command.run(command.logged()).code == 0, command.name)
+    log = read(command.at(LOG))
+    command.clean()
+    write(command.at(LOG), log)
+    r = command.run(command.logged())
+    check(r.code == 73 and read(command.at(LOG)) == log, "%s: the log of a run that ended: %s" % (command.name, r))
+
+
+def test_refused(lab, command):
+    """A refusal takes the word back that a run was here."""
+    command.clean()
+    r = lab.run(command.args + command.logged() + ["--ram", "1MiB"])
+    check(r.code != 0 and not command.names(), "refused, and left %s: %s" % (command.names(), r))
+    write(command.at(LOG), DIARY)
+    check(command.run(command.logged()).code == 73 and command.names() == [LOG], "left %s" % command.names())
+
+
+def stopped(command):
+    """Killed with some tiles safe."""
+    for k in range(16, 200, 4):
+        command.clean()
+        if command.run((), k).code == -9 and os.path.exists(command.out + ".journal"):
+            slots = read(command.out + ".journal")[4096:12288]
+            if len(slots) > 4200 and struct.unpack_from("<Q", slots, 16)[0] + struct.unpack_from("<Q", slots, 4112)[0] > 3:
+                return {n: read(command.at(n)) for n in command.names()}
+    check(False, command.name + ": never stopped with tiles")
+
+
+def test_discarded(command):
+    """-y discards what cannot be gone on with; without it nothing is changed, and what the message says to
+    do does it."""
+    command.learn()
+    left = stopped(command)
+    partial, journal = os.path.basename(command.out) + ".partial", os.path.basename(command.out) + ".journal"
+
+    def damaged_slots():
+        return dict(left, **{journal: left[journal][:4096] + b"\x5a" * 8192 + left[journal][12288:]})
+
+    def emptied():
+        return dict(left, **{journal: b""})
+
+    def another_tile():
+        """A tile that was damaged, and of which the journal tells otherwise: its record is another's."""
+        data, tiles = bytearray(left[journal]), bytearray(left[partial])
+        slot = max((4096, 8192), key=lambda at: struct.unpack_from("<Q", data, at + 8)[0])
+        records = struct.unpack_from("<Q", data, slot + 32)[0]
+        n = struct.unpack_from("<Q", data, slot + 16)[0]
+        data[records + 12] ^= 1
+        struct.pack_into("<I", data, slot + 112, crc32c(bytes(data[records:records + 16 * n])))
+        struct.pack_into("<I", data, slot + 132, crc32c(bytes(data[slot:slot + 132])))
+        return dict(left, **{journal: bytes(data), partial: bytes(tiles)})
+
+    for change in (damaged_slots, emptied, another_tile):
+        what = "%s: %s" % (command.name, change.__name__)
+        command.clean()
+        for name, data in change().items():
+            write(command.at(name), data)
+        r = command.run()
+        check(r.code == (73 if change is emptied else 65) and not command.named(), "%s: %s" % (what, r))
+        check("computed again" in r.err or change is not another_tile, "%s: %s" % (what, r))
+        if r.code == 65:
+            check("-y" in r.err and "remove" not in r.err, "%s: no cure: %s" % (what, r))
+            check(sorted(left) == command.names(), "%s: left %s" % (what, command.names()))
+        r = command.run(["-y"])
+        check(r.code == 0, "%s: with -y: %s" % (what, r))
+        command.confirm(what)
+    for data in (DIARY, b"II*\0" + DIARY):  # somebody's, and no journal tells otherwise
+        for empty in (True, False):
+            command.clean()
+            write(command.at(partial), data)
+            if empty:
+                write(command.at(journal), b"")
+            for more in ([], ["-y"]):
+                r = command.run(more)
+                check(r.code == 73 and read(command.at(partial)) == data, "%s: a diary%s: %s" % (command.name, more, r))
+
+
+def test(lab, rest):
+    net = upscaler(lab.path("up.onnx"), 4)
+    image = picture(lab.path("in.tif"), 96, 80)
+    run = ["run", "-m", net, image, "--threads", "1"]
+    one = Command(lab, "one", run + ["--tile", "32x32"], "o.tif")
+    folder = Command(lab, "folder", run, "")
+    for command in (one, folder):
+        test_killed_anywhere(command)
+        test_strangers(command)
+    test_refused(lab, one)
+    test_discarded(one)
+    wide = picture(lab.path("wide.tif"), 600, 520)
+    test_discarded(Command(lab, "copy", ["copy", wide, "--threads", "1"], "o.tif"))
+    print("a log and a picture are in nobody's way, and what -y discards begins again")
+
+
+if __name__ == "__main__":
+    import sys
+    main(test, sys.argv, in_memory=True)
