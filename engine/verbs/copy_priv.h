@@ -1,0 +1,88 @@
+/* copy_priv.h - a copy under way, shared by copy.c (what to copy), copy_tiff.c and copy_npy.c.
+ */
+#ifndef TGI_COPY_PRIV_H
+#define TGI_COPY_PRIV_H
+
+#include "engine/ends/input_hash.h"
+#include "engine/job/job.h"
+
+#include <stdatomic.h>
+
+#define ALLOWANCE_BYTES ((size_t)1536 * 1024) /* stacks, library slack: as job_plan.c */
+#define HASH_BYTES ((size_t)16 << 10)         /* of the allowance */
+#define ROWS_BYTES ((size_t)4 << 20) /* of one sample, at most, unless one row is longer */
+
+/* The program in the fingerprint of a copy that is part of a job. */
+#define PART "array " TG_VERSION_STRING
+
+typedef struct tgi_copying {
+    tg_ctx *ctx;
+    const tg_opts *opts;
+    tgi_machine *machine; /* too large for the stack */
+    tgi_source *source;
+    const tgi_image_info *info;
+    const char *input, *output;
+    const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
+    tgi_image_meta meta;              /* of the output, a view */
+    const tgi_copy_part *part;        /* of a job; or NULL */
+    tgi_bad_tiles *bad;               /* --on-bad-tile fill; else NULL */
+    tg_dtype dtype;
+    tgi_planes_spec planes;
+    tgi_chosen chosen; /* where not all planes are copied */
+    int64_t n_planes;
+    tgi_range y, x;
+    char axes[TGI_IMAGE_MAX_AXES + 1]; /* of the output, singletons kept */
+    int64_t shape[TGI_IMAGE_MAX_AXES];
+    int n_axes;
+    tgi_input_hash *hash;       /* of a part NULL: nobody else has its input */
+    int changed;                /* the input is another one now */
+    char *in_rows, *out_rows;   /* [sample][row][column]; one row of the output */
+    size_t row_bytes;           /* of both */
+    size_t budget;              /* what --ram allows */
+    size_t source_bytes;        /* of the library, that the source took when it was opened */
+    int spare;                  /* it was opened to hold as little as it can */
+    int refused;                /* check_budget did not let it begin */
+    int64_t step;               /* rows read at once */
+    atomic_int surplus;         /* the input has more data than pixels */
+    double begun;               /* the phase */
+    int64_t n_tiles, resumed;   /* of a TIFF; those that were found */
+    int64_t repairs;            /* of these damaged, and written again */
+    int64_t seq;                /* of the next tile */
+    int64_t clipped, converted; /* values that the output's type does not hold; all of them */
+} tgi_copying;
+
+/* copy.c */
+void tgi_copy_tell(const tgi_copying *c, double fraction);
+tg_status tgi_copy_stopped(void *user, tgi_err *err);
+tg_status tgi_copy_check_tick(void *user, double fraction, tgi_err *err);
+/* Before the first pixel is read. */
+tg_status tgi_copy_watch_input(tgi_copying *c, tgi_err *err);
+/* When all is read, or reading failed. TG_E_FORMAT: c->changed when what was made of the input
+ * is of no use to anybody. */
+tg_status tgi_copy_input_held(tgi_copying *c, tg_status st, tgi_err *err);
+tg_status tgi_copy_read_rows(tgi_copying *c, int64_t plane, int64_t y0, int64_t y1,
+                             tgi_err *err);
+/* n pixels of one sample to every `stride`-th element of dst, in the output's type. */
+void tgi_copy_convert(tgi_copying *c, const char *src, int64_t n, char *dst, int64_t stride);
+/* Row r (of `rows` read) of sample s. */
+const char *tgi_copy_row_of(const tgi_copying *c, int64_t s, int64_t r, int64_t rows);
+/* Before the output gets its name. */
+tg_status tgi_copy_list_bad(tgi_copying *c, tgi_err *err);
+/* After it has it. */
+tg_status tgi_copy_settle_bad(tgi_copying *c, tgi_err *err);
+/* Slots of the writer, and threads that compress. */
+int tgi_copy_window_of(const tgi_sink_layout *l);
+int tgi_copy_encoders_of(const tgi_copying *c);
+/* What the copy takes beside what the process holds by now, against --ram or, without one, all
+ * that is free: a copy takes little. `l` NULL: the output is an array. */
+tg_status tgi_copy_check_budget(tgi_copying *c, const tgi_sink_layout *l, uint64_t *peak,
+                                tgi_err *err);
+
+/* copy_npy.c */
+tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err);
+
+/* copy_tiff.c */
+tg_status tgi_copy_make_layout(const tgi_copying *c, tgi_sink_layout **out, tgi_err *err);
+tg_status tgi_copy_to_tiff(tgi_copying *c, tgi_err *err);
+
+#endif
