@@ -152,12 +152,12 @@ NO_READERS = (r"\btgi_system_word\s*\(",  # the monitor reads it
 MAKES = re.compile(r"\bO_(CREAT|TRUNC|TMPFILE)\b|\b(creat|mkostemps?|mkstemps?|link|linkat|symlink|freopen)\s*\(|"
                    r"(?<![\w.>])fopen\s*\([^;]*\"[wa]|(?<![\w.>])rename(at2?)?\s*\(")
 MAKERS = {
-    "io/file_ops.c",                    # files that take another's place: no links, no devices
-    "io/side_file.c",                   # what is written through: logs, traces, pipes
+    "io/file_ops.c",                      # files that take another's place: no links, no devices
+    "io/side_file.c",                     # what is written through: logs, traces, pipes
     "engine/verbs/calibrate_pipeline.c",  # inside a folder that it has made for itself
-    "engine/job/tensor_out.c",          # arrays, in OUT.partial
+    "engine/job/tensor_out.c",            # arrays, in OUT.partial
     "engine/verbs/copy_npy.c",            # the same
-    "io/npy.c",                         # the same
+    "io/npy.c",                           # the same
 }
 
 
