@@ -185,7 +185,7 @@ typedef struct tg_refusal {
 /**
  * Of the last call in this context that failed with TG_E_BUDGET or TG_E_NOMEM; NULL when the
  * last failure was another, or none. View, valid until the next call with this context.
- * @source engine/job/refusal.c
+ * @source engine/verbs/refusal.c
  */
 TG_API const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx);
 

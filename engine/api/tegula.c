@@ -1,6 +1,14 @@
 /* tegula.c - the public door: check arguments, call down, nothing else. */
 #include "tegula.h"
 #include "engine/base/sized.h"
+#include "engine/job/copy.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/job_settings.h"
+#include "engine/job/plan_report.h"
+#include "engine/verbs/describe.h"
+#include "engine/verbs/job_preview.h"
+#include "engine/verbs/job_verify.h"
 #include "tegula_preset.h"
 
 #include "engine/auto/auto.h"
@@ -10,8 +18,8 @@
 #include "engine/base/mem.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
-#include "engine/job/refusal.h"
 #include "engine/verbs/calibrate.h"
+#include "engine/verbs/refusal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

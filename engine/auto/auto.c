@@ -5,6 +5,10 @@
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_gate.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/plan_seconds.h"
 #include "engine/settings/opts_internal.h"
 
 #include <math.h>

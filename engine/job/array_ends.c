@@ -3,6 +3,10 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/job_tensor.h"
+#include "engine/job/plan_report.h"
+#include "engine/job/plan_scratch.h"
 #include "engine/job/tensor_rows.h"
 #include "engine/job/tensors.h"
 

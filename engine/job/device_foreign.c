@@ -5,6 +5,7 @@
  * measured there, so kinds of kernels that are used only where they were measured are left out,
  * and the context takes what estimates assume. */
 #include "engine/job/job.h"
+#include "engine/job/job_device.h"
 #include "engine/job/roofline.h"
 #include "engine/settings/gpus.h"
 

@@ -3,9 +3,12 @@
  *
  * Measured when a device is first used, and kept (measured.h). A run that goes on takes what
  * its output was begun with, whatever was measured since. */
+#include "engine/job/device_kinds.h"
 #include "engine/base/clock.h"
 #include "engine/device/measured.h"
 #include "engine/job/job.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_plan.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -88,4 +88,9 @@ const char *tgi_plan_ram_text(size_t least, char *buf, size_t cap);
 /* What the network takes: here, in these words, or on the way to the device that has it. */
 void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena);
 
+/* One buffer of input rows for a tiling. */
+size_t tgi_job_staging_bytes(const tg_job *job, const tgi_tiling *t);
+/* Bytes that the writer's window and staging take for a tiling. */
+size_t tgi_job_extra_bytes(const tg_job *job, const tgi_tiling *t, tgi_bytes *parts);
+
 #endif

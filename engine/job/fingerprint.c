@@ -4,6 +4,9 @@
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
 #include "engine/graph/graph.h"
+#include "engine/job/device_kinds.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/job_settings.h"
 #include "engine/job/tensors.h"
 #include "io/onnx.h"
 

@@ -1,4 +1,6 @@
 #include "engine/job/go_on.h"
+#include "engine/job/device_kinds.h"
+#include "engine/job/job_device.h"
 
 #include <string.h>
 

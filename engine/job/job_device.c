@@ -6,11 +6,16 @@
  * The context is made before free memory is asked for, so what drivers and kernels take is not
  * free any more; how much that was is the difference to what was free before. It is kept
  * (measured.h), so that asking for a plan takes nobody's memory: a run measures. */
+#include "engine/job/job_device.h"
 #include "engine/base/arith.h"
 #include "engine/device/current.h"
 #include "engine/device/measured.h"
+#include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/plan_report.h"
 #include "engine/job/tensor_rows.h"
 #include "engine/memory/gpu.h"
 #include "engine/plan/device_time.h"

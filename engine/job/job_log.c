@@ -1,6 +1,7 @@
 #include "engine/job/job_log.h"
 
 #include "engine/draw/plot.h"
+#include "engine/job/job_open.h"
 #include "engine/out/gate.h"
 
 #include <stdio.h>

@@ -1,9 +1,16 @@
 /* job_open.c - options to a bound job: the model, the input's headers, the mapping. */
+#include "engine/job/job_open.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
+#include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_gate.h"
 #include "engine/job/job_picture.h"
+#include "engine/job/job_settings.h"
+#include "engine/job/plan_scratch.h"
+#include "engine/job/stats_file.h"
 #include "engine/job/tensors.h"
 
 #include <stdarg.h>

@@ -3,6 +3,9 @@
 #include "engine/job/job_picture.h"
 #include "engine/base/cancel.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/job_settings.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"

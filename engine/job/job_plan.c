@@ -7,11 +7,19 @@
  * `decoder` (block buffers of the reader, not touched before they are used) and `allowance`
  * (stacks, slack of the libraries' allocator), which lie outside it. `page_tables` map the
  * blocks. */
+#include "engine/job/job_plan.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_open.h"
+#include "engine/job/page_tables.h"
+#include "engine/job/plan_device.h"
+#include "engine/job/plan_report.h"
+#include "engine/job/plan_seconds.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  *
  * Everything that takes memory is opened before the first band; between the first and the last
  * band our code allocates nothing. `run` owns it all and closes in reverse order. */
+#include "engine/job/job_run.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
@@ -13,10 +14,17 @@
 #include "engine/job/fingerprint.h"
 #include "engine/job/go_on.h"
 #include "engine/job/job.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_gate.h"
 #include "engine/job/job_log.h"
+#include "engine/job/job_open.h"
 #include "engine/job/job_picture.h"
+#include "engine/job/job_plan.h"
 #include "engine/job/pass.h"
+#include "engine/job/plan_scratch.h"
+#include "engine/job/plan_seconds.h"
 #include "engine/job/receipt.h"
+#include "engine/job/stats_file.h"
 #include "engine/memory/monitor.h"
 #include "engine/memory/trace.h"
 #include "engine/out/commit.h"

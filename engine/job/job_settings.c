@@ -3,7 +3,9 @@
  *
  * A value that was set is shown as it was written. Where none was set and the engine found one,
  * the origin is "worked out" (from the machine, the budget, the input) or "descriptor". */
+#include "engine/job/job_settings.h"
 #include "engine/base/mem.h"
+#include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
 

@@ -5,12 +5,20 @@
  * Arrays are read and written piece by piece, never mapped: a file that is cut short meanwhile,
  * or a disk that is full, is an error then and no signal. There is no journal, a stopped run
  * starts over. */
+#include "engine/job/job_tensor.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/ends/input_hash.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_gate.h"
 #include "engine/job/job_log.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
 #include "engine/job/pass.h"
+#include "engine/job/plan_scratch.h"
+#include "engine/job/plan_seconds.h"
+#include "engine/job/stats_file.h"
 #include "engine/job/tensors.h"
 
 #include <string.h>

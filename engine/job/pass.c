@@ -3,6 +3,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_open.h"
 #include "engine/memory/monitor.h"
 
 #include <string.h>

@@ -6,9 +6,13 @@
  * gain that was measured say what is saved; and what it takes when it is open, measured once
  * for each device, says what is left for bands. It is opened when the plan in the memory that
  * it leaves is still the faster one. */
+#include "engine/job/plan_device.h"
 #include "engine/base/arith.h"
 #include "engine/device/measured.h"
+#include "engine/job/device_kinds.h"
 #include "engine/job/job.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_plan.h"
 #include "engine/plan/device_time.h"
 
 #include <string.h>

@@ -1,6 +1,10 @@
 /* plan_report.c - the plan as the public structs and as JSON. */
+#include "engine/job/plan_report.h"
 #include "engine/base/mem.h"
+#include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_settings.h"
 #include "tegula_memory.h"
 
 #include <math.h>

@@ -4,6 +4,7 @@
  * next strip or after the statistics, decodes the block again. The count follows the cells in
  * the order they run and the reader's own rule (io/tiff_stream.h): a row that is still kept or
  * lies ahead goes on, any other begins its block anew. */
+#include "engine/job/plan_scratch.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"

@@ -1,12 +1,14 @@
 /* plan_seconds.c - how long a planned job will take: by measured speeds where there are some,
  * else by those of a usual machine, corrected by what finished runs took; on a device by a
  * model. And what a run took. */
+#include "engine/job/plan_seconds.h"
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"
 #include "engine/base/ctx.h"
 #include "engine/base/mem.h"
 #include "engine/exec/exec.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_device.h"
 #include "engine/job/tensors.h"
 #include "engine/plan/lessons.h"
 

@@ -1,7 +1,9 @@
 #include "engine/job/receipt.h"
 
 #include "engine/base/mem.h"
+#include "engine/job/device_kinds.h"
 #include "engine/job/fingerprint_text.h"
+#include "engine/job/stats_file.h"
 #include "io/text_file.h"
 
 #include <stdio.h>

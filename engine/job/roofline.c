@@ -3,6 +3,8 @@
 
 #include "engine/base/arith.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_open.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 

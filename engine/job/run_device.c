@@ -1,5 +1,6 @@
 #include "engine/job/run_device.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_open.h"
 
 #include <string.h>
 

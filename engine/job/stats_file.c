@@ -1,5 +1,6 @@
 /* stats_file.c - --stats FILE: the statistics of a run as JSON, to be used by others (one
  * slide's statistics for its neighbours, or a whole set's for each image). */
+#include "engine/job/stats_file.h"
 #include "engine/base/cancel.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"

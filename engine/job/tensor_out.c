@@ -7,6 +7,7 @@
  * writes nothing else. */
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
+#include "engine/job/copy.h"
 #include "engine/job/tensors.h"
 #include "engine/out/journal.h"
 #include "io/file_ops.h"

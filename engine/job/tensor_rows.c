@@ -4,6 +4,7 @@
 #include "engine/base/cancel.h"
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/job/ends.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -91,4 +91,7 @@ tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tgi_vi
 tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tgi_affine *map,
                            const tgi_view *view, const tgi_box *box, void *rows, tgi_err *err);
 
+/* Arrays, or an image, in; arrays out, as the model declares them. */
+void tgi_tensors_close(struct tgi_tensors **t);
+
 #endif

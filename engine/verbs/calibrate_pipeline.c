@@ -6,7 +6,10 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
+#include "engine/job/copy.h"
 #include "engine/job/job.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_run.h"
 #include "engine/verbs/calibrate.h"
 #include "io/npy.h"
 

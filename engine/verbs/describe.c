@@ -1,5 +1,6 @@
 /* describe.c - what a file is, as one JSON object: an image, an array or a network. Headers
  * only. */
+#include "engine/verbs/describe.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/json.h"

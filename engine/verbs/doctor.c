@@ -11,12 +11,15 @@
 #include "engine/device/measured.h"
 #include "engine/device/plugin.h"
 #include "engine/job/job.h"
-#include "engine/job/refusal.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/plan_scratch.h"
 #include "engine/memory/gpu.h"
 #include "engine/memory/monitor.h"
 #include "engine/memory/monitor_machine.h"
 #include "engine/memory/monitor_nvml.h"
 #include "engine/plan/lessons.h"
+#include "engine/verbs/refusal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
  * Places: unless the user names one, the three crops of a coarse grid whose pixels vary most,
  * as judged by a few rows through the middle of each. Of a series of planes the middle one is
  * shown. */
+#include "engine/verbs/job_preview.h"
 #include "engine/base/arith.h"
 #include "engine/base/cancel.h"
 #include "engine/base/mem.h"
@@ -17,6 +18,10 @@
 #include "engine/exec/exec.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_open.h"
+#include "engine/job/page_tables.h"
+#include "engine/job/stats_file.h"
 #include "engine/memory/monitor.h"
 #include "engine/verbs/preview_picture.h"
 #include "io/png.h"

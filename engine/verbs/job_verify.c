@@ -6,6 +6,7 @@
  * kernels, unfused, over the middle of the image tells how far the fast kernels are from the
  * definition. Where a run would be on a device, that computes the item too (verify_device.h).
  */
+#include "engine/verbs/job_verify.h"
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
@@ -14,7 +15,13 @@
 #include "engine/exec/dense.h"
 #include "engine/job/ends.h"
 #include "engine/job/job.h"
+#include "engine/job/job_device.h"
+#include "engine/job/job_gate.h"
 #include "engine/job/job_log.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/page_tables.h"
+#include "engine/job/stats_file.h"
 #include "engine/job/tensors.h"
 #include "engine/memory/monitor.h"
 #include "engine/verbs/verify_device.h"

@@ -1,5 +1,7 @@
 #include "engine/verbs/verify_device.h"
+#include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_device.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"

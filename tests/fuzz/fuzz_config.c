@@ -2,7 +2,9 @@
  * descriptor, the statistics of another run, a machine file. What a job file sets must read
  * back as the same job file. */
 #include "engine/base/mem.h"
+#include "engine/job/descriptor.h"
 #include "engine/job/job.h"
+#include "engine/job/stats_file.h"
 #include "engine/settings/opts.h"
 #include "engine/settings/preset.h"
 #include "tests/fuzz/fuzz_target.h"

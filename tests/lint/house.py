@@ -156,7 +156,7 @@ MAKERS = {
     "io/side_file.c",                     # what is written through: logs, traces, pipes
     "engine/verbs/calibrate_pipeline.c",  # inside a folder that it has made for itself
     "engine/job/tensor_out.c",            # arrays, in OUT.partial
-    "engine/verbs/copy_npy.c",            # the same
+    "engine/job/copy_npy.c",            # the same
     "io/npy.c",                           # the same
 }
 

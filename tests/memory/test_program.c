@@ -1,5 +1,6 @@
 /* What the program holds beside the library is part of every figure, whatever buffers of the
  * library there are that nobody has touched yet: decoders, rows of a copy, another job's. */
+#include "engine/job/copy.h"
 #include "engine/job/job.h"
 #include "tests/unit/job_help.h"
 

@@ -2,6 +2,7 @@
  * whatever lies between the image and the network: padding to the same size, filled extents,
  * fixed boxes, volumes, regions. */
 #include "engine/job/job.h"
+#include "engine/job/plan_scratch.h"
 #include "tests/made_nets.h"
 #include "tests/unit/job_help.h"
 #include "tests/unit/tiff_layout.h"

@@ -4,6 +4,7 @@
 #include "engine/base/arith.h"
 #include "engine/ends/decoded.h"
 #include "engine/job/job.h"
+#include "engine/job/plan_scratch.h"
 #include "tests/made_nets.h"
 #include "tests/unit/tiff_layout.h"
 

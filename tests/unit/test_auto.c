@@ -2,6 +2,8 @@
  * machines that are not here and for four jobs, by a search that plans every point and knows
  * nothing of auto.c; and what it says of GPUs. */
 #include "engine/auto/auto.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/plan_report.h"
 
 #include "engine/base/mem.h"
 #include "tegula_memory.h"

@@ -10,9 +10,15 @@
  * step on; when none does, all that lose only time are tried together, and then with less and
  * less of the image. A refusal by the system instead of the budget (TG_E_NOMEM) is answered
  * within what is free now: there --ram is part of every change. */
-#include "engine/job/refusal.h"
+#include "engine/verbs/refusal.h"
 #include "engine/base/cancel.h"
+#include "engine/job/copy.h"
 #include "engine/job/ends.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_plan.h"
+#include "engine/job/job_settings.h"
+#include "engine/verbs/job_preview.h"
+#include "engine/verbs/job_verify.h"
 
 #include "engine/base/arith.h"
 #include "engine/base/clock.h"

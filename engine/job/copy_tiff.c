@@ -1,5 +1,7 @@
 /* copy_tiff.c - a copy to a TIFF, tile by tile through the journal. */
-#include "engine/verbs/copy_priv.h"
+#include "engine/job/copy.h"
+#include "engine/job/copy_priv.h"
+#include "engine/job/job_settings.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"

@@ -4,6 +4,7 @@
 #define TGI_COPY_PRIV_H
 
 #include "engine/ends/input_hash.h"
+#include "engine/job/copy.h"
 #include "engine/job/job.h"
 
 #include <stdatomic.h>

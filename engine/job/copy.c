@@ -2,7 +2,11 @@
  * crop, and to see that nothing is lost on the way. TIFF output goes through the journal like a
  * run's, a picture is made of such a TIFF; .npy output is written to OUT.partial and renamed.
  */
-#include "engine/verbs/copy_priv.h"
+#include "engine/job/copy.h"
+#include "engine/job/copy_priv.h"
+#include "engine/job/job_gate.h"
+#include "engine/job/job_open.h"
+#include "engine/job/job_run.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"

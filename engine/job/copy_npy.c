@@ -1,5 +1,5 @@
 /* copy_npy.c - a copy to an array: written to OUT.partial and renamed. */
-#include "engine/verbs/copy_priv.h"
+#include "engine/job/copy_priv.h"
 
 #include "io/npy.h"
 #include <string.h>

@@ -1,0 +1,33 @@
+/* job_open.h - open a job: options, network and input bound to each other; and what it holds of
+ * this machine. */
+#ifndef TGI_JOB_OPEN_H
+#define TGI_JOB_OPEN_H
+
+#include "engine/job/job.h"
+
+/* When the input has been read: what was not looked at of it. Once. */
+void tgi_job_warn_of_surplus(tg_job *job);
+/* Keep a warning for the receipt and tell the log. */
+void tgi_job_warn(tg_job *job, const char *fmt, ...) TGI_PRINTF(2, 3);
+tg_status tgi_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out, tgi_err *err);
+void tgi_job_close(tg_job **job);
+/* Open the input again to hold as little as it can: a plan that does not fit may fit then, at
+ * the cost of decoding pixels more than once. 0: that is no less, or was done, or the file is
+ * another one now. */
+int tgi_job_spare_source(tg_job *job);
+/* Of a budget, what a reader may allocate for decoding. Nothing runs in 2 MiB: what is opened
+ * in that much can be planned, and the refusal has a figure. */
+static inline size_t tgi_decode_budget(size_t budget)
+{
+    const size_t least = (size_t)2 << 20;
+    return (budget > least ? budget : least) / 4;
+}
+/* What the process holds now that is this job's, the program's or the libraries'. */
+size_t tgi_job_process_bytes(tg_job *job);
+/* TG_E_ARG for a job that was planned for another machine: it cannot `act` ("run") there. */
+tg_status tgi_job_needs_here(const tg_job *job, const char *act, tgi_err *err);
+/* Statistics and the maps for every set: collected, or read from --stats. Arrays of
+ * map.n_stats. */
+void tgi_job_affine(const tg_job *job, const tgi_stats *s, tgi_affine *in, tgi_affine *out);
+
+#endif

@@ -1,0 +1,9 @@
+/* job_tensor.h - a run whose outputs are arrays. */
+#ifndef TGI_JOB_TENSOR_H
+#define TGI_JOB_TENSOR_H
+
+#include "engine/job/job.h"
+
+tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err);
+
+#endif

@@ -1,0 +1,20 @@
+/* plan_scratch.h - disk: decoded input in scratch, room for the output. */
+#ifndef TGI_PLAN_SCRATCH_H
+#define TGI_PLAN_SCRATCH_H
+
+#include "engine/job/job.h"
+
+/* After a tiling is chosen; fills plan.scratch. */
+tg_status tgi_job_plan_scratch(tg_job *job, tgi_err *err);
+/* Disk space that the interrupted run's OUT.partial holds. */
+uint64_t tgi_job_held_already(const char *output);
+/* Disk for the output and for scratch, at second zero: TG_E_NO_SPACE with remedies. */
+tg_status tgi_job_check_disk(const tg_job *job, tgi_err *err);
+/* Go without it: its folder is memory, which the budget does not have. */
+void tgi_job_drop_scratch(tg_job *job);
+/* 1 when rows of the input are streamed out of large compressed blocks. */
+int tgi_job_streams_input(const tg_job *job);
+/* Threads that read the source at the same time: the caller and the reader ahead. */
+#define TGI_JOB_READERS 2
+
+#endif

@@ -1,0 +1,18 @@
+/* plan_seconds.h - how long a planned job will take, and what a run took. */
+#ifndef TGI_PLAN_SECONDS_H
+#define TGI_PLAN_SECONDS_H
+
+#include "engine/job/job.h"
+
+/* Fill in plan.seconds, of a plan that is complete otherwise. */
+void tgi_job_plan_seconds(tg_job *job);
+/* A run that computes all of a job on the processor: time its nodes; and keep for the next
+ * estimate what it took, in all, when it has finished. */
+struct tgi_exec;
+void tgi_job_learn_begin(tg_job *job, struct tgi_exec *exec);
+void tgi_job_learn_end(tg_job *job, double seconds);
+/* What no plan of a planned job's network takes less than with so many threads, when its
+ * kernels take at least what they take for tiling `t` of it. */
+double tgi_job_least_seconds(const tg_job *job, const tgi_tiling *t, int threads);
+
+#endif
