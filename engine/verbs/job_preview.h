@@ -5,8 +5,8 @@
 #include "engine/job/job.h"
 
 tg_status tgi_job_preview(tg_job *job, tgi_err *err);
-/* What preview, verify and copy hold at most, as tgi_job_plan says it for run; they refuse
- * (TG_E_BUDGET) what is above the budget. No pixel is touched. */
+/* What it holds at most, as tgi_job_plan says it for a run. TG_E_BUDGET: that is above the
+ * budget. No pixel is touched. */
 tg_status tgi_job_preview_peak(tg_job *job, uint64_t *bytes, tgi_err *err);
 
 #endif
