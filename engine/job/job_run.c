@@ -147,6 +147,7 @@ static tg_status discard_other(run *r, const tgi_kernel_set *ours, tgi_err *err)
 {
     tgi_job_warn(r->job, "-y: %s.partial, an interrupted output of another job, is discarded",
                  r->job->set.output);
+    *err = (tgi_err){0}; /* why it is another's is no matter any more */
     r->job->set.backend = ours;
     tgi_job_adopt_none(r->job);
     r->start_over = 1;

@@ -245,6 +245,23 @@ def test_older_journals(lab):
         refused(lab, args, out, "a journal of " + what, "tegula that began it")
 
 
+def test_what_is_said_behind_a_discard(lab):
+    """With -y another job's output goes; when the new one fails then, its own failure is told."""
+    model = upscaler(lab.path("discard.onnx"), 4)
+    one, other = picture(lab.path("one.tif"), 96, 200), lab.path("other.tif")
+    out = lab.path("discard-out.tif")
+    r = lab.run(["copy", picture(lab.path("two.tif"), 96, 200), "-o", other, "--compress", "deflate"], BASE)
+    check(r.code == 0, "copy: %s" % r)
+    with open(other, "r+b") as f:
+        f.seek(os.path.getsize(other) - 40)
+        f.write(bytes(8))
+    args = ["run", "-m", model, one, "--tile", "32x32"]
+    stop(lab, args, out)
+    r = lab.run(["run", "-m", model, other, "--tile", "32x32", "-o", out, "-y"], BASE)
+    check(r.code == 65 and "deflate" in r.err, "a damaged input behind a discarded output: %s" % r)
+    check("restore it" not in r.err, "the discarded output's answer is given: %s" % r)
+
+
 def other_digit(number):
     """Another number of as many digits."""
     return number[:-1] + b"%d" % ((int(number[-1:]) + 5) % 10)
@@ -277,7 +294,8 @@ def test(lab, rest):
             print(base64.b64encode(zlib.compress(f.read(), 9)).decode())
         return
     chosen = [globals()[name] for name in rest] or [test_external_data, test_patterns, test_statistics,
-                                                    test_long_settings, test_older_journals]
+                                                    test_long_settings, test_older_journals,
+                                                    test_what_is_said_behind_a_discard]
     for one in chosen:
         one(lab)
         print("ok  %s" % one.__name__, flush=True)
