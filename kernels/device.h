@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define TGI_DEVICE_ABI 7u /* rises with any change of this header, op.h or backend.h */
+#define TGI_DEVICE_ABI 8u /* rises with any change of this header, op.h or backend.h */
 
 /* What tgi_err.asked_by says of a TG_E_NOMEM that the device's memory is the reason of: a plan
  * that takes less of it may do. */
@@ -167,6 +167,9 @@ typedef struct tgi_device_ops {
     /* The same, and wait: the seconds it took by the device's own clock. */
     tg_status (*program_time)(tgi_device_program *p, const tgi_device_step *steps,
                               double *seconds, tgi_err *err);
+    /* Parts of the program whose launches go one by one, since the driver made no graph of
+     * them. */
+    int (*program_loose)(const tgi_device_program *p);
     /* Seconds that uploads, downloads and kernels (of all lanes together) have taken since the
      * device was opened; waits for what is in the queues. All 0: nobody measures. */
     tg_status (*times)(tgi_device *d, double seconds[3], tgi_err *err);

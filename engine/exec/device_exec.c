@@ -498,6 +498,14 @@ int tgi_device_exec_is_pinned(const tgi_device_exec *e)
     return !e->pinned.ordinary;
 }
 
+int tgi_device_exec_loose(const tgi_device_exec *e)
+{
+    int n = 0;
+    for (int k = 0; k < e->lanes; k++)
+        n += e->ops->program_loose(e->lane[k].program);
+    return n;
+}
+
 tgi_device_times tgi_device_exec_seconds(const tgi_device_exec *e)
 {
     return e->seconds;

@@ -79,6 +79,8 @@ tg_status tgi_device_exec_open(const tgi_device_ops *ops, tgi_device *device,
                                const tgi_device_io *io, tgi_device_exec **out, tgi_err *err);
 /* 0: the system pinned no memory for what comes back (engine/device/pinned.h). */
 int tgi_device_exec_is_pinned(const tgi_device_exec *e);
+/* Parts of the programs, all lanes together, of which the driver made no graph. */
+int tgi_device_exec_loose(const tgi_device_exec *e);
 /* Waits for the queues first: the device may still read and write what the caller frees. */
 void tgi_device_exec_close(tgi_device_exec **e);
 

@@ -103,6 +103,11 @@ tg_status tgi_run_device_open(tgi_run_device *r, tg_job *job, void *rows, tgi_er
                      "%s: the system pins no memory (a limit on locked memory?); copies pass "
                      "through the driver's, and take longer",
                      job->device_text);
+    if (tgi_device_exec_loose(r->exec))
+        tgi_job_warn(job,
+                     "%s: the driver made no graph of %d parts of the network; their kernels "
+                     "are launched one by one, and small ones take longer",
+                     job->device_text, tgi_device_exec_loose(r->exec));
     return TG_OK;
 }
 

@@ -66,6 +66,7 @@ tg_status cu_program_open(tgi_device *d, tgi_device_queue q, const tgi_device_st
                           int n, tgi_device_program **out, size_t *bytes, tgi_err *err);
 void cu_program_close(tgi_device_program **p);
 tg_status cu_program_run(tgi_device_program *p, const tgi_device_step *steps, tgi_err *err);
+int cu_program_loose(const tgi_device_program *p);
 tg_status cu_program_time(tgi_device_program *p, const tgi_device_step *steps, double *seconds,
                           tgi_err *err);
 

@@ -80,6 +80,7 @@ struct tgi_device_program {
     cudaEvent_t copied[SLOTS];
     unsigned next;
     int wait_for_each;
+    int loose; /* parts that no graph was made of */
 };
 
 /* ---- Noting ------------------------------------------------------------------------------ */
@@ -221,8 +222,8 @@ static cudaError_t add_launches(const tgi_device_program *p, const cu_part *part
     return cudaSuccess;
 }
 
-/* A graph that cannot be made is no failure: the launches go one by one. */
-static void make_graph(const tgi_device_program *p, cu_part *part)
+/* A graph that cannot be made is no failure: the launches go one by one, and that is said. */
+static void make_graph(tgi_device_program *p, cu_part *part)
 {
     cudaGraph_t graph = NULL;
     cudaError_t e = cudaGraphCreate(&graph, 0);
@@ -240,6 +241,7 @@ static void make_graph(const tgi_device_program *p, cu_part *part)
     if (part->graph)
         (void)cudaGraphExecDestroy(part->graph);
     part->graph = NULL;
+    p->loose++;
 }
 
 static void find_parts(tgi_device_program *p)
@@ -474,6 +476,11 @@ static tg_status run_between(tgi_device_program *p, const tgi_device_step *steps
 tg_status cu_program_run(tgi_device_program *p, const tgi_device_step *steps, tgi_err *err)
 {
     return run_between(p, steps, NULL, NULL, err);
+}
+
+int cu_program_loose(const tgi_device_program *p)
+{
+    return p->loose;
 }
 
 tg_status cu_program_time(tgi_device_program *p, const tgi_device_step *steps, double *seconds,

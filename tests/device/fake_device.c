@@ -524,6 +524,12 @@ static tg_status program_run(tgi_device_program *p, const tgi_device_step *steps
 }
 
 /* A layer over and over computes the same: once will do, and takes the time of all. */
+static int program_loose(const tgi_device_program *p)
+{
+    (void)p;
+    return fake.loose;
+}
+
 static tg_status program_time(tgi_device_program *p, const tgi_device_step *steps,
                               double *seconds, tgi_err *err)
 {
@@ -598,6 +604,7 @@ const tgi_device_ops *fake_device_ops(void)
                                        .program_close = program_close,
                                        .program_run = program_run,
                                        .program_time = program_time,
+                                       .program_loose = program_loose,
                                        .times = times,
                                        .library = library,
                                        .library_name = library_name};

@@ -375,6 +375,23 @@ static void test_a_system_that_pins_no_memory_is_slower(void)
     tgi_free(whole);
 }
 
+/* Nor are graphs needed; that there are none is said. */
+static void test_a_driver_that_makes_no_graph_is_slower(void)
+{
+    reset();
+    CHECK_EQ(run_array(OPTIONS("device", "cuda")).st, TG_OK);
+    float *whole = array_of(array_out);
+    reset();
+    settings->loose = 3;
+    const outcome o = run_array(OPTIONS("device", "cuda"));
+    CHECK_EQ(o.st, TG_OK);
+    CHECK(o.on_device && strstr(o.warnings, "made no graph of"));
+    float *px = array_of(array_out);
+    CHECK(memcmp(px, whole, sizeof(float) * 2 * H * W) == 0);
+    tgi_free(px);
+    tgi_free(whole);
+}
+
 /* A smaller plan on the device would not help. */
 static void test_memory_of_the_host_is_no_reason_to_plan_smaller(void)
 {
@@ -560,6 +577,7 @@ int main(void)
     RUN(test_arrays_of_the_device_are_those_of_the_processor);
     RUN(test_arrays_begin_again_when_a_neighbour_took_the_memory);
     RUN(test_a_system_that_pins_no_memory_is_slower);
+    RUN(test_a_driver_that_makes_no_graph_is_slower);
     RUN(test_memory_of_the_host_is_no_reason_to_plan_smaller);
     RUN(test_a_device_that_fails_leaves_no_array);
     RUN(test_samples_of_a_batch_take_their_time);

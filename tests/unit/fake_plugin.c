@@ -135,6 +135,12 @@ static tg_status no_run(tgi_device_program *p, const tgi_device_step *steps, tgi
     (void)p, (void)steps;
     return refuse(err, "no");
 }
+static int no_loose(const tgi_device_program *p)
+{
+    (void)p;
+    return 0;
+}
+
 static tg_status no_time(tgi_device_program *p, const tgi_device_step *steps, double *seconds,
                          tgi_err *err)
 {
@@ -192,6 +198,7 @@ static const tgi_device_ops table = {
     .program_close = no_program_close,
     .program_run = no_run,
     .program_time = no_time,
+    .program_loose = no_loose,
     .times = no_times,
     .library = no_library,
     .library_name = no_library_name};
