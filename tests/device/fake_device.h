@@ -50,7 +50,7 @@ typedef struct fake_settings {
     double upload_per_byte, download_per_byte; /* seconds of the fake clock */
     double run_seconds;                        /* of a program with something to do */
     int hollow; /* nodes compute nothing: for tests of the clock alone */
-    int loose; /* parts of each program that no graph was made of */
+    int loose;  /* parts of each program that no graph was made of */
     int eager[TGI_QUEUE_COUNT];
     int fail_at[FAKE_CALLS]; /* the how-manieth call fails, from 1; 0: none; -n: and all later
                               */
