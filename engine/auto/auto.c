@@ -105,10 +105,10 @@ static tg_status plan_point(const tgi_auto *a, const tgi_auto_try *t, tg_job **o
     if (st == TG_OK)
         st = tgi_job_open(NULL, o, out, err);
     if (st == TG_OK)
-        (*out)->unlearned = 1; /* what is chosen must not depend on what ran yesterday */
+        (*out)->trial.unlearned = 1; /* what is chosen must not depend on what ran yesterday */
     if (st == TG_OK) {
-        (*out)->beside = a->beside; /* a run holds no search */
-        (*out)->processor_only = 1;
+        (*out)->trial.beside = a->beside; /* a run holds no search */
+        (*out)->trial.processor_only = 1;
         st = tgi_job_plan_output(*out, err);
     }
     tgi_opts_free(&o);

@@ -153,9 +153,18 @@ typedef struct tgi_plan_part {
     int n_lines;
 } tgi_plan_part;
 
+/* Of a job that is planned to see whether it would do, and never run. All zero: it is none. */
+typedef struct tgi_trial {
+    const struct tg_job *like; /* the device is as it was when that job was refused */
+    size_t beside;      /* held by another job of this process, which this one is instead of */
+    int processor_only; /* no device is asked for, whatever the options say */
+    int unlearned;      /* what finished runs took is not asked */
+} tgi_trial;
+
 struct tg_job {
     tg_ctx *ctx;
-    tgi_flag asked;      /* to stop: by tg_job_cancel */
+    tgi_flag asked; /* to stop: by tg_job_cancel */
+    tgi_trial trial;
     tg_opts *opts;       /* a copy: the caller's may go */
     tgi_machine machine; /* planned for; options can name another than this one */
     tgi_settings set;
@@ -174,16 +183,13 @@ struct tg_job {
     tgi_job_device refused; /* whose memory did not do, as it was then */
     uint64_t refused_bytes; /* that it would have taken; 0: none was refused */
     uint64_t device_peak;   /* of the last plan there */
-    tgi_err uncounted; /* why a tiling could not be counted there: the first of an attempt */
-    const struct tg_job *like; /* a trial: the device is as it was when that job was refused */
-    int running;               /* figures of the device are measured, not looked up */
-    int again;                 /* what an earlier run left was of no use: begin once more */
-    int without_scratch;       /* of a plan: buffers to write it would not fit */
-    int plan_is_part;   /* verify and preview: what the plan takes is not all they take */
-    int processor_only; /* no device is asked for, whatever the options say */
+    tgi_err uncounted;   /* why a tiling could not be counted there: the first of an attempt */
+    int running;         /* figures of the device are measured, not looked up */
+    int again;           /* what an earlier run left was of no use: begin once more */
+    int without_scratch; /* of a plan: buffers to write it would not fit */
+    int plan_is_part;    /* verify and preview: what the plan takes is not all they take */
     char machine_text[256], device_text[320];
-    size_t held_before; /* live bytes of the library when the job was opened */
-    size_t beside; /* held by another job of this process, which this one is tried instead of */
+    size_t held_before;     /* live bytes of the library when the job was opened */
     uint64_t program_bytes; /* tgi_machine_process */
     size_t source_bytes;    /* of the library, that the source took when it was opened */
     int spare;              /* it was opened to hold as little as it can */
@@ -198,7 +204,6 @@ struct tg_job {
     struct tgi_lessons *lessons;   /* NULL until asked for (plan_seconds.c) */
     double *node_seconds;          /* of the stage's nodes in this run; NULL: not timed */
     double processor_before;       /* processor seconds of this process when that began */
-    int unlearned;                 /* what finished runs took is neither asked nor told */
 };
 
 #endif

@@ -81,7 +81,7 @@ tg_status tgi_job_device_choose(tg_job *job, tgi_err *err)
                         tgi_opts_str(job->opts, TGI_OPT_VRAM));
     tgi_opts_device(job->opts, &want);
     const int by_name = want.kind == TGI_DEVICE_OF_PLUGIN;
-    if (want.kind == TGI_DEVICE_CPU || job->processor_only ||
+    if (want.kind == TGI_DEVICE_CPU || job->trial.processor_only ||
         (!job->machine.here && !by_name)) /* the plan is for another machine */
         return refuse_or_stay(job, TG_OK, NULL, err);
     if (!job->machine.here) {
@@ -272,10 +272,10 @@ tg_status tgi_job_device_see(tg_job *job, tgi_err *err)
         allow(job, d->context_bytes + d->free_bytes, d->info.total_bytes);
         return TG_OK;
     }
-    if (job->like) {
+    if (job->trial.like) {
         d->supposed = 1;
-        d->context_bytes = job->like->refused.context_bytes;
-        d->free_bytes = job->like->refused.free_bytes;
+        d->context_bytes = job->trial.like->refused.context_bytes;
+        d->free_bytes = job->trial.like->refused.free_bytes;
         allow(job, d->context_bytes + d->free_bytes, d->info.total_bytes);
         return TG_OK;
     }

@@ -442,7 +442,7 @@ size_t tgi_job_process_bytes(tg_job *job)
     /* The source's bytes are a part of the plan of their own, as `codec_bytes` tells them. */
     const size_t codec = job->source ? job->source->ops->codec_bytes(job->source) : 0;
     const size_t source = job->source_bytes < codec ? job->source_bytes : codec;
-    const size_t now = tgi_mem_held(), others = tgi_sat_add(job->beside, source);
+    const size_t now = tgi_mem_held(), others = tgi_sat_add(job->trial.beside, source);
     return tgi_machine_process(&job->machine, now > others ? now - others : 0,
                                &job->program_bytes);
 }

@@ -147,7 +147,8 @@ static tg_status consider_library(const planner *p, tgi_err *err)
     const double seconds = job->plan.choice.seconds;
     tgi_measured m;
     tgi_err e = {0};
-    if (!tgi_job_library_is_open(job) || job->like) /* a trial asks whether it fits at all */
+    if (!tgi_job_library_is_open(job) ||
+        job->trial.like) /* a trial asks whether it fits at all */
         return TG_OK;
     const double share = share_of(job, p->in);
     if (share < SAVED_LEAST)

@@ -149,7 +149,7 @@ static double beside(const tg_job *job, tgi_speeds *s, double kernels)
 /* Lessons of finished runs; NULL where they are not wanted. */
 static const tgi_lessons *lessons_of(tg_job *job, const tgi_speeds *s, int calibrated)
 {
-    if (job->unlearned || !job->machine.here)
+    if (job->trial.unlearned || !job->machine.here)
         return NULL;
     if (!job->lessons) {
         job->lessons = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *job->lessons);
@@ -192,7 +192,7 @@ void tgi_job_plan_seconds(tg_job *job)
 
 void tgi_job_learn_begin(tg_job *job, tgi_exec *exec)
 {
-    if (!tgi_lessons_wanted() || job->unlearned)
+    if (!tgi_lessons_wanted() || job->trial.unlearned)
         return;
     tgi_free(job->node_seconds);
     job->node_seconds =

@@ -102,10 +102,10 @@ static tg_status plan_changed(const asking *a, const tg_opts *o, uint64_t *peak,
         return copy_changed(a, o, peak, err);
     TGI_TRY(tgi_job_open(NULL, o, &trial, err));
     if (a->job) {
-        trial->beside = trial->held_before - a->job->held_before;
+        trial->trial.beside = trial->held_before - a->job->held_before;
         trial->program_bytes = a->job->program_bytes;
     }
-    trial->like = a->job && a->job->refused.ops ? a->job : NULL;
+    trial->trial.like = a->job && a->job->refused.ops ? a->job : NULL;
     const tg_status st = peak_of(a->verb, trial, peak, err);
     if (st == TG_OK && trial->device_peak && a->job && a->job->refused_bytes)
         *peak = trial->device_peak;
