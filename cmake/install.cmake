@@ -7,7 +7,7 @@ install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tegula
         FILES_MATCHING PATTERN "*.json")
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # The README's links lead to docs/.
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.png")
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.png")
 
 # For pkg-config and for find_package(tegula). Both find the rest from where they lie themselves,
 # so what was installed or packed can be moved.

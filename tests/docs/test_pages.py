@@ -1,0 +1,58 @@
+"""pages.py finds what is wrong with a page: a command that fails, a line that does not come."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import pages
+
+
+def page(*lines):
+    return "\n".join(["Text.", "", "```console", *lines, "```", ""])
+
+
+class Pages(unittest.TestCase):
+    def follow(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            return pages.follow(text, dict(os.environ), folder)
+
+    def wrong(self, text, words):
+        with self.assertRaises(pages.Wrong) as caught:
+            self.follow(text)
+        self.assertIn(words, str(caught.exception))
+
+    def test_commands_run_in_order_in_one_folder(self):
+        self.assertEqual(self.follow(page("$ echo a > f", "$ cat f", "a") + page("$ cat \\", "  f", "a")), 3)
+
+    def test_a_command_that_fails_is_found_also_as_the_last(self):
+        self.wrong(page("$ false", "$ true"), "false: ended in 1")
+        self.wrong(page("$ false"), "false: ended in 1")
+        self.wrong("<!-- setup: false -->\n" + page("$ true"), "false: ended in 1")
+
+    def test_a_code_that_is_asked_for_must_be_the_stated_one(self):
+        self.assertEqual(self.follow(page("$ (exit 71)", "$ echo $?", "71")), 2)
+        self.wrong(page("$ (exit 70)", "$ echo $?", "71"), "where the page says")
+
+    def test_a_stated_line_that_does_not_come_is_found(self):
+        self.wrong(page("$ echo one", "two"), "two")
+        self.wrong(page("$ printf '1\\n2\\n3\\n'", "1", "3"), "3")
+        self.wrong(page("$ printf '1\\n2\\n'", "...", "2", "1"), "1")
+
+    def test_a_line_that_is_not_stated_is_found(self):
+        self.wrong(page("$ printf '1\\n2\\n'", "1"), "the end")
+        self.follow(page("$ printf '1\\n2\\n'", "1", "..."))
+
+    def test_figures_are_of_their_kind(self):
+        self.follow(page("$ echo peak 3.25 GiB in 1 min 3 s, 12 tiles", "peak ‹28 MiB› in ‹1.6 s›, ‹4› tiles"))
+        self.wrong(page("$ echo peak 3.25 in 2 s", "peak ‹28 MiB› in ‹1.6 s›"), "peak")
+        self.wrong(page("$ echo 4 tiles", "‹4 s› tiles"), "tiles")
+
+    def test_commands_that_nothing_runs_give_a_reason(self):
+        block = "```sh\nmake\n```\n"
+        self.wrong(block + page("$ true"), "no reason")
+        self.assertEqual(self.follow("<!-- not run: it installs -->\n" + block + page("$ true")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
