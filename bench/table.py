@@ -1,10 +1,10 @@
 """Tables from the rows that run.py keeps.
 
     bench/table.py [FILE]            every row of a results file (the newest) as Markdown
-    bench/table.py --write           put the summary of the newest file into README.md
-    bench/table.py --check           1 when README.md says something else than the newest file
+    bench/table.py --write           put the newest file's five rows into README.md, its summary into docs/benchmarks.md
+    bench/table.py --check           1 when one of them says something else than the newest file
 
-The summary stands between two marker lines of README.md. Ratios above 1 are in tegula's favour,
+Both stand between two marker lines. Ratios above 1 are in tegula's favour,
 memory ratios below 1. Of rows measured twice the last counts."""
 import argparse
 import glob
@@ -175,7 +175,7 @@ def pivot(rows):
 
 
 def summary(rows):
-    """The README's tables: operators by kind and setting; networks, each process and streaming row."""
+    """The tables of docs/benchmarks.md: operators by kind and setting; networks, each process and streaming row."""
     rows = latest(rows)
     out = [origin(rows), "", "| what | setting | against | ratio | memory |", "|---|---|---|---|---|"]
     for group, how, peer, ratio_text, memory_text in means(rows):
@@ -201,37 +201,73 @@ def everything(rows):
     return "\n".join(out) + "\n"
 
 
+def mean_row(name, how, rows):
+    """A line of the README: the geometric mean of some rows, with their range; [] when there are none."""
+    if not rows:
+        return []
+    r = [row["ratio"] for row in rows]
+    shares = [row["memory_ratio"] for row in rows if "memory_ratio" in row]
+    held = f"{geometric_mean(shares):.2f}" if shares else ""
+    return [f"| {name} ({len(rows)}) | {how} | {against(rows[0])} | {geometric_mean(r):.2f} ({min(r):.2f} to {max(r):.2f}) | "
+            f"{held} |"]
+
+
+def headline(rows):
+    """The README's five rows: networks in memory, as planned and exact; files, as planned and in small memory; bands."""
+    rows = [row for row in latest(rows) if "ratio" in row]
+
+    def nets(size, exact):
+        return [r for r in rows if r["family"] == "nets" and r["case"].endswith(size) and
+                bool(r["config"].get("exact")) == exact]
+
+    def files(lean):
+        return [r for r in rows if r["family"] == "process" and bool(r["config"].get("lean")) == lean]
+    streamed = [r for r in rows if r["family"] == "stream" and "bands of" in r["case"]]
+    return "\n".join([origin(rows), "", "| what | setting | against | ratio | memory |", "|---|---|---|---|---|",
+                      *mean_row("warm networks at 1024x1024", "as planned", nets("1024x1024", False)),
+                      *mean_row("warm networks at 1024x1024", "exact", nets("1024x1024", True)),
+                      *mean_row("TIFF to TIFF at 4096x4096", "as planned", files(False)),
+                      *mean_row("TIFF to TIFF at 4096x4096", "small --ram", files(True)),
+                      *mean_row("rows streamed in bands", "2048 and 4096 wide", streamed)]) + "\n"
+
+
 # ---- README --------------------------------------------------------------------------------
 
-def wanted(root):
+PAGES = (("README.md", headline), (os.path.join("docs", "benchmarks.md"), summary))
+
+
+def wanted(root, make):
     path = newest(root)
-    return summary(load(path)) if path else NOTHING
+    return make(load(path)) if path else NOTHING
 
 
-def split(text):
-    """README before, between and behind the markers."""
+def split(name, text):
+    """A page before, between and behind the markers."""
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        sys.exit("README.md: the two bench markers are not there once each")
+        sys.exit(f"{name}: the two bench markers are not there once each")
     before, rest = text.split(BEGIN + "\n")
     between, behind = rest.split(END)
     return before, between, behind
 
 
 def check(root):
-    with open(os.path.join(root, "README.md")) as f:
-        between = split(f.read())[1]
-    if between.strip() == wanted(root).strip():
-        return 0
-    print("README.md does not say what the newest results file says; run bench/table.py --write")
-    return 1
+    wrong = 0
+    for name, make in PAGES:
+        with open(os.path.join(root, name)) as f:
+            between = split(name, f.read())[1]
+        if between.strip() != wanted(root, make).strip():
+            print(f"{name} does not say what the newest results file says; run bench/table.py --write")
+            wrong = 1
+    return wrong
 
 
 def write(root):
-    path = os.path.join(root, "README.md")
-    with open(path) as f:
-        before, _, behind = split(f.read())
-    with open(path, "w") as f:
-        f.write(before + BEGIN + "\n" + wanted(root) + END + behind)
+    for name, make in PAGES:
+        path = os.path.join(root, name)
+        with open(path) as f:
+            before, _, behind = split(name, f.read())
+        with open(path, "w") as f:
+            f.write(before + BEGIN + "\n" + wanted(root, make) + END + behind)
     return 0
 
 

@@ -82,8 +82,10 @@ class Readme(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.root = self.folder.name
         os.makedirs(os.path.join(self.root, "bench", "results"))
-        with open(os.path.join(self.root, "README.md"), "w") as f:
-            f.write(f"before\n{table.BEGIN}\n{table.NOTHING}{table.END}\nbehind\n")
+        os.makedirs(os.path.join(self.root, "docs"))
+        for name, _ in table.PAGES:
+            with open(os.path.join(self.root, name), "w") as f:
+                f.write(f"before\n{table.BEGIN}\n{table.NOTHING}{table.END}\nbehind\n")
 
     def tearDown(self):
         self.folder.cleanup()
@@ -107,13 +109,36 @@ class Readme(unittest.TestCase):
         self.results("2026-02-01-x.jsonl", variation(ratio=2.01))
         self.assertEqual(self.check(), 1)
 
-    def test_writing_leaves_the_rest_of_the_readme_alone(self):
-        self.results("2026-01-02-x.jsonl", NET)
+    def test_writing_leaves_the_rest_of_the_pages_alone(self):
+        self.results("2026-01-02-x.jsonl", variation(case="a 1024x1024"))
         table.write(self.root)
-        with open(os.path.join(self.root, "README.md")) as f:
+        for name, _ in table.PAGES:
+            with open(os.path.join(self.root, name)) as f:
+                text = f.read()
+            self.assertTrue(text.startswith("before\n") and text.endswith("behind\n"))
+            self.assertIn("| 2.00 (2.00 to 2.00) | 0.25 |", text)
+
+    def test_the_five_rows_are_means_of_their_kind_and_what_was_not_measured_has_none(self):
+        config = {"threads": 2, "isa": "avx2"}
+        text = table.headline([variation(case="a 1024x1024"), variation(case="b 1024x1024", ratio=8.0),
+                               variation(case="a 1024x1024", config={**config, "exact": True}, ratio=1.5),
+                               variation(family="process", case="a 4096x4096", config={**config, "lean": True}, ratio=3.0)])
+        self.assertIn("| warm networks at 1024x1024 (2) | as planned | onnxruntime | 4.00 (2.00 to 8.00) |", text)
+        self.assertIn("| warm networks at 1024x1024 (1) | exact | onnxruntime | 1.50 (1.50 to 1.50) |", text)
+        self.assertIn("| TIFF to TIFF at 4096x4096 (1) | small --ram | onnxruntime | 3.00 (3.00 to 3.00) |", text)
+        self.assertEqual(text.count("\n|"), 5)
+
+    def test_a_summary_that_is_not_of_the_newest_file_is_found(self):
+        self.results("2026-01-02-x.jsonl", variation(case="a 1024x1024"))
+        table.write(self.root)
+        with open(os.path.join(self.root, "docs", "benchmarks.md"), "a") as f:
+            f.write("behind\n")
+        self.assertEqual(self.check(), 0)
+        with open(os.path.join(self.root, "docs", "benchmarks.md")) as f:
             text = f.read()
-        self.assertTrue(text.startswith("before\n") and text.endswith("behind\n"))
-        self.assertIn("| 2.00 (2.00 to 2.00) | 0.25 |", text)
+        with open(os.path.join(self.root, "docs", "benchmarks.md"), "w") as f:
+            f.write(text.replace("2.00 (", "2.50 ("))
+        self.assertEqual(self.check(), 1)
 
 
 class Laboratory(unittest.TestCase):
