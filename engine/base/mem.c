@@ -1,12 +1,12 @@
 /* mem.c - the pool "engine": what the library allocates for itself.
  *
  * Below DIRECT_BELOW a request goes straight to malloc with its record in front. Measured
- * (docs/design.md, "Memory: pool and trace"): a planned job holds thousands of blocks of some
- * hundred bytes, for which malloc's free lists are as fast as ours and pages can be trimmed in
- * the middle of its heap, while segments of ours would keep every page that has one live block
- * and cost a descriptor each. From there on a block is a segment of pages of its own, at most
- * CACHE_LIMIT of which wait for the next request: reading a file asks for the same few sizes
- * again and again.
+ * (docs/explanation/memory.md, "Pool and trace"): a planned job holds thousands of blocks of
+ * some hundred bytes, for which malloc's free lists are as fast as ours and pages can be
+ * trimmed in the middle of its heap, while segments of ours would keep every page that has one
+ * live block and cost a descriptor each. From there on a block is a segment of pages of its
+ * own, at most CACHE_LIMIT of which wait for the next request: reading a file asks for the same
+ * few sizes again and again.
  *
  * Under AddressSanitizer everything is direct, so that it sees each block's ends. */
 #include "engine/base/mem.h"

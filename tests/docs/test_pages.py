@@ -1,10 +1,14 @@
-"""pages.py finds what is wrong with a page: a command that fails, a line that does not come."""
+"""pages.py finds what is wrong with a page: a command that fails, a line that does not come. page_links.py finds links
+that lead nowhere."""
+import io
 import os
 import sys
 import tempfile
 import unittest
+from contextlib import redirect_stdout
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import page_links
 import pages
 
 
@@ -52,6 +56,29 @@ class Pages(unittest.TestCase):
         block = "```sh\nmake\n```\n"
         self.wrong(block + page("$ true"), "no reason")
         self.assertEqual(self.follow("<!-- not run: it installs -->\n" + block + page("$ true")), 1)
+
+
+class Links(unittest.TestCase):
+    def said(self, explanation):
+        with tempfile.TemporaryDirectory() as root, redirect_stdout(io.StringIO()) as out:
+            os.makedirs(os.path.join(root, "docs", "explanation"))
+            for name, text in (("README.md", "[a](docs/a.md#the-plan-c-and-you)\n"), ("docs/a.md", "# The `plan`, C and you\n"),
+                               ("docs/explanation/b.md", explanation)):
+                with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+                    f.write(text)
+            page_links.ROOT = root
+            return page_links.main(), out.getvalue()
+
+    def test_what_leads_somewhere_passes(self):
+        self.assertEqual(self.said("# B\n[up](../a.md) [here](#b) [far](https://a.b)\n"),
+                         (0, "links: 4 looked at, 0 lead nowhere\n"))
+
+    def test_what_leads_nowhere_is_found(self):
+        for text, words in (("[x](a.md)", "docs/explanation/a.md is not there"), ("[x](../a.md#b)", "no heading #b"),
+                            ("`engine/plan/gone.c`", "names engine/plan/gone.c")):
+            code, out = self.said(text + "\n")
+            self.assertEqual(code, 1)
+            self.assertIn(words, out)
 
 
 if __name__ == "__main__":

@@ -723,7 +723,7 @@ static void run_families(int table)
         printf("| case | why not |\n|---|---|\n%s", sum.list);
     if (table)
         printf("\n%d cases are windows over lines, [N,C,L]. As networks they run, and pass, as "
-               "images of one row too:\n[design.md](design.md#lines).\n",
+               "images of one row too:\n[plan.md](explanation/plan.md#lines).\n",
                sum.lines);
     if (table)
         print_lacks(&sum);
