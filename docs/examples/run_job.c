@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     }
     if (tg_ctx_open(&options, &ctx) != TG_OK)
         return 1;
-    signal(SIGINT, tg_cancel); /* the one function that a signal handler may call */
+    signal(SIGINT, tg_cancel); /* signal handlers may call it */
     if ((st = tg_opts_new(ctx, &o)) == TG_OK)
         st = work(ctx, o, argv);
     if (st != TG_OK) {
