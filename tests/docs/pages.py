@@ -166,6 +166,8 @@ def main():
             if not shutil.which(word):
                 print(f"skipped: no {word}")
                 return SKIP
+    if hasattr(os, "sched_setaffinity"):  # the smallest budgets that pages name are those of two threads
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     work, env = prepare(scratch, tegula, draw, library)
     try:
         n = follow(text, env, work)
