@@ -31,13 +31,16 @@ static const struct {
     uint32_t compression;
     const tgi_codec *codec;
 } codecs[] = {
-    {TGI_TIFF_NONE, &tgi_codec_store},       {TGI_TIFF_LZW, &tgi_codec_lzw},
-    {TGI_TIFF_JPEG, &tgi_codec_jpeg},        {TGI_TIFF_DEFLATE, &tgi_codec_zlib},
-    {TGI_TIFF_DEFLATE_OLD, &tgi_codec_zlib}, {TGI_TIFF_PACKBITS, &tgi_codec_packbits},
-    {TGI_TIFF_LZMA, &tgi_codec_lzma},        {TGI_TIFF_ZSTD, &tgi_codec_zstd},
-    {TGI_TIFF_WEBP, &tgi_codec_webp},        {TGI_TIFF_CCITT_RLE, &tgi_codec_ccitt},
-    {TGI_TIFF_CCITT_FAX3, &tgi_codec_ccitt}, {TGI_TIFF_CCITT_FAX4, &tgi_codec_ccitt},
-    {TGI_TIFF_CCITT_RLEW, &tgi_codec_ccitt},
+    {TGI_TIFF_NONE, &tgi_codec_store},        {TGI_TIFF_LZW, &tgi_codec_lzw},
+    {TGI_TIFF_JPEG, &tgi_codec_jpeg},         {TGI_TIFF_DEFLATE, &tgi_codec_zlib},
+    {TGI_TIFF_DEFLATE_OLD, &tgi_codec_zlib},  {TGI_TIFF_PACKBITS, &tgi_codec_packbits},
+    {TGI_TIFF_LZMA, &tgi_codec_lzma},         {TGI_TIFF_ZSTD, &tgi_codec_zstd},
+    {TGI_TIFF_WEBP, &tgi_codec_webp},         {TGI_TIFF_CCITT_RLE, &tgi_codec_ccitt},
+    {TGI_TIFF_CCITT_FAX3, &tgi_codec_ccitt},  {TGI_TIFF_CCITT_FAX4, &tgi_codec_ccitt},
+    {TGI_TIFF_CCITT_RLEW, &tgi_codec_ccitt},  {TGI_TIFF_LERC, &tgi_codec_lerc},
+    {TGI_TIFF_PIXARLOG, &tgi_codec_pixarlog}, {TGI_TIFF_SGILOG, &tgi_codec_logluv},
+    {TGI_TIFF_SGILOG24, &tgi_codec_logluv},   {TGI_TIFF_NEXT, &tgi_codec_next},
+    {TGI_TIFF_JBIG, &tgi_codec_jbig},
 };
 
 static const tgi_codec *codec_of(uint32_t compression)
@@ -59,6 +62,12 @@ bool tgi_unpack_is_picture(uint32_t compression)
     return codec && codec->picture;
 }
 
+bool tgi_unpack_is_native(uint32_t compression)
+{
+    const tgi_codec *codec = codec_of(compression);
+    return codec && codec->native;
+}
+
 bool tgi_unpack_is_sealed(uint32_t compression)
 {
     const tgi_codec *codec = codec_of(compression);
@@ -67,7 +76,7 @@ bool tgi_unpack_is_sealed(uint32_t compression)
 
 static bool turns(const tgi_packing *p, const tgi_codec *codec)
 {
-    return p->fill_order == 2 && codec != &tgi_codec_jpeg;
+    return p->fill_order == 2 && !codec->turns;
 }
 
 static tg_status open_turned(const tgi_packing *p, tgi_unpack *u, tgi_err *err)
@@ -251,6 +260,8 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
                          size_t want, tgi_err *err)
 {
     size_t got;
+    if (u->codec->exact)
+        return u->codec->exact(u->state, src, n, dst, want, err);
     if (u->codec->whole && !u->turned) {
         TGI_TRY(u->codec->whole(u->state, src, n, dst, cap, &got, err));
     } else {

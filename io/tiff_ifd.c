@@ -20,6 +20,8 @@
     (UINT64_C(1) << 40) /* pixels; keeps products of sides and bytes in 63 bits                \
                          */
 
+#define MAX_LIB_BLOCK (UINT64_C(1) << 28) /* samples: libtiff counts some bytes in 32 bits */
+
 enum {
     T_BYTE = 1,
     T_ASCII,
@@ -223,6 +225,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
                           tgi_tiff_page *p, seen *s, tgi_err *err)
 {
     uint32_t v = 0;
+    uint64_t v64 = 0;
     switch (tag) {
     case 254:
         return first32(t, a, &p->subfile, err);
@@ -285,11 +288,19 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         return TG_OK;
     case 338:
         keep_first(&p->extra, a);
+        TGI_TRY(tgi_tiff_value(t, &t->win, a, a->count - 1, &v64, err));
+        p->last_extra = (uint32_t)tgi_min(v64, UINT32_MAX);
         return TG_OK;
     case 339:
         return per_sample(t, a, &p->format, &p->bits_differ, err);
     case 347:
         keep_first(&p->jpeg_tables, a);
+        return TG_OK;
+    case 50674:
+        for (uint64_t i = 0; i < 2 && i < a->count; i++) {
+            TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
+            p->lerc[i] = (uint32_t)tgi_min(v64, UINT32_MAX);
+        }
         return TG_OK;
     case 32997: /* ImageDepth, TileDepth: volumes in one directory */
         return first32(t, a, &p->depth, err);
@@ -337,6 +348,7 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
                            .photometric = 1,
                            .fill_order = 1,
                            .depth = 1,
+                           .lerc = {4, 0},
                            .orientation = 1,
                            .resolution_unit = 0};
     if (pos < 8 || pos > t->f.size)
@@ -383,17 +395,17 @@ const char *tgi_tiff_compression_name(uint32_t code)
         {TGI_TIFF_DEFLATE, "deflate"},
         {TGI_TIFF_DEFLATE_OLD, "deflate"},
         {TGI_TIFF_PACKBITS, "packbits"},
-        {32766, "NeXT"},
+        {TGI_TIFF_NEXT, "NeXT"},
         {TGI_TIFF_CCITT_RLEW, "CCITT RLE/W"},
         {32809, "ThunderScan"},
-        {32909, "PixarLog"},
+        {TGI_TIFF_PIXARLOG, "PixarLog"},
         {33003, "JPEG 2000"},
         {33005, "JPEG 2000"},
-        {34661, "JBIG"},
-        {34676, "SGI LogLuv"},
-        {34677, "SGI LogLuv 24"},
+        {TGI_TIFF_JBIG, "JBIG"},
+        {TGI_TIFF_SGILOG, "SGI LogLuv"},
+        {TGI_TIFF_SGILOG24, "SGI LogLuv 24"},
         {34712, "JPEG 2000"},
-        {34887, "LERC"},
+        {TGI_TIFF_LERC, "LERC"},
         {34892, "lossy JPEG"},
         {TGI_TIFF_LZMA, "LZMA"},
         {TGI_TIFF_ZSTD, "zstd"},
@@ -434,8 +446,8 @@ static const char *photometric_name(uint32_t v)
     case 9:
     case 10:
         return "Lab";
-    case 32844:
-    case 32845:
+    case TGI_TIFF_LOG_L:
+    case TGI_TIFF_LOG_LUV:
         return "Log";
     default:
         return NULL;
@@ -484,8 +496,9 @@ static tg_status refuse_pictures(const tgi_tiff_page *p, tgi_err *err)
 static tg_status refuse_predictor(const tgi_tiff_page *p, tgi_err *err)
 {
     const bool plain = p->bits == 8 || p->bits == 16 || p->bits == 32 || p->bits == 64;
-    const bool may_predict =
-        p->compression != TGI_TIFF_NONE && p->compression != TGI_TIFF_PACKBITS && plain;
+    const bool may_predict = p->compression != TGI_TIFF_NONE &&
+                             p->compression != TGI_TIFF_PACKBITS &&
+                             !tgi_unpack_is_native(p->compression) && plain;
     if (p->predictor != 1 && !(may_predict && (p->predictor == 2 || p->predictor == 3)))
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "predictor %u with compression %u (%s) and %u bits per sample is not "
@@ -494,6 +507,50 @@ static tg_status refuse_predictor(const tgi_tiff_page *p, tgi_err *err)
                         p->bits);
     if (p->predictor == 3 && !tgi_dtype_is_float(p->dtype))
         return tgi_fail(err, TG_E_FORMAT, "predictor 3 (floating point) on integers");
+    return TG_OK;
+}
+
+/* Logarithms come in a compression of their own, and nothing else does. */
+static bool is_log(const tgi_tiff_page *p)
+{
+    return p->compression == TGI_TIFF_SGILOG || p->compression == TGI_TIFF_SGILOG24;
+}
+
+/* What the codecs of libtiff are made for. */
+static bool lib_takes(const tgi_tiff_page *p)
+{
+    const uint32_t inner = p->planar ? 1 : p->samples, bits = p->bits;
+    const bool natural = p->format == 1 || p->format == 4, real = p->format == 3;
+    switch (p->compression) {
+    case TGI_TIFF_LERC:
+        return inner <= TGI_LIB_SAMPLES && p->format != 4 &&
+               (real ? bits >= 32 : bits == 8 || bits == 16 || bits == 32);
+    case TGI_TIFF_PIXARLOG:
+        return inner <= TGI_LIB_SAMPLES &&
+               (real ? bits == 32 : natural && (bits == 8 || bits == 16));
+    case TGI_TIFF_SGILOG:
+    case TGI_TIFF_SGILOG24:
+        return (p->photometric == TGI_TIFF_LOG_L     ? inner == 1
+                : p->photometric == TGI_TIFF_LOG_LUV ? p->samples == 3 && !p->planar
+                                                     : false) &&
+               (real ? bits == 32 : bits == 16 || (bits == 8 && natural));
+    default: /* NeXT, JBIG */
+        return inner == 1 && bits == (p->compression == TGI_TIFF_NEXT ? 2 : 1);
+    }
+}
+
+static tg_status refuse_lib(const tgi_tiff_page *p, tgi_err *err)
+{
+    const char *name = tgi_tiff_compression_name(p->compression);
+    const uint64_t samples = p->planar ? 1 : p->samples;
+    if (!lib_takes(p))
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%s with %u samples of %u bits, sample format %u, photometric %u, is "
+                        "not supported",
+                        name, p->samples, p->bits, p->format, p->photometric);
+    if (p->block_w > MAX_LIB_BLOCK || p->block_h > MAX_LIB_BLOCK / p->block_w / samples)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "%s of %llu x %llu pixels in one block", name,
+                        (unsigned long long)p->block_w, (unsigned long long)p->block_h);
     return TG_OK;
 }
 
@@ -511,7 +568,7 @@ static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
                         p->compression, tgi_tiff_compression_name(p->compression));
     const bool picture = tgi_unpack_is_picture(p->compression);
     const bool decoded = picture && p->photometric == TGI_TIFF_YCBCR; /* comes out as RGB */
-    if (photometric_name(p->photometric) && !decoded)
+    if (photometric_name(p->photometric) && !decoded && !is_log(p))
         return tgi_fail(err, TG_E_UNSUPPORTED, "photometric %u (%s) is not supported yet",
                         p->photometric, photometric_name(p->photometric));
     TGI_TRY(refuse_samples(p, err));
@@ -520,6 +577,8 @@ static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
                         tgi_tiff_compression_name(p->compression), p->samples, p->bits);
     if (p->depth > 1)
         return tgi_fail(err, TG_E_UNSUPPORTED, "ImageDepth %u is not supported yet", p->depth);
+    if (tgi_unpack_is_native(p->compression))
+        TGI_TRY(refuse_lib(p, err));
     if (picture) /* a predictor beside a picture means nothing: it is not applied */
         return refuse_pictures(p, err);
     return refuse_predictor(p, err);

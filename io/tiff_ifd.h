@@ -22,8 +22,14 @@ enum {
     TGI_TIFF_JPEG = 7,
     TGI_TIFF_DEFLATE = 8,
     TGI_TIFF_DEFLATE_OLD = 32946,
+    TGI_TIFF_NEXT = 32766,
     TGI_TIFF_CCITT_RLEW = 32771,
     TGI_TIFF_PACKBITS = 32773,
+    TGI_TIFF_PIXARLOG = 32909,
+    TGI_TIFF_JBIG = 34661,
+    TGI_TIFF_SGILOG = 34676,
+    TGI_TIFF_SGILOG24 = 34677,
+    TGI_TIFF_LERC = 34887,
     TGI_TIFF_LZMA = 34925,
     TGI_TIFF_ZSTD = 50000,
     TGI_TIFF_WEBP = 50001
@@ -34,7 +40,9 @@ enum {
     TGI_TIFF_RGB = 2,
     TGI_TIFF_PALETTE = 3,
     TGI_TIFF_CMYK = 5,
-    TGI_TIFF_YCBCR = 6
+    TGI_TIFF_YCBCR = 6,
+    TGI_TIFF_LOG_L = 32844,
+    TGI_TIFF_LOG_LUV = 32845
 };
 
 /* Tags of electron microscopes: a text about the image. */
@@ -56,6 +64,8 @@ typedef struct tgi_tiff_page {
     bool planar, tiled;
     uint32_t compression, predictor, photometric, fill_order, depth, orientation;
     uint32_t fax_options;      /* T4Options of compression 3 */
+    uint32_t lerc[2];          /* LercParameters */
+    uint32_t last_extra;       /* ExtraSamples of the last sample; 0: none */
     uint64_t block_w, block_h; /* tile, or width x rows per strip */
     uint32_t resolution_unit;
     double resolution[2]; /* y,x; 0: absent */

@@ -191,7 +191,7 @@ static tg_status open_lanes(tgi_tiff_source *s, size_t budget, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
     s->form = tgi_form_of(p, s->file.big_endian);
-    TGI_TRY(tgi_packing_of(p, &s->file.f, &s->packing, &s->tables, err));
+    TGI_TRY(tgi_packing_of(p, s->file.big_endian, &s->file.f, &s->packing, &s->tables, err));
     s->packing.surplus = s->surplus;
     s->bytes += s->packing.n_tables;
     s->budget = budget;
