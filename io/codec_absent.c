@@ -66,6 +66,7 @@ ABSENT(webp, "WebP", "libwebp", true)
 #endif
 
 #ifndef TG_HAVE_TIFF
+ABSENT_LIB(as_rgb, "YCbCr")
 ABSENT_LIB(jbig, "JBIG")
 ABSENT_LIB(lerc, "LERC")
 ABSENT_LIB(logluv, "LogLuv")

@@ -40,7 +40,7 @@ static const struct {
     {TGI_TIFF_CCITT_RLEW, &tgi_codec_ccitt},  {TGI_TIFF_LERC, &tgi_codec_lerc},
     {TGI_TIFF_PIXARLOG, &tgi_codec_pixarlog}, {TGI_TIFF_SGILOG, &tgi_codec_logluv},
     {TGI_TIFF_SGILOG24, &tgi_codec_logluv},   {TGI_TIFF_NEXT, &tgi_codec_next},
-    {TGI_TIFF_JBIG, &tgi_codec_jbig},
+    {TGI_TIFF_JBIG, &tgi_codec_jbig},         {TGI_TIFF_AS_RGB, &tgi_codec_as_rgb},
 };
 
 static const tgi_codec *codec_of(uint32_t compression)

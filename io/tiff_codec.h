@@ -8,6 +8,7 @@
 #define TGI_TIFF_CODEC_H
 
 #include "engine/base/status.h"
+#include "io/tiff_ifd.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,6 +34,8 @@ typedef struct tgi_packing {
     uint32_t extra;          /* ExtraSamples of the last sample; 0: none */
     uint32_t lerc[2];        /* LercParameters: version, how the data are packed once more */
     bool big_endian;
+    uint32_t stored_as; /* of TGI_TIFF_AS_RGB: the compression */
+    tgi_tiff_ycbcr ycbcr;
     size_t block_bytes; /* decoded */
     size_t history; /* what the codec's `history` says of the blocks; 0 where it has none, or
                        (TGI_HISTORY_STREAMS) blocks are decoded whole */
@@ -82,9 +85,10 @@ typedef struct tgi_codec {
 #define TGI_CODEC_HEAD 64
 
 /* unpack_NAME.c each */
-extern const tgi_codec tgi_codec_ccitt, tgi_codec_jbig, tgi_codec_jpeg, tgi_codec_lerc,
-    tgi_codec_logluv, tgi_codec_lzma, tgi_codec_lzw, tgi_codec_next, tgi_codec_packbits,
-    tgi_codec_pixarlog, tgi_codec_store, tgi_codec_webp, tgi_codec_zlib, tgi_codec_zstd;
+extern const tgi_codec tgi_codec_as_rgb, tgi_codec_ccitt, tgi_codec_jbig, tgi_codec_jpeg,
+    tgi_codec_lerc, tgi_codec_logluv, tgi_codec_lzma, tgi_codec_lzw, tgi_codec_next,
+    tgi_codec_packbits, tgi_codec_pixarlog, tgi_codec_store, tgi_codec_webp, tgi_codec_zlib,
+    tgi_codec_zstd;
 
 /* Whether there is a line for this code in the table, also when this build lacks its library.
  */

@@ -15,12 +15,12 @@
 tgi_form tgi_form_of(const tgi_tiff_page *p, bool big_endian)
 {
     const size_t inner = p->planar ? 1 : p->samples;
-    const bool picture = tgi_unpack_is_picture(p->compression);
+    const bool picture = tgi_unpack_is_picture(p->codec);
     return (tgi_form){
         .bits = p->bits,
         .predictor = picture ? 1 : p->predictor,
         .swap = big_endian != TGI_HOST_BIG && p->sample_bytes > 1 &&
-                !tgi_unpack_is_native(p->compression),
+                !tgi_unpack_is_native(p->codec),
         .big_endian = big_endian,
         .is_signed = p->format == 2,
         .packed = p->bits != 8 * p->sample_bytes,
@@ -35,7 +35,9 @@ tgi_form tgi_form_of(const tgi_tiff_page *p, bool big_endian)
 tg_status tgi_packing_of(const tgi_tiff_page *p, bool big_endian, const tgi_rfile *f,
                          tgi_packing *out, uint8_t **tables, tgi_err *err)
 {
-    *out = (tgi_packing){.compression = p->compression,
+    *out = (tgi_packing){.compression = p->codec,
+                         .stored_as = p->compression,
+                         .ycbcr = p->ycbcr,
                          .fill_order = p->fill_order,
                          .photometric = p->photometric,
                          .fax_options = p->fax_options,

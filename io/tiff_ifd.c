@@ -181,6 +181,20 @@ static tg_status rational(tgi_tiff_file *t, const tgi_tiff_array *a, double *out
     return TG_OK;
 }
 
+/* n of them, as numerators and denominators; others are as if absent. */
+static tg_status rationals(tgi_tiff_file *t, const tgi_tiff_array *a, uint16_t n, uint32_t *out,
+                           uint16_t *n_out, tgi_err *err)
+{
+    const uint8_t *p;
+    if (a->type != T_RATIONAL || a->count != n)
+        return TG_OK;
+    TGI_TRY(tgi_window_get(&t->win, &t->f, a->pos, 8u * n, t->win.cap, &p, err));
+    for (size_t i = 0; i < 2u * n; i++)
+        out[i] = tgi_load32(p + 4 * i, t->big_endian);
+    *n_out = n;
+    return TG_OK;
+}
+
 typedef struct seen {
     bool width, height, bits, format, samples, compression, predictor, photometric, tile_w,
         tile_h, rps;
@@ -296,6 +310,16 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
     case 347:
         keep_first(&p->jpeg_tables, a);
         return TG_OK;
+    case 529:
+        return rationals(t, a, 3, p->ycbcr.coefficients, &p->ycbcr.n_coefficients, err);
+    case 530:
+        for (uint64_t i = 0; i < 2 && i < a->count; i++) {
+            TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
+            p->ycbcr.subsampling[i] = (uint16_t)tgi_min(v64, UINT16_MAX);
+        }
+        return TG_OK;
+    case 532:
+        return rationals(t, a, 6, p->ycbcr.reference, &p->ycbcr.n_reference, err);
     case 50674:
         for (uint64_t i = 0; i < 2 && i < a->count; i++) {
             TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
@@ -308,6 +332,21 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         keep_private(tag, a, p);
         return TG_OK;
     }
+}
+
+/* YCbCr of bytes that is no JPEG: libtiff spreads its colours over the pixels. Of 4 x 4 pixels
+ * that share one it loses some, and bits the other way round it turns in strips but not in
+ * tiles. */
+static bool as_rgb(const tgi_tiff_page *p)
+{
+    const uint32_t c = p->compression;
+    const uint16_t across = p->ycbcr.subsampling[0], down = p->ycbcr.subsampling[1];
+    return p->photometric == TGI_TIFF_YCBCR && p->bits == 8 && !p->bits_differ &&
+           (p->format == 1 || p->format == 4) && p->samples == 3 && !p->planar &&
+           p->predictor == 1 && p->fill_order == 1 &&
+           (across == 1 || across == 2 || across == 4) && (down == 1 || down == 2) &&
+           (c == TGI_TIFF_NONE || c == TGI_TIFF_LZW || c == TGI_TIFF_PACKBITS ||
+            c == TGI_TIFF_DEFLATE || c == TGI_TIFF_DEFLATE_OLD);
 }
 
 static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
@@ -330,6 +369,7 @@ static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
     if (!p->block_w || !p->block_h || p->block_w > MAX_SIDE || p->block_h > MAX_SIDE)
         return tgi_fail(err, TG_E_FORMAT, "strips or tiles of %llu x %llu pixels",
                         (unsigned long long)p->block_w, (unsigned long long)p->block_h);
+    p->codec = as_rgb(p) ? TGI_TIFF_AS_RGB : p->compression;
     return TG_OK;
 }
 
@@ -349,6 +389,7 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
                            .fill_order = 1,
                            .depth = 1,
                            .lerc = {4, 0},
+                           .ycbcr = {.subsampling = {2, 2}},
                            .orientation = 1,
                            .resolution_unit = 0};
     if (pos < 8 || pos > t->f.size)
@@ -498,7 +539,7 @@ static tg_status refuse_predictor(const tgi_tiff_page *p, tgi_err *err)
     const bool plain = p->bits == 8 || p->bits == 16 || p->bits == 32 || p->bits == 64;
     const bool may_predict = p->compression != TGI_TIFF_NONE &&
                              p->compression != TGI_TIFF_PACKBITS &&
-                             !tgi_unpack_is_native(p->compression) && plain;
+                             !tgi_unpack_is_native(p->codec) && plain;
     if (p->predictor != 1 && !(may_predict && (p->predictor == 2 || p->predictor == 3)))
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "predictor %u with compression %u (%s) and %u bits per sample is not "
@@ -521,7 +562,7 @@ static bool lib_takes(const tgi_tiff_page *p)
 {
     const uint32_t inner = p->planar ? 1 : p->samples, bits = p->bits;
     const bool natural = p->format == 1 || p->format == 4, real = p->format == 3;
-    switch (p->compression) {
+    switch (p->codec) {
     case TGI_TIFF_LERC:
         return inner <= TGI_LIB_SAMPLES && p->format != 4 &&
                (real ? bits >= 32 : bits == 8 || bits == 16 || bits == 32);
@@ -534,6 +575,8 @@ static bool lib_takes(const tgi_tiff_page *p)
                 : p->photometric == TGI_TIFF_LOG_LUV ? p->samples == 3 && !p->planar
                                                      : false) &&
                (real ? bits == 32 : bits == 16 || (bits == 8 && natural));
+    case TGI_TIFF_AS_RGB:
+        return true;
     default: /* NeXT, JBIG */
         return inner == 1 && bits == (p->compression == TGI_TIFF_NEXT ? 2 : 1);
     }
@@ -568,7 +611,7 @@ static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
                         p->compression, tgi_tiff_compression_name(p->compression));
     const bool picture = tgi_unpack_is_picture(p->compression);
     const bool decoded = picture && p->photometric == TGI_TIFF_YCBCR; /* comes out as RGB */
-    if (photometric_name(p->photometric) && !decoded && !is_log(p))
+    if (photometric_name(p->photometric) && !decoded && !is_log(p) && !as_rgb(p))
         return tgi_fail(err, TG_E_UNSUPPORTED, "photometric %u (%s) is not supported yet",
                         p->photometric, photometric_name(p->photometric));
     TGI_TRY(refuse_samples(p, err));
@@ -577,7 +620,7 @@ static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
                         tgi_tiff_compression_name(p->compression), p->samples, p->bits);
     if (p->depth > 1)
         return tgi_fail(err, TG_E_UNSUPPORTED, "ImageDepth %u is not supported yet", p->depth);
-    if (tgi_unpack_is_native(p->compression))
+    if (tgi_unpack_is_native(p->codec))
         TGI_TRY(refuse_lib(p, err));
     if (picture) /* a predictor beside a picture means nothing: it is not applied */
         return refuse_pictures(p, err);
@@ -602,8 +645,7 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
     p->sample_bytes = tgi_dtype_size(p->dtype);
     const size_t inner = p->planar ? 1 : p->samples;
     pixel = inner * p->sample_bytes;
-    p->raw =
-        p->compression == TGI_TIFF_NONE && p->fill_order == 1 && p->bits == 8 * p->sample_bytes;
+    p->raw = p->codec == TGI_TIFF_NONE && p->fill_order == 1 && p->bits == 8 * p->sample_bytes;
     if (!stored_row_bytes(p, inner, &p->stored_row) ||
         !tgi_mul_ok(p->block_w, pixel, &p->row_bytes) ||
         !tgi_mul_ok(p->row_bytes, p->block_h, &p->block_bytes) ||
@@ -628,10 +670,10 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
     if (!is_integer(p->offsets.type) || (p->counts.count && !is_integer(p->counts.type)))
         return tgi_fail(err, TG_E_FORMAT, "strip or tile offsets of type %u", p->offsets.type);
     const double stored = (double)plane * p->bits / (8 * (double)p->sample_bytes);
-    if (p->compression == TGI_TIFF_NONE && stored > (double)file_size)
+    if (p->codec == TGI_TIFF_NONE && stored > (double)file_size)
         return tgi_fail(err, TG_E_FORMAT, "%.0f bytes of pixels in a file of %llu bytes",
                         stored, (unsigned long long)file_size);
-    if (p->compression != TGI_TIFF_NONE && !p->counts.count)
+    if (p->codec != TGI_TIFF_NONE && !p->counts.count)
         return tgi_fail(err, TG_E_FORMAT, "compressed data without byte counts");
     return TG_OK;
 }

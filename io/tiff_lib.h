@@ -35,6 +35,8 @@ void tgi_tiff_lib_begin(tgi_tiff_lib *f, const uint8_t *block, size_t n, bool bi
 /* One more tag of `n` values, all of 16 or all of 32 bits; tags must be added in order. */
 void tgi_tiff_lib_short(tgi_tiff_lib *f, uint16_t tag, const uint16_t *values, size_t n);
 void tgi_tiff_lib_long(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n);
+/* n fractions, 2n numbers. */
+void tgi_tiff_lib_fractions(tgi_tiff_lib *f, uint16_t tag, const uint32_t *values, size_t n);
 void tgi_tiff_lib_one(tgi_tiff_lib *f, uint16_t tag, uint32_t value);
 /* The place of the block, as libtiff is to see it. */
 void tgi_tiff_lib_place(tgi_tiff_lib *f);
