@@ -1,10 +1,11 @@
 /* tiff_codec.c - the table of codecs.
  *
- * Why not libtiff's decoders: they are reachable only through a TIFF handle, which parses the
- * directories a second time (with its own allocations and limits) and keeps one directory per
- * handle; random access over a million pages through it is slow, and its memory cannot be
- * planned. LZW and PackBits are a page of code each when bounds are checked on every step;
- * libtiff stays the oracle in the tests, which read back what it wrote.
+ * Why not libtiff's decoders, but for the rare ones (unpack_tiff.c): they are reachable only
+ * through a TIFF handle, which parses the directories a second time (with its own allocations
+ * and limits) and keeps one directory per handle; random access over a million pages through it
+ * is slow, and its memory cannot be planned. LZW and PackBits are a page of code each when
+ * bounds are checked on every step; libtiff stays the oracle in the tests, which read back what
+ * it wrote.
  *
  * FillOrder 2 turns the bits of every byte of the packed data around, so it is undone here, in
  * front of whatever codec: pieces go through a small buffer. (Not for JPEG, whose bytes are

@@ -42,8 +42,7 @@ static double share(const tgi_packing *p, const uint8_t *block, size_t n, size_t
 
 static void test_decoding_a_block_takes_no_more_than_is_planned(void)
 {
-    static const uint32_t sides[][2] = {{1, 1},     {16, 16},  {64, 64},  {256, 256},
-                                        {512, 512}, {4096, 8}, {8, 4096}, {1024, 640}};
+    static const uint32_t sides[][2] = {{1, 1}, {64, 64}, {512, 512}, {4096, 8}, {8, 4096}};
     uint64_t seed = 5;
     for (int f = 0; f < LIB_FORMS; f++) {
         double worst = 0, worst_bent = 0;
@@ -58,12 +57,12 @@ static void test_decoding_a_block_takes_no_more_than_is_planned(void)
                 const double s = share(&p, block, n, want, 0, &seed, &bytes);
                 worst = s > worst ? s : worst;
                 CHECK(s <= 1);
-                if (k == 4 && lib_noise == 1)
+                if (k == 2 && lib_noise == 1)
                     printf("%-20s 512 x 512: %zu bytes, %.2f for a byte, %.2f for a sample\n",
                            lib_forms[f].name, bytes, (double)bytes / (double)want,
                            (double)bytes / (512.0 * 512.0 * (double)lib_inner(&lib_forms[f])));
-                for (int i = 0; i < 10; i++) {
-                    const double b = share(&p, block, n, want, 1 + i, &seed, &bytes);
+                for (int i = 0; i < 5; i++) {
+                    const double b = share(&p, block, n, want, 1 + 2 * i, &seed, &bytes);
                     worst_bent = b > worst_bent ? b : worst_bent;
                     CHECK(b <= 1);
                 }

@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 
 static atomic_int watching;
 static atomic_llong held, most;
