@@ -15,6 +15,15 @@
     }                                                                                          \
     const tgi_codec tgi_codec_##id = {                                                         \
         .name = codec_name, .open = no_##id, .picture = is_picture};
+#define ABSENT_LIB(id, codec_name)                                                             \
+    static tg_status no_##id(const tgi_packing *p, void **state, tgi_err *err)                 \
+    {                                                                                          \
+        (void)p, (void)state;                                                                  \
+        return tgi_fail(err, TG_E_UNSUPPORTED,                                                 \
+                        codec_name ": this build was made without libtiff 4.5");               \
+    }                                                                                          \
+    const tgi_codec tgi_codec_##id = {                                                         \
+        .name = codec_name, .open = no_##id, .native = true, .turns = true};
 
 #ifndef TG_HAVE_ZLIB
 ABSENT(zlib, "deflate", "zlib", false)
@@ -54,6 +63,15 @@ const tgi_source_ops tgi_jpeg_source_ops = {
 #endif
 #ifndef TG_HAVE_WEBP
 ABSENT(webp, "WebP", "libwebp", true)
+#endif
+
+#ifndef TG_HAVE_TIFF
+ABSENT_LIB(as_rgb, "YCbCr")
+ABSENT_LIB(jbig, "JBIG")
+ABSENT_LIB(lerc, "LERC")
+ABSENT_LIB(logluv, "LogLuv")
+ABSENT_LIB(next, "NeXT")
+ABSENT_LIB(pixarlog, "PixarLog")
 #endif
 
 #ifndef TG_HAVE_XML

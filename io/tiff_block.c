@@ -32,7 +32,7 @@ static tg_status find_block(const tgi_tiff_source *s, tgi_tiff_lane *l, uint64_t
                         "%s %llu of page %llu has no data: a sparse or "
                         "interrupted file",
                         kind, (unsigned long long)block, (unsigned long long)rank);
-    if (p->compression == TGI_TIFF_NONE) {
+    if (p->codec == TGI_TIFF_NONE) {
         /* Byte counts are 32 bits in a classic file: one larger strip keeps the low half. */
         if (out->count < need && out->count != (need & UINT32_MAX))
             return tgi_fail(err, TG_E_FORMAT, "%s %llu of page %llu has %llu bytes, needs %llu",
@@ -74,7 +74,7 @@ tg_status tgi_tiff_locate(const tgi_tiff_source *s, tgi_tiff_lane *l, int64_t pl
  * padding. */
 static size_t packed_bound(const tgi_tiff_page *p)
 {
-    const size_t extra = tgi_unpack_is_picture(p->compression) ? (size_t)1 << 20 : 4096;
+    const size_t extra = tgi_unpack_is_picture(p->codec) ? (size_t)1 << 20 : 4096;
     return tgi_sat_add(tgi_sat_add(p->block_bytes, p->block_bytes / 2), extra);
 }
 
@@ -96,7 +96,7 @@ static tg_status look_at_history(tgi_tiff_source *s, const tgi_tiff_place *at, t
 tg_status tgi_tiff_check_blocks(tgi_tiff_source *s, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
-    const tgi_history when = tgi_unpack_has_history(p->compression);
+    const tgi_history when = tgi_unpack_has_history(p->codec);
     const bool look = when == TGI_HISTORY_ALWAYS ||
                       (when == TGI_HISTORY_STREAMS && p->block_bytes >= HISTORY_BLOCK);
     uint64_t left = s->file.f.size / 2, most = 0;

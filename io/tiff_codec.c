@@ -1,10 +1,11 @@
 /* tiff_codec.c - the table of codecs.
  *
- * Why not libtiff's decoders: they are reachable only through a TIFF handle, which parses the
- * directories a second time (with its own allocations and limits) and keeps one directory per
- * handle; random access over a million pages through it is slow, and its memory cannot be
- * planned. LZW and PackBits are a page of code each when bounds are checked on every step;
- * libtiff stays the oracle in the tests, which read back what it wrote.
+ * Why not libtiff's decoders, but for the rare ones (unpack_tiff.c): they are reachable only
+ * through a TIFF handle, which parses the directories a second time (with its own allocations
+ * and limits) and keeps one directory per handle; random access over a million pages through it
+ * is slow, and its memory cannot be planned. LZW and PackBits are a page of code each when
+ * bounds are checked on every step; libtiff stays the oracle in the tests, which read back what
+ * it wrote.
  *
  * FillOrder 2 turns the bits of every byte of the packed data around, so it is undone here, in
  * front of whatever codec: pieces go through a small buffer. (Not for JPEG, whose bytes are
@@ -31,13 +32,16 @@ static const struct {
     uint32_t compression;
     const tgi_codec *codec;
 } codecs[] = {
-    {TGI_TIFF_NONE, &tgi_codec_store},       {TGI_TIFF_LZW, &tgi_codec_lzw},
-    {TGI_TIFF_JPEG, &tgi_codec_jpeg},        {TGI_TIFF_DEFLATE, &tgi_codec_zlib},
-    {TGI_TIFF_DEFLATE_OLD, &tgi_codec_zlib}, {TGI_TIFF_PACKBITS, &tgi_codec_packbits},
-    {TGI_TIFF_LZMA, &tgi_codec_lzma},        {TGI_TIFF_ZSTD, &tgi_codec_zstd},
-    {TGI_TIFF_WEBP, &tgi_codec_webp},        {TGI_TIFF_CCITT_RLE, &tgi_codec_ccitt},
-    {TGI_TIFF_CCITT_FAX3, &tgi_codec_ccitt}, {TGI_TIFF_CCITT_FAX4, &tgi_codec_ccitt},
-    {TGI_TIFF_CCITT_RLEW, &tgi_codec_ccitt},
+    {TGI_TIFF_NONE, &tgi_codec_store},        {TGI_TIFF_LZW, &tgi_codec_lzw},
+    {TGI_TIFF_JPEG, &tgi_codec_jpeg},         {TGI_TIFF_DEFLATE, &tgi_codec_zlib},
+    {TGI_TIFF_DEFLATE_OLD, &tgi_codec_zlib},  {TGI_TIFF_PACKBITS, &tgi_codec_packbits},
+    {TGI_TIFF_LZMA, &tgi_codec_lzma},         {TGI_TIFF_ZSTD, &tgi_codec_zstd},
+    {TGI_TIFF_WEBP, &tgi_codec_webp},         {TGI_TIFF_CCITT_RLE, &tgi_codec_ccitt},
+    {TGI_TIFF_CCITT_FAX3, &tgi_codec_ccitt},  {TGI_TIFF_CCITT_FAX4, &tgi_codec_ccitt},
+    {TGI_TIFF_CCITT_RLEW, &tgi_codec_ccitt},  {TGI_TIFF_LERC, &tgi_codec_lerc},
+    {TGI_TIFF_PIXARLOG, &tgi_codec_pixarlog}, {TGI_TIFF_SGILOG, &tgi_codec_logluv},
+    {TGI_TIFF_SGILOG24, &tgi_codec_logluv},   {TGI_TIFF_NEXT, &tgi_codec_next},
+    {TGI_TIFF_JBIG, &tgi_codec_jbig},         {TGI_TIFF_AS_RGB, &tgi_codec_as_rgb},
 };
 
 static const tgi_codec *codec_of(uint32_t compression)
@@ -59,6 +63,12 @@ bool tgi_unpack_is_picture(uint32_t compression)
     return codec && codec->picture;
 }
 
+bool tgi_unpack_is_native(uint32_t compression)
+{
+    const tgi_codec *codec = codec_of(compression);
+    return codec && codec->native;
+}
+
 bool tgi_unpack_is_sealed(uint32_t compression)
 {
     const tgi_codec *codec = codec_of(compression);
@@ -67,7 +77,7 @@ bool tgi_unpack_is_sealed(uint32_t compression)
 
 static bool turns(const tgi_packing *p, const tgi_codec *codec)
 {
-    return p->fill_order == 2 && codec != &tgi_codec_jpeg;
+    return p->fill_order == 2 && !codec->turns;
 }
 
 static tg_status open_turned(const tgi_packing *p, tgi_unpack *u, tgi_err *err)
@@ -251,6 +261,8 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
                          size_t want, tgi_err *err)
 {
     size_t got;
+    if (u->codec->exact)
+        return u->codec->exact(u->state, src, n, dst, want, err);
     if (u->codec->whole && !u->turned) {
         TGI_TRY(u->codec->whole(u->state, src, n, dst, cap, &got, err));
     } else {

@@ -8,6 +8,7 @@
 #define TGI_TIFF_CODEC_H
 
 #include "engine/base/status.h"
+#include "io/tiff_ifd.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,7 +30,13 @@ typedef struct tgi_pieces {
 typedef struct tgi_packing {
     uint32_t compression, fill_order, photometric, fax_options;
     uint32_t width, samples; /* of a block, pixels; samples that lie interleaved */
-    size_t block_bytes;      /* decoded */
+    uint32_t bits, format;   /* of a sample, as stored */
+    uint32_t extra;          /* ExtraSamples of the last sample; 0: none */
+    uint32_t lerc[2];        /* LercParameters: version, how the data are packed once more */
+    bool big_endian;
+    uint32_t stored_as; /* of TGI_TIFF_AS_RGB: the compression */
+    tgi_tiff_ycbcr ycbcr;
+    size_t block_bytes; /* decoded */
     size_t history; /* what the codec's `history` says of the blocks; 0 where it has none, or
                        (TGI_HISTORY_STREAMS) blocks are decoded whole */
     const uint8_t *tables; /* JPEGTables, n_tables bytes, borrowed for the call; or NULL */
@@ -58,6 +65,9 @@ typedef struct tgi_codec {
      * only way. Returns bytes in *got. */
     tg_status (*whole)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
                        size_t *got, tgi_err *err);
+    /* Optional, instead of both: a block of exactly `want` bytes at once. */
+    tg_status (*exact)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t want,
+                       tgi_err *err);
     /* Optional: bytes of memory that the block beginning with these bytes asks for (how far
      * matches reach back, or the library's word). */
     size_t (*history)(const uint8_t *head, size_t n);
@@ -65,19 +75,26 @@ typedef struct tgi_codec {
     bool sealed;  /* blocks end in an end mark, most with a checksum: look behind the last
                      pixel, and count no row before that */
     bool picture; /* hands out pixels of 8 bits, whatever lies in the file: JPEG, WebP */
+    bool native;  /* hands out samples in this machine's order of bytes */
+    bool turns;   /* FillOrder is its own matter */
 } tgi_codec;
+
+#define TGI_LIB_SAMPLES 64u /* interleaved, that libtiff's codecs are given */
 
 /* Bytes of a block that `history` needs to see. */
 #define TGI_CODEC_HEAD 64
 
 /* unpack_NAME.c each */
-extern const tgi_codec tgi_codec_ccitt, tgi_codec_jpeg, tgi_codec_lzma, tgi_codec_lzw,
-    tgi_codec_packbits, tgi_codec_store, tgi_codec_webp, tgi_codec_zlib, tgi_codec_zstd;
+extern const tgi_codec tgi_codec_as_rgb, tgi_codec_ccitt, tgi_codec_jbig, tgi_codec_jpeg,
+    tgi_codec_lerc, tgi_codec_logluv, tgi_codec_lzma, tgi_codec_lzw, tgi_codec_next,
+    tgi_codec_packbits, tgi_codec_pixarlog, tgi_codec_store, tgi_codec_webp, tgi_codec_zlib,
+    tgi_codec_zstd;
 
 /* Whether there is a line for this code in the table, also when this build lacks its library.
  */
 bool tgi_unpack_knows(uint32_t compression);
 bool tgi_unpack_is_picture(uint32_t compression);
+bool tgi_unpack_is_native(uint32_t compression);
 /* Unpacker for blocks packed like this. TG_E_UNSUPPORTED: there is none, or not in this build.
  */
 tg_status tgi_unpack_open(const tgi_packing *p, tgi_unpack **out, tgi_err *err);

@@ -15,11 +15,12 @@
 tgi_form tgi_form_of(const tgi_tiff_page *p, bool big_endian)
 {
     const size_t inner = p->planar ? 1 : p->samples;
-    const bool picture = tgi_unpack_is_picture(p->compression);
+    const bool picture = tgi_unpack_is_picture(p->codec);
     return (tgi_form){
         .bits = p->bits,
         .predictor = picture ? 1 : p->predictor,
-        .swap = big_endian != TGI_HOST_BIG && p->sample_bytes > 1,
+        .swap = big_endian != TGI_HOST_BIG && p->sample_bytes > 1 &&
+                !tgi_unpack_is_native(p->codec),
         .big_endian = big_endian,
         .is_signed = p->format == 2,
         .packed = p->bits != 8 * p->sample_bytes,
@@ -31,15 +32,22 @@ tgi_form tgi_form_of(const tgi_tiff_page *p, bool big_endian)
     };
 }
 
-tg_status tgi_packing_of(const tgi_tiff_page *p, const tgi_rfile *f, tgi_packing *out,
-                         uint8_t **tables, tgi_err *err)
+tg_status tgi_packing_of(const tgi_tiff_page *p, bool big_endian, const tgi_rfile *f,
+                         tgi_packing *out, uint8_t **tables, tgi_err *err)
 {
-    *out = (tgi_packing){.compression = p->compression,
+    *out = (tgi_packing){.compression = p->codec,
+                         .stored_as = p->compression,
+                         .ycbcr = p->ycbcr,
                          .fill_order = p->fill_order,
                          .photometric = p->photometric,
                          .fax_options = p->fax_options,
                          .width = (uint32_t)p->block_w, /* pictures: <= 65500 */
                          .samples = p->planar ? 1 : p->samples,
+                         .bits = p->bits,
+                         .format = p->format,
+                         .extra = p->last_extra,
+                         .lerc = {p->lerc[0], p->lerc[1]},
+                         .big_endian = big_endian,
                          .block_bytes = p->block_bytes};
     if (p->compression != TGI_TIFF_JPEG || !p->jpeg_tables.count)
         return TG_OK;

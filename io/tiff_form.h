@@ -26,8 +26,8 @@ typedef struct tgi_form {
 tgi_form tgi_form_of(const tgi_tiff_page *p, bool big_endian);
 /* How its blocks are packed; the history is filled in by who looks at blocks. JPEGTables are
  * read into *tables (tgi_free), which `out` borrows. */
-tg_status tgi_packing_of(const tgi_tiff_page *p, const tgi_rfile *f, tgi_packing *out,
-                         uint8_t **tables, tgi_err *err);
+tg_status tgi_packing_of(const tgi_tiff_page *p, bool big_endian, const tgi_rfile *f,
+                         tgi_packing *out, uint8_t **tables, tgi_err *err);
 /* The same for blocks that are decoded whole. */
 tgi_packing tgi_packing_whole(const tgi_packing *p);
 

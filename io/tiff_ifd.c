@@ -20,6 +20,8 @@
     (UINT64_C(1) << 40) /* pixels; keeps products of sides and bytes in 63 bits                \
                          */
 
+#define MAX_LIB_BLOCK (UINT64_C(1) << 28) /* samples: libtiff counts some bytes in 32 bits */
+
 enum {
     T_BYTE = 1,
     T_ASCII,
@@ -179,6 +181,20 @@ static tg_status rational(tgi_tiff_file *t, const tgi_tiff_array *a, double *out
     return TG_OK;
 }
 
+/* n of them, as numerators and denominators; others are as if absent. */
+static tg_status rationals(tgi_tiff_file *t, const tgi_tiff_array *a, uint16_t n, uint32_t *out,
+                           uint16_t *n_out, tgi_err *err)
+{
+    const uint8_t *p;
+    if (a->type != T_RATIONAL || a->count != n)
+        return TG_OK;
+    TGI_TRY(tgi_window_get(&t->win, &t->f, a->pos, 8u * n, t->win.cap, &p, err));
+    for (size_t i = 0; i < 2u * n; i++)
+        out[i] = tgi_load32(p + 4 * i, t->big_endian);
+    *n_out = n;
+    return TG_OK;
+}
+
 typedef struct seen {
     bool width, height, bits, format, samples, compression, predictor, photometric, tile_w,
         tile_h, rps;
@@ -223,6 +239,7 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
                           tgi_tiff_page *p, seen *s, tgi_err *err)
 {
     uint32_t v = 0;
+    uint64_t v64 = 0;
     switch (tag) {
     case 254:
         return first32(t, a, &p->subfile, err);
@@ -285,11 +302,29 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         return TG_OK;
     case 338:
         keep_first(&p->extra, a);
+        TGI_TRY(tgi_tiff_value(t, &t->win, a, a->count - 1, &v64, err));
+        p->last_extra = (uint32_t)tgi_min(v64, UINT32_MAX);
         return TG_OK;
     case 339:
         return per_sample(t, a, &p->format, &p->bits_differ, err);
     case 347:
         keep_first(&p->jpeg_tables, a);
+        return TG_OK;
+    case 529:
+        return rationals(t, a, 3, p->ycbcr.coefficients, &p->ycbcr.n_coefficients, err);
+    case 530:
+        for (uint64_t i = 0; i < 2 && i < a->count; i++) {
+            TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
+            p->ycbcr.subsampling[i] = (uint16_t)tgi_min(v64, UINT16_MAX);
+        }
+        return TG_OK;
+    case 532:
+        return rationals(t, a, 6, p->ycbcr.reference, &p->ycbcr.n_reference, err);
+    case 50674:
+        for (uint64_t i = 0; i < 2 && i < a->count; i++) {
+            TGI_TRY(tgi_tiff_value(t, &t->win, a, i, &v64, err));
+            p->lerc[i] = (uint32_t)tgi_min(v64, UINT32_MAX);
+        }
         return TG_OK;
     case 32997: /* ImageDepth, TileDepth: volumes in one directory */
         return first32(t, a, &p->depth, err);
@@ -297,6 +332,21 @@ static tg_status take_tag(tgi_tiff_file *t, uint16_t tag, const tgi_tiff_array *
         keep_private(tag, a, p);
         return TG_OK;
     }
+}
+
+/* YCbCr of bytes that is no JPEG: libtiff spreads its colours over the pixels. Of 4 x 4 pixels
+ * that share one it loses some, and bits the other way round it turns in strips but not in
+ * tiles. */
+static bool as_rgb(const tgi_tiff_page *p)
+{
+    const uint32_t c = p->compression;
+    const uint16_t across = p->ycbcr.subsampling[0], down = p->ycbcr.subsampling[1];
+    return p->photometric == TGI_TIFF_YCBCR && p->bits == 8 && !p->bits_differ &&
+           (p->format == 1 || p->format == 4) && p->samples == 3 && !p->planar &&
+           p->predictor == 1 && p->fill_order == 1 &&
+           (across == 1 || across == 2 || across == 4) && (down == 1 || down == 2) &&
+           (c == TGI_TIFF_NONE || c == TGI_TIFF_LZW || c == TGI_TIFF_PACKBITS ||
+            c == TGI_TIFF_DEFLATE || c == TGI_TIFF_DEFLATE_OLD);
 }
 
 static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
@@ -319,6 +369,7 @@ static tg_status page_complete(tgi_tiff_page *p, const seen *s, tgi_err *err)
     if (!p->block_w || !p->block_h || p->block_w > MAX_SIDE || p->block_h > MAX_SIDE)
         return tgi_fail(err, TG_E_FORMAT, "strips or tiles of %llu x %llu pixels",
                         (unsigned long long)p->block_w, (unsigned long long)p->block_h);
+    p->codec = as_rgb(p) ? TGI_TIFF_AS_RGB : p->compression;
     return TG_OK;
 }
 
@@ -337,6 +388,8 @@ tg_status tgi_tiff_page_parse(tgi_tiff_file *t, uint64_t pos, tgi_tiff_page *out
                            .photometric = 1,
                            .fill_order = 1,
                            .depth = 1,
+                           .lerc = {4, 0},
+                           .ycbcr = {.subsampling = {2, 2}},
                            .orientation = 1,
                            .resolution_unit = 0};
     if (pos < 8 || pos > t->f.size)
@@ -383,17 +436,17 @@ const char *tgi_tiff_compression_name(uint32_t code)
         {TGI_TIFF_DEFLATE, "deflate"},
         {TGI_TIFF_DEFLATE_OLD, "deflate"},
         {TGI_TIFF_PACKBITS, "packbits"},
-        {32766, "NeXT"},
+        {TGI_TIFF_NEXT, "NeXT"},
         {TGI_TIFF_CCITT_RLEW, "CCITT RLE/W"},
         {32809, "ThunderScan"},
-        {32909, "PixarLog"},
+        {TGI_TIFF_PIXARLOG, "PixarLog"},
         {33003, "JPEG 2000"},
         {33005, "JPEG 2000"},
-        {34661, "JBIG"},
-        {34676, "SGI LogLuv"},
-        {34677, "SGI LogLuv 24"},
+        {TGI_TIFF_JBIG, "JBIG"},
+        {TGI_TIFF_SGILOG, "SGI LogLuv"},
+        {TGI_TIFF_SGILOG24, "SGI LogLuv 24"},
         {34712, "JPEG 2000"},
-        {34887, "LERC"},
+        {TGI_TIFF_LERC, "LERC"},
         {34892, "lossy JPEG"},
         {TGI_TIFF_LZMA, "LZMA"},
         {TGI_TIFF_ZSTD, "zstd"},
@@ -434,8 +487,8 @@ static const char *photometric_name(uint32_t v)
     case 9:
     case 10:
         return "Lab";
-    case 32844:
-    case 32845:
+    case TGI_TIFF_LOG_L:
+    case TGI_TIFF_LOG_LUV:
         return "Log";
     default:
         return NULL;
@@ -484,8 +537,9 @@ static tg_status refuse_pictures(const tgi_tiff_page *p, tgi_err *err)
 static tg_status refuse_predictor(const tgi_tiff_page *p, tgi_err *err)
 {
     const bool plain = p->bits == 8 || p->bits == 16 || p->bits == 32 || p->bits == 64;
-    const bool may_predict =
-        p->compression != TGI_TIFF_NONE && p->compression != TGI_TIFF_PACKBITS && plain;
+    const bool may_predict = p->compression != TGI_TIFF_NONE &&
+                             p->compression != TGI_TIFF_PACKBITS &&
+                             !tgi_unpack_is_native(p->codec) && plain;
     if (p->predictor != 1 && !(may_predict && (p->predictor == 2 || p->predictor == 3)))
         return tgi_fail(err, TG_E_UNSUPPORTED,
                         "predictor %u with compression %u (%s) and %u bits per sample is not "
@@ -494,6 +548,52 @@ static tg_status refuse_predictor(const tgi_tiff_page *p, tgi_err *err)
                         p->bits);
     if (p->predictor == 3 && !tgi_dtype_is_float(p->dtype))
         return tgi_fail(err, TG_E_FORMAT, "predictor 3 (floating point) on integers");
+    return TG_OK;
+}
+
+/* Logarithms come in a compression of their own, and nothing else does. */
+static bool is_log(const tgi_tiff_page *p)
+{
+    return p->compression == TGI_TIFF_SGILOG || p->compression == TGI_TIFF_SGILOG24;
+}
+
+/* What the codecs of libtiff are made for. */
+static bool lib_takes(const tgi_tiff_page *p)
+{
+    const uint32_t inner = p->planar ? 1 : p->samples, bits = p->bits;
+    const bool natural = p->format == 1 || p->format == 4, real = p->format == 3;
+    switch (p->codec) {
+    case TGI_TIFF_LERC:
+        return inner <= TGI_LIB_SAMPLES && p->format != 4 &&
+               (real ? bits >= 32 : bits == 8 || bits == 16 || bits == 32);
+    case TGI_TIFF_PIXARLOG:
+        return inner <= TGI_LIB_SAMPLES &&
+               (real ? bits == 32 : natural && (bits == 8 || bits == 16));
+    case TGI_TIFF_SGILOG:
+    case TGI_TIFF_SGILOG24:
+        return (p->photometric == TGI_TIFF_LOG_L     ? inner == 1
+                : p->photometric == TGI_TIFF_LOG_LUV ? p->samples == 3 && !p->planar
+                                                     : false) &&
+               (real ? bits == 32 : bits == 16 || (bits == 8 && natural));
+    case TGI_TIFF_AS_RGB:
+        return true;
+    default: /* NeXT, JBIG */
+        return inner == 1 && bits == (p->compression == TGI_TIFF_NEXT ? 2 : 1);
+    }
+}
+
+static tg_status refuse_lib(const tgi_tiff_page *p, tgi_err *err)
+{
+    const char *name = tgi_tiff_compression_name(p->compression);
+    const uint64_t samples = p->planar ? 1 : p->samples;
+    if (!lib_takes(p))
+        return tgi_fail(err, TG_E_UNSUPPORTED,
+                        "%s with %u samples of %u bits, sample format %u, photometric %u, is "
+                        "not supported",
+                        name, p->samples, p->bits, p->format, p->photometric);
+    if (p->block_w > MAX_LIB_BLOCK || p->block_h > MAX_LIB_BLOCK / p->block_w / samples)
+        return tgi_fail(err, TG_E_UNSUPPORTED, "%s of %llu x %llu pixels in one block", name,
+                        (unsigned long long)p->block_w, (unsigned long long)p->block_h);
     return TG_OK;
 }
 
@@ -511,7 +611,7 @@ static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
                         p->compression, tgi_tiff_compression_name(p->compression));
     const bool picture = tgi_unpack_is_picture(p->compression);
     const bool decoded = picture && p->photometric == TGI_TIFF_YCBCR; /* comes out as RGB */
-    if (photometric_name(p->photometric) && !decoded)
+    if (photometric_name(p->photometric) && !decoded && !is_log(p) && !as_rgb(p))
         return tgi_fail(err, TG_E_UNSUPPORTED, "photometric %u (%s) is not supported yet",
                         p->photometric, photometric_name(p->photometric));
     TGI_TRY(refuse_samples(p, err));
@@ -520,6 +620,8 @@ static tg_status refuse_features(const tgi_tiff_page *p, tgi_err *err)
                         tgi_tiff_compression_name(p->compression), p->samples, p->bits);
     if (p->depth > 1)
         return tgi_fail(err, TG_E_UNSUPPORTED, "ImageDepth %u is not supported yet", p->depth);
+    if (tgi_unpack_is_native(p->codec))
+        TGI_TRY(refuse_lib(p, err));
     if (picture) /* a predictor beside a picture means nothing: it is not applied */
         return refuse_pictures(p, err);
     return refuse_predictor(p, err);
@@ -543,8 +645,7 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
     p->sample_bytes = tgi_dtype_size(p->dtype);
     const size_t inner = p->planar ? 1 : p->samples;
     pixel = inner * p->sample_bytes;
-    p->raw =
-        p->compression == TGI_TIFF_NONE && p->fill_order == 1 && p->bits == 8 * p->sample_bytes;
+    p->raw = p->codec == TGI_TIFF_NONE && p->fill_order == 1 && p->bits == 8 * p->sample_bytes;
     if (!stored_row_bytes(p, inner, &p->stored_row) ||
         !tgi_mul_ok(p->block_w, pixel, &p->row_bytes) ||
         !tgi_mul_ok(p->row_bytes, p->block_h, &p->block_bytes) ||
@@ -569,10 +670,10 @@ tg_status tgi_tiff_page_layout(tgi_tiff_page *p, uint64_t file_size, tgi_err *er
     if (!is_integer(p->offsets.type) || (p->counts.count && !is_integer(p->counts.type)))
         return tgi_fail(err, TG_E_FORMAT, "strip or tile offsets of type %u", p->offsets.type);
     const double stored = (double)plane * p->bits / (8 * (double)p->sample_bytes);
-    if (p->compression == TGI_TIFF_NONE && stored > (double)file_size)
+    if (p->codec == TGI_TIFF_NONE && stored > (double)file_size)
         return tgi_fail(err, TG_E_FORMAT, "%.0f bytes of pixels in a file of %llu bytes",
                         stored, (unsigned long long)file_size);
-    if (p->compression != TGI_TIFF_NONE && !p->counts.count)
+    if (p->codec != TGI_TIFF_NONE && !p->counts.count)
         return tgi_fail(err, TG_E_FORMAT, "compressed data without byte counts");
     return TG_OK;
 }

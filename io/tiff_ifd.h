@@ -22,11 +22,19 @@ enum {
     TGI_TIFF_JPEG = 7,
     TGI_TIFF_DEFLATE = 8,
     TGI_TIFF_DEFLATE_OLD = 32946,
+    TGI_TIFF_NEXT = 32766,
     TGI_TIFF_CCITT_RLEW = 32771,
     TGI_TIFF_PACKBITS = 32773,
+    TGI_TIFF_PIXARLOG = 32909,
+    TGI_TIFF_JBIG = 34661,
+    TGI_TIFF_SGILOG = 34676,
+    TGI_TIFF_SGILOG24 = 34677,
+    TGI_TIFF_LERC = 34887,
     TGI_TIFF_LZMA = 34925,
     TGI_TIFF_ZSTD = 50000,
-    TGI_TIFF_WEBP = 50001
+    TGI_TIFF_WEBP = 50001,
+    /* No code of a file: what libtiff makes RGB of, whatever its compression. */
+    TGI_TIFF_AS_RGB = 1 << 16
 };
 /* PhotometricInterpretation, as far as it has a name of its own here. */
 enum {
@@ -34,11 +42,21 @@ enum {
     TGI_TIFF_RGB = 2,
     TGI_TIFF_PALETTE = 3,
     TGI_TIFF_CMYK = 5,
-    TGI_TIFF_YCBCR = 6
+    TGI_TIFF_YCBCR = 6,
+    TGI_TIFF_LOG_L = 32844,
+    TGI_TIFF_LOG_LUV = 32845
 };
 
 /* Tags of electron microscopes: a text about the image. */
 enum { TGI_TIFF_ZEISS_SEM = 34118, TGI_TIFF_FEI = 34680, TGI_TIFF_FEI_HELIOS = 34682 };
+
+/* What YCbCr means, where it is no JPEG: numerators and denominators as they stand in the file.
+ */
+typedef struct tgi_tiff_ycbcr {
+    uint16_t subsampling[2];              /* pixels across and down that share a colour */
+    uint16_t n_coefficients, n_reference; /* 0: the tag is absent; else 3 and 6 */
+    uint32_t coefficients[2 * 3], reference[2 * 6];
+} tgi_tiff_ycbcr;
 
 /* Values of one tag, where they lie in the file. count 0: the tag is absent. */
 typedef struct tgi_tiff_array {
@@ -55,7 +73,10 @@ typedef struct tgi_tiff_page {
     bool bits_differ;               /* not the same depth or format in all samples */
     bool planar, tiled;
     uint32_t compression, predictor, photometric, fill_order, depth, orientation;
-    uint32_t fax_options;      /* T4Options of compression 3 */
+    uint32_t fax_options; /* T4Options of compression 3 */
+    uint32_t lerc[2];     /* LercParameters */
+    tgi_tiff_ycbcr ycbcr;
+    uint32_t last_extra;       /* ExtraSamples of the last sample; 0: none */
     uint64_t block_w, block_h; /* tile, or width x rows per strip */
     uint32_t resolution_unit;
     double resolution[2]; /* y,x; 0: absent */
@@ -66,6 +87,7 @@ typedef struct tgi_tiff_page {
     tgi_tiff_array maker; /* what an electron microscope wrote, under the tag `maker_tag` */
     uint16_t maker_tag;
     /* Derived by tgi_tiff_page_layout. */
+    uint32_t codec; /* the compression, or TGI_TIFF_AS_RGB */
     tg_dtype dtype;
     size_t sample_bytes;
     uint64_t across, down, n_blocks; /* n_blocks counts all sample planes of a planar page */

@@ -50,7 +50,11 @@ static bool same_storage(const tgi_tiff_page *a, const tgi_tiff_page *b)
     return a->compression == b->compression && a->predictor == b->predictor &&
            a->tiled == b->tiled && a->block_w == b->block_w && a->block_h == b->block_h &&
            a->fill_order == b->fill_order && a->fax_options == b->fax_options &&
-           (a->compression != TGI_TIFF_JPEG || a->photometric == b->photometric);
+           (a->compression != TGI_TIFF_JPEG || a->photometric == b->photometric) &&
+           a->codec == b->codec &&
+           (a->compression != TGI_TIFF_LERC ||
+            (a->lerc[1] == b->lerc[1] && a->last_extra == b->last_extra)) &&
+           (a->codec != TGI_TIFF_AS_RGB || memcmp(&a->ycbcr, &b->ycbcr, sizeof a->ycbcr) == 0);
 }
 
 /* Decoders are opened with the JPEGTables of one page: those of the others must be the same. */

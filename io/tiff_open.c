@@ -76,7 +76,7 @@ static tgi_stream_shape stream_shape(const tgi_tiff_source *s, size_t columns)
         .packing = s->packing,
         .form = s->form,
         .keep = (size_t)tgi_clamp((int64_t)(room / p->row_bytes), 1, KEEP_ROWS),
-        .prove = s->on_bad || tgi_unpack_is_sealed(p->compression),
+        .prove = s->on_bad || tgi_unpack_is_sealed(p->codec),
         .cancelled = s->cancelled};
 }
 
@@ -116,8 +116,8 @@ static tg_status size_decoders(tgi_tiff_source *s, size_t *n_streams, tgi_stream
         return TG_OK;
     }
     *shape = stream_shape(s, columns);
-    const bool knows = s->packing.history || !tgi_unpack_has_history(p->compression);
-    const bool may = knows && tgi_unpack_streams(p->compression);
+    const bool knows = s->packing.history || !tgi_unpack_has_history(p->codec);
+    const bool may = knows && tgi_unpack_streams(p->codec);
     size_t one = may ? tgi_stream_bytes(shape) : SIZE_MAX;
     if (may && (s->spare || one > room)) {
         shape->keep = 1;
@@ -191,7 +191,7 @@ static tg_status open_lanes(tgi_tiff_source *s, size_t budget, tgi_err *err)
 {
     const tgi_tiff_page *p = &s->index.page;
     s->form = tgi_form_of(p, s->file.big_endian);
-    TGI_TRY(tgi_packing_of(p, &s->file.f, &s->packing, &s->tables, err));
+    TGI_TRY(tgi_packing_of(p, s->file.big_endian, &s->file.f, &s->packing, &s->tables, err));
     s->packing.surplus = s->surplus;
     s->bytes += s->packing.n_tables;
     s->budget = budget;

@@ -254,4 +254,5 @@ const tgi_codec tgi_codec_jpeg = {.name = "JPEG",
                                   .bytes = jpeg_bytes,
                                   .begin = jpeg_begin,
                                   .more = jpeg_more,
-                                  .picture = true};
+                                  .picture = true,
+                                  .turns = true};

@@ -47,6 +47,21 @@ def fax(code):
     return bytes(int(bits[i:i + 8], 2) for i in range(0, len(bits), 8))
 
 
+# 16 x 16 pixels in the codecs that libtiff decodes: what the page says, the block.
+LIBTIFF = {
+    32766: (dict(bits=2), b"\0abcd" * 16),
+    32909: (dict(), PACK[8](bytes(512))),
+    34661: (dict(bits=1), bytes.fromhex(
+        "000080000000000800000008000000401000c0383d5106ff4001ff40af6cff4003ff40ff40ff402bff40ff40")),
+    34676: (dict(bits=16, fmt=2, t262=(3, 32844)), bytes([0x8e, 0x40, 0x8e, 0x11]) * 16),
+    34677: (dict(bits=16, fmt=2, samples=3, t262=(3, 32845)), bytes(768)),
+    34887: (dict(t50674=(4, [4, 0])), bytes.fromhex(
+        "4c6572633220040000003471a79110000000100000000100000000010000080000008900000001000000000000000000e03f"
+        "0000000000000000000000000080464000000000002d00010400000000010000000000000300000082032600000028ffbfff"
+        "3fffefffdffffbfff7fffefffdbfff7fffefffdffffbfff7fffefffdff0000ffff00000000")),
+}
+
+
 def packed(code):
     """16 x 16 bytes, or RGB of them, in a codec; bytes that mean nothing where we have no packer."""
     if code in FAX:
@@ -55,6 +70,9 @@ def packed(code):
         return one_page(code=7, packer=lambda b: jpeg(16, 16))
     if code == 50001:
         return one_page(samples=3, code=50001, packer=lambda b: webp(16, 16))
+    if code in LIBTIFF:
+        more, block = LIBTIFF[code]
+        return one_page(code=code, packer=lambda b: block, **more)
     return one_page(code=code, packer=PACK.get(code, bytes))
 
 

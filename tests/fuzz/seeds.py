@@ -377,6 +377,25 @@ def blocks():
     yield "jpeg_cmyk", bytes([2, 4, 8, 3, 8, 0, 3, 0]) + jpeg(9, 9, (0x11,) * 4, front=segment(0xee, b"Adobe\0\x64\0\0\0\0\2"))
     yield "jpeg_progressive", bytes([2, 0, 16, 0, 8, 0, 9, 0]) + progressive(17, 9)
     yield "webp", bytes([7, 2, 15, 2, 7, 0, 255, 0]) + webp(16, 8)
+    yield "lerc_u8", bytes([12, 0, 7, 0, 3, 0, 0, 0]) + bytes.fromhex(
+        "4c657263322004000000e94f29b704000000080000000100000020000000080000005e00000001000000000000000000e03f0000000000000000"
+        "0000000000002a4000000000000d0000010084201032547632547698547698ba7698badc")
+    yield "lerc_f32_nan", bytes([12, 12, 5, 0, 3, 0, 0, 0]) + bytes.fromhex(
+        "4c65726332200400000044300dce0400000006000000010000001700000008000000b20000000600000000000000000000000000000000000000"
+        "0000000000001040070000000300efffff0080000000000000804001000000000000803f0000004000008040000000000000803f000000400000"
+        "404000008040000000000000803f000000400000404000008040000000000000803f0000004000004040")
+    for name, how, samples, rows in (("u8", 0, 0, 4), ("u16", 2, 1, 4), ("f32", 4, 2, 4), ("big", 18, 0, 4)):
+        order = ">" if how & 16 else "<"
+        steps = struct.pack(f"{order}{10 * (samples + 1) * rows}H", *(i % 3 for i in range(10 * (samples + 1) * rows)))
+        yield f"pixarlog_{name}", bytes([13, how, 9, samples, rows - 1, 0, 0, 0]) + deflate(steps)
+    run = b"".join(bytes([0x80 + 8, v]) for v in (0x20, 0x11)) * 3
+    yield "log_l", bytes([14, 6, 9, 0, 2, 0, 0, 0]) + run
+    yield "log_luv", bytes([14, 6, 9, 2, 2, 0, 0, 0]) + run * 2
+    yield "log_luv_f32", bytes([14, 4, 9, 2, 2, 0, 0, 0]) + run * 2
+    yield "log_luv_24", bytes([15, 6, 9, 2, 2, 0, 0, 0]) + pixels(90)
+    yield "next", bytes([16, 0, 15, 0, 2, 0, 0, 0]) + b"\0abcd" + b"\x40\0\1\0\2ab" + b"\x4a\x86"
+    yield "jbig", bytes([17, 0, 15, 0, 7, 0, 0, 0]) + bytes.fromhex(
+        "000080000000000800000010000000401000c0383d5106ff4001ff40af6cff4003ff40")
     yield "webp_alpha", bytes([7, 2, 15, 3, 7, 0, 255, 0]) + webp(16, 8, True)
 
 

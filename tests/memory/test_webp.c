@@ -3,67 +3,10 @@
  * for pictures that ask for the most: all transforms, large caches of colours, many codes. */
 #include "io/tiff_codec.h"
 #include "io/tiff_ifd.h"
+#include "tests/memory/weigh.h"
 #include "tests/tg_test.h"
 
-#include <malloc.h>
-#include <stdatomic.h>
 #include <webp/encode.h>
-
-/* ---- malloc, weighed ----------------------------------------------------------------------
- */
-
-static atomic_int watching;
-static atomic_llong held, most;
-
-#if !TG_SANITIZED && defined(__GLIBC__)
-#define TG_WEIGHS_MALLOC 1
-void *__libc_malloc(size_t n);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t n);
-void __libc_free(void *p);
-void *malloc(size_t n);
-void *calloc(size_t n, size_t size);
-void *realloc(void *p, size_t n);
-void free(void *p);
-
-static void weigh(const void *p, int sign)
-{
-    if (!p || !atomic_load(&watching))
-        return;
-    const long long n = sign * (long long)malloc_usable_size((void *)(uintptr_t)p);
-    const long long now = atomic_fetch_add(&held, n) + n;
-    if (now > atomic_load(&most))
-        atomic_store(&most, now);
-}
-
-__attribute__((visibility("default"))) void *malloc(size_t n)
-{
-    void *p = __libc_malloc(n);
-    weigh(p, 1);
-    return p;
-}
-
-__attribute__((visibility("default"))) void *calloc(size_t n, size_t size)
-{
-    void *p = __libc_calloc(n, size);
-    weigh(p, 1);
-    return p;
-}
-
-__attribute__((visibility("default"))) void *realloc(void *p, size_t n)
-{
-    weigh(p, -1);
-    void *q = __libc_realloc(p, n);
-    weigh(q, 1);
-    return q;
-}
-
-__attribute__((visibility("default"))) void free(void *p)
-{
-    weigh(p, -1);
-    __libc_free(p);
-}
-#endif
 
 /* ---- Pictures -----------------------------------------------------------------------------
  */
@@ -107,23 +50,22 @@ static double share(int kind, int w, int h, int samples, float quality, uint64_t
                            .block_bytes = bytes};
     tgi_unpack *u = NULL;
     tgi_err err = {0};
-    atomic_store(&held, 0);
-    atomic_store(&most, 0);
-    atomic_store(&watching, 1);
+    long long left;
+    weigh_begin();
     tg_status st = tgi_unpack_open(&p, &u, &err);
     if (st == TG_OK)
         st = tgi_unpack_run(u, packed, n, back, bytes, bytes, &err);
     tgi_unpack_close(&u);
-    atomic_store(&watching, 0);
+    const size_t taken = weigh_end(&left);
     CHECK_OK(st, err);
-    CHECK_EQ(atomic_load(&held), 0);
+    CHECK_EQ(left, 0);
     if (quality < 0 && samples == 3) /* colours behind no alpha at all are not kept */
         CHECK(memcmp(back, pixels, bytes) == 0);
-    const double taken = (double)atomic_load(&most) / (double)tgi_unpack_bytes(&p);
+    const double part = (double)taken / (double)tgi_unpack_bytes(&p);
     WebPFree(packed);
     free(pixels);
     free(back);
-    return taken;
+    return part;
 }
 
 static void test_decoding_a_webp_block_takes_no_more_than_is_planned(void)

@@ -661,9 +661,11 @@ static void test_what_is_not_read_is_refused_by_its_name(void)
 {
     refused(64, 6, 1, 1, "complex numbers");
     refused(32, 5, 1, 1, "complex numbers");
-    refused(8, 1, 32909, 1, "PixarLog");
-    refused(16, 2, 34676, PHOTOMETRIC_LOGL, "SGI LogLuv");
-    refused(8, 1, 1, PHOTOMETRIC_YCBCR, "photometric 6 (YCbCr)");
+    refused(16, 2, 32909, 1, "PixarLog with 1 samples of 16 bits");
+    refused(16, 2, 34676, 1, "SGI LogLuv with 1 samples of 16 bits");
+    refused(16, 2, 1, PHOTOMETRIC_LOGL, "photometric 32844 (Log)");
+    refused(64, 1, 34887, 1, "LERC with 1 samples of 64 bits");
+    refused(16, 1, 1, PHOTOMETRIC_YCBCR, "photometric 6 (YCbCr)");
     refused(24, 3, 1, 1, "24 bits per sample, sample format 3");
     refused(8, 1, 4, 0, "CCITT fax 4 with 1 samples of 8 bits");
 }
