@@ -247,7 +247,7 @@ static tg_status no_room_for_output(const tg_job *job, uint64_t need, uint64_t s
     const size_t size = tgi_dtype_size(job->set.dtype);
     char needs[32], has[32], small[32], half[32], other[32], ways[256];
     int n = 0;
-    tgi_size_text(b->output_disk / size, small, sizeof small);
+    tgi_size_text(size ? b->output_disk / size : 0, small, sizeof small);
     tgi_size_text(b->output_disk - b->output_packs / 2, half, sizeof half);
     tgi_size_text(scratch, other, sizeof other);
     ways[0] = 0;

@@ -224,6 +224,15 @@ static tg_status shape_output(const tg_job *job, int o, tgi_err *err)
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
+static tg_status refuse_folder(const char *path, tgi_err *err)
+{
+    struct stat st;
+    return path && stat(path, &st) == 0 && S_ISDIR(st.st_mode)
+               ? tgi_fail(err, TG_E_EXISTS, "%s is a folder: move it away, or give another -o",
+                          path)
+               : TG_OK;
+}
+
 static tg_status refuse_existing(const tg_job *job, const char *path, tgi_err *err)
 {
     return path && access(path, F_OK) == 0 && !job->set.overwrite
@@ -274,6 +283,8 @@ tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
 {
     const int n = job->plan.net->n_out;
     tgi_tensor_out *out = job->tensors->out;
+    for (int o = 0; o < n; o++)
+        TGI_TRY(refuse_folder(out[o].tiff ? out[o].tiff : out[o].path, err));
     for (int o = 0; o < n; o++)
         TGI_TRY(refuse_existing(job, out[o].tiff ? NULL : out[o].path, err)); /* its journal
                                                                                  knows */

@@ -131,6 +131,20 @@ static int read_line(const char *line, region *r)
     return 1;
 }
 
+/* The beginning of such a line, to its first number at least: a write that was torn. */
+static int is_torn_line(const char *line)
+{
+    int fields = 0;
+    for (; fields < 6; fields++) {
+        line += *line == '-';
+        const size_t digits = strspn(line, "0123456789");
+        if (!digits || line[digits] != ' ')
+            return fields > 0 && line[digits] == 0;
+        line += digits + 1;
+    }
+    return !strchr(line, '\n');
+}
+
 /* A list of ours has such a line first. */
 int tgi_bad_tiles_ours(const char *path)
 {
@@ -142,7 +156,8 @@ int tgi_bad_tiles_ours(const char *path)
     FILE *f = fopen(path, "re");
     struct stat st;
     const int ours = f && fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) &&
-                     st.st_nlink == 1 && fgets(line, sizeof line, f) && read_line(line, &r);
+                     st.st_nlink == 1 && fgets(line, sizeof line, f) &&
+                     (read_line(line, &r) || is_torn_line(line));
     if (f)
         fclose(f);
     return ours;
