@@ -4,6 +4,7 @@
 
 Needs a small tmpfs, hence root; skipped (77) where mounting is refused."""
 import os
+import struct
 import subprocess
 
 from crashlib import Job, check, main, picture, upscaler, uses_scratch
@@ -108,6 +109,20 @@ def test_compressed(lab, args, disk, name, part):
     return safe
 
 
+def test_array_to_array(lab, disk):
+    """What has no pixels of a type either: 73, no signal."""
+    array, out = lab.path("in.npy"), os.path.join(disk, "o.npy")
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 256, 256), }"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(array, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + bytes(4 * 256 * 256))
+    args = ["run", "-m", upscaler(lab.path("up2.onnx"), 1), array, "--threads", "1", "-o", out]
+    resize(disk, 256)
+    r = lab.run(args)
+    check(r.code == 73 and "the disk has" in r.err, "no room for an array: %s" % r)
+    check(os.listdir(disk) == [], "an array without room: left %s" % os.listdir(disk))
+
+
 def test_scratch(lab, disk):
     """No room for the decoded input: 73 before anything is computed, with what to do."""
     packed = picture(lab.path("packed.tif"), 640, 512, packed=True)
@@ -135,6 +150,7 @@ def test(lab, rest):
         test_plain(lab, image, disk)
         test_scratch(lab, disk)
         test_arrays(lab, disk)
+        test_array_to_array(lab, disk)
         up = ["run", "-m", net, stack, "--normalize", "zscore", "--tile", "64x64",
               "--compress", "zstd", "--ram", "64MiB"]
         safe = [test_compressed(lab, up, disk, "up%d" % i, part)

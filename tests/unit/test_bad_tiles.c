@@ -154,6 +154,33 @@ static void test_that_there_were_more_is_not_forgotten(void)
     tgi_bad_tiles_free(&b);
 }
 
+/* The first line may have been torn when it was written; what else lies there is a stranger's.
+ */
+static void test_a_torn_first_line_is_ours(void)
+{
+    static const struct {
+        const char *text;
+        int ours;
+    } file[] = {{"", 1},
+                {"0 -1 16 32 0 16 deflate: cut off\n", 1},
+                {"0 -1 16 32 0 16 deflate: cu", 1},
+                {"0 -1 16 3", 1},
+                {"0 -", 1},
+                {"0", 0},
+                {"4711", 0},
+                {"0 -1 x", 0},
+                {"0 -1 16 32 \n", 0},
+                {"my list\n", 0}};
+    for (size_t i = 0; i < sizeof file / sizeof file[0]; i++) {
+        FILE *f = fopen(partial, "wb");
+        CHECK(f && fputs(file[i].text, f) >= 0 && fclose(f) == 0);
+        if (tgi_bad_tiles_ours(partial) != file[i].ours)
+            fprintf(stderr, "\"%s\": ours %d\n", file[i].text, !file[i].ours);
+        CHECK_EQ(tgi_bad_tiles_ours(partial), file[i].ours);
+        unlink(partial);
+    }
+}
+
 int main(void)
 {
     if (!mkdtemp(folder) && !mkdtemp(strcpy(folder, other_folder)))
@@ -165,6 +192,7 @@ int main(void)
     RUN(test_a_second_attempt_of_one_process_begins_where_the_first_did);
     RUN(test_a_list_that_was_changed_is_refused);
     RUN(test_that_there_were_more_is_not_forgotten);
+    RUN(test_a_torn_first_line_is_ours);
     unlink(partial);
     unlink(list);
     rmdir(folder);
