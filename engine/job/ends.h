@@ -32,7 +32,7 @@ typedef struct tgi_ends {
     /* Choose the best tiling that fits, by tgi_plan_choose, into plan.choice; TG_E_BUDGET
      * without words. */
     tg_status (*choose)(tg_job *job, tgi_err *err);
-    /* ... once more, where what is known now changes it. */
+    /* ... once more, where what is known now changes it; NULL: nothing can. */
     tg_status (*choose_again)(tg_job *job, tgi_err *err);
     /* The parts of plan.bytes that the chosen tiling decides. */
     void (*count)(tg_job *job);
@@ -66,7 +66,7 @@ typedef struct tgi_ends {
     /* Of what a job takes whatever its size, the share that these ends have. */
     double fixed_share;
 
-    /* After tgi_job_sides_look. */
+    /* Plan, unless there is a plan that holds, and do it. */
     tg_status (*run)(tg_job *job, tg_run_result *out, tgi_err *err);
 } tgi_ends;
 

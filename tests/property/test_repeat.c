@@ -158,6 +158,29 @@ static void test_runs_that_are_refused(void)
                   in_folder("picture.tif"), "output", in_folder("z.tif"), "ram", "1GiB", NULL);
 }
 
+/* A folder where an output would be: said before anything is computed, -y or not. */
+static void test_a_folder_in_an_outputs_place(void)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%smask.npy", out_folder());
+    CHECK(mkdir(out_folder(), 0777) == 0 && mkdir(path, 0777) == 0);
+    tg_opts *o = NULL;
+    tg_job *job = NULL;
+    const char *const set[][2] = {{"model", HEADS "model.onnx"},
+                                  {"input", in_folder("x.npy")},
+                                  {"output", out_folder()},
+                                  {"yes", "true"}};
+    CHECK_EQ(tg_opts_new(ctx, &o), TG_OK);
+    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
+        CHECK_EQ(tg_opts_set(o, set[i][0], set[i][1]), TG_OK);
+    CHECK_EQ(tg_job_open(ctx, o, &job), TG_OK);
+    CHECK_EQ(tg_job_run(job, NULL), TG_E_EXISTS);
+    CHECK(strstr(tg_ctx_detail(ctx), "is a folder") != NULL);
+    tg_job_close(&job);
+    tg_opts_free(&o);
+    CHECK(rmdir(path) == 0 && rmdir(out_folder()) == 0); /* nothing else is there */
+}
+
 int main(void)
 {
     find_inherited();
@@ -167,6 +190,7 @@ int main(void)
     RUN(test_an_image_to_a_folder);
     RUN(test_an_image_to_an_image);
     RUN(test_runs_that_are_refused);
+    RUN(test_a_folder_in_an_outputs_place);
     help_close();
     return TEST_END();
 }
