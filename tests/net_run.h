@@ -7,6 +7,7 @@
 #include "engine/base/arith.h"
 #include "engine/exec/dense.h"
 #include "engine/plan/tiling.h"
+#include "tests/flow_plain.h"
 #include "tests/tg_test.h"
 
 #include <stdint.h>
@@ -68,6 +69,7 @@ static inline tg_status net_run_part(const tgi_net *net, const tgi_fit *fit,
         for (size_t i = 0; i < t.arena_bytes / 4; i++)
             arena[i] = NAN;
         tgi_tiling_cell(&t, k, core);
+        check_flow_counts(&stages->one, core[0], band);
         st = tgi_exec_cell(e, core, err);
     }
     tgi_exec_close(&e);

@@ -70,13 +70,15 @@ static inline int64_t tgi_slide_lo(const tgi_slide *s, int64_t first)
 }
 /* How it does where that is not even: a function of the rows and of what it is given here, once
  * for all bands. */
-#define TGI_RULE_BYTES 112
+#define TGI_RULE_BYTES 128
 typedef struct tgi_rule {
     tgi_range (*need)(const void *given, tgi_range out); /* `out` is not empty */
     int rising; /* 1: the first row says where that begins and the last one where it ends */
-    /* NULL, or, of a rising one: the largest b for which rows below b read only rows below
-     * `end`, which is less than the extent. */
-    int64_t (*end)(const void *given, int64_t end);
+    /* NULL, or, of a rising one: where that begins for one row, sooner than `need` tells. */
+    int64_t (*lo)(const void *given, int64_t row);
+    /* NULL, or: the largest b for which rows [from,b) read only rows below `end`, which is
+     * less than the extent; less than `from` means `from`. */
+    int64_t (*end)(const void *given, int64_t from, int64_t end);
     union {
         double aligned;
         unsigned char given[TGI_RULE_BYTES];

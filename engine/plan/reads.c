@@ -129,6 +129,15 @@ void tgi_reads_free(tgi_reads *r)
     memset(r, 0, sizeof *r);
 }
 
+int tgi_reads_are_plain(const tgi_net *net, int axis)
+{
+    const tgi_read *r = net->reads.read[axis - TGI_STREAM_AXIS];
+    const tgi_read *end = r + net->reads.node[net->n_nodes].first;
+    while (r < end && tgi_read_is_plain(r))
+        r++;
+    return r == end;
+}
+
 tgi_range tgi_read_part(int doubled, tgi_range r)
 {
     if (!doubled || tgi_range_empty(r))
@@ -164,8 +173,14 @@ int64_t tgi_read_lo(const tgi_net *net, int i, const tgi_read *r, int axis, tgi_
         const int64_t lo = tgi_slide_lo(&r->at, dst.lo);
         return r->doubled ? tgi_floor_div(lo, 2) : lo;
     }
-    if (is_rising(net, r, axis))
+    if (is_rising(net, r, axis)) {
+        const tgi_rule *rule = &net->reads.rule[axis - TGI_STREAM_AXIS][r->rule];
+        if (rule->lo) {
+            const int64_t lo = rule->lo(rule->u.given, dst.lo);
+            return r->doubled ? tgi_floor_div(lo, 2) : lo;
+        }
         dst.hi = dst.lo + 1;
+    }
     return tgi_read_need(net, i, r, axis, dst).lo;
 }
 
@@ -176,7 +191,7 @@ int64_t tgi_read_hi(const tgi_net *net, int i, const tgi_read *r, int axis, tgi_
     return tgi_read_need(net, i, r, axis, dst).hi;
 }
 
-int64_t tgi_read_end(const tgi_net *net, const tgi_read *r, int axis, int64_t end)
+int64_t tgi_read_end(const tgi_net *net, const tgi_read *r, int axis, int64_t from, int64_t end)
 {
     if (end >= r->rows)
         return INT64_MAX;
@@ -184,5 +199,5 @@ int64_t tgi_read_end(const tgi_net *net, const tgi_read *r, int axis, int64_t en
     if (r->even)
         return tgi_slide_end(&r->at, end);
     const tgi_rule *rule = &net->reads.rule[axis - TGI_STREAM_AXIS][r->rule];
-    return rule->end(rule->u.given, end);
+    return rule->end(rule->u.given, from, end);
 }

@@ -23,6 +23,12 @@ typedef struct tgi_read {
     tgi_slide at;       /* of the operand: with `doubled` twice as many rows as the value has */
 } tgi_read;
 
+/* Row by row, neither faster nor slower than the result: what most reads are. */
+static inline int tgi_read_is_plain(const tgi_read *r)
+{
+    return r->even && !r->doubled && r->at.num == 1 && r->at.den == 1 && r->at.block <= 1;
+}
+
 typedef struct tgi_reader { /* a node */
     int first;              /* of its reads; the next node's first is behind its last */
     int rule;               /* first of its rules */
@@ -45,6 +51,9 @@ tg_status tgi_reads_make(const struct tgi_net *net, tgi_reads *out, tgi_err *err
 void tgi_reads_renew(const struct tgi_net *net, int i, tgi_reads *r);
 void tgi_reads_free(tgi_reads *r);
 
+/* 1: on this axis every node of the net reads plainly, so what one row reads tells of all. */
+int tgi_reads_are_plain(const struct tgi_net *net, int axis);
+
 /* Of a value that is read `doubled`, the rows (or columns) behind those of the operand. */
 tgi_range tgi_read_part(int doubled, tgi_range r);
 
@@ -57,8 +66,10 @@ int64_t tgi_read_lo(const struct tgi_net *net, int i, const tgi_read *r, int axi
                     tgi_range dst);
 int64_t tgi_read_hi(const struct tgi_net *net, int i, const tgi_read *r, int axis,
                     tgi_range dst);
-/* The largest b for which a read by rows below b finds all in the first `end` rows of the
- * value; INT64_MAX: there is none. Of an even read or one whose rule has an `end`. */
-int64_t tgi_read_end(const struct tgi_net *net, const tgi_read *r, int axis, int64_t end);
+/* The largest b for which a read by rows [from,b) finds all in the first `end` rows of the
+ * value, or less than `from`; INT64_MAX: there is none. Of an even read or one whose rule has
+ * an `end`. */
+int64_t tgi_read_end(const struct tgi_net *net, const tgi_read *r, int axis, int64_t from,
+                     int64_t end);
 
 #endif

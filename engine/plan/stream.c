@@ -1,7 +1,6 @@
 #include "engine/plan/stream.h"
 
 #include "engine/base/arith.h"
-#include "engine/base/cancel.h"
 #include "engine/base/mem.h"
 
 #include <string.h>
@@ -162,13 +161,13 @@ static const tgi_read *reads_of(const tgi_net *net, int i, const tgi_read **end)
 }
 
 /* Are the rows that rows [from,to) of node i read all there? */
-static int computable(const tgi_flow *f, int i, int64_t from, int64_t to)
+static int computable(const tgi_flow *f, int i, tgi_reached ends, int64_t from, int64_t to)
 {
     const tgi_net *net = f->stage->net;
     const tgi_read *end, *r = reads_of(net, i, &end);
     for (; r < end; r++) {
         const int64_t need = tgi_read_hi(net, i, r, TGI_STREAM_AXIS, (tgi_range){from, to});
-        if (tgi_min(need, r->rows) > f->end[r->value])
+        if (tgi_min(need, r->rows) > ends.at[r->value * ends.stride])
             return 0;
     }
     return 1;
@@ -176,26 +175,27 @@ static int computable(const tgi_flow *f, int i, int64_t from, int64_t to)
 
 /* How many rows of node i can be had of what is there, where each read tells; not less than
  * `from`. */
-static int64_t known_end(const tgi_flow *f, int i, int64_t from, int64_t hi)
+static int64_t known_end(const tgi_flow *f, int i, tgi_reached ends, int64_t from, int64_t hi)
 {
     const tgi_net *net = f->stage->net;
     const tgi_read *end, *r = reads_of(net, i, &end);
     for (; r < end && hi > from; r++)
-        hi = tgi_min(hi, tgi_read_end(net, r, TGI_STREAM_AXIS, f->end[r->value]));
+        hi = tgi_min(
+            hi, tgi_read_end(net, r, TGI_STREAM_AXIS, from, ends.at[r->value * ends.stride]));
     return tgi_max(from, hi);
 }
 
 /* The last row that node i can yield, of which the first missing one is `from`. Most bands are
  * like the one before: its step is tried first, then on or back from there, twice as far each
  * time, until the end lies between two that were tried. */
-static int64_t searched_end(tgi_flow *f, int i, int64_t from, int64_t hi)
+static int64_t searched_end(tgi_flow *f, int i, tgi_reached ends, int64_t from, int64_t hi)
 {
     const int v = f->stage->net->reads.node[i].dst;
     int64_t good = from,
             bad = hi + 1; /* (from, good) is computable or empty, (from, bad) not */
     int64_t mid = tgi_min(from + tgi_max(1, f->step[v]), hi);
     for (int64_t far = 1; bad - good > 1; far *= 2) {
-        if (computable(f, i, from, mid))
+        if (computable(f, i, ends, from, mid))
             good = mid;
         else
             bad = mid;
@@ -211,15 +211,22 @@ static int64_t searched_end(tgi_flow *f, int i, int64_t from, int64_t hi)
     return good;
 }
 
+int64_t tgi_flow_reach(tgi_flow *f, int i, tgi_reached ends, int64_t from)
+{
+    const tgi_reader *n = &f->stage->net->reads.node[i];
+    const int64_t hi = f->hi[n->dst];
+    const int64_t last =
+        n->ends[0] ? known_end(f, i, ends, from, hi) : searched_end(f, i, ends, from, hi);
+    return n->flat && last < hi ? from : last; /* a flat one yields everything at once */
+}
+
 tgi_range tgi_flow_advance(tgi_flow *f, int k)
 {
     const tgi_net *net = f->stage->net;
     const int i = f->stage->node[k];
     const tgi_reader *n = &net->reads.node[i];
-    const int64_t from = f->end[n->dst], hi = f->hi[n->dst];
-    int64_t last = n->ends[0] ? known_end(f, i, from, hi) : searched_end(f, i, from, hi);
-    if (n->flat && last < hi) /* yields everything at once */
-        last = from;
+    const int64_t from = f->end[n->dst];
+    const int64_t last = tgi_flow_reach(f, i, (tgi_reached){f->end, 1}, from);
     if (n->n_dst == 1)
         f->end[n->dst] = last;
     else
@@ -259,35 +266,4 @@ int tgi_flow_done(const tgi_flow *f)
             return 0;
     }
     return 1;
-}
-
-tg_status tgi_flow_simulate(tgi_flow *f, tgi_range core, int64_t band, const tgi_flow_count *c,
-                            int64_t *bands, tgi_err *err)
-{
-    const tgi_stage *stage = f->stage;
-    const int n_values = stage->net->n_values;
-    tgi_flow_begin(f, core, band);
-    while (!tgi_flow_done(f)) {
-        TGI_TRY(tgi_check_cancel(err));
-        for (int i = 0; i < stage->n_loaded; i++)
-            tgi_flow_feed(f, i);
-        for (int k = 0; k < stage->n_nodes; k++) {
-            const tgi_range r = tgi_flow_advance(f, k);
-            if (tgi_range_empty(r))
-                continue;
-            c->rows[k] += (double)tgi_range_len(r);
-            c->band_rows[k] = tgi_max(c->band_rows[k], tgi_range_len(r));
-            c->cost->calls++;
-            c->cost->weight_bytes +=
-                (double)stage->net->reads.node[stage->node[k]].packed_bytes;
-        }
-        for (int v = 0; v < n_values; v++)
-            c->ring[v] = tgi_max(c->ring[v], f->end[v] - f->keep[v]);
-        tgi_flow_release(f);
-        for (int v = 0; v < n_values; v++)
-            if (f->keep[v] < f->end[v])
-                c->carried[v] = 1;
-        ++*bands;
-    }
-    return TG_OK;
 }

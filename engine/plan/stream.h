@@ -48,6 +48,14 @@ void tgi_flow_begin(tgi_flow *f, tgi_range core, int64_t band);
 /* Rows to load into the stage's input i for the next band; advances end. Empty when it has all.
  */
 tgi_range tgi_flow_feed(tgi_flow *f, int i);
+/* How far values are: v at at[v * stride]. */
+typedef struct tgi_reached {
+    const int64_t *at;
+    int64_t stride;
+} tgi_reached;
+/* Up to which row node i (of the net) can compute when it has rows below `from` and values are
+ * as far as `ends` says. */
+int64_t tgi_flow_reach(tgi_flow *f, int i, tgi_reached ends, int64_t from);
 /* Rows that the node at position k of the stage can compute now; advances end of its outputs.
  * May be empty. */
 tgi_range tgi_flow_advance(tgi_flow *f, int k);

@@ -290,22 +290,14 @@ static tg_status only_ours(tg_status st)
     return st == TG_E_NOMEM || st == TG_E_CANCELLED ? st : TG_OK;
 }
 
+#define LARGE 4096 /* sides; most networks read less than half of the first */
+#define GIGA 32768
+
 /* The network at one size. Freed by the caller, also after a failure. */
 typedef struct sized {
     tgi_net *net;
     tgi_stages *stages;
 } sized;
-
-static tg_status open_sized(sized *s, const tgi_graph *g, const tgi_kernel_set *be,
-                            int64_t side, tgi_err *err)
-{
-    tgi_desc in;
-    *s = (sized){0};
-    if (!input_of(g, side, &in))
-        return TG_E_UNSUPPORTED;
-    TGI_TRY(tgi_net_new(g, be, &in, TGI_NET_EXACT, &s->net, err));
-    return tgi_stages_new(s->net, &s->stages, err);
-}
 
 static void close_sized(sized *s)
 {
@@ -313,15 +305,27 @@ static void close_sized(sized *s)
     tgi_net_free(&s->net);
 }
 
-/* Exact halo: what one output pixel in the middle of a large image reads, on each side. */
-static tg_status put_halo(tgi_jw *w, const tgi_stage *stage, tgi_err *err)
+static tg_status open_sized(sized *s, const tgi_graph *g, const tgi_kernel_set *be,
+                            int64_t side, tgi_err *err)
+{
+    tgi_desc in;
+    close_sized(s);
+    if (!input_of(g, side, &in))
+        return TG_E_UNSUPPORTED;
+    TGI_TRY(tgi_net_new(g, be, &in, TGI_NET_EXACT, &s->net, err));
+    return tgi_stages_new(s->net, &s->stages, err);
+}
+
+/* Exact halo: what one output pixel in the middle of an image reads, on each side. *cut: it
+ * reads up to the image's border, and would read more of a larger one. */
+static tg_status find_halo(const tgi_stage *stage, int64_t *halo, int *cut, tgi_err *err)
 {
     const tgi_net *net = stage->net;
     tgi_range *r = tgi_calloc(TGI_TAG_PLAN, 2 * (size_t)net->n_values + 2, sizeof *r);
     if (!r)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the halo");
-    int64_t halo[3] = {0, 0, 0};
     tg_status st = TG_OK;
+    *cut = 0;
     for (int axis = TGI_STREAM_AXIS; axis < net->rank && st == TG_OK; axis++) {
         int64_t d_out = tgi_stage_out_dim(stage, 0, axis);
         int64_t d_in = tgi_stage_in_dim(stage, 0, axis);
@@ -334,22 +338,41 @@ static tg_status put_halo(tgi_jw *w, const tgi_stage *stage, tgi_err *err)
             place.lead = 0;
         }
         int64_t most = 0;
-        for (int64_t k = 0; k < tgi_min(64, extent - extent / 2); k++) { /* phases of strides */
+        const int64_t phases = tgi_reads_are_plain(net, axis) ? 1 : 64; /* of strides */
+        for (int64_t k = 0; k < tgi_min(phases, extent - extent / 2); k++) {
             const int64_t middle = extent / 2 + k;
             const tgi_range core = {middle, middle + 1};
             if ((st = tgi_check_cancel(err)) != TG_OK)
                 break;
             tgi_axis_need(stage, axis, core, r, r + net->n_values);
             const tgi_range n = r[net->n_values + net->in[0]];
+            if (n.lo <= 0 || n.hi >= tgi_stage_in_dim(stage, 0, axis)) {
+                *cut = 1;
+                k = phases;
+            }
             most = tgi_max(most,
                            tgi_max((core.lo + place.lead) * d_in / d_out - n.lo,
                                    n.hi - tgi_ceil_div((core.hi + place.lead) * d_in, d_out)));
         }
         halo[axis - TGI_STREAM_AXIS + 5 - net->rank] = most;
     }
-    put_ints(w, "halo", halo, 3);
     tgi_free(r);
     return st;
+}
+
+/* *giga: the network at its larger size, made here or not yet. */
+static tg_status put_halo(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *be,
+                          const tgi_stage *stage, sized *giga, tgi_err *err)
+{
+    int64_t halo[3] = {0, 0, 0};
+    int cut;
+    TGI_TRY(find_halo(stage, halo, &cut, err));
+    if (cut) { /* hundreds of layers deep */
+        TGI_TRY(open_sized(giga, g, be, GIGA, err));
+        TGI_TRY(find_halo(&giga->stages->one, halo, &cut, err));
+    }
+    put_ints(w, "halo", halo, 3);
+    return TG_OK;
 }
 
 static void put_flops(tgi_jw *w, const tgi_net *net)
@@ -368,13 +391,13 @@ static void put_flops(tgi_jw *w, const tgi_net *net)
 }
 
 /* What is known once the network is laid out at some large size. */
-static tg_status put_sized(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *be,
+static tg_status put_sized(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *be, sized *giga,
                            tgi_err *err)
 {
-    sized s;
-    tg_status st = open_sized(&s, g, be, 4096, err);
+    sized s = {0};
+    tg_status st = open_sized(&s, g, be, LARGE, err);
     if (st == TG_OK && !s.stages->one.whole_op) /* nothing is cut: there is no halo */
-        st = put_halo(w, &s.stages->one, err);
+        st = put_halo(w, g, be, &s.stages->one, giga, err);
     if (st == TG_OK) {
         put_flops(w, s.net);
         tgi_stages_json(w, s.stages, 0);
@@ -385,27 +408,26 @@ static tg_status put_sized(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *
 
 /* Smallest arena and weights for 32768 x 32768 pixels: the narrowest useful strips. */
 static tg_status put_gigapixel(tgi_jw *w, const tgi_graph *g, const tgi_kernel_set *be,
-                               tgi_err *err)
+                               sized *giga, tgi_err *err)
 {
-    sized s;
     tgi_tiling t;
     const int64_t cut[3] = {0, 0, 64};
     if (g->spatial != 2 || g->fixed_size)
         return TG_OK;
-    tg_status st = open_sized(&s, g, be, 32768, err);
-    if (st == TG_OK && !s.stages->one.whole_op &&
-        (st = tgi_tiling_make(&s.stages->one, cut, 8, 1, NULL, &t, err)) == TG_OK) {
+    tg_status st = giga->stages ? TG_OK : open_sized(giga, g, be, GIGA, err);
+    if (st == TG_OK && !giga->stages->one.whole_op &&
+        (st = tgi_tiling_make(&giga->stages->one, cut, 8, 1, NULL, &t, err)) == TG_OK) {
         tgi_jw_uint(w, "smallest_bytes_for_gigapixel",
-                    tgi_sat_add(t.arena_bytes, s.net->packed_bytes));
+                    tgi_sat_add(t.arena_bytes, giga->net->packed_bytes));
         tgi_tiling_free(&t);
     }
-    close_sized(&s);
     return only_ours(st);
 }
 
 static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
 {
     tgi_graph *g = NULL, *plain = NULL;
+    sized giga = {0};
     const tgi_kernel_set *be = tgi_backend_for(tgi_isa_detect(TGI_ISA_COUNT));
     tg_status st = tgi_graph_load_onnx(path, 0, &g, err);
     if (st == TG_OK)
@@ -426,9 +448,10 @@ static tg_status describe_model(const char *path, tgi_jw *w, tgi_err *err)
             tgi_jw_str(w, "fixed_why", g->fixed_why);
         put_no_boxes(w, g);
         if (st == TG_OK)
-            st = put_sized(w, g, be, err);
+            st = put_sized(w, g, be, &giga, err);
         if (st == TG_OK)
-            st = put_gigapixel(w, g, be, err);
+            st = put_gigapixel(w, g, be, &giga, err);
+        close_sized(&giga);
         tgi_jw_begin(w, "rewrites", '[');
         for (int i = 0; i < g->n_rewrites; i++)
             tgi_jw_str(w, NULL, g->rewrites[i]);

@@ -483,11 +483,26 @@ typedef struct reach_rule {
     double first; /* coordinate of output 0 */
     double per;   /* outputs per pixel of coordinates */
     double doubt; /* so near to an output only the coordinates themselves tell */
+    double step;  /* coordinates per output */
+    double blur;  /* so near to a pixel, likewise */
 } reach_rule;
 
 static tgi_range need_of_axis(const void *given, tgi_range out)
 {
     return tgi_resize_need(&((const reach_rule *)given)->ax, out);
+}
+
+static int64_t begin_of_row(const void *given, int64_t row)
+{
+    const reach_rule *r = given;
+    const tgi_resize_axis *ax = &r->ax;
+    const double at = r->first + (double)row * r->step, last = (double)(ax->in - 1);
+    const double v = at < 0 ? 0 : at > last ? last : at;
+    const int64_t pixel = (int64_t)v;
+    const double over = v - (double)pixel;
+    if (over > r->blur && over < 1 - r->blur)
+        return ax->mode == TGI_RESIZE_LINEAR ? pixel : tgi_max(0, pixel - 1);
+    return tgi_resize_need(ax, (tgi_range){row, row + 1}).lo;
 }
 
 static int64_t row_end(const tgi_resize_axis *ax, int64_t o)
@@ -498,8 +513,9 @@ static int64_t row_end(const tgi_resize_axis *ax, int64_t o)
 
 /* An output reads up to `end` at most where its coordinate is below end - ahead: so many are on
  * the line before it. */
-static int64_t end_of_axis(const void *given, int64_t end)
+static int64_t end_of_axis(const void *given, int64_t from, int64_t end)
 {
+    (void)from;
     const reach_rule *r = given;
     const tgi_resize_axis *ax = &r->ax;
     const int ahead = ax->mode == TGI_RESIZE_LINEAR ? 1 : ax->mode == TGI_RESIZE_CUBIC ? 2 : 0;
@@ -508,10 +524,13 @@ static int64_t end_of_axis(const void *given, int64_t end)
     const double line = ((double)(end - ahead) - r->first) * r->per;
     const double at = line < 0 ? 0 : line > (double)ax->out ? (double)ax->out : line;
     int64_t b = (int64_t)at;
-    b += at > (double)b;
-    if (ax->mode != TGI_RESIZE_NEAREST && (double)b - at > r->doubt &&
-        at - (double)(b - 1) > r->doubt)
-        return b;
+    if (ax->mode != TGI_RESIZE_NEAREST) {
+        const double over = at - (double)b;
+        if (over > r->doubt && over < 1 - r->doubt)
+            return b + 1;
+        b += over > 0.5; /* on the line as near as can be told: that output decides */
+        return b < ax->out && row_end(ax, b) <= end ? b + 1 : b;
+    }
     while (b > 0 && row_end(ax, b - 1) > end)
         b--;
     while (b < ax->out && row_end(ax, b) <= end)
@@ -530,11 +549,15 @@ void tgi_resize_rule(const tgi_op_ctx *ctx, int src_i, int axis, tgi_rule *rule)
     int outside;
     r.first = source_of(&r.ax, 0, &outside);
     r.per = last / (source_of(&r.ax, r.ax.out - 1, &outside) - r.first);
+    r.step = 1 / r.per;
     r.doubt = 1e-12 * (last + 1 + ((double)r.ax.in + fabs(r.first)) * r.per);
+    r.blur = r.doubt * r.step;
     TGI_RULE(rule, need_of_axis, r);
     rule->rising = r.ax.roi_lo <= r.ax.roi_hi; /* a crop may be reversed */
     if (rule->rising && !r.ax.antialias && r.per > 0 && r.per <= 1e6)
         rule->end = end_of_axis;
+    if (rule->end && r.ax.mode != TGI_RESIZE_NEAREST)
+        rule->lo = begin_of_row;
 }
 
 #define STEEPEST 256              /* `up` below: what is no half is one by 1/512 at least */

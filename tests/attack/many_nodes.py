@@ -9,6 +9,7 @@ fastest of three tries. The limit is meant for 10,000 NODES, on an idle machine;
 run has 3,000 and some nets) leave room for a busy or slow one, on which processor time grows, too. `all`: nets of
 operators that read unevenly, join many or wait for all of an image, too; those may take somewhat longer."""
 import os
+import re
 import resource
 import struct
 import subprocess
@@ -330,6 +331,7 @@ class Check:
         except subprocess.TimeoutExpired:
             return None, f"not after {limit} s"
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.printed = done.stdout
         self.took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return done.returncode, done.stderr
 
@@ -365,6 +367,9 @@ def main():
             seconds = SECONDS if name in NETS else MORE_SECONDS
             # `info` plans an image of 65536 rows in bands, `plan` an array at once.
             check.within(f"info, {name}", seconds, "info", file)
+            if name == "convolutions":  # a pixel more on each side for each node
+                halo = re.search("halo +(.*)", check.printed)
+                check.expect(halo and halo[1] == f"0, {NODES}, {NODES}", f"halo of {name}: {halo and halo[1]}")
             check.within(f"plan, {name}", seconds, "plan", "-m", file, "line.npy" if name == "lines" else "x.npy")
     print("failed" if check.failed else "all well")
     return 1 if check.failed else 0

@@ -47,17 +47,25 @@ static int check_shapes(const op_node *n, char *text)
     return 1;
 }
 
-/* A rule's `end` is where the rows by themselves say, wherever what is there ends. */
+/* A rule's `lo` is where its row begins; its `end` is where the rows by themselves say,
+ * wherever what is there ends and whatever row is the next. */
 static void check_rule_end(const op_node *n, int i, int axis, const tgi_rule *rule)
 {
     const int64_t rows = tgi_desc_axis(&n->src[i], axis), out = tgi_desc_axis(&n->dst[0], axis);
-    int64_t most = 0;
-    for (int64_t end = 0; end < rows && rule->end; end++) {
-        while (most < out && tgi_rule_need(rule, (tgi_range){most, most + 1}).hi <= end)
-            most++;
+    for (int64_t row = 0; row < out && rule->lo; row++) {
         tg_checks++;
-        if (rule->end(rule->u.given, end) != most)
-            case_complain("a rule ends elsewhere than its rows do");
+        if (rule->lo(rule->u.given, row) != tgi_rule_need(rule, (tgi_range){row, row + 1}).lo)
+            case_complain("a rule begins elsewhere than its row does");
+    }
+    for (int64_t end = 0; end < rows && rule->end; end++) {
+        int64_t most = out;
+        for (int64_t from = out - 1; from >= 0; from--) {
+            if (tgi_rule_need(rule, (tgi_range){from, from + 1}).hi > end)
+                most = from;
+            tg_checks++;
+            if (tgi_clamp(rule->end(rule->u.given, from, end), from, out) != most)
+                case_complain("a rule ends elsewhere than its rows do");
+        }
     }
 }
 
