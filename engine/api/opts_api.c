@@ -1,6 +1,7 @@
 /* opts_api.c - the public face of opts.c: details go to the context the set was made from. */
 #include "engine/base/ctx.h"
 #include "engine/out/gate.h"
+#include "engine/settings/lent.h"
 #include "engine/settings/opts_internal.h"
 #include "tegula_preset.h"
 
@@ -43,6 +44,16 @@ const char *tg_opts_get(const tg_opts *o, const char *name)
 {
     const tgi_opt id = o && name ? tgi_opt_find(name) : TGI_OPT_COUNT;
     return id == TGI_OPT_COUNT ? NULL : tgi_opts_str(o, id);
+}
+
+tg_status tg_opts_set_source(tg_opts *o, const char *input, const tg_array *array)
+{
+    return o ? tgi_opts_lend(o, TGI_LENT_SOURCE, input, array, tgi_ctx_err(o->ctx)) : TG_E_ARG;
+}
+
+tg_status tg_opts_set_sink(tg_opts *o, const char *output, const tg_array *array)
+{
+    return o ? tgi_opts_lend(o, TGI_LENT_SINK, output, array, tgi_ctx_err(o->ctx)) : TG_E_ARG;
 }
 
 tg_status tg_opts_load(tg_opts *o, const char *path)

@@ -6,6 +6,7 @@
 #include "engine/job/job_plan.h"
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_report.h"
+#include "engine/job/tensors.h"
 #include "engine/verbs/describe.h"
 #include "engine/verbs/job_preview.h"
 #include "engine/verbs/job_verify.h"
@@ -233,6 +234,32 @@ tg_status tg_job_settings(tg_job *job, const tg_setting **list, size_t *n)
         return tgi_fail(err, TG_E_ARG, "tg_job_settings: NULL argument");
     TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
     return tgi_job_settings(job, list, n, err);
+}
+
+tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out)
+{
+    if (!job)
+        return TG_E_ARG;
+    tgi_err *err = tgi_ctx_err(job->ctx);
+    tg_array own;
+    if (!tgi_sized_take(out, &own, sizeof own))
+        return tgi_fail(err, TG_E_ARG, "tg_job_output: array.size is not of this version");
+    TGI_TRY(work_on(job, TGI_DO_RUN, plan, NULL));
+    if (job->ends->tiled)
+        return tgi_fail(err, TG_E_ARG, "tg_job_output: the job makes an image: give it a sink");
+    if (i < 0 || i >= job->graph->n_out)
+        return tgi_fail(err, TG_E_NOT_FOUND, "the network has %d outputs", job->graph->n_out);
+    TGI_TRY(tgi_tensors_shape(job, err));
+    const tgi_desc *d = &job->tensors->out[i].file;
+    own.dtype = d->dtype;
+    own.rank = d->rank;
+    memset(own.stride, 0, sizeof own.stride);
+    memset(own.shape, 0, sizeof own.shape);
+    memcpy(own.shape, d->dim, (size_t)d->rank * sizeof own.shape[0]);
+    tgi_sized_give(out, &own);
+    if (name)
+        *name = job->graph->out[i].name;
+    return TG_OK;
 }
 
 static tg_status run(tg_job *job, void *out, tgi_err *err)

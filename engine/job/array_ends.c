@@ -7,6 +7,7 @@
 #include "engine/job/job_tensor.h"
 #include "engine/job/plan_report.h"
 #include "engine/job/plan_scratch.h"
+#include "engine/job/tensor_memory.h"
 #include "engine/job/tensor_rows.h"
 #include "engine/job/tensors.h"
 
@@ -26,20 +27,37 @@ static const char *file_of_port(const tg_job *job, int i)
     return i == 0 ? job->set.input : NULL;
 }
 
+static tg_status open_file(const char *path, tgi_tensor_in *in, tgi_err *err)
+{
+    int64_t step = 1;
+    TGI_TRY(tgi_npy_open(path, &in->npy, err));
+    in->path = path;
+    in->desc = in->npy.head.desc;
+    for (int a = in->desc.rank - 1; a >= 0; step *= in->desc.dim[a--])
+        in->step[a] = step;
+    return TG_OK;
+}
+
 static tg_status open_input(tg_job *job, struct tgi_tensors *t, int i, tgi_err *err)
 {
     const tgi_port *p = &job->graph->in[i];
     const char *path = file_of_port(job, i);
+    const tg_array *lent = tgi_memory_source(job, i);
     char text[96];
-    if (!path)
+    if (path && lent)
+        return tgi_fail(err, TG_E_ARG, "the network's input \"%s\" has a source and a file: %s",
+                        p->name, path);
+    if (!path && !lent)
         return tgi_fail(err, TG_E_ARG,
                         "the network's input \"%s\" has no array: --input %s=FILE.npy", p->name,
                         p->name);
-    TGI_TRY(tgi_npy_open(path, &t->in[i].npy, err));
-    t->in[i].path = path;
-    t->in[i].desc = t->in[i].npy.head.desc;
+    if (lent)
+        TGI_TRY(tgi_memory_open_source(lent, &t->in[i], err));
+    else
+        TGI_TRY(open_file(path, &t->in[i], err));
+    path = t->in[i].path;
     const tgi_desc *f = &t->in[i].desc;
-    if (f->rank != p->file_rank)
+    if (!tgi_tensor_widen(p, &t->in[i].desc, t->in[i].step))
         return tgi_tensor_wrong_rank(p, path, f, err);
     tgi_desc *d = &t->in_desc[i], want_desc[TGI_MAX_PORTS];
     tgi_graph_input_descs(job->graph, job->graph->base, want_desc);
@@ -97,6 +115,7 @@ static tg_status open_inputs(tg_job *job, tgi_err *err)
         TGI_TRY(tgi_check_output_name(job->set.output, 1, err));
         TGI_TRY(check_names(job, err));
     }
+    TGI_TRY(tgi_memory_check_names(job, err));
     struct tgi_tensors *t = tgi_calloc(TGI_TAG_IO, 1, sizeof *t);
     if (!t)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the arrays");
@@ -209,7 +228,7 @@ static void count_disk(tg_job *job)
     uint64_t array, image;
     char path[4096];
     b->output_disk = b->output_packs = b->output_held = 0;
-    for (int o = 0; o < job->graph->n_out; o++) {
+    for (int o = 0; o < job->graph->n_out && !tgi_job_has_sinks(job); o++) {
         tgi_tensor_disk(job, o, &array, &image);
         b->output_disk = tgi_sat_add(b->output_disk, tgi_sat_add(array, image));
         b->output_packs = tgi_sat_add(b->output_packs, image);
@@ -270,6 +289,8 @@ static void write_lines(tg_job *job)
     tgi_job_add_line(p, "journal", 0, TG_PLAN_MEMORY, 0, "%s",
                      "none: arrays are written in place, so a stopped run starts over");
     tgi_job_add_margin(p);
+    if (tgi_job_has_sinks(job))
+        return;
     tgi_job_add_line(p, "output", p->bytes.output_disk, TG_PLAN_DISK, p->bytes.output_free,
                      makes_images(job) ? "%s: arrays, and the images made of them" : "%s",
                      job->set.output ? job->set.output : "(no output named)");

@@ -1,5 +1,6 @@
 #include "engine/job/fingerprint.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/fnv.h"
 #include "engine/base/mem.h"
 #include "engine/base/versions.h"
@@ -219,7 +220,13 @@ tg_status tgi_fingerprint_tensors(const tg_job *job, tgi_lines *t, tgi_err *err)
     char input[128];
     const char *compress = tgi_opts_str(job->opts, TGI_OPT_COMPRESS);
     const char *format = tgi_opts_str(job->opts, TGI_OPT_FORMAT);
-    TGI_TRY(files_identity(tgi_tensor_files, job, input, sizeof input, err));
+    tgi_held any;
+    snprintf(input, sizeof input, "no files");
+    if (tgi_tensor_files(job, 0, &any))
+        TGI_TRY(files_identity(tgi_tensor_files, job, input, sizeof input, err));
+    for (int i = 0; i < job->graph->n_in; i++)
+        if (job->tensors->in[i].lent) /* nothing says that it is what it was before a stop */
+            tgi_lines_add(t, "source", "%d %.9f", (int)getpid(), tgi_seconds());
     tgi_fingerprint_program(t, "arrays " TG_VERSION_STRING);
     add_network(t, job, input);
     if (job->source)

@@ -11,7 +11,8 @@
 #include "engine/job/job_settings.h"
 #include "engine/job/plan_scratch.h"
 #include "engine/job/stats_file.h"
-#include "engine/job/tensors.h"
+#include "engine/job/tensor_memory.h"
+#include "engine/settings/lent.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,7 +99,8 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
                                tgi_err *err)
 {
     TGI_TRY(required(o, TGI_OPT_MODEL, "the model (-m MODEL.onnx)", &s->model, err));
-    if (tgi_opts_str(o, TGI_OPT_INPUT) || tgi_opts_n_tensors(o) == 0)
+    const int sources = tgi_opts_lent(o, TGI_LENT_SOURCE, 0) != NULL;
+    if (tgi_opts_str(o, TGI_OPT_INPUT) || (tgi_opts_n_tensors(o) == 0 && !sources))
         TGI_TRY(required(o, TGI_OPT_INPUT, "the input image", &s->input, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_OUTPUT), &s->output, err));
     TGI_TRY(copy_text(tgi_opts_str(o, TGI_OPT_SCRATCH), &s->scratch, err));
@@ -221,7 +223,7 @@ static tg_status bind_output(tg_job *job, tgi_err *err)
     char text[96];
     const tgi_graph *g = job->graph;
     const int image = tgi_output_is_image(g, 0, &job->out_desc),
-              arrays = tgi_names_arrays(job->set.output);
+              arrays = tgi_names_arrays(job->set.output) || tgi_job_has_sinks(job);
     if (arrays || (!image && !job->set.output))
         job->ends = &tgi_array_ends;
     const int tiled = job->ends->tiled;
@@ -411,12 +413,17 @@ static tg_status bind(tg_job *job, const tg_opts *o, tgi_err *err)
     TGI_TRY(tgi_graph_load_onnx(job->set.model, job->set.labels ? TGI_GRAPH_LABELS : 0,
                                 &job->graph, err));
     const int arrays = tgi_opts_n_tensors(job->opts) > 0 ||
+                       tgi_opts_lent(job->opts, TGI_LENT_SOURCE, 0) ||
                        (is_npy(job->set.input) && !tgi_source_is_set(job->set.input));
     job->ends = arrays ? &tgi_array_ends : &tgi_tile_ends;
     if (arrays && tgi_opts_flag(job->opts, TGI_OPT_SAME_SIZE))
         return tgi_fail(err, TG_E_ARG,
                         "--same-size pads images; an array goes to the network as it is");
     TGI_TRY(tgi_check_output_name(job->set.output, 0, err));
+    if (job->set.output && tgi_job_has_sinks(job))
+        return tgi_fail(err, TG_E_ARG,
+                        "the job has a sink and an output file: %s; it writes no files",
+                        job->set.output);
     if (arrays && tgi_opts_dtype(job->opts, &asked) && asked != TG_DTYPE_F32)
         return tgi_fail(err, TG_E_ARG, "--dtype is for images: %s", as_given);
     TGI_TRY(tgi_job_stats_check(job, arrays, err));

@@ -19,6 +19,7 @@
 #include "engine/job/plan_scratch.h"
 #include "engine/job/plan_seconds.h"
 #include "engine/job/stats_file.h"
+#include "engine/job/tensor_memory.h"
 #include "engine/job/tensors.h"
 
 #include <string.h>
@@ -40,6 +41,8 @@ int tgi_tensor_files(const void *of, int64_t i, tgi_held *out)
     const tg_job *job = of;
     if (job->source)
         return tgi_source_held(job->source, i, out);
+    for (int k = 0; k < job->graph->n_in; k++)
+        i += k <= i && job->tensors->in[k].lent; /* what lies in memory is no file */
     if (i >= job->graph->n_in)
         return 0;
     out->path = job->tensors->in[i].path;
@@ -188,6 +191,21 @@ static tg_status compute_until_it_fits(tg_job *job, tg_run_result *res, tgi_err 
     return st == TG_OK ? st : tgi_job_device_answer(job, st, &e, err);
 }
 
+/* Into the caller's memory: no names, no disk. */
+static tg_status fill_sinks(tg_job *job, tg_run_result *res, tgi_err *err)
+{
+    TGI_TRY(tgi_tensors_shape(job, err));
+    TGI_TRY(tgi_memory_begin(job, err));
+    if (job->bad)
+        TGI_TRY(tgi_bad_tiles_begin(job->bad, NULL, err));
+    TGI_TRY(compute_until_it_fits(job, res, err));
+    TGI_TRY(tgi_net_unchanged(job->plan.net, err));
+    warn_of_nonfinite(job, res);
+    tgi_job_warn_of_surplus(job);
+    res->bad_regions = tgi_bad_tiles_count(job->bad);
+    return TG_OK;
+}
+
 /* *named: they were complete, by a run that was killed while they got their names. */
 static tg_status fill_outputs(tg_job *job, tg_run_result *res, int *named, tgi_err *err)
 {
@@ -200,6 +218,7 @@ static tg_status fill_outputs(tg_job *job, tg_run_result *res, int *named, tgi_e
         return TG_OK;
     if (there)
         TGI_TRY(tgi_job_check_disk(job, err));
+    TGI_TRY(tgi_memory_begin(job, err));
     TGI_TRY(tgi_tensors_create(job, err));
     TGI_TRY(tgi_bad_tiles_begin_output(job->bad, job->set.output, err));
     TGI_TRY(compute_until_it_fits(job, res, err));
@@ -222,7 +241,9 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
     TGI_TRY(tgi_job_sides_look(job, err));
     job->running = 1;
     TGI_TRY(tgi_job_plan_output(job, err));
-    const tg_status st = fill_outputs(job, &res, &named, err);
+    const int sinks = tgi_job_has_sinks(job);
+    const tg_status st =
+        sinks ? fill_sinks(job, &res, err) : fill_outputs(job, &res, &named, err);
     tgi_tensors_drop(job->tensors);
     if (st != TG_OK) {
         tgi_job_sides_drop(job, st);
@@ -239,7 +260,11 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
     res.recomputed_fraction = tgi_tiling_recomputed(&job->plan.choice.tiling);
     res.output = job->set.output;
     const tg_status answer =
-        tgi_bad_tiles_verdict(res.bad_regions, job->set.input, job->set.output, err);
+        sinks && res.bad_regions
+            ? tgi_fail(err, TG_E_FORMAT,
+                       "%s: %lld regions of it cannot be decoded and count as 0",
+                       job->set.input, (long long)res.bad_regions)
+            : tgi_bad_tiles_verdict(res.bad_regions, job->set.input, job->set.output, err);
     if (!job->dev.ops && !named)
         tgi_job_learn_end(job, res.seconds);
     if (out)

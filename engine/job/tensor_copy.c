@@ -3,25 +3,72 @@
 #include "engine/job/tensors.h"
 #include "kernels/pixels.h"
 
+#include <stdint.h>
 #include <string.h>
 
 enum { C, Z, Y, X, AXES }; /* of a box of an image */
 
-void tgi_tensor_strides(const tgi_port *p, const tgi_desc *file, int rank, int64_t *stride)
+void tgi_tensor_strides(const tgi_port *p, const tgi_tensor_in *in, int rank, int64_t *stride)
 {
-    int64_t step[TGI_MAX_RANK] = {0}, n = 1;
-    for (int i = file->rank - 1; i >= 0; i--) {
-        step[i] = n;
-        n *= file->dim[i];
-    }
     for (int a = 0; a < rank; a++)
-        stride[a] = p->perm[a] >= 0 ? step[p->perm[a]] : 0;
+        stride[a] = p->perm[a] >= 0 ? in->step[p->perm[a]] : 0;
+}
+
+static tg_status answer_of(tg_status st, const char *what, tgi_err *err)
+{
+    return st == TG_OK ? st : tgi_fail(err, st, "the function that %s returned this", what);
+}
+
+static tg_status take_from_memory(const tgi_tensor_in *in, int64_t element, void *dst,
+                                  int64_t n, tgi_err *err)
+{
+    const tg_array *a = &in->now;
+    const size_t size = tgi_dtype_size(a->dtype);
+    if (!a->data)
+        return answer_of(a->move(a->user, element, n, dst), "makes the source", err);
+    memcpy(dst, (const char *)a->data + (size_t)element * size, (size_t)n * size);
+    return TG_OK;
+}
+
+static tg_status give_to_memory(const tgi_tensor_out *out, int64_t element, const void *src,
+                                int64_t n, tgi_err *err)
+{
+    const tg_array *a = &out->now;
+    const size_t size = tgi_dtype_size(a->dtype);
+    if (!a->data) /* of a sink it is only read */
+        return answer_of(a->move(a->user, element, n, (void *)(uintptr_t)src), "takes the sink",
+                         err);
+    char *to = (char *)a->data + (size_t)element * size;
+    if (to != src)
+        memcpy(to, src, (size_t)n * size);
+    return TG_OK;
+}
+
+/* Where n elements are, read into `rows` unless they lie in memory. */
+static tg_status look_at(const tgi_tensor_in *in, int64_t element, void *rows, int64_t n,
+                         const char **at, tgi_err *err)
+{
+    *at = rows;
+    if (!in->lent || !in->now.data)
+        return tgi_tensor_read(in, element, rows, n, err);
+    *at = (const char *)in->now.data + (size_t)element * tgi_dtype_size(in->now.dtype);
+    return TG_OK;
+}
+
+/* Where elements may be put together, before they are written: at their place in memory. */
+static char *room_for(const tgi_tensor_out *out, int64_t element, void *rows)
+{
+    return out->lent && out->now.data
+               ? (char *)out->now.data + (size_t)element * tgi_dtype_size(out->now.dtype)
+               : rows;
 }
 
 tg_status tgi_tensor_read(const tgi_tensor_in *in, int64_t element, void *dst, int64_t n,
                           tgi_err *err)
 {
     const size_t size = tgi_dtype_size(in->desc.dtype);
+    if (in->lent)
+        return take_from_memory(in, element, dst, n, err);
     const tg_status st =
         tgi_rfile_read(&in->npy.file, in->npy.head.data_off + (uint64_t)element * size, dst,
                        (size_t)n * size, err);
@@ -34,6 +81,10 @@ tg_status tgi_tensor_write(tgi_tensor_out *out, int64_t element, const void *src
                            tgi_err *err)
 {
     const size_t size = tgi_dtype_size(out->file.dtype);
+    if (out->dropped)
+        return TG_OK;
+    if (out->lent)
+        return give_to_memory(out, element, src, n, err);
     return tgi_npy_write(&out->npy, (uint64_t)element * size, src, (size_t)n * size, err);
 }
 
@@ -100,12 +151,13 @@ static tg_status load_flat(const tgi_tensor_in *in, const tgi_desc *d, const int
     tgi_file_walk w;
     tgi_file_piece p;
     tgi_file_walk_begin(&w, &box, (int64_t)(TGI_TENSOR_ROWS / size), TGI_FILE_NEAR, NULL);
+    const char *from;
     while (tgi_file_walk_next(&w, &p)) {
-        TGI_TRY(tgi_tensor_read(in, first + p.first, rows, p.span, err));
+        TGI_TRY(look_at(in, first + p.first, rows, p.span, &from, err));
         for (int64_t k = 0, at, to; k < count_of(&p, d->rank); k++) {
             flat_place(d, &box, &p, k, &at, &to);
-            tgi_pixels_load(in->desc.dtype, (const char *)rows + (size_t)at * size, 1, 1.0f,
-                            0.0f, view->base + to, 1);
+            tgi_pixels_load(in->desc.dtype, from + (size_t)at * size, 1, 1.0f, 0.0f,
+                            view->base + to, 1);
         }
     }
     return TG_OK;
@@ -154,18 +206,19 @@ tg_status tgi_tensor_load(const tg_job *job, int i, int64_t sample, const tgi_vi
     const tgi_desc *d = &t->in_desc[i];
     int64_t stride[TGI_MAX_RANK] = {0}, first;
     tgi_range q[3];
-    tgi_tensor_strides(&job->graph->in[i], &in->desc, d->rank, stride);
+    tgi_tensor_strides(&job->graph->in[i], in, d->rank, stride);
     if (!tgi_is_image(job->graph, d))
         return load_flat(in, d, stride, sample * stride[0], view, rows, err);
     box_zyx(box, q);
     const tgi_file_box b = image_box(stride, d->rank, view->c, q, zero, &first);
     tgi_file_walk w;
     tgi_file_piece p;
+    const char *from;
     const int64_t room = (int64_t)(TGI_TENSOR_ROWS / tgi_dtype_size(in->desc.dtype));
     tgi_file_walk_begin(&w, &b, room, TGI_FILE_NEAR, NULL);
     while (tgi_file_walk_next(&w, &p)) {
-        TGI_TRY(tgi_tensor_read(in, sample * stride[0] + first + p.first, rows, p.span, err));
-        load_piece(in->desc.dtype, &b, &p, q, rows, view);
+        TGI_TRY(look_at(in, sample * stride[0] + first + p.first, rows, p.span, &from, err));
+        load_piece(in->desc.dtype, &b, &p, q, from, view);
     }
     clear_lanes(view, q);
     return TG_OK;
@@ -184,11 +237,12 @@ static tg_status store_flat(tgi_tensor_out *t, const tgi_desc *d, int64_t first,
     tgi_file_piece p;
     tgi_file_walk_begin(&w, &box, (int64_t)(TGI_TENSOR_ROWS / size), TGI_FILE_DENSE, NULL);
     while (tgi_file_walk_next(&w, &p)) {
+        char *put = room_for(t, first + p.first, rows);
         for (int64_t k = 0, to, at; k < count_of(&p, d->rank); k++) {
             flat_place(d, &box, &p, k, &to, &at);
-            memcpy(rows + (size_t)to * size, src + (size_t)at * size, size);
+            memcpy(put + (size_t)to * size, src + (size_t)at * size, size);
         }
-        TGI_TRY(tgi_tensor_write(t, first + p.first, rows, p.span, err));
+        TGI_TRY(tgi_tensor_write(t, first + p.first, put, p.span, err));
     }
     return TG_OK;
 }
@@ -220,6 +274,8 @@ tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tgi_a
     const int r = d->rank;
     int64_t first = sample * t->sample_stride, corner;
     tgi_range q[3];
+    if (t->dropped)
+        return TG_OK;
     if (net->values[net->out[o]].flat)
         return store_flat(t, d, first, view, rows, err);
     box_zyx(box, q);
@@ -233,8 +289,9 @@ tg_status tgi_tensor_store(const tg_job *job, int o, int64_t sample, const tgi_a
     tgi_file_walk_begin(&w, &b, (int64_t)(TGI_TENSOR_ROWS / tgi_dtype_size(type)),
                         TGI_FILE_DENSE, NULL);
     while (tgi_file_walk_next(&w, &p)) {
-        store_piece(type, &b, &p, q, map, view, rows);
-        TGI_TRY(tgi_tensor_write(t, first + corner + p.first, rows, p.span, err));
+        char *put = room_for(t, first + corner + p.first, rows);
+        store_piece(type, &b, &p, q, map, view, put);
+        TGI_TRY(tgi_tensor_write(t, first + corner + p.first, put, p.span, err));
     }
     return TG_OK;
 }

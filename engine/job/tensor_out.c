@@ -8,6 +8,7 @@
 #include "engine/base/arith.h"
 #include "engine/base/mem.h"
 #include "engine/job/copy.h"
+#include "engine/job/tensor_memory.h"
 #include "engine/job/tensors.h"
 #include "engine/out/journal.h"
 #include "io/file_ops.h"
@@ -267,6 +268,16 @@ static tg_status create_one(const tg_job *job, tgi_tensor_out *t, tgi_err *err)
     TGI_TRY(may_begin(job, t, err));
     TGI_TRY(tgi_journal_claim(t->journal, NULL, err)); /* the log comes before it begins */
     return tgi_npy_create_unnamed(job->set.output, t->tiff, &t->file, &t->npy, err);
+}
+
+tg_status tgi_tensors_shape(tg_job *job, tgi_err *err)
+{
+    const int sinks = tgi_job_has_sinks(job);
+    for (int o = 0; o < job->plan.net->n_out; o++) {
+        TGI_TRY(shape_output(job, o, err));
+        job->tensors->out[o].dropped = sinks && !tgi_memory_sink(job, o);
+    }
+    return TG_OK;
 }
 
 tg_status tgi_tensors_name(tg_job *job, tgi_err *err)

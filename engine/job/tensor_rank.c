@@ -38,6 +38,20 @@ static int reshaped(const tgi_port *p, const tgi_desc *f, int64_t *dim)
     return fits(p, dim);
 }
 
+int tgi_tensor_widen(const tgi_port *p, tgi_desc *f, int64_t *step)
+{
+    int64_t dim[TGI_MAX_RANK];
+    const int more = p->file_rank - f->rank;
+    if (more <= 0 || !reshaped(p, f, dim))
+        return more == 0;
+    memmove(step + more, step, (size_t)f->rank * sizeof *step);
+    for (int a = 0; a < more; a++)
+        step[a] = 0; /* there is one element */
+    f->rank = p->file_rank;
+    memcpy(f->dim, dim, (size_t)f->rank * sizeof *dim);
+    return 1;
+}
+
 /* 1: rows of pixels, [H,W,C], where [N,C,H,W] is wanted. */
 static int pixels_last(const tgi_port *p, const tgi_desc *f)
 {

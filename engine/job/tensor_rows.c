@@ -44,7 +44,7 @@ static rows rows_in(const tg_job *job, int i, int64_t sample, int64_t *stride)
     const struct tgi_tensors *t = job->tensors;
     const tgi_desc *d = &t->in_desc[i];
     const int flat = !tgi_is_image(job->graph, d);
-    tgi_tensor_strides(&job->graph->in[i], &t->in[i].desc, d->rank, stride);
+    tgi_tensor_strides(&job->graph->in[i], &t->in[i], d->rank, stride);
     return (rows){.size = tgi_dtype_size(t->in[i].desc.dtype),
                   .rank = d->rank,
                   .d = d,
@@ -386,6 +386,9 @@ void tgi_tensor_reader_close(tgi_tensor_reader **rp)
 
 void tgi_tensor_reader_ask(tgi_tensor_reader *r, int64_t sample, const tgi_box *box)
 {
+    for (int i = 0; i < r->n_in; i++) /* a program's function is called on the job's thread */
+        if (r->job->tensors->in[i].lent && !r->job->tensors->in[i].now.data)
+            return;
     pthread_mutex_lock(&r->lock);
     if (r->state == IDLE) {
         r->sample = sample;

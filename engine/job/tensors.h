@@ -8,11 +8,15 @@
 #include "engine/job/job.h"
 #include "engine/job/tensor_names.h"
 #include "io/npy.h"
+#include "tegula_array.h"
 
 typedef struct tgi_tensor_in {
-    const char *path; /* a view of the job's options */
-    tgi_npy_in npy;   /* .file.fd -1: not open */
-    tgi_desc desc;    /* as it lies there */
+    const char *path;           /* a view of the job's options */
+    tgi_npy_in npy;             /* .file.fd -1: not open */
+    tgi_desc desc;              /* as it lies there, with axes of 1 in front that it left out */
+    int64_t step[TGI_MAX_RANK]; /* elements from one to the next along each axis of it */
+    const tg_array *lent;       /* it lies in memory: the caller's, and how that is now */
+    tg_array now;
 } tgi_tensor_in;
 
 typedef struct tgi_tensor_out {
@@ -25,6 +29,9 @@ typedef struct tgi_tensor_out {
     int64_t sample_stride;
     tgi_range keep[TGI_MAX_RANK]; /* what of an image is kept, per axis */
     tgi_npy_out npy;              /* open while the run writes; then the lock is ours */
+    const tg_array *lent;         /* as of an input */
+    tg_array now;
+    int dropped; /* nobody takes it */
 } tgi_tensor_out;
 
 struct tgi_tensors {
@@ -48,7 +55,10 @@ tg_status tgi_name_in_folder(const char *folder, const char *name, const char *s
                              char *buf, size_t cap, tgi_err *err);
 tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err);
 
-/* tensor_rank.c: TG_E_ARG: the array has more or fewer axes than the input; what would do. */
+/* tensor_rank.c: axes of 1 that the array left out in front, for its strides too; 0: that does
+ * not make it an array of the input's rank. */
+int tgi_tensor_widen(const tgi_port *p, tgi_desc *f, int64_t *step);
+/* TG_E_ARG: the array has more or fewer axes than the input; what would do. */
 tg_status tgi_tensor_wrong_rank(const tgi_port *p, const char *path, const tgi_desc *f,
                                 tgi_err *err);
 
@@ -63,7 +73,9 @@ tg_dtype tgi_tensor_out_type(const tg_job *job, int o);
 /* Bytes of output o while the run writes it, and of the image that is made of it, beside it; 0
  * for what cannot be told. Plan made. */
 void tgi_tensor_disk(const tg_job *job, int o, uint64_t *array, uint64_t *image);
-/* Name the outputs and their shapes; plan made. Their folder is created. */
+/* Their shapes; plan made. */
+tg_status tgi_tensors_shape(tg_job *job, tgi_err *err);
+/* Name the outputs, and their shapes; plan made. Their folder is created. */
 tg_status tgi_tensors_name(tg_job *job, tgi_err *err);
 /* Lock and create them. TG_E_BUSY: another run writes one of them. */
 tg_status tgi_tensors_create(tg_job *job, tgi_err *err);
@@ -78,9 +90,9 @@ void tgi_tensors_drop(struct tgi_tensors *t);
 /* job_tensor.c: the files of all inputs (tgi_held_files); `of` is the job. */
 int tgi_tensor_files(const void *of, int64_t i, tgi_held *out);
 
-/* tensor_copy.c: element strides of a dense array along the graph's axes. */
-void tgi_tensor_strides(const tgi_port *p, const tgi_desc *file, int rank, int64_t *stride);
-/* n elements of a file, from `element` of the array on. TG_E_FORMAT: it ends before. */
+/* tensor_copy.c: element strides of an input along the graph's axes. */
+void tgi_tensor_strides(const tgi_port *p, const tgi_tensor_in *in, int rank, int64_t *stride);
+/* n elements of an array, from `element` on. TG_E_FORMAT: its file ends before. */
 tg_status tgi_tensor_read(const tgi_tensor_in *in, int64_t element, void *dst, int64_t n,
                           tgi_err *err);
 tg_status tgi_tensor_write(tgi_tensor_out *out, int64_t element, const void *src, int64_t n,

@@ -8,6 +8,7 @@
 #include "engine/base/input.h"
 #include "engine/base/mem.h"
 #include "engine/base/size.h"
+#include "engine/settings/lent.h"
 #include "engine/settings/opts_internal.h"
 #include "engine/settings/preset.h"
 #include "engine/settings/words.h"
@@ -151,6 +152,7 @@ void tgi_opts_free(tg_opts **o)
     for (int i = 0; i < (*o)->n_tensor; i++)
         tgi_free((*o)->tensor[i]);
     tgi_free((*o)->tensor);
+    tgi_lent_free(*o);
     tgi_free(*o);
     *o = NULL;
 }
@@ -403,6 +405,7 @@ tg_status tgi_opts_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
                            from->from[TGI_OPT_INPUT_TENSOR], from->file[TGI_OPT_INPUT_TENSOR],
                            err));
     memcpy(to->set_by, from->set_by, sizeof to->set_by);
+    TGI_TRY(tgi_lent_copy(to, from, err));
     return copy_kept(to, from, err);
 }
 

@@ -26,6 +26,8 @@ struct tg_opts {
     char set_by[32];                   /* who calls tg_opts_set; "": a program */
     char **tensor;                     /* "NAME=FILE" */
     int n_tensor;
+    struct tgi_lent *lent; /* lent.h */
+    int n_lent;
     tgi_kept *kept; /* TGI_OPT_COUNT: what pipes that options name gave, once */
 };
 

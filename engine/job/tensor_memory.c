@@ -1,0 +1,197 @@
+#include "engine/job/tensor_memory.h"
+
+#include "engine/settings/lent.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* ---- Names ------------------------------------------------------------------------------- */
+
+static const tg_array *lent_to(const tg_job *job, tgi_lent_way way, const char *name, int i)
+{
+    const tgi_lent *l;
+    for (int k = 0; (l = tgi_opts_lent(job->opts, way, k)); k++)
+        if (l->name ? strcmp(l->name, name) == 0 : i == 0)
+            return l->array;
+    return NULL;
+}
+
+static tg_status check_way(const tg_job *job, tgi_lent_way way, const tgi_port *ports, int n,
+                           tgi_err *err)
+{
+    const char *what = way == TGI_LENT_SOURCE ? "input" : "output";
+    const tgi_lent *l;
+    for (int k = 0; (l = tgi_opts_lent(job->opts, way, k)); k++) {
+        int i = 0;
+        while (l->name && i < n && strcmp(l->name, ports[i].name) != 0)
+            i++;
+        if (i == n)
+            return tgi_fail(err, TG_E_ARG, "the network has no %s \"%s\"; its first is \"%s\"",
+                            what, l->name, n ? ports[0].name : "");
+    }
+    return TG_OK;
+}
+
+tg_status tgi_memory_check_names(const tg_job *job, tgi_err *err)
+{
+    const tgi_graph *g = job->graph;
+    TGI_TRY(check_way(job, TGI_LENT_SOURCE, g->in, g->n_in, err));
+    return check_way(job, TGI_LENT_SINK, g->out, g->n_out, err);
+}
+
+int tgi_job_has_sinks(const tg_job *job)
+{
+    return tgi_opts_lent(job->opts, TGI_LENT_SINK, 0) != NULL;
+}
+
+const tg_array *tgi_memory_source(const tg_job *job, int i)
+{
+    return lent_to(job, TGI_LENT_SOURCE, job->graph->in[i].name, i);
+}
+
+const tg_array *tgi_memory_sink(const tg_job *job, int o)
+{
+    return lent_to(job, TGI_LENT_SINK, job->graph->out[o].name, o);
+}
+
+/* ---- Where elements lie ------------------------------------------------------------------ */
+
+/* Elements from one to the next along each axis. */
+static void steps_of(const tg_array *a, int64_t *step)
+{
+    const int64_t size = (int64_t)tgi_dtype_size(a->dtype);
+    int64_t dense = 1, any = 0;
+    for (int i = 0; i < a->rank; i++)
+        any |= a->stride[i];
+    for (int i = a->rank - 1; i >= 0; dense *= a->shape[i--])
+        step[i] = any ? a->stride[i] / size : dense;
+}
+
+/* First and last byte of it. */
+static void extent_of(const tg_array *a, uintptr_t *first, uintptr_t *last)
+{
+    int64_t step[TG_ARRAY_RANK], far = 1;
+    steps_of(a, step);
+    for (int i = 0; i < a->rank; i++)
+        far += (a->shape[i] - 1) * step[i];
+    *first = (uintptr_t)a->data;
+    *last = *first + (uintptr_t)far * tgi_dtype_size(a->dtype) - 1;
+}
+
+/* No two elements of a sink in one place: axes by their steps, each steps over what the smaller
+ * ones reach. (Strange ones that interleave are refused too.) */
+static int is_apart(const tg_array *a)
+{
+    int64_t step[TG_ARRAY_RANK], reach = 1;
+    unsigned done = 0;
+    steps_of(a, step);
+    for (int k = 0; k < a->rank; k++) {
+        int least = -1;
+        for (int i = 0; i < a->rank; i++)
+            if (!(done >> i & 1) && (least < 0 || step[i] < step[least]))
+                least = i;
+        done |= 1u << least;
+        if (a->shape[least] == 1)
+            continue;
+        if (step[least] < reach)
+            return 0;
+        reach = step[least] * (a->shape[least] - 1) + reach;
+    }
+    return 1;
+}
+
+/* ---- At the plan, and at the run --------------------------------------------------------- */
+
+tg_status tgi_memory_open_source(const tg_array *array, tgi_tensor_in *in, tgi_err *err)
+{
+    TGI_TRY(tgi_lent_look(array, &in->now, &in->desc, err));
+    in->lent = array;
+    in->path = "the source";
+    steps_of(&in->now, in->step);
+    return TG_OK;
+}
+
+static tg_status begin_source(tgi_tensor_in *in, const char *name, tgi_err *err)
+{
+    const tg_array was = in->now;
+    tgi_desc shape;
+    TGI_TRY(tgi_lent_look(in->lent, &in->now, &shape, err));
+    if (in->now.dtype != was.dtype || in->now.rank != was.rank ||
+        memcmp(in->now.shape, was.shape, (size_t)was.rank * sizeof was.shape[0]) != 0 ||
+        memcmp(in->now.stride, was.stride, (size_t)was.rank * sizeof was.stride[0]) != 0)
+        return tgi_fail(err, TG_E_ARG,
+                        "the source of \"%s\" has another type, shape or strides than when it "
+                        "was planned: open another job",
+                        name);
+    if (!in->now.data && !in->now.move)
+        return tgi_fail(err, TG_E_ARG, "the source of \"%s\" has no data", name);
+    return TG_OK;
+}
+
+static tg_status begin_sink(tgi_tensor_out *t, const char *name, tgi_err *err)
+{
+    char have[96], want[96];
+    tgi_desc shape;
+    TGI_TRY(tgi_lent_look(t->lent, &t->now, &shape, err));
+    if (shape.dtype != t->file.dtype || !tgi_desc_same_shape(&shape, &t->file))
+        return tgi_fail(err, TG_E_ARG, "the sink of \"%s\" is %s, the output %s", name,
+                        tgi_desc_text(&shape, have, sizeof have),
+                        tgi_desc_text(&t->file, want, sizeof want));
+    if (!t->now.data && !t->now.move)
+        return tgi_fail(err, TG_E_ARG, "the sink of \"%s\" has no data", name);
+    if (!is_apart(&t->now))
+        return tgi_fail(err, TG_E_ARG, "the sink of \"%s\" has elements in one place", name);
+    return TG_OK;
+}
+
+/* The strides of a sink along the graph's axes. */
+static void lay_out(const tg_job *job, int o)
+{
+    tgi_tensor_out *t = &job->tensors->out[o];
+    const tgi_port *p = &job->graph->out[o];
+    const tgi_net *net = job->plan.net;
+    int64_t step[TG_ARRAY_RANK];
+    steps_of(&t->now, step);
+    for (int a = 0; a < net->shapes.desc[net->out[o]].rank; a++)
+        t->stride[a] = p->perm[a] >= 0 ? step[p->perm[a]] : 0;
+    t->sample_stride = net->shapes.desc[net->out[o]].rank ? t->stride[0] : 0;
+}
+
+/* Rows of a result are written while later rows of the input are still to be read. */
+static tg_status check_apart(const tg_job *job, int o, tgi_err *err)
+{
+    const struct tgi_tensors *t = job->tensors;
+    uintptr_t a, b, c, d;
+    if (!t->out[o].now.data)
+        return TG_OK;
+    extent_of(&t->out[o].now, &a, &b);
+    for (int i = 0; i < job->graph->n_in + o; i++) {
+        const int in = i < job->graph->n_in;
+        const tg_array *other = in ? &t->in[i].now : &t->out[i - job->graph->n_in].now;
+        if (!(in ? t->in[i].lent : t->out[i - job->graph->n_in].lent) || !other->data)
+            continue;
+        extent_of(other, &c, &d);
+        if (a <= d && c <= b)
+            return tgi_fail(err, TG_E_ARG, "the sink of \"%s\" lies in the memory of a %s",
+                            job->graph->out[o].name, in ? "source" : "second sink");
+    }
+    return TG_OK;
+}
+
+tg_status tgi_memory_begin(tg_job *job, tgi_err *err)
+{
+    struct tgi_tensors *t = job->tensors;
+    const tgi_graph *g = job->graph;
+    for (int i = 0; i < g->n_in; i++)
+        if (t->in[i].lent)
+            TGI_TRY(begin_source(&t->in[i], g->in[i].name, err));
+    for (int o = 0; o < g->n_out; o++) {
+        t->out[o].lent = tgi_memory_sink(job, o);
+        if (!t->out[o].lent)
+            continue;
+        TGI_TRY(begin_sink(&t->out[o], g->out[o].name, err));
+        lay_out(job, o);
+        TGI_TRY(check_apart(job, o, err));
+    }
+    return TG_OK;
+}

@@ -1,0 +1,121 @@
+#include "engine/settings/lent.h"
+
+#include "engine/base/mem.h"
+#include "engine/base/sized.h"
+#include "engine/settings/opts_internal.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* ---- What an array may be ---------------------------------------------------------------- */
+
+static int all_zero(const int64_t *v, int n)
+{
+    int any = 0;
+    for (int i = 0; i < n; i++)
+        any |= v[i] != 0;
+    return !any;
+}
+
+static tg_status check_strides(const tg_array *a, tgi_err *err)
+{
+    const int64_t size = (int64_t)tgi_dtype_size(a->dtype);
+    for (int i = 0; i < a->rank; i++)
+        if (a->stride[i] < 0 || a->stride[i] % size || a->stride[i] > INT64_MAX / 4)
+            return tgi_fail(err, TG_E_ARG,
+                            "array.stride[%d] is %lld: bytes, a multiple of %lld and not "
+                            "negative",
+                            i, (long long)a->stride[i], (long long)size);
+    if (!all_zero(a->stride, a->rank) && a->move && !a->data)
+        return tgi_fail(err, TG_E_ARG, "array.move counts elements in C order: no strides");
+    return TG_OK;
+}
+
+tg_status tgi_lent_look(const tg_array *array, tg_array *now, tgi_desc *shape, tgi_err *err)
+{
+    int64_t n;
+    if (!tgi_sized_take(array, now, sizeof *now))
+        return tgi_fail(err, TG_E_ARG, "array.size is not of this version");
+    const size_t size = tgi_dtype_size(now->dtype);
+    if (!size)
+        return tgi_fail(err, TG_E_ARG, "array.dtype is no type of elements");
+    if (now->rank < 0 || now->rank > TG_ARRAY_RANK)
+        return tgi_fail(err, TG_E_ARG, "array.rank is %d: 0 to %d", now->rank, TG_ARRAY_RANK);
+    *shape = (tgi_desc){.dtype = now->dtype, .rank = now->rank};
+    for (int i = 0; i < now->rank; i++)
+        if ((shape->dim[i] = now->shape[i]) < 1)
+            return tgi_fail(err, TG_E_ARG, "array.shape[%d] is %lld", i,
+                            (long long)now->shape[i]);
+    if (!tgi_desc_count(shape, &n) || n > INT64_MAX / (int64_t)size)
+        return tgi_fail(err, TG_E_ARG, "array.shape has more elements than there can be");
+    if ((uintptr_t)now->data % size)
+        return tgi_fail(err, TG_E_ARG, "array.data is not aligned to its elements");
+    return check_strides(now, err);
+}
+
+/* ---- In a set of options ----------------------------------------------------------------- */
+
+static int same_name(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void forget(tg_opts *o, int i)
+{
+    tgi_free(o->lent[i].name);
+    memmove(o->lent + i, o->lent + i + 1, (size_t)(--o->n_lent - i) * sizeof *o->lent);
+}
+
+static tg_status append(tg_opts *o, tgi_lent_way way, const char *name, const tg_array *array,
+                        tgi_err *err)
+{
+    tgi_lent *more =
+        tgi_realloc_n(TGI_TAG_MISC, o->lent, (size_t)(o->n_lent + 1), sizeof *more);
+    char *own = name ? tgi_strdup(TGI_TAG_MISC, name) : NULL;
+    if (more)
+        o->lent = more;
+    if (!more || (name && !own)) {
+        tgi_free(own);
+        return tgi_fail(err, TG_E_NOMEM, "no memory for the name of an array");
+    }
+    o->lent[o->n_lent++] = (tgi_lent){way, own, array};
+    return TG_OK;
+}
+
+tg_status tgi_opts_lend(tg_opts *o, tgi_lent_way way, const char *name, const tg_array *array,
+                        tgi_err *err)
+{
+    tg_array now;
+    tgi_desc shape;
+    if (array && way == TGI_LENT_SOURCE)
+        TGI_TRY(tgi_lent_look(array, &now, &shape, err));
+    if (array && !tgi_sized_take(array, &now, sizeof now))
+        return tgi_fail(err, TG_E_ARG, "array.size is not of this version");
+    for (int i = o->n_lent - 1; i >= 0; i--)
+        if (o->lent[i].way == way && same_name(o->lent[i].name, name))
+            forget(o, i);
+    return array ? append(o, way, name, array, err) : TG_OK;
+}
+
+const tgi_lent *tgi_opts_lent(const tg_opts *o, tgi_lent_way way, int i)
+{
+    for (int k = 0; k < o->n_lent; k++)
+        if (o->lent[k].way == way && i-- == 0)
+            return &o->lent[k];
+    return NULL;
+}
+
+tg_status tgi_lent_copy(tg_opts *to, const tg_opts *from, tgi_err *err)
+{
+    for (int i = 0; i < from->n_lent; i++)
+        TGI_TRY(append(to, from->lent[i].way, from->lent[i].name, from->lent[i].array, err));
+    return TG_OK;
+}
+
+void tgi_lent_free(tg_opts *o)
+{
+    while (o->n_lent)
+        forget(o, o->n_lent - 1);
+    tgi_free(o->lent);
+    o->lent = NULL;
+}

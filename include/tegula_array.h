@@ -1,0 +1,88 @@
+/*
+ * tegula_array.h - inputs and outputs of a job in the caller's memory: no files, no journal.
+ *
+ *     tg_array in = {.size = sizeof in, .dtype = TG_DTYPE_F32, .rank = 2,
+ *                    .shape = {height, width}, .data = pixels};
+ *     tg_array out = {.size = sizeof out};
+ *     tg_opts_set(o, "model", "denoise.onnx");
+ *     tg_opts_set_source(o, NULL, &in);
+ *     tg_opts_set_sink(o, NULL, &out);
+ *     tg_job_open(ctx, o, &job);
+ *     tg_job_output(job, 0, NULL, &out);     shape and type, from the plan
+ *     out.data = malloc(...);
+ *     tg_job_run(job, NULL);                 again and again, with other pixels or another
+ * `data`
+ *
+ * The planner, the budget and the kernels are those of files: the bytes are the same. The
+ * caller's own memory counts to what the process held when the job was opened, not to the plan.
+ *
+ * ONE RULE holds for arrays in memory and arrays in .npy files: the network gets the numbers as
+ * they are, converted to float32, along the axes that the model declares; what a descriptor or
+ * the option "normalize" say is for images. Only axes of 1 in front may be left out: [H,W] goes
+ * into [N,C,H,W] where C is 1 or any, [C,H,W] too.
+ */
+#ifndef TEGULA_ARRAY_H
+#define TEGULA_ARRAY_H
+
+#include <tegula.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TG_ARRAY_RANK 8
+
+/**
+ * Copy `n` elements, from element `first` of the array in C order on: into `elements` when the
+ * array is a source, out of them when it is a sink. Called on the thread that runs the job, and
+ * never two at once; elements of a source may be asked for more than once, those of a sink come
+ * once each, in no order that is promised.
+ * @return TG_OK, or the status that the run then ends with.
+ */
+typedef tg_status (*tg_array_move)(void *user, int64_t first, int64_t n, void *elements);
+
+/** An array in memory, or one that is made or taken piece by piece. */
+typedef struct tg_array {
+    size_t size;                   /* sizeof(tg_array) */
+    tg_dtype dtype;                /* elements, in native byte order */
+    int rank;                      /* axes, 0 to TG_ARRAY_RANK */
+    int64_t shape[TG_ARRAY_RANK];  /* elements along each axis, outermost first */
+    int64_t stride[TG_ARRAY_RANK]; /* bytes from one to the next; all 0: C order */
+    void *data;                    /* first element; of a source only read; or NULL and: */
+    tg_array_move move;            /* with C order */
+    void *user;                    /* handed to `move` */
+} tg_array;
+
+/**
+ * Take an input of the network from memory. @param input its name, NULL: the first.
+ * @param array borrowed until the job is closed; NULL takes the source back. Its type and shape
+ * are read when the job is planned and have to stay; `data`, `move` and `user` when it runs.
+ * Strides are multiples of the element's size and not negative.
+ * @return TG_E_ARG (checked here: size, type, rank, shape, strides), TG_E_NOMEM
+ */
+TG_API tg_status tg_opts_set_source(tg_opts *o, const char *input, const tg_array *array);
+
+/**
+ * Give an output of the network to memory. @param output its name, NULL: the first.
+ * @param array borrowed until the job is closed; NULL takes the sink back. Read when the job
+ * runs: then it has the type and the shape of tg_job_output, no two elements in one place, and
+ * no place in a source. A job with a sink writes no files: outputs without one are dropped, and
+ * the option "output" is refused. A run that fails leaves the sink filled in part.
+ */
+TG_API tg_status tg_opts_set_sink(tg_opts *o, const char *output, const tg_array *array);
+
+/**
+ * Type and shape of the network's output `i` as an array, all samples; plans the job where that
+ * is not done. @param name view of the job, or NULL. @param out `size` set; its type, rank and
+ * shape are filled, strides cleared, the rest stays. The array that is a sink will do.
+ * @return TG_E_NOT_FOUND  there are no more outputs
+ *         TG_E_ARG        the job makes an image, no arrays
+ *         and what tg_job_plan returns
+ */
+TG_API tg_status tg_job_output(tg_job *job, int i, const char **name, tg_array *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
