@@ -18,8 +18,8 @@
  *
  * ONE RULE holds for arrays in memory and arrays in .npy files: the network gets the numbers as
  * they are, converted to float32, along the axes that the model declares; what a descriptor or
- * the option "normalize" say is for images. Only axes of 1 in front may be left out: [H,W] goes
- * into [N,C,H,W] where C is 1 or any, [C,H,W] too.
+ * the option "normalize" say is for images. Axes of 1 in front may be missing or too many:
+ * [H,W] goes into [N,C,H,W] where C may be 1, and so do [C,H,W] and [1,N,C,H,W] with N 1.
  */
 #ifndef TEGULA_ARRAY_H
 #define TEGULA_ARRAY_H

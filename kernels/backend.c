@@ -5,22 +5,35 @@
 
 #include <string.h>
 
-const tgi_kernel_set *tgi_backend_for(tgi_isa isa)
+const tgi_kernel_set *tgi_backend_for_plans(tgi_isa isa)
 {
     switch (isa) {
     case TGI_ISA_PORTABLE:
         return &tgi_backend_portable;
 #ifdef TG_HAVE_AVX2
     case TGI_ISA_AVX2:
-        return &tgi_backend_avx2;
+        return &tgi_backend_avx2_plan;
 #endif
 #ifdef TG_HAVE_AVX512
     case TGI_ISA_AVX512:
-        return &tgi_backend_avx512;
+        return &tgi_backend_avx512_plan;
 #endif
     default:
         return NULL;
     }
+}
+
+const tgi_kernel_set *tgi_backend_for(tgi_isa isa)
+{
+#ifdef TG_HAVE_AVX2
+    if (isa == TGI_ISA_AVX2 && tgi_isa_best() >= isa)
+        return &tgi_backend_avx2;
+#endif
+#ifdef TG_HAVE_AVX512
+    if (isa == TGI_ISA_AVX512 && tgi_isa_best() >= isa)
+        return &tgi_backend_avx512;
+#endif
+    return tgi_backend_for_plans(isa);
 }
 
 const tgi_variant *tgi_variant_pick(const tgi_kernel_set *be, const char *op,

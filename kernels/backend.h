@@ -102,7 +102,13 @@ static inline int64_t tgi_whole_pixel(int64_t c)
 /* Best instruction set of this processor not above `cap` (TGI_ISA_COUNT: no cap; the
  * environment variable TEGULA_ISA=portable|avx2|avx512-nobf16|avx512 caps too). */
 tgi_isa tgi_isa_detect(tgi_isa cap);
-const tgi_kernel_set *tgi_backend_for(tgi_isa isa); /* NULL when not compiled in */
+/* What the processor has, whatever TEGULA_ISA says. */
+tgi_isa tgi_isa_best(void);
+/* NULL when not compiled in. Of a set that this processor does not have: for plans alone, its
+ * variants have no `run`. */
+const tgi_kernel_set *tgi_backend_for(tgi_isa isa);
+/* The same of any set, also of one that it has. */
+const tgi_kernel_set *tgi_backend_for_plans(tgi_isa isa);
 /* 1: this processor and build have the instruction set's bfloat16 dot product. A feature of its
  * own: there are processors with AVX-512 and without it, and TEGULA_ISA=avx512-nobf16 makes
  * this one of them. */

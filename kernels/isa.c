@@ -22,7 +22,7 @@ int tgi_isa_parse(const char *name, tgi_isa *out)
 }
 
 /* The builtins ask cpuid and, for the wide registers, whether the system saves them. */
-static tgi_isa best_of_cpu(void)
+tgi_isa tgi_isa_best(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_cpu_init();
@@ -53,7 +53,7 @@ static tgi_isa cap_of_user(int *no_bf16)
 tgi_isa tgi_isa_detect(tgi_isa cap)
 {
     int no_bf16;
-    tgi_isa isa = best_of_cpu();
+    tgi_isa isa = tgi_isa_best();
     const tgi_isa wanted = cap_of_user(&no_bf16);
     if (wanted < isa)
         isa = wanted;

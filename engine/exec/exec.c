@@ -23,6 +23,10 @@ struct tgi_exec {
 tg_status tgi_exec_open(const tgi_tiling *t, const void *packed, void *arena, tgi_threads *pool,
                         const tgi_exec_io *io, tgi_exec **out, tgi_err *err)
 {
+    const tgi_kernel_set *be = t->net->be;
+    if (!be->epilogue)
+        return tgi_fail(err, TG_E_INTERNAL, "the processor has no %s: such a net is for plans",
+                        be->name);
     tgi_exec *e = tgi_calloc(TGI_TAG_PLAN, 1, sizeof *e);
     if (!e)
         return tgi_fail(err, TG_E_NOMEM, "no memory for the executor");

@@ -38,15 +38,30 @@ static int reshaped(const tgi_port *p, const tgi_desc *f, int64_t *dim)
     return fits(p, dim);
 }
 
+/* Samples and channels may be left out where there is one, pixels not: a row is no image. */
+static int may_be_missing(const tgi_port *p, int axis)
+{
+    return axis == p->perm[0] || axis == p->perm[1];
+}
+
 int tgi_tensor_widen(const tgi_port *p, tgi_desc *f, int64_t *step)
 {
     int64_t dim[TGI_MAX_RANK];
     const int more = p->file_rank - f->rank;
-    if (more <= 0 || !reshaped(p, f, dim))
-        return more == 0;
-    memmove(step + more, step, (size_t)f->rank * sizeof *step);
+    if (more == 0)
+        return 1;
     for (int a = 0; a < more; a++)
-        step[a] = 0; /* there is one element */
+        if (!may_be_missing(p, a))
+            return 0;
+    if (!reshaped(p, f, dim))
+        return 0;
+    if (more > 0) {
+        memmove(step + more, step, (size_t)f->rank * sizeof *step);
+        for (int a = 0; a < more; a++)
+            step[a] = 0; /* there is one element */
+    } else {
+        memmove(step, step - more, (size_t)p->file_rank * sizeof *step);
+    }
     f->rank = p->file_rank;
     memcpy(f->dim, dim, (size_t)f->rank * sizeof *dim);
     return 1;

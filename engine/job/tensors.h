@@ -13,7 +13,7 @@
 typedef struct tgi_tensor_in {
     const char *path;           /* a view of the job's options */
     tgi_npy_in npy;             /* .file.fd -1: not open */
-    tgi_desc desc;              /* as it lies there, with axes of 1 in front that it left out */
+    tgi_desc desc;              /* as it lies there, of the input's rank (tgi_tensor_widen) */
     int64_t step[TGI_MAX_RANK]; /* elements from one to the next along each axis of it */
     const tg_array *lent;       /* it lies in memory: the caller's, and how that is now */
     tg_array now;
@@ -55,8 +55,8 @@ tg_status tgi_name_in_folder(const char *folder, const char *name, const char *s
                              char *buf, size_t cap, tgi_err *err);
 tg_status tgi_check_output_name(const char *output, int arrays_in, tgi_err *err);
 
-/* tensor_rank.c: axes of 1 that the array left out in front, for its strides too; 0: that does
- * not make it an array of the input's rank. */
+/* tensor_rank.c: put axes of 1 in front that the array leaves out, take away those it has too
+ * many, of its strides too; 0: that does not make it an array of the input's rank. */
 int tgi_tensor_widen(const tgi_port *p, tgi_desc *f, int64_t *step);
 /* TG_E_ARG: the array has more or fewer axes than the input; what would do. */
 tg_status tgi_tensor_wrong_rank(const tgi_port *p, const char *path, const tgi_desc *f,

@@ -54,7 +54,7 @@ const tgi_kernel_set TGS(tgi_backend) = {
 #endif
     .lanes = TGI_L,
     .variants = variants,
-    .epilogue = TGS(tgi_epilogue_whole),
-    .pixels_load = TGS(tgi_pixels_load_run),
-    .pixels_store = TGS(tgi_pixels_store_run),
+    .epilogue = TGI_RUN(TGS(tgi_epilogue_whole)),
+    .pixels_load = TGI_RUN(TGS(tgi_pixels_load_run)),
+    .pixels_store = TGI_RUN(TGS(tgi_pixels_store_run)),
 };

@@ -6,5 +6,7 @@
 #include "kernels/backend.h"
 
 extern const tgi_kernel_set tgi_backend_portable, tgi_backend_avx2, tgi_backend_avx512;
+/* The same for plans alone, on processors that do not have the set. */
+extern const tgi_kernel_set tgi_backend_avx2_plan, tgi_backend_avx512_plan;
 
 #endif

@@ -453,14 +453,14 @@ const tgi_variant TGS(tgi_conv_direct) = {.name = "conv_direct",
                                           .packed_bytes = packed_bytes,
                                           .pack = pack_conv,
                                           .scratch_bytes = no_scratch,
-                                          .run = run_conv};
+                                          .run = TGI_RUN(run_conv)};
 const tgi_variant TGS(tgi_conv_stem) = {.name = "conv_stem",
                                         .op = "Conv",
                                         .accepts = accepts_stem,
                                         .packed_bytes = packed_bytes,
                                         .pack = pack_conv,
                                         .scratch_bytes = no_scratch,
-                                        .run = run_conv};
+                                        .run = TGI_RUN(run_conv)};
 const tgi_variant TGS(tgi_conv_transpose) = {.name = "conv_transpose",
                                              .op = "ConvTranspose",
                                              .accepts = accepts_transpose,
@@ -468,4 +468,4 @@ const tgi_variant TGS(tgi_conv_transpose) = {.name = "conv_transpose",
                                              .pack = pack_transpose,
                                              .scratch_bytes = no_scratch,
                                              .slide = slide_transpose,
-                                             .run = run_transpose};
+                                             .run = TGI_RUN(run_transpose)};

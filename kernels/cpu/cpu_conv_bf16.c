@@ -634,7 +634,7 @@ const tgi_variant TGS(tgi_conv_bf16) = {.name = "conv_bf16",
                                         .pack = plain_pack,
                                         .scratch_bytes = plain_scratch_bytes,
                                         .cost = cost,
-                                        .run = plain_run};
+                                        .run = TGI_RUN(plain_run)};
 const tgi_variant TGS(tgi_conv_transpose_bf16) = {.name = "conv_transpose_bf16",
                                                   .op = "ConvTranspose",
                                                   .kinds = TGI_KIND_BF16,
@@ -643,4 +643,4 @@ const tgi_variant TGS(tgi_conv_transpose_bf16) = {.name = "conv_transpose_bf16",
                                                   .pack = transposed_pack,
                                                   .scratch_bytes = transposed_scratch_bytes,
                                                   .cost = cost,
-                                                  .run = transposed_run};
+                                                  .run = TGI_RUN(transposed_run)};

@@ -396,10 +396,10 @@ const tgi_variant TGS(tgi_conv_few) = {.name = "conv_few",
                                        .accepts = accepts_few,
                                        .packed_bytes = packed_bytes,
                                        .pack = pack,
-                                       .run = run};
+                                       .run = TGI_RUN(run)};
 const tgi_variant TGS(tgi_conv_planar) = {.name = "conv_planar",
                                           .op = "Conv",
                                           .accepts = accepts_planar,
                                           .packed_bytes = packed_bytes,
                                           .pack = pack,
-                                          .run = run};
+                                          .run = TGI_RUN(run)};

@@ -196,4 +196,4 @@ const tgi_variant TGS(tgi_conv_grouped) = {.name = "conv_grouped",
                                            .accepts = accepts,
                                            .packed_bytes = packed_bytes,
                                            .pack = pack,
-                                           .run = run};
+                                           .run = TGI_RUN(run)};

@@ -319,10 +319,10 @@ const tgi_variant TGS(tgi_conv_transpose_few) = {.name = "conv_transpose_few",
                                                  .accepts = accepts_few,
                                                  .packed_bytes = packed_bytes,
                                                  .pack = pack,
-                                                 .run = run};
+                                                 .run = TGI_RUN(run)};
 const tgi_variant TGS(tgi_conv_transpose_planar) = {.name = "conv_transpose_planar",
                                                     .op = "ConvTranspose",
                                                     .accepts = accepts_planar,
                                                     .packed_bytes = packed_bytes,
                                                     .pack = pack,
-                                                    .run = run};
+                                                    .run = TGI_RUN(run)};

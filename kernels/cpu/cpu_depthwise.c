@@ -164,4 +164,4 @@ const tgi_variant TGS(tgi_conv_depthwise) = {.name = "conv_depthwise",
                                              .accepts = accepts,
                                              .packed_bytes = packed_bytes,
                                              .pack = pack,
-                                             .run = run};
+                                             .run = TGI_RUN(run)};

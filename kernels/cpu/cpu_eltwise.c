@@ -179,7 +179,7 @@ static void run_gate(const tgi_call *call, tgi_epi_kind forward, tgi_epi_kind re
                                                .op = #name_,                                   \
                                                .accepts = accepts_gate,                        \
                                                .scratch_bytes = gate_bytes,                    \
-                                               .run = run_gate_##name_};
+                                               .run = TGI_RUN(run_gate_##name_)};
 TGI_GATE_LIST(DEFINE_GATE)
 
 #define DEFINE(name_)                                                                          \
@@ -206,5 +206,5 @@ TGI_GATE_LIST(DEFINE_GATE)
                                                   .accepts = accepts_##name_,                  \
                                                   .packed_bytes = packed_##name_,              \
                                                   .pack = pack_##name_,                        \
-                                                  .run = run_##name_};
+                                                  .run = TGI_RUN(run_##name_)};
 TGI_ELTWISE_LIST(DEFINE)

@@ -128,9 +128,9 @@ const tgi_variant TGS(tgi_global_average_pool) = {.name = "global_average_pool",
                                                   .op = "GlobalAveragePool",
                                                   .accepts = accepts,
                                                   .scratch_bytes = average_bytes,
-                                                  .run = run_average};
+                                                  .run = TGI_RUN(run_average)};
 const tgi_variant TGS(tgi_global_max_pool) = {.name = "global_max_pool",
                                               .op = "GlobalMaxPool",
                                               .accepts = accepts,
                                               .scratch_bytes = max_bytes,
-                                              .run = run_max};
+                                              .run = TGI_RUN(run_max)};

@@ -78,4 +78,4 @@ const tgi_variant TGS(tgi_instance_norm) = {.name = "instance_norm",
                                             .op = "InstanceNormalization",
                                             .accepts = accepts,
                                             .scratch_bytes = scratch_bytes,
-                                            .run = run};
+                                            .run = TGI_RUN(run)};

@@ -65,4 +65,4 @@ static void run(const tgi_call *call)
 }
 
 const tgi_variant TGS(tgi_pad_copy) = {
-    .name = "pad", .op = "Pad", .accepts = accepts, .run = run};
+    .name = "pad", .op = "Pad", .accepts = accepts, .run = TGI_RUN(run)};

@@ -122,6 +122,8 @@ static void run_average(const tgi_call *call)
 }
 
 const tgi_variant TGS(tgi_max_pool) = {
-    .name = "max_pool", .op = "MaxPool", .accepts = accepts_any, .run = run_max};
-const tgi_variant TGS(tgi_average_pool) = {
-    .name = "average_pool", .op = "AveragePool", .accepts = accepts_any, .run = run_average};
+    .name = "max_pool", .op = "MaxPool", .accepts = accepts_any, .run = TGI_RUN(run_max)};
+const tgi_variant TGS(tgi_average_pool) = {.name = "average_pool",
+                                           .op = "AveragePool",
+                                           .accepts = accepts_any,
+                                           .run = TGI_RUN(run_average)};

@@ -183,9 +183,9 @@ const tgi_variant TGS(tgi_resize) = {.name = "resize",
                                      .op = "Resize",
                                      .accepts = accepts,
                                      .scratch_bytes = scratch_bytes,
-                                     .run = run};
+                                     .run = TGI_RUN(run)};
 const tgi_variant TGS(tgi_upsample) = {.name = "resize",
                                        .op = "Upsample",
                                        .accepts = accepts,
                                        .scratch_bytes = scratch_bytes,
-                                       .run = run};
+                                       .run = TGI_RUN(run)};

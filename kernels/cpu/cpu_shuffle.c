@@ -147,14 +147,16 @@ static void run_slice(const tgi_call *call)
 }
 
 const tgi_variant TGS(tgi_slice_copy) = {
-    .name = "slice", .op = "Slice", .accepts = accepts_slice, .run = run_slice};
+    .name = "slice", .op = "Slice", .accepts = accepts_slice, .run = TGI_RUN(run_slice)};
 const tgi_variant TGS(tgi_depth_to_space) = {.name = "depth_to_space",
                                              .op = "DepthToSpace",
                                              .accepts = accepts_shuffle,
-                                             .run = run_depth_to_space};
+                                             .run = TGI_RUN(run_depth_to_space)};
 const tgi_variant TGS(tgi_space_to_depth) = {.name = "space_to_depth",
                                              .op = "SpaceToDepth",
                                              .accepts = accepts_shuffle,
-                                             .run = run_space_to_depth};
-const tgi_variant TGS(tgi_concat_copy) = {
-    .name = "concat_copy", .op = "Concat", .accepts = accepts_concat, .run = run_concat};
+                                             .run = TGI_RUN(run_space_to_depth)};
+const tgi_variant TGS(tgi_concat_copy) = {.name = "concat_copy",
+                                          .op = "Concat",
+                                          .accepts = accepts_concat,
+                                          .run = TGI_RUN(run_concat)};

@@ -127,4 +127,4 @@ static void run(const tgi_call *call)
 }
 
 const tgi_variant TGS(tgi_softmax) = {
-    .name = "softmax", .op = "Softmax", .accepts = accepts, .run = run};
+    .name = "softmax", .op = "Softmax", .accepts = accepts, .run = TGI_RUN(run)};

@@ -534,4 +534,4 @@ const tgi_variant TGS(tgi_conv_winograd) = {.name = "conv_winograd",
                                             .scratch_bytes = scratch_bytes,
                                             .cost = cost,
                                             .slide = slide,
-                                            .run = run};
+                                            .run = TGI_RUN(run)};

@@ -19,16 +19,31 @@
 #include <string.h>
 
 #if TG_SIMD_ISA == 2
-#include <immintrin.h>
 #define TGI_L 16
-#define TGS(name) name##_avx512
+#define TGI_SET avx512
 #elif TG_SIMD_ISA == 1
-#include <immintrin.h>
 #define TGI_L 8
-#define TGS(name) name##_avx2
+#define TGI_SET avx2
 #else
 #define TGI_L 8
-#define TGS(name) name##_portable
+#define TGI_SET portable
+#endif
+
+/* With TG_SIMD_PLAN a source is compiled for any processor, for what plans ask of a set that
+ * runs elsewhere: its variants answer as they do there, and have nothing that runs. */
+#ifdef TG_SIMD_PLAN
+#define TGI_CODE 0 /* the set whose instructions are used */
+#define TGI_RUN(fn) NULL
+#define TGI_SUFFIX(name, set) name##_##set##_plan
+#else
+#define TGI_CODE TG_SIMD_ISA
+#define TGI_RUN(fn) fn
+#define TGI_SUFFIX(name, set) name##_##set
+#endif
+#define TGI_SUFFIXED(name, set) TGI_SUFFIX(name, set)
+#define TGS(name) TGI_SUFFIXED(name, TGI_SET)
+#if TG_SIMD_ISA
+#include <immintrin.h>
 #endif
 
 #define TGI_INLINE static inline __attribute__((always_inline))
@@ -58,12 +73,15 @@ TGI_INLINE void vf_store(float *p, vf v)
 }
 TGI_INLINE vf vf_set1(float x)
 {
-#if TG_SIMD_ISA == 2
+#if TGI_CODE == 2
     return (vf)_mm512_set1_ps(x);
-#elif TG_SIMD_ISA == 1
+#elif TGI_CODE == 1
     return (vf)_mm256_set1_ps(x);
 #else
-    return (vf){x, x, x, x, x, x, x, x};
+    vf v;
+    for (int i = 0; i < TGI_L; i++)
+        v[i] = x;
+    return v;
 #endif
 }
 TGI_INLINE vf vf_zero(void)
@@ -73,7 +91,7 @@ TGI_INLINE vf vf_zero(void)
 /* The first n lanes; the others are zero and their memory is not touched. */
 TGI_INLINE vf vf_load_n(const float *p, int64_t n)
 {
-#if TG_SIMD_ISA == 2
+#if TGI_CODE == 2
     return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
 #else
     vf v = {0};
@@ -86,7 +104,7 @@ TGI_INLINE vf vf_load_n(const float *p, int64_t n)
 }
 TGI_INLINE void vf_store_n(float *p, vf v, int64_t n)
 {
-#if TG_SIMD_ISA == 2
+#if TGI_CODE == 2
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v);
 #else
     float tmp[TGI_L];
@@ -107,9 +125,9 @@ TGI_INLINE vf vf_load_step(const float *p, ptrdiff_t step, int64_t n)
 }
 TGI_INLINE vf vf_fma(vf a, vf b, vf c) /* a * b + c */
 {
-#if TG_SIMD_ISA == 2
+#if TGI_CODE == 2
     return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif TG_SIMD_ISA == 1
+#elif TGI_CODE == 1
     return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #else
     return a * b + c;
@@ -121,9 +139,9 @@ TGI_INLINE vf vf_select(vi mask, vf yes, vf no)
 }
 TGI_INLINE vf vf_max(vf a, vf b)
 {
-#if TG_SIMD_ISA == 2
+#if TGI_CODE == 2
     return (vf)_mm512_max_ps((__m512)a, (__m512)b);
-#elif TG_SIMD_ISA == 1
+#elif TGI_CODE == 1
     return (vf)_mm256_max_ps((__m256)a, (__m256)b);
 #else
     return vf_select((vi)(a > b), a, b);
@@ -131,9 +149,9 @@ TGI_INLINE vf vf_max(vf a, vf b)
 }
 TGI_INLINE vf vf_min(vf a, vf b)
 {
-#if TG_SIMD_ISA == 2
+#if TGI_CODE == 2
     return (vf)_mm512_min_ps((__m512)a, (__m512)b);
-#elif TG_SIMD_ISA == 1
+#elif TGI_CODE == 1
     return (vf)_mm256_min_ps((__m256)a, (__m256)b);
 #else
     return vf_select((vi)(a < b), a, b);
@@ -151,9 +169,9 @@ TGI_INLINE vf vf_neg(vf a)
 }
 TGI_INLINE vf vf_sqrt(vf a)
 {
-#if TG_SIMD_ISA == 2
+#if TGI_CODE == 2
     return (vf)_mm512_sqrt_ps((__m512)a);
-#elif TG_SIMD_ISA == 1
+#elif TGI_CODE == 1
     return (vf)_mm256_sqrt_ps((__m256)a);
 #else
     for (int i = 0; i < TGI_L; i++)
@@ -164,17 +182,21 @@ TGI_INLINE vf vf_sqrt(vf a)
 /* Sum of all lanes in a fixed tree: halves added until one lane is left. */
 TGI_INLINE float vf_reduce(vf v)
 {
-#if TG_SIMD_ISA == 2
+#if TGI_CODE == 2
     const __m256 h =
         _mm256_add_ps(_mm512_castps512_ps256((__m512)v), _mm512_extractf32x8_ps((__m512)v, 1));
-#elif TG_SIMD_ISA == 1
+#elif TGI_CODE == 1
     const __m256 h = (__m256)v;
 #endif
-#if TG_SIMD_ISA
+#if TGI_CODE
     __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
     q = _mm_add_ps(q, _mm_movehl_ps(q, q));
     return _mm_cvtss_f32(_mm_add_ss(q, _mm_shuffle_ps(q, q, 1)));
 #else
+#if TGI_L == 16
+    for (int i = 0; i < 8; i++)
+        v[i] += v[i + 8];
+#endif
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 #endif
 }

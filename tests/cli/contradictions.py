@@ -208,14 +208,17 @@ def axes_that_are_missing_are_named_with_their_cure():
         head = ("{'descr': '<f4', 'fortran_order': False, 'shape': %r, }" % (shape,)).ljust(117).encode() + b"\n"
         with open(name, "wb") as f:
             f.write(b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + bytes(4 * count))
-    for shape, cure in (((30, 40), "a.reshape(1,1,30,40)"), ((1, 30, 40), "a.reshape(1,1,30,40)"),
-                        ((30, 40, 1), "a.transpose(2, 0, 1)[None]"), ((1, 1, 1, 30, 40), "a.reshape(1,1,30,40)"),
-                        ((3, 30, 40), "give an array of these axes"), ((40,), "a.reshape(1,1,1,40)"), ((2, 1, 1, 30, 40), "give an array of these axes")):
+    for shape, cure in (((30, 40, 1), "a.transpose(2, 0, 1)[None]"), ((3, 30, 40), "give an array of these axes"), ((40,), "a.reshape(1,1,1,40)"), ((2, 1, 1, 30, 40), "give an array of these axes")):
         array("a.npy", *shape)
         said = tegula("run", "-m", MODEL, "a.npy", "-o", "b.npy", code=64)
         expect("[any,1,any,any]" in said and cure in said, "%s: %s" % (shape, said))
-    array("a.npy", 1, 1, 32, 40)
-    tegula("run", "-m", MODEL, "a.npy", "-o", "b.npy")
+    results = set()
+    for shape in ((1, 1, 32, 40), (32, 40), (1, 32, 40), (1, 1, 1, 32, 40)):  # the same numbers
+        array("a.npy", *shape)
+        tegula("run", "-m", MODEL, "a.npy", "-o", "b.npy", "-y")
+        with open("b.npy", "rb") as f:
+            results.add(f.read())
+    expect(len(results) == 1 and b"(1, 1, 32, 40)" in results.pop(), "shapes of one array give different results")
 
 
 def main():

@@ -104,6 +104,7 @@ def arrays():
     def ones(n):
         return struct.pack(f"<{n}f", *[1.0] * n)
     yield "plane.npy", npy("<f4", f"({H}, {W})", ones(H * W))
+    yield "pixels.npy", npy("<f4", f"({H}, {W}, 1)", ones(H * W))
     yield "x.npy", npy("<f4", f"(1, 1, {H}, {W})", ones(H * W))
     yield "two.npy", npy("<f4", f"(2, 1, {H}, {W})", ones(2 * H * W))
     yield "pair.npy", npy("<f4", f"(1, 2, {H}, {W})", ones(2 * H * W))

@@ -444,5 +444,5 @@ int main(void)
     RUN(test_refusals_say_why);
     RUN(test_refusals_of_names_and_files);
     help_close();
-    return tg_test_end();
+    return TEST_END();
 }
