@@ -7,9 +7,10 @@ A run into a file and one into a folder are killed in front of each of their ope
 (TEGULA_FAIL_IO). The same command ends with 0, with the bytes of the undisturbed run and nothing else
 beside them; 73 is for an output that has its name, and then its picture is there. What others put at
 these names is theirs, killed run or not. And what a kill left that was damaged, or lost its journal, is
-discarded with -y, and only then. Standard library."""
+discarded with -y, and only then, in a folder and complete as well. Standard library."""
 import os
 import struct
+import sys
 
 from crashlib import check, crc32c, main, picture, upscaler
 
@@ -176,6 +177,47 @@ def test_discarded(command):
                 check(r.code == 73 and read(command.at(partial)) == data, "%s: a diary%s: %s" % (command.name, more, r))
 
 
+def test_lost(command, made=False):
+    """The journal is emptied or removed, of a file that was just begun and of a complete one: -y discards it, for
+    it begins as this command's does. What begins otherwise stays."""
+    command.learn()
+    found = {}
+    for k in range(1, 300):
+        command.clean()
+        if command.run((), k).code == 0:
+            break
+        left = {n: read(command.at(n)) for n in command.names()}
+        grown = [n for n in left if n.endswith(".partial") and left[n]]
+        if grown and not command.named() and [n for n in left if n.endswith(".journal") and left[n]]:
+            found.setdefault("begun", left)
+            found["complete"] = left
+            if any(n.endswith(".made") and left[n] for n in left):
+                found["made"] = left
+    check(sorted(found) == ["begun", "complete"] + ["made"] * made, "%s: %s" % (command.name, sorted(found)))
+    for state, left in found.items():
+        journal = [n for n in left if n.endswith(".journal")][0]
+        partial = [n for n in left if n.endswith(".partial")][0]
+        whole = left[partial]
+        check(whole.count(b"OME") and (state == "begun" or whole != found["begun"][partial]), "%s: %s" % (command.name, state))
+        for how in ("emptied", "removed"):
+            for ours in (True, False):
+                what = "%s: %s, its journal %s%s" % (command.name, state, how, "" if ours else ", and another front")
+                command.clean()
+                given = dict(left, **{journal: b"", partial: whole if ours else whole.replace(b"OME", b"OMF", 1)})
+                if how == "removed":
+                    del given[journal]
+                for name, data in given.items():
+                    write(command.at(name), data)
+                for more in ([],) if ours else ([], ["-y"]):
+                    r = command.run(more)
+                    check(r.code == 73 and partial in r.err, "%s%s: %s" % (what, more, r))
+                    check(all(read(command.at(n)) == d for n, d in given.items() if d), "%s%s: it was changed" % (what, more))
+                if ours:
+                    r = command.run(["-y"])
+                    check(r.code == 0, "%s, with -y: %s" % (what, r))
+                    command.confirm(what)
+
+
 def test(lab, rest):
     net = upscaler(lab.path("up.onnx"), 4)
     image = picture(lab.path("in.tif"), 96, 80)
@@ -189,9 +231,13 @@ def test(lab, rest):
     test_discarded(one)
     wide = picture(lab.path("wide.tif"), 600, 520)
     test_discarded(Command(lab, "copy", ["copy", wide, "--threads", "1"], "o.tif"))
+    test_lost(one)
+    test_lost(folder)
+    test_lost(Command(lab, "packed", run + ["--compress", "lzw"], ""))
+    test_lost(Command(lab, "stacks", run + ["--format", "imagej"], ""), made=True)
+    test_lost(Command(lab, "png", ["copy", image, "--threads", "1"], "o.png"), made=True)
     print("a log and a picture are in nobody's way, and what -y discards begins again")
 
 
 if __name__ == "__main__":
-    import sys
     main(test, sys.argv, in_memory=True)
