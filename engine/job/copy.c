@@ -276,11 +276,8 @@ tg_status tgi_copy_list_bad(tgi_copying *c, tgi_err *err)
     return c->bad ? tgi_bad_tiles_write(c->bad, c->input, err) : TG_OK;
 }
 
-tg_status tgi_copy_settle_bad(tgi_copying *c, tgi_err *err)
+tg_status tgi_copy_verdict(const tgi_copying *c, tgi_err *err)
 {
-    if (!c->bad)
-        return TG_OK;
-    tgi_bad_tiles_clear(c->bad);
     return tgi_bad_tiles_verdict(tgi_bad_tiles_count(c->bad), c->input, c->output, err);
 }
 

@@ -70,7 +70,7 @@ const char *tgi_copy_row_of(const tgi_copying *c, int64_t s, int64_t r, int64_t 
 /* Before the output gets its name. */
 tg_status tgi_copy_list_bad(tgi_copying *c, tgi_err *err);
 /* After it has it. */
-tg_status tgi_copy_settle_bad(tgi_copying *c, tgi_err *err);
+tg_status tgi_copy_verdict(const tgi_copying *c, tgi_err *err);
 /* Slots of the writer, and threads that compress. */
 int tgi_copy_window_of(const tgi_sink_layout *l);
 int tgi_copy_encoders_of(const tgi_copying *c);

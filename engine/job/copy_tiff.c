@@ -237,7 +237,7 @@ static tg_status fill_tiff(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
         st = tgi_copy_list_bad(c, err);
     if (st == TG_OK)
         st = c->part ? tgi_journal_seal(j, err) : tgi_journal_finish(j, err);
-    return st == TG_OK ? tgi_copy_settle_bad(c, err) : st;
+    return st == TG_OK ? tgi_copy_verdict(c, err) : st;
 }
 
 int tgi_copy_was_part(const tgi_journal *j)

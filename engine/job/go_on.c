@@ -71,13 +71,12 @@ tg_status tgi_settle(tgi_journal *j, tgi_bad_tiles *bad, const char *input, cons
 {
     const tgi_bad_state was = *tgi_journal_bad(j);
     *settled = 0;
-    if (was.regions) { /* so there is a list: tgi_may_go_on */
+    if (was.regions && !tgi_bad_tiles_settled(bad)) { /* tgi_may_go_on: there is `bad` */
         TGI_TRY(tgi_bad_tiles_begin(bad, &was, err));
         TGI_TRY(tgi_bad_tiles_write(bad, input, err));
     }
+    tgi_journal_watch_bad(j, bad);
     TGI_TRY(tgi_journal_clear_finished(j, err));
-    if (bad)
-        tgi_bad_tiles_clear(bad);
     *settled = 1;
     return tgi_bad_tiles_verdict(was.regions, input, output, err);
 }

@@ -508,9 +508,6 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     res->measured_peak_bytes = tgi_job_tracker_close(r->job, &r->tracker); /* and the picture */
     TGI_TRY(tgi_journal_name(r->journal, err));
     r->finished = 1;
-    if (!r->job->bad)
-        return TG_OK;
-    tgi_bad_tiles_clear(r->job->bad);
     return tgi_bad_tiles_verdict(res->bad_regions, r->job->set.input, r->job->set.output, err);
 }
 
@@ -572,6 +569,7 @@ static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err
     if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TGI_JOURNAL_FINISHED) {
         st = tgi_settle(r.journal, job->bad, job->set.input, job->set.output, &r.finished, err);
         fill_result(&r, res);
+        res->bad_regions = tgi_journal_bad(r.journal)->regions;
         close_run(&r);
         *finished = r.finished;
         return st;

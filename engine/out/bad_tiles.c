@@ -327,6 +327,12 @@ int tgi_bad_tiles_left(const char *output)
     return yes;
 }
 
+int tgi_bad_tiles_settled(const tgi_bad_tiles *b)
+{
+    struct stat st;
+    return lstat(b->partial, &st) != 0 && lstat(b->list, &st) == 0;
+}
+
 tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output, tgi_err *err)
 {
     if (n == 0)

@@ -47,6 +47,8 @@ tg_status tgi_bad_tiles_begin_output(tgi_bad_tiles *b, const char *output, tgi_e
 int tgi_bad_tiles_ours(const char *path);
 /* 1 when an interrupted run has filled regions of this output. */
 int tgi_bad_tiles_left(const char *output);
+/* 1: the list is OUT.errors.json, and OUT.errors.partial is gone: the output had its name. */
+int tgi_bad_tiles_settled(const tgi_bad_tiles *b);
 /* What the run that filled n regions answers, its output in place. */
 tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output, tgi_err *err);
 

@@ -17,7 +17,8 @@
  *  5. Texts that a durable slot points to are never overwritten; statistics are replaced by
  *     writing behind them, and only while there is no record.
  *  6. OUT appears by rename, after fdatasync of complete data and offsets, and after a durable
- * slot said FINAL. OUT.journal disappears only after the folder was synced with the new name.
+ * slot said FINAL. OUT.journal disappears only after the folder was synced with the new name,
+ * and last of all files that have no use then.
  *  7. Tiles that earlier runs wrote are read back before OUT gets its name. One that does not
  *     match its record is computed again and written in its place, and only if it is what the
  *     record says: no tile behind it moves, and no record changes.
@@ -590,9 +591,7 @@ tg_status tgi_journal_name(tgi_journal *j, tgi_err *err)
     TGI_TRY(st);
     j->state = TGI_JOURNAL_FINISHED;
     TGI_TRY(tgi_file_sync_dir(j->path, err));
-    if (j->is_made)
-        TGI_TRY(tgi_file_unlink(j->partial, err));
-    return tgi_file_unlink(j->file.name, err);
+    return remove_rest(j, j->is_made, err);
 }
 
 tg_status tgi_journal_finish(tgi_journal *j, tgi_err *err)

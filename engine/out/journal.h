@@ -86,14 +86,16 @@ tg_status tgi_journal_resume(tgi_journal *j, const tgi_sink_layout *layout, tgi_
 tg_status tgi_journal_recheck(tgi_journal *j,
                               tg_status (*tick)(void *user, double fraction, tgi_err *err),
                               void *user, int64_t *n_damaged, tgi_err *err);
-/* Only in state FINISHED: remove the leftover journal. The output stays. */
+/* Only in state FINISHED: remove the leftover journal, and before it what else has no use any
+ * more. The output stays. */
 tg_status tgi_journal_clear_finished(tgi_journal *j, tgi_err *err);
 
 /* Store the statistics (durably, at once); only while no tile has been appended. */
 tg_status tgi_journal_set_stats(tgi_journal *j, const void *stats, size_t n, tgi_err *err);
 
 /* What of the input could not be decoded, as the newest safe state knows it; and from now on
- * the state of `bad`, borrowed until close, goes into each new one. */
+ * the state of `bad`, borrowed until close, goes into each new one; OUT.errors.partial goes
+ * before the journal when the output has its name. */
 const tgi_bad_state *tgi_journal_bad(const tgi_journal *j);
 void tgi_journal_watch_bad(tgi_journal *j, tgi_bad_tiles *bad);
 

@@ -1,18 +1,21 @@
 """Killed with a log and a picture of its memory beside the output: the same command goes on, and the
 picture is there when the output is.
 
-    sides.py TEGULA SOURCE_DIR
+    sides.py TEGULA SOURCE_DIR [filled]
 
 A run into a file and one into a folder are killed in front of each of their operations on files
 (TEGULA_FAIL_IO). The same command ends with 0, with the bytes of the undisturbed run and nothing else
 beside them; 73 is for an output that has its name, and then its picture is there. What others put at
 these names is theirs, killed run or not. And what a kill left that was damaged, or lost its journal, is
-discarded with -y, and only then, in a folder and complete as well. Standard library."""
+discarded with -y, and only then, in a folder and complete as well.
+'filled': of damaged tiles that were filled no list stays. Standard library."""
 import os
 import struct
 import sys
 
-from crashlib import check, crc32c, main, picture, upscaler
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "attack"))
+from crashlib import check, crc32c, main, picture, upscaler  # noqa: E402
+from stopped_run import damaged_tiles  # noqa: E402
 
 DIARY = b"my diary\n" * 600
 LOG, DRAWN = "memory.csv", "memory.svg"
@@ -218,8 +221,48 @@ def test_lost(command, made=False):
                     command.confirm(what)
 
 
+def test_filled(command, journal=True):
+    """Killed at its end, with damaged tiles that count as 0: what the journal knows the same command ends as the
+    finished one did; behind the name of an output without a journal it says that it is there. No list stays."""
+    command.clean()
+    r = command.run()
+    check(r.code == 65, "%s: undisturbed: %s" % (command.name, r))
+    command.whole = command.names()
+    command.bytes = {n: read(command.at(n)) for n in command.whole if not n.endswith("tegula.json")}
+
+    def dies(k):
+        command.clean()
+        return command.run((), k).code == -9
+    low, end = 0, 16
+    while dies(end):
+        low, end = end, 2 * end
+    while end - low > 1:
+        mid = (low + end) // 2
+        low, end = (mid, end) if dies(mid) else (low, mid)
+    named = 0
+    for k in range(end - 1, 0, -1):
+        check(dies(k), "%s: not killed at %d" % (command.name, k))
+        if not os.path.exists(command.out):
+            break
+        named += 1
+        what = "%s, killed at operation %d" % (command.name, k)
+        r = command.run(["--json"])
+        check(r.code == (65 if journal else 73), "%s: %s" % (what, r))
+        check(not journal or "errors.json lists it" in r.err, "%s: %s" % (what, r))
+        command.confirm(what)
+    check(named > (2 if journal else 0), "%s: %d kills behind the name" % (command.name, named))
+
+
 def test(lab, rest):
     net = upscaler(lab.path("up.onnx"), 4)
+    if "filled" in rest:
+        fill = [damaged_tiles(lab.path("bad.tif")), "--threads", "1", "--on-bad-tile", "fill"]
+        test_filled(Command(lab, "run_filled", ["run", "-m", net] + fill, "o.tif"))
+        test_filled(Command(lab, "copy_filled", ["copy"] + fill, "o.tif"))
+        test_filled(Command(lab, "png_filled", ["copy"] + fill, "o.png"))
+        test_filled(Command(lab, "array_filled", ["copy"] + fill, "o.npy"), journal=False)
+        print("no list of damaged tiles stays behind a finished output")
+        return
     image = picture(lab.path("in.tif"), 96, 80)
     run = ["run", "-m", net, image, "--threads", "1"]
     one = Command(lab, "one", run + ["--tile", "32x32"], "o.tif")
