@@ -23,6 +23,7 @@ typedef struct tgi_copying {
     tgi_source *source;
     const tgi_image_info *info;
     const char *input, *output;
+    const char *but;                  /* the output, where tgi_leave_out says so */
     const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
     tgi_image_meta meta;              /* of the output, a view */
     const tgi_copy_part *part;        /* of a job; or NULL */

@@ -164,6 +164,10 @@ static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j,
     TGI_TRY(fingerprint(c, l, &text, err));
     if (!afresh)
         st = take_over(c, l, j, text, &why);
+    if (c->but) {
+        st = tgi_left_out(j, c->output, afresh ? TG_OK : st, &why);
+        afresh = 0;
+    }
     if (st == TG_E_CHANGED && !afresh && tgi_opts_flag(c->opts, TGI_OPT_YES)) {
         tgi_ctx_log(c->ctx, TG_LOG_WARN,
                     "-y: %s.partial, an interrupted output of another copy, is discarded",

@@ -47,6 +47,24 @@ tg_status tgi_adopt_device(tg_job *job, const char *was, tgi_err *err)
     return adopt_isa(&job->set, was, err);
 }
 
+void tgi_leave_out(const char *input, const char *output, const char **out)
+{
+    *out = input && output && tgi_source_is_set(input) && tgi_journal_left_finished(output)
+               ? output
+               : NULL;
+}
+
+tg_status tgi_left_out(const tgi_journal *j, const char *output, tg_status st, tgi_err *err)
+{
+    if (st != TG_E_CHANGED && (st != TG_OK || tgi_journal_state(j) == TGI_JOURNAL_FINISHED))
+        return st;
+    *err = (tgi_err){0}; /* what -y would do is not for this one */
+    return tgi_fail(err, TG_E_ARG,
+                    "%s: the output is the input itself, which is never replaced: choose "
+                    "another name",
+                    output);
+}
+
 tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,
                         tgi_err *err)
 {

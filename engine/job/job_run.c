@@ -161,9 +161,12 @@ static tg_status open_journal(run *r, tgi_err *err)
     if (!job->set.output)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.tif) is missing");
     TGI_TRY(tgi_journal_open(job->set.output, job->set.overwrite, NULL, &r->journal, err));
-    if (tgi_journal_state(r->journal) == TGI_JOURNAL_FRESH)
-        return plan_afresh(r, err);
-    const tg_status st = plan_to_go_on(r, err);
+    const int fresh = tgi_journal_state(r->journal) == TGI_JOURNAL_FRESH;
+    const tg_status st = fresh ? plan_afresh(r, err) : plan_to_go_on(r, err);
+    if (job->but)
+        return tgi_left_out(r->journal, job->set.output, st, err);
+    if (fresh)
+        return st;
     return st == TG_E_CHANGED && job->set.overwrite ? discard_other(r, ours, err) : st;
 }
 

@@ -245,6 +245,21 @@ tg_status tgi_journal_open(const char *path, int overwrite, const tgi_journal_po
     return TG_OK;
 }
 
+int tgi_journal_left_finished(const char *path)
+{
+    struct stat st;
+    tgi_err none = {0};
+    tgi_journal *j = NULL;
+    char *name = joined(path, ".journal");
+    /* An empty one would be removed by the close. */
+    const int finished = name && tgi_journal_exists(path) && !lstat(name, &st) && st.st_size &&
+                         tgi_journal_open(path, 0, NULL, &j, &none) == TG_OK &&
+                         j->state == TGI_JOURNAL_FINISHED;
+    tgi_journal_close(&j);
+    tgi_free(name);
+    return finished;
+}
+
 tgi_journal_kind tgi_journal_state(const tgi_journal *j)
 {
     return j->state;

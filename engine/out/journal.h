@@ -55,6 +55,9 @@ typedef struct tgi_journal_policy {
  * slots; the detail says what to do. TG_E_IO, TG_E_NO_SPACE, TG_E_NOMEM. */
 tg_status tgi_journal_open(const char *path, int overwrite, const tgi_journal_policy *policy,
                            tgi_journal **out, tgi_err *err);
+/* 1: `path` is there, and OUT.journal beside it is that of its own run, which was stopped
+ * behind the name. Changes nothing. */
+int tgi_journal_left_finished(const char *path);
 tgi_journal_kind tgi_journal_state(const tgi_journal *j);
 
 /* The job text and the statistics stored by the interrupted run: opaque bytes, *n = 0 and a

@@ -221,6 +221,50 @@ def test_lost(command, made=False):
                     command.confirm(what)
 
 
+def test_within(lab, net):
+    """The output is in the folder, or among the files of the pattern, that is its input, and its journal was left:
+    the same command ends, and no other takes it for no input."""
+    other = picture(lab.path("other.tif"), 64, 64, 4, seed=9)
+    for verb in (["copy"], ["run", "-m", net]):
+        for pattern in ("", "*.tif"):
+            where = Command(lab, "within_%s%d" % (verb[0], len(pattern)), [], "z3.tif")
+            where.args = verb + [where.at(pattern), "--threads", "1", "-o", where.out]
+
+            def fill(k, args=None):
+                where.clean()
+                for z in range(3):
+                    picture(where.at("z%d.tif" % z), 64, 64, seed=z + 1)
+                return lab.run(args or where.args, {"TEGULA_FAIL_IO": "%d:kill" % k} if k else None)
+            check(fill(0).code == 0, where.name)
+            where.whole, where.bytes, n = where.names(), {"z3.tif": read(where.out)}, 0
+            k = 1
+            while fill(k).code:
+                if os.path.exists(where.out) and os.path.exists(where.out + ".journal"):
+                    what, n = "%s, killed at operation %d" % (where.name, k), n + 1
+                    left = {name: read(where.at(name)) for name in where.names()}
+                    write(where.out, left["z3.tif"][:-1] + b"\x01")
+                    for more in ([], ["-y"]):
+                        r = where.run(more)
+                        check(r.code in (64, 65) and read(where.out)[-1:] == b"\x01", "%s, and damaged: %s" % (what, r))
+                    write(where.out, left["z3.tif"])
+                    r = where.run(["-y"] if n % 2 else [])
+                    check(r.code == 0, "%s: the same command: %s" % (what, r))
+                    where.confirm(what)
+                k += 1
+            check(n > 1, "%s: %d kills between the name and the end" % (where.name, n))
+            k = 1
+            while fill(k, ["copy", other, "--threads", "1", "-o", where.out]).code:  # what another command made there
+                if os.path.exists(where.out) and os.path.exists(where.out + ".journal"):
+                    break
+                k += 1
+            left = {name: read(where.at(name)) for name in where.names()}
+            check(where.out + ".journal" in map(where.at, left), "%s: another's is not left" % where.name)
+            for more in ([], ["-y"]):
+                r = where.run(more)
+                check(r.code == 64 and "never replaced" in r.err, "%s, another's output%s: %s" % (where.name, more, r))
+                check({name: read(where.at(name)) for name in where.names()} == left, "%s%s: it was changed" % (where.name, more))
+
+
 def test_filled(command, journal=True):
     """Killed at its end, with damaged tiles that count as 0: what the journal knows the same command ends as the
     finished one did; behind the name of an output without a journal it says that it is there. No list stays."""
@@ -271,6 +315,7 @@ def test(lab, rest):
         test_killed_anywhere(command)
         test_strangers(command)
     test_refused(lab, one)
+    test_within(lab, net)
     test_discarded(one)
     wide = picture(lab.path("wide.tif"), 600, 520)
     test_discarded(Command(lab, "copy", ["copy", wide, "--threads", "1"], "o.tif"))
