@@ -296,9 +296,14 @@ tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err)
     return st;
 }
 
+tg_status tgi_bad_tiles_remove(const tgi_bad_tiles *b, tgi_err *err)
+{
+    return tgi_file_unlink(b->partial, err);
+}
+
 void tgi_bad_tiles_clear(tgi_bad_tiles *b)
 {
-    tgi_file_unlink(b->partial, NULL);
+    (void)tgi_bad_tiles_remove(b, NULL);
 }
 
 static void forget(const char *output, const char *end)

@@ -38,7 +38,8 @@ void tgi_bad_tiles_state(tgi_bad_tiles *b, tgi_bad_state *out); /* any thread */
 tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err);
 /* OUT.errors.partial is of no use any more: the output is finished, or abandoned. */
 void tgi_bad_tiles_clear(tgi_bad_tiles *b);
-void tgi_bad_tiles_free(tgi_bad_tiles **b); /* NULL is fine */
+tg_status tgi_bad_tiles_remove(const tgi_bad_tiles *b, tgi_err *err); /* the same */
+void tgi_bad_tiles_free(tgi_bad_tiles **b);                           /* NULL is fine */
 
 /* The output is begun anew, with (`b`) or without (NULL) a list: what an earlier one left is
  * removed. */

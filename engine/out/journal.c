@@ -426,7 +426,7 @@ static tg_status remove_rest(tgi_journal *j, int made, tgi_err *err)
     if (made)
         TGI_TRY(tgi_file_unlink(j->partial, err));
     if (j->bad)
-        tgi_bad_tiles_clear(j->bad);
+        TGI_TRY(tgi_bad_tiles_remove(j->bad, err));
     return tgi_file_unlink(j->file.name, err);
 }
 

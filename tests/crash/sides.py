@@ -111,6 +111,31 @@ def test_strangers(command):
     check(r.code == 73 and read(command.at(LOG)) == log, "%s: the log of a run that ended: %s" % (command.name, r))
 
 
+def test_no_room_for_sides(lab, command):
+    """The disk is full when all but the picture is written: what the message says to do draws it, for the same
+    command finds its output. Of a timeline it says that another run writes one, which it does."""
+    command.clean()
+    told, k = 0, 0
+    while told < 3:
+        k += 1
+        command.clean()
+        r = lab.run(command.args + command.logged(), {"TEGULA_FAIL_IO": "%d:full" % k})
+        check(k < 100, "%s: %d warnings of the picture" % (command.name, told))
+        if r.code == 0 and "--plot" in r.err:
+            told += 1
+            what = "%s, full at operation %d" % (command.name, k)
+            todo = "tegula plot %s -o %s" % (command.at(LOG), command.at(DRAWN))
+            check(todo in r.err and "disk is full" in r.err and "same command" not in r.err, "%s: %s" % (what, r))
+            check(os.path.exists(command.out) and not os.path.exists(command.at(DRAWN)), what)
+            check(command.run(command.logged()).code == 73, what + ": the same command")
+            check(lab.run(todo.split()[1:]).code == 0 and os.path.exists(command.at(DRAWN)), what + ": " + todo)
+    command.clean()
+    r = lab.run(command.args + ["--trace", "/dev/full"])
+    check(r.code == 74 and "with -y" in r.err and os.path.exists(command.out), "a timeline without room: %s" % r)
+    r = lab.run(command.args + ["--trace", command.at("t.json"), "-y"])
+    check(r.code == 0 and os.path.exists(command.at("t.json")), "another run, for its timeline: %s" % r)
+
+
 def test_refused(lab, command):
     """A refusal takes the word back that a run was here."""
     command.clean()
@@ -315,6 +340,7 @@ def test(lab, rest):
         test_killed_anywhere(command)
         test_strangers(command)
     test_refused(lab, one)
+    test_no_room_for_sides(lab, one)
     test_within(lab, net)
     test_discarded(one)
     wide = picture(lab.path("wide.tif"), 600, 520)
