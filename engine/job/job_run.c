@@ -407,6 +407,8 @@ static void close_run(run *r)
     if (r->commit)
         tgi_commit_close(&r->commit, &ignored);
     tgi_journal_close(&r->journal);
+    if (r->job->bad)
+        tgi_bad_tiles_end(r->job->bad);
     tgi_input_hash_close(&r->hash);
     tgi_pass_close(&r->pass); /* writers worked in its memory */
     tgi_free(r->fingerprint);

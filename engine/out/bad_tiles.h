@@ -36,6 +36,8 @@ int64_t tgi_bad_tiles_count(const tgi_bad_tiles *b);
 void tgi_bad_tiles_state(tgi_bad_tiles *b, tgi_bad_state *out); /* any thread */
 /* Write OUT.errors.json when there are any, naming `input`. */
 tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err);
+/* The run is over: what is met from here on, by who only looks, is not written. */
+void tgi_bad_tiles_end(tgi_bad_tiles *b);
 /* OUT.errors.partial is of no use any more: the output is finished, or abandoned. */
 void tgi_bad_tiles_clear(tgi_bad_tiles *b);
 tg_status tgi_bad_tiles_remove(const tgi_bad_tiles *b, tgi_err *err); /* the same */
