@@ -72,5 +72,8 @@ tg_status cli_timeline_end(cli *c, tg_status st)
     c->trace = -1;
     if (written == TG_OK || st != TG_OK) /* what the verb failed of is the news */
         return st;
-    return cli_fail(c, written, "%s: the timeline of allocations could not be written", path);
+    return cli_fail(c, written,
+                    "%s: the timeline of allocations could not be written; all else is done, "
+                    "and another run with -y writes one",
+                    path);
 }

@@ -108,13 +108,14 @@ typedef tg_status tgi_bad_region_fn(void *arg, const tgi_bad_region *r, tgi_err 
 typedef struct tgi_source tgi_source;
 
 typedef struct tgi_open_opts {
-    int series;           /* which image of the file, 0 = the first */
-    int level;            /* resolution level, 0 = full */
-    int threads;          /* readers at the same time: handles are opened for each (>= 1) */
-    const char *axes;     /* override of the axes of the planes ("TZCYX"), or NULL */
-    const char *key[3];   /* of a set of files: regular expressions for z, c, t, or NULL */
-    int pages;            /* 1: plain pages, whatever the description says (files of a set) */
-    int member;           /* 1: of a set, so never a set itself */
+    int series;         /* which image of the file, 0 = the first */
+    int level;          /* resolution level, 0 = full */
+    int threads;        /* readers at the same time: handles are opened for each (>= 1) */
+    const char *axes;   /* override of the axes of the planes ("TZCYX"), or NULL */
+    const char *key[3]; /* of a set of files: regular expressions for z, c, t, or NULL */
+    const char *but;    /* of a folder or a pattern: this file is none of its files; or NULL */
+    int pages;          /* 1: plain pages, whatever the description says (files of a set) */
+    int member;         /* 1: of a set, so never a set itself */
     size_t decode_budget; /* bytes a reader may allocate for decoding; 0: 1 GiB. A strip or tile
                              that needs more even as a stream of rows is refused at open, before
                              any allocation. */

@@ -131,6 +131,10 @@ typedef tg_status tgi_sink_emit(void *arg, const void *bytes, size_t n, tgi_err 
 tg_status tgi_sink_front(const tgi_sink_layout *l, const uint64_t *offset,
                          const uint32_t *length, void *scratch, tgi_sink_emit *emit, void *arg,
                          tgi_err *err);
+/* The same with all bits of all offsets and lengths set. So a byte that is fixed is the same in
+ * both, and any other is 0 in a front of zeros and 0xff in this one. */
+tg_status tgi_sink_front_ones(const tgi_sink_layout *l, void *scratch, tgi_sink_emit *emit,
+                              void *arg, tgi_err *err);
 
 /* ---- One tile ---------------------------------------------------------------------------- */
 

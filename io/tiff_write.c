@@ -385,6 +385,7 @@ typedef struct generator {
     front f;
     const uint64_t *offset;
     const uint32_t *length;
+    uint64_t blank; /* what stands for either where there are none */
     char *scratch;
     size_t used;
     uint64_t at; /* bytes given out so far, those in scratch included */
@@ -527,12 +528,12 @@ static void entry_extras(generator *g)
 
 static uint64_t offset_of(const generator *g, int64_t tile)
 {
-    return g->offset ? g->offset[tile] : 0;
+    return g->offset ? g->offset[tile] : g->blank;
 }
 
 static uint32_t length_of(const generator *g, int64_t tile)
 {
-    return g->length ? g->length[tile] : 0;
+    return g->length ? g->length[tile] : (uint32_t)g->blank;
 }
 
 static int inside_entry(const generator *g, int level, size_t element)
@@ -713,34 +714,48 @@ static void put_arrays(generator *g)
     }
 }
 
+static tg_status generate(generator *g)
+{
+    const tgi_sink_layout *l = g->l;
+    g->f = front_of(l, l->bigtiff);
+    put_header(g);
+    put_pool(g);
+    for (int64_t p = 0; p < l->n_planes && g->st == TG_OK; p++)
+        put_directory(g, p, 0);
+    for (int64_t p = 0; p < l->n_planes && g->st == TG_OK; p++)
+        for (int k = 1; k < l->n_levels; k++)
+            put_directory(g, p, k);
+    if (g->st == TG_OK)
+        pad_to(g, g->f.sub_lists);
+    for (int64_t p = 0; p < l->n_planes && g->st == TG_OK; p++)
+        for (int k = 1; k < l->n_levels; k++)
+            put_word(g, sub_position(&g->f, l, p, k));
+    if (g->st == TG_OK)
+        put_arrays(g);
+    if (g->st == TG_OK)
+        pad_to(g, g->f.end);
+    flush(g);
+    return g->st;
+}
+
 tg_status tgi_sink_front(const tgi_sink_layout *l, const uint64_t *offset,
                          const uint32_t *length, void *scratch, tgi_sink_emit *emit, void *arg,
                          tgi_err *err)
 {
     generator g = {.l = l,
-                   .f = front_of(l, l->bigtiff),
                    .offset = offset,
                    .length = length,
                    .scratch = scratch,
                    .emit = emit,
                    .arg = arg,
                    .err = err};
-    put_header(&g);
-    put_pool(&g);
-    for (int64_t p = 0; p < l->n_planes && g.st == TG_OK; p++)
-        put_directory(&g, p, 0);
-    for (int64_t p = 0; p < l->n_planes && g.st == TG_OK; p++)
-        for (int k = 1; k < l->n_levels; k++)
-            put_directory(&g, p, k);
-    if (g.st == TG_OK)
-        pad_to(&g, g.f.sub_lists);
-    for (int64_t p = 0; p < l->n_planes && g.st == TG_OK; p++)
-        for (int k = 1; k < l->n_levels; k++)
-            put_word(&g, sub_position(&g.f, l, p, k));
-    if (g.st == TG_OK)
-        put_arrays(&g);
-    if (g.st == TG_OK)
-        pad_to(&g, g.f.end);
-    flush(&g);
-    return g.st;
+    return generate(&g);
+}
+
+tg_status tgi_sink_front_ones(const tgi_sink_layout *l, void *scratch, tgi_sink_emit *emit,
+                              void *arg, tgi_err *err)
+{
+    generator g = {
+        .l = l, .blank = UINT64_MAX, .scratch = scratch, .emit = emit, .arg = arg, .err = err};
+    return generate(&g);
 }

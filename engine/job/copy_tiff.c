@@ -164,6 +164,10 @@ static tg_status begin(tgi_copying *c, const tgi_sink_layout *l, tgi_journal *j,
     TGI_TRY(fingerprint(c, l, &text, err));
     if (!afresh)
         st = take_over(c, l, j, text, &why);
+    if (c->but) {
+        st = tgi_left_out(j, c->output, afresh ? TG_OK : st, &why);
+        afresh = 0;
+    }
     if (st == TG_E_CHANGED && !afresh && tgi_opts_flag(c->opts, TGI_OPT_YES)) {
         tgi_ctx_log(c->ctx, TG_LOG_WARN,
                     "-y: %s.partial, an interrupted output of another copy, is discarded",
@@ -237,7 +241,7 @@ static tg_status fill_tiff(tgi_copying *c, const tgi_sink_layout *l, tgi_journal
         st = tgi_copy_list_bad(c, err);
     if (st == TG_OK)
         st = c->part ? tgi_journal_seal(j, err) : tgi_journal_finish(j, err);
-    return st == TG_OK ? tgi_copy_settle_bad(c, err) : st;
+    return st == TG_OK ? tgi_copy_verdict(c, err) : st;
 }
 
 int tgi_copy_was_part(const tgi_journal *j)

@@ -47,6 +47,24 @@ tg_status tgi_adopt_device(tg_job *job, const char *was, tgi_err *err)
     return adopt_isa(&job->set, was, err);
 }
 
+void tgi_leave_out(const char *input, const char *output, const char **out)
+{
+    *out = input && output && tgi_source_is_set(input) && tgi_journal_left_finished(output)
+               ? output
+               : NULL;
+}
+
+tg_status tgi_left_out(const tgi_journal *j, const char *output, tg_status st, tgi_err *err)
+{
+    if (st != TG_E_CHANGED && (st != TG_OK || tgi_journal_state(j) == TGI_JOURNAL_FINISHED))
+        return st;
+    *err = (tgi_err){0}; /* what -y would do is not for this one */
+    return tgi_fail(err, TG_E_ARG,
+                    "%s: the output is the input itself, which is never replaced: choose "
+                    "another name",
+                    output);
+}
+
 tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,
                         tgi_err *err)
 {
@@ -71,13 +89,12 @@ tg_status tgi_settle(tgi_journal *j, tgi_bad_tiles *bad, const char *input, cons
 {
     const tgi_bad_state was = *tgi_journal_bad(j);
     *settled = 0;
-    if (was.regions) { /* so there is a list: tgi_may_go_on */
+    if (was.regions && !tgi_bad_tiles_settled(bad)) { /* tgi_may_go_on: there is `bad` */
         TGI_TRY(tgi_bad_tiles_begin(bad, &was, err));
         TGI_TRY(tgi_bad_tiles_write(bad, input, err));
     }
+    tgi_journal_watch_bad(j, bad);
     TGI_TRY(tgi_journal_clear_finished(j, err));
-    if (bad)
-        tgi_bad_tiles_clear(bad);
     *settled = 1;
     return tgi_bad_tiles_verdict(was.regions, input, output, err);
 }

@@ -8,6 +8,13 @@
 /* What computed the interrupted output (tgi_job_computed_by) computes the rest of it.
  * TG_E_CHANGED: that is not here, or something else is asked for. */
 tg_status tgi_adopt_device(tg_job *job, const char *was, tgi_err *err);
+/* A finished output in the folder that is its own input, with its journal still there, is no
+ * file of that input to the command that made it: *out is then `output`, to be left out, else
+ * NULL. */
+void tgi_leave_out(const char *input, const char *output, const char **out);
+/* `st` is what the command answers to that journal. What is not that very output was one of the
+ * input's files, and is TG_E_ARG: no -y replaces it. */
+tg_status tgi_left_out(const tgi_journal *j, const char *output, tg_status st, tgi_err *err);
 /* Before anything is taken over: an output with regions that --on-bad-tile fill filled is gone
  * on with under that option only (TG_E_CHANGED). `bad` NULL: without it. */
 tg_status tgi_may_go_on(const tgi_journal *j, const tgi_bad_tiles *bad, const char *output,

@@ -171,6 +171,7 @@ struct tg_job {
     tgi_graph *graph;
     tgi_source *source;
     const tgi_image_info *info;
+    const char *but;    /* the output, where tgi_leave_out says so */
     tgi_bad_tiles *bad; /* --on-bad-tile fill; else NULL */
     tgi_mapping map;
     tgi_scratch_place scratch_place; /* set.scratch: what its folder is like */

@@ -60,6 +60,19 @@ static tg_status draw(tg_job *job, const char *csv, tgi_err *err)
     return TG_OK;
 }
 
+/* The output gets its name in spite of it, so the same command would not draw it. */
+static void warn_of_picture(tg_job *job, const char *csv, tg_status st, const tgi_err *err)
+{
+    char buf[4096];
+    const char *picture = tgi_gate_plot(job->opts, buf, sizeof buf);
+    if (st == TG_E_NO_SPACE || st == TG_E_IO)
+        tgi_job_warn(job, "--plot: no picture, %s: tegula plot %s -o %s draws it",
+                     st == TG_E_NO_SPACE ? "the disk is full" : "it cannot be written", csv,
+                     picture);
+    else
+        tgi_job_warn(job, "--plot: %s", err->text);
+}
+
 uint64_t tgi_job_tracker_close(tg_job *job, tg_tracker **t)
 {
     tg_tracker_maxima m = {0};
@@ -71,7 +84,8 @@ uint64_t tgi_job_tracker_close(tg_job *job, tg_tracker **t)
     if (m.problem[0])
         tgi_job_warn(job, "%s", m.problem);
     const char *csv = tgi_gate_log(job->opts, buf, sizeof buf);
-    if (csv && draw(job, csv, &err) != TG_OK)
-        tgi_job_warn(job, "--plot: %s", err.text);
+    const tg_status st = csv ? draw(job, csv, &err) : TG_OK;
+    if (st != TG_OK)
+        warn_of_picture(job, csv, st, &err);
     return m.measured.bytes;
 }

@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "engine/job/descriptor.h"
 #include "engine/job/ends.h"
+#include "engine/job/go_on.h"
 #include "engine/job/job_device.h"
 #include "engine/job/job_gate.h"
 #include "engine/job/job_picture.h"
@@ -127,6 +128,7 @@ static tg_status read_settings(const tg_opts *o, const tgi_machine *m, tgi_setti
 
 static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
 {
+    tgi_leave_out(job->set.input, job->set.output, &job->but);
     const tgi_open_opts opts = {
         .series = (int)tgi_opts_int(job->opts, TGI_OPT_SERIES, 0),
         .level = (int)tgi_opts_int(job->opts, TGI_OPT_LEVEL, 0),
@@ -134,6 +136,7 @@ static tg_status open_reader(tg_job *job, tgi_source **out, tgi_err *err)
         .axes = tgi_opts_str(job->opts, TGI_OPT_AXES),
         .key = {tgi_opts_str(job->opts, TGI_OPT_KEY_Z), tgi_opts_str(job->opts, TGI_OPT_KEY_C),
                 tgi_opts_str(job->opts, TGI_OPT_KEY_T)},
+        .but = job->but,
         .decode_budget = tgi_decode_budget(tgi_machine_budget(&job->machine, job->opts, NULL)),
         .spare = job->spare,
         .cancelled = tgi_cancel_signal,

@@ -161,9 +161,12 @@ static tg_status open_journal(run *r, tgi_err *err)
     if (!job->set.output)
         return tgi_fail(err, TG_E_ARG, "the output (-o OUT.tif) is missing");
     TGI_TRY(tgi_journal_open(job->set.output, job->set.overwrite, NULL, &r->journal, err));
-    if (tgi_journal_state(r->journal) == TGI_JOURNAL_FRESH)
-        return plan_afresh(r, err);
-    const tg_status st = plan_to_go_on(r, err);
+    const int fresh = tgi_journal_state(r->journal) == TGI_JOURNAL_FRESH;
+    const tg_status st = fresh ? plan_afresh(r, err) : plan_to_go_on(r, err);
+    if (job->but)
+        return tgi_left_out(r->journal, job->set.output, st, err);
+    if (fresh)
+        return st;
     return st == TG_E_CHANGED && job->set.overwrite ? discard_other(r, ours, err) : st;
 }
 
@@ -404,6 +407,8 @@ static void close_run(run *r)
     if (r->commit)
         tgi_commit_close(&r->commit, &ignored);
     tgi_journal_close(&r->journal);
+    if (r->job->bad)
+        tgi_bad_tiles_end(r->job->bad);
     tgi_input_hash_close(&r->hash);
     tgi_pass_close(&r->pass); /* writers worked in its memory */
     tgi_free(r->fingerprint);
@@ -508,9 +513,6 @@ static tg_status finish(run *r, tg_run_result *res, tgi_err *err)
     res->measured_peak_bytes = tgi_job_tracker_close(r->job, &r->tracker); /* and the picture */
     TGI_TRY(tgi_journal_name(r->journal, err));
     r->finished = 1;
-    if (!r->job->bad)
-        return TG_OK;
-    tgi_bad_tiles_clear(r->job->bad);
     return tgi_bad_tiles_verdict(res->bad_regions, r->job->set.input, r->job->set.output, err);
 }
 
@@ -572,6 +574,7 @@ static tg_status attempt(tg_job *job, tg_run_result *res, int *finished, tgi_err
     if (st == TG_OK && !r.start_over && tgi_journal_state(r.journal) == TGI_JOURNAL_FINISHED) {
         st = tgi_settle(r.journal, job->bad, job->set.input, job->set.output, &r.finished, err);
         fill_result(&r, res);
+        res->bad_regions = tgi_journal_bad(r.journal)->regions;
         close_run(&r);
         *finished = r.finished;
         return st;

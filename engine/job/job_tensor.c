@@ -245,6 +245,8 @@ tg_status tgi_job_run_arrays(tg_job *job, tg_run_result *out, tgi_err *err)
     const tg_status st =
         sinks ? fill_sinks(job, &res, err) : fill_outputs(job, &res, &named, err);
     tgi_tensors_drop(job->tensors);
+    if (job->bad)
+        tgi_bad_tiles_end(job->bad);
     if (st != TG_OK) {
         tgi_job_sides_drop(job, st);
         if (job->bad)

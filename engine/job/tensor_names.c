@@ -254,11 +254,11 @@ static tg_status give_one(tgi_tensor_out *t, tgi_err *err)
 static tg_status give_all(tg_job *job, tgi_err *err)
 {
     struct tgi_tensors *t = job->tensors;
+    if (job->bad) /* its list is written, and behind the last name nobody would know it */
+        tgi_bad_tiles_clear(job->bad);
     for (int o = 0; o < job->graph->n_out; o++)
         TGI_TRY(give_one(&t->out[o], err));
     TGI_TRY(tgi_file_sync_dir(t->out[0].path, err));
-    if (job->bad)
-        tgi_bad_tiles_clear(job->bad);
     return t->names.listed ? remove_list(&t->names, err) : TG_OK;
 }
 

@@ -223,6 +223,52 @@ static tg_status shape_output(const tg_job *job, int o, tgi_err *err)
                                           : shape_array(job, o, d, err);
 }
 
+/* ---- The image that is made of an array -------------------------------------------------- */
+
+/* What is known of the image, as far as it holds for output o: as for the only output of a run,
+ * at this one's scale. */
+static void meta_of(const tg_job *job, int o, tgi_image_meta *out)
+{
+    const tgi_net *net = job->plan.net;
+    const tgi_desc *d = &net->shapes.desc[net->out[o]];
+    const tgi_tensor_out *first = &job->tensors->out[0], *t = &job->tensors->out[o];
+    tgi_mapping m = job->map;
+    m.out_channels = d->dim[1];
+    m.out_samples = 0;
+    memcpy(m.out_axes, t->axes, sizeof m.out_axes);
+    for (int a = TGI_STREAM_AXIS; a < d->rank && d->rank == job->in_desc.rank; a++) {
+        tgi_place *p = &m.fit[3 - d->rank + a].place;
+        p->up *= tgi_range_len(t->keep[a]); /* shares of output 0's: set_keep */
+        p->down *= tgi_range_len(first->keep[a]);
+    }
+    tgi_mapping_meta(&m, job->info, out);
+}
+
+/* A picture is made of the tiles. */
+static int is_picture(const tg_job *job)
+{
+    return tgi_opts_choice(job->opts, TGI_OPT_FORMAT) == 1;
+}
+
+/* As the copy will lay it out (make_image, tgi_copy_make_layout). */
+static tg_status lay_out_image(const tg_job *job, int o, tgi_sink_layout **out, tgi_err *err)
+{
+    const tgi_tensor_out *t = &job->tensors->out[o];
+    const tgi_compress_spec *z = &job->set.compress;
+    tgi_image_meta meta;
+    tgi_sink_spec spec = {.dtype = t->file.dtype, .meta = &meta};
+    if (!is_picture(job)) {
+        spec.compression = (tgi_compression)z->kind;
+        spec.level = z->level > 0 ? z->level : 0;
+    }
+    if (spec.compression != TGI_COMPRESSION_NONE)
+        spec.predictor = tgi_dtype_is_float(spec.dtype) ? 3 : 2;
+    meta_of(job, o, &meta);
+    memcpy(spec.axes, t->axes, sizeof t->axes);
+    memcpy(spec.shape, t->file.dim, (size_t)t->file.rank * sizeof spec.shape[0]);
+    return tgi_sink_layout_make(&spec, out, err);
+}
+
 /* ---- Files ------------------------------------------------------------------------------- */
 
 static tg_status refuse_folder(const char *path, tgi_err *err)
@@ -260,13 +306,24 @@ static tg_status may_begin(const tg_job *job, tgi_tensor_out *t, tgi_err *err)
     return tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, err);
 }
 
-static tg_status create_one(const tg_job *job, tgi_tensor_out *t, tgi_err *err)
+/* The log comes before it begins. */
+static tg_status claim(const tg_job *job, int o, tgi_err *err)
 {
+    tgi_sink_layout *l = NULL;
+    TGI_TRY(lay_out_image(job, o, &l, err));
+    const tg_status st = tgi_journal_claim(job->tensors->out[o].journal, l, err);
+    tgi_sink_layout_free(&l);
+    return st;
+}
+
+static tg_status create_one(const tg_job *job, int o, tgi_err *err)
+{
+    tgi_tensor_out *t = &job->tensors->out[o];
     if (!t->tiff)
         return tgi_npy_create(t->path, &t->file, job->set.overwrite, &t->npy, err);
     TGI_TRY(tgi_journal_open(t->tiff, job->set.overwrite, NULL, &t->journal, err));
     TGI_TRY(may_begin(job, t, err));
-    TGI_TRY(tgi_journal_claim(t->journal, NULL, err)); /* the log comes before it begins */
+    TGI_TRY(claim(job, o, err));
     return tgi_npy_create_unnamed(job->set.output, t->tiff, &t->file, &t->npy, err);
 }
 
@@ -300,50 +357,20 @@ tg_status tgi_tensors_create(tg_job *job, tgi_err *err)
         TGI_TRY(refuse_existing(job, out[o].tiff ? NULL : out[o].path, err)); /* its journal
                                                                                  knows */
     for (int o = 0; o < n; o++)
-        TGI_TRY(create_one(job, &out[o], err));
+        TGI_TRY(create_one(job, o, err));
     return tgi_names_forget(job, err);
 }
 
-/* What is known of the image, as far as it holds for output o: as for the only output of a run,
- * at this one's scale. */
-static void meta_of(const tg_job *job, int o, tgi_image_meta *out)
-{
-    const tgi_net *net = job->plan.net;
-    const tgi_desc *d = &net->shapes.desc[net->out[o]];
-    const tgi_tensor_out *first = &job->tensors->out[0], *t = &job->tensors->out[o];
-    tgi_mapping m = job->map;
-    m.out_channels = d->dim[1];
-    m.out_samples = 0;
-    memcpy(m.out_axes, t->axes, sizeof m.out_axes);
-    for (int a = TGI_STREAM_AXIS; a < d->rank && d->rank == job->in_desc.rank; a++) {
-        tgi_place *p = &m.fit[3 - d->rank + a].place;
-        p->up *= tgi_range_len(t->keep[a]); /* shares of output 0's: set_keep */
-        p->down *= tgi_range_len(first->keep[a]);
-    }
-    tgi_mapping_meta(&m, job->info, out);
-}
-
-/* As the copy will lay it out, with the picture that is made of its tiles, if any. */
+/* With the picture that is made of its tiles, if any. */
 static uint64_t image_bytes(const tg_job *job, int o)
 {
-    const tgi_tensor_out *t = &job->tensors->out[o];
-    const tgi_compress_spec *z = &job->set.compress;
-    const int picture = tgi_opts_choice(job->opts, TGI_OPT_FORMAT) == 1;
-    tgi_image_meta meta;
     tgi_sink_layout *l = NULL;
     tgi_err none = {0};
-    tgi_sink_spec spec = {.dtype = t->file.dtype,
-                          .compression =
-                              picture ? TGI_COMPRESSION_NONE : (tgi_compression)z->kind,
-                          .meta = &meta};
-    meta_of(job, o, &meta);
-    memcpy(spec.axes, t->axes, sizeof t->axes);
-    memcpy(spec.shape, t->file.dim, (size_t)t->file.rank * sizeof spec.shape[0]);
-    if (tgi_sink_layout_make(&spec, &l, &none) != TG_OK)
+    if (lay_out_image(job, o, &l, &none) != TG_OK)
         return 0;
     const uint64_t bytes = l->file_bytes;
     tgi_sink_layout_free(&l);
-    return tgi_sat_mul(picture ? 2 : 1, bytes);
+    return tgi_sat_mul(is_picture(job) ? 2 : 1, bytes);
 }
 
 void tgi_tensor_disk(const tg_job *job, int o, uint64_t *array, uint64_t *image)

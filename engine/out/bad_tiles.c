@@ -25,6 +25,7 @@ typedef struct region {
 struct tgi_bad_tiles {
     char *partial, *list; /* OUT.errors.partial, OUT.errors.json */
     int fd;               /* of the first; -1: nothing noted yet */
+    int begun;            /* by a run; else nothing is written: somebody only looks */
     tgi_bad_state safe;   /* what of it is on the disk */
     int64_t n, beyond;    /* regions listed; calls that found no room */
     pthread_mutex_t lock;
@@ -204,6 +205,7 @@ tg_status tgi_bad_tiles_begin(tgi_bad_tiles *b, const tgi_bad_state *from, tgi_e
     b->fd = -1;
     b->n = b->beyond = 0;
     b->safe = (tgi_bad_state){0};
+    b->begun = 1;
     if (from && from->bytes)
         return take_over(b, from, err);
     TGI_TRY(tgi_file_unlink(b->partial, err));
@@ -216,7 +218,7 @@ tg_status tgi_bad_tiles_note(void *arg, const tgi_bad_region *r, tgi_err *err)
     region k = {r->plane, r->sample, r->y0, r->y1, r->x0, r->x1, ""};
     snprintf(k.reason, sizeof k.reason, "%s", r->reason);
     pthread_mutex_lock(&b->lock);
-    const tg_status st = keep(b, &k) ? append(b, &k, err) : TG_OK;
+    const tg_status st = keep(b, &k) && b->begun ? append(b, &k, err) : TG_OK;
     b->safe.beyond = b->beyond > 0;
     pthread_mutex_unlock(&b->lock);
     return st;
@@ -296,9 +298,22 @@ tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err)
     return st;
 }
 
+void tgi_bad_tiles_end(tgi_bad_tiles *b)
+{
+    if (b->fd >= 0)
+        close(b->fd);
+    b->fd = -1;
+    b->begun = 0;
+}
+
+tg_status tgi_bad_tiles_remove(const tgi_bad_tiles *b, tgi_err *err)
+{
+    return tgi_file_unlink(b->partial, err);
+}
+
 void tgi_bad_tiles_clear(tgi_bad_tiles *b)
 {
-    tgi_file_unlink(b->partial, NULL);
+    (void)tgi_bad_tiles_remove(b, NULL);
 }
 
 static void forget(const char *output, const char *end)
@@ -325,6 +340,12 @@ int tgi_bad_tiles_left(const char *output)
     const int yes = path && !stat(path, &st) && st.st_size > 0;
     tgi_free(path);
     return yes;
+}
+
+int tgi_bad_tiles_settled(const tgi_bad_tiles *b)
+{
+    struct stat st;
+    return lstat(b->partial, &st) != 0 && lstat(b->list, &st) == 0;
 }
 
 tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output, tgi_err *err)

@@ -36,9 +36,12 @@ int64_t tgi_bad_tiles_count(const tgi_bad_tiles *b);
 void tgi_bad_tiles_state(tgi_bad_tiles *b, tgi_bad_state *out); /* any thread */
 /* Write OUT.errors.json when there are any, naming `input`. */
 tg_status tgi_bad_tiles_write(tgi_bad_tiles *b, const char *input, tgi_err *err);
+/* The run is over: what is met from here on, by who only looks, is not written. */
+void tgi_bad_tiles_end(tgi_bad_tiles *b);
 /* OUT.errors.partial is of no use any more: the output is finished, or abandoned. */
 void tgi_bad_tiles_clear(tgi_bad_tiles *b);
-void tgi_bad_tiles_free(tgi_bad_tiles **b); /* NULL is fine */
+tg_status tgi_bad_tiles_remove(const tgi_bad_tiles *b, tgi_err *err); /* the same */
+void tgi_bad_tiles_free(tgi_bad_tiles **b);                           /* NULL is fine */
 
 /* The output is begun anew, with (`b`) or without (NULL) a list: what an earlier one left is
  * removed. */
@@ -47,6 +50,8 @@ tg_status tgi_bad_tiles_begin_output(tgi_bad_tiles *b, const char *output, tgi_e
 int tgi_bad_tiles_ours(const char *path);
 /* 1 when an interrupted run has filled regions of this output. */
 int tgi_bad_tiles_left(const char *output);
+/* 1: the list is OUT.errors.json, and OUT.errors.partial is gone: the output had its name. */
+int tgi_bad_tiles_settled(const tgi_bad_tiles *b);
 /* What the run that filled n regions answers, its output in place. */
 tg_status tgi_bad_tiles_verdict(int64_t n, const char *input, const char *output, tgi_err *err);
 

@@ -17,7 +17,8 @@
  *  5. Texts that a durable slot points to are never overwritten; statistics are replaced by
  *     writing behind them, and only while there is no record.
  *  6. OUT appears by rename, after fdatasync of complete data and offsets, and after a durable
- * slot said FINAL. OUT.journal disappears only after the folder was synced with the new name.
+ * slot said FINAL. OUT.journal disappears only after the folder was synced with the new name,
+ * and last of all files that have no use then.
  *  7. Tiles that earlier runs wrote are read back before OUT gets its name. One that does not
  *     match its record is computed again and written in its place, and only if it is what the
  *     record says: no tile behind it moves, and no record changes.
@@ -244,6 +245,21 @@ tg_status tgi_journal_open(const char *path, int overwrite, const tgi_journal_po
     return TG_OK;
 }
 
+int tgi_journal_left_finished(const char *path)
+{
+    struct stat st;
+    tgi_err none = {0};
+    tgi_journal *j = NULL;
+    char *name = joined(path, ".journal");
+    /* An empty one would be removed by the close. */
+    const int finished = name && tgi_journal_exists(path) && !lstat(name, &st) && st.st_size &&
+                         tgi_journal_open(path, 0, NULL, &j, &none) == TG_OK &&
+                         j->state == TGI_JOURNAL_FINISHED;
+    tgi_journal_close(&j);
+    tgi_free(name);
+    return finished;
+}
+
 tgi_journal_kind tgi_journal_state(const tgi_journal *j)
 {
     return j->state;
@@ -325,63 +341,11 @@ tg_status tgi_journal_unlink_there(const char *path, tgi_err *err)
     return tgi_journal_exists(path) ? tgi_file_unlink(path, err) : TG_OK;
 }
 
-/* A file of the output's own name is compared with the front that this layout has before its
- * tiles are complete: nothing else begins so. */
-typedef struct front_reader {
-    const char *path;
-    int fd;
-    uint64_t at;
-} front_reader;
-
-static tg_status front_same(void *arg, const void *bytes, size_t n, tgi_err *err)
-{
-    front_reader *r = arg;
-    char have[4096];
-    for (size_t k = 0; k < n;) {
-        const size_t part = n - k < sizeof have ? n - k : sizeof have;
-        TGI_TRY(tgi_file_pread(r->fd, r->path, have, part, r->at, err));
-        if (memcmp(have, (const char *)bytes + k, part) != 0)
-            return tgi_fail(err, TG_E_CHANGED, "%s: begins otherwise", r->path);
-        k += part;
-        r->at += part;
-    }
-    return TG_OK;
-}
-
-static int begins_so(const tgi_journal *j, const tgi_sink_layout *layout)
-{
-    const tgi_left empty = {j->partial, NULL, NULL, NULL, 0};
-    front_reader r = {.path = j->partial, .fd = -1};
-    tgi_err none = {0};
-    if (tgi_file_is_ours(&empty))
-        return 1;
-    tg_status st = tgi_file_open(j->partial, &r.fd, &none);
-    if (st == TG_OK)
-        st = tgi_file_alone(r.fd, j->partial, &none);
-    if (st == TG_OK)
-        st = tgi_sink_front(layout, NULL, NULL, j->scratch, front_same, &r, &none);
-    if (r.fd >= 0)
-        close(r.fd);
-    return st == TG_OK;
-}
-
-/* -y: what lies beside a journal without a head goes if it tells itself that it is ours. */
-static tg_status know(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)
-{
-    const tgi_left made = {j->made, NULL, TGI_PART_MARK, NULL, 0};
-    if (j->unknown && tgi_journal_exists(j->partial) && !(layout && begins_so(j, layout)))
-        return tgi_file_in_the_way(j->partial, err);
-    if (j->unknown && !tgi_file_is_ours(&made))
-        return tgi_file_in_the_way(j->made, err);
-    j->unknown = 0;
-    return TG_OK;
-}
-
 tg_status tgi_journal_claim(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err)
 {
     if (j->mine)
         return TG_OK;
-    TGI_TRY(know(j, layout, err));
+    TGI_TRY(tgi_journal_know(j, layout, err));
     j->claimed = 1;
     TGI_TRY(tgi_journal_file_head(&j->file, err));
     TGI_TRY(tgi_journal_sync_file(j, err));
@@ -455,14 +419,23 @@ tg_status tgi_journal_begin(tgi_journal *j, const tgi_sink_layout *layout, const
     return TG_OK;
 }
 
+/* The output has its name, on the disk. The journal goes last: by it the same command knows
+ * what else is of no use any more. */
+static tg_status remove_rest(tgi_journal *j, int made, tgi_err *err)
+{
+    if (made)
+        TGI_TRY(tgi_file_unlink(j->partial, err));
+    if (j->bad)
+        TGI_TRY(tgi_bad_tiles_remove(j->bad, err));
+    return tgi_file_unlink(j->file.name, err);
+}
+
 tg_status tgi_journal_clear_finished(tgi_journal *j, tgi_err *err)
 {
     if (j->state != TGI_JOURNAL_FINISHED)
         return tgi_fail(err, TG_E_INTERNAL, "%s: the output is not finished", j->file.name);
     TGI_TRY(tgi_file_sync_dir(j->path, err));
-    if (j->s.final == 2)
-        TGI_TRY(tgi_file_unlink(j->partial, err));
-    return tgi_file_unlink(j->file.name, err);
+    return remove_rest(j, j->s.final == 2, err);
 }
 
 tg_status tgi_journal_set_stats(tgi_journal *j, const void *stats, size_t n, tgi_err *err)
@@ -633,9 +606,7 @@ tg_status tgi_journal_name(tgi_journal *j, tgi_err *err)
     TGI_TRY(st);
     j->state = TGI_JOURNAL_FINISHED;
     TGI_TRY(tgi_file_sync_dir(j->path, err));
-    if (j->is_made)
-        TGI_TRY(tgi_file_unlink(j->partial, err));
-    return tgi_file_unlink(j->file.name, err);
+    return remove_rest(j, j->is_made, err);
 }
 
 tg_status tgi_journal_finish(tgi_journal *j, tgi_err *err)

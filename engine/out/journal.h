@@ -55,6 +55,9 @@ typedef struct tgi_journal_policy {
  * slots; the detail says what to do. TG_E_IO, TG_E_NO_SPACE, TG_E_NOMEM. */
 tg_status tgi_journal_open(const char *path, int overwrite, const tgi_journal_policy *policy,
                            tgi_journal **out, tgi_err *err);
+/* 1: `path` is there, and OUT.journal beside it is that of its own run, which was stopped
+ * behind the name. Changes nothing. */
+int tgi_journal_left_finished(const char *path);
 tgi_journal_kind tgi_journal_state(const tgi_journal *j);
 
 /* The job text and the statistics stored by the interrupted run: opaque bytes, *n = 0 and a
@@ -86,14 +89,16 @@ tg_status tgi_journal_resume(tgi_journal *j, const tgi_sink_layout *layout, tgi_
 tg_status tgi_journal_recheck(tgi_journal *j,
                               tg_status (*tick)(void *user, double fraction, tgi_err *err),
                               void *user, int64_t *n_damaged, tgi_err *err);
-/* Only in state FINISHED: remove the leftover journal. The output stays. */
+/* Only in state FINISHED: remove the leftover journal, and before it what else has no use any
+ * more. The output stays. */
 tg_status tgi_journal_clear_finished(tgi_journal *j, tgi_err *err);
 
 /* Store the statistics (durably, at once); only while no tile has been appended. */
 tg_status tgi_journal_set_stats(tgi_journal *j, const void *stats, size_t n, tgi_err *err);
 
 /* What of the input could not be decoded, as the newest safe state knows it; and from now on
- * the state of `bad`, borrowed until close, goes into each new one. */
+ * the state of `bad`, borrowed until close, goes into each new one; OUT.errors.partial goes
+ * before the journal when the output has its name. */
 const tgi_bad_state *tgi_journal_bad(const tgi_journal *j);
 void tgi_journal_watch_bad(tgi_journal *j, tgi_bad_tiles *bad);
 

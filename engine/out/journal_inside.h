@@ -69,4 +69,8 @@ int tgi_journal_is_damaged(const tgi_journal *j, int64_t tile_id);
 tg_status tgi_journal_mend(tgi_journal *j, int64_t tile_id, const void *bytes, size_t n,
                            tgi_err *err);
 
+/* journal_lost.c: what lies beside a journal without a head tells itself that it is ours, as
+ * one of `layout` (NULL: not known), or is TG_E_EXISTS. */
+tg_status tgi_journal_know(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err);
+
 #endif

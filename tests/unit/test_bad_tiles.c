@@ -156,6 +156,25 @@ static void test_that_there_were_more_is_not_forgotten(void)
 
 /* The first line may have been torn when it was written; what else lies there is a stranger's.
  */
+/* Who only looks at the input, before a run or behind it, leaves nothing beside the output. */
+static void test_without_a_run_nothing_is_written(void)
+{
+    tgi_err e = {0};
+    tgi_bad_tiles *b = NULL;
+    CHECK_OK(tgi_bad_tiles_new(path, &b, &e), e);
+    unlink(partial);
+    note(b, 0);
+    CHECK(access(partial, F_OK) != 0);
+    CHECK_OK(tgi_bad_tiles_begin(b, NULL, &e), e);
+    note(b, 0); /* met before, and new to the run */
+    CHECK_EQ(lines_of(partial), 1);
+    tgi_bad_tiles_end(b);
+    note(b, 1);
+    CHECK_EQ(lines_of(partial), 1);
+    unlink(partial);
+    tgi_bad_tiles_free(&b);
+}
+
 static void test_a_torn_first_line_is_ours(void)
 {
     static const struct {
@@ -192,6 +211,7 @@ int main(void)
     RUN(test_a_second_attempt_of_one_process_begins_where_the_first_did);
     RUN(test_a_list_that_was_changed_is_refused);
     RUN(test_that_there_were_more_is_not_forgotten);
+    RUN(test_without_a_run_nothing_is_written);
     RUN(test_a_torn_first_line_is_ours);
     unlink(partial);
     unlink(list);

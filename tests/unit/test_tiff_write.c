@@ -212,6 +212,48 @@ static tg_status collect(void *arg, const void *bytes, size_t n, tgi_err *err)
     return TG_OK;
 }
 
+/* By two fronts it is known which bytes are an offset's or a length's: none that is fixed, and
+ * all that are not. */
+static void test_what_is_fixed_in_a_front_is_told_by_two(void)
+{
+    static char scratch[TGI_SINK_SCRATCH];
+    const tgi_sink_spec specs[] = {
+        {.dtype = TG_DTYPE_U8, .axes = "ZYX", .shape = {3, 40, 70}, .tile_h = 16, .tile_w = 16},
+        {.dtype = TG_DTYPE_F32, .axes = "YX", .shape = {600, 700}, .pyramid = TGI_PYRAMID_MEAN},
+        {.dtype = TG_DTYPE_U16, .axes = "YX", .shape = {65536, 65536}}};
+    for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
+        tgi_err e = {0};
+        tgi_sink_layout *l = NULL;
+        CHECK_OK(tgi_sink_layout_make(&specs[s], &l, &e), e);
+        const size_t n = (size_t)l->n_tiles;
+        uint64_t *offset = malloc(n * sizeof *offset);
+        uint32_t *length = malloc(n * sizeof *length);
+        for (size_t i = 0; i < n; i++) {
+            offset[i] = l->bigtiff ? UINT64_MAX : UINT32_MAX;
+            length[i] = UINT32_MAX;
+        }
+        front_bytes f[3];
+        for (int k = 0; k < 3; k++)
+            f[k] = (front_bytes){malloc(l->front_bytes), 0};
+        CHECK_OK(tgi_sink_front(l, NULL, NULL, scratch, collect, &f[0], &e), e);
+        CHECK_OK(tgi_sink_front(l, offset, length, scratch, collect, &f[1], &e), e);
+        CHECK_OK(tgi_sink_front_ones(l, scratch, collect, &f[2], &e), e);
+        CHECK_EQ(f[2].n, l->front_bytes);
+        CHECK(memcmp(f[1].p, f[2].p, l->front_bytes) == 0);
+        size_t told = 0;
+        for (size_t i = 0; i < l->front_bytes; i++) {
+            told += f[0].p[i] != f[2].p[i];
+            CHECK(f[0].p[i] == f[2].p[i] || (f[0].p[i] == 0 && f[2].p[i] == 0xff));
+        }
+        CHECK_EQ(told, n * (l->bigtiff ? 12 : 8));
+        for (int k = 0; k < 3; k++)
+            free(f[k].p);
+        free(offset);
+        free(length);
+        tgi_sink_layout_free(&l);
+    }
+}
+
 /* Classic up to 4 GiB, BigTIFF beyond; offsets above 2^32 are read as they were given. */
 static void test_bigtiff_begins_where_classic_would_overflow(void)
 {
@@ -430,6 +472,7 @@ int main(void)
     RUN(test_every_type_and_codec_comes_back_through_libtiff);
     RUN(test_samples_planes_and_single_tiles_come_back);
     RUN(test_large_tiles_of_noise_and_of_nothing_survive_lzw);
+    RUN(test_what_is_fixed_in_a_front_is_told_by_two);
     RUN(test_bigtiff_begins_where_classic_would_overflow);
     RUN(test_small_planes_do_not_take_the_room_of_large_tiles);
     RUN(test_wrong_specs_are_named);
