@@ -221,9 +221,9 @@ TG_API tg_status tg_opts_open_output(const tg_opts *o, const char *name, tg_outp
 /* ---- Look -------------------------------------------------------------------------------- */
 
 /**
- * Describe an image, an array or a model file as one JSON object (see docs/json.md): kind,
- * shape, axes, dtype, compression, levels, physical sizes; or operators, opset, parameters,
- * halo. Reads headers only. @param json returned; release with tg_text_free.
+ * Describe an image, an array or a model file as one JSON object (see docs/reference/json.md):
+ * kind, shape, axes, dtype, compression, levels, physical sizes; or operators, opset,
+ * parameters, halo. Reads headers only. @param json returned; release with tg_text_free.
  * @return TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED, TG_E_NOMEM.
  */
 TG_API tg_status tg_describe(tg_ctx *ctx, const char *path, char **json);
@@ -417,7 +417,7 @@ TG_API tg_status tg_job_preview(tg_job *job);
  * and removes some 100 MB in a folder of its own in $TEGULA_CACHE, $XDG_CACHE_HOME/tegula or
  * ~/.cache/tegula, where calibration.json then stands for later plans. Which plan is chosen
  * does not depend on it.
- * @param json what was measured, one object (docs/json.md); returned, tg_text_free.
+ * @param json what was measured, one object (docs/reference/json.md); returned, tg_text_free.
  * @return TG_E_NOT_FOUND (no such folder is named), TG_E_IO, TG_E_NO_SPACE, TG_E_NOMEM,
  * TG_E_CANCELLED
  */

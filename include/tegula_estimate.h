@@ -9,8 +9,8 @@
  * where a published formula does so, which is said there. Structs start with their own size
  * (`.size = sizeof x`); zero in any other field means its default, which is named beside it.
  *
- * Sources: docs/estimators.md derives each formula, works an example by hand and lists where
- * published samples disagree with their own formula. There the formula wins.
+ * Sources: docs/reference/estimators.md derives each formula, works an example by hand and
+ * lists where published samples disagree with their own formula. There the formula wins.
  */
 #ifndef TEGULA_ESTIMATE_H
 #define TEGULA_ESTIMATE_H
@@ -196,7 +196,8 @@ typedef struct tg_train_size {
 
 /**
  * Memory of training a model, from its graph: activations are the tensors that PyTorch's
- * autograd keeps for each operator (docs/estimators.md has the table), each counted once.
+ * autograd keeps for each operator (docs/reference/estimators.md has the table), each counted
+ * once.
  *
  * @param spec borrowed. @param out written only on TG_OK.
  * @return TG_E_ARG, TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED (the model), TG_E_NOMEM.
@@ -212,7 +213,7 @@ TG_API tg_status tg_estimate_training(tg_ctx *ctx, const tg_train_spec *spec,
 /* ---- Real things ------------------------------------------------------------------------- */
 
 /**
- * What `tegula estimate WHAT [FILES]` prints, as one JSON object (docs/json.md).
+ * What `tegula estimate WHAT [FILES]` prints, as one JSON object (docs/reference/json.md).
  *
  *   "data"      a data set by its numbers, or folders, images and lists (.json, .jsonl)
  *   "batch"     the largest batch: by parameters, or by a model's plan

@@ -132,9 +132,9 @@ typedef struct tg_disk {
 TG_API tg_status tg_disk_look(const char *path, tg_disk *out);
 
 /**
- * The machine as one JSON object (schema "tegula.machine" 1, docs/json.md): memory, limits,
- * processors, instruction sets, caches, disks of the current folder and of TMPDIR, GPUs. Saved
- * to a file it is what planning for another machine reads.
+ * The machine as one JSON object (schema "tegula.machine" 1, docs/reference/json.md): memory,
+ * limits, processors, instruction sets, caches, disks of the current folder and of TMPDIR,
+ * GPUs. Saved to a file it is what planning for another machine reads.
  * @param json returned; release with tg_text_free. @return TG_E_ARG, TG_E_NOMEM.
  */
 TG_API tg_status tg_memory_json(tg_ctx *ctx, const char *root, char **json);

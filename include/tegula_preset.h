@@ -5,7 +5,7 @@
  * or a place in one image), and what it says of a GPU. Presets are shipped with tegula and kept
  * in the user's folder, $XDG_CONFIG_HOME/tegula/presets or ~/.config/tegula/presets; of one
  * name the user's counts. Setting the option "preset" (tg_opts_set) takes one: what is set by
- * name and what a job file says wins over it. docs/presets.md has the format.
+ * name and what a job file says wins over it. docs/reference/presets.md has the format.
  */
 #ifndef TEGULA_PRESET_H
 #define TEGULA_PRESET_H
@@ -109,8 +109,8 @@ TG_API tg_status tg_preset_save(tg_ctx *ctx, const char *name, const tg_opts *o,
  * @param o  options of the job, borrowed; "machine" names the machine file, else it is this
  * machine; "output", set by name, is where the preset is written (with "yes" over what is
  * there), not the job's; one of a job file is left alone.
- * @param json  the preset, its predictions and reasons, one object (docs/json.md); returned,
- * tg_text_free.
+ * @param json  the preset, its predictions and reasons, one object (docs/reference/json.md);
+ * returned, tg_text_free.
  * @return TG_E_BUDGET  nothing fits; tg_ctx_refusal has remedies
  *         TG_E_EXISTS, TG_E_IO, TG_E_NO_SPACE  the file
  *         and what tg_job_open returns

@@ -4,8 +4,8 @@
  * A *tracker* takes samples of this process, of the machine and of its GPUs, by time or by
  * updates (units of work that the program counts), labels them with a phase and a tile or
  * frame, and keeps the maxima with the label they had. It works without a file; with one it
- * appends a line per sample that survives any kill (docs/tracker.md has the columns). `tegula
- * run --log` is this tracker. A *plot* is a picture of such a file.
+ * appends a line per sample that survives any kill (docs/reference/tracker.md has the columns).
+ * `tegula run --log` is this tracker. A *plot* is a picture of such a file.
  *
  *     tg_tracker_opts o = {.size = sizeof o, .csv = "memory.csv"};
  *     tg_tracker *t = NULL;

@@ -199,9 +199,9 @@ TGI_OPT(EFFICIENCY, "efficiency", NULL, "PERCENT", "50%", "estimate", RULE_SHARE
         "gpu: share of a GPU's roofline that is reached, an assumption")
 TGI_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0, NULL, 0,
         "gpu: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
-TGI_OPT(
-    LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
-    "write the memory in use over time as CSV (docs/tracker.md); a run that goes on appends")
+TGI_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
+        "write the memory in use over time as CSV (docs/reference/tracker.md); a run that goes "
+        "on appends")
 TGI_OPT(
     LOG_INTERVAL, "log-interval", NULL, "TIME|Nu", NULL, "run verify", RULE_INTERVAL, 0, 0,
     NULL, 0,

@@ -151,7 +151,7 @@ def names_of(value, found):
 
 
 def every_member_of_a_plan_has_its_line():
-    with open(os.path.join(SOURCE, "docs", "json.md")) as f:
+    with open(os.path.join(SOURCE, "docs", "reference", "json.md")) as f:
         known = set(re.findall(r"`([a-z_0-9]+)`", f.read()))
     write("lab.json", LAB)
     jobs = [["plan", *JOB, "--why", "-o", "y.tif"], ["plan", *JOB, "--machine", "lab.json", "-o", "y.tif"],
@@ -164,7 +164,7 @@ def every_member_of_a_plan_has_its_line():
             if line.startswith("{"):
                 names_of(json.loads(line), found)
         unknown = sorted(found - known)
-        expect(not unknown, "%s: not in docs/json.md: %s" % (" ".join(words[:2]), ", ".join(unknown)))
+        expect(not unknown, "%s: not in docs/reference/json.md: %s" % (" ".join(words[:2]), ", ".join(unknown)))
 
 
 def a_timeline_is_drawn():
