@@ -1,3 +1,4 @@
+/* layer_case.c - makes the data of one convolution and runs it through a variant. */
 #include "bench/layer_case.h"
 
 #include "engine/base/arith.h"

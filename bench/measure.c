@@ -1,3 +1,5 @@
+/* measure.c - clock, peak of the multiply-adds, order statistics and memory for the
+ * benchmarks. */
 #include "bench/measure.h"
 
 #include "engine/memory/monitor.h"

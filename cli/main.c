@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* @source sysexits.h; docs/exit-codes.md has cause and cure of each. */
+/* @source sysexits.h; docs/reference/exit-codes.md has cause and cure of each. */
 int cli_exit_code(tg_status st)
 {
     switch (st) {

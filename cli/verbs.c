@@ -25,8 +25,8 @@ const cli_verb cli_verbs[] = {
      "Copy an image or array through the reader and the writer, without a network.", 1, 1,
      "output", cli_cmd_copy},
     {"mem", "[options]",
-     "Say who has the memory: the machine, cgroups, this process, GPUs, disks; once or every "
-     "second.",
+     "Show who has the memory: the machine, control groups, this process, GPUs and disks; "
+     "once, or again and again with --watch.",
      0, 0, "", cli_cmd_mem},
     {"calibrate", "",
      "Measure the speeds of this machine once, so that plan can say how long a run will take.",
@@ -39,14 +39,13 @@ const cli_verb cli_verbs[] = {
      "Draw what run --log or --trace wrote: memory over time against budget and prediction.", 1,
      1, "output", cli_cmd_plot},
     {"doctor", "[JOB.json] [options]",
-     "Say what of this machine, its limits and this build stands in a job's way, each with its "
-     "remedy; with a job file also whether it fits.",
+     "Check this machine, its limits and this build for problems, and name a remedy for each. "
+     "With a job file also check whether the job fits.",
      0, 1, "", cli_cmd_doctor},
     {"preset", "list | show NAME | save NAME [options] | auto -m MODEL INPUT [-o NAME.json]",
-     "List the named sets of settings that --preset takes, show one, save one in the user's "
-     "folder, or choose the one that a job is predicted to take the least time with, here or "
-     "on "
-     "the machine of --machine.",
+     "Work with presets, the named settings that --preset takes: list them, show one, save one "
+     "in your own folder, or find the settings with which a job is predicted to be fastest "
+     "(auto), on this machine or on that of --machine.",
      0, 4096, "", cli_cmd_preset},
     {"version", "", "Print the version.", 0, 0, "", cli_cmd_version},
     {"help", "[VERB]", "Print the verbs, or one verb with its options.", 0, 1, "",

@@ -1,12 +1,12 @@
 /*
- * tegula.h - run neural networks over images that do not fit.
+ * tegula.h - run neural networks over images that do not fit in memory.
  *
- * The model of the world: a *context* holds the processor choice, the threads and the
- * callbacks. *Options* are named strings ("ram" = "1GiB"), the same names as on the command
- * line and in a job file. A *job* is options bound to a model and an input: opening it reads
- * headers only, planning it touches no pixel and says exactly what memory it needs, running it
- * obeys that plan and can be repeated after a crash: it continues where it stopped and the
- * bytes are the same.
+ * THE IDEA. A *context* (tg_ctx) holds the callbacks and the last error. *Options* (tg_opts)
+ * are named strings ("ram" = "1GiB"), with the names of the command line and of job files. A
+ * *job* (tg_job) is options bound to a model and an input. Opening a job reads headers only.
+ * Planning it reads no pixel and says exactly what memory it needs. Running it keeps to that
+ * plan. A run that was stopped or killed is called again with the same options: it continues,
+ * and the output has the same bytes.
  *
  *     #include <tegula.h>
  *     #include <stdio.h>
@@ -35,17 +35,46 @@
  *         return st == TG_OK ? 0 : 1;
  *     }
  *
- * Structs that begin with `size` may grow: set it to sizeof and the rest to zero. A program
- * that was built with an older header gives and gets what that had; one built with a newer
- * header is answered while what this library does not know is zero, else TG_E_ARG. Structs
- * without it never change.
+ * CONTENTS
  *
- * Ownership words: *borrowed* (you keep it), *returned* (yours; release it with the named
- * call), *view* (valid while the owner lives). Every function that can fail returns a tg_status
- * and, on failure, leaves a one-line detail in the context (tg_ctx_detail). The library never
- * exits, aborts or prints. A context and what was made from it belong to one thread at a time;
- * distinct contexts are independent. tg_cancel and tg_job_cancel may be called from any thread,
- * and from a signal handler too.
+ *     Errors     tg_status, tg_status_name, tg_status_sentence
+ *     Context    tg_ctx_open, tg_ctx_close, tg_ctx_detail; log and progress
+ *     Options    tg_opts_new, tg_opts_set, tg_opts_get, tg_opts_load, tg_opts_free
+ *     Job        tg_job_open, tg_job_close
+ *     Plan       tg_job_plan
+ *     Run        tg_job_run
+ *     Cancel     tg_job_cancel, tg_cancel, tg_cancel_signal
+ *     Look       tg_describe, tg_job_verify, tg_job_preview
+ *     Rarely     tg_copy, tg_calibrate, plan and settings as JSON, the option table,
+ *                tg_opts_open_output, element types
+ *
+ * RULES
+ *
+ *   Size.       A struct that begins with `size` may grow in later versions. Set `size` to its
+ *               sizeof and everything else to zero; zero means default. A program built with an
+ *               older header gives and gets what that header had. A program built with a newer
+ *               one is answered while the members that this library does not know are zero,
+ *               else with TG_E_ARG. Structs without `size` never change.
+ *   Ownership.  *Borrowed*: you keep it. *Returned*: it is yours; release it with the call that
+ *               is named. *View*: it is valid while its owner lives.
+ *   Errors.     Every function that can fail returns a tg_status and leaves one line of detail
+ *               in the context (tg_ctx_detail). Results are written only on TG_OK, unless the
+ *               function says otherwise. The library never exits, aborts or prints.
+ *   Threads.    A context, and all that was made from it, belongs to one thread at a time.
+ *               Distinct contexts are independent. tg_cancel and tg_job_cancel may be called
+ *               from any thread, and from a signal handler.
+ *
+ * OTHER HEADERS
+ *
+ *     tegula_memory.h    memory of the machine, its limits and GPUs; figures of a refusal
+ *     tegula_preset.h    named settings; where each setting of a job is from
+ *
+ * These are experimental: their declarations may still change from one version to the next.
+ *
+ *     tegula_estimate.h  will a data set, a batch or training fit?
+ *     tegula_tracker.h   memory over time, as CSV and as a picture
+ *     tegula_pool.h      memory pools with statistics
+ *     tegula_trace.h     what a part of a program took of a pool
  */
 #ifndef TEGULA_H
 #define TEGULA_H
@@ -68,10 +97,11 @@ extern "C" {
 #define TG_API
 #endif
 
-/* ---- Status ------------------------------------------------------------------------------ */
+/* ---- Errors ------------------------------------------------------------------------------ */
 
-/* name, value, sentence. Values are never renumbered. Few codes, chosen by what the caller
- * would do next; the detail line says the rest. */
+/* name, value, sentence. Values are never renumbered. There are few codes, one for each thing
+ * that a caller would do next; the detail line (tg_ctx_detail) says the rest.
+ * docs/reference/errors.md shows what each error says, with its cause and cure. */
 #define TG_STATUS_LIST(X)                                                                      \
     X(TG_OK, 0, "success")                                                                     \
     X(TG_E_ARG, -1, "an argument is out of its documented range")                              \
@@ -90,16 +120,396 @@ extern "C" {
     X(TG_E_INTERNAL, -14, "a bug in tegula: something it guarantees to itself did not hold")   \
     X(TG_E_DEVICE_LOST, -15, "the accelerator failed during the run; the journal can resume it")
 
+/** What a call answers: TG_OK, or what kind of failure it was. */
 typedef enum tg_status {
 #define TG_STATUS_ENUM_(name, value, sentence) name = value,
     TG_STATUS_LIST(TG_STATUS_ENUM_)
 #undef TG_STATUS_ENUM_
 } tg_status;
 
-/** Name of a status ("TG_E_BUDGET"); never NULL. Static storage. @thread safe. */
+/** Name a status, such as "TG_E_BUDGET". Never NULL; static storage. @thread safe. */
 TG_API const char *tg_status_name(tg_status st);
-/** One sentence for a status; never NULL. Static storage. @thread safe. */
+/** Explain a status in one sentence. Never NULL; static storage. @thread safe. */
 TG_API const char *tg_status_sentence(tg_status st);
+
+/* ---- Context ----------------------------------------------------------------------------- */
+
+/** A context: callbacks, and the detail of the last failure. */
+typedef struct tg_ctx tg_ctx;
+
+/** How important a line of the log is. */
+typedef enum tg_log_level { TG_LOG_ERROR, TG_LOG_WARN, TG_LOG_INFO, TG_LOG_DEBUG } tg_log_level;
+
+/** What a running job tells the progress callback, at most some ten times a second. */
+typedef struct tg_progress {
+    /* "statistics", "run", "check" (tiles of an interrupted run are read back), "verify",
+     * "copy", "finish" or "calibrate"; static */
+    const char *phase;
+    double fraction;        /* of the phase, 0..1 */
+    double seconds;         /* since the phase began */
+    double eta_seconds;     /* time left in the phase; < 0 while unknown */
+    size_t memory_bytes;    /* measured now (RssAnon + RssShmem + VmSwap + VmPTE) */
+    size_t predicted_bytes; /* what the plan promised */
+    size_t budget_bytes;    /* what the user allows */
+    int64_t tiles_done, tiles_total;
+    int64_t tiles_resumed; /* of those done: found in the journal, from earlier runs */
+} tg_progress;
+
+/** Callbacks of a context. Zero means default in every field; `size` is sizeof(tg_ctx_opts). */
+typedef struct tg_ctx_opts {
+    size_t size;
+    void *user; /* handed to the callbacks; borrowed */
+    void (*log)(void *user, tg_log_level level, const char *line); /* one event, no newline */
+    void (*progress)(void *user, const tg_progress *p);            /* on the calling thread */
+} tg_ctx_opts;
+
+/**
+ * Open a context.
+ *
+ * @param opts  callbacks; NULL for none. Copied.
+ * @param out   returned; close with tg_ctx_close.
+ * @return TG_E_NOMEM, TG_E_ARG (opts->size is not one we know).
+ */
+TG_API tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out);
+/** Close a context and set the pointer to NULL; NULL is allowed. Close its jobs and options
+ * first. */
+TG_API void tg_ctx_close(tg_ctx **ctx);
+/** Read the detail of the last failure in this context: one line, "" if there was none. View.
+ * After a memory refusal tg_ctx_refusal (tegula_memory.h) has the figures,
+ * and what would fit. */
+TG_API const char *tg_ctx_detail(const tg_ctx *ctx);
+/** Release a text that this library returned; NULL is allowed. */
+TG_API void tg_text_free(char *text);
+
+/* ---- Options ----------------------------------------------------------------------------- */
+
+/** Options: named strings. docs/reference/options.md lists the names, values and defaults. */
+typedef struct tg_opts tg_opts;
+
+/** Make a new, empty set of options. @param out returned; release with tg_opts_free. */
+TG_API tg_status tg_opts_new(tg_ctx *ctx, tg_opts **out);
+/** Release a set of options and set the pointer to NULL; NULL is allowed. */
+TG_API void tg_opts_free(tg_opts **o);
+/**
+ * Set one option. The text is copied.
+ *
+ * "input-tensor" may be set several times (NAME=FILE). Setting "preset" reads the preset
+ * (tegula_preset.h); its settings give way to what this call or a job file says, before or
+ * after.
+ *
+ * @return TG_E_ARG  the name is unknown (the detail names the nearest one), or the value does
+ *                   not parse; for "preset" also what tg_preset_load returns.
+ */
+TG_API tg_status tg_opts_set(tg_opts *o, const char *name, const char *value);
+/** Read the value of an option as text, else its default, else NULL. View until the next
+ * set. */
+TG_API const char *tg_opts_get(const tg_opts *o, const char *name);
+/**
+ * Read a job file: a JSON object of options. Options that are set already keep their values,
+ * except those that a preset set.
+ *
+ * @return TG_E_NOT_FOUND, TG_E_FORMAT (not such an object), TG_E_ARG as tg_opts_set.
+ */
+TG_API tg_status tg_opts_load(tg_opts *o, const char *path);
+
+/* ---- Job --------------------------------------------------------------------------------- */
+
+/** A job: options bound to a model and an input. */
+typedef struct tg_job tg_job;
+
+/**
+ * Open a job: bind options to a model and an input. Reads the model, the input's headers and
+ * the descriptor.
+ *
+ * @param o    borrowed until this returns.
+ * @param out  returned; close with tg_job_close.
+ * @return TG_E_ARG        an option is missing or contradicts another
+ *         TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED  about the model or the input
+ *         TG_E_DEVICE     the processor lacks the instruction set or precision asked for
+ *         TG_E_BUDGET     the model alone does not fit
+ */
+TG_API tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out);
+/** Close a job and set the pointer to NULL; NULL is allowed. Files stay as they are. */
+TG_API void tg_job_close(tg_job **job);
+
+/* ---- Plan -------------------------------------------------------------------------------- */
+
+/** What a line of a plan counts. */
+typedef enum tg_plan_kind {
+    TG_PLAN_MEMORY, /* part of peak_bytes */
+    TG_PLAN_DISK,   /* bytes of a file */
+    /* Free memory that is left to other programs when the user set no budget. Part of neither
+     * peak nor budget. */
+    TG_PLAN_MARGIN,
+    TG_PLAN_DEVICE, /* part of device_peak_bytes */
+    TG_PLAN_DEVICE_MARGIN
+} tg_plan_kind;
+
+/** One line of a plan. */
+typedef struct tg_plan_line {
+    const char *name; /* "weights", "arena", "output"; view of the job */
+    const char *note; /* how the number came about; view */
+    uint64_t bytes;
+    tg_plan_kind kind;
+    /* Of a disk line: free bytes on that filesystem; UINT64_MAX when a machine file is planned
+     * for and does not say. */
+    uint64_t free_bytes;
+} tg_plan_line;
+
+/** What a job needs. tg_job_plan fills it; set `size` first. */
+typedef struct tg_plan_info {
+    size_t size;
+    uint64_t peak_bytes;        /* predicted; the run's measured memory does not exceed it */
+    uint64_t budget_bytes;      /* what the user allows, or what is free less a margin */
+    uint64_t arena_bytes;       /* activations */
+    uint64_t lower_bound_bytes; /* activations that are alive together, at most: no packing is
+                                   smaller */
+    int64_t tile[3];            /* largest strip core, z,y,x, in output pixels */
+    int64_t halo[3];            /* input pixels read beyond a core, z,y,x, the larger side */
+    int64_t strips, bands;      /* of each item; bands are those of all strips */
+    int64_t items;              /* planes, volumes or samples the network runs over, in turn */
+    double flops;               /* of the whole job, recomputation included */
+    double recomputed_fraction; /* pixels computed more than once, relative to one pass */
+    double seconds_estimate;    /* of tg_job_run; see `calibrated` */
+    const tg_plan_line *lines;  /* view of the job */
+    size_t n_lines;
+    /* Passes that operators which read a whole image cut the network into. More than one still
+     * run as one today, over the whole image at once. */
+    int64_t stages;
+    const char *whole_image_only; /* why the network cannot run in parts; NULL: it can. View */
+    /* 1: seconds_estimate uses the speeds that tg_calibrate measured here. 0: it uses those of
+     * a usual machine; with a `device`, those of a model of the GPU. */
+    int calibrated;
+    /* What is planned for, when option "machine" names a file: "lab3.json: 16 processors,
+     * avx512, NAME". NULL: this machine. View. */
+    const char *machine;
+    const char *device;           /* what computes: "cuda:0, NAME"; NULL: the processor. View */
+    uint64_t device_peak_bytes;   /* predicted: of the device's memory, context included */
+    uint64_t device_budget_bytes; /* what the user allows, or what is free less a margin */
+    /* One line: why the processor computes although a GPU could be expected to. NULL: nothing
+     * to say. View. */
+    const char *device_notice;
+    int64_t lessons; /* finished runs on this machine that corrected seconds_estimate */
+} tg_plan_info;
+
+/**
+ * Plan a job: choose strips, bands and memory, and say what they need. Reads no pixel, writes
+ * nothing.
+ *
+ * @param out  caller-owned, `size` set; may be NULL.
+ * @return TG_E_BUDGET  nothing fits; the detail names the smallest budget that would, and how
+ *                      to get there
+ * @source choice: engine/plan/choose.c; bound: tests/memory.
+ */
+TG_API tg_status tg_job_plan(tg_job *job, tg_plan_info *out);
+
+/* ---- Run --------------------------------------------------------------------------------- */
+
+/** What a run did. */
+typedef struct tg_run_result {
+    size_t size;
+    uint64_t predicted_peak_bytes, measured_peak_bytes, budget_bytes;
+    double seconds, compute_seconds, megapixels_per_second;
+    int64_t tiles, bands;  /* done by this call */
+    int64_t tiles_resumed; /* found done in the journal */
+    double recomputed_fraction;
+    const char *output; /* path; view of the job */
+    /* Tiles begun by all the runs that worked on this output. What exceeds tiles +
+     * tiles_resumed was computed more than once. 0 for arrays. */
+    int64_t tiles_begun;
+    /* Parts of `seconds`. bands_seconds: from the first band until the last tile is on disk.
+     * Within it, beside compute_seconds: waiting for bytes of the input, waiting for the
+     * writer, and converting input rows to numbers and numbers to output rows. */
+    double bands_seconds, stall_read_seconds, stall_write_seconds, convert_seconds;
+    /* Processor time of all threads within bands_seconds: kernels, conversions, codecs,
+     * checksums and the system's copies. Divided by bands_seconds and by the number of
+     * processors it says how busy they were; at 1 only less work would be faster. */
+    double processor_seconds;
+    int64_t bad_regions; /* of the input, that "on-bad-tile" = "fill" counted as 0 */
+    int64_t nonfinite;   /* NaN and infinite values of the network in the tiles of this call */
+    /* The GPU that computed ("cuda:0, NAME"; view of the job) and its memory: planned; taken,
+     * as the driver says, since before the context was made; allowed. NULL and 0: the processor
+     * computed. On a GPU compute_seconds is the time that the calling thread waited for it. */
+    const char *device;
+    uint64_t device_predicted_bytes, device_measured_bytes, device_budget_bytes;
+    /* Seconds of the GPU's uploads, kernels (summed where cells run side by side) and
+     * downloads. 0 unless TEGULA_CUDA_TIMES=1 has them measured. */
+    double device_upload_seconds, device_kernel_seconds, device_download_seconds;
+} tg_run_result;
+
+/**
+ * Run the job, or continue an interrupted run of it.
+ *
+ * Writes OUT.partial and OUT.journal, then renames OUT.partial to OUT. OUT.tegula.json is the
+ * receipt.
+ *
+ * @param out  caller-owned, `size` set; may be NULL.
+ * @return TG_E_EXISTS     the output is finished already (option "yes" overwrites it)
+ *         TG_E_BUSY       another run holds the output
+ *         TG_E_CHANGED    input or settings differ from those in the journal
+ *         TG_E_NO_SPACE   the detail has the bytes missing, and remedies
+ *         TG_E_CANCELLED  stopped; the journal is valid and the same call continues
+ *         TG_E_FORMAT     the input is damaged. With "on-bad-tile" = "fill" the output is
+ *                         complete except for what OUT.errors.json lists, and *out is filled.
+ *                         Also: somebody wrote into the input since the job was opened; then
+ *                         what was made of it is removed
+ *         TG_E_DEVICE_LOST  the GPU failed; the journal is valid and the same call continues
+ *         TG_E_IO, TG_E_BUDGET, TG_E_NOMEM
+ */
+TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);
+
+/* ---- Cancel ------------------------------------------------------------------------------ */
+
+/**
+ * Ask the call that is running on this job to stop soon. It returns TG_E_CANCELLED and leaves a
+ * valid journal.
+ *
+ * May be called from any thread, from callbacks and from signal handlers, as often as you like.
+ * If nothing runs on the job, its next call stops. The request ends with the call that it
+ * stopped. The job must stay open until this function returns.
+ */
+TG_API void tg_job_cancel(tg_job *job);
+/**
+ * Ask every running call of this process to stop soon, as tg_job_cancel does for one job.
+ * Async-signal-safe.
+ *
+ * @param signal_number  kept for tg_cancel_signal; 0 clears the request.
+ */
+TG_API void tg_cancel(int signal_number);
+/** Read the number that tg_cancel was given last; 0 when no request is pending. */
+TG_API int tg_cancel_signal(void);
+
+/* ---- Look -------------------------------------------------------------------------------- */
+
+/**
+ * Describe an image, an array or a model file as one JSON object (docs/reference/json.md).
+ * Reads headers only.
+ *
+ * Of an image or array: kind, shape, axes, dtype, compression, levels, physical sizes. Of a
+ * model: operators, opset, parameters, halo.
+ *
+ * @param json  returned; release with tg_text_free.
+ * @return TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED, TG_E_NOMEM.
+ */
+TG_API tg_status tg_describe(tg_ctx *ctx, const char *path, char **json);
+
+/** What tg_job_verify found of one output of the network. */
+typedef struct tg_verify_output {
+    const char *name;
+    double min, max; /* of its finite values */
+    /* Tiled against whole. */
+    double max_abs_difference, relative_l2;
+    int bit_equal;
+    /* Whole against the reference kernels; PSNR in dB, of the output's range: infinite where
+     * nothing differs, NaN where that is no number. */
+    double reference_max_abs, reference_relative_l2, reference_psnr;
+    /* The GPU against the processor; 0 where no GPU computes. */
+    double device_max_abs, device_relative_l2, device_psnr;
+    int device_bit_equal;
+    int64_t device_nonfinite; /* values that are NaN or infinite there */
+} tg_verify_output;
+
+/** What tg_job_verify found over the first plane, volume or sample of the input; of several
+ * outputs the worst. */
+typedef struct tg_verify_result {
+    size_t size;
+    double max_abs_difference; /* tiled against whole */
+    double relative_l2;        /* of that difference */
+    double output_min, output_max;
+    int bit_equal;                                   /* 1: every bit */
+    int64_t tiles;                                   /* strips compared */
+    double reference_max_abs, reference_relative_l2; /* whole against the reference kernels */
+    double reference_psnr;
+    /* "": the network was tiled. Else why it runs over whole images only; then tiles is 0 and
+     * there was nothing to compare. */
+    char not_tiled[160];
+    /* Where a GPU would compute: the GPU, in the precision of a run, against the processor's
+     * float32 over the whole image (PSNR in dB, of the output's range); and two cuts compared
+     * on the GPU. device is "" when the processor computes; then nothing was compared. */
+    char device[160], device_precision[8];
+    double device_max_abs, device_relative_l2, device_psnr;
+    int device_bit_equal;
+    int64_t device_tiles;
+    int64_t items; /* planes, volumes or samples there are: the first one was computed */
+    const tg_verify_output *outputs; /* view, until the job is verified again or closed */
+    size_t n_outputs;
+} tg_verify_result;
+
+/**
+ * Run tiled and whole and compare them, and compare the whole run with the reference kernels.
+ * Writes nothing.
+ *
+ * @param out  caller-owned, `size` set.
+ * @return TG_E_BUDGET  the whole image does not fit in the budget: use a smaller "roi"
+ */
+TG_API tg_status tg_job_verify(tg_job *job, tg_verify_result *out);
+
+/** Write a PNG of three crops (raw, result, difference), with the statistics of the full
+ * run. */
+TG_API tg_status tg_job_preview(tg_job *job);
+
+/* ---- Rarely needed ----------------------------------------------------------------------- */
+
+/** Copy an image or array through the reader and the writer, without a network. The options
+ * name "input" and "output". */
+TG_API tg_status tg_copy(tg_ctx *ctx, const tg_opts *o);
+
+/** Write the plan as one JSON object (docs/reference/json.md); `why` adds the plans that were
+ * rejected.
+ * @param json returned; release with tg_text_free. */
+TG_API tg_status tg_job_plan_json(tg_job *job, int why, char **json);
+/** Write every resolved setting as a job file for tg_opts_load. @param json returned; release
+ * with tg_text_free. */
+TG_API tg_status tg_job_save_json(tg_job *job, char **json);
+
+/**
+ * Measure the speeds that seconds_estimate is made of: every kind of kernel on one thread and
+ * on all, the codecs, and what a run takes beside its bands.
+ *
+ * Takes some ten seconds of all processors. Writes and removes some 100 MB in a folder of its
+ * own in $TEGULA_CACHE, $XDG_CACHE_HOME/tegula or ~/.cache/tegula. calibration.json stays there
+ * for later plans. Which plan is chosen does not depend on it.
+ *
+ * @param json  what was measured, one object (docs/reference/json.md); returned, tg_text_free.
+ * @return TG_E_NOT_FOUND (no such folder is named), TG_E_IO, TG_E_NO_SPACE, TG_E_NOMEM,
+ *         TG_E_CANCELLED
+ */
+TG_API tg_status tg_calibrate(tg_ctx *ctx, char **json);
+
+/** One row of the table behind the command line, --help, job files and the manual page. */
+typedef struct tg_option {
+    const char *name;     /* "ram"; on the command line --ram */
+    const char *alias;    /* another spelling or a one-letter form ("m"), or NULL */
+    const char *arg;      /* "SIZE"; NULL for a switch; "[=FILE]": may follow, behind '=' */
+    const char *fallback; /* default as text, or NULL for none */
+    const char *verbs;    /* "plan run verify": where it means something */
+    const char *help;     /* one sentence */
+} tg_option;
+
+/** List all options: a static table of *n rows. @thread safe. */
+TG_API const tg_option *tg_option_table(size_t *n);
+
+/** How tg_opts_open_output opens a file. */
+typedef enum tg_output_how {
+    TG_OUTPUT_LOOK,  /* as it is; *fd is -1 when it is not there, or is a descriptor's */
+    TG_OUTPUT_OPEN,  /* made, or emptied */
+    TG_OUTPUT_APPEND /* made, or as it is, which needs no "yes" */
+} tg_output_how;
+
+/**
+ * Open a file that an option names ("trace", "save", "csv"; "output" of a program of its own)
+ * for writing, with the checks that every output of the library passes.
+ *
+ * The file may be none that the options read and no other output of theirs, even under another
+ * name. A file that is there is emptied only with the option "yes", or when an interrupted run
+ * of this output left it. Devices and pipes are written through; folders are refused.
+ *
+ * @param fd  the caller's to close.
+ * @return TG_E_ARG (not set; one of the set's own files), TG_E_EXISTS, TG_E_IO (a pipe that
+ *         nobody reads), TG_E_CANCELLED, TG_E_NOMEM.
+ */
+TG_API tg_status tg_opts_open_output(const tg_opts *o, const char *name, tg_output_how how,
+                                     int *fd);
 
 /** Element types, as in numpy. */
 typedef enum tg_dtype {
@@ -117,314 +527,6 @@ typedef enum tg_dtype {
     TG_DTYPE_F64,
     TG_DTYPE_BOOL
 } tg_dtype;
-
-/* ---- Context ----------------------------------------------------------------------------- */
-
-typedef struct tg_ctx tg_ctx;
-
-typedef enum tg_log_level { TG_LOG_ERROR, TG_LOG_WARN, TG_LOG_INFO, TG_LOG_DEBUG } tg_log_level;
-
-/** What a running job tells its watcher, at most some ten times a second. */
-typedef struct tg_progress {
-    const char *phase;      /* "statistics", "run", "check" (what an interrupted run left),
-                               "verify", "copy", "finish", "calibrate"; static */
-    double fraction;        /* of the phase, 0..1 */
-    double seconds;         /* since the phase began */
-    double eta_seconds;     /* < 0 while unknown */
-    size_t memory_bytes;    /* measured now (RssAnon + RssShmem + VmSwap + VmPTE) */
-    size_t predicted_bytes; /* what the plan promised */
-    size_t budget_bytes;    /* what the user allows */
-    int64_t tiles_done, tiles_total;
-    int64_t tiles_resumed; /* of those done, by the runs before: found in the journal */
-} tg_progress;
-
-/** Zero means default in every field; `size` is sizeof(tg_ctx_opts). */
-typedef struct tg_ctx_opts {
-    size_t size;
-    void *user; /* handed to the callbacks; borrowed */
-    void (*log)(void *user, tg_log_level level, const char *line); /* one event, no newline */
-    void (*progress)(void *user, const tg_progress *p);            /* on the calling thread */
-} tg_ctx_opts;
-
-/**
- * Open a context. @param opts NULL for defaults. @param out written only on TG_OK; returned,
- * close with tg_ctx_close. @return TG_E_NOMEM, TG_E_ARG (opts->size is not one we know).
- */
-TG_API tg_status tg_ctx_open(const tg_ctx_opts *opts, tg_ctx **out);
-/** Close and set to NULL; NULL allowed. Jobs and options made from it must be closed before. */
-TG_API void tg_ctx_close(tg_ctx **ctx);
-/** The detail of the last failure in this context: one line, "" if none. View. Of a memory
- * refusal tg_ctx_refusal (tegula_memory.h) has the figures and what would do. */
-TG_API const char *tg_ctx_detail(const tg_ctx *ctx);
-/** Ask every running call of this process to stop soon with TG_E_CANCELLED and a valid journal.
- * Async-signal-safe. `signal_number` is kept for tg_cancel_signal (0 to clear the request). */
-TG_API void tg_cancel(int signal_number);
-TG_API int tg_cancel_signal(void);
-/** Release a text this library returned; NULL allowed. */
-TG_API void tg_text_free(char *text);
-
-/* ---- Options ----------------------------------------------------------------------------- */
-
-typedef struct tg_opts tg_opts;
-
-/** One row of the table behind the parser, --help, job files and the manual page. */
-typedef struct tg_option {
-    const char *name;     /* "ram"; on the command line --ram */
-    const char *alias;    /* another spelling or a one-letter form ("m"), or NULL */
-    const char *arg;      /* "SIZE"; NULL for a switch; "[=FILE]": may follow, behind '=' */
-    const char *fallback; /* default as text, or NULL for none */
-    const char *verbs;    /* "plan run verify": where it means something */
-    const char *help;     /* one sentence */
-} tg_option;
-
-/** All options; a static table of *n rows. @thread safe. */
-TG_API const tg_option *tg_option_table(size_t *n);
-
-/** New, empty set of options. Returned; release with tg_opts_free. */
-TG_API tg_status tg_opts_new(tg_ctx *ctx, tg_opts **out);
-TG_API void tg_opts_free(tg_opts **o);
-/**
- * Set one option; the text is copied. "input-tensor" may be set several times (NAME=FILE).
- * Setting "preset" reads the preset (tegula_preset.h): its settings count where neither this
- * call nor a job file says something else, before or after.
- * @return TG_E_ARG  unknown name (the detail names the nearest) or a value that does not parse;
- *         of "preset" also what tg_preset_load returns.
- */
-TG_API tg_status tg_opts_set(tg_opts *o, const char *name, const char *value);
-/** Value of an option as text, its default, or NULL. View until the next set. */
-TG_API const char *tg_opts_get(const tg_opts *o, const char *name);
-/** Read a JSON object of options (a job file). Options that are set already win, but for those
- * of a preset.
- * @return TG_E_NOT_FOUND, TG_E_FORMAT (not such an object), TG_E_ARG as tg_opts_set. */
-TG_API tg_status tg_opts_load(tg_opts *o, const char *path);
-
-/* How a file is opened that the program itself writes for an option. */
-typedef enum tg_output_how {
-    TG_OUTPUT_LOOK,  /* as it is; *fd is -1 when it is not there, or is a descriptor's */
-    TG_OUTPUT_OPEN,  /* made, or emptied */
-    TG_OUTPUT_APPEND /* made, or as it is, which needs no "yes" */
-} tg_output_how;
-
-/**
- * Open the file that an option names ("trace", "save", "csv"; "output" of a program of its own)
- * for writing, through the gate that every output of the library passes: it is none of the
- * files that the set's options read, and no other output of them, whatever the names; a file
- * that is there is emptied only with the option "yes", or where an interrupted run of this
- * output left it; devices and pipes are written through, folders refused.
- * @param fd the caller's to close.
- * @return TG_E_ARG (not set; one of the set's own files), TG_E_EXISTS, TG_E_IO (a pipe that
- * nobody reads), TG_E_CANCELLED, TG_E_NOMEM.
- */
-TG_API tg_status tg_opts_open_output(const tg_opts *o, const char *name, tg_output_how how,
-                                     int *fd);
-
-/* ---- Look -------------------------------------------------------------------------------- */
-
-/**
- * Describe an image, an array or a model file as one JSON object (see docs/json.md): kind,
- * shape, axes, dtype, compression, levels, physical sizes; or operators, opset, parameters,
- * halo. Reads headers only. @param json returned; release with tg_text_free.
- * @return TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED, TG_E_NOMEM.
- */
-TG_API tg_status tg_describe(tg_ctx *ctx, const char *path, char **json);
-
-/* ---- Job --------------------------------------------------------------------------------- */
-
-typedef struct tg_job tg_job;
-
-/** What a line of a plan counts. */
-typedef enum tg_plan_kind {
-    TG_PLAN_MEMORY, /* part of peak_bytes */
-    TG_PLAN_DISK,   /* bytes of a file */
-    TG_PLAN_MARGIN, /* free memory that a budget nobody set leaves to others: part of neither
-                       peak  nor budget */
-    TG_PLAN_DEVICE, /* part of device_peak_bytes */
-    TG_PLAN_DEVICE_MARGIN
-} tg_plan_kind;
-
-/** One line of a plan. */
-typedef struct tg_plan_line {
-    const char *name; /* "weights", "arena", "output"; view of the job */
-    const char *note; /* how it came about; view */
-    uint64_t bytes;
-    tg_plan_kind kind;
-    uint64_t free_bytes; /* disk lines: free on that filesystem; UINT64_MAX: a machine file does
-                            not say */
-} tg_plan_line;
-
-/** What a job needs. Filled by tg_job_plan; set `size` first. */
-typedef struct tg_plan_info {
-    size_t size;
-    uint64_t peak_bytes;   /* predicted: a bound on what the run's memory measures */
-    uint64_t budget_bytes; /* what the user allows, or what is free less a margin */
-    uint64_t arena_bytes;  /* activations */
-    uint64_t
-        lower_bound_bytes; /* largest set of activations alive together: no packing is below */
-    int64_t tile[3];       /* largest strip core, z,y,x, in output pixels */
-    int64_t halo[3];       /* input pixels read beyond a core, z,y,x, larger side */
-    int64_t strips, bands; /* per item; bands of all strips together */
-    int64_t items;         /* planes, volumes or samples the network is looped over */
-    double flops;          /* of the whole job, recomputation included */
-    double recomputed_fraction; /* computed pixels beyond one pass, relative */
-    double seconds_estimate;    /* of tg_job_run, see `calibrated` */
-    const tg_plan_line *lines;  /* view of the job */
-    size_t n_lines;
-    int64_t stages; /* passes that the network's whole-extent operators cut it into; more than
-                       one still run as one today, over the whole image at once */
-    const char *whole_image_only; /* what keeps the network from running in parts; view; NULL:
-                                     nothing does */
-    int calibrated; /* 1: seconds_estimate is of speeds measured here by tg_calibrate; 0: of
-                       those of a usual machine, or GPU where one is `device` */
-    const char *machine; /* planned for, where option "machine" names its file: "lab3.json: 16
-                            processors, avx512, NAME"; view; NULL: this one */
-    const char *device;  /* what computes: "cuda:0, NAME"; view; NULL: the processor */
-    uint64_t device_peak_bytes;   /* predicted: of the device's memory, context included */
-    uint64_t device_budget_bytes; /* what the user allows, or what is free less a margin */
-    const char *device_notice;    /* why the processor computes although a GPU could be expected
-                                     to; one line; view; NULL: nothing to say */
-    int64_t lessons; /* finished runs here that corrected seconds_estimate; 0: none */
-} tg_plan_info;
-
-typedef struct tg_run_result {
-    size_t size;
-    uint64_t predicted_peak_bytes, measured_peak_bytes, budget_bytes;
-    double seconds, compute_seconds, megapixels_per_second;
-    int64_t tiles, bands;  /* done by this call */
-    int64_t tiles_resumed; /* found done in the journal */
-    double recomputed_fraction;
-    const char *output;  /* path; view of the job */
-    int64_t tiles_begun; /* by all the runs that worked on this output; what exceeds tiles +
-                            tiles_resumed was computed more than once. 0 for arrays */
-    /* Of `seconds`: from the first band until the last tile is on disk, and where they went
-     * beside compute_seconds: waiting for bytes of the input; waiting for the writer; turning
-     * input rows into numbers and numbers into output rows. */
-    double bands_seconds, stall_read_seconds, stall_write_seconds, convert_seconds;
-    /* Processor time of all threads within bands_seconds: kernels, conversions, codecs,
-     * checksums and the system's copies. Over bands_seconds times the processors it is how busy
-     * they were: 1 means that nothing but less work would be faster. */
-    double processor_seconds;
-    int64_t bad_regions; /* of the input, that "on-bad-tile" = "fill" counted as 0 */
-    int64_t nonfinite;   /* values of the network, in the tiles of this call, that are NaN or
-                            infinite */
-    /* What computed, "cuda:0, NAME" (view of the job), and its memory: planned; what the driver
-     * says was taken since before the context was made; allowed. NULL and 0: the processor.
-     * compute_seconds is what the calling thread waited for the device then. */
-    const char *device;
-    uint64_t device_predicted_bytes, device_measured_bytes, device_budget_bytes;
-    /* Seconds that its uploads, kernels (of cells beside each other: summed) and downloads
-     * took, where TEGULA_CUDA_TIMES=1 has them measured; else 0. */
-    double device_upload_seconds, device_kernel_seconds, device_download_seconds;
-} tg_run_result;
-
-/* Of one output of the network. */
-typedef struct tg_verify_output {
-    const char *name;
-    double min, max; /* of its finite values */
-    /* Tiled against whole. */
-    double max_abs_difference, relative_l2;
-    int bit_equal;
-    /* Whole against the reference kernels; PSNR in dB, of the output's range: infinite where
-     * nothing differs, NaN where that is no number. */
-    double reference_max_abs, reference_relative_l2, reference_psnr;
-    /* The GPU against the processor; 0 where none computes. */
-    double device_max_abs, device_relative_l2, device_psnr;
-    int device_bit_equal;
-    int64_t device_nonfinite; /* values that are NaN or infinite there */
-} tg_verify_output;
-
-/* The first plane, volume or sample of the input; of several outputs the worst. */
-typedef struct tg_verify_result {
-    size_t size;
-    double max_abs_difference; /* tiled against whole */
-    double relative_l2;        /* of that difference */
-    double output_min, output_max;
-    int bit_equal;                                   /* 1: every bit */
-    int64_t tiles;                                   /* strips compared */
-    double reference_max_abs, reference_relative_l2; /* whole against the reference kernels */
-    double reference_psnr;
-    char not_tiled[160]; /* "": it was; else why the network runs over whole images only. Then
-                            tiles is 0 and there was nothing to compare */
-    /* Where a GPU would compute: it, in the precision of a run, against the processor's float32
-     * over the whole image; PSNR in dB, of the output's range. And any cut against another
-     * there. device "": the processor computes, nothing was compared. */
-    char device[160], device_precision[8];
-    double device_max_abs, device_relative_l2, device_psnr;
-    int device_bit_equal;
-    int64_t device_tiles;
-    int64_t items; /* planes, volumes or samples there are: the first one was computed */
-    const tg_verify_output *outputs; /* view, until the job is verified again or closed */
-    size_t n_outputs;
-} tg_verify_result;
-
-/**
- * Bind options to a model and an input: reads the model, the input's headers and the
- * descriptor.
- * @param o borrowed until this returns. @param out returned; close with tg_job_close.
- * @return TG_E_ARG         an option is missing or contradicts another
- *         TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED  the model or the input
- *         TG_E_DEVICE      the processor lacks the instruction set or precision asked for
- *         TG_E_BUDGET      the model alone does not fit
- */
-TG_API tg_status tg_job_open(tg_ctx *ctx, const tg_opts *o, tg_job **out);
-TG_API void tg_job_close(tg_job **job);
-
-/**
- * Choose strips, bands and memory, and say what they need. Touches no pixel, writes nothing.
- * @param out caller-owned, `size` set; may be NULL.
- * @return TG_E_BUDGET  nothing fits; the detail names the smallest budget that would and
- * remedies
- * @source choice: engine/plan/choose.c; bound tested by tests/property/test_memory.
- */
-TG_API tg_status tg_job_plan(tg_job *job, tg_plan_info *out);
-/** The plan as one JSON object; `why` adds what was rejected. Returned text. */
-TG_API tg_status tg_job_plan_json(tg_job *job, int why, char **json);
-/** Every resolved setting as a job file for tg_opts_load. Returned text. */
-TG_API tg_status tg_job_save_json(tg_job *job, char **json);
-
-/**
- * Run, or resume, the job. Writes OUT.partial and OUT.journal, then renames; OUT.tegula.json is
- * the receipt.
- * @return TG_E_EXISTS     the output is finished already (option "yes" overwrites)
- *         TG_E_BUSY       another run holds it
- *         TG_E_CHANGED    input or settings differ from the journal's
- *         TG_E_NO_SPACE   with the bytes missing and remedies
- *         TG_E_CANCELLED  the journal is valid; the same call resumes
- *         TG_E_FORMAT     damaged input; with "on-bad-tile" = "fill" the output is complete
- *                         but for what OUT.errors.json lists, and *out is filled. Also an
- *                         input that was written to since the job was opened: what was made
- *                         of it is removed
- *         TG_E_DEVICE_LOST  the GPU failed; the journal is valid, the same call resumes
- *         TG_E_IO, TG_E_BUDGET, TG_E_NOMEM
- */
-TG_API tg_status tg_job_run(tg_job *job, tg_run_result *out);
-/** Ask the call that is running on this job to stop soon with TG_E_CANCELLED and a valid
- * journal: what tg_cancel asks of the whole process. From any thread and from callbacks, as
- * often as you like; a job on which nothing runs stops the next call. The request ends with
- * that call. The job must be open until this returns. */
-TG_API void tg_job_cancel(tg_job *job);
-
-/** Run tiled and whole, compare, and compare with the reference kernels. Nothing is written.
- * @return TG_E_BUDGET  the whole image does not fit in the budget: use a smaller --roi */
-TG_API tg_status tg_job_verify(tg_job *job, tg_verify_result *out);
-
-/** Write a PNG of three crops, raw | result | difference, with the statistics of the full run.
- */
-TG_API tg_status tg_job_preview(tg_job *job);
-
-/**
- * Measure the speeds that seconds_estimate is made of: every kind of kernel on one thread and
- * on all, codecs, what a run takes beside its bands. Some ten seconds of all processors; writes
- * and removes some 100 MB in a folder of its own in $TEGULA_CACHE, $XDG_CACHE_HOME/tegula or
- * ~/.cache/tegula, where calibration.json then stands for later plans. Which plan is chosen
- * does not depend on it.
- * @param json what was measured, one object (docs/json.md); returned, tg_text_free.
- * @return TG_E_NOT_FOUND (no such folder is named), TG_E_IO, TG_E_NO_SPACE, TG_E_NOMEM,
- * TG_E_CANCELLED
- */
-TG_API tg_status tg_calibrate(tg_ctx *ctx, char **json);
-
-/** Copy an image or array through the reader and the writer; options as tg_opts. */
-TG_API tg_status tg_copy(tg_ctx *ctx, const tg_opts *o);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,8 @@
 /*
  * tegula_estimate.h - will it fit? Data sets, batches, training and GPUs, before anything runs.
  *
+ * EXPERIMENTAL: the declarations of this header may still change from one version to the next.
+ *
  * The plain formulas are functions of structs: they read no file, allocate nothing and may be
  * called from any thread. What looks at real things (a folder of images, a model, a job) is
  * tg_estimate_json, which answers with one JSON object, all settings and defaults in it.
@@ -9,8 +11,8 @@
  * where a published formula does so, which is said there. Structs start with their own size
  * (`.size = sizeof x`); zero in any other field means its default, which is named beside it.
  *
- * Sources: docs/estimators.md derives each formula, works an example by hand and lists where
- * published samples disagree with their own formula. There the formula wins.
+ * Sources: docs/reference/estimators.md derives each formula, works an example by hand and
+ * lists where published samples disagree with their own formula. There the formula wins.
  */
 #ifndef TEGULA_ESTIMATE_H
 #define TEGULA_ESTIMATE_H
@@ -32,7 +34,7 @@ extern "C" {
 #define TG_DATA_METADATA_BYTES 1024
 
 /**
- * Bytes of n images as one array: n x height x width x channels x bytes of dtype.
+ * Count the bytes of n images as one array: n x height x width x channels x bytes of dtype.
  *
  * @param out written only on TG_OK.
  * @return TG_E_ARG  a number below 1, dtype TG_DTYPE_NONE, or more than 2^63 bytes.
@@ -43,8 +45,8 @@ TG_API tg_status tg_estimate_image_bytes(int64_t n, int64_t height, int64_t widt
                                          int64_t channels, tg_dtype dtype, uint64_t *out);
 
 /**
- * Bytes of n texts of `length` tokens: n x 2 x length x bytes of dtype. The 2 is the ids and
- * the attention mask, which a loader keeps beside them in the same type.
+ * Count the bytes of n texts of `length` tokens: n x 2 x length x bytes of dtype. The 2 is the
+ * ids and the attention mask, which a loader keeps beside them in the same type.
  *
  * @return TG_E_ARG as tg_estimate_image_bytes.
  * @thread safe.
@@ -66,6 +68,7 @@ typedef struct tg_vqa_spec {
     int64_t metadata_bytes;  /* per sample: names, ids; TG_DATA_METADATA_BYTES; -1: none */
 } tg_vqa_spec;
 
+/** Bytes of a visual-question data set, part by part. */
 typedef struct tg_vqa_size {
     size_t size;
     uint64_t image_bytes;    /* all images, preloaded or not */
@@ -76,7 +79,7 @@ typedef struct tg_vqa_size {
 } tg_vqa_size;
 
 /**
- * Bytes of a visual-question data set, part by part.
+ * Count the bytes of a visual-question data set, part by part.
  *
  * @param spec borrowed; zero fields take their defaults. @param out written only on TG_OK.
  * @return TG_E_ARG  a size not of this version, a number out of range, more than 2^63 bytes.
@@ -92,20 +95,18 @@ typedef enum tg_data_strategy {
 } tg_data_strategy;
 
 /**
- * Which strategy holds `needed_bytes` of data in `available_bytes` of memory. Exactly half is
- * medium, exactly twice is large. @thread safe.
+ * Choose the strategy that holds `needed_bytes` of data in `available_bytes` of memory. Exactly
+ * half is medium, exactly twice is large. @thread safe.
  */
 TG_API tg_data_strategy tg_estimate_strategy(uint64_t needed_bytes, uint64_t available_bytes);
-/** "small", "medium" or "large"; static. @thread safe. */
+/** The name of a strategy: "small", "medium" or "large"; static. @thread safe. */
 TG_API const char *tg_data_strategy_name(tg_data_strategy s);
 
 /* ---- Batches ----------------------------------------------------------------------------- */
 
 #define TG_BATCH_LENGTH 128 /* tokens of a sample */
 #define TG_BATCH_HIDDEN 768 /* width of its embedding */
-#define TG_BATCH_SHARE                                                                         \
-    0.7 /* of what weights leave: the rest is the allocator's and others'                      \
-         */
+#define TG_BATCH_SHARE 0.7  /* of what weights leave: the rest is the allocator's and others' */
 
 /** What a sample and the weights take, for a model known by its parameters alone. */
 typedef struct tg_batch_spec {
@@ -125,6 +126,7 @@ typedef struct tg_batch_size {
     uint64_t shortfall_bytes; /* memory missing for one sample; 0 when batch >= 1 */
 } tg_batch_size;
 
+/** What tg_estimate_batch answers. */
 typedef struct tg_batch_result {
     size_t size;
     uint64_t sample_bytes;   /* height x width x 3 x 4 + length x hidden x 4 */
@@ -134,8 +136,8 @@ typedef struct tg_batch_result {
 } tg_batch_result;
 
 /**
- * The largest batch of float32 samples beside a model's weights, by the published formula and
- * by the exact one, which differs in the unit of the weights only.
+ * Find the largest batch of float32 samples beside a model's weights, by the published formula
+ * and by the exact one. They differ only in the unit of the weights.
  *
  * 110 million parameters, 16 GiB, 224 x 224 pixels and 128 x 768 of text: a sample is 995,328
  * bytes; raw 11,750 and 11,772; both 8192.
@@ -157,6 +159,7 @@ typedef enum tg_train_precision {
     TG_TRAIN_O2  /* half weights, gradients and activations, a float32 copy of the weights */
 } tg_train_precision;
 
+/** What the optimizer keeps for each parameter. */
 typedef enum tg_optimizer {
     TG_OPT_ADAM,     /* two float32 numbers per parameter */
     TG_OPT_ADAMW,    /* two */
@@ -167,6 +170,7 @@ typedef enum tg_optimizer {
     TG_OPT_AMSGRAD   /* three */
 } tg_optimizer;
 
+/** What is trained, and how. */
 typedef struct tg_train_spec {
     size_t size;
     const char *model;     /* path of an ONNX file */
@@ -195,8 +199,9 @@ typedef struct tg_train_size {
 } tg_train_size;
 
 /**
- * Memory of training a model, from its graph: activations are the tensors that PyTorch's
- * autograd keeps for each operator (docs/estimators.md has the table), each counted once.
+ * Predict the memory of training a model from its graph. Activations are the tensors that
+ * PyTorch's autograd keeps for each operator (docs/reference/estimators.md has the table), each
+ * counted once.
  *
  * @param spec borrowed. @param out written only on TG_OK.
  * @return TG_E_ARG, TG_E_NOT_FOUND, TG_E_FORMAT, TG_E_UNSUPPORTED (the model), TG_E_NOMEM.
@@ -212,7 +217,8 @@ TG_API tg_status tg_estimate_training(tg_ctx *ctx, const tg_train_spec *spec,
 /* ---- Real things ------------------------------------------------------------------------- */
 
 /**
- * What `tegula estimate WHAT [FILES]` prints, as one JSON object (docs/json.md).
+ * Estimate what `tegula estimate WHAT [FILES]` prints, as one JSON object
+ * (docs/reference/json.md).
  *
  *   "data"      a data set by its numbers, or folders, images and lists (.json, .jsonl)
  *   "batch"     the largest batch: by parameters, or by a model's plan

@@ -25,14 +25,14 @@
 extern "C" {
 #endif
 
-/* ---- Sizes and times as text
- * ----------------------------------------------------------------------- */
+/* ---- Sizes and times as text ------------------------------------------------------------- */
 
 #define TG_SIZE_TEXT 32 /* enough for tg_size_text */
 
 /**
- * "1.50 GiB", "512.00 MiB", "17 B": units are powers of 1024, two decimals from KiB on. The one
- * printer of the whole program. @return buf. @param cap at least TG_SIZE_TEXT, or it is cut.
+ * Write a size as text: "1.50 GiB", "512.00 MiB", "17 B". Units are powers of 1024, with two
+ * decimals from KiB on. The whole program prints sizes with it. @return buf. @param cap at
+ * least TG_SIZE_TEXT, or it is cut.
  */
 TG_API const char *tg_size_text(uint64_t bytes, char *buf, size_t cap);
 
@@ -51,7 +51,7 @@ TG_API tg_status tg_size_parse(tg_ctx *ctx, const char *text, uint64_t whole_byt
  */
 TG_API tg_status tg_duration_parse(tg_ctx *ctx, const char *text, double *seconds);
 
-/** Whole MiB (1024 x 1024 bytes), rounded down: 1048575 bytes are 0. */
+/** Convert to whole MiB (1024 x 1024 bytes), rounded down: 1048575 bytes are 0. */
 TG_API uint64_t tg_bytes_to_mib(uint64_t bytes);
 
 /* ---- Host -------------------------------------------------------------------------------- */
@@ -68,7 +68,8 @@ typedef struct tg_system_memory {
     uint64_t swap_total_bytes, swap_free_bytes;
 } tg_system_memory;
 
-/** @param out `size` set. @return TG_E_ARG; TG_E_UNSUPPORTED where the system does not say. */
+/** Read the memory of the machine. @param out `size` set.
+ * @return TG_E_ARG; TG_E_UNSUPPORTED where the system does not say. */
 TG_API tg_status tg_memory_system(const char *root, tg_system_memory *out);
 
 /** Memory of this process. @source /proc/self/status, proc(5). */
@@ -86,7 +87,8 @@ typedef struct tg_process_memory {
                                      swapped + page tables; never file pages */
 } tg_process_memory;
 
-/** @param out `size` set. @return TG_E_ARG; TG_E_UNSUPPORTED where the system does not say. */
+/** Read the memory of this process. @param out `size` set.
+ * @return TG_E_ARG; TG_E_UNSUPPORTED where the system does not say. */
 TG_API tg_status tg_memory_process(const char *root, tg_process_memory *out);
 
 /** One level of the control groups above this process. @source cgroups(7), kernel
@@ -101,7 +103,8 @@ typedef struct tg_cgroup_memory {
 } tg_cgroup_memory;
 
 /**
- * Every level that says anything, from the process's own group up to the root, v2 and v1.
+ * List every control group that says anything, from the process's own group up to the root, v2
+ * and v1.
  * @param list returned; release with tg_memory_list_free; NULL when *n is 0.
  * @return TG_E_ARG, TG_E_NOMEM.
  */
@@ -117,7 +120,8 @@ typedef struct tg_free_memory {
     uint64_t budget_bytes; /* of a job without --ram: free and already ours, less the margin */
 } tg_free_memory;
 
-/** @param out `size` set. rlimits are looked at for this machine only. @return TG_E_ARG. */
+/** Find what is really free now. rlimits count for this machine only. @param out `size` set.
+ * @return TG_E_ARG. */
 TG_API tg_status tg_memory_free_now(const char *root, tg_free_memory *out);
 
 /** Room of a filesystem. @source statvfs(3), statfs(2). */
@@ -127,14 +131,14 @@ typedef struct tg_disk {
     int in_memory;                    /* 1: tmpfs and the like, whose files are memory */
 } tg_disk;
 
-/** Of the filesystem that `path` (a file or folder) lies on. @return TG_E_ARG, TG_E_NOT_FOUND.
- */
+/** Look at the filesystem that `path` (a file or folder) lies on.
+ * @return TG_E_ARG, TG_E_NOT_FOUND. */
 TG_API tg_status tg_disk_look(const char *path, tg_disk *out);
 
 /**
- * The machine as one JSON object (schema "tegula.machine" 1, docs/json.md): memory, limits,
- * processors, instruction sets, caches, disks of the current folder and of TMPDIR, GPUs. Saved
- * to a file it is what planning for another machine reads.
+ * Describe the machine as one JSON object (schema "tegula.machine" 1, docs/reference/json.md):
+ * memory, limits, processors, instruction sets, caches, disks of the current folder and of
+ * TMPDIR, GPUs. Saved to a file it is what planning for another machine reads.
  * @param json returned; release with tg_text_free. @return TG_E_ARG, TG_E_NOMEM.
  */
 TG_API tg_status tg_memory_json(tg_ctx *ctx, const char *root, char **json);
@@ -183,14 +187,16 @@ typedef struct tg_refusal {
 } tg_refusal;
 
 /**
- * Of the last call in this context that failed with TG_E_BUDGET or TG_E_NOMEM; NULL when the
- * last failure was another, or none. View, valid until the next call with this context.
+ * Read the figures of the last memory refusal in this context (TG_E_BUDGET or TG_E_NOMEM). NULL
+ * when the last failure was another one, or none. View, valid until the next call with this
+ * context.
  * @source engine/verbs/refusal.c
  */
 TG_API const tg_refusal *tg_ctx_refusal(const tg_ctx *ctx);
 
 /* ---- Doctor ------------------------------------------------------------------------------ */
 
+/** How serious a finding is. */
 typedef enum tg_finding_state {
     TG_FINDING_OK,     /* as it should be */
     TG_FINDING_NOTICE, /* slower or smaller than it could be */
@@ -235,6 +241,7 @@ typedef struct tg_gpu_process {
     char name[32];       /* "?" when the process cannot be seen from here */
 } tg_gpu_process;
 
+/** A GPU and its memory. Set `size` first. */
 typedef struct tg_gpu {
     size_t size;
     int id;
@@ -247,45 +254,48 @@ typedef struct tg_gpu {
     char problem[160]; /* "": none */
 } tg_gpu;
 
-/** How many GPUs there are; 0 without a driver. */
+/** Count the GPUs; 0 without a driver. */
 TG_API int tg_gpu_count(void);
 
 /**
- * Memory of one GPU. An id that is none, or no GPU at all: total 0, free 0, used 0 and a
- * `problem`. @param id 0 .. count-1, or TG_GPU_CURRENT. @param out `size` set.
+ * Read the memory of one GPU. Of an id that is none, or without any GPU, the sizes are 0 and
+ * `problem` says why. @param id 0 .. count-1, or TG_GPU_CURRENT. @param out `size` set.
  * @return TG_E_ARG for NULL or an unknown size only.
  */
 TG_API tg_status tg_gpu_memory(int id, tg_gpu *out);
 
 /**
- * Memory of all GPUs; an empty list (NULL, 0) without one. @param root where the names of
- * processes are read. @param list returned; release with tg_memory_list_free. @return TG_E_ARG,
+ * Read the memory of all GPUs; an empty list (NULL, 0) without one. @param root where the names
+ * of processes are read. @param list returned; release with tg_memory_list_free. @return
+ * TG_E_ARG,
  * TG_E_NOMEM.
  */
 TG_API tg_status tg_gpu_memory_all(const char *root, tg_gpu **list, size_t *n);
 
 /**
- * Free bytes of a GPU. @param with_cache 1: what our pool holds in reserve without using it
- * counts as free (we would get it); 0: as the driver sees it. 0 for an id that is none.
+ * Ask for the free bytes of a GPU. @param with_cache 1: what our pool holds in reserve without
+ * using it counts as free (we would get it); 0: as the driver sees it. 0 for an id that is
+ * none.
  */
 TG_API uint64_t tg_gpu_free_bytes(int id, int with_cache);
 
-/** Used bytes of a GPU. @param with_cache 1: our pool's idle reserve counts as used, as the
- * driver sees it; 0: it does not. 0 for an id that is none. */
+/** Ask for the used bytes of a GPU. @param with_cache 1: our pool's idle reserve counts as
+ * used, as the driver sees it; 0: it does not. 0 for an id that is none. */
 TG_API uint64_t tg_gpu_used_bytes(int id, int with_cache);
 
 typedef struct tg_gpu_handle tg_gpu_handle;
 
-/** A handle for tg_gpu_read: the device is looked up once. View of the library, valid for the
- * life of the process; NULL for an id that is none. */
+/** Get a handle for tg_gpu_read: the device is looked up once. View of the library, valid for
+ * the life of the process; NULL for an id that is none. */
 TG_API const tg_gpu_handle *tg_gpu_open(int id);
 
-/** The fast call, one question to the driver: no names, no processes, no pool. Any of the three
- * may be NULL. @return TG_E_ARG (NULL handle), TG_E_DEVICE (the driver refused; all are 0). */
+/** Read the sizes of a GPU with one question to the driver: no names, no processes, no pool.
+ * Any of the three may be NULL. @return TG_E_ARG (NULL handle), TG_E_DEVICE (the driver
+ * refused; all are 0). */
 TG_API tg_status tg_gpu_read(const tg_gpu_handle *gpu, uint64_t *total_bytes,
                              uint64_t *free_bytes, uint64_t *used_bytes);
 
-/** The GPU with the most free bytes, the first of equals; TG_GPU_NONE without one.
+/** Find the GPU with the most free bytes, the first of equals; TG_GPU_NONE without one.
  * @param free_bytes its free bytes, 0 without one; NULL allowed. */
 TG_API int tg_gpu_most_free(uint64_t *free_bytes);
 
@@ -304,7 +314,7 @@ typedef struct tg_gpu_driver {
     char problem[256]; /* why there is none, or what it lacks; "": nothing */
 } tg_gpu_driver;
 
-/** @param out `size` set. @return TG_E_ARG. */
+/** Look at the GPU driver. @param out `size` set. @return TG_E_ARG. */
 TG_API tg_status tg_gpu_driver_look(tg_gpu_driver *out);
 
 #ifdef __cplusplus

@@ -1,10 +1,12 @@
 /*
- * tegula_pool.h - one allocator for host, pinned and device memory, and what it knows.
+ * tegula_pool.h - one allocator for host, pinned and device memory, with statistics.
+ *
+ * EXPERIMENTAL: the declarations of this header may still change from one version to the next.
  *
  * A *pool* stands above a backend's raw calls (`tg_raw`), which are few and slow. It takes
- * *segments* from them and hands out *blocks* of segments: sizes are sorted into classes, the
- * smallest free block that fits is taken, what is left over is split off, and a freed block
- * merges with its free neighbours. Free blocks stay in the pool for the next request.
+ * *segments* from them and hands out *blocks* of segments. A request gets the smallest free
+ * block that fits; what is left over is split off. A freed block merges with its free
+ * neighbours and stays in the pool for the next request.
  *
  *     reserved  = bytes held from the backend (all segments)
  *     active    = bytes of blocks in use, rounded as the pool rounds them
@@ -12,8 +14,8 @@
  *     inactive  = reserved - active: what is cached
  *     fragmentation = (reserved - allocated) / reserved, 0 when nothing is reserved
  *
- * The library's own memory comes from such a pool (tg_pool_engine), so what is measured here is
- * what really happens. Every allocation has a tag (who) and a site ("file:line").
+ * The library's own memory comes from such a pool (tg_pool_engine). Every allocation has a tag
+ * (who) and a site ("file:line").
  *
  *     tg_raw raw;
  *     tg_pool *pool = NULL;
@@ -24,11 +26,13 @@
  *         tg_pool_free(pool, p);
  *     tg_pool_close(&pool, NULL);
  *
- * Every function may be called from any thread, with distinct or with the same pool; only
- * opening and closing one pool must not race with its use. Backend calls are made under the
- * pool's lock and must not call back into the same pool. Bytes are bytes; words of ownership
- * and errors as in tegula.h. Ideas we looked at: PyTorch's caching allocator (two rooms for
- * small and large requests), TLSF (classes found by a bit map), RMM (best fit and merging).
+ * Every function may be called from any thread, with distinct pools or with the same one. Only
+ * opening and closing a pool must not race with its use. A pool calls its backend under its
+ * lock, so the backend must not call back into the same pool. Words of ownership and errors are
+ * those of tegula.h.
+ *
+ * @source PyTorch's caching allocator (two rooms for small and large requests), TLSF (classes
+ *         found by a bit map), RMM (best fit and merging).
  */
 #ifndef TEGULA_POOL_H
 #define TEGULA_POOL_H
@@ -41,6 +45,7 @@ extern "C" {
 
 /* ---- What lies below --------------------------------------------------------------------- */
 
+/** The kind of memory that a backend gives. */
 typedef enum tg_memory_kind {
     TG_MEMORY_HOST,
     TG_MEMORY_PINNED,
@@ -52,10 +57,10 @@ typedef struct tg_raw {
     size_t size;
     tg_memory_kind kind;
     int device; /* number of the device; 0 for host memory */
-    size_t
-        granularity_bytes; /* segments are multiples of it; 0: 2 MiB of a device, else 4 KiB */
-    int is_zeroed;         /* what `alloc` gives reads as zeros */
-    void *user;            /* handed to each call; borrowed */
+    /* segments are multiples of it; 0: 2 MiB on a device, else 4 KiB */
+    size_t granularity_bytes;
+    int is_zeroed;                            /* what `alloc` gives reads as zeros */
+    void *user;                               /* handed to each call; borrowed */
     void *(*alloc)(void *user, size_t bytes); /* 256-byte aligned; NULL: refused */
     void (*free)(void *user, void *at, size_t bytes);
     /* optional: move a segment to another size, contents kept; NULL: refused, old one stays */
@@ -65,10 +70,11 @@ typedef struct tg_raw {
     int (*is_pinned)(void *user, const void *at); /* optional: for memory of any origin */
 } tg_raw;
 
-/** Host memory in pages of the system, its size and what cgroups leave of it. */
+/** Fill in the backend of host memory: pages of the system. Its total and free bytes heed
+ * cgroups. */
 TG_API void tg_raw_host(tg_raw *out);
-/** The same, locked into memory (mlock) as transfers to devices want it. Refused beyond
- * RLIMIT_MEMLOCK. A device backend brings its own. */
+/** Fill in the backend of host memory that is locked (mlock), as transfers to devices want it.
+ * Refused beyond RLIMIT_MEMLOCK. A device backend brings its own. */
 TG_API void tg_raw_pinned(tg_raw *out);
 
 /* ---- A pool ------------------------------------------------------------------------------ */
@@ -78,7 +84,7 @@ typedef struct tg_pool tg_pool;
 #define TG_POOL_CLASSES 6       /* of preallocated blocks: 1, 4, 16, 64, 256 KiB, 1 MiB */
 #define TG_POOL_NONE UINT64_MAX /* "no such thing", where 0 means default */
 
-/** Zero means default in every field; `size` is sizeof(tg_pool_opts). */
+/** Options of a pool. Zero means default in every field; `size` is sizeof(tg_pool_opts). */
 typedef struct tg_pool_opts {
     size_t size;
     const char *name;        /* in reports; copied. Default "host", "pinned", "device 0" */
@@ -107,24 +113,27 @@ TG_API tg_status tg_pool_open(tg_ctx *ctx, const tg_raw *raw, const tg_pool_opts
  * checking is off; returned, tg_text_free. NULL allowed.
  */
 TG_API void tg_pool_close(tg_pool **pool, char **leaks);
-/** The pool of the library itself: host memory of every context of this process. View; it is
- * never closed, and nobody else may allocate from it. */
+/** Get the pool of the library itself: host memory of every context of this process. View; it
+ * is never closed, and nobody else may allocate from it. */
 TG_API tg_pool *tg_pool_engine(void);
-TG_API const char *tg_pool_name(const tg_pool *pool); /* view */
+/** Read the name of a pool, as reports have it. View. */
+TG_API const char *tg_pool_name(const tg_pool *pool);
 
 #define TG_POOL_TEXT_(x) #x
 #define TG_POOL_TEXT(x) TG_POOL_TEXT_(x)
-/** "file.c:12" of where it is written. */
+/* "file.c:12" of where it is written. */
 #define TG_POOL_SITE __FILE__ ":" TG_POOL_TEXT(__LINE__)
 
-/** tg_pool_alloc_at with the place of the call as its site. */
+/** Take a block: tg_pool_alloc_at with the place of the call as its site. */
 #define tg_pool_alloc(pool, bytes, tag, out)                                                   \
     tg_pool_alloc_at((pool), (bytes), (tag), TG_POOL_SITE, (out))
 
 /**
- * A block of at least `bytes` (0 counts as 1), aligned as the pool aligns; not zeroed.
- * @param tag who wants it ("weights"), @param site where: both borrowed until the pool closes,
- * as literals are. The 64th different tag and those after it count as "other".
+ * Take a block of at least `bytes` (0 counts as 1), aligned as the pool aligns; not zeroed.
+ *
+ * @param tag   who wants it ("weights"). @param site where. Both are borrowed until the pool
+ *              closes, as literals are. The 64th different tag and those after it count as
+ *              "other".
  * @return TG_E_BUDGET  fraction or margin forbid it   } tg_pool_detail says what asked, what
  *         TG_E_NOMEM   the backend refused it         } is held by whom, and what is free
  *         TG_E_ARG     a NULL argument
@@ -134,7 +143,8 @@ TG_API tg_status tg_pool_alloc_at(tg_pool *pool, size_t bytes, const char *tag,
 /** Give a block back; NULL allowed. @return TG_E_ARG, and nothing happens, for what is no block
  * in use of this pool (freed twice, another pool's, not its beginning). */
 TG_API tg_status tg_pool_free(tg_pool *pool, void *block);
-/** The last refusal as one line, "" if none. @return its length; at most cap - 1 are written.
+/** Read the last refusal as one line, "" if none. @return its length; at most cap - 1 are
+ * written.
  */
 TG_API size_t tg_pool_detail(const tg_pool *pool, char *text, size_t cap);
 
@@ -155,15 +165,16 @@ TG_API uint64_t tg_pool_collect(tg_pool *pool);
 /** Give all wholly free segments back but the preallocated; what happens by itself when the
  * pool is about to grow while more than `compact_above` of it lies idle. @return bytes. */
 TG_API uint64_t tg_pool_compact(tg_pool *pool);
-/** Inactive bytes kept from now on: "512MiB", "10%" of total, NULL for all. What is above goes
- * back at once, rarely used sizes first. @return TG_E_ARG no size; the limit stays. */
+/** Set how many inactive bytes are kept from now on: "512MiB", "10%" of total, NULL for all.
+ * What is above goes back at once, rarely used sizes first. @return TG_E_ARG no size; the limit
+ * stays. */
 TG_API tg_status tg_pool_set_cache_limit(tg_pool *pool, const char *limit);
-/** Share of total that may be reserved, 0 < fraction <= 1. @return TG_E_ARG. */
+/** Set the share of total that may be reserved, 0 < fraction <= 1. @return TG_E_ARG. */
 TG_API tg_status tg_pool_set_memory_fraction(tg_pool *pool, double fraction);
 
 /* ---- Looking ----------------------------------------------------------------------------- */
 
-/** Set `size` first. */
+/** Figures of a pool. Set `size` first. */
 typedef struct tg_pool_stats {
     size_t size;
     uint64_t allocated_bytes, reserved_bytes, active_bytes, inactive_bytes;
@@ -181,14 +192,15 @@ typedef struct tg_pool_stats {
     int pressure;       /* free memory of the backend is below the margin */
 } tg_pool_stats;
 
-/** @return TG_E_ARG (NULL, or a `size` we do not know). Asks the backend what is free. */
+/** Read the figures of a pool. Asks the backend what is free.
+ * @return TG_E_ARG (NULL, or a `size` we do not know). */
 TG_API tg_status tg_pool_get_stats(tg_pool *pool, tg_pool_stats *out);
-/** Peaks count from now on. */
+/** Make peaks count from now on. */
 TG_API void tg_pool_reset_peaks(tg_pool *pool);
-/** 1: the backend's memory at `at` (in a block of this pool, or wherever the backend can tell)
- * is page-locked. */
+/** Is the backend's memory at `at` page-locked? 1: yes. `at` lies in a block of this pool, or
+ * wherever the backend can tell. */
 TG_API int tg_pool_is_pinned(tg_pool *pool, const void *at);
-/** 1: what is free is below the margin; 0 also where the backend cannot say. */
+/** Is less free than the margin? 1: yes; 0 also where the backend cannot say. */
 TG_API int tg_pool_pressure(tg_pool *pool);
 
 /** A block in use. */
@@ -202,27 +214,28 @@ typedef struct tg_pool_block {
 
 #define TG_POOL_LARGE_BYTES (100ull << 20)
 /**
- * Blocks in use of at least `min_bytes` (0: TG_POOL_LARGE_BYTES), oldest first.
+ * List blocks in use of at least `min_bytes` (0: TG_POOL_LARGE_BYTES), oldest first.
  * @param rows caller's array of `cap`, may be NULL when cap is 0. @return how many there are.
  */
 TG_API size_t tg_pool_large(tg_pool *pool, uint64_t min_bytes, tg_pool_block *rows, size_t cap);
-/** Summary for people: bytes and peaks, hit rate, holders by tag, large blocks, times when
- * profiling. Returned; tg_text_free. @return TG_E_NOMEM, TG_E_ARG. */
+/** Write a summary for people: bytes and peaks, hit rate, holders by tag, large blocks, times
+ * when profiling. Returned; tg_text_free. @return TG_E_NOMEM, TG_E_ARG. */
 TG_API tg_status tg_pool_report(tg_pool *pool, char **text);
 
-/* ---- Profiling: a timeline of allocations -------------------------------------------------
- */
+/* ---- Profiling: a timeline of allocations ------------------------------------------------ */
 
 /** Switch the timeline (and the time spent in allocating) on or off; on begins a new one. Off
  * keeps what was recorded. Costs 48 bytes an allocation, up to 2^20 of them; later ones are
  * counted as dropped. @return TG_E_NOMEM. */
 TG_API tg_status tg_pool_profile(tg_pool *pool, int on);
 /**
- * Hand the timeline as one JSON object to `write` piece by piece; one line per allocation:
+ * Hand the timeline as one JSON object to `write` piece by piece. One line per allocation:
+ *
  *   {"tegula_timeline":1,"pool":"engine","recorded":2,"dropped":0,"events":[
  *   {"begin_ns":120,"end_ns":950,"bytes":64,"tag":"io","site":"io/onnx.c:88"},
  *   {"begin_ns":200,"end_ns":null,"bytes":4096,"tag":"plan","site":"engine/plan/net.c:7"}
  *   ]}
+ *
  * Times count from when profiling was switched on; `end_ns` is null for what is in use still.
  * @param write returns 0 to go on, else its answer ends the writing: TG_E_IO is returned.
  */
@@ -230,15 +243,14 @@ TG_API tg_status tg_pool_timeline(tg_pool *pool,
                                   int (*write)(void *user, const char *text, size_t n),
                                   void *user);
 
-/* ---- Leaks --------------------------------------------------------------------------------
- */
+/* ---- Leaks ------------------------------------------------------------------------------- */
 
-/** Leak checking is on from the start, for all blocks; switched on later it counts the blocks
- * allocated from then on. Off: reports and tg_pool_close say nothing. */
+/** Switch leak checking on or off. It is on from the start, for all blocks; switched on later
+ * it counts the blocks allocated from then on. Off: reports and tg_pool_close say nothing. */
 TG_API void tg_pool_leak_check(tg_pool *pool, int on);
-/** Blocks in use, one line each with bytes, tag, "file:line" and the number of the allocation,
- * oldest first, and a last line with the sum; "no leak\n" when there is none. Returned;
- * tg_text_free. @return TG_E_NOMEM, TG_E_ARG. */
+/** List blocks in use as text, one line each with bytes, tag, "file:line" and the number of the
+ * allocation, oldest first, and a last line with the sum; "no leak\n" when there is none.
+ * Returned; tg_text_free. @return TG_E_NOMEM, TG_E_ARG. */
 TG_API tg_status tg_pool_leaks(tg_pool *pool, char **text);
 
 /** A moment in the life of a pool. Set `size` first. */
@@ -247,12 +259,14 @@ typedef struct tg_pool_checkpoint {
     uint64_t allocated_bytes, live, number;
 } tg_pool_checkpoint;
 
+/** Note what is allocated now, for tg_pool_compare. @return TG_E_ARG. */
 TG_API tg_status tg_pool_check(tg_pool *pool, tg_pool_checkpoint *out);
-/** "leak: 1.50 MiB" when more is allocated at `later` than at `earlier`, else "no leak";
- * written to text (cap 32 is enough). @return the bytes more, 0 when there are none. */
+/** Compare two moments: "leak: 1.50 MiB" when more is allocated at `later` than at `earlier`,
+ * else "no leak"; written to text (cap 32 is enough). @return the bytes more, 0 when there are
+ * none. */
 TG_API uint64_t tg_pool_compare(const tg_pool_checkpoint *earlier,
                                 const tg_pool_checkpoint *later, char *text, size_t cap);
-/** As tg_pool_leaks, of blocks that were allocated after the checkpoint. */
+/** List as tg_pool_leaks does, of blocks that were allocated after the checkpoint. */
 TG_API tg_status tg_pool_leaks_since(tg_pool *pool, const tg_pool_checkpoint *since,
                                      char **text);
 

@@ -1,11 +1,12 @@
 /*
  * tegula_preset.h - named sets of settings, and where the settings of a job are from.
  *
- * A preset is a small JSON file: what it is for, settings of any job (never the name of a file
- * or a place in one image), and what it says of a GPU. Presets are shipped with tegula and kept
- * in the user's folder, $XDG_CONFIG_HOME/tegula/presets or ~/.config/tegula/presets; of one
- * name the user's counts. Setting the option "preset" (tg_opts_set) takes one: what is set by
- * name and what a job file says wins over it. docs/presets.md has the format.
+ * A preset is a small JSON file: what it is for, settings of any job, and what it says of a
+ * GPU. It never names a file or a place in one image. Presets are shipped with tegula and kept
+ * in the user's folder, $XDG_CONFIG_HOME/tegula/presets or ~/.config/tegula/presets. Where both
+ * have a name, the user's counts. Setting the option "preset" (tg_opts_set) takes one. Options
+ * that are set by name, and those of a job file, win over it. docs/reference/presets.md has the
+ * format.
  */
 #ifndef TEGULA_PRESET_H
 #define TEGULA_PRESET_H
@@ -18,11 +19,11 @@ extern "C" {
 
 /* ---- Where settings are from ------------------------------------------------------------- */
 
-/** Where the value of an option is from: "default", "program", the path of a job file or
+/** Say where the value of an option is from: "default", "program", the path of a job file or
  * "preset NAME"; NULL for an unknown name. View until the next set. */
 TG_API const char *tg_opts_origin(const tg_opts *o, const char *name);
-/** What tg_opts_origin says instead of "program" of values that tg_opts_set has set; copied, 31
- * bytes. */
+/** Name who sets options: tg_opts_origin says this instead of "program" for values that
+ * tg_opts_set has set. Copied, 31 bytes. */
 TG_API void tg_opts_set_by(tg_opts *o, const char *who);
 
 /** A setting of a job that is planned. */
@@ -34,14 +35,15 @@ typedef struct tg_setting {
 } tg_setting;
 
 /**
- * Every setting of a job that has a value, but for the files it reads and writes. Plans it
- * where that is not done. @param list view of the job.
+ * List every setting of a job that has a value, except for the files that it reads and writes.
+ * Plans the job if that is not done yet. @param list view of the job.
  * @return what tg_job_plan returns.
  */
 TG_API tg_status tg_job_settings(tg_job *job, const tg_setting **list, size_t *n);
 
 /* ---- Presets ----------------------------------------------------------------------------- */
 
+/** Where a preset lies. */
 typedef enum tg_preset_from {
     TG_PRESET_BUILT_IN, /* shipped with tegula */
     TG_PRESET_USER,     /* in the user's folder */
@@ -56,6 +58,7 @@ typedef struct tg_preset_device {
     char precision[8];     /* "fp32", "fp16" or "bf16" */
 } tg_preset_device;
 
+/** What a preset says of itself. */
 typedef struct tg_preset_info {
     char name[64];
     char path[1024];
@@ -68,12 +71,12 @@ typedef struct tg_preset_info {
 } tg_preset_info;
 
 /**
- * All presets there are, by name; of one name only the one that counts.
+ * List all presets by name. Of two with the same name only the one that counts is listed.
  * @param list returned; release with tg_preset_list_free.
  * @return TG_E_NOT_FOUND (the shipped ones are not installed), TG_E_NOMEM
  */
 TG_API tg_status tg_preset_list(tg_ctx *ctx, tg_preset_info **list, size_t *n);
-/** NULL allowed. */
+/** Release a list of presets; NULL is allowed. */
 TG_API void tg_preset_list_free(tg_preset_info *list);
 
 /**
@@ -89,9 +92,13 @@ TG_API tg_status tg_preset_load(tg_ctx *ctx, const char *name, tg_preset_info *i
                                 tg_opts **settings);
 
 /**
- * Write the settings of `o` into the user's folder as NAME. Of what was not set by name only
- * settings that presets may have are taken; with option "preset" also its device part; "about"
- * is the description. The file is there whole or not at all.
+ * Write the settings of `o` into the user's folder as NAME. The file is there whole or not at
+ * all.
+ *
+ * An option that was set by name and that no preset may have is an error; one that came from
+ * elsewhere is left out. With option "preset" its device part is taken too. "about" is the
+ * description.
+ *
  * @param info filled as tg_preset_load does; may be NULL.
  * @return TG_E_ARG     no name for a preset, nothing to save, or an option was set by name that
  *                      no preset may have
@@ -102,15 +109,18 @@ TG_API tg_status tg_preset_save(tg_ctx *ctx, const char *name, const tg_opts *o,
                                 tg_preset_info *info);
 
 /**
- * The preset of one job on one machine: of all settings of a grid (threads, tile, instruction
- * set, scratch; bf16 only where --precision allows it or nothing else fits) those that fit and
- * are predicted to take the least time. Every prediction is a plan's. Settings that `o` has are
- * kept. Touches no pixel.
- * @param o  options of the job, borrowed; "machine" names the machine file, else it is this
- * machine; "output", set by name, is where the preset is written (with "yes" over what is
- * there), not the job's; one of a job file is left alone.
- * @param json  the preset, its predictions and reasons, one object (docs/json.md); returned,
- * tg_text_free.
+ * Choose the preset of one job on one machine: the settings that fit and are predicted to take
+ * the least time. Reads no pixel.
+ *
+ * Tries a grid of threads, tile, instruction set and scratch; bf16 only where --precision
+ * allows it or nothing else fits. Every prediction is a plan's. Settings that `o` has are kept.
+ *
+ * @param o     options of the job, borrowed. "machine" names the machine file; without it, it
+ * is
+ *              this machine. "output", set by name, is where the preset is written (with "yes"
+ *              over what is there), and not the job's output; one of a job file is left alone.
+ * @param json  the preset, its predictions and reasons, one object (docs/reference/json.md);
+ *              returned, tg_text_free.
  * @return TG_E_BUDGET  nothing fits; tg_ctx_refusal has remedies
  *         TG_E_EXISTS, TG_E_IO, TG_E_NO_SPACE  the file
  *         and what tg_job_open returns

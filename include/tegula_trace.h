@@ -1,6 +1,8 @@
 /*
  * tegula_trace.h - what a stretch of code did to memory: used and peaked.
  *
+ * EXPERIMENTAL: the declarations of this header may still change from one version to the next.
+ *
  * A *trace* watches the allocated bytes of one pool from when it was begun:
  *
  *     used   = allocated now - allocated at the start      (negative: more was freed)
@@ -14,8 +16,8 @@
  *     void step(tg_pool *pool)
  *     {
  *         TG_TRACE_FUNCTION(pool);                    // reports on every way out:
- *         load(pool);                                 //   △Used Peaked MB:     40    200
- * (step: exit) TG_TRACE_SCOPE(pool, "train");
+ *         load(pool);                                 // △Used Peaked MB: 40 200 (step: exit)
+ *         TG_TRACE_SCOPE(pool, "train");
  *         ...
  *     }
  *
@@ -33,7 +35,7 @@
 extern "C" {
 #endif
 
-/** Zero means default in every field; `size` is sizeof(tg_trace_opts). */
+/** Options of a trace. Zero means default in every field; `size` is sizeof(tg_trace_opts). */
 typedef struct tg_trace_opts {
     size_t size;
     const char *ctx;    /* name in reports, borrowed; default none */
@@ -61,6 +63,7 @@ typedef struct tg_trace {
     void *sampler;
 } tg_trace;
 
+/** The two numbers of a trace. */
 typedef struct tg_trace_data {
     int64_t used_bytes, peaked_bytes;
     int64_t used_mib, peaked_mib; /* whole MiB, towards zero */
@@ -76,32 +79,34 @@ typedef struct tg_trace_data {
 TG_API tg_status tg_trace_begin(tg_trace *t, tg_pool *pool, const tg_trace_opts *opts);
 /** Report with subctx "exit" unless that is off, and stop for good. Again: nothing happens. */
 TG_API void tg_trace_end(tg_trace *t);
-/** Count from now on. */
+/** Make a trace count from now on. */
 TG_API void tg_trace_reset(tg_trace *t);
-/** Values freeze and stay readable. */
+/** Freeze the numbers; they stay readable. */
 TG_API void tg_trace_stop(tg_trace *t);
-/** Count from now on, after a stop; of a running trace the same as reset. */
+/** Count again from now on, after a stop. A running trace is reset. */
 TG_API void tg_trace_start(tg_trace *t);
-/** Numbers of now, or of when it was stopped. @return TG_E_ARG. */
+/** Read the numbers of now, or of when the trace was stopped. @return TG_E_ARG. */
 TG_API tg_status tg_trace_get(tg_trace *t, tg_trace_data *out);
-/** The same for this process's anonymous memory outside of host pools. A sample every
+/** Read the same for this process's anonymous memory outside of host pools. It is sampled every
  * outside_ms, so the peak is what was seen. @return TG_E_UNSUPPORTED when it is not sampled. */
 TG_API tg_status tg_trace_outside(tg_trace *t, tg_trace_data *out);
 
 #define TG_TRACE_TEXT 256
 /**
- * "△Used Peaked MB: %6d %6d", then " (ctx: subctx)", or the one of them that is there alone, or
- * nothing. @param subctx NULL or "" for none. @return buf, cut to cap; UTF-8.
+ * Write the numbers as text: "△Used Peaked MB: %6d %6d", then " (ctx: subctx)", or the one of
+ * them that is there, or nothing. @param subctx NULL or "" for none. @return buf, cut to cap;
+ * UTF-8.
  */
 TG_API const char *tg_trace_to_string(tg_trace *t, const char *subctx, char *buf, size_t cap);
-/** Emit that line; when outside memory is sampled a second one, "outside the pool, sampled
- * every N ms" in place of the subctx. Nothing when silent. */
+/** Emit the line of tg_trace_to_string. When outside memory is sampled a second line follows,
+ * with "outside the pool, sampled every N ms" in place of the subctx. Nothing when silent. */
 TG_API void tg_trace_report(tg_trace *t, const char *subctx);
+/** Report, then count from now on. */
 TG_API void tg_trace_report_n_reset(tg_trace *t, const char *subctx);
-/** 1: reports say nothing; 0: they do again. */
+/** Switch reports off (1) or on again (0). */
 TG_API void tg_trace_silent(tg_trace *t, int on);
 
-/** To stderr, from your program: for `emit`. */
+/** Print a line to stderr, from your program: for `emit`. */
 static inline void tg_trace_print(void *user, const char *line)
 {
     (void)user;
@@ -124,11 +129,11 @@ static inline void tg_trace_print(void *user, const char *line)
         tg_trace_o_.emit = TG_TRACE_EMIT;                                                      \
         (void)tg_trace_begin(&t, (pool), &tg_trace_o_);                                        \
     } while (0)
-/** From here to the end of the block, reported on every way out of it: return, break, goto.
- * (Leaving by longjmp reports nothing.) Needs the cleanup attribute of GCC and Clang. */
+/** Trace from here to the end of the block, reported on every way out of it: return, break,
+ * goto. (Leaving by longjmp reports nothing.) Needs the cleanup attribute of GCC and Clang. */
 #define TG_TRACE_SCOPE(pool, name)                                                             \
     TG_TRACE_NAMED_(TG_TRACE_JOIN(tg_trace_at_, __LINE__), pool, name)
-/** The same with the function's name as ctx: its first line. */
+/** Trace a whole function, with its name as ctx: the function's first line. */
 #define TG_TRACE_FUNCTION(pool) TG_TRACE_SCOPE(pool, __func__)
 #endif
 

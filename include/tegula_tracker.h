@@ -1,11 +1,13 @@
 /*
  * tegula_tracker.h - memory over time: sampled while work goes on, kept as CSV, drawn.
  *
+ * EXPERIMENTAL: the declarations of this header may still change from one version to the next.
+ *
  * A *tracker* takes samples of this process, of the machine and of its GPUs, by time or by
  * updates (units of work that the program counts), labels them with a phase and a tile or
  * frame, and keeps the maxima with the label they had. It works without a file; with one it
- * appends a line per sample that survives any kill (docs/tracker.md has the columns). `tegula
- * run --log` is this tracker. A *plot* is a picture of such a file.
+ * appends a line per sample that survives any kill (docs/reference/tracker.md has the columns).
+ * `tegula run --log` is this tracker. A *plot* is a picture of such a file.
  *
  *     tg_tracker_opts o = {.size = sizeof o, .csv = "memory.csv"};
  *     tg_tracker *t = NULL;
@@ -37,12 +39,11 @@ extern "C" {
 
 typedef struct tg_tracker tg_tracker;
 
-#define TG_TRACKER_GPUS 16 /* GPUs that are followed; further ones are not */
-#define TG_TRACKER_PHASE                                                                       \
-    32 /* bytes of a phase's name, the end included; longer ones are cut                       \
-        */
+#define TG_TRACKER_GPUS 16  /* GPUs that are followed; further ones are not */
+#define TG_TRACKER_PHASE 32 /* bytes of a phase's name, the end included; longer ones are cut */
 
-/** Zero means default in every field; `size` is sizeof(tg_tracker_opts). */
+/** Options of a tracker. Zero means default in every field; `size` is
+ * sizeof(tg_tracker_opts). */
 typedef struct tg_tracker_opts {
     size_t size;
     const char *csv;   /* file to write; NULL: none. Borrowed for the call */
@@ -112,23 +113,25 @@ typedef struct tg_tracker_maxima {
  */
 TG_API tg_status tg_tracker_open(tg_ctx *ctx, const tg_tracker_opts *opts, tg_tracker **out);
 
-/** Say what later samples are held against: the predicted peak and what is allowed; 0: nothing
- * known. NULL allowed. */
+/** Tell the tracker the predicted peak and the budget, which later samples carry. 0: unknown. A
+ * NULL tracker is allowed. */
 TG_API void tg_tracker_expect(tg_tracker *t, uint64_t predicted_bytes, uint64_t budget_bytes);
 
 /**
- * One unit of work is done: label what follows, and take a sample when one is due (by updates
- * the 1st, the 11th, ...; by time when the interval has passed, which a thread does otherwise;
- * and always when the phase is another).
- * @param phase "decode"; copied; bytes that would need quotes in CSV become '_'. NULL: as
+ * Count one unit of work, label what follows, and take a sample when one is due.
+ *
+ * By updates the 1st, the 11th, ... is due. By time one is due when the interval has passed;
+ * the tracker's thread takes it if no update comes. A change of phase always takes one.
+ *
+ * @param phase  "decode"; copied; bytes that would need quotes in CSV become '_'. NULL: as
  * before.
- * @param row the sample taken, or the latest one, see `fresh`; `size` set; NULL allowed.
+ * @param row    the sample taken, or the latest one (see `fresh`); `size` set; NULL allowed.
  * @return TG_E_ARG.
  */
 TG_API tg_status tg_tracker_update(tg_tracker *t, const char *phase, int64_t tile,
                                    tg_tracker_row *row);
 
-/** The maxima so far. @param out `size` set. @return TG_E_ARG. */
+/** Read the maxima so far. @param out `size` set. @return TG_E_ARG. */
 TG_API tg_status tg_tracker_maxima_now(tg_tracker *t, tg_tracker_maxima *out);
 
 /** Take a last sample, close the file and set to NULL; NULL allowed. @param out the maxima;
@@ -137,13 +140,14 @@ TG_API tg_status tg_tracker_close(tg_tracker **t, tg_tracker_maxima *out);
 
 /* ---- Plot -------------------------------------------------------------------------------- */
 
+/** Colours of a picture. */
 typedef enum tg_theme {
     TG_THEME_AUTO, /* SVG: as the viewer prefers; PNG: light */
     TG_THEME_LIGHT,
     TG_THEME_DARK
 } tg_theme;
 
-/** Zero means default in every field; `size` is sizeof(tg_plot_opts). */
+/** Options of a picture. Zero means default in every field; `size` is sizeof(tg_plot_opts). */
 typedef struct tg_plot_opts {
     size_t size;
     int width;    /* of the picture in points, 480 to 4000; 0: 960 */

@@ -23,11 +23,12 @@ typedef enum tgi_file_op {
     TGI_FILE_SYNC_DIR
 } tgi_file_op;
 
-/* Open what is there for reading and writing. TG_E_NOT_FOUND it is not, TG_E_EXISTS it is no
- * regular file. Symbolic links are not followed. */
+/* Open an existing file for reading and writing. Symbolic links are not followed.
+ * @return TG_E_NOT_FOUND  it is not there
+ *         TG_E_EXISTS     it is no regular file */
 tg_status tgi_file_open(const char *path, int *fd, tgi_err *err);
-/* Make a file, for reading and writing. TG_E_EXISTS something is there, or it cannot be
- * created. */
+/* Make a file, for reading and writing.
+ * @return TG_E_EXISTS  something is there, or it cannot be created */
 tg_status tgi_file_create(const char *path, int *fd, tgi_err *err);
 
 /* What a stopped run may have left at a name that is made from another one. */
@@ -40,15 +41,18 @@ typedef struct tgi_left {
     size_t head_bytes;
 } tgi_left;
 
-/* 1: nothing is there, or a regular file that has no second name and is empty or begins so
- * (`output` does not matter). Such a file may be written over; no other is, whatever -y says:
- * the user never named it. */
+/* Is the file ours? 1: nothing is there, or a regular file that has no second name and is empty
+ * or begins so (`output` does not matter). Such a file may be written over. No other is,
+ * whatever -y says, because the user never named it. */
 int tgi_file_is_ours(const tgi_left *left);
-/* 1: a regular file, and no link to one, whose first n bytes (64 at most) are these. */
+/* Does the file begin with these n bytes (64 at most)? 1: yes, and it is a regular file, not a
+ * link to one. */
 int tgi_file_begins(const char *path, const void *with, size_t n);
-/* Make the file, or open it if it is ours, and lock it: nobody else who opens it so gets it
- * before it is closed, or its holder dies. What is in it is as it was. On a filesystem without
- * locks: open, without one. TG_E_BUSY another has it, TG_E_EXISTS it is not ours. */
+/* Make the file, or open it if it is ours, and lock it. Nobody else can open it in this way
+ * before it is closed, or its holder dies. Its content stays. On a filesystem without locks it
+ * is opened without one.
+ * @return TG_E_BUSY    another process has it
+ *         TG_E_EXISTS  it is not ours */
 tg_status tgi_file_open_locked(const tgi_left *left, int *fd, tgi_err *err);
 /* TG_E_EXISTS: the open file has a second name (hard link), under which it would change, too.
  */
@@ -56,7 +60,9 @@ tg_status tgi_file_alone(int fd, const char *path, tgi_err *err);
 /* TG_E_EXISTS, and what can be done about a file that stands where one of ours should. */
 tg_status tgi_file_in_the_way(const char *path, tgi_err *err);
 /* A file without a name in `folder`, for reading and writing: it is gone when it is closed,
- * also by a kill. TG_E_NOT_FOUND no such folder, TG_E_EXISTS nothing can be created there. */
+ * also by a kill.
+ * @return TG_E_NOT_FOUND  there is no such folder
+ *         TG_E_EXISTS     nothing can be created there */
 tg_status tgi_file_open_unnamed(const char *folder, int *fd, tgi_err *err);
 tg_status tgi_file_pwrite(int fd, const char *path, const void *bytes, size_t n,
                           uint64_t offset, tgi_err *err);

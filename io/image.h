@@ -17,7 +17,7 @@
 #define TGI_IMAGE_MAX_LEVELS 16
 #define TGI_IMAGE_MAX_SERIES 16
 
-/* What the numbers mean when they are not light. */
+/* What the numbers of pixels are, where they are not plain light. */
 typedef enum tgi_stored {
     TGI_STORED_LIGHT,
     TGI_STORED_MINISWHITE,
@@ -101,8 +101,8 @@ typedef struct tgi_bad_region {
     int64_t plane, sample, y0, y1, x0, x1;
     const char *reason;
 } tgi_bad_region;
-/* Told of one, perhaps again and again, from any reading thread. TG_OK: it counts as zeros and
- * reading goes on. */
+/* Called for such a region, perhaps several times for the same one, from any reading thread. On
+ * TG_OK the region counts as zeros and reading goes on. */
 typedef tg_status tgi_bad_region_fn(void *arg, const tgi_bad_region *r, tgi_err *err);
 
 typedef struct tgi_source tgi_source;
@@ -119,16 +119,20 @@ typedef struct tgi_open_opts {
     size_t decode_budget; /* bytes a reader may allocate for decoding; 0: 1 GiB. A strip or tile
                              that needs more even as a stream of rows is refused at open, before
                              any allocation. */
-    int spare; /* 1: decoders hold the least they can, whatever decode_budget allows: pixels are
-                  decoded again rather than kept. What is held is then the same for each
-                  budget that the file opens with. */
-    int (*cancelled)(void); /* asked while rows are decoded only to get at later ones, which can
-                               take long: not 0 ends the reading with TG_E_CANCELLED; or NULL */
-    tgi_bad_region_fn
-        *on_bad;         /* NULL: what cannot be decoded ends the reading. (Formats that */
-    void *on_bad_arg;    /* decode a whole file at once end in any case.) */
-    atomic_int *surplus; /* becomes 1 when a block has far more data than pixels: the rest is
-                            not read, so nobody knows whether it is whole. Or NULL */
+    /* 1: decoders hold as little as they can, whatever decode_budget allows: pixels are decoded
+     * again rather than kept. What is held is then the same for each budget that the file opens
+     * with. */
+    int spare;
+    /* Asked while rows are decoded only to reach later ones, which can take long. Anything but
+     * 0 ends the reading with TG_E_CANCELLED. Or NULL. */
+    int (*cancelled)(void);
+    /* Told of regions that cannot be decoded. NULL: they end the reading. (Formats that decode
+     * a whole file at once end in any case.) */
+    tgi_bad_region_fn *on_bad;
+    void *on_bad_arg;
+    /* Becomes 1 when a block has far more data than pixels: the rest is not read, so nobody
+     * knows whether it is whole. Or NULL. */
+    atomic_int *surplus;
 } tgi_open_opts;
 
 typedef struct tgi_source_ops {

@@ -1,4 +1,4 @@
-/* lzw.h - the LZW of TIFF, encoder only (libtiff decodes). */
+/* lzw.h - the LZW of TIFF, the encoder. unpack_lzw.c decodes. */
 #ifndef TGI_LZW_H
 #define TGI_LZW_H
 

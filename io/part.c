@@ -1,3 +1,4 @@
+/* part.c - creates, grows and names OUT.partial files, and knows its own from a stranger's. */
 #include "io/part.h"
 
 #include "engine/base/mem.h"

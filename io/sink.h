@@ -79,8 +79,7 @@ typedef struct tgi_sink_layout {
     size_t tile_bytes;    /* one raw tile: tile_h rows of tile_w pixels, no gaps */
     size_t tile_bound;    /* most bytes one encoded tile can take; == tile_bytes when NONE */
     uint64_t front_bytes; /* tile data begins here; multiple of 64 */
-    uint64_t
-        file_bytes; /* exact size when NONE, else the upper bound (for the plan's disk line) */
+    uint64_t file_bytes;  /* exact size when NONE, else an upper bound (the plan's disk line) */
     /* Only for the generator of the front. */
     char *description; /* ImageDescription of the first directory; 7-bit; owned */
     uint8_t *icc;      /* colour profile, or NULL; owned */

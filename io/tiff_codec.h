@@ -119,8 +119,7 @@ tg_status tgi_unpack_more(tgi_unpack *u, tgi_pieces *io, tgi_err *err);
  * Does nothing for codecs without; what claims to hold far more pixels is not followed (*seen
  * reaches TGI_UNPACK_SURPLUS). Called with piece after piece, *seen being 0 at first and `last`
  * with the last, until io->ended. TG_E_FORMAT: damaged, or cut off before it. */
-#define TGI_UNPACK_SURPLUS                                                                     \
-    ((size_t)1 << 20) /* pixels behind the last: padding of some writers */
+#define TGI_UNPACK_SURPLUS ((size_t)1 << 20) /* pixels behind the last: some writers pad */
 tg_status tgi_unpack_seal(tgi_unpack *u, tgi_pieces *io, size_t *seen, int last, tgi_err *err);
 /* TG_E_FORMAT: the block ended behind `got` of `want` bytes. In the same words whether it was
  * decoded whole or as a stream: they stand in the list of bad tiles. */

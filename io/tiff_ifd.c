@@ -16,9 +16,8 @@
 
 #include <string.h>
 
-#define MAX_SIDE                                                                               \
-    (UINT64_C(1) << 40) /* pixels; keeps products of sides and bytes in 63 bits                \
-                         */
+/* pixels; keeps products of sides and bytes in 63 bits */
+#define MAX_SIDE (UINT64_C(1) << 40)
 
 #define MAX_LIB_BLOCK (UINT64_C(1) << 28) /* samples: libtiff counts some bytes in 32 bits */
 

@@ -1,3 +1,5 @@
+/* tiff_stream.c - decodes large blocks row by row, and proves their checksum before a row
+ * counts. */
 #include "io/tiff_stream.h"
 
 #include "engine/base/arith.h"

@@ -1,3 +1,4 @@
+/* granule.c - sums granules row by row and merges them in a binary tree. */
 #include "kernels/granule.h"
 
 #include "engine/base/arith.h"

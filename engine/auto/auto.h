@@ -80,8 +80,8 @@ void tgi_auto_free(tgi_auto **a);
 /* auto_device.c: fill a->device from the machine's GPUs. */
 tg_status tgi_auto_find_device(tg_ctx *ctx, tgi_auto *a, tgi_err *err);
 
-/* auto_text.c: the preset file (docs/presets.md), and what was found as an object of members
- * "preset", "reasons" and figures (docs/json.md). Returned; tgi_free. */
+/* auto_text.c: the preset file (docs/reference/presets.md), and what was found as an object of
+ * members "preset", "reasons" and figures (docs/reference/json.md). Returned; tgi_free. */
 tg_status tgi_auto_preset_json(const tgi_auto *a, char **json, tgi_err *err);
 tg_status tgi_auto_json(const tgi_auto *a, char **json, tgi_err *err);
 /* Where the preset is to be written: "output" that was set by name; one of a job file is the

@@ -1,3 +1,4 @@
+/* attrs.c - fills an operator's attributes with the defaults of its rows. */
 #include "engine/base/attrs.h"
 
 void tgi_attrs_default(const tgi_attr *rows, void *blob)

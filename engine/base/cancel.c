@@ -1,3 +1,4 @@
+/* cancel.c - the flag that asks to stop, of the process and of a job. */
 #include "engine/base/cancel.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* number.c - reads and writes decimal numbers without the locale. */
 #include "engine/base/number.h"
 
 #include <locale.h>

@@ -1,3 +1,5 @@
+/* region.c - arithmetic of intervals and boxes, and of operators that slide a window over
+ * them. */
 #include "engine/base/region.h"
 
 #include "engine/base/arith.h"

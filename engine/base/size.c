@@ -1,3 +1,5 @@
+/* size.c - parses and prints sizes and times; every size that the program shows comes from
+ * here. */
 #include "engine/base/size.h"
 
 #include "engine/base/number.h"

@@ -1,3 +1,4 @@
+/* status.c - writes the one line of a failure, and the names of the statuses. */
 #include "engine/base/status.h"
 
 #undef tgi_fail /* a macro for the analyser, see the header */

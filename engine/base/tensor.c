@@ -1,3 +1,4 @@
+/* tensor.c - tables of the element types, and the text of a shape. */
 #include "engine/base/tensor.h"
 
 #include "engine/base/arith.h"

@@ -1,3 +1,5 @@
+/* current.c - remembers which device is in use and answers the memory monitor's questions about
+ * it. */
 #include "engine/device/current.h"
 
 #include "engine/memory/gpu.h"

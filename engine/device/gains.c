@@ -1,3 +1,4 @@
+/* gains.c - computes a layer both ways on a device, compares the bits and times both. */
 #include "engine/device/gains.h"
 
 #include "engine/base/arith.h"

@@ -1,3 +1,4 @@
+/* measured.c - reads and writes devices.json in the user's cache folder. */
 #include "engine/device/measured.h"
 
 #include "engine/base/json.h"

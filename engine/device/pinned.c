@@ -1,3 +1,5 @@
+/* pinned.c - takes pinned host memory from a device, or ordinary memory where none is to be
+ * had. */
 #include "engine/device/pinned.h"
 
 #include "engine/base/mem.h"

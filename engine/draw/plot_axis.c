@@ -1,3 +1,4 @@
+/* plot_axis.c - chooses the marks of an axis and their labels. */
 #include "engine/draw/plot_axis.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* raster.c - adds up the coverage of edges, row by row, and paints it. */
 #include "engine/draw/raster.h"
 
 #include "engine/base/mem.h"

@@ -1,3 +1,5 @@
+/* decoded.c - fills the scratch file row by row when rows are first asked for, then reads from
+ * it. */
 #include "engine/ends/decoded.h"
 
 #include "engine/base/arith.h"

@@ -1,3 +1,5 @@
+/* input_hash.c - reads the input on a thread of the lowest priority and compares it when it was
+ * touched. */
 #include "engine/ends/input_hash.h"
 
 #include "engine/base/arith.h"

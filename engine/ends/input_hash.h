@@ -1,21 +1,21 @@
-/* input_hash.h - is the input still what it was when the run opened it? The checksum of the
- * whole of it, for the receipt and for that question, while the run computes.
+/* input_hash.h - is the input still what it was when the run opened it?
  *
- * An input of several files is summed as if they were one, in the order of the stack: what
- * `cat FILES | sha256sum` prints.
+ * The checksum of the whole input answers that. It is made while the run computes, and the
+ * receipt names it. Several files are summed as if they were one, in the order of the stack:
+ * what `cat FILES | sha256sum` prints.
  *
- * A thread of the lowest priority reads the files that the readers hold from end to end, a
- * buffer at a time. Whatever is left when the run is through with its pixels, the caller
- * finishes itself, so that the thread's priority holds nobody up. Size and time of change say
- * whether a file is as it was, before the first pixel is read and as long as there are pixels
- * to read:
+ * A thread of the lowest priority reads the files that the readers hold, from end to end, a
+ * buffer at a time. What is left when the run is done with its pixels the caller reads itself,
+ * so the thread's priority holds nobody up. Size and time of change say whether a file is as it
+ * was. They are looked at before the first pixel is read, and as long as there are pixels to
+ * read:
  *
- *  - They change before the checksum is there: nobody knows what was read before and what
- * behind. The run ends at once.
- *  - They change later: all is read once more, there and then. The same checksum means that the
+ *  - They change before the checksum is there: nobody knows what was read before the change and
+ *    what after it. The run ends at once.
+ *  - They change later: all is read once more, there and then. If the checksum is the same, the
  *    file was touched, or copied over itself, and the run goes on.
- *  - The name is given to another file, or to none. What is read is one file, and its checksum
- *    stands; the digest says that it is not the named one's. */
+ *  - The name is given to another file, or to none: the file that was opened is read on, and
+ *    its checksum stands. The digest says that it is not the named file's. */
 #ifndef TGI_INPUT_HASH_H
 #define TGI_INPUT_HASH_H
 

@@ -1,3 +1,5 @@
+/* load.c - fetches rows of the source, pads them and writes them as numbers into the network's
+ * input. */
 #include "engine/ends/load.h"
 
 #include "engine/base/arith.h"

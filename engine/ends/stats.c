@@ -1,3 +1,4 @@
+/* stats.c - counts pixels into histograms and merges mean and variance in fixed pieces. */
 #include "engine/ends/stats.h"
 
 #include "engine/base/arith.h"

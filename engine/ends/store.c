@@ -1,3 +1,5 @@
+/* store.c - collects finished rows until a row of tiles is full, converts them and hands the
+ * tiles on. */
 #include "engine/ends/store.h"
 
 #include "engine/base/arith.h"

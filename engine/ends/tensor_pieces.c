@@ -1,3 +1,4 @@
+/* tensor_pieces.c - orders the axes by their step in the file and walks the pieces of a box. */
 #include "engine/ends/tensor_pieces.h"
 
 #include "engine/base/arith.h"

@@ -1,6 +1,6 @@
 /* data.c - `tegula estimate data`: what a data set takes, and how to hold it.
  *
- * The advice beside the strategy follows from it by the rules of docs/estimators.md:
+ * The advice beside the strategy follows from it by the rules of docs/reference/estimators.md:
  *
  *   strategy  loader      cache                   workers
  *   small     preload     all of it               at most 2: they only collate

@@ -1,5 +1,5 @@
 /* estimate.h - what the estimators share. Each answers with the members of an open JSON object
- * (docs/json.md): the settings first, defaults included, then the result. */
+ * (docs/reference/json.md): the settings first, defaults included, then the result. */
 #ifndef TGI_ESTIMATE_H
 #define TGI_ESTIMATE_H
 

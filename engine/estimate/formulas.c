@@ -1,7 +1,7 @@
 /* formulas.c - the plain formulas of tegula_estimate.h: bytes of data sets, strategies,
  * batches.
  *
- * @source docs/estimators.md, where each is worked by hand. */
+ * @source docs/reference/estimators.md, where each is worked by hand. */
 #include "engine/base/arith.h"
 #include "engine/base/sized.h"
 #include "engine/base/tensor.h"

@@ -1,3 +1,4 @@
+/* cell.c - moves the intervals and views of all values from band to band. */
 #include "engine/exec/cell.h"
 
 #include "engine/base/arith.h"

@@ -1,3 +1,4 @@
+/* dense.c - copies boxes between dense arrays and the executor's views. */
 #include "engine/exec/dense.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* device_exec.c - puts bands into a device's queues, waits for them and hands their results
+ * out. */
 #include "engine/exec/device_exec.h"
 
 #include "engine/base/arith.h"

@@ -24,7 +24,7 @@
 #include "engine/plan/tiling.h"
 #include "kernels/device.h"
 
-/* What the pixels of an input or output are like. */
+/* The form of the pixels of an input or output. */
 typedef struct tgi_device_port {
     tg_dtype type;              /* of an output: TG_DTYPE_NONE: nobody takes it */
     int64_t channels, together; /* outputs: as tgi_device_pixels has them */
@@ -61,8 +61,8 @@ typedef struct tgi_device_io {
      * memory. They stay until the second next call of fetch for this input. */
     tg_status (*fetch)(void *user, const tgi_device_cell *cell, int i, const tgi_box *box,
                        tgi_device_pixels *out, const void **at, size_t *bytes, tgi_err *err);
-    /* The boxes that will be asked for next, one for each input, and of which cell; some may be
-     * empty. */
+    /* Announce the boxes that fetch will be asked for next: one for each input, and their cell.
+     * Some may be empty. */
     void (*ahead)(void *user, const tgi_device_cell *cell, const tgi_box *box);
     /* Finished pixels of a cell over `box` of output o, and the counts of its rows. */
     tg_status (*take)(void *user, const tgi_device_cell *cell, int o, const tgi_box *box,
@@ -88,8 +88,8 @@ void tgi_device_exec_close(tgi_device_exec **e);
  */
 void tgi_device_exec_begin(tgi_device_exec *e, const tgi_device_cell *cell,
                            const tgi_range *core);
-/* The cell that will be begun after the one that was begun last: when that is fed, the first
- * rows of this one are asked for ahead. */
+/* Announce the next cell. Once the current one is fed, the first rows of the next are asked for
+ * ahead. */
 void tgi_device_exec_expect(tgi_device_exec *e, const tgi_device_cell *cell,
                             const tgi_range *core);
 /* Put one more band into the queues and hand out one that is back. *done: it was the cell's

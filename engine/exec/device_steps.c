@@ -1,3 +1,5 @@
+/* device_steps.c - lists the steps of a band for a device and fills in their views and
+ * boxes. */
 #include "engine/exec/device_steps.h"
 
 #include "engine/base/arith.h"

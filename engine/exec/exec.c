@@ -1,3 +1,4 @@
+/* exec.c - runs the nodes of a band on the processor: inputs, kernels, outputs. */
 #include "engine/exec/exec.h"
 
 #include "engine/base/arith.h"

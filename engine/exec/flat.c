@@ -1,3 +1,4 @@
+/* flat.c - gathers whole operands, calls the operator's eval and puts the results away. */
 #include "engine/exec/flat.h"
 
 #include "engine/exec/dense.h"

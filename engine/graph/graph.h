@@ -55,11 +55,11 @@ typedef struct tgi_node {
 typedef struct tgi_port {
     int value;
     int file_rank; /* rank in the model's file */
-    int64_t
-        file_dim[TGI_MAX_RANK]; /* declared; -1 where free (also a fixed one freed by proof) */
-    int perm[TGI_MAX_RANK];     /* graph axis i is file axis perm[i], -1: an axis of size 1 that
+    /* declared; -1 where free (also a fixed one freed by proof) */
+    int64_t file_dim[TGI_MAX_RANK];
+    int perm[TGI_MAX_RANK]; /* graph axis i is file axis perm[i], -1: an axis of size 1 that
                                   the file does not have */
-    tg_dtype file_dtype;        /* declared; TG_DTYPE_NONE: not */
+    tg_dtype file_dtype;    /* declared; TG_DTYPE_NONE: not */
     char *name;
 } tgi_port;
 

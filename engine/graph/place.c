@@ -1,3 +1,4 @@
+/* place.c - finds scale and shift between input and output by walking the needs backward. */
 #include "engine/graph/place.h"
 
 #include "engine/base/arith.h"

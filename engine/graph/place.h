@@ -1,12 +1,15 @@
 /* place.h - how the output of a graph lies over its input, axis by axis: how many output pixels
- * an input pixel makes, how many are missing because convolutions were valid, and how many of
- * these at the near side.
+ * an input pixel makes, how many pixels are missing because convolutions were valid, and how
+ * many of these at the near side.
  *
- * The scale comes from inference at two sizes, or, where there is but one, from the step in
- * which what the output reads repeats. The near side comes from `need`: what the pixels of a
- * period of the output, far from any border, reads of the input has its centre where the output
- * lies. Operators that read the whole extent say nothing about place: where they keep the
- * extent they are passed through, where they do not (global pooling) they are left out. */
+ * The scale comes from inference at two sizes. Where only one size is possible, it comes from
+ * the step at which the reads of the output repeat.
+ *
+ * The near side comes from `need`: take the pixels of one period of the output, far from any
+ * border; the centre of what they read of the input is where the output lies.
+ *
+ * Operators that read the whole extent say nothing about place. Those that keep the extent are
+ * passed through; those that do not (global pooling) are left out. */
 #ifndef TGI_PLACE_H
 #define TGI_PLACE_H
 

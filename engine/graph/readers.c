@@ -1,3 +1,4 @@
+/* readers.c - lists of readers, one for each value, in one block. */
 #include "engine/graph/readers.h"
 
 #include "engine/base/mem.h"

@@ -1,9 +1,9 @@
-/* readers.h - which nodes read a value, found without going through all of them.
+/* readers.h - which nodes read a value, found without looking at all of them.
  *
- * Lists of node numbers by value, kept by whoever edits: a node is entered when it comes to
- * read a value. It is not taken out when it no longer does, so a list may hold nodes that are
- * gone, changed or in it twice; who walks it looks at the node (and drops what is stale on the
- * way, so that nothing is met twice in vain). */
+ * For each value a list of node numbers, kept by whoever edits the graph. A node is entered
+ * when it begins to read the value, and is not removed when it stops. So a list may hold nodes
+ * that are gone, changed or in it twice. Whoever walks a list checks each node, and drops stale
+ * entries on the way. */
 #ifndef TGI_READERS_H
 #define TGI_READERS_H
 

@@ -1,6 +1,6 @@
 /* descriptor.c - MODEL.json beside MODEL.onnx: what a network expects of an image and gives
- * back (docs/json.md). A key that is not known is refused: a slip of the pen must not become
- * another normalisation. What people say to people goes into "about". */
+ * back (docs/reference/json.md). A key that is not known is refused: a slip of the pen must not
+ * become another normalisation. What people say to people goes into "about". */
 #include "engine/job/descriptor.h"
 #include "engine/base/json.h"
 #include "engine/base/mem.h"

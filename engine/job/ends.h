@@ -1,6 +1,7 @@
-/* ends.h - the two ends of a job: what feeds it rows, and what takes the rows that it makes. A
- * job asks its ends for shapes, bytes, time and lines, and sums what they say; it does not ask
- * which ends they are.
+/* ends.h - the two ends of a job: what feeds it rows, and what takes the rows that it makes.
+ *
+ * A job asks its ends for shapes, bytes, time and lines of the plan, and adds up what they say.
+ * It does not ask which ends they are.
  *
  *   tgi_tile_ends   an image in, the tiles of an image out (tile_ends.c)
  *   tgi_array_ends  arrays or an image in, arrays out (array_ends.c) */
@@ -10,43 +11,43 @@
 #include "engine/job/job.h"
 #include "engine/plan/speed.h"
 
-/* What goes in and out once, all items together. */
+/* Samples and bytes that a job reads and writes, all items together. */
 typedef struct tgi_traffic {
     double samples_in, samples_out, bytes_in, bytes_out;
 } tgi_traffic;
 
 typedef struct tgi_ends {
-    const char *after_stop; /* what the same command does: "goes on", "starts over" */
+    const char *after_stop; /* what the command does then: "goes on", "starts over" */
     int tiled;              /* the output is an image: it has a type, a grid, a journal */
-    /* Images, or samples of the arrays; 1 while the files are not open. */
+    /* How many items: images, or samples of the arrays. 1 while the files are not open. */
     int64_t (*items)(const tg_job *job);
-    /* Of each input of the network, N = 1. */
+    /* The shape of each input of the network, N = 1. */
     const tgi_desc *(*shapes)(const tg_job *job);
 
-    /* ---- Of a plan, in this order ---- */
+    /* ---- Steps of a plan, in this order ---- */
 
     /* Open what has to be read for a plan, and refuse what these ends cannot do. */
     tg_status (*begin)(tg_job *job, tgi_err *err);
-    /* Which part of output 0 is wanted. */
+    /* Say which part of output 0 is wanted. */
     void (*fit)(const tg_job *job, tgi_stages *stages);
-    /* Choose the best tiling that fits, by tgi_plan_choose, into plan.choice; TG_E_BUDGET
-     * without words. */
+    /* Choose the best tiling that fits, with tgi_plan_choose, into plan.choice. TG_E_BUDGET has
+     * no detail. */
     tg_status (*choose)(tg_job *job, tgi_err *err);
-    /* ... once more, where what is known now changes it; NULL: nothing can. */
+    /* Choose again, if what is known now changes the choice; NULL: nothing can change it. */
     tg_status (*choose_again)(tg_job *job, tgi_err *err);
-    /* The parts of plan.bytes that the chosen tiling decides. */
+    /* Fill the parts of plan.bytes that the chosen tiling decides. */
     void (*count)(tg_job *job);
     void (*write_lines)(tg_job *job);
-    /* What is wrong with a plan that is made for its output; NULL: nothing can be. */
+    /* Refuse a plan whose output cannot be written; NULL: it always can. */
     tg_status (*check_output)(tg_job *job, tgi_err *err);
 
     /* ---- What a planner asks about a tiling ---- */
 
     /* Smallest steps of a cut (z,y,x). */
     void (*unit)(const tg_job *job, int64_t unit[3]);
-    /* Bytes beside its arena. */
+    /* Bytes that a tiling takes beside its arena. */
     size_t (*beside)(const tg_job *job, const tgi_tiling *t);
-    /* What a pass before the network works in, in the arena; 0: there is none. */
+    /* Bytes of the arena that a pass before the network uses (statistics); 0: there is none. */
     size_t (*first_pass)(const tg_job *job);
     /* The answer when no tiling takes less than `least` bytes. */
     tg_status (*refuse)(tg_job *job, size_t least, tgi_err *err);
@@ -63,10 +64,10 @@ typedef struct tgi_ends {
 
     void (*add_outputs)(const tg_job *job, double items, tgi_traffic *t);
     tgi_codec_speed (*output_codec)(const tg_job *job);
-    /* Of what a job takes whatever its size, the share that these ends have. */
+    /* The share of a job's fixed time that these ends take. */
     double fixed_share;
 
-    /* Plan, unless there is a plan that holds, and do it. */
+    /* Run the job; plan it first, unless there is a valid plan. */
     tg_status (*run)(tg_job *job, tg_run_result *out, tgi_err *err);
 } tgi_ends;
 
@@ -74,7 +75,7 @@ extern const tgi_ends tgi_tile_ends, tgi_array_ends;
 
 /* ---- What the planner lends to ends (job_plan.c) ---- */
 
-/* Of this process, and slack. */
+/* The bytes that no tiling changes: those of this process, and slack. */
 tgi_bytes tgi_plan_first_bytes(tg_job *job);
 /* The best tiling of the net that is there, cells of plan.fixed where that is set; plan.bytes
  * has all that no tiling changes. TG_E_BUDGET: none fits, plan.choice.smallest_bytes would. */
@@ -85,7 +86,8 @@ int tgi_plan_fits(tg_job *job, const int64_t fixed[3]);
 size_t tgi_plan_least_bytes(const tg_job *job);
 /* "6MiB": the smallest such number that is enough. Returns buf. */
 const char *tgi_plan_ram_text(size_t least, char *buf, size_t cap);
-/* What the network takes: here, in these words, or on the way to the device that has it. */
+/* Write the plan's lines of the network: weights and arena here, or the buffers on the way to
+ * the device that holds them. */
 void tgi_plan_network_lines(tg_job *job, const char *weights, const char *arena);
 
 /* One buffer of input rows for a tiling. */

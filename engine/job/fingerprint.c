@@ -1,3 +1,5 @@
+/* fingerprint.c - hashes model and ends of the input, and writes the lines of the
+ * fingerprint. */
 #include "engine/job/fingerprint.h"
 
 #include "engine/base/clock.h"

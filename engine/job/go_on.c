@@ -1,3 +1,5 @@
+/* go_on.c - compares an interrupted output's fingerprint with this job's, and goes on, refuses
+ * or begins anew. */
 #include "engine/job/go_on.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/job_device.h"

@@ -36,7 +36,7 @@ typedef struct tgi_descriptor {
     int fp32_only;      /* half precision would not do */
 } tgi_descriptor;
 
-/* A side file: how it may be opened, and whether it was not there before. */
+/* A side file (--log, --plot): how it may be opened, and whether this job created it. */
 typedef struct tgi_job_side {
     tgi_side_how how;
     int made;
@@ -44,9 +44,9 @@ typedef struct tgi_job_side {
 
 /* Open: what was asked, resolved. Constant afterwards. */
 typedef struct tgi_settings {
-    char *model, *input, *output;     /* input: NULL when all arrays are named */
-    char *scratch;                    /* folder, or NULL; it is there and may be written to */
-    const tgi_picture_writer *writer; /* makes the output of the tiles; NULL: they stay */
+    char *model, *input, *output; /* input: NULL when all arrays are named */
+    char *scratch; /* folder, or NULL; checked: it is there and may be written to */
+    const tgi_picture_writer *writer; /* makes the output; NULL: the tiles are the output */
     int threads;
     const tgi_kernel_set *backend;
     tgi_descriptor descriptor;
@@ -61,66 +61,66 @@ typedef struct tgi_settings {
     int labels;   /* the network's channels are classes: their numbers are written */
     int raw_size; /* the output has the size that the network gives */
     int overwrite, exact, verbose;
-    int bf16;       /* products of bfloat16 numbers where that is faster */
-    int bf16_here;  /* the processor has them */
+    int bf16;       /* multiply bfloat16 numbers where that is faster */
+    int bf16_here;  /* the processor can do that */
     int tf32;       /* a device may round what it multiplies to TF32 */
-    int no_library; /* a device opens no library of others */
-    int isa_given;  /* by name */
+    int no_library; /* a device opens no foreign library (cuBLASLt) */
+    int isa_given;  /* the user named an instruction set */
 } tgi_settings;
 
-/* Bytes of a run, block by block: what the plan promises and the reservation holds. */
+/* Bytes of a run, part by part: the plan promises them and the reservation holds them. */
 typedef struct tgi_bytes {
     size_t weights, arena, staging, window, journal, decoder, process, allowance;
     size_t scratch;     /* decoded pixels, when their folder is a memory filesystem */
-    size_t pyramid;     /* tiles read back for the levels of the output */
-    size_t receipt;     /* the input being read for its checksum */
-    size_t picture;     /* making the output of its tiles, when it is a PNG or JPEG */
-    size_t rows;        /* arrays: between their files and the network */
-    size_t statistics;  /* of an image to arrays: tables of a first pass */
+    size_t pyramid;     /* tiles that are read back to make the levels of the output */
+    size_t receipt;     /* the buffer that reads the input for its checksum */
+    size_t picture;     /* to make a PNG, JPEG or ImageJ stack out of the tiles */
+    size_t rows;        /* arrays: buffers between their files and the network */
+    size_t statistics;  /* an image into arrays: tables of the pass that collects statistics */
     size_t page_tables; /* of the reservation: the kernel's, but measured as ours */
-    size_t pinned;      /* jobs on a device: pixels on their way to it and back */
+    size_t pinned;      /* jobs on a device: pinned buffers of pixels, both ways */
     size_t total;
     uint64_t output_disk, output_free;
-    uint64_t output_sure;  /* of output_disk, what is taken however well it compresses */
-    uint64_t output_packs; /* of output_disk, what --compress makes smaller */
-    uint64_t output_held;  /* on that disk, by what an interrupted run left of it */
+    uint64_t output_sure;  /* part of output_disk that is taken however well tiles compress */
+    uint64_t output_packs; /* part of output_disk that --compress makes smaller */
+    uint64_t output_held;  /* bytes on that disk that an interrupted run of this output left */
 } tgi_bytes;
 
 /* What other processes hold on a device, at a moment. */
 typedef struct tgi_device_others {
-    int told;   /* the driver says so */
-    int listed; /* and has this process beside them */
+    int told;   /* 1: the driver lists processes */
+    int listed; /* 1: this process is in its list */
     uint64_t bytes;
 } tgi_device_others;
 
-/* A device that computes in the processor's place (job_device.c). */
+/* The device of a job, if it computes instead of the processor (job_device.c). */
 typedef struct tgi_job_device {
     const tgi_device_ops *ops; /* NULL: the processor computes */
     tgi_device_info info;
     tg_dtype element;
-    unsigned kinds;           /* of variants that may be used: TGI_KIND_* */
-    int chosen;               /* the question was asked */
-    int by_name;              /* no way back to the processor */
-    tgi_device *device;       /* a context, from the plan to the end of the job */
-    uint64_t context_bytes;   /* what it took, kernels included */
-    int library;              /* the device's library is open (plan_device.c) */
-    uint64_t library_bytes;   /* what it took beside the context */
-    int of_file;              /* of a machine file: there is no device, only a plan for it */
-    int supposed;             /* no context: figures kept of an earlier one stand for it */
-    int settled;              /* element and kinds are those of an interrupted run */
-    uint64_t free_bytes;      /* beside it, when it was made */
-    tgi_device_others others; /* then */
-    uint64_t limit_bytes;     /* what may be allocated beside it */
+    unsigned kinds;         /* of variants that may be used: TGI_KIND_* */
+    int chosen;             /* which device computes is decided */
+    int by_name;            /* the user named a device: the processor does not take over */
+    tgi_device *device;     /* its context; open from the plan to the end of the job */
+    uint64_t context_bytes; /* what the context took, kernels included */
+    int library;            /* the device's library is open (plan_device.c) */
+    uint64_t library_bytes; /* what that library took beside the context */
+    int of_file;  /* it stands in a machine file: there is a plan for it, and no device */
+    int supposed; /* there is no context; the figures are those of an earlier one */
+    int settled;  /* element and kinds were taken over from an interrupted run */
+    uint64_t free_bytes;      /* free on the device when the context was made */
+    tgi_device_others others; /* at that moment */
+    uint64_t limit_bytes;     /* what may be allocated beside the context */
     uint64_t budget_bytes, margin_bytes;
-    /* Of tilings that this machine has no room for, the least that they take here. */
+    /* Of the tilings that do not fit this machine's host memory: the least that one takes. */
     size_t host_least;
-    double seconds_before[3]; /* that its queues worked before the run: measurements */
-    uint64_t ran_out;         /* what a plan of this job counted on and did not get; 0 */
+    double seconds_before[3]; /* that its queues worked before the run, for measurements */
+    uint64_t ran_out;         /* memory that a plan counted on and did not get; 0: it got all */
     tgi_device_form form;
     tgi_device_need need; /* of the chosen tiling */
 } tgi_job_device;
 
-/* Scratch for decoded input: whether it helps, whether it is used, and why. */
+/* Scratch for decoded input: would it help, is it used, and why. */
 typedef struct tgi_scratch_part {
     double passes; /* times the input is decoded without it; 0: rows are not streamed */
     int helps, used;
@@ -153,20 +153,20 @@ typedef struct tgi_plan_part {
     int n_lines;
 } tgi_plan_part;
 
-/* Of a job that is planned to see whether it would do, and never run. All zero: it is none. */
+/* A job that is planned only to see whether it would fit, and never run. All zero: no trial. */
 typedef struct tgi_trial {
-    const struct tg_job *like; /* the device is as it was when that job was refused */
-    size_t beside;      /* held by another job of this process, which this one is instead of */
-    int processor_only; /* no device is asked for, whatever the options say */
-    int unlearned;      /* what finished runs took is not asked */
+    const struct tg_job *like; /* the job that was refused; its device, as it was then */
+    size_t beside;             /* bytes held by the job that this one would replace */
+    int processor_only;        /* plan without a device, whatever the options say */
+    int unlearned;             /* estimate without the lessons of finished runs */
 } tgi_trial;
 
 struct tg_job {
     tg_ctx *ctx;
-    tgi_flag asked; /* to stop: by tg_job_cancel */
+    tgi_flag asked; /* tg_job_cancel asked to stop */
     tgi_trial trial;
-    tg_opts *opts;       /* a copy: the caller's may go */
-    tgi_machine machine; /* planned for; options can name another than this one */
+    tg_opts *opts;       /* a copy; the caller's may be freed */
+    tgi_machine machine; /* the machine that is planned for; options can name another one */
     tgi_settings set;
     tgi_graph *graph;
     tgi_source *source;
@@ -174,37 +174,37 @@ struct tg_job {
     const char *but;    /* the output, where tgi_leave_out says so */
     tgi_bad_tiles *bad; /* --on-bad-tile fill; else NULL */
     tgi_mapping map;
-    tgi_scratch_place scratch_place; /* set.scratch: what its folder is like */
+    tgi_scratch_place scratch_place; /* of the folder set.scratch */
     tgi_desc in_desc, out_desc;
-    const struct tgi_ends *ends;            /* ends.h; NULL while it opens */
-    struct tgi_tensors *tensors;            /* of arrays: the files (tensors.h) */
+    const struct tgi_ends *ends;            /* ends.h; NULL while the job is being opened */
+    struct tgi_tensors *tensors;            /* files of arrays (tensors.h) */
     struct tgi_job_settings_list *settings; /* NULL until asked for (job_settings.c) */
     tgi_plan_part plan;
     tgi_job_device dev;
-    tgi_job_device refused; /* whose memory did not do, as it was then */
-    uint64_t refused_bytes; /* that it would have taken; 0: none was refused */
-    uint64_t device_peak;   /* of the last plan there */
-    tgi_err uncounted;   /* why a tiling could not be counted there: the first of an attempt */
-    int running;         /* figures of the device are measured, not looked up */
-    int again;           /* what an earlier run left was of no use: begin once more */
-    int without_scratch; /* of a plan: buffers to write it would not fit */
-    int plan_is_part;    /* verify and preview: what the plan takes is not all they take */
+    tgi_job_device refused; /* a device with too little memory, as it was at that moment */
+    uint64_t refused_bytes; /* what the job would have taken there; 0: none was refused */
+    uint64_t device_peak;   /* of the last plan on a device */
+    tgi_err uncounted;   /* why a tiling could not be counted on the device; the first reason */
+    int running;         /* a run: figures of the device are measured, not looked up */
+    int again;           /* what an earlier run left is of no use: begin anew */
+    int without_scratch; /* plan without scratch: the buffers to write it would not fit */
+    int plan_is_part;    /* verify, preview: they take more memory than the plan says */
     char machine_text[256], device_text[320];
     size_t held_before;     /* live bytes of the library when the job was opened */
     uint64_t program_bytes; /* tgi_machine_process */
-    size_t source_bytes;    /* of the library, that the source took when it was opened */
-    int spare;              /* it was opened to hold as little as it can */
-    tg_verify_output verified[TGI_MAX_PORTS]; /* of the last verify, which hands them out */
-    char warning[8][256];                     /* also logged when they came up */
+    size_t source_bytes;    /* what opening the source took of the library's memory */
+    int spare;              /* opened so that it holds as little as possible */
+    tg_verify_output verified[TGI_MAX_PORTS]; /* results of the last verify */
+    char warning[8][256];                     /* also sent to the log when they came up */
     int n_warnings;
     tgi_job_side log, drawn; /* --log and --plot, once they were looked at (job_gate.c) */
     int sides_known;
     atomic_int surplus;            /* the input has more data than pixels (tgi_open_opts) */
     int stats_made;                /* --stats was not there: this job wrote it */
-    struct tgi_given_stats *given; /* those that --stats named; NULL: not read (stats_file.c) */
+    struct tgi_given_stats *given; /* from the --stats file; NULL: not read (stats_file.c) */
     struct tgi_lessons *lessons;   /* NULL until asked for (plan_seconds.c) */
     double *node_seconds;          /* of the stage's nodes in this run; NULL: not timed */
-    double processor_before;       /* processor seconds of this process when that began */
+    double processor_before;       /* processor seconds of this process when the bands began */
 };
 
 #endif

@@ -1,5 +1,5 @@
-/* job_device.h - a device in the place of the processor: which, how much memory of it, what it
- * takes. */
+/* job_device.h - a job's device instead of the processor: which one, its memory, what the job
+ * takes of it. */
 #ifndef TGI_JOB_DEVICE_H
 #define TGI_JOB_DEVICE_H
 

@@ -1,3 +1,4 @@
+/* job_log.c - opens a job's tracker, and draws its picture at the end. */
 #include "engine/job/job_log.h"
 
 #include "engine/draw/plot.h"

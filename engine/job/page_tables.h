@@ -1,5 +1,5 @@
-/* page_tables.h - what the tables take that map a reservation: the kernel's, measured as ours.
- */
+/* page_tables.h - what the kernel's page tables of a reservation take; they are measured as our
+ * own memory. */
 #ifndef TGI_PAGE_TABLES_H
 #define TGI_PAGE_TABLES_H
 

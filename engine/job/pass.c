@@ -1,3 +1,4 @@
+/* pass.c - reserves the memory of a pass, opens its ends and walks its cells. */
 #include "engine/job/pass.h"
 
 #include "engine/base/mem.h"

@@ -1,3 +1,4 @@
+/* receipt.c - writes OUT.tegula.json; docs/reference/files.md lists its members. */
 #include "engine/job/receipt.h"
 
 #include "engine/base/mem.h"

@@ -1,3 +1,4 @@
+/* run_device.c - reads pixels ahead for the device's executor and stores what it hands out. */
 #include "engine/job/run_device.h"
 #include "engine/job/ends.h"
 #include "engine/job/job_open.h"

@@ -1,13 +1,15 @@
-/* tensor_names.h - several outputs get their names, one after the other, as if at once.
+/* tensor_names.h - several outputs get their names one after the other, as if at once.
  *
- * When all of them are complete and on the disk, a list of them is written into their folder,
- * durably, before the first gets its name; behind the last one it goes. A run that was killed
- * in between left the list, and the same command gives the other outputs their names. The list
- * says which job it was (a fingerprint), and of each output, in the order of the network's,
- * which file it is and when that was written last: what is not so is somebody else's, or was
- * changed, and then the list says nothing any more.
+ * When all outputs are complete and on the disk, a list of them is written into their folder,
+ * durably, before the first one gets its name. The list is removed after the last one has its
+ * own. A run that was killed in between leaves the list, and the same command then names the
+ * rest.
  *
- * The list is locked by who writes it or goes by it; nobody else removes it. */
+ * The list says which job it was (a fingerprint). In the order of the network's outputs it says
+ * of each which file it is, and when that was last written. If a file is not as listed, it is
+ * somebody else's or was changed, and the list is ignored.
+ *
+ * Whoever writes the list or acts on it holds its lock; nobody else removes it. */
 #ifndef TGI_TENSOR_NAMES_H
 #define TGI_TENSOR_NAMES_H
 

@@ -1,3 +1,5 @@
+/* tensor_rows.c - moves rows between array files and pinned memory, in the form the device
+ * takes. */
 #include "engine/job/tensor_rows.h"
 
 #include "engine/base/arith.h"

@@ -1,3 +1,5 @@
+/* log_file.c - writes the header and the lines of a memory log; goes on from a torn last
+ * line. */
 #include "engine/memory/log_file.h"
 
 #include "engine/base/number.h"

@@ -1,3 +1,5 @@
+/* log_read.c - parses a memory log of any length into as many groups as a picture has
+ * columns. */
 #include "engine/memory/log_read.h"
 
 #include "engine/base/input.h"

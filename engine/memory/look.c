@@ -1,3 +1,4 @@
+/* look.c - fills a sample from the monitor, the pools and the GPUs. */
 #include "engine/memory/look.h"
 
 #include "engine/base/pool.h"

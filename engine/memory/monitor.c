@@ -1,3 +1,4 @@
+/* monitor.c - reads /proc and the control groups: what changes while a program runs. */
 #include "engine/memory/monitor.h"
 
 #include "engine/base/arith.h"

@@ -1,9 +1,9 @@
 /* monitor_machine.h - what does not change while a program runs: processors, caches,
  * instruction sets, filesystems; and the whole machine as one JSON object.
  *
- * That object (schema "tegula.machine", version 1; members in docs/json.md) is what `tegula mem
- * --json` prints and what planning for another machine reads back. Members may be added to a
- * version, never changed. */
+ * That object (schema "tegula.machine", version 1; members in docs/reference/json.md) is what
+ * `tegula mem --json` prints and what planning for another machine reads back. Members may be
+ * added to a version, never changed. */
 #ifndef TGI_MONITOR_MACHINE_H
 #define TGI_MONITOR_MACHINE_H
 

@@ -1,4 +1,5 @@
-/* timeline_read.h - a timeline (`--trace`, docs/json.md) read back: what was held, over time.
+/* timeline_read.h - a timeline (`--trace`, docs/reference/json.md) read back: what was held,
+ * over time.
  *
  * One line is one allocation. All of them are kept until the end, since one that lives long is
  * written before those that came and went meanwhile: 16 bytes for each end of each, at most

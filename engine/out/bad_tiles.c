@@ -1,3 +1,5 @@
+/* bad_tiles.c - appends to OUT.errors.partial, takes it over after a stop, and writes
+ * OUT.errors.json. */
 #include "engine/out/bad_tiles.h"
 
 #include "engine/base/json.h"

@@ -1,14 +1,15 @@
 /* bad_tiles.h - what of the input could not be decoded, for --on-bad-tile fill.
  *
- * The reader fills such a region and tells it here. Each new one is written to
- * OUT.errors.partial, durably, before the reading goes on: so before any tile of the output
- * that was computed from it can be safe in the journal. The journal keeps with each of its
- * states how much of that file there was, and its checksum: a resumed run knows all regions,
- * although it does not read them again, or refuses. What stands behind belongs to tiles that
- * are computed again. At the end the list becomes OUT.errors.json.
+ * The reader fills such a region with zeros and reports it here. Each new region is written to
+ * OUT.errors.partial, durably, before the reading goes on. So it is on the disk before any tile
+ * that was computed from it can be safe in the journal.
  *
- * Nothing is allocated after open: room for LISTED regions, what comes beyond is only counted.
- */
+ * The journal keeps with each of its states how long that file was, and its checksum. So a
+ * resumed run knows all regions without reading them again, or refuses. Lines behind that
+ * length belong to tiles that are computed again. At the end the list becomes OUT.errors.json.
+ *
+ * Nothing is allocated after open: there is room for LISTED regions, further ones are
+ * counted. */
 #ifndef TGI_BAD_TILES_H
 #define TGI_BAD_TILES_H
 

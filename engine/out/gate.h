@@ -1,9 +1,11 @@
-/* gate.h - what every path that is written passes before anything is written.
+/* gate.h - the check that every path passes before it is written.
  *
- * A file that a command reads is never replaced by one that it writes, whatever -y says: a
- * picture that was taken once is not to be had again. Nor do two files that it writes share a
- * name. Names may differ and mean the same file (links), so files are compared, not names. And
- * what is no file, a device or a pipe, is never replaced by one.
+ *  1. A file that a command reads is never replaced by one that it writes, whatever -y says: an
+ *     image may exist only once.
+ *  2. No two files that it writes are the same one.
+ *  3. A device or a pipe is never replaced by a file.
+ *
+ * Two names may mean the same file (links), so files are compared, not names.
  *
  *     tgi_gate g = {0};
  *     tgi_gate_options_write(&g, opts, &err)               first all that is written,
@@ -12,8 +14,9 @@
  *     tgi_gate_reads(&g, path, "the input", &err)
  *     tgi_gate_close(&g)
  *
- * It looks and changes nothing. That links at names of ours are not followed, and that devices
- * stay, is seen to once more by what opens and renames (io/file_ops.h, io/side_file.h). */
+ * The gate looks and changes nothing. What opens and renames files (io/file_ops.h,
+ * io/side_file.h) checks once more that links at our own names are not followed and that
+ * devices stay. */
 #ifndef TGI_GATE_H
 #define TGI_GATE_H
 

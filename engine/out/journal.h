@@ -49,10 +49,13 @@ typedef struct tgi_journal_policy {
 } tgi_journal_policy;
 
 /* Lock the output `path` and look at what is there; neither OUT nor its partial file is
- * touched, and an existing journal is only read. @param policy NULL: defaults. TG_E_BUSY
- * another process holds this output. TG_E_EXISTS    OUT is there, it is not the result of the
- * journal, and `overwrite` is 0. TG_E_FORMAT    OUT.journal is not ours, or damaged beyond both
- * slots; the detail says what to do. TG_E_IO, TG_E_NO_SPACE, TG_E_NOMEM. */
+ * touched, and an existing journal is only read.
+ * @param policy  NULL: defaults.
+ * @return TG_E_BUSY    another process holds this output
+ *         TG_E_EXISTS  OUT is there, it is not the result of the journal, and `overwrite` is 0
+ *         TG_E_FORMAT  OUT.journal is not ours, or damaged beyond both slots; the detail says
+ *                      what to do
+ *         TG_E_IO, TG_E_NO_SPACE, TG_E_NOMEM */
 tg_status tgi_journal_open(const char *path, int overwrite, const tgi_journal_policy *policy,
                            tgi_journal **out, tgi_err *err);
 /* 1: `path` is there, and OUT.journal beside it is that of its own run, which was stopped
@@ -67,9 +70,9 @@ const void *tgi_journal_stats(const tgi_journal *j, size_t *n);
 
 /* Say on the disk that a run of ours is here, before it makes files of other names: nothing of
  * them is anybody else's then. It comes before begin, which does it too; a journal that is
- * closed without begin goes again. Where there is one of ours nothing is done. TG_E_EXISTS
- * OUT.partial or OUT.made lies there without a journal, and does not begin as one of `layout`
- * (NULL: not known yet). */
+ * closed without begin goes again. Where there is one of ours nothing is done.
+ * @return TG_E_EXISTS  OUT.partial or OUT.made lies there without a journal, and does not begin
+ *                      as one of `layout` (NULL: not known yet) */
 tg_status tgi_journal_claim(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err);
 /* Start from nothing: leftovers of an earlier run are discarded, the front of zeros written,
  * the space of an uncompressed output reserved (TG_E_NO_SPACE here, not hours later; then
@@ -77,8 +80,8 @@ tg_status tgi_journal_claim(tgi_journal *j, const tgi_sink_layout *layout, tgi_e
 tg_status tgi_journal_begin(tgi_journal *j, const tgi_sink_layout *layout, const void *job,
                             size_t job_bytes, tgi_err *err);
 /* Go on behind the last safe tile. A thread of the journal's begins to read back all tiles that
- * are there (it allocates nothing). `layout` is borrowed until close. TG_E_CHANGED  the partial
- * file was begun with another layout. */
+ * are there (it allocates nothing). `layout` is borrowed until close.
+ * @return TG_E_CHANGED  the partial file was begun with another layout */
 tg_status tgi_journal_resume(tgi_journal *j, const tgi_sink_layout *layout, tgi_err *err);
 /* After the last tile that was missing: wait until that thread is through, helping it. `tick`
  * (NULL: none) is called meanwhile with the fraction done; what it answers but TG_OK is
@@ -155,8 +158,8 @@ void tgi_journal_forget(tgi_journal *j);
 /* Close files and release the lock; files stay as they are, so nothing synced is lost. */
 void tgi_journal_close(tgi_journal **j);
 
-int64_t
-tgi_journal_appended(const tgi_journal *j); /* tiles written: the next sequence number */
+/* Tiles written: the next sequence number. */
+int64_t tgi_journal_appended(const tgi_journal *j);
 int64_t tgi_journal_committed(const tgi_journal *j);   /* of these, safe */
 uint64_t tgi_journal_file_bytes(const tgi_journal *j); /* front and tiles so far */
 /* CRC-32C of the whole output as it will be, offsets filled in, and its size, without reading

@@ -1,3 +1,5 @@
+/* journal_check.c - reads tiles back on a thread of the lowest priority and compares their
+ * checksums. */
 #include "engine/out/journal_check.h"
 #include "engine/base/cancel.h"
 

@@ -1,3 +1,4 @@
+/* scratch.c - creates the temporary file, writes it, and moves windows over it. */
 #include "engine/out/scratch.h"
 
 #include "engine/base/mem.h"

@@ -1,3 +1,4 @@
+/* arena.c - places values by four orders and keeps the smallest result. */
 #include "engine/plan/arena.h"
 
 #include "engine/base/arith.h"

@@ -1,3 +1,4 @@
+/* choose.c - tries band heights and cell sizes, and keeps the cheapest tiling that fits. */
 #include "engine/plan/choose.h"
 
 #include "engine/base/arith.h"

@@ -1,9 +1,9 @@
 /* choose.h - the cheapest tiling of a stage that fits.
  *
- * Candidates: band heights by powers of two (up to what the processor's caches like, or as the
- * caller says), and for each the fewest strips (cells, for
- * volumes) whose memory is below the limit; among them the least estimated time wins. Every
- * candidate that was looked at is kept for `plan --why`. */
+ * Band heights are tried by powers of two, up to what the processor's caches like or as the
+ * caller says. For each height the fewest strips (cells, for volumes) are taken whose memory is
+ * below the limit. Among these the least estimated time wins. Every candidate that was looked
+ * at is kept for `plan --why`. */
 #ifndef TGI_CHOOSE_H
 #define TGI_CHOOSE_H
 
@@ -25,7 +25,7 @@ typedef struct tgi_choice {
     tgi_tried tried[TGI_MAX_TRIED];
     int n_tried;
     size_t smallest_bytes; /* least that any candidate needed */
-    size_t beside_bytes; /* that the net's kernels need beside it: theirs who call tgi_choose */
+    size_t beside_bytes;   /* what the net's kernels need beside the arena; set by the caller */
     size_t chosen_bytes;
 } tgi_choice;
 
@@ -37,8 +37,8 @@ typedef struct tgi_choose_args {
     int64_t fixed[3];        /* z,y,x cell the user asked for; 0: free */
     int whole;               /* one cell, one band: the untiled pass */
     double flops_per_second; /* of all threads */
-    /* Seconds of one item in another place than the processor; NULL: there. Bands there are as
-     * tall as pays, up to `tallest` rows of input 0. */
+    /* Seconds of one item on a device; NULL: on the processor. Bands on a device are as tall as
+     * pays, up to `tallest` rows of input 0. */
     double (*seconds)(void *user, const tgi_tiling *t);
     int64_t tallest; /* 0: as the processor's */
     /* Bytes that depend on the tiling but are not the arena: staging, the writer's window. */
@@ -50,11 +50,13 @@ typedef struct tgi_choose_args {
  * out->tiling with tgi_tiling_free after TG_OK. */
 tg_status tgi_choose(const tgi_choose_args *a, tgi_choice *out, tgi_err *err);
 
-/* How many nodes of the net rearrange their sums (tgi_net_use_fast): all when every pixel is
- * computed once all the same, else the share of them that plans the fastest run, since their
- * packed weights and larger halos take from the budget. `choose` plans with the net as it is,
- * like tgi_choose. `first`: the largest share that fits, so that cells given by the user never
- * decide. `given` >= 0 decides instead. The net is left as `best` needs it. */
+/* Choose how many nodes of the net rearrange their sums (tgi_net_use_fast). Their packed
+ * weights and larger halos take from the budget. So it is all of them when every pixel is
+ * computed once anyway, else the share whose plan is the fastest.
+ *
+ * `choose` plans with the net as it is, like tgi_choose. With `first` the largest share that
+ * fits is taken, so that cells given by the user never decide. `given` >= 0 is the number to
+ * take. The net is left as `best` needs it. */
 tg_status tgi_choose_kernels(tgi_net *net, int given, int first,
                              tg_status (*choose)(void *user, tgi_choice *out), void *user,
                              tgi_choice *best);

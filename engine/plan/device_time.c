@@ -1,3 +1,5 @@
+/* device_time.c - the model of a device's seconds: blocks, launches, and pixels that nothing
+ * hides. */
 #include "engine/plan/device_time.h"
 
 #include "engine/base/arith.h"

@@ -1,17 +1,17 @@
-/* device_time.h - how long a device takes for a tiling: what the choice of bands goes by there.
+/* device_time.h - how long a device takes for a tiling; the choice of bands goes by it.
  *
- * A processor is busy with any band; a device of a hundred multiprocessors is not with the few
- * rows that a band has left in the deep layers of a U-Net. So bands are as tall as pays:
+ * A processor is busy with any band. A device of a hundred multiprocessors is not busy with the
+ * few rows that a band has in the deep layers of a U-Net. So its bands are as tall as pays:
  *
  *   of a launch     its part of the node's work, over the rate that the device has with as many
  *                   blocks as the launch has; and what a launch costs by itself. A program
  *                   launches every node in every band, also those with nothing to do.
- *   of a pass       the first band's pixels are read, and the last one's written, beside
- *                   nothing: tall bands cost that
+ *   of a pass       the first band's pixels are read, and the last one's written, while nothing
+ *                   else happens: tall bands make that longer.
  *
- * Rates follow from the number of multiprocessors alone, so that the same machine chooses the
- * same bands tomorrow. They are round figures between small devices and large ones; the ratio
- * of arithmetic to bandwidth is what decides, and that has stayed alike. */
+ * Rates follow from the number of multiprocessors alone, so the same machine chooses the same
+ * bands tomorrow. They are round figures between small devices and large ones. The ratio of
+ * arithmetic to bandwidth decides, and that has stayed alike. */
 #ifndef TGI_DEVICE_TIME_H
 #define TGI_DEVICE_TIME_H
 

@@ -1,3 +1,4 @@
+/* fit.c - finds the extent to run at, axis by axis, and the grid of a network of one size. */
 #include "engine/plan/fit.h"
 
 #include "engine/base/arith.h"

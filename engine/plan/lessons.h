@@ -1,11 +1,13 @@
-/* lessons.h - what finished runs took, over what was said of them: by this the next estimate is
- * corrected.
+/* lessons.h - what finished runs took, beside what was estimated: it corrects the next
+ * estimate.
  *
- * Kernel by kernel, as speeds are filed (speed.h), and for all beside them. They are kept in
- * the user's cache folder, of this processor and of the speeds that were said (usual ones, or a
- * calibration's). They reach what people are told and nothing else: no plan, no kernel and no
- * cell is chosen by them, so bits do not depend on what ran yesterday. TEGULA_LEARN=no: neither
- * read nor written. */
+ * Times are kept per kernel, as speeds are filed (speed.h), and in one sum for all that is
+ * beside the kernels. They lie in the user's cache folder, and belong to this processor and to
+ * the speeds that the estimate used (usual ones, or a calibration's).
+ *
+ * They change what people are told and nothing else. No plan, kernel or cell is chosen by them,
+ * so bits do not depend on what ran yesterday. With TEGULA_LEARN=no they are neither read nor
+ * written. */
 #ifndef TGI_LESSONS_H
 #define TGI_LESSONS_H
 

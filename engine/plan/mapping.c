@@ -1,3 +1,4 @@
+/* mapping.c - matches the axes of image and network, and describes the output's image. */
 #include "engine/plan/mapping.h"
 
 #include "engine/base/arith.h"

@@ -1,26 +1,26 @@
 /* mapping.h - how the axes of an image meet the axes of a network, and what the output's axes
- * are. The rules:
+ * are.
  *
- *  1. A network with one input channel is looped over every plane (and every sample of a
- * pixel).
- *  2. A network with c > 1 channels takes the S samples of a pixel when S == c, else the C axis
- *     when it has c entries, else, where C has one entry at most, the only longer axis of
- *     planes when it is not Z and has c entries (two frames of a flow network), else the job is
- * refused, saying what the image has.
- *     Where --planes names c planes of the only longer axis, equally far apart, these are
- * taken.
- *  3. A network over volumes takes the Z axis as depth (or, without one, the only plane axis).
- *  4. Every other axis is looped; the output keeps them all, in order. One output channel needs
- *     no axis; several become samples when they came from samples (at most 4), else an axis C.
- *
- *  5. Alpha is no channel: where the file says that the last sample is alpha, or that the first
+ * RULES
+ *  1. One input channel: the network is looped over every plane, and every sample of a pixel.
+ *  2. c > 1 channels are, in this order:
+ *       - the S samples of a pixel, when S == c;
+ *       - the C axis, when it has c entries;
+ *       - where C has one entry at most: the only longer axis of planes, when it is not Z and
+ *         has c entries (two frames of a flow network);
+ *       - else the job is refused, and the refusal says what the image has.
+ *     Where --planes names c planes of the only longer axis, equally far apart, they are taken.
+ *  3. A network over volumes takes the Z axis as depth; without one, the only plane axis.
+ *  4. Every other axis is looped. The output keeps them all, in order. One output channel needs
+ *     no axis. Several become samples when they came from samples (at most 4), else an axis C.
+ *  5. Alpha is no channel. Where the file says that the last sample is alpha, or that the first
  *     ones are colours and there are more, a network that takes the others gets the others. A
  *     network that takes all samples gets all.
  *
- * A region of interest shifts the origin; fit.h says how an axis of the region is padded to
- * what the network sees, and the output cut back. A pixel of the region has number i in the
- * region, i + fit.before in what the network sees; an output pixel o of the file is o +
- * fit.crop there. */
+ * FRAMES. A region of interest shifts the origin. fit.h says how an axis of the region is
+ * padded to what the network sees, and how the output is cut back. Pixel i of the region has
+ * number i + fit.before in what the network sees; output pixel o of the file has number o +
+ * fit.crop. */
 #ifndef TGI_MAPPING_H
 #define TGI_MAPPING_H
 

@@ -1,3 +1,4 @@
+/* net.c - lays out every value and picks the kernel of every node. */
 #include "engine/plan/net.h"
 
 #include "engine/base/arith.h"

@@ -75,8 +75,8 @@ typedef struct tgi_net {
     tgi_net_value *values; /* g->n_values */
     int n_values;
     int in[TGI_MAX_PORTS], out[TGI_MAX_PORTS], n_in, n_out;
-    int held[TGI_MAX_PORTS];      /* value that is in memory for the output */
-    tgi_pick pick[TGI_MAX_PORTS]; /* what the output is of the channels of `held` */
+    int held[TGI_MAX_PORTS];      /* the value that is in memory for each output */
+    tgi_pick pick[TGI_MAX_PORTS]; /* how the output follows from the channels of `held` */
     size_t packed_bytes;          /* all weights in kernel form */
     int *fast;          /* nodes that may rearrange their sums, see tgi_net_use_fast */
     int n_fast, n_used; /* how many there are, and how many do */
@@ -99,17 +99,18 @@ void tgi_net_free(tgi_net **net);
  * net uses all; tilings made before the call no longer hold. */
 void tgi_net_use_fast(tgi_net *net, int n);
 
-/* Nodes whose variants are of one of these kinds. */
+/* How many nodes have a variant of one of these kinds. */
 int tgi_net_nodes_of(const tgi_net *net, unsigned kinds);
 
-/* The node's kernel, by its hint, which is made anew. */
+/* Pick the node's kernel anew, with a new hint. */
 void tgi_net_pick_variant(const tgi_net *net, tgi_net_node *n, unsigned flags);
 
 /* net_views.c: remove the nodes whose readers can read what they read; part of tgi_net_new. */
 tg_status tgi_net_remove_views(tgi_net *net, tgi_err *err);
 
-/* TG_E_FORMAT: a node computes from the model's own bytes while the bands run, and they are no
- * longer what was opened. Whoever keeps what a band gave asks behind it. */
+/* Check that the model's bytes are still those that were opened. Some nodes compute from them
+ * while the bands run; so whoever keeps the result of a band asks after it. TG_E_FORMAT: they
+ * changed. */
 tg_status tgi_net_unchanged(const tgi_net *net, tgi_err *err);
 
 /* phase.c: place the blocks of block-wise kernels; part of tgi_net_new. */
@@ -117,7 +118,7 @@ tg_status tgi_net_align_blocks(tgi_net *net, tgi_err *err);
 
 /* Write all packed weights at `dst` (packed_bytes, 64-byte aligned), on all threads. */
 void tgi_net_pack(const tgi_net *net, void *dst, tgi_threads *pool);
-/* The same, of a model that is a file: TG_E_FORMAT, it was changed since the net was made. */
+/* The same for a model that is a file. TG_E_FORMAT: the file changed since the net was made. */
 tg_status tgi_net_load(const tgi_net *net, void *dst, tgi_threads *pool, tgi_err *err);
 
 /* Box of operand j that box `dst` of the node reads: the variant's rule, the op's, or the same

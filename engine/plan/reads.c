@@ -1,3 +1,4 @@
+/* reads.c - writes down what each node reads along an axis, as a slide or as a rule. */
 #include "engine/plan/reads.h"
 
 #include "engine/base/arith.h"

@@ -22,9 +22,7 @@
 #include "engine/base/json.h"
 #include "engine/plan/tiling.h"
 
-#define TGI_MAX_SPEEDS                                                                         \
-    192 /* three sets of some sixteen, and operators without tuned kernels                     \
-         */
+#define TGI_MAX_SPEEDS 192 /* three sets of some sixteen, operators without tuned kernels */
 
 typedef struct tgi_kernel_speed {
     char key[40];    /* "avx512 conv_direct/16": set, kernel, class (tgi_speed_key) */

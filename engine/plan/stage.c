@@ -1,3 +1,4 @@
+/* stage.c - makes stages, with the lifetimes of their values, and describes them as text. */
 #include "engine/plan/stage.h"
 
 #include "engine/base/arith.h"

@@ -1,3 +1,4 @@
+/* stage_cut.c - gives each node its stage, and decides by cost which values are kept. */
 #include "engine/plan/stage_cut.h"
 
 #include "engine/base/arith.h"

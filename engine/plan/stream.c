@@ -1,3 +1,4 @@
+/* stream.c - composes needs backward over a cell, and advances values band by band. */
 #include "engine/plan/stream.h"
 
 #include "engine/base/arith.h"

@@ -12,9 +12,9 @@
  *          |  gone    |  in the ring       |  not yet       |
  *
  *  1. rows outside [lo,hi) are never computed; hi comes from the cell backward, so the last
- * band of a cell stops exactly where its core ends.
+ *     band of a cell stops exactly where its core ends.
  *  2. inputs are fed up to multiples of the band height in *absolute* rows: a run that begins
- * in the middle (resume, shard) meets the same band ends and needs no larger ring.
+ *     in the middle (resume, shard) meets the same band ends and needs no larger ring.
  *  3. a node computes [end, e) with the largest e whose needed rows are all there.
  *  4. after a band, keep is the first row that any later row of a consumer still reads.
  */

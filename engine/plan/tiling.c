@@ -1,3 +1,4 @@
+/* tiling.c - measures halos, rings and operations of one tiling, and places its arena. */
 #include "engine/plan/tiling.h"
 
 #include "engine/base/arith.h"

@@ -29,8 +29,8 @@ typedef struct tgi_tiling {
     int threads;
     tgi_slot *slot;         /* per value */
     unsigned char *carried; /* per value: rows survive a band */
-    double
-        *stream_rows; /* per node of the stage: rows computed along the stream axis, all cuts */
+    /* per node of the stage: rows computed along the stream axis, all cuts */
+    double *stream_rows;
     int64_t *band_rows;        /* per node of the stage: rows computed in one band at most */
     double *node_flops;        /* per node of the stage, two: of all cells, and of one pass */
     int64_t stream_bands;      /* bands of one walk along the stream axis */

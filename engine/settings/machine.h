@@ -2,7 +2,7 @@
  * estimators ask what there is, so that they can be asked about a machine they are not on.
  *
  * Filled from this machine, or from a machine file: what `tegula mem --json` printed there
- * (schema "tegula.machine", members in docs/json.md). Of a file:
+ * (schema "tegula.machine", members in docs/reference/json.md). Of a file:
  *
  *   memory       `budget_bytes` is what a job without --ram gets; a file made by hand may leave
  *                it out, then `free_bytes`, else the least of `available_bytes` (or

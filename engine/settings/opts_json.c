@@ -1,9 +1,9 @@
 /* opts_json.c - sets of options as job files, both ways.
  *
- * A job file is one flat JSON object, option names to values (docs/json.md). Only options of
- * the job are written; the ones that steer a single command (--json, --yes, ...) are not.
- * Strings carry the text of the value as the user gave it, so a written file reads back as the
- * same set. Reading checks every value, also those that lose against an option that is set
+ * A job file is one flat JSON object, option names to values (docs/reference/json.md). Only
+ * options of the job are written; the ones that steer a single command (--json, --yes, ...) are
+ * not. Strings carry the text of the value as the user gave it, so a written file reads back as
+ * the same set. Reading checks every value, also those that lose against an option that is set
  * already. The settings of a preset are read by the same rules, fewer of them (preset.h). */
 #include "engine/base/ctx.h"
 #include "engine/base/json.h"

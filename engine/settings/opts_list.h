@@ -138,7 +138,8 @@ TGI_OPT(ISA, "isa", NULL, "auto|portable|avx2|avx512", "auto", TGI_SET_, RULE_CH
         "instruction set; results of different sets differ in the last bits")
 TGI_OPT(IO, "io", NULL, "auto|map|read", "auto", TGI_SET_ " copy", RULE_CHOICE, 0, 0,
         "auto|map|read", 1,
-        "has no effect any more: inputs are read, never mapped; kept for older job files")
+        "has no effect: inputs are always read, never mapped; accepted because older job files "
+        "have it")
 TGI_OPT(
     ON_BAD_TILE, "on-bad-tile", NULL, "stop|fill", "stop", "plan run copy preset", RULE_CHOICE,
     0, 0, "stop|fill", 1,
@@ -156,8 +157,8 @@ TGI_OPT(
     "a list vqa)")
 TGI_OPT(
     SAMPLES, "samples", NULL, "N", NULL, "estimate mem", RULE_INT, 1, 1000000000000, NULL, 0,
-    "estimate data: how many there are (default: what the files named hold); mem: end --watch "
-    "after so many (default: never)")
+    "estimate data: number of samples (default: counted in the files that are named); mem: end "
+    "--watch after N samples (default: go on until stopped)")
 TGI_OPT(SIZE, "size", NULL, "HxW[xC]", NULL, "estimate", RULE_DIMS, 0, 0, NULL, 0,
         "pixels and channels of a sample (default: 224x224x3; of a model what it declares)")
 TGI_OPT(PRELOAD, "preload", NULL, "yes|no", "yes", "estimate", RULE_CHOICE, 0, 0, "yes|no", 0,
@@ -199,9 +200,9 @@ TGI_OPT(EFFICIENCY, "efficiency", NULL, "PERCENT", "50%", "estimate", RULE_SHARE
         "gpu: share of a GPU's roofline that is reached, an assumption")
 TGI_OPT(PRICE, "price", NULL, "NAME=X[,...]", NULL, "estimate", RULE_PRICES, 0, 0, NULL, 0,
         "gpu: price of an hour, in any currency: \"V100 16GB=3.06,L4=0.8\"")
-TGI_OPT(
-    LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
-    "write the memory in use over time as CSV (docs/tracker.md); a run that goes on appends")
+TGI_OPT(LOG, "log", NULL, "FILE", NULL, "run verify", RULE_TEXT, 0, 0, NULL, 0,
+        "write the memory in use over time as CSV (docs/reference/tracker.md); a run that goes "
+        "on appends")
 TGI_OPT(
     LOG_INTERVAL, "log-interval", NULL, "TIME|Nu", NULL, "run verify", RULE_INTERVAL, 0, 0,
     NULL, 0,
@@ -217,13 +218,14 @@ TGI_OPT(TRACE, "trace", NULL, "FILE", NULL, TGI_JOB_ " copy", RULE_TEXT, 0, 0, N
         "write every allocation, with its begin, end, size, tag and place in the source, as "
         "JSON")
 TGI_OPT(WATCH, "watch", NULL, "TIME", NULL, "mem", RULE_DURATION, 0, 0, NULL, 0,
-        "again every 500ms, 1s, 2m, until stopped: a line each, or with --json an event")
+        "repeat every TIME (500ms, 1s, 2m) until stopped: one line each time, with --json one "
+        "event")
 TGI_OPT(CSV, "csv", NULL, "FILE", NULL, "mem", RULE_TEXT, 0, 0, NULL, 0,
         "append a row for each sample; a file that is there must have the same columns")
 TGI_OPT(REQUIRE, "require", NULL, "SIZE", NULL, "mem", RULE_SIZE, 0, 0, NULL, 0,
-        "end with 71 and a warning when less memory than this is free: 10GiB")
+        "warn and end with exit code 71 when less memory than SIZE is free, such as 10GiB")
 TGI_OPT(REQUIRE_VRAM, "require-vram", NULL, "SIZE", NULL, "mem", RULE_SIZE, 0, 0, NULL, 0,
-        "the same for the memory of one GPU, the one with most free")
+        "the same for GPU memory: of the GPU that has most of it free")
 TGI_OPT(
     ROOT, "root", NULL, "DIR", NULL, "mem doctor", RULE_TEXT, 0, 0, NULL, 0,
     "read /proc and /sys below this folder, such as /host where a container sees the machine "
@@ -232,8 +234,8 @@ TGI_OPT(CONFIG, "config", NULL, "FILE", NULL, TGI_SET_ " copy", RULE_TEXT, 0, 0,
         "read options from this job file; the command line wins")
 TGI_OPT(
     MACHINE, "machine", NULL, "FILE", NULL, "plan preset" TGI_EST_, RULE_TEXT, 0, 0, NULL, 0,
-    "for the machine of this file, which tegula mem --json printed there, instead of the one "
-    "this is")
+    "answer for another machine: FILE is what tegula mem --json printed there (default: this "
+    "machine)")
 TGI_OPT(
     PRESET, "preset", NULL, "NAME|FILE", NULL, TGI_SET_ " copy", RULE_PRESET, 0, 0, NULL, 0,
     "start from the settings of this preset, which tegula preset list names, or of a file; a "

@@ -419,7 +419,7 @@ static tg_status look_at_job(report *r, const tg_opts *opts, tgi_err *err)
         if (st == TG_E_BUDGET || st == TG_E_NOMEM)
             tell_what_fits(f, &e, opts, job);
         else
-            remedy(f, "docs/errors.md has its cause and cure");
+            remedy(f, "docs/reference/errors.md has its cause and cure");
     }
     tgi_job_close(&job);
     return st == TG_E_CANCELLED ? tgi_fail(err, st, "stopped") : TG_OK;

@@ -1,3 +1,4 @@
+/* verify_device.c - runs an item on the device under two cuts and compares the results. */
 #include "engine/verbs/verify_device.h"
 #include "engine/job/device_kinds.h"
 #include "engine/job/ends.h"

@@ -1,3 +1,4 @@
+/* verify_values.c - holds an item's arrays and measures how far results are apart. */
 #include "engine/verbs/verify_values.h"
 
 #include "engine/base/arith.h"

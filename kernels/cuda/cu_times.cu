@@ -1,3 +1,5 @@
+/* cu_times.cu - times what a device's queues work, by events; TEGULA_CUDA_TIMES=1 asks for
+ * it. */
 #include "kernels/cuda/cu_times.cuh"
 
 #include <stdlib.h>

@@ -151,7 +151,7 @@ def names_of(value, found):
 
 
 def every_member_of_a_plan_has_its_line():
-    with open(os.path.join(SOURCE, "docs", "json.md")) as f:
+    with open(os.path.join(SOURCE, "docs", "reference", "json.md")) as f:
         known = set(re.findall(r"`([a-z_0-9]+)`", f.read()))
     write("lab.json", LAB)
     jobs = [["plan", *JOB, "--why", "-o", "y.tif"], ["plan", *JOB, "--machine", "lab.json", "-o", "y.tif"],
@@ -164,7 +164,19 @@ def every_member_of_a_plan_has_its_line():
             if line.startswith("{"):
                 names_of(json.loads(line), found)
         unknown = sorted(found - known)
-        expect(not unknown, "%s: not in docs/json.md: %s" % (" ".join(words[:2]), ", ".join(unknown)))
+        expect(not unknown, "%s: not in docs/reference/json.md: %s" % (" ".join(words[:2]), ", ".join(unknown)))
+
+
+def every_member_of_a_receipt_has_its_line():
+    with open(os.path.join(SOURCE, "docs", "reference", "files.md")) as f:
+        known = set(re.findall(r"`([a-z_0-9]+)`", f.read()))
+    tegula("run", *JOB, "-o", "r.tif", "--normalize", "zscore", "--stats", "r.stats.json")
+    for name in ("r.tif.tegula.json", "r.stats.json"):
+        with open(name) as f:
+            members = json.load(f)
+        members.pop("fingerprint", None)  # its keys are settings
+        unknown = sorted(names_of(members, set()) - known)
+        expect(len(members) > 2 and not unknown, "%s: not in docs/reference/files.md: %s" % (name, ", ".join(unknown)))
 
 
 def a_timeline_is_drawn():
@@ -230,7 +242,8 @@ def main():
         for check in (a_gpu_is_a_thing_that_is_computed_on, sizes_of_gpus_that_are_given_are_those_asked_about,
                       a_gpu_is_found_by_the_name_on_its_box, a_plan_for_a_machine_with_a_gpu_is_for_that_gpu,
                       a_disk_that_nobody_named_is_not_full, images_that_are_not_held_are_not_preloaded,
-                      what_was_tried_is_not_advised, every_member_of_a_plan_has_its_line, a_timeline_is_drawn, a_descriptor_says_what_is_read,
+                      what_was_tried_is_not_advised, every_member_of_a_plan_has_its_line, every_member_of_a_receipt_has_its_line,
+                      a_timeline_is_drawn, a_descriptor_says_what_is_read,
                       axes_that_are_missing_are_named_with_their_cure):
             before = failures
             try:

@@ -13,7 +13,7 @@
  *
  * An operator that takes none of its cases, or refuses one, has to stand in a list with the
  * reason. Usage: test_cuda_flat [SYMBOL | --table], the table
- * being docs/operators_cuda.md. */
+ * being docs/reference/operators_cuda.md. */
 #include "tests/cuda/flat_case.h"
 #include "tests/cuda/near.h"
 #include "tests/cuda/product_lines.h"
@@ -671,7 +671,7 @@ static void print_table(FILE *out)
         "make others is refused); all others compute with them on the processor, where they\n"
         "wrap as their type does.\n"
         "All of them run on the emulated device in the tests; what ran on a GPU says\n"
-        "[gpu.md](gpu.md).\n\n"
+        "[gpu.md](../gpu.md).\n\n"
         "| operator | images | arrays | |\n|---|---|---|---|\n");
     for (int i = 0; case_symbols[i]; i++) {
         const tgi_op *op = tgi_op_at(i);
@@ -687,7 +687,8 @@ static void print_table(FILE *out)
 #ifdef TG_TEST_EMULATED
 static void test_the_table_of_operators_is_what_the_kernels_are(void)
 {
-    FILE *doc = fopen(TG_SOURCE_DIR "/docs/operators_cuda.md", "r"), *made = tmpfile();
+    FILE *doc = fopen(TG_SOURCE_DIR "/docs/reference/operators_cuda.md", "r"),
+         *made = tmpfile();
     CHECK(doc && made);
     if (doc && made) {
         int a, b;

@@ -1,3 +1,4 @@
+/* fake_device.c - the device for tests: queues that do work as late as allowed, or as early. */
 #include "tests/device/fake_device.h"
 
 #include "engine/base/arith.h"

@@ -1,15 +1,17 @@
 """pages.py finds what is wrong with a page: a command that fails, a line that does not come. page_links.py finds links
-that lead nowhere."""
+that lead nowhere. reference.py takes what the headers and the manual say."""
 import io
 import os
 import sys
 import tempfile
 import unittest
 from contextlib import redirect_stdout
+from unittest.mock import patch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import page_links
 import pages
+import reference
 
 
 def page(*lines):
@@ -79,6 +81,48 @@ class Links(unittest.TestCase):
             code, out = self.said(text + "\n")
             self.assertEqual(code, 1)
             self.assertIn(words, out)
+
+
+HEADER = """/*
+ * tegula.h - a header.
+ */
+/* ---- Jobs -------- */
+
+/** Open it. More is said later. @param x one. */
+TG_API int tg_open(int x);
+/** A thing, "a.b" or 1.5 of it; view. */
+typedef struct tg_thing {
+    int x; /* not this */
+} tg_thing;
+%sTG_API int
+tg_close(int x);
+"""
+
+
+class Reference(unittest.TestCase):
+    def said(self, comment):
+        return [(name, first) for _, name, first, _ in reference.items(HEADER % comment)]
+
+    def test_the_first_sentence_of_each_comment_is_taken(self):
+        self.assertEqual(self.said("/** Close it:\n *\n * and so on. */\n"),
+                         [("section", "Jobs"), ("tg_open", "Open it"), ("tg_thing", 'A thing, "a.b" or 1.5 of it; view'),
+                          ("tg_close", "Close it")])
+
+    def test_a_function_without_a_comment_is_found(self):
+        for comment in ("", "/* not for the page */\n", "/** Of something else. */\n\n"):
+            with patch.object(reference, "header", lambda _: HEADER % comment):
+                problems = []
+                reference.api_page(problems)
+            self.assertEqual(len(problems), len(reference.HEADERS), comment)
+            self.assertIn("tg_close has no comment", problems[0])
+
+    def test_options_are_those_of_the_manual(self):
+        manual = ('.SH SYNOPSIS\n.B tegula run\nIN \\-o OUT\n.SH DESCRIPTION\n.TP\n.B run\nRun it.\n.SH OPTIONS\n.TP\n'
+                  '.B \\-r, \\-\\-ram SIZE\nno more than a*b.\nVerbs: run plan.\n')
+        text = reference.options_page(manual)
+        for words in ("    tegula run IN -o OUT\n\nRun it.\n\nOptions: [--ram](#--ram).\n",
+                      "### --ram\n\n`-r, --ram SIZE`: no more than a\\*b.\n\n*Verbs: run, plan.*\n"):
+            self.assertIn(words, text)
 
 
 if __name__ == "__main__":

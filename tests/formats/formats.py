@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""docs/formats.md: what is read, written and carried over, found by running the command.
+"""docs/reference/formats.md: what is read, written and carried over, found by running the command.
 
-    formats.py TEGULA SHARED [--write]     compare with docs/formats.md, or write its tables
+    formats.py TEGULA SHARED [--write]     compare with docs/reference/formats.md, or write its tables
 
 The page is prose with tables between two marker lines each; the tables come from here: small files of
 every compression, depth and kind are made and tried, every sample file is copied and its pixels compared
@@ -17,7 +17,7 @@ import samples
 from tool import Tool
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-DOC = os.path.join(ROOT, "docs", "formats.md")
+DOC = os.path.join(ROOT, "docs", "reference", "formats.md")
 BEGIN, END = "<!-- made: %s -->\n", "<!-- end -->\n"
 
 
@@ -26,18 +26,18 @@ def replace(text, name, table):
     begin = BEGIN % name
     head, found, rest = text.partition(begin)
     if not found:
-        sys.exit("docs/formats.md has no line " + begin)
+        sys.exit("docs/reference/formats.md has no line " + begin)
     _, found, tail = rest.partition(END)
     if not found:
-        sys.exit("docs/formats.md: nothing ends " + begin)
+        sys.exit("docs/reference/formats.md: nothing ends " + begin)
     return head + begin + "\n" + table + "\n" + END + tail
 
 
 def first_difference(now, want):
     for x, y in zip(now.splitlines(), want.splitlines()):
         if x != y:
-            return "docs/formats.md says\n  %s\nand it is\n  %s" % (x, y)
-    return "docs/formats.md has more or fewer lines than were found"
+            return "docs/reference/formats.md says\n  %s\nand it is\n  %s" % (x, y)
+    return "docs/reference/formats.md has more or fewer lines than were found"
 
 
 def main():
@@ -57,10 +57,10 @@ def main():
         with open(DOC, "w", encoding="utf-8") as f:
             f.write(want)
     elif t.lacks_codecs:
-        print("a build without all codecs: docs/formats.md is not compared")
+        print("a build without all codecs: docs/reference/formats.md is not compared")
     elif want != now:
         print(first_difference(now, want))
-        print("docs/formats.md is not current: run tests/formats/formats.py TEGULA SHARED --write")
+        print("docs/reference/formats.md is not current: run tests/formats/formats.py TEGULA SHARED --write")
         t.failed += 1
     print("%d tables, %d commands, %d failures" % (len(parts), t.commands, t.failed))
     if not there:

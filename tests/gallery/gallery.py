@@ -3,7 +3,7 @@
 
     gallery.py check                          read only: the rules below
     gallery.py run TEGULA FAKE [FILE.case]    run every case (of one file); --accept rewrites them
-    gallery.py write                          write docs/errors.md
+    gallery.py write                          write docs/reference/errors.md
 
 A case, in the .case files of this folder and in tests/cli/errors.case:
 
@@ -24,7 +24,7 @@ A case, in the .case files of this folder and in tests/cli/errors.case:
     also GLOB                                 other messages of the same cause and cure
 
 `check` fails when a case lacks its cause or cure, when a status that the sources return has no
-case, when a message in docs/hostile.md is of no kind shown here, and when docs/errors.md is not
+case, when a message in docs/reference/hostile.md is of no kind shown here, and when docs/reference/errors.md is not
 what the cases say."""
 import fcntl
 import fnmatch
@@ -43,7 +43,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 DEVICE = os.environ.get("FAKE_DEVICE_PLUGIN", "")
-DOC = os.path.join(ROOT, "docs", "errors.md")
+DOC = os.path.join(ROOT, "docs", "reference", "errors.md")
 FILES = [os.path.join(HERE, f) for f in ("image", "model", "match", "memory", "output", "damage", "resume", "machine")]
 FILES = [os.path.join(ROOT, "tests", "cli", "errors.case")] + [f + ".case" for f in FILES]
 ONE = ("exit", "given", "signal", "limit", "device", "needs", "process", "by", "out")
@@ -334,8 +334,8 @@ def statuses_returned():
 
 
 def hostile_messages():
-    """(file, message) of every row of docs/hostile.md that is refused."""
-    with open(os.path.join(ROOT, "docs", "hostile.md"), encoding="utf-8") as f:
+    """(file, message) of every row of docs/reference/hostile.md that is refused."""
+    with open(os.path.join(ROOT, "docs", "reference", "hostile.md"), encoding="utf-8") as f:
         for line in f:
             row = [x.strip() for x in re.split(r"(?<!\\)\|", line)][1:-1]
             if len(row) == 4 and re.match(r"[\d ]+$", row[2]):
@@ -356,12 +356,12 @@ def check():
     have = {c["exit"].split(" ")[-1] for c in cases}
     wrong += [f"no case ends in {s}" for s in sorted(statuses_returned() - have)]
     globs = kinds(cases)
-    wrong += [f"docs/hostile.md: {name}: no kind shown in the gallery: {text}" for name, text in hostile_messages()
+    wrong += [f"docs/reference/hostile.md: {name}: no kind shown in the gallery: {text}" for name, text in hostile_messages()
               if not any(glob(g, text) for g in globs)]
     if not wrong:
         with open(DOC, encoding="utf-8") as f:
             if f.read() != document(cases):
-                wrong.append("docs/errors.md is not current: python3 tests/gallery/gallery.py write")
+                wrong.append("docs/reference/errors.md is not current: python3 tests/gallery/gallery.py write")
     print("\n".join(wrong + [f"{len(cases)} cases, {len(have)} statuses, {len(wrong)} problems"]))
     return 1 if wrong or not cases else 0
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Files from strangers: `info`, `plan`, `run` and `copy` over each, and what must be true then.
 
-    hostile.py TEGULA SHARED [--write]     compare with docs/hostile.md, or write it
+    hostile.py TEGULA SHARED [--write]     compare with docs/reference/hostile.md, or write it
 
 Each command ends within 10 s with 65 (bad data) or 71 (does not fit), uses less than 256 MiB, says
 in one line what is wrong with which file, leaves no file behind and opens no connection. The few
@@ -21,7 +21,7 @@ import time
 import hostile_made
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-DOC = os.path.join(ROOT, "docs", "hostile.md")
+DOC = os.path.join(ROOT, "docs", "reference", "hostile.md")
 MAX_SECONDS, MAX_KIB = 10, 256 << 10
 REFUSED = (65, 71)
 VERBS = ("info", "plan", "run", "copy")
@@ -188,9 +188,9 @@ def check_document(made, shared):
     a, b = now.splitlines(), want.splitlines()
     for x, y in zip(a, b):
         if x != y:
-            print(f"docs/hostile.md says\n  {x}\nand it is\n  {y}")
+            print(f"docs/reference/hostile.md says\n  {x}\nand it is\n  {y}")
             break
-    print("docs/hostile.md is not current: run tests/hostile/hostile.py TEGULA SHARED --write")
+    print("docs/reference/hostile.md is not current: run tests/hostile/hostile.py TEGULA SHARED --write")
     return 1
 
 
@@ -223,7 +223,7 @@ def main():
         with open(DOC, "w", encoding="utf-8") as f:
             f.write(document(made, others))
     elif any("this build" in row and "cannot" in row for row in made):
-        print("a build without all codecs: docs/hostile.md is not compared")
+        print("a build without all codecs: docs/reference/hostile.md is not compared")
     elif "ASAN_OPTIONS" not in os.environ:
         run.failed += check_document(made, others)
     print(f"{len(made)} files made, {len(others)} collected, {run.n} commands, {run.failed} failures; slowest "

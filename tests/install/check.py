@@ -99,6 +99,12 @@ def main():
     lost = [link for link in links if not os.path.exists(os.path.join(os.path.dirname(readme), link))]
     if lost or not links:
         sys.exit(f"the installed README leads to what is not there: {lost or 'it has no links'}")
+    docs = os.path.join(os.path.dirname(readme), "docs")
+    with open(os.path.join(docs, "README.md"), encoding="utf-8") as f:
+        pages = re.findall(r"\]\(([\w/.-]+\.md)", f.read())
+    lost = [page for page in pages if not os.path.exists(os.path.join(docs, page))]
+    if lost or not any(page.startswith("reference/") for page in pages):
+        sys.exit(f"the installed docs lack pages: {lost or 'none of reference/ is named'}")
 
 
 if __name__ == "__main__":

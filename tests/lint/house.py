@@ -1,7 +1,7 @@
 """Small rules of the house: base names are unique, every operator has cases, nothing grows
 without end, no file knows the machine it was written on, nobody but the pool asks the system for
 memory, nobody but the monitor asks it about memory, every test program looks for leaks, sizes have one printer, what
-docs/gpu.md says was seen on a GPU has its results.
+docs/gpu.md says was seen on a GPU has its results, every file of C begins by saying what it is.
 
 A function longer than 100 lines or a file longer than 800 is reported; 150 and 900 fail.
 """
@@ -59,6 +59,20 @@ def functions(lines):
             words = re.findall(r"(\w+)\s*\(", head.split(";")[-1].split("}")[-1])
             yield (words[0] if words else "?"), i - start + 1
             start = None
+
+
+# Every file of C begins with a comment that says what it is; of the product, by its own name.
+def openings():
+    found, n = [], 0
+    for path in tree.files(tree.C_ENDINGS):
+        n += 1
+        text, name = tree.text(path), os.path.basename(path)
+        begin = text.split("*/", 1)[0]
+        if not text.startswith("/*"):
+            found.append(f"{path}:1: does not begin with a comment that says what it is")
+        elif path.startswith(PRODUCT) and name not in begin:
+            found.append(f"{path}:1: its first comment does not name {name}")
+    return found, n
 
 
 def lengths():
@@ -269,7 +283,7 @@ def gpu_rows():
     return found, n
 
 
-CHECKS = {"names": names, "cases": cases, "lengths": lengths, "places": places,
+CHECKS = {"names": names, "cases": cases, "openings": openings, "lengths": lengths, "places": places,
           "allocators": allocators, "makers": makers, "readers": readers, "leaks": leaks,
           "sizes": sizes, "gpu_rows": gpu_rows}
 

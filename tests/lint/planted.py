@@ -1,5 +1,5 @@
-"""The checks that guard one allocator, one monitor, one printer of sizes, the search for leaks and what is said of GPUs can fail: each violation
-planted here in a tree of its own is found at its line, and nothing else is.
+"""The checks that guard one allocator, one monitor, one printer of sizes, the search for leaks, what is said of GPUs
+and how files begin can fail: each violation planted here in a tree of its own is found at its line, and nothing else is.
 """
 import os
 import subprocess
@@ -94,29 +94,47 @@ PLANTED = {
     "tests/fuzz/fuzz_looks.c": ["int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n)",
                                 "{ fuzz_check_leaks(); }"],
 }
+OPENINGS = {
+    "engine/plan/says.c": ["/* says.c - what it is. */", "int x;"],
+    "engine/plan/silent.c": ["#include \"a.h\" /* WRONG */", "/* silent.c - too late. */"],
+    "kernels/other.c": ["/* says.c - another file. */ /* WRONG */"],
+    "tests/unit/test_any.h": ["/* What it is, without a name. */"],
+    "tests/unit/test_none.h": ["/* WRONG */"],
+}
 WHOLE_FILES = {"tests/unit/test_forgets.c"}  # found as a whole, without a line
 
 
-def main():
-    wanted = set(WHOLE_FILES)
+def plant(root, planted):
+    """Write the files; the places of the violations."""
+    places = set()
+    for path, lines in planted.items():
+        os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+        with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+            for i, line in enumerate(lines, 1):
+                if line.endswith(MARK):
+                    places.add(f"{path}:{i}")
+                    line = line.removesuffix(MARK)
+                f.write(line + "\n")
+    return places
+
+
+def as_planted(planted, whole_files, *checks):
+    """Do these checks find these violations, and nothing else?"""
     with tempfile.TemporaryDirectory() as root:
-        for path, lines in PLANTED.items():
-            os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
-            with open(os.path.join(root, path), "w", encoding="utf-8") as f:
-                for i, line in enumerate(lines, 1):
-                    if line.endswith(MARK):
-                        wanted.add(f"{path}:{i}")
-                        line = line.removesuffix(MARK)
-                    f.write(line + "\n")
-        done = subprocess.run([sys.executable, "-B", os.path.join(HERE, "house.py"), "allocators",
-                               "makers", "readers", "leaks", "sizes", "gpu_rows"], capture_output=True, text=True, check=False,
-                              env={**os.environ, "TG_LINT_ROOT": root})
+        wanted = plant(root, planted) | whole_files
+        done = subprocess.run([sys.executable, "-B", os.path.join(HERE, "house.py"), *checks], capture_output=True,
+                              text=True, check=False, env={**os.environ, "TG_LINT_ROOT": root})
     found = {line.split(": ")[0] for line in done.stdout.splitlines() if "checked" not in line}
     for what, where in (("not found", wanted - found), ("found, and is right", found - wanted)):
         for w in sorted(where):
             print(f"{w}: {what}")
     print(f"{len(wanted)} violations planted, exit {done.returncode}")
-    return 0 if found == wanted and done.returncode == 1 else 1
+    return found == wanted and done.returncode == 1
+
+
+def main():
+    good = as_planted(PLANTED, WHOLE_FILES, "allocators", "makers", "readers", "leaks", "sizes", "gpu_rows")
+    return 0 if as_planted(OPENINGS, set(), "openings") and good else 1
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
  * halves to the bit. The networks of storage_forms are imported and executed as a job does it,
  * and so are, once more, the cases of windows over lines.
  * `test_conformance -v` lists what is unsupported and why; `--table` prints
- * docs/operators.md. */
+ * docs/reference/operators.md. */
 #include "io/onnx.h"
 #include "tests/net_run.h"
 #include "tests/onnx_bytes.h"
@@ -530,7 +530,7 @@ static verdict run_network(const char *dir, char *text, size_t cap)
 
 typedef struct family {
     const char *path;
-    int promised; /* one of those that docs/operators.md says are done */
+    int promised; /* one of those that docs/reference/operators.md says are done */
 } family;
 
 /* Every folder of the material. */
@@ -660,7 +660,8 @@ static int is_case(const struct dirent *e)
     return e->d_name[0] != '.' && !strchr(e->d_name, '.');
 }
 
-/* `--table` prints docs/operators.md; otherwise counts, and with -v what is not done. */
+/* `--table` prints docs/reference/operators.md; otherwise counts, and with -v what is not done.
+ */
 static void run_family(const family *f, int table, totals *sum)
 {
     char dir[512], path[1024], text[1024];
@@ -723,7 +724,7 @@ static void run_families(int table)
         printf("| case | why not |\n|---|---|\n%s", sum.list);
     if (table)
         printf("\n%d cases are windows over lines, [N,C,L]. As networks they run, and pass, as "
-               "images of one row too:\n[plan.md](explanation/plan.md#lines).\n",
+               "images of one row too:\n[plan.md](../explanation/plan.md#lines).\n",
                sum.lines);
     if (table)
         print_lacks(&sum);
@@ -738,11 +739,11 @@ static void operators_agree_with_foreign_tensors(void)
     run_families(0);
 }
 
-/* docs/operators.md is what --table prints; standard output is a file meanwhile. */
+/* docs/reference/operators.md is what --table prints; standard output is a file meanwhile. */
 static void the_table_in_docs_is_current(void)
 {
     char a[512] = "", b[512] = "";
-    FILE *doc = fopen(TG_SOURCE_DIR "/docs/operators.md", "r"), *made = tmpfile();
+    FILE *doc = fopen(TG_SOURCE_DIR "/docs/reference/operators.md", "r"), *made = tmpfile();
     CHECK(doc && made);
     if (!doc || !made)
         return;

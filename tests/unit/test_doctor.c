@@ -336,7 +336,7 @@ static void test_a_job_fits_or_is_told_why_not(void)
         expect("job", "", TG_FINDING_BLOCKS, "MiB; loses nothing: so much is free)");
     }
     look_at_job("no_such_model.onnx", "1GiB");
-    expect("job", "no_such_model.onnx", TG_FINDING_BLOCKS, "docs/errors.md");
+    expect("job", "no_such_model.onnx", TG_FINDING_BLOCKS, "docs/reference/errors.md");
     CHECK(access("tegula_doctor_out.npy", F_OK) != 0); /* it changes nothing */
     unlink("tegula_doctor_in.npy");
 }

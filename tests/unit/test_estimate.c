@@ -1,6 +1,6 @@
 /* test_estimate.c - every formula and threshold of tegula_estimate.h, against numbers worked by
- * hand (docs/estimators.md), from both sides. Where a published sample contradicts its own
- * formula, only the formula's value is here. */
+ * hand (docs/reference/estimators.md), from both sides. Where a published sample contradicts
+ * its own formula, only the formula's value is here. */
 #include "engine/base/json.h"
 #include "engine/estimate/estimate.h"
 #include "engine/estimate/saved.h"
