@@ -242,9 +242,9 @@ static void look_at_build(report *r)
         {"WebP", "libwebp-dev", 0},
 #endif
 #ifdef TG_HAVE_TIFF
-        {"LERC, PixarLog, LogLuv, NeXT and JBIG", "libtiff-dev", 1},
+        {"LERC, PixarLog, LogLuv, NeXT, JBIG and old JPEG", "libtiff-dev", 1},
 #else
-        {"LERC, PixarLog, LogLuv, NeXT and JBIG", "libtiff-dev", 0},
+        {"LERC, PixarLog, LogLuv, NeXT, JBIG and old JPEG", "libtiff-dev", 0},
 #endif
 #ifdef TG_HAVE_XML
         {"OME-XML", "libxml2-dev", 1},
