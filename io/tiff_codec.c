@@ -276,6 +276,8 @@ tg_status tgi_unpack_run(tgi_unpack *u, const uint8_t *src, size_t n, uint8_t *d
     size_t got;
     if (u->codec->exact)
         return u->codec->exact(u->state, src, n, dst, want, err);
+    if (u->codec->at_once && !u->turned && u->codec->at_once(u->state, src, n, dst, want))
+        return TG_OK;
     if (u->codec->whole && !u->turned) {
         TGI_TRY(u->codec->whole(u->state, src, n, dst, cap, &got, err));
     } else {

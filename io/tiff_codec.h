@@ -34,6 +34,7 @@ typedef struct tgi_packing {
     uint32_t extra;          /* ExtraSamples of the last sample; 0: none */
     uint32_t lerc[2];        /* LercParameters: version, how the data are packed once more */
     bool big_endian;
+    bool whole;         /* blocks are decoded whole, none as a stream */
     uint32_t stored_as; /* of TGI_TIFF_AS_RGB: the compression */
     tgi_tiff_ycbcr ycbcr;
     size_t block_bytes; /* decoded */
@@ -67,6 +68,9 @@ typedef struct tgi_codec {
      * only way. Returns bytes in *got. */
     tg_status (*whole)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t cap,
                        size_t *got, tgi_err *err);
+    /* Optional beside `more`: a block of at least `want` bytes, of which these are taken, where
+     * that is faster. false: nothing is said of it, `more` has to. */
+    bool (*at_once)(void *state, const uint8_t *src, size_t n, uint8_t *dst, size_t want);
     /* Optional: the next block is this one of this page. The bytes that it is then given may be
      * of no use to it. */
     tg_status (*place)(void *state, const tgi_tiff_page *page, uint64_t block, tgi_err *err);

@@ -66,6 +66,7 @@ tg_status tgi_packing_of(const tgi_tiff_page *p, bool big_endian, const tgi_rfil
 tgi_packing tgi_packing_whole(const tgi_packing *p)
 {
     tgi_packing whole = *p;
+    whole.whole = true;
     if (tgi_unpack_has_history(p->compression) == TGI_HISTORY_STREAMS)
         whole.history = 0;
     return whole;

@@ -142,7 +142,7 @@ static tg_status old_place(void *state, const tgi_tiff_page *page, uint64_t bloc
     if (page->pos != o->page.pos) {
         end(o);
         o->page = *page;
-        o->next = 0;
+        o->next = o->n_packed = 0;
         o->bad[0] = 0;
     }
     o->block = block;
@@ -231,7 +231,7 @@ static tg_status damaged(const old_jpeg *o, tgi_err *err)
 static tg_status begin_page(old_jpeg *o, tgi_err *err)
 {
     end(o);
-    o->next = 0;
+    o->next = o->n_packed = 0;
     o->bad[0] = 0;
     TGI_TRY(find_strips(o, err));
     tgi_tiff_lib_begin_file(&o->f, o->p.file, tgi_sat_mul(o->p.file->size, 3), o->places,
@@ -255,6 +255,7 @@ static tg_status begin_page(old_jpeg *o, tgi_err *err)
 
 static tg_status next_strip(old_jpeg *o, tgi_err *err)
 {
+    o->n_packed = 0; /* a strip that fails is written over the one before */
     const tmsize_t size = TIFFVStripSize(o->t, (uint32_t)rows_of(o, o->next));
     if (size <= 0 || (size_t)size > o->cap)
         return damaged(o, err);
@@ -271,7 +272,7 @@ static tg_status reach(old_jpeg *o, tgi_err *err)
     tg_status st = TG_OK;
     if (o->bad[0] && o->block >= o->next)
         return tgi_fail(err, o->status, "%s", o->bad);
-    if (o->next == o->block + 1)
+    if (o->n_packed && o->next == o->block + 1)
         return TG_OK; /* it is there */
     if (!o->t || o->block < o->next)
         st = begin_page(o, err);

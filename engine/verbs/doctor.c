@@ -221,6 +221,11 @@ static void look_at_build(report *r)
 #else
         {"deflate and PNG", "zlib1g-dev", 0},
 #endif
+#if defined TG_HAVE_LIBDEFLATE || !defined TG_HAVE_ZLIB
+        {"deflate at its fastest", "libdeflate-dev", 1},
+#else
+        {"deflate at its fastest", "libdeflate-dev", 0},
+#endif
 #ifdef TG_HAVE_ZSTD
         {"zstd", "libzstd-dev", 1},
 #else

@@ -51,8 +51,8 @@ static void as_libtiff_takes(tgi_packing *p, unsigned how)
         p->bits = 8, p->format = 1, p->samples = 3;
         p->stored_as = stored[how >> 5 & 3];
         p->photometric = TGI_TIFF_YCBCR;
-        p->ycbcr.subsampling[0] = 1u << (how >> 1 & 7) % 3;
-        p->ycbcr.subsampling[1] = 1 + (how >> 1 & 7) / 3 % 2;
+        p->ycbcr.subsampling[0] = (uint16_t)(1u << (how >> 1 & 7) % 3);
+        p->ycbcr.subsampling[1] = (uint16_t)(1 + (how >> 1 & 7) / 3 % 2);
         p->ycbcr.n_coefficients = p->n_tables >= 24 ? 3 : 0;
         p->ycbcr.n_reference = p->n_tables >= 72 ? 6 : 0;
         if (p->n_tables >= 72)

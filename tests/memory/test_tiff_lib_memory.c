@@ -254,6 +254,31 @@ static void test_so_does_a_page_of_old_jpeg(void)
     CHECK(worst > 0.2);
 }
 
+/* What libdeflate takes beside zlib, where blocks are decoded whole and it is there: a stream
+ * pays for nothing that it does not use. */
+static void test_so_does_a_decoder_of_deflate(void)
+{
+    size_t planned[2] = {0}, bytes[2] = {0};
+    for (int whole = 0; whole < 2; whole++) {
+        const tgi_packing p = {
+            .compression = TGI_TIFF_DEFLATE, .fill_order = 1, .whole = whole};
+        tgi_unpack *u = NULL;
+        tgi_err err = {0};
+        long long left;
+        if (tgi_unpack_open(&p, &u, &err) == TG_E_UNSUPPORTED)
+            return; /* a build without zlib */
+        tgi_unpack_close(&u);
+        weigh_begin();
+        CHECK_OK(tgi_unpack_open(&p, &u, &err), err);
+        tgi_unpack_close(&u);
+        bytes[whole] = weigh_end(&left);
+        CHECK_EQ(left, 0);
+        planned[whole] = tgi_unpack_bytes(&p);
+    }
+    printf("libdeflate: %zu of %zu bytes\n", bytes[1] - bytes[0], planned[1] - planned[0]);
+    CHECK(bytes[1] - bytes[0] <= planned[1] - planned[0]);
+}
+
 int main(void)
 {
 #ifdef TG_WEIGHS_MALLOC
@@ -263,12 +288,13 @@ int main(void)
     RUN(test_decoding_a_block_takes_no_more_than_is_planned);
     RUN(test_so_does_making_rgb_of_ycbcr);
     RUN(test_so_does_a_page_of_old_jpeg);
+    RUN(test_so_does_a_decoder_of_deflate);
     unlink(path);
     return TEST_END();
 #else
     (void)test_decoding_a_block_takes_no_more_than_is_planned;
     (void)test_so_does_making_rgb_of_ycbcr, (void)test_so_does_a_page_of_old_jpeg;
-    (void)be_quiet, (void)path;
+    (void)test_so_does_a_decoder_of_deflate, (void)be_quiet, (void)path;
     TEST_SKIP("malloc cannot be interposed here");
 #endif
 }
