@@ -5,11 +5,9 @@
  *
  * Prints how many values were compared; 1: not the same. */
 #include "engine/base/json.h"
+#include "tests/tg_test.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static long values, strings, numbers;
 
@@ -114,5 +112,6 @@ int main(int n, char **paths)
     for (int i = 1; i < n; i++)
         bad |= check_file(paths[i]);
     printf("%ld values, %ld strings, %ld numbers\n", values, strings, numbers);
-    return bad || !numbers || !strings;
+    CHECK(!bad && numbers && strings);
+    return TEST_END();
 }
