@@ -150,8 +150,13 @@ static void old_strips(const tgi_packing *p, const tgi_tiff_page *page, bool bac
     uint8_t *dst = malloc(page->block_bytes);
     tgi_unpack *u = NULL;
     tgi_err err = {0};
-    if (tgi_unpack_open(p, &u, &err) != TG_OK)
-        abort();
+    const tg_status opened = tgi_unpack_open(p, &u, &err);
+    if (opened != TG_OK) { /* a build without libtiff */
+        fuzz_check(opened, &err);
+        memset(sums, 0, (size_t)page->n_blocks * sizeof *sums);
+        free(dst);
+        return;
+    }
     const size_t before = fuzz_weigh();
     for (uint64_t i = 0; i < page->n_blocks; i++) {
         const uint64_t k = backwards ? page->n_blocks - 1 - i : i;
